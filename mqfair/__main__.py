@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The command line: a table of subcommands, each a module with set_argparser() and main()."""
+
+import argparse
+import contextlib
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import NoReturn
+
+from mqfair import __version__
+from mqfair.errors import Failure, UsageError
+
+EXIT_FAILURE = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+EXIT_BROKEN_PIPE = 141
+
+
+@dataclass(frozen=True)
+class SubCommand:
+    """One verb. The module is imported only when its verb is called, because bench and lab
+    need packages that a host which only sets weights does not have."""
+
+    name: str
+    module: str
+    summary: str
+
+    def load(self) -> ModuleType:
+        try:
+            return importlib.import_module(self.module)
+        except ModuleNotFoundError as error:
+            missing = error.name or "unknown"
+            if missing == self.module:
+                raise Failure(
+                    f"{self.name}: this installation lacks {missing}: reinstall mqfair"
+                ) from error
+            raise Failure(
+                f"{self.name}: Python package '{missing}' is missing: install it"
+                f" ({sys.executable} -m pip install {missing.partition('.')[0]})"
+            ) from error
+
+
+SUBCOMMANDS = (
+    SubCommand("status", "mqfair.status", "show schedulers, tunables and shares"),
+    SubCommand("check", "mqfair.check", "say why a weight is or is not in force"),
+    SubCommand("enable", "mqfair.enable", "switch a device to an mqfair scheduler"),
+    SubCommand("disable", "mqfair.disable", "switch a device back"),
+    SubCommand("weight", "mqfair.weight", "read or set the weight of a cgroup"),
+    SubCommand("bench", "mqfair.bench", "run a fio job file under several schedulers"),
+    SubCommand("lab", "mqfair.lab", "run a command in a guest kernel"),
+)
+
+EXAMPLES = """\
+examples:
+  mqfair enable nvme0n1
+  mqfair weight prod 900
+  mqfair check nvme0n1 prod
+  mqfair status
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """Reports a bad command line as one line instead of the whole usage."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} (see {self.prog} --help)")
+
+
+def _chosen(argv: Sequence[str]) -> str | None:
+    return next((word for word in argv if not word.startswith("-")), None)
+
+
+def build_parser(argv: Sequence[str]) -> Parser:
+    parser = Parser(
+        prog="mqfair",
+        description="Share one fast SSD between cgroups by weight.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"mqfair {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    chosen = _chosen(argv)
+    for command in SUBCOMMANDS:
+        sub = verbs.add_parser(
+            command.name,
+            help=command.summary,
+            description=command.summary[0].upper() + command.summary[1:] + ".",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if command.name == chosen:
+            module = command.load()
+            module.set_argparser(sub)
+            sub.set_defaults(main=module.main)
+    return parser
+
+
+def _run(argv: Sequence[str]) -> int:
+    args = build_parser(argv).parse_args(argv)
+    status: int = args.main(args)
+    sys.stdout.flush()
+    return status
+
+
+def _discard_stdout() -> None:
+    """The reader has gone: the interpreter's own flush at exit must not complain of it again."""
+    with contextlib.suppress(OSError, ValueError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null, sys.stdout.fileno())
+        os.close(null)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    try:
+        return _run(sys.argv[1:] if argv is None else argv)
+    except UsageError as error:
+        print(f"mqfair: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except Failure as error:
+        print(f"mqfair: {error}", file=sys.stderr)
+        return EXIT_FAILURE
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _discard_stdout()
+        return EXIT_BROKEN_PIPE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Plain-text tables, units and JSON for the subcommands that need nothing but Python."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+
+COLUMN_GAP = "  "
+BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+COLOURS = {"red": 31, "green": 32, "yellow": 33, "cyan": 36, "bold": 1, "dim": 2}
+
+
+def add_json_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+
+
+def add_dry_run_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the writes instead of doing them"
+    )
+
+
+def print_json(value: object) -> None:
+    print(json.dumps(value, indent=2))
+
+
+def paint(text: str, colour: str) -> str:
+    """Colour for a terminal only, and not where NO_COLOR asks for none."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return text
+    return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Aligned lines: the first `left` columns to the left, the others to the right."""
+    widths = [max(len(line[i]) for line in (header, *rows)) for i in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [
+            cell.ljust(width) if i < left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ]
+        return COLUMN_GAP.join(padded).rstrip()
+
+    return [paint(line(header), "bold"), *(line(row) for row in rows)]
+
+
+def human_bytes(count: int) -> str:
+    power = min((max(count, 1).bit_length() - 1) // 10, len(BYTE_UNITS) - 1)
+    return f"{count} B" if power == 0 else f"{count / 1024**power:.1f} {BYTE_UNITS[power]}"
+
+
+def human_microseconds(count: int) -> str:
+    if count < 1000:
+        return f"{count} us"
+    if count < 1_000_000:
+        return f"{count / 1000:.1f} ms"
+    return f"{count / 1_000_000:.1f} s"
+
+
+def percent(ppm: int) -> str:
+    return f"{ppm / 10_000:.1f} %"
