@@ -1,0 +1,1 @@
+"""Guest kernels and booting them; nothing else in the project starts a virtual machine."""
