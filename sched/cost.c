@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "cost.h"
+
+static u64 cost_line_at(const struct cost_line *line, u32 bytes)
+{
+	return READ_ONCE(line->base) +
+	       (((u64)READ_ONCE(line->per_kib) * bytes) >> 10);
+}
+
+void cost_set(struct cost_model *m, const struct cost_model *to)
+{
+	WRITE_ONCE(m->read.base, to->read.base);
+	WRITE_ONCE(m->read.per_kib, to->read.per_kib);
+	WRITE_ONCE(m->write.base, to->write.base);
+	WRITE_ONCE(m->write.per_kib, to->write.per_kib);
+	WRITE_ONCE(m->kind, to->kind);
+}
+
+u32 cost_of(const struct cost_model *m, enum io_op op, u32 bytes)
+{
+	enum cost_kind kind = READ_ONCE(m->kind);
+	u64 cost = bytes;
+
+	if (op == IO_OTHER || kind == COST_IOPS)
+		cost = COST_UNIT;
+	else if (kind == COST_LINEAR)
+		cost = cost_line_at(op == IO_READ ? &m->read : &m->write, bytes);
+	return (u32)clamp(cost, (u64)COST_LEAST, (u64)COST_MOST);
+}

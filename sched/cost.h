@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * cost - what a request is charged
+ *
+ * Every model answers in one unit, bytes of 4 KiB reads [R], so that the
+ * threshold T and virtual time mean the same under each: a request that takes
+ * as long as three 4 KiB reads costs 12288, whatever it carries.
+ *
+ *	bytes	what it carries: the default, as in the MQFQ paper
+ *	iops	4096 each: for drives bound by the number of requests
+ *	linear	base + per_kib * KiB, for reads and for writes
+ *
+ * A request without data to transfer (discard, write zeroes) costs as much as
+ * one 4 KiB request: its length is a range, not a transfer.
+ *
+ * Tested by tests/unit/cost.c.
+ */
+#ifndef MQFAIR_COST_H
+#define MQFAIR_COST_H
+
+#include "port.h"
+
+enum cost_kind {
+	COST_BYTES,
+	COST_IOPS,
+	COST_LINEAR,
+	COST_KINDS,
+};
+
+enum io_op {
+	IO_READ,
+	IO_WRITE,
+	IO_OTHER,		/* transfers nothing: discard, write zeroes */
+};
+
+enum {
+	COST_UNIT	= 4096,		/* one 4 KiB read */
+	COST_LEAST	= 512,		/* nothing is free */
+	COST_MOST	= 1 << 26,	/* keeps a tag's step far below a wrap */
+};
+
+struct cost_line {
+	u32 base;		/* per request */
+	u32 per_kib;		/* per KiB carried */
+};
+
+struct cost_model {
+	enum cost_kind kind;
+	struct cost_line read, write;	/* COST_LINEAR */
+};
+
+/*
+ * Field by field: a request that meets the change may be charged by a mixture
+ * of the two, once.
+ */
+void cost_set(struct cost_model *m, const struct cost_model *to);
+
+/* The charge for @bytes of @op, in [COST_LEAST, COST_MOST]. */
+u32 cost_of(const struct cost_model *m, enum io_op op, u32 bytes);
+
+#endif /* MQFAIR_COST_H */

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "flow.h"
+#include "sched.h"
+
+size_t flow_size(u32 nr_queues)
+{
+	return sizeof(struct flow) + nr_queues * sizeof(struct flow_queue);
+}
+
+void flow_init(struct flow *f, struct sched *s, struct flow *parent,
+	       u32 weight)
+{
+	u32 i;
+
+	f->sched = s;
+	f->nr_queues = s->nr_queues;
+	port_lock_init(&f->lock);
+	share_group_init(&f->group, parent ? &parent->group : NULL, weight);
+	for (i = 0; i < f->nr_queues; i++)
+		f->fq[i].flow = f;
+}
+
+/* @link: what points to the flow in the list of the active. */
+static void flow_deactivate(struct flow **link)
+{
+	struct flow *f = *link;
+
+	port_assert_held(&f->sched->active_lock);
+	*link = f->next_active;
+	share_deactivate(&f->sched->share, &f->group);
+	WRITE_ONCE(f->share, 0);
+}
+
+void flow_exit(struct flow *f)
+{
+	unsigned long flags = port_lock(&f->sched->active_lock);
+	struct flow **link = &f->sched->active;
+
+	port_assert(atomic64_read(&f->queued) == 0);
+	if (atomic64_xchg(&f->active, 0)) {
+		while (*link != f)
+			link = &(*link)->next_active;
+		flow_deactivate(link);
+	}
+	port_unlock(&f->sched->active_lock, flags);
+}
+
+static void flow_activate(struct flow *f)
+{
+	struct sched *s = f->sched;
+	unsigned long flags = port_lock(&s->active_lock);
+
+	if (!atomic64_read(&f->active)) {
+		f->next_active = s->active;
+		s->active = f;
+		share_activate(&s->share, &f->group);
+		atomic64_set(&f->active, 1);
+	}
+	port_unlock(&s->active_lock, flags);
+}
+
+void flow_set_weight(struct flow *f, u32 weight)
+{
+	share_set_weight(&f->sched->share, &f->group, weight);
+}
+
+u64 flow_share(const struct flow *f)
+{
+	return READ_ONCE(f->share);
+}
+
+vtime_t flow_tag(const struct flow *f, u64 pos, u64 *epoch)
+{
+	u64 seq, base, base_pos, inv;
+
+	/* The acquires pair with the releases in flow_set_epoch(). */
+	do {
+		seq = (u64)atomic64_read_acquire(&f->seq);
+		base = (u64)atomic64_read_acquire(&f->base);
+		base_pos = (u64)atomic64_read_acquire(&f->base_pos);
+		inv = (u64)atomic64_read_acquire(&f->inv);
+	} while ((seq & 1) || (u64)atomic64_read(&f->seq) != seq);
+
+	*epoch = seq;
+	return vtime_at(base, base_pos, inv, pos);
+}
+
+static void flow_set_epoch(struct flow *f, vtime_t base, u64 base_pos, u64 inv)
+{
+	s64 seq = atomic64_read(&f->seq);
+
+	port_assert_held(&f->lock);
+	atomic64_set(&f->seq, seq + 1);
+	/*
+	 * Released after the odd number: a reader that gets one of these does
+	 * not find the old number again.
+	 */
+	atomic64_set_release(&f->base, (s64)base);
+	atomic64_set_release(&f->base_pos, (s64)base_pos);
+	atomic64_set_release(&f->inv, (s64)inv);
+	atomic64_set_release(&f->seq, seq + 2);
+}
+
+/*
+ * The line with slope @inv that meets the present one at @vt, so that a
+ * request d ahead of virtual time is afterwards d * old share / new share
+ * ahead of it.
+ */
+static void flow_turn_epoch(struct flow *f, vtime_t vt, u64 inv)
+{
+	vtime_t base = (vtime_t)atomic64_read(&f->base);
+	u64 pos = (u64)atomic64_read(&f->base_pos);
+	u64 old = (u64)atomic64_read(&f->inv);
+	s64 d = (s64)(vt - base);
+
+	if (!old)
+		pos = (u64)atomic64_read(&f->pos);
+	else if (d >= 0)
+		pos += mul_u64_u64_div_u64((u64)d, 1ULL << INV_SHIFT, old);
+	else
+		pos -= mul_u64_u64_div_u64((u64)-d, 1ULL << INV_SHIFT, old);
+	flow_set_epoch(f, vt, pos, inv);
+}
+
+void flow_refresh(struct flow *f, vtime_t vt)
+{
+	struct share_tree *t = &f->sched->share;
+	unsigned long flags;
+	u64 share, generation;
+
+	if (likely((u64)atomic64_read(&f->generation) == share_generation(t)))
+		return;
+
+	flags = port_lock(&f->lock);
+	share = share_of(t, &f->group, &generation);
+	if (share) {
+		if (share != f->share)
+			flow_turn_epoch(f, vt, share_inverse(share));
+		WRITE_ONCE(f->share, share);
+		atomic64_set(&f->generation, (s64)generation);
+	}
+	port_unlock(&f->lock, flags);
+}
+
+/* Not backlogged until now: whatever was not used is gone. */
+static void flow_catch_up(struct flow *f, u64 pos, vtime_t vt)
+{
+	unsigned long flags;
+	u64 epoch;
+
+	if (!vtime_before(flow_tag(f, pos, &epoch), vt))
+		return;
+
+	flags = port_lock(&f->lock);
+	if (vtime_before(flow_tag(f, pos, &epoch), vt))
+		flow_set_epoch(f, vt, pos, (u64)atomic64_read(&f->inv));
+	port_unlock(&f->lock, flags);
+}
+
+u64 flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits, bool *woke)
+{
+	u64 pos = (u64)atomic64_fetch_add(cost, &f->pos);
+	bool backlogged;
+
+	/* Pairs with flow_sweep(). */
+	*woke = unlikely(!atomic64_read(&f->active));
+	if (*woke)
+		flow_activate(f);
+	flow_refresh(f, vt);
+	if (waits)
+		backlogged = atomic64_fetch_add(1, &f->queued) > 0;
+	else
+		backlogged = atomic64_read(&f->queued) > 0;
+	if (!backlogged)
+		flow_catch_up(f, pos, vt);
+	return pos;
+}
+
+void flow_totals(const struct flow *f, struct flow_totals *t)
+{
+	u32 i;
+
+	*t = (struct flow_totals){ 0 };
+	for (i = 0; i < f->nr_queues; i++) {
+		const struct flow_queue *fq = &f->fq[i];
+
+		t->inserted += READ_ONCE(fq->inserted);
+		t->dispatched += READ_ONCE(fq->dispatched);
+		t->done += (u64)atomic64_read(&fq->done);
+		t->bytes += READ_ONCE(fq->bytes);
+		t->wait_ns += READ_ONCE(fq->wait_ns);
+	}
+}
+
+/* Has nothing arrived and nothing been left for the grace period? */
+static bool flow_is_idle(struct flow *f, u64 now)
+{
+	struct flow_totals t;
+
+	flow_totals(f, &t);
+	if (t.inserted != t.done || t.inserted != f->seen) {
+		f->seen = t.inserted;
+		f->idle_since_ns = now;
+		return false;
+	}
+	return now - f->idle_since_ns >= FLOW_GRACE_NS;
+}
+
+/* Takes an idle flow out of the shares, unless something has arrived. */
+static bool flow_retire(struct flow **link)
+{
+	struct flow *f = *link;
+	struct flow_totals t;
+
+	/* Pairs with flow_charge(). */
+	atomic64_xchg(&f->active, 0);
+	flow_totals(f, &t);
+	if (t.inserted != f->seen) {
+		atomic64_set(&f->active, 1);
+		return false;
+	}
+	flow_deactivate(link);
+	return true;
+}
+
+bool flow_sweep(struct sched *s, u64 now, bool *changed)
+{
+	unsigned long flags = port_lock(&s->active_lock);
+	struct flow **link = &s->active;
+	bool any;
+
+	*changed = false;
+	while (*link) {
+		if (flow_is_idle(*link, now) && flow_retire(link))
+			*changed = true;
+		else
+			link = &(*link)->next_active;
+	}
+	any = s->active != NULL;
+	port_unlock(&s->active_lock, flags);
+	return any;
+}

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "heap.h"
+
+static bool node_before(const struct heap_node *a, const struct heap_node *b)
+{
+	if (a->key != b->key)
+		return vtime_before(a->key, b->key);
+	return (s64)(a->seq - b->seq) < 0;
+}
+
+/* Both are roots (next unused); the lesser one takes the other below it. */
+static struct heap_node *node_meld(struct heap_node *a, struct heap_node *b)
+{
+	struct heap_node *up, *down;
+
+	if (!a)
+		return b;
+	if (!b)
+		return a;
+	up = node_before(b, a) ? b : a;
+	down = up == a ? b : a;
+	down->next = up->child;
+	up->child = down;
+	return up;
+}
+
+/*
+ * Melds siblings in pairs from left to right, then the pairs from right to
+ * left: the two passes to which the heap owes its bound.
+ */
+static struct heap_node *node_meld_siblings(struct heap_node *n)
+{
+	struct heap_node *pairs = NULL, *root = NULL;
+
+	while (n) {
+		struct heap_node *a = n, *b = n->next, *pair;
+
+		n = b ? b->next : NULL;
+		a->next = NULL;
+		if (b)
+			b->next = NULL;
+		pair = node_meld(a, b);
+		pair->next = pairs;
+		pairs = pair;
+	}
+	while (pairs) {
+		struct heap_node *pair = pairs;
+
+		pairs = pair->next;
+		pair->next = NULL;
+		root = node_meld(root, pair);
+	}
+	return root;
+}
+
+void heap_push(struct heap *h, struct heap_node *n, vtime_t key)
+{
+	n->key = key;
+	n->seq = h->seq++;
+	n->child = NULL;
+	n->next = NULL;
+	h->top = node_meld(h->top, n);
+}
+
+struct heap_node *heap_pop(struct heap *h)
+{
+	struct heap_node *n = h->top;
+
+	h->top = node_meld_siblings(n->child);
+	n->child = NULL;
+	return n;
+}
+
+void heap_rekey_top(struct heap *h, vtime_t key)
+{
+	struct heap_node *n = h->top;
+
+	n->key = key;
+	if (!n->child)
+		return;
+	h->top = node_meld_siblings(n->child);
+	n->child = NULL;
+	h->top = node_meld(h->top, n);
+}
+
+void heap_rebuild(struct heap *h, vtime_t (*key)(struct heap_node *n))
+{
+	struct heap_node *todo = h->top, *root = NULL;
+
+	while (todo) {
+		struct heap_node *n = todo, *child = n->child;
+
+		todo = n->next;
+		while (child) {
+			struct heap_node *next = child->next;
+
+			child->next = todo;
+			todo = child;
+			child = next;
+		}
+		n->child = NULL;
+		n->next = NULL;
+		n->key = key(n);
+		root = node_meld(root, n);
+	}
+	h->top = root;
+}

@@ -1,0 +1,738 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * mqfq - multi-queue fair queueing
+ *
+ * The problem.  Fair queueing wants one priority queue: always dispatch the
+ * least start tag of all.  A drive with a queue per CPU does a million
+ * requests a second, and a structure that every CPU writes for every request
+ * costs more than the request.
+ *
+ * The idea (the paper).  Keep a priority queue per CPU and let each dispatch
+ * by itself, as long as its lead is no more than T ahead of *virtual time*,
+ * the least lead of all queues.  T bounds the unfairness; within it dispatches
+ * commute and need not meet.  Never more than D requests are in the device, or
+ * it would do the ordering instead of us.  Three structures keep what must be
+ * known of the others near: the mindicator (virtual time), the token tree (the
+ * D slots) and the wheel (who is throttled until when).
+ *
+ * Example.  T = 64 KiB, two flows of share 1/2, one on each of two CPUs, 4 KiB
+ * requests: each moves its tag by 8 KiB.  CPU 0 dispatches tags 0, 8, .. 64
+ * KiB and stops at 72: 72 > 0 + 64, virtual time being held at 0 by CPU 1's
+ * waiting lead.  It is put into the wheel, due at 72 - 64 = 8.  When CPU 1
+ * dispatches its first request, virtual time becomes 8 and the wheel turns:
+ * CPU 0 goes on.
+ *
+ * What a queue publishes.  A queue that empties as it is filled never shows
+ * its lead to the others: insert and dispatch are one critical section, and
+ * there is nothing to wait for.  Its lead is published when dispatch leaves it
+ * behind, throttled or without a slot, and followed from there until the queue
+ * is empty again.  With nobody published virtual time stands still, and a flow
+ * that has moved T beyond it publishes and so moves it: one shared update per
+ * T bytes instead of one per request.
+ *
+ * Invariants
+ *   I1  virtual time never decreases.
+ *   I2  no request that may be held starts with a tag beyond VT + T.
+ *   I3  slots in use + all counts of the token tree = D.
+ *   I4  the queue that holds virtual time back is never parked: throttled
+ *       means lead > VT + T, and the wheel is late by less than its width,
+ *       at most T.  At T = 0 there is no wheel; the holder is woken by name.
+ *   I5  a queue with requests is running, or in the wheel, or in the ready
+ *       set, or blocked by its host.
+ *
+ * Who comes back for what is held (I5).
+ *   throttled: whoever moves virtual time past the due bucket turns the wheel.
+ *   ready: a completion puts its slot and looks at the ready set; a queue that
+ *     leaves slots behind (it became empty or throttled after being woken)
+ *     hands them over in the same way.
+ *   Each waiter announces itself first (a full-order atomic), then looks at
+ *   the condition again; each waker changes the condition first (full order),
+ *   then looks for waiters.  One of the two sees the other.  The figure in the
+ *   paper has the announcement after the look, which loses a slot freed in
+ *   between.
+ *   A slot in the leaf of an idle queue is stolen by the waiter's second look.
+ *
+ * Requests that may not be held (metadata, swap: IO_URGENT, and those a driver
+ * sent back) pass everything; they are charged, so their flow pays afterwards,
+ * and take a slot if there is one.  Polled requests (IO_EXEMPT) are ordered
+ * but take no slot: a tenant that never reaps would hold them all.
+ *
+ * Limits.  While a CPU is kept from running its queue (preempted, interrupts
+ * off), the others go T ahead and wait.  A flow's position and backlog count
+ * are one cache line, written by every CPU that it submits from.
+ *
+ * Sources: Hedayati, Shen, Scott, Marty, Multi-Queue Fair Queueing, USENIX ATC
+ * 2019, sections 3.1 to 3.3 and figure 2.  SFQ: Goyal, Vin, Cheng, 1996.
+ * Tested by tests/sim (bounds, liveness), tests/mt (threads), tests/vm.
+ */
+#include "mqfq.h"
+#include "policies.h"
+
+enum {
+	/* A bucket is T / 8 wide: released at least 7/8 T early on average. */
+	WHEEL_SHARE_SHIFT = 3,
+	TICK_NS = FLOW_GRACE_NS / 2,
+};
+
+/*
+ * Virtual time starts 64 GiB before its wrap, so that every machine that has
+ * been up for a minute of I/O has seen one.
+ */
+#define VT_START	((vtime_t)0 - (1ULL << 36))
+
+static struct mqfq *mqfq_of(const struct queue *q)
+{
+	return q->sched->engine;
+}
+
+static struct flow_queue *flow_queue_of(struct heap_node *n)
+{
+	return container_of(n, struct flow_queue, node);
+}
+
+/* Is @a more than T ahead of virtual time @vt? */
+static bool beyond(const struct sched *s, vtime_t a, vtime_t vt)
+{
+	return vtime_before(vt + READ_ONCE(s->params.threshold), a);
+}
+
+static void kick(struct mqfq *m, u32 queue, struct wake *wake)
+{
+	atomic64_inc(&m->sched->stats.kicks);
+	wake_queue(wake, queue);
+}
+
+/* ------------------------------------------------ sets of waiting queues */
+
+static void mask_set(atomic64_t *mask, u32 queue)
+{
+	/* Full order: the announcement of I5. */
+	atomic64_fetch_or((s64)BIT_ULL(queue % 64), &mask[queue / 64]);
+}
+
+static bool mask_test(const atomic64_t *mask, u32 queue)
+{
+	return (u64)atomic64_read(&mask[queue / 64]) & BIT_ULL(queue % 64);
+}
+
+/* Whoever gets true here owns the wake-up. */
+static bool mask_claim(atomic64_t *mask, u32 queue)
+{
+	s64 bit = (s64)BIT_ULL(queue % 64);
+
+	return mask_test(mask, queue) &&
+	       (atomic64_fetch_andnot(bit, &mask[queue / 64]) & bit);
+}
+
+/* First member in [first, last), or QUEUES_MAX. */
+static u32 mask_find(const atomic64_t *mask, u32 first, u32 last)
+{
+	u32 word = first / 64;
+	u64 bits;
+
+	for (; word * 64 < last; word++) {
+		bits = (u64)atomic64_read(&mask[word]);
+		if (word == first / 64)
+			bits &= ~0ULL << (first % 64);
+		if (bits) {
+			u32 found = word * 64 + port_ffs64(bits);
+
+			return found < last ? found : QUEUES_MAX;
+		}
+	}
+	return QUEUES_MAX;
+}
+
+static void mask_drain(atomic64_t *mask, u32 nr_queues,
+		       void (*wake)(void *arg, u32 queue), void *arg)
+{
+	u32 word;
+	u64 bits;
+
+	for (word = 0; word * 64 < nr_queues; word++)
+		for (bits = (u64)atomic64_xchg(&mask[word], 0); bits;
+		     bits &= bits - 1)
+			wake(arg, word * 64 + port_ffs64(bits));
+}
+
+/* The ready queue nearest to @queue (itself first), or QUEUES_MAX. */
+static u32 nearest_ready(const struct mqfq *m, u32 queue)
+{
+	const struct topology *t = &m->sched->topo;
+	u32 node = queue, found;
+
+	/* One look at the whole set serves the common case, nobody. */
+	if (mask_find(m->ready, 0, t->nr_queues) == QUEUES_MAX)
+		return QUEUES_MAX;
+	for (;;) {
+		found = mask_find(m->ready, t->node[node].first,
+				  t->node[node].last);
+		if (found != QUEUES_MAX || node == t->root)
+			return found;
+		node = t->node[node].parent;
+	}
+}
+
+/*
+ * Wakes the nearest ready queue for which there is a slot, giving it the one
+ * in our leaf.  Called after a slot has become free or may have been left.
+ */
+static void hand_over(struct mqfq *m, u32 queue, struct wake *wake)
+{
+	u32 ready;
+
+	while ((ready = nearest_ready(m, queue)) != QUEUES_MAX) {
+		if (ready != queue)
+			token_give(&m->slots, queue, ready);
+		/* A slot elsewhere in the tree will do: it steals. */
+		if (!token_peek(&m->slots, ready) &&
+		    token_total(&m->slots) <= 0)
+			return;
+		if (mask_claim(m->ready, ready)) {
+			kick(m, ready, wake);
+			return;
+		}
+	}
+}
+
+/* ---------------------------------------------------------- virtual time */
+
+struct unpark {
+	struct mqfq *m;
+	struct wake *wake;
+};
+
+/*
+ * A queue that is no longer throttled runs if any slot is free; else it is
+ * ready, and its wake-up comes from a completion.
+ */
+static void unpark(void *arg, u32 queue)
+{
+	struct unpark *u = arg;
+
+	if (token_total(&u->m->slots) <= 0) {
+		mask_set(u->m->ready, queue);
+		if (token_total(&u->m->slots) <= 0 ||
+		    !mask_claim(u->m->ready, queue))
+			return;
+	}
+	kick(u->m, queue, u->wake);
+}
+
+static void unready(void *arg, u32 queue)
+{
+	struct unpark *u = arg;
+
+	kick(u->m, queue, u->wake);
+}
+
+static void unpark_all(struct mqfq *m, struct wake *wake)
+{
+	struct unpark u = { .m = m, .wake = wake };
+
+	wheel_flush(&m->wheel, unpark, &u);
+	mask_drain(m->held, m->sched->nr_queues, unpark, &u);
+}
+
+static vtime_t mqfq_vt(const struct mqfq *m)
+{
+	return (vtime_t)atomic64_read(&m->vt);
+}
+
+/* Takes virtual time to the least published lead; wakes those it frees. */
+static void advance(struct mqfq *m, struct wake *wake)
+{
+	vtime_t least = mindicator_min(&m->leads);
+	struct unpark u = { .m = m, .wake = wake };
+	s64 vt;
+
+	if (least == VTIME_NONE)
+		return;
+	vt = atomic64_read(&m->vt);
+	while (vtime_before((vtime_t)vt, least))
+		if (atomic64_try_cmpxchg(&m->vt, &vt, (s64)least))
+			break;
+
+	if (READ_ONCE(m->sched->params.threshold)) {
+		wheel_turn(&m->wheel, mqfq_vt(m), unpark, &u);
+	} else {
+		u32 holder = mindicator_holder(&m->leads);
+
+		if (holder < m->sched->nr_queues && mask_claim(m->held, holder))
+			unpark(&u, holder);
+	}
+}
+
+static void publish(struct mqfq *m, struct queue *q, vtime_t lead,
+		    struct wake *wake)
+{
+	q->published = lead != VTIME_NONE;
+	if (mindicator_lead(&m->leads, q->index) != lead)
+		mindicator_set(&m->leads, q->index, lead);
+	advance(m, wake);
+}
+
+/* ------------------------------------------------------------- the queue */
+
+static vtime_t fresh_key(struct heap_node *n)
+{
+	struct flow_queue *fq = flow_queue_of(n);
+
+	flow_refresh(fq->flow, mqfq_vt(fq->flow->sched->engine));
+	return flow_tag(fq->flow, fq->head->pos, &fq->epoch);
+}
+
+/*
+ * Start tag of the lead, or VTIME_NONE.  When shares have changed all keys are
+ * asked for again, for any of them may have become the least; when a single
+ * flow has been re-based its tags have only grown, so the top is enough.
+ */
+static vtime_t queue_lead(struct queue *q)
+{
+	u64 generation = share_generation(&q->sched->share);
+	struct heap_node *n;
+
+	if (unlikely(q->generation != generation)) {
+		if (heap_top(&q->heap)) {
+			heap_rebuild(&q->heap, fresh_key);
+			q->stats.rebuilds++;
+		}
+		q->generation = generation;
+	}
+	while ((n = heap_top(&q->heap))) {
+		struct flow_queue *fq = flow_queue_of(n);
+		vtime_t key;
+
+		if (likely(fq->epoch == (u64)atomic64_read(&fq->flow->seq)))
+			break;
+		key = flow_tag(fq->flow, fq->head->pos, &fq->epoch);
+		if (key != n->key)
+			heap_rekey_top(&q->heap, key);
+	}
+	return n ? n->key : VTIME_NONE;
+}
+
+static void set_lead(struct queue *q, vtime_t lead)
+{
+	if (q->lead != lead)
+		WRITE_ONCE(q->lead, lead);
+}
+
+static void set_state(struct queue *q, enum verdict state)
+{
+	if (q->state != state)
+		WRITE_ONCE(q->state, state);
+}
+
+static void list_append(struct io_list *l, struct io *io)
+{
+	io->next = NULL;
+	if (l->head)
+		l->tail->next = io;
+	else
+		l->head = io;
+	l->tail = io;
+}
+
+static void append(struct queue *q, struct io *io)
+{
+	struct flow_queue *fq = &io->flow->fq[q->index];
+
+	io->next = NULL;
+	if (fq->head) {
+		fq->tail->next = io;
+		fq->tail = io;
+		return;
+	}
+	fq->head = io;
+	fq->tail = io;
+	heap_push(&q->heap, &fq->node,
+		  flow_tag(io->flow, io->pos, &fq->epoch));
+}
+
+static struct io *take_lead(struct queue *q)
+{
+	struct flow_queue *fq = flow_queue_of(heap_top(&q->heap));
+	struct io *io = fq->head;
+
+	fq->head = io->next;
+	if (fq->head)
+		heap_rekey_top(&q->heap, flow_tag(fq->flow, fq->head->pos,
+						  &fq->epoch));
+	else
+		heap_pop(&q->heap);
+	atomic64_dec(&fq->flow->queued);
+	return io;
+}
+
+static struct io *take_urgent(struct queue *q)
+{
+	struct io *io = q->urgent.head;
+
+	q->urgent.head = io->next;
+	q->stats.urgent++;
+	return io;
+}
+
+static void mqfq_insert(struct queue *q, struct io *io, u64 now,
+			struct wake *wake)
+{
+	struct flow_queue *fq = &io->flow->fq[q->index];
+	bool woke = false;
+
+	port_assert_queue_held(q);
+	io->queue = q;
+	io->insert_ns = now;
+	/* Before the charge: see flow_sweep(). */
+	WRITE_ONCE(fq->inserted, fq->inserted + 1);
+	if (io->flags & IO_CHARGED) {
+		io->flags |= IO_URGENT;
+	} else {
+		io->flags |= IO_CHARGED;
+		io->cost = cost_of(&q->sched->params.cost, io->op, io->bytes);
+		io->pos = flow_charge(io->flow, io->cost, mqfq_vt(mqfq_of(q)),
+				      !(io->flags & IO_URGENT), &woke);
+	}
+	if (unlikely(woke))
+		wake_at(wake, now + TICK_NS);
+
+	if (io->flags & IO_URGENT)
+		list_append(&q->urgent, io);
+	else
+		append(q, io);
+	WRITE_ONCE(q->nr, q->nr + 1);
+	set_lead(q, queue_lead(q));
+	q->stats.inserted++;
+}
+
+static void mqfq_merge(struct queue *q, struct io *io, u32 bytes)
+{
+	u32 cost = cost_of(&q->sched->params.cost, io->op, bytes);
+
+	port_assert_queue_held(q);
+	if (cost > io->cost)
+		atomic64_add(cost - io->cost, &io->flow->pos);
+	io->cost = max(cost, io->cost);
+	io->bytes = bytes;
+}
+
+/* -------------------------------------------------------------- dispatch */
+
+/* The queue is looked at: it waits for nothing while it is. */
+static void withdraw(struct mqfq *m, struct queue *q)
+{
+	if (q->state == VERDICT_THROTTLED) {
+		wheel_unpark(&m->wheel, q->index, q->bucket);
+		mask_claim(m->held, q->index);
+	}
+	/* Somebody may have moved it there from the wheel. */
+	mask_claim(m->ready, q->index);
+}
+
+/*
+ * The lead is too far ahead: parks the queue, unless that is over by the time
+ * it is announced.  True if parked.
+ */
+static bool park(struct mqfq *m, struct queue *q, vtime_t lead)
+{
+	u32 threshold = READ_ONCE(q->sched->params.threshold);
+
+	set_state(q, VERDICT_THROTTLED);
+	if (threshold) {
+		if (!wheel_park(&m->wheel, q->index, lead - threshold,
+				&q->bucket))
+			return false;
+	} else {
+		mask_set(m->held, q->index);
+	}
+	/* Pairs with advance() and with the flush in mqfq_tune(). */
+	if (beyond(q->sched, lead, mqfq_vt(m)) &&
+	    threshold == READ_ONCE(q->sched->params.threshold))
+		return true;
+	withdraw(m, q);
+	return false;
+}
+
+/* Does the lead have to wait for virtual time? */
+static bool throttle(struct mqfq *m, struct queue *q, vtime_t lead,
+		     struct wake *wake)
+{
+	if (likely(!beyond(q->sched, lead, mqfq_vt(m))))
+		return false;
+	if (q->sched->drain)
+		return false;
+	/* We may be the ones who hold it back, unseen so far. */
+	publish(m, q, lead, wake);
+	while (beyond(q->sched, lead, mqfq_vt(m)))
+		if (park(m, q, lead))
+			return true;
+	return false;
+}
+
+/* True if @io has a slot or needs none; else the queue is in the ready set. */
+static bool get_slot(struct mqfq *m, struct queue *q, struct io *io,
+		     vtime_t lead, struct wake *wake)
+{
+	if (io->flags & IO_EXEMPT)
+		return true;
+	if (token_take(&m->slots, q->index))
+		goto taken;
+	if ((io->flags & IO_URGENT) || q->sched->drain)
+		return true;
+
+	publish(m, q, lead, wake);
+	mask_set(m->ready, q->index);
+	/* Pairs with the put in release_slot(). */
+	if (token_take(&m->slots, q->index) || token_steal(&m->slots, q->index)) {
+		mask_claim(m->ready, q->index);
+		goto taken;
+	}
+	return false;
+taken:
+	io->flags |= IO_SLOT;
+	return true;
+}
+
+static enum verdict stop(struct mqfq *m, struct queue *q, enum verdict why,
+			 struct wake *wake)
+{
+	set_state(q, why);
+	if (why == VERDICT_THROTTLED) {
+		q->stats.throttled++;
+		wake->pinned_by = mindicator_holder(&m->leads);
+	} else if (q->published) {
+		publish(m, q, VTIME_NONE, wake);
+	}
+	/* A slot that we were woken for is not ours any more. */
+	hand_over(m, q->index, wake);
+	return why;
+}
+
+static void account(struct queue *q, struct io *io, u64 now)
+{
+	struct flow_queue *fq = &io->flow->fq[q->index];
+
+	io->dispatch_ns = now;
+	io->flags |= IO_OUT;
+	WRITE_ONCE(fq->dispatched, fq->dispatched + 1);
+	WRITE_ONCE(fq->bytes, fq->bytes + io->bytes);
+	WRITE_ONCE(fq->wait_ns, fq->wait_ns + (now - io->insert_ns));
+	WRITE_ONCE(q->nr, q->nr - 1);
+	q->stats.dispatched++;
+}
+
+static enum verdict mqfq_dispatch(struct queue *q, u64 now, struct io **out,
+				  struct wake *wake)
+{
+	struct mqfq *m = mqfq_of(q);
+	vtime_t lead;
+	struct io *io;
+
+	port_assert_queue_held(q);
+	withdraw(m, q);
+	lead = queue_lead(q);
+	set_lead(q, lead);
+	if (unlikely(q->urgent.head)) {
+		io = q->urgent.head;
+		get_slot(m, q, io, lead, wake);
+		take_urgent(q);
+		account(q, io, now);
+		set_state(q, VERDICT_IO);
+		*out = io;
+		return VERDICT_IO;
+	}
+	if (lead == VTIME_NONE)
+		return stop(m, q, VERDICT_EMPTY, wake);
+	if (throttle(m, q, lead, wake))
+		return stop(m, q, VERDICT_THROTTLED, wake);
+	io = flow_queue_of(heap_top(&q->heap))->head;
+	if (!get_slot(m, q, io, lead, wake)) {
+		set_state(q, VERDICT_NO_SLOT);
+		q->stats.no_slot++;
+		return VERDICT_NO_SLOT;
+	}
+	take_lead(q);
+	account(q, io, now);
+	set_state(q, VERDICT_IO);
+	set_lead(q, queue_lead(q));
+	if (q->published)
+		publish(m, q, q->lead, wake);
+	*out = io;
+	return VERDICT_IO;
+}
+
+static void mqfq_block(struct queue *q, struct wake *wake)
+{
+	struct mqfq *m = mqfq_of(q);
+
+	port_assert_queue_held(q);
+	withdraw(m, q);
+	set_state(q, VERDICT_IO);
+	if (q->published) {
+		atomic64_inc(&q->sched->stats.blocks);
+		publish(m, q, VTIME_NONE, wake);
+	}
+	hand_over(m, q->index, wake);
+}
+
+/* ------------------------------------------------------------ completion */
+
+static void release_slot(struct io *io, struct wake *wake)
+{
+	struct mqfq *m = mqfq_of(io->queue);
+
+	if (!(io->flags & IO_SLOT))
+		return;
+	io->flags &= ~IO_SLOT;
+	token_put(&m->slots, io->queue->index);
+	/* Pairs with the announcement in get_slot(). */
+	hand_over(m, io->queue->index, wake);
+}
+
+static void mqfq_requeue(struct io *io, struct wake *wake)
+{
+	if (!(io->flags & IO_OUT))
+		return;
+	io->flags &= ~IO_OUT;
+	atomic64_inc(&io->flow->fq[io->queue->index].done);
+	release_slot(io, wake);
+}
+
+static void mqfq_complete(struct io *io, u64 now, struct wake *wake)
+{
+	(void)now;
+	mqfq_requeue(io, wake);
+}
+
+/* ------------------------------------------------------------- slow work */
+
+/* May the queue run, though it is parked or ready?  Somebody forgot it. */
+static bool forgotten(struct mqfq *m, const struct queue *q)
+{
+	vtime_t lead = READ_ONCE(q->lead);
+
+	if (lead == VTIME_NONE)
+		return false;
+	if (mask_test(m->ready, q->index))
+		return token_total(&m->slots) > 0;
+	return READ_ONCE(q->state) == VERDICT_THROTTLED &&
+	       !beyond(q->sched, lead, mqfq_vt(m));
+}
+
+/*
+ * Counts queues that could have run for a whole tick and were not woken.  It
+ * wakes nobody: a stall is a bug to be found, not one to be covered.
+ */
+static void watch(struct mqfq *m)
+{
+	u32 i;
+
+	for (i = 0; i < m->sched->nr_queues; i++) {
+		struct queue *q = m->sched->queue[i];
+		u64 dispatched = READ_ONCE(q->stats.dispatched);
+
+		if (!forgotten(m, q))
+			m->suspect[i] = 0;
+		else if (m->suspect[i] == dispatched + 1)
+			atomic64_inc(&m->sched->stats.watchdog);
+		else
+			m->suspect[i] = dispatched + 1;
+	}
+}
+
+static void mqfq_tick(struct sched *s, u64 now, struct wake *wake)
+{
+	struct mqfq *m = s->engine;
+	bool changed;
+
+	watch(m);
+	if (flow_sweep(s, now, &changed))
+		wake_at(wake, now + TICK_NS);
+	/* Larger shares bring tags nearer: the due times in the wheel are old. */
+	if (changed)
+		unpark_all(m, wake);
+}
+
+static u32 wheel_shift(u32 threshold)
+{
+	u32 log2 = threshold ? port_fls64(threshold) - 1 : 0;
+
+	return log2 > WHEEL_SHARE_SHIFT ? log2 - WHEEL_SHARE_SHIFT : 0;
+}
+
+static void mqfq_tune(struct sched *s, const struct sched_params *p,
+		      struct wake *wake)
+{
+	struct mqfq *m = s->engine;
+	struct unpark u = { .m = m, .wake = wake };
+
+	cost_set(&s->params.cost, &p->cost);
+	if (p->threshold != s->params.threshold) {
+		wheel_set_shift(&m->wheel, wheel_shift(p->threshold));
+		WRITE_ONCE(s->params.threshold, p->threshold);
+	}
+	if (p->depth != s->params.depth) {
+		WRITE_ONCE(s->params.depth, p->depth);
+		token_resize(&m->slots, p->depth);
+	}
+	unpark_all(m, wake);
+	mask_drain(m->ready, s->nr_queues, unready, &u);
+}
+
+static void mqfq_exit(struct sched *s)
+{
+	struct mqfq *m = s->engine;
+
+	port_assert(token_total(&m->slots) == (s64)s->params.depth);
+	port_assert(mindicator_min(&m->leads) == VTIME_NONE);
+	wheel_deinit(&m->wheel);
+	token_tree_deinit(&m->slots);
+	mindicator_deinit(&m->leads);
+	port_free(m);
+	s->engine = NULL;
+}
+
+static int mqfq_init(struct sched *s)
+{
+	struct mqfq *m;
+	int ret;
+
+	m = port_zalloc(sizeof(*m) + s->nr_queues * sizeof(m->suspect[0]));
+	if (!m)
+		return -ENOMEM;
+	m->sched = s;
+	atomic64_set(&m->vt, (s64)VT_START);
+	ret = mindicator_init(&m->leads, &s->topo);
+	if (ret)
+		goto free;
+	ret = token_tree_init(&m->slots, &s->topo, s->params.depth);
+	if (ret)
+		goto leads;
+	ret = wheel_init(&m->wheel, s->nr_queues,
+			 wheel_shift(s->params.threshold), VT_START);
+	if (ret)
+		goto slots;
+	s->engine = m;
+	return 0;
+slots:
+	token_tree_deinit(&m->slots);
+leads:
+	mindicator_deinit(&m->leads);
+free:
+	port_free(m);
+	return ret;
+}
+
+const struct sched_ops mqfq_ops = {
+	.name		= "mqfq",
+	.init		= mqfq_init,
+	.exit		= mqfq_exit,
+	.insert		= mqfq_insert,
+	.merge		= mqfq_merge,
+	.dispatch	= mqfq_dispatch,
+	.block		= mqfq_block,
+	.complete	= mqfq_complete,
+	.requeue	= mqfq_requeue,
+	.tick		= mqfq_tick,
+	.tune		= mqfq_tune,
+};

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "sched.h"
+
+int sched_params_check(const struct sched_params *p)
+{
+	if (p->depth < DEPTH_MIN || p->depth > DEPTH_MAX)
+		return -EINVAL;
+	if (p->threshold > THRESHOLD_MAX)
+		return -EINVAL;
+	if (p->cost.kind >= COST_KINDS)
+		return -EINVAL;
+	return 0;
+}
+
+void queue_init(struct queue *q, struct sched *s, u32 index)
+{
+	*q = (struct queue){
+		.sched = s,
+		.index = index,
+		.lead = VTIME_NONE,
+		.state = VERDICT_EMPTY,
+	};
+	heap_init(&q->heap);
+}
+
+int sched_init(struct sched *s, const struct sched_ops *ops,
+	       const struct sched_params *params,
+	       const struct topo_place *place)
+{
+	int ret;
+
+	if (!s->nr_queues || s->nr_queues > QUEUES_MAX)
+		return -EINVAL;
+	ret = sched_params_check(params);
+	if (ret)
+		return ret;
+	ret = topology_init(&s->topo, place, s->nr_queues);
+	if (ret)
+		return ret;
+
+	s->ops = ops;
+	s->params = *params;
+	s->active = NULL;
+	s->drain = false;
+	share_tree_init(&s->share);
+	port_lock_init(&s->active_lock);
+	atomic64_set(&s->stats.kicks, 0);
+	atomic64_set(&s->stats.watchdog, 0);
+	atomic64_set(&s->stats.blocks, 0);
+	ret = ops->init(s);
+	if (ret)
+		topology_deinit(&s->topo);
+	return ret;
+}
+
+void sched_exit(struct sched *s)
+{
+	port_assert(!s->active);
+	s->ops->exit(s);
+	topology_deinit(&s->topo);
+}
