@@ -1,1 +1,44 @@
-"""Guest kernels and booting them; nothing else in the project starts a virtual machine."""
+# SPDX-License-Identifier: GPL-2.0
+"""Guest kernels and booting them; nothing else in the project starts a virtual machine.
+
+spec = lab.GuestSpec(cpus=2, drives=(lab.Drive(size=1 << 30, queues=2),))
+result = lab.run(spec, ["fio", "--version"])
+print(result.status, result.stdout)
+"""
+
+from lab.errors import LabError, SpecError
+from lab.guest import (
+    GUEST_OUT,
+    STATUS_DIED,
+    STATUS_TIMED_OUT,
+    GuestResult,
+    run,
+    shell,
+)
+from lab.spec import (
+    MAX_CPUS,
+    Drive,
+    GuestSpec,
+    HostDir,
+    parse_drive,
+    parse_duration_ns,
+    parse_size,
+)
+
+__all__ = [
+    "GUEST_OUT",
+    "MAX_CPUS",
+    "STATUS_DIED",
+    "STATUS_TIMED_OUT",
+    "Drive",
+    "GuestResult",
+    "GuestSpec",
+    "HostDir",
+    "LabError",
+    "SpecError",
+    "parse_drive",
+    "parse_duration_ns",
+    "parse_size",
+    "run",
+    "shell",
+]

@@ -215,6 +215,17 @@ def extract_vmlinux(image: bytes) -> bytes:
     raise LabError(f"vmlinuz: compression with magic {payload[:6].hex()} is not supported")
 
 
+def module_aliases(module: Path) -> list[str]:
+    """The names besides its own by which the kernel asks for a built @module."""
+    return _tool(["modinfo", "-F", "alias", str(module)]).split()
+
+
+def module_depends(module: Path) -> list[str]:
+    return [
+        name for name in _tool(["modinfo", "-F", "depends", str(module)]).strip().split(",") if name
+    ]
+
+
 def _tool(argv: Sequence[str], cwd: Path | None = None) -> str:
     try:
         done = subprocess.run(

@@ -1,0 +1,447 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Boot a guest, run one command in it, bring back what it said.
+
+The guest's root is the host's, read-only, under a writable tmpfs: programs, the
+checkout and the Python environment are found under their own paths. Output,
+status and kernel log travel over virtio ports, apart from the console.
+
+Nothing of a guest outlives ``run()``: its drives and channels are file
+descriptors without a name, it mounts nothing on the host, and the kernel kills
+QEMU when this process dies in whatever way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import selectors
+import shlex
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import termios
+import threading
+import time
+import tty
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Literal
+
+from lab import accel, initramfs, kernel, qemu
+from lab.errors import LabError, SpecError
+from lab.spec import GuestSpec
+
+GUEST_OUT = "/run/lab/out"
+STATUS_TIMED_OUT = 124
+STATUS_DIED = 125
+
+Output = Literal["stdout", "stderr"]
+Sink = Callable[[Output, bytes], None]
+
+_HERE = Path(__file__).resolve().parent
+# What the channel holds before the guest reads from it.
+_JOB_BYTES = 128 << 10
+_CAPTURE_BYTES = 16 << 20
+_CONSOLE_TAIL_LINES = 25
+
+
+@dataclasses.dataclass(frozen=True)
+class GuestResult:
+    """What came of a guest.
+
+    @status is the command's; 124 when the time limit ended the guest, 125 when
+    the guest died (panic, oops) or could not be set up.
+    @dmesg is the whole kernel log; of a guest that did not end in order, what its console got.
+    @stdout and @stderr hold at most their last 16 MiB.
+    """
+
+    status: int
+    timed_out: bool
+    died: bool
+    dmesg: str
+    console: str
+    stdout: str
+    stderr: str
+    out_dir: Path | None
+    accel: Literal["kvm", "tcg"]
+    kernel: str
+    boot_s: float
+    wall_s: float
+
+    def console_tail(self, lines: int = _CONSOLE_TAIL_LINES) -> str:
+        return "\n".join(self.console.splitlines()[-lines:])
+
+    def trouble(self) -> str | None:
+        """One line and the console's last ones, when the guest did not end in order."""
+        if self.timed_out:
+            what = f"guest ended at its time limit after {self.wall_s:.0f} s"
+        elif self.died:
+            what = f"guest died after {self.wall_s:.0f} s without reporting a status"
+        else:
+            return None
+        return f"{what}; last lines of its console:\n{self.console_tail()}"
+
+
+class _Tail:
+    """The last bytes of a stream."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._data = bytearray()
+
+    def add(self, data: bytes) -> None:
+        self._data += data
+        if len(self._data) > 2 * self._limit:
+            del self._data[: -self._limit]
+
+    def text(self) -> str:
+        return self._data[-self._limit :].decode(errors="replace").replace("\r\n", "\n")
+
+
+class _Report:
+    """The guest's side of the control port, as described in init-guest.sh."""
+
+    def __init__(self) -> None:
+        self._data = bytearray()
+
+    def add(self, data: bytes) -> None:
+        self._data += data
+
+    @property
+    def ready(self) -> bool:
+        return self._data.startswith(b"ready\n")
+
+    def status_and_dmesg(self) -> tuple[int, str] | None:
+        """None unless all of it came."""
+        head, _, rest = bytes(self._data).partition(b"\nstatus ")
+        status, _, rest = rest.partition(b"\ndmesg ")
+        length, newline, log = rest.partition(b"\n")
+        if head != b"ready" or not newline or len(log) < int(length):
+            return None
+        return int(status), log.decode(errors="replace")
+
+
+def run(
+    spec: GuestSpec,
+    argv: Sequence[str] | None = None,
+    *,
+    script: str | None = None,
+    env: Mapping[str, str] | None = None,
+    out_dir: Path | None = None,
+    stream: bool = True,
+    sink: Sink | None = None,
+) -> GuestResult:
+    """Run @argv, or shell @script, in a fresh guest and wait for its end.
+
+    It starts in the current folder. $LAB_OUT is @out_dir, written to directly
+    (without it a folder that goes with the guest), $LAB_DRIVES the device nodes of
+    spec.drives in order. @stream copies output to this process's own as it comes;
+    @sink, called with each piece, takes its place.
+    """
+    if (argv is None) == (script is None):
+        raise SpecError("a guest runs either a command or a script")
+    command = list(argv) if argv is not None else ["/bin/sh", "-c", str(script)]
+    if not command:
+        raise SpecError("the command for the guest is empty")
+    with _signals_raise():
+        tree = kernel.ensure(spec.kernel)
+        chosen = _accelerator(spec, tree)
+        output = sink or (_to_own_output if stream else None)
+        job = _job(spec, tree, command, env or {}, out_dir)
+        return _Guest(spec, tree, chosen, out_dir).run(job, output)
+
+
+def shell(spec: GuestSpec, *, out_dir: Path | None = None) -> GuestResult:
+    """An interactive shell in a fresh guest, on this process's terminal."""
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise SpecError("a shell needs a terminal; to run a command use 'mqfair lab exec'")
+    size = shutil.get_terminal_size()
+    script = f"stty rows {size.lines} cols {size.columns}; exec /bin/bash -i"
+    with _signals_raise():
+        tree = kernel.ensure(spec.kernel)
+        chosen = _accelerator(spec, tree)
+        env = {"TERM": os.environ.get("TERM", "linux")}
+        job = _job(spec, tree, ["/bin/sh", "-c", script], env, out_dir)
+        return _Guest(spec, tree, chosen, out_dir, terminal=True).run(job, None)
+
+
+def _accelerator(spec: GuestSpec, tree: kernel.KernelTree) -> Literal["kvm", "tcg"]:
+    if spec.icount:
+        return "tcg"
+    if spec.accel != "auto":
+        return spec.accel
+
+    def probe_boots() -> bool:
+        probe = GuestSpec(
+            cpus=2, memory_mb=512, kernel=spec.kernel, timeout_s=accel.PROBE_TIMEOUT_S
+        )
+        job = _job(probe, tree, ["/bin/true"], {}, None)
+        return _Guest(probe, tree, "kvm", None).run(job, None).status == 0
+
+    return accel.choose(tree, probe_boots)
+
+
+def _job(
+    spec: GuestSpec,
+    tree: kernel.KernelTree,
+    command: Sequence[str],
+    env: Mapping[str, str],
+    out_dir: Path | None,
+) -> bytes:
+    """The script that init-guest.sh runs."""
+    quote = shlex.quote
+    lines = [(_HERE / "guest-setup.sh").read_text(), "export HOME=/root LC_ALL=C.UTF-8"]
+    lines.append(f"lab_modules {quote(str(tree.modules_dir.parent))}")
+    for number, shared in enumerate(spec.host_dirs):
+        mode = "ro" if shared.read_only else "rw"
+        lines.append(f"lab_share lab.dir{number} {quote(str(shared.path.absolute()))} {mode}")
+    if out_dir is not None:
+        lines.append(f"lab_share lab.out {GUEST_OUT} rw")
+    else:
+        lines.append(f"mkdir -p {GUEST_OUT}")
+    lines += _module_lines(spec)
+    if spec.drives:
+        lines.append("lab_load nvme")
+        lines += [f"lab_drive {number}" for number in range(len(spec.drives))]
+    lines.append(f'export LAB_OUT={GUEST_OUT} LAB_DRIVES="$LAB_DRIVES"')
+    lines += [f"export {name}={quote(value)}" for name, value in env.items()]
+    lines.append(f"cd {quote(str(Path.cwd()))} || cd /")
+    lines.append(f"exec {shlex.join(command)}")
+    job = ("\n".join(lines) + "\n").encode()
+    if len(job) > _JOB_BYTES:
+        raise SpecError(
+            f"the guest's command has {len(job)} bytes, at most {_JOB_BYTES} are possible"
+        )
+    return job
+
+
+def _module_lines(spec: GuestSpec) -> list[str]:
+    """Make modprobe know modules that are in no index: by name and by their own aliases."""
+    config = []
+    names = []
+    for path in spec.modules:
+        name = path.name.removesuffix(".ko")
+        names.append(name)
+        file = shlex.quote(str(path.absolute()))
+        config += [f"alias {alias} {name}" for alias in kernel.module_aliases(path)]
+        needed = " ".join(kernel.module_depends(path))
+        load_needed = f"/sbin/modprobe -a {needed} && " if needed else ""
+        config.append(f"install {name} {load_needed}/sbin/insmod {file} $CMDLINE_OPTS")
+    if not config:
+        return []
+    text = shlex.quote("\n".join(config))
+    lines = ["$busybox mkdir -p /run/modprobe.d", f"echo {text} > /run/modprobe.d/lab.conf"]
+    if spec.load_modules:
+        lines.append(f"lab_load {shlex.join(names)}")
+    return lines
+
+
+def _to_own_output(name: Output, data: bytes) -> None:
+    stream = sys.stdout if name == "stdout" else sys.stderr
+    stream.flush()
+    stream.buffer.write(data)
+    stream.buffer.flush()
+
+
+@contextlib.contextmanager
+def _signals_raise() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP unwind like Ctrl-C does, so that what must be undone is."""
+
+    def unwind(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    previous = {number: signal.signal(number, unwind) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def _raw_terminal() -> Iterator[None]:
+    fd = sys.stdin.fileno()
+    saved = termios.tcgetattr(fd)
+    tty.setraw(fd)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(fd, termios.TCSADRAIN, saved)
+
+
+class _Guest:
+    """One QEMU process and the channels to it."""
+
+    def __init__(
+        self,
+        spec: GuestSpec,
+        tree: kernel.KernelTree,
+        chosen: Literal["kvm", "tcg"],
+        out_dir: Path | None,
+        *,
+        terminal: bool = False,
+    ) -> None:
+        self._spec = spec
+        self._tree = tree
+        self._accel = chosen
+        self._out_dir = out_dir
+        self._terminal = terminal
+        self._report = _Report()
+        self._tails = {
+            name: _Tail(_CAPTURE_BYTES) for name in ("console", "stdout", "stderr", "qemu")
+        }
+        self._boot_s = 0.0
+        self._timed_out = False
+
+    def run(self, job: bytes, output: Sink | None) -> GuestResult:
+        names = [
+            "console",
+            "control",
+            "stdout",
+            "stderr",
+            *(["terminal"] if self._terminal else []),
+        ]
+        with contextlib.ExitStack() as stack:
+            channels: dict[str, socket.socket] = {}
+            inherited: dict[str, socket.socket] = {}
+            for name in names:
+                channels[name], inherited[name] = socket.socketpair()
+                stack.callback(channels[name].close)
+                stack.callback(inherited[name].close)
+            started = time.monotonic()
+            process = self._start(stack, {name: end.fileno() for name, end in inherited.items()})
+            # The end of file on a channel is QEMU's end, once only QEMU holds the other side.
+            for end in inherited.values():
+                end.close()
+            terminal = "yes" if self._terminal else "no"
+            channels["control"].sendall(f"{len(job)} {terminal}\n".encode() + job)
+            if self._terminal:
+                stack.enter_context(_raw_terminal())
+            self._relay(process, channels, output, started)
+            wall_s = time.monotonic() - started
+        return self._result(process, wall_s)
+
+    def _start(
+        self, stack: contextlib.ExitStack, channels: dict[str, int]
+    ) -> subprocess.Popen[bytes]:
+        backing = [qemu.open_backing(drive) for drive in self._spec.drives]
+        files = [fd for fd in backing if fd is not None]
+        for fd in files:
+            stack.callback(os.close, fd)
+        argv = qemu.command_line(
+            self._spec,
+            qemu.Boot(self._tree.vmlinux, initramfs.ensure(self._tree), self._accel),
+            self._shares(),
+            qemu.Channels(**channels),
+            backing,
+        )
+        try:
+            process = subprocess.Popen(
+                ["setpriv", "--pdeathsig", "KILL", "--", *argv],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=[*channels.values(), *files],
+                # Ctrl-C is ours to act on.
+                start_new_session=True,
+            )
+        except FileNotFoundError as error:
+            raise LabError("setpriv: not found; install package util-linux") from error
+        stack.callback(_end, process)
+        return process
+
+    def _shares(self) -> list[qemu.Share]:
+        shares = [qemu.Share("lab.root", Path("/"), read_only=True)]
+        for number, shared in enumerate(self._spec.host_dirs):
+            shares.append(qemu.Share(f"lab.dir{number}", shared.path.absolute(), shared.read_only))
+        if self._out_dir is not None:
+            self._out_dir.mkdir(parents=True, exist_ok=True)
+            shares.append(qemu.Share("lab.out", self._out_dir.absolute(), read_only=False))
+        return shares
+
+    def _relay(
+        self,
+        process: subprocess.Popen[bytes],
+        channels: dict[str, socket.socket],
+        output: Sink | None,
+        started: float,
+    ) -> None:
+        """Move data until QEMU has closed every channel, or time is up."""
+        assert process.stdout is not None
+        deadline = started + self._spec.timeout_s
+        with selectors.DefaultSelector() as selector:
+            for name, channel in channels.items():
+                selector.register(channel, selectors.EVENT_READ, name)
+            selector.register(process.stdout, selectors.EVENT_READ, "qemu")
+            if self._terminal:
+                selector.register(sys.stdin, selectors.EVENT_READ, "keyboard")
+            closing = len(channels) + 1
+            while closing:
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
+                    self._timed_out = True
+                    return
+                for key, _ in selector.select(remaining):
+                    data = os.read(key.fd, 65536)
+                    if key.data == "keyboard":
+                        channels["terminal"].sendall(data)
+                    elif data:
+                        self._received(key.data, data, output, started)
+                    else:
+                        selector.unregister(key.fileobj)
+                        closing -= 1
+
+    def _received(self, name: str, data: bytes, output: Sink | None, started: float) -> None:
+        if name == "control":
+            self._report.add(data)
+            if self._report.ready and not self._boot_s:
+                self._boot_s = time.monotonic() - started
+        elif name == "terminal":
+            os.write(sys.stdout.fileno(), data)
+        else:
+            self._tails[name].add(data)
+            if output is not None and name in ("stdout", "stderr"):
+                output("stdout" if name == "stdout" else "stderr", data)
+
+    def _result(self, process: subprocess.Popen[bytes], wall_s: float) -> GuestResult:
+        reported = self._report.status_and_dmesg()
+        complaint = self._tails["qemu"].text().strip()
+        if process.returncode > 0 and reported is None and not self._boot_s:
+            raise LabError(
+                f"{qemu.QEMU}: exit status {process.returncode}: {complaint or 'no message'}"
+            )
+        console = self._tails["console"].text()
+        timed_out = self._timed_out and reported is None
+        if reported is not None:
+            status, dmesg = reported
+        else:
+            status, dmesg = (STATUS_TIMED_OUT if timed_out else STATUS_DIED), console
+        return GuestResult(
+            status=status,
+            timed_out=timed_out,
+            died=reported is None and not timed_out,
+            dmesg=dmesg,
+            console=console,
+            stdout=self._tails["stdout"].text(),
+            stderr=self._tails["stderr"].text(),
+            out_dir=self._out_dir,
+            accel=self._accel,
+            kernel=self._tree.release,
+            boot_s=self._boot_s,
+            wall_s=wall_s,
+        )
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Leave no QEMU behind, whatever state it is in."""
+    process.kill()
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()

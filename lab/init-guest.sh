@@ -1,0 +1,67 @@
+#!/bin/sh
+# First process of a guest once it stands on the host's root: offers the usual
+# file systems, fetches the job over the control port, runs it, reports its
+# status and the kernel log, and switches the guest off.
+#
+# Control port, host to guest:  "<bytes> <terminal: yes|no>\n", then the job.
+#               guest to host:  "ready\n", then after the job
+#                               "status <n>\n" and "dmesg <bytes>\n<log>".
+lab=/run/lab
+busybox=$lab/busybox
+export PATH=$lab/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
+
+# Busybox by full path: the host need not have any of these tools.
+$busybox mkdir -p $lab/bin $lab/ports /dev/shm /dev/pts /run/lock
+$busybox mount -t tmpfs tmpfs /dev/shm
+$busybox mount -t devpts -o mode=620,ptmxmode=666 devpts /dev/pts
+$busybox ln -sf /proc/self/fd /dev/fd
+$busybox ln -sf fd/0 /dev/stdin
+$busybox ln -sf fd/1 /dev/stdout
+$busybox ln -sf fd/2 /dev/stderr
+$busybox mount -t cgroup2 cgroup2 /sys/fs/cgroup
+echo "+cpu +io +memory" > /sys/fs/cgroup/cgroup.subtree_control
+$busybox mount -t debugfs debugfs /sys/kernel/debug
+$busybox mount -t tracefs tracefs /sys/kernel/tracing
+$busybox mount -t configfs configfs /sys/kernel/config
+$busybox hostname lab
+$busybox ip link set lo up
+
+# The ports announce themselves one after the other.
+until [ -e $lab/ports/control ] && [ -e $lab/ports/stdout ] && [ -e $lab/ports/stderr ]; do
+	for port in /sys/class/virtio-ports/*; do
+		name=
+		read -r name < "$port/name"
+		[ -n "$name" ] && $busybox ln -sf "/dev/${port##*/}" "$lab/ports/$name"
+	done 2>/dev/null
+done
+
+exec 3<> $lab/ports/control
+echo ready >&3
+read -r bytes terminal <&3
+$busybox head -c "$bytes" <&3 > $lab/job
+
+if [ "$terminal" = yes ]; then
+	$busybox setsid -c /bin/sh $lab/job 3>&- < /dev/hvc0 > /dev/hvc0 2>&1
+	status=$?
+else
+	# A port opens once only; through pipes the job may reopen /dev/stdout.
+	$busybox mkfifo $lab/stdout $lab/stderr
+	$busybox cat $lab/stdout 3>&- > $lab/ports/stdout &
+	out=$!
+	$busybox cat $lab/stderr 3>&- > $lab/ports/stderr &
+	err=$!
+	$busybox setsid /bin/sh $lab/job 3>&- < /dev/null > $lab/stdout 2> $lab/stderr
+	status=$?
+	# What the job left running must not keep the pipes open.
+	$busybox killall5 -9 -o $out -o $err
+	wait $out $err
+fi
+
+$busybox sync
+$busybox dmesg > $lab/dmesg
+{
+	echo "status $status"
+	echo "dmesg $($busybox wc -c < $lab/dmesg)"
+	$busybox cat $lab/dmesg
+} >&3
+$busybox poweroff -f

@@ -1,0 +1,24 @@
+#!/bin/sh
+# First process of a guest, in the initramfs: puts the host's root, read-only,
+# under a writable tmpfs and goes there. Ends in a panic (and so in the end of
+# the guest) when a step fails: set -e makes process 1 exit.
+set -e
+mount -t devtmpfs dev /dev
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+while read -r module; do
+	insmod "/modules/$module"
+done < /modules.order
+
+mount -t 9p -o trans=virtio,version=9p2000.L,msize=507904,cache=loose,ro lab.root /lower
+mount -t tmpfs -o size=75% tmpfs /upper
+mkdir /upper/data /upper/work
+mount -t overlay -o lowerdir=/lower,upperdir=/upper/data,workdir=/upper/work root /root
+
+mount --move /dev /root/dev
+mount --move /proc /root/proc
+mount --move /sys /root/sys
+mount -t tmpfs -o mode=755 tmpfs /root/run
+mkdir /root/run/lab
+cp /bin/busybox /init-guest.sh /root/run/lab/
+exec switch_root /root /run/lab/busybox sh /run/lab/init-guest.sh

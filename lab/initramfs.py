@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The first few megabytes of a guest: busybox, the modules that reach the host's root, init."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from lab.cache import locked, write_atomically
+from lab.errors import LabError
+from lab.kernel import KernelTree
+
+# virtio_console carries output, 9p and overlay the root; configfs so that it can be mounted
+# before a driver that uses it is loaded.
+MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "configfs")
+# The applets that init-initramfs.sh calls; init-guest.sh calls busybox by name.
+_APPLETS = ("cp", "insmod", "mkdir", "mount", "sh", "switch_root")
+_FOLDERS = ("bin", "dev", "lower", "modules", "proc", "root", "sys", "upper")
+_HERE = Path(__file__).resolve().parent
+
+_FILE, _FOLDER, _LINK, _DEVICE, _TYPE_MASK = 0o100000, 0o040000, 0o120000, 0o020000, 0o170000
+_CONSOLE_NUMBERS = (5, 1)
+
+
+def ensure(tree: KernelTree) -> Path:
+    """The initramfs for @tree, built when it is not in the cache in this very form."""
+    busybox = _static_busybox()
+    modules = _load_order(tree, MODULES)
+    init_scripts = [_HERE / "init-initramfs.sh", _HERE / "init-guest.sh"]
+    digest = hashlib.sha256(Path(__file__).read_bytes())
+    for path in [*init_scripts, busybox]:
+        digest.update(path.read_bytes())
+    image = tree.root.parent / f"initramfs-{digest.hexdigest()[:16]}.cpio"
+    with locked(tree.root.parent / ".initramfs.lock"):
+        if not image.exists():
+            for stale in image.parent.glob("initramfs-*.cpio"):
+                stale.unlink()
+            write_atomically(image, _build(busybox, modules, *init_scripts))
+    return image
+
+
+def _static_busybox() -> Path:
+    found = shutil.which("busybox", path="/bin:/usr/bin")
+    if found is None:
+        raise LabError("busybox: not found; run lab/bootstrap guest (package busybox-static)")
+    # A dynamically linked program names its loader.
+    if b"/ld-linux" in Path(found).read_bytes():
+        raise LabError(f"{found}: not statically linked; install package busybox-static")
+    return Path(found)
+
+
+def _load_order(tree: KernelTree, names: Iterable[str]) -> list[Path]:
+    """Files of @names and all they depend on, dependencies first."""
+    dependencies: dict[str, list[str]] = {}
+    for line in (tree.modules_dir / "modules.dep").read_text().splitlines():
+        file, _, needs = line.partition(":")
+        dependencies[file] = needs.split()
+    by_name = {_module_name(file): file for file in dependencies}
+    built_in = {
+        _module_name(file)
+        for file in (tree.modules_dir / "modules.builtin").read_text().splitlines()
+    }
+    order: list[str] = []
+    for name in names:
+        if name in built_in:
+            continue
+        if name not in by_name:
+            raise LabError(f"{tree.modules_dir}: no module '{name}', which a guest needs to boot")
+        # modules.dep lists the nearest dependency first: the last one loads first.
+        wanted = [*reversed(dependencies[by_name[name]]), by_name[name]]
+        order.extend(file for file in wanted if file not in order)
+    return [tree.modules_dir / file for file in order]
+
+
+def _module_name(file: str) -> str:
+    return Path(file).name.partition(".")[0].replace("-", "_")
+
+
+def _build(busybox: Path, modules: list[Path], init: Path, init_guest: Path) -> bytes:
+    entries = [(name, _FOLDER | 0o755, b"") for name in _FOLDERS]
+    # Process 1 has no console to write to until this exists.
+    entries.append(("dev/console", _DEVICE | 0o600, b""))
+    entries.append(("bin/busybox", _FILE | 0o755, busybox.read_bytes()))
+    entries.extend((f"bin/{applet}", _LINK | 0o777, b"busybox") for applet in _APPLETS)
+    entries.append(("init", _FILE | 0o755, init.read_bytes()))
+    entries.append(("init-guest.sh", _FILE | 0o755, init_guest.read_bytes()))
+    entries.extend((f"modules/{m.name}", _FILE | 0o644, m.read_bytes()) for m in modules)
+    listing = "".join(f"{module.name}\n" for module in modules)
+    entries.append(("modules.order", _FILE | 0o644, listing.encode()))
+    entries.append(("TRAILER!!!", 0, b""))
+    return b"".join(
+        _cpio_entry(number, name, mode, data) for number, (name, mode, data) in enumerate(entries)
+    )
+
+
+def _cpio_entry(number: int, name: str, mode: int, data: bytes) -> bytes:
+    """One member of a "newc" archive: header and data each padded to four bytes."""
+    rdev_major, rdev_minor = _CONSOLE_NUMBERS if mode & _TYPE_MASK == _DEVICE else (0, 0)
+    fields = (number, mode, 0, 0, 1, 0, len(data), 0, 0, rdev_major, rdev_minor, len(name) + 1, 0)
+    head = b"070701" + b"".join(b"%08X" % field for field in fields) + name.encode() + b"\0"
+    return _padded(head) + _padded(data)
+
+
+def _padded(data: bytes) -> bytes:
+    return data + b"\0" * (-len(data) % 4)

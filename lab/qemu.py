@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The command line of QEMU for one guest."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from lab.cache import cache_dir
+from lab.errors import SpecError
+from lab.spec import Drive, GuestSpec
+
+QEMU = "qemu-system-x86_64"
+
+# clocksource, tsc: emulation's TSC is judged unsynchronised, and each reading of the clock that
+# takes its place is an exit. panic, oops: with -no-reboot the guest ends there and then.
+_KERNEL_ARGUMENTS = (
+    "console=ttyS0 loglevel=7 panic=-1 oops=panic clocksource=tsc tsc=reliable"
+    " cgroup_no_v1=all log_buf_len=1M random.trust_cpu=on"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Share:
+    """A host folder behind a 9p mount tag."""
+
+    tag: str
+    path: Path
+    read_only: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Channels:
+    """File descriptors that QEMU inherits, each one end of a socket pair."""
+
+    console: int
+    control: int
+    stdout: int
+    stderr: int
+    terminal: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Boot:
+    """What QEMU enters, and how it runs it."""
+
+    kernel: Path
+    initramfs: Path
+    accel: Literal["kvm", "tcg"]
+
+
+def command_line(
+    spec: GuestSpec,
+    boot: Boot,
+    shares: list[Share],
+    channels: Channels,
+    drive_fds: list[int | None],
+) -> list[str]:
+    """@drive_fds: per drive an open temporary file, or None where the drive needs none."""
+    argv = [QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
+    argv += ["-machine", "pc", "-nic", "none", "-m", f"{spec.memory_mb}M"]
+    argv += _processor(spec, boot.accel)
+    argv += ["-kernel", str(boot.kernel), "-initrd", str(boot.initramfs)]
+    argv += ["-append", f"{_KERNEL_ARGUMENTS} {spec.append}".rstrip()]
+    argv += _channel_arguments(channels)
+    for share in shares:
+        options = ",readonly=on" if share.read_only else ""
+        path = str(share.path).replace(",", ",,")
+        argv += [
+            "-fsdev",
+            f"local,id={share.tag},path={path},security_model=none,multidevs=remap{options}",
+            "-device",
+            f"virtio-9p-pci,fsdev={share.tag},mount_tag={share.tag}",
+        ]
+    for number, (drive, fd) in enumerate(zip(spec.drives, drive_fds, strict=True)):
+        argv += _drive_arguments(number, drive, fd)
+    return argv
+
+
+def _processor(spec: GuestSpec, accel: Literal["kvm", "tcg"]) -> Iterator[str]:
+    if spec.icount:
+        yield from ("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off")
+    elif accel == "kvm":
+        yield from ("-accel", "kvm")
+    else:
+        yield from ("-accel", "tcg,thread=multi")
+    cores = spec.cpus // (spec.sockets * spec.threads)
+    yield from ("-cpu", "host" if accel == "kvm" else "max")
+    yield from (
+        "-smp",
+        f"{spec.cpus},sockets={spec.sockets},cores={cores},threads={spec.threads}",
+    )
+
+
+def _channel_arguments(channels: Channels) -> Iterator[str]:
+    yield from ("-chardev", f"socket,id=console,fd={channels.console}")
+    yield from ("-serial", "chardev:console")
+    yield from ("-device", "virtio-serial-pci")
+    ports = {"control": channels.control, "stdout": channels.stdout, "stderr": channels.stderr}
+    for name, fd in ports.items():
+        yield from ("-chardev", f"socket,id={name},fd={fd}")
+        yield from ("-device", f"virtserialport,chardev={name},name={name}")
+    if channels.terminal is not None:
+        yield from ("-chardev", f"socket,id=terminal,fd={channels.terminal}")
+        yield from ("-device", "virtconsole,chardev=terminal")
+
+
+def open_backing(drive: Drive) -> int | None:
+    """A file that exists only as long as it is open, for a drive of backing "file"."""
+    if drive.backing != "file":
+        return None
+    folder = cache_dir() / "drives"
+    folder.mkdir(exist_ok=True)
+    fd = os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600)
+    os.ftruncate(fd, drive.size)
+    return fd
+
+
+def _drive_arguments(number: int, drive: Drive, fd: int | None) -> Iterator[str]:
+    node = f"drive{number}"
+    if fd is not None:
+        yield from ("-add-fd", f"fd={fd},set={number + 1}")
+        yield from ("-blockdev", _file_node(node, f"/dev/fdset/{number + 1}"))
+    elif drive.backing == "null":
+        options = f",latency-ns={drive.latency_ns}" if drive.latency_ns else ""
+        yield from (
+            "-blockdev",
+            f"driver=null-co,node-name={node},size={drive.size},read-zeroes=on{options}",
+        )
+    else:
+        if not Path(drive.backing).is_file():
+            raise SpecError(f"nvme backing={drive.backing}: no such file; or 'file' or 'null'")
+        yield from ("-blockdev", _file_node(node, drive.backing))
+    if drive.iops:
+        yield from ("-object", f"throttle-group,id=cap{number},x-iops-total={drive.iops}")
+        yield from (
+            "-blockdev",
+            f"driver=throttle,node-name=capped{number},throttle-group=cap{number},file={node}",
+        )
+        node = f"capped{number}"
+    yield from (
+        "-device",
+        f"nvme,serial=lab{number},drive={node},max_ioqpairs={drive.queues},mdts={drive.mdts}",
+    )
+
+
+def _file_node(node: str, path: str) -> str:
+    escaped = path.replace(",", ",,")
+    return f"driver=file,node-name={node},filename={escaped},discard=unmap"
