@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What --device may say, and whether a drive of this host may be written to.
+
+``null:`` and ``nvme:`` are drives made for the bench in the guest; a path is a drive of this
+host. A drive that somebody uses is refused always; one that holds something is refused unless
+the user says that its data may go.
+"""
+
+import errno
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lab.errors import SpecError
+from lab.spec import Drive, parse_drive
+from mqfair.blockdev import find_disk
+from mqfair.errors import Failure, UsageError
+from mqfair.fs import Fs, describe
+
+# Bound by the device and not by an emulated CPU: 64 slots of 8 ms are 8000 I/O per second.
+DEFAULT_DEVICE = (
+    "null:irqmode=2,completion_nsec=8000000,submit_queues=2,hw_queue_depth=32,gb=4,poll_queues=0"
+)
+
+# Parameters of the null_blk module and their ranges. Left out: what gives a drive without a
+# scheduler (queue_mode 0 and 1, no_sched), and nr_devices, which is 1.
+NULL_PARAMETERS: Mapping[str, tuple[int, int]] = {
+    "queue_mode": (2, 2),
+    "submit_queues": (1, 256),
+    "poll_queues": (0, 256),
+    "use_per_node_hctx": (0, 1),
+    "home_node": (0, 1023),
+    "irqmode": (0, 2),
+    "completion_nsec": (0, 10_000_000_000),
+    "hw_queue_depth": (1, 10240),
+    "bs": (512, 4096),
+    "gb": (1, 65536),
+    "blocking": (0, 1),
+    "shared_tags": (0, 1),
+    "shared_tag_bitmap": (0, 1),
+    "memory_backed": (0, 1),
+    "discard": (0, 1),
+    "cache_size": (0, 65536),
+    "mbps": (0, 1_000_000),
+    "max_sectors": (0, 65536),
+    "virt_boundary": (0, 1),
+    "fua": (0, 1),
+    "rotational": (0, 1),
+    "zoned": (0, 1),
+    "zone_size": (1, 1_048_576),
+    "zone_capacity": (0, 1_048_576),
+    "zone_nr_conv": (0, 65536),
+    "zone_max_open": (0, 65536),
+    "zone_max_active": (0, 65536),
+    "zone_append_max_sectors": (0, 65536),
+}
+NULL = "null"
+NVME = "nvme"
+DRIVE = "drive"
+
+
+@dataclass(frozen=True)
+class Device:
+    """@text is what the user wrote. Set is what the kind has: @parameters of null_blk, @drive of
+    an emulated NVMe drive, @path of a drive of this host."""
+
+    kind: str
+    text: str
+    parameters: Mapping[str, int] = field(default_factory=dict)
+    drive: Drive | None = None
+    path: str | None = None
+
+
+def parse_device(text: str) -> Device:
+    kind, colon, rest = text.partition(":")
+    if colon and kind == NULL:
+        return Device(NULL, text, parameters=_null_parameters(text, rest))
+    if colon and kind == NVME:
+        try:
+            return Device(NVME, text, drive=parse_drive(rest))
+        except SpecError as error:
+            raise UsageError(f"--device {text}: {error}") from error
+    if text.startswith("/dev/"):
+        return Device(DRIVE, text, path=text)
+    raise UsageError(
+        f"--device {text}: not a device: use null:NAME=N,... or nvme:size=1G,queues=N for one in"
+        " the guest, /dev/NAME for one of this host"
+    )
+
+
+def _null_parameters(text: str, rest: str) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for word in filter(None, rest.split(",")):
+        name, _, value = word.partition("=")
+        if name not in NULL_PARAMETERS:
+            known = ", ".join(NULL_PARAMETERS)
+            raise UsageError(f"--device {text}: unknown parameter '{name}': use {known}")
+        if name in found:
+            raise UsageError(f"--device {text}: {name} is given twice: give it once")
+        least, most = NULL_PARAMETERS[name]
+        if not value.isdecimal() or not least <= int(value) <= most:
+            raise UsageError(f"--device {text}: {name}={value}: use a number in {least}..{most}")
+        found[name] = int(value)
+    return found
+
+
+def check_drive(path: str, *, destroy_data: bool) -> None:
+    """Refuses a drive that is in use, or that holds something unless @destroy_data."""
+    disk = find_disk(Fs(), path)
+    if disk.partition:
+        raise UsageError(
+            f"{path} is a partition: schedulers act on whole drives: use /dev/{disk.name}"
+        )
+    disk.require_selector()
+    _require_unused(path)
+    contents = _contents(path)
+    if contents and not destroy_data:
+        raise UsageError(
+            f"{path} is not empty ({', '.join(contents)}): use another drive,"
+            " or --destroy-data to lose what it holds"
+        )
+
+
+@dataclass(frozen=True)
+class _Node:
+    name: str
+    mountpoints: tuple[str, ...]
+
+
+def _require_unused(path: str) -> None:
+    for node in _lsblk(path):
+        if node.mountpoints:
+            raise UsageError(
+                f"{node.name} is in use at {', '.join(node.mountpoints)}: unmount it first"
+            )
+        _open_exclusively(node.name)
+
+
+def _open_exclusively(path: str) -> None:
+    """Fails on a drive that is mounted, swapped on, or held by md or dm."""
+    try:
+        os.close(os.open(path, os.O_RDONLY | os.O_EXCL))
+    except OSError as error:
+        if error.errno == errno.EBUSY:
+            raise UsageError(
+                f"{path} is in use: stop what holds it (swap, md, LVM, another program)"
+            ) from error
+        raise Failure(f"cannot open {path}: {describe(error, {})}") from error
+
+
+def _contents(path: str) -> list[str]:
+    listing = _output("wipefs", "--noheadings", "--output", "TYPE", path)
+    signatures = [f"signature {name}" for name in sorted(set(listing.split()))]
+    return signatures + [node.name for node in _lsblk(path)[1:]]
+
+
+def _lsblk(path: str) -> list[_Node]:
+    """The drive first, then what is made of it."""
+    columns = "NAME,MOUNTPOINTS"
+    tree = json.loads(_output("lsblk", "--json", "--paths", "--output", columns, path))
+    return list(_flatten(tree["blockdevices"]))
+
+
+def _flatten(nodes: list[dict[str, Any]]) -> Iterator[_Node]:
+    for node in nodes:
+        yield _Node(node["name"], tuple(place for place in node["mountpoints"] if place))
+        yield from _flatten(node.get("children", []))
+
+
+def _output(*argv: str) -> str:
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    except FileNotFoundError as error:
+        raise Failure(f"{argv[0]} is missing: install util-linux") from error
+    if done.returncode != 0:
+        raise Failure(f"{' '.join(argv)}: {done.stderr.strip() or 'failed'}")
+    return done.stdout

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the runner is to do, written by one process and read by another, maybe in a guest."""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+# fio jobs run longer than ramp and window, so that one that starts late still overlaps.
+SLACK_S = 1.0
+# Beyond what a run should take: starting fio, draining the queues, writing the logs.
+RUN_GRACE_S = 60.0
+
+NONE = "none"
+IOCOST = "iocost"
+MQFQ = "mqfq"
+SCHEDULERS = (NONE, "kyber", "bfq", "mq-deadline", IOCOST, MQFQ)
+
+PROGRESS = "mqfair-bench "
+
+
+@dataclass(frozen=True)
+class PlannedJob:
+    """A section for fio, less device, duration and logs."""
+
+    name: str
+    options: tuple[str, ...]
+    run_s: float
+
+
+@dataclass(frozen=True)
+class PlannedGroup:
+    """A cgroup that does I/O."""
+
+    name: str
+    jobs: tuple[PlannedJob, ...]
+
+
+@dataclass(frozen=True)
+class Event:
+    """What is done to a cgroup @after_s the release of the jobs: @action "weight", with the new
+    one as value, or "freeze", with 1 or 0."""
+
+    after_s: float
+    cgroup: str
+    action: str
+    value: int
+
+
+@dataclass(frozen=True)
+class Case:
+    """One job file: who runs, and the weight of every cgroup, inner ones included."""
+
+    name: str
+    groups: tuple[PlannedGroup, ...]
+    weights: Mapping[str, int]
+    ramp_s: float
+    window_s: float
+    events: tuple[Event, ...] = ()
+
+    @property
+    def run_s(self) -> float:
+        """How long fio runs."""
+        return max(job.run_s for group in self.groups for job in group.jobs)
+
+
+@dataclass(frozen=True)
+class PlannedDevice:
+    """A null_blk drive that the runner makes from @parameters, or the node at @path."""
+
+    path: str
+    parameters: Mapping[str, int] | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """One start of fio; @only is the group that runs alone."""
+
+    case: Case
+    scheduler: str
+    repeat: int
+    only: PlannedGroup | None
+
+    @property
+    def groups(self) -> tuple[PlannedGroup, ...]:
+        return self.case.groups if self.only is None else (self.only,)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Tunables are by scheduler."""
+
+    cases: tuple[Case, ...]
+    schedulers: tuple[str, ...]
+    repeat: int
+    device: PlannedDevice
+    solo: bool = False
+    nr_requests: int | None = None
+    module: str | None = None
+    tunables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def runs(self) -> list[Run]:
+        """Interleaved, so that a machine that slows down slows all schedulers down."""
+        return [
+            Run(case, scheduler, repeat, only)
+            for repeat in range(self.repeat)
+            for case in self.cases
+            for scheduler in self.schedulers
+            for only in (None, *(case.groups if self.solo else ()))
+        ]
+
+
+def write_plan(plan: Plan, path: Path) -> None:
+    path.write_text(json.dumps(dataclasses.asdict(plan), indent=1))
+
+
+def read_plan(path: Path) -> Plan:
+    raw: dict[str, Any] = json.loads(path.read_text())
+    cases = tuple(_case(case) for case in raw.pop("cases"))
+    device = PlannedDevice(**raw.pop("device"))
+    schedulers = tuple(raw.pop("schedulers"))
+    return Plan(cases=cases, schedulers=schedulers, device=device, **raw)
+
+
+def _case(raw: dict[str, Any]) -> Case:
+    groups = tuple(
+        PlannedGroup(group["name"], tuple(_job(job) for job in group["jobs"]))
+        for group in raw.pop("groups")
+    )
+    events = tuple(Event(**event) for event in raw.pop("events"))
+    return Case(groups=groups, events=events, **raw)
+
+
+def _job(raw: dict[str, Any]) -> PlannedJob:
+    return PlannedJob(raw["name"], tuple(raw["options"]), raw["run_s"])

@@ -1,0 +1,429 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Carries out a plan on the machine it runs on, and leaves that machine as it was.
+
+    python3 -m mqfair.benchlib.runner FOLDER
+
+reads FOLDER/plan.json and writes
+
+    machine.json                what ran here: kernel, fio, drive, iocost's model
+    kernel.log                  the kernel's messages from begin to end
+    NNN/run.json                which run of the plan; when the jobs were released
+    NNN/<group>.json            fio's own result, groups numbered as in the run
+    NNN/<group>_lat.<job>.log   a line for each I/O
+
+Each fio is put into its cgroup before it is executed, waits there until all others are, and is
+released with them. Standard output is a line for each step, see PROGRESS in plan.py.
+"""
+
+import contextlib
+import errno
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+
+from mqfair.benchlib import cgroups, iocost
+from mqfair.benchlib.plan import (
+    IOCOST,
+    MQFQ,
+    NONE,
+    PROGRESS,
+    RUN_GRACE_S,
+    Event,
+    Plan,
+    PlannedGroup,
+    Run,
+    read_plan,
+)
+from mqfair.blockdev import Disk, find_disk
+from mqfair.cgroup import Cgroup, root_cgroup
+from mqfair.errors import Failure, UsageError
+from mqfair.fs import Fs
+
+_READY_TIMEOUT_S = 60.0
+_ERROR_LINES = 5
+# Names that the kernel loads a module for; the module of each.
+_SCHEDULER_MODULES = {"bfq": "bfq", "kyber": "kyber-iosched", "mq-deadline": "mq-deadline"}
+
+
+@dataclass(frozen=True)
+class _Fio:
+    pid: int
+    pidfd: int
+    group: PlannedGroup
+    index: int
+
+
+def _say(**message: object) -> None:
+    print(PROGRESS + json.dumps(message), flush=True)
+
+
+class Runner:
+    """One drive, the bench's own cgroup, and a folder for what is recorded."""
+
+    def __init__(self, plan: Plan, folder: Path) -> None:
+        self._plan = plan
+        self._folder = folder
+        self._fs = Fs()
+        fio = shutil.which("fio")
+        if fio is None:
+            raise Failure("fio is missing: install package fio")
+        self._fio = fio
+        self._model: dict[str, int] = {}
+
+    def run(self) -> None:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(_kernel_log(self._folder / "kernel.log"))
+            disk = stack.enter_context(_drive(self._plan, self._fs))
+            stack.enter_context(_scheduler_kept(disk))
+            stack.enter_context(_modules(self._plan, self._fs))
+            own = stack.enter_context(cgroups.io_controller(self._fs))
+            self._calibrate(disk)
+            self._record_machine(disk)
+            runs = self._plan.runs()
+            for number, run in enumerate(runs):
+                _say(
+                    event="run",
+                    number=number,
+                    runs=len(runs),
+                    case=run.case.name,
+                    scheduler=run.scheduler,
+                    repeat=run.repeat,
+                    only=run.only.name if run.only else None,
+                    seconds=run.case.run_s,
+                )
+                self._one(disk, own, run, self._folder / f"{number:03d}")
+        _say(event="end")
+
+    def _calibrate(self, disk: Disk) -> None:
+        if IOCOST not in self._plan.schedulers:
+            return
+        seconds = len(iocost.PROBES) * (iocost.RAMP_S + iocost.RUNTIME_S)
+        _say(event="calibrate", seconds=seconds)
+        _set_scheduler(disk, NONE)
+        with tempfile.TemporaryDirectory(prefix="mqfair-bench-") as name:
+            self._model = iocost.calibrate(self._fio, self._plan.device.path, Path(name))
+
+    def _record_machine(self, disk: Disk) -> None:
+        version = subprocess.run(
+            [self._fio, "--version"], capture_output=True, text=True, check=True
+        )
+        machine = {
+            "kernel": os.uname().release,
+            "cpus": os.cpu_count(),
+            "fio": version.stdout.strip(),
+            "python": sys.version.split()[0],
+            "disk": disk.name,
+            "hardware_tags": disk.hardware_tags(),
+            "iocost_model": self._model,
+            "module": self._fs.read_if_any("/sys/module/mqfair/srcversion"),
+        }
+        (self._folder / "machine.json").write_text(json.dumps(machine, indent=1))
+
+    def _one(self, disk: Disk, own: Cgroup, run: Run, folder: Path) -> None:
+        folder.mkdir()
+        weights = cgroups.scheduler_weights(run.scheduler, run.case.weights)
+        with contextlib.ExitStack() as stack:
+            work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mqfair-bench-")))
+            tunables = stack.enter_context(self._scheduled(disk, run.scheduler))
+            groups = stack.enter_context(cgroups.tree(own, run.case.weights))
+            for name, group in groups.items():
+                cgroups.set_weight(group, run.scheduler, weights[name])
+            released = self._measure(run, groups, work)
+            for file in sorted(work.iterdir()):
+                shutil.copyfile(file, folder / file.name)
+        record = {
+            "case": run.case.name,
+            "scheduler": run.scheduler,
+            "repeat": run.repeat,
+            "only": run.only.name if run.only else None,
+            "groups": [group.name for group in run.groups],
+            "weights": weights,
+            "released_ms": released * 1000,
+            "tunables": tunables,
+        }
+        (folder / "run.json").write_text(json.dumps(record, indent=1))
+
+    @contextlib.contextmanager
+    def _scheduled(self, disk: Disk, scheduler: str) -> Iterator[dict[str, str]]:
+        """A fresh instance of the scheduler, with its tunables as the kernel reads them back."""
+        _set_scheduler(disk, NONE)
+        if scheduler == IOCOST:
+            with _iocost_on(disk, self._model):
+                yield {}
+            return
+        if scheduler != NONE:
+            _set_scheduler(disk, scheduler)
+        # Without a scheduler requests are the drive's own slots, which cannot be more.
+        if self._plan.nr_requests is not None and scheduler != NONE:
+            self._fs.write(disk.queue("nr_requests"), str(self._plan.nr_requests))
+        for name, value in self._plan.tunables.get(scheduler, {}).items():
+            self._fs.write(disk.tunable(name), value)
+        yield disk.tunables()
+
+    def _measure(self, run: Run, groups: dict[str, Cgroup], work: Path) -> float:
+        """Runs fio in every group of the run; returns when they were released."""
+        ready_reader, ready_writer = os.pipe()
+        go_reader, go_writer = os.pipe()
+        running: list[_Fio] = []
+        try:
+            for index, group in enumerate(run.groups):
+                argv = self._prepare(group, index, work)
+                procs = self._fs.host_path(groups[group.name].file("cgroup.procs"))
+                pid = os.fork()
+                if pid == 0:
+                    os.close(go_writer)
+                    _become_fio(argv, procs, work / f"{index}.err", ready_writer, go_reader)
+                running.append(_Fio(pid, os.pidfd_open(pid), group, index))
+            _await_ready(ready_reader, len(running))
+            os.close(go_writer)
+            go_writer = -1
+            released = time.monotonic()
+            self._supervise(running, run, groups, released)
+        finally:
+            for fd in (ready_reader, ready_writer, go_reader, *([go_writer] * (go_writer >= 0))):
+                os.close(fd)
+            statuses = [_reap(fio) for fio in running]
+        for fio, status in zip(running, statuses, strict=True):
+            if status != 0:
+                raise Failure(_complaint(fio, status, work / f"{fio.index}.err"))
+        return released
+
+    def _prepare(self, group: PlannedGroup, index: int, work: Path) -> list[str]:
+        lines: list[str] = []
+        for job in group.jobs:
+            lines += [f"[{job.name}]", *job.options, f"filename={self._plan.device.path}"]
+            lines += ["time_based", f"runtime={round(job.run_s * 1000)}ms"]
+            # Only the whole latency is wanted; the others would be logged as well.
+            lines += [f"write_lat_log={index}", "disable_slat=1", "disable_clat=1"]
+            lines += ["disable_lat=0", "lat_percentiles=1", "per_job_logs=1", "log_avg_msec=0"]
+            clock = time.CLOCK_MONOTONIC
+            lines += ["log_alternate_epoch=1", f"log_alternate_epoch_clock_id={clock}"]
+        job_file = work / f"{index}.fio"
+        job_file.write_text("\n".join(lines) + "\n")
+        output = f"--output={index}.json"
+        return [self._fio, "--output-format=json", "--eta=never", output, job_file.name]
+
+    def _supervise(
+        self, running: Sequence[_Fio], run: Run, groups: dict[str, Cgroup], released: float
+    ) -> None:
+        """Carries out the events of the case until every fio has ended."""
+        events = sorted(run.case.events if run.only is None else (), key=lambda e: e.after_s)
+        deadline = released + run.case.run_s + RUN_GRACE_S
+        left = {fio.pidfd for fio in running}
+        while left:
+            wake = min([deadline, *(released + event.after_s for event in events[:1])])
+            ended, _, _ = select.select(left, [], [], max(0.0, wake - time.monotonic()))
+            left.difference_update(ended)
+            while events and time.monotonic() >= released + events[0].after_s:
+                _act(events.pop(0), groups, run.scheduler)
+            if left and time.monotonic() > deadline:
+                raise Failure(
+                    f"{run.scheduler}: fio has not ended {RUN_GRACE_S:.0f} s after its time:"
+                    " I/O hangs; see the kernel log"
+                )
+
+
+def _act(event: Event, groups: dict[str, Cgroup], scheduler: str) -> None:
+    group = groups[event.cgroup]
+    if event.action == "weight":
+        cgroups.set_weight(group, scheduler, event.value)
+    else:
+        group.fs.write(group.file("cgroup.freeze"), str(event.value))
+
+
+def _become_fio(argv: list[str], procs: Path, errors: Path, ready: int, go: int) -> None:
+    """In the child: never returns."""
+    try:
+        os.setsid()
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        out = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        os.dup2(out, 1)
+        os.dup2(out, 2)
+        os.chdir(errors.parent)
+        joined = os.open(procs, os.O_WRONLY | os.O_CLOEXEC)
+        os.write(joined, b"0")
+        os.write(ready, b".")
+        os.read(go, 1)
+        os.execv(argv[0], argv)
+    except OSError as error:
+        os.write(2, f"{argv[0]}: {error}\n".encode())
+        os.write(ready, b"!")
+    finally:
+        os._exit(127)
+
+
+def _await_ready(ready: int, count: int) -> None:
+    deadline = time.monotonic() + _READY_TIMEOUT_S
+    got = b""
+    while len(got) < count:
+        readable, _, _ = select.select([ready], [], [], max(0.0, deadline - time.monotonic()))
+        if not readable:
+            raise Failure(f"fio processes were not ready within {_READY_TIMEOUT_S:.0f} s")
+        got += os.read(ready, count)
+        if b"!" in got:
+            return
+
+
+def _reap(fio: _Fio) -> int:
+    """Exit status; what has not ended by now is killed with all that it started."""
+    try:
+        ended, _, _ = select.select([fio.pidfd], [], [], 0)
+        if not ended:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(fio.pid, signal.SIGKILL)
+        return os.waitstatus_to_exitcode(os.waitpid(fio.pid, 0)[1])
+    finally:
+        os.close(fio.pidfd)
+
+
+def _complaint(fio: _Fio, status: int, errors: Path) -> str:
+    lines = errors.read_text(errors="replace").split("\n") if errors.exists() else []
+    said = " / ".join([line.strip() for line in lines if line.strip()][-_ERROR_LINES:])
+    return f"fio of cgroup {fio.group.name} ended with status {status}: {said or 'no message'}"
+
+
+def _set_scheduler(disk: Disk, scheduler: str) -> None:
+    selector = disk.require_selector()
+    if selector.active == scheduler:
+        return
+    disk.fs.write(
+        disk.scheduler_file,
+        scheduler,
+        {errno.EINVAL: f"this kernel has no scheduler {scheduler} for {disk.name}"},
+    )
+    now = disk.require_selector().active
+    if now != scheduler:
+        raise Failure(f"{disk.scheduler_file} says {now} after {scheduler} was written to it")
+
+
+@contextlib.contextmanager
+def _scheduler_kept(disk: Disk) -> Iterator[None]:
+    before = disk.require_selector().active
+    requests = disk.nr_requests()
+    try:
+        yield
+    finally:
+        _set_scheduler(disk, before)
+        if requests is not None and disk.nr_requests() != requests:
+            disk.fs.write(disk.queue("nr_requests"), str(requests))
+
+
+@contextlib.contextmanager
+def _iocost_on(disk: Disk, model: dict[str, int]) -> Iterator[None]:
+    root = root_cgroup(disk.fs)
+    number = disk.number
+    if number is None or not disk.fs.exists(root.file(iocost.QOS_FILE)):
+        raise Failure(f"this kernel has no iocost for {disk.name}: leave iocost out")
+    iocost.switch_on(disk.fs, root, number, model)
+    try:
+        yield
+    finally:
+        iocost.switch_off(disk.fs, root, number)
+
+
+@contextlib.contextmanager
+def _modules(plan: Plan, fs: Fs) -> Iterator[None]:
+    """The modules of the schedulers; of ours, when it was not there before, until the end."""
+    for scheduler in plan.schedulers:
+        if scheduler in _SCHEDULER_MODULES:
+            # Built in or missing: writing the name to queue/scheduler will tell.
+            subprocess.run(
+                ["modprobe", "-q", _SCHEDULER_MODULES[scheduler]], timeout=60, check=False
+            )
+    if MQFQ not in plan.schedulers or plan.module is None or fs.is_dir("/sys/module/mqfair"):
+        yield
+        return
+    _must("insmod", plan.module)
+    try:
+        yield
+    finally:
+        _must("rmmod", "mqfair")
+
+
+def _must(*argv: str) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    if done.returncode != 0:
+        raise Failure(f"{' '.join(argv)}: {done.stderr.strip() or 'failed'}")
+
+
+@contextlib.contextmanager
+def _drive(plan: Plan, fs: Fs) -> Iterator[Disk]:
+    parameters = plan.device.parameters
+    if parameters is None:
+        yield find_disk(fs, plan.device.path)
+        return
+    _must("modprobe", "null_blk", "nr_devices=1", *(f"{k}={v}" for k, v in parameters.items()))
+    try:
+        _check_null_parameters(fs, dict(parameters))
+        yield find_disk(fs, plan.device.path)
+    finally:
+        _must("rmmod", "null_blk")
+
+
+def _check_null_parameters(fs: Fs, asked: dict[str, int]) -> None:
+    """The kernel loads a module whatever it is given: unknown names are ignored, some values
+    adjusted."""
+    for name, value in asked.items():
+        text = fs.read_if_any(f"/sys/module/null_blk/parameters/{name}")
+        if text is None:
+            raise UsageError(f"null:{name}={value}: this kernel's null_blk lacks {name}")
+        now = {"Y": "1", "N": "0"}.get(text.strip(), text.strip())
+        if now != str(value):
+            raise UsageError(f"null:{name}={value}: null_blk made it {now}: ask for that")
+
+
+@contextlib.contextmanager
+def _kernel_log(path: Path) -> Iterator[None]:
+    fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    os.lseek(fd, 0, os.SEEK_END)
+    try:
+        yield
+    finally:
+        with path.open("w") as log:
+            log.writelines(_messages(fd))
+        os.close(fd)
+
+
+def _messages(fd: int) -> Iterator[str]:
+    while True:
+        try:
+            record = os.read(fd, 8192).decode(errors="replace")
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            yield "(messages were lost: the kernel's buffer is too small)\n"
+            continue
+        yield record.partition(";")[2].partition("\n")[0] + "\n"
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def main(argv: Sequence[str]) -> int:
+    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGHUP, _interrupt)
+    folder = Path(argv[0])
+    try:
+        Runner(read_plan(folder / "plan.json"), folder).run()
+    except (Failure, UsageError) as error:
+        _say(event="error", message=str(error), usage=isinstance(error, UsageError))
+        return 2 if isinstance(error, UsageError) else 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

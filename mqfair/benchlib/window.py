@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: GPL-2.0
+"""From one log line per I/O to what each cgroup got while all of them ran.
+
+fio writes for every completed I/O when (ms of the monotonic clock), how long it took from
+submission to completion (ns; the time spent waiting for a request counts), and its size. The
+processes are released at one moment, but on a busy or emulated machine one may begin half a
+second after the other, so nothing is taken from fio's own totals: a job runs from the submission
+of its first I/O to the completion of its last, and counted are the completions within
+
+    [latest start + ramp, the same + runtime], cut at the earliest end.
+
+Jobs are told to run longer than ramp and runtime, so that a late start costs nothing.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from mqfair.errors import Failure
+
+# Of the runtime asked for: with less, the jobs did not run together in any useful sense.
+LEAST_OVERLAP = 0.5
+
+_COLUMN_TIME, _COLUMN_LATENCY, _COLUMN_BYTES = 0, 1, 3
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Completions:
+    """I/Os in the order in which one thread, or all threads of one cgroup, saw them complete."""
+
+    time_ms: Integers
+    latency_ns: Integers
+    size_bytes: Integers
+
+    def __len__(self) -> int:
+        return len(self.time_ms)
+
+    @property
+    def start_ms(self) -> float:
+        return float(np.min(self.time_ms - self.latency_ns / 1e6))
+
+    @property
+    def end_ms(self) -> float:
+        return float(np.max(self.time_ms))
+
+
+@dataclass(frozen=True)
+class Window:
+    start_ms: float
+    end_ms: float
+
+    @property
+    def seconds(self) -> float:
+        return (self.end_ms - self.start_ms) / 1000
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What one cgroup got within a window."""
+
+    iops: float
+    bytes_per_s: float
+    latency_ns: Mapping[str, float]
+
+
+def read_log(path: Path) -> Completions:
+    try:
+        rows = np.loadtxt(
+            path,
+            dtype=np.int64,
+            delimiter=",",
+            usecols=(_COLUMN_TIME, _COLUMN_LATENCY, _COLUMN_BYTES),
+            ndmin=2,
+        )
+    except ValueError as error:
+        raise Failure(f"{path}: not a latency log of fio: {error}") from error
+    return Completions(rows[:, 0], rows[:, 1], rows[:, 2])
+
+
+def merge(threads: Iterable[Completions]) -> Completions:
+    members = list(threads)
+    return Completions(
+        np.concatenate([member.time_ms for member in members]),
+        np.concatenate([member.latency_ns for member in members]),
+        np.concatenate([member.size_bytes for member in members]),
+    )
+
+
+def common_window(threads: Sequence[Completions], ramp_s: float, runtime_s: float) -> Window:
+    """When all @threads ran, less the ramp; a Failure when that is far from @runtime_s."""
+    start = max(thread.start_ms for thread in threads) + ramp_s * 1000
+    end = min(start + runtime_s * 1000, *(thread.end_ms for thread in threads))
+    window = Window(start, end)
+    if window.seconds < LEAST_OVERLAP * runtime_s:
+        raise Failure(
+            f"the jobs ran together for {max(window.seconds, 0):.1f} s of {runtime_s:.1f} s:"
+            " raise the runtime, or take load off the machine"
+        )
+    return window
+
+
+def usage(completions: Completions, window: Window) -> Usage:
+    inside = (completions.time_ms > window.start_ms) & (completions.time_ms <= window.end_ms)
+    count = int(np.count_nonzero(inside))
+    total = int(completions.size_bytes[inside].sum())
+    return Usage(
+        count / window.seconds,
+        total / window.seconds,
+        latency_statistics(completions.latency_ns[inside]),
+    )
+
+
+def latency_statistics(latency_ns: Integers) -> dict[str, float]:
+    """Percentiles are latencies that occurred: the least that so many do not exceed."""
+    if len(latency_ns) == 0:
+        return {"mean": 0.0, "p50": 0.0, "p99": 0.0, "p999": 0.0}
+    p50, p99, p999 = np.percentile(latency_ns, (50, 99, 99.9), method="inverted_cdf")
+    return {
+        "mean": float(np.mean(latency_ns)),
+        "p50": float(p50),
+        "p99": float(p99),
+        "p999": float(p999),
+    }
+
+
+def timeline(completions: Completions, origin_ms: float, end_ms: float, step_ms: int) -> Integers:
+    """Bytes completed in each step of @step_ms since @origin_ms."""
+    edges = np.arange(origin_ms, end_ms + step_ms, step_ms)
+    sums, _ = np.histogram(completions.time_ms, bins=edges, weights=completions.size_bytes)
+    return sums.astype(np.int64)
