@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "mindicator.h"
+
+/* In order of urgency: no lead at all comes last. */
+static bool lead_before(vtime_t a, vtime_t b)
+{
+	if (a == VTIME_NONE)
+		return false;
+	return b == VTIME_NONE || vtime_before(a, b);
+}
+
+int mindicator_init(struct mindicator *m, const struct topology *topo)
+{
+	u32 i;
+
+	m->topo = topo;
+	m->node = port_zalloc(topo->nr_nodes * sizeof(*m->node));
+	if (!m->node)
+		return -ENOMEM;
+	for (i = 0; i < topo->nr_nodes; i++)
+		atomic64_set(&m->node[i].min, (s64)VTIME_NONE);
+	return 0;
+}
+
+void mindicator_deinit(struct mindicator *m)
+{
+	port_free(m->node);
+}
+
+static vtime_t children_min(const struct mindicator *m, u32 n)
+{
+	const struct topo_node *t = &m->topo->node[n];
+	vtime_t least = VTIME_NONE;
+	u32 i;
+
+	for (i = 0; i < t->nr_children; i++) {
+		const struct mindicator_node *child = &m->node[t->child[i]];
+
+		least = vtime_lead_min(least,
+				       (vtime_t)atomic64_read(&child->min));
+	}
+	return least;
+}
+
+/* A node's value went from @from to @to, by @swaps exchanges of ours. */
+struct change {
+	vtime_t from, to;
+	u32 swaps;
+};
+
+/*
+ * Must the parent's value @up follow?  Not if it came from elsewhere and the
+ * child has not gone below it.  @up was read after the child was changed (full
+ * order).  So if somebody is about to raise the parent to what the child was,
+ * the second reading in node_mend(), after that swap, sees the child as it is.
+ * After several swaps @from is only the last of the values that were replaced,
+ * and the parent may stand at another.
+ */
+static bool parent_follows(const struct change *c, vtime_t up)
+{
+	return c->swaps > 1 || c->from == up || lead_before(c->to, up);
+}
+
+/*
+ * Makes node @n the least of its children.  After each swap (full order) the
+ * children are read again: pairs with the exchange in mindicator_set() and the
+ * swap here one level below, each of which is followed by a reading of the
+ * node.  The acquire keeps the children from being read before the node: who
+ * relies on a value found equal must not rely on children older than it.
+ */
+static struct change node_mend(struct mindicator *m, u32 n)
+{
+	atomic64_t *node = &m->node[n].min;
+	struct change c = { .swaps = 0 };
+
+	for (;;) {
+		s64 is = atomic64_read_acquire(node);
+		vtime_t least = children_min(m, n);
+
+		if ((vtime_t)is == least)
+			return c;
+		if (atomic64_try_cmpxchg(node, &is, (s64)least)) {
+			c.from = (vtime_t)is;
+			c.to = least;
+			c.swaps++;
+		}
+	}
+}
+
+bool mindicator_set(struct mindicator *m, u32 queue, vtime_t lead)
+{
+	struct change c = { .to = lead, .swaps = 1 };
+	u32 n = queue;
+
+	c.from = (vtime_t)atomic64_xchg(&m->node[n].min, (s64)lead);
+	if (c.from == lead)
+		return false;
+	while (n != m->topo->root) {
+		n = m->topo->node[n].parent;
+		if (!parent_follows(&c, (vtime_t)atomic64_read(&m->node[n].min)))
+			return false;
+		c = node_mend(m, n);
+		if (!c.swaps)
+			return false;
+	}
+	return true;
+}
+
+u32 mindicator_holder(const struct mindicator *m)
+{
+	const struct topology *topo = m->topo;
+	u32 n = topo->root;
+
+	while (topo->node[n].nr_children) {
+		const struct topo_node *t = &topo->node[n];
+		vtime_t least = VTIME_NONE;
+		u32 i;
+
+		for (i = 0; i < t->nr_children; i++) {
+			u32 child = t->child[i];
+			vtime_t lead;
+
+			lead = (vtime_t)atomic64_read(&m->node[child].min);
+			if (lead_before(lead, least)) {
+				least = lead;
+				n = child;
+			}
+		}
+		if (least == VTIME_NONE)
+			return topo->nr_queues;
+	}
+	return n;
+}

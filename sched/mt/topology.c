@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "topology.h"
+
+static bool same_group(const struct topo_place *a, const struct topo_place *b,
+		       enum topo_level level)
+{
+	switch (level) {
+	case TOPO_QUEUE:
+		return false;
+	case TOPO_CORE:
+		return a->core == b->core;
+	case TOPO_SOCKET:
+		return a->socket == b->socket;
+	default:
+		return true;
+	}
+}
+
+/* End of the run of queues from @first that are of one group. */
+static u32 group_end(const struct topo_place *place, u32 nr_queues, u32 first,
+		     enum topo_level level)
+{
+	u32 last = first + 1;
+
+	while (last < nr_queues &&
+	       same_group(&place[first], &place[last], level))
+		last++;
+	return last;
+}
+
+/* Each core and each socket is one run, and no core has two sockets. */
+static bool places_ordered(const struct topo_place *place, u32 nr_queues)
+{
+	u32 i, j;
+
+	for (i = 1; i < nr_queues; i++) {
+		bool core = place[i].core == place[i - 1].core;
+		bool socket = place[i].socket == place[i - 1].socket;
+
+		if (core && !socket)
+			return false;
+		for (j = 0; j + 1 < i; j++) {
+			if (!core && place[j].core == place[i].core)
+				return false;
+			if (!socket && place[j].socket == place[i].socket)
+				return false;
+		}
+	}
+	return true;
+}
+
+/* Highest node above @queue so far: its parent is still itself. */
+static u32 node_top(const struct topology *t, u32 queue)
+{
+	u32 n = queue;
+
+	while (t->node[n].parent != n)
+		n = t->node[n].parent;
+	return n;
+}
+
+/*
+ * Puts a node over what covers [@first, @last) so far, unless there is only
+ * one node to cover, or it would cover everything, as the root does.
+ * @children: room for the child array; returns the room behind it.
+ */
+static u32 *node_add(struct topology *t, enum topo_level level, u32 first,
+		     u32 last, u32 *children)
+{
+	u32 n = t->nr_nodes, nr = 0, i, queue;
+
+	for (queue = first; queue < last; queue = t->node[children[nr++]].last)
+		children[nr] = node_top(t, queue);
+	if (level != TOPO_MACHINE && (nr == 1 || last - first == t->nr_queues))
+		return children;
+	for (i = 0; i < nr; i++)
+		t->node[children[i]].parent = n;
+	t->node[n] = (struct topo_node){
+		.parent = n, .first = first, .last = last,
+		.child = children, .nr_children = nr, .level = level,
+	};
+	t->nr_nodes++;
+	return children + nr;
+}
+
+static void nodes_build(struct topology *t, const struct topo_place *place)
+{
+	u32 *children = t->children;
+	enum topo_level level;
+	u32 first, last;
+
+	for (first = 0; first < t->nr_queues; first++)
+		t->node[first] = (struct topo_node){
+			.parent = first, .first = first, .last = first + 1,
+			.level = TOPO_QUEUE,
+		};
+	t->nr_nodes = t->nr_queues;
+	for (level = TOPO_CORE; level < TOPO_LEVELS; level++) {
+		for (first = 0; first < t->nr_queues; first = last) {
+			last = group_end(place, t->nr_queues, first, level);
+			children = node_add(t, level, first, last, children);
+		}
+	}
+	t->root = t->nr_nodes - 1;
+}
+
+int topology_init(struct topology *t, const struct topo_place *place,
+		  u32 nr_queues)
+{
+	/* Each inner node, but the root of a single queue, has two children. */
+	size_t most = 2 * (size_t)nr_queues;
+
+	if (!nr_queues || !places_ordered(place, nr_queues))
+		return -EINVAL;
+	t->node = port_zalloc(most * sizeof(*t->node));
+	if (!t->node)
+		return -ENOMEM;
+	t->children = port_zalloc(most * sizeof(*t->children));
+	if (!t->children) {
+		port_free(t->node);
+		return -ENOMEM;
+	}
+	t->nr_queues = nr_queues;
+	nodes_build(t, place);
+	return 0;
+}
+
+void topology_deinit(struct topology *t)
+{
+	port_free(t->children);
+	port_free(t->node);
+}
+
+u32 topology_lca(const struct topology *t, u32 a, u32 b)
+{
+	u32 n = a;
+
+	while (b < t->node[n].first || b >= t->node[n].last)
+		n = t->node[n].parent;
+	return n;
+}
