@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The kernel module: is it loaded, is it installed, and what to do when it is neither."""
+
+from mqfair.blockdev import SCHEDULERS, Disk, Selector
+from mqfair.errors import Failure
+from mqfair.fs import Fs
+
+MODULE = "mqfair"
+
+
+def loaded(fs: Fs) -> bool:
+    return fs.is_dir(f"/sys/module/{MODULE}")
+
+
+def _modules_dir(fs: Fs) -> str:
+    return f"/lib/modules/{fs.read('/proc/sys/kernel/osrelease').strip()}"
+
+
+def autoloads(fs: Fs, scheduler: str) -> bool:
+    """True when writing the name to queue/scheduler makes the kernel load the module."""
+    aliases = fs.read_if_any(f"{_modules_dir(fs)}/modules.alias") or ""
+    return f"alias {scheduler}-iosched {MODULE}" in aliases.splitlines()
+
+
+def require_available(disk: Disk, selector: Selector, scheduler: str) -> None:
+    """Refuses, with the mend, a scheduler that the kernel would refuse."""
+    fs = disk.fs
+    if scheduler in selector.available:
+        return
+    if not loaded(fs):
+        if not autoloads(fs, scheduler):
+            raise Failure(f"cannot enable {scheduler} on {disk.name}: {missing(fs)}")
+        return
+    zoned = fs.read_if_any(disk.queue("zoned"))
+    if zoned and zoned.strip() != "none":
+        raise Failure(
+            f"{disk.scheduler_file} does not offer {scheduler}: {disk.name} is zoned and this"
+            " kernel gives zoned devices mq-deadline only: use a kernel of 6.12 or later"
+        )
+    raise Failure(
+        f"{disk.scheduler_file} does not offer {scheduler} (it has {' '.join(selector.available)}):"
+        f" the loaded module {MODULE} lacks it, or {disk.name} takes no scheduler"
+    )
+
+
+def missing(fs: Fs) -> str:
+    return (
+        f"module {MODULE} is neither loaded nor installed in {_modules_dir(fs)}:"
+        " run `make install` in its source tree, then `depmod -a`"
+    )
+
+
+def mend(fs: Fs) -> str:
+    """What to do when the module is not loaded."""
+    if autoloads(fs, SCHEDULERS[0]):
+        return f"module {MODULE} is not loaded: modprobe {MODULE}, or mqfair enable DEVICE"
+    return missing(fs)
