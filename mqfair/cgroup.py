@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Control groups, version 2: names, controllers, weights and io.stat."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from mqfair.errors import Failure, UsageError
+from mqfair.fs import Fs
+
+WEIGHT_FILE = "io.mqfair.weight"
+WEIGHT_MIN = 1
+WEIGHT_MAX = 10000
+WEIGHT_DEFAULT = 100
+STAT_PREFIX = "mqfair."
+
+
+@dataclass(frozen=True)
+class Weights:
+    """One io.mqfair.weight file: `default N`, then a line for each device that differs."""
+
+    default: int = WEIGHT_DEFAULT
+    devices: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def parse(cls, text: str) -> "Weights":
+        entries = dict(line.split() for line in text.splitlines() if len(line.split()) == 2)
+        default = int(entries.pop("default", WEIGHT_DEFAULT))
+        return cls(default, {number: int(weight) for number, weight in entries.items()})
+
+    def on(self, number: str | None) -> int:
+        return self.devices.get(number, self.default) if number else self.default
+
+
+@dataclass(frozen=True)
+class Cgroup:
+    """A cgroup below one cgroup2 mount; `path` is empty for the root."""
+
+    fs: Fs
+    mount: str
+    path: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.path or "/"
+
+    @property
+    def directory(self) -> str:
+        return f"{self.mount}/{self.path}" if self.path else self.mount
+
+    def file(self, name: str) -> str:
+        return f"{self.directory}/{name}"
+
+    def text(self, name: str) -> str | None:
+        return self.fs.read_if_any(self.file(name))
+
+    def words(self, name: str) -> list[str]:
+        return (self.text(name) or "").split()
+
+    @property
+    def parent(self) -> "Cgroup | None":
+        if not self.path:
+            return None
+        return Cgroup(self.fs, self.mount, self.path.rpartition("/")[0])
+
+    def ancestors(self) -> list["Cgroup"]:
+        """From the root down to the parent."""
+        parent = self.parent
+        return [] if parent is None else [*parent.ancestors(), parent]
+
+    def children(self) -> list["Cgroup"]:
+        prefix = f"{self.path}/" if self.path else ""
+        names = self.fs.subdirs(self.directory)
+        return [Cgroup(self.fs, self.mount, prefix + name) for name in names]
+
+    def siblings(self) -> list["Cgroup"]:
+        parent = self.parent
+        return [] if parent is None else [c for c in parent.children() if c.path != self.path]
+
+    def walk(self) -> Iterator["Cgroup"]:
+        """This cgroup and all below it, parents first."""
+        yield self
+        for child in self.children():
+            yield from child.walk()
+
+    def weights(self) -> Weights | None:
+        text = self.text(WEIGHT_FILE)
+        return None if text is None else Weights.parse(text)
+
+    def stat(self) -> dict[str, dict[str, str]]:
+        """io.stat by device number."""
+        lines = (line.split() for line in (self.text("io.stat") or "").splitlines())
+        return {
+            words[0]: dict(word.split("=", 1) for word in words[1:] if "=" in word)
+            for words in lines
+            if words
+        }
+
+    def controls(self, controller: str) -> bool:
+        """True when the controller governs this cgroup."""
+        return controller in self.words("cgroup.controllers")
+
+
+def _mounts(fs: Fs) -> Iterator[tuple[str, str, list[str]]]:
+    """(mount point, type, options) of every mount."""
+    for line in fs.read("/proc/self/mounts").splitlines():
+        words = line.split()
+        if len(words) >= 4:
+            point = re.sub(r"\\([0-7]{3})", lambda m: chr(int(m.group(1), 8)), words[1])
+            yield point, words[2], words[3].split(",")
+
+
+def v1_blkio_mount(fs: Fs) -> str | None:
+    """Where cgroup v1 holds the io controller (there named blkio), which takes it from v2."""
+    for point, kind, options in _mounts(fs):
+        if kind == "cgroup" and "blkio" in options:
+            return point
+    return None
+
+
+def root_cgroup(fs: Fs) -> Cgroup:
+    for point, kind, _ in _mounts(fs):
+        if kind == "cgroup2":
+            return Cgroup(fs, point.rstrip("/"))
+    raise Failure(
+        "no cgroup v2 hierarchy in /proc/self/mounts: boot with systemd.unified_cgroup_hierarchy=1"
+        " or mount -t cgroup2 none /sys/fs/cgroup"
+    )
+
+
+def find_cgroup(fs: Fs, text: str) -> Cgroup:
+    """Accepts prod/db, /prod/db and the directory's full path."""
+    root = root_cgroup(fs)
+    path = text
+    if text == root.mount or text.startswith(root.mount + "/"):
+        path = text.removeprefix(root.mount)
+    parts = [part for part in path.split("/") if part]
+    if not text or any(part in (".", "..") for part in parts):
+        raise UsageError(f"bad cgroup name '{text}': give its path below {root.mount}")
+    group = Cgroup(fs, root.mount, "/".join(parts))
+    if not fs.is_dir(group.directory):
+        raise UsageError(f"no cgroup '{text}': {group.directory} does not exist: mkdir it first")
+    return group
+
+
+def levels_without(group: Cgroup, controller: str) -> list[Cgroup]:
+    """Ancestors, from the root, that do not hand the controller to their children."""
+    return [a for a in group.ancestors() if controller not in a.words("cgroup.subtree_control")]
+
+
+def enable_commands(levels: list[Cgroup], controller: str) -> str:
+    return " && ".join(f"echo +{controller} > {a.file('cgroup.subtree_control')}" for a in levels)
