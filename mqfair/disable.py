@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0
+"""mqfair disable: switch a device from our scheduler to none, or to the one that is named."""
+
+import argparse
+
+from mqfair.blockdev import SCHEDULERS, Disk, Selector, find_disk
+from mqfair.errors import Failure, UsageError
+from mqfair.fs import Fs
+from mqfair.output import add_dry_run_argument, add_json_argument, print_json
+
+EPILOG = """\
+The weights in io.mqfair.weight are kept and act again after `mqfair enable`.
+
+example:
+  mqfair disable nvme0n1 --to mq-deadline
+"""
+
+
+def set_argparser(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("device", metavar="DEVICE", help="nvme0n1, /dev/nvme0n1 or MAJ:MIN")
+    parser.add_argument(
+        "--to", metavar="NAME", help="scheduler to switch to (default: none where it is offered)"
+    )
+    add_dry_run_argument(parser)
+    add_json_argument(parser)
+
+
+def _target(disk: Disk, selector: Selector, to: str | None) -> str:
+    if to is not None:
+        if to not in selector.available:
+            raise UsageError(
+                f"--to '{to}': {disk.scheduler_file} offers {' '.join(selector.available)}"
+            )
+        return to
+    if not selector.ours:
+        return selector.active
+    others = [name for name in selector.available if name not in SCHEDULERS]
+    if not others:
+        raise Failure(f"{disk.scheduler_file} offers nothing but mqfair: load another scheduler")
+    return "none" if "none" in others else others[0]
+
+
+def _switch(disk: Disk, target: str) -> None:
+    disk.fs.write(disk.scheduler_file, target)
+    if disk.fs.dry_run:
+        return
+    now = disk.selector()
+    if now is None or now.active != target:
+        active = now.active if now else "nothing"
+        raise Failure(f"{disk.scheduler_file} reads back '{active}' after '{target}' was written")
+
+
+def main(args: argparse.Namespace) -> int:
+    fs = Fs(dry_run=args.dry_run)
+    disk = find_disk(fs, args.device)
+    selector = disk.require_selector()
+    target = _target(disk, selector, args.to)
+    if target != selector.active:
+        _switch(disk, target)
+    if args.json:
+        print_json(
+            {
+                "schema": "mqfair.disable/1",
+                "device": disk.name,
+                "scheduler": target,
+                "previous": selector.active,
+                "dry_run": fs.dry_run,
+                "writes": [{"path": w.path, "value": w.value} for w in fs.writes],
+            }
+        )
+    elif target == selector.active:
+        print(f"{disk.name}: {target}, unchanged")
+    elif fs.dry_run:
+        print(fs.writes[0])
+    else:
+        print(f"{disk.name}: {target} (was {selector.active})")
+    return 0

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: GPL-2.0
+"""mqfair enable: switch a device to one of our schedulers and set its tunables.
+
+Everything that can be known beforehand is checked before the first write; what the kernel then
+refuses, or does not keep, undoes what was written.
+"""
+
+import argparse
+import errno
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mqfair import kmod
+from mqfair.blockdev import (
+    NR_REQUESTS_MAX,
+    NR_REQUESTS_MIN,
+    SCHEDULERS,
+    Disk,
+    active_word,
+    find_disk,
+)
+from mqfair.errors import Failure, UsageError
+from mqfair.fs import Fs
+from mqfair.output import add_dry_run_argument, add_json_argument, print_json
+
+EPILOG = """\
+The setting lasts until the device goes or the machine is restarted.
+
+example:
+  mqfair enable nvme0n1 --depth 64 --threshold-kb auto
+"""
+
+COSTS = ("bytes", "iops", "linear")
+
+# A flow whose quota of scheduler tags is used up must still leave room for the others: with
+# four tags for every device slot the quotas of unequal weights fit (fewer do not).
+TAGS_PER_SLOT = 4
+
+# What the block layer sets at a switch: two tags for each hardware slot, 128 slots at most.
+CORE_SLOTS_COUNTED = 128
+CORE_TAGS_PER_SLOT = 2
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the command line asks for, already validated."""
+
+    scheduler: str
+    tunables: Mapping[str, str]
+    nr_requests: int | None
+
+
+@dataclass
+class Journal:
+    """The old value of what was written, so that it can be put back in reverse order."""
+
+    fs: Fs
+    old: list[tuple[str, str]] = field(default_factory=list)
+
+    def write(self, path: str, value: str, old: str, mends: Mapping[int, str]) -> None:
+        self.old.append((path, old))
+        self.fs.write(path, value, mends)
+
+    def undo(self) -> str:
+        """Writes only what differs from before, and says what became of it."""
+        try:
+            for path, value in reversed(self.old):
+                text = self.fs.read(path)
+                if value not in (active_word(text), " ".join(text.split())):
+                    self.fs.write(path, value)
+        except Failure as failure:
+            return f"undoing failed too: {failure}"
+        return "everything is as it was"
+
+
+def set_argparser(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("device", metavar="DEVICE", help="nvme0n1, /dev/nvme0n1 or MAJ:MIN")
+    parser.add_argument(
+        "--scheduler",
+        choices=SCHEDULERS,
+        default="mqfq",
+        metavar="NAME",
+        help=f"{', '.join(SCHEDULERS)} (default %(default)s)",
+    )
+    parser.add_argument("--depth", metavar="N|auto", help="most requests in the device at once")
+    parser.add_argument(
+        "--threshold-kb", metavar="N|auto", help="how far a cgroup may run ahead of the others"
+    )
+    parser.add_argument("--cost", choices=COSTS, help="what a request is charged")
+    for direction in ("read", "write"):
+        parser.add_argument(
+            f"--linear-{direction}",
+            nargs=2,
+            metavar=("BASE", "PER_KIB"),
+            help=f"charge of a {direction} under --cost linear",
+        )
+    parser.add_argument(
+        "--nr-requests",
+        metavar="N",
+        help=f"scheduler tags for each queue, {NR_REQUESTS_MIN}..{NR_REQUESTS_MAX}"
+        f" (default: raised to {TAGS_PER_SLOT} for each device slot)",
+    )
+    add_dry_run_argument(parser)
+    add_json_argument(parser)
+
+
+def _number(option: str, text: str, least: int, most: int | None = None) -> int:
+    value = int(text) if text.isascii() and text.isdigit() else -1
+    if value < least or (most is not None and value > most):
+        limits = f"{least}..{most}" if most is not None else f"{least} or more"
+        raise UsageError(f"{option} '{text}': must be a number, {limits}")
+    return value
+
+
+def _number_or_auto(option: str, text: str, least: int) -> str:
+    if text == "auto":
+        return text
+    try:
+        return str(_number(option, text, least))
+    except UsageError as error:
+        raise UsageError(f"{error}, or auto") from None
+
+
+def _linear(args: argparse.Namespace) -> dict[str, str]:
+    """The coefficients come first, so that `linear` starts with the right ones."""
+    found: dict[str, str] = {}
+    for direction in ("read", "write"):
+        pair = getattr(args, f"linear_{direction}")
+        if pair is None:
+            continue
+        if args.cost not in (None, "linear"):
+            raise UsageError(f"--linear-{direction} goes with --cost linear, not {args.cost}")
+        option = f"--linear-{direction}"
+        found[f"linear_{direction}"] = " ".join(str(_number(option, text, 0)) for text in pair)
+    return found
+
+
+def _plan(args: argparse.Namespace) -> Plan:
+    tunables = _linear(args)
+    if args.cost is not None:
+        tunables["cost"] = args.cost
+    if args.depth is not None:
+        tunables["depth"] = _number_or_auto("--depth", args.depth, 1)
+    if args.threshold_kb is not None:
+        tunables["threshold_kb"] = _number_or_auto("--threshold-kb", args.threshold_kb, 0)
+    nr_requests = None
+    if args.nr_requests is not None:
+        nr_requests = _number("--nr-requests", args.nr_requests, NR_REQUESTS_MIN, NR_REQUESTS_MAX)
+    return Plan(args.scheduler, tunables, nr_requests)
+
+
+class Enabler:
+    """Carries out one plan on one disk."""
+
+    def __init__(self, disk: Disk, plan: Plan) -> None:
+        self.disk = disk
+        self.fs = disk.fs
+        self.plan = plan
+        self.journal = Journal(disk.fs)
+        self.notes: list[str] = []
+        self.previous = disk.require_selector()
+        kmod.require_available(disk, self.previous, plan.scheduler)
+        if not self._switches():
+            self._require_tunables()
+
+    def _switches(self) -> bool:
+        return self.previous.active != self.plan.scheduler
+
+    def _foreseen(self) -> bool:
+        """A dry run of a switch: the tunables do not exist yet."""
+        return self.fs.dry_run and self._switches()
+
+    def _require_tunables(self) -> None:
+        present = self.disk.tunables()
+        absent = [name for name in self.plan.tunables if name not in present]
+        if absent:
+            raise Failure(
+                f"{self.plan.scheduler} has no tunable {absent[0]} on {self.disk.name}"
+                f" (it has {' '.join(present) or 'none'})"
+            )
+
+    def run(self) -> None:
+        if self.disk.partition:
+            self.notes.append(
+                f"{self.disk.partition} is a partition: the whole disk {self.disk.name} is switched"
+            )
+        try:
+            self._set_scheduler()
+            for name, value in self.plan.tunables.items():
+                self._set_tunable(name, value)
+            self._set_nr_requests()
+        except Failure as failure:
+            raise Failure(f"{failure}; {self.journal.undo()}") from failure
+        except KeyboardInterrupt:
+            self.journal.undo()
+            raise
+
+    def _set_scheduler(self) -> None:
+        if not self._switches():
+            return
+        name = self.plan.scheduler
+        path = self.disk.scheduler_file
+        refused = "the kernel log says why the module did not load or the device refused it"
+        # The core resets nr_requests at every switch, so an undone switch must put it back.
+        tags = self.disk.nr_requests()
+        if tags is not None:
+            self.journal.old.append((self.disk.queue("nr_requests"), str(tags)))
+        mends = {errno.EINVAL: refused, errno.ENOENT: refused}
+        self.journal.write(path, name, self.previous.active, mends)
+        if self.fs.dry_run:
+            return
+        now = self.disk.selector()
+        if now is None or now.active != name:
+            active = now.active if now else "nothing"
+            raise Failure(f"{path} reads back '{active}' after '{name}' was written: {refused}")
+
+    def _set_tunable(self, name: str, value: str) -> None:
+        path = self.disk.tunable(name)
+        if self._foreseen():
+            self.fs.write(path, value)
+            return
+        old = self._value(path, value)
+        if old != value:
+            self._write(path, value, old)
+
+    def _write(self, path: str, value: str, old: str) -> None:
+        """After a switch, undoing the switch undoes this too."""
+        if self._switches():
+            self.fs.write(path, value)
+        else:
+            self.journal.write(path, value, old, {})
+        if self.fs.dry_run:
+            return
+        found = self._value(path, value)
+        if found != value:
+            raise Failure(f"{path} reads back '{found}' after '{value}' was written")
+
+    def _value(self, path: str, like: str) -> str:
+        """As many words as `like` has: a tunable may show more, such as what auto chose."""
+        text = self.fs.read(path)
+        count = len(like.split())
+        return active_word(text) if count == 1 else " ".join(text.split()[:count])
+
+    def _slots(self) -> int:
+        """Device slots that the scheduler may fill: its depth, else all that the hardware has."""
+        text = self.plan.tunables.get("depth", "auto")
+        if text == "auto" and not self._foreseen():
+            text = self.fs.read_if_any(self.disk.tunable("depth")) or text
+        numbers = [int(word) for word in text.split() if word.isdigit()]
+        return numbers[-1] if numbers else sum(self.disk.hardware_tags())
+
+    def _tags_now(self) -> int | None:
+        """nr_requests, foreseen in a dry run because a switch resets it."""
+        hardware = self.disk.hardware_tags()
+        if self._foreseen() and hardware:
+            return CORE_TAGS_PER_SLOT * min(hardware[0], CORE_SLOTS_COUNTED)
+        return self.disk.nr_requests()
+
+    def _wanted_tags(self, now: int) -> int | None:
+        """nr_requests to set, None to leave it; says why when the choice is ours."""
+        if self.plan.nr_requests is not None:
+            return self.plan.nr_requests if self.plan.nr_requests != now else None
+        queues = self.disk.queue_count()
+        slots = self._slots()
+        if queues == 0 or now * queues >= TAGS_PER_SLOT * slots:
+            return None
+        needed = -(-TAGS_PER_SLOT * slots // queues)
+        wanted = min(max(needed, NR_REQUESTS_MIN), NR_REQUESTS_MAX)
+        if wanted <= now:
+            return None
+        limit = f" (the kernel's limit; {needed} were due)" if wanted < needed else ""
+        self.notes.append(
+            f"nr_requests {now} -> {wanted}{limit}: {queues} queues for {slots} device slots need"
+            f" {TAGS_PER_SLOT} tags a slot"
+        )
+        return wanted
+
+    def _set_nr_requests(self) -> None:
+        now = self._tags_now()
+        if now is None:
+            if self.plan.nr_requests is not None:
+                raise Failure(f"{self.disk.queue('nr_requests')} does not exist or is not a number")
+            return
+        wanted = self._wanted_tags(now)
+        if wanted is None:
+            return
+        self._write(self.disk.queue("nr_requests"), str(wanted), str(now))
+
+    def report(self) -> dict[str, object]:
+        return {
+            "schema": "mqfair.enable/1",
+            "device": self.disk.name,
+            "scheduler": self.plan.scheduler,
+            "previous": self.previous.active,
+            "dry_run": self.fs.dry_run,
+            "tunables": dict(self.plan.tunables) if self.fs.dry_run else self.disk.tunables(),
+            "nr_requests": self.disk.nr_requests(),
+            "writes": [{"path": w.path, "value": w.value} for w in self.fs.writes],
+            "notes": self.notes,
+        }
+
+    def print_text(self) -> None:
+        if self.fs.dry_run:
+            for write in self.fs.writes:
+                print(write)
+        else:
+            was = f"was {self.previous.active}" if self._switches() else "as before"
+            settings = "  ".join(f"{k} {v}" for k, v in self.disk.tunables().items())
+            print(f"{self.disk.name}: {self.plan.scheduler} ({was})  {settings}".rstrip())
+        for note in self.notes:
+            print(f"note: {note}")
+
+
+def main(args: argparse.Namespace) -> int:
+    plan = _plan(args)
+    enabler = Enabler(find_disk(Fs(dry_run=args.dry_run), args.device), plan)
+    enabler.run()
+    if args.json:
+        print_json(enabler.report())
+    else:
+        enabler.print_text()
+    return 0

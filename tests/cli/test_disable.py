@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: GPL-2.0
+import errno
+
+import pytest
+
+SCHEDULER = "/sys/block/nvme0n1/queue/scheduler"
+
+
+@pytest.fixture
+def host(machine):
+    machine.install_module()
+    machine.disk(active="mqfq")
+    return machine
+
+
+def test_goes_to_none(host, run):
+    result = run("disable", "nvme0n1")
+    assert (result.code, result.out) == (0, "nvme0n1: none (was mqfq)\n")
+    assert host.stores == [f"write 'none' to '{SCHEDULER}'"]
+
+
+def test_goes_where_it_is_told(host, run):
+    result = run("disable", "259:0", "--to", "mq-deadline", "--json")
+    assert result.code == 0
+    assert result.json == {
+        "schema": "mqfair.disable/1",
+        "device": "nvme0n1",
+        "scheduler": "mq-deadline",
+        "previous": "mqfq",
+        "dry_run": False,
+        "writes": [{"path": SCHEDULER, "value": "mq-deadline"}],
+    }
+
+
+def test_unknown_target(host, run):
+    result = run("disable", "nvme0n1", "--to", "cfq")
+    assert result.code == 2
+    assert "'cfq'" in result.err
+    assert "mq-deadline" in result.err
+    assert host.stores == []
+
+
+def test_somebody_elses_scheduler_is_left_alone(host, run):
+    host.disk("sda", "8:0", active="mq-deadline")
+    result = run("disable", "sda")
+    assert (result.code, result.out) == (0, "sda: mq-deadline, unchanged\n")
+    assert host.stores == []
+
+
+def test_without_none_the_first_other(host, run):
+    host.schedulers.remove("none")
+    host.put(SCHEDULER, "[mqfq] ifq mq-deadline")
+    assert run("disable", "nvme0n1").code == 0
+    assert host.stores == [f"write 'mq-deadline' to '{SCHEDULER}'"]
+
+
+def test_nothing_else_to_run(host, run):
+    host.put(SCHEDULER, "[mqfq] ifq")
+    result = run("disable", "nvme0n1")
+    assert result.code == 1
+    assert host.stores == []
+
+
+def test_dry_run(host, run):
+    before = host.snapshot()
+    result = run("disable", "nvme0n1", "--dry-run")
+    assert result.out == f"write 'none' to '{SCHEDULER}'\n"
+    assert host.snapshot() == before
+
+
+def test_busy_then_success(host, run):
+    host.refuse[SCHEDULER] = [errno.EBUSY]
+    assert run("disable", "nvme0n1").code == 0
+    assert len(host.stores) == 2
+
+
+def test_not_kept(host, run):
+    host.ignore.add(SCHEDULER)
+    result = run("disable", "nvme0n1")
+    assert result.code == 1
+    assert "reads back 'mqfq' after 'none'" in result.err

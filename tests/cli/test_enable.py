@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: GPL-2.0
+import errno
+
+import pytest
+
+QUEUE = "/sys/block/nvme0n1/queue"
+SWITCH = f"write 'mqfq' to '{QUEUE}/scheduler'"
+BACK = f"write 'none' to '{QUEUE}/scheduler'"
+
+
+def write(name, value):
+    return f"write '{value}' to '{QUEUE}/{name}'"
+
+
+@pytest.fixture
+def host(machine):
+    """Two queues of 64 slots: nr_requests 128 each, while 4 * 128 / 2 = 256 are due."""
+    machine.install_module()
+    machine.disk()
+    return machine
+
+
+def test_switches_and_raises_nr_requests(host, run):
+    result = run("enable", "nvme0n1")
+    assert (result.code, result.err) == (0, "")
+    assert host.stores == [SWITCH, write("nr_requests", 256)]
+    assert "[mqfq]" in host.get(f"{QUEUE}/scheduler")
+    assert result.out.startswith("nvme0n1: mqfq (was none)")
+    assert "note: nr_requests 128 -> 256: 2 queues for 128 device slots" in result.out
+
+
+def test_all_tunables_in_order(host, run):
+    result = run(
+        *("enable", "/dev/nvme0n1", "--depth", "32", "--threshold-kb", "64", "--cost", "linear"),
+        *("--linear-read", "100", "4", "--linear-write", "200", "8", "--nr-requests", "64"),
+        "--json",
+    )
+    assert result.code == 0
+    assert host.stores == [
+        SWITCH,
+        write("iosched/linear_read", "100 4"),
+        write("iosched/linear_write", "200 8"),
+        write("iosched/cost", "linear"),
+        write("iosched/depth", 32),
+        write("iosched/threshold_kb", 64),
+        write("nr_requests", 64),
+    ]
+    report = result.json
+    assert report["schema"] == "mqfair.enable/1"
+    assert report["previous"] == "none"
+    assert report["scheduler"] == "mqfq"
+    assert report["nr_requests"] == 64
+    assert report["tunables"]["linear_write"] == "200 8"
+    assert [f"write '{w['value']}' to '{w['path']}'" for w in report["writes"]] == host.stores
+
+
+def test_enough_tags_are_left_alone(host, run):
+    result = run("enable", "nvme0n1", "--depth", "64")
+    assert result.code == 0
+    assert host.stores == [SWITCH, write("iosched/depth", 64)]
+
+
+def test_tags_stop_at_the_kernels_limit(host, run):
+    host.disk("nvme1n1", "259:5", tags=1023)
+    result = run("enable", "nvme1n1")
+    assert result.code == 0
+    assert host.stores[-1] == "write '2048' to '/sys/block/nvme1n1/queue/nr_requests'"
+    assert "the kernel's limit; 4092 were due" in result.out
+
+
+def test_enabled_already_writes_only_what_differs(host, run):
+    run("enable", "nvme0n1", "--depth", "16")
+    host.stores.clear()
+    assert run("enable", "nvme0n1", "--depth", "16").code == 0
+    assert host.stores == []
+    assert run("enable", "nvme0n1", "--depth", "8", "--cost", "bytes").code == 0
+    assert host.stores == [write("iosched/depth", 8)]
+
+
+def test_what_auto_chose_may_be_shown_behind_it(host, run):
+    run("enable", "nvme0n1", "--nr-requests", "4")
+    host.put(f"{QUEUE}/iosched/depth", "auto 32")
+    host.stores.clear()
+    assert run("enable", "nvme0n1", "--depth", "auto").code == 0
+    assert host.stores == [write("nr_requests", 64)]
+
+
+def test_name_alone_loads_the_module(machine, run):
+    machine.install_module(loaded=False)
+    machine.disk()
+    assert run("enable", "nvme0n1", "--depth", "8").code == 0
+    assert machine.stores == [SWITCH, write("iosched/depth", 8)]
+
+
+def test_partition_means_its_disk(host, run):
+    host.partition("nvme0n1", "nvme0n1p2", "259:2")
+    for name in ("nvme0n1p2", "/dev/nvme0n1p2", "259:2"):
+        result = run("enable", name, "--json")
+        assert result.code == 0
+        assert result.json["device"] == "nvme0n1"
+        assert "nvme0n1p2 is a partition" in result.json["notes"][0]
+
+
+def test_dry_run_prints_the_writes_and_does_none(host, run):
+    before = host.snapshot()
+    result = run("enable", "nvme0n1", "--depth", "100", "--dry-run")
+    assert result.code == 0
+    assert host.stores == []
+    assert host.snapshot() == before
+    assert result.out.splitlines()[:3] == [
+        SWITCH,
+        write("iosched/depth", 100),
+        write("nr_requests", 200),
+    ]
+
+
+def test_module_missing(machine, run):
+    machine.disk()
+    result = run("enable", "nvme0n1")
+    assert result.code == 1
+    assert machine.stores == []
+    assert "neither loaded nor installed in /lib/modules/6.1.0-56-amd64" in result.err
+    assert "make install" in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_scheduler_absent_from_the_loaded_module(host, run):
+    host.put(f"{QUEUE}/scheduler", "[none] mq-deadline mqfq")
+    result = run("enable", "nvme0n1", "--scheduler", "wdt")
+    assert result.code == 1
+    assert host.stores == []
+    assert "does not offer wdt" in result.err
+
+
+def test_zoned_disk_of_an_old_kernel(host, run):
+    host.put(f"{QUEUE}/scheduler", "[none] mq-deadline")
+    host.put(f"{QUEUE}/zoned", "host-managed")
+    result = run("enable", "nvme0n1")
+    assert result.code == 1
+    assert "zoned" in result.err
+    assert host.stores == []
+
+
+def test_bio_based_device_names_the_disks_below(host, run):
+    host.disk("nvme1n1", "259:5")
+    host.partition("nvme1n1", "nvme1n1p1", "259:6")
+    host.stacked("dm-0", "253:0", "dm", slaves=("nvme0n1", "nvme1n1p1"))
+    host.stacked("md0", "9:0", "md", slaves=("dm-0",))
+    for name in ("dm-0", "md0"):
+        result = run("enable", name)
+        assert result.code == 2
+        assert "nvme0n1 nvme1n1" in result.err
+    assert host.stores == []
+
+
+def test_bio_based_device_of_linux_6_1_says_none_without_brackets(host, run):
+    host.stacked("dm-0", "253:0", "dm", slaves=("nvme0n1",))
+    host.put("/sys/block/dm-0/queue/scheduler", "none")
+    result = run("enable", "dm-0")
+    assert result.code == 2
+    assert "nvme0n1" in result.err
+
+
+def test_multipath_head_names_its_paths(host, run):
+    host.stacked("nvme2n1", "259:9", "")
+    host.disk("nvme2c0n1", None)
+    host.disk("nvme2c1n1", None)
+    host.disk("nvme2c1n2", None)
+    result = run("enable", "nvme2n1")
+    assert result.code == 2
+    assert result.err.rstrip().endswith("nvme2c0n1 nvme2c1n1")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--depth", "0", "1 or more, or auto"),
+        ("--depth", "-1", "--depth"),
+        ("--depth", "many", "1 or more, or auto"),
+        ("--threshold-kb", "1.5", "0 or more, or auto"),
+        ("--nr-requests", "3", "4..2048"),
+        ("--nr-requests", "2049", "4..2048"),
+        ("--cost", "free", "--cost"),
+        ("--scheduler", "bfq", "--scheduler"),
+    ],
+)
+def test_bad_values_change_nothing(host, run, option, value, said):
+    before = host.snapshot()
+    result = run("enable", "nvme0n1", option, value)
+    assert result.code == 2
+    assert said in result.err
+    assert host.stores == []
+    assert host.snapshot() == before
+
+
+@pytest.mark.parametrize("pair", [("1", "x"), ("-1", "4")])
+def test_bad_linear_cost(host, run, pair):
+    assert run("enable", "nvme0n1", "--linear-read", *pair).code == 2
+    assert host.stores == []
+
+
+def test_linear_coefficients_need_the_linear_cost(host, run):
+    result = run("enable", "nvme0n1", "--cost", "iops", "--linear-read", "1", "2")
+    assert result.code == 2
+    assert "--cost linear" in result.err
+
+
+@pytest.mark.parametrize("name", ["sdz", "/dev/sdz", "8:99", "", "..", "/etc"])
+def test_unknown_device(host, run, name):
+    result = run("enable", name)
+    assert result.code == 2
+    assert f"unknown device '{name}'" in result.err
+    assert "nvme0n1" in result.err
+    assert host.stores == []
+
+
+def test_busy_then_success(host, run, delays):
+    host.refuse[f"{QUEUE}/scheduler"] = [errno.EBUSY, errno.EBUSY]
+    result = run("enable", "nvme0n1", "--depth", "8")
+    assert result.code == 0
+    assert host.stores == [SWITCH, SWITCH, SWITCH, write("iosched/depth", 8)]
+    assert delays == [0.05, 0.1]
+
+
+def test_busy_for_ever_leaves_all_as_it_was(host, run):
+    before = host.snapshot()
+    host.refuse[f"{QUEUE}/scheduler"] = [errno.EBUSY] * 6
+    result = run("enable", "nvme0n1")
+    assert result.code == 1
+    assert "try again later" in result.err
+    assert "everything is as it was" in result.err
+    assert host.stores == [SWITCH] * 6
+    assert host.snapshot() == before
+
+
+def test_permission(host, run):
+    host.refuse[f"{QUEUE}/scheduler"] = [errno.EACCES]
+    result = run("enable", "nvme0n1")
+    assert result.code == 1
+    assert "run as root" in result.err
+
+
+def test_scheduler_not_kept(host, run):
+    before = host.snapshot()
+    host.ignore.add(f"{QUEUE}/scheduler")
+    result = run("enable", "nvme0n1")
+    assert result.code == 1
+    assert "reads back 'none' after 'mqfq'" in result.err
+    assert host.snapshot() == before
+
+
+def test_tunable_not_kept_rolls_the_scheduler_back(host, run):
+    host.put(f"{QUEUE}/nr_requests", "77")
+    host.ignore.add(f"{QUEUE}/iosched/depth")
+    result = run("enable", "nvme0n1", "--threshold-kb", "1", "--depth", "8")
+    assert result.code == 1
+    assert "iosched/depth reads back 'auto' after '8'" in result.err
+    assert host.stores == [
+        SWITCH,
+        write("iosched/depth", 8),
+        BACK,
+        write("nr_requests", 77),
+    ]
+    assert "[none]" in host.get(f"{QUEUE}/scheduler")
+
+
+def test_refused_tunable_restores_the_others(host, run):
+    run("enable", "nvme0n1", "--depth", "16")
+    host.stores.clear()
+    before = host.snapshot()
+    host.refuse[f"{QUEUE}/iosched/threshold_kb"] = [errno.EINVAL]
+    result = run("enable", "nvme0n1", "--depth", "8", "--threshold-kb", "9999999")
+    assert result.code == 1
+    assert "cannot write '9999999'" in result.err
+    assert host.stores == [
+        write("iosched/depth", 8),
+        write("iosched/threshold_kb", 9999999),
+        write("iosched/depth", 16),
+    ]
+    assert host.snapshot() == before
+
+
+def test_undo_that_fails_is_said(host, run):
+    host.ignore.add(f"{QUEUE}/iosched/depth")
+    host.refuse[f"{QUEUE}/nr_requests"] = [errno.EINVAL]
+    host.put(f"{QUEUE}/nr_requests", "77")
+    result = run("enable", "nvme0n1", "--depth", "8")
+    assert result.code == 1
+    assert "undoing failed too" in result.err
+
+
+def test_tunable_that_the_scheduler_lacks(host, run):
+    run("enable", "nvme0n1")
+    host.stores.clear()
+    host.host(f"{QUEUE}/iosched/threshold_kb").unlink()
+    result = run("enable", "nvme0n1", "--depth", "4", "--threshold-kb", "4")
+    assert result.code == 1
+    assert "no tunable threshold_kb" in result.err
+    assert host.stores == []
