@@ -1,0 +1,183 @@
+# SPDX-License-Identifier: GPL-2.0
+"""mqfair weight: read or set the weight of a cgroup, for all devices or for one."""
+
+import argparse
+import errno
+import re
+
+from mqfair import kmod
+from mqfair.blockdev import Disk, find_disk, lowest, require_number
+from mqfair.cgroup import (
+    WEIGHT_DEFAULT,
+    WEIGHT_FILE,
+    WEIGHT_MAX,
+    WEIGHT_MIN,
+    Cgroup,
+    Weights,
+    enable_commands,
+    find_cgroup,
+    levels_without,
+)
+from mqfair.errors import Failure, UsageError
+from mqfair.fs import Fs
+from mqfair.output import add_dry_run_argument, add_json_argument, print_json
+
+EPILOG = f"""\
+VALUE `default` makes a device follow the cgroup's default weight again, and without
+DEVICE makes that {WEIGHT_DEFAULT} again.
+
+examples:
+  mqfair weight prod                read
+  mqfair weight prod 900            all devices
+  mqfair weight prod nvme0n1 500    one device
+"""
+
+_VALUE = re.compile(r"default|[-+]?\d[\d.]*")
+
+
+def set_argparser(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("cgroup", metavar="CGROUP", help="path below the cgroup2 mount")
+    parser.add_argument("device", nargs="?", metavar="DEVICE", help="for this device only")
+    parser.add_argument(
+        "value", nargs="?", metavar="VALUE", help=f"{WEIGHT_MIN}..{WEIGHT_MAX} or default"
+    )
+    add_dry_run_argument(parser)
+    add_json_argument(parser)
+
+
+def _split(args: argparse.Namespace) -> tuple[str | None, str | None]:
+    """(device, value): a lone word after the cgroup that looks like a weight is one."""
+    if args.value is None and args.device is not None and _VALUE.fullmatch(args.device):
+        return None, args.device
+    return args.device, args.value
+
+
+def _validated(group: Cgroup, value: str) -> str:
+    number = int(value) if re.fullmatch(r"\d{1,9}", value, re.ASCII) else 0
+    if value != "default" and not WEIGHT_MIN <= number <= WEIGHT_MAX:
+        raise UsageError(
+            f"weight '{value}' for {group.file(WEIGHT_FILE)}:"
+            f" must be {WEIGHT_MIN}..{WEIGHT_MAX} or default"
+        )
+    return value if value == "default" else str(number)
+
+
+def _device(fs: Fs, text: str) -> Disk:
+    try:
+        disk = find_disk(fs, text)
+    except UsageError as error:
+        if text[:1].isalpha() and "/" not in text:
+            mend = f"{error}; a weight is {WEIGHT_MIN}..{WEIGHT_MAX} or default"
+            raise UsageError(mend) from None
+        raise
+    disks = [low.name for low in lowest(disk)]
+    if disks != [disk.name]:
+        raise UsageError(
+            f"{disk.name} takes no scheduler: set the weight on the disks below it:"
+            f" {' '.join(disks)}"
+        )
+    return disk
+
+
+def _require_weights(group: Cgroup) -> Weights:
+    weights = group.weights()
+    if weights is not None:
+        return weights
+    path = group.file(WEIGHT_FILE)
+    if not group.path:
+        raise UsageError("the root cgroup has no weight: name a cgroup below it")
+    if not kmod.loaded(group.fs):
+        raise Failure(f"{path} does not exist: {kmod.mend(group.fs)}")
+    levels = levels_without(group, "io")
+    if levels:
+        raise Failure(
+            f"{path} does not exist: the io controller is not enabled for {group.name}:"
+            f" {enable_commands(levels, 'io')}"
+        )
+    raise Failure(
+        f"{path} does not exist although module {kmod.MODULE} is loaded: the kernel log says why"
+    )
+
+
+def _line(disk: Disk | None, value: str) -> str:
+    if disk is None:
+        return f"default {WEIGHT_DEFAULT if value == 'default' else value}"
+    return f"{require_number(disk)} {value}"
+
+
+def _holds(weights: Weights, disk: Disk | None, value: str) -> bool:
+    if disk is None:
+        return weights.default == (WEIGHT_DEFAULT if value == "default" else int(value))
+    own = weights.devices.get(require_number(disk))
+    if value == "default":
+        return own is None
+    # The kernel may drop a line that says what the default says.
+    return (weights.default if own is None else own) == int(value)
+
+
+def _set(group: Cgroup, disk: Disk | None, value: str) -> Weights:
+    path = group.file(WEIGHT_FILE)
+    gone = f"{disk.name} cannot carry a weight: it is gone or not a whole disk" if disk else None
+    mends = {errno.ENODEV: gone} if gone else {}
+    group.fs.write(path, _line(disk, value), mends)
+    weights = _require_weights(group)
+    if not group.fs.dry_run and not _holds(weights, disk, value):
+        on = disk.name if disk else "all devices"
+        found = weights.on(require_number(disk)) if disk else weights.default
+        raise Failure(f"{path} reads back {found} for {on} after '{_line(disk, value)}'")
+    return weights
+
+
+def _device_names(fs: Fs, weights: Weights) -> dict[str, str]:
+    """Device names by number, as far as the devices are there."""
+    names: dict[str, str] = {}
+    for number in weights.devices:
+        try:
+            names[number] = find_disk(fs, number).name
+        except UsageError:
+            names[number] = number
+    return names
+
+
+def _report(group: Cgroup, disk: Disk | None, weights: Weights) -> dict[str, object]:
+    return {
+        "schema": "mqfair.weight/1",
+        "cgroup": group.name,
+        "device": disk.name if disk else None,
+        "weight": weights.on(disk.number) if disk else weights.default,
+        "default": weights.default,
+        "devices": weights.devices,
+        "dry_run": group.fs.dry_run,
+        "writes": [{"path": w.path, "value": w.value} for w in group.fs.writes],
+    }
+
+
+def _print_text(group: Cgroup, disk: Disk | None, weights: Weights) -> None:
+    if group.fs.writes and group.fs.dry_run:
+        print(group.fs.writes[0])
+        return
+    if disk is not None:
+        source = "" if disk.number in weights.devices else "  (the default)"
+        print(f"{group.name}  {disk.name}  {weights.on(disk.number)}{source}")
+        return
+    print(f"{group.name}  default  {weights.default}")
+    for number, name in _device_names(group.fs, weights).items():
+        print(f"{group.name}  {name}  {weights.devices[number]}")
+
+
+def main(args: argparse.Namespace) -> int:
+    device, value = _split(args)
+    fs = Fs(dry_run=args.dry_run)
+    group = find_cgroup(fs, args.cgroup)
+    if value is not None:
+        value = _validated(group, value)
+    disk = _device(fs, device) if device is not None else None
+    weights = _require_weights(group)
+    if value is not None:
+        weights = _set(group, disk, value)
+    if args.json:
+        print_json(_report(group, disk, weights))
+    else:
+        _print_text(group, disk, weights)
+    return 0

@@ -1,0 +1,194 @@
+# SPDX-License-Identifier: GPL-2.0
+import errno
+
+import pytest
+
+FILE = "/sys/fs/cgroup/prod/io.mqfair.weight"
+
+
+@pytest.fixture
+def host(machine):
+    machine.install_module()
+    machine.disk()
+    machine.cgroup("prod", subtree="io memory", weight="default 900\n259:0 500")
+    machine.cgroup("prod/db")
+    return machine
+
+
+def test_read(host, run):
+    result = run("weight", "prod")
+    assert result.code == 0
+    assert result.out.splitlines() == ["prod  default  900", "prod  nvme0n1  500"]
+    assert run("weight", "prod", "nvme0n1").out == "prod  nvme0n1  500\n"
+    assert run("weight", "prod/db", "nvme0n1").out == "prod/db  nvme0n1  100  (the default)\n"
+    assert host.stores == []
+
+
+def test_read_json(host, run):
+    assert run("weight", "prod", "259:0", "--json").json == {
+        "schema": "mqfair.weight/1",
+        "cgroup": "prod",
+        "device": "nvme0n1",
+        "weight": 500,
+        "default": 900,
+        "devices": {"259:0": 500},
+        "dry_run": False,
+        "writes": [],
+    }
+
+
+def test_device_that_has_gone_is_shown_by_number(host, run):
+    host.put(FILE, "default 900\n8:0 7")
+    assert run("weight", "prod").out.splitlines()[1] == "prod  8:0  7"
+
+
+@pytest.mark.parametrize("name", ["prod", "/prod", "prod/", "/sys/fs/cgroup/prod"])
+def test_cgroup_names(host, run, name):
+    assert run("weight", name, "--json").json["cgroup"] == "prod"
+
+
+@pytest.mark.parametrize(
+    ("argv", "written", "weight"),
+    [
+        (("250",), "default 250", 250),
+        (("900",), "default 900", 900),
+        (("1",), "default 1", 1),
+        (("10000",), "default 10000", 10000),
+        (("default",), "default 100", 100),
+        (("nvme0n1", "250"), "259:0 250", 250),
+        (("nvme0n1", "500"), "259:0 500", 500),
+        (("nvme0n1", "default"), "259:0 default", 900),
+        (("/dev/nvme0n1", "0042"), "259:0 42", 42),
+    ],
+)
+def test_set(host, run, argv, written, weight):
+    result = run("weight", "prod", *argv, "--json")
+    assert (result.code, result.err) == (0, "")
+    assert host.stores == [f"write '{written}' to '{FILE}'"]
+    assert result.json["weight"] == weight
+    assert result.json["writes"] == [{"path": FILE, "value": written}]
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "10001", "1.5", "99999999999999999999"])
+@pytest.mark.parametrize("device", [(), ("nvme0n1",)])
+def test_out_of_range(host, run, device, value):
+    result = run("weight", "prod", *device, value)
+    assert result.code == 2
+    assert f"weight '{value}'" in result.err
+    assert FILE in result.err
+    assert "1..10000" in result.err
+    assert host.stores == []
+    assert host.get(FILE) == "default 900\n259:0 500"
+
+
+def test_word_that_is_neither_weight_nor_device(host, run):
+    result = run("weight", "prod", "abc")
+    assert result.code == 2
+    assert "'abc'" in result.err
+    assert "1..10000" in result.err
+    assert run("weight", "prod", "nvme0n1", "abc").code == 2
+    assert host.stores == []
+
+
+def test_unknown_device(host, run):
+    result = run("weight", "prod", "nvme9n1", "100")
+    assert result.code == 2
+    assert "unknown device 'nvme9n1'" in result.err
+    assert host.stores == []
+
+
+@pytest.mark.parametrize("name", ["nowhere", "../prod", "", "prod/../.."])
+def test_missing_cgroup(host, run, name):
+    result = run("weight", name, "100")
+    assert result.code == 2
+    assert f"'{name}'" in result.err
+    assert host.stores == []
+
+
+def test_root_has_no_weight(host, run):
+    for name in ("/", "/sys/fs/cgroup"):
+        result = run("weight", name)
+        assert result.code == 2
+        assert "root cgroup" in result.err
+
+
+def test_partition_means_its_disk(host, run):
+    host.partition("nvme0n1", "nvme0n1p1", "259:1")
+    assert run("weight", "prod", "nvme0n1p1", "7").code == 0
+    assert host.stores == [f"write '259:0 7' to '{FILE}'"]
+
+
+def test_bio_based_device(host, run):
+    host.stacked("dm-0", "253:0", "dm", slaves=("nvme0n1",))
+    result = run("weight", "prod", "dm-0", "7")
+    assert result.code == 2
+    assert "nvme0n1" in result.err
+    assert host.stores == []
+
+
+def test_path_device_without_number(host, run):
+    host.disk("nvme2c0n1", None)
+    result = run("weight", "prod", "nvme2c0n1", "7")
+    assert result.code == 2
+    assert "default weight" in result.err
+    assert host.stores == []
+
+
+def test_module_not_loaded_but_installed(machine, run):
+    machine.install_module(loaded=False)
+    machine.cgroup("prod")
+    result = run("weight", "prod", "100")
+    assert result.code == 1
+    assert "modprobe mqfair" in result.err
+
+
+def test_module_missing(machine, run):
+    machine.cgroup("prod")
+    result = run("weight", "prod", "100")
+    assert result.code == 1
+    assert "neither loaded nor installed" in result.err
+
+
+def test_controller_not_enabled(host, run):
+    host.cgroup("prod/db/deep", controllers="")
+    result = run("weight", "prod/db/deep")
+    assert result.code == 1
+    assert "echo +io > /sys/fs/cgroup/prod/db/cgroup.subtree_control" in result.err
+
+
+def test_no_cgroup_v2(host, run):
+    host.put("/proc/self/mounts", "tmpfs /sys/fs/cgroup tmpfs rw 0 0")
+    result = run("weight", "prod")
+    assert result.code == 1
+    assert "no cgroup v2 hierarchy" in result.err
+
+
+def test_mount_point_with_a_space(host, run):
+    host.put("/proc/self/mounts", "cgroup2 /mnt/c\\040g cgroup2 rw 0 0")
+    host.put("/mnt/c g/prod/io.mqfair.weight", "default 5")
+    assert run("weight", "prod").out == "prod  default  5\n"
+
+
+def test_dry_run(host, run):
+    before = host.snapshot()
+    result = run("weight", "prod", "nvme0n1", "3", "--dry-run")
+    assert result.out == f"write '259:0 3' to '{FILE}'\n"
+    assert host.snapshot() == before
+
+
+def test_not_kept(host, run):
+    host.ignore.add(FILE)
+    result = run("weight", "prod", "nvme0n1", "3")
+    assert result.code == 1
+    assert "reads back 500 for nvme0n1 after '259:0 3'" in result.err
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [(errno.EACCES, "run as root"), (errno.ENODEV, "not a whole disk")]
+)
+def test_refused(host, run, code, said):
+    host.refuse[FILE] = [code]
+    result = run("weight", "prod", "nvme0n1", "3")
+    assert result.code == 1
+    assert said in result.err
+    assert host.get(FILE) == "default 900\n259:0 500"
