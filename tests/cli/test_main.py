@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import mqfair.__main__ as front
+from mqfair import __version__
+from mqfair.errors import Failure, UsageError
+
+CHECKOUT = Path(front.__file__).parents[1]
+PLAIN_VERBS = ("status", "check", "enable", "disable", "weight")
+
+
+def python(*argv, **kwargs):
+    return subprocess.run(
+        [sys.executable, *argv], capture_output=True, text=True, timeout=60, check=False, **kwargs
+    )
+
+
+@pytest.mark.parametrize("verb", PLAIN_VERBS)
+def test_help_shows_an_example_and_json(verb, capsys):
+    with pytest.raises(SystemExit) as leave:
+        front.main([verb, "--help"])
+    text = capsys.readouterr().out
+    assert leave.value.code == 0
+    assert "example" in text
+    assert f"mqfair {verb}" in text.split("example")[1]
+    assert "--json" in text
+
+
+def test_table_names_each_verb_once():
+    names = [command.name for command in front.SUBCOMMANDS]
+    assert names == ["status", "check", "enable", "disable", "weight", "bench", "lab"]
+
+
+def test_version(capsys):
+    with pytest.raises(SystemExit):
+        front.main(["--version"])
+    assert capsys.readouterr().out == f"mqfair {__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        ([], "VERB"),
+        (["frobnicate"], "frobnicate"),
+        (["enable"], "DEVICE"),
+        (["enable", "x", "--scheduler", "bfq"], "bfq"),
+        (["weight", "a", "b", "1", "2"], "2"),
+    ],
+)
+def test_bad_command_line_is_one_line_and_status_2(run, argv, said):
+    result = run(*argv)
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err.startswith("mqfair: ")
+    assert result.err.count("\n") == 1
+    assert said in result.err
+
+
+@pytest.mark.parametrize(
+    ("raised", "status", "said"),
+    [
+        (UsageError("bad word"), 2, "mqfair: bad word\n"),
+        (Failure("refused"), 1, "mqfair: refused\n"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_exit_statuses(run, monkeypatch, raised, status, said):
+    def fail(_args):
+        raise raised
+
+    monkeypatch.setattr("mqfair.status.main", fail)
+    result = run("status")
+    assert (result.code, result.out, result.err) == (status, "", said)
+
+
+def test_missing_package_is_named(run, monkeypatch):
+    monkeypatch.setattr(
+        front, "SUBCOMMANDS", (front.SubCommand("draw", "tests_cli_needs_absent", "draw"),)
+    )
+    result = run("draw")
+    assert result.code == 1
+    assert "tests_cli_needs_absent" in result.err
+
+
+def test_broken_pipe_is_quiet(machine, tmp_path):
+    """`mqfair status | true`: the reader is gone before the first byte."""
+    machine.disk()
+    reader, writer = os.pipe()
+    os.close(reader)
+    process = subprocess.run(
+        [sys.executable, "-m", "mqfair", "status"],
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        cwd=CHECKOUT,
+        env={**os.environ, "MQFAIR_ROOT": str(tmp_path)},
+        timeout=60,
+        check=False,
+    )
+    os.close(writer)
+    assert process.returncode == 141
+    assert process.stderr == b""
+
+
+def test_runs_from_a_checkout_with_the_standard_library_alone(machine, tmp_path):
+    machine.install_module()
+    machine.disk(active="mqfq")
+    machine.cgroup("prod", weight="default 900")
+    for argv in (["status"], ["check", "nvme0n1", "prod"], ["weight", "prod"]):
+        process = python(
+            "-I",
+            "-S",
+            "-c",
+            f"import sys; sys.path.insert(0, {str(CHECKOUT)!r}); from mqfair.__main__ import main;"
+            f" sys.exit(main({argv!r}))",
+            env={**os.environ, "MQFAIR_ROOT": str(tmp_path)},
+        )
+        assert process.stderr == ""
+        assert process.returncode == 0, process.stdout
+        assert "prod" in process.stdout or "nvme0n1" in process.stdout
+    assert python("-m", "mqfair", "--help", cwd=CHECKOUT).returncode == 0
