@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a device has to say about weights: who schedules it, what it is stacked on."""
+
+from collections.abc import Iterator
+
+from mqfair import kmod
+from mqfair.blockdev import Disk, Selector, active_word, below, loop_backing, lowest
+from mqfair.enable import TAGS_PER_SLOT
+from mqfair.finding import Finding, note, ok, problem, warn
+
+# RAID levels whose writes are issued by the array's own thread, not by the writer's cgroup.
+RAID_WITH_PARITY = ("raid4", "raid5", "raid6")
+
+
+def device_findings(disk: Disk) -> Iterator[Finding]:
+    if disk.partition:
+        yield note(
+            "partition",
+            f"{disk.partition} is a partition: the scheduler and weights are those of {disk.name}",
+            f"{disk.path}/{disk.partition}/partition",
+        )
+    yield from _stacking(disk)
+    for low in lowest(disk):
+        yield from _disk_findings(low)
+    yield note(
+        "passthrough",
+        "passthrough I/O (SG_IO, NVMe commands through io_uring or ioctl) is not scheduled",
+        disk.path,
+    )
+
+
+def _stacking(disk: Disk) -> Iterator[Finding]:
+    yield from _loop(disk)
+    lows = lowest(disk)
+    if lows == [disk]:
+        yield from _own_queue_over_others(disk)
+        return
+    names = " ".join(low.name for low in lows)
+    yield note(
+        "stacking",
+        f"{disk.name} ({_kind(disk)}) has no queue of its own: weights act on {names}",
+        f"{disk.path}/slaves" if disk.fs.names(f"{disk.path}/slaves") else disk.path,
+    )
+    yield from _attribution_lost(disk)
+    if any(low.number is None for low in lows):
+        yield note(
+            "multipath",
+            "path devices have no number: only default weights act on them, io.stat lacks them",
+            lows[0].path,
+        )
+
+
+def _own_queue_over_others(disk: Disk) -> Iterator[Finding]:
+    under = below(disk)
+    if under:
+        names = " ".join(low.name for low in under)
+        yield note(
+            "stacking",
+            f"{disk.name} ({_kind(disk)}) schedules for itself and bypasses the schedulers of"
+            f" {names}",
+            f"{disk.path}/slaves",
+        )
+
+
+def _loop(disk: Disk) -> Iterator[Finding]:
+    backing = loop_backing(disk)
+    if backing is None:
+        return
+    file, under = backing
+    name = under.name if under else "the disk that holds it"
+    yield warn(
+        "stacking",
+        f"{disk.name} is a loop device over {file}: cgroups compete on {name}",
+        f"{disk.path}/loop/backing_file",
+        f"mqfair enable {under.name if under else 'DISK'}, and set weights there",
+    )
+
+
+def _kind(disk: Disk) -> str:
+    fs = disk.fs
+    if fs.is_dir(f"{disk.path}/dm"):
+        return "device-mapper"
+    if fs.is_dir(f"{disk.path}/md"):
+        return "md array"
+    if fs.is_dir(f"{disk.path}/bcache"):
+        return "bcache"
+    return "NVMe multipath" if disk.name.startswith("nvme") else "bio-based"
+
+
+def _attribution_lost(disk: Disk) -> Iterator[Finding]:
+    """Stacked drivers whose own threads issue I/O that a cgroup asked for."""
+    fs = disk.fs
+    level = (fs.read_if_any(f"{disk.path}/md/level") or "").strip()
+    if level in RAID_WITH_PARITY:
+        yield warn(
+            "attribution",
+            f"{disk.name} is {level}: its thread issues writes, which are charged to the root",
+            f"{disk.path}/md/level",
+            "use raid1 or raid10 where writes must be shared by weight",
+        )
+    if fs.is_dir(f"{disk.path}/bcache"):
+        yield warn(
+            "attribution",
+            f"{disk.name} writes back from its cache in its own thread, charged to the root",
+            f"{disk.path}/bcache",
+            f"echo writearound > {disk.path}/bcache/cache_mode",
+        )
+    for under in below(disk):
+        yield from _attribution_lost(under)
+
+
+def _disk_findings(disk: Disk) -> Iterator[Finding]:
+    selector = disk.selector()
+    if selector is None:
+        yield problem(
+            "scheduler",
+            f"{disk.name} takes no scheduler",
+            disk.scheduler_file,
+            "use a disk with a queue of its own (blk-mq)",
+        )
+        return
+    if not selector.ours:
+        yield _not_ours(disk, selector)
+        return
+    yield ok("scheduler", f"{selector.active} is active on {disk.name}", disk.scheduler_file)
+    yield from _tag_map(disk)
+
+
+def _not_ours(disk: Disk, selector: Selector) -> Finding:
+    fs = disk.fs
+    seen = f"{disk.name} runs {selector.active}, not an mqfair scheduler"
+    mend = f"mqfair enable {disk.name} (it tries again while the kernel answers busy)"
+    if not kmod.loaded(fs) and not kmod.autoloads(fs, "mqfq"):
+        mend = f"{kmod.missing(fs)}; then mqfair enable {disk.name}"
+    return problem("scheduler", seen, disk.scheduler_file, mend)
+
+
+def _tag_map(disk: Disk) -> Iterator[Finding]:
+    depth = disk.tunables().get("depth", "")
+    slots = [int(word) for word in depth.split() if word.isdigit()]
+    tags = disk.nr_requests()
+    queues = disk.queue_count()
+    if active_word(depth) == "" or not slots or tags is None or queues == 0:
+        return
+    if tags * queues < TAGS_PER_SLOT * slots[-1]:
+        yield warn(
+            "tags",
+            f"{tags} tags x {queues} queues for depth {slots[-1]}: a cgroup that fills them keeps"
+            " the others out",
+            disk.queue("nr_requests"),
+            f"mqfair enable {disk.name}",
+        )

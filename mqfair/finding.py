@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What `mqfair check` found, one piece at a time."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Severity(StrEnum):
+    """Only a problem keeps a weight out of force."""
+
+    OK = "ok"
+    NOTE = "note"
+    WARN = "warn"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True)
+class Finding:
+    severity: Severity
+    topic: str
+    seen: str
+    where: str
+    mend: str | None = None
+
+    def as_dict(self) -> dict[str, str | None]:
+        return {
+            "severity": self.severity.value,
+            "topic": self.topic,
+            "seen": self.seen,
+            "where": self.where,
+            "mend": self.mend,
+        }
+
+
+def ok(topic: str, seen: str, where: str) -> Finding:
+    return Finding(Severity.OK, topic, seen, where)
+
+
+def note(topic: str, seen: str, where: str, mend: str | None = None) -> Finding:
+    return Finding(Severity.NOTE, topic, seen, where, mend)
+
+
+def warn(topic: str, seen: str, where: str, mend: str | None = None) -> Finding:
+    return Finding(Severity.WARN, topic, seen, where, mend)
+
+
+def problem(topic: str, seen: str, where: str, mend: str) -> Finding:
+    return Finding(Severity.PROBLEM, topic, seen, where, mend)
