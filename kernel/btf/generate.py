@@ -1,0 +1,367 @@
+#!/usr/bin/env python3
+"""
+Write private.h, prototypes.h and features.h for one kernel.
+
+An I/O scheduler needs structures of the block layer that no headers package ships and that differ
+between kernels; a wrong layout would load and corrupt memory. The kernel describes all its types
+itself, in BTF. This takes from there exactly the private ones, asserts that the compiler lays them
+out as the kernel did, and refuses, with the name, a kernel that lacks something or has it in a
+form that kernel/compat does not know.
+
+    generate.py --btf /sys/kernel/btf/vmlinux --headers /lib/modules/$(uname -r)/build \\
+                --include kernel/compat/public.h --out build/generated
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import needs
+from errors import GenerateError
+from headers import Declared, Headers
+from model import Btf, BtfType
+from unpack import usable_source
+
+_KINDS = {"STRUCT": "struct", "UNION": "union", "ENUM": "enum", "ENUM64": "enum"}
+
+# bpftool writes each type at the start of a line and ends it with a line that begins with "}".
+_DEFINITION = re.compile(
+    r"^(?:(?P<kind>struct|union|enum) (?P<name>\w+) \{\n.*?^\}[^\n]*;\n"
+    r"|typedef (?P<type>[^\n]*);\n)",
+    re.MULTILINE | re.DOTALL,
+)
+_TYPEDEF_NAME = re.compile(r"(\w+)(?:\)?\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\]]*\])*$")
+
+_BANNER = "/* Generated from the BTF of {name}. Do not edit. */\n"
+
+
+@dataclass(frozen=True)
+class Definition:
+    """One top-level definition in bpftool's C text."""
+
+    kind: str
+    name: str
+    text: str
+
+
+def definitions(text: str) -> Iterator[Definition]:
+    """The definitions in bpftool's text, in its order: what is used by value comes first."""
+    for match in _DEFINITION.finditer(text):
+        if match["kind"]:
+            yield Definition(match["kind"], match["name"], match[0])
+            continue
+        name = _TYPEDEF_NAME.search(match["type"])
+        if name:
+            yield Definition("typedef", name[1], match[0])
+
+
+class PrivateTypes:
+    """The types to write out: those asked for and what they need, less what is public."""
+
+    def __init__(self, btf: Btf, declared: Declared) -> None:
+        self._btf = btf
+        self._declared = declared
+        self.defined: set[tuple[str, str]] = set()
+        self.forward: set[tuple[str, str]] = set()
+        self._seen: set[tuple[int, bool]] = set()
+
+    def add(self, name: str) -> None:
+        """Take the struct NAME, unless a public header has it."""
+        t = self._btf.struct(name)
+        if t is not None:
+            self._visit(t["id"], by_value=True)
+
+    def _visit(self, type_id: int, by_value: bool) -> None:
+        if not type_id or (type_id, by_value) in self._seen:
+            return
+        self._seen.add((type_id, by_value))
+        t = self._btf.type(type_id)
+        kind = t["kind"]
+        if kind in _KINDS:
+            self._visit_tagged(t, by_value)
+        elif kind == "FWD":
+            self._forward(t.get("fwd_kind", "struct"), t["name"])
+        elif kind == "TYPEDEF":
+            if not self._declared.has("typedef", t["name"]):
+                self.defined.add(("typedef", t["name"]))
+                self._visit(t["type_id"], by_value)
+        elif kind == "FUNC_PROTO":
+            self._visit(t["ret_type_id"], by_value=False)
+            for parameter in t["params"]:
+                self._visit(parameter["type_id"], by_value=False)
+        elif kind == "PTR":
+            self._visit(t["type_id"], by_value=False)
+        elif "type_id" in t:
+            self._visit(t["type_id"], by_value)
+
+    def _visit_tagged(self, t: BtfType, by_value: bool) -> None:
+        kind, name = _KINDS[t["kind"]], t.get("name", "")
+        anonymous = not name or name == "(anon)"
+        if not anonymous:
+            if self._declared.has(kind, name):
+                return
+            if not by_value and kind != "enum":
+                self._forward(kind, name)
+                return
+            self.defined.add((kind, name))
+        for member in t.get("members", ()):
+            self._visit(member["type_id"], by_value=True)
+
+    def _forward(self, kind: str, name: str) -> None:
+        if not self._declared.has(kind, name):
+            self.forward.add((kind, name))
+
+
+def check_presence(btf: Btf) -> None:
+    """Every structure and member that the module uses is in this kernel."""
+    for wanted in needs.STRUCTS:
+        if btf.struct(wanted.name) is None:
+            raise GenerateError(f"{btf.name}: struct {wanted.name} is not in its BTF: {wanted.mend}")
+    for name in needs.COMPARED:
+        if btf.struct(name) is None:
+            raise GenerateError(
+                f"{btf.name}: struct {name} is not in its BTF: this is not the BTF of a whole "
+                "kernel; name /sys/kernel/btf/vmlinux, a vmlinux or a vmlinuz"
+            )
+    for dotted in needs.MEMBERS:
+        struct, _, path = dotted.partition(".")
+        if btf.member(struct, path) is None:
+            raise GenerateError(
+                f"{btf.name}: struct {struct} has no member {path}: "
+                "teach kernel/compat this layout"
+            )
+
+
+def match_form(btf: Btf, what: str, signature: str, forms: needs.Forms) -> str:
+    """The feature that SIGNATURE proves; an unknown form ends the build."""
+    if signature not in forms:
+        known = "' or '".join(forms)
+        raise GenerateError(
+            f"{btf.name}: {what} is '{signature}', kernel/compat knows '{known}': "
+            "teach kernel/compat this form"
+        )
+    return forms[signature]
+
+
+def all_features() -> list[str]:
+    """Every feature name, so that each is defined as 0 or 1 and a misspelt one is an error."""
+    tables: list[Iterable[str]] = [
+        needs.MEMBER_FEATURES,
+        needs.FUNCTION_FEATURES,
+        needs.ENUMERATOR_FEATURES,
+    ]
+    forms = [
+        *needs.HOOKS.values(),
+        *needs.OPTIONAL_HOOKS.values(),
+        *needs.CALLBACKS.values(),
+        *(function.forms for function in needs.FUNCTIONS),
+    ]
+    tables += [form.values() for form in forms]
+    return sorted({name for table in tables for name in table if name})
+
+
+class Features:
+    """What this kernel has, each answer found in its BTF."""
+
+    def __init__(self, btf: Btf) -> None:
+        self._btf = btf
+        self.present: set[str] = set()
+        for feature, dotted in needs.MEMBER_FEATURES.items():
+            struct, _, path = dotted.partition(".")
+            self._put(feature, btf.member(struct, path) is not None)
+        for feature, function in needs.FUNCTION_FEATURES.items():
+            self._put(feature, btf.function(function) is not None)
+        for feature, enumerator in needs.ENUMERATOR_FEATURES.items():
+            self._put(feature, enumerator in btf.enumerators)
+        self._hooks()
+        self._callbacks()
+
+    def _put(self, feature: str, present: bool = True) -> None:
+        if present and feature:
+            self.present.add(feature)
+
+    def _hook(self, name: str) -> str | None:
+        member = self._btf.member("elevator_mq_ops", name)
+        if member is None:
+            return None
+        proto = self._btf.pointed_prototype(member.type_id)
+        return None if proto is None else self._btf.signature(proto)
+
+    def _hooks(self) -> None:
+        for name, forms in needs.HOOKS.items():
+            signature = self._hook(name)
+            if signature is None:
+                raise GenerateError(
+                    f"{self._btf.name}: struct elevator_mq_ops has no hook {name}: "
+                    "teach kernel/compat this layout"
+                )
+            self._put(match_form(self._btf, f"elevator_mq_ops.{name}", signature, forms))
+        for name, forms in needs.OPTIONAL_HOOKS.items():
+            signature = self._hook(name)
+            if signature is not None:
+                self._put(match_form(self._btf, f"elevator_mq_ops.{name}", signature, forms))
+
+    def _callbacks(self) -> None:
+        for name, forms in needs.CALLBACKS.items():
+            typedef = self._btf.typedef(name)
+            proto = None if typedef is None else self._btf.resolve(typedef["id"])
+            if proto is None or proto["kind"] != "FUNC_PROTO":
+                raise GenerateError(
+                    f"{self._btf.name}: the callback type {name} is not in its BTF: "
+                    "teach kernel/compat this layout"
+                )
+            self._put(match_form(self._btf, name, self._btf.signature(proto), forms))
+
+    def hold(self, conditions: Iterable[str]) -> bool:
+        """Whether every condition ("X" or "!X") is met."""
+        return all(
+            (c[1:] not in self.present) if c.startswith("!") else (c in self.present)
+            for c in conditions
+        )
+
+    def functions(self, exports: set[str]) -> list[str]:
+        """Declarations of the private functions and variables, checked; learns features."""
+        lines = []
+        for function in needs.FUNCTIONS:
+            if not self.hold(function.when):
+                continue
+            proto = self._btf.function(function.name)
+            if proto is None:
+                raise GenerateError(
+                    f"{self._btf.name}: the function {function.name} is not in its BTF: "
+                    "teach kernel/compat to do without it"
+                )
+            signature = self._btf.signature(proto)
+            self._put(match_form(self._btf, f"function {function.name}", signature, function.forms))
+            self._exported(function.name, exports)
+            arguments = self._btf.parameters(proto, names=True)
+            lines.append(self._btf.declare(proto["ret_type_id"], f"{function.name}({arguments})"))
+        for variable in needs.VARIABLES:
+            self._exported(variable.name, exports)
+            lines.append(f"extern {variable.declaration}")
+        for name in needs.PUBLIC_EXPORTS:
+            self._exported(name, exports)
+        return lines
+
+    def _exported(self, name: str, exports: set[str]) -> None:
+        if name not in exports:
+            raise GenerateError(
+                f"{self._btf.name}: {name} is not exported to modules (Module.symvers): "
+                "teach kernel/compat to do without it"
+            )
+
+
+def write_types(btf: Btf, private: PrivateTypes) -> Iterator[str]:
+    """private.h: forward declarations, definitions in bpftool's order, layout assertions."""
+    yield "/* SPDX-License-Identifier: GPL-2.0 */\n"
+    yield _BANNER.format(name=btf.name)
+    yield "#ifndef MQFAIR_PRIVATE_H\n#define MQFAIR_PRIVATE_H\n\n"
+    for kind, name in sorted(private.forward | {d for d in private.defined if d[0] == "struct"}):
+        yield f"{kind} {name};\n"
+    written: set[tuple[str, str]] = set()
+    for definition in definitions(btf.text):
+        key = (definition.kind, definition.name)
+        if key in private.defined and key not in written:
+            written.add(key)
+            yield "\n" + definition.text
+    missing = private.defined - written
+    if missing:
+        kind, name = sorted(missing)[0]
+        raise GenerateError(
+            f"{btf.name}: bpftool does not write {kind} {name}: the kernel has several types of "
+            "that name and a private structure contains one"
+        )
+    yield "\n"
+    structs = sorted(name for kind, name in private.defined if kind == "struct")
+    for name in [*structs, *needs.COMPARED]:
+        yield from assertions(btf, name)
+    yield "\n#endif\n"
+
+
+def assertions(btf: Btf, name: str) -> Iterator[str]:
+    """Size and offsets of struct NAME as the kernel has them."""
+    t = btf.struct(name)
+    if t is None:
+        return
+    reason = f'"struct {name} differs from the kernel\'s BTF: use the headers of exactly it"'
+    yield f"_Static_assert(sizeof(struct {name}) == {t['size']},\n\t{reason});\n"
+    for member in btf.members(t):
+        if not member.bitfield:
+            place = f"offsetof(struct {name}, {member.path})"
+            yield f"_Static_assert({place} == {member.offset},\n\t{reason});\n"
+
+
+def write_prototypes(btf: Btf, lines: Iterable[str]) -> Iterator[str]:
+    """prototypes.h: exported functions that no public header declares."""
+    yield "/* SPDX-License-Identifier: GPL-2.0 */\n"
+    yield _BANNER.format(name=btf.name)
+    yield "#ifndef MQFAIR_PROTOTYPES_H\n#define MQFAIR_PROTOTYPES_H\n\n"
+    for line in lines:
+        yield f"{line};\n"
+    yield "\n#endif\n"
+
+
+def write_features(btf: Btf, features: Features) -> Iterator[str]:
+    """features.h: MQFAIR_HAVE_<X>, 0 or 1."""
+    yield "/* SPDX-License-Identifier: GPL-2.0 */\n"
+    yield _BANNER.format(name=btf.name)
+    yield "#ifndef MQFAIR_FEATURES_H\n#define MQFAIR_FEATURES_H\n\n"
+    for name in all_features():
+        yield f"#define MQFAIR_HAVE_{name} {int(name in features.present)}\n"
+    yield "\n#endif\n"
+
+
+def write_if_changed(path: Path, parts: Iterable[str]) -> None:
+    """Keep the time stamp of an unchanged file, so that make rebuilds nothing for it."""
+    text = "".join(parts)
+    if not path.is_file() or path.read_text() != text:
+        path.write_text(text)
+
+
+def generate(btf_source: Path, headers: Headers, includes: str, out: Path) -> None:
+    """Check the kernel and write the three headers into OUT."""
+    with tempfile.TemporaryDirectory(prefix="mqfair-btf-") as directory:
+        scratch = Path(directory)
+        btf = Btf.load(usable_source(btf_source, scratch), str(btf_source))
+        check_presence(btf)
+        features = Features(btf)
+        prototypes = features.functions(headers.exports)
+        declared = Declared(headers.preprocess(includes, scratch / "public"))
+    private = PrivateTypes(btf, declared)
+    for wanted in needs.STRUCTS:
+        private.add(wanted.name)
+    out.mkdir(parents=True, exist_ok=True)
+    write_if_changed(out / "private.h", write_types(btf, private))
+    write_if_changed(out / "prototypes.h", write_prototypes(btf, prototypes))
+    write_if_changed(out / "features.h", write_features(btf, features))
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        description="Write private.h, prototypes.h and features.h for one kernel.",
+        epilog="example: generate.py --btf /sys/kernel/btf/vmlinux "
+        "--headers /lib/modules/$(uname -r)/build --include kernel/compat/public.h --out DIR",
+    )
+    parser.add_argument("--btf", type=Path, required=True, help="BTF, vmlinux or vmlinuz")
+    parser.add_argument("--headers", type=Path, required=True, help="headers build tree")
+    parser.add_argument("--include", type=Path, required=True, help="list of public headers")
+    parser.add_argument("--out", type=Path, required=True, help="directory to write to")
+    arguments = parser.parse_args(argv)
+    try:
+        headers = Headers(arguments.headers)
+        headers.check_tools()
+        generate(arguments.btf, headers, arguments.include.read_text(), arguments.out)
+    except (GenerateError, OSError) as error:
+        print(f"generate.py: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,204 @@
+"""The kernel's types as its BTF tells them, read through bpftool."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from errors import GenerateError
+
+BtfType = dict[str, Any]
+
+_AGGREGATES = {"STRUCT": "struct", "UNION": "union"}
+_ENUMS = ("ENUM", "ENUM64")
+_QUALIFIERS = {"CONST": "const", "VOLATILE": "volatile", "RESTRICT": "restrict"}
+# Annotations that stand before a type and change neither its layout nor its spelling.
+_TRANSPARENT = ("TYPE_TAG",)
+
+
+def bpftool(*argv: str) -> str:
+    """Run bpftool and return what it prints."""
+    program = shutil.which("bpftool") or shutil.which("bpftool", path="/usr/sbin:/sbin")
+    if program is None:
+        raise GenerateError("bpftool is not installed: install the package bpftool")
+    done = subprocess.run([program, *argv], capture_output=True, text=True, check=False)
+    if done.returncode:
+        reason = (done.stdout + done.stderr).strip().splitlines()
+        raise GenerateError(f"bpftool {' '.join(argv)}: {reason[-1] if reason else 'failed'}")
+    return done.stdout
+
+
+@dataclass(frozen=True)
+class Member:
+    """A named member, reached directly or through unnamed structs and unions."""
+
+    path: str
+    offset: int
+    bitfield: bool
+    type_id: int
+
+
+class Btf:
+    """Types by id and by name."""
+
+    def __init__(self, types: list[BtfType], text: str, name: str) -> None:
+        self.name = name
+        self.text = text
+        self._types: dict[int, BtfType] = {t["id"]: t for t in types}
+
+    @classmethod
+    def load(cls, path: Path, name: str) -> Btf:
+        """Read PATH (raw BTF or ELF with .BTF); NAME is what messages call it."""
+        try:
+            types = json.loads(bpftool("-j", "btf", "dump", "file", str(path)))["types"]
+            text = bpftool("btf", "dump", "file", str(path), "format", "c")
+        except (GenerateError, json.JSONDecodeError, KeyError) as error:
+            if "is not installed" in str(error):
+                raise
+            raise GenerateError(
+                f"{name}: no BTF can be read from it ({error}): use a kernel built with "
+                "CONFIG_DEBUG_INFO_BTF=y"
+            ) from error
+        return cls(types, text, name)
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[str, str], BtfType]:
+        index: dict[tuple[str, str], BtfType] = {}
+        for t in self._types.values():
+            if t.get("name") and t["kind"] != "FWD":
+                kind = "ENUM" if t["kind"] in _ENUMS else t["kind"]
+                index.setdefault((kind, t["name"]), t)
+        return index
+
+    @cached_property
+    def enumerators(self) -> dict[str, int]:
+        """Every enumeration constant of the kernel and its value."""
+        return {
+            value["name"]: value["val"]
+            for t in self._types.values()
+            if t["kind"] in _ENUMS
+            for value in t["values"]
+        }
+
+    def type(self, type_id: int) -> BtfType:
+        return self._types[type_id]
+
+    def find(self, kind: str, name: str) -> BtfType | None:
+        return self._by_name.get((kind, name))
+
+    def struct(self, name: str) -> BtfType | None:
+        return self.find("STRUCT", name)
+
+    def typedef(self, name: str) -> BtfType | None:
+        return self.find("TYPEDEF", name)
+
+    def function(self, name: str) -> BtfType | None:
+        """The FUNC_PROTO of a function."""
+        func = self.find("FUNC", name)
+        return None if func is None else self.type(func["type_id"])
+
+    def members(self, t: BtfType, base: int = 0) -> Iterator[Member]:
+        """Named members of a struct or union, those of unnamed aggregates included."""
+        for m in t["members"]:
+            bits = base + m["bits_offset"]
+            if m["name"] and m["name"] != "(anon)":
+                yield Member(m["name"], bits // 8, bool(m.get("bitfield_size")), m["type_id"])
+                continue
+            inner = self.resolve(m["type_id"])
+            if inner is not None and inner["kind"] in _AGGREGATES:
+                yield from self.members(inner, bits)
+
+    def member(self, struct: str, path: str) -> Member | None:
+        """The member at a dotted path, or None when struct or member is absent."""
+        t = self.struct(struct)
+        offset = 0
+        found: Member | None = None
+        for step in path.split("."):
+            if t is None or t["kind"] not in _AGGREGATES:
+                return None
+            inner = next((m for m in self.members(t) if m.path == step), None)
+            if inner is None:
+                return None
+            offset += inner.offset
+            found = Member(path, offset, inner.bitfield, inner.type_id)
+            t = self.resolve(inner.type_id)
+        return found
+
+    def resolve(self, type_id: int) -> BtfType | None:
+        """The type behind typedefs and qualifiers; None for void."""
+        while type_id:
+            t = self.type(type_id)
+            if t["kind"] != "TYPEDEF" and t["kind"] not in _QUALIFIERS | dict.fromkeys(
+                _TRANSPARENT, ""
+            ):
+                return t
+            type_id = t["type_id"]
+        return None
+
+    def pointed_prototype(self, type_id: int) -> BtfType | None:
+        """The FUNC_PROTO behind a pointer to function, directly or through typedefs."""
+        t = self.resolve(type_id)
+        if t is None or t["kind"] != "PTR":
+            return None
+        proto = self.resolve(t["type_id"])
+        return proto if proto is not None and proto["kind"] == "FUNC_PROTO" else None
+
+    def declare(self, type_id: int, name: str = "") -> str:
+        """A C declaration of NAME with the type TYPE_ID."""
+        if type_id == 0:
+            return f"void {name}".rstrip()
+        t = self.type(type_id)
+        kind = t["kind"]
+        if kind == "PTR":
+            target = self.resolve(t["type_id"]) if not self._is_named(t["type_id"]) else None
+            wrap = target is not None and target["kind"] in ("FUNC_PROTO", "ARRAY")
+            return self.declare(t["type_id"], f"(*{name})" if wrap else f"*{name}")
+        if kind == "FUNC_PROTO":
+            return self.declare(t["ret_type_id"], f"{name}({self.parameters(t)})")
+        if kind == "ARRAY":
+            return self.declare(t["type_id"], f"{name}[{t['nr_elems']}]")
+        if kind in _QUALIFIERS:
+            if self._is_pointer(t["type_id"]):
+                return self.declare(t["type_id"], f"{_QUALIFIERS[kind]} {name}".rstrip())
+            return f"{_QUALIFIERS[kind]} {self.declare(t['type_id'], name)}"
+        if kind in _TRANSPARENT:
+            return self.declare(t["type_id"], name)
+        return f"{self.spell(t)} {name}".rstrip()
+
+    def _is_named(self, type_id: int) -> bool:
+        return type_id != 0 and self.type(type_id)["kind"] == "TYPEDEF"
+
+    def _is_pointer(self, type_id: int) -> bool:
+        return type_id != 0 and self.type(type_id)["kind"] == "PTR"
+
+    def spell(self, t: BtfType) -> str:
+        """The C spelling of a named type."""
+        kind, name = t["kind"], t.get("name", "")
+        if kind in _AGGREGATES:
+            return f"{_AGGREGATES[kind]} {name}"
+        if kind in _ENUMS:
+            return f"enum {name}"
+        if kind == "FWD":
+            return f"{t.get('fwd_kind', 'struct')} {name}"
+        return str(name)
+
+    def parameters(self, proto: BtfType, names: bool = False) -> str:
+        """The parameter list of a FUNC_PROTO."""
+        if not proto["params"]:
+            return "void"
+        return ", ".join(
+            "..." if not p["type_id"] else self.declare(p["type_id"], p["name"] if names else "")
+            for p in proto["params"]
+        )
+
+    def signature(self, proto: BtfType) -> str:
+        """A prototype in the form that the tables use: no names, no const, one spelling."""
+        text = f"{self.declare(proto['ret_type_id'])} ({self.parameters(proto)})"
+        return re.sub(r"\s+", " ", re.sub(r"\bconst\s*", "", text))

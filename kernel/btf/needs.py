@@ -1,0 +1,277 @@
+"""What the module needs of a kernel: the tables that the generator checks and writes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+_BLK_CGROUP = "use a kernel built with CONFIG_BLK_CGROUP=y"
+_BLK_MQ = "this kernel's block layer is not one that kernel/compat knows"
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A structure that must be in the BTF; it is written out unless a public header has it."""
+
+    name: str
+    mend: str = _BLK_MQ
+
+
+STRUCTS: tuple[Struct, ...] = (
+    Struct("elevator_mq_ops"),
+    Struct("elevator_type"),
+    Struct("elevator_queue"),
+    Struct("elv_fs_entry"),
+    Struct("blk_mq_ctx"),
+    Struct("blk_mq_alloc_data"),
+    Struct("blk_mq_debugfs_attr", "use a kernel built with CONFIG_BLK_DEBUG_FS=y"),
+    Struct("blk_mq_tags"),
+    Struct("blkcg", _BLK_CGROUP),
+    Struct("blkcg_gq", _BLK_CGROUP),
+    Struct("blkcg_policy", _BLK_CGROUP),
+    Struct("blkcg_policy_data", _BLK_CGROUP),
+    Struct("blkg_policy_data", _BLK_CGROUP),
+    Struct("blkg_conf_ctx", _BLK_CGROUP),
+)
+
+# Public structures whose members we reach. Their layout in the headers is compared with the BTF
+# too, so that headers of another build of the kernel are refused by the compiler.
+COMPARED: tuple[str, ...] = (
+    "request_queue",
+    "request",
+    "bio",
+    "blk_mq_hw_ctx",
+    "blk_mq_tag_set",
+    "gendisk",
+    "sbitmap",
+    "sbitmap_queue",
+    "cgroup_subsys_state",
+)
+
+# Members that kernel/ and kernel/compat use by name, checked so that a kernel without one is
+# refused here by name and not by a page of compiler errors.
+MEMBERS: tuple[str, ...] = (
+    "elevator_type.ops",
+    "elevator_type.elevator_attrs",
+    "elevator_type.elevator_name",
+    "elevator_type.elevator_owner",
+    "elevator_type.queue_debugfs_attrs",
+    "elevator_type.hctx_debugfs_attrs",
+    "elevator_queue.type",
+    "elevator_queue.elevator_data",
+    "elevator_queue.kobj",
+    "blk_mq_ctx.hctxs",
+    "blk_mq_alloc_data.q",
+    "blk_mq_alloc_data.hctx",
+    "blk_mq_alloc_data.shallow_depth",
+    "blk_mq_debugfs_attr.show",
+    "blk_mq_debugfs_attr.seq_ops",
+    "blk_mq_tags.bitmap_tags",
+    "blkcg.css",
+    "blkcg.blkg_tree",
+    "blkcg.blkg_hint",
+    "blkcg.cpd",
+    "blkcg_gq.q",
+    "blkcg_gq.blkcg",
+    "blkcg_gq.parent",
+    "blkcg_gq.refcnt",
+    "blkcg_gq.pd",
+    "blkcg_policy.plid",
+    "blkcg_policy.dfl_cftypes",
+    "blkcg_policy.cpd_alloc_fn",
+    "blkcg_policy.cpd_free_fn",
+    "blkcg_policy.pd_alloc_fn",
+    "blkcg_policy.pd_free_fn",
+    "blkcg_policy.pd_stat_fn",
+    "blkcg_policy_data.blkcg",
+    "blkg_policy_data.blkg",
+    "blkg_conf_ctx.blkg",
+    "blkg_conf_ctx.body",
+    "request.elv.priv",
+    "request.mq_hctx",
+    "request_queue.elevator",
+    "request_queue.queue_ctx",
+    "request_queue.mq_freeze_depth",
+    "request_queue.blkcg_pols",
+    "request_queue.root_blkg",
+    "bio.bi_blkg",
+)
+
+# A form is a signature (const left out, as model.Btf.signature spells it) and the feature that it
+# proves, "" when it is the only one.
+Forms = dict[str, str]
+
+_QUEUE = "struct request_queue *"
+_HCTX = "struct blk_mq_hw_ctx *"
+_POLICY = "struct blkcg_policy *"
+
+# Every hook that the elevator fills in: member of elevator_mq_ops -> the forms compat can adapt.
+HOOKS: dict[str, Forms] = {
+    "init_sched": {
+        f"int ({_QUEUE}, struct elevator_type *)": "",
+        f"int ({_QUEUE}, struct elevator_queue *)": "INIT_SCHED_QUEUE",
+    },
+    "exit_sched": {"void (struct elevator_queue *)": ""},
+    "init_hctx": {f"int ({_HCTX}, unsigned int)": ""},
+    "exit_hctx": {f"void ({_HCTX}, unsigned int)": ""},
+    "depth_updated": {
+        f"void ({_HCTX})": "",
+        f"void ({_QUEUE})": "DEPTH_UPDATED_QUEUE",
+    },
+    "bio_merge": {f"bool ({_QUEUE}, struct bio *, unsigned int)": ""},
+    "limit_depth": {"void (blk_opf_t, struct blk_mq_alloc_data *)": ""},
+    "prepare_request": {"void (struct request *)": ""},
+    "finish_request": {"void (struct request *)": ""},
+    "insert_requests": {
+        f"void ({_HCTX}, struct list_head *, bool)": "",
+        f"void ({_HCTX}, struct list_head *, blk_insert_t)": "INSERT_FLAGS",
+    },
+    "dispatch_request": {f"struct request * ({_HCTX})": ""},
+    "has_work": {f"bool ({_HCTX})": ""},
+    "completed_request": {"void (struct request *, u64)": ""},
+    "requeue_request": {"void (struct request *)": ""},
+}
+
+# Hooks that only some kernels have: when present they must have this form.
+OPTIONAL_HOOKS: dict[str, Forms] = {
+    "alloc_sched_data": {f"void * ({_QUEUE})": "ALLOC_SCHED_DATA"},
+    "free_sched_data": {"void (void *)": "ALLOC_SCHED_DATA"},
+}
+
+# Function typedefs of struct blkcg_policy.
+CALLBACKS: dict[str, Forms] = {
+    "blkcg_pol_alloc_cpd_fn": {"struct blkcg_policy_data * (gfp_t)": ""},
+    "blkcg_pol_free_cpd_fn": {"void (struct blkcg_policy_data *)": ""},
+    "blkcg_pol_alloc_pd_fn": {
+        f"struct blkg_policy_data * (gfp_t, {_QUEUE}, struct blkcg *)": "",
+        "struct blkg_policy_data * (struct gendisk *, struct blkcg *, gfp_t)": "PD_ALLOC_DISK",
+    },
+    "blkcg_pol_free_pd_fn": {"void (struct blkg_policy_data *)": ""},
+    "blkcg_pol_stat_pd_fn": {"void (struct blkg_policy_data *, struct seq_file *)": ""},
+}
+
+
+@dataclass(frozen=True)
+class Function:
+    """An exported function that no public header declares."""
+
+    name: str
+    forms: Forms
+    # Needed only when these features came out 1 (or 0 with a leading "!").
+    when: tuple[str, ...] = field(default=())
+
+
+FUNCTIONS: tuple[Function, ...] = (
+    Function("elv_register", {"int (struct elevator_type *)": ""}),
+    Function("elv_unregister", {"void (struct elevator_type *)": ""}),
+    Function(
+        "elevator_alloc",
+        {f"struct elevator_queue * ({_QUEUE}, struct elevator_type *)": ""},
+        ("!INIT_SCHED_QUEUE",),
+    ),
+    Function(
+        "blk_bio_list_merge",
+        {f"bool ({_QUEUE}, struct list_head *, struct bio *, unsigned int)": ""},
+    ),
+    Function("blk_mq_sched_mark_restart_hctx", {f"void ({_HCTX})": ""}),
+    Function("blk_mq_debugfs_rq_show", {"int (struct seq_file *, void *)": ""}),
+    Function("__blk_mq_debugfs_rq_show", {"int (struct seq_file *, struct request *)": ""}),
+    Function("blk_stat_enable_accounting", {f"void ({_QUEUE})": ""}),
+    Function("blk_stat_disable_accounting", {f"void ({_QUEUE})": ""}),
+    Function(
+        "wbt_disable_default",
+        {f"void ({_QUEUE})": "", "void (struct gendisk *)": "WBT_DISK"},
+        ("WBT",),
+    ),
+    Function(
+        "wbt_enable_default",
+        {f"void ({_QUEUE})": "", "void (struct gendisk *)": "WBT_DISK"},
+        ("WBT",),
+    ),
+    Function("blkcg_policy_register", {f"int ({_POLICY})": ""}),
+    Function("blkcg_policy_unregister", {f"void ({_POLICY})": ""}),
+    Function(
+        "blkcg_activate_policy",
+        {
+            f"int ({_QUEUE}, {_POLICY})": "",
+            f"int (struct gendisk *, {_POLICY})": "POLICY_DISK",
+        },
+    ),
+    Function(
+        "blkcg_deactivate_policy",
+        {
+            f"void ({_QUEUE}, {_POLICY})": "",
+            f"void (struct gendisk *, {_POLICY})": "POLICY_DISK",
+        },
+    ),
+    Function(
+        "blkcg_print_blkgs",
+        {
+            "void (struct seq_file *, struct blkcg *, "
+            "u64 (*)(struct seq_file *, struct blkg_policy_data *, int), "
+            f"{_POLICY}, int, bool)": ""
+        },
+    ),
+    Function(
+        "__blkg_prfill_u64",
+        {"u64 (struct seq_file *, struct blkg_policy_data *, u64)": ""},
+    ),
+    Function(
+        "blkg_conf_prep",
+        {
+            f"int (struct blkcg *, {_POLICY}, char *, struct blkg_conf_ctx *)": "",
+            f"int (struct blkcg *, {_POLICY}, struct blkg_conf_ctx *)": "CONF_INIT",
+        },
+    ),
+    Function("blkg_conf_finish", {"void (struct blkg_conf_ctx *)": ""}, ("!CONF_INIT",)),
+    Function("blkg_conf_init", {"void (struct blkg_conf_ctx *, char *)": ""}, ("CONF_INIT",)),
+    Function(
+        "blkg_conf_exit",
+        {"void (struct blkg_conf_ctx *)": ""},
+        ("CONF_INIT", "!CONF_UNPREP"),
+    ),
+    Function("blkg_conf_open_bdev", {"int (struct blkg_conf_ctx *)": ""}, ("CONF_UNPREP",)),
+    Function("blkg_conf_unprep", {"void (struct blkg_conf_ctx *)": ""}, ("CONF_UNPREP",)),
+    Function("blkg_conf_close_bdev", {"void (struct blkg_conf_ctx *)": ""}, ("CONF_UNPREP",)),
+)
+
+# Exported functions of public headers that we call and a kernel could have stopped exporting.
+PUBLIC_EXPORTS: tuple[str, ...] = (
+    "blk_mq_run_hw_queue",
+    "blk_mq_run_hw_queues",
+    "sbitmap_queue_init_node",
+    "sbitmap_queue_get_shallow",
+    "sbitmap_queue_min_shallow_depth",
+    "kernfs_path_from_node",
+    "radix_tree_lookup",
+    "css_next_descendant_pre",
+    "io_cgrp_subsys",
+)
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An exported variable that no public header declares; BTF does not describe these."""
+
+    name: str
+    declaration: str
+
+
+VARIABLES: tuple[Variable, ...] = (Variable("blkcg_root", "struct blkcg blkcg_root"),)
+
+# Features that are the presence of a member, a function or an enumerator.
+MEMBER_FEATURES: dict[str, str] = {
+    "ELEVATOR_FEATURES": "elevator_type.elevator_features",
+    "ELEVATOR_QUEUE_FLAGS": "elevator_queue.flags",
+    "ELEVATOR_LOCK": "request_queue.elevator_lock",
+    "QUEUE_ASYNC_DEPTH": "request_queue.async_depth",
+    "PD_RCU_HEAD": "blkg_policy_data.callback_head",
+}
+FUNCTION_FEATURES: dict[str, str] = {
+    "HRTIMER_SETUP": "hrtimer_setup",
+    "CONF_UNPREP": "blkg_conf_unprep",
+    "WBT": "wbt_disable_default",
+}
+ENUMERATOR_FEATURES: dict[str, str] = {
+    "RQF_USE_SCHED": "__RQF_USE_SCHED",
+    "QUEUE_FLAG_DISABLE_WBT_DEF": "QUEUE_FLAG_DISABLE_WBT_DEF",
+}

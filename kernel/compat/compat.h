@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * One block layer for the files of kernel/: the 7.2 interface, which older
+ * kernels are made to look like. Nothing outside this directory asks which
+ * kernel it is on; here it is asked of the kernel's BTF (features.h) or, where
+ * only behaviour tells, of the kernel itself (compat_init()). Versions in this
+ * table are where a form was met, never what is tested.
+ *
+ * what			6.1		6.12		7.2
+ * ----			---		----		---
+ * init_sched()		(q, type), we allocate and free		(q, eq), the core does
+ *			the elevator_queue			it; data from a hook of
+ *								its own, before freeze
+ * depth_updated()	(hctx), before nr_requests is stored	(q), after
+ * insert_requests()	bool at_head	blk_insert_t	blk_insert_t
+ * shallow depth	per map word	whole map	whole map (measured)
+ * "prepared by us"	RQF_ELVPRIV	RQF_USE_SCHED	RQF_USE_SCHED
+ * FUA, PREFLUSH data	bypass us	pass through us	pass through us
+ * zoned disks		refused		scheduled	scheduled
+ * policy (de)activate	queue		disk		disk
+ * pd_alloc_fn()	(gfp, q, blkcg)	(disk, blkcg, gfp)
+ * "MAJ:MIN value"	prep, finish	init, prep,	init, open_bdev, prep,
+ *					exit		unprep, close_bdev
+ * WBT			queue		disk, elevator	disk, queue flag
+ *					flag
+ * hrtimer		init, then	init, then	hrtimer_setup()
+ *			.function	.function
+ * debugfs files	gone before the data is		outlive it: guard
+ * elevator_attrs	not const	not const	const
+ *
+ * elevator_attrs: declare the array without const, it fits all three.
+ */
+#ifndef MQFAIR_COMPAT_H
+#define MQFAIR_COMPAT_H
+
+#include "public.h"
+#include "features.h"
+
+#if !MQFAIR_HAVE_INSERT_FLAGS
+typedef bool blk_insert_t;
+#endif
+
+#include "private.h"
+#include "prototypes.h"
+
+/*
+ * The flag is a macro in the kernel, so not in the BTF; it has been bit 0 for
+ * as long as insert_requests() has had flags. Before, it was the whole argument.
+ */
+#if MQFAIR_HAVE_INSERT_FLAGS
+#define BLK_MQ_INSERT_AT_HEAD	((__force blk_insert_t)0x01)
+#else
+#define BLK_MQ_INSERT_AT_HEAD	true
+#endif
+
+/* ---------------------------------------------------------- capabilities */
+
+/* Data writes with FUA or PREFLUSH reach insert_requests(). */
+#define COMPAT_SCHEDULES_FLUSH_DATA	MQFAIR_HAVE_RQF_USE_SCHED
+
+/*
+ * Zoned disks accept us: nothing is to be promised about the order of zone
+ * writes. Where elevator_features exists we do not set it, because we do not
+ * lock zones, and the kernel refuses our name for such a disk.
+ */
+#define COMPAT_SCHEDULES_ZONED		(!MQFAIR_HAVE_ELEVATOR_FEATURES)
+
+/* ------------------------------------------------------- start and end */
+
+/* Measure what only behaviour tells. Call first in module init. */
+int compat_init(void);
+
+/* -------------------------------------------------- elevator entry points */
+
+/*
+ * What the elevator author writes, for a prefix such as el_:
+ *
+ *   void *el_alloc_data(struct request_queue *q)
+ *	Everything elevator_data points to; NULL is -ENOMEM. May sleep, does no
+ *	I/O. Not to be sized by q->nr_hw_queues: on 7.2 it runs before a change
+ *	of that number takes effect.
+ *   void el_free_data(void *data)
+ *   int el_init(struct request_queue *q, struct elevator_queue *eq)
+ *	eq->elevator_data and q->elevator are set, scheduler tags are there. On
+ *	failure undo your own; data, eq and q->elevator are undone for you.
+ *   void el_exit(struct elevator_queue *eq)
+ *	Data is freed after this.
+ *   void el_depth_updated(struct request_queue *q)
+ *	The scheduler's tag maps changed; the queue is frozen. Up to 6.12 it is
+ *	called once per hardware queue, before q->nr_requests is stored and
+ *	before a map shared by the hardware queues is resized: be idempotent,
+ *	set the minimal shallow depth anew (the maps may be new), and take
+ *	depths from compat_sched_depth() when they are used.
+ *
+ * COMPAT_DEFINE_ELEVATOR_HOOKS(el_) defines the entry points and
+ * COMPAT_ELEVATOR_OPS(el_) fills them into elevator_type.ops.
+ */
+typedef void *(*compat_alloc_data_fn)(struct request_queue *q);
+typedef void (*compat_free_data_fn)(void *data);
+typedef int (*compat_init_fn)(struct request_queue *q, struct elevator_queue *eq);
+typedef void (*compat_exit_fn)(struct elevator_queue *eq);
+
+#if MQFAIR_HAVE_INIT_SCHED_QUEUE && MQFAIR_HAVE_ALLOC_SCHED_DATA
+
+int compat_init_sched(struct request_queue *q, struct elevator_queue *eq,
+		      compat_init_fn init);
+
+#define COMPAT_DEFINE_ELEVATOR_HOOKS(prefix)				\
+	static int prefix##compat_init_sched(struct request_queue *q,	\
+					     struct elevator_queue *eq)	\
+	{								\
+		return compat_init_sched(q, eq, prefix##init);		\
+	}
+
+#define COMPAT_ELEVATOR_OPS(prefix)					\
+	.alloc_sched_data = prefix##alloc_data,				\
+	.free_sched_data = prefix##free_data,				\
+	.init_sched = prefix##compat_init_sched,			\
+	.exit_sched = prefix##exit,					\
+	COMPAT_DEPTH_UPDATED(prefix)
+
+#elif !MQFAIR_HAVE_INIT_SCHED_QUEUE && !MQFAIR_HAVE_ALLOC_SCHED_DATA
+
+int compat_init_sched(struct request_queue *q, struct elevator_type *type,
+		      compat_alloc_data_fn alloc_data,
+		      compat_free_data_fn free_data, compat_init_fn init);
+void compat_exit_sched(struct elevator_queue *eq, compat_exit_fn exit,
+		       compat_free_data_fn free_data);
+
+#define COMPAT_DEFINE_ELEVATOR_HOOKS(prefix)				\
+	static int prefix##compat_init_sched(struct request_queue *q,	\
+					     struct elevator_type *type)	\
+	{								\
+		return compat_init_sched(q, type, prefix##alloc_data,	\
+					 prefix##free_data, prefix##init);	\
+	}								\
+	static void prefix##compat_exit_sched(struct elevator_queue *eq)	\
+	{								\
+		compat_exit_sched(eq, prefix##exit, prefix##free_data);	\
+	}								\
+	COMPAT_DEFINE_DEPTH_UPDATED(prefix)
+
+#define COMPAT_ELEVATOR_OPS(prefix)					\
+	.init_sched = prefix##compat_init_sched,			\
+	.exit_sched = prefix##compat_exit_sched,			\
+	COMPAT_DEPTH_UPDATED(prefix)
+
+#else
+#error "elevator_mq_ops: init_sched and alloc_sched_data are of different generations"
+#endif
+
+#if MQFAIR_HAVE_DEPTH_UPDATED_QUEUE
+#define COMPAT_DEFINE_DEPTH_UPDATED(prefix)
+#define COMPAT_DEPTH_UPDATED(prefix)	.depth_updated = prefix##depth_updated
+#else
+#define COMPAT_DEFINE_DEPTH_UPDATED(prefix)				\
+	static void prefix##compat_depth_updated(struct blk_mq_hw_ctx *hctx)	\
+	{								\
+		prefix##depth_updated(hctx->queue);			\
+	}
+#define COMPAT_DEPTH_UPDATED(prefix)					\
+	.depth_updated = prefix##compat_depth_updated
+#endif
+
+/*
+ * This request went through our prepare_request(), so its elv.priv[] is ours.
+ * On 6.1 completed_request() is called for others too, and their elv.priv[]
+ * shares its storage with the state of the flush machinery.
+ */
+static inline bool mqfair_rq_is_ours(const struct request *rq)
+{
+#if MQFAIR_HAVE_RQF_USE_SCHED
+	return rq->rq_flags & RQF_USE_SCHED;
+#else
+	return rq->rq_flags & RQF_ELVPRIV;
+#endif
+}
+
+/* ---------------------------------------------------------------- queues */
+
+/*
+ * Somebody waits for the queue to run empty, or it goes away: hold nothing
+ * back. Lockless; freezing runs the hardware queues after it sets the depth.
+ */
+static inline bool compat_queue_draining(struct request_queue *q)
+{
+	return READ_ONCE(q->mq_freeze_depth) || blk_queue_dying(q);
+}
+
+/*
+ * State is per hardware queue, so running the queue means running them all.
+ * The flag outlives a scheduler that set it: call this in init.
+ */
+static inline void compat_queue_run_all(struct request_queue *q)
+{
+	blk_queue_flag_clear(QUEUE_FLAG_SQ_SCHED, q);
+}
+
+/* The software queue of this CPU; the task may move on, which only costs locality. */
+static inline struct blk_mq_ctx *blk_mq_get_ctx(struct request_queue *q)
+{
+	return per_cpu_ptr(q->queue_ctx, raw_smp_processor_id());
+}
+
+static inline enum hctx_type compat_hctx_type(blk_opf_t opf)
+{
+	if (opf & REQ_POLLED)
+		return HCTX_TYPE_POLL;
+	if ((opf & REQ_OP_MASK) == REQ_OP_READ)
+		return HCTX_TYPE_READ;
+	return HCTX_TYPE_DEFAULT;
+}
+
+/* The hardware queue that requests with these flags from this software queue use. */
+static inline struct blk_mq_hw_ctx *blk_mq_map_queue(blk_opf_t opf,
+						     struct blk_mq_ctx *ctx)
+{
+	return ctx->hctxs[compat_hctx_type(opf)];
+}
+
+static inline bool blk_mq_hctx_stopped(struct blk_mq_hw_ctx *hctx)
+{
+	return test_bit(BLK_MQ_S_STOPPED, &hctx->state);
+}
+
+/*
+ * Writeback throttling makes buffered writers sleep above the scheduler by
+ * limits of its own, whatever their weight: off while we run, its default
+ * back afterwards. In init and exit.
+ */
+void compat_wbt_disable(struct request_queue *q, struct elevator_queue *eq);
+void compat_wbt_restore(struct request_queue *q, struct elevator_queue *eq);
+
+/* ------------------------------------------------------------------ tags */
+
+/* Scheduler tags of this hardware queue, or of all when they share one map. */
+static inline unsigned int compat_sched_depth(struct blk_mq_hw_ctx *hctx)
+{
+	return hctx->sched_tags ? hctx->sched_tags->bitmap_tags.sb.depth : 0;
+}
+
+/* Tags of the device for this hardware queue, or of all when they share one map. */
+static inline unsigned int compat_hw_depth(struct blk_mq_hw_ctx *hctx)
+{
+	return hctx->tags ? hctx->tags->bitmap_tags.sb.depth : 0;
+}
+
+/* The hardware queues of the device draw on one map of tags. */
+static inline bool compat_hw_tags_shared(struct request_queue *q)
+{
+	return q->tag_set->flags & BLK_MQ_F_TAG_HCTX_SHARED;
+}
+
+/*
+ * Requests that the device can hold for this queue, polled queues left out
+ * because their requests end only when somebody reaps them.
+ */
+unsigned int compat_queue_hw_depth(struct request_queue *q);
+
+/*
+ * What to put into blk_mq_alloc_data.shallow_depth so that about @depth tags
+ * of the scheduler's map can be held. Never 0, which would be "no limit", and
+ * never below what compat_set_min_shallow_depth() was told for the same depth.
+ */
+unsigned int compat_shallow_depth(struct blk_mq_hw_ctx *hctx, unsigned int depth);
+
+/*
+ * The smallest @depth that compat_shallow_depth() will be asked for, in init
+ * and depth_updated. Wake-ups of sleepers are batched by it.
+ */
+void compat_set_min_shallow_depth(struct request_queue *q, unsigned int depth);
+
+/* ----------------------------------------------------------------- timers */
+
+#if !MQFAIR_HAVE_HRTIMER_SETUP
+static inline void hrtimer_setup(struct hrtimer *timer,
+				 enum hrtimer_restart (*function)(struct hrtimer *),
+				 clockid_t clock, enum hrtimer_mode mode)
+{
+	hrtimer_init(timer, clock, mode);
+	timer->function = function;
+}
+#endif
+
+/* ------------------------------------------------------------- blk-cgroup */
+
+static inline struct blkcg *css_to_blkcg(struct cgroup_subsys_state *css)
+{
+	return css ? container_of(css, struct blkcg, css) : NULL;
+}
+
+/* The policy's part of a cgroup; NULL when the policy is not registered. */
+static inline struct blkcg_policy_data *
+blkcg_to_cpd(struct blkcg *blkcg, const struct blkcg_policy *pol)
+{
+	return blkcg ? READ_ONCE(blkcg->cpd[pol->plid]) : NULL;
+}
+
+/*
+ * The policy's part of a cgroup on a device. NULL when the policy is not
+ * active there, and for a removed cgroup's last bios when it was activated
+ * after the removal.
+ */
+static inline struct blkg_policy_data *
+blkg_to_pd(struct blkcg_gq *blkg, const struct blkcg_policy *pol)
+{
+	return blkg ? READ_ONCE(blkg->pd[pol->plid]) : NULL;
+}
+
+/* The caller holds a reference already, such as a live bio's. Any context. */
+static inline void blkg_get(struct blkcg_gq *blkg)
+{
+	percpu_ref_get(&blkg->refcnt);
+}
+
+/* For what was found under RCU and may be on its way out. */
+static inline bool blkg_tryget(struct blkcg_gq *blkg)
+{
+	return blkg && percpu_ref_tryget(&blkg->refcnt);
+}
+
+/* Any context: the release is deferred by the core. */
+static inline void blkg_put(struct blkcg_gq *blkg)
+{
+	percpu_ref_put(&blkg->refcnt);
+}
+
+/*
+ * The blkg of a cgroup on a queue, or NULL. Under rcu_read_lock(), for as long
+ * as which it stays; take a reference to keep it.
+ */
+static inline struct blkcg_gq *blkg_lookup(struct blkcg *blkcg,
+					   struct request_queue *q)
+{
+	struct blkcg_gq *blkg;
+
+	if (blkcg == &blkcg_root)
+		return READ_ONCE(q->root_blkg);
+	blkg = rcu_dereference(blkcg->blkg_hint);
+	if (!blkg || blkg->q != q)
+		blkg = radix_tree_lookup(&blkcg->blkg_tree, q->id);
+	return blkg && blkg->q == q ? blkg : NULL;
+}
+
+/* Every blkg below and including @root on its queue, parents first. Under RCU. */
+#define blkg_for_each_descendant_pre(blkg, pos, root)			\
+	css_for_each_descendant_pre(pos, &(root)->blkcg->css)		\
+		if (((blkg) = blkg_lookup(css_to_blkcg(pos), (root)->q)) == NULL) \
+			continue;					\
+		else
+
+/* Metadata and swap are never held back, their owner pays afterwards. */
+static inline bool bio_issue_as_root_blkg(const struct bio *bio)
+{
+	return bio->bi_opf & (REQ_META | REQ_SWAP);
+}
+
+/*
+ * The cgroup of the running task, under rcu_read_lock(). A kernel thread that
+ * works for a cgroup is not seen through: only bios tell that.
+ */
+static inline struct blkcg *compat_current_blkcg(void)
+{
+	return css_to_blkcg(task_css(current, io_cgrp_id));
+}
+
+static inline bool blkcg_policy_enabled(struct request_queue *q,
+					const struct blkcg_policy *pol)
+{
+	return pol && test_bit(pol->plid, q->blkcg_pols);
+}
+
+/* Path of the cgroup from the root; as cgroup_path(): length or -errno. */
+static inline int compat_blkcg_path(struct blkcg *blkcg, char *buf, size_t len)
+{
+	return cgroup_path(blkcg->css.cgroup, buf, len);
+}
+
+/* The queue is frozen by the caller or by the core. Sleeps. */
+static inline int compat_activate_policy(struct request_queue *q,
+					 struct blkcg_policy *pol)
+{
+#if MQFAIR_HAVE_POLICY_DISK
+	return blkcg_activate_policy(q->disk, pol);
+#else
+	return blkcg_activate_policy(q, pol);
+#endif
+}
+
+static inline void compat_deactivate_policy(struct request_queue *q,
+					    struct blkcg_policy *pol)
+{
+#if MQFAIR_HAVE_POLICY_DISK
+	blkcg_deactivate_policy(q->disk, pol);
+#else
+	blkcg_deactivate_policy(q, pol);
+#endif
+}
+
+/*
+ * blkcg_policy.pd_alloc_fn:
+ *	static struct blkg_policy_data *my_alloc(COMPAT_PD_ALLOC_ARGS)
+ * The names gfp and blkcg are there, COMPAT_PD_QUEUE is the queue. pd_free_fn
+ * may run under spinlocks with RCU readers about: kfree_rcu() with a head of
+ * one's own, since not every kernel's blkg_policy_data has one.
+ */
+#if MQFAIR_HAVE_PD_ALLOC_DISK
+#define COMPAT_PD_ALLOC_ARGS \
+	struct gendisk *disk, struct blkcg *blkcg __maybe_unused, gfp_t gfp
+#define COMPAT_PD_QUEUE		(disk->queue)
+#else
+#define COMPAT_PD_ALLOC_ARGS \
+	gfp_t gfp, struct request_queue *q, struct blkcg *blkcg __maybe_unused
+#define COMPAT_PD_QUEUE		(q)
+#endif
+
+/*
+ * Parse "MAJ:MIN rest" and find the blkg, created if need be. On 0 the queue
+ * lock is held with interrupts off, ctx->blkg and ctx->body (the rest) are
+ * set, and compat_conf_end() must follow. -EOPNOTSUPP when the policy is not
+ * active on that disk. May wait while the disk's scheduler is changed.
+ */
+int compat_conf_begin(struct blkcg *blkcg, struct blkcg_policy *pol, char *buf,
+		      struct blkg_conf_ctx *ctx);
+void compat_conf_end(struct blkg_conf_ctx *ctx);
+
+/* ---------------------------------------------------------------- debugfs */
+
+/*
+ * Readers of elevator debugfs files. On 7.2 the files outlive the scheduler,
+ * so a reader may find another one's data, or none: true only when the queue
+ * still runs @type. compat_debugfs_exit() follows whatever came back. In a
+ * seq_file, enter in start() and exit in stop().
+ */
+bool compat_debugfs_enter(struct request_queue *q, const struct elevator_type *type);
+void compat_debugfs_exit(struct request_queue *q);
+
+#endif

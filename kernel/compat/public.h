@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The kernel's public headers, all in one place: kernel/btf/generate.py writes
+ * out what these do not declare, so a header that declares a block-layer type
+ * must be listed here and not in a .c file.
+ */
+#ifndef MQFAIR_COMPAT_PUBLIC_H
+#define MQFAIR_COMPAT_PUBLIC_H
+
+#include <linux/blk-cgroup.h>
+#include <linux/blk-mq.h>
+#include <linux/blkdev.h>
+#include <linux/cgroup.h>
+#include <linux/debugfs.h>
+#include <linux/hrtimer.h>
+#include <linux/kernel.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/percpu-refcount.h>
+#include <linux/radix-tree.h>
+#include <linux/rcupdate.h>
+#include <linux/sbitmap.h>
+#include <linux/sched/mm.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+
+#endif

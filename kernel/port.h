@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The names that sched/ may use, on the kernel's own primitives. Every host
+ * provides the same list; most of it is the kernel's vocabulary as it is:
+ *
+ *   u8 … u64, s32, s64, bool, size_t
+ *   READ_ONCE() WRITE_ONCE() smp_load_acquire() smp_store_release()
+ *   atomic64_t, atomic64_{read,set,read_acquire,set_release,add,sub,inc,dec}
+ *   atomic64_{add,sub,inc,dec}_return atomic64_fetch_{add,or,and,andnot}
+ *   atomic64_{xchg,cmpxchg,try_cmpxchg}
+ *   ilog2() min() max() clamp() container_of() ARRAY_SIZE() BIT_ULL()
+ *   likely() unlikely() static_assert()
+ *   div64_u64() mul_u64_u32_shr() mul_u64_u64_shr() mul_u64_u64_div_u64()
+ *
+ * and what follows.
+ */
+#ifndef MQFAIR_PORT_H
+#define MQFAIR_PORT_H
+
+#include <linux/atomic.h>
+#include <linux/bitops.h>
+#include <linux/bits.h>
+#include <linux/build_bug.h>
+#include <linux/cache.h>
+#include <linux/compiler.h>
+#include <linux/container_of.h>
+#include <linux/kernel.h>
+#include <linux/log2.h>
+#include <linux/math64.h>
+#include <linux/minmax.h>
+#include <linux/mm.h>
+#include <linux/prefetch.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
+#include <linux/types.h>
+
+#define __port_cacheline	____cacheline_aligned_in_smp
+
+/* Index of the lowest bit set; undefined for 0. */
+static inline unsigned int port_ffs64(u64 x)
+{
+	return __ffs64(x);
+}
+
+/* One more than the index of the highest bit set; 0 for 0. */
+static inline unsigned int port_fls64(u64 x)
+{
+	return fls64(x);
+}
+
+#define port_prefetch(address)	prefetch(address)
+
+#define port_assert(condition)	((void)WARN_ON_ONCE(!(condition)))
+
+/* A leaf lock that any context may take; raw, for it is held a few lines only. */
+struct port_lock {
+	raw_spinlock_t raw;
+};
+
+/* A macro, because each place that makes a lock is a lockdep class. */
+#define port_lock_init(lock)	raw_spin_lock_init(&(lock)->raw)
+
+static inline unsigned long port_lock(struct port_lock *lock)
+{
+	unsigned long flags;
+
+	raw_spin_lock_irqsave(&lock->raw, flags);
+	return flags;
+}
+
+static inline void port_unlock(struct port_lock *lock, unsigned long flags)
+{
+	raw_spin_unlock_irqrestore(&lock->raw, flags);
+}
+
+#define port_assert_held(lock)	lockdep_assert_held(&(lock)->raw)
+
+/*
+ * That the caller holds the lock of queue @q, which is the host's: elevator.c
+ * defines it for a kernel with lockdep, elsewhere it costs nothing.
+ */
+struct queue;
+#ifdef CONFIG_LOCKDEP
+void port_assert_queue_held(const struct queue *q);
+#else
+static inline void port_assert_queue_held(const struct queue *q)
+{
+}
+#endif
+
+/*
+ * Zeroed and aligned to a cache line, NULL when there is no memory; while a
+ * queue or a cgroup is set up, never on the I/O path. The allocator aligns
+ * powers of two to their size, other sizes only by luck.
+ */
+static inline void *port_zalloc(size_t size)
+{
+	if (size < PAGE_SIZE)
+		size = roundup_pow_of_two(max_t(size_t, size, SMP_CACHE_BYTES));
+	return kvzalloc(size, GFP_NOIO);
+}
+
+static inline void port_free(void *memory)
+{
+	kvfree(memory);
+}
+
+#endif
