@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 import selectors
 import shlex
 import shutil
@@ -41,6 +42,8 @@ STATUS_DIED = 125
 
 Output = Literal["stdout", "stderr"]
 Sink = Callable[[Output, bytes], None]
+
+_FATAL = re.compile(r"((?:Kernel panic|Oops|BUG:|Unable to mount).*)")
 
 _HERE = Path(__file__).resolve().parent
 # What the channel holds before the guest reads from it.
@@ -80,7 +83,10 @@ class GuestResult:
         if self.timed_out:
             what = f"guest ended at its time limit after {self.wall_s:.0f} s"
         elif self.died:
-            what = f"guest died after {self.wall_s:.0f} s without reporting a status"
+            cause = _FATAL.search(self.console)
+            what = (
+                f"guest died after {self.wall_s:.0f} s: {cause.group(1) if cause else 'no panic'}"
+            )
         else:
             return None
         return f"{what}; last lines of its console:\n{self.console_tail()}"
@@ -389,7 +395,7 @@ class _Guest:
                     self._timed_out = True
                     return
                 for key, _ in selector.select(remaining):
-                    data = os.read(key.fd, 65536)
+                    data = _read(key.fd)
                     if key.data == "keyboard":
                         channels["terminal"].sendall(data)
                     elif data:
@@ -437,6 +443,14 @@ class _Guest:
             boot_s=self._boot_s,
             wall_s=wall_s,
         )
+
+
+def _read(fd: int) -> bytes:
+    try:
+        return os.read(fd, 65536)
+    except ConnectionResetError:
+        # QEMU went while something it had not taken was still under way to it.
+        return b""
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -52,8 +52,13 @@ else
 	err=$!
 	$busybox setsid /bin/sh $lab/job 3>&- < /dev/null > $lab/stdout 2> $lab/stderr
 	status=$?
-	# What the job left running must not keep the pipes open.
-	$busybox killall5 -9 -o $out -o $err
+	# What the job left running must not keep the pipes open. Kernel threads take no notice.
+	for process in /proc/[0-9]*; do
+		case ${process##*/} in
+		1 | $out | $err) ;;
+		*) kill -9 "${process##*/}" ;;
+		esac
+	done 2> /dev/null
 	wait $out $err
 fi
 

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
+import time
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -22,6 +24,7 @@ _HERE = Path(__file__).resolve().parent
 
 _FILE, _FOLDER, _LINK, _DEVICE, _TYPE_MASK = 0o100000, 0o040000, 0o120000, 0o020000, 0o170000
 _CONSOLE_NUMBERS = (5, 1)
+_KEEP_UNUSED_S = 7 * 86400
 
 
 def ensure(tree: KernelTree) -> Path:
@@ -34,11 +37,19 @@ def ensure(tree: KernelTree) -> Path:
         digest.update(path.read_bytes())
     image = tree.root.parent / f"initramfs-{digest.hexdigest()[:16]}.cpio"
     with locked(tree.root.parent / ".initramfs.lock"):
-        if not image.exists():
-            for stale in image.parent.glob("initramfs-*.cpio"):
-                stale.unlink()
+        if image.exists():
+            os.utime(image)
+        else:
+            _remove_unused(image.parent)
             write_atomically(image, _build(busybox, modules, *init_scripts))
     return image
+
+
+def _remove_unused(folder: Path) -> None:
+    """Another checkout may be about to boot a newer one."""
+    for image in folder.glob("initramfs-*.cpio"):
+        if image.stat().st_mtime < time.time() - _KEEP_UNUSED_S:
+            image.unlink()
 
 
 def _static_busybox() -> Path:

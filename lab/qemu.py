@@ -88,11 +88,19 @@ def _processor(spec: GuestSpec, accel: Literal["kvm", "tcg"]) -> Iterator[str]:
     else:
         yield from ("-accel", "tcg,thread=multi")
     cores = spec.cpus // (spec.sockets * spec.threads)
-    yield from ("-cpu", "host" if accel == "kvm" else "max")
+    yield from ("-cpu", _model(spec, accel))
     yield from (
         "-smp",
         f"{spec.cpus},sockets={spec.sockets},cores={cores},threads={spec.threads}",
     )
+
+
+def _model(spec: GuestSpec, accel: Literal["kvm", "tcg"]) -> str:
+    if accel == "kvm":
+        return "host"
+    # The emulated AMD processor has no leaf that tells of hardware threads. The Intel one is
+    # not the default because its mitigations cost instructions on each way out of the kernel.
+    return "max,vendor=GenuineIntel" if spec.threads > 1 else "max"
 
 
 def _channel_arguments(channels: Channels) -> Iterator[str]:
