@@ -99,10 +99,13 @@ def build_parser(argv: Sequence[str]) -> Parser:
 
 
 def _run(argv: Sequence[str]) -> int:
-    args = build_parser(argv).parse_args(argv)
-    status: int = args.main(args)
-    sys.stdout.flush()
-    return status
+    """Flushes also when --help ends the parsing: a closed pipe must be noticed here."""
+    try:
+        args = build_parser(argv).parse_args(argv)
+        status: int = args.main(args)
+        return status
+    finally:
+        sys.stdout.flush()
 
 
 def _discard_stdout() -> None:

@@ -84,11 +84,11 @@ class Machine:
             self.link(f"/sys/dev/block/{number}", path)
         return path
 
-    def disk(self, name="nvme0n1", number="259:0", active="none", queues=2, tags=64, zoned="none"):
+    def disk(self, name="nvme0n1", number="259:0", *, active="none", queues=2, tags=64):
         path = self.device(name, number)
         self.put(f"{path}/queue/scheduler", self._selection(active))
         self.put(f"{path}/queue/nr_requests", str(2 * min(tags, 128)))
-        self.put(f"{path}/queue/zoned", zoned)
+        self.put(f"{path}/queue/zoned", "none")
         for queue in range(queues):
             self.put(f"{path}/mq/{queue}/nr_tags", str(tags))
         if active in OURS:

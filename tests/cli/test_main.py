@@ -87,17 +87,19 @@ def test_missing_package_is_named(run, monkeypatch):
     assert "tests_cli_needs_absent" in result.err
 
 
-def test_broken_pipe_is_quiet(machine, tmp_path):
-    """`mqfair status | true`: the reader is gone before the first byte."""
+@pytest.mark.parametrize("argv", [["status"], ["--help"]])
+def test_broken_pipe_is_quiet(machine, tmp_path, argv):
+    """`mqfair status | true`: the reader is gone before the first byte, which is buffered."""
     machine.disk()
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     reader, writer = os.pipe()
     os.close(reader)
     process = subprocess.run(
-        [sys.executable, "-m", "mqfair", "status"],
+        [sys.executable, "-m", "mqfair", *argv],
         stdout=writer,
         stderr=subprocess.PIPE,
         cwd=CHECKOUT,
-        env={**os.environ, "MQFAIR_ROOT": str(tmp_path)},
+        env={**env, "MQFAIR_ROOT": str(tmp_path)},
         timeout=60,
         check=False,
     )

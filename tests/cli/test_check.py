@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: GPL-2.0
+import pytest
+
+from mqfair.fs import Fs
+
+CGROUPS = "/sys/fs/cgroup"
+
+
+@pytest.fixture
+def host(machine):
+    """Everything in order: prod/db and prod/web beside batch, on nvme0n1 under mqfq."""
+    machine.install_module()
+    machine.disk(active="mqfq")
+    machine.cgroup("prod", subtree="io memory", weight="default 900")
+    machine.cgroup("prod/db", weight="default 500")
+    machine.cgroup("prod/web", weight="default 500")
+    machine.cgroup("batch", weight="default 100")
+    return machine
+
+
+@pytest.fixture
+def check(run):
+    """Runs check --json: (exit status, findings by topic); the severities must fit the status."""
+
+    def call(*argv):
+        result = run("check", *argv, "--json")
+        report = result.json
+        assert report["schema"] == "mqfair.check/1"
+        problems = [f for f in report["findings"] if f["severity"] == "problem"]
+        assert report["in_force"] is (not problems)
+        assert result.code == (1 if problems else 0)
+        for finding in report["findings"]:
+            assert set(finding) == {"severity", "topic", "seen", "where", "mend"}
+            assert finding["where"].startswith("/")
+            assert finding["mend"] or finding["severity"] in ("ok", "note", "warn")
+        topics = {}
+        for finding in report["findings"]:
+            topics.setdefault(finding["topic"], []).append(finding)
+        return result.code, topics
+
+    return call
+
+
+def one(topics, topic, severity):
+    (finding,) = [f for f in topics[topic] if f["severity"] == severity]
+    return finding
+
+
+def test_in_force(host, check):
+    code, topics = check("nvme0n1", "prod/db")
+    assert code == 0
+    for topic in ("scheduler", "hierarchy", "io controller", "weight", "siblings", "writeback"):
+        assert [f["severity"] for f in topics[topic]] == ["ok"], topic
+    assert "500 on nvme0n1" in topics["weight"][0]["seen"]
+    assert "45.0 %" in topics["siblings"][0]["seen"]
+    assert topics["passthrough"][0]["severity"] == "note"
+
+
+def test_text(host, run):
+    result = run("check", "nvme0n1", "prod/db")
+    assert result.code == 0
+    assert result.out.endswith("\nweight of prod/db on nvme0n1: in force\n")
+    host.put("/sys/block/nvme0n1/queue/scheduler", "[none] mqfq")
+    lines = run("check", "nvme0n1").out.splitlines()
+    assert lines[0].startswith("problem  scheduler")
+    assert lines[1].strip() == "in /sys/block/nvme0n1/queue/scheduler"
+    assert lines[2].strip().startswith("-> mqfair enable nvme0n1")
+    assert lines[-1] == "weights on nvme0n1: not in force, 1 problem"
+
+
+def test_device_alone(host, check):
+    code, topics = check("nvme0n1")
+    assert code == 0
+    assert "weight" not in topics
+
+
+def test_own_share_of_io(host, check):
+    host.put(f"{CGROUPS}/prod/db/io.stat", "259:0 mqfair.bytes=1048576 mqfair.share_ppm=450000")
+    _, topics = check("nvme0n1", "prod/db")
+    assert topics["activity"][0]["seen"] == "1.0 MiB scheduled, share now 45.0 %"
+
+
+def test_scheduler_not_ours(host, check):
+    host.disk("vda", "254:0", active="mq-deadline")
+    code, topics = check("vda", "prod/db")
+    assert code == 1
+    finding = one(topics, "scheduler", "problem")
+    assert "vda runs mq-deadline" in finding["seen"]
+    assert finding["mend"].startswith("mqfair enable vda")
+    assert "busy" in finding["mend"]
+
+
+def test_module_missing(machine, check):
+    machine.disk()
+    machine.cgroup("prod")
+    code, topics = check("nvme0n1", "prod")
+    assert code == 1
+    assert "make install" in one(topics, "scheduler", "problem")["mend"]
+    assert "make install" in one(topics, "weight", "problem")["mend"]
+
+
+def test_controller_off_at_one_level(host, check):
+    host.put(f"{CGROUPS}/prod/cgroup.subtree_control", "memory")
+    code, topics = check("nvme0n1", "prod/db")
+    assert code == 1
+    finding = one(topics, "io controller", "problem")
+    assert finding["where"] == f"{CGROUPS}/prod/cgroup.subtree_control"
+    assert finding["mend"] == f"echo +io > {CGROUPS}/prod/cgroup.subtree_control"
+
+
+def test_controller_off_at_every_level_with_processes_in_between(host, check):
+    host.put(f"{CGROUPS}/cgroup.subtree_control", "memory")
+    host.put(f"{CGROUPS}/prod/cgroup.subtree_control", "memory")
+    host.put(f"{CGROUPS}/prod/cgroup.procs", "33")
+    code, topics = check("nvme0n1", "prod/db")
+    assert code == 1
+    first, second = topics["io controller"]
+    assert first["where"] == f"{CGROUPS}/cgroup.subtree_control"
+    assert not first["mend"].startswith("move")
+    assert second["mend"].startswith("move its processes into a child, then echo +io")
+
+
+def test_cgroup_v1_has_the_controller(host, check):
+    host.put(
+        "/proc/self/mounts",
+        "cgroup /sys/fs/cgroup/blkio cgroup rw,blkio 0 0\ncgroup2 /sys/fs/cgroup cgroup2 rw 0 0",
+    )
+    host.put(f"{CGROUPS}/cgroup.controllers", "cpu")
+    host.put(f"{CGROUPS}/cgroup.subtree_control", "")
+    code, topics = check("nvme0n1", "prod/db")
+    assert code == 1
+    assert "/sys/fs/cgroup/blkio" in one(topics, "hierarchy", "problem")["seen"]
+    assert "io controller" not in topics
+    assert "boot with cgroup v2 alone" in one(topics, "writeback", "warn")["mend"]
+
+
+def test_no_io_controller_at_all(host, check):
+    host.put(f"{CGROUPS}/cgroup.controllers", "cpu memory")
+    _, topics = check("nvme0n1")
+    assert "CONFIG_BLK_CGROUP" in one(topics, "hierarchy", "problem")["mend"]
+
+
+def test_level_without_siblings(host, check):
+    host.cgroup("batch", subtree="io memory")
+    host.cgroup("batch/only", weight="default 5000")
+    code, topics = check("nvme0n1", "batch/only")
+    assert code == 1
+    finding = one(topics, "siblings", "problem")
+    assert "batch/only has no siblings" in finding["seen"]
+    assert finding["mend"] == "mqfair weight batch N"
+
+
+def test_ancestors_weight_that_decides_nothing(host, check):
+    host.cgroup("batch", subtree="io memory")
+    host.cgroup("batch/slice", subtree="io memory", weight="default 777")
+    host.cgroup("batch/slice/a")
+    host.cgroup("batch/slice/b")
+    code, topics = check("nvme0n1", "batch/slice/a")
+    assert code == 0
+    assert "batch/slice has no siblings: its weight 777" in one(topics, "siblings", "warn")["seen"]
+    # 100/1000 of the root, all of batch, half of batch/slice
+    assert "5.0 %" in one(topics, "siblings", "ok")["seen"]
+
+
+def test_only_cgroup_of_the_root_competes_with_the_root(machine, check):
+    machine.install_module()
+    machine.disk(active="mqfq")
+    machine.cgroup("prod")
+    code, topics = check("nvme0n1", "prod")
+    assert code == 0
+    assert "root's own I/O, which weighs 100" in one(topics, "siblings", "warn")["seen"]
+
+
+@pytest.mark.parametrize(("line", "active"), [("enable=1 ctrl=auto", True), ("enable=0", False)])
+def test_iocost(host, check, line, active):
+    host.put(f"{CGROUPS}/io.cost.qos", f"8:0 enable=1\n259:0 {line}")
+    code, topics = check("nvme0n1", "prod/db")
+    assert code == (1 if active else 0)
+    if active:
+        assert one(topics, "iocost", "problem")["mend"] == (
+            f"echo '259:0 enable=0' > {CGROUPS}/io.cost.qos"
+        )
+    else:
+        assert "iocost" not in topics
+
+
+def test_limits_of_an_ancestor(host, check):
+    host.put(f"{CGROUPS}/prod/io.max", "259:0 rbps=max wbps=1048576 riops=max wiops=max")
+    host.put(f"{CGROUPS}/io.max", "259:0 rbps=max wbps=max riops=max wiops=max")
+    host.put(f"{CGROUPS}/prod/db/io.latency", "259:0 target=75")
+    host.put(f"{CGROUPS}/prod/db/io.max", "8:0 rbps=1 wbps=max riops=max wiops=max")
+    code, topics = check("nvme0n1", "prod/db")
+    assert code == 0
+    (limit,) = topics["io.max"]
+    assert limit["severity"] == "warn"
+    assert limit["where"] == f"{CGROUPS}/prod/io.max"
+    assert "wbps=1048576" in limit["seen"]
+    assert "259:0 rbps=max" in limit["mend"]
+    assert one(topics, "io.latency", "warn")["where"] == f"{CGROUPS}/prod/db/io.latency"
+
+
+def test_processes_in_an_inner_node(host, check):
+    host.put(f"{CGROUPS}/prod/cgroup.procs", "17\n18")
+    code, topics = check("nvme0n1", "prod")
+    assert code == 0
+    assert "prod has 2 processes" in one(topics, "inner node", "warn")["seen"]
+
+
+def test_empty_cgroup(host, check):
+    host.put(f"{CGROUPS}/prod/db/cgroup.events", "populated 0\nfrozen 0")
+    _, topics = check("nvme0n1", "prod/db")
+    assert topics["processes"][0]["severity"] == "warn"
+
+
+def test_threaded_cgroup(host, check):
+    host.put(f"{CGROUPS}/prod/db/cgroup.type", "threaded")
+    code, topics = check("nvme0n1", "prod/db")
+    assert code == 1
+    assert "domain cgroup" in one(topics, "threads", "problem")["seen"]
+
+
+def test_writeback_without_memory_controller(host, check):
+    host.put(f"{CGROUPS}/prod/cgroup.subtree_control", "io")
+    code, topics = check("nvme0n1", "prod/db")
+    assert code == 0
+    finding = one(topics, "writeback", "warn")
+    assert "charged to the root" in finding["seen"]
+    assert finding["mend"] == f"echo +memory > {CGROUPS}/prod/cgroup.subtree_control"
+
+
+def test_partition(host, check):
+    host.partition("nvme0n1", "nvme0n1p3", "259:3")
+    code, topics = check("/dev/nvme0n1p3", "prod/db")
+    assert code == 0
+    assert "nvme0n1p3 is a partition" in one(topics, "partition", "note")["seen"]
+
+
+def test_mapper_link(host, check):
+    host.stacked("dm-0", "253:0", "dm", slaves=("nvme0n1",))
+    host.link("/dev/mapper/data", "/dev/dm-0")
+    code, topics = check("/dev/mapper/data", "prod/db")
+    assert code == 0
+    assert one(topics, "stacking", "note")["seen"] == (
+        "dm-0 (device-mapper) has no queue of its own: weights act on nvme0n1"
+    )
+
+
+def test_stack_over_a_disk_that_is_not_ours(host, check):
+    host.disk("nvme1n1", "259:5", active="none")
+    host.stacked("md0", "9:0", "md", slaves=("nvme0n1", "nvme1n1"))
+    host.put("/sys/block/md0/md/level", "raid5")
+    host.stacked("dm-0", "253:0", "dm", slaves=("md0",))
+    code, topics = check("dm-0", "prod/db")
+    assert code == 1
+    assert one(topics, "scheduler", "ok")["seen"] == "mqfq is active on nvme0n1"
+    assert one(topics, "scheduler", "problem")["mend"].startswith("mqfair enable nvme1n1")
+    assert "raid5" in one(topics, "attribution", "warn")["seen"]
+
+
+def test_bcache(host, check):
+    host.stacked("bcache0", "252:0", "bcache", slaves=("nvme0n1",))
+    code, topics = check("bcache0")
+    assert code == 0
+    assert "bcache" in one(topics, "stacking", "note")["seen"]
+    assert "own thread" in one(topics, "attribution", "warn")["seen"]
+
+
+def test_loop_names_the_disk_behind_it(host, check, monkeypatch):
+    host.disk("loop0", "7:0", active="mqfq")
+    host.put("/sys/block/loop0/loop/backing_file", "/srv/image")
+    monkeypatch.setattr(
+        Fs, "backing_number", lambda self, path: "259:0" if path == "/srv/image" else None
+    )
+    code, topics = check("loop0", "prod/db")
+    assert code == 0
+    finding = one(topics, "stacking", "warn")
+    assert "over /srv/image" in finding["seen"]
+    assert finding["mend"].startswith("mqfair enable nvme0n1")
+
+
+def test_request_based_mapper_schedules_for_itself(host, check):
+    host.disk("dm-1", "253:1", active="mqfq")
+    host.link("/sys/devices/virtual/block/dm-1/slaves/nvme0n1", "/sys/class/block/nvme0n1")
+    host.put("/sys/devices/virtual/block/dm-1/dm/name", "mpath")
+    code, topics = check("dm-1", "prod/db")
+    assert code == 0
+    assert "bypasses the schedulers of nvme0n1" in one(topics, "stacking", "note")["seen"]
+
+
+def test_nvme_multipath(host, check):
+    host.stacked("nvme2n1", "259:9", "")
+    host.disk("nvme2c0n1", None, active="mqfq")
+    host.disk("nvme2c1n1", None, active="none")
+    code, topics = check("nvme2n1", "prod/db")
+    assert code == 1
+    assert "NVMe multipath" in one(topics, "stacking", "note")["seen"]
+    assert one(topics, "scheduler", "problem")["mend"].startswith("mqfair enable nvme2c1n1")
+    assert "default weights" in one(topics, "multipath", "note")["seen"]
+
+
+def test_bio_based_device_over_nothing(host, check):
+    host.stacked("zram0", "251:0", "")
+    code, topics = check("zram0", "prod/db")
+    assert code == 1
+    assert "takes no scheduler" in one(topics, "scheduler", "problem")["seen"]
+
+
+def test_too_few_tags(host, check):
+    host.put("/sys/block/nvme0n1/queue/iosched/depth", "128")
+    _, topics = check("nvme0n1")
+    assert "128 tags x 2 queues for depth 128" in one(topics, "tags", "warn")["seen"]
+    host.put("/sys/block/nvme0n1/queue/nr_requests", "256")
+    assert "tags" not in check("nvme0n1")[1]
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (("sdz",), "unknown device 'sdz'"),
+        (("nvme0n1", "nowhere"), "no cgroup 'nowhere'"),
+        (("nvme0n1", "/"), "root cgroup"),
+    ],
+)
+def test_bad_input(host, run, argv, said):
+    result = run("check", *argv)
+    assert result.code == 2
+    assert said in result.err
+    assert result.out == ""
