@@ -128,12 +128,8 @@ def _siblings(group: Cgroup, disk: Disk) -> Iterator[Finding]:
     where = group.parent.directory if group.parent else group.directory
     if siblings:
         least = percent(int(1_000_000 * _least_share(group, disk)))
-        yield ok(
-            "siblings",
-            f"entitled to {least} when all {len(siblings)} siblings and"
-            " those of its ancestors are busy",
-            where,
-        )
+        seen = f"entitled to {least} when every sibling, here and above, is busy"
+        yield ok("siblings", seen, where)
     else:
         yield _alone(group, where)
     for ancestor in group.ancestors():
