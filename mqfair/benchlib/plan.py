@@ -3,6 +3,7 @@
 
 import dataclasses
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,9 +69,10 @@ class Case:
 
 @dataclass(frozen=True)
 class PlannedDevice:
-    """A null_blk drive that the runner makes from @parameters, or the node at @path."""
+    """A drive at @path, which the runner makes with null_blk when there are @parameters; no path
+    is the first emulated drive of a guest."""
 
-    path: str
+    path: str = ""
     parameters: Mapping[str, int] | None = None
 
 
@@ -90,7 +92,8 @@ class Run:
 
 @dataclass(frozen=True)
 class Plan:
-    """Tunables are by scheduler."""
+    """@tunables are by scheduler. Fewer than @repeat repeats are made, but at least one, when
+    one more would take the runs beyond @time_limit_s."""
 
     cases: tuple[Case, ...]
     schedulers: tuple[str, ...]
@@ -98,6 +101,7 @@ class Plan:
     device: PlannedDevice
     solo: bool = False
     nr_requests: int | None = None
+    time_limit_s: float = math.inf
     module: str | None = None
     tunables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 

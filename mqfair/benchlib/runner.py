@@ -16,6 +16,7 @@ released with them. Standard output is a line for each step, see PROGRESS in pla
 """
 
 import contextlib
+import dataclasses
 import errno
 import json
 import os
@@ -26,7 +27,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -46,6 +47,8 @@ from mqfair.benchlib.plan import (
 )
 from mqfair.blockdev import Disk, find_disk
 from mqfair.cgroup import Cgroup, root_cgroup
+from mqfair.enable import Enabler
+from mqfair.enable import Plan as EnablePlan
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
 
@@ -89,26 +92,32 @@ class Runner:
             own = stack.enter_context(cgroups.io_controller(self._fs))
             self._calibrate(disk)
             self._record_machine(disk)
-            runs = self._plan.runs()
-            for number, run in enumerate(runs):
-                _say(
-                    event="run",
-                    number=number,
-                    runs=len(runs),
-                    case=run.case.name,
-                    scheduler=run.scheduler,
-                    repeat=run.repeat,
-                    only=run.only.name if run.only else None,
-                    seconds=run.case.run_s,
-                )
-                self._one(disk, own, run, self._folder / f"{number:03d}")
-        _say(event="end")
+            self._all_runs(disk, own)
+
+    def _all_runs(self, disk: Disk, own: Cgroup) -> None:
+        """Whole repeats, as many as the plan's time allows."""
+        runs = self._plan.runs()
+        started = time.monotonic()
+        for number, run in enumerate(runs):
+            if run.repeat and run.repeat != runs[number - 1].repeat:
+                spent = time.monotonic() - started
+                if spent + spent / run.repeat > self._plan.time_limit_s:
+                    return
+            _say(
+                event="run",
+                number=number,
+                runs=len(runs),
+                case=run.case.name,
+                scheduler=run.scheduler,
+                repeat=run.repeat,
+                only=run.only.name if run.only else None,
+            )
+            self._one(disk, own, run, self._folder / f"{number:03d}")
 
     def _calibrate(self, disk: Disk) -> None:
         if IOCOST not in self._plan.schedulers:
             return
-        seconds = len(iocost.PROBES) * (iocost.RAMP_S + iocost.RUNTIME_S)
-        _say(event="calibrate", seconds=seconds)
+        _say(event="calibrate")
         _set_scheduler(disk, NONE)
         with tempfile.TemporaryDirectory(prefix="mqfair-bench-") as name:
             self._model = iocost.calibrate(self._fio, self._plan.device.path, Path(name))
@@ -161,14 +170,20 @@ class Runner:
             with _iocost_on(disk, self._model):
                 yield {}
             return
-        if scheduler != NONE:
-            _set_scheduler(disk, scheduler)
-        # Without a scheduler requests are the drive's own slots, which cannot be more.
-        if self._plan.nr_requests is not None and scheduler != NONE:
-            self._fs.write(disk.queue("nr_requests"), str(self._plan.nr_requests))
-        for name, value in self._plan.tunables.get(scheduler, {}).items():
-            self._fs.write(disk.tunable(name), value)
+        tunables = self._plan.tunables.get(scheduler, {})
+        if scheduler == MQFQ:
+            # As a user switches it on: enable chooses the number of scheduler tags, for example.
+            Enabler(disk, EnablePlan(scheduler, tunables, self._plan.nr_requests)).run()
+        elif scheduler != NONE:
+            self._switch(disk, scheduler, tunables)
         yield disk.tunables()
+
+    def _switch(self, disk: Disk, scheduler: str, tunables: Mapping[str, str]) -> None:
+        _set_scheduler(disk, scheduler)
+        if self._plan.nr_requests is not None:
+            self._fs.write(disk.queue("nr_requests"), str(self._plan.nr_requests))
+        for name, value in tunables.items():
+            self._fs.write(disk.tunable(name), value)
 
     def _measure(self, run: Run, groups: dict[str, Cgroup], work: Path) -> float:
         """Runs fio in every group of the run; returns when they were released."""
@@ -407,6 +422,14 @@ def _messages(fd: int) -> Iterator[str]:
         yield record.partition(";")[2].partition("\n")[0] + "\n"
 
 
+def _on_this_machine(plan: Plan) -> Plan:
+    """A guest names its emulated drives in its environment, as only it knows them."""
+    if plan.device.path:
+        return plan
+    drive = os.environ["LAB_DRIVES"].split()[0]
+    return dataclasses.replace(plan, device=dataclasses.replace(plan.device, path=drive))
+
+
 def _interrupt(_number: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
@@ -416,7 +439,7 @@ def main(argv: Sequence[str]) -> int:
     signal.signal(signal.SIGHUP, _interrupt)
     folder = Path(argv[0])
     try:
-        Runner(read_plan(folder / "plan.json"), folder).run()
+        Runner(_on_this_machine(read_plan(folder / "plan.json")), folder).run()
     except (Failure, UsageError) as error:
         _say(event="error", message=str(error), usage=isinstance(error, UsageError))
         return 2 if isinstance(error, UsageError) else 1

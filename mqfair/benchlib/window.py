@@ -69,6 +69,9 @@ class Usage:
 
 
 def read_log(path: Path) -> Completions:
+    if path.stat().st_size == 0:
+        nothing = np.zeros(0, dtype=np.int64)
+        return Completions(nothing, nothing, nothing)
     try:
         rows = np.loadtxt(
             path,

@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: GPL-2.0
+"""mqfair bench: run a fio job file, one cgroup per section, under several schedulers."""
+
+import argparse
+import contextlib
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from mqfair.benchlib import device as devices
+from mqfair.benchlib import jobfile, report, session
+from mqfair.benchlib.plan import MQFQ, NONE, SCHEDULERS
+from mqfair.benchlib.result import document
+from mqfair.blockdev import NR_REQUESTS_MAX, NR_REQUESTS_MIN
+from mqfair.errors import Failure, UsageError
+
+EPILOG = f"""\
+Every section of JOB names its cgroup (cgroup=web, cgroup=prod/db) and, if not 100, its weight
+(cgroup_weight=1..10000); see examples/. All sections start together; counted is the time in
+which all of them run. Shares are of bytes. A latency is from submission to completion, waiting
+for a free request included, of every I/O counted.
+
+The guest's drive, unless --device says otherwise:
+  {devices.DEFAULT_DEVICE}
+
+examples:
+  mqfair bench examples/four-cgroups.fio
+  mqfair bench examples/nested.fio --schedulers none,bfq,mqfq --repeat 5 --json nested.json
+  mqfair bench examples/four-cgroups.fio --device nvme:size=1G,queues=2,backing=null,latency=1ms
+  mqfair bench examples/four-cgroups.fio --on host --device /dev/nvme1n1
+"""
+
+
+def set_argparser(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("job", metavar="JOB", help="fio job file")
+    parser.add_argument(
+        "--schedulers",
+        default=",".join(SCHEDULERS),
+        metavar="NAME,...",
+        help="default %(default)s; iocost is none with the iocost controller",
+    )
+    parser.add_argument(
+        "--on", choices=(session.VM, session.HOST), help="default: host for /dev/..., else vm"
+    )
+    parser.add_argument("--device", metavar="SPEC", help="null:..., nvme:... or /dev/NAME")
+    parser.add_argument(
+        "--repeat", default="1", metavar="N", help="how often, interleaved (default %(default)s)"
+    )
+    parser.add_argument("--runtime", metavar="S", help="seconds, instead of the job file's runtime")
+    parser.add_argument("--cpus", default="2", metavar="N", help="of the guest (default 2)")
+    parser.add_argument(
+        "--nr-requests", metavar="N", help="scheduler tags for each queue, with every scheduler"
+    )
+    parser.add_argument(
+        "--tunable",
+        action="append",
+        default=[],
+        metavar="SCHEDULER.NAME=VALUE",
+        help="a file of queue/iosched, such as mqfq.depth=128; may be repeated",
+    )
+    parser.add_argument("--module", metavar="FILE", help="mqfair.ko (default: the one built here)")
+    parser.add_argument(
+        "--solo", action="store_true", help="also run every cgroup alone; prints the slowdown"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write the results there, - for stdout")
+    parser.add_argument(
+        "--timeline", metavar="FILE", help="write the bytes of every cgroup in each 100 ms there"
+    )
+    parser.add_argument("--raw", metavar="FOLDER", help="keep fio's own results and logs there")
+    parser.add_argument(
+        "--destroy-data", action="store_true", help="write to a drive of this host that holds data"
+    )
+
+
+def main(args: argparse.Namespace) -> int:
+    asked = request(args)
+    with _raw_folder(args.raw) as folder, show_progress(asked) as progress:
+        outcome = session.run(asked, folder, progress)
+    result = outcome.results[0]
+    whole = document(result, outcome.where, outcome.notes)
+    if args.json != "-":
+        report.console_for().print(report.render(result, outcome.notes))
+    _write_json(args.json, whole)
+    _write_json(args.timeline, result.timeline)
+    return 0
+
+
+def request(args: argparse.Namespace) -> session.Request:
+    """Everything on the command line, validated."""
+    schedulers = _schedulers(args.schedulers)
+    device = devices.parse_device(args.device or devices.DEFAULT_DEVICE)
+    on = args.on or (session.HOST if device.kind == devices.DRIVE else session.VM)
+    runtime_s = _positive("--runtime", args.runtime) if args.runtime is not None else None
+    job = jobfile.load(args.job, runtime_s)
+    nr_requests = None
+    if args.nr_requests is not None:
+        nr_requests = _number("--nr-requests", args.nr_requests, NR_REQUESTS_MIN, NR_REQUESTS_MAX)
+    module = Path(args.module) if args.module else None
+    if module is None and MQFQ in schedulers:
+        module = session.built_module(on)
+    return session.Request(
+        jobs=(job,),
+        schedulers=schedulers,
+        repeat=_number("--repeat", args.repeat, 1, 1000),
+        device=device,
+        on=on,
+        cpus=_number("--cpus", args.cpus, 1, 8),
+        nr_requests=nr_requests,
+        module=module,
+        tunables=_tunables(args.tunable, schedulers),
+        solo=args.solo,
+        destroy_data=args.destroy_data,
+    )
+
+
+def _schedulers(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        if name not in SCHEDULERS:
+            raise UsageError(
+                f"--schedulers: unknown scheduler '{name}': use {', '.join(SCHEDULERS)}"
+            )
+        if names.count(name) > 1:
+            raise UsageError(f"--schedulers: {name} is given twice: give it once")
+    return names
+
+
+def _number(option: str, text: str, least: int, most: int) -> int:
+    if not text.isdecimal() or not least <= int(text) <= most:
+        raise UsageError(f"{option} {text}: use a number in {least}..{most}")
+    return int(text)
+
+
+def _positive(option: str, text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < float("inf"):
+            return float(text)
+    raise UsageError(f"{option} {text}: use a number of seconds greater than 0")
+
+
+def _tunables(words: Sequence[str], schedulers: Sequence[str]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        scheduler, dot, file = name.rpartition(".")
+        if not (equals and dot and file and value) or "/" in file:
+            raise UsageError(f"--tunable {word}: write SCHEDULER.NAME=VALUE, as mqfq.depth=128")
+        if scheduler not in schedulers or scheduler in (NONE, "iocost"):
+            raise UsageError(
+                f"--tunable {word}: '{scheduler}' is not a scheduler with tunables in"
+                f" --schedulers {','.join(schedulers)}"
+            )
+        found.setdefault(scheduler, {})[file] = value
+    return found
+
+
+@contextlib.contextmanager
+def _raw_folder(kept: str | None) -> Iterator[Path]:
+    if kept is None:
+        with tempfile.TemporaryDirectory(prefix="mqfair-bench-") as name:
+            yield Path(name)
+        return
+    path = Path(kept)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UsageError(f"--raw {kept}: exists and is not empty: name a new folder")
+    path.mkdir(parents=True, exist_ok=True)
+    yield path
+
+
+def _write_json(name: str | None, value: object) -> None:
+    if name is None:
+        return
+    text = json.dumps(value, indent=1) + "\n"
+    if name == "-":
+        print(text, end="")
+        return
+    try:
+        Path(name).write_text(text)
+    except OSError as error:
+        raise Failure(f"cannot write {name}: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def show_progress(asked: session.Request) -> Iterator[session.Progress]:
+    """A bar on a terminal, a line for each run elsewhere; both on standard error."""
+    console = report.console_for(stderr=True)
+    if not console.is_terminal:
+        yield lambda message: console.print(_step(message, asked), style="dim", highlight=False)
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=len(session.plan_for(asked).runs()))
+
+        def show(message: Mapping[str, Any]) -> None:
+            bar.update(task, description=_step(message, asked))
+            if message["event"] == "run":
+                bar.update(task, completed=message["number"], total=message["runs"])
+
+        yield show
+
+
+def _step(message: Mapping[str, Any], asked: session.Request) -> str:
+    if message["event"] == "boot":
+        return f"booting a guest with {asked.cpus} CPUs"
+    if message["event"] == "calibrate":
+        return "fitting iocost's model to the drive"
+    alone = f", {message['only']} alone" if message["only"] else ""
+    return (
+        f"run {message['number'] + 1} of {message['runs']}: {message['case']},"
+        f" repeat {message['repeat'] + 1} of {asked.repeat}, {message['scheduler']}{alone}"
+    )

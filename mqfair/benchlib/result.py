@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: GPL-2.0
+"""From what the runner recorded to a document of schema mqfair.bench/1.
+
+    where    {kernel, accel, cpus, device, versions}
+    runs     [{scheduler, repeat, total_iops, total_bytes_per_s, jain,
+               cgroups: [{name, weight, entitled, share, iops, bytes_per_s,
+                          lat_ns: {mean, p50, p99, p999}}]}]
+    summary  [{scheduler, total_iops, ratio_to_none, jain, min: {...}, max: {...}}]
+
+Shares are of bytes, because bytes are what a weight divides. A ratio is that of a run to none's
+run of the same repeat; summary has medians, with min and max of the same three figures.
+With --solo there is also
+
+    solo     [{scheduler, repeat, cgroup, alone_bytes_per_s, shared_bytes_per_s, slowdown}]
+"""
+
+import json
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mqfair.benchlib.fairness import entitlements, jain
+from mqfair.benchlib.plan import NONE, Case
+from mqfair.benchlib.window import (
+    Completions,
+    Usage,
+    common_window,
+    merge,
+    read_log,
+    timeline,
+    usage,
+)
+from mqfair.errors import Failure
+
+SCHEMA = "mqfair.bench/1"
+TIMELINE_SCHEMA = "mqfair.bench-timeline/1"
+TIMELINE_STEP_MS = 100
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class CgroupResult:
+    name: str
+    weight: int
+    entitled: float
+    share: float
+    iops: float
+    bytes_per_s: float
+    lat_ns: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    scheduler: str
+    repeat: int
+    total_iops: float
+    total_bytes_per_s: float
+    jain: float
+    cgroups: tuple[CgroupResult, ...]
+
+
+@dataclass(frozen=True)
+class SoloResult:
+    scheduler: str
+    repeat: int
+    cgroup: str
+    alone_bytes_per_s: float
+    shared_bytes_per_s: float
+    slowdown: float | None
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One folder of the runner: when the jobs were released and what their threads completed."""
+
+    scheduler: str
+    repeat: int
+    only: str | None
+    released_ms: float
+    threads: Mapping[str, tuple[Completions, ...]]
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    case: Case
+    runs: tuple[RunResult, ...]
+    solo: tuple[SoloResult, ...]
+    timeline: Document
+
+
+def read_runs(folder: Path, case: Case) -> Iterator[Recorded]:
+    for path in sorted(folder.glob("[0-9]*/run.json")):
+        record = json.loads(path.read_text())
+        if record["case"] != case.name:
+            continue
+        threads = {
+            name: _read_threads(path.parent, index, name)
+            for index, name in enumerate(record["groups"])
+        }
+        yield Recorded(
+            record["scheduler"],
+            record["repeat"],
+            record["only"],
+            record["released_ms"],
+            threads,
+        )
+
+
+def _read_threads(folder: Path, index: int, name: str) -> tuple[Completions, ...]:
+    """The logs of one fio; a Failure when fio counted other I/Os than it logged."""
+    counted = sum(
+        job[direction]["total_ios"]
+        for job in json.loads((folder / f"{index}.json").read_text())["jobs"]
+        for direction in ("read", "write", "trim")
+    )
+    threads = tuple(read_log(path) for path in sorted(folder.glob(f"{index}_lat.*.log")))
+    logged = sum(len(thread) for thread in threads)
+    if logged != counted or not all(threads):
+        raise Failure(
+            f"{folder.name}: fio of cgroup {name} did {counted} I/Os and logged {logged}:"
+            " a job without any, or out of memory for its log"
+        )
+    return threads
+
+
+def analyse(folder: Path, case: Case) -> CaseResult:
+    runs: list[RunResult] = []
+    alone: dict[tuple[str, int, str], float] = {}
+    steps: list[Document] = []
+    for recorded in read_runs(folder, case):
+        used = _usages(recorded, case)
+        if recorded.only is not None:
+            key = (recorded.scheduler, recorded.repeat, recorded.only)
+            alone[key] = used[recorded.only].bytes_per_s
+        else:
+            runs.append(run_result(recorded.scheduler, recorded.repeat, case, used))
+            steps.append(_timeline(recorded))
+    whole = {"schema": TIMELINE_SCHEMA, "interval_ms": TIMELINE_STEP_MS, "runs": steps}
+    return CaseResult(case, tuple(runs), tuple(_solo(runs, alone)), whole)
+
+
+def _usages(recorded: Recorded, case: Case) -> dict[str, Usage]:
+    every = [thread for threads in recorded.threads.values() for thread in threads]
+    try:
+        window = common_window(every, case.ramp_s, case.window_s)
+    except Failure as error:
+        raise Failure(f"{case.name}, {recorded.scheduler}: {error}") from error
+    return {name: usage(merge(threads), window) for name, threads in recorded.threads.items()}
+
+
+def run_result(scheduler: str, repeat: int, case: Case, used: Mapping[str, Usage]) -> RunResult:
+    due = entitlements(case.weights, list(used))
+    total = sum(one.bytes_per_s for one in used.values())
+    return RunResult(
+        scheduler,
+        repeat,
+        sum(one.iops for one in used.values()),
+        total,
+        jain([one.bytes_per_s / due[name] for name, one in used.items()]),
+        tuple(
+            CgroupResult(
+                name,
+                case.weights[name],
+                due[name],
+                one.bytes_per_s / total if total else 0.0,
+                one.iops,
+                one.bytes_per_s,
+                one.latency_ns,
+            )
+            for name, one in used.items()
+        ),
+    )
+
+
+def _solo(
+    runs: Sequence[RunResult], alone: Mapping[tuple[str, int, str], float]
+) -> Iterator[SoloResult]:
+    for run in runs:
+        for group in run.cgroups:
+            undisturbed = alone.get((run.scheduler, run.repeat, group.name))
+            if undisturbed is None:
+                continue
+            slowdown = undisturbed / group.bytes_per_s if group.bytes_per_s else None
+            yield SoloResult(
+                run.scheduler, run.repeat, group.name, undisturbed, group.bytes_per_s, slowdown
+            )
+
+
+def _timeline(recorded: Recorded) -> Document:
+    merged = {name: merge(threads) for name, threads in recorded.threads.items()}
+    end_ms = max(completions.end_ms for completions in merged.values())
+    return {
+        "scheduler": recorded.scheduler,
+        "repeat": recorded.repeat,
+        "cgroups": [
+            {
+                "name": name,
+                "bytes": timeline(
+                    completions, recorded.released_ms, end_ms, TIMELINE_STEP_MS
+                ).tolist(),
+            }
+            for name, completions in merged.items()
+        ],
+    }
+
+
+def ratios_to_none(runs: Sequence[RunResult], scheduler: str) -> list[float]:
+    """Each repeat against none's run of that repeat; empty without such runs."""
+    reference = {run.repeat: run.total_iops for run in runs if run.scheduler == NONE}
+    return [
+        run.total_iops / reference[run.repeat]
+        for run in runs
+        if run.scheduler == scheduler and reference.get(run.repeat)
+    ]
+
+
+def summarise(runs: Sequence[RunResult]) -> list[Document]:
+    return [_summary(runs, name) for name in dict.fromkeys(run.scheduler for run in runs)]
+
+
+def _summary(runs: Sequence[RunResult], scheduler: str) -> Document:
+    own = [run for run in runs if run.scheduler == scheduler]
+    figures: dict[str, list[float]] = {
+        "total_iops": [run.total_iops for run in own],
+        "ratio_to_none": ratios_to_none(runs, scheduler),
+        "jain": [run.jain for run in own],
+    }
+    return {
+        "scheduler": scheduler,
+        **{name: statistics.median(values) if values else None for name, values in figures.items()},
+        "min": {name: min(values, default=None) for name, values in figures.items()},
+        "max": {name: max(values, default=None) for name, values in figures.items()},
+    }
+
+
+def document(result: CaseResult, where: Document, notes: Sequence[str]) -> Document:
+    built: Document = {
+        "schema": SCHEMA,
+        "job": result.case.name,
+        "where": where,
+        "notes": list(notes),
+        "runs": [asdict(run) for run in result.runs],
+        "summary": summarise(result.runs),
+    }
+    if result.solo:
+        built["solo"] = [asdict(one) for one in result.solo]
+    return built

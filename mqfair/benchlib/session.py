@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One bench from job files to results, in a guest or on this host.
+
+This is what `mqfair bench` calls, and what a test calls that wants the shares of a job file
+under a scheduler:
+
+    outcome = run(Request((jobfile.load("four-cgroups.fio"),), ("none", "mqfq")), folder)
+    outcome.results[0].runs[0].cgroups[0].share
+"""
+
+import contextlib
+import json
+import math
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lab import guest, kernel
+from lab.errors import LabError, SpecError
+from lab.spec import GuestSpec
+from mqfair import __version__, kmod
+from mqfair.benchlib import device as devices
+from mqfair.benchlib.cgroups import BFQ, BFQ_WEIGHT_MAX
+from mqfair.benchlib.device import DEFAULT_DEVICE, Device, check_drive, parse_device
+from mqfair.benchlib.jobfile import JobFile
+from mqfair.benchlib.kernel_log import splat
+from mqfair.benchlib.plan import (
+    MQFQ,
+    PROGRESS,
+    SLACK_S,
+    Case,
+    Event,
+    Plan,
+    PlannedDevice,
+    PlannedGroup,
+    PlannedJob,
+    write_plan,
+)
+from mqfair.benchlib.result import CaseResult, Document, analyse
+from mqfair.errors import Failure, UsageError
+from mqfair.fs import Fs
+
+VM = "vm"
+HOST = "host"
+
+ROOT = Path(__file__).resolve().parents[2]
+RUNNER = "mqfair.benchlib.runner"
+NULL_BLK_NODE = "/dev/nullb0"
+# For starting fio, settling and copying logs, on an emulated processor with neighbours.
+RUN_OVERHEAD_S = 30.0
+BOOT_S = 180.0
+
+Progress = Callable[[Mapping[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """@events are carried out in every run of every job; tunables are by scheduler."""
+
+    jobs: tuple[JobFile, ...]
+    schedulers: tuple[str, ...]
+    repeat: int = 1
+    device: Device = field(default_factory=lambda: parse_device(DEFAULT_DEVICE))
+    on: str = VM
+    cpus: int = 2
+    nr_requests: int | None = None
+    module: Path | None = None
+    tunables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    solo: bool = False
+    destroy_data: bool = False
+    events: tuple[Event, ...] = ()
+    time_limit_s: float = math.inf
+
+
+@dataclass(frozen=True)
+class Outcome:
+    results: tuple[CaseResult, ...]
+    where: Document
+    notes: tuple[str, ...]
+
+
+def plan_for(request: Request) -> Plan:
+    null = request.device.kind == devices.NULL
+    return Plan(
+        cases=tuple(_case(job, request.events) for job in request.jobs),
+        schedulers=request.schedulers,
+        repeat=request.repeat,
+        device=PlannedDevice(
+            NULL_BLK_NODE if null else request.device.path or "",
+            dict(request.device.parameters) if null else None,
+        ),
+        solo=request.solo,
+        nr_requests=request.nr_requests,
+        time_limit_s=request.time_limit_s,
+        module=str(request.module) if request.module and request.on == HOST else None,
+        tunables=request.tunables,
+    )
+
+
+def _case(job: JobFile, events: tuple[Event, ...]) -> Case:
+    groups = tuple(
+        PlannedGroup(
+            group.name,
+            tuple(
+                PlannedJob(one.name, one.options, job.ramp_s + one.runtime_s + SLACK_S)
+                for one in group.jobs
+            ),
+        )
+        for group in job.groups
+    )
+    return Case(job.name, groups, dict(job.weights), job.ramp_s, job.window_s, events)
+
+
+def run(request: Request, folder: Path, progress: Progress = lambda _message: None) -> Outcome:
+    """Raw files stay in @folder, which must be empty."""
+    check(request)
+    plan = plan_for(request)
+    write_plan(plan, folder / "plan.json")
+    with _lab_errors():
+        accel = (_run_in_guest if request.on == VM else _run_here)(request, plan, folder, progress)
+    trouble = splat((folder / "kernel.log").read_text())
+    if trouble:
+        raise Failure(f"the kernel complained during the bench, nothing is reported:\n{trouble}")
+    machine = json.loads((folder / "machine.json").read_text())
+    return Outcome(
+        tuple(analyse(folder, case) for case in plan.cases),
+        _where(request, machine, accel),
+        _notes(request, machine),
+    )
+
+
+def check(request: Request) -> None:
+    """Everything that can be known to be wrong before anything is changed."""
+    if request.on == HOST:
+        if request.device.kind != devices.DRIVE:
+            raise UsageError(
+                f"--device {request.device.text} is made in a guest: use --on vm, or /dev/NAME"
+            )
+        if os.geteuid() != 0:
+            raise UsageError("--on host sets schedulers and cgroups: run as root, or --on vm")
+        check_drive(request.device.text, destroy_data=request.destroy_data)
+    elif request.device.kind == devices.DRIVE:
+        raise UsageError(
+            f"--device {request.device.text} is a drive of this host, which a guest does not see:"
+            " use --on host, or null:... or nvme:..."
+        )
+    if shutil.which("fio") is None:
+        raise UsageError("fio is missing: install package fio")
+    if MQFQ in request.schedulers:
+        _check_module(request)
+
+
+def _check_module(request: Request) -> None:
+    if request.module is not None:
+        if not request.module.is_file():
+            raise UsageError(f"--module {request.module}: no such file: run `make module`")
+        return
+    fs = Fs()
+    if request.on == VM or not (kmod.loaded(fs) or kmod.autoloads(fs, MQFQ)):
+        raise UsageError("scheduler mqfq: no module: run `make module`, or name it with --module")
+
+
+def built_module(on: str) -> Path | None:
+    """The module of this checkout for the kernel that will run, if it is built."""
+    with _lab_errors():
+        release = os.uname().release if on == HOST else kernel.ensure().release
+    path = ROOT / "build" / "module" / release / "mqfair.ko"
+    return path if path.is_file() else None
+
+
+@contextlib.contextmanager
+def _lab_errors() -> Iterator[None]:
+    try:
+        yield
+    except SpecError as error:
+        raise UsageError(str(error)) from error
+    except LabError as error:
+        raise Failure(str(error)) from error
+
+
+class _Messages:
+    """Picks the runner's messages out of its output, whatever pieces that comes in."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._rest = ""
+        self.error: Mapping[str, Any] | None = None
+
+    def add(self, text: str) -> None:
+        *lines, self._rest = (self._rest + text).split("\n")
+        for line in lines:
+            if not line.startswith(PROGRESS):
+                continue
+            message = json.loads(line.removeprefix(PROGRESS))
+            if message["event"] == "error":
+                self.error = message
+            else:
+                self._progress(message)
+
+    def raise_error(self) -> None:
+        if self.error is not None:
+            kind = UsageError if self.error["usage"] else Failure
+            raise kind(self.error["message"])
+
+
+def _run_in_guest(request: Request, plan: Plan, folder: Path, progress: Progress) -> str:
+    drive = request.device.drive
+    spec = GuestSpec(
+        cpus=request.cpus,
+        drives=(drive,) if drive else (),
+        modules=(request.module,) if request.module and MQFQ in request.schedulers else (),
+        timeout_s=BOOT_S + sum(one.case.run_s + RUN_OVERHEAD_S for one in plan.runs()),
+    )
+    messages = _Messages(progress)
+    progress({"event": "boot"})
+    result = guest.run(
+        spec,
+        [sys.executable, "-m", RUNNER, guest.GUEST_OUT],
+        env={"PYTHONPATH": str(ROOT)},
+        out_dir=folder,
+        sink=lambda name, data: (
+            messages.add(data.decode(errors="replace")) if name == "stdout" else None
+        ),
+    )
+    trouble = result.trouble() or splat(result.dmesg)
+    if trouble:
+        raise Failure(trouble)
+    messages.raise_error()
+    if result.status != 0:
+        raise Failure(f"the bench ended with status {result.status} in the guest: {result.stderr}")
+    return result.accel
+
+
+def _run_here(request: Request, plan: Plan, folder: Path, progress: Progress) -> str:
+    """In a process of its own, which puts everything back even when this one is interrupted."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    messages = _Messages(progress)
+    process = subprocess.Popen(
+        [sys.executable, "-m", RUNNER, str(folder)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            messages.add(line)
+        status = process.wait()
+    except BaseException:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+        raise
+    messages.raise_error()
+    if status != 0:
+        raise Failure(f"the bench ended with status {status}")
+    return HOST
+
+
+def _where(request: Request, machine: Mapping[str, Any], accel: str) -> Document:
+    versions = {"mqfair": __version__, "fio": machine["fio"], "python": machine["python"]}
+    if machine["module"]:
+        versions["module"] = machine["module"].strip()
+    return {
+        "kernel": machine["kernel"],
+        "accel": accel,
+        "cpus": machine["cpus"],
+        "device": request.device.text,
+        "versions": versions,
+    }
+
+
+def _notes(request: Request, machine: Mapping[str, Any]) -> tuple[str, ...]:
+    notes = [note for job in request.jobs for note in job.notes]
+    greatest = max(weight for job in request.jobs for weight in job.weights.values())
+    if BFQ in request.schedulers and greatest > BFQ_WEIGHT_MAX:
+        notes.append(
+            f"bfq knows weights of 1..{BFQ_WEIGHT_MAX}: all are scaled by"
+            f" {BFQ_WEIGHT_MAX}/{greatest} for it, and rounded"
+        )
+    if machine["iocost_model"]:
+        rates = " ".join(f"{name}={rate}" for name, rate in machine["iocost_model"].items())
+        notes.append(f"iocost's model, fitted to this drive under none: {rates}")
+    return tuple(notes)
