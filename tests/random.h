@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * random - repeatable random numbers for tests
+ *
+ * A test prints the seed that it runs with.  MQFAIR_SEED=N in the environment
+ * repeats that run; MQFAIR_ROUNDS=N makes it N times as long.
+ *
+ * Source: Steele, Lea, Flood, Fast Splittable Pseudorandom Number Generators,
+ * OOPSLA 2014.
+ */
+#ifndef MQFAIR_RANDOM_H
+#define MQFAIR_RANDOM_H
+
+#include "port.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct random {
+	u64 state;
+};
+
+static inline u64 random_next(struct random *r)
+{
+	u64 z = r->state += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+	return z ^ (z >> 31);
+}
+
+/* In [0, n). */
+static inline u32 random_below(struct random *r, u32 n)
+{
+	return (u32)(((port_u128)random_next(r) * n) >> 64);
+}
+
+/* True once in @n times. */
+static inline bool random_once_in(struct random *r, u32 n)
+{
+	return random_below(r, n) == 0;
+}
+
+static inline u64 random_env(const char *name, u64 otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoull(text, NULL, 0) : otherwise;
+}
+
+static inline struct random random_seeded(const char *who)
+{
+	u64 seed = random_env("MQFAIR_SEED", 20190710);
+
+	fprintf(stderr, "%s: MQFAIR_SEED=%llu\n", who, seed);
+	return (struct random){ .state = seed };
+}
+
+static inline u64 random_rounds(u64 rounds)
+{
+	return rounds * random_env("MQFAIR_ROUNDS", 1);
+}
+
+#endif /* MQFAIR_RANDOM_H */

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "unit.h"
+#include "sched/cost.h"
+
+static const struct cost_model bytes_model = { .kind = COST_BYTES };
+static const struct cost_model iops_model = { .kind = COST_IOPS };
+static const struct cost_model linear_model = {
+	.kind = COST_LINEAR,
+	.read = { .base = 3072, .per_kib = 256 },
+	.write = { .base = 8192, .per_kib = 1024 },
+};
+static const struct cost_model greatest_model = {
+	.kind = COST_LINEAR,
+	.read = { .base = ~0U, .per_kib = ~0U },
+	.write = { .base = 0, .per_kib = 0 },
+};
+
+static void charges_by_the_table(void **state)
+{
+	static const struct {
+		const struct cost_model *model;
+		enum io_op op;
+		u32 bytes, cost;
+	} table[] = {
+		/*  0 */ { &bytes_model, IO_READ, 4096, 4096 },
+		/*  1 */ { &bytes_model, IO_WRITE, 1 << 20, 1 << 20 },
+		/*  2 */ { &bytes_model, IO_READ, 0, COST_LEAST },
+		/*  3 */ { &bytes_model, IO_READ, 511, COST_LEAST },
+		/*  4 */ { &bytes_model, IO_WRITE, ~0U, COST_MOST },
+		/*  5 */ { &bytes_model, IO_OTHER, ~0U, COST_UNIT },
+		/*  6 */ { &iops_model, IO_READ, 512, COST_UNIT },
+		/*  7 */ { &iops_model, IO_WRITE, 1 << 20, COST_UNIT },
+		/*  8 */ { &iops_model, IO_OTHER, 0, COST_UNIT },
+		/*  9 */ { &linear_model, IO_READ, 4096, 4096 },
+		/* 10 */ { &linear_model, IO_READ, 65536, 3072 + 64 * 256 },
+		/* 11 */ { &linear_model, IO_WRITE, 4096, 8192 + 4 * 1024 },
+		/* 12 */ { &linear_model, IO_WRITE, 512, 8192 + 512 },
+		/* 13 */ { &linear_model, IO_OTHER, 1 << 30, COST_UNIT },
+		/* 14 */ { &greatest_model, IO_READ, ~0U, COST_MOST },
+		/* 15 */ { &greatest_model, IO_READ, 0, COST_MOST },
+		/* 16 */ { &greatest_model, IO_WRITE, ~0U, COST_LEAST },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(table); i++) {
+		u32 cost = cost_of(table[i].model, table[i].op, table[i].bytes);
+
+		if (cost != table[i].cost)
+			fail_msg("row %zu: %u instead of %u", i, cost,
+				 table[i].cost);
+	}
+}
+
+static void set_takes_over_every_field(void **state)
+{
+	struct cost_model m = bytes_model;
+
+	(void)state;
+	cost_set(&m, &linear_model);
+	assert_int_equal(m.kind, COST_LINEAR);
+	assert_int_equal(m.read.base, linear_model.read.base);
+	assert_int_equal(m.read.per_kib, linear_model.read.per_kib);
+	assert_int_equal(m.write.base, linear_model.write.base);
+	assert_int_equal(m.write.per_kib, linear_model.write.per_kib);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(charges_by_the_table),
+		cmocka_unit_test(set_takes_over_every_field),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "unit.h"
+#include "machine.h"
+#include "sched/mt/mindicator.h"
+
+static vtime_t scan(const struct mindicator *m, const struct topo_node *node)
+{
+	vtime_t least = VTIME_NONE;
+	u32 q;
+
+	for (q = node->first; q < node->last; q++)
+		least = vtime_lead_min(least, mindicator_lead(m, q));
+	return least;
+}
+
+static void check(const struct mindicator *m)
+{
+	const struct topology *t = m->topo;
+	u32 holder = mindicator_holder(m), n;
+
+	for (n = 0; n < t->nr_nodes; n++)
+		assert_true((vtime_t)atomic64_read(&m->node[n].min) ==
+			    scan(m, &t->node[n]));
+	if (mindicator_min(m) == VTIME_NONE) {
+		assert_int_equal(holder, t->nr_queues);
+		return;
+	}
+	assert_true(holder < t->nr_queues);
+	assert_true(mindicator_lead(m, holder) == mindicator_min(m));
+}
+
+/* Leads as a scheduler has them: near each other, growing, often none. */
+static void set_random(struct mindicator *m, struct random *r, vtime_t vt)
+{
+	u32 queue = random_below(r, m->topo->nr_queues);
+	vtime_t before = mindicator_min(m);
+	vtime_t lead = vt + 2 * random_below(r, 40);
+	bool changed;
+
+	if (random_once_in(r, 4))
+		lead = VTIME_NONE;
+	changed = mindicator_set(m, queue, lead);
+	assert_true(mindicator_lead(m, queue) == lead);
+	assert_int_equal(changed, mindicator_min(m) != before);
+}
+
+static void follows_a_scan(void **state)
+{
+	struct random r = random_seeded("mindicator");
+	struct topo_place place[MACHINE_QUEUES];
+	struct mindicator m;
+	struct topology t;
+	u64 i, j;
+
+	(void)state;
+	for (i = 0; i < random_rounds(50); i++) {
+		vtime_t vt = (vtime_t)-400;
+
+		assert_int_equal(topology_init(&t, place,
+					       machine_random(&r, place)), 0);
+		assert_int_equal(mindicator_init(&m, &t), 0);
+		check(&m);
+		for (j = 0; j < 400; j++) {
+			set_random(&m, &r, vt += 2);
+			check(&m);
+		}
+		mindicator_deinit(&m);
+		topology_deinit(&t);
+	}
+}
+
+static void a_value_may_be_held_by_several(void **state)
+{
+	static const struct topo_place place[] = { { 0, 0 }, { 0, 0 },
+						   { 1, 1 }, { 1, 1 } };
+	struct mindicator m;
+	struct topology t;
+
+	(void)state;
+	assert_int_equal(topology_init(&t, place, 4), 0);
+	assert_int_equal(mindicator_init(&m, &t), 0);
+	assert_true(mindicator_set(&m, 0, 10));
+	assert_false(mindicator_set(&m, 3, 10));
+	assert_false(mindicator_set(&m, 3, 10));
+	assert_false(mindicator_set(&m, 0, 20));
+	assert_true(mindicator_min(&m) == 10);
+	assert_true(mindicator_set(&m, 3, VTIME_NONE));
+	assert_true(mindicator_min(&m) == 20);
+	assert_true(mindicator_set(&m, 0, VTIME_NONE));
+	check(&m);
+	mindicator_deinit(&m);
+	topology_deinit(&t);
+}
+
+static void fails_without_memory(void **state)
+{
+	static const struct topo_place place[1];
+	struct mindicator m;
+	struct topology t;
+
+	(void)state;
+	assert_int_equal(topology_init(&t, place, 1), 0);
+	port_zalloc_fail_after(0);
+	assert_int_equal(mindicator_init(&m, &t), -ENOMEM);
+	port_zalloc_fail_never();
+	topology_deinit(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(follows_a_scan),
+		cmocka_unit_test(a_value_may_be_held_by_several),
+		cmocka_unit_test(fails_without_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

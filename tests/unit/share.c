@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "unit.h"
+#include "sched/share.h"
+#include "sched/vtime.h"
+
+enum {
+	GROUPS	= 40,
+	DEPTH	= 8,
+};
+
+/* The twin knows the tree and who is active, and sums up nothing. */
+struct twin {
+	struct share_group group;
+	u32 parent;		/* index; 0 is the root */
+	u32 weight;
+	u32 depth;
+	bool active;		/* its own leaf */
+};
+
+static struct twin twins[GROUPS];
+
+static bool twin_active(u32 g)
+{
+	u32 i;
+
+	if (twins[g].active)
+		return true;
+	for (i = 1; i < GROUPS; i++)
+		if (i != g && twins[i].parent == g && twin_active(i))
+			return true;
+	return false;
+}
+
+static double twin_active_weight(u32 g)
+{
+	double sum = twins[g].active ? WEIGHT_DEFAULT : 0;
+	u32 i;
+
+	for (i = 1; i < GROUPS; i++)
+		if (twins[i].parent == g && twin_active(i))
+			sum += twins[i].weight;
+	return sum;
+}
+
+/* Of the group's own leaf, as a part of the whole. */
+static double twin_share(u32 g)
+{
+	double share = WEIGHT_DEFAULT / twin_active_weight(g);
+
+	for (; g; g = twins[g].parent)
+		share *= twins[g].weight / twin_active_weight(twins[g].parent);
+	return share;
+}
+
+static void check_share(struct share_tree *t, u32 g)
+{
+	double exact = twin_share(g) * (double)SHARE_ONE;
+	u64 generation;
+	double share = (double)share_of(t, &twins[g].group, &generation);
+
+	assert_true(generation == share_generation(t));
+	if (exact <= (double)SHARE_MIN) {
+		assert_true(share == (double)SHARE_MIN);
+		return;
+	}
+	/* Each level rounds down by less than one unit. */
+	assert_true(share <= exact + 1);
+	assert_true(share >= exact - (DEPTH + 1) ||
+		    share == (double)SHARE_MIN);
+}
+
+static void check_all(struct share_tree *t)
+{
+	u32 g, active = 0;
+	u64 generation;
+
+	for (g = 0; g < GROUPS; g++) {
+		if (!twins[g].active) {
+			assert_true(share_of(t, &twins[g].group,
+					     &generation) == 0);
+			continue;
+		}
+		active++;
+		check_share(t, g);
+	}
+	assert_int_equal(t->nr_active, active);
+}
+
+static u32 random_weight(struct random *r)
+{
+	static const u32 edges[] = { WEIGHT_MIN, WEIGHT_DEFAULT, WEIGHT_MAX };
+
+	if (random_once_in(r, 2))
+		return edges[random_below(r, ARRAY_SIZE(edges))];
+	return WEIGHT_MIN + random_below(r, WEIGHT_MAX);
+}
+
+static void plant(struct random *r)
+{
+	u32 g;
+
+	for (g = 0; g < GROUPS; g++) {
+		u32 parent = g ? random_below(r, g) : 0;
+
+		while (twins[parent].depth >= DEPTH - 1)
+			parent = twins[parent].parent;
+		twins[g] = (struct twin){
+			.parent = parent,
+			.depth = g ? twins[parent].depth + 1 : 0,
+			.weight = random_weight(r),
+		};
+		share_group_init(&twins[g].group,
+				 g ? &twins[parent].group : NULL,
+				 twins[g].weight);
+	}
+}
+
+static void change_one(struct share_tree *t, struct random *r)
+{
+	u32 g = random_below(r, GROUPS);
+	u64 generation = share_generation(t);
+	bool changed;
+
+	switch (random_below(r, 3)) {
+	case 0:
+		share_activate(t, &twins[g].group);
+		changed = !twins[g].active;
+		twins[g].active = true;
+		break;
+	case 1:
+		share_deactivate(t, &twins[g].group);
+		changed = twins[g].active;
+		twins[g].active = false;
+		break;
+	default: {
+		u32 weight = random_weight(r);
+
+		share_set_weight(t, &twins[g].group, weight);
+		changed = weight != twins[g].weight;
+		twins[g].weight = weight;
+	}
+	}
+	/* Nothing is announced that did not happen, nor kept quiet. */
+	assert_int_equal(share_generation(t) != generation, changed);
+}
+
+static void follows_a_recomputation(void **state)
+{
+	struct random r = random_seeded("share");
+	struct share_tree t;
+	u64 i, tree;
+
+	(void)state;
+	for (tree = 0; tree < random_rounds(10); tree++) {
+		share_tree_init(&t);
+		plant(&r);
+		for (i = 0; i < 200; i++) {
+			change_one(&t, &r);
+			check_all(&t);
+		}
+	}
+}
+
+/* The tree in share.h. */
+static void the_example_holds(void **state)
+{
+	struct share_group root, prod, db, web, batch;
+	struct share_tree t;
+	u64 generation;
+	const u64 percent = SHARE_ONE / 100;
+
+	(void)state;
+	share_tree_init(&t);
+	share_group_init(&root, NULL, WEIGHT_DEFAULT);
+	share_group_init(&prod, &root, 900);
+	share_group_init(&db, &prod, 500);
+	share_group_init(&web, &prod, 500);
+	share_group_init(&batch, &root, 100);
+	share_activate(&t, &db);
+	share_activate(&t, &web);
+	share_activate(&t, &batch);
+	assert_int_equal(share_of(&t, &db, &generation) / percent, 45);
+	assert_int_equal(share_of(&t, &web, &generation) / percent, 45);
+	assert_int_equal(share_of(&t, &batch, &generation) / percent, 10);
+	share_deactivate(&t, &web);
+	assert_int_equal(share_of(&t, &db, &generation) / percent, 90);
+	assert_int_equal(share_of(&t, &batch, &generation) / percent, 10);
+	share_deactivate(&t, &db);
+	assert_true(share_of(&t, &batch, &generation) == SHARE_ONE);
+}
+
+static void weight_one_beside_ten_thousand(void **state)
+{
+	struct share_group root, small, great;
+	struct share_tree t;
+	u64 generation;
+
+	(void)state;
+	share_tree_init(&t);
+	share_group_init(&root, NULL, WEIGHT_DEFAULT);
+	share_group_init(&small, &root, WEIGHT_MIN);
+	share_group_init(&great, &root, WEIGHT_MAX);
+	share_activate(&t, &small);
+	share_activate(&t, &great);
+	assert_true(share_of(&t, &small, &generation) == SHARE_ONE / 10001);
+	assert_true(share_of(&t, &great, &generation) ==
+		    SHARE_ONE * 10000 / 10001);
+	share_set_weight(&t, &small, WEIGHT_MAX);
+	assert_true(share_of(&t, &small, &generation) == SHARE_ONE / 2);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(follows_a_recomputation),
+		cmocka_unit_test(the_example_holds),
+		cmocka_unit_test(weight_one_beside_ten_thousand),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "unit.h"
+#include "machine.h"
+#include "sched/mt/token_tree.h"
+
+/* The twin: a plain count per node, and what each queue holds. */
+struct twin {
+	const struct topology *topo;
+	s64 free[2 * MACHINE_QUEUES];
+	u32 held[MACHINE_QUEUES];
+	u32 in_use, depth;
+};
+
+static bool covers(const struct topology *t, u32 n, u32 queue)
+{
+	return queue >= t->node[n].first && queue < t->node[n].last;
+}
+
+static void check(const struct token_tree *t, const struct twin *w)
+{
+	s64 total = 0, levels = 0;
+	u32 n, level;
+
+	for (n = 0; n < t->topo->nr_nodes; n++) {
+		assert_int_equal(atomic64_read(&t->node[n].free), w->free[n]);
+		assert_true(w->free[n] >= 0 || n == t->topo->root);
+		total += w->free[n];
+	}
+	for (level = 0; level < TOPO_LEVELS; level++)
+		levels += token_level(t, level);
+	assert_int_equal(total + w->in_use, w->depth);
+	assert_int_equal(token_total(t), total);
+	assert_int_equal(levels, total);
+}
+
+/* The lowest node above @queue that has a slot: nodes are in that order. */
+static u32 twin_path(const struct twin *w, u32 queue)
+{
+	u32 n;
+
+	for (n = 0; n < w->topo->nr_nodes; n++)
+		if (covers(w->topo, n, queue) && w->free[n] > 0)
+			return n;
+	return w->topo->nr_nodes;
+}
+
+static void hold(struct twin *w, u32 queue, u32 node)
+{
+	w->free[node]--;
+	w->held[queue]++;
+	w->in_use++;
+}
+
+static void take(struct token_tree *t, struct twin *w, u32 queue)
+{
+	u32 from = twin_path(w, queue);
+	bool any = from < w->topo->nr_nodes;
+
+	assert_int_equal(token_peek(t, queue), any);
+	assert_int_equal(token_take(t, queue), any);
+	if (any)
+		hold(w, queue, from);
+}
+
+/* How near node @n is to @queue: the range of the lowest node over both. */
+static u32 distance(const struct topology *t, u32 queue, u32 n)
+{
+	u32 up = queue;
+
+	while (!(t->node[up].first <= t->node[n].first &&
+		 t->node[up].last >= t->node[n].last))
+		up = t->node[up].parent;
+	return up;
+}
+
+/* Any of the nearest nodes will do, but those above the queue come first. */
+static void steal(struct token_tree *t, struct twin *w, u32 queue)
+{
+	const struct topology *topo = w->topo;
+	u32 nearest = topo->nr_nodes, n, taken = topo->nr_nodes;
+
+	for (n = 0; n < topo->nr_nodes; n++)
+		if (w->free[n] > 0)
+			nearest = min(nearest, distance(topo, queue, n));
+	assert_int_equal(token_steal(t, queue), nearest < topo->nr_nodes);
+	if (nearest == topo->nr_nodes)
+		return;
+	for (n = 0; n < topo->nr_nodes; n++)
+		if (atomic64_read(&t->node[n].free) != w->free[n])
+			taken = n;
+	assert_true(taken < topo->nr_nodes);
+	assert_int_equal(distance(topo, queue, taken), nearest);
+	if (w->free[nearest] > 0)
+		assert_int_equal(taken, nearest);
+	hold(w, queue, taken);
+}
+
+static void put(struct token_tree *t, struct twin *w, u32 queue)
+{
+	u32 root = w->topo->root;
+
+	if (!w->held[queue])
+		return;
+	token_put(t, queue);
+	w->held[queue]--;
+	w->in_use--;
+	w->free[w->free[root] < 0 ? root : queue]++;
+}
+
+static void give(struct token_tree *t, struct twin *w, u32 from, u32 to)
+{
+	bool any = w->free[from] > 0;
+
+	assert_int_equal(token_give(t, from, to), any);
+	if (any) {
+		w->free[from]--;
+		w->free[topology_lca(w->topo, from, to)]++;
+	}
+}
+
+/* Debt is paid by the lowest-numbered nodes first. */
+static void resize(struct token_tree *t, struct twin *w, u32 depth)
+{
+	u32 root = w->topo->root, n;
+
+	token_resize(t, depth);
+	w->free[root] += (s64)depth - w->depth;
+	w->depth = depth;
+	for (n = 0; n < root; n++)
+		while (w->free[root] < 0 && w->free[n] > 0) {
+			w->free[n]--;
+			w->free[root]++;
+		}
+}
+
+static void step(struct token_tree *t, struct twin *w, struct random *r)
+{
+	u32 nr = w->topo->nr_queues;
+	u32 queue = random_below(r, nr), other = random_below(r, nr);
+
+	switch (random_below(r, 20)) {
+	case 0 ... 6:
+		take(t, w, queue);
+		break;
+	case 7 ... 8:
+		steal(t, w, queue);
+		break;
+	case 9 ... 16:
+		put(t, w, queue);
+		break;
+	case 17 ... 18:
+		give(t, w, queue, other);
+		break;
+	default:
+		if (random_once_in(r, 10))
+			resize(t, w, 1 + random_below(r, 2 * nr));
+	}
+}
+
+static void follows_plain_counts(void **state)
+{
+	struct random r = random_seeded("token_tree");
+	struct topo_place place[MACHINE_QUEUES];
+	struct token_tree t;
+	struct topology topo;
+	struct twin w;
+	u64 i, j;
+
+	(void)state;
+	for (i = 0; i < random_rounds(50); i++) {
+		u32 nr = machine_random(&r, place);
+
+		assert_int_equal(topology_init(&topo, place, nr), 0);
+		w = (struct twin){ .topo = &topo };
+		w.depth = 1 + random_below(&r, 2 * nr);
+		w.free[topo.root] = w.depth;
+		assert_int_equal(token_tree_init(&t, &topo, w.depth), 0);
+		for (j = 0; j < 2000; j++) {
+			step(&t, &w, &r);
+			check(&t, &w);
+		}
+		token_tree_deinit(&t);
+		topology_deinit(&topo);
+	}
+}
+
+/* Four queues on two sockets, used by the cases below. */
+static const struct topo_place square[] = { { 0, 0 }, { 1, 0 },
+					    { 2, 1 }, { 3, 1 } };
+
+static void one_slot_goes_round(void **state)
+{
+	struct token_tree t;
+	struct topology topo;
+	u32 q;
+
+	(void)state;
+	assert_int_equal(topology_init(&topo, square, 4), 0);
+	assert_int_equal(token_tree_init(&t, &topo, 1), 0);
+	assert_true(token_take(&t, 0));
+	for (q = 0; q < 4; q++) {
+		assert_false(token_take(&t, q));
+		assert_false(token_steal(&t, q));
+		assert_false(token_peek(&t, q));
+	}
+	token_put(&t, 0);
+	/* In reach of its own queue only, and of those who steal. */
+	assert_false(token_take(&t, 3));
+	assert_true(token_steal(&t, 3));
+	token_put(&t, 3);
+	assert_true(token_give(&t, 3, 2));
+	assert_false(token_take(&t, 0));
+	assert_true(token_take(&t, 2));
+	token_put(&t, 2);
+	assert_true(token_give(&t, 2, 1));
+	assert_int_equal(token_level(&t, TOPO_MACHINE), 1);
+	assert_true(token_take(&t, 3));
+	assert_false(token_give(&t, 3, 0));
+	token_put(&t, 3);
+	assert_int_equal(token_total(&t), 1);
+	token_tree_deinit(&t);
+	topology_deinit(&topo);
+}
+
+static void debt_is_repaid_before_anything_else(void **state)
+{
+	struct token_tree t;
+	struct topology topo;
+	u32 i;
+
+	(void)state;
+	assert_int_equal(topology_init(&topo, square, 4), 0);
+	assert_int_equal(token_tree_init(&t, &topo, 8), 0);
+	for (i = 0; i < 8; i++)
+		assert_true(token_take(&t, 0));
+	token_put(&t, 0);
+	token_resize(&t, 2);
+	/* The free slot went against the debt: 7 in use, 2 allowed. */
+	assert_int_equal(token_total(&t), 2 - 7);
+	assert_int_equal(token_level(&t, TOPO_QUEUE), 0);
+	for (i = 0; i < 5; i++) {
+		token_put(&t, 0);
+		assert_false(token_steal(&t, 0));
+	}
+	assert_int_equal(token_total(&t), 0);
+	token_put(&t, 0);
+	assert_true(token_take(&t, 0));
+	token_resize(&t, 8);
+	for (i = 0; i < 6; i++)
+		assert_true(token_take(&t, 3));
+	assert_false(token_steal(&t, 3));
+	token_tree_deinit(&t);
+	topology_deinit(&topo);
+}
+
+static void fails_without_memory(void **state)
+{
+	struct token_tree t;
+	struct topology topo;
+
+	(void)state;
+	assert_int_equal(topology_init(&topo, square, 4), 0);
+	port_zalloc_fail_after(0);
+	assert_int_equal(token_tree_init(&t, &topo, 1), -ENOMEM);
+	port_zalloc_fail_never();
+	topology_deinit(&topo);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(follows_plain_counts),
+		cmocka_unit_test(one_slot_goes_round),
+		cmocka_unit_test(debt_is_repaid_before_anything_else),
+		cmocka_unit_test(fails_without_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "unit.h"
+#include "machine.h"
+
+static void check_node(const struct topology *t, u32 n)
+{
+	const struct topo_node *node = &t->node[n];
+	u32 next = node->first, i;
+
+	assert_true(node->first < node->last);
+	if (n < t->nr_queues) {
+		assert_int_equal(node->nr_children, 0);
+		assert_int_equal(node->level, TOPO_QUEUE);
+		assert_int_equal(node->first, n);
+		assert_int_equal(node->last, n + 1);
+		return;
+	}
+	assert_true(node->level > TOPO_QUEUE);
+	assert_true(node->nr_children > 1 || n == t->root);
+	for (i = 0; i < node->nr_children; i++) {
+		u32 child = node->child[i];
+
+		assert_true(child < n);
+		assert_int_equal(t->node[child].parent, n);
+		assert_true(t->node[child].level < node->level);
+		assert_int_equal(t->node[child].first, next);
+		next = t->node[child].last;
+	}
+	assert_int_equal(next, node->last);
+}
+
+/* Does node @n cover exactly the core or socket of its first queue? */
+static void check_members(const struct topology *t,
+			  const struct topo_place *place, u32 n)
+{
+	const struct topo_node *node = &t->node[n];
+	u32 q;
+
+	for (q = 0; q < t->nr_queues; q++) {
+		bool core = place[q].core == place[node->first].core;
+		bool socket = place[q].socket == place[node->first].socket;
+		bool in = q >= node->first && q < node->last;
+
+		if (node->level == TOPO_CORE)
+			assert_int_equal(in, core);
+		if (node->level == TOPO_SOCKET)
+			assert_int_equal(in, socket);
+	}
+}
+
+static u32 twin_lca(const struct topology *t, u32 a, u32 b)
+{
+	u32 n, best = t->root;
+
+	for (n = 0; n < t->nr_nodes; n++) {
+		const struct topo_node *node = &t->node[n];
+
+		if (min(a, b) >= node->first && max(a, b) < node->last &&
+		    node->last - node->first <
+			    t->node[best].last - t->node[best].first)
+			best = n;
+	}
+	return best;
+}
+
+static void covers_machines_of_any_shape(void **state)
+{
+	struct random r = random_seeded("topology");
+	struct topo_place place[MACHINE_QUEUES];
+	struct topology t;
+	u64 i;
+
+	(void)state;
+	for (i = 0; i < random_rounds(300); i++) {
+		u32 nr = machine_random(&r, place), n, a, b;
+
+		assert_int_equal(topology_init(&t, place, nr), 0);
+		assert_int_equal(t.nr_queues, nr);
+		assert_int_equal(t.root, t.nr_nodes - 1);
+		assert_int_equal(t.node[t.root].parent, t.root);
+		assert_int_equal(t.node[t.root].level, TOPO_MACHINE);
+		assert_int_equal(t.node[t.root].first, 0);
+		assert_int_equal(t.node[t.root].last, nr);
+		for (n = 0; n < t.nr_nodes; n++) {
+			check_node(&t, n);
+			check_members(&t, place, n);
+		}
+		for (a = 0; a < nr; a++)
+			for (b = 0; b < nr; b++)
+				assert_int_equal(topology_lca(&t, a, b),
+						 twin_lca(&t, a, b));
+		topology_deinit(&t);
+	}
+}
+
+static void leaves_out_what_separates_nothing(void **state)
+{
+	static const struct topo_place lone = { 0 };
+	/* One core of two threads; then two single-threaded cores a socket. */
+	static const struct topo_place core[] = { { 3, 0 }, { 3, 0 } };
+	static const struct topo_place flat[] = { { 0, 0 }, { 1, 0 },
+						  { 2, 0 }, { 3, 0 } };
+	static const struct topo_place two[] = { { 0, 0 }, { 1, 0 },
+						 { 2, 1 }, { 3, 1 } };
+	struct topology t;
+
+	(void)state;
+	assert_int_equal(topology_init(&t, &lone, 1), 0);
+	assert_int_equal(t.nr_nodes, 2);
+	assert_int_equal(t.node[t.root].nr_children, 1);
+	assert_int_equal(topology_lca(&t, 0, 0), 0);
+	topology_deinit(&t);
+
+	assert_int_equal(topology_init(&t, core, 2), 0);
+	assert_int_equal(t.nr_nodes, 2 + 1);
+	topology_deinit(&t);
+
+	assert_int_equal(topology_init(&t, flat, 4), 0);
+	assert_int_equal(t.nr_nodes, 4 + 1);
+	topology_deinit(&t);
+
+	assert_int_equal(topology_init(&t, two, 4), 0);
+	assert_int_equal(t.nr_nodes, 4 + 2 + 1);
+	assert_int_equal(t.node[topology_lca(&t, 2, 3)].level, TOPO_SOCKET);
+	assert_int_equal(topology_lca(&t, 1, 2), t.root);
+	topology_deinit(&t);
+}
+
+static void refuses_a_wrong_order(void **state)
+{
+	/* A core in two places, a socket in two places, a core on two sockets. */
+	static const struct topo_place wrong[][3] = {
+		{ { 0, 0 }, { 1, 0 }, { 0, 0 } },
+		{ { 0, 0 }, { 1, 1 }, { 2, 0 } },
+		{ { 0, 0 }, { 0, 1 }, { 1, 1 } },
+	};
+	struct topology t;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(wrong); i++)
+		assert_int_equal(topology_init(&t, wrong[i], 3), -EINVAL);
+	assert_int_equal(topology_init(&t, wrong[0], 0), -EINVAL);
+}
+
+static void fails_whole_without_memory(void **state)
+{
+	static const struct topo_place place[2] = { { 0, 0 }, { 1, 0 } };
+	struct topology t;
+	u32 n;
+
+	(void)state;
+	for (n = 0; n < 2; n++) {
+		port_zalloc_fail_after(n);
+		assert_int_equal(topology_init(&t, place, 2), -ENOMEM);
+	}
+	port_zalloc_fail_never();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(covers_machines_of_any_shape),
+		cmocka_unit_test(leaves_out_what_separates_nothing),
+		cmocka_unit_test(refuses_a_wrong_order),
+		cmocka_unit_test(fails_whole_without_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What every unit test includes, in the order that cmocka wants. */
+#ifndef MQFAIR_UNIT_H
+#define MQFAIR_UNIT_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/random.h"
+
+#endif /* MQFAIR_UNIT_H */

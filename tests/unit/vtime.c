@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "unit.h"
+#include "sched/vtime.h"
+
+static void before_holds_across_the_wrap(void **state)
+{
+	const vtime_t points[] = { 0, 2, 1ULL << 62, (1ULL << 63) - 2,
+				   1ULL << 63, (vtime_t)-4, (vtime_t)-2 };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(points); i++) {
+		assert_false(vtime_before(points[i], points[i]));
+		assert_true(vtime_before(points[i], points[i] + 2));
+		assert_false(vtime_before(points[i] + 2, points[i]));
+		assert_true(vtime_before(points[i], points[i] + (1ULL << 62)));
+		assert_true(vtime_max(points[i], points[i] + 4) ==
+			    points[i] + 4);
+	}
+}
+
+static void none_is_the_greatest_lead(void **state)
+{
+	(void)state;
+	assert_true(vtime_lead_min(VTIME_NONE, VTIME_NONE) == VTIME_NONE);
+	assert_true(vtime_lead_min(VTIME_NONE, 8) == 8);
+	assert_true(vtime_lead_min(8, VTIME_NONE) == 8);
+	assert_true(vtime_lead_min((vtime_t)-2, 4) == (vtime_t)-2);
+	assert_true(vtime_lead_min(4, (vtime_t)-2) == (vtime_t)-2);
+}
+
+static void inverse_is_clamped(void **state)
+{
+	(void)state;
+	assert_true(share_inverse(SHARE_ONE) == 1ULL << INV_SHIFT);
+	assert_true(share_inverse(SHARE_ONE / 10) / 10 == 1ULL << INV_SHIFT);
+	assert_true(share_inverse(0) == 1ULL << (INV_SHIFT + SHARE_MIN_SHIFT));
+	assert_true(share_inverse(1) == share_inverse(SHARE_MIN));
+	assert_true(share_inverse(~0ULL) == 1ULL << INV_SHIFT);
+}
+
+/* A charge of @cost by a flow with @share, as far from exact as is promised. */
+static void charge_is_exact(vtime_t base, u64 share, u64 cost)
+{
+	u64 inv = share_inverse(share);
+	u64 exact = (u64)(((port_u128)cost << SHARE_SHIFT) / share);
+	u64 ahead = vtime_at(base, 77, inv, 77 + cost) - base;
+	u64 back = base - vtime_at(base, 77, inv, 77 - cost);
+
+	assert_true(ahead <= exact);
+	assert_true(exact - ahead <= (exact >> 20) + 2);
+	assert_true(back <= exact + 2);
+	assert_true(exact - min(back, exact) <= (exact >> 20) + 2);
+}
+
+static void tags_are_even_and_never_none(void **state)
+{
+	struct random r = random_seeded("vtime");
+	u64 i;
+
+	(void)state;
+	for (i = 0; i < random_rounds(100000); i++) {
+		vtime_t base = random_next(&r) & ~1ULL;
+		u64 inv = share_inverse(random_next(&r) >> 31);
+		u64 pos = random_next(&r);
+		vtime_t tag = vtime_at(base, pos, inv,
+				       pos + random_next(&r) % (1 << 26));
+
+		assert_true((tag & 1) == 0);
+		assert_true(tag != VTIME_NONE);
+	}
+}
+
+static void charges_are_exact_at_the_extremes(void **state)
+{
+	static const u64 costs[] = { 512, 4096, 65536, 1 << 20, 1 << 26 };
+	static const vtime_t bases[] = { 0, 1000 << 10, (vtime_t)-2,
+					 (vtime_t)0 - (1ULL << 30) };
+	size_t i, j;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(bases); i++)
+		for (j = 0; j < ARRAY_SIZE(costs); j++) {
+			/* Weight 1 beside 10000, both alone and at the least. */
+			charge_is_exact(bases[i], SHARE_ONE / 10001, costs[j]);
+			charge_is_exact(bases[i], SHARE_ONE / 10001 * 10000,
+					costs[j]);
+			charge_is_exact(bases[i], SHARE_MIN, costs[j]);
+			charge_is_exact(bases[i], SHARE_ONE, costs[j]);
+		}
+}
+
+/* A long step must stay comparable: the largest request at the least share. */
+static void the_longest_step_is_far_below_a_wrap(void **state)
+{
+	vtime_t end = vtime_at(0, 0, share_inverse(SHARE_MIN), 1 << 26);
+
+	(void)state;
+	assert_true(vtime_before(0, end));
+	assert_true(end <= 1ULL << 46);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(before_holds_across_the_wrap),
+		cmocka_unit_test(none_is_the_greatest_lead),
+		cmocka_unit_test(inverse_is_clamped),
+		cmocka_unit_test(tags_are_even_and_never_none),
+		cmocka_unit_test(charges_are_exact_at_the_extremes),
+		cmocka_unit_test(the_longest_step_is_far_below_a_wrap),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
