@@ -116,6 +116,13 @@ def _weight(group: Cgroup, disk: Disk) -> Iterator[Finding]:
         yield ok("weight", f"{group.name} weighs {weights.on(disk.number)} on {disk.name}", path)
     elif not kmod.loaded(group.fs):
         yield problem("weight", "the file does not exist", path, kmod.mend(group.fs))
+    elif group.controls("io"):
+        yield problem(
+            "weight",
+            f"the file does not exist although module {kmod.MODULE} is loaded",
+            path,
+            "the kernel log says why",
+        )
 
 
 def _weight_on(group: Cgroup, disk: Disk) -> int:

@@ -99,6 +99,13 @@ def test_module_missing(machine, check):
     assert "make install" in one(topics, "weight", "problem")["mend"]
 
 
+def test_weight_file_missing_under_a_loaded_module(host, check):
+    host.host(f"{CGROUPS}/prod/db/io.mqfair.weight").unlink()
+    code, topics = check("nvme0n1", "prod/db")
+    assert code == 1
+    assert "although module mqfair is loaded" in one(topics, "weight", "problem")["seen"]
+
+
 def test_controller_off_at_one_level(host, check):
     host.put(f"{CGROUPS}/prod/cgroup.subtree_control", "memory")
     code, topics = check("nvme0n1", "prod/db")
