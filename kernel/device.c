@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * device - builds the queues of a device after its real topology
+ *
+ * One scheduler queue for each CPU of each hardware queue.  They are numbered
+ * by socket, core and CPU, which is the order that sched/mt/topology.h wants.
+ * CPUs that are not there yet count too: the core maps them already.
+ */
+#include "device.h"
+
+#include <linux/sort.h>
+#include <linux/topology.h>
+
+static u32 cpu_socket(int cpu)
+{
+	return topology_physical_package_id(cpu);
+}
+
+/* Unique within the machine. */
+static u32 cpu_core(int cpu)
+{
+	return cpu_socket(cpu) << 16 | (topology_core_id(cpu) & 0xffff);
+}
+
+struct slot {			/* one queue to be, for sorting */
+	u32 socket, core;
+	int cpu;
+	u32 hctx;		/* number */
+	u32 ctx;		/* index in hctx->ctxs[] */
+};
+
+static int slot_compare(const void *a, const void *b)
+{
+	const struct slot *x = a, *y = b;
+
+	if (x->socket != y->socket)
+		return x->socket < y->socket ? -1 : 1;
+	if (x->core != y->core)
+		return x->core < y->core ? -1 : 1;
+	if (x->cpu != y->cpu)
+		return x->cpu < y->cpu ? -1 : 1;
+	return x->hctx < y->hctx ? -1 : x->hctx > y->hctx;
+}
+
+static u32 count_slots(struct request_queue *q)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+	u32 n = 0;
+
+	queue_for_each_hw_ctx(q, hctx, i)
+		n += hctx->nr_ctx;
+	return n;
+}
+
+static void list_slots(struct request_queue *q, struct slot *slot, u32 n)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+	u32 c;
+
+	queue_for_each_hw_ctx(q, hctx, i) {
+		for (c = 0; c < hctx->nr_ctx; c++, slot++) {
+			slot->cpu = hctx->ctxs[c]->cpu;
+			slot->socket = cpu_socket(slot->cpu);
+			slot->core = cpu_core(slot->cpu);
+			slot->hctx = hctx->queue_num;
+			slot->ctx = c;
+		}
+	}
+	sort(slot - n, n, sizeof(*slot), slot_compare, NULL);
+}
+
+static struct hctx_host *hctx_build(struct device_host *d,
+				    struct blk_mq_hw_ctx *hctx)
+{
+	struct hctx_host *h;
+
+	h = kzalloc_node(sizeof(*h), GFP_NOIO, hctx->numa_node);
+	if (!h)
+		return NULL;
+	h->queue = kcalloc_node(hctx->nr_ctx ?: 1, sizeof(*h->queue), GFP_NOIO,
+				hctx->numa_node);
+	if (!h->queue) {
+		kfree(h);
+		return NULL;
+	}
+	spin_lock_init(&h->lock);
+	INIT_LIST_HEAD(&h->staged);
+	h->nr_queues = hctx->nr_ctx;
+	h->hctx = hctx;
+	h->device = d;
+	h->exempt = hctx->type == HCTX_TYPE_POLL;
+	h->requests_shared = compat_hw_tags_shared(d->q);
+	/* Tags that other queues or devices take too tell us nothing. */
+	if (!compat_hw_tags_shared(d->q) &&
+	    !(hctx->flags & BLK_MQ_F_TAG_QUEUE_SHARED))
+		h->hw_depth = compat_hw_depth(hctx);
+	return h;
+}
+
+static void hctx_destroy(struct hctx_host *h)
+{
+	if (!h)
+		return;
+	if (!h->requests_shared)
+		kvfree(h->requests);
+	kfree(h->queue);
+	kfree(h);
+}
+
+static void queue_host_init(struct device_host *d, u32 index,
+			    const struct slot *slot)
+{
+	struct queue_host *qh = &d->queues[index];
+
+	qh->hctx = d->hctx[slot->hctx];
+	qh->cpu = slot->cpu;
+	INIT_LIST_HEAD(&qh->requests);
+	spin_lock_init(&qh->own_lock);
+	qh->lock = qh->hctx->nr_queues > 1 ? &qh->own_lock : &qh->hctx->lock;
+	qh->hctx->queue[slot->ctx] = qh;
+	queue_init(&qh->queue, &d->sched, index);
+	d->sched.queue[index] = &qh->queue;
+}
+
+/* The pieces of a device; what is missing after a failure is NULL. */
+static int device_allocate(struct device_host *d, u32 n)
+{
+	struct blk_mq_hw_ctx *hctx;
+	unsigned long i;
+
+	d->nr_hctx = d->q->nr_hw_queues;
+	d->hctx = kcalloc(d->nr_hctx, sizeof(*d->hctx), GFP_NOIO);
+	d->queues = port_zalloc(n * sizeof(*d->queues));
+	d->sched.queue = kvcalloc(n, sizeof(*d->sched.queue), GFP_NOIO);
+	if (!d->hctx || !d->queues || !d->sched.queue)
+		return -ENOMEM;
+	queue_for_each_hw_ctx(d->q, hctx, i) {
+		d->hctx[i] = hctx_build(d, hctx);
+		if (!d->hctx[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void device_release(struct device_host *d)
+{
+	u32 i;
+
+	for (i = 0; d->hctx && i < d->nr_hctx; i++)
+		hctx_destroy(d->hctx[i]);
+	kvfree(d->requests);
+	kvfree(d->sched.queue);
+	port_free(d->queues);
+	kfree(d->hctx);
+	d->requests = NULL;
+	d->nr_requests = 0;
+	d->sched.queue = NULL;
+	d->queues = NULL;
+	d->hctx = NULL;
+}
+
+static int device_start(struct device_host *d, const struct sched_ops *ops,
+			const struct slot *slot, u32 n)
+{
+	struct sched_params params;
+	struct topo_place *place;
+	u32 i;
+	int ret;
+
+	place = kvcalloc(n, sizeof(*place), GFP_NOIO);
+	if (!place)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		place[i] = (struct topo_place){
+			.core = slot[i].core,
+			.socket = slot[i].socket,
+		};
+		queue_host_init(d, i, &slot[i]);
+	}
+	device_default_params(d, &params);
+	ret = sched_init(&d->sched, ops, &params, place);
+	kvfree(place);
+	return ret;
+}
+
+int device_host_build(struct device_host *d, const struct sched_ops *ops)
+{
+	u32 n = count_slots(d->q);
+	struct slot *slot;
+	int ret;
+
+	slot = kvcalloc(n ?: 1, sizeof(*slot), GFP_NOIO);
+	if (!slot)
+		return -ENOMEM;
+	list_slots(d->q, slot, n);
+	d->sched.nr_queues = n;
+	ret = device_allocate(d, n);
+	if (!ret)
+		ret = device_start(d, ops, slot, n);
+	kvfree(slot);
+	if (ret)
+		device_release(d);
+	else
+		device_size_requests(d);
+	return ret;
+}
+
+void device_host_destroy(struct device_host *d)
+{
+	u32 i;
+
+	for (i = 0; i < d->sched.nr_queues; i++) {
+		WARN_ON_ONCE(d->queues[i].queue.nr);
+		WARN_ON_ONCE(!list_empty(&d->queues[i].requests));
+	}
+	for (i = 0; i < d->nr_hctx; i++) {
+		WARN_ON_ONCE(!list_empty(&d->hctx[i]->staged));
+		WARN_ON_ONCE(atomic_read(&d->hctx[i]->in_flight));
+	}
+	sched_exit(&d->sched);
+	device_release(d);
+}
+
+/*
+ * The queue is frozen, so no request is in use.  The request hosts cannot do
+ * without memory, and the hook that calls this cannot fail: it waits.
+ */
+static void size_requests(struct request_host **requests, u32 *nr, u32 wanted)
+{
+	struct request_host *new;
+	unsigned int noio;
+
+	if (*nr == wanted)
+		return;
+	noio = memalloc_noio_save();
+	new = kvcalloc(wanted, sizeof(*new), GFP_KERNEL | __GFP_NOFAIL);
+	memalloc_noio_restore(noio);
+	kvfree(*requests);
+	*requests = new;
+	*nr = wanted;
+}
+
+void device_size_requests(struct device_host *d)
+{
+	u32 i;
+
+	for (i = 0; i < d->nr_hctx; i++) {
+		struct hctx_host *h = d->hctx[i];
+		u32 wanted = h->hctx->sched_tags ?
+			     h->hctx->sched_tags->nr_tags : 1;
+
+		if (h->requests_shared) {
+			size_requests(&d->requests, &d->nr_requests, wanted);
+			h->requests = d->requests;
+			h->nr_requests = d->nr_requests;
+		} else {
+			size_requests(&h->requests, &h->nr_requests, wanted);
+		}
+	}
+}

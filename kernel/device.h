@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * device - what mqfair keeps for one block device, and who may touch it
+ *
+ *	struct device_host		one per request queue
+ *	  struct hctx_host		one per hardware queue
+ *	    struct queue_host		one per CPU that submits to it
+ *	      struct queue		the scheduler's
+ *	  struct sched			the scheduler's
+ *	struct request_host		one per scheduler tag, by its number
+ *	struct group_host (weights.c)	one per cgroup; holds the flow
+ *
+ * Staging.  A request that the scheduler lets go waits in hctx_host.staged for
+ * the core to fetch it, and has_work() says whether one does.  So the core is
+ * asked to run a hardware queue only when there is something for it to take:
+ * when it finds has_work() true and is then given nothing it re-runs all
+ * queues 3 ms later, which costs time and would hide a lost wake-up.
+ *
+ * Locking
+ *   hctx_host.lock > queue_host.lock > (flow lock > share_tree.lock), all but
+ *   the last two in task context only; completions take neither of the first.
+ *   A hardware queue with a single CPU uses hctx_host.lock for its queue.
+ *
+ * Letters on fields: I set at initialisation; H hctx_host.lock; Q the queue's
+ * lock; A atomic; see sched.h.
+ */
+#ifndef MQFAIR_DEVICE_H
+#define MQFAIR_DEVICE_H
+
+#include "compat.h"
+#include "sched.h"
+
+struct device_host;
+struct group_host;
+
+struct request_host {
+	struct io io;
+	struct request *rq;		/* while inserted or in the device */
+	struct blkcg_gq *blkg;		/* referenced, pins the flow */
+};
+
+struct queue_host {
+	struct queue queue;
+	spinlock_t *lock;		/* I */
+	spinlock_t own_lock;
+	struct list_head requests;	/* Q: waiting, for merging */
+	struct hctx_host *hctx;		/* I */
+	int cpu;			/* I */
+} ____cacheline_aligned_in_smp;
+
+struct hctx_host {
+	spinlock_t lock;
+	struct list_head staged;	/* H: at most one request */
+	u64 staged_ns;			/* H: since when */
+	struct queue_host **queue;	/* I: by request->mq_ctx->index_hw[] */
+	u32 nr_queues;			/* I */
+	struct blk_mq_hw_ctx *hctx;	/* I */
+	struct device_host *device;	/* I */
+	struct request_host *requests;	/* frozen: by scheduler tag */
+	u32 nr_requests;		/* frozen */
+	bool requests_shared;		/* I: the device's, not ours */
+	u32 hw_depth;			/* I: driver tags; 0: not known */
+	bool exempt;			/* I: polled */
+	u64 null_dispatches;		/* H: the core asked in vain */
+	struct work_struct kick;
+	atomic_t in_flight ____cacheline_aligned_in_smp;
+	atomic_t full;			/* A: waits for a driver tag */
+	bool blocked;			/* H: told so to the scheduler */
+} ____cacheline_aligned_in_smp;
+
+struct device_host {
+	struct sched sched;
+	struct request_queue *q;	/* I */
+	struct hctx_host **hctx;	/* I: by hctx->queue_num */
+	u32 nr_hctx;			/* I */
+	struct queue_host *queues;	/* I: by queue->index */
+	struct request_host *requests;	/* frozen: of shared tag maps */
+	u32 nr_requests;		/* frozen */
+	bool depth_auto;		/* of the tunables: see attrs.c */
+	bool threshold_auto;
+	struct mutex tune_lock;		/* tune() against itself */
+	struct hrtimer timer;		/* to tick */
+	struct work_struct tick;
+	bool ready;			/* I: flows may be set up */
+	u64 no_group;			/* requests charged to the root instead */
+};
+
+static inline struct queue_host *queue_host_of(const struct queue *q)
+{
+	return container_of(q, struct queue_host, queue);
+}
+
+static inline struct request_host *request_host_of(struct io *io)
+{
+	return container_of(io, struct request_host, io);
+}
+
+static inline struct request_host *rq_host(const struct request *rq)
+{
+	return rq->elv.priv[0];
+}
+
+static inline struct device_host *device_of(const struct request_queue *q)
+{
+	return q->elevator->elevator_data;
+}
+
+/* elevator.c */
+extern struct elevator_type mqfair_elevators[];
+bool mqfair_runs(const struct request_queue *q);
+void host_wake(struct device_host *d, struct wake *wake);
+int elevator_register(void);
+void elevator_unregister(void);
+
+/* device.c */
+int device_host_build(struct device_host *d, const struct sched_ops *ops);
+void device_host_destroy(struct device_host *d);
+void device_size_requests(struct device_host *d);
+
+/* classify.c */
+void classify(struct request *rq, struct request_host *r);
+void declassify(struct request_host *r);
+
+/* limit.c */
+void el_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
+void limit_depth_updated(struct device_host *d);
+
+/* attrs.c */
+extern struct elv_fs_entry mqfair_attrs[];
+void device_default_params(struct device_host *d, struct sched_params *p);
+
+/* debugfs.c */
+extern const struct blk_mq_debugfs_attr mqfair_queue_debugfs[];
+extern const struct blk_mq_debugfs_attr mqfair_hctx_debugfs[];
+
+/* weights.c */
+extern struct blkcg_policy mqfair_policy;
+struct flow *group_flow(struct blkcg_gq *blkg);
+struct flow *root_flow(struct request_queue *q);
+int weights_init(void);
+void weights_exit(void);
+
+#endif /* MQFAIR_DEVICE_H */

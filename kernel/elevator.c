@@ -1,0 +1,676 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * elevator - the blk-mq hooks: every lock, context and life time of the block
+ * layer is dealt with here, so that sched/ sees none of them
+ *
+ * The life of a request
+ *
+ *	insert		classify, then under the queue's lock: the scheduler's
+ *			insert, and one attempt to stage.  If the submitter may
+ *			run the hardware queue itself it does so at once: no
+ *			worker in between, which is most of what a scheduler
+ *			costs (see runs_here()).
+ *	dispatch	the core takes the staged request, the next is staged
+ *	completed	slot back, perhaps others kicked
+ *	finish		references dropped
+ *
+ * Kicks.  What a hook leaves in struct wake is done by host_wake() after all
+ * locks are dropped: a queue is kicked by a work item on its own CPU, which
+ * stages and runs the hardware queue.  The core's own asynchronous run would
+ * not do: it asks has_work(), from any context, and only staging can answer
+ * that truly.
+ *
+ * Freezing.  Whoever freezes the queue (a switch, nr_requests, removal) waits
+ * for the requests that we hold, and has the core run all hardware queues
+ * once.  From then on nothing is held back: has_work() is true while anything
+ * is queued, and the scheduler is told to drain.
+ */
+#include "device.h"
+
+#define CREATE_TRACE_POINTS
+#include "trace.h"
+
+static struct workqueue_struct *mqfair_wq;
+
+bool mqfair_runs(const struct request_queue *q)
+{
+	return q->elevator && q->elevator->type == &mqfair_elevators[0];
+}
+
+#ifdef CONFIG_LOCKDEP
+void port_assert_queue_held(const struct queue *queue)
+{
+	lockdep_assert_held(queue_host_of(queue)->lock);
+}
+#endif
+
+/* --------------------------------------------------------------- staging */
+
+/* Least lead first; a queue with something urgent before all others. */
+static struct queue_host *hctx_next(struct hctx_host *h)
+{
+	struct queue_host *next = NULL;
+	vtime_t least = VTIME_NONE;
+	u32 i;
+
+	for (i = 0; i < h->nr_queues; i++) {
+		struct queue_host *qh = h->queue[i];
+		vtime_t lead;
+
+		if (!READ_ONCE(qh->queue.nr))
+			continue;
+		lead = READ_ONCE(qh->queue.lead);
+		if (READ_ONCE(qh->queue.urgent.head))
+			return qh;
+		if (!next || vtime_lead_min(lead, least) != least) {
+			next = qh;
+			least = lead;
+		}
+	}
+	return next;
+}
+
+static void queue_lock(struct hctx_host *h, struct queue_host *qh)
+{
+	if (qh->lock != &h->lock)
+		spin_lock(qh->lock);
+}
+
+static void queue_unlock(struct hctx_host *h, struct queue_host *qh)
+{
+	if (qh->lock != &h->lock)
+		spin_unlock(qh->lock);
+}
+
+/* Nobody is to wait for these queues' leads while they cannot run. */
+static void hctx_block(struct hctx_host *h, struct wake *wake)
+{
+	struct sched *s = &h->device->sched;
+	u32 i;
+
+	lockdep_assert_held(&h->lock);
+	/* They are parked no more: see el_has_work() for who comes back. */
+	WRITE_ONCE(h->blocked, true);
+	for (i = 0; i < h->nr_queues; i++) {
+		struct queue_host *qh = h->queue[i];
+
+		queue_lock(h, qh);
+		s->ops->block(&qh->queue, wake);
+		queue_unlock(h, qh);
+	}
+}
+
+/*
+ * All driver tags are out: a request sent now would wait on hctx->dispatch,
+ * ahead of whatever is due then.  The completion that lowers in_flight kicks.
+ */
+static bool hctx_is_full(struct hctx_host *h)
+{
+	if (!h->hw_depth || atomic_read(&h->in_flight) < h->hw_depth)
+		return false;
+	/* Pairs with slot_returned(): announce first, then look again. */
+	atomic_xchg(&h->full, 1);
+	return atomic_read(&h->in_flight) >= h->hw_depth;
+}
+
+/* The bytes that merging brought without telling us. */
+static void charge_merged(struct sched *s, struct queue_host *qh,
+			  struct request_host *r)
+{
+	u32 bytes = blk_rq_bytes(r->rq);
+
+	if (unlikely(bytes != r->io.bytes))
+		s->ops->merge(&qh->queue, &r->io, bytes);
+}
+
+static enum verdict dispatch_one(struct hctx_host *h, struct queue_host *qh,
+				 u64 now, struct request **rq,
+				 struct wake *wake)
+{
+	struct sched *s = &h->device->sched;
+	enum verdict verdict;
+	struct io *io;
+
+	queue_lock(h, qh);
+	verdict = s->ops->dispatch(&qh->queue, now, &io, wake);
+	if (verdict == VERDICT_IO) {
+		struct request_host *r = request_host_of(io);
+
+		charge_merged(s, qh, r);
+		list_del_init(&r->rq->queuelist);
+		*rq = r->rq;
+	} else if (verdict == VERDICT_THROTTLED) {
+		trace_mqfair_throttle(h->device->q, &qh->queue);
+	}
+	queue_unlock(h, qh);
+	return verdict;
+}
+
+/*
+ * Stages a request if none is and one may go.  Stops at the first queue that
+ * is held back: the others' leads are no earlier and the slots are the same.
+ */
+static void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake)
+{
+	struct device_host *d = h->device;
+	bool drain = compat_queue_draining(d->q);
+	struct request *rq = NULL;
+	struct queue_host *qh;
+	enum verdict verdict;
+
+	lockdep_assert_held(&h->lock);
+	if (!list_empty(&h->staged) || !h->nr_queues)
+		return;
+	if (unlikely(h->blocked))
+		WRITE_ONCE(h->blocked, false);
+	if (READ_ONCE(d->sched.drain) != drain)
+		WRITE_ONCE(d->sched.drain, drain);
+	if (unlikely(!drain && hctx_is_full(h))) {
+		hctx_block(h, wake);
+		/* The next completion kicks; the core need not ask. */
+		WRITE_ONCE(h->blocked, false);
+		return;
+	}
+	do {
+		qh = hctx_next(h);
+		/* An empty one, too, may have been woken and passes that on. */
+		verdict = dispatch_one(h, qh ?: h->queue[0], now, &rq, wake);
+	} while (qh && verdict == VERDICT_EMPTY);
+	if (verdict != VERDICT_IO)
+		return;
+	atomic_inc(&h->in_flight);
+	h->staged_ns = now;
+	list_add_tail(&rq->queuelist, &h->staged);
+}
+
+static bool hctx_has_queued(struct hctx_host *h)
+{
+	u32 i;
+
+	for (i = 0; i < h->nr_queues; i++)
+		if (READ_ONCE(h->queue[i]->queue.nr))
+			return true;
+	return false;
+}
+
+/* ----------------------------------------------------------------- kicks */
+
+static void hctx_kick(struct queue_host *qh)
+{
+	int cpu = cpu_online(qh->cpu) ? qh->cpu : WORK_CPU_UNBOUND;
+
+	queue_work_on(cpu, mqfair_wq, &qh->hctx->kick);
+}
+
+/* Can the core not run this hardware queue just now? */
+static bool hctx_is_stuck(struct hctx_host *h)
+{
+	return !list_empty_careful(&h->hctx->dispatch) ||
+	       blk_mq_hctx_stopped(h->hctx) || blk_queue_quiesced(h->device->q);
+}
+
+/*
+ * A queue that is throttled waits for whoever holds virtual time.  If that one
+ * is stuck in its driver it says so nowhere, so we look.
+ */
+static void unpin(struct device_host *d, u32 index, struct wake *wake)
+{
+	struct hctx_host *h = d->queues[index].hctx;
+
+	if (!hctx_is_stuck(h))
+		return;
+	spin_lock(&h->lock);
+	hctx_block(h, wake);
+	spin_unlock(&h->lock);
+}
+
+static void host_arm(struct device_host *d, u64 at_ns)
+{
+	ktime_t at = ns_to_ktime(at_ns);
+
+	if (!hrtimer_is_queued(&d->timer) ||
+	    ktime_before(at, hrtimer_get_expires(&d->timer)))
+		hrtimer_start(&d->timer, at, HRTIMER_MODE_ABS);
+}
+
+/*
+ * Does what a hook asked for.  Any context but with one of our locks held;
+ * only dispatch and tick leave pinned_by, and they are called by tasks.
+ */
+void host_wake(struct device_host *d, struct wake *wake)
+{
+	u32 pinned_by = wake->pinned_by, queue;
+
+	if (unlikely(pinned_by < d->sched.nr_queues)) {
+		wake->pinned_by = QUEUES_MAX;
+		unpin(d, pinned_by, wake);
+	}
+	while ((queue = wake_next(wake)) < QUEUES_MAX) {
+		trace_mqfair_kick(d->q, queue);
+		hctx_kick(&d->queues[queue]);
+	}
+	if (unlikely(wake->at_ns))
+		host_arm(d, wake->at_ns);
+}
+
+static void hctx_run(struct hctx_host *h)
+{
+	if (!list_empty_careful(&h->staged))
+		blk_mq_run_hw_queue(h->hctx, false);
+}
+
+static void kick_work(struct work_struct *work)
+{
+	struct hctx_host *h = container_of(work, struct hctx_host, kick);
+	struct wake wake;
+
+	wake_init(&wake);
+	spin_lock(&h->lock);
+	hctx_stage(h, ktime_get_ns(), &wake);
+	spin_unlock(&h->lock);
+	host_wake(h->device, &wake);
+	hctx_run(h);
+}
+
+static enum hrtimer_restart timer_fired(struct hrtimer *timer)
+{
+	struct device_host *d = container_of(timer, struct device_host, timer);
+
+	queue_work(mqfair_wq, &d->tick);
+	return HRTIMER_NORESTART;
+}
+
+/* Staged for a whole tick and not fetched: the hardware queue is stopped. */
+static void block_stuck(struct device_host *d, u64 now, struct wake *wake)
+{
+	u32 i;
+
+	for (i = 0; i < d->nr_hctx; i++) {
+		struct hctx_host *h = d->hctx[i];
+
+		spin_lock(&h->lock);
+		if (hctx_is_stuck(h) ||
+		    (!list_empty(&h->staged) &&
+		     now - h->staged_ns > NSEC_PER_MSEC))
+			hctx_block(h, wake);
+		spin_unlock(&h->lock);
+	}
+}
+
+static void tick_work(struct work_struct *work)
+{
+	struct device_host *d = container_of(work, struct device_host, tick);
+	u64 now = ktime_get_ns();
+	struct wake wake;
+
+	wake_init(&wake);
+	block_stuck(d, now, &wake);
+	d->sched.ops->tick(&d->sched, now, &wake);
+	host_wake(d, &wake);
+}
+
+/* ------------------------------------------------------ hooks, in order */
+
+static void el_prepare_request(struct request *rq)
+{
+	rq->elv.priv[0] = NULL;
+}
+
+static struct request_host *request_host_get(struct request *rq)
+{
+	struct hctx_host *h = rq->mq_hctx->sched_data;
+	struct request_host *r = rq_host(rq);
+
+	if (r)			/* back from a requeue: charged already */
+		return r;
+	r = &h->requests[rq->internal_tag];
+	classify(rq, r);
+	rq->elv.priv[0] = r;
+	return r;
+}
+
+/*
+ * May the submitter run the hardware queue itself?  The plug is set during
+ * every flush of it, from schedule() too, where running is forbidden; an
+ * explicit flush is followed by a run of the core's own.  At-head insertions
+ * come from the requeue worker, which runs all queues after them.
+ */
+static bool runs_here(struct blk_mq_hw_ctx *hctx, struct request *rq,
+		      blk_insert_t flags)
+{
+	return !current->plug && !(flags & BLK_MQ_INSERT_AT_HEAD) &&
+	       !(hctx->flags & BLK_MQ_F_BLOCKING) &&
+	       !(rq->cmd_flags & REQ_NOWAIT) && !irqs_disabled() &&
+	       task_is_running(current);
+}
+
+static struct queue_host *queue_host_get(struct hctx_host *h,
+					 const struct request *rq)
+{
+	return h->queue[rq->mq_ctx->index_hw[rq->mq_hctx->type]];
+}
+
+static void insert_one(struct hctx_host *h, struct request *rq, u64 now,
+		       struct wake *wake)
+{
+	struct request_host *r = rq_host(rq);
+	struct queue_host *qh = queue_host_get(h, rq);
+
+	lockdep_assert_held(qh->lock);
+	h->device->sched.ops->insert(&qh->queue, &r->io, now, wake);
+	list_move_tail(&rq->queuelist, &qh->requests);
+	trace_mqfair_insert(rq, &qh->queue, &r->io);
+}
+
+/* A CPU inserts into its own queue; hctx_host.lock is for staging. */
+static void insert_list(struct hctx_host *h, struct list_head *list, u64 now,
+			struct wake *wake)
+{
+	struct request *rq, *next;
+
+	list_for_each_entry_safe(rq, next, list, queuelist) {
+		struct queue_host *qh = queue_host_get(h, rq);
+
+		queue_lock(h, qh);
+		insert_one(h, rq, now, wake);
+		queue_unlock(h, qh);
+	}
+}
+
+static void el_insert_requests(struct blk_mq_hw_ctx *hctx,
+			       struct list_head *list, blk_insert_t flags)
+{
+	struct hctx_host *h = hctx->sched_data;
+	struct request_queue *q = hctx->queue;
+	struct request *rq = list_first_entry(list, struct request, queuelist);
+	bool run = runs_here(hctx, rq, flags);
+	u64 now = ktime_get_ns();
+	struct wake wake;
+
+	/*
+	 * Once a request is in our list another CPU may complete it and the
+	 * queue be frozen and torn down: hold it until we have let go.
+	 */
+	percpu_ref_get(&q->q_usage_counter);
+	wake_init(&wake);
+	list_for_each_entry(rq, list, queuelist)
+		request_host_get(rq);
+
+	if (h->nr_queues > 1)
+		insert_list(h, list, now, &wake);
+	spin_lock(&h->lock);
+	if (h->nr_queues == 1)
+		insert_list(h, list, now, &wake);
+	hctx_stage(h, now, &wake);
+	spin_unlock(&h->lock);
+
+	host_wake(h->device, &wake);
+	if (run)
+		hctx_run(h);
+	percpu_ref_put(&q->q_usage_counter);
+}
+
+static struct request *el_dispatch_request(struct blk_mq_hw_ctx *hctx)
+{
+	struct hctx_host *h = hctx->sched_data;
+	struct request *rq;
+	struct wake wake;
+
+	wake_init(&wake);
+	spin_lock(&h->lock);
+	if (list_empty(&h->staged))
+		hctx_stage(h, ktime_get_ns(), &wake);
+	rq = list_first_entry_or_null(&h->staged, struct request, queuelist);
+	if (rq) {
+		list_del_init(&rq->queuelist);
+		trace_mqfair_dispatch(rq, &rq_host(rq)->io);
+		if (hctx_has_queued(h))
+			hctx_stage(h, ktime_get_ns(), &wake);
+	} else {
+		h->null_dispatches++;
+	}
+	spin_unlock(&h->lock);
+	host_wake(h->device, &wake);
+	return rq;
+}
+
+/*
+ * What is blocked waits for the core to run this hardware queue again: it will
+ * when its driver lets it, and must then ask us.
+ */
+static bool el_has_work(struct blk_mq_hw_ctx *hctx)
+{
+	struct hctx_host *h = hctx->sched_data;
+
+	return !list_empty_careful(&h->staged) ||
+	       (unlikely(READ_ONCE(h->blocked) ||
+			 compat_queue_draining(hctx->queue)) &&
+		hctx_has_queued(h));
+}
+
+/*
+ * Charges the bytes that a merge brought.  The core merges into one of the
+ * last eight requests and does not say which.
+ */
+static void charge_tail(struct queue_host *qh, struct sched *s)
+{
+	struct request *rq;
+	int checked = 8;
+
+	list_for_each_entry_reverse(rq, &qh->requests, queuelist) {
+		charge_merged(s, qh, rq_host(rq));
+		if (!--checked)
+			break;
+	}
+}
+
+static bool el_bio_merge(struct request_queue *q, struct bio *bio,
+			 unsigned int nr_segs)
+{
+	struct blk_mq_ctx *ctx = blk_mq_get_ctx(q);
+	struct blk_mq_hw_ctx *hctx = blk_mq_map_queue(bio->bi_opf, ctx);
+	struct hctx_host *h = hctx->sched_data;
+	struct queue_host *qh = h->queue[ctx->index_hw[hctx->type]];
+	bool merged;
+
+	if (list_empty_careful(&qh->requests))
+		return false;
+	spin_lock(qh->lock);
+	merged = blk_bio_list_merge(q, &qh->requests, bio, nr_segs);
+	if (merged)
+		charge_tail(qh, &h->device->sched);
+	spin_unlock(qh->lock);
+	return merged;
+}
+
+/* A request left the device, one way or another: idempotent by IO_OUT. */
+static void slot_returned(struct request *rq, u64 now, bool served)
+{
+	struct request_host *r = rq_host(rq);
+	struct hctx_host *h = rq->mq_hctx->sched_data;
+	struct sched *s = &h->device->sched;
+	struct wake wake;
+
+	if (!r || !(r->io.flags & IO_OUT))
+		return;
+	wake_init(&wake);
+	if (served)
+		s->ops->complete(&r->io, now, &wake);
+	else
+		s->ops->requeue(&r->io, &wake);
+	/* Pairs with hctx_is_full(): full order, then look who waits. */
+	atomic_dec_return(&h->in_flight);
+	if (unlikely(atomic_read(&h->full)) && atomic_xchg(&h->full, 0))
+		wake_queue(&wake, r->io.queue->index);
+	if (unlikely(compat_queue_draining(rq->q)) && hctx_has_queued(h))
+		wake_queue(&wake, r->io.queue->index);
+	host_wake(h->device, &wake);
+}
+
+static void el_completed_request(struct request *rq, u64 now)
+{
+	struct request_host *r;
+
+	if (!mqfair_rq_is_ours(rq))
+		return;
+	r = rq_host(rq);
+	if (!r)
+		return;
+	trace_mqfair_complete(rq, &r->io, now);
+	slot_returned(rq, now, true);
+}
+
+static void el_requeue_request(struct request *rq)
+{
+	slot_returned(rq, 0, false);
+}
+
+static void el_finish_request(struct request *rq)
+{
+	struct request_host *r = rq_host(rq);
+
+	if (!r)
+		return;
+	slot_returned(rq, 0, false);
+	declassify(r);
+	rq->elv.priv[0] = NULL;
+}
+
+/* ----------------------------------------------------------- life cycle */
+
+static void *el_alloc_data(struct request_queue *q)
+{
+	struct device_host *d = kvzalloc_node(sizeof(*d), GFP_KERNEL, q->node);
+
+	if (!d)
+		return NULL;
+	d->q = q;
+	mutex_init(&d->tune_lock);
+	hrtimer_setup(&d->timer, timer_fired, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS);
+	INIT_WORK(&d->tick, tick_work);
+	return d;
+}
+
+static void el_free_data(void *data)
+{
+	kvfree(data);
+}
+
+static int el_init(struct request_queue *q, struct elevator_queue *eq)
+{
+	struct device_host *d = eq->elevator_data;
+	u32 i;
+	int ret;
+
+	ret = device_host_build(d, sched_policies[eq->type - mqfair_elevators]);
+	if (ret)
+		return ret;
+	for (i = 0; i < d->nr_hctx; i++)
+		INIT_WORK(&d->hctx[i]->kick, kick_work);
+	ret = compat_activate_policy(q, &mqfair_policy);
+	if (ret) {
+		device_host_destroy(d);
+		return ret;
+	}
+	compat_queue_run_all(q);
+	limit_depth_updated(d);
+	compat_wbt_disable(q, eq);
+	return 0;
+}
+
+static void el_exit(struct elevator_queue *eq)
+{
+	struct device_host *d = eq->elevator_data;
+	u32 i;
+
+	hrtimer_cancel(&d->timer);
+	cancel_work_sync(&d->tick);
+	/* The last tick may have armed it again; now nobody can. */
+	hrtimer_cancel(&d->timer);
+	cancel_work_sync(&d->tick);
+	for (i = 0; i < d->nr_hctx; i++)
+		cancel_work_sync(&d->hctx[i]->kick);
+	compat_wbt_restore(d->q, eq);
+	/* Before their memory goes, in whatever order the core frees it. */
+	while (d->sched.active)
+		flow_exit(d->sched.active);
+	compat_deactivate_policy(d->q, &mqfair_policy);
+	device_host_destroy(d);
+}
+
+static int el_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
+{
+	struct device_host *d = device_of(hctx->queue);
+
+	hctx->sched_data = d->hctx[index];
+	return 0;
+}
+
+static void el_depth_updated(struct request_queue *q)
+{
+	struct device_host *d = device_of(q);
+
+	device_size_requests(d);
+	limit_depth_updated(d);
+}
+
+COMPAT_DEFINE_ELEVATOR_HOOKS(el_)
+
+#define MQFAIR_ELEVATOR(name_) {					\
+	.ops = {							\
+		COMPAT_ELEVATOR_OPS(el_),				\
+		.init_hctx		= el_init_hctx,			\
+		.limit_depth		= el_limit_depth,		\
+		.bio_merge		= el_bio_merge,			\
+		.prepare_request	= el_prepare_request,		\
+		.insert_requests	= el_insert_requests,		\
+		.dispatch_request	= el_dispatch_request,		\
+		.has_work		= el_has_work,			\
+		.completed_request	= el_completed_request,		\
+		.requeue_request	= el_requeue_request,		\
+		.finish_request		= el_finish_request,		\
+	},								\
+	.queue_debugfs_attrs	= mqfair_queue_debugfs,			\
+	.hctx_debugfs_attrs	= mqfair_hctx_debugfs,			\
+	.elevator_attrs		= mqfair_attrs,				\
+	.elevator_name		= name_,				\
+	.elevator_owner		= THIS_MODULE,				\
+}
+
+/* In the order of sched_policies[]. */
+struct elevator_type mqfair_elevators[] = {
+	MQFAIR_ELEVATOR("mqfq"),
+};
+
+MODULE_ALIAS("mqfq-iosched");
+
+int elevator_register(void)
+{
+	u32 i;
+	int ret;
+
+	mqfair_wq = alloc_workqueue("mqfair", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);
+	if (!mqfair_wq)
+		return -ENOMEM;
+	for (i = 0; i < ARRAY_SIZE(mqfair_elevators); i++) {
+		ret = elv_register(&mqfair_elevators[i]);
+		if (ret)
+			goto undo;
+	}
+	return 0;
+undo:
+	while (i--)
+		elv_unregister(&mqfair_elevators[i]);
+	destroy_workqueue(mqfair_wq);
+	return ret;
+}
+
+void elevator_unregister(void)
+{
+	u32 i = ARRAY_SIZE(mqfair_elevators);
+
+	while (i--)
+		elv_unregister(&mqfair_elevators[i]);
+	destroy_workqueue(mqfair_wq);
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * weights - the one blk-cgroup policy: io.mqfair.weight and mqfair.* in io.stat
+ *
+ * The kernel has six policy slots for everybody, so all schedulers share this
+ * one.  A cgroup has a default weight and a list of weights per device.  The
+ * list is kept with the cgroup and not with its blkg, so that a weight can be
+ * set before the scheduler is, and survives a switch to another and back.
+ *
+ * Locking: struct cgroup_host is protected by weight_mutex for writers and by
+ * its spin lock for the readers that may not sleep (a blkg being made).  Lock
+ * order: blkcg->lock > cgroup_host.lock > share_tree.lock.
+ */
+#include "device.h"
+
+struct device_weight {
+	struct list_head node;
+	dev_t dev;
+	u32 weight;
+};
+
+struct cgroup_host {
+	struct blkcg_policy_data cpd;	/* first: freed by the core's pointer */
+	spinlock_t lock;
+	u32 weight;			/* lock */
+	struct list_head devices;	/* lock */
+};
+
+struct group_host {
+	struct blkg_policy_data pd;
+	struct rcu_head rcu;
+	bool set_up;			/* flow_init() was called */
+	struct flow flow;
+};
+
+static DEFINE_MUTEX(weight_mutex);
+
+static struct group_host *group_of(struct blkg_policy_data *pd)
+{
+	return pd ? container_of(pd, struct group_host, pd) : NULL;
+}
+
+static struct cgroup_host *cgroup_host_of(struct blkcg *blkcg)
+{
+	struct blkcg_policy_data *cpd = blkcg_to_cpd(blkcg, &mqfair_policy);
+
+	return cpd ? container_of(cpd, struct cgroup_host, cpd) : NULL;
+}
+
+struct flow *group_flow(struct blkcg_gq *blkg)
+{
+	struct group_host *g = group_of(blkg_to_pd(blkg, &mqfair_policy));
+
+	return g && likely(g->set_up) ? &g->flow : NULL;
+}
+
+struct flow *root_flow(struct request_queue *q)
+{
+	return group_flow(q->root_blkg);
+}
+
+/* Weight of the cgroup on @dev: the device's if there is one. */
+static u32 cgroup_weight(struct cgroup_host *c, dev_t dev)
+{
+	struct device_weight *w;
+	unsigned long flags;
+	u32 weight;
+
+	spin_lock_irqsave(&c->lock, flags);
+	weight = c->weight;
+	list_for_each_entry(w, &c->devices, node)
+		if (w->dev == dev)
+			weight = w->weight;
+	spin_unlock_irqrestore(&c->lock, flags);
+	return weight;
+}
+
+static dev_t queue_dev(const struct request_queue *q)
+{
+	return q->disk ? disk_devt(q->disk) : 0;
+}
+
+/* ------------------------------------------------------ cgroup and blkg */
+
+static struct blkcg_policy_data *weights_cpd_alloc(gfp_t gfp)
+{
+	struct cgroup_host *c = kzalloc(sizeof(*c), gfp);
+
+	if (!c)
+		return NULL;
+	spin_lock_init(&c->lock);
+	INIT_LIST_HEAD(&c->devices);
+	c->weight = WEIGHT_DEFAULT;
+	return &c->cpd;
+}
+
+static void weights_cpd_free(struct blkcg_policy_data *cpd)
+{
+	struct cgroup_host *c = container_of(cpd, struct cgroup_host, cpd);
+	struct device_weight *w, *next;
+
+	list_for_each_entry_safe(w, next, &c->devices, node)
+		kfree(w);
+	kfree(c);
+}
+
+/* May run under spin locks: @gfp says whether it may sleep. */
+static struct blkg_policy_data *weights_pd_alloc(COMPAT_PD_ALLOC_ARGS)
+{
+	struct request_queue *queue = COMPAT_PD_QUEUE;
+	struct device_host *d = device_of(queue);
+	struct group_host *g;
+
+	g = kzalloc_node(offsetof(struct group_host, flow) +
+			 flow_size(d->sched.nr_queues), gfp, queue->node);
+	return g ? &g->pd : NULL;
+}
+
+/* Parents first; the queue lock is held. */
+static void weights_pd_init(struct blkg_policy_data *pd)
+{
+	struct blkcg_gq *blkg = pd->blkg;
+	struct device_host *d = device_of(blkg->q);
+	struct group_host *g = group_of(pd);
+	struct cgroup_host *c = cgroup_host_of(blkg->blkcg);
+	struct flow *parent = blkg->parent ? group_flow(blkg->parent) : NULL;
+
+	flow_init(&g->flow, &d->sched, parent,
+		  c ? cgroup_weight(c, queue_dev(blkg->q)) : WEIGHT_DEFAULT);
+	g->set_up = true;
+}
+
+/* No request of it is left; a spin lock may be held. */
+static void weights_pd_free(struct blkg_policy_data *pd)
+{
+	struct group_host *g = group_of(pd);
+
+	if (g->set_up)
+		flow_exit(&g->flow);
+	kfree_rcu(g, rcu);
+}
+
+static void weights_pd_stat(struct blkg_policy_data *pd, struct seq_file *s)
+{
+	struct flow *f = group_flow(pd->blkg);
+	struct flow_totals t;
+
+	if (!f)
+		return;
+	flow_totals(f, &t);
+	if (!t.dispatched)
+		return;
+	seq_printf(s, " mqfair.weight=%u mqfair.share_ppm=%llu mqfair.bytes=%llu mqfair.ios=%llu mqfair.wait_us=%llu",
+		   READ_ONCE(f->group.weight),
+		   (flow_share(f) * 1000000) >> SHARE_SHIFT, t.bytes,
+		   t.dispatched, div_u64(t.wait_ns, NSEC_PER_USEC));
+}
+
+/* ---------------------------------------------------- io.mqfair.weight */
+
+static int weight_show(struct seq_file *sf, void *v)
+{
+	struct cgroup_host *c = cgroup_host_of(css_to_blkcg(seq_css(sf)));
+	struct device_weight *w;
+
+	mutex_lock(&weight_mutex);
+	seq_printf(sf, "default %u\n", c->weight);
+	list_for_each_entry(w, &c->devices, node)
+		seq_printf(sf, "%u:%u %u\n", MAJOR(w->dev), MINOR(w->dev),
+			   w->weight);
+	mutex_unlock(&weight_mutex);
+	return 0;
+}
+
+/* Tells the flows of the cgroup, wherever one of our schedulers runs. */
+static void weight_apply(struct blkcg *blkcg, struct cgroup_host *c)
+{
+	struct blkcg_gq *blkg;
+	struct flow *f;
+
+	spin_lock_irq(&blkcg->lock);
+	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
+		f = group_flow(blkg);
+		if (f)
+			flow_set_weight(f, cgroup_weight(c, queue_dev(blkg->q)));
+	}
+	spin_unlock_irq(&blkcg->lock);
+}
+
+static struct device_weight *weight_find(struct cgroup_host *c, dev_t dev)
+{
+	struct device_weight *w;
+
+	lockdep_assert_held(&weight_mutex);
+	list_for_each_entry(w, &c->devices, node)
+		if (w->dev == dev)
+			return w;
+	return NULL;
+}
+
+/* @weight 0: the device follows the cgroup's default again. */
+static int weight_set_device(struct cgroup_host *c, dev_t dev, u32 weight)
+{
+	struct device_weight *w = weight_find(c, dev), *new = NULL;
+
+	if (!w && !weight)
+		return 0;
+	if (!w) {
+		new = kmalloc(sizeof(*new), GFP_KERNEL);
+		if (!new)
+			return -ENOMEM;
+		new->dev = dev;
+		new->weight = weight;
+	}
+	spin_lock_irq(&c->lock);
+	if (new)
+		list_add_tail(&new->node, &c->devices);
+	else if (weight)
+		w->weight = weight;
+	else
+		list_del(&w->node);
+	spin_unlock_irq(&c->lock);
+	if (!weight)
+		kfree(w);
+	return 0;
+}
+
+/* 0 with *@weight in range, or for "default" 0 if @or_default; or -EINVAL. */
+static int weight_parse(const char *s, bool or_default, u32 *weight)
+{
+	if (or_default && !strcmp(s, "default")) {
+		*weight = 0;
+		return 0;
+	}
+	if (kstrtouint(s, 10, weight) || *weight < WEIGHT_MIN ||
+	    *weight > WEIGHT_MAX)
+		return -EINVAL;
+	return 0;
+}
+
+/*
+ * Is there such a disk?  The core's parser of "MAJ:MIN value" knows; that the
+ * policy is not active there yet is no objection.
+ */
+static int disk_check(struct blkcg *blkcg, dev_t dev)
+{
+	struct blkg_conf_ctx ctx;
+	char line[32];
+	int ret;
+
+	snprintf(line, sizeof(line), "%u:%u x", MAJOR(dev), MINOR(dev));
+	ret = compat_conf_begin(blkcg, &mqfair_policy, line, &ctx);
+	if (!ret)
+		compat_conf_end(&ctx);
+	return ret == -EOPNOTSUPP ? 0 : ret;
+}
+
+/* "N", "default N", "MAJ:MIN N" or "MAJ:MIN default" */
+static int weight_write_one(struct blkcg *blkcg, struct cgroup_host *c,
+			    char *line)
+{
+	char *key = strsep(&line, " \t");
+	unsigned int major, minor;
+	u32 weight;
+	char end;
+	int ret;
+
+	line = line ? strim(line) : NULL;
+	if (!line || !strcmp(key, "default")) {
+		ret = weight_parse(line ?: key, false, &weight);
+		if (ret)
+			return ret;
+		spin_lock_irq(&c->lock);
+		c->weight = weight;
+		spin_unlock_irq(&c->lock);
+		return 0;
+	}
+	if (sscanf(key, "%u:%u%c", &major, &minor, &end) != 2)
+		return -EINVAL;
+	ret = weight_parse(line, true, &weight);
+	if (ret)
+		return ret;
+	if (weight) {
+		ret = disk_check(blkcg, MKDEV(major, minor));
+		if (ret)
+			return ret;
+	}
+	return weight_set_device(c, MKDEV(major, minor), weight);
+}
+
+static ssize_t weight_write(struct kernfs_open_file *of, char *buf,
+			    size_t nbytes, loff_t off)
+{
+	struct blkcg *blkcg = css_to_blkcg(of_css(of));
+	struct cgroup_host *c = cgroup_host_of(blkcg);
+	int ret;
+
+	mutex_lock(&weight_mutex);
+	ret = weight_write_one(blkcg, c, strim(buf));
+	if (!ret)
+		weight_apply(blkcg, c);
+	mutex_unlock(&weight_mutex);
+	return ret ?: nbytes;
+}
+
+static struct cftype weight_files[] = {
+	{
+		.name = "mqfair.weight",	/* the io controller's */
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = weight_show,
+		.write = weight_write,
+	},
+	{ }
+};
+
+struct blkcg_policy mqfair_policy = {
+	.dfl_cftypes	= weight_files,
+	.cpd_alloc_fn	= weights_cpd_alloc,
+	.cpd_free_fn	= weights_cpd_free,
+	.pd_alloc_fn	= weights_pd_alloc,
+	.pd_init_fn	= weights_pd_init,
+	.pd_free_fn	= weights_pd_free,
+	.pd_stat_fn	= weights_pd_stat,
+};
+
+int weights_init(void)
+{
+	return blkcg_policy_register(&mqfair_policy);
+}
+
+void weights_exit(void)
+{
+	blkcg_policy_unregister(&mqfair_policy);
+}
