@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "unit.h"
+#include "sched/flow.h"
+#include "sched/sched.h"
+
+#include <math.h>
+
+enum {
+	FLOWS	= 6,
+	QUEUES	= 2,
+	WAITING	= 40,
+	MS	= 1000 * 1000,
+};
+
+/* What the host and mqfq do for a flow, and no more. */
+struct bench {
+	struct sched sched;
+	vtime_t vt;
+	struct flow *root;
+	struct flow *flow[FLOWS];
+};
+
+static struct flow *flow_create(struct bench *b, struct flow *parent,
+				u32 weight)
+{
+	struct flow *f = port_zalloc(flow_size(QUEUES));
+
+	assert_non_null(f);
+	flow_init(f, &b->sched, parent, weight);
+	return f;
+}
+
+static void bench_init(struct bench *b, const u32 *weights, u32 nr)
+{
+	u32 i;
+
+	memset(b, 0, sizeof(*b));
+	b->sched.nr_queues = QUEUES;
+	share_tree_init(&b->sched.share);
+	port_lock_init(&b->sched.active_lock);
+	b->vt = (vtime_t)0 - (1 << 22);
+	b->root = flow_create(b, NULL, WEIGHT_DEFAULT);
+	for (i = 0; i < nr; i++)
+		b->flow[i] = flow_create(b, b->root, weights[i]);
+}
+
+static void bench_deinit(struct bench *b)
+{
+	u32 i;
+
+	for (i = 0; i < FLOWS && b->flow[i]; i++) {
+		atomic64_set(&b->flow[i]->queued, 0);
+		flow_exit(b->flow[i]);
+		port_free(b->flow[i]);
+	}
+	flow_exit(b->root);
+	assert_null(b->sched.active);
+	assert_int_equal(b->sched.share.nr_active, 0);
+	port_free(b->root);
+}
+
+static u64 charge(struct bench *b, struct flow *f, u32 cost)
+{
+	bool woke;
+
+	f->fq[0].inserted++;
+	return flow_charge(f, cost, b->vt, true, &woke);
+}
+
+/* One request leaves its queue. */
+static void served(struct flow *f)
+{
+	atomic64_dec(&f->queued);
+	f->fq[0].dispatched++;
+}
+
+static s64 ahead(const struct bench *b, const struct flow *f, u64 pos)
+{
+	u64 epoch;
+
+	return (s64)(flow_tag(f, pos, &epoch) - b->vt);
+}
+
+/*
+ * The twin: every waiting request carries its own tag, as the distance from
+ * where virtual time began, and all of them are rewritten when the share
+ * changes.
+ */
+struct twin {
+	double share, finish;
+	u64 generation;
+	u32 nr;
+	struct {
+		u64 pos;
+		double tag;
+	} waiting[WAITING];
+};
+
+static void twin_refresh(struct bench *b, struct twin *w, struct flow *f,
+			 double vt)
+{
+	u64 generation = share_generation(&b->sched.share), ignore;
+	double share = (double)share_of(&b->sched.share, &f->group, &ignore) /
+		       (double)SHARE_ONE;
+	u32 i;
+
+	if (w->generation == generation || share == 0)
+		return;
+	if (w->share == 0) {
+		w->finish = vt;
+		w->share = share;
+	}
+	w->finish = vt + (w->finish - vt) * w->share / share;
+	for (i = 0; i < w->nr; i++)
+		w->waiting[i].tag = vt + (w->waiting[i].tag - vt) * w->share /
+					 share;
+	w->share = share;
+	w->generation = generation;
+}
+
+static void twin_charge(struct twin *w, u64 pos, u32 cost, double vt)
+{
+	double tag = w->nr ? w->finish : fmax(w->finish, vt);
+
+	w->waiting[w->nr].pos = pos;
+	w->waiting[w->nr++].tag = tag;
+	w->finish = tag + cost / w->share;
+}
+
+static void twin_check(const struct bench *b, const struct twin *w,
+		       const struct flow *f, double vt)
+{
+	u32 i;
+
+	for (i = 0; i < w->nr; i++) {
+		double want = w->waiting[i].tag - vt;
+		double got = (double)ahead(b, f, w->waiting[i].pos);
+
+		assert_true(fabs(got - want) <=
+			    2 + 1e-4 * fabs(want) + 64 / w->share);
+	}
+}
+
+static void twin_served(struct twin *w)
+{
+	w->nr--;
+	memmove(&w->waiting[0], &w->waiting[1], w->nr * sizeof(w->waiting[0]));
+}
+
+static void follows_tags_rewritten_one_by_one(void **state)
+{
+	static const u32 weights[FLOWS] = { 1, 10000, 100, 100, 500, 2500 };
+	static const u32 costs[] = { 512, 4096, 65536, 1 << 20 };
+	struct random r = random_seeded("flow");
+	struct twin twins[FLOWS] = { 0 };
+	struct bench b;
+	vtime_t start;
+	u64 i;
+
+	(void)state;
+	bench_init(&b, weights, FLOWS);
+	start = b.vt;
+	for (i = 0; i < random_rounds(20000); i++) {
+		u32 n = random_below(&r, FLOWS);
+		struct flow *f = b.flow[n];
+		struct twin *w = &twins[n];
+		double vt = (double)(b.vt - start);
+		u32 cost = costs[random_below(&r, ARRAY_SIZE(costs))];
+		u64 pos;
+
+		switch (random_below(&r, 8)) {
+		case 0 ... 2:
+			if (w->nr == WAITING)
+				break;
+			pos = charge(&b, f, cost);
+			twin_refresh(&b, w, f, vt);
+			twin_charge(w, pos, cost, vt);
+			break;
+		case 3 ... 5:
+			if (!w->nr)
+				break;
+			served(f);
+			twin_served(w);
+			break;
+		case 6:
+			if (random_once_in(&r, 10))
+				flow_set_weight(f, 1 + random_below(&r, 10000));
+			flow_refresh(f, b.vt);
+			twin_refresh(&b, w, f, vt);
+			break;
+		default:
+			b.vt += random_below(&r, 1 << 16) & ~1U;
+		}
+		twin_check(&b, w, f, (double)(b.vt - start));
+	}
+	bench_deinit(&b);
+}
+
+/* The example in flow.h. */
+static void a_new_share_turns_the_tags(void **state)
+{
+	static const u32 weights[] = { 100, 900 };
+	struct bench b;
+	u64 pos[3];
+	u32 i;
+
+	(void)state;
+	bench_init(&b, weights, 2);
+	charge(&b, b.flow[1], 4096);
+	for (i = 0; i < 3; i++)
+		pos[i] = charge(&b, b.flow[0], 4096);
+	for (i = 0; i < 3; i++)
+		assert_in_range(ahead(&b, b.flow[0], pos[i]) + 1,
+				i * 40960, i * 40960 + 2);
+	flow_set_weight(b.flow[0], 600);
+	flow_refresh(b.flow[0], b.vt);
+	for (i = 0; i < 3; i++)
+		assert_in_range(ahead(&b, b.flow[0], pos[i]) + 4,
+				i * 10240, i * 10240 + 8);
+	bench_deinit(&b);
+}
+
+static void a_light_flow_made_heavy_is_not_left_behind(void **state)
+{
+	static const u32 weights[] = { 1, 10000 };
+	struct bench b;
+	u64 last = 0;
+	u32 i;
+
+	(void)state;
+	bench_init(&b, weights, 2);
+	charge(&b, b.flow[1], 4096);
+	for (i = 0; i < 256; i++)
+		last = charge(&b, b.flow[0], 1 << 20);
+	/* 255 MiB at 1/10001 of the device. */
+	assert_true(ahead(&b, b.flow[0], last) > 2400LL << 30);
+	flow_set_weight(b.flow[0], 10000);
+	flow_refresh(b.flow[0], b.vt);
+	assert_in_range(ahead(&b, b.flow[0], last), (510 << 20) - 4096,
+			(510 << 20) + 4096);
+	bench_deinit(&b);
+}
+
+static void coming_back_costs_what_is_owed_and_saves_nothing(void **state)
+{
+	static const u32 weights[] = { 100, 100 };
+	struct bench b;
+	u64 pos;
+
+	(void)state;
+	bench_init(&b, weights, 2);
+	charge(&b, b.flow[1], 4096);
+	pos = charge(&b, b.flow[0], 65536);
+	assert_in_range(ahead(&b, b.flow[0], pos), 0, 2);
+	served(b.flow[0]);
+	/* It owes twice 64 KiB of total service, and is not excused. */
+	b.vt += 4096;
+	pos = charge(&b, b.flow[0], 4096);
+	assert_in_range(ahead(&b, b.flow[0], pos), 131072 - 4096 - 2,
+			131072 - 4096);
+	served(b.flow[0]);
+	/* Long idle: it starts now, however little it has had. */
+	b.vt += 1 << 30;
+	pos = charge(&b, b.flow[0], 4096);
+	assert_true(ahead(&b, b.flow[0], pos) == 0);
+	bench_deinit(&b);
+}
+
+static void the_idle_leave_the_shares_after_the_grace(void **state)
+{
+	static const u32 weights[] = { 100, 300 };
+	const u64 done = 10ULL * FLOW_GRACE_NS;
+	struct bench b;
+	bool changed;
+
+	(void)state;
+	bench_init(&b, weights, 2);
+	charge(&b, b.flow[0], 4096);
+	charge(&b, b.flow[1], 4096);
+	flow_refresh(b.flow[0], b.vt);
+	assert_true(flow_share(b.flow[0]) == SHARE_ONE / 4);
+	assert_true(flow_sweep(&b.sched, 0, &changed));
+
+	/* What waits or is in the device keeps its flow active for ever. */
+	served(b.flow[1]);
+	assert_true(flow_sweep(&b.sched, done, &changed));
+	assert_false(changed);
+
+	atomic64_inc(&b.flow[1]->fq[0].done);
+	assert_true(flow_sweep(&b.sched, done + FLOW_GRACE_NS - 1, &changed));
+	assert_false(changed);
+	assert_true(flow_sweep(&b.sched, done + FLOW_GRACE_NS, &changed));
+	assert_true(changed);
+	assert_true(flow_share(b.flow[1]) == 0);
+	flow_refresh(b.flow[0], b.vt);
+	assert_true(flow_share(b.flow[0]) == SHARE_ONE);
+
+	/* And it comes back with its first request. */
+	charge(&b, b.flow[1], 4096);
+	flow_refresh(b.flow[0], b.vt);
+	assert_true(flow_share(b.flow[0]) == SHARE_ONE / 4);
+	bench_deinit(&b);
+}
+
+static void totals_are_sums_over_the_queues(void **state)
+{
+	static const u32 weights[] = { 100 };
+	struct flow_totals t;
+	struct bench b;
+	u32 q;
+
+	(void)state;
+	bench_init(&b, weights, 1);
+	for (q = 0; q < QUEUES; q++) {
+		b.flow[0]->fq[q].inserted = 1000 + q;
+		b.flow[0]->fq[q].dispatched = 100 + q;
+		atomic64_set(&b.flow[0]->fq[q].done, 10 + q);
+		b.flow[0]->fq[q].bytes = 1ULL << (40 + q);
+		b.flow[0]->fq[q].wait_ns = q;
+	}
+	flow_totals(b.flow[0], &t);
+	assert_int_equal(t.inserted, 2001);
+	assert_int_equal(t.dispatched, 201);
+	assert_int_equal(t.done, 21);
+	assert_int_equal(t.bytes, 3ULL << 40);
+	assert_int_equal(t.wait_ns, 1);
+	bench_deinit(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(follows_tags_rewritten_one_by_one),
+		cmocka_unit_test(a_new_share_turns_the_tags),
+		cmocka_unit_test(a_light_flow_made_heavy_is_not_left_behind),
+		cmocka_unit_test(coming_back_costs_what_is_owed_and_saves_nothing),
+		cmocka_unit_test(the_idle_leave_the_shares_after_the_grace),
+		cmocka_unit_test(totals_are_sums_over_the_queues),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
