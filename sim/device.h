@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * device - a drive of fixed service time and given parallelism
+ *
+ * `slots` commands are served at once, each for base_ns plus ns_per_kib for
+ * every KiB it carries; those beyond wait in order of arrival.
+ */
+#ifndef MQFAIR_SIM_DEVICE_H
+#define MQFAIR_SIM_DEVICE_H
+
+#include "engine.h"
+
+struct device_params {
+	u32 slots;
+	u64 base_ns;
+	u64 ns_per_kib;
+};
+
+struct device_cmd {
+	struct event event;
+	struct device *device;
+	struct device_cmd *next;	/* waiting in the device */
+	u32 bytes;
+};
+
+struct device {
+	struct engine *engine;
+	struct device_params params;
+	void (*done)(struct device_cmd *cmd);
+	struct device_cmd *head, **tail;
+	u32 busy;			/* slots in use */
+};
+
+void device_init(struct device *d, struct engine *e,
+		 const struct device_params *params,
+		 void (*done)(struct device_cmd *cmd));
+
+/* Calls done(@cmd) when it has been served. */
+void device_start(struct device *d, struct device_cmd *cmd, u32 bytes);
+
+u64 device_service_ns(const struct device_params *p, u32 bytes);
+
+#endif /* MQFAIR_SIM_DEVICE_H */

@@ -1,0 +1,528 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "host.h"
+
+enum {
+	/* Far more than any instant needs: the scheduler is running in circles. */
+	EVENTS_PER_INSTANT	= 1000 * 1000,
+};
+
+static struct host_queue *queue_of(const struct queue *q)
+{
+	return container_of(q, struct host_queue, q);
+}
+
+void port_assert_queue_held(const struct queue *q)
+{
+	port_assert(queue_of(q)->locked);
+}
+
+static void queue_lock(struct host_queue *hq)
+{
+	port_assert(!hq->locked);
+	hq->locked = true;
+}
+
+static void queue_unlock(struct host_queue *hq)
+{
+	port_assert(hq->locked);
+	hq->locked = false;
+}
+
+void host_fail(struct host *h, const char *fmt, ...)
+{
+	va_list args;
+
+	if (host_failed(h))
+		return;
+	va_start(args, fmt);
+	vsnprintf(h->failure, sizeof(h->failure), fmt, args);
+	va_end(args);
+}
+
+/* ---------------------------------------------------------- acting on wake */
+
+static void host_kick(struct host *h, u32 queue)
+{
+	struct host_queue *hq;
+	u64 takes = 0;
+
+	if (queue >= h->params.nr_queues) {
+		host_fail(h, "kick of queue %u of %u", queue,
+			  h->params.nr_queues);
+		return;
+	}
+	hq = &h->queues[queue];
+	if (hq->kick.armed)
+		return;
+	if (h->params.kick_ns)
+		takes = rng_between(&h->rng, 0, h->params.kick_ns);
+	h->kicks++;
+	event_arm(&h->engine, &hq->kick, host_now(h) + takes);
+}
+
+static void host_tick_at(struct host *h, u64 ns)
+{
+	if (h->params.no_tick)
+		return;
+	ns = max(ns, host_now(h));
+	if (!h->tick.armed)
+		event_arm(&h->engine, &h->tick, ns);
+	else if (ns < h->tick.at_ns)
+		event_hasten(&h->engine, &h->tick, ns);
+}
+
+static void queue_block(struct host_queue *hq, struct wake *wake)
+{
+	queue_lock(hq);
+	hq->host->sched.ops->block(&hq->q, wake);
+	queue_unlock(hq);
+}
+
+static void host_act(struct host *h, struct wake *wake)
+{
+	u32 queue;
+
+	/* What holds back virtual time may be a queue that cannot run. */
+	if (wake->pinned_by < h->params.nr_queues &&
+	    h->queues[wake->pinned_by].blocked)
+		queue_block(&h->queues[wake->pinned_by], wake);
+	while ((queue = wake_next(wake)) != QUEUES_MAX)
+		host_kick(h, queue);
+	if (wake->at_ns)
+		host_tick_at(h, wake->at_ns);
+}
+
+/* ------------------------------------------------------- the life of an io */
+
+static struct host_io *io_of(struct io *io)
+{
+	return container_of(io, struct host_io, io);
+}
+
+static struct host *host_of(const struct host_io *hio)
+{
+	return hio->flow->host;
+}
+
+/* Is this a dispatch that a correct scheduler could make? */
+static bool dispatch_valid(struct host_queue *hq, const struct host_io *hio)
+{
+	struct host *h = hq->host;
+	const char *wrong = NULL;
+
+	if (hio->state != HOST_IO_QUEUED)
+		wrong = "that does not wait";
+	else if (hio->io.queue != &hq->q)
+		wrong = "of another queue";
+	else if ((hio->io.flags & IO_SLOT) &&
+		 h->slots >= h->sched.params.depth)
+		wrong = "with a slot more than D";
+	if (!wrong)
+		return true;
+	host_fail(h, "%llu ns: queue %u dispatched an io of flow %u %s",
+		  host_now(h), hq->q.index, hio->flow->id, wrong);
+	return false;
+}
+
+static void io_to_device(struct host_io *hio)
+{
+	struct host *h = host_of(hio);
+
+	hio->state = HOST_IO_DEVICE;
+	hio->refused = rng_chance(&h->rng, h->params.refuse_permille);
+	if (hio->refused)
+		event_arm(&h->engine, &hio->event,
+			  host_now(h) + h->params.refuse_ns);
+	else
+		device_start(&h->device, &hio->cmd, hio->io.bytes);
+}
+
+static void io_dispatched(struct host_queue *hq, struct host_io *hio)
+{
+	struct host *h = hq->host;
+
+	hq->waiting--;
+	h->queued--;
+	hio->flow->queued--;
+	hio->flow->stats.wait_ns += host_now(h) - hio->io.insert_ns;
+	if (!hio->counted) {
+		hio->flow->charged += hio->io.cost;
+		hio->counted = true;
+	}
+	if (hio->io.flags & IO_SLOT)
+		h->slots++;
+	if (h->watch.dispatched)
+		h->watch.dispatched(h->watch.arg, hio);
+	io_to_device(hio);
+}
+
+static void queue_run(struct host_queue *hq)
+{
+	struct host *h = hq->host;
+	struct wake wake;
+	struct io *io;
+
+	wake_init(&wake);
+	if (hq->blocked) {
+		queue_block(hq, &wake);
+		host_act(h, &wake);
+		return;
+	}
+	queue_lock(hq);
+	while (h->sched.ops->dispatch(&hq->q, host_now(h), &io, &wake) ==
+	       VERDICT_IO) {
+		if (!dispatch_valid(hq, io_of(io)))
+			break;
+		io_dispatched(hq, io_of(io));
+	}
+	queue_unlock(hq);
+	host_act(h, &wake);
+}
+
+static void io_insert(struct host_io *hio, struct host_queue *hq)
+{
+	struct host *h = hq->host;
+	struct wake wake;
+
+	hio->state = HOST_IO_QUEUED;
+	hq->waiting++;
+	h->queued++;
+	hio->flow->queued++;
+	wake_init(&wake);
+	queue_lock(hq);
+	h->sched.ops->insert(&hq->q, &hio->io, host_now(h), &wake);
+	queue_unlock(hq);
+	if (h->watch.inserted)
+		h->watch.inserted(h->watch.arg, hio);
+	host_act(h, &wake);
+	queue_run(hq);
+}
+
+/* The driver has no room after all: back to us, or straight to it again. */
+static void io_refused(struct event *ev)
+{
+	struct host_io *hio = container_of(ev, struct host_io, event);
+	struct host *h = host_of(hio);
+	struct wake wake;
+
+	h->requeues++;
+	if (hio->io.flags & IO_SLOT)
+		h->slots--;
+	wake_init(&wake);
+	h->sched.ops->requeue(&hio->io, &wake);
+	if (hio->io.flags & IO_SLOT)
+		host_fail(h, "%llu ns: an io of flow %u came back and kept its slot",
+			  host_now(h), hio->flow->id);
+	host_act(h, &wake);
+	if (rng_chance(&h->rng, 500))
+		io_insert(hio, queue_of(hio->io.queue));
+	else
+		device_start(&h->device, &hio->cmd, hio->io.bytes);
+}
+
+static void io_completed(struct device_cmd *cmd)
+{
+	struct host_io *hio = container_of(cmd, struct host_io, cmd);
+	struct host *h = host_of(hio);
+	struct flow_stats *stats = &hio->flow->stats;
+	struct wake wake;
+
+	stats->ios++;
+	stats->bytes += hio->io.bytes;
+	histogram_add(&stats->latency, host_now(h) - hio->submit_ns);
+	h->outstanding--;
+	hio->flow->outstanding--;
+	if (hio->io.flags & IO_SLOT)
+		h->slots--;
+
+	wake_init(&wake);
+	h->sched.ops->complete(&hio->io, host_now(h), &wake);
+	hio->state = HOST_IO_IDLE;
+	if (h->watch.completed)
+		h->watch.completed(h->watch.arg, hio);
+	host_act(h, &wake);
+	hio->done(hio);
+}
+
+void host_submit(struct host_io *hio, u32 queue, enum io_op op, u32 bytes,
+		 u8 flags)
+{
+	struct host *h = host_of(hio);
+	struct host_queue *hq = &h->queues[queue];
+
+	port_assert(hio->state == HOST_IO_IDLE);
+	hio->io = (struct io){
+		.flow = hio->flow->flow,
+		.queue = &hq->q,
+		.bytes = bytes,
+		.op = (u8)op,
+		.flags = flags,
+	};
+	event_init(&hio->event, io_refused);
+	hio->counted = false;
+	hio->submit_ns = host_now(h);
+	h->outstanding++;
+	hio->flow->outstanding++;
+	io_insert(hio, hq);
+}
+
+void host_merge(struct host_io *hio, u32 bytes)
+{
+	struct host_queue *hq = queue_of(hio->io.queue);
+
+	port_assert(hio->state == HOST_IO_QUEUED);
+	queue_lock(hq);
+	hq->host->sched.ops->merge(&hq->q, &hio->io, hio->io.bytes + bytes);
+	queue_unlock(hq);
+}
+
+/* ------------------------------------------------------------ slow changes */
+
+void host_block(struct host *h, u32 queue, u64 until_ns)
+{
+	struct host_queue *hq = &h->queues[queue];
+
+	port_assert(!hq->blocked);
+	hq->blocked = true;
+	h->blocked++;
+	event_arm(&h->engine, &hq->unblock, until_ns);
+	queue_run(hq);
+}
+
+static void queue_unblocked(struct event *ev)
+{
+	struct host_queue *hq = container_of(ev, struct host_queue, unblock);
+
+	hq->blocked = false;
+	hq->host->blocked--;
+	queue_run(hq);
+}
+
+static void queue_kicked(struct event *ev)
+{
+	struct host_queue *hq = container_of(ev, struct host_queue, kick);
+
+	hq->host->kicks--;
+	queue_run(hq);
+}
+
+static void host_ticked(struct event *ev)
+{
+	struct host *h = container_of(ev, struct host, tick);
+	struct wake wake;
+
+	wake_init(&wake);
+	h->sched.ops->tick(&h->sched, host_now(h), &wake);
+	host_act(h, &wake);
+}
+
+void host_tune(struct host *h, const struct sched_params *p)
+{
+	struct wake wake;
+
+	port_assert(!sched_params_check(p));
+	wake_init(&wake);
+	h->sched.ops->tune(&h->sched, p, &wake);
+	host_act(h, &wake);
+}
+
+void host_drain(struct host *h)
+{
+	u32 i;
+
+	h->sched.drain = true;
+	for (i = 0; i < h->params.nr_queues; i++)
+		host_kick(h, i);
+}
+
+/* --------------------------------------------------------------- the course */
+
+/* Nothing moves any more and somebody waits: a wake-up was lost. */
+static void check_stall(struct host *h)
+{
+	u32 i;
+
+	if (!h->queued || h->outstanding > h->queued)
+		return;
+	for (i = 0; i < h->params.nr_queues; i++) {
+		const struct host_queue *hq = &h->queues[i];
+
+		if (!hq->waiting || hq->blocked)
+			continue;
+		host_fail(h, "%llu ns: queue %u forgotten: %u wait there, the device is idle",
+			  host_now(h), i, hq->waiting);
+		return;
+	}
+}
+
+static void host_quiet(struct host *h)
+{
+	if (h->kicks)
+		return;
+	check_stall(h);
+	if (h->watch.quiet)
+		h->watch.quiet(h->watch.arg);
+}
+
+static void host_step(struct host *h)
+{
+	engine_step(&h->engine);
+	if (h->watch.step)
+		h->watch.step(h->watch.arg);
+}
+
+/* Fires all events of the next instant. */
+static void host_instant(struct host *h)
+{
+	u64 ns = engine_next_ns(&h->engine);
+	u64 first = h->engine.fired;
+
+	while (engine_next_ns(&h->engine) == ns && !host_failed(h)) {
+		host_step(h);
+		if (h->engine.fired - first > EVENTS_PER_INSTANT)
+			host_fail(h, "%llu ns: time stands still", ns);
+	}
+	host_quiet(h);
+}
+
+void host_run(struct host *h, u64 until_ns)
+{
+	while (engine_next_ns(&h->engine) <= until_ns && !host_failed(h))
+		host_instant(h);
+	h->engine.now = max(h->engine.now, until_ns);
+}
+
+void host_finish(struct host *h)
+{
+	h->stopping = true;
+	while (h->outstanding && !host_failed(h)) {
+		if (engine_next_ns(&h->engine) == ENGINE_NEVER)
+			host_fail(h, "%u ios were lost", h->outstanding);
+		else
+			host_instant(h);
+	}
+}
+
+/* ------------------------------------------------------------------- flows */
+
+struct host_flow *host_flow_create(struct host *h, struct host_flow *parent,
+				   u32 weight)
+{
+	struct host_flow *hf = port_zalloc(sizeof(*hf));
+
+	if (!hf)
+		return NULL;
+	hf->flow = port_zalloc(flow_size(h->params.nr_queues));
+	if (!hf->flow) {
+		port_free(hf);
+		return NULL;
+	}
+	flow_init(hf->flow, &h->sched, parent ? parent->flow : NULL, weight);
+	hf->host = h;
+	hf->id = h->nr_flows++;
+	hf->next = h->flows;
+	h->flows = hf;
+	return hf;
+}
+
+void host_flow_destroy(struct host_flow *hf)
+{
+	struct host *h = hf->host;
+	struct host_flow **p;
+
+	for (p = &h->flows; *p != hf; p = &(*p)->next)
+		;
+	*p = hf->next;
+	/* After a failure its state is anything; only memory is returned. */
+	if (!host_failed(h)) {
+		port_assert(!hf->outstanding);
+		flow_exit(hf->flow);
+	}
+	port_free(hf->flow);
+	port_free(hf);
+}
+
+/* -------------------------------------------------------------- life of it */
+
+static void host_place(struct host *h)
+{
+	u32 per_core = max(h->params.queues_per_core, 1U);
+	u32 per_socket = h->params.cores_per_socket;
+	u32 i;
+
+	for (i = 0; i < h->params.nr_queues; i++) {
+		h->places[i].core = i / per_core;
+		h->places[i].socket =
+			per_socket ? i / per_core / per_socket : 0;
+	}
+}
+
+static bool host_alloc(struct host *h)
+{
+	u32 nr = h->params.nr_queues;
+
+	h->queues = port_zalloc(nr * sizeof(*h->queues));
+	h->places = port_zalloc(nr * sizeof(*h->places));
+	h->sched.queue = port_zalloc(nr * sizeof(*h->sched.queue));
+	return h->queues && h->places && h->sched.queue;
+}
+
+static void host_free(struct host *h)
+{
+	port_free(h->sched.queue);
+	port_free(h->places);
+	port_free(h->queues);
+	port_free(h);
+}
+
+static void host_init_queues(struct host *h)
+{
+	u32 i;
+
+	for (i = 0; i < h->params.nr_queues; i++) {
+		struct host_queue *hq = &h->queues[i];
+
+		hq->host = h;
+		event_init(&hq->kick, queue_kicked);
+		event_init(&hq->unblock, queue_unblocked);
+		queue_init(&hq->q, &h->sched, i);
+		h->sched.queue[i] = &hq->q;
+	}
+}
+
+struct host *host_create(const struct host_params *params)
+{
+	struct host *h = port_zalloc(sizeof(*h));
+
+	if (!h)
+		return NULL;
+	h->params = *params;
+	h->sched.nr_queues = params->nr_queues;
+	if (!host_alloc(h))
+		goto free;
+	engine_init(&h->engine);
+	rng_init(&h->rng, params->seed);
+	device_init(&h->device, &h->engine, &params->device, io_completed);
+	event_init(&h->tick, host_ticked);
+	host_init_queues(h);
+	host_place(h);
+	if (sched_init(&h->sched, params->ops, &params->sched, h->places))
+		goto free;
+	return h;
+free:
+	host_free(h);
+	return NULL;
+}
+
+void host_destroy(struct host *h)
+{
+	host_finish(h);
+	while (h->flows)
+		host_flow_destroy(h->flows);
+	if (!host_failed(h))
+		sched_exit(&h->sched);
+	host_free(h);
+}
