@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Nothing is lost, nothing is forgotten, whatever comes and goes.  The checks
+ * themselves are in rig.c and in the host: after every event the slots, and
+ * that virtual time has not gone back; before time moves, that nobody waits
+ * who could run; in the end, that all that came has gone and was paid for.
+ */
+#include "rig.h"
+
+static u32 pick(struct rng *rng, const u32 *from, u32 n)
+{
+	return from[rng_between(rng, 0, n - 1)];
+}
+
+static struct host_params chaos_params(struct trial *t, struct rng *rng,
+				       u64 seed)
+{
+	static const u32 queues[] = { 1, 2, 3, 8, 65, 130 };
+	static const u32 thresholds[] = {
+		0, 1, 512, 4 * KIB, 64 * KIB, 1 * MIB,
+	};
+	static const u32 depths[] = { 1, 2, 3, 16, 128 };
+	struct host_params p = rig_params(t, seed);
+
+	p.nr_queues = pick(rng, queues, ARRAY_SIZE(queues));
+	p.queues_per_core = (u32)rng_between(rng, 1, 2);
+	p.cores_per_socket = (u32)rng_between(rng, 0, 4);
+	p.sched.threshold = pick(rng, thresholds, ARRAY_SIZE(thresholds));
+	p.sched.depth = pick(rng, depths, ARRAY_SIZE(depths));
+	p.device.slots = (u32)rng_between(rng, 1, 64);
+	p.device.base_ns = rng_between(rng, 0, 50 * US);
+	p.device.ns_per_kib = rng_between(rng, 1, 100);
+	p.kick_ns = rng_chance(rng, 700) ? rng_between(rng, 0, 20 * US) : 0;
+	if (rng_chance(rng, 400)) {
+		p.refuse_permille = 100;
+		p.refuse_ns = rng_between(rng, 0, 50 * US);
+	}
+	return p;
+}
+
+static struct load *chaos_load(struct rig *r, struct host_flow *flow,
+			       struct rng *rng)
+{
+	struct load_params p = {
+		.flow = flow,
+		.nr_queues = r->host->params.nr_queues,
+		.depth = (u32)rng_between(rng, 1, 64),
+		.bytes = 512,
+		.bytes_max = 512U << rng_between(rng, 0, 11),
+		.write_permille = 300,
+		.think_ns = rng_between(rng, 0, 200 * US),
+		.think_random = true,
+	};
+
+	if (rng_chance(rng, 300))
+		p.urgent_permille = 50;
+	if (rng_chance(rng, 200))
+		p.exempt_permille = 100;
+	if (rng_chance(rng, 300))
+		p.merge_bytes = 4 * KIB;
+	if (rng_chance(rng, 300))
+		p.arrival_ns = rng_between(rng, 500, 50 * US);
+	if (rng_chance(rng, 400)) {
+		p.on_ns = rng_between(rng, 10 * US, 3 * MS);
+		p.off_ns = rng_between(rng, 10 * US, 3 * MS);
+	}
+	if (rng_chance(rng, 300)) {
+		p.first_queue = (u32)rng_between(rng, 0, p.nr_queues - 1);
+		p.nr_queues = 1;
+	}
+	return rig_load(r, &p);
+}
+
+static void chaos_tune(struct rig *r, struct rng *rng)
+{
+	static const u32 thresholds[] = { 0, 4 * KIB, 300 * KIB, 1 * MIB };
+	static const u32 depths[] = { 1, 4, 40 };
+	struct sched_params p = r->host->sched.params;
+
+	if (rng_chance(rng, 500))
+		p.threshold = pick(rng, thresholds, ARRAY_SIZE(thresholds));
+	if (rng_chance(rng, 500))
+		p.depth = pick(rng, depths, ARRAY_SIZE(depths));
+	if (rng_chance(rng, 200))
+		p.cost.kind = p.cost.kind == COST_BYTES ? COST_IOPS :
+							  COST_BYTES;
+	host_tune(r->host, &p);
+}
+
+static void chaos_block(struct rig *r, struct rng *rng)
+{
+	struct host *h = r->host;
+	u32 queue = (u32)rng_between(rng, 0, h->params.nr_queues - 1);
+
+	if (!h->queues[queue].blocked)
+		host_block(h, queue, host_now(h) + rng_between(rng, 0, MS));
+}
+
+static void chaos_weigh(struct rig *r, struct rng *rng)
+{
+	struct host_flow *hf = r->host->flows;
+	u64 skip = rng_between(rng, 0, r->host->nr_flows - 1);
+
+	while (skip-- && hf->next)
+		hf = hf->next;
+	flow_set_weight(hf->flow, (u32)rng_between(rng, WEIGHT_MIN,
+						   WEIGHT_MAX));
+}
+
+/* @steps changes at random moments. */
+static void chaos_run(struct rig *r, struct rng *rng, u32 steps)
+{
+	while (steps-- && !host_failed(r->host)) {
+		rig_run(r, rng_between(rng, 0, MS));
+		switch (rng_between(rng, 0, 3)) {
+		case 0:
+			chaos_tune(r, rng);
+			break;
+		case 1:
+			chaos_block(r, rng);
+			break;
+		case 2:
+			chaos_weigh(r, rng);
+			break;
+		default:
+			break;
+		}
+	}
+}
+
+static u64 chaos(struct trial *t, u64 seed, bool no_tick, u32 steps)
+{
+	struct host_flow *parent = NULL;
+	struct host_params params;
+	struct rng rng;
+	struct rig r;
+	u64 flows;
+
+	rng_init(&rng, seed);
+	params = chaos_params(t, &rng, seed);
+	params.no_tick = no_tick;
+	rig_open(&r, t, &params);
+	for (flows = rng_between(&rng, 1, 6); flows; flows--) {
+		struct host_flow *flow;
+
+		flow = rig_flow(&r, parent, (u32)rng_between(&rng, 1, 1000));
+		chaos_load(&r, flow, &rng);
+		if (rng_chance(&rng, 300))
+			parent = flow;
+	}
+	chaos_run(&r, &rng, steps);
+	if (rng_chance(&rng, 300))
+		host_drain(r.host);
+	rig_close(&r);
+	if (trial_failed(t))
+		trial_note(t, "seed %llu", seed);
+	return r.digest;
+}
+
+/* No blind timer: with tick never called all goes on as well. */
+static void test_no_tick(struct trial *t)
+{
+	u64 seed;
+
+	for (seed = 1; seed <= 60 && !trial_failed(t); seed++)
+		chaos(t, seed, true, 12);
+}
+
+static void test_tick(struct trial *t)
+{
+	u64 seed;
+
+	for (seed = 1001; seed <= 1010 && !trial_failed(t); seed++)
+		chaos(t, seed, false, 600);
+}
+
+static void test_determinism(struct trial *t)
+{
+	u64 one = chaos(t, 7, false, 20);
+
+	if (chaos(t, 7, false, 20) != one)
+		trial_fail(t, "the same seed gave another run");
+	if (chaos(t, 8, false, 20) == one)
+		trial_fail(t, "another seed gave the same run");
+}
+
+/* Cgroups that live for some milliseconds, a hundred times over. */
+static void test_flows(struct trial *t)
+{
+	struct host_params p = rig_params(t, 1);
+	struct host_flow *stays;
+	struct rng rng;
+	struct rig r;
+	u32 i;
+
+	p.nr_queues = 2;
+	p.device.base_ns = 400 * US;
+	rng_init(&rng, 1);
+	rig_open(&r, t, &p);
+	stays = rig_flow(&r, NULL, 100);
+	rig_closed(&r, stays, 32, 4 * KIB);
+	for (i = 0; i < 100 && !host_failed(r.host); i++) {
+		struct host_flow *flow;
+		struct load *load;
+
+		flow = rig_flow(&r, NULL, (u32)rng_between(&rng, 1, 10000));
+		load = rig_closed(&r, flow, (u32)rng_between(&rng, 1, 64),
+				  4 * KIB);
+		rig_run(&r, rng_between(&rng, 0, 5 * MS));
+		load_stop(load);
+		while (flow->outstanding && !host_failed(r.host))
+			rig_run(&r, 100 * US);
+		/* Half of them go while they still count as active. */
+		if (rng_chance(&rng, 500))
+			rig_run(&r, 2 * FLOW_GRACE_NS);
+		host_flow_destroy(flow);
+		rig_drop_load(&r, load);
+	}
+	rig_close(&r);
+}
+
+/* The counter of virtual time starts just before its wrap, and goes on. */
+static void test_wrap(struct trial *t)
+{
+	static const u32 weights[] = { 1, 10000, 300, 3000 };
+	struct host_params p = rig_params(t, 1);
+	struct host_flow *flow[4];
+	struct rig r;
+	u64 from;
+	u32 i;
+
+	p.nr_queues = 2;
+	p.sched.threshold = 4 * MIB;
+	rig_open(&r, t, &p);
+	for (i = 0; i < 4; i++) {
+		flow[i] = rig_flow(&r, NULL, weights[i]);
+		rig_closed(&r, flow[i], 64, 1 * MIB);
+	}
+	from = r.vt;
+	/* 160 GB/s: 64 GiB take 0.41 s. */
+	rig_run(&r, 350 * MS);
+	rig_expect_parts(&r, flow + 1, weights + 1, 3, 150 * MS, 20,
+			 "around the wrap");
+	if (r.vt >= from)
+		trial_fail(t, "virtual time went from %llu to %llu and did not wrap",
+			   from, r.vt);
+	rig_close(&r);
+}
+
+/* Once the host says drain, T and D hold nothing back. */
+static void test_drain(struct trial *t)
+{
+	struct host_params p = rig_params(t, 1);
+	struct rig r;
+	u32 i;
+
+	p.nr_queues = 3;
+	rig_open(&r, t, &p);
+	for (i = 0; i < 3; i++)
+		rig_closed(&r, rig_flow(&r, NULL, 1 + 100 * i), 64, 64 * KIB);
+	rig_run(&r, 10 * MS);
+	if (!r.host->queued)
+		trial_fail(t, "nothing waits before the drain");
+	host_drain(r.host);
+	rig_run(&r, 0);
+	if (r.host->queued)
+		trial_fail(t, "%u ios are held back in a drain",
+			   r.host->queued);
+	rig_close(&r);
+}
+
+const struct test life_tests[] = {
+	{ "life/no-tick", test_no_tick, false },
+	{ "life/tick", test_tick, false },
+	{ "life/determinism", test_determinism, false },
+	{ "life/flows", test_flows, false },
+	{ "life/wrap", test_wrap, true },
+	{ "life/drain", test_drain, true },
+	{ NULL, NULL, false },
+};

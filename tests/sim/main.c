@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Runs every test under mqfq, then each fairness test under FIFO, where it has
+ * to fail: a test that cannot tell the two apart proves nothing.
+ *
+ *	sim-tests [NAME]	all, or those whose name begins with NAME
+ *
+ * Prints TAP.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "fifo.h"
+#include "sched/policies.h"
+#include "rig.h"
+
+static const struct test *const tables[] = {
+	bound_tests, share_tests, life_tests,
+};
+
+struct report {
+	const char *prefix;
+	u32 run, failed;
+};
+
+static void report_test(struct report *r, const char *name, const char *under,
+			bool ok, const char *why)
+{
+	r->run++;
+	r->failed += !ok;
+	printf("%s %u - %s%s%s%s\n", ok ? "ok" : "not ok", r->run, name, under,
+	       *why ? ": " : "", why);
+	fflush(stdout);
+}
+
+static void run_test(struct report *r, const struct test *test)
+{
+	struct trial t = { .ops = &mqfq_ops };
+
+	if (strncmp(test->name, r->prefix, strlen(r->prefix)))
+		return;
+	test->run(&t);
+	report_test(r, test->name, "", !trial_failed(&t),
+		    trial_failed(&t) ? t.failure : t.note);
+	if (!test->fairness)
+		return;
+	t = (struct trial){ .ops = &fifo_ops };
+	test->run(&t);
+	report_test(r, test->name, " must fail under FIFO", trial_failed(&t),
+		    t.failure);
+}
+
+int main(int argc, char **argv)
+{
+	struct report r = { .prefix = argc > 1 ? argv[1] : "" };
+	const struct test *test;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(tables); i++)
+		for (test = tables[i]; test->name; test++)
+			run_test(&r, test);
+	printf("1..%u\n", r.run);
+	if (!r.run)
+		fprintf(stderr, "no test's name begins with %s\n", r.prefix);
+	return r.failed || !r.run;
+}

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-2.0
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "sched/mqfq.h"
+#include "sched/policies.h"
+#include "rig.h"
+
+void trial_fail(struct trial *t, const char *fmt, ...)
+{
+	va_list args;
+
+	if (trial_failed(t))
+		return;
+	va_start(args, fmt);
+	vsnprintf(t->failure, sizeof(t->failure), fmt, args);
+	va_end(args);
+}
+
+void trial_note(struct trial *t, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(t->note, sizeof(t->note), fmt, args);
+	va_end(args);
+}
+
+/* ------------------------------------------------------------- invariants */
+
+static bool rig_is_mqfq(const struct rig *r)
+{
+	return r->trial->ops == &mqfq_ops;
+}
+
+static void check_slots(struct rig *r, const struct mqfq *m)
+{
+	struct host *h = r->host;
+	s64 total = token_total(&m->slots);
+
+	if (total + h->slots != (s64)h->sched.params.depth)
+		host_fail(h, "%llu ns: %lld slots free and %u in use, D is %u",
+			  host_now(h), total, h->slots, h->sched.params.depth);
+}
+
+static void check_vt(struct rig *r, const struct mqfq *m)
+{
+	vtime_t vt = (vtime_t)atomic64_read(&m->vt);
+
+	if (vtime_before(vt, r->vt))
+		host_fail(r->host, "%llu ns: virtual time went from %llu back to %llu",
+			  host_now(r->host), r->vt, vt);
+	r->vt = vt;
+}
+
+static void rig_step(void *arg)
+{
+	struct rig *r = arg;
+	const struct mqfq *m = r->host->sched.engine;
+
+	check_slots(r, m);
+	check_vt(r, m);
+}
+
+/* How much later than due the wheel may let a queue go. */
+static u64 rig_wheel_late(const struct mqfq *m)
+{
+	return m->sched->params.threshold ? BIT_ULL(m->wheel.shift) : 0;
+}
+
+/*
+ * Slots are free and all wake-ups have been acted on: whoever still waits
+ * must be throttled, and rightly so.
+ */
+static void check_waiting(struct rig *r, const struct mqfq *m,
+			  const struct host_queue *hq)
+{
+	struct host *h = r->host;
+	u64 limit = r->vt + h->sched.params.threshold;
+
+	if (!hq->waiting || hq->blocked)
+		return;
+	if (hq->q.state != VERDICT_THROTTLED)
+		host_fail(h, "%llu ns: %u ios wait in queue %u (state %u) beside free slots",
+			  host_now(h), hq->waiting, hq->q.index, hq->q.state);
+	else if (!vtime_before(limit, hq->q.lead + rig_wheel_late(m)))
+		host_fail(h, "%llu ns: queue %u, lead VT + %lld, is still throttled",
+			  host_now(h), hq->q.index, (s64)(hq->q.lead - r->vt));
+}
+
+static void rig_quiet(void *arg)
+{
+	struct rig *r = arg;
+	const struct mqfq *m = r->host->sched.engine;
+	u32 i;
+
+	if (token_total(&m->slots) <= 0)
+		return;
+	for (i = 0; i < r->host->params.nr_queues; i++)
+		check_waiting(r, m, &r->host->queues[i]);
+}
+
+/* ------------------------------------------------------------------ bounds */
+
+/* W / r in units of virtual time. */
+static s64 weighted(const struct bound *b, u32 id, u64 w)
+{
+	return (s64)mul_u64_u64_shr(w, b->inv[id], INV_SHIFT);
+}
+
+static s64 pair_x(const struct bound *b, u32 f, u32 m, const u64 *w)
+{
+	return weighted(b, f, w[f]) - weighted(b, m, w[m]);
+}
+
+static void pair_open(struct pair *p, s64 x)
+{
+	p->open = true;
+	p->least = x;
+	p->most = x;
+}
+
+static void pair_see(struct pair *p, s64 x)
+{
+	p->least = min(p->least, x);
+	p->most = max(p->most, x);
+	p->range = max(p->range, p->most - p->least);
+}
+
+/* X of (m, f) is -X of (f, m): one of the two is enough. */
+static struct pair *pair_at(struct pair table[RIG_FLOWS][RIG_FLOWS], u32 f,
+			    u32 m)
+{
+	return &table[min(f, m)][max(f, m)];
+}
+
+static void bound_inserted(struct rig *r, const struct host_flow *f,
+			   const struct host_io *hio)
+{
+	struct bound *b = &r->bound;
+	const struct host_flow *m;
+
+	b->largest[f->id] = max(b->largest[f->id], hio->io.bytes);
+	for (m = r->host->flows; m; m = m->next) {
+		u32 lo = min(f->id, m->id), hi = max(f->id, m->id);
+
+		if (m == f || !m->queued || b->at_dispatch[lo][hi].open)
+			continue;
+		pair_open(&b->at_dispatch[lo][hi],
+			  pair_x(b, lo, hi, b->dispatched));
+		pair_open(&b->at_completion[lo][hi],
+			  pair_x(b, lo, hi, b->completed));
+	}
+}
+
+static void bound_see(struct rig *r, const struct host_flow *f, const u64 *w,
+		      struct pair table[RIG_FLOWS][RIG_FLOWS])
+{
+	const struct host_flow *m;
+
+	for (m = r->host->flows; m; m = m->next) {
+		struct pair *p = pair_at(table, f->id, m->id);
+
+		if (m != f && p->open)
+			pair_see(p, pair_x(&r->bound, min(f->id, m->id),
+					   max(f->id, m->id), w));
+	}
+}
+
+/* The dispatch that leaves a flow without requests still counts. */
+static void bound_close(struct rig *r, const struct host_flow *f)
+{
+	struct bound *b = &r->bound;
+	const struct host_flow *m;
+
+	if (f->queued)
+		return;
+	for (m = r->host->flows; m; m = m->next) {
+		pair_at(b->at_dispatch, f->id, m->id)->open = false;
+		pair_at(b->at_completion, f->id, m->id)->open = false;
+	}
+}
+
+void bound_start(struct rig *r)
+{
+	const struct host_flow *hf;
+	u64 sum = 0;
+
+	for (hf = r->host->flows; hf; hf = hf->next)
+		if (hf != r->root)
+			sum += hf->flow->group.weight;
+	for (hf = r->host->flows; hf; hf = hf->next) {
+		u64 share = SHARE_ONE * hf->flow->group.weight / sum;
+
+		if (hf == r->root)
+			continue;
+		r->bound.inv[hf->id] = share_inverse(share);
+		if (rig_is_mqfq(r) &&
+		    (u64)atomic64_read(&hf->flow->inv) != r->bound.inv[hf->id])
+			trial_fail(r->trial, "flow %u has the wrong share",
+				   hf->id);
+	}
+	r->bound.on = true;
+}
+
+/* Tags are rounded down to even numbers. */
+enum { TAG_SLACK = 8 };
+
+static void bound_check_pair(struct rig *r, u32 f, u32 m)
+{
+	const struct bound *b = &r->bound;
+	const struct sched_params *p = &r->host->sched.params;
+	u64 limit = 2ULL * p->threshold +
+		    (u64)weighted(b, f, b->largest[f]) +
+		    (u64)weighted(b, m, b->largest[m]) + TAG_SLACK;
+	u64 at_dispatch = (u64)b->at_dispatch[f][m].range;
+	u64 at_completion = (u64)b->at_completion[f][m].range;
+	u64 depth = p->depth + 1;
+
+	if (at_dispatch > limit)
+		trial_fail(r->trial, "flows %u and %u: dispatched service differs by %llu, at most %llu allowed (T %u, D %u)",
+			  f, m, at_dispatch, limit, p->threshold, p->depth);
+	if (at_completion > depth * limit)
+		trial_fail(r->trial, "flows %u and %u: completed service differs by %llu, at most %llu allowed (T %u, D %u)",
+			  f, m, at_completion, depth * limit, p->threshold,
+			  p->depth);
+	r->bound.tightest = max(r->bound.tightest, at_dispatch * 1000 / limit);
+}
+
+void bound_check(struct rig *r)
+{
+	const struct host_flow *f, *m;
+
+	for (f = r->host->flows; f; f = f->next)
+		for (m = f->next; m; m = m->next)
+			if (m != r->root)
+				bound_check_pair(r, m->id, f->id);
+}
+
+/* ------------------------------------------------------------------- watch */
+
+static void rig_digest(struct rig *r, const struct host_io *hio)
+{
+	r->digest = (r->digest ^ (host_now(r->host) << 8 | hio->flow->id)) *
+		    0x100000001b3;
+}
+
+static void rig_inserted(void *arg, struct host_io *hio)
+{
+	struct rig *r = arg;
+
+	r->inserted++;
+	if (r->bound.on)
+		bound_inserted(r, hio->flow, hio);
+}
+
+static void rig_dispatched(void *arg, struct host_io *hio)
+{
+	struct rig *r = arg;
+
+	r->dispatched++;
+	rig_digest(r, hio);
+	if (r->watch_urgent && (hio->io.flags & IO_URGENT) &&
+	    host_now(r->host) > hio->io.insert_ns)
+		trial_fail(r->trial, "an urgent io waited for %llu ns",
+			   host_now(r->host) - hio->io.insert_ns);
+	if (!r->bound.on)
+		return;
+	r->bound.dispatched[hio->flow->id] += hio->io.cost;
+	bound_see(r, hio->flow, r->bound.dispatched, r->bound.at_dispatch);
+	bound_close(r, hio->flow);
+}
+
+static void rig_completed(void *arg, struct host_io *hio)
+{
+	struct rig *r = arg;
+
+	r->completed++;
+	rig_digest(r, hio);
+	if (!r->bound.on)
+		return;
+	r->bound.completed[hio->flow->id] += hio->io.cost;
+	bound_see(r, hio->flow, r->bound.completed, r->bound.at_completion);
+}
+
+/* -------------------------------------------------------------------- life */
+
+struct host_params rig_params(const struct trial *t, u64 seed)
+{
+	return (struct host_params){
+		.seed = seed,
+		.nr_queues = 1,
+		.ops = t->ops,
+		.sched = { .depth = 16, .threshold = 64 * KIB },
+		.device = { .slots = 16, .base_ns = 100 * US },
+	};
+}
+
+void rig_open(struct rig *r, struct trial *t, const struct host_params *params)
+{
+	*r = (struct rig){ .trial = t };
+	r->host = host_create(params);
+	port_assert(r->host);
+	r->host->watch = (struct host_watch){
+		.arg = r,
+		.inserted = rig_inserted,
+		.dispatched = rig_dispatched,
+		.completed = rig_completed,
+	};
+	if (rig_is_mqfq(r)) {
+		const struct mqfq *m = r->host->sched.engine;
+
+		r->host->watch.step = rig_step;
+		r->host->watch.quiet = rig_quiet;
+		r->vt = (vtime_t)atomic64_read(&m->vt);
+	}
+	r->root = rig_flow(r, NULL, WEIGHT_DEFAULT);
+}
+
+struct host_flow *rig_flow(struct rig *r, struct host_flow *parent, u32 weight)
+{
+	struct host_flow *hf;
+
+	hf = host_flow_create(r->host, parent ? parent : r->root, weight);
+	port_assert(hf);
+	return hf;
+}
+
+struct load *rig_load(struct rig *r, const struct load_params *params)
+{
+	struct load *l = load_create(r->host, params);
+
+	port_assert(l && r->nr_loads < RIG_LOADS);
+	r->load[r->nr_loads++] = l;
+	return l;
+}
+
+struct load *rig_closed(struct rig *r, struct host_flow *flow, u32 depth,
+			u32 bytes)
+{
+	struct load_params params = {
+		.flow = flow,
+		.nr_queues = r->host->params.nr_queues,
+		.depth = depth,
+		.bytes = bytes,
+	};
+
+	return rig_load(r, &params);
+}
+
+void rig_drop_load(struct rig *r, struct load *l)
+{
+	u32 i;
+
+	for (i = 0; r->load[i] != l; i++)
+		;
+	r->load[i] = r->load[--r->nr_loads];
+	load_destroy(l);
+}
+
+void rig_run(struct rig *r, u64 ns)
+{
+	host_run(r->host, host_now(r->host) + ns);
+}
+
+/* Every byte is charged once, whatever became of its request on the way. */
+static void check_charges(struct rig *r)
+{
+	const struct host_flow *hf;
+
+	for (hf = r->host->flows; hf; hf = hf->next) {
+		u64 pos = (u64)atomic64_read(&hf->flow->pos);
+
+		if (pos != hf->charged)
+			host_fail(r->host, "flow %u was charged %llu for requests that cost %llu",
+				  hf->id, pos, hf->charged);
+	}
+}
+
+static void rig_check_end(struct rig *r)
+{
+	struct host *h = r->host;
+	u64 watchdog = (u64)atomic64_read(&h->sched.stats.watchdog);
+
+	if (r->inserted != r->dispatched || h->queued || h->slots)
+		host_fail(h, "%llu ios inserted, %llu dispatched, %u slots kept",
+			  r->inserted, r->dispatched, h->slots);
+	if (watchdog)
+		host_fail(h, "the watchdog found %llu queues forgotten",
+			  watchdog);
+	if (rig_is_mqfq(r))
+		check_charges(r);
+}
+
+void rig_close(struct rig *r)
+{
+	u32 i;
+
+	host_finish(r->host);
+	rig_check_end(r);
+	if (host_failed(r->host))
+		trial_fail(r->trial, "%s", r->host->failure);
+	host_destroy(r->host);
+	for (i = 0; i < r->nr_loads; i++)
+		load_destroy(r->load[i]);
+}
+
+/* ------------------------------------------------------------------ shares */
+
+void rig_bytes(struct host_flow *const *flow, u64 *bytes, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		bytes[i] = flow[i]->stats.bytes;
+}
+
+u64 rig_part(struct host_flow *const *flow, const u64 *before, u32 n, u32 i)
+{
+	u64 total = 0;
+	u32 k;
+
+	for (k = 0; k < n; k++)
+		total += flow[k]->stats.bytes - before[k];
+	if (!total)
+		return 0;
+	return (flow[i]->stats.bytes - before[i]) * 1000000 / total;
+}
+
+void rig_expect_parts(struct rig *r, struct host_flow *const *flow,
+		      const u32 *parts, u32 n, u64 ns, u32 permille,
+		      const char *what)
+{
+	u64 before[RIG_FLOWS], sum = 0;
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		sum += parts[i];
+	rig_bytes(flow, before, n);
+	rig_run(r, ns);
+	for (i = 0; i < n; i++) {
+		u64 want = parts[i] * 1000000ULL / sum;
+		u64 got = rig_part(flow, before, n, i);
+		u64 off = got > want ? got - want : want - got;
+
+		if (off * 1000 > want * permille)
+			trial_fail(r->trial, "%s: flow %u of %u got %llu ppm, entitled to %llu",
+				   what, i, n, got, want);
+	}
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * rig - a simulated host with flows, loads and the invariants under watch
+ *
+ * A *trial* is one test of one scheduler; it does not end the program when
+ * something is wrong but says what, because the fairness tests are also run
+ * against a scheduler that must fail them.
+ */
+#ifndef MQFAIR_TESTS_SIM_RIG_H
+#define MQFAIR_TESTS_SIM_RIG_H
+
+#include <stdio.h>
+
+#include "host.h"
+#include "load.h"
+
+#define US	1000ULL
+#define MS	(1000 * US)
+#define SEC	(1000 * MS)
+#define KIB	1024U
+#define MIB	(1024 * KIB)
+
+struct trial {
+	const struct sched_ops *ops;
+	char failure[256];		/* empty: none */
+	char note[256];			/* a figure worth showing */
+};
+
+struct test {
+	const char *name;
+	void (*run)(struct trial *t);
+	bool fairness;			/* must fail under FIFO */
+};
+
+extern const struct test bound_tests[], share_tests[], life_tests[];
+
+/* Keeps the first message only. */
+__attribute__((format(printf, 2, 3)))
+void trial_fail(struct trial *t, const char *fmt, ...);
+__attribute__((format(printf, 2, 3)))
+void trial_note(struct trial *t, const char *fmt, ...);
+
+static inline bool trial_failed(const struct trial *t)
+{
+	return t->failure[0] != '\0';
+}
+
+enum {
+	RIG_FLOWS	= 16,
+	RIG_LOADS	= 32,
+};
+
+/*
+ * Differences of weighted service of flows f and m over all intervals in
+ * which both are backlogged: the range, within such an interval, of
+ * X = Wf / rf - Wm / rm.
+ */
+struct pair {
+	bool open;			/* both backlogged */
+	s64 least, most;		/* of X since it was opened */
+	s64 range;			/* greatest so far */
+};
+
+/*
+ * X is counted twice: at dispatch and at completion.  Indexed by flow id, pairs
+ * by the lesser first.
+ */
+struct bound {
+	bool on;
+	u64 tightest;			/* greatest range / limit seen, permille */
+	u64 inv[RIG_FLOWS];		/* 1 / r */
+	u64 dispatched[RIG_FLOWS];	/* W, cost */
+	u64 completed[RIG_FLOWS];
+	u32 largest[RIG_FLOWS];		/* l: cost */
+	struct pair at_dispatch[RIG_FLOWS][RIG_FLOWS];
+	struct pair at_completion[RIG_FLOWS][RIG_FLOWS];
+};
+
+struct rig {
+	struct trial *trial;
+	struct host *host;
+	struct host_flow *root;
+	struct load *load[RIG_LOADS];
+	u32 nr_loads;
+	u64 vt;				/* as last seen */
+	bool watch_urgent;		/* urgent ios must not wait */
+	struct bound bound;
+	/* ios by life's events, and a digest of their order */
+	u64 inserted, dispatched, completed;
+	u64 digest;
+};
+
+/*
+ * D = 16 on a drive of 16 slots, 100 us for each request of any size, T =
+ * 64 KiB, one queue.
+ */
+struct host_params rig_params(const struct trial *t, u64 seed);
+
+/* @r is left usable after a failure too: nothing moves in it any more. */
+void rig_open(struct rig *r, struct trial *t, const struct host_params *params);
+struct host_flow *rig_flow(struct rig *r, struct host_flow *parent, u32 weight);
+struct load *rig_load(struct rig *r, const struct load_params *params);
+
+/* A closed loop of @depth on all queues. */
+struct load *rig_closed(struct rig *r, struct host_flow *flow, u32 depth,
+			u32 bytes);
+
+/* Frees a load of which nothing is outstanding. */
+void rig_drop_load(struct rig *r, struct load *l);
+
+void rig_run(struct rig *r, u64 ns);
+
+/*
+ * From now on no share changes: watches the bounds.  All flows are children of
+ * the root and active.
+ */
+void bound_start(struct rig *r);
+
+/*
+ * Hedayati et al., section 2, theorems 1 and 2.  With service counted when it
+ * is dispatched the theorem for D = 1 holds for every D.
+ */
+void bound_check(struct rig *r);
+
+/* Finishes, checks that nothing was lost, and frees. */
+void rig_close(struct rig *r);
+
+/*
+ * Part of flow @i's in what @n flows completed since @before (their bytes
+ * then), in millionths.
+ */
+u64 rig_part(struct host_flow *const *flow, const u64 *before, u32 n, u32 i);
+void rig_bytes(struct host_flow *const *flow, u64 *bytes, u32 n);
+
+/* Checks each flow's part over the next @ns against @parts[] / their sum. */
+void rig_expect_parts(struct rig *r, struct host_flow *const *flow,
+		      const u32 *parts, u32 n, u64 ns, u32 permille,
+		      const char *what);
+
+#endif /* MQFAIR_TESTS_SIM_RIG_H */

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Who gets how much.  Unless said otherwise: D = 16 on a drive of 16 slots and
+ * 100 us a request, hence 160,000 requests a second.
+ */
+#include "rig.h"
+
+static const u32 four_weights[] = { 100, 250, 500, 1000 };
+
+/* ------------------------------------------------------------- by weight */
+
+static void weights_on(struct trial *t, const struct host_params *params,
+		       u32 depth, u32 bytes, u64 ns, const char *what)
+{
+	struct host_flow *flow[4];
+	struct rig r;
+	u32 i;
+
+	rig_open(&r, t, params);
+	for (i = 0; i < 4; i++) {
+		flow[i] = rig_flow(&r, NULL, four_weights[i]);
+		rig_closed(&r, flow[i], depth, bytes);
+	}
+	rig_run(&r, ns / 4);
+	rig_expect_parts(&r, flow, four_weights, 4, ns, 10, what);
+	rig_close(&r);
+}
+
+static void test_weights(struct trial *t)
+{
+	static const u32 queues[] = { 1, 2, 8, 70 };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(queues); i++) {
+		struct host_params p = rig_params(t, i + 1);
+		char what[32];
+
+		p.nr_queues = queues[i];
+		p.queues_per_core = 2;
+		p.cores_per_socket = 2;
+		snprintf(what, sizeof(what), "%u queues", queues[i]);
+		weights_on(t, &p, max(64U, 2 * queues[i]), 4 * KIB, 300 * MS,
+			   what);
+	}
+}
+
+static void test_weights_large(struct trial *t)
+{
+	struct host_params p = rig_params(t, 5);
+
+	p.nr_queues = 2;
+	p.sched.threshold = 1 * MIB;
+	weights_on(t, &p, 64, 1 * MIB, 300 * MS, "1 MiB");
+}
+
+/* For each T and D the service time that keeps the drive at 160,000 a second. */
+static void test_parameters(struct trial *t)
+{
+	static const u32 thresholds[] = { 0, 4 * KIB, 64 * KIB, 1 * MIB };
+	static const u32 depths[] = { 1, 2, 16, 128 };
+	u32 i, k;
+
+	for (i = 0; i < ARRAY_SIZE(thresholds); i++)
+		for (k = 0; k < ARRAY_SIZE(depths); k++) {
+			struct host_params p = rig_params(t, i * 4 + k);
+			char what[64];
+
+			p.nr_queues = 4;
+			p.sched.threshold = thresholds[i];
+			p.sched.depth = depths[k];
+			p.device.slots = depths[k];
+			p.device.base_ns = depths[k] * 6250;
+			snprintf(what, sizeof(what), "T %u, D %u",
+				 thresholds[i], depths[k]);
+			weights_on(t, &p, 256, 4 * KIB, 200 * MS, what);
+		}
+}
+
+/* -------------------------------------------------------- unequal demand */
+
+/* Two flows of equal weight must get equally much. */
+static void test_sizes(struct trial *t)
+{
+	static const u32 equal[] = { 1, 1 };
+	struct host_params p = rig_params(t, 1);
+	struct host_flow *flow[2];
+	struct rig r;
+
+	p.nr_queues = 2;
+	p.device.base_ns = 20 * US;
+	p.device.ns_per_kib = 2 * US;
+	rig_open(&r, t, &p);
+	flow[0] = rig_flow(&r, NULL, 100);
+	flow[1] = rig_flow(&r, NULL, 100);
+	rig_closed(&r, flow[0], 64, 4 * KIB);
+	rig_closed(&r, flow[1], 64, 64 * KIB);
+	rig_run(&r, 50 * MS);
+	rig_expect_parts(&r, flow, equal, 2, 400 * MS, 10, "4K against 64K");
+	rig_close(&r);
+}
+
+static void test_queues(struct trial *t)
+{
+	static const u32 equal[] = { 1, 1 };
+	struct host_params p = rig_params(t, 1);
+	struct load_params one = { .depth = 32, .bytes = 4 * KIB };
+	struct host_flow *flow[2];
+	struct rig r;
+
+	p.nr_queues = 4;
+	rig_open(&r, t, &p);
+	flow[0] = rig_flow(&r, NULL, 100);
+	flow[1] = rig_flow(&r, NULL, 100);
+	one.flow = flow[0];
+	rig_load(&r, &one);
+	rig_closed(&r, flow[1], 4 * 32, 4 * KIB);
+	rig_run(&r, 50 * MS);
+	rig_expect_parts(&r, flow, equal, 2, 300 * MS, 10,
+			 "1 queue against 4");
+	rig_close(&r);
+}
+
+static void test_depths(struct trial *t)
+{
+	static const u32 equal[] = { 1, 1 };
+	struct host_params p = rig_params(t, 1);
+	struct host_flow *flow[2];
+	struct rig r;
+
+	/*
+	 * Half of D = 4 is less than the shallow flow asks for.  T is small
+	 * against its demand as well: whenever all four of its requests are in
+	 * the drive it is not backlogged and virtual time moves up to T.
+	 */
+	p.sched.depth = 4;
+	p.sched.threshold = 8 * KIB;
+	p.device.slots = 4;
+	p.nr_queues = 2;
+	rig_open(&r, t, &p);
+	flow[0] = rig_flow(&r, NULL, 100);
+	flow[1] = rig_flow(&r, NULL, 100);
+	rig_closed(&r, flow[0], 4, 4 * KIB);
+	rig_closed(&r, flow[1], 64, 4 * KIB);
+	rig_run(&r, 50 * MS);
+	rig_expect_parts(&r, flow, equal, 2, 400 * MS, 10,
+			 "depth 4 against 64");
+	rig_close(&r);
+}
+
+/* What joins a waiting request by merging is paid for. */
+static void test_merges(struct trial *t)
+{
+	static const u32 equal[] = { 1, 1 };
+	struct host_params p = rig_params(t, 1);
+	struct load_params merging = { .depth = 64, .bytes = 4 * KIB };
+	struct host_flow *flow[2];
+	struct rig r;
+
+	rig_open(&r, t, &p);
+	flow[0] = rig_flow(&r, NULL, 100);
+	flow[1] = rig_flow(&r, NULL, 100);
+	merging.flow = flow[0];
+	merging.merge_bytes = 60 * KIB;
+	rig_load(&r, &merging);
+	rig_closed(&r, flow[1], 64, 4 * KIB);
+	rig_run(&r, 50 * MS);
+	rig_expect_parts(&r, flow, equal, 2, 300 * MS, 10, "merged bytes");
+	rig_close(&r);
+}
+
+/* An urgent request never waits, and its flow has paid for it. */
+static void test_urgent(struct trial *t)
+{
+	static const u32 equal[] = { 1, 1 };
+	struct host_params p = rig_params(t, 1);
+	struct load_params urgent = {
+		.depth = 40, .bytes = 4 * KIB, .urgent_permille = 100,
+	};
+	struct host_flow *flow[2];
+	struct rig r;
+
+	p.nr_queues = 2;
+	rig_open(&r, t, &p);
+	flow[0] = rig_flow(&r, NULL, 100);
+	flow[1] = rig_flow(&r, NULL, 100);
+	urgent.flow = flow[0];
+	urgent.nr_queues = 2;
+	r.watch_urgent = true;
+	rig_load(&r, &urgent);
+	rig_closed(&r, flow[1], 160, 4 * KIB);
+	rig_run(&r, 50 * MS);
+	rig_expect_parts(&r, flow, equal, 2, 300 * MS, 10,
+			 "urgent requests");
+	rig_close(&r);
+}
+
+/* A driver that sends back every fifth request, at once or to the device. */
+static void test_requeue(struct trial *t)
+{
+	struct host_params p = rig_params(t, 1);
+
+	p.nr_queues = 2;
+	p.refuse_permille = 200;
+	p.refuse_ns = 30 * US;
+	weights_on(t, &p, 128, 4 * KIB, 600 * MS, "requeues");
+}
+
+/* ------------------------------------------------------------- hierarchy */
+
+static void test_nested(struct trial *t)
+{
+	static const u32 all[] = { 45, 45, 10 }, rest[] = { 90, 10 };
+	struct host_params p = rig_params(t, 1);
+	struct load_params web = { .depth = 64, .bytes = 4 * KIB };
+	struct host_flow *prod, *flow[3], *left[2];
+	struct rig r;
+
+	p.nr_queues = 2;
+	rig_open(&r, t, &p);
+	prod = rig_flow(&r, NULL, 900);
+	flow[0] = rig_flow(&r, prod, 500);
+	flow[1] = rig_flow(&r, prod, 500);
+	flow[2] = rig_flow(&r, NULL, 100);
+	web.flow = flow[1];
+	web.nr_queues = 2;
+	web.stop_ns = 400 * MS;
+	rig_closed(&r, flow[0], 64, 4 * KIB);
+	rig_load(&r, &web);
+	rig_closed(&r, flow[2], 64, 4 * KIB);
+	rig_run(&r, 50 * MS);
+	rig_expect_parts(&r, flow, all, 3, 350 * MS, 10, "db, web, batch");
+
+	/* The grace period and, for the tick that sees it, half of that. */
+	rig_run(&r, FLOW_GRACE_NS * 3 / 2 + 5 * MS);
+	left[0] = flow[0];
+	left[1] = flow[2];
+	rig_expect_parts(&r, left, rest, 2, 300 * MS, 10, "db, batch");
+	rig_close(&r);
+}
+
+/*
+ * Weights 1 and 10000 change places with 256 requests queued in each flow:
+ * within 20 ms the heavy one has all but a thousandth, in every 20 ms; the
+ * light one goes on once it has paid for the T that it was ahead, which at its
+ * new share takes T / (share * speed), a second.
+ */
+static void weights_swap(struct trial *t, u32 threshold, u32 queues)
+{
+	struct host_params p = rig_params(t, queues);
+	struct host_flow *flow[2];
+	u64 before[2], start[2];
+	struct rig r;
+	u32 i;
+
+	p.nr_queues = queues;
+	p.sched.threshold = threshold;
+	rig_open(&r, t, &p);
+	flow[0] = rig_flow(&r, NULL, 1);
+	flow[1] = rig_flow(&r, NULL, 10000);
+	rig_closed(&r, flow[0], 256, 4 * KIB);
+	rig_closed(&r, flow[1], 256, 4 * KIB);
+	rig_run(&r, 200 * MS);
+	flow_set_weight(flow[0]->flow, 10000);
+	flow_set_weight(flow[1]->flow, 1);
+	rig_run(&r, 20 * MS);
+	rig_bytes(flow, start, 2);
+	for (i = 0; i < 90; i++) {
+		rig_bytes(flow, before, 2);
+		rig_run(&r, 20 * MS);
+		if (rig_part(flow, before, 2, 0) < 999000)
+			trial_fail(t, "T %u, %u queues, %u ms after the change the heavy flow had %llu ppm in 20 ms",
+				   threshold, queues, 20 * (i + 1),
+				   rig_part(flow, before, 2, 0));
+	}
+	if (flow[1]->stats.bytes - start[1] < 8 * 4 * KIB)
+		trial_fail(t, "T %u, %u queues: the light flow got %llu bytes in 1.8 s",
+			   threshold, queues, flow[1]->stats.bytes - start[1]);
+	rig_close(&r);
+}
+
+static void test_reweigh(struct trial *t)
+{
+	weights_swap(t, 64 * KIB, 1);
+	weights_swap(t, 64 * KIB, 4);
+	weights_swap(t, 0, 2);
+}
+
+/* -------------------------------------------------------------- in time */
+
+/*
+ * Two flows, one of which is silent for five seconds and comes back with all
+ * it has: in each 200 ms after that it gets at most half, T and D requests.
+ */
+static void test_comeback(struct trial *t)
+{
+	enum { STEP_MS = 10, WINDOW = 20, STEPS = 100 };
+	struct host_params p = rig_params(t, 1);
+	struct load_params pausing = {
+		.depth = 512, .bytes = 4 * KIB,
+		.on_ns = 200 * MS, .off_ns = 5 * SEC,
+	};
+	struct host_flow *flow[2];
+	u64 got[STEPS + 1], both[STEPS + 1];
+	struct rig r;
+	u32 i;
+
+	p.nr_queues = 2;
+	p.device.base_ns = 400 * US;
+	rig_open(&r, t, &p);
+	flow[0] = rig_flow(&r, NULL, 100);
+	flow[1] = rig_flow(&r, NULL, 100);
+	pausing.flow = flow[0];
+	pausing.nr_queues = 2;
+	rig_load(&r, &pausing);
+	rig_closed(&r, flow[1], 32, 4 * KIB);
+	host_run(r.host, 200 * MS + 5 * SEC - 1);
+	for (i = 0; i <= STEPS; i++) {
+		got[i] = flow[0]->stats.bytes;
+		both[i] = got[i] + flow[1]->stats.bytes;
+		rig_run(&r, STEP_MS * MS);
+	}
+	for (i = 0; i + WINDOW <= STEPS; i++) {
+		u64 most = (both[i + WINDOW] - both[i]) / 2 +
+			   p.sched.threshold + p.sched.depth * 4 * KIB;
+
+		if (got[i + WINDOW] - got[i] > most)
+			trial_fail(t, "%u ms after its return the flow gets %llu bytes in 200 ms, at most %llu allowed",
+				   i * STEP_MS, got[i + WINDOW] - got[i], most);
+	}
+	rig_close(&r);
+}
+
+/* Three deep tenants, the drive's slots evenly staggered in time. */
+static void light_neighbours(struct rig *r)
+{
+	const struct host_params *p = &r->host->params;
+	struct load_params deep = {
+		.depth = 64, .bytes = 4 * KIB, .start_ns = p->device.base_ns,
+	};
+	u32 i;
+
+	for (i = 0; i < 3; i++) {
+		struct load_params first = {
+			.first_queue = i + 1, .depth = 1, .bytes = 4 * KIB,
+			.stop_ns = p->device.base_ns,
+		};
+
+		deep.flow = rig_flow(r, NULL, 100);
+		deep.first_queue = i + 1;
+		first.flow = deep.flow;
+		while (r->nr_loads < (i + 1) * p->device.slots / 3) {
+			first.start_ns = r->nr_loads * p->device.base_ns /
+					 p->device.slots;
+			rig_load(r, &first);
+		}
+		rig_load(r, &deep);
+	}
+}
+
+/*
+ * One request at a time beside three times 64.  While it waits, the others
+ * dispatch at most T bytes by tag and one request each; its own place is then
+ * the next free one.
+ */
+static void test_light(struct trial *t)
+{
+	struct host_params p = rig_params(t, 1);
+	struct load_params light = {
+		.depth = 1, .bytes = 4 * KIB, .think_ns = 30 * US,
+		.think_random = true,
+	};
+	struct host_flow *flow;
+	struct rig r;
+	u64 service = p.device.base_ns, ahead, most, alone, got;
+
+	p.nr_queues = 4;
+	p.sched.threshold = 8 * KIB;
+	rig_open(&r, t, &p);
+	light_neighbours(&r);
+	flow = rig_flow(&r, NULL, 100);
+	light.flow = flow;
+	light.start_ns = MS;
+	rig_load(&r, &light);
+	rig_run(&r, 501 * MS);
+	/* Served at an even pace, one slot in service / D. */
+	ahead = p.sched.threshold / (4 * KIB) + 3;
+	most = service + (ahead + 1) * service / p.sched.depth;
+	if (flow->stats.latency.max_ns > most)
+		trial_fail(t, "a lone request took %llu ns beside three deep tenants, at most %llu allowed",
+			   flow->stats.latency.max_ns, most);
+	alone = 500 * MS / (service + light.think_ns);
+	got = flow->stats.ios * 1000 / alone;
+	if (got < 850)
+		trial_fail(t, "a light tenant has %llu permille of its requests alone",
+			   got);
+	trial_note(t, "%llu permille of alone, at most %llu ns of %llu", got,
+		   flow->stats.latency.max_ns, most);
+	rig_close(&r);
+}
+
+/* A queue that its driver stops does not stop the others' clock. */
+static void test_blocked(struct trial *t)
+{
+	struct host_params p = rig_params(t, 1);
+	struct host_flow *flow[2];
+	u64 before[2], most;
+	struct rig r;
+	u32 i;
+
+	p.nr_queues = 2;
+	rig_open(&r, t, &p);
+	for (i = 0; i < 2; i++) {
+		struct load_params own = {
+			.first_queue = i, .depth = 64, .bytes = 4 * KIB,
+		};
+
+		own.flow = flow[i] = rig_flow(&r, NULL, 100);
+		rig_load(&r, &own);
+	}
+	rig_run(&r, 50 * MS);
+	host_block(r.host, 0, host_now(r.host) + 100 * MS);
+	rig_run(&r, 1 * MS);
+	rig_bytes(flow, before, 2);
+	rig_run(&r, 98 * MS);
+	most = 98 * MS / p.device.base_ns * p.device.slots * 4 * KIB;
+	if (flow[0]->stats.bytes != before[0])
+		trial_fail(t, "a blocked queue was served");
+	if (flow[1]->stats.bytes - before[1] < most / 100 * 99)
+		trial_fail(t, "beside a blocked queue a flow got %llu bytes, the drive could do %llu",
+			   flow[1]->stats.bytes - before[1], most);
+	rig_close(&r);
+}
+
+const struct test share_tests[] = {
+	{ "share/weights", test_weights, true },
+	{ "share/weights-large", test_weights_large, true },
+	{ "share/parameters", test_parameters, true },
+	{ "share/sizes", test_sizes, true },
+	{ "share/queues", test_queues, true },
+	{ "share/depths", test_depths, true },
+	{ "share/merges", test_merges, true },
+	{ "share/urgent", test_urgent, true },
+	{ "share/requeue", test_requeue, true },
+	{ "share/nested", test_nested, true },
+	{ "share/reweigh", test_reweigh, true },
+	{ "share/comeback", test_comeback, true },
+	{ "share/light", test_light, true },
+	{ "share/blocked", test_blocked, false },
+	{ NULL, NULL, false },
+};
