@@ -25,6 +25,17 @@ def active_word(text: str) -> str:
     return bracketed.group(1) if bracketed else (text.split() or [""])[0]
 
 
+def setting(text: str, like: str) -> str:
+    """The part of a kernel file that compares with a written value `like`.
+
+    A tunable under auto shows the number it chose beside the word.
+    """
+    words = text.split()
+    if len(like.split()) > 1:
+        return " ".join(words)
+    return "auto" if "auto" in words else active_word(text)
+
+
 @dataclass(frozen=True)
 class Selector:
     """What queue/scheduler says; the order of the names differs between kernels."""

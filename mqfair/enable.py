@@ -16,8 +16,8 @@ from mqfair.blockdev import (
     NR_REQUESTS_MIN,
     SCHEDULERS,
     Disk,
-    active_word,
     find_disk,
+    setting,
 )
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
@@ -66,7 +66,7 @@ class Journal:
         try:
             for path, value in reversed(self.old):
                 text = self.fs.read(path)
-                if value not in (active_word(text), " ".join(text.split())):
+                if setting(text, value) != value:
                     self.fs.write(path, value)
         except Failure as failure:
             return f"undoing failed too: {failure}"
@@ -220,7 +220,7 @@ class Enabler:
         if self._foreseen():
             self.fs.write(path, value)
             return
-        old = self._value(path, value)
+        old = setting(self.fs.read(path), value)
         if old != value:
             self._write(path, value, old)
 
@@ -232,15 +232,9 @@ class Enabler:
             self.journal.write(path, value, old, {})
         if self.fs.dry_run:
             return
-        found = self._value(path, value)
+        found = setting(self.fs.read(path), value)
         if found != value:
             raise Failure(f"{path} reads back '{found}' after '{value}' was written")
-
-    def _value(self, path: str, like: str) -> str:
-        """As many words as `like` has: a tunable may show more, such as what auto chose."""
-        text = self.fs.read(path)
-        count = len(like.split())
-        return active_word(text) if count == 1 else " ".join(text.split()[:count])
 
     def _slots(self) -> int:
         """Device slots that the scheduler may fill: its depth, else all that the hardware has."""

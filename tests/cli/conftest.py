@@ -16,8 +16,8 @@ from mqfair.fs import Fs
 RELEASE = "6.1.0-56-amd64"
 OURS = ("mqfq", "ifq", "kyber-fair", "wdt", "hwabc")
 NEW_TUNABLES = {
-    "depth": "auto",
-    "threshold_kb": "auto",
+    "depth": "128 auto",
+    "threshold_kb": "64 auto",
     "cost": "bytes",
     "linear_read": "0 4",
     "linear_write": "0 4",
@@ -163,7 +163,7 @@ class Machine:
         elif name == "io.mqfair.weight":
             self._weigh(path, value)
         else:
-            self.put(path, value)
+            self.put(path, NEW_TUNABLES[name] if value == "auto" else value)
 
     def _selection(self, active: str) -> str:
         return " ".join(f"[{name}]" if name == active else name for name in self.schedulers)

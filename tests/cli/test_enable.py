@@ -62,7 +62,7 @@ def test_enough_tags_are_left_alone(host, run):
 
 def test_tags_stop_at_the_kernels_limit(host, run):
     host.disk("nvme1n1", "259:5", tags=1023)
-    result = run("enable", "nvme1n1")
+    result = run("enable", "nvme1n1", "--depth", "2046")
     assert result.code == 0
     assert host.stores[-1] == "write '2048' to '/sys/block/nvme1n1/queue/nr_requests'"
     assert "the kernel's limit; 4092 were due" in result.out
@@ -77,12 +77,16 @@ def test_enabled_already_writes_only_what_differs(host, run):
     assert host.stores == [write("iosched/depth", 8)]
 
 
-def test_what_auto_chose_may_be_shown_behind_it(host, run):
+def test_auto_shows_the_number_it_chose(host, run):
     run("enable", "nvme0n1", "--nr-requests", "4")
-    host.put(f"{QUEUE}/iosched/depth", "auto 32")
+    host.put(f"{QUEUE}/iosched/depth", "32 auto")
     host.stores.clear()
     assert run("enable", "nvme0n1", "--depth", "auto").code == 0
     assert host.stores == [write("nr_requests", 64)]
+    assert run("enable", "nvme0n1", "--depth", "32").code == 0
+    assert host.stores[1:] == [write("iosched/depth", 32)]
+    assert run("enable", "nvme0n1", "--depth", "auto", "--nr-requests", "64").code == 0
+    assert host.stores[2:] == [write("iosched/depth", "auto")]
 
 
 def test_name_alone_loads_the_module(machine, run):

@@ -37,7 +37,8 @@ def test_text(host, run):
         "nvme0n1  259:0   mqfq              2          128",
         "vda      254:0   mq-deadline       1          128",
         "",
-        "nvme0n1  cost bytes  depth auto  linear_read 0 4  linear_write 0 4  threshold_kb auto",
+        "nvme0n1  cost bytes  depth 128 auto  linear_read 0 4  linear_write 0 4"
+        "  threshold_kb 64 auto",
         "  CGROUP   WEIGHT   SHARE     DONE  REQUESTS  WAITED",
         "  prod        900  90.0 %      0 B         0    0 us",
         "  prod/db     500  45.0 %  1.5 GiB        77  1.5 ms",
@@ -49,7 +50,7 @@ def test_json(host, run):
     report = run("status", "nvme0n1", "--json").json
     assert report["schema"] == "mqfair.status/1"
     (device,) = report["devices"]
-    assert device.pop("tunables")["depth"] == "auto"
+    assert device.pop("tunables")["depth"] == "128 auto"
     assert device.pop("cgroups") == [
         {
             "cgroup": name,
