@@ -38,16 +38,28 @@ REPLACED = {
 }
 # Taken out without a word: they say the same in other words, or concern fio's cgroup v1 code.
 ABSORBED = frozenset(
-    {"cgroup", "cgroup_weight", "cgroup_nodelete", "runtime", "timeout", "time_based", "ramp_time"}
+    {
+        "cgroup",
+        "cgroup_weight",
+        "cgroup_nodelete",
+        "runtime",
+        "timeout",
+        "time_based",
+        "ramp_time",
+        "group_reporting",
+    }
 )
 REFUSED = {
     "stonewall": "all sections run at one time; take it out",
     "wait_for_previous": "all sections run at one time; take it out",
     "wait_for": "all sections run at one time; take it out",
+    "thread": "a cgroup holds processes; take it out",
+    "exec_prerun": "the bench itself uses it; take it out",
     "include": "write the options into this file",
 }
 RW_KEYS = ("rw", "readwrite")
 
+_NAME = re.compile(r"[\w:@-][\w:@.-]*")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
 _TIME_UNITS_S = {
@@ -99,6 +111,7 @@ class Job:
     name: str
     options: tuple[str, ...]
     runtime_s: float
+    delayed: bool
 
 
 @dataclass(frozen=True)
@@ -247,9 +260,10 @@ def _cgroup_name(section: Section, path: str) -> str:
             f" add one such as cgroup={section.name}"
         )
     parts = option.value.split("/")
-    if any(part in ("", ".", "..") or part.startswith("cgroup.") for part in parts):
+    if not all(_NAME.fullmatch(part) and not part.startswith("cgroup.") for part in parts):
         raise UsageError(
-            f"{path}:{option.line}: cgroup={option.value}: write a relative name such as a or a/b"
+            f"{path}:{option.line}: cgroup={option.value}: write a name such as web or prod/web,"
+            " of letters, digits and _ - . : @"
         )
     return option.value
 
@@ -339,7 +353,8 @@ def _job(section: Section, path: str, scale: float) -> Job:
         for option in (*section.inherited, *section.own)
         if option.key not in ABSORBED and option.key not in REPLACED
     )
-    return Job(section.name, kept, _runtime_s(section, path) * scale)
+    delayed = section.option("startdelay") is not None
+    return Job(section.name, kept, _runtime_s(section, path) * scale, delayed)
 
 
 def _notes(sections: list[Section], path: str) -> list[str]:

@@ -24,11 +24,12 @@ PROGRESS = "mqfair-bench "
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """A section for fio, less device, duration and logs."""
+    """A section for fio, less device, duration and logs; @delayed when it starts later."""
 
     name: str
     options: tuple[str, ...]
     run_s: float
+    delayed: bool = False
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class PlannedGroup:
 
 @dataclass(frozen=True)
 class Event:
-    """What is done to a cgroup @after_s the release of the jobs: @action "weight", with the new
+    """What is done to a cgroup @after_s the start of the jobs: @action "weight", with the new
     one as value, or "freeze", with 1 or 0."""
 
     after_s: float
@@ -138,4 +139,4 @@ def _case(raw: dict[str, Any]) -> Case:
 
 
 def _job(raw: dict[str, Any]) -> PlannedJob:
-    return PlannedJob(raw["name"], tuple(raw["options"]), raw["run_s"])
+    return PlannedJob(**{**raw, "options": tuple(raw["options"])})

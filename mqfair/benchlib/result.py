@@ -74,12 +74,12 @@ class SoloResult:
 
 @dataclass(frozen=True)
 class Recorded:
-    """One folder of the runner: when the jobs were released and what their threads completed."""
+    """One folder of the runner: when its jobs had started and what their threads completed."""
 
     scheduler: str
     repeat: int
     only: str | None
-    released_ms: float
+    started_ms: float
     threads: Mapping[str, tuple[Completions, ...]]
 
 
@@ -96,33 +96,32 @@ def read_runs(folder: Path, case: Case) -> Iterator[Recorded]:
         record = json.loads(path.read_text())
         if record["case"] != case.name:
             continue
-        threads = {
-            name: _read_threads(path.parent, index, name)
-            for index, name in enumerate(record["groups"])
-        }
         yield Recorded(
             record["scheduler"],
             record["repeat"],
             record["only"],
-            record["released_ms"],
-            threads,
+            record["started_ms"],
+            _read_threads(path.parent, record["groups"]),
         )
 
 
-def _read_threads(folder: Path, index: int, name: str) -> tuple[Completions, ...]:
-    """The logs of one fio; a Failure when fio counted other I/Os than it logged."""
+def _read_threads(folder: Path, groups: Sequence[str]) -> dict[str, tuple[Completions, ...]]:
+    """A Failure when fio timed other I/Os than it logged."""
+    threads = {
+        name: tuple(read_log(path) for path in sorted(folder.glob(f"{index}_lat.*.log")))
+        for index, name in enumerate(groups)
+    }
+    idle = [name for name, members in threads.items() if not members or not all(members)]
+    if idle:
+        raise Failure(f"a job of cgroup {idle[0]} did no I/O: see its options")
     counted = sum(
-        job[direction]["total_ios"]
-        for job in json.loads((folder / f"{index}.json").read_text())["jobs"]
+        job[direction]["lat_ns"]["N"]
+        for job in json.loads((folder / "fio.json").read_text())["jobs"]
         for direction in ("read", "write", "trim")
     )
-    threads = tuple(read_log(path) for path in sorted(folder.glob(f"{index}_lat.*.log")))
-    logged = sum(len(thread) for thread in threads)
-    if logged != counted or not all(threads):
-        raise Failure(
-            f"{folder.name}: fio of cgroup {name} did {counted} I/Os and logged {logged}:"
-            " a job without any, or out of memory for its log"
-        )
+    logged = sum(len(thread) for members in threads.values() for thread in members)
+    if logged != counted:
+        raise Failure(f"fio timed {counted} I/Os and logged {logged}: it had no memory for its log")
     return threads
 
 
@@ -199,7 +198,7 @@ def _timeline(recorded: Recorded) -> Document:
             {
                 "name": name,
                 "bytes": timeline(
-                    completions, recorded.released_ms, end_ms, TIMELINE_STEP_MS
+                    completions, recorded.started_ms, end_ms, TIMELINE_STEP_MS
                 ).tolist(),
             }
             for name, completions in merged.items()

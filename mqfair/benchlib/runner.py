@@ -7,12 +7,12 @@ reads FOLDER/plan.json and writes
 
     machine.json                what ran here: kernel, fio, drive, iocost's model
     kernel.log                  the kernel's messages from begin to end
-    NNN/run.json                which run of the plan; when the jobs were released
-    NNN/<group>.json            fio's own result, groups numbered as in the run
-    NNN/<group>_lat.<job>.log   a line for each I/O
+    NNN/run.json                which run of the plan; when its jobs had started
+    NNN/fio.json                fio's own result
+    NNN/<group>_lat.<job>.log   a line for each I/O, groups numbered as in run.json
 
-Each fio is put into its cgroup before it is executed, waits there until all others are, and is
-released with them. Standard output is a line for each step, see PROGRESS in plan.py.
+One fio runs all jobs; each is a process, which joins its cgroup when fio lets all of them go,
+before its first I/O. Standard output is a line for each step, see PROGRESS in plan.py.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ import dataclasses
 import errno
 import json
 import os
-import select
+import re
 import shutil
 import signal
 import subprocess
@@ -28,7 +28,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -41,7 +40,7 @@ from mqfair.benchlib.plan import (
     RUN_GRACE_S,
     Event,
     Plan,
-    PlannedGroup,
+    PlannedJob,
     Run,
     read_plan,
 )
@@ -52,18 +51,18 @@ from mqfair.enable import Plan as EnablePlan
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
 
-_READY_TIMEOUT_S = 60.0
+JOB_FILE = "job.fio"
+RESULT = "fio.json"
+ERRORS = "fio.err"
+_PRERUN_OUTPUT = ".prerun.txt"
+
+_START_TIMEOUT_S = 60.0
+_START_POLL_S = 0.05
 _ERROR_LINES = 5
+# fio makes file names of job names, in a shell, without quoting.
+_UNSAFE = re.compile(r"[^\w.-]")
 # Names that the kernel loads a module for; the module of each.
 _SCHEDULER_MODULES = {"bfq": "bfq", "kyber": "kyber-iosched", "mq-deadline": "mq-deadline"}
-
-
-@dataclass(frozen=True)
-class _Fio:
-    pid: int
-    pidfd: int
-    group: PlannedGroup
-    index: int
 
 
 def _say(**message: object) -> None:
@@ -147,9 +146,11 @@ class Runner:
             groups = stack.enter_context(cgroups.tree(own, run.case.weights))
             for name, group in groups.items():
                 cgroups.set_weight(group, run.scheduler, weights[name])
-            released = self._measure(run, groups, work)
-            for file in sorted(work.iterdir()):
-                shutil.copyfile(file, folder / file.name)
+            started_ms = self._measure(run, groups, work)
+            _served(groups, run, disk.number)
+            for file in work.iterdir():
+                if not file.name.endswith(_PRERUN_OUTPUT):
+                    shutil.copyfile(file, folder / file.name)
         record = {
             "case": run.case.name,
             "scheduler": run.scheduler,
@@ -157,7 +158,7 @@ class Runner:
             "only": run.only.name if run.only else None,
             "groups": [group.name for group in run.groups],
             "weights": weights,
-            "released_ms": released * 1000,
+            "started_ms": started_ms,
             "tunables": tunables,
         }
         (folder / "run.json").write_text(json.dumps(record, indent=1))
@@ -186,66 +187,75 @@ class Runner:
             self._fs.write(disk.tunable(name), value)
 
     def _measure(self, run: Run, groups: dict[str, Cgroup], work: Path) -> float:
-        """Runs fio in every group of the run; returns when they were released."""
-        ready_reader, ready_writer = os.pipe()
-        go_reader, go_writer = os.pipe()
-        running: list[_Fio] = []
+        """Runs fio; returns when the jobs were in their cgroups (ms of the monotonic clock)."""
+        (work / JOB_FILE).write_text(self._job_text(run, groups))
+        argv = [self._fio, "--output-format=json", "--eta=never", f"--output={RESULT}", JOB_FILE]
+        with (work / ERRORS).open("w") as errors:
+            fio = subprocess.Popen(
+                argv, stdout=errors, stderr=errors, cwd=work, start_new_session=True
+            )
         try:
-            for index, group in enumerate(run.groups):
-                argv = self._prepare(group, index, work)
-                procs = self._fs.host_path(groups[group.name].file("cgroup.procs"))
-                pid = os.fork()
-                if pid == 0:
-                    os.close(go_writer)
-                    _become_fio(argv, procs, work / f"{index}.err", ready_writer, go_reader)
-                running.append(_Fio(pid, os.pidfd_open(pid), group, index))
-            _await_ready(ready_reader, len(running))
-            os.close(go_writer)
-            go_writer = -1
-            released = time.monotonic()
-            self._supervise(running, run, groups, released)
+            started = _await_jobs(fio, run, groups)
+            _supervise(fio, run, groups, started)
         finally:
-            for fd in (ready_reader, ready_writer, go_reader, *([go_writer] * (go_writer >= 0))):
-                os.close(fd)
-            statuses = [_reap(fio) for fio in running]
-        for fio, status in zip(running, statuses, strict=True):
-            if status != 0:
-                raise Failure(_complaint(fio, status, work / f"{fio.index}.err"))
-        return released
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(fio.pid, signal.SIGKILL)
+            fio.wait()
+        if fio.returncode != 0:
+            raise Failure(_complaint(fio.returncode, work / ERRORS))
+        return started * 1000
 
-    def _prepare(self, group: PlannedGroup, index: int, work: Path) -> list[str]:
+    def _job_text(self, run: Run, groups: dict[str, Cgroup]) -> str:
         lines: list[str] = []
-        for job in group.jobs:
-            lines += [f"[{job.name}]", *job.options, f"filename={self._plan.device.path}"]
-            lines += ["time_based", f"runtime={round(job.run_s * 1000)}ms"]
-            # Only the whole latency is wanted; the others would be logged as well.
-            lines += [f"write_lat_log={index}", "disable_slat=1", "disable_clat=1"]
-            lines += ["disable_lat=0", "lat_percentiles=1", "per_job_logs=1", "log_avg_msec=0"]
-            clock = time.CLOCK_MONOTONIC
-            lines += ["log_alternate_epoch=1", f"log_alternate_epoch_clock_id={clock}"]
-        job_file = work / f"{index}.fio"
-        job_file.write_text("\n".join(lines) + "\n")
-        output = f"--output={index}.json"
-        return [self._fio, "--output-format=json", "--eta=never", output, job_file.name]
+        for index, group in enumerate(run.groups):
+            for job in group.jobs:
+                lines += [f"[{_UNSAFE.sub('_', job.name)}]", *job.options]
+                lines += self._own_options(job, index, groups[group.name])
+        return "\n".join(lines) + "\n"
 
-    def _supervise(
-        self, running: Sequence[_Fio], run: Run, groups: dict[str, Cgroup], released: float
-    ) -> None:
-        """Carries out the events of the case until every fio has ended."""
-        events = sorted(run.case.events if run.only is None else (), key=lambda e: e.after_s)
-        deadline = released + run.case.run_s + RUN_GRACE_S
-        left = {fio.pidfd for fio in running}
-        while left:
-            wake = min([deadline, *(released + event.after_s for event in events[:1])])
-            ended, _, _ = select.select(left, [], [], max(0.0, wake - time.monotonic()))
-            left.difference_update(ended)
-            while events and time.monotonic() >= released + events[0].after_s:
-                _act(events.pop(0), groups, run.scheduler)
-            if left and time.monotonic() > deadline:
-                raise Failure(
-                    f"{run.scheduler}: fio has not ended {RUN_GRACE_S:.0f} s after its time:"
-                    " I/O hangs; see the kernel log"
-                )
+    def _own_options(self, job: PlannedJob, index: int, group: Cgroup) -> Iterator[str]:
+        yield f"filename={self._plan.device.path}"
+        yield "time_based"
+        yield f"runtime={round(job.run_s * 1000)}ms"
+        # fio appends a redirection, and takes what follows a semicolon for a comment.
+        yield f"exec_prerun=( echo $PPID > '{self._fs.host_path(group.file('cgroup.procs'))}' )"
+        # Only the whole latency is wanted; the others would be logged as well.
+        yield f"write_lat_log={index}"
+        yield from ("disable_slat=1", "disable_clat=1", "disable_lat=0", "lat_percentiles=1")
+        yield from ("per_job_logs=1", "log_avg_msec=0", "log_alternate_epoch=1")
+        yield f"log_alternate_epoch_clock_id={time.CLOCK_MONOTONIC}"
+
+
+def _await_jobs(fio: subprocess.Popen[bytes], run: Run, groups: dict[str, Cgroup]) -> float:
+    """Returns when every cgroup is populated whose job does not wait by itself."""
+    deadline = time.monotonic() + _START_TIMEOUT_S
+    waiting = {group.name for group in run.groups if not all(job.delayed for job in group.jobs)}
+    while waiting and fio.poll() is None:
+        waiting = {name for name in waiting if not groups[name].words("cgroup.procs")}
+        if time.monotonic() > deadline:
+            raise Failure(f"fio started no job within {_START_TIMEOUT_S:.0f} s")
+        time.sleep(_START_POLL_S)
+    return time.monotonic()
+
+
+def _supervise(
+    fio: subprocess.Popen[bytes], run: Run, groups: dict[str, Cgroup], started: float
+) -> None:
+    """Carries out the events of the case until fio has ended."""
+    events = sorted(run.case.events if run.only is None else (), key=lambda event: event.after_s)
+    deadline = started + run.case.run_s + RUN_GRACE_S
+    for event in events:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            fio.wait(max(0.0, started + event.after_s - time.monotonic()))
+            return
+        _act(event, groups, run.scheduler)
+    try:
+        fio.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        raise Failure(
+            f"{run.scheduler}: fio has not ended {RUN_GRACE_S:.0f} s after its time:"
+            " I/O hangs; see the kernel log"
+        ) from None
 
 
 def _act(event: Event, groups: dict[str, Cgroup], scheduler: str) -> None:
@@ -256,56 +266,18 @@ def _act(event: Event, groups: dict[str, Cgroup], scheduler: str) -> None:
         group.fs.write(group.file("cgroup.freeze"), str(event.value))
 
 
-def _become_fio(argv: list[str], procs: Path, errors: Path, ready: int, go: int) -> None:
-    """In the child: never returns."""
-    try:
-        os.setsid()
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        out = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
-        os.dup2(out, 1)
-        os.dup2(out, 2)
-        os.chdir(errors.parent)
-        joined = os.open(procs, os.O_WRONLY | os.O_CLOEXEC)
-        os.write(joined, b"0")
-        os.write(ready, b".")
-        os.read(go, 1)
-        os.execv(argv[0], argv)
-    except OSError as error:
-        os.write(2, f"{argv[0]}: {error}\n".encode())
-        os.write(ready, b"!")
-    finally:
-        os._exit(127)
-
-
-def _await_ready(ready: int, count: int) -> None:
-    deadline = time.monotonic() + _READY_TIMEOUT_S
-    got = b""
-    while len(got) < count:
-        readable, _, _ = select.select([ready], [], [], max(0.0, deadline - time.monotonic()))
-        if not readable:
-            raise Failure(f"fio processes were not ready within {_READY_TIMEOUT_S:.0f} s")
-        got += os.read(ready, count)
-        if b"!" in got:
-            return
-
-
-def _reap(fio: _Fio) -> int:
-    """Exit status; what has not ended by now is killed with all that it started."""
-    try:
-        ended, _, _ = select.select([fio.pidfd], [], [], 0)
-        if not ended:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(fio.pid, signal.SIGKILL)
-        return os.waitstatus_to_exitcode(os.waitpid(fio.pid, 0)[1])
-    finally:
-        os.close(fio.pidfd)
-
-
-def _complaint(fio: _Fio, status: int, errors: Path) -> str:
-    lines = errors.read_text(errors="replace").split("\n") if errors.exists() else []
+def _complaint(status: int, errors: Path) -> str:
+    lines = errors.read_text(errors="replace").split("\n")
     said = " / ".join([line.strip() for line in lines if line.strip()][-_ERROR_LINES:])
-    return f"fio of cgroup {fio.group.name} ended with status {status}: {said or 'no message'}"
+    return f"fio ended with status {status}: {said or 'no message'}"
+
+
+def _served(groups: dict[str, Cgroup], run: Run, number: str | None) -> None:
+    """The kernel's own count is the evidence that I/O was charged to the cgroup."""
+    for group in run.groups:
+        stat = groups[group.name].stat().get(number or "", {})
+        if not any(int(stat.get(key, "0")) for key in ("rios", "wios", "dios")):
+            raise Failure(f"{run.scheduler}: no I/O was charged to cgroup {group.name}")
 
 
 def _set_scheduler(disk: Disk, scheduler: str) -> None:

@@ -108,7 +108,7 @@ def _case(job: JobFile, events: tuple[Event, ...]) -> Case:
         PlannedGroup(
             group.name,
             tuple(
-                PlannedJob(one.name, one.options, job.ramp_s + one.runtime_s + SLACK_S)
+                PlannedJob(one.name, one.options, job.ramp_s + one.runtime_s + SLACK_S, one.delayed)
                 for one in group.jobs
             ),
         )

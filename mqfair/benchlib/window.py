@@ -3,8 +3,8 @@
 
 fio writes for every completed I/O when (ms of the monotonic clock), how long it took from
 submission to completion (ns; the time spent waiting for a request counts), and its size. The
-processes are released at one moment, but on a busy or emulated machine one may begin half a
-second after the other, so nothing is taken from fio's own totals: a job runs from the submission
+jobs are let go at one moment, but on a busy or emulated machine one may begin half a second
+after the other, so nothing is taken from fio's own totals: a job runs from the submission
 of its first I/O to the completion of its last, and counted are the completions within
 
     [latest start + ramp, the same + runtime], cut at the earliest end.

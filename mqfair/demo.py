@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What `make demo` runs: four weights on one drive, under every scheduler, in one guest."""
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from mqfair.bench import show_progress
+from mqfair.benchlib import jobfile, report, session
+from mqfair.benchlib.device import parse_device
+from mqfair.benchlib.picture import draw
+from mqfair.benchlib.plan import SCHEDULERS
+from mqfair.benchlib.result import document
+from mqfair.errors import Failure, UsageError
+
+SCHEMA = "mqfair.demo/1"
+OUT = session.ROOT / "build" / "demo"
+
+# 32 slots of 8 ms: 4000 I/O per second, which an emulated processor serves under any scheduler.
+DEVICE = (
+    "null:irqmode=2,completion_nsec=8000000,submit_queues=2,hw_queue_depth=16,gb=4,poll_queues=0"
+)
+CASES = {
+    "four-cgroups.fio": "4 KiB random reads",
+    "four-cgroups-mixed.fio": "4 KiB random, half reads and half writes",
+}
+RUNTIME_S = 3.0
+REPEAT = 3
+# The whole is to take five minutes: the rest is for booting, fitting iocost's model and drawing.
+TIME_LIMIT_S = 230.0
+
+
+def demo_request() -> session.Request:
+    examples = session.ROOT / "examples"
+    return session.Request(
+        jobs=tuple(jobfile.load(str(examples / name), RUNTIME_S) for name in CASES),
+        schedulers=SCHEDULERS,
+        repeat=REPEAT,
+        device=parse_device(DEVICE),
+        module=session.built_module(session.VM),
+        time_limit_s=TIME_LIMIT_S,
+    )
+
+
+def run() -> None:
+    asked = demo_request()
+    with (
+        tempfile.TemporaryDirectory(prefix="mqfair-demo-") as name,
+        show_progress(asked) as progress,
+    ):
+        outcome = session.run(asked, Path(name), progress)
+    console = report.console_for()
+    for result in outcome.results:
+        console.print(report.render(result, ()))
+        console.print(report.share_bars(result))
+    for note in outcome.notes:
+        console.print(f"note: {note}", style="dim", highlight=False)
+    save(outcome)
+    console.print(f"written: {OUT / 'result.json'}, {OUT / 'shares.png'}", highlight=False)
+
+
+def save(outcome: session.Outcome) -> None:
+    OUT.mkdir(parents=True, exist_ok=True)
+    whole = {
+        "schema": SCHEMA,
+        "results": [document(one, outcome.where, outcome.notes) for one in outcome.results],
+    }
+    (OUT / "result.json").write_text(json.dumps(whole, indent=1) + "\n")
+    where = outcome.where
+    draw(
+        outcome.results,
+        list(CASES.values()),
+        f"Linux {where['kernel']}, {where['cpus']} CPUs ({where['accel']}), {where['device']}",
+        OUT / "shares.png",
+    )
+
+
+def main() -> int:
+    try:
+        run()
+    except UsageError as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 2
+    except Failure as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
