@@ -17,22 +17,19 @@ and the headers that belong to it, and unpacks them below the cache folder:
 installed headers. The resolution is kept until ``ensure(refresh=True)``, so that
 a stable update of the distribution does not change a measurement halfway.
 
-On the command line, ``python -m lab.kernel`` prints the tree as JSON.
+On the command line, ``python -m lab kernel`` prints the tree as JSON.
 """
 
 from __future__ import annotations
 
-import argparse
 import bz2
 import dataclasses
-import json
 import lzma
 import os
 import re
 import shutil
 import struct
 import subprocess
-import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Sequence
@@ -246,24 +243,3 @@ def _tool(argv: Sequence[str], cwd: Path | None = None) -> str:
         last = (error.stderr.strip().splitlines() or ["no message"])[-1]
         raise LabError(f"{' '.join(argv[:3])}: exit status {error.returncode}: {last}") from error
     return done.stdout
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="python -m lab.kernel",
-        description="Fetch a guest kernel; print where it lies, as JSON.",
-    )
-    parser.add_argument("name", nargs="?", choices=sorted(KERNELS), default=DEFAULT_KERNEL)
-    parser.add_argument("--refresh", action="store_true", help="ask the package lists again")
-    args = parser.parse_args(argv)
-    try:
-        tree = ensure(args.name, refresh=args.refresh)
-    except LabError as error:
-        print(f"lab.kernel: {error}", file=sys.stderr)
-        return 1
-    print(json.dumps({k: str(v) for k, v in dataclasses.asdict(tree).items()}, indent=2))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

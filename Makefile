@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: GPL-2.0
+# The front door. Everything fetched lies below one folder, $(MQFAIR_CACHE);
+# everything built below build/.
+
+MQFAIR_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mqfair
+export MQFAIR_CACHE
+export PYTHONDONTWRITEBYTECODE := 1
+
+VENV   := $(MQFAIR_CACHE)/venv/bin
+PYTHON := $(VENV)/python
+
+JOB     ?= examples/four-cgroups.fio
+BENCH   ?=
+SUITES  ?=
+PREFIX  ?= /usr/local
+RELEASE ?= $(shell uname -r)
+HEADERS ?= /lib/modules/$(RELEASE)/build
+
+LIBDIR    = $(DESTDIR)$(PREFIX)/lib/mqfair
+BINDIR    = $(DESTDIR)$(PREFIX)/bin
+MODULEDIR = $(DESTDIR)/lib/modules/$(RELEASE)/updates
+
+.DEFAULT_GOAL := help
+.PHONY: help demo bench test module shell check-style bootstrap install install-command \
+	install-module uninstall clean
+
+help: ## list these targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
+
+demo: ## shares of four cgroups under six schedulers: table, bars, build/demo/ (5 minutes)
+	lab/bootstrap demo
+	$(PYTHON) -m mqfair demo
+
+bench: ## run fio job JOB under each scheduler in a guest; options in BENCH
+	lab/bootstrap demo
+	$(PYTHON) -m lab module
+	$(PYTHON) -m mqfair bench $(BENCH) $(JOB)
+
+test: ## run every test suite, or those in SUITES="unit mt sim cli vm" (15 minutes)
+	lab/bootstrap test
+	$(PYTHON) tests/run $(SUITES)
+
+module: ## build mqfair.ko for the kernel of the guests
+	lab/bootstrap build guest
+	/usr/bin/python3 -m lab module
+
+shell: ## open a shell in a guest with the module loaded
+	lab/bootstrap build guest
+	/usr/bin/python3 -m mqfair lab shell --module "$$(/usr/bin/python3 -m lab module)"
+
+check-style: ## lint and type-check the Python code, check the shell scripts' syntax
+	lab/bootstrap test
+	$(VENV)/ruff check .
+	$(VENV)/ruff format --check .
+	$(VENV)/mypy
+	bash -n lab/bootstrap .ci/run
+	sh -n lab/init-initramfs.sh lab/init-guest.sh lab/guest-setup.sh
+
+bootstrap: ## install what is missing on this host (Debian 12), as make test would
+	lab/bootstrap test
+
+install: install-command install-module ## install the command and the module for RELEASE (root)
+
+install-command:
+	install -d $(LIBDIR) $(BINDIR)
+	find mqfair lab -type f -not -name '*.pyc' -exec install -Dm644 {} $(LIBDIR)/{} \;
+	printf '#!/bin/sh\nPYTHONPATH=%s exec /usr/bin/python3 -m mqfair "$$@"\n' \
+		$(PREFIX)/lib/mqfair > $(BINDIR)/mqfair
+	chmod 755 $(BINDIR)/mqfair
+
+install-module:
+	/usr/bin/python3 kernel/build --headers $(HEADERS) --out build/module/$(RELEASE)
+	install -Dm644 build/module/$(RELEASE)/mqfair.ko $(MODULEDIR)/mqfair.ko
+	depmod $(if $(DESTDIR),-b $(DESTDIR)) $(RELEASE)
+
+uninstall: ## remove what install put there
+	$(RM) -r $(LIBDIR)
+	$(RM) $(BINDIR)/mqfair $(MODULEDIR)/mqfair.ko
+	depmod $(if $(DESTDIR),-b $(DESTDIR)) $(RELEASE)
+
+clean: ## remove what was built here; what was fetched stays in the cache
+	$(RM) -r build

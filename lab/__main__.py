@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the build asks of the lab: where a guest kernel lies, a module for it."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+
+from lab import kernel, module
+from lab.errors import LabError
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m lab", description=__doc__)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    fetch = verbs.add_parser("kernel", help="fetch a guest kernel; print its tree as JSON")
+    fetch.add_argument("--refresh", action="store_true", help="ask the package lists again")
+    build = verbs.add_parser("module", help="build mqfair.ko for a guest kernel; print its path")
+    for verb in (fetch, build):
+        verb.add_argument("name", nargs="?", help=f"one of: {', '.join(kernel.KERNELS)}")
+    args = parser.parse_args()
+    try:
+        if args.verb == "kernel":
+            tree = kernel.ensure(args.name, refresh=args.refresh)
+            print(json.dumps(dataclasses.asdict(tree), default=str, indent=2))
+        else:
+            print(module.build(kernel.ensure(args.name)))
+    except LabError as error:
+        print(f"lab: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
