@@ -104,16 +104,26 @@ class Disk:
         text = self.fs.read_if_any(self.queue("nr_requests"))
         return int(text) if text and text.strip().isdigit() else None
 
-    def hardware_tags(self) -> list[int]:
-        """Slots of each hardware queue."""
-        texts = (
-            self.fs.read_if_any(f"{self.path}/mq/{queue}/nr_tags")
-            for queue in self.fs.subdirs(f"{self.path}/mq")
-        )
-        return [int(text) for text in texts if text and text.strip().isdigit()]
+    def hardware_depth(self) -> int | None:
+        """Slots of one hardware queue; all queues of a device have as many."""
+        text = self.fs.read_if_any(f"{self.path}/mq/0/nr_tags")
+        return int(text) if text and text.strip().isdigit() else None
 
     def queue_count(self) -> int:
-        return len(self.fs.subdirs(f"{self.path}/mq"))
+        """Queues that ordinary I/O goes through.
+
+        Queues for polling, and those for reads alone, come after these and serve the same CPUs
+        once more; sysfs does not name their kind.
+        """
+        queues = [name for name in self.fs.subdirs(f"{self.path}/mq") if name.isdigit()]
+        served: set[str] = set()
+        count = 0
+        for queue in sorted(queues, key=int):
+            text = self.fs.read_if_any(f"{self.path}/mq/{queue}/cpu_list") or ""
+            cpus = set(text.replace(",", " ").split())
+            count += not cpus <= served
+            served |= cpus
+        return count
 
 
 def find_disk(fs: Fs, text: str) -> Disk:

@@ -236,19 +236,19 @@ class Enabler:
         if found != value:
             raise Failure(f"{path} reads back '{found}' after '{value}' was written")
 
-    def _slots(self) -> int:
-        """Device slots that the scheduler may fill: its depth, else all that the hardware has."""
+    def _slots(self) -> int | None:
+        """Device slots that the scheduler may fill, as its depth says; None while unknown."""
         text = self.plan.tunables.get("depth", "auto")
         if text == "auto" and not self._foreseen():
             text = self.fs.read_if_any(self.disk.tunable("depth")) or text
         numbers = [int(word) for word in text.split() if word.isdigit()]
-        return numbers[-1] if numbers else sum(self.disk.hardware_tags())
+        return numbers[0] if numbers else None
 
     def _tags_now(self) -> int | None:
         """nr_requests, foreseen in a dry run because a switch resets it."""
-        hardware = self.disk.hardware_tags()
-        if self._foreseen() and hardware:
-            return CORE_TAGS_PER_SLOT * min(hardware[0], CORE_SLOTS_COUNTED)
+        hardware = self.disk.hardware_depth()
+        if self._foreseen() and hardware is not None:
+            return CORE_TAGS_PER_SLOT * min(hardware, CORE_SLOTS_COUNTED)
         return self.disk.nr_requests()
 
     def _wanted_tags(self, now: int) -> int | None:
@@ -257,7 +257,12 @@ class Enabler:
             return self.plan.nr_requests if self.plan.nr_requests != now else None
         queues = self.disk.queue_count()
         slots = self._slots()
-        if queues == 0 or now * queues >= TAGS_PER_SLOT * slots:
+        if slots is None and self._foreseen():
+            self.notes.append(
+                f"nr_requests will be raised if it is below {TAGS_PER_SLOT} tags for each slot of"
+                " the depth that auto chooses"
+            )
+        if slots is None or queues == 0 or now * queues >= TAGS_PER_SLOT * slots:
             return None
         needed = -(-TAGS_PER_SLOT * slots // queues)
         wanted = min(max(needed, NR_REQUESTS_MIN), NR_REQUESTS_MAX)
@@ -265,7 +270,7 @@ class Enabler:
             return None
         limit = f" (the kernel's limit; {needed} were due)" if wanted < needed else ""
         self.notes.append(
-            f"nr_requests {now} -> {wanted}{limit}: {queues} queues for {slots} device slots need"
+            f"nr_requests {now} -> {wanted}{limit}: depth {slots} on {queues} queues needs"
             f" {TAGS_PER_SLOT} tags a slot"
         )
         return wanted

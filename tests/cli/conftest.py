@@ -90,9 +90,14 @@ class Machine:
         self.put(f"{path}/queue/nr_requests", str(2 * min(tags, 128)))
         self.put(f"{path}/queue/zoned", "none")
         for queue in range(queues):
-            self.put(f"{path}/mq/{queue}/nr_tags", str(tags))
+            self.queue(name, queue, cpus=str(queue), tags=tags)
         if active in OURS:
             self._create_tunables(path)
+
+    def queue(self, disk: str, index: int, cpus: str, tags: int = 64) -> None:
+        path = f"/sys/devices/virtual/block/{disk}/mq/{index}"
+        self.put(f"{path}/nr_tags", str(tags))
+        self.put(f"{path}/cpu_list", cpus)
 
     def partition(self, disk: str, name: str, number: str) -> None:
         path = f"/sys/devices/virtual/block/{disk}/{name}"

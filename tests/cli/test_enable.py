@@ -26,7 +26,7 @@ def test_switches_and_raises_nr_requests(host, run):
     assert host.stores == [SWITCH, write("nr_requests", 256)]
     assert "[mqfq]" in host.get(f"{QUEUE}/scheduler")
     assert result.out.startswith("nvme0n1: mqfq (was none)")
-    assert "note: nr_requests 128 -> 256: 2 queues for 128 device slots" in result.out
+    assert "note: nr_requests 128 -> 256: depth 128 on 2 queues" in result.out
 
 
 def test_all_tunables_in_order(host, run):
@@ -58,6 +58,23 @@ def test_enough_tags_are_left_alone(host, run):
     result = run("enable", "nvme0n1", "--depth", "64")
     assert result.code == 0
     assert host.stores == [SWITCH, write("iosched/depth", 64)]
+
+
+def test_poll_queues_do_not_count(host, run):
+    """null_blk's poll queue serves the CPUs of the others once more and gets no ordinary I/O."""
+    host.disk("nullb0", "254:0", queues=12)
+    host.queue("nullb0", 12, cpus="0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11")
+    result = run("enable", "nullb0", "--depth", "390")
+    assert result.code == 0
+    assert host.stores[-1] == "write '130' to '/sys/block/nullb0/queue/nr_requests'"
+
+
+def test_scheduler_without_depth_keeps_its_tags(host, run):
+    run("enable", "nvme0n1", "--nr-requests", "4")
+    host.host(f"{QUEUE}/iosched/depth").unlink()
+    host.stores.clear()
+    assert run("enable", "nvme0n1").code == 0
+    assert host.stores == []
 
 
 def test_tags_stop_at_the_kernels_limit(host, run):
@@ -116,6 +133,13 @@ def test_dry_run_prints_the_writes_and_does_none(host, run):
         write("iosched/depth", 100),
         write("nr_requests", 200),
     ]
+
+
+def test_dry_run_cannot_know_what_auto_will_choose(host, run):
+    result = run("enable", "nvme0n1", "--dry-run")
+    assert result.out.splitlines()[0] == SWITCH
+    assert "nr_requests will be raised if" in result.out
+    assert len(result.out.splitlines()) == 2
 
 
 def test_module_missing(machine, run):
