@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """The one error of the generator: a line that names the place and the mend."""
 
 from __future__ import annotations

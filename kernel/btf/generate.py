@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
 """
 Write private.h, prototypes.h and features.h for one kernel.
 
@@ -38,7 +39,7 @@ _DEFINITION = re.compile(
 )
 _TYPEDEF_NAME = re.compile(r"(\w+)(?:\)?\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\]]*\])*$")
 
-_BANNER = "/* Generated from the BTF of {name}. Do not edit. */\n"
+_BANNER = "/* Generated from the BTF of Linux {release}. Do not edit. */\n"
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,9 @@ def check_presence(btf: Btf) -> None:
     """Every structure and member that the module uses is in this kernel."""
     for wanted in needs.STRUCTS:
         if btf.struct(wanted.name) is None:
-            raise GenerateError(f"{btf.name}: struct {wanted.name} is not in its BTF: {wanted.mend}")
+            raise GenerateError(
+                f"{btf.name}: struct {wanted.name} is not in its BTF: {wanted.mend}"
+            )
     for name in needs.COMPARED:
         if btf.struct(name) is None:
             raise GenerateError(
@@ -133,8 +136,7 @@ def check_presence(btf: Btf) -> None:
         struct, _, path = dotted.partition(".")
         if btf.member(struct, path) is None:
             raise GenerateError(
-                f"{btf.name}: struct {struct} has no member {path}: "
-                "teach kernel/compat this layout"
+                f"{btf.name}: struct {struct} has no member {path}: teach kernel/compat this layout"
             )
 
 
@@ -257,10 +259,10 @@ class Features:
             )
 
 
-def write_types(btf: Btf, private: PrivateTypes) -> Iterator[str]:
+def write_types(btf: Btf, private: PrivateTypes, release: str) -> Iterator[str]:
     """private.h: forward declarations, definitions in bpftool's order, layout assertions."""
     yield "/* SPDX-License-Identifier: GPL-2.0 */\n"
-    yield _BANNER.format(name=btf.name)
+    yield _BANNER.format(release=release)
     yield "#ifndef MQFAIR_PRIVATE_H\n#define MQFAIR_PRIVATE_H\n\n"
     for kind, name in sorted(private.forward | {d for d in private.defined if d[0] == "struct"}):
         yield f"{kind} {name};\n"
@@ -289,7 +291,7 @@ def assertions(btf: Btf, name: str) -> Iterator[str]:
     t = btf.struct(name)
     if t is None:
         return
-    reason = f'"struct {name} differs from the kernel\'s BTF: use the headers of exactly it"'
+    reason = f'"struct {name}: headers and BTF disagree: use the headers of exactly that kernel"'
     yield f"_Static_assert(sizeof(struct {name}) == {t['size']},\n\t{reason});\n"
     for member in btf.members(t):
         if not member.bitfield:
@@ -297,20 +299,20 @@ def assertions(btf: Btf, name: str) -> Iterator[str]:
             yield f"_Static_assert({place} == {member.offset},\n\t{reason});\n"
 
 
-def write_prototypes(btf: Btf, lines: Iterable[str]) -> Iterator[str]:
+def write_prototypes(lines: Iterable[str], release: str) -> Iterator[str]:
     """prototypes.h: exported functions that no public header declares."""
     yield "/* SPDX-License-Identifier: GPL-2.0 */\n"
-    yield _BANNER.format(name=btf.name)
+    yield _BANNER.format(release=release)
     yield "#ifndef MQFAIR_PROTOTYPES_H\n#define MQFAIR_PROTOTYPES_H\n\n"
     for line in lines:
         yield f"{line};\n"
     yield "\n#endif\n"
 
 
-def write_features(btf: Btf, features: Features) -> Iterator[str]:
+def write_features(features: Features, release: str) -> Iterator[str]:
     """features.h: MQFAIR_HAVE_<X>, 0 or 1."""
     yield "/* SPDX-License-Identifier: GPL-2.0 */\n"
-    yield _BANNER.format(name=btf.name)
+    yield _BANNER.format(release=release)
     yield "#ifndef MQFAIR_FEATURES_H\n#define MQFAIR_FEATURES_H\n\n"
     for name in all_features():
         yield f"#define MQFAIR_HAVE_{name} {int(name in features.present)}\n"
@@ -337,9 +339,9 @@ def generate(btf_source: Path, headers: Headers, includes: str, out: Path) -> No
     for wanted in needs.STRUCTS:
         private.add(wanted.name)
     out.mkdir(parents=True, exist_ok=True)
-    write_if_changed(out / "private.h", write_types(btf, private))
-    write_if_changed(out / "prototypes.h", write_prototypes(btf, prototypes))
-    write_if_changed(out / "features.h", write_features(btf, features))
+    write_if_changed(out / "private.h", write_types(btf, private, headers.release))
+    write_if_changed(out / "prototypes.h", write_prototypes(prototypes, headers.release))
+    write_if_changed(out / "features.h", write_features(features, headers.release))
 
 
 def main(argv: list[str] | None = None) -> int:

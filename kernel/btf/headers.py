@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """A kernel headers tree: how to call its makefiles, what it exports, what its headers declare."""
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ _INCLUDED_MAKEFILE = re.compile(r"^include\s+(\S+)/Makefile\s*$", re.MULTILINE)
 _COMPILER = re.compile(r"^CC\s*[:?]?=.*?(\S+)\s*$", re.MULTILINE)
 _RELEASE = re.compile(r'UTS_RELEASE\s+"([^"]+)"')
 _COMMON_SUFFIX = "-common"
+_OUTER_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
 
 
 class Headers:
@@ -110,13 +112,15 @@ class Headers:
                 "linux-kbuild package of the same version beside it"
             )
 
-    def make(self, directory: Path, *targets: str, jobs: int = 1) -> subprocess.CompletedProcess[str]:
+    def make(
+        self, directory: Path, *targets: str, jobs: int = 1
+    ) -> subprocess.CompletedProcess[str]:
         """Run the kernel's makefiles on an external module directory."""
         argv = ["make", "-s", f"-j{jobs}", "-C", str(self.source)]
         if self.source != self.build:
             argv.append(f"O={self.build}")
         # Options of an enclosing make (jobserver, -n) are not meant for this one.
-        clean = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")}
+        clean = {k: v for k, v in os.environ.items() if k not in _OUTER_MAKE}
         return subprocess.run(
             [*argv, f"M={directory}", *targets],
             env=clean,
@@ -127,7 +131,7 @@ class Headers:
         )
 
     def preprocess(self, includes: str, scratch: Path) -> str:
-        """What the compiler sees of the headers that INCLUDES names, with the kernel's own flags."""
+        """What the compiler sees of the headers that INCLUDES names, under the kernel's flags."""
         scratch.mkdir(parents=True, exist_ok=True)
         (scratch / "Kbuild").write_text("obj-m := public.o\n")
         (scratch / "public.c").write_text(includes)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """The kernel's types as its BTF tells them, read through bpftool."""
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ BtfType = dict[str, Any]
 _AGGREGATES = {"STRUCT": "struct", "UNION": "union"}
 _ENUMS = ("ENUM", "ENUM64")
 _QUALIFIERS = {"CONST": "const", "VOLATILE": "volatile", "RESTRICT": "restrict"}
+_DERIVED = ("PTR", "ARRAY", "FUNC_PROTO")
 # Annotations that stand before a type and change neither its layout nor its spelling.
 _TRANSPARENT = ("TYPE_TAG",)
+_ALIASES = ("TYPEDEF", *_QUALIFIERS, *_TRANSPARENT)
 
 
 def bpftool(*argv: str) -> str:
@@ -135,9 +138,7 @@ class Btf:
         """The type behind typedefs and qualifiers; None for void."""
         while type_id:
             t = self.type(type_id)
-            if t["kind"] != "TYPEDEF" and t["kind"] not in _QUALIFIERS | dict.fromkeys(
-                _TRANSPARENT, ""
-            ):
+            if t["kind"] not in _ALIASES:
                 return t
             type_id = t["type_id"]
         return None
@@ -155,28 +156,27 @@ class Btf:
         if type_id == 0:
             return f"void {name}".rstrip()
         t = self.type(type_id)
-        kind = t["kind"]
-        if kind == "PTR":
-            target = self.resolve(t["type_id"]) if not self._is_named(t["type_id"]) else None
-            wrap = target is not None and target["kind"] in ("FUNC_PROTO", "ARRAY")
-            return self.declare(t["type_id"], f"(*{name})" if wrap else f"*{name}")
-        if kind == "FUNC_PROTO":
-            return self.declare(t["ret_type_id"], f"{name}({self.parameters(t)})")
-        if kind == "ARRAY":
-            return self.declare(t["type_id"], f"{name}[{t['nr_elems']}]")
-        if kind in _QUALIFIERS:
-            if self._is_pointer(t["type_id"]):
-                return self.declare(t["type_id"], f"{_QUALIFIERS[kind]} {name}".rstrip())
-            return f"{_QUALIFIERS[kind]} {self.declare(t['type_id'], name)}"
-        if kind in _TRANSPARENT:
+        if t["kind"] in _DERIVED:
+            return self._declare_derived(t, name)
+        if t["kind"] in _TRANSPARENT:
             return self.declare(t["type_id"], name)
-        return f"{self.spell(t)} {name}".rstrip()
+        if t["kind"] not in _QUALIFIERS:
+            return f"{self.spell(t)} {name}".rstrip()
+        qualifier = _QUALIFIERS[t["kind"]]
+        if self._kind(t["type_id"]) == "PTR":
+            return self.declare(t["type_id"], f"{qualifier} {name}".rstrip())
+        return f"{qualifier} {self.declare(t['type_id'], name)}"
 
-    def _is_named(self, type_id: int) -> bool:
-        return type_id != 0 and self.type(type_id)["kind"] == "TYPEDEF"
+    def _declare_derived(self, t: BtfType, name: str) -> str:
+        if t["kind"] == "FUNC_PROTO":
+            return self.declare(t["ret_type_id"], f"{name}({self.parameters(t)})")
+        if t["kind"] == "ARRAY":
+            return self.declare(t["type_id"], f"{name}[{t['nr_elems']}]")
+        binds_tighter = self._kind(t["type_id"]) in ("FUNC_PROTO", "ARRAY")
+        return self.declare(t["type_id"], f"(*{name})" if binds_tighter else f"*{name}")
 
-    def _is_pointer(self, type_id: int) -> bool:
-        return type_id != 0 and self.type(type_id)["kind"] == "PTR"
+    def _kind(self, type_id: int) -> str:
+        return str(self.type(type_id)["kind"]) if type_id else "VOID"
 
     def spell(self, t: BtfType) -> str:
         """The C spelling of a named type."""

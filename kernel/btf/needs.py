@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """What the module needs of a kernel: the tables that the generator checks and writes out."""
 
 from __future__ import annotations

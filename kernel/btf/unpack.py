@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-2.0
 """Find the BTF in what the user names: raw BTF, an ELF vmlinux, or a compressed vmlinuz."""
 
 from __future__ import annotations
