@@ -47,6 +47,27 @@ static bool debt_repay(struct token_tree *t)
 	return false;
 }
 
+/* Free slots of @n go against the debt, if there is any. */
+static void debt_settle(struct token_tree *t, u32 n)
+{
+	u32 root = t->topo->root;
+
+	while (unlikely(atomic64_read(&t->node[root].free) < 0) &&
+	       node_take(t, n))
+		node_put(t, root);
+}
+
+/*
+ * A free slot for @n.  token_resize() makes the debt (full order) and then
+ * looks through the nodes; here the slot is put (full order) before the debt
+ * is looked at.  One of the two sees the other: no slot stays beside a debt.
+ */
+static void slot_put(struct token_tree *t, u32 n)
+{
+	node_put(t, n);
+	debt_settle(t, n);
+}
+
 bool token_take(struct token_tree *t, u32 queue)
 {
 	u32 n = queue;
@@ -109,36 +130,29 @@ bool token_steal(struct token_tree *t, u32 queue)
 	return false;
 }
 
-/*
- * A put that looked before token_resize() made the debt leaves its slot beside
- * it.  The sum is right all the same, the slot can be taken or stolen, and the
- * next put repays.
- */
 void token_put(struct token_tree *t, u32 queue)
 {
 	if (!debt_repay(t))
-		node_put(t, queue);
+		slot_put(t, queue);
 }
 
 bool token_give(struct token_tree *t, u32 from, u32 to)
 {
 	if (!node_take(t, from))
 		return false;
-	node_put(t, topology_lca(t->topo, from, to));
+	slot_put(t, topology_lca(t->topo, from, to));
 	return true;
 }
 
 void token_resize(struct token_tree *t, u32 depth)
 {
-	u32 root = t->topo->root, i;
+	u32 root = t->topo->root, n;
 
 	(void)atomic64_fetch_add((s64)depth - t->depth, &t->node[root].free);
 	WRITE_ONCE(t->depth, depth);
-	/* Free slots wherever they are go against the debt first. */
-	for (i = 0; i < root; i++)
-		while (atomic64_read(&t->node[root].free) < 0 &&
-		       node_take(t, i))
-			node_put(t, root);
+	/* Pairs with slot_put(). */
+	for (n = 0; n < root; n++)
+		debt_settle(t, n);
 }
 
 s64 token_level(const struct token_tree *t, u32 level)

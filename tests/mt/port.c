@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "port.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static _Thread_local unsigned int allocations_left = UINT_MAX;
+static _Thread_local unsigned int locks_held;
 
 /* Without a host no queue is locked by anybody. */
 static bool queue_is_nobodys(const struct queue *q)
@@ -22,6 +24,64 @@ void port_assert_failed(const char *what, const char *file, int line)
 	abort();
 }
 
+#ifdef PORT_PERTURB
+enum {
+	PERTURB_ONCE_IN	= 32,	/* accesses to one that yields */
+	STALL_ONCE_IN	= 64,	/* yields to one that lasts */
+	STALL_YIELDS	= 40,
+};
+
+static _Thread_local struct {
+	void (*fn)(void *arg);
+	void *arg;
+	u32 accesses;		/* left before it */
+} interrupt;
+
+void port_interrupt_at(u32 access, void (*fn)(void *arg), void *arg)
+{
+	interrupt.fn = fn;
+	interrupt.arg = arg;
+	interrupt.accesses = access;
+}
+
+bool port_interrupt_done(void)
+{
+	bool done = !interrupt.fn;
+
+	interrupt.fn = NULL;
+	return done;
+}
+
+static void interrupt_run(void)
+{
+	void (*fn)(void *arg) = interrupt.fn;
+
+	if (locks_held || interrupt.accesses--)
+		return;
+	interrupt.fn = NULL;
+	fn(interrupt.arg);
+}
+
+void port_perturb(void)
+{
+	static _Thread_local u64 state;
+	u64 yields;
+
+	if (interrupt.fn) {
+		interrupt_run();
+		return;
+	}
+	if (!state)
+		state = (u64)(uintptr_t)&state;
+	state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+	if (likely((state >> 32) % PERTURB_ONCE_IN))
+		return;
+	yields = (state >> 48) % STALL_ONCE_IN ? 1 : STALL_YIELDS;
+	while (yields--)
+		sched_yield();
+}
+#endif
+
 void port_lock_init(struct port_lock *l)
 {
 	pthread_mutex_init(&l->mutex, NULL);
@@ -35,9 +95,11 @@ void port_lock_deinit(struct port_lock *l)
 
 unsigned long port_lock(struct port_lock *l)
 {
+	port_perturb();
 	pthread_mutex_lock(&l->mutex);
 	__atomic_store_n(&l->owner, pthread_self(), __ATOMIC_RELAXED);
 	__atomic_store_n(&l->held, true, __ATOMIC_RELAXED);
+	locks_held++;
 	return 0;
 }
 
@@ -46,6 +108,7 @@ void port_unlock(struct port_lock *l, unsigned long flags)
 	(void)flags;
 	port_assert_held(l);
 	__atomic_store_n(&l->held, false, __ATOMIC_RELAXED);
+	locks_held--;
 	pthread_mutex_unlock(&l->mutex);
 }
 

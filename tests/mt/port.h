@@ -59,10 +59,33 @@ typedef long long s64;
 	clamp_v_ < clamp_lo_ ? clamp_lo_ :	\
 		clamp_v_ > clamp_hi_ ? clamp_hi_ : clamp_v_; })
 
-#define READ_ONCE(x)		__atomic_load_n(&(x), __ATOMIC_RELAXED)
-#define WRITE_ONCE(x, v)	__atomic_store_n(&(x), (v), __ATOMIC_RELAXED)
-#define smp_load_acquire(p)	__atomic_load_n((p), __ATOMIC_ACQUIRE)
-#define smp_store_release(p, v)	__atomic_store_n((p), (v), __ATOMIC_RELEASE)
+/*
+ * Tests built with PORT_PERTURB give the processor away now and then before a
+ * shared access, so that few processors show many interleavings.  Or they
+ * replay one: port_interrupt_at() has @fn run in place of the (@access + 1)th
+ * shared access from now, which follows it, as if another processor had done
+ * it there; not while this thread holds a port_lock.  A second interrupt may
+ * be asked for in @fn.  port_interrupt_done(): has it come, and no other is
+ * awaited?
+ */
+#ifdef PORT_PERTURB
+void port_perturb(void);
+void port_interrupt_at(u32 access, void (*fn)(void *arg), void *arg);
+bool port_interrupt_done(void);
+#else
+static inline void port_perturb(void)
+{
+}
+#endif
+
+#define READ_ONCE(x) \
+	(port_perturb(), __atomic_load_n(&(x), __ATOMIC_RELAXED))
+#define WRITE_ONCE(x, v) \
+	(port_perturb(), __atomic_store_n(&(x), (v), __ATOMIC_RELAXED))
+#define smp_load_acquire(p) \
+	(port_perturb(), __atomic_load_n((p), __ATOMIC_ACQUIRE))
+#define smp_store_release(p, v) \
+	(port_perturb(), __atomic_store_n((p), (v), __ATOMIC_RELEASE))
 
 typedef struct {
 	s64 counter;
@@ -70,21 +93,25 @@ typedef struct {
 
 static inline s64 atomic64_read(const atomic64_t *a)
 {
+	port_perturb();
 	return __atomic_load_n(&a->counter, __ATOMIC_RELAXED);
 }
 
 static inline void atomic64_set(atomic64_t *a, s64 v)
 {
+	port_perturb();
 	__atomic_store_n(&a->counter, v, __ATOMIC_RELAXED);
 }
 
 static inline s64 atomic64_read_acquire(const atomic64_t *a)
 {
+	port_perturb();
 	return __atomic_load_n(&a->counter, __ATOMIC_ACQUIRE);
 }
 
 static inline void atomic64_set_release(atomic64_t *a, s64 v)
 {
+	port_perturb();
 	__atomic_store_n(&a->counter, v, __ATOMIC_RELEASE);
 }
 
@@ -103,24 +130,30 @@ static inline void port_full_order(void)
 
 static inline s64 atomic64_fetch_add(s64 v, atomic64_t *a)
 {
-	s64 old = __atomic_fetch_add(&a->counter, v, __ATOMIC_SEQ_CST);
+	s64 old;
 
+	port_perturb();
+	old = __atomic_fetch_add(&a->counter, v, __ATOMIC_SEQ_CST);
 	port_full_order();
 	return old;
 }
 
 static inline s64 atomic64_fetch_or(s64 v, atomic64_t *a)
 {
-	s64 old = __atomic_fetch_or(&a->counter, v, __ATOMIC_SEQ_CST);
+	s64 old;
 
+	port_perturb();
+	old = __atomic_fetch_or(&a->counter, v, __ATOMIC_SEQ_CST);
 	port_full_order();
 	return old;
 }
 
 static inline s64 atomic64_fetch_and(s64 v, atomic64_t *a)
 {
-	s64 old = __atomic_fetch_and(&a->counter, v, __ATOMIC_SEQ_CST);
+	s64 old;
 
+	port_perturb();
+	old = __atomic_fetch_and(&a->counter, v, __ATOMIC_SEQ_CST);
 	port_full_order();
 	return old;
 }
@@ -132,8 +165,10 @@ static inline s64 atomic64_fetch_andnot(s64 v, atomic64_t *a)
 
 static inline s64 atomic64_xchg(atomic64_t *a, s64 v)
 {
-	s64 old = __atomic_exchange_n(&a->counter, v, __ATOMIC_SEQ_CST);
+	s64 old;
 
+	port_perturb();
+	old = __atomic_exchange_n(&a->counter, v, __ATOMIC_SEQ_CST);
 	port_full_order();
 	return old;
 }
@@ -141,10 +176,12 @@ static inline s64 atomic64_xchg(atomic64_t *a, s64 v)
 /* On failure *@old is what was found instead. */
 static inline bool atomic64_try_cmpxchg(atomic64_t *a, s64 *old, s64 v)
 {
-	bool swapped = __atomic_compare_exchange_n(&a->counter, old, v, false,
-						   __ATOMIC_SEQ_CST,
-						   __ATOMIC_RELAXED);
+	bool swapped;
 
+	port_perturb();
+	swapped = __atomic_compare_exchange_n(&a->counter, old, v, false,
+					      __ATOMIC_SEQ_CST,
+					      __ATOMIC_RELAXED);
 	port_full_order();
 	return swapped;
 }

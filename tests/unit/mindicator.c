@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "unit.h"
-#include "machine.h"
+#include "tests/machine.h"
 #include "sched/mt/mindicator.h"
 
 static vtime_t scan(const struct mindicator *m, const struct topo_node *node)

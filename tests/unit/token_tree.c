@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "unit.h"
-#include "machine.h"
+#include "tests/machine.h"
 #include "sched/mt/token_tree.h"
 
 /* The twin: a plain count per node, and what each queue holds. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "unit.h"
-#include "machine.h"
+#include "tests/machine.h"
 
 static void check_node(const struct topology *t, u32 n)
 {

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "replay.h"
+
+struct inner {
+	const struct replay *replay;
+	u32 access;		/* of the second operation */
+	bool interrupted;
+};
+
+static void run_inner(void *arg)
+{
+	struct inner *in = arg;
+	const struct replay *r = in->replay;
+
+	if (r->op[2])
+		port_interrupt_at(in->access, r->op[2], r->arg);
+	r->op[1](r->arg);
+	if (r->op[2] && !port_interrupt_done())
+		r->op[2](r->arg);
+	else
+		in->interrupted = true;
+}
+
+/* False when the first operation has fewer accesses than @access. */
+static bool run_once(const struct replay *r, u32 access, struct inner *in)
+{
+	bool interrupted;
+
+	in->interrupted = false;
+	r->reset(r->arg);
+	port_interrupt_at(access, run_inner, in);
+	r->op[0](r->arg);
+	interrupted = port_interrupt_done();
+	if (!interrupted)
+		run_inner(in);
+	r->check(r->arg);
+	return interrupted;
+}
+
+u64 replay_all(const struct replay *r)
+{
+	struct inner in = { .replay = r };
+	bool outer = true;
+	u32 access;
+	u64 runs = 0;
+
+	for (access = 0; outer; access++) {
+		in.access = 0;
+		do {
+			outer = run_once(r, access, &in);
+			runs++;
+			in.access++;
+		} while (r->op[2] && in.interrupted);
+	}
+	return runs;
+}

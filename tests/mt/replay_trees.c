@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Mindicator and token tree with an updater standing still half-way. */
+#include "crew.h"
+#include "replay.h"
+#include "sched/mt/mindicator.h"
+#include "sched/mt/token_tree.h"
+
+/* Two sockets of two cores of a queue: leaves, sockets, machine. */
+static const struct topo_place square[] = { { 0, 0 }, { 1, 0 },
+					    { 2, 1 }, { 3, 1 } };
+
+enum {
+	QUEUES = ARRAY_SIZE(square),
+};
+
+struct scene {
+	struct topology topo;
+	struct mindicator leads;
+	struct token_tree slots;
+	vtime_t first[QUEUES];		/* leads to begin with */
+	u32 queue[3];			/* of the three operations */
+	vtime_t lead[3];
+	s64 in_use;
+	u32 depth;
+};
+
+/* ------------------------------------------------------------ mindicator */
+
+static void leads_reset(void *arg)
+{
+	struct scene *s = arg;
+	u32 q;
+
+	for (q = 0; q < QUEUES; q++)
+		mindicator_set(&s->leads, q, s->first[q]);
+}
+
+static void leads_check(void *arg)
+{
+	struct scene *s = arg;
+	u32 n, q;
+
+	for (n = 0; n < s->topo.nr_nodes; n++) {
+		const struct topo_node *node = &s->topo.node[n];
+		vtime_t least = VTIME_NONE;
+
+		for (q = node->first; q < node->last; q++)
+			least = vtime_lead_min(least,
+					       mindicator_lead(&s->leads, q));
+		crew_check((vtime_t)atomic64_read(&s->leads.node[n].min) ==
+			   least);
+	}
+}
+
+static void set_lead(struct scene *s, u32 i)
+{
+	mindicator_set(&s->leads, s->queue[i], s->lead[i]);
+}
+
+static void set_0(void *arg)
+{
+	set_lead(arg, 0);
+}
+
+static void set_1(void *arg)
+{
+	set_lead(arg, 1);
+}
+
+static void set_2(void *arg)
+{
+	set_lead(arg, 2);
+}
+
+static vtime_t random_lead(struct random *r)
+{
+	return random_once_in(r, 4) ? VTIME_NONE :
+				      (vtime_t)-4 + 2 * random_below(r, 4);
+}
+
+static u64 replay_leads(struct scene *s, struct random *r)
+{
+	struct replay replay = { leads_reset, { set_0, set_1, set_2 },
+				 leads_check, s };
+	u32 i;
+
+	for (i = 0; i < QUEUES; i++)
+		s->first[i] = random_lead(r);
+	/* A queue's sets are serialised: three different queues. */
+	s->queue[0] = random_below(r, QUEUES);
+	s->queue[1] = (s->queue[0] + 1 + random_below(r, 3)) % QUEUES;
+	do
+		s->queue[2] = random_below(r, QUEUES);
+	while (s->queue[2] == s->queue[0] || s->queue[2] == s->queue[1]);
+	for (i = 0; i < 3; i++)
+		s->lead[i] = random_lead(r);
+	return replay_all(&replay);
+}
+
+/* ------------------------------------------------------------ token tree */
+
+static void slots_reset(void *arg)
+{
+	struct scene *s = arg;
+	u32 i;
+
+	token_tree_deinit(&s->slots);
+	crew_check(!token_tree_init(&s->slots, &s->topo, s->depth));
+	s->in_use = 0;
+	/* One in the leaf of the first, the others in use. */
+	for (i = 0; i < s->depth; i++)
+		crew_check(token_take(&s->slots, 0));
+	token_put(&s->slots, s->queue[0]);
+	s->in_use = s->depth - 1;
+}
+
+static void slots_check(void *arg)
+{
+	struct scene *s = arg;
+
+	crew_check(token_total(&s->slots) + s->in_use == s->slots.depth);
+	while (s->in_use) {
+		token_put(&s->slots, 0);
+		s->in_use--;
+	}
+	while (token_steal(&s->slots, 3))
+		s->in_use++;
+	crew_check(s->in_use == s->slots.depth);
+}
+
+static void op_take(void *arg)
+{
+	struct scene *s = arg;
+
+	s->in_use += token_take(&s->slots, s->queue[0]);
+}
+
+static void op_steal(void *arg)
+{
+	struct scene *s = arg;
+
+	s->in_use += token_steal(&s->slots, s->queue[1]);
+}
+
+static void op_put(void *arg)
+{
+	struct scene *s = arg;
+
+	if (!s->in_use)
+		return;
+	s->in_use--;
+	token_put(&s->slots, s->queue[0]);
+}
+
+static void op_give(void *arg)
+{
+	struct scene *s = arg;
+
+	token_give(&s->slots, s->queue[0], s->queue[1]);
+}
+
+static void op_shrink(void *arg)
+{
+	struct scene *s = arg;
+
+	token_resize(&s->slots, s->depth > 2 ? s->depth - 2 : 1);
+}
+
+static u64 replay_slots(struct scene *s)
+{
+	void (*const op[])(void *arg) = { op_take, op_steal, op_put, op_give,
+					  op_shrink };
+	const u32 nr = ARRAY_SIZE(op);
+	u64 runs = 0;
+	u32 i;
+
+	for (i = 0; i < nr * nr * nr; i++) {
+		struct replay replay = {
+			slots_reset,
+			{ op[i % nr], op[i / nr % nr], op[i / nr / nr] },
+			slots_check, s,
+		};
+		u32 shrinks = (replay.op[0] == op_shrink) +
+			      (replay.op[1] == op_shrink) +
+			      (replay.op[2] == op_shrink);
+
+		/* Resizing is serialised by its caller. */
+		if (shrinks <= 1)
+			runs += replay_all(&replay);
+	}
+	return runs;
+}
+
+int main(void)
+{
+	struct random r = random_seeded("mt/replay_trees");
+	struct scene s = { .depth = 3 };
+	u64 i, leads = 0, slots = 0;
+
+	crew_check(!topology_init(&s.topo, square, QUEUES));
+	crew_check(!mindicator_init(&s.leads, &s.topo));
+	crew_check(!token_tree_init(&s.slots, &s.topo, s.depth));
+	for (i = 0; i < random_rounds(3000); i++)
+		leads += replay_leads(&s, &r);
+	for (s.depth = 1; s.depth <= 4; s.depth++)
+		for (s.queue[1] = 0; s.queue[1] < QUEUES; s.queue[1]++)
+			slots += replay_slots(&s);
+	printf("replayed %llu interleavings of leads, %llu of slots\n", leads,
+	       slots);
+	token_tree_deinit(&s.slots);
+	mindicator_deinit(&s.leads);
+	topology_deinit(&s.topo);
+	return 0;
+}

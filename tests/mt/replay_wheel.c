@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The wheel with a parker, a turner or a flusher standing still half-way. */
+#include "crew.h"
+#include "replay.h"
+#include "sched/mt/wheel.h"
+
+enum {
+	SHIFT	= 7,
+	OPS	= 3,
+};
+
+/* What one of the three operations does. */
+struct op {
+	enum { PARK, UNPARK, TURN, RESHIFT, KINDS } kind;
+	u32 queue;
+	vtime_t vt;		/* due, or where to turn to */
+	u32 shift;
+};
+
+struct scene {
+	struct wheel wheel;
+	struct op op[OPS];
+	vtime_t start;
+	vtime_t vt;		/* furthest turn */
+	bool in[OPS];		/* by queue: parked, as far as it knows */
+	bool woken[OPS];	/* since then */
+	u32 bucket[OPS];
+	vtime_t due[OPS];
+};
+
+static void on_wake(void *arg, u32 queue)
+{
+	struct scene *s = arg;
+
+	s->woken[queue] = true;
+}
+
+static void park(struct scene *s, u32 queue, vtime_t due)
+{
+	s->woken[queue] = false;
+	s->due[queue] = due;
+	s->in[queue] = wheel_park(&s->wheel, queue, due, &s->bucket[queue]);
+}
+
+static void turn(struct scene *s, vtime_t vt)
+{
+	s->vt = vtime_max(s->vt, vt);
+	wheel_turn(&s->wheel, vt, on_wake, s);
+}
+
+static void run(struct scene *s, const struct op *op)
+{
+	switch (op->kind) {
+	case PARK:
+		park(s, op->queue, op->vt);
+		break;
+	case UNPARK:
+		if (s->in[op->queue])
+			wheel_unpark(&s->wheel, op->queue,
+				     s->bucket[op->queue]);
+		s->in[op->queue] = false;
+		break;
+	case TURN:
+		turn(s, op->vt);
+		break;
+	default:
+		wheel_set_shift(&s->wheel, op->shift);
+		wheel_flush(&s->wheel, on_wake, s);
+	}
+}
+
+static void run_0(void *arg)
+{
+	run(arg, &((struct scene *)arg)->op[0]);
+}
+
+static void run_1(void *arg)
+{
+	run(arg, &((struct scene *)arg)->op[1]);
+}
+
+static void run_2(void *arg)
+{
+	run(arg, &((struct scene *)arg)->op[2]);
+}
+
+static void reset(void *arg)
+{
+	struct scene *s = arg;
+	u32 q;
+
+	wheel_set_shift(&s->wheel, SHIFT);
+	wheel_flush(&s->wheel, on_wake, s);
+	atomic64_set(&s->wheel.turned, (s64)s->start);
+	s->vt = s->start;
+	for (q = 0; q < OPS; q++) {
+		s->in[q] = false;
+		/* Unparking wants somebody there. */
+		if (s->op[q].kind == UNPARK)
+			park(s, s->op[q].queue, s->op[q].vt);
+	}
+}
+
+/* Who waits, and has not been called, is due later than virtual time. */
+static void check(void *arg)
+{
+	struct scene *s = arg;
+	u64 width = 1ULL << s->wheel.shift;
+	u32 q;
+
+	/* As far as virtual time by now; nobody is half-way any more. */
+	wheel_turn(&s->wheel, s->vt, on_wake, s);
+	for (q = 0; q < OPS; q++)
+		if (s->in[q] && !s->woken[q])
+			crew_check(vtime_before(s->vt,
+						s->due[q] + width - 1));
+	for (q = 0; q < OPS; q++)
+		if (s->in[q] && !s->woken[q])
+			crew_check(wheel_unpark(&s->wheel, q, s->bucket[q]));
+}
+
+static void draw(struct scene *s, struct random *r, u32 i)
+{
+	u64 reach = random_once_in(r, 3) ? 40 << SHIFT : 3 << SHIFT;
+
+	s->op[i] = (struct op){
+		.kind = random_below(r, KINDS),
+		.queue = i,
+		.vt = s->start + random_next(r) % reach,
+		.shift = SHIFT - 2 + random_below(r, 5),
+	};
+	/* Changing the width is serialised by its caller. */
+	if (s->op[i].kind == RESHIFT && i && s->op[i - 1].kind == RESHIFT)
+		s->op[i].kind = TURN;
+	if (s->op[i].kind == RESHIFT && i == 2 && s->op[0].kind == RESHIFT)
+		s->op[i].kind = PARK;
+}
+
+int main(void)
+{
+	struct random r = random_seeded("mt/replay_wheel");
+	struct scene s = { .start = (vtime_t)-(10 << SHIFT) };
+	struct replay replay = { reset, { run_0, run_1, run_2 }, check, &s };
+	u64 i, runs = 0;
+	u32 j;
+
+	crew_check(!wheel_init(&s.wheel, OPS, SHIFT, s.start));
+	for (i = 0; i < random_rounds(3000); i++) {
+		for (j = 0; j < OPS; j++)
+			draw(&s, &r, j);
+		runs += replay_all(&replay);
+	}
+	printf("replayed %llu interleavings of the wheel\n", runs);
+	wheel_deinit(&s.wheel);
+	return 0;
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The token tree under threads: no slot is lost, none is invented. */
+#include "crew.h"
+#include "tests/machine.h"
+#include "sched/mt/token_tree.h"
+
+enum {
+	MEETINGS	= 60,
+	STEPS		= 500,
+};
+
+struct scene {
+	struct topology topo;
+	struct token_tree slots;
+	u32 crew;
+	bool resizing;		/* the first member does it */
+	atomic64_t in_use;
+	atomic64_t taken, stolen;
+	s64 most;		/* D, when nobody resizes */
+};
+
+static void look(void *arg)
+{
+	struct scene *s = arg;
+	u32 n;
+
+	crew_check(token_total(&s->slots) + atomic64_read(&s->in_use) ==
+		   s->slots.depth);
+	for (n = 0; n < s->topo.root; n++)
+		crew_check(atomic64_read(&s->slots.node[n].free) >= 0);
+}
+
+static bool get(struct scene *s, u32 queue, bool steal)
+{
+	bool got = steal ? token_steal(&s->slots, queue) :
+			   token_take(&s->slots, queue);
+
+	if (!got)
+		return false;
+	atomic64_inc(steal ? &s->stolen : &s->taken);
+	crew_check(atomic64_inc_return(&s->in_use) <= s->most);
+	return true;
+}
+
+static void put(struct scene *s, u32 queue)
+{
+	atomic64_dec(&s->in_use);
+	token_put(&s->slots, queue);
+}
+
+static u32 step(struct scene *s, struct random *r, bool resizing, u32 held)
+{
+	u32 queue = random_below(r, s->topo.nr_queues);
+	u32 other = random_below(r, s->topo.nr_queues);
+
+	switch (random_below(r, 8)) {
+	case 0 ... 2:
+		return held + get(s, queue, false);
+	case 3:
+		return held + get(s, queue, true);
+	case 4 ... 5:
+		if (!held)
+			return 0;
+		put(s, queue);
+		return held - 1;
+	case 6:
+		token_give(&s->slots, queue, other);
+		return held;
+	default:
+		(void)token_peek(&s->slots, queue);
+		if (resizing && random_once_in(r, 4))
+			token_resize(&s->slots,
+				     1 + random_below(r, (u32)s->most));
+		return held;
+	}
+}
+
+static void work(struct member *me, void *arg)
+{
+	struct scene *s = arg;
+	bool resizing = s->resizing && me->index == 0;
+	u32 meeting, i, held = 0;
+
+	for (meeting = 0; meeting < MEETINGS; meeting++) {
+		for (i = 0; i < STEPS; i++)
+			held = step(s, &me->random, resizing, held);
+		crew_meet(me, look, s);
+	}
+	while (held--)
+		put(s, random_below(&me->random, s->topo.nr_queues));
+}
+
+static void play(struct random *r, bool resizing, u32 depth)
+{
+	struct topo_place place[MACHINE_QUEUES];
+	struct scene s = { .crew = crew_size(), .resizing = resizing,
+			   .most = depth };
+	u32 nr = machine_random(r, place), free = 0;
+
+	crew_check(!topology_init(&s.topo, place, nr));
+	crew_check(!token_tree_init(&s.slots, &s.topo, depth));
+	crew_run(s.crew, r, work, &s);
+	look(&s);
+	crew_check(atomic64_read(&s.in_use) == 0);
+	/* All of them can be had from anywhere. */
+	while (token_steal(&s.slots, 0))
+		free++;
+	crew_check(free == s.slots.depth);
+	crew_check(atomic64_read(&s.taken) && atomic64_read(&s.stolen));
+	token_tree_deinit(&s.slots);
+	topology_deinit(&s.topo);
+}
+
+int main(void)
+{
+	struct random r = random_seeded("mt/token_tree");
+	u64 round;
+
+	for (round = 0; round < random_rounds(2); round++) {
+		play(&r, false, 1);
+		play(&r, false, 1 + random_below(&r, 200));
+		play(&r, true, 40);
+	}
+	return 0;
+}

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The wheel under threads: a queue that parks is in a bucket still to come, or
+ * has been called, or was told that it is due.
+ */
+#include "crew.h"
+#include "sched/mt/wheel.h"
+
+enum {
+	QUEUES		= 100,
+	MEETINGS	= 3000,
+	STEPS		= 8,		/* few: once round, the forgotten are found */
+	SHIFT		= 7,
+	SHIFT_MIN	= 5,
+	SHIFT_MAX	= 9,
+	SHIFT_SPAN	= SHIFT_MAX - SHIFT_MIN + 1,
+};
+
+struct parker {
+	atomic64_t woken;	/* times called */
+	u64 parked, unparked;	/* its member's */
+	vtime_t due;		/* of the last time */
+	u32 bucket;
+	bool in;		/* as far as its member knows */
+} __port_cacheline;
+
+struct scene {
+	struct wheel wheel;
+	atomic64_t vt;
+	struct parker parker[QUEUES];
+	u32 crew;
+	bool shifting;		/* the first member changes the width */
+	u64 called;		/* at meetings */
+};
+
+static void on_wake(void *arg, u32 queue)
+{
+	struct scene *s = arg;
+
+	crew_check(queue < QUEUES);
+	atomic64_inc(&s->parker[queue].woken);
+}
+
+static bool bit_is_set(const struct scene *s, u32 queue, u32 bucket)
+{
+	const struct wheel *w = &s->wheel;
+
+	return ((u64)atomic64_read(&w->mask[bucket * w->words + queue / 64]) >>
+		(queue % 64)) & 1;
+}
+
+static void look(void *arg)
+{
+	struct scene *s = arg;
+	vtime_t turned = (vtime_t)atomic64_read(&s->wheel.turned);
+	vtime_t vt = (vtime_t)atomic64_read(&s->vt);
+	u64 width = 1ULL << s->wheel.shift;
+	u32 q, bucket;
+
+	/* As far as virtual time, by the width that it was turned with. */
+	crew_check(!vtime_before(vt, turned));
+	crew_check(vt - turned < (s->shifting ? 1 << SHIFT_MAX : width));
+	for (q = 0; q < QUEUES; q++) {
+		struct parker *p = &s->parker[q];
+		u64 woken = (u64)atomic64_read(&p->woken);
+		vtime_t start = (p->due + width - 1) & ~(width - 1);
+		u32 set = 0;
+
+		for (bucket = 0; bucket < WHEEL_BUCKETS; bucket++)
+			set += bit_is_set(s, q, bucket);
+		crew_check(set <= 1);
+		if (set) {
+			/* Where it said it was, and not for something past. */
+			crew_check(p->in && bit_is_set(s, q, p->bucket));
+			crew_check(vtime_before(turned, start));
+		}
+		/* Each time it was in, it came out in one of the two ways. */
+		crew_check(p->unparked + woken + set >= p->parked);
+		s->called += woken;
+	}
+}
+
+static void park(struct scene *s, u32 queue, struct random *r)
+{
+	struct parker *p = &s->parker[queue];
+	u64 width = 1ULL << READ_ONCE(s->wheel.shift);
+	vtime_t vt = (vtime_t)atomic64_read(&s->vt);
+	u64 reach;
+
+	if (p->in) {
+		p->unparked += wheel_unpark(&s->wheel, queue, p->bucket);
+		p->in = false;
+		return;
+	}
+	/* Mostly soon, where the races are; sometimes beyond the wheel. */
+	reach = random_once_in(r, 4) ? 40 * width : 2 * width;
+	p->due = vt - width / 2 + random_next(r) % reach;
+	p->in = wheel_park(&s->wheel, queue, p->due, &p->bucket);
+	p->parked += p->in;
+}
+
+static void turn(struct scene *s, struct random *r)
+{
+	u64 step = random_once_in(r, 50) ? 5000 : 100;
+	vtime_t vt = (vtime_t)atomic64_add_return(random_below(r, (u32)step),
+						  &s->vt);
+
+	wheel_turn(&s->wheel, vt, on_wake, s);
+}
+
+static void work(struct member *me, void *arg)
+{
+	struct scene *s = arg;
+	u32 mine = (QUEUES - me->index + s->crew - 1) / s->crew;
+	u32 meeting, i;
+
+	for (meeting = 0; meeting < MEETINGS; meeting++) {
+		for (i = 0; i < STEPS; i++) {
+			if (random_once_in(&me->random, 4))
+				turn(s, &me->random);
+			else
+				park(s, me->index + s->crew *
+					random_below(&me->random, mine),
+				     &me->random);
+			if (s->shifting && me->index == 0 &&
+			    random_once_in(&me->random, 3)) {
+				wheel_set_shift(&s->wheel,
+						SHIFT_MIN +
+						random_below(&me->random,
+							     SHIFT_SPAN));
+				wheel_flush(&s->wheel, on_wake, s);
+			}
+		}
+		crew_meet(me, look, s);
+	}
+}
+
+static void play(struct random *r, bool shifting)
+{
+	struct scene *s = port_zalloc(sizeof(*s));
+	vtime_t vt = (vtime_t)-4000;
+
+	crew_check(s);
+	s->crew = crew_size();
+	s->shifting = shifting;
+	atomic64_set(&s->vt, (s64)vt);
+	crew_check(!wheel_init(&s->wheel, QUEUES, SHIFT, vt));
+	crew_run(s->crew, r, work, s);
+	crew_check(s->called);
+	wheel_deinit(&s->wheel);
+	port_free(s);
+}
+
+int main(void)
+{
+	struct random r = random_seeded("mt/wheel");
+	u64 round;
+
+	for (round = 0; round < random_rounds(2); round++) {
+		play(&r, false);
+		play(&r, true);
+	}
+	return 0;
+}
