@@ -4,7 +4,6 @@
 
 MQFAIR_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/mqfair
 export MQFAIR_CACHE
-export PYTHONDONTWRITEBYTECODE := 1
 
 VENV   := $(MQFAIR_CACHE)/venv/bin
 PYTHON := $(VENV)/python
@@ -29,7 +28,8 @@ help: ## list these targets
 
 demo: ## shares of four cgroups under six schedulers: table, bars, build/demo/ (5 minutes)
 	lab/bootstrap demo
-	$(PYTHON) -m mqfair demo
+	$(PYTHON) -m lab module
+	$(PYTHON) -m mqfair.demo
 
 bench: ## run fio job JOB under each scheduler in a guest; options in BENCH
 	lab/bootstrap demo

@@ -304,6 +304,7 @@ class _Guest:
             name: _Tail(_CAPTURE_BYTES) for name in ("console", "stdout", "stderr", "qemu")
         }
         self._boot_s = 0.0
+        self._heard = 0.0
         self._timed_out = False
 
     def run(self, job: bytes, output: Sink | None) -> GuestResult:
@@ -381,7 +382,7 @@ class _Guest:
     ) -> None:
         """Move data until QEMU has closed every channel, or time is up."""
         assert process.stdout is not None
-        deadline = started + self._spec.timeout_s
+        self._heard = started
         with selectors.DefaultSelector() as selector:
             for name, channel in channels.items():
                 selector.register(channel, selectors.EVENT_READ, name)
@@ -390,7 +391,7 @@ class _Guest:
                 selector.register(sys.stdin, selectors.EVENT_READ, "keyboard")
             closing = len(channels) + 1
             while closing:
-                remaining = deadline - time.monotonic()
+                remaining = self._deadline(started) - time.monotonic()
                 if remaining <= 0:
                     self._timed_out = True
                     return
@@ -404,7 +405,15 @@ class _Guest:
                         selector.unregister(key.fileobj)
                         closing -= 1
 
+    def _deadline(self, started: float) -> float:
+        deadline = started + self._spec.timeout_s
+        if self._spec.silence_s is not None and self._boot_s:
+            deadline = min(deadline, self._heard + self._spec.silence_s)
+        return deadline
+
     def _received(self, name: str, data: bytes, output: Sink | None, started: float) -> None:
+        if name != "console":
+            self._heard = time.monotonic()
         if name == "control":
             self._report.add(data)
             if self._report.ready and not self._boot_s:

@@ -66,6 +66,8 @@ class GuestSpec:
     @modules are built kernel modules: `modprobe NAME` and their aliases work in
     the guest; with @load_modules they are loaded, in order, before the command.
     @append goes to the kernel's command line.
+    @timeout_s ends the guest, boot included; @silence_s ends it earlier when the
+    running command has written nothing for that long.
     """
 
     cpus: int = 2
@@ -78,6 +80,7 @@ class GuestSpec:
     kernel: str | None = None
     append: str = ""
     timeout_s: float = 600.0
+    silence_s: float | None = None
     host_dirs: tuple[HostDir, ...] = ()
     modules: tuple[Path, ...] = ()
     load_modules: bool = True
@@ -91,6 +94,7 @@ class GuestSpec:
         )
         _require(self.memory_mb >= 512, f"memory={self.memory_mb}M: at least 512M")
         _require(self.timeout_s > 0, f"timeout={self.timeout_s}: more than 0 seconds")
+        _require(self.silence_s is None or self.silence_s > 0, f"silence={self.silence_s}: over 0")
         _require(self.accel in ("auto", "kvm", "tcg"), f"accel={self.accel}: auto, kvm or tcg")
         if self.icount:
             _require(self.cpus == 1, f"icount with cpus={self.cpus}: counting needs 1 CPU")

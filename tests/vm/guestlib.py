@@ -1,0 +1,407 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a guest test is written with. Standard library only: it runs on the guest's Python.
+
+A test file is tests/vm/test_<name>.py with a ``guest`` and functions named test_*:
+
+    from guestlib import Cgroup, Guest, NullBlk, fio
+
+    guest = Guest(cpus=2, needs_module=True)
+
+    def test_reads_complete():
+        with NullBlk(irqmode=0) as disk:
+            disk.scheduler = "mqfq"
+            assert fio(disk, rw="randread", number_ios=1000)["jobs"][0]["error"] == 0
+
+Files with equal guests share one boot. A test fails by an exception, by its time limit
+(60 s, or ``@time_limit(seconds)``), or by a complaint of the kernel while it ran;
+``raise Skip("reason")`` skips it. What it prints is shown when it fails. ``@cases(...)`` makes
+one test of each argument.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import json
+import os
+import re
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+CGROUP_ROOT = Path("/sys/fs/cgroup")
+NULL_BLK_CONFIG = Path("/sys/kernel/config/nullb")
+DEFAULT_TIME_LIMIT_S = 60.0
+
+# The kernel answers EBUSY while somebody else reconfigures the same tag set.
+_BUSY_TRIES = 20
+_BUSY_DELAY_S = 0.05
+
+SPLAT = re.compile(
+    r"WARNING: |BUG: |BUG at |kernel BUG|\bOops\b|general protection fault|KASAN|KCSAN|UBSAN"
+    r"|INFO: possible|INFO: suspicious|suspicious RCU usage|inconsistent lock state"
+    r"|possible (recursive|circular) locking|blocked for more than|soft lockup|hard LOCKUP"
+    r"|rcu: INFO: .*(stall|blocking)|self-detected stall|list_(add|del) corruption|refcount_t: "
+    r"|ODEBUG: |scheduling while atomic|sleeping function called|Call Trace:"
+    r"|page allocation failure|cannot create duplicate|kobject_add_internal failed"
+)
+
+Function = TypeVar("Function", bound=Callable[..., None])
+
+
+class Skip(Exception):
+    """This test cannot run here, for the reason given."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Guest:
+    """The guest that a test file needs; see lab.GuestSpec.
+
+    @nvme lists drives as `mqfair lab --nvme` takes them. @needs_module: mqfair is loaded.
+    """
+
+    cpus: int = 2
+    sockets: int = 1
+    threads: int = 1
+    memory_mb: int = 2048
+    nvme: tuple[str, ...] = ()
+    icount: bool = False
+    append: str = ""
+    needs_module: bool = False
+
+
+def time_limit(seconds: float) -> Callable[[Function], Function]:
+    """End the test, as failed, after @seconds instead of 60."""
+
+    def mark(function: Function) -> Function:
+        function.time_limit_s = seconds  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def cases(*arguments: object) -> Callable[[Function], Function]:
+    """Run the test once with each of @arguments; a tuple is spread over the parameters."""
+
+    def mark(function: Function) -> Function:
+        function.cases = arguments  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+# --- files and processes ---------------------------------------------------------------------
+
+
+def read(path: Path | str) -> str:
+    return Path(path).read_text().strip()
+
+
+def write(path: Path | str, value: object) -> None:
+    """Write without truncating or buffering: a refusal is the kernel's own errno."""
+    fd = os.open(path, os.O_WRONLY)
+    try:
+        os.write(fd, str(value).encode())
+    finally:
+        os.close(fd)
+
+
+def write_fails(path: Path | str, value: object) -> int:
+    """The errno with which the kernel refuses @value; fails when it does not."""
+    try:
+        write(path, value)
+    except OSError as error:
+        return error.errno
+    raise AssertionError(f"{path}: took {value!r}, which it should refuse")
+
+
+def wait_until(condition: Callable[[], object], what: str, timeout_s: float = 10.0) -> None:
+    """Poll @condition; fails, naming @what, when it stays false."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, f"not after {timeout_s:g} s: {what}"
+        time.sleep(0.01)
+
+
+def run(*argv: str | Path, check: bool = True) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run([str(a) for a in argv], capture_output=True, text=True, check=False)
+    if check and done.returncode:
+        raise AssertionError(
+            f"{' '.join(map(str, argv))}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
+        )
+    return done
+
+
+def modprobe(name: str, **parameters: object) -> None:
+    run("modprobe", name, *(f"{key}={value}" for key, value in parameters.items()))
+
+
+def rmmod(name: str) -> None:
+    run("rmmod", name)
+
+
+@contextlib.contextmanager
+def loaded(name: str, **parameters: object) -> Iterator[None]:
+    """A module for the time of a block; unloading it must succeed."""
+    modprobe(name, **parameters)
+    try:
+        yield
+    finally:
+        rmmod(name)
+
+
+# --- the kernel log --------------------------------------------------------------------------
+
+
+class KernelLog:
+    """The messages since this was made, or since the last read; @whole: since the boot."""
+
+    def __init__(self, *, whole: bool = False) -> None:
+        self._fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
+        if not whole:
+            os.lseek(self._fd, 0, os.SEEK_END)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def read(self) -> list[str]:
+        lines = []
+        while True:
+            try:
+                record = os.read(self._fd, 8192).decode(errors="replace")
+            except BlockingIOError:
+                return lines
+            except BrokenPipeError:
+                # The ring has overtaken us; reading goes on at the oldest message.
+                continue
+            lines.append(record.partition(";")[2].partition("\n")[0])
+
+
+def splats(lines: Sequence[str]) -> list[str]:
+    return [line for line in lines if SPLAT.search(line)]
+
+
+# --- block devices ---------------------------------------------------------------------------
+
+
+class Disk:
+    """A block device and its queue."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name.removeprefix("/dev/")
+        self.path = Path("/dev") / self.name
+        self.sysfs = Path("/sys/block") / self.name
+
+    @property
+    def number(self) -> str:
+        """MAJ:MIN"""
+        return read(self.sysfs / "dev")
+
+    def queue(self, attribute: str) -> str:
+        return read(self.sysfs / "queue" / attribute)
+
+    def set_queue(self, attribute: str, value: object) -> None:
+        write_when_free(self.sysfs / "queue" / attribute, value)
+
+    @property
+    def scheduler(self) -> str:
+        chosen = re.search(r"\[([^]]+)\]", self.queue("scheduler"))
+        assert chosen, f"{self.name}: no scheduler is marked in {self.queue('scheduler')!r}"
+        return chosen.group(1)
+
+    @scheduler.setter
+    def scheduler(self, name: str) -> None:
+        self.set_queue("scheduler", name)
+        assert self.scheduler == name, f"{self.name}: asked for {name}, has {self.scheduler}"
+
+    def tunable(self, name: str) -> str:
+        return self.queue(f"iosched/{name}")
+
+    def set_tunable(self, name: str, value: object) -> None:
+        self.set_queue(f"iosched/{name}", value)
+
+    def in_flight(self) -> int:
+        return sum(int(n) for n in read(self.sysfs / "inflight").split())
+
+    def debugfs(self, path: str) -> str:
+        return read(Path("/sys/kernel/debug/block") / self.name / path)
+
+
+def write_when_free(path: Path, value: object) -> None:
+    for attempt in range(_BUSY_TRIES):
+        try:
+            return write(path, value)
+        except OSError as error:
+            if error.errno != errno.EBUSY or attempt == _BUSY_TRIES - 1:
+                raise
+        time.sleep(_BUSY_DELAY_S)
+
+
+def nvme_disks() -> list[Disk]:
+    """The drives of Guest.nvme, in their order."""
+    return [Disk(path) for path in os.environ.get("LAB_DRIVES", "").split()]
+
+
+class NullBlk(Disk):
+    """A null_blk device made through configfs; gone at the end of the block.
+
+    @attributes are those of /sys/kernel/config/nullb/NAME/: irqmode, completion_nsec,
+    submit_queues, hw_queue_depth, memory_backed, mbps, blocking, size (MiB), …
+    """
+
+    def __init__(self, name: str = "nullb7", **attributes: object) -> None:
+        super().__init__(name)
+        self._config = NULL_BLK_CONFIG / name
+        self._attributes = {"size": 1024, "blocksize": 512, **attributes}
+
+    def __enter__(self) -> NullBlk:
+        if not NULL_BLK_CONFIG.exists():
+            modprobe("null_blk", nr_devices=0)
+        self._config.mkdir()
+        try:
+            for name, value in self._attributes.items():
+                write(self._config / name, value)
+            write(self._config / "power", 1)
+            wait_until(self.path.exists, f"{self.path} appears")
+        except BaseException:
+            self._config.rmdir()
+            raise
+        return self
+
+    def set(self, attribute: str, value: object) -> None:
+        write(self._config / attribute, value)
+
+    def remove(self) -> None:
+        """Take the device away, also under load."""
+        if self._config.exists():
+            self._config.rmdir()
+
+    def __exit__(self, *_: object) -> None:
+        self.remove()
+
+
+# --- cgroups ---------------------------------------------------------------------------------
+
+
+class Cgroup:
+    """A cgroup below the root, "a" or "a/b", with io enabled in its parents; removed at the end."""
+
+    def __init__(self, name: str, weight: int | None = None) -> None:
+        self.name = name
+        self.path = CGROUP_ROOT / name
+        self._weight = weight
+        self._made: list[Path] = []
+
+    def __enter__(self) -> Cgroup:
+        parent = CGROUP_ROOT
+        for part in Path(self.name).parts:
+            write(parent / "cgroup.subtree_control", "+io +memory")
+            parent /= part
+            if not parent.exists():
+                parent.mkdir()
+                self._made.append(parent)
+        if self._weight is not None:
+            self.weight = self._weight
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for path in reversed(self._made):
+            if path.exists():
+                kill_all(path)
+                path.rmdir()
+
+    @property
+    def weight(self) -> str:
+        return read(self.path / "io.mqfair.weight")
+
+    @weight.setter
+    def weight(self, value: object) -> None:
+        write(self.path / "io.mqfair.weight", value)
+
+    def io_stat(self, disk: Disk) -> dict[str, int]:
+        """The line of @disk in io.stat; empty while the group did nothing on it."""
+        for line in read(self.path / "io.stat").splitlines():
+            number, *pairs = line.split()
+            if number == disk.number:
+                return {
+                    key: int(value)
+                    for key, _, value in (pair.partition("=") for pair in pairs)
+                    if value.isdecimal()
+                }
+        return {}
+
+    def command(self, argv: Sequence[str | Path]) -> list[str]:
+        """@argv, entering the group before it starts."""
+        enter = f'echo $$ > {self.path}/cgroup.procs && exec "$@"'
+        return ["/bin/sh", "-c", enter, "sh", *map(str, argv)]
+
+
+def kill_all(cgroup: Path) -> None:
+    write(cgroup / "cgroup.kill", 1)
+    wait_until(lambda: not read(cgroup / "cgroup.procs"), f"{cgroup} is empty")
+    # An exiting process leaves cgroup.procs before it lets go of the group.
+    events = cgroup / "cgroup.events"
+    wait_until(lambda: "populated 0" in read(events), f"{cgroup} is not populated")
+
+
+# --- fio -------------------------------------------------------------------------------------
+
+
+class Fio:
+    """A running fio; ``result()`` waits for its end and returns its JSON."""
+
+    _DEFAULTS: Mapping[str, object] = {
+        "name": "job",
+        "rw": "randread",
+        "bs": "4k",
+        "ioengine": "libaio",
+        "iodepth": 32,
+        "direct": 1,
+        "group_reporting": 1,
+    }
+
+    def __init__(self, disk: Disk | Path, cgroup: Cgroup | None = None, **options: object) -> None:
+        target = disk.path if isinstance(disk, Disk) else disk
+        chosen = {"filename": target, **self._DEFAULTS, **options}
+        if "runtime" in chosen:
+            chosen.setdefault("time_based", 1)
+        argv = ["fio", "--output-format=json"]
+        argv += [f"--{key}={value}" for key, value in chosen.items()]
+        self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115 -- closed by result()
+        self.process = subprocess.Popen(
+            cgroup.command(argv) if cgroup else argv,
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
+            cwd="/tmp",
+        )
+
+    def result(self, check: bool = True) -> dict[str, Any]:
+        status = self.process.wait()
+        self._output.seek(0)
+        text = self._output.read()
+        self._output.close()
+        if check and status:
+            raise AssertionError(f"fio: exit status {status}\n{text}")
+        # fio's warnings stand before its JSON.
+        parsed: dict[str, Any] = json.loads(text[text.index("{") :])
+        return parsed
+
+    def stop(self) -> dict[str, Any]:
+        """End it now; what it did so far counts."""
+        self.process.send_signal(signal.SIGINT)
+        return self.result(check=False)
+
+
+def fio(disk: Disk | Path, cgroup: Cgroup | None = None, **options: object) -> dict[str, Any]:
+    """Run fio on @disk to its end; returns its JSON."""
+    return Fio(disk, cgroup, **options).result()
+
+
+def io_bytes(result: Mapping[str, Any]) -> int:
+    """Bytes read and written by all jobs of a fio result."""
+    return sum(job[way]["io_bytes"] for job in result["jobs"] for way in ("read", "write"))

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The tester's own test: what goes wrong in a guest is reported as failed, and as what it was."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import host
+
+# What must come of each test of test_bad.py: the result, and what reason and output must hold.
+EXPECTED = {
+    "bad.passes": ("passed", "", ""),
+    "bad.fails": ("failed", "arithmetic holds", "what the test printed"),
+    "bad.skips": ("skipped", "nothing to see", ""),
+    "bad.fails_with_two[1]": ("passed", "", ""),
+    "bad.fails_with_two[2]": ("failed", "two", "Traceback"),
+    "bad.exits": ("failed", "it exited", ""),
+    "bad.makes_the_kernel_complain": ("failed", "the kernel complained", "nowhere.c"),
+    "bad.hangs": ("failed", "not done after its time limit of 2 s", ""),
+    "bad.hangs_the_guest": ("failed", "guest ended at its time limit", ""),
+    "bad.panics": ("failed", "Kernel panic - not syncing: sysrq", "Kernel Offset"),
+    "bad.passes_after_all_that": ("passed", "", ""),
+    "bad.boot": ("passed", "", ""),
+}
+
+
+def run(report: Callable[[host.Verdict], None], only: str = "") -> None:
+    """Report one verdict for each expectation."""
+    if not re.search(only, "meta"):
+        return
+    (group,) = host.discover(Path(__file__).resolve().parent)
+    seen: dict[str, host.Verdict] = {}
+    host.run_group(group, lambda verdict: seen.update({verdict.name: verdict}))
+    for name in {**EXPECTED, **seen}:
+        report(_judge(name, seen.get(name)))
+
+
+def _judge(name: str, verdict: host.Verdict | None) -> host.Verdict:
+    label = f"meta.{name.removeprefix('bad.')}"
+    if verdict is None or name not in EXPECTED:
+        missing = "was not reported" if verdict is None else "is not expected at all"
+        return host.Verdict(label, "failed", f"{name} {missing}")
+    result, reason, output = EXPECTED[name]
+    if verdict.result == result and reason in verdict.reason and output in verdict.output:
+        return host.Verdict(label, "passed", seconds=verdict.seconds)
+    wrong = f"was reported as {verdict.result} ({verdict.reason}), not as {result} ({reason})"
+    return dataclasses.replace(verdict, name=label, result="failed", reason=f"{name} {wrong}")

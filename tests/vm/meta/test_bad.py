@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tests that go wrong in every way there is; tests/vm/meta/check.py says what must come of them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from guestlib import Guest, NullBlk, Skip, cases, fio, io_bytes, time_limit, write
+
+guest = Guest(cpus=1, memory_mb=1024)
+
+
+@time_limit(10)
+def test_passes():
+    with NullBlk(irqmode=0) as disk:
+        disk.scheduler = "mq-deadline"
+        assert io_bytes(fio(disk, number_ios=100)) == 100 * 4096
+
+
+@time_limit(10)
+def test_fails():
+    print("what the test printed")
+    assert 1 + 1 == 3, "arithmetic holds"
+
+
+@time_limit(10)
+def test_skips():
+    raise Skip("nothing to see")
+
+
+@time_limit(10)
+@cases(1, 2)
+def test_fails_with_two(number):
+    assert number != 2, "two"
+
+
+@time_limit(10)
+def test_exits():
+    os._exit(0)
+
+
+@time_limit(10)
+def test_makes_the_kernel_complain():
+    write("/dev/kmsg", "<4>WARNING: CPU: 0 PID: 1 at nowhere.c:1 nothing+0x0/0x0\n")
+
+
+@time_limit(2)
+def test_hangs():
+    time.sleep(1000)
+
+
+@time_limit(5)
+def test_hangs_the_guest():
+    os.kill(os.getppid(), signal.SIGSTOP)
+    time.sleep(1000)
+
+
+@time_limit(10)
+def test_panics():
+    write("/proc/sysrq-trigger", "c")
+
+
+@time_limit(10)
+def test_passes_after_all_that():
+    assert os.getpid() != 1
