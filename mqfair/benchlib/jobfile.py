@@ -31,6 +31,7 @@ REPLACED = {
     "disable_lat": "every latency is logged",
     "write_lat_log": "every latency is logged",
     "log_avg_msec": "every latency is logged",
+    "log_entries": "every latency is logged",
     "log_unix_epoch": "every latency is logged",
     "log_alternate_epoch": "every latency is logged",
     "log_alternate_epoch_clock_id": "every latency is logged",

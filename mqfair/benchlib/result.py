@@ -91,6 +91,11 @@ class CaseResult:
     timeline: Document
 
 
+# A log that outgrows LOG_ENTRIES loses a few lines of a million while fio makes room; more lost
+# means that fio had no memory, and that the shares cannot be trusted.
+MOST_LOST = 0.001
+
+
 def read_runs(folder: Path, case: Case) -> Iterator[Recorded]:
     for path in sorted(folder.glob("[0-9]*/run.json")):
         record = json.loads(path.read_text())
@@ -106,7 +111,7 @@ def read_runs(folder: Path, case: Case) -> Iterator[Recorded]:
 
 
 def _read_threads(folder: Path, groups: Sequence[str]) -> dict[str, tuple[Completions, ...]]:
-    """A Failure when fio timed other I/Os than it logged."""
+    """A Failure when fio timed more I/Os than it logged."""
     threads = {
         name: tuple(read_log(path) for path in sorted(folder.glob(f"{index}_lat.*.log")))
         for index, name in enumerate(groups)
@@ -120,7 +125,7 @@ def _read_threads(folder: Path, groups: Sequence[str]) -> dict[str, tuple[Comple
         for direction in ("read", "write", "trim")
     )
     logged = sum(len(thread) for members in threads.values() for thread in members)
-    if logged != counted:
+    if counted - logged > counted * MOST_LOST:
         raise Failure(f"fio timed {counted} I/Os and logged {logged}: it had no memory for its log")
     return threads
 

@@ -54,6 +54,9 @@ from mqfair.fs import Fs
 JOB_FILE = "job.fio"
 RESULT = "fio.json"
 ERRORS = "fio.err"
+# Room that each job's log has from the start, the most that fio gives: entries are lost while a
+# log grows. The memory is taken as it fills.
+LOG_ENTRIES = 1 << 20
 _PRERUN_OUTPUT = ".prerun.txt"
 
 _START_TIMEOUT_S = 60.0
@@ -131,7 +134,6 @@ class Runner:
             "fio": version.stdout.strip(),
             "python": sys.version.split()[0],
             "disk": disk.name,
-            "hardware_tags": disk.hardware_tags(),
             "iocost_model": self._model,
             "module": self._fs.read_if_any("/sys/module/mqfair/srcversion"),
         }
@@ -222,7 +224,8 @@ class Runner:
         # Only the whole latency is wanted; the others would be logged as well.
         yield f"write_lat_log={index}"
         yield from ("disable_slat=1", "disable_clat=1", "disable_lat=0", "lat_percentiles=1")
-        yield from ("per_job_logs=1", "log_avg_msec=0", "log_alternate_epoch=1")
+        yield from ("per_job_logs=1", "log_avg_msec=0", f"log_entries={LOG_ENTRIES}")
+        yield "log_alternate_epoch=1"
         yield f"log_alternate_epoch_clock_id={time.CLOCK_MONOTONIC}"
 
 

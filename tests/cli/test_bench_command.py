@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: GPL-2.0
+"""mqfair bench: its command line, its devices, and what it writes to the kernel."""
+
+import argparse
+import json
+
+import pytest
+
+from mqfair import bench
+from mqfair.benchlib import cgroups, device, iocost, session
+from mqfair.benchlib.device import parse_device
+from mqfair.benchlib.kernel_log import splat
+from mqfair.cgroup import Cgroup
+from mqfair.errors import Failure, UsageError
+from mqfair.fs import Fs
+
+JOB = "[a]\ncgroup=a\nrw=randread\n[b]\ncgroup=b\nrw=randread\ncgroup_weight=300\n"
+
+
+@pytest.fixture
+def job(tmp_path):
+    path = tmp_path / "j.fio"
+    path.write_text(JOB)
+    return str(path)
+
+
+def request(job, *words):
+    parser = argparse.ArgumentParser()
+    bench.set_argparser(parser)
+    return bench.request(parser.parse_args([job, "--schedulers", "none,bfq", *words]))
+
+
+def refused(job, *words):
+    with pytest.raises(UsageError) as caught:
+        session.check(request(job, *words))
+    return str(caught.value)
+
+
+def test_defaults(job):
+    asked = request(job)
+    assert asked.on == "vm"
+    assert asked.device == parse_device(device.DEFAULT_DEVICE)
+    assert (asked.repeat, asked.cpus, asked.solo) == (1, 2, False)
+
+
+def test_a_drive_of_this_host_means_on_host(job):
+    assert request(job, "--device", "/dev/nvme0n1").on == "host"
+
+
+def test_runtime_and_tunables(job):
+    asked = request(job, "--runtime", "1.5", "--tunable", "bfq.slice_idle=0")
+    assert asked.jobs[0].longest_s == 1.5
+    assert asked.tunables == {"bfq": {"slice_idle": "0"}}
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--schedulers", "none,cfq"], "unknown scheduler 'cfq': use none"),
+        (["--schedulers", "none,none"], "none is given twice"),
+        (["--schedulers", ""], "unknown scheduler ''"),
+        (["--repeat", "0"], "--repeat 0"),
+        (["--repeat", "x"], "--repeat x"),
+        (["--cpus", "9"], "--cpus 9: use a number in 1..8"),
+        (["--runtime", "-1"], "--runtime -1"),
+        (["--runtime", "nan"], "--runtime nan"),
+        (["--runtime", "inf"], "--runtime inf"),
+        (["--nr-requests", "2"], "--nr-requests 2: use a number in 4.."),
+        (["--tunable", "depth=1"], "write SCHEDULER.NAME=VALUE"),
+        (["--tunable", "mqfq.depth=1"], "'mqfq' is not a scheduler with tunables in"),
+        (["--tunable", "bfq.../x=1"], "write SCHEDULER.NAME=VALUE"),
+        (["--device", "disk"], "not a device"),
+        (["--device", "null:speed=1"], "unknown parameter 'speed'"),
+        (["--device", "null:gb=x"], "gb=x: use a number in"),
+        (["--device", "null:gb"], "gb=: use a number in"),
+        (["--device", "null:gb=0"], "gb=0: use a number in 1.."),
+        (["--device", "null:gb=1,gb=2"], "gb is given twice"),
+        (["--device", "null:no_sched=1"], "unknown parameter 'no_sched'"),
+        (["--device", "null:queue_mode=0"], "queue_mode=0: use a number in 2..2"),
+        (["--device", "nvme:size=many"], "size"),
+        (["--device", "nvme:speed=1"], "speed"),
+        (["--device", "null:gb=1", "--on", "host"], "is made in a guest"),
+        (["--device", "/dev/sda", "--on", "vm"], "a drive of this host"),
+        (["--schedulers", "mqfq", "--module", "/nowhere/mqfair.ko"], "no such file: run `make"),
+    ],
+)
+def test_refusals(job, words, says):
+    assert says in refused(job, *words)
+
+
+def test_devices():
+    null = parse_device("null:irqmode=2,completion_nsec=4000000")
+    assert (null.kind, dict(null.parameters)) == (
+        "null",
+        {"irqmode": 2, "completion_nsec": 4_000_000},
+    )
+    nvme = parse_device("nvme:size=2G,queues=4")
+    assert (nvme.drive.size, nvme.drive.queues) == (2 << 30, 4)
+
+
+def test_a_drive_that_does_not_exist(job):
+    if session.os.geteuid() != 0:
+        pytest.skip("only root is asked for the drive")
+    assert "unknown device '/dev/nowhere'" in refused(job, "--device", "/dev/nowhere")
+
+
+def fake_lsblk(monkeypatch, *, mountpoints=(), children=(), signatures=""):
+    tree = {
+        "blockdevices": [
+            {
+                "name": "/dev/x",
+                "mountpoints": [None, *mountpoints],
+                "children": [{"name": name, "mountpoints": [None]} for name in children],
+            }
+        ]
+    }
+    answers = {"lsblk": json.dumps(tree), "wipefs": signatures}
+    monkeypatch.setattr(device, "_output", lambda *argv: answers[argv[0]])
+    monkeypatch.setattr(device, "_open_exclusively", lambda path: None)
+
+
+class FakeDisk:
+    partition = None
+    name = "x"
+
+    def require_selector(self):
+        return None
+
+
+@pytest.mark.parametrize("destroy", [False, True])
+def test_a_mounted_drive_is_refused_whatever_is_said(monkeypatch, destroy):
+    fake_lsblk(monkeypatch, mountpoints=["/srv"])
+    monkeypatch.setattr(device, "find_disk", lambda fs, path: FakeDisk())
+    with pytest.raises(UsageError, match="in use at /srv: unmount it"):
+        device.check_drive("/dev/x", destroy_data=destroy)
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [{"signatures": "ext4\n"}, {"children": ["/dev/x1"]}],
+    ids=["signature", "partition"],
+)
+def test_a_drive_that_holds_something_needs_leave(monkeypatch, contents):
+    fake_lsblk(monkeypatch, **contents)
+    monkeypatch.setattr(device, "find_disk", lambda fs, path: FakeDisk())
+    with pytest.raises(UsageError, match="is not empty"):
+        device.check_drive("/dev/x", destroy_data=False)
+    device.check_drive("/dev/x", destroy_data=True)
+
+
+def test_an_empty_drive_needs_none(monkeypatch):
+    fake_lsblk(monkeypatch)
+    monkeypatch.setattr(device, "find_disk", lambda fs, path: FakeDisk())
+    device.check_drive("/dev/x", destroy_data=False)
+
+
+def test_bfq_weights_are_scaled_only_where_they_do_not_fit():
+    fits = {"a": 1, "b": 1000}
+    assert cgroups.scheduler_weights("bfq", fits) == fits
+    assert cgroups.scheduler_weights("bfq", {"a": 1, "b": 2500, "c": 10000}) == {
+        "a": 1,
+        "b": 250,
+        "c": 1000,
+    }
+    assert cgroups.scheduler_weights("mqfq", {"a": 10000}) == {"a": 10000}
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "file"),
+    [("mqfq", "io.mqfair.weight"), ("iocost", "io.weight"), ("bfq", "io.bfq.weight")],
+)
+def test_each_scheduler_has_its_weight_file(scheduler, file):
+    fs = Fs("/", dry_run=True)
+    cgroups.set_weight(Cgroup(fs, "/cg", "mqfair-bench/a"), scheduler, 250)
+    assert [str(write) for write in fs.writes] == [f"write '250' to '/cg/mqfair-bench/a/{file}'"]
+
+
+@pytest.mark.parametrize("scheduler", ["none", "kyber", "mq-deadline"])
+def test_a_scheduler_without_weights_is_given_none(scheduler):
+    fs = Fs("/", dry_run=True)
+    cgroups.set_weight(Cgroup(fs, "/cg", "a"), scheduler, 250)
+    assert fs.writes == []
+
+
+def fio_result(**rates):
+    jobs = []
+    for probe in iocost.PROBES:
+        idle = {"bw_bytes": 0, "iops": 0.0}
+        busy = {**idle, probe.figure: rates.get(probe.coefficient, 1000.4)}
+        other = "write" if probe.direction == "read" else "read"
+        jobs.append({"jobname": probe.coefficient, probe.direction: busy, other: idle})
+    return {"jobs": jobs}
+
+
+def test_iocost_model_is_what_fio_measured():
+    found = iocost.coefficients(fio_result(rbps=5e9, wrandiops=700))
+    assert list(found) == ["rbps", "rseqiops", "rrandiops", "wbps", "wseqiops", "wrandiops"]
+    assert (found["rbps"], found["wrandiops"], found["rseqiops"]) == (5_000_000_000, 700, 1000)
+
+
+def test_iocost_refuses_a_drive_that_cannot_be_measured():
+    with pytest.raises(Failure, match="did no I/O for wbps"):
+        iocost.coefficients(fio_result(wbps=0))
+
+
+def test_iocost_is_switched_on_with_its_model_and_off():
+    fs = Fs("/", dry_run=True)
+    root = Cgroup(fs, "/cg")
+    iocost.switch_on(fs, root, "8:0", {"rbps": 5, "rseqiops": 6})
+    iocost.switch_off(fs, root, "8:0")
+    assert [str(write) for write in fs.writes] == [
+        "write '8:0 ctrl=user model=linear rbps=5 rseqiops=6' to '/cg/io.cost.model'",
+        f"write '8:0 {iocost.QOS_ON}' to '/cg/io.cost.qos'",
+        "write '8:0 enable=0' to '/cg/io.cost.qos'",
+    ]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "WARNING: CPU: 1 PID: 9 at block/blk-mq.c:1 x+0x1/0x2",
+        "BUG: kernel NULL pointer dereference, address: 0000000000000000",
+        "INFO: task fio:123 blocked for more than 120 seconds.",
+        "rcu: INFO: rcu_sched self-detected stall on CPU",
+        "refcount_t: underflow; use-after-free.",
+    ],
+)
+def test_trouble_in_the_kernel_log_is_seen(line):
+    found = splat(f"[ 1.0] null_blk: module loaded\n[ 2.0] {line}\n[ 2.1]  detail\n")
+    assert found is not None
+    assert line in found
+    assert "detail" in found
+
+
+def test_an_ordinary_kernel_log_is_no_trouble():
+    log = (
+        "[    0.1] Warning: unmaintained driver\n[    1.0] mqfair: loading out-of-tree module"
+        " taints kernel.\n[    2.0] io scheduler bfq registered\n"
+        "[    3.0] null_blk: disk nullb0 created\n"
+    )
+    assert splat(log) is None
+
+
+def test_messages_are_picked_out_of_any_pieces():
+    seen = []
+    messages = session._Messages(seen.append)
+    text = f"noise\n{session.PROGRESS}" + '{"event": "run", "number": 0}\nmore'
+    for letter in text:
+        messages.add(letter)
+    assert seen == [{"event": "run", "number": 0}]
+
+
+@pytest.mark.parametrize(("usage", "kind"), [(True, UsageError), (False, Failure)])
+def test_an_error_of_the_runner_is_one_of_ours(usage, kind):
+    messages = session._Messages(lambda message: None)
+    error = {"event": "error", "message": "no", "usage": usage}
+    messages.add(session.PROGRESS + json.dumps(error) + "\n")
+    with pytest.raises(kind, match="no"):
+        messages.raise_error()

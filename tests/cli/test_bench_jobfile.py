@@ -1,0 +1,215 @@
+# SPDX-License-Identifier: GPL-2.0
+"""fio job files with cgroups: what is taken out, what is kept, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from mqfair.benchlib import jobfile
+from mqfair.benchlib.fairness import entitlements
+from mqfair.errors import UsageError
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.fio"))
+
+TWO = """\
+; two tenants
+[global]
+ioengine=libaio
+direct=1
+rw=randread
+runtime=4
+
+[a]           # the first
+cgroup=a
+cgroup_weight=250
+iodepth=8
+
+[b]
+cgroup=b
+time_based
+"""
+
+
+def parse(text, runtime_s=None):
+    return jobfile.parse(text, "j.fio", runtime_s)
+
+
+def refused(text):
+    with pytest.raises(UsageError) as caught:
+        parse(text)
+    return str(caught.value)
+
+
+def test_weights_and_defaults():
+    job = parse(TWO)
+    assert dict(job.weights) == {"a": 250, "b": 100}
+    assert [group.name for group in job.groups] == ["a", "b"]
+
+
+def test_fio_sees_its_options_and_none_of_ours():
+    job = parse(TWO)
+    assert job.groups[0].jobs[0].options == (
+        "ioengine=libaio",
+        "direct=1",
+        "rw=randread",
+        "iodepth=8",
+    )
+    assert job.groups[1].jobs[0].options == ("ioengine=libaio", "direct=1", "rw=randread")
+
+
+def test_global_reaches_only_what_follows():
+    job = parse("[a]\ncgroup=a\nrw=read\n[global]\niodepth=4\n[b]\ncgroup=b\nrw=read\n")
+    assert job.groups[0].jobs[0].options == ("rw=read",)
+    assert job.groups[1].jobs[0].options == ("iodepth=4", "rw=read")
+
+
+def test_sections_of_one_name_and_of_one_cgroup_are_jobs_of_it():
+    job = parse("[x]\ncgroup=a\nrw=read\ncgroup_weight=7\n[x]\ncgroup=a\nrw=write\n")
+    assert len(job.groups) == 1
+    assert [one.options for one in job.groups[0].jobs] == [("rw=read",), ("rw=write",)]
+    assert job.weights["a"] == 7
+
+
+NESTED = """\
+[global]
+{shared}
+[prod]
+cgroup=prod
+cgroup_weight=900
+[db]
+cgroup=prod/db
+cgroup_weight=500
+{own}
+[web]
+cgroup=prod/web
+cgroup_weight=500
+{own}
+[batch]
+cgroup=batch
+{own}
+"""
+
+
+@pytest.mark.parametrize(("shared", "own"), [("", "rw=read"), ("rw=read", "")])
+def test_a_section_without_its_own_rw_carries_an_inner_weight(shared, own):
+    job = parse(NESTED.format(shared=shared, own=own))
+    assert [group.name for group in job.groups] == ["prod/db", "prod/web", "batch"]
+    assert job.weights["prod"] == 900
+
+
+def test_an_inner_cgroup_that_nobody_mentions_has_weight_100():
+    job = parse("[a]\ncgroup=x/y/a\nrw=read\n")
+    assert dict(job.weights) == {"x": 100, "x/y": 100, "x/y/a": 100}
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_parse_and_all_is_entitled_to_somebody(path):
+    job = jobfile.load(str(path))
+    due = entitlements(job.weights, [group.name for group in job.groups])
+    assert sum(due.values()) == pytest.approx(1)
+    assert job.notes == ()
+
+
+def test_there_are_examples():
+    assert len(EXAMPLES) >= 9
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("4", 4), ("1500ms", 1.5), ("2s", 2), ("1m", 60), ("250000us", 0.25), ("0.5", 0.5)],
+)
+def test_durations(text, seconds):
+    job = parse(f"[a]\ncgroup=a\nrw=read\nruntime={text}\nramp_time={text}\n")
+    assert job.window_s == pytest.approx(seconds)
+    assert job.ramp_s == pytest.approx(seconds)
+
+
+def test_the_window_is_as_long_as_the_shortest_job():
+    text = "[a]\ncgroup=a\nrw=read\nruntime=10\n[b]\ncgroup=b\nrw=read\nruntime=4\n"
+    assert (parse(text).window_s, parse(text).longest_s) == (4, 10)
+    shorter = parse(text, runtime_s=5)
+    assert (shorter.window_s, shorter.longest_s) == (2, 5)
+
+
+def test_a_delayed_job_is_known_as_such():
+    job = parse("[a]\ncgroup=a\nrw=read\nstartdelay=2\n[b]\ncgroup=b\nrw=read\n")
+    assert [group.jobs[0].delayed for group in job.groups] == [True, False]
+
+
+def test_replaced_options_are_reported_once():
+    job = parse("[global]\nfilename=/dev/sda\n[a]\ncgroup=a\nrw=read\n[b]\ncgroup=b\nrw=read\n")
+    assert len(job.notes) == 1
+    assert job.notes[0].startswith("j.fio:2: filename=/dev/sda not used")
+    assert job.groups[0].jobs[0].options == ("rw=read",)
+
+
+def test_environment_variables_are_those_of_the_caller(monkeypatch):
+    monkeypatch.setenv("DEPTH", "16")
+    assert parse("[a]\ncgroup=a\nrw=read\niodepth=${DEPTH}\n").groups[0].jobs[0].options == (
+        "rw=read",
+        "iodepth=16",
+    )
+    monkeypatch.delenv("DEPTH")
+    assert "j.fio:4: environment variable DEPTH" in refused(
+        "[a]\ncgroup=a\nrw=read\niodepth=${DEPTH}\n"
+    )
+
+
+@pytest.mark.parametrize("weight", ["0", "-1", "10001", "abc", "1.5", "1e3"])
+def test_bad_weights_name_their_line(weight):
+    message = refused(f"[a]\ncgroup=a\nrw=read\ncgroup_weight={weight}\n")
+    assert message.startswith(f"j.fio:4: cgroup_weight={weight}")
+    assert "1..10000" in message
+
+
+@pytest.mark.parametrize("weight", ["1", "10000"])
+def test_the_ends_of_the_range_are_weights(weight):
+    text = f"[a]\ncgroup=a\nrw=read\ncgroup_weight={weight}\n"
+    assert parse(text).weights["a"] == int(weight)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "j.fio: no job section"),
+        ("[global]\nrw=read\n", "j.fio: no job section"),
+        ("[a]\nrw=read\n", "j.fio:1: section [a] has no cgroup="),
+        ("rw=read\n[a]\ncgroup=a\n", "j.fio:1: 'rw=read' stands before"),
+        ("[a\ncgroup=a\n", "j.fio:1: '[a' is not a section header"),
+        ("[]\n", "j.fio:1: '[]' is not a section header"),
+        ("[a]\ncgroup=\nrw=read\n", "j.fio:2: cgroup has no value"),
+        ("[a]\ncgroup\nrw=read\n", "j.fio:1: section [a] has no cgroup="),
+        ("[a]\ncgroup=a\n", "j.fio: no section does I/O"),
+        ("[a]\ncgroup=a\nrw=read\n[b]\ncgroup=b\n", "j.fio:4: nobody in cgroup b does I/O"),
+        ("[a]\ncgroup=../a\nrw=read\n", "j.fio:2: cgroup=../a"),
+        ("[a]\ncgroup=/a\nrw=read\n", "j.fio:2: cgroup=/a"),
+        ("[a]\ncgroup=a//b\nrw=read\n", "j.fio:2: cgroup=a//b"),
+        ("[a]\ncgroup=a'b\nrw=read\n", "j.fio:2: cgroup=a'b"),
+        ("[a]\ncgroup=cgroup.procs\nrw=read\n", "j.fio:2: cgroup=cgroup.procs"),
+        ("[a]\ncgroup=a\nrw=read\nstonewall\n", "j.fio:4: stonewall is not supported"),
+        ("[a]\ncgroup=a\nrw=read\nthread\n", "j.fio:4: thread is not supported"),
+        ("[a]\ncgroup=a\nrw=read\nexec_prerun=x\n", "j.fio:4: exec_prerun is not supported"),
+        ("include other.fio\n[a]\ncgroup=a\n", "stands before"),
+        ("[a]\ninclude other.fio\n", "j.fio:2: include is not supported"),
+        ("[a]\ncgroup=a\nrw=read\nruntime=soon\n", "j.fio:4: runtime=soon"),
+        ("[a]\ncgroup=a\nrw=read\nruntime=0\n", "j.fio:4: runtime=0"),
+        (
+            "[a]\ncgroup=p\nrw=read\n[b]\ncgroup=p/b\nrw=read\n",
+            "j.fio:1: cgroup p does I/O and holds p/b",
+        ),
+        (
+            "[a]\ncgroup=a\nrw=read\ncgroup_weight=1\n[b]\ncgroup=a\nrw=read\ncgroup_weight=2\n",
+            "j.fio:8: cgroup a has weight 2 here and 1 on line 4",
+        ),
+    ],
+)
+def test_refusals_name_place_and_mend(text, says):
+    assert says in refused(text)
+
+
+def test_a_missing_file_and_one_that_is_not_text(tmp_path):
+    with pytest.raises(UsageError, match=r"gone\.fio: No such file"):
+        jobfile.load(str(tmp_path / "gone.fio"))
+    (tmp_path / "binary.fio").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UsageError, match="not text"):
+        jobfile.load(str(tmp_path / "binary.fio"))

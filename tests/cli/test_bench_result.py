@@ -1,0 +1,351 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Entitlements, the window that is counted, and the document made of it."""
+
+import json
+import math
+import random
+
+import numpy as np
+import pytest
+
+from mqfair.benchlib import report
+from mqfair.benchlib.fairness import entitlements, jain
+from mqfair.benchlib.plan import (
+    Case,
+    Event,
+    Plan,
+    PlannedDevice,
+    PlannedGroup,
+    PlannedJob,
+    read_plan,
+    write_plan,
+)
+from mqfair.benchlib.result import (
+    CaseResult,
+    analyse,
+    document,
+    ratios_to_none,
+    run_result,
+    summarise,
+)
+from mqfair.benchlib.window import (
+    Completions,
+    Usage,
+    common_window,
+    latency_statistics,
+    merge,
+    read_log,
+    timeline,
+    usage,
+)
+from mqfair.errors import Failure
+
+FOUR = {"a": 100, "b": 250, "c": 500, "d": 1000}
+NESTED = {"prod": 900, "prod/db": 500, "prod/web": 500, "batch": 100}
+
+
+def completions(times_ms, latency_ns=0, size=4096):
+    times = np.array(times_ms, dtype=np.int64)
+    return Completions(times, np.full(len(times), latency_ns), np.full(len(times), size))
+
+
+def test_flat_entitlements_are_weights_over_their_sum():
+    due = entitlements(FOUR, list(FOUR))
+    assert due == pytest.approx(
+        {"a": 100 / 1850, "b": 250 / 1850, "c": 500 / 1850, "d": 1000 / 1850}
+    )
+
+
+def test_nested_entitlements():
+    due = entitlements(NESTED, ["prod/db", "prod/web", "batch"])
+    assert due == pytest.approx({"prod/db": 0.45, "prod/web": 0.45, "batch": 0.1})
+
+
+def test_an_idle_sibling_leaves_its_part_to_its_siblings_first():
+    assert entitlements(NESTED, ["prod/db", "batch"]) == pytest.approx(
+        {"prod/db": 0.9, "batch": 0.1}
+    )
+    assert entitlements(NESTED, ["batch"]) == {"batch": 1.0}
+
+
+def test_names_that_begin_alike_are_not_related():
+    due = entitlements({"a": 100, "ab": 300, "a/x": 5}, ["a/x", "ab"])
+    assert due == pytest.approx({"a/x": 0.25, "ab": 0.75})
+
+
+def test_entitlements_always_add_up():
+    random.seed(7)
+    for _ in range(50):
+        weights = {}
+        for name in ("a", "b", "c"):
+            weights[name] = random.randint(1, 10000)
+            for child in ("x", "y", "z"):
+                weights[f"{name}/{child}"] = random.randint(1, 10000)
+        leaves = [name for name in weights if "/" in name]
+        active = random.sample(leaves, random.randint(1, len(leaves)))
+        assert sum(entitlements(weights, active).values()) == pytest.approx(1)
+
+
+def test_jain():
+    assert jain([3, 3, 3]) == pytest.approx(1)
+    assert jain([1, 0, 0, 0]) == pytest.approx(0.25)
+    assert jain([1, 2, 3]) == pytest.approx(36 / (3 * 14))
+    assert jain([0, 0]) == 0
+
+
+def test_percentiles_are_latencies_that_occurred():
+    values = np.arange(1, 1001, dtype=np.int64)
+    found = latency_statistics(values)
+    assert (found["p50"], found["p99"], found["p999"]) == (500, 990, 999)
+    assert found["mean"] == pytest.approx(500.5)
+    assert latency_statistics(np.array([7], dtype=np.int64))["p999"] == 7
+
+
+def test_a_job_starts_when_its_first_io_is_submitted():
+    assert completions([100, 200], latency_ns=30_000_000).start_ms == 70
+
+
+def test_only_the_time_in_which_all_run_is_counted():
+    early = completions(range(0, 5000))
+    late = completions(range(500, 5500))
+    window = common_window([early, late], ramp_s=1, runtime_s=3)
+    assert (window.start_ms, window.end_ms) == (1500, 4500)
+    assert usage(early, window).iops == usage(late, window).iops == pytest.approx(1000)
+
+
+def test_the_window_ends_when_the_first_job_ends():
+    window = common_window([completions(range(0, 4000)), completions(range(500, 9000))], 1, 3)
+    assert (window.start_ms, window.end_ms) == (1500, 3999)
+    assert window.seconds == pytest.approx(2.499)
+
+
+def test_jobs_that_hardly_met_are_no_result():
+    with pytest.raises(Failure, match=r"ran together for 0\.5 s of 3\.0 s"):
+        common_window([completions(range(0, 4001)), completions(range(2500, 7000))], 1, 3)
+
+
+def test_what_completes_outside_of_the_window_is_not_in_its_latencies():
+    slow = completions([1000, 1400], latency_ns=900)
+    fast = completions(range(1501, 4500), latency_ns=5)
+    window = common_window([completions(range(500, 5500))], 1, 3)
+    assert usage(merge([slow, fast]), window).latency_ns["mean"] == 5
+
+
+def test_bytes_count_by_size():
+    window = common_window([completions(range(0, 2001))], 0, 2)
+    large = usage(completions(range(0, 2001), size=65536), window)
+    assert large.bytes_per_s == pytest.approx(65536 * 1000)
+    assert large.iops == pytest.approx(1000)
+
+
+def test_timeline_has_every_byte_in_its_step():
+    steps = timeline(completions([0, 99, 100, 250], size=10), 0, 250, 100)
+    assert steps.tolist() == [20, 10, 10]
+
+
+def case(weights=FOUR, groups=None, name="four"):
+    leaves = groups or list(weights)
+    jobs = {leaf: (PlannedJob(leaf, ("rw=randread",), 4.0),) for leaf in leaves}
+    return Case(name, tuple(PlannedGroup(leaf, jobs[leaf]) for leaf in leaves), weights, 1.0, 2.0)
+
+
+def ideal(total_bytes, weights=FOUR):
+    whole = sum(weights.values())
+    latency = {"mean": 1.0, "p50": 1.0, "p99": 1.0, "p999": 1.0}
+    return {
+        name: Usage(total_bytes * weight / whole / 4096, total_bytes * weight / whole, latency)
+        for name, weight in weights.items()
+    }
+
+
+def test_an_ideal_division_has_jain_1_and_shares_as_due():
+    run = run_result("mqfq", 0, case(), ideal(1e6))
+    assert run.jain == pytest.approx(1)
+    for group in run.cgroups:
+        assert group.share == pytest.approx(group.entitled)
+
+
+def test_an_even_division_of_uneven_weights_does_not():
+    run = run_result("none", 0, case(), ideal(1e6, dict.fromkeys(FOUR, 1)))
+    assert run.jain < 0.7
+    assert [group.share for group in run.cgroups] == pytest.approx([0.25] * 4)
+
+
+def test_ratios_are_paired_by_repeat():
+    """The machine halves its speed after the first repeat: unpaired medians would show 0.75."""
+    speed = {("none", 0): 1000, ("mqfq", 0): 900, ("none", 1): 500, ("mqfq", 1): 450}
+    runs = [
+        run_result(name, repeat, case(), ideal(total)) for (name, repeat), total in speed.items()
+    ]
+    assert ratios_to_none(runs, "mqfq") == pytest.approx([0.9, 0.9])
+    line = next(line for line in summarise(runs) if line["scheduler"] == "mqfq")
+    assert line["ratio_to_none"] == pytest.approx(0.9)
+    assert (line["min"]["total_iops"], line["max"]["total_iops"]) == pytest.approx(
+        (450 / 4096, 900 / 4096)
+    )
+
+
+def test_without_none_there_is_no_ratio():
+    line = summarise([run_result("mqfq", 0, case(), ideal(1000))])[0]
+    assert line["ratio_to_none"] is None
+    assert line["min"]["ratio_to_none"] is None
+
+
+def test_medians_and_extremes():
+    runs = [
+        run_result("none", repeat, case(), ideal(total)) for repeat, total in enumerate((9, 1, 5))
+    ]
+    line = summarise(runs)[0]
+    assert [line["min"]["total_iops"], line["total_iops"], line["max"]["total_iops"]] == (
+        pytest.approx([1 / 4096, 5 / 4096, 9 / 4096])
+    )
+
+
+def record(folder, number, *, scheduler, repeat=0, only=None, rates, end_ms=4000):
+    """A run as the runner leaves it: one thread for each cgroup, so many I/Os a second."""
+    place = folder / f"{number:03d}"
+    place.mkdir()
+    counts = []
+    for index, rate in enumerate(rates.values()):
+        times = [1000 + round(step * 1000 / rate) for step in range(int(rate * end_ms / 1000))]
+        lines = [f"{time}, 2000000, 0, 4096, 0\n" for time in times]
+        (place / f"{index}_lat.{index + 1}.log").write_text("".join(lines))
+        counts.append(len(lines))
+    none = {"lat_ns": {"N": 0}}
+    jobs = [{"read": {"lat_ns": {"N": count}}, "write": none, "trim": none} for count in counts]
+    (place / "fio.json").write_text(json.dumps({"jobs": jobs}))
+    run = {
+        "case": "four",
+        "scheduler": scheduler,
+        "repeat": repeat,
+        "only": only,
+        "groups": list(rates),
+        "started_ms": 1000,
+    }
+    (place / "run.json").write_text(json.dumps(run))
+    return place
+
+
+def test_from_files_to_a_document(tmp_path):
+    record(tmp_path, 0, scheduler="none", rates={"a": 250, "b": 250, "c": 250, "d": 250})
+    record(tmp_path, 1, scheduler="mqfq", rates={"a": 50, "b": 125, "c": 250, "d": 500})
+    result = analyse(tmp_path, case())
+    whole = json.loads(json.dumps(document(result, {"kernel": "6.1"}, ["a note"])))
+    assert whole["schema"] == "mqfair.bench/1"
+    assert set(whole) == {"schema", "job", "where", "notes", "runs", "summary"}
+    assert set(whole["runs"][0]) == {
+        "scheduler", "repeat", "total_iops", "total_bytes_per_s", "jain", "cgroups",
+    }  # fmt: skip
+    group = whole["runs"][1]["cgroups"][3]
+    assert set(group) == {"name", "weight", "entitled", "share", "iops", "bytes_per_s", "lat_ns"}
+    assert set(group["lat_ns"]) == {"mean", "p50", "p99", "p999"}
+    assert (group["name"], group["weight"]) == ("d", 1000)
+    assert group["entitled"] == pytest.approx(1000 / 1850)
+    assert group["share"] == pytest.approx(500 / 925, rel=0.01)
+    assert group["iops"] == pytest.approx(500, rel=0.01)
+    assert group["bytes_per_s"] == pytest.approx(500 * 4096, rel=0.01)
+    assert group["lat_ns"]["p99"] == 2_000_000
+    assert set(whole["summary"][0]) == {
+        "scheduler", "total_iops", "ratio_to_none", "jain", "min", "max",
+    }  # fmt: skip
+    assert whole["summary"][1]["ratio_to_none"] == pytest.approx(0.925, rel=0.01)
+    assert whole["summary"][0]["min"].keys() == {"total_iops", "ratio_to_none", "jain"}
+
+
+def test_slowdown_is_alone_over_shared_of_the_same_scheduler(tmp_path):
+    record(tmp_path, 0, scheduler="none", rates={"a": 100, "b": 300})
+    record(tmp_path, 1, scheduler="none", only="a", rates={"a": 400})
+    record(tmp_path, 2, scheduler="none", only="b", rates={"b": 450})
+    result = analyse(tmp_path, case({"a": 1, "b": 1}))
+    assert {one.cgroup: one.slowdown for one in result.solo} == pytest.approx(
+        {"a": 4, "b": 1.5}, rel=0.02
+    )
+    assert "solo" in document(result, {}, [])
+
+
+def test_the_timeline_counts_from_the_start_of_the_jobs(tmp_path):
+    record(tmp_path, 0, scheduler="none", rates={"a": 100, "b": 200})
+    whole = analyse(tmp_path, case({"a": 1, "b": 1})).timeline
+    assert whole["interval_ms"] == 100
+    steps = {group["name"]: group["bytes"] for group in whole["runs"][0]["cgroups"]}
+    assert steps["a"][5] == 10 * 4096
+    assert steps["b"][5] == 20 * 4096
+
+
+def test_a_log_with_lines_missing_is_refused(tmp_path):
+    place = record(tmp_path, 0, scheduler="none", rates={"a": 100, "b": 200})
+    log = place / "0_lat.1.log"
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[:-2]))
+    with pytest.raises(Failure, match="timed 1200 I/Os and logged 1198"):
+        analyse(tmp_path, case({"a": 1, "b": 1}))
+
+
+def test_a_job_without_io_is_refused(tmp_path):
+    place = record(tmp_path, 0, scheduler="none", rates={"a": 100, "b": 200})
+    (place / "1_lat.2.log").write_text("")
+    with pytest.raises(Failure, match="cgroup b did no I/O"):
+        analyse(tmp_path, case({"a": 1, "b": 1}))
+
+
+def test_a_log_of_another_kind_is_refused(tmp_path):
+    (tmp_path / "x.log").write_text("not, a, log, at all\n")
+    with pytest.raises(Failure, match="not a latency log"):
+        read_log(tmp_path / "x.log")
+
+
+def test_a_plan_survives_its_file(tmp_path):
+    plan = Plan(
+        (case(), case(NESTED, ["prod/db", "batch"], "nested")),
+        ("none", "mqfq"),
+        2,
+        PlannedDevice("/dev/nullb0", {"gb": 4}),
+        solo=True,
+        tunables={"mqfq": {"depth": "64"}},
+    )
+    write_plan(plan, tmp_path / "plan.json")
+    assert read_plan(tmp_path / "plan.json") == plan
+    assert math.isinf(read_plan(tmp_path / "plan.json").time_limit_s)
+
+
+def test_events_survive_too(tmp_path):
+    event = Event(1.5, "a", "weight", 10000)
+    with_event = Case("e", case().groups, FOUR, 1.0, 2.0, (event,))
+    plan = Plan((with_event,), ("none",), 1, PlannedDevice("/dev/x"))
+    write_plan(plan, tmp_path / "plan.json")
+    assert read_plan(tmp_path / "plan.json").cases[0].events == (event,)
+
+
+def test_runs_are_interleaved():
+    plan = Plan((case(),), ("none", "bfq", "mqfq"), 2, PlannedDevice("/dev/x"))
+    assert [(run.repeat, run.scheduler) for run in plan.runs()] == [
+        (0, "none"), (0, "bfq"), (0, "mqfq"), (1, "none"), (1, "bfq"), (1, "mqfq"),
+    ]  # fmt: skip
+
+
+def test_solo_runs_follow_the_shared_one():
+    plan = Plan((case({"a": 1, "b": 1}),), ("none",), 1, PlannedDevice("/dev/x"), solo=True)
+    assert [run.only.name if run.only else None for run in plan.runs()] == [None, "a", "b"]
+    assert [len(run.groups) for run in plan.runs()] == [2, 1, 1]
+
+
+def printed(renderable):
+    console = report.console_for()
+    with console.capture() as capture:
+        console.print(renderable)
+    return capture.get()
+
+
+def test_the_table_shows_what_was_measured():
+    runs = tuple(run_result("mqfq", repeat, case(), ideal(4096 * 1850)) for repeat in range(2))
+    text = printed(report.render(CaseResult(case(), runs, (), {}), ["look here"]))
+    assert "54.05 %" in text
+    assert "median of 2" in text
+    assert "1,850" in text
+    assert "note: look here" in text
+
+
+def test_bars_are_as_long_as_shares():
+    run = run_result("none", 0, case({"a": 1, "b": 3}), ideal(4096, {"a": 1, "b": 3}))
+    text = printed(report.share_bars(CaseResult(case({"a": 1, "b": 3}), (run,), (), {})))
+    lines = [line for line in text.splitlines() if "█" in line]
+    assert [line.count("█") for line in lines] == [13, report.BAR_CELLS]
