@@ -92,6 +92,7 @@ static struct hctx_host *hctx_build(struct device_host *d,
 	h->device = d;
 	h->exempt = hctx->type == HCTX_TYPE_POLL;
 	h->requests_shared = compat_hw_tags_shared(d->q);
+	h->map = h->requests_shared ? &d->map : &h->own_map;
 	/* Tags that other queues or devices take too tell us nothing. */
 	if (!compat_hw_tags_shared(d->q) &&
 	    !(hctx->flags & BLK_MQ_F_TAG_QUEUE_SHARED))

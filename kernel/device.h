@@ -39,6 +39,11 @@ struct request_host {
 	struct blkcg_gq *blkg;		/* referenced, pins the flow */
 };
 
+/* Scheduler tags in use: of a hardware queue, or of all that share a map. */
+struct tag_map {
+	atomic_t used;
+} ____cacheline_aligned_in_smp;
+
 struct queue_host {
 	struct queue queue;
 	spinlock_t *lock;		/* I */
@@ -59,10 +64,12 @@ struct hctx_host {
 	struct request_host *requests;	/* frozen: by scheduler tag */
 	u32 nr_requests;		/* frozen */
 	bool requests_shared;		/* I: the device's, not ours */
+	struct tag_map *map;		/* I: own_map or the device's */
 	u32 hw_depth;			/* I: driver tags; 0: not known */
 	bool exempt;			/* I: polled */
 	u64 null_dispatches;		/* H: the core asked in vain */
 	struct work_struct kick;
+	struct tag_map own_map;
 	atomic_t in_flight ____cacheline_aligned_in_smp;
 	atomic_t full;			/* A: waits for a driver tag */
 	bool blocked;			/* H: told so to the scheduler */
@@ -76,6 +83,7 @@ struct device_host {
 	struct queue_host *queues;	/* I: by queue->index */
 	struct request_host *requests;	/* frozen: of shared tag maps */
 	u32 nr_requests;		/* frozen */
+	struct tag_map map;
 	bool depth_auto;		/* of the tunables: see attrs.c */
 	bool threshold_auto;
 	struct mutex tune_lock;		/* tune() against itself */
@@ -124,6 +132,8 @@ void declassify(struct request_host *r);
 /* limit.c */
 void el_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
 void limit_depth_updated(struct device_host *d);
+void limit_taken(struct hctx_host *h);
+void limit_released(struct hctx_host *h, struct flow *f);
 
 /* attrs.c */
 extern struct elv_fs_entry mqfair_attrs[];
@@ -137,6 +147,7 @@ extern const struct blk_mq_debugfs_attr mqfair_hctx_debugfs[];
 extern struct blkcg_policy mqfair_policy;
 struct flow *group_flow(struct blkcg_gq *blkg);
 struct flow *root_flow(struct request_queue *q);
+wait_queue_head_t *flow_tag_wait(struct flow *f);
 int weights_init(void);
 void weights_exit(void);
 

@@ -325,6 +325,7 @@ static struct request_host *request_host_get(struct request *rq)
 		return r;
 	r = &h->requests[rq->internal_tag];
 	classify(rq, r);
+	limit_taken(h);
 	rq->elv.priv[0] = r;
 	return r;
 }
@@ -532,6 +533,7 @@ static void el_finish_request(struct request *rq)
 	if (!r)
 		return;
 	slot_returned(rq, 0, false);
+	limit_released(rq->mq_hctx->sched_data, r->io.flow);
 	declassify(r);
 	rq->elv.priv[0] = NULL;
 }

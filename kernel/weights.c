@@ -30,6 +30,7 @@ struct group_host {
 	struct blkg_policy_data pd;
 	struct rcu_head rcu;
 	bool set_up;			/* flow_init() was called */
+	wait_queue_head_t tag_wait;	/* see limit.c */
 	struct flow flow;
 };
 
@@ -52,6 +53,11 @@ struct flow *group_flow(struct blkcg_gq *blkg)
 	struct group_host *g = group_of(blkg_to_pd(blkg, &mqfair_policy));
 
 	return g && likely(g->set_up) ? &g->flow : NULL;
+}
+
+wait_queue_head_t *flow_tag_wait(struct flow *f)
+{
+	return &container_of(f, struct group_host, flow)->tag_wait;
 }
 
 struct flow *root_flow(struct request_queue *q)
@@ -127,6 +133,7 @@ static void weights_pd_init(struct blkg_policy_data *pd)
 
 	flow_init(&g->flow, &d->sched, parent,
 		  c ? cgroup_weight(c, queue_dev(blkg->q)) : WEIGHT_DEFAULT);
+	init_waitqueue_head(&g->tag_wait);
 	g->set_up = true;
 }
 
