@@ -41,7 +41,7 @@ def ensure(tree: KernelTree) -> Path:
             os.utime(image)
         else:
             _remove_unused(image.parent)
-            write_atomically(image, _build(busybox, modules, *init_scripts))
+            write_atomically(image, build_archive(busybox, modules, *init_scripts))
     return image
 
 
@@ -89,7 +89,8 @@ def _module_name(file: str) -> str:
     return Path(file).name.partition(".")[0].replace("-", "_")
 
 
-def _build(busybox: Path, modules: list[Path], init: Path, init_guest: Path) -> bytes:
+def build_archive(busybox: Path, modules: list[Path], init: Path, init_guest: Path) -> bytes:
+    """A cpio archive of the "newc" form."""
     entries = [(name, _FOLDER | 0o755, b"") for name in _FOLDERS]
     # Process 1 has no console to write to until this exists.
     entries.append(("dev/console", _DEVICE | 0o600, b""))

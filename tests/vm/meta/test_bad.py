@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests that go wrong in every way there is; tests/vm/meta/check.py says what must come of them."""
+"""Tests that go wrong in every way there is; tester_check.py says what must come of them."""
 
 from __future__ import annotations
 

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The lab itself: guests side by side, what they bring back, that nothing outlives them."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+import host
+
+import lab
+from lab import cache
+
+ROOT = Path(__file__).resolve().parents[3]
+SMALL = lab.GuestSpec(cpus=1, memory_mb=512, timeout_s=120)
+GONE_WITHIN_S = 10.0
+
+
+def check_two_guests_at_once() -> None:
+    def boot(number: int, out: Path) -> lab.GuestResult:
+        script = (
+            "echo out $NUMBER; echo err $NUMBER >&2; echo file $NUMBER > $LAB_OUT/file;"
+            "sleep 1000 & exit $NUMBER"
+        )
+        env = {"NUMBER": str(number)}
+        return lab.run(SMALL, script=script, env=env, out_dir=out, stream=False)
+
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor() as pool:
+        outs = [Path(folder) / name for name in ("a", "b")]
+        results = list(pool.map(boot, (3, 4), outs))
+        for number, result, out in zip((3, 4), results, outs, strict=True):
+            assert result.status == number, result
+            assert result.stdout == f"out {number}\n", result.stdout
+            assert result.stderr == f"err {number}\n", result.stderr
+            assert (out / "file").read_text() == f"file {number}\n"
+            assert "Linux version" in result.dmesg and "Power down" not in result.stdout
+
+
+def check_drives_and_host_are_as_described() -> None:
+    drives = (lab.Drive(size=64 << 20, queues=1), lab.Drive(size=32 << 20, backing="null"))
+    spec = lab.GuestSpec(cpus=2, sockets=2, memory_mb=512, drives=drives, timeout_s=120)
+    witness = ROOT / "build" / "lab-check-witness"
+    script = (
+        'for d in $LAB_DRIVES; do cat "/sys/block/${d##*/}/size"; done;'
+        "lscpu | sed -n 's/^Socket(s): *//p'; stat -fc %T /sys/fs/cgroup;"
+        f"cat /sys/fs/cgroup/cgroup.subtree_control; touch {witness} && echo written"
+    )
+    result = lab.run(spec, script=script, stream=False)
+    assert result.stdout.split("\n")[:4] == ["131072", "65536", "2", "cgroup2fs"], result.stdout
+    assert {"cpu", "io", "memory"} <= set(result.stdout.split("\n")[4].split()), result.stdout
+    assert "written" in result.stdout, result.stderr
+    assert not witness.exists(), f"{witness}: a guest's write reached the host"
+
+
+def check_time_limit() -> None:
+    result = lab.run(lab.GuestSpec(memory_mb=512, timeout_s=1), ["true"], stream=False)
+    assert result.timed_out and result.status == lab.STATUS_TIMED_OUT, result
+    assert "time limit" in (result.trouble() or "")
+
+
+def check_nothing_outlives_a_signal() -> None:
+    """Three guests at once, each ended by another signal to its parent."""
+    mounts = our_mounts()
+    argv = [sys.executable, "-m", "mqfair", "lab", "exec", "--cpus=1", "--memory=512M"]
+    argv += ["--nvme=size=64M", "--timeout=120", "--", "sh", "-c", "echo up; sleep 1000"]
+    before = drives()
+    with contextlib.ExitStack() as stack:
+        parents = {}
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            parent = subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE)
+            stack.callback(parent.wait)
+            stack.callback(parent.kill)
+            parents[number] = parent
+        for number, parent in parents.items():
+            assert parent.stdout is not None
+            assert parent.stdout.readline() == b"up\n"
+            (child,) = children(parent.pid)
+            parent.send_signal(number)
+            status = parent.wait(GONE_WITHIN_S)
+            assert status == {signal.SIGINT: 130, signal.SIGTERM: 143}.get(number, -number), status
+            deadline = time.monotonic() + GONE_WITHIN_S
+            while Path(f"/proc/{child}").exists():
+                assert time.monotonic() < deadline, f"QEMU {child} outlives {number.name}"
+                time.sleep(0.02)
+    assert drives() == before, "a drive's file was left behind"
+    assert our_mounts() == mounts, "a mount was left behind"
+
+
+def drives() -> list[Path]:
+    folder = cache.cache_dir() / "drives"
+    return sorted(folder.iterdir()) if folder.exists() else []
+
+
+def our_mounts() -> list[str]:
+    """Mounts in the places that the lab knows; others may come and go meanwhile."""
+    places = (str(ROOT), str(cache.cache_dir()), lab.GUEST_OUT)
+    lines = Path("/proc/mounts").read_text().splitlines()
+    return [line for line in lines if line.split()[1].startswith(places)]
+
+
+def children(parent: int) -> list[int]:
+    tasks = Path(f"/proc/{parent}/task").iterdir()
+    return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+
+
+def run(report: Callable[[host.Verdict], None], only: str = "") -> None:
+    """Report one verdict for each check."""
+    for name, check in list(globals().items()):
+        label = f"lab.{name.removeprefix('check_')}"
+        if not name.startswith("check_") or not re.search(only, label):
+            continue
+        try:
+            check()
+        except Exception as error:
+            reason = (str(error).splitlines() or [repr(error)])[0]
+            report(host.Verdict(label, "failed", reason, traceback.format_exc()))
+        else:
+            report(host.Verdict(label, "passed"))
