@@ -44,23 +44,25 @@ void host_fail(struct host *h, const char *fmt, ...)
 
 /* ---------------------------------------------------------- acting on wake */
 
+static void queue_kick(struct host_queue *hq, u64 most_ns)
+{
+	struct host *h = hq->host;
+	u64 takes = most_ns ? rng_between(&h->rng, 0, most_ns) : 0;
+
+	if (hq->kick.armed)
+		return;
+	h->kicks++;
+	event_arm(&h->engine, &hq->kick, host_now(h) + takes);
+}
+
 static void host_kick(struct host *h, u32 queue)
 {
-	struct host_queue *hq;
-	u64 takes = 0;
-
 	if (queue >= h->params.nr_queues) {
 		host_fail(h, "kick of queue %u of %u", queue,
 			  h->params.nr_queues);
 		return;
 	}
-	hq = &h->queues[queue];
-	if (hq->kick.armed)
-		return;
-	if (h->params.kick_ns)
-		takes = rng_between(&h->rng, 0, h->params.kick_ns);
-	h->kicks++;
-	event_arm(&h->engine, &hq->kick, host_now(h) + takes);
+	queue_kick(&h->queues[queue], h->params.kick_ns);
 }
 
 static void host_tick_at(struct host *h, u64 ns)
@@ -177,6 +179,10 @@ static void queue_run(struct host_queue *hq)
 		if (!dispatch_valid(hq, io_of(io)))
 			break;
 		io_dispatched(hq, io_of(io));
+		if (h->params.late_ns) {
+			queue_kick(hq, h->params.late_ns);
+			break;
+		}
 	}
 	queue_unlock(hq);
 	host_act(h, &wake);
@@ -197,8 +203,13 @@ static void io_insert(struct host_io *hio, struct host_queue *hq)
 	queue_unlock(hq);
 	if (h->watch.inserted)
 		h->watch.inserted(h->watch.arg, hio);
+	if (h->params.late_ns) {
+		queue_block(hq, &wake);
+		queue_kick(hq, h->params.late_ns);
+	}
 	host_act(h, &wake);
-	queue_run(hq);
+	if (!h->params.late_ns)
+		queue_run(hq);
 }
 
 /* The driver has no room after all: back to us, or straight to it again. */

@@ -65,6 +65,12 @@ struct host_queue {
 	bool blocked;
 };
 
+/*
+ * late_ns 0: after an insert the queue is dispatched until it is held back.
+ * Otherwise up to late_ns pass, at random, before each single dispatch, as
+ * when a submitter is plugged and a driver fetches one request at a time; a
+ * queue that is to wait after an insert counts as blocked until then.
+ */
 struct host_params {
 	u64 seed;
 	u32 nr_queues;
@@ -74,6 +80,7 @@ struct host_params {
 	struct sched_params sched;
 	struct device_params device;
 	u64 kick_ns;			/* most that a kick takes: random */
+	u64 late_ns;			/* see below */
 	bool no_tick;			/* liveness must not need it */
 	u32 refuse_permille;		/* driver sends back, see requeue */
 	u64 refuse_ns;			/* and when */

@@ -50,6 +50,9 @@ static void check_vt(struct rig *r, const struct mqfq *m)
 	if (vtime_before(vt, r->vt))
 		host_fail(r->host, "%llu ns: virtual time went from %llu back to %llu",
 			  host_now(r->host), r->vt, vt);
+	if (vt == VTIME_NONE)
+		host_fail(r->host, "%llu ns: virtual time is no time",
+			  host_now(r->host));
 	r->vt = vt;
 }
 
@@ -88,12 +91,28 @@ static void check_waiting(struct rig *r, const struct mqfq *m,
 			  host_now(h), hq->q.index, (s64)(hq->q.lead - r->vt));
 }
 
+/* Virtual time is no less than the least start tag that waits. */
+static void check_vt_follows(struct rig *r)
+{
+	const struct host *h = r->host;
+	vtime_t least = VTIME_NONE;
+	u32 i;
+
+	for (i = 0; i < h->params.nr_queues; i++)
+		if (h->queues[i].waiting && !h->queues[i].blocked)
+			least = vtime_lead_min(least, h->queues[i].q.lead);
+	if (least != VTIME_NONE && vtime_before(r->vt, least))
+		host_fail(r->host, "%llu ns: virtual time is %lld behind the least lead",
+			  host_now(r->host), (s64)(least - r->vt));
+}
+
 static void rig_quiet(void *arg)
 {
 	struct rig *r = arg;
 	const struct mqfq *m = r->host->sched.engine;
 	u32 i;
 
+	check_vt_follows(r);
 	if (token_total(&m->slots) <= 0)
 		return;
 	for (i = 0; i < r->host->params.nr_queues; i++)
@@ -239,6 +258,17 @@ void bound_check(struct rig *r)
 
 /* ------------------------------------------------------------------- watch */
 
+/* What the others believe of a queue is what it is, as soon as it dispatched. */
+static void check_published(struct rig *r, const struct queue *q)
+{
+	const struct mqfq *m = r->host->sched.engine;
+	vtime_t believed = mindicator_lead(&m->leads, q->index);
+
+	if (believed != (q->published ? q->lead : VTIME_NONE))
+		host_fail(r->host, "%llu ns: queue %u publishes %llu, its lead is %llu",
+			  host_now(r->host), q->index, believed, q->lead);
+}
+
 static void rig_digest(struct rig *r, const struct host_io *hio)
 {
 	r->digest = (r->digest ^ (host_now(r->host) << 8 | hio->flow->id)) *
@@ -264,6 +294,10 @@ static void rig_dispatched(void *arg, struct host_io *hio)
 	    host_now(r->host) > hio->io.insert_ns)
 		trial_fail(r->trial, "an urgent io waited for %llu ns",
 			   host_now(r->host) - hio->io.insert_ns);
+	if (rig_is_mqfq(r) && !(hio->io.flags & IO_URGENT))
+		check_published(r, hio->io.queue);
+	if ((hio->io.flags & IO_EXEMPT) && (hio->io.flags & IO_SLOT))
+		trial_fail(r->trial, "a polled io holds a slot");
 	if (!r->bound.on)
 		return;
 	r->bound.dispatched[hio->flow->id] += hio->io.cost;
@@ -361,6 +395,9 @@ void rig_drop_load(struct rig *r, struct load *l)
 void rig_run(struct rig *r, u64 ns)
 {
 	host_run(r->host, host_now(r->host) + ns);
+	/* Before anybody judges shares that mean nothing any more. */
+	if (host_failed(r->host))
+		trial_fail(r->trial, "%s", r->host->failure);
 }
 
 /* Every byte is charged once, whatever became of its request on the way. */

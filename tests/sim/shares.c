@@ -244,9 +244,10 @@ static void test_nested(struct trial *t)
  * light one goes on once it has paid for the T that it was ahead, which at its
  * new share takes T / (share * speed), a second.
  */
-static void weights_swap(struct trial *t, u32 threshold, u32 queues)
+static void weights_swap(struct trial *t, u32 threshold, u32 queues, bool own)
 {
 	struct host_params p = rig_params(t, queues);
+	struct load_params deep = { .depth = 256, .bytes = 4 * KIB };
 	struct host_flow *flow[2];
 	u64 before[2], start[2];
 	struct rig r;
@@ -255,10 +256,13 @@ static void weights_swap(struct trial *t, u32 threshold, u32 queues)
 	p.nr_queues = queues;
 	p.sched.threshold = threshold;
 	rig_open(&r, t, &p);
-	flow[0] = rig_flow(&r, NULL, 1);
-	flow[1] = rig_flow(&r, NULL, 10000);
-	rig_closed(&r, flow[0], 256, 4 * KIB);
-	rig_closed(&r, flow[1], 256, 4 * KIB);
+	for (i = 0; i < 2; i++) {
+		flow[i] = rig_flow(&r, NULL, i ? 10000 : 1);
+		deep.flow = flow[i];
+		deep.first_queue = own ? i : 0;
+		deep.nr_queues = own ? 1 : queues;
+		rig_load(&r, &deep);
+	}
 	rig_run(&r, 200 * MS);
 	flow_set_weight(flow[0]->flow, 10000);
 	flow_set_weight(flow[1]->flow, 1);
@@ -278,11 +282,98 @@ static void weights_swap(struct trial *t, u32 threshold, u32 queues)
 	rig_close(&r);
 }
 
+/*
+ * A flow of weight 1 whose next request is ten thousand requests ahead, on a
+ * queue of its own that is throttled until then, becomes as heavy as its
+ * neighbour: it must not have to wait for the tag that it no longer has, at
+ * 16,000 requests a second more than half a second.
+ */
+static void weight_raise(struct trial *t, u32 threshold)
+{
+	static const u32 equal[] = { 1, 1 };
+	struct host_params p = rig_params(t, 1);
+	struct load_params deep = { .depth = 64, .bytes = 4 * KIB };
+	struct host_flow *flow[2];
+	struct rig r;
+	u32 i;
+
+	p.nr_queues = 2;
+	p.sched.threshold = threshold;
+	p.device.base_ns = MS;
+	rig_open(&r, t, &p);
+	for (i = 0; i < 2; i++) {
+		deep.flow = flow[i] = rig_flow(&r, NULL, i ? 10000 : 1);
+		deep.first_queue = i;
+		deep.depth = i ? 192 : 64;
+		rig_load(&r, &deep);
+	}
+	rig_run(&r, 20 * MS);
+	flow_set_weight(flow[0]->flow, 10000);
+	rig_run(&r, FLOW_GRACE_NS);
+	rig_expect_parts(&r, flow, equal, 2, 200 * MS, 10, "weight raised");
+	rig_close(&r);
+}
+
 static void test_reweigh(struct trial *t)
 {
-	weights_swap(t, 64 * KIB, 1);
-	weights_swap(t, 64 * KIB, 4);
-	weights_swap(t, 0, 2);
+	weight_raise(t, 64 * KIB);
+	weights_swap(t, 64 * KIB, 1, false);
+	weights_swap(t, 64 * KIB, 4, false);
+	weights_swap(t, 0, 2, false);
+	weights_swap(t, 64 * KIB, 2, true);
+	weights_swap(t, 0, 2, true);
+}
+
+/*
+ * A flow that had a twenty-thousandth gets half when its heavy sibling stops,
+ * or is removed at once: not only when the tag that it no longer has is due,
+ * at 16,000 requests a second after more than a second.
+ */
+static void sibling_leaves(struct trial *t, u32 threshold, bool removed)
+{
+	static const u32 equal[] = { 1, 1 };
+	struct host_params p = rig_params(t, 1);
+	struct load_params deep = { .depth = 64, .bytes = 4 * KIB };
+	struct host_flow *group, *sibling, *flow[2];
+	struct load *load;
+	struct rig r;
+
+	p.nr_queues = 3;
+	p.sched.threshold = threshold;
+	p.device.base_ns = MS;
+	rig_open(&r, t, &p);
+	group = rig_flow(&r, NULL, 100);
+	flow[0] = rig_flow(&r, group, 1);
+	flow[1] = rig_flow(&r, NULL, 100);
+	sibling = rig_flow(&r, group, 10000);
+	deep.flow = flow[0];
+	rig_load(&r, &deep);
+	deep.flow = flow[1];
+	deep.first_queue = 1;
+	deep.depth = 192;
+	rig_load(&r, &deep);
+	deep.flow = sibling;
+	deep.first_queue = 2;
+	load = rig_load(&r, &deep);
+	rig_run(&r, 20 * MS);
+	load_stop(load);
+	while (sibling->outstanding && !host_failed(r.host))
+		rig_run(&r, MS);
+	if (removed) {
+		host_flow_destroy(sibling);
+		rig_drop_load(&r, load);
+	}
+	rig_run(&r, 2 * FLOW_GRACE_NS);
+	rig_expect_parts(&r, flow, equal, 2, 200 * MS, 10,
+			 removed ? "sibling removed" : "sibling idle");
+	rig_close(&r);
+}
+
+static void test_sibling(struct trial *t)
+{
+	sibling_leaves(t, 64 * KIB, false);
+	sibling_leaves(t, 0, false);
+	sibling_leaves(t, 64 * KIB, true);
 }
 
 /* -------------------------------------------------------------- in time */
@@ -443,6 +534,7 @@ const struct test share_tests[] = {
 	{ "share/requeue", test_requeue, true },
 	{ "share/nested", test_nested, true },
 	{ "share/reweigh", test_reweigh, true },
+	{ "share/sibling", test_sibling, true },
 	{ "share/comeback", test_comeback, true },
 	{ "share/light", test_light, true },
 	{ "share/blocked", test_blocked, false },

@@ -1,0 +1,337 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Do the simulated tests notice when a line that matters is broken?
+
+Takes lines of the scheduler away, one at a time, in a copy of the sources, builds, and
+expects sim-tests to fail.  A mutation whose text is no longer found, or found twice, is an
+error: the table below has to follow the sources.
+
+    tests/sim/mutate.py               all mutations
+    tests/sim/mutate.py take vt       those whose name contains one of the words
+
+Exit status: 0 all noticed, 1 some survived, 2 the table or the build is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+COPIED = ("sched", "sim", "tests/sim")
+TIME_LIMIT_S = 300
+
+MESON = """\
+project('mutant', 'c',
+  default_options: ['c_std=gnu11', 'buildtype=debugoptimized', 'warning_level=0'])
+root_include = include_directories('.')
+sched_sources = files({sources})
+subdir('sim')
+subdir('tests/sim')
+"""
+
+
+@dataclass(frozen=True)
+class Mutation:
+    name: str
+    file: str
+    old: str
+    new: str
+
+
+def mqfq(name: str, old: str, new: str) -> Mutation:
+    return Mutation(name, "sched/mqfq.c", old, new)
+
+
+MUTATIONS = (
+    # virtual time and the threshold
+    mqfq(
+        "beyond-never",
+        "return vtime_before(vt + READ_ONCE(s->params.threshold), a);",
+        "return (void)s, (void)a, (void)vt, false;",
+    ),
+    mqfq(
+        "beyond-ignores-t",
+        "return vtime_before(vt + READ_ONCE(s->params.threshold), a);",
+        "return (void)s, vtime_before(vt, a);",
+    ),
+    mqfq(
+        "vt-not-monotone",
+        "while (vtime_before((vtime_t)vt, least))",
+        "while ((vtime_t)vt != least)",
+    ),
+    mqfq(
+        "vt-stands-still",
+        "if (atomic64_try_cmpxchg(&m->vt, &vt, (s64)least))\n\t\t\tbreak;",
+        "break;",
+    ),
+    mqfq(
+        "vt-counts-nobody",
+        "if (least == VTIME_NONE)\n\t\treturn;",
+        "",
+    ),
+    mqfq(
+        "wheel-not-turned",
+        "wheel_turn(&m->wheel, mqfq_vt(m), unpark, &u);",
+        ";",
+    ),
+    mqfq(
+        "holder-not-woken",
+        "if (holder < m->sched->nr_queues && mask_claim(m->held, holder))",
+        "if (0)",
+    ),
+    mqfq(
+        "publish-not-heard",
+        "mindicator_set(&m->leads, q->index, lead);",
+        ";",
+    ),
+    mqfq(
+        "throttle-unpublished",
+        "/* We may be the ones who hold it back, unseen so far. */\n\tpublish(m, q, lead, wake);",
+        "",
+    ),
+    mqfq(
+        "dispatch-unpublished",
+        "if (q->published)\n\t\tpublish(m, q, q->lead, wake);",
+        "",
+    ),
+    mqfq(
+        "blocked-stays-published",
+        "atomic64_inc(&q->sched->stats.blocks);\n\t\tpublish(m, q, VTIME_NONE, wake);",
+        "atomic64_inc(&q->sched->stats.blocks);",
+    ),
+    # slots
+    mqfq(
+        "take-not-asked",
+        "if (token_take(&m->slots, q->index))\n\t\tgoto taken;",
+        "goto taken;",
+    ),
+    mqfq(
+        "put-forgotten",
+        "token_put(&m->slots, io->queue->index);",
+        ";",
+    ),
+    mqfq(
+        "hand-over-forgotten",
+        "/* Pairs with the announcement in get_slot(). */\n\thand_over(m, io->queue->index, wake);",
+        "",
+    ),
+    mqfq(
+        "left-slot-kept",
+        "/* A slot that we were woken for is not ours any more. */\n"
+        "\thand_over(m, q->index, wake);",
+        "",
+    ),
+    mqfq(
+        "no-slot-unpublished",
+        "publish(m, q, lead, wake);\n\tmask_set(m->ready, q->index);",
+        "mask_set(m->ready, q->index);",
+    ),
+    mqfq(
+        "ready-unannounced",
+        "mask_set(m->ready, q->index);\n\t/* Pairs with the put",
+        "/* Pairs with the put",
+    ),
+    mqfq(
+        "no-stealing",
+        " || token_steal(&m->slots, q->index)) {",
+        ") {",
+    ),
+    mqfq(
+        "unpark-loses-ready",
+        "mask_set(u->m->ready, queue);",
+        ";",
+    ),
+    mqfq(
+        "unpark-kicks-nobody",
+        "kick(u->m, queue, u->wake);\n}\n\nstatic void unready",
+        "}\n\nstatic void unready",
+    ),
+    mqfq(
+        "exempt-takes-a-slot",
+        "if (io->flags & IO_EXEMPT)\n\t\treturn true;",
+        "",
+    ),
+    mqfq(
+        "urgent-waits",
+        "if (unlikely(q->urgent.head)) {",
+        "if (unlikely(q->urgent.head) && lead == VTIME_NONE) {",
+    ),
+    # order and charge
+    mqfq(
+        "lead-keeps-its-key",
+        "heap_rekey_top(&q->heap, flow_tag(fq->flow, fq->head->pos,\n\t\t\t\t\t\t  &fq->epoch));",
+        "(void)0;",
+    ),
+    mqfq(
+        "shares-not-asked-again",
+        "heap_rebuild(&q->heap, fresh_key);",
+        ";",
+    ),
+    mqfq(
+        "merge-for-free",
+        "atomic64_add(cost - io->cost, &io->flow->pos);",
+        ";",
+    ),
+    mqfq(
+        "charged-twice",
+        "if (io->flags & IO_CHARGED) {",
+        "if (0) {",
+    ),
+    mqfq(
+        "backlog-for-ever",
+        "atomic64_dec(&fq->flow->queued);",
+        ";",
+    ),
+    mqfq(
+        "requeue-repeated",
+        "io->flags &= ~IO_SLOT;",
+        ";",
+    ),
+    # slow changes
+    mqfq(
+        "sweep-wakes-nobody",
+        "if (changed)\n\t\tunpark_all(m, wake);",
+        "",
+    ),
+    mqfq(
+        "tune-wakes-nobody",
+        "unpark_all(m, wake);\n\tmask_drain(m->ready, s->nr_queues, unready, &u);",
+        "",
+    ),
+    mqfq(
+        "tune-keeps-depth",
+        "token_resize(&m->slots, p->depth);",
+        ";",
+    ),
+    mqfq(
+        "tick-asks-once",
+        "if (flow_sweep(s, now, &changed))\n\t\twake_at(wake, now + TICK_NS);",
+        "flow_sweep(s, now, &changed);",
+    ),
+    mqfq(
+        "drain-throttles",
+        "if (q->sched->drain)\n\t\treturn false;",
+        "",
+    ),
+    # the flow
+    Mutation(
+        "idle-flow-saves-up",
+        "sched/flow.c",
+        "if (!backlogged)\n\t\tflow_catch_up(f, pos, vt);",
+        "(void)backlogged;",
+    ),
+    Mutation(
+        "share-not-refreshed",
+        "sched/flow.c",
+        "if (share != f->share)\n\t\t\tflow_turn_epoch(f, vt, share_inverse(share));",
+        "if (!f->share)\n\t\t\tflow_turn_epoch(f, vt, share_inverse(share));",
+    ),
+)
+
+
+class TableError(Exception):
+    """The table does not fit the sources, or these do not build."""
+
+
+def copy_sources(to: Path) -> None:
+    for folder in COPIED:
+        shutil.copytree(ROOT / folder, to / folder)
+    sources = sorted(p.relative_to(ROOT) for p in (ROOT / "sched").rglob("*.c"))
+    listed = ", ".join(f"'{s}'" for s in sources)
+    (to / "meson.build").write_text(MESON.format(sources=listed))
+
+
+def build(tree: Path) -> None:
+    done = subprocess.run(
+        ["ninja", "-C", str(tree / "build")], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        raise TableError(f"does not build:\n{done.stdout[-2000:]}")
+
+
+def first_failure(tree: Path) -> str | None:
+    """The first thing that sim-tests finds wrong; None when it is content."""
+    program = [str(tree / "build/tests/sim/sim-tests")]
+    with subprocess.Popen(
+        ["timeout", str(TIME_LIMIT_S), *program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as tests:
+        assert tests.stdout
+        for line in tests.stdout:
+            if line.startswith("not ok"):
+                tests.kill()
+                return line.strip()
+        status = tests.wait()
+    return None if status == 0 else f"ended with status {status}"
+
+
+def apply(mutation: Mutation, tree: Path) -> str:
+    """Writes the mutant and returns the original text."""
+    path = tree / mutation.file
+    text = path.read_text()
+    found = text.count(mutation.old)
+    if found != 1:
+        raise TableError(f"{mutation.name}: its text occurs {found} times in {mutation.file}")
+    path.write_text(text.replace(mutation.old, mutation.new))
+    return text
+
+
+def try_mutation(mutation: Mutation, tree: Path) -> bool:
+    original = apply(mutation, tree)
+    try:
+        build(tree)
+        why = first_failure(tree)
+    except TableError as e:
+        raise TableError(f"{mutation.name}: {e}") from e
+    finally:
+        (tree / mutation.file).write_text(original)
+    print(f"{'noticed ' if why else 'SURVIVED'}  {mutation.name}  {why or ''}", flush=True)
+    return why is not None
+
+
+def run(words: list[str]) -> int:
+    chosen = [m for m in MUTATIONS if not words or any(w in m.name for w in words)]
+    if not chosen:
+        raise TableError(f"no mutation's name contains {' or '.join(words)}")
+    with tempfile.TemporaryDirectory(prefix="mqfair-mutate-") as folder:
+        tree = Path(folder)
+        copy_sources(tree)
+        for mutation in chosen:
+            (tree / mutation.file).write_text(apply(mutation, tree))
+        subprocess.run(
+            ["meson", "setup", str(tree / "build"), str(tree)],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
+        build(tree)
+        why = first_failure(tree)
+        if why:
+            raise TableError(f"the tests fail without any mutation: {why}")
+        survived = [m.name for m in chosen if not try_mutation(m, tree)]
+    print(f"{len(chosen) - len(survived)} noticed, {len(survived)} survived")
+    return 1 if survived else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description="Breaks the scheduler line by line and expects sim-tests to notice.",
+        epilog="example: tests/sim/mutate.py vt slot",
+    )
+    parser.add_argument("word", nargs="*", help="only mutations whose name contains a word")
+    try:
+        return run(parser.parse_args().word)
+    except TableError as e:
+        print(f"mutate.py: {e}", file=sys.stderr)
+        return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
