@@ -14,6 +14,7 @@ SUITES  ?=
 PREFIX  ?= /usr/local
 RELEASE ?= $(shell uname -r)
 HEADERS ?= /lib/modules/$(RELEASE)/build
+BTF     ?= $(wildcard /sys/kernel/btf/vmlinux)
 
 LIBDIR    = $(DESTDIR)$(PREFIX)/lib/mqfair
 BINDIR    = $(DESTDIR)$(PREFIX)/bin
@@ -69,14 +70,15 @@ install-command:
 	chmod 755 $(BINDIR)/mqfair
 
 install-module:
-	/usr/bin/python3 kernel/build --headers $(HEADERS) --out build/module/$(RELEASE)
+	/usr/bin/python3 kernel/build --headers $(HEADERS) $(if $(BTF),--btf $(BTF)) \
+		--out build/module/$(RELEASE)
 	install -Dm644 build/module/$(RELEASE)/mqfair.ko $(MODULEDIR)/mqfair.ko
-	depmod $(if $(DESTDIR),-b $(DESTDIR)) $(RELEASE)
+	$(if $(DESTDIR),,depmod $(RELEASE))
 
 uninstall: ## remove what install put there
 	$(RM) -r $(LIBDIR)
 	$(RM) $(BINDIR)/mqfair $(MODULEDIR)/mqfair.ko
-	depmod $(if $(DESTDIR),-b $(DESTDIR)) $(RELEASE)
+	$(if $(DESTDIR),,depmod $(RELEASE))
 
 clean: ## remove what was built here; what was fetched stays in the cache
 	$(RM) -r build
