@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from mqfair.benchlib import device as devices
 from mqfair.benchlib import jobfile, report, session
-from mqfair.benchlib.plan import MQFQ, NONE, SCHEDULERS
+from mqfair.benchlib.plan import IOCOST, NONE, SCHEDULERS
 from mqfair.benchlib.result import document
 from mqfair.blockdev import NR_REQUESTS_MAX, NR_REQUESTS_MIN
 from mqfair.errors import Failure, UsageError
@@ -78,7 +78,7 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    asked = request(args)
+    asked = session.with_built_module(request(args))
     with _raw_folder(args.raw) as folder, show_progress(asked) as progress:
         outcome = session.run(asked, folder, progress)
     result = outcome.results[0]
@@ -100,9 +100,6 @@ def request(args: argparse.Namespace) -> session.Request:
     nr_requests = None
     if args.nr_requests is not None:
         nr_requests = _number("--nr-requests", args.nr_requests, NR_REQUESTS_MIN, NR_REQUESTS_MAX)
-    module = Path(args.module) if args.module else None
-    if module is None and MQFQ in schedulers:
-        module = session.built_module(on)
     return session.Request(
         jobs=(job,),
         schedulers=schedulers,
@@ -111,7 +108,7 @@ def request(args: argparse.Namespace) -> session.Request:
         on=on,
         cpus=_number("--cpus", args.cpus, 1, 8),
         nr_requests=nr_requests,
-        module=module,
+        module=Path(args.module) if args.module else None,
         tunables=_tunables(args.tunable, schedulers),
         solo=args.solo,
         destroy_data=args.destroy_data,
@@ -150,7 +147,7 @@ def _tunables(words: Sequence[str], schedulers: Sequence[str]) -> dict[str, dict
         scheduler, dot, file = name.rpartition(".")
         if not (equals and dot and file and value) or "/" in file:
             raise UsageError(f"--tunable {word}: write SCHEDULER.NAME=VALUE, as mqfq.depth=128")
-        if scheduler not in schedulers or scheduler in (NONE, "iocost"):
+        if scheduler not in schedulers or scheduler in (NONE, IOCOST):
             raise UsageError(
                 f"--tunable {word}: '{scheduler}' is not a scheduler with tunables in"
                 f" --schedulers {','.join(schedulers)}"

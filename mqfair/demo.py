@@ -38,13 +38,12 @@ def demo_request() -> session.Request:
         schedulers=SCHEDULERS,
         repeat=REPEAT,
         device=parse_device(DEVICE),
-        module=session.built_module(session.VM),
         time_limit_s=TIME_LIMIT_S,
     )
 
 
 def run() -> None:
-    asked = demo_request()
+    asked = session.with_built_module(demo_request())
     with (
         tempfile.TemporaryDirectory(prefix="mqfair-demo-") as name,
         show_progress(asked) as progress,

@@ -12,9 +12,10 @@ correct the model, but hardly downwards: with a floor of 50 % it takes the drive
 saturation and gave away 44 % of a 32-slot drive.
 """
 
+import contextlib
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +26,8 @@ from mqfair.fs import Fs
 QOS_FILE = "io.cost.qos"
 MODEL_FILE = "io.cost.model"
 QOS_ON = "enable=1 ctrl=user rpct=0.00 rlat=0 wpct=0.00 wlat=0 min=90.00 max=150.00"
-QOS_OFF = "enable=0"
+QOS_OFF = "enable=0 ctrl=auto"
+MODEL_OFF = "ctrl=auto"
 
 RAMP_S = 0.3
 RUNTIME_S = 1.0
@@ -104,11 +106,32 @@ def calibrate(fio: str, device: str, folder: Path) -> dict[str, int]:
     return coefficients(json.loads(done.stdout))
 
 
-def switch_on(fs: Fs, root: Cgroup, number: str, model: Mapping[str, int]) -> None:
+@contextlib.contextmanager
+def switched_on(fs: Fs, root: Cgroup, number: str, model: Mapping[str, int]) -> Iterator[None]:
+    """Afterwards off, with whatever parameters the drive had before."""
+    before = {file: _line(root, file, number) for file in (QOS_FILE, MODEL_FILE)}
     rates = " ".join(f"{name}={value}" for name, value in model.items())
-    fs.write(root.file(MODEL_FILE), f"{number} ctrl=user model=linear {rates}")
-    fs.write(root.file(QOS_FILE), f"{number} {QOS_ON}")
+    try:
+        fs.write(root.file(MODEL_FILE), f"{number} ctrl=user model=linear {rates}")
+        fs.write(root.file(QOS_FILE), f"{number} {QOS_ON}")
+        yield
+    finally:
+        fs.write(root.file(QOS_FILE), f"{number} {before[QOS_FILE] or QOS_OFF}")
+        fs.write(root.file(MODEL_FILE), f"{number} {before[MODEL_FILE] or MODEL_OFF}")
 
 
-def switch_off(fs: Fs, root: Cgroup, number: str) -> None:
-    fs.write(root.file(QOS_FILE), f"{number} {QOS_OFF}")
+def require_off(root: Cgroup, number: str) -> None:
+    """Nothing that is measured while iocost is on is what it seems."""
+    if "enable=1" in _line(root, QOS_FILE, number).split():
+        raise Failure(
+            f"iocost is active on {number}: echo '{number} enable=0' > {root.file(QOS_FILE)}"
+        )
+
+
+def _line(root: Cgroup, file: str, number: str) -> str:
+    """The parameters of one drive; empty when it has none of its own."""
+    for line in (root.text(file) or "").splitlines():
+        name, _, parameters = line.partition(" ")
+        if name == number:
+            return parameters
+    return ""

@@ -44,7 +44,7 @@ from mqfair.benchlib.plan import (
     Run,
     read_plan,
 )
-from mqfair.blockdev import Disk, find_disk
+from mqfair.blockdev import Disk, find_disk, require_number
 from mqfair.cgroup import Cgroup, root_cgroup
 from mqfair.enable import Enabler
 from mqfair.enable import Plan as EnablePlan
@@ -84,6 +84,7 @@ class Runner:
             raise Failure("fio is missing: install package fio")
         self._fio = fio
         self._model: dict[str, int] = {}
+        self._number = ""
 
     def run(self) -> None:
         with contextlib.ExitStack() as stack:
@@ -92,6 +93,8 @@ class Runner:
             stack.enter_context(_scheduler_kept(disk))
             stack.enter_context(_modules(self._plan, self._fs))
             own = stack.enter_context(cgroups.io_controller(self._fs))
+            self._number = require_number(disk)
+            iocost.require_off(root_cgroup(self._fs), self._number)
             self._calibrate(disk)
             self._record_machine(disk)
             self._all_runs(disk, own)
@@ -119,6 +122,8 @@ class Runner:
     def _calibrate(self, disk: Disk) -> None:
         if IOCOST not in self._plan.schedulers:
             return
+        if not self._fs.exists(root_cgroup(self._fs).file(iocost.QOS_FILE)):
+            raise Failure("this kernel has no iocost: leave it out of --schedulers")
         _say(event="calibrate")
         _set_scheduler(disk, NONE)
         with tempfile.TemporaryDirectory(prefix="mqfair-bench-") as name:
@@ -149,7 +154,7 @@ class Runner:
             for name, group in groups.items():
                 cgroups.set_weight(group, run.scheduler, weights[name])
             started_ms = self._measure(run, groups, work)
-            _served(groups, run, disk.number)
+            _served(groups, run, self._number)
             for file in work.iterdir():
                 if not file.name.endswith(_PRERUN_OUTPUT):
                     shutil.copyfile(file, folder / file.name)
@@ -170,7 +175,7 @@ class Runner:
         """A fresh instance of the scheduler, with its tunables as the kernel reads them back."""
         _set_scheduler(disk, NONE)
         if scheduler == IOCOST:
-            with _iocost_on(disk, self._model):
+            with iocost.switched_on(self._fs, root_cgroup(self._fs), self._number, self._model):
                 yield {}
             return
         tunables = self._plan.tunables.get(scheduler, {})
@@ -275,10 +280,10 @@ def _complaint(status: int, errors: Path) -> str:
     return f"fio ended with status {status}: {said or 'no message'}"
 
 
-def _served(groups: dict[str, Cgroup], run: Run, number: str | None) -> None:
+def _served(groups: dict[str, Cgroup], run: Run, number: str) -> None:
     """The kernel's own count is the evidence that I/O was charged to the cgroup."""
     for group in run.groups:
-        stat = groups[group.name].stat().get(number or "", {})
+        stat = groups[group.name].stat().get(number, {})
         if not any(int(stat.get(key, "0")) for key in ("rios", "wios", "dios")):
             raise Failure(f"{run.scheduler}: no I/O was charged to cgroup {group.name}")
 
@@ -307,19 +312,6 @@ def _scheduler_kept(disk: Disk) -> Iterator[None]:
         _set_scheduler(disk, before)
         if requests is not None and disk.nr_requests() != requests:
             disk.fs.write(disk.queue("nr_requests"), str(requests))
-
-
-@contextlib.contextmanager
-def _iocost_on(disk: Disk, model: dict[str, int]) -> Iterator[None]:
-    root = root_cgroup(disk.fs)
-    number = disk.number
-    if number is None or not disk.fs.exists(root.file(iocost.QOS_FILE)):
-        raise Failure(f"this kernel has no iocost for {disk.name}: leave iocost out")
-    iocost.switch_on(disk.fs, root, number, model)
-    try:
-        yield
-    finally:
-        iocost.switch_off(disk.fs, root, number)
 
 
 @contextlib.contextmanager

@@ -9,6 +9,7 @@ under a scheduler:
 """
 
 import contextlib
+import dataclasses
 import json
 import math
 import os
@@ -166,12 +167,15 @@ def _check_module(request: Request) -> None:
         raise UsageError("scheduler mqfq: no module: run `make module`, or name it with --module")
 
 
-def built_module(on: str) -> Path | None:
-    """The module of this checkout for the kernel that will run, if it is built."""
+def with_built_module(request: Request) -> Request:
+    """With this checkout's module for the kernel that will run, if mqfq wants one, it is built,
+    and none is named."""
+    if MQFQ not in request.schedulers or request.module is not None:
+        return request
     with _lab_errors():
-        release = os.uname().release if on == HOST else kernel.ensure().release
+        release = os.uname().release if request.on == HOST else kernel.ensure().release
     path = ROOT / "build" / "module" / release / "mqfair.ko"
-    return path if path.is_file() else None
+    return dataclasses.replace(request, module=path) if path.is_file() else request
 
 
 @contextlib.contextmanager

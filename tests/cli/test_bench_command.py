@@ -88,6 +88,20 @@ def test_refusals(job, words, says):
     assert says in refused(job, *words)
 
 
+def test_mqfq_without_a_module_is_refused_before_anything_runs(job, monkeypatch, tmp_path):
+    monkeypatch.setattr(session, "ROOT", tmp_path)
+    monkeypatch.setattr(session.kernel, "ensure", lambda: argparse.Namespace(release="6.1.0"))
+    asked = session.with_built_module(request(job, "--schedulers", "none,mqfq"))
+    with pytest.raises(UsageError, match="no module: run `make module`"):
+        session.check(asked)
+    module = tmp_path / "build/module/6.1.0/mqfair.ko"
+    module.parent.mkdir(parents=True)
+    module.write_bytes(b"")
+    asked = session.with_built_module(request(job, "--schedulers", "none,mqfq"))
+    assert asked.module == module
+    session.check(asked)
+
+
 def test_devices():
     null = parse_device("null:irqmode=2,completion_nsec=4000000")
     assert (null.kind, dict(null.parameters)) == (
@@ -205,14 +219,36 @@ def test_iocost_refuses_a_drive_that_cannot_be_measured():
 
 def test_iocost_is_switched_on_with_its_model_and_off():
     fs = Fs("/", dry_run=True)
-    root = Cgroup(fs, "/cg")
-    iocost.switch_on(fs, root, "8:0", {"rbps": 5, "rseqiops": 6})
-    iocost.switch_off(fs, root, "8:0")
+    with iocost.switched_on(fs, Cgroup(fs, "/cg"), "8:0", {"rbps": 5, "rseqiops": 6}):
+        assert len(fs.writes) == 2
     assert [str(write) for write in fs.writes] == [
         "write '8:0 ctrl=user model=linear rbps=5 rseqiops=6' to '/cg/io.cost.model'",
         f"write '8:0 {iocost.QOS_ON}' to '/cg/io.cost.qos'",
-        "write '8:0 enable=0' to '/cg/io.cost.qos'",
+        "write '8:0 enable=0 ctrl=auto' to '/cg/io.cost.qos'",
+        "write '8:0 ctrl=auto' to '/cg/io.cost.model'",
     ]
+
+
+def test_iocost_gets_its_former_parameters_back(tmp_path):
+    fs = Fs(str(tmp_path), dry_run=True)
+    (tmp_path / "cg").mkdir()
+    (tmp_path / "cg/io.cost.qos").write_text("8:16 enable=1\n8:0 enable=0 ctrl=user min=50.00\n")
+    (tmp_path / "cg/io.cost.model").write_text("8:0 ctrl=user model=linear rbps=9\n")
+    with iocost.switched_on(fs, Cgroup(fs, "/cg"), "8:0", {"rbps": 5}):
+        pass
+    assert [str(write) for write in fs.writes[2:]] == [
+        "write '8:0 enable=0 ctrl=user min=50.00' to '/cg/io.cost.qos'",
+        "write '8:0 ctrl=user model=linear rbps=9' to '/cg/io.cost.model'",
+    ]
+
+
+def test_iocost_that_is_active_beforehand_is_refused(tmp_path):
+    (tmp_path / "cg").mkdir()
+    (tmp_path / "cg/io.cost.qos").write_text("8:16 enable=1 ctrl=auto\n8:0 enable=0\n")
+    root = Cgroup(Fs(str(tmp_path)), "/cg")
+    iocost.require_off(root, "8:0")
+    with pytest.raises(Failure, match="iocost is active on 8:16"):
+        iocost.require_off(root, "8:16")
 
 
 @pytest.mark.parametrize(
