@@ -161,9 +161,6 @@ static u32 nearest_ready(const struct mqfq *m, u32 queue)
 	const struct topology *t = &m->sched->topo;
 	u32 node = queue, found;
 
-	/* One look at the whole set serves the common case, nobody. */
-	if (mask_find(m->ready, 0, t->nr_queues) == QUEUES_MAX)
-		return QUEUES_MAX;
 	for (;;) {
 		found = mask_find(m->ready, t->node[node].first,
 				  t->node[node].last);
@@ -173,11 +170,21 @@ static u32 nearest_ready(const struct mqfq *m, u32 queue)
 	}
 }
 
+static bool any_ready(const struct mqfq *m)
+{
+	u32 word;
+
+	for (word = 0; word < m->words; word++)
+		if (atomic64_read(&m->ready[word]))
+			return true;
+	return false;
+}
+
 /*
  * Wakes the nearest ready queue for which there is a slot, giving it the one
  * in our leaf.  Called after a slot has become free or may have been left.
  */
-static void hand_over(struct mqfq *m, u32 queue, struct wake *wake)
+static void hand_over_slot(struct mqfq *m, u32 queue, struct wake *wake)
 {
 	u32 ready;
 
@@ -193,6 +200,12 @@ static void hand_over(struct mqfq *m, u32 queue, struct wake *wake)
 			return;
 		}
 	}
+}
+
+static inline void hand_over(struct mqfq *m, u32 queue, struct wake *wake)
+{
+	if (unlikely(any_ready(m)))
+		hand_over_slot(m, queue, wake);
 }
 
 /* ---------------------------------------------------------- virtual time */
@@ -278,7 +291,8 @@ static vtime_t fresh_key(struct heap_node *n)
 {
 	struct flow_queue *fq = flow_queue_of(n);
 
-	flow_refresh(fq->flow, mqfq_vt(fq->flow->sched->engine));
+	flow_refresh(fq->flow, share_generation(&fq->flow->sched->share),
+		     mqfq_vt(fq->flow->sched->engine));
 	return flow_tag(fq->flow, fq->head->pos, &fq->epoch);
 }
 
@@ -295,7 +309,7 @@ static vtime_t queue_lead(struct queue *q)
 	if (unlikely(q->generation != generation)) {
 		if (heap_top(&q->heap)) {
 			heap_rebuild(&q->heap, fresh_key);
-			q->stats.rebuilds++;
+			WRITE_ONCE(q->stats.rebuilds, q->stats.rebuilds + 1);
 		}
 		q->generation = generation;
 	}
@@ -334,10 +348,9 @@ static void list_append(struct io_list *l, struct io *io)
 	l->tail = io;
 }
 
-static void append(struct queue *q, struct io *io)
+static void append(struct queue *q, struct flow_queue *fq, struct io *io,
+		   const struct flow_start *start)
 {
-	struct flow_queue *fq = &io->flow->fq[q->index];
-
 	io->next = NULL;
 	if (fq->head) {
 		fq->tail->next = io;
@@ -346,23 +359,22 @@ static void append(struct queue *q, struct io *io)
 	}
 	fq->head = io;
 	fq->tail = io;
-	heap_push(&q->heap, &fq->node,
-		  flow_tag(io->flow, io->pos, &fq->epoch));
+	fq->epoch = start->epoch;
+	heap_push(&q->heap, &fq->node, start->tag);
+	set_lead(q, heap_top(&q->heap)->key);
 }
 
-static struct io *take_lead(struct queue *q)
+static void take_lead(struct queue *q)
 {
 	struct flow_queue *fq = flow_queue_of(heap_top(&q->heap));
-	struct io *io = fq->head;
 
-	fq->head = io->next;
+	fq->head = fq->head->next;
 	if (fq->head)
 		heap_rekey_top(&q->heap, flow_tag(fq->flow, fq->head->pos,
 						  &fq->epoch));
 	else
 		heap_pop(&q->heap);
 	atomic64_dec(&fq->flow->queued);
-	return io;
 }
 
 static struct io *take_urgent(struct queue *q)
@@ -370,7 +382,7 @@ static struct io *take_urgent(struct queue *q)
 	struct io *io = q->urgent.head;
 
 	q->urgent.head = io->next;
-	q->stats.urgent++;
+	WRITE_ONCE(q->stats.urgent, q->stats.urgent + 1);
 	return io;
 }
 
@@ -378,31 +390,30 @@ static void mqfq_insert(struct queue *q, struct io *io, u64 now,
 			struct wake *wake)
 {
 	struct flow_queue *fq = &io->flow->fq[q->index];
-	bool woke = false;
+	bool urgent = io->flags & (IO_URGENT | IO_CHARGED);
+	struct flow_start start;
 
 	port_assert_queue_held(q);
 	io->queue = q;
 	io->insert_ns = now;
 	/* Before the charge: see flow_sweep(). */
 	WRITE_ONCE(fq->inserted, fq->inserted + 1);
-	if (io->flags & IO_CHARGED) {
-		io->flags |= IO_URGENT;
-	} else {
-		io->flags |= IO_CHARGED;
-		io->cost = cost_of(&q->sched->params.cost, io->op, io->bytes);
-		io->pos = flow_charge(io->flow, io->cost, mqfq_vt(mqfq_of(q)),
-				      !(io->flags & IO_URGENT), &woke);
-	}
-	if (unlikely(woke))
-		wake_at(wake, now + TICK_NS);
-
-	if (io->flags & IO_URGENT)
-		list_append(&q->urgent, io);
-	else
-		append(q, io);
 	WRITE_ONCE(q->nr, q->nr + 1);
-	set_lead(q, queue_lead(q));
-	q->stats.inserted++;
+	if (likely(!(io->flags & IO_CHARGED))) {
+		io->cost = cost_of(&q->sched->params.cost, io->op, io->bytes);
+		flow_charge(io->flow, io->cost, mqfq_vt(mqfq_of(q)), !urgent,
+			    &start);
+		io->pos = start.pos;
+		io->flags |= IO_CHARGED;
+		if (unlikely(start.woke))
+			wake_at(wake, now + TICK_NS);
+	}
+	if (unlikely(urgent)) {
+		io->flags |= IO_URGENT;
+		list_append(&q->urgent, io);
+	} else {
+		append(q, fq, io, &start);
+	}
 }
 
 static void mqfq_merge(struct queue *q, struct io *io, u32 bytes)
@@ -424,8 +435,10 @@ static void withdraw(struct mqfq *m, struct queue *q)
 	if (q->state == VERDICT_THROTTLED) {
 		wheel_unpark(&m->wheel, q->index, q->bucket);
 		mask_claim(m->held, q->index);
+	} else if (q->state != VERDICT_NO_SLOT) {
+		return;
 	}
-	/* Somebody may have moved it there from the wheel. */
+	/* Of the throttled, too: unpark() may have moved it there. */
 	mask_claim(m->ready, q->index);
 }
 
@@ -498,7 +511,7 @@ static enum verdict stop(struct mqfq *m, struct queue *q, enum verdict why,
 {
 	set_state(q, why);
 	if (why == VERDICT_THROTTLED) {
-		q->stats.throttled++;
+		WRITE_ONCE(q->stats.throttled, q->stats.throttled + 1);
 		wake->pinned_by = mindicator_holder(&m->leads);
 	} else if (q->published) {
 		publish(m, q, VTIME_NONE, wake);
@@ -516,9 +529,11 @@ static void account(struct queue *q, struct io *io, u64 now)
 	io->flags |= IO_OUT;
 	WRITE_ONCE(fq->dispatched, fq->dispatched + 1);
 	WRITE_ONCE(fq->bytes, fq->bytes + io->bytes);
-	WRITE_ONCE(fq->wait_ns, fq->wait_ns + (now - io->insert_ns));
+	/* Hosts may stamp an insert later than the dispatch it led to. */
+	if (now > io->insert_ns)
+		WRITE_ONCE(fq->wait_ns, fq->wait_ns + (now - io->insert_ns));
 	WRITE_ONCE(q->nr, q->nr - 1);
-	q->stats.dispatched++;
+	WRITE_ONCE(q->stats.dispatched, q->stats.dispatched + 1);
 }
 
 static enum verdict mqfq_dispatch(struct queue *q, u64 now, struct io **out,
@@ -548,13 +563,13 @@ static enum verdict mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 	io = flow_queue_of(heap_top(&q->heap))->head;
 	if (!get_slot(m, q, io, lead, wake)) {
 		set_state(q, VERDICT_NO_SLOT);
-		q->stats.no_slot++;
+		WRITE_ONCE(q->stats.no_slot, q->stats.no_slot + 1);
 		return VERDICT_NO_SLOT;
 	}
 	take_lead(q);
 	account(q, io, now);
 	set_state(q, VERDICT_IO);
-	set_lead(q, queue_lead(q));
+	set_lead(q, heap_top(&q->heap) ? queue_lead(q) : VTIME_NONE);
 	if (q->published)
 		publish(m, q, q->lead, wake);
 	*out = io;
@@ -615,6 +630,9 @@ static bool forgotten(struct mqfq *m, const struct queue *q)
 		return false;
 	if (mask_test(m->ready, q->index))
 		return token_total(&m->slots) > 0;
+	/* The wheel is late by up to a bucket, for as long as VT stands. */
+	if (READ_ONCE(m->sched->params.threshold))
+		lead += BIT_ULL(READ_ONCE(m->wheel.shift));
 	return READ_ONCE(q->state) == VERDICT_THROTTLED &&
 	       !beyond(q->sched, lead, mqfq_vt(m));
 }
@@ -701,6 +719,7 @@ static int mqfq_init(struct sched *s)
 	if (!m)
 		return -ENOMEM;
 	m->sched = s;
+	m->words = (s->nr_queues + 63) / 64;
 	atomic64_set(&m->vt, (s64)VT_START);
 	ret = mindicator_init(&m->leads, &s->topo);
 	if (ret)
