@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * mqfq on threads.  Members submit, complete, send back, block and tune as it
+ * comes.  Nobody ticks unless the play says so: whatever waits must be woken
+ * by whoever made it runnable.  When all stand still, every queue that holds
+ * requests must have a reason, and when the device is emptied nothing is left.
+ */
+#include "crew.h"
+#include "device.h"
+#include "host.h"
+#include "tests/machine.h"
+#include "sched/mqfq.h"
+
+enum {
+	MEETINGS	= 25,
+	STEPS		= 500,		/* a member, between meetings */
+	FLOWS		= 5,
+	IOS		= 60,		/* a member's, at most */
+};
+
+struct test_io {
+	struct io io;
+	struct scene *scene;
+	atomic64_t state;	/* enum io_state */
+	bool counted;		/* as one of the slots in use */
+	struct test_io *next;	/* in a member's list of the free */
+};
+
+enum io_state {
+	IDLE,
+	WAITING,
+	DEVICE,
+	DONE,
+};
+
+/* What a play is like; probabilities are once in so many steps, 0: never. */
+struct play {
+	const char *name;
+	u32 depth, threshold;
+	u32 ticks, tunes, blocks, requeues, weights, odd;
+};
+
+struct scene {
+	const struct play *play;
+	struct host host;
+	struct device device;
+	struct flow *root, *flow[FLOWS];
+	u32 crew;
+	struct port_lock slow;	/* tick, tune */
+	atomic64_t slots;	/* in use, as we see it */
+	s64 most;		/* slots ever allowed */
+	atomic64_t submitted, dispatched, completed;
+	struct random random;	/* of whoever looks */
+	struct test_io *io;	/* [crew][IOS] */
+};
+
+static struct mqfq *mqfq_of(const struct scene *s)
+{
+	return s->host.sched.engine;
+}
+
+static struct test_io *test_io_of(struct io *io)
+{
+	return container_of(io, struct test_io, io);
+}
+
+static void io_move(struct test_io *t, enum io_state from, enum io_state to)
+{
+	s64 was = from;
+
+	crew_check(atomic64_try_cmpxchg(&t->state, &was, to));
+}
+
+static void on_issue(struct host *h, struct io *io)
+{
+	struct scene *s = h->arg;
+	struct test_io *t = test_io_of(io);
+
+	io_move(t, WAITING, DEVICE);
+	atomic64_inc(&s->dispatched);
+	t->counted = io->flags & IO_SLOT;
+	if (t->counted)
+		crew_check(atomic64_inc_return(&s->slots) <= s->most);
+	device_start(&s->device, io);
+}
+
+/* Virtual time never decreases (I1), whoever looks. */
+static void check_vt(struct scene *s, vtime_t *seen)
+{
+	vtime_t vt = (vtime_t)atomic64_read(&mqfq_of(s)->vt);
+
+	crew_check(!vtime_before(vt, *seen));
+	*seen = vt;
+}
+
+/* Where time passes, flows come and go: two of them at a time. */
+static struct flow *any_flow(struct scene *s, struct random *r)
+{
+	u64 era = (u64)atomic64_read(&s->host.now_ns) / (3ULL * FLOW_GRACE_NS);
+
+	if (!s->play->ticks)
+		return s->flow[random_below(r, FLOWS)];
+	return s->flow[(era + random_below(r, 2)) % FLOWS];
+}
+
+static void submit(struct scene *s, struct random *r, struct test_io *t)
+{
+	static const u32 sizes[] = { 512, 4096, 4096, 65536, 1 << 20 };
+	u32 queue = random_below(r, s->host.sched.nr_queues);
+
+	t->scene = s;
+	t->io = (struct io){
+		.flow = any_flow(s, r),
+		.bytes = sizes[random_below(r, ARRAY_SIZE(sizes))],
+		.op = (u8)random_below(r, 3),
+	};
+	if (s->play->odd && random_once_in(r, s->play->odd))
+		t->io.flags = random_once_in(r, 2) ? IO_URGENT : IO_EXEMPT;
+	io_move(t, IDLE, WAITING);
+	atomic64_inc(&s->submitted);
+	host_insert(&s->host, queue, &t->io);
+}
+
+static void leave_device(struct scene *s, struct test_io *t, enum io_state to)
+{
+	io_move(t, DEVICE, to);
+	if (t->counted)
+		atomic64_dec(&s->slots);
+	t->counted = false;
+}
+
+/* False when the device is empty. */
+static bool finish(struct scene *s, struct random *r)
+{
+	struct io *io = device_finish(&s->device, r);
+
+	if (!io)
+		return false;
+	if (s->play->requeues && random_once_in(r, s->play->requeues)) {
+		leave_device(s, test_io_of(io), WAITING);
+		host_requeue(&s->host, io);
+		return true;
+	}
+	leave_device(s, test_io_of(io), DONE);
+	atomic64_inc(&s->completed);
+	host_complete(&s->host, io);
+	atomic64_set_release(&test_io_of(io)->state, IDLE);
+	return true;
+}
+
+static void tune(struct scene *s, struct random *r)
+{
+	static const u32 thresholds[] = { 0, 4096, 65536, 1 << 20 };
+	struct sched_params params = s->host.sched.params;
+
+	if (random_once_in(r, 2))
+		params.depth = 1 + random_below(r, (u32)s->most);
+	if (random_once_in(r, 2))
+		params.threshold = thresholds[random_below(r, 4)];
+	if (random_once_in(r, 4))
+		params.cost.kind = random_below(r, COST_LINEAR);
+	host_tune(&s->host, &params);
+}
+
+static void slow_work(struct scene *s, struct random *r)
+{
+	const struct play *p = s->play;
+	unsigned long flags;
+
+	if (p->ticks && random_once_in(r, p->ticks)) {
+		flags = port_lock(&s->slow);
+		atomic64_add(FLOW_GRACE_NS / 3, &s->host.now_ns);
+		host_tick(&s->host);
+		port_unlock(&s->slow, flags);
+	}
+	if (p->tunes && random_once_in(r, p->tunes)) {
+		flags = port_lock(&s->slow);
+		tune(s, r);
+		port_unlock(&s->slow, flags);
+	}
+	if (p->weights && random_once_in(r, p->weights))
+		flow_set_weight(s->flow[random_below(r, FLOWS)],
+				1 + random_below(r, WEIGHT_MAX));
+}
+
+static void block_some(struct scene *s, struct random *r)
+{
+	u32 queue = random_below(r, s->host.sched.nr_queues);
+
+	if (!s->play->blocks || !random_once_in(r, s->play->blocks))
+		return;
+	if (random_once_in(r, 3))
+		host_block(&s->host, queue);
+	else
+		host_unblock(&s->host, queue);
+}
+
+/* --------------------------------------------- when everybody stands still */
+
+static bool in_wheel(const struct mqfq *m, const struct queue *q)
+{
+	const struct wheel *w = &m->wheel;
+	u64 word;
+
+	word = (u64)atomic64_read(&w->mask[q->bucket * w->words +
+					   q->index / 64]);
+	return (word >> (q->index % 64)) & 1;
+}
+
+static bool in_mask(const atomic64_t *mask, u32 queue)
+{
+	return ((u64)atomic64_read(&mask[queue / 64]) >> (queue % 64)) & 1;
+}
+
+/* I5, for a queue that has requests and is not blocked. */
+static void check_waiting(struct scene *s, const struct queue *q)
+{
+	const struct mqfq *m = mqfq_of(s);
+	u32 threshold = s->host.sched.params.threshold;
+	vtime_t vt = (vtime_t)atomic64_read(&m->vt);
+	bool beyond = vtime_before(vt + threshold, q->lead);
+
+	if (in_mask(m->ready, q->index)) {
+		crew_check(token_total(&m->slots) <= 0);
+		return;
+	}
+	crew_check(q->state == VERDICT_THROTTLED);
+	if (!threshold) {
+		crew_check(beyond && in_mask(m->held, q->index));
+		crew_check(mindicator_holder(&m->leads) != q->index);
+		return;
+	}
+	/* Late by less than a bucket. */
+	crew_check(in_wheel(m, q));
+	crew_check(vtime_before(vt, q->lead - threshold +
+					(1ULL << m->wheel.shift)));
+}
+
+/*
+ * The watchdog has nothing to report: it looks twice, and who is only on its
+ * way to wake somebody is not between the two.
+ */
+static void check_watchdog(struct scene *s)
+{
+	s64 before;
+
+	host_tick(&s->host);
+	before = atomic64_read(&s->host.sched.stats.watchdog);
+	host_tick(&s->host);
+	crew_check(atomic64_read(&s->host.sched.stats.watchdog) == before);
+}
+
+static void look(void *arg)
+{
+	struct scene *s = arg;
+	const struct mqfq *m = mqfq_of(s);
+	u32 i;
+
+	crew_check(token_total(&m->slots) + atomic64_read(&s->slots) ==
+		   s->host.sched.params.depth);
+	for (i = 0; i < s->host.sched.nr_queues; i++) {
+		struct host_queue *q = &s->host.queue[i];
+
+		if (q->q.nr && !q->blocked)
+			check_waiting(s, &q->q);
+		else
+			crew_check(mindicator_lead(&m->leads, i) == VTIME_NONE);
+	}
+	if (s->play->ticks)
+		check_watchdog(s);
+}
+
+/* From here on only completions: they alone must bring everything out. */
+static void drain(void *arg)
+{
+	struct scene *s = arg;
+	u32 i, bucket;
+
+	look(s);
+	for (i = 0; i < s->host.sched.nr_queues; i++)
+		host_unblock(&s->host, i);
+	look(s);
+	while (finish(s, &s->random))
+		;
+	crew_check(atomic64_read(&s->completed) ==
+		   atomic64_read(&s->submitted));
+	look(s);
+	for (i = 0; i < s->host.sched.nr_queues; i++) {
+		struct queue *q = &s->host.queue[i].q;
+
+		crew_check(q->nr == 0);
+		crew_check(!in_mask(mqfq_of(s)->ready, i));
+		crew_check(!in_mask(mqfq_of(s)->held, i));
+		for (bucket = 0; bucket < WHEEL_BUCKETS; bucket++) {
+			q->bucket = bucket;
+			crew_check(!in_wheel(mqfq_of(s), q));
+		}
+	}
+}
+
+/* ------------------------------------------------------------- the members */
+
+static struct test_io *free_io(struct scene *s, u32 member, struct random *r)
+{
+	struct test_io *t = &s->io[member * IOS + random_below(r, IOS)];
+
+	return smp_load_acquire(&t->state.counter) == IDLE ? t : NULL;
+}
+
+static void work(struct member *me, void *arg)
+{
+	struct scene *s = arg;
+	vtime_t seen = (vtime_t)atomic64_read(&mqfq_of(s)->vt);
+	struct random *r = &me->random;
+	u32 meeting, i;
+
+	for (meeting = 0; meeting < MEETINGS; meeting++) {
+		/* Tides: more comes than goes, and the other way round. */
+		u32 submits = meeting % 2 ? 40 : 60;
+
+		for (i = 0; i < STEPS; i++) {
+			struct test_io *t = free_io(s, me->index, r);
+
+			if (t && random_below(r, 100) < submits)
+				submit(s, r, t);
+			else
+				finish(s, r);
+			slow_work(s, r);
+			block_some(s, r);
+			check_vt(s, &seen);
+		}
+		crew_meet(me, meeting + 1 < MEETINGS ? look : drain, s);
+	}
+}
+
+static void scene_init(struct scene *s, const struct play *play,
+		       struct random *r)
+{
+	static const u32 weights[FLOWS] = { 1, 100, 250, 1000, 10000 };
+	const struct sched_params params = {
+		.depth = play->depth, .threshold = play->threshold,
+	};
+	struct topo_place place[MACHINE_QUEUES];
+	u32 i;
+
+	*s = (struct scene){ .play = play, .crew = crew_size() };
+	s->random.state = random_next(r);
+	s->most = play->depth;
+	s->host.issue = on_issue;
+	s->host.arg = s;
+	host_init(&s->host, "mqfq", &params, place, machine_random(r, place));
+	device_init(&s->device, s->crew * IOS);
+	port_lock_init(&s->slow);
+	s->root = host_flow_create(&s->host, NULL, WEIGHT_DEFAULT);
+	for (i = 0; i < FLOWS; i++)
+		s->flow[i] = host_flow_create(&s->host,
+					      i < 3 ? s->root : s->flow[i - 2],
+					      weights[i]);
+	s->io = port_zalloc(s->crew * IOS * sizeof(*s->io));
+	crew_check(s->io);
+}
+
+static void scene_deinit(struct scene *s)
+{
+	u32 i;
+
+	for (i = FLOWS; i-- > 0;)
+		host_flow_destroy(s->flow[i]);
+	host_flow_destroy(s->root);
+	port_free(s->io);
+	port_lock_deinit(&s->slow);
+	device_deinit(&s->device);
+	host_deinit(&s->host);
+}
+
+int main(void)
+{
+	static const struct play plays[] = {
+		{ "wide", 64, 1 << 20, 0, 0, 0, 0, 0, 0 },
+		{ "narrow", 3, 65536, 0, 0, 0, 0, 0, 0 },
+		{ "one slot", 1, 4096, 0, 0, 0, 0, 0, 0 },
+		{ "exact order", 4, 0, 0, 0, 0, 0, 0, 0 },
+		{ "exact order, one slot", 1, 0, 0, 0, 0, 0, 0, 0 },
+		{ "blocked", 4, 65536, 0, 0, 20, 0, 0, 0 },
+		{ "blocked, exact order", 4, 0, 0, 0, 20, 0, 0, 0 },
+		{ "odd requests", 4, 65536, 0, 0, 0, 10, 0, 10 },
+		{ "tuned", 16, 65536, 200, 100, 0, 0, 50, 0 },
+		{ "everything", 8, 65536, 200, 100, 20, 10, 50, 10 },
+	};
+	struct random r = random_seeded("mt/mqfq");
+	struct scene s;
+	u64 round;
+	u32 i;
+
+	for (round = 0; round < random_rounds(1); round++)
+		for (i = 0; i < ARRAY_SIZE(plays); i++) {
+			scene_init(&s, &plays[i], &r);
+			crew_run(s.crew, &r, work, &s);
+			printf("%s: %lld requests\n", plays[i].name,
+			       atomic64_read(&s.completed));
+			fflush(stdout);
+			scene_deinit(&s);
+		}
+	return 0;
+}
