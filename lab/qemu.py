@@ -84,6 +84,8 @@ def command_line(
 def _processor(spec: GuestSpec, accel: Literal["kvm", "tcg"]) -> Iterator[str]:
     if spec.icount:
         yield from ("-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off")
+        if spec.plugin:
+            yield from ("-plugin", spec.plugin)
     elif accel == "kvm":
         yield from ("-accel", "kvm")
     else:

@@ -63,6 +63,7 @@ class GuestSpec:
     @accel "auto" is KVM where a probe boot of this kernel succeeds, else emulation.
     @icount makes one instruction one nanosecond of guest time, so that guest
     clocks count instructions exactly; one CPU, emulated.
+    @plugin is what QEMU's -plugin is given: "FILE.so,NAME=VALUE"; with @icount only.
     @modules are built kernel modules: `modprobe NAME` and their aliases work in
     the guest; with @load_modules they are loaded, in order, before the command.
     @append goes to the kernel's command line.
@@ -77,6 +78,7 @@ class GuestSpec:
     drives: tuple[Drive, ...] = ()
     accel: Accel = "auto"
     icount: bool = False
+    plugin: str = ""
     kernel: str | None = None
     append: str = ""
     timeout_s: float = 600.0
@@ -99,6 +101,7 @@ class GuestSpec:
         if self.icount:
             _require(self.cpus == 1, f"icount with cpus={self.cpus}: counting needs 1 CPU")
             _require(self.accel != "kvm", "icount with accel=kvm: counting needs emulation")
+        _require(self.icount or not self.plugin, f"plugin={self.plugin}: needs icount")
         for module in self.modules:
             _require(module.is_file(), f"{module}: no such module; build it with 'make module'")
         for shared in self.host_dirs:
