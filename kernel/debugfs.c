@@ -139,7 +139,7 @@ static void show_queue(struct seq_file *m, struct queue_host *qh)
 		seq_printf(m, " lead_ahead=%lld",
 			   (s64)(lead - (u64)atomic64_read(&mq->vt)));
 	seq_printf(m, " inserted=%llu dispatched=%llu throttled=%llu no_slot=%llu urgent=%llu\n",
-		   q->stats.inserted, q->stats.dispatched, q->stats.throttled,
+		   q->stats.dispatched + q->nr, q->stats.dispatched, q->stats.throttled,
 		   q->stats.no_slot, q->stats.urgent);
 }
 

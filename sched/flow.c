@@ -122,17 +122,12 @@ static void flow_turn_epoch(struct flow *f, vtime_t vt, u64 inv)
 	flow_set_epoch(f, vt, pos, inv);
 }
 
-void flow_refresh(struct flow *f, vtime_t vt)
+static void flow_reshare(struct flow *f, vtime_t vt)
 {
-	struct share_tree *t = &f->sched->share;
-	unsigned long flags;
+	unsigned long flags = port_lock(&f->lock);
 	u64 share, generation;
 
-	if (likely((u64)atomic64_read(&f->generation) == share_generation(t)))
-		return;
-
-	flags = port_lock(&f->lock);
-	share = share_of(t, &f->group, &generation);
+	share = share_of(&f->sched->share, &f->group, &generation);
 	if (share) {
 		if (share != f->share)
 			flow_turn_epoch(f, vt, share_inverse(share));
@@ -142,38 +137,44 @@ void flow_refresh(struct flow *f, vtime_t vt)
 	port_unlock(&f->lock, flags);
 }
 
-/* Not backlogged until now: whatever was not used is gone. */
-static void flow_catch_up(struct flow *f, u64 pos, vtime_t vt)
+void flow_refresh(struct flow *f, vtime_t vt)
 {
-	unsigned long flags;
-	u64 epoch;
+	if (unlikely((u64)atomic64_read(&f->generation) !=
+		     share_generation(&f->sched->share)))
+		flow_reshare(f, vt);
+}
 
-	if (!vtime_before(flow_tag(f, pos, &epoch), vt))
-		return;
+/* Not backlogged until now: whatever was not used is gone. */
+static void flow_catch_up(struct flow *f, vtime_t vt, struct flow_start *start)
+{
+	unsigned long flags = port_lock(&f->lock);
 
-	flags = port_lock(&f->lock);
-	if (vtime_before(flow_tag(f, pos, &epoch), vt))
-		flow_set_epoch(f, vt, pos, (u64)atomic64_read(&f->inv));
+	start->tag = flow_tag(f, start->pos, &start->epoch);
+	if (vtime_before(start->tag, vt)) {
+		flow_set_epoch(f, vt, start->pos, (u64)atomic64_read(&f->inv));
+		start->tag = flow_tag(f, start->pos, &start->epoch);
+	}
 	port_unlock(&f->lock, flags);
 }
 
-u64 flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits, bool *woke)
+void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
+		 struct flow_start *start)
 {
-	u64 pos = (u64)atomic64_fetch_add(cost, &f->pos);
 	bool backlogged;
 
+	start->pos = (u64)atomic64_fetch_add(cost, &f->pos);
 	/* Pairs with flow_sweep(). */
-	*woke = unlikely(!atomic64_read(&f->active));
-	if (*woke)
+	start->woke = unlikely(!atomic64_read(&f->active));
+	if (start->woke)
 		flow_activate(f);
 	flow_refresh(f, vt);
 	if (waits)
 		backlogged = atomic64_fetch_add(1, &f->queued) > 0;
 	else
 		backlogged = atomic64_read(&f->queued) > 0;
-	if (!backlogged)
-		flow_catch_up(f, pos, vt);
-	return pos;
+	start->tag = flow_tag(f, start->pos, &start->epoch);
+	if (!backlogged && vtime_before(start->tag, vt))
+		flow_catch_up(f, vt, start);
 }
 
 void flow_totals(const struct flow *f, struct flow_totals *t)

@@ -106,17 +106,22 @@ void flow_set_weight(struct flow *f, u32 weight);
 /* Start tag of position @pos, without a lock; *@epoch is what it holds for. */
 vtime_t flow_tag(const struct flow *f, u64 pos, u64 *epoch);
 
-/*
- * Charges @cost at the present end of the flow and returns the position where
- * it starts.  The flow's tags are current afterwards, and if it was not
- * backlogged it starts no earlier than @vt.  Counts one io as waiting if
- * @waits.  *@woke: the flow was idle and has become active.  The caller has
- * counted the io in its flow_queue.inserted before.
- */
-u64 flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits, bool *woke);
+/* Where in a flow a request starts. */
+struct flow_start {
+	u64 pos;
+	vtime_t tag;
+	u64 epoch;		/* that the tag holds for */
+	bool woke;		/* the flow was idle and has become active */
+};
 
-/* Brings the epoch to the current generation of the shares. */
-void flow_refresh(struct flow *f, vtime_t vt);
+/*
+ * Charges @cost at the present end of the flow.  The flow's tags are current
+ * afterwards, and if it was not backlogged it starts no earlier than @vt.
+ * Counts one io as waiting if @waits.  The caller has counted the io in its
+ * flow_queue.inserted before.
+ */
+void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
+		 struct flow_start *start);
 
 /* Sums over the queues; snapshots. */
 struct flow_totals {
@@ -137,5 +142,8 @@ u64 flow_share(const struct flow *f);
  * `active`.  One of the two sees the other.
  */
 bool flow_sweep(struct sched *s, u64 now, bool *changed);
+
+/* Brings the epoch to the present generation of the shares. */
+void flow_refresh(struct flow *f, vtime_t vt);
 
 #endif /* MQFAIR_FLOW_H */

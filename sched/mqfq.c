@@ -291,8 +291,7 @@ static vtime_t fresh_key(struct heap_node *n)
 {
 	struct flow_queue *fq = flow_queue_of(n);
 
-	flow_refresh(fq->flow, share_generation(&fq->flow->sched->share),
-		     mqfq_vt(fq->flow->sched->engine));
+	flow_refresh(fq->flow, mqfq_vt(fq->flow->sched->engine));
 	return flow_tag(fq->flow, fq->head->pos, &fq->epoch);
 }
 

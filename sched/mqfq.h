@@ -10,6 +10,7 @@
 
 struct mqfq {
 	struct sched *sched;		/* I */
+	u32 words;			/* I: of ready[] and held[] in use */
 	struct mindicator leads;
 	struct token_tree slots;
 	struct wheel wheel;		/* throttled queues, T > 0 */

@@ -96,7 +96,7 @@ struct io_list {
 };
 
 struct queue_stats {		/* O */
-	u64 inserted, dispatched, urgent;
+	u64 dispatched, urgent;
 	u64 throttled, no_slot, rebuilds;
 };
 

@@ -61,10 +61,19 @@ static void bench_deinit(struct bench *b)
 
 static u64 charge(struct bench *b, struct flow *f, u32 cost)
 {
-	bool woke;
+	struct flow_start start;
+	u64 epoch;
 
 	f->fq[0].inserted++;
-	return flow_charge(f, cost, b->vt, true, &woke);
+	flow_charge(f, cost, b->vt, true, &start);
+	assert_true(start.tag == flow_tag(f, start.pos, &epoch));
+	assert_true(start.epoch == epoch);
+	return start.pos;
+}
+
+static void refresh(struct bench *b, struct flow *f)
+{
+	flow_refresh(f, b->vt);
 }
 
 /* One request leaves its queue. */
@@ -185,7 +194,7 @@ static void follows_tags_rewritten_one_by_one(void **state)
 		case 6:
 			if (random_once_in(&r, 10))
 				flow_set_weight(f, 1 + random_below(&r, 10000));
-			flow_refresh(f, b.vt);
+			refresh(&b, f);
 			twin_refresh(&b, w, f, vt);
 			break;
 		default:
@@ -213,7 +222,7 @@ static void a_new_share_turns_the_tags(void **state)
 		assert_in_range(ahead(&b, b.flow[0], pos[i]) + 1,
 				i * 40960, i * 40960 + 2);
 	flow_set_weight(b.flow[0], 600);
-	flow_refresh(b.flow[0], b.vt);
+	refresh(&b, b.flow[0]);
 	for (i = 0; i < 3; i++)
 		assert_in_range(ahead(&b, b.flow[0], pos[i]) + 4,
 				i * 10240, i * 10240 + 8);
@@ -235,7 +244,7 @@ static void a_light_flow_made_heavy_is_not_left_behind(void **state)
 	/* 255 MiB at 1/10001 of the device. */
 	assert_true(ahead(&b, b.flow[0], last) > 2400LL << 30);
 	flow_set_weight(b.flow[0], 10000);
-	flow_refresh(b.flow[0], b.vt);
+	refresh(&b, b.flow[0]);
 	assert_in_range(ahead(&b, b.flow[0], last), (510 << 20) - 4096,
 			(510 << 20) + 4096);
 	bench_deinit(&b);
@@ -277,7 +286,7 @@ static void the_idle_leave_the_shares_after_the_grace(void **state)
 	bench_init(&b, weights, 2);
 	charge(&b, b.flow[0], 4096);
 	charge(&b, b.flow[1], 4096);
-	flow_refresh(b.flow[0], b.vt);
+	refresh(&b, b.flow[0]);
 	assert_true(flow_share(b.flow[0]) == SHARE_ONE / 4);
 	assert_true(flow_sweep(&b.sched, 0, &changed));
 
@@ -292,12 +301,12 @@ static void the_idle_leave_the_shares_after_the_grace(void **state)
 	assert_true(flow_sweep(&b.sched, done + FLOW_GRACE_NS, &changed));
 	assert_true(changed);
 	assert_true(flow_share(b.flow[1]) == 0);
-	flow_refresh(b.flow[0], b.vt);
+	refresh(&b, b.flow[0]);
 	assert_true(flow_share(b.flow[0]) == SHARE_ONE);
 
 	/* And it comes back with its first request. */
 	charge(&b, b.flow[1], 4096);
-	flow_refresh(b.flow[0], b.vt);
+	refresh(&b, b.flow[0]);
 	assert_true(flow_share(b.flow[0]) == SHARE_ONE / 4);
 	bench_deinit(&b);
 }
