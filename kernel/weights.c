@@ -284,6 +284,9 @@ static int weight_write_one(struct blkcg *blkcg, struct cgroup_host *c,
 	}
 	if (sscanf(key, "%u:%u%c", &major, &minor, &end) != 2)
 		return -EINVAL;
+	/* MKDEV() would make another device of a number that is too large. */
+	if (major > MAJOR(~0U) || minor > MINORMASK)
+		return -ENODEV;
 	ret = weight_parse(line, true, &weight);
 	if (ret)
 		return ret;
