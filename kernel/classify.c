@@ -25,9 +25,17 @@ static enum io_op io_op_of(const struct request *rq)
 	}
 }
 
+static struct blkcg_gq *owner_of(const struct request *rq)
+{
+	/* A test build: one flow for all, so first come, first served. */
+	if (IS_ENABLED(MQFAIR_TEST_FIFO))
+		return NULL;
+	return rq->bio ? rq->bio->bi_blkg : NULL;
+}
+
 void classify(struct request *rq, struct request_host *r)
 {
-	struct blkcg_gq *blkg = rq->bio ? rq->bio->bi_blkg : NULL;
+	struct blkcg_gq *blkg = owner_of(rq);
 	struct flow *flow = blkg ? group_flow(blkg) : NULL;
 
 	if (likely(flow)) {
