@@ -66,7 +66,7 @@ struct flow_queue {
 	u64 bytes;			/* O: dispatched */
 	u64 wait_ns;			/* O: summed from insert to dispatch */
 	atomic64_t done;		/* A: ios completed */
-};
+} __port_cacheline;
 
 struct flow {
 	/* the I/O path's line */
