@@ -20,6 +20,7 @@ bool (*port_queue_is_mine)(const struct queue *q) = queue_is_nobodys;
 
 void port_assert_failed(const char *what, const char *file, int line)
 {
+	fflush(stdout);
 	fprintf(stderr, "%s:%d: assertion failed: %s\n", file, line, what);
 	abort();
 }

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Which cache lines a request makes processors share.
+ *
+ * Uncontended, insert + dispatch + complete write no line that another
+ * processor has, but the flow's.  What is shared beyond that is counted and
+ * named: once in T bytes a queue moves virtual time, and with slots or virtual
+ * time contended the trees are used as they are meant to.
+ */
+#include "trace.h"
+#include "sched/mqfq.h"
+#include "tests/random.h"
+
+#include <string.h>
+
+enum {
+	CPUS	= 4,		/* two cores of two sockets */
+	BYTES	= 4096,
+};
+
+/* What a processor has on its stack and gets from the driver. */
+struct cpu {
+	struct io io;
+	struct io *out;
+	struct wake wake;
+} __port_cacheline;
+
+struct scene {
+	struct sched sched;
+	struct queue *queue[CPUS];
+	struct flow *root, *flow[CPUS];
+	struct cpu cpu[CPUS];
+};
+
+struct report {
+	bool print;
+	u32 foreign;		/* lines shared that are not a flow's */
+	u32 flows;
+};
+
+static bool queue_is_mine(const struct queue *q)
+{
+	(void)q;
+	return true;
+}
+
+static void name_flow(const struct flow *f, const char *line,
+		      const char *rest, const char *queues)
+{
+	trace_name(line, f, offsetof(struct flow, lock));
+	trace_name(rest, &f->lock,
+		   offsetof(struct flow, fq) - offsetof(struct flow, lock));
+	trace_name(queues, f->fq, CPUS * sizeof(f->fq[0]));
+}
+
+static void name_all(struct scene *s)
+{
+	struct mqfq *m = s->sched.engine;
+	u32 i;
+
+	trace_name("virtual time", &m->vt, 64);
+	trace_name("ready set", m->ready, sizeof(m->ready));
+	trace_name("held set", m->held, sizeof(m->held));
+	trace_name("mqfq", m, sizeof(*m));
+	trace_name("mindicator", m->leads.node,
+		   s->sched.topo.nr_nodes * sizeof(m->leads.node[0]));
+	trace_name("token tree", m->slots.node,
+		   s->sched.topo.nr_nodes * sizeof(m->slots.node[0]));
+	trace_name("wheel", m->wheel.mask,
+		   WHEEL_BUCKETS * m->wheel.words * sizeof(m->wheel.mask[0]));
+	trace_name("sched", &s->sched, sizeof(s->sched));
+	for (i = 0; i < CPUS; i++) {
+		trace_name("queue", s->queue[i], sizeof(struct queue));
+		name_flow(s->flow[i], "flow: I/O line", "flow: the rest",
+			  "flow: per queue");
+	}
+}
+
+static struct flow *flow_create(struct scene *s, struct flow *parent)
+{
+	struct flow *f = port_zalloc(flow_size(CPUS));
+
+	port_assert(f);
+	flow_init(f, &s->sched, parent, WEIGHT_DEFAULT);
+	return f;
+}
+
+static void scene_init(struct scene *s, u32 depth, u32 threshold)
+{
+	static const struct topo_place place[CPUS] = { { 0, 0 }, { 1, 0 },
+						       { 2, 1 }, { 3, 1 } };
+	const struct sched_params params = {
+		.depth = depth, .threshold = threshold,
+	};
+	u32 i;
+
+	memset(s, 0, sizeof(*s));
+	port_queue_is_mine = queue_is_mine;
+	for (i = 0; i < CPUS; i++) {
+		s->queue[i] = port_zalloc(sizeof(struct queue));
+		port_assert(s->queue[i]);
+		queue_init(s->queue[i], &s->sched, i);
+	}
+	s->sched.queue = s->queue;
+	s->sched.nr_queues = CPUS;
+	port_assert(!sched_init(&s->sched, sched_find("mqfq"), &params, place));
+	s->root = flow_create(s, NULL);
+	for (i = 0; i < CPUS; i++)
+		s->flow[i] = flow_create(s, s->root);
+	name_all(s);
+}
+
+static void on_shared(void *arg, const char *name, size_t offset, u32 writers,
+		      u32 users)
+{
+	struct report *r = arg;
+
+	if (!strncmp(name, "flow", 4))
+		r->flows++;
+	else
+		r->foreign++;
+	if (r->print)
+		printf("\t%s + %zu, written by %x of %x\n", name, offset,
+		       writers, users);
+}
+
+static struct report shared(bool print)
+{
+	struct report r = { .print = print };
+
+	trace_shared(on_shared, &r);
+	return r;
+}
+
+/* One request, from its arrival to its end, on one processor. */
+static void request(struct scene *s, u32 cpu, struct flow *f)
+{
+	const struct sched_ops *ops = s->sched.ops;
+	struct queue *q = s->queue[cpu];
+	struct cpu *c = &s->cpu[cpu];
+
+	trace_cpu(cpu);
+	c->io = (struct io){ .flow = f, .bytes = BYTES };
+	wake_init(&c->wake);
+	ops->insert(q, &c->io, 0, &c->wake);
+	port_assert(ops->dispatch(q, 0, &c->out, &c->wake) == VERDICT_IO);
+	port_assert(c->out == &c->io);
+	/* The host asks until there is no more. */
+	port_assert(ops->dispatch(q, 0, &c->out, &c->wake) == VERDICT_EMPTY);
+	ops->complete(&c->io, 0, &c->wake);
+	port_assert(wake_next(&c->wake) == QUEUES_MAX);
+	trace_off();
+}
+
+static void round_of_requests(struct scene *s, bool one_flow)
+{
+	u32 cpu;
+
+	for (cpu = 0; cpu < CPUS; cpu++)
+		request(s, cpu, s->flow[one_flow ? 0 : cpu]);
+}
+
+/* Each processor its own flow: within T nothing is shared at all. */
+static void own_flows(struct scene *s)
+{
+	struct report r;
+	u32 i;
+
+	for (i = 0; i < 8; i++)
+		round_of_requests(s, false);
+	trace_reset();
+	for (i = 0; i < 64; i++)
+		round_of_requests(s, false);
+	r = shared(true);
+	printf("own flows: %u lines shared, %u of flows\n",
+	       r.foreign + r.flows, r.flows);
+	port_assert(r.foreign == 0 && r.flows == 0);
+}
+
+/* All processors one flow: its lines, and no other. */
+static void one_flow(struct scene *s)
+{
+	struct report r;
+	u32 i;
+
+	for (i = 0; i < 8; i++)
+		round_of_requests(s, true);
+	trace_reset();
+	for (i = 0; i < 64; i++)
+		round_of_requests(s, true);
+	r = shared(true);
+	printf("one flow: %u lines shared, %u of the flow\n",
+	       r.foreign + r.flows, r.flows);
+	port_assert(r.foreign == 0);
+	/* One line for position and backlog; queues do not meet in it. */
+	port_assert(r.flows == 1);
+}
+
+/* Beyond T virtual time has to move: once in T bytes, not once a request. */
+static void long_run(struct scene *s, u32 threshold)
+{
+	const u32 rounds = 10 * 1000;
+	u32 i, moving = 0, most = (u32)((u64)rounds * CPUS * BYTES / threshold);
+
+	for (i = 0; i < rounds; i++) {
+		trace_reset();
+		round_of_requests(s, false);
+		moving += shared(false).foreign > 0;
+	}
+	printf("long run: %u of %u rounds share a line, at most %u may\n",
+	       moving, rounds, most * 2);
+	port_assert(moving > 0 && moving <= most * 2);
+}
+
+int main(void)
+{
+	static struct scene s;
+
+	scene_init(&s, 64, 8 << 20);
+	own_flows(&s);
+	one_flow(&s);
+	scene_init(&s, 64, 1 << 20);
+	long_run(&s, 1 << 20);
+	return 0;
+}
