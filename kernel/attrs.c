@@ -55,7 +55,7 @@ void device_default_params(struct device_host *d, struct sched_params *p)
 /* Checks and takes over @p; tune_lock is held. */
 static int device_tune(struct device_host *d, struct sched_params *p)
 {
-	struct wake wake;
+	struct wake wake __uninitialized;
 	int ret;
 
 	lockdep_assert_held(&d->tune_lock);

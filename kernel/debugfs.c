@@ -153,7 +153,7 @@ static int queues_show(void *data, struct seq_file *m)
 
 		seq_printf(m, "in_flight=%d hw_depth=%u staged=%d blocked=%d\n",
 			   atomic_read(&h->in_flight), h->hw_depth,
-			   !list_empty_careful(&h->staged), h->blocked);
+			   READ_ONCE(h->staged) != NULL, READ_ONCE(h->blocked));
 		for (i = 0; i < h->nr_queues; i++)
 			show_queue(m, h->queue[i]);
 	}

@@ -86,7 +86,6 @@ static struct hctx_host *hctx_build(struct device_host *d,
 		return NULL;
 	}
 	spin_lock_init(&h->lock);
-	INIT_LIST_HEAD(&h->staged);
 	h->nr_queues = hctx->nr_ctx;
 	h->hctx = hctx;
 	h->device = d;
@@ -217,7 +216,7 @@ void device_host_destroy(struct device_host *d)
 		WARN_ON_ONCE(!list_empty(&d->queues[i].requests));
 	}
 	for (i = 0; i < d->nr_hctx; i++) {
-		WARN_ON_ONCE(!list_empty(&d->hctx[i]->staged));
+		WARN_ON_ONCE(d->hctx[i]->staged);
 		WARN_ON_ONCE(atomic_read(&d->hctx[i]->in_flight));
 	}
 	sched_exit(&d->sched);

@@ -55,7 +55,7 @@ struct queue_host {
 
 struct hctx_host {
 	spinlock_t lock;
-	struct list_head staged;	/* H: at most one request */
+	struct request *staged;		/* O: written under H */
 	u64 staged_ns;			/* H: since when */
 	struct queue_host **queue;	/* I: by request->mq_ctx->index_hw[] */
 	u32 nr_queues;			/* I */
@@ -116,7 +116,19 @@ static inline struct device_host *device_of(const struct request_queue *q)
 /* elevator.c */
 extern struct elevator_type mqfair_elevators[];
 bool mqfair_runs(const struct request_queue *q);
-void host_wake(struct device_host *d, struct wake *wake);
+void host_wake_slow(struct device_host *d, struct wake *wake);
+
+/*
+ * Does what a hook asked for.  Any context but with one of our locks held;
+ * only dispatch and tick leave pinned_by, and they are called by tasks.
+ */
+static inline void host_wake(struct device_host *d, struct wake *wake)
+{
+	if (unlikely(wake->summary || wake->at_ns ||
+		     wake->pinned_by != QUEUES_MAX))
+		host_wake_slow(d, wake);
+}
+
 int elevator_register(void);
 void elevator_unregister(void);
 

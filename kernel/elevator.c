@@ -159,7 +159,7 @@ static void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake)
 	enum verdict verdict;
 
 	lockdep_assert_held(&h->lock);
-	if (!list_empty(&h->staged) || !h->nr_queues)
+	if (h->staged || !h->nr_queues)
 		return;
 	if (unlikely(h->blocked))
 		WRITE_ONCE(h->blocked, false);
@@ -180,7 +180,7 @@ static void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake)
 		return;
 	atomic_inc(&h->in_flight);
 	h->staged_ns = now;
-	list_add_tail(&rq->queuelist, &h->staged);
+	WRITE_ONCE(h->staged, rq);
 }
 
 static bool hctx_has_queued(struct hctx_host *h)
@@ -233,11 +233,7 @@ static void host_arm(struct device_host *d, u64 at_ns)
 		hrtimer_start(&d->timer, at, HRTIMER_MODE_ABS);
 }
 
-/*
- * Does what a hook asked for.  Any context but with one of our locks held;
- * only dispatch and tick leave pinned_by, and they are called by tasks.
- */
-void host_wake(struct device_host *d, struct wake *wake)
+void host_wake_slow(struct device_host *d, struct wake *wake)
 {
 	u32 pinned_by = wake->pinned_by, queue;
 
@@ -255,14 +251,14 @@ void host_wake(struct device_host *d, struct wake *wake)
 
 static void hctx_run(struct hctx_host *h)
 {
-	if (!list_empty_careful(&h->staged))
+	if (READ_ONCE(h->staged))
 		blk_mq_run_hw_queue(h->hctx, false);
 }
 
 static void kick_work(struct work_struct *work)
 {
 	struct hctx_host *h = container_of(work, struct hctx_host, kick);
-	struct wake wake;
+	struct wake wake __uninitialized;
 
 	wake_init(&wake);
 	spin_lock(&h->lock);
@@ -290,8 +286,7 @@ static void block_stuck(struct device_host *d, u64 now, struct wake *wake)
 
 		spin_lock(&h->lock);
 		if (hctx_is_stuck(h) ||
-		    (!list_empty(&h->staged) &&
-		     now - h->staged_ns > NSEC_PER_MSEC))
+		    (h->staged && now - h->staged_ns > NSEC_PER_MSEC))
 			hctx_block(h, wake);
 		spin_unlock(&h->lock);
 	}
@@ -301,7 +296,7 @@ static void tick_work(struct work_struct *work)
 {
 	struct device_host *d = container_of(work, struct device_host, tick);
 	u64 now = ktime_get_ns();
-	struct wake wake;
+	struct wake wake __uninitialized;
 
 	wake_init(&wake);
 	block_stuck(d, now, &wake);
@@ -345,36 +340,42 @@ static bool runs_here(struct blk_mq_hw_ctx *hctx, struct request *rq,
 	       task_is_running(current);
 }
 
-static struct queue_host *queue_host_get(struct hctx_host *h,
-					 const struct request *rq)
+static void insert_one(struct hctx_host *h, struct queue_host *qh,
+		       struct request *rq, u64 now, struct wake *wake)
 {
-	return h->queue[rq->mq_ctx->index_hw[rq->mq_hctx->type]];
-}
-
-static void insert_one(struct hctx_host *h, struct request *rq, u64 now,
-		       struct wake *wake)
-{
-	struct request_host *r = rq_host(rq);
-	struct queue_host *qh = queue_host_get(h, rq);
+	struct io *io = &rq_host(rq)->io;
 
 	lockdep_assert_held(qh->lock);
-	h->device->sched.ops->insert(&qh->queue, &r->io, now, wake);
-	list_move_tail(&rq->queuelist, &qh->requests);
-	trace_mqfair_insert(rq, &qh->queue, &r->io);
+	h->device->sched.ops->insert(&qh->queue, io, now, wake);
+	trace_mqfair_insert(rq, &qh->queue, io);
+}
+
+/* The hardware queue of one CPU: hctx_host.lock is its queue's lock. */
+static void insert_single(struct hctx_host *h, struct list_head *list, u64 now,
+			  struct wake *wake)
+{
+	struct queue_host *qh = h->queue[0];
+	struct request *rq;
+
+	list_for_each_entry(rq, list, queuelist)
+		insert_one(h, qh, rq, now, wake);
+	list_splice_tail_init(list, &qh->requests);
 }
 
 /* A CPU inserts into its own queue; hctx_host.lock is for staging. */
-static void insert_list(struct hctx_host *h, struct list_head *list, u64 now,
-			struct wake *wake)
+static void insert_shared(struct hctx_host *h, struct list_head *list, u64 now,
+			  struct wake *wake)
 {
 	struct request *rq, *next;
 
 	list_for_each_entry_safe(rq, next, list, queuelist) {
-		struct queue_host *qh = queue_host_get(h, rq);
+		struct queue_host *qh =
+			h->queue[rq->mq_ctx->index_hw[rq->mq_hctx->type]];
 
-		queue_lock(h, qh);
-		insert_one(h, rq, now, wake);
-		queue_unlock(h, qh);
+		spin_lock(qh->lock);
+		insert_one(h, qh, rq, now, wake);
+		list_move_tail(&rq->queuelist, &qh->requests);
+		spin_unlock(qh->lock);
 	}
 }
 
@@ -387,7 +388,7 @@ static void el_insert_requests(struct blk_mq_hw_ctx *hctx,
 	bool run = runs_here(hctx, rq, flags);
 	/* Taken when the request was made: near enough, and no clock is read. */
 	u64 now = rq->start_time_ns;
-	struct wake wake;
+	struct wake wake __uninitialized;
 
 	/*
 	 * Once a request is in our list another CPU may complete it and the
@@ -399,10 +400,10 @@ static void el_insert_requests(struct blk_mq_hw_ctx *hctx,
 		request_host_get(rq);
 
 	if (h->nr_queues > 1)
-		insert_list(h, list, now, &wake);
+		insert_shared(h, list, now, &wake);
 	spin_lock(&h->lock);
 	if (h->nr_queues == 1)
-		insert_list(h, list, now, &wake);
+		insert_single(h, list, now, &wake);
 	hctx_stage(h, now, &wake);
 	spin_unlock(&h->lock);
 
@@ -415,23 +416,22 @@ static void el_insert_requests(struct blk_mq_hw_ctx *hctx,
 static struct request *el_dispatch_request(struct blk_mq_hw_ctx *hctx)
 {
 	struct hctx_host *h = hctx->sched_data;
+	struct wake wake __uninitialized;
 	struct request *rq;
-	struct wake wake;
 
 	wake_init(&wake);
 	spin_lock(&h->lock);
-	if (list_empty(&h->staged))
+	if (unlikely(!h->staged))
 		hctx_stage(h, ktime_get_ns(), &wake);
-	rq = list_first_entry_or_null(&h->staged, struct request, queuelist);
-	if (rq) {
-		list_del_init(&rq->queuelist);
-		trace_mqfair_dispatch(rq, &rq_host(rq)->io);
-		if (hctx_has_queued(h))
-			hctx_stage(h, ktime_get_ns(), &wake);
-	} else {
+	rq = h->staged;
+	WRITE_ONCE(h->staged, NULL);
+	if (unlikely(!rq))
 		h->null_dispatches++;
-	}
+	else if (hctx_has_queued(h))
+		hctx_stage(h, ktime_get_ns(), &wake);
 	spin_unlock(&h->lock);
+	if (rq)
+		trace_mqfair_dispatch(rq, &rq_host(rq)->io);
 	host_wake(h->device, &wake);
 	return rq;
 }
@@ -444,7 +444,7 @@ static bool el_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct hctx_host *h = hctx->sched_data;
 
-	return !list_empty_careful(&h->staged) ||
+	return READ_ONCE(h->staged) ||
 	       (unlikely(READ_ONCE(h->blocked) ||
 			 compat_queue_draining(hctx->queue)) &&
 		hctx_has_queued(h));
@@ -485,16 +485,14 @@ static bool el_bio_merge(struct request_queue *q, struct bio *bio,
 	return merged;
 }
 
-/* A request left the device, one way or another: idempotent by IO_OUT. */
-static void slot_returned(struct request *rq, u64 now, bool served)
+/* A request left the device, one way or another; once, see is_out(). */
+static void slot_returned(struct request *rq, struct request_host *r, u64 now,
+			  bool served)
 {
-	struct request_host *r = rq_host(rq);
 	struct hctx_host *h = rq->mq_hctx->sched_data;
 	struct sched *s = &h->device->sched;
-	struct wake wake;
+	struct wake wake __uninitialized;
 
-	if (!r || !(r->io.flags & IO_OUT))
-		return;
 	wake_init(&wake);
 	if (served)
 		s->ops->complete(&r->io, now, &wake);
@@ -509,6 +507,15 @@ static void slot_returned(struct request *rq, u64 now, bool served)
 	host_wake(h->device, &wake);
 }
 
+/*
+ * A request may see completed and finish, requeue and finish, or finish alone;
+ * whichever comes first while it is in the device gives the slot back.
+ */
+static bool is_out(const struct request_host *r)
+{
+	return r && (r->io.flags & IO_OUT);
+}
+
 static void el_completed_request(struct request *rq, u64 now)
 {
 	struct request_host *r;
@@ -516,15 +523,18 @@ static void el_completed_request(struct request *rq, u64 now)
 	if (!mqfair_rq_is_ours(rq))
 		return;
 	r = rq_host(rq);
-	if (!r)
+	if (!is_out(r))
 		return;
 	trace_mqfair_complete(rq, &r->io, now);
-	slot_returned(rq, now, true);
+	slot_returned(rq, r, now, true);
 }
 
 static void el_requeue_request(struct request *rq)
 {
-	slot_returned(rq, 0, false);
+	struct request_host *r = rq_host(rq);
+
+	if (is_out(r))
+		slot_returned(rq, r, 0, false);
 }
 
 static void el_finish_request(struct request *rq)
@@ -533,7 +543,8 @@ static void el_finish_request(struct request *rq)
 
 	if (!r)
 		return;
-	slot_returned(rq, 0, false);
+	if (unlikely(is_out(r)))
+		slot_returned(rq, r, 0, false);
 	limit_released(rq->mq_hctx->sched_data, r->io.flow);
 	declassify(r);
 	rq->elv.priv[0] = NULL;

@@ -53,6 +53,14 @@ typedef bool blk_insert_t;
 #define BLK_MQ_INSERT_AT_HEAD	true
 #endif
 
+/*
+ * For a local that its first user fills in: kernels that zero every local
+ * (INIT_STACK_ALL_ZERO) need not write it twice.
+ */
+#ifndef __uninitialized
+#define __uninitialized		__attribute__((__uninitialized__))
+#endif
+
 /* ---------------------------------------------------------- capabilities */
 
 /* Data writes with FUA or PREFLUSH reach insert_requests(). */
