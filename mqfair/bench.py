@@ -54,6 +54,11 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--runtime", metavar="S", help="seconds, instead of the job file's runtime")
     parser.add_argument("--cpus", default="2", metavar="N", help="of the guest (default 2)")
     parser.add_argument(
+        "--icount",
+        action="store_true",
+        help="guest with one CPU whose clock counts instructions: not slowed by a busy host",
+    )
+    parser.add_argument(
         "--nr-requests", metavar="N", help="scheduler tags for each queue, with every scheduler"
     )
     parser.add_argument(
@@ -107,6 +112,7 @@ def request(args: argparse.Namespace) -> session.Request:
         device=device,
         on=on,
         cpus=_number("--cpus", args.cpus, 1, 8),
+        icount=args.icount,
         nr_requests=nr_requests,
         module=Path(args.module) if args.module else None,
         tunables=_tunables(args.tunable, schedulers),

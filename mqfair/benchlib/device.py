@@ -60,6 +60,8 @@ NULL_PARAMETERS: Mapping[str, tuple[int, int]] = {
 NULL = "null"
 NVME = "nvme"
 DRIVE = "drive"
+# null_blk's irqmode: a timer completes each request after completion_nsec.
+NULL_TIMER = 2
 
 
 @dataclass(frozen=True)
@@ -105,6 +107,16 @@ def _null_parameters(text: str, rest: str) -> dict[str, int]:
             raise UsageError(f"--device {text}: {name}={value}: use a number in {least}..{most}")
         found[name] = int(value)
     return found
+
+
+def null_capacity_iops(device: Device) -> float | None:
+    """Slots over completion time; None for a drive that is not made that way."""
+    parameters = device.parameters
+    if device.kind != NULL or parameters.get("irqmode") != NULL_TIMER:
+        return None
+    queues = parameters.get("submit_queues", 1)
+    depth = parameters.get("hw_queue_depth", 64)
+    return queues * depth * 1e9 / parameters.get("completion_nsec", 10_000)
 
 
 def check_drive(path: str, *, destroy_data: bool) -> None:

@@ -31,7 +31,7 @@ MODEL_OFF = "ctrl=auto"
 
 RAMP_S = 0.3
 RUNTIME_S = 1.0
-_FIO_TIMEOUT_S = 120.0
+CALIBRATE_TIMEOUT_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,14 @@ def coefficients(result: Mapping[str, object]) -> dict[str, int]:
     return found
 
 
-def calibrate(fio: str, device: str, folder: Path) -> dict[str, int]:
+def calibrate(fio: str, device: str, folder: Path, timeout_s: float) -> dict[str, int]:
     job = folder / "iocost.fio"
     job.write_text(probe_job(device))
     done = subprocess.run(
         [fio, "--output-format=json", "--eta=never", str(job)],
         capture_output=True,
         text=True,
-        timeout=_FIO_TIMEOUT_S,
+        timeout=timeout_s,
         cwd=folder,
         check=False,
     )

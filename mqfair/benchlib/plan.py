@@ -94,7 +94,9 @@ class Run:
 @dataclass(frozen=True)
 class Plan:
     """@tunables are by scheduler. Fewer than @repeat repeats are made, but at least one, when
-    one more would take the runs beyond @time_limit_s."""
+    one more would take the runs beyond @time_limit_s. Time limits on fio are multiplied by
+    @patience: a clock that counts instructions leaps ahead whenever the guest waits for its host.
+    """
 
     cases: tuple[Case, ...]
     schedulers: tuple[str, ...]
@@ -103,6 +105,7 @@ class Plan:
     solo: bool = False
     nr_requests: int | None = None
     time_limit_s: float = math.inf
+    patience: float = 1.0
     module: str | None = None
     tunables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 

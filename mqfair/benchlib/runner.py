@@ -127,7 +127,9 @@ class Runner:
         _say(event="calibrate")
         _set_scheduler(disk, NONE)
         with tempfile.TemporaryDirectory(prefix="mqfair-bench-") as name:
-            self._model = iocost.calibrate(self._fio, self._plan.device.path, Path(name))
+            timeout_s = iocost.CALIBRATE_TIMEOUT_S * self._plan.patience
+            path = self._plan.device.path
+            self._model = iocost.calibrate(self._fio, path, Path(name), timeout_s)
 
     def _record_machine(self, disk: Disk) -> None:
         version = subprocess.run(
@@ -202,8 +204,8 @@ class Runner:
                 argv, stdout=errors, stderr=errors, cwd=work, start_new_session=True
             )
         try:
-            started = _await_jobs(fio, run, groups)
-            _supervise(fio, run, groups, started)
+            started = _await_jobs(fio, run, groups, _START_TIMEOUT_S * self._plan.patience)
+            _supervise(fio, run, groups, started, RUN_GRACE_S * self._plan.patience)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(fio.pid, signal.SIGKILL)
@@ -234,24 +236,30 @@ class Runner:
         yield f"log_alternate_epoch_clock_id={time.CLOCK_MONOTONIC}"
 
 
-def _await_jobs(fio: subprocess.Popen[bytes], run: Run, groups: dict[str, Cgroup]) -> float:
+def _await_jobs(
+    fio: subprocess.Popen[bytes], run: Run, groups: dict[str, Cgroup], timeout_s: float
+) -> float:
     """Returns when every cgroup is populated whose job does not wait by itself."""
-    deadline = time.monotonic() + _START_TIMEOUT_S
+    deadline = time.monotonic() + timeout_s
     waiting = {group.name for group in run.groups if not all(job.delayed for job in group.jobs)}
     while waiting and fio.poll() is None:
         waiting = {name for name in waiting if not groups[name].words("cgroup.procs")}
         if time.monotonic() > deadline:
-            raise Failure(f"fio started no job within {_START_TIMEOUT_S:.0f} s")
+            raise Failure(f"fio started no job within {timeout_s:.0f} s")
         time.sleep(_START_POLL_S)
     return time.monotonic()
 
 
 def _supervise(
-    fio: subprocess.Popen[bytes], run: Run, groups: dict[str, Cgroup], started: float
+    fio: subprocess.Popen[bytes],
+    run: Run,
+    groups: dict[str, Cgroup],
+    started: float,
+    grace_s: float,
 ) -> None:
     """Carries out the events of the case until fio has ended."""
     events = sorted(run.case.events if run.only is None else (), key=lambda event: event.after_s)
-    deadline = started + run.case.run_s + RUN_GRACE_S
+    deadline = started + run.case.run_s + grace_s
     for event in events:
         with contextlib.suppress(subprocess.TimeoutExpired):
             fio.wait(max(0.0, started + event.after_s - time.monotonic()))
@@ -261,7 +269,7 @@ def _supervise(
         fio.wait(max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
         raise Failure(
-            f"{run.scheduler}: fio has not ended {RUN_GRACE_S:.0f} s after its time:"
+            f"{run.scheduler}: fio has not ended {grace_s:.0f} s after its time:"
             " I/O hangs; see the kernel log"
         ) from None
 

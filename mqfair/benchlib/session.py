@@ -15,9 +15,10 @@ import math
 import os
 import shutil
 import signal
+import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from mqfair.benchlib.jobfile import JobFile
 from mqfair.benchlib.kernel_log import splat
 from mqfair.benchlib.plan import (
     MQFQ,
+    NONE,
     PROGRESS,
     SLACK_S,
     Case,
@@ -56,13 +58,17 @@ NULL_BLK_NODE = "/dev/nullb0"
 # For starting fio, settling and copying logs, on an emulated processor with neighbours.
 RUN_OVERHEAD_S = 30.0
 BOOT_S = 180.0
+ICOUNT_PATIENCE = 60.0
+# Of what its slots and its completion time allow: a drive that is reached less is not the limit.
+DEVICE_BOUND = 0.85
 
 Progress = Callable[[Mapping[str, Any]], None]
 
 
 @dataclass(frozen=True)
 class Request:
-    """@events are carried out in every run of every job; tunables are by scheduler."""
+    """@events are carried out in every run of every job; tunables are by scheduler. With @icount
+    the guest's clock counts instructions, so that a busy host does not slow its processor."""
 
     jobs: tuple[JobFile, ...]
     schedulers: tuple[str, ...]
@@ -70,6 +76,7 @@ class Request:
     device: Device = field(default_factory=lambda: parse_device(DEFAULT_DEVICE))
     on: str = VM
     cpus: int = 2
+    icount: bool = False
     nr_requests: int | None = None
     module: Path | None = None
     tunables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -99,6 +106,7 @@ def plan_for(request: Request) -> Plan:
         solo=request.solo,
         nr_requests=request.nr_requests,
         time_limit_s=request.time_limit_s,
+        patience=ICOUNT_PATIENCE if request.icount else 1.0,
         module=str(request.module) if request.module and request.on == HOST else None,
         tunables=request.tunables,
     )
@@ -129,11 +137,9 @@ def run(request: Request, folder: Path, progress: Progress = lambda _message: No
     if trouble:
         raise Failure(f"the kernel complained during the bench, nothing is reported:\n{trouble}")
     machine = json.loads((folder / "machine.json").read_text())
-    return Outcome(
-        tuple(analyse(folder, case) for case in plan.cases),
-        _where(request, machine, accel),
-        _notes(request, machine),
-    )
+    results = tuple(analyse(folder, case) for case in plan.cases)
+    notes = (*_notes(request, machine), *_processor_bound(request.device, results))
+    return Outcome(results, _where(request, machine, accel), notes)
 
 
 def check(request: Request) -> None:
@@ -151,10 +157,16 @@ def check(request: Request) -> None:
             f"--device {request.device.text} is a drive of this host, which a guest does not see:"
             " use --on host, or null:... or nvme:..."
         )
+    _check_cpus(request)
     if shutil.which("fio") is None:
         raise UsageError("fio is missing: install package fio")
     if MQFQ in request.schedulers:
         _check_module(request)
+
+
+def _check_cpus(request: Request) -> None:
+    if request.icount and (request.cpus != 1 or request.on != VM):
+        raise UsageError("--icount counts the instructions of a guest with one CPU: add --cpus 1")
 
 
 def _check_module(request: Request) -> None:
@@ -217,6 +229,7 @@ def _run_in_guest(request: Request, plan: Plan, folder: Path, progress: Progress
     drive = request.device.drive
     spec = GuestSpec(
         cpus=request.cpus,
+        icount=request.icount,
         drives=(drive,) if drive else (),
         modules=(request.module,) if request.module and MQFQ in request.schedulers else (),
         timeout_s=BOOT_S + sum(one.case.run_s + RUN_OVERHEAD_S for one in plan.runs()),
@@ -292,3 +305,18 @@ def _notes(request: Request, machine: Mapping[str, Any]) -> tuple[str, ...]:
         rates = " ".join(f"{name}={rate}" for name, rate in machine["iocost_model"].items())
         notes.append(f"iocost's model, fitted to this drive under none: {rates}")
     return tuple(notes)
+
+
+def _processor_bound(drive: Device, results: Sequence[CaseResult]) -> Iterator[str]:
+    """Weights divide the drive: where the processor is what is short, shares mean little."""
+    capacity = devices.null_capacity_iops(drive)
+    if capacity is None:
+        return
+    for result in results:
+        reached = [run.total_iops for run in result.runs if run.scheduler == NONE]
+        if reached and statistics.median(reached) < DEVICE_BOUND * capacity:
+            yield (
+                f"{result.case.name}: none reached {statistics.median(reached):,.0f} of the"
+                f" drive's {capacity:,.0f} IOPS: the processor is the limit and shares say little:"
+                " take load off this machine, or ask for a slower drive"
+            )
