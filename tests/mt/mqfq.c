@@ -179,7 +179,7 @@ static void slow_work(struct scene *s, struct random *r)
 		port_unlock(&s->slow, flags);
 	}
 	if (p->weights && random_once_in(r, p->weights))
-		flow_set_weight(s->flow[random_below(r, FLOWS)],
+		host_flow_weigh(&s->host, s->flow[random_below(r, FLOWS)],
 				1 + random_below(r, WEIGHT_MAX));
 }
 

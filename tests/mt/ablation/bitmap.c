@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The token tree's interface by a bitmap with a line a word: a queue looks for
+ * a clear bit where it found one last, then in all other words.
+ *
+ * For comparison, as in Hedayati et al., Multi-Queue Fair Queueing, ATC 2019,
+ * figure 11.  Slots have no names here, so a queue that gives one back clears
+ * any bit, nearest first; D does not change.
+ */
+#include "sched/mt/token_tree.h"
+
+static u32 words_of(const struct token_tree *t)
+{
+	return (t->depth + 63) / 64;
+}
+
+/* Bits of word @i that stand for a slot. */
+static u64 word_mask(const struct token_tree *t, u32 i)
+{
+	u32 rest = t->depth - 64 * i;
+
+	return rest < 64 ? BIT_ULL(rest) - 1 : ~0ULL;
+}
+
+/* Behind the words: in which of them a queue was last successful. */
+static atomic64_t *hint_of(const struct token_tree *t, u32 queue)
+{
+	return &t->node[words_of(t) + queue].free;
+}
+
+int token_tree_init(struct token_tree *t, const struct topology *topo,
+		    u32 depth)
+{
+	u32 q;
+
+	t->topo = topo;
+	t->depth = depth;
+	t->node = port_zalloc((words_of(t) + topo->nr_queues) *
+			      sizeof(*t->node));
+	if (!t->node)
+		return -ENOMEM;
+	for (q = 0; q < topo->nr_queues; q++)
+		atomic64_set(hint_of(t, q),
+			     (s64)q * words_of(t) / topo->nr_queues);
+	return 0;
+}
+
+void token_tree_deinit(struct token_tree *t)
+{
+	port_free(t->node);
+}
+
+/* Flips a bit that is not @used to it, or the other way round. */
+static bool flip(struct token_tree *t, u32 queue, bool used)
+{
+	atomic64_t *hint = hint_of(t, queue);
+	u32 words = words_of(t), start = (u32)atomic64_read(hint), n;
+
+	for (n = 0; n < words; n++) {
+		u32 i = (start + n) % words;
+		atomic64_t *word = &t->node[i].free;
+		u64 is = (u64)atomic64_read(word);
+		u64 fit = (used ? ~is : is) & word_mask(t, i);
+
+		for (; fit; fit &= fit - 1) {
+			s64 bit = (s64)(fit & -fit);
+			s64 old = used ? atomic64_fetch_or(bit, word) :
+					 atomic64_fetch_andnot(bit, word);
+
+			if (!(old & bit) == used) {
+				if (i != start)
+					atomic64_set(hint, i);
+				return true;
+			}
+		}
+	}
+	return false;
+}
+
+bool token_take(struct token_tree *t, u32 queue)
+{
+	return flip(t, queue, true);
+}
+
+bool token_peek(const struct token_tree *t, u32 queue)
+{
+	(void)queue;
+	return token_total(t) > 0;
+}
+
+bool token_steal(struct token_tree *t, u32 queue)
+{
+	return token_take(t, queue);
+}
+
+void token_put(struct token_tree *t, u32 queue)
+{
+	/* Others put and take meanwhile: a bit looked at may have changed. */
+	while (!flip(t, queue, false))
+		;
+}
+
+/* In reach of everybody already. */
+bool token_give(struct token_tree *t, u32 from, u32 to)
+{
+	(void)to;
+	return token_peek(t, from);
+}
+
+void token_resize(struct token_tree *t, u32 depth)
+{
+	port_assert(depth == t->depth);
+}
+
+s64 token_level(const struct token_tree *t, u32 level)
+{
+	return level == TOPO_MACHINE ? token_total(t) : 0;
+}
+
+s64 token_total(const struct token_tree *t)
+{
+	s64 free = t->depth;
+	u32 i;
+
+	for (i = 0; i < words_of(t); i++)
+		free -= __builtin_popcountll((u64)atomic64_read(&t->node[i].free));
+	return free;
+}

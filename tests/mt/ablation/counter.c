@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The token tree's interface by one counter of free slots.
+ *
+ * For comparison, as in Hedayati et al., Multi-Queue Fair Queueing, ATC 2019,
+ * figure 11.
+ */
+#include "sched/mt/token_tree.h"
+
+int token_tree_init(struct token_tree *t, const struct topology *topo,
+		    u32 depth)
+{
+	t->topo = topo;
+	t->depth = depth;
+	t->node = port_zalloc(sizeof(*t->node));
+	if (!t->node)
+		return -ENOMEM;
+	atomic64_set(&t->node->free, depth);
+	return 0;
+}
+
+void token_tree_deinit(struct token_tree *t)
+{
+	port_free(t->node);
+}
+
+bool token_take(struct token_tree *t, u32 queue)
+{
+	s64 free = atomic64_read(&t->node->free);
+
+	(void)queue;
+	while (free > 0)
+		if (atomic64_try_cmpxchg(&t->node->free, &free, free - 1))
+			return true;
+	return false;
+}
+
+bool token_peek(const struct token_tree *t, u32 queue)
+{
+	(void)queue;
+	return atomic64_read(&t->node->free) > 0;
+}
+
+bool token_steal(struct token_tree *t, u32 queue)
+{
+	return token_take(t, queue);
+}
+
+void token_put(struct token_tree *t, u32 queue)
+{
+	(void)queue;
+	(void)atomic64_fetch_add(1, &t->node->free);
+}
+
+/* In reach of everybody already. */
+bool token_give(struct token_tree *t, u32 from, u32 to)
+{
+	(void)to;
+	return token_peek(t, from);
+}
+
+void token_resize(struct token_tree *t, u32 depth)
+{
+	(void)atomic64_fetch_add((s64)depth - t->depth, &t->node->free);
+	t->depth = depth;
+}
+
+s64 token_level(const struct token_tree *t, u32 level)
+{
+	return level == TOPO_MACHINE ? atomic64_read(&t->node->free) : 0;
+}
+
+s64 token_total(const struct token_tree *t)
+{
+	return atomic64_read(&t->node->free);
+}
