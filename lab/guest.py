@@ -153,12 +153,8 @@ def run(
     command = list(argv) if argv is not None else ["/bin/sh", "-c", str(script)]
     if not command:
         raise SpecError("the command for the guest is empty")
-    with _signals_raise():
-        tree = kernel.ensure(spec.kernel)
-        chosen = _accelerator(spec, tree)
-        output = sink or (_to_own_output if stream else None)
-        job = _job(spec, tree, command, env or {}, out_dir)
-        return _Guest(spec, tree, chosen, out_dir).run(job, output)
+    output = sink or (_to_own_output if stream else None)
+    return _run(spec, command, env or {}, out_dir, output)
 
 
 def shell(spec: GuestSpec, *, out_dir: Path | None = None) -> GuestResult:
@@ -167,12 +163,24 @@ def shell(spec: GuestSpec, *, out_dir: Path | None = None) -> GuestResult:
         raise SpecError("a shell needs a terminal; to run a command use 'mqfair lab exec'")
     size = shutil.get_terminal_size()
     script = f"stty rows {size.lines} cols {size.columns}; exec /bin/bash -i"
+    env = {"TERM": os.environ.get("TERM", "linux")}
+    return _run(spec, ["/bin/sh", "-c", script], env, out_dir, terminal=True)
+
+
+def _run(
+    spec: GuestSpec,
+    command: Sequence[str],
+    env: Mapping[str, str],
+    out_dir: Path | None,
+    output: Sink | None = None,
+    *,
+    terminal: bool = False,
+) -> GuestResult:
     with _signals_raise():
         tree = kernel.ensure(spec.kernel)
-        chosen = _accelerator(spec, tree)
-        env = {"TERM": os.environ.get("TERM", "linux")}
-        job = _job(spec, tree, ["/bin/sh", "-c", script], env, out_dir)
-        return _Guest(spec, tree, chosen, out_dir, terminal=True).run(job, None)
+        job = _job(spec, tree, command, env, out_dir)
+        guest = _Guest(spec, tree, _accelerator(spec, tree), out_dir, terminal=terminal)
+        return guest.run(job, output)
 
 
 def _accelerator(spec: GuestSpec, tree: kernel.KernelTree) -> Literal["kvm", "tcg"]:
@@ -263,7 +271,11 @@ def _signals_raise() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    previous = {number: signal.signal(number, unwind) for number in (signal.SIGTERM, signal.SIGHUP)}
+    previous = {
+        number: signal.signal(number, unwind)
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is not signal.SIG_IGN
+    }
     try:
         yield
     finally:
