@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What users set and read: io.mqfair.weight, io.stat, the tunables; and what is refused."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Iterator
+
+from fairlib import SMALL_GUEST, flows, mqfq, tenants
+from guestlib import CGROUP_ROOT, Cgroup, Disk, NullBlk, cases, fio, read, write, write_fails
+
+guest = SMALL_GUEST
+
+NOBODY = "240:77"
+
+
+@contextlib.contextmanager
+def disk_and_group() -> Iterator[tuple[Disk, Cgroup]]:
+    with NullBlk() as disk, Cgroup("tenant") as group:
+        yield disk, group
+
+
+def touch(disk: Disk, group: Cgroup) -> None:
+    """A few reads, so that the group is known on @disk."""
+    fio(disk, group, number_ios=8, iodepth=1)
+
+
+def test_each_way_to_write_a_weight() -> None:
+    with disk_and_group() as (disk, group):
+        assert group.weight == "default 100"
+        for text, then in [
+            ("500", "default 500"),
+            ("default 1", "default 1"),
+            ("default\t10000\n", "default 10000"),
+            (f"{disk.number} 300", f"default 10000\n{disk.number} 300"),
+            (f"{disk.number}   1  ", f"default 10000\n{disk.number} 1"),
+            ("7", f"default 7\n{disk.number} 1"),
+            (f"{disk.number} default", "default 7"),
+            # Nothing is set, so nothing is to be taken back.
+            (f"{disk.number} default", "default 7"),
+            (f"{NOBODY} default", "default 7"),
+        ]:
+            group.weight = text
+            assert group.weight == then, f"{text!r} gave {group.weight!r}"
+
+
+def test_bad_weights_change_nothing() -> None:
+    with disk_and_group() as (disk, group):
+        group.weight = "400"
+        group.weight = f"{disk.number} 30"
+        before = group.weight
+        bad_numbers = ["0", "-1", "10001", "abc", "5x", "1.5", "0x10", "99999999999999999999"]
+        refused = {
+            "\n": errno.EINVAL,
+            "8:0": errno.EINVAL,
+            "x:y 5": errno.EINVAL,
+            "default": errno.EINVAL,
+            "default default": errno.EINVAL,
+            "default 5 6": errno.EINVAL,
+            "5 6": errno.EINVAL,
+            "8: 5": errno.EINVAL,
+            f"{disk.number}x 5": errno.EINVAL,
+            f"-{disk.number} 5": errno.EINVAL,
+            f"{NOBODY} 5": errno.ENODEV,
+            **dict.fromkeys(bad_numbers, errno.EINVAL),
+            **{f"default {bad}": errno.EINVAL for bad in bad_numbers},
+            **{f"{disk.number} {bad}": errno.EINVAL for bad in bad_numbers},
+        }
+        for text, expected in refused.items():
+            got = write_fails(group.path / "io.mqfair.weight", text)
+            assert got == expected, f"{text!r}: {errno.errorcode[got]}"
+            assert group.weight == before, f"{text!r} made it {group.weight!r}"
+
+
+def test_a_device_number_that_is_too_large_is_no_other_device() -> None:
+    with disk_and_group() as (disk, group):
+        major, minor = map(int, disk.number.split(":"))
+        for number in (f"{major + (1 << 12)}:{minor}", f"{major}:{minor + (1 << 20)}"):
+            got = write_fails(group.path / "io.mqfair.weight", f"{number} 5")
+            assert got in (errno.EINVAL, errno.ENODEV), errno.errorcode[got]
+        assert group.weight == "default 100"
+
+
+def test_the_root_has_no_weight() -> None:
+    assert not (CGROUP_ROOT / "io.mqfair.weight").exists()
+
+
+def test_weights_outlive_schedulers() -> None:
+    """Set before the scheduler is, kept by a switch to none and back, changed while away."""
+    with disk_and_group() as (disk, group):
+        group.weight = "200"
+        group.weight = f"{disk.number} 900"
+        disk.scheduler = "mqfq"
+        touch(disk, group)
+        assert flows(disk)["/tenant"]["weight"] == 900
+        group.weight = f"{disk.number} 800"
+        assert flows(disk)["/tenant"]["weight"] == 800
+        disk.scheduler = "none"
+        assert group.weight == f"default 200\n{disk.number} 800"
+        group.weight = "300"
+        disk.scheduler = "mqfq"
+        touch(disk, group)
+        assert flows(disk)["/tenant"]["weight"] == 800
+        group.weight = f"{disk.number} default"
+        assert flows(disk)["/tenant"]["weight"] == 300
+
+
+def test_a_weight_is_of_one_device() -> None:
+    with NullBlk("nullb5") as one, NullBlk("nullb6") as two, Cgroup("tenant", 50) as group:
+        group.weight = f"{one.number} 700"
+        with mqfq(one), mqfq(two):
+            touch(one, group)
+            touch(two, group)
+            assert flows(one)["/tenant"]["weight"] == 700
+            assert flows(two)["/tenant"]["weight"] == 50
+
+
+def test_io_stat_speaks_of_groups_that_did_io() -> None:
+    with NullBlk() as disk, tenants(busy=300, idle=100) as (busy, idle), mqfq(disk):
+        touch(disk, busy)
+        stat = busy.io_stat(disk)
+        assert stat["mqfair.weight"] == 300
+        assert stat["mqfair.ios"] == stat["rios"] == 8
+        assert stat["mqfair.bytes"] == stat["rbytes"] == 8 * 4096
+        assert {"mqfair.share_ppm", "mqfair.wait_us"} <= stat.keys()
+        assert "mqfair" not in read(idle.path / "io.stat")
+        idle.weight = f"{disk.number} 200"
+        assert "mqfair" not in read(idle.path / "io.stat")
+    assert "mqfair" not in read("/sys/fs/cgroup/io.stat")
+
+
+TUNABLES = {
+    "depth": (["1", "65536", "7"], ["0", "-1", "65537", "4294967297", "abc", "", "5 6"]),
+    "threshold_kb": (["0", "1048576", "24"], ["-1", "1048577", "4294967296", "abc", "", "1 2"]),
+    "cost": (["iops", "linear", "bytes"], ["", "byte", "bytes iops", "0"]),
+    "linear_read": (
+        ["0 0", "4096 1024"],
+        ["", "1", "1 2 3", "-1 5", "5 -1", "a b", "1 67108865"],
+    ),
+    "linear_write": (["9000 2048"], ["", "1", "1 2 3", "-1 5", "a b", "67108865 1"]),
+}
+
+
+@cases(*TUNABLES)
+def test_tunable(name: str) -> None:
+    good, bad = TUNABLES[name]
+    with NullBlk(hw_queue_depth=32) as disk, mqfq(disk):
+        for value in good:
+            disk.set_tunable(name, value)
+            assert disk.tunable(name) == value
+        for value in bad:
+            got = write_fails(disk.sysfs / "queue/iosched" / name, value + "\n")
+            assert got == errno.EINVAL, f"{value!r}: {errno.errorcode[got]}"
+            assert disk.tunable(name) == good[-1], f"{value!r} made it {disk.tunable(name)!r}"
+
+
+def test_auto_tunables_say_what_they_chose() -> None:
+    with NullBlk(hw_queue_depth=32, submit_queues=1) as disk, mqfq(disk):
+        assert disk.tunable("depth") == "32 auto"
+        assert disk.tunable("threshold_kb") == "16 auto"
+        disk.set_tunable("depth", 8)
+        assert (disk.tunable("depth"), disk.tunable("threshold_kb")) == ("8", "4 auto")
+        disk.set_tunable("threshold_kb", 100)
+        disk.set_tunable("depth", "auto")
+        assert (disk.tunable("depth"), disk.tunable("threshold_kb")) == ("32 auto", "100")
+        write_fails(disk.sysfs / "queue/iosched/depth", "0")
+        assert disk.tunable("depth") == "32 auto"
+
+
+def test_tunables_are_there_with_the_scheduler_alone() -> None:
+    with NullBlk() as disk:
+        with mqfq(disk):
+            names = {path.name for path in (disk.sysfs / "queue/iosched").iterdir()}
+            assert names == set(TUNABLES)
+            write(disk.sysfs / "queue/iosched/depth", 5)
+        assert not (disk.sysfs / "queue/iosched/depth").exists()
