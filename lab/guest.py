@@ -162,7 +162,7 @@ def shell(spec: GuestSpec, *, out_dir: Path | None = None) -> GuestResult:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise SpecError("a shell needs a terminal; to run a command use 'mqfair lab exec'")
     size = shutil.get_terminal_size()
-    script = f"stty rows {size.lines} cols {size.columns}; exec /bin/bash -i"
+    script = f"stty rows {size.lines} cols {size.columns}; exec /bin/bash --norc -i"
     env = {"TERM": os.environ.get("TERM", "linux")}
     return _run(spec, ["/bin/sh", "-c", script], env, out_dir, terminal=True)
 
