@@ -1,0 +1,402 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What a scheduler costs the processor: guest instructions per I/O, function by function.
+
+One virtual CPU and exact counting: the same run gives the same figure, on any host. null_blk
+answers within the submission, so that nothing but the path of a request is seen. fio marks where
+its I/O begins and ends; it runs with N and with 2 N requests, and the shorter is taken from the
+longer, so that what remains of beginning and end falls out. Compare figures of one kernel only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import shlex
+import shutil
+import statistics
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import lab
+from lab import kernel, module, plugin
+from lab.plugin import USER_SPACE, Count, Function, Profile
+from mqfair.benchlib.kernel_log import splat
+from mqfair.errors import Failure, UsageError
+from mqfair.output import table
+
+SCHEMA = "mqfair.instructions/1"
+
+BASE = "none"
+OURS = "mqfq"
+SCHEDULERS = (BASE, "kyber", "bfq", OURS)
+# Beside none: the host's locking and hand-over, and the scheduler itself.
+MOST_ABOVE_NONE = {OURS: 2300}
+
+WORKLOADS: Mapping[str, str] = {
+    "qd32": "--iodepth=32",
+    "qd1": "--iodepth=1",
+    # More than two requests in one io_submit are plugged.
+    "batch8": "--iodepth=32 --iodepth_batch_submit=8 --iodepth_batch_complete_min=8",
+}
+# What the target is stated for.
+TARGET_WORKLOAD = "qd32"
+
+DEVICE = "queue_mode=2 irqmode=0 submit_queues=1 hw_queue_depth=64 poll_queues=0 gb=4"
+FIO = (
+    "fio --name=job --filename=/dev/nullb0 --ioengine=libaio --direct=1 --rw=randread --bs=4k"
+    " --norandommap --randrepeat=1 --gtod_reduce=1 --thread --output-format=terse"
+)
+# Figures of repeats lie this close together, or they are not figures.
+SPREAD_MOST = 0.003
+# Functions that differ less are shown as one line.
+SHOWN_LEAST = 2.0
+TIMEOUT_PER_RUN_S = 60.0
+BOOT_S = 240.0
+
+EXAMPLES = """\
+examples:
+  python3 -m experiments.instructions
+  python3 -m experiments.instructions --schedulers none,mqfq --workloads qd32 --json cost.json
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    schedulers: tuple[str, ...]
+    workloads: tuple[str, ...]
+    ios: int
+    repeat: int
+
+    def cells(self) -> list[tuple[str, str]]:
+        return [(load, scheduler) for load in self.workloads for scheduler in self.schedulers]
+
+    @property
+    def runs_per_cell(self) -> int:
+        return 1 + 2 * self.repeat
+
+    @property
+    def runs(self) -> int:
+        return len(self.cells()) * self.runs_per_cell
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """Per I/O, of one scheduler under one workload: medians of the repeats."""
+
+    totals: tuple[float, ...]
+    functions: Profile
+
+    @property
+    def total(self) -> float:
+        return statistics.median(self.totals)
+
+    @property
+    def spread(self) -> float:
+        return (max(self.totals) - min(self.totals)) / self.total
+
+
+Costs = Mapping[tuple[str, str], Cost]
+
+
+def guest_script(plan: Plan, mark: Path) -> str:
+    """For each cell a run to warm up, then pairs of a short and a long one.
+
+    Each run leaves two sections, what was before its I/O and that.
+    """
+    lines = [
+        "set -e",
+        f"modprobe null_blk {DEVICE}",
+        "modprobe -a kyber-iosched bfq mqfair",
+        "echo 0 > /proc/sys/kernel/kptr_restrict",
+        "cat /proc/kallsyms > $LAB_OUT/kallsyms",
+        "queue=/sys/block/nullb0/queue",
+        # Where nothing waits for the host; fio also leaves files there, for what a mark says.
+        "cd /run",
+        f"cp {shlex.quote(str(mark))} mark",
+        f"fio='{FIO} --exec_prerun=./mark --exec_postrun=./mark'",
+        'run() { $fio --number_ios="$@" > fio.log || { cat fio.log; exit 1; }; }',
+    ]
+    for load, scheduler in plan.cells():
+        options = WORKLOADS[load]
+        short, long = f"run {plan.ios} {options}", f"run {2 * plan.ios} {options}"
+        lines += [
+            f"echo {scheduler} > $queue/scheduler",
+            f"grep -qF '[{scheduler}]' $queue/scheduler",
+            long,
+        ]
+        lines += [short, long] * plan.repeat
+        lines.append(f"echo {load} {scheduler}")
+    return "\n".join(lines)
+
+
+def costs_of(plan: Plan, sections: Sequence[Profile]) -> dict[tuple[str, str], Cost]:
+    if len(sections) != 2 * plan.runs:
+        raise Failure(f"the plugin wrote {len(sections)} sections, expected {2 * plan.runs}")
+    runs = sections[1::2]
+    costs = {}
+    for number, cell in enumerate(plan.cells()):
+        mine = runs[number * plan.runs_per_cell + 1 : (number + 1) * plan.runs_per_cell]
+        pairs = zip(mine[0::2], mine[1::2], strict=True)
+        costs[cell] = cost_of([difference(long, short, plan.ios) for short, long in pairs])
+    return costs
+
+
+def difference(long: Profile, short: Profile, ios: int) -> Profile:
+    none = Count()
+    return {
+        function: (long.get(function, none) - short.get(function, none)) / ios
+        for function in {*long, *short}
+    }
+
+
+def cost_of(repeats: Sequence[Profile]) -> Cost:
+    none = Count()
+    functions = {}
+    for function in {name for profile in repeats for name in profile}:
+        counts = [profile.get(function, none) for profile in repeats]
+        functions[function] = Count(
+            statistics.median(count.instructions for count in counts),
+            statistics.median(count.entries for count in counts),
+        )
+    totals = tuple(sum(count.instructions for count in profile.values()) for profile in repeats)
+    return Cost(totals, functions)
+
+
+def measure(plan: Plan) -> tuple[dict[tuple[str, str], Cost], str]:
+    """The costs, and the release of the kernel that they are of."""
+    tools = plugin.build()
+    tree = kernel.ensure()
+    built = module.build(tree)
+    with tempfile.TemporaryDirectory(prefix="mqfair-instructions-") as name:
+        folder = Path(name)
+        # Of its own, for the checkout may be built anew meanwhile.
+        own = Path(shutil.copy(built, folder / built.name))
+        spec = lab.GuestSpec(
+            cpus=1,
+            icount=True,
+            plugin=tools.argument(folder / "counts"),
+            # Where functions lie is part of what is repeated.
+            append="nokaslr",
+            modules=(own,),
+            timeout_s=BOOT_S + plan.runs * TIMEOUT_PER_RUN_S,
+        )
+        result = lab.run(
+            spec, script=guest_script(plan, tools.mark), out_dir=folder, sink=show_progress
+        )
+        trouble = result.trouble() or splat(result.dmesg)
+        if trouble:
+            raise Failure(trouble)
+        if result.status:
+            said = (result.stderr or result.stdout).strip()
+            raise Failure(f"the guest ended with status {result.status}: {said}")
+        symbols = plugin.Symbols((folder / "kallsyms").read_text())
+        return costs_of(plan, plugin.read_sections(folder / "counts", symbols)), tree.release
+
+
+def show_progress(_stream: str, data: bytes) -> None:
+    sys.stderr.write("".join(f"  {line}\n" for line in data.decode(errors="replace").splitlines()))
+    sys.stderr.flush()
+
+
+def rows_of(cost: Cost, base: Cost) -> list[tuple[Function, Count, Count]]:
+    """Functions, costliest above @base first, with the counts of both."""
+    none = Count()
+    rows = [
+        (function, cost.functions.get(function, none), base.functions.get(function, none))
+        for function in {*cost.functions, *base.functions}
+    ]
+    return sorted(rows, key=lambda row: (row[2].instructions - row[1].instructions, row[0]))
+
+
+def kind_of(function: Function, cost: Count, base: Count) -> str:
+    if function == USER_SPACE:
+        return "user"
+    if function.module:
+        return function.module
+    return "kernel, new" if 10 * base.instructions < cost.instructions else "kernel"
+
+
+def summary_lines(costs: Costs) -> list[str]:
+    header = ["workload", "scheduler", "instructions", "above none", "in its module", "spread"]
+    rows = []
+    for (load, scheduler), cost in costs.items():
+        base = costs[load, BASE]
+        inside = sum(
+            count.instructions
+            for function, count in cost.functions.items()
+            if function.module == module_of(scheduler)
+        )
+        rows.append(
+            [
+                load,
+                scheduler,
+                f"{cost.total:.0f}",
+                f"{cost.total - base.total:+.0f}" if scheduler != BASE else "",
+                f"{inside:.0f}" if scheduler != BASE else "",
+                f"{100 * cost.spread:.2f} %",
+            ]
+        )
+    return table(header, rows, left=2)
+
+
+def module_of(scheduler: str) -> str:
+    return {"kyber": "kyber_iosched", OURS: "mqfair"}.get(scheduler, scheduler)
+
+
+def function_lines(load: str, scheduler: str, costs: Costs) -> list[str]:
+    cost, base = costs[load, scheduler], costs[load, BASE]
+    header = ["function", "where", "entries", "instructions", "under none", "difference"]
+    rows, shown = [], 0.0
+    for function, mine, theirs in rows_of(cost, base):
+        more = mine.instructions - theirs.instructions
+        if abs(more) < SHOWN_LEAST:
+            continue
+        shown += more
+        rows.append(
+            [
+                function.name,
+                kind_of(function, mine, theirs),
+                f"{mine.entries:.2f}",
+                f"{mine.instructions:.1f}",
+                f"{theirs.instructions:.1f}",
+                f"{more:+.1f}",
+            ]
+        )
+    whole = cost.total - base.total
+    rows.append([f"(each below {SHOWN_LEAST:g})", "", "", "", "", f"{whole - shown:+.1f}"])
+    rows.append(["sum", "", "", f"{cost.total:.1f}", f"{base.total:.1f}", f"{whole:+.1f}"])
+    return [f"{load}: {scheduler} beside {BASE}, per I/O", *table(header, rows, left=2)]
+
+
+def document(plan: Plan, costs: Costs, release: str) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "where": {
+            "kernel": release,
+            "accel": "tcg",
+            "cpus": 1,
+            "device": f"null_blk {DEVICE}",
+        },
+        "fio": FIO,
+        "ios": plan.ios,
+        "repeat": plan.repeat,
+        "costs": [
+            {
+                "workload": load,
+                "options": WORKLOADS[load],
+                "scheduler": scheduler,
+                "instructions": cost.total,
+                "above_none": cost.total - costs[load, BASE].total,
+                "totals": cost.totals,
+                "spread": cost.spread,
+                "functions": [
+                    {
+                        "name": function.name,
+                        "where": kind_of(function, mine, theirs),
+                        "instructions": round(mine.instructions, 3),
+                        "entries": round(mine.entries, 3),
+                        "above_none": round(mine.instructions - theirs.instructions, 3),
+                    }
+                    for function, mine, theirs in rows_of(cost, costs[load, BASE])
+                ],
+            }
+            for (load, scheduler), cost in costs.items()
+        ],
+    }
+
+
+def misses(costs: Costs) -> list[str]:
+    """What does not hold, a line each."""
+    found = [
+        f"{load} {scheduler}: repeats differ by {100 * cost.spread:.2f} %,"
+        f" at most {100 * SPREAD_MOST:.1f} % is a figure; raise --ios"
+        for (load, scheduler), cost in costs.items()
+        if cost.spread > SPREAD_MOST
+    ]
+    for scheduler, most in MOST_ABOVE_NONE.items():
+        if (TARGET_WORKLOAD, scheduler) in costs:
+            above = costs[TARGET_WORKLOAD, scheduler].total - costs[TARGET_WORKLOAD, BASE].total
+            if above > most:
+                found.append(
+                    f"{TARGET_WORKLOAD} {scheduler}: none {above:+.0f} instructions per I/O,"
+                    f" at most {most:+d}"
+                )
+    return found
+
+
+def parse_words(text: str, known: Sequence[str], what: str) -> tuple[str, ...]:
+    words = tuple(dict.fromkeys(filter(None, text.split(","))))
+    for word in words:
+        if word not in known:
+            raise UsageError(f"{what} '{word}': unknown; choose from {', '.join(known)}")
+    if not words:
+        raise UsageError(f"{what}: none given; choose from {', '.join(known)}")
+    return words
+
+
+def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="experiments.instructions",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--schedulers", default=",".join(SCHEDULERS), metavar="A,B")
+    parser.add_argument("--workloads", default=",".join(WORKLOADS), metavar="A,B")
+    parser.add_argument("--ios", type=int, default=10000, metavar="N", help="I/Os counted a run")
+    parser.add_argument("--repeat", type=int, default=3, metavar="N", help="the median counts")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+    return parser.parse_args(argv)
+
+
+def plan_of(args: argparse.Namespace) -> Plan:
+    schedulers = parse_words(args.schedulers, SCHEDULERS, "--schedulers")
+    if args.ios < 1000:
+        raise UsageError(f"--ios {args.ios}: fewer than 1000 tell nothing")
+    if args.repeat < 2:
+        raise UsageError(f"--repeat {args.repeat}: at least 2, to see whether they agree")
+    if args.json and not args.json.absolute().parent.is_dir():
+        raise UsageError(f"--json {args.json}: no such folder; create it first")
+    return Plan(
+        # Everything is told beside it.
+        tuple(dict.fromkeys((BASE, *schedulers))),
+        parse_words(args.workloads, list(WORKLOADS), "--workloads"),
+        args.ios,
+        args.repeat,
+    )
+
+
+def run(argv: Sequence[str] | None) -> int:
+    args = parse_arguments(argv)
+    plan = plan_of(args)
+    costs, release = measure(plan)
+    for load, scheduler in costs:
+        if scheduler != BASE:
+            print("\n".join(function_lines(load, scheduler, costs)), end="\n\n")
+    print(f"guest instructions per I/O, kernel {release}, median of {plan.repeat}")
+    print("\n".join(summary_lines(costs)))
+    if args.json:
+        args.json.write_text(json.dumps(document(plan, costs, release), indent=2) + "\n")
+    found = misses(costs)
+    for line in found:
+        print(f"instructions: {line}", file=sys.stderr)
+    return 1 if found else 0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    try:
+        return run(argv)
+    except (UsageError, lab.SpecError) as error:
+        print(f"instructions: {error}", file=sys.stderr)
+        return 2
+    except (Failure, lab.LabError) as error:
+        print(f"instructions: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

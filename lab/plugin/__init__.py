@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The instructions that a guest executes, counted by function.
+
+tools = plugin.build()
+spec = GuestSpec(cpus=1, icount=True, plugin=tools.argument(out / "counts"))
+# In the guest: /proc/kallsyms saved, and tools.mark run after each section.
+symbols = plugin.Symbols((out / "kallsyms").read_text())
+sections = plugin.read_sections(out / "counts", symbols)
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from lab.cache import locked
+from lab.errors import LabError
+
+_SOURCES = Path(__file__).resolve().parent
+_BUILT = _SOURCES.parents[1] / "build" / "plugin"
+_FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror")
+
+# Names of places, which share their address with a function.
+_BOUNDARY = re.compile(r"(^_?|_)(start|end|begin|stext|etext|sinittext|array)(_|$)")
+# The same few instructions, once for each register.
+_THUNK = re.compile(r"(__x86_indirect_(?:thunk|call_thunk|jump_thunk))_\w+$")
+
+
+@dataclasses.dataclass(frozen=True)
+class Tools:
+    """What the host loads into the emulator, and what the guest runs."""
+
+    count: Path
+    mark: Path
+
+    def argument(self, out: Path) -> str:
+        """For GuestSpec.plugin, to have the counts written to @out."""
+        return ",".join(_escape(str(word)) for word in (self.count, f"out={out.absolute()}"))
+
+
+def _escape(text: str) -> str:
+    return text.replace(",", ",,")
+
+
+def build() -> Tools:
+    """Compile the plugin and the guest's program; quick when nothing changed."""
+    tools = Tools(_BUILT / "count.so", _BUILT / "mark")
+    compiler = os.environ.get("CC", "cc")
+    if shutil.which(compiler) is None:
+        raise LabError(f"{compiler}: not found; install package gcc, or name a compiler in CC")
+    with locked(_BUILT / ".lock"):
+        _compile(compiler, "count.c", tools.count, "-shared", "-fPIC", "-fvisibility=hidden")
+        # Static: the guest then loads one file.
+        _compile(compiler, "mark.c", tools.mark, "-static")
+    return tools
+
+
+def _compile(compiler: str, source: str, target: Path, *flags: str) -> None:
+    newest = max(path.stat().st_mtime for path in _SOURCES.glob("*.[ch]"))
+    if target.exists() and target.stat().st_mtime > newest:
+        return
+    argv = [compiler, *_FLAGS, *flags, "-o", str(target), str(_SOURCES / source)]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise LabError(f"{source}: {compiler} failed\n{done.stderr.strip()}")
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Function:
+    """A function of the guest's kernel; @module is empty for the kernel proper."""
+
+    name: str
+    module: str = ""
+
+
+USER_SPACE = Function("(user space)")
+
+
+@dataclasses.dataclass(frozen=True)
+class Count:
+    """Instructions executed in a function itself, and how often it was entered."""
+
+    instructions: float = 0
+    entries: float = 0
+
+    def __add__(self, other: Count) -> Count:
+        return Count(self.instructions + other.instructions, self.entries + other.entries)
+
+    def __sub__(self, other: Count) -> Count:
+        return Count(self.instructions - other.instructions, self.entries - other.entries)
+
+    def __truediv__(self, by: float) -> Count:
+        return Count(self.instructions / by, self.entries / by)
+
+
+Profile = Mapping[Function, Count]
+
+
+class Symbols:
+    """Which function an address lies in, after the guest's /proc/kallsyms."""
+
+    def __init__(self, kallsyms: str) -> None:
+        at: dict[int, Function] = {}
+        for line in kallsyms.splitlines():
+            address, kind, name, *module = line.split()
+            if kind not in "tTwW":
+                continue
+            start = int(address, 16)
+            function = Function(name, module[0].strip("[]") if module else "")
+            at[start] = min(at.get(start, function), function, key=_preference)
+        if not at or max(at) == 0:
+            raise LabError("kallsyms shows no addresses: clear kernel.kptr_restrict in the guest")
+        self._starts = sorted(at)
+        self._functions = [_folded(at[start]) for start in self._starts]
+
+    def find(self, address: int) -> tuple[Function, bool]:
+        """The function, and whether the address is its first."""
+        index = bisect.bisect_right(self._starts, address) - 1
+        if index < 0:
+            return Function(f"{address:#x}"), False
+        return self._functions[index], self._starts[index] == address
+
+
+def _preference(function: Function) -> tuple[bool, int, str]:
+    return _BOUNDARY.search(function.name) is not None, len(function.name), function.name
+
+
+def _folded(function: Function) -> Function:
+    match = _THUNK.match(function.name)
+    return Function(f"{match.group(1)}_*", function.module) if match else function
+
+
+def read_sections(counts: Path, symbols: Symbols) -> list[Profile]:
+    """What the plugin wrote, a profile for each section: from mark to mark."""
+    sections: list[dict[Function, Count]] = []
+    with counts.open() as lines:
+        for line in lines:
+            words = line.split()
+            if words[0] == "section":
+                sections.append({})
+            elif words[0] == "user":
+                sections[-1][USER_SPACE] = Count(int(words[1]))
+            else:
+                length, times = int(words[1]), int(words[2])
+                function, is_start = symbols.find(int(words[0], 16))
+                _add(sections[-1], function, Count(length * times, times if is_start else 0))
+    return list(sections)
+
+
+def _add(profile: dict[Function, Count], function: Function, count: Count) -> None:
+    profile[function] = profile.get(function, Count()) + count
