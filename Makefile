@@ -10,6 +10,7 @@ PYTHON := $(VENV)/python
 
 JOB     ?= examples/four-cgroups.fio
 BENCH   ?=
+COST    ?=
 SUITES  ?=
 PREFIX  ?= /usr/local
 RELEASE ?= $(shell uname -r)
@@ -21,7 +22,7 @@ BINDIR    = $(DESTDIR)$(PREFIX)/bin
 MODULEDIR = $(DESTDIR)/lib/modules/$(RELEASE)/updates
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench test module shell check-style bootstrap install install-command \
+.PHONY: help demo bench instructions test module shell check-style bootstrap install install-command \
 	install-module uninstall clean
 
 help: ## list these targets
@@ -36,6 +37,10 @@ bench: ## run fio job JOB under each scheduler in a guest; options in BENCH
 	lab/bootstrap demo
 	$(PYTHON) -m lab module
 	$(PYTHON) -m mqfair bench $(BENCH) $(JOB)
+
+instructions: ## guest instructions per I/O beside none, by function; options in COST
+	lab/bootstrap build guest
+	/usr/bin/python3 -m experiments.instructions $(COST)
 
 test: ## run every test suite, or those in SUITES="unit mt sim cli vm" (15 minutes)
 	lab/bootstrap test
