@@ -132,6 +132,8 @@ static inline void host_wake(struct device_host *d, struct wake *wake)
 int elevator_register(void);
 void elevator_unregister(void);
 
+void host_reshare(struct sched *s);
+
 /* device.c */
 int device_host_build(struct device_host *d, const struct sched_ops *ops);
 void device_host_destroy(struct device_host *d);

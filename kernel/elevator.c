@@ -249,6 +249,16 @@ void host_wake_slow(struct device_host *d, struct wake *wake)
 		host_arm(d, wake->at_ns);
 }
 
+/* The shares have changed without I/O; any context, spin locks may be held. */
+void host_reshare(struct sched *s)
+{
+	struct wake wake __uninitialized;
+
+	wake_init(&wake);
+	s->ops->tune(s, NULL, &wake);
+	host_wake(container_of(s, struct device_host, sched), &wake);
+}
+
 static void hctx_run(struct hctx_host *h)
 {
 	if (READ_ONCE(h->staged))

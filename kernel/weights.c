@@ -141,9 +141,12 @@ static void weights_pd_init(struct blkg_policy_data *pd)
 static void weights_pd_free(struct blkg_policy_data *pd)
 {
 	struct group_host *g = group_of(pd);
+	bool counted = g->set_up && flow_share(&g->flow);
 
 	if (g->set_up)
 		flow_exit(&g->flow);
+	if (counted)
+		host_reshare(g->flow.sched);
 	kfree_rcu(g, rcu);
 }
 
@@ -188,8 +191,10 @@ static void weight_apply(struct blkcg *blkcg, struct cgroup_host *c)
 	spin_lock_irq(&blkcg->lock);
 	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
 		f = group_flow(blkg);
-		if (f)
-			flow_set_weight(f, cgroup_weight(c, queue_dev(blkg->q)));
+		if (!f)
+			continue;
+		flow_set_weight(f, cgroup_weight(c, queue_dev(blkg->q)));
+		host_reshare(f->sched);
 	}
 	spin_unlock_irq(&blkcg->lock);
 }

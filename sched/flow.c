@@ -157,6 +157,16 @@ static void flow_catch_up(struct flow *f, vtime_t vt, struct flow_start *start)
 	port_unlock(&f->lock, flags);
 }
 
+void flow_forgive(struct flow *f, u64 pos, vtime_t vt, u64 credit)
+{
+	unsigned long flags = port_lock(&f->lock);
+	u64 epoch;
+
+	if (vtime_before(flow_tag(f, pos, &epoch) + credit, vt))
+		flow_set_epoch(f, vt, pos, (u64)atomic64_read(&f->inv));
+	port_unlock(&f->lock, flags);
+}
+
 void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
 		 struct flow_start *start)
 {

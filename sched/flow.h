@@ -97,10 +97,13 @@ size_t flow_size(u32 nr_queues);
 void flow_init(struct flow *f, struct sched *s, struct flow *parent,
 	       u32 weight);
 
-/* No io of the flow is left. */
+/* No io of the flow is left.  The host calls sched_ops.tune(NULL) next. */
 void flow_exit(struct flow *f);
 
-/* Weight in [WEIGHT_MIN, WEIGHT_MAX]; effective at the flow's next request. */
+/*
+ * Weight in [WEIGHT_MIN, WEIGHT_MAX].  The host calls sched_ops.tune(NULL)
+ * next: a queue may be throttled by a tag that is not due any more.
+ */
 void flow_set_weight(struct flow *f, u32 weight);
 
 /* Start tag of position @pos, without a lock; *@epoch is what it holds for. */
@@ -142,6 +145,14 @@ u64 flow_share(const struct flow *f);
  * `active`.  One of the two sees the other.
  */
 bool flow_sweep(struct sched *s, u64 now, bool *changed);
+
+/*
+ * Forgives what @pos, the flow's first waiting request of a queue, is behind
+ * @vt, if that is more than @credit.  It happens to a flow whose queue could
+ * not run, or whose share grew while virtual time was where the old one had
+ * its tag: the others shall not wait until it has caught up.
+ */
+void flow_forgive(struct flow *f, u64 pos, vtime_t vt, u64 credit);
 
 /* Brings the epoch to the present generation of the shares. */
 void flow_refresh(struct flow *f, vtime_t vt);

@@ -72,6 +72,16 @@ enum {
 	/* A bucket is T / 8 wide: released at least 7/8 T early on average. */
 	WHEEL_SHARE_SHIFT = 3,
 	TICK_NS = FLOW_GRACE_NS / 2,
+	/*
+	 * While anybody is throttled the host looks this often whether who
+	 * holds virtual time back can run at all.
+	 */
+	PINNED_NS = 5 * 1000 * 1000,
+	/*
+	 * A backlogged flow may be this far behind virtual time: by a few
+	 * requests, when its queues are late by turns.
+	 */
+	CREDIT = 1 << 16,
 };
 
 /*
@@ -481,6 +491,20 @@ static bool throttle(struct mqfq *m, struct queue *q, vtime_t lead,
 	return false;
 }
 
+/* A lead too far behind is taken to virtual time; the new least one. */
+static vtime_t forgive(struct mqfq *m, struct queue *q, vtime_t lead)
+{
+	struct flow_queue *fq;
+
+	while (unlikely(vtime_before(lead + CREDIT, mqfq_vt(m)))) {
+		fq = flow_queue_of(heap_top(&q->heap));
+		flow_forgive(fq->flow, fq->head->pos, mqfq_vt(m), CREDIT);
+		lead = queue_lead(q);
+	}
+	set_lead(q, lead);
+	return lead;
+}
+
 /* True if @io has a slot or needs none; else the queue is in the ready set. */
 static bool get_slot(struct mqfq *m, struct queue *q, struct io *io,
 		     vtime_t lead, struct wake *wake)
@@ -506,14 +530,13 @@ taken:
 }
 
 static enum verdict stop(struct mqfq *m, struct queue *q, enum verdict why,
-			 struct wake *wake)
+			 u64 now, struct wake *wake)
 {
 	set_state(q, why);
 	if (why == VERDICT_THROTTLED) {
 		WRITE_ONCE(q->stats.throttled, q->stats.throttled + 1);
 		wake->pinned_by = mindicator_holder(&m->leads);
-	} else if (q->published) {
-		publish(m, q, VTIME_NONE, wake);
+		wake_at(wake, now + PINNED_NS);
 	}
 	/* A slot that we were woken for is not ours any more. */
 	hand_over(m, q->index, wake);
@@ -556,9 +579,10 @@ static enum verdict mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 		return VERDICT_IO;
 	}
 	if (lead == VTIME_NONE)
-		return stop(m, q, VERDICT_EMPTY, wake);
+		return stop(m, q, VERDICT_EMPTY, now, wake);
 	if (throttle(m, q, lead, wake))
-		return stop(m, q, VERDICT_THROTTLED, wake);
+		return stop(m, q, VERDICT_THROTTLED, now, wake);
+	lead = forgive(m, q, lead);
 	io = flow_queue_of(heap_top(&q->heap))->head;
 	if (!get_slot(m, q, io, lead, wake)) {
 		set_state(q, VERDICT_NO_SLOT);
@@ -662,9 +686,14 @@ static void mqfq_tick(struct sched *s, u64 now, struct wake *wake)
 	struct mqfq *m = s->engine;
 	bool changed;
 
+	if (now < m->sweep_ns) {
+		wake_at(wake, m->sweep_ns);
+		return;
+	}
+	m->sweep_ns = now + TICK_NS;
 	watch(m);
 	if (flow_sweep(s, now, &changed))
-		wake_at(wake, now + TICK_NS);
+		wake_at(wake, m->sweep_ns);
 	/* Larger shares bring tags nearer: the due times in the wheel are old. */
 	if (changed)
 		unpark_all(m, wake);
@@ -683,6 +712,10 @@ static void mqfq_tune(struct sched *s, const struct sched_params *p,
 	struct mqfq *m = s->engine;
 	struct unpark u = { .m = m, .wake = wake };
 
+	if (!p) {
+		unpark_all(m, wake);
+		return;
+	}
 	cost_set(&s->params.cost, &p->cost);
 	if (p->threshold != s->params.threshold) {
 		wheel_set_shift(&m->wheel, wheel_shift(p->threshold));

@@ -17,6 +17,7 @@ struct mqfq {
 	atomic64_t vt __port_cacheline;	/* virtual time; only grows */
 	atomic64_t ready[QUEUE_WORDS] __port_cacheline;
 	atomic64_t held[QUEUE_WORDS] __port_cacheline; /* throttled, T = 0 */
+	u64 sweep_ns;			/* tick: when to look at the flows */
 	u64 suspect[];			/* tick: see watch() */
 };
 

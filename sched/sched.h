@@ -25,7 +25,7 @@
  *	requeue		not held	any, hard irq	everything
  *	tick		not held	task		everything but itself
  *	init, exit, tune		nothing else runs on this device
- *	(tune meets everything but itself)
+ *	(tune may meet everything, of its kind but one with new parameters)
  *
  * Wake-ups.  Any hook with a struct wake may name queues to run and a time to
  * come back; the host, after dropping its locks, attempts dispatch on each and
@@ -220,7 +220,11 @@ struct sched_ops {
 	/* Slow work: idle flows, checks.  Asks for its next time in @wake. */
 	void (*tick)(struct sched *s, u64 now, struct wake *wake);
 
-	/* Takes over @p, valid by sched_params_check(). */
+	/*
+	 * Takes over @p, valid by sched_params_check(), and has everybody who
+	 * waits look again.  @p NULL: the shares have changed; this form meets
+	 * itself too.
+	 */
 	void (*tune)(struct sched *s, const struct sched_params *p,
 		     struct wake *wake);
 };

@@ -340,6 +340,22 @@ void host_tune(struct host *h, const struct sched_params *p)
 	host_act(h, &wake);
 }
 
+/* After a change of shares that no hook made. */
+static void host_reshare(struct host *h)
+{
+	struct wake wake;
+
+	wake_init(&wake);
+	h->sched.ops->tune(&h->sched, NULL, &wake);
+	host_act(h, &wake);
+}
+
+void host_flow_weigh(struct host_flow *hf, u32 weight)
+{
+	flow_set_weight(hf->flow, weight);
+	host_reshare(hf->host);
+}
+
 void host_drain(struct host *h)
 {
 	u32 i;
@@ -451,6 +467,7 @@ void host_flow_destroy(struct host_flow *hf)
 	if (!host_failed(h)) {
 		port_assert(!hf->outstanding);
 		flow_exit(hf->flow);
+		host_reshare(h);
 	}
 	port_free(hf->flow);
 	port_free(hf);

@@ -131,6 +131,9 @@ struct host_flow *host_flow_create(struct host *h, struct host_flow *parent,
 /* Nothing of it is outstanding, and it has no children. */
 void host_flow_destroy(struct host_flow *hf);
 
+/* The flow's weight from now on. */
+void host_flow_weigh(struct host_flow *hf, u32 weight);
+
 /* Submits on @queue: insert, then dispatch.  @flags of enum io_flags. */
 void host_submit(struct host_io *hio, u32 queue, enum io_op op, u32 bytes,
 		 u8 flags);

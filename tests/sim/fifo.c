@@ -111,7 +111,8 @@ static void fifo_tune(struct sched *s, const struct sched_params *p,
 {
 	u32 i;
 
-	s->params = *p;
+	if (p)
+		s->params = *p;
 	for (i = 0; i < s->nr_queues; i++)
 		wake_queue(wake, i);
 }

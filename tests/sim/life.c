@@ -105,8 +105,7 @@ static void chaos_weigh(struct rig *r, struct rng *rng)
 
 	while (skip-- && hf->next)
 		hf = hf->next;
-	flow_set_weight(hf->flow, (u32)rng_between(rng, WEIGHT_MIN,
-						   WEIGHT_MAX));
+	host_flow_weigh(hf, (u32)rng_between(rng, WEIGHT_MIN, WEIGHT_MAX));
 }
 
 /* @steps changes at random moments. */

@@ -264,8 +264,8 @@ static void weights_swap(struct trial *t, u32 threshold, u32 queues, bool own)
 		rig_load(&r, &deep);
 	}
 	rig_run(&r, 200 * MS);
-	flow_set_weight(flow[0]->flow, 10000);
-	flow_set_weight(flow[1]->flow, 1);
+	host_flow_weigh(flow[0], 10000);
+	host_flow_weigh(flow[1], 1);
 	rig_run(&r, 20 * MS);
 	rig_bytes(flow, start, 2);
 	for (i = 0; i < 90; i++) {
@@ -308,9 +308,56 @@ static void weight_raise(struct trial *t, u32 threshold)
 		rig_load(&r, &deep);
 	}
 	rig_run(&r, 20 * MS);
-	flow_set_weight(flow[0]->flow, 10000);
+	host_flow_weigh(flow[0], 10000);
 	rig_run(&r, FLOW_GRACE_NS);
 	rig_expect_parts(&r, flow, equal, 2, 200 * MS, 10, "weight raised");
+	rig_close(&r);
+}
+
+/*
+ * The same while the neighbour pauses for a moment.  Virtual time must not
+ * follow the tag that the throttled request had at its old weight: the flow's
+ * new tags would all lie far behind it, and until they have caught up the
+ * neighbour would get nothing.
+ */
+static void weight_raise_in_pause(struct trial *t, u32 threshold,
+				  u32 permille)
+{
+	static const u32 equal[] = { 1, 1 };
+	struct host_params p = rig_params(t, 1);
+	struct load_params deep = { .depth = 64, .bytes = 4 * KIB };
+	struct load_params once = {
+		.first_queue = 2, .depth = 1, .bytes = 4 * KIB,
+		.start_ns = 20 * MS, .stop_ns = 20 * MS + 1,
+	};
+	struct host_flow *flow[2];
+	struct rig r;
+
+	p.nr_queues = 3;
+	p.sched.threshold = threshold;
+	p.device.base_ns = MS;
+	rig_open(&r, t, &p);
+	flow[0] = rig_flow(&r, NULL, 1);
+	flow[1] = rig_flow(&r, NULL, 10000);
+	deep.flow = flow[0];
+	rig_load(&r, &deep);
+	deep.flow = flow[1];
+	deep.first_queue = 1;
+	deep.on_ns = 20 * MS;
+	deep.off_ns = 20 * MS;
+	deep.stop_ns = 40 * MS;
+	rig_load(&r, &deep);
+	once.flow = flow[0];
+	rig_load(&r, &once);
+	deep.start_ns = 40 * MS;
+	deep.off_ns = 0;
+	deep.stop_ns = 0;
+	rig_load(&r, &deep);
+	host_run(r.host, 20 * MS - 1);
+	host_flow_weigh(flow[0], 10000);
+	host_run(r.host, 60 * MS);
+	rig_expect_parts(&r, flow, equal, 2, 200 * MS, permille,
+			 "weight raised in a pause");
 	rig_close(&r);
 }
 
@@ -374,6 +421,16 @@ static void test_sibling(struct trial *t)
 	sibling_leaves(t, 64 * KIB, false);
 	sibling_leaves(t, 0, false);
 	sibling_leaves(t, 64 * KIB, true);
+}
+
+/* Queues throttled by a tag of old shares look again at once. */
+static void test_reshare(struct trial *t)
+{
+	weight_raise(t, 0);
+	sibling_leaves(t, 0, true);
+	weight_raise_in_pause(t, 0, 20);
+	/* All that the two have waiting lies within T: it orders less. */
+	weight_raise_in_pause(t, 1 * MIB, 40);
 }
 
 /* -------------------------------------------------------------- in time */
@@ -535,6 +592,7 @@ const struct test share_tests[] = {
 	{ "share/nested", test_nested, true },
 	{ "share/reweigh", test_reweigh, true },
 	{ "share/sibling", test_sibling, true },
+	{ "share/reshare", test_reshare, true },
 	{ "share/comeback", test_comeback, true },
 	{ "share/light", test_light, true },
 	{ "share/blocked", test_blocked, false },
