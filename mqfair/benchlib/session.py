@@ -56,7 +56,7 @@ ROOT = Path(__file__).resolve().parents[2]
 RUNNER = "mqfair.benchlib.runner"
 NULL_BLK_NODE = "/dev/nullb0"
 # For starting fio, settling and copying logs, on an emulated processor with neighbours.
-RUN_OVERHEAD_S = 30.0
+RUN_OVERHEAD_S = 60.0
 BOOT_S = 180.0
 ICOUNT_PATIENCE = 60.0
 # Of what its slots and its completion time allow: a drive that is reached less is not the limit.

@@ -10,6 +10,8 @@ from mqfair import bench
 from mqfair.benchlib import cgroups, device, iocost, session
 from mqfair.benchlib.device import parse_device
 from mqfair.benchlib.kernel_log import splat
+from mqfair.benchlib.plan import Case
+from mqfair.benchlib.result import CaseResult, RunResult
 from mqfair.cgroup import Cgroup
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
@@ -81,6 +83,7 @@ def test_runtime_and_tunables(job):
         (["--device", "nvme:speed=1"], "speed"),
         (["--device", "null:gb=1", "--on", "host"], "is made in a guest"),
         (["--device", "/dev/sda", "--on", "vm"], "a drive of this host"),
+        (["--icount"], "one CPU: add --cpus 1"),
         (["--schedulers", "mqfq", "--module", "/nowhere/mqfair.ko"], "no such file: run `make"),
     ],
 )
@@ -110,6 +113,32 @@ def test_devices():
     )
     nvme = parse_device("nvme:size=2G,queues=4")
     assert (nvme.drive.size, nvme.drive.queues) == (2 << 30, 4)
+
+
+@pytest.mark.parametrize(
+    ("text", "iops"),
+    [
+        ("null:irqmode=2,completion_nsec=8000000,submit_queues=2,hw_queue_depth=16", 4000),
+        ("null:irqmode=2,completion_nsec=1000000", 64000),
+        ("null:irqmode=0,completion_nsec=1000000", None),
+        ("nvme:size=1G", None),
+    ],
+)
+def test_what_a_drive_can_do(text, iops):
+    assert device.null_capacity_iops(parse_device(text)) == iops
+
+
+@pytest.mark.parametrize(("reached", "notes"), [(3900, 0), (2000, 1)])
+def test_a_drive_that_was_not_the_limit_is_reported(reached, notes):
+    drive = parse_device("null:irqmode=2,completion_nsec=8000000,submit_queues=2,hw_queue_depth=16")
+    runs = (
+        RunResult("none", 0, reached, 0.0, 1.0, ()),
+        RunResult("bfq", 0, 100, 0.0, 1.0, ()),
+    )
+    case = Case("j", (), {}, 1.0, 2.0)
+    found = list(session._processor_bound(drive, [CaseResult(case, runs, (), {})]))
+    assert len(found) == notes
+    assert all("reached 2,000 of the drive's 4,000 IOPS" in note for note in found)
 
 
 def test_a_drive_that_does_not_exist(job):
