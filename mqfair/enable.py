@@ -6,11 +6,12 @@ refuses, or does not keep, undoes what was written.
 """
 
 import argparse
+import contextlib
 import errno
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
-from mqfair import kmod
+from mqfair import calibrate, kmod
 from mqfair.blockdev import (
     NR_REQUESTS_MAX,
     NR_REQUESTS_MIN,
@@ -26,8 +27,13 @@ from mqfair.output import add_dry_run_argument, add_json_argument, print_json
 EPILOG = """\
 The setting lasts until the device goes or the machine is restarted.
 
-example:
+With --calibrate the device is measured first, for a minute and with reads alone: depth becomes
+the fewest outstanding requests, and then threshold_kb the least threshold, that give full
+throughput within {tolerance}.
+
+examples:
   mqfair enable nvme0n1 --depth 64 --threshold-kb auto
+  mqfair enable nvme0n1 --calibrate
 """
 
 COSTS = ("bytes", "iops", "linear")
@@ -61,20 +67,23 @@ class Journal:
         self.old.append((path, old))
         self.fs.write(path, value, mends)
 
+    def restore(self) -> None:
+        """Writes only what differs from before."""
+        for path, value in reversed(self.old):
+            if setting(self.fs.read(path), value) != value:
+                self.fs.write(path, value)
+
     def undo(self) -> str:
-        """Writes only what differs from before, and says what became of it."""
+        """Restores, and says what became of it."""
         try:
-            for path, value in reversed(self.old):
-                text = self.fs.read(path)
-                if setting(text, value) != value:
-                    self.fs.write(path, value)
+            self.restore()
         except Failure as failure:
             return f"undoing failed too: {failure}"
         return "everything is as it was"
 
 
 def set_argparser(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
+    parser.epilog = EPILOG.format(tolerance=calibrate.tolerance_text())
     parser.add_argument("device", metavar="DEVICE", help="nvme0n1, /dev/nvme0n1 or MAJ:MIN")
     parser.add_argument(
         "--scheduler",
@@ -100,6 +109,20 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"scheduler tags for each queue, {NR_REQUESTS_MIN}..{NR_REQUESTS_MAX}"
         f" (default: raised to {TAGS_PER_SLOT} for each device slot)",
+    )
+    parser.add_argument(
+        "--calibrate", action="store_true", help="measure the device to choose both (needs fio)"
+    )
+    parser.add_argument(
+        "--calibrate-time",
+        metavar="S",
+        help=f"most seconds to measure (default {calibrate.SECONDS_DEFAULT})",
+    )
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="calibrate a device that is doing other I/O"
+        f" (more than {calibrate.IDLE_REQUESTS_PER_S} requests per second)",
     )
     add_dry_run_argument(parser)
     add_json_argument(parser)
@@ -150,6 +173,25 @@ def _plan(args: argparse.Namespace) -> Plan:
     return Plan(args.scheduler, tunables, nr_requests)
 
 
+def _seconds(args: argparse.Namespace) -> int | None:
+    """How long to calibrate; None: not at all."""
+    if not args.calibrate:
+        if args.force or args.calibrate_time is not None:
+            option = "--force" if args.force else "--calibrate-time"
+            raise UsageError(f"{option} goes with --calibrate")
+        return None
+    if args.scheduler != "mqfq":
+        raise UsageError(f"--calibrate finds tunables of mqfq, not of {args.scheduler}")
+    for name in ("depth", "threshold_kb", "dry_run"):
+        if getattr(args, name):
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"--calibrate and {option} exclude each other: leave one out")
+    if args.calibrate_time is None:
+        return calibrate.SECONDS_DEFAULT
+    least, most = calibrate.SECONDS_LEAST, calibrate.SECONDS_MOST
+    return _number("--calibrate-time", args.calibrate_time, least, most)
+
+
 class Enabler:
     """Carries out one plan on one disk."""
 
@@ -195,6 +237,19 @@ class Enabler:
         except KeyboardInterrupt:
             self.journal.undo()
             raise
+
+    @contextlib.contextmanager
+    def temporarily(self) -> Iterator[None]:
+        """The plan is in force for the time of a block, which may change its tunables at will."""
+        if not self._switches():
+            for name, value in self.plan.tunables.items():
+                path = self.disk.tunable(name)
+                self.journal.old.append((path, setting(self.fs.read(path), value)))
+        self.run()
+        try:
+            yield
+        finally:
+            self.journal.restore()
 
     def _set_scheduler(self) -> None:
         if not self._switches():
@@ -311,12 +366,39 @@ class Enabler:
             print(f"note: {note}")
 
 
+def _calibrate(disk: Disk, plan: Plan, seconds: int, *, force: bool) -> calibrate.Calibration:
+    """Leaves the disk as it was."""
+    calibrator = calibrate.Calibrator(disk, seconds)
+    limits = {"depth": str(calibrator.most), "threshold_kb": str(calibrate.THRESHOLDS_KB[-1])}
+    enabler = Enabler(disk, replace(plan, tunables={**plan.tunables, **limits}))
+    if not force:
+        calibrator.require_idle()
+    with calibrate.interrupted_once(), enabler.temporarily():
+        return calibrator.run()
+
+
+def _with_calibration(plan: Plan, found: calibrate.Calibration) -> Plan:
+    chosen = {"depth": str(found.depth), "threshold_kb": str(found.threshold_kb)}
+    return replace(plan, tunables={**plan.tunables, **chosen})
+
+
 def main(args: argparse.Namespace) -> int:
     plan = _plan(args)
+    seconds = _seconds(args)
+    found = None
+    if seconds is not None:
+        disk = find_disk(Fs(), args.device)
+        found = _calibrate(disk, plan, seconds, force=args.force)
+        plan = _with_calibration(plan, found)
     enabler = Enabler(find_disk(Fs(dry_run=args.dry_run), args.device), plan)
     enabler.run()
+    if found:
+        enabler.notes += found.notes()
     if args.json:
-        print_json(enabler.report())
-    else:
-        enabler.print_text()
+        report = enabler.report()
+        print_json({**report, "calibration": found.as_json()} if found else report)
+        return 0
+    if found:
+        print("\n".join(found.lines()))
+    enabler.print_text()
     return 0
