@@ -302,6 +302,27 @@ static void block_stuck(struct device_host *d, u64 now, struct wake *wake)
 	}
 }
 
+/*
+ * A queue that we were asked to run, did not, and have no work under way for:
+ * a lost kick.  Seen twice, for a kick may be just on its way.
+ */
+static void watch_kicks(struct device_host *d)
+{
+	u32 i;
+
+	for (i = 0; i < d->sched.nr_queues; i++) {
+		struct queue_host *qh = &d->queues[i];
+		bool lost = READ_ONCE(qh->queue.woken) &&
+			    READ_ONCE(qh->queue.nr) &&
+			    !READ_ONCE(qh->hctx->staged) &&
+			    !work_busy(&qh->hctx->kick);
+
+		if (lost && qh->lost)
+			atomic64_inc(&d->sched.stats.watchdog);
+		qh->lost = lost;
+	}
+}
+
 static void tick_work(struct work_struct *work)
 {
 	struct device_host *d = container_of(work, struct device_host, tick);
@@ -310,6 +331,7 @@ static void tick_work(struct work_struct *work)
 
 	wake_init(&wake);
 	block_stuck(d, now, &wake);
+	watch_kicks(d);
 	d->sched.ops->tick(&d->sched, now, &wake);
 	host_wake(d, &wake);
 }

@@ -109,6 +109,7 @@ static bool beyond(const struct sched *s, vtime_t a, vtime_t vt)
 static void kick(struct mqfq *m, u32 queue, struct wake *wake)
 {
 	atomic64_inc(&m->sched->stats.kicks);
+	WRITE_ONCE(m->sched->queue[queue]->woken, true);
 	wake_queue(wake, queue);
 }
 
@@ -566,6 +567,8 @@ static enum verdict mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 	struct io *io;
 
 	port_assert_queue_held(q);
+	if (unlikely(READ_ONCE(q->woken)))
+		WRITE_ONCE(q->woken, false);
 	withdraw(m, q);
 	lead = queue_lead(q);
 	set_lead(q, lead);
@@ -644,12 +647,15 @@ static void mqfq_complete(struct io *io, u64 now, struct wake *wake)
 
 /* ------------------------------------------------------------- slow work */
 
-/* May the queue run, though it is parked or ready?  Somebody forgot it. */
+/*
+ * May the queue run, though it is parked or ready?  Somebody forgot it; unless
+ * it has been named and its host is late, which its host has to watch.
+ */
 static bool forgotten(struct mqfq *m, const struct queue *q)
 {
 	vtime_t lead = READ_ONCE(q->lead);
 
-	if (lead == VTIME_NONE)
+	if (lead == VTIME_NONE || READ_ONCE(q->woken))
 		return false;
 	if (mask_test(m->ready, q->index))
 		return token_total(&m->slots) > 0;

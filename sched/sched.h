@@ -111,6 +111,7 @@ struct queue {
 	u32 bucket;		/* Q: of the wheel, when parked */
 	u8 state;		/* O: enum verdict, of the last dispatch */
 	bool published;		/* Q: the mindicator knows of us */
+	bool woken;		/* O, but set by any: named to the host, not run yet */
 	struct queue_stats stats;
 } __port_cacheline;
 
