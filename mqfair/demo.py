@@ -19,7 +19,8 @@ OUT = session.ROOT / "build" / "demo"
 
 # 32 slots of 16 ms: 2000 I/O per second, which an emulated processor serves under any scheduler.
 DEVICE = (
-    "null:irqmode=2,completion_nsec=16000000,submit_queues=2,hw_queue_depth=16,gb=4,poll_queues=0"
+    "null:irqmode=2,completion_nsec=16000000,submit_queues=2,hw_queue_depth=32,"
+    "shared_tag_bitmap=1,gb=4,poll_queues=0"
 )
 CASES = {
     "four-cgroups.fio": "4 KiB random reads",

@@ -20,9 +20,12 @@ from mqfair.blockdev import find_disk
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs, describe
 
-# Bound by the device and not by an emulated CPU: 64 slots of 8 ms are 8000 I/O per second.
+# Bound by the device and not by an emulated CPU: 64 slots of 16 ms are 4000 I/O per second. The
+# slots are the drive's, as in real ones, and not split between its queues: a queue that has used up
+# slots of its own cannot give its place to what waits in another, whatever the scheduler.
 DEFAULT_DEVICE = (
-    "null:irqmode=2,completion_nsec=8000000,submit_queues=2,hw_queue_depth=32,gb=4,poll_queues=0"
+    "null:irqmode=2,completion_nsec=16000000,submit_queues=2,hw_queue_depth=64,"
+    "shared_tag_bitmap=1,gb=4,poll_queues=0"
 )
 
 # Parameters of the null_blk module and their ranges. Left out: what gives a drive without a
@@ -114,7 +117,8 @@ def null_capacity_iops(device: Device) -> float | None:
     parameters = device.parameters
     if device.kind != NULL or parameters.get("irqmode") != NULL_TIMER:
         return None
-    queues = parameters.get("submit_queues", 1)
+    shared = parameters.get("shared_tag_bitmap", 0)
+    queues = 1 if shared else parameters.get("submit_queues", 1)
     depth = parameters.get("hw_queue_depth", 64)
     return queues * depth * 1e9 / parameters.get("completion_nsec", 10_000)
 
