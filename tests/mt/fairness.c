@@ -158,8 +158,8 @@ static void scene_deinit(struct scene *s, struct random *r)
 	while ((io = device_finish(&s->device, r)))
 		host_complete(&s->host, io);
 	for (f = 0; f < FLOWS; f++)
-		host_flow_destroy(s->flow[f]);
-	host_flow_destroy(s->root);
+		host_flow_destroy(&s->host, s->flow[f]);
+	host_flow_destroy(&s->host, s->root);
 	device_deinit(&s->device);
 	host_deinit(&s->host);
 }

@@ -54,11 +54,18 @@ struct flow *host_flow_create(struct host *h, struct flow *parent, u32 weight)
 	return f;
 }
 
-void host_flow_destroy(struct flow *f)
+void host_flow_destroy(struct host *h, struct flow *f)
 {
 	flow_exit(f);
+	host_tune(h, NULL);
 	port_lock_deinit(&f->lock);
 	port_free(f);
+}
+
+void host_set_weight(struct host *h, struct flow *f, u32 weight)
+{
+	flow_set_weight(f, weight);
+	host_tune(h, NULL);
 }
 
 static u64 host_now(const struct host *h)

@@ -35,7 +35,8 @@ void host_init(struct host *h, const char *policy,
 void host_deinit(struct host *h);
 
 struct flow *host_flow_create(struct host *h, struct flow *parent, u32 weight);
-void host_flow_destroy(struct flow *f);
+void host_flow_destroy(struct host *h, struct flow *f);
+void host_set_weight(struct host *h, struct flow *f, u32 weight);
 void host_flow_weigh(struct host *h, struct flow *f, u32 weight);
 
 void host_insert(struct host *h, u32 queue, struct io *io);
@@ -50,6 +51,7 @@ void host_block(struct host *h, u32 queue);
 void host_unblock(struct host *h, u32 queue);
 
 void host_tick(struct host *h);
+/* @params NULL: shares have changed; may meet itself. */
 void host_tune(struct host *h, const struct sched_params *params);
 
 #endif /* MQFAIR_MT_HOST_H */

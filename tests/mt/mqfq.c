@@ -8,8 +8,8 @@
 #include "crew.h"
 #include "device.h"
 #include "host.h"
+#include "still.h"
 #include "tests/machine.h"
-#include "sched/mqfq.h"
 
 enum {
 	MEETINGS	= 25,
@@ -197,45 +197,6 @@ static void block_some(struct scene *s, struct random *r)
 
 /* --------------------------------------------- when everybody stands still */
 
-static bool in_wheel(const struct mqfq *m, const struct queue *q)
-{
-	const struct wheel *w = &m->wheel;
-	u64 word;
-
-	word = (u64)atomic64_read(&w->mask[q->bucket * w->words +
-					   q->index / 64]);
-	return (word >> (q->index % 64)) & 1;
-}
-
-static bool in_mask(const atomic64_t *mask, u32 queue)
-{
-	return ((u64)atomic64_read(&mask[queue / 64]) >> (queue % 64)) & 1;
-}
-
-/* I5, for a queue that has requests and is not blocked. */
-static void check_waiting(struct scene *s, const struct queue *q)
-{
-	const struct mqfq *m = mqfq_of(s);
-	u32 threshold = s->host.sched.params.threshold;
-	vtime_t vt = (vtime_t)atomic64_read(&m->vt);
-	bool beyond = vtime_before(vt + threshold, q->lead);
-
-	if (in_mask(m->ready, q->index)) {
-		crew_check(token_total(&m->slots) <= 0);
-		return;
-	}
-	crew_check(q->state == VERDICT_THROTTLED);
-	if (!threshold) {
-		crew_check(beyond && in_mask(m->held, q->index));
-		crew_check(mindicator_holder(&m->leads) != q->index);
-		return;
-	}
-	/* Late by less than a bucket. */
-	crew_check(in_wheel(m, q));
-	crew_check(vtime_before(vt, q->lead - threshold +
-					(1ULL << m->wheel.shift)));
-}
-
 /*
  * The watchdog has nothing to report: it looks twice, and who is only on its
  * way to wake somebody is not between the two.
@@ -262,7 +223,7 @@ static void look(void *arg)
 		struct host_queue *q = &s->host.queue[i];
 
 		if (q->q.nr && !q->blocked)
-			check_waiting(s, &q->q);
+			still_check_waiting(m, &q->q);
 		else
 			crew_check(mindicator_lead(&m->leads, i) == VTIME_NONE);
 	}
@@ -274,7 +235,7 @@ static void look(void *arg)
 static void drain(void *arg)
 {
 	struct scene *s = arg;
-	u32 i, bucket;
+	u32 i;
 
 	look(s);
 	for (i = 0; i < s->host.sched.nr_queues; i++)
@@ -285,17 +246,7 @@ static void drain(void *arg)
 	crew_check(atomic64_read(&s->completed) ==
 		   atomic64_read(&s->submitted));
 	look(s);
-	for (i = 0; i < s->host.sched.nr_queues; i++) {
-		struct queue *q = &s->host.queue[i].q;
-
-		crew_check(q->nr == 0);
-		crew_check(!in_mask(mqfq_of(s)->ready, i));
-		crew_check(!in_mask(mqfq_of(s)->held, i));
-		for (bucket = 0; bucket < WHEEL_BUCKETS; bucket++) {
-			q->bucket = bucket;
-			crew_check(!in_wheel(mqfq_of(s), q));
-		}
-	}
+	still_check_empty(mqfq_of(s));
 }
 
 /* ------------------------------------------------------------- the members */
@@ -365,8 +316,8 @@ static void scene_deinit(struct scene *s)
 	u32 i;
 
 	for (i = FLOWS; i-- > 0;)
-		host_flow_destroy(s->flow[i]);
-	host_flow_destroy(s->root);
+		host_flow_destroy(&s->host, s->flow[i]);
+	host_flow_destroy(&s->host, s->root);
 	port_free(s->io);
 	port_lock_deinit(&s->slow);
 	device_deinit(&s->device);

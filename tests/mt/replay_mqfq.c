@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * mqfq with one or two processors standing still half-way through a hook.
+ *
+ * A scene is made by a random run of whole operations; then three more are
+ * interleaved in every way that replay.h knows, and the kicks they gave are
+ * followed.  Nobody may be left waiting without a reason, and completions must
+ * bring everything out.
+ */
+#include "crew.h"
+#include "replay.h"
+#include "still.h"
+
+#include <string.h>
+
+enum {
+	QUEUES	= 4,
+	FLOWS	= 3,
+	IOS	= 64,
+	OPS	= 3,
+	HISTORY	= 40,		/* operations that make a scene */
+	FRESH	= 4,		/* the last of them: their kicks are under way */
+};
+
+/* Two cores of two sockets: every level of the trees is there. */
+static const struct topo_place square[QUEUES] = { { 0, 0 }, { 1, 0 },
+						  { 2, 1 }, { 3, 1 } };
+
+struct op {
+	enum { RUN, INSERT, FINISH, BLOCK, UNBLOCK, RESHARE, TUNE } kind;
+	u32 queue, flow, bytes, pick;
+	struct sched_params params;
+};
+
+struct scene {
+	struct sched sched;
+	struct queue queue[QUEUES];
+	struct queue *index[QUEUES];
+	struct flow *root, *flow[FLOWS];
+	struct io io[IOS];
+	struct io *flight[IOS];
+	u32 nr_ios, nr_flight, done;
+	u32 kicks;			/* mask of queues to run */
+	u32 blocked;			/* mask */
+	struct sched_params params;	/* to begin with */
+	struct op history[HISTORY];
+	struct op op[OPS];
+	vtime_t seen;
+};
+
+static bool always(const struct queue *q)
+{
+	(void)q;
+	return true;
+}
+
+static struct mqfq *mqfq_of(struct scene *s)
+{
+	return s->sched.engine;
+}
+
+static bool is_blocked(const struct scene *s, u32 queue)
+{
+	return s->blocked & (1U << queue);
+}
+
+/* Kicks come late: after all that is interleaved. */
+static void act(struct scene *s, struct wake *wake)
+{
+	vtime_t vt = (vtime_t)atomic64_read(&mqfq_of(s)->vt);
+	u32 queue;
+
+	while ((queue = wake_next(wake)) != QUEUES_MAX)
+		s->kicks |= 1U << queue;
+	if (wake->pinned_by < QUEUES && is_blocked(s, wake->pinned_by))
+		s->kicks |= 1U << wake->pinned_by;
+	crew_check(!vtime_before(vt, s->seen));
+	s->seen = vt;
+}
+
+static void dispatch(struct scene *s, u32 queue, struct wake *wake)
+{
+	const struct sched_ops *ops = s->sched.ops;
+	struct io *io;
+
+	if (is_blocked(s, queue)) {
+		ops->block(&s->queue[queue], wake);
+		return;
+	}
+	while (ops->dispatch(&s->queue[queue], 0, &io, wake) == VERDICT_IO)
+		s->flight[s->nr_flight++] = io;
+}
+
+static void run_queue(struct scene *s, u32 queue)
+{
+	struct wake wake;
+
+	wake_init(&wake);
+	dispatch(s, queue, &wake);
+	act(s, &wake);
+}
+
+static void insert(struct scene *s, const struct op *op)
+{
+	struct io *io;
+	struct wake wake;
+
+	if (s->nr_ios == IOS)
+		return;
+	io = &s->io[s->nr_ios++];
+	*io = (struct io){ .flow = s->flow[op->flow], .bytes = op->bytes };
+	wake_init(&wake);
+	s->sched.ops->insert(&s->queue[op->queue], io, 0, &wake);
+	dispatch(s, op->queue, &wake);
+	act(s, &wake);
+}
+
+static void finish(struct scene *s, u32 pick)
+{
+	struct wake wake;
+	struct io *io;
+
+	if (!s->nr_flight)
+		return;
+	pick %= s->nr_flight;
+	io = s->flight[pick];
+	s->flight[pick] = s->flight[--s->nr_flight];
+	s->done++;
+	wake_init(&wake);
+	s->sched.ops->complete(io, 0, &wake);
+	act(s, &wake);
+}
+
+static void tune(struct scene *s, const struct sched_params *params)
+{
+	struct wake wake;
+
+	wake_init(&wake);
+	s->sched.ops->tune(&s->sched, params, &wake);
+	act(s, &wake);
+}
+
+static void run(struct scene *s, const struct op *op)
+{
+	switch (op->kind) {
+	case RUN:
+		run_queue(s, op->queue);
+		break;
+	case INSERT:
+		insert(s, op);
+		break;
+	case FINISH:
+		finish(s, op->pick);
+		break;
+	case BLOCK:
+		s->blocked |= 1U << op->queue;
+		run_queue(s, op->queue);
+		break;
+	case UNBLOCK:
+		s->blocked &= ~(1U << op->queue);
+		run_queue(s, op->queue);
+		break;
+	case RESHARE:
+		flow_set_weight(s->flow[op->flow], 1 + op->pick);
+		tune(s, NULL);
+		break;
+	default:
+		tune(s, &op->params);
+	}
+}
+
+static void follow_kicks(struct scene *s)
+{
+	while (s->kicks) {
+		u32 queue = port_ffs64(s->kicks);
+
+		s->kicks &= s->kicks - 1;
+		run_queue(s, queue);
+	}
+}
+
+static void run_0(void *arg)
+{
+	run(arg, &((struct scene *)arg)->op[0]);
+}
+
+static void run_1(void *arg)
+{
+	run(arg, &((struct scene *)arg)->op[1]);
+}
+
+static void run_2(void *arg)
+{
+	run(arg, &((struct scene *)arg)->op[2]);
+}
+
+static void check_still(struct scene *s)
+{
+	u32 q, in_use = 0;
+
+	for (q = 0; q < s->nr_flight; q++)
+		in_use += !!(s->flight[q]->flags & IO_SLOT);
+	crew_check(token_total(&mqfq_of(s)->slots) + in_use ==
+		   s->sched.params.depth);
+	for (q = 0; q < QUEUES; q++)
+		if (s->queue[q].nr && !is_blocked(s, q))
+			still_check_waiting(mqfq_of(s), &s->queue[q]);
+}
+
+static struct flow *flow_create(struct scene *s, struct flow *parent,
+				u32 weight)
+{
+	struct flow *f = port_zalloc(flow_size(QUEUES));
+
+	crew_check(f);
+	flow_init(f, &s->sched, parent, weight);
+	return f;
+}
+
+static void reset(void *arg)
+{
+	struct scene *s = arg;
+	u32 i;
+
+	s->sched = (struct sched){ .queue = s->index, .nr_queues = QUEUES };
+	for (i = 0; i < QUEUES; i++) {
+		queue_init(&s->queue[i], &s->sched, i);
+		s->index[i] = &s->queue[i];
+	}
+	crew_check(!sched_init(&s->sched, sched_find("mqfq"), &s->params,
+			       square));
+	s->root = flow_create(s, NULL, WEIGHT_DEFAULT);
+	for (i = 0; i < FLOWS; i++)
+		s->flow[i] = flow_create(s, s->root, 100 << i);
+	s->nr_ios = 0;
+	s->nr_flight = 0;
+	s->done = 0;
+	s->blocked = 0;
+	s->kicks = 0;
+	s->seen = (vtime_t)atomic64_read(&mqfq_of(s)->vt);
+	for (i = 0; i < HISTORY; i++) {
+		run(s, &s->history[i]);
+		if (i < HISTORY - FRESH)
+			follow_kicks(s);
+	}
+}
+
+static void check(void *arg)
+{
+	struct scene *s = arg;
+	u32 i;
+
+	follow_kicks(s);
+	check_still(s);
+	for (i = 0; i < QUEUES; i++) {
+		s->blocked &= ~(1U << i);
+		run_queue(s, i);
+	}
+	follow_kicks(s);
+	check_still(s);
+	while (s->nr_flight) {
+		finish(s, 0);
+		follow_kicks(s);
+	}
+	crew_check(s->done == s->nr_ios);
+	still_check_empty(mqfq_of(s));
+	for (i = 0; i < FLOWS; i++) {
+		flow_exit(s->flow[i]);
+		port_free(s->flow[i]);
+	}
+	flow_exit(s->root);
+	port_free(s->root);
+	sched_exit(&s->sched);
+}
+
+static struct sched_params random_params(struct random *r)
+{
+	static const u32 thresholds[] = { 0, 0, 4096, 16384, 65536 };
+
+	return (struct sched_params){
+		.depth = 1 + random_below(r, 4),
+		.threshold = thresholds[random_below(r,
+						     ARRAY_SIZE(thresholds))],
+	};
+}
+
+static struct op random_op(struct random *r)
+{
+	static const u32 kinds[] = { RUN, RUN, INSERT, INSERT, INSERT, INSERT,
+				     FINISH, FINISH, FINISH, BLOCK, UNBLOCK,
+				     RESHARE, RESHARE, TUNE };
+
+	return (struct op){
+		.kind = kinds[random_below(r, ARRAY_SIZE(kinds))],
+		.queue = random_below(r, QUEUES),
+		.flow = random_below(r, FLOWS),
+		.bytes = random_once_in(r, 4) ? 65536 : 4096,
+		.pick = random_below(r, IOS),
+		.params = random_params(r),
+	};
+}
+
+static void draw(struct scene *s, struct random *r)
+{
+	u32 i, tunes = 0, first = random_below(r, QUEUES);
+
+	s->params = random_params(r);
+	for (i = 0; i < HISTORY; i++) {
+		s->history[i] = random_op(r);
+		/* More comes than goes, or there is nobody to forget. */
+		if (s->history[i].kind == TUNE)
+			s->history[i].kind = INSERT;
+	}
+	for (i = 0; i < OPS; i++) {
+		s->op[i] = random_op(r);
+		/* Each under a queue lock of its own; tuning is serialised. */
+		s->op[i].queue = (first + i) % QUEUES;
+		if (s->op[i].kind == TUNE && tunes++)
+			s->op[i].kind = FINISH;
+	}
+}
+
+int main(void)
+{
+	struct random r = random_seeded("mt/replay_mqfq");
+	static struct scene s;
+	struct replay two = { reset, { run_0, run_1, NULL }, check, &s };
+	struct replay three = { reset, { run_0, run_1, run_2 }, check, &s };
+	u64 i, runs = 0;
+
+	port_queue_is_mine = always;
+	for (i = 0; i < random_rounds(200); i++) {
+		draw(&s, &r);
+		runs += replay_all(i % 10 ? &two : &three);
+	}
+	printf("replayed %llu interleavings of mqfq\n", runs);
+	return 0;
+}
