@@ -659,11 +659,14 @@ static bool forgotten(struct mqfq *m, const struct queue *q)
 		return false;
 	if (mask_test(m->ready, q->index))
 		return token_total(&m->slots) > 0;
+	if (READ_ONCE(q->state) != VERDICT_THROTTLED)
+		return false;
+	/* Of equal leads the holders are woken one after the other. */
+	if (!READ_ONCE(m->sched->params.threshold))
+		return mindicator_holder(&m->leads) == q->index;
 	/* The wheel is late by up to a bucket, for as long as VT stands. */
-	if (READ_ONCE(m->sched->params.threshold))
-		lead += BIT_ULL(READ_ONCE(m->wheel.shift));
-	return READ_ONCE(q->state) == VERDICT_THROTTLED &&
-	       !beyond(q->sched, lead, mqfq_vt(m));
+	return !beyond(q->sched, lead + BIT_ULL(READ_ONCE(m->wheel.shift)),
+		       mqfq_vt(m));
 }
 
 /*
