@@ -5,19 +5,22 @@ tools = plugin.build()
 spec = GuestSpec(cpus=1, icount=True, plugin=tools.argument(out / "counts"))
 # In the guest: /proc/kallsyms saved, and tools.mark run after each section.
 symbols = plugin.Symbols((out / "kallsyms").read_text())
-sections = plugin.read_sections(out / "counts", symbols)
+sections = list(plugin.read_sections(out / "counts", symbols))
 """
 
 from __future__ import annotations
 
 import bisect
 import dataclasses
+import functools
+import itertools
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from lab.cache import locked
 from lab.errors import LabError
@@ -71,8 +74,7 @@ def _compile(compiler: str, source: str, target: Path, *flags: str) -> None:
         raise LabError(f"{source}: {compiler} failed\n{done.stderr.strip()}")
 
 
-@dataclasses.dataclass(frozen=True, order=True)
-class Function:
+class Function(NamedTuple):
     """A function of the guest's kernel; @module is empty for the kernel proper."""
 
     name: str
@@ -88,9 +90,6 @@ class Count:
 
     instructions: float = 0
     entries: float = 0
-
-    def __add__(self, other: Count) -> Count:
-        return Count(self.instructions + other.instructions, self.entries + other.entries)
 
     def __sub__(self, other: Count) -> Count:
         return Count(self.instructions - other.instructions, self.entries - other.entries)
@@ -118,8 +117,9 @@ class Symbols:
             raise LabError("kallsyms shows no addresses: clear kernel.kptr_restrict in the guest")
         self._starts = sorted(at)
         self._functions = [_folded(at[start]) for start in self._starts]
+        self.find = functools.cache(self._find)
 
-    def find(self, address: int) -> tuple[Function, bool]:
+    def _find(self, address: int) -> tuple[Function, bool]:
         """The function, and whether the address is its first."""
         index = bisect.bisect_right(self._starts, address) - 1
         if index < 0:
@@ -136,22 +136,37 @@ def _folded(function: Function) -> Function:
     return Function(f"{match.group(1)}_*", function.module) if match else function
 
 
-def read_sections(counts: Path, symbols: Symbols) -> list[Profile]:
+def read_sections(counts: Path, symbols: Symbols) -> Iterator[Profile]:
     """What the plugin wrote, a profile for each section: from mark to mark."""
-    sections: list[dict[Function, Count]] = []
     with counts.open() as lines:
-        for line in lines:
-            words = line.split()
-            if words[0] == "section":
-                sections.append({})
-            elif words[0] == "user":
-                sections[-1][USER_SPACE] = Count(int(words[1]))
-            else:
-                length, times = int(words[1]), int(words[2])
-                function, is_start = symbols.find(int(words[0], 16))
-                _add(sections[-1], function, Count(length * times, times if is_start else 0))
-    return list(sections)
+        for _, section in itertools.groupby(lines, key=_Sections()):
+            yield _profile(section, symbols)
 
 
-def _add(profile: dict[Function, Count], function: Function, count: Count) -> None:
-    profile[function] = profile.get(function, Count()) + count
+class _Sections:
+    """The number of the section that a line belongs to."""
+
+    def __init__(self) -> None:
+        self._number = 0
+
+    def __call__(self, line: str) -> int:
+        self._number += line.startswith("section")
+        return self._number
+
+
+def _profile(lines: Iterable[str], symbols: Symbols) -> Profile:
+    # Millions of lines in all: numbers are summed before objects are made.
+    sums: dict[Function, list[int]] = {}
+    for line in lines:
+        words = line.split()
+        if words[0] == "section":
+            continue
+        if words[0] == "user":
+            sums[USER_SPACE] = [int(words[1]), 0]
+            continue
+        length, times = int(words[1]), int(words[2])
+        function, is_start = symbols.find(int(words[0], 16))
+        total = sums.setdefault(function, [0, 0])
+        total[0] += length * times
+        total[1] += times * is_start
+    return {function: Count(*total) for function, total in sums.items()}
