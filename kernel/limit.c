@@ -112,6 +112,9 @@ void el_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	if (c.hctx->exempt)
 		return;
 	c.depth = compat_sched_depth(c.hctx->hctx);
+	/* As tags_left() would find, before it is known who asks. */
+	if (atomic_read(&c.hctx->map->used) + data->nr_tags <= c.depth / 2)
+		return;
 
 	rcu_read_lock();
 	blkg = blkg_lookup(compat_current_blkcg(), data->q);

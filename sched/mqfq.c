@@ -263,19 +263,25 @@ static vtime_t mqfq_vt(const struct mqfq *m)
 	return (vtime_t)atomic64_read(&m->vt);
 }
 
+/* I1: never back. */
+static void raise_vt(struct mqfq *m, vtime_t to)
+{
+	s64 vt = atomic64_read(&m->vt);
+
+	while (vtime_before((vtime_t)vt, to))
+		if (atomic64_try_cmpxchg(&m->vt, &vt, (s64)to))
+			break;
+}
+
 /* Takes virtual time to the least published lead; wakes those it frees. */
 static void advance(struct mqfq *m, struct wake *wake)
 {
 	vtime_t least = mindicator_min(&m->leads);
 	struct unpark u = { .m = m, .wake = wake };
-	s64 vt;
 
 	if (least == VTIME_NONE)
 		return;
-	vt = atomic64_read(&m->vt);
-	while (vtime_before((vtime_t)vt, least))
-		if (atomic64_try_cmpxchg(&m->vt, &vt, (s64)least))
-			break;
+	raise_vt(m, least);
 
 	if (READ_ONCE(m->sched->params.threshold)) {
 		wheel_turn(&m->wheel, mqfq_vt(m), unpark, &u);
@@ -485,6 +491,11 @@ static bool throttle(struct mqfq *m, struct queue *q, vtime_t lead,
 	if (q->sched->drain)
 		return false;
 	/* We may be the ones who hold it back, unseen so far. */
+	if (mindicator_min(&m->leads) == VTIME_NONE) {
+		/* Nobody waits, nobody is parked: nobody else need know. */
+		raise_vt(m, lead);
+		return false;
+	}
 	publish(m, q, lead, wake);
 	while (beyond(q->sched, lead, mqfq_vt(m)))
 		if (park(m, q, lead))
