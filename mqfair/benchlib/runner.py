@@ -61,6 +61,8 @@ _PRERUN_OUTPUT = ".prerun.txt"
 
 _START_TIMEOUT_S = 60.0
 _START_POLL_S = 0.05
+# Long, for under --icount the guest's clock leaps ahead while it waits for the host.
+_MODULE_TIMEOUT_S = 3600.0
 _ERROR_LINES = 5
 # fio makes file names of job names, in a shell, without quoting.
 _UNSAFE = re.compile(r"[^\w.-]")
@@ -342,7 +344,7 @@ def _modules(plan: Plan, fs: Fs) -> Iterator[None]:
 
 
 def _must(*argv: str) -> None:
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=_MODULE_TIMEOUT_S, check=False)
     if done.returncode != 0:
         raise Failure(f"{' '.join(argv)}: {done.stderr.strip() or 'failed'}")
 
