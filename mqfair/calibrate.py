@@ -23,12 +23,22 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import linear_regression
+from statistics import linear_regression, mean
 from types import FrameType
 
 from mqfair.blockdev import Disk
 from mqfair.errors import Failure, UsageError
-from mqfair.knee import REPEATS, TOLERANCE, Curve, Knee, Spare, find_knee, measurements
+from mqfair.knee import (
+    REPEATS,
+    TOLERANCE,
+    Curve,
+    Knee,
+    Spare,
+    find_knee,
+    measurements,
+    powers_of_two,
+    reach,
+)
 from mqfair.output import table
 
 # The smallest comes last: T is found under it.
@@ -37,6 +47,8 @@ THRESHOLDS_KB = (0, 4, 16, 64, 256, 1024, 8192)
 SECONDS_DEFAULT = 60
 SECONDS_LEAST = 10
 SECONDS_MOST = 3600
+# What was planned to fit and takes this much longer is given up.
+OVERTIME = 1.5
 
 DEPTH_MOST = 1024
 THREADS_MOST = 32
@@ -356,15 +368,19 @@ class Calibrator:
 
     def _find_depth(self, load: Load, size_kib: int) -> Knee:
         self._set("threshold_kb", THRESHOLDS_KB[-1])
+        size = size_kib * 1024
         probe = Probe(
             load,
             lambda depth: self._set("depth", depth),
-            lambda depth: depth * size_kib * 1024,
-            lambda: self._progress(f"depth at {size_kib} KiB"),
+            lambda depth: depth * size,
+            lambda: self._show(f"depth at {size_kib} KiB"),
         )
-        latency_s = size_kib * 1024 / self._first_rate(probe, 1)
-        spare = self._begin_phase(probe, latency_s, measurements(self.most))
-        return find_knee(probe, self.most, spare)
+        least_s = size / self._first_rate(probe, 1)
+        probe.window_s = max(LATENCIES_LEAST * least_s, WINDOW_LEAST_S)
+        depths, rates = reach(probe, powers_of_two(self.most))
+        latencies_s = [max(depth * size / max(rates), least_s) for depth in depths]
+        spare = self._begin_phase(probe, least_s, mean(latencies_s), measurements(depths))
+        return find_knee(probe, depths, spare)
 
     def _first_rate(self, probe: "Probe", setting: int) -> float:
         rate = probe(setting)
@@ -379,21 +395,31 @@ class Calibrator:
             load,
             lambda kb: self._set("threshold_kb", kb),
             lambda _kb: bytes_out,
-            lambda: self._progress("threshold"),
+            lambda: self._show("threshold"),
         )
         latency_s = bytes_out / self._first_rate(probe, THRESHOLDS_KB[-1])
-        spare = self._begin_phase(probe, latency_s, REPEATS * len(THRESHOLDS_KB))
+        count = REPEATS * len(THRESHOLDS_KB)
+        spare = self._begin_phase(probe, latency_s, latency_s, count)
         curve = Curve()
         curve.measure(probe, THRESHOLDS_KB, spare)
         return curve.knee()
 
-    def _begin_phase(self, probe: "Probe", latency_s: float, count: int) -> Spare:
+    def _show(self, phase: str) -> None:
+        self._progress(phase)
+        if time.monotonic() - self._started > OVERTIME * self._seconds:
+            raise Failure(
+                f"{self._disk.name} was not calibrated within {self._seconds} s: something slows"
+                " it or the processors down: give more --calibrate-time"
+            )
+
+    def _begin_phase(self, probe: "Probe", latency_s: float, settle_s: float, count: int) -> Spare:
         """Sets how long each of @count measurements takes; returns whether there is time for
-        more. Each phase left has an equal part of the time left."""
+        more. Each phase left has an equal part of the time left. @settle_s: the mean latency at
+        the settings to come."""
         now = time.monotonic()
         share = (self._started + self._seconds - now) / self._phases_left
         self._phases_left -= 1
-        settling = max(SETTLE_LATENCIES * latency_s, SETTLE_LEAST_S)
+        settling = max(SETTLE_LATENCIES * settle_s, SETTLE_LEAST_S)
         affordable = share / count - settling
         if affordable < max(LATENCIES_LEAST * latency_s, WINDOW_LEAST_S / 2):
             raise Failure(

@@ -30,6 +30,8 @@ NOISE_MOST = 0.05
 REPEATS = 3
 # Three quarters, the ends of their step, and the greatest setting.
 FINE_MOST = 6
+# Settings that are looked at before a plateau is believed.
+REACH_LEAST = 3
 REPEATS_MOST = 15
 
 # The throughput under a setting.
@@ -138,24 +140,34 @@ def between(low: int, high: int) -> list[int]:
     return sorted({low + (high - low) * part // 4 for part in (1, 2, 3)} - {low, high})
 
 
-def find_knee(measure: Measure, most: int, spare: Spare = no_time) -> Knee:
-    """Steps of two first, then quarters of the step at whose end the knee is.
+def reach(measure: Measure, settings: Sequence[int]) -> tuple[list[int], list[float]]:
+    """The settings up to the second that gains no more than TOLERANCE over those before the two,
+    and what each gave: what lies beyond need not be measured again and again."""
+    seen: list[float] = []
+    for setting in settings:
+        seen.append(measure(setting))
+        if len(seen) > REACH_LEAST and max(seen[-2:]) <= (1 + TOLERANCE) * max(seen[:-2]):
+            break
+    return list(settings[: len(seen)]), seen
 
-    Both ends of that step and @most are measured again with the quarters, so that all of these
-    are compared under the same conditions.
+
+def find_knee(measure: Measure, coarse: Sequence[int], spare: Spare = no_time) -> Knee:
+    """The @coarse settings first, then quarters of the step at whose end the knee is.
+
+    Both ends of that step and the greatest setting are measured again with the quarters, so that
+    all of these are compared under the same conditions.
     """
     curve = Curve()
-    coarse = powers_of_two(most)
     curve.measure(measure, coarse, spare, reserve=REPEATS * FINE_MOST)
     knee = curve.knee()
     place = coarse.index(knee.setting)
     low = coarse[max(place - 1, 0)]
     fine = between(low, knee.setting)
     if fine:
-        curve.measure(measure, sorted({low, *fine, knee.setting, most}), spare)
+        curve.measure(measure, sorted({low, *fine, knee.setting, coarse[-1]}), spare)
     return curve.knee()
 
 
-def measurements(most: int) -> int:
+def measurements(coarse: Sequence[int]) -> int:
     """As many as find_knee() needs at most if nothing is noisy."""
-    return REPEATS * (len(powers_of_two(most)) + FINE_MOST)
+    return REPEATS * (len(coarse) + FINE_MOST)

@@ -25,6 +25,7 @@ from mqfair.knee import (
     find_knee,
     measurements,
     powers_of_two,
+    reach,
 )
 
 QUEUE = "/sys/block/nvme0n1/queue"
@@ -53,7 +54,7 @@ def curve(samples):
 
 @pytest.mark.parametrize("slots", [1, 2, 3, 4, 8, 12, 16, 28, 64, 96, 128, 1024])
 def test_knee_of_a_device_is_its_slots(slots):
-    knee = find_knee(saturating(slots), 1024)
+    knee = find_knee(saturating(slots), powers_of_two(1024))
     assert knee.setting == slots
     assert knee.full == 1000 * slots
     assert knee.noise == 0
@@ -64,7 +65,7 @@ def test_knee_of_a_device_is_its_slots(slots):
 @pytest.mark.parametrize("slots", [5, 7, 50, 65, 100, 1000])
 def test_knee_between_the_steps_is_the_next_step(slots):
     """Least sufficient of what was tried: the step below it loses more than the tolerance."""
-    knee = find_knee(saturating(slots), 1024)
+    knee = find_knee(saturating(slots), powers_of_two(1024))
     assert knee.setting in knee.settings
     assert min(knee.setting, slots) >= (1 - TOLERANCE) * slots
     below = max(setting for setting in knee.settings if setting < knee.setting)
@@ -75,7 +76,7 @@ def test_knee_between_the_steps_is_the_next_step(slots):
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.parametrize("slots", [4, 16, 64, 256])
 def test_noisy_plateau(slots, seed):
-    knee = find_knee(noisy(saturating(slots), 0.05, seed), 1024)
+    knee = find_knee(noisy(saturating(slots), 0.05, seed), powers_of_two(1024))
     assert knee.setting == slots
     assert 0.95 * 1000 * slots <= knee.full <= 1.05 * 1000 * slots
     assert 0 < knee.noise <= NOISE_MOST
@@ -86,14 +87,14 @@ def test_noisy_plateau(slots, seed):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_never_saturating_takes_the_most_and_says_so(seed):
-    knee = find_knee(noisy(saturating(10**6), 0.03, seed), 64)
+    knee = find_knee(noisy(saturating(10**6), 0.03, seed), powers_of_two(64))
     assert knee.setting == 64
     assert knee.rising
 
 
 def test_single_slot():
     measured = []
-    knee = find_knee(lambda n: measured.append(n) or 100.0, 1)
+    knee = find_knee(lambda n: measured.append(n) or 100.0, powers_of_two(1))
     assert knee.setting == 1
     assert not knee.rising
     assert measured == [1, 1, 1]
@@ -106,9 +107,29 @@ def test_repeats_are_interleaved_and_the_refinement_compares_with_the_most():
         measured.append(n)
         return float(min(n, 16))
 
-    find_knee(device, 64)
+    find_knee(device, powers_of_two(64))
     assert measured == [*([1, 2, 4, 8, 16, 32, 64] * 3), *([8, 10, 12, 14, 16, 64] * 3)]
-    assert len(measured) == measurements(64)
+    assert len(measured) == measurements(powers_of_two(64))
+
+
+@pytest.mark.parametrize(
+    ("slots", "reached"), [(1, 8), (4, 16), (16, 64), (100, 512), (512, 1024), (4096, 1024)]
+)
+def test_reach_ends_two_steps_beyond_the_knee(slots, reached):
+    settings, rates = reach(saturating(slots), powers_of_two(1024))
+    assert settings == [n for n in powers_of_two(1024) if n <= reached]
+    assert rates == [1000 * min(n, slots) for n in settings]
+
+
+def test_reach_goes_on_while_anything_is_gained():
+    gains = {n: 100 * 1.02**i for i, n in enumerate(powers_of_two(1024))}
+    assert reach(gains.__getitem__, powers_of_two(1024))[0] == powers_of_two(1024)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_reach_of_a_noisy_device(seed):
+    settings, _ = reach(noisy(saturating(64), 0.1, seed), powers_of_two(1024))
+    assert settings[-1] >= 128
 
 
 def test_slowing_down_beyond_the_knee_is_not_full_throughput():
@@ -177,7 +198,7 @@ def test_more_repeats_only_as_long_as_there_is_time():
 
 
 def test_no_more_repeats_without_noise():
-    find_knee(saturating(8), 64, spare=lambda _count: pytest.fail("asked for more"))
+    find_knee(saturating(8), powers_of_two(64), spare=lambda _count: pytest.fail("asked for more"))
 
 
 def test_device_that_does_nothing():
