@@ -62,6 +62,8 @@ def run_apart(test: str) -> dict[str, object]:
             os.setpgid(0, 0)
             os.dup2(output.fileno(), 1)
             os.dup2(output.fileno(), 2)
+            # What it printed is wanted most when it must be killed.
+            sys.stdout.reconfigure(line_buffering=True)
             json.dump(call(test), verdict)
             verdict.flush()
             sys.stdout.flush()

@@ -101,12 +101,26 @@ class Load:
         self._disk_leaves = disk_leaves
         self._options = {"thread": 1, "runtime": 120, **options}
         self.jobs: list[Fio] = []
+        self.results: list[dict[str, Any]] = []
 
     def __enter__(self) -> Load:
         self.jobs = [Fio(self.disk, group, **self._options) for group in self.groups]
-        for group in self.groups:
-            wait_until(partial(done, group, self.disk), f"{group.name} does I/O", _LOADED_S)
+        try:
+            for group in self.groups:
+                wait_until(partial(done, group, self.disk), f"{group.name} does I/O", _LOADED_S)
+        except AssertionError:
+            self.tell()
+            raise
         return self
+
+    def tell(self) -> None:
+        """For whoever looks into a failure."""
+        for group, job in zip(self.groups, self.jobs, strict=True):
+            tasks = Path(f"/proc/{job.process.pid}/task")
+            where = [read(task / "stack") for task in tasks.iterdir()]
+            print(group.name, group.io_stat(self.disk), *where, sep="\n")
+        for path in Path("/sys/kernel/debug/block", self.disk.name).rglob("sched/*"):
+            print(path, read(path), sep="\n")
 
     def done(self) -> int:
         """Requests of all groups so far."""
@@ -122,9 +136,9 @@ class Load:
             )
 
     def __exit__(self, kind: object, *_: object) -> None:
-        results = [job.stop() for job in self.jobs]
+        self.results = [job.stop() for job in self.jobs]
         if kind is None:
-            for group, result in zip(self.groups, results, strict=True):
+            for group, result in zip(self.groups, self.results, strict=True):
                 self._check(group, result)
 
     def _check(self, group: Cgroup, result: dict[str, Any]) -> None:
@@ -140,9 +154,9 @@ def done(group: Cgroup, disk: Disk) -> int:
     return sum(counts.get(key, 0) for key in ("rios", "wios", "dios"))
 
 
-def done_bytes(group: Cgroup, disk: Disk) -> int:
-    counts = group.io_stat(disk)
-    return counts.get("rbytes", 0) + counts.get("wbytes", 0)
+def served_bytes(group: Cgroup, disk: Disk) -> int:
+    """Bytes of @group that went to the device; the kernel's own count has those that wait too."""
+    return group.io_stat(disk).get("mqfair.bytes", 0)
 
 
 def for_seconds(seconds: float, step: Callable[[], object], pause_s: float = 0.0) -> int:

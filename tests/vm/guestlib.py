@@ -262,6 +262,8 @@ class NullBlk(Disk):
     def __enter__(self) -> NullBlk:
         if not NULL_BLK_CONFIG.exists():
             modprobe("null_blk", nr_devices=0)
+        # Of a test that was ended at its time limit.
+        self.remove()
         self._config.mkdir()
         try:
             for name, value in self._attributes.items():
