@@ -302,9 +302,13 @@ static void block_stuck(struct device_host *d, u64 now, struct wake *wake)
 	}
 }
 
+enum {
+	LOST_TICKS = 100,	/* of 5 ms, or more: see sched/mqfq.c */
+};
+
 /*
  * A queue that we were asked to run, did not, and have no work under way for:
- * a lost kick.  Seen twice, for a kick may be just on its way.
+ * a lost kick, unless a CPU stands still between the two.
  */
 static void watch_kicks(struct device_host *d)
 {
@@ -317,9 +321,9 @@ static void watch_kicks(struct device_host *d)
 			    !READ_ONCE(qh->hctx->staged) &&
 			    !work_busy(&qh->hctx->kick);
 
-		if (lost && qh->lost)
+		qh->lost = lost ? qh->lost + 1 : 0;
+		if (qh->lost == LOST_TICKS)
 			atomic64_inc(&d->sched.stats.watchdog);
-		qh->lost = lost;
 	}
 }
 

@@ -72,6 +72,7 @@ enum {
 	/* A bucket is T / 8 wide: released at least 7/8 T early on average. */
 	WHEEL_SHARE_SHIFT = 3,
 	TICK_NS = FLOW_GRACE_NS / 2,
+	SUSPECT_SWEEPS = 10,	/* half a second */
 	/*
 	 * While anybody is throttled the host looks this often whether who
 	 * holds virtual time back can run at all.
@@ -681,8 +682,10 @@ static bool forgotten(struct mqfq *m, const struct queue *q)
 }
 
 /*
- * Counts queues that could have run for a whole tick and were not woken.  It
- * wakes nobody: a stall is a bug to be found, not one to be covered.
+ * Counts queues that could have run for SUSPECT_SWEEPS and were not woken.  It
+ * wakes nobody: a stall is a bug to be found, not one to be covered.  A CPU
+ * that stands still in the middle of a hook looks the same, so the time is
+ * longer than any that a scheduler of CPUs or of virtual machines should take.
  */
 static void watch(struct mqfq *m)
 {
@@ -691,13 +694,14 @@ static void watch(struct mqfq *m)
 	for (i = 0; i < m->sched->nr_queues; i++) {
 		struct queue *q = m->sched->queue[i];
 		u64 dispatched = READ_ONCE(q->stats.dispatched);
+		struct suspect *s = &m->suspect[i];
 
-		if (!forgotten(m, q))
-			m->suspect[i] = 0;
-		else if (m->suspect[i] == dispatched + 1)
+		if (!forgotten(m, q) || s->dispatched != dispatched) {
+			s->dispatched = dispatched;
+			s->sweeps = 0;
+		} else if (++s->sweeps == SUSPECT_SWEEPS) {
 			atomic64_inc(&m->sched->stats.watchdog);
-		else
-			m->suspect[i] = dispatched + 1;
+		}
 	}
 }
 

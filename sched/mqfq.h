@@ -17,8 +17,12 @@ struct mqfq {
 	atomic64_t vt __port_cacheline;	/* virtual time; only grows */
 	atomic64_t ready[QUEUE_WORDS] __port_cacheline;
 	atomic64_t held[QUEUE_WORDS] __port_cacheline; /* throttled, T = 0 */
+	/* tick: see watch() */
 	u64 sweep_ns;			/* tick: when to look at the flows */
-	u64 suspect[];			/* tick: see watch() */
+	struct suspect {
+		u64 dispatched;		/* when it was first seen */
+		u32 sweeps;		/* since when nothing has changed */
+	} suspect[];			/* tick: see watch() */
 };
 
 #endif /* MQFAIR_MQFQ_H */
