@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 # fio jobs run longer than ramp and window, so that one that starts late still overlaps.
-SLACK_S = 1.0
+SLACK_S = 2.0
 # Beyond what a run should take: starting fio, draining the queues, writing the logs.
 RUN_GRACE_S = 60.0
 

@@ -344,7 +344,9 @@ def _modules(plan: Plan, fs: Fs) -> Iterator[None]:
 
 
 def _must(*argv: str) -> None:
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=_MODULE_TIMEOUT_S, check=False)
+    done = subprocess.run(
+        argv, capture_output=True, text=True, timeout=_MODULE_TIMEOUT_S, check=False
+    )
     if done.returncode != 0:
         raise Failure(f"{' '.join(argv)}: {done.stderr.strip() or 'failed'}")
 

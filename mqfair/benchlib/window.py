@@ -22,7 +22,7 @@ import numpy.typing as npt
 from mqfair.errors import Failure
 
 # Of the runtime asked for: with less, the jobs did not run together in any useful sense.
-LEAST_OVERLAP = 0.5
+LEAST_OVERLAP = 0.3
 
 _COLUMN_TIME, _COLUMN_LATENCY, _COLUMN_BYTES = 0, 1, 3
 
