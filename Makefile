@@ -15,7 +15,8 @@ SUITES  ?=
 PREFIX  ?= /usr/local
 RELEASE ?= $(shell uname -r)
 HEADERS ?= /lib/modules/$(RELEASE)/build
-BTF     ?= $(wildcard /sys/kernel/btf/vmlinux)
+# Of the running kernel; another one's is named, or found by kernel/build.
+BTF     ?= $(if $(filter $(shell uname -r),$(RELEASE)),$(wildcard /sys/kernel/btf/vmlinux))
 
 LIBDIR    = $(DESTDIR)$(PREFIX)/lib/mqfair
 BINDIR    = $(DESTDIR)$(PREFIX)/bin
