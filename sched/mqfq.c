@@ -79,10 +79,12 @@ enum {
 	 */
 	PINNED_NS = 5 * 1000 * 1000,
 	/*
-	 * A backlogged flow may be this far behind virtual time: by a few
-	 * requests, when its queues are late by turns.
+	 * For each slot, how far a backlogged flow may be behind virtual time.
+	 * On a drive whose hardware queues have few tags each the queues take
+	 * turns, and what waits in one is late by as much as the other can
+	 * have served meanwhile: that is owed and not forgiven.
 	 */
-	CREDIT = 1 << 16,
+	CREDIT_PER_SLOT = 1 << 16,
 };
 
 /*
@@ -507,11 +509,12 @@ static bool throttle(struct mqfq *m, struct queue *q, vtime_t lead,
 /* A lead too far behind is taken to virtual time; the new least one. */
 static vtime_t forgive(struct mqfq *m, struct queue *q, vtime_t lead)
 {
+	u64 credit = (u64)READ_ONCE(q->sched->params.depth) * CREDIT_PER_SLOT;
 	struct flow_queue *fq;
 
-	while (unlikely(vtime_before(lead + CREDIT, mqfq_vt(m)))) {
+	while (unlikely(vtime_before(lead + credit, mqfq_vt(m)))) {
 		fq = flow_queue_of(heap_top(&q->heap));
-		flow_forgive(fq->flow, fq->head->pos, mqfq_vt(m), CREDIT);
+		flow_forgive(fq->flow, fq->head->pos, mqfq_vt(m), credit);
 		lead = queue_lead(q);
 	}
 	set_lead(q, lead);
@@ -563,7 +566,9 @@ static void account(struct queue *q, struct io *io, u64 now)
 	io->dispatch_ns = now;
 	io->flags |= IO_OUT;
 	WRITE_ONCE(fq->dispatched, fq->dispatched + 1);
-	WRITE_ONCE(fq->bytes, fq->bytes + io->bytes);
+	/* A range that is discarded is no transfer: see cost.h. */
+	if (io->op != IO_OTHER)
+		WRITE_ONCE(fq->bytes, fq->bytes + io->bytes);
 	/* Hosts may stamp an insert later than the dispatch it led to. */
 	if (now > io->insert_ns)
 		WRITE_ONCE(fq->wait_ns, fq->wait_ns + (now - io->insert_ns));

@@ -428,7 +428,8 @@ static void test_reshare(struct trial *t)
 {
 	weight_raise(t, 0);
 	sibling_leaves(t, 0, true);
-	weight_raise_in_pause(t, 0, 20);
+	/* What a flow may be owed, 64 KiB for each slot, is 3 % of 200 ms here. */
+	weight_raise_in_pause(t, 0, 40);
 	/* All that the two have waiting lies within T: it orders less. */
 	weight_raise_in_pause(t, 1 * MIB, 40);
 }
