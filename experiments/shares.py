@@ -67,9 +67,10 @@ def _median(case: str, what: str, values: Sequence[float], least: float) -> Verd
 
 
 def _ratios(result: CaseResult) -> list[float]:
-    """Totals of bytes to none's of the same repeat."""
-    none = {run.repeat: run.total_bytes_per_s for run in _runs(result, NONE)}
-    return [run.total_bytes_per_s / none[run.repeat] for run in _runs(result, MQFQ)]
+    """Totals to none's of the same repeat; of IOPS, which is what the slots limit: with bytes
+    shared equally between 4 KiB and 64 KiB fewer of the large are served in the same slots."""
+    none = {run.repeat: run.total_iops for run in _runs(result, NONE)}
+    return [run.total_iops / none[run.repeat] for run in _runs(result, MQFQ)]
 
 
 def _deviation(result: CaseResult) -> Verdict:

@@ -12,6 +12,7 @@ from lab.guest import (
     STATUS_DIED,
     STATUS_TIMED_OUT,
     GuestResult,
+    accelerator,
     run,
     shell,
 )
@@ -36,6 +37,7 @@ __all__ = [
     "HostDir",
     "LabError",
     "SpecError",
+    "accelerator",
     "parse_drive",
     "parse_duration_ns",
     "parse_size",

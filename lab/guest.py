@@ -183,6 +183,12 @@ def _run(
         return guest.run(job, output)
 
 
+def accelerator(spec: GuestSpec) -> Literal["kvm", "tcg"]:
+    """What run() would use for @spec; the first question may boot a guest to find out."""
+    with _signals_raise():
+        return _accelerator(spec, kernel.ensure(spec.kernel))
+
+
 def _accelerator(spec: GuestSpec, tree: kernel.KernelTree) -> Literal["kvm", "tcg"]:
     if spec.icount:
         return "tcg"
