@@ -10,7 +10,6 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,20 +82,25 @@ def mqfq(disk: Disk, **tunables: object) -> Iterator[None]:
 
 
 class Load:
-    """fio on @disk in each of @groups during a block; all that was issued must come back.
+    """fio in each of @groups on @target during a block; all that was issued must come back.
 
+    @target is a disk, or a file on @device.
     @disk_leaves: the device is taken away in the block, so errors are expected.
     """
 
     def __init__(
         self,
-        disk: Disk,
+        target: Disk | Path,
         groups: Sequence[Cgroup],
         *,
+        device: Disk | None = None,
         disk_leaves: bool = False,
         **options: object,
     ) -> None:
-        self.disk = disk
+        found = target if isinstance(target, Disk) else device
+        assert found, f"{target}: the device of a file must be named"
+        self.disk = found
+        self._target = target
         self.groups = groups
         self._disk_leaves = disk_leaves
         self._options = {"thread": 1, "runtime": 120, **options}
@@ -104,10 +108,9 @@ class Load:
         self.results: list[dict[str, Any]] = []
 
     def __enter__(self) -> Load:
-        self.jobs = [Fio(self.disk, group, **self._options) for group in self.groups]
+        self.jobs = [Fio(self._target, group, **self._options) for group in self.groups]
         try:
-            for group in self.groups:
-                wait_until(partial(done, group, self.disk), f"{group.name} does I/O", _LOADED_S)
+            self.goes_on(_LOADED_S)
         except AssertionError:
             self.tell()
             raise
@@ -126,13 +129,14 @@ class Load:
         """Requests of all groups so far."""
         return sum(done(group, self.disk) for group in self.groups)
 
-    def goes_on(self) -> None:
+    def goes_on(self, timeout_s: float = 10.0) -> None:
         """Every group gets more done."""
-        for group in self.groups:
-            before = done(group, self.disk)
+        before = [done(group, self.disk) for group in self.groups]
+        for group, was in zip(self.groups, before, strict=True):
             wait_until(
-                lambda group=group, before=before: done(group, self.disk) > before,
-                f"{group.name} goes on",
+                lambda group=group, was=was: done(group, self.disk) > was,
+                f"{group.name} does I/O",
+                timeout_s,
             )
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -157,6 +161,12 @@ def done(group: Cgroup, disk: Disk) -> int:
 def served_bytes(group: Cgroup, disk: Disk) -> int:
     """Bytes of @group that went to the device; the kernel's own count has those that wait too."""
     return group.io_stat(disk).get("mqfair.bytes", 0)
+
+
+def sent_bytes(group: Cgroup, disk: Disk) -> int:
+    """Bytes that @group has asked for, as the kernel counts them."""
+    counts = group.io_stat(disk)
+    return sum(counts.get(key, 0) for key in ("rbytes", "wbytes"))
 
 
 def for_seconds(seconds: float, step: Callable[[], object], pause_s: float = 0.0) -> int:

@@ -62,7 +62,8 @@ class Skip(Exception):
 class Guest:
     """The guest that a test file needs; see lab.GuestSpec.
 
-    @nvme lists drives as `mqfair lab --nvme` takes them. @needs_module: mqfair is loaded.
+    @nvme lists drives as `mqfair lab --nvme` takes them. @needs_module: mqfair is loaded,
+    built with the macros in @defines.
     """
 
     cpus: int = 2
@@ -73,6 +74,7 @@ class Guest:
     icount: bool = False
     append: str = ""
     needs_module: bool = False
+    defines: tuple[str, ...] = ()
 
 
 def time_limit(seconds: float) -> Callable[[Function], Function]:

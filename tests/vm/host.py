@@ -11,6 +11,7 @@ import dataclasses
 import importlib
 import json
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -113,6 +114,7 @@ def run_group(group: Group, report: Report) -> None:
 def _spec(group: Group) -> lab.GuestSpec:
     guest = group.guest
     tree = kernel.ensure()
+    modules = (_module(tree, guest.defines),) if guest.needs_module else ()
     limits = [test.time_limit_s for test in group.tests]
     return lab.GuestSpec(
         cpus=guest.cpus,
@@ -122,10 +124,25 @@ def _spec(group: Group) -> lab.GuestSpec:
         drives=tuple(lab.parse_drive(text) for text in guest.nvme),
         icount=guest.icount,
         append=guest.append,
-        modules=(module.build(tree),) if guest.needs_module else (),
+        modules=modules,
         timeout_s=_BOOT_S + sum(limits) + _AROUND_A_TEST_S * len(limits),
         silence_s=max(limits) + _AROUND_A_TEST_S,
     )
+
+
+def _module(tree: kernel.KernelTree, defines: tuple[str, ...]) -> Path:
+    """The module for @tree; with @defines a test build, beside the real one."""
+    if not defines:
+        return module.build(tree)
+    real = module.module_path(tree).parent
+    out = real.with_name("-".join([real.name, *defines]))
+    argv = [sys.executable, str(HERE.parent.parent / "kernel" / "build"), "--out", str(out)]
+    argv += ["--headers", str(tree.headers_build_dir), "--btf", str(tree.vmlinux)]
+    argv += [word for name in defines for word in ("--define", name)]
+    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    if done.returncode:
+        raise lab.LabError(f"kernel/build: exit status {done.returncode}\n{done.stderr}")
+    return out / "mqfair.ko"
 
 
 class _Boot:

@@ -51,14 +51,19 @@ def on_a_busy_device(measure: Callable[[NullBlk, int], None], **attributes: obje
     raise AssertionError("no device was slow enough to be the limit, or it is left idle")
 
 
-def shares(disk: Disk, groups: Sequence[Cgroup], completion_ns: int) -> dict[str, float]:
-    """The part of all bytes that each group gets, from a second on."""
+def shares(
+    disk: Disk,
+    groups: Sequence[Cgroup],
+    completion_ns: int,
+    count: Callable[[Cgroup, Disk], int] = served_bytes,
+) -> dict[str, float]:
+    """The part of all bytes, by @count, that each group gets, from a second on."""
     time.sleep(_SETTLE_S)
     most = SLOTS * 1e9 / completion_ns
     seconds = min(max(_REQUESTS / most, 3.0), 6.0)
-    before, began = [served_bytes(group, disk) for group in groups], time.monotonic()
+    before, began = [count(group, disk) for group in groups], time.monotonic()
     time.sleep(seconds)
-    moved = [served_bytes(group, disk) - was for group, was in zip(groups, before, strict=True)]
+    moved = [count(group, disk) - was for group, was in zip(groups, before, strict=True)]
     rate = sum(moved) / PAGE / (time.monotonic() - began)
     print(f"bytes: {moved}, {rate:.0f} requests/s of {most:.0f}")
     if rate < _BUSY_LEAST * most:

@@ -18,13 +18,19 @@ TWO_QUEUES = {"submit_queues": 2, "hw_queue_depth": SLOTS // 2}
 SHARED_TAGS = {"submit_queues": 2, "hw_queue_depth": SLOTS, "shared_tag_bitmap": 1}
 
 
-@cases(
-    ("one queue, few tags", ONE_QUEUE, 2 * SLOTS, "randread"),
-    ("two queues", TWO_QUEUES, TAGS, "randread"),
-    ("shared tags", SHARED_TAGS, TAGS, "randrw"),
-)
+# By name: the device, its scheduler tags (no more than twice the slots, or plenty), the load.
+BUSY = {
+    "one queue, few tags": (ONE_QUEUE, 2 * SLOTS, "randread"),
+    "two queues": (TWO_QUEUES, TAGS, "randread"),
+    "shared tags": (SHARED_TAGS, TAGS, "randrw"),
+}
+
+
+@cases(*BUSY)
 @time_limit(120)
-def test_by_weight(_: str, device: dict[str, int], tags: int, rw: str) -> None:
+def test_by_weight(name: str) -> None:
+    device, tags, rw = BUSY[name]
+
     def measure(disk: NullBlk, completion_ns: int) -> None:
         with tenants(**WEIGHTS) as groups, mqfq(disk, depth=SLOTS):
             disk.set_queue("nr_requests", tags)

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Drivers of every kind below the scheduler: all that is sent comes back, as it was written."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from itertools import cycle, islice
+from pathlib import Path
+
+from fairlib import SMALL_GUEST, Load, done, mqfq, tenants
+from guestlib import (
+    Cgroup,
+    Disk,
+    Fio,
+    NullBlk,
+    cases,
+    fio,
+    loaded,
+    modprobe,
+    nvme_disks,
+    run,
+    time_limit,
+    wait_until,
+    write,
+)
+from iouring import PolledReads
+
+guest = SMALL_GUEST
+
+VERIFIED = {
+    "rw": "randwrite",
+    "bsrange": "4k-64k",
+    "iodepth": 16,
+    "verify": "crc32c",
+    "verify_fatal": 1,
+    "size": "16m",
+    "thread": 1,
+}
+
+
+def check_errors(result: dict[str, object]) -> None:
+    for job in result["jobs"]:  # type: ignore[attr-defined]
+        assert not job["error"], f"{job['jobname']}: error {job['error']}"
+
+
+@time_limit(120)
+def test_what_is_written_to_drives_is_read_back() -> None:
+    """Two drives, two cgroups on each, while schedulers switch."""
+    drives = nvme_disks()
+    with tenants(a=100, b=1000) as groups:
+        jobs = [
+            Fio(drive, group, offset=f"{64 * n}m", **VERIFIED)
+            for drive in drives
+            for n, group in enumerate(groups)
+        ]
+        for name in cycle(["mqfq", "none", "mqfq", "kyber", "mqfq"]):
+            for drive in drives:
+                drive.scheduler = name
+            time.sleep(0.05)
+            if all(job.process.poll() is not None for job in jobs):
+                break
+        for job in jobs:
+            check_errors(job.result())
+        for drive in drives:
+            with mqfq(drive):
+                check_errors(fio(drive, groups[0], **VERIFIED))
+            assert drive.scheduler == "none"
+
+
+MEMORY = {
+    "blocking": {"blocking": 1},
+    "shared tags": {"shared_tag_bitmap": 1, "hw_queue_depth": 8},
+    "write cache": {"cache_size": 4, "discard": 1},
+}
+
+
+@cases(*MEMORY)
+def test_what_is_written_to_memory_is_read_back(name: str) -> None:
+    options = {"memory_backed": 1, "size": 64, "submit_queues": 2, **MEMORY[name]}
+    with NullBlk(**options) as disk, tenants(a=100, b=1000) as groups, mqfq(disk):
+        jobs = [
+            Fio(disk, group, offset=f"{32 * n}m", fsync=8, **VERIFIED)
+            for n, group in enumerate(groups)
+        ]
+        for job in jobs:
+            check_errors(job.result())
+
+
+def test_flushes_and_discards_among_reads_and_writes() -> None:
+    """On a drive with a write cache; discards carry no data but are charged and come back."""
+    drive = nvme_disks()[0]
+    with tenants(flushes=100, discards=500, reads=1000) as groups, mqfq(drive, depth=8):
+        flushes, discards, reads = groups
+        with (
+            Load(drive, [flushes], rw="randwrite", fsync=4, iodepth=4),
+            Load(drive, [discards], rw="trimwrite", bs="64k", iodepth=4),
+            Load(drive, [reads], rw="randread") as load,
+        ):
+            for _ in range(3):
+                run("blkdiscard", "--offset", "256M", "--length", "64M", drive.path)
+                load.goes_on()
+            write(drive.sysfs / "queue/nr_requests", 16)
+            load.goes_on()
+
+
+@contextlib.contextmanager
+def scsi_disk(**parameters: object) -> Iterator[Disk]:
+    """The disk of scsi_debug."""
+    modprobe("sd_mod")
+    with loaded("scsi_debug", dev_size_mb=64, **parameters):
+        host = Path("/sys/bus/pseudo/drivers/scsi_debug")
+        pattern = "adapter0/host*/target*/*/block/sd*"
+        wait_until(lambda: list(host.glob(pattern)), "a disk of scsi_debug appears")
+        disk = Disk(next(host.glob(pattern)).name)
+        wait_until(disk.path.exists, f"{disk.path} appears")
+        yield disk
+        write(host / "opts", 0)
+        disk.scheduler = "none"
+
+
+def test_a_host_that_is_busy_at_times() -> None:
+    """Requests that the driver refuses wait in front of it, outside of the scheduler."""
+    with (
+        scsi_disk(ndelay=100_000, submit_queues=2, max_queue=8, every_nth=20) as disk,
+        tenants(a=100, b=1000) as groups,
+    ):
+        write("/sys/bus/pseudo/drivers/scsi_debug/opts", 0x8000)
+        with mqfq(disk), Load(disk, groups, rw="randrw") as load:
+            time.sleep(1.5)
+            load.goes_on()
+
+
+@time_limit(120)
+def test_requests_that_time_out_come_back_by_requeueing() -> None:
+    with (
+        scsi_disk(ndelay=100_000, submit_queues=2, every_nth=-150) as disk,
+        tenants(a=100, b=1000) as groups,
+    ):
+        write(disk.sysfs / "device/timeout", 1)
+        with mqfq(disk, depth=8):
+            jobs = [Fio(disk, group, number_ios=400, rw="randrw") for group in groups]
+            wait_until(lambda: done(groups[0], disk) > 20, "there is load", 30)
+            write("/sys/bus/pseudo/drivers/scsi_debug/every_nth", 150)
+            write("/sys/bus/pseudo/drivers/scsi_debug/opts", 4)
+            for job in jobs:
+                check_errors(job.result())
+
+
+def test_polled_requests_that_nobody_reaps_take_no_slots() -> None:
+    with (
+        NullBlk(poll_queues=1, irqmode=2, completion_nsec=1_000_000, hw_queue_depth=64) as disk,
+        tenants(sleeper=1000, reader=100) as (sleeper, reader),
+        mqfq(disk, depth=4),
+    ):
+        alone = rate(disk, reader)
+        child = os.fork()
+        if not child:
+            write(sleeper.path / "cgroup.procs", 0)
+            taken = PolledReads(disk.path, 32).submit()
+            os.kill(os.getpid(), signal.SIGSTOP if taken == 32 else signal.SIGABRT)
+        _, status = os.waitpid(child, os.WUNTRACED)
+        assert os.WIFSTOPPED(status), f"submitting ended with {status}"
+        wait_until(lambda: done(sleeper, disk) == 32, "the polled reads are under way")
+        beside = rate(disk, reader)
+        assert disk.in_flight() >= 32, "the polled reads did not stay"
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        print(f"{alone:.0f} IOPS alone, {beside:.0f} beside a sleeper")
+        assert beside > 0.5 * alone, f"{beside:.0f} IOPS instead of {alone:.0f}"
+
+
+def rate(disk: Disk, group: Cgroup) -> float:
+    """Requests a second of @group."""
+    with Load(disk, [group], iodepth=16):
+        before, began = done(group, disk), time.monotonic()
+        time.sleep(1.5)
+        return (done(group, disk) - before) / (time.monotonic() - began)
+
+
+def test_polled_reads_that_are_reaped() -> None:
+    with (
+        NullBlk(poll_queues=1, hw_queue_depth=64) as disk,
+        tenants(a=100, b=1000) as groups,
+        mqfq(disk, depth=4),
+        Load(disk, groups, ioengine="io_uring", hipri=1, iodepth=8) as load,
+    ):
+        for name in islice(cycle(["none", "mqfq"]), 10):
+            disk.scheduler = name
+        load.goes_on()
+
+
+def test_a_device_that_its_driver_stops_stops_no_other() -> None:
+    """null_blk with mbps= stops its queues until its next period; its flows share what it gives."""
+    with (
+        NullBlk("nullb5", mbps=4, hw_queue_depth=16, submit_queues=2) as slow,
+        NullBlk("nullb6", irqmode=2, completion_nsec=1_000_000, submit_queues=2) as other,
+        tenants(a=100, b=1000) as groups,
+        mqfq(slow),
+        mqfq(other),
+        Load(slow, groups) as stopped,
+        Load(other, groups) as free,
+    ):
+        time.sleep(1.0)
+        before, began = (stopped.done(), free.done()), time.monotonic()
+        time.sleep(2.0)
+        seconds = time.monotonic() - began
+        limited = (stopped.done() - before[0]) / seconds
+        served = (free.done() - before[1]) / seconds
+        print(f"{limited:.0f} requests/s on the slow device, {served:.0f} on the other")
+        stopped.goes_on()
+        assert 300 < limited < 1300, f"{limited:.0f}/s of 1024: who stops is not driven again"
+        assert served > 2 * limited, f"{served:.0f}/s on a device that nothing stops"
+
+
+@cases("ext4", "xfs")
+@time_limit(120)
+def test_file_system(kind: str) -> None:
+    """A light tenant's fsyncs beside heavy direct I/O: both go on, and the file system is sound."""
+    drive = nvme_disks()[0]
+    mount = Path("/mnt") if os.access("/mnt", os.W_OK) else Path("/run/mnt")
+    mount.mkdir(exist_ok=True)
+    with tenants(light=1, heavy=1000) as (light, heavy), mqfq(drive, depth=4):
+        run(f"mkfs.{kind}", "-q", "-F" if kind == "ext4" else "-f", drive.path)
+        run("mount", "-t", kind, drive.path, mount)
+        try:
+            small = {"size": "4m", "ioengine": "psync", "rw": "randwrite", "fsync": 1}
+            big = {"size": "64m", "rw": "randwrite", "runtime": 60, "fallocate": "none"}
+            with Load(mount / "heavy", [heavy], device=drive, bs="16k", **big) as load:
+                check_errors(fio(mount / "light", light, direct=0, number_ios=30, **small))
+                load.goes_on()
+        finally:
+            run("umount", mount)
+        check = ["e2fsck", "-fn"] if kind == "ext4" else ["xfs_repair", "-n"]
+        run(*check, drive.path)
+
+
+@time_limit(90)
+def test_a_drive_is_removed_under_load_and_comes_back() -> None:
+    drive = nvme_disks()[1]
+    with tenants(a=100, b=1000) as groups:
+        drive.scheduler = "mqfq"
+        drive.set_tunable("depth", 4)
+        with Load(drive, groups, disk_leaves=True, rw="randrw"):
+            write(drive.sysfs / "device/device/remove", 1)
+            wait_until(lambda: not drive.sysfs.exists(), "the drive is gone")
+        write("/sys/bus/pci/rescan", 1)
+        wait_until(drive.path.exists, "the drive is back", 20)
+        with mqfq(drive):
+            check_errors(fio(drive, groups[0], number_ios=100))

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The check of shares is no formality: a build that serves in order of arrival fails it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from fairlib import SMALL_GUEST, Load, mqfq, sent_bytes, tenants
+from guestlib import NullBlk, time_limit
+from sharing import DEMAND, SLOTS, WEIGHTS, check_shares, on_a_busy_device, shares
+
+guest = dataclasses.replace(SMALL_GUEST, defines=("MQFAIR_TEST_FIFO",))
+
+
+@time_limit(120)
+def test_order_of_arrival_is_not_by_weight() -> None:
+    def measure(disk: NullBlk, completion_ns: int) -> None:
+        with tenants(**WEIGHTS) as groups, mqfq(disk), Load(disk, groups, **DEMAND):
+            got = shares(disk, groups, completion_ns, sent_bytes)
+        try:
+            check_shares(got, WEIGHTS)
+        except AssertionError as error:
+            print(f"as it must be: {error}")
+        else:
+            raise AssertionError(f"shares by weight without any scheduling: {got}")
+
+    on_a_busy_device(measure, submit_queues=1, hw_queue_depth=SLOTS)
