@@ -85,7 +85,7 @@ def save(outcome: session.Outcome) -> None:
     draw(
         outcome.results,
         list(CASES.values()),
-        f"Linux {where['kernel']}, {where['cpus']} CPUs ({where['accel']}), {where['device']}",
+        f"Linux {where['kernel']}, CPUs: {where['cpus']} ({where['accel']})\n{where['device']}",
         OUT / "shares.png",
     )
 
