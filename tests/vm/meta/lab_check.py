@@ -48,6 +48,7 @@ def check_two_guests_at_once() -> None:
 def check_drives_and_host_are_as_described() -> None:
     drives = (lab.Drive(size=64 << 20, queues=1), lab.Drive(size=32 << 20, backing="null"))
     spec = lab.GuestSpec(cpus=2, sockets=2, memory_mb=512, drives=drives, timeout_s=120)
+    (ROOT / "build").mkdir(exist_ok=True)
     witness = ROOT / "build" / "lab-check-witness"
     script = (
         'for d in $LAB_DRIVES; do cat "/sys/block/${d##*/}/size"; done;'
