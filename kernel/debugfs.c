@@ -101,7 +101,7 @@ static void show_flow(struct seq_file *m, struct blkcg_gq *blkg, char *path)
 	finish = flow_tag(f, (u64)atomic64_read(&f->pos), &epoch);
 	seq_printf(m, "%s weight=%u share_ppm=%llu ahead=%lld queued=%lld outstanding=%lld ios=%llu bytes=%llu\n",
 		   path, READ_ONCE(f->group.weight),
-		   (flow_share(f) * 1000000) >> SHARE_SHIFT,
+		   flow_share_ppm(f),
 		   (s64)(finish - (u64)atomic64_read(&mq->vt)),
 		   (long long)(t.inserted - t.dispatched),
 		   (long long)(t.dispatched - t.done), t.dispatched, t.bytes);

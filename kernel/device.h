@@ -90,8 +90,6 @@ struct device_host {
 	struct mutex tune_lock;		/* tune() against itself */
 	struct hrtimer timer;		/* to tick */
 	struct work_struct tick;
-	bool ready;			/* I: flows may be set up */
-	u64 no_group;			/* requests charged to the root instead */
 };
 
 static inline struct queue_host *queue_host_of(const struct queue *q)
@@ -116,7 +114,6 @@ static inline struct device_host *device_of(const struct request_queue *q)
 
 /* elevator.c */
 extern struct elevator_type mqfair_elevators[];
-bool mqfair_runs(const struct request_queue *q);
 void host_wake_slow(struct device_host *d, struct wake *wake);
 
 /*

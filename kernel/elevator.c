@@ -32,11 +32,6 @@
 
 static struct workqueue_struct *mqfair_wq;
 
-bool mqfair_runs(const struct request_queue *q)
-{
-	return q->elevator && q->elevator->type == &mqfair_elevators[0];
-}
-
 #ifdef CONFIG_LOCKDEP
 void port_assert_queue_held(const struct queue *queue)
 {

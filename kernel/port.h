@@ -29,7 +29,6 @@
 #include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/mm.h>
-#include <linux/prefetch.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
@@ -48,8 +47,6 @@ static inline unsigned int port_fls64(u64 x)
 {
 	return fls64(x);
 }
-
-#define port_prefetch(address)	prefetch(address)
 
 #define port_assert(condition)	((void)WARN_ON_ONCE(!(condition)))
 

@@ -162,7 +162,7 @@ static void weights_pd_stat(struct blkg_policy_data *pd, struct seq_file *s)
 		return;
 	seq_printf(s, " mqfair.weight=%u mqfair.share_ppm=%llu mqfair.bytes=%llu mqfair.ios=%llu mqfair.wait_us=%llu",
 		   READ_ONCE(f->group.weight),
-		   (flow_share(f) * 1000000) >> SHARE_SHIFT, t.bytes,
+		   flow_share_ppm(f), t.bytes,
 		   t.dispatched, div_u64(t.wait_ns, NSEC_PER_USEC));
 }
 

@@ -135,6 +135,12 @@ void flow_totals(const struct flow *f, struct flow_totals *t);
 /* Present share in units of 2^-SHARE_SHIFT; 0 while inactive. */
 u64 flow_share(const struct flow *f);
 
+/* The same in parts per million, for people. */
+static inline u64 flow_share_ppm(const struct flow *f)
+{
+	return (flow_share(f) * 1000000) >> SHARE_SHIFT;
+}
+
 /*
  * Deactivates flows idle for FLOW_GRACE_NS.  Returns whether any flow is still
  * active; *@changed tells whether any share changed.

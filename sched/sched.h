@@ -53,7 +53,6 @@ enum {
 
 	DEPTH_MIN	= 1,
 	DEPTH_MAX	= 65536,
-	DEPTH_DEFAULT	= 64,		/* the paper's SSD */
 	THRESHOLD_MAX	= 1 << 30,	/* bytes */
 };
 
