@@ -173,11 +173,6 @@ FUNCTIONS: tuple[Function, ...] = (
         "blk_bio_list_merge",
         {f"bool ({_QUEUE}, struct list_head *, struct bio *, unsigned int)": ""},
     ),
-    Function("blk_mq_sched_mark_restart_hctx", {f"void ({_HCTX})": ""}),
-    Function("blk_mq_debugfs_rq_show", {"int (struct seq_file *, void *)": ""}),
-    Function("__blk_mq_debugfs_rq_show", {"int (struct seq_file *, struct request *)": ""}),
-    Function("blk_stat_enable_accounting", {f"void ({_QUEUE})": ""}),
-    Function("blk_stat_disable_accounting", {f"void ({_QUEUE})": ""}),
     Function(
         "wbt_disable_default",
         {f"void ({_QUEUE})": "", "void (struct gendisk *)": "WBT_DISK"},
@@ -203,18 +198,6 @@ FUNCTIONS: tuple[Function, ...] = (
             f"void ({_QUEUE}, {_POLICY})": "",
             f"void (struct gendisk *, {_POLICY})": "POLICY_DISK",
         },
-    ),
-    Function(
-        "blkcg_print_blkgs",
-        {
-            "void (struct seq_file *, struct blkcg *, "
-            "u64 (*)(struct seq_file *, struct blkg_policy_data *, int), "
-            f"{_POLICY}, int, bool)": ""
-        },
-    ),
-    Function(
-        "__blkg_prfill_u64",
-        {"u64 (struct seq_file *, struct blkg_policy_data *, u64)": ""},
     ),
     Function(
         "blkg_conf_prep",
