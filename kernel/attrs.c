@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * attrs - the tunables under queue/iosched/
+ * attrs - the files under queue/iosched/, made of the scheduler's tunables
  *
- *	depth		D: most requests in the device; N or "auto"
- *	threshold_kb	T: how far a queue may run ahead, KiB; N or "auto"
- *	cost		bytes, iops or linear
- *	linear_read	"BASE PER_KIB", bytes of 4 KiB reads (see sched/cost.h)
- *	linear_write	the same
+ *	a number	N
+ *	of a host's choosing	N or "auto"; read, the number and "auto"
+ *	a choice	one of the names
+ *	a cost line	"BASE PER_KIB", bytes of 4 KiB reads (see sched/cost.h)
  *
  * A value that is not understood or out of range is EINVAL and changes
- * nothing.  Reading "depth" under auto gives the number chosen and "auto".
+ * nothing.
+ *
+ * The core calls show() and store() without saying for which file, so there is
+ * a pair of functions for each place in a scheduler's table.
  */
 #include "device.h"
 
@@ -37,206 +39,185 @@ static u32 auto_threshold(u32 depth)
 	return min_t(u64, (u64)depth * AUTO_THRESHOLD_PER_SLOT, THRESHOLD_MAX);
 }
 
-void device_default_params(struct device_host *d, struct sched_params *p)
+/* Sets what is automatic; the depth comes first, others follow from it. */
+static void set_automatic(struct device_host *d, unsigned long automatic,
+			  struct sched_params *p)
 {
-	d->depth_auto = true;
-	d->threshold_auto = true;
-	*p = (struct sched_params){
-		.depth = auto_depth(d),
-		.threshold = auto_threshold(auto_depth(d)),
-		.cost = {
-			.kind = COST_BYTES,
-			.read = { .per_kib = 1024 },
-			.write = { .per_kib = 1024 },
-		},
-	};
+	const struct tunable *table = d->sched.ops->tunables;
+	u32 i;
+
+	for_each_set_bit(i, &automatic, TUNABLES_MAX)
+		if (table[i].automatic == AUTO_DEPTH)
+			p->depth = auto_depth(d);
+	for_each_set_bit(i, &automatic, TUNABLES_MAX)
+		if (table[i].automatic == AUTO_THRESHOLD)
+			p->threshold = auto_threshold(p->depth);
 }
 
-/* Checks and takes over @p; tune_lock is held. */
-static int device_tune(struct device_host *d, struct sched_params *p)
+void device_default_params(struct device_host *d, const struct sched_ops *ops,
+			   struct sched_params *p)
 {
+	const struct tunable *table = ops->tunables;
+	u32 i;
+
+	sched_params_init(ops, p);
+	d->sched.ops = ops;
+	d->automatic = 0;
+	for (i = 0; table[i].name; i++)
+		if (table[i].automatic != AUTO_NOT)
+			d->automatic |= BIT(i);
+	set_automatic(d, d->automatic, p);
+}
+
+/* What a line of text says of a tunable. */
+struct wish {
+	bool automatic;
+	u32 value;
+	struct cost_line line;
+};
+
+static int parse_choice(const struct tunable *t, const char *text, u32 *value)
+{
+	int i;
+
+	for (i = 0; t->choices[i]; i++) {
+		if (sysfs_streq(text, t->choices[i])) {
+			*value = i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+/* A trailing newline is white space to sscanf; anything else is not. */
+static int parse_line(const char *text, struct cost_line *line)
+{
+	char end;
+
+	if (sscanf(text, "%u %u %c", &line->base, &line->per_kib, &end) != 2 ||
+	    text[0] == '-' || strstr(text, " -"))
+		return -EINVAL;
+	return 0;
+}
+
+static int parse(const struct tunable *t, const char *text, struct wish *wish)
+{
+	*wish = (struct wish){
+		.automatic = t->automatic != AUTO_NOT &&
+			     sysfs_streq(text, "auto"),
+	};
+	if (wish->automatic)
+		return 0;
+	if (t->kind == TUNABLE_LINE)
+		return parse_line(text, &wish->line);
+	if (t->kind == TUNABLE_CHOICE)
+		return parse_choice(t, text, &wish->value);
+	return kstrtouint(text, 10, &wish->value) ? -EINVAL : 0;
+}
+
+static int apply(const struct tunable *t, const struct wish *wish,
+		 struct sched_params *p)
+{
+	if (wish->automatic)
+		return 0;
+	if (t->kind == TUNABLE_LINE)
+		return tunable_set_line(t, p, wish->line.base,
+					wish->line.per_kib);
+	return tunable_set(t, p, wish->value);
+}
+
+static int device_tune(struct device_host *d, u32 place,
+		       const struct wish *wish)
+{
+	const struct sched_ops *ops = d->sched.ops;
+	unsigned long automatic = d->automatic & ~BIT(place);
+	struct sched_params p = d->sched.params;
 	struct wake wake __uninitialized;
 	int ret;
 
 	lockdep_assert_held(&d->tune_lock);
-	if (d->threshold_auto)
-		p->threshold = auto_threshold(p->depth);
-	ret = sched_params_check(p);
+	ret = apply(&ops->tunables[place], wish, &p);
 	if (ret)
 		return ret;
+	if (wish->automatic)
+		automatic |= BIT(place);
+	set_automatic(d, automatic, &p);
+	ret = sched_params_check(ops, &p);
+	if (ret)
+		return ret;
+	d->automatic = automatic;
 	wake_init(&wake);
-	d->sched.ops->tune(&d->sched, p, &wake);
+	ops->tune(&d->sched, &p, &wake);
 	host_wake(d, &wake);
 	return 0;
 }
 
-/* "auto" or a number; *@is_auto tells which. */
-static int parse_auto(const char *page, u32 *value, bool *is_auto)
-{
-	*is_auto = sysfs_streq(page, "auto");
-	return *is_auto ? 0 : kstrtouint(page, 10, value);
-}
-
-static ssize_t depth_show(struct elevator_queue *e, char *page)
+static ssize_t tunable_store(struct elevator_queue *e, const char *page,
+			     size_t count, u32 place)
 {
 	struct device_host *d = e->elevator_data;
-
-	return sysfs_emit(page, d->depth_auto ? "%u auto\n" : "%u\n",
-			  READ_ONCE(d->sched.params.depth));
-}
-
-static ssize_t depth_store(struct elevator_queue *e, const char *page,
-			   size_t count)
-{
-	struct device_host *d = e->elevator_data;
-	struct sched_params p;
-	bool was_auto, is_auto;
-	u32 value = auto_depth(d);
+	struct wish wish;
 	int ret;
 
-	ret = parse_auto(page, &value, &is_auto);
+	ret = parse(&d->sched.ops->tunables[place], page, &wish);
 	if (ret)
-		return -EINVAL;
+		return ret;
 	mutex_lock(&d->tune_lock);
-	p = d->sched.params;
-	p.depth = value;
-	was_auto = d->depth_auto;
-	d->depth_auto = is_auto;
-	ret = device_tune(d, &p);
-	if (ret)
-		d->depth_auto = was_auto;
+	ret = device_tune(d, place, &wish);
 	mutex_unlock(&d->tune_lock);
 	return ret ?: count;
 }
 
-static ssize_t threshold_kb_show(struct elevator_queue *e, char *page)
+static ssize_t tunable_show(struct elevator_queue *e, char *page, u32 place)
 {
 	struct device_host *d = e->elevator_data;
+	const struct tunable *t = &d->sched.ops->tunables[place];
+	const struct sched_params *p = &d->sched.params;
 
-	return sysfs_emit(page, d->threshold_auto ? "%u auto\n" : "%u\n",
-			  READ_ONCE(d->sched.params.threshold) >> 10);
+	if (t->kind == TUNABLE_LINE) {
+		const struct cost_line *line = (void *)p + t->offset;
+
+		return sysfs_emit(page, "%u %u\n", READ_ONCE(line->base),
+				  READ_ONCE(line->per_kib));
+	}
+	if (t->kind == TUNABLE_CHOICE)
+		return sysfs_emit(page, "%s\n", t->choices[tunable_get(t, p)]);
+	return sysfs_emit(page, READ_ONCE(d->automatic) & BIT(place) ?
+			  "%u auto\n" : "%u\n", tunable_get(t, p));
 }
 
-static ssize_t threshold_kb_store(struct elevator_queue *e, const char *page,
-				  size_t count)
-{
-	struct device_host *d = e->elevator_data;
-	bool was_auto, is_auto;
-	struct sched_params p;
-	u32 value = 0;
-	int ret;
-
-	ret = parse_auto(page, &value, &is_auto);
-	if (ret || value > THRESHOLD_MAX >> 10)
-		return -EINVAL;
-	mutex_lock(&d->tune_lock);
-	p = d->sched.params;
-	p.threshold = value << 10;
-	was_auto = d->threshold_auto;
-	d->threshold_auto = is_auto;
-	ret = device_tune(d, &p);
-	if (ret)
-		d->threshold_auto = was_auto;
-	mutex_unlock(&d->tune_lock);
-	return ret ?: count;
+#define PLACE(n)							\
+static ssize_t show_##n(struct elevator_queue *e, char *page)		\
+{									\
+	return tunable_show(e, page, n);				\
+}									\
+static ssize_t store_##n(struct elevator_queue *e, const char *page,	\
+			 size_t count)					\
+{									\
+	return tunable_store(e, page, count, n);			\
 }
 
-static const char *const cost_names[] = {
-	[COST_BYTES]	= "bytes",
-	[COST_IOPS]	= "iops",
-	[COST_LINEAR]	= "linear",
+PLACE(0) PLACE(1) PLACE(2) PLACE(3) PLACE(4) PLACE(5) PLACE(6) PLACE(7)
+PLACE(8) PLACE(9) PLACE(10) PLACE(11) PLACE(12) PLACE(13) PLACE(14) PLACE(15)
+
+#define AT(n)	[n] = { .show = show_##n, .store = store_##n }
+
+static const struct elv_fs_entry places[] = {
+	AT(0), AT(1), AT(2), AT(3), AT(4), AT(5), AT(6), AT(7),
+	AT(8), AT(9), AT(10), AT(11), AT(12), AT(13), AT(14), AT(15),
 };
-static_assert(ARRAY_SIZE(cost_names) == COST_KINDS);
+static_assert(ARRAY_SIZE(places) == TUNABLES_MAX);
 
-static ssize_t cost_show(struct elevator_queue *e, char *page)
+void attrs_fill(const struct tunable *table,
+		struct elv_fs_entry attrs[TUNABLES_MAX + 1])
 {
-	struct device_host *d = e->elevator_data;
+	u32 i;
 
-	return sysfs_emit(page, "%s\n", cost_names[d->sched.params.cost.kind]);
+	for (i = 0; table[i].name; i++) {
+		if (WARN_ON_ONCE(i == TUNABLES_MAX))
+			return;
+		attrs[i] = places[i];
+		attrs[i].attr.name = table[i].name;
+		attrs[i].attr.mode = 0644;
+	}
 }
-
-static ssize_t cost_store(struct elevator_queue *e, const char *page,
-			  size_t count)
-{
-	struct device_host *d = e->elevator_data;
-	int kind = sysfs_match_string(cost_names, page);
-	struct sched_params p;
-	int ret;
-
-	if (kind < 0)
-		return -EINVAL;
-	mutex_lock(&d->tune_lock);
-	p = d->sched.params;
-	p.cost.kind = kind;
-	ret = device_tune(d, &p);
-	mutex_unlock(&d->tune_lock);
-	return ret ?: count;
-}
-
-static struct cost_line *cost_line_of(struct sched_params *p, bool write)
-{
-	return write ? &p->cost.write : &p->cost.read;
-}
-
-static ssize_t line_show(struct elevator_queue *e, char *page, bool write)
-{
-	struct device_host *d = e->elevator_data;
-	struct cost_line *line = cost_line_of(&d->sched.params, write);
-
-	return sysfs_emit(page, "%u %u\n", READ_ONCE(line->base),
-			  READ_ONCE(line->per_kib));
-}
-
-static ssize_t line_store(struct elevator_queue *e, const char *page,
-			  size_t count, bool write)
-{
-	struct device_host *d = e->elevator_data;
-	struct cost_line line;
-	struct sched_params p;
-	char end;
-	int ret;
-
-	/* A trailing newline is white space to sscanf; anything else is not. */
-	if (sscanf(page, "%u %u %c", &line.base, &line.per_kib, &end) != 2 ||
-	    page[0] == '-' || strstr(page, " -") || line.base > COST_MOST ||
-	    line.per_kib > COST_MOST)
-		return -EINVAL;
-	mutex_lock(&d->tune_lock);
-	p = d->sched.params;
-	*cost_line_of(&p, write) = line;
-	ret = device_tune(d, &p);
-	mutex_unlock(&d->tune_lock);
-	return ret ?: count;
-}
-
-static ssize_t linear_read_show(struct elevator_queue *e, char *page)
-{
-	return line_show(e, page, false);
-}
-
-static ssize_t linear_read_store(struct elevator_queue *e, const char *page,
-				 size_t count)
-{
-	return line_store(e, page, count, false);
-}
-
-static ssize_t linear_write_show(struct elevator_queue *e, char *page)
-{
-	return line_show(e, page, true);
-}
-
-static ssize_t linear_write_store(struct elevator_queue *e, const char *page,
-				  size_t count)
-{
-	return line_store(e, page, count, true);
-}
-
-/* Not const: the older kernels' field is not a pointer to const. */
-struct elv_fs_entry mqfair_attrs[] = {
-	__ATTR(depth, 0644, depth_show, depth_store),
-	__ATTR(threshold_kb, 0644, threshold_kb_show, threshold_kb_store),
-	__ATTR(cost, 0644, cost_show, cost_store),
-	__ATTR(linear_read, 0644, linear_read_show, linear_read_store),
-	__ATTR(linear_write, 0644, linear_write_show, linear_write_store),
-	__ATTR_NULL
-};

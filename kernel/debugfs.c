@@ -3,45 +3,54 @@
  * debugfs - what the scheduler knows, read-only, under block/<disk>/sched/ and
  * block/<disk>/hctxN/sched/
  *
- *	sched/state	virtual time, slots by level of the tree, counters
- *	sched/flows	a line per cgroup: weight, share, tags, waiting, out
- *	hctxN/sched/queues	a line per CPU: lead, state and why
+ *	sched/state	the scheduler's own state, then counters of all
+ *	sched/flows	a line per cgroup: weight, share, waiting, in the device
+ *	hctxN/sched/queues	a line per CPU: what waits, state and why
  *
  * Snapshots: nothing is stopped while they are read.
  */
 #include "device.h"
-#include "mqfq.h"
 
 static const char *const verdict_names[] = {
 	[VERDICT_IO]		= "runs",
 	[VERDICT_EMPTY]		= "empty",
 	[VERDICT_THROTTLED]	= "throttled",
 	[VERDICT_NO_SLOT]	= "no-slot",
+	[VERDICT_NO_BUDGET]	= "no-budget",
 };
 static_assert(ARRAY_SIZE(verdict_names) == VERDICT_KINDS);
 
-static const char *const level_names[] = {
-	[TOPO_QUEUE]	= "queue",
-	[TOPO_CORE]	= "core",
-	[TOPO_SOCKET]	= "socket",
-	[TOPO_MACHINE]	= "machine",
+struct seq_report {
+	struct report report;
+	struct seq_file *m;
+	const char *last;		/* name, for the parts of one thing */
 };
-static_assert(ARRAY_SIZE(level_names) == TOPO_LEVELS);
 
-static void show_slots(struct seq_file *m, const struct mqfq *mq)
+/* "name value", the parts of one name on a line: "name part=value ..." */
+static void put_state(struct report *r, const char *name, const char *part,
+		      s64 value)
 {
-	u32 level;
+	struct seq_report *sr = container_of(r, struct seq_report, report);
 
-	seq_printf(m, "depth %u\nslots_free", mq->sched->params.depth);
-	for (level = 0; level < TOPO_LEVELS; level++)
-		seq_printf(m, " %s=%lld", level_names[level],
-			   token_level(&mq->slots, level));
-	seq_putc(m, '\n');
+	if (!sr->last || strcmp(sr->last, name))
+		seq_printf(sr->m, "%s%s", sr->last ? "\n" : "", name);
+	seq_printf(sr->m, part ? " %s=%lld" : "%s %lld", part ?: "",
+		   (long long)value);
+	sr->last = name;
+}
+
+static void put_pair(struct report *r, const char *name, const char *part,
+		     s64 value)
+{
+	struct seq_report *sr = container_of(r, struct seq_report, report);
+
+	seq_printf(sr->m, " %s%s%s=%lld", name, part ? "." : "", part ?: "",
+		   (long long)value);
 }
 
 static void show_state(struct seq_file *m, struct device_host *d)
 {
-	struct mqfq *mq = d->sched.engine;
+	struct seq_report sr = { .report.put = put_state, .m = m };
 	u64 throttled = 0, no_slot = 0, urgent = 0, rebuilds = 0, null = 0;
 	u32 i;
 
@@ -56,17 +65,19 @@ static void show_state(struct seq_file *m, struct device_host *d)
 	for (i = 0; i < d->nr_hctx; i++)
 		null += READ_ONCE(d->hctx[i]->null_dispatches);
 
-	seq_printf(m, "virtual_time %lld\n", (long long)atomic64_read(&mq->vt));
-	seq_printf(m, "least_lead %lld\n", (long long)mindicator_min(&mq->leads));
-	show_slots(m, mq);
-	seq_printf(m, "threshold %u\nactive_flows %u\ngeneration %llu\n",
-		   d->sched.params.threshold, d->sched.share.nr_active,
+	if (d->sched.ops->report)
+		d->sched.ops->report(&d->sched, &sr.report);
+	if (sr.last)
+		seq_putc(m, '\n');
+	seq_printf(m, "depth %u\nthreshold %u\n", d->sched.params.depth,
+		   d->sched.params.threshold);
+	seq_printf(m, "active_flows %u\ngeneration %llu\n",
+		   d->sched.share.nr_active,
 		   share_generation(&d->sched.share));
 	seq_printf(m, "kicks %lld\nthrottles %llu\nno_slot %llu\nurgent %llu\n",
 		   (long long)atomic64_read(&d->sched.stats.kicks), throttled,
 		   no_slot, urgent);
-	seq_printf(m, "wheel_turns %lld\nrebuilds %llu\nblocks %lld\n",
-		   (long long)atomic64_read(&mq->wheel.turns), rebuilds,
+	seq_printf(m, "rebuilds %llu\nblocks %lld\n", rebuilds,
 		   (long long)atomic64_read(&d->sched.stats.blocks));
 	seq_printf(m, "null_dispatches %llu\nwatchdog %lld\n", null,
 		   (long long)atomic64_read(&d->sched.stats.watchdog));
@@ -76,7 +87,7 @@ static int state_show(void *data, struct seq_file *m)
 {
 	struct request_queue *q = data;
 
-	if (compat_debugfs_enter(q, mqfair_elevators))
+	if (compat_debugfs_enter(q, elevator_is_ours))
 		show_state(m, device_of(q));
 	compat_debugfs_exit(q);
 	return 0;
@@ -84,11 +95,9 @@ static int state_show(void *data, struct seq_file *m)
 
 static void show_flow(struct seq_file *m, struct blkcg_gq *blkg, char *path)
 {
+	struct seq_report sr = { .report.put = put_pair, .m = m };
 	struct flow *f = group_flow(blkg);
-	struct mqfq *mq;
 	struct flow_totals t;
-	vtime_t finish;
-	u64 epoch;
 
 	if (!f)
 		return;
@@ -97,12 +106,11 @@ static void show_flow(struct seq_file *m, struct blkcg_gq *blkg, char *path)
 		return;
 	if (compat_blkcg_path(blkg->blkcg, path, PATH_MAX) < 0)
 		strscpy(path, "?", PATH_MAX);
-	mq = f->sched->engine;
-	finish = flow_tag(f, (u64)atomic64_read(&f->pos), &epoch);
-	seq_printf(m, "%s weight=%u share_ppm=%llu ahead=%lld queued=%lld outstanding=%lld ios=%llu bytes=%llu\n",
-		   path, READ_ONCE(f->group.weight),
-		   flow_share_ppm(f),
-		   (s64)(finish - (u64)atomic64_read(&mq->vt)),
+	seq_printf(m, "%s weight=%u share_ppm=%llu", path,
+		   READ_ONCE(f->group.weight), flow_share_ppm(f));
+	if (f->sched->ops->report_flow)
+		f->sched->ops->report_flow(f, &sr.report);
+	seq_printf(m, " queued=%lld outstanding=%lld ios=%llu bytes=%llu\n",
 		   (long long)(t.inserted - t.dispatched),
 		   (long long)(t.dispatched - t.done), t.dispatched, t.bytes);
 }
@@ -116,7 +124,7 @@ static int flows_show(void *data, struct seq_file *m)
 
 	if (!path)
 		return -ENOMEM;
-	if (compat_debugfs_enter(q, mqfair_elevators)) {
+	if (compat_debugfs_enter(q, elevator_is_ours)) {
 		rcu_read_lock();
 		blkg_for_each_descendant_pre(blkg, pos, q->root_blkg)
 			show_flow(m, blkg, path);
@@ -130,17 +138,15 @@ static int flows_show(void *data, struct seq_file *m)
 static void show_queue(struct seq_file *m, struct queue_host *qh)
 {
 	struct queue *q = &qh->queue;
-	struct mqfq *mq = q->sched->engine;
 	vtime_t lead = READ_ONCE(q->lead);
 
 	seq_printf(m, "cpu=%d queue=%u state=%s waiting=%u", qh->cpu, q->index,
 		   verdict_names[READ_ONCE(q->state)], READ_ONCE(q->nr));
 	if (lead != VTIME_NONE)
-		seq_printf(m, " lead_ahead=%lld",
-			   (s64)(lead - (u64)atomic64_read(&mq->vt)));
+		seq_printf(m, " lead=%lld", (s64)lead);
 	seq_printf(m, " inserted=%llu dispatched=%llu throttled=%llu no_slot=%llu urgent=%llu\n",
-		   q->stats.dispatched + q->nr, q->stats.dispatched, q->stats.throttled,
-		   q->stats.no_slot, q->stats.urgent);
+		   q->stats.dispatched + q->nr, q->stats.dispatched,
+		   q->stats.throttled, q->stats.no_slot, q->stats.urgent);
 }
 
 static int queues_show(void *data, struct seq_file *m)
@@ -148,7 +154,7 @@ static int queues_show(void *data, struct seq_file *m)
 	struct blk_mq_hw_ctx *hctx = data;
 	u32 i;
 
-	if (compat_debugfs_enter(hctx->queue, mqfair_elevators)) {
+	if (compat_debugfs_enter(hctx->queue, elevator_is_ours)) {
 		struct hctx_host *h = hctx->sched_data;
 
 		seq_printf(m, "in_flight=%d hw_depth=%u staged=%d blocked=%d\n",

@@ -179,7 +179,7 @@ static int device_start(struct device_host *d, const struct sched_ops *ops,
 		};
 		queue_host_init(d, i, &slot[i]);
 	}
-	device_default_params(d, &params);
+	device_default_params(d, ops, &params);
 	ret = sched_init(&d->sched, ops, &params, place);
 	kvfree(place);
 	return ret;

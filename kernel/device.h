@@ -60,6 +60,7 @@ struct hctx_host {
 	u64 staged_ns;			/* H: since when */
 	struct queue_host **queue;	/* I: by request->mq_ctx->index_hw[] */
 	u32 nr_queues;			/* I */
+	u32 turn;			/* H: who is asked first, unordered */
 	struct blk_mq_hw_ctx *hctx;	/* I */
 	struct device_host *device;	/* I */
 	struct request_host *requests;	/* frozen: by scheduler tag */
@@ -85,9 +86,8 @@ struct device_host {
 	struct request_host *requests;	/* frozen: of shared tag maps */
 	u32 nr_requests;		/* frozen */
 	struct tag_map map;
-	bool depth_auto;		/* of the tunables: see attrs.c */
-	bool threshold_auto;
 	struct mutex tune_lock;		/* tune() against itself */
+	unsigned long automatic;	/* tune_lock: by place, see attrs.c */
 	struct hrtimer timer;		/* to tick */
 	struct work_struct tick;
 };
@@ -113,7 +113,7 @@ static inline struct device_host *device_of(const struct request_queue *q)
 }
 
 /* elevator.c */
-extern struct elevator_type mqfair_elevators[];
+bool elevator_is_ours(const struct elevator_type *type);
 void host_wake_slow(struct device_host *d, struct wake *wake);
 
 /*
@@ -148,8 +148,10 @@ void limit_taken(struct hctx_host *h);
 void limit_released(struct hctx_host *h, struct flow *f);
 
 /* attrs.c */
-extern struct elv_fs_entry mqfair_attrs[];
-void device_default_params(struct device_host *d, struct sched_params *p);
+void attrs_fill(const struct tunable *table,
+		struct elv_fs_entry attrs[TUNABLES_MAX + 1]);
+void device_default_params(struct device_host *d, const struct sched_ops *ops,
+			   struct sched_params *p);
 
 /* debugfs.c */
 extern const struct blk_mq_debugfs_attr mqfair_queue_debugfs[];

@@ -142,15 +142,49 @@ static enum verdict dispatch_one(struct hctx_host *h, struct queue_host *qh,
 }
 
 /*
- * Stages a request if none is and one may go.  Stops at the first queue that
- * is held back: the others' leads are no earlier and the slots are the same.
+ * From the queues that share the hardware queue, by their leads.  Stops at the
+ * first that is held back: the others' leads are no earlier and the slots are
+ * the same.
  */
+static enum verdict dispatch_least(struct hctx_host *h, u64 now,
+				   struct request **rq, struct wake *wake)
+{
+	struct queue_host *qh;
+	enum verdict verdict;
+
+	do {
+		qh = hctx_next(h);
+		/* An empty one, too, may have been woken and passes that on. */
+		verdict = dispatch_one(h, qh ?: h->queue[0], now, rq, wake);
+	} while (qh && verdict == VERDICT_EMPTY);
+	return verdict;
+}
+
+/* The same in turn, for schedulers without leads. */
+static enum verdict dispatch_in_turn(struct hctx_host *h, u64 now,
+				     struct request **rq, struct wake *wake)
+{
+	enum verdict verdict = VERDICT_EMPTY;
+	u32 i, at = h->turn;
+
+	for (i = 0; i < h->nr_queues && verdict != VERDICT_IO; i++, at++) {
+		if (at >= h->nr_queues)
+			at = 0;
+		/* A queue that was woken passes on what it does not use. */
+		if (READ_ONCE(h->queue[at]->queue.nr) ||
+		    READ_ONCE(h->queue[at]->queue.woken))
+			verdict = dispatch_one(h, h->queue[at], now, rq, wake);
+	}
+	h->turn = at;
+	return verdict;
+}
+
+/* Stages a request if none is and one may go. */
 static void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake)
 {
 	struct device_host *d = h->device;
 	bool drain = compat_queue_draining(d->q);
 	struct request *rq = NULL;
-	struct queue_host *qh;
 	enum verdict verdict;
 
 	lockdep_assert_held(&h->lock);
@@ -166,11 +200,8 @@ static void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake)
 		WRITE_ONCE(h->blocked, false);
 		return;
 	}
-	do {
-		qh = hctx_next(h);
-		/* An empty one, too, may have been woken and passes that on. */
-		verdict = dispatch_one(h, qh ?: h->queue[0], now, &rq, wake);
-	} while (qh && verdict == VERDICT_EMPTY);
+	verdict = d->sched.ops->ordered ? dispatch_least(h, now, &rq, wake) :
+					  dispatch_in_turn(h, now, &rq, wake);
 	if (verdict != VERDICT_IO)
 		return;
 	atomic_inc(&h->in_flight);
@@ -556,6 +587,9 @@ static void el_completed_request(struct request *rq, u64 now)
 	r = rq_host(rq);
 	if (!is_out(r))
 		return;
+	/* From here on it is the time at the device that counts. */
+	if (rq->io_start_time_ns)
+		r->io.dispatch_ns = rq->io_start_time_ns;
 	trace_mqfair_complete(rq, &r->io, now);
 	slot_returned(rq, r, now, true);
 }
@@ -608,7 +642,7 @@ static int el_init(struct request_queue *q, struct elevator_queue *eq)
 	u32 i;
 	int ret;
 
-	ret = device_host_build(d, sched_policies[eq->type - mqfair_elevators]);
+	ret = device_host_build(d, sched_find(eq->type->elevator_name));
 	if (ret)
 		return ret;
 	for (i = 0; i < d->nr_hctx; i++)
@@ -662,33 +696,58 @@ static void el_depth_updated(struct request_queue *q)
 
 COMPAT_DEFINE_ELEVATOR_HOOKS(el_)
 
-#define MQFAIR_ELEVATOR(name_) {					\
-	.ops = {							\
-		COMPAT_ELEVATOR_OPS(el_),				\
-		.init_hctx		= el_init_hctx,			\
-		.limit_depth		= el_limit_depth,		\
-		.bio_merge		= el_bio_merge,			\
-		.prepare_request	= el_prepare_request,		\
-		.insert_requests	= el_insert_requests,		\
-		.dispatch_request	= el_dispatch_request,		\
-		.has_work		= el_has_work,			\
-		.completed_request	= el_completed_request,		\
-		.requeue_request	= el_requeue_request,		\
-		.finish_request		= el_finish_request,		\
-	},								\
-	.queue_debugfs_attrs	= mqfair_queue_debugfs,			\
-	.hctx_debugfs_attrs	= mqfair_hctx_debugfs,			\
-	.elevator_attrs		= mqfair_attrs,				\
-	.elevator_name		= name_,				\
-	.elevator_owner		= THIS_MODULE,				\
-}
-
-/* In the order of sched_policies[]. */
-struct elevator_type mqfair_elevators[] = {
-	MQFAIR_ELEVATOR("mqfq"),
+static const struct elevator_type template = {
+	.ops = {
+		COMPAT_ELEVATOR_OPS(el_),
+		.init_hctx		= el_init_hctx,
+		.limit_depth		= el_limit_depth,
+		.bio_merge		= el_bio_merge,
+		.prepare_request	= el_prepare_request,
+		.insert_requests	= el_insert_requests,
+		.dispatch_request	= el_dispatch_request,
+		.has_work		= el_has_work,
+		.completed_request	= el_completed_request,
+		.requeue_request	= el_requeue_request,
+		.finish_request		= el_finish_request,
+	},
+	.queue_debugfs_attrs	= mqfair_queue_debugfs,
+	.hctx_debugfs_attrs	= mqfair_hctx_debugfs,
+	.elevator_owner		= THIS_MODULE,
 };
 
+/* One for each scheduler, in the order of sched_policies[]. */
+static struct {
+	struct elevator_type type;
+	struct elv_fs_entry attrs[TUNABLES_MAX + 1];
+} elevators[POLICIES_MAX];
+
+/* Writing a name that is not there has the core ask for these. */
 MODULE_ALIAS("mqfq-iosched");
+
+bool elevator_is_ours(const struct elevator_type *type)
+{
+	return (const char *)type >= (const char *)elevators &&
+	       (const char *)type < (const char *)&elevators[POLICIES_MAX];
+}
+
+static int elevator_register_one(u32 i)
+{
+	const struct sched_ops *ops = sched_policies[i];
+	struct elevator_type *type = &elevators[i].type;
+
+	/* Some members are const. */
+	memcpy(type, &template, sizeof(*type));
+	type->elevator_name = ops->name;
+	attrs_fill(ops->tunables, elevators[i].attrs);
+	type->elevator_attrs = elevators[i].attrs;
+	return elv_register(type);
+}
+
+static void elevator_unregister_first(u32 n)
+{
+	while (n--)
+		elv_unregister(&elevators[n].type);
+}
 
 int elevator_register(void)
 {
@@ -698,24 +757,19 @@ int elevator_register(void)
 	mqfair_wq = alloc_workqueue("mqfair", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);
 	if (!mqfair_wq)
 		return -ENOMEM;
-	for (i = 0; i < ARRAY_SIZE(mqfair_elevators); i++) {
-		ret = elv_register(&mqfair_elevators[i]);
-		if (ret)
-			goto undo;
+	for (i = 0; sched_policies[i]; i++) {
+		ret = elevator_register_one(i);
+		if (ret) {
+			elevator_unregister_first(i);
+			destroy_workqueue(mqfair_wq);
+			return ret;
+		}
 	}
 	return 0;
-undo:
-	while (i--)
-		elv_unregister(&mqfair_elevators[i]);
-	destroy_workqueue(mqfair_wq);
-	return ret;
 }
 
 void elevator_unregister(void)
 {
-	u32 i = ARRAY_SIZE(mqfair_elevators);
-
-	while (i--)
-		elv_unregister(&mqfair_elevators[i]);
+	elevator_unregister_first(sched_policies_count());
 	destroy_workqueue(mqfair_wq);
 }

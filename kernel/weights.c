@@ -118,7 +118,7 @@ static struct blkg_policy_data *weights_pd_alloc(COMPAT_PD_ALLOC_ARGS)
 	struct group_host *g;
 
 	g = kzalloc_node(offsetof(struct group_host, flow) +
-			 flow_size(d->sched.nr_queues), gfp, queue->node);
+			 flow_size(d->sched.ops, d->sched.nr_queues), gfp, queue->node);
 	return g ? &g->pd : NULL;
 }
 
@@ -150,8 +150,23 @@ static void weights_pd_free(struct blkg_policy_data *pd)
 	kfree_rcu(g, rcu);
 }
 
+struct stat_report {
+	struct report report;
+	struct seq_file *s;
+};
+
+static void put_stat(struct report *r, const char *name, const char *part,
+		     s64 value)
+{
+	struct stat_report *sr = container_of(r, struct stat_report, report);
+
+	seq_printf(sr->s, " mqfair.%s%s%s=%lld", name, part ? "." : "",
+		   part ?: "", (long long)value);
+}
+
 static void weights_pd_stat(struct blkg_policy_data *pd, struct seq_file *s)
 {
+	struct stat_report sr = { .report.put = put_stat, .s = s };
 	struct flow *f = group_flow(pd->blkg);
 	struct flow_totals t;
 
@@ -164,6 +179,8 @@ static void weights_pd_stat(struct blkg_policy_data *pd, struct seq_file *s)
 		   READ_ONCE(f->group.weight),
 		   flow_share_ppm(f), t.bytes,
 		   t.dispatched, div_u64(t.wait_ns, NSEC_PER_USEC));
+	if (f->sched->ops->report_flow)
+		f->sched->ops->report_flow(f, &sr.report);
 }
 
 /* ---------------------------------------------------- io.mqfair.weight */

@@ -45,7 +45,7 @@ struct cost_line {
 };
 
 struct cost_model {
-	enum cost_kind kind;
+	u32 kind;			/* enum cost_kind */
 	struct cost_line read, write;	/* COST_LINEAR */
 };
 

@@ -2,9 +2,19 @@
 #include "flow.h"
 #include "sched.h"
 
-size_t flow_size(u32 nr_queues)
+/* struct flow and struct flow_queue are whole cache lines, too. */
+static u32 whole_lines(u32 bytes)
 {
-	return sizeof(struct flow) + nr_queues * sizeof(struct flow_queue);
+	u32 line = sizeof(struct { char c; } __port_cacheline);
+
+	return (bytes + line - 1) / line * line;
+}
+
+size_t flow_size(const struct sched_ops *ops, u32 nr_queues)
+{
+	return sizeof(struct flow) + whole_lines(ops->flow_bytes) +
+	       (size_t)nr_queues * (sizeof(struct flow_queue) +
+				    whole_lines(ops->flow_queue_bytes));
 }
 
 void flow_init(struct flow *f, struct sched *s, struct flow *parent,
@@ -14,10 +24,15 @@ void flow_init(struct flow *f, struct sched *s, struct flow *parent,
 
 	f->sched = s;
 	f->nr_queues = s->nr_queues;
+	f->engine = &f->fq[f->nr_queues];
+	f->queue_engines = (char *)f->engine + whole_lines(s->ops->flow_bytes);
+	f->queue_engine_bytes = whole_lines(s->ops->flow_queue_bytes);
 	port_lock_init(&f->lock);
 	share_group_init(&f->group, parent ? &parent->group : NULL, weight);
 	for (i = 0; i < f->nr_queues; i++)
 		f->fq[i].flow = f;
+	if (s->ops->flow_init)
+		s->ops->flow_init(f);
 }
 
 /* @link: what points to the flow in the list of the active. */
@@ -43,6 +58,8 @@ void flow_exit(struct flow *f)
 		flow_deactivate(link);
 	}
 	port_unlock(&f->sched->active_lock, flags);
+	if (f->sched->ops->flow_exit)
+		f->sched->ops->flow_exit(f);
 }
 
 static void flow_activate(struct flow *f)

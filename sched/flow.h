@@ -44,6 +44,7 @@
 struct io;
 struct queue;
 struct sched;
+struct sched_ops;
 
 enum {
 	/*
@@ -87,11 +88,25 @@ struct flow {
 	u64 seen;			/* tick: ios inserted when last looked */
 	u64 idle_since_ns;		/* tick */
 	u32 nr_queues;			/* I */
+	void *engine;			/* I: sched_ops.flow_bytes */
+	void *queue_engines;		/* I: nr_queues of .. */
+	u32 queue_engine_bytes;		/* I: .. this size */
 	struct flow_queue fq[];		/* by queue index */
 };
 
-/* Bytes to allocate for a flow on @nr_queues queues. */
-size_t flow_size(u32 nr_queues);
+/* The scheduler's own part of a flow, and of a flow's queue: cache lines. */
+static inline void *flow_engine(const struct flow *f)
+{
+	return f->engine;
+}
+
+static inline void *flow_queue_engine(const struct flow *f, u32 queue)
+{
+	return (char *)f->queue_engines + (size_t)queue * f->queue_engine_bytes;
+}
+
+/* Bytes to allocate for a flow of scheduler @ops on @nr_queues queues. */
+size_t flow_size(const struct sched_ops *ops, u32 nr_queues);
 
 /* @f: flow_size() zeroed bytes.  @parent: NULL for the root cgroup. */
 void flow_init(struct flow *f, struct sched *s, struct flow *parent,

@@ -67,6 +67,7 @@
  */
 #include "mqfq.h"
 #include "policies.h"
+#include "queue.h"
 
 enum {
 	/* A bucket is T / 8 wide: released at least 7/8 T early on average. */
@@ -107,13 +108,6 @@ static struct flow_queue *flow_queue_of(struct heap_node *n)
 static bool beyond(const struct sched *s, vtime_t a, vtime_t vt)
 {
 	return vtime_before(vt + READ_ONCE(s->params.threshold), a);
-}
-
-static void kick(struct mqfq *m, u32 queue, struct wake *wake)
-{
-	atomic64_inc(&m->sched->stats.kicks);
-	WRITE_ONCE(m->sched->queue[queue]->woken, true);
-	wake_queue(wake, queue);
 }
 
 /* ------------------------------------------------ sets of waiting queues */
@@ -210,7 +204,7 @@ static void hand_over_slot(struct mqfq *m, u32 queue, struct wake *wake)
 		    token_total(&m->slots) <= 0)
 			return;
 		if (mask_claim(m->ready, ready)) {
-			kick(m, ready, wake);
+			sched_kick(m->sched, ready, wake);
 			return;
 		}
 	}
@@ -243,14 +237,14 @@ static void unpark(void *arg, u32 queue)
 		    !mask_claim(u->m->ready, queue))
 			return;
 	}
-	kick(u->m, queue, u->wake);
+	sched_kick(u->m->sched, queue, u->wake);
 }
 
 static void unready(void *arg, u32 queue)
 {
 	struct unpark *u = arg;
 
-	kick(u->m, queue, u->wake);
+	sched_kick(u->m->sched, queue, u->wake);
 }
 
 static void unpark_all(struct mqfq *m, struct wake *wake)
@@ -351,22 +345,6 @@ static void set_lead(struct queue *q, vtime_t lead)
 		WRITE_ONCE(q->lead, lead);
 }
 
-static void set_state(struct queue *q, enum verdict state)
-{
-	if (q->state != state)
-		WRITE_ONCE(q->state, state);
-}
-
-static void list_append(struct io_list *l, struct io *io)
-{
-	io->next = NULL;
-	if (l->head)
-		l->tail->next = io;
-	else
-		l->head = io;
-	l->tail = io;
-}
-
 static void append(struct queue *q, struct flow_queue *fq, struct io *io,
 		   const struct flow_start *start)
 {
@@ -396,28 +374,13 @@ static void take_lead(struct queue *q)
 	atomic64_dec(&fq->flow->queued);
 }
 
-static struct io *take_urgent(struct queue *q)
-{
-	struct io *io = q->urgent.head;
-
-	q->urgent.head = io->next;
-	WRITE_ONCE(q->stats.urgent, q->stats.urgent + 1);
-	return io;
-}
-
 static void mqfq_insert(struct queue *q, struct io *io, u64 now,
 			struct wake *wake)
 {
-	struct flow_queue *fq = &io->flow->fq[q->index];
 	bool urgent = io->flags & (IO_URGENT | IO_CHARGED);
 	struct flow_start start;
 
-	port_assert_queue_held(q);
-	io->queue = q;
-	io->insert_ns = now;
-	/* Before the charge: see flow_sweep(). */
-	WRITE_ONCE(fq->inserted, fq->inserted + 1);
-	WRITE_ONCE(q->nr, q->nr + 1);
+	queue_inserted(q, io, now);
 	if (likely(!(io->flags & IO_CHARGED))) {
 		io->cost = cost_of(&q->sched->params.cost, io->op, io->bytes);
 		flow_charge(io->flow, io->cost, mqfq_vt(mqfq_of(q)), !urgent,
@@ -429,9 +392,9 @@ static void mqfq_insert(struct queue *q, struct io *io, u64 now,
 	}
 	if (unlikely(urgent)) {
 		io->flags |= IO_URGENT;
-		list_append(&q->urgent, io);
+		io_list_append(&q->urgent, io);
 	} else {
-		append(q, fq, io, &start);
+		append(q, &io->flow->fq[q->index], io, &start);
 	}
 }
 
@@ -469,7 +432,7 @@ static bool park(struct mqfq *m, struct queue *q, vtime_t lead)
 {
 	u32 threshold = READ_ONCE(q->sched->params.threshold);
 
-	set_state(q, VERDICT_THROTTLED);
+	queue_set_state(q, VERDICT_THROTTLED);
 	if (threshold) {
 		if (!wheel_park(&m->wheel, q->index, lead - threshold,
 				&q->bucket))
@@ -548,7 +511,7 @@ taken:
 static enum verdict stop(struct mqfq *m, struct queue *q, enum verdict why,
 			 u64 now, struct wake *wake)
 {
-	set_state(q, why);
+	queue_set_state(q, why);
 	if (why == VERDICT_THROTTLED) {
 		WRITE_ONCE(q->stats.throttled, q->stats.throttled + 1);
 		wake->pinned_by = mindicator_holder(&m->leads);
@@ -559,23 +522,6 @@ static enum verdict stop(struct mqfq *m, struct queue *q, enum verdict why,
 	return why;
 }
 
-static void account(struct queue *q, struct io *io, u64 now)
-{
-	struct flow_queue *fq = &io->flow->fq[q->index];
-
-	io->dispatch_ns = now;
-	io->flags |= IO_OUT;
-	WRITE_ONCE(fq->dispatched, fq->dispatched + 1);
-	/* A range that is discarded is no transfer: see cost.h. */
-	if (io->op != IO_OTHER)
-		WRITE_ONCE(fq->bytes, fq->bytes + io->bytes);
-	/* Hosts may stamp an insert later than the dispatch it led to. */
-	if (now > io->insert_ns)
-		WRITE_ONCE(fq->wait_ns, fq->wait_ns + (now - io->insert_ns));
-	WRITE_ONCE(q->nr, q->nr - 1);
-	WRITE_ONCE(q->stats.dispatched, q->stats.dispatched + 1);
-}
-
 static enum verdict mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 				  struct wake *wake)
 {
@@ -583,18 +529,17 @@ static enum verdict mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 	vtime_t lead;
 	struct io *io;
 
-	port_assert_queue_held(q);
-	if (unlikely(READ_ONCE(q->woken)))
-		WRITE_ONCE(q->woken, false);
+	queue_looked_at(q);
 	withdraw(m, q);
 	lead = queue_lead(q);
 	set_lead(q, lead);
 	if (unlikely(q->urgent.head)) {
 		io = q->urgent.head;
 		get_slot(m, q, io, lead, wake);
-		take_urgent(q);
-		account(q, io, now);
-		set_state(q, VERDICT_IO);
+		io_list_take(&q->urgent);
+		WRITE_ONCE(q->stats.urgent, q->stats.urgent + 1);
+		queue_dispatched(q, io, now);
+		queue_set_state(q, VERDICT_IO);
 		*out = io;
 		return VERDICT_IO;
 	}
@@ -605,13 +550,13 @@ static enum verdict mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 	lead = forgive(m, q, lead);
 	io = flow_queue_of(heap_top(&q->heap))->head;
 	if (!get_slot(m, q, io, lead, wake)) {
-		set_state(q, VERDICT_NO_SLOT);
+		queue_set_state(q, VERDICT_NO_SLOT);
 		WRITE_ONCE(q->stats.no_slot, q->stats.no_slot + 1);
 		return VERDICT_NO_SLOT;
 	}
 	take_lead(q);
-	account(q, io, now);
-	set_state(q, VERDICT_IO);
+	queue_dispatched(q, io, now);
+	queue_set_state(q, VERDICT_IO);
 	set_lead(q, heap_top(&q->heap) ? queue_lead(q) : VTIME_NONE);
 	if (q->published)
 		publish(m, q, q->lead, wake);
@@ -625,7 +570,7 @@ static void mqfq_block(struct queue *q, struct wake *wake)
 
 	port_assert_queue_held(q);
 	withdraw(m, q);
-	set_state(q, VERDICT_IO);
+	queue_set_state(q, VERDICT_IO);
 	if (q->published) {
 		atomic64_inc(&q->sched->stats.blocks);
 		publish(m, q, VTIME_NONE, wake);
@@ -649,11 +594,8 @@ static void release_slot(struct io *io, struct wake *wake)
 
 static void mqfq_requeue(struct io *io, struct wake *wake)
 {
-	if (!(io->flags & IO_OUT))
-		return;
-	io->flags &= ~IO_OUT;
-	atomic64_inc(&io->flow->fq[io->queue->index].done);
-	release_slot(io, wake);
+	if (io_returned(io))
+		release_slot(io, wake);
 }
 
 static void mqfq_complete(struct io *io, u64 now, struct wake *wake)
@@ -803,8 +745,48 @@ free:
 	return ret;
 }
 
+/* ---------------------------------------------------------- for people */
+
+static void mqfq_report(const struct sched *s, struct report *r)
+{
+	const struct mqfq *m = s->engine;
+	u32 level;
+
+	report_number(r, "virtual_time", (s64)mqfq_vt(m));
+	report_number(r, "least_lead", (s64)mindicator_min(&m->leads));
+	for (level = 0; level < TOPO_LEVELS; level++)
+		report_part(r, "slots_free", topology_level_name(level),
+			    token_level(&m->slots, level));
+	report_number(r, "wheel_turns", atomic64_read(&m->wheel.turns));
+}
+
+static void mqfq_report_flow(const struct flow *f, struct report *r)
+{
+	u64 epoch;
+	vtime_t finish = flow_tag(f, (u64)atomic64_read(&f->pos), &epoch);
+
+	report_number(r, "ahead", (s64)(finish - mqfq_vt(f->sched->engine)));
+}
+
+static const struct tunable mqfq_tunables[] = {
+	TUNABLE_DEPTH,
+	{
+		.name = "threshold_kb",
+		.kind = TUNABLE_NUMBER,
+		.automatic = AUTO_THRESHOLD,
+		.offset = offsetof(struct sched_params, threshold),
+		.most = THRESHOLD_MAX >> 10,
+		.unit = 1024,
+		.initial = 32,
+	},
+	TUNABLES_COST,
+	{ }
+};
+
 const struct sched_ops mqfq_ops = {
 	.name		= "mqfq",
+	.tunables	= mqfq_tunables,
+	.ordered	= true,
 	.init		= mqfq_init,
 	.exit		= mqfq_exit,
 	.insert		= mqfq_insert,
@@ -815,4 +797,6 @@ const struct sched_ops mqfq_ops = {
 	.requeue	= mqfq_requeue,
 	.tick		= mqfq_tick,
 	.tune		= mqfq_tune,
+	.report		= mqfq_report,
+	.report_flow	= mqfq_report_flow,
 };

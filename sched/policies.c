@@ -7,14 +7,11 @@ const struct sched_ops *const sched_policies[] = {
 	&mqfq_ops,
 	NULL,
 };
+static_assert(ARRAY_SIZE(sched_policies) - 1 <= POLICIES_MAX);
 
-static bool name_equal(const char *a, const char *b)
+u32 sched_policies_count(void)
 {
-	while (*a && *a == *b) {
-		a++;
-		b++;
-	}
-	return *a == *b;
+	return ARRAY_SIZE(sched_policies) - 1;
 }
 
 const struct sched_ops *sched_find(const char *name)
@@ -22,7 +19,7 @@ const struct sched_ops *sched_find(const char *name)
 	const struct sched_ops *const *p;
 
 	for (p = sched_policies; *p; p++)
-		if (name_equal((*p)->name, name))
+		if (!strcmp((*p)->name, name))
 			return *p;
 	return NULL;
 }

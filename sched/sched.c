@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "sched.h"
 
-int sched_params_check(const struct sched_params *p)
+void sched_params_init(const struct sched_ops *ops, struct sched_params *p)
 {
-	if (p->depth < DEPTH_MIN || p->depth > DEPTH_MAX)
-		return -EINVAL;
-	if (p->threshold > THRESHOLD_MAX)
-		return -EINVAL;
-	if (p->cost.kind >= COST_KINDS)
-		return -EINVAL;
-	return 0;
+	*p = (struct sched_params){ 0 };
+	tunables_init(ops->tunables, p);
+}
+
+int sched_params_check(const struct sched_ops *ops,
+		       const struct sched_params *p)
+{
+	return tunables_check(ops->tunables, p);
 }
 
 void queue_init(struct queue *q, struct sched *s, u32 index)
@@ -31,7 +32,7 @@ int sched_init(struct sched *s, const struct sched_ops *ops,
 
 	if (!s->nr_queues || s->nr_queues > QUEUES_MAX)
 		return -EINVAL;
-	ret = sched_params_check(params);
+	ret = sched_params_check(ops, params);
 	if (ret)
 		return ret;
 	ret = topology_init(&s->topo, place, s->nr_queues);

@@ -43,7 +43,9 @@
 #include "cost.h"
 #include "flow.h"
 #include "heap.h"
+#include "report.h"
 #include "share.h"
+#include "tunable.h"
 #include "vtime.h"
 #include "mt/topology.h"
 
@@ -62,6 +64,7 @@ enum verdict {
 	VERDICT_EMPTY,
 	VERDICT_THROTTLED,	/* the lead is more than T ahead; parked */
 	VERDICT_NO_SLOT,	/* D requests are out; in the ready set */
+	VERDICT_NO_BUDGET,	/* no flow with requests here may spend */
 	VERDICT_KINDS,
 };
 
@@ -192,6 +195,17 @@ struct sched {
 
 struct sched_ops {
 	const char *name;
+	const struct tunable *tunables;	/* at most TUNABLES_MAX */
+
+	/*
+	 * queue.lead is kept: of the queues that share a hardware queue the
+	 * host asks the one with the least, and when that one is held back it
+	 * stops.  Otherwise it asks them in turn, all of them.
+	 */
+	bool ordered;
+
+	/* Bytes of the scheduler's own per flow, and per flow and queue. */
+	u32 flow_bytes, flow_queue_bytes;
 
 	/* @s->params is set; shares, topology and queues exist.  0 or -errno. */
 	int (*init)(struct sched *s);
@@ -227,14 +241,34 @@ struct sched_ops {
 	 */
 	void (*tune)(struct sched *s, const struct sched_params *p,
 		     struct wake *wake);
+
+	/*
+	 * The flow's own part, zeroed, is there; it is about to go and is not
+	 * active any more.  Spin locks may be held.  Optional.
+	 */
+	void (*flow_init)(struct flow *f);
+	void (*flow_exit)(struct flow *f);
+
+	/* For people, beyond what queue.h counts.  Optional. */
+	void (*report)(const struct sched *s, struct report *r);
+	void (*report_flow)(const struct flow *f, struct report *r);
+};
+
+enum {
+	POLICIES_MAX	= 8,
 };
 
 /* NULL-terminated table of all schedulers (policies.c). */
 extern const struct sched_ops *const sched_policies[];
+u32 sched_policies_count(void);
 const struct sched_ops *sched_find(const char *name);
 
-/* 0, or -EINVAL with nothing changed. */
-int sched_params_check(const struct sched_params *p);
+/* What holds when nobody has tuned anything; 0 elsewhere. */
+void sched_params_init(const struct sched_ops *ops, struct sched_params *p);
+
+/* 0 or -EINVAL */
+int sched_params_check(const struct sched_ops *ops,
+		       const struct sched_params *p);
 
 /*
  * Sets up the common part and the scheduler over @s->queue[0 .. nr_queues),

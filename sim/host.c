@@ -334,7 +334,7 @@ void host_tune(struct host *h, const struct sched_params *p)
 {
 	struct wake wake;
 
-	port_assert(!sched_params_check(p));
+	port_assert(!sched_params_check(h->sched.ops, p));
 	wake_init(&wake);
 	h->sched.ops->tune(&h->sched, p, &wake);
 	host_act(h, &wake);
@@ -442,7 +442,7 @@ struct host_flow *host_flow_create(struct host *h, struct host_flow *parent,
 
 	if (!hf)
 		return NULL;
-	hf->flow = port_zalloc(flow_size(h->params.nr_queues));
+	hf->flow = port_zalloc(flow_size(h->params.ops, h->params.nr_queues));
 	if (!hf->flow) {
 		port_free(hf);
 		return NULL;

@@ -229,13 +229,14 @@ void compat_conf_end(struct blkg_conf_ctx *ctx)
 
 /* ---------------------------------------------------------------- debugfs */
 
-bool compat_debugfs_enter(struct request_queue *q, const struct elevator_type *type)
+bool compat_debugfs_enter(struct request_queue *q,
+			  bool (*ours)(const struct elevator_type *type))
 {
 #if MQFAIR_HAVE_ELEVATOR_LOCK
 	/* Removing the files does not hold it, so waiting here ends. */
 	mutex_lock(&q->elevator_lock);
 #endif
-	return q->elevator && q->elevator->type == type;
+	return q->elevator && ours(q->elevator->type);
 }
 
 void compat_debugfs_exit(struct request_queue *q)

@@ -437,10 +437,11 @@ void compat_conf_end(struct blkg_conf_ctx *ctx);
 /*
  * Readers of elevator debugfs files. On 7.2 the files outlive the scheduler,
  * so a reader may find another one's data, or none: true only when the queue
- * still runs @type. compat_debugfs_exit() follows whatever came back. In a
- * seq_file, enter in start() and exit in stop().
+ * runs a scheduler that @ours is true of. compat_debugfs_exit() follows
+ * whatever came back. In a seq_file, enter in start() and exit in stop().
  */
-bool compat_debugfs_enter(struct request_queue *q, const struct elevator_type *type);
+bool compat_debugfs_enter(struct request_queue *q,
+			  bool (*ours)(const struct elevator_type *type));
 void compat_debugfs_exit(struct request_queue *q);
 
 #endif

@@ -139,3 +139,16 @@ u32 topology_lca(const struct topology *t, u32 a, u32 b)
 		n = t->node[n].parent;
 	return n;
 }
+
+const char *topology_level_name(enum topo_level level)
+{
+	static const char *const names[] = {
+		[TOPO_QUEUE]	= "queue",
+		[TOPO_CORE]	= "core",
+		[TOPO_SOCKET]	= "socket",
+		[TOPO_MACHINE]	= "machine",
+	};
+
+	static_assert(ARRAY_SIZE(names) == TOPO_LEVELS);
+	return names[level];
+}

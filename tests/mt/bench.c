@@ -245,7 +245,7 @@ static void *thread(void *arg)
 
 static struct flow *flow_create(struct bench *b, struct flow *parent)
 {
-	struct flow *f = port_zalloc(flow_size(b->threads));
+	struct flow *f = port_zalloc(flow_size(b->sched.ops, b->threads));
 
 	port_assert(f);
 	flow_init(f, &b->sched, parent, WEIGHT_DEFAULT);

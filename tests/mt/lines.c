@@ -32,7 +32,7 @@ struct scene {
 	struct cpu cpu[CPUS];
 };
 
-struct report {
+struct line_report {
 	bool print;
 	u32 foreign;		/* lines shared that are not a flow's */
 	u32 flows;
@@ -78,7 +78,7 @@ static void name_all(struct scene *s)
 
 static struct flow *flow_create(struct scene *s, struct flow *parent)
 {
-	struct flow *f = port_zalloc(flow_size(CPUS));
+	struct flow *f = port_zalloc(flow_size(s->sched.ops, CPUS));
 
 	port_assert(f);
 	flow_init(f, &s->sched, parent, WEIGHT_DEFAULT);
@@ -113,7 +113,7 @@ static void scene_init(struct scene *s, u32 depth, u32 threshold)
 static void on_shared(void *arg, const char *name, size_t offset, u32 writers,
 		      u32 users)
 {
-	struct report *r = arg;
+	struct line_report *r = arg;
 
 	if (!strncmp(name, "flow", 4))
 		r->flows++;
@@ -124,9 +124,9 @@ static void on_shared(void *arg, const char *name, size_t offset, u32 writers,
 		       writers, users);
 }
 
-static struct report shared(bool print)
+static struct line_report shared(bool print)
 {
-	struct report r = { .print = print };
+	struct line_report r = { .print = print };
 
 	trace_shared(on_shared, &r);
 	return r;
@@ -163,7 +163,7 @@ static void round_of_requests(struct scene *s, bool one_flow)
 /* Each processor its own flow: within T nothing is shared at all. */
 static void own_flows(struct scene *s)
 {
-	struct report r;
+	struct line_report r;
 	u32 i;
 
 	for (i = 0; i < 8; i++)
@@ -180,7 +180,7 @@ static void own_flows(struct scene *s)
 /* All processors one flow: its lines, and no other. */
 static void one_flow(struct scene *s)
 {
-	struct report r;
+	struct line_report r;
 	u32 i;
 
 	for (i = 0; i < 8; i++)

@@ -210,7 +210,7 @@ static void check_still(struct scene *s)
 static struct flow *flow_create(struct scene *s, struct flow *parent,
 				u32 weight)
 {
-	struct flow *f = port_zalloc(flow_size(QUEUES));
+	struct flow *f = port_zalloc(flow_size(s->sched.ops, QUEUES));
 
 	crew_check(f);
 	flow_init(f, &s->sched, parent, weight);

@@ -117,8 +117,14 @@ static void fifo_tune(struct sched *s, const struct sched_params *p,
 		wake_queue(wake, i);
 }
 
+/* Any parameters will do. */
+static const struct tunable fifo_tunables[] = {
+	{ }
+};
+
 const struct sched_ops fifo_ops = {
 	.name		= "fifo",
+	.tunables	= fifo_tunables,
 	.init		= fifo_init,
 	.exit		= fifo_exit,
 	.insert		= fifo_insert,

@@ -18,12 +18,12 @@ static const struct test *const tables[] = {
 	bound_tests, share_tests, life_tests,
 };
 
-struct report {
+struct tap_report {
 	const char *prefix;
 	u32 run, failed;
 };
 
-static void report_test(struct report *r, const char *name, const char *under,
+static void report_test(struct tap_report *r, const char *name, const char *under,
 			bool ok, const char *why)
 {
 	r->run++;
@@ -33,7 +33,7 @@ static void report_test(struct report *r, const char *name, const char *under,
 	fflush(stdout);
 }
 
-static void run_test(struct report *r, const struct test *test)
+static void run_test(struct tap_report *r, const struct test *test)
 {
 	struct trial t = { .ops = &mqfq_ops };
 
@@ -52,7 +52,7 @@ static void run_test(struct report *r, const struct test *test)
 
 int main(int argc, char **argv)
 {
-	struct report r = { .prefix = argc > 1 ? argv[1] : "" };
+	struct tap_report r = { .prefix = argc > 1 ? argv[1] : "" };
 	const struct test *test;
 	u32 i;
 

@@ -20,10 +20,12 @@ struct bench {
 	struct flow *flow[FLOWS];
 };
 
+static const struct sched_ops plain_ops = { .name = "plain" };
+
 static struct flow *flow_create(struct bench *b, struct flow *parent,
 				u32 weight)
 {
-	struct flow *f = port_zalloc(flow_size(QUEUES));
+	struct flow *f = port_zalloc(flow_size(b->sched.ops, QUEUES));
 
 	assert_non_null(f);
 	flow_init(f, &b->sched, parent, weight);
@@ -35,6 +37,7 @@ static void bench_init(struct bench *b, const u32 *weights, u32 nr)
 	u32 i;
 
 	memset(b, 0, sizeof(*b));
+	b->sched.ops = &plain_ops;
 	b->sched.nr_queues = QUEUES;
 	share_tree_init(&b->sched.share);
 	port_lock_init(&b->sched.active_lock);
