@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "histogram.h"
+
+#define STEPS	(1U << LATENCY_STEP_SHIFT)
+
+static u32 bucket_of(u64 ns)
+{
+	u64 units = ns >> LATENCY_UNIT_SHIFT;
+	u32 octave;
+
+	if (units < STEPS)
+		return (u32)units;
+	octave = port_fls64(units) - 1 - LATENCY_STEP_SHIFT;
+	if (octave >= LATENCY_OCTAVES)
+		return LATENCY_BUCKETS - 1;
+	return ((octave + 1) << LATENCY_STEP_SHIFT) +
+	       (u32)((units >> octave) & (STEPS - 1));
+}
+
+/* The greatest value that falls into @bucket; the last takes all beyond. */
+static u64 bucket_end(u32 bucket)
+{
+	u32 octave = bucket >> LATENCY_STEP_SHIFT;
+	u64 step = bucket & (STEPS - 1);
+	u64 units;
+
+	if (!octave)
+		units = step + 1;
+	else
+		units = (STEPS + step + 1) << (octave - 1);
+	return (units << LATENCY_UNIT_SHIFT) - 1;
+}
+
+void histogram_record(struct latency_histogram *h, u64 ns)
+{
+	atomic64_inc(&h->bucket[bucket_of(ns)]);
+	/* At least 1: a sum that is not 0 says that there is something. */
+	atomic64_add((s64)max(ns, (u64)1), &h->sum_ns);
+}
+
+void histogram_drain(struct latency_histogram *h, struct latency_window *w)
+{
+	u32 i;
+
+	if (!atomic64_read(&h->sum_ns))
+		return;
+	w->sum_ns += (u64)atomic64_xchg(&h->sum_ns, 0);
+	for (i = 0; i < LATENCY_BUCKETS; i++) {
+		u64 n;
+
+		if (!atomic64_read(&h->bucket[i]))
+			continue;
+		n = (u64)atomic64_xchg(&h->bucket[i], 0);
+		w->bucket[i] += n;
+		w->count += n;
+	}
+}
+
+void histogram_clear(struct latency_window *w)
+{
+	*w = (struct latency_window){ 0 };
+}
+
+u64 histogram_percentile(const struct latency_window *w, u32 percent)
+{
+	u64 need = div64_u64(w->count * percent + 99, 100);
+	u64 seen = 0;
+	u32 i;
+
+	if (!w->count)
+		return 0;
+	for (i = 0; i < LATENCY_BUCKETS - 1; i++) {
+		seen += w->bucket[i];
+		if (seen >= max(need, (u64)1))
+			break;
+	}
+	return bucket_end(i);
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Times in ms, tokens in whatever they are: all of it can be checked by hand. */
+#include "unit.h"
+#include "sched/predict.h"
+
+enum { PERIOD = 100 };
+
+static void nothing_is_known_at_first(void **state)
+{
+	struct predict p = { 0 };
+
+	(void)state;
+	assert_int_equal(predict_mean(&p), 0);
+}
+
+static void a_period_by_hand(void **state)
+{
+	static const struct {
+		u64 used, until, mean;
+	} table[] = {
+		/* 0: never throttled: what was used */
+		{ 1000, 100, 1000 },
+		/* 1: throttled at half time: (1000 + 2000) / 2 */
+		{ 1000, 50, 1500 },
+		/* 2: (1000 + 2000 + 600) / 3 */
+		{ 600, 100, 1200 },
+		/* 3: nothing was used: says nothing */
+		{ 0, 100, 1200 },
+		/* 4: (3600 + 4000) / 4 */
+		{ 1000, 25, 1900 },
+		/* 5: later than the period is the period: (7600 + 400) / 5 */
+		{ 400, 300, 1600 },
+	};
+	struct predict p = { 0 };
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(table); i++) {
+		predict_add(&p, table[i].used, table[i].until, PERIOD);
+		if (predict_mean(&p) != table[i].mean)
+			fail_msg("after period %zu: %llu instead of %llu", i,
+				 predict_mean(&p), table[i].mean);
+	}
+}
+
+/* Throttled early: more than was granted; never: less. */
+static void the_number_follows_the_throttled_time(void **state)
+{
+	struct predict early = { 0 }, never = { 0 };
+
+	(void)state;
+	predict_add(&early, 1000, 80, PERIOD);
+	assert_int_equal(predict_mean(&early), 1250);
+	predict_add(&never, 800, PERIOD, PERIOD);
+	assert_int_equal(predict_mean(&never), 800);
+}
+
+static void the_history_is_eight_periods(void **state)
+{
+	struct predict p = { 0 };
+	u32 i;
+
+	(void)state;
+	predict_add(&p, 9000, PERIOD, PERIOD);
+	for (i = 0; i < PREDICT_PERIODS - 1; i++)
+		predict_add(&p, 1000, PERIOD, PERIOD);
+	assert_int_equal(predict_mean(&p), 2000);
+	predict_add(&p, 1000, PERIOD, PERIOD);
+	assert_int_equal(predict_mean(&p), 1000);
+}
+
+/* The example at the head of predict.h. */
+static void two_readings_of_one_period(void **state)
+{
+	struct predict total = { 0 }, a = { 0 }, b = { 0 };
+
+	(void)state;
+	predict_add(&total, 500 + 500, 100, PERIOD);
+	predict_add(&a, 500, 50, PERIOD);
+	predict_add(&b, 500, 100, PERIOD);
+	assert_int_equal(predict_mean(&total), 1000);
+	assert_int_equal(predict_mean(&a) + predict_mean(&b), 1500);
+}
+
+/* Against the sum done again from a list of all that came. */
+static void the_mean_is_that_of_a_list(void **state)
+{
+	struct random r = random_seeded("unit/predict");
+	struct predict p = { 0 };
+	u64 list[300];
+	u32 nr = 0, i;
+
+	(void)state;
+	while (nr < ARRAY_SIZE(list)) {
+		u64 period = 1 + random_below(&r, 1000000);
+		u64 until = period / 500 + 1;
+		u64 used = 1 + random_below(&r, 1U << 31);
+		u64 sum = 0;
+
+		until += random_below(&r, (u32)(period - until + 1));
+		until = min(until, period);
+		predict_add(&p, used, until, period);
+		list[nr++] = used * period / until;
+		for (i = nr > PREDICT_PERIODS ? nr - PREDICT_PERIODS : 0;
+		     i < nr; i++)
+			sum += list[i];
+		assert_int_equal(predict_mean(&p),
+				 sum / min(nr, (u32)PREDICT_PERIODS));
+	}
+}
+
+/* The greatest numbers that come: the sum must hold eight of them. */
+static void extremes_do_not_wrap(void **state)
+{
+	const u64 period = 10ULL * 1000 * 1000 * 1000;
+	struct predict p = { 0 };
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 2 * PREDICT_PERIODS; i++)
+		predict_add(&p, ~0ULL, 0, period);
+	assert_in_range(predict_mean(&p), (1ULL << 58) - (1ULL << 36),
+			1ULL << 58);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(nothing_is_known_at_first),
+		cmocka_unit_test(a_period_by_hand),
+		cmocka_unit_test(the_number_follows_the_throttled_time),
+		cmocka_unit_test(the_history_is_eight_periods),
+		cmocka_unit_test(two_readings_of_one_period),
+		cmocka_unit_test(the_mean_is_that_of_a_list),
+		cmocka_unit_test(extremes_do_not_wrap),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
