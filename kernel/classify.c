@@ -20,6 +20,9 @@ static enum io_op io_op_of(const struct request *rq)
 	case REQ_OP_WRITE:
 	case REQ_OP_ZONE_APPEND:
 		return IO_WRITE;
+	case REQ_OP_DISCARD:
+	case REQ_OP_SECURE_ERASE:
+		return IO_DISCARD;
 	default:
 		return IO_OTHER;
 	}

@@ -21,7 +21,7 @@ u32 cost_of(const struct cost_model *m, enum io_op op, u32 bytes)
 	enum cost_kind kind = READ_ONCE(m->kind);
 	u64 cost = bytes;
 
-	if (op == IO_OTHER || kind == COST_IOPS)
+	if (!io_op_transfers(op) || kind == COST_IOPS)
 		cost = COST_UNIT;
 	else if (kind == COST_LINEAR)
 		cost = cost_line_at(op == IO_READ ? &m->read : &m->write, bytes);

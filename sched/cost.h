@@ -30,8 +30,15 @@ enum cost_kind {
 enum io_op {
 	IO_READ,
 	IO_WRITE,
-	IO_OTHER,		/* transfers nothing: discard, write zeroes */
+	IO_DISCARD,		/* transfers nothing, nor do those below */
+	IO_OTHER,		/* write zeroes and what is rarer */
+	IO_OPS,
 };
+
+static inline bool io_op_transfers(enum io_op op)
+{
+	return op <= IO_WRITE;
+}
 
 enum {
 	COST_UNIT	= 4096,		/* one 4 KiB read */

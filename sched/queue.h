@@ -52,7 +52,7 @@ static inline void queue_dispatched(struct queue *q, struct io *io, u64 now)
 	io->flags |= IO_OUT;
 	WRITE_ONCE(fq->dispatched, fq->dispatched + 1);
 	/* A range that is discarded is no transfer: see cost.h. */
-	if (io->op != IO_OTHER)
+	if (io_op_transfers(io->op))
 		WRITE_ONCE(fq->bytes, fq->bytes + io->bytes);
 	/* Hosts may stamp an insert later than the dispatch it led to. */
 	if (now > io->insert_ns)

@@ -112,7 +112,7 @@ static void submit(struct scene *s, struct random *r, struct test_io *t)
 	t->io = (struct io){
 		.flow = any_flow(s, r),
 		.bytes = sizes[random_below(r, ARRAY_SIZE(sizes))],
-		.op = (u8)random_below(r, 3),
+		.op = (u8)random_below(r, IO_OPS),
 	};
 	if (s->play->odd && random_once_in(r, s->play->odd))
 		t->io.flags = random_once_in(r, 2) ? IO_URGENT : IO_EXEMPT;

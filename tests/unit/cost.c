@@ -39,6 +39,7 @@ static void charges_by_the_table(void **state)
 		/* 14 */ { &greatest_model, IO_READ, ~0U, COST_MOST },
 		/* 15 */ { &greatest_model, IO_READ, 0, COST_MOST },
 		/* 16 */ { &greatest_model, IO_WRITE, ~0U, COST_LEAST },
+		/* 17 */ { &linear_model, IO_DISCARD, 1 << 30, COST_UNIT },
 	};
 	size_t i;
 
