@@ -167,10 +167,16 @@ static inline u32 wake_next(struct wake *w)
 	return word * 64 + bit;
 }
 
+struct budget_params {			/* see budget.h */
+	u32 period_ns;
+	u32 work_conserving;
+};
+
 struct sched_params {
 	u32 depth;			/* D, slots */
 	u32 threshold;			/* T, bytes of total service */
 	struct cost_model cost;
+	struct budget_params budget;
 };
 
 struct sched_stats {			/* A */

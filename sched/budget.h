@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * budget - what kyber-fair, wdt and hwabc repeat exactly
+ *
+ * The idea of all three: give each flow a budget in proportion to its share,
+ * let every processor spend its flows' budgets without asking anybody, and
+ * meet only to hand out the next one.  They differ in what a request costs,
+ * in how large the total is, and in who may end a round: struct budget_ops.
+ *
+ *	total 12 MiB, weights 100 : 500, a 4 KiB request costs 4096:
+ *	the round gives 2 MiB and 10 MiB; after 512 requests the first flow is
+ *	out and waits, after 2560 the second: all are out, the next round
+ *	starts.  Had the first gone 4 KiB into debt it would get 4 KiB less.
+ *
+ * Words.  A *round* lasts from one refill to the next.  A flow *may spend*
+ * while its credit is above 0, and goes into debt by what its last request
+ * costs more than that [R]: a request larger than a whole budget would never
+ * go otherwise.  At 0 or below it is *out*.  A refill forfeits what is left
+ * and keeps what is owed.  A *class* is a kind of request with slots of its
+ * own (Kyber's domains; most schedulers have one).  A *lane* is the FIFO of
+ * one flow, in one queue, of one class.
+ *
+ * Dispatch on a queue touches that queue, the lanes in it, one credit line of
+ * each flow that it looks at, and the slots.  Lanes whose flow may spend take
+ * turns; a lane whose flow is out is put aside and not looked at again until
+ * a refill says so.  Requests that may not be held (IO_URGENT, and those that
+ * come back with IO_CHARGED) pass everything and are paid for once: when they
+ * are dispatched for the first time.  Polled ones (IO_EXEMPT) spend budget
+ * but take no slot.  While s->drain is set nothing is held back.
+ *
+ * When a round ends
+ *   - its period is over (BUDGET_PERIODIC);
+ *   - or every active flow is out (BUDGET_ALL_OUT);
+ *   - or somebody waits, and those who still may spend have for a sixteenth of
+ *     the period used less than 3/4 of what the device is known to do
+ *     (BUDGET_CONSERVING).  They are *spare* for the next rounds: nobody
+ *     waits for them [R].
+ *   Each rule includes those above it.
+ * A hook decides that it may be time and asks for tick at once (wake.at_ns =
+ * now); tick alone carries it out.  So refills are serialised by the contract
+ * of tick, off the I/O path, and cost a visit of each active flow and one
+ * mark for each queue that waits.
+ *
+ * Why no refill is missed, and nobody by a refill
+ *   P1  A spender takes the credit to 0 or below (full order) and then sets
+ *       `asked`; tick clears `asked` (full order) and then reads the credits.
+ *       Either tick sees the flow out, or the spender sees `asked` clear and
+ *       asks for another tick.  A flow that comes in, or goes, asks as well.
+ *   P2  A queue that finds a flow out sets its bit in flow.waits (full order)
+ *       and then reads the credit again; a refill raises the credit and then
+ *       takes the bits out of `waits` (full order).  One of the two sees the
+ *       other.  Whoever takes a bit out names the queue.
+ *   P3  A refill that finds a bit raises queue.grants (full order) before it
+ *       names the queue; dispatch compares queue.grants (acquire) with what it
+ *       has seen, and then looks at the lanes put aside again.
+ *   P4  A queue that announces a wait reads `watched` after that; tick clears
+ *       `watched` (full order) before it looks who waits.  So somebody is
+ *       watching the device whenever somebody waits.
+ *   After a refill at least one flow may spend, however deep the debts: the
+ *   round then counts as many as it takes.
+ *
+ * Flows that come and go.  Flows are visited under sched.active_lock, which
+ * flow_exit() takes to leave.  A flow that becomes active gets its part of
+ * the total at once, once per round (`round`).  Shares are asked for during
+ * the refill: one that meets a change of weights may hand out a little more
+ * or less than the total, once.
+ *
+ * Locks.  The credit is spent by compare-and-swap.  With budget_flow.lock set
+ * it is spent and granted under that lock instead (wdt); the pointer changes
+ * only under the lock that it points to.  Order: queue lock, or
+ * sched.active_lock, > budget_flow.lock, a leaf.
+ *
+ * Invariants
+ *   I1  granted = spent + left, for each flow (granted less what it forfeited).
+ *   I2  a flow that may spend has no bit in `waits`, or a hook is about to
+ *       take it out.
+ *   I3  a lane with requests is in one list of its queue.
+ *
+ * Letters as in sched.h; T: tick alone.
+ * Tested by tests/unit/budget.c, tests/mt/replay_budget.c, tests/sim.
+ */
+#ifndef MQFAIR_BUDGET_H
+#define MQFAIR_BUDGET_H
+
+#include "slots.h"
+
+enum {
+	BUDGET_CLASSES	= 4,
+	BUDGET_MOST_SHIFT = 40,		/* no total is larger */
+};
+
+struct budget;
+
+struct budget_ops {
+	u32 nr_classes;			/* 1 .. BUDGET_CLASSES */
+
+	/* Requests of a class in a row before it is the next one's turn. */
+	u8 batch[BUDGET_CLASSES];
+
+	/* Optional: 0.  Of a request that is inserted. */
+	u32 (*class)(const struct io *io);
+
+	/* Optional: cost_of().  What @io costs if it carries @bytes; not 0. */
+	u32 (*charge)(const struct budget *b, const struct io *io, u32 bytes);
+
+	/*
+	 * A round is over: sets b->total of the next one.  Called by tick with
+	 * sched.active_lock held; what each flow of sched.active did is in its
+	 * budget_flow.past, and b->past has the sums.
+	 */
+	void (*predict)(struct budget *b, u64 now);
+
+	/*
+	 * Optional: total * share.  What @f, whose share is @share
+	 * (2^-SHARE_SHIFT), gets of b->total.  Called by tick under
+	 * sched.active_lock, and by insert: reads atomics only.
+	 */
+	u64 (*grant)(const struct budget *b, const struct flow *f, u64 share);
+};
+
+/* When a round ends: see above. */
+enum budget_rule {
+	BUDGET_PERIODIC,
+	BUDGET_ALL_OUT,
+	BUDGET_CONSERVING,
+};
+
+/* FIFO of one flow in one queue of one class; Q. */
+struct budget_lane {
+	struct budget_lane *next;	/* in a list, while not empty */
+	struct flow *flow;		/* I */
+	struct io_list fifo;
+	u32 class;			/* I */
+};
+
+/* A flow in one queue: what flow_queue_engine() has. */
+struct budget_flow_queue {
+	u64 spent;			/* O */
+	struct budget_lane lane[];	/* ops->nr_classes of them */
+};
+
+/* sched_ops.flow_queue_bytes of a scheduler with @classes classes. */
+#define BUDGET_FLOW_QUEUE_BYTES(classes)		\
+	(sizeof(struct budget_flow_queue) +		\
+	 (classes) * sizeof(struct budget_lane))
+
+/* What a flow, or all of them, did in a round; T. */
+struct budget_past {
+	u64 used;		/* credit */
+	u64 ran_ns;		/* until it was out (the last of all), or all of it */
+	bool out;
+};
+
+/* What flow_engine() has, or begins with. */
+struct budget_flow {
+	/* the credit line */
+	atomic64_t left;	/* A: credit; <= 0: out */
+	atomic64_t out_ns;	/* A: when it was last out */
+	struct port_lock *lock;	/* that protects `left`; NULL: none */
+
+	atomic64_t waits[QUEUE_WORDS] __port_cacheline;	/* A: queues */
+	atomic64_t granted;	/* A: less what was forfeited */
+	atomic64_t round;	/* A: of the last grant */
+	s64 mark;		/* T: credit at the start of the round */
+	struct budget_past past;
+	u32 spare;		/* T: rounds for which nobody waits for it */
+	u32 suspect;		/* T: sweeps since it seems forgotten */
+};
+
+struct lane_list {
+	struct budget_lane *head, *tail;
+};
+
+struct budget_queue {
+	struct lane_list able[BUDGET_CLASSES];	/* Q: taken to have credit */
+	struct lane_list broke;	/* Q: their flows were out when looked at */
+	u64 seen;		/* Q: of `grants` */
+	u32 class;		/* Q: whose turn it is */
+	u32 batch;		/* Q: requests of it in a row */
+	u32 waits;		/* Q: mask of classes without a slot */
+	atomic64_t grants;	/* A: grants to flows that wait here */
+} __port_cacheline;
+
+struct budget {
+	struct sched *sched;		/* I */
+	const struct budget_ops *ops;	/* I */
+	struct budget_queue *queue;	/* I: by index */
+	enum budget_rule rule;		/* O, by tune */
+	u64 total;			/* O by T: of a round */
+	atomic64_t round;		/* A: number of the present one */
+	struct budget_past past;	/* T: of the round that is over */
+	u64 start_ns;			/* T: of the present round */
+	u64 sweep_ns;			/* T: next look at the idle */
+	u64 watch_ns, watch_used;	/* T: since when; what was used then */
+	u64 rate;			/* T: the device's best, per 2^20 ns */
+	atomic64_t refills, early;	/* A: rounds; those ended early */
+	atomic64_t asked __port_cacheline;	/* A: a tick is coming */
+	atomic64_t watched;		/* A: tick watches the device */
+	struct slots slots[BUDGET_CLASSES];
+};
+
+/* A scheduler's engine is, or begins with, its budget. */
+static inline struct budget *budget_of(const struct sched *s)
+{
+	return s->engine;
+}
+
+/*
+ * @total: of the first round.  @depth: D of each class.  0 or -ENOMEM.  The
+ * rule is BUDGET_ALL_OUT until another is set.
+ */
+int budget_init(struct budget *b, struct sched *s,
+		const struct budget_ops *ops, u64 total, const u32 *depth);
+void budget_deinit(struct budget *b);
+
+/* By init and tune of the scheduler alone. */
+void budget_set_rule(struct budget *b, enum budget_rule rule);
+
+/* The hooks of struct sched_ops, with the same contract. */
+void budget_flow_init(struct flow *f);
+void budget_insert(struct queue *q, struct io *io, u64 now, struct wake *wake);
+void budget_merge(struct queue *q, struct io *io, u32 bytes);
+enum verdict budget_dispatch(struct queue *q, u64 now, struct io **io,
+			     struct wake *wake);
+void budget_block(struct queue *q, struct wake *wake);
+void budget_complete(struct io *io, u64 now, struct wake *wake);
+void budget_requeue(struct io *io, struct wake *wake);
+void budget_tick(struct sched *s, u64 now, struct wake *wake);
+
+/*
+ * Of tune: takes over cost, budget and, if there is one class, depth; else
+ * the scheduler calls slots_resize(&b->slots[class], ..) itself.  @p NULL: the
+ * shares have changed.
+ */
+void budget_tune(struct sched *s, const struct sched_params *p,
+		 struct wake *wake);
+
+/*
+ * Under which lock @f spends from now on.  The caller serialises; not between
+ * NULL and a lock once the flow has seen requests.
+ */
+void budget_set_lock(struct flow *f, struct port_lock *lock);
+
+/* Sum over the queues; a snapshot. */
+u64 budget_spent(const struct flow *f);
+
+void budget_report(const struct sched *s, struct report *r);
+void budget_report_flow(const struct flow *f, struct report *r);
+
+static inline struct budget_flow *budget_flow_of(const struct flow *f)
+{
+	return flow_engine(f);
+}
+
+/* For the tables of tunables. */
+#define TUNABLE_BUDGET_PERIOD(name_)					\
+	TUNABLE_U32(name_, budget.period_ns, 1, 4000, 1000000, 100)
+#define TUNABLE_WORK_CONSERVING						\
+	TUNABLE_FLAG("work_conserving", budget.work_conserving, 1)
+
+#endif /* MQFAIR_BUDGET_H */
