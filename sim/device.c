@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "device.h"
 
-u64 device_service_ns(const struct device_params *p, u32 bytes)
+u64 device_service_ns(const struct device_params *p, bool write, u32 bytes)
 {
-	return p->base_ns + p->ns_per_kib * bytes / 1024;
+	u64 ns = p->base_ns + p->ns_per_kib * bytes / 1024;
+
+	return write ? ns * max(p->write_times, 1U) : ns;
 }
 
 void device_init(struct device *d, struct engine *e,
@@ -18,7 +20,8 @@ static void device_serve(struct device *d, struct device_cmd *cmd)
 {
 	d->busy++;
 	event_arm(d->engine, &cmd->event,
-		  d->engine->now + device_service_ns(&d->params, cmd->bytes));
+		  d->engine->now + device_service_ns(&d->params, cmd->write,
+						     cmd->bytes));
 }
 
 static void device_served(struct event *ev)
@@ -37,10 +40,12 @@ static void device_served(struct event *ev)
 	d->done(cmd);
 }
 
-void device_start(struct device *d, struct device_cmd *cmd, u32 bytes)
+void device_start(struct device *d, struct device_cmd *cmd, bool write,
+		  u32 bytes)
 {
 	event_init(&cmd->event, device_served);
 	cmd->device = d;
+	cmd->write = write;
 	cmd->bytes = bytes;
 	cmd->next = NULL;
 	if (d->busy < d->params.slots) {

@@ -3,7 +3,8 @@
  * device - a drive of fixed service time and given parallelism
  *
  * `slots` commands are served at once, each for base_ns plus ns_per_kib for
- * every KiB it carries; those beyond wait in order of arrival.
+ * every KiB it carries, a write for write_times as long; those beyond wait in
+ * order of arrival.
  */
 #ifndef MQFAIR_SIM_DEVICE_H
 #define MQFAIR_SIM_DEVICE_H
@@ -14,6 +15,7 @@ struct device_params {
 	u32 slots;
 	u64 base_ns;
 	u64 ns_per_kib;
+	u32 write_times;		/* 0: as long as a read */
 };
 
 struct device_cmd {
@@ -21,6 +23,7 @@ struct device_cmd {
 	struct device *device;
 	struct device_cmd *next;	/* waiting in the device */
 	u32 bytes;
+	bool write;
 };
 
 struct device {
@@ -36,8 +39,9 @@ void device_init(struct device *d, struct engine *e,
 		 void (*done)(struct device_cmd *cmd));
 
 /* Calls done(@cmd) when it has been served. */
-void device_start(struct device *d, struct device_cmd *cmd, u32 bytes);
+void device_start(struct device *d, struct device_cmd *cmd, bool write,
+		  u32 bytes);
 
-u64 device_service_ns(const struct device_params *p, u32 bytes);
+u64 device_service_ns(const struct device_params *p, bool write, u32 bytes);
 
 #endif /* MQFAIR_SIM_DEVICE_H */

@@ -129,6 +129,12 @@ static bool dispatch_valid(struct host_queue *hq, const struct host_io *hio)
 	return false;
 }
 
+static void io_start(struct host_io *hio)
+{
+	device_start(&host_of(hio)->device, &hio->cmd, hio->io.op == IO_WRITE,
+		     hio->io.bytes);
+}
+
 static void io_to_device(struct host_io *hio)
 {
 	struct host *h = host_of(hio);
@@ -139,7 +145,7 @@ static void io_to_device(struct host_io *hio)
 		event_arm(&h->engine, &hio->event,
 			  host_now(h) + h->params.refuse_ns);
 	else
-		device_start(&h->device, &hio->cmd, hio->io.bytes);
+		io_start(hio);
 }
 
 static void io_dispatched(struct host_queue *hq, struct host_io *hio)
@@ -231,7 +237,7 @@ static void io_refused(struct event *ev)
 	if (rng_chance(&h->rng, 500))
 		io_insert(hio, queue_of(hio->io.queue));
 	else
-		device_start(&h->device, &hio->cmd, hio->io.bytes);
+		io_start(hio);
 }
 
 static void io_completed(struct device_cmd *cmd)
