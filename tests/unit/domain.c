@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "unit.h"
+#include "sched/domain.h"
+
+#define US	1000ULL
+#define MS	(1000 * US)
+
+enum { QUEUES = 3 };
+
+struct bench {
+	struct domains d;
+	u64 now;
+};
+
+static struct bench *bench_open(void)
+{
+	struct bench *b = port_zalloc(sizeof(*b));
+
+	assert_non_null(b);
+	assert_int_equal(domains_init(&b->d, QUEUES), 0);
+	b->now = 1;
+	domains_adapt(&b->d, b->now);
+	return b;
+}
+
+static void bench_close(struct bench *b)
+{
+	domains_deinit(&b->d);
+	port_free(b);
+}
+
+static void done(struct bench *b, enum io_op op, u32 n, u64 device_ns,
+		 u64 total_ns)
+{
+	while (n--)
+		domain_done(&b->d, op, n % QUEUES, device_ns, total_ns);
+}
+
+static void next_period(struct bench *b)
+{
+	b->now += DOMAIN_PERIOD_NS;
+	assert_true(domains_adapt(&b->d, b->now));
+}
+
+static u32 depth(const struct bench *b, enum io_op op)
+{
+	return b->d.domain[op].depth;
+}
+
+/* ------------------------------------------------------------------- ratio */
+
+static void a_write_costs_by_its_time(void **state)
+{
+	static const struct {
+		u64 read_ns, write_ns;
+		u32 ratio;
+	} table[] = {
+		/* 0 */ { 10 * US, 30 * US, 3 * RATIO_ONE },
+		/* 1 */ { 10 * MS, 30 * MS, 3 * RATIO_ONE },
+		/* 2 */ { 10 * US, 10 * MS, 1000 * RATIO_ONE },
+		/* 3 */ { 10 * US, 11 * US, RATIO_ONE + RATIO_ONE / 10 },
+		/* 4 */ { 10 * MS, 11 * MS, RATIO_ONE + RATIO_ONE / 10 },
+		/* 5 */ { 80 * US, 20 * US, RATIO_ONE / 4 },
+		/* 6 */ { 1000 * MS, 1, RATIO_LEAST },
+		/* 7 */ { 1, 1000 * MS, RATIO_MOST },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(table); i++) {
+		struct bench *b = bench_open();
+
+		done(b, IO_READ, 600, table[i].read_ns, table[i].read_ns);
+		done(b, IO_WRITE, 600, table[i].write_ns, table[i].write_ns);
+		next_period(b);
+		if (b->d.ratio != table[i].ratio)
+			fail_msg("row %zu: ratio %u instead of %u", i,
+				 b->d.ratio, table[i].ratio);
+		/* Never free, however fast. */
+		assert_true(domain_write_cost(&b->d, COST_LEAST) > 0);
+		bench_close(b);
+	}
+}
+
+static void one_kind_alone_says_nothing(void **state)
+{
+	struct bench *b = bench_open();
+
+	(void)state;
+	assert_int_equal(b->d.ratio, RATIO_ONE);
+	done(b, IO_WRITE, 600, 5 * MS, 5 * MS);
+	next_period(b);
+	assert_int_equal(b->d.ratio, RATIO_ONE);
+	assert_int_equal(domain_write_cost(&b->d, 4096), 4096);
+	bench_close(b);
+}
+
+/* Writes become ten times as slow, and are so before a second is over. */
+static void the_ratio_follows(void **state)
+{
+	struct bench *b = bench_open();
+	u32 before, i;
+
+	(void)state;
+	for (i = 0; i < 10; i++) {
+		done(b, IO_READ, 100, 50 * US, 50 * US);
+		done(b, IO_WRITE, 100, 100 * US, 100 * US);
+		next_period(b);
+	}
+	assert_in_range(b->d.ratio, 2 * RATIO_ONE - 8, 2 * RATIO_ONE + 8);
+	for (i = 0; i < 10; i++) {
+		before = b->d.ratio;
+		done(b, IO_READ, 100, 50 * US, 50 * US);
+		done(b, IO_WRITE, 100, 1000 * US, 1000 * US);
+		next_period(b);
+		assert_true(b->d.ratio > before);
+	}
+	assert_in_range(b->d.ratio, 18 * RATIO_ONE, 20 * RATIO_ONE);
+	bench_close(b);
+}
+
+/* A period without writes leaves what is known of them. */
+static void silence_changes_nothing(void **state)
+{
+	struct bench *b = bench_open();
+	u32 i;
+
+	(void)state;
+	done(b, IO_READ, 10, 50 * US, 50 * US);
+	done(b, IO_WRITE, 10, 200 * US, 200 * US);
+	next_period(b);
+	for (i = 0; i < 100; i++) {
+		done(b, IO_READ, 10, 50 * US, 50 * US);
+		next_period(b);
+	}
+	assert_in_range(b->d.ratio, 4 * RATIO_ONE - 8, 4 * RATIO_ONE + 8);
+	bench_close(b);
+}
+
+/* ------------------------------------------------------------------- depth */
+
+/* Brings writes and reads to depth 64 each. */
+static void halve(struct bench *b)
+{
+	/* Congested by reads, which wait long: only the writes give way. */
+	done(b, IO_READ, 600, 3 * MS, 9 * MS);
+	done(b, IO_WRITE, 600, 4 * MS, 5 * MS);
+	next_period(b);
+}
+
+static void depths_begin_at_the_most(void **state)
+{
+	struct bench *b = bench_open();
+
+	(void)state;
+	assert_int_equal(depth(b, IO_READ), 256);
+	assert_int_equal(depth(b, IO_WRITE), 128);
+	assert_int_equal(depth(b, IO_DISCARD), 64);
+	assert_int_equal(depth(b, IO_OTHER), 16);
+	bench_close(b);
+}
+
+static void who_meets_the_target_gives_way(void **state)
+{
+	struct bench *b = bench_open();
+
+	(void)state;
+	halve(b);
+	assert_int_equal(depth(b, IO_READ), 256);
+	/* 5 ms of 10, and a bucket is up to an eighth wide */
+	assert_in_range(depth(b, IO_WRITE), 64, 72);
+	bench_close(b);
+}
+
+static void nothing_shrinks_without_congestion(void **state)
+{
+	struct bench *b = bench_open();
+
+	(void)state;
+	done(b, IO_READ, 600, 100 * US, 100 * US);
+	done(b, IO_WRITE, 600, 100 * US, 100 * US);
+	next_period(b);
+	assert_int_equal(depth(b, IO_READ), 256);
+	assert_int_equal(depth(b, IO_WRITE), 128);
+	bench_close(b);
+}
+
+/* Late, though the device is not congested: it waits for its own slots. */
+static void who_waits_grows(void **state)
+{
+	struct bench *b = bench_open();
+	u32 before;
+
+	(void)state;
+	halve(b);
+	before = depth(b, IO_WRITE);
+	done(b, IO_READ, 600, 100 * US, 100 * US);
+	done(b, IO_WRITE, 600, 4 * MS, 15 * MS);
+	next_period(b);
+	assert_in_range(depth(b, IO_WRITE), before * 14 / 10, 128);
+	bench_close(b);
+}
+
+static void depths_stay_in_range(void **state)
+{
+	struct bench *b = bench_open();
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 20; i++) {
+		done(b, IO_READ, 600, 90 * MS, 90 * MS);
+		done(b, IO_WRITE, 600, 1 * US, 1 * US);
+		next_period(b);
+		assert_int_equal(depth(b, IO_READ), 256);
+	}
+	assert_int_equal(depth(b, IO_WRITE), 1);
+	/* A quarter at most, in one period. */
+	for (i = 0; i < 20; i++) {
+		u32 before = depth(b, IO_WRITE);
+
+		done(b, IO_WRITE, 600, 1 * US, 900 * MS);
+		next_period(b);
+		assert_in_range(depth(b, IO_WRITE), before, 2 * before);
+	}
+	assert_int_equal(depth(b, IO_WRITE), 128);
+	bench_close(b);
+}
+
+/* A few requests prove nothing, unless a second brings no more. */
+static void few_requests_are_collected(void **state)
+{
+	struct bench *b = bench_open();
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 9; i++) {
+		done(b, IO_READ, 10, 3 * MS, 9 * MS);
+		done(b, IO_WRITE, 10, 4 * MS, 4 * MS);
+		next_period(b);
+		assert_int_equal(depth(b, IO_WRITE), 128);
+	}
+	next_period(b);
+	assert_in_range(depth(b, IO_WRITE), 40, 60);
+	bench_close(b);
+}
+
+static void it_is_done_once_a_period(void **state)
+{
+	struct bench *b = bench_open();
+
+	(void)state;
+	assert_false(domains_adapt(&b->d, b->now + DOMAIN_PERIOD_NS - 1));
+	assert_true(domains_adapt(&b->d, b->now + DOMAIN_PERIOD_NS));
+	bench_close(b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_write_costs_by_its_time),
+		cmocka_unit_test(one_kind_alone_says_nothing),
+		cmocka_unit_test(the_ratio_follows),
+		cmocka_unit_test(silence_changes_nothing),
+		cmocka_unit_test(depths_begin_at_the_most),
+		cmocka_unit_test(who_meets_the_target_gives_way),
+		cmocka_unit_test(nothing_shrinks_without_congestion),
+		cmocka_unit_test(who_waits_grows),
+		cmocka_unit_test(depths_stay_in_range),
+		cmocka_unit_test(few_requests_are_collected),
+		cmocka_unit_test(it_is_done_once_a_period),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
