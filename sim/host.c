@@ -373,6 +373,12 @@ void host_drain(struct host *h)
 
 /* --------------------------------------------------------------- the course */
 
+/* What waits for its budget waits for a tick. */
+static bool waits_for_tick(const struct host *h, const struct host_queue *hq)
+{
+	return hq->q.state == VERDICT_NO_BUDGET && h->tick.armed;
+}
+
 /* Nothing moves any more and somebody waits: a wake-up was lost. */
 static void check_stall(struct host *h)
 {
@@ -383,7 +389,7 @@ static void check_stall(struct host *h)
 	for (i = 0; i < h->params.nr_queues; i++) {
 		const struct host_queue *hq = &h->queues[i];
 
-		if (!hq->waiting || hq->blocked)
+		if (!hq->waiting || hq->blocked || waits_for_tick(h, hq))
 			continue;
 		host_fail(h, "%llu ns: queue %u forgotten: %u wait there, the device is idle",
 			  host_now(h), i, hq->waiting);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs every test under mqfq, then each fairness test under FIFO, where it has
- * to fail: a test that cannot tell the two apart proves nothing.
+ * Runs every test under the scheduler that it is of, then each fairness test
+ * under FIFO, where it has to fail: a test that cannot tell the two apart proves
+ * nothing.
  *
  *	sim-tests [NAME]	all, or those whose name begins with NAME
  *
@@ -14,8 +15,13 @@
 #include "sched/policies.h"
 #include "rig.h"
 
-static const struct test *const tables[] = {
-	bound_tests, share_tests, life_tests,
+static const struct {
+	const struct sched_ops *ops;
+	const struct test *tests;
+} tables[] = {
+	{ &mqfq_ops, bound_tests },
+	{ &mqfq_ops, share_tests },
+	{ &mqfq_ops, life_tests },
 };
 
 struct tap_report {
@@ -33,9 +39,10 @@ static void report_test(struct tap_report *r, const char *name, const char *unde
 	fflush(stdout);
 }
 
-static void run_test(struct tap_report *r, const struct test *test)
+static void run_test(struct tap_report *r, const struct sched_ops *ops,
+		     const struct test *test)
 {
-	struct trial t = { .ops = &mqfq_ops };
+	struct trial t = { .ops = ops };
 
 	if (strncmp(test->name, r->prefix, strlen(r->prefix)))
 		return;
@@ -57,8 +64,8 @@ int main(int argc, char **argv)
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(tables); i++)
-		for (test = tables[i]; test->name; test++)
-			run_test(&r, test);
+		for (test = tables[i].tests; test->name; test++)
+			run_test(&r, tables[i].ops, test);
 	printf("1..%u\n", r.run);
 	if (!r.run)
 		fprintf(stderr, "no test's name begins with %s\n", r.prefix);
