@@ -59,11 +59,11 @@
  *   After a refill at least one flow may spend, however deep the debts: the
  *   round then counts as many as it takes.
  *
- * Flows that come and go.  Flows are visited under sched.active_lock, which
+ * Flows that come and go.  Credit is granted under sched.active_lock, which
  * flow_exit() takes to leave.  A flow that becomes active gets its part of
- * the total at once, once per round (`round`).  Shares are asked for during
- * the refill: one that meets a change of weights may hand out a little more
- * or less than the total, once.
+ * the total at once, by the insert that woke it, if it had none this round.
+ * Shares are asked for during the refill: one that meets a change of weights
+ * may hand out a little more or less than the total, once.
  *
  * Locks.  The credit is spent by compare-and-swap.  With budget_flow.lock set
  * it is spent and granted under that lock instead (wdt); the pointer changes
@@ -76,7 +76,7 @@
  *       take it out.
  *   I3  a lane with requests is in one list of its queue.
  *
- * Letters as in sched.h; T: tick alone.
+ * Letters as in sched.h; L: sched.active_lock; T: tick alone.
  * Tested by tests/unit/budget.c, tests/mt/replay_budget.c, tests/sim.
  */
 #ifndef MQFAIR_BUDGET_H
@@ -105,15 +105,16 @@ struct budget_ops {
 
 	/*
 	 * A round is over: sets b->total of the next one.  Called by tick with
-	 * sched.active_lock held; what each flow of sched.active did is in its
-	 * budget_flow.past, and b->past has the sums.
+	 * sched.active_lock held: the active flows are sched.active, then
+	 * next_active.  What each did is in its budget_flow.past; b->past has
+	 * the sum of it.  Round b->round began at b->start_ns.
 	 */
 	void (*predict)(struct budget *b, u64 now);
 
 	/*
 	 * Optional: total * share.  What @f, whose share is @share
-	 * (2^-SHARE_SHIFT), gets of b->total.  Called by tick under
-	 * sched.active_lock, and by insert: reads atomics only.
+	 * (2^-SHARE_SHIFT), gets of b->total.  Called with sched.active_lock
+	 * held, by tick and by an insert that wakes the flow.
 	 */
 	u64 (*grant)(const struct budget *b, const struct flow *f, u64 share);
 };
@@ -144,11 +145,11 @@ struct budget_flow_queue {
 	(sizeof(struct budget_flow_queue) +		\
 	 (classes) * sizeof(struct budget_lane))
 
-/* What a flow, or all of them, did in a round; T. */
+/* What a flow, or all that nobody spared, did in a round; L. */
 struct budget_past {
 	u64 used;		/* credit */
-	u64 ran_ns;		/* until it was out (the last of all), or all of it */
-	bool out;
+	u64 ran_ns;		/* until out (all of them), or the whole round */
+	bool out;		/* all of them */
 };
 
 /* What flow_engine() has, or begins with. */
@@ -159,12 +160,13 @@ struct budget_flow {
 	struct port_lock *lock;	/* that protects `left`; NULL: none */
 
 	atomic64_t waits[QUEUE_WORDS] __port_cacheline;	/* A: queues */
-	atomic64_t granted;	/* A: less what was forfeited */
-	atomic64_t round;	/* A: of the last grant */
-	s64 mark;		/* T: credit at the start of the round */
+	s64 granted;		/* L: less what was forfeited */
+	s64 mark;		/* L: credit at the start of the round */
+	u64 due;		/* L: what it is about to be granted */
+	u64 round;		/* L: of the last grant */
+	u64 spare_ns;		/* L: until when nobody waits for it */
+	u32 suspect;		/* L: sweeps since it seems forgotten */
 	struct budget_past past;
-	u32 spare;		/* T: rounds for which nobody waits for it */
-	u32 suspect;		/* T: sweeps since it seems forgotten */
 };
 
 struct lane_list {
@@ -178,6 +180,8 @@ struct budget_queue {
 	u32 class;		/* Q: whose turn it is */
 	u32 batch;		/* Q: requests of it in a row */
 	u32 waits;		/* Q: mask of classes without a slot */
+	u32 suspect;		/* T: sweeps since it seems forgotten */
+	u64 dispatched;		/* T: then */
 	atomic64_t grants;	/* A: grants to flows that wait here */
 } __port_cacheline;
 
@@ -186,14 +190,17 @@ struct budget {
 	const struct budget_ops *ops;	/* I */
 	struct budget_queue *queue;	/* I: by index */
 	enum budget_rule rule;		/* O, by tune */
-	u64 total;			/* O by T: of a round */
-	atomic64_t round;		/* A: number of the present one */
-	struct budget_past past;	/* T: of the round that is over */
+	u64 total;			/* L: of a round */
+	u64 round;			/* L: number of the present one */
+	struct budget_past past;	/* L: of the round that is over */
+	bool idle;			/* L: no flow was active at the last tick */
 	u64 start_ns;			/* T: of the present round */
 	u64 sweep_ns;			/* T: next look at the idle */
 	u64 watch_ns, watch_used;	/* T: since when; what was used then */
+	u64 epoch_ns, epoch_used;	/* T: the same, for `rate` */
 	u64 rate;			/* T: the device's best, per 2^20 ns */
-	atomic64_t refills, early;	/* A: rounds; those ended early */
+	u64 used;			/* T: in all rounds that are over */
+	u64 refills, early;		/* O by T: rounds; those ended early */
 	atomic64_t asked __port_cacheline;	/* A: a tick is coming */
 	atomic64_t watched;		/* A: tick watches the device */
 	struct slots slots[BUDGET_CLASSES];

@@ -42,6 +42,11 @@ void slots_withdraw(struct slots *sl, u32 queue)
 	claim(sl, queue);
 }
 
+bool slots_try(struct slots *sl, u32 queue)
+{
+	return token_take(&sl->tree, queue);
+}
+
 bool slots_take(struct slots *sl, u32 queue)
 {
 	if (token_take(&sl->tree, queue))

@@ -42,6 +42,9 @@ void slots_deinit(struct slots *sl);
 /* False: @queue is in the ready set. */
 bool slots_take(struct slots *sl, u32 queue);
 
+/* For who does not wait: a slot if one is near. */
+bool slots_try(struct slots *sl, u32 queue);
+
 /* @queue looks by itself: it waits for no slot while it does. */
 void slots_withdraw(struct slots *sl, u32 queue);
 
