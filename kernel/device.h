@@ -162,6 +162,7 @@ extern struct blkcg_policy mqfair_policy;
 struct flow *group_flow(struct blkcg_gq *blkg);
 struct flow *root_flow(struct request_queue *q);
 wait_queue_head_t *flow_tag_wait(struct flow *f);
+struct blkcg *flow_blkcg(struct flow *f);
 int weights_init(void);
 void weights_exit(void);
 

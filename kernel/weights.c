@@ -60,6 +60,11 @@ wait_queue_head_t *flow_tag_wait(struct flow *f)
 	return &container_of(f, struct group_host, flow)->tag_wait;
 }
 
+struct blkcg *flow_blkcg(struct flow *f)
+{
+	return container_of(f, struct group_host, flow)->pd.blkg->blkcg;
+}
+
 struct flow *root_flow(struct request_queue *q)
 {
 	return group_flow(q->root_blkg);

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "ftl.h"
+
+#include "device.h"
+
+static LIST_HEAD(ftl_drives);
+static DEFINE_SPINLOCK(ftl_lock);
+
+void mqfair_ftl_register(struct mqfair_ftl *ftl)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&ftl_lock, flags);
+	list_add_tail(&ftl->node, &ftl_drives);
+	spin_unlock_irqrestore(&ftl_lock, flags);
+}
+EXPORT_SYMBOL_GPL(mqfair_ftl_register);
+
+void mqfair_ftl_unregister(struct mqfair_ftl *ftl)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&ftl_lock, flags);
+	list_del(&ftl->node);
+	spin_unlock_irqrestore(&ftl_lock, flags);
+}
+EXPORT_SYMBOL_GPL(mqfair_ftl_unregister);
+
+static struct mqfair_ftl *ftl_find(const struct gendisk *disk)
+{
+	struct mqfair_ftl *ftl;
+
+	lockdep_assert_held(&ftl_lock);
+	list_for_each_entry(ftl, &ftl_drives, node)
+		if (ftl->disk == disk)
+			return ftl;
+	return NULL;
+}
+
+bool ftl_known(struct device_host *d)
+{
+	unsigned long flags;
+	bool known;
+
+	spin_lock_irqsave(&ftl_lock, flags);
+	known = ftl_find(d->q->disk);
+	spin_unlock_irqrestore(&ftl_lock, flags);
+	return known;
+}
+
+bool ftl_owner_pages(struct device_host *d, struct flow *f,
+		     struct ftl_pages *pages)
+{
+	u32 owner = ftl_owner_of(flow_blkcg(f));
+	struct mqfair_ftl *ftl;
+	unsigned long flags;
+	bool found;
+
+	*pages = (struct ftl_pages){ 0 };
+	spin_lock_irqsave(&ftl_lock, flags);
+	ftl = ftl_find(d->q->disk);
+	found = ftl && ftl->ops->owner_pages(ftl->disk, owner, pages);
+	spin_unlock_irqrestore(&ftl_lock, flags);
+	return found;
+}

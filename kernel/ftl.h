@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * ftl - whose flash pages are where, from a driver that knows to a scheduler
+ *
+ * A drive hides its flash translation layer.  Where the host keeps it, the
+ * driver knows which cgroup each flash page belongs to; it registers for its
+ * disk, and the scheduler there can charge each cgroup for the garbage
+ * collection that it causes.
+ *
+ * An *owner* is a cgroup as the driver is to count it: ftl_owner_of() the
+ * cgroup of the request's bio, asked when the request reaches the driver.
+ * 0 is nobody.  A cgroup that has been removed is its nearest ancestor that
+ * has not, so the driver makes the pages of a removed cgroup its parent's.
+ *
+ * Locking: mqfair_ftl_register() and mqfair_ftl_unregister() may be called in
+ * any context, ftl_owner_pages() too, with any of mqfair's locks held; the
+ * driver's owner_pages() is called under ftl_lock with interrupts off, may not
+ * sleep, and may not call back.  Lock order: mqfair's locks > ftl_lock > the
+ * driver's.  No owner_pages() runs once mqfair_ftl_unregister() has returned.
+ */
+#ifndef MQFAIR_FTL_H
+#define MQFAIR_FTL_H
+
+#include "compat.h"
+
+struct device_host;
+struct flow;
+
+struct ftl_pages {
+	u64 valid;		/* flash pages with data of it */
+	u64 invalid;		/* with outdated data, not yet collected */
+	u64 victim_valid;	/* valid ones that collecting has copied so far */
+};
+
+struct mqfair_ftl_ops {
+	/* False, and zeroes: this owner has written nothing. */
+	bool (*owner_pages)(struct gendisk *disk, u32 owner,
+			    struct ftl_pages *pages);
+};
+
+/* Memory of the driver, for as long as it is registered. */
+struct mqfair_ftl {
+	struct list_head node;
+	struct gendisk *disk;
+	const struct mqfair_ftl_ops *ops;
+};
+
+/* Before the disk is added; @ftl->disk and @ftl->ops are set. */
+void mqfair_ftl_register(struct mqfair_ftl *ftl);
+
+/* After the disk is gone. */
+void mqfair_ftl_unregister(struct mqfair_ftl *ftl);
+
+/* Is the translation layer of this device known to the host? */
+bool ftl_known(struct device_host *d);
+
+/*
+ * The pages of the cgroup of @f.  False, and zeroes, if the device's layer is
+ * not known or the cgroup has written nothing.  @f is held: by a request, or
+ * by the active list.
+ */
+bool ftl_owner_pages(struct device_host *d, struct flow *f,
+		     struct ftl_pages *pages);
+
+/*
+ * The kernel's number of the cgroup, less the generation that is above bit 31:
+ * no two cgroups that live at the same time share it.  The hierarchy of the io
+ * controller only.
+ */
+static inline u32 ftl_owner_number(const struct cgroup *cgroup)
+{
+	return (u32)cgroup_id(cgroup);
+}
+
+/*
+ * Pairs with the kernel's removal of a cgroup, which marks it before anybody
+ * is told of it: who is told, takes the driver's lock and moves the pages can
+ * be sure that under that lock this returns no removed cgroup.
+ */
+static inline u32 ftl_owner_of(struct blkcg *blkcg)
+{
+	struct cgroup_subsys_state *css = &blkcg->css;
+
+	while (css->parent && (READ_ONCE(css->flags) & CSS_DYING ||
+			       !(READ_ONCE(css->cgroup->self.flags) & CSS_ONLINE)))
+		css = css->parent;
+	return ftl_owner_number(css->cgroup);
+}
+
+#endif /* MQFAIR_FTL_H */
