@@ -131,7 +131,7 @@ static void credit_grant(struct budget_flow *bf, u64 amount)
 static void ask(struct budget *b, u64 now, struct wake *wake)
 {
 	if (!atomic64_xchg(&b->asked, 1))
-		wake_at(wake, now);
+		wake_at(wake, max(now, (u64)1));	/* 0 would be no time */
 }
 
 /* ------------------------------------------------------------- who waits */
