@@ -145,7 +145,10 @@ bool flash_usage(const struct flash *f, u32 owner, struct flash_usage *usage);
 bool flash_host_usage(const struct flash *f, u32 owner,
 		      struct flash_usage *usage);
 
-/* @from goes: its pages and figures are @to's from now on.  O(1). */
+/*
+ * @from goes: its pages and figures are @to's from now on.  O(1).  Writes of
+ * @from that are still outstanding would make it known again.
+ */
 void flash_owner_move(struct flash *f, u32 from, u32 to);
 
 /*
@@ -155,8 +158,9 @@ void flash_owner_move(struct flash *f, u32 from, u32 to);
  * times the capacity in overwrites brings it to its steady state.
  *
  * The caller sets what is above the line and zeroes the rest, and calls again
- * until the answer is false; each call writes up to @budget pages.  No command
- * is outstanding from the first call to the last.
+ * until the answer is false; each call writes and moves about @budget pages.
+ * From the first call to the last the drive is idle: flash_next_ns() says
+ * FLASH_NEVER.
  */
 struct flash_fill {
 	u32 first, pages;
@@ -165,22 +169,14 @@ struct flash_fill {
 	u64 seed;
 	bool shuffled;
 	/* private */
-	bool begun;
-	u64 done;
+	u64 done;		/* pages considered */
 	u64 state;
-	u32 bits;
 };
 
 bool flash_fill(struct flash *f, struct flash_fill *fill, u32 budget);
 
 /* @watch: NULL to end; the caller's for as long. */
 void flash_set_watch(struct flash *f, const struct flash_watch *watch);
-
-/*
- * Every count and list against a recount of the whole map, O(flash): NULL, or
- * what is inconsistent.  For tests; not with interrupts off.
- */
-const char *flash_audit(const struct flash *f);
 
 /* Where page @page is in flash, or FLASH_NOWHERE. */
 #define FLASH_NOWHERE	(~0U)

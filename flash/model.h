@@ -16,6 +16,13 @@
 
 #include "port.h"
 
+enum {
+	FLASH_PLANES_MAX	= 4096,
+	FLASH_STEP_PAGES	= 64,		/* most that one event deals with */
+	FLASH_BLOCK_PAGES_MAX	= 32768,
+	FLASH_PAGES_MAX		= 0x7fffffff,
+};
+
 /* read_pages, program_pages, block_programs, planes: powers of two. */
 struct flash_params {
 	const char *name;

@@ -47,7 +47,7 @@ struct owner {
 	u16 parent;			/* itself: a root */
 	u16 children;			/* tags that point to it */
 	u16 hash_next;			/* of roots with an id; or of free tags */
-	u16 rank;			/* no path below it is longer */
+	u16 rank;			/* no path that ends in it is longer */
 };
 
 struct owners {
@@ -55,7 +55,7 @@ struct owners {
 	u16 *bucket;			/* first tag of each hash value */
 	u32 nr, mask;
 	u16 free;			/* first of the free tags, or OWNER_NO_TAG */
-	u64 refused;			/* owners that found no tag */
+	u64 refused;			/* times that no tag was left */
 };
 
 /* Room for @nr owners besides nobody; 0 or -ENOMEM. */
@@ -65,13 +65,17 @@ void owners_exit(struct owners *o);
 /* The tag of @id, given to it now if it has none. */
 u16 owner_tag(struct owners *o, u32 id);
 
-/* A page was written for @tag; was overwritten or trimmed; was collected. */
+/* A page was written for @tag. */
 void owner_page_valid(struct owners *o, u16 tag);
-void owner_page_invalid(struct owners *o, u16 tag);
-void owner_page_collected(struct owners *o, u16 tag, bool valid);
 
-/* Collecting copied a valid page of @tag. */
-void owner_page_moved(struct owners *o, u16 tag);
+/* It was overwritten or trimmed. */
+void owner_page_invalid(struct owners *o, u16 tag);
+
+/* Its block is collected: the outdated page is no more. */
+void owner_page_collected(struct owners *o, u16 tag);
+
+/* Collecting copied a valid page of @tag; returns the tag for the copy. */
+u16 owner_page_moved(struct owners *o, u16 tag);
 
 /* A command of @tag wrote a page. */
 void owner_wrote(struct owners *o, u16 tag);

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Filling without time: the map goes the way it would go, and what takes time
+ * in flash.c (programs, erases, reads for collecting) is done at once.
+ */
+#include "drive.h"
+
+/* Steele, Lea, Flood, Fast Splittable Pseudorandom Number Generators, 2014. */
+static u64 fill_random(struct flash_fill *fill)
+{
+	u64 z = fill->state += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+	return z ^ (z >> 31);
+}
+
+/*
+ * A permutation of the numbers of @bits bits: each line can be undone.  Those
+ * beyond the range are skipped by the caller.
+ */
+static u64 fill_shuffle(const struct flash_fill *fill, u64 n, u32 bits)
+{
+	u64 mask = BIT_ULL(bits) - 1;
+	u32 half = bits / 2 + 1, round;
+
+	n ^= fill->seed & mask;
+	for (round = 0; round < 3; round++) {
+		n ^= n >> half;
+		n = (n * 0x9e3779b97f4a7c15ULL + round) & mask;
+	}
+	return n ^ (n >> half);
+}
+
+static void fill_collect(struct ftl *ftl, u32 die, u32 *moved)
+{
+	enum ftl_gc_step step;
+
+	while ((step = ftl_gc_step(ftl, die)) != GC_NOTHING) {
+		u32 pages;
+
+		switch (step) {
+		case GC_READ:
+			pages = ftl_gc_read(ftl, die);
+			if (pages)
+				ftl_gc_move(ftl, die);
+			*moved += pages;
+			break;
+		case GC_PROGRAM:
+			ftl_programmed(ftl, die, STREAM_GC);
+			break;
+		default:
+			ftl_gc_erased(ftl, die);
+			break;
+		}
+	}
+}
+
+/* The next in turn that can place, after what collecting can do for it. */
+static u32 fill_choose_die(struct flash *f, u32 *moved)
+{
+	u32 die = f->unit_die;
+
+	do {
+		die = die + 1 == f->ftl.nr_dies ? 0 : die + 1;
+		fill_collect(&f->ftl, die, moved);
+	} while (!ftl_can_place(&f->ftl, die));
+	return die;
+}
+
+/* Returns the pages written and moved for it. */
+static u32 fill_write(struct flash *f, u32 page, u16 tag)
+{
+	u32 work = 1;
+
+	if (!f->unit_open) {
+		f->unit_die = fill_choose_die(f, &work);
+		f->unit_open = true;
+	}
+	f->stats.written++;
+	f->buffered++;
+	if (ftl_place(&f->ftl, page, tag, f->unit_die)) {
+		f->unit_open = false;
+		ftl_programmed(&f->ftl, f->unit_die, STREAM_COMMANDS);
+		f->stats.programs++;
+		f->buffered -= f->ftl.unit_pages;
+	}
+	return work;
+}
+
+/* The page for step @n of the first pass, or one beyond the range. */
+static u64 fill_first_pass(const struct flash_fill *fill, u64 n, u32 bits)
+{
+	return fill->shuffled ? fill_shuffle(fill, n, bits) : n;
+}
+
+bool flash_fill(struct flash *f, struct flash_fill *fill, u32 budget)
+{
+	u32 bits = port_fls64(fill->pages);
+	u64 first_pass = fill->shuffled ? BIT_ULL(bits) : fill->pages;
+	u64 steps = first_pass + fill->overwrites;
+	u32 work = 0;
+	u16 tag;
+
+	if (f->params.in_place || !fill->pages)
+		return false;
+	port_assert(flash_next_ns(f) == FLASH_NEVER);
+	port_assert(fill->first < f->pages &&
+		    fill->pages <= f->pages - fill->first);
+	if (!fill->done)
+		fill->state = fill->seed;
+	tag = owner_tag(&f->ftl.owners, fill->owner);
+	for (; fill->done < steps && work < budget; fill->done++) {
+		u64 page = fill->done < first_pass ?
+			fill_first_pass(fill, fill->done, bits) :
+			(fill_random(fill) >> 32) * fill->pages >> 32;
+
+		work++;
+		if (page < fill->pages)
+			work += fill_write(f, fill->first + (u32)page, tag);
+	}
+	return fill->done < steps;
+}
