@@ -12,7 +12,23 @@ void share_tree_init(struct share_tree *t)
 void share_group_init(struct share_group *g, struct share_group *parent,
 		      u32 weight)
 {
-	*g = (struct share_group){ .parent = parent, .weight = weight };
+	*g = (struct share_group){
+		.parent = parent,
+		.weight = weight,
+		.scale = SCALE_ONE,
+		.own_scale = SCALE_ONE,
+	};
+}
+
+/* What the group counts among its siblings, its own leaf among its children. */
+static u64 share_weight(const struct share_group *g)
+{
+	return (u64)g->weight * g->scale;
+}
+
+static u64 share_own_weight(const struct share_group *g)
+{
+	return (u64)WEIGHT_DEFAULT * g->own_scale;
 }
 
 static void share_bump(struct share_tree *t)
@@ -23,23 +39,23 @@ static void share_bump(struct share_tree *t)
 }
 
 /* One more active child of weight @weight; a group's first activates it too. */
-static void share_enter(struct share_group *g, u32 weight)
+static void share_enter(struct share_group *g, u64 weight)
 {
 	for (; g; g = g->parent) {
 		g->active_weight += weight;
 		if (g->nr_active++)
 			return;
-		weight = g->weight;
+		weight = share_weight(g);
 	}
 }
 
-static void share_leave(struct share_group *g, u32 weight)
+static void share_leave(struct share_group *g, u64 weight)
 {
 	for (; g; g = g->parent) {
 		g->active_weight -= weight;
 		if (--g->nr_active)
 			return;
-		weight = g->weight;
+		weight = share_weight(g);
 	}
 }
 
@@ -50,7 +66,7 @@ void share_activate(struct share_tree *t, struct share_group *g)
 	if (!g->own_active) {
 		g->own_active = true;
 		t->nr_active++;
-		share_enter(g, WEIGHT_DEFAULT);
+		share_enter(g, share_own_weight(g));
 		share_bump(t);
 	}
 	port_unlock(&t->lock, flags);
@@ -63,10 +79,20 @@ void share_deactivate(struct share_tree *t, struct share_group *g)
 	if (g->own_active) {
 		g->own_active = false;
 		t->nr_active--;
-		share_leave(g, WEIGHT_DEFAULT);
+		share_leave(g, share_own_weight(g));
 		share_bump(t);
 	}
 	port_unlock(&t->lock, flags);
+}
+
+static void share_reweigh(struct share_group *g, u32 weight, u32 scale)
+{
+	u64 before = share_weight(g);
+
+	g->weight = weight;
+	g->scale = scale;
+	if (g->nr_active && g->parent)
+		g->parent->active_weight += share_weight(g) - before;
 }
 
 void share_set_weight(struct share_tree *t, struct share_group *g, u32 weight)
@@ -74,28 +100,51 @@ void share_set_weight(struct share_tree *t, struct share_group *g, u32 weight)
 	unsigned long flags = port_lock(&t->lock);
 
 	if (g->weight != weight) {
-		if (g->nr_active && g->parent)
-			g->parent->active_weight += (u64)weight - g->weight;
-		g->weight = weight;
+		share_reweigh(g, weight, g->scale);
 		share_bump(t);
 	}
+	port_unlock(&t->lock, flags);
+}
+
+unsigned long share_scale_begin(struct share_tree *t)
+{
+	return port_lock(&t->lock);
+}
+
+void share_scale(struct share_tree *t, struct share_group *g, u32 scale)
+{
+	port_assert_held(&t->lock);
+	share_reweigh(g, g->weight, scale);
+}
+
+void share_scale_own(struct share_tree *t, struct share_group *g, u32 scale)
+{
+	u64 before = share_own_weight(g);
+
+	port_assert_held(&t->lock);
+	g->own_scale = scale;
+	if (g->own_active)
+		g->active_weight += share_own_weight(g) - before;
+}
+
+void share_scale_end(struct share_tree *t, unsigned long flags)
+{
+	share_bump(t);
 	port_unlock(&t->lock, flags);
 }
 
 u64 share_of(struct share_tree *t, struct share_group *g, u64 *generation)
 {
 	unsigned long flags = port_lock(&t->lock);
-	u64 share = SHARE_ONE;
-	u32 weight = WEIGHT_DEFAULT;
+	u64 share = SHARE_ONE, weight = share_own_weight(g);
 
 	*generation = (u64)atomic64_read(&t->generation);
 	if (!g->own_active)
 		share = 0;
 	for (; share && g; g = g->parent) {
-		/* At most 2^32 * 10^4: no overflow. */
-		share = div64_u64(share * weight, g->active_weight);
+		share = mul_u64_u64_div_u64(share, weight, g->active_weight);
 		share = max(share, (u64)SHARE_MIN);
-		weight = g->weight;
+		weight = share_weight(g);
 	}
 	port_unlock(&t->lock, flags);
 	return share;

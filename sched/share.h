@@ -18,11 +18,15 @@
  * of prod, prod 900/1000 of the root: 45 %.  When web has been idle for the
  * grace period, prod's active children weigh 500 and db has 90 %.
  *
+ * A scheduler may multiply what people have set: a group's weight counts
+ * weight * scale among its siblings, its own leaf's 100 * own_scale among its
+ * children.  Both are 1 unless share_scale() is called.
+ *
  * A node is active while its own leaf or any child is; a group knows the sum
  * of its active children's weights.  Changes happen when a leaf becomes active
- * or idle and when a weight is set: never per request.  Each bumps the tree's
- * generation; a flow that sees another generation than its own asks for its
- * share again when it next needs it.
+ * or idle and when a weight or a scale is set: never per request.  Each bumps
+ * the tree's generation; a flow that sees another generation than its own asks
+ * for its share again when it next needs it.
  *
  * Locking: everything here takes share_tree.lock (irq-safe, a leaf lock: see
  * sched.h) by itself.
@@ -38,6 +42,10 @@ enum {
 	WEIGHT_MIN	= 1,
 	WEIGHT_DEFAULT	= 100,
 	WEIGHT_MAX	= 10000,
+
+	SCALE_SHIFT	= 16,		/* fraction bits of a scale */
+	SCALE_ONE	= 1 << SCALE_SHIFT,
+	SCALE_MAX	= 1 << 30,
 };
 
 struct share_tree {
@@ -50,8 +58,9 @@ struct share_tree {
 struct share_group {
 	struct share_group *parent;	/* I: NULL for the root */
 	u32 weight;			/* L */
+	u32 scale, own_scale;		/* L: of the weight, of the own leaf's */
 	u32 nr_active;			/* L: active children, own leaf included */
-	u64 active_weight;		/* L: the sum of their weights */
+	u64 active_weight;		/* L: the sum of theirs, scaled */
 	bool own_active;		/* L */
 };
 
@@ -66,6 +75,15 @@ void share_activate(struct share_tree *t, struct share_group *g);
 void share_deactivate(struct share_tree *t, struct share_group *g);
 
 void share_set_weight(struct share_tree *t, struct share_group *g, u32 weight);
+
+/*
+ * Scales in [1, SCALE_MAX].  All that are set between begin and end are one
+ * change to who asks for a share.  Flags are those of the lock.
+ */
+unsigned long share_scale_begin(struct share_tree *t);
+void share_scale(struct share_tree *t, struct share_group *g, u32 scale);
+void share_scale_own(struct share_tree *t, struct share_group *g, u32 scale);
+void share_scale_end(struct share_tree *t, unsigned long flags);
 
 /*
  * Share of the group's own leaf, in units of 2^-SHARE_SHIFT, at least

@@ -13,6 +13,7 @@ struct twin {
 	struct share_group group;
 	u32 parent;		/* index; 0 is the root */
 	u32 weight;
+	u32 scale, own_scale;
 	u32 depth;
 	bool active;		/* its own leaf */
 };
@@ -31,24 +32,34 @@ static bool twin_active(u32 g)
 	return false;
 }
 
+static double twin_weight(u32 g)
+{
+	return (double)twins[g].weight * twins[g].scale;
+}
+
+static double twin_own_weight(u32 g)
+{
+	return (double)WEIGHT_DEFAULT * twins[g].own_scale;
+}
+
 static double twin_active_weight(u32 g)
 {
-	double sum = twins[g].active ? WEIGHT_DEFAULT : 0;
+	double sum = twins[g].active ? twin_own_weight(g) : 0;
 	u32 i;
 
 	for (i = 1; i < GROUPS; i++)
 		if (twins[i].parent == g && twin_active(i))
-			sum += twins[i].weight;
+			sum += twin_weight(i);
 	return sum;
 }
 
 /* Of the group's own leaf, as a part of the whole. */
 static double twin_share(u32 g)
 {
-	double share = WEIGHT_DEFAULT / twin_active_weight(g);
+	double share = twin_own_weight(g) / twin_active_weight(g);
 
 	for (; g; g = twins[g].parent)
-		share *= twins[g].weight / twin_active_weight(twins[g].parent);
+		share *= twin_weight(g) / twin_active_weight(twins[g].parent);
 	return share;
 }
 
@@ -108,11 +119,45 @@ static void plant(struct random *r)
 			.parent = parent,
 			.depth = g ? twins[parent].depth + 1 : 0,
 			.weight = random_weight(r),
+			.scale = SCALE_ONE,
+			.own_scale = SCALE_ONE,
 		};
 		share_group_init(&twins[g].group,
 				 g ? &twins[parent].group : NULL,
 				 twins[g].weight);
 	}
+}
+
+/* Within one in a thousand of each other, or equal, or the extremes. */
+static u32 random_scale(struct random *r)
+{
+	switch (random_below(r, 4)) {
+	case 0:
+		return SCALE_ONE;
+	case 1:
+		return random_once_in(r, 2) ? 1 : SCALE_MAX;
+	default:
+		return SCALE_ONE + random_below(r, 1000) * SCALE_ONE;
+	}
+}
+
+/* A few of them at once, as at the end of a window: one change. */
+static void scale_some(struct share_tree *t, struct random *r)
+{
+	u64 generation = share_generation(t);
+	unsigned long flags = share_scale_begin(t);
+	u32 i;
+
+	for (i = 0; i < 5; i++) {
+		struct twin *twin = &twins[random_below(r, GROUPS)];
+
+		twin->scale = random_scale(r);
+		twin->own_scale = random_scale(r);
+		share_scale(t, &twin->group, twin->scale);
+		share_scale_own(t, &twin->group, twin->own_scale);
+	}
+	share_scale_end(t, flags);
+	assert_true(share_generation(t) == generation + 1);
 }
 
 static void change_one(struct share_tree *t, struct random *r)
@@ -155,7 +200,10 @@ static void follows_a_recomputation(void **state)
 		share_tree_init(&t);
 		plant(&r);
 		for (i = 0; i < 200; i++) {
-			change_one(&t, &r);
+			if (random_once_in(&r, 4))
+				scale_some(&t, &r);
+			else
+				change_one(&t, &r);
 			check_all(&t);
 		}
 	}
