@@ -255,11 +255,6 @@ static void unpark_all(struct mqfq *m, struct wake *wake)
 	mask_drain(m->held, m->sched->nr_queues, unpark, &u);
 }
 
-static vtime_t mqfq_vt(const struct mqfq *m)
-{
-	return (vtime_t)atomic64_read(&m->vt);
-}
-
 /* I1: never back. */
 static void raise_vt(struct mqfq *m, vtime_t to)
 {
@@ -374,17 +369,16 @@ static void take_lead(struct queue *q)
 	atomic64_dec(&fq->flow->queued);
 }
 
-static void mqfq_insert(struct queue *q, struct io *io, u64 now,
-			struct wake *wake)
+bool mqfq_insert_at(struct queue *q, struct io *io, u64 now, vtime_t vt,
+		    struct wake *wake)
 {
 	bool urgent = io->flags & (IO_URGENT | IO_CHARGED);
-	struct flow_start start;
+	struct flow_start start = { .woke = false };
 
 	queue_inserted(q, io, now);
 	if (likely(!(io->flags & IO_CHARGED))) {
 		io->cost = cost_of(&q->sched->params.cost, io->op, io->bytes);
-		flow_charge(io->flow, io->cost, mqfq_vt(mqfq_of(q)), !urgent,
-			    &start);
+		flow_charge(io->flow, io->cost, vt, !urgent, &start);
 		io->pos = start.pos;
 		io->flags |= IO_CHARGED;
 		if (unlikely(start.woke))
@@ -396,9 +390,16 @@ static void mqfq_insert(struct queue *q, struct io *io, u64 now,
 	} else {
 		append(q, &io->flow->fq[q->index], io, &start);
 	}
+	return start.woke;
 }
 
-static void mqfq_merge(struct queue *q, struct io *io, u32 bytes)
+static void mqfq_insert(struct queue *q, struct io *io, u64 now,
+			struct wake *wake)
+{
+	mqfq_insert_at(q, io, now, mqfq_vt(mqfq_of(q)), wake);
+}
+
+void mqfq_merge(struct queue *q, struct io *io, u32 bytes)
 {
 	u32 cost = cost_of(&q->sched->params.cost, io->op, bytes);
 
@@ -522,8 +523,8 @@ static enum verdict stop(struct mqfq *m, struct queue *q, enum verdict why,
 	return why;
 }
 
-static enum verdict mqfq_dispatch(struct queue *q, u64 now, struct io **out,
-				  struct wake *wake)
+enum verdict mqfq_dispatch(struct queue *q, u64 now, struct io **out,
+			   struct wake *wake)
 {
 	struct mqfq *m = mqfq_of(q);
 	vtime_t lead;
@@ -564,7 +565,7 @@ static enum verdict mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 	return VERDICT_IO;
 }
 
-static void mqfq_block(struct queue *q, struct wake *wake)
+void mqfq_block(struct queue *q, struct wake *wake)
 {
 	struct mqfq *m = mqfq_of(q);
 
@@ -592,13 +593,13 @@ static void release_slot(struct io *io, struct wake *wake)
 	hand_over(m, io->queue->index, wake);
 }
 
-static void mqfq_requeue(struct io *io, struct wake *wake)
+void mqfq_requeue(struct io *io, struct wake *wake)
 {
 	if (io_returned(io))
 		release_slot(io, wake);
 }
 
-static void mqfq_complete(struct io *io, u64 now, struct wake *wake)
+void mqfq_complete(struct io *io, u64 now, struct wake *wake)
 {
 	(void)now;
 	mqfq_requeue(io, wake);
@@ -652,7 +653,7 @@ static void watch(struct mqfq *m)
 	}
 }
 
-static void mqfq_tick(struct sched *s, u64 now, struct wake *wake)
+void mqfq_tick(struct sched *s, u64 now, struct wake *wake)
 {
 	struct mqfq *m = s->engine;
 	bool changed;
@@ -677,8 +678,8 @@ static u32 wheel_shift(u32 threshold)
 	return log2 > WHEEL_SHARE_SHIFT ? log2 - WHEEL_SHARE_SHIFT : 0;
 }
 
-static void mqfq_tune(struct sched *s, const struct sched_params *p,
-		      struct wake *wake)
+void mqfq_tune(struct sched *s, const struct sched_params *p,
+	       struct wake *wake)
 {
 	struct mqfq *m = s->engine;
 	struct unpark u = { .m = m, .wake = wake };
@@ -700,33 +701,19 @@ static void mqfq_tune(struct sched *s, const struct sched_params *p,
 	mask_drain(m->ready, s->nr_queues, unready, &u);
 }
 
-static void mqfq_exit(struct sched *s)
+int mqfq_setup(struct mqfq *m, struct sched *s)
 {
-	struct mqfq *m = s->engine;
-
-	port_assert(token_total(&m->slots) == (s64)s->params.depth);
-	port_assert(mindicator_min(&m->leads) == VTIME_NONE);
-	wheel_deinit(&m->wheel);
-	token_tree_deinit(&m->slots);
-	mindicator_deinit(&m->leads);
-	port_free(m);
-	s->engine = NULL;
-}
-
-static int mqfq_init(struct sched *s)
-{
-	struct mqfq *m;
 	int ret;
 
-	m = port_zalloc(sizeof(*m) + s->nr_queues * sizeof(m->suspect[0]));
-	if (!m)
-		return -ENOMEM;
 	m->sched = s;
 	m->words = (s->nr_queues + 63) / 64;
 	atomic64_set(&m->vt, (s64)VT_START);
+	m->suspect = port_zalloc(s->nr_queues * sizeof(m->suspect[0]));
+	if (!m->suspect)
+		return -ENOMEM;
 	ret = mindicator_init(&m->leads, &s->topo);
 	if (ret)
-		goto free;
+		goto suspect;
 	ret = token_tree_init(&m->slots, &s->topo, s->params.depth);
 	if (ret)
 		goto leads;
@@ -734,20 +721,52 @@ static int mqfq_init(struct sched *s)
 			 wheel_shift(s->params.threshold), VT_START);
 	if (ret)
 		goto slots;
-	s->engine = m;
 	return 0;
 slots:
 	token_tree_deinit(&m->slots);
 leads:
 	mindicator_deinit(&m->leads);
-free:
-	port_free(m);
+suspect:
+	port_free(m->suspect);
 	return ret;
+}
+
+void mqfq_teardown(struct mqfq *m)
+{
+	port_assert(token_total(&m->slots) == (s64)m->sched->params.depth);
+	port_assert(mindicator_min(&m->leads) == VTIME_NONE);
+	wheel_deinit(&m->wheel);
+	token_tree_deinit(&m->slots);
+	mindicator_deinit(&m->leads);
+	port_free(m->suspect);
+}
+
+static int mqfq_init(struct sched *s)
+{
+	struct mqfq *m = port_zalloc(sizeof(*m));
+	int ret;
+
+	if (!m)
+		return -ENOMEM;
+	ret = mqfq_setup(m, s);
+	if (ret) {
+		port_free(m);
+		return ret;
+	}
+	s->engine = m;
+	return 0;
+}
+
+static void mqfq_exit(struct sched *s)
+{
+	mqfq_teardown(s->engine);
+	port_free(s->engine);
+	s->engine = NULL;
 }
 
 /* ---------------------------------------------------------- for people */
 
-static void mqfq_report(const struct sched *s, struct report *r)
+void mqfq_report(const struct sched *s, struct report *r)
 {
 	const struct mqfq *m = s->engine;
 	u32 level;
@@ -760,7 +779,7 @@ static void mqfq_report(const struct sched *s, struct report *r)
 	report_number(r, "wheel_turns", atomic64_read(&m->wheel.turns));
 }
 
-static void mqfq_report_flow(const struct flow *f, struct report *r)
+void mqfq_report_flow(const struct flow *f, struct report *r)
 {
 	u64 epoch;
 	vtime_t finish = flow_tag(f, (u64)atomic64_read(&f->pos), &epoch);

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The state of mqfq.c, for its debugfs files and its tests. */
+/*
+ * mqfq - the state of mqfq.c, and its hooks for schedulers that order as it
+ * does and differ in what a share is (ifq.c)
+ *
+ * Such a scheduler embeds struct mqfq, has sched.engine point to it, and calls
+ * these from its own hooks; contracts are those of struct sched_ops.
+ */
 #ifndef MQFAIR_MQFQ_H
 #define MQFAIR_MQFQ_H
 
@@ -22,7 +28,35 @@ struct mqfq {
 	struct suspect {
 		u64 dispatched;		/* when it was first seen */
 		u32 sweeps;		/* since when nothing has changed */
-	} suspect[];			/* tick: see watch() */
+	} *suspect;			/* tick: by queue; see watch() */
 };
+
+static inline vtime_t mqfq_vt(const struct mqfq *m)
+{
+	return (vtime_t)atomic64_read(&m->vt);
+}
+
+/* @m: zeroed.  0, or -errno with nothing left behind. */
+int mqfq_setup(struct mqfq *m, struct sched *s);
+void mqfq_teardown(struct mqfq *m);
+
+/*
+ * Insert; a flow that has nothing waiting starts at @vt or later.  True when
+ * the flow has become active by it.
+ */
+bool mqfq_insert_at(struct queue *q, struct io *io, u64 now, vtime_t vt,
+		    struct wake *wake);
+
+void mqfq_merge(struct queue *q, struct io *io, u32 bytes);
+enum verdict mqfq_dispatch(struct queue *q, u64 now, struct io **out,
+			   struct wake *wake);
+void mqfq_block(struct queue *q, struct wake *wake);
+void mqfq_complete(struct io *io, u64 now, struct wake *wake);
+void mqfq_requeue(struct io *io, struct wake *wake);
+void mqfq_tick(struct sched *s, u64 now, struct wake *wake);
+void mqfq_tune(struct sched *s, const struct sched_params *p,
+	       struct wake *wake);
+void mqfq_report(const struct sched *s, struct report *r);
+void mqfq_report_flow(const struct flow *f, struct report *r);
 
 #endif /* MQFAIR_MQFQ_H */

@@ -5,6 +5,7 @@
 
 const struct sched_ops *const sched_policies[] = {
 	&mqfq_ops,
+	&ifq_ops,
 	NULL,
 };
 static_assert(ARRAY_SIZE(sched_policies) - 1 <= POLICIES_MAX);

@@ -6,5 +6,6 @@
 struct sched_ops;
 
 extern const struct sched_ops mqfq_ops;
+extern const struct sched_ops ifq_ops;
 
 #endif /* MQFAIR_POLICIES_H */

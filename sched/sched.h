@@ -74,6 +74,8 @@ enum io_flags {
 	IO_URGENT	= 1 << 2,	/* metadata, swap: charged, never held */
 	IO_EXEMPT	= 1 << 3,	/* polled: takes no slot, see mqfq.c */
 	IO_OUT		= 1 << 4,	/* in the device */
+	IO_TURN_0	= 1 << 5,	/* and counted there: see ifq.h */
+	IO_TURN_1	= 1 << 6,
 };
 
 struct queue;
@@ -172,10 +174,20 @@ struct budget_params {			/* see budget.h */
 	u32 work_conserving;
 };
 
+/* See interference.h and ifq.c. */
+struct ifq_params {
+	u32 window_ms;
+	u32 floor;			/* bytes in a window */
+	u32 clamp;			/* greatest ratio of two scales */
+	u32 damping;			/* percent; 100: none */
+	u32 virtual_time;		/* enum ifq_virtual_time */
+};
+
 struct sched_params {
 	u32 depth;			/* D, slots */
 	u32 threshold;			/* T, bytes of total service */
 	struct cost_model cost;
+	struct ifq_params ifq;
 	struct budget_params budget;
 };
 

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "interference.h"
+#include "logarithm.h"
+
+enum {
+	PERCENT		= 100,
+};
+
+static struct flow *flow_of(struct share_group *g)
+{
+	return container_of(g, struct flow, group);
+}
+
+static struct interference_flow *engine_of(struct share_group *g)
+{
+	return flow_engine(flow_of(g));
+}
+
+static u64 window_ns(const struct sched *s)
+{
+	return READ_ONCE(s->params.ifq.window_ms) * 1000000ULL;
+}
+
+void interference_init(struct interference *e)
+{
+	*e = (struct interference){ .window = 1 };
+}
+
+u64 interference_end_ns(const struct interference *e, const struct sched *s)
+{
+	return READ_ONCE(e->start_ns) + window_ns(s);
+}
+
+/* ----------------------------------------------------------- what was moved */
+
+static void tenant_moved(struct tenant *t, u64 bytes)
+{
+	WRITE_ONCE(t->moved, t->moved + bytes);
+}
+
+static void flow_account(struct flow *f)
+{
+	struct interference_flow *own = flow_engine(f);
+	struct flow_totals totals;
+	struct share_group *g;
+	u64 bytes;
+
+	flow_totals(f, &totals);
+	bytes = totals.bytes - own->seen;
+	if (!bytes)
+		return;
+	own->seen = totals.bytes;
+	tenant_moved(&own->own, bytes);
+	for (g = &f->group; g; g = g->parent)
+		tenant_moved(&engine_of(g)->group, bytes);
+}
+
+static void account(struct sched *s)
+{
+	struct flow *f;
+
+	port_assert_held(&s->active_lock);
+	for (f = s->active; f; f = f->next_active)
+		flow_account(f);
+}
+
+void interference_account(struct sched *s)
+{
+	unsigned long flags = port_lock(&s->active_lock);
+
+	account(s);
+	port_unlock(&s->active_lock, flags);
+}
+
+/* ------------------------------------------------------------------- levels */
+
+/* The logarithm of what @moved by a tenant of @weight counts for. */
+static u32 level_of(const struct sched *s, u64 moved, u32 weight)
+{
+	u64 least = max(READ_ONCE(s->params.ifq.floor), 1U);
+
+	moved = div64_u64(moved * WEIGHT_DEFAULT, weight);
+	return log2_fixed(max(moved, least));
+}
+
+/* @level moves towards @goal by the part of the way that damping says. */
+static u32 level_towards(const struct sched *s, u32 level, u32 goal)
+{
+	u32 keep = PERCENT - READ_ONCE(s->params.ifq.damping);
+
+	/* 64 * LOG_ONE * 100 fits. */
+	if (level > goal)
+		return goal + (level - goal) * keep / PERCENT;
+	return goal - (goal - level) * keep / PERCENT;
+}
+
+/* Brings a tenant from the window it is at to @window. */
+static void tenant_step(struct tenant *t, const struct sched *s, u64 window,
+			u32 weight)
+{
+	u64 idle = window - t->window - 1;
+	u32 floor = level_of(s, 0, weight), level;
+
+	t->level = level_towards(s, t->level, level_of(s, t->moved, weight));
+	for (; idle; idle--) {
+		level = level_towards(s, t->level, floor);
+		if (level == t->level)
+			break;
+		t->level = level;
+	}
+	WRITE_ONCE(t->last, t->window + 1 == window ? t->moved : 0);
+	WRITE_ONCE(t->moved, 0);
+	t->window = window;
+}
+
+static void tenant_start(struct tenant *t, const struct family *family,
+			 const struct sched *s, u64 window, u32 weight)
+{
+	t->level = family->nr ? (u32)div64_u64(family->sum, family->nr) :
+				level_of(s, 0, weight);
+	t->window = window;
+}
+
+static u32 clamp_log(const struct sched *s)
+{
+	return log2_fixed(READ_ONCE(s->params.ifq.clamp));
+}
+
+/* Of a level among those of its family. */
+static u32 scale_of(const struct sched *s, const struct family *family,
+		    u32 level)
+{
+	u32 highest = family->nr ? family->highest : level;
+
+	if (level >= highest)
+		return SCALE_ONE;
+	return (u32)exp2_fixed(min(highest - level, clamp_log(s)));
+}
+
+static_assert((u32)SCALE_ONE == (u32)LOG_ONE, "exp2_fixed() gives a scale");
+
+/* ------------------------------------------------------------- a window ends */
+
+static void family_add(struct family *family, u64 window, u32 level)
+{
+	if (family->window != window)
+		*family = (struct family){ .window = window };
+	family->sum += level;
+	family->nr++;
+	family->highest = max(family->highest, level);
+}
+
+/* Each tenant is reached by way of each flow below it: once is enough. */
+static void tenant_close(struct tenant *t, struct family *family,
+			 const struct sched *s, u64 window, u32 weight)
+{
+	if (t->window == window)
+		return;
+	if (!t->window)
+		tenant_start(t, family, s, window - 1, weight);
+	tenant_step(t, s, window, weight);
+	family_add(family, window, t->level);
+}
+
+/* When all levels of the family are known: no more is saved up than it gives. */
+static void tenant_limit(struct tenant *t, const struct family *family,
+			 const struct sched *s)
+{
+	u32 most = clamp_log(s);
+
+	if (family->highest > t->level + most)
+		t->level = family->highest - most;
+}
+
+static void flow_close(struct flow *f, u64 window)
+{
+	struct sched *s = f->sched;
+	struct interference_flow *i = flow_engine(f);
+	struct share_group *g;
+
+	tenant_close(&i->own, &i->family, s, window, WEIGHT_DEFAULT);
+	for (g = &f->group; g->parent; g = g->parent)
+		tenant_close(&engine_of(g)->group, &engine_of(g->parent)->family,
+			     s, window, g->weight);
+}
+
+static void flow_scale(struct flow *f)
+{
+	struct sched *s = f->sched;
+	struct interference_flow *i = flow_engine(f);
+	struct share_group *g;
+
+	tenant_limit(&i->own, &i->family, s);
+	share_scale_own(&s->share, &f->group,
+			scale_of(s, &i->family, i->own.level));
+	for (g = &f->group; g->parent; g = g->parent) {
+		struct tenant *t = &engine_of(g)->group;
+		const struct family *family = &engine_of(g->parent)->family;
+
+		tenant_limit(t, family, s);
+		share_scale(&s->share, g, scale_of(s, family, t->level));
+	}
+}
+
+/* The windows that ended until @now; a late call is part of the next one. */
+static void end_windows(struct interference *e, const struct sched *s, u64 now)
+{
+	u64 ended;
+
+	if (now < interference_end_ns(e, s))
+		return;
+	ended = div64_u64(now - e->start_ns, window_ns(s));
+	e->window += ended;
+	WRITE_ONCE(e->start_ns, e->start_ns + ended * window_ns(s));
+}
+
+void interference_roll(struct interference *e, struct sched *s, u64 now)
+{
+	unsigned long flags = port_lock(&s->active_lock), share_flags;
+	struct flow *f;
+
+	end_windows(e, s, now);
+	account(s);
+	share_flags = share_scale_begin(&s->share);
+	for (f = s->active; f; f = f->next_active)
+		flow_close(f, e->window);
+	for (f = s->active; f; f = f->next_active)
+		flow_scale(f);
+	share_scale_end(&s->share, share_flags);
+	port_unlock(&s->active_lock, flags);
+}
+
+/* -------------------------------------------------------------- coming back */
+
+/* A tenant whose siblings are as they were at the end of the last window. */
+static u32 tenant_join(struct tenant *t, const struct family *family,
+		       const struct sched *s, u64 window, u32 weight)
+{
+	if (!t->window)
+		tenant_start(t, family, s, window, weight);
+	else if (t->window < window)
+		tenant_step(t, s, window, weight);
+	return scale_of(s, family, t->level);
+}
+
+static void join(struct interference *e, struct flow *f)
+{
+	struct sched *s = f->sched;
+	struct interference_flow *i = flow_engine(f);
+	unsigned long flags = share_scale_begin(&s->share);
+	struct share_group *g;
+
+	share_scale_own(&s->share, &f->group,
+			tenant_join(&i->own, &i->family, s, e->window,
+				    WEIGHT_DEFAULT));
+	for (g = &f->group; g->parent; g = g->parent)
+		share_scale(&s->share, g,
+			    tenant_join(&engine_of(g)->group,
+					&engine_of(g->parent)->family, s,
+					e->window, g->weight));
+	share_scale_end(&s->share, flags);
+}
+
+void interference_join(struct interference *e, struct flow *f, u64 now)
+{
+	struct sched *s = f->sched;
+	unsigned long flags = port_lock(&s->active_lock);
+
+	/* Nobody was active, so nobody has ended the windows that went by. */
+	if (s->active == f && !f->next_active)
+		end_windows(e, s, now);
+	join(e, f);
+	port_unlock(&s->active_lock, flags);
+}

@@ -1,0 +1,526 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Windows of random work in random trees, against a model that knows the rule,
+ * uses floating point, and looks at every tenant in every window.
+ */
+#include <math.h>
+
+#include "unit.h"
+#include "sched/interference.h"
+#include "sched/logarithm.h"
+
+enum {
+	GROUPS		= 14,
+	WINDOWS		= 60,
+	WINDOW_MS	= 1000,
+};
+
+#define WINDOW_NS	(WINDOW_MS * 1000000ULL)
+
+/* A cgroup (own false) among its siblings, or its own processes. */
+struct twin {
+	bool known;		/* was active once */
+	double level, moved;
+};
+
+struct group {
+	struct flow *flow;
+	u32 parent, weight;
+	bool active;
+	u64 io;			/* bytes in this window */
+	struct twin group, own;
+	/* Of the children and the own processes active when it last ended. */
+	u32 nr;
+	double sum, highest;
+};
+
+static struct group groups[GROUPS];
+static struct sched sched;
+static struct queue queue;
+static struct interference interference;
+static u64 now_ns, sweep_ns;
+
+static const struct sched_ops ops = {
+	.flow_bytes = sizeof(struct interference_flow),
+};
+
+static void open_tree(struct random *r, const struct ifq_params *params)
+{
+	u32 g;
+
+	sched = (struct sched){ .ops = &ops, .nr_queues = 1 };
+	sched.params.ifq = *params;
+	share_tree_init(&sched.share);
+	port_lock_init(&sched.active_lock);
+	queue_init(&queue, &sched, 0);
+	interference_init(&interference);
+	now_ns = WINDOW_NS / 2;
+	for (g = 0; g < GROUPS; g++) {
+		struct flow *f = port_zalloc(flow_size(&ops, 1));
+		u32 parent = g ? random_below(r, g) : 0;
+		static const u32 weights[] = { 1, 50, 100, 100, 100, 800, 10000 };
+
+		groups[g] = (struct group){
+			.flow = f,
+			.parent = parent,
+			.weight = weights[random_below(r, ARRAY_SIZE(weights))],
+		};
+		assert_non_null(f);
+		flow_init(f, &sched, g ? groups[parent].flow : NULL,
+			  groups[g].weight);
+	}
+}
+
+static void close_tree(void)
+{
+	u32 g;
+
+	for (g = GROUPS; g-- > 0;) {
+		flow_exit(groups[g].flow);
+		port_free(groups[g].flow);
+	}
+}
+
+/* ----------------------------------------------------------------- the model */
+
+static double goal(double moved, u32 weight)
+{
+	double reckoned = moved * WEIGHT_DEFAULT / weight;
+
+	return log2(fmax(reckoned, sched.params.ifq.floor));
+}
+
+static bool below(u32 g, u32 of)
+{
+	for (;; g = groups[g].parent) {
+		if (g == of)
+			return true;
+		if (!g)
+			return false;
+	}
+}
+
+static bool group_active(u32 of)
+{
+	u32 g;
+
+	for (g = 0; g < GROUPS; g++)
+		if (groups[g].active && below(g, of))
+			return true;
+	return false;
+}
+
+static void twin_start(struct twin *t, const struct group *parent, u32 weight)
+{
+	if (t->known)
+		return;
+	t->known = true;
+	t->level = parent->nr ? parent->sum / parent->nr : goal(0, weight);
+}
+
+/* Whoever is not active comes back to what it was left at, window by window. */
+static void twin_close(struct twin *t, u32 weight)
+{
+	double a = sched.params.ifq.damping / 100.0;
+
+	if (t->known)
+		t->level += a * (goal(t->moved, weight) - t->level);
+	t->moved = 0;
+}
+
+static void family_collect(struct group *family, const struct twin *t,
+			   bool active, bool *first)
+{
+	if (!active)
+		return;
+	if (*first) {
+		family->nr = 0;
+		family->sum = 0;
+		family->highest = 0;
+		*first = false;
+	}
+	family->nr++;
+	family->sum += t->level;
+	family->highest = fmax(family->highest, t->level);
+}
+
+static void family_close(u32 p)
+{
+	double most = log2(sched.params.ifq.clamp);
+	struct group *family = &groups[p];
+	bool first = true;
+	u32 g;
+
+	family_collect(family, &family->own, family->active, &first);
+	for (g = 1; g < GROUPS; g++)
+		if (groups[g].parent == p)
+			family_collect(family, &groups[g].group,
+				       group_active(g), &first);
+	if (family->active)
+		family->own.level = fmax(family->own.level,
+					 family->highest - most);
+	for (g = 1; g < GROUPS; g++)
+		if (groups[g].parent == p && group_active(g))
+			groups[g].group.level = fmax(groups[g].group.level,
+						     family->highest - most);
+}
+
+static void model_close(void)
+{
+	u32 g, k;
+
+	for (g = 0; g < GROUPS; g++) {
+		groups[g].own.moved = (double)groups[g].io;
+		for (k = 0; k < GROUPS; k++)
+			if (below(k, g))
+				groups[g].group.moved += (double)groups[k].io;
+		groups[g].io = 0;
+	}
+	for (g = 0; g < GROUPS; g++) {
+		twin_close(&groups[g].own, WEIGHT_DEFAULT);
+		if (g)
+			twin_close(&groups[g].group, groups[g].weight);
+	}
+	for (g = 0; g < GROUPS; g++)
+		family_close(g);
+}
+
+static double model_scale(const struct twin *t, const struct group *family)
+{
+	double up = family->nr ? family->highest - t->level : 0;
+
+	return exp2(fmax(0, fmin(up, log2(sched.params.ifq.clamp))));
+}
+
+/* ------------------------------------------------------------------ the code */
+
+static void request(u32 g)
+{
+	groups[g].flow->fq[0].inserted++;
+	atomic64_inc(&groups[g].flow->fq[0].done);
+}
+
+static void come(u32 g)
+{
+	struct flow_start start;
+	u32 k;
+
+	request(g);
+	flow_charge(groups[g].flow, 4096, 0, false, &start);
+	assert_int_equal(start.woke, !groups[g].active);
+	if (!start.woke)
+		return;
+	interference_join(&interference, groups[g].flow, now_ns);
+	groups[g].active = true;
+	twin_start(&groups[g].own, &groups[g], WEIGHT_DEFAULT);
+	for (k = g; k; k = groups[k].parent)
+		twin_start(&groups[k].group, &groups[groups[k].parent],
+			   groups[k].weight);
+}
+
+/* All but @g send a request, then the idle are looked for. */
+static void sweep_all_but(u32 g)
+{
+	bool changed;
+	u32 k;
+
+	for (k = 0; k < GROUPS; k++)
+		if (k != g && groups[k].active)
+			request(k);
+	interference_account(&sched);
+	flow_sweep(&sched, sweep_ns, &changed);
+	sweep_ns += FLOW_GRACE_NS;
+}
+
+static void leave(u32 g)
+{
+	sweep_all_but(g);
+	sweep_all_but(g);
+	assert_true(flow_share(groups[g].flow) == 0);
+	groups[g].active = false;
+}
+
+static void work(u32 g, u64 bytes)
+{
+	groups[g].flow->fq[0].bytes += bytes;
+	groups[g].io += bytes;
+}
+
+/* To a thousandth: sixteen bits of a logarithm are 1e-5. */
+static void same(double got, double want)
+{
+	assert_true(fabs(got / want - 1) < 1e-3);
+}
+
+static void check(void)
+{
+	u32 g;
+
+	for (g = 0; g < GROUPS; g++) {
+		const struct group *own = &groups[g];
+
+		if (own->active)
+			same((double)own->flow->group.own_scale / SCALE_ONE,
+			     model_scale(&own->own, own));
+		if (g && group_active(g))
+			same((double)own->flow->group.scale / SCALE_ONE,
+			     model_scale(&own->group, &groups[own->parent]));
+	}
+}
+
+/* All leave, and windows go by that nobody sees. */
+static void quiet(struct random *r)
+{
+	u32 g, i;
+
+	for (g = 0; g < GROUPS; g++)
+		if (groups[g].active)
+			leave(g);
+	for (i = random_below(r, 4); i; i--) {
+		model_close();
+		now_ns += WINDOW_NS;
+	}
+}
+
+static void one_window(struct random *r)
+{
+	u32 i;
+
+	for (i = 0; i < 6; i++) {
+		u32 g = random_below(r, GROUPS);
+
+		if (groups[g].active && random_once_in(r, 3))
+			leave(g);
+		else
+			come(g);
+		if (groups[g].active && !random_once_in(r, 4))
+			work(g, 1ULL << random_below(r, 40));
+		if (random_once_in(r, 10))
+			quiet(r);
+		check();
+	}
+}
+
+static void next_window(void)
+{
+	now_ns += WINDOW_NS;
+	model_close();
+	/* Nobody ends a window when nobody is active: see interference_join(). */
+	if (!sched.active)
+		return;
+	interference_roll(&interference, &sched, now_ns);
+	check();
+}
+
+static void follows_a_model(void **state)
+{
+	static const u32 dampings[] = { 100, 50, 25, 3 };
+	struct random r = random_seeded("interference");
+	u64 round;
+
+	(void)state;
+	for (round = 0; round < random_rounds(200); round++) {
+		const struct ifq_params params = {
+			.window_ms = WINDOW_MS,
+			.floor = 65536,
+			.clamp = round % 3 ? 1000 : 20,
+			.damping = dampings[round % 4],
+		};
+		u32 i;
+
+		open_tree(&r, &params);
+		for (i = 0; i < WINDOWS; i++) {
+			one_window(&r);
+			next_window();
+		}
+		close_tree();
+	}
+}
+
+/* ------------------------------------------------------------- in small cases */
+
+static const struct ifq_params paper = {
+	.window_ms = WINDOW_MS, .floor = 4096, .clamp = 1000, .damping = 100,
+};
+
+/* A root and @n children of @weights, all of them active. */
+static void open_siblings(const struct ifq_params *params, const u32 *weights,
+			  u32 n)
+{
+	struct random r = random_seeded("siblings");
+	u32 g;
+
+	open_tree(&r, params);
+	for (g = 1; g <= n; g++) {
+		share_group_init(&groups[g].flow->group, &groups[0].flow->group,
+				 weights[g - 1]);
+		groups[g].parent = 0;
+		groups[g].weight = weights[g - 1];
+		come(g);
+	}
+}
+
+static void a_window(const u64 *moved, u32 n)
+{
+	u32 g;
+
+	for (g = 1; g <= n; g++)
+		work(g, moved[g - 1]);
+	now_ns += WINDOW_NS;
+	interference_roll(&interference, &sched, now_ns);
+}
+
+static double share_at(u32 g)
+{
+	u64 generation;
+
+	return (double)share_of(&sched.share, &groups[g].flow->group,
+				&generation) / (double)SHARE_ONE;
+}
+
+/* Sections 3.1 and 3.3: 100 MB and 200 MB are 2 : 1; 18, 18, 36 are 2 : 2 : 1. */
+static void the_papers_weights(void **state)
+{
+	const u32 equal[] = { 100, 100, 100 };
+	const u64 two[] = { 100 << 20, 200 << 20 };
+	const u64 three[] = { 18 << 20, 18 << 20, 36 << 20 };
+
+	(void)state;
+	open_siblings(&paper, equal, 2);
+	a_window(two, 2);
+	same(share_at(1) / share_at(2), 2);
+	close_tree();
+
+	open_siblings(&paper, equal, 3);
+	a_window(three, 3);
+	same(share_at(1), 0.4);
+	same(share_at(2), 0.4);
+	same(share_at(3), 0.2);
+	close_tree();
+}
+
+/* What takes all that it is given, from @ratio : 1. */
+static double after_windows(u32 damping, double ratio, const u32 *weights,
+			    u32 windows)
+{
+	struct ifq_params params = paper;
+	double got;
+
+	params.damping = damping;
+	open_siblings(&params, weights, 2);
+	a_window((const u64[]){ (u64)(ratio * (1 << 20)), 1 << 20 }, 2);
+	for (; windows; windows--)
+		a_window((const u64[]){ (u64)(share_at(1) * (1 << 30)),
+					(u64)(share_at(2) * (1 << 30)) }, 2);
+	got = share_at(1) / share_at(2);
+	close_tree();
+	return got;
+}
+
+static void literally_it_swings(void **state)
+{
+	const u32 equal[] = { 100, 100 };
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 10; i++)
+		same(after_windows(100, 3, equal, i), i % 2 ? 3 : 1.0 / 3);
+	same(after_windows(50, 3, equal, 1), 1);
+	same(after_windows(50, 3, equal, 10), 1);
+}
+
+static void weights_hold_for_who_takes_all(void **state)
+{
+	const u32 four_to_one[] = { 400, 100 };
+
+	(void)state;
+	same(after_windows(50, 1, four_to_one, 6), 4);
+	same(after_windows(50, 100, four_to_one, 6), 4);
+	same(after_windows(25, 1, four_to_one, 40), 4);
+}
+
+static void no_scale_beyond_the_clamp(void **state)
+{
+	const u32 equal[] = { 100, 100, 100 };
+	const u64 moved[] = { 1ULL << 40, 1ULL << 39, 4096 };
+
+	(void)state;
+	open_siblings(&paper, equal, 3);
+	a_window(moved, 3);
+	same(share_at(3) / share_at(1), 1000);
+	/* Those who move much keep their ratio. */
+	same(share_at(2) / share_at(1), 2);
+	/* A silence saves up no more than that: one window as heavy ends it. */
+	a_window(moved, 3);
+	a_window((const u64[]){ 1 << 30, 1 << 30, 1 << 30 }, 3);
+	same(share_at(3) / share_at(1), 1);
+	close_tree();
+}
+
+/* Ten cgroups below one move as much as a single one, and get as much. */
+static void spreading_gains_nothing(void **state)
+{
+	const u32 equal[] = { 100, 100, 100, 100, 100, 100 };
+	double crowd = 0;
+	u32 g;
+
+	(void)state;
+	open_siblings(&paper, equal, 2);
+	for (g = 3; g < GROUPS; g++) {
+		share_group_init(&groups[g].flow->group, &groups[2].flow->group,
+				 100);
+		groups[g].parent = 2;
+		come(g);
+	}
+	work(1, 11 << 20);
+	for (g = 3; g < GROUPS; g++)
+		work(g, 1 << 20);
+	now_ns += WINDOW_NS;
+	interference_roll(&interference, &sched, now_ns);
+	for (g = 2; g < GROUPS; g++)
+		crowd += share_at(g);
+	same(crowd / share_at(1), 1);
+	close_tree();
+}
+
+/* Idle for one window and for very many; and back. */
+static void who_was_away_moved_nothing(void **state)
+{
+	const u32 equal[] = { 100, 100 };
+	struct ifq_params params = paper;
+	u32 i;
+
+	(void)state;
+	params.damping = 50;
+	open_siblings(&params, equal, 2);
+	for (i = 0; i < 8; i++)
+		a_window((const u64[]){ 1 << 20, 1 << 20 }, 2);
+	same(share_at(1) / share_at(2), 1);
+	leave(1);
+	a_window((const u64[]){ 0, 1 << 20 }, 2);
+	come(1);
+	/* 2^20 and 2^12: half way. */
+	same(share_at(1) / share_at(2), 16);
+	leave(1);
+	a_window((const u64[]){ 0, 1 << 20 }, 2);
+	now_ns += 1000000 * WINDOW_NS;
+	interference_roll(&interference, &sched, now_ns);
+	come(1);
+	same(share_at(1) / share_at(2), 1);
+	close_tree();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_papers_weights),
+		cmocka_unit_test(literally_it_swings),
+		cmocka_unit_test(weights_hold_for_who_takes_all),
+		cmocka_unit_test(no_scale_beyond_the_clamp),
+		cmocka_unit_test(spreading_gains_nothing),
+		cmocka_unit_test(who_was_away_moved_nothing),
+		cmocka_unit_test(follows_a_model),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
