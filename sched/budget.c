@@ -10,6 +10,7 @@ enum {
 	 * spare flow is known.  Long against a request of a fast drive.
 	 */
 	WINDOWS = 16,		/* in a period */
+	WINDOW_DEPTHS = 4,	/* as often as this is the device turned over */
 	/* How long a flow stays spare, or misjudged: one window lost in 128. */
 	SPARE_PERIODS = 8,
 	RATE_SHIFT = 20,
@@ -239,17 +240,32 @@ static void look_back(struct budget *b, u64 now)
 	b->used += used;
 }
 
+static u64 dispatched(const struct budget *b)
+{
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < b->sched->nr_queues; i++)
+		sum += READ_ONCE(b->sched->queue[i]->stats.dispatched);
+	return sum;
+}
+
 /* How much the device did in the last period, if that is over. */
 static void learn_rate(struct budget *b, u64 now)
 {
-	u64 ns = now - b->epoch_ns, rate;
+	struct budget_epoch *e = &b->epoch;
+	u64 ns = now - e->since_ns, requests = dispatched(b);
+	u64 used = b->used - e->used, rate;
 
 	if (ns < period_ns(b))
 		return;
-	rate = mul_u64_u64_div_u64(b->used - b->epoch_used, 1 << RATE_SHIFT, ns);
-	b->rate = max(rate, b->rate - (b->rate >> RATE_FADE_SHIFT));
-	b->epoch_ns = now;
-	b->epoch_used = b->used;
+	rate = mul_u64_u64_div_u64(used, 1 << RATE_SHIFT, ns);
+	e->rate = max(rate, e->rate - (e->rate >> RATE_FADE_SHIFT));
+	if (requests != e->dispatched)
+		e->mean = div64_u64(used, requests - e->dispatched);
+	e->since_ns = now;
+	e->used = b->used;
+	e->dispatched = requests;
 }
 
 /* Rounds until the first flow may spend, for what it owes. */
@@ -281,7 +297,7 @@ static void refill(struct budget *b, u64 now, struct wake *wake)
 	rounds = rounds_due(b);
 	b->round++;
 	b->start_ns = now;
-	b->watch_ns = 0;
+	b->watch.since_ns = 0;
 	for (f = b->sched->active; f; f = f->next_active) {
 		struct budget_flow *bf = budget_flow_of(f);
 
@@ -340,28 +356,56 @@ static void spare_holders(struct budget *b, u64 now)
 	}
 }
 
+/* Requests in the device; *@full: there is no room for more of some class. */
+static u64 in_device(const struct budget *b, bool *full)
+{
+	u32 class;
+	s64 out = 0, free;
+
+	*full = false;
+	for (class = 0; class < b->ops->nr_classes; class++) {
+		free = token_total(&b->slots[class].tree);
+		out += READ_ONCE(b->slots[class].tree.depth) - free;
+		*full |= free <= 0;
+	}
+	return (u64)max(out, (s64)0);
+}
+
+static void watch_from(struct budget_watch *w, u64 used, u64 out, u64 now)
+{
+	*w = (struct budget_watch){ .since_ns = now, .used = used, .out = out };
+}
+
 /*
  * Somebody waits for those who may spend.  True when they leave the device
- * idle.
+ * idle: what it did while they were watched, which is what was used and what
+ * it has less of in it, is little.  A window so short that it sees single
+ * requests come and go tells nothing, and neither does a device that is full.
  */
-static bool watch(struct budget *b, const struct standing *st, u64 now,
-		  struct wake *wake)
+static bool watch(struct budget *b, u64 used, u64 now, struct wake *wake)
 {
-	u64 window = period_ns(b) / WINDOWS, used;
-	bool idle = false;
+	u64 window = period_ns(b) / WINDOWS, could, out;
+	struct budget_watch *w = &b->watch;
+	struct budget_epoch *e = &b->epoch;
+	bool full;
+	s64 did;
 
-	if (b->watch_ns && now - b->watch_ns >= window) {
-		used = st->used - min(st->used, b->watch_used);
-		idle = used < mul_u64_u64_shr(b->rate, now - b->watch_ns,
-					      RATE_SHIFT) / 4 * 3;
-		b->watch_ns = 0;
+	if (w->since_ns && now - w->since_ns < window) {
+		wake_at(wake, w->since_ns + window);
+		return false;
 	}
-	if (!b->watch_ns) {
-		b->watch_ns = now;
-		b->watch_used = st->used;
+	wake_at(wake, now + window);
+	out = in_device(b, &full);
+	if (!w->since_ns) {
+		watch_from(w, used, out, now);
+		return false;
 	}
-	wake_at(wake, b->watch_ns + window);
-	return idle;
+	could = mul_u64_u64_shr(e->rate, now - w->since_ns, RATE_SHIFT);
+	if (could < w->out * e->mean * WINDOW_DEPTHS)
+		return false;
+	did = (s64)(used - w->used) + ((s64)w->out - (s64)out) * (s64)e->mean;
+	watch_from(w, used, out, now);
+	return !full && did < (s64)(could / 4 * 3);
 }
 
 /* P4: who waits after this has `watched` to go by, or is seen here. */
@@ -369,11 +413,11 @@ static bool watch_waiting(struct budget *b, struct standing *st, u64 now,
 			  struct wake *wake)
 {
 	if (rule_of(b) != BUDGET_CONSERVING || !st->waits) {
-		b->watch_ns = 0;
+		b->watch.since_ns = 0;
 		return false;
 	}
 	atomic64_set(&b->watched, 1);
-	return watch(b, st, now, wake);
+	return watch(b, st->used, now, wake);
 }
 
 static void end_early(struct budget *b, u64 now, struct wake *wake)
@@ -389,7 +433,7 @@ static void tick_active(struct budget *b, u64 now, struct wake *wake)
 	if (b->idle) {
 		b->idle = false;
 		b->start_ns = now;
-		b->epoch_ns = now;
+		b->epoch.since_ns = now;
 	}
 	/* P4 */
 	atomic64_xchg(&b->watched, 0);

@@ -31,10 +31,10 @@
  * When a round ends
  *   - its period is over (BUDGET_PERIODIC);
  *   - or every active flow is out (BUDGET_ALL_OUT);
- *   - or somebody waits, and those who still may spend have for a sixteenth of
- *     the period used less than 3/4 of what the device is known to do
- *     (BUDGET_CONSERVING).  They are *spare* for the next rounds: nobody
- *     waits for them [R].
+ *   - or somebody waits, while those who still may spend have the device do
+ *     less than 3/4 of what it is known to do, for a sixteenth of the period
+ *     and four times what it had in it (BUDGET_CONSERVING).  They are *spare*
+ *     for some periods: nobody waits for them [R].
  *   Each rule includes those above it.
  * A hook decides that it may be time and asks for tick at once (wake.at_ns =
  * now); tick alone carries it out.  So refills are serialised by the contract
@@ -185,6 +185,20 @@ struct budget_queue {
 	atomic64_t grants;	/* A: grants to flows that wait here */
 } __port_cacheline;
 
+/* Whether those who may spend keep the device busy. */
+struct budget_watch {
+	u64 since_ns;		/* 0: nobody is watched */
+	u64 used, out;		/* then: in the round; requests in the device */
+};
+
+/* What the device can do, learnt once a period. */
+struct budget_epoch {
+	u64 since_ns;
+	u64 used, dispatched;	/* then */
+	u64 rate;		/* the best lately, per 2^20 ns */
+	u64 mean;		/* of a request */
+};
+
 struct budget {
 	struct sched *sched;		/* I */
 	const struct budget_ops *ops;	/* I */
@@ -196,9 +210,8 @@ struct budget {
 	bool idle;			/* L: no flow was active at the last tick */
 	u64 start_ns;			/* T: of the present round */
 	u64 sweep_ns;			/* T: next look at the idle */
-	u64 watch_ns, watch_used;	/* T: since when; what was used then */
-	u64 epoch_ns, epoch_used;	/* T: the same, for `rate` */
-	u64 rate;			/* T: the device's best, per 2^20 ns */
+	struct budget_watch watch;	/* T */
+	struct budget_epoch epoch;	/* T */
 	u64 used;			/* T: in all rounds that are over */
 	u64 refills, early;		/* O by T: rounds; those ended early */
 	atomic64_t asked __port_cacheline;	/* A: a tick is coming */
