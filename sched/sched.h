@@ -183,12 +183,18 @@ struct ifq_params {
 	u32 virtual_time;		/* enum ifq_virtual_time */
 };
 
+struct kyber_params {			/* see kyber_fair.c */
+	u32 read_lat_us, write_lat_us;	/* targets */
+	u32 predict;			/* enum kyber_predict */
+};
+
 struct sched_params {
 	u32 depth;			/* D, slots */
 	u32 threshold;			/* T, bytes of total service */
 	struct cost_model cost;
 	struct ifq_params ifq;
 	struct budget_params budget;
+	struct kyber_params kyber;
 };
 
 struct sched_stats {			/* A */

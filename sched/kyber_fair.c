@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * kyber-fair - Kyber, with tokens for each cgroup
+ *
+ * The problem.  A scheduler that keeps several queues fair to each other by
+ * looking at what the others do pays for the looking with every request.
+ *
+ * The idea (the paper).  Look once in a while.  Each flow is given *tokens* in
+ * proportion to its weight, worth what the device is predicted to do in a
+ * period; every processor spends its flows' tokens without asking anybody.  A
+ * flow that has none left is throttled.  Tokens are refilled when the period
+ * is over or when every active flow is out.  Below that is Kyber: reads,
+ * writes, discards and the rest each have so many slots in the device, and
+ * their number follows the latencies (domain.h).
+ *
+ * Example.  A drive that reads 400 MB/s, weights 100 and 300, period 100 ms.
+ * The prediction is 40 MB, the flows get 10 and 30.  Both read 4 KiB with the
+ * same depth, so both get 200 MB/s: after 50 ms the first is out, having read
+ * its 10 MB, and the second goes on alone, with 400 MB/s, until at 100 ms it
+ * has read its 30.  Then both are out and the next period begins.  Over each
+ * period, 10 and 30.  If the first one writes, and a write takes three times
+ * as long as a read, it is out after 3.3 MB.
+ *
+ * What a period is worth (predict.h): the tokens used so far, over the time in
+ * which they were used, in the mean of eight periods.  Under-predicted, tokens
+ * are refilled more often; over-predicted, nobody is throttled and arrival
+ * decides.
+ *
+ * work_conserving=0: the paper's two conditions and nothing else.  Its weak
+ * point: a flow that is active and asks for little keeps its tokens, so all
+ * the others wait for the end of the period; what they could not use is then
+ * not predicted for the next.  And all are given a whole period's tokens at
+ * once, so that the light spend theirs at the beginning of a period and then
+ * wait for its end.
+ *
+ * work_conserving=1, the default, answers both [R].  A round also ends when
+ * somebody waits and those who do not wait leave the device idle
+ * (BUDGET_CONSERVING in budget.h); and a round is worth a ROUNDS-th of the
+ * period, so that nobody has to stand still for longer than that.  Shares are
+ * the same: they come from what is given in a round, not from its length.
+ *
+ * Invariants: those of budget.h, and
+ *   I4  a request with IO_SLOT holds a slot of the domain of its operation.
+ *   I5  a write costs at least COST_LEAST, whatever the ratio.
+ *
+ * Who comes back for what is held.
+ *   out of tokens: tick, at the end of the round; see P1 to P4 of budget.h.
+ *   no slot: a completion of the same domain; see slots.h.
+ *
+ * Limits.  A period is 100 ms and a flow is active for 100 ms after its last
+ * request (FLOW_GRACE_NS), so with a period that is longer "no request in the
+ * last period" [P] is said too soon.  The time of a write is that of the mean
+ * write: where small writes meet large reads, the ratio is of both sizes and
+ * kinds [P].  Latencies of polled requests are not known.
+ *
+ * Sources: Son, Oh, Ahn, the Kyber-fairness scheduler, Journal of Semiconductor
+ * Technology and Science, sections IV.1 to IV.4 and Algorithm 1 [P].  Kyber
+ * [K]: see domain.h.
+ * Tested by tests/sim/kyber_fair.c, tests/mt/kyber_fair.c, tests/vm.
+ */
+#include "kyber_fair.h"
+#include "policies.h"
+#include "queue.h"
+
+enum {
+	/*
+	 * Work-conserving rounds in a period: 6 ms of the default 100, above
+	 * the latency of any drive worth sharing and below what a person
+	 * notices.
+	 */
+	ROUNDS		= 16,
+};
+
+/*
+ * Of a period, before anything is known, and never less: a few hundred
+ * requests, enough for a flow of the least weight to be given something.
+ */
+#define TOTAL_LEAST	(1ULL << 20)
+#define TOTAL_MOST	(1ULL << BUDGET_MOST_SHIFT)
+
+static const char *const predict_names[] = {
+	[KYBER_TOTAL]		= "total",
+	[KYBER_PER_FLOW]	= "per-flow",
+	NULL
+};
+
+static struct kyber_fair *kyber_of(const struct sched *s)
+{
+	return s->engine;
+}
+
+static struct kyber_flow *kyber_flow_of(const struct flow *f)
+{
+	return flow_engine(f);
+}
+
+/* -------------------------------------------------------------- prediction */
+
+/*
+ * While rounds end early for those who wait, all that was used was used in the
+ * whole of the round: there are flows that nobody waited for.
+ */
+static u64 predict_total(struct kyber_fair *k, u64 now, u32 period_ns)
+{
+	const struct budget *b = &k->budget;
+	u64 ran_ns = b->past.ran_ns;
+
+	if (READ_ONCE(b->sched->params.budget.work_conserving))
+		ran_ns = now - b->start_ns;
+	predict_add(&k->total, b->past.used, ran_ns, period_ns);
+	return predict_mean(&k->total);
+}
+
+/* Algorithm 1 to the letter: each flow by itself. */
+static u64 predict_flows(struct kyber_fair *k, u32 period_ns)
+{
+	u64 sum = 0;
+	struct flow *f;
+
+	port_assert_held(&k->budget.sched->active_lock);
+	for (f = k->budget.sched->active; f; f = f->next_active) {
+		struct kyber_flow *kf = kyber_flow_of(f);
+		const struct budget_past *past = &kf->budget.past;
+
+		predict_add(&kf->own, past->used, past->ran_ns, period_ns);
+		sum += predict_mean(&kf->own);
+	}
+	return sum;
+}
+
+static void kyber_predict(struct budget *b, u64 now)
+{
+	struct kyber_fair *k = kyber_of(b->sched);
+	const struct sched_params *p = &b->sched->params;
+	u32 period_ns = READ_ONCE(p->budget.period_ns);
+	u64 total;
+
+	if (READ_ONCE(p->kyber.predict) == KYBER_PER_FLOW)
+		total = predict_flows(k, period_ns);
+	else
+		total = predict_total(k, now, period_ns);
+	total = clamp(total, (u64)TOTAL_LEAST, (u64)TOTAL_MOST);
+	if (READ_ONCE(p->budget.work_conserving))
+		total = total / ROUNDS;
+	WRITE_ONCE(b->total, total);
+	WRITE_ONCE(k->round_ns, now);
+}
+
+/* ------------------------------------------------------------- the request */
+
+static u32 kyber_class(const struct io *io)
+{
+	return io->op;
+}
+
+static u32 kyber_charge(const struct budget *b, const struct io *io, u32 bytes)
+{
+	const struct kyber_fair *k = kyber_of(b->sched);
+	u64 cost = cost_of(&b->sched->params.cost, io->op, bytes);
+
+	if (io->op == IO_WRITE)
+		cost = domain_write_cost(&k->domains, (u32)cost);
+	return (u32)clamp(cost, (u64)COST_LEAST, (u64)COST_MOST);
+}
+
+/*
+ * How long the device took, and how long it was since the request could have
+ * gone: since it came, or since its flow was given credit again.  The time
+ * that it waited for its flow's own credit says nothing of the domain [R].
+ */
+static void record(struct kyber_fair *k, const struct io *io, u64 now)
+{
+	u64 since = max(io->insert_ns, READ_ONCE(k->round_ns));
+
+	if (now <= io->dispatch_ns)
+		return;
+	since = min(since, io->dispatch_ns);
+	domain_done(&k->domains, io->op, io->queue->index,
+		    now - io->dispatch_ns, now - since);
+}
+
+static void kyber_complete(struct io *io, u64 now, struct wake *wake)
+{
+	if (io->flags & IO_OUT)
+		record(kyber_of(io->queue->sched), io, now);
+	budget_complete(io, now, wake);
+}
+
+/* --------------------------------------------------------------- slow work */
+
+static void resize(struct kyber_fair *k, struct wake *wake)
+{
+	u32 op;
+
+	for (op = 0; op < DOMAINS; op++) {
+		struct slots *slots = &k->budget.slots[op];
+		u32 depth = k->domains.domain[op].depth;
+
+		if (slots->tree.depth != depth)
+			slots_resize(slots, depth, wake);
+	}
+}
+
+static void kyber_tick(struct sched *s, u64 now, struct wake *wake)
+{
+	struct kyber_fair *k = kyber_of(s);
+
+	if (domains_adapt(&k->domains, now))
+		resize(k, wake);
+	if (READ_ONCE(s->active))
+		wake_at(wake, k->domains.next_ns);
+	budget_tick(s, now, wake);
+}
+
+static void set_params(struct kyber_fair *k, const struct sched_params *p)
+{
+	bool conserving = p->budget.work_conserving;
+
+	WRITE_ONCE(k->domains.domain[IO_READ].target_ns,
+		   p->kyber.read_lat_us * 1000ULL);
+	WRITE_ONCE(k->domains.domain[IO_WRITE].target_ns,
+		   p->kyber.write_lat_us * 1000ULL);
+	budget_set_rule(&k->budget,
+			conserving ? BUDGET_CONSERVING : BUDGET_ALL_OUT);
+}
+
+static void kyber_tune(struct sched *s, const struct sched_params *p,
+		       struct wake *wake)
+{
+	if (p) {
+		WRITE_ONCE(s->params.kyber.read_lat_us, p->kyber.read_lat_us);
+		WRITE_ONCE(s->params.kyber.write_lat_us, p->kyber.write_lat_us);
+		WRITE_ONCE(s->params.kyber.predict, p->kyber.predict);
+		set_params(kyber_of(s), p);
+	}
+	budget_tune(s, p, wake);
+}
+
+/* -------------------------------------------------------------------- life */
+
+static const struct budget_ops kyber_budget_ops = {
+	.nr_classes	= DOMAINS,
+	.batch		= {			/* [K] */
+		[IO_READ]	= 16,
+		[IO_WRITE]	= 8,
+		[IO_DISCARD]	= 1,
+		[IO_OTHER]	= 1,
+	},
+	.class		= kyber_class,
+	.charge		= kyber_charge,
+	.predict	= kyber_predict,
+};
+static_assert((u32)DOMAINS <= (u32)BUDGET_CLASSES);
+
+static int kyber_init(struct sched *s)
+{
+	u32 depth[DOMAINS], op;
+	struct kyber_fair *k;
+	int ret;
+
+	k = port_zalloc(sizeof(*k));
+	if (!k)
+		return -ENOMEM;
+	ret = domains_init(&k->domains, s->nr_queues);
+	if (ret)
+		goto free;
+	for (op = 0; op < DOMAINS; op++)
+		depth[op] = k->domains.domain[op].depth;
+	s->engine = k;
+	ret = budget_init(&k->budget, s, &kyber_budget_ops, TOTAL_LEAST,
+			  depth);
+	if (ret)
+		goto domains;
+	set_params(k, &s->params);
+	return 0;
+domains:
+	domains_deinit(&k->domains);
+free:
+	port_free(k);
+	s->engine = NULL;
+	return ret;
+}
+
+static void kyber_exit(struct sched *s)
+{
+	struct kyber_fair *k = kyber_of(s);
+
+	budget_deinit(&k->budget);
+	domains_deinit(&k->domains);
+	port_free(k);
+	s->engine = NULL;
+}
+
+/* -------------------------------------------------------------- for people */
+
+static void report_domain(const struct kyber_fair *k, enum io_op op,
+			  struct report *r)
+{
+	const struct domain *d = &k->domains.domain[op];
+	const struct token_tree *slots = &k->budget.slots[op].tree;
+	u32 depth = READ_ONCE(slots->depth);
+
+	report_part(r, "domain_depth", domain_name(op), depth);
+	report_part(r, "domain_used", domain_name(op),
+		    (s64)depth - token_total(slots));
+	report_part(r, "domain_mean_ns", domain_name(op),
+		    (s64)domain_mean_ns(d));
+	report_part(r, "domain_p90_ns", domain_name(op), (s64)d->p90_ns);
+	report_part(r, "domain_p99_ns", domain_name(op), (s64)d->p99_ns);
+}
+
+static void kyber_report(const struct sched *s, struct report *r)
+{
+	const struct kyber_fair *k = kyber_of(s);
+	u32 op;
+
+	for (op = 0; op < DOMAINS; op++)
+		report_domain(k, op, r);
+	report_number(r, "write_cost_permille",
+		      (s64)((READ_ONCE(k->domains.ratio) * 1000ULL) >>
+			    RATIO_SHIFT));
+	budget_report(s, r);
+}
+
+static const struct tunable kyber_tunables[] = {
+	TUNABLE_BUDGET_PERIOD("period_ms"),
+	TUNABLE_WORK_CONSERVING,
+	TUNABLE_NAMES("predict", kyber.predict, predict_names, KYBER_TOTAL),
+	TUNABLE_U32("read_lat_us", kyber.read_lat_us, 1, 10000000, 1, 2000),
+	TUNABLE_U32("write_lat_us", kyber.write_lat_us, 1, 10000000, 1, 10000),
+	{ }
+};
+
+const struct sched_ops kyber_fair_ops = {
+	.name		= "kyber-fair",
+	.tunables	= kyber_tunables,
+	.flow_bytes	= sizeof(struct kyber_flow),
+	.flow_queue_bytes = BUDGET_FLOW_QUEUE_BYTES(DOMAINS),
+	.init		= kyber_init,
+	.exit		= kyber_exit,
+	.insert		= budget_insert,
+	.merge		= budget_merge,
+	.dispatch	= budget_dispatch,
+	.block		= budget_block,
+	.complete	= kyber_complete,
+	.requeue	= budget_requeue,
+	.tick		= kyber_tick,
+	.tune		= kyber_tune,
+	.flow_init	= budget_flow_init,
+	.report		= kyber_report,
+	.report_flow	= budget_report_flow,
+};

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The state of kyber_fair.c, for its tests. */
+#ifndef MQFAIR_KYBER_FAIR_H
+#define MQFAIR_KYBER_FAIR_H
+
+#include "budget.h"
+#include "domain.h"
+#include "predict.h"
+
+/* How a period is predicted: see predict.h. */
+enum kyber_predict {
+	KYBER_TOTAL,
+	KYBER_PER_FLOW,
+};
+
+struct kyber_fair {
+	struct budget budget;
+	u64 round_ns;			/* O, by T: since when credit is out */
+	struct predict total;		/* T */
+	struct domains domains;		/* T, but for its shards and ratio */
+};
+
+struct kyber_flow {
+	struct budget_flow budget;
+	struct predict own;		/* T */
+};
+
+#endif /* MQFAIR_KYBER_FAIR_H */
