@@ -97,7 +97,8 @@ static u64 fill_first_pass(const struct flash_fill *fill, u64 n, u32 bits)
 bool flash_fill(struct flash *f, struct flash_fill *fill, u32 budget)
 {
 	u32 bits = port_fls64(fill->pages);
-	u64 first_pass = fill->shuffled ? BIT_ULL(bits) : fill->pages;
+	u64 first_pass = fill->written ? 0 :
+		fill->shuffled ? BIT_ULL(bits) : fill->pages;
 	u64 steps = first_pass + fill->overwrites;
 	u32 work = 0;
 	u16 tag;

@@ -168,6 +168,7 @@ struct flash_fill {
 	u32 owner;
 	u64 seed;
 	bool shuffled;
+	bool written;		/* already: only the overwrites */
 	/* private */
 	u64 done;		/* pages considered */
 	u64 state;

@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Collecting: watermarks, what it costs, whose pages it moves, filling. */
+#include "tests/unit/unit.h"
+#include "rig.h"
+
+#include <math.h>
+
+static const struct ftl_die *die_of(const struct flash *f, u32 die)
+{
+	return &f->ftl.die[die];
+}
+
+static void load(struct flash *f, struct rig_load l, u64 *now)
+{
+	rig_run(f, &l, now);
+}
+
+/* ---------------------------------------------------------------- watermarks */
+
+struct marks {
+	u32 free[64];
+	bool collecting[64];
+	u32 began, ended;
+};
+
+/* After every single event: who takes which free block? */
+static void check_marks(const struct flash *f, struct marks *m)
+{
+	u32 i;
+
+	for (i = 0; i < f->ftl.nr_dies; i++) {
+		const struct ftl_die *d = die_of(f, i);
+
+		if (d->collecting && !m->collecting[i]) {
+			assert_int_equal(d->nr_free, f->params.gc_start);
+			m->began++;
+		}
+		if (!d->collecting && m->collecting[i]) {
+			assert_int_equal(d->nr_free, f->params.gc_stop);
+			m->ended++;
+		}
+		if (d->victim != FTL_NONE)
+			assert_true(d->collecting ||
+				    d->nr_free >= f->params.gc_stop);
+		/* The last one is for collecting alone. */
+		if (!d->nr_free && m->free[i])
+			assert_int_not_equal(d->victim, FTL_NONE);
+		m->collecting[i] = d->collecting;
+		m->free[i] = d->nr_free;
+	}
+}
+
+static void watermarks(u32 gc_start, u32 gc_stop)
+{
+	struct random r = random_seeded("gc, watermarks");
+	struct flash_params p = rig_params;
+	struct flash_cmd cmds[32];
+	struct marks m = { 0 };
+	struct flash *f;
+	u64 now = 0;
+	u32 wave, i;
+
+	p.gc_start = gc_start;
+	p.gc_stop = gc_stop;
+	f = rig_create(&p, 16);
+	rig_fill(f, 1);
+	for (i = 0; i < f->ftl.nr_dies; i++) {
+		m.free[i] = die_of(f, i)->nr_free;
+		m.collecting[i] = die_of(f, i)->collecting;
+	}
+	for (wave = 0; wave < 200; wave++) {
+		for (i = 0; i < 32; i++) {
+			cmds[i] = (struct flash_cmd){
+				.op = FLASH_WRITE, .pages = 4,
+				.page = random_below(&r, flash_pages(f) - 4),
+			};
+			flash_submit(f, &cmds[i], now);
+		}
+		while (flash_next_ns(f) != FLASH_NEVER) {
+			now = flash_next_ns(f);
+			flash_advance(f, now, 1);
+			check_marks(f, &m);
+		}
+	}
+	assert_true(m.began > 100);
+	assert_true(m.ended > 100);
+	/* And when nothing comes any more it has got as far as it wants. */
+	for (i = 0; i < f->ftl.nr_dies; i++)
+		assert_true(die_of(f, i)->nr_free > gc_start);
+	assert_null(audit(f));
+	flash_destroy(f);
+}
+
+static void collects_between_its_watermarks(void **state)
+{
+	(void)state;
+	watermarks(2, 3);
+	watermarks(1, 2);
+	watermarks(3, 6);
+}
+
+/* --------------------------------------------------------- what it costs */
+
+/*
+ * Write amplification of uniformly random writes when the block that was
+ * filled longest ago is collected; the block with the fewest valid pages is
+ * the same one as blocks become large (Desnoyers, Analytic Models of SSD Write
+ * Performance, ACM TOS 2014): A = a / (a + W(-a exp(-a))), a = flash / data.
+ */
+static double lambert_w(double x)
+{
+	double w = x;
+	u32 i;
+
+	for (i = 0; i < 200; i++)
+		w -= (w * exp(w) - x) / (exp(w) * (w + 1));
+	return w;
+}
+
+static double formula(double a)
+{
+	return a / (a + lambert_w(-a * exp(-a)));
+}
+
+/*
+ * The flash that holds data: without the blocks that are kept free, halfway
+ * between the watermarks, and half of each of the two that are being filled.
+ */
+static double flash_to_data(const struct flash *f)
+{
+	const struct ftl *ftl = &f->ftl;
+	double idle = (f->params.gc_start + f->params.gc_stop) / 2.0 + 1;
+	double data = (double)ftl->pages / ftl->nr_dies / ftl->block_pages;
+
+	return (ftl->die_blocks - idle) / data;
+}
+
+static double amplification(const struct flash_stats *from,
+			    const struct flash_stats *to)
+{
+	u64 written = to->written - from->written;
+
+	return (double)flash_amplification_permille(written, to->moved -
+						    from->moved) / 1000;
+}
+
+static struct flash *aged(u32 spare_permille, double *amplified)
+{
+	struct flash_params p = rig_params;
+	struct flash_stats before, after;
+	struct flash_fill fill = { .owner = 1, .seed = 1 };
+	struct flash *f;
+
+	/* Few dies and large blocks, as the formula assumes. */
+	p.channels = 1;
+	p.dies = 1;
+	p.block_programs = 128;
+	p.spare_permille = spare_permille;
+	f = rig_create(&p, 100);
+	fill.pages = flash_pages(f);
+	fill.overwrites = 3ULL * fill.pages;
+	while (flash_fill(f, &fill, 10000))
+		;
+	before = flash_stats(f);
+	fill = (struct flash_fill){
+		.pages = flash_pages(f), .overwrites = flash_pages(f),
+		.owner = 1, .seed = 2, .written = true,
+	};
+	while (flash_fill(f, &fill, 10000))
+		;
+	after = flash_stats(f);
+	*amplified = amplification(&before, &after);
+	return f;
+}
+
+static void amplifies_as_greedy_collecting_does(void **state)
+{
+	static const u32 spare[] = { 100, 150, 250, 400 };
+	double last = 1000;
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(spare); i++) {
+		double seen, known;
+		struct flash *f = aged(spare[i], &seen);
+
+		known = formula(flash_to_data(f));
+		print_message("# spare %u: amplification %.3f, known %.3f\n",
+			      spare[i], seen, known);
+		assert_true(fabs(seen / known - 1) < 0.02);
+		assert_true(seen < last);
+		last = seen;
+		assert_null(audit(f));
+		flash_destroy(f);
+	}
+}
+
+static void writing_in_order_amplifies_nothing(void **state)
+{
+	struct flash *f = rig_create(&rig_params, 32);
+	u64 now = 0;
+
+	(void)state;
+	load(f, (struct rig_load){
+		.op = FLASH_WRITE, .depth = 4, .pages = 8,
+		.ios = 5 * flash_pages(f) / 8,
+	}, &now);
+	rig_settle(f, now);
+	assert_int_equal(flash_stats(f).moved, 0);
+	assert_true(flash_stats(f).erases >
+		    3 * flash_pages(f) / f->ftl.block_pages);
+	flash_destroy(f);
+}
+
+/* All time that dies spend is accounted for, and by whom. */
+static void work_adds_up(void **state)
+{
+	struct flash *f = rig_create(&rig_params, 16);
+	struct flash_stats s;
+	u64 now = 0, rows;
+
+	(void)state;
+	rig_fill(f, 1);
+	s = flash_stats(f);
+	load(f, (struct rig_load){
+		.op = FLASH_WRITE, .depth = 16, .pages = 1, .random = true,
+		.ios = 20000,
+	}, &now);
+	rig_settle(f, now);
+	assert_int_equal(flash_stats(f).written - s.written, 20000);
+	/* Programs in all: commands' and collecting's. */
+	rows = flash_stats(f).gc_busy_ns -
+	       flash_stats(f).erases * rig_params.erase_ns -
+	       (flash_stats(f).programs - s.programs) *
+		       rig_params.program_ns +
+	       flash_stats(f).program_busy_ns;
+	assert_int_equal(rows % rig_params.read_ns, 0);
+	rows /= rig_params.read_ns;
+	/* A row has 1 to 4 valid pages. */
+	assert_in_range(flash_stats(f).moved, rows, 4 * rows);
+	flash_destroy(f);
+}
+
+/* ------------------------------------------------------------ whose pages */
+
+/* A cold owner's pages are moved for a hot writer that shares its blocks. */
+static void moved_pages_are_their_owners(void **state)
+{
+	struct flash *f = rig_create(&rig_params, 32);
+	struct flash_usage cold, hot;
+	u32 half = flash_pages(f) / 2;
+	u64 now = 0;
+
+	(void)state;
+	load(f, (struct rig_load){
+		.op = FLASH_WRITE, .depth = 4, .pages = 1, .range = half,
+		.owner = 7, .ios = half,
+	}, &now);
+	load(f, (struct rig_load){
+		.op = FLASH_WRITE, .depth = 4, .pages = 1, .first = half,
+		.range = half, .owner = 8, .ios = 10 * half, .random = true,
+	}, &now);
+	rig_settle(f, now);
+	assert_true(flash_host_usage(f, 7, &cold));
+	assert_true(flash_host_usage(f, 8, &hot));
+	assert_int_equal(cold.valid, half);
+	assert_int_equal(cold.invalid, 0);
+	assert_int_equal(cold.written, half);
+	assert_int_equal(hot.written, 10 * half);
+	assert_int_equal(cold.moved + hot.moved, flash_stats(f).moved);
+	assert_true(hot.invalid > 0);
+	assert_true(hot.moved > cold.moved);
+	flash_destroy(f);
+}
+
+static void a_drive_keeps_its_map_to_itself(void **state)
+{
+	struct flash_config c = {
+		.params = &rig_params, .bytes = 16ULL << 20, .owners = 2,
+		.ftl = FLASH_FTL_DEVICE,
+	};
+	struct flash *f = flash_create(&c);
+	struct flash_usage usage;
+
+	(void)state;
+	assert_non_null(f);
+	rig_fill(f, 1);
+	assert_false(flash_host_usage(f, 1, &usage));
+	assert_int_equal(usage.valid, 0);
+	assert_true(flash_usage(f, 1, &usage));
+	assert_int_equal(usage.valid, flash_pages(f));
+	flash_destroy(f);
+}
+
+/* ------------------------------------------------------------------ filling */
+
+static void filling_reaches_each_page_once(void **state)
+{
+	struct flash *f = rig_create(&rig_params, 15);
+	struct flash_fill fill = {
+		.first = 100, .pages = 1111, .owner = 3, .seed = 99,
+		.shuffled = true,
+	};
+	struct flash_usage usage;
+	u32 calls = 0, i;
+
+	(void)state;
+	while (flash_fill(f, &fill, 100))
+		calls++;
+	assert_in_range(calls, 11, 60);
+	flash_usage(f, 3, &usage);
+	assert_int_equal(usage.written, 1111);
+	assert_int_equal(usage.valid, 1111);
+	for (i = 0; i < flash_pages(f); i++)
+		assert_int_equal(flash_where(f, i) != FLASH_NOWHERE,
+				 i >= 100 && i < 1211);
+	/* Shuffled: neighbours are elsewhere. */
+	assert_int_not_equal(flash_where(f, 101), flash_where(f, 100) + 1);
+	assert_null(audit(f));
+	flash_destroy(f);
+}
+
+/* The same history, with its times and without. */
+static void filling_is_like_writing(void **state)
+{
+	struct flash_params p = rig_params;
+	struct flash_fill fill = { .owner = 1 };
+	struct flash *slow, *fast;
+	struct flash_usage a, b;
+	struct flash_stats sa, sb;
+	double seen, like;
+	u64 now = 0;
+	u32 pages;
+
+	(void)state;
+	p.spare_permille = 250;
+	slow = rig_create(&p, 200);
+	fast = rig_create(&p, 200);
+	pages = flash_pages(slow);
+	fill.pages = pages;
+	fill.overwrites = 6ULL * pages;
+	load(slow, (struct rig_load){
+		.op = FLASH_WRITE, .depth = 4, .pages = 1, .owner = 1,
+		.ios = pages,
+	}, &now);
+	load(slow, (struct rig_load){
+		.op = FLASH_WRITE, .depth = 4, .pages = 1, .owner = 1,
+		.ios = 6ULL * pages, .random = true,
+	}, &now);
+	now = rig_settle(slow, now);
+	while (flash_fill(fast, &fill, 1000))
+		;
+	assert_null(audit(slow));
+	assert_null(audit(fast));
+	flash_usage(slow, 1, &a);
+	flash_usage(fast, 1, &b);
+	assert_int_equal(a.valid, b.valid);
+	assert_int_equal(a.written, b.written);
+	sa = flash_stats(slow);
+	sb = flash_stats(fast);
+	assert_int_equal(sa.written, sb.written);
+	like = flash_amplification_permille(sa.written, sa.moved);
+	seen = flash_amplification_permille(sb.written, sb.moved);
+	print_message("# amplification %.0f with time, %.0f without\n", like,
+		      seen);
+	assert_true(fabs(seen / like - 1) < 0.05);
+	/* And the timing model goes on from there. */
+	now = 0;
+	load(fast, (struct rig_load){
+		.op = FLASH_WRITE, .depth = 16, .pages = 1, .random = true,
+		.ios = 5000,
+	}, &now);
+	rig_settle(fast, now);
+	assert_null(audit(fast));
+	flash_destroy(slow);
+	flash_destroy(fast);
+}
+
+/* ------------------------------------------------------------------- sizes */
+
+static void sizes_are_checked(void **state)
+{
+	struct flash_config c = {
+		.params = flash_model("p4500"), .bytes = 36ULL << 20,
+		.owners = 10,
+	};
+	struct flash *f;
+
+	(void)state;
+	assert_null(flash_config_wrong(&c));
+	f = flash_create(&c);
+	assert_non_null(f);
+	flash_destroy(f);
+	c.bytes -= 4096;
+	assert_non_null(strstr(flash_config_wrong(&c), "one erase block"));
+	assert_null(flash_create(&c));
+	c.bytes = (1ULL << 30) + 512;
+	assert_non_null(strstr(flash_config_wrong(&c), "multiple"));
+	c.bytes = 1ULL << 43;
+	assert_non_null(strstr(flash_config_wrong(&c), "2^31"));
+	c.bytes = 16ULL << 30;
+	assert_null(flash_config_wrong(&c));
+	/* 4 bytes a page, and 6 for each page of flash; all else is little. */
+	assert_in_range(flash_memory_bytes(&c), 40 << 20, 46 << 20);
+	c.owners = OWNERS_MAX + 1;
+	assert_non_null(strstr(flash_config_wrong(&c), "owners"));
+}
+
+static void parameters_are_checked(void **state)
+{
+	const struct flash_params *good = &rig_params;
+	struct flash_params p;
+
+	(void)state;
+#define WRONG(member, value, says) do {				\
+	p = *good;						\
+	p.member = value;					\
+	assert_non_null(flash_params_wrong(&p));		\
+	assert_non_null(strstr(flash_params_wrong(&p), says));	\
+} while (0)
+	assert_null(flash_params_wrong(good));
+	WRONG(planes, 3, "powers of two");
+	WRONG(read_pages, 0, "powers of two");
+	WRONG(program_pages, 12, "powers of two");
+	WRONG(block_programs, 5, "powers of two");
+	WRONG(channels, 0, "channels");
+	WRONG(dies, 4096, "channels");
+	WRONG(page_bytes, 1000, "page_bytes");
+	WRONG(program_pages, 128, "at most 64");
+	WRONG(program_pages, 2, "planes x read_pages");
+	WRONG(block_programs, 65536, "32768");
+	WRONG(buffer_pages, 15, "buffer_pages");
+	WRONG(gc_start, 0, "gc_start");
+	WRONG(gc_stop, 2, "gc_start");
+	WRONG(read_ns, 0, "read_ns");
+	WRONG(read_burst, 0, "read_burst");
+#undef WRONG
+}
+
+static void models_are_sound(void **state)
+{
+	const struct flash_params *p;
+	const struct flash_target *t;
+
+	(void)state;
+	for (p = flash_models; p->name; p++) {
+		assert_null(flash_params_wrong(p));
+		assert_ptr_equal(flash_model(p->name), p);
+	}
+	assert_null(flash_model("p4501"));
+	for (t = flash_targets; t->model; t++)
+		assert_non_null(flash_model(t->model));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(collects_between_its_watermarks),
+		cmocka_unit_test(amplifies_as_greedy_collecting_does),
+		cmocka_unit_test(writing_in_order_amplifies_nothing),
+		cmocka_unit_test(work_adds_up),
+		cmocka_unit_test(moved_pages_are_their_owners),
+		cmocka_unit_test(a_drive_keeps_its_map_to_itself),
+		cmocka_unit_test(filling_reaches_each_page_once),
+		cmocka_unit_test(filling_is_like_writing),
+		cmocka_unit_test(sizes_are_checked),
+		cmocka_unit_test(parameters_are_checked),
+		cmocka_unit_test(models_are_sound),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,434 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Latencies by hand, with the numbers of rig_params, in us. */
+#include "tests/unit/unit.h"
+#include "rig.h"
+
+/*
+ * Filled in order, page p is on die p / 8 % 4 (each unit of 8 pages goes to the
+ * next die), plane p / 2 % 2 of it; dies 0 and 2 are on channel 0.
+ */
+enum {
+	DIE_1		= 8,
+	DIE_2		= 16,
+	PLANE_1		= 2,
+	/* Another flash page of the same plane. */
+	SAME_PLANE	= 4,
+	READ_US		= 1 + 50 + 10 + 1 + 5,
+};
+
+static struct flash *filled(const struct flash_params *p)
+{
+	struct flash *f = rig_create(p, 8);
+
+	rig_fill(f, 1);
+	return f;
+}
+
+static struct flash_cmd read_of(u32 page, u32 pages)
+{
+	return (struct flash_cmd){
+		.op = FLASH_READ, .page = page, .pages = pages,
+	};
+}
+
+static struct flash_cmd write_of(u32 page, u32 pages)
+{
+	return (struct flash_cmd){
+		.op = FLASH_WRITE, .page = page, .pages = pages,
+	};
+}
+
+/* Submits both at once and has all happen; what each took, in us. */
+static void both(struct flash *f, struct flash_cmd *a, struct flash_cmd *b,
+		 u64 a_us, u64 b_us)
+{
+	flash_submit(f, a, 0);
+	flash_submit(f, b, 0);
+	rig_settle(f, 0);
+	assert_int_equal(a->done_ns, a_us * US);
+	assert_int_equal(b->done_ns, b_us * US);
+	assert_int_equal(flash_outstanding(f), 0);
+	flash_destroy(f);
+}
+
+static void one_read(void **state)
+{
+	struct flash *f = filled(&rig_params);
+	u64 now = 0;
+
+	(void)state;
+	assert_int_equal(rig_do(f, &now, FLASH_READ, 0, 1), READ_US * US);
+	/* And again, at any other time. */
+	now += 12345;
+	assert_int_equal(rig_do(f, &now, FLASH_READ, 0, 1), READ_US * US);
+	flash_destroy(f);
+}
+
+static void pages_of_one_flash_page_are_read_at_once(void **state)
+{
+	struct flash *f = filled(&rig_params);
+	u64 now = 0;
+
+	(void)state;
+	assert_int_equal(rig_do(f, &now, FLASH_READ, 0, 2),
+			 (1 + 50 + 2 * 10 + 2 + 5) * US);
+	/* Not those of two flash pages: the second plane's is 10 us later. */
+	assert_int_equal(rig_do(f, &now, FLASH_READ, 1, 2),
+			 (1 + 50 + 2 * 10 + 1 + 5) * US);
+	flash_destroy(f);
+}
+
+static void a_plane_reads_one_at_a_time(void **state)
+{
+	struct flash_cmd a = read_of(0, 1), b = read_of(SAME_PLANE, 1);
+
+	(void)state;
+	/* The register is free when the page has left it, at 61. */
+	both(filled(&rig_params), &a, &b, READ_US, 61 + 50 + 10 + 1 + 5);
+}
+
+static void planes_read_together_and_share_the_channel(void **state)
+{
+	struct flash_cmd a = read_of(0, 1), b = read_of(PLANE_1, 1);
+
+	(void)state;
+	both(filled(&rig_params), &a, &b, READ_US, 1 + 50 + 10 + 10 + 1 + 5);
+}
+
+static void dies_on_one_channel_share_it(void **state)
+{
+	struct flash_cmd a = read_of(0, 1), b = read_of(DIE_2, 1);
+
+	(void)state;
+	both(filled(&rig_params), &a, &b, READ_US, 1 + 50 + 10 + 10 + 1 + 5);
+}
+
+static void dies_on_two_channels_share_nothing(void **state)
+{
+	struct flash_cmd a = read_of(0, 1), b = read_of(DIE_1, 1);
+
+	(void)state;
+	/* But the controller, which takes the second 1 us later. */
+	both(filled(&rig_params), &a, &b, READ_US, READ_US + 1);
+}
+
+static void the_link_is_shared(void **state)
+{
+	struct flash_params p = rig_params;
+	struct flash_cmd a = read_of(0, 1), b = read_of(DIE_1, 1);
+
+	(void)state;
+	p.link_ns = 20 * US;
+	both(filled(&p), &a, &b, 61 + 20 + 5, 61 + 20 + 20 + 5);
+}
+
+static void completes_out_of_order(void **state)
+{
+	struct flash *f = filled(&rig_params);
+	struct flash_cmd slow = read_of(0, 1), slower = read_of(SAME_PLANE, 1);
+	struct flash_cmd quick = read_of(DIE_1, 1), *done;
+
+	(void)state;
+	flash_submit(f, &slow, 0);
+	flash_submit(f, &slower, 0);
+	flash_submit(f, &quick, 0);
+	done = flash_advance(f, 1000 * US, 1000);
+	assert_ptr_equal(done, &slow);
+	assert_ptr_equal(done->next, &quick);
+	assert_ptr_equal(done->next->next, &slower);
+	assert_null(slower.next);
+	flash_destroy(f);
+}
+
+static void a_page_never_written_is_not_in_flash(void **state)
+{
+	struct flash *f = rig_create(&rig_params, 8);
+	u64 now = 0;
+
+	(void)state;
+	assert_int_equal(rig_do(f, &now, FLASH_READ, 0, 4), (1 + 4 + 5) * US);
+	assert_int_equal(flash_stats(f).buffer_hits, 4);
+	flash_destroy(f);
+}
+
+static void a_write_is_done_when_buffered(void **state)
+{
+	struct flash *f = rig_create(&rig_params, 8);
+	u64 now = 0;
+
+	(void)state;
+	assert_int_equal(rig_do(f, &now, FLASH_WRITE, 0, 4), (1 + 4 + 3) * US);
+	/* And then read from the buffer. */
+	assert_int_equal(rig_do(f, &now, FLASH_READ, 0, 4), (1 + 4 + 5) * US);
+	assert_int_equal(flash_next_ns(f), FLASH_NEVER);
+	flash_destroy(f);
+}
+
+static void a_unit_is_programmed_when_full(void **state)
+{
+	struct flash *f = rig_create(&rig_params, 8);
+	u64 now = 0;
+
+	(void)state;
+	rig_do(f, &now, FLASH_WRITE, 0, 8);
+	assert_int_equal(flash_stats(f).programs, 0);
+	/* Arrived at 9; the die gets it at 9 + 80. */
+	now = rig_settle(f, now);
+	assert_int_equal(now, (9 + 80 + 500) * US);
+	assert_int_equal(flash_stats(f).programs, 1);
+	assert_int_equal(flash_stats(f).program_busy_ns, 500 * US);
+	assert_int_equal(rig_do(f, &now, FLASH_READ, 0, 1), READ_US * US);
+	flash_destroy(f);
+}
+
+static void a_full_buffer_holds_writes_back(void **state)
+{
+	struct flash_params p = rig_params;
+	struct flash_cmd a = write_of(0, 8), b = write_of(8, 8);
+	struct flash_cmd c = write_of(16, 8);
+	struct flash *f;
+
+	(void)state;
+	p.channels = 1;
+	p.dies = 1;
+	p.buffer_pages = 16;
+	f = rig_create(&p, 8);
+	flash_submit(f, &a, 0);
+	flash_submit(f, &b, 0);
+	flash_submit(f, &c, 0);
+	rig_settle(f, 0);
+	assert_int_equal(a.done_ns, (1 + 8 + 3) * US);
+	assert_int_equal(b.done_ns, (1 + 16 + 3) * US);
+	/* There is room again when the first unit has been programmed. */
+	assert_int_equal(c.done_ns, (9 + 80 + 500 + 8 + 3) * US);
+	assert_int_equal(flash_stats(f).write_stalls, 1);
+	flash_destroy(f);
+}
+
+/* A unit for die 0 is under way from 9 to 589, and a read comes at 100. */
+static void a_read_waits_for_a_program(void **state)
+{
+	struct flash *f = filled(&rig_params);
+	struct flash_cmd w = write_of(0, 8), r = read_of(32, 1);
+	struct flash_cmd other = read_of(DIE_1, 1);
+
+	(void)state;
+	flash_submit(f, &w, 0);
+	flash_advance(f, 100 * US, 1000);
+	flash_submit(f, &r, 100 * US);
+	flash_submit(f, &other, 100 * US);
+	rig_settle(f, 100 * US);
+	assert_int_equal(r.done_ns, (589 + 50 + 10 + 1 + 5) * US);
+	assert_int_equal(other.done_ns, (100 + 1 + READ_US) * US);
+	flash_destroy(f);
+}
+
+/*
+ * Reads of plane 0 of die 0 one after another, and a unit for it: no more than
+ * read_burst reads start between its arrival and its program.
+ */
+static void a_program_is_passed_by_some_reads_only(void **state)
+{
+	struct flash *f = filled(&rig_params);
+	struct flash_cmd reads[6], w = write_of(0, 8);
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 6; i++) {
+		reads[i] = read_of(i % 2 ? SAME_PLANE : 0, 1);
+		flash_submit(f, &reads[i], 0);
+	}
+	/* The controller has it at 7, the buffer at 15. */
+	flash_submit(f, &w, 0);
+	rig_settle(f, 0);
+	/* One was under way, two more pass: 1 + 3 * 60 = 181. */
+	assert_int_equal(reads[2].done_ns, (181 + 1 + 5) * US);
+	assert_int_equal(reads[3].done_ns,
+			 (181 + 80 + 500 + 60 + 1 + 5) * US);
+	flash_destroy(f);
+}
+
+static void trims_and_flushes_take_no_flash_time(void **state)
+{
+	struct flash *f = filled(&rig_params);
+	u64 now = 0;
+
+	(void)state;
+	assert_int_equal(rig_do(f, &now, FLASH_TRIM, 3, 200), (1 + 3) * US);
+	assert_int_equal(flash_where(f, 2) == FLASH_NOWHERE, 0);
+	assert_int_equal(flash_where(f, 3), FLASH_NOWHERE);
+	assert_int_equal(flash_where(f, 202), FLASH_NOWHERE);
+	assert_int_equal(flash_where(f, 203) == FLASH_NOWHERE, 0);
+	assert_int_equal(flash_stats(f).trimmed, 200);
+	assert_int_equal(rig_do(f, &now, FLASH_FLUSH, 0, 0), (1 + 3) * US);
+	/* Unmapped pages beside mapped ones, in one read. */
+	assert_int_equal(rig_do(f, &now, FLASH_READ, 2, 2), READ_US * US);
+	flash_destroy(f);
+}
+
+static void a_late_host_slows_nothing_down(void **state)
+{
+	struct flash *late = filled(&rig_params), *f = filled(&rig_params);
+	struct flash_cmd a[50], b[50];
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 50; i++) {
+		a[i] = b[i] = i % 3 ? read_of(i * 5 % 200, 3) :
+			write_of(i * 7 % 200, 2);
+		flash_submit(f, &a[i], i * US);
+		flash_submit(late, &b[i], i * US);
+	}
+	while (flash_outstanding(f))
+		flash_advance(f, flash_next_ns(f), 1);
+	while (flash_outstanding(late))
+		flash_advance(late, 1000 * 1000 * US, 3);
+	for (i = 0; i < 50; i++)
+		assert_int_equal(a[i].done_ns, b[i].done_ns);
+	rig_settle(f, 0);
+	rig_settle(late, 1000 * 1000 * US);
+	flash_destroy(f);
+	flash_destroy(late);
+}
+
+static void the_budget_limits_a_call(void **state)
+{
+	struct flash *f = filled(&rig_params);
+	struct flash_cmd a = read_of(0, 1);
+
+	(void)state;
+	flash_submit(f, &a, 0);
+	/* Controller, plane, channel; then it is done. */
+	assert_null(flash_advance(f, 1000 * US, 3));
+	assert_int_equal(flash_next_ns(f), READ_US * US);
+	assert_null(flash_advance(f, READ_US * US - 1, 1));
+	assert_ptr_equal(flash_advance(f, 1000 * US, 1), &a);
+	flash_destroy(f);
+}
+
+/* More flash reads than the controller can track: they wait, none is lost. */
+static void reads_without_end(void **state)
+{
+	enum { CMDS = 2000 };
+	struct flash *f = filled(&rig_params);
+	struct flash_cmd *cmds = port_zalloc(CMDS * sizeof(*cmds));
+	u64 last = 0;
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < CMDS; i++) {
+		cmds[i] = read_of(i % 800, 64);
+		flash_submit(f, &cmds[i], 0);
+	}
+	rig_settle(f, 0);
+	assert_int_equal(flash_outstanding(f), 0);
+	for (i = 0; i < CMDS; i++)
+		last = max(last, cmds[i].done_ns);
+	/* 128 000 pages, over two channels of 10 us a page. */
+	assert_in_range(last, 640 * 1000 * US, 2 * 640 * 1000 * US);
+	port_free(cmds);
+	flash_destroy(f);
+}
+
+static void times_can_be_changed(void **state)
+{
+	struct flash *f = filled(&rig_params);
+	struct flash_params slow = rig_params;
+	u64 now = 0;
+
+	(void)state;
+	slow.read_ns *= 3;
+	flash_retime(f, &slow);
+	assert_int_equal(rig_do(f, &now, FLASH_READ, 0, 1),
+			 (READ_US + 100) * US);
+	flash_destroy(f);
+}
+
+/* A read that is nearly done, and one with less to wait for behind it. */
+static void order_survives_a_change_of_times(void **state)
+{
+	struct flash *f = filled(&rig_params);
+	struct flash_params quick = rig_params;
+	struct flash_cmd a = read_of(0, 1), b = read_of(DIE_1, 1);
+
+	(void)state;
+	flash_submit(f, &a, 0);
+	flash_submit(f, &b, 0);
+	flash_advance(f, 61 * US, 1000);
+	quick.read_fixed_ns = 0;
+	flash_retime(f, &quick);
+	rig_settle(f, 61 * US);
+	assert_int_equal(a.done_ns, READ_US * US);
+	assert_int_equal(b.done_ns, READ_US * US);
+	flash_destroy(f);
+}
+
+static void memory_is_overwritten_in_place(void **state)
+{
+	struct flash_params p = rig_params;
+	struct flash_usage usage;
+	struct flash_cmd a, b;
+	struct flash *f;
+	u64 now = 0;
+
+	(void)state;
+	p.in_place = true;
+	p.channel_ns = 0;
+	f = rig_create(&p, 8);
+	assert_int_equal(rig_do(f, &now, FLASH_READ, 0, 2),
+			 (1 + 50 + 2 + 5) * US);
+	assert_int_equal(rig_do(f, &now, FLASH_WRITE, 0, 2),
+			 (1 + 500 + 2 + 3) * US);
+	assert_int_equal(rig_do(f, &now, FLASH_TRIM, 0, 2), (1 + 3) * US);
+	assert_false(flash_usage(f, 0, &usage));
+	assert_int_equal(flash_stats(f).programs, 0);
+	flash_destroy(f);
+	/* Pages 0 and 16 are on the same plane of eight, 0 and 2 are not. */
+	a = read_of(0, 1);
+	b = read_of(16, 1);
+	both(rig_create(&p, 8), &a, &b, 57, 51 + 50 + 1 + 5);
+	a = read_of(0, 1);
+	b = read_of(2, 1);
+	both(rig_create(&p, 8), &a, &b, 57, 58);
+}
+
+/* The same course from a time near the end of all times. */
+static void any_time_will_do(void **state)
+{
+	struct flash *f = filled(&rig_params);
+	u64 now = ~0ULL - 1000 * US;
+
+	(void)state;
+	assert_int_equal(rig_do(f, &now, FLASH_READ, 0, 1), READ_US * US);
+	flash_destroy(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(one_read),
+		cmocka_unit_test(pages_of_one_flash_page_are_read_at_once),
+		cmocka_unit_test(a_plane_reads_one_at_a_time),
+		cmocka_unit_test(planes_read_together_and_share_the_channel),
+		cmocka_unit_test(dies_on_one_channel_share_it),
+		cmocka_unit_test(dies_on_two_channels_share_nothing),
+		cmocka_unit_test(the_link_is_shared),
+		cmocka_unit_test(completes_out_of_order),
+		cmocka_unit_test(a_page_never_written_is_not_in_flash),
+		cmocka_unit_test(a_write_is_done_when_buffered),
+		cmocka_unit_test(a_unit_is_programmed_when_full),
+		cmocka_unit_test(a_full_buffer_holds_writes_back),
+		cmocka_unit_test(a_read_waits_for_a_program),
+		cmocka_unit_test(a_program_is_passed_by_some_reads_only),
+		cmocka_unit_test(trims_and_flushes_take_no_flash_time),
+		cmocka_unit_test(a_late_host_slows_nothing_down),
+		cmocka_unit_test(the_budget_limits_a_call),
+		cmocka_unit_test(reads_without_end),
+		cmocka_unit_test(times_can_be_changed),
+		cmocka_unit_test(order_survives_a_change_of_times),
+		cmocka_unit_test(memory_is_overwritten_in_place),
+		cmocka_unit_test(any_time_will_do),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
