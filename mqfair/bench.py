@@ -13,9 +13,16 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from mqfair.benchlib import device as devices
 from mqfair.benchlib import jobfile, report, session
-from mqfair.benchlib.plan import IOCOST, NONE, SCHEDULERS
 from mqfair.benchlib.result import document
+from mqfair.benchlib.variant import (
+    OURS,
+    SCHEDULERS,
+    WITHOUT_TUNABLES,
+    parse_variants,
+    scheduler_of,
+)
 from mqfair.blockdev import NR_REQUESTS_MAX, NR_REQUESTS_MIN
+from mqfair.calibrate import SECONDS_DEFAULT, SECONDS_LEAST, SECONDS_MOST
 from mqfair.errors import Failure, UsageError
 
 EPILOG = f"""\
@@ -24,12 +31,20 @@ Every section of JOB names its cgroup (cgroup=web, cgroup=prod/db) and, if not 1
 which all of them run. Shares are of bytes. A latency is from submission to completion, waiting
 for a free request included, of every I/O counted.
 
-The guest's drive, unless --device says otherwise:
+Schedulers: {", ".join(SCHEDULERS)}
+iocost is none with the iocost controller. NAME:TUNABLE=VALUE[:TUNABLE=VALUE...] is a scheduler with
+tunables (files of queue/iosched) of its own, so that one can be compared with itself; all of it is
+its name in the results. {", ".join(OURS)} are this project's.
+
+The guest's drive, unless --device says otherwise (with one CPU it has one queue):
   {devices.DEFAULT_DEVICE}
 
 examples:
   mqfair bench examples/four-cgroups.fio
   mqfair bench examples/nested.fio --schedulers none,bfq,mqfq --repeat 5 --json nested.json
+  mqfair bench examples/four-cgroups.fio \\
+      --schedulers none,kyber-fair,kyber-fair:work_conserving=0,wdt:single_lock=1
+  mqfair bench examples/four-cgroups.fio --schedulers none,mqfq --calibrate
   mqfair bench examples/four-cgroups.fio --device nvme:size=1G,queues=2,backing=null,latency=1ms
   mqfair bench examples/four-cgroups.fio --on host --device /dev/nvme1n1
 """
@@ -40,9 +55,9 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("job", metavar="JOB", help="fio job file")
     parser.add_argument(
         "--schedulers",
-        default=",".join(SCHEDULERS),
         metavar="NAME,...",
-        help="default %(default)s; iocost is none with the iocost controller",
+        help="default: all of the kernel and of the module; NAME:TUNABLE=VALUE is one with a"
+        " tunable of its own",
     )
     parser.add_argument(
         "--on", choices=(session.VM, session.HOST), help="default: host for /dev/..., else vm"
@@ -52,7 +67,7 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
         "--repeat", default="1", metavar="N", help="how often, interleaved (default %(default)s)"
     )
     parser.add_argument("--runtime", metavar="S", help="seconds, instead of the job file's runtime")
-    parser.add_argument("--cpus", default="2", metavar="N", help="of the guest (default 2)")
+    parser.add_argument("--cpus", metavar="N", help="of the guest (default 2; 1 with --icount)")
     parser.add_argument(
         "--icount",
         action="store_true",
@@ -66,7 +81,19 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="SCHEDULER.NAME=VALUE",
-        help="a file of queue/iosched, such as mqfq.depth=128; may be repeated",
+        help="a file of queue/iosched, such as mqfq.depth=128, wherever SCHEDULER is in"
+        " --schedulers; may be repeated",
+    )
+    parser.add_argument(
+        "--calibrate",
+        action="store_true",
+        help="first measure the drive to choose mqfq's depth and threshold_kb, as"
+        " `mqfair enable --calibrate` does",
+    )
+    parser.add_argument(
+        "--calibrate-time",
+        metavar="S",
+        help=f"most seconds to measure (default {SECONDS_DEFAULT})",
     )
     parser.add_argument("--module", metavar="FILE", help="mqfair.ko (default: the one built here)")
     parser.add_argument(
@@ -97,8 +124,9 @@ def main(args: argparse.Namespace) -> int:
 
 def request(args: argparse.Namespace) -> session.Request:
     """Everything on the command line, validated."""
-    schedulers = _schedulers(args.schedulers)
-    device = devices.parse_device(args.device or devices.DEFAULT_DEVICE)
+    schedulers = parse_variants(args.schedulers) if args.schedulers is not None else ()
+    cpus = _number("--cpus", args.cpus or ("1" if args.icount else "2"), 1, 8)
+    device = devices.parse_device(args.device or devices.default_device(cpus))
     on = args.on or (session.HOST if device.kind == devices.DRIVE else session.VM)
     runtime_s = _positive("--runtime", args.runtime) if args.runtime is not None else None
     job = jobfile.load(args.job, runtime_s)
@@ -111,26 +139,25 @@ def request(args: argparse.Namespace) -> session.Request:
         repeat=_number("--repeat", args.repeat, 1, 1000),
         device=device,
         on=on,
-        cpus=_number("--cpus", args.cpus, 1, 8),
+        cpus=cpus,
         icount=args.icount,
         nr_requests=nr_requests,
         module=Path(args.module) if args.module else None,
         tunables=_tunables(args.tunable, schedulers),
         solo=args.solo,
         destroy_data=args.destroy_data,
+        calibrate_s=_calibrate_s(args),
     )
 
 
-def _schedulers(text: str) -> tuple[str, ...]:
-    names = tuple(name.strip() for name in text.split(","))
-    for name in names:
-        if name not in SCHEDULERS:
-            raise UsageError(
-                f"--schedulers: unknown scheduler '{name}': use {', '.join(SCHEDULERS)}"
-            )
-        if names.count(name) > 1:
-            raise UsageError(f"--schedulers: {name} is given twice: give it once")
-    return names
+def _calibrate_s(args: argparse.Namespace) -> int | None:
+    if not args.calibrate:
+        if args.calibrate_time is not None:
+            raise UsageError("--calibrate-time goes with --calibrate")
+        return None
+    if args.calibrate_time is None:
+        return SECONDS_DEFAULT
+    return _number("--calibrate-time", args.calibrate_time, SECONDS_LEAST, SECONDS_MOST)
 
 
 def _number(option: str, text: str, least: int, most: int) -> int:
@@ -146,17 +173,19 @@ def _positive(option: str, text: str) -> float:
     raise UsageError(f"{option} {text}: use a number of seconds greater than 0")
 
 
-def _tunables(words: Sequence[str], schedulers: Sequence[str]) -> dict[str, dict[str, str]]:
+def _tunables(words: Sequence[str], labels: Sequence[str]) -> dict[str, dict[str, str]]:
+    """@labels: none when all schedulers are meant."""
+    schedulers = [scheduler_of(label) for label in labels] or SCHEDULERS
     found: dict[str, dict[str, str]] = {}
     for word in words:
         name, equals, value = word.partition("=")
         scheduler, dot, file = name.rpartition(".")
         if not (equals and dot and file and value) or "/" in file:
             raise UsageError(f"--tunable {word}: write SCHEDULER.NAME=VALUE, as mqfq.depth=128")
-        if scheduler not in schedulers or scheduler in (NONE, IOCOST):
+        if scheduler not in schedulers or scheduler in WITHOUT_TUNABLES:
             raise UsageError(
                 f"--tunable {word}: '{scheduler}' is not a scheduler with tunables in"
-                f" --schedulers {','.join(schedulers)}"
+                f" --schedulers {','.join(labels) or ','.join(SCHEDULERS)}"
             )
         found.setdefault(scheduler, {})[file] = value
     return found
@@ -217,7 +246,7 @@ def _step(message: Mapping[str, Any], asked: session.Request) -> str:
     if message["event"] == "boot":
         return f"booting a guest with {asked.cpus} CPUs"
     if message["event"] == "calibrate":
-        return "fitting iocost's model to the drive"
+        return f"measuring the drive for {message['what']}"
     alone = f", {message['only']} alone" if message["only"] else ""
     return (
         f"run {message['number'] + 1} of {message['runs']}: {message['case']},"

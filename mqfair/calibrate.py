@@ -110,6 +110,9 @@ class Calibration:
     def threshold_kb(self) -> int:
         return self.threshold.setting
 
+    def tunables(self) -> dict[str, str]:
+        return {"depth": str(self.depth), "threshold_kb": str(self.threshold_kb)}
+
     def as_json(self) -> dict[str, object]:
         return {
             "depth": self.depth,

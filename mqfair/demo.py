@@ -16,7 +16,6 @@ from mqfair.bench import show_progress
 from mqfair.benchlib import jobfile, report, session
 from mqfair.benchlib.device import parse_device
 from mqfair.benchlib.picture import draw
-from mqfair.benchlib.plan import SCHEDULERS
 from mqfair.benchlib.result import document
 from mqfair.errors import Failure, UsageError
 
@@ -48,7 +47,6 @@ def demo_request() -> session.Request:
     cpus = 1 if counted else CPUS
     return session.Request(
         jobs=tuple(jobfile.load(str(examples / name), runtime_s) for name in CASES),
-        schedulers=SCHEDULERS,
         repeat=1 if counted else REPEAT,
         device=parse_device(DEVICE.format(cpus=cpus)),
         cpus=cpus,

@@ -366,8 +366,8 @@ class Enabler:
             print(f"note: {note}")
 
 
-def _calibrate(disk: Disk, plan: Plan, seconds: int, *, force: bool) -> calibrate.Calibration:
-    """Leaves the disk as it was."""
+def calibrated(disk: Disk, plan: Plan, seconds: int, *, force: bool) -> calibrate.Calibration:
+    """What was found under mqfq; leaves the disk as it was."""
     calibrator = calibrate.Calibrator(disk, seconds)
     limits = {"depth": str(calibrator.most), "threshold_kb": str(calibrate.THRESHOLDS_KB[-1])}
     enabler = Enabler(disk, replace(plan, tunables={**plan.tunables, **limits}))
@@ -378,8 +378,7 @@ def _calibrate(disk: Disk, plan: Plan, seconds: int, *, force: bool) -> calibrat
 
 
 def _with_calibration(plan: Plan, found: calibrate.Calibration) -> Plan:
-    chosen = {"depth": str(found.depth), "threshold_kb": str(found.threshold_kb)}
-    return replace(plan, tunables={**plan.tunables, **chosen})
+    return replace(plan, tunables={**plan.tunables, **found.tunables()})
 
 
 def main(args: argparse.Namespace) -> int:
@@ -388,7 +387,7 @@ def main(args: argparse.Namespace) -> int:
     found = None
     if seconds is not None:
         disk = find_disk(Fs(), args.device)
-        found = _calibrate(disk, plan, seconds, force=args.force)
+        found = calibrated(disk, plan, seconds, force=args.force)
         plan = _with_calibration(plan, found)
     enabler = Enabler(find_disk(Fs(dry_run=args.dry_run), args.device), plan)
     enabler.run()

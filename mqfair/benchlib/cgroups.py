@@ -5,19 +5,18 @@ import contextlib
 import time
 from collections.abc import Iterator, Mapping
 
-from mqfair.benchlib.plan import IOCOST, MQFQ
+from mqfair.benchlib.variant import BFQ, IOCOST, OURS
 from mqfair.cgroup import Cgroup, root_cgroup, v1_blkio_mount
 from mqfair.errors import Failure
 from mqfair.fs import Fs
 
 ROOT_NAME = "mqfair-bench"
-BFQ = "bfq"
 BFQ_WEIGHT_MAX = 1000
 
 WEIGHT_FILES: Mapping[str, str] = {
     BFQ: "io.bfq.weight",
     IOCOST: "io.weight",
-    MQFQ: "io.mqfair.weight",
+    **dict.fromkeys(OURS, "io.mqfair.weight"),
 }
 
 _REMOVE_TIMEOUT_S = 10.0

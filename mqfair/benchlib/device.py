@@ -23,8 +23,8 @@ from mqfair.fs import Fs, describe
 # Bound by the device and not by an emulated CPU: 64 slots of 16 ms are 4000 I/O per second. The
 # slots are the drive's, as in real ones, and not split between its queues: a queue that has used up
 # slots of its own cannot give its place to what waits in another, whatever the scheduler.
-DEFAULT_DEVICE = (
-    "null:irqmode=2,completion_nsec=16000000,submit_queues=2,hw_queue_depth=64,"
+_DEFAULT = (
+    "null:irqmode=2,completion_nsec=16000000,submit_queues={queues},hw_queue_depth=64,"
     "shared_tag_bitmap=1,gb=4,poll_queues=0"
 )
 
@@ -63,8 +63,19 @@ NULL_PARAMETERS: Mapping[str, tuple[int, int]] = {
 NULL = "null"
 NVME = "nvme"
 DRIVE = "drive"
+# Larger I/Os reach a drive in pieces: what the block layer gives a driver that names no limit, as
+# null_blk without max_sectors.
+NULL_REQUEST_BYTES = 255 * 512
 # null_blk's irqmode: a timer completes each request after completion_nsec.
 NULL_TIMER = 2
+
+
+def default_device(cpus: int) -> str:
+    """With two queues, where there are two CPUs for them."""
+    return _DEFAULT.format(queues=min(cpus, 2))
+
+
+DEFAULT_DEVICE = default_device(2)
 
 
 @dataclass(frozen=True)
@@ -121,6 +132,12 @@ def null_capacity_iops(device: Device) -> float | None:
     queues = 1 if shared else parameters.get("submit_queues", 1)
     depth = parameters.get("hw_queue_depth", 64)
     return queues * depth * 1e9 / parameters.get("completion_nsec", 10_000)
+
+
+def null_requests(device: Device, iops: float, bytes_per_s: float) -> float:
+    """Least number of requests a second that the drive has served."""
+    sectors = device.parameters.get("max_sectors", 0)
+    return max(iops, bytes_per_s / (sectors * 512 if sectors else NULL_REQUEST_BYTES))
 
 
 def check_drive(path: str, *, destroy_data: bool) -> None:

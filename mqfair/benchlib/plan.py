@@ -14,11 +14,6 @@ SLACK_S = 2.0
 # Beyond what a run should take: starting fio, draining the queues, writing the logs.
 RUN_GRACE_S = 60.0
 
-NONE = "none"
-IOCOST = "iocost"
-MQFQ = "mqfq"
-SCHEDULERS = (NONE, "kyber", "bfq", "mq-deadline", IOCOST, MQFQ)
-
 PROGRESS = "mqfair-bench "
 
 
@@ -79,7 +74,7 @@ class PlannedDevice:
 
 @dataclass(frozen=True)
 class Run:
-    """One start of fio; @only is the group that runs alone."""
+    """One start of fio; @only is the group that runs alone, @scheduler a label of variant.py."""
 
     case: Case
     scheduler: str
@@ -93,9 +88,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Plan:
-    """@tunables are by scheduler. Fewer than @repeat repeats are made, but at least one, when
-    one more would take the runs beyond @time_limit_s. Time limits on fio are multiplied by
-    @patience: a clock that counts instructions leaps ahead whenever the guest waits for its host.
+    """@schedulers are labels of variant.py, @tunables by scheduler. Fewer than @repeat repeats are
+    made, but at least one, when one more would take the runs beyond @time_limit_s. Time limits on
+    fio are multiplied by @patience: a clock that counts instructions leaps ahead whenever the guest
+    waits for its host. With @calibrate_s mqfq's depth and threshold are measured first, for so long
+    at most.
     """
 
     cases: tuple[Case, ...]
@@ -108,6 +105,7 @@ class Plan:
     patience: float = 1.0
     module: str | None = None
     tunables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    calibrate_s: int | None = None
 
     def runs(self) -> list[Run]:
         """Interleaved, so that a machine that slows down slows all schedulers down."""

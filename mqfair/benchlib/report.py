@@ -82,7 +82,7 @@ def _cells(groups: Sequence[CgroupResult]) -> Iterator[RenderableType]:
     yield first.name
     yield str(first.weight)
     yield f"{first.entitled * 100:.2f} %"
-    yield _spread([group.share * 100 for group in groups], "{:.2f}")
+    yield spread([group.share * 100 for group in groups], "{:.2f}")
     yield Text(f"{off * 100:+.1f} %", style=_style(off))
     yield f"{median(groups, lambda group: group.iops):,.0f}"
     yield f"{median(groups, lambda group: group.bytes_per_s) / _MIB:,.1f}"
@@ -91,7 +91,7 @@ def _cells(groups: Sequence[CgroupResult]) -> Iterator[RenderableType]:
         yield f"{latency_ns / _NS_PER_MS:,.2f}"
 
 
-def _spread(values: Sequence[float], form: str) -> str:
+def spread(values: Sequence[float], form: str) -> str:
     middle = form.format(statistics.median(values))
     if len(values) == 1:
         return middle
@@ -125,7 +125,7 @@ def _range(line: dict[str, Any], name: str, form: str) -> str:
     if line[name] is None:
         return "-"
     least, most = line["min"][name], line["max"][name]
-    return _spread([least, line[name], most] if least != most else [most], form)
+    return spread([least, line[name], most] if least != most else [most], form)
 
 
 def solo_table(result: CaseResult) -> Table:
@@ -147,7 +147,7 @@ def _slowdown(result: CaseResult, scheduler: str, name: str) -> str:
         for one in result.solo
         if one.scheduler == scheduler and one.cgroup == name and one.slowdown is not None
     ]
-    return _spread(values, "{:.2f}") if values else "stopped"
+    return spread(values, "{:.2f}") if values else "stopped"
 
 
 def share_bars(result: CaseResult) -> Table:

@@ -7,6 +7,7 @@
                           lat_ns: {mean, p50, p99, p999}}]}]
     summary  [{scheduler, total_iops, ratio_to_none, jain, min: {...}, max: {...}}]
 
+A scheduler is its label: mqfq, or mqfq:depth=64 where it was given tunables of its own.
 Shares are of bytes, because bytes are what a weight divides. A ratio is that of a run to none's
 run of the same repeat; summary has medians, with min and max of the same three figures.
 With --solo there is also
@@ -22,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from mqfair.benchlib.fairness import entitlements, jain
-from mqfair.benchlib.plan import NONE, Case
+from mqfair.benchlib.plan import Case
+from mqfair.benchlib.variant import NONE
 from mqfair.benchlib.window import (
     Completions,
     Usage,

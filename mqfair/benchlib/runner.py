@@ -5,7 +5,7 @@
 
 reads FOLDER/plan.json and writes
 
-    machine.json                what ran here: kernel, fio, drive, iocost's model
+    machine.json                what ran here: kernel, fio, drive, iocost's model, calibration
     kernel.log                  the kernel's messages from begin to end
     NNN/run.json                which run of the plan; when its jobs had started
     NNN/fio.json                fio's own result
@@ -33,9 +33,6 @@ from types import FrameType
 
 from mqfair.benchlib import cgroups, iocost
 from mqfair.benchlib.plan import (
-    IOCOST,
-    MQFQ,
-    NONE,
     PROGRESS,
     RUN_GRACE_S,
     Event,
@@ -44,9 +41,17 @@ from mqfair.benchlib.plan import (
     Run,
     read_plan,
 )
+from mqfair.benchlib.variant import (
+    IOCOST,
+    MQFQ,
+    NONE,
+    is_ours,
+    merged_tunables,
+    scheduler_of,
+)
 from mqfair.blockdev import Disk, find_disk, require_number
 from mqfair.cgroup import Cgroup, root_cgroup
-from mqfair.enable import Enabler
+from mqfair.enable import Enabler, calibrated
 from mqfair.enable import Plan as EnablePlan
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
@@ -86,6 +91,8 @@ class Runner:
             raise Failure("fio is missing: install package fio")
         self._fio = fio
         self._model: dict[str, int] = {}
+        self._tunables = dict(plan.tunables)
+        self._calibration: dict[str, object] = {}
         self._number = ""
 
     def run(self) -> None:
@@ -97,6 +104,8 @@ class Runner:
             own = stack.enter_context(cgroups.io_controller(self._fs))
             self._number = require_number(disk)
             iocost.require_off(root_cgroup(self._fs), self._number)
+            self._try_tunables(disk)
+            self._fit_iocost(disk)
             self._calibrate(disk)
             self._record_machine(disk)
             self._all_runs(disk, own)
@@ -121,12 +130,34 @@ class Runner:
             )
             self._one(disk, own, run, self._folder / f"{number:03d}")
 
+    def _try_tunables(self, disk: Disk) -> None:
+        """Before anything is measured: the kernel alone knows which it takes."""
+        for label in self._plan.schedulers:
+            if not merged_tunables(label, self._tunables):
+                continue
+            try:
+                with self._scheduled(disk, label):
+                    pass
+            except Failure as error:
+                raise UsageError(f"--schedulers {label}: {error}") from error
+
     def _calibrate(self, disk: Disk) -> None:
+        """What the user asked for himself counts more than what is found."""
+        if self._plan.calibrate_s is None:
+            return
+        _say(event="calibrate", what="mqfq's depth and threshold")
+        _set_scheduler(disk, NONE)
+        asked = EnablePlan(MQFQ, {}, self._plan.nr_requests)
+        found = calibrated(disk, asked, self._plan.calibrate_s, force=False)
+        self._calibration = found.as_json()
+        self._tunables[MQFQ] = {**found.tunables(), **self._tunables.get(MQFQ, {})}
+
+    def _fit_iocost(self, disk: Disk) -> None:
         if IOCOST not in self._plan.schedulers:
             return
         if not self._fs.exists(root_cgroup(self._fs).file(iocost.QOS_FILE)):
             raise Failure("this kernel has no iocost: leave it out of --schedulers")
-        _say(event="calibrate")
+        _say(event="calibrate", what="iocost's model")
         _set_scheduler(disk, NONE)
         with tempfile.TemporaryDirectory(prefix="mqfair-bench-") as name:
             timeout_s = iocost.CALIBRATE_TIMEOUT_S * self._plan.patience
@@ -144,19 +175,21 @@ class Runner:
             "python": sys.version.split()[0],
             "disk": disk.name,
             "iocost_model": self._model,
+            "calibration": self._calibration,
             "module": self._fs.read_if_any("/sys/module/mqfair/srcversion"),
         }
         (self._folder / "machine.json").write_text(json.dumps(machine, indent=1))
 
     def _one(self, disk: Disk, own: Cgroup, run: Run, folder: Path) -> None:
         folder.mkdir()
-        weights = cgroups.scheduler_weights(run.scheduler, run.case.weights)
+        scheduler = scheduler_of(run.scheduler)
+        weights = cgroups.scheduler_weights(scheduler, run.case.weights)
         with contextlib.ExitStack() as stack:
             work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mqfair-bench-")))
             tunables = stack.enter_context(self._scheduled(disk, run.scheduler))
             groups = stack.enter_context(cgroups.tree(own, run.case.weights))
             for name, group in groups.items():
-                cgroups.set_weight(group, run.scheduler, weights[name])
+                cgroups.set_weight(group, scheduler, weights[name])
             started_ms = self._measure(run, groups, work)
             _served(groups, run, self._number)
             for file in work.iterdir():
@@ -175,23 +208,25 @@ class Runner:
         (folder / "run.json").write_text(json.dumps(record, indent=1))
 
     @contextlib.contextmanager
-    def _scheduled(self, disk: Disk, scheduler: str) -> Iterator[dict[str, str]]:
+    def _scheduled(self, disk: Disk, label: str) -> Iterator[dict[str, str]]:
         """A fresh instance of the scheduler, with its tunables as the kernel reads them back."""
+        scheduler = scheduler_of(label)
         _set_scheduler(disk, NONE)
         if scheduler == IOCOST:
             with iocost.switched_on(self._fs, root_cgroup(self._fs), self._number, self._model):
                 yield {}
             return
-        tunables = self._plan.tunables.get(scheduler, {})
-        if scheduler == MQFQ:
+        tunables = merged_tunables(label, self._tunables)
+        _set_scheduler(disk, scheduler)
+        _require_tunables(disk, scheduler, tunables)
+        if is_ours(scheduler):
             # As a user switches it on: enable chooses the number of scheduler tags, for example.
             Enabler(disk, EnablePlan(scheduler, tunables, self._plan.nr_requests)).run()
         elif scheduler != NONE:
-            self._switch(disk, scheduler, tunables)
+            self._tune(disk, tunables)
         yield disk.tunables()
 
-    def _switch(self, disk: Disk, scheduler: str, tunables: Mapping[str, str]) -> None:
-        _set_scheduler(disk, scheduler)
+    def _tune(self, disk: Disk, tunables: Mapping[str, str]) -> None:
         if self._plan.nr_requests is not None:
             self._fs.write(disk.queue("nr_requests"), str(self._plan.nr_requests))
         for name, value in tunables.items():
@@ -276,10 +311,10 @@ def _supervise(
         ) from None
 
 
-def _act(event: Event, groups: dict[str, Cgroup], scheduler: str) -> None:
+def _act(event: Event, groups: dict[str, Cgroup], label: str) -> None:
     group = groups[event.cgroup]
     if event.action == "weight":
-        cgroups.set_weight(group, scheduler, event.value)
+        cgroups.set_weight(group, scheduler_of(label), event.value)
     else:
         group.fs.write(group.file("cgroup.freeze"), str(event.value))
 
@@ -312,6 +347,14 @@ def _set_scheduler(disk: Disk, scheduler: str) -> None:
         raise Failure(f"{disk.scheduler_file} says {now} after {scheduler} was written to it")
 
 
+def _require_tunables(disk: Disk, scheduler: str, tunables: Mapping[str, str]) -> None:
+    present = disk.tunables()
+    absent = [name for name in tunables if name not in present]
+    if absent:
+        known = ", ".join(present) or "none"
+        raise Failure(f"{scheduler} has no tunable {absent[0]} (it has {known})")
+
+
 @contextlib.contextmanager
 def _scheduler_kept(disk: Disk) -> Iterator[None]:
     before = disk.require_selector().active
@@ -327,13 +370,14 @@ def _scheduler_kept(disk: Disk) -> Iterator[None]:
 @contextlib.contextmanager
 def _modules(plan: Plan, fs: Fs) -> Iterator[None]:
     """The modules of the schedulers; of ours, when it was not there before, until the end."""
-    for scheduler in plan.schedulers:
+    names = {scheduler_of(label) for label in plan.schedulers}
+    for scheduler in sorted(names):
         if scheduler in _SCHEDULER_MODULES:
             # Built in or missing: writing the name to queue/scheduler will tell.
             subprocess.run(
                 ["modprobe", "-q", _SCHEDULER_MODULES[scheduler]], timeout=60, check=False
             )
-    if MQFQ not in plan.schedulers or plan.module is None or fs.is_dir("/sys/module/mqfair"):
+    if not any(map(is_ours, names)) or plan.module is None or fs.is_dir("/sys/module/mqfair"):
         yield
         return
     _must("insmod", plan.module)

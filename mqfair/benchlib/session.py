@@ -28,13 +28,11 @@ from lab.errors import LabError, SpecError
 from lab.spec import GuestSpec
 from mqfair import __version__, kmod
 from mqfair.benchlib import device as devices
-from mqfair.benchlib.cgroups import BFQ, BFQ_WEIGHT_MAX
+from mqfair.benchlib.cgroups import BFQ_WEIGHT_MAX
 from mqfair.benchlib.device import DEFAULT_DEVICE, Device, check_drive, parse_device
 from mqfair.benchlib.jobfile import JobFile
 from mqfair.benchlib.kernel_log import splat
 from mqfair.benchlib.plan import (
-    MQFQ,
-    NONE,
     PROGRESS,
     SLACK_S,
     Case,
@@ -46,6 +44,17 @@ from mqfair.benchlib.plan import (
     write_plan,
 )
 from mqfair.benchlib.result import CaseResult, Document, analyse
+from mqfair.benchlib.variant import (
+    BFQ,
+    MQFQ,
+    NONE,
+    OURS,
+    SCHEDULERS,
+    is_ours,
+    scheduler_of,
+    schedulers_in,
+)
+from mqfair.blockdev import find_disk
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
 
@@ -67,11 +76,13 @@ Progress = Callable[[Mapping[str, Any]], None]
 
 @dataclass(frozen=True)
 class Request:
-    """@events are carried out in every run of every job; tunables are by scheduler. With @icount
-    the guest's clock counts instructions, so that a busy host does not slow its processor."""
+    """@schedulers are labels of variant.py; none: all that can be had. @events are carried out in
+    every run of every job; tunables are by scheduler. With @icount the guest's clock counts
+    instructions, so that a busy host does not slow its processor. With @calibrate_s mqfq's depth
+    and threshold are measured first, for so long at most."""
 
     jobs: tuple[JobFile, ...]
-    schedulers: tuple[str, ...]
+    schedulers: tuple[str, ...] = ()
     repeat: int = 1
     device: Device = field(default_factory=lambda: parse_device(DEFAULT_DEVICE))
     on: str = VM
@@ -84,6 +95,16 @@ class Request:
     destroy_data: bool = False
     events: tuple[Event, ...] = ()
     time_limit_s: float = math.inf
+    calibrate_s: int | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the schedulers, without their tunables."""
+        return tuple(dict.fromkeys(map(scheduler_of, self.schedulers)))
+
+    @property
+    def ours(self) -> tuple[str, ...]:
+        return tuple(filter(is_ours, self.names))
 
 
 @dataclass(frozen=True)
@@ -109,6 +130,7 @@ def plan_for(request: Request) -> Plan:
         patience=ICOUNT_PATIENCE if request.icount else 1.0,
         module=str(request.module) if request.module and request.on == HOST else None,
         tunables=request.tunables,
+        calibrate_s=request.calibrate_s,
     )
 
 
@@ -160,7 +182,9 @@ def check(request: Request) -> None:
     _check_cpus(request)
     if shutil.which("fio") is None:
         raise UsageError("fio is missing: install package fio")
-    if MQFQ in request.schedulers:
+    if request.calibrate_s is not None and MQFQ not in request.names:
+        raise UsageError("--calibrate finds tunables of mqfq: add it to --schedulers")
+    if request.ours:
         _check_module(request)
 
 
@@ -173,21 +197,49 @@ def _check_module(request: Request) -> None:
     if request.module is not None:
         if not request.module.is_file():
             raise UsageError(f"--module {request.module}: no such file: run `make module`")
+        present = schedulers_in(request.module)
+        for name in request.ours:
+            if name not in present:
+                raise UsageError(
+                    f"--schedulers: {request.module} has no scheduler {name}:"
+                    f" use {', '.join(present)}, or build it anew: `make module`"
+                )
         return
     fs = Fs()
-    if request.on == VM or not (kmod.loaded(fs) or kmod.autoloads(fs, MQFQ)):
-        raise UsageError("scheduler mqfq: no module: run `make module`, or name it with --module")
+    for name in request.ours:
+        if request.on == VM or not (kmod.loaded(fs) or kmod.autoloads(fs, name)):
+            raise UsageError(
+                f"scheduler {name}: no module: run `make module`, or name it with --module"
+            )
 
 
 def with_built_module(request: Request) -> Request:
-    """With this checkout's module for the kernel that will run, if mqfq wants one, it is built,
-    and none is named."""
-    if MQFQ not in request.schedulers or request.module is not None:
+    """With this checkout's module for the kernel that will run, if a scheduler of ours wants one,
+    it is built, and none is named; and with all schedulers that there are where none is named."""
+    if request.module is None and (request.ours or not request.schedulers):
+        with _lab_errors():
+            release = os.uname().release if request.on == HOST else kernel.ensure().release
+        path = ROOT / "build" / "module" / release / "mqfair.ko"
+        if path.is_file():
+            request = dataclasses.replace(request, module=path)
+    if request.schedulers:
         return request
-    with _lab_errors():
-        release = os.uname().release if request.on == HOST else kernel.ensure().release
-    path = ROOT / "build" / "module" / release / "mqfair.ko"
-    return dataclasses.replace(request, module=path) if path.is_file() else request
+    # Without any module mqfq stays, so that check() says how to come by one.
+    present = _present(request) or (MQFQ,)
+    names = tuple(name for name in SCHEDULERS if not is_ours(name) or name in present)
+    return dataclasses.replace(request, schedulers=names)
+
+
+def _present(request: Request) -> tuple[str, ...]:
+    """Ours that can be had."""
+    if request.module is not None and request.module.is_file():
+        return schedulers_in(request.module)
+    if request.on == VM:
+        return ()
+    fs = Fs()
+    selector = find_disk(fs, request.device.text).selector()
+    offered = selector.available if selector else ()
+    return tuple(name for name in OURS if name in offered or kmod.autoloads(fs, name))
 
 
 @contextlib.contextmanager
@@ -231,8 +283,10 @@ def _run_in_guest(request: Request, plan: Plan, folder: Path, progress: Progress
         cpus=request.cpus,
         icount=request.icount,
         drives=(drive,) if drive else (),
-        modules=(request.module,) if request.module and MQFQ in request.schedulers else (),
-        timeout_s=BOOT_S + sum(one.case.run_s + RUN_OVERHEAD_S for one in plan.runs()),
+        modules=(request.module,) if request.module and request.ours else (),
+        timeout_s=BOOT_S
+        + plan.patience * (plan.calibrate_s or 0)
+        + sum(one.case.run_s + RUN_OVERHEAD_S for one in plan.runs()),
     )
     messages = _Messages(progress)
     progress({"event": "boot"})
@@ -296,7 +350,7 @@ def _where(request: Request, machine: Mapping[str, Any], accel: str) -> Document
 def _notes(request: Request, machine: Mapping[str, Any]) -> tuple[str, ...]:
     notes = [note for job in request.jobs for note in job.notes]
     greatest = max(weight for job in request.jobs for weight in job.weights.values())
-    if BFQ in request.schedulers and greatest > BFQ_WEIGHT_MAX:
+    if BFQ in request.names and greatest > BFQ_WEIGHT_MAX:
         notes.append(
             f"bfq knows weights of 1..{BFQ_WEIGHT_MAX}: all are scaled by"
             f" {BFQ_WEIGHT_MAX}/{greatest} for it, and rounded"
@@ -304,6 +358,9 @@ def _notes(request: Request, machine: Mapping[str, Any]) -> tuple[str, ...]:
     if machine["iocost_model"]:
         rates = " ".join(f"{name}={rate}" for name, rate in machine["iocost_model"].items())
         notes.append(f"iocost's model, fitted to this drive under none: {rates}")
+    found = machine["calibration"]
+    if found:
+        notes += [f"calibrated: mqfq, {line}" for line in (*found["reasons"], *found["notes"])]
     return tuple(notes)
 
 
@@ -313,10 +370,14 @@ def _processor_bound(drive: Device, results: Sequence[CaseResult]) -> Iterator[s
     if capacity is None:
         return
     for result in results:
-        reached = [run.total_iops for run in result.runs if run.scheduler == NONE]
+        reached = [
+            devices.null_requests(drive, run.total_iops, run.total_bytes_per_s)
+            for run in result.runs
+            if run.scheduler == NONE
+        ]
         if reached and statistics.median(reached) < DEVICE_BOUND * capacity:
             yield (
                 f"{result.case.name}: none reached {statistics.median(reached):,.0f} of the"
-                f" drive's {capacity:,.0f} IOPS: the processor is the limit and shares say little:"
-                " take load off this machine, or ask for a slower drive"
+                f" drive's {capacity:,.0f} requests a second: the processor is the limit and shares"
+                " say little: take load off this machine, or ask for a slower drive"
             )

@@ -2,12 +2,13 @@
 """mqfair bench: its command line, its devices, and what it writes to the kernel."""
 
 import argparse
+import dataclasses
 import json
 
 import pytest
 
 from mqfair import bench
-from mqfair.benchlib import cgroups, device, iocost, session
+from mqfair.benchlib import cgroups, device, iocost, session, variant
 from mqfair.benchlib.device import parse_device
 from mqfair.benchlib.kernel_log import splat
 from mqfair.benchlib.plan import Case
@@ -45,6 +46,12 @@ def test_defaults(job):
     assert (asked.repeat, asked.cpus, asked.solo) == (1, 2, False)
 
 
+def test_counted_time_means_one_cpu_and_a_drive_with_one_queue(job):
+    asked = request(job, "--icount")
+    assert asked.cpus == 1
+    assert asked.device.parameters["submit_queues"] == 1
+
+
 def test_a_drive_of_this_host_means_on_host(job):
     assert request(job, "--device", "/dev/nvme0n1").on == "host"
 
@@ -61,6 +68,17 @@ def test_runtime_and_tunables(job):
         (["--schedulers", "none,cfq"], "unknown scheduler 'cfq': use none"),
         (["--schedulers", "none,none"], "none is given twice"),
         (["--schedulers", ""], "unknown scheduler ''"),
+        (["--schedulers", "none,wdt:"], "wdt:: '' is not TUNABLE=VALUE"),
+        (["--schedulers", "none,wdt:single_lock"], "'single_lock' is not TUNABLE=VALUE"),
+        (["--schedulers", "none,wdt:single_lock="], "'single_lock=' is not TUNABLE=VALUE"),
+        (["--schedulers", "none,wdt:../x=1"], "'../x=1' is not TUNABLE=VALUE"),
+        (["--schedulers", "none,wdt:caps=1:caps=2"], "caps is given twice"),
+        (["--schedulers", "wdt:caps=1,wdt:caps=1"], "wdt:caps=1 is given twice"),
+        (["--schedulers", "none:depth=1"], "none has no tunables: write none"),
+        (["--schedulers", "iocost:min=1"], "iocost has no tunables"),
+        (["--calibrate"], "--calibrate finds tunables of mqfq: add it to --schedulers"),
+        (["--calibrate-time", "30"], "--calibrate-time goes with --calibrate"),
+        (["--calibrate", "--calibrate-time", "1"], "--calibrate-time 1: use a number in 10.."),
         (["--repeat", "0"], "--repeat 0"),
         (["--repeat", "x"], "--repeat x"),
         (["--cpus", "9"], "--cpus 9: use a number in 1..8"),
@@ -70,6 +88,7 @@ def test_runtime_and_tunables(job):
         (["--nr-requests", "2"], "--nr-requests 2: use a number in 4.."),
         (["--tunable", "depth=1"], "write SCHEDULER.NAME=VALUE"),
         (["--tunable", "mqfq.depth=1"], "'mqfq' is not a scheduler with tunables in"),
+        (["--tunable", "none.depth=1"], "'none' is not a scheduler with tunables in"),
         (["--tunable", "bfq.../x=1"], "write SCHEDULER.NAME=VALUE"),
         (["--device", "disk"], "not a device"),
         (["--device", "null:speed=1"], "unknown parameter 'speed'"),
@@ -83,7 +102,7 @@ def test_runtime_and_tunables(job):
         (["--device", "nvme:speed=1"], "speed"),
         (["--device", "null:gb=1", "--on", "host"], "is made in a guest"),
         (["--device", "/dev/sda", "--on", "vm"], "a drive of this host"),
-        (["--icount"], "one CPU: add --cpus 1"),
+        (["--icount", "--cpus", "2"], "one CPU: add --cpus 1"),
         (["--schedulers", "mqfq", "--module", "/nowhere/mqfair.ko"], "no such file: run `make"),
     ],
 )
@@ -91,18 +110,53 @@ def test_refusals(job, words, says):
     assert says in refused(job, *words)
 
 
-def test_mqfq_without_a_module_is_refused_before_anything_runs(job, monkeypatch, tmp_path):
+@pytest.fixture
+def checkout(monkeypatch, tmp_path):
+    """An empty one, and what makes a module in it with the schedulers named."""
     monkeypatch.setattr(session, "ROOT", tmp_path)
     monkeypatch.setattr(session.kernel, "ensure", lambda: argparse.Namespace(release="6.1.0"))
+
+    def built(*names):
+        module = tmp_path / "build/module/6.1.0/mqfair.ko"
+        module.parent.mkdir(parents=True, exist_ok=True)
+        module.write_bytes(b"\x7fELF" + b"".join(b"alias=%b-iosched\0" % n.encode() for n in names))
+        return module
+
+    return built
+
+
+def test_ours_without_a_module_is_refused_before_anything_runs(job, checkout):
     asked = session.with_built_module(request(job, "--schedulers", "none,mqfq"))
-    with pytest.raises(UsageError, match="no module: run `make module`"):
+    with pytest.raises(UsageError, match="scheduler mqfq: no module: run `make module`"):
         session.check(asked)
-    module = tmp_path / "build/module/6.1.0/mqfair.ko"
-    module.parent.mkdir(parents=True)
-    module.write_bytes(b"")
-    asked = session.with_built_module(request(job, "--schedulers", "none,mqfq"))
+    module = checkout("mqfq", "ifq")
+    asked = session.with_built_module(request(job, "--schedulers", "none,mqfq:depth=8"))
     assert asked.module == module
     session.check(asked)
+    asked = session.with_built_module(request(job, "--schedulers", "none,wdt:caps=1"))
+    with pytest.raises(UsageError, match=r"has no scheduler wdt: use mqfq, ifq"):
+        session.check(asked)
+
+
+def test_without_names_all_schedulers_are_meant_that_the_module_has(job, checkout):
+    asked = session.with_built_module(dataclasses.replace(request(job), schedulers=()))
+    with pytest.raises(UsageError, match="no module"):
+        session.check(asked)
+    checkout("kyber-fair", "mqfq")
+    asked = session.with_built_module(dataclasses.replace(request(job), schedulers=()))
+    assert asked.schedulers == (
+        "none", "kyber", "bfq", "mq-deadline", "iocost", "mqfq", "kyber-fair",
+    )  # fmt: skip
+
+
+def test_a_scheduler_can_stand_in_a_table_several_times(job):
+    words = ["--schedulers", "none,wdt, wdt:caps=5:period_ms=20", "--tunable", "wdt.caps=9"]
+    asked = request(job, *words)
+    assert asked.schedulers == ("none", "wdt", "wdt:caps=5:period_ms=20")
+    assert asked.names == ("none", "wdt")
+    assert [variant.merged_tunables(label, asked.tunables) for label in asked.schedulers] == [
+        {}, {"caps": "9"}, {"caps": "5", "period_ms": "20"},
+    ]  # fmt: skip
 
 
 def test_devices():
@@ -138,7 +192,15 @@ def test_a_drive_that_was_not_the_limit_is_reported(reached, notes):
     case = Case("j", (), {}, 1.0, 2.0)
     found = list(session._processor_bound(drive, [CaseResult(case, runs, (), {})]))
     assert len(found) == notes
-    assert all("reached 2,000 of the drive's 4,000 IOPS" in note for note in found)
+    assert all("reached 2,000 of the drive's 4,000 requests" in note for note in found)
+
+
+def test_what_is_split_on_its_way_counts_as_the_requests_that_it_is():
+    drive = parse_device("null:irqmode=2,gb=4")
+    assert device.null_requests(drive, 444, 444 * 2**20) == pytest.approx(3566, abs=1)
+    assert device.null_requests(drive, 4000, 4000 * 4096) == 4000
+    whole = parse_device("null:irqmode=2,max_sectors=2048")
+    assert device.null_requests(whole, 444, 444 * 2**20) == 444
 
 
 def test_a_drive_that_does_not_exist(job):
@@ -210,7 +272,12 @@ def test_bfq_weights_are_scaled_only_where_they_do_not_fit():
 
 @pytest.mark.parametrize(
     ("scheduler", "file"),
-    [("mqfq", "io.mqfair.weight"), ("iocost", "io.weight"), ("bfq", "io.bfq.weight")],
+    [
+        ("mqfq", "io.mqfair.weight"),
+        ("wdt", "io.mqfair.weight"),
+        ("iocost", "io.weight"),
+        ("bfq", "io.bfq.weight"),
+    ],
 )
 def test_each_scheduler_has_its_weight_file(scheduler, file):
     fs = Fs("/", dry_run=True)

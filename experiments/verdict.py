@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the experiments have in common: options, runs of the bench, and verdicts."""
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from mqfair.bench import show_progress
+from mqfair.benchlib import report, session
+from mqfair.benchlib.device import default_device, parse_device
+from mqfair.benchlib.jobfile import JobFile
+from mqfair.benchlib.result import CaseResult, Document, RunResult, document
+from mqfair.benchlib.variant import BFQ, NONE, parse_variants
+from mqfair.errors import Failure, UsageError
+
+EXAMPLES = session.ROOT / "examples"
+# Before a job's runtime begins to count.
+RAMP_S = 1.0
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """@seen is the figure that is judged, @spread that of all repeats."""
+
+    case: str
+    scheduler: str
+    what: str
+    must: str
+    seen: float
+    spread: tuple[float, float]
+    holds: bool
+
+    def __str__(self) -> str:
+        return (
+            f"{'holds' if self.holds else 'FAILS':6} {self.case:20} {self.scheduler:12}"
+            f" {self.what:28} must be {self.must:12} is {self.seen:8.4f}"
+            f"  ({self.spread[0]:.4f} .. {self.spread[1]:.4f})"
+        )
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is judged: @scheduler, in @case."""
+
+    case: str
+    scheduler: str
+
+    def at_least(self, what: str, values: Sequence[float], least: float) -> Verdict:
+        seen = statistics.median(values)
+        return self._verdict(what, f">= {least:.4g}", values, seen, seen >= least)
+
+    def at_most(self, what: str, values: Sequence[float], most: float) -> Verdict:
+        seen = statistics.median(values)
+        return self._verdict(what, f"<= {most:.4g}", values, seen, seen <= most)
+
+    def within(self, what: str, values: Sequence[float], most: float) -> Verdict:
+        """Off by @most in either direction."""
+        seen = statistics.median(values)
+        return self._verdict(what, f"within {most:.4g}", values, seen, abs(seen) <= most)
+
+    def _verdict(
+        self, what: str, must: str, values: Sequence[float], seen: float, holds: bool
+    ) -> Verdict:
+        spread = (min(values), max(values))
+        return Verdict(self.case, self.scheduler, what, must, seen, spread, holds)
+
+
+def runs_of(result: CaseResult, label: str) -> list[RunResult]:
+    return [run for run in result.runs if run.scheduler == label]
+
+
+def ratios(
+    result: CaseResult, label: str, base: str, figure: Callable[[RunResult], float]
+) -> list[float]:
+    """Of a figure under @label to that under @base in the same repeat."""
+    other = {run.repeat: figure(run) for run in runs_of(result, base)}
+    return [figure(run) / other[run.repeat] for run in runs_of(result, label)]
+
+
+def total_iops(run: RunResult) -> float:
+    return run.total_iops
+
+
+def total_bytes(run: RunResult) -> float:
+    return run.total_bytes_per_s
+
+
+def add_arguments(
+    parser: argparse.ArgumentParser, *, schedulers: str, runtime_s: float, repeat: int = 3
+) -> None:
+    """What every experiment takes; @schedulers are the default."""
+    parser.add_argument(
+        "--schedulers",
+        default=schedulers,
+        metavar="NAME,...",
+        help="as for mqfair bench; those with tunables of their own are shown and not judged"
+        " (default %(default)s)",
+    )
+    parser.add_argument(
+        "--repeat", type=int, default=repeat, help="interleaved (default %(default)s)"
+    )
+    parser.add_argument(
+        "--runtime", type=float, default=runtime_s, help="seconds each (default %(default)s)"
+    )
+    parser.add_argument("--cpus", type=int, default=2, help="of the guest (default 2)")
+    parser.add_argument(
+        "--icount", action="store_true", help="counted time, one CPU: exact on a busy host"
+    )
+    parser.add_argument("--nr-requests", type=int, help="scheduler tags for each queue")
+    parser.add_argument("--module", type=Path, help="mqfair.ko (default: the one built here)")
+    parser.add_argument("--json", metavar="FILE", help="write verdicts and results there")
+
+
+def request(
+    args: argparse.Namespace, jobs: Iterable[JobFile], device: str | None = None
+) -> session.Request:
+    """@device: of the bench, unless the options name one or none says otherwise."""
+    labels = parse_variants(args.schedulers)
+    cpus = 1 if args.icount else args.cpus
+    return session.with_built_module(
+        session.Request(
+            jobs=tuple(jobs),
+            # Everything is told beside it.
+            schedulers=tuple(dict.fromkeys((NONE, *labels))),
+            repeat=args.repeat,
+            device=parse_device(device or default_device(cpus)),
+            cpus=cpus,
+            icount=args.icount,
+            nr_requests=args.nr_requests,
+            module=args.module,
+        )
+    )
+
+
+def run_bench(
+    asked: session.Request, look: Callable[[Path], None] = lambda _folder: None
+) -> session.Outcome:
+    """@look is given the folder of the raw files before it goes."""
+    with (
+        tempfile.TemporaryDirectory(prefix="mqfair-experiment-") as name,
+        show_progress(asked) as progress,
+    ):
+        outcome = session.run(asked, Path(name), progress)
+        look(Path(name))
+    return outcome
+
+
+def judged(result: CaseResult) -> list[str]:
+    """The schedulers as they are, without tunables of their own."""
+    return [name for name in report.schedulers_of(result) if ":" not in name and name != NONE]
+
+
+def above_bfq(
+    result: CaseResult, label: str, figure: Callable[[RunResult], float], least: float = 1.0
+) -> list[Verdict]:
+    """A verdict if BFQ ran."""
+    if not runs_of(result, BFQ):
+        return []
+    subject = Subject(result.case.name, label)
+    return [subject.at_least("total / bfq", ratios(result, label, BFQ, figure), least)]
+
+
+def console() -> Console:
+    return report.console_for()
+
+
+def conclude(
+    args: argparse.Namespace,
+    experiment: str,
+    outcomes: Sequence[session.Outcome],
+    verdicts: Sequence[Verdict],
+    figures: Document | None = None,
+) -> int:
+    """Prints notes and verdicts, writes the document; 1 when something does not hold."""
+    for outcome in outcomes:
+        for note in outcome.notes:
+            console().print(f"note: {note}", style="dim", highlight=False)
+    for one in verdicts:
+        console().print(str(one), highlight=False)
+    if args.json:
+        whole = {
+            "schema": f"mqfair.experiment-{experiment}/1",
+            "verdicts": [vars(one) for one in verdicts],
+            **(figures or {}),
+            "results": [
+                document(result, outcome.where, ())
+                for outcome in outcomes
+                for result in outcome.results
+            ],
+        }
+        Path(args.json).write_text(json.dumps(whole, indent=1) + "\n")
+    return 0 if all(one.holds for one in verdicts) else 1
+
+
+def main(
+    parser: argparse.ArgumentParser,
+    run: Callable[[argparse.Namespace], int],
+    argv: Sequence[str] | None = None,
+) -> int:
+    try:
+        return run(parser.parse_args(argv))
+    except (UsageError, Failure) as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
