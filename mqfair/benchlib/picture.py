@@ -27,7 +27,7 @@ _GROUP_WIDTH = 0.82
 # Of the axis: a mark this near above a bar would run through the bar's number.
 _LABEL_HEIGHT = 0.03
 _ROW_HEIGHT_IN = 3.6
-_STYLE: dict[Any, Any] = {
+STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
     "text.color": INK,
@@ -42,7 +42,7 @@ _STYLE: dict[Any, Any] = {
 
 
 def draw(results: Sequence[CaseResult], titles: Sequence[str], subtitle: str, path: Path) -> None:
-    with mpl.rc_context(_STYLE):
+    with mpl.rc_context(STYLE):
         figure = Figure(figsize=(12.5, _ROW_HEIGHT_IN * len(results) + 1.2), layout="constrained")
         axes = figure.subplots(len(results), 2, squeeze=False, width_ratios=(2.6, 1))
         for (shares, totals), result, title in zip(axes, results, titles, strict=True):

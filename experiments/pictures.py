@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Pictures of what the experiments found, in the manner of the bench's own."""
+
+import math
+import statistics
+from collections.abc import Mapping
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter, ScalarFormatter
+
+from mqfair.benchlib.picture import FAINT, INK, STYLE
+from mqfair.benchlib.report import schedulers_of
+from mqfair.benchlib.result import CaseResult, Document
+
+# Told apart by hue, by lightness, and by the mark.
+COLOURS = ("#22303c", "#d1495b", "#1f7a8c", "#e0a030", "#6a4c93", "#4a9a5a", "#9a6a4a")
+MARKS = "osD^vPX"
+COLUMNS = 2
+
+
+def draw_curves(
+    curves: Mapping[str, Mapping[int, float]], *, title: str, across: str, up: str, path: Path
+) -> None:
+    """A line for each scheduler; the axis across doubles from one place to the next."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8.5, 5), layout="constrained")
+        axes = figure.subplots()
+        for number, (label, curve) in enumerate(curves.items()):
+            axes.plot(
+                list(curve),
+                list(curve.values()),
+                color=COLOURS[number % len(COLOURS)],
+                marker=MARKS[number % len(MARKS)],
+                markersize=5,
+                label=label,
+            )
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_locator(FixedLocator(sorted({x for c in curves.values() for x in c})))
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.xaxis.set_major_formatter(ScalarFormatter())
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel(across)
+        axes.set_ylabel(up)
+        axes.grid(axis="y", color=FAINT, linewidth=0.8)
+        axes.legend(frameon=False, ncols=2)
+        figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+        figure.savefig(path, dpi=150)
+
+
+def draw_shares_over_time(result: CaseResult, where: Document, path: Path) -> None:
+    """A panel for each scheduler: what each cgroup got in each step of its first run, one upon the
+    other, beside the median of all that none served."""
+    labels = schedulers_of(result)
+    first = {run["scheduler"]: run for run in reversed(result.timeline["runs"])}
+    seconds = result.timeline["interval_ms"] / 1000
+    none = statistics.median(
+        run.total_bytes_per_s for run in result.runs if run.scheduler == labels[0]
+    )
+    with mpl.rc_context(STYLE):
+        rows = math.ceil(len(labels) / COLUMNS)
+        figure = Figure(figsize=(12.5, 2.5 * rows + 1.2), layout="constrained")
+        panels = figure.subplots(rows, COLUMNS, sharex=True, sharey=True, squeeze=False)
+        for axes, label in zip(panels.flat, labels, strict=False):
+            _draw_stack(axes, first[label], seconds, none)
+            axes.set_title(label, loc="left", fontsize=10.5, fontweight="bold")
+        for axes in panels.flat[len(labels) :]:
+            axes.set_visible(False)
+        for axes in panels[:, 0]:
+            axes.set_ylabel(f"of {labels[0]}'s total")
+        for axes in panels[-1]:
+            axes.set_xlabel("seconds")
+        figure.suptitle(
+            f"Demand that moves: the heaviest of four tenants is silent every other 2 s\n"
+            f"Linux {where['kernel']}, CPUs: {where['cpus']} ({where['accel']})  {where['device']}",
+            x=0.01,
+            ha="left",
+            fontsize=11,
+        )
+        handles, names = panels.flat[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
+        figure.savefig(path, dpi=150)
+
+
+def _draw_stack(axes: Axes, run: Document, seconds: float, none: float) -> None:
+    groups = run["cgroups"]
+    steps = min(len(group["bytes"]) for group in groups)
+    times = [(step + 0.5) * seconds for step in range(steps)]
+    rates = [[value / seconds / none for value in group["bytes"][:steps]] for group in groups]
+    shades = ("#cfe3ee", "#93c1d9", "#4a93b8", "#1f5f86")
+    axes.stackplot(
+        times,
+        rates,
+        labels=[group["name"] for group in groups],
+        colors=[shades[number % len(shades)] for number in range(len(groups))],
+        linewidth=0,
+    )
+    axes.axhline(1.0, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    axes.set_ylim(0, 1.15)
+    axes.set_xlim(0, times[-1])
+    axes.grid(axis="y", color=FAINT, linewidth=0.8)

@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is left of the throughput when the processor is what is short, with 1 to 64 cgroups?
+
+null_blk answers at once, so that every instruction of the path of a request shows.  Random reads
+of 1 KiB by 1, 2, 4, ... 64 cgroups of equal weight (figure 6 of the Kyber-fairness paper) and the
+4 KiB half reads, half writes of four weights with which that paper begins (figure 1).  Judged: a
+scheduler falls no faster with the cgroups than none does, within 10 %; under kyber-fair the mix
+has at least half as many IOPS again as under BFQ.  In counted time (--icount) IOPS tell the
+instructions of one processor; what several do to each other shows only with --cpus on a host that
+has them.
+
+    python3 -m experiments.scaling --icount --picture build/cgroups-scaling.png
+"""
+
+import argparse
+import statistics
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from rich import box
+from rich.table import Table
+
+from experiments import pictures, verdict
+from experiments.verdict import Subject, Verdict, ratios, runs_of, total_iops
+from mqfair.benchlib import jobfile, report
+from mqfair.benchlib.jobfile import JobFile
+from mqfair.benchlib.result import CaseResult, Document
+from mqfair.benchlib.variant import BFQ, NONE
+from mqfair.errors import UsageError
+
+MIXED = "four-cgroups-mixed"
+COUNTS = (1, 2, 4, 8, 16, 32, 64)
+SCHEDULERS = "bfq,mqfq,kyber-fair,wdt,wdt:single_lock=1"
+# Beside what none has left with as many cgroups.
+LEAST_LEFT: Mapping[str, float] = {"kyber-fair": 0.9, "wdt": 0.9}
+LEAST_ABOVE_BFQ: Mapping[str, float] = {"kyber-fair": 1.5}
+DEVICE = "null:irqmode=0,submit_queues={queues},hw_queue_depth=64,gb=4,poll_queues=0"
+
+
+def cgroups(count: int, runtime_s: float) -> JobFile:
+    lines = ["[global]", "ioengine=libaio", "direct=1", "rw=randread", "bs=1k", "iodepth=4"]
+    lines += ["norandommap", f"ramp_time={round(verdict.RAMP_S * 1000)}ms"]
+    for number in range(count):
+        lines += [f"[c{number}]", f"cgroup=c{number}"]
+    return jobfile.parse("\n".join(lines), f"cgroups-{count}.fio", runtime_s)
+
+
+def curves(results: Sequence[CaseResult]) -> dict[str, dict[int, list[float]]]:
+    """By scheduler and number of cgroups the IOPS of each repeat, relative to the median of none
+    with the least number."""
+    counts = {len(result.case.groups): result for result in results}
+    one = counts[min(counts)]
+    base = statistics.median(run.total_iops for run in runs_of(one, NONE))
+    return {
+        label: {
+            count: [run.total_iops / base for run in runs_of(result, label)]
+            for count, result in sorted(counts.items())
+        }
+        for label in report.schedulers_of(one)
+    }
+
+
+def left(curve: Mapping[int, Sequence[float]], count: int) -> list[float]:
+    """Of the throughput with the least number of cgroups."""
+    first = curve[min(curve)]
+    return [value / start for value, start in zip(curve[count], first, strict=True)]
+
+
+def judge_curves(found: Mapping[str, Mapping[int, Sequence[float]]]) -> Iterator[Verdict]:
+    for label, curve in found.items():
+        if label not in LEAST_LEFT:
+            continue
+        for count in curve:
+            none = statistics.median(left(found[NONE], count))
+            values = [value / none for value in left(curve, count)]
+            if count != min(curve):
+                subject = Subject(f"{count} cgroups", label)
+                yield subject.at_least("left / left of none", values, LEAST_LEFT[label])
+
+
+def judge_mixed(result: CaseResult) -> Iterator[Verdict]:
+    for label, least in LEAST_ABOVE_BFQ.items():
+        if runs_of(result, label):
+            yield from verdict.above_bfq(result, label, total_iops, least)
+
+
+def show(found: Mapping[str, Mapping[int, Sequence[float]]]) -> Table:
+    counts = list(found[NONE])
+    table = Table(
+        title=f"IOPS of 1 KiB random reads, relative to none's with {counts[0]} cgroups",
+        title_style="bold", title_justify="left", box=box.SIMPLE_HEAD,
+    )  # fmt: skip
+    table.add_column("cgroups")
+    for count in counts:
+        table.add_column(str(count), justify="right")
+    for label, curve in found.items():
+        table.add_row(label, *(report.spread(curve[count], "{:.3f}") for count in counts))
+    return table
+
+
+def show_mixed(result: CaseResult) -> Table:
+    table = Table(title=MIXED, title_style="bold", title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("scheduler")
+    for name in ("IOPS", "/ none", "/ bfq"):
+        table.add_column(name, justify="right")
+    for label in report.schedulers_of(result):
+        beside_bfq = ratios(result, label, BFQ, total_iops) if runs_of(result, BFQ) else []
+        table.add_row(
+            label,
+            report.spread([run.total_iops for run in runs_of(result, label)], "{:,.0f}"),
+            report.spread(ratios(result, label, NONE, total_iops), "{:.3f}"),
+            report.spread(beside_bfq, "{:.2f}") if beside_bfq else "-",
+        )
+    return table
+
+
+def _counts(text: str) -> list[int]:
+    words = text.split(",")
+    if not all(word.isdecimal() and 1 <= int(word) <= 256 for word in words):
+        raise UsageError(f"--cgroups {text}: use numbers in 1..256, as 1,8,64")
+    return sorted({int(word) for word in words})
+
+
+def run(args: argparse.Namespace) -> int:
+    counts = _counts(args.cgroups)
+    mixed = jobfile.load(str(verdict.EXAMPLES / f"{MIXED}.fio"), args.runtime)
+    jobs = [mixed, *(cgroups(count, args.runtime) for count in counts)]
+    device = DEVICE.format(queues=1 if args.icount else args.cpus)
+    outcome = verdict.run_bench(verdict.request(args, jobs, device))
+    mixed_result, *scaled = outcome.results
+    found = curves(scaled)
+    verdict.console().print(show_mixed(mixed_result), show(found))
+    if args.picture:
+        draw(found, outcome.where, args.picture)
+    verdicts = [*judge_mixed(mixed_result), *judge_curves(found)]
+    return verdict.conclude(args, "scaling", [outcome], verdicts, {"relative": found})
+
+
+def draw(found: Mapping[str, Mapping[int, Sequence[float]]], where: Document, path: Path) -> None:
+    pictures.draw_curves(
+        {
+            label: {count: statistics.median(values) for count, values in curve.items()}
+            for label, curve in found.items()
+        },
+        title="Random reads of 1 KiB by cgroups of equal weight, limited by the processor\n"
+        f"Linux {where['kernel']}, CPUs: {where['cpus']} ({where['accel']})  {where['device']}",
+        across="cgroups",
+        up="IOPS, relative to none with one cgroup",
+        path=path,
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="experiments.scaling", description=__doc__.split("\n")[0])
+    parser.add_argument(
+        "--cgroups", default=",".join(map(str, COUNTS)), help="how many (default %(default)s)"
+    )
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the curves there")
+    verdict.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=1.0)
+    return verdict.main(parser, run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
