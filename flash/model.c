@@ -3,25 +3,26 @@
  * The table of drives, and what they are held to.
  *
  * Three kinds of number.  [S] is from a data sheet or a published paper, named
- * at the drive.  [F] is fitted: it makes the model reach the stated figures of
- * the drive; flash_targets[] has those.  [C] is our choice, within what such
- * drives have; nothing that is judged depends on it.
+ * at the drive.  [C] is our choice, within what such drives have: their makers
+ * do not say.  [F] is fitted, the others being as they are: it makes the model
+ * reach the stated figures of the drive, which flash_targets[] has.
  *
  * How the fit goes.  A random read occupies a plane for read_ns and the
  * transfer of its page: planes / (read_ns + channel_ns) is the most IOPS.  At
- * depth 1 it takes command_ns + read_ns + channel_ns + link_ns besides
- * read_fixed_ns, which makes up the rest.  64 KiB written in order lie on one
- * die, in four reads: two planes, twice; channel_ns decides how long they
- * take.  Writing in order goes at dies * program_pages / program_ns.  At
- * random, it is that divided by the write amplification, which spare_permille
- * s decides: about (1 + s) / 2s when all pages are equally likely (Desnoyers,
- * Analytic Models of SSD Write Performance, ACM TOS 2014).
+ * depth 1 it takes command_ns + read_ns + channel_ns + link_ns, and
+ * read_fixed_ns makes up the rest.  64 KiB that were written in order lie on
+ * one die; on the 980 PRO in four flash pages of two planes, so that they take
+ * two reads and the transfers of which channel_ns decides.  Writing in order
+ * goes at dies * program_pages / (program_ns + program_pages * channel_ns);
+ * writing at random at that divided by the write amplification and what
+ * collecting reads, which spare_permille s decides: the amplification is about
+ * (1 + s) / 2s when all pages are equally likely (Desnoyers, Analytic Models
+ * of SSD Write Performance, ACM TOS 2014).
  */
 #include "model.h"
 
 enum {
 	US	= 1000,
-	MS	= 1000 * US,
 };
 
 const struct flash_params flash_models[] = {
@@ -35,12 +36,12 @@ const struct flash_params flash_models[] = {
 		.name = "p3700",
 		.channels = 18,			/* [S] */
 		.dies = 2,			/* [F] 460 000 IOPS */
-		.planes = 1,			/* [C] reads one at a time */
+		.planes = 1,			/* [C] two that read together */
 		.page_bytes = 4096,
-		.read_pages = 4,		/* [C] 16 KiB, as 20 nm MLC */
-		.program_pages = 16,		/* [C] two planes, paired pages */
+		.read_pages = 8,		/* [C] 2 x 16 KiB */
+		.program_pages = 16,		/* [C] two pages each */
 		.block_programs = 16,		/* 1 MiB: see model.h */
-		.spare_permille = 250,		/* [F] 175 000 IOPS written */
+		.spare_permille = 340,		/* [F] 175 000 IOPS written */
 		.gc_start = 2,			/* [C] */
 		.gc_stop = 3,			/* [C] */
 		.buffer_pages = 2048,		/* [C] 8 MiB */
@@ -50,7 +51,7 @@ const struct flash_params flash_models[] = {
 		.link_ns = 1463,		/* [S] 2800 MB/s */
 		.channel_ns = 12 * US,		/* [C] 333 MB/s */
 		.read_ns = 66 * US,		/* [F] 460 000 IOPS */
-		.program_ns = 1180 * US,	/* [F] 2000 MB/s */
+		.program_ns = 988 * US,		/* [F] 2000 MB/s */
 		.erase_ns = 300 * US,		/* [C] 4.8 ms for 16 MiB */
 		.read_burst = 4,		/* [C] */
 	},
@@ -65,12 +66,12 @@ const struct flash_params flash_models[] = {
 		.name = "p4500",
 		.channels = 12,			/* [S] */
 		.dies = 3,			/* [F] 490 000 IOPS */
-		.planes = 1,			/* [C] */
+		.planes = 1,			/* [C] as above */
 		.page_bytes = 4096,
-		.read_pages = 4,		/* [C] */
+		.read_pages = 8,		/* [C] */
 		.program_pages = 16,		/* [C] */
 		.block_programs = 16,
-		.spare_permille = 80,		/* [F] 38 000 IOPS written */
+		.spare_permille = 110,		/* [F] 38 000 IOPS written */
 		.gc_start = 2,			/* [C] */
 		.gc_stop = 3,			/* [C] */
 		.buffer_pages = 2048,		/* [C] */
@@ -80,7 +81,7 @@ const struct flash_params flash_models[] = {
 		.link_ns = 1280,		/* [S] 3200 MB/s */
 		.channel_ns = 8 * US,		/* [C] 512 MB/s */
 		.read_ns = 66 * US,		/* [F] 490 000 IOPS */
-		.program_ns = 2250 * US,	/* [F] 1050 MB/s */
+		.program_ns = 2120 * US,	/* [F] 1050 MB/s */
 		.erase_ns = 300 * US,		/* [C] */
 		.read_burst = 4,		/* [C] */
 	},
@@ -104,12 +105,12 @@ const struct flash_params flash_models[] = {
 		.gc_stop = 3,			/* [C] */
 		.buffer_pages = 1024,		/* [C] */
 		.command_ns = 1 * US,		/* [S] a million IOPS rated */
-		.read_fixed_ns = 17 * US,	/* [F] 60 us at depth 1 */
+		.read_fixed_ns = 18 * US,	/* [F] 60 us at depth 1 */
 		.write_fixed_ns = 15 * US,	/* [S] 60 000 IOPS at depth 1 */
 		.link_ns = 585,			/* [S] 7000 MB/s */
-		.channel_ns = 5 * US,		/* [F] 140 us for 64 KiB */
+		.channel_ns = 4 * US,		/* [F] 140 us for 64 KiB */
 		.read_ns = 36 * US,		/* [F] 790 000 IOPS */
-		.program_ns = 524 * US,		/* [F] 2000 MB/s */
+		.program_ns = 460 * US,		/* [F] 2000 MB/s */
 		.erase_ns = 200 * US,		/* [C] 3.5 ms for 18 MiB */
 		.read_burst = 4,		/* [C] */
 	},

@@ -91,15 +91,31 @@ static void load_submit(struct flash *f, struct rig_load *load, u64 *next,
 	flash_submit(f, cmd, now);
 }
 
+/* While it runs at its full depth. */
+static void load_count(struct rig_load *load, u64 done,
+		       const struct flash_cmd *cmd, u64 *began)
+{
+	if (done <= load->depth) {
+		*began = cmd->done_ns;
+		return;
+	}
+	load->counted++;
+	load->latency_ns += cmd->done_ns - cmd->submit_ns;
+	load->elapsed_ns = cmd->done_ns - *began;
+	if (load->latencies)
+		histogram_add(load->latencies, cmd->done_ns - cmd->submit_ns);
+}
+
 void rig_run(struct flash *f, struct rig_load *load, u64 *now)
 {
 	struct flash_cmd *cmds = port_zalloc(load->depth * sizeof(*cmds));
-	u64 began = *now, next = 0, left = load->ios;
+	u64 began = *now, next = 0, done = 0, left = load->ios;
 	u32 i;
 
 	port_assert(cmds);
 	if (!load->range)
 		load->range = flash_pages(f);
+	load->counted = 0;
 	load->latency_ns = 0;
 	for (i = 0; i < load->depth && left; i++, left--)
 		load_submit(f, load, &next, &cmds[i], *now);
@@ -112,15 +128,15 @@ void rig_run(struct flash *f, struct rig_load *load, u64 *now)
 		while (cmd) {
 			struct flash_cmd *following = cmd->next;
 
-			load->latency_ns += cmd->done_ns - cmd->submit_ns;
-			load->elapsed_ns = cmd->done_ns - began;
+			done++;
 			if (left) {
+				load_count(load, done, cmd, &began);
 				left--;
 				load_submit(f, load, &next, cmd, *now);
 			}
 			cmd = following;
 		}
 	}
-	load->latency_ns /= load->ios;
+	load->latency_ns /= max(load->counted, 1ULL);
 	port_free(cmds);
 }

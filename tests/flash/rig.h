@@ -6,6 +6,7 @@
 #define MQFAIR_FLASH_RIG_H
 
 #include "flash/drive.h"
+#include "sim/stats.h"
 #include "tests/random.h"
 
 enum {
@@ -40,8 +41,9 @@ struct rig_load {
 	u32 owner;
 	bool random;		/* aligned to its size; otherwise in order */
 	u64 ios;
-	/* out */
-	u64 latency_ns, elapsed_ns;
+	struct histogram *latencies;	/* NULL: not wanted */
+	/* out: what was done between the first @depth and the last submission */
+	u64 counted, latency_ns, elapsed_ns;	/* latency: mean */
 	u64 state;		/* of the random numbers; private */
 };
 
