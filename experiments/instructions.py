@@ -25,25 +25,32 @@ import lab
 from lab import kernel, module, plugin
 from lab.plugin import USER_SPACE, Count, Function, Profile
 from mqfair.benchlib.kernel_log import splat
+from mqfair.benchlib.variant import (
+    IOCOST,
+    NONE,
+    is_ours,
+    parse_variants,
+    scheduler_of,
+    schedulers_in,
+    tunables_of,
+)
 from mqfair.errors import Failure, UsageError
 from mqfair.output import table
 
 SCHEMA = "mqfair.instructions/1"
 
-BASE = "none"
-OURS = "mqfq"
-SCHEDULERS = (BASE, "kyber", "bfq", OURS)
-# Beside none: the host's locking and hand-over, and the scheduler itself.
-MOST_ABOVE_NONE = {OURS: 2300}
+BASE = NONE
+SCHEDULERS = "kyber,bfq,mqfq,kyber-fair,wdt"
+# By workload: the host's locking and hand-over, and the scheduler itself.
+MOST_ABOVE_NONE = {("qd32", "mqfq"): 2300, ("mixed", "kyber-fair"): 3000}
 
 WORKLOADS: Mapping[str, tuple[str, ...]] = {
     "qd32": ("iodepth=32",),
     "qd1": ("iodepth=1",),
     # More than two requests in one io_submit are plugged.
     "batch8": ("iodepth=32", "iodepth_batch_submit=8", "iodepth_batch_complete_min=8"),
+    "mixed": ("iodepth=32", "rw=randrw", "rwmixread=50"),
 }
-# What the target is stated for.
-TARGET_WORKLOAD = "qd32"
 
 DEVICE = "queue_mode=2 irqmode=0 submit_queues=1 hw_queue_depth=64 poll_queues=0 gb=4"
 FIO = (
@@ -68,7 +75,8 @@ BOOT_S = 240.0
 EXAMPLES = """\
 examples:
   python3 -m experiments.instructions
-  python3 -m experiments.instructions --schedulers none,mqfq --workloads qd32 --json cost.json
+  python3 -m experiments.instructions --schedulers mqfq --workloads qd32 --json cost.json
+  python3 -m experiments.instructions --schedulers wdt,wdt:single_lock=1 --workloads qd32,mixed
 """
 
 
@@ -142,8 +150,13 @@ def guest_script(plan: Plan, mark: Path) -> str:
     ]
     for load, scheduler in plan.cells():
         lines += [
-            f"echo {scheduler} > $queue/scheduler",
-            f"grep -qF '[{scheduler}]' $queue/scheduler",
+            "echo none > $queue/scheduler",
+            f"echo {scheduler_of(scheduler)} > $queue/scheduler",
+            f"grep -qF '[{scheduler_of(scheduler)}]' $queue/scheduler",
+            *(
+                f"echo {shlex.quote(value)} > $queue/iosched/{name}"
+                for name, value in tunables_of(scheduler).items()
+            ),
             f"fio $LAB_OUT/{load}.fio > fio.log || {{ cat fio.log; exit 1; }}",
             f"echo {load} {scheduler}",
         ]
@@ -183,11 +196,12 @@ def cost_of(repeats: Sequence[Profile]) -> Cost:
     return Cost(totals, functions)
 
 
-def measure(plan: Plan) -> tuple[dict[tuple[str, str], Cost], str]:
+def measure(plan: Plan, built: Path | None) -> tuple[dict[tuple[str, str], Cost], str]:
     """The costs, and the release of the kernel that they are of."""
     tools = plugin.build()
     tree = kernel.ensure()
-    built = module.build(tree)
+    built = built or module.build(tree)
+    require_present(plan, built)
     with tempfile.TemporaryDirectory(prefix="mqfair-instructions-") as name:
         folder = Path(name)
         # Of its own, for the checkout may be built anew meanwhile.
@@ -215,6 +229,14 @@ def measure(plan: Plan) -> tuple[dict[tuple[str, str], Cost], str]:
         symbols = plugin.Symbols((folder / "kallsyms").read_text())
         sections = list(plugin.read_sections(folder / "counts", symbols))
         return costs_of(plan, sections), tree.release
+
+
+def require_present(plan: Plan, built: Path) -> None:
+    present = schedulers_in(built)
+    for label in plan.schedulers:
+        name = scheduler_of(label)
+        if is_ours(name) and name not in present:
+            raise UsageError(f"--schedulers: {built} has no {name}: use {', '.join(present)}")
 
 
 def show_progress(_stream: str, data: bytes) -> None:
@@ -263,8 +285,9 @@ def summary_lines(costs: Costs) -> list[str]:
     return table(header, rows, left=2)
 
 
-def module_of(scheduler: str) -> str:
-    return {"kyber": "kyber_iosched", OURS: "mqfair"}.get(scheduler, scheduler)
+def module_of(label: str) -> str:
+    name = scheduler_of(label)
+    return "mqfair" if is_ours(name) else {"kyber": "kyber_iosched"}.get(name, name)
 
 
 def function_lines(load: str, scheduler: str, costs: Costs) -> list[str]:
@@ -336,13 +359,12 @@ def misses(costs: Costs) -> list[str]:
         for (load, scheduler), cost in costs.items()
         if cost.spread > SPREAD_MOST
     ]
-    for scheduler, most in MOST_ABOVE_NONE.items():
-        if (TARGET_WORKLOAD, scheduler) in costs:
-            above = costs[TARGET_WORKLOAD, scheduler].total - costs[TARGET_WORKLOAD, BASE].total
+    for (load, scheduler), most in MOST_ABOVE_NONE.items():
+        if (load, scheduler) in costs:
+            above = costs[load, scheduler].total - costs[load, BASE].total
             if above > most:
                 found.append(
-                    f"{TARGET_WORKLOAD} {scheduler}: none {above:+.0f} instructions per I/O,"
-                    f" at most {most:+d}"
+                    f"{load} {scheduler}: none {above:+.0f} instructions per I/O, at most {most:+d}"
                 )
     return found
 
@@ -364,16 +386,26 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--schedulers", default=",".join(SCHEDULERS), metavar="A,B")
+    parser.add_argument(
+        "--schedulers",
+        default=SCHEDULERS,
+        metavar="NAME,...",
+        help="default %(default)s; NAME:TUNABLE=VALUE is one with a tunable of its own",
+    )
     parser.add_argument("--workloads", default=",".join(WORKLOADS), metavar="A,B")
     parser.add_argument("--ios", type=int, default=20000, metavar="N", help="I/Os counted a run")
     parser.add_argument("--repeat", type=int, default=5, metavar="N", help="the median counts")
+    parser.add_argument("--module", type=Path, metavar="FILE", help="default: built anew")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
     return parser.parse_args(argv)
 
 
 def plan_of(args: argparse.Namespace) -> Plan:
-    schedulers = parse_words(args.schedulers, SCHEDULERS, "--schedulers")
+    schedulers = parse_variants(args.schedulers)
+    if IOCOST in schedulers:
+        raise UsageError("--schedulers: iocost is no scheduler, and charges no root cgroup")
+    if args.module and not args.module.is_file():
+        raise UsageError(f"--module {args.module}: no such file")
     if args.ios < 1000:
         raise UsageError(f"--ios {args.ios}: fewer than 1000 tell nothing")
     if args.repeat < REPEAT_LEAST:
@@ -392,7 +424,7 @@ def plan_of(args: argparse.Namespace) -> Plan:
 def run(argv: Sequence[str] | None) -> int:
     args = parse_arguments(argv)
     plan = plan_of(args)
-    costs, release = measure(plan)
+    costs, release = measure(plan, args.module)
     for load, scheduler in costs:
         if scheduler != BASE:
             print("\n".join(function_lines(load, scheduler, costs)), end="\n\n")

@@ -5,9 +5,9 @@ null_blk answers at once, so that every instruction of the path of a request sho
 of 1 KiB by 1, 2, 4, ... 64 cgroups of equal weight (figure 6 of the Kyber-fairness paper) and the
 4 KiB half reads, half writes of four weights with which that paper begins (figure 1).  Judged: a
 scheduler falls no faster with the cgroups than none does, within 10 %; under kyber-fair the mix
-has at least half as many IOPS again as under BFQ.  In counted time (--icount) IOPS tell the
-instructions of one processor; what several do to each other shows only with --cpus on a host that
-has them.
+has at least half as many IOPS again as under BFQ, and takes at most 3000 ns of the processor for
+each I/O more than under none.  In counted time (--icount) a ns is an instruction; what several
+processors do to each other shows only with --cpus on a host that has them.
 
     python3 -m experiments.scaling --icount --picture build/cgroups-scaling.png
 """
@@ -30,11 +30,13 @@ from mqfair.benchlib.variant import BFQ, NONE
 from mqfair.errors import UsageError
 
 MIXED = "four-cgroups-mixed"
+NS_PER_S = 1_000_000_000
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
 SCHEDULERS = "bfq,mqfq,kyber-fair,wdt,wdt:single_lock=1"
 # Beside what none has left with as many cgroups.
 LEAST_LEFT: Mapping[str, float] = {"kyber-fair": 0.9, "wdt": 0.9}
 LEAST_ABOVE_BFQ: Mapping[str, float] = {"kyber-fair": 1.5}
+MOST_NS_ABOVE_NONE: Mapping[str, float] = {"kyber-fair": 3000}
 DEVICE = "null:irqmode=0,submit_queues={queues},hw_queue_depth=64,gb=4,poll_queues=0"
 
 
@@ -79,7 +81,20 @@ def judge_curves(found: Mapping[str, Mapping[int, Sequence[float]]]) -> Iterator
                 yield subject.at_least("left / left of none", values, LEAST_LEFT[label])
 
 
-def judge_mixed(result: CaseResult) -> Iterator[Verdict]:
+def ns_above_none(result: CaseResult, label: str, cpus: int) -> list[float]:
+    """Of the processors' time for each I/O: all are busy all the time."""
+    none = {run.repeat: run.total_iops for run in runs_of(result, NONE)}
+    return [
+        cpus * NS_PER_S * (1 / run.total_iops - 1 / none[run.repeat])
+        for run in runs_of(result, label)
+    ]
+
+
+def judge_mixed(result: CaseResult, cpus: int) -> Iterator[Verdict]:
+    for label, most in MOST_NS_ABOVE_NONE.items():
+        if runs_of(result, label):
+            subject = Subject(result.case.name, label)
+            yield subject.at_most("ns above none", ns_above_none(result, label, cpus), most)
     for label, least in LEAST_ABOVE_BFQ.items():
         if runs_of(result, label):
             yield from verdict.above_bfq(result, label, total_iops, least)
@@ -99,10 +114,10 @@ def show(found: Mapping[str, Mapping[int, Sequence[float]]]) -> Table:
     return table
 
 
-def show_mixed(result: CaseResult) -> Table:
+def show_mixed(result: CaseResult, cpus: int) -> Table:
     table = Table(title=MIXED, title_style="bold", title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("scheduler")
-    for name in ("IOPS", "/ none", "/ bfq"):
+    for name in ("IOPS", "/ none", "/ bfq", "ns of CPU above none"):
         table.add_column(name, justify="right")
     for label in report.schedulers_of(result):
         beside_bfq = ratios(result, label, BFQ, total_iops) if runs_of(result, BFQ) else []
@@ -111,6 +126,7 @@ def show_mixed(result: CaseResult) -> Table:
             report.spread([run.total_iops for run in runs_of(result, label)], "{:,.0f}"),
             report.spread(ratios(result, label, NONE, total_iops), "{:.3f}"),
             report.spread(beside_bfq, "{:.2f}") if beside_bfq else "-",
+            report.spread(ns_above_none(result, label, cpus), "{:,.0f}"),
         )
     return table
 
@@ -126,14 +142,15 @@ def run(args: argparse.Namespace) -> int:
     counts = _counts(args.cgroups)
     mixed = jobfile.load(str(verdict.EXAMPLES / f"{MIXED}.fio"), args.runtime)
     jobs = [mixed, *(cgroups(count, args.runtime) for count in counts)]
-    device = DEVICE.format(queues=1 if args.icount else args.cpus)
+    cpus = 1 if args.icount else args.cpus
+    device = DEVICE.format(queues=cpus)
     outcome = verdict.run_bench(verdict.request(args, jobs, device))
     mixed_result, *scaled = outcome.results
     found = curves(scaled)
-    verdict.console().print(show_mixed(mixed_result), show(found))
+    verdict.console().print(show_mixed(mixed_result, cpus), show(found))
     if args.picture:
         draw(found, outcome.where, args.picture)
-    verdicts = [*judge_mixed(mixed_result), *judge_curves(found)]
+    verdicts = [*judge_mixed(mixed_result, cpus), *judge_curves(found)]
     return verdict.conclude(args, "scaling", [outcome], verdicts, {"relative": found})
 
 

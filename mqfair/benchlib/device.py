@@ -128,10 +128,13 @@ def null_capacity_iops(device: Device) -> float | None:
     parameters = device.parameters
     if device.kind != NULL or parameters.get("irqmode") != NULL_TIMER:
         return None
-    shared = parameters.get("shared_tag_bitmap", 0)
-    queues = 1 if shared else parameters.get("submit_queues", 1)
-    depth = parameters.get("hw_queue_depth", 64)
-    return queues * depth * 1e9 / parameters.get("completion_nsec", 10_000)
+    return null_slots(device) * 1e9 / parameters.get("completion_nsec", 10_000)
+
+
+def null_slots(device: Device) -> int:
+    shared = device.parameters.get("shared_tag_bitmap", 0)
+    queues = 1 if shared else device.parameters.get("submit_queues", 1)
+    return queues * device.parameters.get("hw_queue_depth", 64)
 
 
 def null_requests(device: Device, iops: float, bytes_per_s: float) -> float:

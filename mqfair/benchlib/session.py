@@ -364,12 +364,31 @@ def _notes(request: Request, machine: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def _depth(case: Case) -> float:
+    """I/Os that the jobs keep asking for."""
+    return sum(
+        _number(job, "iodepth") * _number(job, "numjobs")
+        for group in case.groups
+        for job in group.jobs
+    )
+
+
+def _number(job: PlannedJob, name: str) -> float:
+    """Of an option; infinite where fio alone can read it."""
+    found = [text for key, _, text in (one.partition("=") for one in job.options) if key == name]
+    text = found[-1] if found else "1"
+    return int(text) if text.isdecimal() else math.inf
+
+
 def _processor_bound(drive: Device, results: Sequence[CaseResult]) -> Iterator[str]:
-    """Weights divide the drive: where the processor is what is short, shares mean little."""
+    """Weights divide the drive: where the processor is what is short, shares mean little. Jobs that
+    ask for less than the drive has slots are limited by neither."""
     capacity = devices.null_capacity_iops(drive)
     if capacity is None:
         return
     for result in results:
+        if _depth(result.case) < devices.null_slots(drive):
+            continue
         reached = [
             devices.null_requests(drive, run.total_iops, run.total_bytes_per_s)
             for run in result.runs

@@ -11,7 +11,7 @@ from mqfair import bench
 from mqfair.benchlib import cgroups, device, iocost, session, variant
 from mqfair.benchlib.device import parse_device
 from mqfair.benchlib.kernel_log import splat
-from mqfair.benchlib.plan import Case
+from mqfair.benchlib.plan import Case, PlannedGroup, PlannedJob
 from mqfair.benchlib.result import CaseResult, RunResult
 from mqfair.cgroup import Cgroup
 from mqfair.errors import Failure, UsageError
@@ -182,14 +182,18 @@ def test_what_a_drive_can_do(text, iops):
     assert device.null_capacity_iops(parse_device(text)) == iops
 
 
-@pytest.mark.parametrize(("reached", "notes"), [(3900, 0), (2000, 1)])
-def test_a_drive_that_was_not_the_limit_is_reported(reached, notes):
+@pytest.mark.parametrize(
+    ("reached", "threads", "notes"), [(3900, 4, 0), (2000, 4, 1), (2000, 3, 0)]
+)
+def test_a_drive_that_was_not_the_limit_is_reported(reached, threads, notes):
     drive = parse_device("null:irqmode=2,completion_nsec=8000000,submit_queues=2,hw_queue_depth=16")
     runs = (
         RunResult("none", 0, reached, 0.0, 1.0, ()),
         RunResult("bfq", 0, 100, 0.0, 1.0, ()),
     )
-    case = Case("j", (), {}, 1.0, 2.0)
+    options = ("rw=read", "iodepth=8", f"numjobs={threads}", "norandommap")
+    groups = (PlannedGroup("a", (PlannedJob("a", options, 4.0),)),)
+    case = Case("j", groups, {}, 1.0, 2.0)
     found = list(session._processor_bound(drive, [CaseResult(case, runs, (), {})]))
     assert len(found) == notes
     assert all("reached 2,000 of the drive's 4,000 requests" in note for note in found)
