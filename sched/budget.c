@@ -377,6 +377,18 @@ static void watch_from(struct budget_watch *w, u64 used, u64 out, u64 now)
 }
 
 /*
+ * In the first period of all: nobody has waited in this round so far.  Not if
+ * what went into the empty device at once would count for much.
+ */
+static void guess_rate(struct budget *b, u64 used, u64 now, u64 window)
+{
+	u64 ns = now - b->start_ns;
+
+	if (!b->epoch.rate && ns >= window / 4)
+		b->epoch.rate = mul_u64_u64_div_u64(used, 1 << RATE_SHIFT, ns);
+}
+
+/*
  * Somebody waits for those who may spend.  True when they leave the device
  * idle: what it did while they were watched, which is what was used and what
  * it has less of in it, is little.  A window so short that it sees single
@@ -397,6 +409,7 @@ static bool watch(struct budget *b, u64 used, u64 now, struct wake *wake)
 	wake_at(wake, now + window);
 	out = in_device(b, &full);
 	if (!w->since_ns) {
+		guess_rate(b, used, now, window);
 		watch_from(w, used, out, now);
 		return false;
 	}
