@@ -7,6 +7,7 @@ const struct sched_ops *const sched_policies[] = {
 	&mqfq_ops,
 	&ifq_ops,
 	&kyber_fair_ops,
+	&wdt_ops,
 	NULL,
 };
 static_assert(ARRAY_SIZE(sched_policies) - 1 <= POLICIES_MAX);

@@ -8,5 +8,6 @@ struct sched_ops;
 extern const struct sched_ops mqfq_ops;
 extern const struct sched_ops ifq_ops;
 extern const struct sched_ops kyber_fair_ops;
+extern const struct sched_ops wdt_ops;
 
 #endif /* MQFAIR_POLICIES_H */

@@ -188,12 +188,20 @@ struct kyber_params {			/* see kyber_fair.c */
 	u32 predict;			/* enum kyber_predict */
 };
 
+struct wdt_params {			/* see wdt.c */
+	u32 history;			/* intervals */
+	u32 total;			/* enum wdt_total */
+	u32 caps_mbps;			/* 0: none */
+	u32 single_lock;
+};
+
 struct sched_params {
 	u32 depth;			/* D, slots */
 	u32 threshold;			/* T, bytes of total service */
 	struct cost_model cost;
 	struct ifq_params ifq;
 	struct budget_params budget;
+	struct wdt_params wdt;
 	struct kyber_params kyber;
 };
 

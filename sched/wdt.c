@@ -1,0 +1,395 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * wdt - weight-based dynamic throttling
+ *
+ * The problem.  Static limits (io.max) divide a drive by weight only if every
+ * container always wants its part: demand fluctuates, and what one leaves is
+ * lost.  And the layer that enforces them takes one lock of the device for
+ * every request of every container.
+ *
+ * The idea (the paper).  Give each container *credits* in proportion to its
+ * weight and replenish them every interval; without credit it is throttled.
+ * Their total follows the demand: what the containers are expected to ask for,
+ * four times out of five, so that the drive neither idles nor has more promised
+ * than it can serve.  And give each container a lock of its own [P].
+ *
+ * Example.  Interval 100 ms, a drive of 300 MB/s, weights 100 and 500, both
+ * want all they can get.  In the last intervals the drive did 30 MB each; the
+ * total is 30 MB, the containers get 5 and 25.  Both use the drive alike until
+ * the first has used its 5 MB, after 33 ms; the other has the drive to itself
+ * for the remaining 67 ms.  If the drive turns out to be faster all are out
+ * after 90 ms: the interval ends there, and the next total is 30 / 0.9 = 33 MB.
+ *
+ * The total
+ *   An interval's demand of a container is what it was served plus what it has
+ *   waiting in the end [R].  If the interval was cut short the served part is
+ *   scaled to a full one.  Its expected demand is the 80th percentile of a
+ *   normal fitted to the last `history` of them [P]: see demand.h.
+ *   total=sum    what all of them are expected to want
+ *   total=meet   the least total whose parts by share let each container have
+ *                what it is expected to want: max(demand / share)
+ *   Both clamped by what the drive was measured to do in an interval [R]: at
+ *   saturation all want more than there is, the total would never throttle
+ *   anybody, and the shares would be those of the number of requests each has
+ *   out.  The drive is known to be saturated when somebody waits in the end.
+ *
+ * Our additions, switched by work_conserving [R].  The paper replenishes by the
+ * clock alone.  An interval also ends when all are out, and a container that
+ * leaves the drive idle is not waited for (budget.h): shares follow a change
+ * of demand at the next refill, not when the history has forgotten the past.
+ * Intervals shorter than a quarter are added up until they make a sample, for
+ * what goes into an empty drive at once says nothing of it; until the first one
+ * the total doubles.
+ *
+ * Slots.  The paper leaves the order in the drive to the drive.  With `depth`
+ * slots a container with few requests does not queue behind the hundreds of
+ * those who have just been replenished [R].
+ *
+ * caps_mbps=N: the paper's first attempt.  Each container may use
+ * N * w / (sum of the weights of all its siblings, whether they do I/O or not)
+ * in an interval, level by level; nothing is redistributed or predicted.  The
+ * root cgroup, which nobody configures, has no cap.
+ *
+ * single_lock=1: the paper's WDT-, one lock for all containers: everything
+ * else is the same code, so what it costs is the lock.
+ *
+ * Invariants: those of budget.h.  Who comes back for what is held: budget.h
+ * for credit, slots.h for slots.
+ *
+ * Limits.  Between refills nobody orders anything: a container waits up to an
+ * interval for its next credits when the others still use theirs.
+ *
+ * Source: Ahn, La, Kim, Improving I/O Resource Sharing of Linux Cgroup for
+ * NVMe SSDs on Multi-core Systems, USENIX HotStorage 2016.
+ * Tested by tests/unit/{budget,demand}.c, tests/mt/{wdt,replay_budget}.c,
+ * tests/sim/wdt.c.
+ */
+#include "wdt.h"
+#include "policies.h"
+
+enum {
+	/* A first guess, soon doubled: 4 MiB. */
+	FIRST_TOTAL = 1 << 22,
+	/* Part of an interval that is long enough to be a sample. */
+	SAMPLE_SHARE = 4,
+	BYTES_PER_MB = 1000 * 1000,
+	NS_PER_S = 1000 * 1000 * 1000,
+};
+
+static struct wdt *wdt_of(const struct sched *s)
+{
+	return s->engine;
+}
+
+static struct wdt_flow *wdt_flow_of(const struct flow *f)
+{
+	return flow_engine(f);
+}
+
+static u64 interval_ns(const struct wdt *w)
+{
+	return READ_ONCE(w->budget.sched->params.budget.period_ns);
+}
+
+/* ------------------------------------------------------------------ demand */
+
+/* Charged and not yet spent. */
+static u64 waiting(const struct flow *f)
+{
+	const struct budget_flow *bf = budget_flow_of(f);
+	u64 spent = (u64)(bf->granted - bf->mark);
+	u64 pos = (u64)atomic64_read(&f->pos);
+
+	return pos - min(pos, spent);
+}
+
+/* Adds up what was used until there is enough of it for a sample. */
+static bool sample_is_due(struct wdt *w)
+{
+	struct flow *f;
+
+	w->used += w->budget.past.used;
+	w->ran_ns += w->budget.past.ran_ns;
+	for (f = w->budget.sched->active; f; f = f->next_active)
+		wdt_flow_of(f)->used += budget_flow_of(f)->past.used;
+	return w->ran_ns >= interval_ns(w) / SAMPLE_SHARE;
+}
+
+/* @used in w->ran_ns, as if in an interval. */
+static u64 scaled(const struct wdt *w, u64 used)
+{
+	return mul_u64_u64_div_u64(used, interval_ns(w), w->ran_ns);
+}
+
+static void learn_service(struct wdt *w)
+{
+	u64 service = scaled(w, w->used);
+	bool saturated = false;
+	struct flow *f;
+
+	for (f = w->budget.sched->active; f; f = f->next_active)
+		saturated |= atomic64_read(&f->queued) > 0;
+	if (!saturated)
+		service = max(service, w->service);
+	w->service = service;
+}
+
+static void learn_demand(const struct wdt *w, struct flow *f)
+{
+	struct wdt_flow *wf = wdt_flow_of(f);
+	u64 demand = scaled(w, wf->used) + waiting(f);
+
+	demand_add(&wf->demand, min(demand, w->service));
+	wf->used = 0;
+}
+
+/* What the total must be for @demand, at the flow's present share, to be met. */
+static u64 total_to_meet(const struct wdt *w, struct flow *f, u64 demand)
+{
+	u64 generation;
+	u64 share = share_of(&w->budget.sched->share, &f->group, &generation);
+
+	if (!share)
+		return demand;
+	return mul_u64_u64_div_u64(demand, SHARE_ONE, share);
+}
+
+static u64 total_of_demands(const struct wdt *w)
+{
+	const struct wdt_params *p = &w->budget.sched->params.wdt;
+	u32 history = READ_ONCE(p->history);
+	bool meet = READ_ONCE(p->total) == WDT_MEET;
+	struct flow *f;
+	u64 total = 0, demand;
+
+	for (f = w->budget.sched->active; f; f = f->next_active) {
+		demand = demand_percentile(&wdt_flow_of(f)->demand, history);
+		if (meet)
+			total = max(total, total_to_meet(w, f, demand));
+		else
+			total += demand;
+	}
+	return total;
+}
+
+static void wdt_predict(struct budget *b, u64 now)
+{
+	struct wdt *w = wdt_of(b->sched);
+	struct flow *f;
+
+	(void)now;
+	if (!sample_is_due(w)) {
+		if (!w->service)
+			b->total *= 2;
+		return;
+	}
+	learn_service(w);
+	for (f = b->sched->active; f; f = f->next_active)
+		learn_demand(w, f);
+	w->used = 0;
+	w->ran_ns = 0;
+	b->total = min(total_of_demands(w), w->service);
+}
+
+/* ------------------------------------------------------------- static caps */
+
+static u64 cap_bytes(const struct wdt *w)
+{
+	u64 mbps = READ_ONCE(w->budget.sched->params.wdt.caps_mbps);
+
+	return mul_u64_u64_div_u64(mbps * BYTES_PER_MB, interval_ns(w),
+				   NS_PER_S);
+}
+
+static struct flow *parent_of(const struct flow *f)
+{
+	return f->group.parent ?
+		       container_of(f->group.parent, struct flow, group) : NULL;
+}
+
+static void sum_weights(struct wdt *w)
+{
+	unsigned long flags = port_lock(&w->lock);
+	struct wdt_flow *wf;
+
+	for (wf = w->flows; wf; wf = wf->next)
+		wf->below = 0;
+	for (wf = w->flows; wf; wf = wf->next)
+		if (parent_of(wf->flow))
+			wdt_flow_of(parent_of(wf->flow))->below +=
+				READ_ONCE(wf->flow->group.weight);
+	port_unlock(&w->lock, flags);
+}
+
+static u64 cap_of(struct wdt *w, const struct flow *f)
+{
+	unsigned long flags = port_lock(&w->lock);
+	u64 cap = cap_bytes(w);
+	const struct flow *parent;
+
+	for (; (parent = parent_of(f)); f = parent)
+		cap = mul_u64_u64_div_u64(cap, READ_ONCE(f->group.weight),
+					  wdt_flow_of(parent)->below);
+	port_unlock(&w->lock, flags);
+	return cap;
+}
+
+static u64 wdt_grant(const struct budget *b, const struct flow *f, u64 share)
+{
+	if (READ_ONCE(b->sched->params.wdt.caps_mbps))
+		return parent_of(f) ? cap_of(wdt_of(b->sched), f) :
+				      1ULL << BUDGET_MOST_SHIFT;
+	return mul_u64_u64_shr(b->total, share, SHARE_SHIFT);
+}
+
+/* ------------------------------------------------------------ life, tuning */
+
+static void choose_lock(struct wdt *w, struct wdt_flow *wf)
+{
+	bool single = READ_ONCE(w->budget.sched->params.wdt.single_lock);
+
+	budget_set_lock(wf->flow, single ? &w->single : &wf->lock);
+}
+
+static void wdt_flow_init(struct flow *f)
+{
+	struct wdt *w = wdt_of(f->sched);
+	struct wdt_flow *wf = wdt_flow_of(f);
+	unsigned long flags;
+
+	budget_flow_init(f);
+	wf->flow = f;
+	port_lock_init(&wf->lock);
+	flags = port_lock(&w->lock);
+	choose_lock(w, wf);
+	wf->next = w->flows;
+	wf->link = &w->flows;
+	if (wf->next)
+		wf->next->link = &wf->next;
+	w->flows = wf;
+	port_unlock(&w->lock, flags);
+	sum_weights(w);
+}
+
+static void wdt_flow_exit(struct flow *f)
+{
+	struct wdt *w = wdt_of(f->sched);
+	struct wdt_flow *wf = wdt_flow_of(f);
+	unsigned long flags = port_lock(&w->lock);
+
+	*wf->link = wf->next;
+	if (wf->next)
+		wf->next->link = wf->link;
+	port_unlock(&w->lock, flags);
+}
+
+/* Caps are caps: what one leaves is nobody's. */
+static void choose_rule(struct wdt *w)
+{
+	const struct sched_params *p = &w->budget.sched->params;
+
+	budget_set_rule(&w->budget, p->budget.work_conserving &&
+					    !p->wdt.caps_mbps ?
+					    BUDGET_CONSERVING : BUDGET_PERIODIC);
+}
+
+static void wdt_tune(struct sched *s, const struct sched_params *p,
+		     struct wake *wake)
+{
+	struct wdt *w = wdt_of(s);
+	struct wdt_flow *wf;
+	unsigned long flags;
+
+	sum_weights(w);
+	budget_tune(s, p, wake);
+	if (!p)
+		return;
+	WRITE_ONCE(s->params.wdt.history, p->wdt.history);
+	WRITE_ONCE(s->params.wdt.total, p->wdt.total);
+	WRITE_ONCE(s->params.wdt.caps_mbps, p->wdt.caps_mbps);
+	choose_rule(w);
+	flags = port_lock(&w->lock);
+	WRITE_ONCE(s->params.wdt.single_lock, p->wdt.single_lock);
+	for (wf = w->flows; wf; wf = wf->next)
+		choose_lock(w, wf);
+	port_unlock(&w->lock, flags);
+}
+
+static void wdt_report(const struct sched *s, struct report *r)
+{
+	budget_report(s, r);
+	report_number(r, "service", (s64)READ_ONCE(wdt_of(s)->service));
+}
+
+static void wdt_exit(struct sched *s)
+{
+	struct wdt *w = wdt_of(s);
+
+	port_assert(!w->flows);
+	budget_deinit(&w->budget);
+	port_free(w);
+	s->engine = NULL;
+}
+
+static const struct budget_ops wdt_budget_ops = {
+	.nr_classes	= 1,
+	.predict	= wdt_predict,
+	.grant		= wdt_grant,
+};
+
+static int wdt_init(struct sched *s)
+{
+	struct wdt *w = port_zalloc(sizeof(*w));
+
+	if (!w)
+		return -ENOMEM;
+	if (budget_init(&w->budget, s, &wdt_budget_ops, FIRST_TOTAL,
+			&s->params.depth)) {
+		port_free(w);
+		return -ENOMEM;
+	}
+	port_lock_init(&w->single);
+	port_lock_init(&w->lock);
+	choose_rule(w);
+	s->engine = w;
+	return 0;
+}
+
+static const char *const total_names[] = {
+	[WDT_SUM]	= "sum",
+	[WDT_MEET]	= "meet",
+	NULL,
+};
+
+static const struct tunable wdt_tunables[] = {
+	TUNABLE_DEPTH,
+	TUNABLE_BUDGET_PERIOD("interval_ms"),
+	TUNABLE_U32("history", wdt.history, 1, DEMAND_SAMPLES, 1, 16),
+	TUNABLE_NAMES("total", wdt.total, total_names, WDT_SUM),
+	TUNABLE_WORK_CONSERVING,
+	TUNABLE_U32("caps_mbps", wdt.caps_mbps, 0, 1000000, 1, 0),
+	TUNABLE_FLAG("single_lock", wdt.single_lock, 0),
+	TUNABLES_COST,
+	{ }
+};
+
+const struct sched_ops wdt_ops = {
+	.name			= "wdt",
+	.tunables		= wdt_tunables,
+	.flow_bytes		= sizeof(struct wdt_flow),
+	.flow_queue_bytes	= BUDGET_FLOW_QUEUE_BYTES(1),
+	.init			= wdt_init,
+	.exit			= wdt_exit,
+	.insert			= budget_insert,
+	.merge			= budget_merge,
+	.dispatch		= budget_dispatch,
+	.block			= budget_block,
+	.complete		= budget_complete,
+	.requeue		= budget_requeue,
+	.tick			= budget_tick,
+	.tune			= wdt_tune,
+	.flow_init		= wdt_flow_init,
+	.flow_exit		= wdt_flow_exit,
+	.report			= wdt_report,
+	.report_flow		= budget_report_flow,
+};

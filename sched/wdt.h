@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The state of wdt.c, for its tests. */
+#ifndef MQFAIR_WDT_H
+#define MQFAIR_WDT_H
+
+#include "budget.h"
+#include "demand.h"
+
+enum wdt_total {
+	WDT_SUM,		/* of all demands */
+	WDT_MEET,		/* the least that lets everybody meet its own */
+};
+
+/* L as in budget.h; W: wdt.lock. */
+struct wdt_flow {
+	struct budget_flow budget;
+	struct port_lock lock;		/* the container's own */
+	struct demand demand;		/* L: bytes in an interval */
+	u64 used;			/* L: since the last sample */
+	struct wdt_flow *next, **link;	/* W: in wdt.flows */
+	struct flow *flow;		/* I */
+	u64 below;			/* W: weights of its children, summed up */
+};
+
+struct wdt {
+	struct budget budget;
+	u64 service;			/* L: what the device does in an interval */
+	u64 used, ran_ns;		/* L: since the last sample */
+	struct port_lock single;	/* instead of all the containers' locks */
+	struct port_lock lock;		/* for the list, and who has which lock */
+	struct wdt_flow *flows;		/* W: all there are, active or not */
+};
+
+#endif /* MQFAIR_WDT_H */
