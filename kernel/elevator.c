@@ -724,6 +724,7 @@ static struct {
 /* Writing a name that is not there has the core ask for these. */
 MODULE_ALIAS("mqfq-iosched");
 MODULE_ALIAS("wdt-iosched");
+MODULE_ALIAS("ifq-iosched");
 MODULE_ALIAS("kyber-fair-iosched");
 
 bool elevator_is_ours(const struct elevator_type *type)
