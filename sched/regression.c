@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "regression.h"
+
+/*
+ * Fixed point.  Regressors and residuals have 24 bits of fraction, products
+ * of two of them 40, coefficients 32, ratios inside the solution 30.  With
+ * regressors below 2^6 and a memory of 2^8 windows R stays below 2^61.
+ */
+enum {
+	X_SHIFT		= 24,
+	R_SHIFT		= 40,
+	PHI_SHIFT	= 32,
+	L_SHIFT		= 30,
+	PRODUCT_SHIFT	= 2 * X_SHIFT - R_SHIFT,
+	UNIT_SHIFT	= 8,		/* unit: 2^-8 ns */
+
+	X_MOST_SHIFT	= 6,
+	/* No window says more than that all took eight times as long. */
+	RESIDUAL_MOST	= 8,
+	WEAK_SHIFT	= 10,
+	DAMP_SHIFT	= 12,
+
+	SECTORS_PER_UNIT = 8,		/* in COST_UNIT */
+	TERMS_PER_CLASS	= REGRESSION_TERMS / REGRESSION_CLASSES,
+};
+
+#define X_ONE		(1LL << X_SHIFT)
+#define PHI_ONE		(1LL << PHI_SHIFT)
+#define PHI_MOST	(PHI_ONE << 15)
+/* Keeps all sums of a window in range, whatever they are. */
+#define NS_MOST		(1ULL << 44)
+
+static u32 class_of(u32 kind)
+{
+	return kind / REGRESSION_SIZES;
+}
+
+/* Of a kind's two: base and size. */
+static u32 first_term(u32 kind)
+{
+	return class_of(kind) * TERMS_PER_CLASS;
+}
+
+static bool is_sector(u32 term)
+{
+	return term % TERMS_PER_CLASS;
+}
+
+static u32 terms_of(u32 class)
+{
+	return ((1U << TERMS_PER_CLASS) - 1) << (class * TERMS_PER_CLASS);
+}
+
+/* -------------------------------------------------------- signed arithmetic */
+
+static u64 magnitude(s64 a)
+{
+	return a < 0 ? 0 - (u64)a : (u64)a;
+}
+
+static s64 with_sign(u64 a, bool negative)
+{
+	return negative ? -(s64)a : (s64)a;
+}
+
+static s64 mul_shr(s64 a, s64 b, u32 shift)
+{
+	return with_sign(mul_u64_u64_shr(magnitude(a), magnitude(b), shift),
+			 (a < 0) != (b < 0));
+}
+
+/* a * 2^shift / b, b > 0, of a size that fits. */
+static s64 ratio(s64 a, s64 b, u32 shift)
+{
+	u64 most = 1ULL << 62, m = magnitude(a);
+
+	if (m >> (62 - shift) >= (u64)b)
+		return with_sign(most, a < 0);
+	return with_sign(mul_u64_u64_div_u64(m, 1ULL << shift, (u64)b), a < 0);
+}
+
+static u64 square_root(u64 x)
+{
+	u64 root = 0, bit;
+
+	for (bit = 1ULL << 31; bit; bit >>= 1)
+		if ((root | bit) * (root | bit) <= x)
+			root |= bit;
+	return root;
+}
+
+/* ------------------------------------------------------------ the equations */
+
+/* R d = g, for the terms of `term` alone: factors, and the terms. */
+struct system {
+	u32 n;
+	u32 term[REGRESSION_TERMS];
+	s64 l[REGRESSION_TERMS][REGRESSION_TERMS];
+	s64 d[REGRESSION_TERMS];
+};
+
+static s64 damped(s64 diagonal)
+{
+	return diagonal + (diagonal >> DAMP_SHIFT) + 1;
+}
+
+/* R = L D L', of the terms in @mask. */
+static void factor(struct system *s, const struct regression *g, u32 mask)
+{
+	s64 u[REGRESSION_TERMS];
+	u32 i, j, k;
+
+	s->n = 0;
+	for (i = 0; i < REGRESSION_TERMS; i++)
+		if (mask & (1U << i))
+			s->term[s->n++] = i;
+	for (i = 0; i < s->n; i++) {
+		s64 diagonal = damped(g->r[s->term[i]][s->term[i]]);
+
+		s->d[i] = diagonal;
+		for (j = 0; j < i; j++) {
+			u[j] = g->r[s->term[i]][s->term[j]];
+			for (k = 0; k < j; k++)
+				u[j] -= mul_shr(u[k], s->l[j][k], L_SHIFT);
+			s->l[i][j] = ratio(u[j], s->d[j], L_SHIFT);
+			s->d[i] -= mul_shr(u[j], s->l[i][j], L_SHIFT);
+		}
+		/* Rounding alone would let it go below the damping. */
+		s->d[i] = max(s->d[i], (diagonal >> (DAMP_SHIFT + 1)) + 1);
+	}
+}
+
+/* @d, by term, for the right side @b. */
+static void solve(const struct system *s, const s64 *b, s64 *d)
+{
+	s64 y[REGRESSION_TERMS];
+	u32 i, k;
+
+	for (i = 0; i < s->n; i++) {
+		y[i] = b[s->term[i]];
+		for (k = 0; k < i; k++)
+			y[i] -= mul_shr(s->l[i][k], y[k], L_SHIFT);
+	}
+	for (i = s->n; i--;) {
+		s64 x = ratio(y[i], s->d[i], PHI_SHIFT);
+
+		for (k = i + 1; k < s->n; k++)
+			x -= mul_shr(s->l[k][i], d[s->term[k]], L_SHIFT);
+		d[s->term[i]] = clamp(x, -PHI_MOST, PHI_MOST);
+	}
+}
+
+/* ----------------------------------------------------------------- a window */
+
+/* A window in normal form, with what it adds to R d = g. */
+struct window {
+	u64 norm;			/* what was predicted, 2^-8 ns */
+	s64 g[REGRESSION_TERMS];
+	s64 residual;
+	u32 mask;			/* terms of the classes that it has */
+};
+
+static u64 took(const struct regression_sums *k)
+{
+	return min(k->ns, NS_MOST) << UNIT_SHIFT;
+}
+
+/* What @count takes if the coefficient is 1, in units of 2^-8 ns. */
+static u64 raw(const struct regression *g, u64 count, u32 per)
+{
+	u64 most = NS_MOST << (UNIT_SHIFT + X_MOST_SHIFT);
+
+	if (count > div64_u64(most, per * g->unit))
+		return most;
+	return count * per * g->unit;
+}
+
+static u64 raw_term(const struct regression *g,
+		    const struct regression_sums *k, u32 term)
+{
+	return is_sector(term) ? raw(g, k->sectors, 1) :
+				 raw(g, k->requests, SECTORS_PER_UNIT);
+}
+
+static u64 predicted(const struct regression *g,
+		     const struct regression_sums *sums)
+{
+	u64 sum = 0, all = 0, part;
+	u32 kind, i;
+
+	for (kind = 0; kind < REGRESSION_KINDS; kind++) {
+		all += took(&sums[kind]);
+		for (i = first_term(kind); i <= first_term(kind) + 1; i++) {
+			part = mul_u64_u64_shr(raw_term(g, &sums[kind], i),
+					       (u64)g->phi[i], PHI_SHIFT);
+			sum += min(part, NS_MOST << UNIT_SHIFT);
+		}
+	}
+	/* A class may have cost nothing so far. */
+	return max(sum, all / RESIDUAL_MOST + 1);
+}
+
+/* The part of kind @kind in the window's regressors. */
+static void regressors(const struct regression *g, const struct window *w,
+		       const struct regression_sums *k, u32 kind, s64 *x)
+{
+	u32 i;
+
+	for (i = first_term(kind); i <= first_term(kind) + 1; i++)
+		x[i] = ratio((s64)min(raw_term(g, k, i),
+				      w->norm << X_MOST_SHIFT),
+			     (s64)w->norm, X_SHIFT);
+}
+
+/* How much longer than predicted, as part of the whole window. */
+static s64 unexplained(const struct regression *g, const struct window *w,
+		       const struct regression_sums *k, u32 kind, const s64 *x)
+{
+	u32 i = first_term(kind);
+	u64 ns = min(took(k), w->norm * RESIDUAL_MOST);
+
+	return ratio((s64)ns, (s64)w->norm, X_SHIFT) -
+	       mul_shr(x[i], g->phi[i], PHI_SHIFT) -
+	       mul_shr(x[i + 1], g->phi[i + 1], PHI_SHIFT);
+}
+
+/* One equation more, with 2^-@weak of the weight. */
+static void equation(struct regression *g, struct window *w, const s64 *x,
+		     s64 residual, u32 weak)
+{
+	u32 i, j;
+
+	for (i = 0; i < REGRESSION_TERMS; i++) {
+		w->g[i] += mul_shr(x[i], residual, PRODUCT_SHIFT + weak);
+		for (j = 0; j < REGRESSION_TERMS; j++)
+			g->r[i][j] += mul_shr(x[i], x[j], PRODUCT_SHIFT + weak);
+	}
+}
+
+/* Of a class that is absent nothing is forgotten; of its ties, half as much. */
+static void forget(struct regression *g, u32 mask)
+{
+	u32 i, j;
+
+	for (i = 0; i < REGRESSION_TERMS; i++)
+		for (j = 0; j < REGRESSION_TERMS; j++) {
+			u32 present = ((mask >> i) & 1) + ((mask >> j) & 1);
+			s64 part = g->r[i][j] >> (REGRESSION_MEMORY_SHIFT + 1);
+
+			g->r[i][j] -= part * present;
+		}
+}
+
+static void window_take(struct window *w, struct regression *g,
+			const struct regression_sums *sums)
+{
+	s64 x[REGRESSION_TERMS] = { 0 };
+	u32 kind, i;
+
+	*w = (struct window){ .norm = predicted(g, sums) };
+	for (kind = 0; kind < REGRESSION_KINDS; kind++)
+		if (sums[kind].requests)
+			w->mask |= terms_of(class_of(kind));
+	forget(g, w->mask);
+	for (kind = 0; kind < REGRESSION_KINDS; kind++) {
+		s64 own[REGRESSION_TERMS] = { 0 }, residual;
+
+		if (!sums[kind].requests)
+			continue;
+		regressors(g, w, &sums[kind], kind, own);
+		residual = unexplained(g, w, &sums[kind], kind, own);
+		equation(g, w, own, residual, WEAK_SHIFT);
+		w->residual += residual;
+		for (i = 0; i < REGRESSION_TERMS; i++)
+			x[i] += own[i];
+	}
+	equation(g, w, x, w->residual, 0);
+}
+
+/* A term that the step would make negative, or REGRESSION_TERMS. */
+static u32 first_negative(const struct regression *g, const s64 *d, u32 mask)
+{
+	u32 i;
+
+	for (i = 0; i < REGRESSION_TERMS; i++)
+		if ((mask & (1U << i)) && g->phi[i] + d[i] < 0)
+			break;
+	return i;
+}
+
+/* The least squares among those that are not negative. */
+static void update(struct regression *g, struct window *w)
+{
+	s64 d[REGRESSION_TERMS] = { 0 };
+	u32 open = w->mask, i, j;
+	struct system s;
+
+	for (;;) {
+		factor(&s, g, open);
+		solve(&s, w->g, d);
+		i = first_negative(g, d, open);
+		if (i == REGRESSION_TERMS)
+			break;
+		open &= ~(1U << i);
+		d[i] = -g->phi[i];
+		for (j = 0; j < REGRESSION_TERMS; j++)
+			w->g[j] -= mul_shr(g->r[j][i], d[i], PHI_SHIFT);
+	}
+	for (i = 0; i < REGRESSION_TERMS; i++)
+		WRITE_ONCE(g->phi[i], min(g->phi[i] + d[i], PHI_MOST));
+}
+
+/* ----------------------------------------------------------------- confidence */
+
+static u32 seen_terms(const struct regression *g)
+{
+	u32 mask = 0, i;
+
+	for (i = 0; i < REGRESSION_CLASSES; i++)
+		if (g->seen & (1U << i))
+			mask |= terms_of(i);
+	return mask;
+}
+
+static void learn_variance(struct regression *g, s64 residual)
+{
+	s64 square = mul_shr(residual, residual, PRODUCT_SHIFT);
+	s64 known = (s64)g->variance;
+	u32 i, shift = 0;
+
+	/* A plain mean while there are few. */
+	for (i = 1; i < REGRESSION_MEMORY_SHIFT && g->windows >> i; i++)
+		shift = i;
+	g->variance = (u64)(known + ((square - known) >> shift));
+}
+
+/* sqrt(variance * diagonal of the inverse of R) */
+static void learn_errors(struct regression *g)
+{
+	u32 mask = seen_terms(g), i;
+	s64 d[REGRESSION_TERMS];
+	struct system s;
+
+	factor(&s, g, mask);
+	for (i = 0; i < REGRESSION_TERMS; i++) {
+		s64 one[REGRESSION_TERMS] = { 0 };
+		u64 square;
+
+		if (!(mask & (1U << i)))
+			continue;
+		one[i] = 1LL << R_SHIFT;
+		solve(&s, one, d);
+		square = mul_u64_u64_shr(g->variance, (u64)max(d[i], 0LL),
+					 R_SHIFT);
+		square = min(square, (1ULL << (PHI_SHIFT + 15)) - 1);
+		WRITE_ONCE(g->error[i],
+			   square_root(square << (PHI_SHIFT / 2)) <<
+				   (PHI_SHIFT / 4));
+	}
+}
+
+/* ---------------------------------------------------------------- interface */
+
+/* The first window: a cost by bytes that explains it. */
+static bool begin(struct regression *g, const struct regression_sums *sums)
+{
+	u64 sectors = 0, ns = 0;
+	u32 kind;
+
+	for (kind = 0; kind < REGRESSION_KINDS; kind++) {
+		sectors += sums[kind].sectors;
+		ns += took(&sums[kind]);
+	}
+	if (!sectors)
+		return false;
+	/* Between what a clock can tell and half an hour. */
+	WRITE_ONCE(g->unit, clamp(div64_u64(ns, sectors), 1ULL, NS_MOST >> 3));
+	g->phi[READ_SECTOR] = PHI_ONE;
+	g->phi[WRITE_SECTOR] = PHI_ONE;
+	return true;
+}
+
+bool regression_add(struct regression *g,
+		    const struct regression_sums sums[REGRESSION_KINDS])
+{
+	u64 requests = 0;
+	struct window w;
+	u32 kind;
+
+	for (kind = 0; kind < REGRESSION_KINDS; kind++)
+		requests += sums[kind].requests;
+	if (requests < REGRESSION_WINDOW_LEAST)
+		return false;
+	if (!g->unit && !begin(g, sums))
+		return false;
+	window_take(&w, g, sums);
+	for (kind = 0; kind < REGRESSION_KINDS; kind++)
+		if (sums[kind].requests)
+			WRITE_ONCE(g->seen, g->seen | 1U << class_of(kind));
+	update(g, &w);
+	WRITE_ONCE(g->windows, g->windows + 1);
+	learn_variance(g, w.residual);
+	learn_errors(g);
+	return true;
+}
+
+static u64 in_ps(const struct regression *g, u32 term, u64 phi)
+{
+	u64 per = is_sector(term) ? 1 : SECTORS_PER_UNIT;
+	u64 ps = mul_u64_u64_shr(READ_ONCE(g->unit) * per, phi, PHI_SHIFT);
+
+	return mul_u64_u32_shr(ps, 1000, UNIT_SHIFT);
+}
+
+u64 regression_cost_ps(const struct regression *g, enum regression_term term)
+{
+	return in_ps(g, term, (u64)READ_ONCE(g->phi[term]));
+}
+
+u64 regression_error_ps(const struct regression *g, enum regression_term term)
+{
+	return in_ps(g, term, READ_ONCE(g->error[term]));
+}
+
+static u32 charge(s64 phi, s64 whole)
+{
+	return (u32)min(ratio(phi, whole, 0), (s64)COST_MOST);
+}
+
+void regression_lines(const struct regression *g,
+		      struct cost_line line[REGRESSION_CLASSES])
+{
+	u32 i, from;
+	s64 whole;
+
+	from = g->seen & (1U << IO_READ) ? READ_REQUEST : WRITE_REQUEST;
+	/* Of a read of 4 KiB; one that costs nothing would make all dear. */
+	whole = max(g->phi[from] + g->phi[from + 1], PHI_ONE >> 10);
+	for (i = 0; i < REGRESSION_CLASSES; i++) {
+		const s64 *phi = &g->phi[g->seen & (1U << i) ?
+					 i * TERMS_PER_CLASS : from];
+
+		line[i] = (struct cost_line){
+			.base = charge(phi[0] * COST_UNIT, whole),
+			.per_kib = charge(phi[1] * 1024, whole),
+		};
+	}
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * regression - what a read and a write cost, found out by watching
+ *
+ * In a *window* so many requests of each class are done, carrying so many
+ * sectors, and the time that they were at the device adds up to B.  Fitted is
+ *
+ *	B = c_r n_r + s_r sectors_r + c_w n_w + s_w sectors_w
+ *
+ * by recursive least squares with forgetting.  Windows in which one class is
+ * rare and windows in which it abounds tell the two apart:
+ *
+ *	100 reads,  50 writes took 25 ms at the device
+ *	 40 reads,  80 writes took 28 ms	c_r = 100 us, c_w = 300 us
+ *
+ * The time at the device.  A drive does many things at once, so requests
+ * finished per second say what each costs only while it is busy, and "busy"
+ * has no meaning that can be read off a clock.  B is the sum, over requests, of
+ * the time that each was in the device [R]: with D slots in use it grows by D
+ * seconds a second, so c / D is a request's part of a device that is full, and
+ * where slots are free c is simply its latency.  Either way it is what one
+ * request takes from the others, and only ratios are charged.
+ *
+ * What identifies the costs [R].  Full: the sum above, if the mix changes.  When
+ * it does not, any split of B among the kinds of requests fits.  Then the times
+ * of each *kind*, small or large ones of a class, by themselves decide,
+ *
+ *	B_k = c n_k + s sectors_k
+ *
+ * with a thousandth of the weight: in a drive with a queue inside a read also
+ * waits for writes, so its own time says less than what moving the mix does.
+ *
+ * A class that is absent from a window is neither changed nor forgotten by it:
+ * such a window is rejected for that class [R].  A window of too few requests
+ * is added to the next.
+ *
+ * Normal form.  Each window is divided by what was predicted for it, so it
+ * counts the same on a fast drive as on a slow one, and the coefficients are
+ * kept relative to a unit (the time of a sector in the first window) and begin
+ * as a cost by bytes.  What is kept is the information matrix R and the
+ * coefficients phi; an update solves R d = g for the step d, with a 4096th
+ * added to the diagonal: a direction that no window has shown, such as base
+ * against size when all requests are alike, is left as it is.  A
+ * coefficient that would become negative is set to 0 and the others are solved
+ * for again.
+ *
+ * The caller serialises.  Reading costs of a regression that is being updated
+ * is a snapshot, coefficient by coefficient.
+ *
+ * Sources: regression of costs per class as in BCQ (Zhang et al., HPCC 2013),
+ * cited by Lee, Han, Shin, Host-Level Workload-Aware Budget Compensation I/O
+ * Scheduling for Open-Channel SSDs, section II [P]: its form is not published.
+ * Damping: Levenberg, Marquardt.  Tested by tests/unit/regression.c against
+ * double precision.
+ */
+#ifndef MQFAIR_REGRESSION_H
+#define MQFAIR_REGRESSION_H
+
+#include "cost.h"
+
+enum regression_term {
+	READ_REQUEST,
+	READ_SECTOR,
+	WRITE_REQUEST,
+	WRITE_SECTOR,
+	REGRESSION_TERMS,
+};
+
+enum {
+	REGRESSION_CLASSES	= 2,	/* IO_READ, IO_WRITE */
+	REGRESSION_SIZES	= 2,
+	REGRESSION_KINDS	= REGRESSION_CLASSES * REGRESSION_SIZES,
+	REGRESSION_LARGE	= 16384,	/* bytes, or more */
+	/* Windows until what was learnt has faded to 1/e. */
+	REGRESSION_MEMORY_SHIFT	= 8,
+	REGRESSION_WINDOW_LEAST	= 32,	/* requests */
+};
+
+static inline u32 regression_kind(enum io_op op, u32 bytes)
+{
+	return op * REGRESSION_SIZES + (bytes >= REGRESSION_LARGE);
+}
+
+/* What one kind did in a window. */
+struct regression_sums {
+	u64 requests, sectors, ns;
+};
+
+struct regression {
+	s64 r[REGRESSION_TERMS][REGRESSION_TERMS];
+	s64 phi[REGRESSION_TERMS];	/* O */
+	u64 error[REGRESSION_TERMS];	/* O: standard error of phi */
+	u64 unit;			/* O: of phi; 0: no window yet */
+	u64 variance;			/* of what was not predicted */
+	u32 seen;			/* O: mask of the classes met */
+	u64 windows;			/* O: taken */
+};
+
+/*
+ * A window, by kind.  False, and nothing is changed: it is too short, and its
+ * sums belong to the next one.
+ */
+bool regression_add(struct regression *g,
+		    const struct regression_sums sums[REGRESSION_KINDS]);
+
+/* ps at the device for each request or sector, and the standard error. */
+u64 regression_cost_ps(const struct regression *g, enum regression_term term);
+u64 regression_error_ps(const struct regression *g, enum regression_term term);
+
+/*
+ * The same as lines of cost.h, by class: a read of 4 KiB costs COST_UNIT.  A
+ * class that was never met costs what the other does.
+ */
+void regression_lines(const struct regression *g,
+		      struct cost_line line[REGRESSION_CLASSES]);
+
+#endif /* MQFAIR_REGRESSION_H */

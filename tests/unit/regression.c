@@ -1,0 +1,502 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Against the same least squares in double precision, and against the truth. */
+#include "unit.h"
+#include <math.h>
+#include "sched/regression.h"
+
+enum {
+	T	= REGRESSION_TERMS,
+	WINDOWS	= 2000,
+};
+
+/* -------------------------------------------------------------------- twin */
+
+/* Damped recursive least squares, as the header tells it; no limits. */
+struct twin {
+	double r[T][T], phi[T], unit;
+};
+
+static void twin_solve(double a[T][T], double *b, const bool *open, double *d)
+{
+	u32 i, j, k;
+
+	for (i = 0; i < T; i++)
+		if (!open[i])
+			for (j = 0, b[i] = 0; j < T; j++)
+				a[i][j] = a[j][i] = i == j;
+	for (k = 0; k < T; k++)
+		for (i = k + 1; i < T; i++) {
+			double f = a[i][k] / a[k][k];
+
+			for (j = k; j < T; j++)
+				a[i][j] -= f * a[k][j];
+			b[i] -= f * b[k];
+		}
+	for (i = T; i--;) {
+		d[i] = b[i];
+		for (j = i + 1; j < T; j++)
+			d[i] -= a[i][j] * d[j];
+		d[i] /= a[i][i];
+	}
+}
+
+static void twin_equation(struct twin *t, double *g, const double *x,
+			  double residual, double weight)
+{
+	u32 i, j;
+
+	for (i = 0; i < T; i++)
+		for (j = 0, g[i] += weight * x[i] * residual; j < T; j++)
+			t->r[i][j] += weight * x[i] * x[j];
+}
+
+static void twin_step(struct twin *t, double *g, bool *open)
+{
+	double a[T][T], b[T], d[T], fixed[T] = { 0 };
+	u32 i, j;
+
+	for (;;) {
+		for (i = 0; i < T; i++) {
+			for (j = 0, b[i] = g[i]; j < T; j++) {
+				a[i][j] = t->r[i][j] * (i == j ? 1 + 1.0 / 4096 : 1);
+				b[i] -= t->r[i][j] * fixed[j];
+			}
+			a[i][i] += 1e-12;
+		}
+		twin_solve(a, b, open, d);
+		for (i = 0; i < T && !(open[i] && t->phi[i] + d[i] < 0); i++)
+			;
+		if (i == T)
+			break;
+		open[i] = false;
+		fixed[i] = -t->phi[i];
+	}
+	for (i = 0; i < T; i++)
+		t->phi[i] += open[i] ? d[i] : fixed[i];
+}
+
+static void twin_add(struct twin *t, const struct regression_sums *s)
+{
+	double raw[4][T] = { { 0 } }, x[T] = { 0 }, g[T] = { 0 };
+	double norm = 0, ns = 0, sectors = 0, residual = 0;
+	bool present[T] = { false };
+	u32 i, j, k;
+
+	for (k = 0; k < 4; k++) {
+		ns += (double)s[k].ns;
+		sectors += (double)s[k].sectors;
+		present[k / 2 * 2] |= s[k].requests != 0;
+		present[k / 2 * 2 + 1] = present[k / 2 * 2];
+	}
+	if (t->unit == 0) {
+		t->unit = ns / sectors;
+		t->phi[READ_SECTOR] = t->phi[WRITE_SECTOR] = 1;
+	}
+	for (k = 0; k < 4; k++) {
+		raw[k][k / 2 * 2] = 8 * t->unit * (double)s[k].requests;
+		raw[k][k / 2 * 2 + 1] = t->unit * (double)s[k].sectors;
+		for (i = 0; i < T; i++)
+			norm += raw[k][i] * t->phi[i];
+	}
+	norm = fmax(norm, ns / 8);
+	for (i = 0; i < T; i++)
+		for (j = 0; j < T; j++)
+			t->r[i][j] *= 1 - (present[i] + present[j]) / 512.0;
+	for (k = 0; k < 4; k++) {
+		double own[T], left = fmin((double)s[k].ns / norm, 8);
+
+		for (i = 0; i < T; i++) {
+			own[i] = raw[k][i] / norm;
+			x[i] += own[i];
+			left -= own[i] * t->phi[i];
+		}
+		twin_equation(t, g, own, left, 1.0 / 1024);
+		residual += left;
+	}
+	twin_equation(t, g, x, residual, 1);
+	twin_step(t, g, present);
+}
+
+static double twin_ps(const struct twin *t, u32 term)
+{
+	return t->phi[term] * t->unit * (term % 2 ? 1 : 8) * 1000;
+}
+
+/* ------------------------------------------------------------------- drives */
+
+/* ns at the device: base and per sector, of reads and writes. */
+struct drive {
+	double base[2], sector[2];
+	double noise;		/* of a window */
+	bool shared;		/* all wait in one queue: equally long */
+};
+
+struct mix {
+	u32 reads, writes;	/* at most, in a window */
+	u32 sectors_least, sectors_most;
+	bool constant;		/* always exactly those */
+};
+
+static u32 count(struct random *r, const struct mix *m, u32 most)
+{
+	return m->constant || !most ? most : 1 + random_below(r, most);
+}
+
+static void add_request(const struct drive *d, u32 class, u64 sectors,
+			struct regression_sums *s)
+{
+	struct regression_sums *k = &s[regression_kind(class, (u32)sectors * 512)];
+
+	k->requests++;
+	k->sectors += sectors;
+	k->ns += (u64)(d->base[class] + (double)sectors * d->sector[class]);
+}
+
+/* All requests of the window wait equally long. */
+static void share_time(struct regression_sums *s)
+{
+	u64 requests = 0, ns = 0;
+	u32 k;
+
+	for (k = 0; k < 4; k++) {
+		requests += s[k].requests;
+		ns += s[k].ns;
+	}
+	for (k = 0; k < 4; k++)
+		s[k].ns = ns * s[k].requests / requests;
+}
+
+static void window(struct random *r, const struct drive *d, const struct mix *m,
+		   struct regression_sums *s)
+{
+	u32 n[2] = { count(r, m, m->reads), count(r, m, m->writes) }, i, k;
+	u32 sizes = m->sectors_most - m->sectors_least + 1;
+
+	memset(s, 0, 4 * sizeof(*s));
+	for (i = 0; i < 2; i++) {
+		double noise = 1 + d->noise * (random_below(r, 2001) / 1000.0 - 1);
+
+		for (k = 0; k < n[i]; k++)
+			add_request(d, i, m->sectors_least + random_below(r, sizes), s);
+		for (k = 2 * i; k < 2 * i + 2; k++)
+			s[k].ns = (u64)((double)s[k].ns * noise);
+	}
+	if (d->shared)
+		share_time(s);
+}
+
+static double cost_ns(const struct regression *g, u32 class, u32 sectors)
+{
+	return (double)(regression_cost_ps(g, 2 * class) +
+			regression_cost_ps(g, 2 * class + 1) * sectors) / 1000;
+}
+
+static void expect_near(const char *what, double got, double want, double off)
+{
+	if (fabs(got - want) > off * fabs(want))
+		fail_msg("%s: %f instead of %f", what, got, want);
+}
+
+static void expect_costs(const struct regression *g, const struct drive *d,
+			 u32 sectors, double off)
+{
+	expect_near("read", cost_ns(g, IO_READ, sectors),
+		    d->base[0] + sectors * d->sector[0], off);
+	expect_near("write", cost_ns(g, IO_WRITE, sectors),
+		    d->base[1] + sectors * d->sector[1], off);
+}
+
+static void feed(struct regression *g, struct random *r, const struct drive *d,
+		 const struct mix *m, u32 windows)
+{
+	struct regression_sums s[4];
+
+	while (windows) {
+		window(r, d, m, s);
+		windows -= regression_add(g, s);
+	}
+}
+
+static const struct drive fast = { { 60000, 20000 }, { 400, 1600 }, 0, false };
+static const struct drive slower = { { 60000, 60000 }, { 400, 4800 }, 0, false };
+static const struct mix sizes = { 400, 400, 1, 256, false };
+static const struct mix pages = { 400, 400, 8, 8, false };
+
+/* -------------------------------------------------------------------- tests */
+
+static void agrees_with_double_precision(void **state)
+{
+	static const double bases[] = { 3000, 60000, 5e6 };
+	struct random r = random_seeded("regression");
+	u64 round;
+	u32 i, k;
+
+	(void)state;
+	for (round = 0; round < random_rounds(12); round++) {
+		double scale = bases[round % 3];
+		const struct drive d = {
+			.base = { scale, scale * random_below(&r, 40) / 10 },
+			.sector = { scale / 100, scale * random_below(&r, 30) / 1000 },
+			.noise = random_below(&r, 3) * 0.1,
+			.shared = random_below(&r, 2),
+		};
+		struct regression g = { 0 };
+		struct twin t = { 0 };
+
+		for (i = 0; i < WINDOWS; i++) {
+			struct regression_sums s[4];
+			struct mix m = sizes;
+
+			/* One class is absent for some time, then the other. */
+			if (i / 100 % 5 == 3)
+				m.reads = 0;
+			else if (i / 100 % 5 == 4)
+				m.writes = 0;
+			window(&r, &d, &m, s);
+			if (!regression_add(&g, s))
+				continue;
+			twin_add(&t, s);
+			/* One window leaves most directions to rounding. */
+			for (k = 0; k < T && i >= 50; k++) {
+				double got = (double)regression_cost_ps(&g, k);
+				double want = twin_ps(&t, k);
+				/* Of what a request of 64 KiB costs. */
+				double most = twin_ps(&t, k / 2 * 2) / 128 +
+					      twin_ps(&t, k / 2 * 2 + 1);
+
+				most *= k % 2 ? 1 : 128;
+				if (fabs(got - want) > 2e-3 * most + 5 * scale / 1e3)
+					fail_msg("round %llu window %u term %u: %f instead of %f",
+						 round, i, k, got, want);
+			}
+		}
+	}
+}
+
+static void finds_the_truth(void **state)
+{
+	struct random r = random_seeded("regression");
+	struct regression g = { 0 };
+
+	(void)state;
+	feed(&g, &r, &fast, &sizes, 1000);
+	expect_near("read", (double)regression_cost_ps(&g, READ_REQUEST), 60e6, 0.005);
+	expect_near("read sector", (double)regression_cost_ps(&g, READ_SECTOR),
+		    400e3, 0.005);
+	expect_near("write", (double)regression_cost_ps(&g, WRITE_REQUEST), 20e6, 0.02);
+	expect_near("write sector", (double)regression_cost_ps(&g, WRITE_SECTOR),
+		    1600e3, 0.005);
+}
+
+/* 500 windows of 10 ms are five seconds. */
+static void follows_the_truth(void **state)
+{
+	struct random r = random_seeded("regression");
+	struct drive before = fast, after = slower;
+	struct regression g = { 0 };
+
+	(void)state;
+	before.noise = after.noise = 0.2;
+	feed(&g, &r, &before, &pages, 500);
+	expect_costs(&g, &before, 8, 0.1);
+	feed(&g, &r, &after, &pages, 1000);
+	expect_costs(&g, &after, 8, 0.1);
+	/* Noise leaves little to tell base from size by; their sum it does not. */
+	feed(&g, &r, &after, &sizes, 1000);
+	expect_costs(&g, &after, 128, 0.1);
+}
+
+/* Every request waits as long as any other: only the mix tells. */
+static void the_mix_outweighs_the_latencies(void **state)
+{
+	struct random r = random_seeded("regression");
+	struct drive d = slower;
+	struct regression g = { 0 };
+
+	(void)state;
+	d.shared = true;
+	feed(&g, &r, &d, &pages, 1000);
+	expect_costs(&g, &d, 8, 0.05);
+}
+
+/* The mix never changes: each class's own time decides. */
+static void the_latencies_split_a_constant_mix(void **state)
+{
+	static const struct mix constant = { 200, 100, 8, 8, true };
+	struct random r = random_seeded("regression");
+	struct regression g = { 0 };
+
+	(void)state;
+	feed(&g, &r, &slower, &constant, 3000);
+	expect_costs(&g, &slower, 8, 0.05);
+}
+
+/* The same number of small and large ones, all the time. */
+static void the_latencies_split_a_constant_size(void **state)
+{
+	struct random r = random_seeded("regression");
+	struct regression_sums s[4] = { { 0 } };
+	struct regression g = { 0 };
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 3000; i++) {
+		u64 more = random_below(&r, 1000);
+
+		s[0] = (struct regression_sums){ 64, 512, 64 * (60000 + 8 * 400 + more) };
+		s[1] = (struct regression_sums){ 8, 1024, 8 * (60000 + 128 * 400 + more) };
+		assert_true(regression_add(&g, s));
+	}
+	expect_near("4K", cost_ns(&g, IO_READ, 8), 63700, 0.02);
+	expect_near("64K", cost_ns(&g, IO_READ, 128), 111700, 0.02);
+}
+
+static void an_absent_class_stays(void **state)
+{
+	static const struct mix reads = { 400, 0, 1, 256, false };
+	static const struct mix writes = { 0, 400, 1, 256, false };
+	struct random r = random_seeded("regression");
+	struct drive d = fast;
+	struct regression g = { 0 };
+	s64 phi[2];
+
+	(void)state;
+	feed(&g, &r, &fast, &sizes, 1000);
+	memcpy(phi, &g.phi[WRITE_REQUEST], sizeof(phi));
+	d.base[IO_READ] *= 5;
+	feed(&g, &r, &d, &reads, 20000);
+	assert_memory_equal(phi, &g.phi[WRITE_REQUEST], sizeof(phi));
+	expect_costs(&g, &d, 64, 0.01);
+	memcpy(phi, &g.phi[READ_REQUEST], sizeof(phi));
+	d.base[IO_WRITE] *= 5;
+	feed(&g, &r, &d, &writes, 20000);
+	assert_memory_equal(phi, &g.phi[READ_REQUEST], sizeof(phi));
+	expect_costs(&g, &d, 64, 0.01);
+	/* And nothing was forgotten that both have to be seen for. */
+	feed(&g, &r, &d, &sizes, 500);
+	expect_costs(&g, &d, 64, 0.01);
+}
+
+static void nothing_is_negative(void **state)
+{
+	/* The larger, the faster: a slope below 0 would fit best. */
+	struct random r = random_seeded("regression");
+	struct regression g = { 0 };
+	u32 i, k;
+
+	(void)state;
+	for (i = 0; i < 3000; i++) {
+		u64 sectors = 100 * (8 + random_below(&r, 200));
+		struct regression_sums s[4] = {
+			[1] = { 100, sectors, 40000000 - 900 * sectors },
+			[2] = { 50 + random_below(&r, 100), 800, 100 },
+		};
+
+		assert_true(regression_add(&g, s));
+		for (k = 0; k < T; k++)
+			assert_true(g.phi[k] >= 0);
+	}
+	assert_int_equal(regression_cost_ps(&g, READ_SECTOR), 0);
+	expect_near("mean", (double)regression_cost_ps(&g, READ_REQUEST), 303e6, 0.1);
+}
+
+static void short_windows_are_left_for_the_next(void **state)
+{
+	const struct regression_sums few[4] = { { 31, 248, 3100000 } };
+	const struct regression_sums empty[4] = { { 64, 0, 3100000 } };
+	struct regression g = { 0 }, none = { 0 };
+
+	(void)state;
+	assert_false(regression_add(&g, few));
+	assert_false(regression_add(&g, empty));
+	assert_memory_equal(&g, &none, sizeof(g));
+}
+
+static void errors_shrink_and_cover(void **state)
+{
+	struct random r = random_seeded("regression");
+	struct drive d = fast;
+	struct regression g = { 0 };
+	double error[2];
+
+	(void)state;
+	d.noise = 0.3;
+	feed(&g, &r, &d, &sizes, 20);
+	error[0] = (double)regression_error_ps(&g, READ_REQUEST);
+	feed(&g, &r, &d, &sizes, 1000);
+	error[1] = (double)regression_error_ps(&g, READ_REQUEST);
+	assert_true(error[1] > 0 && error[1] < error[0] / 2);
+	assert_true(fabs((double)regression_cost_ps(&g, READ_REQUEST) - 60e6) <
+		    4 * error[1]);
+}
+
+/* Sums that no drive would give leave everything in range. */
+static void anything_may_come(void **state)
+{
+	struct random r = random_seeded("regression");
+	struct regression g = { 0 };
+	struct cost_line line[2];
+	u32 i, k;
+
+	(void)state;
+	for (i = 0; i < 20000; i++) {
+		struct regression_sums s[4];
+
+		for (k = 0; k < 4; k++)
+			s[k] = (struct regression_sums){
+				random_next(&r) >> (20 + random_below(&r, 44)),
+				random_next(&r) >> (12 + random_below(&r, 52)),
+				random_next(&r) >> random_below(&r, 64),
+			};
+		regression_add(&g, s);
+		regression_lines(&g, line);
+		for (k = 0; k < T; k++)
+			assert_true(g.phi[k] >= 0 && g.r[k][k] >= 0);
+		assert_true(line[0].base <= COST_MOST && line[1].base <= COST_MOST);
+	}
+}
+
+static void lines_by_hand(void **state)
+{
+	/* A read of 4 KiB takes 80 us, of 64 KiB 320; a write 160, always. */
+	struct regression g = { .unit = 10000 * 256, .seen = 3 };
+	struct cost_line line[2];
+
+	(void)state;
+	g.phi[READ_REQUEST] = (64LL << 32) / 80;
+	g.phi[READ_SECTOR] = (16LL << 32) / 80;
+	g.phi[WRITE_REQUEST] = 2LL << 32;
+	regression_lines(&g, line);
+	expect_near("read", line[0].base, 3276.8, 0.001);
+	expect_near("read KiB", line[0].per_kib, 204.8, 0.005);
+	assert_int_equal(line[1].base, 8192);
+	assert_int_equal(line[1].per_kib, 0);
+	/* Never met: as the other. */
+	g.seen = 1 << IO_READ;
+	regression_lines(&g, line);
+	assert_memory_equal(&line[0], &line[1], sizeof(line[0]));
+	g.seen = 1 << IO_WRITE;
+	regression_lines(&g, line);
+	assert_int_equal(line[0].base, 4096);
+	assert_int_equal(line[1].base, 4096);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(agrees_with_double_precision),
+		cmocka_unit_test(finds_the_truth),
+		cmocka_unit_test(follows_the_truth),
+		cmocka_unit_test(the_mix_outweighs_the_latencies),
+		cmocka_unit_test(the_latencies_split_a_constant_mix),
+		cmocka_unit_test(the_latencies_split_a_constant_size),
+		cmocka_unit_test(an_absent_class_stays),
+		cmocka_unit_test(nothing_is_negative),
+		cmocka_unit_test(short_windows_are_left_for_the_next),
+		cmocka_unit_test(errors_shrink_and_cover),
+		cmocka_unit_test(anything_may_come),
+		cmocka_unit_test(lines_by_hand),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
