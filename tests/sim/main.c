@@ -22,6 +22,7 @@ static const struct {
 	{ &mqfq_ops, bound_tests },
 	{ &mqfq_ops, share_tests },
 	{ &mqfq_ops, life_tests },
+	{ &ifq_ops, ifq_tests },
 };
 
 struct tap_report {

@@ -28,9 +28,10 @@ void trial_note(struct trial *t, const char *fmt, ...)
 
 /* ------------------------------------------------------------- invariants */
 
+/* mqfq or ifq, which has its engine. */
 static bool rig_is_mqfq(const struct rig *r)
 {
-	return r->trial->ops == &mqfq_ops;
+	return r->trial->ops == &mqfq_ops || r->trial->ops == &ifq_ops;
 }
 
 static void check_slots(struct rig *r, const struct mqfq *m)

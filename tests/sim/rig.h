@@ -33,6 +33,7 @@ struct test {
 };
 
 extern const struct test bound_tests[], share_tests[], life_tests[];
+extern const struct test ifq_tests[];
 
 /* Keeps the first message only. */
 __attribute__((format(printf, 2, 3)))
