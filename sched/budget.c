@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "budget.h"
+#include "learner.h"
 #include "queue.h"
 
 enum {
@@ -11,10 +12,9 @@ enum {
 	 */
 	WINDOWS = 16,		/* in a period */
 	WINDOW_DEPTHS = 4,	/* as often as this is the device turned over */
-	/* How long a flow stays spare, or misjudged: one window lost in 128. */
+	/* How long a flow stays spare, and the rate known: some in 128 windows. */
 	SPARE_PERIODS = 8,
 	RATE_SHIFT = 20,
-	RATE_FADE_SHIFT = 3,	/* the best rate fades by 1/8 a period */
 };
 
 static struct budget_flow_queue *flow_queue_of(const struct flow *f, u32 queue)
@@ -250,22 +250,67 @@ static u64 dispatched(const struct budget *b)
 	return sum;
 }
 
-/* How much the device did in the last period, if that is over. */
-static void learn_rate(struct budget *b, u64 now)
+/* What the device was given to do; @used: in the round that is not over. */
+static u64 work_done(const struct budget *b, u64 used)
+{
+	return b->ops->work ? b->ops->work(b) : b->used + used;
+}
+
+/* What a request used in the last period, if that is over. */
+static void learn_mean(struct budget *b, u64 now)
 {
 	struct budget_epoch *e = &b->epoch;
-	u64 ns = now - e->since_ns, requests = dispatched(b);
-	u64 used = b->used - e->used, rate;
+	u64 requests = dispatched(b);
 
-	if (ns < period_ns(b))
+	if (e->mean && now - e->since_ns < period_ns(b))
 		return;
-	rate = mul_u64_u64_div_u64(used, 1 << RATE_SHIFT, ns);
-	e->rate = max(rate, e->rate - (e->rate >> RATE_FADE_SHIFT));
 	if (requests != e->dispatched)
-		e->mean = div64_u64(used, requests - e->dispatched);
+		e->mean = div64_u64(b->used - e->used, requests - e->dispatched);
 	e->since_ns = now;
 	e->used = b->used;
 	e->dispatched = requests;
+}
+
+/* Requests in the device; *@full: there is no room for more of some class. */
+static u64 in_device(const struct budget *b, bool *full)
+{
+	u32 class;
+	s64 out = 0, free;
+
+	*full = false;
+	for (class = 0; class < b->ops->nr_classes; class++) {
+		free = token_total(&b->slots[class].tree);
+		out += READ_ONCE(b->slots[class].tree.depth) - free;
+		*full |= free <= 0;
+	}
+	return (u64)max(out, (s64)0);
+}
+
+/* Now is of this kind; @used: in all so far. */
+static void span_open(const struct budget *b, struct budget_span *sp, u64 used,
+		      u64 now)
+{
+	bool full;
+
+	sp->since_ns = now;
+	sp->used = used;
+	sp->out = in_device(b, &full);
+	sp->most_out = max(sp->most_out, sp->out);
+}
+
+/* What the device did: what was used, and what it has less of in it. */
+static void span_close(const struct budget *b, struct budget_span *sp, u64 used,
+		       u64 now)
+{
+	bool full;
+	s64 less;
+
+	if (!sp->since_ns)
+		return;
+	less = (s64)sp->out - (s64)in_device(b, &full);
+	sp->ns += now - sp->since_ns;
+	sp->did += (s64)(used - sp->used) + less * (s64)b->epoch.mean;
+	sp->since_ns = 0;
 }
 
 /* Rounds until the first flow may spend, for what it owes. */
@@ -291,13 +336,13 @@ static void refill(struct budget *b, u64 now, struct wake *wake)
 	struct flow *f;
 
 	look_back(b, now);
-	learn_rate(b, now);
+	learn_mean(b, now);
+	span_close(b, &b->held, b->used, now);
 	b->ops->predict(b, now);
 	WRITE_ONCE(b->total, clamp(b->total, 1ULL, 1ULL << BUDGET_MOST_SHIFT));
 	rounds = rounds_due(b);
 	b->round++;
 	b->start_ns = now;
-	b->watch.since_ns = 0;
 	for (f = b->sched->active; f; f = f->next_active) {
 		struct budget_flow *bf = budget_flow_of(f);
 
@@ -330,7 +375,7 @@ static void look_around(const struct budget *b, u64 now, struct standing *st)
 		st->used += (u64)max(bf->mark - left, (s64)0);
 		if (left > 0) {
 			st->able = true;
-			st->holds |= bf->spare_ns <= now;
+			st->holds |= bf->spare_ns <= now && !b->free_ns;
 		} else {
 			st->waits |= atomic64_read(&f->queued) > 0;
 		}
@@ -356,81 +401,85 @@ static void spare_holders(struct budget *b, u64 now)
 	}
 }
 
-/* Requests in the device; *@full: there is no room for more of some class. */
-static u64 in_device(const struct budget *b, bool *full)
+/* Nobody is waited for: then the device does what it can. */
+static void set_free(struct budget *b, u64 used, u64 now)
 {
-	u32 class;
-	s64 out = 0, free;
+	b->free_ns = now + period_ns(b) / WINDOWS;
+	b->free = (struct budget_span){ 0 };
+	span_open(b, &b->free, used, now);
+}
 
-	*full = false;
-	for (class = 0; class < b->ops->nr_classes; class++) {
-		free = token_total(&b->slots[class].tree);
-		out += READ_ONCE(b->slots[class].tree.depth) - free;
-		*full |= free <= 0;
+/* Not before all has come out that went into an idle device. */
+static void end_free(struct budget *b, u64 used, u64 now)
+{
+	struct budget_span *sp = &b->free;
+	s64 most;
+
+	span_close(b, sp, used, now);
+	span_open(b, sp, used, now);
+	most = (s64)(sp->most_out * b->epoch.mean);
+	if (sp->did < most && sp->ns < period_ns(b)) {
+		b->free_ns = now + period_ns(b) / WINDOWS;
+		return;
 	}
-	return (u64)max(out, (s64)0);
-}
-
-static void watch_from(struct budget_watch *w, u64 used, u64 out, u64 now)
-{
-	*w = (struct budget_watch){ .since_ns = now, .used = used, .out = out };
-}
-
-/*
- * In the first period of all: nobody has waited in this round so far.  Not if
- * what went into the empty device at once would count for much.
- */
-static void guess_rate(struct budget *b, u64 used, u64 now, u64 window)
-{
-	u64 ns = now - b->start_ns;
-
-	if (!b->epoch.rate && ns >= window / 4)
-		b->epoch.rate = mul_u64_u64_div_u64(used, 1 << RATE_SHIFT, ns);
+	b->rate = mul_u64_u64_div_u64((u64)max(sp->did, (s64)0),
+				      1 << RATE_SHIFT, sp->ns);
+	b->rate_ns = now;
+	b->free_ns = 0;
 }
 
 /*
  * Somebody waits for those who may spend.  True when they leave the device
- * idle: what it did while they were watched, which is what was used and what
- * it has less of in it, is little.  A window so short that it sees single
- * requests come and go tells nothing, and neither does a device that is full.
+ * idle, or may do so.  A time so short that it sees single requests come and go
+ * tells nothing, and neither does a device that is full.
  */
 static bool watch(struct budget *b, u64 used, u64 now, struct wake *wake)
 {
-	u64 window = period_ns(b) / WINDOWS, could, out;
-	struct budget_watch *w = &b->watch;
-	struct budget_epoch *e = &b->epoch;
-	bool full;
-	s64 did;
+	u64 window = period_ns(b) / WINDOWS, could;
+	struct budget_span *sp = &b->held;
+	bool full, idle;
 
-	if (w->since_ns && now - w->since_ns < window) {
-		wake_at(wake, w->since_ns + window);
+	span_close(b, sp, used, now);
+	span_open(b, sp, used, now);
+	if (sp->ns < window) {
+		wake_at(wake, now + window - sp->ns);
 		return false;
+	}
+	if (!b->rate_ns || now - b->rate_ns > SPARE_PERIODS * period_ns(b)) {
+		*sp = (struct budget_span){ 0 };
+		set_free(b, used, now);
+		return true;
 	}
 	wake_at(wake, now + window);
-	out = in_device(b, &full);
-	if (!w->since_ns) {
-		guess_rate(b, used, now, window);
-		watch_from(w, used, out, now);
+	could = mul_u64_u64_shr(b->rate, sp->ns, RATE_SHIFT);
+	if (could < sp->most_out * b->epoch.mean * WINDOW_DEPTHS)
 		return false;
-	}
-	could = mul_u64_u64_shr(e->rate, now - w->since_ns, RATE_SHIFT);
-	if (could < w->out * e->mean * WINDOW_DEPTHS)
-		return false;
-	did = (s64)(used - w->used) + ((s64)w->out - (s64)out) * (s64)e->mean;
-	watch_from(w, used, out, now);
-	return !full && did < (s64)(could / 4 * 3);
+	in_device(b, &full);
+	idle = !full && sp->did < (s64)(could / 4 * 3);
+	*sp = (struct budget_span){ 0 };
+	if (idle)
+		spare_holders(b, now);
+	else
+		span_open(b, sp, used, now);
+	return idle;
 }
 
 /* P4: who waits after this has `watched` to go by, or is seen here. */
 static bool watch_waiting(struct budget *b, struct standing *st, u64 now,
 			  struct wake *wake)
 {
+	u64 used = b->used + st->used;
+
+	if (b->free_ns && now >= b->free_ns)
+		end_free(b, used, now);
+	if (b->free_ns)
+		wake_at(wake, b->free_ns);
 	if (rule_of(b) != BUDGET_CONSERVING || !st->waits) {
-		b->watch.since_ns = 0;
+		span_close(b, &b->held, used, now);
 		return false;
 	}
 	atomic64_set(&b->watched, 1);
-	return watch(b, st->used, now, wake);
+	return !b->free_ns && watch(b, used, now, wake);
 }
 
 static void end_early(struct budget *b, u64 now, struct wake *wake)
@@ -447,6 +496,8 @@ static void tick_active(struct budget *b, u64 now, struct wake *wake)
 		b->idle = false;
 		b->start_ns = now;
 		b->epoch.since_ns = now;
+		b->held.since_ns = 0;
+		b->free_ns = 0;
 	}
 	/* P4 */
 	atomic64_xchg(&b->watched, 0);
@@ -457,10 +508,8 @@ static void tick_active(struct budget *b, u64 now, struct wake *wake)
 		end_early(b, now, wake);
 		look_around(b, now, &st);
 	}
-	if (watch_waiting(b, &st, now, wake)) {
-		spare_holders(b, now);
+	if (watch_waiting(b, &st, now, wake))
 		end_early(b, now, wake);
-	}
 	wake_at(wake, b->start_ns + period_ns(b));
 }
 
@@ -530,6 +579,7 @@ void budget_tick(struct sched *s, u64 now, struct wake *wake)
 	unsigned long flags;
 	bool changed;
 
+	learner_tick(s, now, wake);
 	/* P1 */
 	atomic64_xchg(&b->asked, 0);
 	if (now >= b->sweep_ns) {
@@ -837,7 +887,7 @@ void budget_requeue(struct io *io, struct wake *wake)
 
 void budget_complete(struct io *io, u64 now, struct wake *wake)
 {
-	(void)now;
+	learner_done(io, now);
 	budget_requeue(io, wake);
 }
 
@@ -899,6 +949,7 @@ void budget_report(const struct sched *s, struct report *r)
 	report_number(r, "total", (s64)READ_ONCE(b->total));
 	report_number(r, "refills", (s64)READ_ONCE(b->refills));
 	report_number(r, "refills_early", (s64)READ_ONCE(b->early));
+	learner_report(s, r);
 }
 
 void budget_report_flow(const struct flow *f, struct report *r)

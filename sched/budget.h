@@ -31,10 +31,13 @@
  * When a round ends
  *   - its period is over (BUDGET_PERIODIC);
  *   - or every active flow is out (BUDGET_ALL_OUT);
- *   - or somebody waits, while those who still may spend have the device do
- *     less than 3/4 of what it is known to do, for a sixteenth of the period
- *     and four times what it had in it (BUDGET_CONSERVING).  They are *spare*
- *     for some periods: nobody waits for them [R].
+ *   - or somebody waits, while those who still may spend leave the device idle
+ *     (BUDGET_CONSERVING): in a sixteenth of the period, all such times added
+ *     up, and in four times what it has in it, the device does less than 3/4 of
+ *     what it can.  They are *spare* for some periods: nobody waits for them
+ *     [R].  What the device can do is found out by having nobody wait for a
+ *     window or two, if that was not done lately: every round then ends as soon
+ *     as anybody would [R].
  *   Each rule includes those above it.
  * A hook decides that it may be time and asks for tick at once (wake.at_ns =
  * now); tick alone carries it out.  So refills are serialised by the contract
@@ -117,6 +120,12 @@ struct budget_ops {
 	 * held, by tick and by an insert that wakes the flow.
 	 */
 	u64 (*grant)(const struct budget *b, const struct flow *f, u64 share);
+
+	/*
+	 * Optional: the credit that was used.  What the device was given to do
+	 * so far, for a scheduler that charges some for more than that.
+	 */
+	u64 (*work)(const struct budget *b);
 };
 
 /* When a round ends: see above. */
@@ -185,18 +194,23 @@ struct budget_queue {
 	atomic64_t grants;	/* A: grants to flows that wait here */
 } __port_cacheline;
 
-/* Whether those who may spend keep the device busy. */
-struct budget_watch {
-	u64 since_ns;		/* 0: nobody is watched */
-	u64 used, out;		/* then: in the round; requests in the device */
+/*
+ * What the device did in all the time of a kind.  Rounds may be shorter than it
+ * takes to tell, so it is added up over several.
+ */
+struct budget_span {
+	u64 since_ns;		/* 0: now is not of this kind */
+	u64 used, out;		/* then: in all; requests in the device */
+	u64 most_out;		/* greatest of `out` */
+	u64 ns;			/* sums of what is over */
+	s64 did;
 };
 
-/* What the device can do, learnt once a period. */
+/* What a request uses, learnt once a period. */
 struct budget_epoch {
 	u64 since_ns;
 	u64 used, dispatched;	/* then */
-	u64 rate;		/* the best lately, per 2^20 ns */
-	u64 mean;		/* of a request */
+	u64 mean;
 };
 
 struct budget {
@@ -210,8 +224,11 @@ struct budget {
 	bool idle;			/* L: no flow was active at the last tick */
 	u64 start_ns;			/* T: of the present round */
 	u64 sweep_ns;			/* T: next look at the idle */
-	struct budget_watch watch;	/* T */
 	struct budget_epoch epoch;	/* T */
+	struct budget_span held;	/* T: somebody waits for somebody */
+	struct budget_span free;	/* T: nobody is waited for */
+	u64 free_ns;			/* T: until when; 0: not now */
+	u64 rate, rate_ns;		/* T: of `free`, per 2^20 ns; when */
 	u64 used;			/* T: in all rounds that are over */
 	u64 refills, early;		/* O by T: rounds; those ended early */
 	atomic64_t asked __port_cacheline;	/* A: a tick is coming */
