@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "budget.h"
-#include "learner.h"
 #include "queue.h"
 
 enum {
@@ -260,14 +259,14 @@ static u64 work_done(const struct budget *b, u64 used)
 static void learn_mean(struct budget *b, u64 now)
 {
 	struct budget_epoch *e = &b->epoch;
-	u64 requests = dispatched(b);
+	u64 requests = dispatched(b), used = work_done(b, 0);
 
 	if (e->mean && now - e->since_ns < period_ns(b))
 		return;
 	if (requests != e->dispatched)
-		e->mean = div64_u64(b->used - e->used, requests - e->dispatched);
+		e->mean = div64_u64(used - e->used, requests - e->dispatched);
 	e->since_ns = now;
-	e->used = b->used;
+	e->used = used;
 	e->dispatched = requests;
 }
 
@@ -337,7 +336,7 @@ static void refill(struct budget *b, u64 now, struct wake *wake)
 
 	look_back(b, now);
 	learn_mean(b, now);
-	span_close(b, &b->held, b->used, now);
+	span_close(b, &b->held, work_done(b, 0), now);
 	b->ops->predict(b, now);
 	WRITE_ONCE(b->total, clamp(b->total, 1ULL, 1ULL << BUDGET_MOST_SHIFT));
 	rounds = rounds_due(b);
@@ -468,7 +467,7 @@ static bool watch(struct budget *b, u64 used, u64 now, struct wake *wake)
 static bool watch_waiting(struct budget *b, struct standing *st, u64 now,
 			  struct wake *wake)
 {
-	u64 used = b->used + st->used;
+	u64 used = work_done(b, st->used);
 
 	if (b->free_ns && now >= b->free_ns)
 		end_free(b, used, now);
@@ -579,7 +578,6 @@ void budget_tick(struct sched *s, u64 now, struct wake *wake)
 	unsigned long flags;
 	bool changed;
 
-	learner_tick(s, now, wake);
 	/* P1 */
 	atomic64_xchg(&b->asked, 0);
 	if (now >= b->sweep_ns) {
@@ -887,7 +885,7 @@ void budget_requeue(struct io *io, struct wake *wake)
 
 void budget_complete(struct io *io, u64 now, struct wake *wake)
 {
-	learner_done(io, now);
+	(void)now;
 	budget_requeue(io, wake);
 }
 
@@ -949,7 +947,6 @@ void budget_report(const struct sched *s, struct report *r)
 	report_number(r, "total", (s64)READ_ONCE(b->total));
 	report_number(r, "refills", (s64)READ_ONCE(b->refills));
 	report_number(r, "refills_early", (s64)READ_ONCE(b->early));
-	learner_report(s, r);
 }
 
 void budget_report_flow(const struct flow *f, struct report *r)
