@@ -8,8 +8,8 @@ beginning and each end is a change.  Judged, of the worst change:
                     at least RIGHT in every window of two periods until the next change
     total / none    the IOPS from the change to the next one, beside none's of the whole run
 
-A cgroup asks from its first submission to its last completion.  Static caps (wdt:caps=N) are shown
-beside them: what one leaves nobody else gets.
+A cgroup asks from its first submission to its last completion.  Static caps (wdt:caps_mbps=N, here
+of what the drive can do) are shown beside them: what one leaves nobody else gets.
 
     python3 -m experiments.moving --icount --picture build/moving-demand.png
 """
@@ -47,7 +47,7 @@ RIGHT = 0.98
 SETTLED_PERIODS = 2
 # Nothing submitted for so long: it has stopped asking.
 SILENCE_MS = 500
-SCHEDULERS = "bfq,mqfq,kyber-fair,kyber-fair:work_conserving=0,wdt"
+SCHEDULERS = "bfq,mqfq,kyber-fair,kyber-fair:work_conserving=0,wdt,wdt:caps_mbps=16"
 LEAST_TOTAL: Mapping[str, float] = {"mqfq": 0.95, "kyber-fair": 0.95, "wdt": 0.90}
 
 

@@ -142,7 +142,7 @@ def run(args: argparse.Namespace) -> int:
     counts = _counts(args.cgroups)
     mixed = jobfile.load(str(verdict.EXAMPLES / f"{MIXED}.fio"), args.runtime)
     jobs = [mixed, *(cgroups(count, args.runtime) for count in counts)]
-    cpus = 1 if args.icount else args.cpus
+    cpus = verdict.cpus(args)
     device = DEVICE.format(queues=cpus)
     outcome = verdict.run_bench(verdict.request(args, jobs, device))
     mixed_result, *scaled = outcome.results

@@ -17,10 +17,13 @@ from collections.abc import Iterator, Mapping
 from experiments import verdict
 from experiments.verdict import Subject, Verdict, runs_of, total_bytes
 from mqfair.benchlib import jobfile, report
+from mqfair.benchlib.device import default_device
 from mqfair.benchlib.jobfile import JobFile
 from mqfair.benchlib.result import CaseResult
 
 JOB = "traces"
+# The greatest request arrives in one piece.
+MAX_SECTORS = 512
 SCHEDULERS = "bfq,mqfq,kyber-fair,wdt"
 LEAST_JAIN: Mapping[str, float] = {"mqfq": 0.98, "kyber-fair": 0.98, "wdt": 0.95}
 ABOVE_BFQ = ("kyber-fair",)
@@ -56,7 +59,8 @@ def judge(result: CaseResult) -> Iterator[Verdict]:
 
 def run(args: argparse.Namespace) -> int:
     job = jobfile.load(str(verdict.EXAMPLES / f"{JOB}.fio"), args.runtime)
-    outcome = verdict.run_bench(verdict.request(args, rotations(job), args.device))
+    device = f"{default_device(verdict.cpus(args))},max_sectors={MAX_SECTORS}"
+    outcome = verdict.run_bench(verdict.request(args, rotations(job), args.device or device))
     for result in outcome.results:
         verdict.console().print(report.render(result, ()))
     verdicts = [one for result in outcome.results for one in judge(result)]
@@ -65,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="experiments.traces", description=__doc__.split("\n")[0])
-    parser.add_argument("--device", help="default: that of mqfair bench")
+    parser.add_argument("--device", help="default: that of mqfair bench, max_sectors=512")
     verdict.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=4.0)
     return verdict.main(parser, run)
 

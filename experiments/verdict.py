@@ -118,20 +118,23 @@ def add_arguments(
     parser.add_argument("--json", metavar="FILE", help="write verdicts and results there")
 
 
+def cpus(args: argparse.Namespace) -> int:
+    return 1 if args.icount else int(args.cpus)
+
+
 def request(
     args: argparse.Namespace, jobs: Iterable[JobFile], device: str | None = None
 ) -> session.Request:
     """@device: of the bench, unless the options name one or none says otherwise."""
     labels = parse_variants(args.schedulers)
-    cpus = 1 if args.icount else args.cpus
     return session.with_built_module(
         session.Request(
             jobs=tuple(jobs),
             # Everything is told beside it.
             schedulers=tuple(dict.fromkeys((NONE, *labels))),
             repeat=args.repeat,
-            device=parse_device(device or default_device(cpus)),
-            cpus=cpus,
+            device=parse_device(device or default_device(cpus(args))),
+            cpus=cpus(args),
             icount=args.icount,
             nr_requests=args.nr_requests,
             module=args.module,
