@@ -163,6 +163,7 @@ def all_features() -> list[str]:
         *needs.OPTIONAL_HOOKS.values(),
         *needs.CALLBACKS.values(),
         *(function.forms for function in needs.FUNCTIONS),
+        *needs.PUBLIC_FUNCTIONS.values(),
     ]
     tables += [form.values() for form in forms]
     return sorted({name for table in tables for name in table if name})
@@ -183,6 +184,7 @@ class Features:
             self._put(feature, enumerator in btf.enumerators)
         self._hooks()
         self._callbacks()
+        self._public_functions()
 
     def _put(self, feature: str, present: bool = True) -> None:
         if present and feature:
@@ -212,13 +214,29 @@ class Features:
     def _callbacks(self) -> None:
         for name, forms in needs.CALLBACKS.items():
             typedef = self._btf.typedef(name)
-            proto = None if typedef is None else self._btf.resolve(typedef["id"])
-            if proto is None or proto["kind"] != "FUNC_PROTO":
+            proto = None if typedef is None else self._btf.callback(typedef["id"])
+            if proto is None:
                 raise GenerateError(
                     f"{self._btf.name}: the callback type {name} is not in its BTF: "
                     "teach kernel/compat this layout"
                 )
             self._put(match_form(self._btf, name, self._btf.signature(proto), forms))
+
+    def _public_functions(self) -> None:
+        for name, forms in needs.PUBLIC_FUNCTIONS.items():
+            self._prototype(name, forms)
+
+    def _prototype(self, function: str, forms: needs.Forms) -> BtfType:
+        """The prototype of a function, which must be one of FORMS."""
+        proto = self._btf.function(function)
+        if proto is None:
+            raise GenerateError(
+                f"{self._btf.name}: the function {function} is not in its BTF: "
+                "teach kernel/compat to do without it"
+            )
+        signature = self._btf.signature(proto)
+        self._put(match_form(self._btf, f"function {function}", signature, forms))
+        return proto
 
     def hold(self, conditions: Iterable[str]) -> bool:
         """Whether every condition ("X" or "!X") is met."""
@@ -233,14 +251,7 @@ class Features:
         for function in needs.FUNCTIONS:
             if not self.hold(function.when):
                 continue
-            proto = self._btf.function(function.name)
-            if proto is None:
-                raise GenerateError(
-                    f"{self._btf.name}: the function {function.name} is not in its BTF: "
-                    "teach kernel/compat to do without it"
-                )
-            signature = self._btf.signature(proto)
-            self._put(match_form(self._btf, f"function {function.name}", signature, function.forms))
+            proto = self._prototype(function.name, function.forms)
             self._exported(function.name, exports)
             arguments = self._btf.parameters(proto, names=True)
             lines.append(self._btf.declare(proto["ret_type_id"], f"{function.name}({arguments})"))

@@ -146,10 +146,15 @@ class Btf:
     def pointed_prototype(self, type_id: int) -> BtfType | None:
         """The FUNC_PROTO behind a pointer to function, directly or through typedefs."""
         t = self.resolve(type_id)
-        if t is None or t["kind"] != "PTR":
-            return None
-        proto = self.resolve(t["type_id"])
-        return proto if proto is not None and proto["kind"] == "FUNC_PROTO" else None
+        return None if t is None or t["kind"] != "PTR" else self._prototype(t["type_id"])
+
+    def callback(self, type_id: int) -> BtfType | None:
+        """The FUNC_PROTO of a function type or of a pointer to one."""
+        return self._prototype(type_id) or self.pointed_prototype(type_id)
+
+    def _prototype(self, type_id: int) -> BtfType | None:
+        t = self.resolve(type_id)
+        return t if t is not None and t["kind"] == "FUNC_PROTO" else None
 
     def declare(self, type_id: int, name: str = "") -> str:
         """A C declaration of NAME with the type TYPE_ID."""

@@ -148,6 +148,8 @@ CALLBACKS: dict[str, Forms] = {
     },
     "blkcg_pol_free_pd_fn": {"void (struct blkg_policy_data *)": ""},
     "blkcg_pol_stat_pd_fn": {"void (struct blkg_policy_data *, struct seq_file *)": ""},
+    # A probe of the tracepoint cgroup_rmdir.
+    "btf_trace_cgroup_rmdir": {"void (void *, struct cgroup *, char *)": ""},
 }
 
 
@@ -218,6 +220,15 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("blkg_conf_close_bdev", {"void (struct blkg_conf_ctx *)": ""}, ("CONF_UNPREP",)),
 )
 
+# Functions of public headers whose form differs between kernels.
+PUBLIC_FUNCTIONS: dict[str, Forms] = {
+    "__blk_mq_alloc_disk": {
+        "struct gendisk * (struct blk_mq_tag_set *, void *, struct lock_class_key *)": "",
+        "struct gendisk * (struct blk_mq_tag_set *, struct queue_limits *, void *, "
+        "struct lock_class_key *)": "ALLOC_DISK_LIMITS",
+    },
+}
+
 # Exported functions of public headers that we call and a kernel could have stopped exporting.
 PUBLIC_EXPORTS: tuple[str, ...] = (
     "blk_mq_run_hw_queue",
@@ -229,6 +240,9 @@ PUBLIC_EXPORTS: tuple[str, ...] = (
     "radix_tree_lookup",
     "css_next_descendant_pre",
     "io_cgrp_subsys",
+    "for_each_kernel_tracepoint",
+    "tracepoint_probe_register",
+    "tracepoint_probe_unregister",
 )
 
 
@@ -249,6 +263,7 @@ MEMBER_FEATURES: dict[str, str] = {
     "ELEVATOR_LOCK": "request_queue.elevator_lock",
     "QUEUE_ASYNC_DEPTH": "request_queue.async_depth",
     "PD_RCU_HEAD": "blkg_policy_data.callback_head",
+    "LIMITS_FEATURES": "queue_limits.features",
 }
 FUNCTION_FEATURES: dict[str, str] = {
     "HRTIMER_SETUP": "hrtimer_setup",
@@ -256,6 +271,7 @@ FUNCTION_FEATURES: dict[str, str] = {
     "WBT": "wbt_disable_default",
 }
 ENUMERATOR_FEATURES: dict[str, str] = {
+    "BLK_MQ_F_SHOULD_MERGE": "BLK_MQ_F_SHOULD_MERGE",
     "RQF_USE_SCHED": "__RQF_USE_SCHED",
     "QUEUE_FLAG_DISABLE_WBT_DEF": "QUEUE_FLAG_DISABLE_WBT_DEF",
 }

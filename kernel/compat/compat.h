@@ -27,6 +27,8 @@
  *			.function	.function
  * debugfs files	gone before the data is		outlive it: guard
  * elevator_attrs	not const	not const	const
+ * a disk's limits	set later	with alloc	with alloc, flags too
+ * merging		asked for	asked for	always
  *
  * elevator_attrs: declare the array without const, it fits all three.
  */

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The module: ordered start, mirrored end. */
+#include "ssd.h"
+
+static int __init ssd_init(void)
+{
+	int ret;
+
+	report_init();
+	ret = owners_watch();
+	if (ret)
+		goto report;
+	ret = config_register();
+	if (ret)
+		goto watch;
+	return 0;
+watch:
+	owners_unwatch();
+report:
+	report_exit();
+	return ret;
+}
+
+static void __exit ssd_exit(void)
+{
+	config_unregister();
+	owners_unwatch();
+	report_exit();
+}
+
+module_init(ssd_init);
+module_exit(ssd_exit);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Virtual SSDs: block devices on a model of flash drives");

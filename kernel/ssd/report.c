@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * report - what a drive has done, since it was filled
+ *
+ * The figures of the whole drive are a file of its directory in configfs,
+ * whose files are a page long at most.  One line per cgroup does not fit
+ * there: debugfs, mqfair_ssd/<name>/owners.
+ */
+#include "ssd.h"
+
+#include <linux/math64.h>
+
+static struct dentry *debugfs_root;
+
+static u64 page_bytes(const struct ssd_drive *d)
+{
+	return SECTOR_SIZE << d->page_shift;
+}
+
+struct snapshot {
+	struct flash_stats stats;	/* since the drive was filled */
+	u32 outstanding;
+};
+
+static void snapshot_take(struct ssd_drive *d, struct snapshot *now)
+{
+	const struct flash_stats *before = &d->filled;
+	struct flash_stats *s = &now->stats;
+
+	spin_lock_irq(&d->lock);
+	*s = flash_stats(d->flash);
+	now->outstanding = flash_outstanding(d->flash);
+	spin_unlock_irq(&d->lock);
+	s->written -= before->written;
+	s->moved -= before->moved;
+	s->programs -= before->programs;
+	s->erases -= before->erases;
+}
+
+/* Times are those of the drive as it is seen, stretched by time_scale. */
+ssize_t report_stat(struct ssd_drive *d, char *page)
+{
+	struct snapshot now;
+	struct flash_stats *s = &now.stats;
+	u64 amplification;
+
+	snapshot_take(d, &now);
+	amplification = flash_amplification_permille(s->written, s->moved);
+	return sysfs_emit(page,
+			  "read_bytes %llu\n"
+			  "buffer_hit_bytes %llu\n"
+			  "written_bytes %llu\n"
+			  "trimmed_bytes %llu\n"
+			  "flash_written_bytes %llu\n"
+			  "gc_moved_bytes %llu\n"
+			  "write_amplification %llu.%03llu\n"
+			  "programs %llu\n"
+			  "gc_erases %llu\n"
+			  "write_stalls %llu\n"
+			  "read_busy_ms %llu\n"
+			  "program_busy_ms %llu\n"
+			  "gc_busy_ms %llu\n"
+			  "outstanding %u\n"
+			  "data_bytes %llu\n",
+			  s->read * page_bytes(d),
+			  s->buffer_hits * page_bytes(d),
+			  s->written * page_bytes(d),
+			  s->trimmed * page_bytes(d),
+			  (s->written + s->moved) * page_bytes(d),
+			  s->moved * page_bytes(d),
+			  amplification / 1000, amplification % 1000,
+			  s->programs, s->erases, s->write_stalls,
+			  div_u64(s->read_busy_ns, NSEC_PER_MSEC),
+			  div_u64(s->program_busy_ns, NSEC_PER_MSEC),
+			  div_u64(s->gc_busy_ns, NSEC_PER_MSEC),
+			  now.outstanding,
+			  (u64)atomic_long_read(&d->store.nr_pages) << PAGE_SHIFT);
+}
+
+/* ------------------------------------------------------------------- owners */
+
+static void owner_show(struct seq_file *m, struct ssd_drive *d, u32 owner,
+		       const char *path)
+{
+	struct flash_usage usage;
+	bool known;
+
+	spin_lock_irq(&d->lock);
+	known = flash_usage(d->flash, owner, &usage);
+	spin_unlock_irq(&d->lock);
+	if (known)
+		seq_printf(m, "%u valid=%llu invalid=%llu written=%llu moved=%llu %s\n",
+			   owner, usage.valid, usage.invalid, usage.written,
+			   usage.moved, path);
+}
+
+/* A line per cgroup that has written: pages, and where it is. */
+static int owners_show(struct seq_file *m, void *v)
+{
+	struct ssd_drive *d = m->private;
+	struct cgroup_subsys_state *css;
+	char *path = kmalloc(PATH_MAX, GFP_KERNEL);
+
+	if (!path)
+		return -ENOMEM;
+	owner_show(m, d, FLASH_NOBODY, "-");
+	rcu_read_lock();
+	css_for_each_descendant_pre(css, &io_cgrp_subsys.root->cgrp.self) {
+		if (cgroup_path(css->cgroup, path, PATH_MAX) >= 0)
+			owner_show(m, d, ftl_owner_number(css->cgroup), path);
+	}
+	rcu_read_unlock();
+	kfree(path);
+	return 0;
+}
+DEFINE_SHOW_ATTRIBUTE(owners);
+
+/* --------------------------------------------------------------- life of it */
+
+void report_add(struct ssd_drive *d)
+{
+	d->debugfs = debugfs_create_dir(d->disk->disk_name, debugfs_root);
+	debugfs_create_file("owners", 0400, d->debugfs, d, &owners_fops);
+}
+
+void report_remove(struct ssd_drive *d)
+{
+	debugfs_remove(d->debugfs);
+}
+
+/* Without debugfs the files are missing, and nothing else. */
+void report_init(void)
+{
+	debugfs_root = debugfs_create_dir("mqfair_ssd", NULL);
+}
+
+void report_exit(void)
+{
+	debugfs_remove(debugfs_root);
+}
