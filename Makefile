@@ -78,12 +78,13 @@ install-command:
 install-module:
 	/usr/bin/python3 kernel/build --headers $(HEADERS) $(if $(BTF),--btf $(BTF)) \
 		--out build/module/$(RELEASE)
-	install -Dm644 build/module/$(RELEASE)/mqfair.ko $(MODULEDIR)/mqfair.ko
+	install -d $(MODULEDIR)
+	install -m644 build/module/$(RELEASE)/*.ko $(MODULEDIR)
 	$(if $(DESTDIR),,depmod $(RELEASE))
 
 uninstall: ## remove what install put there
 	$(RM) -r $(LIBDIR)
-	$(RM) $(BINDIR)/mqfair $(MODULEDIR)/mqfair.ko
+	$(RM) $(BINDIR)/mqfair $(MODULEDIR)/mqfair.ko $(MODULEDIR)/mqfair-ssd.ko
 	$(if $(DESTDIR),,depmod $(RELEASE))
 
 clean: ## remove what was built here; what was fetched stays in the cache
