@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * mqfq on threads.  Members submit, complete, send back, block and tune as it
+ * mqfq, and ifq on its engine, on threads.  Members submit, complete, send back, block and tune as it
  * comes.  Nobody ticks unless the play says so: whatever waits must be woken
  * by whoever made it runnable.  When all stand still, every queue that holds
  * requests must have a reason, and when the device is emptied nothing is left.
@@ -8,6 +8,7 @@
 #include "crew.h"
 #include "device.h"
 #include "host.h"
+#include "sched/ifq.h"
 #include "still.h"
 #include "tests/machine.h"
 
@@ -35,7 +36,7 @@ enum io_state {
 
 /* What a play is like; probabilities are once in so many steps, 0: never. */
 struct play {
-	const char *name;
+	const char *policy, *name;
 	u32 depth, threshold;
 	u32 ticks, tunes, blocks, requeues, weights, odd;
 };
@@ -148,17 +149,40 @@ static bool finish(struct scene *s, struct random *r)
 	return true;
 }
 
-static void tune(struct scene *s, struct random *r)
+static void tune_mqfq(struct sched_params *p, struct random *r)
 {
 	static const u32 thresholds[] = { 0, 4096, 65536, 1 << 20 };
+
+	if (random_once_in(r, 2))
+		p->threshold = thresholds[random_below(r, 4)];
+	if (random_once_in(r, 4))
+		p->cost.kind = random_below(r, COST_LINEAR);
+}
+
+static void tune_ifq(struct sched_params *p, struct random *r)
+{
+	p->ifq.window_ms = 50 + random_below(r, 200);
+	p->ifq.damping = random_below(r, 101);
+	p->ifq.clamp = 1 + random_below(r, 10000);
+	if (random_once_in(r, 2))
+		p->ifq.virtual_time = IFQ_MIN + random_below(r, 3);
+}
+
+static bool is_ifq(const struct scene *s)
+{
+	return s->host.sched.ops->flow_bytes > 0;
+}
+
+static void tune(struct scene *s, struct random *r)
+{
 	struct sched_params params = s->host.sched.params;
 
 	if (random_once_in(r, 2))
 		params.depth = 1 + random_below(r, (u32)s->most);
-	if (random_once_in(r, 2))
-		params.threshold = thresholds[random_below(r, 4)];
-	if (random_once_in(r, 4))
-		params.cost.kind = random_below(r, COST_LINEAR);
+	if (is_ifq(s))
+		tune_ifq(&params, r);
+	else
+		tune_mqfq(&params, r);
 	host_tune(&s->host, &params);
 }
 
@@ -288,9 +312,7 @@ static void scene_init(struct scene *s, const struct play *play,
 		       struct random *r)
 {
 	static const u32 weights[FLOWS] = { 1, 100, 250, 1000, 10000 };
-	const struct sched_params params = {
-		.depth = play->depth, .threshold = play->threshold,
-	};
+	struct sched_params params;
 	struct topo_place place[MACHINE_QUEUES];
 	u32 i;
 
@@ -299,7 +321,10 @@ static void scene_init(struct scene *s, const struct play *play,
 	s->most = play->depth;
 	s->host.issue = on_issue;
 	s->host.arg = s;
-	host_init(&s->host, "mqfq", &params, place, machine_random(r, place));
+	sched_params_init(sched_find(play->policy), &params);
+	params.depth = play->depth;
+	params.threshold = play->threshold;
+	host_init(&s->host, play->policy, &params, place, machine_random(r, place));
 	device_init(&s->device, s->crew * IOS);
 	port_lock_init(&s->slow);
 	s->root = host_flow_create(&s->host, NULL, WEIGHT_DEFAULT);
@@ -327,16 +352,19 @@ static void scene_deinit(struct scene *s)
 int main(void)
 {
 	static const struct play plays[] = {
-		{ "wide", 64, 1 << 20, 0, 0, 0, 0, 0, 0 },
-		{ "narrow", 3, 65536, 0, 0, 0, 0, 0, 0 },
-		{ "one slot", 1, 4096, 0, 0, 0, 0, 0, 0 },
-		{ "exact order", 4, 0, 0, 0, 0, 0, 0, 0 },
-		{ "exact order, one slot", 1, 0, 0, 0, 0, 0, 0, 0 },
-		{ "blocked", 4, 65536, 0, 0, 20, 0, 0, 0 },
-		{ "blocked, exact order", 4, 0, 0, 0, 20, 0, 0, 0 },
-		{ "odd requests", 4, 65536, 0, 0, 0, 10, 0, 10 },
-		{ "tuned", 16, 65536, 200, 100, 0, 0, 50, 0 },
-		{ "everything", 8, 65536, 200, 100, 20, 10, 50, 10 },
+		{ "mqfq", "wide", 64, 1 << 20, 0, 0, 0, 0, 0, 0 },
+		{ "mqfq", "narrow", 3, 65536, 0, 0, 0, 0, 0, 0 },
+		{ "mqfq", "one slot", 1, 4096, 0, 0, 0, 0, 0, 0 },
+		{ "mqfq", "exact order", 4, 0, 0, 0, 0, 0, 0, 0 },
+		{ "mqfq", "exact order, one slot", 1, 0, 0, 0, 0, 0, 0, 0 },
+		{ "mqfq", "blocked", 4, 65536, 0, 0, 20, 0, 0, 0 },
+		{ "mqfq", "blocked, exact order", 4, 0, 0, 0, 20, 0, 0, 0 },
+		{ "mqfq", "odd requests", 4, 65536, 0, 0, 0, 10, 0, 10 },
+		{ "mqfq", "tuned", 16, 65536, 200, 100, 0, 0, 50, 0 },
+		{ "mqfq", "everything", 8, 65536, 200, 100, 20, 10, 50, 10 },
+		{ "ifq", "windows", 4, 0, 200, 0, 0, 0, 0, 0 },
+		{ "ifq", "tuned", 8, 0, 200, 100, 0, 0, 50, 0 },
+		{ "ifq", "everything", 8, 0, 200, 100, 20, 10, 50, 10 },
 	};
 	struct random r = random_seeded("mt/mqfq");
 	struct scene s;
@@ -347,7 +375,8 @@ int main(void)
 		for (i = 0; i < ARRAY_SIZE(plays); i++) {
 			scene_init(&s, &plays[i], &r);
 			crew_run(s.crew, &r, work, &s);
-			printf("%s: %lld requests\n", plays[i].name,
+			printf("%s, %s: %lld requests\n", plays[i].policy,
+			       plays[i].name,
 			       atomic64_read(&s.completed));
 			fflush(stdout);
 			scene_deinit(&s);
