@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "device.h"
 
+enum {
+	FLASH_EVENTS	= 64,	/* dealt with at a time */
+};
+
 u64 device_service_ns(const struct device_params *p, bool write, u32 bytes)
 {
 	u64 ns = p->base_ns + p->ns_per_kib * bytes / 1024;
@@ -8,13 +12,55 @@ u64 device_service_ns(const struct device_params *p, bool write, u32 bytes)
 	return write ? ns * max(p->write_times, 1U) : ns;
 }
 
-void device_init(struct device *d, struct engine *e,
-		 const struct device_params *params,
-		 void (*done)(struct device_cmd *cmd))
+/* --------------------------------------------------------- a drive of flash/ */
+
+/* Has its event at the time that it asks for. */
+static void flash_expect(struct device *d)
 {
-	*d = (struct device){ .engine = e, .params = *params, .done = done };
-	d->tail = &d->head;
+	u64 ns = flash_next_ns(d->params.flash);
+
+	if (ns == FLASH_NEVER)
+		return;
+	if (!d->flash_due.armed)
+		event_arm(d->engine, &d->flash_due, ns);
+	else if (ns < d->flash_due.at_ns)
+		event_hasten(d->engine, &d->flash_due, ns);
 }
+
+static void flash_due(struct event *ev)
+{
+	struct device *d = container_of(ev, struct device, flash_due);
+	struct flash_cmd *done = flash_advance(d->params.flash, d->engine->now,
+					       FLASH_EVENTS);
+
+	while (done) {
+		struct flash_cmd *next = done->next;
+
+		d->done(container_of(done, struct device_cmd, flash));
+		done = next;
+	}
+	flash_expect(d);
+}
+
+/* What reaches beyond the end is moved back to where it fits. */
+static void flash_start(struct device *d, struct device_cmd *cmd)
+{
+	struct flash *f = d->params.flash;
+	u32 page_bytes = flash_params_of(f)->page_bytes;
+	u32 pages = max(1U, (cmd->bytes + page_bytes - 1) / page_bytes);
+
+	port_assert(pages <= flash_pages(f));
+	cmd->flash = (struct flash_cmd){
+		.op = cmd->write ? FLASH_WRITE : FLASH_READ,
+		.page = min(cmd->page, flash_pages(f) - pages),
+		.pages = pages,
+		.owner = cmd->owner,
+	};
+	flash_submit(f, &cmd->flash, d->engine->now);
+	flash_expect(d);
+}
+
+/* ------------------------------------------------------- fixed service time */
 
 static void device_serve(struct device *d, struct device_cmd *cmd)
 {
@@ -48,10 +94,23 @@ void device_start(struct device *d, struct device_cmd *cmd, bool write,
 	cmd->write = write;
 	cmd->bytes = bytes;
 	cmd->next = NULL;
+	if (d->params.flash) {
+		flash_start(d, cmd);
+		return;
+	}
 	if (d->busy < d->params.slots) {
 		device_serve(d, cmd);
 		return;
 	}
 	*d->tail = cmd;
 	d->tail = &cmd->next;
+}
+
+void device_init(struct device *d, struct engine *e,
+		 const struct device_params *params,
+		 void (*done)(struct device_cmd *cmd))
+{
+	*d = (struct device){ .engine = e, .params = *params, .done = done };
+	d->tail = &d->head;
+	event_init(&d->flash_due, flash_due);
 }

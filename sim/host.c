@@ -131,6 +131,8 @@ static bool dispatch_valid(struct host_queue *hq, const struct host_io *hio)
 
 static void io_start(struct host_io *hio)
 {
+	hio->cmd.page = hio->page;
+	hio->cmd.owner = hio->flow->id;
 	device_start(&host_of(hio)->device, &hio->cmd, hio->io.op == IO_WRITE,
 		     hio->io.bytes);
 }
@@ -462,6 +464,7 @@ struct host_flow *host_flow_create(struct host *h, struct host_flow *parent,
 	flow_init(hf->flow, &h->sched, parent ? parent->flow : NULL, weight);
 	hf->host = h;
 	hf->id = h->nr_flows++;
+	hf->parent_id = parent ? parent->id : hf->id;
 	hf->next = h->flows;
 	h->flows = hf;
 	return hf;
@@ -480,6 +483,9 @@ void host_flow_destroy(struct host_flow *hf)
 		port_assert(!hf->outstanding);
 		flow_exit(hf->flow);
 		host_reshare(h);
+		if (h->params.device.flash)
+			flash_owner_move(h->params.device.flash, hf->id,
+					 hf->parent_id);
 	}
 	port_free(hf->flow);
 	port_free(hf);

@@ -35,20 +35,22 @@ struct host_flow {
 	struct host_flow *next;
 	struct host *host;
 	struct flow *flow;
-	u32 id;			/* in order of creation */
+	u32 id;			/* in order of creation; owner of its flash pages */
+	u32 parent_id;
 	u32 queued;		/* ios waiting in the scheduler */
 	u32 outstanding;	/* submitted and not completed */
 	u64 charged;		/* cost of what was dispatched for the first time */
 	struct flow_stats stats;
 };
 
-/* The caller owns it and sets flow and done. */
+/* The caller owns it and sets flow, done and page. */
 struct host_io {
 	struct io io;
 	struct host_flow *flow;
 	void (*done)(struct host_io *hio);
 	struct event event;	/* free for the caller while idle */
 	struct device_cmd cmd;
+	u32 page;		/* set by the caller, for a drive of flash/ */
 	enum host_io_state state;
 	bool counted;		/* in flow.charged */
 	bool refused;		/* by the driver, for now */

@@ -13,6 +13,7 @@ struct load {
 	struct load_params params;
 	struct event arrival;		/* open loop */
 	struct load_slot *free;
+	u64 placed;			/* requests */
 	struct load_slot slot[];
 };
 
@@ -34,6 +35,17 @@ static u64 load_next_on(const struct load *l, u64 ns)
 	return phase < p->on_ns ? ns : ns - phase + p->on_ns + p->off_ns;
 }
 
+static u32 load_place(struct load *l, const struct flash *f, u32 bytes)
+{
+	u32 pages = max(1U, bytes / flash_params_of(f)->page_bytes);
+	u32 range = l->params.pages ? l->params.pages : flash_pages(f);
+	u32 places = max(1U, range / pages);
+	u64 place = l->params.in_order ? l->placed++ % places :
+		rng_between(&l->host->rng, 0, places - 1);
+
+	return l->params.first_page + (u32)place * pages;
+}
+
 static void load_submit(struct load *l, struct load_slot *slot, u32 queue)
 {
 	const struct load_params *p = &l->params;
@@ -43,6 +55,9 @@ static void load_submit(struct load *l, struct load_slot *slot, u32 queue)
 
 	if (p->bytes_max)
 		bytes = rng_size(rng, p->bytes, p->bytes_max);
+	if (l->host->params.device.flash)
+		slot->hio.page = load_place(l, l->host->params.device.flash,
+					    bytes);
 	if (rng_chance(rng, p->urgent_permille))
 		flags |= IO_URGENT;
 	if (rng_chance(rng, p->exempt_permille))

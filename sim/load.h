@@ -7,6 +7,9 @@
  * arrivals at random, arrival_ns apart on average, on a random queue, `depth`
  * of them outstanding at most: one that finds no room is not made.
  *
+ * On a drive of flash/ each request is at a place of its size in the range of
+ * pages from first_page on, at random or one after the other.
+ *
  * Both pause for off_ns after every on_ns, if off_ns is not 0.
  */
 #ifndef MQFAIR_SIM_LOAD_H
@@ -21,6 +24,8 @@ struct load_params {
 	u32 depth;
 	u32 bytes, bytes_max;		/* bytes_max != 0: sizes at random */
 	u32 write_permille;
+	u32 first_page, pages;		/* pages 0: the whole drive */
+	bool in_order;			/* one after the other */
 	u32 urgent_permille;
 	u32 exempt_permille;
 	u32 merge_bytes;		/* joins each request that has to wait */

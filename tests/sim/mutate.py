@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("sched", "sim", "tests/sim")
+COPIED = ("sched", "flash", "sim", "tests/sim")
 TIME_LIMIT_S = 60
 
 MESON = """\
@@ -31,6 +31,7 @@ project('mutant', 'c',
   default_options: ['c_std=gnu11', 'buildtype=debugoptimized', 'warning_level=0'])
 root_include = include_directories('.')
 sched_sources = files({sources})
+flash_sources = files({flash})
 subdir('sim')
 subdir('tests/sim')
 """
@@ -239,12 +240,17 @@ class TableError(Exception):
     """The table does not fit the sources, or these do not build."""
 
 
+def list_sources(room: str) -> str:
+    sources = sorted(p.relative_to(ROOT) for p in (ROOT / room).rglob("*.c"))
+    return ", ".join(f"'{s}'" for s in sources)
+
+
 def copy_sources(to: Path) -> None:
     for folder in COPIED:
         shutil.copytree(ROOT / folder, to / folder)
-    sources = sorted(p.relative_to(ROOT) for p in (ROOT / "sched").rglob("*.c"))
-    listed = ", ".join(f"'{s}'" for s in sources)
-    (to / "meson.build").write_text(MESON.format(sources=listed))
+    (to / "meson.build").write_text(
+        MESON.format(sources=list_sources("sched"), flash=list_sources("flash"))
+    )
 
 
 def build(tree: Path) -> None:
