@@ -444,6 +444,14 @@ static bool watch(struct budget *b, u64 used, u64 now, struct wake *wake)
 		wake_at(wake, now + window - sp->ns);
 		return false;
 	}
+	in_device(b, &full);
+	if (full) {
+		/* No more fits in: those who may spend see to that. */
+		*sp = (struct budget_span){ 0 };
+		span_open(b, sp, used, now);
+		wake_at(wake, now + window);
+		return false;
+	}
 	if (!b->rate_ns || now - b->rate_ns > SPARE_PERIODS * period_ns(b)) {
 		*sp = (struct budget_span){ 0 };
 		set_free(b, used, now);
@@ -453,8 +461,7 @@ static bool watch(struct budget *b, u64 used, u64 now, struct wake *wake)
 	could = mul_u64_u64_shr(b->rate, sp->ns, RATE_SHIFT);
 	if (could < sp->most_out * b->epoch.mean * WINDOW_DEPTHS)
 		return false;
-	in_device(b, &full);
-	idle = !full && sp->did < (s64)(could / 4 * 3);
+	idle = sp->did < (s64)(could / 4 * 3);
 	*sp = (struct budget_span){ 0 };
 	if (idle)
 		spare_holders(b, now);
