@@ -22,6 +22,9 @@ static const struct {
 	{ &mqfq_ops, bound_tests },
 	{ &mqfq_ops, share_tests },
 	{ &mqfq_ops, life_tests },
+	{ &mqfq_ops, own_clock_tests },
+	{ &wdt_ops, wdt_tests },
+	{ &wdt_ops, life_tests },
 	{ &ifq_ops, ifq_tests },
 };
 
@@ -44,11 +47,14 @@ static void run_test(struct tap_report *r, const struct sched_ops *ops,
 		     const struct test *test)
 {
 	struct trial t = { .ops = ops };
+	char under[32] = "";
 
 	if (strncmp(test->name, r->prefix, strlen(r->prefix)))
 		return;
+	if (ops != &mqfq_ops)
+		snprintf(under, sizeof(under), " under %s", ops->name);
 	test->run(&t);
-	report_test(r, test->name, "", !trial_failed(&t),
+	report_test(r, test->name, under, !trial_failed(&t),
 		    trial_failed(&t) ? t.failure : t.note);
 	if (!test->fairness)
 		return;

@@ -4,6 +4,7 @@
 
 #include "sched/mqfq.h"
 #include "sched/policies.h"
+#include "budget.h"
 #include "rig.h"
 
 void trial_fail(struct trial *t, const char *fmt, ...)
@@ -322,13 +323,17 @@ static void rig_completed(void *arg, struct host_io *hio)
 
 struct host_params rig_params(const struct trial *t, u64 seed)
 {
-	return (struct host_params){
+	struct host_params p = {
 		.seed = seed,
 		.nr_queues = 1,
 		.ops = t->ops,
-		.sched = { .depth = 16, .threshold = 64 * KIB },
 		.device = { .slots = 16, .base_ns = 100 * US },
 	};
+
+	sched_params_init(t->ops, &p.sched);
+	p.sched.depth = 16;
+	p.sched.threshold = 64 * KIB;
+	return p;
 }
 
 void rig_open(struct rig *r, struct trial *t, const struct host_params *params)
@@ -348,6 +353,10 @@ void rig_open(struct rig *r, struct trial *t, const struct host_params *params)
 		r->host->watch.step = rig_step;
 		r->host->watch.quiet = rig_quiet;
 		r->vt = (vtime_t)atomic64_read(&m->vt);
+	}
+	if (budget_family(params->ops)) {
+		r->host->watch.step = budget_step;
+		r->host->watch.quiet = budget_quiet;
 	}
 	r->root = rig_flow(r, NULL, WEIGHT_DEFAULT);
 }

@@ -33,6 +33,8 @@ struct test {
 };
 
 extern const struct test bound_tests[], share_tests[], life_tests[];
+extern const struct test own_clock_tests[];
+extern const struct test wdt_tests[];
 extern const struct test ifq_tests[];
 
 /* Keeps the first message only. */

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "budget.h"
+#include "sched/budget.h"
+
+bool budget_family(const struct sched_ops *ops)
+{
+	return ops->insert == budget_insert;
+}
+
+void budget_chaos(struct rng *rng, struct sched_params *p)
+{
+	if (rng_chance(rng, 300))
+		p->budget.period_ns = (u32)rng_between(rng, 1, 20) * MS;
+	if (rng_chance(rng, 300))
+		p->budget.work_conserving ^= 1;
+	if (rng_chance(rng, 500))
+		p->wdt.single_lock ^= 1;
+	if (rng_chance(rng, 200))
+		p->wdt.total ^= 1;
+	if (rng_chance(rng, 100))
+		p->wdt.caps_mbps = p->wdt.caps_mbps ? 0 : 100;
+}
+
+/* I1: granted = spent + left. */
+static void check_credit(struct host *h)
+{
+	const struct host_flow *hf;
+
+	for (hf = h->flows; hf; hf = hf->next) {
+		const struct budget_flow *bf = budget_flow_of(hf->flow);
+		s64 spent = (s64)budget_spent(hf->flow);
+		s64 left = atomic64_read(&bf->left);
+
+		if (bf->granted != spent + left)
+			host_fail(h, "%llu ns: flow %u was granted %lld, spent %lld and has %lld",
+				  host_now(h), hf->id, bf->granted, spent, left);
+		if ((u64)spent != hf->charged)
+			host_fail(h, "%llu ns: flow %u spent %lld for requests that cost %llu",
+				  host_now(h), hf->id, spent, hf->charged);
+	}
+}
+
+static void check_slots(struct host *h)
+{
+	const struct budget *b = budget_of(&h->sched);
+	s64 used = 0, counted = 0;
+	u32 class, i;
+
+	for (class = 0; class < b->ops->nr_classes; class++) {
+		used += slots_used(&b->slots[class]);
+		for (i = 0; i < h->params.nr_queues; i++)
+			counted += atomic64_read(&b->slots[class].queue[i].used);
+	}
+	if (used != (s64)h->slots || counted != used)
+		host_fail(h, "%llu ns: %lld slots are taken, queues have %lld and requests %u",
+			  host_now(h), used, counted, h->slots);
+}
+
+void budget_step(void *arg)
+{
+	const struct rig *r = arg;
+
+	check_credit(r->host);
+	check_slots(r->host);
+}
+
+/* I3, and that whoever is put aside may not spend. */
+static u32 count_lanes(struct host *h, const struct budget_lane *lane,
+		       bool broke)
+{
+	u32 requests = 0;
+	const struct io *io;
+
+	for (; lane; lane = lane->next) {
+		const struct budget_flow *bf = budget_flow_of(lane->flow);
+
+		if (broke && atomic64_read(&bf->left) > 0)
+			host_fail(h, "%llu ns: %lld of credit, and its requests are put aside",
+				  host_now(h), atomic64_read(&bf->left));
+		for (io = lane->fifo.head; io; io = io->next)
+			requests++;
+	}
+	return requests;
+}
+
+static void check_waiting(struct host *h, const struct host_queue *hq)
+{
+	const struct budget *b = budget_of(&h->sched);
+	const struct budget_queue *bq = &b->queue[hq->q.index];
+	u32 class, able = 0, broke = count_lanes(h, bq->broke.head, true);
+	bool forgot = false;
+
+	for (class = 0; class < b->ops->nr_classes; class++) {
+		able += count_lanes(h, bq->able[class].head, false);
+		forgot |= slots_forgot(&b->slots[class], hq->q.index);
+	}
+	if (able + broke != hq->waiting)
+		host_fail(h, "%llu ns: %u ios wait in queue %u, its lanes have %u",
+			  host_now(h), hq->waiting, hq->q.index, able + broke);
+	if (able && hq->q.state != VERDICT_NO_SLOT)
+		host_fail(h, "%llu ns: %u ios may go from queue %u (state %u)",
+			  host_now(h), able, hq->q.index, hq->q.state);
+	if (forgot)
+		host_fail(h, "%llu ns: queue %u waits for a slot beside free ones",
+			  host_now(h), hq->q.index);
+}
+
+void budget_quiet(void *arg)
+{
+	const struct rig *r = arg;
+	u32 i;
+
+	for (i = 0; i < r->host->params.nr_queues; i++) {
+		const struct host_queue *hq = &r->host->queues[i];
+
+		if (hq->waiting && !hq->blocked)
+			check_waiting(r->host, hq);
+	}
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What must hold of the schedulers that hand out budgets, all the time. */
+#ifndef MQFAIR_TESTS_SIM_BUDGET_H
+#define MQFAIR_TESTS_SIM_BUDGET_H
+
+#include "rig.h"
+
+/* Is the rig's scheduler one of them? */
+bool budget_family(const struct sched_ops *ops);
+
+/* Changes some of the family's parameters. */
+void budget_chaos(struct rng *rng, struct sched_params *p);
+
+/* host_watch.step and .quiet; @arg: the rig. */
+void budget_step(void *arg);
+void budget_quiet(void *arg);
+
+#endif /* MQFAIR_TESTS_SIM_BUDGET_H */

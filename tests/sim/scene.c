@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "fifo.h"
+#include "scene.h"
+
+void scene_open(struct scene *s, struct trial *t, const struct host_params *p,
+		const struct tenant *tenant, u32 n)
+{
+	u32 i;
+
+	*s = (struct scene){ .tenant = tenant, .n = n };
+	rig_open(&s->r, t, p);
+	for (i = 0; i < n; i++) {
+		const struct load_params load = {
+			.flow = s->flow[i] = rig_flow(&s->r, NULL,
+						      tenant[i].weight),
+			.nr_queues = p->nr_queues,
+			.depth = tenant[i].depth,
+			.bytes = tenant[i].bytes,
+			.write_permille = tenant[i].write_permille,
+			.think_ns = tenant[i].think_ns,
+			.think_random = true,
+			.start_ns = tenant[i].start_ns,
+			.stop_ns = tenant[i].stop_ns,
+			.on_ns = tenant[i].on_ns,
+			.off_ns = tenant[i].off_ns,
+		};
+
+		rig_load(&s->r, &load);
+	}
+}
+
+void scene_close(struct scene *s)
+{
+	rig_close(&s->r);
+}
+
+void scene_begin(struct scene *s)
+{
+	u32 i;
+
+	rig_bytes(s->flow, s->before, s->n);
+	for (i = 0; i < s->n; i++)
+		s->flow[i]->stats.latency = (struct histogram){ 0 };
+}
+
+void scene_end(const struct scene *s, struct outcome *o)
+{
+	double sum = 0, squares = 0;
+	u32 i;
+
+	*o = (struct outcome){ 0 };
+	for (i = 0; i < s->n; i++) {
+		double x;
+
+		o->bytes[i] = s->flow[i]->stats.bytes - s->before[i];
+		o->p99_ns[i] = histogram_at(&s->flow[i]->stats.latency, 990);
+		o->total += o->bytes[i];
+		x = (double)o->bytes[i] / s->tenant[i].weight;
+		sum += x;
+		squares += x * x;
+	}
+	o->index = squares > 0 ? sum * sum / (s->n * squares) : 0;
+}
+
+void scene_play(struct trial *t, const struct host_params *p,
+		const struct tenant *tenant, u32 n, u64 warm_ns, u64 ns,
+		struct outcome *o)
+{
+	struct scene s;
+
+	scene_open(&s, t, p, tenant, n);
+	rig_run(&s.r, warm_ns);
+	scene_begin(&s);
+	rig_run(&s.r, ns);
+	scene_end(&s, o);
+	scene_close(&s);
+}
+
+u64 scene_none(const struct host_params *p, const struct tenant *tenant, u32 n,
+	       u64 warm_ns, u64 ns)
+{
+	struct trial t = { .ops = &fifo_ops };
+	struct host_params none = *p;
+	struct outcome o;
+
+	none.ops = &fifo_ops;
+	none.sched.depth = DEPTH_MAX;
+	scene_play(&t, &none, tenant, n, warm_ns, ns, &o);
+	return o.total;
+}
+
+void scene_four(struct tenant *tenant, u32 depth, u32 bytes,
+		u32 write_permille)
+{
+	static const u32 weights[] = { 100, 250, 500, 1000 };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(weights); i++)
+		tenant[i] = (struct tenant){
+			.weight = weights[i],
+			.depth = depth,
+			.bytes = bytes,
+			.write_permille = write_permille,
+		};
+}

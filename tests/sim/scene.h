@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * scene - tenants on a rig, and what each of them got
+ *
+ * For the schedulers that promise shares of what the drive does without them:
+ * "none" is FIFO with more slots than anybody asks for.
+ */
+#ifndef MQFAIR_TESTS_SIM_SCENE_H
+#define MQFAIR_TESTS_SIM_SCENE_H
+
+#include "rig.h"
+
+enum {
+	SCENE_TENANTS	= 64,
+};
+
+/* What one flow asks for; as in struct load_params. */
+struct tenant {
+	u32 weight, depth, bytes, write_permille;
+	u64 think_ns, start_ns, stop_ns, on_ns, off_ns;
+};
+
+struct scene {
+	struct rig r;
+	const struct tenant *tenant;
+	struct host_flow *flow[SCENE_TENANTS];
+	u64 before[SCENE_TENANTS];
+	u32 n;
+};
+
+struct outcome {
+	u64 bytes[SCENE_TENANTS];
+	u64 p99_ns[SCENE_TENANTS];
+	u64 total;
+	double index;			/* Jain's, of bytes / weight */
+};
+
+/* Each tenant is a child of the root. */
+void scene_open(struct scene *s, struct trial *t, const struct host_params *p,
+		const struct tenant *tenant, u32 n);
+void scene_close(struct scene *s);
+
+/* What each got from scene_begin() on. */
+void scene_begin(struct scene *s);
+void scene_end(const struct scene *s, struct outcome *o);
+
+/* The outcome of @ns after @warm_ns. */
+void scene_play(struct trial *t, const struct host_params *p,
+		const struct tenant *tenant, u32 n, u64 warm_ns, u64 ns,
+		struct outcome *o);
+
+/* The same under none: the total. */
+u64 scene_none(const struct host_params *p, const struct tenant *tenant, u32 n,
+	       u64 warm_ns, u64 ns);
+
+/* Weights 100, 250, 500 and 1000, otherwise alike. */
+void scene_four(struct tenant *tenant, u32 depth, u32 bytes,
+		u32 write_permille);
+
+#endif /* MQFAIR_TESTS_SIM_SCENE_H */

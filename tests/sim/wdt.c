@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * wdt on the simulator.  Unless said otherwise: a drive of 16 slots and 100 us
+ * a request, hence 160,000 requests a second; four queues.
+ */
+#include "fifo.h"
+#include "scene.h"
+#include "sched/policies.h"
+#include "sched/wdt.h"
+
+static struct host_params wdt_params(const struct trial *t)
+{
+	struct host_params p = {
+		.seed = 1,
+		.nr_queues = 4,
+		.ops = t->ops,
+		.device = { .slots = 16, .base_ns = 100 * US },
+	};
+
+	sched_params_init(&wdt_ops, &p.sched);
+	return p;
+}
+
+static void expect_index(struct trial *t, const struct outcome *o, double least,
+			 const char *what)
+{
+	if (o->index < least)
+		trial_fail(t, "%s: index %.4f", what, o->index);
+}
+
+static void expect_total(struct trial *t, u64 total, u64 none, u32 permille,
+			 const char *what)
+{
+	if (total * 1000 < none * permille)
+		trial_fail(t, "%s: %llu bytes, %llu without a scheduler", what,
+			   total, none);
+}
+
+static void note(struct trial *t, const char *what, double index, u64 permille)
+{
+	size_t used = strlen(t->note);
+
+	snprintf(t->note + used, sizeof(t->note) - used, "%s %.4f, %llu permille; ",
+		 what, index, permille);
+}
+
+static void test_weights(struct trial *t)
+{
+	static const struct {
+		const char *what;
+		u32 bytes, write_permille;
+		u64 ns_per_kib;
+	} cases[] = {
+		{ "random read", 4 * KIB, 0, 0 },
+		{ "random write", 4 * KIB, 1000, 0 },
+		{ "sequential read", 1 * MIB, 0, 2 * US },
+		{ "sequential write", 1 * MIB, 1000, 2 * US },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct host_params p = wdt_params(t);
+		struct tenant tenant[4];
+		struct outcome o;
+		u64 none;
+
+		p.device.ns_per_kib = cases[i].ns_per_kib;
+		p.device.write_times = 3;
+		scene_four(tenant, 128, cases[i].bytes,
+			   cases[i].write_permille);
+		none = scene_none(&p, tenant, 4, SEC, 2 * SEC);
+		scene_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
+		expect_index(t, &o, 0.97, cases[i].what);
+		expect_total(t, o.total, none, 900, cases[i].what);
+		note(t, cases[i].what, o.index, o.total * 1000 / none);
+	}
+}
+
+/* Both totals, with the paper's clock alone and with our additions. */
+static void test_total(struct trial *t)
+{
+	static const char *const names[] = {
+		"sum by the clock", "meet by the clock", "sum", "meet",
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(names); i++) {
+		struct host_params p = wdt_params(t);
+		struct tenant tenant[4];
+		struct outcome o;
+		u64 none;
+
+		p.sched.wdt.total = i % 2 ? WDT_MEET : WDT_SUM;
+		p.sched.budget.work_conserving = i / 2;
+		scene_four(tenant, 128, 4 * KIB, 0);
+		none = scene_none(&p, tenant, 4, 2 * SEC, 2 * SEC);
+		scene_play(t, &p, tenant, 4, 2 * SEC, 2 * SEC, &o);
+		expect_index(t, &o, 0.97, names[i]);
+		expect_total(t, o.total, none, 900, names[i]);
+		note(t, names[i], o.index, o.total * 1000 / none);
+	}
+}
+
+/*
+ * A light but active cgroup beside three heavy ones: nobody waits for it, and
+ * it is served.
+ */
+static void test_light(struct trial *t)
+{
+	static const struct tenant tenant[] = {
+		{ .weight = 100, .depth = 1, .bytes = 4 * KIB },
+		{ .weight = 100, .depth = 128, .bytes = 4 * KIB },
+		{ .weight = 250, .depth = 128, .bytes = 4 * KIB },
+		{ .weight = 500, .depth = 128, .bytes = 4 * KIB },
+	};
+	struct host_params p = wdt_params(t);
+	u64 none = scene_none(&p, tenant, 4, SEC, 2 * SEC);
+	struct outcome by_clock, o;
+	u32 total;
+
+	for (total = WDT_SUM; total <= WDT_MEET; total++) {
+		p.sched.wdt.total = total;
+		p.sched.budget.work_conserving = 1;
+		scene_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
+		expect_total(t, o.total, none, 950, "beside a light cgroup");
+		if (o.p99_ns[0] > 2 * MS)
+			trial_fail(t, "the light cgroup's p99 is %llu us",
+				   o.p99_ns[0] / US);
+		p.sched.budget.work_conserving = 0;
+		scene_play(t, &p, tenant, 4, SEC, 2 * SEC, &by_clock);
+		note(t, total ? "meet" : "sum", o.index, o.total * 1000 / none);
+		note(t, "by the clock", by_clock.index,
+		     by_clock.total * 1000 / none);
+	}
+}
+
+/*
+ * One of two cgroups is busy for two seconds and silent for two.  Within two
+ * intervals of each change the shares are right, and the drive is never idle.
+ */
+enum {
+	STEP_MS		= 100,
+	HALF_STEPS	= 20,		/* of its cycle */
+	SETTLE_STEPS	= 2,
+};
+
+static void expect_step(struct trial *t, const struct outcome *o, u32 step,
+			u64 none)
+{
+	bool busy = step % (2 * HALF_STEPS) < HALF_STEPS;
+	u32 since = step % HALF_STEPS;
+	u64 part = o->bytes[1] * 1000 / max(o->total, 1ULL);
+
+	if (o->total * 1000 < none * 900)
+		trial_fail(t, "step %u: %llu bytes, the drive could do %llu",
+			   step, o->total, none);
+	if (since >= SETTLE_STEPS && (busy ? part < 735 || part > 765 : part))
+		trial_fail(t, "step %u: the moving cgroup has %llu permille",
+			   step, part);
+}
+
+static u64 moves(struct trial *t, const struct host_params *p, bool judge)
+{
+	static const struct tenant tenant[] = {
+		{ .weight = 100, .depth = 128, .bytes = 4 * KIB },
+		{ .weight = 300, .depth = 128, .bytes = 4 * KIB,
+		  .on_ns = HALF_STEPS * STEP_MS * MS,
+		  .off_ns = HALF_STEPS * STEP_MS * MS },
+	};
+	const u64 none = STEP_MS * MS / p->device.base_ns * p->device.slots *
+			 4 * KIB;
+	u64 total = 0, least = none;
+	struct outcome o;
+	struct scene s;
+	u32 step;
+
+	scene_open(&s, t, p, tenant, ARRAY_SIZE(tenant));
+	for (step = 0; step < 6 * HALF_STEPS; step++) {
+		scene_begin(&s);
+		rig_run(&s.r, STEP_MS * MS);
+		scene_end(&s, &o);
+		total += o.total;
+		/* The first two intervals of all have nothing to go by. */
+		if (step < SETTLE_STEPS)
+			continue;
+		least = min(least, o.total);
+		if (judge)
+			expect_step(t, &o, step, none);
+	}
+	scene_close(&s);
+	note(t, judge ? "least of an interval" : "",
+	     (double)least / (double)none, total * 1000 / none / step);
+	return total;
+}
+
+static void test_moves(struct trial *t)
+{
+	struct host_params p = wdt_params(t);
+	u64 dynamic, capped;
+
+	dynamic = moves(t, &p, true);
+	p.sched.wdt.total = WDT_MEET;
+	moves(t, &p, true);
+	/* Beside it, what the paper tried first. */
+	p.sched.wdt.caps_mbps = 655;
+	capped = moves(t, &p, false);
+	if (capped * 10 > dynamic * 9)
+		trial_fail(t, "static caps serve %llu bytes, credits %llu",
+			   capped, dynamic);
+}
+
+/*
+ * 100 MB/s between weights 100, 300 and an idle 400, and 500 : 500 below the
+ * second: 12.5, 37.5 halved, and nobody gets what is left.
+ */
+static void test_caps(struct trial *t)
+{
+	static const u64 expected[] = { 12500, 18750, 18750 };	/* KB/s */
+	struct host_params p = wdt_params(t);
+	struct host_flow *flow[3], *parent;
+	u64 before[3], got;
+	struct rig r;
+	u32 i;
+
+	p.sched.wdt.caps_mbps = 100;
+	rig_open(&r, t, &p);
+	flow[0] = rig_flow(&r, NULL, 100);
+	parent = rig_flow(&r, NULL, 300);
+	flow[1] = rig_flow(&r, parent, 500);
+	flow[2] = rig_flow(&r, parent, 500);
+	rig_flow(&r, NULL, 400);
+	for (i = 0; i < 3; i++)
+		rig_closed(&r, flow[i], 64, 4 * KIB);
+	rig_run(&r, 150 * MS);
+	rig_bytes(flow, before, 3);
+	rig_run(&r, 2 * SEC);
+	for (i = 0; i < 3; i++) {
+		got = (flow[i]->stats.bytes - before[i]) / 2000;
+		if (got * 100 < expected[i] * 99 || got * 100 > expected[i] * 101)
+			trial_fail(t, "flow %u moved %llu KB/s, its cap is %llu",
+				   i, got, expected[i]);
+	}
+	rig_close(&r);
+}
+
+/* Cgroups that ask for a tenth of the drive between them wait for nothing. */
+static void test_unsaturated(struct trial *t)
+{
+	static const struct tenant tenant[] = {
+		{ .weight = 10, .depth = 2, .bytes = 4 * KIB,
+		  .think_ns = 200 * US },
+		{ .weight = 1000, .depth = 2, .bytes = 4 * KIB,
+		  .think_ns = 300 * US },
+	};
+	struct host_params p = wdt_params(t);
+	struct outcome o;
+	u32 total;
+
+	for (total = WDT_SUM; total <= WDT_MEET; total++) {
+		p.sched.wdt.total = total;
+		scene_play(t, &p, tenant, 2, SEC, 2 * SEC, &o);
+		note(t, total ? "meet, p99 in us" : "sum, p99 in us", 0,
+		     o.p99_ns[0] / US);
+		if (o.p99_ns[0] > 2 * p.device.base_ns)
+			trial_fail(t, "on an idle drive the p99 is %llu us",
+				   o.p99_ns[0] / US);
+	}
+}
+
+const struct test wdt_tests[] = {
+	{ "wdt/weights", test_weights, true },
+	{ "wdt/total", test_total, true },
+	{ "wdt/light", test_light, false },
+	{ "wdt/moves", test_moves, true },
+	{ "wdt/caps", test_caps, true },
+	{ "wdt/unsaturated", test_unsaturated, false },
+	{ NULL, NULL, false },
+};
