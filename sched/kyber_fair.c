@@ -164,19 +164,25 @@ static u32 kyber_charge(const struct budget *b, const struct io *io, u32 bytes)
 }
 
 /*
- * How long the device took, and how long it was since the request could have
- * gone: since it came, or since its flow was given credit again.  The time
- * that it waited for its flow's own credit says nothing of the domain [R].
+ * Since when the request could have gone, but for its domain's slots: since it
+ * came, or if its flow was out of credit since then, since the present round
+ * began [R].
  */
+static u64 ready_ns(const struct kyber_fair *k, const struct io *io)
+{
+	const struct budget_flow *bf = budget_flow_of(io->flow);
+	u64 out_ns = (u64)atomic64_read(&bf->out_ns), ready = io->insert_ns;
+
+	if (out_ns > io->insert_ns)
+		ready = max(ready, READ_ONCE(k->round_ns));
+	return min(ready, io->dispatch_ns);
+}
+
 static void record(struct kyber_fair *k, const struct io *io, u64 now)
 {
-	u64 since = max(io->insert_ns, READ_ONCE(k->round_ns));
-
-	if (now <= io->dispatch_ns)
-		return;
-	since = min(since, io->dispatch_ns);
-	domain_done(&k->domains, io->op, io->queue->index,
-		    now - io->dispatch_ns, now - since);
+	if (now > io->dispatch_ns)
+		domain_done(&k->domains, io->op, io->queue->index,
+			    now - io->dispatch_ns, now - ready_ns(k, io));
 }
 
 static void kyber_complete(struct io *io, u64 now, struct wake *wake)
@@ -264,8 +270,12 @@ static int kyber_init(struct sched *s)
 	ret = domains_init(&k->domains, s->nr_queues);
 	if (ret)
 		goto free;
-	for (op = 0; op < DOMAINS; op++)
-		depth[op] = k->domains.domain[op].depth;
+	/* D, for hosts that count: as many as all domains have at most. */
+	s->params.depth = 0;
+	for (op = 0; op < DOMAINS; op++) {
+		depth[op] = domain_depth_most(op);
+		s->params.depth += depth[op];
+	}
 	s->engine = k;
 	ret = budget_init(&k->budget, s, &kyber_budget_ops, TOTAL_LEAST,
 			  depth);

@@ -23,9 +23,11 @@ static const struct {
 	{ &mqfq_ops, share_tests },
 	{ &mqfq_ops, life_tests },
 	{ &mqfq_ops, own_clock_tests },
+	{ &ifq_ops, ifq_tests },
 	{ &wdt_ops, wdt_tests },
 	{ &wdt_ops, life_tests },
-	{ &ifq_ops, ifq_tests },
+	{ &kyber_fair_ops, kyber_tests },
+	{ &kyber_fair_ops, life_tests },
 };
 
 struct tap_report {
