@@ -2,10 +2,9 @@
 #include "demand.h"
 
 enum {
-	/* 64 squares of 28 bits fit in 62. */
-	SAMPLE_BITS = 28,
-	/* Fraction of the deviation: its square has twice as many, in 64 bits. */
-	SIGMA_SHIFT = 4,
+	/* 64 squares of 24 + 4 bits fit in 62. */
+	SAMPLE_BITS = 24,
+	FRACTION_BITS = 4,
 	/* The probit of 0.8, 0.8416212336, in units of 2^-20. */
 	PROBIT_SHIFT = 20,
 	PROBIT_80 = 882504,
@@ -44,7 +43,7 @@ static u64 square_root(u64 x)
 u64 demand_percentile(const struct demand *d, u32 history)
 {
 	u32 n = min(d->nr, history), i, bits, shift;
-	u64 most = 0, sum = 0, squares = 0, mean, sigma;
+	u64 most = 0, sum = 0, squares = 0, mean, sigma, expected;
 
 	if (!n)
 		return 0;
@@ -53,15 +52,15 @@ u64 demand_percentile(const struct demand *d, u32 history)
 	bits = port_fls64(most);
 	shift = bits > SAMPLE_BITS ? bits - SAMPLE_BITS : 0;
 	for (i = 0; i < n; i++)
-		sum += sample_of(d, i) >> shift;
+		sum += sample_of(d, i) >> shift << FRACTION_BITS;
 	mean = div64_u64(sum, n);
 	for (i = 0; i < n; i++) {
-		s64 off = (s64)(sample_of(d, i) >> shift) - (s64)mean;
+		u64 sample = sample_of(d, i) >> shift << FRACTION_BITS;
+		u64 off = max(sample, mean) - min(sample, mean);
 
-		squares += (u64)(off * off);
+		squares += off * off;
 	}
-	sigma = square_root(div64_u64(squares, n) << (2 * SIGMA_SHIFT));
-	return (mean << shift) +
-	       (mul_u64_u64_shr(sigma, PROBIT_80, PROBIT_SHIFT) << shift >>
-		SIGMA_SHIFT);
+	sigma = square_root(div64_u64(squares, n));
+	expected = mean + mul_u64_u64_shr(sigma, PROBIT_80, PROBIT_SHIFT);
+	return expected << shift >> FRACTION_BITS;
 }

@@ -1,0 +1,806 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Budgets, one call after the other: against a twin that knows only who has
+ * how much credit and what waits where.
+ */
+#include "unit.h"
+#include "sched/budget.h"
+
+enum {
+	QUEUES	= 3,
+	FLOWS	= 4,
+	IOS	= 64,
+	MS	= 1000 * 1000,
+	PERIOD	= 40 * MS,	/* nobody is idle for FLOW_GRACE_NS */
+};
+
+static const struct topo_place apart[QUEUES] = { { 0, 0 }, { 1, 0 }, { 2, 1 } };
+
+struct scene {
+	struct sched sched;
+	struct queue queue[QUEUES];
+	struct queue *index[QUEUES];
+	struct flow *root, *flow[FLOWS];
+	struct port_lock lock[FLOWS];
+	struct io io[IOS];
+	bool busy[IOS];
+	u64 now, tick_ns;		/* 0: nobody asked */
+	u64 named;			/* queues, since last looked */
+	u32 predicted;			/* calls of predict */
+	/* The twin. */
+	s64 credit[FLOWS];
+	struct io *fifo[QUEUES][FLOWS][IOS];
+	u32 nr[QUEUES][FLOWS];
+	u32 skipped[QUEUES][FLOWS];	/* while it could have gone */
+	enum verdict verdict[QUEUES];
+};
+
+static struct scene scene;
+
+static bool always(const struct queue *q)
+{
+	(void)q;
+	return true;
+}
+
+static struct budget *budget(struct scene *s)
+{
+	return s->sched.engine;
+}
+
+/* ------------------------------------------------- a scheduler to test with */
+
+static u64 next_total;
+static void (*in_predict)(struct scene *s);
+
+static void test_predict(struct budget *b, u64 now)
+{
+	(void)now;
+	scene.predicted++;
+	b->total = next_total;
+	if (in_predict)
+		in_predict(&scene);
+}
+
+static const struct budget_ops one_class = {
+	.nr_classes = 1, .predict = test_predict,
+};
+
+static u32 class_of(const struct io *io)
+{
+	return io->op == IO_WRITE;
+}
+
+static const struct budget_ops two_classes = {
+	.nr_classes = 2, .batch = { 3, 2 }, .class = class_of,
+	.predict = test_predict,
+};
+
+static const struct budget_ops *test_budget_ops;
+static enum budget_rule test_rule;
+
+static int test_init(struct sched *s)
+{
+	const u32 depth[BUDGET_CLASSES] = { s->params.depth, s->params.depth };
+	struct budget *b = port_zalloc(sizeof(*b));
+
+	if (!b)
+		return -ENOMEM;
+	if (budget_init(b, s, test_budget_ops, next_total, depth)) {
+		port_free(b);
+		return -ENOMEM;
+	}
+	budget_set_rule(b, test_rule);
+	s->engine = b;
+	return 0;
+}
+
+static void test_exit(struct sched *s)
+{
+	budget_deinit(s->engine);
+	port_free(s->engine);
+}
+
+static const struct tunable no_tunables[] = { { .name = NULL } };
+
+static const struct sched_ops test_ops = {
+	.name			= "test",
+	.tunables		= no_tunables,
+	.flow_bytes		= sizeof(struct budget_flow),
+	.flow_queue_bytes	= BUDGET_FLOW_QUEUE_BYTES(2),
+	.init			= test_init,
+	.exit			= test_exit,
+	.insert			= budget_insert,
+	.merge			= budget_merge,
+	.dispatch		= budget_dispatch,
+	.block			= budget_block,
+	.complete		= budget_complete,
+	.requeue		= budget_requeue,
+	.tick			= budget_tick,
+	.tune			= budget_tune,
+	.flow_init		= budget_flow_init,
+};
+
+/* -------------------------------------------------------------- the scenes */
+
+static struct flow *flow_create(struct scene *s, struct flow *parent, u32 weight)
+{
+	struct flow *f = port_zalloc(flow_size(&test_ops, QUEUES));
+
+	assert_non_null(f);
+	flow_init(f, &s->sched, parent, weight);
+	return f;
+}
+
+static void flow_destroy(struct flow *f)
+{
+	flow_exit(f);
+	port_free(f);
+}
+
+static void scene_init(const struct budget_ops *ops, enum budget_rule rule,
+		       u64 total, u32 depth)
+{
+	static const u32 weights[FLOWS] = { 100, 250, 500, 1000 };
+	struct scene *s = &scene;
+	struct sched_params p;
+	u32 i;
+
+	*s = (struct scene){ .now = 1 };
+	test_budget_ops = ops;
+	test_rule = rule;
+	next_total = total;
+	in_predict = NULL;
+	port_queue_is_mine = always;
+	s->sched.queue = s->index;
+	s->sched.nr_queues = QUEUES;
+	for (i = 0; i < QUEUES; i++) {
+		queue_init(&s->queue[i], &s->sched, i);
+		s->index[i] = &s->queue[i];
+	}
+	sched_params_init(&test_ops, &p);
+	p.depth = depth;
+	p.budget.period_ns = PERIOD;
+	assert_int_equal(sched_init(&s->sched, &test_ops, &p, apart), 0);
+	s->root = flow_create(s, NULL, WEIGHT_DEFAULT);
+	for (i = 0; i < FLOWS; i++)
+		s->flow[i] = flow_create(s, s->root, weights[i]);
+}
+
+/* Called with nothing waiting and nothing out. */
+static void scene_deinit(void)
+{
+	struct scene *s = &scene;
+	u32 i;
+
+	for (i = 0; i < FLOWS; i++)
+		if (s->flow[i])
+			flow_destroy(s->flow[i]);
+	flow_destroy(s->root);
+	sched_exit(&s->sched);
+}
+
+static void act(struct scene *s, struct wake *wake)
+{
+	u32 queue;
+
+	while ((queue = wake_next(wake)) != QUEUES_MAX)
+		s->named |= BIT_ULL(queue);
+	if (wake->at_ns && (!s->tick_ns || wake->at_ns < s->tick_ns))
+		s->tick_ns = wake->at_ns;
+}
+
+static bool tick_is_asked(const struct scene *s)
+{
+	return s->tick_ns && s->tick_ns <= s->now;
+}
+
+static void tick(struct scene *s)
+{
+	struct wake wake;
+
+	s->tick_ns = 0;
+	wake_init(&wake);
+	budget_tick(&s->sched, s->now, &wake);
+	act(s, &wake);
+}
+
+static struct io *insert(struct scene *s, u32 queue, u32 flow, u32 bytes,
+			 enum io_op op, u8 flags)
+{
+	struct wake wake;
+	u32 i = 0;
+
+	while (i < IOS && s->busy[i])
+		i++;
+	if (i == IOS)
+		return NULL;
+	s->busy[i] = true;
+	s->io[i] = (struct io){ .flow = s->flow[flow], .bytes = bytes,
+				.op = (u8)op, .flags = flags };
+	wake_init(&wake);
+	budget_insert(&s->queue[queue], &s->io[i], s->now, &wake);
+	act(s, &wake);
+	return &s->io[i];
+}
+
+static struct io *dispatch(struct scene *s, u32 queue, enum verdict expected)
+{
+	struct io *io = NULL;
+	struct wake wake;
+
+	wake_init(&wake);
+	assert_int_equal(budget_dispatch(&s->queue[queue], s->now, &io, &wake),
+			 expected);
+	act(s, &wake);
+	return expected == VERDICT_IO ? io : NULL;
+}
+
+static void complete(struct scene *s, struct io *io)
+{
+	struct wake wake;
+
+	wake_init(&wake);
+	budget_complete(io, s->now, &wake);
+	act(s, &wake);
+	s->busy[io - s->io] = false;
+}
+
+static void reshare(struct scene *s)
+{
+	struct wake wake;
+
+	wake_init(&wake);
+	budget_tune(&s->sched, NULL, &wake);
+	act(s, &wake);
+}
+
+static s64 left(const struct scene *s, u32 flow)
+{
+	return atomic64_read(&budget_flow_of(s->flow[flow])->left);
+}
+
+/* I1. */
+static void check_conservation(const struct scene *s)
+{
+	u32 i;
+
+	for (i = 0; i < FLOWS; i++)
+		if (s->flow[i])
+			assert_int_equal(budget_flow_of(s->flow[i])->granted,
+					 (s64)budget_spent(s->flow[i]) +
+						 left(s, i));
+}
+
+static u64 part_of(const struct scene *s, u32 flow, u64 total)
+{
+	u64 generation, share, part;
+
+	share = share_of((struct share_tree *)&s->sched.share,
+			 &s->flow[flow]->group, &generation);
+	part = mul_u64_u64_shr(total, share, SHARE_SHIFT);
+	return max(part, 1ULL);
+}
+
+/* ------------------------------------------------------------------ the twin */
+
+static bool twin_able(const struct scene *s, u32 queue, u32 flow)
+{
+	return s->nr[queue][flow] && s->credit[flow] > 0;
+}
+
+static void twin_insert(struct scene *s, u32 queue, u32 flow, u32 bytes)
+{
+	bool was_active = atomic64_read(&s->flow[flow]->active);
+	struct budget_flow *bf = budget_flow_of(s->flow[flow]);
+	u64 round = bf->round;
+	struct io *io = insert(s, queue, flow, bytes, IO_READ, 0);
+
+	if (!io)
+		return;
+	s->fifo[queue][flow][s->nr[queue][flow]++] = io;
+	if (!was_active && round != budget(s)->round)
+		s->credit[flow] = min(s->credit[flow], 0LL) +
+				  (s64)part_of(s, flow, budget(s)->total);
+}
+
+static void twin_dispatch(struct scene *s, u32 queue)
+{
+	enum verdict expected = VERDICT_EMPTY;
+	struct io *io;
+	u32 i, flow = FLOWS;
+
+	for (i = 0; i < FLOWS; i++) {
+		if (twin_able(s, queue, i))
+			expected = VERDICT_IO;
+		else if (s->nr[queue][i] && expected == VERDICT_EMPTY)
+			expected = VERDICT_NO_BUDGET;
+	}
+	io = dispatch(s, queue, expected);
+	s->verdict[queue] = expected;
+	if (!io)
+		return;
+	for (i = 0; i < FLOWS; i++)
+		if (s->flow[i] == io->flow)
+			flow = i;
+	assert_true(twin_able(s, queue, flow));
+	assert_ptr_equal(io, s->fifo[queue][flow][0]);
+	memmove(s->fifo[queue][flow], s->fifo[queue][flow] + 1,
+		--s->nr[queue][flow] * sizeof(io));
+	s->credit[flow] -= io->cost;
+	for (i = 0; i < FLOWS; i++) {
+		/* Lanes take turns. */
+		if (i != flow && twin_able(s, queue, i))
+			assert_true(++s->skipped[queue][i] < FLOWS);
+		else
+			s->skipped[queue][i] = 0;
+	}
+	complete(s, io);
+}
+
+static bool twin_active(const struct scene *s, u32 flow)
+{
+	return s->flow[flow] && atomic64_read(&s->flow[flow]->active);
+}
+
+/* Rounds until somebody is out of debt; 0: somebody may spend already. */
+static void twin_refill(struct scene *s, u64 total)
+{
+	u64 rounds = ~0ULL, part, due;
+	u32 i;
+
+	for (i = 0; i < FLOWS; i++) {
+		if (!twin_active(s, i))
+			continue;
+		part = part_of(s, i, total);
+		due = s->credit[i] > 0 ? 1 : (u64)-s->credit[i] / part + 1;
+		rounds = min(rounds, due);
+	}
+	for (i = 0; i < FLOWS; i++)
+		if (twin_active(s, i))
+			s->credit[i] = min(s->credit[i], 0LL) +
+				       (s64)(part_of(s, i, total) * rounds);
+}
+
+static bool twin_all_out(const struct scene *s)
+{
+	u32 i;
+
+	for (i = 0; i < FLOWS; i++)
+		if (twin_active(s, i) && s->credit[i] > 0)
+			return false;
+	return true;
+}
+
+/* Just the queues that have work for a flow that has credit now. */
+static void check_named(struct scene *s)
+{
+	u32 q, i;
+
+	for (q = 0; q < QUEUES; q++) {
+		bool named = s->named & BIT_ULL(q), able = false;
+
+		for (i = 0; i < FLOWS; i++)
+			able |= twin_able(s, q, i);
+		if (named)
+			assert_true(able);
+		if (able && s->verdict[q] == VERDICT_NO_BUDGET)
+			assert_true(named);
+	}
+	s->named = 0;
+}
+
+static void twin_tick(struct scene *s)
+{
+	u64 refills = budget(s)->refills;
+	bool over = s->now - budget(s)->start_ns >= PERIOD, any = false;
+	u32 i, q;
+
+	for (q = 0; q < QUEUES; q++)
+		twin_dispatch(s, q);
+	s->named = 0;
+	if (!tick_is_asked(s) && !over)
+		return;
+	tick(s);
+	for (i = 0; i < FLOWS; i++)
+		any |= twin_active(s, i);
+	if (!any)
+		return;
+	if (twin_all_out(s) || over) {
+		assert_int_equal(budget(s)->refills, refills + 1);
+		twin_refill(s, next_total);
+		check_named(s);
+	} else {
+		assert_int_equal(budget(s)->refills, refills);
+	}
+}
+
+static void twin_check(struct scene *s)
+{
+	u32 i, q;
+
+	check_conservation(s);
+	for (i = 0; i < FLOWS; i++)
+		assert_int_equal(left(s, i), s->credit[i]);
+	/* It lost its turn elsewhere. */
+	for (q = 0; q < QUEUES; q++)
+		for (i = 0; i < FLOWS; i++)
+			if (!twin_able(s, q, i))
+				s->skipped[q][i] = 0;
+	assert_int_equal(atomic64_read(&s->sched.stats.watchdog), 0);
+}
+
+static void twin_step(struct scene *s, struct random *r)
+{
+	static const u32 sizes[] = { 512, 4096, 4096, 65536, 1 << 20 };
+	u32 queue = random_below(r, QUEUES), flow = random_below(r, FLOWS);
+
+	switch (random_below(r, 8)) {
+	case 0: case 1: case 2:
+		twin_insert(s, queue, flow, sizes[random_below(r, 5)]);
+		break;
+	case 3: case 4: case 5:
+		twin_dispatch(s, queue);
+		break;
+	case 6:
+		twin_tick(s);
+		break;
+	default:
+		if (random_once_in(r, 4)) {
+			flow_set_weight(s->flow[flow],
+					1 + random_below(r, WEIGHT_MAX));
+			reshare(s);
+		}
+		if (random_once_in(r, 4))
+			next_total = 1 + random_next(r) % (1 << 22);
+		s->now += random_below(r, PERIOD / 16);
+	}
+	twin_check(s);
+}
+
+/* Whatever the rest of it owes. */
+static void twin_finish(struct scene *s)
+{
+	u32 q;
+
+	s->sched.drain = true;
+	for (q = 0; q < QUEUES; q++)
+		while (s->queue[q].nr)
+			complete(s, dispatch(s, q, VERDICT_IO));
+}
+
+static void twin_play(struct random *r, bool locks)
+{
+	u32 step, i;
+
+	scene_init(&one_class, BUDGET_ALL_OUT, 1 << 20, IOS);
+	for (i = 0; locks && i < FLOWS; i++) {
+		port_lock_init(&scene.lock[i]);
+		budget_set_lock(scene.flow[i], &scene.lock[i]);
+	}
+	for (step = 0; step < 2000; step++) {
+		/* Of the locks one may take another's place at any time. */
+		if (locks && random_once_in(r, 20))
+			budget_set_lock(scene.flow[random_below(r, FLOWS)],
+					&scene.lock[random_below(r, FLOWS)]);
+		twin_step(&scene, r);
+	}
+	twin_finish(&scene);
+	check_conservation(&scene);
+	scene_deinit();
+	for (i = 0; locks && i < FLOWS; i++)
+		port_lock_deinit(&scene.lock[i]);
+}
+
+static void test_twin(void **state)
+{
+	struct random r = random_seeded("unit/budget");
+	u64 round;
+
+	(void)state;
+	for (round = 0; round < random_rounds(20); round++)
+		twin_play(&r, round % 2);
+}
+
+/* ---------------------------------------------------------- the end of a round */
+
+/* Spends all that flow @flow has in requests of 4 KiB on queue 0. */
+static u32 spend_all(struct scene *s, u32 flow)
+{
+	u32 n = 0;
+
+	for (; left(s, flow) > 0; n++) {
+		insert(s, 0, flow, 4096, IO_READ, 0);
+		complete(s, dispatch(s, 0, VERDICT_IO));
+	}
+	return n;
+}
+
+/* The example of budget.h; the last request goes into debt. */
+static void test_example(void **state)
+{
+	struct scene *s = &scene;
+	s64 debt;
+
+	(void)state;
+	scene_init(&one_class, BUDGET_ALL_OUT, 12 << 20, IOS);
+	flow_set_weight(s->flow[0], 100);
+	flow_set_weight(s->flow[1], 500);
+	/* The first comes alone and has all; then the shares are 1/6 and 5/6. */
+	insert(s, 1, 0, 4096, IO_READ, 0);
+	insert(s, 1, 1, 4096, IO_READ, 0);
+	complete(s, dispatch(s, 1, VERDICT_IO));
+	complete(s, dispatch(s, 1, VERDICT_IO));
+	tick(s);
+	s->now += PERIOD;
+	tick(s);
+	assert_in_range(left(s, 0), (2 << 20) - 16, 2 << 20);
+	assert_in_range(left(s, 1), (10 << 20) - 16, 10 << 20);
+	assert_int_equal(spend_all(s, 0), 512);
+	s->now += 1000;
+	tick(s);
+	assert_int_equal(budget(s)->refills, 1);
+	assert_int_equal(spend_all(s, 1), 2560);
+	debt = left(s, 0);
+	assert_in_range(-debt, 0, 4095);
+	/* The one who took the last of it has asked for a tick. */
+	assert_true(tick_is_asked(s));
+	tick(s);
+	assert_int_equal(budget(s)->refills, 2);
+	assert_int_equal(budget(s)->past.used,
+			 (512 + 2560) * 4096);
+	assert_int_equal(left(s, 0), debt + (s64)part_of(s, 0, 12 << 20));
+	scene_deinit();
+}
+
+/* By the clock alone: nobody asks, and nothing is left of the last period. */
+static void test_periodic(void **state)
+{
+	struct scene *s = &scene;
+
+	(void)state;
+	scene_init(&one_class, BUDGET_PERIODIC, 1 << 20, IOS);
+	insert(s, 0, 0, 4096, IO_READ, 0);
+	complete(s, dispatch(s, 0, VERDICT_IO));
+	tick(s);
+	spend_all(s, 0);
+	insert(s, 0, 0, 4096, IO_READ, 0);
+	dispatch(s, 0, VERDICT_NO_BUDGET);
+	assert_false(tick_is_asked(s));
+	s->now = budget(s)->start_ns + PERIOD - 1;
+	tick(s);
+	assert_int_equal(budget(s)->refills, 0);
+	s->named = 0;
+	s->now++;
+	assert_true(tick_is_asked(s));
+	tick(s);
+	assert_int_equal(budget(s)->refills, 1);
+	assert_int_equal(s->named, BIT_ULL(0));
+	complete(s, dispatch(s, 0, VERDICT_IO));
+	s->now += PERIOD;
+	tick(s);
+	assert_int_equal(left(s, 0), (s64)part_of(s, 0, 1 << 20));
+	scene_deinit();
+}
+
+/* The one for whom all wait goes away: that is the end of the round. */
+static void test_holder_leaves(void **state)
+{
+	struct scene *s = &scene;
+
+	(void)state;
+	scene_init(&one_class, BUDGET_ALL_OUT, 1 << 20, IOS);
+	insert(s, 1, 1, 4096, IO_READ, 0);
+	complete(s, dispatch(s, 1, VERDICT_IO));
+	insert(s, 0, 0, 4096, IO_READ, 0);
+	complete(s, dispatch(s, 0, VERDICT_IO));
+	tick(s);
+	spend_all(s, 0);
+	insert(s, 0, 0, 4096, IO_READ, 0);
+	dispatch(s, 0, VERDICT_NO_BUDGET);
+	tick(s);
+	assert_int_equal(budget(s)->refills, 0);
+	s->named = 0;
+	flow_destroy(s->flow[1]);
+	s->flow[1] = NULL;
+	reshare(s);
+	assert_true(tick_is_asked(s));
+	tick(s);
+	assert_int_equal(budget(s)->refills, 1);
+	assert_int_equal(s->named, BIT_ULL(0));
+	complete(s, dispatch(s, 0, VERDICT_IO));
+	scene_deinit();
+}
+
+static void weigh_all_alike(struct scene *s)
+{
+	u32 i;
+
+	for (i = 0; i < FLOWS; i++)
+		flow_set_weight(s->flow[i], 100);
+}
+
+/* Weights that change in the middle of a refill hold from there on. */
+static void test_weights_during_refill(void **state)
+{
+	struct scene *s = &scene;
+	u32 i;
+
+	(void)state;
+	scene_init(&one_class, BUDGET_ALL_OUT, 1 << 20, IOS);
+	for (i = 0; i < FLOWS; i++) {
+		insert(s, 0, i, 4096, IO_READ, 0);
+		complete(s, dispatch(s, 0, VERDICT_IO));
+	}
+	tick(s);
+	in_predict = weigh_all_alike;
+	s->now += PERIOD;
+	tick(s);
+	assert_int_equal(s->predicted, 1);
+	for (i = 0; i < FLOWS; i++)
+		assert_int_equal(left(s, i), 1 << 18);
+	check_conservation(s);
+	scene_deinit();
+}
+
+/* ------------------------------------------------------------ special requests */
+
+static void test_urgent(void **state)
+{
+	struct scene *s = &scene;
+	struct wake wake;
+	struct io *io;
+	s64 before;
+
+	(void)state;
+	scene_init(&one_class, BUDGET_ALL_OUT, 1 << 20, 1);
+	insert(s, 1, 1, 4096, IO_READ, 0);
+	complete(s, dispatch(s, 1, VERDICT_IO));
+	insert(s, 0, 0, 4096, IO_READ, 0);
+	complete(s, dispatch(s, 0, VERDICT_IO));
+	spend_all(s, 0);
+	insert(s, 0, 0, 4096, IO_READ, 0);
+	dispatch(s, 0, VERDICT_NO_BUDGET);
+	/* It passes who waits, without credit and without a slot, and pays. */
+	insert(s, 1, 1, 4096, IO_READ, 0);
+	io = dispatch(s, 1, VERDICT_IO);
+	assert_true(io->flags & IO_SLOT);
+	before = left(s, 0);
+	insert(s, 0, 0, 8192, IO_WRITE, IO_URGENT);
+	io = dispatch(s, 0, VERDICT_IO);
+	assert_false(io->flags & IO_SLOT);
+	assert_int_equal(left(s, 0), before - 8192);
+	/* Sent back, it comes again, and does not pay again. */
+	wake_init(&wake);
+	budget_requeue(io, &wake);
+	budget_requeue(io, &wake);
+	budget_insert(&s->queue[0], io, s->now, &wake);
+	assert_ptr_equal(dispatch(s, 0, VERDICT_IO), io);
+	assert_int_equal(left(s, 0), before - 8192);
+	complete(s, io);
+	check_conservation(s);
+	twin_finish(s);
+	for (io = s->io; io < s->io + IOS; io++)
+		if (io->flags & IO_OUT)
+			complete(s, io);
+	scene_deinit();
+}
+
+/* A polled request spends, but takes no slot. */
+static void test_exempt(void **state)
+{
+	struct scene *s = &scene;
+	struct io *io, *polled;
+	s64 before;
+
+	(void)state;
+	scene_init(&one_class, BUDGET_ALL_OUT, 1 << 20, 1);
+	insert(s, 0, 0, 4096, IO_READ, 0);
+	io = dispatch(s, 0, VERDICT_IO);
+	insert(s, 0, 0, 4096, IO_READ, 0);
+	dispatch(s, 0, VERDICT_NO_SLOT);
+	before = left(s, 0);
+	insert(s, 1, 0, 4096, IO_READ, IO_EXEMPT);
+	polled = dispatch(s, 1, VERDICT_IO);
+	assert_false(polled->flags & IO_SLOT);
+	assert_int_equal(left(s, 0), before - 4096);
+	s->named = 0;
+	complete(s, polled);
+	assert_int_equal(s->named, 0);
+	complete(s, io);
+	assert_int_equal(s->named, BIT_ULL(0));
+	complete(s, dispatch(s, 0, VERDICT_IO));
+	scene_deinit();
+}
+
+/* A merge is paid for when the request goes. */
+static void test_merge(void **state)
+{
+	struct scene *s = &scene;
+	struct io *io;
+	s64 before;
+
+	(void)state;
+	scene_init(&one_class, BUDGET_ALL_OUT, 1 << 20, IOS);
+	io = insert(s, 0, 0, 4096, IO_READ, 0);
+	before = left(s, 0);
+	budget_merge(&s->queue[0], io, 65536);
+	assert_int_equal(left(s, 0), before);
+	assert_ptr_equal(dispatch(s, 0, VERDICT_IO), io);
+	assert_int_equal(left(s, 0), before - 65536);
+	assert_int_equal(atomic64_read(&s->flow[0]->pos), 65536);
+	complete(s, io);
+	scene_deinit();
+}
+
+/*
+ * Classes take turns, three of the first and two of the second; one without a
+ * slot does not stop the other.
+ */
+static void test_classes(void **state)
+{
+	static const u32 order[] = { 0, 0, 0, 1, 1, 0, 0, 0, 1, 1 };
+	struct scene *s = &scene;
+	struct io *io[ARRAY_SIZE(order)];
+	u32 i;
+
+	(void)state;
+	scene_init(&two_classes, BUDGET_ALL_OUT, 64 << 20, 6);
+	for (i = 0; i < 8; i++) {
+		insert(s, 0, 0, 4096, IO_READ, 0);
+		insert(s, 0, 0, 4096, IO_WRITE, 0);
+	}
+	for (i = 0; i < ARRAY_SIZE(order); i++) {
+		io[i] = dispatch(s, 0, VERDICT_IO);
+		assert_int_equal(class_of(io[i]), order[i]);
+	}
+	/* All six slots for reads are in use, and four of those for writes. */
+	assert_int_equal(class_of(dispatch(s, 0, VERDICT_IO)), 1);
+	assert_int_equal(class_of(dispatch(s, 0, VERDICT_IO)), 1);
+	dispatch(s, 0, VERDICT_NO_SLOT);
+	s->named = 0;
+	complete(s, io[0]);
+	assert_int_equal(s->named, BIT_ULL(0));
+	assert_int_equal(class_of(dispatch(s, 0, VERDICT_IO)), 0);
+	twin_finish(s);
+	for (i = 0; i < IOS; i++)
+		if (s->io[i].flags & IO_OUT)
+			complete(s, &s->io[i]);
+	scene_deinit();
+}
+
+static void test_no_memory(void **state)
+{
+	static struct budget b;
+	const u32 depth[] = { 4, 4 };
+	u32 allowed;
+
+	(void)state;
+	scene_init(&two_classes, BUDGET_ALL_OUT, 1 << 20, 4);
+	/* Its queues, and two allocations for the slots of each class. */
+	for (allowed = 0; allowed < 5; allowed++) {
+		port_zalloc_fail_after(allowed);
+		assert_int_equal(budget_init(&b, &scene.sched, &two_classes, 1,
+					     depth), -ENOMEM);
+		port_zalloc_fail_never();
+	}
+	scene_deinit();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_twin),
+		cmocka_unit_test(test_example),
+		cmocka_unit_test(test_periodic),
+		cmocka_unit_test(test_holder_leaves),
+		cmocka_unit_test(test_weights_during_refill),
+		cmocka_unit_test(test_urgent),
+		cmocka_unit_test(test_exempt),
+		cmocka_unit_test(test_merge),
+		cmocka_unit_test(test_classes),
+		cmocka_unit_test(test_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
