@@ -69,6 +69,13 @@ struct flow_queue {
 	atomic64_t done;		/* A: ios completed */
 } __port_cacheline;
 
+/* A slot that waits for the flow: keep.h. */
+struct flow_kept {
+	atomic64_t until;		/* A: ns; 0: none */
+	u32 late;			/* how often it came too late */
+	u32 done;			/* completions that asked for one */
+};
+
 struct flow {
 	/* the I/O path's line */
 	atomic64_t pos;			/* A: end of what has been charged */
@@ -84,6 +91,7 @@ struct flow {
 	struct sched *sched;		/* I */
 	struct share_group group;
 	u64 share;			/* O: units of 2^-SHARE_SHIFT */
+	struct flow_kept kept;
 	struct flow *next_active;	/* sched.active_lock */
 	u64 seen;			/* tick: ios inserted when last looked */
 	u64 idle_since_ns;		/* tick */

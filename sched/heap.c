@@ -53,13 +53,23 @@ static struct heap_node *node_meld_siblings(struct heap_node *n)
 	return root;
 }
 
-void heap_push(struct heap *h, struct heap_node *n, vtime_t key)
+static void push(struct heap *h, struct heap_node *n, vtime_t key, u64 seq)
 {
 	n->key = key;
-	n->seq = h->seq++;
+	n->seq = seq;
 	n->child = NULL;
 	n->next = NULL;
 	h->top = node_meld(h->top, n);
+}
+
+void heap_push(struct heap *h, struct heap_node *n, vtime_t key)
+{
+	push(h, n, key, h->seq++);
+}
+
+void heap_push_first(struct heap *h, struct heap_node *n, vtime_t key)
+{
+	push(h, n, key, --h->first);
 }
 
 struct heap_node *heap_pop(struct heap *h)

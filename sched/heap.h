@@ -3,7 +3,7 @@
  * heap - intrusive pairing heap in (key, sequence) order
  *
  * Keys are virtual times, compared by vtime_before(); equal keys leave in the
- * order in which they were pushed.  push is O(1), pop O(log n) amortised,
+ * order in which they were pushed, those pushed first before all of them.  push is O(1), pop O(log n) amortised,
  * rebuild O(n).  No recursion, no allocation; the caller serialises.
  *
  * Source: Fredman, Sedgewick, Sleator, Tarjan, The Pairing Heap, 1986.
@@ -23,13 +23,15 @@ struct heap_node {
 
 struct heap {
 	struct heap_node *top;
-	u64 seq;
+	u64 seq;			/* of the next push */
+	u64 first;			/* of the latest push_first */
 };
 
 static inline void heap_init(struct heap *h)
 {
 	h->top = NULL;
 	h->seq = 0;
+	h->first = 0;
 }
 
 static inline struct heap_node *heap_top(const struct heap *h)
@@ -39,6 +41,9 @@ static inline struct heap_node *heap_top(const struct heap *h)
 
 /* @n is in no heap. */
 void heap_push(struct heap *h, struct heap_node *n, vtime_t key);
+
+/* The same, but ahead of its equals. */
+void heap_push_first(struct heap *h, struct heap_node *n, vtime_t key);
 
 /* Takes the least node out.  The heap is not empty. */
 struct heap_node *heap_pop(struct heap *h);

@@ -321,6 +321,7 @@ const struct sched_ops ifq_ops = {
 	.requeue	= ifq_requeue,
 	.tick		= ifq_tick,
 	.tune		= ifq_tune,
+	.flow_exit	= mqfq_flow_exit,
 	.report		= ifq_report,
 	.report_flow	= ifq_report_flow,
 };

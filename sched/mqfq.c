@@ -33,7 +33,7 @@
  * Invariants
  *   I1  virtual time never decreases.
  *   I2  no request that may be held starts with a tag beyond VT + T.
- *   I3  slots in use + all counts of the token tree = D.
+ *   I3  slots in use, slots kept and all counts of the token tree sum to D.
  *   I4  the queue that holds virtual time back is never parked: throttled
  *       means lead > VT + T, and the wheel is late by less than its width,
  *       at most T.  At T = 0 there is no wheel; the holder is woken by name.
@@ -50,7 +50,8 @@
  *   then looks for waiters.  One of the two sees the other.  The figure in the
  *   paper has the announcement after the look, which loses a slot freed in
  *   between.
- *   A slot in the leaf of an idle queue is stolen by the waiter's second look.
+ *   A slot in the leaf of an idle queue is stolen by the waiter's second look;
+ *   one that is kept for a flow (keep.h) is handed over by tick.
  *
  * Requests that may not be held (metadata, swap: IO_URGENT, and those a driver
  * sent back) pass everything; they are charged, so their flow pays afterwards,
@@ -110,58 +111,7 @@ static bool beyond(const struct sched *s, vtime_t a, vtime_t vt)
 	return vtime_before(vt + READ_ONCE(s->params.threshold), a);
 }
 
-/* ------------------------------------------------ sets of waiting queues */
-
-static void mask_set(atomic64_t *mask, u32 queue)
-{
-	/* Full order: the announcement of I5. */
-	atomic64_fetch_or((s64)BIT_ULL(queue % 64), &mask[queue / 64]);
-}
-
-static bool mask_test(const atomic64_t *mask, u32 queue)
-{
-	return (u64)atomic64_read(&mask[queue / 64]) & BIT_ULL(queue % 64);
-}
-
-/* Whoever gets true here owns the wake-up. */
-static bool mask_claim(atomic64_t *mask, u32 queue)
-{
-	s64 bit = (s64)BIT_ULL(queue % 64);
-
-	return mask_test(mask, queue) &&
-	       (atomic64_fetch_andnot(bit, &mask[queue / 64]) & bit);
-}
-
-/* First member in [first, last), or QUEUES_MAX. */
-static u32 mask_find(const atomic64_t *mask, u32 first, u32 last)
-{
-	u32 word = first / 64;
-	u64 bits;
-
-	for (; word * 64 < last; word++) {
-		bits = (u64)atomic64_read(&mask[word]);
-		if (word == first / 64)
-			bits &= ~0ULL << (first % 64);
-		if (bits) {
-			u32 found = word * 64 + port_ffs64(bits);
-
-			return found < last ? found : QUEUES_MAX;
-		}
-	}
-	return QUEUES_MAX;
-}
-
-static void mask_drain(atomic64_t *mask, u32 nr_queues,
-		       void (*wake)(void *arg, u32 queue), void *arg)
-{
-	u32 word;
-	u64 bits;
-
-	for (word = 0; word * 64 < nr_queues; word++)
-		for (bits = (u64)atomic64_xchg(&mask[word], 0); bits;
-		     bits &= bits - 1)
-			wake(arg, word * 64 + port_ffs64(bits));
-}
+/* --------------------------------------------------- who waits for a slot */
 
 /* The ready queue nearest to @queue (itself first), or QUEUES_MAX. */
 static u32 nearest_ready(const struct mqfq *m, u32 queue)
@@ -170,22 +120,12 @@ static u32 nearest_ready(const struct mqfq *m, u32 queue)
 	u32 node = queue, found;
 
 	for (;;) {
-		found = mask_find(m->ready, t->node[node].first,
-				  t->node[node].last);
+		found = queue_set_find(&m->ready, t->node[node].first,
+				       t->node[node].last);
 		if (found != QUEUES_MAX || node == t->root)
 			return found;
 		node = t->node[node].parent;
 	}
-}
-
-static bool any_ready(const struct mqfq *m)
-{
-	u32 word;
-
-	for (word = 0; word < m->words; word++)
-		if (atomic64_read(&m->ready[word]))
-			return true;
-	return false;
 }
 
 /*
@@ -203,7 +143,7 @@ static void hand_over_slot(struct mqfq *m, u32 queue, struct wake *wake)
 		if (!token_peek(&m->slots, ready) &&
 		    token_total(&m->slots) <= 0)
 			return;
-		if (mask_claim(m->ready, ready)) {
+		if (queue_set_claim(&m->ready, ready)) {
 			sched_kick(m->sched, ready, wake);
 			return;
 		}
@@ -212,7 +152,7 @@ static void hand_over_slot(struct mqfq *m, u32 queue, struct wake *wake)
 
 static inline void hand_over(struct mqfq *m, u32 queue, struct wake *wake)
 {
-	if (unlikely(any_ready(m)))
+	if (unlikely(queue_set_any(&m->ready, m->sched->nr_queues)))
 		hand_over_slot(m, queue, wake);
 }
 
@@ -232,9 +172,9 @@ static void unpark(void *arg, u32 queue)
 	struct unpark *u = arg;
 
 	if (token_total(&u->m->slots) <= 0) {
-		mask_set(u->m->ready, queue);
+		queue_set_add(&u->m->ready, queue);
 		if (token_total(&u->m->slots) <= 0 ||
-		    !mask_claim(u->m->ready, queue))
+		    !queue_set_claim(&u->m->ready, queue))
 			return;
 	}
 	sched_kick(u->m->sched, queue, u->wake);
@@ -252,7 +192,7 @@ static void unpark_all(struct mqfq *m, struct wake *wake)
 	struct unpark u = { .m = m, .wake = wake };
 
 	wheel_flush(&m->wheel, unpark, &u);
-	mask_drain(m->held, m->sched->nr_queues, unpark, &u);
+	queue_set_drain(&m->held, m->sched->nr_queues, unpark, &u);
 }
 
 /* I1: never back. */
@@ -280,7 +220,8 @@ static void advance(struct mqfq *m, struct wake *wake)
 	} else {
 		u32 holder = mindicator_holder(&m->leads);
 
-		if (holder < m->sched->nr_queues && mask_claim(m->held, holder))
+		if (holder < m->sched->nr_queues &&
+		    queue_set_claim(&m->held, holder))
 			unpark(&u, holder);
 	}
 }
@@ -352,7 +293,15 @@ static void append(struct queue *q, struct flow_queue *fq, struct io *io,
 	fq->head = io;
 	fq->tail = io;
 	fq->epoch = start->epoch;
-	heap_push(&q->heap, &fq->node, start->tag);
+	/*
+	 * A flow that was idle starts at virtual time, the tag of whoever is
+	 * next; it has one request where that one has a queue.  It gets ahead
+	 * once: its next tag is later.
+	 */
+	if (READ_ONCE(q->sched->params.keep))
+		heap_push_first(&q->heap, &fq->node, start->tag);
+	else
+		heap_push(&q->heap, &fq->node, start->tag);
 	set_lead(q, heap_top(&q->heap)->key);
 }
 
@@ -417,12 +366,12 @@ static void withdraw(struct mqfq *m, struct queue *q)
 {
 	if (q->state == VERDICT_THROTTLED) {
 		wheel_unpark(&m->wheel, q->index, q->bucket);
-		mask_claim(m->held, q->index);
+		queue_set_claim(&m->held, q->index);
 	} else if (q->state != VERDICT_NO_SLOT) {
 		return;
 	}
 	/* Of the throttled, too: unpark() may have moved it there. */
-	mask_claim(m->ready, q->index);
+	queue_set_claim(&m->ready, q->index);
 }
 
 /*
@@ -439,7 +388,7 @@ static bool park(struct mqfq *m, struct queue *q, vtime_t lead)
 				&q->bucket))
 			return false;
 	} else {
-		mask_set(m->held, q->index);
+		queue_set_add(&m->held, q->index);
 	}
 	/* Pairs with advance() and with the flush in mqfq_tune(). */
 	if (beyond(q->sched, lead, mqfq_vt(m)) &&
@@ -491,16 +440,17 @@ static bool get_slot(struct mqfq *m, struct queue *q, struct io *io,
 {
 	if (io->flags & IO_EXEMPT)
 		return true;
-	if (token_take(&m->slots, q->index))
+	if (keep_take(&m->keep, &m->slots, io->flow, q->index) ||
+	    token_take(&m->slots, q->index))
 		goto taken;
 	if ((io->flags & IO_URGENT) || q->sched->drain)
 		return true;
 
 	publish(m, q, lead, wake);
-	mask_set(m->ready, q->index);
+	queue_set_add(&m->ready, q->index);
 	/* Pairs with the put in release_slot(). */
 	if (token_take(&m->slots, q->index) || token_steal(&m->slots, q->index)) {
-		mask_claim(m->ready, q->index);
+		queue_set_claim(&m->ready, q->index);
 		goto taken;
 	}
 	return false;
@@ -552,6 +502,7 @@ enum verdict mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 	io = flow_queue_of(heap_top(&q->heap))->head;
 	if (!get_slot(m, q, io, lead, wake)) {
 		queue_set_state(q, VERDICT_NO_SLOT);
+		keep_missed(&m->keep, now);
 		WRITE_ONCE(q->stats.no_slot, q->stats.no_slot + 1);
 		return VERDICT_NO_SLOT;
 	}
@@ -581,28 +532,53 @@ void mqfq_block(struct queue *q, struct wake *wake)
 
 /* ------------------------------------------------------------ completion */
 
-static void release_slot(struct io *io, struct wake *wake)
+static void put_slot(struct mqfq *m, u32 queue, struct wake *wake)
 {
-	struct mqfq *m = mqfq_of(io->queue);
-
-	if (!(io->flags & IO_SLOT))
-		return;
-	io->flags &= ~IO_SLOT;
-	token_put(&m->slots, io->queue->index);
+	token_put(&m->slots, queue);
 	/* Pairs with the announcement in get_slot(). */
-	hand_over(m, io->queue->index, wake);
+	hand_over(m, queue, wake);
+}
+
+/* Would the flow's next request, if it came now, be let go? */
+static bool is_due(const struct mqfq *m, const struct flow *f)
+{
+	u64 epoch;
+
+	return !beyond(m->sched, flow_tag(f, (u64)atomic64_read(&f->pos), &epoch),
+		       mqfq_vt(m));
+}
+
+/* True if @io was out with a slot, which is now the caller's. */
+static bool take_back(struct io *io)
+{
+	if (!io_returned(io) || !(io->flags & IO_SLOT))
+		return false;
+	io->flags &= (u8)~IO_SLOT;
+	return true;
 }
 
 void mqfq_requeue(struct io *io, struct wake *wake)
 {
-	if (io_returned(io))
-		release_slot(io, wake);
+	if (take_back(io))
+		put_slot(mqfq_of(io->queue), io->queue->index, wake);
 }
 
 void mqfq_complete(struct io *io, u64 now, struct wake *wake)
 {
-	(void)now;
-	mqfq_requeue(io, wake);
+	struct mqfq *m = mqfq_of(io->queue);
+
+	if (!take_back(io))
+		return;
+	if (!keep_wanted(&m->keep, io) || !is_due(m, io->flow) ||
+	    !keep_slot(&m->keep, &m->slots, io, now, wake))
+		put_slot(m, io->queue->index, wake);
+}
+
+void mqfq_flow_exit(struct flow *f)
+{
+	struct mqfq *m = f->sched->engine;
+
+	keep_flow_exit(&m->keep, f);
 }
 
 /* ------------------------------------------------------------- slow work */
@@ -617,7 +593,7 @@ static bool forgotten(struct mqfq *m, const struct queue *q)
 
 	if (lead == VTIME_NONE || READ_ONCE(q->woken))
 		return false;
-	if (mask_test(m->ready, q->index))
+	if (queue_set_has(&m->ready, q->index))
 		return token_total(&m->slots) > 0;
 	if (READ_ONCE(q->state) != VERDICT_THROTTLED)
 		return false;
@@ -657,7 +633,10 @@ void mqfq_tick(struct sched *s, u64 now, struct wake *wake)
 {
 	struct mqfq *m = s->engine;
 	bool changed;
+	u32 late;
 
+	for (late = keep_tick(&m->keep, s, now, wake); late; late--)
+		put_slot(m, 0, wake);
 	if (now < m->sweep_ns) {
 		wake_at(wake, m->sweep_ns);
 		return;
@@ -693,12 +672,13 @@ void mqfq_tune(struct sched *s, const struct sched_params *p,
 		wheel_set_shift(&m->wheel, wheel_shift(p->threshold));
 		WRITE_ONCE(s->params.threshold, p->threshold);
 	}
+	WRITE_ONCE(s->params.keep, p->keep);
 	if (p->depth != s->params.depth) {
 		WRITE_ONCE(s->params.depth, p->depth);
 		token_resize(&m->slots, p->depth);
 	}
 	unpark_all(m, wake);
-	mask_drain(m->ready, s->nr_queues, unready, &u);
+	queue_set_drain(&m->ready, s->nr_queues, unready, &u);
 }
 
 int mqfq_setup(struct mqfq *m, struct sched *s)
@@ -706,7 +686,6 @@ int mqfq_setup(struct mqfq *m, struct sched *s)
 	int ret;
 
 	m->sched = s;
-	m->words = (s->nr_queues + 63) / 64;
 	atomic64_set(&m->vt, (s64)VT_START);
 	m->suspect = port_zalloc(s->nr_queues * sizeof(m->suspect[0]));
 	if (!m->suspect)
@@ -733,6 +712,10 @@ suspect:
 
 void mqfq_teardown(struct mqfq *m)
 {
+	u32 left = keep_drain(&m->keep);
+
+	while (left--)
+		token_put(&m->slots, 0);
 	port_assert(token_total(&m->slots) == (s64)m->sched->params.depth);
 	port_assert(mindicator_min(&m->leads) == VTIME_NONE);
 	wheel_deinit(&m->wheel);
@@ -776,6 +759,7 @@ void mqfq_report(const struct sched *s, struct report *r)
 	for (level = 0; level < TOPO_LEVELS; level++)
 		report_part(r, "slots_free", topology_level_name(level),
 			    token_level(&m->slots, level));
+	report_number(r, "slots_kept", atomic64_read(&m->keep.kept));
 	report_number(r, "wheel_turns", atomic64_read(&m->wheel.turns));
 }
 
@@ -798,6 +782,7 @@ static const struct tunable mqfq_tunables[] = {
 		.unit = 1024,
 		.initial = 32,
 	},
+	TUNABLE_FLAG("keep", keep, 1),
 	TUNABLES_COST,
 	{ }
 };
@@ -816,6 +801,7 @@ const struct sched_ops mqfq_ops = {
 	.requeue	= mqfq_requeue,
 	.tick		= mqfq_tick,
 	.tune		= mqfq_tune,
+	.flow_exit	= mqfq_flow_exit,
 	.report		= mqfq_report,
 	.report_flow	= mqfq_report_flow,
 };

@@ -9,6 +9,7 @@
 #ifndef MQFAIR_MQFQ_H
 #define MQFAIR_MQFQ_H
 
+#include "keep.h"
 #include "sched.h"
 #include "mt/mindicator.h"
 #include "mt/token_tree.h"
@@ -16,13 +17,13 @@
 
 struct mqfq {
 	struct sched *sched;		/* I */
-	u32 words;			/* I: of ready[] and held[] in use */
 	struct mindicator leads;
 	struct token_tree slots;
+	struct keep keep;
 	struct wheel wheel;		/* throttled queues, T > 0 */
 	atomic64_t vt __port_cacheline;	/* virtual time; only grows */
-	atomic64_t ready[QUEUE_WORDS] __port_cacheline;
-	atomic64_t held[QUEUE_WORDS] __port_cacheline; /* throttled, T = 0 */
+	struct queue_set ready __port_cacheline;	/* wait for a slot */
+	struct queue_set held __port_cacheline;		/* throttled, T = 0 */
 	/* tick: see watch() */
 	u64 sweep_ns;			/* tick: when to look at the flows */
 	struct suspect {
@@ -56,6 +57,7 @@ void mqfq_requeue(struct io *io, struct wake *wake);
 void mqfq_tick(struct sched *s, u64 now, struct wake *wake);
 void mqfq_tune(struct sched *s, const struct sched_params *p,
 	       struct wake *wake);
+void mqfq_flow_exit(struct flow *f);
 void mqfq_report(const struct sched *s, struct report *r);
 void mqfq_report_flow(const struct flow *f, struct report *r);
 

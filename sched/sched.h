@@ -47,12 +47,10 @@
 #include "share.h"
 #include "tunable.h"
 #include "vtime.h"
+#include "mt/queue_set.h"
 #include "mt/topology.h"
 
 enum {
-	QUEUES_MAX	= 1024,
-	QUEUE_WORDS	= QUEUES_MAX / 64,
-
 	DEPTH_MIN	= 1,
 	DEPTH_MAX	= 65536,
 	THRESHOLD_MAX	= 1 << 30,	/* bytes */
@@ -198,6 +196,7 @@ struct wdt_params {			/* see wdt.c */
 struct sched_params {
 	u32 depth;			/* D, slots */
 	u32 threshold;			/* T, bytes of total service */
+	u32 keep;			/* whether slots are kept: keep.h */
 	struct cost_model cost;
 	struct ifq_params ifq;
 	struct budget_params budget;

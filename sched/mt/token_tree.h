@@ -73,6 +73,12 @@ bool token_give(struct token_tree *t, u32 from, u32 to);
 /* Changes D.  Slots in use are never revoked: see debt, above. */
 void token_resize(struct token_tree *t, u32 depth);
 
+/* Are more slots in use than there are, since D was lowered?  A snapshot. */
+static inline bool token_in_debt(const struct token_tree *t)
+{
+	return atomic64_read(&t->node[t->topo->root].free) < 0;
+}
+
 /* Sum of the counts of one level (enum topo_level); a snapshot. */
 s64 token_level(const struct token_tree *t, u32 level);
 

@@ -59,8 +59,8 @@ static void name_all(struct scene *s)
 	u32 i;
 
 	trace_name("virtual time", &m->vt, 64);
-	trace_name("ready set", m->ready, sizeof(m->ready));
-	trace_name("held set", m->held, sizeof(m->held));
+	trace_name("ready set", &m->ready, sizeof(m->ready));
+	trace_name("held set", &m->held, sizeof(m->held));
 	trace_name("mqfq", m, sizeof(*m));
 	trace_name("mindicator", m->leads.node,
 		   s->sched.topo.nr_nodes * sizeof(m->leads.node[0]));

@@ -183,6 +183,9 @@ static void tune(struct scene *s, struct random *r)
 		tune_ifq(&params, r);
 	else
 		tune_mqfq(&params, r);
+	/* What is kept is given back by tick alone. */
+	if (s->play->ticks)
+		params.keep = random_once_in(r, 2);
 	host_tune(&s->host, &params);
 }
 
@@ -241,7 +244,8 @@ static void look(void *arg)
 	const struct mqfq *m = mqfq_of(s);
 	u32 i;
 
-	crew_check(token_total(&m->slots) + atomic64_read(&s->slots) ==
+	crew_check(token_total(&m->slots) +
+		   atomic64_read(&m->keep.kept) + atomic64_read(&s->slots) ==
 		   s->host.sched.params.depth);
 	for (i = 0; i < s->host.sched.nr_queues; i++) {
 		struct host_queue *q = &s->host.queue[i];

@@ -200,7 +200,8 @@ static void check_still(struct scene *s)
 
 	for (q = 0; q < s->nr_flight; q++)
 		in_use += !!(s->flight[q]->flags & IO_SLOT);
-	crew_check(token_total(&mqfq_of(s)->slots) + in_use ==
+	crew_check(token_total(&mqfq_of(s)->slots) +
+		   atomic64_read(&mqfq_of(s)->keep.kept) + in_use ==
 		   s->sched.params.depth);
 	for (q = 0; q < QUEUES; q++)
 		if (s->queue[q].nr && !is_blocked(s, q))

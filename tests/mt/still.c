@@ -20,13 +20,13 @@ void still_check_waiting(const struct mqfq *m, const struct queue *q)
 
 	/* It holds back virtual time. */
 	crew_check(mindicator_lead(&m->leads, q->index) == q->lead);
-	if (in_mask(m->ready, q->index)) {
+	if (queue_set_has(&m->ready, q->index)) {
 		crew_check(token_total(&m->slots) <= 0);
 		return;
 	}
 	crew_check(q->state == VERDICT_THROTTLED);
 	if (!threshold) {
-		crew_check(in_mask(m->held, q->index));
+		crew_check(queue_set_has(&m->held, q->index));
 		/* I4: one by one, as each comes to hold back virtual time. */
 		crew_check(mindicator_holder(&m->leads) != q->index);
 		return;
@@ -42,8 +42,8 @@ void still_check_empty(const struct mqfq *m)
 
 	for (q = 0; q < m->sched->nr_queues; q++) {
 		crew_check(m->sched->queue[q]->nr == 0);
-		crew_check(!in_mask(m->ready, q));
-		crew_check(!in_mask(m->held, q));
+		crew_check(!queue_set_has(&m->ready, q));
+		crew_check(!queue_set_has(&m->held, q));
 		for (bucket = 0; bucket < WHEEL_BUCKETS; bucket++)
 			crew_check(!in_bucket(m, q, bucket));
 	}

@@ -86,6 +86,9 @@ static void chaos_tune(struct rig *r, struct rng *rng)
 		p.threshold = pick(rng, thresholds, ARRAY_SIZE(thresholds));
 	if (rng_chance(rng, 500))
 		p.depth = pick(rng, depths, ARRAY_SIZE(depths));
+	/* What is kept is given back by tick alone. */
+	if (!r->host->params.no_tick)
+		p.keep = rng_chance(rng, 500);
 	if (rng_chance(rng, 200))
 		p.cost.kind = p.cost.kind == COST_BYTES ? COST_IOPS :
 							  COST_BYTES;

@@ -109,17 +109,17 @@ MUTATIONS = (
     # slots
     mqfq(
         "take-not-asked",
-        "if (token_take(&m->slots, q->index))\n\t\tgoto taken;",
-        "goto taken;",
+        "    token_take(&m->slots, q->index))\n\t\tgoto taken;",
+        "    true)\n\t\tgoto taken;",
     ),
     mqfq(
         "put-forgotten",
-        "token_put(&m->slots, io->queue->index);",
+        "token_put(&m->slots, queue);",
         ";",
     ),
     mqfq(
         "hand-over-forgotten",
-        "/* Pairs with the announcement in get_slot(). */\n\thand_over(m, io->queue->index, wake);",
+        "/* Pairs with the announcement in get_slot(). */\n\thand_over(m, queue, wake);",
         "",
     ),
     mqfq(
@@ -130,12 +130,12 @@ MUTATIONS = (
     ),
     mqfq(
         "no-slot-unpublished",
-        "publish(m, q, lead, wake);\n\tmask_set(m->ready, q->index);",
-        "mask_set(m->ready, q->index);",
+        "publish(m, q, lead, wake);\n\tqueue_set_add(&m->ready, q->index);",
+        "queue_set_add(&m->ready, q->index);",
     ),
     mqfq(
         "ready-unannounced",
-        "mask_set(m->ready, q->index);\n\t/* Pairs with the put",
+        "queue_set_add(&m->ready, q->index);\n\t/* Pairs with the put",
         "/* Pairs with the put",
     ),
     mqfq(
@@ -145,12 +145,12 @@ MUTATIONS = (
     ),
     mqfq(
         "unpark-loses-ready",
-        "mask_set(u->m->ready, queue);",
+        "queue_set_add(&u->m->ready, queue);",
         ";",
     ),
     mqfq(
         "unpark-kicks-nobody",
-        "kick(u->m, queue, u->wake);\n}\n\nstatic void unready",
+        "sched_kick(u->m->sched, queue, u->wake);\n}\n\nstatic void unready",
         "}\n\nstatic void unready",
     ),
     mqfq(
@@ -191,7 +191,7 @@ MUTATIONS = (
     ),
     mqfq(
         "requeue-repeated",
-        "io->flags &= ~IO_SLOT;",
+        "io->flags &= (u8)~IO_SLOT;",
         ";",
     ),
     # slow changes
@@ -202,7 +202,7 @@ MUTATIONS = (
     ),
     mqfq(
         "tune-wakes-nobody",
-        "unpark_all(m, wake);\n\tmask_drain(m->ready, s->nr_queues, unready, &u);",
+        "unpark_all(m, wake);\n\tqueue_set_drain(&m->ready, s->nr_queues, unready, &u);",
         "",
     ),
     mqfq(

@@ -39,10 +39,12 @@ static void check_slots(struct rig *r, const struct mqfq *m)
 {
 	struct host *h = r->host;
 	s64 total = token_total(&m->slots);
+	s64 kept = atomic64_read(&m->keep.kept);
 
-	if (total + h->slots != (s64)h->sched.params.depth)
-		host_fail(h, "%llu ns: %lld slots free and %u in use, D is %u",
-			  host_now(h), total, h->slots, h->sched.params.depth);
+	if (total + kept + h->slots != (s64)h->sched.params.depth)
+		host_fail(h, "%llu ns: %lld slots free, %lld kept and %u in use, D is %u",
+			  host_now(h), total, kept, h->slots,
+			  h->sched.params.depth);
 }
 
 static void check_vt(struct rig *r, const struct mqfq *m)

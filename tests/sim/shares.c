@@ -547,6 +547,55 @@ static void test_light(struct trial *t)
 	rig_close(&r);
 }
 
+/*
+ * The same where requests complete in bunches, as what was sent together does
+ * for ever after: the next free slot may be most of a service time away, and
+ * the one that the flow had is kept for it.
+ */
+static void test_light_among_bunches(struct trial *t)
+{
+	struct host_params p = rig_params(t, 1);
+	struct load_params deep = { .depth = 64, .bytes = 4 * KIB };
+	struct load_params light = {
+		.depth = 1, .bytes = 4 * KIB, .think_ns = 30 * US,
+		.think_random = true, .start_ns = MS,
+	};
+	u64 service = p.device.base_ns, alone, got, total = 0;
+	struct host_flow *flow[4];
+	struct rig r;
+	u32 i;
+
+	p.nr_queues = 4;
+	p.sched.threshold = 8 * KIB;
+	p.sched.keep = 1;
+	rig_open(&r, t, &p);
+	for (i = 0; i < 3; i++) {
+		flow[i] = rig_flow(&r, NULL, 100);
+		deep.flow = flow[i];
+		deep.first_queue = i + 1;
+		deep.start_ns = i * service / 3;
+		rig_load(&r, &deep);
+	}
+	flow[3] = rig_flow(&r, NULL, 100);
+	light.flow = flow[3];
+	rig_load(&r, &light);
+	rig_run(&r, 501 * MS);
+	alone = 500 * MS / (service + light.think_ns);
+	got = flow[3]->stats.ios * 1000 / alone;
+	for (i = 0; i < 4; i++)
+		total += flow[i]->stats.ios;
+	total = total * 1000 / (501 * MS / service * p.device.slots);
+	if (got < 850)
+		trial_fail(t, "a light tenant has %llu permille of its requests alone",
+			   got);
+	if (total < 950)
+		trial_fail(t, "the drive does %llu permille of what it can",
+			   total);
+	trial_note(t, "%llu permille of alone, the drive %llu permille busy",
+		   got, total);
+	rig_close(&r);
+}
+
 /* A queue that its driver stops does not stop the others' clock. */
 static void test_blocked(struct trial *t)
 {
@@ -596,6 +645,7 @@ const struct test share_tests[] = {
 	{ "share/reshare", test_reshare, true },
 	{ "share/comeback", test_comeback, true },
 	{ "share/light", test_light, true },
+	{ "share/light_among_bunches", test_light_among_bunches, true },
 	{ "share/blocked", test_blocked, false },
 	{ NULL, NULL, false },
 };

@@ -135,6 +135,27 @@ static void equal_keys_leave_in_order_of_arrival(void **state)
 	assert_null(heap_top(&h));
 }
 
+static void who_is_pushed_first_is_ahead_of_its_equals(void **state)
+{
+	struct heap_node old[3], new[3], less;
+	struct heap h;
+	u32 i;
+
+	(void)state;
+	heap_init(&h);
+	for (i = 0; i < 3; i++)
+		heap_push(&h, &old[i], 42);
+	for (i = 0; i < 3; i++)
+		heap_push_first(&h, &new[i], 42);
+	heap_push(&h, &less, 41);
+	assert_ptr_equal(heap_pop(&h), &less);
+	for (i = 3; i--;)
+		assert_ptr_equal(heap_pop(&h), &new[i]);
+	for (i = 0; i < 3; i++)
+		assert_ptr_equal(heap_pop(&h), &old[i]);
+	assert_null(heap_top(&h));
+}
+
 static void sequence_numbers_wrap(void **state)
 {
 	struct heap_node node[4];
@@ -155,6 +176,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(follows_a_scan),
 		cmocka_unit_test(equal_keys_leave_in_order_of_arrival),
+		cmocka_unit_test(who_is_pushed_first_is_ahead_of_its_equals),
 		cmocka_unit_test(sequence_numbers_wrap),
 	};
 

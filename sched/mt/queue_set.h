@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * queue_set - a set of queues, one bit each
+ *
+ *	          add  has  claim  find  drain
+ *	any call   -    -     -     -      -	(-: may run at once)
+ *
+ * add and claim are fully ordered: who waits adds itself and then looks again
+ * at what it waits for; who makes that come true claims the waiter afterwards.
+ * One of the two sees the other.  Of those who claim a member one gets it.
+ */
+#ifndef MQFAIR_QUEUE_SET_H
+#define MQFAIR_QUEUE_SET_H
+
+#include "port.h"
+
+enum {
+	QUEUES_MAX	= 1024,
+	QUEUE_WORDS	= QUEUES_MAX / 64,
+};
+
+struct queue_set {
+	atomic64_t word[QUEUE_WORDS];
+};
+
+static inline void queue_set_add(struct queue_set *s, u32 queue)
+{
+	atomic64_fetch_or((s64)BIT_ULL(queue % 64), &s->word[queue / 64]);
+}
+
+static inline bool queue_set_has(const struct queue_set *s, u32 queue)
+{
+	return (u64)atomic64_read(&s->word[queue / 64]) & BIT_ULL(queue % 64);
+}
+
+/* Takes @queue out.  Whoever gets true owns its wake-up. */
+static inline bool queue_set_claim(struct queue_set *s, u32 queue)
+{
+	s64 bit = (s64)BIT_ULL(queue % 64);
+
+	return queue_set_has(s, queue) &&
+	       (atomic64_fetch_andnot(bit, &s->word[queue / 64]) & bit);
+}
+
+/* Of @nr_queues, is there any? */
+static inline bool queue_set_any(const struct queue_set *s, u32 nr_queues)
+{
+	u32 i;
+
+	for (i = 0; i * 64 < nr_queues; i++)
+		if (atomic64_read(&s->word[i]))
+			return true;
+	return false;
+}
+
+/* First member in [first, last), or QUEUES_MAX. */
+static inline u32 queue_set_find(const struct queue_set *s, u32 first, u32 last)
+{
+	u32 i, found;
+	u64 bits;
+
+	for (i = first / 64; i * 64 < last; i++) {
+		bits = (u64)atomic64_read(&s->word[i]);
+		if (i == first / 64)
+			bits &= ~0ULL << (first % 64);
+		if (!bits)
+			continue;
+		found = i * 64 + port_ffs64(bits);
+		return found < last ? found : QUEUES_MAX;
+	}
+	return QUEUES_MAX;
+}
+
+/* Takes all of @nr_queues out and calls @taken for each. */
+static inline void queue_set_drain(struct queue_set *s, u32 nr_queues,
+				   void (*taken)(void *arg, u32 queue),
+				   void *arg)
+{
+	u32 i;
+	u64 bits;
+
+	for (i = 0; i * 64 < nr_queues; i++)
+		for (bits = (u64)atomic64_xchg(&s->word[i], 0); bits;
+		     bits &= bits - 1)
+			taken(arg, i * 64 + port_ffs64(bits));
+}
+
+#endif /* MQFAIR_QUEUE_SET_H */
