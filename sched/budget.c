@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "budget.h"
+#include "learner.h"
 #include "queue.h"
 
 enum {
@@ -585,6 +586,7 @@ void budget_tick(struct sched *s, u64 now, struct wake *wake)
 	unsigned long flags;
 	bool changed;
 
+	learner_tick(s, now, wake);
 	/* P1 */
 	atomic64_xchg(&b->asked, 0);
 	if (now >= b->sweep_ns) {
@@ -892,7 +894,7 @@ void budget_requeue(struct io *io, struct wake *wake)
 
 void budget_complete(struct io *io, u64 now, struct wake *wake)
 {
-	(void)now;
+	learner_done(io, now);
 	budget_requeue(io, wake);
 }
 
@@ -954,6 +956,7 @@ void budget_report(const struct sched *s, struct report *r)
 	report_number(r, "total", (s64)READ_ONCE(b->total));
 	report_number(r, "refills", (s64)READ_ONCE(b->refills));
 	report_number(r, "refills_early", (s64)READ_ONCE(b->early));
+	learner_report(s, r);
 }
 
 void budget_report_flow(const struct flow *f, struct report *r)

@@ -9,6 +9,8 @@
  *	bytes	what it carries: the default, as in the MQFQ paper
  *	iops	4096 each: for drives bound by the number of requests
  *	linear	base + per_kib * KiB, for reads and for writes
+ *	learned	the same, with the lines that the device was found to follow:
+ *		see learner.h.  A read of 4 KiB is 4096
  *
  * A request without data to transfer (discard, write zeroes) costs as much as
  * one 4 KiB request: its length is a range, not a transfer.
@@ -24,6 +26,7 @@ enum cost_kind {
 	COST_BYTES,
 	COST_IOPS,
 	COST_LINEAR,
+	COST_LEARNED,
 	COST_KINDS,
 };
 
@@ -54,13 +57,17 @@ struct cost_line {
 struct cost_model {
 	u32 kind;			/* enum cost_kind */
 	struct cost_line read, write;	/* COST_LINEAR */
+	struct cost_line learned[2];	/* COST_LEARNED: O, by learner.c */
 };
 
 /*
- * Field by field: a request that meets the change may be charged by a mixture
+ * All but what was learned, field by field: a request that meets the change may be charged by a mixture
  * of the two, once.
  */
 void cost_set(struct cost_model *m, const struct cost_model *to);
+
+/* The lines of COST_LEARNED, for reads and for writes; NULL: by bytes. */
+void cost_learned_set(struct cost_model *m, const struct cost_line *line);
 
 /* The charge for @bytes of @op, in [COST_LEAST, COST_MOST]. */
 u32 cost_of(const struct cost_model *m, enum io_op op, u32 bytes);

@@ -66,6 +66,7 @@
  * 2019, sections 3.1 to 3.3 and figure 2.  SFQ: Goyal, Vin, Cheng, 1996.
  * Tested by tests/sim (bounds, liveness), tests/mt (threads), tests/vm.
  */
+#include "learner.h"
 #include "mqfq.h"
 #include "policies.h"
 #include "queue.h"
@@ -565,6 +566,10 @@ void mqfq_requeue(struct io *io, struct wake *wake)
 
 void mqfq_complete(struct io *io, u64 now, struct wake *wake)
 {
+<<<<<<< sched/mqfq.c
+	learner_done(io, now);
+	mqfq_requeue(io, wake);
+=======
 	struct mqfq *m = mqfq_of(io->queue);
 
 	if (!take_back(io))
@@ -579,6 +584,7 @@ void mqfq_flow_exit(struct flow *f)
 	struct mqfq *m = f->sched->engine;
 
 	keep_flow_exit(&m->keep, f);
+>>>>>>> /tmp/me/new.f
 }
 
 /* ------------------------------------------------------------- slow work */
@@ -635,8 +641,12 @@ void mqfq_tick(struct sched *s, u64 now, struct wake *wake)
 	bool changed;
 	u32 late;
 
+<<<<<<< sched/mqfq.c
+	learner_tick(s, now, wake);
+=======
 	for (late = keep_tick(&m->keep, s, now, wake); late; late--)
 		put_slot(m, 0, wake);
+>>>>>>> /tmp/me/new.f
 	if (now < m->sweep_ns) {
 		wake_at(wake, m->sweep_ns);
 		return;
@@ -761,6 +771,7 @@ void mqfq_report(const struct sched *s, struct report *r)
 			    token_level(&m->slots, level));
 	report_number(r, "slots_kept", atomic64_read(&m->keep.kept));
 	report_number(r, "wheel_turns", atomic64_read(&m->wheel.turns));
+	learner_report(s, r);
 }
 
 void mqfq_report_flow(const struct flow *f, struct report *r)

@@ -17,7 +17,11 @@ enum {
 	X_MOST_SHIFT	= 6,
 	/* No window says more than that all took eight times as long. */
 	RESIDUAL_MOST	= 8,
-	WEAK_SHIFT	= 10,
+	/*
+	 * The heavier, the sooner the old mixes are outweighed when a drive
+	 * changes and the mix does not: after MEMORY * ln(2^WEAK), 7 s.
+	 */
+	WEAK_SHIFT	= 8,
 	DAMP_SHIFT	= 12,
 
 	SECTORS_PER_UNIT = 8,		/* in COST_UNIT */

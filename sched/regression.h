@@ -27,7 +27,7 @@
  *
  *	B_k = c n_k + s sectors_k
  *
- * with a thousandth of the weight: in a drive with a queue inside a read also
+ * with 2^-8 of the weight: in a drive with a queue inside a read also
  * waits for writes, so its own time says less than what moving the mix does.
  *
  * A class that is absent from a window is neither changed nor forgotten by it:
@@ -72,7 +72,7 @@ enum {
 	REGRESSION_KINDS	= REGRESSION_CLASSES * REGRESSION_SIZES,
 	REGRESSION_LARGE	= 16384,	/* bytes, or more */
 	/* Windows until what was learnt has faded to 1/e. */
-	REGRESSION_MEMORY_SHIFT	= 8,
+	REGRESSION_MEMORY_SHIFT	= 7,
 	REGRESSION_WINDOW_LEAST	= 32,	/* requests */
 };
 

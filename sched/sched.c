@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+#include "learner.h"
 #include "sched.h"
 
 void sched_params_init(const struct sched_ops *ops, struct sched_params *p)
@@ -48,9 +49,17 @@ int sched_init(struct sched *s, const struct sched_ops *ops,
 	atomic64_set(&s->stats.kicks, 0);
 	atomic64_set(&s->stats.watchdog, 0);
 	atomic64_set(&s->stats.blocks, 0);
+	ret = learner_init(s);
+	if (ret)
+		goto topology;
 	ret = ops->init(s);
 	if (ret)
-		topology_deinit(&s->topo);
+		goto learner;
+	return 0;
+learner:
+	learner_deinit(s);
+topology:
+	topology_deinit(&s->topo);
 	return ret;
 }
 
@@ -58,5 +67,6 @@ void sched_exit(struct sched *s)
 {
 	port_assert(!s->active);
 	s->ops->exit(s);
+	learner_deinit(s);
 	topology_deinit(&s->topo);
 }

@@ -89,6 +89,7 @@ struct io {
 	u64 dispatch_ns;
 	u32 bytes;
 	u32 cost;
+	u32 page;		/* first page of 4 KiB, modulo 2^32 */
 	u8 op;			/* enum io_op */
 	u8 flags;		/* enum io_flags */
 };
@@ -186,6 +187,13 @@ struct kyber_params {			/* see kyber_fair.c */
 	u32 predict;			/* enum kyber_predict */
 };
 
+struct hwabc_params {			/* see hwabc.c */
+	u32 budget_ms;			/* of what the device does, in a round */
+	u32 alpha_pct;
+	u32 gc_share;			/* enum hwabc_gc_share */
+	u32 spare_pct;			/* see overwrite.h */
+};
+
 struct wdt_params {			/* see wdt.c */
 	u32 history;			/* intervals */
 	u32 total;			/* enum wdt_total */
@@ -201,7 +209,15 @@ struct sched_params {
 	struct ifq_params ifq;
 	struct budget_params budget;
 	struct wdt_params wdt;
+	struct hwabc_params hwabc;
 	struct kyber_params kyber;
+};
+
+/* Whose flash pages are where: of one flow. */
+struct flow_pages {
+	u64 valid;			/* with data of it */
+	u64 invalid;			/* with outdated data, not yet collected */
+	u64 moved;			/* valid ones that collecting has copied */
 };
 
 struct sched_stats {			/* A */
@@ -210,6 +226,8 @@ struct sched_stats {			/* A */
 	atomic64_t blocks;
 };
 
+struct learner;
+
 struct sched {
 	const struct sched_ops *ops;	/* I */
 	void *engine;			/* I: the scheduler's own */
@@ -217,6 +235,13 @@ struct sched {
 	u32 nr_queues;			/* I */
 	struct topology topo;		/* I */
 	struct sched_params params;	/* O, by tune */
+	/*
+	 * I, by the host before sched_init(); NULL: nobody can tell.  False:
+	 * nobody can at the moment.  Called by tick with active_lock held.
+	 */
+	bool (*flow_pages)(const struct sched *s, struct flow *f,
+			   struct flow_pages *pages);
+	struct learner *learner;	/* I: of cost=learned, or NULL */
 	struct share_tree share;
 	struct port_lock active_lock;	/* leaf; for the two below */
 	struct flow *active;		/* flows with own_active */

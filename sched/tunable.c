@@ -6,6 +6,7 @@ const char *const cost_names[] = {
 	[COST_BYTES]	= "bytes",
 	[COST_IOPS]	= "iops",
 	[COST_LINEAR]	= "linear",
+	[COST_LEARNED]	= "learned",
 	[COST_KINDS]	= NULL,
 };
 

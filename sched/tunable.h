@@ -98,8 +98,9 @@ extern const char *const cost_names[];
 }
 
 /* What a request is charged: see cost.h. */
-#define TUNABLES_COST							\
-	TUNABLE_NAMES("cost", cost.kind, cost_names, COST_BYTES),	\
+#define TUNABLES_COST	TUNABLES_COST_OF(COST_BYTES)
+#define TUNABLES_COST_OF(initial_)					\
+	TUNABLE_NAMES("cost", cost.kind, cost_names, initial_),		\
 	TUNABLE_COST_LINE("linear_read", cost.read),			\
 	TUNABLE_COST_LINE("linear_write", cost.write)
 

@@ -266,6 +266,14 @@ static void io_completed(struct device_cmd *cmd)
 	hio->done(hio);
 }
 
+/* The same place, in pages of 4 KiB. */
+static u32 io_page(const struct host *h, u32 page)
+{
+	const struct flash *f = h->params.device.flash;
+
+	return f ? (u32)((u64)page * flash_params_of(f)->page_bytes / 4096) : 0;
+}
+
 void host_submit(struct host_io *hio, u32 queue, enum io_op op, u32 bytes,
 		 u8 flags)
 {
@@ -277,6 +285,7 @@ void host_submit(struct host_io *hio, u32 queue, enum io_op op, u32 bytes,
 		.flow = hio->flow->flow,
 		.queue = &hq->q,
 		.bytes = bytes,
+		.page = io_page(h, hio->page),
 		.op = (u8)op,
 		.flags = flags,
 	};
@@ -491,6 +500,33 @@ void host_flow_destroy(struct host_flow *hf)
 	port_free(hf);
 }
 
+static const struct host_flow *host_flow_of(const struct host *h,
+					    const struct flow *f)
+{
+	const struct host_flow *hf = h->flows;
+
+	while (hf->flow != f)
+		hf = hf->next;
+	return hf;
+}
+
+/* Where the drive's map is the host's, the scheduler may know of it. */
+static bool host_flow_pages(const struct sched *s, struct flow *f,
+			    struct flow_pages *pages)
+{
+	const struct host *h = container_of(s, struct host, sched);
+	const struct flash *flash = h->params.device.flash;
+	struct flash_usage usage, nobodys;
+	bool known = flash_host_usage(flash, host_flow_of(h, f)->id, &usage);
+
+	*pages = (struct flow_pages){
+		.valid = usage.valid,
+		.invalid = usage.invalid,
+		.moved = usage.moved,
+	};
+	return known || flash_host_usage(flash, FLASH_NOBODY, &nobodys);
+}
+
 /* -------------------------------------------------------------- life of it */
 
 static void host_place(struct host *h)
@@ -555,6 +591,8 @@ struct host *host_create(const struct host_params *params)
 	event_init(&h->tick, host_ticked);
 	host_init_queues(h);
 	host_place(h);
+	if (params->device.flash)
+		h->sched.flow_pages = host_flow_pages;
 	if (sched_init(&h->sched, params->ops, &params->sched, h->places))
 		goto free;
 	return h;

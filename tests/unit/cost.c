@@ -14,6 +14,10 @@ static const struct cost_model greatest_model = {
 	.read = { .base = ~0U, .per_kib = ~0U },
 	.write = { .base = 0, .per_kib = 0 },
 };
+static const struct cost_model learned_model = {
+	.kind = COST_LEARNED,
+	.learned = { { .base = 3072, .per_kib = 256 }, { .base = 20000 } },
+};
 
 static void charges_by_the_table(void **state)
 {
@@ -40,6 +44,9 @@ static void charges_by_the_table(void **state)
 		/* 15 */ { &greatest_model, IO_READ, 0, COST_MOST },
 		/* 16 */ { &greatest_model, IO_WRITE, ~0U, COST_LEAST },
 		/* 17 */ { &linear_model, IO_DISCARD, 1 << 30, COST_UNIT },
+		/* 18 */ { &learned_model, IO_READ, 4096, 4096 },
+		/* 19 */ { &learned_model, IO_WRITE, 1 << 20, 20000 },
+		/* 20 */ { &learned_model, IO_DISCARD, 1 << 20, COST_UNIT },
 	};
 	size_t i;
 
@@ -66,11 +73,25 @@ static void set_takes_over_every_field(void **state)
 	assert_int_equal(m.write.per_kib, linear_model.write.per_kib);
 }
 
+static void what_was_learned_is_not_taken_over(void **state)
+{
+	static const struct cost_line line[] = { { 1, 2 }, { 3, 4 } };
+	struct cost_model m = learned_model;
+
+	(void)state;
+	cost_learned_set(&m, line);
+	cost_set(&m, &learned_model);
+	assert_memory_equal(m.learned, line, sizeof(line));
+	cost_learned_set(&m, NULL);
+	assert_int_equal(cost_of(&m, IO_WRITE, 65536), 65536);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(charges_by_the_table),
 		cmocka_unit_test(set_takes_over_every_field),
+		cmocka_unit_test(what_was_learned_is_not_taken_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

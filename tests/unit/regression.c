@@ -101,7 +101,7 @@ static void twin_add(struct twin *t, const struct regression_sums *s)
 	norm = fmax(norm, ns / 8);
 	for (i = 0; i < T; i++)
 		for (j = 0; j < T; j++)
-			t->r[i][j] *= 1 - (present[i] + present[j]) / 512.0;
+			t->r[i][j] *= 1 - (present[i] + present[j]) / 256.0;
 	for (k = 0; k < 4; k++) {
 		double own[T], left = fmin((double)s[k].ns / norm, 8);
 
@@ -110,7 +110,7 @@ static void twin_add(struct twin *t, const struct regression_sums *s)
 			x[i] += own[i];
 			left -= own[i] * t->phi[i];
 		}
-		twin_equation(t, g, own, left, 1.0 / 1024);
+		twin_equation(t, g, own, left, 1.0 / 256);
 		residual += left;
 	}
 	twin_equation(t, g, x, residual, 1);
