@@ -99,6 +99,42 @@ static void collects_between_its_watermarks(void **state)
 	watermarks(3, 6);
 }
 
+/* One die, more room in the buffer than free blocks: writes wait for an erase. */
+static void writes_wait_for_a_free_block(void **state)
+{
+	struct random r = random_seeded("gc, stalls");
+	struct flash_params p = rig_params;
+	struct flash_cmd cmds[64];
+	struct flash *f;
+	u64 now = 0;
+	u32 stalls = 0, wave, i;
+
+	(void)state;
+	p.channels = 1;
+	p.dies = 1;
+	p.buffer_pages = 512;
+	f = rig_create(&p, 32);
+	rig_fill(f, 1);
+	for (wave = 0; wave < 20; wave++) {
+		for (i = 0; i < 64; i++) {
+			cmds[i] = (struct flash_cmd){
+				.op = FLASH_WRITE, .pages = 4,
+				.page = random_below(&r, flash_pages(f) - 4),
+			};
+			flash_submit(f, &cmds[i], now);
+		}
+		while (flash_next_ns(f) != FLASH_NEVER) {
+			now = flash_next_ns(f);
+			flash_advance(f, now, 1);
+			stalls += f->link_stalled;
+		}
+		assert_int_equal(flash_outstanding(f), 0);
+	}
+	assert_true(stalls > 100);
+	assert_null(audit(f));
+	flash_destroy(f);
+}
+
 /* --------------------------------------------------------- what it costs */
 
 /*
@@ -456,6 +492,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(collects_between_its_watermarks),
+		cmocka_unit_test(writes_wait_for_a_free_block),
 		cmocka_unit_test(amplifies_as_greedy_collecting_does),
 		cmocka_unit_test(writing_in_order_amplifies_nothing),
 		cmocka_unit_test(work_adds_up),
