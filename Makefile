@@ -11,6 +11,8 @@ PYTHON := $(VENV)/python
 JOB     ?= examples/four-cgroups.fio
 BENCH   ?=
 COST    ?=
+EXPERIMENTS ?= shares light moving scaling traces
+JUDGE   ?= --icount
 SUITES  ?=
 PREFIX  ?= /usr/local
 RELEASE ?= $(shell uname -r)
@@ -23,13 +25,13 @@ BINDIR    = $(DESTDIR)$(PREFIX)/bin
 MODULEDIR = $(DESTDIR)/lib/modules/$(RELEASE)/updates
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench instructions test module shell check-style bootstrap install install-command \
+.PHONY: help demo bench instructions experiments test module shell check-style bootstrap install install-command \
 	install-module uninstall clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
-demo: ## shares of four cgroups under six schedulers: table, bars, build/demo/ (5 minutes)
+demo: ## shares of four cgroups under every scheduler: table, bars, build/demo/ (5 minutes)
 	lab/bootstrap demo
 	$(PYTHON) -m lab module
 	$(PYTHON) -m mqfair.demo
@@ -42,6 +44,14 @@ bench: ## run fio job JOB under each scheduler in a guest; options in BENCH
 instructions: ## guest instructions per I/O beside none, by function; options in COST
 	lab/bootstrap build guest
 	/usr/bin/python3 -m experiments.instructions $(COST)
+
+experiments: ## judge shares, light tenants, moving demand, scaling, traces: those in EXPERIMENTS (hours)
+	lab/bootstrap demo
+	$(PYTHON) -m lab module
+	mkdir -p build/experiments
+	failed=0; for one in $(EXPERIMENTS); do \
+		$(PYTHON) -m experiments.$$one $(JUDGE) --json build/experiments/$$one.json || failed=1; \
+	done; exit $$failed
 
 test: ## run every test suite, or those in SUITES="unit mt sim cli vm" (15 minutes)
 	lab/bootstrap test
