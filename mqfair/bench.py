@@ -46,6 +46,7 @@ examples:
       --schedulers none,kyber-fair,kyber-fair:work_conserving=0,wdt:single_lock=1
   mqfair bench examples/four-cgroups.fio --schedulers none,mqfq --calibrate
   mqfair bench examples/four-cgroups.fio --device nvme:size=1G,queues=2,backing=null,latency=1ms
+  mqfair bench examples/four-cgroups.fio --device ssd:model=p4500,size_mb=1024,fill=85
   mqfair bench examples/four-cgroups.fio --on host --device /dev/nvme1n1
 """
 
@@ -62,7 +63,7 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on", choices=(session.VM, session.HOST), help="default: host for /dev/..., else vm"
     )
-    parser.add_argument("--device", metavar="SPEC", help="null:..., nvme:... or /dev/NAME")
+    parser.add_argument("--device", metavar="SPEC", help="null:..., nvme:..., ssd:... or /dev/NAME")
     parser.add_argument(
         "--repeat", default="1", metavar="N", help="how often, interleaved (default %(default)s)"
     )

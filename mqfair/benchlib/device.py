@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """What --device may say, and whether a drive of this host may be written to.
 
-``null:`` and ``nvme:`` are drives made for the bench in the guest; a path is a drive of this
-host. A drive that somebody uses is refused always; one that holds something is refused unless
+``null:``, ``nvme:`` and ``ssd:`` are drives made for the bench in the guest; a path is a drive of
+this host. A drive that somebody uses is refused always; one that holds something is refused unless
 the user says that its data may go.
 """
 
@@ -16,6 +16,7 @@ from typing import Any
 
 from lab.errors import SpecError
 from lab.spec import Drive, parse_drive
+from mqfair.benchlib import ssd
 from mqfair.blockdev import find_disk
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs, describe
@@ -62,6 +63,7 @@ NULL_PARAMETERS: Mapping[str, tuple[int, int]] = {
 }
 NULL = "null"
 NVME = "nvme"
+SSD = "ssd"
 DRIVE = "drive"
 # Larger I/Os reach a drive in pieces: what the block layer gives a driver that names no limit, as
 # null_blk without max_sectors.
@@ -81,12 +83,13 @@ DEFAULT_DEVICE = default_device(2)
 @dataclass(frozen=True)
 class Device:
     """@text is what the user wrote. Set is what the kind has: @parameters of null_blk, @drive of
-    an emulated NVMe drive, @path of a drive of this host."""
+    an emulated NVMe drive, @settings of a virtual SSD, @path of a drive of this host."""
 
     kind: str
     text: str
     parameters: Mapping[str, int] = field(default_factory=dict)
     drive: Drive | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
     path: str | None = None
 
 
@@ -99,11 +102,13 @@ def parse_device(text: str) -> Device:
             return Device(NVME, text, drive=parse_drive(rest))
         except SpecError as error:
             raise UsageError(f"--device {text}: {error}") from error
+    if colon and kind == SSD:
+        return Device(SSD, text, settings=ssd.parse_settings(text, rest))
     if text.startswith("/dev/"):
         return Device(DRIVE, text, path=text)
     raise UsageError(
-        f"--device {text}: not a device: use null:NAME=N,... or nvme:size=1G,queues=N for one in"
-        " the guest, /dev/NAME for one of this host"
+        f"--device {text}: not a device: use null:NAME=N,..., nvme:size=1G,queues=N or"
+        " ssd:model=NAME,... for one in the guest, /dev/NAME for one of this host"
     )
 
 

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What in a kernel log makes a measurement worthless."""
+"""The kernel log: what is in it, and what in it makes a measurement worthless."""
 
+import os
 import re
+from collections.abc import Iterator
 
 _SPLAT = re.compile(
     r"WARNING: CPU|WARNING: possible|BUG: |kernel BUG at|Oops: |general protection fault"
@@ -19,3 +21,23 @@ def splat(log: str) -> str | None:
         if _SPLAT.search(line):
             return "\n".join(lines[number : number + _LINES_AFTER])
     return None
+
+
+def open_log() -> int:
+    """A descriptor for messages() that gives what the kernel says from now on."""
+    fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    os.lseek(fd, 0, os.SEEK_END)
+    return fd
+
+
+def messages(fd: int) -> Iterator[str]:
+    """The lines that there are now."""
+    while True:
+        try:
+            record = os.read(fd, 8192).decode(errors="replace")
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            yield "(messages were lost: the kernel's buffer is too small)\n"
+            continue
+        yield record.partition(";")[2].partition("\n")[0] + "\n"

@@ -65,11 +65,12 @@ class Case:
 
 @dataclass(frozen=True)
 class PlannedDevice:
-    """A drive at @path, which the runner makes with null_blk when there are @parameters; no path
-    is the first emulated drive of a guest."""
+    """A drive at @path, which the runner makes with null_blk when there are @parameters, and with
+    mqfair-ssd when there are settings @ssd; no path is the first emulated drive of a guest."""
 
     path: str = ""
     parameters: Mapping[str, int] | None = None
+    ssd: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
-from mqfair.benchlib import cgroups, iocost
+from mqfair.benchlib import cgroups, iocost, ssd
+from mqfair.benchlib.kernel_log import messages, open_log
 from mqfair.benchlib.plan import (
     PROGRESS,
     RUN_GRACE_S,
@@ -93,11 +94,13 @@ class Runner:
         self._model: dict[str, int] = {}
         self._tunables = dict(plan.tunables)
         self._calibration: dict[str, object] = {}
+        self._ssd: dict[str, str] = {}
         self._number = ""
 
     def run(self) -> None:
         with contextlib.ExitStack() as stack:
             stack.enter_context(_kernel_log(self._folder / "kernel.log"))
+            self._ssd = stack.enter_context(_ssd(self._plan, self._fs))
             disk = stack.enter_context(_drive(self._plan, self._fs))
             stack.enter_context(_scheduler_kept(disk))
             stack.enter_context(_modules(self._plan, self._fs))
@@ -176,6 +179,7 @@ class Runner:
             "disk": disk.name,
             "iocost_model": self._model,
             "calibration": self._calibration,
+            "ssd": self._ssd,
             "module": self._fs.read_if_any("/sys/module/mqfair/srcversion"),
         }
         (self._folder / "machine.json").write_text(json.dumps(machine, indent=1))
@@ -396,6 +400,16 @@ def _must(*argv: str) -> None:
 
 
 @contextlib.contextmanager
+def _ssd(plan: Plan, fs: Fs) -> Iterator[dict[str, str]]:
+    """Its settings; none when the drive is another one."""
+    if plan.device.ssd is None:
+        yield {}
+        return
+    with ssd.made(fs, plan.device.ssd) as settings:
+        yield settings
+
+
+@contextlib.contextmanager
 def _drive(plan: Plan, fs: Fs) -> Iterator[Disk]:
     parameters = plan.device.parameters
     if parameters is None:
@@ -423,26 +437,13 @@ def _check_null_parameters(fs: Fs, asked: dict[str, int]) -> None:
 
 @contextlib.contextmanager
 def _kernel_log(path: Path) -> Iterator[None]:
-    fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    os.lseek(fd, 0, os.SEEK_END)
+    fd = open_log()
     try:
         yield
     finally:
         with path.open("w") as log:
-            log.writelines(_messages(fd))
+            log.writelines(messages(fd))
         os.close(fd)
-
-
-def _messages(fd: int) -> Iterator[str]:
-    while True:
-        try:
-            record = os.read(fd, 8192).decode(errors="replace")
-        except BlockingIOError:
-            return
-        except BrokenPipeError:
-            yield "(messages were lost: the kernel's buffer is too small)\n"
-            continue
-        yield record.partition(";")[2].partition("\n")[0] + "\n"
 
 
 def _on_this_machine(plan: Plan) -> Plan:

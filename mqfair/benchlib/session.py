@@ -28,6 +28,7 @@ from lab.errors import LabError, SpecError
 from lab.spec import GuestSpec
 from mqfair import __version__, kmod
 from mqfair.benchlib import device as devices
+from mqfair.benchlib import ssd
 from mqfair.benchlib.cgroups import BFQ_WEIGHT_MAX
 from mqfair.benchlib.device import DEFAULT_DEVICE, Device, check_drive, parse_device
 from mqfair.benchlib.jobfile import JobFile
@@ -67,6 +68,8 @@ NULL_BLK_NODE = "/dev/nullb0"
 # For starting fio, settling and copying logs, on an emulated processor with neighbours.
 RUN_OVERHEAD_S = 60.0
 BOOT_S = 180.0
+# For filling a virtual SSD and overwriting it until it is in its steady state.
+FILL_S = 120.0
 ICOUNT_PATIENCE = 60.0
 # Of what its slots and its completion time allow: a drive that is reached less is not the limit.
 DEVICE_BOUND = 0.85
@@ -115,15 +118,11 @@ class Outcome:
 
 
 def plan_for(request: Request) -> Plan:
-    null = request.device.kind == devices.NULL
     return Plan(
         cases=tuple(_case(job, request.events) for job in request.jobs),
         schedulers=request.schedulers,
         repeat=request.repeat,
-        device=PlannedDevice(
-            NULL_BLK_NODE if null else request.device.path or "",
-            dict(request.device.parameters) if null else None,
-        ),
+        device=_planned(request.device),
         solo=request.solo,
         nr_requests=request.nr_requests,
         time_limit_s=request.time_limit_s,
@@ -132,6 +131,14 @@ def plan_for(request: Request) -> Plan:
         tunables=request.tunables,
         calibrate_s=request.calibrate_s,
     )
+
+
+def _planned(device: Device) -> PlannedDevice:
+    if device.kind == devices.NULL:
+        return PlannedDevice(NULL_BLK_NODE, parameters=dict(device.parameters))
+    if device.kind == devices.SSD:
+        return PlannedDevice(ssd.PATH, ssd=dict(device.settings))
+    return PlannedDevice(device.path or "")
 
 
 def _case(job: JobFile, events: tuple[Event, ...]) -> Case:
@@ -177,7 +184,7 @@ def check(request: Request) -> None:
     elif request.device.kind == devices.DRIVE:
         raise UsageError(
             f"--device {request.device.text} is a drive of this host, which a guest does not see:"
-            " use --on host, or null:... or nvme:..."
+            " use --on host, or null:..., nvme:... or ssd:..."
         )
     _check_cpus(request)
     if shutil.which("fio") is None:
@@ -186,6 +193,8 @@ def check(request: Request) -> None:
         raise UsageError("--calibrate finds tunables of mqfq: add it to --schedulers")
     if request.ours:
         _check_module(request)
+    if request.device.kind == devices.SSD:
+        _check_ssd_module(request)
 
 
 def _check_cpus(request: Request) -> None:
@@ -213,10 +222,36 @@ def _check_module(request: Request) -> None:
             )
 
 
+def _check_ssd_module(request: Request) -> None:
+    """It is built beside mqfair.ko, which it needs."""
+    beside = _ssd_module(request)
+    if beside is None or not beside.is_file():
+        raise UsageError(
+            f"--device {request.device.text}: {beside or 'no module'}: run `make module`,"
+            " or name mqfair.ko with --module and have mqfair-ssd.ko beside it"
+        )
+
+
+def _ssd_module(request: Request) -> Path | None:
+    return request.module.with_name(f"{ssd.MODULE}.ko") if request.module else None
+
+
+def _modules(request: Request) -> tuple[Path, ...]:
+    """What the guest loads, in order."""
+    beside = _ssd_module(request)
+    if request.module is None or beside is None:
+        return ()
+    if request.device.kind == devices.SSD:
+        return request.module, beside
+    return (request.module,) if request.ours else ()
+
+
 def with_built_module(request: Request) -> Request:
-    """With this checkout's module for the kernel that will run, if a scheduler of ours wants one,
-    it is built, and none is named; and with all schedulers that there are where none is named."""
-    if request.module is None and (request.ours or not request.schedulers):
+    """With this checkout's module for the kernel that will run, if a scheduler of ours or the
+    drive wants one, it is built, and none is named; and with all schedulers that there are where
+    none is named."""
+    wanted = request.ours or not request.schedulers or request.device.kind == devices.SSD
+    if request.module is None and wanted:
         with _lab_errors():
             release = os.uname().release if request.on == HOST else kernel.ensure().release
         path = ROOT / "build" / "module" / release / "mqfair.ko"
@@ -283,8 +318,10 @@ def _run_in_guest(request: Request, plan: Plan, folder: Path, progress: Progress
         cpus=request.cpus,
         icount=request.icount,
         drives=(drive,) if drive else (),
-        modules=(request.module,) if request.module and request.ours else (),
+        modules=_modules(request),
+        memory_mb=GuestSpec.memory_mb + int(request.device.settings.get("size_mb", "0")),
         timeout_s=BOOT_S
+        + plan.patience * (FILL_S if plan.device.ssd else 0)
         + plan.patience * (plan.calibrate_s or 0)
         + sum(one.case.run_s + RUN_OVERHEAD_S for one in plan.runs()),
     )
@@ -343,6 +380,7 @@ def _where(request: Request, machine: Mapping[str, Any], accel: str) -> Document
         "accel": accel,
         "cpus": machine["cpus"],
         "device": request.device.text,
+        **({"ssd": machine["ssd"]} if machine["ssd"] else {}),
         "versions": versions,
     }
 
@@ -355,6 +393,8 @@ def _notes(request: Request, machine: Mapping[str, Any]) -> tuple[str, ...]:
             f"bfq knows weights of 1..{BFQ_WEIGHT_MAX}: all are scaled by"
             f" {BFQ_WEIGHT_MAX}/{greatest} for it, and rounded"
         )
+    if machine["ssd"]:
+        notes += ssd.notes(machine["ssd"])
     if machine["iocost_model"]:
         rates = " ".join(f"{name}={rate}" for name, rate in machine["iocost_model"].items())
         notes.append(f"iocost's model, fitted to this drive under none: {rates}")

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The virtual SSD as a device of the bench: what --device ssd:... may say, and a drive of one that
+is made for the time of a block. Whether a model exists the kernel alone knows."""
+
+import contextlib
+import errno
+import os
+from collections.abc import Iterator, Mapping
+
+from mqfair.benchlib.kernel_log import messages, open_log
+from mqfair.errors import Failure, UsageError
+from mqfair.fs import Fs
+
+MODULE = "mqfair-ssd"
+PATH = "/dev/ssd-bench"
+
+_DRIVES = "/sys/kernel/config/mqfair_ssd"
+_DRIVE = f"{_DRIVES}/bench"
+_COMPLAINT = "mqfair-ssd: ssd-bench: "
+
+_NUMBERS: Mapping[str, tuple[int, int]] = {
+    "size_mb": (1, 1 << 24),
+    "queues": (1, 1024),
+    "hw_depth": (1, 10240),
+    "time_scale": (1, 100_000),
+    "fill": (0, 100),
+}
+_CHOICES: Mapping[str, tuple[str, ...]] = {
+    "ftl": ("device", "host"),
+    "fill_pattern": ("sequential", "random", "steady"),
+}
+SETTINGS = ("model", *_NUMBERS, *_CHOICES)
+
+# An emulated CPU is good for some ten thousand requests a second, the fastest drive for four
+# million. The size decides how much memory the guest gets.
+_DEFAULTS: Mapping[str, str] = {"time_scale": "100", "size_mb": "1024"}
+
+
+def parse_settings(text: str, rest: str) -> dict[str, str]:
+    """Of @rest, NAME=VALUE,...; @text is what the user wrote."""
+    found: dict[str, str] = {}
+    for word in filter(None, rest.split(",")):
+        name, _, value = word.partition("=")
+        if name not in SETTINGS:
+            known = ", ".join(SETTINGS)
+            raise UsageError(f"--device {text}: unknown setting '{name}': use {known}")
+        if name in found:
+            raise UsageError(f"--device {text}: {name} is given twice: give it once")
+        found[name] = _value(text, name, value)
+    return {**_DEFAULTS, **found}
+
+
+def _value(text: str, name: str, value: str) -> str:
+    if name in _CHOICES:
+        if value not in _CHOICES[name]:
+            raise UsageError(f"--device {text}: {name}={value}: use {' or '.join(_CHOICES[name])}")
+        return value
+    if name in _NUMBERS:
+        least, most = _NUMBERS[name]
+        number = value.removesuffix("%") if name == "fill" else value
+        if not number.isdecimal() or not least <= int(number) <= most:
+            raise UsageError(f"--device {text}: {name}={value}: use a number in {least}..{most}")
+        return number
+    if not value:
+        raise UsageError(f"--device {text}: {name}=: name a model, such as p4500")
+    return value
+
+
+@contextlib.contextmanager
+def made(fs: Fs, settings: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """A drive at PATH; gives its settings as the kernel has them."""
+    drive = fs.host_path(_DRIVE)
+    drive.mkdir()
+    try:
+        for name, value in settings.items():
+            fs.write(f"{_DRIVE}/{name}", value, {errno.EINVAL: _mend(fs, name)})
+        _power_on(fs)
+        yield {name: fs.read(f"{_DRIVE}/{name}").strip() for name in SETTINGS}
+    finally:
+        drive.rmdir()
+
+
+def _mend(fs: Fs, name: str) -> str:
+    models = fs.read(f"{_DRIVES}/models").split()
+    return f"use {', '.join(models)}" if name == "model" else "the kernel does not take this value"
+
+
+def _power_on(fs: Fs) -> None:
+    """What the kernel says of a drive that cannot be made is in its log."""
+    log = open_log()
+    try:
+        fs.write(f"{_DRIVE}/power", "1")
+    except Failure as failure:
+        said = [line.partition(_COMPLAINT)[2].strip() for line in messages(log)]
+        if not any(said):
+            raise
+        raise UsageError(f"--device ssd: {'; '.join(filter(None, said))}") from failure
+    finally:
+        os.close(log)
+
+
+def notes(settings: Mapping[str, str]) -> Iterator[str]:
+    """What a reader of the results must know."""
+    scale = int(settings["time_scale"])
+    if scale > 1:
+        yield (
+            f"the drive ({settings['model']}) is {scale} times slower than the real one:"
+            " multiply rates by that, divide latencies"
+        )

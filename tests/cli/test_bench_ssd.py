@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The virtual SSD as a device of the bench."""
+
+import errno
+import os
+
+import pytest
+
+from mqfair.benchlib import session, ssd
+from mqfair.benchlib.device import parse_device
+from mqfair.benchlib.plan import read_plan, write_plan
+from mqfair.errors import Failure, UsageError
+from mqfair.fs import Fs
+
+
+def request(**options):
+    asked = {"schedulers": ("none",), "jobs": (), **options}
+    return session.Request(**asked)
+
+
+def test_settings_are_read_and_time_is_stretched_by_default():
+    device = parse_device("ssd:model=p4500,fill=85%,size_mb=4096,ftl=host")
+    assert device.kind == "ssd"
+    assert dict(device.settings) == {
+        "time_scale": "100",
+        "size_mb": "4096",
+        "model": "p4500",
+        "fill": "85",
+        "ftl": "host",
+    }
+    assert parse_device("ssd:time_scale=1").settings["time_scale"] == "1"
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        ("speed=1", "unknown setting 'speed'"),
+        ("fill=101", "fill=101: use a number in 0..100"),
+        ("fill=%", "fill=%: use a number"),
+        ("size_mb=1%", "size_mb=1%: use a number"),
+        ("size_mb=0", "size_mb=0: use a number in 1.."),
+        ("queues=", "queues=: use a number in 1.."),
+        ("ftl=both", "ftl=both: use device or host"),
+        ("fill_pattern=x", "fill_pattern=x: use sequential or random or steady"),
+        ("model", "model=: name a model"),
+        ("fill=1,fill=2", "fill is given twice"),
+    ],
+)
+def test_bad_settings(words, complaint):
+    with pytest.raises(UsageError, match="--device ssd:") as caught:
+        parse_device(f"ssd:{words}")
+    assert complaint in str(caught.value)
+
+
+def test_the_plan_carries_the_settings(tmp_path):
+    plan = session.plan_for(request(device=parse_device("ssd:model=980pro,queues=2")))
+    write_plan(plan, tmp_path / "plan.json")
+    device = read_plan(tmp_path / "plan.json").device
+    assert (device.path, device.parameters) == (ssd.PATH, None)
+    assert device.ssd == {"time_scale": "100", "size_mb": "1024", "model": "980pro", "queues": "2"}
+
+
+def test_its_module_is_beside_the_other(tmp_path):
+    device = parse_device("ssd:model=p4500")
+    module = tmp_path / "mqfair.ko"
+    module.write_bytes(b"")
+    with pytest.raises(UsageError, match=r"mqfair-ssd\.ko: run `make module`"):
+        session.check(request(device=device, module=module))
+    with pytest.raises(UsageError, match="no module: run `make module`"):
+        session.check(request(device=device))
+    (tmp_path / "mqfair-ssd.ko").write_bytes(b"")
+    session.check(request(device=device, module=module))
+
+
+def test_on_this_host_it_is_refused():
+    with pytest.raises(UsageError, match="is made in a guest"):
+        session.check(request(device=parse_device("ssd:model=p4500"), on="host"))
+
+
+class Configfs(Fs):
+    """A directory of configfs: its files are there once it is made, and go with it."""
+
+    def __init__(self, root):
+        super().__init__(str(root))
+        self.refused = ""
+        self.drives = root / "sys/kernel/config/mqfair_ssd"
+        self.drives.mkdir(parents=True)
+        (self.drives / "models").write_text("p3700\np4500\n")
+
+    def _store(self, path, value):
+        if path.rpartition("/")[2] == self.refused:
+            raise OSError(errno.EINVAL, "Invalid argument")
+        super()._store(path, value)
+
+
+@pytest.fixture
+def configfs(tmp_path, monkeypatch):
+    fs = Configfs(tmp_path)
+    files = dict.fromkeys((*ssd.SETTINGS, "power"), "1\n")
+    make, remove = type(tmp_path).mkdir, type(tmp_path).rmdir
+
+    def mkdir(path, *arguments, **options):
+        make(path, *arguments, **options)
+        if path.parent == fs.drives:
+            for name, text in files.items():
+                (path / name).write_text(text)
+
+    def rmdir(path):
+        fs.left = {name: (path / name).read_text() for name in files}
+        for name in files:
+            (path / name).unlink()
+        remove(path)
+
+    monkeypatch.setattr(type(tmp_path), "mkdir", mkdir)
+    monkeypatch.setattr(type(tmp_path), "rmdir", rmdir)
+    monkeypatch.setattr(ssd, "open_log", lambda: os.open(os.devnull, os.O_RDONLY))
+    monkeypatch.setattr(ssd, "messages", lambda fd: iter(()))
+    return fs
+
+
+def test_a_drive_is_set_switched_on_and_removed(configfs):
+    with ssd.made(configfs, {"model": "p4500", "fill": "85"}) as settings:
+        assert settings["model"] == "p4500"
+        assert settings["fill"] == "85"
+        assert settings["queues"] == "1"
+        assert (configfs.drives / "bench/power").read_text() == "1"
+    assert configfs.left["fill"] == "85"
+    assert not (configfs.drives / "bench").exists()
+
+
+def test_a_model_that_the_kernel_lacks(configfs):
+    configfs.refused = "model"
+    with pytest.raises(Failure, match="use p3700, p4500"), ssd.made(configfs, {"model": "x"}):
+        pytest.fail("it was made")
+    assert not (configfs.drives / "bench").exists()
+
+
+def test_what_the_kernel_says_of_a_drive_that_cannot_be(configfs, monkeypatch):
+    said = ["other\n", "mqfair-ssd: ssd-bench: model=p4500 size_mb=1: the size must be more\n"]
+    monkeypatch.setattr(ssd, "messages", lambda fd: iter(said))
+    configfs.refused = "power"
+    with (
+        pytest.raises(UsageError, match="--device ssd: model=p4500 size_mb=1: the size must"),
+        ssd.made(configfs, {}),
+    ):
+        pytest.fail("it was made")
+
+
+def test_stretched_time_is_said():
+    assert not list(ssd.notes({"model": "p4500", "time_scale": "1"}))
+    assert "100 times slower" in " ".join(ssd.notes({"model": "p4500", "time_scale": "100"}))
