@@ -213,9 +213,10 @@ static void kyber_tick(struct sched *s, u64 now, struct wake *wake)
 
 	if (domains_adapt(&k->domains, now))
 		resize(k, wake);
-	if (READ_ONCE(s->active))
-		wake_at(wake, k->domains.next_ns);
 	budget_tick(s, now, wake);
+	/* It asks for another while a flow is active: so do we. */
+	if (wake->at_ns)
+		wake_at(wake, k->domains.next_ns);
 }
 
 static void set_params(struct kyber_fair *k, const struct sched_params *p)

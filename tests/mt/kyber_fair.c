@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * kyber-fair on threads.  Members submit, complete, send back, block, tune and
+ * tick as it comes.  When all stand still, credit and slots are all accounted
+ * for, and whatever waits has its reason: its flow is out, or its domain is.
+ * In the end completions and ticks bring everything out.
+ */
+#include "crew.h"
+#include "device.h"
+#include "host.h"
+#include "sched/kyber_fair.h"
+#include "tests/machine.h"
+
+enum {
+	MEETINGS	= 20,
+	STEPS		= 400,		/* a member, between meetings */
+	FLOWS		= 5,
+	IOS		= 120,		/* a member's, at most */
+	STEP_NS		= 20 * 1000,	/* a tick's part in it not counted */
+	PERIODS		= 5000,		/* in which all must come out */
+};
+
+/* What a play is like; probabilities are once in so many steps, 0: never. */
+struct play {
+	const char *name;
+	u32 conserving, predict, period_ms;
+	u32 tunes, blocks, requeues, weights, odd;
+};
+
+enum io_state {
+	IDLE,
+	WAITING,
+	DEVICE,
+	DONE,
+};
+
+struct test_io {
+	struct io io;
+	atomic64_t state;		/* enum io_state */
+	bool counted;			/* as one of the slots in use */
+};
+
+struct scene {
+	const struct play *play;
+	struct host host;
+	struct device device;
+	struct flow *root, *flow[FLOWS];
+	u32 crew;
+	struct port_lock slow;		/* tick, tune */
+	atomic64_t slots[DOMAINS];	/* in use, as we see it */
+	atomic64_t submitted, completed;
+	struct random random;		/* of whoever looks */
+	struct test_io *io;		/* [crew][IOS] */
+};
+
+static const struct kyber_fair *kyber_of(const struct scene *s)
+{
+	return s->host.sched.engine;
+}
+
+static struct test_io *test_io_of(struct io *io)
+{
+	return container_of(io, struct test_io, io);
+}
+
+static void io_move(struct test_io *t, enum io_state from, enum io_state to)
+{
+	s64 was = from;
+
+	crew_check(atomic64_try_cmpxchg(&t->state, &was, to));
+}
+
+static void on_issue(struct host *h, struct io *io)
+{
+	struct scene *s = h->arg;
+	struct test_io *t = test_io_of(io);
+
+	io_move(t, WAITING, DEVICE);
+	t->counted = io->flags & IO_SLOT;
+	if (t->counted)
+		crew_check(atomic64_inc_return(&s->slots[io->op]) <=
+			   domain_depth_most(io->op));
+	device_start(&s->device, io);
+}
+
+static void submit(struct scene *s, struct random *r, struct test_io *t)
+{
+	static const u32 sizes[] = { 512, 4096, 4096, 65536, 1 << 20 };
+
+	t->io = (struct io){
+		.flow = s->flow[random_below(r, FLOWS)],
+		.bytes = sizes[random_below(r, ARRAY_SIZE(sizes))],
+		.op = (u8)random_below(r, IO_OPS),
+	};
+	if (s->play->odd && random_once_in(r, s->play->odd))
+		t->io.flags = random_once_in(r, 2) ? IO_URGENT : IO_EXEMPT;
+	io_move(t, IDLE, WAITING);
+	atomic64_inc(&s->submitted);
+	host_insert(&s->host, random_below(r, s->host.sched.nr_queues), &t->io);
+}
+
+static void leave_device(struct scene *s, struct test_io *t, enum io_state to)
+{
+	io_move(t, DEVICE, to);
+	if (t->counted)
+		atomic64_dec(&s->slots[t->io.op]);
+	t->counted = false;
+}
+
+/* False when the device is empty. */
+static bool finish(struct scene *s, struct random *r)
+{
+	struct io *io = device_finish(&s->device, r);
+
+	if (!io)
+		return false;
+	if (s->play->requeues && random_once_in(r, s->play->requeues)) {
+		leave_device(s, test_io_of(io), WAITING);
+		host_requeue(&s->host, io);
+		return true;
+	}
+	leave_device(s, test_io_of(io), DONE);
+	host_complete(&s->host, io);
+	atomic64_set_release(&test_io_of(io)->state, IDLE);
+	atomic64_inc(&s->completed);
+	return true;
+}
+
+static void tune(struct scene *s, struct random *r)
+{
+	struct sched_params params = s->host.sched.params;
+
+	if (random_once_in(r, 2))
+		params.budget.work_conserving ^= 1;
+	if (random_once_in(r, 2))
+		params.kyber.predict ^= 1;
+	if (random_once_in(r, 2))
+		params.budget.period_ns = (1 + random_below(r, 50)) * 1000000;
+	if (random_once_in(r, 2))
+		params.kyber.read_lat_us = 1 + random_below(r, 100000);
+	host_tune(&s->host, &params);
+}
+
+static void slow_work(struct scene *s, struct random *r)
+{
+	const struct play *p = s->play;
+	unsigned long flags;
+
+	atomic64_add(STEP_NS, &s->host.now_ns);
+	if (random_once_in(r, 8)) {
+		flags = port_lock(&s->slow);
+		if (random_once_in(r, 10))
+			atomic64_add(FLOW_GRACE_NS / 3, &s->host.now_ns);
+		host_tick(&s->host);
+		port_unlock(&s->slow, flags);
+	}
+	if (p->tunes && random_once_in(r, p->tunes)) {
+		flags = port_lock(&s->slow);
+		tune(s, r);
+		port_unlock(&s->slow, flags);
+	}
+	if (p->weights && random_once_in(r, p->weights))
+		host_flow_weigh(&s->host, s->flow[random_below(r, FLOWS)],
+				1 + random_below(r, WEIGHT_MAX));
+}
+
+static void block_some(struct scene *s, struct random *r)
+{
+	u32 queue = random_below(r, s->host.sched.nr_queues);
+
+	if (!s->play->blocks || !random_once_in(r, s->play->blocks))
+		return;
+	if (random_once_in(r, 3))
+		host_block(&s->host, queue);
+	else
+		host_unblock(&s->host, queue);
+}
+
+/* --------------------------------------------- when everybody stands still */
+
+static void check_credit(const struct flow *f)
+{
+	const struct budget_flow *bf = budget_flow_of(f);
+
+	crew_check(bf->granted ==
+		   (s64)budget_spent(f) + atomic64_read(&bf->left));
+}
+
+static u32 requests_in(const struct budget_lane *lane)
+{
+	const struct io *io;
+	u32 nr = 0;
+
+	for (; lane; lane = lane->next)
+		for (io = lane->fifo.head; io; io = io->next)
+			nr++;
+	return nr;
+}
+
+static void check_waiting(const struct scene *s, const struct queue *q)
+{
+	const struct budget_queue *bq = &kyber_of(s)->budget.queue[q->index];
+	const struct budget_lane *lane;
+	u32 able = 0, op;
+
+	for (op = 0; op < DOMAINS; op++) {
+		crew_check(!slots_forgot(&kyber_of(s)->budget.slots[op],
+					 q->index));
+		able += requests_in(bq->able[op].head);
+	}
+	crew_check(able + requests_in(bq->broke.head) == q->nr);
+	crew_check(!able || q->state == VERDICT_NO_SLOT);
+	for (lane = bq->broke.head; lane; lane = lane->next)
+		crew_check(atomic64_read(&budget_flow_of(lane->flow)->left) <=
+			   0);
+}
+
+static void look(void *arg)
+{
+	struct scene *s = arg;
+	u32 i;
+
+	for (i = 0; i < DOMAINS; i++)
+		crew_check(slots_used(&kyber_of(s)->budget.slots[i]) ==
+			   atomic64_read(&s->slots[i]));
+	for (i = 0; i < FLOWS; i++)
+		check_credit(s->flow[i]);
+	for (i = 0; i < s->host.sched.nr_queues; i++)
+		if (!s->host.queue[i].blocked)
+			check_waiting(s, &s->host.queue[i].q);
+	crew_check(atomic64_read(&s->host.sched.stats.watchdog) == 0);
+}
+
+/* Completions and the clock alone must bring everything out. */
+static void drain(void *arg)
+{
+	struct scene *s = arg;
+	u32 i;
+
+	look(s);
+	for (i = 0; i < s->host.sched.nr_queues; i++)
+		host_unblock(&s->host, i);
+	for (i = 0; i < PERIODS && atomic64_read(&s->completed) <
+					   atomic64_read(&s->submitted); i++) {
+		while (finish(s, &s->random))
+			;
+		atomic64_add(50 * 1000 * 1000, &s->host.now_ns);
+		host_tick(&s->host);
+	}
+	crew_check(i < PERIODS);
+	look(s);
+}
+
+/* ------------------------------------------------------------- the members */
+
+static struct test_io *free_io(struct scene *s, u32 member, struct random *r)
+{
+	struct test_io *t = &s->io[member * IOS + random_below(r, IOS)];
+
+	return smp_load_acquire(&t->state.counter) == IDLE ? t : NULL;
+}
+
+static void work(struct member *me, void *arg)
+{
+	struct random *r = &me->random;
+	struct scene *s = arg;
+	u32 meeting, i;
+
+	for (meeting = 0; meeting < MEETINGS; meeting++) {
+		/* Tides: more comes than goes, and the other way round. */
+		u32 submits = meeting % 2 ? 35 : 70;
+
+		for (i = 0; i < STEPS; i++) {
+			struct test_io *t = free_io(s, me->index, r);
+
+			if (t && random_below(r, 100) < submits)
+				submit(s, r, t);
+			else
+				finish(s, r);
+			slow_work(s, r);
+			block_some(s, r);
+		}
+		crew_meet(me, meeting + 1 < MEETINGS ? look : drain, s);
+	}
+}
+
+static void scene_init(struct scene *s, const struct play *play,
+		       struct random *r)
+{
+	static const u32 weights[FLOWS] = { 1, 100, 250, 1000, 10000 };
+	struct topo_place place[MACHINE_QUEUES];
+	struct sched_params params;
+	u32 i;
+
+	*s = (struct scene){ .play = play, .crew = crew_size() };
+	s->random.state = random_next(r);
+	s->host.issue = on_issue;
+	s->host.arg = s;
+	sched_params_init(sched_find("kyber-fair"), &params);
+	params.budget.work_conserving = play->conserving;
+	params.budget.period_ns = play->period_ms * 1000000;
+	params.kyber.predict = play->predict;
+	host_init(&s->host, "kyber-fair", &params, place,
+		  machine_random(r, place));
+	device_init(&s->device, s->crew * IOS);
+	port_lock_init(&s->slow);
+	s->root = host_flow_create(&s->host, NULL, WEIGHT_DEFAULT);
+	for (i = 0; i < FLOWS; i++)
+		s->flow[i] = host_flow_create(&s->host,
+					      i < 3 ? s->root : s->flow[i - 2],
+					      weights[i]);
+	s->io = port_zalloc(s->crew * IOS * sizeof(*s->io));
+	crew_check(s->io);
+}
+
+static void scene_deinit(struct scene *s)
+{
+	u32 i;
+
+	for (i = FLOWS; i-- > 0;)
+		host_flow_destroy(&s->host, s->flow[i]);
+	host_flow_destroy(&s->host, s->root);
+	port_free(s->io);
+	port_lock_deinit(&s->slow);
+	device_deinit(&s->device);
+	host_deinit(&s->host);
+}
+
+int main(void)
+{
+	static const struct play plays[] = {
+		{ "as published", 0, KYBER_TOTAL, 100, 0, 0, 0, 0, 0 },
+		{ "flow by flow", 0, KYBER_PER_FLOW, 10, 0, 0, 0, 0, 0 },
+		{ "work conserving", 1, KYBER_TOTAL, 100, 0, 0, 0, 0, 0 },
+		{ "short periods", 1, KYBER_TOTAL, 1, 0, 0, 0, 0, 0 },
+		{ "blocked", 1, KYBER_TOTAL, 20, 0, 20, 0, 0, 0 },
+		{ "odd requests", 1, KYBER_TOTAL, 20, 0, 0, 10, 0, 10 },
+		{ "tuned", 1, KYBER_TOTAL, 20, 100, 0, 0, 50, 0 },
+		{ "everything", 1, KYBER_TOTAL, 20, 100, 20, 10, 50, 10 },
+	};
+	struct random r = random_seeded("mt/kyber_fair");
+	struct scene s;
+	u64 round;
+	u32 i;
+
+	for (round = 0; round < random_rounds(1); round++)
+		for (i = 0; i < ARRAY_SIZE(plays); i++) {
+			scene_init(&s, &plays[i], &r);
+			crew_run(s.crew, &r, work, &s);
+			printf("%s: %lld requests\n", plays[i].name,
+			       atomic64_read(&s.completed));
+			fflush(stdout);
+			scene_deinit(&s);
+		}
+	return 0;
+}
