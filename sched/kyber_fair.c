@@ -128,6 +128,20 @@ static u64 predict_flows(struct kyber_fair *k, u32 period_ns)
 	return sum;
 }
 
+static void count_throttled(const struct budget *b, u64 now)
+{
+	struct flow *f;
+
+	for (f = b->sched->active; f; f = f->next_active) {
+		struct kyber_flow *kf = kyber_flow_of(f);
+		u64 ran_ns = kf->budget.past.ran_ns;
+
+		if (kf->budget.past.out)
+			WRITE_ONCE(kf->throttled_ns, kf->throttled_ns +
+				   (now - b->start_ns) - ran_ns);
+	}
+}
+
 static void kyber_predict(struct budget *b, u64 now)
 {
 	struct kyber_fair *k = kyber_of(b->sched);
@@ -135,11 +149,13 @@ static void kyber_predict(struct budget *b, u64 now)
 	u32 period_ns = READ_ONCE(p->budget.period_ns);
 	u64 total;
 
+	count_throttled(b, now);
 	if (READ_ONCE(p->kyber.predict) == KYBER_PER_FLOW)
 		total = predict_flows(k, period_ns);
 	else
 		total = predict_total(k, now, period_ns);
 	total = clamp(total, (u64)TOTAL_LEAST, (u64)TOTAL_MOST);
+	WRITE_ONCE(k->predicted, total);
 	if (READ_ONCE(p->budget.work_conserving))
 		total = total / ROUNDS;
 	WRITE_ONCE(b->total, total);
@@ -330,7 +346,16 @@ static void kyber_report(const struct sched *s, struct report *r)
 	report_number(r, "write_cost_permille",
 		      (s64)((READ_ONCE(k->domains.ratio) * 1000ULL) >>
 			    RATIO_SHIFT));
+	report_number(r, "predicted", (s64)READ_ONCE(k->predicted));
 	budget_report(s, r);
+}
+
+static void kyber_report_flow(const struct flow *f, struct report *r)
+{
+	budget_report_flow(f, r);
+	report_number(r, "throttled_us",
+		      (s64)div64_u64(READ_ONCE(kyber_flow_of(f)->throttled_ns),
+				     1000));
 }
 
 static const struct tunable kyber_tunables[] = {
@@ -359,5 +384,5 @@ const struct sched_ops kyber_fair_ops = {
 	.tune		= kyber_tune,
 	.flow_init	= budget_flow_init,
 	.report		= kyber_report,
-	.report_flow	= budget_report_flow,
+	.report_flow	= kyber_report_flow,
 };

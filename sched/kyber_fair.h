@@ -15,13 +15,15 @@ enum kyber_predict {
 
 struct kyber_fair {
 	struct budget budget;
-	u64 round_ns;			/* O, by T: since when credit is out */
+	u64 round_ns;			/* O, by T: when the round began */
+	u64 predicted;			/* O, by T: tokens of a whole period */
 	struct predict total;		/* T */
 	struct domains domains;		/* T, but for its shards and ratio */
 };
 
 struct kyber_flow {
 	struct budget_flow budget;
+	u64 throttled_ns;		/* O, by T: out, until refills */
 	struct predict own;		/* T */
 };
 
