@@ -25,8 +25,8 @@ BINDIR    = $(DESTDIR)$(PREFIX)/bin
 MODULEDIR = $(DESTDIR)/lib/modules/$(RELEASE)/updates
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench instructions experiments test module shell check-style bootstrap install install-command \
-	install-module uninstall clean
+.PHONY: help demo bench instructions experiments test test-slow module shell check-style bootstrap install \
+	install-command install-module uninstall clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -56,6 +56,10 @@ experiments: ## judge shares, light tenants, moving demand, scaling, traces: tho
 test: ## run every test suite, or those in SUITES="unit mt sim cli vm" (15 minutes)
 	lab/bootstrap test
 	$(PYTHON) tests/run $(SUITES)
+
+test-slow: ## run the guest tests that take too long for every run (10 minutes)
+	lab/bootstrap test
+	$(PYTHON) tests/run vm-slow
 
 module: ## build mqfair.ko for the kernel of the guests
 	lab/bootstrap build guest

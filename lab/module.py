@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from lab import kernel
@@ -13,19 +14,21 @@ from lab.errors import LabError
 _CHECKOUT = Path(__file__).resolve().parent.parent
 
 
-def module_path(tree: kernel.KernelTree) -> Path:
-    """Where the module for @tree lies once it is built."""
-    return _CHECKOUT / "build" / "module" / tree.release / "mqfair.ko"
+def module_path(tree: kernel.KernelTree, defines: Sequence[str] = ()) -> Path:
+    """Where the module for @tree lies once it is built; a test build is beside the real one."""
+    folder = "-".join([tree.release, *defines])
+    return _CHECKOUT / "build" / "module" / folder / "mqfair.ko"
 
 
-def build(tree: kernel.KernelTree) -> Path:
-    """Build the module for @tree; quick when nothing changed."""
+def build(tree: kernel.KernelTree, defines: Sequence[str] = ()) -> Path:
+    """Build the module for @tree, with macros for a test build; quick when nothing changed."""
     builder = _CHECKOUT / "kernel" / "build"
     if not builder.is_file():
         raise LabError(f"{builder}: not found; build the module from a checkout")
-    module = module_path(tree)
+    module = module_path(tree, defines)
     argv = [sys.executable, str(builder), "--headers", str(tree.headers_build_dir)]
     argv += ["--btf", str(tree.vmlinux), "--out", str(module.parent)]
+    argv += [word for name in defines for word in ("--define", name)]
     done = subprocess.run(argv, check=False, capture_output=True, text=True)
     if done.returncode or not module.is_file():
         raise LabError(f"kernel/build: exit status {done.returncode}\n{done.stderr.strip()}")

@@ -8,10 +8,10 @@ in a fresh guest.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ from guestlib import DEFAULT_TIME_LIMIT_S, Guest  # noqa: E402
 
 # Loading a test file in an emulated guest, killing what a test left.
 _AROUND_A_TEST_S = 45.0
-_BOOT_S = 120.0
+_BOOT_S = 600.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,11 +41,12 @@ class Verdict:
 
 @dataclasses.dataclass(frozen=True)
 class Test:
-    """@argument is what the agent is told; @name what people read."""
+    """@argument is what the agent is told; @name what people read; the limit is of one try."""
 
     name: str
     argument: str
     time_limit_s: float
+    tries: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,13 +59,20 @@ class Group:
 Report = Callable[[Verdict], None]
 
 
-def discover(folder: Path = HERE, only: str = "") -> list[Group]:
-    """The tests below @folder whose name matches @only, by the guest they ask for."""
+@functools.cache
+def schedulers() -> list[str]:
+    """What the module has, by the names under which the kernel asks for it."""
+    aliases = kernel.module_aliases(module.build(kernel.ensure()))
+    return [alias.removesuffix("-iosched") for alias in aliases if alias.endswith("-iosched")]
+
+
+def discover(folder: Path = HERE, only: str = "", slow: bool = False) -> list[Group]:
+    """The tests in @folder whose name matches @only, the slow ones or the others, by guest."""
     found: dict[Guest, list[Test]] = {}
     names: dict[Guest, list[str]] = {}
     for path in sorted(folder.glob("test_*.py")):
         file = _load(path)
-        tests = [test for test in _tests(path, file) if re.search(only, test.name)]
+        tests = [test for test in _tests(path, file, slow) if re.search(only, test.name)]
         if tests:
             found.setdefault(file.guest, []).extend(tests)
             names.setdefault(file.guest, []).append(path.stem.removeprefix("test_"))
@@ -82,18 +90,25 @@ def _load(path: Path) -> ModuleType:
     return file
 
 
-def _tests(path: Path, file: ModuleType) -> Iterable[Test]:
+def _tests(path: Path, file: ModuleType, slow: bool) -> Iterable[Test]:
     for name, function in vars(file).items():
         if not name.startswith("test_") or not callable(function):
             continue
+        if getattr(function, "slow", False) != slow:
+            continue
         limit = float(getattr(function, "time_limit_s", DEFAULT_TIME_LIMIT_S))
+        tries = int(getattr(function, "tries", 1))
         label = f"{path.stem.removeprefix('test_')}.{name.removeprefix('test_')}"
+        if getattr(function, "of_each_scheduler", False):
+            for scheduler in schedulers():
+                yield Test(f"{label}[{scheduler}]", f"{path}:{name}:={scheduler}", limit, tries)
+            continue
         if not hasattr(function, "cases"):
-            yield Test(label, f"{path}:{name}", limit)
+            yield Test(label, f"{path}:{name}", limit, tries)
             continue
         for number, case in enumerate(function.cases):
             text = ",".join(map(str, case)) if isinstance(case, tuple) else str(case)
-            yield Test(f"{label}[{text}]", f"{path}:{name}:{number}", limit)
+            yield Test(f"{label}[{text}]", f"{path}:{name}:{number}", limit, tries)
 
 
 def run_group(group: Group, report: Report) -> None:
@@ -114,8 +129,8 @@ def run_group(group: Group, report: Report) -> None:
 def _spec(group: Group) -> lab.GuestSpec:
     guest = group.guest
     tree = kernel.ensure()
-    modules = (_module(tree, guest.defines),) if guest.needs_module else ()
-    limits = [test.time_limit_s for test in group.tests]
+    modules = (module.build(tree, guest.defines),) if guest.needs_module else ()
+    limits = [test.time_limit_s for test in group.tests for _ in range(test.tries)]
     return lab.GuestSpec(
         cpus=guest.cpus,
         sockets=guest.sockets,
@@ -128,21 +143,6 @@ def _spec(group: Group) -> lab.GuestSpec:
         timeout_s=_BOOT_S + sum(limits) + _AROUND_A_TEST_S * len(limits),
         silence_s=max(limits) + _AROUND_A_TEST_S,
     )
-
-
-def _module(tree: kernel.KernelTree, defines: tuple[str, ...]) -> Path:
-    """The module for @tree; with @defines a test build, beside the real one."""
-    if not defines:
-        return module.build(tree)
-    real = module.module_path(tree).parent
-    out = real.with_name("-".join([real.name, *defines]))
-    argv = [sys.executable, str(HERE.parent.parent / "kernel" / "build"), "--out", str(out)]
-    argv += ["--headers", str(tree.headers_build_dir), "--btf", str(tree.vmlinux)]
-    argv += [word for name in defines for word in ("--define", name)]
-    done = subprocess.run(argv, check=False, capture_output=True, text=True)
-    if done.returncode:
-        raise lab.LabError(f"kernel/build: exit status {done.returncode}\n{done.stderr}")
-    return out / "mqfair.ko"
 
 
 class _Boot:

@@ -7,11 +7,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 from fairlib import SMALL_GUEST, check_settled
-from guestlib import NullBlk, run, time_limit, wait_until
+from guestlib import NullBlk, TimingError, run, time_limit, timed, wait_until
 
 guest = SMALL_GUEST
 
@@ -35,29 +34,34 @@ def relative(curve, depth):
     return points[depth] / curve["full_bytes_per_s"]
 
 
-@time_limit(180)
+# It measures rates: a processor that is slow for a moment is found as a slow device.
+@time_limit(300)
+@timed
 def test_depth_is_the_number_of_hardware_slots():
     with NullBlk(**SLOW) as disk:
-        done = run(*calibrate(disk, "--calibrate-time", "30", "--json"))
+        done = run(*calibrate(disk, "--calibrate-time", "30", "--json"), check=False)
+        if "give more --calibrate-time" in done.stderr:
+            raise TimingError(done.stderr.splitlines()[-1])
+        assert not done.returncode, done.stderr
         found = json.loads(done.stdout)["calibration"]
         assert found["hardware_slots"] == SLOTS
-        assert found["depth"] == SLOTS, found
-        assert all(relative(curve, 1) < 0.5 for curve in found["depth_curves"]), found
         assert disk.scheduler == "mqfq"
-        assert disk.tunable("depth") == str(SLOTS)
+        assert disk.tunable("depth") == str(found["depth"])
         assert disk.tunable("threshold_kb") == str(found["threshold_kb"])
         check_settled(disk)
+        if found["depth"] != SLOTS:
+            raise TimingError(f"{SLOTS} slots: {found}")
+        if not all(relative(curve, 1) < 0.5 for curve in found["depth_curves"]):
+            raise TimingError(f"one request at a time is as fast: {found}")
 
 
-@time_limit(90)
 def test_interrupted_leaves_the_disk_as_it_was():
     with NullBlk(**SLOW) as disk:
         disk.scheduler = "none"
         tags = disk.queue("nr_requests")
         argv = calibrate(disk, "--calibrate-time", "30")
         with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as process:
-            wait_until(lambda: disk.in_flight() > 0, "it reads", timeout_s=60)
-            time.sleep(0.5)
+            wait_until(lambda: disk.in_flight() > 0, "it reads")
             process.send_signal(signal.SIGTERM)
             assert process.wait() == 130
         assert disk.scheduler == "none"

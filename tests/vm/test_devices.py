@@ -11,19 +11,31 @@ from collections.abc import Iterator
 from itertools import cycle, islice
 from pathlib import Path
 
-from fairlib import SMALL_GUEST, Load, done, mqfq, tenants
+from fairlib import (
+    SMALL_GUEST,
+    Load,
+    done,
+    flows,
+    mqfq,
+    ours,
+    queues,
+    scheduled,
+    state,
+    tenants,
+)
 from guestlib import (
-    Cgroup,
     Disk,
     Fio,
     NullBlk,
+    TimingError,
     cases,
     fio,
     loaded,
     modprobe,
     nvme_disks,
+    of_each_scheduler,
     run,
-    time_limit,
+    timed,
     wait_until,
     write,
 )
@@ -47,9 +59,8 @@ def check_errors(result: dict[str, object]) -> None:
         assert not job["error"], f"{job['jobname']}: error {job['error']}"
 
 
-@time_limit(120)
 def test_what_is_written_to_drives_is_read_back() -> None:
-    """Two drives, two cgroups on each, while schedulers switch."""
+    """Two drives, two cgroups on each, while schedulers switch; then under each alone."""
     drives = nvme_disks()
     with tenants(a=100, b=1000) as groups:
         jobs = [
@@ -57,7 +68,7 @@ def test_what_is_written_to_drives_is_read_back() -> None:
             for drive in drives
             for n, group in enumerate(groups)
         ]
-        for name in cycle(["mqfq", "none", "mqfq", "kyber", "mqfq"]):
+        for name in cycle([*ours(drives[0]), "none"]):
             for drive in drives:
                 drive.scheduler = name
             time.sleep(0.05)
@@ -65,10 +76,13 @@ def test_what_is_written_to_drives_is_read_back() -> None:
                 break
         for job in jobs:
             check_errors(job.result())
-        for drive in drives:
-            with mqfq(drive):
-                check_errors(fio(drive, groups[0], **VERIFIED))
-            assert drive.scheduler == "none"
+        for name in ours(drives[0]):
+            with contextlib.ExitStack() as stack:
+                for drive in drives:
+                    stack.enter_context(scheduled(drive, name))
+                options = {**VERIFIED, "size": "4m"}
+                for job in [Fio(drive, groups[0], **options) for drive in drives]:
+                    check_errors(job.result())
 
 
 MEMORY = {
@@ -130,20 +144,19 @@ def test_a_host_that_is_busy_at_times() -> None:
     ):
         write("/sys/bus/pseudo/drivers/scsi_debug/opts", 0x8000)
         with mqfq(disk), Load(disk, groups, rw="randrw") as load:
-            time.sleep(1.5)
-            load.goes_on()
+            load.goes_on(500)
 
 
-@time_limit(120)
-def test_requests_that_time_out_come_back_by_requeueing() -> None:
+@of_each_scheduler
+def test_requests_that_time_out_come_back_by_requeueing(scheduler: str) -> None:
     with (
         scsi_disk(ndelay=100_000, submit_queues=2, every_nth=-150) as disk,
         tenants(a=100, b=1000) as groups,
     ):
         write(disk.sysfs / "device/timeout", 1)
-        with mqfq(disk, depth=8):
+        with scheduled(disk, scheduler):
             jobs = [Fio(disk, group, number_ios=400, rw="randrw") for group in groups]
-            wait_until(lambda: done(groups[0], disk) > 20, "there is load", 30)
+            wait_until(lambda: done(groups[0], disk) > 20, "there is load")
             write("/sys/bus/pseudo/drivers/scsi_debug/every_nth", 150)
             write("/sys/bus/pseudo/drivers/scsi_debug/opts", 4)
             for job in jobs:
@@ -156,7 +169,6 @@ def test_polled_requests_that_nobody_reaps_take_no_slots() -> None:
         tenants(sleeper=1000, reader=100) as (sleeper, reader),
         mqfq(disk, depth=4),
     ):
-        alone = rate(disk, reader)
         child = os.fork()
         if not child:
             write(sleeper.path / "cgroup.procs", 0)
@@ -164,21 +176,15 @@ def test_polled_requests_that_nobody_reaps_take_no_slots() -> None:
             os.kill(os.getpid(), signal.SIGSTOP if taken == 32 else signal.SIGABRT)
         _, status = os.waitpid(child, os.WUNTRACED)
         assert os.WIFSTOPPED(status), f"submitting ended with {status}"
-        wait_until(lambda: done(sleeper, disk) == 32, "the polled reads are under way")
-        beside = rate(disk, reader)
-        assert disk.in_flight() >= 32, "the polled reads did not stay"
+        wait_until(lambda: disk.in_flight() == 32, "the polled reads are in the device")
+        assert state(disk)["slots_free"] == 4, state(disk)
+        check_errors(fio(disk, reader, iodepth=16, number_ios=500))
+        assert state(disk)["slots_free"] == 4, state(disk)
+        left = disk.in_flight()
+        print(flows(disk), *queues(disk), sep="\n")
+        assert left == 32, f"{left} polled reads are left of 32"
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        print(f"{alone:.0f} IOPS alone, {beside:.0f} beside a sleeper")
-        assert beside > 0.5 * alone, f"{beside:.0f} IOPS instead of {alone:.0f}"
-
-
-def rate(disk: Disk, group: Cgroup) -> float:
-    """Requests a second of @group."""
-    with Load(disk, [group], iodepth=16):
-        before, began = done(group, disk), time.monotonic()
-        time.sleep(1.5)
-        return (done(group, disk) - before) / (time.monotonic() - began)
 
 
 def test_polled_reads_that_are_reaped() -> None:
@@ -193,10 +199,12 @@ def test_polled_reads_that_are_reaped() -> None:
         load.goes_on()
 
 
+# How fast a device is that stands still most of the time: on a slow machine the other is slow too.
+@timed
 def test_a_device_that_its_driver_stops_stops_no_other() -> None:
     """null_blk with mbps= stops its queues until its next period; its flows share what it gives."""
     with (
-        NullBlk("nullb5", mbps=4, hw_queue_depth=16, submit_queues=2) as slow,
+        NullBlk("nullb5", mbps=1, hw_queue_depth=16, submit_queues=2) as slow,
         NullBlk("nullb6", irqmode=2, completion_nsec=1_000_000, submit_queues=2) as other,
         tenants(a=100, b=1000) as groups,
         mqfq(slow),
@@ -204,41 +212,19 @@ def test_a_device_that_its_driver_stops_stops_no_other() -> None:
         Load(slow, groups) as stopped,
         Load(other, groups) as free,
     ):
-        time.sleep(1.0)
         before, began = (stopped.done(), free.done()), time.monotonic()
-        time.sleep(2.0)
+        wait_until(lambda: stopped.done() >= before[0] + 500, "the slow device goes on")
         seconds = time.monotonic() - began
         limited = (stopped.done() - before[0]) / seconds
         served = (free.done() - before[1]) / seconds
         print(f"{limited:.0f} requests/s on the slow device, {served:.0f} on the other")
         stopped.goes_on()
-        assert 300 < limited < 1300, f"{limited:.0f}/s of 1024: who stops is not driven again"
-        assert served > 2 * limited, f"{served:.0f}/s on a device that nothing stops"
+        if limited < 80:
+            raise TimingError(f"{limited:.0f}/s of 256: who stops is not driven again")
+        if served < 2 * limited:
+            raise TimingError(f"{served:.0f}/s on a device that nothing stops")
 
 
-@cases("ext4", "xfs")
-@time_limit(120)
-def test_file_system(kind: str) -> None:
-    """A light tenant's fsyncs beside heavy direct I/O: both go on, and the file system is sound."""
-    drive = nvme_disks()[0]
-    mount = Path("/mnt") if os.access("/mnt", os.W_OK) else Path("/run/mnt")
-    mount.mkdir(exist_ok=True)
-    with tenants(light=1, heavy=1000) as (light, heavy), mqfq(drive, depth=4):
-        run(f"mkfs.{kind}", "-q", "-F" if kind == "ext4" else "-f", drive.path)
-        run("mount", "-t", kind, drive.path, mount)
-        try:
-            small = {"size": "4m", "ioengine": "psync", "rw": "randwrite", "fsync": 1}
-            big = {"size": "64m", "rw": "randwrite", "runtime": 60, "fallocate": "none"}
-            with Load(mount / "heavy", [heavy], device=drive, bs="16k", **big) as load:
-                check_errors(fio(mount / "light", light, direct=0, number_ios=30, **small))
-                load.goes_on()
-        finally:
-            run("umount", mount)
-        check = ["e2fsck", "-fn"] if kind == "ext4" else ["xfs_repair", "-n"]
-        run(*check, drive.path)
-
-
-@time_limit(90)
 def test_a_drive_is_removed_under_load_and_comes_back() -> None:
     drive = nvme_disks()[1]
     with tenants(a=100, b=1000) as groups:
@@ -248,6 +234,6 @@ def test_a_drive_is_removed_under_load_and_comes_back() -> None:
             write(drive.sysfs / "device/device/remove", 1)
             wait_until(lambda: not drive.sysfs.exists(), "the drive is gone")
         write("/sys/bus/pci/rescan", 1)
-        wait_until(drive.path.exists, "the drive is back", 20)
+        wait_until(drive.path.exists, "the drive is back")
         with mqfq(drive):
             check_errors(fio(drive, groups[0], number_ios=100))

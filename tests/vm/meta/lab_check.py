@@ -10,19 +10,21 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 
 import host
+from guestlib import wait_until
 
 import lab
 from lab import cache
 
 ROOT = Path(__file__).resolve().parents[3]
-SMALL = lab.GuestSpec(cpus=1, memory_mb=512, timeout_s=120)
-GONE_WITHIN_S = 10.0
+# Three guests boot at once, on a machine that does other things too.
+PATIENCE_S = 600
+SMALL = lab.GuestSpec(cpus=1, memory_mb=512, timeout_s=PATIENCE_S)
+GONE_WITHIN_S = 60.0
 
 
 def check_two_guests_at_once() -> None:
@@ -47,7 +49,7 @@ def check_two_guests_at_once() -> None:
 
 def check_drives_and_host_are_as_described() -> None:
     drives = (lab.Drive(size=64 << 20, queues=1), lab.Drive(size=32 << 20, backing="null"))
-    spec = lab.GuestSpec(cpus=2, sockets=2, memory_mb=512, drives=drives, timeout_s=120)
+    spec = lab.GuestSpec(cpus=2, sockets=2, memory_mb=512, drives=drives, timeout_s=PATIENCE_S)
     (ROOT / "build").mkdir(exist_ok=True)
     witness = ROOT / "build" / "lab-check-witness"
     script = (
@@ -70,10 +72,10 @@ def check_time_limit() -> None:
 
 def check_nothing_outlives_a_signal() -> None:
     """Three guests at once, each ended by another signal to its parent."""
-    mounts = our_mounts()
+    mounts = set(our_mounts())
     argv = [sys.executable, "-m", "mqfair", "lab", "exec", "--cpus=1", "--memory=512M"]
-    argv += ["--nvme=size=64M", "--timeout=120", "--", "sh", "-c", "echo up; sleep 1000"]
-    before = drives()
+    argv += ["--nvme=size=64M", f"--timeout={PATIENCE_S}", "--", "sh", "-c", "echo up; sleep 1000"]
+    before = set(drives())
     with contextlib.ExitStack() as stack:
         parents = {}
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
@@ -88,12 +90,20 @@ def check_nothing_outlives_a_signal() -> None:
             parent.send_signal(number)
             status = parent.wait(GONE_WITHIN_S)
             assert status == {signal.SIGINT: 130, signal.SIGTERM: 143}.get(number, -number), status
-            deadline = time.monotonic() + GONE_WITHIN_S
-            while Path(f"/proc/{child}").exists():
-                assert time.monotonic() < deadline, f"QEMU {child} outlives {number.name}"
-                time.sleep(0.02)
-    assert drives() == before, "a drive's file was left behind"
-    assert our_mounts() == mounts, "a mount was left behind"
+            wait_until(
+                lambda child=child: not is_alive(child),
+                f"QEMU {child} ends with its parent, ended by {number.name}",
+            )
+    # Other guests of this machine have theirs for a moment.
+    wait_until(lambda: set(drives()) <= before, "no drive's file is left behind")
+    wait_until(lambda: set(our_mounts()) <= mounts, "no mount is left behind")
+
+
+def is_alive(pid: int) -> bool:
+    """Of a process that has ended, its new parent may be slow to take notice."""
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
 
 
 def drives() -> list[Path]:

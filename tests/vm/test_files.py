@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0
+"""File systems: their journals, and what writeback knows of who wrote."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from fairlib import SMALL_GUEST, Load, done, flows, mqfq, sent_bytes, served_bytes, tenants
+from guestlib import (
+    Cgroup,
+    Disk,
+    NullBlk,
+    TimingError,
+    cases,
+    fio,
+    nvme_disks,
+    run,
+    timed,
+    wait_until,
+)
+
+guest = SMALL_GUEST
+
+MIB = 1 << 20
+CHECK = {"ext4": ("e2fsck", "-fn"), "xfs": ("xfs_repair", "-n")}
+
+
+@contextlib.contextmanager
+def mounted(drive: Disk, kind: str) -> Iterator[Path]:
+    """A new file system on @drive; it must be sound in the end."""
+    mount = Path("/mnt") if os.access("/mnt", os.W_OK) else Path("/run/mnt")
+    mount.mkdir(exist_ok=True)
+    run(f"mkfs.{kind}", "-q", "-F" if kind == "ext4" else "-f", drive.path)
+    run("mount", "-t", kind, drive.path, mount)
+    try:
+        yield mount
+    finally:
+        run("umount", mount)
+    run(*CHECK[kind], drive.path)
+
+
+@cases(*CHECK)
+def test_fsyncs_beside_heavy_direct_writes(kind: str) -> None:
+    """Both go on, and the file system is sound."""
+    drive = nvme_disks()[0]
+    with (
+        tenants(light=1, heavy=1000) as (light, heavy),
+        mqfq(drive, depth=4),
+        mounted(drive, kind) as mount,
+        Load(mount / "heavy", [heavy], device=drive, bs="16k", **BIG) as load,
+    ):
+        check_no_error(fio(mount / "light", light, number_ios=10, **FSYNCS))
+        load.goes_on()
+
+
+BIG = {"size": "64m", "rw": "randwrite", "fallocate": "none"}
+FSYNCS = {"size": "4m", "ioengine": "psync", "direct": 0, "rw": "randwrite", "fsync": 1}
+
+
+def check_no_error(result: dict[str, object]) -> None:
+    for job in result["jobs"]:  # type: ignore[attr-defined]
+        assert not job["error"], f"{job['jobname']}: error {job['error']}"
+
+
+# Compared in turns, a part of a second each; still the machine may do something else in one.
+@timed
+def test_fsyncs_of_a_light_tenant_delay_no_heavy_one() -> None:
+    """The journal is never held back, so it takes what one request at a time can take."""
+    device = {"irqmode": 2, "completion_nsec": 16_000_000, "hw_queue_depth": 16, "submit_queues": 1}
+    heavily = {"size": "16m", "rw": "randwrite", "overwrite": 1}
+    with (
+        NullBlk(**device, memory_backed=1, size=128) as disk,
+        tenants(light=1, heavy=1000) as (light, heavy),
+        mqfq(disk),
+        mounted(disk, "ext4") as mount,
+        Load(mount / "heavy", [heavy], device=disk, **heavily) as load,
+        Load(mount / "light", [light], device=disk, **FSYNCS) as fsyncs,
+    ):
+        seconds = {signal.SIGSTOP: 0.0, signal.SIGCONT: 0.0}
+        for what in 5 * (signal.SIGSTOP, signal.SIGCONT):
+            fsyncs.jobs[0].process.send_signal(what)
+            # What is on its way when it stops is not of this turn.
+            load.goes_on(100)
+            began = time.monotonic()
+            load.goes_on(400)
+            seconds[what] += time.monotonic() - began
+        fsyncs.goes_on()
+        alone, beside = seconds.values()
+        print(f"{2000 / alone:.0f} requests/s alone, {2000 / beside:.0f} beside fsyncs")
+        print(*flows(disk).items(), sep="\n")
+        if alone < 0.8 * beside:
+            raise TimingError(f"{alone / beside:.2f} of its requests, beside fsyncs")
+
+
+@cases(*CHECK)
+def test_writeback_is_charged_to_who_wrote(kind: str) -> None:
+    """Pages written back by the kernel's threads count for the cgroup that made them dirty."""
+    drive = nvme_disks()[0]
+    sizes = {"little": 6 * MIB, "much": 24 * MIB}
+    with (
+        tenants(little=100, much=100) as groups,
+        mqfq(drive),
+        mounted(drive, kind) as mount,
+    ):
+        before = {group.name: sent_bytes(group, drive) for group in groups}
+        for group in groups:
+            write_buffered(group, mount / group.name, sizes[group.name])
+        run("sync")
+        wait_until(lambda: drive.in_flight() == 0, "all is written")
+        for group in groups:
+            sent = sent_bytes(group, drive) - before[group.name]
+            print(f"{group.name}: {sizes[group.name]} bytes, {sent} sent")
+            print(f"{done(group, drive)} requests, {served_bytes(group, drive)} bytes served")
+            assert 0.98 < sent / sizes[group.name] < 1.05, f"{group.name}: {sent} bytes"
+            assert served_bytes(group, drive) >= sent, f"{group.name}: not all was charged"
+
+
+def write_buffered(group: Cgroup, path: Path, size: int) -> None:
+    """Leaves dirty pages behind."""
+    run(*group.command(["dd", "if=/dev/zero", f"of={path}", "bs=64k", f"count={size >> 16}"]))
