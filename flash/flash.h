@@ -154,7 +154,7 @@ void flash_owner_move(struct flash *f, u32 from, u32 to);
 /*
  * Fills the drive without the time that writing takes: the pages @first to
  * @first + @pages - 1 once each, in order or shuffled, then @overwrites more
- * at random among them, collecting garbage as the drive would.  Twice to three
+ * at random among them, collecting garbage as the drive would.  One and a half
  * times the capacity in overwrites brings it to its steady state.
  *
  * The caller sets what is above the line and zeroes the rest, and calls again

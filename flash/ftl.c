@@ -151,6 +151,8 @@ void ftl_programmed(struct ftl *ftl, u32 die, enum ftl_stream_kind kind)
 	if ((u32)b->programmed << ftl->unit_shift != ftl->block_pages)
 		return;
 	s->oldest = b->next;
+	if (s->oldest == FTL_NONE)
+		s->open = FTL_NONE;
 	b->state = BLOCK_CLOSED;
 	list_insert(ftl, b);
 }

@@ -20,6 +20,7 @@ static void load(struct flash *f, struct rig_load l, u64 *now)
 struct marks {
 	u32 free[64];
 	bool collecting[64];
+	u8 work[64];
 	u32 began, ended;
 };
 
@@ -45,6 +46,11 @@ static void check_marks(const struct flash *f, struct marks *m)
 		/* The last one is for collecting alone. */
 		if (!d->nr_free && m->free[i])
 			assert_int_not_equal(d->victim, FTL_NONE);
+		/* With no other left it goes before what commands wrote. */
+		if (f->die[i].work == DIE_PROGRAM && m->work[i] != DIE_PROGRAM)
+			assert_false(ftl_gc_urgent(&f->ftl, i) &&
+				     ftl_gc_step(&f->ftl, i) != GC_NOTHING);
+		m->work[i] = f->die[i].work;
 		m->collecting[i] = d->collecting;
 		m->free[i] = d->nr_free;
 	}

@@ -1,0 +1,270 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Are the models of flash/ the drives that they are named after?
+
+Runs flash-curve, which measures each model over queue depth, and sets its figures beside those of
+the drive: published ones, and for the 980 PRO a measured curve. Judged is what was not partly the
+limit of the drive's host; it must be within 10 %.
+
+    python3 -m experiments.flash_curve --program build/tests/tests/flash/flash-curve \\
+        --picture doc/flash-curve.png
+
+Exit status: 0 all judged figures are within 10 %, 1 some are not, 2 bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator, StrMethodFormatter
+
+from experiments.pictures import COLOURS, MARKS
+from mqfair.benchlib.picture import FAINT, INK, STYLE
+from mqfair.errors import Failure, UsageError
+from mqfair.output import table
+
+SCHEMA = "mqfair.flash-curve/1"
+PROGRAM = Path("build/tests/tests/flash/flash-curve")
+TOLERANCE = 0.10
+UNITS = {"iops": (1e3, "K IOPS"), "latency_ns": (1e3, "us"), "bytes_per_s": (1e6, "MB/s")}
+NVME = ("980pro", "p3700", "p4500")
+
+
+@dataclass(frozen=True)
+class Point:
+    depth: int
+    iops: int
+    latency_ns: int
+    p99_ns: int
+    bytes_per_s: int
+    amplification_permille: int
+
+
+@dataclass(frozen=True)
+class Target:
+    """A figure of the drive, and the model's; @depth 0: the most at any depth."""
+
+    series: str
+    what: str
+    depth: int
+    target: int
+    seen: int
+    judged: bool
+    source: str
+
+    @property
+    def off(self) -> float:
+        return self.seen / self.target - 1
+
+    @property
+    def holds(self) -> bool:
+        return not self.judged or abs(self.off) <= TOLERANCE
+
+
+@dataclass(frozen=True)
+class Model:
+    name: str
+    curves: dict[str, list[Point]]
+    targets: list[Target]
+
+    def most(self, series: str) -> Target | None:
+        """Its drive's greatest IOPS in @series, if known."""
+        found = [t for t in self.targets if (t.series, t.what, t.depth) == (series, "iops", 0)]
+        return found[0] if found else None
+
+
+def measure(program: Path) -> list[Model]:
+    if not program.is_file():
+        raise UsageError(f"{program}: not there: build it with ninja, or name it with --program")
+    done = subprocess.run([program, "--json"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise Failure(f"{program} --json ended with {done.returncode}: {done.stderr.strip()}")
+    document = json.loads(done.stdout)
+    if document["schema"] != SCHEMA:
+        raise Failure(f"{program}: its output is {document['schema']}, not {SCHEMA}")
+    return [_model(one) for one in document["models"]]
+
+
+def _model(one: dict[str, Any]) -> Model:
+    curves: dict[str, list[Point]] = {}
+    for point in one["points"]:
+        values = {key: value for key, value in point.items() if key != "series"}
+        curves.setdefault(point["series"], []).append(Point(**values))
+    return Model(one["model"], curves, [Target(**target) for target in one["targets"]])
+
+
+def rows(models: Sequence[Model]) -> list[list[str]]:
+    lines = []
+    for model in models:
+        for t in model.targets:
+            scale, unit = UNITS[t.what]
+            verdict = ("ok" if t.holds else "OFF") if t.judged else "not judged"
+            lines.append(
+                [
+                    model.name,
+                    t.series,
+                    str(t.depth) if t.depth else "any",
+                    f"{t.target / scale:.0f} {unit}",
+                    f"{t.seen / scale:.0f} {unit}",
+                    f"{100 * t.off:+.1f} %",
+                    verdict,
+                    t.source,
+                ]
+            )
+    return lines
+
+
+# --- the picture -----------------------------------------------------------------------------
+
+
+def _across(axes: Axes, title: str, up: str) -> None:
+    axes.set_xscale("log", base=2)
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_title(title, loc="left", fontsize=10.5, fontweight="bold")
+    axes.set_xlabel("queue depth")
+    axes.set_ylabel(up)
+    axes.grid(axis="y", color=FAINT, linewidth=0.8)
+
+
+def _drive_point(axes: Axes, t: Target, scale: float, label: str) -> None:
+    """The drive's own, with the tolerance; hollow when it is not judged."""
+    value = t.target / scale
+    axes.errorbar(
+        t.depth,
+        value,
+        yerr=TOLERANCE * value,
+        fmt="o",
+        color=COLOURS[1],
+        markerfacecolor=COLOURS[1] if t.judged else "white",
+        capsize=4,
+        zorder=5,
+        label=label,
+    )
+
+
+def _draw_iops(axes: Axes, model: Model) -> None:
+    curve = model.curves["randread-4k"]
+    axes.plot([p.depth for p in curve], [p.iops / 1e3 for p in curve], color=INK, label="model")
+    told: set[bool] = set()
+    for t in model.targets:
+        if t.series != "randread-4k" or t.what != "iops" or not t.depth:
+            continue
+        label = "drive, ±10 %" if t.judged else "drive, partly its host's limit"
+        _drive_point(axes, t, 1e3, "" if t.judged in told else label)
+        told.add(t.judged)
+    most = model.most("randread-4k")
+    if most:
+        axes.axhline(most.target / 1e3, color=COLOURS[1], linestyle="--", linewidth=1)
+        axes.annotate(
+            f"drive's most, {most.target / 1e3:.0f}",
+            (1, most.target / 1e3),
+            xytext=(0, 4),
+            textcoords="offset points",
+            fontsize=9,
+            color=COLOURS[1],
+        )
+    axes.set_ylim(0, 900)
+    _across(axes, f"{model.name}: 4 KiB random reads", "thousand IOPS")
+    axes.legend(frameon=False, loc="lower right")
+
+
+def _draw_latency(axes: Axes, model: Model) -> None:
+    for number, series in enumerate(("randread-4k", "randread-64k")):
+        curve = [p for p in model.curves[series] if p.depth <= 64]
+        colour = COLOURS[2 * number]
+        depths = [p.depth for p in curve]
+        size = series.rpartition("-")[2]
+        axes.plot(depths, [p.latency_ns / 1e3 for p in curve], color=colour, label=f"{size}, mean")
+        axes.plot(depths, [p.p99_ns / 1e3 for p in curve], ":", color=colour, label=f"{size}, p99")
+    points = [t for t in model.targets if t.what == "latency_ns"]
+    for number, t in enumerate(points):
+        _drive_point(axes, t, 1e3, "" if number else "drive, mean, ±10 %")
+    axes.set_yscale("log")
+    axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    _across(axes, f"{model.name}: latency of random reads", "µs")
+    axes.legend(frameon=False)
+
+
+def _draw_models(axes: Axes, models: Sequence[Model], series: str, title: str) -> None:
+    for number, model in enumerate(models):
+        curve = model.curves[series]
+        colour = COLOURS[number]
+        axes.plot(
+            [p.depth for p in curve],
+            [p.iops / 1e3 for p in curve],
+            color=colour,
+            marker=MARKS[number],
+            markersize=4,
+            label=model.name,
+        )
+        most = model.most(series)
+        if most:
+            axes.axhline(most.target / 1e3, color=colour, linestyle="--", linewidth=0.9)
+    axes.plot([], [], color=INK, linestyle="--", linewidth=0.9, label="most of the drive")
+    axes.set_ylim(bottom=0)
+    _across(axes, title, "thousand IOPS")
+    axes.legend(frameon=False)
+
+
+def draw(models: Sequence[Model], path: Path) -> None:
+    by_name = {model.name: model for model in models}
+    drives = [by_name[name] for name in NVME]
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(11.5, 8), layout="constrained")
+        panels = figure.subplots(2, 2)
+        _draw_iops(panels[0][0], by_name["980pro"])
+        _draw_latency(panels[0][1], by_name["980pro"])
+        _draw_models(panels[1][0], drives, "randread-4k", "4 KiB random reads")
+        _draw_models(
+            panels[1][1], drives, "randwrite-4k", "4 KiB random writes, full drive, steady state"
+        )
+        figure.suptitle(
+            "The models of flash/ and the drives that they are named after",
+            x=0.01,
+            ha="left",
+            fontsize=11,
+        )
+        figure.savefig(path, dpi=150)
+
+
+def run(args: argparse.Namespace) -> int:
+    models = measure(args.program)
+    heads = ["model", "series", "depth", "drive", "model's", "off", "verdict", "source"]
+    print("\n".join(table(heads, rows(models), left=2)))
+    if args.picture:
+        draw(models, args.picture)
+    return 0 if all(t.holds for model in models for t in model.targets) else 1
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python3 -m experiments.flash_curve",
+        description="Set the models of flash/ beside the drives that they are named after.",
+        epilog="example: python3 -m experiments.flash_curve --picture doc/flash-curve.png",
+    )
+    parser.add_argument(
+        "--program", type=Path, default=PROGRAM, help=f"flash-curve (default: {PROGRAM})"
+    )
+    parser.add_argument("--picture", type=Path, help="draw the curves to this file")
+    try:
+        return run(parser.parse_args(argv))
+    except UsageError as error:
+        print(f"flash_curve: {error}", file=sys.stderr)
+        return 2
+    except Failure as error:
+        print(f"flash_curve: {error}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
