@@ -566,12 +566,9 @@ void mqfq_requeue(struct io *io, struct wake *wake)
 
 void mqfq_complete(struct io *io, u64 now, struct wake *wake)
 {
-<<<<<<< sched/mqfq.c
-	learner_done(io, now);
-	mqfq_requeue(io, wake);
-=======
 	struct mqfq *m = mqfq_of(io->queue);
 
+	learner_done(io, now);
 	if (!take_back(io))
 		return;
 	if (!keep_wanted(&m->keep, io) || !is_due(m, io->flow) ||
@@ -584,7 +581,6 @@ void mqfq_flow_exit(struct flow *f)
 	struct mqfq *m = f->sched->engine;
 
 	keep_flow_exit(&m->keep, f);
->>>>>>> /tmp/me/new.f
 }
 
 /* ------------------------------------------------------------- slow work */
@@ -641,12 +637,9 @@ void mqfq_tick(struct sched *s, u64 now, struct wake *wake)
 	bool changed;
 	u32 late;
 
-<<<<<<< sched/mqfq.c
 	learner_tick(s, now, wake);
-=======
 	for (late = keep_tick(&m->keep, s, now, wake); late; late--)
 		put_slot(m, 0, wake);
->>>>>>> /tmp/me/new.f
 	if (now < m->sweep_ns) {
 		wake_at(wake, m->sweep_ns);
 		return;
