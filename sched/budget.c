@@ -313,8 +313,18 @@ static void span_close(const struct budget *b, struct budget_span *sp, u64 used,
 	sp->since_ns = 0;
 }
 
-/* Rounds until the first flow may spend, for what it owes. */
-static u64 rounds_due(struct budget *b)
+static bool is_spare(const struct budget *b, const struct budget_flow *bf,
+		     u64 now)
+{
+	return bf->spare_ns > now || b->free_ns;
+}
+
+/*
+ * Rounds until the first flow may spend, for what it owes; not counting those
+ * whom nobody waits for: beside a spare flow of weight 10000 one of weight 1
+ * would get a request for every ten thousand that the other is given.
+ */
+static u64 rounds_due(struct budget *b, u64 now)
 {
 	u64 least = ~0ULL, rounds;
 	struct flow *f;
@@ -324,10 +334,12 @@ static u64 rounds_due(struct budget *b)
 		s64 left = atomic64_read(&bf->left);
 
 		bf->due = grant_of(b, f);
+		if (left > 0 && is_spare(b, bf, now))
+			continue;
 		rounds = left > 0 ? 1 : div64_u64((u64)-left, bf->due) + 1;
 		least = min(least, rounds);
 	}
-	return least;
+	return least == ~0ULL ? 1 : least;
 }
 
 static void refill(struct budget *b, u64 now, struct wake *wake)
@@ -340,7 +352,7 @@ static void refill(struct budget *b, u64 now, struct wake *wake)
 	span_close(b, &b->held, work_done(b, 0), now);
 	b->ops->predict(b, now);
 	WRITE_ONCE(b->total, clamp(b->total, 1ULL, 1ULL << BUDGET_MOST_SHIFT));
-	rounds = rounds_due(b);
+	rounds = rounds_due(b, now);
 	b->round++;
 	b->start_ns = now;
 	for (f = b->sched->active; f; f = f->next_active) {
@@ -375,7 +387,7 @@ static void look_around(const struct budget *b, u64 now, struct standing *st)
 		st->used += (u64)max(bf->mark - left, (s64)0);
 		if (left > 0) {
 			st->able = true;
-			st->holds |= bf->spare_ns <= now && !b->free_ns;
+			st->holds |= !is_spare(b, bf, now);
 		} else {
 			st->waits |= atomic64_read(&f->queued) > 0;
 		}
