@@ -8,6 +8,7 @@ const struct sched_ops *const sched_policies[] = {
 	&ifq_ops,
 	&kyber_fair_ops,
 	&wdt_ops,
+	&hwabc_ops,
 	NULL,
 };
 static_assert(ARRAY_SIZE(sched_policies) - 1 <= POLICIES_MAX);

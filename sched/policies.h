@@ -9,5 +9,6 @@ extern const struct sched_ops mqfq_ops;
 extern const struct sched_ops ifq_ops;
 extern const struct sched_ops kyber_fair_ops;
 extern const struct sched_ops wdt_ops;
+extern const struct sched_ops hwabc_ops;
 
 #endif /* MQFAIR_POLICIES_H */

@@ -26,6 +26,8 @@ static const struct {
 	{ &ifq_ops, ifq_tests },
 	{ &wdt_ops, wdt_tests },
 	{ &wdt_ops, life_tests },
+	{ &hwabc_ops, hwabc_tests },
+	{ &hwabc_ops, life_tests },
 	{ &kyber_fair_ops, kyber_tests },
 	{ &kyber_fair_ops, life_tests },
 };

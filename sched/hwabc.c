@@ -1,0 +1,458 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * hwabc - host-level workload-aware budget compensation
+ *
+ * The problem.  A flash drive cannot overwrite: it writes elsewhere and later
+ * collects the garbage, which means to copy what is still valid and to erase.
+ * The copying delays everybody, but not everybody causes it.  A tenant that
+ * reads, beside one that writes at random, gets the less the more the other
+ * writes, though each asks for equally much.
+ *
+ * The idea (the paper).  Give each tenant an equal *budget* and deduct what each
+ * request costs; without budget it is not scheduled [P].  What a read and a
+ * write cost is found by regression on what the device does [P]; and a write
+ * costs more, the more its tenant has to do with the collecting:
+ *
+ *	cost'_w = cost_w * (1 + alpha * valid / invalid
+ *			      + (1 - alpha) * write / total)		[P]
+ *
+ * valid and invalid are the tenant's flash pages in that state; write and total
+ * its requests.  Reads keep their cost [P].
+ *
+ * Example.  A read takes 80 us of the device, a write 400; alpha is 1/2.  A
+ * reads.  B only writes, at random over a quarter of a full drive: 90 of its
+ * pages are valid for 10 that are not.  A write of B costs 400 us *
+ * (1 + 9/2 + 1/2) = 2.4 ms, so of equal budgets A has 30 reads for each write
+ * of B, and the device spends 2.4 ms on A for 0.4 on B.
+ *
+ * Budgets.  Their sum is what the device does in `budget_ms`, at its best of
+ * late, and each has its share by weight: with equal weights equal [R].  They
+ * come back when every active flow is out [R], or `period_ms` is over; and
+ * with work_conserving=1, the default, when those who still may spend leave the
+ * device idle: budget.h.  A factor is a penalty and not work, so what the device
+ * does is counted without (budget_ops.work).
+ *
+ * What is counted
+ *   cost_r, cost_w	cost=learned, the default: learner.h.  Any other cost of
+ *			cost.h may stand in its place
+ *   write / total	requests dispatched, of the last second or so [R]
+ *   valid, invalid	from who knows the translation layer, by
+ *			sched.flow_pages.  gc_share=flow: all of the flow's pages,
+ *			the paper's formula.  gc_share=victim: those that
+ *			collecting copied for it against those that it had
+ *			written, for which as many became invalid, in the last
+ *			second or so: the paper's principle, that the owner of
+ *			the valid pages in victim blocks is to be penalized [R]
+ *			On a drive that hides its layer: our own estimate,
+ *			overwrite.h; it knows no victims, so both are the same
+ * invalid = 0 counts as 1 and the ratio is capped [R].
+ *
+ * Factors are judged every 100 ms by tick, and charged at insert.
+ *
+ * Invariants: those of budget.h, and
+ *   I4  a factor is between 1 and 1 + HWABC_RATIO_MOST.
+ *   I5  a request costs the same whoever's it is, but for the factor.
+ *
+ * Who comes back for what is held: budget.h for budgets, slots.h for slots.
+ *
+ * Limits.  A slot is never kept free for anybody: tenants that together ask for
+ * no more than `depth` requests get what the drive gives them.  The paper's
+ * effect needs a depth below their sum.
+ *
+ * Source: Lee, Han, Shin, Host-Level Workload-Aware Budget Compensation I/O
+ * Scheduling for Open-Channel SSDs, section II.
+ * Tested by tests/unit/{hwabc,regression,overwrite,budget}.c, tests/mt/hwabc.c,
+ * tests/sim/hwabc.c.
+ */
+#include "hwabc.h"
+#include "learner.h"
+#include "policies.h"
+#include "queue.h"
+
+enum {
+	DRAIN_NS	= 10 * 1000 * 1000,
+	JUDGE_NS	= 100 * 1000 * 1000,
+	LATE_SHIFT	= 3,		/* of late: 8 times JUDGE_NS */
+	LATE_FRACTION	= 8,
+	PAGE_SHIFT	= 12,
+	RATE_SHIFT	= 20,
+	RATE_FADE_SHIFT	= 3,		/* the best fades by 1/8 a period */
+	PERCENT		= 100,
+	NS_PER_MS	= 1000 * 1000,
+};
+
+/* Before anything is known, and least: some dozens of requests. */
+#define TOTAL_LEAST	(1ULL << 18)
+#define FACTOR_ONE	(1U << HWABC_FACTOR_SHIFT)
+
+static const char *const gc_share_names[] = {
+	[GC_SHARE_FLOW]		= "flow",
+	[GC_SHARE_VICTIM]	= "victim",
+	NULL
+};
+
+static struct hwabc *hwabc_of(const struct sched *s)
+{
+	return s->engine;
+}
+
+static struct hwabc_flow *hwabc_flow_of(const struct flow *f)
+{
+	return flow_engine(f);
+}
+
+static struct hwabc_flow_queue *flow_queue_of(const struct flow *f, u32 queue)
+{
+	return (void *)((char *)flow_queue_engine(f, queue) +
+			BUDGET_FLOW_QUEUE_BYTES(1));
+}
+
+/* ------------------------------------------------------------- the formula */
+
+u32 hwabc_ratio(u64 valid, u64 invalid)
+{
+	if (!invalid)
+		invalid = 1;
+	if (div64_u64(valid, invalid) >= HWABC_RATIO_MOST)
+		return HWABC_RATIO_MOST * FACTOR_ONE;
+	return (u32)mul_u64_u64_div_u64(valid, FACTOR_ONE, invalid);
+}
+
+u32 hwabc_factor(u32 alpha_pct, u32 ratio, u32 writes_part)
+{
+	u64 more = (u64)alpha_pct * ratio +
+		   (u64)(PERCENT - alpha_pct) * writes_part;
+
+	return FACTOR_ONE + (u32)div64_u64(more, PERCENT);
+}
+
+/* -------------------------------------------------------- what a flow caused */
+
+struct counts {
+	u64 requests, writes, written;
+};
+
+static struct counts count(const struct flow *f)
+{
+	struct counts c = { 0 };
+	u32 i;
+
+	for (i = 0; i < f->nr_queues; i++) {
+		const struct hwabc_flow_queue *fq = flow_queue_of(f, i);
+
+		c.requests += READ_ONCE(fq->requests);
+		c.writes += READ_ONCE(fq->writes);
+		c.written += READ_ONCE(fq->written);
+	}
+	return c;
+}
+
+static void decay(u64 *late, u64 *seen, u64 now)
+{
+	*late -= *late >> LATE_SHIFT;
+	*late += (now - *seen) << LATE_FRACTION;
+	*seen = now;
+}
+
+/* Of the paper's two factors the second. */
+static u32 writes_part(struct hwabc_flow *hf, const struct counts *c)
+{
+	decay(&hf->late_requests, &hf->requests, c->requests);
+	decay(&hf->late_writes, &hf->writes, c->writes);
+	decay(&hf->late_written, &hf->written, c->written);
+	if (!hf->late_requests)
+		return 0;
+	return (u32)mul_u64_u64_div_u64(hf->late_writes, FACTOR_ONE,
+					hf->late_requests);
+}
+
+/* And the first. */
+static u32 pages_ratio(struct hwabc *hw, struct flow *f)
+{
+	const struct sched *s = hw->budget.sched;
+	struct hwabc_flow *hf = hwabc_flow_of(f);
+	struct flow_pages pages;
+
+	if (!s->flow_pages || !s->flow_pages(s, f, &pages)) {
+		WRITE_ONCE(hw->hidden, true);
+		return hwabc_ratio(
+			overwrites_valid(&hw->overwrites, &hf->overwrites),
+			overwrites_invalid(&hw->overwrites, &hf->overwrites));
+	}
+	WRITE_ONCE(hw->hidden, false);
+	/* Less than before: it is a new count. */
+	hf->moved = min(hf->moved, pages.moved);
+	decay(&hf->late_moved, &hf->moved, pages.moved);
+	if (READ_ONCE(s->params.hwabc.gc_share) == GC_SHARE_VICTIM)
+		return hwabc_ratio(hf->late_moved, hf->late_written);
+	return hwabc_ratio(pages.valid, pages.invalid);
+}
+
+static void judge(struct hwabc *hw, struct flow *f)
+{
+	u32 alpha_pct = READ_ONCE(hw->budget.sched->params.hwabc.alpha_pct);
+	struct hwabc_flow *hf = hwabc_flow_of(f);
+	struct counts c = count(f);
+
+	WRITE_ONCE(hf->writes_part, writes_part(hf, &c));
+	WRITE_ONCE(hf->ratio, pages_ratio(hw, f));
+	WRITE_ONCE(hf->factor,
+		   hwabc_factor(alpha_pct, hf->ratio, hf->writes_part));
+}
+
+static void judge_all(struct hwabc *hw)
+{
+	struct sched *s = hw->budget.sched;
+	unsigned long flags = port_lock(&s->active_lock);
+	struct flow *f;
+
+	for (f = s->active; f; f = f->next_active)
+		judge(hw, f);
+	port_unlock(&s->active_lock, flags);
+}
+
+static void hwabc_tick(struct sched *s, u64 now, struct wake *wake)
+{
+	struct hwabc *hw = hwabc_of(s);
+
+	if (now >= hw->drain_ns) {
+		hw->drain_ns = now + DRAIN_NS;
+		if (hw->hidden)
+			overwrites_tick(&hw->overwrites,
+					READ_ONCE(s->params.hwabc.spare_pct));
+	}
+	if (now >= hw->judge_ns) {
+		hw->judge_ns = now + JUDGE_NS;
+		judge_all(hw);
+	}
+	if (READ_ONCE(s->active))
+		wake_at(wake, hw->drain_ns);
+	budget_tick(s, now, wake);
+}
+
+/* ----------------------------------------------------------------- budgets */
+
+static u32 hwabc_charge(const struct budget *b, const struct io *io, u32 bytes)
+{
+	u64 cost = cost_of(&b->sched->params.cost, io->op, bytes);
+	const struct hwabc_flow *hf = hwabc_flow_of(io->flow);
+
+	if (io->op == IO_WRITE)
+		cost = mul_u64_u32_shr(cost, READ_ONCE(hf->factor),
+				       HWABC_FACTOR_SHIFT);
+	return (u32)min(cost, (u64)COST_MOST);
+}
+
+static u64 hwabc_work(const struct budget *b)
+{
+	const struct hwabc *hw = hwabc_of(b->sched);
+	u64 work = 0;
+	u32 i;
+
+	for (i = 0; i < b->sched->nr_queues; i++)
+		work += READ_ONCE(hw->queue[i].work);
+	return work;
+}
+
+static void learn_rate(struct hwabc *hw, u64 now)
+{
+	const struct sched *s = hw->budget.sched;
+	u64 work = hwabc_work(&hw->budget), ns = now - hw->rate_ns, rate;
+
+	if (ns < READ_ONCE(s->params.budget.period_ns))
+		return;
+	rate = mul_u64_u64_div_u64(work - hw->rate_work, 1 << RATE_SHIFT, ns);
+	hw->rate = max(rate, hw->rate - (hw->rate >> RATE_FADE_SHIFT));
+	hw->rate_ns = now;
+	hw->rate_work = work;
+}
+
+static void hwabc_predict(struct budget *b, u64 now)
+{
+	struct hwabc *hw = hwabc_of(b->sched);
+	u64 ns = (u64)READ_ONCE(b->sched->params.hwabc.budget_ms) * NS_PER_MS;
+
+	learn_rate(hw, now);
+	b->total = max(mul_u64_u64_shr(hw->rate, ns, RATE_SHIFT), TOTAL_LEAST);
+}
+
+/* ---------------------------------------------------------------- requests */
+
+static enum verdict hwabc_dispatch(struct queue *q, u64 now, struct io **io,
+				   struct wake *wake)
+{
+	enum verdict verdict = budget_dispatch(q, now, io, wake);
+	struct hwabc_queue *hq = &hwabc_of(q->sched)->queue[q->index];
+	struct hwabc_flow_queue *fq;
+	u32 cost;
+
+	if (verdict != VERDICT_IO)
+		return verdict;
+	cost = cost_of(&q->sched->params.cost, (*io)->op, (*io)->bytes);
+	WRITE_ONCE(hq->work, hq->work + cost);
+	fq = flow_queue_of((*io)->flow, q->index);
+	WRITE_ONCE(fq->requests, fq->requests + 1);
+	if ((*io)->op != IO_WRITE)
+		return verdict;
+	WRITE_ONCE(fq->writes, fq->writes + 1);
+	WRITE_ONCE(fq->written, fq->written + ((*io)->bytes >> PAGE_SHIFT));
+	return verdict;
+}
+
+static void hwabc_complete(struct io *io, u64 now, struct wake *wake)
+{
+	struct hwabc *hw = hwabc_of(io->queue->sched);
+
+	if (io->op == IO_WRITE && (io->flags & IO_OUT) && READ_ONCE(hw->hidden))
+		overwrites_wrote(&hw->overwrites,
+				 &hwabc_flow_of(io->flow)->overwrites,
+				 io->queue->index, io->page, io->bytes);
+	budget_complete(io, now, wake);
+}
+
+/* ------------------------------------------------------------ life, tuning */
+
+static void hwabc_flow_init(struct flow *f)
+{
+	struct hwabc_flow *hf = hwabc_flow_of(f);
+
+	budget_flow_init(f);
+	hf->factor = FACTOR_ONE;
+	overwrite_flow_init(&hwabc_of(f->sched)->overwrites, &hf->overwrites);
+}
+
+static void hwabc_flow_exit(struct flow *f)
+{
+	overwrite_flow_exit(&hwabc_of(f->sched)->overwrites,
+			    &hwabc_flow_of(f)->overwrites);
+}
+
+static void choose_rule(struct hwabc *hw, const struct sched_params *p)
+{
+	budget_set_rule(&hw->budget, p->budget.work_conserving ?
+					     BUDGET_CONSERVING : BUDGET_ALL_OUT);
+}
+
+static void hwabc_tune(struct sched *s, const struct sched_params *p,
+		       struct wake *wake)
+{
+	budget_tune(s, p, wake);
+	if (!p)
+		return;
+	WRITE_ONCE(s->params.hwabc.alpha_pct, p->hwabc.alpha_pct);
+	WRITE_ONCE(s->params.hwabc.gc_share, p->hwabc.gc_share);
+	WRITE_ONCE(s->params.hwabc.budget_ms, p->hwabc.budget_ms);
+	WRITE_ONCE(s->params.hwabc.spare_pct, p->hwabc.spare_pct);
+	choose_rule(hwabc_of(s), p);
+}
+
+static void hwabc_exit(struct sched *s)
+{
+	struct hwabc *hw = hwabc_of(s);
+
+	budget_deinit(&hw->budget);
+	overwrites_deinit(&hw->overwrites);
+	port_free(hw->queue);
+	port_free(hw);
+	s->engine = NULL;
+}
+
+static const struct budget_ops hwabc_budget_ops = {
+	.nr_classes	= 1,
+	.charge		= hwabc_charge,
+	.predict	= hwabc_predict,
+	.work		= hwabc_work,
+};
+
+static int hwabc_init(struct sched *s)
+{
+	struct hwabc *hw = port_zalloc(sizeof(*hw));
+
+	if (!hw)
+		return -ENOMEM;
+	hw->hidden = true;
+	hw->queue = port_zalloc(s->nr_queues * sizeof(*hw->queue));
+	if (!hw->queue)
+		goto free;
+	if (overwrites_init(&hw->overwrites, s->nr_queues))
+		goto queue;
+	if (budget_init(&hw->budget, s, &hwabc_budget_ops, TOTAL_LEAST,
+			&s->params.depth))
+		goto overwrites;
+	choose_rule(hw, &s->params);
+	s->engine = hw;
+	return 0;
+overwrites:
+	overwrites_deinit(&hw->overwrites);
+queue:
+	port_free(hw->queue);
+free:
+	port_free(hw);
+	return -ENOMEM;
+}
+
+/* -------------------------------------------------------------- for people */
+
+static s64 permille(u32 factor)
+{
+	return (s64)(((u64)factor * 1000) >> HWABC_FACTOR_SHIFT);
+}
+
+static void hwabc_report(const struct sched *s, struct report *r)
+{
+	const struct hwabc *hw = hwabc_of(s);
+
+	budget_report(s, r);
+	report_number(r, "ftl_hidden", READ_ONCE(hw->hidden));
+	report_number(r, "sample_level", READ_ONCE(hw->overwrites.level));
+	report_number(r, "sample_lost",
+		      (s64)overwrites_lost(&hw->overwrites));
+}
+
+static void hwabc_report_flow(const struct flow *f, struct report *r)
+{
+	const struct hwabc_flow *hf = hwabc_flow_of(f);
+
+	budget_report_flow(f, r);
+	report_number(r, "write_factor_permille",
+		      permille(READ_ONCE(hf->factor)));
+	report_number(r, "valid_invalid_permille",
+		      permille(READ_ONCE(hf->ratio)));
+	report_number(r, "write_total_permille",
+		      permille(READ_ONCE(hf->writes_part)));
+}
+
+static const struct tunable hwabc_tunables[] = {
+	TUNABLE_DEPTH,
+	TUNABLE_U32("budget_ms", hwabc.budget_ms, 1, 4000, 1, 20),
+	TUNABLE_BUDGET_PERIOD("period_ms"),
+	TUNABLE_WORK_CONSERVING,
+	TUNABLE_U32("alpha_pct", hwabc.alpha_pct, 0, PERCENT, 1, 50),
+	TUNABLE_NAMES("gc_share", hwabc.gc_share, gc_share_names,
+		      GC_SHARE_FLOW),
+	TUNABLE_U32("spare_pct", hwabc.spare_pct, 1, PERCENT, 1, 20),
+	TUNABLES_COST_OF(COST_LEARNED),
+	{ }
+};
+
+const struct sched_ops hwabc_ops = {
+	.name			= "hwabc",
+	.tunables		= hwabc_tunables,
+	.flow_bytes		= sizeof(struct hwabc_flow),
+	.flow_queue_bytes	= BUDGET_FLOW_QUEUE_BYTES(1) +
+				  sizeof(struct hwabc_flow_queue),
+	.init			= hwabc_init,
+	.exit			= hwabc_exit,
+	.insert			= budget_insert,
+	.merge			= budget_merge,
+	.dispatch		= hwabc_dispatch,
+	.block			= budget_block,
+	.complete		= hwabc_complete,
+	.requeue		= budget_requeue,
+	.tick			= hwabc_tick,
+	.tune			= hwabc_tune,
+	.flow_init		= hwabc_flow_init,
+	.flow_exit		= hwabc_flow_exit,
+	.report			= hwabc_report,
+	.report_flow		= hwabc_report_flow,
+};

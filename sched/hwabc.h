@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The state of hwabc.c, for its tests. */
+#ifndef MQFAIR_HWABC_H
+#define MQFAIR_HWABC_H
+
+#include "budget.h"
+#include "overwrite.h"
+
+enum hwabc_gc_share {
+	GC_SHARE_FLOW,			/* valid / invalid of the flow's pages */
+	GC_SHARE_VICTIM,		/* the same of those in victim blocks */
+};
+
+enum {
+	HWABC_FACTOR_SHIFT	= 16,
+	/* valid / invalid counts for no more than this. */
+	HWABC_RATIO_MOST	= 16,
+};
+
+/* L as in budget.h; T: tick alone. */
+struct hwabc_flow {
+	struct budget_flow budget;
+	u32 factor;			/* O by T: of a write's cost */
+	u32 ratio;			/* O by T: valid / invalid, the same shift */
+	u32 writes_part;		/* O by T: write / total, the same shift */
+	struct overwrite_flow overwrites;
+	/* T: what was counted when last judged, .. */
+	u64 requests, writes, written, moved;
+	/* T: .. and of late: sums that decay, x 2^8 */
+	u64 late_requests, late_writes, late_written, late_moved;
+};
+
+/* Of a flow in one queue, behind its struct budget_flow_queue; O. */
+struct hwabc_flow_queue {
+	u64 requests, writes;
+	u64 written;			/* pages of 4 KiB */
+};
+
+struct hwabc_queue {
+	u64 work;			/* O: cost without factors */
+} __port_cacheline;
+
+struct hwabc {
+	struct budget budget;
+	struct hwabc_queue *queue;	/* I: by index */
+	struct overwrites overwrites;
+	bool hidden;			/* O by T: nobody tells whose pages are where */
+	u64 drain_ns, judge_ns;		/* T: when next */
+	u64 rate_ns, rate_work;		/* L: since when, work then */
+	u64 rate;			/* L: work per 2^20 ns, the best of late */
+};
+
+/* Factor of the cost of a write, 2^-HWABC_FACTOR_SHIFT. */
+u32 hwabc_factor(u32 alpha_pct, u32 ratio, u32 writes_part);
+
+/* valid / invalid, capped, 2^-HWABC_FACTOR_SHIFT. */
+u32 hwabc_ratio(u64 valid, u64 invalid);
+
+#endif /* MQFAIR_HWABC_H */

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The paper's formula, by hand. */
+#include "unit.h"
+#include "sched/hwabc.h"
+
+#define ONE	(1U << HWABC_FACTOR_SHIFT)
+
+static void factors_by_hand(void **state)
+{
+	static const struct {
+		u32 alpha_pct;
+		u64 valid, invalid, writes, total;
+		double factor;
+	} table[] = {
+		/*  0 */ { 0, 900, 100, 1, 1, 2 },
+		/*  1 */ { 100, 900, 100, 1, 1, 10 },
+		/*  2 */ { 50, 900, 100, 1, 1, 1 + 4.5 + 0.5 },
+		/*  3 */ { 50, 900, 100, 1, 4, 1 + 4.5 + 0.125 },
+		/*  4 */ { 25, 300, 900, 3, 4, 1 + 0.25 / 3 + 0.75 * 0.75 },
+		/*  5: a reader that holds cold data pays for its rare writes */
+		{ 100, 5, 0, 0, 1, 6 },
+		/*  6: capped */
+		{ 100, 5000, 0, 0, 1, 17 },
+		/*  7 */ { 100, 1ULL << 60, 3, 1, 1, 17 },
+		/*  8 */ { 100, 15999, 1000, 1, 1, 16.999 },
+		/*  9: nothing known, nothing written */
+		{ 50, 0, 0, 0, 1, 1 },
+		/* 10 */ { 100, 1, 1ULL << 60, 1, 1, 1 },
+	};
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(table); i++) {
+		u32 part = (u32)(table[i].writes * ONE / table[i].total);
+		u32 ratio = hwabc_ratio(table[i].valid, table[i].invalid);
+		double factor = hwabc_factor(table[i].alpha_pct, ratio, part);
+
+		factor /= ONE;
+		if (factor < table[i].factor - 1e-4 ||
+		    factor > table[i].factor + 1e-4)
+			fail_msg("row %zu: %f instead of %f", i, factor,
+				 table[i].factor);
+	}
+}
+
+/* I4, over all that the tunables allow. */
+static void factors_are_bounded(void **state)
+{
+	struct random r = random_seeded("hwabc");
+	u64 i;
+
+	(void)state;
+	for (i = 0; i < random_rounds(100000); i++) {
+		u32 ratio = hwabc_ratio(random_next(&r) >> random_below(&r, 64),
+					random_next(&r) >> random_below(&r, 64));
+		u32 factor = hwabc_factor(random_below(&r, 101), ratio,
+					  random_below(&r, ONE + 1));
+
+		assert_true(factor >= ONE);
+		assert_true(factor <= (1 + HWABC_RATIO_MOST) * ONE);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(factors_by_hand),
+		cmocka_unit_test(factors_are_bounded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
