@@ -86,6 +86,7 @@ struct device_host {
 	struct request_host *requests;	/* frozen: of shared tag maps */
 	u32 nr_requests;		/* frozen */
 	struct tag_map map;
+	struct list_head groups;	/* of weights.c, see there */
 	struct mutex tune_lock;		/* tune() against itself */
 	unsigned long automatic;	/* tune_lock: by place, see attrs.c */
 	struct hrtimer timer;		/* to tick */
@@ -162,6 +163,7 @@ extern struct blkcg_policy mqfair_policy;
 struct flow *group_flow(struct blkcg_gq *blkg);
 struct flow *root_flow(struct request_queue *q);
 wait_queue_head_t *flow_tag_wait(struct flow *f);
+void groups_let_go(struct device_host *d);
 struct blkcg *flow_blkcg(struct flow *f);
 int weights_init(void);
 void weights_exit(void);

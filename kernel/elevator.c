@@ -625,6 +625,7 @@ static void *el_alloc_data(struct request_queue *q)
 		return NULL;
 	d->q = q;
 	mutex_init(&d->tune_lock);
+	INIT_LIST_HEAD(&d->groups);
 	hrtimer_setup(&d->timer, timer_fired, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_ABS);
 	INIT_WORK(&d->tick, tick_work);
@@ -663,6 +664,9 @@ static void el_exit(struct elevator_queue *eq)
 	struct device_host *d = eq->elevator_data;
 	u32 i;
 
+	/* Now nobody can ask for a kick or a tick by way of a cgroup. */
+	compat_deactivate_policy(d->q, &mqfair_policy);
+	groups_let_go(d);
 	hrtimer_cancel(&d->timer);
 	cancel_work_sync(&d->tick);
 	/* The last tick may have armed it again; now nobody can. */
@@ -671,10 +675,6 @@ static void el_exit(struct elevator_queue *eq)
 	for (i = 0; i < d->nr_hctx; i++)
 		cancel_work_sync(&d->hctx[i]->kick);
 	compat_wbt_restore(d->q, eq);
-	/* Before their memory goes, in whatever order the core frees it. */
-	while (d->sched.active)
-		flow_exit(d->sched.active);
-	compat_deactivate_policy(d->q, &mqfair_policy);
 	device_host_destroy(d);
 }
 
@@ -726,6 +726,7 @@ MODULE_ALIAS("mqfq-iosched");
 MODULE_ALIAS("wdt-iosched");
 MODULE_ALIAS("ifq-iosched");
 MODULE_ALIAS("kyber-fair-iosched");
+MODULE_ALIAS("hwabc-iosched");
 
 bool elevator_is_ours(const struct elevator_type *type)
 {

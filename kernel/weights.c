@@ -10,6 +10,13 @@
  * Locking: struct cgroup_host is protected by weight_mutex for writers and by
  * its spin lock for the readers that may not sleep (a blkg being made).  Lock
  * order: blkcg->lock > cgroup_host.lock > share_tree.lock.
+ *
+ * Who goes first.  The last reference to a removed cgroup's blkg may be dropped
+ * after the scheduler of its disk has gone, for what frees it waits in a work
+ * queue, out of everybody's lists.  So each device lists the flows that stand
+ * on it, and lets go of them before it goes itself; whoever comes by way of a
+ * cgroup finds out under groups_lock.  Order: blkcg->lock, request queue's lock
+ * > groups_lock > the locks of sched/.
  */
 #include "device.h"
 
@@ -29,12 +36,14 @@ struct cgroup_host {
 struct group_host {
 	struct blkg_policy_data pd;
 	struct rcu_head rcu;
-	bool set_up;			/* flow_init() was called */
+	struct list_head node;		/* groups_lock: in device_host.groups */
+	bool set_up;			/* groups_lock: the flow has a device */
 	wait_queue_head_t tag_wait;	/* see limit.c */
 	struct flow flow;
 };
 
 static DEFINE_MUTEX(weight_mutex);
+static DEFINE_SPINLOCK(groups_lock);	/* irq-safe */
 
 static struct group_host *group_of(struct blkg_policy_data *pd)
 {
@@ -52,7 +61,7 @@ struct flow *group_flow(struct blkcg_gq *blkg)
 {
 	struct group_host *g = group_of(blkg_to_pd(blkg, &mqfair_policy));
 
-	return g && likely(g->set_up) ? &g->flow : NULL;
+	return g && likely(READ_ONCE(g->set_up)) ? &g->flow : NULL;
 }
 
 wait_queue_head_t *flow_tag_wait(struct flow *f)
@@ -135,24 +144,53 @@ static void weights_pd_init(struct blkg_policy_data *pd)
 	struct group_host *g = group_of(pd);
 	struct cgroup_host *c = cgroup_host_of(blkg->blkcg);
 	struct flow *parent = blkg->parent ? group_flow(blkg->parent) : NULL;
+	unsigned long flags;
 
 	flow_init(&g->flow, &d->sched, parent,
 		  c ? cgroup_weight(c, queue_dev(blkg->q)) : WEIGHT_DEFAULT);
 	init_waitqueue_head(&g->tag_wait);
-	g->set_up = true;
+	spin_lock_irqsave(&groups_lock, flags);
+	list_add(&g->node, &d->groups);
+	WRITE_ONCE(g->set_up, true);
+	spin_unlock_irqrestore(&groups_lock, flags);
+}
+
+static void group_let_go(struct group_host *g)
+{
+	lockdep_assert_held(&groups_lock);
+	list_del(&g->node);
+	WRITE_ONCE(g->set_up, false);
+	flow_exit(&g->flow);
 }
 
 /* No request of it is left; a spin lock may be held. */
 static void weights_pd_free(struct blkg_policy_data *pd)
 {
 	struct group_host *g = group_of(pd);
-	bool counted = g->set_up && flow_share(&g->flow);
+	unsigned long flags;
+	bool counted;
 
-	if (g->set_up)
-		flow_exit(&g->flow);
-	if (counted)
-		host_reshare(g->flow.sched);
+	spin_lock_irqsave(&groups_lock, flags);
+	if (g->set_up) {
+		counted = flow_share(&g->flow);
+		group_let_go(g);
+		if (counted)
+			host_reshare(g->flow.sched);
+	}
+	spin_unlock_irqrestore(&groups_lock, flags);
 	kfree_rcu(g, rcu);
+}
+
+/* The device goes; no request is left. */
+void groups_let_go(struct device_host *d)
+{
+	struct group_host *g, *next;
+	unsigned long flags;
+
+	spin_lock_irqsave(&groups_lock, flags);
+	list_for_each_entry_safe(g, next, &d->groups, node)
+		group_let_go(g);
+	spin_unlock_irqrestore(&groups_lock, flags);
 }
 
 struct stat_report {
@@ -169,14 +207,11 @@ static void put_stat(struct report *r, const char *name, const char *part,
 		   part ?: "", (long long)value);
 }
 
-static void weights_pd_stat(struct blkg_policy_data *pd, struct seq_file *s)
+static void show_stat(struct flow *f, struct seq_file *s)
 {
 	struct stat_report sr = { .report.put = put_stat, .s = s };
-	struct flow *f = group_flow(pd->blkg);
 	struct flow_totals t;
 
-	if (!f)
-		return;
 	flow_totals(f, &t);
 	if (!t.dispatched)
 		return;
@@ -186,6 +221,18 @@ static void weights_pd_stat(struct blkg_policy_data *pd, struct seq_file *s)
 		   t.dispatched, div_u64(t.wait_ns, NSEC_PER_USEC));
 	if (f->sched->ops->report_flow)
 		f->sched->ops->report_flow(f, &sr.report);
+}
+
+static void weights_pd_stat(struct blkg_policy_data *pd, struct seq_file *s)
+{
+	unsigned long flags;
+	struct flow *f;
+
+	spin_lock_irqsave(&groups_lock, flags);
+	f = group_flow(pd->blkg);
+	if (f)
+		show_stat(f, s);
+	spin_unlock_irqrestore(&groups_lock, flags);
 }
 
 /* ---------------------------------------------------- io.mqfair.weight */
@@ -212,11 +259,13 @@ static void weight_apply(struct blkcg *blkcg, struct cgroup_host *c)
 
 	spin_lock_irq(&blkcg->lock);
 	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
+		spin_lock(&groups_lock);
 		f = group_flow(blkg);
-		if (!f)
-			continue;
-		flow_set_weight(f, cgroup_weight(c, queue_dev(blkg->q)));
-		host_reshare(f->sched);
+		if (f) {
+			flow_set_weight(f, cgroup_weight(c, queue_dev(blkg->q)));
+			host_reshare(f->sched);
+		}
+		spin_unlock(&groups_lock);
 	}
 	spin_unlock_irq(&blkcg->lock);
 }
