@@ -476,6 +476,54 @@ static void test_debt(struct trial *t)
 	rig_close(&d.r);
 }
 
+/*
+ * At T = 0 a queue waits until virtual time is at its lead.  The large requests
+ * of a tenant whose weight was a thousandth were a gigabyte away; when its
+ * weight is as good as the other's again, they are not.
+ */
+static void test_wakes(struct trial *t)
+{
+	struct host_params p = ifq_params(t, 1);
+	struct load_params load = { .depth = 64, .bytes = 1 * MIB };
+	struct load_params light = {
+		.first_queue = 1, .depth = 1, .bytes = 4 * KIB,
+		.think_ns = 10 * MS,
+	};
+	struct host_flow *flow[2];
+	u64 before[2], part;
+	struct rig r;
+	u32 i;
+
+	p.nr_queues = 2;
+	p.sched.ifq.window_ms = 100;
+	rig_open(&r, t, &p);
+	for (i = 0; i < 2; i++)
+		flow[i] = rig_flow(&r, NULL, 100);
+	load.flow = flow[0];
+	rig_load(&r, &load);
+	light.flow = flow[1];
+	rig_load(&r, &light);
+	rig_run(&r, 1050 * MS);
+	load.flow = flow[1];
+	load.bytes = 4 * KIB;
+	load.first_queue = 1;
+	rig_load(&r, &load);
+	rig_run(&r, 30 * MS);
+	rig_bytes(flow, before, 2);
+	rig_run(&r, 20 * MS);
+	part = rig_part(flow, before, 2, 0);
+	if (part > 10000)
+		trial_fail(t, "who moved so much still has %llu ppm", part);
+	/* A window ends 1.1 s after the start: then they are equal. */
+	rig_run(&r, 60 * MS);
+	rig_bytes(flow, before, 2);
+	rig_run(&r, 100 * MS);
+	part = rig_part(flow, before, 2, 0);
+	if (part < 300000)
+		trial_fail(t, "in the next window it has %llu ppm", part);
+	rig_close(&r);
+}
+
 /* -------------------------------------------------------- figure 5 of the paper */
 
 enum {
@@ -1041,6 +1089,46 @@ static void test_virtual_time(struct trial *t)
 		   wait[0], wait[1], wait[2], part[0], part[1], part[2]);
 }
 
+/*
+ * Whatever virtual time is: a second of silence gives no credit beyond what the
+ * device holds.
+ */
+static void test_no_credit(struct trial *t)
+{
+	u32 i;
+
+	for (i = IFQ_MIN; i <= IFQ_4TAG; i++) {
+		struct host_params p = ifq_params(t, 1);
+		struct load_params back = {
+			.depth = 64, .bytes = 4 * KIB, .on_ns = 100 * MS,
+			.off_ns = 900 * MS,
+		};
+		struct host_flow *flow[2];
+		u64 before[2], got[2];
+		struct rig r;
+		u32 k;
+
+		p.sched.ifq.virtual_time = i;
+		p.sched.ifq.damping = 0;
+		rig_open(&r, t, &p);
+		for (k = 0; k < 2; k++)
+			flow[k] = rig_flow(&r, NULL, 100);
+		back.flow = flow[0];
+		rig_load(&r, &back);
+		rig_closed(&r, flow[1], 64, 4 * KIB);
+		rig_run(&r, SEC);
+		rig_bytes(flow, before, 2);
+		rig_run(&r, 50 * MS);
+		rig_bytes(flow, got, 2);
+		for (k = 0; k < 2; k++)
+			got[k] -= before[k];
+		if (got[0] > got[1] + 4ULL * 8 * 4 * KIB)
+			trial_fail(t, "after a second of silence a flow gets %llu bytes, the other %llu (virtual time %u)",
+				   got[0], got[1], i);
+		rig_close(&r);
+	}
+}
+
 /* ------------------------------------------------------------------- the window */
 
 /*
@@ -1111,6 +1199,7 @@ const struct test ifq_tests[] = {
 	{ "ifq/tree", test_tree, true },
 	{ "ifq/roll", test_roll, false },
 	{ "ifq/debt", test_debt, false },
+	{ "ifq/wakes", test_wakes, false },
 	{ "ifq/due-weights", test_due_weights, true },
 	{ "ifq/sharing-incentive", test_sharing_incentive, true },
 	{ "ifq/no-gain-from-more", test_no_gain_from_more, true },
@@ -1119,6 +1208,7 @@ const struct test ifq_tests[] = {
 	{ "ifq/tail", test_tail, true },
 	{ "ifq/depth-curve", test_depth_curve, false },
 	{ "ifq/virtual-time", test_virtual_time, false },
+	{ "ifq/no-credit", test_no_credit, false },
 	{ "ifq/window", test_window, false },
 	{ NULL, NULL, false },
 };
