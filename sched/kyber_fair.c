@@ -96,18 +96,11 @@ static struct kyber_flow *kyber_flow_of(const struct flow *f)
 
 /* -------------------------------------------------------------- prediction */
 
-/*
- * While rounds end early for those who wait, all that was used was used in the
- * whole of the round: there are flows that nobody waited for.
- */
-static u64 predict_total(struct kyber_fair *k, u64 now, u32 period_ns)
+static u64 predict_total(struct kyber_fair *k, u32 period_ns)
 {
-	const struct budget *b = &k->budget;
-	u64 ran_ns = b->past.ran_ns;
+	const struct budget_past *past = &k->budget.past;
 
-	if (READ_ONCE(b->sched->params.budget.work_conserving))
-		ran_ns = now - b->start_ns;
-	predict_add(&k->total, b->past.used, ran_ns, period_ns);
+	predict_add(&k->total, past->used, past->ran_ns, period_ns);
 	return predict_mean(&k->total);
 }
 
@@ -153,7 +146,7 @@ static void kyber_predict(struct budget *b, u64 now)
 	if (READ_ONCE(p->kyber.predict) == KYBER_PER_FLOW)
 		total = predict_flows(k, period_ns);
 	else
-		total = predict_total(k, now, period_ns);
+		total = predict_total(k, period_ns);
 	total = clamp(total, (u64)TOTAL_LEAST, (u64)TOTAL_MOST);
 	WRITE_ONCE(k->predicted, total);
 	if (READ_ONCE(p->budget.work_conserving))

@@ -172,15 +172,23 @@ static void test_change(struct trial *t)
 
 /* ------------------------------------------------------ work conservation */
 
+static const struct tenant light_and_heavy[] = {
+	{ .weight = 100, .depth = 1, .bytes = 4 * KIB },
+	{ .weight = 100, .depth = 128, .bytes = 4 * KIB },
+	{ .weight = 250, .depth = 128, .bytes = 4 * KIB },
+	{ .weight = 500, .depth = 128, .bytes = 4 * KIB },
+};
+
+/* What a drive does in a period. */
+static u64 period_bytes(const struct host_params *p)
+{
+	return (u64)PERIOD_NS / p->device.base_ns * p->device.slots * 4 * KIB;
+}
+
 /* A light but active cgroup beside three heavy ones. */
 static void test_light(struct trial *t)
 {
-	static const struct tenant tenant[] = {
-		{ .weight = 100, .depth = 1, .bytes = 4 * KIB },
-		{ .weight = 100, .depth = 128, .bytes = 4 * KIB },
-		{ .weight = 250, .depth = 128, .bytes = 4 * KIB },
-		{ .weight = 500, .depth = 128, .bytes = 4 * KIB },
-	};
+	const struct tenant *tenant = light_and_heavy;
 	struct host_params p = kyber_params(t);
 	u64 none = scene_none(&p, tenant, 4, SEC, 2 * SEC);
 	u64 published = 0;
@@ -199,6 +207,34 @@ static void test_light(struct trial *t)
 		     i ? "" : "as published ", o.total * 1000 / none,
 		     o.p99_ns[0] / US, o.p99_ns[1] / US);
 	}
+}
+
+/*
+ * There the prediction is right at all times, though rounds are ended while
+ * not all are out.
+ */
+static void test_predicted(struct trial *t)
+{
+	struct host_params p = kyber_params(t);
+	u64 full = period_bytes(&p), least = ~0ULL, most = 0;
+	struct scene s;
+	u32 i;
+
+	scene_open(&s, t, &p, light_and_heavy, 4);
+	rig_run(&s.r, SEC);
+	for (i = 0; i < 2000; i++) {
+		u64 now;
+
+		rig_run(&s.r, MS);
+		now = kyber_of(&s.r)->predicted * 1000 / full;
+		least = min(least, now);
+		most = max(most, now);
+	}
+	if (least < 700 || most > 1300)
+		trial_fail(t, "%llu to %llu permille of a period are predicted",
+			   least, most);
+	note(t, "%llu to %llu permille of a period", least, most);
+	scene_close(&s);
 }
 
 /* No stop and go: the lightest waits for rounds, not for periods. */
@@ -238,8 +274,7 @@ static void test_moves(struct trial *t)
 		  .on_ns = 2 * SEC, .off_ns = 2 * SEC },
 	};
 	struct host_params p = kyber_params(t);
-	const u64 full = (u64)PERIOD_NS / p.device.base_ns * p.device.slots *
-			 4 * KIB;
+	const u64 full = period_bytes(&p);
 	u64 least[2] = { ~0ULL, ~0ULL }, off = 0;
 	struct scene s;
 	u32 i;
@@ -385,6 +420,7 @@ const struct test kyber_tests[] = {
 	{ "kyber-fair/predict", test_predict, true },
 	{ "kyber-fair/change", test_change, true },
 	{ "kyber-fair/light", test_light, false },
+	{ "kyber-fair/predicted", test_predicted, false },
 	{ "kyber-fair/tail", test_tail, true },
 	{ "kyber-fair/moves", test_moves, true },
 	{ "kyber-fair/ratio", test_ratio, false },
