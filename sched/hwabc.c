@@ -74,7 +74,7 @@ enum {
 	JUDGE_NS	= 100 * 1000 * 1000,
 	LATE_SHIFT	= 3,		/* of late: 8 times JUDGE_NS */
 	LATE_FRACTION	= 8,
-	PAGE_SHIFT	= 12,
+	WRITTEN_SHIFT	= 12,		/* pages of 4 KiB */
 	RATE_SHIFT	= 20,
 	RATE_FADE_SHIFT	= 3,		/* the best fades by 1/8 a period */
 	PERCENT		= 100,
@@ -295,7 +295,7 @@ static enum verdict hwabc_dispatch(struct queue *q, u64 now, struct io **io,
 	if ((*io)->op != IO_WRITE)
 		return verdict;
 	WRITE_ONCE(fq->writes, fq->writes + 1);
-	WRITE_ONCE(fq->written, fq->written + ((*io)->bytes >> PAGE_SHIFT));
+	WRITE_ONCE(fq->written, fq->written + ((*io)->bytes >> WRITTEN_SHIFT));
 	return verdict;
 }
 
