@@ -7,6 +7,7 @@
  * CPUs that are not there yet count too: the core maps them already.
  */
 #include "device.h"
+#include "ftl.h"
 
 #include <linux/sort.h>
 #include <linux/topology.h>
@@ -180,6 +181,7 @@ static int device_start(struct device_host *d, const struct sched_ops *ops,
 		queue_host_init(d, i, &slot[i]);
 	}
 	device_default_params(d, ops, &params);
+	d->sched.flow_pages = ftl_flow_pages;
 	ret = sched_init(&d->sched, ops, &params, place);
 	kvfree(place);
 	return ret;

@@ -63,3 +63,18 @@ bool ftl_owner_pages(struct device_host *d, struct flow *f,
 	spin_unlock_irqrestore(&ftl_lock, flags);
 	return found;
 }
+
+bool ftl_flow_pages(const struct sched *s, struct flow *f,
+		    struct flow_pages *pages)
+{
+	struct device_host *d = container_of(s, struct device_host, sched);
+	struct ftl_pages found;
+	bool known = ftl_owner_pages(d, f, &found);
+
+	*pages = (struct flow_pages){
+		.valid = found.valid,
+		.invalid = found.invalid,
+		.moved = found.victim_valid,
+	};
+	return known || ftl_known(d);
+}

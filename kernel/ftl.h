@@ -25,6 +25,8 @@
 
 struct device_host;
 struct flow;
+struct flow_pages;
+struct sched;
 
 struct ftl_pages {
 	u64 valid;		/* flash pages with data of it */
@@ -61,6 +63,10 @@ bool ftl_known(struct device_host *d);
  */
 bool ftl_owner_pages(struct device_host *d, struct flow *f,
 		     struct ftl_pages *pages);
+
+/* sched.flow_pages of a device. */
+bool ftl_flow_pages(const struct sched *s, struct flow *f,
+		    struct flow_pages *pages);
 
 /*
  * The kernel's number of the cgroup, less the generation that is above bit 31:
