@@ -204,8 +204,8 @@ def measure(plan: Plan, built: Path | None) -> tuple[dict[tuple[str, str], Cost]
     require_present(plan, built)
     with tempfile.TemporaryDirectory(prefix="mqfair-instructions-") as name:
         folder = Path(name)
-        # Of its own, for the checkout may be built anew meanwhile.
-        own = Path(shutil.copy(built, folder / built.name))
+        # Of its own, for the checkout may be built anew meanwhile; modprobe goes by its name.
+        own = Path(shutil.copy(built, folder / "mqfair.ko"))
         for load in plan.workloads:
             (folder / f"{load}.fio").write_text(job_file(plan, load))
         spec = lab.GuestSpec(
