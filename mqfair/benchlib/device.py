@@ -8,6 +8,7 @@ the user says that its data may go.
 
 import errno
 import json
+import math
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -143,9 +144,12 @@ def null_slots(device: Device) -> int:
 
 
 def null_requests(device: Device, iops: float, bytes_per_s: float) -> float:
-    """Least number of requests a second that the drive has served."""
+    """That the drive has served in a second, if I/Os are of one size."""
+    if not iops:
+        return 0.0
     sectors = device.parameters.get("max_sectors", 0)
-    return max(iops, bytes_per_s / (sectors * 512 if sectors else NULL_REQUEST_BYTES))
+    most = sectors * 512 if sectors else NULL_REQUEST_BYTES
+    return iops * max(1, math.ceil(bytes_per_s / iops / most))
 
 
 def check_drive(path: str, *, destroy_data: bool) -> None:
