@@ -1,0 +1,345 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The virtual SSD: it comes and goes, keeps what is written, and knows whose pages are where."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import mmap
+import os
+import random
+import struct
+from itertools import cycle, islice
+from pathlib import Path
+
+from fairlib import SMALL_GUEST, Load, mqfq, tenants
+from guestlib import (
+    CGROUP_ROOT,
+    Cgroup,
+    Fio,
+    KernelLog,
+    cases,
+    fio,
+    read,
+    rmmod,
+    run,
+    timed,
+    wait_until,
+    write,
+    write_fails,
+)
+from sharing import DEMAND, SLOTS, TAGS, WEIGHTS, check_shares, shares
+from ssdlib import DRIVES, MIB, PAGE, Ssd, load
+
+guest = SMALL_GUEST
+
+# The model with the fewest dies: a small drive of it has blocks enough to collect from.
+SMALL = {"model": "980pro", "size_mb": 128}
+FULL = {**SMALL, "fill": 99, "fill_pattern": "steady"}
+SECTOR = 512
+BLKDISCARD = 0x1277
+
+# --- settings --------------------------------------------------------------------------------
+
+BAD = [
+    ("model", "nosuch"),
+    ("size_mb", 0),
+    ("size_mb", -1),
+    ("size_mb", "1G"),
+    ("size_mb", (1 << 24) + 1),
+    ("queues", 0),
+    ("hw_depth", 0),
+    ("hw_depth", 10241),
+    ("time_scale", 0),
+    ("fill", 101),
+    ("ftl", "both"),
+    ("fill_pattern", "zigzag"),
+    ("power", "maybe"),
+]
+
+
+def test_a_bad_value_is_refused_and_changes_nothing() -> None:
+    with Ssd(on=False, **SMALL) as drive:
+        for setting, value in BAD:
+            before = drive.get(setting)
+            assert write_fails(drive.config / setting, value) == errno.EINVAL, (setting, value)
+            assert drive.get(setting) == before, (setting, value)
+
+
+def test_settings_are_read_back_and_hold_while_it_is_on() -> None:
+    settings = {"queues": 1, "hw_depth": 7, "time_scale": 3, "ftl": "host", "fill": 10}
+    with Ssd(**SMALL, **settings, fill_pattern="random") as drive:
+        for setting, value in settings.items():
+            assert drive.get(setting) == str(value)
+            assert write_fails(drive.config / setting, value) == errno.EBUSY, setting
+        assert write_fails(drive.config / "model", "p3700") == errno.EBUSY
+        assert drive.queue("nr_requests") == "14"
+        assert read(drive.sysfs / "size") == str(128 * MIB // SECTOR)
+        assert drive.queue("write_cache") == "write back"
+        assert drive.queue("rotational") == "0"
+        drive.power(0)
+        drive.set("model", "p3700")
+        assert read_fails(drive.config / "stat") == errno.ENODEV
+
+
+def read_fails(path: Path) -> int:
+    try:
+        read(path)
+    except OSError as error:
+        return error.errno
+    raise AssertionError(f"{path} can be read")
+
+
+def test_a_drive_too_small_for_its_model_is_refused_with_the_reason() -> None:
+    log = KernelLog()
+    with Ssd(on=False, model="980pro", size_mb=1) as drive:
+        assert write_fails(drive.config / "power", 1) == errno.EINVAL
+        assert drive.get("power") == "0"
+        said = [line for line in log.read() if "ssd-t: model=980pro size_mb=1: " in line]
+        assert len(said) == 1 and "erase block" in said[0], said
+        drive.set("size_mb", 128)
+        drive.power(1)
+    log.close()
+
+
+@cases("a b", "a!", "x" * 40)
+def test_a_name_that_cannot_be_a_device(name: str) -> None:
+    load()
+    try:
+        (DRIVES / name).mkdir()
+    except OSError as error:
+        assert error.errno == errno.EINVAL, error
+    else:
+        (DRIVES / name).rmdir()
+        raise AssertionError(f"'{name}' was taken")
+
+
+def test_the_module_stays_while_there_is_a_drive() -> None:
+    with Ssd(on=False):
+        assert run("rmmod", "mqfair_ssd", check=False).returncode, "unloaded with a folder"
+    with Ssd(**SMALL):
+        assert run("rmmod", "mqfair_ssd", check=False).returncode, "unloaded with a drive"
+        assert run("rmmod", "mqfair", check=False).returncode, "what it needs was unloaded"
+    rmmod("mqfair_ssd")
+    load()
+    assert sorted(read(DRIVES / "models").split()) == ["980pro", "fabric", "p3700", "p4500"]
+
+
+def test_drives_of_all_models_come_and_go() -> None:
+    load()
+    models = read(DRIVES / "models").split()
+    size = {"size_mb": 64}
+    for number, model in enumerate(islice(cycle(models), 2 * len(models))):
+        with (
+            Ssd("first", model=model, queues=1 + number % 3, fill=50, **size) as first,
+            Ssd(
+                "second", model=model, hw_depth=1, fill=20, fill_pattern="random", **size
+            ) as second,
+        ):
+            for drive in (first, second):
+                check_no_error(fio(drive, rw="randrw", number_ios=50, iodepth=4))
+                assert drive.stat()["outstanding"] == 0
+        assert not first.path.exists() and not second.sysfs.exists()
+
+
+def check_no_error(result: dict[str, object]) -> None:
+    for job in result["jobs"]:  # type: ignore[attr-defined]
+        assert not job["error"], f"{job['jobname']}: error {job['error']}"
+
+
+# --- data ------------------------------------------------------------------------------------
+
+
+class Twin:
+    """A drive and what should be in it, by unbuffered I/O in sectors."""
+
+    def __init__(self, drive: Ssd, seed: int) -> None:
+        self._fd = os.open(drive.path, os.O_RDWR | os.O_DIRECT)
+        self._bytes = int(read(drive.sysfs / "size")) * SECTOR
+        self._data = bytearray(self._bytes)
+        # Aligned, as unbuffered I/O wants it.
+        self._buffer = mmap.mmap(-1, MIB)
+        self._random = random.Random(seed)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+    def step(self) -> None:
+        at = self._random.randrange(self._bytes // SECTOR) * SECTOR
+        length = min(self._random.choice((1, 8, 8, 15, 64, 256)) * SECTOR, self._bytes - at)
+        action = self._random.choice((self.write, self.write, self.discard, self.check))
+        action(at, length)
+
+    def write(self, at: int, length: int) -> None:
+        data = self._random.randbytes(length)
+        self._buffer[:length] = data
+        assert os.pwrite(self._fd, memoryview(self._buffer)[:length], at) == length
+        self._data[at : at + length] = data
+
+    def discard(self, at: int, length: int) -> None:
+        fcntl.ioctl(self._fd, BLKDISCARD, struct.pack("QQ", at, length))
+        self._data[at : at + length] = bytes(length)
+
+    def check(self, at: int, length: int) -> None:
+        assert os.preadv(self._fd, [memoryview(self._buffer)[:length]], at) == length
+        assert self._buffer[:length] == self._data[at : at + length], f"{length} bytes at {at}"
+
+    def check_all(self) -> None:
+        for at in range(0, self._bytes, MIB):
+            self.check(at, MIB)
+
+
+@cases("980pro", "fabric")
+def test_it_holds_what_a_plain_memory_would(model: str) -> None:
+    """With pages of 4 KiB and of 1 KiB, requests that cover parts of them, and discards."""
+    with Ssd(**{**FULL, "model": model}) as drive:
+        twin = Twin(drive, seed=1)
+        for _ in range(1500):
+            twin.step()
+        twin.check_all()
+        twin.close()
+        print(drive.stat())
+
+
+def test_discards_free_the_memory() -> None:
+    with Ssd(**SMALL) as drive:
+        assert drive.stat()["data_bytes"] == 0
+        fio(drive, rw="write", bs="64k", size="16m")
+        assert drive.stat()["data_bytes"] == 16 * MIB
+        assert drive.owners()["/"]["valid"] == 16 * MIB // PAGE
+        run("blkdiscard", "--offset", "0", "--length", "12M", drive.path)
+        assert drive.stat()["data_bytes"] == 4 * MIB
+        assert drive.stat()["trimmed_bytes"] == 12 * MIB
+        assert drive.owners()["/"]["valid"] == 4 * MIB // PAGE
+
+
+VERIFIED = {
+    "rw": "randwrite",
+    "bsrange": "4k-64k",
+    "iodepth": 16,
+    "verify": "crc32c",
+    "verify_fatal": 1,
+    "thread": 1,
+    "fsync": 32,
+}
+
+
+def test_what_is_written_is_read_back_while_it_collects() -> None:
+    """At 99 % full, beside discards and flushes, from two cgroups; the scheduler changes."""
+    with Ssd(**FULL) as drive, tenants(a=100, b=1000, trims=100) as (a, b, trims):
+        with Load(drive, [trims], rw="trimwrite", bs="64k", offset="96m", size="24m", iodepth=4):
+            jobs = [
+                Fio(drive, group, offset=f"{48 * n}m", size="32m", **VERIFIED)
+                for n, group in enumerate((a, b))
+            ]
+            for name in islice(cycle(["mqfq", "none"]), 6):
+                drive.scheduler = name
+            for job in jobs:
+                check_no_error(job.result())
+        stat = drive.stat()
+        print(stat)
+        drive.scheduler = "none"
+        assert stat["gc_erases"] > 16, "no die has collected"
+        assert stat["gc_moved_bytes"] > 0 and stat["write_amplification"] > 1.05
+        assert stat["trimmed_bytes"] > 0
+        assert stat["flash_written_bytes"] == stat["written_bytes"] + stat["gc_moved_bytes"]
+
+
+def test_file_system() -> None:
+    mount = Path("/run/mnt-ssd")
+    mount.mkdir(exist_ok=True)
+    with Ssd(**SMALL) as drive, tenants(a=100) as (group,), mqfq(drive):
+        run("mkfs.ext4", "-q", "-F", drive.path)
+        run("mount", "-o", "discard", drive.path, mount)
+        try:
+            check_no_error(fio(mount / "file", group, size="32m", direct=0, **VERIFIED))
+            held = drive.stat()["data_bytes"]
+            (mount / "file").unlink()
+            run("sync")
+            run("fstrim", mount)
+            assert drive.stat()["data_bytes"] < held - 24 * MIB
+        finally:
+            run("umount", mount)
+        run("e2fsck", "-fn", drive.path)
+
+
+# --- removal ---------------------------------------------------------------------------------
+
+
+@cases(("none", "power"), ("mqfq", "power"), ("mqfq", "rmdir"))
+def test_it_is_taken_away_under_load(scheduler: str, how: str) -> None:
+    with Ssd(**FULL, time_scale=100) as drive, tenants(a=100, b=1000) as groups:
+        drive.scheduler = scheduler
+        with Load(drive, groups, disk_leaves=True, rw="randrw", bsrange="512-64k"):
+            if how == "rmdir":
+                drive.remove()
+            else:
+                drive.power(0)
+            wait_until(lambda: not drive.sysfs.exists(), "the drive is gone")
+        if how == "power":
+            drive.power(1)
+            check_no_error(fio(drive, groups[0], number_ios=100))
+
+
+# --- owners ----------------------------------------------------------------------------------
+
+
+def test_pages_of_a_removed_cgroup_are_its_parents() -> None:
+    with Ssd(**SMALL, ftl="host") as drive, Cgroup("parent/child") as child:
+        for _ in range(2):
+            fio(drive, child, rw="write", bs="64k", size="4m", iodepth=1)
+        before = drive.owners()
+        pages = 4 * MIB // PAGE
+        assert before["/parent/child"] == {
+            "valid": pages,
+            "invalid": pages,
+            "written": 2 * pages,
+            "moved": 0,
+        }
+        assert "/parent" not in before
+        remove(child)
+        after = drive.owners()
+        assert "/parent/child" not in after
+        assert after["/parent"] == before["/parent/child"]
+        (CGROUP_ROOT / "parent").rmdir()
+        assert drive.owners()["/"]["valid"] == pages
+
+
+def remove(group: Cgroup) -> None:
+    wait_until(lambda: "populated 0" in read(group.path / "cgroup.events"), "nobody is in it")
+    group.path.rmdir()
+
+
+def test_writes_under_way_when_a_cgroup_is_removed_are_its_parents() -> None:
+    """Each takes seconds; the process that sent them is moved elsewhere meanwhile."""
+    requests = 16
+    with Ssd(**SMALL, time_scale=100_000) as drive, Cgroup("parent/child") as child:
+        drive.scheduler = "none"
+        job = Fio(drive, child, rw="write", number_ios=requests, iodepth=requests, thread=1)
+        wait_until(lambda: drive.in_flight() == requests, "all are under way")
+        for pid in read(child.path / "cgroup.procs").split():
+            write(CGROUP_ROOT / "cgroup.procs", pid)
+        remove(child)
+        assert drive.in_flight(), "they were done before the cgroup was removed"
+        check_no_error(job.result())
+        owners = drive.owners()
+        print(owners)
+        assert owners["/parent"]["valid"] == requests
+        assert set(owners) <= {"-", "/", "/parent"}, owners
+
+
+# --- sharing ---------------------------------------------------------------------------------
+
+
+@timed
+def test_it_is_shared_by_weight() -> None:
+    full = {"fill": 100, "fill_pattern": "sequential"}
+    with (
+        Ssd(model="p4500", size_mb=256, time_scale=400, queues=2, hw_depth=SLOTS, **full) as drive,
+        tenants(**WEIGHTS) as groups,
+        mqfq(drive, depth=SLOTS),
+    ):
+        write(drive.sysfs / "queue/nr_requests", TAGS)
+        with Load(drive, groups, **DEMAND):
+            got = shares(drive, groups)
+        check_shares(got, WEIGHTS)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The virtual SSD is as fast as its model, in counted time: what the host adds is little."""
+
+from __future__ import annotations
+
+from guestlib import Guest, cases, fio
+from ssdlib import Ssd
+
+guest = Guest(cpus=1, memory_mb=1024, icount=True, needs_module=True)
+
+TOLERANCE = 0.10
+# Every page written, in order: a read meets the flash and not the buffer.
+WHOLE = {"size_mb": 128, "fill": 100, "fill_pattern": "sequential", "hw_depth": 256}
+SCALE = 50
+
+
+# Random reads by flash-curve, which runs the model without a host: size, depth, mean us.
+@cases(
+    ("p4500", "4k", 1, 85.3),
+    ("p4500", "4k", 32, 127.5),
+    ("980pro", "4k", 1, 59.6),
+    ("980pro", "4k", 4, 61.2),
+    ("980pro", "4k", 32, 80.7),
+    ("980pro", "64k", 1, 141.3),
+    ("fabric", "1k", 32, 20.7),
+)
+def test_reads_are_those_of_the_model(model: str, size: str, depth: int, own_us: float) -> None:
+    seen = latency_us(model, bs=size, iodepth=depth, number_ios=1000 + 100 * depth)
+    assert abs(seen / own_us - 1) < TOLERANCE, f"{seen:.1f} us, the model {own_us}"
+
+
+def test_writes_are_those_of_the_model() -> None:
+    """Until the write buffer is full and beyond."""
+    latency_us("p4500", rw="write", bs="16k", iodepth=32, number_ios=2000)
+
+
+def latency_us(model: str, **load: object) -> float:
+    """What fio sees, unstretched; it is what the model says."""
+    with Ssd(model=model, time_scale=SCALE, **WHOLE) as drive:
+        drive.scheduler = "none"
+        job = fio(drive, **{"rw": "randread", **load})["jobs"][0]
+        stat = drive.stat()
+    way = job["read"] if job["read"]["total_ios"] else job["write"]
+    seen = way["lat_ns"]["mean"] / 1000
+    own = stat["service_us"] / stat["commands"]
+    late = stat["late_us"] / stat["commands"]
+    print(f"{seen / SCALE:.2f} us, the model {own / SCALE:.2f}, interrupts late {late:.2f}")
+    assert abs(seen / own - 1) < TOLERANCE, f"fio sees {seen:.0f} us, the model has {own:.0f}"
+    rate = way["iops"]
+    most = load["iodepth"] * 1e6 / own  # type: ignore[operator]
+    assert rate > (1 - TOLERANCE) * most, f"{rate:.0f} IOPS of {most:.0f}"
+    return seen / SCALE
