@@ -19,6 +19,7 @@ static u64 page_bytes(const struct ssd_drive *d)
 
 struct snapshot {
 	struct flash_stats stats;	/* since the drive was filled */
+	u64 commands, service_ns, late_ns;
 	u32 outstanding;
 };
 
@@ -30,6 +31,9 @@ static void snapshot_take(struct ssd_drive *d, struct snapshot *now)
 	spin_lock_irq(&d->lock);
 	*s = flash_stats(d->flash);
 	now->outstanding = flash_outstanding(d->flash);
+	now->commands = d->commands;
+	now->service_ns = d->service_ns;
+	now->late_ns = d->late_ns;
 	spin_unlock_irq(&d->lock);
 	s->written -= before->written;
 	s->moved -= before->moved;
@@ -37,7 +41,11 @@ static void snapshot_take(struct ssd_drive *d, struct snapshot *now)
 	s->erases -= before->erases;
 }
 
-/* Times are those of the drive as it is seen, stretched by time_scale. */
+/*
+ * Times are those of the drive as it is seen, stretched by time_scale.  Divide
+ * service_us by commands for the latency that the model has; late_us is what
+ * the host's interrupts came too late by, in sum.
+ */
 ssize_t report_stat(struct ssd_drive *d, char *page)
 {
 	struct snapshot now;
@@ -60,6 +68,9 @@ ssize_t report_stat(struct ssd_drive *d, char *page)
 			  "read_busy_ms %llu\n"
 			  "program_busy_ms %llu\n"
 			  "gc_busy_ms %llu\n"
+			  "commands %llu\n"
+			  "service_us %llu\n"
+			  "late_us %llu\n"
 			  "outstanding %u\n"
 			  "data_bytes %llu\n",
 			  s->read * page_bytes(d),
@@ -73,6 +84,9 @@ ssize_t report_stat(struct ssd_drive *d, char *page)
 			  div_u64(s->read_busy_ns, NSEC_PER_MSEC),
 			  div_u64(s->program_busy_ns, NSEC_PER_MSEC),
 			  div_u64(s->gc_busy_ns, NSEC_PER_MSEC),
+			  now.commands,
+			  div_u64(now.service_ns, NSEC_PER_USEC),
+			  div_u64(now.late_ns, NSEC_PER_USEC),
 			  now.outstanding,
 			  (u64)atomic_long_read(&d->store.nr_pages) << PAGE_SHIFT);
 }

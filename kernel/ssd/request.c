@@ -31,7 +31,17 @@ static void timer_arm(struct ssd_drive *d, u64 ns)
 	hrtimer_start(&d->timer, ns_to_ktime(ns), HRTIMER_MODE_ABS);
 }
 
-/* Of no queue from here on: a request may be given out again once completed. */
+static void cmds_count(struct ssd_drive *d, const struct flash_cmd *cmd, u64 now)
+{
+	lockdep_assert_held(&d->lock);
+	for (; cmd; cmd = cmd->next) {
+		d->commands++;
+		d->service_ns += cmd->done_ns - cmd->submit_ns;
+		d->late_ns += now - cmd->done_ns;
+	}
+}
+
+/* Once completed, a request may be another one already. */
 static void cmds_complete(struct flash_cmd *cmd)
 {
 	struct flash_cmd *next;
@@ -55,6 +65,7 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	done = flash_advance(d->flash, now, EVENTS_MAX);
 	for (cmd = done; cmd; cmd = cmd->next)
 		list_del(&ssd_request_of(cmd)->node);
+	cmds_count(d, done, now);
 	next = flash_next_ns(d->flash);
 	timer_arm(d, next > now ? next : now + PAUSE_NS);
 	spin_unlock_irqrestore(&d->lock, flags);
@@ -136,26 +147,36 @@ static blk_status_t cmd_make(struct ssd_drive *d, struct request *rq,
 	}
 }
 
+static void ssd_submit(struct ssd_drive *d, struct request *rq)
+{
+	struct ssd_request *r = blk_mq_rq_to_pdu(rq);
+	unsigned long flags;
+	u64 now, next;
+
+	spin_lock_irqsave(&d->lock, flags);
+	now = ktime_get_ns();
+	/* Under the lock: see owner.c. */
+	r->cmd.owner = owner_of_request(rq);
+	list_add_tail(&r->node, &d->outstanding);
+	flash_submit(d->flash, &r->cmd, now);
+	next = flash_next_ns(d->flash);
+	/* The timer is armed for what is overdue, perhaps after a pause. */
+	if (next > now)
+		timer_arm(d, next);
+	spin_unlock_irqrestore(&d->lock, flags);
+}
+
 static blk_status_t ssd_queue_rq(struct blk_mq_hw_ctx *hctx,
 				 const struct blk_mq_queue_data *bd)
 {
 	struct ssd_drive *d = hctx->queue->queuedata;
 	struct ssd_request *r = blk_mq_rq_to_pdu(bd->rq);
-	unsigned long flags;
-	blk_status_t status;
+	blk_status_t status = cmd_make(d, bd->rq, &r->cmd);
 
-	status = cmd_make(d, bd->rq, &r->cmd);
 	if (unlikely(status != BLK_STS_OK))
 		return status;
 	blk_mq_start_request(bd->rq);
-
-	spin_lock_irqsave(&d->lock, flags);
-	/* Under the lock: see owner.c. */
-	r->cmd.owner = owner_of_request(bd->rq);
-	list_add_tail(&r->node, &d->outstanding);
-	flash_submit(d->flash, &r->cmd, ktime_get_ns());
-	timer_arm(d, flash_next_ns(d->flash));
-	spin_unlock_irqrestore(&d->lock, flags);
+	ssd_submit(d, bd->rq);
 	return BLK_STS_OK;
 }
 

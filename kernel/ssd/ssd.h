@@ -83,6 +83,9 @@ struct ssd_drive {
 	struct hrtimer timer;
 	u64 armed_ns;			/* D: FLASH_NEVER: it is not */
 	struct list_head outstanding;	/* D */
+	u64 commands;			/* D: done, with their .. */
+	u64 service_ns;			/* D: .. time in the model and .. */
+	u64 late_ns;			/* D: .. from then until it was noticed */
 	u32 page_shift;			/* I: sectors of the model's page */
 	bool ftl_is_hosts;		/* I */
 	struct flash_stats filled;	/* I: what filling had counted */

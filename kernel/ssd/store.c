@@ -143,15 +143,16 @@ static blk_status_t store_starved(struct ssd_store *s)
 blk_status_t store_transfer(struct ssd_store *s, struct request *rq)
 {
 	u64 at = (u64)blk_rq_pos(rq) << SECTOR_SHIFT;
+	bool write = rq_data_dir(rq) == WRITE;
 	struct req_iterator iter;
 	struct bio_vec segment;
 
 	rq_for_each_segment(segment, rq, iter) {
-		if (!segment_transfer(s, at, &segment, rq_data_dir(rq) == WRITE))
+		if (!segment_transfer(s, at, &segment, write))
 			return store_starved(s);
 		at += segment.bv_len;
 	}
-	if (READ_ONCE(s->starved_ns))
+	if (write && READ_ONCE(s->starved_ns))
 		WRITE_ONCE(s->starved_ns, 0);
 	return BLK_STS_OK;
 }
