@@ -468,6 +468,7 @@ static bool watch(struct budget *b, u64 used, u64 now, struct wake *wake)
 	if (!b->rate_ns || now - b->rate_ns > SPARE_PERIODS * period_ns(b)) {
 		*sp = (struct budget_span){ 0 };
 		set_free(b, used, now);
+		wake_at(wake, b->free_ns);
 		return true;
 	}
 	wake_at(wake, now + window);
