@@ -207,17 +207,22 @@ static struct flow *parent_of(const struct flow *f)
 		       container_of(f->group.parent, struct flow, group) : NULL;
 }
 
+/* What people have set, as of now; the host tells of changes (tune). */
 static void sum_weights(struct wdt *w)
 {
-	unsigned long flags = port_lock(&w->lock);
+	struct share_tree *tree = &w->budget.sched->share;
+	unsigned long flags = port_lock(&w->lock), tree_flags;
 	struct wdt_flow *wf;
 
-	for (wf = w->flows; wf; wf = wf->next)
+	tree_flags = port_lock(&tree->lock);
+	for (wf = w->flows; wf; wf = wf->next) {
+		wf->weight = wf->flow->group.weight;
 		wf->below = 0;
+	}
+	port_unlock(&tree->lock, tree_flags);
 	for (wf = w->flows; wf; wf = wf->next)
 		if (parent_of(wf->flow))
-			wdt_flow_of(parent_of(wf->flow))->below +=
-				READ_ONCE(wf->flow->group.weight);
+			wdt_flow_of(parent_of(wf->flow))->below += wf->weight;
 	port_unlock(&w->lock, flags);
 }
 
@@ -228,7 +233,7 @@ static u64 cap_of(struct wdt *w, const struct flow *f)
 	const struct flow *parent;
 
 	for (; (parent = parent_of(f)); f = parent)
-		cap = mul_u64_u64_div_u64(cap, READ_ONCE(f->group.weight),
+		cap = mul_u64_u64_div_u64(cap, wdt_flow_of(f)->weight,
 					  wdt_flow_of(parent)->below);
 	port_unlock(&w->lock, flags);
 	return cap;

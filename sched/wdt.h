@@ -19,7 +19,8 @@ struct wdt_flow {
 	u64 used;			/* L: since the last sample */
 	struct wdt_flow *next, **link;	/* W: in wdt.flows */
 	struct flow *flow;		/* I */
-	u64 below;			/* W: weights of its children, summed up */
+	u32 weight;			/* W: of the container */
+	u64 below;			/* W: of its children, summed up */
 };
 
 struct wdt {
