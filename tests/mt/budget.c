@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kyber-fair on threads.  Members submit, complete, send back, block, tune and
- * tick as it comes.  When all stand still, credit and slots are all accounted
- * for, and whatever waits has its reason: its flow is out, or its domain is.
- * In the end completions and ticks bring everything out.
+ * kyber-fair and wdt on threads.  Members submit, complete, send back, block,
+ * tune and tick as it comes, and have cgroups of their own that come and go
+ * while others refill.  When all stand still, credit and slots are all accounted
+ * for, and whatever waits has its reason: its flow is out, or its class of
+ * requests is.  In the end completions and ticks bring everything out.
  */
 #include "crew.h"
 #include "device.h"
 #include "host.h"
 #include "sched/kyber_fair.h"
+#include "sched/wdt.h"
 #include "tests/machine.h"
 
 enum {
 	MEETINGS	= 20,
 	STEPS		= 400,		/* a member, between meetings */
 	FLOWS		= 5,
+	CREW_MOST	= 64,
 	IOS		= 120,		/* a member's, at most */
 	STEP_NS		= 20 * 1000,	/* a tick's part in it not counted */
 	PERIODS		= 5000,		/* in which all must come out */
@@ -22,9 +25,9 @@ enum {
 
 /* What a play is like; probabilities are once in so many steps, 0: never. */
 struct play {
-	const char *name;
+	const char *policy, *name;
 	u32 conserving, predict, period_ms;
-	u32 tunes, blocks, requeues, weights, odd;
+	u32 tunes, blocks, requeues, weights, odd, deaths;
 };
 
 enum io_state {
@@ -37,6 +40,7 @@ enum io_state {
 struct test_io {
 	struct io io;
 	atomic64_t state;		/* enum io_state */
+	struct mortal *mortal;		/* whose flow it has, or NULL */
 	bool counted;			/* as one of the slots in use */
 };
 
@@ -45,17 +49,35 @@ struct scene {
 	struct host host;
 	struct device device;
 	struct flow *root, *flow[FLOWS];
+	struct mortal {			/* a member's own, under its lock */
+		struct port_lock lock;
+		struct flow *flow;
+		atomic64_t requests;	/* that have it */
+	} mortal[CREW_MOST];
 	u32 crew;
 	struct port_lock slow;		/* tick, tune */
-	atomic64_t slots[DOMAINS];	/* in use, as we see it */
+	atomic64_t slots[BUDGET_CLASSES];	/* in use, as we see it */
 	atomic64_t submitted, completed;
 	struct random random;		/* of whoever looks */
 	struct test_io *io;		/* [crew][IOS] */
 };
 
-static const struct kyber_fair *kyber_of(const struct scene *s)
+static const struct budget *budget(const struct scene *s)
 {
 	return s->host.sched.engine;
+}
+
+static u32 class_of(const struct scene *s, const struct io *io)
+{
+	const struct budget_ops *ops = budget(s)->ops;
+
+	return ops->class ? ops->class(io) : 0;
+}
+
+static s64 most_slots(const struct scene *s, const struct io *io)
+{
+	return budget(s)->ops->class ? domain_depth_most(io->op) :
+				       s->host.sched.params.depth;
 }
 
 static struct test_io *test_io_of(struct io *io)
@@ -78,17 +100,35 @@ static void on_issue(struct host *h, struct io *io)
 	io_move(t, WAITING, DEVICE);
 	t->counted = io->flags & IO_SLOT;
 	if (t->counted)
-		crew_check(atomic64_inc_return(&s->slots[io->op]) <=
-			   domain_depth_most(io->op));
+		crew_check(atomic64_inc_return(&s->slots[class_of(s, io)]) <=
+			   most_slots(s, io));
 	device_start(&s->device, io);
 }
 
-static void submit(struct scene *s, struct random *r, struct test_io *t)
+/* Any flow, or that of member @m. */
+static struct flow *any_flow(struct scene *s, struct random *r,
+			     struct mortal *m)
+{
+	struct flow *f;
+	unsigned long flags;
+
+	if (!m)
+		return s->flow[random_below(r, FLOWS)];
+	flags = port_lock(&m->lock);
+	atomic64_inc(&m->requests);
+	f = m->flow;
+	port_unlock(&m->lock, flags);
+	return f;
+}
+
+static void submit(struct scene *s, struct random *r, struct test_io *t,
+		   struct mortal *m)
 {
 	static const u32 sizes[] = { 512, 4096, 4096, 65536, 1 << 20 };
 
+	t->mortal = s->play->deaths && random_once_in(r, 4) ? m : NULL;
 	t->io = (struct io){
-		.flow = s->flow[random_below(r, FLOWS)],
+		.flow = any_flow(s, r, t->mortal),
 		.bytes = sizes[random_below(r, ARRAY_SIZE(sizes))],
 		.op = (u8)random_below(r, IO_OPS),
 	};
@@ -103,7 +143,7 @@ static void leave_device(struct scene *s, struct test_io *t, enum io_state to)
 {
 	io_move(t, DEVICE, to);
 	if (t->counted)
-		atomic64_dec(&s->slots[t->io.op]);
+		atomic64_dec(&s->slots[class_of(s, &t->io)]);
 	t->counted = false;
 }
 
@@ -121,6 +161,8 @@ static bool finish(struct scene *s, struct random *r)
 	}
 	leave_device(s, test_io_of(io), DONE);
 	host_complete(&s->host, io);
+	if (test_io_of(io)->mortal)
+		atomic64_dec(&test_io_of(io)->mortal->requests);
 	atomic64_set_release(&test_io_of(io)->state, IDLE);
 	atomic64_inc(&s->completed);
 	return true;
@@ -138,6 +180,12 @@ static void tune(struct scene *s, struct random *r)
 		params.budget.period_ns = (1 + random_below(r, 50)) * 1000000;
 	if (random_once_in(r, 2))
 		params.kyber.read_lat_us = 1 + random_below(r, 100000);
+	if (random_once_in(r, 2))
+		params.wdt.single_lock ^= 1;
+	if (random_once_in(r, 4))
+		params.wdt.total ^= 1;
+	if (random_once_in(r, 8))
+		params.wdt.caps_mbps ^= 100;
 	host_tune(&s->host, &params);
 }
 
@@ -162,6 +210,28 @@ static void slow_work(struct scene *s, struct random *r)
 	if (p->weights && random_once_in(r, p->weights))
 		host_flow_weigh(&s->host, s->flow[random_below(r, FLOWS)],
 				1 + random_below(r, WEIGHT_MAX));
+}
+
+/* The member's cgroup is removed, and another made, if nothing is left of it. */
+static void bury(struct scene *s, struct mortal *m, struct random *r)
+{
+	struct flow *f;
+	unsigned long flags;
+
+	if (!s->play->deaths || !random_once_in(r, s->play->deaths))
+		return;
+	f = host_flow_create(&s->host, s->flow[random_below(r, FLOWS)],
+			     1 + random_below(r, WEIGHT_MAX));
+	flags = port_lock(&m->lock);
+	/* Pairs with finish(): they are done with the flow. */
+	if (!atomic64_read_acquire(&m->requests)) {
+		struct flow *old = m->flow;
+
+		m->flow = f;
+		f = old;
+	}
+	port_unlock(&m->lock, flags);
+	host_flow_destroy(&s->host, f);
 }
 
 static void block_some(struct scene *s, struct random *r)
@@ -199,14 +269,13 @@ static u32 requests_in(const struct budget_lane *lane)
 
 static void check_waiting(const struct scene *s, const struct queue *q)
 {
-	const struct budget_queue *bq = &kyber_of(s)->budget.queue[q->index];
+	const struct budget_queue *bq = &budget(s)->queue[q->index];
 	const struct budget_lane *lane;
-	u32 able = 0, op;
+	u32 able = 0, class;
 
-	for (op = 0; op < DOMAINS; op++) {
-		crew_check(!slots_forgot(&kyber_of(s)->budget.slots[op],
-					 q->index));
-		able += requests_in(bq->able[op].head);
+	for (class = 0; class < budget(s)->ops->nr_classes; class++) {
+		crew_check(!slots_forgot(&budget(s)->slots[class], q->index));
+		able += requests_in(bq->able[class].head);
 	}
 	crew_check(able + requests_in(bq->broke.head) == q->nr);
 	crew_check(!able || q->state == VERDICT_NO_SLOT);
@@ -220,11 +289,13 @@ static void look(void *arg)
 	struct scene *s = arg;
 	u32 i;
 
-	for (i = 0; i < DOMAINS; i++)
-		crew_check(slots_used(&kyber_of(s)->budget.slots[i]) ==
+	for (i = 0; i < budget(s)->ops->nr_classes; i++)
+		crew_check(slots_used(&budget(s)->slots[i]) ==
 			   atomic64_read(&s->slots[i]));
 	for (i = 0; i < FLOWS; i++)
 		check_credit(s->flow[i]);
+	for (i = 0; i < s->crew; i++)
+		check_credit(s->mortal[i].flow);
 	for (i = 0; i < s->host.sched.nr_queues; i++)
 		if (!s->host.queue[i].blocked)
 			check_waiting(s, &s->host.queue[i].q);
@@ -264,6 +335,7 @@ static void work(struct member *me, void *arg)
 {
 	struct random *r = &me->random;
 	struct scene *s = arg;
+	struct mortal *m = &s->mortal[me->index];
 	u32 meeting, i;
 
 	for (meeting = 0; meeting < MEETINGS; meeting++) {
@@ -274,11 +346,12 @@ static void work(struct member *me, void *arg)
 			struct test_io *t = free_io(s, me->index, r);
 
 			if (t && random_below(r, 100) < submits)
-				submit(s, r, t);
+				submit(s, r, t, m);
 			else
 				finish(s, r);
 			slow_work(s, r);
 			block_some(s, r);
+			bury(s, m, r);
 		}
 		crew_meet(me, meeting + 1 < MEETINGS ? look : drain, s);
 	}
@@ -296,11 +369,12 @@ static void scene_init(struct scene *s, const struct play *play,
 	s->random.state = random_next(r);
 	s->host.issue = on_issue;
 	s->host.arg = s;
-	sched_params_init(sched_find("kyber-fair"), &params);
+	sched_params_init(sched_find(play->policy), &params);
 	params.budget.work_conserving = play->conserving;
 	params.budget.period_ns = play->period_ms * 1000000;
 	params.kyber.predict = play->predict;
-	host_init(&s->host, "kyber-fair", &params, place,
+	params.wdt.total = play->predict;
+	host_init(&s->host, play->policy, &params, place,
 		  machine_random(r, place));
 	device_init(&s->device, s->crew * IOS);
 	port_lock_init(&s->slow);
@@ -309,6 +383,12 @@ static void scene_init(struct scene *s, const struct play *play,
 		s->flow[i] = host_flow_create(&s->host,
 					      i < 3 ? s->root : s->flow[i - 2],
 					      weights[i]);
+	crew_check(s->crew <= CREW_MOST);
+	for (i = 0; i < s->crew; i++) {
+		port_lock_init(&s->mortal[i].lock);
+		s->mortal[i].flow = host_flow_create(&s->host, s->root,
+						     WEIGHT_DEFAULT);
+	}
 	s->io = port_zalloc(s->crew * IOS * sizeof(*s->io));
 	crew_check(s->io);
 }
@@ -317,6 +397,10 @@ static void scene_deinit(struct scene *s)
 {
 	u32 i;
 
+	for (i = 0; i < s->crew; i++) {
+		host_flow_destroy(&s->host, s->mortal[i].flow);
+		port_lock_deinit(&s->mortal[i].lock);
+	}
 	for (i = FLOWS; i-- > 0;)
 		host_flow_destroy(&s->host, s->flow[i]);
 	host_flow_destroy(&s->host, s->root);
@@ -329,16 +413,35 @@ static void scene_deinit(struct scene *s)
 int main(void)
 {
 	static const struct play plays[] = {
-		{ "as published", 0, KYBER_TOTAL, 100, 0, 0, 0, 0, 0 },
-		{ "flow by flow", 0, KYBER_PER_FLOW, 10, 0, 0, 0, 0, 0 },
-		{ "work conserving", 1, KYBER_TOTAL, 100, 0, 0, 0, 0, 0 },
-		{ "short periods", 1, KYBER_TOTAL, 1, 0, 0, 0, 0, 0 },
-		{ "blocked", 1, KYBER_TOTAL, 20, 0, 20, 0, 0, 0 },
-		{ "odd requests", 1, KYBER_TOTAL, 20, 0, 0, 10, 0, 10 },
-		{ "tuned", 1, KYBER_TOTAL, 20, 100, 0, 0, 50, 0 },
-		{ "everything", 1, KYBER_TOTAL, 20, 100, 20, 10, 50, 10 },
+		{ "kyber-fair", "as published", 0, KYBER_TOTAL, 100,
+		  0, 0, 0, 0, 0, 0 },
+		{ "kyber-fair", "flow by flow", 0, KYBER_PER_FLOW, 10,
+		  0, 0, 0, 0, 0, 0 },
+		{ "kyber-fair", "work conserving", 1, KYBER_TOTAL, 100,
+		  0, 0, 0, 0, 0, 0 },
+		{ "kyber-fair", "short periods", 1, KYBER_TOTAL, 1,
+		  0, 0, 0, 0, 0, 0 },
+		{ "kyber-fair", "blocked", 1, KYBER_TOTAL, 20,
+		  0, 20, 0, 0, 0, 0 },
+		{ "kyber-fair", "odd requests", 1, KYBER_TOTAL, 20,
+		  0, 0, 10, 0, 10, 0 },
+		{ "kyber-fair", "tuned", 1, KYBER_TOTAL, 20,
+		  100, 0, 0, 50, 0, 0 },
+		{ "kyber-fair", "everything", 1, KYBER_TOTAL, 20,
+		  100, 20, 10, 50, 10, 20 },
+		{ "wdt", "by the clock", 0, WDT_SUM, 100, 0, 0, 0, 0, 0, 0 },
+		{ "wdt", "short intervals", 1, WDT_MEET, 1,
+		  0, 0, 0, 0, 0, 0 },
+		{ "wdt", "blocked", 1, WDT_SUM, 20, 0, 20, 0, 0, 0, 0 },
+		{ "wdt", "odd requests", 1, WDT_SUM, 20, 0, 0, 10, 0, 10, 0 },
+		{ "wdt", "locks that change", 1, WDT_SUM, 20,
+		  20, 0, 0, 50, 0, 0 },
+		{ "wdt", "cgroups that go", 1, WDT_SUM, 5,
+		  0, 0, 0, 50, 0, 10 },
+		{ "wdt", "everything", 1, WDT_SUM, 20,
+		  100, 20, 10, 50, 10, 20 },
 	};
-	struct random r = random_seeded("mt/kyber_fair");
+	struct random r = random_seeded("mt/budget");
 	struct scene s;
 	u64 round;
 	u32 i;
@@ -347,8 +450,8 @@ int main(void)
 		for (i = 0; i < ARRAY_SIZE(plays); i++) {
 			scene_init(&s, &plays[i], &r);
 			crew_run(s.crew, &r, work, &s);
-			printf("%s: %lld requests\n", plays[i].name,
-			       atomic64_read(&s.completed));
+			printf("%s, %s: %lld requests\n", plays[i].policy,
+			       plays[i].name, atomic64_read(&s.completed));
 			fflush(stdout);
 			scene_deinit(&s);
 		}

@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Budgets with one or two processors standing still half-way through a hook.
+ *
+ * A scene is made by a random run of whole operations; then three more are
+ * interleaved in every way that replay.h knows, and then the kicks and the ticks
+ * that they asked for are carried out.  Nobody may be left waiting without a
+ * reason: who waits is out, somebody else is not, and a tick is coming.  With
+ * time passing everything must come out.
+ */
+#include "crew.h"
+#include "replay.h"
+#include "sched/budget.h"
+
+enum {
+	QUEUES	= 3,
+	FLOWS	= 3,
+	IOS	= 64,
+	LARGE	= 65536,	/* a request, at most */
+	OPS	= 3,
+	HISTORY	= 40,		/* operations that make a scene */
+	FRESH	= 4,		/* the last of them: their kicks are under way */
+	PERIOD	= 40 * 1000 * 1000,
+	PERIODS	= 2000,		/* in which all must be served */
+};
+
+static const struct topo_place square[QUEUES] = { { 0, 0 }, { 1, 0 },
+						  { 2, 1 } };
+
+struct op {
+	enum { RUN, INSERT, FINISH, BLOCK, UNBLOCK, RESHARE, RELOCK, TICK } kind;
+	u32 queue, flow, bytes, pick;
+};
+
+struct params {
+	enum budget_rule rule;
+	u32 depth;
+	u64 total;
+	bool locks, urgent;
+	bool over;			/* the period, when the last three begin */
+};
+
+struct scene {
+	struct sched sched;
+	struct queue queue[QUEUES];
+	struct queue *index[QUEUES];
+	struct flow *root, *flow[FLOWS];
+	struct port_lock lock[FLOWS];
+	struct io io[IOS];
+	struct io *flight[IOS];
+	u32 nr_ios, nr_flight, done;
+	u32 kicks;			/* mask of queues to run */
+	u32 blocked;			/* mask */
+	u64 now, tick_ns;		/* 0: nobody asked */
+	struct params params;
+	struct op history[HISTORY];
+	struct op op[OPS];
+};
+
+static bool always(const struct queue *q)
+{
+	(void)q;
+	return true;
+}
+
+static struct budget *budget(const struct scene *s)
+{
+	return s->sched.engine;
+}
+
+/* ------------------------------------------------- a scheduler to test with */
+
+static struct params test_params;
+
+static void test_predict(struct budget *b, u64 now)
+{
+	(void)now;
+	b->total = test_params.total;
+}
+
+static const struct budget_ops test_budget_ops = {
+	.nr_classes = 1, .predict = test_predict,
+};
+
+static int test_init(struct sched *s)
+{
+	struct budget *b = port_zalloc(sizeof(*b));
+
+	crew_check(b && !budget_init(b, s, &test_budget_ops, test_params.total,
+				     &test_params.depth));
+	budget_set_rule(b, test_params.rule);
+	s->engine = b;
+	return 0;
+}
+
+static void test_exit(struct sched *s)
+{
+	budget_deinit(s->engine);
+	port_free(s->engine);
+}
+
+static const struct tunable no_tunables[] = { { .name = NULL } };
+
+static const struct sched_ops test_ops = {
+	.name			= "test",
+	.tunables		= no_tunables,
+	.flow_bytes		= sizeof(struct budget_flow),
+	.flow_queue_bytes	= BUDGET_FLOW_QUEUE_BYTES(1),
+	.init			= test_init,
+	.exit			= test_exit,
+	.insert			= budget_insert,
+	.merge			= budget_merge,
+	.dispatch		= budget_dispatch,
+	.block			= budget_block,
+	.complete		= budget_complete,
+	.requeue		= budget_requeue,
+	.tick			= budget_tick,
+	.tune			= budget_tune,
+	.flow_init		= budget_flow_init,
+};
+
+/* ---------------------------------------------------------- the operations */
+
+/* Kicks and ticks come late: after all that is interleaved. */
+static void act(struct scene *s, struct wake *wake)
+{
+	u32 queue;
+
+	while ((queue = wake_next(wake)) != QUEUES_MAX)
+		s->kicks |= 1U << queue;
+	if (wake->at_ns && (!s->tick_ns || wake->at_ns < s->tick_ns))
+		s->tick_ns = wake->at_ns;
+}
+
+static void dispatch(struct scene *s, u32 queue, struct wake *wake)
+{
+	struct io *io;
+
+	if (s->blocked & (1U << queue)) {
+		budget_block(&s->queue[queue], wake);
+		return;
+	}
+	while (budget_dispatch(&s->queue[queue], s->now, &io, wake) ==
+	       VERDICT_IO)
+		s->flight[s->nr_flight++] = io;
+}
+
+static void run_queue(struct scene *s, u32 queue)
+{
+	struct wake wake;
+
+	wake_init(&wake);
+	dispatch(s, queue, &wake);
+	act(s, &wake);
+}
+
+static void insert(struct scene *s, const struct op *op)
+{
+	struct io *io;
+	struct wake wake;
+
+	if (s->nr_ios == IOS)
+		return;
+	io = &s->io[s->nr_ios++];
+	*io = (struct io){ .flow = s->flow[op->flow], .bytes = op->bytes };
+	if (s->params.urgent && op->pick % 16 == 0)
+		io->flags = IO_URGENT;
+	wake_init(&wake);
+	budget_insert(&s->queue[op->queue], io, s->now, &wake);
+	dispatch(s, op->queue, &wake);
+	act(s, &wake);
+}
+
+static void finish(struct scene *s, u32 pick)
+{
+	struct wake wake;
+	struct io *io;
+
+	if (!s->nr_flight)
+		return;
+	pick %= s->nr_flight;
+	io = s->flight[pick];
+	s->flight[pick] = s->flight[--s->nr_flight];
+	s->done++;
+	wake_init(&wake);
+	budget_complete(io, s->now, &wake);
+	act(s, &wake);
+}
+
+static void tick(struct scene *s)
+{
+	struct wake wake;
+
+	s->tick_ns = 0;
+	wake_init(&wake);
+	budget_tick(&s->sched, s->now, &wake);
+	act(s, &wake);
+}
+
+static void reshare(struct scene *s, const struct op *op)
+{
+	struct wake wake;
+
+	flow_set_weight(s->flow[op->flow], 1 + op->pick);
+	wake_init(&wake);
+	budget_tune(&s->sched, NULL, &wake);
+	act(s, &wake);
+}
+
+static void run(struct scene *s, const struct op *op)
+{
+	switch (op->kind) {
+	case RUN:
+		run_queue(s, op->queue);
+		break;
+	case INSERT:
+		insert(s, op);
+		break;
+	case FINISH:
+		finish(s, op->pick);
+		break;
+	case BLOCK:
+		s->blocked |= 1U << op->queue;
+		run_queue(s, op->queue);
+		break;
+	case UNBLOCK:
+		s->blocked &= ~(1U << op->queue);
+		run_queue(s, op->queue);
+		break;
+	case RESHARE:
+		reshare(s, op);
+		break;
+	case RELOCK:
+		if (s->params.locks)
+			budget_set_lock(s->flow[op->flow],
+					&s->lock[op->pick % FLOWS]);
+		break;
+	case TICK:
+		tick(s);
+	}
+}
+
+static void follow(struct scene *s)
+{
+	while (s->kicks || (s->tick_ns && s->tick_ns <= s->now)) {
+		u32 queue;
+
+		if (!s->kicks) {
+			tick(s);
+			continue;
+		}
+		queue = port_ffs64(s->kicks);
+		s->kicks &= s->kicks - 1;
+		run_queue(s, queue);
+	}
+}
+
+static void run_0(void *arg)
+{
+	run(arg, &((struct scene *)arg)->op[0]);
+}
+
+static void run_1(void *arg)
+{
+	run(arg, &((struct scene *)arg)->op[1]);
+}
+
+static void run_2(void *arg)
+{
+	run(arg, &((struct scene *)arg)->op[2]);
+}
+
+/* --------------------------------------------- when everybody stands still */
+
+static bool is_out(const struct flow *f)
+{
+	return atomic64_read(&budget_flow_of(f)->left) <= 0;
+}
+
+static void check_lane(const struct scene *s, const struct budget_lane *lane,
+		       u32 queue)
+{
+	const struct budget_flow *bf = budget_flow_of(lane->flow);
+
+	/* P2, P3: who is out has announced it, and who is not is not here. */
+	crew_check(is_out(lane->flow));
+	crew_check((u64)atomic64_read(&bf->waits[0]) & BIT_ULL(queue));
+	/* P1: then a tick is coming, for there is a period. */
+	crew_check(s->tick_ns &&
+		   s->tick_ns <= budget(s)->start_ns + PERIOD);
+	/* P4: and one soon, to see whether the others leave the device idle. */
+	if (s->params.rule == BUDGET_CONSERVING)
+		crew_check(s->tick_ns <= s->now + PERIOD / 16);
+}
+
+static void check_queue(const struct scene *s, u32 queue)
+{
+	const struct budget_queue *bq = &budget(s)->queue[queue];
+	const struct budget_lane *lane;
+
+	/* Who does not wait for a slot is not taken to. */
+	if (s->queue[queue].state != VERDICT_NO_SLOT)
+		crew_check(!((u64)atomic64_read(&budget(s)->slots[0].ready[0]) &
+			     BIT_ULL(queue)));
+	if (!s->queue[queue].nr || s->blocked & (1U << queue))
+		return;
+	for (lane = bq->broke.head; lane; lane = lane->next)
+		check_lane(s, lane, queue);
+	crew_check(!slots_forgot(&budget(s)->slots[0], queue));
+	if (bq->able[0].head)
+		crew_check(s->queue[queue].state == VERDICT_NO_SLOT);
+	else
+		crew_check(bq->broke.head);
+}
+
+/* P1: no refill is missed. */
+static void check_refills(const struct scene *s)
+{
+	const struct flow *f;
+	bool able = false;
+
+	for (f = s->sched.active; f; f = f->next_active)
+		able |= !is_out(f);
+	if (s->sched.active && s->params.rule != BUDGET_PERIODIC)
+		crew_check(able);
+}
+
+static void check_still(const struct scene *s)
+{
+	s64 used = 0;
+	u32 i;
+
+	for (i = 0; i < s->nr_flight; i++)
+		used += !!(s->flight[i]->flags & IO_SLOT);
+	crew_check(slots_used(&budget(s)->slots[0]) == used);
+	for (i = 0; i < FLOWS; i++) {
+		s64 left = atomic64_read(&budget_flow_of(s->flow[i])->left);
+
+		crew_check(budget_flow_of(s->flow[i])->granted ==
+			   (s64)budget_spent(s->flow[i]) + left);
+		/* Only the last request goes into debt. */
+		if (!s->params.urgent)
+			crew_check(left > -LARGE);
+	}
+	for (i = 0; i < QUEUES; i++)
+		check_queue(s, i);
+	check_refills(s);
+}
+
+/* ------------------------------------------------------------------ a scene */
+
+static struct flow *flow_create(struct scene *s, struct flow *parent,
+				u32 weight)
+{
+	struct flow *f = port_zalloc(flow_size(&test_ops, QUEUES));
+
+	crew_check(f);
+	flow_init(f, &s->sched, parent, weight);
+	return f;
+}
+
+static void reset(void *arg)
+{
+	struct scene *s = arg;
+	struct sched_params params;
+	u32 i;
+
+	test_params = s->params;
+	sched_params_init(&test_ops, &params);
+	params.depth = s->params.depth;
+	params.budget.period_ns = PERIOD;
+	s->sched = (struct sched){ .queue = s->index, .nr_queues = QUEUES };
+	for (i = 0; i < QUEUES; i++) {
+		queue_init(&s->queue[i], &s->sched, i);
+		s->index[i] = &s->queue[i];
+	}
+	crew_check(!sched_init(&s->sched, &test_ops, &params, square));
+	s->root = flow_create(s, NULL, WEIGHT_DEFAULT);
+	for (i = 0; i < FLOWS; i++) {
+		s->flow[i] = flow_create(s, s->root, 100 << i);
+		if (s->params.locks)
+			budget_set_lock(s->flow[i], &s->lock[i]);
+	}
+	s->nr_ios = 0;
+	s->nr_flight = 0;
+	s->done = 0;
+	s->blocked = 0;
+	s->kicks = 0;
+	s->now = 1;
+	s->tick_ns = 0;
+	for (i = 0; i < HISTORY; i++) {
+		s->now += PERIOD / HISTORY / 2;
+		run(s, &s->history[i]);
+		if (i < HISTORY - FRESH)
+			follow(s);
+	}
+	if (s->params.over)
+		s->now += PERIOD;
+}
+
+static void drain(struct scene *s)
+{
+	u32 i;
+
+	for (i = 0; i < PERIODS && s->done < s->nr_ios; i++) {
+		while (s->nr_flight) {
+			finish(s, 0);
+			follow(s);
+		}
+		if (s->tick_ns)
+			s->now = max(s->now, s->tick_ns);
+		follow(s);
+	}
+	crew_check(s->done == s->nr_ios);
+}
+
+static void check(void *arg)
+{
+	struct scene *s = arg;
+	u32 i;
+
+	follow(s);
+	check_still(s);
+	for (i = 0; i < QUEUES; i++) {
+		s->blocked &= ~(1U << i);
+		run_queue(s, i);
+	}
+	follow(s);
+	check_still(s);
+	drain(s);
+	check_still(s);
+	for (i = 0; i < FLOWS; i++) {
+		flow_exit(s->flow[i]);
+		port_free(s->flow[i]);
+	}
+	flow_exit(s->root);
+	port_free(s->root);
+	sched_exit(&s->sched);
+}
+
+static struct op random_op(struct random *r)
+{
+	static const u32 kinds[] = { RUN, INSERT, INSERT, INSERT, INSERT,
+				     INSERT, FINISH, FINISH, FINISH, BLOCK,
+				     UNBLOCK, RESHARE, RELOCK, TICK, TICK };
+
+	return (struct op){
+		.kind = kinds[random_below(r, ARRAY_SIZE(kinds))],
+		.queue = random_below(r, QUEUES),
+		.flow = random_below(r, FLOWS),
+		.bytes = random_once_in(r, 4) ? LARGE : 4096,
+		.pick = random_below(r, IOS),
+	};
+}
+
+static void draw(struct scene *s, struct random *r)
+{
+	u32 i, ticks = 0, first = random_below(r, QUEUES);
+
+	s->params = (struct params){
+		.rule = random_below(r, BUDGET_CONSERVING + 1),
+		.depth = 1 + random_below(r, random_once_in(r, 2) ? 6 : IOS),
+		.total = 4096ULL << random_below(r, 7),
+		.locks = random_once_in(r, 3),
+		.urgent = random_once_in(r, 2),
+		.over = random_once_in(r, 2),
+	};
+	for (i = 0; i < HISTORY; i++)
+		s->history[i] = random_op(r);
+	for (i = 0; i < OPS; i++) {
+		s->op[i] = random_op(r);
+		/* Each under a queue lock of its own; ticks do not meet. */
+		s->op[i].queue = (first + i) % QUEUES;
+		if (s->op[i].kind == TICK && ticks++)
+			s->op[i].kind = INSERT;
+	}
+	/* What matters most: refills, while somebody looks. */
+	if (!ticks && random_once_in(r, 2))
+		s->op[random_below(r, 2)].kind = TICK;
+}
+
+int main(void)
+{
+	struct random r = random_seeded("mt/replay_budget");
+	static struct scene s;
+	struct replay two = { reset, { run_0, run_1, NULL }, check, &s };
+	struct replay three = { reset, { run_0, run_1, run_2 }, check, &s };
+	u64 i, runs = 0;
+
+	port_queue_is_mine = always;
+	for (i = 0; i < FLOWS; i++)
+		port_lock_init(&s.lock[i]);
+	for (i = 0; i < random_rounds(2000); i++) {
+		draw(&s, &r);
+		runs += replay_all(i % 10 ? &two : &three);
+	}
+	printf("replayed %llu interleavings of budgets\n", runs);
+	return 0;
+}
