@@ -22,6 +22,7 @@ import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from typing import TextIO
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
@@ -103,6 +104,8 @@ def run_apart(test: str) -> dict[str, object]:
             os._exit(0)
         limit = mark_of(test, "time_limit_s", DEFAULT_TIME_LIMIT_S)
         ended = wait_for(child, limit)
+        if not ended:
+            tell_who_sleeps(output)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
         if not ended:
@@ -121,6 +124,18 @@ def run_apart(test: str) -> dict[str, object]:
         output.seek(0)
         found["output"] = output.read()[-_OUTPUT_BYTES:] + str(found.pop("trace", ""))
         return found
+
+
+def tell_who_sleeps(output: TextIO) -> None:
+    """Where in the kernel each process is that no signal would wake."""
+    output.seek(0, os.SEEK_END)
+    for status in Path("/proc").glob("[0-9]*/task/[0-9]*/stat"):
+        # It may end meanwhile.
+        with contextlib.suppress(OSError):
+            name, _, rest = status.read_text().rpartition(")")
+            if rest.split()[0] == "D":
+                print(f"{name})", status.with_name("stack").read_text(), sep="\n", file=output)
+    output.flush()
 
 
 def wait_for(child: int, limit_s: float) -> bool:
