@@ -161,12 +161,15 @@ class Load:
 
     def tell(self) -> None:
         """For whoever looks into a failure."""
+        # What is gone meanwhile is not told of.
         for group, job in zip(self.groups, self.jobs, strict=True):
-            tasks = Path(f"/proc/{job.process.pid}/task")
-            where = [read(task / "stack") for task in tasks.iterdir()]
-            print(group.name, group.io_stat(self.disk), *where, sep="\n")
-        for path in Path("/sys/kernel/debug/block", self.disk.name).rglob("sched/*"):
-            print(path, read(path), sep="\n")
+            print(group.name, group.io_stat(self.disk), sep="\n")
+            with contextlib.suppress(OSError):
+                for task in Path(f"/proc/{job.process.pid}/task").iterdir():
+                    print(read(task / "stack"))
+        with contextlib.suppress(OSError):
+            for path in Path("/sys/kernel/debug/block", self.disk.name).rglob("sched/*"):
+                print(path, read(path), sep="\n")
 
     def done(self) -> int:
         """Requests of all groups so far."""
@@ -183,8 +186,12 @@ class Load:
             )
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        judged = kind is None or issubclass(kind, TimingError)
+        if not judged:
+            # What hangs now is not there to be asked later.
+            self.tell()
         self.results = [job.stop() for job in self.jobs]
-        if kind is None or issubclass(kind, TimingError):
+        if judged:
             for group, result in zip(self.groups, self.results, strict=True):
                 self._check(group, result)
 
