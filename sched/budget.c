@@ -14,6 +14,7 @@ enum {
 	WINDOW_DEPTHS = 4,	/* as often as this is the device turned over */
 	/* How long a flow stays spare, and the rate known: some in 128 windows. */
 	SPARE_PERIODS = 8,
+	FREE_SELDOM = 64,	/* of a slow drive the rate is known for longer */
 	RATE_SHIFT = 20,
 };
 
@@ -373,6 +374,7 @@ struct standing {
 	bool waits;		/* somebody who is out has requests */
 	bool holds;		/* somebody who may spend is waited for */
 	bool able;		/* somebody may spend */
+	bool backlog;		/* .. and has requests that do not fit in */
 };
 
 static void look_around(const struct budget *b, u64 now, struct standing *st)
@@ -387,6 +389,7 @@ static void look_around(const struct budget *b, u64 now, struct standing *st)
 		st->used += (u64)max(bf->mark - left, (s64)0);
 		if (left > 0) {
 			st->able = true;
+			st->backlog |= atomic64_read(&f->queued) > 0;
 			st->holds |= !is_spare(b, bf, now);
 		} else {
 			st->waits |= atomic64_read(&f->queued) > 0;
@@ -436,7 +439,8 @@ static void end_free(struct budget *b, u64 used, u64 now)
 	}
 	b->rate = mul_u64_u64_div_u64((u64)max(sp->did, (s64)0),
 				      1 << RATE_SHIFT, sp->ns);
-	b->rate_ns = now;
+	b->rate_until_ns = now + max(SPARE_PERIODS * period_ns(b),
+				     FREE_SELDOM * sp->ns);
 	b->free_ns = 0;
 }
 
@@ -445,12 +449,15 @@ static void end_free(struct budget *b, u64 used, u64 now)
  * idle, or may do so.  A time so short that it sees single requests come and go
  * tells nothing, and neither does a device that is full.
  */
-static bool watch(struct budget *b, u64 used, u64 now, struct wake *wake)
+static bool watch(struct budget *b, const struct standing *st, u64 used,
+		  u64 now, struct wake *wake)
 {
 	u64 window = period_ns(b) / WINDOWS, could;
 	struct budget_span *sp = &b->held;
-	bool full, idle;
+	bool full, idle, known = now < b->rate_until_ns;
 
+	if (!known)
+		window /= 4;
 	span_close(b, sp, used, now);
 	span_open(b, sp, used, now);
 	if (sp->ns < window) {
@@ -458,14 +465,14 @@ static bool watch(struct budget *b, u64 used, u64 now, struct wake *wake)
 		return false;
 	}
 	in_device(b, &full);
-	if (full) {
+	if (full || st->backlog) {
 		/* No more fits in: those who may spend see to that. */
 		*sp = (struct budget_span){ 0 };
 		span_open(b, sp, used, now);
 		wake_at(wake, now + window);
 		return false;
 	}
-	if (!b->rate_ns || now - b->rate_ns > SPARE_PERIODS * period_ns(b)) {
+	if (!known) {
 		*sp = (struct budget_span){ 0 };
 		set_free(b, used, now);
 		wake_at(wake, b->free_ns);
@@ -499,7 +506,7 @@ static bool watch_waiting(struct budget *b, struct standing *st, u64 now,
 		return false;
 	}
 	atomic64_set(&b->watched, 1);
-	return !b->free_ns && watch(b, used, now, wake);
+	return !b->free_ns && watch(b, st, used, now, wake);
 }
 
 static void end_early(struct budget *b, u64 now, struct wake *wake)

@@ -228,7 +228,7 @@ struct budget {
 	struct budget_span held;	/* T: somebody waits for somebody */
 	struct budget_span free;	/* T: nobody is waited for */
 	u64 free_ns;			/* T: until when; 0: not now */
-	u64 rate, rate_ns;		/* T: of `free`, per 2^20 ns; when */
+	u64 rate, rate_until_ns;	/* T: of `free`, per 2^20 ns; known until */
 	u64 used;			/* T: in all rounds that are over */
 	u64 refills, early;		/* O by T: rounds; those ended early */
 	atomic64_t asked __port_cacheline;	/* A: a tick is coming */
