@@ -65,17 +65,19 @@
 enum {
 	/*
 	 * Work-conserving rounds in a period: 6 ms of the default 100, above
-	 * the latency of any drive worth sharing and below what a person
-	 * notices.
+	 * the latency of any fast drive and below what a person notices.
 	 */
 	ROUNDS		= 16,
+	ROUND_LEAST	= 1 << 20,	/* a refill costs, too */
+	TURNS		= 2,		/* of what is in the device, in one */
 };
 
 /*
  * Of a period, before anything is known, and never less: a few hundred
  * requests, enough for a flow of the least weight to be given something.
  */
-#define TOTAL_LEAST	(1ULL << 20)
+#define TOTAL_FIRST	(1ULL << 20)
+#define TOTAL_LEAST	(1ULL << 16)
 #define TOTAL_MOST	(1ULL << BUDGET_MOST_SHIFT)
 
 static const char *const predict_names[] = {
@@ -96,16 +98,16 @@ static struct kyber_flow *kyber_flow_of(const struct flow *f)
 
 /* -------------------------------------------------------------- prediction */
 
-static u64 predict_total(struct kyber_fair *k, u32 period_ns)
+static u64 predict_total(struct kyber_fair *k, u64 period_ns, u64 least_ns)
 {
 	const struct budget_past *past = &k->budget.past;
 
-	predict_add(&k->total, past->used, past->ran_ns, period_ns);
+	predict_add(&k->total, past->used, past->ran_ns, period_ns, least_ns);
 	return predict_mean(&k->total);
 }
 
 /* Algorithm 1 to the letter: each flow by itself. */
-static u64 predict_flows(struct kyber_fair *k, u32 period_ns)
+static u64 predict_flows(struct kyber_fair *k, u64 period_ns, u64 least_ns)
 {
 	u64 sum = 0;
 	struct flow *f;
@@ -115,10 +117,27 @@ static u64 predict_flows(struct kyber_fair *k, u32 period_ns)
 		struct kyber_flow *kf = kyber_flow_of(f);
 		const struct budget_past *past = &kf->budget.past;
 
-		predict_add(&kf->own, past->used, past->ran_ns, period_ns);
+		predict_add(&kf->own, past->used, past->ran_ns, period_ns,
+			    least_ns);
 		sum += predict_mean(&kf->own);
 	}
 	return sum;
+}
+
+/*
+ * What a round is worth that shall be no longer than needed: a ROUNDS-th of the
+ * period, but more than goes into the device at once, or a flow whose requests
+ * are all in it could not use its part in time.
+ */
+static u64 short_round(const struct budget *b, u64 total)
+{
+	u64 most = max(total / ROUNDS, (u64)ROUND_LEAST), out = 0;
+	u32 op;
+
+	for (op = 0; op < DOMAINS; op++)
+		out += (u64)max(slots_used(&b->slots[op]), (s64)0);
+	most = max(most, TURNS * out * b->epoch.mean);
+	return min(most, total);
 }
 
 static void count_throttled(const struct budget *b, u64 now)
@@ -139,19 +158,20 @@ static void kyber_predict(struct budget *b, u64 now)
 {
 	struct kyber_fair *k = kyber_of(b->sched);
 	const struct sched_params *p = &b->sched->params;
-	u32 period_ns = READ_ONCE(p->budget.period_ns);
-	u64 total;
+	u32 conserving = READ_ONCE(p->budget.work_conserving);
+	u64 period_ns = READ_ONCE(p->budget.period_ns);
+	u64 least_ns = conserving ? period_ns : 0, total;
 
 	count_throttled(b, now);
 	if (READ_ONCE(p->kyber.predict) == KYBER_PER_FLOW)
-		total = predict_flows(k, period_ns);
+		total = predict_flows(k, period_ns, least_ns);
 	else
-		total = predict_total(k, period_ns);
+		total = predict_total(k, period_ns, least_ns);
+	if (!total)
+		total = TOTAL_FIRST;
 	total = clamp(total, (u64)TOTAL_LEAST, (u64)TOTAL_MOST);
 	WRITE_ONCE(k->predicted, total);
-	if (READ_ONCE(p->budget.work_conserving))
-		total = total / ROUNDS;
-	WRITE_ONCE(b->total, total);
+	WRITE_ONCE(b->total, conserving ? short_round(b, total) : total);
 	WRITE_ONCE(k->round_ns, now);
 }
 
@@ -287,7 +307,7 @@ static int kyber_init(struct sched *s)
 		s->params.depth += depth[op];
 	}
 	s->engine = k;
-	ret = budget_init(&k->budget, s, &kyber_budget_ops, TOTAL_LEAST,
+	ret = budget_init(&k->budget, s, &kyber_budget_ops, TOTAL_FIRST,
 			  depth);
 	if (ret)
 		goto domains;

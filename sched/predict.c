@@ -12,14 +12,21 @@ enum {
 
 #define USED_MOST	(1ULL << 48)
 
-void predict_add(struct predict *p, u64 used, u64 until_ns, u64 period_ns)
+void predict_add(struct predict *p, u64 used, u64 ran_ns, u64 period_ns,
+		 u64 least_ns)
 {
 	u64 value;
 
 	if (!used)
 		return;
-	until_ns = clamp(until_ns, period_ns / SPEED_UP_MOST + 1, period_ns);
-	value = mul_u64_u64_div_u64(min(used, USED_MOST), period_ns, until_ns);
+	p->used = min(p->used + min(used, USED_MOST), USED_MOST);
+	p->ran_ns += ran_ns;
+	if (p->ran_ns < least_ns)
+		return;
+	ran_ns = max(p->ran_ns, period_ns / SPEED_UP_MOST + 1);
+	value = mul_u64_u64_div_u64(p->used, period_ns, ran_ns);
+	p->used = 0;
+	p->ran_ns = 0;
 	p->sum += value - p->value[p->next];
 	p->value[p->next] = value;
 	p->next = (p->next + 1) % PREDICT_PERIODS;

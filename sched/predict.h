@@ -42,6 +42,7 @@ enum {
 
 /* Zeroed memory is an empty history. */
 struct predict {
+	u64 used, ran_ns;	/* added up, and not in the history yet */
 	u64 value[PREDICT_PERIODS];
 	u64 sum;
 	u32 nr;			/* values so far, at most PREDICT_PERIODS */
@@ -49,11 +50,13 @@ struct predict {
 };
 
 /*
- * A period in which @used tokens were used within @until_ns: of @period_ns, or
- * less when it was throttled or cut short.  One in which nothing was used says
- * nothing of the device and is left out.
+ * @used tokens were used in @ran_ns: a period of @period_ns, or less when they
+ * ran out or it was cut short.  A time in which nothing was used says nothing
+ * of the device and is left out.  So does one that is short against what goes
+ * into a device at once: such are added up until they are @least_ns long.
  */
-void predict_add(struct predict *p, u64 used, u64 until_ns, u64 period_ns);
+void predict_add(struct predict *p, u64 used, u64 ran_ns, u64 period_ns,
+		 u64 least_ns);
 
 /* Tokens for a whole period; 0 while there is no history. */
 u64 predict_mean(const struct predict *p);

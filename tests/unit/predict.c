@@ -28,15 +28,15 @@ static void a_period_by_hand(void **state)
 		{ 0, 100, 1200 },
 		/* 4: (3600 + 4000) / 4 */
 		{ 1000, 25, 1900 },
-		/* 5: later than the period is the period: (7600 + 400) / 5 */
-		{ 400, 300, 1600 },
+		/* 5: in a late one, a period's part: (7600 + 1200 / 3) / 5 */
+		{ 1200, 300, 1600 },
 	};
 	struct predict p = { 0 };
 	size_t i;
 
 	(void)state;
 	for (i = 0; i < ARRAY_SIZE(table); i++) {
-		predict_add(&p, table[i].used, table[i].until, PERIOD);
+		predict_add(&p, table[i].used, table[i].until, PERIOD, 0);
 		if (predict_mean(&p) != table[i].mean)
 			fail_msg("after period %zu: %llu instead of %llu", i,
 				 predict_mean(&p), table[i].mean);
@@ -49,9 +49,9 @@ static void the_number_follows_the_throttled_time(void **state)
 	struct predict early = { 0 }, never = { 0 };
 
 	(void)state;
-	predict_add(&early, 1000, 80, PERIOD);
+	predict_add(&early, 1000, 80, PERIOD, 0);
 	assert_int_equal(predict_mean(&early), 1250);
-	predict_add(&never, 800, PERIOD, PERIOD);
+	predict_add(&never, 800, PERIOD, PERIOD, 0);
 	assert_int_equal(predict_mean(&never), 800);
 }
 
@@ -61,11 +61,11 @@ static void the_history_is_eight_periods(void **state)
 	u32 i;
 
 	(void)state;
-	predict_add(&p, 9000, PERIOD, PERIOD);
+	predict_add(&p, 9000, PERIOD, PERIOD, 0);
 	for (i = 0; i < PREDICT_PERIODS - 1; i++)
-		predict_add(&p, 1000, PERIOD, PERIOD);
+		predict_add(&p, 1000, PERIOD, PERIOD, 0);
 	assert_int_equal(predict_mean(&p), 2000);
-	predict_add(&p, 1000, PERIOD, PERIOD);
+	predict_add(&p, 1000, PERIOD, PERIOD, 0);
 	assert_int_equal(predict_mean(&p), 1000);
 }
 
@@ -75,11 +75,32 @@ static void two_readings_of_one_period(void **state)
 	struct predict total = { 0 }, a = { 0 }, b = { 0 };
 
 	(void)state;
-	predict_add(&total, 500 + 500, 100, PERIOD);
-	predict_add(&a, 500, 50, PERIOD);
-	predict_add(&b, 500, 100, PERIOD);
+	predict_add(&total, 500 + 500, 100, PERIOD, 0);
+	predict_add(&a, 500, 50, PERIOD, 0);
+	predict_add(&b, 500, 100, PERIOD, 0);
 	assert_int_equal(predict_mean(&total), 1000);
 	assert_int_equal(predict_mean(&a) + predict_mean(&b), 1500);
+}
+
+/* Four rounds of a quarter each are a period. */
+static void short_rounds_are_added_up(void **state)
+{
+	struct predict p = { 0 };
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 4; i++) {
+		assert_int_equal(predict_mean(&p), 0);
+		/* Bursts: the first goes into the device at once. */
+		predict_add(&p, i ? 100 : 700, i ? 30 : 10, PERIOD, PERIOD);
+	}
+	assert_int_equal(predict_mean(&p), 1000);
+	predict_add(&p, 600, 60, PERIOD, PERIOD);
+	assert_int_equal(predict_mean(&p), 1000);
+	predict_add(&p, 600, 60, PERIOD, PERIOD);
+	assert_int_equal(predict_mean(&p), 1000);
+	predict_add(&p, 2500, 250, PERIOD, PERIOD);
+	assert_int_equal(predict_mean(&p), 1000);
 }
 
 /* Against the sum done again from a list of all that came. */
@@ -99,7 +120,7 @@ static void the_mean_is_that_of_a_list(void **state)
 
 		until += random_below(&r, (u32)(period - until + 1));
 		until = min(until, period);
-		predict_add(&p, used, until, period);
+		predict_add(&p, used, until, period, 0);
 		list[nr++] = used * period / until;
 		for (i = nr > PREDICT_PERIODS ? nr - PREDICT_PERIODS : 0;
 		     i < nr; i++)
@@ -118,7 +139,7 @@ static void extremes_do_not_wrap(void **state)
 
 	(void)state;
 	for (i = 0; i < 2 * PREDICT_PERIODS; i++)
-		predict_add(&p, ~0ULL, 0, period);
+		predict_add(&p, ~0ULL, 0, period, 0);
 	assert_in_range(predict_mean(&p), (1ULL << 58) - (1ULL << 36),
 			1ULL << 58);
 }
@@ -131,6 +152,7 @@ int main(void)
 		cmocka_unit_test(the_number_follows_the_throttled_time),
 		cmocka_unit_test(the_history_is_eight_periods),
 		cmocka_unit_test(two_readings_of_one_period),
+		cmocka_unit_test(short_rounds_are_added_up),
 		cmocka_unit_test(the_mean_is_that_of_a_list),
 		cmocka_unit_test(extremes_do_not_wrap),
 	};
