@@ -18,7 +18,6 @@ struct kyber_fair {
 	u64 round_ns;			/* O, by T: when the round began */
 	u64 predicted;			/* O, by T: tokens of a whole period */
 	struct predict total;		/* T */
-	u64 since_ns, used;		/* T: rounds not yet predicted from */
 	struct domains domains;		/* T, but for its shards and ratio */
 };
 
