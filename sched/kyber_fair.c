@@ -36,8 +36,9 @@
  * work_conserving=1, the default, answers both [R].  A round also ends when
  * somebody waits and those who do not wait leave the device idle
  * (BUDGET_CONSERVING in budget.h); and a round is worth a ROUNDS-th of the
- * period, so that nobody has to stand still for longer than that.  Shares are
- * the same: they come from what is given in a round, not from its length.
+ * period, if that is more than goes into the device at once, so that nobody has
+ * to stand still for longer than that.  Shares are the same: they come from
+ * what is given in a round, not from its length.
  *
  * Invariants: those of budget.h, and
  *   I4  a request with IO_SLOT holds a slot of the domain of its operation.

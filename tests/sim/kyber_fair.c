@@ -101,6 +101,38 @@ static void test_weights(struct trial *t)
 }
 
 /*
+ * A drive that takes longer for a request than a round of a fast one lasts:
+ * 4,000 requests a second, 64 at a time.
+ */
+static void test_slow(struct trial *t)
+{
+	static const struct {
+		u32 depth, bytes;
+	} cases[] = {
+		{ 64, 4 * KIB }, { 128, 4 * KIB }, { 64, 1 * MIB },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct host_params p = kyber_params(t);
+		struct tenant tenant[4];
+		struct outcome o;
+		u64 none;
+
+		p.nr_queues = 1;
+		p.device.slots = 64;
+		p.device.base_ns = 16 * MS;
+		scene_four(tenant, cases[i].depth, cases[i].bytes, 0);
+		none = scene_none(&p, tenant, 4, 2 * SEC, 4 * SEC);
+		scene_play(t, &p, tenant, 4, 2 * SEC, 4 * SEC, &o);
+		expect_index(t, o.index, 0.99, "slow");
+		expect_total(t, o.total, none, 950, "slow");
+		note(t, "%u of %u KiB %.4f, %llu; ", cases[i].depth,
+		     cases[i].bytes / KIB, o.index, o.total * 1000 / none);
+	}
+}
+
+/*
  * Both readings of Algorithm 1.  As published the literal one hands out more
  * than there is: see predict.h.
  */
@@ -417,6 +449,7 @@ static void test_domains(struct trial *t)
 
 const struct test kyber_tests[] = {
 	{ "kyber-fair/weights", test_weights, true },
+	{ "kyber-fair/slow", test_slow, true },
 	{ "kyber-fair/predict", test_predict, true },
 	{ "kyber-fair/change", test_change, true },
 	{ "kyber-fair/light", test_light, false },
