@@ -52,7 +52,7 @@
  * request (FLOW_GRACE_NS), so with a period that is longer "no request in the
  * last period" [P] is said too soon.  The time of a write is that of the mean
  * write: where small writes meet large reads, the ratio is of both sizes and
- * kinds [P].  Latencies of polled requests are not known.
+ * kinds [P].
  *
  * Sources: Son, Oh, Ahn, the Kyber-fairness scheduler, Journal of Semiconductor
  * Technology and Science, sections IV.1 to IV.4 and Algorithm 1 [P].  Kyber
@@ -217,7 +217,8 @@ static void record(struct kyber_fair *k, const struct io *io, u64 now)
 
 static void kyber_complete(struct io *io, u64 now, struct wake *wake)
 {
-	if (io->flags & IO_OUT)
+	/* A polled one is done when somebody reaps it: that says nothing. */
+	if ((io->flags & (IO_OUT | IO_EXEMPT)) == IO_OUT)
 		record(kyber_of(io->queue->sched), io, now);
 	budget_complete(io, now, wake);
 }
