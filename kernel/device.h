@@ -51,7 +51,7 @@ struct queue_host {
 	struct list_head requests;	/* Q: waiting, for merging */
 	struct hctx_host *hctx;		/* I */
 	int cpu;			/* I */
-	u32 lost;			/* tick: see watch_kicks() */
+	u64 lost_ns, lost_dispatched;	/* tick: see watch_kicks() */
 } ____cacheline_aligned_in_smp;
 
 struct hctx_host {

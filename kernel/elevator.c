@@ -328,15 +328,13 @@ static void block_stuck(struct device_host *d, u64 now, struct wake *wake)
 	}
 }
 
-enum {
-	LOST_TICKS = 100,	/* of 5 ms, or more: see sched/mqfq.c */
-};
+#define LOST_NS		(500 * NSEC_PER_MSEC)	/* as in sched/mqfq.c */
 
 /*
  * A queue that we were asked to run, did not, and have no work under way for:
  * a lost kick, unless a CPU stands still between the two.
  */
-static void watch_kicks(struct device_host *d)
+static void watch_kicks(struct device_host *d, u64 now)
 {
 	u32 i;
 
@@ -347,9 +345,13 @@ static void watch_kicks(struct device_host *d)
 			    !READ_ONCE(qh->hctx->staged) &&
 			    !work_busy(&qh->hctx->kick);
 
-		qh->lost = lost ? qh->lost + 1 : 0;
-		if (qh->lost == LOST_TICKS)
+		if (!lost || qh->lost_dispatched != qh->queue.stats.dispatched) {
+			qh->lost_dispatched = qh->queue.stats.dispatched;
+			qh->lost_ns = now;
+		} else if (now - qh->lost_ns > LOST_NS) {
 			atomic64_inc(&d->sched.stats.watchdog);
+			qh->lost_ns = now;
+		}
 	}
 }
 
@@ -361,7 +363,7 @@ static void tick_work(struct work_struct *work)
 
 	wake_init(&wake);
 	block_stuck(d, now, &wake);
-	watch_kicks(d);
+	watch_kicks(d, now);
 	d->sched.ops->tick(&d->sched, now, &wake);
 	host_wake(d, &wake);
 }
