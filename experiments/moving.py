@@ -37,6 +37,11 @@ from mqfair.benchlib.variant import NONE
 from mqfair.benchlib.window import Completions, merge
 
 JOB = "moving-demand"
+# As many I/Os a second as the bench's own, in turns that fit into a step of the timeline.
+DEVICE = (
+    "null:irqmode=2,completion_nsec=10000000,submit_queues={queues},hw_queue_depth=40,"
+    "shared_tag_bitmap=1,gb=4,poll_queues=0"
+)
 MOVING = "w1000"
 # Of kyber-fair and wdt, unless told otherwise.
 PERIOD_MS = 100
@@ -214,7 +219,8 @@ def none_iops(outcome: session.Outcome) -> float:
 
 def run(args: argparse.Namespace) -> int:
     job = jobfile.load(str(verdict.EXAMPLES / f"{JOB}.fio"), args.runtime)
-    asked = verdict.request(args, [job], args.device)
+    device = args.device or DEVICE.format(queues=verdict.cpus(args))
+    asked = verdict.request(args, [job], device)
     case = session.plan_for(asked).cases[0]
     runs: list[Run] = []
     outcome = verdict.run_bench(asked, lambda folder: runs.extend(load_runs(folder, case)))
@@ -233,7 +239,7 @@ def run(args: argparse.Namespace) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="experiments.moving", description=__doc__.split("\n")[0])
-    parser.add_argument("--device", help="default: that of mqfair bench")
+    parser.add_argument("--device", help=f"default: {DEVICE}")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw shares over time there")
     verdict.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=10.0)
     return verdict.main(parser, run)

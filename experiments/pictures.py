@@ -52,7 +52,7 @@ def draw_curves(
 
 def draw_shares_over_time(result: CaseResult, where: Document, path: Path) -> None:
     """A panel for each scheduler: what each cgroup got in each step of its first run, one upon the
-    other, beside the median of all that none served."""
+    other, beside the median of all that none served. The last step is that in which all end."""
     labels = schedulers_of(result)
     first = {run["scheduler"]: run for run in reversed(result.timeline["runs"])}
     seconds = result.timeline["interval_ms"] / 1000
@@ -74,7 +74,7 @@ def draw_shares_over_time(result: CaseResult, where: Document, path: Path) -> No
             axes.set_xlabel("seconds")
         figure.suptitle(
             f"Demand that moves: the heaviest of four tenants is silent every other 2 s\n"
-            f"Linux {where['kernel']}, CPUs: {where['cpus']} ({where['accel']})  {where['device']}",
+            f"Linux {where['kernel']}, CPUs: {where['cpus']} ({where['accel']})\n{where['device']}",
             x=0.01,
             ha="left",
             fontsize=11,
@@ -86,7 +86,7 @@ def draw_shares_over_time(result: CaseResult, where: Document, path: Path) -> No
 
 def _draw_stack(axes: Axes, run: Document, seconds: float, none: float) -> None:
     groups = run["cgroups"]
-    steps = min(len(group["bytes"]) for group in groups)
+    steps = min(len(group["bytes"]) for group in groups) - 1
     times = [(step + 0.5) * seconds for step in range(steps)]
     rates = [[value / seconds / none for value in group["bytes"][:steps]] for group in groups]
     shades = ("#cfe3ee", "#93c1d9", "#4a93b8", "#1f5f86")

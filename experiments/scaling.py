@@ -161,7 +161,7 @@ def draw(found: Mapping[str, Mapping[int, Sequence[float]]], where: Document, pa
             for label, curve in found.items()
         },
         title="Random reads of 1 KiB by cgroups of equal weight, limited by the processor\n"
-        f"Linux {where['kernel']}, CPUs: {where['cpus']} ({where['accel']})  {where['device']}",
+        f"Linux {where['kernel']}, CPUs: {where['cpus']} ({where['accel']})\n{where['device']}",
         across="cgroups",
         up="IOPS, relative to none with one cgroup",
         path=path,
