@@ -112,6 +112,7 @@ void learner_report(const struct sched *s, struct report *r)
 		[READ_SECTOR]	= { "read", "sector_ps", "sector_error_ps" },
 		[WRITE_REQUEST]	= { "write", "request_ps", "request_error_ps" },
 		[WRITE_SECTOR]	= { "write", "sector_ps", "sector_error_ps" },
+		[WRITTEN_SECTOR] = { "written", "sector_ps", "sector_error_ps" },
 	};
 	const struct regression *g;
 	u32 i;

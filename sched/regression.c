@@ -25,7 +25,7 @@ enum {
 	DAMP_SHIFT	= 12,
 
 	SECTORS_PER_UNIT = 8,		/* in COST_UNIT */
-	TERMS_PER_CLASS	= REGRESSION_TERMS / REGRESSION_CLASSES,
+	TERMS_PER_CLASS	= 2,
 };
 
 #define X_ONE		(1LL << X_SHIFT)
@@ -47,7 +47,7 @@ static u32 first_term(u32 kind)
 
 static bool is_sector(u32 term)
 {
-	return term % TERMS_PER_CLASS;
+	return term != READ_REQUEST && term != WRITE_REQUEST;
 }
 
 static u32 terms_of(u32 class)
@@ -186,22 +186,31 @@ static u64 raw_term(const struct regression *g,
 				 raw(g, k->requests, SECTORS_PER_UNIT);
 }
 
+static u64 explains(const struct regression *g, u64 raw, u32 term)
+{
+	return min(mul_u64_u64_shr(raw, (u64)g->phi[term], PHI_SHIFT),
+		   NS_MOST << UNIT_SHIFT);
+}
+
 static u64 predicted(const struct regression *g,
 		     const struct regression_sums *sums)
 {
-	u64 sum = 0, all = 0, part;
+	u64 sum = explains(g, raw(g, g->written, 1), WRITTEN_SECTOR), all = 0;
 	u32 kind, i;
 
 	for (kind = 0; kind < REGRESSION_KINDS; kind++) {
 		all += took(&sums[kind]);
-		for (i = first_term(kind); i <= first_term(kind) + 1; i++) {
-			part = mul_u64_u64_shr(raw_term(g, &sums[kind], i),
-					       (u64)g->phi[i], PHI_SHIFT);
-			sum += min(part, NS_MOST << UNIT_SHIFT);
-		}
+		for (i = first_term(kind); i <= first_term(kind) + 1; i++)
+			sum += explains(g, raw_term(g, &sums[kind], i), i);
 	}
 	/* A class may have cost nothing so far. */
 	return max(sum, all / RESIDUAL_MOST + 1);
+}
+
+static s64 regressor(const struct window *w, u64 raw)
+{
+	return ratio((s64)min(raw, w->norm << X_MOST_SHIFT), (s64)w->norm,
+		     X_SHIFT);
 }
 
 /* The part of kind @kind in the window's regressors. */
@@ -211,9 +220,7 @@ static void regressors(const struct regression *g, const struct window *w,
 	u32 i;
 
 	for (i = first_term(kind); i <= first_term(kind) + 1; i++)
-		x[i] = ratio((s64)min(raw_term(g, k, i),
-				      w->norm << X_MOST_SHIFT),
-			     (s64)w->norm, X_SHIFT);
+		x[i] = regressor(w, raw_term(g, k, i));
 }
 
 /* How much longer than predicted, as part of the whole window. */
@@ -262,6 +269,8 @@ static void window_take(struct window *w, struct regression *g,
 	u32 kind, i;
 
 	*w = (struct window){ .norm = predicted(g, sums) };
+	if (g->written)
+		w->mask = 1U << WRITTEN_SECTOR;
 	for (kind = 0; kind < REGRESSION_KINDS; kind++)
 		if (sums[kind].requests)
 			w->mask |= terms_of(class_of(kind));
@@ -278,7 +287,22 @@ static void window_take(struct window *w, struct regression *g,
 		for (i = 0; i < REGRESSION_TERMS; i++)
 			x[i] += own[i];
 	}
+	x[WRITTEN_SECTOR] = regressor(w, raw(g, g->written, 1));
+	w->residual -= mul_shr(x[WRITTEN_SECTOR], g->phi[WRITTEN_SECTOR],
+			       PHI_SHIFT);
 	equation(g, w, x, w->residual, 0);
+}
+
+/* Of the last window half, of the one before a quarter, .. */
+static void remember_written(struct regression *g,
+			     const struct regression_sums *sums)
+{
+	u32 first = IO_WRITE * REGRESSION_SIZES, i;
+	u64 sectors = 0;
+
+	for (i = first; i < first + REGRESSION_SIZES; i++)
+		sectors += sums[i].sectors;
+	g->written = (g->written + sectors) / 2;
 }
 
 /* A term that the step would make negative, or REGRESSION_TERMS. */
@@ -323,6 +347,8 @@ static u32 seen_terms(const struct regression *g)
 	for (i = 0; i < REGRESSION_CLASSES; i++)
 		if (g->seen & (1U << i))
 			mask |= terms_of(i);
+	if (g->seen & (1U << IO_WRITE))
+		mask |= 1U << WRITTEN_SECTOR;
 	return mask;
 }
 
@@ -403,6 +429,7 @@ bool regression_add(struct regression *g,
 			WRITE_ONCE(g->seen, g->seen | 1U << class_of(kind));
 	update(g, &w);
 	WRITE_ONCE(g->windows, g->windows + 1);
+	remember_written(g, sums);
 	learn_variance(g, w.residual);
 	learn_errors(g);
 	return true;
@@ -431,22 +458,33 @@ static u32 charge(s64 phi, s64 whole)
 	return (u32)min(ratio(phi, whole, 0), (s64)COST_MOST);
 }
 
+/* What the line of a class is, in phi. */
+static void whole_of(const struct regression *g, u32 class, s64 *request,
+		     s64 *sector)
+{
+	/* Never met: as the other. */
+	if (!(g->seen & (1U << class)))
+		class = !class;
+	*request = g->phi[class * TERMS_PER_CLASS];
+	*sector = g->phi[class * TERMS_PER_CLASS + 1];
+	if (class == IO_WRITE)
+		*sector += g->phi[WRITTEN_SECTOR];
+}
+
 void regression_lines(const struct regression *g,
 		      struct cost_line line[REGRESSION_CLASSES])
 {
-	u32 i, from;
-	s64 whole;
+	s64 request, sector, whole;
+	u32 i;
 
-	from = g->seen & (1U << IO_READ) ? READ_REQUEST : WRITE_REQUEST;
+	whole_of(g, IO_READ, &request, &sector);
 	/* Of a read of 4 KiB; one that costs nothing would make all dear. */
-	whole = max(g->phi[from] + g->phi[from + 1], PHI_ONE >> 10);
+	whole = max(request + sector, PHI_ONE >> 10);
 	for (i = 0; i < REGRESSION_CLASSES; i++) {
-		const s64 *phi = &g->phi[g->seen & (1U << i) ?
-					 i * TERMS_PER_CLASS : from];
-
+		whole_of(g, i, &request, &sector);
 		line[i] = (struct cost_line){
-			.base = charge(phi[0] * COST_UNIT, whole),
-			.per_kib = charge(phi[1] * 1024, whole),
+			.base = charge(request * COST_UNIT, whole),
+			.per_kib = charge(sector * 1024, whole),
 		};
 	}
 }

@@ -5,7 +5,7 @@
  * In a *window* so many requests of each class are done, carrying so many
  * sectors, and the time that they were at the device adds up to B.  Fitted is
  *
- *	B = c_r n_r + s_r sectors_r + c_w n_w + s_w sectors_w
+ *	B = c_r n_r + s_r sectors_r + c_w n_w + s_w sectors_w (+ l_w written)
  *
  * by recursive least squares with forgetting.  Windows in which one class is
  * rare and windows in which it abounds tell the two apart:
@@ -29,6 +29,12 @@
  *
  * with 2^-8 of the weight: in a drive with a queue inside a read also
  * waits for writes, so its own time says less than what moving the mix does.
+ *
+ * What a drive owes.  A write is done when the drive's buffer has it; it is
+ * programmed, and collected for, later, at the expense of whatever is served
+ * then.  So there is one term more [R]: the sectors written in the windows before,
+ * those k windows ago with 2^-k of their number.  A sector written
+ * costs what it took when it was written and what it takes later.
  *
  * A class that is absent from a window is neither changed nor forgotten by it:
  * such a window is rejected for that class [R].  A window of too few requests
@@ -63,6 +69,7 @@ enum regression_term {
 	READ_SECTOR,
 	WRITE_REQUEST,
 	WRITE_SECTOR,
+	WRITTEN_SECTOR,		/* in the windows before */
 	REGRESSION_TERMS,
 };
 
@@ -92,6 +99,7 @@ struct regression {
 	u64 error[REGRESSION_TERMS];	/* O: standard error of phi */
 	u64 unit;			/* O: of phi; 0: no window yet */
 	u64 variance;			/* of what was not predicted */
+	u64 written;			/* sectors, of late: see above */
 	u32 seen;			/* O: mask of the classes met */
 	u64 windows;			/* O: taken */
 };
