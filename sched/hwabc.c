@@ -424,7 +424,7 @@ static void hwabc_report_flow(const struct flow *f, struct report *r)
 
 static const struct tunable hwabc_tunables[] = {
 	TUNABLE_DEPTH,
-	TUNABLE_U32("budget_ms", hwabc.budget_ms, 1, 4000, 1, 20),
+	TUNABLE_U32("budget_ms", hwabc.budget_ms, 1, 4000, 1, 10),
 	TUNABLE_BUDGET_PERIOD("period_ms"),
 	TUNABLE_WORK_CONSERVING,
 	TUNABLE_U32("alpha_pct", hwabc.alpha_pct, 0, PERCENT, 1, 50),

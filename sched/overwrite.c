@@ -193,14 +193,13 @@ static void take_in(struct overwrites *o, u32 group, u32 tag)
 	if (!in_sample(hash(group), o->level))
 		return;
 	e = find_entry(o, group);
-	if (e->tag) {
+	if (e->tag)
 		of = lose_valid(o, e->tag);
-		if (of)
-			WRITE_ONCE(of->invalid,
-				   of->invalid + (1 << INVALID_SHIFT));
-	} else {
-		o->used++;
-	}
+	else
+		of = find_flow(o, tag);
+	o->used += !e->tag;
+	if (of)
+		WRITE_ONCE(of->invalid, of->invalid + (1 << INVALID_SHIFT));
 	*e = (struct overwrite_entry){ .group = group, .tag = tag };
 	gain_valid(o, tag);
 	if (o->used > FULL && o->level < LEVEL_MOST)

@@ -8,9 +8,10 @@
  *
  * The idea [R].  A shadow of the drive's map, of a sample of its pages: who
  * wrote the page last.  A sampled page that is written
- *	- and unknown is a valid page more of the writer;
  *	- and known was somebody's: that one has a valid page less and an
- *	  outdated one more, and the writer has a valid one more.
+ *	  outdated one more, and the writer has a valid one more;
+ *	- and unknown is taken to replace what the writer had there before it was
+ *	  watched: on a drive that collects most writes replace something.
  * Collecting takes outdated pages away, and that is not seen.  But a drive that
  * collects has as many outdated pages as it has room for: `spare` of its valid
  * ones.  What is counted beyond that has been collected, from everybody in
@@ -37,8 +38,8 @@
  *
  * X: serialised, for flow_* by the contract of sched.h; -: may run at once.
  *
- * Limits.  What was written before the scheduler was there is not known until
- * it is written again.  A cgroup that is removed leaves pages of nobody's.
+ * Limits.  What was written before the scheduler was there counts as valid only
+ * once it is written again.  A cgroup that is removed leaves pages of nobody's.
  * Discards are not looked at: a discarded page stays valid here.  How good it
  * is: doc/hwabc.md.
  *

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * hwabc and cost=learned on the simulator.  Unless said otherwise: a drive of
- * 16 slots, 100 us for a read and three times that for a write; four queues.
+ * 16 slots, 400 us for a read and three times that for a write; four queues.
  */
 #include <math.h>
 #include <stdarg.h>
@@ -12,7 +12,7 @@
 #include "sched/policies.h"
 
 enum {
-	READ_US		= 100,
+	READ_US		= 400,
 	WRITE_TIMES	= 3,
 };
 
@@ -66,8 +66,8 @@ static void test_weights(struct trial *t)
 	} cases[] = {
 		{ "random read", 4 * KIB, 0, 0 },
 		{ "random write", 4 * KIB, 1000, 0 },
-		{ "sequential read", 1 * MIB, 0, 2 * US },
-		{ "sequential write", 1 * MIB, 1000, 2 * US },
+		{ "sequential read", 256 * KIB, 0, 2 * US },
+		{ "sequential write", 256 * KIB, 1000, 2 * US },
 		{ "mixed", 4 * KIB, 500, 0 },
 	};
 	u32 i;
@@ -143,7 +143,7 @@ static void test_conserving(struct trial *t)
 	};
 	static const struct tenant thinking[] = {
 		{ .weight = 1000, .depth = 8, .bytes = 4 * KIB,
-		  .think_ns = 200 * US },
+		  .think_ns = 800 * US },
 		{ .weight = 100, .depth = 64, .bytes = 4 * KIB },
 	};
 	static const struct tenant pausing[] = {
@@ -164,8 +164,11 @@ static double learned_us(const struct host *h, u32 class)
 {
 	const struct regression *g = &h->sched.learner->regression;
 
-	return (double)(regression_cost_ps(g, 2 * class) +
-			8 * regression_cost_ps(g, 2 * class + 1)) / 1e6;
+	u64 sector_ps = regression_cost_ps(g, 2 * class + 1);
+
+	if (class == IO_WRITE)
+		sector_ps += regression_cost_ps(g, WRITTEN_SECTOR);
+	return (double)(regression_cost_ps(g, 2 * class) + 8 * sector_ps) / 1e6;
 }
 
 static void expect_learned(struct trial *t, const struct host *h,
@@ -215,8 +218,8 @@ static void test_costs(struct trial *t)
 }
 
 /*
- * Readers of 4 and of 64 KiB, for which the device takes 104 and 164 us.  By
- * bytes the small ones get a tenth of its time; as learned, half.
+ * Readers of 4 and of 64 KiB, for which the device takes 416 and 656 us.  By
+ * bytes the small ones get nearly all of its time; as learned, half.
  */
 static double time_of_the_small(struct trial *t, const struct sched_ops *ops,
 				u32 cost)
@@ -233,14 +236,14 @@ static double time_of_the_small(struct trial *t, const struct sched_ops *ops,
 	p.ops = ops;
 	sched_params_init(ops, &p.sched);
 	p.sched.depth = 16;
-	p.device.ns_per_kib = US;
+	p.device.ns_per_kib = 4 * US;
 	p.sched.cost.kind = cost;
 	p.sched.threshold = 64 * KIB;
-	scene_play(&own, &p, tenant, 2, 4 * SEC, 2 * SEC, &o);
+	scene_play(&own, &p, tenant, 2, 3 * SEC, SEC, &o);
 	if (trial_failed(&own))
 		trial_fail(t, "%s", own.failure);
-	small = (double)o.bytes[0] / 4 / KIB * 104;
-	large = (double)o.bytes[1] / 64 / KIB * 164;
+	small = (double)o.bytes[0] / 4 / KIB * 416;
+	large = (double)o.bytes[1] / 64 / KIB * 656;
 	return small / (small + large);
 }
 

@@ -6,7 +6,7 @@
 enum {
 	FLOWS	= 3,
 	NOBODY	= FLOWS,
-	SPARE	= 100,		/* percent: nothing is collected */
+	SPARE	= 10000,	/* percent: nothing is collected */
 	SAMPLED	= 1 << OVERWRITE_GROUP_SHIFT,
 };
 
@@ -55,8 +55,10 @@ static void wrote(struct scene *s, u32 flow, u32 page, u32 pages)
 	overwrites_wrote(&s->o, &s->flow[flow], page % 2, page,
 			 pages * OVERWRITE_PAGE);
 	for (i = page; i < page + pages; i++) {
+		u32 of = s->map[i] == NOBODY ? flow : s->map[i];
+
 		s->valid[s->map[i]]--;
-		s->invalid[s->map[i]]++;
+		s->invalid[of]++;
 		s->valid[flow]++;
 		s->map[i] = (u8)flow;
 	}
