@@ -4,10 +4,12 @@
  *
  * Uncontended, insert + dispatch + complete write no line that another
  * processor has, but the flow's.  What is shared beyond that is counted and
- * named: once in T bytes a queue moves virtual time, and with slots or virtual
- * time contended the trees are used as they are meant to.
+ * named: once in T bytes a queue of mqfq moves virtual time, and with slots or
+ * virtual time contended the trees are used as they are meant to.  With budgets
+ * there is nothing between two refills.
  */
 #include "trace.h"
+#include "sched/budget.h"
 #include "sched/mqfq.h"
 #include "tests/random.h"
 
@@ -30,6 +32,7 @@ struct scene {
 	struct queue *queue[CPUS];
 	struct flow *root, *flow[CPUS];
 	struct cpu cpu[CPUS];
+	u32 bytes;			/* of a request */
 };
 
 struct line_report {
@@ -53,10 +56,9 @@ static void name_flow(const struct flow *f, const char *line,
 	trace_name(queues, f->fq, CPUS * sizeof(f->fq[0]));
 }
 
-static void name_all(struct scene *s)
+static void name_mqfq(struct scene *s)
 {
 	struct mqfq *m = s->sched.engine;
-	u32 i;
 
 	trace_name("virtual time", &m->vt, 64);
 	trace_name("ready set", &m->ready, sizeof(m->ready));
@@ -68,6 +70,38 @@ static void name_all(struct scene *s)
 		   s->sched.topo.nr_nodes * sizeof(m->slots.node[0]));
 	trace_name("wheel", m->wheel.mask,
 		   WHEEL_BUCKETS * m->wheel.words * sizeof(m->wheel.mask[0]));
+}
+
+static void name_budget(struct scene *s)
+{
+	struct budget *b = s->sched.engine;
+	u32 i;
+
+	trace_name("budget", b, sizeof(*b));
+	trace_name("budget: queues", b->queue, CPUS * sizeof(b->queue[0]));
+	for (i = 0; i < b->ops->nr_classes; i++) {
+		trace_name("slots: queues", b->slots[i].queue,
+			   CPUS * sizeof(b->slots[i].queue[0]));
+		trace_name("token tree", b->slots[i].tree.node,
+			   s->sched.topo.nr_nodes *
+			   sizeof(b->slots[i].tree.node[0]));
+	}
+	for (i = 0; i < CPUS; i++) {
+		trace_name("flow: credit", flow_engine(s->flow[i]),
+			   s->sched.ops->flow_bytes);
+		trace_name("flow: lanes", flow_queue_engine(s->flow[i], 0),
+			   CPUS * s->flow[i]->queue_engine_bytes);
+	}
+}
+
+static void name_all(struct scene *s)
+{
+	u32 i;
+
+	if (s->sched.ops->ordered)
+		name_mqfq(s);
+	else
+		name_budget(s);
 	trace_name("sched", &s->sched, sizeof(s->sched));
 	for (i = 0; i < CPUS; i++) {
 		trace_name("queue", s->queue[i], sizeof(struct queue));
@@ -85,16 +119,20 @@ static struct flow *flow_create(struct scene *s, struct flow *parent)
 	return f;
 }
 
-static void scene_init(struct scene *s, u32 depth, u32 threshold)
+static void scene_init(struct scene *s, const char *policy, u32 bytes,
+		       u32 threshold)
 {
 	static const struct topo_place place[CPUS] = { { 0, 0 }, { 1, 0 },
 						       { 2, 1 }, { 3, 1 } };
-	const struct sched_params params = {
-		.depth = depth, .threshold = threshold,
-	};
+	const struct sched_ops *ops = sched_find(policy);
+	struct sched_params params;
 	u32 i;
 
+	sched_params_init(ops, &params);
+	params.depth = 64;
+	params.threshold = threshold;
 	memset(s, 0, sizeof(*s));
+	s->bytes = bytes;
 	port_queue_is_mine = queue_is_mine;
 	for (i = 0; i < CPUS; i++) {
 		s->queue[i] = port_zalloc(sizeof(struct queue));
@@ -103,7 +141,7 @@ static void scene_init(struct scene *s, u32 depth, u32 threshold)
 	}
 	s->sched.queue = s->queue;
 	s->sched.nr_queues = CPUS;
-	port_assert(!sched_init(&s->sched, sched_find("mqfq"), &params, place));
+	port_assert(!sched_init(&s->sched, ops, &params, place));
 	s->root = flow_create(s, NULL);
 	for (i = 0; i < CPUS; i++)
 		s->flow[i] = flow_create(s, s->root);
@@ -140,7 +178,7 @@ static void request(struct scene *s, u32 cpu, struct flow *f)
 	struct cpu *c = &s->cpu[cpu];
 
 	trace_cpu(cpu);
-	c->io = (struct io){ .flow = f, .bytes = BYTES };
+	c->io = (struct io){ .flow = f, .bytes = s->bytes };
 	wake_init(&c->wake);
 	ops->insert(q, &c->io, 0, &c->wake);
 	port_assert(ops->dispatch(q, 0, &c->out, &c->wake) == VERDICT_IO);
@@ -178,7 +216,7 @@ static void own_flows(struct scene *s)
 }
 
 /* All processors one flow: its lines, and no other. */
-static void one_flow(struct scene *s)
+static void one_flow(struct scene *s, u32 lines)
 {
 	struct line_report r;
 	u32 i;
@@ -192,8 +230,8 @@ static void one_flow(struct scene *s)
 	printf("one flow: %u lines shared, %u of the flow\n",
 	       r.foreign + r.flows, r.flows);
 	port_assert(r.foreign == 0);
-	/* One line for position and backlog; queues do not meet in it. */
-	port_assert(r.flows == 1);
+	/* One for position and backlog, one for credit; queues do not meet in it. */
+	port_assert(r.flows == lines);
 }
 
 /* Beyond T virtual time has to move: once in T bytes, not once a request. */
@@ -214,12 +252,21 @@ static void long_run(struct scene *s, u32 threshold)
 
 int main(void)
 {
+	static const char *const budgets[] = { "kyber-fair", "wdt" };
 	static struct scene s;
+	u32 i;
 
-	scene_init(&s, 64, 8 << 20);
+	scene_init(&s, "mqfq", BYTES, 8 << 20);
 	own_flows(&s);
-	one_flow(&s);
-	scene_init(&s, 64, 1 << 20);
+	one_flow(&s, 1);
+	scene_init(&s, "mqfq", BYTES, 1 << 20);
 	long_run(&s, 1 << 20);
+	for (i = 0; i < ARRAY_SIZE(budgets); i++) {
+		printf("%s\n", budgets[i]);
+		/* Small ones: a flow has all that it needs from the beginning. */
+		scene_init(&s, budgets[i], 512, 0);
+		own_flows(&s);
+		one_flow(&s, 2);
+	}
 	return 0;
 }

@@ -7,7 +7,7 @@
 enum {
 	LINE		= 64,
 	LINES		= 1 << 14,	/* hash table of lines touched */
-	NAMES		= 64,
+	NAMES		= 256,
 };
 
 static struct line {
