@@ -79,6 +79,19 @@ def test_switching_schedulers_200_times_under_load() -> None:
         disk.scheduler = "mqfq"
 
 
+def test_cgroups_and_the_scheduler_go_at_once() -> None:
+    """What frees a removed cgroup may run after the scheduler has gone, and must not miss it."""
+    reads = "echo 0 >{}/cgroup.procs && exec dd if={} of=/dev/null bs=4k count=20 iflag=direct"
+    with NullBlk(irqmode=2, completion_nsec=300_000, hw_queue_depth=32) as disk:
+        for scheduler in 3 * ours(disk):
+            disk.scheduler = scheduler
+            with tenants(a=100, b=1000) as groups:
+                for group in groups:
+                    run("sh", "-c", reads.format(group.path, disk.path))
+            disk.scheduler = "none"
+            read(CGROUP_ROOT / "io.stat")
+
+
 @contextlib.contextmanager
 def reading_everything(disk: Disk) -> Iterator[None]:
     """What debugfs and io.stat show, again and again during the block."""
