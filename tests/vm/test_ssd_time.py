@@ -8,7 +8,7 @@ from ssdlib import Ssd
 
 guest = Guest(cpus=1, memory_mb=1024, icount=True, needs_module=True)
 
-TOLERANCE = 0.10
+TOLERANCE = 0.05
 # Every page written, in order: a read meets the flash and not the buffer.
 WHOLE = {"size_mb": 128, "fill": 100, "fill_pattern": "sequential", "hw_depth": 256}
 SCALE = 50
