@@ -251,6 +251,15 @@ static bool flow_retire(struct flow **link)
 	return true;
 }
 
+bool flow_any_active(struct sched *s)
+{
+	unsigned long flags = port_lock(&s->active_lock);
+	bool any = s->active;
+
+	port_unlock(&s->active_lock, flags);
+	return any;
+}
+
 bool flow_sweep(struct sched *s, u64 now, bool *changed)
 {
 	unsigned long flags = port_lock(&s->active_lock);

@@ -175,6 +175,9 @@ static inline u64 flow_share_ppm(const struct flow *f)
  */
 bool flow_sweep(struct sched *s, u64 now, bool *changed);
 
+/* Is any flow active?  A snapshot: one that becomes so asks for tick. */
+bool flow_any_active(struct sched *s);
+
 /*
  * Forgives what @pos, the flow's first waiting request of a queue, is behind
  * @vt, if that is more than @credit.  It happens to a flow whose queue could

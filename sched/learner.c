@@ -99,7 +99,7 @@ void learner_tick(struct sched *s, u64 now, struct wake *wake)
 		l->next_ns = now + LEARNER_WINDOW_NS;
 		learn(s, l);
 	}
-	if (READ_ONCE(s->active))
+	if (flow_any_active(s))
 		wake_at(wake, l->next_ns);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kyber-fair and wdt on threads.  Members submit, complete, send back, block,
+ * kyber-fair, wdt and hwabc on threads.  Members submit, complete, send back, block,
  * tune and tick as it comes, and have cgroups of their own that come and go
  * while others refill.  When all stand still, credit and slots are all accounted
  * for, and whatever waits has its reason: its flow is out, or its class of
@@ -9,6 +9,7 @@
 #include "crew.h"
 #include "device.h"
 #include "host.h"
+#include "sched/hwabc.h"
 #include "sched/kyber_fair.h"
 #include "sched/wdt.h"
 #include "tests/machine.h"
@@ -130,6 +131,7 @@ static void submit(struct scene *s, struct random *r, struct test_io *t,
 	t->io = (struct io){
 		.flow = any_flow(s, r, t->mortal),
 		.bytes = sizes[random_below(r, ARRAY_SIZE(sizes))],
+		.page = random_below(r, 1 << 16),
 		.op = (u8)random_below(r, IO_OPS),
 	};
 	if (s->play->odd && random_once_in(r, s->play->odd))
@@ -186,6 +188,12 @@ static void tune(struct scene *s, struct random *r)
 		params.wdt.total ^= 1;
 	if (random_once_in(r, 8))
 		params.wdt.caps_mbps ^= 100;
+	if (random_once_in(r, 2))
+		params.hwabc.alpha_pct = random_below(r, 101);
+	if (random_once_in(r, 4))
+		params.hwabc.gc_share ^= 1;
+	if (random_once_in(r, 8))
+		params.cost.kind = random_below(r, COST_KINDS);
 	host_tune(&s->host, &params);
 }
 
@@ -357,6 +365,21 @@ static void work(struct member *me, void *arg)
 	}
 }
 
+/* A drive that sometimes tells and sometimes does not. */
+static bool flow_pages(const struct sched *sched, struct flow *f,
+		       struct flow_pages *pages)
+{
+	const struct host *h = container_of(sched, struct host, sched);
+	u64 now = (u64)atomic64_read(&h->now_ns);
+
+	*pages = (struct flow_pages){
+		.valid = now % 1009,
+		.invalid = now % 101,
+		.moved = (u64)atomic64_read(&f->pos) / 8192,
+	};
+	return now / (10 * FLOW_GRACE_NS) % 2;
+}
+
 static void scene_init(struct scene *s, const struct play *play,
 		       struct random *r)
 {
@@ -374,6 +397,8 @@ static void scene_init(struct scene *s, const struct play *play,
 	params.budget.period_ns = play->period_ms * 1000000;
 	params.kyber.predict = play->predict;
 	params.wdt.total = play->predict;
+	params.hwabc.gc_share = play->predict;
+	s->host.sched.flow_pages = flow_pages;
 	host_init(&s->host, play->policy, &params, place,
 		  machine_random(r, place));
 	device_init(&s->device, s->crew * IOS);
@@ -439,6 +464,14 @@ int main(void)
 		{ "wdt", "cgroups that go", 1, WDT_SUM, 5,
 		  0, 0, 0, 50, 0, 10 },
 		{ "wdt", "everything", 1, WDT_SUM, 20,
+		  100, 20, 10, 50, 10, 20 },
+		{ "hwabc", "until all are out", 0, GC_SHARE_FLOW, 1000,
+		  0, 0, 0, 0, 0, 0 },
+		{ "hwabc", "work conserving", 1, GC_SHARE_VICTIM, 100,
+		  0, 0, 0, 0, 0, 0 },
+		{ "hwabc", "cgroups that go", 1, GC_SHARE_FLOW, 5,
+		  0, 0, 0, 50, 0, 10 },
+		{ "hwabc", "everything", 1, GC_SHARE_VICTIM, 20,
 		  100, 20, 10, 50, 10, 20 },
 	};
 	struct random r = random_seeded("mt/budget");

@@ -156,7 +156,7 @@ static void tune_mqfq(struct sched_params *p, struct random *r)
 	if (random_once_in(r, 2))
 		p->threshold = thresholds[random_below(r, 4)];
 	if (random_once_in(r, 4))
-		p->cost.kind = random_below(r, COST_LINEAR);
+		p->cost.kind = random_below(r, COST_KINDS);
 }
 
 static void tune_ifq(struct sched_params *p, struct random *r)
