@@ -41,11 +41,12 @@ bool keep_slot(struct keep *k, const struct token_tree *slots,
 {
 	struct flow *f = io->flow;
 	u64 took = now - io->dispatch_ns, until;
+	s64 most = READ_ONCE(slots->depth) >> SLOTS_SHIFT;
 
 	if (!READ_ONCE(f->sched->params.keep) || now <= io->dispatch_ns ||
 	    token_in_debt(slots) || !is_its_turn(&f->kept))
 		return false;
-	if (atomic64_inc_return(&k->kept) > (s64)(slots->depth >> SLOTS_SHIFT))
+	if (atomic64_inc_return(&k->kept) > most)
 		goto undo;
 	until = now + min(took >> SERVICE_SHIFT, (u64)MOST_NS);
 	if (atomic64_cmpxchg(&f->kept.until, 0, (s64)until))

@@ -335,6 +335,8 @@ struct host_params rig_params(const struct trial *t, u64 seed)
 	sched_params_init(t->ops, &p.sched);
 	p.sched.depth = 16;
 	p.sched.threshold = 64 * KIB;
+	/* What is kept is given back by tick alone, which not every test has. */
+	p.sched.keep = 0;
 	return p;
 }
 
