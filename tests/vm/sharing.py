@@ -31,11 +31,12 @@ PROMISES = {"wdt": _BY_BUDGET, "kyber-fair": _BY_BUDGET, "hwabc": _BY_BUDGET}
 
 WEIGHTS = {"w100": 100, "w250": 250, "w500": 500, "w1000": 1000}
 SLOTS = 32
-# From each, on each processor, as much as would fill the device twice: who is late still waits.
+# From each, on each processor, as much as would fill the device three times: who cannot ask for
+# half a second has something waiting.
 DEMAND = {
     "rw": "randread",
     "bs": "4k",
-    "iodepth": 2 * SLOTS,
+    "iodepth": 3 * SLOTS,
     "norandommap": 1,
     "numjobs": 2,
     "cpus_allowed": "0-1",
@@ -44,11 +45,11 @@ DEMAND = {
 TAGS = 16 * SLOTS
 
 # Service times to try: a processor that is emulated may be too slow to keep the first one busy.
-_COMPLETION_NS = (32_000_000, 128_000_000, 512_000_000)
+_COMPLETION_NS = (64_000_000, 256_000_000)
 _BUSY_LEAST = 0.85
 _SETTLE_S = 1.0
 # What is counted, in slices; those in which the device was not busy are left out.
-_REQUESTS = 2400
+_REQUESTS = 3000
 _SLICE_REQUESTS = 300
 _IDLE_SLICES_MOST = 4
 _LOOK_S = 0.02
