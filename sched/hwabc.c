@@ -225,7 +225,7 @@ static void hwabc_tick(struct sched *s, u64 now, struct wake *wake)
 		hw->judge_ns = now + JUDGE_NS;
 		judge_all(hw);
 	}
-	if (READ_ONCE(s->active))
+	if (flow_any_active(s))
 		wake_at(wake, hw->drain_ns);
 	budget_tick(s, now, wake);
 }
@@ -427,7 +427,7 @@ static const struct tunable hwabc_tunables[] = {
 	TUNABLE_U32("budget_ms", hwabc.budget_ms, 1, 4000, 1, 10),
 	TUNABLE_BUDGET_PERIOD("period_ms"),
 	TUNABLE_WORK_CONSERVING,
-	TUNABLE_U32("alpha_pct", hwabc.alpha_pct, 0, PERCENT, 1, 50),
+	TUNABLE_U32("alpha_pct", hwabc.alpha_pct, 0, PERCENT, 1, 10),
 	TUNABLE_NAMES("gc_share", hwabc.gc_share, gc_share_names,
 		      GC_SHARE_FLOW),
 	TUNABLE_U32("spare_pct", hwabc.spare_pct, 1, PERCENT, 1, 20),

@@ -19,6 +19,12 @@ void budget_chaos(struct rng *rng, struct sched_params *p)
 		p->wdt.total ^= 1;
 	if (rng_chance(rng, 100))
 		p->wdt.caps_mbps = p->wdt.caps_mbps ? 0 : 100;
+	if (rng_chance(rng, 300))
+		p->hwabc.alpha_pct = (u32)rng_between(rng, 0, 100);
+	if (rng_chance(rng, 300))
+		p->hwabc.budget_ms = (u32)rng_between(rng, 1, 50);
+	if (rng_chance(rng, 100))
+		p->hwabc.gc_share ^= 1;
 	if (rng_chance(rng, 200))
 		p->kyber.predict ^= 1;
 	if (rng_chance(rng, 200))
