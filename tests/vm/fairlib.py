@@ -16,7 +16,7 @@ from typing import Any
 from guestlib import PATIENCE_S, Cgroup, Disk, Fio, Guest, TimingError, read, wait_until
 
 # Of the third drive: little for an emulated processor, so that the drive is the limit.
-SLOW_IOPS = 1000
+SLOW_IOPS = 500
 # One boot for as many files as possible. The first two drives are large enough for xfs.
 SMALL_GUEST = Guest(
     cpus=2,
