@@ -3,6 +3,8 @@
  * wdt on the simulator.  Unless said otherwise: a drive of 16 slots and 100 us
  * a request, hence 160,000 requests a second; four queues.
  */
+#include <stdarg.h>
+
 #include "fifo.h"
 #include "scene.h"
 #include "sched/policies.h"
@@ -36,12 +38,23 @@ static void expect_total(struct trial *t, u64 total, u64 none, u32 permille,
 			   total, none);
 }
 
-static void note(struct trial *t, const char *what, double index, u64 permille)
+/* Adds to what is there. */
+__attribute__((format(printf, 2, 3)))
+static void note(struct trial *t, const char *fmt, ...)
 {
 	size_t used = strlen(t->note);
+	va_list args;
 
-	snprintf(t->note + used, sizeof(t->note) - used, "%s %.4f, %llu permille; ",
-		 what, index, permille);
+	va_start(args, fmt);
+	vsnprintf(t->note + used, sizeof(t->note) - used, fmt, args);
+	va_end(args);
+}
+
+static void note_outcome(struct trial *t, const char *what,
+			 const struct outcome *o, u64 none)
+{
+	note(t, "%s%s %.4f, %llu permille", *t->note ? "; " : "", what,
+	     o->index, o->total * 1000 / none);
 }
 
 static void test_weights(struct trial *t)
@@ -72,7 +85,7 @@ static void test_weights(struct trial *t)
 		scene_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
 		expect_index(t, &o, 0.97, cases[i].what);
 		expect_total(t, o.total, none, 900, cases[i].what);
-		note(t, cases[i].what, o.index, o.total * 1000 / none);
+		note_outcome(t, cases[i].what, &o, none);
 	}
 }
 
@@ -97,7 +110,7 @@ static void test_total(struct trial *t)
 		scene_play(t, &p, tenant, 4, 2 * SEC, 2 * SEC, &o);
 		expect_index(t, &o, 0.97, names[i]);
 		expect_total(t, o.total, none, 900, names[i]);
-		note(t, names[i], o.index, o.total * 1000 / none);
+		note_outcome(t, names[i], &o, none);
 	}
 }
 
@@ -128,9 +141,8 @@ static void test_light(struct trial *t)
 				   o.p99_ns[0] / US);
 		p.sched.budget.work_conserving = 0;
 		scene_play(t, &p, tenant, 4, SEC, 2 * SEC, &by_clock);
-		note(t, total ? "meet" : "sum", o.index, o.total * 1000 / none);
-		note(t, "by the clock", by_clock.index,
-		     by_clock.total * 1000 / none);
+		note_outcome(t, total ? "meet" : "sum", &o, none);
+		note_outcome(t, "by the clock", &by_clock, none);
 	}
 }
 
@@ -159,7 +171,8 @@ static void expect_step(struct trial *t, const struct outcome *o, u32 step,
 			   step, part);
 }
 
-static u64 moves(struct trial *t, const struct host_params *p, bool judge)
+static u64 moves(struct trial *t, const struct host_params *p, bool judge,
+		 const char *what)
 {
 	static const struct tenant tenant[] = {
 		{ .weight = 100, .depth = 128, .bytes = 4 * KIB },
@@ -188,8 +201,9 @@ static u64 moves(struct trial *t, const struct host_params *p, bool judge)
 			expect_step(t, &o, step, none);
 	}
 	scene_close(&s);
-	note(t, judge ? "least of an interval" : "",
-	     (double)least / (double)none, total * 1000 / none / step);
+	note(t, "%s%s %llu permille, in an interval at least %llu",
+	     *t->note ? "; " : "", what, total * 1000 / none / step,
+	     least * 1000 / none);
 	return total;
 }
 
@@ -198,12 +212,12 @@ static void test_moves(struct trial *t)
 	struct host_params p = wdt_params(t);
 	u64 dynamic, capped;
 
-	dynamic = moves(t, &p, true);
+	dynamic = moves(t, &p, true, "sum");
 	p.sched.wdt.total = WDT_MEET;
-	moves(t, &p, true);
+	moves(t, &p, true, "meet");
 	/* Beside it, what the paper tried first. */
 	p.sched.wdt.caps_mbps = 655;
-	capped = moves(t, &p, false);
+	capped = moves(t, &p, false, "static caps");
 	if (capped * 10 > dynamic * 9)
 		trial_fail(t, "static caps serve %llu bytes, credits %llu",
 			   capped, dynamic);
@@ -259,12 +273,55 @@ static void test_unsaturated(struct trial *t)
 	for (total = WDT_SUM; total <= WDT_MEET; total++) {
 		p.sched.wdt.total = total;
 		scene_play(t, &p, tenant, 2, SEC, 2 * SEC, &o);
-		note(t, total ? "meet, p99 in us" : "sum, p99 in us", 0,
+		note(t, "%s p99 %llu us; ", total ? "meet" : "sum",
 		     o.p99_ns[0] / US);
 		if (o.p99_ns[0] > 2 * p.device.base_ns)
 			trial_fail(t, "on an idle drive the p99 is %llu us",
 				   o.p99_ns[0] / US);
 	}
+}
+
+/* What an interval is good for: those who are out wait for its end. */
+static void test_interval(struct trial *t)
+{
+	static const u32 intervals_ms[] = { 5, 20, 100, 500 };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(intervals_ms); i++) {
+		struct host_params p = wdt_params(t);
+		struct tenant tenant[4];
+		struct outcome o;
+		char what[32];
+		u64 none;
+
+		p.sched.budget.period_ns = intervals_ms[i] * MS;
+		snprintf(what, sizeof(what), "%u ms", intervals_ms[i]);
+		scene_four(tenant, 32, 4 * KIB, 0);
+		none = scene_none(&p, tenant, 4, 2 * SEC, 2 * SEC);
+		scene_play(t, &p, tenant, 4, 2 * SEC, 2 * SEC, &o);
+		expect_index(t, &o, 0.97, what);
+		expect_total(t, o.total, none, 900, what);
+		note_outcome(t, what, &o, none);
+		note(t, ", p99 %llu us", o.p99_ns[0] / US);
+	}
+}
+
+/* WDT- is the same but for the lock. */
+static void test_single_lock(struct trial *t)
+{
+	struct host_params p = wdt_params(t);
+	struct tenant tenant[4];
+	struct outcome own, single;
+	u32 i;
+
+	scene_four(tenant, 128, 4 * KIB, 500);
+	scene_play(t, &p, tenant, 4, SEC, SEC, &own);
+	p.sched.wdt.single_lock = 1;
+	scene_play(t, &p, tenant, 4, SEC, SEC, &single);
+	for (i = 0; i < 4; i++)
+		if (own.bytes[i] != single.bytes[i])
+			trial_fail(t, "flow %u got %llu bytes with a lock of its own, %llu with one for all",
+				   i, own.bytes[i], single.bytes[i]);
 }
 
 const struct test wdt_tests[] = {
@@ -274,5 +331,7 @@ const struct test wdt_tests[] = {
 	{ "wdt/moves", test_moves, true },
 	{ "wdt/caps", test_caps, true },
 	{ "wdt/unsaturated", test_unsaturated, false },
+	{ "wdt/interval", test_interval, true },
+	{ "wdt/single-lock", test_single_lock, false },
 	{ NULL, NULL, false },
 };
