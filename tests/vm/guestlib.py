@@ -42,7 +42,7 @@ from typing import Any, TypeVar
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 NULL_BLK_CONFIG = Path("/sys/kernel/config/nullb")
 # Only what hangs takes as long.
-DEFAULT_TIME_LIMIT_S = 240.0
+DEFAULT_TIME_LIMIT_S = 360.0
 PATIENCE_S = 60.0
 TRIES_OF_TIMED = 3
 
