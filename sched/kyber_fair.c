@@ -57,7 +57,7 @@
  * Sources: Son, Oh, Ahn, the Kyber-fairness scheduler, Journal of Semiconductor
  * Technology and Science, sections IV.1 to IV.4 and Algorithm 1 [P].  Kyber
  * [K]: see domain.h.
- * Tested by tests/sim/kyber_fair.c, tests/mt/kyber_fair.c, tests/vm.
+ * Tested by tests/sim/kyber_fair.c, tests/mt/budget.c, tests/vm.
  */
 #include "kyber_fair.h"
 #include "policies.h"
