@@ -4,7 +4,8 @@
  * under FIFO, where it has to fail: a test that cannot tell the two apart proves
  * nothing.
  *
- *	sim-tests [NAME]	all, or those whose name begins with NAME
+ *	sim-tests [-s SCHEDULER] [NAME]
+ *		all, or those of SCHEDULER, or whose name begins with NAME
  *
  * Prints TAP.
  */
@@ -33,6 +34,7 @@ static const struct {
 };
 
 struct tap_report {
+	const char *scheduler;		/* NULL: all */
 	const char *prefix;
 	u32 run, failed;
 };
@@ -53,6 +55,8 @@ static void run_test(struct tap_report *r, const struct sched_ops *ops,
 	struct trial t = { .ops = ops };
 	char under[32] = "";
 
+	if (r->scheduler && strcmp(ops->name, r->scheduler))
+		return;
 	if (strncmp(test->name, r->prefix, strlen(r->prefix)))
 		return;
 	if (ops != &mqfq_ops)
@@ -70,15 +74,23 @@ static void run_test(struct tap_report *r, const struct sched_ops *ops,
 
 int main(int argc, char **argv)
 {
-	struct tap_report r = { .prefix = argc > 1 ? argv[1] : "" };
+	struct tap_report r = { .prefix = "" };
 	const struct test *test;
 	u32 i;
 
+	if (argc > 2 && !strcmp(argv[1], "-s")) {
+		r.scheduler = argv[2];
+		argc -= 2;
+		argv += 2;
+	}
+	if (argc > 1)
+		r.prefix = argv[1];
 	for (i = 0; i < ARRAY_SIZE(tables); i++)
 		for (test = tables[i].tests; test->name; test++)
 			run_test(&r, tables[i].ops, test);
 	printf("1..%u\n", r.run);
 	if (!r.run)
-		fprintf(stderr, "no test's name begins with %s\n", r.prefix);
+		fprintf(stderr, "no test of %s has a name that begins with '%s'\n",
+			r.scheduler ? r.scheduler : "any", r.prefix);
 	return r.failed || !r.run;
 }
