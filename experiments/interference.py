@@ -1,0 +1,393 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Interference fairness in a real kernel: weights beside those due, and who waits how long.
+
+weights: figure 5 of Sui et al. Three users read blocks of 512 KiB at random places. User 1 never
+stops, user 2 reads 10 MB each time that user 1 has read 20 MB, user 3 ten blocks a second at even
+distances. After each window of ifq the weights that were in force are put beside those that were
+due, the inverse of what each moved in that window. Judged is that they are within 10 %.
+
+latency: examples/interference.fio. Two readers that wait for each request, with the sizes of
+traces, beside six that take all they can get, on a drive with eight slots. Judged is that
+under ifq the 99.9th percentile of each is at most three times what it is without the six, that it
+is below BFQ's, and that the six have 0.9 of what they have under none.
+
+    python3 -m experiments.interference weights --picture doc/ifq-weights.png
+    python3 -m experiments.interference latency --icount --picture doc/ifq-latency.png
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import (
+    FuncFormatter,
+    LogLocator,
+    MaxNLocator,
+    NullLocator,
+    PercentFormatter,
+    ScalarFormatter,
+)
+from rich import box
+from rich.table import Table
+
+from experiments import interference_guest, verdict
+from experiments.interference_guest import IFQ, SAMPLES, SCHEDULER_TAGS, USERS
+from experiments.pictures import COLOURS
+from experiments.verdict import Subject, Verdict, runs_of
+from lab import guest, kernel
+from lab.errors import LabError
+from lab.spec import GuestSpec
+from mqfair.benchlib import jobfile, report
+from mqfair.benchlib.jobfile import JobFile
+from mqfair.benchlib.kernel_log import splat
+from mqfair.benchlib.picture import FAINT, STYLE
+from mqfair.benchlib.result import CaseResult, CgroupResult, Document, RunResult, read_runs
+from mqfair.benchlib.session import ROOT
+from mqfair.benchlib.variant import BFQ, NONE
+from mqfair.benchlib.window import merge
+from mqfair.errors import Failure, UsageError
+
+Command = Callable[[argparse.Namespace], int]
+
+# ------------------------------------------------------------------------- weights
+
+MOST_OFF = 0.10
+# Each window takes half of what the weights are off by: from 1 : 1 : 1 to where they belong.
+SETTLING = 8
+
+
+@dataclass(frozen=True)
+class WindowWeights:
+    """Of the users in one window, as parts of their sum."""
+
+    number: int
+    actual: tuple[float, ...]
+    due: tuple[float, ...]
+    moved: tuple[int, ...]
+
+    @property
+    def off(self) -> float:
+        return max(abs(a / d - 1) for a, d in zip(self.actual, self.due, strict=True))
+
+
+def parts(values: Sequence[float]) -> tuple[float, ...]:
+    whole = sum(values)
+    return tuple(value / whole for value in values)
+
+
+def windows_of(samples: Sequence[Document]) -> list[WindowWeights]:
+    """What was moved in a window is known in the next."""
+    last = {sample["window"]: sample["flows"] for sample in samples}
+    found = []
+    for number in sorted(last):
+        if number + 1 not in last:
+            continue
+        moved = [last[number + 1][user]["moved_last"] for user in USERS]
+        if not all(moved):
+            raise Failure(f"window {number}: a user moved nothing: ask for longer windows")
+        actual = [last[number][user]["interference_milli"] for user in USERS]
+        due = [1 / value for value in moved]
+        found.append(WindowWeights(number, parts(actual), parts(due), tuple(moved)))
+    # The first began before the users did.
+    return found[1:]
+
+
+def run_guest(args: argparse.Namespace, module: Path, out: Path) -> str:
+    spec = GuestSpec(
+        cpus=1,
+        icount=True,
+        modules=(module,),
+        timeout_s=300 + 60.0 * args.windows * args.window_ms / 1000,
+    )
+    argv = [sys.executable, "-m", interference_guest.__name__, guest.GUEST_OUT]
+    argv += [str(args.window_ms), str(args.windows)]
+    try:
+        result = guest.run(spec, argv, env={"PYTHONPATH": str(ROOT)}, out_dir=out)
+    except LabError as error:
+        raise Failure(str(error)) from error
+    trouble = result.trouble() or splat(result.dmesg)
+    if trouble or result.status:
+        raise Failure(f"the guest: {trouble or result.stderr.strip()[-2000:]}")
+    return f"Linux {result.kernel}, one CPU ({result.accel}), counted time"
+
+
+def draw_weights(found: Sequence[WindowWeights], where: str, path: Path) -> None:
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(9, 4.8), layout="constrained")
+        axes = figure.subplots()
+        for user, name in enumerate(USERS):
+            numbers = range(1, len(found) + 1)
+            axes.plot(
+                numbers,
+                [one.actual[user] for one in found],
+                color=COLOURS[user],
+                label=f"user {name[-1]}: in force",
+            )
+            axes.plot(
+                numbers,
+                [one.due[user] for one in found],
+                color=COLOURS[user],
+                linestyle="none",
+                marker="o",
+                markersize=5,
+                markerfacecolor="white",
+                label="due",
+            )
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.set_xlabel("window")
+        axes.set_ylabel("part of the weights")
+        axes.grid(axis="y", color=FAINT, linewidth=0.8)
+        figure.legend(loc="outside lower center", ncols=len(USERS), frameon=False)
+        figure.suptitle(
+            "ifq: weights in force, and due by what each user moved in that window\n" + where,
+            x=0.01,
+            ha="left",
+            fontsize=11,
+        )
+        figure.savefig(path, dpi=150)
+
+
+def show_weights(found: Sequence[WindowWeights]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("window", "moved MB", "in force %", "due %", "off by at most"):
+        table.add_column(name, justify="right")
+    for index, one in enumerate(found, 1):
+        table.add_row(
+            str(index),
+            " ".join(f"{value / 1e6:.1f}" for value in one.moved),
+            " ".join(f"{100 * value:.2f}" for value in one.actual),
+            " ".join(f"{100 * value:.2f}" for value in one.due),
+            f"{100 * one.off:.1f} %",
+        )
+    return table
+
+
+def weights_command(args: argparse.Namespace) -> int:
+    module = args.module or ROOT / "build" / "module" / kernel.ensure().release / "mqfair.ko"
+    if not module.is_file():
+        raise UsageError(f"--module {module}: no such file: run `make module`")
+    with tempfile.TemporaryDirectory(prefix="mqfair-interference-") as folder:
+        where = run_guest(args, module, Path(folder))
+        found = windows_of(json.loads((Path(folder) / SAMPLES).read_text()))
+    settled = found[SETTLING:]
+    if not settled:
+        raise UsageError(f"--windows {args.windows}: {SETTLING} are for settling: ask for more")
+    verdict.console().print(show_weights(found))
+    if args.picture:
+        draw_weights(found, where, args.picture)
+    worst = max(settled, key=lambda one: one.off)
+    judged = dataclasses.replace(
+        Subject("figure 5", IFQ).at_most(
+            "weight off its due, at most", [one.off for one in settled], MOST_OFF
+        ),
+        seen=worst.off,
+        holds=worst.off <= MOST_OFF,
+    )
+    figures: Document = {"where": where, "windows": [dataclasses.asdict(one) for one in found]}
+    return verdict.conclude(args, "interference-weights", [], [judged], figures)
+
+
+# ------------------------------------------------------------------------- latency
+
+JOB = "interference"
+ALONE = "interference-alone"
+READERS = ("websearch", "financial")
+SCHEDULERS = "bfq,kyber,mqfq,ifq"
+# 2000 requests a second in 8 slots.
+LATENCY_DEVICE = (
+    "null:irqmode=2,completion_nsec=4000000,submit_queues=1,hw_queue_depth=8,gb=4,poll_queues=0"
+)
+MOST_BESIDE_ALONE = 3.0
+LEAST_HEAVY = 0.9
+
+Latencies = Mapping[tuple[str, str, str], np.ndarray]
+
+
+def alone(job: JobFile) -> JobFile:
+    """The readers without the others."""
+    groups = tuple(group for group in job.groups if group.name in READERS)
+    weights = {group.name: job.weights[group.name] for group in groups}
+    return dataclasses.replace(job, path=f"{ALONE}.fio", groups=groups, weights=weights)
+
+
+def reader_of(run: RunResult, name: str) -> CgroupResult:
+    return next(one for one in run.cgroups if one.name == name)
+
+
+def heavy_bytes(run: RunResult) -> float:
+    return sum(one.bytes_per_s for one in run.cgroups if one.name not in READERS)
+
+
+def percentiles(result: CaseResult, label: str, name: str, which: str) -> list[float]:
+    return [reader_of(run, name).lat_ns[which] for run in runs_of(result, label)]
+
+
+def judge(shared: CaseResult, lone: CaseResult) -> Iterator[Verdict]:
+    subject = Subject(JOB, IFQ)
+    for name in READERS:
+        beside = percentiles(shared, IFQ, name, "p999")
+        own = percentiles(lone, IFQ, name, "p999")
+        yield subject.at_most(
+            f"{name} p99.9 / alone",
+            [a / b for a, b in zip(beside, own, strict=True)],
+            MOST_BESIDE_ALONE,
+        )
+        other = percentiles(shared, BFQ, name, "p999")
+        if other:
+            yield subject.at_most(
+                f"{name} p99.9 / bfq", [a / b for a, b in zip(beside, other, strict=True)], 1.0
+            )
+    yield subject.at_least(
+        "heavy total / none", verdict.ratios(shared, IFQ, NONE, heavy_bytes), LEAST_HEAVY
+    )
+
+
+def show_latency(shared: CaseResult, lone: CaseResult) -> Table:
+    table = Table(title="latency, ms", title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("scheduler")
+    for name in READERS:
+        for figure in ("mean", "p99", "p99.9"):
+            table.add_column(f"{name} {figure}" if figure == "mean" else figure, justify="right")
+    table.add_column("heavy / none", justify="right")
+
+    def row(title: str, result: CaseResult, label: str, heavy: str) -> None:
+        cells = [
+            f"{statistics.median(percentiles(result, label, name, figure)) / 1e6:.2f}"
+            for name in READERS
+            for figure in ("mean", "p99", "p999")
+        ]
+        table.add_row(title, *cells, heavy)
+
+    row("alone, none", lone, NONE, "")
+    if runs_of(lone, IFQ):
+        row("alone, ifq", lone, IFQ, "")
+    for label in report.schedulers_of(shared):
+        total = verdict.ratios(shared, label, NONE, heavy_bytes)
+        row(label, shared, label, f"{statistics.median(total):.3f}")
+    return table
+
+
+def collect(folder: Path, cases: Sequence[CaseResult]) -> Latencies:
+    """Of every request of the readers: by case, scheduler and reader."""
+    found: dict[tuple[str, str, str], list[np.ndarray]] = {}
+    for result in cases:
+        for recorded in read_runs(folder, result.case):
+            for name in READERS:
+                key = (result.case.name, recorded.scheduler, name)
+                found.setdefault(key, []).append(merge(recorded.threads[name]).latency_ns)
+    return {key: np.sort(np.concatenate(arrays)) for key, arrays in found.items()}
+
+
+def draw_latency(latencies: Latencies, labels: Sequence[str], where: Document, path: Path) -> None:
+    """What part of the requests took longer than so long: the tail is what is seen."""
+    lines = [(ALONE, NONE, "without the six, none"), *((JOB, label, label) for label in labels)]
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(11, 5), layout="constrained")
+        panels = figure.subplots(1, len(READERS), sharex=True, sharey=True)
+        for axes, name in zip(panels, READERS, strict=True):
+            for number, (case, label, title) in enumerate(lines):
+                ordered = latencies[(case, label, name)] / 1e6
+                beyond = 1 - np.arange(1, len(ordered) + 1) / (len(ordered) + 1)
+                axes.step(
+                    ordered,
+                    beyond,
+                    where="post",
+                    color=COLOURS[number % len(COLOURS)],
+                    linestyle=(0, (4, 2)) if case == ALONE else "solid",
+                    label=title,
+                )
+            axes.set_xscale("log")
+            axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axes.xaxis.set_major_formatter(ScalarFormatter())
+            axes.xaxis.set_minor_locator(NullLocator())
+            axes.set_yscale("log")
+            axes.yaxis.set_major_formatter(FuncFormatter(lambda part, _at: f"{100 * part:g} %"))
+            axes.set_title(name, loc="left", fontsize=10.5, fontweight="bold")
+            axes.set_xlabel("latency, ms")
+            axes.grid(color=FAINT, linewidth=0.8)
+            axes.axhline(0.001, color=FAINT, linewidth=1.6)
+        panels[0].set_ylabel("part of the requests that took longer")
+        handles, names = panels[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
+        figure.suptitle(
+            "Two readers that wait for each request, beside six that take all they can get\n"
+            f"Linux {where['kernel']}, CPUs: {where['cpus']} ({where['accel']})\n{where['device']}",
+            x=0.01,
+            ha="left",
+            fontsize=11,
+        )
+        figure.savefig(path, dpi=150)
+
+
+def latency_command(args: argparse.Namespace) -> int:
+    job = jobfile.load(str(verdict.EXAMPLES / f"{JOB}.fio"), args.runtime)
+    asked = verdict.request(args, [job, alone(job)], LATENCY_DEVICE)
+    with contextlib.ExitStack() as stack:
+        kept = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mqfair-raw-")))
+        outcome = verdict.run_bench(asked, lambda folder: _keep(folder, kept))
+        shared, lone = outcome.results
+        if args.picture:
+            latencies = collect(kept, outcome.results)
+            draw_latency(latencies, report.schedulers_of(shared), outcome.where, args.picture)
+    verdict.console().print(show_latency(shared, lone))
+    verdicts = list(judge(shared, lone)) if runs_of(shared, IFQ) else []
+    return verdict.conclude(args, "interference-latency", [outcome], verdicts)
+
+
+def _keep(folder: Path, kept: Path) -> None:
+    """The runs' folders outlive the bench's."""
+    for run in folder.glob("[0-9]*"):
+        run.rename(kept / run.name)
+
+
+# --------------------------------------------------------------------------- command
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="experiments.interference", description=(__doc__ or "").split("\n")[0]
+    )
+    commands = parser.add_subparsers(required=True)
+    weights = commands.add_parser("weights", help="figure 5: weights beside those due")
+    weights.set_defaults(command=weights_command)
+    weights.add_argument(
+        "--window-ms",
+        type=int,
+        default=2000,
+        help="long enough to hold many of user 2's bursts (default %(default)s)",
+    )
+    weights.add_argument("--windows", type=int, default=24, help="default %(default)s")
+    weights.add_argument("--module", type=Path, help="mqfair.ko (default: the one built here)")
+    weights.add_argument("--json", metavar="FILE", help="write verdicts and windows there")
+    latency = commands.add_parser("latency", help="readers that wait, beside six that do not")
+    latency.set_defaults(command=latency_command)
+    verdict.add_arguments(latency, schedulers=SCHEDULERS, runtime_s=10.0, repeat=1)
+    latency.set_defaults(nr_requests=SCHEDULER_TAGS)
+    for one in (weights, latency):
+        one.add_argument("--picture", type=Path, metavar="FILE", help="draw it there")
+    return parser
+
+
+def _dispatch(args: argparse.Namespace) -> int:
+    command: Command = args.command
+    return command(args)
+
+
+def main() -> int:
+    return verdict.main(_parser(), _dispatch)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The three users of figure 5, in the guest: see interference.py.
+
+    python3 -m experiments.interference_guest FOLDER WINDOW_MS WINDOWS
+
+writes FOLDER/samples.json: what the scheduler said of itself and of each user, again and again.
+"""
+
+import itertools
+import json
+import mmap
+import os
+import random
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mqfair.benchlib import cgroups
+from mqfair.blockdev import find_disk
+from mqfair.enable import Enabler, Plan
+from mqfair.fs import Fs
+
+IFQ = "ifq"
+
+BLOCK = 512 << 10
+USERS = ("user1", "user2", "user3")
+DEVICE = Path("/dev/nullb0")
+# 500 requests a second in 8 slots; a block is one request.
+NULL_BLK = (
+    "nr_devices=1 queue_mode=2 irqmode=2 completion_nsec=16000000 submit_queues=1"
+    " hw_queue_depth=8 max_sectors=1024 gb=16 poll_queues=0"
+)
+DEVICE_BYTES = 16 << 30
+SCHEDULER_TAGS = 256
+CONTINUOUS_THREADS = 16
+LEADER_BYTES = 20_000_000
+FOLLOWER_BYTES = 10_000_000
+FOLLOWER_THREADS = 20
+BEATS_PER_S = 10
+SAMPLE_S = 0.05
+SAMPLES = "samples.json"
+
+
+class Shared:
+    """Bytes that user 1 has read, where user 2 sees them."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, mmap.PAGESIZE)
+        self._lock = threading.Lock()
+
+    def add(self, size: int) -> None:
+        with self._lock:
+            struct.pack_into("Q", self._memory, 0, self.value() + size)
+
+    def value(self) -> int:
+        return int(struct.unpack_from("Q", self._memory, 0)[0])
+
+
+class Reader:
+    """One block at a time, past the page cache."""
+
+    def __init__(self) -> None:
+        self._fd = os.open(DEVICE, os.O_RDONLY | os.O_DIRECT)
+        self._buffer = mmap.mmap(-1, BLOCK)
+        self._random = random.Random(threading.get_ident())
+
+    def read(self) -> None:
+        block = self._random.randrange(DEVICE_BYTES // BLOCK)
+        if os.preadv(self._fd, [self._buffer], block * BLOCK) != BLOCK:
+            raise OSError(f"{DEVICE}: a short read")
+
+
+def in_threads(count: int, work: Callable[[Reader], None]) -> None:
+    threads = [threading.Thread(target=lambda: work(Reader())) for _ in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def continuous(shared: Shared) -> None:
+    def work(reader: Reader) -> None:
+        while True:
+            reader.read()
+            shared.add(BLOCK)
+
+    in_threads(CONTINUOUS_THREADS, work)
+
+
+def following(shared: Shared) -> None:
+    due = threading.Semaphore(0)
+
+    def work(reader: Reader) -> None:
+        while True:
+            due.acquire()
+            reader.read()
+
+    def lead() -> None:
+        asked = 0
+        while True:
+            bursts = shared.value() // LEADER_BYTES
+            while asked < bursts * FOLLOWER_BYTES // BLOCK:
+                due.release()
+                asked += 1
+            time.sleep(0.005)
+
+    threading.Thread(target=lead).start()
+    in_threads(FOLLOWER_THREADS, work)
+
+
+def steady(_shared: Shared) -> None:
+    reader = Reader()
+    start = time.monotonic()
+    for beat in itertools.count(1):
+        reader.read()
+        time.sleep(max(0.0, start + beat / BEATS_PER_S - time.monotonic()))
+
+
+def spawn(group: Path, work: Callable[[Shared], None], shared: Shared) -> int:
+    """A child in the cgroup, which works until it is killed."""
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+        work(shared)
+    finally:
+        os._exit(1)
+
+
+def one_sample(debugfs: Path) -> dict[str, Any] | None:
+    """The window's number and what is said of each user; None when the window ended meanwhile."""
+
+    def window() -> int:
+        lines = (debugfs / "state").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("window "))
+
+    before = window()
+    flows: dict[str, Any] = {}
+    for line in (debugfs / "flows").read_text().splitlines():
+        path, *words = line.split()
+        flows[path.rsplit("/", 1)[-1]] = {
+            name: int(value) for name, _, value in (word.partition("=") for word in words)
+        }
+    return {"window": before, "flows": flows} if window() == before else None
+
+
+def measure_weights(out: Path, window_ms: int, windows: int) -> None:
+    """In the guest: the three users, and a sample every SAMPLE_S."""
+    fs = Fs()
+    subprocess.run(["modprobe", "null_blk", *NULL_BLK.split()], check=True)
+    disk = find_disk(fs, str(DEVICE))
+    fs.write(disk.scheduler_file, IFQ)
+    # A drive of so few slots has few tags: bursts would wait for those, and not in the scheduler.
+    Enabler(disk, Plan(IFQ, {"window_ms": str(window_ms)}, SCHEDULER_TAGS)).run()
+    shared = Shared()
+    samples: list[dict[str, Any]] = []
+    works = (continuous, following, steady)
+    with (
+        cgroups.io_controller(fs) as own,
+        cgroups.tree(own, dict.fromkeys(USERS, 100)) as groups,
+    ):
+        for name, work in zip(USERS, works, strict=True):
+            spawn(fs.host_path(groups[name].directory), work, shared)
+        first = None
+        while first is None or samples[-1]["window"] < first + windows:
+            time.sleep(SAMPLE_S)
+            sample = one_sample(Path("/sys/kernel/debug/block") / DEVICE.name / "sched")
+            if sample is None or not all(name in sample["flows"] for name in USERS):
+                continue
+            first = sample["window"] if first is None else first
+            samples.append(sample)
+    (out / SAMPLES).write_text(json.dumps(samples))
+
+
+def main(argv: Sequence[str]) -> int:
+    out, window_ms, windows = argv
+    measure_weights(Path(out), int(window_ms), int(windows))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
