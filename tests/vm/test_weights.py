@@ -133,7 +133,8 @@ def test_io_stat_speaks_of_groups_that_did_io() -> None:
 TUNABLES = {
     "depth": (["1", "65536", "7"], ["0", "-1", "65537", "4294967297", "abc", "", "5 6"]),
     "threshold_kb": (["0", "1048576", "24"], ["-1", "1048577", "4294967296", "abc", "", "1 2"]),
-    "cost": (["iops", "linear", "bytes"], ["", "byte", "bytes iops", "0"]),
+    "keep": (["0", "1"], ["2", "-1", "yes", ""]),
+    "cost": (["iops", "linear", "learned", "bytes"], ["", "byte", "bytes iops", "0"]),
     "linear_read": (
         ["0 0", "4096 1024"],
         ["", "1", "1 2 3", "-1 5", "5 -1", "a b", "1 67108865"],
