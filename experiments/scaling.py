@@ -13,6 +13,7 @@ processors do to each other shows only with --cpus on a host that has them.
 """
 
 import argparse
+import dataclasses
 import statistics
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +31,8 @@ from mqfair.benchlib.variant import BFQ, NONE
 from mqfair.errors import UsageError
 
 MIXED = "four-cgroups-mixed"
+# Before what is counted begins: two periods of the schedulers that have such, 20,000 I/Os.
+RAMP_S = 0.2
 NS_PER_S = 1_000_000_000
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
 SCHEDULERS = "bfq,mqfq,kyber-fair,wdt,wdt:single_lock=1"
@@ -42,7 +45,7 @@ DEVICE = "null:irqmode=0,submit_queues={queues},hw_queue_depth=64,gb=4,poll_queu
 
 def cgroups(count: int, runtime_s: float) -> JobFile:
     lines = ["[global]", "ioengine=libaio", "direct=1", "rw=randread", "bs=1k", "iodepth=4"]
-    lines += ["norandommap", f"ramp_time={round(verdict.RAMP_S * 1000)}ms"]
+    lines += ["norandommap", f"ramp_time={round(RAMP_S * 1000)}ms"]
     for number in range(count):
         lines += [f"[c{number}]", f"cgroup=c{number}"]
     return jobfile.parse("\n".join(lines), f"cgroups-{count}.fio", runtime_s)
@@ -141,6 +144,7 @@ def _counts(text: str) -> list[int]:
 def run(args: argparse.Namespace) -> int:
     counts = _counts(args.cgroups)
     mixed = jobfile.load(str(verdict.EXAMPLES / f"{MIXED}.fio"), args.runtime)
+    mixed = dataclasses.replace(mixed, ramp_s=RAMP_S)
     jobs = [mixed, *(cgroups(count, args.runtime) for count in counts)]
     cpus = verdict.cpus(args)
     device = DEVICE.format(queues=cpus)

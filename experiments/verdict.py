@@ -21,8 +21,6 @@ from mqfair.benchlib.variant import BFQ, NONE, parse_variants
 from mqfair.errors import Failure, UsageError
 
 EXAMPLES = session.ROOT / "examples"
-# Before a job's runtime begins to count.
-RAMP_S = 1.0
 
 
 @dataclass(frozen=True)

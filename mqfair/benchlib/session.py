@@ -71,6 +71,8 @@ BOOT_S = 180.0
 # For filling a virtual SSD and overwriting it until it is in its steady state.
 FILL_S = 120.0
 ICOUNT_PATIENCE = 60.0
+# For jobs that start late, instead of SLACK_S: no neighbour takes counted time from them.
+ICOUNT_SLACK_S = 0.5
 # Of what its slots and its completion time allow: a drive that is reached less is not the limit.
 DEVICE_BOUND = 0.85
 
@@ -119,7 +121,7 @@ class Outcome:
 
 def plan_for(request: Request) -> Plan:
     return Plan(
-        cases=tuple(_case(job, request.events) for job in request.jobs),
+        cases=tuple(_case(job, request) for job in request.jobs),
         schedulers=request.schedulers,
         repeat=request.repeat,
         device=_planned(request.device),
@@ -141,18 +143,19 @@ def _planned(device: Device) -> PlannedDevice:
     return PlannedDevice(device.path or "")
 
 
-def _case(job: JobFile, events: tuple[Event, ...]) -> Case:
+def _case(job: JobFile, request: Request) -> Case:
+    slack_s = ICOUNT_SLACK_S if request.icount else SLACK_S
     groups = tuple(
         PlannedGroup(
             group.name,
             tuple(
-                PlannedJob(one.name, one.options, job.ramp_s + one.runtime_s + SLACK_S, one.delayed)
+                PlannedJob(one.name, one.options, job.ramp_s + one.runtime_s + slack_s, one.delayed)
                 for one in group.jobs
             ),
         )
         for group in job.groups
     )
-    return Case(job.name, groups, dict(job.weights), job.ramp_s, job.window_s, events)
+    return Case(job.name, groups, dict(job.weights), job.ramp_s, job.window_s, request.events)
 
 
 def run(request: Request, folder: Path, progress: Progress = lambda _message: None) -> Outcome:
@@ -323,7 +326,7 @@ def _run_in_guest(request: Request, plan: Plan, folder: Path, progress: Progress
         timeout_s=BOOT_S
         + plan.patience * (FILL_S if plan.device.ssd else 0)
         + plan.patience * (plan.calibrate_s or 0)
-        + sum(one.case.run_s + RUN_OVERHEAD_S for one in plan.runs()),
+        + sum(one.case.run_s * plan.patience + RUN_OVERHEAD_S for one in plan.runs()),
     )
     messages = _Messages(progress)
     progress({"event": "boot"})

@@ -2,6 +2,7 @@
 """What the experiments make of what was measured, on figures known beforehand."""
 
 import argparse
+import dataclasses
 import math
 import re
 
@@ -10,7 +11,7 @@ import pytest
 
 from experiments import light, moving, scaling, shares, traces, verdict
 from experiments.verdict import Subject
-from mqfair.benchlib import jobfile
+from mqfair.benchlib import jobfile, session
 from mqfair.benchlib.plan import Case
 from mqfair.benchlib.result import CaseResult, CgroupResult, RunResult
 from mqfair.benchlib.window import Completions
@@ -112,7 +113,15 @@ def test_generated_cgroups():
     job = scaling.cgroups(8, 1.5)
     assert (job.name, len(job.groups), set(job.weights.values())) == ("cgroups-8", 8, {100})
     assert job.longest_s == 1.5
-    assert job.ramp_s == verdict.RAMP_S
+    assert job.ramp_s == scaling.RAMP_S
+
+
+def test_a_run_of_the_processor_is_as_short_as_counted_time_allows():
+    asked = session.Request((scaling.cgroups(64, 0.4),), ("none",), icount=True)
+    (case,) = session.plan_for(asked).cases
+    assert case.run_s == pytest.approx(scaling.RAMP_S + 0.4 + session.ICOUNT_SLACK_S)
+    (slow,) = session.plan_for(dataclasses.replace(asked, icount=False)).cases
+    assert slow.run_s - case.run_s == pytest.approx(session.SLACK_S - session.ICOUNT_SLACK_S)
 
 
 def scaled(count, **iops):
