@@ -374,7 +374,7 @@ static int hwabc_init(struct sched *s)
 	hw->queue = port_zalloc(s->nr_queues * sizeof(*hw->queue));
 	if (!hw->queue)
 		goto free;
-	if (overwrites_init(&hw->overwrites, s->nr_queues))
+	if (overwrites_init(&hw->overwrites, s->nr_queues, s->pages))
 		goto queue;
 	if (budget_init(&hw->budget, s, &hwabc_budget_ops, TOTAL_LEAST,
 			&s->params.depth))
@@ -404,7 +404,7 @@ static void hwabc_report(const struct sched *s, struct report *r)
 
 	budget_report(s, r);
 	report_number(r, "ftl_hidden", READ_ONCE(hw->hidden));
-	report_number(r, "sample_level", READ_ONCE(hw->overwrites.level));
+	report_number(r, "sampled_pages", hw->overwrites.regions);
 	report_number(r, "sample_lost",
 		      (s64)overwrites_lost(&hw->overwrites));
 }

@@ -2,64 +2,55 @@
 #include "overwrite.h"
 
 enum {
-	INVALID_SHIFT	= 8,
 	TAG_SHIFT	= 32,
-	FULL		= OVERWRITE_ENTRIES / 4 * 3,
-	/* At level 16 the sample is of a page in a million: of a petabyte. */
-	LEVEL_MOST	= 16,
+	/* Samples after which what was met has faded to 1/e. */
+	MEMORY_SHIFT	= 10,
+	PERCENT		= 100,
+	/* Odd, so regions are placed in an order of their own. */
+	SHUFFLE		= 7919,
 };
 
 /* Murmur3's finaliser (Appleby, 2011): each bit depends on all. */
-static u64 hash(u32 group)
+static u64 hash(u32 region)
 {
-	u64 h = group + 0x9e3779b97f4a7c15ULL;
+	u64 h = region + 0x9e3779b97f4a7c15ULL;
 
 	h = (h ^ (h >> 33)) * 0xff51afd7ed558ccdULL;
 	h = (h ^ (h >> 33)) * 0xc4ceb9fe1a85ec53ULL;
 	return h ^ (h >> 33);
 }
 
-/* The three uses of a hash have bits of their own. */
-static u32 page_of(u32 group, u64 h)
+/* The page of the region that is watched. */
+static u32 page_of(const struct overwrites *o, u32 region)
 {
-	return (group << OVERWRITE_GROUP_SHIFT) |
-	       (u32)(h & (BIT_ULL(OVERWRITE_GROUP_SHIFT) - 1));
-}
-
-static bool in_sample(u64 h, u32 level)
-{
-	return !((h >> 8) & (BIT_ULL(level) - 1));
-}
-
-static u32 home(u64 h)
-{
-	return (u32)(h >> 40) & (OVERWRITE_ENTRIES - 1);
+	return (region << o->region_shift) |
+	       (u32)(hash(region) & (BIT_ULL(o->region_shift) - 1));
 }
 
 /* ------------------------------------------------------------ the I/O path */
 
-static void ring_put(struct overwrite_ring *ring, u32 group, u32 tag)
+static void ring_put(struct overwrite_ring *ring, u32 region, u32 tag)
 {
 	u64 at = (u64)atomic64_fetch_add(1, &ring->next) % OVERWRITE_RING;
 
 	/* tick may have passed by since: then it is found a lap later, here. */
-	if (atomic64_xchg(&ring->wrote[at], (s64)((u64)tag << TAG_SHIFT | group)))
+	if (atomic64_xchg(&ring->wrote[at],
+			  (s64)((u64)tag << TAG_SHIFT | region)))
 		atomic64_inc(&ring->lost);
 }
 
 void overwrites_wrote(struct overwrites *o, const struct overwrite_flow *of,
 		      u32 queue, u32 page, u32 bytes)
 {
-	u32 level = READ_ONCE(o->level);
 	u64 end = (u64)page + (bytes + OVERWRITE_PAGE - 1) / OVERWRITE_PAGE;
-	u32 group = page >> OVERWRITE_GROUP_SHIFT;
+	u32 region = page >> o->region_shift;
 
-	for (; (u64)group << OVERWRITE_GROUP_SHIFT < end; group++) {
-		u64 h = hash(group);
-		u32 sample = page_of(group, h);
+	for (; region < o->regions &&
+	       (u64)region << o->region_shift < end; region++) {
+		u32 watched = page_of(o, region);
 
-		if (in_sample(h, level) && sample >= page && sample < end)
-			ring_put(&o->ring[queue], group, of->tag);
+		if (watched >= page && watched < end)
+			ring_put(&o->ring[queue], region, of->tag);
 	}
 }
 
@@ -103,134 +94,135 @@ void overwrite_flow_exit(struct overwrites *o, struct overwrite_flow *of)
 	*of->link = of->next;
 	if (of->next)
 		of->next->link = of->link;
+	WRITE_ONCE(o->owned, o->owned - (u32)of->invalid);
+	WRITE_ONCE(o->unknown, o->unknown + (u32)of->valid);
 	port_unlock(&o->lock, flags);
 }
 
-static void gain_valid(struct overwrites *o, u32 tag)
+static void count_valid(struct overwrites *o, u32 tag, s32 more)
 {
 	struct overwrite_flow *of = find_flow(o, tag);
 
 	if (of)
-		WRITE_ONCE(of->valid, of->valid + 1);
-}
-
-static struct overwrite_flow *lose_valid(struct overwrites *o, u32 tag)
-{
-	struct overwrite_flow *of = find_flow(o, tag);
-
-	if (of)
-		WRITE_ONCE(of->valid, of->valid - 1);
-	return of;
-}
-
-/* --------------------------------------------------------------- the table */
-
-/* Where @group is, or the empty place where it would be. */
-static struct overwrite_entry *find_entry(struct overwrites *o, u32 group)
-{
-	u32 i = home(hash(group));
-
-	while (o->entry[i].tag && o->entry[i].group != group)
-		i = (i + 1) % OVERWRITE_ENTRIES;
-	return &o->entry[i];
-}
-
-/* Those behind it that it kept from their home move up. */
-static void drop_entry(struct overwrites *o, u32 hole)
-{
-	u32 i = hole;
-
-	for (;;) {
-		i = (i + 1) % OVERWRITE_ENTRIES;
-		if (!o->entry[i].tag)
-			break;
-		/* Not if its home lies behind the hole. */
-		if ((i - home(hash(o->entry[i].group))) % OVERWRITE_ENTRIES <
-		    (i - hole) % OVERWRITE_ENTRIES)
-			continue;
-		o->entry[hole] = o->entry[i];
-		hole = i;
-	}
-	o->entry[hole] = (struct overwrite_entry){ 0 };
-	o->used--;
-}
-
-static bool thin_out(struct overwrites *o)
-{
-	bool found = false;
-	u32 i;
-
-	for (i = 0; i < OVERWRITE_ENTRIES; i++)
-		while (o->entry[i].tag &&
-		       !in_sample(hash(o->entry[i].group), o->level)) {
-			lose_valid(o, o->entry[i].tag);
-			drop_entry(o, i);
-			found = true;
-		}
-	return found;
-}
-
-static void raise_level(struct overwrites *o)
-{
-	struct overwrite_flow *of;
-	u32 i;
-
-	WRITE_ONCE(o->level, o->level + 1);
-	/* What moves up from the end to the beginning is missed by a pass. */
-	while (thin_out(o))
-		;
-	for (i = 0; i < OVERWRITE_BUCKETS; i++)
-		for (of = o->bucket[i]; of; of = of->next)
-			WRITE_ONCE(of->invalid, of->invalid / 2);
-}
-
-static void take_in(struct overwrites *o, u32 group, u32 tag)
-{
-	struct overwrite_entry *e;
-	struct overwrite_flow *of;
-
-	/* From before the level was raised. */
-	if (!in_sample(hash(group), o->level))
-		return;
-	e = find_entry(o, group);
-	if (e->tag)
-		of = lose_valid(o, e->tag);
+		WRITE_ONCE(of->valid, of->valid + more);
 	else
-		of = find_flow(o, tag);
-	o->used += !e->tag;
-	if (of)
-		WRITE_ONCE(of->invalid, of->invalid + (1 << INVALID_SHIFT));
-	*e = (struct overwrite_entry){ .group = group, .tag = tag };
-	gain_valid(o, tag);
-	if (o->used > FULL && o->level < LEVEL_MOST)
-		raise_level(o);
+		WRITE_ONCE(o->unknown, o->unknown + more);
 }
 
-/* ---------------------------------------------------------------- collecting */
+static void count_invalid(struct overwrites *o, u32 tag, s32 more)
+{
+	struct overwrite_flow *of = find_flow(o, tag);
 
-/* What is beyond the room that there is has been collected. */
+	o->invalid += more;
+	if (!of)
+		return;
+	WRITE_ONCE(of->invalid, of->invalid + more);
+	WRITE_ONCE(o->owned, o->owned + more);
+}
+
+/* It wrote a page that is @of's. */
+static void count_met(struct overwrites *o, u32 tag, u32 of_tag)
+{
+	struct overwrite_flow *of = find_flow(o, tag);
+
+	if (!of)
+		return;
+	of->known -= of->known >> MEMORY_SHIFT;
+	WRITE_ONCE(of->known, of->known + (of->valid << MEMORY_SHIFT));
+	of->met -= of->met >> MEMORY_SHIFT;
+	if (tag == of_tag)
+		WRITE_ONCE(of->met, of->met + (1 << MEMORY_SHIFT));
+}
+
+/* ----------------------------------------------------------- the miniature */
+
+static u32 block_free(const struct overwrites *o)
+{
+	u32 i = 0;
+
+	while (i < o->nr_blocks && o->block[i].fill)
+		i++;
+	port_assert(i < o->nr_blocks);
+	return i;
+}
+
+static void place(struct overwrites *o, enum overwrite_stream stream,
+		  u32 region, u32 tag)
+{
+	struct overwrite_block *b = &o->block[o->open[stream]];
+	u32 slot;
+
+	if (b->fill == OVERWRITE_BLOCK) {
+		o->open[stream] = block_free(o);
+		b = &o->block[o->open[stream]];
+	}
+	slot = o->open[stream] * OVERWRITE_BLOCK + b->fill++;
+	b->valid++;
+	o->slot[slot] = (struct overwrite_slot){ .region = region, .tag = tag };
+	o->where[region] = slot;
+}
+
+/* The full block with the fewest valid pages, or nr_blocks. */
+static u32 choose_victim(const struct overwrites *o)
+{
+	u32 victim = o->nr_blocks, least = OVERWRITE_BLOCK, i;
+
+	for (i = 0; i < o->nr_blocks; i++)
+		if (o->block[i].fill == OVERWRITE_BLOCK &&
+		    o->block[i].valid < least) {
+			least = o->block[i].valid;
+			victim = i;
+		}
+	return victim;
+}
+
+static void collect_block(struct overwrites *o, u32 victim)
+{
+	u32 first = victim * OVERWRITE_BLOCK, i;
+
+	for (i = first; i < first + OVERWRITE_BLOCK; i++) {
+		struct overwrite_slot s = o->slot[i];
+
+		if (o->where[s.region] == i)
+			place(o, OVERWRITE_COPIED, s.region, s.tag);
+		else
+			count_invalid(o, s.tag, -1);
+	}
+	o->block[victim] = (struct overwrite_block){ 0 };
+}
+
+/* While there is more than the drive has room for. */
 static void collect(struct overwrites *o, u32 spare_pct)
 {
-	u64 valid = 0, invalid = 0, room;
-	struct overwrite_flow *of;
-	u32 i;
+	u64 room = div64_u64((u64)o->regions * spare_pct, PERCENT);
+	u32 victim;
 
-	for (i = 0; i < OVERWRITE_BUCKETS; i++)
-		for (of = o->bucket[i]; of; of = of->next) {
-			valid += of->valid;
-			invalid += of->invalid;
-		}
-	room = div64_u64((valid << INVALID_SHIFT) * spare_pct, 100);
-	if (invalid <= room)
-		return;
-	for (i = 0; i < OVERWRITE_BUCKETS; i++)
-		for (of = o->bucket[i]; of; of = of->next)
-			WRITE_ONCE(of->invalid,
-				   mul_u64_u64_div_u64(of->invalid, room,
-						       invalid));
+	WRITE_ONCE(o->room, (u32)room);
+	while (o->invalid > o->room) {
+		victim = choose_victim(o);
+		if (victim == o->nr_blocks)
+			return;
+		collect_block(o, victim);
+	}
 }
 
-static void empty_ring(struct overwrites *o, struct overwrite_ring *ring)
+static void take_in(struct overwrites *o, u32 region, u32 tag)
+{
+	u32 slot = o->where[region], of = o->slot[slot].tag;
+
+	count_met(o, tag, of);
+	o->block[slot / OVERWRITE_BLOCK].valid--;
+	count_valid(o, of, -1);
+	/* What was there before is taken to have been the writer's. */
+	if (!of)
+		o->slot[slot].tag = tag;
+	count_invalid(o, o->slot[slot].tag, 1);
+	place(o, OVERWRITE_WRITTEN, region, tag);
+	count_valid(o, tag, 1);
+}
+
+static void empty_ring(struct overwrites *o, struct overwrite_ring *ring,
+		       u32 spare_pct)
 {
 	u64 next = (u64)atomic64_read(&ring->next), wrote;
 
@@ -239,8 +231,10 @@ static void empty_ring(struct overwrites *o, struct overwrite_ring *ring)
 	for (; ring->seen != next; ring->seen++) {
 		wrote = (u64)atomic64_xchg(
 			&ring->wrote[ring->seen % OVERWRITE_RING], 0);
-		if (wrote)
-			take_in(o, (u32)wrote, (u32)(wrote >> TAG_SHIFT));
+		if (!wrote)
+			continue;
+		take_in(o, (u32)wrote, (u32)(wrote >> TAG_SHIFT));
+		collect(o, spare_pct);
 	}
 }
 
@@ -253,29 +247,36 @@ void overwrites_tick(struct overwrites *o, u32 spare_pct)
 		if ((u64)atomic64_read(&o->ring[i].next) == o->ring[i].seen)
 			continue;
 		flags = port_lock(&o->lock);
-		empty_ring(o, &o->ring[i]);
+		empty_ring(o, &o->ring[i], spare_pct);
 		port_unlock(&o->lock, flags);
 	}
-	flags = port_lock(&o->lock);
-	collect(o, spare_pct);
-	port_unlock(&o->lock, flags);
 }
 
-/* -------------------------------------------------------------------- life */
+/* -------------------------------------------------------------- estimates */
 
 u64 overwrites_valid(const struct overwrites *o,
 		     const struct overwrite_flow *of)
 {
-	return READ_ONCE(of->valid)
-	       << (OVERWRITE_GROUP_SHIFT + READ_ONCE(o->level));
+	u64 valid = READ_ONCE(of->valid), met = READ_ONCE(of->met);
+	u64 most = valid + READ_ONCE(o->unknown), all = most;
+
+	if (!valid)
+		return 0;
+	if (met)
+		all = div64_u64(READ_ONCE(of->known), met);
+	return min(max(all, valid), most) << o->region_shift;
 }
 
 u64 overwrites_invalid(const struct overwrites *o,
 		       const struct overwrite_flow *of)
 {
-	return READ_ONCE(of->invalid)
-		       << (OVERWRITE_GROUP_SHIFT + READ_ONCE(o->level)) >>
-	       INVALID_SHIFT;
+	u64 invalid = READ_ONCE(of->invalid), owned = READ_ONCE(o->owned);
+	u64 room = READ_ONCE(o->room);
+
+	if (!owned)
+		return 0;
+	return mul_u64_u64_div_u64(invalid, max(room, owned), owned)
+	       << o->region_shift;
 }
 
 u64 overwrites_lost(const struct overwrites *o)
@@ -288,23 +289,55 @@ u64 overwrites_lost(const struct overwrites *o)
 	return lost;
 }
 
-int overwrites_init(struct overwrites *o, u32 nr_queues)
+/* -------------------------------------------------------------------- life */
+
+static void choose_regions(struct overwrites *o, u64 pages)
 {
-	o->nr_queues = nr_queues;
-	o->used = 0;
-	o->level = 0;
-	o->tags = 0;
+	o->region_shift = OVERWRITE_REGION_SHIFT;
+	while (pages > (u64)OVERWRITE_REGIONS << o->region_shift)
+		o->region_shift++;
+	o->regions = (u32)((pages + BIT_ULL(o->region_shift) - 1) >>
+			   o->region_shift);
+	/* As many outdated pages as valid ones, and what is being filled. */
+	o->nr_blocks = 2 * (o->regions / OVERWRITE_BLOCK + 1) +
+		       2 * OVERWRITE_STREAMS;
+}
+
+/* Full of what was there before; neighbours do not lie side by side. */
+static void place_all(struct overwrites *o)
+{
+	u32 i;
+
+	o->open[OVERWRITE_WRITTEN] = 0;
+	o->open[OVERWRITE_COPIED] = o->nr_blocks - 1;
+	for (i = 0; i < o->regions; i++)
+		place(o, OVERWRITE_WRITTEN,
+		      (u32)((u64)i * SHUFFLE % o->regions), 0);
+	o->unknown = o->regions;
+}
+
+int overwrites_init(struct overwrites *o, u32 nr_queues, u64 pages)
+{
+	*o = (struct overwrites){ .nr_queues = nr_queues };
+	choose_regions(o, pages);
 	port_lock_init(&o->lock);
 	o->ring = port_zalloc(nr_queues * sizeof(*o->ring));
-	o->entry = port_zalloc(OVERWRITE_ENTRIES * sizeof(*o->entry));
-	if (o->ring && o->entry)
+	o->where = port_zalloc((o->regions + 1ULL) * sizeof(*o->where));
+	o->slot = port_zalloc((u64)o->nr_blocks * OVERWRITE_BLOCK *
+			      sizeof(*o->slot));
+	o->block = port_zalloc(o->nr_blocks * sizeof(*o->block));
+	if (o->ring && o->where && o->slot && o->block) {
+		place_all(o);
 		return 0;
+	}
 	overwrites_deinit(o);
 	return -ENOMEM;
 }
 
 void overwrites_deinit(struct overwrites *o)
 {
-	port_free(o->entry);
+	port_free(o->block);
+	port_free(o->slot);
+	port_free(o->where);
 	port_free(o->ring);
 }

@@ -6,30 +6,33 @@
  * its pages hold a flow's data and which its outdated data.  But pages become
  * outdated by being overwritten, and all writes pass by here.
  *
- * The idea [R].  A shadow of the drive's map, of a sample of its pages: who
- * wrote the page last.  A sampled page that is written
- *	- and known was somebody's: that one has a valid page less and an
- *	  outdated one more, and the writer has a valid one more;
- *	- and unknown is taken to replace what the writer had there before it was
- *	  watched: on a drive that collects most writes replace something.
- * Collecting takes outdated pages away, and that is not seen.  But a drive that
- * collects has as many outdated pages as it has room for: `spare` of its valid
- * ones.  What is counted beyond that has been collected, from everybody in
- * proportion.  While less is counted nothing is known to be collected.
+ * The idea [R].  A miniature of the drive, of a sample of its pages: a log of
+ * blocks, filled with what is written as it comes, and collected as a drive
+ * would: the block with the fewest valid pages, what is valid of it is copied.
+ * A drive that collects has as many outdated pages as it has room for, so the
+ * miniature collects while it has more than `spare` of its pages.  It begins
+ * full of data of nobody's, that of before the scheduler was there.
  *
- *	spare 10 %; A has 900 valid pages in the sample and rewrites them all
- *	alike, B has 100 and writes as much: in the long run each gets half of
- *	the 100 outdated ones.  valid / invalid is 18 for A and 2 for B.
+ *	spare 27 %; a hot writer on 5 % of the drive, one spread over 80 %.
+ *	Were outdated pages collected from all in proportion, valid / invalid
+ *	would be 0.4 and 8.  But blocks with much of the hot one are outdated
+ *	soon and collected early, and the spread one's pages wait in blocks that
+ *	are mostly valid: the miniature has it at 0.6 and 6, as the drive has.
  *
- * The sample.  One page of each group of 16, chosen by a hash of the group, of
- * one group in 2^level: the table has OVERWRITE_ENTRIES of them, and when it is
- * three quarters full level goes up by one and half of it is dropped (SHARDS:
- * Waldspurger et al., FAST 2015).  Eight bytes each; a terabyte ends at level
- * 10, a page in 16384.
+ * What was there before.  A flow's pages are known as its own once it has
+ * written them.  How many more there are follows from how often it meets those
+ * that are known: of N pages, written at random, K known ones are met by K / N
+ * of its writes (Schnabel, The Estimation of the Total Fish Population of a
+ * Lake, 1938).  Those never met again are taken to be nobody's.  Outdated pages
+ * of before are those of who outdates pages now, in proportion.
  *
- * On the I/O path: a hash for each 64 KiB that are written, and for what is in
- * the sample an exchange on a ring of the queue's own.  tick empties the rings;
- * what does not fit is lost, and counted.
+ * The sample.  One page, chosen by a hash, of each region of so many pages that
+ * there are no more than OVERWRITE_REGIONS, at least 16 (such a miniature of a
+ * cache: Waldspurger et al., USENIX ATC 2017).  328 KiB for a drive of any size.
+ *
+ * On the I/O path: a hash for each region that is written to, 64 KiB or more,
+ * and for what is in the sample an exchange on a ring of the queue's own.  tick
+ * empties the rings; what does not fit is lost, and counted.
  *
  *	          wrote  tick  flow_init, flow_exit
  *	wrote       -     -      X
@@ -38,10 +41,10 @@
  *
  * X: serialised, for flow_* by the contract of sched.h; -: may run at once.
  *
- * Limits.  What was written before the scheduler was there counts as valid only
- * once it is written again.  A cgroup that is removed leaves pages of nobody's.
- * Discards are not looked at: a discarded page stays valid here.  How good it
- * is: doc/hwabc.md.
+ * Limits.  A cgroup that is removed leaves pages of nobody's.  Discards are not
+ * looked at: a discarded page stays valid here, and so does what was never
+ * written.  Who writes some of its pages more often than others is taken to
+ * have fewer, until it has written all.  How good it is: doc/hwabc.md.
  *
  * Tested by tests/unit/overwrite.c, and against the map of a drive by
  * tests/sim/hwabc.c.
@@ -53,47 +56,67 @@
 
 enum {
 	OVERWRITE_PAGE		= 4096,
-	OVERWRITE_GROUP_SHIFT	= 4,	/* pages in a group */
-	OVERWRITE_ENTRIES	= 1 << 15,
+	OVERWRITE_REGION_SHIFT	= 4,	/* least pages in a region */
+	OVERWRITE_REGIONS	= 1 << 14,
+	OVERWRITE_BLOCK		= 64,	/* slots of the miniature */
 	OVERWRITE_RING		= 128,
 	OVERWRITE_BUCKETS	= 256,
 };
 
 /* Letters as in sched.h; W: overwrites.lock; T: tick alone. */
 
-/* A flow's. */
+/* A flow's; of the sample. */
 struct overwrite_flow {
 	u32 tag;			/* I: not 0 */
 	struct overwrite_flow *next, **link;	/* W: in a bucket */
-	u64 valid;			/* W: pages of the sample */
-	u64 invalid;			/* W: the same, 2^-INVALID_SHIFT */
+	u64 valid, invalid;		/* W: pages */
+	u64 known, met;			/* W: known pages when it wrote; met */
 };
 
-struct overwrite_entry {
-	u32 group;
-	u32 tag;			/* 0: empty */
+/* A page that was placed: valid if its region's page is here. */
+struct overwrite_slot {
+	u32 region;
+	u32 tag;			/* of whose it is; 0: nobody */
+};
+
+struct overwrite_block {
+	u16 fill, valid;		/* slots */
+};
+
+enum overwrite_stream {
+	OVERWRITE_WRITTEN,		/* as written .. */
+	OVERWRITE_COPIED,		/* .. and by collecting */
+	OVERWRITE_STREAMS,
 };
 
 struct overwrite_ring {
 	atomic64_t next;		/* A: written so far */
 	atomic64_t lost;		/* A */
 	u64 seen;			/* T */
-	atomic64_t wrote[OVERWRITE_RING];	/* A: group and tag, or 0 */
+	atomic64_t wrote[OVERWRITE_RING];	/* A: region and tag, or 0 */
 } __port_cacheline;
 
 struct overwrites {
 	struct overwrite_ring *ring;	/* I: by queue */
-	struct overwrite_entry *entry;	/* T: a hash table */
 	u32 nr_queues;			/* I */
-	u32 used;			/* T: entries */
-	u32 level;			/* O, by T */
+	u32 regions;			/* I */
+	u32 region_shift;		/* I: of pages */
+	u32 nr_blocks;			/* I */
+	u32 *where;			/* T: slot of each region's page */
+	struct overwrite_slot *slot;	/* T */
+	struct overwrite_block *block;	/* T */
+	u32 open[OVERWRITE_STREAMS];	/* T: the block that each fills */
+	u32 room;			/* O, by T: of outdated pages */
+	u32 invalid;			/* T: outdated pages */
+	u32 owned;			/* O, by T: of these, somebody's */
+	u32 unknown;			/* O, by T: valid pages that are nobody's */
 	struct port_lock lock;		/* leaf: the flows and their counts */
 	u32 tags;			/* W: given out */
 	struct overwrite_flow *bucket[OVERWRITE_BUCKETS];	/* W: by tag */
 };
 
-/* 0 or -ENOMEM with nothing left behind. */
-int overwrites_init(struct overwrites *o, u32 nr_queues);
+/* A device of @pages; 0 or -ENOMEM with nothing left behind. */
+int overwrites_init(struct overwrites *o, u32 nr_queues, u64 pages);
 void overwrites_deinit(struct overwrites *o);
 
 void overwrite_flow_init(struct overwrites *o, struct overwrite_flow *of);
@@ -103,7 +126,7 @@ void overwrite_flow_exit(struct overwrites *o, struct overwrite_flow *of);
 void overwrites_wrote(struct overwrites *o, const struct overwrite_flow *of,
 		      u32 queue, u32 page, u32 bytes);
 
-/* @spare_pct: outdated pages that the drive has room for, of the valid ones. */
+/* @spare_pct, up to 100: outdated pages that the drive has room for. */
 void overwrites_tick(struct overwrites *o, u32 spare_pct);
 
 /* Estimates, in pages; of ratios the sample is all that there is. */

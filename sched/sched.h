@@ -233,6 +233,7 @@ struct sched {
 	void *engine;			/* I: the scheduler's own */
 	struct queue **queue;		/* I: by index */
 	u32 nr_queues;			/* I */
+	u64 pages;			/* I: of 4 KiB, that the device has */
 	struct topology topo;		/* I */
 	struct sched_params params;	/* O, by tune */
 	/*

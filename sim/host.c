@@ -591,8 +591,12 @@ struct host *host_create(const struct host_params *params)
 	event_init(&h->tick, host_ticked);
 	host_init_queues(h);
 	host_place(h);
-	if (params->device.flash)
+	if (params->device.flash) {
 		h->sched.flow_pages = host_flow_pages;
+		h->sched.pages = (u64)flash_pages(params->device.flash) *
+				 flash_params_of(params->device.flash)->page_bytes /
+				 4096;
+	}
 	if (sched_init(&h->sched, params->ops, &params->sched, h->places))
 		goto free;
 	return h;

@@ -6,8 +6,8 @@
 enum {
 	FLOWS	= 3,
 	NOBODY	= FLOWS,
-	SPARE	= 10000,	/* percent: nothing is collected */
-	SAMPLED	= 1 << OVERWRITE_GROUP_SHIFT,
+	SPARE	= 100,		/* percent: little is collected */
+	SAMPLED	= 1 << OVERWRITE_REGION_SHIFT,
 };
 
 struct scene {
@@ -24,7 +24,7 @@ static void scene_init(struct scene *s, u32 pages)
 	u32 i;
 
 	memset(s, 0, sizeof(*s));
-	assert_false(overwrites_init(&s->o, 2));
+	assert_false(overwrites_init(&s->o, 2, pages));
 	for (i = 0; i < FLOWS; i++)
 		overwrite_flow_init(&s->o, &s->flow[i]);
 	s->pages = pages;
@@ -74,15 +74,47 @@ static void expect_near(u64 got, u64 want, double off, const char *what,
 			 want);
 }
 
+/* The miniature is what its counts say. */
+static void expect_sound(const struct overwrites *o,
+			 const struct overwrite_flow *flow)
+{
+	u32 used = 0, valid[FLOWS + 1] = { 0 }, i, k, of, region, in_block;
+
+	for (region = 0; region < o->regions; region++)
+		assert_int_equal(o->slot[o->where[region]].region, region);
+	for (i = 0; i < o->nr_blocks; i++) {
+		in_block = 0;
+		for (k = 0; k < o->block[i].fill; k++) {
+			u32 at = i * OVERWRITE_BLOCK + k;
+
+			used++;
+			if (o->where[o->slot[at].region] != at)
+				continue;
+			in_block++;
+			for (of = 0; of < FLOWS; of++)
+				if (flow[of].tag == o->slot[at].tag)
+					break;
+			valid[of]++;
+		}
+		assert_int_equal(in_block, o->block[i].valid);
+	}
+	assert_int_equal(used, o->regions + o->invalid);
+	for (i = 0; i < FLOWS; i++)
+		assert_int_equal(valid[i], flow[i].valid);
+	assert_int_equal(valid[NOBODY], o->unknown);
+}
+
+/* Those that are known, not estimates. */
 static void expect_counts(struct scene *s, double off)
 {
 	u32 i;
 
 	overwrites_tick(&s->o, SPARE);
+	expect_sound(&s->o, s->flow);
 	for (i = 0; i < FLOWS; i++) {
-		expect_near(overwrites_valid(&s->o, &s->flow[i]), s->valid[i],
+		expect_near(s->flow[i].valid << s->o.region_shift, s->valid[i],
 			    off, "valid", i);
-		expect_near(overwrites_invalid(&s->o, &s->flow[i]),
+		expect_near(s->flow[i].invalid << s->o.region_shift,
 			    s->invalid[i], off, "invalid", i);
 	}
 }
@@ -100,11 +132,11 @@ static void counts_what_was_overwritten(void **state)
 		for (i = 0; i < 40000; i += 8)
 			wrote(&s, flow, flow * 40000 + i, 8);
 	/* And over each other's. */
-	for (i = 0; i < 90000; i++) {
+	for (i = 0; i < 60000; i++) {
 		flow = random_below(&r, FLOWS);
 		wrote(&s, flow, flow * 30000 + random_below(&r, 40000), 1);
 	}
-	assert_int_equal(s.o.level, 0);
+	assert_int_equal(s.o.region_shift, OVERWRITE_REGION_SHIFT);
 	expect_counts(&s, 0.05);
 	assert_int_equal(overwrites_lost(&s.o), 0);
 	scene_deinit(&s);
@@ -120,7 +152,7 @@ static void sizes_are_alike(void **state)
 	(void)state;
 	scene_init(&single, 100000);
 	scene_init(&whole, 100000);
-	for (i = 0; i < 5000; i++) {
+	for (i = 0; i < 700; i++) {
 		u32 flow = random_below(&r, FLOWS);
 		u32 pages = 1 + random_below(&r, 256);
 		u32 page = random_below(&r, 100000 - pages);
@@ -143,56 +175,79 @@ static void sizes_are_alike(void **state)
 	scene_deinit(&whole);
 }
 
-/* More pages than the table has room for: the level goes up. */
 static void large_drives_are_sampled_thinner(void **state)
 {
 	struct random r = random_seeded("overwrite");
-	struct overwrite_entry *e;
 	struct scene s;
-	u64 sampled[FLOWS] = { 0 };
 	u32 i;
 
 	(void)state;
 	scene_init(&s, 4 << 20);
+	assert_int_equal(s.o.regions, OVERWRITE_REGIONS);
+	assert_int_equal(s.o.region_shift, 8);
 	for (i = 0; i < s.pages; i += 256)
 		wrote(&s, i / 256 % 2, i, 256);
 	for (i = 0; i < 1000000; i++)
 		wrote(&s, 2, random_below(&r, s.pages), 1);
-	assert_true(s.o.level >= 3);
-	assert_true(s.o.used <= OVERWRITE_ENTRIES / 4 * 3);
-	expect_counts(&s, 0.08);
-	/* What is counted is what the table has. */
-	for (e = s.o.entry; e < s.o.entry + OVERWRITE_ENTRIES; e++)
-		for (i = 0; i < FLOWS; i++)
-			sampled[i] += e->tag == s.flow[i].tag;
+	overwrites_tick(&s.o, SPARE);
+	expect_sound(&s.o, s.flow);
 	for (i = 0; i < FLOWS; i++)
-		assert_int_equal(sampled[i], s.flow[i].valid);
+		expect_near(s.flow[i].valid << s.o.region_shift, s.valid[i],
+			    0.05, "valid", i);
 	scene_deinit(&s);
 }
 
-/* The example in overwrite.h. */
-static void collecting_takes_in_proportion(void **state)
+static u64 ratio_permille(const struct scene *s, u32 flow)
+{
+	return overwrites_valid(&s->o, &s->flow[flow]) * 1000 /
+	       overwrites_invalid(&s->o, &s->flow[flow]);
+}
+
+/*
+ * One on 5 % and one on 80 % of a drive with 20 % to spare, which write as much.
+ * In proportion each would have half of the 40000 outdated pages: 0.5 and 8.
+ */
+static void who_overwrites_soon_is_collected_early(void **state)
 {
 	struct random r = random_seeded("overwrite");
 	struct scene s;
-	u64 a, b;
 	u32 i;
 
 	(void)state;
-	scene_init(&s, 160000);
-	for (i = 0; i < 2000000; i++) {
-		wrote(&s, 0, random_below(&r, 144000), 1);
-		wrote(&s, 1, 144000 + random_below(&r, 16000), 1);
+	scene_init(&s, 200000);
+	for (i = 0; i < 1000000; i++) {
+		wrote(&s, 0, random_below(&r, 10000), 1);
+		wrote(&s, 1, 10000 + random_below(&r, 160000), 1);
 		if (i % 500 == 0)
-			overwrites_tick(&s.o, 10);
+			overwrites_tick(&s.o, 20);
 	}
-	overwrites_tick(&s.o, 10);
-	a = overwrites_valid(&s.o, &s.flow[0]) * 10 /
-	    overwrites_invalid(&s.o, &s.flow[0]);
-	b = overwrites_valid(&s.o, &s.flow[1]) * 10 /
-	    overwrites_invalid(&s.o, &s.flow[1]);
-	assert_in_range(a, 160, 200);
-	assert_in_range(b, 18, 22);
+	overwrites_tick(&s.o, 20);
+	expect_sound(&s.o, s.flow);
+	assert_in_range(s.o.room - s.o.invalid, 0, OVERWRITE_BLOCK);
+	assert_in_range(ratio_permille(&s, 0), 600, 1500);
+	assert_in_range(ratio_permille(&s, 1), 4500, 6500);
+	scene_deinit(&s);
+}
+
+/* By how often a flow meets what it has written. */
+static void pages_from_before_are_counted(void **state)
+{
+	struct random r = random_seeded("overwrite");
+	struct scene s;
+	u32 i;
+
+	(void)state;
+	scene_init(&s, 200000);
+	for (i = 0; i < 20000; i++)
+		wrote(&s, 0, random_below(&r, 50000), 1);
+	overwrites_tick(&s.o, SPARE);
+	assert_true(s.valid[0] < 20000);
+	expect_near(overwrites_valid(&s.o, &s.flow[0]), 50000, 0.2, "all", 0);
+	/* Nothing is met by who goes through all: it may have the rest. */
+	for (i = 50000; i < 150000; i += 8)
+		wrote(&s, 1, i, 8);
+	overwrites_tick(&s.o, SPARE);
+	assert_in_range(overwrites_valid(&s.o, &s.flow[1]), 150000, 200000);
 	scene_deinit(&s);
 }
 
@@ -214,7 +269,8 @@ static void who_is_gone_owns_nothing(void **state)
 	overwrites_tick(&s.o, SPARE);
 	assert_int_equal(overwrites_valid(&s.o, &s.flow[0]), 0);
 	assert_int_equal(overwrites_invalid(&s.o, &s.flow[0]), 0);
-	expect_near(overwrites_valid(&s.o, &s.flow[1]), 40000, 0.05, "valid", 1);
+	expect_near(s.flow[1].valid << s.o.region_shift, 40000, 0.05, "valid", 1);
+	expect_sound(&s.o, s.flow);
 	scene_deinit(&s);
 }
 
@@ -225,8 +281,8 @@ static void a_full_ring_loses(void **state)
 	u32 i;
 
 	(void)state;
-	scene_init(&s, 1);
-	for (i = 0; i < 100 * SAMPLED * OVERWRITE_RING; i += 256)
+	scene_init(&s, 100 * SAMPLED * OVERWRITE_RING);
+	for (i = 0; i < s.pages; i += 256)
 		overwrites_wrote(&s.o, &s.flow[0], 0, i, 256 * OVERWRITE_PAGE);
 	overwrites_tick(&s.o, SPARE);
 	assert_int_equal(overwrites_lost(&s.o), 99 * OVERWRITE_RING);
@@ -240,7 +296,8 @@ int main(void)
 		cmocka_unit_test(counts_what_was_overwritten),
 		cmocka_unit_test(sizes_are_alike),
 		cmocka_unit_test(large_drives_are_sampled_thinner),
-		cmocka_unit_test(collecting_takes_in_proportion),
+		cmocka_unit_test(who_overwrites_soon_is_collected_early),
+		cmocka_unit_test(pages_from_before_are_counted),
 		cmocka_unit_test(who_is_gone_owns_nothing),
 		cmocka_unit_test(a_full_ring_loses),
 	};
