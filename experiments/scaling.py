@@ -31,8 +31,9 @@ from mqfair.benchlib.variant import BFQ, NONE
 from mqfair.errors import UsageError
 
 MIXED = "four-cgroups-mixed"
-# Before what is counted begins: two periods of the schedulers that have such, 20,000 I/Os.
-RAMP_S = 0.2
+CASES = ("cgroups", MIXED)
+# Before what is counted begins: a period of the schedulers that have such, 10,000 I/Os.
+RAMP_S = 0.1
 NS_PER_S = 1_000_000_000
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
 SCHEDULERS = "bfq,mqfq,kyber-fair,wdt,wdt:single_lock=1"
@@ -143,18 +144,25 @@ def _counts(text: str) -> list[int]:
 
 def run(args: argparse.Namespace) -> int:
     counts = _counts(args.cgroups)
+    names = verdict.cases(args, CASES)
     mixed = jobfile.load(str(verdict.EXAMPLES / f"{MIXED}.fio"), args.runtime)
-    mixed = dataclasses.replace(mixed, ramp_s=RAMP_S)
-    jobs = [mixed, *(cgroups(count, args.runtime) for count in counts)]
+    jobs = [dataclasses.replace(mixed, ramp_s=RAMP_S)] if MIXED in names else []
+    if "cgroups" in names:
+        jobs += [cgroups(count, args.runtime) for count in counts]
     cpus = verdict.cpus(args)
-    device = DEVICE.format(queues=cpus)
-    outcome = verdict.run_bench(verdict.request(args, jobs, device))
-    mixed_result, *scaled = outcome.results
-    found = curves(scaled)
-    verdict.console().print(show_mixed(mixed_result, cpus), show(found))
-    if args.picture:
-        draw(found, outcome.where, args.picture)
-    verdicts = [*judge_mixed(mixed_result, cpus), *judge_curves(found)]
+    outcome = verdict.run_bench(verdict.request(args, jobs, DEVICE.format(queues=cpus)))
+    verdicts: list[Verdict] = []
+    for result in outcome.results:
+        if result.case.name == MIXED:
+            verdict.console().print(show_mixed(result, cpus))
+            verdicts += judge_mixed(result, cpus)
+    scaled = [result for result in outcome.results if result.case.name != MIXED]
+    found = curves(scaled) if scaled else {}
+    if found:
+        verdict.console().print(show(found))
+        verdicts += judge_curves(found)
+        if args.picture:
+            draw(found, outcome.where, args.picture)
     return verdict.conclude(args, "scaling", [outcome], verdicts, {"relative": found})
 
 
@@ -177,6 +185,7 @@ def main() -> int:
     parser.add_argument(
         "--cgroups", default=",".join(map(str, COUNTS)), help="how many (default %(default)s)"
     )
+    verdict.add_cases(parser, CASES)
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the curves there")
     verdict.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=1.0)
     return verdict.main(parser, run)

@@ -22,7 +22,6 @@ from experiments.verdict import Subject, Verdict, ratios, runs_of, total_iops
 from mqfair.benchlib import jobfile, report
 from mqfair.benchlib.result import CaseResult
 from mqfair.benchlib.variant import NONE
-from mqfair.errors import UsageError
 
 CASES = (
     "four-cgroups",
@@ -88,10 +87,7 @@ def _worst(result: CaseResult, label: str) -> tuple[str, list[float]]:
 
 
 def run(args: argparse.Namespace) -> int:
-    names = args.cases.split(",")
-    for name in names:
-        if name not in CASES:
-            raise UsageError(f"--cases {name}: no such case: use {', '.join(CASES)}")
+    names = verdict.cases(args, CASES)
     jobs = [jobfile.load(str(verdict.EXAMPLES / f"{name}.fio"), args.runtime) for name in names]
     outcome = verdict.run_bench(verdict.request(args, jobs, args.device))
     for result in outcome.results:
@@ -102,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="experiments.shares", description=__doc__.split("\n")[0])
-    parser.add_argument("--cases", default=",".join(CASES), help="default %(default)s")
+    verdict.add_cases(parser, CASES)
     parser.add_argument("--device", help="default: that of mqfair bench")
     verdict.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=4.0)
     return verdict.main(parser, run)

@@ -116,6 +116,18 @@ def add_arguments(
     parser.add_argument("--json", metavar="FILE", help="write verdicts and results there")
 
 
+def add_cases(parser: argparse.ArgumentParser, cases: Sequence[str]) -> None:
+    parser.add_argument("--cases", default=",".join(cases), help="default %(default)s")
+
+
+def cases(args: argparse.Namespace, known: Sequence[str]) -> list[str]:
+    names: list[str] = args.cases.split(",")
+    for name in names:
+        if name not in known:
+            raise UsageError(f"--cases {name}: no such case: use {', '.join(known)}")
+    return names
+
+
 def cpus(args: argparse.Namespace) -> int:
     return 1 if args.icount else int(args.cpus)
 
