@@ -30,6 +30,12 @@
 
 enum {
 	FLASH_OPS	= 4096,		/* flash reads that the controller tracks */
+	/*
+	 * A page written pays for this part of what collecting has done and
+	 * nobody paid for: small enough that who writes many pages at a time
+	 * pays as much for each.
+	 */
+	OWED_SHIFT	= 10,
 	LINK_PAGES	= 16,		/* most that one transfer from the host has */
 };
 
@@ -125,6 +131,7 @@ struct flash {
 	struct flash_plane *plane;
 	struct flash_read *ops, *free_ops;
 	struct flash_stats stats;
+	u64 owed_ns;			/* of planes, for collecting */
 };
 
 static inline struct flash_plane *drive_plane(struct flash *f, u32 die, u32 n)

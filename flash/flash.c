@@ -180,10 +180,22 @@ static bool op_writes(const struct flash_read *op)
 	return op->cmd->op == FLASH_WRITE;
 }
 
+static void owner_reads(struct flash *f, const struct flash_read *op)
+{
+	const struct flash_params *p = &f->params;
+
+	if (p->in_place)
+		return;
+	owner_busy(&f->ftl.owners, owner_tag(&f->ftl.owners, op->cmd->owner),
+		   p->read_ns + op->pages * p->channel_ns);
+}
+
 static void plane_start(struct flash *f, struct flash_plane *pl)
 {
 	u64 ns = op_writes(pl->first) ? f->params.program_ns :
 		f->params.read_ns;
+
+	owner_reads(f, pl->first);
 
 	pl->busy = true;
 	f->die[pl->die].busy_planes++;
@@ -247,11 +259,18 @@ static void die_work_for(struct flash *f, struct flash_die *d,
 			 enum flash_die_work work, u64 ns)
 {
 	d->work = (u8)work;
-	if (work == DIE_PROGRAM)
+	if (work == DIE_PROGRAM) {
 		f->stats.program_busy_ns += ns;
-	else
+	} else {
 		f->stats.gc_busy_ns += ns;
+		f->owed_ns += ns * f->params.planes;
+	}
 	event_arm(f, &d->event, f->now + ns);
+}
+
+static void owe_transfer(struct flash *f, u32 pages)
+{
+	f->owed_ns += pages * f->params.channel_ns * f->params.planes;
 }
 
 /* The data of a unit goes to the die first: see die_transferred(). */
@@ -259,6 +278,8 @@ static void die_program(struct flash *f, struct flash_die *d,
 			enum flash_die_work work)
 {
 	d->work = (u8)work;
+	if (work == DIE_GC_PROGRAM)
+		owe_transfer(f, f->params.program_pages);
 	channel_transfer(f, die_channel(f, d), &d->transfer,
 			 f->params.program_pages);
 }
@@ -356,6 +377,7 @@ static void die_fired(struct flash *f, struct flash_event *ev)
 	u8 work = d->work;
 
 	if (work == DIE_GC_READ) {
+		owe_transfer(f, d->row_pages);
 		channel_transfer(f, die_channel(f, d), &d->transfer,
 				 d->row_pages);
 		return;
@@ -436,6 +458,18 @@ static void link_in_start(struct flash *f)
 	event_arm(f, &f->link_in, f->now + f->link_pages * f->params.link_ns);
 }
 
+/* One page's part of the unit it is programmed with, and of what is owed. */
+static void owner_writes(struct flash *f, u16 tag)
+{
+	const struct flash_params *p = &f->params;
+	u64 owed = f->owed_ns >> OWED_SHIFT;
+
+	f->owed_ns -= owed;
+	owner_busy(&f->ftl.owners, tag,
+		   p->planes * (p->program_ns / p->program_pages + p->channel_ns) +
+		   owed);
+}
+
 /* What has arrived is placed, as far as there are dies for it. */
 static void link_in_place(struct flash *f)
 {
@@ -449,6 +483,7 @@ static void link_in_place(struct flash *f)
 			return;
 		}
 		f->stats.written++;
+		owner_writes(f, tag);
 		if (ftl_place(&f->ftl, cmd->page + cmd->issued++, tag,
 			      f->unit_die)) {
 			f->unit_open = false;

@@ -137,7 +137,15 @@ struct flash_stats flash_stats(const struct flash *f);
 u64 flash_amplification_permille(u64 written, u64 moved);
 
 /*
- * Whose pages.  The scheduler's door is flash_host_usage(): it answers only
+ * Whose pages, and for whom planes were busy: flash_usage.busy_ns is what the
+ * drive's time is made of, and the truth that a scheduler's costs are held to.
+ * A plane is busy for an owner while it reads for its commands, and while what
+ * it wrote is programmed, each plane of the die for that page's part; the
+ * transfers of both count, waiting for a channel does not.  What collecting
+ * keeps planes busy for is paid for by whoever writes, page by page: it is for
+ * them that room is made.
+ *
+ * The scheduler's door is flash_host_usage(): it answers only
  * where the host keeps the map.  flash_usage() is for reports and tests.
  * False, and zeroes: the owner has never written (or is not to be known).
  */

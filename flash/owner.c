@@ -139,6 +139,11 @@ void owner_wrote(struct owners *o, u16 tag)
 	usage_of(o, tag)->written++;
 }
 
+void owner_busy(struct owners *o, u16 tag, u64 ns)
+{
+	usage_of(o, tag)->busy_ns += ns;
+}
+
 /* ---------------------------------------------------------------- owners */
 
 static void usage_add(struct flash_usage *to, const struct flash_usage *from)
@@ -147,6 +152,7 @@ static void usage_add(struct flash_usage *to, const struct flash_usage *from)
 	to->invalid += from->invalid;
 	to->written += from->written;
 	to->moved += from->moved;
+	to->busy_ns += from->busy_ns;
 }
 
 void owner_move(struct owners *o, u32 from, u32 to)

@@ -38,6 +38,7 @@ struct flash_usage {
 	u64 invalid;		/* flash pages with data of it that is outdated */
 	u64 written;		/* pages by its commands since it is known */
 	u64 moved;		/* its valid pages in victims: copied by GC */
+	u64 busy_ns;		/* of planes, for it: see flash.h */
 };
 
 struct owner {
@@ -79,6 +80,9 @@ u16 owner_page_moved(struct owners *o, u16 tag);
 
 /* A command of @tag wrote a page. */
 void owner_wrote(struct owners *o, u16 tag);
+
+/* Planes were busy for @tag. */
+void owner_busy(struct owners *o, u16 tag, u64 ns);
 
 /* All that is @from's is @to's from now on; @from may come again, as new. */
 void owner_move(struct owners *o, u32 from, u32 to);

@@ -103,9 +103,10 @@ static void owner_show(struct seq_file *m, struct ssd_drive *d, u32 owner,
 	known = flash_usage(d->flash, owner, &usage);
 	spin_unlock_irq(&d->lock);
 	if (known)
-		seq_printf(m, "%u valid=%llu invalid=%llu written=%llu moved=%llu %s\n",
+		seq_printf(m, "%u valid=%llu invalid=%llu written=%llu moved=%llu busy_us=%llu %s\n",
 			   owner, usage.valid, usage.invalid, usage.written,
-			   usage.moved, path);
+			   usage.moved, div_u64(usage.busy_ns, NSEC_PER_USEC),
+			   path);
 }
 
 /* A line per cgroup that has written: pages, and where it is. */

@@ -315,6 +315,47 @@ static void moved_pages_are_their_owners(void **state)
 	flash_destroy(f);
 }
 
+/* What dies were busy for, on both planes; without what is still to be paid. */
+static u64 busy_with_writes(const struct flash *f)
+{
+	struct flash_stats stats = flash_stats(f);
+	u64 transfers = stats.programs * rig_params.program_pages + stats.moved;
+
+	return rig_params.planes * (stats.program_busy_ns + stats.gc_busy_ns +
+				    transfers * rig_params.channel_ns) -
+	       f->owed_ns;
+}
+
+/* Collecting is paid for by the page, whoever writes how many at a time. */
+static void collecting_is_paid_for_by_who_writes(void **state)
+{
+	struct flash *f = rig_create(&rig_params, 32);
+	struct flash_usage few, many;
+	struct rig_load small = {
+		.op = FLASH_WRITE, .depth = 4, .pages = 1, .owner = 7,
+		.ios = 80, .random = true,
+	}, large = {
+		.op = FLASH_WRITE, .depth = 4, .pages = 8, .owner = 8,
+		.ios = 30, .random = true,
+	};
+	u64 now = 0, turn;
+
+	(void)state;
+	for (turn = 0; turn < 300; turn++) {
+		rig_run(f, &small, &now);
+		rig_run(f, &large, &now);
+	}
+	rig_settle(f, now);
+	assert_true(flash_stats(f).moved > flash_stats(f).written / 4);
+	assert_true(flash_usage(f, 7, &few));
+	assert_true(flash_usage(f, 8, &many));
+	assert_in_range((few.busy_ns + many.busy_ns) * 1000 / busy_with_writes(f),
+			995, 1005);
+	assert_in_range(few.busy_ns * many.written * 1000 /
+				(many.busy_ns * few.written), 970, 1030);
+	flash_destroy(f);
+}
+
 static void a_drive_keeps_its_map_to_itself(void **state)
 {
 	struct flash_config c = {
@@ -503,6 +544,7 @@ int main(void)
 		cmocka_unit_test(writing_in_order_amplifies_nothing),
 		cmocka_unit_test(work_adds_up),
 		cmocka_unit_test(moved_pages_are_their_owners),
+		cmocka_unit_test(collecting_is_paid_for_by_who_writes),
 		cmocka_unit_test(a_drive_keeps_its_map_to_itself),
 		cmocka_unit_test(filling_reaches_each_page_once),
 		cmocka_unit_test(filling_is_like_writing),

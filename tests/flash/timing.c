@@ -11,6 +11,7 @@ enum {
 	DIE_1		= 8,
 	DIE_2		= 16,
 	PLANE_1		= 2,
+	SECOND		= 1000 * 1000 * US,
 	/* Another flash page of the same plane. */
 	SAME_PLANE	= 4,
 	READ_US		= 1 + 50 + 10 + 1 + 5,
@@ -393,6 +394,41 @@ static void memory_is_overwritten_in_place(void **state)
 }
 
 /* The same course from a time near the end of all times. */
+static u64 busy_us(const struct flash *f, u32 owner)
+{
+	struct flash_usage usage;
+
+	flash_usage(f, owner, &usage);
+	return usage.busy_ns / US;
+}
+
+/* Readers are owners too; whoever waits for a channel is not busy. */
+static void planes_are_busy_for_somebody(void **state)
+{
+	struct flash *f = filled(&rig_params);
+	struct flash_cmd a = read_of(0, 1), b = read_of(PLANE_1, 2);
+	struct flash_cmd w = write_of(0, 8);
+
+	(void)state;
+	assert_int_equal(busy_us(f, 1), 0);
+	a.owner = 7;
+	b.owner = 8;
+	flash_submit(f, &a, 0);
+	flash_submit(f, &b, 0);
+	rig_settle(f, 0);
+	assert_int_equal(busy_us(f, 7), 50 + 10);
+	assert_int_equal(busy_us(f, 8), 50 + 2 * 10);
+	/* Both planes of a die. */
+	w.owner = 7;
+	flash_submit(f, &w, SECOND);
+	rig_settle(f, SECOND);
+	assert_int_equal(busy_us(f, 7), 50 + 10 + 2 * (500 + 8 * 10));
+	flash_owner_move(f, 7, 8);
+	assert_int_equal(busy_us(f, 7), 0);
+	assert_int_equal(busy_us(f, 8), 50 + 20 + 50 + 10 + 2 * (500 + 8 * 10));
+	flash_destroy(f);
+}
+
 static void any_time_will_do(void **state)
 {
 	struct flash *f = filled(&rig_params);
@@ -427,6 +463,7 @@ int main(void)
 		cmocka_unit_test(times_can_be_changed),
 		cmocka_unit_test(order_survives_a_change_of_times),
 		cmocka_unit_test(memory_is_overwritten_in_place),
+		cmocka_unit_test(planes_are_busy_for_somebody),
 		cmocka_unit_test(any_time_will_do),
 	};
 
