@@ -7,7 +7,8 @@ reads FOLDER/plan.json and writes
 
     machine.json                what ran here: kernel, fio, drive, iocost's model, calibration
     kernel.log                  the kernel's messages from begin to end
-    NNN/run.json                which run of the plan; when its jobs had started
+    NNN/run.json                which run of the plan; when its jobs had started; on a virtual SSD
+                                how long planes were busy for each group while it was counted
     NNN/fio.json                fio's own result
     NNN/<group>_lat.<job>.log   a line for each I/O, groups numbered as in run.json
 
@@ -18,6 +19,7 @@ before its first I/O. Standard output is a line for each step, see PROGRESS in p
 import contextlib
 import dataclasses
 import errno
+import functools
 import json
 import os
 import re
@@ -27,7 +29,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -74,6 +76,9 @@ _ERROR_LINES = 5
 _UNSAFE = re.compile(r"[^\w.-]")
 # Names that the kernel loads a module for; the module of each.
 _SCHEDULER_MODULES = {"bfq": "bfq", "kyber": "kyber-iosched", "mq-deadline": "mq-deadline"}
+
+# Something to be done so many seconds after the jobs have started.
+Step = tuple[float, Callable[[], None]]
 
 
 def _say(**message: object) -> None:
@@ -194,7 +199,7 @@ class Runner:
             groups = stack.enter_context(cgroups.tree(own, run.case.weights))
             for name, group in groups.items():
                 cgroups.set_weight(group, scheduler, weights[name])
-            started_ms = self._measure(run, groups, work)
+            started_ms, busy_us = self._measure(run, groups, work)
             _served(groups, run, self._number)
             for file in work.iterdir():
                 if not file.name.endswith(_PRERUN_OUTPUT):
@@ -208,6 +213,7 @@ class Runner:
             "weights": weights,
             "started_ms": started_ms,
             "tunables": tunables,
+            **({"busy_us": busy_us} if busy_us else {}),
         }
         (folder / "run.json").write_text(json.dumps(record, indent=1))
 
@@ -236,8 +242,15 @@ class Runner:
         for name, value in tunables.items():
             self._fs.write(disk.tunable(name), value)
 
-    def _measure(self, run: Run, groups: dict[str, Cgroup], work: Path) -> float:
-        """Runs fio; returns when the jobs were in their cgroups (ms of the monotonic clock)."""
+    def _measure(
+        self, run: Run, groups: dict[str, Cgroup], work: Path
+    ) -> tuple[float, dict[str, int]]:
+        """Runs fio; returns when the jobs were in their cgroups (ms of the monotonic clock), and
+        what a virtual SSD was busy for each."""
+        looks: list[dict[str, int]] = []
+        at = (run.case.ramp_s, run.case.ramp_s + run.case.window_s) if self._ssd else ()
+        steps = _events(run, groups)
+        steps += [(after_s, lambda: looks.append(ssd.busy_us(self._fs, groups))) for after_s in at]
         (work / JOB_FILE).write_text(self._job_text(run, groups))
         argv = [self._fio, "--output-format=json", "--eta=never", f"--output={RESULT}", JOB_FILE]
         with (work / ERRORS).open("w") as errors:
@@ -246,14 +259,17 @@ class Runner:
             )
         try:
             started = _await_jobs(fio, run, groups, _START_TIMEOUT_S * self._plan.patience)
-            _supervise(fio, run, groups, started, RUN_GRACE_S * self._plan.patience)
+            _supervise(fio, run, started, steps, RUN_GRACE_S * self._plan.patience)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(fio.pid, signal.SIGKILL)
             fio.wait()
         if fio.returncode != 0:
             raise Failure(_complaint(fio.returncode, work / ERRORS))
-        return started * 1000
+        busy_us = {}
+        if len(looks) == len(at) > 0:
+            busy_us = {name: looks[1][name] - looks[0][name] for name in groups}
+        return started * 1000, busy_us
 
     def _job_text(self, run: Run, groups: dict[str, Cgroup]) -> str:
         lines: list[str] = []
@@ -294,18 +310,17 @@ def _await_jobs(
 def _supervise(
     fio: subprocess.Popen[bytes],
     run: Run,
-    groups: dict[str, Cgroup],
     started: float,
+    steps: Sequence[Step],
     grace_s: float,
 ) -> None:
-    """Carries out the events of the case until fio has ended."""
-    events = sorted(run.case.events if run.only is None else (), key=lambda event: event.after_s)
+    """Carries out @steps until fio has ended."""
     deadline = started + run.case.run_s + grace_s
-    for event in events:
+    for after_s, step in sorted(steps, key=lambda one: one[0]):
         with contextlib.suppress(subprocess.TimeoutExpired):
-            fio.wait(max(0.0, started + event.after_s - time.monotonic()))
+            fio.wait(max(0.0, started + after_s - time.monotonic()))
             return
-        _act(event, groups, run.scheduler)
+        step()
     try:
         fio.wait(max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
@@ -313,6 +328,13 @@ def _supervise(
             f"{run.scheduler}: fio has not ended {grace_s:.0f} s after its time:"
             " I/O hangs; see the kernel log"
         ) from None
+
+
+def _events(run: Run, groups: dict[str, Cgroup]) -> list[Step]:
+    events = run.case.events if run.only is None else ()
+    return [
+        (event.after_s, functools.partial(_act, event, groups, run.scheduler)) for event in events
+    ]
 
 
 def _act(event: Event, groups: dict[str, Cgroup], label: str) -> None:

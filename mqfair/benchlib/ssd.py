@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 
 from mqfair.benchlib.kernel_log import messages, open_log
+from mqfair.cgroup import Cgroup
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
 
@@ -16,6 +17,7 @@ PATH = "/dev/ssd-bench"
 
 _DRIVES = "/sys/kernel/config/mqfair_ssd"
 _DRIVE = f"{_DRIVES}/bench"
+_OWNERS = "/sys/kernel/debug/mqfair_ssd/ssd-bench/owners"
 _COMPLAINT = "mqfair-ssd: ssd-bench: "
 
 _NUMBERS: Mapping[str, tuple[int, int]] = {
@@ -78,6 +80,19 @@ def made(fs: Fs, settings: Mapping[str, str]) -> Iterator[dict[str, str]]:
         yield {name: fs.read(f"{_DRIVE}/{name}").strip() for name in SETTINGS}
     finally:
         drive.rmdir()
+
+
+def busy_us(fs: Fs, groups: Mapping[str, Cgroup]) -> dict[str, int]:
+    """How long planes of the drive have been busy for each of @groups, those within included."""
+    lines = [line.split(maxsplit=6) for line in fs.read(_OWNERS).splitlines()]
+    figures = [(words[-1], words[-2].removeprefix("busy_us=")) for words in lines]
+    found: dict[str, int] = {}
+    for name, group in groups.items():
+        own = f"/{group.path}"
+        found[name] = sum(
+            int(number) for path, number in figures if f"{path}/".startswith(f"{own}/")
+        )
+    return found
 
 
 def _mend(fs: Fs, name: str) -> str:

@@ -9,6 +9,7 @@ import pytest
 from mqfair.benchlib import session, ssd
 from mqfair.benchlib.device import parse_device
 from mqfair.benchlib.plan import read_plan, write_plan
+from mqfair.cgroup import Cgroup
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
 
@@ -149,3 +150,17 @@ def test_what_the_kernel_says_of_a_drive_that_cannot_be(configfs, monkeypatch):
 def test_stretched_time_is_said():
     assert not list(ssd.notes({"model": "p4500", "time_scale": "1"}))
     assert "100 times slower" in " ".join(ssd.notes({"model": "p4500", "time_scale": "100"}))
+
+
+def test_what_planes_were_busy_for_is_read_of_each_group(machine):
+    machine.put(
+        "/sys/kernel/debug/mqfair_ssd/ssd-bench/owners",
+        "0 valid=1 invalid=0 written=1 moved=0 busy_us=7 -\n"
+        "1 valid=9 invalid=2 written=11 moved=3 busy_us=50 /\n"
+        "5 valid=9 invalid=2 written=11 moved=3 busy_us=1000 /bench/a b\n"
+        "6 valid=9 invalid=2 written=11 moved=3 busy_us=200 /bench/a b/c\n"
+        "7 valid=9 invalid=2 written=11 moved=3 busy_us=30 /bench/ab",
+    )
+    fs = Fs(str(machine.root))
+    groups = {name: Cgroup(fs, "/sys/fs/cgroup", f"bench/{name}") for name in ("a b", "ab", "d")}
+    assert ssd.busy_us(fs, groups) == {"a b": 1200, "ab": 30, "d": 0}
