@@ -140,6 +140,34 @@ const struct flash_params flash_models[] = {
 		.read_burst = 4,
 		.in_place = true,
 	},
+	/*
+	 * As small as the emulated drive of Lee, Han, Shin (hwabc): sixteen
+	 * requests saturate it, and it does about as much of either kind.  The
+	 * P4500's times, with four dies; nothing is published of it.
+	 */
+	{
+		.name = "four-dies",
+		.channels = 4,			/* [C] */
+		.dies = 1,
+		.planes = 1,
+		.page_bytes = 4096,
+		.read_pages = 4,		/* [C] */
+		.program_pages = 16,		/* [C] */
+		.block_programs = 16,
+		.spare_permille = 80,		/* [C] */
+		.gc_start = 2,
+		.gc_stop = 3,
+		.buffer_pages = 256,		/* [C] 1 MiB */
+		.command_ns = 1 * US,
+		.read_fixed_ns = 9 * US,
+		.write_fixed_ns = 17 * US,
+		.link_ns = 1280,
+		.channel_ns = 8 * US,
+		.read_ns = 66 * US,
+		.program_ns = 900 * US,		/* [C] */
+		.erase_ns = 300 * US,
+		.read_burst = 4,
+	},
 	{ .name = NULL },
 };
 

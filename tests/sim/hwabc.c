@@ -275,23 +275,6 @@ enum {
 	DRIVE_DEPTH	= 16,		/* of each tenant, and D */
 };
 
-/*
- * As small as the emulated drive of the paper: sixteen requests saturate it,
- * and it does about as much of either kind, if not as fast.
- */
-static const struct flash_params four_dies = {
-	.name = "four dies",
-	.channels = 4, .dies = 1, .planes = 1,
-	.page_bytes = 4096, .read_pages = 4,
-	.program_pages = 16, .block_programs = 16,
-	.spare_permille = 80, .gc_start = 2, .gc_stop = 3,
-	.buffer_pages = 256,
-	.command_ns = US, .read_fixed_ns = 9 * US, .write_fixed_ns = 17 * US,
-	.link_ns = 1280, .channel_ns = 8 * US,
-	.read_ns = 66 * US, .program_ns = 900 * US, .erase_ns = 300 * US,
-	.read_burst = 4,
-};
-
 /* Somebody's part of the drive, which is filled with its data. */
 struct owner_load {
 	u32 percent;		/* of the drive */
@@ -342,8 +325,8 @@ static void flash_open(struct flash_scene *s, struct trial *t,
 		       const struct owner_load *load, u32 only)
 {
 	const struct flash_config config = {
-		.params = &four_dies, .bytes = DRIVE_BYTES, .owners = 8,
-		.ftl = ftl,
+		.params = flash_model("four-dies"), .bytes = DRIVE_BYTES,
+		.owners = 8, .ftl = ftl,
 	};
 	u32 first[3] = { 0 }, i;
 	struct rng rng;
