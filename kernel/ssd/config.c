@@ -25,6 +25,7 @@ enum {
 	QUEUES_MOST	= 1024,
 	HW_DEPTH_MAX	= 10240,
 	TIME_SCALE_MAX	= 100000,
+	WRITE_TIMES_MAX	= 100,
 };
 
 static const char *const ftl_names[] = {
@@ -141,6 +142,62 @@ static ssize_t ssd_model_store(struct config_item *item, const char *page,
 }
 CONFIGFS_ATTR(ssd_, model);
 
+/* The one that a drive follows while it is on. */
+static ssize_t ssd_write_times_show(struct config_item *item, char *page)
+{
+	return sysfs_emit(page, "%u\n",
+			  READ_ONCE(ssd_of(item)->config.write_times));
+}
+
+static ssize_t ssd_write_times_store(struct config_item *item,
+				     const char *page, size_t count)
+{
+	struct ssd *ssd = ssd_of(item);
+	u32 value;
+
+	if (kstrtou32(page, 10, &value) || !value || value > WRITE_TIMES_MAX)
+		return -EINVAL;
+	mutex_lock(&ssd->mutex);
+	WRITE_ONCE(ssd->config.write_times, value);
+	if (ssd->drive)
+		drive_retime(ssd->drive, &ssd->config);
+	mutex_unlock(&ssd->mutex);
+	return count;
+}
+CONFIGFS_ATTR(ssd_, write_times);
+
+static ssize_t ssd_fill_parts_show(struct config_item *item, char *page)
+{
+	struct ssd *ssd = ssd_of(item);
+	ssize_t ret = 0;
+
+	mutex_lock(&ssd->mutex);
+	if (ssd->config.parts)
+		ret = parts_show(ssd->config.parts, page);
+	mutex_unlock(&ssd->mutex);
+	return ret;
+}
+
+static ssize_t ssd_fill_parts_store(struct config_item *item, const char *page,
+				    size_t count)
+{
+	struct ssd_parts *parts = parts_parse(page);
+	struct ssd *ssd = ssd_of(item);
+	ssize_t ret = count;
+
+	if (IS_ERR(parts))
+		return PTR_ERR(parts);
+	mutex_lock(&ssd->mutex);
+	if (ssd->drive)
+		ret = -EBUSY;
+	else
+		swap(ssd->config.parts, parts);
+	mutex_unlock(&ssd->mutex);
+	parts_free(parts);
+	return ret;
+}
+CONFIGFS_ATTR(ssd_, fill_parts);
+
 /* ------------------------------------------------------------ power, figures */
 
 static int power_on(struct ssd *ssd)
@@ -209,9 +266,11 @@ static struct configfs_attribute *ssd_attrs[] = {
 	&ssd_attr_queues,
 	&ssd_attr_hw_depth,
 	&ssd_attr_time_scale,
+	&ssd_attr_write_times,
 	&ssd_attr_ftl,
 	&ssd_attr_fill,
 	&ssd_attr_fill_pattern,
+	&ssd_attr_fill_parts,
 	&ssd_attr_power,
 	&ssd_attr_stat,
 	NULL,
@@ -221,7 +280,10 @@ static struct configfs_attribute *ssd_attrs[] = {
 
 static void ssd_release(struct config_item *item)
 {
-	kfree(ssd_of(item));
+	struct ssd *ssd = ssd_of(item);
+
+	parts_free(ssd->config.parts);
+	kfree(ssd);
 }
 
 static struct configfs_item_operations ssd_item_ops = {
@@ -261,6 +323,7 @@ static struct config_group *ssd_make_group(struct config_group *group,
 		.queues = min_t(u32, num_possible_cpus(), QUEUES_MOST),
 		.hw_depth = 256,
 		.time_scale = 1,
+		.write_times = 1,
 		.ftl = FLASH_FTL_DEVICE,
 		.fill_pattern = SSD_STEADY,
 	};

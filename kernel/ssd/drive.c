@@ -16,6 +16,7 @@ enum {
 	STEADY_OVERWRITES	= 2,
 	FILL_SEED		= 1,
 	FILL_STEP_PAGES		= 4096,
+	FILL_TURNS		= 1000,	/* of parts that are overwritten */
 	MAX_BYTES		= 512 << 10,	/* of a read or a write */
 	/* Pages are freed one by one, with preemption off. */
 	MAX_DISCARD_BYTES	= 16 << 20,
@@ -32,8 +33,8 @@ static struct flash_params params_scaled(const struct ssd_config *c)
 	p.link_ns *= c->time_scale;
 	p.channel_ns *= c->time_scale;
 	p.read_ns *= c->time_scale;
-	p.program_ns *= c->time_scale;
-	p.erase_ns *= c->time_scale;
+	p.program_ns *= c->time_scale * c->write_times;
+	p.erase_ns *= c->time_scale * c->write_times;
 	return p;
 }
 
@@ -62,26 +63,95 @@ static int model_create(struct ssd_drive *d, const char *name,
 	return 0;
 }
 
-/* As if it had been written, without the time; the data is zeroes. */
-static int model_fill(struct ssd_drive *d, const struct ssd_config *c)
+static int fill_go_on(struct ssd_drive *d, struct flash_fill *fill)
+{
+	while (flash_fill(d->flash, fill, FILL_STEP_PAGES)) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		cond_resched();
+	}
+	return 0;
+}
+
+/*
+ * Each part once, then all of them are overwritten in turns, so that their
+ * pages lie side by side.
+ */
+static int fill_in_turns(struct ssd_drive *d, const struct ssd_parts *parts,
+			 struct flash_fill *fill)
+{
+	int ret = 0;
+	u32 turn, i;
+
+	for (turn = 0; turn <= FILL_TURNS && !ret; turn++)
+		for (i = 0; i < parts->nr && !ret; i++) {
+			u64 all = (u64)fill[i].pages * parts->part[i].overwrites;
+
+			fill[i].overwrites = div_u64(all * turn, FILL_TURNS);
+			ret = fill_go_on(d, &fill[i]);
+		}
+	return ret;
+}
+
+static int fill_parts(struct ssd_drive *d, const struct ssd_parts *parts,
+		      bool shuffled)
+{
+	u32 capacity = flash_pages(d->flash), percent = 0, i;
+	struct flash_fill *fill;
+	int ret;
+
+	fill = kcalloc(parts->nr, sizeof(*fill), GFP_KERNEL);
+	if (!fill)
+		return -ENOMEM;
+	for (i = 0; i < parts->nr; i++) {
+		const struct ssd_part *p = &parts->part[i];
+
+		fill[i].first = div_u64((u64)capacity * percent, 100);
+		percent += p->percent;
+		fill[i].pages = (u32)div_u64((u64)capacity * percent, 100) -
+				fill[i].first;
+		fill[i].owner = p->owner;
+		fill[i].seed = FILL_SEED + i;
+		fill[i].shuffled = shuffled;
+	}
+	ret = fill_in_turns(d, parts, fill);
+	kfree(fill);
+	return ret;
+}
+
+static int fill_whole(struct ssd_drive *d, const struct ssd_config *c,
+		      bool shuffled)
 {
 	u32 pages = div_u64((u64)flash_pages(d->flash) * c->fill, 100);
 	struct flash_fill fill = {
 		.pages = pages,
 		.owner = FLASH_NOBODY,
 		.seed = FILL_SEED,
-		.shuffled = c->fill_pattern != SSD_SEQUENTIAL,
+		.shuffled = shuffled,
 	};
 
 	if (c->fill_pattern == SSD_STEADY)
 		fill.overwrites = (u64)pages * STEADY_OVERWRITES;
-	while (flash_fill(d->flash, &fill, FILL_STEP_PAGES)) {
-		if (fatal_signal_pending(current))
-			return -EINTR;
-		cond_resched();
-	}
+	return fill_go_on(d, &fill);
+}
+
+static bool config_has_parts(const struct ssd_config *c)
+{
+	return c->parts && c->parts->nr;
+}
+
+/* As if it had been written, without the time; the data is zeroes. */
+static int model_fill(struct ssd_drive *d, const struct ssd_config *c)
+{
+	bool shuffled = c->fill_pattern != SSD_SEQUENTIAL;
+	int ret;
+
+	if (config_has_parts(c))
+		ret = fill_parts(d, c->parts, shuffled);
+	else
+		ret = fill_whole(d, c, shuffled);
 	d->filled = flash_stats(d->flash);
-	return 0;
+	return ret;
 }
 
 static int tags_create(struct ssd_drive *d, const struct ssd_config *c)
@@ -200,7 +270,7 @@ static void drive_free(struct ssd_drive *d)
 	kvfree(d);
 }
 
-struct ssd_drive *drive_create(const char *name, const struct ssd_config *c)
+static struct ssd_drive *drive_make(const char *name, const struct ssd_config *c)
 {
 	struct ssd_drive *d = kvzalloc(sizeof(*d), GFP_KERNEL);
 	int ret;
@@ -216,6 +286,8 @@ struct ssd_drive *drive_create(const char *name, const struct ssd_config *c)
 		return ERR_PTR(ret);
 	}
 	drive_announce(d);
+	if (config_has_parts(c))
+		parts_settle(d, c->parts);
 	ret = add_disk(d->disk);
 	if (ret) {
 		drive_withdraw(d);
@@ -223,6 +295,36 @@ struct ssd_drive *drive_create(const char *name, const struct ssd_config *c)
 		return ERR_PTR(ret);
 	}
 	return d;
+}
+
+struct ssd_drive *drive_create(const char *name, const struct ssd_config *c)
+{
+	struct ssd_drive *d;
+	int ret;
+
+	if (!config_has_parts(c))
+		return drive_make(name, c);
+	if (c->fill) {
+		pr_warn("mqfair-ssd: %s: fill=%u and fill_parts: set one of them\n",
+			name, c->fill);
+		return ERR_PTR(-EINVAL);
+	}
+	ret = parts_find(name, c->parts);
+	if (ret)
+		return ERR_PTR(ret);
+	d = drive_make(name, c);
+	parts_put(c->parts);
+	return d;
+}
+
+void drive_retime(struct ssd_drive *d, const struct ssd_config *c)
+{
+	struct flash_params params = params_scaled(c);
+	unsigned long flags;
+
+	spin_lock_irqsave(&d->lock, flags);
+	flash_retime(d->flash, &params);
+	spin_unlock_irqrestore(&d->lock, flags);
 }
 
 void drive_destroy(struct ssd_drive *d)

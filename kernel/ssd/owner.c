@@ -31,7 +31,7 @@ u32 owner_of_request(const struct request *rq)
 	return ftl_owner_of(rq->bio->bi_blkg->blkcg);
 }
 
-static void owner_pass_on(struct ssd_drive *d, u32 from, u32 to)
+void owner_pass_on(struct ssd_drive *d, u32 from, u32 to)
 {
 	struct ssd_request *r;
 	unsigned long flags;

@@ -42,15 +42,32 @@ enum ssd_pattern {
 	SSD_PATTERNS,
 };
 
+/* Of what a drive is filled with: parts.c. */
+struct ssd_part {
+	u32 percent;		/* of the capacity */
+	u32 overwrites;		/* of each of its pages, on average */
+	const char *cgroup;	/* path; or nobody's */
+	struct cgroup *found;	/* held while the drive is switched on; or NULL */
+	u32 owner;
+};
+
+struct ssd_parts {
+	char *text;		/* has the paths */
+	u32 nr;
+	struct ssd_part part[];
+};
+
 struct ssd_config {
 	const struct flash_params *model;
 	u32 size_mb;
 	u32 queues;		/* hardware queues; no more than CPUs are made */
 	u32 hw_depth;		/* of each */
 	u32 time_scale;
+	u32 write_times;	/* by which programs and erases are slower */
 	u32 fill;		/* percent of the capacity */
 	u32 ftl;		/* enum flash_ftl */
 	u32 fill_pattern;	/* enum ssd_pattern */
+	struct ssd_parts *parts;	/* instead of fill, unless NULL or empty */
 };
 
 struct ssd {
@@ -104,6 +121,8 @@ void config_unregister(void);
 /* drive.c */
 struct ssd_drive *drive_create(const char *name, const struct ssd_config *c);
 void drive_destroy(struct ssd_drive *d);
+/* @c: as before, but for the times. */
+void drive_retime(struct ssd_drive *d, const struct ssd_config *c);
 
 /* request.c */
 extern const struct blk_mq_ops ssd_mq_ops;
@@ -122,6 +141,17 @@ void owners_unwatch(void);
 void owners_add(struct ssd_drive *d);
 void owners_remove(struct ssd_drive *d);
 u32 owner_of_request(const struct request *rq);
+void owner_pass_on(struct ssd_drive *d, u32 from, u32 to);
+
+/* parts.c; ERR_PTR(-EINVAL): it is no list of parts. */
+struct ssd_parts *parts_parse(const char *text);
+void parts_free(struct ssd_parts *parts);
+ssize_t parts_show(const struct ssd_parts *parts, char *page);
+/* 0 and the cgroups held until parts_put(); or -errno, with a line in the log. */
+int parts_find(const char *name, struct ssd_parts *parts);
+void parts_put(struct ssd_parts *parts);
+/* Those removed since; once owners_add() has been called. */
+void parts_settle(struct ssd_drive *d, const struct ssd_parts *parts);
 
 /* report.c */
 void report_init(void);

@@ -54,6 +54,16 @@ BAD = [
     ("fill", 101),
     ("ftl", "both"),
     ("fill_pattern", "zigzag"),
+    ("write_times", 0),
+    ("write_times", 101),
+    ("fill_parts", "40 0"),
+    ("fill_parts", "0 0 /a"),
+    ("fill_parts", "101 0 /a"),
+    ("fill_parts", "x 0 /a"),
+    ("fill_parts", "40 1001 /a"),
+    ("fill_parts", "40 0 a"),
+    ("fill_parts", "60 0 /a\n41 0 /b"),
+    ("fill_parts", "1 0 -\n" * 65),
     ("power", "maybe"),
 ]
 
@@ -68,17 +78,21 @@ def test_a_bad_value_is_refused_and_changes_nothing() -> None:
 
 def test_settings_are_read_back_and_hold_while_it_is_on() -> None:
     settings = {"queues": 1, "hw_depth": 7, "time_scale": 3, "ftl": "host", "fill": 10}
+    parts = "40 0 /\n45 3 -"
     with Ssd(**SMALL, **settings, fill_pattern="random") as drive:
         for setting, value in settings.items():
             assert drive.get(setting) == str(value)
             assert write_fails(drive.config / setting, value) == errno.EBUSY, setting
         assert write_fails(drive.config / "model", "p3700") == errno.EBUSY
+        assert write_fails(drive.config / "fill_parts", parts) == errno.EBUSY
         assert drive.queue("nr_requests") == "14"
         assert read(drive.sysfs / "size") == str(128 * MIB // SECTOR)
         assert drive.queue("write_cache") == "write back"
         assert drive.queue("rotational") == "0"
         drive.power(0)
         drive.set("model", "p3700")
+        drive.set("fill_parts", parts)
+        assert drive.get("fill_parts") == parts
         assert read_fails(drive.config / "stat") == errno.ENODEV
 
 
@@ -122,7 +136,13 @@ def test_the_module_stays_while_there_is_a_drive() -> None:
         assert run("rmmod", "mqfair", check=False).returncode, "what it needs was unloaded"
     rmmod("mqfair_ssd")
     load()
-    assert sorted(read(DRIVES / "models").split()) == ["980pro", "fabric", "p3700", "p4500"]
+    assert sorted(read(DRIVES / "models").split()) == [
+        "980pro",
+        "fabric",
+        "four-dies",
+        "p3700",
+        "p4500",
+    ]
 
 
 def test_drives_of_all_models_come_and_go() -> None:
@@ -303,6 +323,42 @@ def test_pages_of_a_removed_cgroup_are_its_parents() -> None:
         assert after["/parent"] == before["/parent/child"]
         (CGROUP_ROOT / "parent").rmdir()
         assert drive.owners()["/"]["valid"] == pages
+
+
+def test_a_drive_is_filled_with_pages_of_cgroups() -> None:
+    capacity = SMALL["size_mb"] * MIB // PAGE
+    with Ssd(on=False, **SMALL, ftl="host") as drive, tenants(a=100, b=100) as (a, b):
+        paths = [f"/{group.path.relative_to(CGROUP_ROOT)}" for group in (a, b)]
+        drive.set("fill_parts", f"40 0 {paths[0]}\n5 3 {paths[1]}\n40 1 -")
+        drive.power(1)
+        owners = drive.owners()
+        print(owners)
+        for path, percent, turns in ((paths[0], 40, 1), (paths[1], 5, 4), ("-", 40, 2)):
+            pages = capacity * percent // 100
+            assert abs(owners[path]["valid"] - pages) <= 1, path
+            assert abs(owners[path]["written"] - turns * pages) <= turns, path
+        assert owners[paths[0]]["invalid"] == 0 < owners[paths[1]]["invalid"]
+        assert drive.stat()["written_bytes"] == 0
+        # The first part is that of the first cgroup: what others write there was its.
+        fio(drive, b, rw="write", bs="64k", offset=0, size="1m")
+        assert drive.owners()[paths[0]]["invalid"] == MIB // PAGE
+
+
+def test_parts_that_cannot_be_filled_are_refused_with_the_reason() -> None:
+    log = KernelLog()
+    with Ssd(on=False, **SMALL) as drive:
+        drive.set("fill_parts", "40 0 /nosuch/cgroup")
+        assert write_fails(drive.config / "power", 1) == errno.ENOENT
+        drive.set("fill_parts", "40 0 /")
+        drive.set("fill", 10)
+        assert write_fails(drive.config / "power", 1) == errno.EINVAL
+        assert drive.get("power") == "0"
+        said = " ".join(log.read())
+        assert "ssd-t: fill_parts: no cgroup /nosuch/cgroup: make it first" in said
+        assert "ssd-t: fill=10 and fill_parts: set one of them" in said
+        drive.set("fill_parts", "\n")
+        drive.power(1)
+    log.close()
 
 
 def remove(group: Cgroup) -> None:
