@@ -195,8 +195,9 @@ class Runner:
         weights = cgroups.scheduler_weights(scheduler, run.case.weights)
         with contextlib.ExitStack() as stack:
             work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mqfair-bench-")))
-            tunables = stack.enter_context(self._scheduled(disk, run.scheduler))
             groups = stack.enter_context(cgroups.tree(own, run.case.weights))
+            self._fill(disk, groups)
+            tunables = stack.enter_context(self._scheduled(disk, run.scheduler))
             for name, group in groups.items():
                 cgroups.set_weight(group, scheduler, weights[name])
             started_ms, busy_us = self._measure(run, groups, work)
@@ -216,6 +217,13 @@ class Runner:
             **({"busy_us": busy_us} if busy_us else {}),
         }
         (folder / "run.json").write_text(json.dumps(record, indent=1))
+
+    def _fill(self, disk: Disk, groups: dict[str, Cgroup]) -> None:
+        """A virtual SSD whose pages have owners is a new one in each run, as the cgroups are."""
+        parts = ssd.parts_of(self._ssd)
+        if parts:
+            ssd.fill_parts(self._fs, parts, groups)
+            self._number = require_number(disk)
 
     @contextlib.contextmanager
     def _scheduled(self, disk: Disk, label: str) -> Iterator[dict[str, str]]:

@@ -190,6 +190,7 @@ def check(request: Request) -> None:
             " use --on host, or null:..., nvme:... or ssd:..."
         )
     _check_cpus(request)
+    _check_parts(request)
     if shutil.which("fio") is None:
         raise UsageError("fio is missing: install package fio")
     if request.calibrate_s is not None and MQFQ not in request.names:
@@ -203,6 +204,17 @@ def check(request: Request) -> None:
 def _check_cpus(request: Request) -> None:
     if request.icount and (request.cpus != 1 or request.on != VM):
         raise UsageError("--icount counts the instructions of a guest with one CPU: add --cpus 1")
+
+
+def _check_parts(request: Request) -> None:
+    """Pages belong to cgroups that there will be."""
+    for part in ssd.parts_of(request.device.settings):
+        for job in request.jobs:
+            if part.cgroup not in job.weights:
+                raise UsageError(
+                    f"--device {request.device.text}: {ssd.PARTS}: {job.path} has no cgroup"
+                    f" '{part.cgroup}': use {', '.join(job.weights)}"
+                )
 
 
 def _check_module(request: Request) -> None:

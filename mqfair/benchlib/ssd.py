@@ -5,7 +5,9 @@ is made for the time of a block. Whether a model exists the kernel alone knows."
 import contextlib
 import errno
 import os
+import re
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 from mqfair.benchlib.kernel_log import messages, open_log
 from mqfair.cgroup import Cgroup
@@ -16,7 +18,7 @@ MODULE = "mqfair-ssd"
 PATH = "/dev/ssd-bench"
 
 _DRIVES = "/sys/kernel/config/mqfair_ssd"
-_DRIVE = f"{_DRIVES}/bench"
+DRIVE = f"{_DRIVES}/bench"
 _OWNERS = "/sys/kernel/debug/mqfair_ssd/ssd-bench/owners"
 _COMPLAINT = "mqfair-ssd: ssd-bench: "
 
@@ -25,17 +27,38 @@ _NUMBERS: Mapping[str, tuple[int, int]] = {
     "queues": (1, 1024),
     "hw_depth": (1, 10240),
     "time_scale": (1, 100_000),
+    "write_times": (1, 100),
     "fill": (0, 100),
 }
 _CHOICES: Mapping[str, tuple[str, ...]] = {
     "ftl": ("device", "host"),
     "fill_pattern": ("sequential", "random", "steady"),
 }
-SETTINGS = ("model", *_NUMBERS, *_CHOICES)
+PARTS = "fill_parts"
+_PLAIN = ("model", *_NUMBERS, *_CHOICES)
+SETTINGS = (*_PLAIN, PARTS)
+_OVERWRITES_MOST = 1000
+_PART = re.compile(r"(.+):(\d{1,9}):(\d{1,9})")
 
 # An emulated CPU is good for some ten thousand requests a second, the fastest drive for four
 # million. The size decides how much memory the guest gets.
 _DEFAULTS: Mapping[str, str] = {"time_scale": "100", "size_mb": "1024"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """So much of the capacity is filled for that cgroup of the job file, and overwritten so often
+    on average; parts follow each other from the beginning of the drive on."""
+
+    cgroup: str
+    percent: int
+    overwrites: int
+
+
+def parts_of(settings: Mapping[str, str]) -> tuple[Part, ...]:
+    """Of settings that parse_settings() has seen."""
+    found = map(_PART.fullmatch, settings.get(PARTS, "").split("+"))
+    return tuple(Part(match[1], int(match[2]), int(match[3])) for match in found if match)
 
 
 def parse_settings(text: str, rest: str) -> dict[str, str]:
@@ -49,6 +72,8 @@ def parse_settings(text: str, rest: str) -> dict[str, str]:
         if name in found:
             raise UsageError(f"--device {text}: {name} is given twice: give it once")
         found[name] = _value(text, name, value)
+    if PARTS in found and "fill" in found:
+        raise UsageError(f"--device {text}: fill and {PARTS}: give one of them")
     return {**_DEFAULTS, **found}
 
 
@@ -63,21 +88,41 @@ def _value(text: str, name: str, value: str) -> str:
         if not number.isdecimal() or not least <= int(number) <= most:
             raise UsageError(f"--device {text}: {name}={value}: use a number in {least}..{most}")
         return number
+    if name == PARTS:
+        _check_parts(text, value)
+        return value
     if not value:
         raise UsageError(f"--device {text}: {name}=: name a model, such as p4500")
     return value
 
 
+def _check_parts(text: str, value: str) -> None:
+    percent = 0
+    for word in value.split("+"):
+        match = _PART.fullmatch(word)
+        if not match or not 1 <= int(match[2]) <= 100 or int(match[3]) > _OVERWRITES_MOST:
+            raise UsageError(
+                f"--device {text}: {PARTS}: '{word}' is not CGROUP:PERCENT:OVERWRITES, such as"
+                f" writer:45:3: use 1..100 percent, 0..{_OVERWRITES_MOST} overwrites"
+            )
+        percent += int(match[2])
+    if percent > 100:
+        raise UsageError(f"--device {text}: {PARTS}: {percent} % in all: use at most 100")
+
+
 @contextlib.contextmanager
 def made(fs: Fs, settings: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """A drive at PATH; gives its settings as the kernel has them."""
-    drive = fs.host_path(_DRIVE)
+    """A drive at PATH; gives its settings as the kernel has them. Whose its pages are is not known
+    before there are cgroups: fill_parts() comes later."""
+    drive = fs.host_path(DRIVE)
     drive.mkdir()
     try:
         for name, value in settings.items():
-            fs.write(f"{_DRIVE}/{name}", value, {errno.EINVAL: _mend(fs, name)})
+            if name != PARTS:
+                fs.write(f"{DRIVE}/{name}", value, {errno.EINVAL: _mend(fs, name)})
         _power_on(fs)
-        yield {name: fs.read(f"{_DRIVE}/{name}").strip() for name in SETTINGS}
+        plain = {name: fs.read(f"{DRIVE}/{name}").strip() for name in _PLAIN}
+        yield {**plain, **({PARTS: settings[PARTS]} if PARTS in settings else {})}
     finally:
         drive.rmdir()
 
@@ -95,6 +140,14 @@ def busy_us(fs: Fs, groups: Mapping[str, Cgroup]) -> dict[str, int]:
     return found
 
 
+def fill_parts(fs: Fs, parts: tuple[Part, ...], groups: Mapping[str, Cgroup]) -> None:
+    """A new drive at PATH, whose pages belong to these cgroups."""
+    lines = [f"{part.percent} {part.overwrites} /{groups[part.cgroup].path}" for part in parts]
+    fs.write(f"{DRIVE}/power", "0")
+    fs.write(f"{DRIVE}/{PARTS}", "\n".join(lines))
+    _power_on(fs)
+
+
 def _mend(fs: Fs, name: str) -> str:
     models = fs.read(f"{_DRIVES}/models").split()
     return f"use {', '.join(models)}" if name == "model" else "the kernel does not take this value"
@@ -104,7 +157,7 @@ def _power_on(fs: Fs) -> None:
     """What the kernel says of a drive that cannot be made is in its log."""
     log = open_log()
     try:
-        fs.write(f"{_DRIVE}/power", "1")
+        fs.write(f"{DRIVE}/power", "1")
     except Failure as failure:
         said = [line.partition(_COMPLAINT)[2].strip() for line in messages(log)]
         if not any(said):

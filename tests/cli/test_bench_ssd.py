@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from mqfair.benchlib import session, ssd
+from mqfair.benchlib import jobfile, session, ssd
 from mqfair.benchlib.device import parse_device
 from mqfair.benchlib.plan import read_plan, write_plan
 from mqfair.cgroup import Cgroup
@@ -45,6 +45,15 @@ def test_settings_are_read_and_time_is_stretched_by_default():
         ("fill_pattern=x", "fill_pattern=x: use sequential or random or steady"),
         ("model", "model=: name a model"),
         ("fill=1,fill=2", "fill is given twice"),
+        ("write_times=0", "write_times=0: use a number in 1.."),
+        ("fill_parts=", "'' is not CGROUP:PERCENT:OVERWRITES"),
+        ("fill_parts=a:40", "'a:40' is not CGROUP:PERCENT:OVERWRITES, such as writer:45:3"),
+        ("fill_parts=a:40:0+b:0:0", "'b:0:0' is not"),
+        ("fill_parts=a:101:0", "'a:101:0' is not"),
+        ("fill_parts=a:1:1001", "'a:1:1001' is not"),
+        ("fill_parts=:40:0", "':40:0' is not"),
+        ("fill_parts=a:60:0+b:41:0", "101 % in all: use at most 100"),
+        ("fill=10,fill_parts=a:40:0", "fill and fill_parts: give one of them"),
     ],
 )
 def test_bad_settings(words, complaint):
@@ -59,6 +68,26 @@ def test_the_plan_carries_the_settings(tmp_path):
     device = read_plan(tmp_path / "plan.json").device
     assert (device.path, device.parameters) == (ssd.PATH, None)
     assert device.ssd == {"time_scale": "100", "size_mb": "1024", "model": "980pro", "queues": "2"}
+
+
+JOB = """\
+[a]
+cgroup=a
+rw=read
+[b]
+cgroup=top/b
+rw=write
+"""
+
+
+def test_parts_are_for_cgroups_of_the_job():
+    job = jobfile.parse(JOB, "x.fio")
+    parts = "fill_parts=a:40:0+top/b:45:3"
+    device = parse_device(f"ssd:model=p4500,{parts}")
+    assert ssd.parts_of(device.settings) == (ssd.Part("a", 40, 0), ssd.Part("top/b", 45, 3))
+    assert ssd.parts_of(parse_device("ssd:fill=85").settings) == ()
+    with pytest.raises(UsageError, match=r"x\.fio has no cgroup 'c': use a, top, top/b"):
+        session.check(request(device=parse_device("ssd:fill_parts=c:1:0"), jobs=(job,)))
 
 
 def test_its_module_is_beside_the_other(tmp_path):
@@ -127,6 +156,17 @@ def test_a_drive_is_set_switched_on_and_removed(configfs):
         assert (configfs.drives / "bench/power").read_text() == "1"
     assert configfs.left["fill"] == "85"
     assert not (configfs.drives / "bench").exists()
+
+
+def test_parts_are_filled_for_the_cgroups_that_there_are(configfs):
+    groups = {name: Cgroup(configfs, "/sys/fs/cgroup", f"bench/{name}") for name in ("a", "top/b")}
+    settings = {"model": "p4500", "fill_parts": "a:40:0+top/b:45:3"}
+    with ssd.made(configfs, settings) as made:
+        assert made["fill_parts"] == settings["fill_parts"]
+        assert (configfs.drives / "bench/fill_parts").read_text() == "1\n"
+        ssd.fill_parts(configfs, ssd.parts_of(made), groups)
+        assert (configfs.drives / "bench/power").read_text() == "1"
+    assert configfs.left["fill_parts"] == "40 0 /bench/a\n45 3 /bench/top/b"
 
 
 def test_a_model_that_the_kernel_lacks(configfs):
