@@ -155,6 +155,7 @@ static void io_dispatched(struct host_queue *hq, struct host_io *hio)
 	struct host *h = hq->host;
 
 	hq->waiting--;
+	hq->in_driver++;
 	h->queued--;
 	hio->flow->queued--;
 	hio->flow->stats.wait_ns += host_now(h) - hio->io.insert_ns;
@@ -176,13 +177,14 @@ static void queue_run(struct host_queue *hq)
 	struct io *io;
 
 	wake_init(&wake);
-	if (hq->blocked) {
+	if (hq->blocked || host_queue_is_full(hq)) {
 		queue_block(hq, &wake);
 		host_act(h, &wake);
 		return;
 	}
 	queue_lock(hq);
-	while (h->sched.ops->dispatch(&hq->q, host_now(h), &io, &wake) ==
+	while (!host_queue_is_full(hq) &&
+	       h->sched.ops->dispatch(&hq->q, host_now(h), &io, &wake) ==
 	       VERDICT_IO) {
 		if (!dispatch_valid(hq, io_of(io)))
 			break;
@@ -192,6 +194,8 @@ static void queue_run(struct host_queue *hq)
 			break;
 		}
 	}
+	if (host_queue_is_full(hq))
+		h->sched.ops->block(&hq->q, &wake);
 	queue_unlock(hq);
 	host_act(h, &wake);
 }
@@ -224,6 +228,7 @@ static void io_insert(struct host_io *hio, struct host_queue *hq)
 static void io_refused(struct event *ev)
 {
 	struct host_io *hio = container_of(ev, struct host_io, event);
+	struct host_queue *hq = queue_of(hio->io.queue);
 	struct host *h = host_of(hio);
 	struct wake wake;
 
@@ -236,15 +241,18 @@ static void io_refused(struct event *ev)
 		host_fail(h, "%llu ns: an io of flow %u came back and kept its slot",
 			  host_now(h), hio->flow->id);
 	host_act(h, &wake);
-	if (rng_chance(&h->rng, 500))
-		io_insert(hio, queue_of(hio->io.queue));
-	else
+	if (rng_chance(&h->rng, 500)) {
+		hq->in_driver--;
+		io_insert(hio, hq);
+	} else {
 		io_start(hio);
+	}
 }
 
 static void io_completed(struct device_cmd *cmd)
 {
 	struct host_io *hio = container_of(cmd, struct host_io, cmd);
+	struct host_queue *hq = queue_of(hio->io.queue);
 	struct host *h = host_of(hio);
 	struct flow_stats *stats = &hio->flow->stats;
 	struct wake wake;
@@ -256,6 +264,9 @@ static void io_completed(struct device_cmd *cmd)
 	hio->flow->outstanding--;
 	if (hio->io.flags & IO_SLOT)
 		h->slots--;
+	if (host_queue_is_full(hq))
+		queue_kick(hq, h->params.kick_ns);
+	hq->in_driver--;
 
 	wake_init(&wake);
 	h->sched.ops->complete(&hio->io, host_now(h), &wake);

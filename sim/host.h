@@ -63,6 +63,7 @@ struct host_queue {
 	struct event kick;
 	struct event unblock;
 	u32 waiting;
+	u32 in_driver;
 	bool locked;
 	bool blocked;
 };
@@ -81,6 +82,7 @@ struct host_params {
 	const struct sched_ops *ops;
 	struct sched_params sched;
 	struct device_params device;
+	u32 tags;			/* a queue's requests in the driver; 0: any */
 	u64 kick_ns;			/* most that a kick takes: random */
 	u64 late_ns;			/* see below */
 	bool no_tick;			/* liveness must not need it */
@@ -164,6 +166,14 @@ void host_fail(struct host *h, const char *fmt, ...);
 static inline bool host_failed(const struct host *h)
 {
 	return h->failure[0] != '\0';
+}
+
+/* The completion that makes room runs it again. */
+static inline bool host_queue_is_full(const struct host_queue *hq)
+{
+	u32 tags = hq->host->params.tags;
+
+	return tags && hq->in_driver >= tags;
 }
 
 static inline u64 host_now(const struct host *h)

@@ -125,7 +125,7 @@ void budget_quiet(void *arg)
 	for (i = 0; i < r->host->params.nr_queues; i++) {
 		const struct host_queue *hq = &r->host->queues[i];
 
-		if (hq->waiting && !hq->blocked)
+		if (hq->waiting && !hq->blocked && !host_queue_is_full(hq))
 			check_waiting(r->host, hq);
 	}
 }
