@@ -7,14 +7,16 @@ enum {
 	SWEEP_NS = FLOW_GRACE_NS / 2,
 	SUSPECT_SWEEPS = 10,	/* half a second, as in mqfq.c */
 	/*
-	 * Short against the period: the device idles for one window before a
+	 * Short against the period: so much of the device is lost before a
 	 * spare flow is known.  Long against a request of a fast drive.
 	 */
-	WINDOWS = 16,		/* in a period */
-	WINDOW_DEPTHS = 4,	/* as often as this is the device turned over */
-	/* How long a flow stays spare, and the rate known: some in 128 windows. */
+	WINDOWS = 32,		/* in a period */
+	/* How long a flow stays spare, and the rate known: some in 256 windows. */
 	SPARE_PERIODS = 8,
 	FREE_SELDOM = 64,	/* of a slow drive the rate is known for longer */
+	FREE_TURNS = 4,		/* of the device: requests complete in bunches */
+	ROUND_PERIODS = 2,	/* most that a conserving one takes; .. */
+	ROUND_TURNS = 2,	/* .. but the device is turned over so often */
 	RATE_SHIFT = 20,
 };
 
@@ -257,21 +259,6 @@ static u64 work_done(const struct budget *b, u64 used)
 	return b->ops->work ? b->ops->work(b) : b->used + used;
 }
 
-/* What a request used in the last period, if that is over. */
-static void learn_mean(struct budget *b, u64 now)
-{
-	struct budget_epoch *e = &b->epoch;
-	u64 requests = dispatched(b), used = work_done(b, 0);
-
-	if (e->mean && now - e->since_ns < period_ns(b))
-		return;
-	if (requests != e->dispatched)
-		e->mean = div64_u64(used - e->used, requests - e->dispatched);
-	e->since_ns = now;
-	e->used = used;
-	e->dispatched = requests;
-}
-
 /* Requests in the device; *@full: there is no room for more of some class. */
 static u64 in_device(const struct budget *b, bool *full)
 {
@@ -287,7 +274,14 @@ static u64 in_device(const struct budget *b, bool *full)
 	return (u64)max(out, (s64)0);
 }
 
-/* Now is of this kind; @used: in all so far. */
+u64 budget_turns(const struct budget *b)
+{
+	bool full;
+
+	return ROUND_TURNS * in_device(b, &full) * b->epoch.mean;
+}
+
+/* A span begins; @used: in all so far. */
 static void span_open(const struct budget *b, struct budget_span *sp, u64 used,
 		      u64 now)
 {
@@ -296,22 +290,46 @@ static void span_open(const struct budget *b, struct budget_span *sp, u64 used,
 	sp->since_ns = now;
 	sp->used = used;
 	sp->out = in_device(b, &full);
-	sp->most_out = max(sp->most_out, sp->out);
 }
 
-/* What the device did: what was used, and what it has less of in it. */
-static void span_close(const struct budget *b, struct budget_span *sp, u64 used,
-		       u64 now)
+/* What the device did in it: what was used, and what it has less of in it. */
+static s64 span_did(const struct budget *b, const struct budget_span *sp,
+		    u64 used)
 {
 	bool full;
-	s64 less;
+	s64 less = (s64)sp->out - (s64)in_device(b, &full);
 
-	if (!sp->since_ns)
+	return (s64)(used - sp->used) + less * (s64)b->epoch.mean;
+}
+
+static void begin_epoch(struct budget *b, u64 requests, u64 used, u64 now)
+{
+	span_open(b, &b->epoch.span, used, now);
+	b->epoch.dispatched = requests;
+}
+
+/*
+ * What a request used in the last period, if that is over; and whether the
+ * device can do more than was known: it did at least that, however its
+ * completions were bunched.
+ */
+static void learn_epoch(struct budget *b, u64 now)
+{
+	struct budget_epoch *e = &b->epoch;
+	u64 requests = dispatched(b), used = work_done(b, 0);
+	u64 ns = now - e->span.since_ns;
+	s64 did = span_did(b, &e->span, used);
+
+	if (e->mean && ns < period_ns(b))
 		return;
-	less = (s64)sp->out - (s64)in_device(b, &full);
-	sp->ns += now - sp->since_ns;
-	sp->did += (s64)(used - sp->used) + less * (s64)b->epoch.mean;
-	sp->since_ns = 0;
+	if (requests != e->dispatched)
+		e->mean = div64_u64(used - e->span.used,
+				    requests - e->dispatched);
+	begin_epoch(b, requests, used, now);
+	did -= (s64)(e->span.out * e->mean);
+	if (did > 0 && ns)
+		b->rate = max(b->rate, mul_u64_u64_div_u64((u64)did,
+							   1 << RATE_SHIFT, ns));
 }
 
 static bool is_spare(const struct budget *b, const struct budget_flow *bf,
@@ -343,14 +361,33 @@ static u64 rounds_due(struct budget *b, u64 now)
 	return least == ~0ULL ? 1 : least;
 }
 
+/*
+ * While somebody waits for those who may spend the device does no less than 3/4
+ * of what it can, or they lose it: a bucket that fills with what it did less
+ * than that and drains with what it did more.
+ */
+static void hold_close(struct budget *b, u64 used, u64 now)
+{
+	s64 could;
+
+	if (!b->held.since_ns)
+		return;
+	could = (s64)mul_u64_u64_shr(b->rate, now - b->held.since_ns,
+				     RATE_SHIFT);
+	b->lost += could / 4 * 3 - span_did(b, &b->held, used);
+	b->lost = max(b->lost, (s64)0);
+	b->held.since_ns = 0;
+}
+
 static void refill(struct budget *b, u64 now, struct wake *wake)
 {
 	u64 rounds;
 	struct flow *f;
 
 	look_back(b, now);
-	learn_mean(b, now);
-	span_close(b, &b->held, work_done(b, 0), now);
+	learn_epoch(b, now);
+	hold_close(b, work_done(b, 0), now);
+	b->turns = budget_turns(b);
 	b->ops->predict(b, now);
 	WRITE_ONCE(b->total, clamp(b->total, 1ULL, 1ULL << BUDGET_MOST_SHIFT));
 	rounds = rounds_due(b, now);
@@ -416,79 +453,79 @@ static void spare_holders(struct budget *b, u64 now)
 	}
 }
 
-/* Nobody is waited for: then the device does what it can. */
-static void set_free(struct budget *b, u64 used, u64 now)
+static u64 window_ns(const struct budget *b)
 {
-	b->free_ns = now + period_ns(b) / WINDOWS;
-	b->free = (struct budget_span){ 0 };
-	span_open(b, &b->free, used, now);
+	return period_ns(b) / WINDOWS;
 }
 
-/* Not before all has come out that went into an idle device. */
+/* Nobody is waited for: then the device does what it can. */
+static void set_free(struct budget *b, u64 used, u64 now, struct wake *wake)
+{
+	span_open(b, &b->free, used, now);
+	b->most_out = b->free.out;
+	b->free_ns = now + window_ns(b);
+	wake_at(wake, b->free_ns);
+}
+
 static void end_free(struct budget *b, u64 used, u64 now)
 {
-	struct budget_span *sp = &b->free;
-	s64 most;
+	s64 did = span_did(b, &b->free, used);
+	u64 ns = now - b->free.since_ns;
+	bool full;
+	s64 turn;
 
-	span_close(b, sp, used, now);
-	span_open(b, sp, used, now);
-	most = (s64)(sp->most_out * b->epoch.mean);
-	if (sp->did < most && sp->ns < period_ns(b)) {
-		b->free_ns = now + period_ns(b) / WINDOWS;
+	b->most_out = max(b->most_out, in_device(b, &full));
+	turn = (s64)(b->most_out * b->epoch.mean);
+	if (did < turn || (did < FREE_TURNS * turn && ns < period_ns(b))) {
+		b->free_ns = now + window_ns(b);
 		return;
 	}
-	b->rate = mul_u64_u64_div_u64((u64)max(sp->did, (s64)0),
-				      1 << RATE_SHIFT, sp->ns);
+	b->rate = mul_u64_u64_div_u64((u64)max(did, (s64)0), 1 << RATE_SHIFT,
+				      ns);
 	b->rate_until_ns = now + max(SPARE_PERIODS * period_ns(b),
-				     FREE_SELDOM * sp->ns);
+				     FREE_SELDOM * ns);
 	b->free_ns = 0;
+	b->lost = 0;
+}
+
+/*
+ * What may be lost yet, before those who may spend are waited for no more: a
+ * window's work.  What is in the device is as good as done.
+ */
+static s64 loss_left(const struct budget *b, u64 out)
+{
+	u64 most = mul_u64_u64_shr(b->rate, window_ns(b), RATE_SHIFT);
+
+	return (s64)(most + out * b->epoch.mean) - b->lost;
 }
 
 /*
  * Somebody waits for those who may spend.  True when they leave the device
- * idle, or may do so.  A time so short that it sees single requests come and go
- * tells nothing, and neither does a device that is full.
+ * idle, or may do so.
  */
 static bool watch(struct budget *b, const struct standing *st, u64 used,
 		  u64 now, struct wake *wake)
 {
-	u64 window = period_ns(b) / WINDOWS, could;
-	struct budget_span *sp = &b->held;
-	bool full, idle, known = now < b->rate_until_ns;
+	bool full;
+	u64 out = in_device(b, &full);
 
-	if (!known)
-		window /= 4;
-	span_close(b, sp, used, now);
-	span_open(b, sp, used, now);
-	if (sp->ns < window) {
-		wake_at(wake, now + window - sp->ns);
-		return false;
-	}
-	in_device(b, &full);
+	wake_at(wake, now + window_ns(b));
 	if (full || st->backlog) {
 		/* No more fits in: those who may spend see to that. */
-		*sp = (struct budget_span){ 0 };
-		span_open(b, sp, used, now);
-		wake_at(wake, now + window);
+		span_open(b, &b->held, used, now);
 		return false;
 	}
-	if (!known) {
-		*sp = (struct budget_span){ 0 };
-		set_free(b, used, now);
-		wake_at(wake, b->free_ns);
+	if (now >= b->rate_until_ns) {
+		set_free(b, used, now, wake);
 		return true;
 	}
-	wake_at(wake, now + window);
-	could = mul_u64_u64_shr(b->rate, sp->ns, RATE_SHIFT);
-	if (could < sp->most_out * b->epoch.mean * WINDOW_DEPTHS)
+	hold_close(b, used, now);
+	span_open(b, &b->held, used, now);
+	if (loss_left(b, out) > 0)
 		return false;
-	idle = sp->did < (s64)(could / 4 * 3);
-	*sp = (struct budget_span){ 0 };
-	if (idle)
-		spare_holders(b, now);
-	else
-		span_open(b, sp, used, now);
-	return idle;
+	b->lost = 0;
+	spare_holders(b, now);
+	return true;
 }
 
 /* P4: who waits after this has `watched` to go by, or is seen here. */
@@ -502,7 +539,7 @@ static bool watch_waiting(struct budget *b, struct standing *st, u64 now,
 	if (b->free_ns)
 		wake_at(wake, b->free_ns);
 	if (rule_of(b) != BUDGET_CONSERVING || !st->waits) {
-		span_close(b, &b->held, used, now);
+		hold_close(b, used, now);
 		return false;
 	}
 	atomic64_set(&b->watched, 1);
@@ -515,29 +552,49 @@ static void end_early(struct budget *b, u64 now, struct wake *wake)
 	refill(b, now, wake);
 }
 
+static u64 round_most_ns(const struct budget *b)
+{
+	if (rule_of(b) == BUDGET_CONSERVING)
+		return ROUND_PERIODS * period_ns(b);
+	return period_ns(b);
+}
+
+static bool round_is_late(const struct budget *b, const struct standing *st,
+			  u64 now)
+{
+	if (now - b->start_ns < round_most_ns(b))
+		return false;
+	return rule_of(b) != BUDGET_CONSERVING || st->used >= b->turns;
+}
+
 static void tick_active(struct budget *b, u64 now, struct wake *wake)
 {
 	struct standing st;
+	u64 end_ns;
 
 	if (b->idle) {
 		b->idle = false;
 		b->start_ns = now;
-		b->epoch.since_ns = now;
+		begin_epoch(b, dispatched(b), work_done(b, 0), now);
 		b->held.since_ns = 0;
 		b->free_ns = 0;
+		b->lost = 0;
 	}
 	/* P4 */
 	atomic64_xchg(&b->watched, 0);
-	if (now - b->start_ns >= period_ns(b))
-		refill(b, now, wake);
 	look_around(b, now, &st);
+	if (round_is_late(b, &st, now)) {
+		refill(b, now, wake);
+		look_around(b, now, &st);
+	}
 	if (round_is_over(b, &st)) {
 		end_early(b, now, wake);
 		look_around(b, now, &st);
 	}
 	if (watch_waiting(b, &st, now, wake))
 		end_early(b, now, wake);
-	wake_at(wake, b->start_ns + period_ns(b));
+	end_ns = b->start_ns + round_most_ns(b);
+	wake_at(wake, end_ns > now ? end_ns : now + period_ns(b));
 }
 
 /* ------------------------------------------------------------ the watchdog */

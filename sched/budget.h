@@ -29,15 +29,19 @@
  * but take no slot.  While s->drain is set nothing is held back.
  *
  * When a round ends
- *   - its period is over (BUDGET_PERIODIC);
+ *   - its period is over (BUDGET_PERIODIC); for BUDGET_CONSERVING two periods,
+ *     and the device has been turned over twice [R];
  *   - or every active flow is out (BUDGET_ALL_OUT);
  *   - or somebody waits, while those who still may spend leave the device idle
- *     (BUDGET_CONSERVING): in a sixteenth of the period, all such times added
- *     up, and in four times what it has in it, the device does less than 3/4 of
- *     what it can.  They are *spare* for some periods: nobody waits for them
- *     [R].  What the device can do is found out by having nobody wait for a
- *     window or two, if that was not done lately: every round then ends as soon
- *     as anybody would [R].
+ *     (BUDGET_CONSERVING).  They may lose a 32nd of what it can do in a period
+ *     [R]: a bucket fills, while somebody waits, with what the device does less
+ *     than 3/4 of what it can, and drains with what it does more.  What is in
+ *     the device counts as done, so requests may take as long as they like.
+ *     When the bucket is full they are *spare* for some periods: nobody waits
+ *     for them; they have their credit still [R].
+ *     What the device can do is found out by having nobody wait until it was
+ *     turned over four times, if that was not done lately: every round then
+ *     ends as soon as anybody would [R].
  *   Each rule includes those above it.
  * A hook decides that it may be time and asks for tick at once (wake.at_ns =
  * now); tick alone carries it out.  So refills are serialised by the contract
@@ -194,22 +198,16 @@ struct budget_queue {
 	atomic64_t grants;	/* A: grants to flows that wait here */
 } __port_cacheline;
 
-/*
- * What the device did in all the time of a kind.  Rounds may be shorter than it
- * takes to tell, so it is added up over several.
- */
+/* A time in which is known what the device did. */
 struct budget_span {
-	u64 since_ns;		/* 0: now is not of this kind */
+	u64 since_ns;		/* 0: none */
 	u64 used, out;		/* then: in all; requests in the device */
-	u64 most_out;		/* greatest of `out` */
-	u64 ns;			/* sums of what is over */
-	s64 did;
 };
 
 /* What a request uses, learnt once a period. */
 struct budget_epoch {
-	u64 since_ns;
-	u64 used, dispatched;	/* then */
+	struct budget_span span;
+	u64 dispatched;		/* when it began */
 	u64 mean;
 };
 
@@ -223,12 +221,15 @@ struct budget {
 	struct budget_past past;	/* L: of the round that is over */
 	bool idle;			/* L: no flow was active at the last tick */
 	u64 start_ns;			/* T: of the present round */
+	u64 turns;			/* T: what is done in it at least */
 	u64 sweep_ns;			/* T: next look at the idle */
 	struct budget_epoch epoch;	/* T */
 	struct budget_span held;	/* T: somebody waits for somebody */
 	struct budget_span free;	/* T: nobody is waited for */
 	u64 free_ns;			/* T: until when; 0: not now */
+	u64 most_out;			/* T: in the device, in `free` */
 	u64 rate, rate_until_ns;	/* T: of `free`, per 2^20 ns; known until */
+	s64 lost;			/* T: the bucket that fills in `held` */
 	u64 used;			/* T: in all rounds that are over */
 	u64 refills, early;		/* O by T: rounds; those ended early */
 	atomic64_t asked __port_cacheline;	/* A: a tick is coming */
@@ -249,6 +250,12 @@ static inline struct budget *budget_of(const struct sched *s)
 int budget_init(struct budget *b, struct sched *s,
 		const struct budget_ops *ops, u64 total, const u32 *depth);
 void budget_deinit(struct budget *b);
+
+/*
+ * Of predict: what a round is worth at least.  Twice what is in the device, or a
+ * flow whose requests are all in it could not use its part in time.
+ */
+u64 budget_turns(const struct budget *b);
 
 /* By init and tune of the scheduler alone. */
 void budget_set_rule(struct budget *b, enum budget_rule rule);

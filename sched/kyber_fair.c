@@ -70,7 +70,6 @@ enum {
 	 */
 	ROUNDS		= 16,
 	ROUND_LEAST	= 1 << 20,	/* a refill costs, too */
-	TURNS		= 2,		/* of what is in the device, in one */
 };
 
 /*
@@ -125,20 +124,12 @@ static u64 predict_flows(struct kyber_fair *k, u64 period_ns, u64 least_ns)
 	return sum;
 }
 
-/*
- * What a round is worth that shall be no longer than needed: a ROUNDS-th of the
- * period, but more than goes into the device at once, or a flow whose requests
- * are all in it could not use its part in time.
- */
+/* What a round is worth that shall be no longer than needed. */
 static u64 short_round(const struct budget *b, u64 total)
 {
-	u64 most = max(total / ROUNDS, (u64)ROUND_LEAST), out = 0;
-	u32 op;
+	u64 most = max(total / ROUNDS, (u64)ROUND_LEAST);
 
-	for (op = 0; op < DOMAINS; op++)
-		out += (u64)max(slots_used(&b->slots[op]), (s64)0);
-	most = max(most, TURNS * out * b->epoch.mean);
-	return min(most, total);
+	return max(min(most, total), budget_turns(b));
 }
 
 static void count_throttled(const struct budget *b, u64 now)

@@ -4,7 +4,6 @@
  * 16 slots, 400 us for a read and three times that for a write; four queues.
  */
 #include <math.h>
-#include <stdarg.h>
 
 #include "fifo.h"
 #include "scene.h"
@@ -43,17 +42,6 @@ static void expect_total(struct trial *t, u64 total, u64 none, u32 permille,
 	if (total * 1000 < none * permille)
 		trial_fail(t, "%s: %llu bytes, %llu without a scheduler", what,
 			   total, none);
-}
-
-__attribute__((format(printf, 2, 3)))
-static void note(struct trial *t, const char *fmt, ...)
-{
-	size_t used = strlen(t->note);
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(t->note + used, sizeof(t->note) - used, fmt, args);
-	va_end(args);
 }
 
 /* ----------------------------------------------------------------- shares */
@@ -116,6 +104,15 @@ static void test_writer(struct trial *t)
 }
 
 /* -------------------------------------------------------- work conservation */
+
+/* One with one request at a time beside three that are deep, on slow drives. */
+static void test_light_slow(struct trial *t)
+{
+	struct host_params p = hwabc_params(t);
+
+	p.sched.depth = 64;
+	scene_light(t, &p, 950);
+}
 
 static void beside(struct trial *t, const char *what, const struct tenant *tenant,
 		   u32 n, u32 permille)
@@ -539,6 +536,7 @@ const struct test hwabc_tests[] = {
 	{ "hwabc/weights", test_weights, true },
 	{ "hwabc/writer", test_writer, true },
 	{ "hwabc/conserving", test_conserving, false },
+	{ "hwabc/light-slow", test_light_slow, false },
 	{ "hwabc/costs", test_costs, false },
 	{ "hwabc/sizes", test_sizes, false },
 	{ "hwabc/paper", test_paper, true },

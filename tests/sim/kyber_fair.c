@@ -4,7 +4,6 @@
  * 100 us a request, hence 160,000 requests a second; four queues.  Totals are
  * in thousandths of what the drive does without a scheduler.
  */
-#include <stdarg.h>
 
 #include "scene.h"
 #include "sched/kyber_fair.h"
@@ -32,17 +31,6 @@ static struct host_params kyber_params(const struct trial *t)
 	sched_params_init(&kyber_fair_ops, &p.sched);
 	p.sched.depth = DEPTH;
 	return p;
-}
-
-__attribute__((format(printf, 2, 3)))
-static void note(struct trial *t, const char *fmt, ...)
-{
-	size_t used = strlen(t->note);
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(t->note + used, sizeof(t->note) - used, fmt, args);
-	va_end(args);
 }
 
 static void expect_total(struct trial *t, u64 total, u64 none, u32 permille,
@@ -239,6 +227,14 @@ static void test_light(struct trial *t)
 		     i ? "" : "as published ", o.total * 1000 / none,
 		     o.p99_ns[0] / US, o.p99_ns[1] / US);
 	}
+}
+
+/* The same on slow drives. */
+static void test_light_slow(struct trial *t)
+{
+	struct host_params p = kyber_params(t);
+
+	scene_light(t, &p, 950);
 }
 
 /*
@@ -453,6 +449,7 @@ const struct test kyber_tests[] = {
 	{ "kyber-fair/predict", test_predict, true },
 	{ "kyber-fair/change", test_change, true },
 	{ "kyber-fair/light", test_light, false },
+	{ "kyber-fair/light-slow", test_light_slow, false },
 	{ "kyber-fair/predicted", test_predicted, false },
 	{ "kyber-fair/tail", test_tail, true },
 	{ "kyber-fair/moves", test_moves, true },

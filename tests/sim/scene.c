@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <stdarg.h>
+
 #include "fifo.h"
 #include "scene.h"
+
+void note(struct trial *t, const char *fmt, ...)
+{
+	size_t used = strlen(t->note);
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(t->note + used, sizeof(t->note) - used, fmt, args);
+	va_end(args);
+}
 
 void scene_open(struct scene *s, struct trial *t, const struct host_params *p,
 		const struct tenant *tenant, u32 n)
@@ -87,6 +99,46 @@ u64 scene_none(const struct host_params *p, const struct tenant *tenant, u32 n,
 	none.sched.depth = DEPTH_MAX;
 	scene_play(&t, &none, tenant, n, warm_ns, ns, &o);
 	return o.total;
+}
+
+void scene_light(struct trial *t, const struct host_params *p, u32 permille)
+{
+	static const struct {
+		u64 base_ns;
+		u32 bytes;
+	} drives[] = {
+		{ 4 * MS, 4 * KIB }, { 16 * MS, 4 * KIB },
+		{ 16 * MS, 1 * MIB }, { 64 * MS, 4 * KIB },
+	};
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(drives); i++) {
+		u32 bytes = drives[i].bytes;
+		const struct tenant tenant[] = {
+			{ .weight = 100, .depth = 1, .bytes = bytes },
+			{ .weight = 100, .depth = 64, .bytes = bytes },
+			{ .weight = 250, .depth = 64, .bytes = bytes },
+			{ .weight = 500, .depth = 64, .bytes = bytes },
+		};
+		struct host_params slow = *p;
+		struct outcome o;
+		u64 none;
+
+		slow.nr_queues = 1;
+		slow.tags = 64;
+		slow.device = (struct device_params){
+			.slots = 64, .base_ns = drives[i].base_ns,
+		};
+		none = scene_none(&slow, tenant, 4, 2 * SEC, 8 * SEC);
+		scene_play(t, &slow, tenant, 4, 2 * SEC, 8 * SEC, &o);
+		if (o.total * 1000 < none * permille)
+			trial_fail(t, "%llu ms for %u KiB: %llu bytes, %llu without a scheduler",
+				   drives[i].base_ns / MS, bytes / KIB, o.total,
+				   none);
+		note(t, "%llu ms for %u KiB %llu, the light one %llu a second; ",
+			   drives[i].base_ns / MS, bytes / KIB,
+			   o.total * 1000 / none, o.bytes[0] / bytes / 8);
+	}
 }
 
 void scene_four(struct tenant *tenant, u32 depth, u32 bytes,

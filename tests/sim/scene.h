@@ -35,6 +35,10 @@ struct outcome {
 	double index;			/* Jain's, of bytes / weight */
 };
 
+/* Adds to the trial's note. */
+__attribute__((format(printf, 2, 3)))
+void note(struct trial *t, const char *fmt, ...);
+
 /* Each tenant is a child of the root. */
 void scene_open(struct scene *s, struct trial *t, const struct host_params *p,
 		const struct tenant *tenant, u32 n);
@@ -52,6 +56,14 @@ void scene_play(struct trial *t, const struct host_params *p,
 /* The same under none: the total. */
 u64 scene_none(const struct host_params *p, const struct tenant *tenant, u32 n,
 	       u64 warm_ns, u64 ns);
+
+/*
+ * One tenant of depth 1 beside three of depth 64, on drives that take long for
+ * a request and behind a driver with as many tags as they serve at once: no
+ * total is less than @permille of none's.  Queues, tags and the drive of @p are
+ * replaced.
+ */
+void scene_light(struct trial *t, const struct host_params *p, u32 permille);
 
 /* Weights 100, 250, 500 and 1000, otherwise alike. */
 void scene_four(struct tenant *tenant, u32 depth, u32 bytes,

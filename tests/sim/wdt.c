@@ -3,7 +3,6 @@
  * wdt on the simulator.  Unless said otherwise: a drive of 16 slots and 100 us
  * a request, hence 160,000 requests a second; four queues.
  */
-#include <stdarg.h>
 
 #include "fifo.h"
 #include "scene.h"
@@ -36,18 +35,6 @@ static void expect_total(struct trial *t, u64 total, u64 none, u32 permille,
 	if (total * 1000 < none * permille)
 		trial_fail(t, "%s: %llu bytes, %llu without a scheduler", what,
 			   total, none);
-}
-
-/* Adds to what is there. */
-__attribute__((format(printf, 2, 3)))
-static void note(struct trial *t, const char *fmt, ...)
-{
-	size_t used = strlen(t->note);
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(t->note + used, sizeof(t->note) - used, fmt, args);
-	va_end(args);
 }
 
 static void note_outcome(struct trial *t, const char *what,
@@ -144,6 +131,15 @@ static void test_light(struct trial *t)
 		note_outcome(t, total ? "meet" : "sum", &o, none);
 		note_outcome(t, "by the clock", &by_clock, none);
 	}
+}
+
+/* The same on slow drives. */
+static void test_light_slow(struct trial *t)
+{
+	struct host_params p = wdt_params(t);
+
+	p.sched.depth = 64;
+	scene_light(t, &p, 950);
 }
 
 /*
@@ -328,6 +324,7 @@ const struct test wdt_tests[] = {
 	{ "wdt/weights", test_weights, true },
 	{ "wdt/total", test_total, true },
 	{ "wdt/light", test_light, false },
+	{ "wdt/light-slow", test_light_slow, false },
 	{ "wdt/moves", test_moves, true },
 	{ "wdt/caps", test_caps, true },
 	{ "wdt/unsaturated", test_unsaturated, false },

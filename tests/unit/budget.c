@@ -612,6 +612,97 @@ static void test_holder_leaves(void **state)
 	scene_deinit();
 }
 
+/*
+ * One is out and has requests; the other may spend and has @out in a device
+ * that can do four requests in a window of PERIOD / 32.
+ */
+static void hold(u32 out, struct io **io)
+{
+	struct scene *s = &scene;
+	u32 i;
+
+	scene_init(&one_class, BUDGET_CONSERVING, 1 << 20, IOS);
+	insert(s, 0, 0, 4096, IO_READ, 0);
+	for (i = 0; i < out; i++)
+		insert(s, 1, 1, 4096, IO_READ, 0);
+	complete(s, dispatch(s, 0, VERDICT_IO));
+	for (i = 0; i < out; i++)
+		io[i] = dispatch(s, 1, VERDICT_IO);
+	tick(s);
+	budget(s)->epoch.mean = 4096;
+	budget(s)->rate = (4ULL * 4096 << 20) / (PERIOD / 32);
+	budget(s)->rate_until_ns = ~0ULL;
+	spend_all(s, 0);
+	insert(s, 0, 0, 4096, IO_READ, 0);
+	dispatch(s, 0, VERDICT_NO_BUDGET);
+	tick(s);
+}
+
+/* A window later, by the ticks that were asked for. */
+static bool refilled_in(struct scene *s, u64 windows)
+{
+	u64 until_ns = s->now + windows * PERIOD / 32;
+	u64 refills = budget(s)->refills;
+
+	while (s->tick_ns && s->tick_ns <= until_ns) {
+		s->now = max(s->now, s->tick_ns);
+		tick(s);
+	}
+	s->now = until_ns;
+	return budget(s)->refills != refills;
+}
+
+/*
+ * Its one request stays in the device: four requests' work may be lost, and
+ * that one, in windows in which it loses three.
+ */
+static void test_holder_loses(void **state)
+{
+	struct scene *s = &scene;
+	struct io *io;
+
+	(void)state;
+	hold(1, &io);
+	assert_false(refilled_in(s, 1));
+	assert_true(refilled_in(s, 1));
+	assert_int_equal(budget(s)->early, 1);
+	/* It is spare: whoever is out waits for nobody. */
+	spend_all(s, 0);
+	assert_true(refilled_in(s, 1));
+	complete(s, io);
+	complete(s, dispatch(s, 0, VERDICT_IO));
+	scene_deinit();
+}
+
+/*
+ * Three requests in a window are enough; and what is in the device counts, or
+ * six that take two windows would seem to be none.
+ */
+static void test_holder_keeps(void **state)
+{
+	enum { OUT = 6 };
+	struct scene *s = &scene;
+	struct io *io[OUT];
+	u32 i, turn;
+
+	(void)state;
+	hold(OUT, io);
+	for (turn = 0; turn < 10; turn++) {
+		assert_false(refilled_in(s, 2));
+		for (i = 0; i < OUT; i++) {
+			complete(s, io[i]);
+			insert(s, 1, 1, 4096, IO_READ, 0);
+			io[i] = dispatch(s, 1, VERDICT_IO);
+		}
+	}
+	for (i = 0; i < OUT; i++)
+		complete(s, io[i]);
+	s->now += 2 * PERIOD;
+	tick(s);
+	complete(s, dispatch(s, 0, VERDICT_IO));
+	scene_deinit();
+}
+
 static void weigh_all_alike(struct scene *s)
 {
 	u32 i;
@@ -793,6 +884,8 @@ int main(void)
 		cmocka_unit_test(test_twin),
 		cmocka_unit_test(test_example),
 		cmocka_unit_test(test_periodic),
+		cmocka_unit_test(test_holder_loses),
+		cmocka_unit_test(test_holder_keeps),
 		cmocka_unit_test(test_holder_leaves),
 		cmocka_unit_test(test_weights_during_refill),
 		cmocka_unit_test(test_urgent),
