@@ -232,7 +232,7 @@ static void look_back(struct budget *b, u64 now)
 		used += past->used;
 		bf->mark = left;
 		if (past->out)
-			bf->spare_ns = 0;
+			WRITE_ONCE(bf->spare_ns, 0);
 		if (past->out)
 			longest_ns = max(longest_ns, past->ran_ns);
 		else if (bf->spare_ns <= now)
@@ -449,7 +449,8 @@ static void spare_holders(struct budget *b, u64 now)
 		struct budget_flow *bf = budget_flow_of(f);
 
 		if (may_spend(bf))
-			bf->spare_ns = now + SPARE_PERIODS * period_ns(b);
+			WRITE_ONCE(bf->spare_ns,
+				   now + SPARE_PERIODS * period_ns(b));
 	}
 }
 
@@ -695,6 +696,26 @@ static void lane_append(struct lane_list *l, struct budget_lane *lane)
 	l->tail = lane;
 }
 
+static void lane_prepend(struct lane_list *l, struct budget_lane *lane)
+{
+	lane->next = l->head;
+	if (!l->head)
+		l->tail = lane;
+	l->head = lane;
+}
+
+/* The lane has something to do. */
+static void lane_add(struct budget_queue *bq, struct budget_lane *lane, u64 now)
+{
+	struct lane_list *able = &bq->able[lane->class];
+
+	/* Who asks for less than its share need not wait for its turn. */
+	if (READ_ONCE(budget_flow_of(lane->flow)->spare_ns) > now)
+		lane_prepend(able, lane);
+	else
+		lane_append(able, lane);
+}
+
 static struct budget_lane *lane_take(struct lane_list *l)
 {
 	struct budget_lane *lane = l->head;
@@ -728,7 +749,7 @@ void budget_insert(struct queue *q, struct io *io, u64 now, struct wake *wake)
 	}
 	lane = &flow_queue_of(io->flow, q->index)->lane[class];
 	if (!lane->fifo.head)
-		lane_append(&queue_of(q)->able[class], lane);
+		lane_add(queue_of(q), lane, now);
 	io_list_append(&lane->fifo, io);
 }
 

@@ -38,7 +38,8 @@
  *     than 3/4 of what it can, and drains with what it does more.  What is in
  *     the device counts as done, so requests may take as long as they like.
  *     When the bucket is full they are *spare* for some periods: nobody waits
- *     for them; they have their credit still [R].
+ *     for them, and what they ask for goes first; they have their credit still,
+ *     so who is taken for spare and is not loses nothing that is due to it [R].
  *     What the device can do is found out by having nobody wait until it was
  *     turned over four times, if that was not done lately: every round then
  *     ends as soon as anybody would [R].
@@ -171,13 +172,13 @@ struct budget_flow {
 	atomic64_t left;	/* A: credit; <= 0: out */
 	atomic64_t out_ns;	/* A: when it was last out */
 	struct port_lock *lock;	/* that protects `left`; NULL: none */
+	u64 spare_ns;		/* O, by L: until when nobody waits for it */
 
 	atomic64_t waits[QUEUE_WORDS] __port_cacheline;	/* A: queues */
 	s64 granted;		/* L: less what was forfeited */
 	s64 mark;		/* L: credit at the start of the round */
 	u64 due;		/* L: what it is about to be granted */
 	u64 round;		/* L: of the last grant */
-	u64 spare_ns;		/* L: until when nobody waits for it */
 	u32 suspect;		/* L: sweeps since it seems forgotten */
 	struct budget_past past;
 };

@@ -553,6 +553,33 @@ static void test_example(void **state)
 	scene_deinit();
 }
 
+/* Who leaves the device idle goes before those who have been waiting. */
+static void test_spare_first(void **state)
+{
+	struct scene *s = &scene;
+	struct io *io[3];
+	u32 i;
+
+	(void)state;
+	scene_init(&one_class, BUDGET_ALL_OUT, 1 << 20, IOS);
+	budget_flow_of(s->flow[2])->spare_ns = s->now + PERIOD;
+	for (i = 0; i < 4; i++)
+		insert(s, 0, i % 2, 4096, IO_READ, 0);
+	io[0] = dispatch(s, 0, VERDICT_IO);
+	io[1] = insert(s, 0, 2, 4096, IO_READ, 0);
+	insert(s, 0, 2, 4096, IO_READ, 0);
+	assert_ptr_equal(dispatch(s, 0, VERDICT_IO), io[1]);
+	io[2] = dispatch(s, 0, VERDICT_IO);
+	/* And then it is the turn of the others. */
+	assert_ptr_not_equal(io[2]->flow, s->flow[2]);
+	complete(s, io[0]);
+	complete(s, io[1]);
+	complete(s, io[2]);
+	for (i = 0; i < 3; i++)
+		complete(s, dispatch(s, 0, VERDICT_IO));
+	scene_deinit();
+}
+
 /* By the clock alone: nobody asks, and nothing is left of the last period. */
 static void test_periodic(void **state)
 {
@@ -883,6 +910,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_twin),
 		cmocka_unit_test(test_example),
+		cmocka_unit_test(test_spare_first),
 		cmocka_unit_test(test_periodic),
 		cmocka_unit_test(test_holder_loses),
 		cmocka_unit_test(test_holder_keeps),
