@@ -11,7 +11,7 @@ PYTHON := $(VENV)/python
 JOB     ?= examples/four-cgroups.fio
 BENCH   ?=
 COST    ?=
-EXPERIMENTS ?= shares light moving scaling traces
+EXPERIMENTS ?= shares light moving scaling traces journal
 JUDGE   ?= --icount
 SUITES  ?=
 PREFIX  ?= /usr/local
@@ -45,7 +45,7 @@ instructions: ## guest instructions per I/O beside none, by function; options in
 	lab/bootstrap build guest
 	/usr/bin/python3 -m experiments.instructions $(COST)
 
-experiments: ## judge shares, light tenants, moving demand, scaling, traces: those in EXPERIMENTS (hours)
+experiments: ## judge shares, light tenants, moving demand, scaling, traces, journals: EXPERIMENTS (hours)
 	lab/bootstrap demo
 	$(PYTHON) -m lab module
 	mkdir -p build/experiments

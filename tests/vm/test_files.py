@@ -5,22 +5,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairlib import SMALL_GUEST, Load, done, flows, mqfq, sent_bytes, served_bytes, tenants
+from fairlib import SMALL_GUEST, Load, done, mqfq, sent_bytes, served_bytes, tenants
 from guestlib import (
     Cgroup,
     Disk,
-    TimingError,
     cases,
     fio,
     nvme_disks,
     run,
-    slow,
-    timed,
     wait_until,
 )
 
@@ -65,40 +60,6 @@ FSYNCS = {"size": "4m", "ioengine": "psync", "direct": 0, "rw": "randwrite", "fs
 def check_no_error(result: dict[str, object]) -> None:
     for job in result["jobs"]:  # type: ignore[attr-defined]
         assert not job["error"], f"{job['jobname']}: error {job['error']}"
-
-
-# The light tenant's journal is nobody's: it is never held back, and the root is charged for it.
-# Measured on an emulated drive, with its processor shared: 0.41 to 0.63.
-BESIDE_FSYNCS_LEAST = 0.25
-
-
-# Compared in turns, a part of a second each; still the machine may do something else in one.
-@slow
-@timed
-def test_how_much_fsyncs_of_a_light_tenant_delay_a_heavy_one() -> None:
-    drive = nvme_disks()[0]
-    heavily = {"size": "16m", "rw": "randwrite", "overwrite": 1}
-    with (
-        tenants(light=1, heavy=1000) as (light, heavy),
-        mqfq(drive, depth=4),
-        mounted(drive, "ext4") as mount,
-        Load(mount / "heavy", [heavy], device=drive, **heavily) as load,
-        Load(mount / "light", [light], device=drive, **FSYNCS) as fsyncs,
-    ):
-        seconds = {signal.SIGSTOP: 0.0, signal.SIGCONT: 0.0}
-        for what in 5 * (signal.SIGSTOP, signal.SIGCONT):
-            fsyncs.jobs[0].process.send_signal(what)
-            # What is on its way when it stops is not of this turn.
-            load.goes_on(100)
-            began = time.monotonic()
-            load.goes_on(400)
-            seconds[what] += time.monotonic() - began
-        fsyncs.goes_on()
-        alone, beside = seconds.values()
-        print(f"{2000 / alone:.0f} requests/s alone, {2000 / beside:.0f} beside fsyncs")
-        print(*flows(drive).items(), sep="\n")
-        if alone < BESIDE_FSYNCS_LEAST * beside:
-            raise TimingError(f"{alone / beside:.2f} of its requests, beside fsyncs")
 
 
 @cases(*CHECK)

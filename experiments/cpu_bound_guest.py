@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The runs of cpu_bound.py, in the guest.
+
+    python3 -m experiments.cpu_bound_guest FOLDER SCHEDULERS REPEATS SECONDS
+
+leaves for each workload, scheduler and repeat the IOPS and the mean latency.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from experiments import inside
+from mqfair.blockdev import Disk
+
+# As in instructions.py: one request in a system call goes unplugged, eight do not.
+WORKLOADS: Mapping[str, str] = {
+    "qd1": "--iodepth=1",
+    "qd32": "--iodepth=32",
+    "batch8": "--iodepth=32 --iodepth_batch_submit=8 --iodepth_batch_complete_min=8",
+}
+FIO = (
+    "fio --name=job --ioengine=libaio --direct=1 --rw=randread --bs=4k --norandommap --thread"
+    " --randrepeat=1 --time_based --group_reporting --ramp_time=300ms --output-format=json"
+    f" --filename={inside.DEVICE} --clat_percentiles=0"
+)
+
+
+def measure(disk: Disk, scheduler: str, workload: str, seconds: str) -> dict[str, Any]:
+    inside.switch(disk, scheduler)
+    cpus = os.cpu_count() or 1
+    argv = [
+        *FIO.split(),
+        *WORKLOADS[workload].split(),
+        f"--runtime={round(1000 * float(seconds))}ms",
+    ]
+    argv += [f"--numjobs={cpus}", "--cpus_allowed_policy=split", f"--cpus_allowed=0-{cpus - 1}"]
+    done = subprocess.run(argv, check=True, stdout=subprocess.PIPE)
+    read = json.loads(done.stdout)["jobs"][0]["read"]
+    return {"iops": read["iops"], "mean_ns": read["lat_ns"]["mean"]}
+
+
+def main(argv: Sequence[str]) -> int:
+    folder, schedulers, repeats, seconds = argv
+    disk = inside.null_blk(
+        f"queue_mode=2 irqmode=0 submit_queues={os.cpu_count()} hw_queue_depth=64"
+        " poll_queues=0 gb=4"
+    )
+    inside.leave(
+        folder,
+        [
+            {"workload": workload, "scheduler": scheduler, "repeat": repeat}
+            | measure(disk, scheduler, workload, seconds)
+            for repeat in range(int(repeats))
+            for workload in WORKLOADS
+            for scheduler in schedulers.split(",")
+        ],
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Experiments that are not a bench: a script of their own in a guest.
+
+The host side calls run() with one of the modules of this folder; the module, in the guest, finds
+its folder, its schedulers and how often to repeat in its arguments, and leaves a JSON file there.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lab import guest, kernel
+from lab.errors import LabError
+from lab.spec import GuestSpec
+from mqfair.benchlib.kernel_log import splat
+from mqfair.benchlib.session import ROOT
+from mqfair.benchlib.variant import NONE, OURS, parse_variants, scheduler_of
+from mqfair.blockdev import Disk, find_disk
+from mqfair.enable import Enabler, Plan
+from mqfair.errors import Failure, UsageError
+from mqfair.fs import Fs
+
+RESULT = "result.json"
+DEVICE = Path("/dev/nullb0")
+
+# ------------------------------------------------------------------------ the host
+
+
+def schedulers(text: str) -> tuple[str, ...]:
+    """None is always among them: everything is told beside it."""
+    labels = parse_variants(text)
+    for label in labels:
+        if label != scheduler_of(label):
+            raise UsageError(
+                f"--schedulers: {label}: no tunables here: write {scheduler_of(label)}"
+            )
+    return tuple(dict.fromkeys((NONE, *labels)))
+
+
+def run(
+    args: argparse.Namespace, script: str, words: Sequence[str], cpus: int, timeout_s: float
+) -> tuple[str, Any]:
+    """@script is a module of this folder; returned are where it ran and what it found."""
+    built = args.module or ROOT / "build" / "module" / kernel.ensure().release / "mqfair.ko"
+    if not built.is_file():
+        raise UsageError(f"--module {built}: no such file: run `make module`")
+    spec = GuestSpec(cpus=cpus, icount=args.icount, modules=(built,), timeout_s=timeout_s)
+    with tempfile.TemporaryDirectory(prefix="mqfair-experiment-") as folder:
+        argv = [sys.executable, "-m", f"experiments.{script}", guest.GUEST_OUT, *words]
+        try:
+            result = guest.run(spec, argv, env={"PYTHONPATH": str(ROOT)}, out_dir=Path(folder))
+        except LabError as error:
+            raise Failure(str(error)) from error
+        trouble = result.trouble() or splat(result.dmesg)
+        if trouble or result.status:
+            raise Failure(f"the guest: {trouble or result.stderr.strip()[-2000:]}")
+        found = json.loads((Path(folder) / RESULT).read_text())
+    counted = ", counted time" if args.icount else ""
+    return f"Linux {result.kernel}, {cpus} CPU ({result.accel}){counted}", found
+
+
+# ----------------------------------------------------------------------- the guest
+
+
+def null_blk(parameters: str) -> Disk:
+    subprocess.run(["modprobe", "null_blk", "nr_devices=1", *parameters.split()], check=True)
+    return find_disk(Fs(), str(DEVICE))
+
+
+def switch(disk: Disk, scheduler: str) -> None:
+    """As a user would, with `mqfair enable`."""
+    if scheduler in OURS:
+        Enabler(disk, Plan(scheduler, {}, None)).run()
+        return
+    # Not every one is a module.
+    subprocess.run(["modprobe", "-q", f"{scheduler}-iosched"], check=False)
+    disk.fs.write(disk.scheduler_file, scheduler)
+
+
+def leave(folder: str, found: Any) -> None:
+    (Path(folder) / RESULT).write_text(json.dumps(found))

@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the experiments with scripts of their own make of what the guest found."""
+
+import argparse
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from experiments import cpu_bound, inside, journal
+from mqfair.errors import UsageError
+
+
+def cpu_runs(**iops):
+    return [
+        {"workload": load, "scheduler": name, "repeat": repeat, "iops": value, "mean_ns": 1000.0}
+        for load in ("qd1", "qd32", "batch8")
+        for name, values in iops.items()
+        for repeat, value in enumerate(values)
+    ]
+
+
+def said(verdicts):
+    return {(one.case, one.what): one.holds for one in verdicts}
+
+
+def text_of(table):
+    out = io.StringIO()
+    Console(file=out, width=120).print(table)
+    return out.getvalue()
+
+
+def test_throughput_is_judged_beside_the_same_repeat_of_the_others():
+    runs = cpu_runs(none=[100, 10, 100], kyber=[34, 5, 34], bfq=[24, 2, 24], mqfq=[70, 7, 66])
+    found = said(cpu_bound.judge(runs))
+    assert found[("qd32", "IOPS / none")]
+    assert not found[("qd32", "IOPS / kyber")]
+    assert not found[("qd1", "IOPS / bfq")]
+    assert found[("batch8", "IOPS / kyber")]
+    assert ("batch8", "IOPS / bfq") not in found
+
+
+def test_the_median_of_the_repeats_counts():
+    assert not said(cpu_bound.judge(cpu_runs(none=[10, 10, 10], mqfq=[6, 6, 60])))[
+        ("qd1", "IOPS / none")
+    ]
+
+
+def test_who_did_not_run_is_not_judged():
+    assert set(said(cpu_bound.judge(cpu_runs(none=[1.0], mqfq=[1.0])))) == {
+        ("qd1", "IOPS / none"),
+        ("qd32", "IOPS / none"),
+        ("batch8", "IOPS / none"),
+    }
+
+
+def test_the_table_shows_every_scheduler_beside_none():
+    text = text_of(cpu_bound.show(cpu_runs(none=[1000.0], mqfq=[650.0]), "a guest"))
+    assert "0.650" in text
+    assert "1,000" in text
+
+
+def turn(fsyncs, heavy, seconds=1.0, light=0):
+    return {"fsyncs": fsyncs, "seconds": seconds, "writes": {"heavy": heavy, "light": light}}
+
+
+def journal_run(kind, scheduler, *turns):
+    return {"file system": kind, "scheduler": scheduler, "turns": turns}
+
+
+def test_the_heavy_tenant_is_judged_by_its_rate_in_turns():
+    runs = [
+        journal_run("ext4", "none", turn(False, 100), turn(True, 10)),
+        journal_run("ext4", "mqfq", turn(False, 100), turn(True, 192, seconds=2.0, light=6)),
+        journal_run("xfs", "mqfq", turn(False, 100), turn(True, 94)),
+    ]
+    assert {(one.case, one.scheduler): one.holds for one in journal.judge(runs)} == {
+        ("ext4", "mqfq"): True,
+        ("xfs", "mqfq"): False,
+    }
+    text = text_of(journal.show(runs, "a guest"))
+    assert "0.960" in text
+    assert "0.100" in text
+
+
+def test_a_scheduler_with_tunables_has_no_place_there():
+    assert inside.schedulers("mqfq,bfq") == ("none", "mqfq", "bfq")
+    with pytest.raises(UsageError, match="write kyber-fair"):
+        inside.schedulers("kyber-fair:work_conserving=0")
+
+
+def test_a_module_that_is_not_there_is_told():
+    args = argparse.Namespace(module=Path("/nowhere/mqfair.ko"), icount=True)
+    with pytest.raises(UsageError, match="run `make module`"):
+        inside.run(args, "journal_guest", (), 1, 1.0)
