@@ -26,10 +26,10 @@
  * of B, and the device spends 2.4 ms on A for 0.4 on B.
  *
  * Budgets.  Their sum is what the device does in `budget_ms`, at its best of
- * late, and each has its share by weight: with equal weights equal [R].  They
- * come back when every active flow is out [R], or `period_ms` is over; and
- * with work_conserving=1, the default, when those who still may spend leave the
- * device idle: budget.h.  A factor is a penalty and not work, so what the device
+ * late, and no less than twice what is in it; each has its share by weight: with
+ * equal weights equal [R].  They come back when every active flow is out [R], or
+ * `period_ms` is over; and with work_conserving=1, the default, when those who
+ * still may spend leave the device idle: budget.h.  A factor is a penalty and not work, so what the device
  * does is counted without (budget_ops.work).
  *
  * What is counted
@@ -274,6 +274,7 @@ static void hwabc_predict(struct budget *b, u64 now)
 
 	learn_rate(hw, now);
 	b->total = max(mul_u64_u64_shr(hw->rate, ns, RATE_SHIFT), TOTAL_LEAST);
+	b->total = max(b->total, budget_turns(b));
 }
 
 /* ---------------------------------------------------------------- requests */

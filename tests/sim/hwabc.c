@@ -81,6 +81,38 @@ static void test_weights(struct trial *t)
 }
 
 /*
+ * Drives that take longer for a request than `budget_ms`: two queues, each with
+ * tags for half of what the drive serves at once.
+ */
+static void test_slow(struct trial *t)
+{
+	static const u64 base_ms[] = { 16, 64, 256 };
+	struct tenant tenant[4];
+	u32 i;
+
+	scene_four(tenant, 96, 4 * KIB, 0);
+	for (i = 0; i < ARRAY_SIZE(base_ms); i++) {
+		struct host_params p = hwabc_params(t);
+		struct outcome o;
+		u64 none;
+
+		p.nr_queues = 2;
+		p.tags = 16;
+		p.sched.depth = 32;
+		p.device = (struct device_params){
+			.slots = 32, .base_ns = base_ms[i] * MS,
+		};
+		none = scene_none(&p, tenant, 4, 4 * SEC, 16 * SEC);
+		scene_play(t, &p, tenant, 4, 4 * SEC, 16 * SEC, &o);
+		if (o.index < 0.99)
+			trial_fail(t, "%llu ms: index %.4f", base_ms[i], o.index);
+		expect_total(t, o.total, none, 950, "slow");
+		note(t, "%llu ms %.4f, %llu permille; ", base_ms[i], o.index,
+		     o.total * 1000 / none);
+	}
+}
+
+/*
  * A reader and a writer of equal weight.  The writer's factor is 2, so of the
  * device's time it gets half of what the reader does; in that it does a third
  * as many requests.
@@ -534,6 +566,7 @@ static void test_estimate(struct trial *t)
 
 const struct test hwabc_tests[] = {
 	{ "hwabc/weights", test_weights, true },
+	{ "hwabc/slow", test_slow, true },
 	{ "hwabc/writer", test_writer, true },
 	{ "hwabc/conserving", test_conserving, false },
 	{ "hwabc/light-slow", test_light_slow, false },

@@ -81,10 +81,6 @@ def share_by_weight(disk: Disk, scheduler: str, tags: int, **options: object) ->
     with tenants(**WEIGHTS) as groups, scheduled(disk, scheduler):
         if "depth" in own_values(disk):
             disk.set_tunable("depth", SLOTS)
-        if "budget_ms" in own_values(disk):
-            # Its rounds are meant for drives whose requests take less than a round.
-            disk.set_tunable("period_ms", 4000)
-            disk.set_tunable("budget_ms", 1000)
         disk.set_queue("nr_requests", tags)
         with Load(disk, groups, **{**DEMAND, **options}):
             got = shares(disk, groups)
