@@ -1,0 +1,551 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Who pays for garbage collection, in a real kernel on a virtual SSD, in counted time.
+
+reader: the experiment of Lee, Han, Shin (hwabc). examples/cold-reader.fio on a drive that is 85 %
+full and whose map the host keeps: a reader of cold data beside a random writer. Judged is that the
+writer has more under none and the reader under hwabc, and that hwabc's total is 0.96 of none's; for
+hwabc as it is, and by the letter of the paper: a budget comes back when all are out
+(work_conserving=0). That once with costs as learned and once with cost=linear, where a write costs
+two reads, as it does this drive's dies; with these alpha is swept.
+
+writers: examples/hot-and-spread.fio. Slowdown, which is what each has alone by what it has beside
+the other, under each reading of gc_share and for some alphas. Judged is that alpha moves the drive
+to the hot one.
+
+estimate: the same two writers on a drive that hides its map: what hwabc takes for valid / invalid
+of each, beside what the drive has. Judged is that it is within 1.5 times, from 2 s of the drive's
+own time on.
+
+costs: a reader and a writer; the drive is filled from 10 to 90 %, then its writes become three
+times slower. What the regression makes of it and the factors, beside what the drive spends on
+each. Judged is that a write's cost in reads is within 10 %, at the end of each phase.
+
+The drive is slower than the one it models (time_scale), for the sake of the emulated processor;
+rates and times are told as if it were not. Periods of hwabc are stretched by as much.
+
+    python3 -m experiments.garbage reader --picture doc/hwabc-bandwidth.png
+"""
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from rich import box
+from rich.table import Table
+
+from experiments import garbage_guest, verdict
+from experiments.garbage_guest import PLAN, Figures, Load, Scene
+from experiments.pictures import COLOURS
+from experiments.verdict import Subject, Verdict
+from lab import guest, kernel
+from lab.errors import LabError
+from lab.spec import GuestSpec
+from mqfair.benchlib import jobfile
+from mqfair.benchlib.jobfile import JobFile
+from mqfair.benchlib.kernel_log import splat
+from mqfair.benchlib.picture import FAINT, STYLE
+from mqfair.benchlib.result import Document
+from mqfair.benchlib.session import ROOT
+from mqfair.benchlib.variant import BFQ, NONE
+from mqfair.errors import Failure, UsageError
+
+READER = "cold-reader"
+WRITERS = "hot-and-spread"
+PARTS = {
+    READER: "reader:40:0+writer:45:3",
+    WRITERS: "hot:5:12+spread:80:2",
+}
+# Sixteen requests saturate it; half of the two tenants' wait in the scheduler.
+MODEL = "four-dies"
+SLOTS = 16
+SCALE = 3
+PERIOD_MS = 100
+BUDGET_MS = 10
+ALPHA = 10  # by default
+PAPER = {"work_conserving": "0"}
+# In bytes of reads: base, for each KiB.
+LINEAR = {**PAPER, "cost": "linear", "linear_write": f"{2 * 4096} 0"}
+SHARES = ("flow", "victim")
+# Of the drive's own time.
+WARM_S = 0.4
+LEAST_TOTAL = 0.96
+MOST_OFF_ESTIMATE = 1.5
+ESTIMATE_FROM_S = 2.0
+MOST_OFF_COST = 0.10
+PAGE_SECTORS = 8
+BOOT_S = 600.0
+# Of emulated seconds, on a busy host.
+PATIENCE = 300.0
+
+Samples = list[Figures]
+
+
+# ---------------------------------------------------------------------------- scenes
+
+
+def label(scheduler: str, scale: int, **tunables: object) -> str:
+    """With half of the requests waiting, and the periods stretched."""
+    own: dict[str, object] = {"depth": SLOTS}
+    if scheduler == "hwabc":
+        own |= {"period_ms": PERIOD_MS * scale, "budget_ms": BUDGET_MS * scale}
+    return ":".join(
+        [scheduler, *(f"{name}={value}" for name, value in {**own, **tunables}.items())]
+    )
+
+
+def short(text: str, scale: int) -> str:
+    """A label without what is the same for all."""
+    common = label("hwabc", scale).split(":")[1:]
+    return ":".join(word for word in text.split(":") if word not in common)
+
+
+def drive(args: argparse.Namespace, **settings: str) -> dict[str, str]:
+    return {
+        "model": MODEL,
+        "size_mb": str(args.size_mb),
+        "time_scale": str(args.scale),
+        "ftl": "host",
+        "fill_pattern": "sequential",
+        **settings,
+    }
+
+
+def scene(
+    args: argparse.Namespace, job: JobFile, scheduler: str, only: str | None = None, **settings: str
+) -> Scene:
+    seconds = args.seconds * args.scale
+    loads = tuple(
+        Load(group.name, one.options, 0.0, seconds + BOOT_S)
+        for group in job.groups
+        for one in group.jobs
+        if only in (None, group.name)
+    )
+    return Scene(
+        f"{only} alone" if only else job.name,
+        scheduler,
+        drive(args, fill_parts=PARTS[job.name], **settings),
+        tuple(group.name for group in job.groups),
+        loads,
+        seconds,
+    )
+
+
+def run_scenes(args: argparse.Namespace, scenes: Sequence[Scene]) -> list[Samples]:
+    """In one guest; or what --raw has from before."""
+    with contextlib.ExitStack() as stack:
+        if args.raw is None:
+            folder = Path(
+                stack.enter_context(tempfile.TemporaryDirectory(prefix="mqfair-garbage-"))
+            )
+        else:
+            folder = args.raw
+            folder.mkdir(parents=True, exist_ok=True)
+        plan = folder / PLAN
+        if plan.exists():
+            if garbage_guest.read_plan(plan) != list(scenes):
+                raise UsageError(f"--raw {folder}: holds other runs: name another folder")
+        else:
+            garbage_guest.write_plan(scenes, plan)
+            _run_guest(args, scenes, folder)
+        return [
+            json.loads((folder / garbage_guest.samples_name(number)).read_text())
+            for number in range(len(scenes))
+        ]
+
+
+def _run_guest(args: argparse.Namespace, scenes: Sequence[Scene], folder: Path) -> None:
+    module = args.module or ROOT / "build" / "module" / kernel.ensure().release / "mqfair.ko"
+    beside = module.with_name("mqfair-ssd.ko")
+    for path in (module, beside):
+        if not path.is_file():
+            raise UsageError(f"{path}: no such file: run `make module`, or name it with --module")
+    spec = GuestSpec(
+        cpus=1,
+        icount=True,
+        modules=(module, beside),
+        memory_mb=GuestSpec.memory_mb + args.size_mb,
+        timeout_s=BOOT_S + PATIENCE * sum(one.seconds for one in scenes),
+    )
+    argv = [sys.executable, "-m", garbage_guest.__name__, guest.GUEST_OUT]
+    try:
+        result = guest.run(spec, argv, env={"PYTHONPATH": str(ROOT)}, out_dir=folder)
+    except LabError as error:
+        raise Failure(str(error)) from error
+    trouble = result.trouble() or splat(result.dmesg)
+    if trouble or result.status:
+        raise Failure(f"the guest: {trouble or result.stderr.strip()[-2000:]}")
+
+
+# ---------------------------------------------------------------------------- figures
+
+
+def done_bytes(sample: Figures, group: str) -> int:
+    served = sample["served"][group]
+    return sum(served.get(name, 0) for name in ("rbytes", "wbytes"))
+
+
+def at_s(samples: Samples, index: int, scale: int) -> float:
+    """Since the beginning, of the drive's own time."""
+    return float(samples[index]["at"] - samples[0]["at"]) / scale
+
+
+def rates(samples: Samples, scale: int) -> dict[str, float]:
+    """MB/s of each tenant, from WARM_S on."""
+    first = next(i for i in range(len(samples)) if at_s(samples, i, scale) >= WARM_S)
+    seconds = at_s(samples, -1, scale) - at_s(samples, first, scale)
+    return {
+        group: (done_bytes(samples[-1], group) - done_bytes(samples[first], group)) / seconds / 1e6
+        for group in samples[0]["served"]
+    }
+
+
+def over_time(samples: Samples, scale: int, group: str) -> tuple[list[float], list[float]]:
+    times, values = [], []
+    for i in range(1, len(samples)):
+        step = at_s(samples, i, scale) - at_s(samples, i - 1, scale)
+        moved = done_bytes(samples[i], group) - done_bytes(samples[i - 1], group)
+        times.append(at_s(samples, i, scale) - step / 2)
+        values.append(moved / step / 1e6)
+    return times, values
+
+
+def table(title: str, *columns: str) -> Table:
+    found = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD)
+    found.add_column(columns[0])
+    for name in columns[1:]:
+        found.add_column(name, justify="right")
+    return found
+
+
+# ---------------------------------------------------------------------------- reader
+
+
+def others(args: argparse.Namespace) -> list[str]:
+    return [NONE, BFQ, label("mqfq", args.scale)]
+
+
+def judge_reader(
+    found: Mapping[str, Mapping[str, float]], own: Sequence[str], scale: int
+) -> Iterator[Verdict]:
+    none = found[NONE]
+    yield Subject(READER, NONE).at_most("reader / writer", [none["reader"] / none["writer"]], 1.0)
+    for one in own:
+        rate = found[one]
+        subject = Subject(READER, short(one, scale))
+        yield subject.at_least("reader / writer", [rate["reader"] / rate["writer"]], 1.0)
+        total = sum(rate.values()) / sum(none.values())
+        yield subject.at_least("total / none", [total], LEAST_TOTAL)
+
+
+def draw_reader(panels_of: Mapping[str, Samples], scale: int, title: str, path: Path) -> None:
+    """As figure 2 of the paper: a panel for each scheduler, a line for each tenant."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(11, 4.2), layout="constrained")
+        panels = figure.subplots(1, len(panels_of), sharex=True, sharey=True, squeeze=False)[0]
+        for axes, (name, samples) in zip(panels, panels_of.items(), strict=True):
+            for number, group in enumerate(("reader", "writer")):
+                times, values = over_time(samples, scale, group)
+                axes.plot(times, values, color=COLOURS[number + 1], label=group)
+            axes.set_title(name, loc="left", fontsize=10.5, fontweight="bold")
+            axes.set_xlabel("seconds of the drive's own time")
+            axes.set_ylim(bottom=0)
+            axes.grid(axis="y", color=FAINT, linewidth=0.8)
+        panels[0].set_ylabel("MB/s")
+        handles, names = panels[0].get_legend_handles_labels()
+        figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False)
+        figure.suptitle(title, x=0.01, ha="left", fontsize=11)
+        figure.savefig(path, dpi=150)
+
+
+def reader_command(args: argparse.Namespace) -> int:
+    job = jobfile.load(str(verdict.EXAMPLES / f"{READER}.fio"))
+    own = [label("hwabc", args.scale, **tunables) for tunables in ({}, PAPER, LINEAR)]
+    alphas = [alpha for alpha in args.alphas if alpha != ALPHA]
+    labels = [*others(args), *own]
+    labels += [label("hwabc", args.scale, **LINEAR, alpha_pct=one) for one in alphas]
+    runs = run_scenes(args, [scene(args, job, one) for one in labels])
+    found = {name: rates(samples, args.scale) for name, samples in zip(labels, runs, strict=True)}
+    none = sum(found[NONE].values())
+    shown = table("MB/s", "scheduler", "reader", "writer", "total", "total / none", "amplification")
+    for (name, rate), samples in zip(found.items(), runs, strict=True):
+        values = (rate["reader"], rate["writer"], sum(rate.values()))
+        shown.add_row(
+            short(name, args.scale),
+            *(f"{value:.1f}" for value in values),
+            f"{values[2] / none:.3f}",
+            f"{samples[-1]['drive']['write_amplification']:.2f}",
+        )
+    verdict.console().print(shown)
+    if args.picture:
+        drawn = {short(name, args.scale): runs[labels.index(name)] for name in (NONE, *own)}
+        title = (
+            "A reader of cold data beside a random writer, 4 KiB, each 16 deep\n"
+            f"{MODEL}, {args.size_mb} MiB, 85 % full, map on the host; counted time"
+        )
+        draw_reader(drawn, args.scale, title, args.picture)
+    judged = list(judge_reader(found, own, args.scale))
+    return verdict.conclude(args, "garbage-reader", [], judged, {"mb_per_s": found})
+
+
+# ---------------------------------------------------------------------------- writers
+
+
+def judge_writers(
+    found: Mapping[str, Mapping[str, float]], args: argparse.Namespace
+) -> Iterator[Verdict]:
+    for share in SHARES:
+        curve = [
+            found[label("hwabc", args.scale, alpha_pct=alpha, gc_share=share)]["hot"]
+            for alpha in sorted(args.alphas)
+        ]
+        yield Subject(WRITERS, f"hwabc {share}").at_most(
+            "hot: most alpha / least", [curve[-1] / curve[0]], 1.0
+        )
+
+
+def writers_command(args: argparse.Namespace) -> int:
+    job = jobfile.load(str(verdict.EXAMPLES / f"{WRITERS}.fio"))
+    labels = others(args) + [
+        label("hwabc", args.scale, alpha_pct=alpha, gc_share=share)
+        for alpha in args.alphas
+        for share in SHARES
+    ]
+    names = [group.name for group in job.groups]
+    scenes = [scene(args, job, NONE, only=name) for name in names]
+    scenes += [scene(args, job, one) for one in labels]
+    runs = run_scenes(args, scenes)
+    alone = {
+        name: rates(samples, args.scale)[name]
+        for name, samples in zip(names, runs[: len(names)], strict=True)
+    }
+    shared = {
+        name: rates(samples, args.scale)
+        for name, samples in zip(labels, runs[len(names) :], strict=True)
+    }
+    slowdowns = {
+        name: {group: alone[group] / rate[group] for group in names}
+        for name, rate in shared.items()
+    }
+    none = sum(shared[NONE].values())
+    shown = table("slowdown", "scheduler", *names, "total / none")
+    for name, slowdown in slowdowns.items():
+        shown.add_row(
+            short(name, args.scale),
+            *(f"{slowdown[group]:.2f}" for group in names),
+            f"{sum(shared[name].values()) / none:.3f}",
+        )
+    verdict.console().print(shown)
+    figures: Document = {"alone_mb_per_s": alone, "slowdown": slowdowns, "mb_per_s": shared}
+    return verdict.conclude(
+        args, "garbage-writers", [], list(judge_writers(slowdowns, args)), figures
+    )
+
+
+# ---------------------------------------------------------------------------- estimate
+
+
+def truth_permille(sample: Figures, group: str) -> float:
+    pages = sample["owners"][group]
+    return 1000 * float(pages["valid"]) / max(1.0, float(pages["invalid"]))
+
+
+def estimate_command(args: argparse.Namespace) -> int:
+    job = jobfile.load(str(verdict.EXAMPLES / f"{WRITERS}.fio"))
+    names = [group.name for group in job.groups]
+    (samples,) = run_scenes(args, [scene(args, job, label("hwabc", args.scale), ftl="device")])
+    columns = [f"{name} {which}" for name in names for which in ("truth", "estimate")]
+    shown = table("valid / invalid, a window", "seconds", *columns)
+    off: dict[str, list[float]] = {name: [] for name in names}
+    windows = []
+    for index, one in enumerate(samples):
+        seconds = at_s(samples, index, args.scale)
+        if not all(one["flows"].get(name, {}).get("valid_invalid_permille") for name in names):
+            continue
+        pairs = {
+            name: (truth_permille(one, name), one["flows"][name]["valid_invalid_permille"])
+            for name in names
+        }
+        windows.append({"seconds": seconds, **pairs})
+        if seconds >= ESTIMATE_FROM_S:
+            for name, (truth, guess) in pairs.items():
+                off[name].append(max(truth / guess, guess / truth))
+        figures = (value / 1000 for pair in pairs.values() for value in pair)
+        shown.add_row(f"{seconds:.2f}", *(f"{value:.2f}" for value in figures))
+    verdict.console().print(shown)
+    if not all(off.values()):
+        raise UsageError(
+            f"--seconds {args.seconds}: the first {ESTIMATE_FROM_S:.0f} are not judged"
+        )
+    verdicts = [
+        dataclasses.replace(
+            Subject(WRITERS, "hwabc").at_most(
+                f"{name}: estimate off by", values, MOST_OFF_ESTIMATE
+            ),
+            seen=max(values),
+            holds=max(values) <= MOST_OFF_ESTIMATE,
+        )
+        for name, values in off.items()
+    ]
+    return verdict.conclude(args, "garbage-estimate", [], verdicts, {"windows": windows})
+
+
+# ---------------------------------------------------------------------------- costs
+
+# Parts of the length of a run, in its order.
+PHASES = ("10 % full", "being filled", "90 % full", "writes 3 x slower")
+PHASE_PARTS = (0.2, 0.2, 0.3, 0.3)
+
+
+def costs_scene(args: argparse.Namespace) -> Scene:
+    seconds = args.seconds * args.scale
+    ends = [sum(PHASE_PARTS[: n + 1]) * seconds for n in range(len(PHASE_PARTS))]
+    page = ("ioengine=libaio", "direct=1", "bs=4k", f"iodepth={SLOTS}", "norandommap")
+    fill = ("ioengine=libaio", "direct=1", "bs=128k", "iodepth=4", "rw=write")
+    rest = seconds - ends[1] + BOOT_S
+    loads = (
+        Load("reader", (*page, "rw=randread", "offset=0", "size=5%"), 0.0, ends[0]),
+        Load("writer", (*page, "rw=randwrite", "offset=5%", "size=5%"), 0.0, ends[0]),
+        Load("writer", (*fill, "offset=10%", "size=80%"), ends[0], ends[1] - ends[0]),
+        Load("reader", (*page, "rw=randread", "offset=0", "size=40%"), ends[1], rest),
+        Load("writer", (*page, "rw=randwrite", "offset=45%", "size=45%"), ends[1], rest),
+    )
+    return Scene(
+        "costs",
+        label("hwabc", args.scale),
+        drive(args, fill_parts="reader:5:0+writer:5:0"),
+        ("reader", "writer"),
+        loads,
+        seconds,
+        ((ends[2], "write_times", "3"),),
+    )
+
+
+def learned_us(state: Figures, kind: str) -> float:
+    """What the regression has for a page, with what a write costs later."""
+    sectors = state[f"sector_ps.{kind}"]
+    if kind == "write":
+        sectors += state["sector_ps.written"]
+    return float(state[f"request_ps.{kind}"] + PAGE_SECTORS * sectors) / 1e6
+
+
+def spent_us(before: Figures, after: Figures, kind: str) -> float | None:
+    """Of its dies' time the drive spent so much on each request; None: there was none."""
+
+    def grown(name: str) -> float:
+        return float(after["drive"][name] - before["drive"][name])
+
+    def done(name: str) -> int:
+        return sum(
+            after["served"][group].get(name, 0) - before["served"][group].get(name, 0)
+            for group in after["served"]
+        )
+
+    if kind == "read":
+        count, busy = done("rbytes"), grown("read_busy_ms")
+    else:
+        count, busy = done("wbytes"), grown("program_busy_ms") + grown("gc_busy_ms")
+    return 1000 * busy * PAGE_SECTORS * 512 / count if count else None
+
+
+def costs_command(args: argparse.Namespace) -> int:
+    one = costs_scene(args)
+    (samples,) = run_scenes(args, [one])
+    ends = [sum(PHASE_PARTS[: n + 1]) * args.seconds for n in range(len(PHASE_PARTS))]
+    shown = table(
+        "a write's cost in reads, and who pays, a window",
+        "seconds", "phase", "learned", "truth", "valid / invalid", "truth", "factor",
+    )  # fmt: skip
+    step = max(1, round(args.seconds * args.scale / garbage_guest.SAMPLE_S / 40))
+    last: dict[str, list[float]] = {}
+    windows: list[Document] = []
+    for index in range(step, len(samples), step):
+        before, now = samples[index - step], samples[index]
+        seconds = at_s(samples, index, args.scale)
+        phase = next((p for p, end in zip(PHASES, ends, strict=True) if seconds <= end), PHASES[-1])
+        read, write = spent_us(before, now, "read"), spent_us(before, now, "write")
+        state, flow = now["state"], now["flows"].get("writer", {})
+        if not (read and write and state.get("windows") and flow):
+            continue
+        learned = learned_us(state, "write") / max(learned_us(state, "read"), 1e-6)
+        truth = write / read
+        ratio = flow.get("valid_invalid_permille", 0) / 1000
+        factor = flow.get("write_factor_permille", 0) / 1000
+        true_ratio = truth_permille(now, "writer") / 1000
+        windows.append(
+            {
+                "seconds": seconds, "phase": phase, "learned": learned, "truth": truth,
+                "read_us": learned_us(state, "read") / args.scale,
+                "write_us": learned_us(state, "write") / args.scale,
+                "valid_invalid": ratio, "valid_invalid_truth": true_ratio, "factor": factor,
+            }
+        )  # fmt: skip
+        last[phase] = [*last.get(phase, []), learned / truth - 1][-3:]
+        figures = (learned, truth, ratio, true_ratio, factor)
+        shown.add_row(f"{seconds:.2f}", phase, *(f"{value:.2f}" for value in figures))
+    verdict.console().print(shown)
+    verdicts = [
+        Subject("costs", "hwabc").within(f"{phase}: off by", [statistics.mean(off)], MOST_OFF_COST)
+        for phase, off in last.items()
+        if phase != PHASES[1]
+    ]
+    return verdict.conclude(args, "garbage-costs", [], verdicts, {"windows": windows})
+
+
+# ---------------------------------------------------------------------------- command
+
+Command = Callable[[argparse.Namespace], int]
+
+
+def add_parser(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str,
+               command: Command, seconds: float) -> argparse.ArgumentParser:  # fmt: skip
+    parser = kinds.add_parser(name)
+    parser.set_defaults(command=command)
+    parser.add_argument(
+        "--seconds", type=float, default=seconds, help="of the drive's own time (%(default)s)"
+    )
+    parser.add_argument("--scale", type=int, default=SCALE, help="time_scale (default %(default)s)")
+    parser.add_argument("--size-mb", type=int, default=256, help="of the drive (%(default)s)")
+    parser.add_argument("--module", type=Path, help="mqfair.ko (default: the one built here)")
+    parser.add_argument(
+        "--raw",
+        type=Path,
+        metavar="FOLDER",
+        help="keep the samples there; if it has those of the same runs, they are judged again",
+    )
+    parser.add_argument("--json", metavar="FILE", help="write verdicts and figures there")
+    return parser
+
+
+def add_alphas(parser: argparse.ArgumentParser, *alphas: int) -> None:
+    parser.add_argument(
+        "--alphas", type=lambda text: [int(word) for word in text.split(",")],
+        default=list(alphas), metavar="PERCENT,...", help="of hwabc (default %(default)s)",
+    )  # fmt: skip
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="garbage",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    kinds = parser.add_subparsers(required=True)
+    reader = add_parser(kinds, "reader", reader_command, 0.9)
+    reader.add_argument("--picture", type=Path, metavar="FILE", help="bandwidth over time")
+    add_alphas(reader, 0, ALPHA, 50, 100)
+    add_alphas(add_parser(kinds, "writers", writers_command, 0.9), ALPHA, 100)
+    add_parser(kinds, "estimate", estimate_command, 4.0)
+    add_parser(kinds, "costs", costs_command, 12.0)
+    return verdict.main(parser, lambda args: int(args.command(args)), argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What the experiment on garbage collection makes of samples known beforehand."""
+
+import argparse
+
+import pytest
+
+from experiments import garbage, garbage_guest
+from experiments.verdict import EXAMPLES
+from mqfair.benchlib import jobfile
+from mqfair.errors import UsageError
+
+
+def asked(**options):
+    return argparse.Namespace(
+        **{"scale": 3, "seconds": 2.0, "size_mb": 256, "raw": None, **options}
+    )
+
+
+def sample(at, read, written, **more):
+    served = {"reader": {"rbytes": read, "rios": 1}, "writer": {"wbytes": written, "wios": 1}}
+    return {"at": at, "served": served, **more}
+
+
+def test_rates_are_of_the_drive_as_it_would_be_unstretched():
+    steps = [sample(100 + 0.3 * n, 3e6 * n, 6e6 * n) for n in range(11)]
+    # The beginning does not count.
+    steps[0]["served"]["reader"]["rbytes"] = -1e9
+    found = garbage.rates(steps, scale=3)
+    assert found == pytest.approx({"reader": 30.0, "writer": 60.0})
+
+
+def test_labels_are_shortened_by_what_is_the_same_for_all():
+    whole = garbage.label("hwabc", 3, alpha_pct=50)
+    assert whole == "hwabc:depth=16:period_ms=300:budget_ms=30:alpha_pct=50"
+    assert garbage.short(whole, 3) == "hwabc:alpha_pct=50"
+    assert garbage.short(garbage.label("mqfq", 3), 3) == "mqfq"
+
+
+def test_scenes_survive_the_way_to_the_guest(tmp_path):
+    job = jobfile.load(str(EXAMPLES / "hot-and-spread.fio"))
+    scenes = [garbage.scene(asked(), job, "none", only="hot"), garbage.costs_scene(asked())]
+    assert [load.group for load in scenes[0].loads] == ["hot"]
+    assert scenes[0].seconds == 6.0
+    assert [load.start_s for load in scenes[1].loads] == pytest.approx([0, 0, 1.2, 2.4, 2.4])
+    garbage_guest.write_plan(scenes, tmp_path / garbage_guest.PLAN)
+    assert garbage_guest.read_plan(tmp_path / garbage_guest.PLAN) == scenes
+    with pytest.raises(UsageError, match="holds other runs"):
+        garbage.run_scenes(asked(raw=tmp_path), scenes[:1])
+
+
+def test_what_is_kept_is_judged_again(tmp_path):
+    scenes = [garbage.costs_scene(asked())]
+    garbage_guest.write_plan(scenes, tmp_path / garbage_guest.PLAN)
+    (tmp_path / garbage_guest.samples_name(0)).write_text("[1, 2]")
+    assert garbage.run_scenes(asked(raw=tmp_path), scenes) == [[1, 2]]
+
+
+def test_what_the_drive_spends_on_a_request():
+    before = sample(
+        0, 0, 0, drive=dict.fromkeys(("read_busy_ms", "program_busy_ms", "gc_busy_ms"), 5)
+    )
+    drive = {"read_busy_ms": 13, "program_busy_ms": 20, "gc_busy_ms": 30}
+    after = sample(1, 4096 * 100, 4096 * 50, drive=drive)
+    assert garbage.spent_us(before, after, "read") == pytest.approx(80)
+    assert garbage.spent_us(before, after, "write") == pytest.approx(800)
+    assert garbage.spent_us(after, after, "read") is None
+
+
+def test_a_write_is_charged_for_later_too():
+    state = {
+        "request_ps.read": 40e6, "sector_ps.read": 5e6, "request_ps.write": 10e6,
+        "sector_ps.write": 1e6, "sector_ps.written": 10e6,
+    }  # fmt: skip
+    assert garbage.learned_us(state, "read") == pytest.approx(80)
+    assert garbage.learned_us(state, "write") == pytest.approx(98)
+
+
+def test_the_reader_is_judged_beside_none():
+    default = garbage.label("hwabc", 3)
+    found = {"none": {"reader": 20.0, "writer": 30.0}, default: {"reader": 40.0, "writer": 7.0}}
+    verdicts = list(garbage.judge_reader(found, [default], 3))
+    assert [one.holds for one in verdicts] == [True, True, False]
+    assert verdicts[2].seen == pytest.approx(0.94)
