@@ -72,7 +72,7 @@ BOOT_S = 180.0
 FILL_S = 120.0
 ICOUNT_PATIENCE = 60.0
 # For jobs that start late, instead of SLACK_S: no neighbour takes counted time from them.
-ICOUNT_SLACK_S = 0.5
+ICOUNT_SLACK_S = 0.3
 # Of what its slots and its completion time allow: a drive that is reached less is not the limit.
 DEVICE_BOUND = 0.85
 
