@@ -34,6 +34,22 @@ def test_writes_are_those_of_the_model() -> None:
     latency_us("p4500", rw="write", bs="16k", iodepth=32, number_ios=2000)
 
 
+def test_writes_become_slower_while_it_is_on() -> None:
+    """A unit of 16 pages takes 900 us and 16 transfers of 8 us; nothing has to be collected."""
+    with Ssd(model="four-dies", size_mb=128, time_scale=SCALE) as drive:
+        drive.scheduler = "none"
+        load = {"rw": "randwrite", "bs": "64k", "iodepth": 16}
+        rates = []
+        for times in (1, 3):
+            drive.set("write_times", times)
+            # The buffer is full from then on.
+            fio(drive, **load, number_ios=50)
+            rates.append(fio(drive, **load, number_ios=300)["jobs"][0]["write"]["iops"])
+        print(rates)
+        assert abs(rates[0] / rates[1] / ((3 * 900 + 128) / (900 + 128)) - 1) < TOLERANCE, rates
+        assert not drive.stat()["gc_erases"]
+
+
 def latency_us(model: str, **load: object) -> float:
     """What fio sees, unstretched; it is what the model says."""
     with Ssd(model=model, time_scale=SCALE, **WHOLE) as drive:
