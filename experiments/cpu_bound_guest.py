@@ -6,6 +6,7 @@
 leaves for each workload, scheduler and repeat the IOPS and the mean latency.
 """
 
+import itertools
 import json
 import os
 import subprocess
@@ -49,16 +50,13 @@ def main(argv: Sequence[str]) -> int:
         f"queue_mode=2 irqmode=0 submit_queues={os.cpu_count()} hw_queue_depth=64"
         " poll_queues=0 gb=4"
     )
-    inside.leave(
-        folder,
-        [
-            {"workload": workload, "scheduler": scheduler, "repeat": repeat}
-            | measure(disk, scheduler, workload, seconds)
-            for repeat in range(int(repeats))
-            for workload in WORKLOADS
-            for scheduler in schedulers.split(",")
-        ],
-    )
+    cells = list(itertools.product(range(int(repeats)), WORKLOADS, schedulers.split(",")))
+    found = [
+        {"workload": workload, "scheduler": scheduler, "repeat": repeat}
+        | measure(disk, scheduler, workload, seconds)
+        for repeat, workload, scheduler in inside.each(cells)
+    ]
+    inside.leave(folder, found)
     return 0
 
 

@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ DEVICE = Path("/dev/nullb0")
 # ------------------------------------------------------------------------ the host
 
 
-def schedulers(text: str) -> tuple[str, ...]:
+def schedulers(text: str) -> tuple[Any, ...]:
     """None is always among them: everything is told beside it."""
     labels = parse_variants(text)
     for label in labels:
@@ -80,6 +80,17 @@ def switch(disk: Disk, scheduler: str) -> None:
     # Not every one is a module.
     subprocess.run(["modprobe", "-q", f"{scheduler}-iosched"], check=False)
     disk.fs.write(disk.scheduler_file, scheduler)
+
+
+def each(cells: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Says on the way where it is."""
+    for number, cell in enumerate(cells, 1):
+        print(
+            f"run {number} of {len(cells)}: {', '.join(map(str, cell))}",
+            file=sys.stderr,
+            flush=True,
+        )
+        yield cell
 
 
 def leave(folder: str, found: Any) -> None:

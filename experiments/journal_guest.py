@@ -7,6 +7,7 @@ leaves for each file system, scheduler and repeat how many writes each tenant go
 in how many seconds, with the light one stopped and with it running.
 """
 
+import itertools
 import os
 import signal
 import subprocess
@@ -112,11 +113,10 @@ def main(argv: Sequence[str]) -> int:
     folder, schedulers, repeats = argv
     MOUNT.mkdir(exist_ok=True)
     disk = inside.null_blk(NULL_BLK)
+    cells = list(itertools.product(range(int(repeats)), MKFS, schedulers.split(",")))
     found = [
         {"file system": kind, "scheduler": scheduler, "turns": measure(disk, kind, scheduler)}
-        for _repeat in range(int(repeats))
-        for kind in MKFS
-        for scheduler in schedulers.split(",")
+        for _repeat, kind, scheduler in inside.each(cells)
     ]
     inside.leave(folder, found)
     return 0
