@@ -438,6 +438,7 @@ static const struct tunable hwabc_tunables[] = {
 
 const struct sched_ops hwabc_ops = {
 	.name			= "hwabc",
+	.varies_mix		= true,
 	.tunables		= hwabc_tunables,
 	.flow_bytes		= sizeof(struct hwabc_flow),
 	.flow_queue_bytes	= BUDGET_FLOW_QUEUE_BYTES(1) +

@@ -2,10 +2,33 @@
 /*
  * learner - has the regression watch the device: cost=learned
  *
- * Each request that is done adds to the sums of its queue; every
- * LEARNER_WINDOW_NS tick collects them, and if they are enough for a window
- * the regression learns from it and the costs in sched.params are set anew.
- * Until then, and while there has been no window, a request costs its bytes.
+ * Each request that is done adds to the sums of its queue; at the end of a
+ * window tick collects them, the regression learns from it and the costs in
+ * sched.params are set anew.  Until there has been a window a request costs its
+ * bytes.
+ *
+ * Prices vary [R].  A scheduler by virtual time keeps the mix of requests as it
+ * is, and from a mix that never changes nobody can tell what each kind costs.
+ * So what a KiB costs is charged for a few windows at 5/4 of what is known, then
+ * at 4/5, and writes in the same way at half the pace: what the others gain when
+ * one kind becomes dearer is what it costs.  Over a few tenths of a second the
+ * shares are those of the costs.  A scheduler whose rounds move the mix
+ * (`varies_mix`: hwabc) is left alone, with all that follows.
+ *
+ * Writes on credit [R].  A drive with a buffer is done with a write at once,
+ * programs it later and makes room for it later still.  Reads then queue at
+ * dies that program while others idle, so the mix tells what a write does to
+ * the reads beside it and not what it takes from the drive: on a P4500 model
+ * with 128 slots between one and two reads, where its dies work 5.4 times as
+ * long.  Writes that take less than a quarter of what reads take are on credit,
+ * and from then on nothing is learned from windows with writes in them, except
+ * in a *trial*: for a while writes cost what reads cost, or less, until the
+ * buffer is full and the drive does no more than it can pay for; then a quarter
+ * of that.  So two mixes are seen in which it works all the time.  Each is left
+ * alone until what was owed has been worked off, and then looked at as a whole,
+ * because a drive collects in bursts.  Trials that tell nothing are followed by
+ * rests that double; one that does by a rest 31 times as long as a trial, so
+ * that trials take 3 % of the time.
  *
  *	        done  tick  report
  *	done     -     -      -
@@ -15,7 +38,7 @@
  * is done while tick collects may have its time in another window than its
  * number: one in thousands.
  *
- * Tested by tests/sim/hwabc.c, tests/mt/hwabc.c.
+ * Tested by tests/sim/learner.c.
  */
 #ifndef MQFAIR_LEARNER_H
 #define MQFAIR_LEARNER_H
@@ -30,6 +53,14 @@ enum {
 	 * drive.
 	 */
 	LEARNER_WINDOW_NS	= 10 * 1000 * 1000,
+	/* And of so many where writes are on credit: buffers are of pages. */
+	LEARNER_WINDOW_CREDIT	= 1024,
+};
+
+enum learner_stage {
+	LEARNER_REST,
+	LEARNER_TRIAL,		/* a write costs what a read does */
+	LEARNER_TRIAL_CHEAP,	/* a quarter of that */
 };
 
 /* Of the requests of one queue; A. */
@@ -41,7 +72,17 @@ struct learner_queue {
 struct learner {
 	struct learner_queue *queue;	/* I: by index */
 	struct regression_sums sums[REGRESSION_KINDS];	/* T: of this window */
+	struct regression_sums total[2][REGRESSION_KINDS];	/* T: of a trial */
 	u64 next_ns;			/* T: when it may end */
+	u32 stage;			/* T: enum learner_stage */
+	u32 passed;			/* T: windows of the stage */
+	u32 cheap;			/* T: writes in a trial: 2^-cheap of a read */
+	u32 unwritten;			/* T: windows since there were writes */
+	u32 apart;			/* T: since there were both */
+	u32 phase;			/* T: of the varying prices */
+	u32 trials;			/* O: made */
+	bool credit;			/* O: has writes on credit */
+	bool tried;			/* T: a trial was learned from */
 	struct regression regression;	/* T */
 };
 

@@ -22,9 +22,11 @@ enum {
 	 * changes and the mix does not: after MEMORY * ln(2^WEAK), 7 s.
 	 */
 	WEAK_SHIFT	= 8,
+	WEAK_VARIED_SHIFT = 12,
 	DAMP_SHIFT	= 12,
 
 	SECTORS_PER_UNIT = 8,		/* in COST_UNIT */
+	DEAREST		= 32,		/* a write of 4 KiB, in reads */
 	TERMS_PER_CLASS	= 2,
 };
 
@@ -282,7 +284,8 @@ static void window_take(struct window *w, struct regression *g,
 			continue;
 		regressors(g, w, &sums[kind], kind, own);
 		residual = unexplained(g, w, &sums[kind], kind, own);
-		equation(g, w, own, residual, WEAK_SHIFT);
+		equation(g, w, own, residual, g->varied ?
+			 WEAK_VARIED_SHIFT : WEAK_SHIFT);
 		w->residual += residual;
 		for (i = 0; i < REGRESSION_TERMS; i++)
 			x[i] += own[i];
@@ -411,7 +414,7 @@ static bool begin(struct regression *g, const struct regression_sums *sums)
 }
 
 bool regression_add(struct regression *g,
-		    const struct regression_sums sums[REGRESSION_KINDS])
+		    const struct regression_sums *sums)
 {
 	u64 requests = 0;
 	struct window w;
@@ -477,9 +480,16 @@ void regression_lines(const struct regression *g,
 	s64 request, sector, whole;
 	u32 i;
 
+	for (i = 0; i < REGRESSION_CLASSES && !g->unit; i++)
+		line[i] = (struct cost_line){ .per_kib = 1024 };
+	if (!g->unit)
+		return;
+	whole_of(g, IO_WRITE, &request, &sector);
+	whole = (request + sector) / DEAREST;
 	whole_of(g, IO_READ, &request, &sector);
+	whole = max(whole, request + sector);
 	/* Of a read of 4 KiB; one that costs nothing would make all dear. */
-	whole = max(request + sector, PHI_ONE >> 10);
+	whole = max(whole, PHI_ONE >> 10);
 	for (i = 0; i < REGRESSION_CLASSES; i++) {
 		whole_of(g, i, &request, &sector);
 		line[i] = (struct cost_line){

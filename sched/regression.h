@@ -28,7 +28,8 @@
  *	B_k = c n_k + s sectors_k
  *
  * with 2^-8 of the weight: in a drive with a queue inside a read also
- * waits for writes, so its own time says less than what moving the mix does.
+ * waits for writes, so its own time says less than what moving the mix does;
+ * with 2^-12 where somebody moves it on purpose (`varied`).
  *
  * What a drive owes.  A write is done when the drive's buffer has it; it is
  * programmed, and collected for, later, at the expense of whatever is served
@@ -102,14 +103,21 @@ struct regression {
 	u64 written;			/* sectors, of late: see above */
 	u32 seen;			/* O: mask of the classes met */
 	u64 windows;			/* O: taken */
+	bool varied;			/* I: the caller sees to it that mixes vary */
 };
 
 /*
- * A window, by kind.  False, and nothing is changed: it is too short, and its
+ * A window: @sums of each kind.  False, and nothing is changed: it is too short, and its
  * sums belong to the next one.
  */
 bool regression_add(struct regression *g,
-		    const struct regression_sums sums[REGRESSION_KINDS]);
+		    const struct regression_sums *sums);
+
+/* Whatever was written before is paid for: the next window owes nothing. */
+static inline void regression_settled(struct regression *g)
+{
+	g->written = 0;
+}
 
 /* ps at the device for each request or sector, and the standard error. */
 u64 regression_cost_ps(const struct regression *g, enum regression_term term);

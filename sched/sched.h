@@ -260,6 +260,8 @@ struct sched_ops {
 	 * stops.  Otherwise it asks them in turn, all of them.
 	 */
 	bool ordered;
+	/* By its rounds, as learner.h wants: prices need not vary. */
+	bool varies_mix;
 
 	/* Bytes of the scheduler's own per flow, and per flow and queue. */
 	u32 flow_bytes, flow_queue_bytes;

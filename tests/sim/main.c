@@ -24,6 +24,7 @@ static const struct {
 	{ &mqfq_ops, share_tests },
 	{ &mqfq_ops, life_tests },
 	{ &mqfq_ops, own_clock_tests },
+	{ &mqfq_ops, learner_tests },
 	{ &ifq_ops, ifq_tests },
 	{ &wdt_ops, wdt_tests },
 	{ &wdt_ops, life_tests },

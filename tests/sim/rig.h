@@ -35,6 +35,7 @@ struct test {
 extern const struct test bound_tests[], share_tests[], life_tests[];
 extern const struct test ifq_tests[];
 extern const struct test own_clock_tests[];
+extern const struct test learner_tests[];
 extern const struct test wdt_tests[];
 extern const struct test hwabc_tests[];
 extern const struct test kyber_tests[];

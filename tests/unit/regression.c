@@ -512,6 +512,12 @@ static void lines_by_hand(void **state)
 	expect_near("read KiB", line[0].per_kib, 204.8, 0.005);
 	assert_int_equal(line[1].base, 8192);
 	assert_int_equal(line[1].per_kib, 0);
+	/* However little reads were found to take. */
+	g.phi[READ_REQUEST] = g.phi[READ_SECTOR] = 0;
+	regression_lines(&g, line);
+	assert_int_equal(line[1].base, 32 * 4096);
+	g.phi[READ_REQUEST] = (64LL << 32) / 80;
+	g.phi[READ_SECTOR] = (16LL << 32) / 80;
 	/* Never met: as the other. */
 	g.seen = 1 << IO_READ;
 	regression_lines(&g, line);
@@ -520,6 +526,12 @@ static void lines_by_hand(void **state)
 	regression_lines(&g, line);
 	assert_int_equal(line[0].base, 4096);
 	assert_int_equal(line[1].base, 4096);
+	/* Nothing is known: by bytes. */
+	g.unit = 0;
+	regression_lines(&g, line);
+	assert_int_equal(line[0].base + line[1].base, 0);
+	assert_int_equal(line[0].per_kib, 1024);
+	assert_int_equal(line[1].per_kib, 1024);
 }
 
 int main(void)

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * cost=learned on a drive whose own account of its time is known: who gets what
+ * of that time.  A P4500 of 1 GiB, 85 % full and collecting, 128 slots; two
+ * tenants of equal weight, each with twice as many requests.
+ */
+#include "rig.h"
+#include "sched/learner.h"
+#include "sched/policies.h"
+
+enum {
+	DRIVE_BYTES	= 1024 * MIB,
+	DRIVE_FULL	= 85,		/* percent */
+	DRIVE_SLOTS	= 128,
+	/* The first trial is over, and the rest after it has not ended. */
+	LEARNED_MS	= 4000,
+	FULL_MS		= 500,		/* the write buffer, by then */
+	MEASURED_MS	= 1000,
+};
+
+struct asks {
+	u32 bytes, write_permille;
+};
+
+struct owned {
+	struct flash *flash;
+	struct rig r;
+	struct host_flow *flow[2];
+	u64 before[2];
+};
+
+static struct flash *drive_create(u32 *pages)
+{
+	const struct flash_config config = {
+		.params = flash_model("p4500"), .bytes = DRIVE_BYTES,
+		.owners = 8, .ftl = FLASH_FTL_DEVICE,
+	};
+	struct flash *f = flash_create(&config);
+	struct flash_fill fill = { .seed = 1, .shuffled = true };
+
+	port_assert(f);
+	*pages = flash_pages(f) / 100 * DRIVE_FULL;
+	fill.pages = *pages;
+	fill.overwrites = 2ULL * *pages;
+	while (flash_fill(f, &fill, *pages))
+		;
+	return f;
+}
+
+static void owned_open(struct owned *o, struct trial *t,
+		       const struct sched_ops *ops, u32 cost,
+		       const struct asks *asks)
+{
+	struct host_params p = { .seed = 1, .nr_queues = 4, .ops = ops };
+	u32 pages, i;
+
+	*o = (struct owned){ .flash = drive_create(&pages) };
+	sched_params_init(ops, &p.sched);
+	p.sched.depth = DRIVE_SLOTS;
+	p.sched.threshold = 64 * KIB;
+	p.sched.cost.kind = cost;
+	p.device.flash = o->flash;
+	rig_open(&o->r, t, &p);
+	for (i = 0; i < 2; i++) {
+		const struct load_params load = {
+			.flow = o->flow[i] = rig_flow(&o->r, NULL, 100),
+			.nr_queues = p.nr_queues,
+			.depth = 2 * DRIVE_SLOTS,
+			.bytes = asks[i].bytes,
+			.write_permille = asks[i].write_permille,
+			.pages = pages,
+		};
+
+		rig_load(&o->r, &load);
+	}
+}
+
+static u64 busy_ns(const struct owned *o, u32 i)
+{
+	struct flash_usage usage;
+
+	flash_usage(o->flash, o->flow[i]->id, &usage);
+	return usage.busy_ns;
+}
+
+static void owned_close(struct owned *o)
+{
+	rig_close(&o->r);
+	flash_destroy(o->flash);
+}
+
+/* The first tenant's part of the drive's time. */
+static double part_of_time(struct trial *t, const struct sched_ops *ops,
+			   u32 cost, const struct asks *asks)
+{
+	struct trial own = { .ops = ops };
+	double got[2];
+	struct owned o;
+	u32 i;
+
+	owned_open(&o, &own, ops, cost, asks);
+	rig_run(&o.r, (cost == COST_LEARNED ? LEARNED_MS : FULL_MS) * MS);
+	for (i = 0; i < 2; i++)
+		o.before[i] = busy_ns(&o, i);
+	rig_run(&o.r, MEASURED_MS * MS);
+	for (i = 0; i < 2; i++)
+		got[i] = (double)(busy_ns(&o, i) - o.before[i]);
+	owned_close(&o);
+	if (trial_failed(&own))
+		trial_fail(t, "%s", own.failure);
+	return got[0] / (got[0] + got[1]);
+}
+
+static void both_costs(struct trial *t, const struct asks *asks,
+		       double bytes_most, double off)
+{
+	static const struct sched_ops *const ops[] = { &mqfq_ops, &wdt_ops };
+	char said[128] = "";
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(ops); i++) {
+		double bytes = part_of_time(t, ops[i], COST_BYTES, asks);
+		double learned = part_of_time(t, ops[i], COST_LEARNED, asks);
+		size_t used = strlen(said);
+
+		snprintf(said + used, sizeof(said) - used,
+			 "%s: %.3f by bytes, %.3f learned; ", ops[i]->name,
+			 bytes, learned);
+		if (bytes > bytes_most || learned < 0.5 - off ||
+		    learned > 0.5 + off)
+			trial_fail(t, "%s: the first has %.3f of the time by bytes, %.3f learned",
+				   ops[i]->name, bytes, learned);
+	}
+	trial_note(t, "%s", said);
+}
+
+/* By bytes the reader has a sixth: a write keeps dies busy for 5.4 reads. */
+static void test_writer(struct trial *t)
+{
+	static const struct asks asks[] = {
+		{ 4 * KIB, 0 }, { 4 * KIB, 1000 },
+	};
+
+	both_costs(t, asks, 0.25, 0.1);
+}
+
+/*
+ * Pages lie where they were written last, so 64 KiB are sixteen reads: bytes are
+ * right, and what is learned may not be much worse.
+ */
+static void test_large(struct trial *t)
+{
+	static const struct asks asks[] = {
+		{ 4 * KIB, 0 }, { 64 * KIB, 0 },
+	};
+
+	both_costs(t, asks, 0.51, 0.06);
+}
+
+/* Writes that nobody waits for are not tried, and reads not charged for it. */
+static void test_few_writes(struct trial *t)
+{
+	static const struct asks asks[] = {
+		{ 4 * KIB, 0 }, { 4 * KIB, 5 },
+	};
+	struct trial own = { .ops = &mqfq_ops };
+	struct owned o;
+
+	owned_open(&o, &own, &mqfq_ops, COST_LEARNED, asks);
+	rig_run(&o.r, SEC);
+	if (o.r.host->sched.learner->trials || o.r.host->sched.learner->credit)
+		trial_fail(t, "tried for a write in four hundred requests");
+	owned_close(&o);
+	if (trial_failed(&own))
+		trial_fail(t, "%s", own.failure);
+}
+
+const struct test learner_tests[] = {
+	{ "learner/writer", test_writer, false },
+	{ "learner/large", test_large, false },
+	{ "learner/few-writes", test_few_writes, false },
+	{ NULL, NULL, false },
+};
