@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import host
@@ -76,7 +76,7 @@ def check_nothing_outlives_a_signal() -> None:
     argv = [sys.executable, "-m", "mqfair", "lab", "exec", "--cpus=1", "--memory=512M"]
     argv += ["--nvme=size=64M", f"--timeout={PATIENCE_S}", "--", "sh", "-c", "echo up; sleep 1000"]
     before = set(drives())
-    with contextlib.ExitStack() as stack:
+    with heeding_interrupts(), contextlib.ExitStack() as stack:
         parents = {}
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             parent = subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE)
@@ -97,6 +97,17 @@ def check_nothing_outlives_a_signal() -> None:
     # Other guests of this machine have theirs for a moment.
     wait_until(lambda: set(drives()) <= before, "no drive's file is left behind")
     wait_until(lambda: set(our_mounts()) <= mounts, "no mount is left behind")
+
+
+@contextlib.contextmanager
+def heeding_interrupts() -> Iterator[None]:
+    """Children, too: a shell without job control has what it starts in the background ignore
+    SIGINT, and that is inherited; a handler is not."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def is_alive(pid: int) -> bool:
