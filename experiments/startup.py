@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: GPL-2.0
+"""How long does a program take to start beside four who read all they can?
+
+Figure 6 of Sui et al. The reads of a real start-up, one after the other with the program's work
+between them, are replayed beside four tenants that keep 16 requests of 64 KiB each, on a drive
+with eight slots. Normalised start-up time is that with the four over that without. Judged is
+that under ifq it is no more than under the kernel's own schedulers with weights, and that the
+four have 0.9 of what they have under none.
+
+record: a guest starts a program, python3 with matplotlib, from a file system of nothing else,
+with nothing cached, and the block tracepoints say what it reads and when. What is kept of each
+request is where, how much, after which completion, and how long after it. So a program that waits
+waits in the replay, too, and what it asks for at once is asked for at once.
+
+    python3 -m experiments.startup record            # writes experiments/startup.csv
+    python3 -m experiments.startup replay --picture doc/ifq-startup.png
+"""
+
+import argparse
+import json
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from rich import box
+from rich.table import Table
+
+from experiments import startup_guest, verdict
+from experiments.pictures import COLOURS
+from experiments.startup_guest import RUNS, TRACE, read_trace
+from experiments.verdict import Subject, Verdict
+from lab import guest, kernel
+from lab.errors import LabError
+from lab.guest import GuestResult
+from lab.spec import GuestSpec
+from mqfair.benchlib import report
+from mqfair.benchlib.kernel_log import splat
+from mqfair.benchlib.picture import FAINT, STYLE
+from mqfair.benchlib.result import Document
+from mqfair.benchlib.session import ROOT
+from mqfair.benchlib.variant import BFQ, NONE
+from mqfair.errors import Failure, UsageError
+
+KEPT = Path(__file__).parent / TRACE
+IFQ = "ifq"
+SCHEDULERS = "none,bfq,kyber,mqfq,ifq"
+LEAST_HEAVY = 0.9
+
+Runs = Sequence[Document]
+Command = Callable[[argparse.Namespace], int]
+
+
+def in_guest(arguments: Sequence[str], out: Path, spec: GuestSpec) -> GuestResult:
+    argv = [sys.executable, "-m", startup_guest.__name__, *arguments]
+    try:
+        result = guest.run(spec, argv, env={"PYTHONPATH": str(ROOT)}, out_dir=out)
+    except LabError as error:
+        raise Failure(str(error)) from error
+    trouble = result.trouble() or splat(result.dmesg)
+    if trouble or result.status:
+        raise Failure(f"the guest: {trouble or result.stderr.strip()[-2000:]}")
+    return result
+
+
+# -------------------------------------------------------------------------- record
+
+PYTHON = Path("/usr/bin/python3")
+ENV = Path("/usr/bin/env")
+PROGRAM = "import matplotlib.pyplot"
+LEFT_OUT = ("mypy*", "ruff*", "pip*", "test", "tests", "dist-packages")
+IMAGE_MB = 320
+
+
+def libraries_of(files: Iterable[Path]) -> set[Path]:
+    """What the dynamic linker would load for them."""
+    found = set()
+    for file in files:
+        said = subprocess.run(["ldd", str(file)], capture_output=True, text=True, check=False)
+        found |= {Path(name) for name in re.findall(r"(/\S+) \(0x", said.stdout)}
+    return found
+
+
+def gather(root: Path) -> list[str]:
+    """The program and all that it is made of below @root; how to start it there."""
+    packages = Path(mpl.__file__).parent.parent
+    library = Path(json.__file__).parent.parent
+    for folder in (packages, library):
+        shutil.copytree(
+            folder,
+            root / folder.relative_to("/"),
+            symlinks=True,
+            ignore=shutil.ignore_patterns(
+                "mypy*", "ruff*", "pip*", "test", "tests", "dist-packages"
+            ),
+        )
+    needed = libraries_of([PYTHON, ENV, *packages.rglob("*.so"), *library.rglob("*.so")])
+    for file in (PYTHON.resolve(), ENV, *needed):
+        if file.is_relative_to(packages):
+            continue
+        target = root / file.relative_to("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(file.resolve(), target)
+    # It has been started before: its list of fonts is there.
+    settings = {"PYTHONPATH": str(packages), "MPLBACKEND": "agg", "HOME": "/home"}
+    (root / "home/.config").mkdir(parents=True)
+    (root / "tmp").mkdir()
+    start = [str(PYTHON.resolve()), "-c", PROGRAM]
+    subprocess.run(start, env={**settings, "HOME": str(root / "home")}, check=True)
+    return [str(ENV), "-i", *(f"{name}={value}" for name, value in settings.items()), *start]
+
+
+def record_command(args: argparse.Namespace) -> int:
+    with tempfile.TemporaryDirectory(prefix="mqfair-startup-") as name:
+        folder = Path(name)
+        root, image, out = folder / "root", folder / "image", folder / "out"
+        for one in (root, out):
+            one.mkdir()
+        command = gather(root)
+        with image.open("wb") as file:
+            file.truncate(IMAGE_MB << 20)
+        # Nothing but the program is to read: no journal, no thread that goes on with making it.
+        mkfs = ["mkfs.ext4", "-q", "-O", "^has_journal", "-E", "lazy_itable_init=0"]
+        subprocess.run([*mkfs, "-d", str(root), str(image)], check=True)
+        spec = GuestSpec(cpus=1, icount=True, timeout_s=900)
+        in_guest(["record", str(image), guest.GUEST_OUT, *command], out, spec)
+        shutil.copy(out / TRACE, args.trace)
+    verdict.console().print(describe(args.trace))
+    return 0
+
+
+def describe(trace: Path) -> str:
+    issues = read_trace(trace)
+    read_mb = sum(one.sectors for one in issues) * startup_guest.SECTOR / 1e6
+    return f"{trace.name}: {len(issues)} reads, {read_mb:.1f} MB"
+
+
+# -------------------------------------------------------------------------- replay
+
+
+def of(runs: Runs, scheduler: str) -> list[Document]:
+    return [run for run in runs if run["scheduler"] == scheduler]
+
+
+def normalised(runs: Runs, scheduler: str) -> list[float]:
+    return [run["shared_s"] / run["alone_s"] for run in of(runs, scheduler)]
+
+
+def heavy(runs: Runs, scheduler: str) -> list[float]:
+    none = {run["repeat"]: run["heavy_bytes_per_s"] for run in of(runs, NONE)}
+    return [run["heavy_bytes_per_s"] / none[run["repeat"]] for run in of(runs, scheduler)]
+
+
+def judge(runs: Runs, schedulers: Sequence[str]) -> Iterator[Verdict]:
+    if IFQ not in schedulers:
+        return
+    subject = Subject("start-up", IFQ)
+    if BFQ in schedulers:
+        beside = zip(normalised(runs, IFQ), normalised(runs, BFQ), strict=True)
+        yield subject.at_most("start-up / bfq's", [own / bfq for own, bfq in beside], 1.0)
+    yield subject.at_least("heavy total / none", heavy(runs, IFQ), LEAST_HEAVY)
+
+
+def show(runs: Runs, schedulers: Sequence[str]) -> Table:
+    table = Table(title="start-up", title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("scheduler")
+    for name in ("alone, s", "beside four, s", "normalised", "the four / none"):
+        table.add_column(name, justify="right")
+    for label in schedulers:
+        table.add_row(
+            label,
+            report.spread([run["alone_s"] for run in of(runs, label)], "{:.2f}"),
+            report.spread([run["shared_s"] for run in of(runs, label)], "{:.2f}"),
+            report.spread(normalised(runs, label), "{:.2f}"),
+            report.spread(heavy(runs, label), "{:.3f}"),
+        )
+    return table
+
+
+def draw(runs: Runs, schedulers: Sequence[str], where: str, path: Path) -> None:
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(8, 4.2), layout="constrained")
+        axes = figure.subplots()
+        for number, label in enumerate(schedulers):
+            values = normalised(runs, label)
+            middle = statistics.median(values)
+            spread = [[middle - min(values)], [max(values) - middle]]
+            axes.bar(label, middle, yerr=spread, color=COLOURS[number], width=0.6, capsize=4)
+            axes.annotate(
+                f"{middle:.2f}",
+                (number, max(values)),
+                textcoords="offset points",
+                xytext=(0, 4),
+                ha="center",
+            )
+        axes.axhline(1.0, color=COLOURS[0], linewidth=0.8, linestyle=(0, (4, 3)))
+        axes.set_ylabel("start-up time beside four readers / alone")
+        axes.grid(axis="y", color=FAINT, linewidth=0.8)
+        axes.set_axisbelow(True)
+        figure.suptitle(
+            "Start of python3 with matplotlib beside four who read all they can\n" + where,
+            x=0.01,
+            ha="left",
+            fontsize=11,
+        )
+        figure.savefig(path, dpi=150)
+
+
+def replay_command(args: argparse.Namespace) -> int:
+    schedulers = list(dict.fromkeys((NONE, *args.schedulers.split(","))))
+    if not args.trace.is_file():
+        raise UsageError(f"--trace {args.trace}: no such file: record one")
+    module = args.module or ROOT / "build" / "module" / kernel.ensure().release / "mqfair.ko"
+    if not module.is_file():
+        raise UsageError(f"--module {module}: no such file: run `make module`")
+    with tempfile.TemporaryDirectory(prefix="mqfair-startup-") as name:
+        out = Path(name)
+        spec = GuestSpec(
+            cpus=1,
+            icount=True,
+            modules=(module,),
+            timeout_s=300.0 + 240.0 * args.repeat * len(schedulers),
+        )
+        trace = str(args.trace.resolve())
+        arguments = ["replay", trace, guest.GUEST_OUT, str(args.repeat), *schedulers]
+        result = in_guest(arguments, out, spec)
+        runs = json.loads((out / RUNS).read_text())
+    where = f"Linux {result.kernel}, one CPU ({result.accel}), counted time"
+    verdict.console().print(describe(args.trace), show(runs, schedulers))
+    if args.picture:
+        draw(runs, schedulers, where, args.picture)
+    figures: Mapping[str, object] = {"where": where, "runs": runs}
+    return verdict.conclude(args, "startup", [], list(judge(runs, schedulers)), dict(figures))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="experiments.startup", description=(__doc__ or "").split("\n")[0]
+    )
+    commands = parser.add_subparsers(required=True)
+    recording = commands.add_parser("record", help="a program's start with nothing cached")
+    recording.set_defaults(command=record_command)
+    replaying = commands.add_parser("replay", help="that beside four readers")
+    replaying.set_defaults(command=replay_command)
+    replaying.add_argument("--schedulers", default=SCHEDULERS, help="default %(default)s")
+    replaying.add_argument("--repeat", type=int, default=3, help="default %(default)s")
+    replaying.add_argument("--module", type=Path, help="mqfair.ko (default: the one built here)")
+    replaying.add_argument("--json", metavar="FILE", help="write verdicts and runs there")
+    replaying.add_argument("--picture", type=Path, metavar="FILE", help="draw it there")
+    for one in (recording, replaying):
+        one.add_argument("--trace", type=Path, default=KEPT, help="default %(default)s")
+    return parser
+
+
+def _dispatch(args: argparse.Namespace) -> int:
+    command: Command = args.command
+    return command(args)
+
+
+def main() -> int:
+    return verdict.main(_parser(), _dispatch)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
