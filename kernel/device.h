@@ -147,7 +147,6 @@ void el_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
 void limit_depth_updated(struct device_host *d);
 void limit_taken(struct hctx_host *h);
 void limit_released(struct hctx_host *h, struct flow *f);
-void limit_wake(struct hctx_host *h, struct flow *f);
 
 /* attrs.c */
 void attrs_fill(const struct tunable *table,
@@ -168,15 +167,5 @@ void groups_let_go(struct device_host *d);
 struct blkcg *flow_blkcg(struct flow *f);
 int weights_init(void);
 void weights_exit(void);
-
-/*
- * What counts of @f in the quotas of @h has changed.  If that made room, full
- * order lies between; pairs with wait_for_tags(): change, then look who waits.
- */
-static inline void limit_changed(struct hctx_host *h, struct flow *f)
-{
-	if (unlikely(waitqueue_active(flow_tag_wait(f))))
-		limit_wake(h, f);
-}
 
 #endif /* MQFAIR_DEVICE_H */

@@ -205,10 +205,8 @@ static void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake)
 	if (verdict != VERDICT_IO)
 		return;
 	atomic_inc(&h->in_flight);
-	smp_mb__after_atomic();	/* see limit_changed() */
 	h->staged_ns = now;
 	WRITE_ONCE(h->staged, rq);
-	limit_changed(h, rq_host(rq)->io.flow);
 }
 
 static bool hctx_has_queued(struct hctx_host *h)
@@ -413,7 +411,6 @@ static void insert_one(struct hctx_host *h, struct queue_host *qh,
 
 	lockdep_assert_held(qh->lock);
 	h->device->sched.ops->insert(&qh->queue, io, now, wake);
-	limit_changed(h, io->flow);
 	trace_mqfair_insert(rq, &qh->queue, io);
 }
 

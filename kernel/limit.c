@@ -6,29 +6,11 @@
  * them in order of arrival.  A flow that fills the map with requests that we
  * hold back blocks the others above us, where no weight is known.
  *
- * The rule.  A flow may have so many requests *waiting*, by the tags that are
- * free:
- *
- *	free * (1 + active flows * share), at least 1
- *
- * Those in the device are not counted: how many of them are whose the scheduler
- * decides, and it can as long as everybody whose turn may come has something
- * waiting.  What a flow leaves is free, so the others may have more, and some
- * is always free for who comes next; up to half of the map nobody waits.  A
- * division by shares alone would not do.  Who has a large share and asks for
- * little leaves the device to the others, but its tags would stay its own:
- *
- *	ifq, D = 8, 32 tags, shares of 91 : 6 : 3, of which the first asks for
- *	a request now and then: 29, 1 and 1 tags, so the second cannot have its
- *	two thirds of the device.  By the rule it is 8 waiting for both.
- *
- * Nor would one by number: a flow of weight 200 among twenty of weight 10 needs
- * more than a twentieth to keep half of the device busy, for what is dispatched
- * together completes together.
- *
- * When D is more than half of the map the device may hold all tags, and nothing
- * would be free.  Then a flow may hold its share of the map beyond half of it,
- * in the device or waiting.  A flow alone is not limited.
+ * The rule.  Half of the map is for whoever comes.  Beyond it a flow holds no
+ * more than its share of the map: it waits here until one of its own requests
+ * ends.  So the map is never full of one flow's requests, every flow can have
+ * waiting what its share of the device needs, and a map of twice D tags keeps
+ * the device busy whoever is idle.  A flow alone is not limited.
  *
  * The core's own means, a depth, gives no flow a number of tags: it is a
  * number of low tags, fixed while the task sleeps.  It is used for those alone
@@ -38,14 +20,8 @@
  *
  * The caller is known by `current` alone, for there is no bio yet.
  *
- * Who wakes: whatever changes what counts of the flow.  A request of its that
- * is dispatched or ends makes room; one that is inserted, of somebody who was
- * woken, passes on what room there is still.  A waiter's flow has a request in
- * this map, so there is one to come.
- *
- * Source of the rule: Choudhury, Hahne, Dynamic Queue Length Thresholds for
- * Shared-Memory Packet Switches, IEEE/ACM Transactions on Networking, 1998.
- * Tested by tests/vm/test_tags.py, tests/vm/test_shares.py.
+ * Who wakes: el_finish_request(), once for each request of the flow that ends.
+ * A waiter's flow holds at least one tag, so there is one to come.
  */
 #include "device.h"
 
@@ -55,102 +31,55 @@ struct claim {
 	u32 depth;		/* of the map */
 };
 
-struct tag_waiter {
-	struct wait_queue_entry entry;
-	const struct tag_map *map;
-};
-
-/* The flow's requests in the map: inserted, and not dispatched or not done. */
-static u64 requests_of(const struct claim *c, bool waiting)
+/* Tags of the map that the flow's requests hold. */
+static u64 tags_held(const struct claim *c)
 {
 	const struct flow *f = c->flow;
 	struct flow_totals t;
-	s64 n = 0;
+	u64 held = 0;
 	u32 i;
 
 	if (c->hctx->requests_shared) {
 		flow_totals(f, &t);
-		n = t.inserted - (waiting ? t.dispatched : t.done);
-		return max(n, 0LL);
+		return t.inserted - t.done;
 	}
 	for (i = 0; i < c->hctx->nr_queues; i++) {
 		const struct flow_queue *fq =
 			&f->fq[c->hctx->queue[i]->queue.index];
 
-		n += READ_ONCE(fq->inserted);
-		n -= waiting ? READ_ONCE(fq->dispatched) :
-			       (u64)atomic64_read(&fq->done);
+		held += READ_ONCE(fq->inserted) - (u64)atomic64_read(&fq->done);
 	}
-	/* The counters are not read at one moment. */
-	return max(n, 0LL);
-}
-
-/* Requests of this map that can be in the device, at most. */
-static u32 most_out(const struct claim *c)
-{
-	const struct sched *s = &c->hctx->device->sched;
-	u32 tags = compat_hw_depth(c->hctx->hctx), slots = READ_ONCE(s->params.depth);
-
-	/* Not every scheduler has slots. */
-	return slots ? min(tags, slots) : tags;
-}
-
-/* How many of the flow may wait while so many tags are free. */
-static u64 most_waiting(const struct claim *c, u32 free)
-{
-	const struct sched *s = &c->hctx->device->sched;
-	u64 more = free * flow_share(c->flow) * READ_ONCE(s->share.nr_active);
-
-	return max_t(u64, free + (more >> SHARE_SHIFT), 1);
-}
-
-static u64 most_held(const struct claim *c)
-{
-	return max_t(u64, (flow_share(c->flow) * c->depth) >> SHARE_SHIFT, 1);
+	return held;
 }
 
 /* How many tags the flow may take now. */
 static u64 tags_left(const struct claim *c)
 {
 	u32 used = atomic_read(&c->hctx->map->used);
-	bool room = most_out(c) <= c->depth / 2;
-	u64 most, n;
+	u64 quota, held;
 
 	if (used < c->depth / 2)
 		return c->depth / 2 - used;
-	n = requests_of(c, room);
-	most = room ? most_waiting(c, c->depth - min(used, c->depth)) :
-		      most_held(c);
-	return n < most ? most - n : 0;
-}
-
-/* One of those who wait for this map; a flow's waiters are of all its maps. */
-static int wake_waiter(struct wait_queue_entry *entry, unsigned int mode,
-		       int flags, void *map)
-{
-	if (container_of(entry, struct tag_waiter, entry)->map != map)
-		return 0;
-	return autoremove_wake_function(entry, mode, flags, map);
+	quota = max_t(u64, (flow_share(c->flow) * c->depth) >> SHARE_SHIFT, 1);
+	held = tags_held(c);
+	return held < quota ? quota - held : 0;
 }
 
 static u64 wait_for_tags(const struct claim *c)
 {
 	wait_queue_head_t *wait = flow_tag_wait(c->flow);
-	struct tag_waiter waiter = { .map = c->hctx->map };
+	DEFINE_WAIT(entry);
 	u64 left;
 
-	init_wait(&waiter.entry);
-	waiter.entry.func = wake_waiter;
 	for (;;) {
-		prepare_to_wait_exclusive(wait, &waiter.entry,
-					  TASK_UNINTERRUPTIBLE);
-		/* Pairs with limit_changed(): announce, then look. */
+		prepare_to_wait_exclusive(wait, &entry, TASK_UNINTERRUPTIBLE);
+		/* Pairs with limit_released(): announce, then look. */
 		left = tags_left(c);
 		if (left)
 			break;
 		io_schedule();
 	}
-	finish_wait(wait, &waiter.entry);
+	finish_wait(wait, &entry);
 	return left;
 }
 
@@ -207,21 +136,12 @@ void limit_taken(struct hctx_host *h)
 
 void limit_released(struct hctx_host *h, struct flow *f)
 {
-	/* Full order: see limit_changed(). */
+	wait_queue_head_t *wait = flow_tag_wait(f);
+
+	/* Full order; pairs with wait_for_tags(). */
 	atomic_dec_return(&h->map->used);
-	limit_changed(h, f);
-}
-
-void limit_wake(struct hctx_host *h, struct flow *f)
-{
-	struct claim c = {
-		.hctx = h,
-		.flow = f,
-		.depth = compat_sched_depth(h->hctx),
-	};
-
-	if (tags_left(&c))
-		__wake_up(flow_tag_wait(f), TASK_NORMAL, 1, h->map);
+	if (unlikely(waitqueue_active(wait)))
+		wake_up(wait);
 }
 
 void limit_depth_updated(struct device_host *d)
