@@ -32,7 +32,7 @@ from mqfair.errors import UsageError
 
 MIXED = "four-cgroups-mixed"
 CASES = ("cgroups", MIXED)
-# Before what is counted begins: a period of the schedulers that have such, 10,000 I/Os.
+# From the start of the last to what is counted: six periods of the schedulers that have such.
 RAMP_S = 0.6
 NS_PER_S = 1_000_000_000
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
