@@ -44,6 +44,13 @@ struct tag_map {
 	atomic_t used;
 } ____cacheline_aligned_in_smp;
 
+/* What limit.c knows of a flow. */
+struct flow_tags {
+	wait_queue_head_t wait;
+	u32 wants;			/* O: at most, in this interval */
+	u32 wanted, counted;		/* tick: in the last; by the level */
+};
+
 struct queue_host {
 	struct queue queue;
 	spinlock_t *lock;		/* I */
@@ -86,6 +93,9 @@ struct device_host {
 	struct request_host *requests;	/* frozen: of shared tag maps */
 	u32 nr_requests;		/* frozen */
 	struct tag_map map;
+	u32 tag_depth;			/* frozen: of each map */
+	u32 tag_level;			/* O, by tick: see limit.c */
+	u64 tag_next_ns;		/* tick: when it is due again */
 	struct list_head groups;	/* of weights.c, see there */
 	struct mutex tune_lock;		/* tune() against itself */
 	unsigned long automatic;	/* tune_lock: by place, see attrs.c */
@@ -147,6 +157,8 @@ void el_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
 void limit_depth_updated(struct device_host *d);
 void limit_taken(struct hctx_host *h);
 void limit_released(struct hctx_host *h, struct flow *f);
+void limit_wake(struct hctx_host *h, struct flow *f);
+void limit_tick(struct device_host *d, u64 now);
 
 /* attrs.c */
 void attrs_fill(const struct tunable *table,
@@ -162,10 +174,17 @@ extern const struct blk_mq_debugfs_attr mqfair_hctx_debugfs[];
 extern struct blkcg_policy mqfair_policy;
 struct flow *group_flow(struct blkcg_gq *blkg);
 struct flow *root_flow(struct request_queue *q);
-wait_queue_head_t *flow_tag_wait(struct flow *f);
+struct flow_tags *flow_tags(struct flow *f);
 void groups_let_go(struct device_host *d);
 struct blkcg *flow_blkcg(struct flow *f);
 int weights_init(void);
 void weights_exit(void);
+
+/* What the flow holds of @h's tags has changed: there may be room for another. */
+static inline void limit_changed(struct hctx_host *h, struct flow *f)
+{
+	if (unlikely(waitqueue_active(&flow_tags(f)->wait)))
+		limit_wake(h, f);
+}
 
 #endif /* MQFAIR_DEVICE_H */

@@ -364,6 +364,7 @@ static void tick_work(struct work_struct *work)
 	wake_init(&wake);
 	block_stuck(d, now, &wake);
 	watch_kicks(d, now);
+	limit_tick(d, now);
 	d->sched.ops->tick(&d->sched, now, &wake);
 	host_wake(d, &wake);
 }
@@ -411,6 +412,7 @@ static void insert_one(struct hctx_host *h, struct queue_host *qh,
 
 	lockdep_assert_held(qh->lock);
 	h->device->sched.ops->insert(&qh->queue, io, now, wake);
+	limit_changed(h, io->flow);
 	trace_mqfair_insert(rq, &qh->queue, io);
 }
 

@@ -6,11 +6,27 @@
  * them in order of arrival.  A flow that fills the map with requests that we
  * hold back blocks the others above us, where no weight is known.
  *
- * The rule.  Half of the map is for whoever comes.  Beyond it a flow holds no
- * more than its share of the map: it waits here until one of its own requests
- * ends.  So the map is never full of one flow's requests, every flow can have
- * waiting what its share of the device needs, and a map of twice D tags keeps
- * the device busy whoever is idle.  A flow alone is not limited.
+ * The rule.  Half of the map is for whoever comes.  Beyond it a flow may always
+ * hold its share of the map.  So every flow can have waiting what its share of
+ * the device needs, and a map of twice D tags keeps the device busy whoever is
+ * idle.  What a flow leaves of its share is lent to those who want more, by
+ * their shares: all are filled to the same *level*, a multiple of the share, as
+ * water fills vessels (max-min fairness).
+ *
+ *	ifq, D = 8, 32 tags, shares of 91 : 6 : 3, of which the first asks for
+ *	one request at a time.  Its 29 tags do not wait for it: 2 are kept free
+ *	for who comes next, one is its own, and 29 are filled to the level of
+ *	10: 19 and 10, where shares alone would be one each, and the second
+ *	could not have its two thirds of the device.
+ *
+ * A loan is given while more than a sixteenth of the map is free, so that who
+ * has a right to a tag finds one, and is not renewed when the level has fallen.
+ * When all want more the level is 1, and what a flow holds is its share: with
+ * no more than two tags for each slot it needs them all, for what the device
+ * ends together is dispatched together.  A flow alone is not limited.
+ *
+ * What a flow wants is the most that it held and asked for in this interval or
+ * in the last one; everything, if it was refused.  tick reckons the level.
  *
  * The core's own means, a depth, gives no flow a number of tags: it is a
  * number of low tags, fixed while the task sleeps.  It is used for those alone
@@ -20,15 +36,38 @@
  *
  * The caller is known by `current` alone, for there is no bio yet.
  *
- * Who wakes: el_finish_request(), once for each request of the flow that ends.
- * A waiter's flow holds at least one tag, so there is one to come.
+ * Who wakes: a request of the flow that ends makes room; one that is inserted,
+ * of somebody who was woken, passes on what room there is still.  A waiter's
+ * flow has a request in this map, so there is one to come.
+ *
+ * Source of the rule: Bertsekas, Gallager, Data Networks, 1992, section 6.5.2.
+ * Tested by tests/vm/test_tags.py, tests/vm/test_shares.py.
  */
 #include "device.h"
+
+enum {
+	LEVEL_SHIFT	= 8,
+	LEVEL_ONE	= 1 << LEVEL_SHIFT,
+	/* At which the least share is everything. */
+	LEVEL_MAX	= LEVEL_ONE << SHARE_MIN_SHIFT,
+	/* Stopping early lends less. */
+	LEVEL_PASSES	= 8,
+	INTERVAL_NS	= FLOW_GRACE_NS,
+	RESERVE_SHIFT	= 4,
+};
+
+#define TAGS_ALL	U32_MAX
 
 struct claim {
 	struct hctx_host *hctx;
 	struct flow *flow;
 	u32 depth;		/* of the map */
+	u64 held;		/* tags of the flow, when last looked */
+};
+
+struct tag_waiter {
+	struct wait_queue_entry entry;
+	const struct tag_map *map;
 };
 
 /* Tags of the map that the flow's requests hold. */
@@ -36,12 +75,13 @@ static u64 tags_held(const struct claim *c)
 {
 	const struct flow *f = c->flow;
 	struct flow_totals t;
-	u64 held = 0;
+	s64 held = 0;
 	u32 i;
 
 	if (c->hctx->requests_shared) {
 		flow_totals(f, &t);
-		return t.inserted - t.done;
+		held = t.inserted - t.done;
+		return max(held, 0LL);
 	}
 	for (i = 0; i < c->hctx->nr_queues; i++) {
 		const struct flow_queue *fq =
@@ -49,44 +89,94 @@ static u64 tags_held(const struct claim *c)
 
 		held += READ_ONCE(fq->inserted) - (u64)atomic64_read(&fq->done);
 	}
-	return held;
+	/* The counters are not read at one moment. */
+	return max(held, 0LL);
+}
+
+/* A flow's part of a map that is filled to @level, in units of a share. */
+static u64 part_at(u64 share, u32 level)
+{
+	return min(share * level >> LEVEL_SHIFT, 1ULL << SHARE_SHIFT);
+}
+
+static u64 part_of(u32 tags, u32 depth)
+{
+	return div_u64((u64)min(tags, depth) << SHARE_SHIFT, depth);
+}
+
+static u64 quota(u64 part, u32 depth)
+{
+	return max_t(u64, (part * depth) >> SHARE_SHIFT, 1);
+}
+
+static u32 reserve(u32 depth)
+{
+	return max(depth >> RESERVE_SHIFT, 1U);
 }
 
 /* How many tags the flow may take now. */
-static u64 tags_left(const struct claim *c)
+static u64 tags_left(struct claim *c)
 {
-	u32 used = atomic_read(&c->hctx->map->used);
-	u64 quota, held;
+	u32 used = min_t(u32, atomic_read(&c->hctx->map->used), c->depth);
+	u32 free = c->depth - used, level;
+	u64 share = flow_share(c->flow);
+	u64 most = quota(share, c->depth), lent;
 
+	c->held = tags_held(c);
 	if (used < c->depth / 2)
 		return c->depth / 2 - used;
-	quota = max_t(u64, (flow_share(c->flow) * c->depth) >> SHARE_SHIFT, 1);
-	held = tags_held(c);
-	return held < quota ? quota - held : 0;
+	if (free > reserve(c->depth)) {
+		level = READ_ONCE(c->hctx->device->tag_level);
+		lent = quota(part_at(share, level), c->depth);
+		most = max(most, min(lent, c->held + free - reserve(c->depth)));
+	}
+	return c->held < most ? most - c->held : 0;
 }
 
-static u64 wait_for_tags(const struct claim *c)
+/* One of those who wait for this map; a flow's waiters are of all its maps. */
+static int wake_waiter(struct wait_queue_entry *entry, unsigned int mode,
+		       int flags, void *map)
 {
-	wait_queue_head_t *wait = flow_tag_wait(c->flow);
-	DEFINE_WAIT(entry);
+	if (container_of(entry, struct tag_waiter, entry)->map != map)
+		return 0;
+	return autoremove_wake_function(entry, mode, flags, map);
+}
+
+static u64 wait_for_tags(struct claim *c)
+{
+	wait_queue_head_t *wait = &flow_tags(c->flow)->wait;
+	struct tag_waiter waiter = { .map = c->hctx->map };
 	u64 left;
 
+	init_wait(&waiter.entry);
+	waiter.entry.func = wake_waiter;
 	for (;;) {
-		prepare_to_wait_exclusive(wait, &entry, TASK_UNINTERRUPTIBLE);
+		prepare_to_wait_exclusive(wait, &waiter.entry,
+					  TASK_UNINTERRUPTIBLE);
 		/* Pairs with limit_released(): announce, then look. */
 		left = tags_left(c);
 		if (left)
 			break;
 		io_schedule();
 	}
-	finish_wait(wait, &entry);
+	finish_wait(wait, &waiter.entry);
 	return left;
 }
 
-static void limit_flow(const struct claim *c, struct blk_mq_alloc_data *data)
+static void flow_wants(struct flow *f, u32 tags)
+{
+	struct flow_tags *t = flow_tags(f);
+
+	if (READ_ONCE(t->wants) < tags)
+		WRITE_ONCE(t->wants, tags);
+}
+
+static void limit_flow(struct claim *c, struct blk_mq_alloc_data *data)
 {
 	u64 left = tags_left(c);
 
+	flow_wants(c->flow, left < data->nr_tags ? TAGS_ALL :
+						   c->held + data->nr_tags);
 	if (!left && (data->flags & BLK_MQ_REQ_NOWAIT)) {
 		data->shallow_depth = compat_shallow_depth(c->hctx->hctx,
 							   max(c->depth / 2, 1U));
@@ -136,12 +226,83 @@ void limit_taken(struct hctx_host *h)
 
 void limit_released(struct hctx_host *h, struct flow *f)
 {
-	wait_queue_head_t *wait = flow_tag_wait(f);
-
 	/* Full order; pairs with wait_for_tags(). */
 	atomic_dec_return(&h->map->used);
-	if (unlikely(waitqueue_active(wait)))
-		wake_up(wait);
+	limit_changed(h, f);
+}
+
+void limit_wake(struct hctx_host *h, struct flow *f)
+{
+	struct claim c = {
+		.hctx = h,
+		.flow = f,
+		.depth = compat_sched_depth(h->hctx),
+	};
+
+	if (tags_left(&c))
+		__wake_up(&flow_tags(f)->wait, TASK_NORMAL, 1, h->map);
+}
+
+/* ----------------------------------------------------------------- the level */
+
+static void interval_ends(struct device_host *d)
+{
+	struct flow *f;
+
+	port_assert_held(&d->sched.active_lock);
+	for (f = d->sched.active; f; f = f->next_active) {
+		struct flow_tags *t = flow_tags(f);
+		u32 wants = READ_ONCE(t->wants);
+
+		t->counted = waitqueue_active(&t->wait) ? TAGS_ALL :
+							  max(wants, t->wanted);
+		t->wanted = wants;
+		WRITE_ONCE(t->wants, 0);
+	}
+}
+
+/*
+ * Who wants less than its part at @level gets that, the others share the rest.
+ * What somebody leaves is theirs: from the second time on no less than @level.
+ */
+static u32 next_level(struct sched *s, u32 level, u32 depth)
+{
+	u64 rest = part_of(depth - reserve(depth), depth), shares = 0;
+	struct flow *f;
+
+	port_assert_held(&s->active_lock);
+	for (f = s->active; f; f = f->next_active) {
+		u64 share = flow_share(f);
+		u64 wants = part_of(flow_tags(f)->counted, depth);
+
+		if (wants < part_at(share, level))
+			rest -= min(wants, rest);
+		else
+			shares += share;
+	}
+	if (!shares)
+		return LEVEL_MAX;
+	return min_t(u64, div64_u64(rest << LEVEL_SHIFT, shares), LEVEL_MAX);
+}
+
+void limit_tick(struct device_host *d, u64 now)
+{
+	u32 level = LEVEL_ONE, depth = READ_ONCE(d->tag_depth), next, pass;
+	unsigned long flags;
+
+	if (now < d->tag_next_ns)
+		return;
+	d->tag_next_ns = now + INTERVAL_NS;
+	flags = port_lock(&d->sched.active_lock);
+	interval_ends(d);
+	for (pass = 0; pass < LEVEL_PASSES; pass++) {
+		next = next_level(&d->sched, level, depth);
+		if (next <= level)
+			break;
+		level = next;
+	}
+	port_unlock(&d->sched.active_lock, flags);
+	WRITE_ONCE(d->tag_level, level);
 }
 
 void limit_depth_updated(struct device_host *d)
@@ -151,5 +312,6 @@ void limit_depth_updated(struct device_host *d)
 
 	for (i = 0; i < d->nr_hctx; i++)
 		least = min(least, compat_sched_depth(d->hctx[i]->hctx));
+	WRITE_ONCE(d->tag_depth, max(least, 1U));
 	compat_set_min_shallow_depth(d->q, max(least / 2, 1U));
 }

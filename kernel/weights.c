@@ -38,7 +38,7 @@ struct group_host {
 	struct rcu_head rcu;
 	struct list_head node;		/* groups_lock: in device_host.groups */
 	bool set_up;			/* groups_lock: the flow has a device */
-	wait_queue_head_t tag_wait;	/* see limit.c */
+	struct flow_tags tags;
 	struct flow flow;
 };
 
@@ -64,9 +64,9 @@ struct flow *group_flow(struct blkcg_gq *blkg)
 	return g && likely(READ_ONCE(g->set_up)) ? &g->flow : NULL;
 }
 
-wait_queue_head_t *flow_tag_wait(struct flow *f)
+struct flow_tags *flow_tags(struct flow *f)
 {
-	return &container_of(f, struct group_host, flow)->tag_wait;
+	return &container_of(f, struct group_host, flow)->tags;
 }
 
 struct blkcg *flow_blkcg(struct flow *f)
@@ -148,7 +148,7 @@ static void weights_pd_init(struct blkg_policy_data *pd)
 
 	flow_init(&g->flow, &d->sched, parent,
 		  c ? cgroup_weight(c, queue_dev(blkg->q)) : WEIGHT_DEFAULT);
-	init_waitqueue_head(&g->tag_wait);
+	init_waitqueue_head(&g->tags.wait);
 	spin_lock_irqsave(&groups_lock, flags);
 	list_add(&g->node, &d->groups);
 	WRITE_ONCE(g->set_up, true);
