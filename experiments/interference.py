@@ -6,12 +6,16 @@ stops, user 2 reads 10 MB each time that user 1 has read 20 MB, user 3 ten block
 distances. After each window of ifq the weights that were in force are put beside those that were
 due, the inverse of what each moved in that window. Judged is that they are within 10 %.
 
+turns: the same for a user that never stops and one that is light, heavy and light again, twelve
+windows each. Judged are the last of each turn.
+
 latency: examples/interference.fio. Two readers that wait for each request, with the sizes of
 traces, beside six that take all they can get, on a drive with eight slots. Judged is that
 under ifq the 99.9th percentile of each is at most three times what it is without the six, that it
 is below BFQ's, and that the six have 0.9 of what they have under none.
 
     python3 -m experiments.interference weights --picture doc/ifq-weights.png
+    python3 -m experiments.interference turns --picture doc/ifq-turns.png
     python3 -m experiments.interference latency --icount --picture doc/ifq-latency.png
 """
 
@@ -41,7 +45,7 @@ from rich import box
 from rich.table import Table
 
 from experiments import interference_guest, verdict
-from experiments.interference_guest import IFQ, SAMPLES, SCHEDULER_TAGS, USERS
+from experiments.interference_guest import IFQ, SAMPLES, TURN_WINDOWS, WORKS
 from experiments.pictures import COLOURS
 from experiments.verdict import Subject, Verdict, runs_of
 from lab import guest, kernel
@@ -85,17 +89,17 @@ def parts(values: Sequence[float]) -> tuple[float, ...]:
     return tuple(value / whole for value in values)
 
 
-def windows_of(samples: Sequence[Document]) -> list[WindowWeights]:
+def windows_of(samples: Sequence[Document], users: Sequence[str]) -> list[WindowWeights]:
     """What was moved in a window is known in the next."""
     last = {sample["window"]: sample["flows"] for sample in samples}
     found = []
     for number in sorted(last):
         if number + 1 not in last:
             continue
-        moved = [last[number + 1][user]["moved_last"] for user in USERS]
+        moved = [last[number + 1][user]["moved_last"] for user in users]
         if not all(moved):
             raise Failure(f"window {number}: a user moved nothing: ask for longer windows")
-        actual = [last[number][user]["interference_milli"] for user in USERS]
+        actual = [last[number][user]["interference_milli"] for user in users]
         due = [1 / value for value in moved]
         found.append(WindowWeights(number, parts(actual), parts(due), tuple(moved)))
     # The first began before the users did.
@@ -109,8 +113,8 @@ def run_guest(args: argparse.Namespace, module: Path, out: Path) -> str:
         modules=(module,),
         timeout_s=300 + 60.0 * args.windows * args.window_ms / 1000,
     )
-    argv = [sys.executable, "-m", interference_guest.__name__, guest.GUEST_OUT]
-    argv += [str(args.window_ms), str(args.windows)]
+    argv = [sys.executable, "-m", interference_guest.__name__, args.experiment]
+    argv += [guest.GUEST_OUT, str(args.window_ms), str(args.windows)]
     try:
         result = guest.run(spec, argv, env={"PYTHONPATH": str(ROOT)}, out_dir=out)
     except LabError as error:
@@ -121,11 +125,13 @@ def run_guest(args: argparse.Namespace, module: Path, out: Path) -> str:
     return f"Linux {result.kernel}, one CPU ({result.accel}), counted time"
 
 
-def draw_weights(found: Sequence[WindowWeights], where: str, path: Path) -> None:
+def draw_weights(
+    found: Sequence[WindowWeights], users: Sequence[str], where: str, path: Path
+) -> None:
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(9, 4.8), layout="constrained")
         axes = figure.subplots()
-        for user, name in enumerate(USERS):
+        for user, name in enumerate(users):
             numbers = range(1, len(found) + 1)
             axes.plot(
                 numbers,
@@ -149,7 +155,7 @@ def draw_weights(found: Sequence[WindowWeights], where: str, path: Path) -> None
         axes.set_xlabel("window")
         axes.set_ylabel("part of the weights")
         axes.grid(axis="y", color=FAINT, linewidth=0.8)
-        figure.legend(loc="outside lower center", ncols=len(USERS), frameon=False)
+        figure.legend(loc="outside lower center", ncols=len(users), frameon=False)
         figure.suptitle(
             "ifq: weights in force, and due by what each user moved in that window\n" + where,
             x=0.01,
@@ -174,29 +180,43 @@ def show_weights(found: Sequence[WindowWeights]) -> Table:
     return table
 
 
+def settled_windows(found: Sequence[WindowWeights], experiment: str) -> list[WindowWeights]:
+    """Those that are judged."""
+    if experiment == "weights":
+        return list(found[SETTLING:])
+    # The second user has been what it is for as long as settling takes, and is for one window more.
+    heavy = [one.moved[1] > one.moved[0] / 2 for one in found]
+    return [
+        found[number]
+        for number in range(SETTLING, len(found) - 1)
+        if len(set(heavy[number - SETTLING : number + 2])) == 1
+    ]
+
+
 def weights_command(args: argparse.Namespace) -> int:
     module = args.module or ROOT / "build" / "module" / kernel.ensure().release / "mqfair.ko"
     if not module.is_file():
         raise UsageError(f"--module {module}: no such file: run `make module`")
+    users = tuple(WORKS[args.experiment])
     with tempfile.TemporaryDirectory(prefix="mqfair-interference-") as folder:
         where = run_guest(args, module, Path(folder))
-        found = windows_of(json.loads((Path(folder) / SAMPLES).read_text()))
-    settled = found[SETTLING:]
+        found = windows_of(json.loads((Path(folder) / SAMPLES).read_text()), users)
+    settled = settled_windows(found, args.experiment)
     if not settled:
-        raise UsageError(f"--windows {args.windows}: {SETTLING} are for settling: ask for more")
+        raise UsageError(f"--windows {args.windows}: too few to settle: ask for more")
     verdict.console().print(show_weights(found))
     if args.picture:
-        draw_weights(found, where, args.picture)
+        draw_weights(found, users, where, args.picture)
     worst = max(settled, key=lambda one: one.off)
     judged = dataclasses.replace(
-        Subject("figure 5", IFQ).at_most(
+        Subject(args.experiment, IFQ).at_most(
             "weight off its due, at most", [one.off for one in settled], MOST_OFF
         ),
         seen=worst.off,
         holds=worst.off <= MOST_OFF,
     )
     figures: Document = {"where": where, "windows": [dataclasses.asdict(one) for one in found]}
-    return verdict.conclude(args, "interference-weights", [], [judged], figures)
+    return verdict.conclude(args, f"interference-{args.experiment}", [], [judged], figures)
 
 
 # ------------------------------------------------------------------------- latency
@@ -209,6 +229,8 @@ SCHEDULERS = "bfq,kyber,mqfq,ifq"
 LATENCY_DEVICE = (
     "null:irqmode=2,completion_nsec=4000000,submit_queues=1,hw_queue_depth=8,gb=4,poll_queues=0"
 )
+# Under the kernel's own schedulers, too, a request waits in the scheduler and not for a tag.
+LATENCY_TAGS = 256
 MOST_BESIDE_ALONE = 3.0
 LEAST_HEAVY = 0.9
 
@@ -361,21 +383,23 @@ def _parser() -> argparse.ArgumentParser:
     )
     commands = parser.add_subparsers(required=True)
     weights = commands.add_parser("weights", help="figure 5: weights beside those due")
-    weights.set_defaults(command=weights_command)
-    weights.add_argument(
-        "--window-ms",
-        type=int,
-        default=2000,
-        help="long enough to hold many of user 2's bursts (default %(default)s)",
-    )
-    weights.add_argument("--windows", type=int, default=24, help="default %(default)s")
-    weights.add_argument("--module", type=Path, help="mqfair.ko (default: the one built here)")
-    weights.add_argument("--json", metavar="FILE", help="write verdicts and windows there")
+    turns = commands.add_parser("turns", help="the same of one that is light, heavy, light")
+    for one, windows in ((weights, 40), (turns, 3 * TURN_WINDOWS)):
+        one.set_defaults(command=weights_command, experiment=one.prog.rpartition(" ")[2])
+        one.add_argument(
+            "--window-ms",
+            type=int,
+            default=1000,
+            help="long enough to hold many requests of each (default %(default)s)",
+        )
+        one.add_argument("--windows", type=int, default=windows, help="default %(default)s")
+        one.add_argument("--module", type=Path, help="mqfair.ko (default: the one built here)")
+        one.add_argument("--json", metavar="FILE", help="write verdicts and windows there")
     latency = commands.add_parser("latency", help="readers that wait, beside six that do not")
     latency.set_defaults(command=latency_command)
     verdict.add_arguments(latency, schedulers=SCHEDULERS, runtime_s=10.0, repeat=1)
-    latency.set_defaults(nr_requests=SCHEDULER_TAGS)
-    for one in (weights, latency):
+    latency.set_defaults(nr_requests=LATENCY_TAGS)
+    for one in (weights, turns, latency):
         one.add_argument("--picture", type=Path, metavar="FILE", help="draw it there")
     return parser
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The three users of figure 5, in the guest: see interference.py.
+"""The users of figure 5, and one that turns heavy and back, in the guest: see interference.py.
 
-    python3 -m experiments.interference_guest FOLDER WINDOW_MS WINDOWS
+    python3 -m experiments.interference_guest weights|turns FOLDER WINDOW_MS WINDOWS
 
 writes FOLDER/samples.json: what the scheduler said of itself and of each user, again and again.
 """
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,6 @@ from mqfair.fs import Fs
 IFQ = "ifq"
 
 BLOCK = 512 << 10
-USERS = ("user1", "user2", "user3")
 DEVICE = Path("/dev/nullb0")
 # 500 requests a second in 8 slots; a block is one request.
 NULL_BLK = (
@@ -36,20 +35,23 @@ NULL_BLK = (
     " hw_queue_depth=8 max_sectors=1024 gb=16 poll_queues=0"
 )
 DEVICE_BYTES = 16 << 30
-SCHEDULER_TAGS = 256
 CONTINUOUS_THREADS = 16
 LEADER_BYTES = 20_000_000
 FOLLOWER_BYTES = 10_000_000
 FOLLOWER_THREADS = 20
 BEATS_PER_S = 10
+# Of the one that turns: between its requests while it is light, and how long it stays so.
+LIGHT_PAUSE_S = 0.02
+TURN_WINDOWS = 12
 SAMPLE_S = 0.05
 SAMPLES = "samples.json"
 
 
 class Shared:
-    """Bytes that user 1 has read, where user 2 sees them."""
+    """What a turn takes, and the bytes that user 1 has read, where user 2 sees them."""
 
-    def __init__(self) -> None:
+    def __init__(self, turn_s: float) -> None:
+        self.turn_s = turn_s
         self._memory = mmap.mmap(-1, mmap.PAGESIZE)
         self._lock = threading.Lock()
 
@@ -121,6 +123,32 @@ def steady(_shared: Shared) -> None:
         time.sleep(max(0.0, start + beat / BEATS_PER_S - time.monotonic()))
 
 
+def turning(shared: Shared) -> None:
+    """Light, heavy, light and so on, by turns."""
+    start = time.monotonic()
+    threads = itertools.count()
+
+    def heavy() -> bool:
+        return int((time.monotonic() - start) / shared.turn_s) % 2 == 1
+
+    def work(reader: Reader) -> None:
+        first = next(threads) == 0
+        while True:
+            if first or heavy():
+                reader.read()
+            if not heavy():
+                time.sleep(LIGHT_PAUSE_S)
+
+    in_threads(CONTINUOUS_THREADS, work)
+
+
+# By experiment and name of the cgroup.
+WORKS: Mapping[str, Mapping[str, Callable[[Shared], None]]] = {
+    "weights": {"user1": continuous, "user2": following, "user3": steady},
+    "turns": {"user1": continuous, "user2": turning},
+}
+
+
 def spawn(group: Path, work: Callable[[Shared], None], shared: Shared) -> int:
     """A child in the cgroup, which works until it is killed."""
     pid = os.fork()
@@ -150,28 +178,27 @@ def one_sample(debugfs: Path) -> dict[str, Any] | None:
     return {"window": before, "flows": flows} if window() == before else None
 
 
-def measure_weights(out: Path, window_ms: int, windows: int) -> None:
-    """In the guest: the three users, and a sample every SAMPLE_S."""
+def measure(out: Path, experiment: str, window_ms: int, windows: int) -> None:
+    """In the guest: the users, and a sample every SAMPLE_S."""
     fs = Fs()
     subprocess.run(["modprobe", "null_blk", *NULL_BLK.split()], check=True)
     disk = find_disk(fs, str(DEVICE))
     fs.write(disk.scheduler_file, IFQ)
-    # A drive of so few slots has few tags: bursts would wait for those, and not in the scheduler.
-    Enabler(disk, Plan(IFQ, {"window_ms": str(window_ms)}, SCHEDULER_TAGS)).run()
-    shared = Shared()
+    Enabler(disk, Plan(IFQ, {"window_ms": str(window_ms)}, None)).run()
+    shared = Shared(TURN_WINDOWS * window_ms / 1000)
+    works = WORKS[experiment]
     samples: list[dict[str, Any]] = []
-    works = (continuous, following, steady)
     with (
         cgroups.io_controller(fs) as own,
-        cgroups.tree(own, dict.fromkeys(USERS, 100)) as groups,
+        cgroups.tree(own, dict.fromkeys(works, 100)) as groups,
     ):
-        for name, work in zip(USERS, works, strict=True):
+        for name, work in works.items():
             spawn(fs.host_path(groups[name].directory), work, shared)
         first = None
         while first is None or samples[-1]["window"] < first + windows:
             time.sleep(SAMPLE_S)
             sample = one_sample(Path("/sys/kernel/debug/block") / DEVICE.name / "sched")
-            if sample is None or not all(name in sample["flows"] for name in USERS):
+            if sample is None or not all(name in sample["flows"] for name in works):
                 continue
             first = sample["window"] if first is None else first
             samples.append(sample)
@@ -179,8 +206,8 @@ def measure_weights(out: Path, window_ms: int, windows: int) -> None:
 
 
 def main(argv: Sequence[str]) -> int:
-    out, window_ms, windows = argv
-    measure_weights(Path(out), int(window_ms), int(windows))
+    experiment, out, window_ms, windows = argv
+    measure(Path(out), experiment, int(window_ms), int(windows))
     return 0
 
 
