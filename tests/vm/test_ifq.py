@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0
+"""ifq on two processors and a drive with two hardware queues; shares by weight: test_shares.py.
+
+What is judged is counted, and so does not depend on how fast the machine is: how many requests of
+others are served for each of a tenant that waits for its own.
+"""
+
+from __future__ import annotations
+
+from fairlib import SMALL_GUEST, Load, done, flows, scheduled, tenants
+from guestlib import Cgroup, Disk, NullBlk, TimingError, cases, timed
+from sharing import DEMAND, SLOTS, check_shares, on_a_busy_device, shares
+
+guest = SMALL_GUEST
+
+TWO_QUEUES = {"submit_queues": 2, "hw_queue_depth": SLOTS // 2}
+SLOW = {"irqmode": 2, "completion_nsec": 32_000_000}
+LIGHT = {"rw": "randread", "bs": "4k", "iodepth": 1}
+
+
+@timed
+def test_who_asks_for_more_does_not_get_more() -> None:
+    """Of two that take all they can get, one has eight times as many requests waiting."""
+
+    def measure(disk: NullBlk) -> None:
+        with (
+            tenants(few=100, many=100) as (few, many),
+            scheduled(disk, "ifq", depth=SLOTS),
+            Load(disk, [few], **{**DEMAND, "iodepth": SLOTS}),
+            Load(disk, [many], **{**DEMAND, "iodepth": 8 * SLOTS}),
+        ):
+            check_shares(shares(disk, [few, many]), {"few": 100, "many": 100})
+
+    on_a_busy_device(measure, **TWO_QUEUES)
+
+
+@cases(8, SLOTS)
+@timed
+def test_who_waits_for_its_request_waits_for_few(depth: int) -> None:
+    """While it is served, and while it waits for a slot, each slot serves one request of others."""
+    with (
+        NullBlk(**SLOW, **TWO_QUEUES) as disk,
+        tenants(light=100, one=100, two=100) as (light, *heavy),
+        scheduled(disk, "ifq", depth=depth),
+        Load(disk, heavy, **DEMAND),
+        Load(disk, [light], **LIGHT) as load,
+    ):
+        load.goes_on(40)
+        own, others = counts(disk, light, heavy)
+        load.goes_on(100)
+        own_now, others_now = counts(disk, light, heavy)
+        each = (others_now - others) / (own_now - own)
+        scales = {name: flow["interference_milli"] for name, flow in flows(disk).items()}
+        print(f"{each:.1f} requests of others for each of the light tenant's; scales {scales}")
+        if each > 2 * depth:
+            raise TimingError(f"{each:.1f} requests of others for each of its own, depth {depth}")
+        assert scales["/light"] > max(scales["/one"], scales["/two"]), scales
+
+
+def counts(disk: Disk, light: Cgroup, heavy: list[Cgroup]) -> tuple[int, int]:
+    return done(light, disk), sum(done(group, disk) for group in heavy)
