@@ -131,6 +131,7 @@ struct flash {
 	struct flash_plane *plane;
 	struct flash_read *ops, *free_ops;
 	struct flash_stats stats;
+	struct flash_spent spent;
 	u64 owed_ns;			/* of planes, for collecting */
 };
 

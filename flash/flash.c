@@ -183,11 +183,13 @@ static bool op_writes(const struct flash_read *op)
 static void owner_reads(struct flash *f, const struct flash_read *op)
 {
 	const struct flash_params *p = &f->params;
+	u64 ns = p->read_ns + op->pages * p->channel_ns;
 
 	if (p->in_place)
 		return;
+	f->spent.read_ns += ns;
 	owner_busy(&f->ftl.owners, owner_tag(&f->ftl.owners, op->cmd->owner),
-		   p->read_ns + op->pages * p->channel_ns);
+		   ns);
 }
 
 static void plane_start(struct flash *f, struct flash_plane *pl)
@@ -463,11 +465,11 @@ static void owner_writes(struct flash *f, u16 tag)
 {
 	const struct flash_params *p = &f->params;
 	u64 owed = f->owed_ns >> OWED_SHIFT;
+	u64 ns = p->planes * (p->program_ns / p->program_pages + p->channel_ns);
 
 	f->owed_ns -= owed;
-	owner_busy(&f->ftl.owners, tag,
-		   p->planes * (p->program_ns / p->program_pages + p->channel_ns) +
-		   owed);
+	f->spent.write_ns += ns + owed;
+	owner_busy(&f->ftl.owners, tag, ns + owed);
 }
 
 /* What has arrived is placed, as far as there are dies for it. */
@@ -751,6 +753,11 @@ u64 flash_amplification_permille(u64 written, u64 moved)
 	return written ? div64_u64((written + moved) * 1000, written) : 1000;
 }
 
+static u32 nr_planes(const struct flash_params *p)
+{
+	return flash_nr_dies(p) * p->planes;
+}
+
 bool flash_usage(const struct flash *f, u32 owner, struct flash_usage *usage)
 {
 	*usage = (struct flash_usage){ 0 };
@@ -763,6 +770,20 @@ bool flash_host_usage(const struct flash *f, u32 owner,
 {
 	*usage = (struct flash_usage){ 0 };
 	return f->mode == FLASH_FTL_HOST && flash_usage(f, owner, usage);
+}
+
+bool flash_host_spent(const struct flash *f, struct flash_spent *spent)
+{
+	bool known = f->mode == FLASH_FTL_HOST && !f->params.in_place;
+
+	*spent = known ? f->spent : (struct flash_spent){ 0 };
+	if (!known)
+		return false;
+	spent->planes = nr_planes(&f->params);
+	spent->busy_ns = f->stats.read_busy_ns +
+		f->params.planes * (f->stats.program_busy_ns +
+				    f->stats.gc_busy_ns);
+	return true;
 }
 
 void flash_owner_move(struct flash *f, u32 from, u32 to)
@@ -806,11 +827,6 @@ const char *flash_config_wrong(const struct flash_config *c)
 	if (c->owners > OWNERS_MAX)
 		return "there can be at most 65534 owners";
 	return NULL;
-}
-
-static u32 nr_planes(const struct flash_params *p)
-{
-	return flash_nr_dies(p) * p->planes;
 }
 
 u64 flash_memory_bytes(const struct flash_config *c)

@@ -145,13 +145,21 @@ u64 flash_amplification_permille(u64 written, u64 moved);
  * keeps planes busy for is paid for by whoever writes, page by page: it is for
  * them that room is made.
  *
- * The scheduler's door is flash_host_usage(): it answers only
- * where the host keeps the map.  flash_usage() is for reports and tests.
- * False, and zeroes: the owner has never written (or is not to be known).
+ * The scheduler's doors are flash_host_usage() and flash_host_spent(), the sum
+ * over all owners, for reads and for writes: they answer only where the host
+ * keeps the map.  flash_usage() is for reports and tests.  False, and zeroes:
+ * the owner has never written (or is not to be known).
  */
+struct flash_spent {
+	u64 read_ns, write_ns;
+	u64 busy_ns;		/* of planes, when they were, without transfers */
+	u32 planes;		/* that there are */
+};
+
 bool flash_usage(const struct flash *f, u32 owner, struct flash_usage *usage);
 bool flash_host_usage(const struct flash *f, u32 owner,
 		      struct flash_usage *usage);
+bool flash_host_spent(const struct flash *f, struct flash_spent *spent);
 
 /*
  * @from goes: its pages and figures are @to's from now on.  O(1).  Writes of

@@ -182,6 +182,7 @@ static int device_start(struct device_host *d, const struct sched_ops *ops,
 	}
 	device_default_params(d, ops, &params);
 	d->sched.flow_pages = ftl_flow_pages;
+	d->sched.flash_time = ftl_flash_time;
 	d->sched.pages = get_capacity(d->q->disk) >> (PAGE_SHIFT - SECTOR_SHIFT);
 	ret = sched_init(&d->sched, ops, &params, place);
 	kvfree(place);

@@ -78,3 +78,24 @@ bool ftl_flow_pages(const struct sched *s, struct flow *f,
 	};
 	return known || ftl_known(d);
 }
+
+bool ftl_flash_time(const struct sched *s, struct flash_time *time)
+{
+	struct device_host *d = container_of(s, struct device_host, sched);
+	struct ftl_busy busy = { 0 };
+	struct mqfair_ftl *ftl;
+	unsigned long flags;
+	bool known;
+
+	spin_lock_irqsave(&ftl_lock, flags);
+	ftl = ftl_find(d->q->disk);
+	known = ftl && ftl->ops->busy(ftl->disk, &busy);
+	spin_unlock_irqrestore(&ftl_lock, flags);
+	*time = (struct flash_time){
+		.read_ns = busy.read_ns,
+		.write_ns = busy.write_ns,
+		.busy_ns = busy.busy_ns,
+		.planes = busy.planes,
+	};
+	return known;
+}

@@ -3,9 +3,10 @@
  * ftl - whose flash pages are where, from a driver that knows to a scheduler
  *
  * A drive hides its flash translation layer.  Where the host keeps it, the
- * driver knows which cgroup each flash page belongs to; it registers for its
+ * driver knows which cgroup each flash page belongs to, and how long each
+ * read, program and erase that it has the flash do takes; it registers for its
  * disk, and the scheduler there can charge each cgroup for the garbage
- * collection that it causes.
+ * collection that it causes, and each request what it costs.
  *
  * An *owner* is a cgroup as the driver is to count it: ftl_owner_of() the
  * cgroup of the request's bio, asked when the request reaches the driver.
@@ -13,10 +14,10 @@
  * has not, so the driver makes the pages of a removed cgroup its parent's.
  *
  * Locking: mqfair_ftl_register() and mqfair_ftl_unregister() may be called in
- * any context, ftl_owner_pages() too, with any of mqfair's locks held; the
- * driver's owner_pages() is called under ftl_lock with interrupts off, may not
- * sleep, and may not call back.  Lock order: mqfair's locks > ftl_lock > the
- * driver's.  No owner_pages() runs once mqfair_ftl_unregister() has returned.
+ * any context, ftl_owner_pages() and ftl_flash_time() too, with any of mqfair's
+ * locks held; the driver's operations are called under ftl_lock with interrupts
+ * off, may not sleep, and may not call back.  Lock order: mqfair's locks >
+ * ftl_lock > the driver's.  None runs once mqfair_ftl_unregister() has returned.
  */
 #ifndef MQFAIR_FTL_H
 #define MQFAIR_FTL_H
@@ -24,6 +25,7 @@
 #include "compat.h"
 
 struct device_host;
+struct flash_time;
 struct flow;
 struct flow_pages;
 struct sched;
@@ -34,10 +36,21 @@ struct ftl_pages {
 	u64 victim_valid;	/* valid ones that collecting has copied so far */
 };
 
+/* Summed over planes; what is waited for does not count. */
+struct ftl_busy {
+	u64 read_ns;		/* for reads of commands */
+	u64 write_ns;		/* for what commands wrote, and collecting for it */
+	u64 busy_ns;		/* with either: at that time, not when it was caused */
+	u32 planes;		/* that there are */
+};
+
 struct mqfair_ftl_ops {
 	/* False, and zeroes: this owner has written nothing. */
 	bool (*owner_pages)(struct gendisk *disk, u32 owner,
 			    struct ftl_pages *pages);
+
+	/* False: not known.  Planes' time since the disk was added. */
+	bool (*busy)(struct gendisk *disk, struct ftl_busy *busy);
 };
 
 /* Memory of the driver, for as long as it is registered. */
@@ -67,6 +80,9 @@ bool ftl_owner_pages(struct device_host *d, struct flow *f,
 /* sched.flow_pages of a device. */
 bool ftl_flow_pages(const struct sched *s, struct flow *f,
 		    struct flow_pages *pages);
+
+/* sched.flash_time of a device. */
+bool ftl_flash_time(const struct sched *s, struct flash_time *time);
 
 /*
  * The kernel's number of the cgroup, less the generation that is above bit 31:

@@ -220,6 +220,14 @@ struct flow_pages {
 	u64 moved;			/* valid ones that collecting has copied */
 };
 
+/* How long planes were busy so far, summed. */
+struct flash_time {
+	u64 read_ns;			/* for reads */
+	u64 write_ns;			/* for writes, and collecting for them */
+	u64 busy_ns;			/* with either: writes are done before */
+	u32 planes;			/* that there are */
+};
+
 struct sched_stats {			/* A */
 	atomic64_t kicks;		/* queues named to the host */
 	atomic64_t watchdog;		/* queues found forgotten: a bug */
@@ -238,10 +246,12 @@ struct sched {
 	struct sched_params params;	/* O, by tune */
 	/*
 	 * I, by the host before sched_init(); NULL: nobody can tell.  False:
-	 * nobody can at the moment.  Called by tick with active_lock held.
+	 * nobody can at the moment.  Called by tick; flow_pages with
+	 * active_lock held.
 	 */
 	bool (*flow_pages)(const struct sched *s, struct flow *f,
 			   struct flow_pages *pages);
+	bool (*flash_time)(const struct sched *s, struct flash_time *time);
 	struct learner *learner;	/* I: of cost=learned, or NULL */
 	struct share_tree share;
 	struct port_lock active_lock;	/* leaf; for the two below */

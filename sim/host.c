@@ -538,6 +538,21 @@ static bool host_flow_pages(const struct sched *s, struct flow *f,
 	return known || flash_host_usage(flash, FLASH_NOBODY, &nobodys);
 }
 
+static bool host_flash_time(const struct sched *s, struct flash_time *time)
+{
+	const struct host *h = container_of(s, struct host, sched);
+	struct flash_spent spent;
+	bool known = flash_host_spent(h->params.device.flash, &spent);
+
+	*time = (struct flash_time){
+		.read_ns = spent.read_ns,
+		.write_ns = spent.write_ns,
+		.busy_ns = spent.busy_ns,
+		.planes = spent.planes,
+	};
+	return known;
+}
+
 /* -------------------------------------------------------------- life of it */
 
 static void host_place(struct host *h)
@@ -604,6 +619,7 @@ struct host *host_create(const struct host_params *params)
 	host_place(h);
 	if (params->device.flash) {
 		h->sched.flow_pages = host_flow_pages;
+		h->sched.flash_time = host_flash_time;
 		h->sched.pages = (u64)flash_pages(params->device.flash) *
 				 flash_params_of(params->device.flash)->page_bytes /
 				 4096;

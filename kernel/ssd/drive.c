@@ -211,8 +211,26 @@ static bool drive_owner_pages(struct gendisk *disk, u32 owner,
 	return known;
 }
 
+static bool drive_busy(struct gendisk *disk, struct ftl_busy *busy)
+{
+	struct ssd_drive *d = disk->private_data;
+	struct flash_spent spent;
+	unsigned long flags;
+	bool known;
+
+	spin_lock_irqsave(&d->lock, flags);
+	known = flash_host_spent(d->flash, &spent);
+	spin_unlock_irqrestore(&d->lock, flags);
+	busy->read_ns = spent.read_ns;
+	busy->write_ns = spent.write_ns;
+	busy->busy_ns = spent.busy_ns;
+	busy->planes = spent.planes;
+	return known;
+}
+
 static const struct mqfair_ftl_ops drive_ftl_ops = {
 	.owner_pages	= drive_owner_pages,
+	.busy		= drive_busy,
 };
 
 static void drive_announce(struct ssd_drive *d)

@@ -331,6 +331,7 @@ static void collecting_is_paid_for_by_who_writes(void **state)
 {
 	struct flash *f = rig_create(&rig_params, 32);
 	struct flash_usage few, many;
+	struct flash_spent spent;
 	struct rig_load small = {
 		.op = FLASH_WRITE, .depth = 4, .pages = 1, .owner = 7,
 		.ios = 80, .random = true,
@@ -353,6 +354,9 @@ static void collecting_is_paid_for_by_who_writes(void **state)
 			995, 1005);
 	assert_in_range(few.busy_ns * many.written * 1000 /
 				(many.busy_ns * few.written), 970, 1030);
+	assert_true(flash_host_spent(f, &spent));
+	assert_int_equal(spent.write_ns, few.busy_ns + many.busy_ns);
+	assert_int_equal(spent.read_ns, 0);
 	flash_destroy(f);
 }
 
@@ -364,10 +368,12 @@ static void a_drive_keeps_its_map_to_itself(void **state)
 	};
 	struct flash *f = flash_create(&c);
 	struct flash_usage usage;
+	struct flash_spent spent;
 
 	(void)state;
 	assert_non_null(f);
 	rig_fill(f, 1);
+	assert_false(flash_host_spent(f, &spent));
 	assert_false(flash_host_usage(f, 1, &usage));
 	assert_int_equal(usage.valid, 0);
 	assert_true(flash_usage(f, 1, &usage));
