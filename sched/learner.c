@@ -316,6 +316,43 @@ static void vary(struct learner *l, struct cost_line *line)
 	}
 }
 
+/* ---------------------------------------------- where the host has the map */
+
+/* Instead of their time at the device, @ns for all of @class. */
+static u64 class_tell(struct regression_sums *sums, u32 class, u64 ns)
+{
+	u32 i;
+
+	for (i = class * REGRESSION_SIZES;
+	     i < (class + 1) * REGRESSION_SIZES; i++) {
+		sums[i].ns = sums[i].requests ? ns : 0;
+		if (sums[i].requests)
+			ns = 0;
+	}
+	return ns;
+}
+
+/* What a class that is absent took is told with its next window. */
+static void learn_told(struct learner *l, const struct flash_time *time,
+		       struct cost_line *line)
+{
+	if (!l->regression.told)
+		l->regression = (struct regression){ .told = true };
+	if (!l->telling) {
+		l->telling = true;
+		l->told = *time;
+	} else {
+		l->told.read_ns = time->read_ns -
+			class_tell(l->sums, IO_READ,
+				   time->read_ns - l->told.read_ns);
+		l->told.write_ns = time->write_ns -
+			class_tell(l->sums, IO_WRITE,
+				   time->write_ns - l->told.write_ns);
+		regression_add(&l->regression, l->sums);
+	}
+	regression_lines(&l->regression, line);
+}
+
 static bool window_collect(struct sched *s, struct learner *l, u64 now)
 {
 	u64 requests;
@@ -330,13 +367,12 @@ static bool window_collect(struct sched *s, struct learner *l, u64 now)
 					REGRESSION_WINDOW_LEAST);
 }
 
-static void window_end(struct sched *s, struct learner *l, u64 now)
+static void learn_mix(struct learner *l, bool varied, struct cost_line *line)
 {
-	struct cost_line line[REGRESSION_CLASSES];
-	u32 i;
-
-	if (!window_collect(s, l, now))
-		return;
+	/* Nobody tells any more. */
+	if (l->regression.told)
+		l->regression = (struct regression){ .varied = varied };
+	l->telling = false;
 	if (l->regression.varied) {
 		look(l);
 		learn(l);
@@ -348,6 +384,20 @@ static void window_end(struct sched *s, struct learner *l, u64 now)
 	regression_lines(&l->regression, line);
 	if (l->regression.varied)
 		vary(l, line);
+}
+
+static void window_end(struct sched *s, struct learner *l, u64 now)
+{
+	struct cost_line line[REGRESSION_CLASSES];
+	struct flash_time time;
+	u32 i;
+
+	if (!window_collect(s, l, now))
+		return;
+	if (s->flash_time && s->flash_time(s, &time))
+		learn_told(l, &time, line);
+	else
+		learn_mix(l, !s->ops->varies_mix, line);
 	cost_learned_set(&s->params.cost, line);
 	for (i = 0; i < REGRESSION_KINDS; i++)
 		l->sums[i] = (struct regression_sums){ 0 };
@@ -357,8 +407,11 @@ void learner_tick(struct sched *s, u64 now, struct wake *wake)
 {
 	struct learner *l = s->learner;
 
-	if (!learner_runs(s))
+	if (!learner_runs(s)) {
+		if (l)
+			l->telling = false;
 		return;
+	}
 	if (now >= l->next_ns)
 		window_end(s, l, now);
 	if (flow_any_active(s))

@@ -15,6 +15,11 @@
  * shares are those of the costs.  A scheduler whose rounds move the mix
  * (`varies_mix`: hwabc) is left alone, with all that follows.
  *
+ * Who is told [R].  A host that keeps the drive's translation layer has the
+ * flash do what it does, and so knows what reads took of it, and what writes
+ * did with the collecting for them (sched.flash_time).  Then that is
+ * learned from, and no price varies and no write is on credit.
+ *
  * Writes on credit [R].  A drive with a buffer is done with a write at once,
  * programs it later and makes room for it later still.  Reads then queue at
  * dies that program while others idle, so the mix tells what a write does to
@@ -73,6 +78,8 @@ struct learner {
 	struct learner_queue *queue;	/* I: by index */
 	struct regression_sums sums[REGRESSION_KINDS];	/* T: of this window */
 	struct regression_sums total[2][REGRESSION_KINDS];	/* T: of a trial */
+	struct flash_time told;		/* T: what was learned from already */
+	bool telling;			/* T: `told` is set */
 	u64 next_ns;			/* T: when it may end */
 	u32 stage;			/* T: enum learner_stage */
 	u32 passed;			/* T: windows of the stage */

@@ -264,11 +264,63 @@ static void forget(struct regression *g, u32 mask)
 		}
 }
 
+/* @x and the residual grow by what the kinds from @from to @to did. */
+static s64 kinds_take(struct window *w, struct regression *g,
+		      const struct regression_sums *sums, u32 from, u32 to,
+		      s64 *x)
+{
+	s64 all = 0;
+	u32 kind, i;
+
+	for (kind = from; kind < to; kind++) {
+		s64 own[REGRESSION_TERMS] = { 0 }, residual;
+
+		if (!sums[kind].requests)
+			continue;
+		regressors(g, w, &sums[kind], kind, own);
+		residual = unexplained(g, w, &sums[kind], kind, own);
+		if (!g->told)
+			equation(g, w, own, residual, g->varied ?
+				 WEAK_VARIED_SHIFT : WEAK_SHIFT);
+		all += residual;
+		for (i = 0; i < REGRESSION_TERMS; i++)
+			x[i] += own[i];
+	}
+	w->residual += all;
+	return all;
+}
+
+/* What is told of a class is of it alone. */
+static void classes_take(struct window *w, struct regression *g,
+			 const struct regression_sums *sums)
+{
+	u32 class;
+
+	for (class = 0; class < REGRESSION_CLASSES; class++) {
+		s64 x[REGRESSION_TERMS] = { 0 }, residual;
+
+		residual = kinds_take(w, g, sums, class * REGRESSION_SIZES,
+				      (class + 1) * REGRESSION_SIZES, x);
+		equation(g, w, x, residual, 0);
+	}
+}
+
+static void mix_take(struct window *w, struct regression *g,
+		     const struct regression_sums *sums)
+{
+	s64 x[REGRESSION_TERMS] = { 0 };
+
+	kinds_take(w, g, sums, 0, REGRESSION_KINDS, x);
+	x[WRITTEN_SECTOR] = regressor(w, raw(g, g->written, 1));
+	w->residual -= mul_shr(x[WRITTEN_SECTOR], g->phi[WRITTEN_SECTOR],
+			       PHI_SHIFT);
+	equation(g, w, x, w->residual, 0);
+}
+
 static void window_take(struct window *w, struct regression *g,
 			const struct regression_sums *sums)
 {
-	s64 x[REGRESSION_TERMS] = { 0 };
-	u32 kind, i;
+	u32 kind;
 
 	*w = (struct window){ .norm = predicted(g, sums) };
 	if (g->written)
@@ -277,23 +329,10 @@ static void window_take(struct window *w, struct regression *g,
 		if (sums[kind].requests)
 			w->mask |= terms_of(class_of(kind));
 	forget(g, w->mask);
-	for (kind = 0; kind < REGRESSION_KINDS; kind++) {
-		s64 own[REGRESSION_TERMS] = { 0 }, residual;
-
-		if (!sums[kind].requests)
-			continue;
-		regressors(g, w, &sums[kind], kind, own);
-		residual = unexplained(g, w, &sums[kind], kind, own);
-		equation(g, w, own, residual, g->varied ?
-			 WEAK_VARIED_SHIFT : WEAK_SHIFT);
-		w->residual += residual;
-		for (i = 0; i < REGRESSION_TERMS; i++)
-			x[i] += own[i];
-	}
-	x[WRITTEN_SECTOR] = regressor(w, raw(g, g->written, 1));
-	w->residual -= mul_shr(x[WRITTEN_SECTOR], g->phi[WRITTEN_SECTOR],
-			       PHI_SHIFT);
-	equation(g, w, x, w->residual, 0);
+	if (g->told)
+		classes_take(w, g, sums);
+	else
+		mix_take(w, g, sums);
 }
 
 /* Of the last window half, of the one before a quarter, .. */
@@ -432,7 +471,8 @@ bool regression_add(struct regression *g,
 			WRITE_ONCE(g->seen, g->seen | 1U << class_of(kind));
 	update(g, &w);
 	WRITE_ONCE(g->windows, g->windows + 1);
-	remember_written(g, sums);
+	if (!g->told)
+		remember_written(g, sums);
 	learn_variance(g, w.residual);
 	learn_errors(g);
 	return true;

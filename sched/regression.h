@@ -37,6 +37,11 @@
  * those k windows ago with 2^-k of their number.  A sector written
  * costs what it took when it was written and what it takes later.
  *
+ * Who is told (`told`).  Where the host keeps the translation layer it knows
+ * how long the flash was busy with each class, collecting included: then there
+ * is an equation for each class by itself, B_class = c n + s sectors, and
+ * nothing to tell apart but requests and sectors [R].
+ *
  * A class that is absent from a window is neither changed nor forgotten by it:
  * such a window is rejected for that class [R].  A window of too few requests
  * is added to the next.
@@ -104,6 +109,7 @@ struct regression {
 	u32 seen;			/* O: mask of the classes met */
 	u64 windows;			/* O: taken */
 	bool varied;			/* I: the caller sees to it that mixes vary */
+	bool told;			/* I: ns are what each class took of the drive */
 };
 
 /*

@@ -380,6 +380,17 @@ static bool flow_pages(const struct sched *sched, struct flow *f,
 	return now / (10 * FLOW_GRACE_NS) % 2;
 }
 
+static bool flash_time(const struct sched *sched, struct flash_time *time)
+{
+	const struct host *h = container_of(sched, struct host, sched);
+	u64 now = (u64)atomic64_read(&h->now_ns);
+
+	*time = (struct flash_time){
+		.read_ns = now, .write_ns = now / 3, .busy_ns = now, .planes = 2,
+	};
+	return now / (7 * FLOW_GRACE_NS) % 2;
+}
+
 static void scene_init(struct scene *s, const struct play *play,
 		       struct random *r)
 {
@@ -399,6 +410,7 @@ static void scene_init(struct scene *s, const struct play *play,
 	params.wdt.total = play->predict;
 	params.hwabc.gc_share = play->predict;
 	s->host.sched.flow_pages = flow_pages;
+	s->host.sched.flash_time = flash_time;
 	host_init(&s->host, play->policy, &params, place,
 		  machine_random(r, place));
 	device_init(&s->device, s->crew * IOS);

@@ -392,6 +392,44 @@ static void the_latencies_split_a_constant_size(void **state)
 	expect_near("64K", cost_ns(&g, IO_READ, 128), 111700, 0.02);
 }
 
+/* What each class took is told in one sum, whatever its requests' own times. */
+static void tell(struct regression *g, struct random *r, const struct drive *d,
+		 const struct mix *m, u32 windows)
+{
+	struct regression_sums s[4];
+
+	while (windows) {
+		u32 i;
+
+		window(r, d, m, s);
+		for (i = 0; i < 4; i += 2) {
+			u32 small = s[i].requests ? i : i + 1;
+			u64 ns = s[i].ns + s[i + 1].ns;
+
+			s[i].ns = s[i + 1].ns = 0;
+			s[small].ns = ns;
+		}
+		windows -= regression_add(g, s);
+	}
+}
+
+static void what_is_told_needs_no_mix(void **state)
+{
+	static const struct mix constant = { 200, 100, 8, 8, true };
+	struct random r = random_seeded("regression");
+	struct regression g = { .told = true };
+
+	(void)state;
+	tell(&g, &r, &fast, &constant, 200);
+	expect_costs(&g, &fast, 8, 0.01);
+	tell(&g, &r, &slower, &constant, 1000);
+	expect_costs(&g, &slower, 8, 0.01);
+	g = (struct regression){ .told = true };
+	tell(&g, &r, &slower, &sizes, 1000);
+	expect_costs(&g, &slower, 8, 0.05);
+	expect_costs(&g, &slower, 128, 0.05);
+}
+
 static void an_absent_class_stays(void **state)
 {
 	static const struct mix reads = { 400, 0, 1, 256, false };
@@ -483,6 +521,8 @@ static void anything_may_come(void **state)
 	for (i = 0; i < 20000; i++) {
 		struct regression_sums s[4];
 
+		if (i == 10000)
+			g = (struct regression){ .told = true };
 		for (k = 0; k < 4; k++)
 			s[k] = (struct regression_sums){
 				random_next(&r) >> (20 + random_below(&r, 44)),
@@ -544,6 +584,7 @@ int main(void)
 		cmocka_unit_test(the_latencies_split_a_constant_mix),
 		cmocka_unit_test(the_latencies_split_a_constant_size),
 		cmocka_unit_test(what_is_owed_is_found),
+		cmocka_unit_test(what_is_told_needs_no_mix),
 		cmocka_unit_test(an_absent_class_stays),
 		cmocka_unit_test(nothing_is_negative),
 		cmocka_unit_test(short_windows_are_left_for_the_next),
