@@ -18,6 +18,7 @@ enum {
 	ROUND_PERIODS = 2,	/* most that a conserving one takes; .. */
 	ROUND_TURNS = 2,	/* .. but the device is turned over so often */
 	RATE_SHIFT = 20,
+	LATE = 4,		/* in a period: what a device did of late */
 };
 
 static struct budget_flow_queue *flow_queue_of(const struct flow *f, u32 queue)
@@ -259,6 +260,20 @@ static u64 work_done(const struct budget *b, u64 used)
 	return b->ops->work ? b->ops->work(b) : b->used + used;
 }
 
+/* The device's own account of itself, if there is one. */
+static bool ask_device(const struct budget *b, u64 now,
+		       struct budget_device *device)
+{
+	*device = (struct budget_device){ 0 };
+	return b->ops->device && b->ops->device(b, now, device);
+}
+
+static void begin_late(struct budget *b, u64 now)
+{
+	b->late_ns = now;
+	ask_device(b, now, &b->late);
+}
+
 /* Requests in the device; *@full: there is no room for more of some class. */
 static u64 in_device(const struct budget *b, bool *full)
 {
@@ -388,6 +403,8 @@ static void refill(struct budget *b, u64 now, struct wake *wake)
 	learn_epoch(b, now);
 	hold_close(b, work_done(b, 0), now);
 	b->turns = budget_turns(b);
+	if (now - b->late_ns >= period_ns(b) / LATE)
+		begin_late(b, now);
 	b->ops->predict(b, now);
 	WRITE_ONCE(b->total, clamp(b->total, 1ULL, 1ULL << BUDGET_MOST_SHIFT));
 	rounds = rounds_due(b, now);
@@ -500,6 +517,18 @@ static s64 loss_left(const struct budget *b, u64 out)
 	return (s64)(most + out * b->epoch.mean) - b->lost;
 }
 
+/* Of late it did less than 5/8 of what it could, and a window's work less. */
+static bool leaves_idle(const struct budget *b, u64 now,
+			const struct budget_device *device)
+{
+	u64 worked = device->worked_ns - b->late.worked_ns;
+	u64 could = device->could_ns - b->late.could_ns;
+	u64 window = mul_u64_u64_div_u64(could, window_ns(b),
+					 max(now - b->late_ns, 1ULL));
+
+	return could / 8 * 5 > worked + window;
+}
+
 /*
  * Somebody waits for those who may spend.  True when they leave the device
  * idle, or may do so.
@@ -507,10 +536,17 @@ static s64 loss_left(const struct budget *b, u64 out)
 static bool watch(struct budget *b, const struct standing *st, u64 used,
 		  u64 now, struct wake *wake)
 {
+	struct budget_device device;
 	bool full;
 	u64 out = in_device(b, &full);
 
 	wake_at(wake, now + window_ns(b));
+	if (ask_device(b, now, &device)) {
+		if (!leaves_idle(b, now, &device))
+			return false;
+		spare_holders(b, now);
+		return true;
+	}
 	if (full || st->backlog) {
 		/* No more fits in: those who may spend see to that. */
 		span_open(b, &b->held, used, now);
@@ -576,6 +612,7 @@ static void tick_active(struct budget *b, u64 now, struct wake *wake)
 	if (b->idle) {
 		b->idle = false;
 		b->start_ns = now;
+		begin_late(b, now);
 		begin_epoch(b, dispatched(b), work_done(b, 0), now);
 		b->held.since_ns = 0;
 		b->free_ns = 0;

@@ -43,6 +43,10 @@
  *     What the device can do is found out by having nobody wait until it was
  *     turned over four times, if that was not done lately: every round then
  *     ends as soon as anybody would [R].
+ *     Where the device's own account is known (budget_ops.device) they are spare
+ *     if its parts worked for less than 5/8 of late, whomever for: a write buffer
+ *     takes more for a while than can be done, and a host is slow to send the
+ *     next request [R].
  *   Each rule includes those above it.
  * A hook decides that it may be time and asks for tick at once (wake.at_ns =
  * now); tick alone carries it out.  So refills are serialised by the contract
@@ -99,6 +103,11 @@ enum {
 
 struct budget;
 
+/* How long the parts of a device worked so far, and how long they could have. */
+struct budget_device {
+	u64 worked_ns, could_ns;
+};
+
 struct budget_ops {
 	u32 nr_classes;			/* 1 .. BUDGET_CLASSES */
 
@@ -131,6 +140,10 @@ struct budget_ops {
 	 * so far, for a scheduler that charges some for more than that.
 	 */
 	u64 (*work)(const struct budget *b);
+
+	/* Optional.  False: nobody knows.  Called by tick. */
+	bool (*device)(const struct budget *b, u64 now,
+		       struct budget_device *device);
 };
 
 /* When a round ends: see above. */
@@ -222,6 +235,8 @@ struct budget {
 	struct budget_past past;	/* L: of the round that is over */
 	bool idle;			/* L: no flow was active at the last tick */
 	u64 start_ns;			/* T: of the present round */
+	u64 late_ns;			/* T: when `of late` began, and .. */
+	struct budget_device late;	/* T: .. the device's account then */
 	u64 turns;			/* T: what is done in it at least */
 	u64 sweep_ns;			/* T: next look at the idle */
 	struct budget_epoch epoch;	/* T */

@@ -254,6 +254,19 @@ static u64 hwabc_work(const struct budget *b)
 	return work;
 }
 
+static bool hwabc_device(const struct budget *b, u64 now,
+			 struct budget_device *device)
+{
+	const struct sched *s = b->sched;
+	struct flash_time time;
+
+	if (!s->flash_time || !s->flash_time(s, &time))
+		return false;
+	device->worked_ns = time.busy_ns;
+	device->could_ns = time.planes * now;
+	return true;
+}
+
 static void learn_rate(struct hwabc *hw, u64 now)
 {
 	const struct sched *s = hw->budget.sched;
@@ -363,6 +376,7 @@ static const struct budget_ops hwabc_budget_ops = {
 	.charge		= hwabc_charge,
 	.predict	= hwabc_predict,
 	.work		= hwabc_work,
+	.device		= hwabc_device,
 };
 
 static int hwabc_init(struct sched *s)
