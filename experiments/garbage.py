@@ -4,9 +4,8 @@
 reader: the experiment of Lee, Han, Shin (hwabc). examples/cold-reader.fio on a drive that is 85 %
 full and whose map the host keeps: a reader of cold data beside a random writer. Judged is that the
 writer has more under none and the reader under hwabc, and that hwabc's total is 0.96 of none's; for
-hwabc as it is, and by the letter of the paper: a budget comes back when all are out
-(work_conserving=0). That once with costs as learned and once with cost=linear, where a write costs
-two reads, as it does this drive's dies; with these alpha is swept.
+hwabc as it is, by the letter of the paper, where a budget comes back when all are out
+(work_conserving=0), and for each alpha.
 
 writers: examples/hot-and-spread.fio. Slowdown, which is what each has alone by what it has beside
 the other, under each reading of gc_share and for some alphas. Judged is that alpha moves the drive
@@ -17,7 +16,7 @@ of each, beside what the drive has. Judged is that it is within 1.5 times, from 
 own time on.
 
 costs: a reader and a writer; the drive is filled from 10 to 90 %, then its writes become three
-times slower. What the regression makes of it and the factors, beside what the drive spends on
+times slower. What the regression makes of it and the factors, beside how long planes are busy for
 each. Judged is that a write's cost in reads is within 10 %, at the end of each phase.
 
 The drive is slower than the one it models (time_scale), for the sake of the emulated processor;
@@ -65,14 +64,12 @@ PARTS = {
 }
 # Sixteen requests saturate it; half of the two tenants' wait in the scheduler.
 MODEL = "four-dies"
-SLOTS = 16
+SLOTS = 24
 SCALE = 3
 PERIOD_MS = 100
 BUDGET_MS = 10
 ALPHA = 10  # by default
 PAPER = {"work_conserving": "0"}
-# In bytes of reads: base, for each KiB.
-LINEAR = {**PAPER, "cost": "linear", "linear_write": f"{2 * 4096} 0"}
 SHARES = ("flow", "victim")
 # Of the drive's own time.
 WARM_S = 0.4
@@ -267,10 +264,10 @@ def draw_reader(panels_of: Mapping[str, Samples], scale: int, title: str, path: 
 
 def reader_command(args: argparse.Namespace) -> int:
     job = jobfile.load(str(verdict.EXAMPLES / f"{READER}.fio"))
-    own = [label("hwabc", args.scale, **tunables) for tunables in ({}, PAPER, LINEAR)]
+    own = [label("hwabc", args.scale, **tunables) for tunables in ({}, PAPER)]
     alphas = [alpha for alpha in args.alphas if alpha != ALPHA]
+    own += [label("hwabc", args.scale, alpha_pct=one) for one in alphas]
     labels = [*others(args), *own]
-    labels += [label("hwabc", args.scale, **LINEAR, alpha_pct=one) for one in alphas]
     runs = run_scenes(args, [scene(args, job, one) for one in labels])
     found = {name: rates(samples, args.scale) for name, samples in zip(labels, runs, strict=True)}
     none = sum(found[NONE].values())
@@ -285,7 +282,7 @@ def reader_command(args: argparse.Namespace) -> int:
         )
     verdict.console().print(shown)
     if args.picture:
-        drawn = {short(name, args.scale): runs[labels.index(name)] for name in (NONE, *own)}
+        drawn = {short(name, args.scale): runs[labels.index(name)] for name in (NONE, *own[:2])}
         title = (
             "A reader of cold data beside a random writer, 4 KiB, each 16 deep\n"
             f"{MODEL}, {args.size_mb} MiB, 85 % full, map on the host; counted time"
@@ -420,7 +417,7 @@ def costs_scene(args: argparse.Namespace) -> Scene:
     return Scene(
         "costs",
         label("hwabc", args.scale),
-        drive(args, fill_parts="reader:5:0+writer:5:0"),
+        drive(args, fill_parts="reader:5:0+writer:5:0", ftl=args.ftl),
         ("reader", "writer"),
         loads,
         seconds,
@@ -436,23 +433,17 @@ def learned_us(state: Figures, kind: str) -> float:
     return float(state[f"request_ps.{kind}"] + PAGE_SECTORS * sectors) / 1e6
 
 
-def spent_us(before: Figures, after: Figures, kind: str) -> float | None:
-    """Of its dies' time the drive spent so much on each request; None: there was none."""
+def spent_us(before: Figures, after: Figures, group: str) -> float | None:
+    """For so long planes were busy for each page of @group; None: there was none."""
 
-    def grown(name: str) -> float:
-        return float(after["drive"][name] - before["drive"][name])
+    def grown(sample: Figures) -> tuple[int, float]:
+        served = sample["served"][group]
+        done = served.get("rbytes", 0) + served.get("wbytes", 0)
+        return done, float(sample["owners"].get(group, {}).get("busy_us", 0))
 
-    def done(name: str) -> int:
-        return sum(
-            after["served"][group].get(name, 0) - before["served"][group].get(name, 0)
-            for group in after["served"]
-        )
-
-    if kind == "read":
-        count, busy = done("rbytes"), grown("read_busy_ms")
-    else:
-        count, busy = done("wbytes"), grown("program_busy_ms") + grown("gc_busy_ms")
-    return 1000 * busy * PAGE_SECTORS * 512 / count if count else None
+    (bytes_then, busy_then), (bytes_now, busy_now) = grown(before), grown(after)
+    pages = (bytes_now - bytes_then) / (PAGE_SECTORS * 512)
+    return (busy_now - busy_then) / pages if pages else None
 
 
 def costs_command(args: argparse.Namespace) -> int:
@@ -470,7 +461,7 @@ def costs_command(args: argparse.Namespace) -> int:
         before, now = samples[index - step], samples[index]
         seconds = at_s(samples, index, args.scale)
         phase = next((p for p, end in zip(PHASES, ends, strict=True) if seconds <= end), PHASES[-1])
-        read, write = spent_us(before, now, "read"), spent_us(before, now, "write")
+        read, write = spent_us(before, now, "reader"), spent_us(before, now, "writer")
         state, flow = now["state"], now["flows"].get("writer", {})
         if not (read and write and state.get("windows") and flow):
             continue
@@ -543,7 +534,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     add_alphas(reader, 0, ALPHA, 50, 100)
     add_alphas(add_parser(kinds, "writers", writers_command, 0.9), ALPHA, 100)
     add_parser(kinds, "estimate", estimate_command, 4.0)
-    add_parser(kinds, "costs", costs_command, 12.0)
+    costs = add_parser(kinds, "costs", costs_command, 12.0)
+    costs.add_argument(
+        "--ftl", choices=("host", "device"), default="host",
+        help="who keeps the drive's map, and knows what its flash does (default %(default)s)",
+    )  # fmt: skip
     return verdict.main(parser, lambda args: int(args.command(args)), argv)
 
 

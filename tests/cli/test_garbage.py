@@ -13,7 +13,7 @@ from mqfair.errors import UsageError
 
 def asked(**options):
     return argparse.Namespace(
-        **{"scale": 3, "seconds": 2.0, "size_mb": 256, "raw": None, **options}
+        **{"scale": 3, "seconds": 2.0, "size_mb": 256, "raw": None, "ftl": "host", **options}
     )
 
 
@@ -57,14 +57,12 @@ def test_what_is_kept_is_judged_again(tmp_path):
 
 
 def test_what_the_drive_spends_on_a_request():
-    before = sample(
-        0, 0, 0, drive=dict.fromkeys(("read_busy_ms", "program_busy_ms", "gc_busy_ms"), 5)
-    )
-    drive = {"read_busy_ms": 13, "program_busy_ms": 20, "gc_busy_ms": 30}
-    after = sample(1, 4096 * 100, 4096 * 50, drive=drive)
-    assert garbage.spent_us(before, after, "read") == pytest.approx(80)
-    assert garbage.spent_us(before, after, "write") == pytest.approx(800)
-    assert garbage.spent_us(after, after, "read") is None
+    before = sample(0, 0, 0, owners={"reader": {"busy_us": 5000}})
+    owners = {"reader": {"busy_us": 13000}, "writer": {"busy_us": 40000}}
+    after = sample(1, 4096 * 100, 4096 * 50, owners=owners)
+    assert garbage.spent_us(before, after, "reader") == pytest.approx(80)
+    assert garbage.spent_us(before, after, "writer") == pytest.approx(800)
+    assert garbage.spent_us(after, after, "reader") is None
 
 
 def test_a_write_is_charged_for_later_too():
