@@ -238,7 +238,7 @@ def leave_and_come_back(disk: Disk, group: Cgroup) -> None:
 
 # --- of the tunables -------------------------------------------------------------------------
 
-GARBAGE = ["", "abc", "-1", "1x", "4294967296", "1 2 3", "auto auto", "\0"]
+GARBAGE = ["", "abc", "-1", "1x", "1.5", "4294967296", "1 2 3", "auto auto", "\0"]
 
 
 @of_each_scheduler
@@ -254,6 +254,15 @@ def test_tunables_take_their_own_value_and_refuse_garbage(scheduler: str) -> Non
                 got = write_fails(disk.sysfs / "queue/iosched" / name, text + "\n")
                 assert got == errno.EINVAL, f"{name}: {text!r}: {errno.errorcode[got]}"
                 assert disk.tunable(name) == shown[name], f"{name}: {text!r} changed it"
+
+
+def test_alpha_is_at_most_one() -> None:
+    """In percent."""
+    with NullBlk(hw_queue_depth=32) as disk, scheduled(disk, "hwabc"):
+        for text in ("1.5", "101", "150"):
+            assert write_fails(disk.sysfs / "queue/iosched/alpha_pct", text) == errno.EINVAL, text
+        assert disk.tunable("alpha_pct") == "10"
+        disk.set_tunable("alpha_pct", 100)
 
 
 @cases((1, "auto"), ("auto", 0), (1, 0), (2, 4))

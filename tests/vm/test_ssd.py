@@ -9,6 +9,8 @@ import mmap
 import os
 import random
 import struct
+import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -357,9 +359,41 @@ def test_parts_that_cannot_be_filled_are_refused_with_the_reason() -> None:
     log.close()
 
 
+def write_errno(path: Path, value: object) -> int:
+    try:
+        write(path, value)
+    except OSError as error:
+        return error.errno
+    return 0
+
+
 def remove(group: Cgroup) -> None:
     wait_until(lambda: "populated 0" in read(group.path / "cgroup.events"), "nobody is in it")
     group.path.rmdir()
+
+
+def test_a_cgroup_removed_while_its_part_is_filled_leaves_it_to_its_parent() -> None:
+    """Tried until it goes between its being looked up and the end of the filling."""
+    for tries in range(1, 11):
+        with Ssd(on=False, **SMALL) as drive, Cgroup("parent/child") as child:
+            # Overwritten so often, a part takes a while.
+            drive.set("fill_parts", "40 200 /parent/child")
+            with ThreadPoolExecutor(1) as pool:
+                filled = pool.submit(write_errno, drive.config / "power", 1)
+                time.sleep(0.02 * tries)
+                child.path.rmdir()
+                between = not filled.done()
+                error = filled.result()
+            print(f"try {tries}: {error=}, {between=}")
+            if error == errno.ENOENT:
+                continue
+            assert not error and between, "the filling takes too little time"
+            owners = drive.owners()
+            print(owners)
+            assert set(owners) == {"/parent"}, owners
+            assert abs(owners["/parent"]["valid"] - 128 * MIB // PAGE * 40 // 100) <= 1
+            return
+    raise AssertionError("the cgroup was always gone too soon")
 
 
 def test_writes_under_way_when_a_cgroup_is_removed_are_its_parents() -> None:
