@@ -59,11 +59,3 @@ void classify(struct request *rq, struct request_host *r)
 	if (rq->mq_hctx->type == HCTX_TYPE_POLL)
 		r->io.flags |= IO_EXEMPT;
 }
-
-void declassify(struct request_host *r)
-{
-	if (r->blkg)
-		blkg_put(r->blkg);
-	r->blkg = NULL;
-	r->rq = NULL;
-}

@@ -8,7 +8,7 @@
  *	      struct queue		the scheduler's
  *	  struct sched			the scheduler's
  *	struct request_host		one per scheduler tag, by its number
- *	struct group_host (weights.c)	one per cgroup; holds the flow
+ *	struct group_host		one per cgroup; holds the flow
  *
  * Staging.  A request that the scheduler lets go waits in hctx_host.staged for
  * the core to fetch it, and has_work() says whether one does.  So the core is
@@ -31,7 +31,6 @@
 #include "sched.h"
 
 struct device_host;
-struct group_host;
 
 struct request_host {
 	struct io io;
@@ -49,6 +48,16 @@ struct flow_tags {
 	wait_queue_head_t wait;
 	u32 wants;			/* O: at most, in this interval */
 	u32 wanted, counted;		/* tick: in the last; by the level */
+};
+
+/* See weights.c. */
+struct group_host {
+	struct blkg_policy_data pd;
+	struct rcu_head rcu;
+	struct list_head node;		/* groups_lock: in device_host.groups */
+	bool set_up;			/* groups_lock: the flow has a device */
+	struct flow_tags tags;
+	struct flow flow;
 };
 
 struct queue_host {
@@ -150,15 +159,44 @@ void device_size_requests(struct device_host *d);
 
 /* classify.c */
 void classify(struct request *rq, struct request_host *r);
-void declassify(struct request_host *r);
+
+static inline void declassify(struct request_host *r)
+{
+	if (r->blkg)
+		blkg_put(r->blkg);
+	r->blkg = NULL;
+	r->rq = NULL;
+}
 
 /* limit.c */
 void el_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
 void limit_depth_updated(struct device_host *d);
-void limit_taken(struct hctx_host *h);
-void limit_released(struct hctx_host *h, struct flow *f);
 void limit_wake(struct hctx_host *h, struct flow *f);
 void limit_tick(struct device_host *d, u64 now);
+
+static inline struct flow_tags *flow_tags(struct flow *f)
+{
+	return &container_of(f, struct group_host, flow)->tags;
+}
+
+/* What the flow holds of @h's tags has changed: there may be room for another. */
+static inline void limit_changed(struct hctx_host *h, struct flow *f)
+{
+	if (unlikely(waitqueue_active(&flow_tags(f)->wait)))
+		limit_wake(h, f);
+}
+
+static inline void limit_taken(struct hctx_host *h)
+{
+	atomic_inc(&h->map->used);
+}
+
+static inline void limit_released(struct hctx_host *h, struct flow *f)
+{
+	/* Full order; pairs with wait_for_tags(). */
+	atomic_dec_return(&h->map->used);
+	limit_changed(h, f);
+}
 
 /* attrs.c */
 void attrs_fill(const struct tunable *table,
@@ -172,19 +210,28 @@ extern const struct blk_mq_debugfs_attr mqfair_hctx_debugfs[];
 
 /* weights.c */
 extern struct blkcg_policy mqfair_policy;
-struct flow *group_flow(struct blkcg_gq *blkg);
-struct flow *root_flow(struct request_queue *q);
-struct flow_tags *flow_tags(struct flow *f);
+
+static inline struct group_host *group_of(struct blkg_policy_data *pd)
+{
+	return pd ? container_of(pd, struct group_host, pd) : NULL;
+}
+
+/* NULL if the cgroup went before the scheduler came. */
+static inline struct flow *group_flow(struct blkcg_gq *blkg)
+{
+	struct group_host *g = group_of(blkg_to_pd(blkg, &mqfair_policy));
+
+	return g && likely(READ_ONCE(g->set_up)) ? &g->flow : NULL;
+}
+
+static inline struct flow *root_flow(struct request_queue *q)
+{
+	return group_flow(q->root_blkg);
+}
+
 void groups_let_go(struct device_host *d);
 struct blkcg *flow_blkcg(struct flow *f);
 int weights_init(void);
 void weights_exit(void);
-
-/* What the flow holds of @h's tags has changed: there may be room for another. */
-static inline void limit_changed(struct hctx_host *h, struct flow *f)
-{
-	if (unlikely(waitqueue_active(&flow_tags(f)->wait)))
-		limit_wake(h, f);
-}
 
 #endif /* MQFAIR_DEVICE_H */

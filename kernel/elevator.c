@@ -118,9 +118,9 @@ static void charge_merged(struct sched *s, struct queue_host *qh,
 		s->ops->merge(&qh->queue, &r->io, bytes);
 }
 
-static enum verdict dispatch_one(struct hctx_host *h, struct queue_host *qh,
-				 u64 now, struct request **rq,
-				 struct wake *wake)
+static __always_inline enum verdict
+dispatch_one(struct hctx_host *h, struct queue_host *qh, u64 now,
+	     struct request **rq, struct wake *wake)
 {
 	struct sched *s = &h->device->sched;
 	enum verdict verdict;
@@ -552,8 +552,9 @@ static bool el_bio_merge(struct request_queue *q, struct bio *bio,
 }
 
 /* A request left the device, one way or another; once, see is_out(). */
-static void slot_returned(struct request *rq, struct request_host *r, u64 now,
-			  bool served)
+static __always_inline void slot_returned(struct request *rq,
+					  struct request_host *r, u64 now,
+					  bool served)
 {
 	struct hctx_host *h = rq->mq_hctx->sched_data;
 	struct sched *s = &h->device->sched;
@@ -613,7 +614,7 @@ static void el_finish_request(struct request *rq)
 	if (!r)
 		return;
 	if (unlikely(is_out(r)))
-		slot_returned(rq, r, 0, false);
+		el_requeue_request(rq);
 	limit_released(rq->mq_hctx->sched_data, r->io.flow);
 	declassify(r);
 	rq->elv.priv[0] = NULL;

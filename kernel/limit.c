@@ -189,15 +189,11 @@ static void limit_flow(struct claim *c, struct blk_mq_alloc_data *data)
 		data->nr_tags = left;
 }
 
-void el_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+static noinline void limit_caller(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
-	struct device_host *d = device_of(data->q);
 	struct blkcg_gq *blkg;
 	struct claim c;
 
-	if (READ_ONCE(d->sched.share.nr_active) < 2 ||
-	    (opf & (REQ_META | REQ_SWAP)))
-		return;
 	c.hctx = blk_mq_map_queue(opf, blk_mq_get_ctx(data->q))->sched_data;
 	if (c.hctx->exempt)
 		return;
@@ -219,16 +215,14 @@ void el_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	blkg_put(blkg);
 }
 
-void limit_taken(struct hctx_host *h)
+void el_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
-	atomic_inc(&h->map->used);
-}
+	struct device_host *d = device_of(data->q);
 
-void limit_released(struct hctx_host *h, struct flow *f)
-{
-	/* Full order; pairs with wait_for_tags(). */
-	atomic_dec_return(&h->map->used);
-	limit_changed(h, f);
+	/* A flow alone pays for no more than this look. */
+	if (READ_ONCE(d->sched.share.nr_active) >= 2 &&
+	    !(opf & (REQ_META | REQ_SWAP)))
+		limit_caller(opf, data);
 }
 
 void limit_wake(struct hctx_host *h, struct flow *f)

@@ -33,22 +33,8 @@ struct cgroup_host {
 	struct list_head devices;	/* lock */
 };
 
-struct group_host {
-	struct blkg_policy_data pd;
-	struct rcu_head rcu;
-	struct list_head node;		/* groups_lock: in device_host.groups */
-	bool set_up;			/* groups_lock: the flow has a device */
-	struct flow_tags tags;
-	struct flow flow;
-};
-
 static DEFINE_MUTEX(weight_mutex);
 static DEFINE_SPINLOCK(groups_lock);	/* irq-safe */
-
-static struct group_host *group_of(struct blkg_policy_data *pd)
-{
-	return pd ? container_of(pd, struct group_host, pd) : NULL;
-}
 
 static struct cgroup_host *cgroup_host_of(struct blkcg *blkcg)
 {
@@ -57,26 +43,9 @@ static struct cgroup_host *cgroup_host_of(struct blkcg *blkcg)
 	return cpd ? container_of(cpd, struct cgroup_host, cpd) : NULL;
 }
 
-struct flow *group_flow(struct blkcg_gq *blkg)
-{
-	struct group_host *g = group_of(blkg_to_pd(blkg, &mqfair_policy));
-
-	return g && likely(READ_ONCE(g->set_up)) ? &g->flow : NULL;
-}
-
-struct flow_tags *flow_tags(struct flow *f)
-{
-	return &container_of(f, struct group_host, flow)->tags;
-}
-
 struct blkcg *flow_blkcg(struct flow *f)
 {
 	return container_of(f, struct group_host, flow)->pd.blkg->blkcg;
-}
-
-struct flow *root_flow(struct request_queue *q)
-{
-	return group_flow(q->root_blkg);
 }
 
 /* Weight of the cgroup on @dev: the device's if there is one. */

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "cost.h"
 
-static u64 cost_line_at(const struct cost_line *line, u32 bytes)
-{
-	return READ_ONCE(line->base) +
-	       (((u64)READ_ONCE(line->per_kib) * bytes) >> 10);
-}
-
 void cost_set(struct cost_model *m, const struct cost_model *to)
 {
 	WRITE_ONCE(m->read.base, to->read.base);
@@ -29,18 +23,4 @@ void cost_learned_set(struct cost_model *m, const struct cost_line *line)
 		WRITE_ONCE(m->learned[i].base, line[i].base);
 		WRITE_ONCE(m->learned[i].per_kib, line[i].per_kib);
 	}
-}
-
-u32 cost_of(const struct cost_model *m, enum io_op op, u32 bytes)
-{
-	enum cost_kind kind = READ_ONCE(m->kind);
-	u64 cost = bytes;
-
-	if (!io_op_transfers(op) || kind == COST_IOPS)
-		cost = COST_UNIT;
-	else if (kind == COST_LINEAR)
-		cost = cost_line_at(op == IO_READ ? &m->read : &m->write, bytes);
-	else if (kind == COST_LEARNED)
-		cost = cost_line_at(&m->learned[op], bytes);
-	return (u32)clamp(cost, (u64)COST_LEAST, (u64)COST_MOST);
 }

@@ -61,15 +61,33 @@ struct cost_model {
 };
 
 /*
- * All but what was learned, field by field: a request that meets the change may be charged by a mixture
- * of the two, once.
+ * All but what was learned, field by field: a request that meets the change may
+ * be charged by a mixture of the two, once.
  */
 void cost_set(struct cost_model *m, const struct cost_model *to);
 
 /* The lines of COST_LEARNED, for reads and for writes; NULL: by bytes. */
 void cost_learned_set(struct cost_model *m, const struct cost_line *line);
 
+static inline u64 cost_line_at(const struct cost_line *line, u32 bytes)
+{
+	return READ_ONCE(line->base) +
+	       (((u64)READ_ONCE(line->per_kib) * bytes) >> 10);
+}
+
 /* The charge for @bytes of @op, in [COST_LEAST, COST_MOST]. */
-u32 cost_of(const struct cost_model *m, enum io_op op, u32 bytes);
+static inline u32 cost_of(const struct cost_model *m, enum io_op op, u32 bytes)
+{
+	enum cost_kind kind = READ_ONCE(m->kind);
+	u64 cost = bytes;
+
+	if (!io_op_transfers(op) || kind == COST_IOPS)
+		cost = COST_UNIT;
+	else if (kind == COST_LINEAR)
+		cost = cost_line_at(op == IO_READ ? &m->read : &m->write, bytes);
+	else if (kind == COST_LEARNED)
+		cost = cost_line_at(&m->learned[op], bytes);
+	return (u32)clamp(cost, (u64)COST_LEAST, (u64)COST_MOST);
+}
 
 #endif /* MQFAIR_COST_H */

@@ -86,22 +86,6 @@ u64 flow_share(const struct flow *f)
 	return READ_ONCE(f->share);
 }
 
-vtime_t flow_tag(const struct flow *f, u64 pos, u64 *epoch)
-{
-	u64 seq, base, base_pos, inv;
-
-	/* The acquires pair with the releases in flow_set_epoch(). */
-	do {
-		seq = (u64)atomic64_read_acquire(&f->seq);
-		base = (u64)atomic64_read_acquire(&f->base);
-		base_pos = (u64)atomic64_read_acquire(&f->base_pos);
-		inv = (u64)atomic64_read_acquire(&f->inv);
-	} while ((seq & 1) || (u64)atomic64_read(&f->seq) != seq);
-
-	*epoch = seq;
-	return vtime_at(base, base_pos, inv, pos);
-}
-
 static void flow_set_epoch(struct flow *f, vtime_t base, u64 base_pos, u64 inv)
 {
 	s64 seq = atomic64_read(&f->seq);
@@ -154,11 +138,16 @@ static void flow_reshare(struct flow *f, vtime_t vt)
 	port_unlock(&f->lock, flags);
 }
 
-void flow_refresh(struct flow *f, vtime_t vt)
+static inline void refresh(struct flow *f, vtime_t vt)
 {
 	if (unlikely((u64)atomic64_read(&f->generation) !=
 		     share_generation(&f->sched->share)))
 		flow_reshare(f, vt);
+}
+
+void flow_refresh(struct flow *f, vtime_t vt)
+{
+	refresh(f, vt);
 }
 
 /* Not backlogged until now: whatever was not used is gone. */
@@ -194,7 +183,7 @@ void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
 	start->woke = unlikely(!atomic64_read(&f->active));
 	if (start->woke)
 		flow_activate(f);
-	flow_refresh(f, vt);
+	refresh(f, vt);
 	if (waits)
 		backlogged = atomic64_fetch_add(1, &f->queued) > 0;
 	else

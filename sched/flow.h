@@ -130,7 +130,21 @@ void flow_exit(struct flow *f);
 void flow_set_weight(struct flow *f, u32 weight);
 
 /* Start tag of position @pos, without a lock; *@epoch is what it holds for. */
-vtime_t flow_tag(const struct flow *f, u64 pos, u64 *epoch);
+static inline vtime_t flow_tag(const struct flow *f, u64 pos, u64 *epoch)
+{
+	u64 seq, base, base_pos, inv;
+
+	/* The acquires pair with the releases in flow_set_epoch(). */
+	do {
+		seq = (u64)atomic64_read_acquire(&f->seq);
+		base = (u64)atomic64_read_acquire(&f->base);
+		base_pos = (u64)atomic64_read_acquire(&f->base_pos);
+		inv = (u64)atomic64_read_acquire(&f->inv);
+	} while ((seq & 1) || (u64)atomic64_read(&f->seq) != seq);
+
+	*epoch = seq;
+	return vtime_at(base, base_pos, inv, pos);
+}
 
 /* Where in a flow a request starts. */
 struct flow_start {

@@ -53,44 +53,18 @@ static struct heap_node *node_meld_siblings(struct heap_node *n)
 	return root;
 }
 
-static void push(struct heap *h, struct heap_node *n, vtime_t key, u64 seq)
+void heap_meld(struct heap *h, struct heap_node *n)
 {
-	n->key = key;
-	n->seq = seq;
-	n->child = NULL;
-	n->next = NULL;
 	h->top = node_meld(h->top, n);
 }
 
-void heap_push(struct heap *h, struct heap_node *n, vtime_t key)
-{
-	push(h, n, key, h->seq++);
-}
-
-void heap_push_first(struct heap *h, struct heap_node *n, vtime_t key)
-{
-	push(h, n, key, --h->first);
-}
-
-struct heap_node *heap_pop(struct heap *h)
+struct heap_node *heap_pop_meld(struct heap *h)
 {
 	struct heap_node *n = h->top;
 
 	h->top = node_meld_siblings(n->child);
 	n->child = NULL;
 	return n;
-}
-
-void heap_rekey_top(struct heap *h, vtime_t key)
-{
-	struct heap_node *n = h->top;
-
-	n->key = key;
-	if (!n->child)
-		return;
-	h->top = node_meld_siblings(n->child);
-	n->child = NULL;
-	h->top = node_meld(h->top, n);
 }
 
 void heap_rebuild(struct heap *h, vtime_t (*key)(struct heap_node *n))

@@ -3,8 +3,10 @@
  * heap - intrusive pairing heap in (key, sequence) order
  *
  * Keys are virtual times, compared by vtime_before(); equal keys leave in the
- * order in which they were pushed, those pushed first before all of them.  push is O(1), pop O(log n) amortised,
- * rebuild O(n).  No recursion, no allocation; the caller serialises.
+ * order in which they were pushed, those pushed first before all of them.  push
+ * is O(1), pop O(log n) amortised, rebuild O(n).  No recursion, no allocation;
+ * the caller serialises.  A heap of one node, which is what a queue with a
+ * single flow has, never leaves this header.
  *
  * Source: Fredman, Sedgewick, Sleator, Tarjan, The Pairing Heap, 1986.
  * Tested by tests/unit/heap.c against a sorted array.
@@ -39,20 +41,59 @@ static inline struct heap_node *heap_top(const struct heap *h)
 	return h->top;
 }
 
+/* Of the functions below, where there is more than one node. */
+void heap_meld(struct heap *h, struct heap_node *n);
+struct heap_node *heap_pop_meld(struct heap *h);
+
+static inline void heap_push_seq(struct heap *h, struct heap_node *n,
+				 vtime_t key, u64 seq)
+{
+	n->key = key;
+	n->seq = seq;
+	n->child = NULL;
+	n->next = NULL;
+	if (!h->top)
+		h->top = n;
+	else
+		heap_meld(h, n);
+}
+
 /* @n is in no heap. */
-void heap_push(struct heap *h, struct heap_node *n, vtime_t key);
+static inline void heap_push(struct heap *h, struct heap_node *n, vtime_t key)
+{
+	heap_push_seq(h, n, key, h->seq++);
+}
 
 /* The same, but ahead of its equals. */
-void heap_push_first(struct heap *h, struct heap_node *n, vtime_t key);
+static inline void heap_push_first(struct heap *h, struct heap_node *n,
+				   vtime_t key)
+{
+	heap_push_seq(h, n, key, --h->first);
+}
 
 /* Takes the least node out.  The heap is not empty. */
-struct heap_node *heap_pop(struct heap *h);
+static inline struct heap_node *heap_pop(struct heap *h)
+{
+	struct heap_node *n = h->top;
+
+	if (n->child)
+		return heap_pop_meld(h);
+	h->top = NULL;
+	return n;
+}
 
 /*
  * Gives the least node a new key and sinks it to its place.  It keeps its
  * sequence number, hence its turn among equals.
  */
-void heap_rekey_top(struct heap *h, vtime_t key);
+static inline void heap_rekey_top(struct heap *h, vtime_t key)
+{
+	struct heap_node *n = h->top;
+
+	n->key = key;
+	if (n->child)
+		heap_meld(h, heap_pop_meld(h));
+}
 
 /* Asks @key for every node's key anew, in one pass. */
 void heap_rebuild(struct heap *h, vtime_t (*key)(struct heap_node *n));

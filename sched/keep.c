@@ -10,13 +10,12 @@ enum {
 	LATE_MOST	= 7,
 };
 
-bool keep_take(struct keep *k, struct token_tree *slots, struct flow *f,
-	       u32 queue)
+bool keep_claim(struct keep *k, struct token_tree *slots, struct flow *f,
+		u32 queue)
 {
 	u32 late = READ_ONCE(f->kept.late);
 
-	if (likely(!atomic64_read(&f->kept.until)) ||
-	    !atomic64_xchg(&f->kept.until, 0))
+	if (!atomic64_xchg(&f->kept.until, 0))
 		return false;
 	atomic64_dec(&k->kept);
 	WRITE_ONCE(f->kept.late, late ? late - 1 : 0);

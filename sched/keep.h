@@ -50,9 +50,17 @@ static inline void keep_missed(struct keep *k, u64 now)
 	WRITE_ONCE(k->short_ns, now);
 }
 
+/* Of what follows, when one may have been. */
+bool keep_claim(struct keep *k, struct token_tree *slots, struct flow *f,
+		u32 queue);
+
 /* The slot that was kept for @f, if one was, is the caller's, on @queue. */
-bool keep_take(struct keep *k, struct token_tree *slots, struct flow *f,
-	       u32 queue);
+static inline bool keep_take(struct keep *k, struct token_tree *slots,
+			     struct flow *f, u32 queue)
+{
+	return unlikely(atomic64_read(&f->kept.until)) &&
+	       keep_claim(k, slots, f, queue);
+}
 
 /* @io is done: is there anything to think about?  Cheap. */
 static inline bool keep_wanted(const struct keep *k, const struct io *io)

@@ -59,14 +59,14 @@ void learner_deinit(struct sched *s)
 	s->learner = NULL;
 }
 
-void learner_done(const struct io *io, u64 now)
+void learner_add(const struct io *io, u64 now)
 {
 	const struct sched *s = io->queue->sched;
 	struct learner_queue *lq;
 	u32 kind;
 
-	if (!learner_runs(s) || !io_op_transfers(io->op) ||
-	    !(io->flags & IO_OUT) || now <= io->dispatch_ns)
+	if (!io_op_transfers(io->op) || !(io->flags & IO_OUT) ||
+	    now <= io->dispatch_ns)
 		return;
 	lq = &s->learner->queue[io->queue->index];
 	kind = regression_kind(io->op, io->bytes);

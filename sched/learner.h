@@ -97,9 +97,6 @@ struct learner {
 int learner_init(struct sched *s);
 void learner_deinit(struct sched *s);
 
-/* @io, still IO_OUT, is done. */
-void learner_done(const struct io *io, u64 now);
-
 /* Of tick. */
 void learner_tick(struct sched *s, u64 now, struct wake *wake);
 
@@ -108,6 +105,16 @@ void learner_report(const struct sched *s, struct report *r);
 static inline bool learner_runs(const struct sched *s)
 {
 	return READ_ONCE(s->params.cost.kind) == COST_LEARNED && s->learner;
+}
+
+/* Of what follows, while anything is learned. */
+void learner_add(const struct io *io, u64 now);
+
+/* @io, still IO_OUT, is done. */
+static inline void learner_done(const struct io *io, u64 now)
+{
+	if (learner_runs(io->queue->sched))
+		learner_add(io, now);
 }
 
 #endif /* MQFAIR_LEARNER_H */

@@ -251,29 +251,45 @@ static vtime_t fresh_key(struct heap_node *n)
  * asked for again, for any of them may have become the least; when a single
  * flow has been re-based its tags have only grown, so the top is enough.
  */
-static vtime_t queue_lead(struct queue *q)
+static vtime_t queue_lead_anew(struct queue *q)
 {
 	u64 generation = share_generation(&q->sched->share);
 	struct heap_node *n;
 
-	if (unlikely(q->generation != generation)) {
-		if (heap_top(&q->heap)) {
-			heap_rebuild(&q->heap, fresh_key);
-			WRITE_ONCE(q->stats.rebuilds, q->stats.rebuilds + 1);
-		}
+	if (q->generation != generation) {
+		heap_rebuild(&q->heap, fresh_key);
+		WRITE_ONCE(q->stats.rebuilds, q->stats.rebuilds + 1);
 		q->generation = generation;
 	}
-	while ((n = heap_top(&q->heap))) {
-		struct flow_queue *fq = flow_queue_of(n);
+	for (;;) {
+		struct flow_queue *fq;
 		vtime_t key;
 
-		if (likely(fq->epoch == (u64)atomic64_read(&fq->flow->seq)))
-			break;
+		n = heap_top(&q->heap);
+		fq = flow_queue_of(n);
+		if (fq->epoch == (u64)atomic64_read(&fq->flow->seq))
+			return n->key;
 		key = flow_tag(fq->flow, fq->head->pos, &fq->epoch);
 		if (key != n->key)
 			heap_rekey_top(&q->heap, key);
 	}
-	return n ? n->key : VTIME_NONE;
+}
+
+static inline vtime_t queue_lead(struct queue *q)
+{
+	u64 generation = share_generation(&q->sched->share);
+	struct heap_node *n = heap_top(&q->heap);
+	struct flow_queue *fq;
+
+	if (!n) {
+		q->generation = generation;
+		return VTIME_NONE;
+	}
+	fq = flow_queue_of(n);
+	if (likely(q->generation == generation &&
+		   fq->epoch == (u64)atomic64_read(&fq->flow->seq)))
+		return n->key;
+	return queue_lead_anew(q);
 }
 
 static void set_lead(struct queue *q, vtime_t lead)
@@ -319,8 +335,8 @@ static void take_lead(struct queue *q)
 	atomic64_dec(&fq->flow->queued);
 }
 
-bool mqfq_insert_at(struct queue *q, struct io *io, u64 now, vtime_t vt,
-		    struct wake *wake)
+static __always_inline bool insert_at(struct queue *q, struct io *io, u64 now,
+				      vtime_t vt, struct wake *wake)
 {
 	bool urgent = io->flags & (IO_URGENT | IO_CHARGED);
 	struct flow_start start = { .woke = false };
@@ -343,10 +359,16 @@ bool mqfq_insert_at(struct queue *q, struct io *io, u64 now, vtime_t vt,
 	return start.woke;
 }
 
+bool mqfq_insert_at(struct queue *q, struct io *io, u64 now, vtime_t vt,
+		    struct wake *wake)
+{
+	return insert_at(q, io, now, vt, wake);
+}
+
 static void mqfq_insert(struct queue *q, struct io *io, u64 now,
 			struct wake *wake)
 {
-	mqfq_insert_at(q, io, now, mqfq_vt(mqfq_of(q)), wake);
+	insert_at(q, io, now, mqfq_vt(mqfq_of(q)), wake);
 }
 
 void mqfq_merge(struct queue *q, struct io *io, u32 bytes)
@@ -363,16 +385,20 @@ void mqfq_merge(struct queue *q, struct io *io, u32 bytes)
 /* -------------------------------------------------------------- dispatch */
 
 /* The queue is looked at: it waits for nothing while it is. */
-static void withdraw(struct mqfq *m, struct queue *q)
+static void withdraw_waiting(struct mqfq *m, struct queue *q)
 {
 	if (q->state == VERDICT_THROTTLED) {
 		wheel_unpark(&m->wheel, q->index, q->bucket);
 		queue_set_claim(&m->held, q->index);
-	} else if (q->state != VERDICT_NO_SLOT) {
-		return;
 	}
 	/* Of the throttled, too: unpark() may have moved it there. */
 	queue_set_claim(&m->ready, q->index);
+}
+
+static inline void withdraw(struct mqfq *m, struct queue *q)
+{
+	if (q->state == VERDICT_THROTTLED || q->state == VERDICT_NO_SLOT)
+		withdraw_waiting(m, q);
 }
 
 /*
@@ -435,27 +461,32 @@ static vtime_t forgive(struct mqfq *m, struct queue *q, vtime_t lead)
 	return lead;
 }
 
-/* True if @io has a slot or needs none; else the queue is in the ready set. */
-static bool get_slot(struct mqfq *m, struct queue *q, struct io *io,
-		     vtime_t lead, struct wake *wake)
+static bool wait_for_slot(struct mqfq *m, struct queue *q, struct io *io,
+			  vtime_t lead, struct wake *wake)
 {
-	if (io->flags & IO_EXEMPT)
-		return true;
-	if (keep_take(&m->keep, &m->slots, io->flow, q->index) ||
-	    token_take(&m->slots, q->index))
-		goto taken;
 	if ((io->flags & IO_URGENT) || q->sched->drain)
 		return true;
 
 	publish(m, q, lead, wake);
 	queue_set_add(&m->ready, q->index);
-	/* Pairs with the put in release_slot(). */
-	if (token_take(&m->slots, q->index) || token_steal(&m->slots, q->index)) {
-		queue_set_claim(&m->ready, q->index);
-		goto taken;
-	}
-	return false;
-taken:
+	/* Pairs with put_slot(). */
+	if (!token_take(&m->slots, q->index) &&
+	    !token_steal(&m->slots, q->index))
+		return false;
+	queue_set_claim(&m->ready, q->index);
+	io->flags |= IO_SLOT;
+	return true;
+}
+
+/* True if @io has a slot or needs none; else the queue is in the ready set. */
+static inline bool get_slot(struct mqfq *m, struct queue *q, struct io *io,
+			    vtime_t lead, struct wake *wake)
+{
+	if (io->flags & IO_EXEMPT)
+		return true;
+	if (unlikely(!keep_take(&m->keep, &m->slots, io->flow, q->index) &&
+		     !token_take(&m->slots, q->index)))
+		return wait_for_slot(m, q, io, lead, wake);
 	io->flags |= IO_SLOT;
 	return true;
 }
@@ -536,7 +567,7 @@ void mqfq_block(struct queue *q, struct wake *wake)
 static void put_slot(struct mqfq *m, u32 queue, struct wake *wake)
 {
 	token_put(&m->slots, queue);
-	/* Pairs with the announcement in get_slot(). */
+	/* Pairs with the announcement in wait_for_slot(). */
 	hand_over(m, queue, wake);
 }
 

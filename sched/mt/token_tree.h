@@ -52,8 +52,53 @@ int token_tree_init(struct token_tree *t, const struct topology *topo,
 		    u32 depth);
 void token_tree_deinit(struct token_tree *t);
 
+/* Are more slots in use than there are, since D was lowered?  A snapshot. */
+static inline bool token_in_debt(const struct token_tree *t)
+{
+	return atomic64_read(&t->node[t->topo->root].free) < 0;
+}
+
+/* Of what follows, where the leaf has none or the root is in debt. */
+bool token_take_above(struct token_tree *t, u32 queue);
+bool token_repay(struct token_tree *t);
+
+/* Free slots of node @n go against the debt, if there is any. */
+void token_settle(struct token_tree *t, u32 n);
+
+static inline bool token_node_take(struct token_tree *t, u32 n)
+{
+	atomic64_t *node = &t->node[n].free;
+	s64 free = atomic64_read(node);
+
+	while (free > 0)
+		if (atomic64_try_cmpxchg(node, &free, free - 1))
+			return true;
+	return false;
+}
+
+static inline void token_node_put(struct token_tree *t, u32 n)
+{
+	/* The form that returns a value is the one with full order. */
+	(void)atomic64_fetch_add(1, &t->node[n].free);
+}
+
+/*
+ * A free slot for @n.  token_resize() makes the debt (full order) and then
+ * looks through the nodes; here the slot is put (full order) before the debt
+ * is looked at.  One of the two sees the other: no slot stays beside a debt.
+ */
+static inline void token_node_free(struct token_tree *t, u32 n)
+{
+	token_node_put(t, n);
+	if (unlikely(token_in_debt(t)))
+		token_settle(t, n);
+}
+
 /* A slot from the queue's own path, leaf to root.  Full order if it succeeds. */
-bool token_take(struct token_tree *t, u32 queue);
+static inline bool token_take(struct token_tree *t, u32 queue)
+{
+	return token_node_take(t, queue) || token_take_above(t, queue);
+}
 
 /* Could token_take() succeed now?  Reads only. */
 bool token_peek(const struct token_tree *t, u32 queue);
@@ -62,7 +107,11 @@ bool token_peek(const struct token_tree *t, u32 queue);
 bool token_steal(struct token_tree *t, u32 queue);
 
 /* Gives a slot back: to the leaf, or against the debt.  Full order. */
-void token_put(struct token_tree *t, u32 queue);
+static inline void token_put(struct token_tree *t, u32 queue)
+{
+	if (likely(!token_in_debt(t)) || !token_repay(t))
+		token_node_free(t, queue);
+}
 
 /*
  * Moves a free slot from the leaf of @from to the lowest common ancestor of
@@ -72,12 +121,6 @@ bool token_give(struct token_tree *t, u32 from, u32 to);
 
 /* Changes D.  Slots in use are never revoked: see debt, above. */
 void token_resize(struct token_tree *t, u32 depth);
-
-/* Are more slots in use than there are, since D was lowered?  A snapshot. */
-static inline bool token_in_debt(const struct token_tree *t)
-{
-	return atomic64_read(&t->node[t->topo->root].free) < 0;
-}
 
 /* Sum of the counts of one level (enum topo_level); a snapshot. */
 s64 token_level(const struct token_tree *t, u32 level);

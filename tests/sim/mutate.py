@@ -72,12 +72,12 @@ MUTATIONS = (
     ),
     mqfq(
         "vt-not-monotone",
-        "while (vtime_before((vtime_t)vt, least))",
-        "while ((vtime_t)vt != least)",
+        "while (vtime_before((vtime_t)vt, to))",
+        "while ((vtime_t)vt != to)",
     ),
     mqfq(
         "vt-stands-still",
-        "if (atomic64_try_cmpxchg(&m->vt, &vt, (s64)least))\n\t\t\tbreak;",
+        "if (atomic64_try_cmpxchg(&m->vt, &vt, (s64)to))\n\t\t\tbreak;",
         "break;",
     ),
     mqfq(
@@ -92,7 +92,7 @@ MUTATIONS = (
     ),
     mqfq(
         "holder-not-woken",
-        "if (holder < m->sched->nr_queues && mask_claim(m->held, holder))",
+        "if (holder < m->sched->nr_queues &&\n\t\t    queue_set_claim(&m->held, holder))",
         "if (0)",
     ),
     mqfq(
@@ -102,8 +102,8 @@ MUTATIONS = (
     ),
     mqfq(
         "throttle-unpublished",
-        "/* We may be the ones who hold it back, unseen so far. */\n\tpublish(m, q, lead, wake);",
-        "",
+        "publish(m, q, lead, wake);\n\twhile (beyond(",
+        "while (beyond(",
     ),
     mqfq(
         "dispatch-unpublished",
@@ -118,8 +118,8 @@ MUTATIONS = (
     # slots
     mqfq(
         "take-not-asked",
-        "    token_take(&m->slots, q->index))\n\t\tgoto taken;",
-        "    true)\n\t\tgoto taken;",
+        "!token_take(&m->slots, q->index)))\n\t\treturn wait_for_slot(",
+        "false))\n\t\treturn wait_for_slot(",
     ),
     mqfq(
         "put-forgotten",
@@ -128,7 +128,7 @@ MUTATIONS = (
     ),
     mqfq(
         "hand-over-forgotten",
-        "/* Pairs with the announcement in get_slot(). */\n\thand_over(m, queue, wake);",
+        "/* Pairs with the announcement in wait_for_slot(). */\n\thand_over(m, queue, wake);",
         "",
     ),
     mqfq(
@@ -144,13 +144,13 @@ MUTATIONS = (
     ),
     mqfq(
         "ready-unannounced",
-        "queue_set_add(&m->ready, q->index);\n\t/* Pairs with the put",
-        "/* Pairs with the put",
+        "queue_set_add(&m->ready, q->index);\n\t/* Pairs with put_slot",
+        "/* Pairs with put_slot",
     ),
     mqfq(
         "no-stealing",
-        " || token_steal(&m->slots, q->index)) {",
-        ") {",
+        " &&\n\t    !token_steal(&m->slots, q->index))",
+        ")",
     ),
     mqfq(
         "unpark-loses-ready",
@@ -221,7 +221,7 @@ MUTATIONS = (
     ),
     mqfq(
         "tick-asks-once",
-        "if (flow_sweep(s, now, &changed))\n\t\twake_at(wake, now + TICK_NS);",
+        "if (flow_sweep(s, now, &changed))\n\t\twake_at(wake, m->sweep_ns);",
         "flow_sweep(s, now, &changed);",
     ),
     mqfq(
