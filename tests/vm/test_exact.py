@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from fairlib import Load, scheduled, state, tenants
-from guestlib import Guest, NullBlk, cases, of_each_scheduler, slow, wait_until
+from guestlib import Guest, NullBlk, cases, fio, of_each_scheduler, slow, wait_until
 
 guest = Guest(cpus=1, memory_mb=1024, icount=True, needs_module=True)
 
@@ -51,3 +52,33 @@ def test_the_core_never_looks_in_vain(scheduler: str) -> None:
         with Load(disk, groups, iodepth=32) as load:
             load.goes_on(REQUESTS)
         assert state(disk)["null_dispatches"] == 0, state(disk)
+
+
+# The heavy ones fill it, and it ends a request every quarter of a millisecond.
+LARGE = {"irqmode": 2, "completion_nsec": 16_000_000, "submit_queues": 1, "hw_queue_depth": 64}
+LIGHT = {"rw": "randread", "iodepth": 1, "number_ios": 200}
+HEAVY = {"iodepth": 64}
+# Of its requests alone.
+LIGHT_LEAST = 0.85
+
+
+@slow
+def test_a_light_tenant_is_not_delayed() -> None:
+    """One request at a time beside three that keep 64 waiting, with equal weights."""
+    weights = {"light": 100, "one": 100, "two": 100, "three": 100}
+    with (
+        NullBlk(**LARGE) as disk,
+        tenants(**weights) as (light, *heavy),
+        scheduled(disk, "mqfq"),
+    ):
+        alone = mean_ns(fio(disk, light, **LIGHT))
+        with Load(disk, heavy, **HEAVY) as load:
+            load.goes_on(REQUESTS)
+            beside = mean_ns(fio(disk, light, **LIGHT))
+        print(f"{alone / 1e6:.2f} ms alone, {beside / 1e6:.2f} ms beside three")
+        assert alone / beside >= LIGHT_LEAST, f"{alone / beside:.3f} of its requests alone"
+
+
+def mean_ns(result: dict[str, Any]) -> float:
+    """With one request at a time the inverse of the rate."""
+    return float(result["jobs"][0]["read"]["lat_ns"]["mean"])
