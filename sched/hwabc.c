@@ -33,8 +33,9 @@
  * does is counted without (budget_ops.work).
  *
  * What is counted
- *   cost_r, cost_w	cost=learned, the default: learner.h.  Any other cost of
- *			cost.h may stand in its place
+ *   cost_r, cost_w	cost=learned, the default: learner.h, from what the
+ *			planes do where the host has the translation layer.
+ *			Any other cost of cost.h may stand in its place
  *   write / total	requests dispatched, of the last second or so [R]
  *   valid, invalid	from who knows the translation layer, by
  *			sched.flow_pages.  gc_share=flow: all of the flow's pages,
@@ -55,9 +56,9 @@
  *
  * Who comes back for what is held: budget.h for budgets, slots.h for slots.
  *
- * Limits.  A slot is never kept free for anybody: tenants that together ask for
- * no more than `depth` requests get what the drive gives them.  The paper's
- * effect needs a depth below their sum.
+ * Limits.  Nobody is waited for who leaves the device idle: budget.h.  Where its
+ * planes' account is not known, tenants that together ask for no more than
+ * `depth` requests get what the drive gives them.
  *
  * Source: Lee, Han, Shin, Host-Level Workload-Aware Budget Compensation I/O
  * Scheduling for Open-Channel SSDs, section II.

@@ -294,6 +294,17 @@ static bool has_both_sizes(const struct regression_sums *sums)
 	return false;
 }
 
+static void vary_sizes(const struct learner *l, struct cost_line *line)
+{
+	u32 class;
+
+	if (!has_both_sizes(l->sums))
+		return;
+	for (class = 0; class < REGRESSION_CLASSES; class++)
+		line[class].per_kib = varied(line[class].per_kib,
+					     l->phase & KIB_PHASE);
+}
+
 /* As far as it tells anything. */
 static void vary(struct learner *l, struct cost_line *line)
 {
@@ -310,10 +321,8 @@ static void vary(struct learner *l, struct cost_line *line)
 	} else if (!l->credit && has_both(l->sums)) {
 		vary_line(write, l->phase & WRITE_PHASE);
 	}
-	if ((trial || !l->credit) && has_both_sizes(l->sums)) {
-		read->per_kib = varied(read->per_kib, l->phase & KIB_PHASE);
-		write->per_kib = varied(write->per_kib, l->phase & KIB_PHASE);
-	}
+	if (trial || !l->credit)
+		vary_sizes(l, line);
 }
 
 /* ---------------------------------------------- where the host has the map */
@@ -334,7 +343,7 @@ static u64 class_tell(struct regression_sums *sums, u32 class, u64 ns)
 
 /* What a class that is absent took is told with its next window. */
 static void learn_told(struct learner *l, const struct flash_time *time,
-		       struct cost_line *line)
+		       bool varied, struct cost_line *line)
 {
 	if (!l->regression.told)
 		l->regression = (struct regression){ .told = true };
@@ -351,6 +360,9 @@ static void learn_told(struct learner *l, const struct flash_time *time,
 		regression_add(&l->regression, l->sums);
 	}
 	regression_lines(&l->regression, line);
+	l->phase++;
+	if (varied)
+		vary_sizes(l, line);
 }
 
 static bool window_collect(struct sched *s, struct learner *l, u64 now)
@@ -395,7 +407,7 @@ static void window_end(struct sched *s, struct learner *l, u64 now)
 	if (!window_collect(s, l, now))
 		return;
 	if (s->flash_time && s->flash_time(s, &time))
-		learn_told(l, &time, line);
+		learn_told(l, &time, !s->ops->varies_mix, line);
 	else
 		learn_mix(l, !s->ops->varies_mix, line);
 	cost_learned_set(&s->params.cost, line);

@@ -18,7 +18,7 @@
  * Who is told [R].  A host that keeps the drive's translation layer has the
  * flash do what it does, and so knows what reads took of it, and what writes
  * did with the collecting for them (sched.flash_time).  Then that is
- * learned from, and no price varies and no write is on credit.
+ * learned from; only what a KiB costs varies, and no write is on credit.
  *
  * Writes on credit [R].  A drive with a buffer is done with a write at once,
  * programs it later and makes room for it later still.  Reads then queue at

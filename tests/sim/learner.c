@@ -4,7 +4,7 @@
  * of that time.  A P4500 of 1 GiB, 85 % full and collecting, 128 slots; two
  * tenants of equal weight, each with twice as many requests.
  */
-#include "rig.h"
+#include "scene.h"
 #include "sched/learner.h"
 #include "sched/policies.h"
 
@@ -14,6 +14,7 @@ enum {
 	DRIVE_SLOTS	= 128,
 	/* The first trial is over, and the rest after it has not ended. */
 	LEARNED_MS	= 4000,
+	TOLD_MS		= 1000,
 	FULL_MS		= 500,		/* the write buffer, by then */
 	MEASURED_MS	= 1000,
 };
@@ -29,11 +30,11 @@ struct owned {
 	u64 before[2];
 };
 
-static struct flash *drive_create(u32 *pages)
+static struct flash *drive_create(enum flash_ftl ftl, u32 *pages)
 {
 	const struct flash_config config = {
 		.params = flash_model("p4500"), .bytes = DRIVE_BYTES,
-		.owners = 8, .ftl = FLASH_FTL_DEVICE,
+		.owners = 8, .ftl = ftl,
 	};
 	struct flash *f = flash_create(&config);
 	struct flash_fill fill = { .seed = 1, .shuffled = true };
@@ -49,12 +50,12 @@ static struct flash *drive_create(u32 *pages)
 
 static void owned_open(struct owned *o, struct trial *t,
 		       const struct sched_ops *ops, u32 cost,
-		       const struct asks *asks)
+		       enum flash_ftl ftl, const struct asks *asks)
 {
 	struct host_params p = { .seed = 1, .nr_queues = 4, .ops = ops };
 	u32 pages, i;
 
-	*o = (struct owned){ .flash = drive_create(&pages) };
+	*o = (struct owned){ .flash = drive_create(ftl, &pages) };
 	sched_params_init(ops, &p.sched);
 	p.sched.depth = DRIVE_SLOTS;
 	p.sched.threshold = 64 * KIB;
@@ -91,15 +92,16 @@ static void owned_close(struct owned *o)
 
 /* The first tenant's part of the drive's time. */
 static double part_of_time(struct trial *t, const struct sched_ops *ops,
-			   u32 cost, const struct asks *asks)
+			   u32 cost, enum flash_ftl ftl,
+			   const struct asks *asks, u64 warm_ms)
 {
 	struct trial own = { .ops = ops };
 	double got[2];
 	struct owned o;
 	u32 i;
 
-	owned_open(&o, &own, ops, cost, asks);
-	rig_run(&o.r, (cost == COST_LEARNED ? LEARNED_MS : FULL_MS) * MS);
+	owned_open(&o, &own, ops, cost, ftl, asks);
+	rig_run(&o.r, warm_ms * MS);
 	for (i = 0; i < 2; i++)
 		o.before[i] = busy_ns(&o, i);
 	rig_run(&o.r, MEASURED_MS * MS);
@@ -119,8 +121,11 @@ static void both_costs(struct trial *t, const struct asks *asks,
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(ops); i++) {
-		double bytes = part_of_time(t, ops[i], COST_BYTES, asks);
-		double learned = part_of_time(t, ops[i], COST_LEARNED, asks);
+		double bytes = part_of_time(t, ops[i], COST_BYTES,
+					    FLASH_FTL_DEVICE, asks, FULL_MS);
+		double learned = part_of_time(t, ops[i], COST_LEARNED,
+					      FLASH_FTL_DEVICE, asks,
+					      LEARNED_MS);
 		size_t used = strlen(said);
 
 		snprintf(said + used, sizeof(said) - used,
@@ -157,6 +162,30 @@ static void test_large(struct trial *t)
 	both_costs(t, asks, 0.51, 0.06);
 }
 
+/* Where the host has the map, the planes' account is learned from at once. */
+static void test_told(struct trial *t)
+{
+	static const struct asks asks[][2] = {
+		{ { 4 * KIB, 0 }, { 4 * KIB, 1000 } },
+		{ { 4 * KIB, 0 }, { 64 * KIB, 0 } },
+		{ { 4 * KIB, 500 }, { 16 * KIB, 0 } },
+	};
+	static const struct sched_ops *const ops[] = { &mqfq_ops, &wdt_ops };
+	u32 i, k;
+
+	for (i = 0; i < ARRAY_SIZE(asks); i++)
+		for (k = 0; k < ARRAY_SIZE(ops); k++) {
+			double part = part_of_time(t, ops[k], COST_LEARNED,
+						   FLASH_FTL_HOST, asks[i],
+						   TOLD_MS);
+
+			note(t, "%s %.3f; ", ops[k]->name, part);
+			if (part < 0.46 || part > 0.54)
+				trial_fail(t, "%s, case %u: the first has %.3f of the time",
+					   ops[k]->name, i, part);
+		}
+}
+
 /* Writes that nobody waits for are not tried, and reads not charged for it. */
 static void test_few_writes(struct trial *t)
 {
@@ -166,7 +195,7 @@ static void test_few_writes(struct trial *t)
 	struct trial own = { .ops = &mqfq_ops };
 	struct owned o;
 
-	owned_open(&o, &own, &mqfq_ops, COST_LEARNED, asks);
+	owned_open(&o, &own, &mqfq_ops, COST_LEARNED, FLASH_FTL_DEVICE, asks);
 	rig_run(&o.r, SEC);
 	if (o.r.host->sched.learner->trials || o.r.host->sched.learner->credit)
 		trial_fail(t, "tried for a write in four hundred requests");
@@ -178,6 +207,7 @@ static void test_few_writes(struct trial *t)
 const struct test learner_tests[] = {
 	{ "learner/writer", test_writer, false },
 	{ "learner/large", test_large, false },
+	{ "learner/told", test_told, false },
 	{ "learner/few-writes", test_few_writes, false },
 	{ NULL, NULL, false },
 };
