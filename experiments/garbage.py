@@ -253,8 +253,9 @@ def draw_reader(panels_of: Mapping[str, Samples], scale: int, title: str, path: 
                 axes.plot(times, values, color=COLOURS[number + 1], label=group)
             axes.set_title(name, loc="left", fontsize=10.5, fontweight="bold")
             axes.set_xlabel("seconds of the drive's own time")
-            axes.set_ylim(bottom=0)
             axes.grid(axis="y", color=FAINT, linewidth=0.8)
+        # Shared by all panels, so not before the last of them is drawn.
+        panels[0].set_ylim(bottom=0)
         panels[0].set_ylabel("MB/s")
         handles, names = panels[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False)
