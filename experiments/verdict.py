@@ -93,7 +93,7 @@ def total_bytes(run: RunResult) -> float:
 def add_arguments(
     parser: argparse.ArgumentParser, *, schedulers: str, runtime_s: float, repeat: int = 3
 ) -> None:
-    """What every experiment takes; @schedulers are the default."""
+    """What most experiments take; @schedulers are the default."""
     parser.add_argument(
         "--schedulers",
         default=schedulers,
@@ -101,6 +101,13 @@ def add_arguments(
         help="as for mqfair bench; those with tunables of their own are shown and not judged"
         " (default %(default)s)",
     )
+    add_run_arguments(parser, runtime_s=runtime_s, repeat=repeat)
+
+
+def add_run_arguments(
+    parser: argparse.ArgumentParser, *, runtime_s: float, repeat: int = 3
+) -> None:
+    """The same for an experiment that knows its schedulers, and sets them itself."""
     parser.add_argument(
         "--repeat", type=int, default=repeat, help="interleaved (default %(default)s)"
     )
