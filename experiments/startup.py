@@ -225,7 +225,7 @@ def replay_command(args: argparse.Namespace) -> int:
             cpus=1,
             icount=True,
             modules=(module,),
-            timeout_s=300.0 + 240.0 * args.repeat * len(schedulers),
+            timeout_s=300.0 + 480.0 * args.repeat * len(schedulers),
         )
         trace = str(args.trace.resolve())
         arguments = ["replay", trace, guest.GUEST_OUT, str(args.repeat), *schedulers]
