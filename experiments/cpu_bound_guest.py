@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The runs of cpu_bound.py, in the guest.
 
-    python3 -m experiments.cpu_bound_guest FOLDER SCHEDULERS REPEATS SECONDS
+    python3 -m experiments.cpu_bound_guest FOLDER SCHEDULERS WORKLOADS REPEATS SECONDS
 
 leaves for each workload, scheduler and repeat the IOPS and the mean latency.
 """
@@ -22,6 +22,7 @@ WORKLOADS: Mapping[str, str] = {
     "qd1": "--iodepth=1",
     "qd32": "--iodepth=32",
     "batch8": "--iodepth=32 --iodepth_batch_submit=8 --iodepth_batch_complete_min=8",
+    "mixed": "--iodepth=32 --rw=randrw --rwmixread=50",
 }
 FIO = (
     "fio --name=job --ioengine=libaio --direct=1 --rw=randread --bs=4k --norandommap --thread"
@@ -40,17 +41,24 @@ def measure(disk: Disk, scheduler: str, workload: str, seconds: str) -> dict[str
     ]
     argv += [f"--numjobs={cpus}", "--cpus_allowed_policy=split", f"--cpus_allowed=0-{cpus - 1}"]
     done = subprocess.run(argv, check=True, stdout=subprocess.PIPE)
-    read = json.loads(done.stdout)["jobs"][0]["read"]
-    return {"iops": read["iops"], "mean_ns": read["lat_ns"]["mean"]}
+    job = json.loads(done.stdout)["jobs"][0]
+    sides = [job["read"], job["write"]]
+    waited = sum(side["lat_ns"]["mean"] * side["total_ios"] for side in sides)
+    return {
+        "iops": sum(side["iops"] for side in sides),
+        "mean_ns": waited / sum(side["total_ios"] for side in sides),
+    }
 
 
 def main(argv: Sequence[str]) -> int:
-    folder, schedulers, repeats, seconds = argv
+    folder, schedulers, workloads, repeats, seconds = argv
     disk = inside.null_blk(
         f"queue_mode=2 irqmode=0 submit_queues={os.cpu_count()} hw_queue_depth=64"
         " poll_queues=0 gb=4"
     )
-    cells = list(itertools.product(range(int(repeats)), WORKLOADS, schedulers.split(",")))
+    cells = list(
+        itertools.product(range(int(repeats)), workloads.split(","), schedulers.split(","))
+    )
     found = [
         {"workload": workload, "scheduler": scheduler, "repeat": repeat}
         | measure(disk, scheduler, workload, seconds)

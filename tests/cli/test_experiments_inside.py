@@ -12,10 +12,10 @@ from experiments import cpu_bound, inside, journal
 from mqfair.errors import UsageError
 
 
-def cpu_runs(**iops):
+def cpu_runs(*, loads=("qd1", "qd32", "batch8"), **iops):
     return [
         {"workload": load, "scheduler": name, "repeat": repeat, "iops": value, "mean_ns": 1000.0}
-        for load in ("qd1", "qd32", "batch8")
+        for load in loads
         for name, values in iops.items()
         for repeat, value in enumerate(values)
     ]
@@ -53,6 +53,17 @@ def test_who_did_not_run_is_not_judged():
         ("qd32", "IOPS / none"),
         ("batch8", "IOPS / none"),
     }
+
+
+@pytest.mark.parametrize(("iops", "holds"), [(15.0, True), (14.9, False)])
+def test_of_a_mix_kyber_fair_has_half_as_many_again_as_bfq(iops, holds):
+    runs = cpu_runs(loads=("mixed",), none=[30.0], bfq=[10.0], **{"kyber-fair": [iops]})
+    assert said(cpu_bound.judge(runs)) == {("mixed", "IOPS / bfq"): holds}
+
+
+def test_a_workload_that_does_not_exist_is_told(capsys):
+    assert cpu_bound.main(["--workloads", "qd1,qd7"]) == 2
+    assert "--workloads qd7" in capsys.readouterr().err
 
 
 def test_the_table_shows_every_scheduler_beside_none():
