@@ -139,6 +139,14 @@ static void ask(struct budget *b, u64 now, struct wake *wake)
 		wake_at(wake, max(now, (u64)1));	/* 0 would be no time */
 }
 
+/* P1: does a tick have to look, now that the flow is out? */
+static bool is_witness(struct budget *b, const struct budget_flow *bf)
+{
+	s64 witness = atomic64_fetch_add(0, &b->witness);	/* full order */
+
+	return !witness || witness == (s64)(unsigned long)bf;
+}
+
 /* ------------------------------------------------------------- who waits */
 
 /*
@@ -583,6 +591,25 @@ static bool watch_waiting(struct budget *b, struct standing *st, u64 now,
 	return !b->free_ns && watch(b, st, used, now, wake);
 }
 
+/* P1: the one who is likely to be out last, for most is left to it. */
+static void name_witness(struct budget *b, u64 now)
+{
+	const struct budget_flow *witness = NULL;
+	s64 most = 0;
+	struct flow *f;
+
+	for (f = b->sched->active; f; f = f->next_active) {
+		const struct budget_flow *bf = budget_flow_of(f);
+		s64 left = atomic64_read(&bf->left);
+
+		if (left > most && !is_spare(b, bf, now)) {
+			most = left;
+			witness = bf;
+		}
+	}
+	atomic64_set(&b->witness, (s64)(unsigned long)witness);
+}
+
 static void end_early(struct budget *b, u64 now, struct wake *wake)
 {
 	WRITE_ONCE(b->early, b->early + 1);
@@ -631,6 +658,7 @@ static void tick_active(struct budget *b, u64 now, struct wake *wake)
 	}
 	if (watch_waiting(b, &st, now, wake))
 		end_early(b, now, wake);
+	name_witness(b, now);
 	end_ns = b->start_ns + round_most_ns(b);
 	wake_at(wake, end_ns > now ? end_ns : now + period_ns(b));
 }
@@ -703,6 +731,7 @@ void budget_tick(struct sched *s, u64 now, struct wake *wake)
 
 	learner_tick(s, now, wake);
 	/* P1 */
+	atomic64_xchg(&b->witness, 0);
 	atomic64_xchg(&b->asked, 0);
 	if (now >= b->sweep_ns) {
 		b->sweep_ns = now + SWEEP_NS;
@@ -887,7 +916,7 @@ static bool pay(struct budget *b, struct queue *q, struct io *io, u64 now,
 	WRITE_ONCE(fq->spent, fq->spent + io->cost);
 	if (unlikely(out)) {
 		atomic64_set(&bf->out_ns, (s64)now);
-		if (rule_of(b) != BUDGET_PERIODIC)
+		if (rule_of(b) != BUDGET_PERIODIC && is_witness(b, bf))
 			ask(b, now, wake);
 	}
 	return true;

@@ -54,10 +54,14 @@
  * mark for each queue that waits.
  *
  * Why no refill is missed, and nobody by a refill
- *   P1  A spender takes the credit to 0 or below (full order) and then sets
- *       `asked`; tick clears `asked` (full order) and then reads the credits.
- *       Either tick sees the flow out, or the spender sees `asked` clear and
- *       asks for another tick.  A flow that comes in, or goes, asks as well.
+ *   P1  A spender takes the credit to 0 or below (full order), then reads
+ *       `witness`, and if that is itself or nobody sets `asked`; tick clears
+ *       `witness` and `asked` (full order), then reads the credits, and in the
+ *       end names a witness: somebody who may spend and is waited for.  Either
+ *       tick sees a flow out, or its spender sees that nobody is named and
+ *       `asked` clear, and asks for another tick.  Who is named was not seen
+ *       out, so it asks or has asked when it is; until then the round is not
+ *       over, whoever else is out.  A flow that comes in, or goes, asks as well.
  *   P2  A queue that finds a flow out sets its bit in flow.waits (full order)
  *       and then reads the credit again; a refill raises the credit and then
  *       takes the bits out of `waits` (full order).  One of the two sees the
@@ -249,6 +253,7 @@ struct budget {
 	u64 used;			/* T: in all rounds that are over */
 	u64 refills, early;		/* O by T: rounds; those ended early */
 	atomic64_t asked __port_cacheline;	/* A: a tick is coming */
+	atomic64_t witness;		/* A: budget_flow who asks when out; or 0 */
 	atomic64_t watched;		/* A: tick watches the device */
 	struct slots slots[BUDGET_CLASSES];
 };
