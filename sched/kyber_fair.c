@@ -70,6 +70,7 @@ enum {
 	 */
 	ROUNDS		= 16,
 	ROUND_LEAST	= 1 << 20,	/* a refill costs, too */
+	FLOW_LEAST	= 1 << 16,	/* so do each flow's last token and waking */
 };
 
 /*
@@ -127,9 +128,10 @@ static u64 predict_flows(struct kyber_fair *k, u64 period_ns, u64 least_ns)
 /* What a round is worth that shall be no longer than needed. */
 static u64 short_round(const struct budget *b, u64 total)
 {
-	u64 most = max(total / ROUNDS, (u64)ROUND_LEAST);
+	u64 flows = READ_ONCE(b->sched->share.nr_active);
+	u64 least = max((u64)ROUND_LEAST, flows * FLOW_LEAST);
 
-	return max(min(most, total), budget_turns(b));
+	return max(min(max(total / ROUNDS, least), total), budget_turns(b));
 }
 
 static void count_throttled(const struct budget *b, u64 now)
