@@ -550,7 +550,7 @@ static bool watch(struct budget *b, const struct standing *st, u64 used,
 
 	wake_at(wake, now + window_ns(b));
 	if (ask_device(b, now, &device)) {
-		if (!leaves_idle(b, now, &device))
+		if (st->backlog || !leaves_idle(b, now, &device))
 			return false;
 		spare_holders(b, now);
 		return true;

@@ -44,9 +44,9 @@
  *     turned over four times, if that was not done lately: every round then
  *     ends as soon as anybody would [R].
  *     Where the device's own account is known (budget_ops.device) they are spare
- *     if its parts worked for less than 5/8 of late, whomever for: a write buffer
- *     takes more for a while than can be done, and a host is slow to send the
- *     next request [R].
+ *     if its parts worked for less than 5/8 of late, whomever for, and they have
+ *     nothing waiting: a write buffer takes more for a while than can be done, and
+ *     a host is slow to send the next request [R].
  *   Each rule includes those above it.
  * A hook decides that it may be time and asks for tick at once (wake.at_ns =
  * now); tick alone carries it out.  So refills are serialised by the contract

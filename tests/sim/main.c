@@ -25,6 +25,7 @@ static const struct {
 	{ &mqfq_ops, life_tests },
 	{ &mqfq_ops, own_clock_tests },
 	{ &mqfq_ops, learner_tests },
+	{ &mqfq_ops, flash_tests },
 	{ &ifq_ops, ifq_tests },
 	{ &wdt_ops, wdt_tests },
 	{ &wdt_ops, life_tests },

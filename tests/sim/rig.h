@@ -36,6 +36,7 @@ extern const struct test bound_tests[], share_tests[], life_tests[];
 extern const struct test ifq_tests[];
 extern const struct test own_clock_tests[];
 extern const struct test learner_tests[];
+extern const struct test flash_tests[];
 extern const struct test wdt_tests[];
 extern const struct test hwabc_tests[];
 extern const struct test kyber_tests[];

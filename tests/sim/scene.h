@@ -17,6 +17,7 @@ enum {
 /* What one flow asks for; as in struct load_params. */
 struct tenant {
 	u32 weight, depth, bytes, write_permille;
+	u32 pages;			/* of a drive of flash/ */
 	u64 think_ns, start_ns, stop_ns, on_ns, off_ns;
 };
 
