@@ -118,8 +118,12 @@ static struct result show(struct trial *t, const struct sched_ops *ops, u32 cost
 	return r;
 }
 
+enum {
+	KYBER_FAIR	= 2,
+};
+
 static const struct sched_ops *const by_weight[] = {
-	&mqfq_ops, &ifq_ops, &kyber_fair_ops, &wdt_ops,
+	&mqfq_ops, &ifq_ops, [KYBER_FAIR] = &kyber_fair_ops, &wdt_ops,
 };
 
 /* Half reads and half writes: alike, so that equal bytes are equal time. */
@@ -133,12 +137,14 @@ static void test_mixed(struct trial *t)
 	none = show(t, &fifo_ops, COST_BYTES, FLASH_FTL_DEVICE, tenant, 4, 0);
 	for (i = 0; i <= ARRAY_SIZE(by_weight); i++) {
 		bool last = i == ARRAY_SIZE(by_weight);
+		/* kyber-fair's writes gain and lose with their latency. */
+		double least = i == KYBER_FAIR ? 0.94 : 0.97;
 
 		r = show(t, last ? &hwabc_ops : by_weight[i],
 			 last ? COST_LEARNED : COST_BYTES,
 			 last ? FLASH_FTL_HOST : FLASH_FTL_DEVICE, tenant, 4,
 			 none.total);
-		if (r.of_bytes < 0.96 || r.of_time < 0.96)
+		if (min(r.of_bytes, r.of_time) < least)
 			trial_fail(t, "%u: Jain of bytes %.4f, of time %.4f", i,
 				   r.of_bytes, r.of_time);
 		if (r.total * 1000 < none.total * 970)
@@ -167,7 +173,7 @@ static void test_reader_writer(struct trial *t)
 	for (i = 0; i < ARRAY_SIZE(by_weight); i++) {
 		r = show(t, by_weight[i], COST_BYTES, FLASH_FTL_DEVICE, tenant,
 			 2, none.total);
-		if (by_weight[i] != &kyber_fair_ops &&
+		if (i != KYBER_FAIR &&
 		    (r.of_bytes < 0.97 || r.first > 0.25))
 			trial_fail(t, "%s: Jain of bytes %.4f, the reader has %.3f of the time",
 				   by_weight[i]->name, r.of_bytes, r.first);
