@@ -653,13 +653,14 @@ static int el_init(struct request_queue *q, struct elevator_queue *eq)
 		return ret;
 	for (i = 0; i < d->nr_hctx; i++)
 		INIT_WORK(&d->hctx[i]->kick, kick_work);
+	/* Before a weight that is written then can have tick run. */
+	limit_depth_updated(d);
 	ret = compat_activate_policy(q, &mqfair_policy);
 	if (ret) {
 		device_host_destroy(d);
 		return ret;
 	}
 	compat_queue_run_all(q);
-	limit_depth_updated(d);
 	compat_wbt_disable(q, eq);
 	return 0;
 }
