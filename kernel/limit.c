@@ -25,6 +25,14 @@
  * no more than two tags for each slot it needs them all, for what the device
  * ends together is dispatched together.  A flow alone is not limited.
  *
+ * The half and the shares together are more than the map.  When flows are many
+ * the last tags are for those who have none: without one nobody asks for what
+ * is due to it, and a scheduler that waits for that stands still, while those
+ * whom it holds back have all tags.
+ *
+ *	128 tags, 64 flows of depth 4: 64 tags go to the first 16, 2 to each of
+ *	the next 32, and the last 16 would have nothing.
+ *
  * What a flow wants is the most that it held and asked for in this interval or
  * in the last one; everything, if it was refused.  tick reckons the level.
  *
@@ -54,6 +62,8 @@ enum {
 	LEVEL_PASSES	= 8,
 	INTERVAL_NS	= FLOW_GRACE_NS,
 	RESERVE_SHIFT	= 4,
+	MANY_SHIFT	= 3,	/* flows are many from this part of the map on */
+	LAST_SHIFT	= 2,	/* most that is kept for those who have none */
 };
 
 #define TAGS_ALL	U32_MAX
@@ -114,6 +124,15 @@ static u32 reserve(u32 depth)
 	return max(depth >> RESERVE_SHIFT, 1U);
 }
 
+/* Tags for those who have none: one each. */
+static u32 last_tags(const struct claim *c)
+{
+	u32 flows = READ_ONCE(c->hctx->device->sched.share.nr_active);
+
+	return flows < c->depth >> MANY_SHIFT ? 0 :
+		min(flows, c->depth >> LAST_SHIFT);
+}
+
 /* How many tags the flow may take now. */
 static u64 tags_left(struct claim *c)
 {
@@ -125,6 +144,8 @@ static u64 tags_left(struct claim *c)
 	c->held = tags_held(c);
 	if (used < c->depth / 2)
 		return c->depth / 2 - used;
+	if (c->held && free < last_tags(c))
+		return 0;
 	if (free > reserve(c->depth)) {
 		level = READ_ONCE(c->hctx->device->tag_level);
 		lent = quota(part_at(share, level), c->depth);
