@@ -7,7 +7,7 @@ import contextlib
 import errno
 from collections.abc import Iterator
 
-from fairlib import SMALL_GUEST, flows, mqfq, tenants
+from fairlib import SMALL_GUEST, flows, mqfq, scheduled, tenants
 from guestlib import CGROUP_ROOT, Cgroup, Disk, NullBlk, cases, fio, read, write, write_fails
 
 guest = SMALL_GUEST
@@ -142,18 +142,47 @@ TUNABLES = {
     "linear_write": (["9000 2048"], ["", "1", "1 2 3", "-1 5", "a b", "67108865 1"]),
 }
 
+# Good ones, the last of which stays; and bad ones.
+BUDGET_TUNABLES = {
+    "kyber-fair": {
+        "period_ms": (["1", "4000", "100"], ["0", "4001"]),
+        "work_conserving": (["0", "1"], ["2"]),
+        "predict": (["per-flow", "total"], ["flow", "total per-flow", "0"]),
+        "read_lat_us": (["1", "10000000", "2000"], ["0", "10000001"]),
+        "write_lat_us": (["1", "10000000", "10000"], ["0", "10000001"]),
+    },
+    "wdt": {
+        "interval_ms": (["1", "4000", "100"], ["0", "4001"]),
+        "history": (["1", "64", "16"], ["0", "65"]),
+        "total": (["meet", "sum"], ["all", "sum meet", "1"]),
+        "work_conserving": (["0", "1"], ["2"]),
+        "caps_mbps": (["1000000", "0"], ["1000001"]),
+        "single_lock": (["1", "0"], ["2"]),
+    },
+}
+
+
+def take_and_refuse(disk: Disk, name: str, good: list[str], bad: list[str]) -> None:
+    for value in good:
+        disk.set_tunable(name, value)
+        assert disk.tunable(name) == value
+    for value in bad:
+        got = write_fails(disk.sysfs / "queue/iosched" / name, value + "\n")
+        assert got == errno.EINVAL, f"{name}: {value!r}: {errno.errorcode[got]}"
+        assert disk.tunable(name) == good[-1], f"{value!r} made it {disk.tunable(name)!r}"
+
 
 @cases(*TUNABLES)
 def test_tunable(name: str) -> None:
-    good, bad = TUNABLES[name]
     with NullBlk(hw_queue_depth=32) as disk, mqfq(disk):
-        for value in good:
-            disk.set_tunable(name, value)
-            assert disk.tunable(name) == value
-        for value in bad:
-            got = write_fails(disk.sysfs / "queue/iosched" / name, value + "\n")
-            assert got == errno.EINVAL, f"{value!r}: {errno.errorcode[got]}"
-            assert disk.tunable(name) == good[-1], f"{value!r} made it {disk.tunable(name)!r}"
+        take_and_refuse(disk, name, *TUNABLES[name])
+
+
+@cases(*BUDGET_TUNABLES)
+def test_tunables_of(scheduler: str) -> None:
+    with NullBlk(hw_queue_depth=32) as disk, scheduled(disk, scheduler):
+        for name, (good, bad) in BUDGET_TUNABLES[scheduler].items():
+            take_and_refuse(disk, name, good, bad)
 
 
 def test_auto_tunables_say_what_they_chose() -> None:
