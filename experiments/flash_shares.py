@@ -5,7 +5,8 @@ examples/flash-*.fio on a virtual SSD that is 85 % full and collects garbage, un
 schedulers.  For whom its planes are busy the drive itself knows; Jain's index is told of bytes and
 of that time, each relative to what the weights entitle to, and how much slower each tenant is than
 without the others (under none). Judged is Jain's index of what a scheduler charges, and, where all
-ask for the same, the total beside none's. What cost=learned learns takes 200 000 requests:
+ask for the same, the total beside none's. What cost=learned learns takes 200 000 requests, but on a
+drive whose map the host keeps (--device ssd:...,ftl=host) a second:
 
     python3 -m experiments.flash_shares --icount --cases flash-reader-writer --no-solo \\
         --schedulers mqfq,mqfq:cost=learned,wdt:cost=learned --ramp 180 --runtime 20
