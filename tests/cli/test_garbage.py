@@ -32,7 +32,8 @@ def test_rates_are_of_the_drive_as_it_would_be_unstretched():
 
 def test_labels_are_shortened_by_what_is_the_same_for_all():
     whole = garbage.label("hwabc", 3, alpha_pct=50)
-    assert whole == "hwabc:depth=16:period_ms=300:budget_ms=30:alpha_pct=50"
+    own = f"depth={garbage.SLOTS}:period_ms=300:budget_ms=30"
+    assert whole == f"hwabc:{own}:alpha_pct=50"
     assert garbage.short(whole, 3) == "hwabc:alpha_pct=50"
     assert garbage.short(garbage.label("mqfq", 3), 3) == "mqfq"
 
