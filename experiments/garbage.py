@@ -62,7 +62,7 @@ PARTS = {
     READER: "reader:40:0+writer:45:3",
     WRITERS: "hot:5:12+spread:80:2",
 }
-# Sixteen requests saturate it; half of the two tenants' wait in the scheduler.
+# Sixteen requests saturate it, but a slow host has some in its hands; eight of the two tenants' wait.
 MODEL = "four-dies"
 SLOTS = 24
 SCALE = 3
@@ -89,7 +89,7 @@ Samples = list[Figures]
 
 
 def label(scheduler: str, scale: int, **tunables: object) -> str:
-    """With half of the requests waiting, and the periods stretched."""
+    """With some of the requests waiting, and the periods stretched."""
     own: dict[str, object] = {"depth": SLOTS}
     if scheduler == "hwabc":
         own |= {"period_ms": PERIOD_MS * scale, "budget_ms": BUDGET_MS * scale}
