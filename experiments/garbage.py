@@ -62,7 +62,7 @@ PARTS = {
     READER: "reader:40:0+writer:45:3",
     WRITERS: "hot:5:12+spread:80:2",
 }
-# Sixteen requests saturate it, but a slow host has some in its hands; eight of the two tenants' wait.
+# Sixteen requests saturate it, but a slow host has some in its hands; eight wait in the scheduler.
 MODEL = "four-dies"
 SLOTS = 24
 SCALE = 3
