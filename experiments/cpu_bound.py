@@ -27,7 +27,6 @@ from experiments.cpu_bound_guest import WORKLOADS
 from experiments.verdict import Subject, Verdict
 from mqfair.benchlib import report
 from mqfair.benchlib.variant import BFQ, MQFQ, NONE
-from mqfair.errors import UsageError
 
 KYBER, KYBER_FAIR = "kyber", "kyber-fair"
 SCHEDULERS = f"{KYBER},{BFQ},{MQFQ},{KYBER_FAIR}"
@@ -84,17 +83,10 @@ def show(runs: Runs, where: str) -> Table:
     return table
 
 
-def _workloads(text: str) -> list[str]:
-    names = list(dict.fromkeys(text.split(",")))
-    for name in names:
-        if name not in WORKLOADS:
-            raise UsageError(f"--workloads {name}: no such one: use {', '.join(WORKLOADS)}")
-    return names
-
-
 def run(args: argparse.Namespace) -> int:
     schedulers = inside.schedulers(args.schedulers)
-    workloads = _workloads(args.workloads)
+    named = verdict.chosen("--workloads", args.workloads, WORKLOADS, "one")
+    workloads = list(dict.fromkeys(named))
     each = len(schedulers) * len(workloads) * args.repeat
     where, runs = inside.run(
         args,

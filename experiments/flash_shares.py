@@ -34,7 +34,6 @@ from mqfair.benchlib.fairness import jain
 from mqfair.benchlib.jobfile import JobFile
 from mqfair.benchlib.result import CaseResult, Document, RunResult
 from mqfair.benchlib.variant import NONE, tunables_of
-from mqfair.errors import UsageError
 
 CASES = (
     "flash-randread",
@@ -234,10 +233,7 @@ def measure(
 
 
 def load(args: argparse.Namespace, known: tuple[str, ...]) -> list[JobFile]:
-    names = args.cases.split(",")
-    for name in names:
-        if name not in known:
-            raise UsageError(f"--cases {name}: no such case: use {', '.join(known)}")
+    names = verdict.cases(args, known)
     jobs = [jobfile.load(str(verdict.EXAMPLES / f"{name}.fio"), args.runtime) for name in names]
     if args.ramp is None:
         return jobs

@@ -32,7 +32,7 @@ import json
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -493,11 +493,9 @@ def costs_command(args: argparse.Namespace) -> int:
 
 # ---------------------------------------------------------------------------- command
 
-Command = Callable[[argparse.Namespace], int]
-
 
 def add_parser(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str,
-               command: Command, seconds: float) -> argparse.ArgumentParser:  # fmt: skip
+               command: verdict.Command, seconds: float) -> argparse.ArgumentParser:  # fmt: skip
     parser = kinds.add_parser(name)
     parser.set_defaults(command=command)
     parser.add_argument(
@@ -540,7 +538,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--ftl", choices=("host", "device"), default="host",
         help="who keeps the drive's map, and knows what its flash does (default %(default)s)",
     )  # fmt: skip
-    return verdict.main(parser, lambda args: int(args.command(args)), argv)
+    return verdict.main(parser, verdict.dispatch, argv)
 
 
 if __name__ == "__main__":

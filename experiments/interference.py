@@ -26,7 +26,7 @@ import json
 import statistics
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,8 +60,6 @@ from mqfair.benchlib.session import ROOT
 from mqfair.benchlib.variant import BFQ, NONE
 from mqfair.benchlib.window import merge
 from mqfair.errors import Failure, UsageError
-
-Command = Callable[[argparse.Namespace], int]
 
 # ------------------------------------------------------------------------- weights
 
@@ -404,13 +402,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _dispatch(args: argparse.Namespace) -> int:
-    command: Command = args.command
-    return command(args)
-
-
 def main() -> int:
-    return verdict.main(_parser(), _dispatch)
+    return verdict.main(_parser(), verdict.dispatch)
 
 
 if __name__ == "__main__":

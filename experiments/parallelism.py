@@ -19,7 +19,7 @@ under it the percentile is no more than three times.
 import argparse
 import statistics
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -40,9 +40,7 @@ from mqfair.benchlib.picture import FAINT, STYLE
 from mqfair.benchlib.result import CaseResult
 from mqfair.benchlib.session import Outcome
 from mqfair.benchlib.variant import NONE
-from mqfair.errors import UsageError
 
-Command = Callable[[argparse.Namespace], int]
 Curve = Mapping[int, Sequence[float]]
 
 _TIMED = "irqmode=2,submit_queues=1,gb=4,poll_queues=0,max_sectors=256"
@@ -245,11 +243,7 @@ def _title(figure: Figure, title: str, outcomes: Sequence[Outcome]) -> None:
 
 
 def drives_in(text: str) -> list[str]:
-    names = text.split(",")
-    for name in names:
-        if name not in DRIVES:
-            raise UsageError(f"--drives {name}: no such drive: use {', '.join(DRIVES)}")
-    return names
+    return verdict.chosen("--drives", text, DRIVES, "drive")
 
 
 def _run(args: argparse.Namespace, jobs: Sequence[JobFile]) -> dict[str, Outcome]:
@@ -282,13 +276,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _dispatch(args: argparse.Namespace) -> int:
-    command: Command = args.command
-    return command(args)
-
-
 def main() -> int:
-    return verdict.main(_parser(), _dispatch)
+    return verdict.main(_parser(), verdict.dispatch)
 
 
 if __name__ == "__main__":

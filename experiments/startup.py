@@ -24,7 +24,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import matplotlib as mpl
@@ -54,7 +54,6 @@ SCHEDULERS = "none,bfq,kyber,mqfq,ifq"
 LEAST_HEAVY = 0.9
 
 Runs = Sequence[Document]
-Command = Callable[[argparse.Namespace], int]
 
 
 def in_guest(arguments: Sequence[str], out: Path, spec: GuestSpec) -> GuestResult:
@@ -258,13 +257,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _dispatch(args: argparse.Namespace) -> int:
-    command: Command = args.command
-    return command(args)
-
-
 def main() -> int:
-    return verdict.main(_parser(), _dispatch)
+    return verdict.main(_parser(), verdict.dispatch)
 
 
 if __name__ == "__main__":

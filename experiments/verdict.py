@@ -22,6 +22,8 @@ from mqfair.errors import Failure, UsageError
 
 EXAMPLES = session.ROOT / "examples"
 
+Command = Callable[[argparse.Namespace], int]
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -127,12 +129,17 @@ def add_cases(parser: argparse.ArgumentParser, cases: Sequence[str]) -> None:
     parser.add_argument("--cases", default=",".join(cases), help="default %(default)s")
 
 
-def cases(args: argparse.Namespace, known: Sequence[str]) -> list[str]:
-    names: list[str] = args.cases.split(",")
+def chosen(option: str, text: str, known: Iterable[str], what: str) -> list[str]:
+    """The names in the @text of an @option, each of them @known."""
+    names = text.split(",")
     for name in names:
         if name not in known:
-            raise UsageError(f"--cases {name}: no such case: use {', '.join(known)}")
+            raise UsageError(f"{option} {name}: no such {what}: use {', '.join(known)}")
     return names
+
+
+def cases(args: argparse.Namespace, known: Sequence[str]) -> list[str]:
+    return chosen("--cases", args.cases, known, "case")
 
 
 def cpus(args: argparse.Namespace) -> int:
@@ -219,9 +226,15 @@ def conclude(
     return 0 if all(one.holds for one in verdicts) else 1
 
 
+def dispatch(args: argparse.Namespace) -> int:
+    """To the subcommand, which its parser has set."""
+    command: Command = args.command
+    return command(args)
+
+
 def main(
     parser: argparse.ArgumentParser,
-    run: Callable[[argparse.Namespace], int],
+    run: Command,
     argv: Sequence[str] | None = None,
 ) -> int:
     try:
