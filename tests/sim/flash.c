@@ -9,8 +9,6 @@
 #include "sched/policies.h"
 
 enum {
-	DRIVE_BYTES	= 1024 * MIB,
-	DRIVE_FULL	= 85,		/* percent */
 	DRIVE_SLOTS	= 128,
 	/* The buffer is full, budgets have settled, hwabc has learned. */
 	WARM_MS		= 1000,
@@ -23,24 +21,6 @@ struct result {
 	double of_bytes, of_time;	/* Jain's index, relative to weights */
 	double first;			/* the first tenant's part of the time */
 };
-
-static struct flash *drive_create(enum flash_ftl ftl, u32 *pages)
-{
-	const struct flash_config config = {
-		.params = flash_model("p4500"), .bytes = DRIVE_BYTES,
-		.owners = 8, .ftl = ftl,
-	};
-	struct flash *f = flash_create(&config);
-	struct flash_fill fill = { .seed = 1, .shuffled = true };
-
-	port_assert(f);
-	*pages = flash_pages(f) / 100 * DRIVE_FULL;
-	fill.pages = *pages;
-	fill.overwrites = 2ULL * *pages;
-	while (flash_fill(f, &fill, *pages))
-		;
-	return f;
-}
 
 static void busy_of(const struct scene *s, const struct flash *f, double *ns)
 {
@@ -81,7 +61,7 @@ static struct result play(struct trial *t, const struct sched_ops *ops, u32 cost
 	struct scene s;
 	u32 pages, i;
 
-	p.device.flash = drive_create(ftl, &pages);
+	p.device.flash = scene_drive(ftl, &pages);
 	for (i = 0; i < n; i++)
 		tenant[i].pages = pages;
 	sched_params_init(ops, &p.sched);

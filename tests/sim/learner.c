@@ -9,8 +9,6 @@
 #include "sched/policies.h"
 
 enum {
-	DRIVE_BYTES	= 1024 * MIB,
-	DRIVE_FULL	= 85,		/* percent */
 	DRIVE_SLOTS	= 128,
 	/* The first trial is over, and the rest after it has not ended. */
 	LEARNED_MS	= 4000,
@@ -30,24 +28,6 @@ struct owned {
 	u64 before[2];
 };
 
-static struct flash *drive_create(enum flash_ftl ftl, u32 *pages)
-{
-	const struct flash_config config = {
-		.params = flash_model("p4500"), .bytes = DRIVE_BYTES,
-		.owners = 8, .ftl = ftl,
-	};
-	struct flash *f = flash_create(&config);
-	struct flash_fill fill = { .seed = 1, .shuffled = true };
-
-	port_assert(f);
-	*pages = flash_pages(f) / 100 * DRIVE_FULL;
-	fill.pages = *pages;
-	fill.overwrites = 2ULL * *pages;
-	while (flash_fill(f, &fill, *pages))
-		;
-	return f;
-}
-
 static void owned_open(struct owned *o, struct trial *t,
 		       const struct sched_ops *ops, u32 cost,
 		       enum flash_ftl ftl, const struct asks *asks)
@@ -55,7 +35,7 @@ static void owned_open(struct owned *o, struct trial *t,
 	struct host_params p = { .seed = 1, .nr_queues = 4, .ops = ops };
 	u32 pages, i;
 
-	*o = (struct owned){ .flash = drive_create(ftl, &pages) };
+	*o = (struct owned){ .flash = scene_drive(ftl, &pages) };
 	sched_params_init(ops, &p.sched);
 	p.sched.depth = DRIVE_SLOTS;
 	p.sched.threshold = 64 * KIB;

@@ -156,3 +156,26 @@ void scene_four(struct tenant *tenant, u32 depth, u32 bytes,
 			.write_permille = write_permille,
 		};
 }
+
+enum {
+	DRIVE_BYTES	= 1024 * MIB,
+	DRIVE_FULL	= 85,		/* percent */
+};
+
+struct flash *scene_drive(enum flash_ftl ftl, u32 *pages)
+{
+	const struct flash_config config = {
+		.params = flash_model("p4500"), .bytes = DRIVE_BYTES,
+		.owners = 8, .ftl = ftl,
+	};
+	struct flash *f = flash_create(&config);
+	struct flash_fill fill = { .seed = 1, .shuffled = true };
+
+	port_assert(f);
+	*pages = flash_pages(f) / 100 * DRIVE_FULL;
+	fill.pages = *pages;
+	fill.overwrites = 2ULL * *pages;
+	while (flash_fill(f, &fill, *pages))
+		;
+	return f;
+}

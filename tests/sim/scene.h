@@ -70,4 +70,7 @@ void scene_light(struct trial *t, const struct host_params *p, u32 permille);
 void scene_four(struct tenant *tenant, u32 depth, u32 bytes,
 		u32 write_permille);
 
+/* A P4500 of 1 GiB that collects, 85 % full: its first @pages. */
+struct flash *scene_drive(enum flash_ftl ftl, u32 *pages);
+
 #endif /* MQFAIR_TESTS_SIM_SCENE_H */
