@@ -440,6 +440,11 @@ def fio(disk: Disk | Path, cgroup: Cgroup | None = None, **options: object) -> d
     return Fio(disk, cgroup, **options).result()
 
 
+def mean_read_ms(result: Mapping[str, Any]) -> float:
+    """Of a fio result's first job; with one request at a time the inverse of its rate."""
+    return float(result["jobs"][0]["read"]["lat_ns"]["mean"]) / 1e6
+
+
 def io_bytes(result: Mapping[str, Any]) -> int:
     """Bytes read and written by all jobs of a fio result."""
     return sum(job[way]["io_bytes"] for job in result["jobs"] for way in ("read", "write"))

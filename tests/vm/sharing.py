@@ -31,6 +31,7 @@ PROMISES = {"wdt": _BY_BUDGET, "kyber-fair": _BY_BUDGET, "hwabc": _BY_BUDGET}
 
 WEIGHTS = {"w100": 100, "w250": 250, "w500": 500, "w1000": 1000}
 SLOTS = 32
+TWO_QUEUES = {"submit_queues": 2, "hw_queue_depth": SLOTS // 2}
 # From each, on each processor, as much as would fill the device three times: who cannot ask for
 # half a second has something waiting.
 DEMAND = {

@@ -4,10 +4,9 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from fairlib import Load, scheduled, state, tenants
-from guestlib import Guest, NullBlk, cases, fio, of_each_scheduler, slow, wait_until
+from guestlib import Guest, NullBlk, cases, fio, mean_read_ms, of_each_scheduler, slow, wait_until
 
 guest = Guest(cpus=1, memory_mb=1024, icount=True, needs_module=True)
 
@@ -71,14 +70,9 @@ def test_a_light_tenant_is_not_delayed() -> None:
         tenants(**weights) as (light, *heavy),
         scheduled(disk, "mqfq"),
     ):
-        alone = mean_ns(fio(disk, light, **LIGHT))
+        alone = mean_read_ms(fio(disk, light, **LIGHT))
         with Load(disk, heavy, **HEAVY) as load:
             load.goes_on(REQUESTS)
-            beside = mean_ns(fio(disk, light, **LIGHT))
-        print(f"{alone / 1e6:.2f} ms alone, {beside / 1e6:.2f} ms beside three")
+            beside = mean_read_ms(fio(disk, light, **LIGHT))
+        print(f"{alone:.2f} ms alone, {beside:.2f} ms beside three")
         assert alone / beside >= LIGHT_LEAST, f"{alone / beside:.3f} of its requests alone"
-
-
-def mean_ns(result: dict[str, Any]) -> float:
-    """With one request at a time the inverse of the rate."""
-    return float(result["jobs"][0]["read"]["lat_ns"]["mean"])

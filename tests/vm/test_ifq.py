@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from fairlib import SMALL_GUEST, Load, done, flows, scheduled, tenants
 from guestlib import Cgroup, Disk, NullBlk, TimingError, cases, timed
-from sharing import DEMAND, SLOTS, check_shares, on_a_busy_device, shares
+from sharing import DEMAND, SLOTS, TWO_QUEUES, check_shares, on_a_busy_device, shares
 
 guest = SMALL_GUEST
 
-TWO_QUEUES = {"submit_queues": 2, "hw_queue_depth": SLOTS // 2}
 SLOW = {"irqmode": 2, "completion_nsec": 32_000_000}
 LIGHT = {"rw": "randread", "bs": "4k", "iodepth": 1}
 

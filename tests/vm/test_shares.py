@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import Any
 
 from fairlib import (
     SMALL_GUEST,
@@ -32,17 +31,27 @@ from guestlib import (
     TimingError,
     cases,
     fio,
+    mean_read_ms,
     nvme_disks,
     of_each_scheduler,
     read,
     timed,
 )
-from sharing import DEMAND, PAGE, SLOTS, TAGS, WEIGHTS, check_shares, on_a_busy_device, shares
+from sharing import (
+    DEMAND,
+    PAGE,
+    SLOTS,
+    TAGS,
+    TWO_QUEUES,
+    WEIGHTS,
+    check_shares,
+    on_a_busy_device,
+    shares,
+)
 
 guest = SMALL_GUEST
 
 ONE_QUEUE = {"submit_queues": 1, "hw_queue_depth": SLOTS}
-TWO_QUEUES = {"submit_queues": 2, "hw_queue_depth": SLOTS // 2}
 _WOKEN_REQUESTS = 100
 # Of its requests alone, of a tenant with one request at a time beside others.
 LIGHT_LEAST = 0.6
@@ -164,20 +173,15 @@ def test_a_light_tenant_beside_three_heavy_ones() -> None:
     def measure(disk: NullBlk) -> None:
         weights = {"light": 100, "one": 100, "two": 100, "three": 100}
         with tenants(**weights) as (light, *heavy), mqfq(disk):
-            alone = latency_ms(fio(disk, light, **LIGHT))
+            alone = mean_read_ms(fio(disk, light, **LIGHT))
             with Load(disk, heavy, **DEMAND):
-                beside = latency_ms(fio(disk, light, **LIGHT))
+                beside = mean_read_ms(fio(disk, light, **LIGHT))
                 shares(disk, heavy, requests=300)
             print(f"{alone:.1f} ms alone, {beside:.1f} ms beside three")
             if alone / beside < LIGHT_LEAST:
                 raise TimingError(f"{alone / beside:.2f} of its requests alone")
 
     on_a_busy_device(measure, **SHARED_TAGS)
-
-
-def latency_ms(result: dict[str, Any]) -> float:
-    """The mean: with one request at a time the inverse of the rate."""
-    return float(result["jobs"][0]["read"]["lat_ns"]["mean"]) / 1e6
 
 
 @cases((1, 0), (1, 4), (2, "auto"))
