@@ -45,8 +45,14 @@
  * The caller is known by `current` alone, for there is no bio yet.
  *
  * Who wakes: a request of the flow that ends makes room; one that is inserted,
- * of somebody who was woken, passes on what room there is still.  A waiter's
- * flow has a request in this map, so there is one to come.
+ * of somebody who was woken, passes on what room there is still.  Either wakes
+ * the first for whom there is room, whichever map it waits for: a waiter's flow
+ * had a request in that map, but whoever was woken when it ended may have slept
+ * for the tag itself, been moved, and inserted into another.
+ *
+ * Only who asks in its own name and inserts for another cgroup (an fsync of
+ * pages that another one owns) wakes nobody here.  For the sake of those who
+ * wait behind it nobody sleeps longer than PATIENCE without a look.
  *
  * Source of the rule: Bertsekas, Gallager, Data Networks, 1992, section 6.5.2.
  * Tested by tests/vm/test_tags.py, tests/vm/test_shares.py.
@@ -67,6 +73,7 @@ enum {
 };
 
 #define TAGS_ALL	U32_MAX
+#define PATIENCE	(HZ / 10)	/* jiffies */
 
 struct claim {
 	struct hctx_host *hctx;
@@ -77,7 +84,13 @@ struct claim {
 
 struct tag_waiter {
 	struct wait_queue_entry entry;
+	const struct claim *claim;
+};
+
+/* What wakes: the map in which something has changed, what is left of it. */
+struct tag_news {
 	const struct tag_map *map;
+	u64 left;
 };
 
 /* Tags of the map that the flow's requests hold. */
@@ -154,19 +167,23 @@ static u64 tags_left(struct claim *c)
 	return c->held < most ? most - c->held : 0;
 }
 
-/* One of those who wait for this map; a flow's waiters are of all its maps. */
+/* A flow's waiters are of all its maps. */
 static int wake_waiter(struct wait_queue_entry *entry, unsigned int mode,
-		       int flags, void *map)
+		       int flags, void *key)
 {
-	if (container_of(entry, struct tag_waiter, entry)->map != map)
+	/* A copy: the waiter may be looking itself. */
+	struct claim c = *container_of(entry, struct tag_waiter, entry)->claim;
+	const struct tag_news *news = key;
+
+	if (c.hctx->map == news->map ? !news->left : !tags_left(&c))
 		return 0;
-	return autoremove_wake_function(entry, mode, flags, map);
+	return autoremove_wake_function(entry, mode, flags, key);
 }
 
 static u64 wait_for_tags(struct claim *c)
 {
 	wait_queue_head_t *wait = &flow_tags(c->flow)->wait;
-	struct tag_waiter waiter = { .map = c->hctx->map };
+	struct tag_waiter waiter = { .claim = c };
 	u64 left;
 
 	init_wait(&waiter.entry);
@@ -178,7 +195,7 @@ static u64 wait_for_tags(struct claim *c)
 		left = tags_left(c);
 		if (left)
 			break;
-		io_schedule();
+		io_schedule_timeout(PATIENCE);
 	}
 	finish_wait(wait, &waiter.entry);
 	return left;
@@ -210,12 +227,19 @@ static void limit_flow(struct claim *c, struct blk_mq_alloc_data *data)
 		data->nr_tags = left;
 }
 
+/* From 6.10 on, and in stable kernels before, the core has chosen already. */
+static struct blk_mq_hw_ctx *hctx_asked(blk_opf_t opf,
+					const struct blk_mq_alloc_data *data)
+{
+	return data->hctx ?: blk_mq_map_queue(opf, blk_mq_get_ctx(data->q));
+}
+
 static noinline void limit_caller(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct blkcg_gq *blkg;
 	struct claim c;
 
-	c.hctx = blk_mq_map_queue(opf, blk_mq_get_ctx(data->q))->sched_data;
+	c.hctx = hctx_asked(opf, data)->sched_data;
 	if (c.hctx->exempt)
 		return;
 	c.depth = compat_sched_depth(c.hctx->hctx);
@@ -253,9 +277,10 @@ void limit_wake(struct hctx_host *h, struct flow *f)
 		.flow = f,
 		.depth = compat_sched_depth(h->hctx),
 	};
+	struct tag_news news = { .map = h->map, .left = tags_left(&c) };
 
-	if (tags_left(&c))
-		__wake_up(&flow_tags(f)->wait, TASK_NORMAL, 1, h->map);
+	if (news.left || h->device->nr_hctx > 1)
+		__wake_up(&flow_tags(f)->wait, TASK_NORMAL, 1, &news);
 }
 
 /* ----------------------------------------------------------------- the level */

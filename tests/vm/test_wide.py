@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
+import os
 from itertools import cycle, islice
 from pathlib import Path
 
 from fairlib import WIDE_GUEST, Load, mqfq, queues, tenants
-from guestlib import NullBlk, TimingError, cases, timed, write
+from guestlib import NullBlk, TimingError, cases, read, time_limit, timed, wait_until, write
 
 guest = WIDE_GUEST
 
@@ -35,6 +36,35 @@ def test_all_that_changes_under_load(hardware_queues: int, slots: int) -> None:
             load.goes_on()
             write(online, 1)
         load.goes_on()
+
+
+@time_limit(60)
+def test_who_waits_behind_one_that_is_moved_is_not_forgotten() -> None:
+    """It is woken, finds all tags taken, sleeps for one, and takes one of another CPU's queue."""
+    with (
+        NullBlk(irqmode=2, completion_nsec=400_000_000, submit_queues=4, hw_queue_depth=4) as disk,
+        tenants(moved=100, **{f"other{number}": 100 for number in range(5)}) as (moved, *others),
+        mqfq(disk, depth=16),
+    ):
+        # So that a part of them for each is more than there are.
+        disk.set_queue("nr_requests", 4)
+        pinned = {"ioengine": "psync", "cpus_allowed": 3}
+        with Load(disk, others, **pinned), Load(disk, [moved], **pinned, numjobs=8) as load:
+            tasks = list(Path(f"/proc/{load.jobs[0].process.pid}/task").iterdir())
+
+            def sleeping_in(function: str) -> int:
+                return sum(function in read(task / "stack") for task in tasks)
+
+            wait_until(
+                lambda: sleeping_in("limit_caller") > 4 and sleeping_in("blk_mq_get_tag"),
+                "one sleeps for a tag and many wait behind it",
+            )
+            for task in tasks:
+                os.sched_setaffinity(int(task.name), [0])
+            load.goes_on(4)
+            # Waits for all who have come as far as to wait for a tag.
+            disk.scheduler = "none"
+            disk.scheduler = "mqfq"
 
 
 # A processor that stands still asks for nothing.
