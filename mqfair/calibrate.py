@@ -227,7 +227,7 @@ class Load:
             self.require_alive()
             if time.monotonic() > deadline:
                 raise Failure(f"fio read nothing from {self._disk.name} in {FIO_START_S:.0f} s")
-            time.sleep(0.02)
+            _interruption.sleep(0.02)
 
     def require_alive(self) -> None:
         if self._fio.poll() is None:
@@ -245,7 +245,7 @@ class Load:
         while len(times) < SAMPLES_LEAST or times[-1] < window_s:
             counts.append(activity(self._disk).read_bytes)
             times.append(time.monotonic() - started)
-            time.sleep(window_s / SAMPLES_PER_WINDOW)
+            _interruption.sleep(window_s / SAMPLES_PER_WINDOW)
         self.require_alive()
         return linear_regression(times, counts).slope
 
@@ -458,7 +458,7 @@ class Probe:
     def __call__(self, setting: int) -> float:
         self._progress()
         self._apply(setting)
-        time.sleep(max(SETTLE_LATENCIES * self._latency_s, SETTLE_LEAST_S))
+        _interruption.sleep(max(SETTLE_LATENCIES * self._latency_s, SETTLE_LEAST_S))
         rate = self._load.rate(self.window_s)
         if rate > 0:
             self._latency_s = self._bytes_out(setting) / rate
@@ -481,18 +481,47 @@ def _spread_cpus(disk: Disk) -> list[int]:
     return order[:THREADS_MOST]
 
 
+class _Interruption:
+    """Whatever ends us does so by KeyboardInterrupt, once, and while we sleep: elsewhere it could
+    come between the start of fio and our knowing of it, or in a lock of `subprocess`, for which
+    the cleaning up would then wait for ever."""
+
+    def __init__(self) -> None:
+        self._sleeping = False
+        self.forget()
+
+    def forget(self) -> None:
+        self._came = False
+
+    def heed(self, _number: int, _frame: FrameType | None) -> None:
+        first, self._came = not self._came, True
+        if first and self._sleeping:
+            raise KeyboardInterrupt
+
+    def sleep(self, seconds: float) -> None:
+        self._sleeping = True
+        try:
+            self.check()
+            time.sleep(seconds)
+        finally:
+            self._sleeping = False
+
+    def check(self) -> None:
+        if self._came:
+            raise KeyboardInterrupt
+
+
+_interruption = _Interruption()
+
+
 @contextlib.contextmanager
 def interrupted_once() -> Iterator[None]:
-    """Whatever ends us does so by KeyboardInterrupt, and once: what follows is the cleaning up."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        for one in _STOPPING:
-            signal.signal(one, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = {one: signal.signal(one, interrupt) for one in _STOPPING}
+    """What ends us meanwhile ends the block at its next sleep, or at its end."""
+    _interruption.forget()
+    before = {one: signal.signal(one, _interruption.heed) for one in _STOPPING}
     try:
         yield
+        _interruption.check()
     finally:
         for one, handler in before.items():
             signal.signal(one, handler)

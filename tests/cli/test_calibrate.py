@@ -435,6 +435,22 @@ def test_interrupted(host, drive, run, how):
     assert {one: signal.getsignal(one) for one in handlers} == handlers
 
 
+def test_interrupts_while_it_sleeps_alone():
+    """Elsewhere fio may have been started and not be known, or a lock be held."""
+    passed = []
+    with pytest.raises(KeyboardInterrupt), calibrate.interrupted_once():
+        signal.raise_signal(signal.SIGTERM)
+        passed.append("the signal")
+        calibrate._interruption.sleep(0)
+        passed.append("the sleep")
+    assert passed == ["the signal"]
+    with pytest.raises(KeyboardInterrupt), calibrate.interrupted_once():
+        signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGTERM)
+        passed.append("the block")
+    assert passed == ["the signal", "the block"]
+
+
 def test_interrupted_while_enabled_restores_the_tunables(host, drive, run):
     run("enable", "nvme0n1", "--depth", "128", "--nr-requests", "64")
     before = host.snapshot()
