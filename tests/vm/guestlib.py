@@ -111,6 +111,16 @@ def slow(function: Function) -> Function:
     return function
 
 
+def slow_for(*arguments: object) -> Callable[[Function], Function]:
+    """Of the suite vm-slow with these of its cases or schedulers: the others stand for them."""
+
+    def mark(function: Function) -> Function:
+        function.slow_cases = arguments  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
 def of_each_scheduler(function: Function) -> Function:
     """Run the test once with the name of each scheduler that the module has."""
     function.of_each_scheduler = True  # type: ignore[attr-defined]

@@ -94,21 +94,29 @@ def _tests(path: Path, file: ModuleType, slow: bool) -> Iterable[Test]:
     for name, function in vars(file).items():
         if not name.startswith("test_") or not callable(function):
             continue
-        if getattr(function, "slow", False) != slow:
-            continue
         limit = float(getattr(function, "time_limit_s", DEFAULT_TIME_LIMIT_S))
         tries = int(getattr(function, "tries", 1))
         label = f"{path.stem.removeprefix('test_')}.{name.removeprefix('test_')}"
-        if getattr(function, "of_each_scheduler", False):
-            for scheduler in schedulers():
-                yield Test(f"{label}[{scheduler}]", f"{path}:{name}:={scheduler}", limit, tries)
-            continue
-        if not hasattr(function, "cases"):
-            yield Test(label, f"{path}:{name}", limit, tries)
-            continue
+        for case, told, number in _cases_of(function):
+            if _is_slow(function, case) == slow:
+                yield Test(f"{label}{told}", f"{path}:{name}{number}", limit, tries)
+
+
+def _is_slow(function: Callable[..., None], case: object) -> bool:
+    return getattr(function, "slow", False) or case in getattr(function, "slow_cases", ())
+
+
+def _cases_of(function: Callable[..., None]) -> Iterable[tuple[object, str, str]]:
+    """Each case, what people read of it, and what the agent is told."""
+    if getattr(function, "of_each_scheduler", False):
+        for scheduler in schedulers():
+            yield scheduler, f"[{scheduler}]", f":={scheduler}"
+    elif not hasattr(function, "cases"):
+        yield None, "", ""
+    else:
         for number, case in enumerate(function.cases):
             text = ",".join(map(str, case)) if isinstance(case, tuple) else str(case)
-            yield Test(f"{label}[{text}]", f"{path}:{name}:{number}", limit, tries)
+            yield case, f"[{text}]", f":{number}"
 
 
 def run_group(group: Group, report: Report) -> None:

@@ -35,6 +35,7 @@ from guestlib import (
     nvme_disks,
     of_each_scheduler,
     run,
+    slow_for,
     timed,
     wait_until,
     write,
@@ -93,6 +94,7 @@ MEMORY = {
 
 
 @cases(*MEMORY)
+@slow_for("shared tags", "write cache")
 def test_what_is_written_to_memory_is_read_back(name: str) -> None:
     options = {"memory_backed": 1, "size": 64, "submit_queues": 2, **MEMORY[name]}
     with NullBlk(**options) as disk, tenants(a=100, b=1000) as groups, mqfq(disk):
@@ -148,6 +150,7 @@ def test_a_host_that_is_busy_at_times() -> None:
 
 
 @of_each_scheduler
+@slow_for("ifq", "kyber-fair")
 def test_requests_that_time_out_come_back_by_requeueing(scheduler: str) -> None:
     with (
         scsi_disk(ndelay=100_000, submit_queues=2, every_nth=-150) as disk,

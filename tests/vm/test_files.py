@@ -16,6 +16,7 @@ from guestlib import (
     fio,
     nvme_disks,
     run,
+    slow_for,
     wait_until,
 )
 
@@ -40,6 +41,7 @@ def mounted(drive: Disk, kind: str) -> Iterator[Path]:
 
 
 @cases(*CHECK)
+@slow_for("xfs")
 def test_fsyncs_beside_heavy_direct_writes(kind: str) -> None:
     """Both go on, and the file system is sound."""
     drive = nvme_disks()[0]

@@ -8,7 +8,7 @@ others are served for each of a tenant that waits for its own.
 from __future__ import annotations
 
 from fairlib import SMALL_GUEST, Load, done, flows, scheduled, tenants
-from guestlib import Cgroup, Disk, NullBlk, TimingError, cases, timed
+from guestlib import Cgroup, Disk, NullBlk, TimingError, cases, slow_for, timed
 from sharing import DEMAND, SLOTS, TWO_QUEUES, check_shares, on_a_busy_device, shares
 
 guest = SMALL_GUEST
@@ -34,6 +34,7 @@ def test_who_asks_for_more_does_not_get_more() -> None:
 
 
 @cases(8, SLOTS)
+@slow_for(SLOTS)
 @timed
 def test_who_waits_for_its_request_waits_for_few(depth: int) -> None:
     """While it is served, and while it waits for a slot, each slot serves one request of others."""

@@ -35,6 +35,7 @@ from guestlib import (
     nvme_disks,
     of_each_scheduler,
     read,
+    slow_for,
     timed,
 )
 from sharing import (
@@ -59,6 +60,7 @@ SHARED_TAGS = {"submit_queues": 2, "hw_queue_depth": SLOTS, "shared_tag_bitmap":
 
 
 @of_each_scheduler
+@slow_for("ifq", "wdt")
 @timed
 def test_by_weight(scheduler: str) -> None:
     on_a_busy_device(lambda disk: share_by_weight(disk, scheduler, TAGS), **TWO_QUEUES)
@@ -73,6 +75,7 @@ OTHERS = {
 
 
 @cases(*OTHERS)
+@slow_for("two queues, few tags", "shared tags")
 @timed
 def test_by_weight_on_other_devices(name: str) -> None:
     device, tags, rw = OTHERS[name]
@@ -80,6 +83,7 @@ def test_by_weight_on_other_devices(name: str) -> None:
 
 
 @cases(TAGS, 2 * SLOTS)
+@slow_for(TAGS)
 @timed
 def test_by_weight_on_nvme(tags: int) -> None:
     share_by_weight(nvme_disks()[2], "mqfq", tags)

@@ -25,6 +25,7 @@ from guestlib import (
     read,
     rmmod,
     run,
+    slow,
     timed,
     wait_until,
     write,
@@ -147,6 +148,7 @@ def test_the_module_stays_while_there_is_a_drive() -> None:
     ]
 
 
+@slow
 def test_drives_of_all_models_come_and_go() -> None:
     load()
     models = read(DRIVES / "models").split()
