@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab import kernel
+from lab import cache, kernel
 from lab.errors import LabError
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
@@ -29,7 +29,9 @@ def build(tree: kernel.KernelTree, defines: Sequence[str] = ()) -> Path:
     argv = [sys.executable, str(builder), "--headers", str(tree.headers_build_dir)]
     argv += ["--btf", str(tree.vmlinux), "--out", str(module.parent)]
     argv += [word for name in defines for word in ("--define", name)]
-    done = subprocess.run(argv, check=False, capture_output=True, text=True)
+    # Two who need it at once would write the same files.
+    with cache.locked(module.parent.with_name(f".{module.parent.name}.lock")):
+        done = subprocess.run(argv, check=False, capture_output=True, text=True)
     if done.returncode or not module.is_file():
         raise LabError(f"kernel/build: exit status {done.returncode}\n{done.stderr.strip()}")
     return module
