@@ -45,10 +45,10 @@
  * The caller is known by `current` alone, for there is no bio yet.
  *
  * Who wakes: a request of the flow that ends makes room; one that is inserted,
- * of somebody who was woken, passes on what room there is still.  Either wakes
- * the first for whom there is room, whichever map it waits for: a waiter's flow
- * had a request in that map, but whoever was woken when it ended may have slept
- * for the tag itself, been moved, and inserted into another.
+ * of somebody who was woken, passes on what room there is still.  Either may
+ * wake who waits for another map: a waiter's flow had a request in that one,
+ * but whoever was woken when it ended may have slept for the tag itself, been
+ * moved, and inserted elsewhere.
  *
  * Only who asks in its own name and inserts for another cgroup (an fsync of
  * pages that another one owns) wakes nobody here.  For the sake of those who
@@ -91,6 +91,7 @@ struct tag_waiter {
 struct tag_news {
 	const struct tag_map *map;
 	u64 left;
+	bool looked;		/* at who waits for another map */
 };
 
 /* Tags of the map that the flow's requests hold. */
@@ -167,17 +168,34 @@ static u64 tags_left(struct claim *c)
 	return c->held < most ? most - c->held : 0;
 }
 
-/* A flow's waiters are of all its maps. */
+static bool has_room(const struct claim *claim, struct tag_news *news)
+{
+	struct claim c;
+
+	if (claim->hctx->map == news->map)
+		return news->left;
+	if (news->looked)
+		return false;
+	news->looked = true;
+	/* A copy: the waiter may be looking itself. */
+	c = *claim;
+	return tags_left(&c);
+}
+
+/*
+ * A flow's waiters are of all its maps, in order of arrival.  Of those of other
+ * maps the first is looked at: who was left behind comes to be the first.
+ */
 static int wake_waiter(struct wait_queue_entry *entry, unsigned int mode,
 		       int flags, void *key)
 {
-	/* A copy: the waiter may be looking itself. */
-	struct claim c = *container_of(entry, struct tag_waiter, entry)->claim;
-	const struct tag_news *news = key;
+	struct tag_waiter *w = container_of(entry, struct tag_waiter, entry);
+	struct tag_news *news = key;
 
-	if (c.hctx->map == news->map ? !news->left : !tags_left(&c))
-		return 0;
-	return autoremove_wake_function(entry, mode, flags, key);
+	if (has_room(w->claim, news))
+		return autoremove_wake_function(entry, mode, flags, key);
+	/* Less than 0 ends the walk. */
+	return news->looked && !news->left ? -1 : 0;
 }
 
 static u64 wait_for_tags(struct claim *c)
