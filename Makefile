@@ -57,9 +57,9 @@ test: ## run every test suite, or those in SUITES="unit sim mt cli lab vm" (half
 	lab/bootstrap test
 	$(PYTHON) tests/run $(SUITES)
 
-test-slow: ## run the guest tests that take too long for every run (10 minutes)
+test-slow: ## run the tests that take too long for every run (20 minutes)
 	lab/bootstrap test
-	$(PYTHON) tests/run vm-slow
+	$(PYTHON) tests/run sim-slow vm-slow
 
 module: ## build mqfair.ko for the kernel of the guests
 	lab/bootstrap build guest

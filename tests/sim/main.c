@@ -4,8 +4,9 @@
  * under FIFO, where it has to fail: a test that cannot tell the two apart proves
  * nothing.
  *
- *	sim-tests [-s SCHEDULER] [NAME]
- *		all, or those of SCHEDULER, or whose name begins with NAME
+ *	sim-tests [-q | -l] [-s SCHEDULER] [NAME]
+ *		all, or those of SCHEDULER, or whose name begins with NAME;
+ *		-q: the quick ones, -l: those that take long
  *
  * Prints TAP.
  */
@@ -19,20 +20,21 @@
 static const struct {
 	const struct sched_ops *ops;
 	const struct test *tests;
+	bool is_long;
 } tables[] = {
-	{ &mqfq_ops, bound_tests },
-	{ &mqfq_ops, share_tests },
-	{ &mqfq_ops, life_tests },
-	{ &mqfq_ops, own_clock_tests },
-	{ &mqfq_ops, learner_tests },
-	{ &mqfq_ops, flash_tests },
-	{ &ifq_ops, ifq_tests },
-	{ &wdt_ops, wdt_tests },
-	{ &wdt_ops, life_tests },
-	{ &hwabc_ops, hwabc_tests },
-	{ &hwabc_ops, life_tests },
-	{ &kyber_fair_ops, kyber_tests },
-	{ &kyber_fair_ops, life_tests },
+	{ &mqfq_ops, bound_tests, false },
+	{ &mqfq_ops, share_tests, false },
+	{ &mqfq_ops, life_tests, false },
+	{ &mqfq_ops, own_clock_tests, false },
+	{ &mqfq_ops, learner_tests, true },
+	{ &mqfq_ops, flash_tests, true },
+	{ &ifq_ops, ifq_tests, false },
+	{ &wdt_ops, wdt_tests, false },
+	{ &wdt_ops, life_tests, false },
+	{ &hwabc_ops, hwabc_tests, false },
+	{ &hwabc_ops, life_tests, false },
+	{ &kyber_fair_ops, kyber_tests, false },
+	{ &kyber_fair_ops, life_tests, false },
 };
 
 struct tap_report {
@@ -77,9 +79,16 @@ static void run_test(struct tap_report *r, const struct sched_ops *ops,
 int main(int argc, char **argv)
 {
 	struct tap_report r = { .prefix = "" };
+	bool quick = true, is_long = true;
 	const struct test *test;
 	u32 i;
 
+	if (argc > 1 && (!strcmp(argv[1], "-q") || !strcmp(argv[1], "-l"))) {
+		quick = argv[1][1] == 'q';
+		is_long = !quick;
+		argc--;
+		argv++;
+	}
 	if (argc > 2 && !strcmp(argv[1], "-s")) {
 		r.scheduler = argv[2];
 		argc -= 2;
@@ -87,9 +96,12 @@ int main(int argc, char **argv)
 	}
 	if (argc > 1)
 		r.prefix = argv[1];
-	for (i = 0; i < ARRAY_SIZE(tables); i++)
+	for (i = 0; i < ARRAY_SIZE(tables); i++) {
+		if (tables[i].is_long ? !is_long : !quick)
+			continue;
 		for (test = tables[i].tests; test->name; test++)
 			run_test(&r, tables[i].ops, test);
+	}
 	printf("1..%u\n", r.run);
 	if (!r.run)
 		fprintf(stderr, "no test of %s has a name that begins with '%s'\n",
