@@ -53,7 +53,7 @@ experiments: ## judge shares, light tenants, moving demand, scaling, traces, jou
 		$(PYTHON) -m experiments.$$one $(JUDGE) --json build/experiments/$$one.json || failed=1; \
 	done; exit $$failed
 
-test: ## run every test suite, or those in SUITES="unit sim mt cli lab vm" (half an hour)
+test: ## run every test suite, or those in SUITES="unit sim mt cli lab vm" (20 minutes)
 	lab/bootstrap test
 	$(PYTHON) tests/run $(SUITES)
 
