@@ -94,17 +94,15 @@ static inline void token_node_free(struct token_tree *t, u32 n)
 		token_settle(t, n);
 }
 
+#ifdef TOKEN_TREE_REPLACED	/* by tests/mt/ablation */
+bool token_take(struct token_tree *t, u32 queue);
+void token_put(struct token_tree *t, u32 queue);
+#else
 /* A slot from the queue's own path, leaf to root.  Full order if it succeeds. */
 static inline bool token_take(struct token_tree *t, u32 queue)
 {
 	return token_node_take(t, queue) || token_take_above(t, queue);
 }
-
-/* Could token_take() succeed now?  Reads only. */
-bool token_peek(const struct token_tree *t, u32 queue);
-
-/* A slot from any node, nearest first. */
-bool token_steal(struct token_tree *t, u32 queue);
 
 /* Gives a slot back: to the leaf, or against the debt.  Full order. */
 static inline void token_put(struct token_tree *t, u32 queue)
@@ -112,6 +110,13 @@ static inline void token_put(struct token_tree *t, u32 queue)
 	if (likely(!token_in_debt(t)) || !token_repay(t))
 		token_node_free(t, queue);
 }
+#endif
+
+/* Could token_take() succeed now?  Reads only. */
+bool token_peek(const struct token_tree *t, u32 queue);
+
+/* A slot from any node, nearest first. */
+bool token_steal(struct token_tree *t, u32 queue);
 
 /*
  * Moves a free slot from the leaf of @from to the lowest common ancestor of
