@@ -12,6 +12,7 @@
  */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "fifo.h"
 #include "sched/policies.h"
@@ -79,25 +80,22 @@ static void run_test(struct tap_report *r, const struct sched_ops *ops,
 int main(int argc, char **argv)
 {
 	struct tap_report r = { .prefix = "" };
-	bool quick = true, is_long = true;
 	const struct test *test;
+	int option, only = 0;		/* 'q' or 'l'; 0: both */
 	u32 i;
 
-	if (argc > 1 && (!strcmp(argv[1], "-q") || !strcmp(argv[1], "-l"))) {
-		quick = argv[1][1] == 'q';
-		is_long = !quick;
-		argc--;
-		argv++;
+	while ((option = getopt(argc, argv, "qls:")) != -1) {
+		if (option == '?')
+			return 2;
+		if (option == 's')
+			r.scheduler = optarg;
+		else
+			only = option;
 	}
-	if (argc > 2 && !strcmp(argv[1], "-s")) {
-		r.scheduler = argv[2];
-		argc -= 2;
-		argv += 2;
-	}
-	if (argc > 1)
-		r.prefix = argv[1];
+	if (optind < argc)
+		r.prefix = argv[optind];
 	for (i = 0; i < ARRAY_SIZE(tables); i++) {
-		if (tables[i].is_long ? !is_long : !quick)
+		if (only && tables[i].is_long != (only == 'l'))
 			continue;
 		for (test = tables[i].tests; test->name; test++)
 			run_test(&r, tables[i].ops, test);
