@@ -55,7 +55,8 @@
  * wait behind it nobody sleeps longer than PATIENCE without a look.
  *
  * Source of the rule: Bertsekas, Gallager, Data Networks, 1992, section 6.5.2.
- * Tested by tests/vm/test_tags.py, tests/vm/test_shares.py.
+ * Tested by tests/vm/test_tags.py, tests/vm/test_shares.py,
+ * tests/vm/test_wide.py.
  */
 #include "device.h"
 
