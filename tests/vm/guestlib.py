@@ -45,6 +45,8 @@ NULL_BLK_CONFIG = Path("/sys/kernel/config/nullb")
 DEFAULT_TIME_LIMIT_S = 360.0
 PATIENCE_S = 60.0
 TRIES_OF_TIMED = 3
+# The variable that names a folder of libraries that fio is to prefer; see standins.py.
+FIO_LIBRARIES = "MQFAIR_TEST_FIO_LIBRARIES"
 
 # The kernel answers EBUSY while somebody else reconfigures the same tag set.
 _BUSY_DELAY_S = 0.05
@@ -425,6 +427,7 @@ class Fio:
             stdout=self._output,
             stderr=subprocess.STDOUT,
             cwd="/tmp",
+            env={**os.environ, "LD_LIBRARY_PATH": os.environ.get(FIO_LIBRARIES, "")},
         )
 
     def result(self, check: bool = True) -> dict[str, Any]:
@@ -434,8 +437,9 @@ class Fio:
         self._output.close()
         if check and status:
             raise AssertionError(f"fio: exit status {status}\n{text}")
-        # fio's warnings stand before its JSON.
-        parsed: dict[str, Any] = json.loads(text[text.index("{") :])
+        # Warnings may stand before its JSON, and after it.
+        parsed: dict[str, Any]
+        parsed, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
         return parsed
 
     def stop(self) -> dict[str, Any]:

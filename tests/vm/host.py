@@ -23,7 +23,8 @@ from lab import kernel, module
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
-from guestlib import DEFAULT_TIME_LIMIT_S, Guest  # noqa: E402
+import standins  # noqa: E402
+from guestlib import DEFAULT_TIME_LIMIT_S, FIO_LIBRARIES, Guest  # noqa: E402
 
 # Loading a test file in an emulated guest, killing what a test left.
 _AROUND_A_TEST_S = 45.0
@@ -167,7 +168,9 @@ class _Boot:
 
     def run(self, spec: lab.GuestSpec) -> None:
         argv = ["/usr/bin/python3", "-s", "-E", str(HERE / "agent.py"), *self._tests]
-        result = lab.run(spec, argv, sink=self._received)
+        libraries = standins.folder()
+        env = {FIO_LIBRARIES: str(libraries)} if libraries else None
+        result = lab.run(spec, argv, env=env, sink=self._received)
         why = result.trouble() or f"its agent ended with exit status {result.status}"
         first, _, rest = why.partition("\n")
         output = "\n".join([rest, *self._strange])
