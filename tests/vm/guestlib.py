@@ -432,14 +432,13 @@ class Fio:
 
     def result(self, check: bool = True) -> dict[str, Any]:
         status = self.process.wait()
-        self._output.seek(0)
-        text = self._output.read()
-        self._output.close()
-        if check and status:
+        with self._output as file:
+            file.seek(0)
+            text = file.read()
+        if (check and status) or "{" not in text:
             raise AssertionError(f"fio: exit status {status}\n{text}")
-        # Warnings may stand before its JSON, and after it.
-        parsed: dict[str, Any]
-        parsed, _ = json.JSONDecoder().raw_decode(text, text.index("{"))
+        # fio's warnings stand before its JSON.
+        parsed: dict[str, Any] = json.loads(text[text.index("{") :])
         return parsed
 
     def stop(self) -> dict[str, Any]:
