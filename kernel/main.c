@@ -21,8 +21,6 @@ static int __init mqfair_init(void)
 static void __exit mqfair_exit(void)
 {
 	elevator_unregister();
-	/* Groups are freed by RCU, from code that is about to go. */
-	rcu_barrier();
 	weights_exit();
 }
 

@@ -16,7 +16,8 @@
  * queue, out of everybody's lists.  So each device lists the flows that stand
  * on it, and lets go of them before it goes itself; whoever comes by way of a
  * cgroup finds out under groups_lock.  Order: blkcg->lock, request queue's lock
- * > groups_lock > the locks of sched/.
+ * > groups_lock > the locks of sched/.  Nor has the module gone before the last
+ * of them: what frees a blkg asks the policy, by its number, to free its part.
  */
 #include "device.h"
 
@@ -35,6 +36,8 @@ struct cgroup_host {
 
 static DEFINE_MUTEX(weight_mutex);
 static DEFINE_SPINLOCK(groups_lock);	/* irq-safe */
+static atomic_t groups_made = ATOMIC_INIT(0);	/* and not freed */
+static DECLARE_WAIT_QUEUE_HEAD(groups_gone);
 
 static struct cgroup_host *cgroup_host_of(struct blkcg *blkcg)
 {
@@ -102,7 +105,10 @@ static struct blkg_policy_data *weights_pd_alloc(COMPAT_PD_ALLOC_ARGS)
 
 	g = kzalloc_node(offsetof(struct group_host, flow) +
 			 flow_size(d->sched.ops, d->sched.nr_queues), gfp, queue->node);
-	return g ? &g->pd : NULL;
+	if (!g)
+		return NULL;
+	atomic_inc(&groups_made);
+	return &g->pd;
 }
 
 /* Parents first; the queue lock is held. */
@@ -124,12 +130,34 @@ static void weights_pd_init(struct blkg_policy_data *pd)
 	spin_unlock_irqrestore(&groups_lock, flags);
 }
 
+/*
+ * The core has it in its lists now, and blkcg->lock is held, as by whoever
+ * writes a weight: that one either finds it here or has written before.
+ */
+static void weights_pd_online(struct blkg_policy_data *pd)
+{
+	struct blkcg_gq *blkg = pd->blkg;
+	struct cgroup_host *c = cgroup_host_of(blkg->blkcg);
+
+	lockdep_assert_held(&blkg->blkcg->lock);
+	if (c)
+		flow_set_weight(&group_of(pd)->flow,
+				cgroup_weight(c, queue_dev(blkg->q)));
+}
+
 static void group_let_go(struct group_host *g)
 {
 	lockdep_assert_held(&groups_lock);
 	list_del(&g->node);
 	WRITE_ONCE(g->set_up, false);
 	flow_exit(&g->flow);
+}
+
+static void group_free(struct rcu_head *rcu)
+{
+	kfree(container_of(rcu, struct group_host, rcu));
+	if (atomic_dec_and_test(&groups_made))
+		wake_up(&groups_gone);
 }
 
 /* No request of it is left; a spin lock may be held. */
@@ -147,7 +175,7 @@ static void weights_pd_free(struct blkg_policy_data *pd)
 			host_reshare(g->flow.sched);
 	}
 	spin_unlock_irqrestore(&groups_lock, flags);
-	kfree_rcu(g, rcu);
+	call_rcu(&g->rcu, group_free);
 }
 
 /* The device goes; no request is left. */
@@ -374,6 +402,7 @@ struct blkcg_policy mqfair_policy = {
 	.cpd_free_fn	= weights_cpd_free,
 	.pd_alloc_fn	= weights_pd_alloc,
 	.pd_init_fn	= weights_pd_init,
+	.pd_online_fn	= weights_pd_online,
 	.pd_free_fn	= weights_pd_free,
 	.pd_stat_fn	= weights_pd_stat,
 };
@@ -385,5 +414,9 @@ int weights_init(void)
 
 void weights_exit(void)
 {
+	/* For as long as io.max, for one, holds back a bio of a removed cgroup. */
+	wait_event_idle(groups_gone, !atomic_read(&groups_made));
+	/* Until group_free() has returned, too. */
+	rcu_barrier();
 	blkcg_policy_unregister(&mqfair_policy);
 }

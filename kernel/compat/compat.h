@@ -411,7 +411,7 @@ static inline void compat_deactivate_policy(struct request_queue *q,
  * blkcg_policy.pd_alloc_fn:
  *	static struct blkg_policy_data *my_alloc(COMPAT_PD_ALLOC_ARGS)
  * The names gfp and blkcg are there, COMPAT_PD_QUEUE is the queue. pd_free_fn
- * may run under spinlocks with RCU readers about: kfree_rcu() with a head of
+ * may run under spinlocks with RCU readers about: call_rcu() with a head of
  * one's own, since not every kernel's blkg_policy_data has one.
  */
 #if MQFAIR_HAVE_PD_ALLOC_DISK

@@ -11,6 +11,7 @@ import contextlib
 import errno
 import mmap
 import os
+import subprocess
 import threading
 import time
 import traceback
@@ -52,6 +53,7 @@ from guestlib import (
 guest = SMALL_GUEST
 
 _BETWEEN_READINGS_S = 0.05
+_HELD_BYTES, _HELD_S = 512 << 10, 8
 
 
 @contextlib.contextmanager
@@ -90,6 +92,28 @@ def test_cgroups_and_the_scheduler_go_at_once() -> None:
                     run("sh", "-c", reads.format(group.path, disk.path))
             disk.scheduler = "none"
             read(CGROUP_ROOT / "io.stat")
+
+
+def test_the_module_stays_for_a_cgroup_that_somebody_holds() -> None:
+    """What io.max holds back keeps its cgroup's part of us, in no list, until it goes on."""
+    group = CGROUP_ROOT / "held"
+    with NullBlk(irqmode=2, completion_nsec=300_000) as disk:
+        disk.scheduler = "mqfq"
+        group.mkdir()
+        write(group / "io.max", f"{disk.number} rbps={_HELD_BYTES // _HELD_S}")
+        argv = f"echo 0 >{group}/cgroup.procs; exec dd if={disk.path} of=/dev/null iflag=direct"
+        reader = subprocess.Popen(["sh", "-c", f"{argv} bs={_HELD_BYTES} count=1 status=none"])
+        wait_until(lambda: "blkdev_direct" in read(f"/proc/{reader.pid}/stack"), "it is held back")
+        write(CGROUP_ROOT / "cgroup.procs", reader.pid)
+        group.rmdir()
+        # The cgroup's part on the disk goes out of the lists by itself.
+        time.sleep(1.0)
+        disk.scheduler = "none"
+        began = time.monotonic()
+        rmmod("mqfair")
+        print(f"rmmod took {time.monotonic() - began:.1f} s")
+        assert reader.wait() == 0
+        modprobe("mqfair")
 
 
 @contextlib.contextmanager
