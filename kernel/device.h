@@ -108,6 +108,7 @@ struct device_host {
 	struct list_head groups;	/* of weights.c, see there */
 	struct mutex tune_lock;		/* tune() against itself */
 	unsigned long automatic;	/* tune_lock: by place, see attrs.c */
+	struct port_lock timer_lock;	/* arming it against itself */
 	struct hrtimer timer;		/* to tick */
 	struct work_struct tick;
 };

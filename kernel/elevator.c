@@ -250,13 +250,16 @@ static void unpin(struct device_host *d, u32 index, struct wake *wake)
 	spin_unlock(&h->lock);
 }
 
+/* The lock: of two who arm it at once the earlier is to last. */
 static void host_arm(struct device_host *d, u64 at_ns)
 {
+	unsigned long flags = port_lock(&d->timer_lock);
 	ktime_t at = ns_to_ktime(at_ns);
 
 	if (!hrtimer_is_queued(&d->timer) ||
 	    ktime_before(at, hrtimer_get_expires(&d->timer)))
 		hrtimer_start(&d->timer, at, HRTIMER_MODE_ABS);
+	port_unlock(&d->timer_lock, flags);
 }
 
 void host_wake_slow(struct device_host *d, struct wake *wake)
@@ -312,7 +315,10 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Staged for a whole tick and not fetched: the hardware queue is stopped. */
+/*
+ * Staged for a millisecond and not fetched: the hardware queue is stopped.  It
+ * may have been staged after @now.
+ */
 static void block_stuck(struct device_host *d, u64 now, struct wake *wake)
 {
 	u32 i;
@@ -322,7 +328,7 @@ static void block_stuck(struct device_host *d, u64 now, struct wake *wake)
 
 		spin_lock(&h->lock);
 		if (hctx_is_stuck(h) ||
-		    (h->staged && now - h->staged_ns > NSEC_PER_MSEC))
+		    (h->staged && (s64)(now - h->staged_ns) > NSEC_PER_MSEC))
 			hctx_block(h, wake);
 		spin_unlock(&h->lock);
 	}
@@ -631,6 +637,7 @@ static void *el_alloc_data(struct request_queue *q)
 	d->q = q;
 	mutex_init(&d->tune_lock);
 	INIT_LIST_HEAD(&d->groups);
+	port_lock_init(&d->timer_lock);
 	hrtimer_setup(&d->timer, timer_fired, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_ABS);
 	INIT_WORK(&d->tick, tick_work);
