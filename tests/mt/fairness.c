@@ -123,7 +123,7 @@ static void scene_init(struct scene *s, const struct play *play,
 		       struct random *r)
 {
 	const struct sched_params params = {
-		.depth = play->depth, .threshold = play->threshold,
+		.depth = play->depth, .threshold = play->threshold, .keep = 1,
 	};
 	struct topo_place place[MACHINE_QUEUES];
 	u32 f, i;

@@ -34,8 +34,12 @@ static struct host_params mix_params(struct trial *t, const struct mix *mix,
 	p.device.base_ns = rng_between(rng, 0, 20 * US);
 	p.device.ns_per_kib = rng_between(rng, 1, 300);
 	p.kick_ns = rng_chance(rng, 500) ? 5 * US : 0;
-	/* Nobody may become inactive: shares have to be constant. */
-	p.no_tick = true;
+	/*
+	 * tick gives back what was kept, and makes nobody inactive before the
+	 * end: shares have to be constant.
+	 */
+	p.sched.keep = rng_chance(rng, 500);
+	p.no_tick = !p.sched.keep;
 	return p;
 }
 
