@@ -36,7 +36,7 @@ examples:
   mqfair enable nvme0n1 --calibrate
 """
 
-COSTS = ("bytes", "iops", "linear")
+COSTS = ("bytes", "iops", "linear", "learned")
 
 # A flow whose quota of scheduler tags is used up must still leave room for the others: with
 # four tags for every device slot the quotas of unequal weights fit (fewer do not).

@@ -94,6 +94,13 @@ def test_enabled_already_writes_only_what_differs(host, run):
     assert host.stores == [write("iosched/depth", 8)]
 
 
+def test_costs_may_be_learned(host, run):
+    run("enable", "nvme0n1")
+    host.stores.clear()
+    assert run("enable", "nvme0n1", "--cost", "learned").code == 0
+    assert host.stores == [write("iosched/cost", "learned")]
+
+
 def test_auto_shows_the_number_it_chose(host, run):
     run("enable", "nvme0n1", "--nr-requests", "4")
     host.put(f"{QUEUE}/iosched/depth", "32 auto")
