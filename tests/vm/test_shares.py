@@ -151,7 +151,7 @@ def test_who_was_away_claims_nothing_for_it() -> None:
             shares(disk, [stays, comes])
             bound = int(disk.tunable("threshold_kb").split()[0]) * 1024 + SLOTS * PAGE
             os.kill(load.jobs[1].process.pid, signal.SIGSTOP)
-            time.sleep(2.0)
+            time.sleep(5.0)
             os.kill(load.jobs[1].process.pid, signal.SIGCONT)
             for _ in range(10):
                 # Its own within the other's: a processor that stands still adds to the other's.
