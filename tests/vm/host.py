@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Finds guest tests, boots one guest for all files that ask for an equal one, collects verdicts.
+"""Finds guest tests, boots one guest for files that ask for an equal one, collects verdicts.
 
 A guest that dies or stops answering fails the test that ran in it; the tests after that one run
 in a fresh guest.
@@ -29,6 +29,8 @@ from guestlib import DEFAULT_TIME_LIMIT_S, FIO_LIBRARIES, Guest  # noqa: E402
 # Loading a test file in an emulated guest, killing what a test left.
 _AROUND_A_TEST_S = 45.0
 _BOOT_S = 600.0
+# With so many tests a guest is worth its boot; those of the next file may run beside it.
+_ENOUGH_TESTS = 12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,15 +71,22 @@ def schedulers() -> list[str]:
 
 def discover(folder: Path = HERE, only: str = "", slow: bool = False) -> list[Group]:
     """The tests in @folder whose name matches @only, the slow ones or the others, by guest."""
-    found: dict[Guest, list[Test]] = {}
-    names: dict[Guest, list[str]] = {}
+    found: dict[Guest, list[Group]] = {}
     for path in sorted(folder.glob("test_*.py")):
         file = _load(path)
-        tests = [test for test in _tests(path, file, slow) if re.search(only, test.name)]
+        tests = tuple(test for test in _tests(path, file, slow) if re.search(only, test.name))
         if tests:
-            found.setdefault(file.guest, []).extend(tests)
-            names.setdefault(file.guest, []).append(path.stem.removeprefix("test_"))
-    return [Group("+".join(names[guest]), guest, tuple(tests)) for guest, tests in found.items()]
+            group = Group(path.stem.removeprefix("test_"), file.guest, tests)
+            _join(found.setdefault(file.guest, []), group)
+    return [group for groups in found.values() for group in groups]
+
+
+def _join(groups: list[Group], group: Group) -> None:
+    """@group in the last guest of @groups, or in a new one when that has enough to do."""
+    if groups and len(groups[-1].tests) < _ENOUGH_TESTS:
+        last = groups.pop()
+        group = Group(f"{last.name}+{group.name}", group.guest, last.tests + group.tests)
+    groups.append(group)
 
 
 def _load(path: Path) -> ModuleType:
