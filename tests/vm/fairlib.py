@@ -24,7 +24,7 @@ SMALL_GUEST = Guest(
     nvme=("size=512M,queues=2", "size=512M,queues=2", f"size=128M,queues=2,iops={SLOW_IOPS}"),
     needs_module=True,
 )
-WIDE_GUEST = Guest(cpus=4, memory_mb=1024, needs_module=True)
+WIDE_GUEST = Guest(cpus=4, sockets=2, memory_mb=1024, needs_module=True)
 
 # Of fio, if nobody ends it; no test takes as long.
 _RUNTIME_S = 3600
