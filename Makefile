@@ -53,11 +53,11 @@ experiments: ## judge shares, light tenants, moving demand, scaling, traces, jou
 		$(PYTHON) -m experiments.$$one $(JUDGE) --json build/experiments/$$one.json || failed=1; \
 	done; exit $$failed
 
-test: ## run every test suite, or those in SUITES="unit sim mt cli lab vm" (20 minutes)
+test: ## run every test suite, or those in SUITES="unit sim mt cli lab vm" (15 minutes)
 	lab/bootstrap test
 	$(PYTHON) tests/run $(SUITES)
 
-test-slow: ## run the tests that take too long for every run (20 minutes)
+test-slow: ## run the tests that take too long for every run (15 minutes)
 	lab/bootstrap test
 	$(PYTHON) tests/run sim-slow vm-slow
 
@@ -82,14 +82,14 @@ bootstrap: ## install what is missing on this host (Debian 12), as make test wou
 
 install: install-command install-module ## install the command and the module for RELEASE (root)
 
-install-command:
+install-command: ## install the command alone (root)
 	install -d $(LIBDIR) $(BINDIR)
 	find mqfair lab -type f -not -name '*.pyc' -exec install -Dm644 {} $(LIBDIR)/{} \;
 	printf '#!/bin/sh\nPYTHONPATH=%s exec /usr/bin/python3 -m mqfair "$$@"\n' \
 		$(PREFIX)/lib/mqfair > $(BINDIR)/mqfair
 	chmod 755 $(BINDIR)/mqfair
 
-install-module:
+install-module: ## install the module for RELEASE alone (root)
 	/usr/bin/python3 kernel/build --headers $(HEADERS) $(if $(BTF),--btf $(BTF)) \
 		--out build/module/$(RELEASE)
 	install -d $(MODULEDIR)
