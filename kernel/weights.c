@@ -72,6 +72,13 @@ static dev_t queue_dev(const struct request_queue *q)
 	return q->disk ? disk_devt(q->disk) : 0;
 }
 
+static u32 blkg_weight(struct blkcg_gq *blkg)
+{
+	struct cgroup_host *c = cgroup_host_of(blkg->blkcg);
+
+	return c ? cgroup_weight(c, queue_dev(blkg->q)) : WEIGHT_DEFAULT;
+}
+
 /* ------------------------------------------------------ cgroup and blkg */
 
 static struct blkcg_policy_data *weights_cpd_alloc(gfp_t gfp)
@@ -117,12 +124,10 @@ static void weights_pd_init(struct blkg_policy_data *pd)
 	struct blkcg_gq *blkg = pd->blkg;
 	struct device_host *d = device_of(blkg->q);
 	struct group_host *g = group_of(pd);
-	struct cgroup_host *c = cgroup_host_of(blkg->blkcg);
 	struct flow *parent = blkg->parent ? group_flow(blkg->parent) : NULL;
 	unsigned long flags;
 
-	flow_init(&g->flow, &d->sched, parent,
-		  c ? cgroup_weight(c, queue_dev(blkg->q)) : WEIGHT_DEFAULT);
+	flow_init(&g->flow, &d->sched, parent, blkg_weight(blkg));
 	init_waitqueue_head(&g->tags.wait);
 	spin_lock_irqsave(&groups_lock, flags);
 	list_add(&g->node, &d->groups);
@@ -136,13 +141,8 @@ static void weights_pd_init(struct blkg_policy_data *pd)
  */
 static void weights_pd_online(struct blkg_policy_data *pd)
 {
-	struct blkcg_gq *blkg = pd->blkg;
-	struct cgroup_host *c = cgroup_host_of(blkg->blkcg);
-
-	lockdep_assert_held(&blkg->blkcg->lock);
-	if (c)
-		flow_set_weight(&group_of(pd)->flow,
-				cgroup_weight(c, queue_dev(blkg->q)));
+	lockdep_assert_held(&pd->blkg->blkcg->lock);
+	flow_set_weight(&group_of(pd)->flow, blkg_weight(pd->blkg));
 }
 
 static void group_let_go(struct group_host *g)
@@ -249,7 +249,7 @@ static int weight_show(struct seq_file *sf, void *v)
 }
 
 /* Tells the flows of the cgroup, wherever one of our schedulers runs. */
-static void weight_apply(struct blkcg *blkcg, struct cgroup_host *c)
+static void weight_apply(struct blkcg *blkcg)
 {
 	struct blkcg_gq *blkg;
 	struct flow *f;
@@ -259,7 +259,7 @@ static void weight_apply(struct blkcg *blkcg, struct cgroup_host *c)
 		spin_lock(&groups_lock);
 		f = group_flow(blkg);
 		if (f) {
-			flow_set_weight(f, cgroup_weight(c, queue_dev(blkg->q)));
+			flow_set_weight(f, blkg_weight(blkg));
 			host_reshare(f->sched);
 		}
 		spin_unlock(&groups_lock);
@@ -381,7 +381,7 @@ static ssize_t weight_write(struct kernfs_open_file *of, char *buf,
 	mutex_lock(&weight_mutex);
 	ret = weight_write_one(blkcg, c, strim(buf));
 	if (!ret)
-		weight_apply(blkcg, c);
+		weight_apply(blkcg);
 	mutex_unlock(&weight_mutex);
 	return ret ?: nbytes;
 }
