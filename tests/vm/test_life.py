@@ -96,16 +96,14 @@ def test_cgroups_and_the_scheduler_go_at_once() -> None:
 
 def test_the_module_stays_for_a_cgroup_that_somebody_holds() -> None:
     """What io.max holds back keeps its cgroup's part of us, in no list, until it goes on."""
-    group = CGROUP_ROOT / "held"
-    with NullBlk(irqmode=2, completion_nsec=300_000) as disk:
+    with NullBlk(irqmode=2, completion_nsec=300_000) as disk, Cgroup("held") as group:
         disk.scheduler = "mqfq"
-        group.mkdir()
-        write(group / "io.max", f"{disk.number} rbps={_HELD_BYTES // _HELD_S}")
-        argv = f"echo 0 >{group}/cgroup.procs; exec dd if={disk.path} of=/dev/null iflag=direct"
-        reader = subprocess.Popen(["sh", "-c", f"{argv} bs={_HELD_BYTES} count=1 status=none"])
+        write(group.path / "io.max", f"{disk.number} rbps={_HELD_BYTES // _HELD_S}")
+        read_once = ["dd", f"if={disk.path}", "of=/dev/null", f"bs={_HELD_BYTES}", "count=1"]
+        reader = subprocess.Popen(group.command([*read_once, "iflag=direct", "status=none"]))
         wait_until(lambda: "blkdev_direct" in read(f"/proc/{reader.pid}/stack"), "it is held back")
         write(CGROUP_ROOT / "cgroup.procs", reader.pid)
-        group.rmdir()
+        group.path.rmdir()
         # The cgroup's part on the disk goes out of the lists by itself.
         time.sleep(1.0)
         disk.scheduler = "none"
