@@ -26,7 +26,7 @@
 #define MQFAIR_FLASH_DRIVE_H
 
 #include "ftl.h"
-#include "../sched/heap.h"
+#include "sched/core/heap.h"
 
 enum {
 	FLASH_OPS	= 4096,		/* flash reads that the controller tracks */

@@ -5,7 +5,7 @@
  *	a number	N
  *	of a host's choosing	N or "auto"; read, the number and "auto"
  *	a choice	one of the names
- *	a cost line	"BASE PER_KIB", bytes of 4 KiB reads (see sched/cost.h)
+ *	a cost line	"BASE PER_KIB", bytes of 4 KiB reads (see sched/core/cost.h)
  *
  * A value that is not understood or out of range is EINVAL and changes
  * nothing.

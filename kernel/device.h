@@ -28,7 +28,7 @@
 #define MQFAIR_DEVICE_H
 
 #include "compat.h"
-#include "sched.h"
+#include "sched/core/sched.h"
 
 struct device_host;
 

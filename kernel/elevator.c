@@ -334,7 +334,7 @@ static void block_stuck(struct device_host *d, u64 now, struct wake *wake)
 	}
 }
 
-#define LOST_NS		(500 * NSEC_PER_MSEC)	/* as in sched/mqfq.c */
+#define LOST_NS		(500 * NSEC_PER_MSEC)	/* as in sched/mqfq/mqfq.c */
 
 /*
  * A queue that we were asked to run, did not, and have no work under way for:

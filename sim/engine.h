@@ -10,7 +10,7 @@
 #define MQFAIR_SIM_ENGINE_H
 
 #include "port.h"
-#include "sched/heap.h"
+#include "sched/core/heap.h"
 
 #define ENGINE_NEVER	(~0ULL)
 

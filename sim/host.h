@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * host - the simulated host of the contract in sched/sched.h
+ * host - the simulated host of the contract in sched/core/sched.h
  *
  * Obeys the contract as the kernel does: after an insert it attempts dispatch
  * on that queue at once; what a hook leaves in struct wake is acted on after
@@ -19,7 +19,7 @@
 #include "device.h"
 #include "engine.h"
 #include "rng.h"
-#include "sched/sched.h"
+#include "sched/core/sched.h"
 #include "stats.h"
 
 struct host;

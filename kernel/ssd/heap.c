@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The model's event queue; an object file cannot be in two modules. */
-#include "../../sched/heap.c"
+#include "../../sched/core/heap.c"

@@ -36,7 +36,7 @@
 #define MQFAIR_MINDICATOR_H
 
 #include "topology.h"
-#include "../vtime.h"
+#include "core/vtime.h"
 
 struct mindicator_node {
 	atomic64_t min;			/* vtime_t or VTIME_NONE */

@@ -38,7 +38,7 @@
 #define MQFAIR_WHEEL_H
 
 #include "port.h"
-#include "../vtime.h"
+#include "core/vtime.h"
 
 enum {
 	WHEEL_BUCKETS	= 32,	/* with width T/8: reaches 4 T ahead */

@@ -2,7 +2,7 @@
 /* A simulated host on a drive of flash/. */
 #include "tests/unit/unit.h"
 #include "rig.h"
-#include "sched/policies.h"
+#include "sched/core/policies.h"
 #include "sim/host.h"
 #include "sim/load.h"
 

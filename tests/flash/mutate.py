@@ -27,7 +27,7 @@ COPIED = ("sched", "flash", "sim", "tests/flash", "tests/unit")
 TESTS = ("timing", "owner", "map", "gc")
 TIME_LIMIT_S = 30
 BUILD = ["gcc", "-std=gnu11", "-O1", "-I.", "-Isim"]
-RIG = ("tests/flash/rig.c", "tests/flash/audit.c", "sched/heap.c", "sim/stats.c")
+RIG = ("tests/flash/rig.c", "tests/flash/audit.c", "sched/core/heap.c", "sim/stats.c")
 
 
 @dataclass(frozen=True)

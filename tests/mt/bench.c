@@ -18,7 +18,7 @@
  * is replaced by a simpler one (ablation/); bench.py runs them in turn.
  * Prints one line of JSON.
  */
-#include "sched/mqfq.h"
+#include "sched/mqfq/mqfq.h"
 #include "tests/machine.h"
 
 #include <sched.h>

@@ -9,9 +9,9 @@
 #include "crew.h"
 #include "device.h"
 #include "host.h"
-#include "sched/hwabc.h"
-#include "sched/kyber_fair.h"
-#include "sched/wdt.h"
+#include "sched/budget/hwabc.h"
+#include "sched/budget/kyber_fair.h"
+#include "sched/budget/wdt.h"
 #include "tests/machine.h"
 
 enum {

@@ -3,7 +3,7 @@
 #ifndef MQFAIR_MT_DEVICE_H
 #define MQFAIR_MT_DEVICE_H
 
-#include "sched/sched.h"
+#include "sched/core/sched.h"
 #include "tests/random.h"
 
 struct device {

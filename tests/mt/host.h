@@ -10,7 +10,7 @@
 #ifndef MQFAIR_MT_HOST_H
 #define MQFAIR_MT_HOST_H
 
-#include "sched/sched.h"
+#include "sched/core/sched.h"
 
 struct host_queue {
 	struct queue q;

@@ -9,8 +9,8 @@
  * there is nothing between two refills.
  */
 #include "trace.h"
-#include "sched/budget.h"
-#include "sched/mqfq.h"
+#include "sched/budget/budget.h"
+#include "sched/mqfq/mqfq.h"
 #include "tests/random.h"
 
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "crew.h"
 #include "device.h"
 #include "host.h"
-#include "sched/ifq.h"
+#include "sched/ifq/ifq.h"
 #include "still.h"
 #include "tests/machine.h"
 

@@ -10,7 +10,7 @@
  */
 #include "crew.h"
 #include "replay.h"
-#include "sched/budget.h"
+#include "sched/budget/budget.h"
 
 enum {
 	QUEUES	= 3,

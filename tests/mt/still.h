@@ -3,7 +3,7 @@
 #ifndef MQFAIR_MT_STILL_H
 #define MQFAIR_MT_STILL_H
 
-#include "sched/mqfq.h"
+#include "sched/mqfq/mqfq.h"
 
 /* I5: @q has requests, is not blocked, and has its reason to wait. */
 void still_check_waiting(const struct mqfq *m, const struct queue *q);

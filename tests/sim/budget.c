@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "budget.h"
-#include "sched/budget.h"
+#include "sched/budget/budget.h"
 
 bool budget_family(const struct sched_ops *ops)
 {

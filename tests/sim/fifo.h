@@ -3,7 +3,7 @@
 #ifndef MQFAIR_TESTS_SIM_FIFO_H
 #define MQFAIR_TESTS_SIM_FIFO_H
 
-#include "sched/sched.h"
+#include "sched/core/sched.h"
 
 extern const struct sched_ops fifo_ops;
 

@@ -6,7 +6,7 @@
  */
 #include "fifo.h"
 #include "scene.h"
-#include "sched/policies.h"
+#include "sched/core/policies.h"
 
 enum {
 	DRIVE_SLOTS	= 128,

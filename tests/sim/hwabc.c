@@ -7,9 +7,9 @@
 
 #include "fifo.h"
 #include "scene.h"
-#include "sched/hwabc.h"
-#include "sched/learner.h"
-#include "sched/policies.h"
+#include "sched/budget/hwabc.h"
+#include "sched/cost/cost_estimator.h"
+#include "sched/core/policies.h"
 
 enum {
 	READ_US		= 400,

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sched/ifq.h"
-#include "sched/policies.h"
+#include "sched/ifq/ifq.h"
+#include "sched/core/policies.h"
 #include "rig.h"
 
 static struct host_params ifq_params(const struct trial *t, u64 seed)

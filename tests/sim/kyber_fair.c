@@ -6,8 +6,8 @@
  */
 
 #include "scene.h"
-#include "sched/kyber_fair.h"
-#include "sched/policies.h"
+#include "sched/budget/kyber_fair.h"
+#include "sched/core/policies.h"
 
 enum {
 	PERIOD_NS	= 100 * 1000 * 1000,

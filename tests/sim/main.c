@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "fifo.h"
-#include "sched/policies.h"
+#include "sched/core/policies.h"
 #include "rig.h"
 
 static const struct {

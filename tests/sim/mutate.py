@@ -29,7 +29,7 @@ TIME_LIMIT_S = 300
 MESON = """\
 project('mutant', 'c',
   default_options: ['c_std=gnu11', 'buildtype=debugoptimized', 'warning_level=0'])
-root_include = include_directories('.')
+root_include = include_directories('.', 'sched')
 sched_sources = files({sources})
 flash_sources = files({flash})
 subdir('sim')
@@ -47,15 +47,15 @@ class Mutation:
 
 
 def mqfq(name: str, old: str, new: str) -> Mutation:
-    return Mutation(name, "sched/mqfq.c", old, new)
+    return Mutation(name, "sched/mqfq/mqfq.c", old, new)
 
 
 def ifq(name: str, old: str, new: str) -> Mutation:
-    return Mutation(f"ifq-{name}", "sched/ifq.c", old, new, "ifq/")
+    return Mutation(f"ifq-{name}", "sched/ifq/ifq.c", old, new, "ifq/")
 
 
 def interference(name: str, old: str, new: str) -> Mutation:
-    return Mutation(f"interference-{name}", "sched/interference.c", old, new, "ifq/")
+    return Mutation(f"interference-{name}", "sched/ifq/ifq_weight.c", old, new, "ifq/")
 
 
 MUTATIONS = (
@@ -278,13 +278,13 @@ MUTATIONS = (
     # the flow
     Mutation(
         "idle-flow-saves-up",
-        "sched/flow.c",
+        "sched/core/flow.c",
         "if (!backlogged && vtime_before(start->tag, vt))",
         "if (backlogged && 0)",
     ),
     Mutation(
         "share-not-refreshed",
-        "sched/flow.c",
+        "sched/core/flow.c",
         "if (share != f->share)\n\t\t\tflow_turn_epoch(f, vt, share_inverse(share));",
         "if (!f->share)\n\t\t\tflow_turn_epoch(f, vt, share_inverse(share));",
     ),

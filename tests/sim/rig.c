@@ -2,8 +2,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "sched/mqfq.h"
-#include "sched/policies.h"
+#include "sched/mqfq/mqfq.h"
+#include "sched/core/policies.h"
 #include "budget.h"
 #include "rig.h"
 

@@ -6,8 +6,8 @@
 
 #include "fifo.h"
 #include "scene.h"
-#include "sched/policies.h"
-#include "sched/wdt.h"
+#include "sched/core/policies.h"
+#include "sched/budget/wdt.h"
 
 static struct host_params wdt_params(const struct trial *t)
 {

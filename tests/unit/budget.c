@@ -4,7 +4,7 @@
  * how much credit and what waits where.
  */
 #include "unit.h"
-#include "sched/budget.h"
+#include "sched/budget/budget.h"
 
 enum {
 	QUEUES	= 3,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "unit.h"
-#include "sched/cost.h"
+#include "sched/core/cost.h"
 
 static const struct cost_model bytes_model = { .kind = COST_BYTES };
 static const struct cost_model iops_model = { .kind = COST_IOPS };

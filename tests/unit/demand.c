@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "unit.h"
-#include "sched/demand.h"
+#include "sched/budget/demand.h"
 
 /* The twin remembers everything and computes in floating point. */
 struct twin {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "unit.h"
-#include "sched/flow.h"
-#include "sched/sched.h"
+#include "sched/core/flow.h"
+#include "sched/core/sched.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "unit.h"
-#include "sched/heap.h"
+#include "sched/core/heap.h"
 
 enum {
 	NODES = 200,

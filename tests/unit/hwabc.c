@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The paper's formula, by hand. */
 #include "unit.h"
-#include "sched/hwabc.h"
+#include "sched/budget/hwabc.h"
 
 #define ONE	(1U << HWABC_FACTOR_SHIFT)
 

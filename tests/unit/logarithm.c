@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "unit.h"
-#include "sched/logarithm.h"
+#include "sched/ifq/logarithm.h"
 
 static void check_log(u64 x)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Times in ms, tokens in whatever they are: all of it can be checked by hand. */
 #include "unit.h"
-#include "sched/predict.h"
+#include "sched/budget/predict.h"
 
 enum { PERIOD = 100 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "unit.h"
-#include "sched/share.h"
-#include "sched/vtime.h"
+#include "sched/core/share.h"
+#include "sched/core/vtime.h"
 
 enum {
 	GROUPS	= 40,

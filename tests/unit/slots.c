@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "unit.h"
-#include "sched/slots.h"
+#include "sched/core/slots.h"
 #include "tests/machine.h"
 
 /* Queues as the host has them, without anything in them. */

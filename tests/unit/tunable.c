@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "unit.h"
 
-#include "sched/sched.h"
+#include "sched/core/sched.h"
 
 static const char *const colours[] = { "red", "green", NULL };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "unit.h"
-#include "sched/vtime.h"
+#include "sched/core/vtime.h"
 
 static void before_holds_across_the_wrap(void **state)
 {

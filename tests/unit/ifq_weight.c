@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "unit.h"
-#include "sched/interference.h"
-#include "sched/logarithm.h"
+#include "sched/ifq/ifq_weight.h"
+#include "sched/ifq/logarithm.h"
 
 enum {
 	GROUPS		= 14,

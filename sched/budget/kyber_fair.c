@@ -60,8 +60,8 @@
  * Tested by tests/sim/kyber_fair.c, tests/mt/budget.c, tests/vm.
  */
 #include "kyber_fair.h"
-#include "policies.h"
-#include "queue.h"
+#include "core/policies.h"
+#include "core/queue.h"
 
 enum {
 	/*

@@ -4,7 +4,7 @@
 #define MQFAIR_HWABC_H
 
 #include "budget.h"
-#include "overwrite.h"
+#include "gc_shadow.h"
 
 enum hwabc_gc_share {
 	GC_SHARE_FLOW,			/* valid / invalid of the flow's pages */

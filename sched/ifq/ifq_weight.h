@@ -55,7 +55,7 @@
 #ifndef MQFAIR_INTERFERENCE_H
 #define MQFAIR_INTERFERENCE_H
 
-#include "sched.h"
+#include "core/sched.h"
 
 /* L: sched.active_lock; O: written under it, read anywhere. */
 

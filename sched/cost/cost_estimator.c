@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "learner.h"
+#include "cost_estimator.h"
 
 enum {
 	SECTOR_SHIFT	= 9,

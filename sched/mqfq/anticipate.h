@@ -34,7 +34,7 @@
 #ifndef MQFAIR_KEEP_H
 #define MQFAIR_KEEP_H
 
-#include "sched.h"
+#include "core/sched.h"
 #include "mt/token_tree.h"
 
 /* Of the slots of a device. */

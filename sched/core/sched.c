@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "learner.h"
+#include "cost/cost_estimator.h"
 #include "sched.h"
 
 void sched_params_init(const struct sched_ops *ops, struct sched_params *p)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "interference.h"
+#include "ifq_weight.h"
 #include "logarithm.h"
 
 enum {

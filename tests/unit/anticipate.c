@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "unit.h"
 
-#include "sched/keep.h"
+#include "sched/mqfq/anticipate.h"
 
 enum {
 	SLOTS	= 16,

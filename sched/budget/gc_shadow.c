@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "overwrite.h"
+#include "gc_shadow.h"
 
 enum {
 	TAG_SHIFT	= 32,

@@ -36,7 +36,7 @@
 #ifndef MQFAIR_DOMAIN_H
 #define MQFAIR_DOMAIN_H
 
-#include "cost.h"
+#include "core/cost.h"
 #include "histogram.h"
 
 enum {

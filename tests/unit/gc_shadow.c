@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The sample against a map of all pages. */
 #include "unit.h"
-#include "sched/overwrite.h"
+#include "sched/budget/gc_shadow.h"
 
 enum {
 	FLOWS	= 3,

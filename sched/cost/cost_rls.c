@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "regression.h"
+#include "cost_rls.h"
 
 /*
  * Fixed point.  Regressors and residuals have 24 bits of fraction, products

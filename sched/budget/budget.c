@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "budget.h"
-#include "learner.h"
-#include "queue.h"
+#include "cost/cost_estimator.h"
+#include "core/queue.h"
 
 enum {
 	SWEEP_NS = FLOW_GRACE_NS / 2,

@@ -68,7 +68,7 @@
 #ifndef MQFAIR_REGRESSION_H
 #define MQFAIR_REGRESSION_H
 
-#include "cost.h"
+#include "core/cost.h"
 
 enum regression_term {
 	READ_REQUEST,

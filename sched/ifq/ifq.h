@@ -3,8 +3,8 @@
 #ifndef MQFAIR_IFQ_H
 #define MQFAIR_IFQ_H
 
-#include "interference.h"
-#include "mqfq.h"
+#include "ifq_weight.h"
+#include "mqfq/mqfq.h"
 
 /* What a flow that has nothing waiting starts at: see ifq.c. */
 enum ifq_virtual_time {

@@ -65,7 +65,7 @@
  * tests/sim/wdt.c.
  */
 #include "wdt.h"
-#include "policies.h"
+#include "core/policies.h"
 
 enum {
 	/* A first guess, soon doubled: 4 MiB. */

@@ -9,8 +9,8 @@
 #ifndef MQFAIR_MQFQ_H
 #define MQFAIR_MQFQ_H
 
-#include "keep.h"
-#include "sched.h"
+#include "anticipate.h"
+#include "core/sched.h"
 #include "mt/mindicator.h"
 #include "mt/token_tree.h"
 #include "mt/wheel.h"

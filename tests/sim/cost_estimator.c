@@ -5,8 +5,8 @@
  * tenants of equal weight, each with twice as many requests.
  */
 #include "scene.h"
-#include "sched/learner.h"
-#include "sched/policies.h"
+#include "sched/cost/cost_estimator.h"
+#include "sched/core/policies.h"
 
 enum {
 	DRIVE_SLOTS	= 128,

@@ -66,10 +66,10 @@
  * 2019, sections 3.1 to 3.3 and figure 2.  SFQ: Goyal, Vin, Cheng, 1996.
  * Tested by tests/sim (bounds, liveness), tests/mt (threads), tests/vm.
  */
-#include "learner.h"
+#include "cost/cost_estimator.h"
 #include "mqfq.h"
-#include "policies.h"
-#include "queue.h"
+#include "core/policies.h"
+#include "core/queue.h"
 
 enum {
 	/* A bucket is T / 8 wide: released at least 7/8 T early on average. */

@@ -2,7 +2,7 @@
 /* Against the same least squares in double precision, and against the truth. */
 #include "unit.h"
 #include <math.h>
-#include "sched/regression.h"
+#include "sched/cost/cost_rls.h"
 
 enum {
 	T	= REGRESSION_TERMS,

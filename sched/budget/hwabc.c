@@ -66,9 +66,9 @@
  * tests/sim/hwabc.c.
  */
 #include "hwabc.h"
-#include "learner.h"
-#include "policies.h"
-#include "queue.h"
+#include "cost/cost_estimator.h"
+#include "core/policies.h"
+#include "core/queue.h"
 
 enum {
 	DRAIN_NS	= 10 * 1000 * 1000,

@@ -98,7 +98,7 @@
 #ifndef MQFAIR_BUDGET_H
 #define MQFAIR_BUDGET_H
 
-#include "slots.h"
+#include "core/slots.h"
 
 enum {
 	BUDGET_CLASSES	= 4,

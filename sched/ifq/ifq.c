@@ -70,7 +70,7 @@
  * Tested by tests/sim/ifq.c, tests/unit/interference.c, tests/mt/mqfq.c.
  */
 #include "ifq.h"
-#include "policies.h"
+#include "core/policies.h"
 
 static struct ifq *ifq_of(const struct sched *s)
 {

@@ -48,8 +48,8 @@
 #ifndef MQFAIR_LEARNER_H
 #define MQFAIR_LEARNER_H
 
-#include "regression.h"
-#include "sched.h"
+#include "cost_rls.h"
+#include "core/sched.h"
 
 enum {
 	/*

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "keep.h"
+#include "anticipate.h"
 
 enum {
 	SERVICE_SHIFT	= 3,		/* for an eighth of the service time */
