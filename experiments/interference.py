@@ -94,10 +94,10 @@ def windows_of(samples: Sequence[Document], users: Sequence[str]) -> list[Window
     for number in sorted(last):
         if number + 1 not in last:
             continue
-        moved = [last[number + 1][user]["moved_last"] for user in users]
+        moved = [last[number + 1][user]["served_last_bytes"] for user in users]
         if not all(moved):
             raise Failure(f"window {number}: a user moved nothing: ask for longer windows")
-        actual = [last[number][user]["interference_milli"] for user in users]
+        actual = [last[number][user]["weight_scale_milli"] for user in users]
         due = [1 / value for value in moved]
         found.append(WindowWeights(number, parts(actual), parts(due), tuple(moved)))
     # The first began before the users did.

@@ -32,7 +32,7 @@ static u64 fill_shuffle(const struct flash_fill *fill, u64 n, u32 bits)
 	return n ^ (n >> half);
 }
 
-static void fill_collect(struct ftl *ftl, u32 die, u32 *moved)
+static void fill_collect(struct ftl *ftl, u32 die, u32 *copied)
 {
 	enum ftl_gc_step step;
 
@@ -44,7 +44,7 @@ static void fill_collect(struct ftl *ftl, u32 die, u32 *moved)
 			pages = ftl_gc_read(ftl, die);
 			if (pages)
 				ftl_gc_move(ftl, die);
-			*moved += pages;
+			*copied += pages;
 			break;
 		case GC_PROGRAM:
 			ftl_programmed(ftl, die, STREAM_GC);
@@ -57,13 +57,13 @@ static void fill_collect(struct ftl *ftl, u32 die, u32 *moved)
 }
 
 /* The next in turn that can place, after what collecting can do for it. */
-static u32 fill_choose_die(struct flash *f, u32 *moved)
+static u32 fill_choose_die(struct flash *f, u32 *copied)
 {
 	u32 die = f->unit_die;
 
 	do {
 		die = die + 1 == f->ftl.nr_dies ? 0 : die + 1;
-		fill_collect(&f->ftl, die, moved);
+		fill_collect(&f->ftl, die, copied);
 	} while (!ftl_can_place(&f->ftl, die));
 	return die;
 }

@@ -742,15 +742,15 @@ struct flash_stats flash_stats(const struct flash *f)
 {
 	struct flash_stats stats = f->stats;
 
-	stats.moved = f->ftl.moved;
+	stats.copied = f->ftl.copied;
 	stats.erases = f->ftl.erases;
 	stats.trimmed = f->ftl.trimmed;
 	return stats;
 }
 
-u64 flash_amplification_permille(u64 written, u64 moved)
+u64 flash_amplification_permille(u64 written, u64 copied)
 {
-	return written ? div64_u64((written + moved) * 1000, written) : 1000;
+	return written ? div64_u64((written + copied) * 1000, written) : 1000;
 }
 
 static u32 nr_planes(const struct flash_params *p)

@@ -76,7 +76,7 @@ struct flash_config {
 struct flash_watch {
 	void *arg;
 	void (*placed)(void *arg, u32 page, u32 at);
-	void (*moved)(void *arg, u32 page, u32 from, u32 to);
+	void (*copied)(void *arg, u32 page, u32 from, u32 to);
 	void (*dropped)(void *arg, u32 page, u32 at);	/* outdated or trimmed */
 	void (*erased)(void *arg, u32 first, u32 pages);
 };
@@ -86,7 +86,7 @@ struct flash_stats {
 	u64 read;		/* by commands */
 	u64 buffer_hits;	/* of these, not in flash: buffered or unwritten */
 	u64 written;		/* by commands and flash_fill() */
-	u64 moved;		/* by collecting */
+	u64 copied;		/* by collecting */
 	u64 trimmed;
 	u64 programs;
 	u64 erases;
@@ -134,7 +134,7 @@ u32 flash_pages(const struct flash *f);		/* capacity */
 struct flash_stats flash_stats(const struct flash *f);
 
 /* (written + moved) / written, in thousandths; 1000 before any write. */
-u64 flash_amplification_permille(u64 written, u64 moved);
+u64 flash_amplification_permille(u64 written, u64 copied);
 
 /*
  * Whose pages, and for whom planes were busy: flash_usage.busy_ns is what the

@@ -305,14 +305,14 @@ static void page_move(struct ftl *ftl, struct ftl_die *d, u32 from)
 {
 	u32 page = ftl->page_of[from];
 	u32 to = stream_take(ftl, d, &d->stream[STREAM_GC]);
-	u16 tag = owner_page_moved(&ftl->owners, ftl->tag[from]);
+	u16 tag = owner_page_copied(&ftl->owners, ftl->tag[from]);
 
 	page_unmap(ftl, from);
 	ftl->tag[from] = OWNER_NO_TAG;
 	page_map(ftl, page, to, tag);
-	ftl->moved++;
-	if (ftl->watch && ftl->watch->moved)
-		ftl->watch->moved(ftl->watch->arg, page, from, to);
+	ftl->copied++;
+	if (ftl->watch && ftl->watch->copied)
+		ftl->watch->copied(ftl->watch->arg, page, from, to);
 }
 
 void ftl_gc_move(struct ftl *ftl, u32 die)

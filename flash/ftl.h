@@ -100,7 +100,7 @@ struct ftl {
 	u32 unit_pages, unit_shift;
 	u32 row_pages;
 	u32 gc_start, gc_stop;
-	u64 moved, erases, trimmed;
+	u64 copied, erases, trimmed;
 };
 
 enum ftl_gc_step {

@@ -121,11 +121,11 @@ void owner_page_collected(struct owners *o, u16 tag)
 	tag_release(o, tag);
 }
 
-u16 owner_page_moved(struct owners *o, u16 tag)
+u16 owner_page_copied(struct owners *o, u16 tag)
 {
 	u16 root = tag_root(o, tag);
 
-	o->owner[root].usage.moved++;
+	o->owner[root].usage.copied++;
 	if (root != tag) {
 		o->owner[root].pages++;
 		o->owner[tag].pages--;
@@ -151,7 +151,7 @@ static void usage_add(struct flash_usage *to, const struct flash_usage *from)
 	to->valid += from->valid;
 	to->invalid += from->invalid;
 	to->written += from->written;
-	to->moved += from->moved;
+	to->copied += from->copied;
 	to->busy_ns += from->busy_ns;
 }
 

@@ -37,7 +37,7 @@ struct flash_usage {
 	u64 valid;		/* flash pages with its data */
 	u64 invalid;		/* flash pages with data of it that is outdated */
 	u64 written;		/* pages by its commands since it is known */
-	u64 moved;		/* its valid pages in victims: copied by GC */
+	u64 copied;		/* its valid pages in victims: copied by GC */
 	u64 busy_ns;		/* of planes, for it: see flash.h */
 };
 
@@ -76,7 +76,7 @@ void owner_page_invalid(struct owners *o, u16 tag);
 void owner_page_collected(struct owners *o, u16 tag);
 
 /* Collecting copied a valid page of @tag; returns the tag for the copy. */
-u16 owner_page_moved(struct owners *o, u16 tag);
+u16 owner_page_copied(struct owners *o, u16 tag);
 
 /* A command of @tag wrote a page. */
 void owner_wrote(struct owners *o, u16 tag);

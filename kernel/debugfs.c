@@ -11,14 +11,14 @@
  */
 #include "device.h"
 
-static const char *const verdict_names[] = {
-	[VERDICT_IO]		= "runs",
-	[VERDICT_EMPTY]		= "empty",
-	[VERDICT_THROTTLED]	= "throttled",
-	[VERDICT_NO_SLOT]	= "no-slot",
-	[VERDICT_NO_BUDGET]	= "no-budget",
+static const char *const dispatch_result_names[] = {
+	[DISPATCH_IO]		= "runs",
+	[DISPATCH_EMPTY]		= "empty",
+	[DISPATCH_THROTTLED]	= "throttled",
+	[DISPATCH_NO_SLOT]	= "no-slot",
+	[DISPATCH_NO_BUDGET]	= "no-budget",
 };
-static_assert(ARRAY_SIZE(verdict_names) == VERDICT_KINDS);
+static_assert(ARRAY_SIZE(dispatch_result_names) == DISPATCH_KINDS);
 
 struct seq_report {
 	struct report report;
@@ -74,8 +74,8 @@ static void show_state(struct seq_file *m, struct device_host *d)
 	seq_printf(m, "active_flows %u\ngeneration %llu\n",
 		   d->sched.share.nr_active,
 		   share_generation(&d->sched.share));
-	seq_printf(m, "kicks %lld\nthrottles %llu\nno_slot %llu\nurgent %llu\n",
-		   (long long)atomic64_read(&d->sched.stats.kicks), throttled,
+	seq_printf(m, "wakes %lld\nthrottles %llu\nno_slot %llu\nurgent %llu\n",
+		   (long long)atomic64_read(&d->sched.stats.wakes), throttled,
 		   no_slot, urgent);
 	seq_printf(m, "rebuilds %llu\nblocks %lld\n", rebuilds,
 		   (long long)atomic64_read(&d->sched.stats.blocks));
@@ -138,12 +138,12 @@ static int flows_show(void *data, struct seq_file *m)
 static void show_queue(struct seq_file *m, struct queue_host *qh)
 {
 	struct queue *q = &qh->queue;
-	vtime_t lead = READ_ONCE(q->lead);
+	vtime_t head_tag = READ_ONCE(q->head_tag);
 
 	seq_printf(m, "cpu=%d queue=%u state=%s waiting=%u", qh->cpu, q->index,
-		   verdict_names[READ_ONCE(q->state)], READ_ONCE(q->nr));
-	if (lead != VTIME_NONE)
-		seq_printf(m, " lead=%lld", (s64)lead);
+		   dispatch_result_names[READ_ONCE(q->state)], READ_ONCE(q->nr));
+	if (head_tag != VTIME_NONE)
+		seq_printf(m, " lead=%lld", (s64)head_tag);
 	seq_printf(m, " inserted=%llu dispatched=%llu throttled=%llu no_slot=%llu urgent=%llu\n",
 		   q->stats.dispatched + q->nr, q->stats.dispatched,
 		   q->stats.throttled, q->stats.no_slot, q->stats.urgent);

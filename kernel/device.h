@@ -67,7 +67,7 @@ struct queue_host {
 	struct list_head requests;	/* Q: waiting, for merging */
 	struct hctx_host *hctx;		/* I */
 	int cpu;			/* I */
-	u64 lost_ns, lost_dispatched;	/* tick: see watch_kicks() */
+	u64 lost_ns, lost_dispatched;	/* tick: see watch_wakes() */
 } ____cacheline_aligned_in_smp;
 
 struct hctx_host {
@@ -86,7 +86,7 @@ struct hctx_host {
 	u32 hw_depth;			/* I: driver tags; 0: not known */
 	bool exempt;			/* I: polled */
 	u64 null_dispatches;		/* H: the core asked in vain */
-	struct work_struct kick;
+	struct work_struct wake_work;
 	struct tag_map own_map;
 	atomic_t in_flight ____cacheline_aligned_in_smp;
 	atomic_t full;			/* A: waits for a driver tag */

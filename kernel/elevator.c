@@ -50,16 +50,16 @@ static struct queue_host *hctx_next(struct hctx_host *h)
 
 	for (i = 0; i < h->nr_queues; i++) {
 		struct queue_host *qh = h->queue[i];
-		vtime_t lead;
+		vtime_t head_tag;
 
 		if (!READ_ONCE(qh->queue.nr))
 			continue;
-		lead = READ_ONCE(qh->queue.lead);
+		head_tag = READ_ONCE(qh->queue.head_tag);
 		if (READ_ONCE(qh->queue.urgent.head))
 			return qh;
-		if (!next || vtime_lead_min(lead, least) != least) {
+		if (!next || vtime_min_tag(head_tag, least) != least) {
 			next = qh;
-			least = lead;
+			least = head_tag;
 		}
 	}
 	return next;
@@ -118,27 +118,27 @@ static void charge_merged(struct sched *s, struct queue_host *qh,
 		s->ops->merge(&qh->queue, &r->io, bytes);
 }
 
-static __always_inline enum verdict
+static __always_inline enum dispatch_result
 dispatch_one(struct hctx_host *h, struct queue_host *qh, u64 now,
 	     struct request **rq, struct wake *wake)
 {
 	struct sched *s = &h->device->sched;
-	enum verdict verdict;
+	enum dispatch_result result;
 	struct io *io;
 
 	queue_lock(h, qh);
-	verdict = s->ops->dispatch(&qh->queue, now, &io, wake);
-	if (verdict == VERDICT_IO) {
+	result = s->ops->dispatch(&qh->queue, now, &io, wake);
+	if (result == DISPATCH_IO) {
 		struct request_host *r = request_host_of(io);
 
 		charge_merged(s, qh, r);
 		list_del_init(&r->rq->queuelist);
 		*rq = r->rq;
-	} else if (verdict == VERDICT_THROTTLED) {
+	} else if (result == DISPATCH_THROTTLED) {
 		trace_mqfair_throttle(h->device->q, &qh->queue);
 	}
 	queue_unlock(h, qh);
-	return verdict;
+	return result;
 }
 
 /*
@@ -146,37 +146,37 @@ dispatch_one(struct hctx_host *h, struct queue_host *qh, u64 now,
  * first that is held back: the others' leads are no earlier and the slots are
  * the same.
  */
-static enum verdict dispatch_least(struct hctx_host *h, u64 now,
+static enum dispatch_result dispatch_least(struct hctx_host *h, u64 now,
 				   struct request **rq, struct wake *wake)
 {
 	struct queue_host *qh;
-	enum verdict verdict;
+	enum dispatch_result result;
 
 	do {
 		qh = hctx_next(h);
 		/* An empty one, too, may have been woken and passes that on. */
-		verdict = dispatch_one(h, qh ?: h->queue[0], now, rq, wake);
-	} while (qh && verdict == VERDICT_EMPTY);
-	return verdict;
+		result = dispatch_one(h, qh ?: h->queue[0], now, rq, wake);
+	} while (qh && result == DISPATCH_EMPTY);
+	return result;
 }
 
 /* The same in turn, for schedulers without leads. */
-static enum verdict dispatch_in_turn(struct hctx_host *h, u64 now,
+static enum dispatch_result dispatch_in_turn(struct hctx_host *h, u64 now,
 				     struct request **rq, struct wake *wake)
 {
-	enum verdict verdict = VERDICT_EMPTY;
+	enum dispatch_result result = DISPATCH_EMPTY;
 	u32 i, at = h->turn;
 
-	for (i = 0; i < h->nr_queues && verdict != VERDICT_IO; i++, at++) {
+	for (i = 0; i < h->nr_queues && result != DISPATCH_IO; i++, at++) {
 		if (at >= h->nr_queues)
 			at = 0;
 		/* A queue that was woken passes on what it does not use. */
 		if (READ_ONCE(h->queue[at]->queue.nr) ||
-		    READ_ONCE(h->queue[at]->queue.woken))
-			verdict = dispatch_one(h, h->queue[at], now, rq, wake);
+		    READ_ONCE(h->queue[at]->queue.wake_pending))
+			result = dispatch_one(h, h->queue[at], now, rq, wake);
 	}
 	h->turn = at;
-	return verdict;
+	return result;
 }
 
 /* Stages a request if none is and one may go. */
@@ -185,7 +185,7 @@ static void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake)
 	struct device_host *d = h->device;
 	bool drain = compat_queue_draining(d->q);
 	struct request *rq = NULL;
-	enum verdict verdict;
+	enum dispatch_result result;
 
 	lockdep_assert_held(&h->lock);
 	if (h->staged || !h->nr_queues)
@@ -200,9 +200,9 @@ static void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake)
 		WRITE_ONCE(h->blocked, false);
 		return;
 	}
-	verdict = d->sched.ops->ordered ? dispatch_least(h, now, &rq, wake) :
+	result = d->sched.ops->ordered ? dispatch_least(h, now, &rq, wake) :
 					  dispatch_in_turn(h, now, &rq, wake);
-	if (verdict != VERDICT_IO)
+	if (result != DISPATCH_IO)
 		return;
 	atomic_inc(&h->in_flight);
 	h->staged_ns = now;
@@ -221,11 +221,11 @@ static bool hctx_has_queued(struct hctx_host *h)
 
 /* ----------------------------------------------------------------- kicks */
 
-static void hctx_kick(struct queue_host *qh)
+static void hctx_wake(struct queue_host *qh)
 {
 	int cpu = cpu_online(qh->cpu) ? qh->cpu : WORK_CPU_UNBOUND;
 
-	queue_work_on(cpu, mqfair_wq, &qh->hctx->kick);
+	queue_work_on(cpu, mqfair_wq, &qh->hctx->wake_work);
 }
 
 /* Can the core not run this hardware queue just now? */
@@ -271,8 +271,8 @@ void host_wake_slow(struct device_host *d, struct wake *wake)
 		unpin(d, pinned_by, wake);
 	}
 	while ((queue = wake_next(wake)) < QUEUES_MAX) {
-		trace_mqfair_kick(d->q, queue);
-		hctx_kick(&d->queues[queue]);
+		trace_mqfair_wake(d->q, queue);
+		hctx_wake(&d->queues[queue]);
 	}
 	if (unlikely(wake->at_ns))
 		host_arm(d, wake->at_ns);
@@ -294,9 +294,9 @@ static void hctx_run(struct hctx_host *h)
 		blk_mq_run_hw_queue(h->hctx, false);
 }
 
-static void kick_work(struct work_struct *work)
+static void hctx_wake_work(struct work_struct *work)
 {
-	struct hctx_host *h = container_of(work, struct hctx_host, kick);
+	struct hctx_host *h = container_of(work, struct hctx_host, wake_work);
 	struct wake wake __uninitialized;
 
 	wake_init(&wake);
@@ -340,16 +340,16 @@ static void block_stuck(struct device_host *d, u64 now, struct wake *wake)
  * A queue that we were asked to run, did not, and have no work under way for:
  * a lost kick, unless a CPU stands still between the two.
  */
-static void watch_kicks(struct device_host *d, u64 now)
+static void watch_wakes(struct device_host *d, u64 now)
 {
 	u32 i;
 
 	for (i = 0; i < d->sched.nr_queues; i++) {
 		struct queue_host *qh = &d->queues[i];
-		bool lost = READ_ONCE(qh->queue.woken) &&
+		bool lost = READ_ONCE(qh->queue.wake_pending) &&
 			    READ_ONCE(qh->queue.nr) &&
 			    !READ_ONCE(qh->hctx->staged) &&
-			    !work_busy(&qh->hctx->kick);
+			    !work_busy(&qh->hctx->wake_work);
 
 		if (!lost || qh->lost_dispatched != qh->queue.stats.dispatched) {
 			qh->lost_dispatched = qh->queue.stats.dispatched;
@@ -369,7 +369,7 @@ static void tick_work(struct work_struct *work)
 
 	wake_init(&wake);
 	block_stuck(d, now, &wake);
-	watch_kicks(d, now);
+	watch_wakes(d, now);
 	limit_tick(d, now);
 	d->sched.ops->tick(&d->sched, now, &wake);
 	host_wake(d, &wake);
@@ -659,7 +659,7 @@ static int el_init(struct request_queue *q, struct elevator_queue *eq)
 	if (ret)
 		return ret;
 	for (i = 0; i < d->nr_hctx; i++)
-		INIT_WORK(&d->hctx[i]->kick, kick_work);
+		INIT_WORK(&d->hctx[i]->wake_work, hctx_wake_work);
 	/* Before a weight that is written then can have tick run. */
 	limit_depth_updated(d);
 	ret = compat_activate_policy(q, &mqfair_policy);
@@ -686,7 +686,7 @@ static void el_exit(struct elevator_queue *eq)
 	hrtimer_cancel(&d->timer);
 	cancel_work_sync(&d->tick);
 	for (i = 0; i < d->nr_hctx; i++)
-		cancel_work_sync(&d->hctx[i]->kick);
+		cancel_work_sync(&d->hctx[i]->wake_work);
 	compat_wbt_restore(d->q, eq);
 	device_host_destroy(d);
 }

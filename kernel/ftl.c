@@ -74,7 +74,7 @@ bool ftl_flow_pages(const struct sched *s, struct flow *f,
 	*pages = (struct flow_pages){
 		.valid = found.valid,
 		.invalid = found.invalid,
-		.moved = found.victim_valid,
+		.copied = found.victim_valid,
 	};
 	return known || ftl_known(d);
 }

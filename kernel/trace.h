@@ -18,7 +18,7 @@ TRACE_EVENT(mqfair_insert,
 		__field(u32, queue)
 		__field(u32, bytes)
 		__field(u32, cost)
-		__field(u64, lead)
+		__field(u64, head_tag)
 		__field(u8, flags)
 	),
 	TP_fast_assign(
@@ -28,13 +28,13 @@ TRACE_EVENT(mqfair_insert,
 		__entry->queue = q->index;
 		__entry->bytes = io->bytes;
 		__entry->cost = io->cost;
-		__entry->lead = q->lead;
+		__entry->head_tag = q->head_tag;
 		__entry->flags = io->flags;
 	),
 	TP_printk("%d,%d sector=%llu flow=%p queue=%u bytes=%u cost=%u lead=%llu flags=%x",
 		  MAJOR(__entry->dev), MINOR(__entry->dev),
 		  (unsigned long long)__entry->sector, __entry->flow,
-		  __entry->queue, __entry->bytes, __entry->cost, __entry->lead,
+		  __entry->queue, __entry->bytes, __entry->cost, __entry->head_tag,
 		  __entry->flags)
 );
 
@@ -69,21 +69,21 @@ TRACE_EVENT(mqfair_throttle,
 	TP_STRUCT__entry(
 		__field(dev_t, dev)
 		__field(u32, queue)
-		__field(u64, lead)
+		__field(u64, head_tag)
 		__field(u32, waiting)
 	),
 	TP_fast_assign(
 		__entry->dev = rq_queue->disk ? disk_devt(rq_queue->disk) : 0;
 		__entry->queue = q->index;
-		__entry->lead = q->lead;
+		__entry->head_tag = q->head_tag;
 		__entry->waiting = q->nr;
 	),
 	TP_printk("%d,%d queue=%u lead=%llu waiting=%u", MAJOR(__entry->dev),
-		  MINOR(__entry->dev), __entry->queue, __entry->lead,
+		  MINOR(__entry->dev), __entry->queue, __entry->head_tag,
 		  __entry->waiting)
 );
 
-TRACE_EVENT(mqfair_kick,
+TRACE_EVENT(mqfair_wake,
 	TP_PROTO(struct request_queue *rq_queue, u32 queue),
 	TP_ARGS(rq_queue, queue),
 	TP_STRUCT__entry(

@@ -44,25 +44,25 @@ void host_fail(struct host *h, const char *fmt, ...)
 
 /* ---------------------------------------------------------- acting on wake */
 
-static void queue_kick(struct host_queue *hq, u64 most_ns)
+static void queue_wake(struct host_queue *hq, u64 most_ns)
 {
 	struct host *h = hq->host;
 	u64 takes = most_ns ? rng_between(&h->rng, 0, most_ns) : 0;
 
-	if (hq->kick.armed)
+	if (hq->wake_work.armed)
 		return;
-	h->kicks++;
-	event_arm(&h->engine, &hq->kick, host_now(h) + takes);
+	h->wakes++;
+	event_arm(&h->engine, &hq->wake_work, host_now(h) + takes);
 }
 
-static void host_kick(struct host *h, u32 queue)
+static void host_wake_queue(struct host *h, u32 queue)
 {
 	if (queue >= h->params.nr_queues) {
 		host_fail(h, "kick of queue %u of %u", queue,
 			  h->params.nr_queues);
 		return;
 	}
-	queue_kick(&h->queues[queue], h->params.kick_ns);
+	queue_wake(&h->queues[queue], h->params.wake_ns);
 }
 
 static void host_tick_at(struct host *h, u64 ns)
@@ -92,7 +92,7 @@ static void host_act(struct host *h, struct wake *wake)
 	    h->queues[wake->pinned_by].blocked)
 		queue_block(&h->queues[wake->pinned_by], wake);
 	while ((queue = wake_next(wake)) != QUEUES_MAX)
-		host_kick(h, queue);
+		host_wake_queue(h, queue);
 	if (wake->at_ns)
 		host_tick_at(h, wake->at_ns);
 }
@@ -185,12 +185,12 @@ static void queue_run(struct host_queue *hq)
 	queue_lock(hq);
 	while (!host_queue_is_full(hq) &&
 	       h->sched.ops->dispatch(&hq->q, host_now(h), &io, &wake) ==
-	       VERDICT_IO) {
+	       DISPATCH_IO) {
 		if (!dispatch_valid(hq, io_of(io)))
 			break;
 		io_dispatched(hq, io_of(io));
 		if (h->params.late_ns) {
-			queue_kick(hq, h->params.late_ns);
+			queue_wake(hq, h->params.late_ns);
 			break;
 		}
 	}
@@ -217,7 +217,7 @@ static void io_insert(struct host_io *hio, struct host_queue *hq)
 		h->watch.inserted(h->watch.arg, hio);
 	if (h->params.late_ns) {
 		queue_block(hq, &wake);
-		queue_kick(hq, h->params.late_ns);
+		queue_wake(hq, h->params.late_ns);
 	}
 	host_act(h, &wake);
 	if (!h->params.late_ns)
@@ -265,7 +265,7 @@ static void io_completed(struct device_cmd *cmd)
 	if (hio->io.flags & IO_SLOT)
 		h->slots--;
 	if (host_queue_is_full(hq))
-		queue_kick(hq, h->params.kick_ns);
+		queue_wake(hq, h->params.wake_ns);
 	hq->in_driver--;
 
 	wake_init(&wake);
@@ -340,11 +340,11 @@ static void queue_unblocked(struct event *ev)
 	queue_run(hq);
 }
 
-static void queue_kicked(struct event *ev)
+static void queue_woken(struct event *ev)
 {
-	struct host_queue *hq = container_of(ev, struct host_queue, kick);
+	struct host_queue *hq = container_of(ev, struct host_queue, wake_work);
 
-	hq->host->kicks--;
+	hq->host->wakes--;
 	queue_run(hq);
 }
 
@@ -390,7 +390,7 @@ void host_drain(struct host *h)
 
 	h->sched.drain = true;
 	for (i = 0; i < h->params.nr_queues; i++)
-		host_kick(h, i);
+		host_wake_queue(h, i);
 }
 
 /* --------------------------------------------------------------- the course */
@@ -398,7 +398,7 @@ void host_drain(struct host *h)
 /* What waits for its budget waits for a tick. */
 static bool waits_for_tick(const struct host *h, const struct host_queue *hq)
 {
-	return hq->q.state == VERDICT_NO_BUDGET && h->tick.armed;
+	return hq->q.state == DISPATCH_NO_BUDGET && h->tick.armed;
 }
 
 /* Nothing moves any more and somebody waits: a wake-up was lost. */
@@ -421,7 +421,7 @@ static void check_stall(struct host *h)
 
 static void host_quiet(struct host *h)
 {
-	if (h->kicks)
+	if (h->wakes)
 		return;
 	check_stall(h);
 	if (h->watch.quiet)
@@ -533,7 +533,7 @@ static bool host_flow_pages(const struct sched *s, struct flow *f,
 	*pages = (struct flow_pages){
 		.valid = usage.valid,
 		.invalid = usage.invalid,
-		.moved = usage.moved,
+		.copied = usage.copied,
 	};
 	return known || flash_host_usage(flash, FLASH_NOBODY, &nobodys);
 }
@@ -594,7 +594,7 @@ static void host_init_queues(struct host *h)
 		struct host_queue *hq = &h->queues[i];
 
 		hq->host = h;
-		event_init(&hq->kick, queue_kicked);
+		event_init(&hq->wake_work, queue_woken);
 		event_init(&hq->unblock, queue_unblocked);
 		queue_init(&hq->q, &h->sched, i);
 		h->sched.queue[i] = &hq->q;

@@ -60,7 +60,7 @@ struct host_io {
 struct host_queue {
 	struct queue q;
 	struct host *host;
-	struct event kick;
+	struct event wake_work;
 	struct event unblock;
 	u32 waiting;
 	u32 in_driver;
@@ -83,7 +83,7 @@ struct host_params {
 	struct sched_params sched;
 	struct device_params device;
 	u32 tags;			/* a queue's requests in the driver; 0: any */
-	u64 kick_ns;			/* most that a kick takes: random */
+	u64 wake_ns;			/* most that a kick takes: random */
 	u64 late_ns;			/* see below */
 	bool no_tick;			/* liveness must not need it */
 	u32 refuse_permille;		/* driver sends back, see requeue */
@@ -112,7 +112,7 @@ struct host {
 	struct topo_place *places;
 	struct event tick;
 	u32 nr_flows;
-	u32 kicks;			/* under way */
+	u32 wakes;			/* under way */
 	u32 blocked;			/* queues */
 	u32 queued;			/* ios waiting in the scheduler */
 	u32 outstanding;		/* ios submitted and not completed */

@@ -207,7 +207,7 @@ static bool drive_owner_pages(struct gendisk *disk, u32 owner,
 	spin_unlock_irqrestore(&d->lock, flags);
 	pages->valid = usage.valid;
 	pages->invalid = usage.invalid;
-	pages->victim_valid = usage.moved;
+	pages->victim_valid = usage.copied;
 	return known;
 }
 

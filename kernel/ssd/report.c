@@ -36,7 +36,7 @@ static void snapshot_take(struct ssd_drive *d, struct snapshot *now)
 	now->late_ns = d->late_ns;
 	spin_unlock_irq(&d->lock);
 	s->written -= before->written;
-	s->moved -= before->moved;
+	s->copied -= before->copied;
 	s->programs -= before->programs;
 	s->erases -= before->erases;
 }
@@ -53,14 +53,14 @@ ssize_t report_stat(struct ssd_drive *d, char *page)
 	u64 amplification;
 
 	snapshot_take(d, &now);
-	amplification = flash_amplification_permille(s->written, s->moved);
+	amplification = flash_amplification_permille(s->written, s->copied);
 	return sysfs_emit(page,
 			  "read_bytes %llu\n"
 			  "buffer_hit_bytes %llu\n"
 			  "written_bytes %llu\n"
 			  "trimmed_bytes %llu\n"
 			  "flash_written_bytes %llu\n"
-			  "gc_moved_bytes %llu\n"
+			  "gc_copied_bytes %llu\n"
 			  "write_amplification %llu.%03llu\n"
 			  "programs %llu\n"
 			  "gc_erases %llu\n"
@@ -77,8 +77,8 @@ ssize_t report_stat(struct ssd_drive *d, char *page)
 			  s->buffer_hits * page_bytes(d),
 			  s->written * page_bytes(d),
 			  s->trimmed * page_bytes(d),
-			  (s->written + s->moved) * page_bytes(d),
-			  s->moved * page_bytes(d),
+			  (s->written + s->copied) * page_bytes(d),
+			  s->copied * page_bytes(d),
 			  amplification / 1000, amplification % 1000,
 			  s->programs, s->erases, s->write_stalls,
 			  div_u64(s->read_busy_ns, NSEC_PER_MSEC),
@@ -105,7 +105,7 @@ static void owner_show(struct seq_file *m, struct ssd_drive *d, u32 owner,
 	if (known)
 		seq_printf(m, "%u valid=%llu invalid=%llu written=%llu moved=%llu busy_us=%llu %s\n",
 			   owner, usage.valid, usage.invalid, usage.written,
-			   usage.moved, div_u64(usage.busy_ns, NSEC_PER_USEC),
+			   usage.copied, div_u64(usage.busy_ns, NSEC_PER_USEC),
 			   path);
 }
 

@@ -133,18 +133,18 @@ static void credit_grant(struct budget_flow *bf, u64 amount)
 }
 
 /* P1. */
-static void ask(struct budget *b, u64 now, struct wake *wake)
+static void request_tick(struct budget *b, u64 now, struct wake *wake)
 {
-	if (!atomic64_xchg(&b->asked, 1))
+	if (!atomic64_xchg(&b->tick_requested, 1))
 		wake_at(wake, max(now, (u64)1));	/* 0 would be no time */
 }
 
 /* P1: does a tick have to look, now that the flow is out? */
-static bool is_witness(struct budget *b, const struct budget_flow *bf)
+static bool is_sentinel(struct budget *b, const struct budget_flow *bf)
 {
-	s64 witness = atomic64_fetch_add(0, &b->witness);	/* full order */
+	s64 sentinel = atomic64_fetch_add(0, &b->sentinel);	/* full order */
 
-	return !witness || witness == (s64)(unsigned long)bf;
+	return !sentinel || sentinel == (s64)(unsigned long)bf;
 }
 
 /* ------------------------------------------------------------- who waits */
@@ -165,7 +165,7 @@ static bool announce(struct budget *b, struct budget_flow *bf, u32 queue,
 	}
 	/* P4. */
 	if (rule_of(b) == BUDGET_CONSERVING && !atomic64_read(&b->watched))
-		ask(b, now, wake);
+		request_tick(b, now, wake);
 	return false;
 }
 
@@ -181,7 +181,7 @@ static void wake_waiting(struct budget *b, struct budget_flow *bf,
 		     bits &= bits - 1) {
 			queue = word * 64 + port_ffs64(bits);
 			(void)atomic64_fetch_add(1, &b->queue[queue].grants);
-			sched_kick(b->sched, queue, wake);
+			sched_wake(b->sched, queue, wake);
 		}
 }
 
@@ -203,7 +203,7 @@ static u64 grant_of(struct budget *b, struct flow *f)
  * The flow has just become active.  What it did before it was idle is not part
  * of this round.
  */
-static void welcome(struct budget *b, struct flow *f, struct wake *wake)
+static void grant_initial(struct budget *b, struct flow *f, struct wake *wake)
 {
 	struct budget_flow *bf = budget_flow_of(f);
 	unsigned long flags = port_lock(&b->sched->active_lock);
@@ -218,7 +218,7 @@ static void welcome(struct budget *b, struct flow *f, struct wake *wake)
 }
 
 /* What each flow did in the round that ends; and all that nobody spared. */
-static void look_back(struct budget *b, u64 now)
+static void account_round(struct budget *b, u64 now)
 {
 	struct budget_past *all = &b->past;
 	u64 round_ns = now - b->start_ns, used = 0, longest_ns = 0;
@@ -241,10 +241,10 @@ static void look_back(struct budget *b, u64 now)
 		used += past->used;
 		bf->mark = left;
 		if (past->out)
-			WRITE_ONCE(bf->spare_ns, 0);
+			WRITE_ONCE(bf->donor_until_ns, 0);
 		if (past->out)
 			longest_ns = max(longest_ns, past->ran_ns);
-		else if (bf->spare_ns <= now)
+		else if (bf->donor_until_ns <= now)
 			all->out = false;
 	}
 	all->used = used;
@@ -355,10 +355,10 @@ static void learn_epoch(struct budget *b, u64 now)
 							   1 << RATE_SHIFT, ns));
 }
 
-static bool is_spare(const struct budget *b, const struct budget_flow *bf,
+static bool is_donor(const struct budget *b, const struct budget_flow *bf,
 		     u64 now)
 {
-	return bf->spare_ns > now || b->free_ns;
+	return bf->donor_until_ns > now || b->free_ns;
 }
 
 /*
@@ -376,7 +376,7 @@ static u64 rounds_due(struct budget *b, u64 now)
 		s64 left = atomic64_read(&bf->left);
 
 		bf->due = grant_of(b, f);
-		if (left > 0 && is_spare(b, bf, now))
+		if (left > 0 && is_donor(b, bf, now))
 			continue;
 		rounds = left > 0 ? 1 : div64_u64((u64)-left, bf->due) + 1;
 		least = min(least, rounds);
@@ -407,7 +407,7 @@ static void refill(struct budget *b, u64 now, struct wake *wake)
 	u64 rounds;
 	struct flow *f;
 
-	look_back(b, now);
+	account_round(b, now);
 	learn_epoch(b, now);
 	hold_close(b, work_done(b, 0), now);
 	b->turns = budget_turns(b);
@@ -431,42 +431,42 @@ static void refill(struct budget *b, u64 now, struct wake *wake)
 
 /* ------------------------------------------------------ the end of a round */
 
-struct standing {
+struct round_state {
 	u64 used;		/* since the round began */
 	bool waits;		/* somebody who is out has requests */
 	bool holds;		/* somebody who may spend is waited for */
-	bool able;		/* somebody may spend */
+	bool runnable;		/* somebody may spend */
 	bool backlog;		/* .. and has requests that do not fit in */
 };
 
-static void look_around(const struct budget *b, u64 now, struct standing *st)
+static void scan_flows(const struct budget *b, u64 now, struct round_state *st)
 {
 	struct flow *f;
 
-	*st = (struct standing){ 0 };
+	*st = (struct round_state){ 0 };
 	for (f = b->sched->active; f; f = f->next_active) {
 		struct budget_flow *bf = budget_flow_of(f);
 		s64 left = atomic64_read(&bf->left);
 
 		st->used += (u64)max(bf->mark - left, (s64)0);
 		if (left > 0) {
-			st->able = true;
+			st->runnable = true;
 			st->backlog |= atomic64_read(&f->queued) > 0;
-			st->holds |= !is_spare(b, bf, now);
+			st->holds |= !is_donor(b, bf, now);
 		} else {
 			st->waits |= atomic64_read(&f->queued) > 0;
 		}
 	}
 }
 
-static bool round_is_over(const struct budget *b, const struct standing *st)
+static bool round_is_over(const struct budget *b, const struct round_state *st)
 {
 	if (rule_of(b) == BUDGET_PERIODIC)
 		return false;
-	return !st->able || (st->waits && !st->holds);
+	return !st->runnable || (st->waits && !st->holds);
 }
 
-static void spare_holders(struct budget *b, u64 now)
+static void mark_donors(struct budget *b, u64 now)
 {
 	struct flow *f;
 
@@ -474,7 +474,7 @@ static void spare_holders(struct budget *b, u64 now)
 		struct budget_flow *bf = budget_flow_of(f);
 
 		if (may_spend(bf))
-			WRITE_ONCE(bf->spare_ns,
+			WRITE_ONCE(bf->donor_until_ns,
 				   now + SPARE_PERIODS * period_ns(b));
 	}
 }
@@ -498,11 +498,11 @@ static void end_free(struct budget *b, u64 used, u64 now)
 	s64 did = span_did(b, &b->free, used);
 	u64 ns = now - b->free.since_ns;
 	bool full;
-	s64 turn;
+	s64 rotate_lane;
 
 	b->most_out = max(b->most_out, in_device(b, &full));
-	turn = (s64)(b->most_out * b->epoch.mean);
-	if (did < turn || (did < FREE_TURNS * turn && ns < period_ns(b))) {
+	rotate_lane = (s64)(b->most_out * b->epoch.mean);
+	if (did < rotate_lane || (did < FREE_TURNS * rotate_lane && ns < period_ns(b))) {
 		b->free_ns = now + window_ns(b);
 		return;
 	}
@@ -541,7 +541,7 @@ static bool leaves_idle(const struct budget *b, u64 now,
  * Somebody waits for those who may spend.  True when they leave the device
  * idle, or may do so.
  */
-static bool watch(struct budget *b, const struct standing *st, u64 used,
+static bool watch(struct budget *b, const struct round_state *st, u64 used,
 		  u64 now, struct wake *wake)
 {
 	struct budget_device device;
@@ -552,7 +552,7 @@ static bool watch(struct budget *b, const struct standing *st, u64 used,
 	if (ask_device(b, now, &device)) {
 		if (st->backlog || !leaves_idle(b, now, &device))
 			return false;
-		spare_holders(b, now);
+		mark_donors(b, now);
 		return true;
 	}
 	if (full || st->backlog) {
@@ -569,12 +569,12 @@ static bool watch(struct budget *b, const struct standing *st, u64 used,
 	if (loss_left(b, out) > 0)
 		return false;
 	b->lost = 0;
-	spare_holders(b, now);
+	mark_donors(b, now);
 	return true;
 }
 
 /* P4: who waits after this has `watched` to go by, or is seen here. */
-static bool watch_waiting(struct budget *b, struct standing *st, u64 now,
+static bool watch_waiting(struct budget *b, struct round_state *st, u64 now,
 			  struct wake *wake)
 {
 	u64 used = work_done(b, st->used);
@@ -592,9 +592,9 @@ static bool watch_waiting(struct budget *b, struct standing *st, u64 now,
 }
 
 /* P1: the one who is likely to be out last, for most is left to it. */
-static void name_witness(struct budget *b, u64 now)
+static void choose_sentinel(struct budget *b, u64 now)
 {
-	const struct budget_flow *witness = NULL;
+	const struct budget_flow *sentinel = NULL;
 	s64 most = 0;
 	struct flow *f;
 
@@ -602,12 +602,12 @@ static void name_witness(struct budget *b, u64 now)
 		const struct budget_flow *bf = budget_flow_of(f);
 		s64 left = atomic64_read(&bf->left);
 
-		if (left > most && !is_spare(b, bf, now)) {
+		if (left > most && !is_donor(b, bf, now)) {
 			most = left;
-			witness = bf;
+			sentinel = bf;
 		}
 	}
-	atomic64_set(&b->witness, (s64)(unsigned long)witness);
+	atomic64_set(&b->sentinel, (s64)(unsigned long)sentinel);
 }
 
 static void end_early(struct budget *b, u64 now, struct wake *wake)
@@ -623,7 +623,7 @@ static u64 round_most_ns(const struct budget *b)
 	return period_ns(b);
 }
 
-static bool round_is_late(const struct budget *b, const struct standing *st,
+static bool round_is_late(const struct budget *b, const struct round_state *st,
 			  u64 now)
 {
 	if (now - b->start_ns < round_most_ns(b))
@@ -633,7 +633,7 @@ static bool round_is_late(const struct budget *b, const struct standing *st,
 
 static void tick_active(struct budget *b, u64 now, struct wake *wake)
 {
-	struct standing st;
+	struct round_state st;
 	u64 end_ns;
 
 	if (b->idle) {
@@ -647,18 +647,18 @@ static void tick_active(struct budget *b, u64 now, struct wake *wake)
 	}
 	/* P4 */
 	atomic64_xchg(&b->watched, 0);
-	look_around(b, now, &st);
+	scan_flows(b, now, &st);
 	if (round_is_late(b, &st, now)) {
 		refill(b, now, wake);
-		look_around(b, now, &st);
+		scan_flows(b, now, &st);
 	}
 	if (round_is_over(b, &st)) {
 		end_early(b, now, wake);
-		look_around(b, now, &st);
+		scan_flows(b, now, &st);
 	}
 	if (watch_waiting(b, &st, now, wake))
 		end_early(b, now, wake);
-	name_witness(b, now);
+	choose_sentinel(b, now);
 	end_ns = b->start_ns + round_most_ns(b);
 	wake_at(wake, end_ns > now ? end_ns : now + period_ns(b));
 }
@@ -680,7 +680,7 @@ static bool queue_forgotten(const struct budget *b, const struct queue *q)
 {
 	u32 class;
 
-	if (READ_ONCE(q->woken) || !READ_ONCE(q->nr))
+	if (READ_ONCE(q->wake_pending) || !READ_ONCE(q->nr))
 		return false;
 	for (class = 0; class < b->ops->nr_classes; class++)
 		if (slots_forgot(&b->slots[class], q->index))
@@ -729,10 +729,10 @@ void budget_tick(struct sched *s, u64 now, struct wake *wake)
 	unsigned long flags;
 	bool changed;
 
-	learner_tick(s, now, wake);
+	cost_estimator_tick(s, now, wake);
 	/* P1 */
-	atomic64_xchg(&b->witness, 0);
-	atomic64_xchg(&b->asked, 0);
+	atomic64_xchg(&b->sentinel, 0);
+	atomic64_xchg(&b->tick_requested, 0);
 	if (now >= b->sweep_ns) {
 		b->sweep_ns = now + SWEEP_NS;
 		watch_forgotten(b);
@@ -773,13 +773,13 @@ static void lane_prepend(struct lane_list *l, struct budget_lane *lane)
 /* The lane has something to do. */
 static void lane_add(struct budget_queue *bq, struct budget_lane *lane, u64 now)
 {
-	struct lane_list *able = &bq->able[lane->class];
+	struct lane_list *runnable = &bq->runnable[lane->class];
 
 	/* Who asks for less than its share need not wait for its turn. */
-	if (READ_ONCE(budget_flow_of(lane->flow)->spare_ns) > now)
-		lane_prepend(able, lane);
+	if (READ_ONCE(budget_flow_of(lane->flow)->donor_until_ns) > now)
+		lane_prepend(runnable, lane);
 	else
-		lane_append(able, lane);
+		lane_append(runnable, lane);
 }
 
 static struct budget_lane *lane_take(struct lane_list *l)
@@ -804,8 +804,8 @@ void budget_insert(struct queue *q, struct io *io, u64 now, struct wake *wake)
 		flow_charge(io->flow, io->cost, 0, !urgent, &start);
 		io->pos = start.pos;
 		if (unlikely(start.woke)) {
-			welcome(b, io->flow, wake);
-			ask(b, now, wake);
+			grant_initial(b, io->flow, wake);
+			request_tick(b, now, wake);
 		}
 	}
 	if (unlikely(urgent)) {
@@ -843,7 +843,7 @@ static void withdraw(struct budget *b, const struct queue *q,
 }
 
 /* P3: has anybody got credit who was out? */
-static void look_again(struct sched *s, struct budget_queue *bq)
+static void retry_exhausted(struct sched *s, struct budget_queue *bq)
 {
 	u64 grants = (u64)atomic64_read_acquire(&bq->grants);
 	struct budget_lane *lane;
@@ -851,26 +851,26 @@ static void look_again(struct sched *s, struct budget_queue *bq)
 	if (likely(grants == bq->seen && !s->drain))
 		return;
 	bq->seen = grants;
-	while (bq->broke.head) {
-		lane = lane_take(&bq->broke);
-		lane_append(&bq->able[lane->class], lane);
+	while (bq->exhausted.head) {
+		lane = lane_take(&bq->exhausted);
+		lane_append(&bq->runnable[lane->class], lane);
 	}
 }
 
 /* The first lane of @class whose flow may spend; those before it are not able. */
-static struct budget_lane *first_able(struct budget *b, struct queue *q,
+static struct budget_lane *first_runnable(struct budget *b, struct queue *q,
 				      u32 class, u64 now, struct wake *wake)
 {
 	struct budget_queue *bq = queue_of(q);
 	struct budget_lane *lane;
 
-	while ((lane = bq->able[class].head)) {
+	while ((lane = bq->runnable[class].head)) {
 		struct budget_flow *bf = budget_flow_of(lane->flow);
 
 		if (may_spend(bf) || q->sched->drain ||
 		    announce(b, bf, q->index, now, wake))
 			break;
-		lane_append(&bq->broke, lane_take(&bq->able[class]));
+		lane_append(&bq->exhausted, lane_take(&bq->runnable[class]));
 	}
 	return lane;
 }
@@ -901,7 +901,7 @@ static void put_slot(struct budget *b, struct io *io, struct wake *wake)
 }
 
 /* False if the flow is out. */
-static bool pay(struct budget *b, struct queue *q, struct io *io, u64 now,
+static bool charge(struct budget *b, struct queue *q, struct io *io, u64 now,
 		struct wake *wake)
 {
 	struct budget_flow_queue *fq = flow_queue_of(io->flow, q->index);
@@ -916,22 +916,22 @@ static bool pay(struct budget *b, struct queue *q, struct io *io, u64 now,
 	WRITE_ONCE(fq->spent, fq->spent + io->cost);
 	if (unlikely(out)) {
 		atomic64_set(&bf->out_ns, (s64)now);
-		if (rule_of(b) != BUDGET_PERIODIC && is_witness(b, bf))
-			ask(b, now, wake);
+		if (rule_of(b) != BUDGET_PERIODIC && is_sentinel(b, bf))
+			request_tick(b, now, wake);
 	}
 	return true;
 }
 
 /* The head of @lane, which is the first able one, is gone: the next's turn. */
-static void turn(struct budget *b, struct budget_queue *bq,
+static void rotate_lane(struct budget *b, struct budget_queue *bq,
 		 struct budget_lane *lane)
 {
-	struct lane_list *able = &bq->able[lane->class];
+	struct lane_list *runnable = &bq->runnable[lane->class];
 
-	lane_take(able);
+	lane_take(runnable);
 	io_list_take(&lane->fifo);
 	if (lane->fifo.head)
-		lane_append(able, lane);
+		lane_append(runnable, lane);
 	if (bq->class != lane->class) {
 		bq->class = lane->class;
 		bq->batch = 0;
@@ -944,19 +944,19 @@ static void turn(struct budget *b, struct budget_queue *bq,
 
 /* An io of @class that has paid and has its slot; or NULL and why not. */
 static struct io *take_class(struct budget *b, struct queue *q, u32 class,
-			     u64 now, struct wake *wake, enum verdict *why)
+			     u64 now, struct wake *wake, enum dispatch_result *why)
 {
 	struct budget_lane *lane;
 	struct io *io;
 
-	while ((lane = first_able(b, q, class, now, wake))) {
+	while ((lane = first_runnable(b, q, class, now, wake))) {
 		io = lane->fifo.head;
 		if (!get_slot(b, q, io, class)) {
-			*why = VERDICT_NO_SLOT;
+			*why = DISPATCH_NO_SLOT;
 			return NULL;
 		}
-		if (likely(pay(b, q, io, now, wake))) {
-			turn(b, queue_of(q), lane);
+		if (likely(charge(b, q, io, now, wake))) {
+			rotate_lane(b, queue_of(q), lane);
 			atomic64_dec(&io->flow->queued);
 			return io;
 		}
@@ -967,20 +967,20 @@ static struct io *take_class(struct budget *b, struct queue *q, u32 class,
 }
 
 static struct io *take_next(struct budget *b, struct queue *q, u64 now,
-			    struct wake *wake, enum verdict *why)
+			    struct wake *wake, enum dispatch_result *why)
 {
 	struct budget_queue *bq = queue_of(q);
 	u32 i, class = bq->class;
 	struct io *io = NULL;
 
-	*why = VERDICT_EMPTY;
+	*why = DISPATCH_EMPTY;
 	for (i = 0; i < b->ops->nr_classes && !io; i++) {
 		io = take_class(b, q, class, now, wake, why);
 		if (++class == b->ops->nr_classes)
 			class = 0;
 	}
-	if (*why == VERDICT_EMPTY && bq->broke.head)
-		*why = VERDICT_NO_BUDGET;
+	if (*why == DISPATCH_EMPTY && bq->exhausted.head)
+		*why = DISPATCH_NO_BUDGET;
 	return io;
 }
 
@@ -990,7 +990,7 @@ static struct io *take_urgent(struct budget *b, struct queue *q, u64 now,
 	struct io *io = io_list_take(&q->urgent);
 
 	get_slot(b, q, io, class_of(b, io));
-	pay(b, q, io, now, wake);
+	charge(b, q, io, now, wake);
 	WRITE_ONCE(q->stats.urgent, q->stats.urgent + 1);
 	return io;
 }
@@ -1005,39 +1005,39 @@ static void hand_over(struct budget *b, const struct queue *q,
 		slots_hand_over(&b->slots[class], q->index, wake);
 }
 
-static enum verdict stop(struct budget *b, struct queue *q, enum verdict why,
+static enum dispatch_result give_up(struct budget *b, struct queue *q, enum dispatch_result why,
 			 struct wake *wake)
 {
 	queue_set_state(q, why);
-	if (why == VERDICT_NO_BUDGET)
+	if (why == DISPATCH_NO_BUDGET)
 		WRITE_ONCE(q->stats.throttled, q->stats.throttled + 1);
-	else if (why == VERDICT_NO_SLOT)
+	else if (why == DISPATCH_NO_SLOT)
 		WRITE_ONCE(q->stats.no_slot, q->stats.no_slot + 1);
 	hand_over(b, q, wake);
 	return why;
 }
 
-enum verdict budget_dispatch(struct queue *q, u64 now, struct io **out,
+enum dispatch_result budget_dispatch(struct queue *q, u64 now, struct io **out,
 			     struct wake *wake)
 {
 	struct budget *b = budget_of(q->sched);
 	struct budget_queue *bq = queue_of(q);
-	enum verdict why;
+	enum dispatch_result why;
 	struct io *io;
 
 	queue_looked_at(q);
 	withdraw(b, q, bq);
-	look_again(q->sched, bq);
+	retry_exhausted(q->sched, bq);
 	if (unlikely(q->urgent.head))
 		io = take_urgent(b, q, now, wake);
 	else
 		io = take_next(b, q, now, wake, &why);
 	if (!io)
-		return stop(b, q, why, wake);
+		return give_up(b, q, why, wake);
 	queue_dispatched(q, io, now);
-	queue_set_state(q, VERDICT_IO);
+	queue_set_state(q, DISPATCH_IO);
 	*out = io;
-	return VERDICT_IO;
+	return DISPATCH_IO;
 }
 
 void budget_block(struct queue *q, struct wake *wake)
@@ -1046,7 +1046,7 @@ void budget_block(struct queue *q, struct wake *wake)
 
 	port_assert_queue_held(q);
 	withdraw(b, q, queue_of(q));
-	queue_set_state(q, VERDICT_IO);
+	queue_set_state(q, DISPATCH_IO);
 	hand_over(b, q, wake);
 }
 
@@ -1058,7 +1058,7 @@ void budget_requeue(struct io *io, struct wake *wake)
 
 void budget_complete(struct io *io, u64 now, struct wake *wake)
 {
-	learner_done(io, now);
+	cost_estimator_done(io, now);
 	budget_requeue(io, wake);
 }
 
@@ -1120,7 +1120,7 @@ void budget_report(const struct sched *s, struct report *r)
 	report_number(r, "total", (s64)READ_ONCE(b->total));
 	report_number(r, "refills", (s64)READ_ONCE(b->refills));
 	report_number(r, "refills_early", (s64)READ_ONCE(b->early));
-	learner_report(s, r);
+	cost_estimator_report(s, r);
 }
 
 void budget_report_flow(const struct flow *f, struct report *r)

@@ -189,7 +189,7 @@ struct budget_flow {
 	atomic64_t left;	/* A: credit; <= 0: out */
 	atomic64_t out_ns;	/* A: when it was last out */
 	struct port_lock *lock;	/* that protects `left`; NULL: none */
-	u64 spare_ns;		/* O, by L: until when nobody waits for it */
+	u64 donor_until_ns;		/* O, by L: until when nobody waits for it */
 
 	atomic64_t waits[QUEUE_WORDS] __port_cacheline;	/* A: queues */
 	s64 granted;		/* L: less what was forfeited */
@@ -205,8 +205,8 @@ struct lane_list {
 };
 
 struct budget_queue {
-	struct lane_list able[BUDGET_CLASSES];	/* Q: taken to have credit */
-	struct lane_list broke;	/* Q: their flows were out when looked at */
+	struct lane_list runnable[BUDGET_CLASSES];	/* Q: taken to have credit */
+	struct lane_list exhausted;	/* Q: their flows were out when looked at */
 	u64 seen;		/* Q: of `grants` */
 	u32 class;		/* Q: whose turn it is */
 	u32 batch;		/* Q: requests of it in a row */
@@ -252,8 +252,8 @@ struct budget {
 	s64 lost;			/* T: the bucket that fills in `held` */
 	u64 used;			/* T: in all rounds that are over */
 	u64 refills, early;		/* O by T: rounds; those ended early */
-	atomic64_t asked __port_cacheline;	/* A: a tick is coming */
-	atomic64_t witness;		/* A: budget_flow who asks when out; or 0 */
+	atomic64_t tick_requested __port_cacheline;	/* A: a tick is coming */
+	atomic64_t sentinel;		/* A: budget_flow who asks when out; or 0 */
 	atomic64_t watched;		/* A: tick watches the device */
 	struct slots slots[BUDGET_CLASSES];
 };
@@ -285,7 +285,7 @@ void budget_set_rule(struct budget *b, enum budget_rule rule);
 void budget_flow_init(struct flow *f);
 void budget_insert(struct queue *q, struct io *io, u64 now, struct wake *wake);
 void budget_merge(struct queue *q, struct io *io, u32 bytes);
-enum verdict budget_dispatch(struct queue *q, u64 now, struct io **io,
+enum dispatch_result budget_dispatch(struct queue *q, u64 now, struct io **io,
 			     struct wake *wake);
 void budget_block(struct queue *q, struct wake *wake);
 void budget_complete(struct io *io, u64 now, struct wake *wake);

@@ -21,7 +21,7 @@ static u64 hash(u32 region)
 }
 
 /* The page of the region that is watched. */
-static u32 page_of(const struct overwrites *o, u32 region)
+static u32 page_of(const struct gc_shadow *o, u32 region)
 {
 	return (region << o->region_shift) |
 	       (u32)(hash(region) & (BIT_ULL(o->region_shift) - 1));
@@ -29,7 +29,7 @@ static u32 page_of(const struct overwrites *o, u32 region)
 
 /* ------------------------------------------------------------ the I/O path */
 
-static void ring_put(struct overwrite_ring *ring, u32 region, u32 tag)
+static void ring_put(struct gc_shadow_ring *ring, u32 region, u32 tag)
 {
 	u64 at = (u64)atomic64_fetch_add(1, &ring->next) % OVERWRITE_RING;
 
@@ -39,7 +39,7 @@ static void ring_put(struct overwrite_ring *ring, u32 region, u32 tag)
 		atomic64_inc(&ring->lost);
 }
 
-void overwrites_wrote(struct overwrites *o, const struct overwrite_flow *of,
+void gc_shadow_wrote(struct gc_shadow *o, const struct gc_shadow_flow *of,
 		      u32 queue, u32 page, u32 bytes)
 {
 	u64 end = (u64)page + (bytes + OVERWRITE_PAGE - 1) / OVERWRITE_PAGE;
@@ -56,14 +56,14 @@ void overwrites_wrote(struct overwrites *o, const struct overwrite_flow *of,
 
 /* ------------------------------------------------------------------- flows */
 
-static struct overwrite_flow **bucket_of(struct overwrites *o, u32 tag)
+static struct gc_shadow_flow **bucket_of(struct gc_shadow *o, u32 tag)
 {
 	return &o->bucket[tag % OVERWRITE_BUCKETS];
 }
 
-static struct overwrite_flow *find_flow(struct overwrites *o, u32 tag)
+static struct gc_shadow_flow *find_flow(struct gc_shadow *o, u32 tag)
 {
-	struct overwrite_flow *of = *bucket_of(o, tag);
+	struct gc_shadow_flow *of = *bucket_of(o, tag);
 
 	port_assert_held(&o->lock);
 	while (of && of->tag != tag)
@@ -71,7 +71,7 @@ static struct overwrite_flow *find_flow(struct overwrites *o, u32 tag)
 	return of;
 }
 
-void overwrite_flow_init(struct overwrites *o, struct overwrite_flow *of)
+void gc_shadow_flow_init(struct gc_shadow *o, struct gc_shadow_flow *of)
 {
 	unsigned long flags = port_lock(&o->lock);
 
@@ -87,7 +87,7 @@ void overwrite_flow_init(struct overwrites *o, struct overwrite_flow *of)
 	port_unlock(&o->lock, flags);
 }
 
-void overwrite_flow_exit(struct overwrites *o, struct overwrite_flow *of)
+void gc_shadow_flow_exit(struct gc_shadow *o, struct gc_shadow_flow *of)
 {
 	unsigned long flags = port_lock(&o->lock);
 
@@ -99,9 +99,9 @@ void overwrite_flow_exit(struct overwrites *o, struct overwrite_flow *of)
 	port_unlock(&o->lock, flags);
 }
 
-static void count_valid(struct overwrites *o, u32 tag, s32 more)
+static void count_valid(struct gc_shadow *o, u32 tag, s32 more)
 {
-	struct overwrite_flow *of = find_flow(o, tag);
+	struct gc_shadow_flow *of = find_flow(o, tag);
 
 	if (of)
 		WRITE_ONCE(of->valid, of->valid + more);
@@ -109,9 +109,9 @@ static void count_valid(struct overwrites *o, u32 tag, s32 more)
 		WRITE_ONCE(o->unknown, o->unknown + more);
 }
 
-static void count_invalid(struct overwrites *o, u32 tag, s32 more)
+static void count_invalid(struct gc_shadow *o, u32 tag, s32 more)
 {
-	struct overwrite_flow *of = find_flow(o, tag);
+	struct gc_shadow_flow *of = find_flow(o, tag);
 
 	o->invalid += more;
 	if (!of)
@@ -121,9 +121,9 @@ static void count_invalid(struct overwrites *o, u32 tag, s32 more)
 }
 
 /* It wrote a page that is @of's. */
-static void count_met(struct overwrites *o, u32 tag, u32 of_tag)
+static void count_met(struct gc_shadow *o, u32 tag, u32 of_tag)
 {
-	struct overwrite_flow *of = find_flow(o, tag);
+	struct gc_shadow_flow *of = find_flow(o, tag);
 
 	if (!of)
 		return;
@@ -136,7 +136,7 @@ static void count_met(struct overwrites *o, u32 tag, u32 of_tag)
 
 /* ----------------------------------------------------------- the miniature */
 
-static u32 block_free(const struct overwrites *o)
+static u32 block_free(const struct gc_shadow *o)
 {
 	u32 i = 0;
 
@@ -146,10 +146,10 @@ static u32 block_free(const struct overwrites *o)
 	return i;
 }
 
-static void place(struct overwrites *o, enum overwrite_stream stream,
+static void place(struct gc_shadow *o, enum gc_shadow_stream stream,
 		  u32 region, u32 tag)
 {
-	struct overwrite_block *b = &o->block[o->open[stream]];
+	struct gc_shadow_block *b = &o->block[o->open[stream]];
 	u32 slot;
 
 	if (b->fill == OVERWRITE_BLOCK) {
@@ -158,12 +158,12 @@ static void place(struct overwrites *o, enum overwrite_stream stream,
 	}
 	slot = o->open[stream] * OVERWRITE_BLOCK + b->fill++;
 	b->valid++;
-	o->slot[slot] = (struct overwrite_slot){ .region = region, .tag = tag };
+	o->slot[slot] = (struct gc_shadow_slot){ .region = region, .tag = tag };
 	o->where[region] = slot;
 }
 
 /* The full block with the fewest valid pages, or nr_blocks. */
-static u32 choose_victim(const struct overwrites *o)
+static u32 choose_victim(const struct gc_shadow *o)
 {
 	u32 victim = o->nr_blocks, least = OVERWRITE_BLOCK, i;
 
@@ -176,23 +176,23 @@ static u32 choose_victim(const struct overwrites *o)
 	return victim;
 }
 
-static void collect_block(struct overwrites *o, u32 victim)
+static void collect_block(struct gc_shadow *o, u32 victim)
 {
 	u32 first = victim * OVERWRITE_BLOCK, i;
 
 	for (i = first; i < first + OVERWRITE_BLOCK; i++) {
-		struct overwrite_slot s = o->slot[i];
+		struct gc_shadow_slot s = o->slot[i];
 
 		if (o->where[s.region] == i)
 			place(o, OVERWRITE_COPIED, s.region, s.tag);
 		else
 			count_invalid(o, s.tag, -1);
 	}
-	o->block[victim] = (struct overwrite_block){ 0 };
+	o->block[victim] = (struct gc_shadow_block){ 0 };
 }
 
 /* While there is more than the drive has room for. */
-static void collect(struct overwrites *o, u32 spare_pct)
+static void collect(struct gc_shadow *o, u32 spare_pct)
 {
 	u64 room = div64_u64((u64)o->regions * spare_pct, PERCENT);
 	u32 victim;
@@ -206,7 +206,7 @@ static void collect(struct overwrites *o, u32 spare_pct)
 	}
 }
 
-static void take_in(struct overwrites *o, u32 region, u32 tag)
+static void take_in(struct gc_shadow *o, u32 region, u32 tag)
 {
 	u32 slot = o->where[region], of = o->slot[slot].tag;
 
@@ -221,7 +221,7 @@ static void take_in(struct overwrites *o, u32 region, u32 tag)
 	count_valid(o, tag, 1);
 }
 
-static void empty_ring(struct overwrites *o, struct overwrite_ring *ring,
+static void empty_ring(struct gc_shadow *o, struct gc_shadow_ring *ring,
 		       u32 spare_pct)
 {
 	u64 next = (u64)atomic64_read(&ring->next), wrote;
@@ -238,7 +238,7 @@ static void empty_ring(struct overwrites *o, struct overwrite_ring *ring,
 	}
 }
 
-void overwrites_tick(struct overwrites *o, u32 spare_pct)
+void gc_shadow_tick(struct gc_shadow *o, u32 spare_pct)
 {
 	unsigned long flags;
 	u32 i;
@@ -254,8 +254,8 @@ void overwrites_tick(struct overwrites *o, u32 spare_pct)
 
 /* -------------------------------------------------------------- estimates */
 
-u64 overwrites_valid(const struct overwrites *o,
-		     const struct overwrite_flow *of)
+u64 gc_shadow_valid(const struct gc_shadow *o,
+		     const struct gc_shadow_flow *of)
 {
 	u64 valid = READ_ONCE(of->valid), met = READ_ONCE(of->met);
 	u64 most = valid + READ_ONCE(o->unknown), all = most;
@@ -267,8 +267,8 @@ u64 overwrites_valid(const struct overwrites *o,
 	return min(max(all, valid), most) << o->region_shift;
 }
 
-u64 overwrites_invalid(const struct overwrites *o,
-		       const struct overwrite_flow *of)
+u64 gc_shadow_invalid(const struct gc_shadow *o,
+		       const struct gc_shadow_flow *of)
 {
 	u64 invalid = READ_ONCE(of->invalid), owned = READ_ONCE(o->owned);
 	u64 room = READ_ONCE(o->room);
@@ -279,7 +279,7 @@ u64 overwrites_invalid(const struct overwrites *o,
 	       << o->region_shift;
 }
 
-u64 overwrites_lost(const struct overwrites *o)
+u64 gc_shadow_lost(const struct gc_shadow *o)
 {
 	u64 lost = 0;
 	u32 i;
@@ -291,7 +291,7 @@ u64 overwrites_lost(const struct overwrites *o)
 
 /* -------------------------------------------------------------------- life */
 
-static void choose_regions(struct overwrites *o, u64 pages)
+static void choose_regions(struct gc_shadow *o, u64 pages)
 {
 	o->region_shift = OVERWRITE_REGION_SHIFT;
 	while (pages > (u64)OVERWRITE_REGIONS << o->region_shift)
@@ -304,7 +304,7 @@ static void choose_regions(struct overwrites *o, u64 pages)
 }
 
 /* Full of what was there before; neighbours do not lie side by side. */
-static void place_all(struct overwrites *o)
+static void place_all(struct gc_shadow *o)
 {
 	u32 i;
 
@@ -316,9 +316,9 @@ static void place_all(struct overwrites *o)
 	o->unknown = o->regions;
 }
 
-int overwrites_init(struct overwrites *o, u32 nr_queues, u64 pages)
+int gc_shadow_init(struct gc_shadow *o, u32 nr_queues, u64 pages)
 {
-	*o = (struct overwrites){ .nr_queues = nr_queues };
+	*o = (struct gc_shadow){ .nr_queues = nr_queues };
 	choose_regions(o, pages);
 	port_lock_init(&o->lock);
 	o->ring = port_zalloc(nr_queues * sizeof(*o->ring));
@@ -330,11 +330,11 @@ int overwrites_init(struct overwrites *o, u32 nr_queues, u64 pages)
 		place_all(o);
 		return 0;
 	}
-	overwrites_deinit(o);
+	gc_shadow_deinit(o);
 	return -ENOMEM;
 }
 
-void overwrites_deinit(struct overwrites *o)
+void gc_shadow_deinit(struct gc_shadow *o)
 {
 	port_free(o->block);
 	port_free(o->slot);

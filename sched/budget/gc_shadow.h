@@ -46,11 +46,11 @@
  * written.  Who writes some of its pages more often than others is taken to
  * have fewer, until it has written all.  How good it is: doc/hwabc.md.
  *
- * Tested by tests/unit/overwrite.c, and against the map of a drive by
+ * Tested by tests/unit/gc_shadow.c, and against the map of a drive by
  * tests/sim/hwabc.c.
  */
-#ifndef MQFAIR_OVERWRITE_H
-#define MQFAIR_OVERWRITE_H
+#ifndef MQFAIR_GC_SHADOW_H
+#define MQFAIR_GC_SHADOW_H
 
 #include "port.h"
 
@@ -66,45 +66,45 @@ enum {
 /* Letters as in sched.h; W: overwrites.lock; T: tick alone. */
 
 /* A flow's; of the sample. */
-struct overwrite_flow {
+struct gc_shadow_flow {
 	u32 tag;			/* I: not 0 */
-	struct overwrite_flow *next, **link;	/* W: in a bucket */
+	struct gc_shadow_flow *next, **link;	/* W: in a bucket */
 	u64 valid, invalid;		/* W: pages */
 	u64 known, met;			/* W: known pages when it wrote; met */
 };
 
 /* A page that was placed: valid if its region's page is here. */
-struct overwrite_slot {
+struct gc_shadow_slot {
 	u32 region;
 	u32 tag;			/* of whose it is; 0: nobody */
 };
 
-struct overwrite_block {
+struct gc_shadow_block {
 	u16 fill, valid;		/* slots */
 };
 
-enum overwrite_stream {
+enum gc_shadow_stream {
 	OVERWRITE_WRITTEN,		/* as written .. */
 	OVERWRITE_COPIED,		/* .. and by collecting */
 	OVERWRITE_STREAMS,
 };
 
-struct overwrite_ring {
+struct gc_shadow_ring {
 	atomic64_t next;		/* A: written so far */
 	atomic64_t lost;		/* A */
 	u64 seen;			/* T */
 	atomic64_t wrote[OVERWRITE_RING];	/* A: region and tag, or 0 */
 } __port_cacheline;
 
-struct overwrites {
-	struct overwrite_ring *ring;	/* I: by queue */
+struct gc_shadow {
+	struct gc_shadow_ring *ring;	/* I: by queue */
 	u32 nr_queues;			/* I */
 	u32 regions;			/* I */
 	u32 region_shift;		/* I: of pages */
 	u32 nr_blocks;			/* I */
 	u32 *where;			/* T: slot of each region's page */
-	struct overwrite_slot *slot;	/* T */
-	struct overwrite_block *block;	/* T */
+	struct gc_shadow_slot *slot;	/* T */
+	struct gc_shadow_block *block;	/* T */
 	u32 open[OVERWRITE_STREAMS];	/* T: the block that each fills */
 	u32 room;			/* O, by T: of outdated pages */
 	u32 invalid;			/* T: outdated pages */
@@ -112,29 +112,29 @@ struct overwrites {
 	u32 unknown;			/* O, by T: valid pages that are nobody's */
 	struct port_lock lock;		/* leaf: the flows and their counts */
 	u32 tags;			/* W: given out */
-	struct overwrite_flow *bucket[OVERWRITE_BUCKETS];	/* W: by tag */
+	struct gc_shadow_flow *bucket[OVERWRITE_BUCKETS];	/* W: by tag */
 };
 
 /* A device of @pages; 0 or -ENOMEM with nothing left behind. */
-int overwrites_init(struct overwrites *o, u32 nr_queues, u64 pages);
-void overwrites_deinit(struct overwrites *o);
+int gc_shadow_init(struct gc_shadow *o, u32 nr_queues, u64 pages);
+void gc_shadow_deinit(struct gc_shadow *o);
 
-void overwrite_flow_init(struct overwrites *o, struct overwrite_flow *of);
-void overwrite_flow_exit(struct overwrites *o, struct overwrite_flow *of);
+void gc_shadow_flow_init(struct gc_shadow *o, struct gc_shadow_flow *of);
+void gc_shadow_flow_exit(struct gc_shadow *o, struct gc_shadow_flow *of);
 
 /* A write of @bytes from @page on, submitted on @queue, is done. */
-void overwrites_wrote(struct overwrites *o, const struct overwrite_flow *of,
+void gc_shadow_wrote(struct gc_shadow *o, const struct gc_shadow_flow *of,
 		      u32 queue, u32 page, u32 bytes);
 
 /* @spare_pct, up to 100: outdated pages that the drive has room for. */
-void overwrites_tick(struct overwrites *o, u32 spare_pct);
+void gc_shadow_tick(struct gc_shadow *o, u32 spare_pct);
 
 /* Estimates, in pages; of ratios the sample is all that there is. */
-u64 overwrites_valid(const struct overwrites *o,
-		     const struct overwrite_flow *of);
-u64 overwrites_invalid(const struct overwrites *o,
-		       const struct overwrite_flow *of);
+u64 gc_shadow_valid(const struct gc_shadow *o,
+		     const struct gc_shadow_flow *of);
+u64 gc_shadow_invalid(const struct gc_shadow *o,
+		       const struct gc_shadow_flow *of);
 
-u64 overwrites_lost(const struct overwrites *o);
+u64 gc_shadow_lost(const struct gc_shadow *o);
 
-#endif /* MQFAIR_OVERWRITE_H */
+#endif /* MQFAIR_GC_SHADOW_H */

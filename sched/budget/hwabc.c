@@ -33,7 +33,7 @@
  * does is counted without (budget_ops.work).
  *
  * What is counted
- *   cost_r, cost_w	cost=learned, the default: learner.h, from what the
+ *   cost_r, cost_w	cost=learned, the default: cost_estimator.h, from what the
  *			planes do where the host has the translation layer.
  *			Any other cost of cost.h may stand in its place
  *   write / total	requests dispatched, of the last second or so [R]
@@ -45,7 +45,7 @@
  *			second or so: the paper's principle, that the owner of
  *			the valid pages in victim blocks is to be penalized [R]
  *			On a drive that hides its layer: our own estimate,
- *			overwrite.h; it knows no victims, so both are the same
+ *			gc_shadow.h; it knows no victims, so both are the same
  * invalid = 0 counts as 1 and the ratio is capped [R].
  *
  * Factors are judged every 100 ms by tick, and charged at insert.
@@ -177,15 +177,15 @@ static u32 pages_ratio(struct hwabc *hw, struct flow *f)
 	if (!s->flow_pages || !s->flow_pages(s, f, &pages)) {
 		WRITE_ONCE(hw->hidden, true);
 		return hwabc_ratio(
-			overwrites_valid(&hw->overwrites, &hf->overwrites),
-			overwrites_invalid(&hw->overwrites, &hf->overwrites));
+			gc_shadow_valid(&hw->gc_shadow, &hf->gc_shadow),
+			gc_shadow_invalid(&hw->gc_shadow, &hf->gc_shadow));
 	}
 	WRITE_ONCE(hw->hidden, false);
 	/* Less than before: it is a new count. */
-	hf->moved = min(hf->moved, pages.moved);
-	decay(&hf->late_moved, &hf->moved, pages.moved);
+	hf->copied = min(hf->copied, pages.copied);
+	decay(&hf->late_copied, &hf->copied, pages.copied);
 	if (READ_ONCE(s->params.hwabc.gc_share) == GC_SHARE_VICTIM)
-		return hwabc_ratio(hf->late_moved, hf->late_written);
+		return hwabc_ratio(hf->late_copied, hf->late_written);
 	return hwabc_ratio(pages.valid, pages.invalid);
 }
 
@@ -219,7 +219,7 @@ static void hwabc_tick(struct sched *s, u64 now, struct wake *wake)
 	if (now >= hw->drain_ns) {
 		hw->drain_ns = now + DRAIN_NS;
 		if (hw->hidden)
-			overwrites_tick(&hw->overwrites,
+			gc_shadow_tick(&hw->gc_shadow,
 					READ_ONCE(s->params.hwabc.spare_pct));
 	}
 	if (now >= hw->judge_ns) {
@@ -293,25 +293,25 @@ static void hwabc_predict(struct budget *b, u64 now)
 
 /* ---------------------------------------------------------------- requests */
 
-static enum verdict hwabc_dispatch(struct queue *q, u64 now, struct io **io,
+static enum dispatch_result hwabc_dispatch(struct queue *q, u64 now, struct io **io,
 				   struct wake *wake)
 {
-	enum verdict verdict = budget_dispatch(q, now, io, wake);
+	enum dispatch_result result = budget_dispatch(q, now, io, wake);
 	struct hwabc_queue *hq = &hwabc_of(q->sched)->queue[q->index];
 	struct hwabc_flow_queue *fq;
 	u32 cost;
 
-	if (verdict != VERDICT_IO)
-		return verdict;
+	if (result != DISPATCH_IO)
+		return result;
 	cost = cost_of(&q->sched->params.cost, (*io)->op, (*io)->bytes);
 	WRITE_ONCE(hq->work, hq->work + cost);
 	fq = flow_queue_of((*io)->flow, q->index);
 	WRITE_ONCE(fq->requests, fq->requests + 1);
 	if ((*io)->op != IO_WRITE)
-		return verdict;
+		return result;
 	WRITE_ONCE(fq->writes, fq->writes + 1);
 	WRITE_ONCE(fq->written, fq->written + ((*io)->bytes >> WRITTEN_SHIFT));
-	return verdict;
+	return result;
 }
 
 static void hwabc_complete(struct io *io, u64 now, struct wake *wake)
@@ -319,8 +319,8 @@ static void hwabc_complete(struct io *io, u64 now, struct wake *wake)
 	struct hwabc *hw = hwabc_of(io->queue->sched);
 
 	if (io->op == IO_WRITE && (io->flags & IO_OUT) && READ_ONCE(hw->hidden))
-		overwrites_wrote(&hw->overwrites,
-				 &hwabc_flow_of(io->flow)->overwrites,
+		gc_shadow_wrote(&hw->gc_shadow,
+				 &hwabc_flow_of(io->flow)->gc_shadow,
 				 io->queue->index, io->page, io->bytes);
 	budget_complete(io, now, wake);
 }
@@ -333,13 +333,13 @@ static void hwabc_flow_init(struct flow *f)
 
 	budget_flow_init(f);
 	hf->factor = FACTOR_ONE;
-	overwrite_flow_init(&hwabc_of(f->sched)->overwrites, &hf->overwrites);
+	gc_shadow_flow_init(&hwabc_of(f->sched)->gc_shadow, &hf->gc_shadow);
 }
 
 static void hwabc_flow_exit(struct flow *f)
 {
-	overwrite_flow_exit(&hwabc_of(f->sched)->overwrites,
-			    &hwabc_flow_of(f)->overwrites);
+	gc_shadow_flow_exit(&hwabc_of(f->sched)->gc_shadow,
+			    &hwabc_flow_of(f)->gc_shadow);
 }
 
 static void choose_rule(struct hwabc *hw, const struct sched_params *p)
@@ -366,7 +366,7 @@ static void hwabc_exit(struct sched *s)
 	struct hwabc *hw = hwabc_of(s);
 
 	budget_deinit(&hw->budget);
-	overwrites_deinit(&hw->overwrites);
+	gc_shadow_deinit(&hw->gc_shadow);
 	port_free(hw->queue);
 	port_free(hw);
 	s->engine = NULL;
@@ -390,16 +390,16 @@ static int hwabc_init(struct sched *s)
 	hw->queue = port_zalloc(s->nr_queues * sizeof(*hw->queue));
 	if (!hw->queue)
 		goto free;
-	if (overwrites_init(&hw->overwrites, s->nr_queues, s->pages))
+	if (gc_shadow_init(&hw->gc_shadow, s->nr_queues, s->pages))
 		goto queue;
 	if (budget_init(&hw->budget, s, &hwabc_budget_ops, TOTAL_LEAST,
 			&s->params.depth))
-		goto overwrites;
+		goto gc_shadow;
 	choose_rule(hw, &s->params);
 	s->engine = hw;
 	return 0;
-overwrites:
-	overwrites_deinit(&hw->overwrites);
+gc_shadow:
+	gc_shadow_deinit(&hw->gc_shadow);
 queue:
 	port_free(hw->queue);
 free:
@@ -420,9 +420,9 @@ static void hwabc_report(const struct sched *s, struct report *r)
 
 	budget_report(s, r);
 	report_number(r, "ftl_hidden", READ_ONCE(hw->hidden));
-	report_number(r, "sampled_pages", hw->overwrites.regions);
+	report_number(r, "sampled_pages", hw->gc_shadow.regions);
 	report_number(r, "sample_lost",
-		      (s64)overwrites_lost(&hw->overwrites));
+		      (s64)gc_shadow_lost(&hw->gc_shadow));
 }
 
 static void hwabc_report_flow(const struct flow *f, struct report *r)
@@ -453,7 +453,7 @@ static const struct tunable hwabc_tunables[] = {
 
 const struct sched_ops hwabc_ops = {
 	.name			= "hwabc",
-	.varies_mix		= true,
+	.shifts_mix		= true,
 	.tunables		= hwabc_tunables,
 	.flow_bytes		= sizeof(struct hwabc_flow),
 	.flow_queue_bytes	= BUDGET_FLOW_QUEUE_BYTES(1) +

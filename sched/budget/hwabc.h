@@ -23,11 +23,11 @@ struct hwabc_flow {
 	u32 factor;			/* O by T: of a write's cost */
 	u32 ratio;			/* O by T: valid / invalid, the same shift */
 	u32 writes_part;		/* O by T: write / total, the same shift */
-	struct overwrite_flow overwrites;
+	struct gc_shadow_flow gc_shadow;
 	/* T: what was counted when last judged, .. */
-	u64 requests, writes, written, moved;
+	u64 requests, writes, written, copied;
 	/* T: .. and of late: sums that decay, x 2^8 */
-	u64 late_requests, late_writes, late_written, late_moved;
+	u64 late_requests, late_writes, late_written, late_copied;
 };
 
 /* Of a flow in one queue, behind its struct budget_flow_queue; O. */
@@ -43,7 +43,7 @@ struct hwabc_queue {
 struct hwabc {
 	struct budget budget;
 	struct hwabc_queue *queue;	/* I: by index */
-	struct overwrites overwrites;
+	struct gc_shadow gc_shadow;
 	bool hidden;			/* O by T: nobody tells whose pages are where */
 	u64 drain_ns, judge_ns;		/* T: when next */
 	u64 rate_ns, rate_work;		/* L: since when, work then */

@@ -10,7 +10,7 @@
  *	iops	4096 each: for drives bound by the number of requests
  *	linear	base + per_kib * KiB, for reads and for writes
  *	learned	the same, with the lines that the device was found to follow:
- *		see learner.h.  A read of 4 KiB is 4096
+ *		see cost_estimator.h.  A read of 4 KiB is 4096
  *
  * A request without data to transfer (discard, write zeroes) costs as much as
  * one 4 KiB request: its length is a range, not a transfer.
@@ -57,7 +57,7 @@ struct cost_line {
 struct cost_model {
 	u32 kind;			/* enum cost_kind */
 	struct cost_line read, write;	/* COST_LINEAR */
-	struct cost_line learned[2];	/* COST_LEARNED: O, by learner.c */
+	struct cost_line learned[2];	/* COST_LEARNED: O, by cost_estimator.c */
 };
 
 /*

@@ -163,7 +163,7 @@ static void flow_catch_up(struct flow *f, vtime_t vt, struct flow_start *start)
 	port_unlock(&f->lock, flags);
 }
 
-void flow_forgive(struct flow *f, u64 pos, vtime_t vt, u64 credit)
+void flow_clamp_lag(struct flow *f, u64 pos, vtime_t vt, u64 credit)
 {
 	unsigned long flags = port_lock(&f->lock);
 	u64 epoch;

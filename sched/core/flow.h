@@ -69,8 +69,8 @@ struct flow_queue {
 	atomic64_t done;		/* A: ios completed */
 } __port_cacheline;
 
-/* A slot that waits for the flow: keep.h. */
-struct flow_kept {
+/* A slot that waits for the flow: anticipate.h. */
+struct flow_reserved {
 	atomic64_t until;		/* A: ns; 0: none */
 	u32 late;			/* how often it came too late */
 	u32 done;			/* completions that asked for one */
@@ -91,7 +91,7 @@ struct flow {
 	struct sched *sched;		/* I */
 	struct share_group group;
 	u64 share;			/* O: units of 2^-SHARE_SHIFT */
-	struct flow_kept kept;
+	struct flow_reserved reserved;
 	struct flow *next_active;	/* sched.active_lock */
 	u64 seen;			/* tick: ios inserted when last looked */
 	u64 idle_since_ns;		/* tick */
@@ -198,7 +198,7 @@ bool flow_any_active(struct sched *s);
  * not run, or whose share grew while virtual time was where the old one had
  * its tag: the others shall not wait until it has caught up.
  */
-void flow_forgive(struct flow *f, u64 pos, vtime_t vt, u64 credit);
+void flow_clamp_lag(struct flow *f, u64 pos, vtime_t vt, u64 credit);
 
 /* Brings the epoch to the present generation of the shares. */
 void flow_refresh(struct flow *f, vtime_t vt);

@@ -71,7 +71,7 @@ static inline bool io_returned(struct io *io)
 	return true;
 }
 
-static inline void queue_set_state(struct queue *q, enum verdict state)
+static inline void queue_set_state(struct queue *q, enum dispatch_result state)
 {
 	if (q->state != state)
 		WRITE_ONCE(q->state, state);
@@ -81,15 +81,15 @@ static inline void queue_set_state(struct queue *q, enum verdict state)
 static inline void queue_looked_at(struct queue *q)
 {
 	port_assert_queue_held(q);
-	if (unlikely(READ_ONCE(q->woken)))
-		WRITE_ONCE(q->woken, false);
+	if (unlikely(READ_ONCE(q->wake_pending)))
+		WRITE_ONCE(q->wake_pending, false);
 }
 
 /* Has the host run queue number @queue. */
-static inline void sched_kick(struct sched *s, u32 queue, struct wake *wake)
+static inline void sched_wake(struct sched *s, u32 queue, struct wake *wake)
 {
-	atomic64_inc(&s->stats.kicks);
-	WRITE_ONCE(s->queue[queue]->woken, true);
+	atomic64_inc(&s->stats.wakes);
+	WRITE_ONCE(s->queue[queue]->wake_pending, true);
 	wake_queue(wake, queue);
 }
 

@@ -19,8 +19,8 @@ void queue_init(struct queue *q, struct sched *s, u32 index)
 	*q = (struct queue){
 		.sched = s,
 		.index = index,
-		.lead = VTIME_NONE,
-		.state = VERDICT_EMPTY,
+		.head_tag = VTIME_NONE,
+		.state = DISPATCH_EMPTY,
 	};
 	heap_init(&q->heap);
 }
@@ -46,18 +46,18 @@ int sched_init(struct sched *s, const struct sched_ops *ops,
 	s->drain = false;
 	share_tree_init(&s->share);
 	port_lock_init(&s->active_lock);
-	atomic64_set(&s->stats.kicks, 0);
+	atomic64_set(&s->stats.wakes, 0);
 	atomic64_set(&s->stats.watchdog, 0);
 	atomic64_set(&s->stats.blocks, 0);
-	ret = learner_init(s);
+	ret = cost_estimator_init(s);
 	if (ret)
 		goto topology;
 	ret = ops->init(s);
 	if (ret)
-		goto learner;
+		goto cost_estimator;
 	return 0;
-learner:
-	learner_deinit(s);
+cost_estimator:
+	cost_estimator_deinit(s);
 topology:
 	topology_deinit(&s->topo);
 	return ret;
@@ -67,6 +67,6 @@ void sched_exit(struct sched *s)
 {
 	port_assert(!s->active);
 	s->ops->exit(s);
-	learner_deinit(s);
+	cost_estimator_deinit(s);
 	topology_deinit(&s->topo);
 }

@@ -57,13 +57,13 @@ enum {
 };
 
 /* What dispatch has to say. */
-enum verdict {
-	VERDICT_IO,		/* *io is for the device */
-	VERDICT_EMPTY,
-	VERDICT_THROTTLED,	/* the lead is more than T ahead; parked */
-	VERDICT_NO_SLOT,	/* D requests are out; in the ready set */
-	VERDICT_NO_BUDGET,	/* no flow with requests here may spend */
-	VERDICT_KINDS,
+enum dispatch_result {
+	DISPATCH_IO,		/* *io is for the device */
+	DISPATCH_EMPTY,
+	DISPATCH_THROTTLED,	/* the lead is more than T ahead; parked */
+	DISPATCH_NO_SLOT,	/* D requests are out; in the ready set */
+	DISPATCH_NO_BUDGET,	/* no flow with requests here may spend */
+	DISPATCH_KINDS,
 };
 
 enum io_flags {
@@ -110,11 +110,11 @@ struct queue {
 	struct heap heap;	/* Q: flow heads, by start tag */
 	struct io_list urgent;	/* Q */
 	u64 generation;		/* Q: of the shares the heap is keyed by */
-	vtime_t lead;		/* O: start tag of the lead, or VTIME_NONE */
+	vtime_t head_tag;		/* O: start tag of the lead, or VTIME_NONE */
 	u32 bucket;		/* Q: of the wheel, when parked */
 	u8 state;		/* O: enum verdict, of the last dispatch */
 	bool published;		/* Q: the mindicator knows of us */
-	bool woken;		/* O, but set by any: named to the host, not run yet */
+	bool wake_pending;		/* O, but set by any: named to the host, not run yet */
 	struct queue_stats stats;
 } __port_cacheline;
 
@@ -173,7 +173,7 @@ struct budget_params {			/* see budget.h */
 	u32 work_conserving;
 };
 
-/* See interference.h and ifq.c. */
+/* See ifq_weight.h and ifq.c. */
 struct ifq_params {
 	u32 window_ms;
 	u32 floor;			/* bytes in a window */
@@ -191,7 +191,7 @@ struct hwabc_params {			/* see hwabc.c */
 	u32 budget_ms;			/* of what the device does, in a round */
 	u32 alpha_pct;
 	u32 gc_share;			/* enum hwabc_gc_share */
-	u32 spare_pct;			/* see overwrite.h */
+	u32 spare_pct;			/* see gc_shadow.h */
 };
 
 struct wdt_params {			/* see wdt.c */
@@ -204,7 +204,7 @@ struct wdt_params {			/* see wdt.c */
 struct sched_params {
 	u32 depth;			/* D, slots */
 	u32 threshold;			/* T, bytes of total service */
-	u32 keep;			/* whether slots are kept: keep.h */
+	u32 anticipate;			/* whether slots are kept: anticipate.h */
 	struct cost_model cost;
 	struct ifq_params ifq;
 	struct budget_params budget;
@@ -217,7 +217,7 @@ struct sched_params {
 struct flow_pages {
 	u64 valid;			/* with data of it */
 	u64 invalid;			/* with outdated data, not yet collected */
-	u64 moved;			/* valid ones that collecting has copied */
+	u64 copied;			/* valid ones that collecting has copied */
 };
 
 /* How long planes were busy so far, summed. */
@@ -229,12 +229,12 @@ struct flash_time {
 };
 
 struct sched_stats {			/* A */
-	atomic64_t kicks;		/* queues named to the host */
+	atomic64_t wakes;		/* queues named to the host */
 	atomic64_t watchdog;		/* queues found forgotten: a bug */
 	atomic64_t blocks;
 };
 
-struct learner;
+struct cost_estimator;
 
 struct sched {
 	const struct sched_ops *ops;	/* I */
@@ -252,7 +252,7 @@ struct sched {
 	bool (*flow_pages)(const struct sched *s, struct flow *f,
 			   struct flow_pages *pages);
 	bool (*flash_time)(const struct sched *s, struct flash_time *time);
-	struct learner *learner;	/* I: of cost=learned, or NULL */
+	struct cost_estimator *cost_estimator;	/* I: of cost=learned, or NULL */
 	struct share_tree share;
 	struct port_lock active_lock;	/* leaf; for the two below */
 	struct flow *active;		/* flows with own_active */
@@ -265,13 +265,13 @@ struct sched_ops {
 	const struct tunable *tunables;	/* at most TUNABLES_MAX */
 
 	/*
-	 * queue.lead is kept: of the queues that share a hardware queue the
+	 * queue.head_tag is kept: of the queues that share a hardware queue the
 	 * host asks the one with the least, and when that one is held back it
 	 * stops.  Otherwise it asks them in turn, all of them.
 	 */
 	bool ordered;
-	/* By its rounds, as learner.h wants: prices need not vary. */
-	bool varies_mix;
+	/* By its rounds, as cost_estimator.h wants: prices need not vary. */
+	bool shifts_mix;
 
 	/* Bytes of the scheduler's own per flow, and per flow and queue. */
 	u32 flow_bytes, flow_queue_bytes;
@@ -287,8 +287,8 @@ struct sched_ops {
 	/* A queued io carries @bytes now, for a bio was merged into it. */
 	void (*merge)(struct queue *q, struct io *io, u32 bytes);
 
-	/* *@io is set for VERDICT_IO alone. */
-	enum verdict (*dispatch)(struct queue *q, u64 now, struct io **io,
+	/* *@io is set for DISPATCH_IO alone. */
+	enum dispatch_result (*dispatch)(struct queue *q, u64 now, struct io **io,
 				 struct wake *wake);
 
 	/* The host cannot run @q until it says dispatch again: do not wait for it. */

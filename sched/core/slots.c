@@ -159,7 +159,7 @@ static void hand_over(struct slots *sl, u32 queue, struct wake *wake)
 		if (!token_peek(&sl->tree, due) && token_total(&sl->tree) <= 0)
 			return;
 		if (claim(sl, due)) {
-			sched_kick(sl->sched, due, wake);
+			sched_wake(sl->sched, due, wake);
 			return;
 		}
 	}
@@ -186,7 +186,7 @@ void slots_resize(struct slots *sl, u32 depth, struct wake *wake)
 	token_resize(&sl->tree, depth);
 	for (i = 0; i < sl->sched->nr_queues; i++)
 		if (claim(sl, i))
-			sched_kick(sl->sched, i, wake);
+			sched_wake(sl->sched, i, wake);
 }
 
 bool slots_forgot(const struct slots *sl, u32 queue)

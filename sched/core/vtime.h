@@ -48,7 +48,7 @@ static inline vtime_t vtime_max(vtime_t a, vtime_t b)
 }
 
 /* The lesser of two published leads, either of which may be VTIME_NONE. */
-static inline vtime_t vtime_lead_min(vtime_t a, vtime_t b)
+static inline vtime_t vtime_min_tag(vtime_t a, vtime_t b)
 {
 	if (a == VTIME_NONE)
 		return b;

@@ -13,7 +13,7 @@
  * at 4/5, and writes in the same way at half the pace: what the others gain when
  * one kind becomes dearer is what it costs.  Over a few tenths of a second the
  * shares are those of the costs.  A scheduler whose rounds move the mix
- * (`varies_mix`: hwabc) is left alone, with all that follows.
+ * (`shifts_mix`: hwabc) is left alone, with all that follows.
  *
  * Who is told [R].  A host that keeps the drive's translation layer has the
  * flash do what it does, and so knows what reads took of it, and what writes
@@ -43,10 +43,10 @@
  * is done while tick collects may have its time in another window than its
  * number: one in thousands.
  *
- * Tested by tests/sim/learner.c.
+ * Tested by tests/sim/cost_estimator.c.
  */
-#ifndef MQFAIR_LEARNER_H
-#define MQFAIR_LEARNER_H
+#ifndef MQFAIR_COST_ESTIMATOR_H
+#define MQFAIR_COST_ESTIMATOR_H
 
 #include "cost_rls.h"
 #include "core/sched.h"
@@ -57,31 +57,31 @@ enum {
 	 * of different mixes are seen; of some hundred requests on a fast
 	 * drive.
 	 */
-	LEARNER_WINDOW_NS	= 10 * 1000 * 1000,
+	ESTIMATOR_WINDOW_NS	= 10 * 1000 * 1000,
 	/* And of so many where writes are on credit: buffers are of pages. */
-	LEARNER_WINDOW_CREDIT	= 1024,
+	ESTIMATOR_WINDOW_DEFERRED	= 1024,
 };
 
-enum learner_stage {
-	LEARNER_REST,
-	LEARNER_TRIAL,		/* a write costs what a read does */
-	LEARNER_TRIAL_CHEAP,	/* a quarter of that */
+enum estimator_stage {
+	ESTIMATOR_REST,
+	ESTIMATOR_TRIAL,		/* a write costs what a read does */
+	ESTIMATOR_TRIAL_CHEAP,	/* a quarter of that */
 };
 
 /* Of the requests of one queue; A. */
-struct learner_queue {
-	atomic64_t done[REGRESSION_KINDS];	/* requests and sectors */
-	atomic64_t ns[REGRESSION_KINDS];
+struct cost_estimator_queue {
+	atomic64_t done[COST_RLS_KINDS];	/* requests and sectors */
+	atomic64_t ns[COST_RLS_KINDS];
 } __port_cacheline;
 
-struct learner {
-	struct learner_queue *queue;	/* I: by index */
-	struct regression_sums sums[REGRESSION_KINDS];	/* T: of this window */
-	struct regression_sums total[2][REGRESSION_KINDS];	/* T: of a trial */
-	struct flash_time told;		/* T: what was learned from already */
-	bool telling;			/* T: `told` is set */
+struct cost_estimator {
+	struct cost_estimator_queue *queue;	/* I: by index */
+	struct cost_rls_sums sums[COST_RLS_KINDS];	/* T: of this window */
+	struct cost_rls_sums total[2][COST_RLS_KINDS];	/* T: of a trial */
+	struct flash_time exact_time;		/* T: what was learned from already */
+	bool exact_time_known;			/* T: `told` is set */
 	u64 next_ns;			/* T: when it may end */
-	u32 stage;			/* T: enum learner_stage */
+	u32 stage;			/* T: enum estimator_stage */
 	u32 passed;			/* T: windows of the stage */
 	u32 cheap;			/* T: writes in a trial: 2^-cheap of a read */
 	u32 unwritten;			/* T: windows since there were writes */
@@ -90,31 +90,31 @@ struct learner {
 	u32 trials;			/* O: made */
 	bool credit;			/* O: has writes on credit */
 	bool tried;			/* T: a trial was learned from */
-	struct regression regression;	/* T */
+	struct cost_rls cost_rls;	/* T */
 };
 
 /* By sched_init(); 0 or -ENOMEM.  None for who offers no cost=learned. */
-int learner_init(struct sched *s);
-void learner_deinit(struct sched *s);
+int cost_estimator_init(struct sched *s);
+void cost_estimator_deinit(struct sched *s);
 
 /* Of tick. */
-void learner_tick(struct sched *s, u64 now, struct wake *wake);
+void cost_estimator_tick(struct sched *s, u64 now, struct wake *wake);
 
-void learner_report(const struct sched *s, struct report *r);
+void cost_estimator_report(const struct sched *s, struct report *r);
 
-static inline bool learner_runs(const struct sched *s)
+static inline bool cost_estimator_runs(const struct sched *s)
 {
-	return READ_ONCE(s->params.cost.kind) == COST_LEARNED && s->learner;
+	return READ_ONCE(s->params.cost.kind) == COST_LEARNED && s->cost_estimator;
 }
 
 /* Of what follows, while anything is learned. */
-void learner_add(const struct io *io, u64 now);
+void cost_estimator_add(const struct io *io, u64 now);
 
 /* @io, still IO_OUT, is done. */
-static inline void learner_done(const struct io *io, u64 now)
+static inline void cost_estimator_done(const struct io *io, u64 now)
 {
-	if (learner_runs(io->queue->sched))
-		learner_add(io, now);
+	if (cost_estimator_runs(io->queue->sched))
+		cost_estimator_add(io, now);
 }
 
-#endif /* MQFAIR_LEARNER_H */
+#endif /* MQFAIR_COST_ESTIMATOR_H */

@@ -38,7 +38,7 @@ enum {
 
 static u32 class_of(u32 kind)
 {
-	return kind / REGRESSION_SIZES;
+	return kind / COST_RLS_SIZES;
 }
 
 /* Of a kind's two: base and size. */
@@ -100,9 +100,9 @@ static u64 square_root(u64 x)
 /* R d = g, for the terms of `term` alone: factors, and the terms. */
 struct system {
 	u32 n;
-	u32 term[REGRESSION_TERMS];
-	s64 l[REGRESSION_TERMS][REGRESSION_TERMS];
-	s64 d[REGRESSION_TERMS];
+	u32 term[COST_RLS_TERMS];
+	s64 l[COST_RLS_TERMS][COST_RLS_TERMS];
+	s64 d[COST_RLS_TERMS];
 };
 
 static s64 damped(s64 diagonal)
@@ -111,13 +111,13 @@ static s64 damped(s64 diagonal)
 }
 
 /* R = L D L', of the terms in @mask. */
-static void factor(struct system *s, const struct regression *g, u32 mask)
+static void factor(struct system *s, const struct cost_rls *g, u32 mask)
 {
-	s64 u[REGRESSION_TERMS];
+	s64 u[COST_RLS_TERMS];
 	u32 i, j, k;
 
 	s->n = 0;
-	for (i = 0; i < REGRESSION_TERMS; i++)
+	for (i = 0; i < COST_RLS_TERMS; i++)
 		if (mask & (1U << i))
 			s->term[s->n++] = i;
 	for (i = 0; i < s->n; i++) {
@@ -139,7 +139,7 @@ static void factor(struct system *s, const struct regression *g, u32 mask)
 /* @d, by term, for the right side @b. */
 static void solve(const struct system *s, const s64 *b, s64 *d)
 {
-	s64 y[REGRESSION_TERMS];
+	s64 y[COST_RLS_TERMS];
 	u32 i, k;
 
 	for (i = 0; i < s->n; i++) {
@@ -161,18 +161,18 @@ static void solve(const struct system *s, const s64 *b, s64 *d)
 /* A window in normal form, with what it adds to R d = g. */
 struct window {
 	u64 norm;			/* what was predicted, 2^-8 ns */
-	s64 g[REGRESSION_TERMS];
+	s64 g[COST_RLS_TERMS];
 	s64 residual;
 	u32 mask;			/* terms of the classes that it has */
 };
 
-static u64 took(const struct regression_sums *k)
+static u64 took(const struct cost_rls_sums *k)
 {
 	return min(k->ns, NS_MOST) << UNIT_SHIFT;
 }
 
 /* What @count takes if the coefficient is 1, in units of 2^-8 ns. */
-static u64 raw(const struct regression *g, u64 count, u32 per)
+static u64 raw(const struct cost_rls *g, u64 count, u32 per)
 {
 	u64 most = NS_MOST << (UNIT_SHIFT + X_MOST_SHIFT);
 
@@ -181,26 +181,26 @@ static u64 raw(const struct regression *g, u64 count, u32 per)
 	return count * per * g->unit;
 }
 
-static u64 raw_term(const struct regression *g,
-		    const struct regression_sums *k, u32 term)
+static u64 raw_term(const struct cost_rls *g,
+		    const struct cost_rls_sums *k, u32 term)
 {
 	return is_sector(term) ? raw(g, k->sectors, 1) :
 				 raw(g, k->requests, SECTORS_PER_UNIT);
 }
 
-static u64 explains(const struct regression *g, u64 raw, u32 term)
+static u64 explains(const struct cost_rls *g, u64 raw, u32 term)
 {
 	return min(mul_u64_u64_shr(raw, (u64)g->phi[term], PHI_SHIFT),
 		   NS_MOST << UNIT_SHIFT);
 }
 
-static u64 predicted(const struct regression *g,
-		     const struct regression_sums *sums)
+static u64 predicted(const struct cost_rls *g,
+		     const struct cost_rls_sums *sums)
 {
 	u64 sum = explains(g, raw(g, g->written, 1), WRITTEN_SECTOR), all = 0;
 	u32 kind, i;
 
-	for (kind = 0; kind < REGRESSION_KINDS; kind++) {
+	for (kind = 0; kind < COST_RLS_KINDS; kind++) {
 		all += took(&sums[kind]);
 		for (i = first_term(kind); i <= first_term(kind) + 1; i++)
 			sum += explains(g, raw_term(g, &sums[kind], i), i);
@@ -216,8 +216,8 @@ static s64 regressor(const struct window *w, u64 raw)
 }
 
 /* The part of kind @kind in the window's regressors. */
-static void regressors(const struct regression *g, const struct window *w,
-		       const struct regression_sums *k, u32 kind, s64 *x)
+static void regressors(const struct cost_rls *g, const struct window *w,
+		       const struct cost_rls_sums *k, u32 kind, s64 *x)
 {
 	u32 i;
 
@@ -226,8 +226,8 @@ static void regressors(const struct regression *g, const struct window *w,
 }
 
 /* How much longer than predicted, as part of the whole window. */
-static s64 unexplained(const struct regression *g, const struct window *w,
-		       const struct regression_sums *k, u32 kind, const s64 *x)
+static s64 unexplained(const struct cost_rls *g, const struct window *w,
+		       const struct cost_rls_sums *k, u32 kind, const s64 *x)
 {
 	u32 i = first_term(kind);
 	u64 ns = min(took(k), w->norm * RESIDUAL_MOST);
@@ -238,52 +238,52 @@ static s64 unexplained(const struct regression *g, const struct window *w,
 }
 
 /* One equation more, with 2^-@weak of the weight. */
-static void equation(struct regression *g, struct window *w, const s64 *x,
+static void equation(struct cost_rls *g, struct window *w, const s64 *x,
 		     s64 residual, u32 weak)
 {
 	u32 i, j;
 
-	for (i = 0; i < REGRESSION_TERMS; i++) {
+	for (i = 0; i < COST_RLS_TERMS; i++) {
 		w->g[i] += mul_shr(x[i], residual, PRODUCT_SHIFT + weak);
-		for (j = 0; j < REGRESSION_TERMS; j++)
+		for (j = 0; j < COST_RLS_TERMS; j++)
 			g->r[i][j] += mul_shr(x[i], x[j], PRODUCT_SHIFT + weak);
 	}
 }
 
 /* Of a class that is absent nothing is forgotten; of its ties, half as much. */
-static void forget(struct regression *g, u32 mask)
+static void forget(struct cost_rls *g, u32 mask)
 {
 	u32 i, j;
 
-	for (i = 0; i < REGRESSION_TERMS; i++)
-		for (j = 0; j < REGRESSION_TERMS; j++) {
+	for (i = 0; i < COST_RLS_TERMS; i++)
+		for (j = 0; j < COST_RLS_TERMS; j++) {
 			u32 present = ((mask >> i) & 1) + ((mask >> j) & 1);
-			s64 part = g->r[i][j] >> (REGRESSION_MEMORY_SHIFT + 1);
+			s64 part = g->r[i][j] >> (COST_RLS_MEMORY_SHIFT + 1);
 
 			g->r[i][j] -= part * present;
 		}
 }
 
 /* @x and the residual grow by what the kinds from @from to @to did. */
-static s64 kinds_take(struct window *w, struct regression *g,
-		      const struct regression_sums *sums, u32 from, u32 to,
+static s64 kinds_take(struct window *w, struct cost_rls *g,
+		      const struct cost_rls_sums *sums, u32 from, u32 to,
 		      s64 *x)
 {
 	s64 all = 0;
 	u32 kind, i;
 
 	for (kind = from; kind < to; kind++) {
-		s64 own[REGRESSION_TERMS] = { 0 }, residual;
+		s64 own[COST_RLS_TERMS] = { 0 }, residual;
 
 		if (!sums[kind].requests)
 			continue;
 		regressors(g, w, &sums[kind], kind, own);
 		residual = unexplained(g, w, &sums[kind], kind, own);
-		if (!g->told)
-			equation(g, w, own, residual, g->varied ?
+		if (!g->exact_time)
+			equation(g, w, own, residual, g->dithered ?
 				 WEAK_VARIED_SHIFT : WEAK_SHIFT);
 		all += residual;
-		for (i = 0; i < REGRESSION_TERMS; i++)
+		for (i = 0; i < COST_RLS_TERMS; i++)
 			x[i] += own[i];
 	}
 	w->residual += all;
@@ -291,77 +291,77 @@ static s64 kinds_take(struct window *w, struct regression *g,
 }
 
 /* What is told of a class is of it alone. */
-static void classes_take(struct window *w, struct regression *g,
-			 const struct regression_sums *sums)
+static void classes_take(struct window *w, struct cost_rls *g,
+			 const struct cost_rls_sums *sums)
 {
 	u32 class;
 
-	for (class = 0; class < REGRESSION_CLASSES; class++) {
-		s64 x[REGRESSION_TERMS] = { 0 }, residual;
+	for (class = 0; class < COST_RLS_CLASSES; class++) {
+		s64 x[COST_RLS_TERMS] = { 0 }, residual;
 
-		residual = kinds_take(w, g, sums, class * REGRESSION_SIZES,
-				      (class + 1) * REGRESSION_SIZES, x);
+		residual = kinds_take(w, g, sums, class * COST_RLS_SIZES,
+				      (class + 1) * COST_RLS_SIZES, x);
 		equation(g, w, x, residual, 0);
 	}
 }
 
-static void mix_take(struct window *w, struct regression *g,
-		     const struct regression_sums *sums)
+static void mix_take(struct window *w, struct cost_rls *g,
+		     const struct cost_rls_sums *sums)
 {
-	s64 x[REGRESSION_TERMS] = { 0 };
+	s64 x[COST_RLS_TERMS] = { 0 };
 
-	kinds_take(w, g, sums, 0, REGRESSION_KINDS, x);
+	kinds_take(w, g, sums, 0, COST_RLS_KINDS, x);
 	x[WRITTEN_SECTOR] = regressor(w, raw(g, g->written, 1));
 	w->residual -= mul_shr(x[WRITTEN_SECTOR], g->phi[WRITTEN_SECTOR],
 			       PHI_SHIFT);
 	equation(g, w, x, w->residual, 0);
 }
 
-static void window_take(struct window *w, struct regression *g,
-			const struct regression_sums *sums)
+static void window_take(struct window *w, struct cost_rls *g,
+			const struct cost_rls_sums *sums)
 {
 	u32 kind;
 
 	*w = (struct window){ .norm = predicted(g, sums) };
 	if (g->written)
 		w->mask = 1U << WRITTEN_SECTOR;
-	for (kind = 0; kind < REGRESSION_KINDS; kind++)
+	for (kind = 0; kind < COST_RLS_KINDS; kind++)
 		if (sums[kind].requests)
 			w->mask |= terms_of(class_of(kind));
 	forget(g, w->mask);
-	if (g->told)
+	if (g->exact_time)
 		classes_take(w, g, sums);
 	else
 		mix_take(w, g, sums);
 }
 
 /* Of the last window half, of the one before a quarter, .. */
-static void remember_written(struct regression *g,
-			     const struct regression_sums *sums)
+static void remember_written(struct cost_rls *g,
+			     const struct cost_rls_sums *sums)
 {
-	u32 first = IO_WRITE * REGRESSION_SIZES, i;
+	u32 first = IO_WRITE * COST_RLS_SIZES, i;
 	u64 sectors = 0;
 
-	for (i = first; i < first + REGRESSION_SIZES; i++)
+	for (i = first; i < first + COST_RLS_SIZES; i++)
 		sectors += sums[i].sectors;
 	g->written = (g->written + sectors) / 2;
 }
 
-/* A term that the step would make negative, or REGRESSION_TERMS. */
-static u32 first_negative(const struct regression *g, const s64 *d, u32 mask)
+/* A term that the step would make negative, or COST_RLS_TERMS. */
+static u32 first_negative(const struct cost_rls *g, const s64 *d, u32 mask)
 {
 	u32 i;
 
-	for (i = 0; i < REGRESSION_TERMS; i++)
+	for (i = 0; i < COST_RLS_TERMS; i++)
 		if ((mask & (1U << i)) && g->phi[i] + d[i] < 0)
 			break;
 	return i;
 }
 
 /* The least squares among those that are not negative. */
-static void update(struct regression *g, struct window *w)
+static void update(struct cost_rls *g, struct window *w)
 {
-	s64 d[REGRESSION_TERMS] = { 0 };
+	s64 d[COST_RLS_TERMS] = { 0 };
 	u32 open = w->mask, i, j;
 	struct system s;
 
@@ -369,24 +369,24 @@ static void update(struct regression *g, struct window *w)
 		factor(&s, g, open);
 		solve(&s, w->g, d);
 		i = first_negative(g, d, open);
-		if (i == REGRESSION_TERMS)
+		if (i == COST_RLS_TERMS)
 			break;
 		open &= ~(1U << i);
 		d[i] = -g->phi[i];
-		for (j = 0; j < REGRESSION_TERMS; j++)
+		for (j = 0; j < COST_RLS_TERMS; j++)
 			w->g[j] -= mul_shr(g->r[j][i], d[i], PHI_SHIFT);
 	}
-	for (i = 0; i < REGRESSION_TERMS; i++)
+	for (i = 0; i < COST_RLS_TERMS; i++)
 		WRITE_ONCE(g->phi[i], min(g->phi[i] + d[i], PHI_MOST));
 }
 
 /* ----------------------------------------------------------------- confidence */
 
-static u32 seen_terms(const struct regression *g)
+static u32 seen_terms(const struct cost_rls *g)
 {
 	u32 mask = 0, i;
 
-	for (i = 0; i < REGRESSION_CLASSES; i++)
+	for (i = 0; i < COST_RLS_CLASSES; i++)
 		if (g->seen & (1U << i))
 			mask |= terms_of(i);
 	if (g->seen & (1U << IO_WRITE))
@@ -394,28 +394,28 @@ static u32 seen_terms(const struct regression *g)
 	return mask;
 }
 
-static void learn_variance(struct regression *g, s64 residual)
+static void learn_variance(struct cost_rls *g, s64 residual)
 {
 	s64 square = mul_shr(residual, residual, PRODUCT_SHIFT);
 	s64 known = (s64)g->variance;
 	u32 i, shift = 0;
 
 	/* A plain mean while there are few. */
-	for (i = 1; i < REGRESSION_MEMORY_SHIFT && g->windows >> i; i++)
+	for (i = 1; i < COST_RLS_MEMORY_SHIFT && g->windows >> i; i++)
 		shift = i;
 	g->variance = (u64)(known + ((square - known) >> shift));
 }
 
 /* sqrt(variance * diagonal of the inverse of R) */
-static void learn_errors(struct regression *g)
+static void learn_errors(struct cost_rls *g)
 {
 	u32 mask = seen_terms(g), i;
-	s64 d[REGRESSION_TERMS];
+	s64 d[COST_RLS_TERMS];
 	struct system s;
 
 	factor(&s, g, mask);
-	for (i = 0; i < REGRESSION_TERMS; i++) {
-		s64 one[REGRESSION_TERMS] = { 0 };
+	for (i = 0; i < COST_RLS_TERMS; i++) {
+		s64 one[COST_RLS_TERMS] = { 0 };
 		u64 square;
 
 		if (!(mask & (1U << i)))
@@ -434,12 +434,12 @@ static void learn_errors(struct regression *g)
 /* ---------------------------------------------------------------- interface */
 
 /* The first window: a cost by bytes that explains it. */
-static bool begin(struct regression *g, const struct regression_sums *sums)
+static bool begin(struct cost_rls *g, const struct cost_rls_sums *sums)
 {
 	u64 sectors = 0, ns = 0;
 	u32 kind;
 
-	for (kind = 0; kind < REGRESSION_KINDS; kind++) {
+	for (kind = 0; kind < COST_RLS_KINDS; kind++) {
 		sectors += sums[kind].sectors;
 		ns += took(&sums[kind]);
 	}
@@ -452,33 +452,33 @@ static bool begin(struct regression *g, const struct regression_sums *sums)
 	return true;
 }
 
-bool regression_add(struct regression *g,
-		    const struct regression_sums *sums)
+bool cost_rls_add(struct cost_rls *g,
+		    const struct cost_rls_sums *sums)
 {
 	u64 requests = 0;
 	struct window w;
 	u32 kind;
 
-	for (kind = 0; kind < REGRESSION_KINDS; kind++)
+	for (kind = 0; kind < COST_RLS_KINDS; kind++)
 		requests += sums[kind].requests;
-	if (requests < REGRESSION_WINDOW_LEAST)
+	if (requests < COST_RLS_WINDOW_LEAST)
 		return false;
 	if (!g->unit && !begin(g, sums))
 		return false;
 	window_take(&w, g, sums);
-	for (kind = 0; kind < REGRESSION_KINDS; kind++)
+	for (kind = 0; kind < COST_RLS_KINDS; kind++)
 		if (sums[kind].requests)
 			WRITE_ONCE(g->seen, g->seen | 1U << class_of(kind));
 	update(g, &w);
 	WRITE_ONCE(g->windows, g->windows + 1);
-	if (!g->told)
+	if (!g->exact_time)
 		remember_written(g, sums);
 	learn_variance(g, w.residual);
 	learn_errors(g);
 	return true;
 }
 
-static u64 in_ps(const struct regression *g, u32 term, u64 phi)
+static u64 in_ps(const struct cost_rls *g, u32 term, u64 phi)
 {
 	u64 per = is_sector(term) ? 1 : SECTORS_PER_UNIT;
 	u64 ps = mul_u64_u64_shr(READ_ONCE(g->unit) * per, phi, PHI_SHIFT);
@@ -486,12 +486,12 @@ static u64 in_ps(const struct regression *g, u32 term, u64 phi)
 	return mul_u64_u32_shr(ps, 1000, UNIT_SHIFT);
 }
 
-u64 regression_cost_ps(const struct regression *g, enum regression_term term)
+u64 cost_rls_cost_ps(const struct cost_rls *g, enum cost_rls_term term)
 {
 	return in_ps(g, term, (u64)READ_ONCE(g->phi[term]));
 }
 
-u64 regression_error_ps(const struct regression *g, enum regression_term term)
+u64 cost_rls_error_ps(const struct cost_rls *g, enum cost_rls_term term)
 {
 	return in_ps(g, term, READ_ONCE(g->error[term]));
 }
@@ -502,7 +502,7 @@ static u32 charge(s64 phi, s64 whole)
 }
 
 /* What the line of a class is, in phi. */
-static void whole_of(const struct regression *g, u32 class, s64 *request,
+static void whole_of(const struct cost_rls *g, u32 class, s64 *request,
 		     s64 *sector)
 {
 	/* Never met: as the other. */
@@ -514,13 +514,13 @@ static void whole_of(const struct regression *g, u32 class, s64 *request,
 		*sector += g->phi[WRITTEN_SECTOR];
 }
 
-void regression_lines(const struct regression *g,
-		      struct cost_line line[REGRESSION_CLASSES])
+void cost_rls_lines(const struct cost_rls *g,
+		      struct cost_line line[COST_RLS_CLASSES])
 {
 	s64 request, sector, whole;
 	u32 i;
 
-	for (i = 0; i < REGRESSION_CLASSES && !g->unit; i++)
+	for (i = 0; i < COST_RLS_CLASSES && !g->unit; i++)
 		line[i] = (struct cost_line){ .per_kib = 1024 };
 	if (!g->unit)
 		return;
@@ -530,7 +530,7 @@ void regression_lines(const struct regression *g,
 	whole = max(whole, request + sector);
 	/* Of a read of 4 KiB; one that costs nothing would make all dear. */
 	whole = max(whole, PHI_ONE >> 10);
-	for (i = 0; i < REGRESSION_CLASSES; i++) {
+	for (i = 0; i < COST_RLS_CLASSES; i++) {
 		whole_of(g, i, &request, &sector);
 		line[i] = (struct cost_line){
 			.base = charge(request * COST_UNIT, whole),

@@ -29,7 +29,7 @@
  *
  * with 2^-8 of the weight: in a drive with a queue inside a read also
  * waits for writes, so its own time says less than what moving the mix does;
- * with 2^-12 where somebody moves it on purpose (`varied`).
+ * with 2^-12 where somebody moves it on purpose (`dithered`).
  *
  * What a drive owes.  A write is done when the drive's buffer has it; it is
  * programmed, and collected for, later, at the expense of whatever is served
@@ -62,78 +62,78 @@
  * Sources: regression of costs per class as in BCQ (Zhang et al., HPCC 2013),
  * cited by Lee, Han, Shin, Host-Level Workload-Aware Budget Compensation I/O
  * Scheduling for Open-Channel SSDs, section II [P]: its form is not published.
- * Damping: Levenberg, Marquardt.  Tested by tests/unit/regression.c against
+ * Damping: Levenberg, Marquardt.  Tested by tests/unit/cost_rls.c against
  * double precision.
  */
-#ifndef MQFAIR_REGRESSION_H
-#define MQFAIR_REGRESSION_H
+#ifndef MQFAIR_COST_RLS_H
+#define MQFAIR_COST_RLS_H
 
 #include "core/cost.h"
 
-enum regression_term {
+enum cost_rls_term {
 	READ_REQUEST,
 	READ_SECTOR,
 	WRITE_REQUEST,
 	WRITE_SECTOR,
 	WRITTEN_SECTOR,		/* in the windows before */
-	REGRESSION_TERMS,
+	COST_RLS_TERMS,
 };
 
 enum {
-	REGRESSION_CLASSES	= 2,	/* IO_READ, IO_WRITE */
-	REGRESSION_SIZES	= 2,
-	REGRESSION_KINDS	= REGRESSION_CLASSES * REGRESSION_SIZES,
-	REGRESSION_LARGE	= 16384,	/* bytes, or more */
+	COST_RLS_CLASSES	= 2,	/* IO_READ, IO_WRITE */
+	COST_RLS_SIZES	= 2,
+	COST_RLS_KINDS	= COST_RLS_CLASSES * COST_RLS_SIZES,
+	COST_RLS_LARGE	= 16384,	/* bytes, or more */
 	/* Windows until what was learnt has faded to 1/e. */
-	REGRESSION_MEMORY_SHIFT	= 7,
-	REGRESSION_WINDOW_LEAST	= 32,	/* requests */
+	COST_RLS_MEMORY_SHIFT	= 7,
+	COST_RLS_WINDOW_LEAST	= 32,	/* requests */
 };
 
-static inline u32 regression_kind(enum io_op op, u32 bytes)
+static inline u32 cost_rls_kind(enum io_op op, u32 bytes)
 {
-	return op * REGRESSION_SIZES + (bytes >= REGRESSION_LARGE);
+	return op * COST_RLS_SIZES + (bytes >= COST_RLS_LARGE);
 }
 
 /* What one kind did in a window. */
-struct regression_sums {
+struct cost_rls_sums {
 	u64 requests, sectors, ns;
 };
 
-struct regression {
-	s64 r[REGRESSION_TERMS][REGRESSION_TERMS];
-	s64 phi[REGRESSION_TERMS];	/* O */
-	u64 error[REGRESSION_TERMS];	/* O: standard error of phi */
+struct cost_rls {
+	s64 r[COST_RLS_TERMS][COST_RLS_TERMS];
+	s64 phi[COST_RLS_TERMS];	/* O */
+	u64 error[COST_RLS_TERMS];	/* O: standard error of phi */
 	u64 unit;			/* O: of phi; 0: no window yet */
 	u64 variance;			/* of what was not predicted */
 	u64 written;			/* sectors, of late: see above */
 	u32 seen;			/* O: mask of the classes met */
 	u64 windows;			/* O: taken */
-	bool varied;			/* I: the caller sees to it that mixes vary */
-	bool told;			/* I: ns are what each class took of the drive */
+	bool dithered;			/* I: the caller sees to it that mixes vary */
+	bool exact_time;			/* I: ns are what each class took of the drive */
 };
 
 /*
  * A window: @sums of each kind.  False, and nothing is changed: it is too short, and its
  * sums belong to the next one.
  */
-bool regression_add(struct regression *g,
-		    const struct regression_sums *sums);
+bool cost_rls_add(struct cost_rls *g,
+		    const struct cost_rls_sums *sums);
 
 /* Whatever was written before is paid for: the next window owes nothing. */
-static inline void regression_settled(struct regression *g)
+static inline void cost_rls_settled(struct cost_rls *g)
 {
 	g->written = 0;
 }
 
 /* ps at the device for each request or sector, and the standard error. */
-u64 regression_cost_ps(const struct regression *g, enum regression_term term);
-u64 regression_error_ps(const struct regression *g, enum regression_term term);
+u64 cost_rls_cost_ps(const struct cost_rls *g, enum cost_rls_term term);
+u64 cost_rls_error_ps(const struct cost_rls *g, enum cost_rls_term term);
 
 /*
  * The same as lines of cost.h, by class: a read of 4 KiB costs COST_UNIT.  A
  * class that was never met costs what the other does.
  */
-void regression_lines(const struct regression *g,
-		      struct cost_line line[REGRESSION_CLASSES]);
+void cost_rls_lines(const struct cost_rls *g,
+		      struct cost_line line[COST_RLS_CLASSES]);
 
-#endif /* MQFAIR_REGRESSION_H */
+#endif /* MQFAIR_COST_RLS_H */

@@ -26,7 +26,7 @@
  *
  * The parts.  Order, tags, slots, and who comes back for what is held are
  * those of mqfq.c at T = 0, every line of it: this is Min-SFQ(D).  What differs
- * is what a weight is: interference.h.
+ * is what a weight is: ifq_weight.h.
  *
  * What a flow that comes back starts at.  The paper chooses among three
  * definitions of virtual time, by what the queue or the device holds.  Orders
@@ -67,7 +67,7 @@
  * under High Performance Processors, Acta Scientiarum Naturalium Universitatis
  * Pekinensis, 2020.  SFQ(D): Jin, Chase, Kaur, Interposed Proportional Sharing
  * for a Storage Service Utility, SIGMETRICS 2004.
- * Tested by tests/sim/ifq.c, tests/unit/interference.c, tests/mt/mqfq.c.
+ * Tested by tests/sim/ifq.c, tests/unit/ifq_weight.c, tests/mt/mqfq.c.
  */
 #include "ifq.h"
 #include "core/policies.h"
@@ -175,18 +175,18 @@ static void ifq_insert(struct queue *q, struct io *io, u64 now,
 	struct ifq *i = ifq_of(q->sched);
 
 	if (unlikely(mqfq_insert_at(q, io, now, start_of_flow(q->sched), wake)))
-		interference_join(&i->interference, io->flow, now);
+		ifq_weight_join(&i->ifq_weight, io->flow, now);
 }
 
-static enum verdict ifq_dispatch(struct queue *q, u64 now, struct io **out,
+static enum dispatch_result ifq_dispatch(struct queue *q, u64 now, struct io **out,
 				 struct wake *wake)
 {
-	enum verdict verdict = mqfq_dispatch(q, now, out, wake);
+	enum dispatch_result result = mqfq_dispatch(q, now, out, wake);
 
 	if (unlikely(virtual_time(q->sched) != IFQ_MIN) &&
-	    verdict == VERDICT_IO)
+	    result == DISPATCH_IO)
 		tags_dispatched(&ifq_of(q->sched)->tags, *out);
-	return verdict;
+	return result;
 }
 
 static void ifq_complete(struct io *io, u64 now, struct wake *wake)
@@ -207,16 +207,16 @@ static void ifq_tick(struct sched *s, u64 now, struct wake *wake)
 {
 	struct ifq *i = ifq_of(s);
 
-	if (now >= interference_end_ns(&i->interference, s)) {
-		interference_roll(&i->interference, s, now);
+	if (now >= ifq_weight_end_ns(&i->ifq_weight, s)) {
+		ifq_weight_roll(&i->ifq_weight, s, now);
 		mqfq_tune(s, NULL, wake);	/* I7 */
 	} else {
-		interference_account(s);
+		ifq_weight_account(s);
 	}
 	mqfq_tick(s, now, wake);
 	/* Not when nobody is active: windows go by unseen then. */
 	if (wake->at_ns)
-		wake_at(wake, interference_end_ns(&i->interference, s));
+		wake_at(wake, ifq_weight_end_ns(&i->ifq_weight, s));
 }
 
 static void ifq_tune(struct sched *s, const struct sched_params *p,
@@ -249,7 +249,7 @@ static int ifq_init(struct sched *s)
 		port_free(i);
 		return ret;
 	}
-	interference_init(&i->interference);
+	ifq_weight_init(&i->ifq_weight);
 	tags_init(&i->tags, mqfq_vt(&i->mqfq));
 	s->engine = &i->mqfq;
 	return 0;
@@ -269,7 +269,7 @@ static void ifq_exit(struct sched *s)
 
 static void ifq_report(const struct sched *s, struct report *r)
 {
-	const struct interference *e = &ifq_of(s)->interference;
+	const struct ifq_weight *e = &ifq_of(s)->ifq_weight;
 
 	mqfq_report(s, r);
 	report_number(r, "window", (s64)READ_ONCE(e->window));
@@ -278,13 +278,13 @@ static void ifq_report(const struct sched *s, struct report *r)
 /* The cgroup's, as beside its siblings: those below it are counted. */
 static void ifq_report_flow(const struct flow *f, struct report *r)
 {
-	const struct interference_flow *i = flow_engine(f);
+	const struct ifq_weight_flow *i = flow_engine(f);
 	u64 milli = READ_ONCE(f->group.scale) * 1000ULL;
 
 	mqfq_report_flow(f, r);
-	report_number(r, "moved_last", (s64)READ_ONCE(i->group.last));
-	report_number(r, "moved", (s64)READ_ONCE(i->group.moved));
-	report_number(r, "interference_milli", (s64)(milli >> SCALE_SHIFT));
+	report_number(r, "served_last_bytes", (s64)READ_ONCE(i->group.last));
+	report_number(r, "moved", (s64)READ_ONCE(i->group.served_bytes));
+	report_number(r, "weight_scale_milli", (s64)(milli >> SCALE_SHIFT));
 }
 
 static const char *const virtual_time_names[] = {
@@ -310,7 +310,7 @@ const struct sched_ops ifq_ops = {
 	.name		= "ifq",
 	.tunables	= ifq_tunables,
 	.ordered	= true,
-	.flow_bytes	= sizeof(struct interference_flow),
+	.flow_bytes	= sizeof(struct ifq_weight_flow),
 	.init		= ifq_init,
 	.exit		= ifq_exit,
 	.insert		= ifq_insert,

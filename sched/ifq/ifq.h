@@ -34,7 +34,7 @@ struct device_tags {
 
 struct ifq {
 	struct mqfq mqfq;	/* sched.engine */
-	struct interference interference;
+	struct ifq_weight ifq_weight;
 	struct device_tags tags;
 };
 

@@ -11,7 +11,7 @@ static struct flow *flow_of(struct share_group *g)
 	return container_of(g, struct flow, group);
 }
 
-static struct interference_flow *engine_of(struct share_group *g)
+static struct ifq_weight_flow *engine_of(struct share_group *g)
 {
 	return flow_engine(flow_of(g));
 }
@@ -21,26 +21,26 @@ static u64 window_ns(const struct sched *s)
 	return READ_ONCE(s->params.ifq.window_ms) * 1000000ULL;
 }
 
-void interference_init(struct interference *e)
+void ifq_weight_init(struct ifq_weight *e)
 {
-	*e = (struct interference){ .window = 1 };
+	*e = (struct ifq_weight){ .window = 1 };
 }
 
-u64 interference_end_ns(const struct interference *e, const struct sched *s)
+u64 ifq_weight_end_ns(const struct ifq_weight *e, const struct sched *s)
 {
 	return READ_ONCE(e->start_ns) + window_ns(s);
 }
 
 /* ----------------------------------------------------------- what was moved */
 
-static void tenant_moved(struct tenant *t, u64 bytes)
+static void tenant_served(struct tenant *t, u64 bytes)
 {
-	WRITE_ONCE(t->moved, t->moved + bytes);
+	WRITE_ONCE(t->served_bytes, t->served_bytes + bytes);
 }
 
 static void flow_account(struct flow *f)
 {
-	struct interference_flow *own = flow_engine(f);
+	struct ifq_weight_flow *own = flow_engine(f);
 	struct flow_totals totals;
 	struct share_group *g;
 	u64 bytes;
@@ -50,9 +50,9 @@ static void flow_account(struct flow *f)
 	if (!bytes)
 		return;
 	own->seen = totals.bytes;
-	tenant_moved(&own->own, bytes);
+	tenant_served(&own->own, bytes);
 	for (g = &f->group; g; g = g->parent)
-		tenant_moved(&engine_of(g)->group, bytes);
+		tenant_served(&engine_of(g)->group, bytes);
 }
 
 static void account(struct sched *s)
@@ -64,7 +64,7 @@ static void account(struct sched *s)
 		flow_account(f);
 }
 
-void interference_account(struct sched *s)
+void ifq_weight_account(struct sched *s)
 {
 	unsigned long flags = port_lock(&s->active_lock);
 
@@ -75,23 +75,23 @@ void interference_account(struct sched *s)
 /* ------------------------------------------------------------------- levels */
 
 /* The logarithm of what @moved by a tenant of @weight counts for. */
-static u32 level_of(const struct sched *s, u64 moved, u32 weight)
+static u32 level_of(const struct sched *s, u64 served_bytes, u32 weight)
 {
 	u64 least = max(READ_ONCE(s->params.ifq.floor), 1U);
 
-	moved = div64_u64(moved * WEIGHT_DEFAULT, weight);
-	return log2_fixed(max(moved, least));
+	served_bytes = div64_u64(served_bytes * WEIGHT_DEFAULT, weight);
+	return log2_fixed(max(served_bytes, least));
 }
 
 /* @level moves towards @goal by the part of the way that damping says. */
 static u32 level_towards(const struct sched *s, u32 level, u32 goal)
 {
-	u32 keep = PERCENT - READ_ONCE(s->params.ifq.damping);
+	u32 retain = PERCENT - READ_ONCE(s->params.ifq.damping);
 
 	/* 64 * LOG_ONE * 100 fits. */
 	if (level > goal)
-		return goal + (level - goal) * keep / PERCENT;
-	return goal - (goal - level) * keep / PERCENT;
+		return goal + (level - goal) * retain / PERCENT;
+	return goal - (goal - level) * retain / PERCENT;
 }
 
 /* Brings a tenant from the window it is at to @window. */
@@ -101,15 +101,15 @@ static void tenant_step(struct tenant *t, const struct sched *s, u64 window,
 	u64 idle = window - t->window - 1;
 	u32 floor = level_of(s, 0, weight), level;
 
-	t->level = level_towards(s, t->level, level_of(s, t->moved, weight));
+	t->level = level_towards(s, t->level, level_of(s, t->served_bytes, weight));
 	for (; idle; idle--) {
 		level = level_towards(s, t->level, floor);
 		if (level == t->level)
 			break;
 		t->level = level;
 	}
-	WRITE_ONCE(t->last, t->window + 1 == window ? t->moved : 0);
-	WRITE_ONCE(t->moved, 0);
+	WRITE_ONCE(t->last, t->window + 1 == window ? t->served_bytes : 0);
+	WRITE_ONCE(t->served_bytes, 0);
 	t->window = window;
 }
 
@@ -175,7 +175,7 @@ static void tenant_limit(struct tenant *t, const struct family *family,
 static void flow_close(struct flow *f, u64 window)
 {
 	struct sched *s = f->sched;
-	struct interference_flow *i = flow_engine(f);
+	struct ifq_weight_flow *i = flow_engine(f);
 	struct share_group *g;
 
 	tenant_close(&i->own, &i->family, s, window, WEIGHT_DEFAULT);
@@ -187,7 +187,7 @@ static void flow_close(struct flow *f, u64 window)
 static void flow_scale(struct flow *f)
 {
 	struct sched *s = f->sched;
-	struct interference_flow *i = flow_engine(f);
+	struct ifq_weight_flow *i = flow_engine(f);
 	struct share_group *g;
 
 	tenant_limit(&i->own, &i->family, s);
@@ -203,18 +203,18 @@ static void flow_scale(struct flow *f)
 }
 
 /* The windows that ended until @now; a late call is part of the next one. */
-static void end_windows(struct interference *e, const struct sched *s, u64 now)
+static void end_windows(struct ifq_weight *e, const struct sched *s, u64 now)
 {
 	u64 ended;
 
-	if (now < interference_end_ns(e, s))
+	if (now < ifq_weight_end_ns(e, s))
 		return;
 	ended = div64_u64(now - e->start_ns, window_ns(s));
 	e->window += ended;
 	WRITE_ONCE(e->start_ns, e->start_ns + ended * window_ns(s));
 }
 
-void interference_roll(struct interference *e, struct sched *s, u64 now)
+void ifq_weight_roll(struct ifq_weight *e, struct sched *s, u64 now)
 {
 	unsigned long flags = port_lock(&s->active_lock), share_flags;
 	struct flow *f;
@@ -243,10 +243,10 @@ static u32 tenant_join(struct tenant *t, const struct family *family,
 	return scale_of(s, family, t->level);
 }
 
-static void join(struct interference *e, struct flow *f)
+static void join(struct ifq_weight *e, struct flow *f)
 {
 	struct sched *s = f->sched;
-	struct interference_flow *i = flow_engine(f);
+	struct ifq_weight_flow *i = flow_engine(f);
 	unsigned long flags = share_scale_begin(&s->share);
 	struct share_group *g;
 
@@ -261,7 +261,7 @@ static void join(struct interference *e, struct flow *f)
 	share_scale_end(&s->share, flags);
 }
 
-void interference_join(struct interference *e, struct flow *f, u64 now)
+void ifq_weight_join(struct ifq_weight *e, struct flow *f, u64 now)
 {
 	struct sched *s = f->sched;
 	unsigned long flags = port_lock(&s->active_lock);

@@ -45,15 +45,15 @@
  * or not anybody looked.  It is made up for when the tenant comes back.  One
  * that was never here before starts at the mean level of its siblings [R].
  *
- * Who calls.  All functions but interference_join() are for slow work, once per
+ * Who calls.  All functions but ifq_weight_join() are for slow work, once per
  * window or tick, and go over the active flows and their ancestors.
  *
  * Source: Sui, Ye, Yang, Tong, An Interference Fair Queueing I/O Scheduler
  * under High Performance Processors, 2020, section 3.1 and 3.2.
- * Tested by tests/unit/interference.c against a model in floating point.
+ * Tested by tests/unit/ifq_weight.c against a model in floating point.
  */
-#ifndef MQFAIR_INTERFERENCE_H
-#define MQFAIR_INTERFERENCE_H
+#ifndef MQFAIR_IFQ_WEIGHT_H
+#define MQFAIR_IFQ_WEIGHT_H
 
 #include "core/sched.h"
 
@@ -61,7 +61,7 @@
 
 /* A cgroup among its siblings, or its own processes among its children. */
 struct tenant {
-	u64 moved;		/* O: bytes in this window */
+	u64 served_bytes;		/* O: bytes in this window */
 	u64 last;		/* O: in the last one that it was looked at */
 	u64 window;		/* L: that ended when it was; 0: never */
 	u32 level;		/* L: LOG_SHIFT */
@@ -76,33 +76,33 @@ struct family {
 };
 
 /* A flow's, at flow_engine(). */
-struct interference_flow {
+struct ifq_weight_flow {
 	struct tenant group;	/* the cgroup */
 	struct tenant own;	/* its own processes */
 	struct family family;	/* of its children and its own processes */
 	u64 seen;		/* L: bytes of the flow already counted */
 };
 
-struct interference {
+struct ifq_weight {
 	u64 window;		/* L: the number of those that ended, from 1 */
 	u64 start_ns;		/* O: of the present one */
 };
 
-void interference_init(struct interference *e);
+void ifq_weight_init(struct ifq_weight *e);
 
 /* When the present window ends. */
-u64 interference_end_ns(const struct interference *e, const struct sched *s);
+u64 ifq_weight_end_ns(const struct ifq_weight *e, const struct sched *s);
 
 /*
  * Counts what the active flows have moved.  Before each flow_sweep(), so that
  * a flow that is retired has been counted to the end.
  */
-void interference_account(struct sched *s);
+void ifq_weight_account(struct sched *s);
 
 /* The window is over: accounts, and sets the scales of all active. */
-void interference_roll(struct interference *e, struct sched *s, u64 now);
+void ifq_weight_roll(struct ifq_weight *e, struct sched *s, u64 now);
 
 /* @f has become active. */
-void interference_join(struct interference *e, struct flow *f, u64 now);
+void ifq_weight_join(struct ifq_weight *e, struct flow *f, u64 now);
 
-#endif /* MQFAIR_INTERFERENCE_H */
+#endif /* MQFAIR_IFQ_WEIGHT_H */

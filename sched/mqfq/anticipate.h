@@ -24,66 +24,66 @@
  * comes too late, down to once in 128, and twice as often each time that it
  * does not.
  *
- * Who comes back.  tick, at the time that keep_slot() asks for, returns what
+ * Who comes back.  tick, at the time that anticipate_slot() asks for, returns what
  * was kept too long and hands it to whoever waits.
  *
  * Source: waiting for who will be back soon is anticipatory scheduling, Iyer
  * and Druschel, SOSP 2001; there it was for seeks.
- * Tested by tests/unit/keep.c, tests/sim/shares.c.
+ * Tested by tests/unit/anticipate.c, tests/sim/shares.c.
  */
-#ifndef MQFAIR_KEEP_H
-#define MQFAIR_KEEP_H
+#ifndef MQFAIR_ANTICIPATE_H
+#define MQFAIR_ANTICIPATE_H
 
 #include "core/sched.h"
 #include "mt/token_tree.h"
 
 /* Of the slots of a device. */
-struct keep {
-	atomic64_t kept;	/* A: slots kept now */
+struct anticipate {
+	atomic64_t reserved;	/* A: slots kept now */
 	atomic64_t left;	/* A: of them, those of flows that are gone */
 	u64 short_ns;		/* when somebody last went without a slot */
 } __port_cacheline;
 
 /* Somebody has found no slot. */
-static inline void keep_missed(struct keep *k, u64 now)
+static inline void anticipate_missed(struct anticipate *k, u64 now)
 {
 	WRITE_ONCE(k->short_ns, now);
 }
 
 /* Of what follows, when one may have been. */
-bool keep_claim(struct keep *k, struct token_tree *slots, struct flow *f,
+bool anticipate_claim(struct anticipate *k, struct token_tree *slots, struct flow *f,
 		u32 queue);
 
 /* The slot that was kept for @f, if one was, is the caller's, on @queue. */
-static inline bool keep_take(struct keep *k, struct token_tree *slots,
+static inline bool anticipate_take(struct anticipate *k, struct token_tree *slots,
 			     struct flow *f, u32 queue)
 {
-	return unlikely(atomic64_read(&f->kept.until)) &&
-	       keep_claim(k, slots, f, queue);
+	return unlikely(atomic64_read(&f->reserved.until)) &&
+	       anticipate_claim(k, slots, f, queue);
 }
 
 /* @io is done: is there anything to think about?  Cheap. */
-static inline bool keep_wanted(const struct keep *k, const struct io *io)
+static inline bool anticipate_wanted(const struct anticipate *k, const struct io *io)
 {
 	return unlikely(READ_ONCE(k->short_ns) >= io->dispatch_ns) &&
 	       !atomic64_read(&io->flow->queued);
 }
 
 /*
- * @io, which had a slot, is done, and keep_wanted().  True: the slot is kept
+ * @io, which had a slot, is done, and anticipate_wanted().  True: the slot is kept
  * for the flow.  The caller has made sure that the flow might dispatch if it
  * came back.
  */
-bool keep_slot(struct keep *k, const struct token_tree *slots,
+bool anticipate_slot(struct anticipate *k, const struct token_tree *slots,
 	       const struct io *io, u64 now, struct wake *wake);
 
 /* Of tick: how many slots, kept too long, the caller has to put back. */
-u32 keep_tick(struct keep *k, struct sched *s, u64 now, struct wake *wake);
+u32 anticipate_tick(struct anticipate *k, struct sched *s, u64 now, struct wake *wake);
 
 /* Of flow_exit. */
-void keep_flow_exit(struct keep *k, struct flow *f);
+void anticipate_flow_exit(struct anticipate *k, struct flow *f);
 
 /* All flows are gone: how many slots were still kept for them. */
-u32 keep_drain(struct keep *k);
+u32 anticipate_drain(struct anticipate *k);
 
-#endif /* MQFAIR_KEEP_H */
+#endif /* MQFAIR_ANTICIPATE_H */

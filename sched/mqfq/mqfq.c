@@ -51,7 +51,7 @@
  *   paper has the announcement after the look, which loses a slot freed in
  *   between.
  *   A slot in the leaf of an idle queue is stolen by the waiter's second look;
- *   one that is kept for a flow (keep.h) is handed over by tick.
+ *   one that is kept for a flow (anticipate.h) is handed over by tick.
  *
  * Requests that may not be held (metadata, swap: IO_URGENT, and those a driver
  * sent back) pass everything; they are charged, so their flow pays afterwards,
@@ -145,7 +145,7 @@ static void hand_over_slot(struct mqfq *m, u32 queue, struct wake *wake)
 		    token_total(&m->slots) <= 0)
 			return;
 		if (queue_set_claim(&m->ready, ready)) {
-			sched_kick(m->sched, ready, wake);
+			sched_wake(m->sched, ready, wake);
 			return;
 		}
 	}
@@ -178,14 +178,14 @@ static void unpark(void *arg, u32 queue)
 		    !queue_set_claim(&u->m->ready, queue))
 			return;
 	}
-	sched_kick(u->m->sched, queue, u->wake);
+	sched_wake(u->m->sched, queue, u->wake);
 }
 
 static void unready(void *arg, u32 queue)
 {
 	struct unpark *u = arg;
 
-	sched_kick(u->m->sched, queue, u->wake);
+	sched_wake(u->m->sched, queue, u->wake);
 }
 
 static void unpark_all(struct mqfq *m, struct wake *wake)
@@ -209,7 +209,7 @@ static void raise_vt(struct mqfq *m, vtime_t to)
 /* Takes virtual time to the least published lead; wakes those it frees. */
 static void advance(struct mqfq *m, struct wake *wake)
 {
-	vtime_t least = mindicator_min(&m->leads);
+	vtime_t least = mindicator_min(&m->tags);
 	struct unpark u = { .m = m, .wake = wake };
 
 	if (least == VTIME_NONE)
@@ -219,7 +219,7 @@ static void advance(struct mqfq *m, struct wake *wake)
 	if (READ_ONCE(m->sched->params.threshold)) {
 		wheel_turn(&m->wheel, mqfq_vt(m), unpark, &u);
 	} else {
-		u32 holder = mindicator_holder(&m->leads);
+		u32 holder = mindicator_holder(&m->tags);
 
 		if (holder < m->sched->nr_queues &&
 		    queue_set_claim(&m->held, holder))
@@ -227,12 +227,12 @@ static void advance(struct mqfq *m, struct wake *wake)
 	}
 }
 
-static void publish(struct mqfq *m, struct queue *q, vtime_t lead,
+static void publish(struct mqfq *m, struct queue *q, vtime_t head_tag,
 		    struct wake *wake)
 {
-	q->published = lead != VTIME_NONE;
-	if (mindicator_lead(&m->leads, q->index) != lead)
-		mindicator_set(&m->leads, q->index, lead);
+	q->published = head_tag != VTIME_NONE;
+	if (mindicator_tag(&m->tags, q->index) != head_tag)
+		mindicator_set(&m->tags, q->index, head_tag);
 	advance(m, wake);
 }
 
@@ -251,7 +251,7 @@ static vtime_t fresh_key(struct heap_node *n)
  * asked for again, for any of them may have become the least; when a single
  * flow has been re-based its tags have only grown, so the top is enough.
  */
-static vtime_t queue_lead_anew(struct queue *q)
+static vtime_t queue_head_tag_slow(struct queue *q)
 {
 	u64 generation = share_generation(&q->sched->share);
 	struct heap_node *n;
@@ -275,7 +275,7 @@ static vtime_t queue_lead_anew(struct queue *q)
 	}
 }
 
-static inline vtime_t queue_lead(struct queue *q)
+static inline vtime_t queue_head_tag(struct queue *q)
 {
 	u64 generation = share_generation(&q->sched->share);
 	struct heap_node *n = heap_top(&q->heap);
@@ -289,13 +289,13 @@ static inline vtime_t queue_lead(struct queue *q)
 	if (likely(q->generation == generation &&
 		   fq->epoch == (u64)atomic64_read(&fq->flow->seq)))
 		return n->key;
-	return queue_lead_anew(q);
+	return queue_head_tag_slow(q);
 }
 
-static void set_lead(struct queue *q, vtime_t lead)
+static void set_head_tag(struct queue *q, vtime_t head_tag)
 {
-	if (q->lead != lead)
-		WRITE_ONCE(q->lead, lead);
+	if (q->head_tag != head_tag)
+		WRITE_ONCE(q->head_tag, head_tag);
 }
 
 static void append(struct queue *q, struct flow_queue *fq, struct io *io,
@@ -315,14 +315,14 @@ static void append(struct queue *q, struct flow_queue *fq, struct io *io,
 	 * next; it has one request where that one has a queue.  It gets ahead
 	 * once: its next tag is later.
 	 */
-	if (READ_ONCE(q->sched->params.keep))
+	if (READ_ONCE(q->sched->params.anticipate))
 		heap_push_first(&q->heap, &fq->node, start->tag);
 	else
 		heap_push(&q->heap, &fq->node, start->tag);
-	set_lead(q, heap_top(&q->heap)->key);
+	set_head_tag(q, heap_top(&q->heap)->key);
 }
 
-static void take_lead(struct queue *q)
+static void take_head(struct queue *q)
 {
 	struct flow_queue *fq = flow_queue_of(heap_top(&q->heap));
 
@@ -387,7 +387,7 @@ void mqfq_merge(struct queue *q, struct io *io, u32 bytes)
 /* The queue is looked at: it waits for nothing while it is. */
 static void withdraw_waiting(struct mqfq *m, struct queue *q)
 {
-	if (q->state == VERDICT_THROTTLED) {
+	if (q->state == DISPATCH_THROTTLED) {
 		wheel_unpark(&m->wheel, q->index, q->bucket);
 		queue_set_claim(&m->held, q->index);
 	}
@@ -397,7 +397,7 @@ static void withdraw_waiting(struct mqfq *m, struct queue *q)
 
 static inline void withdraw(struct mqfq *m, struct queue *q)
 {
-	if (q->state == VERDICT_THROTTLED || q->state == VERDICT_NO_SLOT)
+	if (q->state == DISPATCH_THROTTLED || q->state == DISPATCH_NO_SLOT)
 		withdraw_waiting(m, q);
 }
 
@@ -405,20 +405,20 @@ static inline void withdraw(struct mqfq *m, struct queue *q)
  * The lead is too far ahead: parks the queue, unless that is over by the time
  * it is announced.  True if parked.
  */
-static bool park(struct mqfq *m, struct queue *q, vtime_t lead)
+static bool park(struct mqfq *m, struct queue *q, vtime_t head_tag)
 {
 	u32 threshold = READ_ONCE(q->sched->params.threshold);
 
-	queue_set_state(q, VERDICT_THROTTLED);
+	queue_set_state(q, DISPATCH_THROTTLED);
 	if (threshold) {
-		if (!wheel_park(&m->wheel, q->index, lead - threshold,
+		if (!wheel_park(&m->wheel, q->index, head_tag - threshold,
 				&q->bucket))
 			return false;
 	} else {
 		queue_set_add(&m->held, q->index);
 	}
 	/* Pairs with advance() and with the flush in mqfq_tune(). */
-	if (beyond(q->sched, lead, mqfq_vt(m)) &&
+	if (beyond(q->sched, head_tag, mqfq_vt(m)) &&
 	    threshold == READ_ONCE(q->sched->params.threshold))
 		return true;
 	withdraw(m, q);
@@ -426,48 +426,48 @@ static bool park(struct mqfq *m, struct queue *q, vtime_t lead)
 }
 
 /* Does the lead have to wait for virtual time? */
-static bool throttle(struct mqfq *m, struct queue *q, vtime_t lead,
+static bool throttle(struct mqfq *m, struct queue *q, vtime_t head_tag,
 		     struct wake *wake)
 {
-	if (likely(!beyond(q->sched, lead, mqfq_vt(m))))
+	if (likely(!beyond(q->sched, head_tag, mqfq_vt(m))))
 		return false;
 	if (q->sched->drain)
 		return false;
 	/* We may be the ones who hold it back, unseen so far. */
-	if (mindicator_min(&m->leads) == VTIME_NONE) {
+	if (mindicator_min(&m->tags) == VTIME_NONE) {
 		/* Nobody waits, nobody is parked: nobody else need know. */
-		raise_vt(m, lead);
+		raise_vt(m, head_tag);
 		return false;
 	}
-	publish(m, q, lead, wake);
-	while (beyond(q->sched, lead, mqfq_vt(m)))
-		if (park(m, q, lead))
+	publish(m, q, head_tag, wake);
+	while (beyond(q->sched, head_tag, mqfq_vt(m)))
+		if (park(m, q, head_tag))
 			return true;
 	return false;
 }
 
 /* A lead too far behind is taken to virtual time; the new least one. */
-static vtime_t forgive(struct mqfq *m, struct queue *q, vtime_t lead)
+static vtime_t clamp_lag(struct mqfq *m, struct queue *q, vtime_t head_tag)
 {
 	u64 credit = (u64)READ_ONCE(q->sched->params.depth) * CREDIT_PER_SLOT;
 	struct flow_queue *fq;
 
-	while (unlikely(vtime_before(lead + credit, mqfq_vt(m)))) {
+	while (unlikely(vtime_before(head_tag + credit, mqfq_vt(m)))) {
 		fq = flow_queue_of(heap_top(&q->heap));
-		flow_forgive(fq->flow, fq->head->pos, mqfq_vt(m), credit);
-		lead = queue_lead(q);
+		flow_clamp_lag(fq->flow, fq->head->pos, mqfq_vt(m), credit);
+		head_tag = queue_head_tag(q);
 	}
-	set_lead(q, lead);
-	return lead;
+	set_head_tag(q, head_tag);
+	return head_tag;
 }
 
 static bool wait_for_slot(struct mqfq *m, struct queue *q, struct io *io,
-			  vtime_t lead, struct wake *wake)
+			  vtime_t head_tag, struct wake *wake)
 {
 	if ((io->flags & IO_URGENT) || q->sched->drain)
 		return true;
 
-	publish(m, q, lead, wake);
+	publish(m, q, head_tag, wake);
 	queue_set_add(&m->ready, q->index);
 	/* Pairs with put_slot(). */
 	if (!token_take(&m->slots, q->index) &&
@@ -480,24 +480,24 @@ static bool wait_for_slot(struct mqfq *m, struct queue *q, struct io *io,
 
 /* True if @io has a slot or needs none; else the queue is in the ready set. */
 static inline bool get_slot(struct mqfq *m, struct queue *q, struct io *io,
-			    vtime_t lead, struct wake *wake)
+			    vtime_t head_tag, struct wake *wake)
 {
 	if (io->flags & IO_EXEMPT)
 		return true;
-	if (unlikely(!keep_take(&m->keep, &m->slots, io->flow, q->index) &&
+	if (unlikely(!anticipate_take(&m->anticipate, &m->slots, io->flow, q->index) &&
 		     !token_take(&m->slots, q->index)))
-		return wait_for_slot(m, q, io, lead, wake);
+		return wait_for_slot(m, q, io, head_tag, wake);
 	io->flags |= IO_SLOT;
 	return true;
 }
 
-static enum verdict stop(struct mqfq *m, struct queue *q, enum verdict why,
+static enum dispatch_result give_up(struct mqfq *m, struct queue *q, enum dispatch_result why,
 			 u64 now, struct wake *wake)
 {
 	queue_set_state(q, why);
-	if (why == VERDICT_THROTTLED) {
+	if (why == DISPATCH_THROTTLED) {
 		WRITE_ONCE(q->stats.throttled, q->stats.throttled + 1);
-		wake->pinned_by = mindicator_holder(&m->leads);
+		wake->pinned_by = mindicator_holder(&m->tags);
 		wake_at(wake, now + PINNED_NS);
 	}
 	/* A slot that we were woken for is not ours any more. */
@@ -505,47 +505,47 @@ static enum verdict stop(struct mqfq *m, struct queue *q, enum verdict why,
 	return why;
 }
 
-enum verdict mqfq_dispatch(struct queue *q, u64 now, struct io **out,
+enum dispatch_result mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 			   struct wake *wake)
 {
 	struct mqfq *m = mqfq_of(q);
-	vtime_t lead;
+	vtime_t head_tag;
 	struct io *io;
 
 	queue_looked_at(q);
 	withdraw(m, q);
-	lead = queue_lead(q);
-	set_lead(q, lead);
+	head_tag = queue_head_tag(q);
+	set_head_tag(q, head_tag);
 	if (unlikely(q->urgent.head)) {
 		io = q->urgent.head;
-		get_slot(m, q, io, lead, wake);
+		get_slot(m, q, io, head_tag, wake);
 		io_list_take(&q->urgent);
 		WRITE_ONCE(q->stats.urgent, q->stats.urgent + 1);
 		queue_dispatched(q, io, now);
-		queue_set_state(q, VERDICT_IO);
+		queue_set_state(q, DISPATCH_IO);
 		*out = io;
-		return VERDICT_IO;
+		return DISPATCH_IO;
 	}
-	if (lead == VTIME_NONE)
-		return stop(m, q, VERDICT_EMPTY, now, wake);
-	if (throttle(m, q, lead, wake))
-		return stop(m, q, VERDICT_THROTTLED, now, wake);
-	lead = forgive(m, q, lead);
+	if (head_tag == VTIME_NONE)
+		return give_up(m, q, DISPATCH_EMPTY, now, wake);
+	if (throttle(m, q, head_tag, wake))
+		return give_up(m, q, DISPATCH_THROTTLED, now, wake);
+	head_tag = clamp_lag(m, q, head_tag);
 	io = flow_queue_of(heap_top(&q->heap))->head;
-	if (!get_slot(m, q, io, lead, wake)) {
-		queue_set_state(q, VERDICT_NO_SLOT);
-		keep_missed(&m->keep, now);
+	if (!get_slot(m, q, io, head_tag, wake)) {
+		queue_set_state(q, DISPATCH_NO_SLOT);
+		anticipate_missed(&m->anticipate, now);
 		WRITE_ONCE(q->stats.no_slot, q->stats.no_slot + 1);
-		return VERDICT_NO_SLOT;
+		return DISPATCH_NO_SLOT;
 	}
-	take_lead(q);
+	take_head(q);
 	queue_dispatched(q, io, now);
-	queue_set_state(q, VERDICT_IO);
-	set_lead(q, heap_top(&q->heap) ? queue_lead(q) : VTIME_NONE);
+	queue_set_state(q, DISPATCH_IO);
+	set_head_tag(q, heap_top(&q->heap) ? queue_head_tag(q) : VTIME_NONE);
 	if (q->published)
-		publish(m, q, q->lead, wake);
+		publish(m, q, q->head_tag, wake);
 	*out = io;
-	return VERDICT_IO;
+	return DISPATCH_IO;
 }
 
 void mqfq_block(struct queue *q, struct wake *wake)
@@ -554,7 +554,7 @@ void mqfq_block(struct queue *q, struct wake *wake)
 
 	port_assert_queue_held(q);
 	withdraw(m, q);
-	queue_set_state(q, VERDICT_IO);
+	queue_set_state(q, DISPATCH_IO);
 	if (q->published) {
 		atomic64_inc(&q->sched->stats.blocks);
 		publish(m, q, VTIME_NONE, wake);
@@ -599,11 +599,11 @@ void mqfq_complete(struct io *io, u64 now, struct wake *wake)
 {
 	struct mqfq *m = mqfq_of(io->queue);
 
-	learner_done(io, now);
+	cost_estimator_done(io, now);
 	if (!take_back(io))
 		return;
-	if (!keep_wanted(&m->keep, io) || !is_due(m, io->flow) ||
-	    !keep_slot(&m->keep, &m->slots, io, now, wake))
+	if (!anticipate_wanted(&m->anticipate, io) || !is_due(m, io->flow) ||
+	    !anticipate_slot(&m->anticipate, &m->slots, io, now, wake))
 		put_slot(m, io->queue->index, wake);
 }
 
@@ -611,7 +611,7 @@ void mqfq_flow_exit(struct flow *f)
 {
 	struct mqfq *m = f->sched->engine;
 
-	keep_flow_exit(&m->keep, f);
+	anticipate_flow_exit(&m->anticipate, f);
 }
 
 /* ------------------------------------------------------------- slow work */
@@ -622,19 +622,19 @@ void mqfq_flow_exit(struct flow *f)
  */
 static bool forgotten(struct mqfq *m, const struct queue *q)
 {
-	vtime_t lead = READ_ONCE(q->lead);
+	vtime_t head_tag = READ_ONCE(q->head_tag);
 
-	if (lead == VTIME_NONE || READ_ONCE(q->woken))
+	if (head_tag == VTIME_NONE || READ_ONCE(q->wake_pending))
 		return false;
 	if (queue_set_has(&m->ready, q->index))
 		return token_total(&m->slots) > 0;
-	if (READ_ONCE(q->state) != VERDICT_THROTTLED)
+	if (READ_ONCE(q->state) != DISPATCH_THROTTLED)
 		return false;
 	/* Of equal leads the holders are woken one after the other. */
 	if (!READ_ONCE(m->sched->params.threshold))
-		return mindicator_holder(&m->leads) == q->index;
+		return mindicator_holder(&m->tags) == q->index;
 	/* The wheel is late by up to a bucket, for as long as VT stands. */
-	return !beyond(q->sched, lead + BIT_ULL(READ_ONCE(m->wheel.shift)),
+	return !beyond(q->sched, head_tag + BIT_ULL(READ_ONCE(m->wheel.shift)),
 		       mqfq_vt(m));
 }
 
@@ -668,8 +668,8 @@ void mqfq_tick(struct sched *s, u64 now, struct wake *wake)
 	bool changed;
 	u32 late;
 
-	learner_tick(s, now, wake);
-	for (late = keep_tick(&m->keep, s, now, wake); late; late--)
+	cost_estimator_tick(s, now, wake);
+	for (late = anticipate_tick(&m->anticipate, s, now, wake); late; late--)
 		put_slot(m, 0, wake);
 	if (now < m->sweep_ns) {
 		wake_at(wake, m->sweep_ns);
@@ -706,7 +706,7 @@ void mqfq_tune(struct sched *s, const struct sched_params *p,
 		wheel_set_shift(&m->wheel, wheel_shift(p->threshold));
 		WRITE_ONCE(s->params.threshold, p->threshold);
 	}
-	WRITE_ONCE(s->params.keep, p->keep);
+	WRITE_ONCE(s->params.anticipate, p->anticipate);
 	if (p->depth != s->params.depth) {
 		WRITE_ONCE(s->params.depth, p->depth);
 		token_resize(&m->slots, p->depth);
@@ -724,12 +724,12 @@ int mqfq_setup(struct mqfq *m, struct sched *s)
 	m->suspect = port_zalloc(s->nr_queues * sizeof(m->suspect[0]));
 	if (!m->suspect)
 		return -ENOMEM;
-	ret = mindicator_init(&m->leads, &s->topo);
+	ret = mindicator_init(&m->tags, &s->topo);
 	if (ret)
 		goto suspect;
 	ret = token_tree_init(&m->slots, &s->topo, s->params.depth);
 	if (ret)
-		goto leads;
+		goto tags;
 	ret = wheel_init(&m->wheel, s->nr_queues,
 			 wheel_shift(s->params.threshold), VT_START);
 	if (ret)
@@ -737,8 +737,8 @@ int mqfq_setup(struct mqfq *m, struct sched *s)
 	return 0;
 slots:
 	token_tree_deinit(&m->slots);
-leads:
-	mindicator_deinit(&m->leads);
+tags:
+	mindicator_deinit(&m->tags);
 suspect:
 	port_free(m->suspect);
 	return ret;
@@ -746,15 +746,15 @@ suspect:
 
 void mqfq_teardown(struct mqfq *m)
 {
-	u32 left = keep_drain(&m->keep);
+	u32 left = anticipate_drain(&m->anticipate);
 
 	while (left--)
 		token_put(&m->slots, 0);
 	port_assert(token_total(&m->slots) == (s64)m->sched->params.depth);
-	port_assert(mindicator_min(&m->leads) == VTIME_NONE);
+	port_assert(mindicator_min(&m->tags) == VTIME_NONE);
 	wheel_deinit(&m->wheel);
 	token_tree_deinit(&m->slots);
-	mindicator_deinit(&m->leads);
+	mindicator_deinit(&m->tags);
 	port_free(m->suspect);
 }
 
@@ -789,13 +789,13 @@ void mqfq_report(const struct sched *s, struct report *r)
 	u32 level;
 
 	report_number(r, "virtual_time", (s64)mqfq_vt(m));
-	report_number(r, "least_lead", (s64)mindicator_min(&m->leads));
+	report_number(r, "min_tag", (s64)mindicator_min(&m->tags));
 	for (level = 0; level < TOPO_LEVELS; level++)
 		report_part(r, "slots_free", topology_level_name(level),
 			    token_level(&m->slots, level));
-	report_number(r, "slots_kept", atomic64_read(&m->keep.kept));
+	report_number(r, "slots_reserved", atomic64_read(&m->anticipate.reserved));
 	report_number(r, "wheel_turns", atomic64_read(&m->wheel.turns));
-	learner_report(s, r);
+	cost_estimator_report(s, r);
 }
 
 void mqfq_report_flow(const struct flow *f, struct report *r)
@@ -817,7 +817,7 @@ static const struct tunable mqfq_tunables[] = {
 		.unit = 1024,
 		.initial = 32,
 	},
-	TUNABLE_FLAG("keep", keep, 1),
+	TUNABLE_FLAG("keep", anticipate, 1),
 	TUNABLES_COST,
 	{ }
 };

@@ -17,9 +17,9 @@
 
 struct mqfq {
 	struct sched *sched;		/* I */
-	struct mindicator leads;
+	struct mindicator tags;
 	struct token_tree slots;
-	struct keep keep;
+	struct anticipate anticipate;
 	struct wheel wheel;		/* throttled queues, T > 0 */
 	atomic64_t vt __port_cacheline;	/* virtual time; only grows */
 	struct queue_set ready __port_cacheline;	/* wait for a slot */
@@ -49,7 +49,7 @@ bool mqfq_insert_at(struct queue *q, struct io *io, u64 now, vtime_t vt,
 		    struct wake *wake);
 
 void mqfq_merge(struct queue *q, struct io *io, u32 bytes);
-enum verdict mqfq_dispatch(struct queue *q, u64 now, struct io **out,
+enum dispatch_result mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 			   struct wake *wake);
 void mqfq_block(struct queue *q, struct wake *wake);
 void mqfq_complete(struct io *io, u64 now, struct wake *wake);

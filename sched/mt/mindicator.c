@@ -2,7 +2,7 @@
 #include "mindicator.h"
 
 /* In order of urgency: no lead at all comes last. */
-static bool lead_before(vtime_t a, vtime_t b)
+static bool tag_before(vtime_t a, vtime_t b)
 {
 	if (a == VTIME_NONE)
 		return false;
@@ -36,7 +36,7 @@ static vtime_t children_min(const struct mindicator *m, u32 n)
 	for (i = 0; i < t->nr_children; i++) {
 		const struct mindicator_node *child = &m->node[t->child[i]];
 
-		least = vtime_lead_min(least,
+		least = vtime_min_tag(least,
 				       (vtime_t)atomic64_read(&child->min));
 	}
 	return least;
@@ -58,7 +58,7 @@ struct change {
  */
 static bool parent_follows(const struct change *c, vtime_t up)
 {
-	return c->swaps > 1 || c->from == up || lead_before(c->to, up);
+	return c->swaps > 1 || c->from == up || tag_before(c->to, up);
 }
 
 /*
@@ -87,13 +87,13 @@ static struct change node_mend(struct mindicator *m, u32 n)
 	}
 }
 
-bool mindicator_set(struct mindicator *m, u32 queue, vtime_t lead)
+bool mindicator_set(struct mindicator *m, u32 queue, vtime_t head_tag)
 {
-	struct change c = { .to = lead, .swaps = 1 };
+	struct change c = { .to = head_tag, .swaps = 1 };
 	u32 n = queue;
 
-	c.from = (vtime_t)atomic64_xchg(&m->node[n].min, (s64)lead);
-	if (c.from == lead)
+	c.from = (vtime_t)atomic64_xchg(&m->node[n].min, (s64)head_tag);
+	if (c.from == head_tag)
 		return false;
 	while (n != m->topo->root) {
 		n = m->topo->node[n].parent;
@@ -118,11 +118,11 @@ u32 mindicator_holder(const struct mindicator *m)
 
 		for (i = 0; i < t->nr_children; i++) {
 			u32 child = t->child[i];
-			vtime_t lead;
+			vtime_t head_tag;
 
-			lead = (vtime_t)atomic64_read(&m->node[child].min);
-			if (lead_before(lead, least)) {
-				least = lead;
+			head_tag = (vtime_t)atomic64_read(&m->node[child].min);
+			if (tag_before(head_tag, least)) {
+				least = head_tag;
 				n = child;
 			}
 		}

@@ -56,7 +56,7 @@ void mindicator_deinit(struct mindicator *m);
  * sees whatever preceded any set that this one did not see.
  * Returns whether the root's value changed by it.
  */
-bool mindicator_set(struct mindicator *m, u32 queue, vtime_t lead);
+bool mindicator_set(struct mindicator *m, u32 queue, vtime_t head_tag);
 
 /* Least published lead, or VTIME_NONE. */
 static inline vtime_t mindicator_min(const struct mindicator *m)
@@ -64,7 +64,7 @@ static inline vtime_t mindicator_min(const struct mindicator *m)
 	return (vtime_t)atomic64_read(&m->node[m->topo->root].min);
 }
 
-static inline vtime_t mindicator_lead(const struct mindicator *m, u32 queue)
+static inline vtime_t mindicator_tag(const struct mindicator *m, u32 queue)
 {
 	return (vtime_t)atomic64_read(&m->node[queue].min);
 }

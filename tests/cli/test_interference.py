@@ -14,7 +14,7 @@ def sample(window, **flows):
     return {
         "window": window,
         "flows": {
-            name: {"interference_milli": scale, "moved_last": moved}
+            name: {"weight_scale_milli": scale, "served_last_bytes": moved}
             for name, (scale, moved) in flows.items()
         },
     }

@@ -2,7 +2,7 @@
 /*
  * Everything that flash/ keeps count of, counted again from the map.
  */
-#include "rig.h"
+#include "fixture.h"
 
 #define FAIL_IF(cond) do {			\
 	if (cond)				\

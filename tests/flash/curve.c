@@ -11,7 +11,7 @@
  * --bench tells instead how many random reads a second this machine models, and
  * writes on the aged drive; that depends on the machine and is judged nowhere.
  */
-#include "rig.h"
+#include "fixture.h"
 
 #include <time.h>
 
@@ -68,7 +68,7 @@ static struct point measure(struct flash *f, const struct series *s, u32 depth,
 			    u64 *now)
 {
 	static struct histogram latencies;
-	struct rig_load load = {
+	struct fixture_load load = {
 		.op = s->write ? FLASH_WRITE : FLASH_READ,
 		.depth = depth,
 		.pages = s->bytes / flash_params_of(f)->page_bytes,
@@ -82,7 +82,7 @@ static struct point measure(struct flash *f, const struct series *s, u32 depth,
 	load.ios = ios_for(s, depth);
 	before = flash_stats(f);
 	memset(&latencies, 0, sizeof(latencies));
-	rig_run(f, &load, now);
+	fixture_run(f, &load, now);
 	after = flash_stats(f);
 	return (struct point){
 		.iops = load.counted * 1000000000 / load.elapsed_ns,
@@ -92,7 +92,7 @@ static struct point measure(struct flash *f, const struct series *s, u32 depth,
 			       load.elapsed_ns,
 		.amplification_permille = flash_amplification_permille(
 			after.written - before.written,
-			after.moved - before.moved),
+			after.copied - before.copied),
 	};
 }
 
@@ -110,14 +110,14 @@ static void fill(struct flash *f, bool written, u64 overwrites)
 /* To where it stays: free blocks as low as they are under load. */
 static void age(struct flash *f, u64 *now)
 {
-	struct rig_load load = {
+	struct fixture_load load = {
 		.op = FLASH_WRITE, .depth = 64, .pages = 1, .owner = 1,
 		.random = true, .ios = 200000,
 	};
 
-	*now = rig_settle(f, *now);
+	*now = fixture_settle(f, *now);
 	fill(f, true, flash_pages(f) * 3ULL / 2);
-	rig_run(f, &load, now);
+	fixture_run(f, &load, now);
 }
 
 /* Deepest first, so that a short run at depth 1 finds the buffer full. */
@@ -295,13 +295,13 @@ static double seconds(void)
 
 static void throughput_at(struct flash *f, u8 op, u32 depth, u64 *now)
 {
-	struct rig_load load = {
+	struct fixture_load load = {
 		.op = op, .depth = depth, .pages = 1, .owner = 1,
 		.random = true, .ios = 500000,
 	};
 	double began = seconds();
 
-	rig_run(f, &load, now);
+	fixture_run(f, &load, now);
 	printf("%s depth %u: %.2f M modelled %s a second of processor time\n",
 	       flash_params_of(f)->name, depth,
 	       (double)load.ios / 1e6 / (seconds() - began),

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Collecting: watermarks, what it costs, whose pages it moves, filling. */
 #include "tests/unit/unit.h"
-#include "rig.h"
+#include "fixture.h"
 
 #include <math.h>
 
@@ -10,9 +10,9 @@ static const struct ftl_die *die_of(const struct flash *f, u32 die)
 	return &f->ftl.die[die];
 }
 
-static void load(struct flash *f, struct rig_load l, u64 *now)
+static void load(struct flash *f, struct fixture_load l, u64 *now)
 {
-	rig_run(f, &l, now);
+	fixture_run(f, &l, now);
 }
 
 /* ---------------------------------------------------------------- watermarks */
@@ -59,7 +59,7 @@ static void check_marks(const struct flash *f, struct marks *m)
 static void watermarks(u32 gc_start, u32 gc_stop)
 {
 	struct random r = random_seeded("gc, watermarks");
-	struct flash_params p = rig_params;
+	struct flash_params p = fixture_params;
 	struct flash_cmd cmds[32];
 	struct marks m = { 0 };
 	struct flash *f;
@@ -68,8 +68,8 @@ static void watermarks(u32 gc_start, u32 gc_stop)
 
 	p.gc_start = gc_start;
 	p.gc_stop = gc_stop;
-	f = rig_create(&p, 16);
-	rig_fill(f, 1);
+	f = fixture_create(&p, 16);
+	fixture_fill(f, 1);
 	for (i = 0; i < f->ftl.nr_dies; i++) {
 		m.free[i] = die_of(f, i)->nr_free;
 		m.collecting[i] = die_of(f, i)->collecting;
@@ -109,7 +109,7 @@ static void collects_between_its_watermarks(void **state)
 static void writes_wait_for_a_free_block(void **state)
 {
 	struct random r = random_seeded("gc, stalls");
-	struct flash_params p = rig_params;
+	struct flash_params p = fixture_params;
 	struct flash_cmd cmds[64];
 	struct flash *f;
 	u64 now = 0;
@@ -119,8 +119,8 @@ static void writes_wait_for_a_free_block(void **state)
 	p.channels = 1;
 	p.dies = 1;
 	p.buffer_pages = 512;
-	f = rig_create(&p, 32);
-	rig_fill(f, 1);
+	f = fixture_create(&p, 32);
+	fixture_fill(f, 1);
 	for (wave = 0; wave < 20; wave++) {
 		for (i = 0; i < 64; i++) {
 			cmds[i] = (struct flash_cmd){
@@ -182,13 +182,13 @@ static double amplification(const struct flash_stats *from,
 {
 	u64 written = to->written - from->written;
 
-	return (double)flash_amplification_permille(written, to->moved -
-						    from->moved) / 1000;
+	return (double)flash_amplification_permille(written, to->copied -
+						    from->copied) / 1000;
 }
 
 static struct flash *aged(u32 spare_permille, double *amplified)
 {
-	struct flash_params p = rig_params;
+	struct flash_params p = fixture_params;
 	struct flash_stats before, after;
 	struct flash_fill fill = { .owner = 1, .seed = 1 };
 	struct flash *f;
@@ -198,7 +198,7 @@ static struct flash *aged(u32 spare_permille, double *amplified)
 	p.dies = 1;
 	p.block_programs = 128;
 	p.spare_permille = spare_permille;
-	f = rig_create(&p, 100);
+	f = fixture_create(&p, 100);
 	fill.pages = flash_pages(f);
 	fill.overwrites = 3ULL * fill.pages;
 	while (flash_fill(f, &fill, 10000))
@@ -239,16 +239,16 @@ static void amplifies_as_greedy_collecting_does(void **state)
 
 static void writing_in_order_amplifies_nothing(void **state)
 {
-	struct flash *f = rig_create(&rig_params, 32);
+	struct flash *f = fixture_create(&fixture_params, 32);
 	u64 now = 0;
 
 	(void)state;
-	load(f, (struct rig_load){
+	load(f, (struct fixture_load){
 		.op = FLASH_WRITE, .depth = 4, .pages = 8,
 		.ios = 5 * flash_pages(f) / 8,
 	}, &now);
-	rig_settle(f, now);
-	assert_int_equal(flash_stats(f).moved, 0);
+	fixture_settle(f, now);
+	assert_int_equal(flash_stats(f).copied, 0);
 	assert_true(flash_stats(f).erases >
 		    3 * flash_pages(f) / f->ftl.block_pages);
 	flash_destroy(f);
@@ -257,61 +257,61 @@ static void writing_in_order_amplifies_nothing(void **state)
 /* All time that dies spend is accounted for, and by whom. */
 static void work_adds_up(void **state)
 {
-	struct flash *f = rig_create(&rig_params, 16);
+	struct flash *f = fixture_create(&fixture_params, 16);
 	struct flash_stats s;
 	u64 now = 0, rows;
 
 	(void)state;
-	rig_fill(f, 1);
+	fixture_fill(f, 1);
 	s = flash_stats(f);
-	load(f, (struct rig_load){
+	load(f, (struct fixture_load){
 		.op = FLASH_WRITE, .depth = 16, .pages = 1, .random = true,
 		.ios = 20000,
 	}, &now);
-	rig_settle(f, now);
+	fixture_settle(f, now);
 	assert_int_equal(flash_stats(f).written - s.written, 20000);
 	/* Programs in all: commands' and collecting's. */
 	rows = flash_stats(f).gc_busy_ns -
-	       flash_stats(f).erases * rig_params.erase_ns -
+	       flash_stats(f).erases * fixture_params.erase_ns -
 	       (flash_stats(f).programs - s.programs) *
-		       rig_params.program_ns +
+		       fixture_params.program_ns +
 	       flash_stats(f).program_busy_ns;
-	assert_int_equal(rows % rig_params.read_ns, 0);
-	rows /= rig_params.read_ns;
+	assert_int_equal(rows % fixture_params.read_ns, 0);
+	rows /= fixture_params.read_ns;
 	/* A row has 1 to 4 valid pages. */
-	assert_in_range(flash_stats(f).moved, rows, 4 * rows);
+	assert_in_range(flash_stats(f).copied, rows, 4 * rows);
 	flash_destroy(f);
 }
 
 /* ------------------------------------------------------------ whose pages */
 
 /* A cold owner's pages are moved for a hot writer that shares its blocks. */
-static void moved_pages_are_their_owners(void **state)
+static void copied_pages_are_their_owners(void **state)
 {
-	struct flash *f = rig_create(&rig_params, 32);
+	struct flash *f = fixture_create(&fixture_params, 32);
 	struct flash_usage cold, hot;
 	u32 half = flash_pages(f) / 2;
 	u64 now = 0;
 
 	(void)state;
-	load(f, (struct rig_load){
+	load(f, (struct fixture_load){
 		.op = FLASH_WRITE, .depth = 4, .pages = 1, .range = half,
 		.owner = 7, .ios = half,
 	}, &now);
-	load(f, (struct rig_load){
+	load(f, (struct fixture_load){
 		.op = FLASH_WRITE, .depth = 4, .pages = 1, .first = half,
 		.range = half, .owner = 8, .ios = 10 * half, .random = true,
 	}, &now);
-	rig_settle(f, now);
+	fixture_settle(f, now);
 	assert_true(flash_host_usage(f, 7, &cold));
 	assert_true(flash_host_usage(f, 8, &hot));
 	assert_int_equal(cold.valid, half);
 	assert_int_equal(cold.invalid, 0);
 	assert_int_equal(cold.written, half);
 	assert_int_equal(hot.written, 10 * half);
-	assert_int_equal(cold.moved + hot.moved, flash_stats(f).moved);
+	assert_int_equal(cold.copied + hot.copied, flash_stats(f).copied);
 	assert_true(hot.invalid > 0);
-	assert_true(hot.moved > cold.moved);
+	assert_true(hot.copied > cold.copied);
 	flash_destroy(f);
 }
 
@@ -319,20 +319,20 @@ static void moved_pages_are_their_owners(void **state)
 static u64 busy_with_writes(const struct flash *f)
 {
 	struct flash_stats stats = flash_stats(f);
-	u64 transfers = stats.programs * rig_params.program_pages + stats.moved;
+	u64 transfers = stats.programs * fixture_params.program_pages + stats.copied;
 
-	return rig_params.planes * (stats.program_busy_ns + stats.gc_busy_ns +
-				    transfers * rig_params.channel_ns) -
+	return fixture_params.planes * (stats.program_busy_ns + stats.gc_busy_ns +
+				    transfers * fixture_params.channel_ns) -
 	       f->owed_ns;
 }
 
 /* Collecting is paid for by the page, whoever writes how many at a time. */
 static void collecting_is_paid_for_by_who_writes(void **state)
 {
-	struct flash *f = rig_create(&rig_params, 32);
+	struct flash *f = fixture_create(&fixture_params, 32);
 	struct flash_usage few, many;
 	struct flash_spent spent;
-	struct rig_load small = {
+	struct fixture_load small = {
 		.op = FLASH_WRITE, .depth = 4, .pages = 1, .owner = 7,
 		.ios = 80, .random = true,
 	}, large = {
@@ -343,11 +343,11 @@ static void collecting_is_paid_for_by_who_writes(void **state)
 
 	(void)state;
 	for (turn = 0; turn < 300; turn++) {
-		rig_run(f, &small, &now);
-		rig_run(f, &large, &now);
+		fixture_run(f, &small, &now);
+		fixture_run(f, &large, &now);
 	}
-	rig_settle(f, now);
-	assert_true(flash_stats(f).moved > flash_stats(f).written / 4);
+	fixture_settle(f, now);
+	assert_true(flash_stats(f).copied > flash_stats(f).written / 4);
 	assert_true(flash_usage(f, 7, &few));
 	assert_true(flash_usage(f, 8, &many));
 	assert_in_range((few.busy_ns + many.busy_ns) * 1000 / busy_with_writes(f),
@@ -363,7 +363,7 @@ static void collecting_is_paid_for_by_who_writes(void **state)
 static void a_drive_keeps_its_map_to_itself(void **state)
 {
 	struct flash_config c = {
-		.params = &rig_params, .bytes = 16ULL << 20, .owners = 2,
+		.params = &fixture_params, .bytes = 16ULL << 20, .owners = 2,
 		.ftl = FLASH_FTL_DEVICE,
 	};
 	struct flash *f = flash_create(&c);
@@ -372,7 +372,7 @@ static void a_drive_keeps_its_map_to_itself(void **state)
 
 	(void)state;
 	assert_non_null(f);
-	rig_fill(f, 1);
+	fixture_fill(f, 1);
 	assert_false(flash_host_spent(f, &spent));
 	assert_false(flash_host_usage(f, 1, &usage));
 	assert_int_equal(usage.valid, 0);
@@ -385,7 +385,7 @@ static void a_drive_keeps_its_map_to_itself(void **state)
 
 static void filling_reaches_each_page_once(void **state)
 {
-	struct flash *f = rig_create(&rig_params, 15);
+	struct flash *f = fixture_create(&fixture_params, 15);
 	struct flash_fill fill = {
 		.first = 100, .pages = 1111, .owner = 3, .seed = 99,
 		.shuffled = true,
@@ -412,7 +412,7 @@ static void filling_reaches_each_page_once(void **state)
 /* The same history, with its times and without. */
 static void filling_is_like_writing(void **state)
 {
-	struct flash_params p = rig_params;
+	struct flash_params p = fixture_params;
 	struct flash_fill fill = { .owner = 1 };
 	struct flash *slow, *fast;
 	struct flash_usage a, b;
@@ -423,20 +423,20 @@ static void filling_is_like_writing(void **state)
 
 	(void)state;
 	p.spare_permille = 250;
-	slow = rig_create(&p, 200);
-	fast = rig_create(&p, 200);
+	slow = fixture_create(&p, 200);
+	fast = fixture_create(&p, 200);
 	pages = flash_pages(slow);
 	fill.pages = pages;
 	fill.overwrites = 6ULL * pages;
-	load(slow, (struct rig_load){
+	load(slow, (struct fixture_load){
 		.op = FLASH_WRITE, .depth = 4, .pages = 1, .owner = 1,
 		.ios = pages,
 	}, &now);
-	load(slow, (struct rig_load){
+	load(slow, (struct fixture_load){
 		.op = FLASH_WRITE, .depth = 4, .pages = 1, .owner = 1,
 		.ios = 6ULL * pages, .random = true,
 	}, &now);
-	now = rig_settle(slow, now);
+	now = fixture_settle(slow, now);
 	while (flash_fill(fast, &fill, 1000))
 		;
 	assert_null(audit(slow));
@@ -448,18 +448,18 @@ static void filling_is_like_writing(void **state)
 	sa = flash_stats(slow);
 	sb = flash_stats(fast);
 	assert_int_equal(sa.written, sb.written);
-	like = flash_amplification_permille(sa.written, sa.moved);
-	seen = flash_amplification_permille(sb.written, sb.moved);
+	like = flash_amplification_permille(sa.written, sa.copied);
+	seen = flash_amplification_permille(sb.written, sb.copied);
 	print_message("# amplification %.0f with time, %.0f without\n", like,
 		      seen);
 	assert_true(fabs(seen / like - 1) < 0.05);
 	/* And the timing model goes on from there. */
 	now = 0;
-	load(fast, (struct rig_load){
+	load(fast, (struct fixture_load){
 		.op = FLASH_WRITE, .depth = 16, .pages = 1, .random = true,
 		.ios = 5000,
 	}, &now);
-	rig_settle(fast, now);
+	fixture_settle(fast, now);
 	assert_null(audit(fast));
 	flash_destroy(slow);
 	flash_destroy(fast);
@@ -497,7 +497,7 @@ static void sizes_are_checked(void **state)
 
 static void parameters_are_checked(void **state)
 {
-	const struct flash_params *good = &rig_params;
+	const struct flash_params *good = &fixture_params;
 	struct flash_params p;
 
 	(void)state;
@@ -549,7 +549,7 @@ int main(void)
 		cmocka_unit_test(amplifies_as_greedy_collecting_does),
 		cmocka_unit_test(writing_in_order_amplifies_nothing),
 		cmocka_unit_test(work_adds_up),
-		cmocka_unit_test(moved_pages_are_their_owners),
+		cmocka_unit_test(copied_pages_are_their_owners),
 		cmocka_unit_test(collecting_is_paid_for_by_who_writes),
 		cmocka_unit_test(a_drive_keeps_its_map_to_itself),
 		cmocka_unit_test(filling_reaches_each_page_once),

@@ -9,7 +9,7 @@
  * the latest version of that page, whatever collecting did meanwhile.
  */
 #include "tests/unit/unit.h"
-#include "rig.h"
+#include "fixture.h"
 
 enum {
 	CMDS = 24,
@@ -35,7 +35,7 @@ struct twin {
 	struct stored *store;
 	u64 versions;
 	u32 *next_at;		/* of each block: pages are written in order */
-	u64 moved, erased;
+	u64 copied, erased;
 	struct user user[CMDS];
 };
 
@@ -64,14 +64,14 @@ static void placed(void *arg, u32 page, u32 at)
 	});
 }
 
-static void moved(void *arg, u32 page, u32 from, u32 to)
+static void copied(void *arg, u32 page, u32 from, u32 to)
 {
 	struct twin *t = arg;
 
 	assert_int_equal(t->store[from].page, page);
 	assert_true(t->store[from].version == t->latest[page]);
 	store_put(t, to, t->store[from]);
-	t->moved++;
+	t->copied++;
 }
 
 static void dropped(void *arg, u32 page, u32 at)
@@ -257,7 +257,7 @@ static void twin_init(struct twin *t, const struct flash_watch *watch)
 {
 	u32 physical, i;
 
-	t->f = rig_create(&rig_params, BLOCKS);
+	t->f = fixture_create(&fixture_params, BLOCKS);
 	physical = t->f->ftl.nr_dies * t->f->ftl.die_blocks
 		   << t->f->ftl.block_shift;
 	t->latest = port_zalloc(flash_pages(t->f) * sizeof(*t->latest));
@@ -301,7 +301,7 @@ static void course(const char *who, u32 fill_permille, u32 trims, u32 hot)
 	struct random r = random_seeded(who);
 	struct twin *t = port_zalloc(sizeof(*t));
 	const struct flash_watch watch = {
-		t, placed, moved, dropped, erased,
+		t, placed, copied, dropped, erased,
 	};
 	u64 now = 0, i;
 
@@ -325,7 +325,7 @@ static void course(const char *who, u32 fill_permille, u32 trims, u32 hot)
 	check_all(t);
 	/* It was hot. */
 	assert_true(t->erased > 500);
-	assert_true(t->moved > t->versions / 4);
+	assert_true(t->copied > t->versions / 4);
 	twin_exit(t);
 	port_free(t);
 }
@@ -351,17 +351,17 @@ static void nothing_is_mixed_with_hot_pages(void **state)
 /* A die's pages are kept and all others are written over: the worst for F4. */
 static void a_die_full_of_cold_pages(void **state)
 {
-	struct flash *f = rig_create(&rig_params, BLOCKS);
+	struct flash *f = fixture_create(&fixture_params, BLOCKS);
 	u64 now = 0;
 	u32 round, page;
 
 	(void)state;
-	rig_fill(f, 1);
+	fixture_fill(f, 1);
 	for (round = 0; round < 40; round++)
 		for (page = 0; page < flash_pages(f); page++)
 			if (page / 8 % 4)
-				rig_do(f, &now, FLASH_WRITE, page, 1);
-	rig_settle(f, now);
+				fixture_do(f, &now, FLASH_WRITE, page, 1);
+	fixture_settle(f, now);
 	assert_null(audit(f));
 	flash_destroy(f);
 }

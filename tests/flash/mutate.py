@@ -27,7 +27,7 @@ COPIED = ("sched", "flash", "sim", "tests/flash", "tests/unit")
 TESTS = ("timing", "owner", "map", "gc")
 TIME_LIMIT_S = 30
 BUILD = ["gcc", "-std=gnu11", "-O1", "-I.", "-Isim"]
-RIG = ("tests/flash/rig.c", "tests/flash/audit.c", "sched/core/heap.c", "sim/stats.c")
+RIG = ("tests/flash/fixture.c", "tests/flash/audit.c", "sched/core/heap.c", "sim/stats.c")
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ MUTATIONS = (
     ),
     ftl(
         "gc-loses-a-page",
-        "\tpage_map(ftl, page, to, tag);\n\tftl->moved++;",
-        "\tftl->page_at[page] = FTL_NONE;\n\tftl->moved++;",
+        "\tpage_map(ftl, page, to, tag);\n\tftl->copied++;",
+        "\tftl->page_at[page] = FTL_NONE;\n\tftl->copied++;",
     ),
     ftl(
         "gc-invalid-pages-stay-owned",
@@ -95,7 +95,7 @@ MUTATIONS = (
     ftl("gc-program-skipped", "\tif (d->stream[STREAM_GC].units)\n\t\treturn GC_PROGRAM;\n", ""),
     ftl("free-block-still-programmed", "\tb->programmed = 0;\n", ""),
     # owners
-    owner("moved-not-counted", "\to->owner[root].usage.moved++;\n", ""),
+    owner("moved-not-counted", "\to->owner[root].usage.copied++;\n", ""),
     owner(
         "tag-not-released",
         "\to->owner[tag].pages--;\n\ttag_release(o, tag);\n}",
@@ -166,7 +166,7 @@ MUTATIONS = (
         "0x9e3779b97f4a7c14ULL + round) & mask",
     ),
     Mutation(
-        "fill-forgets-collecting", "flash/fill.c", "\t\tfill_collect(&f->ftl, die, moved);\n", ""
+        "fill-forgets-collecting", "flash/fill.c", "\t\tfill_collect(&f->ftl, die, copied);\n", ""
     ),
 )
 

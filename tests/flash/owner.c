@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "tests/unit/unit.h"
-#include "rig.h"
+#include "fixture.h"
 
 enum {
 	PAGES = 400,
@@ -18,7 +18,7 @@ struct twin_page {
 
 struct twin {
 	struct twin_page page[PAGES];
-	u64 written[IDS], moved[IDS];
+	u64 written[IDS], copied[IDS];
 };
 
 static void check(const struct owners *o, const struct twin *t)
@@ -39,7 +39,7 @@ static void check(const struct owners *o, const struct twin *t)
 		assert_int_equal(usage.valid, valid);
 		assert_int_equal(usage.invalid, invalid);
 		assert_int_equal(usage.written, t->written[id]);
-		assert_int_equal(usage.moved, t->moved[id]);
+		assert_int_equal(usage.copied, t->copied[id]);
 	}
 	for (i = 0; i < PAGES; i++)
 		if (t->page[i].state != EMPTY)
@@ -63,8 +63,8 @@ static void page_step(struct owners *o, struct twin *t, struct random *r)
 		break;
 	case VALID:
 		if (random_once_in(r, 3)) {
-			p->tag = owner_page_moved(o, p->tag);
-			t->moved[p->owner]++;
+			p->tag = owner_page_copied(o, p->tag);
+			t->copied[p->owner]++;
 			break;
 		}
 		owner_page_invalid(o, p->tag);
@@ -93,9 +93,9 @@ static void owner_goes(struct owners *o, struct twin *t, u32 from, u32 to)
 		if (t->page[i].owner == from && t->page[i].state != EMPTY)
 			t->page[i].owner = heir;
 	t->written[heir] += t->written[from];
-	t->moved[heir] += t->moved[from];
+	t->copied[heir] += t->copied[from];
 	t->written[from] = 0;
-	t->moved[from] = 0;
+	t->copied[from] = 0;
 }
 
 static void compare(u32 tags, const char *who)

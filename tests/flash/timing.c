@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Latencies by hand, with the numbers of rig_params, in us. */
+/* Latencies by hand, with the numbers of fixture_params, in us. */
 #include "tests/unit/unit.h"
-#include "rig.h"
+#include "fixture.h"
 
 /*
  * Filled in order, page p is on die p / 8 % 4 (each unit of 8 pages goes to the
@@ -19,9 +19,9 @@ enum {
 
 static struct flash *filled(const struct flash_params *p)
 {
-	struct flash *f = rig_create(p, 8);
+	struct flash *f = fixture_create(p, 8);
 
-	rig_fill(f, 1);
+	fixture_fill(f, 1);
 	return f;
 }
 
@@ -45,7 +45,7 @@ static void both(struct flash *f, struct flash_cmd *a, struct flash_cmd *b,
 {
 	flash_submit(f, a, 0);
 	flash_submit(f, b, 0);
-	rig_settle(f, 0);
+	fixture_settle(f, 0);
 	assert_int_equal(a->done_ns, a_us * US);
 	assert_int_equal(b->done_ns, b_us * US);
 	assert_int_equal(flash_outstanding(f), 0);
@@ -54,27 +54,27 @@ static void both(struct flash *f, struct flash_cmd *a, struct flash_cmd *b,
 
 static void one_read(void **state)
 {
-	struct flash *f = filled(&rig_params);
+	struct flash *f = filled(&fixture_params);
 	u64 now = 0;
 
 	(void)state;
-	assert_int_equal(rig_do(f, &now, FLASH_READ, 0, 1), READ_US * US);
+	assert_int_equal(fixture_do(f, &now, FLASH_READ, 0, 1), READ_US * US);
 	/* And again, at any other time. */
 	now += 12345;
-	assert_int_equal(rig_do(f, &now, FLASH_READ, 0, 1), READ_US * US);
+	assert_int_equal(fixture_do(f, &now, FLASH_READ, 0, 1), READ_US * US);
 	flash_destroy(f);
 }
 
 static void pages_of_one_flash_page_are_read_at_once(void **state)
 {
-	struct flash *f = filled(&rig_params);
+	struct flash *f = filled(&fixture_params);
 	u64 now = 0;
 
 	(void)state;
-	assert_int_equal(rig_do(f, &now, FLASH_READ, 0, 2),
+	assert_int_equal(fixture_do(f, &now, FLASH_READ, 0, 2),
 			 (1 + 50 + 2 * 10 + 2 + 5) * US);
 	/* Not those of two flash pages: the second plane's is 10 us later. */
-	assert_int_equal(rig_do(f, &now, FLASH_READ, 1, 2),
+	assert_int_equal(fixture_do(f, &now, FLASH_READ, 1, 2),
 			 (1 + 50 + 2 * 10 + 1 + 5) * US);
 	flash_destroy(f);
 }
@@ -85,7 +85,7 @@ static void a_plane_reads_one_at_a_time(void **state)
 
 	(void)state;
 	/* The register is free when the page has left it, at 61. */
-	both(filled(&rig_params), &a, &b, READ_US, 61 + 50 + 10 + 1 + 5);
+	both(filled(&fixture_params), &a, &b, READ_US, 61 + 50 + 10 + 1 + 5);
 }
 
 static void planes_read_together_and_share_the_channel(void **state)
@@ -93,7 +93,7 @@ static void planes_read_together_and_share_the_channel(void **state)
 	struct flash_cmd a = read_of(0, 1), b = read_of(PLANE_1, 1);
 
 	(void)state;
-	both(filled(&rig_params), &a, &b, READ_US, 1 + 50 + 10 + 10 + 1 + 5);
+	both(filled(&fixture_params), &a, &b, READ_US, 1 + 50 + 10 + 10 + 1 + 5);
 }
 
 static void dies_on_one_channel_share_it(void **state)
@@ -101,7 +101,7 @@ static void dies_on_one_channel_share_it(void **state)
 	struct flash_cmd a = read_of(0, 1), b = read_of(DIE_2, 1);
 
 	(void)state;
-	both(filled(&rig_params), &a, &b, READ_US, 1 + 50 + 10 + 10 + 1 + 5);
+	both(filled(&fixture_params), &a, &b, READ_US, 1 + 50 + 10 + 10 + 1 + 5);
 }
 
 static void dies_on_two_channels_share_nothing(void **state)
@@ -110,12 +110,12 @@ static void dies_on_two_channels_share_nothing(void **state)
 
 	(void)state;
 	/* But the controller, which takes the second 1 us later. */
-	both(filled(&rig_params), &a, &b, READ_US, READ_US + 1);
+	both(filled(&fixture_params), &a, &b, READ_US, READ_US + 1);
 }
 
 static void the_link_is_shared(void **state)
 {
-	struct flash_params p = rig_params;
+	struct flash_params p = fixture_params;
 	struct flash_cmd a = read_of(0, 1), b = read_of(DIE_1, 1);
 
 	(void)state;
@@ -125,7 +125,7 @@ static void the_link_is_shared(void **state)
 
 static void completes_out_of_order(void **state)
 {
-	struct flash *f = filled(&rig_params);
+	struct flash *f = filled(&fixture_params);
 	struct flash_cmd slow = read_of(0, 1), slower = read_of(SAME_PLANE, 1);
 	struct flash_cmd quick = read_of(DIE_1, 1), *done;
 
@@ -143,48 +143,48 @@ static void completes_out_of_order(void **state)
 
 static void a_page_never_written_is_not_in_flash(void **state)
 {
-	struct flash *f = rig_create(&rig_params, 8);
+	struct flash *f = fixture_create(&fixture_params, 8);
 	u64 now = 0;
 
 	(void)state;
-	assert_int_equal(rig_do(f, &now, FLASH_READ, 0, 4), (1 + 4 + 5) * US);
+	assert_int_equal(fixture_do(f, &now, FLASH_READ, 0, 4), (1 + 4 + 5) * US);
 	assert_int_equal(flash_stats(f).buffer_hits, 4);
 	flash_destroy(f);
 }
 
 static void a_write_is_done_when_buffered(void **state)
 {
-	struct flash *f = rig_create(&rig_params, 8);
+	struct flash *f = fixture_create(&fixture_params, 8);
 	u64 now = 0;
 
 	(void)state;
-	assert_int_equal(rig_do(f, &now, FLASH_WRITE, 0, 4), (1 + 4 + 3) * US);
+	assert_int_equal(fixture_do(f, &now, FLASH_WRITE, 0, 4), (1 + 4 + 3) * US);
 	/* And then read from the buffer. */
-	assert_int_equal(rig_do(f, &now, FLASH_READ, 0, 4), (1 + 4 + 5) * US);
+	assert_int_equal(fixture_do(f, &now, FLASH_READ, 0, 4), (1 + 4 + 5) * US);
 	assert_int_equal(flash_next_ns(f), FLASH_NEVER);
 	flash_destroy(f);
 }
 
 static void a_unit_is_programmed_when_full(void **state)
 {
-	struct flash *f = rig_create(&rig_params, 8);
+	struct flash *f = fixture_create(&fixture_params, 8);
 	u64 now = 0;
 
 	(void)state;
-	rig_do(f, &now, FLASH_WRITE, 0, 8);
+	fixture_do(f, &now, FLASH_WRITE, 0, 8);
 	assert_int_equal(flash_stats(f).programs, 0);
 	/* Arrived at 9; the die gets it at 9 + 80. */
-	now = rig_settle(f, now);
+	now = fixture_settle(f, now);
 	assert_int_equal(now, (9 + 80 + 500) * US);
 	assert_int_equal(flash_stats(f).programs, 1);
 	assert_int_equal(flash_stats(f).program_busy_ns, 500 * US);
-	assert_int_equal(rig_do(f, &now, FLASH_READ, 0, 1), READ_US * US);
+	assert_int_equal(fixture_do(f, &now, FLASH_READ, 0, 1), READ_US * US);
 	flash_destroy(f);
 }
 
 static void a_full_buffer_holds_writes_back(void **state)
 {
-	struct flash_params p = rig_params;
+	struct flash_params p = fixture_params;
 	struct flash_cmd a = write_of(0, 8), b = write_of(8, 8);
 	struct flash_cmd c = write_of(16, 8);
 	struct flash *f;
@@ -193,11 +193,11 @@ static void a_full_buffer_holds_writes_back(void **state)
 	p.channels = 1;
 	p.dies = 1;
 	p.buffer_pages = 16;
-	f = rig_create(&p, 8);
+	f = fixture_create(&p, 8);
 	flash_submit(f, &a, 0);
 	flash_submit(f, &b, 0);
 	flash_submit(f, &c, 0);
-	rig_settle(f, 0);
+	fixture_settle(f, 0);
 	assert_int_equal(a.done_ns, (1 + 8 + 3) * US);
 	assert_int_equal(b.done_ns, (1 + 16 + 3) * US);
 	/* There is room again when the first unit has been programmed. */
@@ -209,7 +209,7 @@ static void a_full_buffer_holds_writes_back(void **state)
 /* A unit for die 0 is under way from 9 to 589, and a read comes at 100. */
 static void a_read_waits_for_a_program(void **state)
 {
-	struct flash *f = filled(&rig_params);
+	struct flash *f = filled(&fixture_params);
 	struct flash_cmd w = write_of(0, 8), r = read_of(32, 1);
 	struct flash_cmd other = read_of(DIE_1, 1);
 
@@ -218,7 +218,7 @@ static void a_read_waits_for_a_program(void **state)
 	flash_advance(f, 100 * US, 1000);
 	flash_submit(f, &r, 100 * US);
 	flash_submit(f, &other, 100 * US);
-	rig_settle(f, 100 * US);
+	fixture_settle(f, 100 * US);
 	assert_int_equal(r.done_ns, (589 + 50 + 10 + 1 + 5) * US);
 	assert_int_equal(other.done_ns, (100 + 1 + READ_US) * US);
 	flash_destroy(f);
@@ -230,7 +230,7 @@ static void a_read_waits_for_a_program(void **state)
  */
 static void a_program_is_passed_by_some_reads_only(void **state)
 {
-	struct flash *f = filled(&rig_params);
+	struct flash *f = filled(&fixture_params);
 	struct flash_cmd reads[6], w = write_of(0, 8);
 	u32 i;
 
@@ -241,7 +241,7 @@ static void a_program_is_passed_by_some_reads_only(void **state)
 	}
 	/* The controller has it at 7, the buffer at 15. */
 	flash_submit(f, &w, 0);
-	rig_settle(f, 0);
+	fixture_settle(f, 0);
 	/* One was under way, two more pass: 1 + 3 * 60 = 181. */
 	assert_int_equal(reads[2].done_ns, (181 + 1 + 5) * US);
 	assert_int_equal(reads[3].done_ns,
@@ -251,25 +251,25 @@ static void a_program_is_passed_by_some_reads_only(void **state)
 
 static void trims_and_flushes_take_no_flash_time(void **state)
 {
-	struct flash *f = filled(&rig_params);
+	struct flash *f = filled(&fixture_params);
 	u64 now = 0;
 
 	(void)state;
-	assert_int_equal(rig_do(f, &now, FLASH_TRIM, 3, 200), (1 + 3) * US);
+	assert_int_equal(fixture_do(f, &now, FLASH_TRIM, 3, 200), (1 + 3) * US);
 	assert_int_equal(flash_where(f, 2) == FLASH_NOWHERE, 0);
 	assert_int_equal(flash_where(f, 3), FLASH_NOWHERE);
 	assert_int_equal(flash_where(f, 202), FLASH_NOWHERE);
 	assert_int_equal(flash_where(f, 203) == FLASH_NOWHERE, 0);
 	assert_int_equal(flash_stats(f).trimmed, 200);
-	assert_int_equal(rig_do(f, &now, FLASH_FLUSH, 0, 0), (1 + 3) * US);
+	assert_int_equal(fixture_do(f, &now, FLASH_FLUSH, 0, 0), (1 + 3) * US);
 	/* Unmapped pages beside mapped ones, in one read. */
-	assert_int_equal(rig_do(f, &now, FLASH_READ, 2, 2), READ_US * US);
+	assert_int_equal(fixture_do(f, &now, FLASH_READ, 2, 2), READ_US * US);
 	flash_destroy(f);
 }
 
 static void a_late_host_slows_nothing_down(void **state)
 {
-	struct flash *late = filled(&rig_params), *f = filled(&rig_params);
+	struct flash *late = filled(&fixture_params), *f = filled(&fixture_params);
 	struct flash_cmd a[50], b[50];
 	u32 i;
 
@@ -286,15 +286,15 @@ static void a_late_host_slows_nothing_down(void **state)
 		flash_advance(late, 1000 * 1000 * US, 3);
 	for (i = 0; i < 50; i++)
 		assert_int_equal(a[i].done_ns, b[i].done_ns);
-	rig_settle(f, 0);
-	rig_settle(late, 1000 * 1000 * US);
+	fixture_settle(f, 0);
+	fixture_settle(late, 1000 * 1000 * US);
 	flash_destroy(f);
 	flash_destroy(late);
 }
 
 static void the_budget_limits_a_call(void **state)
 {
-	struct flash *f = filled(&rig_params);
+	struct flash *f = filled(&fixture_params);
 	struct flash_cmd a = read_of(0, 1);
 
 	(void)state;
@@ -311,7 +311,7 @@ static void the_budget_limits_a_call(void **state)
 static void reads_without_end(void **state)
 {
 	enum { CMDS = 2000 };
-	struct flash *f = filled(&rig_params);
+	struct flash *f = filled(&fixture_params);
 	struct flash_cmd *cmds = port_zalloc(CMDS * sizeof(*cmds));
 	u64 last = 0;
 	u32 i;
@@ -321,7 +321,7 @@ static void reads_without_end(void **state)
 		cmds[i] = read_of(i % 800, 64);
 		flash_submit(f, &cmds[i], 0);
 	}
-	rig_settle(f, 0);
+	fixture_settle(f, 0);
 	assert_int_equal(flash_outstanding(f), 0);
 	for (i = 0; i < CMDS; i++)
 		last = max(last, cmds[i].done_ns);
@@ -333,14 +333,14 @@ static void reads_without_end(void **state)
 
 static void times_can_be_changed(void **state)
 {
-	struct flash *f = filled(&rig_params);
-	struct flash_params slow = rig_params;
+	struct flash *f = filled(&fixture_params);
+	struct flash_params slow = fixture_params;
 	u64 now = 0;
 
 	(void)state;
 	slow.read_ns *= 3;
 	flash_retime(f, &slow);
-	assert_int_equal(rig_do(f, &now, FLASH_READ, 0, 1),
+	assert_int_equal(fixture_do(f, &now, FLASH_READ, 0, 1),
 			 (READ_US + 100) * US);
 	flash_destroy(f);
 }
@@ -348,8 +348,8 @@ static void times_can_be_changed(void **state)
 /* A read that is nearly done, and one with less to wait for behind it. */
 static void order_survives_a_change_of_times(void **state)
 {
-	struct flash *f = filled(&rig_params);
-	struct flash_params quick = rig_params;
+	struct flash *f = filled(&fixture_params);
+	struct flash_params quick = fixture_params;
 	struct flash_cmd a = read_of(0, 1), b = read_of(DIE_1, 1);
 
 	(void)state;
@@ -358,7 +358,7 @@ static void order_survives_a_change_of_times(void **state)
 	flash_advance(f, 61 * US, 1000);
 	quick.read_fixed_ns = 0;
 	flash_retime(f, &quick);
-	rig_settle(f, 61 * US);
+	fixture_settle(f, 61 * US);
 	assert_int_equal(a.done_ns, READ_US * US);
 	assert_int_equal(b.done_ns, READ_US * US);
 	flash_destroy(f);
@@ -366,7 +366,7 @@ static void order_survives_a_change_of_times(void **state)
 
 static void memory_is_overwritten_in_place(void **state)
 {
-	struct flash_params p = rig_params;
+	struct flash_params p = fixture_params;
 	struct flash_usage usage;
 	struct flash_cmd a, b;
 	struct flash *f;
@@ -375,22 +375,22 @@ static void memory_is_overwritten_in_place(void **state)
 	(void)state;
 	p.in_place = true;
 	p.channel_ns = 0;
-	f = rig_create(&p, 8);
-	assert_int_equal(rig_do(f, &now, FLASH_READ, 0, 2),
+	f = fixture_create(&p, 8);
+	assert_int_equal(fixture_do(f, &now, FLASH_READ, 0, 2),
 			 (1 + 50 + 2 + 5) * US);
-	assert_int_equal(rig_do(f, &now, FLASH_WRITE, 0, 2),
+	assert_int_equal(fixture_do(f, &now, FLASH_WRITE, 0, 2),
 			 (1 + 500 + 2 + 3) * US);
-	assert_int_equal(rig_do(f, &now, FLASH_TRIM, 0, 2), (1 + 3) * US);
+	assert_int_equal(fixture_do(f, &now, FLASH_TRIM, 0, 2), (1 + 3) * US);
 	assert_false(flash_usage(f, 0, &usage));
 	assert_int_equal(flash_stats(f).programs, 0);
 	flash_destroy(f);
 	/* Pages 0 and 16 are on the same plane of eight, 0 and 2 are not. */
 	a = read_of(0, 1);
 	b = read_of(16, 1);
-	both(rig_create(&p, 8), &a, &b, 57, 51 + 50 + 1 + 5);
+	both(fixture_create(&p, 8), &a, &b, 57, 51 + 50 + 1 + 5);
 	a = read_of(0, 1);
 	b = read_of(2, 1);
-	both(rig_create(&p, 8), &a, &b, 57, 58);
+	both(fixture_create(&p, 8), &a, &b, 57, 58);
 }
 
 /* The same course from a time near the end of all times. */
@@ -405,7 +405,7 @@ static u64 busy_us(const struct flash *f, u32 owner)
 /* Readers are owners too; whoever waits for a channel is not busy. */
 static void planes_are_busy_for_somebody(void **state)
 {
-	struct flash *f = filled(&rig_params);
+	struct flash *f = filled(&fixture_params);
 	struct flash_cmd a = read_of(0, 1), b = read_of(PLANE_1, 2);
 	struct flash_cmd w = write_of(0, 8);
 
@@ -415,13 +415,13 @@ static void planes_are_busy_for_somebody(void **state)
 	b.owner = 8;
 	flash_submit(f, &a, 0);
 	flash_submit(f, &b, 0);
-	rig_settle(f, 0);
+	fixture_settle(f, 0);
 	assert_int_equal(busy_us(f, 7), 50 + 10);
 	assert_int_equal(busy_us(f, 8), 50 + 2 * 10);
 	/* Both planes of a die. */
 	w.owner = 7;
 	flash_submit(f, &w, SECOND);
-	rig_settle(f, SECOND);
+	fixture_settle(f, SECOND);
 	assert_int_equal(busy_us(f, 7), 50 + 10 + 2 * (500 + 8 * 10));
 	flash_owner_move(f, 7, 8);
 	assert_int_equal(busy_us(f, 7), 0);
@@ -431,11 +431,11 @@ static void planes_are_busy_for_somebody(void **state)
 
 static void any_time_will_do(void **state)
 {
-	struct flash *f = filled(&rig_params);
+	struct flash *f = filled(&fixture_params);
 	u64 now = ~0ULL - 1000 * US;
 
 	(void)state;
-	assert_int_equal(rig_do(f, &now, FLASH_READ, 0, 1), READ_US * US);
+	assert_int_equal(fixture_do(f, &now, FLASH_READ, 0, 1), READ_US * US);
 	flash_destroy(f);
 }
 

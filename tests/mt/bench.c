@@ -69,7 +69,7 @@ static void spin_unlock(struct spin *l)
 
 /* A processor: its thread's own, but for the kick. */
 struct cpu {
-	atomic64_t kicked __port_cacheline;
+	atomic64_t wakes_left __port_cacheline;
 	struct spin lock __port_cacheline;	/* of the queue */
 	struct queue q;
 	struct io io[BATCH];
@@ -78,7 +78,7 @@ struct cpu {
 	u32 nr_idle, first, nr_flight;
 	struct flow *flow;
 	struct bench *bench;
-	u64 done, kicks, looks;
+	u64 done, wakes, looks;
 	u64 poll_at_ns, cpu_ns;
 } __port_cacheline;
 
@@ -130,8 +130,8 @@ static void act(struct cpu *c, struct wake *wake)
 	u32 queue;
 
 	while ((queue = wake_next(wake)) != QUEUES_MAX) {
-		c->kicks++;
-		atomic64_set_release(&c->bench->cpu[queue].kicked, 1);
+		c->wakes++;
+		atomic64_set_release(&c->bench->cpu[queue].wakes_left, 1);
 	}
 }
 
@@ -139,13 +139,13 @@ static void act(struct cpu *c, struct wake *wake)
 static void dispatch(struct cpu *c, struct wake *wake)
 {
 	const struct sched_ops *ops = c->bench->sched.ops;
-	enum verdict verdict;
+	enum dispatch_result result;
 	struct io *io;
 
 	c->looks++;
-	while ((verdict = ops->dispatch(&c->q, 0, &io, wake)) == VERDICT_IO)
+	while ((result = ops->dispatch(&c->q, 0, &io, wake)) == DISPATCH_IO)
 		c->flight[(c->first + c->nr_flight++) % BATCH] = io;
-	if (c->bench->poll_ns && verdict == VERDICT_THROTTLED)
+	if (c->bench->poll_ns && result == DISPATCH_THROTTLED)
 		c->poll_at_ns = now_ns() + c->bench->poll_ns;
 	else
 		c->poll_at_ns = 0;
@@ -213,8 +213,8 @@ static bool step(struct cpu *c)
 		complete(c);
 	if (c->nr_idle)
 		submit(c);
-	if (atomic64_read_acquire(&c->kicked)) {
-		atomic64_set(&c->kicked, 0);
+	if (atomic64_read_acquire(&c->wakes_left)) {
+		atomic64_set(&c->wakes_left, 0);
 		run(c);
 		return true;
 	}
@@ -327,7 +327,7 @@ static void measure(struct bench *b, u64 milliseconds, const char *name)
 	};
 	pthread_t threads[THREADS_MAX];
 	struct mqfq *m = b->sched.engine;
-	u64 from, ns, ops, cpu_ns = 0, kicks = 0, looks = 0;
+	u64 from, ns, ops, cpu_ns = 0, wakes = 0, looks = 0;
 	u32 i;
 
 	for (i = 0; i < b->threads; i++)
@@ -340,19 +340,19 @@ static void measure(struct bench *b, u64 milliseconds, const char *name)
 	ns = now_ns() - from;
 	for (i = 0; i < b->threads; i++) {
 		pthread_join(threads[i], NULL);
-		kicks += b->cpu[i].kicks;
+		wakes += b->cpu[i].wakes;
 		looks += b->cpu[i].looks;
 		cpu_ns += b->cpu[i].cpu_ns;
 	}
 	ops = sum_done(b);
 	printf("{\"variant\": \"%s\", \"workload\": \"%s\", \"threads\": %u, "
 	       "\"ops_per_s\": %.0f, \"cpu_ns_per_op\": %.1f, "
-	       "\"kicks_per_op\": %.4f, \"looks_per_op\": %.4f, "
+	       "\"wakes_per_op\": %.4f, \"looks_per_op\": %.4f, "
 	       "\"turns_per_op\": %.4f, \"spread\": %.4f}\n",
 	       name, workload_names[b->workload], b->threads,
 	       (double)ops * 1e9 / (double)ns,
 	       (double)cpu_ns / (double)ops,
-	       (double)kicks / (double)ops, (double)looks / (double)ops,
+	       (double)wakes / (double)ops, (double)looks / (double)ops,
 	       (double)atomic64_read(&m->wheel.turns) / (double)ops,
 	       spread(b));
 }

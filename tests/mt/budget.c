@@ -6,7 +6,7 @@
  * for, and whatever waits has its reason: its flow is out, or its class of
  * requests is.  In the end completions and ticks bring everything out.
  */
-#include "crew.h"
+#include "threads.h"
 #include "device.h"
 #include "host.h"
 #include "sched/budget/hwabc.h"
@@ -45,7 +45,7 @@ struct test_io {
 	bool counted;			/* as one of the slots in use */
 };
 
-struct scene {
+struct scenario {
 	const struct play *play;
 	struct host host;
 	struct device device;
@@ -55,7 +55,7 @@ struct scene {
 		struct flow *flow;
 		atomic64_t requests;	/* that have it */
 	} mortal[CREW_MOST];
-	u32 crew;
+	u32 threads;
 	struct port_lock slow;		/* tick, tune */
 	atomic64_t slots[BUDGET_CLASSES];	/* in use, as we see it */
 	atomic64_t submitted, completed;
@@ -63,19 +63,19 @@ struct scene {
 	struct test_io *io;		/* [crew][IOS] */
 };
 
-static const struct budget *budget(const struct scene *s)
+static const struct budget *budget(const struct scenario *s)
 {
 	return s->host.sched.engine;
 }
 
-static u32 class_of(const struct scene *s, const struct io *io)
+static u32 class_of(const struct scenario *s, const struct io *io)
 {
 	const struct budget_ops *ops = budget(s)->ops;
 
 	return ops->class ? ops->class(io) : 0;
 }
 
-static s64 most_slots(const struct scene *s, const struct io *io)
+static s64 most_slots(const struct scenario *s, const struct io *io)
 {
 	return budget(s)->ops->class ? domain_depth_most(io->op) :
 				       s->host.sched.params.depth;
@@ -90,24 +90,24 @@ static void io_move(struct test_io *t, enum io_state from, enum io_state to)
 {
 	s64 was = from;
 
-	crew_check(atomic64_try_cmpxchg(&t->state, &was, to));
+	threads_check(atomic64_try_cmpxchg(&t->state, &was, to));
 }
 
 static void on_issue(struct host *h, struct io *io)
 {
-	struct scene *s = h->arg;
+	struct scenario *s = h->arg;
 	struct test_io *t = test_io_of(io);
 
 	io_move(t, WAITING, DEVICE);
 	t->counted = io->flags & IO_SLOT;
 	if (t->counted)
-		crew_check(atomic64_inc_return(&s->slots[class_of(s, io)]) <=
+		threads_check(atomic64_inc_return(&s->slots[class_of(s, io)]) <=
 			   most_slots(s, io));
 	device_start(&s->device, io);
 }
 
 /* Any flow, or that of member @m. */
-static struct flow *any_flow(struct scene *s, struct random *r,
+static struct flow *any_flow(struct scenario *s, struct random *r,
 			     struct mortal *m)
 {
 	struct flow *f;
@@ -122,7 +122,7 @@ static struct flow *any_flow(struct scene *s, struct random *r,
 	return f;
 }
 
-static void submit(struct scene *s, struct random *r, struct test_io *t,
+static void submit(struct scenario *s, struct random *r, struct test_io *t,
 		   struct mortal *m)
 {
 	static const u32 sizes[] = { 512, 4096, 4096, 65536, 1 << 20 };
@@ -141,7 +141,7 @@ static void submit(struct scene *s, struct random *r, struct test_io *t,
 	host_insert(&s->host, random_below(r, s->host.sched.nr_queues), &t->io);
 }
 
-static void leave_device(struct scene *s, struct test_io *t, enum io_state to)
+static void leave_device(struct scenario *s, struct test_io *t, enum io_state to)
 {
 	io_move(t, DEVICE, to);
 	if (t->counted)
@@ -150,7 +150,7 @@ static void leave_device(struct scene *s, struct test_io *t, enum io_state to)
 }
 
 /* False when the device is empty. */
-static bool finish(struct scene *s, struct random *r)
+static bool finish(struct scenario *s, struct random *r)
 {
 	struct io *io = device_finish(&s->device, r);
 
@@ -170,7 +170,7 @@ static bool finish(struct scene *s, struct random *r)
 	return true;
 }
 
-static void tune(struct scene *s, struct random *r)
+static void tune(struct scenario *s, struct random *r)
 {
 	struct sched_params params = s->host.sched.params;
 
@@ -197,7 +197,7 @@ static void tune(struct scene *s, struct random *r)
 	host_tune(&s->host, &params);
 }
 
-static void slow_work(struct scene *s, struct random *r)
+static void slow_work(struct scenario *s, struct random *r)
 {
 	const struct play *p = s->play;
 	unsigned long flags;
@@ -221,7 +221,7 @@ static void slow_work(struct scene *s, struct random *r)
 }
 
 /* The member's cgroup is removed, and another made, if nothing is left of it. */
-static void bury(struct scene *s, struct mortal *m, struct random *r)
+static void bury(struct scenario *s, struct mortal *m, struct random *r)
 {
 	struct flow *f;
 	unsigned long flags;
@@ -242,7 +242,7 @@ static void bury(struct scene *s, struct mortal *m, struct random *r)
 	host_flow_destroy(&s->host, f);
 }
 
-static void block_some(struct scene *s, struct random *r)
+static void block_some(struct scenario *s, struct random *r)
 {
 	u32 queue = random_below(r, s->host.sched.nr_queues);
 
@@ -260,7 +260,7 @@ static void check_credit(const struct flow *f)
 {
 	const struct budget_flow *bf = budget_flow_of(f);
 
-	crew_check(bf->granted ==
+	threads_check(bf->granted ==
 		   (s64)budget_spent(f) + atomic64_read(&bf->left));
 }
 
@@ -275,45 +275,45 @@ static u32 requests_in(const struct budget_lane *lane)
 	return nr;
 }
 
-static void check_waiting(const struct scene *s, const struct queue *q)
+static void check_waiting(const struct scenario *s, const struct queue *q)
 {
 	const struct budget_queue *bq = &budget(s)->queue[q->index];
 	const struct budget_lane *lane;
-	u32 able = 0, class;
+	u32 runnable = 0, class;
 
 	for (class = 0; class < budget(s)->ops->nr_classes; class++) {
-		crew_check(!slots_forgot(&budget(s)->slots[class], q->index));
-		able += requests_in(bq->able[class].head);
+		threads_check(!slots_forgot(&budget(s)->slots[class], q->index));
+		runnable += requests_in(bq->runnable[class].head);
 	}
-	crew_check(able + requests_in(bq->broke.head) == q->nr);
-	crew_check(!able || q->state == VERDICT_NO_SLOT);
-	for (lane = bq->broke.head; lane; lane = lane->next)
-		crew_check(atomic64_read(&budget_flow_of(lane->flow)->left) <=
+	threads_check(runnable + requests_in(bq->exhausted.head) == q->nr);
+	threads_check(!runnable || q->state == DISPATCH_NO_SLOT);
+	for (lane = bq->exhausted.head; lane; lane = lane->next)
+		threads_check(atomic64_read(&budget_flow_of(lane->flow)->left) <=
 			   0);
 }
 
 static void look(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 	u32 i;
 
 	for (i = 0; i < budget(s)->ops->nr_classes; i++)
-		crew_check(slots_used(&budget(s)->slots[i]) ==
+		threads_check(slots_used(&budget(s)->slots[i]) ==
 			   atomic64_read(&s->slots[i]));
 	for (i = 0; i < FLOWS; i++)
 		check_credit(s->flow[i]);
-	for (i = 0; i < s->crew; i++)
+	for (i = 0; i < s->threads; i++)
 		check_credit(s->mortal[i].flow);
 	for (i = 0; i < s->host.sched.nr_queues; i++)
 		if (!s->host.queue[i].blocked)
 			check_waiting(s, &s->host.queue[i].q);
-	crew_check(atomic64_read(&s->host.sched.stats.watchdog) == 0);
+	threads_check(atomic64_read(&s->host.sched.stats.watchdog) == 0);
 }
 
 /* Completions and the clock alone must bring everything out. */
 static void drain(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 	u32 i;
 
 	look(s);
@@ -326,13 +326,13 @@ static void drain(void *arg)
 		atomic64_add(50 * 1000 * 1000, &s->host.now_ns);
 		host_tick(&s->host);
 	}
-	crew_check(i < PERIODS);
+	threads_check(i < PERIODS);
 	look(s);
 }
 
 /* ------------------------------------------------------------- the members */
 
-static struct test_io *free_io(struct scene *s, u32 member, struct random *r)
+static struct test_io *free_io(struct scenario *s, u32 member, struct random *r)
 {
 	struct test_io *t = &s->io[member * IOS + random_below(r, IOS)];
 
@@ -342,7 +342,7 @@ static struct test_io *free_io(struct scene *s, u32 member, struct random *r)
 static void work(struct member *me, void *arg)
 {
 	struct random *r = &me->random;
-	struct scene *s = arg;
+	struct scenario *s = arg;
 	struct mortal *m = &s->mortal[me->index];
 	u32 meeting, i;
 
@@ -361,7 +361,7 @@ static void work(struct member *me, void *arg)
 			block_some(s, r);
 			bury(s, m, r);
 		}
-		crew_meet(me, meeting + 1 < MEETINGS ? look : drain, s);
+		threads_meet(me, meeting + 1 < MEETINGS ? look : drain, s);
 	}
 }
 
@@ -375,7 +375,7 @@ static bool flow_pages(const struct sched *sched, struct flow *f,
 	*pages = (struct flow_pages){
 		.valid = now % 1009,
 		.invalid = now % 101,
-		.moved = (u64)atomic64_read(&f->pos) / 8192,
+		.copied = (u64)atomic64_read(&f->pos) / 8192,
 	};
 	return now / (10 * FLOW_GRACE_NS) % 2;
 }
@@ -391,7 +391,7 @@ static bool flash_time(const struct sched *sched, struct flash_time *time)
 	return now / (7 * FLOW_GRACE_NS) % 2;
 }
 
-static void scene_init(struct scene *s, const struct play *play,
+static void scenario_init(struct scenario *s, const struct play *play,
 		       struct random *r)
 {
 	static const u32 weights[FLOWS] = { 1, 100, 250, 1000, 10000 };
@@ -399,7 +399,7 @@ static void scene_init(struct scene *s, const struct play *play,
 	struct sched_params params;
 	u32 i;
 
-	*s = (struct scene){ .play = play, .crew = crew_size() };
+	*s = (struct scenario){ .play = play, .threads = threads_size() };
 	s->random.state = random_next(r);
 	s->host.issue = on_issue;
 	s->host.arg = s;
@@ -413,28 +413,28 @@ static void scene_init(struct scene *s, const struct play *play,
 	s->host.sched.flash_time = flash_time;
 	host_init(&s->host, play->policy, &params, place,
 		  machine_random(r, place));
-	device_init(&s->device, s->crew * IOS);
+	device_init(&s->device, s->threads * IOS);
 	port_lock_init(&s->slow);
 	s->root = host_flow_create(&s->host, NULL, WEIGHT_DEFAULT);
 	for (i = 0; i < FLOWS; i++)
 		s->flow[i] = host_flow_create(&s->host,
 					      i < 3 ? s->root : s->flow[i - 2],
 					      weights[i]);
-	crew_check(s->crew <= CREW_MOST);
-	for (i = 0; i < s->crew; i++) {
+	threads_check(s->threads <= CREW_MOST);
+	for (i = 0; i < s->threads; i++) {
 		port_lock_init(&s->mortal[i].lock);
 		s->mortal[i].flow = host_flow_create(&s->host, s->root,
 						     WEIGHT_DEFAULT);
 	}
-	s->io = port_zalloc(s->crew * IOS * sizeof(*s->io));
-	crew_check(s->io);
+	s->io = port_zalloc(s->threads * IOS * sizeof(*s->io));
+	threads_check(s->io);
 }
 
-static void scene_deinit(struct scene *s)
+static void scenario_deinit(struct scenario *s)
 {
 	u32 i;
 
-	for (i = 0; i < s->crew; i++) {
+	for (i = 0; i < s->threads; i++) {
 		host_flow_destroy(&s->host, s->mortal[i].flow);
 		port_lock_deinit(&s->mortal[i].lock);
 	}
@@ -487,18 +487,18 @@ int main(void)
 		  100, 20, 10, 50, 10, 20 },
 	};
 	struct random r = random_seeded("mt/budget");
-	struct scene s;
+	struct scenario s;
 	u64 round;
 	u32 i;
 
 	for (round = 0; round < random_rounds(1); round++)
 		for (i = 0; i < ARRAY_SIZE(plays); i++) {
-			scene_init(&s, &plays[i], &r);
-			crew_run(s.crew, &r, work, &s);
+			scenario_init(&s, &plays[i], &r);
+			threads_run(s.threads, &r, work, &s);
 			printf("%s, %s: %lld requests\n", plays[i].policy,
 			       plays[i].name, atomic64_read(&s.completed));
 			fflush(stdout);
-			scene_deinit(&s);
+			scenario_deinit(&s);
 		}
 	return 0;
 }

@@ -10,7 +10,7 @@
  *
  * Source: Hedayati et al., Multi-Queue Fair Queueing, ATC 2019, theorem 2.
  */
-#include "crew.h"
+#include "threads.h"
 #include "device.h"
 #include "host.h"
 #include "tests/machine.h"
@@ -34,13 +34,13 @@ struct play {
 	u32 depth, threshold;
 };
 
-struct scene {
+struct scenario {
 	const struct play *play;
 	struct host host;
 	struct device device;
 	struct flow *root, *flow[FLOWS];
 	struct io io[FLOWS][2 * DEPTH];
-	u32 crew;
+	u32 threads;
 	u32 meetings;
 	/* Of the difference between two flows, over the meetings. */
 	double most[FLOWS][FLOWS], least[FLOWS][FLOWS];
@@ -48,7 +48,7 @@ struct scene {
 
 static void on_issue(struct host *h, struct io *io)
 {
-	struct scene *s = h->arg;
+	struct scenario *s = h->arg;
 
 	device_start(&s->device, io);
 }
@@ -62,25 +62,25 @@ static double share(u32 f)
 	return (double)tenants[f].weight / sum;
 }
 
-static double bound(const struct scene *s, u32 f, u32 m)
+static double bound(const struct scenario *s, u32 f, u32 m)
 {
 	double requests = tenants[f].bytes / share(f) +
 			  tenants[m].bytes / share(m);
 
 	return (s->play->depth + 1) *
 		       (2.0 * s->play->threshold + requests) +
-	       s->crew * requests;
+	       s->threads * requests;
 }
 
 static void look(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 	double served[FLOWS];
 	struct flow_totals t;
 	u32 f, m;
 
 	for (f = 0; f < FLOWS; f++) {
-		crew_check(atomic64_read(&s->flow[f]->queued) > 0);
+		threads_check(atomic64_read(&s->flow[f]->queued) > 0);
 		flow_totals(s->flow[f], &t);
 		served[f] = (double)t.bytes / share(f);
 	}
@@ -92,7 +92,7 @@ static void look(void *arg)
 				s->most[f][m] = d;
 			if (!s->meetings || d < s->least[f][m])
 				s->least[f][m] = d;
-			crew_check(s->most[f][m] - s->least[f][m] <=
+			threads_check(s->most[f][m] - s->least[f][m] <=
 				   bound(s, f, m));
 		}
 	s->meetings++;
@@ -100,7 +100,7 @@ static void look(void *arg)
 
 static void work(struct member *me, void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 	u32 nr_queues = s->host.sched.nr_queues;
 	u32 meeting, i;
 
@@ -115,22 +115,22 @@ static void work(struct member *me, void *arg)
 			host_insert(&s->host, random_below(&me->random,
 							   nr_queues), io);
 		}
-		crew_meet(me, look, s);
+		threads_meet(me, look, s);
 	}
 }
 
-static void scene_init(struct scene *s, const struct play *play,
+static void scenario_init(struct scenario *s, const struct play *play,
 		       struct random *r)
 {
 	const struct sched_params params = {
-		.depth = play->depth, .threshold = play->threshold, .keep = 1,
+		.depth = play->depth, .threshold = play->threshold, .anticipate = 1,
 	};
 	struct topo_place place[MACHINE_QUEUES];
 	u32 f, i;
 
 	memset(s, 0, sizeof(*s));
 	s->play = play;
-	s->crew = crew_size();
+	s->threads = threads_size();
 	s->host.issue = on_issue;
 	s->host.arg = s;
 	host_init(&s->host, "mqfq", &params, place, machine_random(r, place));
@@ -150,7 +150,7 @@ static void scene_init(struct scene *s, const struct play *play,
 		}
 }
 
-static void scene_deinit(struct scene *s, struct random *r)
+static void scenario_deinit(struct scenario *s, struct random *r)
 {
 	struct io *io;
 	u32 f;
@@ -171,20 +171,20 @@ int main(void)
 		{ 64, 4096 }, { 16, 1 << 18 },
 	};
 	struct random r = random_seeded("mt/fairness");
-	static struct scene s;
+	static struct scenario s;
 	u64 round;
 	u32 i;
 
 	for (round = 0; round < random_rounds(1); round++)
 		for (i = 0; i < ARRAY_SIZE(plays); i++) {
-			scene_init(&s, &plays[i], &r);
-			crew_run(s.crew, &r, work, &s);
+			scenario_init(&s, &plays[i], &r);
+			threads_run(s.threads, &r, work, &s);
 			printf("D %u, T %u: between %s at most %.3g of %.3g\n",
 			       plays[i].depth, plays[i].threshold,
 			       "the heaviest and the lightest",
 			       s.most[3][0] - s.least[3][0], bound(&s, 3, 0));
 			fflush(stdout);
-			scene_deinit(&s, &r);
+			scenario_deinit(&s, &r);
 		}
 	return 0;
 }

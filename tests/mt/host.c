@@ -85,7 +85,7 @@ static void queue_dispatch(struct host *h, struct host_queue *q,
 		return;
 	}
 	while (h->sched.ops->dispatch(&q->q, host_now(h), &io, wake) ==
-	       VERDICT_IO)
+	       DISPATCH_IO)
 		h->issue(h, io);
 }
 

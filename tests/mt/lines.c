@@ -27,7 +27,7 @@ struct cpu {
 	struct wake wake;
 } __port_cacheline;
 
-struct scene {
+struct scenario {
 	struct sched sched;
 	struct queue *queue[CPUS];
 	struct flow *root, *flow[CPUS];
@@ -56,7 +56,7 @@ static void name_flow(const struct flow *f, const char *line,
 	trace_name(queues, f->fq, CPUS * sizeof(f->fq[0]));
 }
 
-static void name_mqfq(struct scene *s)
+static void name_mqfq(struct scenario *s)
 {
 	struct mqfq *m = s->sched.engine;
 
@@ -64,15 +64,15 @@ static void name_mqfq(struct scene *s)
 	trace_name("ready set", &m->ready, sizeof(m->ready));
 	trace_name("held set", &m->held, sizeof(m->held));
 	trace_name("mqfq", m, sizeof(*m));
-	trace_name("mindicator", m->leads.node,
-		   s->sched.topo.nr_nodes * sizeof(m->leads.node[0]));
+	trace_name("mindicator", m->tags.node,
+		   s->sched.topo.nr_nodes * sizeof(m->tags.node[0]));
 	trace_name("token tree", m->slots.node,
 		   s->sched.topo.nr_nodes * sizeof(m->slots.node[0]));
 	trace_name("wheel", m->wheel.mask,
 		   WHEEL_BUCKETS * m->wheel.words * sizeof(m->wheel.mask[0]));
 }
 
-static void name_budget(struct scene *s)
+static void name_budget(struct scenario *s)
 {
 	struct budget *b = s->sched.engine;
 	u32 i;
@@ -94,7 +94,7 @@ static void name_budget(struct scene *s)
 	}
 }
 
-static void name_all(struct scene *s)
+static void name_all(struct scenario *s)
 {
 	u32 i;
 
@@ -110,7 +110,7 @@ static void name_all(struct scene *s)
 	}
 }
 
-static struct flow *flow_create(struct scene *s, struct flow *parent)
+static struct flow *flow_create(struct scenario *s, struct flow *parent)
 {
 	struct flow *f = port_zalloc(flow_size(s->sched.ops, CPUS));
 
@@ -119,7 +119,7 @@ static struct flow *flow_create(struct scene *s, struct flow *parent)
 	return f;
 }
 
-static void scene_init(struct scene *s, const char *policy, u32 bytes,
+static void scenario_init(struct scenario *s, const char *policy, u32 bytes,
 		       u32 threshold)
 {
 	static const struct topo_place place[CPUS] = { { 0, 0 }, { 1, 0 },
@@ -171,7 +171,7 @@ static struct line_report shared(bool print)
 }
 
 /* One request, from its arrival to its end, on one processor. */
-static void request(struct scene *s, u32 cpu, struct flow *f)
+static void request(struct scenario *s, u32 cpu, struct flow *f)
 {
 	const struct sched_ops *ops = s->sched.ops;
 	struct queue *q = s->queue[cpu];
@@ -181,16 +181,16 @@ static void request(struct scene *s, u32 cpu, struct flow *f)
 	c->io = (struct io){ .flow = f, .bytes = s->bytes };
 	wake_init(&c->wake);
 	ops->insert(q, &c->io, 0, &c->wake);
-	port_assert(ops->dispatch(q, 0, &c->out, &c->wake) == VERDICT_IO);
+	port_assert(ops->dispatch(q, 0, &c->out, &c->wake) == DISPATCH_IO);
 	port_assert(c->out == &c->io);
 	/* The host asks until there is no more. */
-	port_assert(ops->dispatch(q, 0, &c->out, &c->wake) == VERDICT_EMPTY);
+	port_assert(ops->dispatch(q, 0, &c->out, &c->wake) == DISPATCH_EMPTY);
 	ops->complete(&c->io, 0, &c->wake);
 	port_assert(wake_next(&c->wake) == QUEUES_MAX);
 	trace_off();
 }
 
-static void round_of_requests(struct scene *s, bool one_flow)
+static void round_of_requests(struct scenario *s, bool one_flow)
 {
 	u32 cpu;
 
@@ -199,7 +199,7 @@ static void round_of_requests(struct scene *s, bool one_flow)
 }
 
 /* Each processor its own flow: within T nothing is shared at all. */
-static void own_flows(struct scene *s)
+static void own_flows(struct scenario *s)
 {
 	struct line_report r;
 	u32 i;
@@ -216,7 +216,7 @@ static void own_flows(struct scene *s)
 }
 
 /* All processors one flow: its lines, and no other. */
-static void one_flow(struct scene *s, u32 lines)
+static void one_flow(struct scenario *s, u32 lines)
 {
 	struct line_report r;
 	u32 i;
@@ -235,7 +235,7 @@ static void one_flow(struct scene *s, u32 lines)
 }
 
 /* Beyond T virtual time has to move: once in T bytes, not once a request. */
-static void long_run(struct scene *s, u32 threshold)
+static void long_run(struct scenario *s, u32 threshold)
 {
 	const u32 rounds = 10 * 1000;
 	u32 i, moving = 0, most = (u32)((u64)rounds * CPUS * BYTES / threshold);
@@ -253,18 +253,18 @@ static void long_run(struct scene *s, u32 threshold)
 int main(void)
 {
 	static const char *const budgets[] = { "kyber-fair", "wdt" };
-	static struct scene s;
+	static struct scenario s;
 	u32 i;
 
-	scene_init(&s, "mqfq", BYTES, 8 << 20);
+	scenario_init(&s, "mqfq", BYTES, 8 << 20);
 	own_flows(&s);
 	one_flow(&s, 1);
-	scene_init(&s, "mqfq", BYTES, 1 << 20);
+	scenario_init(&s, "mqfq", BYTES, 1 << 20);
 	long_run(&s, 1 << 20);
 	for (i = 0; i < ARRAY_SIZE(budgets); i++) {
 		printf("%s\n", budgets[i]);
 		/* Small ones: a flow has all that it needs from the beginning. */
-		scene_init(&s, budgets[i], 512, 0);
+		scenario_init(&s, budgets[i], 512, 0);
 		own_flows(&s);
 		one_flow(&s, 2);
 	}

@@ -5,11 +5,11 @@
  * by whoever made it runnable.  When all stand still, every queue that holds
  * requests must have a reason, and when the device is emptied nothing is left.
  */
-#include "crew.h"
+#include "threads.h"
 #include "device.h"
 #include "host.h"
 #include "sched/ifq/ifq.h"
-#include "still.h"
+#include "stall.h"
 #include "tests/machine.h"
 
 enum {
@@ -21,7 +21,7 @@ enum {
 
 struct test_io {
 	struct io io;
-	struct scene *scene;
+	struct scenario *scenario;
 	atomic64_t state;	/* enum io_state */
 	bool counted;		/* as one of the slots in use */
 	struct test_io *next;	/* in a member's list of the free */
@@ -41,12 +41,12 @@ struct play {
 	u32 ticks, tunes, blocks, requeues, weights, odd;
 };
 
-struct scene {
+struct scenario {
 	const struct play *play;
 	struct host host;
 	struct device device;
 	struct flow *root, *flow[FLOWS];
-	u32 crew;
+	u32 threads;
 	struct port_lock slow;	/* tick, tune */
 	atomic64_t slots;	/* in use, as we see it */
 	s64 most;		/* slots ever allowed */
@@ -55,7 +55,7 @@ struct scene {
 	struct test_io *io;	/* [crew][IOS] */
 };
 
-static struct mqfq *mqfq_of(const struct scene *s)
+static struct mqfq *mqfq_of(const struct scenario *s)
 {
 	return s->host.sched.engine;
 }
@@ -69,33 +69,33 @@ static void io_move(struct test_io *t, enum io_state from, enum io_state to)
 {
 	s64 was = from;
 
-	crew_check(atomic64_try_cmpxchg(&t->state, &was, to));
+	threads_check(atomic64_try_cmpxchg(&t->state, &was, to));
 }
 
 static void on_issue(struct host *h, struct io *io)
 {
-	struct scene *s = h->arg;
+	struct scenario *s = h->arg;
 	struct test_io *t = test_io_of(io);
 
 	io_move(t, WAITING, DEVICE);
 	atomic64_inc(&s->dispatched);
 	t->counted = io->flags & IO_SLOT;
 	if (t->counted)
-		crew_check(atomic64_inc_return(&s->slots) <= s->most);
+		threads_check(atomic64_inc_return(&s->slots) <= s->most);
 	device_start(&s->device, io);
 }
 
 /* Virtual time never decreases (I1), whoever looks. */
-static void check_vt(struct scene *s, vtime_t *seen)
+static void check_vt(struct scenario *s, vtime_t *seen)
 {
 	vtime_t vt = (vtime_t)atomic64_read(&mqfq_of(s)->vt);
 
-	crew_check(!vtime_before(vt, *seen));
+	threads_check(!vtime_before(vt, *seen));
 	*seen = vt;
 }
 
 /* Where time passes, flows come and go: two of them at a time. */
-static struct flow *any_flow(struct scene *s, struct random *r)
+static struct flow *any_flow(struct scenario *s, struct random *r)
 {
 	u64 era = (u64)atomic64_read(&s->host.now_ns) / (3ULL * FLOW_GRACE_NS);
 
@@ -104,12 +104,12 @@ static struct flow *any_flow(struct scene *s, struct random *r)
 	return s->flow[(era + random_below(r, 2)) % FLOWS];
 }
 
-static void submit(struct scene *s, struct random *r, struct test_io *t)
+static void submit(struct scenario *s, struct random *r, struct test_io *t)
 {
 	static const u32 sizes[] = { 512, 4096, 4096, 65536, 1 << 20 };
 	u32 queue = random_below(r, s->host.sched.nr_queues);
 
-	t->scene = s;
+	t->scenario = s;
 	t->io = (struct io){
 		.flow = any_flow(s, r),
 		.bytes = sizes[random_below(r, ARRAY_SIZE(sizes))],
@@ -122,7 +122,7 @@ static void submit(struct scene *s, struct random *r, struct test_io *t)
 	host_insert(&s->host, queue, &t->io);
 }
 
-static void leave_device(struct scene *s, struct test_io *t, enum io_state to)
+static void leave_device(struct scenario *s, struct test_io *t, enum io_state to)
 {
 	io_move(t, DEVICE, to);
 	if (t->counted)
@@ -131,7 +131,7 @@ static void leave_device(struct scene *s, struct test_io *t, enum io_state to)
 }
 
 /* False when the device is empty. */
-static bool finish(struct scene *s, struct random *r)
+static bool finish(struct scenario *s, struct random *r)
 {
 	struct io *io = device_finish(&s->device, r);
 
@@ -168,12 +168,12 @@ static void tune_ifq(struct sched_params *p, struct random *r)
 		p->ifq.virtual_time = IFQ_MIN + random_below(r, 3);
 }
 
-static bool is_ifq(const struct scene *s)
+static bool is_ifq(const struct scenario *s)
 {
 	return s->host.sched.ops->flow_bytes > 0;
 }
 
-static void tune(struct scene *s, struct random *r)
+static void tune(struct scenario *s, struct random *r)
 {
 	struct sched_params params = s->host.sched.params;
 
@@ -185,11 +185,11 @@ static void tune(struct scene *s, struct random *r)
 		tune_mqfq(&params, r);
 	/* What is kept is given back by tick alone. */
 	if (s->play->ticks)
-		params.keep = random_once_in(r, 2);
+		params.anticipate = random_once_in(r, 2);
 	host_tune(&s->host, &params);
 }
 
-static void slow_work(struct scene *s, struct random *r)
+static void slow_work(struct scenario *s, struct random *r)
 {
 	const struct play *p = s->play;
 	unsigned long flags;
@@ -210,7 +210,7 @@ static void slow_work(struct scene *s, struct random *r)
 				1 + random_below(r, WEIGHT_MAX));
 }
 
-static void block_some(struct scene *s, struct random *r)
+static void block_some(struct scenario *s, struct random *r)
 {
 	u32 queue = random_below(r, s->host.sched.nr_queues);
 
@@ -228,32 +228,32 @@ static void block_some(struct scene *s, struct random *r)
  * The watchdog has nothing to report: it looks twice, and who is only on its
  * way to wake somebody is not between the two.
  */
-static void check_watchdog(struct scene *s)
+static void check_watchdog(struct scenario *s)
 {
 	s64 before;
 
 	host_tick(&s->host);
 	before = atomic64_read(&s->host.sched.stats.watchdog);
 	host_tick(&s->host);
-	crew_check(atomic64_read(&s->host.sched.stats.watchdog) == before);
+	threads_check(atomic64_read(&s->host.sched.stats.watchdog) == before);
 }
 
 static void look(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 	const struct mqfq *m = mqfq_of(s);
 	u32 i;
 
-	crew_check(token_total(&m->slots) +
-		   atomic64_read(&m->keep.kept) + atomic64_read(&s->slots) ==
+	threads_check(token_total(&m->slots) +
+		   atomic64_read(&m->anticipate.reserved) + atomic64_read(&s->slots) ==
 		   s->host.sched.params.depth);
 	for (i = 0; i < s->host.sched.nr_queues; i++) {
 		struct host_queue *q = &s->host.queue[i];
 
 		if (q->q.nr && !q->blocked)
-			still_check_waiting(m, &q->q);
+			stall_check_waiting(m, &q->q);
 		else
-			crew_check(mindicator_lead(&m->leads, i) == VTIME_NONE);
+			threads_check(mindicator_tag(&m->tags, i) == VTIME_NONE);
 	}
 	if (s->play->ticks)
 		check_watchdog(s);
@@ -262,7 +262,7 @@ static void look(void *arg)
 /* From here on only completions: they alone must bring everything out. */
 static void drain(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 	u32 i;
 
 	look(s);
@@ -271,15 +271,15 @@ static void drain(void *arg)
 	look(s);
 	while (finish(s, &s->random))
 		;
-	crew_check(atomic64_read(&s->completed) ==
+	threads_check(atomic64_read(&s->completed) ==
 		   atomic64_read(&s->submitted));
 	look(s);
-	still_check_empty(mqfq_of(s));
+	stall_check_empty(mqfq_of(s));
 }
 
 /* ------------------------------------------------------------- the members */
 
-static struct test_io *free_io(struct scene *s, u32 member, struct random *r)
+static struct test_io *free_io(struct scenario *s, u32 member, struct random *r)
 {
 	struct test_io *t = &s->io[member * IOS + random_below(r, IOS)];
 
@@ -288,7 +288,7 @@ static struct test_io *free_io(struct scene *s, u32 member, struct random *r)
 
 static void work(struct member *me, void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 	vtime_t seen = (vtime_t)atomic64_read(&mqfq_of(s)->vt);
 	struct random *r = &me->random;
 	u32 meeting, i;
@@ -308,11 +308,11 @@ static void work(struct member *me, void *arg)
 			block_some(s, r);
 			check_vt(s, &seen);
 		}
-		crew_meet(me, meeting + 1 < MEETINGS ? look : drain, s);
+		threads_meet(me, meeting + 1 < MEETINGS ? look : drain, s);
 	}
 }
 
-static void scene_init(struct scene *s, const struct play *play,
+static void scenario_init(struct scenario *s, const struct play *play,
 		       struct random *r)
 {
 	static const u32 weights[FLOWS] = { 1, 100, 250, 1000, 10000 };
@@ -320,7 +320,7 @@ static void scene_init(struct scene *s, const struct play *play,
 	struct topo_place place[MACHINE_QUEUES];
 	u32 i;
 
-	*s = (struct scene){ .play = play, .crew = crew_size() };
+	*s = (struct scenario){ .play = play, .threads = threads_size() };
 	s->random.state = random_next(r);
 	s->most = play->depth;
 	s->host.issue = on_issue;
@@ -329,18 +329,18 @@ static void scene_init(struct scene *s, const struct play *play,
 	params.depth = play->depth;
 	params.threshold = play->threshold;
 	host_init(&s->host, play->policy, &params, place, machine_random(r, place));
-	device_init(&s->device, s->crew * IOS);
+	device_init(&s->device, s->threads * IOS);
 	port_lock_init(&s->slow);
 	s->root = host_flow_create(&s->host, NULL, WEIGHT_DEFAULT);
 	for (i = 0; i < FLOWS; i++)
 		s->flow[i] = host_flow_create(&s->host,
 					      i < 3 ? s->root : s->flow[i - 2],
 					      weights[i]);
-	s->io = port_zalloc(s->crew * IOS * sizeof(*s->io));
-	crew_check(s->io);
+	s->io = port_zalloc(s->threads * IOS * sizeof(*s->io));
+	threads_check(s->io);
 }
 
-static void scene_deinit(struct scene *s)
+static void scenario_deinit(struct scenario *s)
 {
 	u32 i;
 
@@ -371,19 +371,19 @@ int main(void)
 		{ "ifq", "everything", 8, 0, 200, 100, 20, 10, 50, 10 },
 	};
 	struct random r = random_seeded("mt/mqfq");
-	struct scene s;
+	struct scenario s;
 	u64 round;
 	u32 i;
 
 	for (round = 0; round < random_rounds(1); round++)
 		for (i = 0; i < ARRAY_SIZE(plays); i++) {
-			scene_init(&s, &plays[i], &r);
-			crew_run(s.crew, &r, work, &s);
+			scenario_init(&s, &plays[i], &r);
+			threads_run(s.threads, &r, work, &s);
 			printf("%s, %s: %lld requests\n", plays[i].policy,
 			       plays[i].name,
 			       atomic64_read(&s.completed));
 			fflush(stdout);
-			scene_deinit(&s);
+			scenario_deinit(&s);
 		}
 	return 0;
 }

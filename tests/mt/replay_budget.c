@@ -8,7 +8,7 @@
  * reason: who waits is out, somebody else is not, and a tick is coming.  With
  * time passing everything must come out.
  */
-#include "crew.h"
+#include "threads.h"
 #include "replay.h"
 #include "sched/budget/budget.h"
 
@@ -40,7 +40,7 @@ struct params {
 	bool over;			/* the period, when the last three begin */
 };
 
-struct scene {
+struct scenario {
 	struct sched sched;
 	struct queue queue[QUEUES];
 	struct queue *index[QUEUES];
@@ -49,7 +49,7 @@ struct scene {
 	struct io io[IOS];
 	struct io *flight[IOS];
 	u32 nr_ios, nr_flight, done;
-	u32 kicks;			/* mask of queues to run */
+	u32 wakes;			/* mask of queues to run */
 	u32 blocked;			/* mask */
 	u64 now, tick_ns;		/* 0: nobody asked */
 	struct params params;
@@ -63,7 +63,7 @@ static bool always(const struct queue *q)
 	return true;
 }
 
-static struct budget *budget(const struct scene *s)
+static struct budget *budget(const struct scenario *s)
 {
 	return s->sched.engine;
 }
@@ -86,7 +86,7 @@ static int test_init(struct sched *s)
 {
 	struct budget *b = port_zalloc(sizeof(*b));
 
-	crew_check(b && !budget_init(b, s, &test_budget_ops, test_params.total,
+	threads_check(b && !budget_init(b, s, &test_budget_ops, test_params.total,
 				     &test_params.depth));
 	budget_set_rule(b, test_params.rule);
 	s->engine = b;
@@ -122,17 +122,17 @@ static const struct sched_ops test_ops = {
 /* ---------------------------------------------------------- the operations */
 
 /* Kicks and ticks come late: after all that is interleaved. */
-static void act(struct scene *s, struct wake *wake)
+static void act(struct scenario *s, struct wake *wake)
 {
 	u32 queue;
 
 	while ((queue = wake_next(wake)) != QUEUES_MAX)
-		s->kicks |= 1U << queue;
+		s->wakes |= 1U << queue;
 	if (wake->at_ns && (!s->tick_ns || wake->at_ns < s->tick_ns))
 		s->tick_ns = wake->at_ns;
 }
 
-static void dispatch(struct scene *s, u32 queue, struct wake *wake)
+static void dispatch(struct scenario *s, u32 queue, struct wake *wake)
 {
 	struct io *io;
 
@@ -141,11 +141,11 @@ static void dispatch(struct scene *s, u32 queue, struct wake *wake)
 		return;
 	}
 	while (budget_dispatch(&s->queue[queue], s->now, &io, wake) ==
-	       VERDICT_IO)
+	       DISPATCH_IO)
 		s->flight[s->nr_flight++] = io;
 }
 
-static void run_queue(struct scene *s, u32 queue)
+static void run_queue(struct scenario *s, u32 queue)
 {
 	struct wake wake;
 
@@ -154,7 +154,7 @@ static void run_queue(struct scene *s, u32 queue)
 	act(s, &wake);
 }
 
-static void insert(struct scene *s, const struct op *op)
+static void insert(struct scenario *s, const struct op *op)
 {
 	struct io *io;
 	struct wake wake;
@@ -171,7 +171,7 @@ static void insert(struct scene *s, const struct op *op)
 	act(s, &wake);
 }
 
-static void finish(struct scene *s, u32 pick)
+static void finish(struct scenario *s, u32 pick)
 {
 	struct wake wake;
 	struct io *io;
@@ -187,7 +187,7 @@ static void finish(struct scene *s, u32 pick)
 	act(s, &wake);
 }
 
-static void tick(struct scene *s)
+static void tick(struct scenario *s)
 {
 	struct wake wake;
 
@@ -197,7 +197,7 @@ static void tick(struct scene *s)
 	act(s, &wake);
 }
 
-static void reshare(struct scene *s, const struct op *op)
+static void reshare(struct scenario *s, const struct op *op)
 {
 	struct wake wake;
 
@@ -207,7 +207,7 @@ static void reshare(struct scene *s, const struct op *op)
 	act(s, &wake);
 }
 
-static void run(struct scene *s, const struct op *op)
+static void run(struct scenario *s, const struct op *op)
 {
 	switch (op->kind) {
 	case RUN:
@@ -240,34 +240,34 @@ static void run(struct scene *s, const struct op *op)
 	}
 }
 
-static void follow(struct scene *s)
+static void follow(struct scenario *s)
 {
-	while (s->kicks || (s->tick_ns && s->tick_ns <= s->now)) {
+	while (s->wakes || (s->tick_ns && s->tick_ns <= s->now)) {
 		u32 queue;
 
-		if (!s->kicks) {
+		if (!s->wakes) {
 			tick(s);
 			continue;
 		}
-		queue = port_ffs64(s->kicks);
-		s->kicks &= s->kicks - 1;
+		queue = port_ffs64(s->wakes);
+		s->wakes &= s->wakes - 1;
 		run_queue(s, queue);
 	}
 }
 
 static void run_0(void *arg)
 {
-	run(arg, &((struct scene *)arg)->op[0]);
+	run(arg, &((struct scenario *)arg)->op[0]);
 }
 
 static void run_1(void *arg)
 {
-	run(arg, &((struct scene *)arg)->op[1]);
+	run(arg, &((struct scenario *)arg)->op[1]);
 }
 
 static void run_2(void *arg)
 {
-	run(arg, &((struct scene *)arg)->op[2]);
+	run(arg, &((struct scenario *)arg)->op[2]);
 }
 
 /* --------------------------------------------- when everybody stands still */
@@ -277,71 +277,71 @@ static bool is_out(const struct flow *f)
 	return atomic64_read(&budget_flow_of(f)->left) <= 0;
 }
 
-static void check_lane(const struct scene *s, const struct budget_lane *lane,
+static void check_lane(const struct scenario *s, const struct budget_lane *lane,
 		       u32 queue)
 {
 	const struct budget_flow *bf = budget_flow_of(lane->flow);
 
 	/* P2, P3: who is out has announced it, and who is not is not here. */
-	crew_check(is_out(lane->flow));
-	crew_check((u64)atomic64_read(&bf->waits[0]) & BIT_ULL(queue));
+	threads_check(is_out(lane->flow));
+	threads_check((u64)atomic64_read(&bf->waits[0]) & BIT_ULL(queue));
 	/* P1: then a tick is coming, for there is a period. */
-	crew_check(s->tick_ns);
+	threads_check(s->tick_ns);
 	/* P4: or soon, to see whether the others leave the device idle. */
 	if (s->params.rule == BUDGET_CONSERVING)
-		crew_check(s->tick_ns <= s->now + PERIOD / 32);
+		threads_check(s->tick_ns <= s->now + PERIOD / 32);
 	else
-		crew_check(s->tick_ns <= budget(s)->start_ns + PERIOD);
+		threads_check(s->tick_ns <= budget(s)->start_ns + PERIOD);
 }
 
-static void check_queue(const struct scene *s, u32 queue)
+static void check_queue(const struct scenario *s, u32 queue)
 {
 	const struct budget_queue *bq = &budget(s)->queue[queue];
 	const struct budget_lane *lane;
 
 	/* Who does not wait for a slot is not taken to. */
-	if (s->queue[queue].state != VERDICT_NO_SLOT)
-		crew_check(!((u64)atomic64_read(&budget(s)->slots[0].ready[0]) &
+	if (s->queue[queue].state != DISPATCH_NO_SLOT)
+		threads_check(!((u64)atomic64_read(&budget(s)->slots[0].ready[0]) &
 			     BIT_ULL(queue)));
 	if (!s->queue[queue].nr || s->blocked & (1U << queue))
 		return;
-	for (lane = bq->broke.head; lane; lane = lane->next)
+	for (lane = bq->exhausted.head; lane; lane = lane->next)
 		check_lane(s, lane, queue);
-	crew_check(!slots_forgot(&budget(s)->slots[0], queue));
-	if (bq->able[0].head)
-		crew_check(s->queue[queue].state == VERDICT_NO_SLOT);
+	threads_check(!slots_forgot(&budget(s)->slots[0], queue));
+	if (bq->runnable[0].head)
+		threads_check(s->queue[queue].state == DISPATCH_NO_SLOT);
 	else
-		crew_check(bq->broke.head);
+		threads_check(bq->exhausted.head);
 }
 
 /* P1: no refill is missed. */
-static void check_refills(const struct scene *s)
+static void check_refills(const struct scenario *s)
 {
 	const struct flow *f;
-	bool able = false;
+	bool runnable = false;
 
 	for (f = s->sched.active; f; f = f->next_active)
-		able |= !is_out(f);
+		runnable |= !is_out(f);
 	if (s->sched.active && s->params.rule != BUDGET_PERIODIC)
-		crew_check(able);
+		threads_check(runnable);
 }
 
-static void check_still(const struct scene *s)
+static void check_stalled(const struct scenario *s)
 {
 	s64 used = 0;
 	u32 i;
 
 	for (i = 0; i < s->nr_flight; i++)
 		used += !!(s->flight[i]->flags & IO_SLOT);
-	crew_check(slots_used(&budget(s)->slots[0]) == used);
+	threads_check(slots_used(&budget(s)->slots[0]) == used);
 	for (i = 0; i < FLOWS; i++) {
 		s64 left = atomic64_read(&budget_flow_of(s->flow[i])->left);
 
-		crew_check(budget_flow_of(s->flow[i])->granted ==
+		threads_check(budget_flow_of(s->flow[i])->granted ==
 			   (s64)budget_spent(s->flow[i]) + left);
 		/* Only the last request goes into debt. */
 		if (!s->params.urgent)
-			crew_check(left > -LARGE);
+			threads_check(left > -LARGE);
 	}
 	for (i = 0; i < QUEUES; i++)
 		check_queue(s, i);
@@ -350,19 +350,19 @@ static void check_still(const struct scene *s)
 
 /* ------------------------------------------------------------------ a scene */
 
-static struct flow *flow_create(struct scene *s, struct flow *parent,
+static struct flow *flow_create(struct scenario *s, struct flow *parent,
 				u32 weight)
 {
 	struct flow *f = port_zalloc(flow_size(&test_ops, QUEUES));
 
-	crew_check(f);
+	threads_check(f);
 	flow_init(f, &s->sched, parent, weight);
 	return f;
 }
 
 static void reset(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 	struct sched_params params;
 	u32 i;
 
@@ -375,7 +375,7 @@ static void reset(void *arg)
 		queue_init(&s->queue[i], &s->sched, i);
 		s->index[i] = &s->queue[i];
 	}
-	crew_check(!sched_init(&s->sched, &test_ops, &params, square));
+	threads_check(!sched_init(&s->sched, &test_ops, &params, square));
 	s->root = flow_create(s, NULL, WEIGHT_DEFAULT);
 	for (i = 0; i < FLOWS; i++) {
 		s->flow[i] = flow_create(s, s->root, 100 << i);
@@ -386,7 +386,7 @@ static void reset(void *arg)
 	s->nr_flight = 0;
 	s->done = 0;
 	s->blocked = 0;
-	s->kicks = 0;
+	s->wakes = 0;
 	s->now = 1;
 	s->tick_ns = 0;
 	for (i = 0; i < HISTORY; i++) {
@@ -399,7 +399,7 @@ static void reset(void *arg)
 		s->now += PERIOD;
 }
 
-static void drain(struct scene *s)
+static void drain(struct scenario *s)
 {
 	u32 i;
 
@@ -412,24 +412,24 @@ static void drain(struct scene *s)
 			s->now = max(s->now, s->tick_ns);
 		follow(s);
 	}
-	crew_check(s->done == s->nr_ios);
+	threads_check(s->done == s->nr_ios);
 }
 
 static void check(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 	u32 i;
 
 	follow(s);
-	check_still(s);
+	check_stalled(s);
 	for (i = 0; i < QUEUES; i++) {
 		s->blocked &= ~(1U << i);
 		run_queue(s, i);
 	}
 	follow(s);
-	check_still(s);
+	check_stalled(s);
 	drain(s);
-	check_still(s);
+	check_stalled(s);
 	for (i = 0; i < FLOWS; i++) {
 		flow_exit(s->flow[i]);
 		port_free(s->flow[i]);
@@ -454,7 +454,7 @@ static struct op random_op(struct random *r)
 	};
 }
 
-static void draw(struct scene *s, struct random *r)
+static void draw(struct scenario *s, struct random *r)
 {
 	u32 i, ticks = 0, first = random_below(r, QUEUES);
 
@@ -483,7 +483,7 @@ static void draw(struct scene *s, struct random *r)
 int main(void)
 {
 	struct random r = random_seeded("mt/replay_budget");
-	static struct scene s;
+	static struct scenario s;
 	struct replay two = { reset, { run_0, run_1, NULL }, check, &s };
 	struct replay three = { reset, { run_0, run_1, run_2 }, check, &s };
 	u64 i, runs = 0;

@@ -7,9 +7,9 @@
  * followed.  Nobody may be left waiting without a reason, and completions must
  * bring everything out.
  */
-#include "crew.h"
+#include "threads.h"
 #include "replay.h"
-#include "still.h"
+#include "stall.h"
 
 #include <string.h>
 
@@ -32,7 +32,7 @@ struct op {
 	struct sched_params params;
 };
 
-struct scene {
+struct scenario {
 	struct sched sched;
 	struct queue queue[QUEUES];
 	struct queue *index[QUEUES];
@@ -40,7 +40,7 @@ struct scene {
 	struct io io[IOS];
 	struct io *flight[IOS];
 	u32 nr_ios, nr_flight, done;
-	u32 kicks;			/* mask of queues to run */
+	u32 wakes;			/* mask of queues to run */
 	u32 blocked;			/* mask */
 	struct sched_params params;	/* to begin with */
 	struct op history[HISTORY];
@@ -54,31 +54,31 @@ static bool always(const struct queue *q)
 	return true;
 }
 
-static struct mqfq *mqfq_of(struct scene *s)
+static struct mqfq *mqfq_of(struct scenario *s)
 {
 	return s->sched.engine;
 }
 
-static bool is_blocked(const struct scene *s, u32 queue)
+static bool is_blocked(const struct scenario *s, u32 queue)
 {
 	return s->blocked & (1U << queue);
 }
 
 /* Kicks come late: after all that is interleaved. */
-static void act(struct scene *s, struct wake *wake)
+static void act(struct scenario *s, struct wake *wake)
 {
 	vtime_t vt = (vtime_t)atomic64_read(&mqfq_of(s)->vt);
 	u32 queue;
 
 	while ((queue = wake_next(wake)) != QUEUES_MAX)
-		s->kicks |= 1U << queue;
+		s->wakes |= 1U << queue;
 	if (wake->pinned_by < QUEUES && is_blocked(s, wake->pinned_by))
-		s->kicks |= 1U << wake->pinned_by;
-	crew_check(!vtime_before(vt, s->seen));
+		s->wakes |= 1U << wake->pinned_by;
+	threads_check(!vtime_before(vt, s->seen));
 	s->seen = vt;
 }
 
-static void dispatch(struct scene *s, u32 queue, struct wake *wake)
+static void dispatch(struct scenario *s, u32 queue, struct wake *wake)
 {
 	const struct sched_ops *ops = s->sched.ops;
 	struct io *io;
@@ -87,11 +87,11 @@ static void dispatch(struct scene *s, u32 queue, struct wake *wake)
 		ops->block(&s->queue[queue], wake);
 		return;
 	}
-	while (ops->dispatch(&s->queue[queue], 0, &io, wake) == VERDICT_IO)
+	while (ops->dispatch(&s->queue[queue], 0, &io, wake) == DISPATCH_IO)
 		s->flight[s->nr_flight++] = io;
 }
 
-static void run_queue(struct scene *s, u32 queue)
+static void run_queue(struct scenario *s, u32 queue)
 {
 	struct wake wake;
 
@@ -100,7 +100,7 @@ static void run_queue(struct scene *s, u32 queue)
 	act(s, &wake);
 }
 
-static void insert(struct scene *s, const struct op *op)
+static void insert(struct scenario *s, const struct op *op)
 {
 	struct io *io;
 	struct wake wake;
@@ -115,7 +115,7 @@ static void insert(struct scene *s, const struct op *op)
 	act(s, &wake);
 }
 
-static void finish(struct scene *s, u32 pick)
+static void finish(struct scenario *s, u32 pick)
 {
 	struct wake wake;
 	struct io *io;
@@ -131,7 +131,7 @@ static void finish(struct scene *s, u32 pick)
 	act(s, &wake);
 }
 
-static void tune(struct scene *s, const struct sched_params *params)
+static void tune(struct scenario *s, const struct sched_params *params)
 {
 	struct wake wake;
 
@@ -140,7 +140,7 @@ static void tune(struct scene *s, const struct sched_params *params)
 	act(s, &wake);
 }
 
-static void run(struct scene *s, const struct op *op)
+static void run(struct scenario *s, const struct op *op)
 {
 	switch (op->kind) {
 	case RUN:
@@ -169,58 +169,58 @@ static void run(struct scene *s, const struct op *op)
 	}
 }
 
-static void follow_kicks(struct scene *s)
+static void follow_wakes(struct scenario *s)
 {
-	while (s->kicks) {
-		u32 queue = port_ffs64(s->kicks);
+	while (s->wakes) {
+		u32 queue = port_ffs64(s->wakes);
 
-		s->kicks &= s->kicks - 1;
+		s->wakes &= s->wakes - 1;
 		run_queue(s, queue);
 	}
 }
 
 static void run_0(void *arg)
 {
-	run(arg, &((struct scene *)arg)->op[0]);
+	run(arg, &((struct scenario *)arg)->op[0]);
 }
 
 static void run_1(void *arg)
 {
-	run(arg, &((struct scene *)arg)->op[1]);
+	run(arg, &((struct scenario *)arg)->op[1]);
 }
 
 static void run_2(void *arg)
 {
-	run(arg, &((struct scene *)arg)->op[2]);
+	run(arg, &((struct scenario *)arg)->op[2]);
 }
 
-static void check_still(struct scene *s)
+static void check_stalled(struct scenario *s)
 {
 	u32 q, in_use = 0;
 
 	for (q = 0; q < s->nr_flight; q++)
 		in_use += !!(s->flight[q]->flags & IO_SLOT);
-	crew_check(token_total(&mqfq_of(s)->slots) +
-		   atomic64_read(&mqfq_of(s)->keep.kept) + in_use ==
+	threads_check(token_total(&mqfq_of(s)->slots) +
+		   atomic64_read(&mqfq_of(s)->anticipate.reserved) + in_use ==
 		   s->sched.params.depth);
 	for (q = 0; q < QUEUES; q++)
 		if (s->queue[q].nr && !is_blocked(s, q))
-			still_check_waiting(mqfq_of(s), &s->queue[q]);
+			stall_check_waiting(mqfq_of(s), &s->queue[q]);
 }
 
-static struct flow *flow_create(struct scene *s, struct flow *parent,
+static struct flow *flow_create(struct scenario *s, struct flow *parent,
 				u32 weight)
 {
 	struct flow *f = port_zalloc(flow_size(s->sched.ops, QUEUES));
 
-	crew_check(f);
+	threads_check(f);
 	flow_init(f, &s->sched, parent, weight);
 	return f;
 }
 
 static void reset(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 	u32 i;
 
 	s->sched = (struct sched){ .queue = s->index, .nr_queues = QUEUES };
@@ -228,7 +228,7 @@ static void reset(void *arg)
 		queue_init(&s->queue[i], &s->sched, i);
 		s->index[i] = &s->queue[i];
 	}
-	crew_check(!sched_init(&s->sched, sched_find("mqfq"), &s->params,
+	threads_check(!sched_init(&s->sched, sched_find("mqfq"), &s->params,
 			       square));
 	s->root = flow_create(s, NULL, WEIGHT_DEFAULT);
 	for (i = 0; i < FLOWS; i++)
@@ -237,34 +237,34 @@ static void reset(void *arg)
 	s->nr_flight = 0;
 	s->done = 0;
 	s->blocked = 0;
-	s->kicks = 0;
+	s->wakes = 0;
 	s->seen = (vtime_t)atomic64_read(&mqfq_of(s)->vt);
 	for (i = 0; i < HISTORY; i++) {
 		run(s, &s->history[i]);
 		if (i < HISTORY - FRESH)
-			follow_kicks(s);
+			follow_wakes(s);
 	}
 }
 
 static void check(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 	u32 i;
 
-	follow_kicks(s);
-	check_still(s);
+	follow_wakes(s);
+	check_stalled(s);
 	for (i = 0; i < QUEUES; i++) {
 		s->blocked &= ~(1U << i);
 		run_queue(s, i);
 	}
-	follow_kicks(s);
-	check_still(s);
+	follow_wakes(s);
+	check_stalled(s);
 	while (s->nr_flight) {
 		finish(s, 0);
-		follow_kicks(s);
+		follow_wakes(s);
 	}
-	crew_check(s->done == s->nr_ios);
-	still_check_empty(mqfq_of(s));
+	threads_check(s->done == s->nr_ios);
+	stall_check_empty(mqfq_of(s));
 	for (i = 0; i < FLOWS; i++) {
 		flow_exit(s->flow[i]);
 		port_free(s->flow[i]);
@@ -301,7 +301,7 @@ static struct op random_op(struct random *r)
 	};
 }
 
-static void draw(struct scene *s, struct random *r)
+static void draw(struct scenario *s, struct random *r)
 {
 	u32 i, tunes = 0, first = random_below(r, QUEUES);
 
@@ -324,7 +324,7 @@ static void draw(struct scene *s, struct random *r)
 int main(void)
 {
 	struct random r = random_seeded("mt/replay_mqfq");
-	static struct scene s;
+	static struct scenario s;
 	struct replay two = { reset, { run_0, run_1, NULL }, check, &s };
 	struct replay three = { reset, { run_0, run_1, run_2 }, check, &s };
 	u64 i, runs = 0;

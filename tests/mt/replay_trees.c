@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Mindicator and token tree with an updater standing still half-way. */
-#include "crew.h"
+#include "threads.h"
 #include "replay.h"
 #include "sched/mt/mindicator.h"
 #include "sched/mt/token_tree.h"
@@ -13,31 +13,31 @@ enum {
 	QUEUES = ARRAY_SIZE(square),
 };
 
-struct scene {
+struct scenario {
 	struct topology topo;
-	struct mindicator leads;
+	struct mindicator tags;
 	struct token_tree slots;
 	vtime_t first[QUEUES];		/* leads to begin with */
 	u32 queue[3];			/* of the three operations */
-	vtime_t lead[3];
+	vtime_t head_tag[3];
 	s64 in_use;
 	u32 depth;
 };
 
 /* ------------------------------------------------------------ mindicator */
 
-static void leads_reset(void *arg)
+static void tags_reset(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 	u32 q;
 
 	for (q = 0; q < QUEUES; q++)
-		mindicator_set(&s->leads, q, s->first[q]);
+		mindicator_set(&s->tags, q, s->first[q]);
 }
 
-static void leads_check(void *arg)
+static void tags_check(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 	u32 n, q;
 
 	for (n = 0; n < s->topo.nr_nodes; n++) {
@@ -45,47 +45,47 @@ static void leads_check(void *arg)
 		vtime_t least = VTIME_NONE;
 
 		for (q = node->first; q < node->last; q++)
-			least = vtime_lead_min(least,
-					       mindicator_lead(&s->leads, q));
-		crew_check((vtime_t)atomic64_read(&s->leads.node[n].min) ==
+			least = vtime_min_tag(least,
+					       mindicator_tag(&s->tags, q));
+		threads_check((vtime_t)atomic64_read(&s->tags.node[n].min) ==
 			   least);
 	}
 }
 
-static void set_lead(struct scene *s, u32 i)
+static void set_head_tag(struct scenario *s, u32 i)
 {
-	mindicator_set(&s->leads, s->queue[i], s->lead[i]);
+	mindicator_set(&s->tags, s->queue[i], s->head_tag[i]);
 }
 
 static void set_0(void *arg)
 {
-	set_lead(arg, 0);
+	set_head_tag(arg, 0);
 }
 
 static void set_1(void *arg)
 {
-	set_lead(arg, 1);
+	set_head_tag(arg, 1);
 }
 
 static void set_2(void *arg)
 {
-	set_lead(arg, 2);
+	set_head_tag(arg, 2);
 }
 
-static vtime_t random_lead(struct random *r)
+static vtime_t random_tag(struct random *r)
 {
 	return random_once_in(r, 4) ? VTIME_NONE :
 				      (vtime_t)-4 + 2 * random_below(r, 4);
 }
 
-static u64 replay_leads(struct scene *s, struct random *r)
+static u64 replay_tags(struct scenario *s, struct random *r)
 {
-	struct replay replay = { leads_reset, { set_0, set_1, set_2 },
-				 leads_check, s };
+	struct replay replay = { tags_reset, { set_0, set_1, set_2 },
+				 tags_check, s };
 	u32 i;
 
 	for (i = 0; i < QUEUES; i++)
-		s->first[i] = random_lead(r);
+		s->first[i] = random_tag(r);
 	/* A queue's sets are serialised: three different queues. */
 	s->queue[0] = random_below(r, QUEUES);
 	s->queue[1] = (s->queue[0] + 1 + random_below(r, 3)) % QUEUES;
@@ -93,7 +93,7 @@ static u64 replay_leads(struct scene *s, struct random *r)
 		s->queue[2] = random_below(r, QUEUES);
 	while (s->queue[2] == s->queue[0] || s->queue[2] == s->queue[1]);
 	for (i = 0; i < 3; i++)
-		s->lead[i] = random_lead(r);
+		s->head_tag[i] = random_tag(r);
 	return replay_all(&replay);
 }
 
@@ -101,50 +101,50 @@ static u64 replay_leads(struct scene *s, struct random *r)
 
 static void slots_reset(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 	u32 i;
 
 	token_tree_deinit(&s->slots);
-	crew_check(!token_tree_init(&s->slots, &s->topo, s->depth));
+	threads_check(!token_tree_init(&s->slots, &s->topo, s->depth));
 	s->in_use = 0;
 	/* One in the leaf of the first, the others in use. */
 	for (i = 0; i < s->depth; i++)
-		crew_check(token_take(&s->slots, 0));
+		threads_check(token_take(&s->slots, 0));
 	token_put(&s->slots, s->queue[0]);
 	s->in_use = s->depth - 1;
 }
 
 static void slots_check(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 
-	crew_check(token_total(&s->slots) + s->in_use == s->slots.depth);
+	threads_check(token_total(&s->slots) + s->in_use == s->slots.depth);
 	while (s->in_use) {
 		token_put(&s->slots, 0);
 		s->in_use--;
 	}
 	while (token_steal(&s->slots, 3))
 		s->in_use++;
-	crew_check(s->in_use == s->slots.depth);
+	threads_check(s->in_use == s->slots.depth);
 }
 
 static void op_take(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 
 	s->in_use += token_take(&s->slots, s->queue[0]);
 }
 
 static void op_steal(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 
 	s->in_use += token_steal(&s->slots, s->queue[1]);
 }
 
 static void op_put(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 
 	if (!s->in_use)
 		return;
@@ -154,19 +154,19 @@ static void op_put(void *arg)
 
 static void op_give(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 
 	token_give(&s->slots, s->queue[0], s->queue[1]);
 }
 
 static void op_shrink(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 
 	token_resize(&s->slots, s->depth > 2 ? s->depth - 2 : 1);
 }
 
-static u64 replay_slots(struct scene *s)
+static u64 replay_slots(struct scenario *s)
 {
 	void (*const op[])(void *arg) = { op_take, op_steal, op_put, op_give,
 					  op_shrink };
@@ -194,21 +194,21 @@ static u64 replay_slots(struct scene *s)
 int main(void)
 {
 	struct random r = random_seeded("mt/replay_trees");
-	struct scene s = { .depth = 3 };
-	u64 i, leads = 0, slots = 0;
+	struct scenario s = { .depth = 3 };
+	u64 i, tags = 0, slots = 0;
 
-	crew_check(!topology_init(&s.topo, square, QUEUES));
-	crew_check(!mindicator_init(&s.leads, &s.topo));
-	crew_check(!token_tree_init(&s.slots, &s.topo, s.depth));
+	threads_check(!topology_init(&s.topo, square, QUEUES));
+	threads_check(!mindicator_init(&s.tags, &s.topo));
+	threads_check(!token_tree_init(&s.slots, &s.topo, s.depth));
 	for (i = 0; i < random_rounds(3000); i++)
-		leads += replay_leads(&s, &r);
+		tags += replay_tags(&s, &r);
 	for (s.depth = 1; s.depth <= 4; s.depth++)
 		for (s.queue[1] = 0; s.queue[1] < QUEUES; s.queue[1]++)
 			slots += replay_slots(&s);
-	printf("replayed %llu interleavings of leads, %llu of slots\n", leads,
+	printf("replayed %llu interleavings of leads, %llu of slots\n", tags,
 	       slots);
 	token_tree_deinit(&s.slots);
-	mindicator_deinit(&s.leads);
+	mindicator_deinit(&s.tags);
 	topology_deinit(&s.topo);
 	return 0;
 }

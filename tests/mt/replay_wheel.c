@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The wheel with a parker, a turner or a flusher standing still half-way. */
-#include "crew.h"
+#include "threads.h"
 #include "replay.h"
 #include "sched/mt/wheel.h"
 
@@ -17,38 +17,38 @@ struct op {
 	u32 shift;
 };
 
-struct scene {
+struct scenario {
 	struct wheel wheel;
 	struct op op[OPS];
 	vtime_t start;
 	vtime_t vt;		/* furthest turn */
 	bool in[OPS];		/* by queue: parked, as far as it knows */
-	bool woken[OPS];	/* since then */
+	bool wake_pending[OPS];	/* since then */
 	u32 bucket[OPS];
 	vtime_t due[OPS];
 };
 
 static void on_wake(void *arg, u32 queue)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 
-	s->woken[queue] = true;
+	s->wake_pending[queue] = true;
 }
 
-static void park(struct scene *s, u32 queue, vtime_t due)
+static void park(struct scenario *s, u32 queue, vtime_t due)
 {
-	s->woken[queue] = false;
+	s->wake_pending[queue] = false;
 	s->due[queue] = due;
 	s->in[queue] = wheel_park(&s->wheel, queue, due, &s->bucket[queue]);
 }
 
-static void turn(struct scene *s, vtime_t vt)
+static void turn(struct scenario *s, vtime_t vt)
 {
 	s->vt = vtime_max(s->vt, vt);
 	wheel_turn(&s->wheel, vt, on_wake, s);
 }
 
-static void run(struct scene *s, const struct op *op)
+static void run(struct scenario *s, const struct op *op)
 {
 	switch (op->kind) {
 	case PARK:
@@ -71,22 +71,22 @@ static void run(struct scene *s, const struct op *op)
 
 static void run_0(void *arg)
 {
-	run(arg, &((struct scene *)arg)->op[0]);
+	run(arg, &((struct scenario *)arg)->op[0]);
 }
 
 static void run_1(void *arg)
 {
-	run(arg, &((struct scene *)arg)->op[1]);
+	run(arg, &((struct scenario *)arg)->op[1]);
 }
 
 static void run_2(void *arg)
 {
-	run(arg, &((struct scene *)arg)->op[2]);
+	run(arg, &((struct scenario *)arg)->op[2]);
 }
 
 static void reset(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 	u32 q;
 
 	wheel_set_shift(&s->wheel, SHIFT);
@@ -104,22 +104,22 @@ static void reset(void *arg)
 /* Who waits, and has not been called, is due later than virtual time. */
 static void check(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 	u64 width = 1ULL << s->wheel.shift;
 	u32 q;
 
 	/* As far as virtual time by now; nobody is half-way any more. */
 	wheel_turn(&s->wheel, s->vt, on_wake, s);
 	for (q = 0; q < OPS; q++)
-		if (s->in[q] && !s->woken[q])
-			crew_check(vtime_before(s->vt,
+		if (s->in[q] && !s->wake_pending[q])
+			threads_check(vtime_before(s->vt,
 						s->due[q] + width - 1));
 	for (q = 0; q < OPS; q++)
-		if (s->in[q] && !s->woken[q])
-			crew_check(wheel_unpark(&s->wheel, q, s->bucket[q]));
+		if (s->in[q] && !s->wake_pending[q])
+			threads_check(wheel_unpark(&s->wheel, q, s->bucket[q]));
 }
 
-static void draw(struct scene *s, struct random *r, u32 i)
+static void draw(struct scenario *s, struct random *r, u32 i)
 {
 	u64 reach = random_once_in(r, 3) ? 40 << SHIFT : 3 << SHIFT;
 
@@ -139,12 +139,12 @@ static void draw(struct scene *s, struct random *r, u32 i)
 int main(void)
 {
 	struct random r = random_seeded("mt/replay_wheel");
-	struct scene s = { .start = (vtime_t)-(10 << SHIFT) };
+	struct scenario s = { .start = (vtime_t)-(10 << SHIFT) };
 	struct replay replay = { reset, { run_0, run_1, run_2 }, check, &s };
 	u64 i, runs = 0;
 	u32 j;
 
-	crew_check(!wheel_init(&s.wheel, OPS, SHIFT, s.start));
+	threads_check(!wheel_init(&s.wheel, OPS, SHIFT, s.start));
 	for (i = 0; i < random_rounds(3000); i++) {
 		for (j = 0; j < OPS; j++)
 			draw(&s, &r, j);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The token tree under threads: no slot is lost, none is invented. */
-#include "crew.h"
+#include "threads.h"
 #include "tests/machine.h"
 #include "sched/mt/token_tree.h"
 
@@ -9,10 +9,10 @@ enum {
 	STEPS		= 500,
 };
 
-struct scene {
+struct scenario {
 	struct topology topo;
 	struct token_tree slots;
-	u32 crew;
+	u32 threads;
 	bool resizing;		/* the first member does it */
 	atomic64_t in_use;
 	atomic64_t taken, stolen;
@@ -21,16 +21,16 @@ struct scene {
 
 static void look(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 	u32 n;
 
-	crew_check(token_total(&s->slots) + atomic64_read(&s->in_use) ==
+	threads_check(token_total(&s->slots) + atomic64_read(&s->in_use) ==
 		   s->slots.depth);
 	for (n = 0; n < s->topo.root; n++)
-		crew_check(atomic64_read(&s->slots.node[n].free) >= 0);
+		threads_check(atomic64_read(&s->slots.node[n].free) >= 0);
 }
 
-static bool get(struct scene *s, u32 queue, bool steal)
+static bool get(struct scenario *s, u32 queue, bool steal)
 {
 	bool got = steal ? token_steal(&s->slots, queue) :
 			   token_take(&s->slots, queue);
@@ -38,17 +38,17 @@ static bool get(struct scene *s, u32 queue, bool steal)
 	if (!got)
 		return false;
 	atomic64_inc(steal ? &s->stolen : &s->taken);
-	crew_check(atomic64_inc_return(&s->in_use) <= s->most);
+	threads_check(atomic64_inc_return(&s->in_use) <= s->most);
 	return true;
 }
 
-static void put(struct scene *s, u32 queue)
+static void put(struct scenario *s, u32 queue)
 {
 	atomic64_dec(&s->in_use);
 	token_put(&s->slots, queue);
 }
 
-static u32 step(struct scene *s, struct random *r, bool resizing, u32 held)
+static u32 step(struct scenario *s, struct random *r, bool resizing, u32 held)
 {
 	u32 queue = random_below(r, s->topo.nr_queues);
 	u32 other = random_below(r, s->topo.nr_queues);
@@ -77,14 +77,14 @@ static u32 step(struct scene *s, struct random *r, bool resizing, u32 held)
 
 static void work(struct member *me, void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 	bool resizing = s->resizing && me->index == 0;
 	u32 meeting, i, held = 0;
 
 	for (meeting = 0; meeting < MEETINGS; meeting++) {
 		for (i = 0; i < STEPS; i++)
 			held = step(s, &me->random, resizing, held);
-		crew_meet(me, look, s);
+		threads_meet(me, look, s);
 	}
 	while (held--)
 		put(s, random_below(&me->random, s->topo.nr_queues));
@@ -93,20 +93,20 @@ static void work(struct member *me, void *arg)
 static void play(struct random *r, bool resizing, u32 depth)
 {
 	struct topo_place place[MACHINE_QUEUES];
-	struct scene s = { .crew = crew_size(), .resizing = resizing,
+	struct scenario s = { .threads = threads_size(), .resizing = resizing,
 			   .most = depth };
 	u32 nr = machine_random(r, place), free = 0;
 
-	crew_check(!topology_init(&s.topo, place, nr));
-	crew_check(!token_tree_init(&s.slots, &s.topo, depth));
-	crew_run(s.crew, r, work, &s);
+	threads_check(!topology_init(&s.topo, place, nr));
+	threads_check(!token_tree_init(&s.slots, &s.topo, depth));
+	threads_run(s.threads, r, work, &s);
 	look(&s);
-	crew_check(atomic64_read(&s.in_use) == 0);
+	threads_check(atomic64_read(&s.in_use) == 0);
 	/* All of them can be had from anywhere. */
 	while (token_steal(&s.slots, 0))
 		free++;
-	crew_check(free == s.slots.depth);
-	crew_check(atomic64_read(&s.taken) && atomic64_read(&s.stolen));
+	threads_check(free == s.slots.depth);
+	threads_check(atomic64_read(&s.taken) && atomic64_read(&s.stolen));
 	token_tree_deinit(&s.slots);
 	topology_deinit(&s.topo);
 }

@@ -3,7 +3,7 @@
  * The wheel under threads: a queue that parks is in a bucket still to come, or
  * has been called, or was told that it is due.
  */
-#include "crew.h"
+#include "threads.h"
 #include "sched/mt/wheel.h"
 
 enum {
@@ -17,31 +17,31 @@ enum {
 };
 
 struct parker {
-	atomic64_t woken;	/* times called */
+	atomic64_t wake_pending;	/* times called */
 	u64 parked, unparked;	/* its member's */
 	vtime_t due;		/* of the last time */
 	u32 bucket;
 	bool in;		/* as far as its member knows */
 } __port_cacheline;
 
-struct scene {
+struct scenario {
 	struct wheel wheel;
 	atomic64_t vt;
 	struct parker parker[QUEUES];
-	u32 crew;
+	u32 threads;
 	bool shifting;		/* the first member changes the width */
 	u64 called;		/* at meetings */
 };
 
 static void on_wake(void *arg, u32 queue)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 
-	crew_check(queue < QUEUES);
-	atomic64_inc(&s->parker[queue].woken);
+	threads_check(queue < QUEUES);
+	atomic64_inc(&s->parker[queue].wake_pending);
 }
 
-static bool bit_is_set(const struct scene *s, u32 queue, u32 bucket)
+static bool bit_is_set(const struct scenario *s, u32 queue, u32 bucket)
 {
 	const struct wheel *w = &s->wheel;
 
@@ -51,36 +51,36 @@ static bool bit_is_set(const struct scene *s, u32 queue, u32 bucket)
 
 static void look(void *arg)
 {
-	struct scene *s = arg;
+	struct scenario *s = arg;
 	vtime_t turned = (vtime_t)atomic64_read(&s->wheel.turned);
 	vtime_t vt = (vtime_t)atomic64_read(&s->vt);
 	u64 width = 1ULL << s->wheel.shift;
 	u32 q, bucket;
 
 	/* As far as virtual time, by the width that it was turned with. */
-	crew_check(!vtime_before(vt, turned));
-	crew_check(vt - turned < (s->shifting ? 1 << SHIFT_MAX : width));
+	threads_check(!vtime_before(vt, turned));
+	threads_check(vt - turned < (s->shifting ? 1 << SHIFT_MAX : width));
 	for (q = 0; q < QUEUES; q++) {
 		struct parker *p = &s->parker[q];
-		u64 woken = (u64)atomic64_read(&p->woken);
+		u64 wake_pending = (u64)atomic64_read(&p->wake_pending);
 		vtime_t start = (p->due + width - 1) & ~(width - 1);
 		u32 set = 0;
 
 		for (bucket = 0; bucket < WHEEL_BUCKETS; bucket++)
 			set += bit_is_set(s, q, bucket);
-		crew_check(set <= 1);
+		threads_check(set <= 1);
 		if (set) {
 			/* Where it said it was, and not for something past. */
-			crew_check(p->in && bit_is_set(s, q, p->bucket));
-			crew_check(vtime_before(turned, start));
+			threads_check(p->in && bit_is_set(s, q, p->bucket));
+			threads_check(vtime_before(turned, start));
 		}
 		/* Each time it was in, it came out in one of the two ways. */
-		crew_check(p->unparked + woken + set >= p->parked);
-		s->called += woken;
+		threads_check(p->unparked + wake_pending + set >= p->parked);
+		s->called += wake_pending;
 	}
 }
 
-static void park(struct scene *s, u32 queue, struct random *r)
+static void park(struct scenario *s, u32 queue, struct random *r)
 {
 	struct parker *p = &s->parker[queue];
 	u64 width = 1ULL << READ_ONCE(s->wheel.shift);
@@ -99,7 +99,7 @@ static void park(struct scene *s, u32 queue, struct random *r)
 	p->parked += p->in;
 }
 
-static void turn(struct scene *s, struct random *r)
+static void turn(struct scenario *s, struct random *r)
 {
 	u64 step = random_once_in(r, 50) ? 5000 : 100;
 	vtime_t vt = (vtime_t)atomic64_add_return(random_below(r, (u32)step),
@@ -110,8 +110,8 @@ static void turn(struct scene *s, struct random *r)
 
 static void work(struct member *me, void *arg)
 {
-	struct scene *s = arg;
-	u32 mine = (QUEUES - me->index + s->crew - 1) / s->crew;
+	struct scenario *s = arg;
+	u32 mine = (QUEUES - me->index + s->threads - 1) / s->threads;
 	u32 meeting, i;
 
 	for (meeting = 0; meeting < MEETINGS; meeting++) {
@@ -119,7 +119,7 @@ static void work(struct member *me, void *arg)
 			if (random_once_in(&me->random, 4))
 				turn(s, &me->random);
 			else
-				park(s, me->index + s->crew *
+				park(s, me->index + s->threads *
 					random_below(&me->random, mine),
 				     &me->random);
 			if (s->shifting && me->index == 0 &&
@@ -131,22 +131,22 @@ static void work(struct member *me, void *arg)
 				wheel_flush(&s->wheel, on_wake, s);
 			}
 		}
-		crew_meet(me, look, s);
+		threads_meet(me, look, s);
 	}
 }
 
 static void play(struct random *r, bool shifting)
 {
-	struct scene *s = port_zalloc(sizeof(*s));
+	struct scenario *s = port_zalloc(sizeof(*s));
 	vtime_t vt = (vtime_t)-4000;
 
-	crew_check(s);
-	s->crew = crew_size();
+	threads_check(s);
+	s->threads = threads_size();
 	s->shifting = shifting;
 	atomic64_set(&s->vt, (s64)vt);
-	crew_check(!wheel_init(&s->wheel, QUEUES, SHIFT, vt));
-	crew_run(s->crew, r, work, s);
-	crew_check(s->called);
+	threads_check(!wheel_init(&s->wheel, QUEUES, SHIFT, vt));
+	threads_run(s->threads, r, work, s);
+	threads_check(s->called);
 	wheel_deinit(&s->wheel);
 	port_free(s);
 }

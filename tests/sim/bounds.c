@@ -3,7 +3,7 @@
  * The inequalities of the paper, over random arrivals, weights, sizes, queues
  * and devices, for all intervals at once.
  */
-#include "rig.h"
+#include "fixture.h"
 
 enum {
 	SEEDS	= 12,
@@ -18,12 +18,12 @@ static u32 pick(struct rng *rng, const u32 *from, u32 n)
 	return from[rng_between(rng, 0, n - 1)];
 }
 
-static struct host_params mix_params(struct trial *t, const struct mix *mix,
+static struct host_params mix_params(struct test_case *t, const struct mix *mix,
 				     u64 seed, struct rng *rng)
 {
 	static const u32 queues[] = { 1, 2, 3, 8 };
 	static const u32 slots[] = { 1, 4, 16, 64 };
-	struct host_params p = rig_params(t, seed);
+	struct host_params p = fixture_params(t, seed);
 
 	p.nr_queues = pick(rng, queues, ARRAY_SIZE(queues));
 	p.queues_per_core = (u32)rng_between(rng, 1, 2);
@@ -33,18 +33,18 @@ static struct host_params mix_params(struct trial *t, const struct mix *mix,
 	p.device.slots = pick(rng, slots, ARRAY_SIZE(slots));
 	p.device.base_ns = rng_between(rng, 0, 20 * US);
 	p.device.ns_per_kib = rng_between(rng, 1, 300);
-	p.kick_ns = rng_chance(rng, 500) ? 5 * US : 0;
+	p.wake_ns = rng_chance(rng, 500) ? 5 * US : 0;
 	/*
 	 * tick gives back what was kept, and makes nobody inactive before the
 	 * end: shares have to be constant.
 	 */
-	p.sched.keep = rng_chance(rng, 500);
-	p.no_tick = !p.sched.keep;
+	p.sched.anticipate = rng_chance(rng, 500);
+	p.no_tick = !p.sched.anticipate;
 	return p;
 }
 
 /* Steady, bursty, thinking and random tenants. */
-static void mix_load(struct rig *r, struct host_flow *flow, struct rng *rng)
+static void mix_load(struct fixture *r, struct host_flow *flow, struct rng *rng)
 {
 	struct load_params p = {
 		.flow = flow,
@@ -71,11 +71,11 @@ static void mix_load(struct rig *r, struct host_flow *flow, struct rng *rng)
 		p.first_queue = (u32)rng_between(rng, 0, p.nr_queues - 1);
 		p.nr_queues = 1;
 	}
-	rig_load(r, &p);
+	fixture_load(r, &p);
 }
 
 /* Every flow becomes active, and sees that the others have. */
-static void mix_activate(struct rig *r, struct host_flow *flow)
+static void mix_activate(struct fixture *r, struct host_flow *flow)
 {
 	struct load_params p = {
 		.flow = flow,
@@ -84,25 +84,25 @@ static void mix_activate(struct rig *r, struct host_flow *flow)
 		.stop_ns = MS / 2,
 	};
 
-	rig_load(r, &p);
+	fixture_load(r, &p);
 }
 
-static void mix_run(struct trial *t, const struct mix *mix, u64 seed,
+static void mix_run(struct test_case *t, const struct mix *mix, u64 seed,
 		    u64 *tightest)
 {
 	struct host_params params;
 	struct rng rng;
-	struct rig r;
+	struct fixture r;
 	u32 i, flows;
 
 	rng_init(&rng, seed);
 	params = mix_params(t, mix, seed, &rng);
-	rig_open(&r, t, &params);
+	fixture_open(&r, t, &params);
 	flows = (u32)rng_between(&rng, 2, 6);
 	for (i = 0; i < flows; i++) {
 		u32 weight = (u32)rng_between(&rng, 1, 10) *
 			     (u32)rng_between(&rng, 1, 30);
-		struct host_flow *flow = rig_flow(&r, NULL, weight);
+		struct host_flow *flow = fixture_flow(&r, NULL, weight);
 
 		mix_activate(&r, flow);
 		mix_load(&r, flow, &rng);
@@ -111,13 +111,13 @@ static void mix_run(struct trial *t, const struct mix *mix, u64 seed,
 	}
 	host_run(r.host, MS - 1);
 	bound_start(&r);
-	rig_run(&r, 40 * MS);
+	fixture_run(&r, 40 * MS);
 	bound_check(&r);
 	*tightest = max(*tightest, r.bound.tightest);
-	rig_close(&r);
+	fixture_close(&r);
 }
 
-static void mix_run_all(struct trial *t, const struct mix *mix, u32 n)
+static void mix_run_all(struct test_case *t, const struct mix *mix, u32 n)
 {
 	u64 tightest = 0, seed;
 	u32 i;
@@ -125,25 +125,25 @@ static void mix_run_all(struct trial *t, const struct mix *mix, u32 n)
 	for (i = 0; i < n; i++)
 		for (seed = 1; seed <= SEEDS; seed++) {
 			mix_run(t, &mix[i], seed * 1000 + i, &tightest);
-			if (trial_failed(t))
+			if (case_failed(t))
 				return;
 		}
 	/* A limit that nothing comes near would prove little. */
 	if (tightest < 500)
-		trial_fail(t, "no case came near its bound: %llu permille",
+		case_fail(t, "no case came near its bound: %llu permille",
 			   tightest);
-	trial_note(t, "greatest difference is %llu permille of its bound",
+	case_note(t, "greatest difference is %llu permille of its bound",
 		   tightest);
 }
 
-static void test_sfq(struct trial *t)
+static void test_sfq(struct test_case *t)
 {
 	static const struct mix mix[] = { { 0, 1 } };
 
 	mix_run_all(t, mix, ARRAY_SIZE(mix));
 }
 
-static void test_threshold(struct trial *t)
+static void test_threshold(struct test_case *t)
 {
 	static const struct mix mix[] = {
 		{ 1, 1 }, { 4 * KIB, 1 }, { 64 * KIB, 1 }, { 1 * MIB, 1 },
@@ -152,7 +152,7 @@ static void test_threshold(struct trial *t)
 	mix_run_all(t, mix, ARRAY_SIZE(mix));
 }
 
-static void test_depth(struct trial *t)
+static void test_depth(struct test_case *t)
 {
 	static const struct mix mix[] = {
 		{ 0, 2 }, { 0, 16 }, { 0, 128 },

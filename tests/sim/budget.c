@@ -70,7 +70,7 @@ static void check_slots(struct host *h)
 
 void budget_step(void *arg)
 {
-	const struct rig *r = arg;
+	const struct fixture *r = arg;
 
 	check_credit(r->host);
 	check_slots(r->host);
@@ -78,7 +78,7 @@ void budget_step(void *arg)
 
 /* I3, and that whoever is put aside may not spend. */
 static u32 count_lanes(struct host *h, const struct budget_lane *lane,
-		       bool broke)
+		       bool exhausted)
 {
 	u32 requests = 0;
 	const struct io *io;
@@ -86,7 +86,7 @@ static u32 count_lanes(struct host *h, const struct budget_lane *lane,
 	for (; lane; lane = lane->next) {
 		const struct budget_flow *bf = budget_flow_of(lane->flow);
 
-		if (broke && atomic64_read(&bf->left) > 0)
+		if (exhausted && atomic64_read(&bf->left) > 0)
 			host_fail(h, "%llu ns: %lld of credit, and its requests are put aside",
 				  host_now(h), atomic64_read(&bf->left));
 		for (io = lane->fifo.head; io; io = io->next)
@@ -99,19 +99,19 @@ static void check_waiting(struct host *h, const struct host_queue *hq)
 {
 	const struct budget *b = budget_of(&h->sched);
 	const struct budget_queue *bq = &b->queue[hq->q.index];
-	u32 class, able = 0, broke = count_lanes(h, bq->broke.head, true);
+	u32 class, runnable = 0, exhausted = count_lanes(h, bq->exhausted.head, true);
 	bool forgot = false;
 
 	for (class = 0; class < b->ops->nr_classes; class++) {
-		able += count_lanes(h, bq->able[class].head, false);
+		runnable += count_lanes(h, bq->runnable[class].head, false);
 		forgot |= slots_forgot(&b->slots[class], hq->q.index);
 	}
-	if (able + broke != hq->waiting)
+	if (runnable + exhausted != hq->waiting)
 		host_fail(h, "%llu ns: %u ios wait in queue %u, its lanes have %u",
-			  host_now(h), hq->waiting, hq->q.index, able + broke);
-	if (able && hq->q.state != VERDICT_NO_SLOT)
+			  host_now(h), hq->waiting, hq->q.index, runnable + exhausted);
+	if (runnable && hq->q.state != DISPATCH_NO_SLOT)
 		host_fail(h, "%llu ns: %u ios may go from queue %u (state %u)",
-			  host_now(h), able, hq->q.index, hq->q.state);
+			  host_now(h), runnable, hq->q.index, hq->q.state);
 	if (forgot)
 		host_fail(h, "%llu ns: queue %u waits for a slot beside free ones",
 			  host_now(h), hq->q.index);
@@ -119,7 +119,7 @@ static void check_waiting(struct host *h, const struct host_queue *hq)
 
 void budget_quiet(void *arg)
 {
-	const struct rig *r = arg;
+	const struct fixture *r = arg;
 	u32 i;
 
 	for (i = 0; i < r->host->params.nr_queues; i++) {

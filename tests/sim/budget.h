@@ -3,7 +3,7 @@
 #ifndef MQFAIR_TESTS_SIM_BUDGET_H
 #define MQFAIR_TESTS_SIM_BUDGET_H
 
-#include "rig.h"
+#include "fixture.h"
 
 /* Is the rig's scheduler one of them? */
 bool budget_family(const struct sched_ops *ops);

@@ -4,7 +4,7 @@
  * of that time.  A P4500 of 1 GiB, 85 % full and collecting, 128 slots; two
  * tenants of equal weight, each with twice as many requests.
  */
-#include "scene.h"
+#include "scenario.h"
 #include "sched/cost/cost_estimator.h"
 #include "sched/core/policies.h"
 
@@ -23,28 +23,28 @@ struct asks {
 
 struct owned {
 	struct flash *flash;
-	struct rig r;
+	struct fixture r;
 	struct host_flow *flow[2];
 	u64 before[2];
 };
 
-static void owned_open(struct owned *o, struct trial *t,
+static void owned_open(struct owned *o, struct test_case *t,
 		       const struct sched_ops *ops, u32 cost,
 		       enum flash_ftl ftl, const struct asks *asks)
 {
 	struct host_params p = { .seed = 1, .nr_queues = 4, .ops = ops };
 	u32 pages, i;
 
-	*o = (struct owned){ .flash = scene_drive(ftl, &pages) };
+	*o = (struct owned){ .flash = scenario_drive(ftl, &pages) };
 	sched_params_init(ops, &p.sched);
 	p.sched.depth = DRIVE_SLOTS;
 	p.sched.threshold = 64 * KIB;
 	p.sched.cost.kind = cost;
 	p.device.flash = o->flash;
-	rig_open(&o->r, t, &p);
+	fixture_open(&o->r, t, &p);
 	for (i = 0; i < 2; i++) {
 		const struct load_params load = {
-			.flow = o->flow[i] = rig_flow(&o->r, NULL, 100),
+			.flow = o->flow[i] = fixture_flow(&o->r, NULL, 100),
 			.nr_queues = p.nr_queues,
 			.depth = 2 * DRIVE_SLOTS,
 			.bytes = asks[i].bytes,
@@ -52,7 +52,7 @@ static void owned_open(struct owned *o, struct trial *t,
 			.pages = pages,
 		};
 
-		rig_load(&o->r, &load);
+		fixture_load(&o->r, &load);
 	}
 }
 
@@ -66,34 +66,34 @@ static u64 busy_ns(const struct owned *o, u32 i)
 
 static void owned_close(struct owned *o)
 {
-	rig_close(&o->r);
+	fixture_close(&o->r);
 	flash_destroy(o->flash);
 }
 
 /* The first tenant's part of the drive's time. */
-static double part_of_time(struct trial *t, const struct sched_ops *ops,
+static double part_of_time(struct test_case *t, const struct sched_ops *ops,
 			   u32 cost, enum flash_ftl ftl,
 			   const struct asks *asks, u64 warm_ms)
 {
-	struct trial own = { .ops = ops };
+	struct test_case own = { .ops = ops };
 	double got[2];
 	struct owned o;
 	u32 i;
 
 	owned_open(&o, &own, ops, cost, ftl, asks);
-	rig_run(&o.r, warm_ms * MS);
+	fixture_run(&o.r, warm_ms * MS);
 	for (i = 0; i < 2; i++)
 		o.before[i] = busy_ns(&o, i);
-	rig_run(&o.r, MEASURED_MS * MS);
+	fixture_run(&o.r, MEASURED_MS * MS);
 	for (i = 0; i < 2; i++)
 		got[i] = (double)(busy_ns(&o, i) - o.before[i]);
 	owned_close(&o);
-	if (trial_failed(&own))
-		trial_fail(t, "%s", own.failure);
+	if (case_failed(&own))
+		case_fail(t, "%s", own.failure);
 	return got[0] / (got[0] + got[1]);
 }
 
-static void both_costs(struct trial *t, const struct asks *asks,
+static void both_costs(struct test_case *t, const struct asks *asks,
 		       double bytes_most, double off)
 {
 	static const struct sched_ops *const ops[] = { &mqfq_ops, &wdt_ops };
@@ -113,14 +113,14 @@ static void both_costs(struct trial *t, const struct asks *asks,
 			 bytes, learned);
 		if (bytes > bytes_most || learned < 0.5 - off ||
 		    learned > 0.5 + off)
-			trial_fail(t, "%s: the first has %.3f of the time by bytes, %.3f learned",
+			case_fail(t, "%s: the first has %.3f of the time by bytes, %.3f learned",
 				   ops[i]->name, bytes, learned);
 	}
-	trial_note(t, "%s", said);
+	case_note(t, "%s", said);
 }
 
 /* By bytes the reader has a sixth: a write keeps dies busy for 5.4 reads. */
-static void test_writer(struct trial *t)
+static void test_writer(struct test_case *t)
 {
 	static const struct asks asks[] = {
 		{ 4 * KIB, 0 }, { 4 * KIB, 1000 },
@@ -133,7 +133,7 @@ static void test_writer(struct trial *t)
  * Pages lie where they were written last, so 64 KiB are sixteen reads: bytes are
  * right, and what is learned may not be much worse.
  */
-static void test_large(struct trial *t)
+static void test_large(struct test_case *t)
 {
 	static const struct asks asks[] = {
 		{ 4 * KIB, 0 }, { 64 * KIB, 0 },
@@ -143,7 +143,7 @@ static void test_large(struct trial *t)
 }
 
 /* Where the host has the map, the planes' account is learned from at once. */
-static void test_told(struct trial *t)
+static void test_told(struct test_case *t)
 {
 	static const struct asks asks[][2] = {
 		{ { 4 * KIB, 0 }, { 4 * KIB, 1000 } },
@@ -161,30 +161,30 @@ static void test_told(struct trial *t)
 
 			note(t, "%s %.3f; ", ops[k]->name, part);
 			if (part < 0.46 || part > 0.54)
-				trial_fail(t, "%s, case %u: the first has %.3f of the time",
+				case_fail(t, "%s, case %u: the first has %.3f of the time",
 					   ops[k]->name, i, part);
 		}
 }
 
 /* Writes that nobody waits for are not tried, and reads not charged for it. */
-static void test_few_writes(struct trial *t)
+static void test_few_writes(struct test_case *t)
 {
 	static const struct asks asks[] = {
 		{ 4 * KIB, 0 }, { 4 * KIB, 5 },
 	};
-	struct trial own = { .ops = &mqfq_ops };
+	struct test_case own = { .ops = &mqfq_ops };
 	struct owned o;
 
 	owned_open(&o, &own, &mqfq_ops, COST_LEARNED, FLASH_FTL_DEVICE, asks);
-	rig_run(&o.r, SEC);
-	if (o.r.host->sched.learner->trials || o.r.host->sched.learner->credit)
-		trial_fail(t, "tried for a write in four hundred requests");
+	fixture_run(&o.r, SEC);
+	if (o.r.host->sched.cost_estimator->trials || o.r.host->sched.cost_estimator->credit)
+		case_fail(t, "tried for a write in four hundred requests");
 	owned_close(&o);
-	if (trial_failed(&own))
-		trial_fail(t, "%s", own.failure);
+	if (case_failed(&own))
+		case_fail(t, "%s", own.failure);
 }
 
-const struct test learner_tests[] = {
+const struct test cost_estimator_tests[] = {
 	{ "learner/writer", test_writer, false },
 	{ "learner/large", test_large, false },
 	{ "learner/told", test_told, false },

@@ -42,7 +42,7 @@ static void fifo_merge(struct queue *q, struct io *io, u32 bytes)
 	io->bytes = bytes;
 }
 
-static enum verdict fifo_dispatch(struct queue *q, u64 now, struct io **out,
+static enum dispatch_result fifo_dispatch(struct queue *q, u64 now, struct io **out,
 				  struct wake *wake)
 {
 	struct fifo *f = q->sched->engine;
@@ -51,15 +51,15 @@ static enum verdict fifo_dispatch(struct queue *q, u64 now, struct io **out,
 	(void)wake;
 	f->blocked[q->index] = false;
 	if (!io)
-		return VERDICT_EMPTY;
+		return DISPATCH_EMPTY;
 	if (f->out >= q->sched->params.depth)
-		return VERDICT_NO_SLOT;
+		return DISPATCH_NO_SLOT;
 	q->urgent.head = io->next;
 	io->dispatch_ns = now;
 	io->flags |= IO_SLOT;
 	f->out++;
 	*out = io;
-	return VERDICT_IO;
+	return DISPATCH_IO;
 }
 
 static void fifo_block(struct queue *q, struct wake *wake)

@@ -5,7 +5,7 @@
  * slots, four queues; each tenant asks for more than its part of the slots.
  */
 #include "fifo.h"
-#include "scene.h"
+#include "scenario.h"
 #include "sched/core/policies.h"
 
 enum {
@@ -22,7 +22,7 @@ struct result {
 	double first;			/* the first tenant's part of the time */
 };
 
-static void busy_of(const struct scene *s, const struct flash *f, double *ns)
+static void busy_of(const struct scenario *s, const struct flash *f, double *ns)
 {
 	struct flash_usage usage;
 	u32 i;
@@ -33,7 +33,7 @@ static void busy_of(const struct scene *s, const struct flash *f, double *ns)
 	}
 }
 
-static void judge_time(const struct scene *s, const double *before,
+static void judge_time(const struct scenario *s, const double *before,
 		       const double *after, struct result *r)
 {
 	double sum = 0, squares = 0, all = 0;
@@ -50,40 +50,40 @@ static void judge_time(const struct scene *s, const double *before,
 	r->first = (after[0] - before[0]) / all;
 }
 
-static struct result play(struct trial *t, const struct sched_ops *ops, u32 cost,
+static struct result play(struct test_case *t, const struct sched_ops *ops, u32 cost,
 			  enum flash_ftl ftl, struct tenant *tenant, u32 n)
 {
 	struct host_params p = { .seed = 1, .nr_queues = 4, .ops = ops };
 	double before[SCENE_TENANTS], after[SCENE_TENANTS];
-	struct trial own = { .ops = ops };
+	struct test_case own = { .ops = ops };
 	struct outcome o;
 	struct result r;
-	struct scene s;
+	struct scenario s;
 	u32 pages, i;
 
-	p.device.flash = scene_drive(ftl, &pages);
+	p.device.flash = scenario_drive(ftl, &pages);
 	for (i = 0; i < n; i++)
 		tenant[i].pages = pages;
 	sched_params_init(ops, &p.sched);
 	p.sched.depth = ops == &fifo_ops ? DEPTH_MAX : DRIVE_SLOTS;
 	p.sched.cost.kind = cost;
-	scene_open(&s, &own, &p, tenant, n);
-	rig_run(&s.r, WARM_MS * MS);
-	scene_begin(&s);
+	scenario_open(&s, &own, &p, tenant, n);
+	fixture_run(&s.r, WARM_MS * MS);
+	scenario_begin(&s);
 	busy_of(&s, p.device.flash, before);
-	rig_run(&s.r, MEASURED_MS * MS);
-	scene_end(&s, &o);
+	fixture_run(&s.r, MEASURED_MS * MS);
+	scenario_end(&s, &o);
 	busy_of(&s, p.device.flash, after);
 	r = (struct result){ .total = o.total, .of_bytes = o.index };
 	judge_time(&s, before, after, &r);
-	scene_close(&s);
+	scenario_close(&s);
 	flash_destroy(p.device.flash);
-	if (trial_failed(&own))
-		trial_fail(t, "%s", own.failure);
+	if (case_failed(&own))
+		case_fail(t, "%s", own.failure);
 	return r;
 }
 
-static struct result show(struct trial *t, const struct sched_ops *ops, u32 cost,
+static struct result show(struct test_case *t, const struct sched_ops *ops, u32 cost,
 			  enum flash_ftl ftl, struct tenant *tenant, u32 n,
 			  u64 none)
 {
@@ -107,13 +107,13 @@ static const struct sched_ops *const by_weight[] = {
 };
 
 /* Half reads and half writes: alike, so that equal bytes are equal time. */
-static void test_mixed(struct trial *t)
+static void test_mixed(struct test_case *t)
 {
 	struct tenant tenant[4];
 	struct result none, r;
 	u32 i;
 
-	scene_four(tenant, 96, 4 * KIB, 500);
+	scenario_four(tenant, 96, 4 * KIB, 500);
 	none = show(t, &fifo_ops, COST_BYTES, FLASH_FTL_DEVICE, tenant, 4, 0);
 	for (i = 0; i <= ARRAY_SIZE(by_weight); i++) {
 		bool last = i == ARRAY_SIZE(by_weight);
@@ -125,10 +125,10 @@ static void test_mixed(struct trial *t)
 			 last ? FLASH_FTL_HOST : FLASH_FTL_DEVICE, tenant, 4,
 			 none.total);
 		if (min(r.of_bytes, r.of_time) < least)
-			trial_fail(t, "%u: Jain of bytes %.4f, of time %.4f", i,
+			case_fail(t, "%u: Jain of bytes %.4f, of time %.4f", i,
 				   r.of_bytes, r.of_time);
 		if (r.total * 1000 < none.total * 970)
-			trial_fail(t, "%u: %llu bytes, %llu without a scheduler",
+			case_fail(t, "%u: %llu bytes, %llu without a scheduler",
 				   i, r.total, none.total);
 	}
 }
@@ -138,7 +138,7 @@ static void test_mixed(struct trial *t)
  * time.  hwabc charges a writer more than its time.  kyber-fair, for which a
  * buffered write is cheap, is shown.
  */
-static void test_reader_writer(struct trial *t)
+static void test_reader_writer(struct test_case *t)
 {
 	struct tenant tenant[2] = {
 		{ .weight = 100, .depth = 2 * DRIVE_SLOTS, .bytes = 4 * KIB },
@@ -155,20 +155,20 @@ static void test_reader_writer(struct trial *t)
 			 2, none.total);
 		if (i != KYBER_FAIR &&
 		    (r.of_bytes < 0.97 || r.first > 0.25))
-			trial_fail(t, "%s: Jain of bytes %.4f, the reader has %.3f of the time",
+			case_fail(t, "%s: Jain of bytes %.4f, the reader has %.3f of the time",
 				   by_weight[i]->name, r.of_bytes, r.first);
 	}
 	for (i = 0; i < ARRAY_SIZE(learn); i++) {
 		r = show(t, learn[i], COST_LEARNED, FLASH_FTL_HOST, tenant, 2,
 			 none.total);
 		if (r.of_time < 0.99)
-			trial_fail(t, "%s, learned: Jain of time %.4f",
+			case_fail(t, "%s, learned: Jain of time %.4f",
 				   learn[i]->name, r.of_time);
 	}
 	r = show(t, &hwabc_ops, COST_LEARNED, FLASH_FTL_HOST, tenant, 2,
 		 none.total);
 	if (r.first < 0.5)
-		trial_fail(t, "hwabc: the reader has %.3f of the time", r.first);
+		case_fail(t, "hwabc: the reader has %.3f of the time", r.first);
 }
 
 const struct test flash_tests[] = {

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "fifo.h"
-#include "scene.h"
+#include "scenario.h"
 #include "sched/budget/hwabc.h"
 #include "sched/cost/cost_estimator.h"
 #include "sched/core/policies.h"
@@ -16,7 +16,7 @@ enum {
 	WRITE_TIMES	= 3,
 };
 
-static struct host_params hwabc_params(const struct trial *t)
+static struct host_params hwabc_params(const struct test_case *t)
 {
 	struct host_params p = {
 		.seed = 1,
@@ -36,17 +36,17 @@ static struct host_params hwabc_params(const struct trial *t)
 	return p;
 }
 
-static void expect_total(struct trial *t, u64 total, u64 none, u32 permille,
+static void expect_total(struct test_case *t, u64 total, u64 none, u32 permille,
 			 const char *what)
 {
 	if (total * 1000 < none * permille)
-		trial_fail(t, "%s: %llu bytes, %llu without a scheduler", what,
+		case_fail(t, "%s: %llu bytes, %llu without a scheduler", what,
 			   total, none);
 }
 
 /* ----------------------------------------------------------------- shares */
 
-static void test_weights(struct trial *t)
+static void test_weights(struct test_case *t)
 {
 	static const struct {
 		const char *what;
@@ -68,12 +68,12 @@ static void test_weights(struct trial *t)
 		u64 none;
 
 		p.device.ns_per_kib = cases[i].ns_per_kib;
-		scene_four(tenant, 128, cases[i].bytes,
+		scenario_four(tenant, 128, cases[i].bytes,
 			   cases[i].write_permille);
-		none = scene_none(&p, tenant, 4, SEC, 2 * SEC);
-		scene_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
+		none = scenario_none(&p, tenant, 4, SEC, 2 * SEC);
+		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
 		if (o.index < 0.98)
-			trial_fail(t, "%s: index %.4f", cases[i].what, o.index);
+			case_fail(t, "%s: index %.4f", cases[i].what, o.index);
 		expect_total(t, o.total, none, 950, cases[i].what);
 		note(t, "%s %.4f %llu permille; ", cases[i].what, o.index,
 		     o.total * 1000 / none);
@@ -84,13 +84,13 @@ static void test_weights(struct trial *t)
  * Drives that take longer for a request than `budget_ms`: two queues, each with
  * tags for half of what the drive serves at once.
  */
-static void test_slow(struct trial *t)
+static void test_slow(struct test_case *t)
 {
 	static const u64 base_ms[] = { 16, 64, 256 };
 	struct tenant tenant[4];
 	u32 i;
 
-	scene_four(tenant, 96, 4 * KIB, 0);
+	scenario_four(tenant, 96, 4 * KIB, 0);
 	for (i = 0; i < ARRAY_SIZE(base_ms); i++) {
 		struct host_params p = hwabc_params(t);
 		struct outcome o;
@@ -102,10 +102,10 @@ static void test_slow(struct trial *t)
 		p.device = (struct device_params){
 			.slots = 32, .base_ns = base_ms[i] * MS,
 		};
-		none = scene_none(&p, tenant, 4, 4 * SEC, 16 * SEC);
-		scene_play(t, &p, tenant, 4, 4 * SEC, 16 * SEC, &o);
+		none = scenario_none(&p, tenant, 4, 4 * SEC, 16 * SEC);
+		scenario_play(t, &p, tenant, 4, 4 * SEC, 16 * SEC, &o);
 		if (o.index < 0.99)
-			trial_fail(t, "%llu ms: index %.4f", base_ms[i], o.index);
+			case_fail(t, "%llu ms: index %.4f", base_ms[i], o.index);
 		expect_total(t, o.total, none, 950, "slow");
 		note(t, "%llu ms %.4f, %llu permille; ", base_ms[i], o.index,
 		     o.total * 1000 / none);
@@ -117,7 +117,7 @@ static void test_slow(struct trial *t)
  * device's time it gets half of what the reader does; in that it does a third
  * as many requests.
  */
-static void test_writer(struct trial *t)
+static void test_writer(struct test_case *t)
 {
 	static const struct tenant tenant[] = {
 		{ .weight = 100, .depth = 64, .bytes = 4 * KIB },
@@ -128,38 +128,38 @@ static void test_writer(struct trial *t)
 	struct outcome o;
 	double times;
 
-	scene_play(t, &p, tenant, 2, 2 * SEC, 4 * SEC, &o);
+	scenario_play(t, &p, tenant, 2, 2 * SEC, 4 * SEC, &o);
 	times = (double)o.bytes[0] / (double)max(o.bytes[1], 1ULL);
 	note(t, "the reader has %.3f times as much", times);
 	if (fabs(times - 2 * WRITE_TIMES) > 0.3)
-		trial_fail(t, "the reader has %.3f times as much", times);
+		case_fail(t, "the reader has %.3f times as much", times);
 }
 
 /* -------------------------------------------------------- work conservation */
 
 /* One with one request at a time beside three that are deep, on slow drives. */
-static void test_light_slow(struct trial *t)
+static void test_light_slow(struct test_case *t)
 {
 	struct host_params p = hwabc_params(t);
 
 	p.sched.depth = 64;
-	scene_light(t, &p, 950);
+	scenario_light(t, &p, 950);
 }
 
-static void beside(struct trial *t, const char *what, const struct tenant *tenant,
+static void beside(struct test_case *t, const char *what, const struct tenant *tenant,
 		   u32 n, u32 permille)
 {
 	struct host_params p = hwabc_params(t);
-	u64 none = scene_none(&p, tenant, n, SEC, 2 * SEC);
+	u64 none = scenario_none(&p, tenant, n, SEC, 2 * SEC);
 	struct outcome o;
 
-	scene_play(t, &p, tenant, n, SEC, 2 * SEC, &o);
+	scenario_play(t, &p, tenant, n, SEC, 2 * SEC, &o);
 	note(t, "%s %llu permille of none; ", what, o.total * 1000 / none);
 	expect_total(t, o.total, none, permille, what);
 }
 
 /* Nobody waits for those who do not use what they have. */
-static void test_conserving(struct trial *t)
+static void test_conserving(struct test_case *t)
 {
 	static const struct tenant light[] = {
 		{ .weight = 100, .depth = 1, .bytes = 4 * KIB },
@@ -192,16 +192,16 @@ static void test_conserving(struct trial *t)
 
 static double learned_us(const struct host *h, u32 class)
 {
-	const struct regression *g = &h->sched.learner->regression;
+	const struct cost_rls *g = &h->sched.cost_estimator->cost_rls;
 
-	u64 sector_ps = regression_cost_ps(g, 2 * class + 1);
+	u64 sector_ps = cost_rls_cost_ps(g, 2 * class + 1);
 
 	if (class == IO_WRITE)
-		sector_ps += regression_cost_ps(g, WRITTEN_SECTOR);
-	return (double)(regression_cost_ps(g, 2 * class) + 8 * sector_ps) / 1e6;
+		sector_ps += cost_rls_cost_ps(g, WRITTEN_SECTOR);
+	return (double)(cost_rls_cost_ps(g, 2 * class) + 8 * sector_ps) / 1e6;
 }
 
-static void expect_learned(struct trial *t, const struct host *h,
+static void expect_learned(struct test_case *t, const struct host *h,
 			   double read_us, double write_us, const char *when)
 {
 	double read = learned_us(h, IO_READ), write = learned_us(h, IO_WRITE);
@@ -209,11 +209,11 @@ static void expect_learned(struct trial *t, const struct host *h,
 	note(t, "%s %.1f and %.1f us; ", when, read, write);
 	if (fabs(read - read_us) > read_us / 10 ||
 	    fabs(write - write_us) > write_us / 10)
-		trial_fail(t, "%s: %.1f and %.1f us instead of %.1f and %.1f",
+		case_fail(t, "%s: %.1f and %.1f us instead of %.1f and %.1f",
 			   when, read, write, read_us, write_us);
 }
 
-static void costs_of(struct trial *t, const struct sched_ops *ops)
+static void costs_of(struct test_case *t, const struct sched_ops *ops)
 {
 	static const struct tenant tenant[] = {
 		{ .weight = 100, .depth = 32, .bytes = 4 * KIB },
@@ -223,25 +223,25 @@ static void costs_of(struct trial *t, const struct sched_ops *ops)
 		  .write_permille = 300 },
 	};
 	struct host_params p = hwabc_params(t);
-	struct trial own = { .ops = ops };
-	struct scene s;
+	struct test_case own = { .ops = ops };
+	struct scenario s;
 
 	p.ops = ops;
 	p.sched.cost.kind = COST_LEARNED;
-	scene_open(&s, &own, &p, tenant, ARRAY_SIZE(tenant));
-	rig_run(&s.r, 5 * SEC);
+	scenario_open(&s, &own, &p, tenant, ARRAY_SIZE(tenant));
+	fixture_run(&s.r, 5 * SEC);
 	expect_learned(t, s.r.host, READ_US, READ_US * WRITE_TIMES, ops->name);
 	s.r.host->device.params.write_times = 3 * WRITE_TIMES;
-	rig_run(&s.r, 10 * SEC);
+	fixture_run(&s.r, 10 * SEC);
 	expect_learned(t, s.r.host, READ_US, READ_US * 3 * WRITE_TIMES,
 		       "slower");
-	scene_close(&s);
-	if (trial_failed(&own))
-		trial_fail(t, "%s", own.failure);
+	scenario_close(&s);
+	if (case_failed(&own))
+		case_fail(t, "%s", own.failure);
 }
 
 /* After 5 s; and 10 s after the truth has moved. */
-static void test_costs(struct trial *t)
+static void test_costs(struct test_case *t)
 {
 	costs_of(t, &hwabc_ops);
 	costs_of(t, &mqfq_ops);
@@ -251,7 +251,7 @@ static void test_costs(struct trial *t)
  * Readers of 4 and of 64 KiB, for which the device takes 416 and 656 us.  By
  * bytes the small ones get nearly all of its time; as learned, half.
  */
-static double time_of_the_small(struct trial *t, const struct sched_ops *ops,
+static double time_of_the_small(struct test_case *t, const struct sched_ops *ops,
 				u32 cost)
 {
 	static const struct tenant tenant[] = {
@@ -259,7 +259,7 @@ static double time_of_the_small(struct trial *t, const struct sched_ops *ops,
 		{ .weight = 100, .depth = 64, .bytes = 64 * KIB },
 	};
 	struct host_params p = hwabc_params(t);
-	struct trial own = { .ops = ops };
+	struct test_case own = { .ops = ops };
 	double small, large;
 	struct outcome o;
 
@@ -269,15 +269,15 @@ static double time_of_the_small(struct trial *t, const struct sched_ops *ops,
 	p.device.ns_per_kib = 4 * US;
 	p.sched.cost.kind = cost;
 	p.sched.threshold = 64 * KIB;
-	scene_play(&own, &p, tenant, 2, 3 * SEC, SEC, &o);
-	if (trial_failed(&own))
-		trial_fail(t, "%s", own.failure);
+	scenario_play(&own, &p, tenant, 2, 3 * SEC, SEC, &o);
+	if (case_failed(&own))
+		case_fail(t, "%s", own.failure);
 	small = (double)o.bytes[0] / 4 / KIB * 416;
 	large = (double)o.bytes[1] / 64 / KIB * 656;
 	return small / (small + large);
 }
 
-static void test_sizes(struct trial *t)
+static void test_sizes(struct test_case *t)
 {
 	static const struct sched_ops *const ops[] = {
 		&hwabc_ops, &mqfq_ops, &wdt_ops,
@@ -291,7 +291,7 @@ static void test_sizes(struct trial *t)
 		note(t, "%s: %.3f by bytes, %.3f learned; ", ops[i]->name, bytes,
 		     learned);
 		if (fabs(learned - 0.5) > 0.05 || fabs(bytes - 0.5) < 0.2)
-			trial_fail(t, "%s: the small have %.3f of the time by bytes, %.3f as learned",
+			case_fail(t, "%s: the small have %.3f of the time by bytes, %.3f as learned",
 				   ops[i]->name, bytes, learned);
 	}
 }
@@ -315,9 +315,9 @@ struct owner_load {
 	u32 host_us;		/* until a request that is done is sent again */
 };
 
-struct flash_scene {
+struct flash_scenario {
 	struct flash *flash;
-	struct rig r;
+	struct fixture r;
 	struct host_flow *flow[2];
 	u64 before[2];
 };
@@ -352,7 +352,7 @@ static void fill(struct flash *f, const struct owner_load *load,
 }
 
 /* @only: one of them alone, or 2. */
-static void flash_open(struct flash_scene *s, struct trial *t,
+static void flash_open(struct flash_scenario *s, struct test_case *t,
 		       struct host_params *p, enum flash_ftl ftl,
 		       const struct owner_load *load, u32 only)
 {
@@ -363,17 +363,17 @@ static void flash_open(struct flash_scene *s, struct trial *t,
 	u32 first[3] = { 0 }, i;
 	struct rng rng;
 
-	*s = (struct flash_scene){ .flash = flash_create(&config) };
+	*s = (struct flash_scenario){ .flash = flash_create(&config) };
 	port_assert(s->flash);
 	rng_init(&rng, 1);
 	for (i = 0; i < 2; i++)
 		first[i + 1] = first[i] + DRIVE_PAGES / 100 * load[i].percent;
 	fill(s->flash, load, first, &rng);
 	p->device.flash = s->flash;
-	rig_open(&s->r, t, p);
+	fixture_open(&s->r, t, p);
 	for (i = 0; i < 2; i++) {
 		const struct load_params params = {
-			.flow = s->flow[i] = rig_flow(&s->r, NULL, 100),
+			.flow = s->flow[i] = fixture_flow(&s->r, NULL, 100),
 			.nr_queues = p->nr_queues,
 			.depth = load[i].depth ?: DRIVE_DEPTH,
 			.bytes = 4 * KIB,
@@ -388,34 +388,34 @@ static void flash_open(struct flash_scene *s, struct trial *t,
 		/* The fill knows them by their numbers. */
 		port_assert(s->flow[i]->id == i + 1);
 		if (only == i || only == 2)
-			rig_load(&s->r, &params);
+			fixture_load(&s->r, &params);
 	}
 }
 
-static void flash_close(struct flash_scene *s)
+static void flash_close(struct flash_scenario *s)
 {
-	rig_close(&s->r);
+	fixture_close(&s->r);
 	flash_destroy(s->flash);
 }
 
 /* MB/s of each in @ns after @warm_ns. */
-static void flash_run(struct flash_scene *s, u64 warm_ns, u64 ns, double *mbps)
+static void flash_run(struct flash_scenario *s, u64 warm_ns, u64 ns, double *mbps)
 {
 	u32 i;
 
-	rig_run(&s->r, warm_ns);
-	rig_bytes(s->flow, s->before, 2);
-	rig_run(&s->r, ns);
+	fixture_run(&s->r, warm_ns);
+	fixture_bytes(s->flow, s->before, 2);
+	fixture_run(&s->r, ns);
 	for (i = 0; i < 2; i++)
 		mbps[i] = (double)(s->flow[i]->stats.bytes - s->before[i]) *
 			  1e3 / (double)ns;
 }
 
-static void flash_play(struct trial *t, struct host_params *p,
+static void flash_play(struct test_case *t, struct host_params *p,
 		       enum flash_ftl ftl, const struct owner_load *load,
 		       u32 only, double *mbps)
 {
-	struct flash_scene s;
+	struct flash_scenario s;
 
 	flash_open(&s, t, p, ftl, load, only);
 	flash_run(&s, 2 * SEC, 4 * SEC, mbps);
@@ -425,7 +425,7 @@ static void flash_play(struct trial *t, struct host_params *p,
 static void flash_none(const struct host_params *p,
 		       const struct owner_load *load, u32 only, double *mbps)
 {
-	struct trial t = { .ops = &fifo_ops };
+	struct test_case t = { .ops = &fifo_ops };
 	struct host_params none = *p;
 
 	none.ops = &fifo_ops;
@@ -433,7 +433,7 @@ static void flash_none(const struct host_params *p,
 	flash_play(&t, &none, FLASH_FTL_HOST, load, only, mbps);
 }
 
-static struct host_params flash_params(const struct trial *t)
+static struct host_params flash_params(const struct test_case *t)
 {
 	struct host_params p = {
 		.seed = 1,
@@ -450,7 +450,7 @@ static struct host_params flash_params(const struct trial *t)
  * The paper's experiment: 85 % full, a reader of cold data in order, a random
  * writer.  Under none the writer wins, under hwabc the reader.
  */
-static double paper(struct trial *t, struct host_params *p, u32 host_us)
+static double paper(struct test_case *t, struct host_params *p, u32 host_us)
 {
 	const struct owner_load load[] = {
 		{ .percent = 40, .in_order = true, .host_us = host_us },
@@ -466,20 +466,20 @@ static double paper(struct trial *t, struct host_params *p, u32 host_us)
 	note(t, "%.1f %.1f, %.1f %.1f: %.3f; ", none[0], none[1], got[0],
 	     got[1], total);
 	if (none[0] >= none[1] || got[0] <= got[1])
-		trial_fail(t, "the reader has %.1f MB/s beside %.1f of the writer, without a scheduler %.1f beside %.1f",
+		case_fail(t, "the reader has %.1f MB/s beside %.1f of the writer, without a scheduler %.1f beside %.1f",
 			   got[0], got[1], none[0], none[1]);
 	return total;
 }
 
 /* One run has 3 % more or less than another, as programs meet reads. */
-static void expect_mean(struct trial *t, double sum, u32 runs)
+static void expect_mean(struct test_case *t, double sum, u32 runs)
 {
 	if (sum / runs < 0.96)
-		trial_fail(t, "the total is %.3f of what it is without a scheduler",
+		case_fail(t, "the total is %.3f of what it is without a scheduler",
 			   sum / runs);
 }
 
-static void test_paper(struct trial *t)
+static void test_paper(struct test_case *t)
 {
 	double sum = 0;
 	u32 seed;
@@ -497,7 +497,7 @@ static void test_paper(struct trial *t)
  * On a host of one processor, which takes a while until it sends the next
  * request: so the reader alone leaves slots free.
  */
-static void test_slow_host(struct trial *t)
+static void test_slow_host(struct test_case *t)
 {
 	static const u32 host_us[] = { 5, 10, 20, 40, 80 };
 	double sum = 0;
@@ -513,7 +513,7 @@ static void test_slow_host(struct trial *t)
 }
 
 /* Nobody waits for one request at a time, where the drive tells what it does. */
-static void test_light_flash(struct trial *t)
+static void test_light_flash(struct test_case *t)
 {
 	static const struct owner_load load[][2] = {
 		{ { .percent = 40, .depth = 1 }, { .percent = 40 } },
@@ -533,13 +533,13 @@ static void test_light_flash(struct trial *t)
 		note(t, "%.1f %.1f, %.1f %.1f: %.3f; ", none[0], none[1], got[0],
 		     got[1], total);
 		if (total < 0.95)
-			trial_fail(t, "%.1f and %.1f MB/s, without a scheduler %.1f and %.1f",
+			case_fail(t, "%.1f and %.1f MB/s, without a scheduler %.1f and %.1f",
 				   got[0], got[1], none[0], none[1]);
 	}
 }
 
 /* What a write costs in reads, beside what the flash spent since @before. */
-static void expect_spent(struct trial *t, const struct flash_scene *s,
+static void expect_spent(struct test_case *t, const struct flash_scenario *s,
 			 const struct flash_spent *before,
 			 const struct flash_stats *were, const char *when)
 {
@@ -555,25 +555,25 @@ static void expect_spent(struct trial *t, const struct flash_scene *s,
 	got = learned_us(s->r.host, IO_WRITE) / learned_us(s->r.host, IO_READ);
 	note(t, "%s %.2f, truth %.2f; ", when, got, truth);
 	if (fabs(got / truth - 1) > 0.1)
-		trial_fail(t, "%s: a write is %.2f reads instead of %.2f", when,
+		case_fail(t, "%s: a write is %.2f reads instead of %.2f", when,
 			   got, truth);
 }
 
-static void spend(struct trial *t, struct flash_scene *s, u64 ns,
+static void spend(struct test_case *t, struct flash_scenario *s, u64 ns,
 		  const char *when)
 {
 	struct flash_stats were;
 	struct flash_spent before;
 
-	rig_run(&s->r, ns);
+	fixture_run(&s->r, ns);
 	were = flash_stats(s->flash);
 	flash_host_spent(s->flash, &before);
-	rig_run(&s->r, SEC);
+	fixture_run(&s->r, SEC);
 	expect_spent(t, s, &before, &were, when);
 }
 
 /* A write's cost in reads, where the map is the host's. */
-static void test_spent(struct trial *t)
+static void test_spent(struct test_case *t)
 {
 	static const struct owner_load low[] = {
 		{ .percent = 5 },
@@ -584,7 +584,7 @@ static void test_spent(struct trial *t)
 	};
 	struct host_params p = flash_params(t);
 	struct flash_params slower;
-	struct flash_scene s;
+	struct flash_scenario s;
 
 	flash_open(&s, t, &p, FLASH_FTL_HOST, low, 2);
 	spend(t, &s, 4 * SEC, "10 % full");
@@ -606,7 +606,7 @@ static const struct owner_load writers[] = {
 };
 
 /* Alpha moves the drive to the hot one, whichever way pages are counted. */
-static void test_alpha(struct trial *t)
+static void test_alpha(struct test_case *t)
 {
 	static const u32 alphas[] = { 0, 10, 100 };
 	struct host_params p = flash_params(t);
@@ -627,11 +627,11 @@ static void test_alpha(struct trial *t)
 			note(t, " %s %u: %.2f %.2f;", share ? "victim" : "flow",
 			     alphas[i], alone[0] / got[0], alone[1] / got[1]);
 			if (got[0] <= last)
-				trial_fail(t, "alpha %u, share %u: the hot one has %.1f MB/s, less than with less",
+				case_fail(t, "alpha %u, share %u: the hot one has %.1f MB/s, less than with less",
 					   alphas[i], share, got[0]);
 			last = got[0];
 			if (got[0] + got[1] < 0.96 * (both[0] + both[1]))
-				trial_fail(t, "alpha %u, share %u: %.1f MB/s in all, %.1f without a scheduler",
+				case_fail(t, "alpha %u, share %u: %.1f MB/s in all, %.1f without a scheduler",
 					   alphas[i], share, got[0] + got[1],
 					   both[0] + both[1]);
 		}
@@ -640,11 +640,11 @@ static void test_alpha(struct trial *t)
 	flash_play(t, &p, FLASH_FTL_DEVICE, writers, 2, got);
 	note(t, " hidden 10: %.2f %.2f", alone[0] / got[0], alone[1] / got[1]);
 	if (got[0] <= both[0])
-		trial_fail(t, "hidden: the hot one has %.1f MB/s, %.1f without a scheduler",
+		case_fail(t, "hidden: the hot one has %.1f MB/s, %.1f without a scheduler",
 			   got[0], both[0]);
 }
 
-static double true_ratio(const struct flash_scene *s, u32 i)
+static double true_ratio(const struct flash_scenario *s, u32 i)
 {
 	struct flash_usage usage;
 
@@ -652,7 +652,7 @@ static double true_ratio(const struct flash_scene *s, u32 i)
 	return (double)usage.valid / (double)max(usage.invalid, 1ULL);
 }
 
-static double judged_ratio(const struct flash_scene *s, u32 i)
+static double judged_ratio(const struct flash_scenario *s, u32 i)
 {
 	const struct hwabc_flow *hf = flow_engine(s->flow[i]->flow);
 
@@ -663,24 +663,24 @@ static double judged_ratio(const struct flash_scene *s, u32 i)
  * What a drive hides, against what it hides: it has room for outdated pages of
  * 22 % of its capacity, 8 of spare and 15 that nobody uses, and we say 20.
  */
-static void test_estimate(struct trial *t)
+static void test_estimate(struct test_case *t)
 {
 	struct host_params p = flash_params(t);
-	struct flash_scene s;
+	struct flash_scenario s;
 	double mbps[2], truth, guess;
 	u32 window, i;
 
 	flash_open(&s, t, &p, FLASH_FTL_DEVICE, writers, 2);
 	flash_run(&s, 2 * SEC, SEC, mbps);
 	for (window = 0; window < 8; window++) {
-		rig_run(&s.r, SEC);
+		fixture_run(&s.r, SEC);
 		for (i = 0; i < 2; i++) {
 			truth = true_ratio(&s, i);
 			guess = judged_ratio(&s, i);
 			note(t, "%s %.2f, truth %.2f; ", i ? "spread" : "hot",
 			     guess, truth);
 			if (guess > 1.5 * truth || guess < truth / 1.5)
-				trial_fail(t, "flow %u after %u s: %.2f instead of %.2f",
+				case_fail(t, "flow %u after %u s: %.2f instead of %.2f",
 					   i, window + 4, guess, truth);
 		}
 	}
@@ -691,7 +691,7 @@ static void test_estimate(struct trial *t)
 	for (i = 0; i < 2; i++)
 		if (fabs(judged_ratio(&s, i) - true_ratio(&s, i)) >
 		    0.05 * true_ratio(&s, i))
-			trial_fail(t, "flow %u: %.2f instead of %.2f, which is known",
+			case_fail(t, "flow %u: %.2f instead of %.2f, which is known",
 				   i, judged_ratio(&s, i), true_ratio(&s, i));
 	flash_close(&s);
 }

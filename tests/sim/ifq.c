@@ -10,9 +10,9 @@
 
 #include "sched/ifq/ifq.h"
 #include "sched/core/policies.h"
-#include "rig.h"
+#include "fixture.h"
 
-static struct host_params ifq_params(const struct trial *t, u64 seed)
+static struct host_params ifq_params(const struct test_case *t, u64 seed)
 {
 	struct host_params p = {
 		.seed = seed,
@@ -25,22 +25,22 @@ static struct host_params ifq_params(const struct trial *t, u64 seed)
 	return p;
 }
 
-static const struct mqfq *engine_of(const struct rig *r)
+static const struct mqfq *engine_of(const struct fixture *r)
 {
 	return r->host->sched.engine;
 }
 
-static u64 window_of(const struct rig *r)
+static u64 window_of(const struct fixture *r)
 {
-	return container_of(engine_of(r), struct ifq, mqfq)->interference.window;
+	return container_of(engine_of(r), struct ifq, mqfq)->ifq_weight.window;
 }
 
-static u64 window_ns(const struct rig *r)
+static u64 window_ns(const struct fixture *r)
 {
 	return r->host->sched.params.ifq.window_ms * MS;
 }
 
-static void set_damping(struct rig *r, u32 percent)
+static void set_damping(struct fixture *r, u32 percent)
 {
 	struct sched_params p = r->host->sched.params;
 
@@ -73,43 +73,43 @@ static void need_look(struct need *n, u64 now)
 		n->done_ns = now;
 }
 
-static void run_needs(struct rig *r, struct need *need, u32 n, u64 until_ns)
+static void run_needs(struct fixture *r, struct need *need, u32 n, u64 until_ns)
 {
 	u32 i;
 
-	while (host_now(r->host) < until_ns && !trial_failed(r->trial)) {
-		rig_run(r, MS);
+	while (host_now(r->host) < until_ns && !case_failed(r->test_case)) {
+		fixture_run(r, MS);
 		for (i = 0; i < n; i++)
 			need_look(&need[i], host_now(r->host));
 	}
 }
 
-static void expect_units(struct trial *t, const struct host_flow *flow,
+static void expect_units(struct test_case *t, const struct host_flow *flow,
 			 double units, double at)
 {
 	double got = (double)flow->stats.ios / UNIT;
 
 	if (off_by(got, units, 0.01))
-		trial_fail(t, "at t = %g flow %u has moved %.3f units, not %g",
+		case_fail(t, "at t = %g flow %u has moved %.3f units, not %g",
 			   at, flow->id, got, units);
 }
 
-static void expect_done(struct trial *t, const struct need *n, double at)
+static void expect_done(struct test_case *t, const struct need *n, double at)
 {
 	double got = (double)n->done_ns / (double)SEC;
 
 	if (off_by(got, at, 0.01))
-		trial_fail(t, "flow %u is done at %.3f, not at %g",
+		case_fail(t, "flow %u is done at %.3f, not at %g",
 			   n->flow->id, got, at);
 }
 
-static void example_on(struct trial *t, u32 queues)
+static void example_on(struct test_case *t, u32 queues)
 {
 	static const u32 weights[] = { 200, 200, 100 };
 	struct host_params p = ifq_params(t, 1);
 	struct need need[2];
 	struct host_flow *flow[3];
-	struct rig r;
+	struct fixture r;
 	u32 i;
 
 	p.nr_queues = queues;
@@ -117,16 +117,16 @@ static void example_on(struct trial *t, u32 queues)
 	p.sched.ifq.damping = 0;	/* weights by hand */
 	p.device.slots = 6;
 	p.device.base_ns = SEC / UNIT;
-	rig_open(&r, t, &p);
+	fixture_open(&r, t, &p);
 	for (i = 0; i < 3; i++) {
 		struct load_params load = {
-			.flow = flow[i] = rig_flow(&r, NULL, weights[i]),
+			.flow = flow[i] = fixture_flow(&r, NULL, weights[i]),
 			.nr_queues = queues,
 			.depth = i == 2 ? 32 : 16,
 			.bytes = 4 * KIB,
 			.start_ns = i == 1 ? 2 * SEC : 0,
 		};
-		struct load *l = rig_load(&r, &load);
+		struct load *l = fixture_load(&r, &load);
 
 		if (i < 2)
 			need[i] = (struct need){ flow[i], l, 18 * UNIT, 0 };
@@ -147,14 +147,14 @@ static void example_on(struct trial *t, u32 queues)
 	expect_units(t, flow[0], 18, 12);
 	expect_units(t, flow[1], 18, 12);
 	expect_units(t, flow[2], 36, 12);
-	trial_note(t, "done at %.3f and %.3f, C has %.2f at 12",
+	case_note(t, "done at %.3f and %.3f, C has %.2f at 12",
 		   (double)need[0].done_ns / (double)SEC,
 		   (double)need[1].done_ns / (double)SEC,
 		   (double)flow[2]->stats.ios / UNIT);
-	rig_close(&r);
+	fixture_close(&r);
 }
 
-static void test_example(struct trial *t)
+static void test_example(struct test_case *t)
 {
 	example_on(t, 1);
 	example_on(t, 3);
@@ -166,24 +166,24 @@ static void test_example(struct trial *t)
 struct couple {
 	struct host_flow *flow[2];
 	u64 before[2];
-	double moved[2];
+	double copied[2];
 };
 
-static double couple_window(struct rig *r, struct couple *c)
+static double couple_window(struct fixture *r, struct couple *c)
 {
 	u32 i;
 
-	rig_bytes(c->flow, c->before, 2);
-	rig_run(r, window_ns(r));
+	fixture_bytes(c->flow, c->before, 2);
+	fixture_run(r, window_ns(r));
 	for (i = 0; i < 2; i++)
-		c->moved[i] = (double)(c->flow[i]->stats.bytes - c->before[i]);
-	return c->moved[0] / c->moved[1];
+		c->copied[i] = (double)(c->flow[i]->stats.bytes - c->before[i]);
+	return c->copied[0] / c->copied[1];
 }
 
 /* The weights in force, first to second: of siblings. */
-static double couple_weights(const struct rig *r, const struct couple *c)
+static double couple_weights(const struct fixture *r, const struct couple *c)
 {
-	if (r->trial->ops != &ifq_ops)
+	if (r->test_case->ops != &ifq_ops)
 		return 1;
 	return (double)c->flow[0]->flow->group.scale /
 	       c->flow[1]->flow->group.scale;
@@ -194,30 +194,30 @@ static double couple_weights(const struct rig *r, const struct couple *c)
  * the rule is literal: then the first asks for more than it can get, with three
  * times the weight.
  */
-static void couple_open(struct rig *r, struct trial *t, struct couple *c)
+static void couple_open(struct fixture *r, struct test_case *t, struct couple *c)
 {
 	struct host_params p = ifq_params(t, 1);
 	double ratio;
 
 	p.sched.ifq.window_ms = 100;
 	p.sched.ifq.damping = 100;
-	rig_open(r, t, &p);
-	c->flow[0] = rig_flow(r, NULL, 100);
-	c->flow[1] = rig_flow(r, NULL, 100);
-	rig_closed(r, c->flow[0], 4, 4 * KIB);
-	rig_closed(r, c->flow[1], 64, 4 * KIB);
-	rig_run(r, US);
+	fixture_open(r, t, &p);
+	c->flow[0] = fixture_flow(r, NULL, 100);
+	c->flow[1] = fixture_flow(r, NULL, 100);
+	fixture_closed(r, c->flow[0], 4, 4 * KIB);
+	fixture_closed(r, c->flow[1], 64, 4 * KIB);
+	fixture_run(r, US);
 	couple_window(r, c);
-	rig_closed(r, c->flow[0], 64, 4 * KIB);
+	fixture_closed(r, c->flow[0], 64, 4 * KIB);
 	ratio = couple_window(r, c);
 	if (off_by(ratio, 3, 0.2))
-		trial_fail(t, "two readers start at %.2f : 1, not 3 : 1", ratio);
+		case_fail(t, "two readers start at %.2f : 1, not 3 : 1", ratio);
 }
 
-static void test_two_readers(struct trial *t)
+static void test_two_readers(struct test_case *t)
 {
 	struct couple c;
-	struct rig r;
+	struct fixture r;
 	double ratio = 0, worst = 0;
 	u32 i;
 
@@ -229,18 +229,18 @@ static void test_two_readers(struct trial *t)
 			worst = max(worst, fabs(ratio - 1));
 	}
 	if (worst > 0.02)
-		trial_fail(t, "five windows after 3 : 1 two readers differ by %.1f %%",
+		case_fail(t, "five windows after 3 : 1 two readers differ by %.1f %%",
 			   100 * worst);
-	trial_note(t, "from the fifth window on never off by more than %.2f %%",
+	case_note(t, "from the fifth window on never off by more than %.2f %%",
 		   100 * worst);
-	rig_close(&r);
+	fixture_close(&r);
 }
 
 /* The literal rule: the reason for the damping. */
-static void test_undamped(struct trial *t)
+static void test_undamped(struct test_case *t)
 {
 	struct couple c;
-	struct rig r;
+	struct fixture r;
 	u32 i;
 
 	couple_open(&r, t, &c);
@@ -251,11 +251,11 @@ static void test_undamped(struct trial *t)
 			ratio = 1 / ratio;
 		/* The first window after the start is the third of them all. */
 		if (ratio > 0.5)
-			trial_fail(t, "undamped, two readers come to rest at %.2f : 1",
+			case_fail(t, "undamped, two readers come to rest at %.2f : 1",
 				   i % 2 ? 1 / ratio : ratio);
 	}
-	trial_note(t, "3 : 1, 1 : 3, 3 : 1, .. for %u windows", i);
-	rig_close(&r);
+	case_note(t, "3 : 1, 1 : 3, 3 : 1, .. for %u windows", i);
+	fixture_close(&r);
 }
 
 struct phase {
@@ -266,7 +266,7 @@ struct phase {
 };
 
 /* Estimated weights beside those that what is moved now makes due. */
-static void run_phase(struct rig *r, struct couple *c, const struct phase *p)
+static void run_phase(struct fixture *r, struct couple *c, const struct phase *p)
 {
 	u32 i;
 
@@ -277,12 +277,12 @@ static void run_phase(struct rig *r, struct couple *c, const struct phase *p)
 		printf("# %s, window %2u: weights %7.2f : 1, due %7.2f : 1\n",
 		       p->name, i, weights, due);
 		if (i >= p->settled && off_by(weights, due, p->within))
-			trial_fail(r->trial, "%s, window %u: weights are %.2f : 1, due are %.2f : 1",
+			case_fail(r->test_case, "%s, window %u: weights are %.2f : 1, due are %.2f : 1",
 				   p->name, i, weights, due);
 	}
 }
 
-static void test_light_heavy_light(struct trial *t)
+static void test_light_heavy_light(struct test_case *t)
 {
 	static const struct phase phases[] = {
 		{ "light", 10, 8, 0.05 },
@@ -295,72 +295,72 @@ static void test_light_heavy_light(struct trial *t)
 	};
 	struct load *heavy;
 	struct couple c;
-	struct rig r;
+	struct fixture r;
 
 	p.sched.ifq.window_ms = 200;
-	rig_open(&r, t, &p);
-	c.flow[0] = rig_flow(&r, NULL, 100);
-	c.flow[1] = rig_flow(&r, NULL, 100);
+	fixture_open(&r, t, &p);
+	c.flow[0] = fixture_flow(&r, NULL, 100);
+	c.flow[1] = fixture_flow(&r, NULL, 100);
 	light.flow = c.flow[0];
-	rig_load(&r, &light);
-	rig_closed(&r, c.flow[1], 64, 4 * KIB);
-	rig_run(&r, US);
+	fixture_load(&r, &light);
+	fixture_closed(&r, c.flow[1], 64, 4 * KIB);
+	fixture_run(&r, US);
 	run_phase(&r, &c, &phases[0]);
-	heavy = rig_closed(&r, c.flow[0], 64, 4 * KIB);
+	heavy = fixture_closed(&r, c.flow[0], 64, 4 * KIB);
 	run_phase(&r, &c, &phases[1]);
 	load_stop(heavy);
 	run_phase(&r, &c, &phases[2]);
-	rig_close(&r);
+	fixture_close(&r);
 }
 
 /* With weights of people: who takes all that it can get has its share of them. */
-static void test_weights(struct trial *t)
+static void test_weights(struct test_case *t)
 {
 	static const u32 weights[] = { 100, 250, 500, 1000 };
 	struct host_params p = ifq_params(t, 1);
 	struct host_flow *flow[4];
-	struct rig r;
+	struct fixture r;
 	u32 i;
 
 	p.nr_queues = 2;
 	p.sched.ifq.window_ms = 100;
-	rig_open(&r, t, &p);
+	fixture_open(&r, t, &p);
 	for (i = 0; i < 4; i++) {
-		flow[i] = rig_flow(&r, NULL, weights[i]);
-		rig_closed(&r, flow[i], 64, 4 * KIB);
+		flow[i] = fixture_flow(&r, NULL, weights[i]);
+		fixture_closed(&r, flow[i], 64, 4 * KIB);
 	}
-	rig_run(&r, SEC);
-	rig_expect_parts(&r, flow, weights, 4, 500 * MS, 20, "weights");
-	rig_close(&r);
+	fixture_run(&r, SEC);
+	fixture_expect_parts(&r, flow, weights, 4, 500 * MS, 20, "weights");
+	fixture_close(&r);
 }
 
 /* A parent's share is split among its children, however many and however busy. */
-static void test_tree(struct trial *t)
+static void test_tree(struct test_case *t)
 {
 	static const u32 parts[] = { 45, 45, 10 };
 	struct host_params p = ifq_params(t, 1);
 	struct host_flow *prod, *flow[3];
-	struct rig r;
+	struct fixture r;
 	u32 i;
 
 	p.sched.ifq.window_ms = 100;
-	rig_open(&r, t, &p);
-	prod = rig_flow(&r, NULL, 900);
-	flow[0] = rig_flow(&r, prod, 500);
-	flow[1] = rig_flow(&r, prod, 500);
-	flow[2] = rig_flow(&r, NULL, 100);
+	fixture_open(&r, t, &p);
+	prod = fixture_flow(&r, NULL, 900);
+	flow[0] = fixture_flow(&r, prod, 500);
+	flow[1] = fixture_flow(&r, prod, 500);
+	flow[2] = fixture_flow(&r, NULL, 100);
 	for (i = 0; i < 3; i++)
-		rig_closed(&r, flow[i], 32 << i, 4 * KIB);
-	rig_run(&r, SEC);
-	rig_expect_parts(&r, flow, parts, 3, 500 * MS, 20, "tree");
-	rig_close(&r);
+		fixture_closed(&r, flow[i], 32 << i, 4 * KIB);
+	fixture_run(&r, SEC);
+	fixture_expect_parts(&r, flow, parts, 3, 500 * MS, 20, "tree");
+	fixture_close(&r);
 }
 
 /*
  * Six tenants that come and go, and windows as short as can be: rig.c watches
  * virtual time, slots and who waits, at every step.
  */
-static void roll_under(struct trial *t, u32 virtual_time, u64 late_ns,
+static void roll_under(struct test_case *t, u32 virtual_time, u64 late_ns,
 		       u32 refuse_permille)
 {
 	struct host_params p = ifq_params(t, 3);
@@ -369,34 +369,34 @@ static void roll_under(struct trial *t, u32 virtual_time, u64 late_ns,
 		.urgent_permille = 20,
 	};
 	struct host_flow *flow;
-	struct rig r;
+	struct fixture r;
 	u32 i;
 
 	p.nr_queues = 4;
-	p.kick_ns = 20 * US;
+	p.wake_ns = 20 * US;
 	p.late_ns = late_ns;
 	p.refuse_permille = refuse_permille;
 	p.refuse_ns = 50 * US;
 	p.sched.ifq.window_ms = 50;
 	p.sched.ifq.virtual_time = virtual_time;
-	rig_open(&r, t, &p);
+	fixture_open(&r, t, &p);
 	for (i = 0; i < 6; i++) {
-		flow = rig_flow(&r, NULL, 100);
+		flow = fixture_flow(&r, NULL, 100);
 		bursts.flow = flow;
 		bursts.nr_queues = 4;
 		bursts.depth = 4 << i;
 		bursts.bytes = (4 * KIB) << i;
 		bursts.off_ns += 100 * US;
-		rig_load(&r, &bursts);
+		fixture_load(&r, &bursts);
 	}
-	rig_run(&r, 2 * SEC);
+	fixture_run(&r, 2 * SEC);
 	if (window_of(&r) < 35)
-		trial_fail(t, "%llu windows ended in two seconds",
+		case_fail(t, "%llu windows ended in two seconds",
 			   window_of(&r));
-	rig_close(&r);
+	fixture_close(&r);
 }
 
-static void test_roll(struct trial *t)
+static void test_roll(struct test_case *t)
 {
 	u32 i;
 
@@ -412,7 +412,7 @@ static void test_roll(struct trial *t)
  * much of its share is ahead by as much of its new one.
  */
 struct debt {
-	struct rig r;
+	struct fixture r;
 	struct host_flow *flow;
 	u64 window;
 	double owed;		/* bytes of its own that it is ahead */
@@ -433,7 +433,7 @@ static double debt_now(const struct debt *d)
 /* Between the end of the window and the next event the shares are asked for. */
 static void debt_step(void *arg)
 {
-	struct debt *d = container_of((struct rig *)arg, struct debt, r);
+	struct debt *d = container_of((struct fixture *)arg, struct debt, r);
 	struct flow *f = d->flow->flow;
 
 	if (d->window && window_of(&d->r) != d->window) {
@@ -442,7 +442,7 @@ static void debt_step(void *arg)
 		flow_refresh(f, mqfq_vt(engine_of(&d->r)));
 		now = debt_now(d);
 		if (fabs(now - d->owed) > 64 * KIB)
-			trial_fail(d->r.trial, "at the end of window %llu a flow that was %.0f bytes ahead is %.0f",
+			case_fail(d->r.test_case, "at the end of window %llu a flow that was %.0f bytes ahead is %.0f",
 				   d->window, d->owed, now);
 		d->seen++;
 	}
@@ -451,7 +451,7 @@ static void debt_step(void *arg)
 	d->owed = debt_now(d);
 }
 
-static void test_debt(struct trial *t)
+static void test_debt(struct test_case *t)
 {
 	struct host_params p = ifq_params(t, 1);
 	struct load_params light = {
@@ -460,20 +460,20 @@ static void test_debt(struct trial *t)
 	struct debt d = { 0 };
 
 	p.sched.ifq.window_ms = 50;
-	rig_open(&d.r, t, &p);
-	light.flow = rig_flow(&d.r, NULL, 100);
-	rig_load(&d.r, &light);
-	d.flow = rig_flow(&d.r, NULL, 100);
+	fixture_open(&d.r, t, &p);
+	light.flow = fixture_flow(&d.r, NULL, 100);
+	fixture_load(&d.r, &light);
+	d.flow = fixture_flow(&d.r, NULL, 100);
 	/* 16 MiB are always charged ahead. */
-	rig_closed(&d.r, d.flow, 256, 64 * KIB);
-	rig_run(&d.r, 10 * MS);
+	fixture_closed(&d.r, d.flow, 256, 64 * KIB);
+	fixture_run(&d.r, 10 * MS);
 	/* Instead of the rig's own. */
 	d.r.host->watch.step = debt_step;
 	d.r.host->watch.quiet = NULL;
-	rig_run(&d.r, 2 * SEC);
+	fixture_run(&d.r, 2 * SEC);
 	if (d.seen < 35)
-		trial_fail(t, "the ends of %u windows were seen", d.seen);
-	rig_close(&d.r);
+		case_fail(t, "the ends of %u windows were seen", d.seen);
+	fixture_close(&d.r);
 }
 
 /*
@@ -481,7 +481,7 @@ static void test_debt(struct trial *t)
  * of a tenant whose weight was a thousandth were a gigabyte away; when its
  * weight is as good as the other's again, they are not.
  */
-static void test_wakes(struct trial *t)
+static void test_wakes(struct test_case *t)
 {
 	struct host_params p = ifq_params(t, 1);
 	struct load_params load = { .depth = 64, .bytes = 1 * MIB };
@@ -491,37 +491,37 @@ static void test_wakes(struct trial *t)
 	};
 	struct host_flow *flow[2];
 	u64 before[2], part;
-	struct rig r;
+	struct fixture r;
 	u32 i;
 
 	p.nr_queues = 2;
 	p.sched.ifq.window_ms = 100;
-	rig_open(&r, t, &p);
+	fixture_open(&r, t, &p);
 	for (i = 0; i < 2; i++)
-		flow[i] = rig_flow(&r, NULL, 100);
+		flow[i] = fixture_flow(&r, NULL, 100);
 	load.flow = flow[0];
-	rig_load(&r, &load);
+	fixture_load(&r, &load);
 	light.flow = flow[1];
-	rig_load(&r, &light);
-	rig_run(&r, 1050 * MS);
+	fixture_load(&r, &light);
+	fixture_run(&r, 1050 * MS);
 	load.flow = flow[1];
 	load.bytes = 4 * KIB;
 	load.first_queue = 1;
-	rig_load(&r, &load);
-	rig_run(&r, 30 * MS);
-	rig_bytes(flow, before, 2);
-	rig_run(&r, 20 * MS);
-	part = rig_part(flow, before, 2, 0);
+	fixture_load(&r, &load);
+	fixture_run(&r, 30 * MS);
+	fixture_bytes(flow, before, 2);
+	fixture_run(&r, 20 * MS);
+	part = fixture_part(flow, before, 2, 0);
 	if (part > 10000)
-		trial_fail(t, "who moved so much still has %llu ppm", part);
+		case_fail(t, "who moved so much still has %llu ppm", part);
 	/* A window ends 1.1 s after the start: then they are equal. */
-	rig_run(&r, 60 * MS);
-	rig_bytes(flow, before, 2);
-	rig_run(&r, 100 * MS);
-	part = rig_part(flow, before, 2, 0);
+	fixture_run(&r, 60 * MS);
+	fixture_bytes(flow, before, 2);
+	fixture_run(&r, 100 * MS);
+	part = fixture_part(flow, before, 2, 0);
 	if (part < 300000)
-		trial_fail(t, "in the next window it has %llu ppm", part);
-	rig_close(&r);
+		case_fail(t, "in the next window it has %llu ppm", part);
+	fixture_close(&r);
 }
 
 /* -------------------------------------------------------- figure 5 of the paper */
@@ -559,7 +559,7 @@ static void pool_submit(struct pool *p, u32 n)
 }
 
 struct fig5 {
-	struct rig r;
+	struct fixture r;
 	struct host_flow *user[3];
 	struct pool burst, steady;
 	u64 bursts, beats;
@@ -570,7 +570,7 @@ static void fig5_step(struct fig5 *f)
 {
 	u64 now;
 
-	rig_run(&f->r, MS);
+	fixture_run(&f->r, MS);
 	now = host_now(f->r.host);
 	for (; f->user[0]->stats.bytes / (20 * MIB) > f->bursts; f->bursts++)
 		pool_submit(&f->burst, FIG5_BURST);
@@ -599,7 +599,7 @@ static void fig5_window(struct fig5 *f, struct weights *w)
 
 	for (i = 0; i < 3; i++)
 		w->actual[i] = f->user[i]->flow->group.scale;
-	rig_bytes(f->user, before, 3);
+	fixture_bytes(f->user, before, 3);
 	while (steps--)
 		fig5_step(f);
 	for (i = 0; i < 3; i++)
@@ -610,7 +610,7 @@ static void fig5_window(struct fig5 *f, struct weights *w)
 }
 
 /* Greatest part by which an actual weight is off, over @windows windows. */
-static double fig5_on(struct trial *t, u32 window_ms, u32 windows, bool print)
+static double fig5_on(struct test_case *t, u32 window_ms, u32 windows, bool print)
 {
 	struct host_params p = ifq_params(t, 1);
 	struct fig5 *f = calloc(1, sizeof(*f));
@@ -622,12 +622,12 @@ static double fig5_on(struct trial *t, u32 window_ms, u32 windows, bool print)
 	/* 512 MiB/s from eight slots, as a drive on SATA. */
 	p.device.base_ns = 0;
 	p.device.ns_per_kib = 15625;
-	rig_open(&f->r, t, &p);
+	fixture_open(&f->r, t, &p);
 	for (i = 0; i < 3; i++)
-		f->user[i] = rig_flow(&f->r, NULL, 100);
+		f->user[i] = fixture_flow(&f->r, NULL, 100);
 	f->burst.flow = f->user[1];
 	f->steady.flow = f->user[2];
-	rig_closed(&f->r, f->user[0], 16, FIG5_IO);
+	fixture_closed(&f->r, f->user[0], 16, FIG5_IO);
 	for (i = 0; i < windows; i++) {
 		struct weights w;
 
@@ -640,19 +640,19 @@ static double fig5_on(struct trial *t, u32 window_ms, u32 windows, bool print)
 			       w.due[0], w.due[1], w.due[2]);
 	}
 	if (f->burst.dropped || f->steady.dropped)
-		trial_fail(t, "a user found no room for its requests");
-	rig_close(&f->r);
+		case_fail(t, "a user found no room for its requests");
+	fixture_close(&f->r);
 	free(f);
 	return worst;
 }
 
-static void test_due_weights(struct trial *t)
+static void test_due_weights(struct test_case *t)
 {
 	double worst = fig5_on(t, 2000, 24, true);
 
 	if (worst > 0.1)
-		trial_fail(t, "a weight is off its due by %.1f %%", 100 * worst);
-	trial_note(t, "weights within %.1f %% of their due", 100 * worst);
+		case_fail(t, "a weight is off its due by %.1f %%", 100 * worst);
+	case_note(t, "weights within %.1f %% of their due", 100 * worst);
 }
 
 /* ------------------------------------------------------------ the four principles */
@@ -683,13 +683,13 @@ struct got {
 	double wait_us[ASKS];	/* mean from insert to dispatch */
 };
 
-static struct got serve(struct trial *t, const struct ask *ask, u32 slots)
+static struct got serve(struct test_case *t, const struct ask *ask, u32 slots)
 {
 	struct host_params p = ifq_params(t, 1);
 	struct host_flow *flow[ASKS];
 	u64 ios[ASKS], wait[ASKS], bytes[ASKS];
 	struct got got;
-	struct rig r;
+	struct fixture r;
 	u32 i;
 
 	p.sched.ifq.window_ms = 100;
@@ -697,10 +697,10 @@ static struct got serve(struct trial *t, const struct ask *ask, u32 slots)
 	p.device.slots = slots;
 	p.device.base_ns = 80 * US;
 	p.device.ns_per_kib = 5 * US;
-	rig_open(&r, t, &p);
+	fixture_open(&r, t, &p);
 	for (i = 0; i < ASKS; i++) {
 		struct load_params load = {
-			.flow = flow[i] = rig_flow(&r, NULL, 100),
+			.flow = flow[i] = fixture_flow(&r, NULL, 100),
 			.depth = ask[i].depth,
 			/* At random, or the slots would keep step. */
 			.bytes = ask[i].bytes,
@@ -709,15 +709,15 @@ static struct got serve(struct trial *t, const struct ask *ask, u32 slots)
 		};
 
 		if (!ask[i].absent)
-			rig_load(&r, &load);
+			fixture_load(&r, &load);
 	}
-	rig_run(&r, SEC);
+	fixture_run(&r, SEC);
 	for (i = 0; i < ASKS; i++) {
 		ios[i] = flow[i]->stats.ios;
 		wait[i] = flow[i]->stats.wait_ns;
 		bytes[i] = flow[i]->stats.bytes;
 	}
-	rig_run(&r, SEC);
+	fixture_run(&r, SEC);
 	for (i = 0; i < ASKS; i++) {
 		u64 n = max(flow[i]->stats.ios - ios[i], 1ULL);
 
@@ -725,7 +725,7 @@ static struct got serve(struct trial *t, const struct ask *ask, u32 slots)
 		got.wait_us[i] = (double)(flow[i]->stats.wait_ns - wait[i]) /
 				 1000 / (double)n;
 	}
-	rig_close(&r);
+	fixture_close(&r);
 	return got;
 }
 
@@ -743,7 +743,7 @@ static double least_of_quarter(const struct ask *ask)
 }
 
 /* Sharing incentive: nobody is worse off than with a quarter to itself. */
-static void test_sharing_incentive(struct trial *t)
+static void test_sharing_incentive(struct test_case *t)
 {
 	struct got shared = serve(t, mixed, 8);
 	double least = 1e9;
@@ -761,10 +761,10 @@ static void test_sharing_incentive(struct trial *t)
 		least = min(least, shared.bytes[i] / quarter.bytes[i]);
 		if (shared.bytes[i] <
 		    least_of_quarter(&mixed[i]) * quarter.bytes[i])
-			trial_fail(t, "tenant %u gets %.2f of what a quarter of the drive gave it",
+			case_fail(t, "tenant %u gets %.2f of what a quarter of the drive gave it",
 				   i, shared.bytes[i] / quarter.bytes[i]);
 	}
-	trial_note(t, "at least %.2f of a quarter", least);
+	case_note(t, "at least %.2f of a quarter", least);
 }
 
 /*
@@ -773,7 +773,7 @@ static void test_sharing_incentive(struct trial *t)
  */
 struct reader {
 	struct host_io hio;
-	struct rig *rig;
+	struct fixture *fixture;
 	u64 done;
 };
 
@@ -782,14 +782,14 @@ static void reader_submit(struct event *ev)
 	struct host_io *hio = container_of(ev, struct host_io, event);
 	struct reader *reader = container_of(hio, struct reader, hio);
 
-	if (!reader->rig->host->stopping)
+	if (!reader->fixture->host->stopping)
 		host_submit(hio, 0, IO_READ, 4 * KIB, 0);
 }
 
 static void reader_done(struct host_io *hio)
 {
 	struct reader *reader = container_of(hio, struct reader, hio);
-	struct host *h = reader->rig->host;
+	struct host *h = reader->fixture->host;
 
 	reader->done++;
 	event_init(&hio->event, reader_submit);
@@ -797,35 +797,35 @@ static void reader_done(struct host_io *hio)
 }
 
 /* Requests of interest in a second, beside @junk of no interest. */
-static u64 useful(struct trial *t, u32 junk)
+static u64 useful(struct test_case *t, u32 junk)
 {
 	struct host_params p = ifq_params(t, 1);
 	struct reader reader = { 0 };
-	struct rig r;
+	struct fixture r;
 	u64 before;
 	u32 i;
 
 	p.sched.ifq.window_ms = 100;
-	rig_open(&r, t, &p);
+	fixture_open(&r, t, &p);
 	for (i = 0; i < 3; i++)
-		rig_closed(&r, rig_flow(&r, NULL, 100), 64, 4 * KIB << i);
-	reader.rig = &r;
-	reader.hio.flow = rig_flow(&r, NULL, 100);
+		fixture_closed(&r, fixture_flow(&r, NULL, 100), 64, 4 * KIB << i);
+	reader.fixture = &r;
+	reader.hio.flow = fixture_flow(&r, NULL, 100);
 	reader.hio.done = reader_done;
 	event_init(&reader.hio.event, reader_submit);
 	event_arm(&r.host->engine, &reader.hio.event, US);
 	if (junk)
-		rig_closed(&r, reader.hio.flow, junk, 4 * KIB);
-	rig_run(&r, SEC);
+		fixture_closed(&r, reader.hio.flow, junk, 4 * KIB);
+	fixture_run(&r, SEC);
 	before = reader.done;
-	rig_run(&r, SEC);
+	fixture_run(&r, SEC);
 	before = reader.done - before;
-	rig_close(&r);
+	fixture_close(&r);
 	return before;
 }
 
 /* Strategy: asking for more than one needs, or deeper, gains nothing. */
-static void test_no_gain_from_more(struct trial *t)
+static void test_no_gain_from_more(struct test_case *t)
 {
 	struct ask deeper[ASKS];
 	struct got plain, inflated;
@@ -834,16 +834,16 @@ static void test_no_gain_from_more(struct trial *t)
 	honest = useful(t, 0);
 	padded = useful(t, 32);
 	if (padded > honest)
-		trial_fail(t, "with requests that it does not need a tenant has %llu of use, without %llu",
+		case_fail(t, "with requests that it does not need a tenant has %llu of use, without %llu",
 			   padded, honest);
 	memcpy(deeper, mixed, sizeof(deeper));
 	deeper[0].depth *= 8;
 	plain = serve(t, mixed, 8);
 	inflated = serve(t, deeper, 8);
 	if (inflated.bytes[0] > 1.01 * plain.bytes[0])
-		trial_fail(t, "eight times as deep a tenant gets %.2f times as much",
+		case_fail(t, "eight times as deep a tenant gets %.2f times as much",
 			   inflated.bytes[0] / plain.bytes[0]);
-	trial_note(t, "padded: %llu requests of use instead of %llu; deeper: %.3f times as much",
+	case_note(t, "padded: %llu requests of use instead of %llu; deeper: %.3f times as much",
 		   padded, honest, inflated.bytes[0] / plain.bytes[0]);
 }
 
@@ -860,7 +860,7 @@ static double worst_change(const struct ask *ask, const struct got *from,
 }
 
 /* Monotony: with fewer tenants, or a larger drive, nobody gets less. */
-static void test_monotony(struct trial *t)
+static void test_monotony(struct test_case *t)
 {
 	struct got all = serve(t, mixed, 8), other;
 	double worst;
@@ -874,13 +874,13 @@ static void test_monotony(struct trial *t)
 		other = serve(t, without, 8);
 		worst = worst_change(without, &all, &other);
 		if (worst < 0.99)
-			trial_fail(t, "when tenant %u has left somebody gets %.3f of what it got",
+			case_fail(t, "when tenant %u has left somebody gets %.3f of what it got",
 				   i, worst);
 	}
 	other = serve(t, mixed, 16);
 	worst = worst_change(mixed, &all, &other);
 	if (worst < 0.99)
-		trial_fail(t, "on a drive twice as large somebody gets %.3f of what it got",
+		case_fail(t, "on a drive twice as large somebody gets %.3f of what it got",
 			   worst);
 }
 
@@ -888,7 +888,7 @@ static void test_monotony(struct trial *t)
  * More for who takes less: the less a tenant moves, the less it waits.  Those
  * who do not use their part are next whenever they come, and differ by chance.
  */
-static void test_less_waits_less(struct trial *t)
+static void test_less_waits_less(struct test_case *t)
 {
 	static const struct ask asks[ASKS] = {
 		{ .depth = 1, .bytes = 4 * KIB, .think_ns = 2 * MS },
@@ -901,17 +901,17 @@ static void test_less_waits_less(struct trial *t)
 
 	for (i = 1; i < ASKS; i++) {
 		if (got.bytes[i] < got.bytes[i - 1] * 1.5)
-			trial_fail(t, "tenant %u does not move more than %u",
+			case_fail(t, "tenant %u does not move more than %u",
 				   i, i - 1);
 		if (got.wait_us[i] < 0.95 * got.wait_us[i - 1])
-			trial_fail(t, "tenant %u, which moves more, waits %.1f us, tenant %u %.1f us",
+			case_fail(t, "tenant %u, which moves more, waits %.1f us, tenant %u %.1f us",
 				   i, got.wait_us[i], i - 1,
 				   got.wait_us[i - 1]);
 	}
 	if (got.wait_us[ASKS - 1] < 10 * got.wait_us[ASKS - 2])
-		trial_fail(t, "who takes all waits %.1f us, who takes less %.1f us",
+		case_fail(t, "who takes all waits %.1f us, who takes less %.1f us",
 			   got.wait_us[ASKS - 1], got.wait_us[ASKS - 2]);
-	trial_note(t, "waits %.1f, %.1f, %.1f, %.1f us", got.wait_us[0],
+	case_note(t, "waits %.1f, %.1f, %.1f, %.1f us", got.wait_us[0],
 		   got.wait_us[1], got.wait_us[2], got.wait_us[3]);
 }
 
@@ -927,7 +927,7 @@ struct tail {
  * all they can get, in requests of 64 KiB: a drive of @slots, of 200 us a
  * request and 64 KiB.
  */
-static struct tail read_beside(struct trial *t, u32 heavy, u32 slots, u32 depth,
+static struct tail read_beside(struct test_case *t, u32 heavy, u32 slots, u32 depth,
 			       u64 ns)
 {
 	struct host_params p = ifq_params(t, 7);
@@ -937,35 +937,35 @@ static struct tail read_beside(struct trial *t, u32 heavy, u32 slots, u32 depth,
 	};
 	struct host_flow *flow[RIG_FLOWS], *reader;
 	struct tail tail = { 0 };
-	struct rig r;
+	struct fixture r;
 	u32 i;
 
 	p.sched.depth = depth;
 	p.device.slots = slots;
 	p.device.base_ns = 100 * US;
 	p.device.ns_per_kib = 100 * US / 64;
-	rig_open(&r, t, &p);
+	fixture_open(&r, t, &p);
 	for (i = 0; i < heavy; i++) {
-		flow[i] = rig_flow(&r, NULL, 100);
-		rig_closed(&r, flow[i], max(64U, 2 * depth / heavy + i),
+		flow[i] = fixture_flow(&r, NULL, 100);
+		fixture_closed(&r, flow[i], max(64U, 2 * depth / heavy + i),
 			   64 * KIB);
 	}
-	reader = rig_flow(&r, NULL, 100);
+	reader = fixture_flow(&r, NULL, 100);
 	reading.flow = reader;
-	rig_load(&r, &reading);
-	rig_run(&r, ns);
+	fixture_load(&r, &reading);
+	fixture_run(&r, ns);
 	for (i = 0; i < heavy; i++)
 		tail.total += (double)flow[i]->stats.bytes;
 	tail.p50 = histogram_at(&reader->stats.latency, 500);
 	tail.p99 = histogram_at(&reader->stats.latency, 990);
 	tail.p999 = histogram_at(&reader->stats.latency, 999);
-	rig_close(&r);
+	fixture_close(&r);
 	return tail;
 }
 
-static void test_tail(struct trial *t)
+static void test_tail(struct test_case *t)
 {
-	struct trial fifo = { .ops = t->ops };
+	struct test_case fifo = { .ops = t->ops };
 	struct tail alone = read_beside(t, 0, 8, 8, 10 * SEC);
 	struct tail beside = read_beside(t, 6, 8, 8, 10 * SEC);
 	struct tail most;
@@ -974,12 +974,12 @@ static void test_tail(struct trial *t)
 	fifo.ops = &mqfq_ops;
 	most = read_beside(&fifo, 6, 8, 256, 10 * SEC);
 	if (beside.p999 > 3 * alone.p999)
-		trial_fail(t, "beside six readers 99.9 %% of the latencies are below %llu us, alone below %llu",
+		case_fail(t, "beside six readers 99.9 %% of the latencies are below %llu us, alone below %llu",
 			   beside.p999 / 1000, alone.p999 / 1000);
 	if (beside.total < 0.9 * most.total)
-		trial_fail(t, "the heavy readers have %.3f of what the drive can give",
+		case_fail(t, "the heavy readers have %.3f of what the drive can give",
 			   beside.total / most.total);
-	trial_note(t, "p50, p99, p99.9 %llu, %llu, %llu us; alone %llu, %llu, %llu; heavy readers %.3f of the most",
+	case_note(t, "p50, p99, p99.9 %llu, %llu, %llu us; alone %llu, %llu, %llu; heavy readers %.3f of the most",
 		   beside.p50 / 1000, beside.p99 / 1000, beside.p999 / 1000,
 		   alone.p50 / 1000, alone.p99 / 1000, alone.p999 / 1000,
 		   beside.total / most.total);
@@ -990,7 +990,7 @@ static void test_tail(struct trial *t)
  * drive's parallelism a greater D is better for both, beyond it only the queue
  * in the drive grows.
  */
-static void test_depth_curve(struct trial *t)
+static void test_depth_curve(struct test_case *t)
 {
 	static const u32 slots[] = { 8, 32, 128 };
 	u32 i, depth;
@@ -1018,13 +1018,13 @@ static void test_depth_curve(struct trial *t)
 				at_slots = tail;
 		}
 		if (off_by(at_8, min(8.0 / slots[i], 1.0), 0.05))
-			trial_fail(t, "D = 8 on %u slots gives %.3f of the throughput",
+			case_fail(t, "D = 8 on %u slots gives %.3f of the throughput",
 				   slots[i], at_8);
 		if (at_slots.total < 0.99 * most)
-			trial_fail(t, "D = %u on as many slots gives %.3f of the throughput",
+			case_fail(t, "D = %u on as many slots gives %.3f of the throughput",
 				   slots[i], at_slots.total / most);
 		if (at_slots.p99 > 3 * alone.p99)
-			trial_fail(t, "D = %u on as many slots has p99 at %.1f of alone",
+			case_fail(t, "D = %u on as many slots has p99 at %.1f of alone",
 				   slots[i],
 				   (double)at_slots.p99 / (double)alone.p99);
 	}
@@ -1033,7 +1033,7 @@ static void test_depth_curve(struct trial *t)
 /* ------------------------------------------------------------------ virtual time */
 
 /* Mean wait of four shallow tenants beside two deep ones, all of equal weight. */
-static double wait_under(struct trial *t, u32 virtual_time, double *parts)
+static double wait_under(struct test_case *t, u32 virtual_time, double *parts)
 {
 	struct host_params p = ifq_params(t, 5);
 	struct load_params shallow = {
@@ -1042,23 +1042,23 @@ static double wait_under(struct trial *t, u32 virtual_time, double *parts)
 	};
 	struct host_flow *flow[6];
 	double wait = 0, ios = 0, all = 0;
-	struct rig r;
+	struct fixture r;
 	u32 i;
 
 	p.sched.ifq.virtual_time = virtual_time;
 	p.sched.ifq.damping = 0;	/* of nothing else than virtual time */
 	p.device.base_ns = 60 * US;
 	p.device.ns_per_kib = 10 * US;
-	rig_open(&r, t, &p);
+	fixture_open(&r, t, &p);
 	for (i = 0; i < 6; i++) {
-		flow[i] = rig_flow(&r, NULL, 100);
+		flow[i] = fixture_flow(&r, NULL, 100);
 		shallow.flow = flow[i];
 		if (i < 4)
-			rig_load(&r, &shallow);
+			fixture_load(&r, &shallow);
 		else
-			rig_closed(&r, flow[i], 64, 8 * KIB);
+			fixture_closed(&r, flow[i], 64, 8 * KIB);
 	}
-	rig_run(&r, 5 * SEC);
+	fixture_run(&r, 5 * SEC);
 	for (i = 0; i < 6; i++)
 		all += (double)flow[i]->stats.bytes;
 	*parts = 0;
@@ -1067,7 +1067,7 @@ static double wait_under(struct trial *t, u32 virtual_time, double *parts)
 		ios += (double)flow[i]->stats.ios;
 		*parts += (double)flow[i]->stats.bytes / all;
 	}
-	rig_close(&r);
+	fixture_close(&r);
 	return wait / ios;
 }
 
@@ -1075,7 +1075,7 @@ static double wait_under(struct trial *t, u32 virtual_time, double *parts)
  * What the paper says of the three: with max and 4tag more of what different
  * users send goes to the drive at once, with min more of it is kept.
  */
-static void test_virtual_time(struct trial *t)
+static void test_virtual_time(struct test_case *t)
 {
 	double part[3], wait[3];
 	u32 i;
@@ -1083,9 +1083,9 @@ static void test_virtual_time(struct trial *t)
 	for (i = IFQ_MIN; i <= IFQ_4TAG; i++)
 		wait[i] = wait_under(t, i, &part[i]);
 	if (wait[IFQ_MAX] >= wait[IFQ_MIN] || wait[IFQ_4TAG] >= wait[IFQ_MAX])
-		trial_fail(t, "requests of shallow tenants are kept for %.2f, %.2f, %.2f us under min, max, 4tag",
+		case_fail(t, "requests of shallow tenants are kept for %.2f, %.2f, %.2f us under min, max, 4tag",
 			   wait[0], wait[1], wait[2]);
-	trial_note(t, "kept for %.2f, %.2f, %.2f us under min, max, 4tag; shallow tenants have %.3f, %.3f, %.3f",
+	case_note(t, "kept for %.2f, %.2f, %.2f us under min, max, 4tag; shallow tenants have %.3f, %.3f, %.3f",
 		   wait[0], wait[1], wait[2], part[0], part[1], part[2]);
 }
 
@@ -1093,7 +1093,7 @@ static void test_virtual_time(struct trial *t)
  * Whatever virtual time is: a second of silence gives no credit beyond what the
  * device holds.
  */
-static void test_no_credit(struct trial *t)
+static void test_no_credit(struct test_case *t)
 {
 	u32 i;
 
@@ -1105,27 +1105,27 @@ static void test_no_credit(struct trial *t)
 		};
 		struct host_flow *flow[2];
 		u64 before[2], got[2];
-		struct rig r;
+		struct fixture r;
 		u32 k;
 
 		p.sched.ifq.virtual_time = i;
 		p.sched.ifq.damping = 0;
-		rig_open(&r, t, &p);
+		fixture_open(&r, t, &p);
 		for (k = 0; k < 2; k++)
-			flow[k] = rig_flow(&r, NULL, 100);
+			flow[k] = fixture_flow(&r, NULL, 100);
 		back.flow = flow[0];
-		rig_load(&r, &back);
-		rig_closed(&r, flow[1], 64, 4 * KIB);
-		rig_run(&r, SEC);
-		rig_bytes(flow, before, 2);
-		rig_run(&r, 50 * MS);
-		rig_bytes(flow, got, 2);
+		fixture_load(&r, &back);
+		fixture_closed(&r, flow[1], 64, 4 * KIB);
+		fixture_run(&r, SEC);
+		fixture_bytes(flow, before, 2);
+		fixture_run(&r, 50 * MS);
+		fixture_bytes(flow, got, 2);
 		for (k = 0; k < 2; k++)
 			got[k] -= before[k];
 		if (got[0] > got[1] + 4ULL * 8 * 4 * KIB)
-			trial_fail(t, "after a second of silence a flow gets %llu bytes, the other %llu (virtual time %u)",
+			case_fail(t, "after a second of silence a flow gets %llu bytes, the other %llu (virtual time %u)",
 				   got[0], got[1], i);
-		rig_close(&r);
+		fixture_close(&r);
 	}
 }
 
@@ -1135,7 +1135,7 @@ static void test_no_credit(struct trial *t)
  * How long others suffer from a tenant that was light and asks for all it can
  * get from one moment to the next: until they have nine tenths of their half.
  */
-static double suffering_ms(struct trial *t, u32 window_ms)
+static double suffering_ms(struct test_case *t, u32 window_ms)
 {
 	struct host_params p = ifq_params(t, 1);
 	struct load_params light = {
@@ -1143,32 +1143,32 @@ static double suffering_ms(struct trial *t, u32 window_ms)
 	};
 	struct host_flow *flow[2];
 	u64 before, ms;
-	struct rig r;
+	struct fixture r;
 
 	p.sched.ifq.window_ms = window_ms;
 	p.device.base_ns = MS;
-	rig_open(&r, t, &p);
-	flow[0] = rig_flow(&r, NULL, 100);
-	flow[1] = rig_flow(&r, NULL, 100);
+	fixture_open(&r, t, &p);
+	flow[0] = fixture_flow(&r, NULL, 100);
+	flow[1] = fixture_flow(&r, NULL, 100);
 	light.flow = flow[0];
-	rig_load(&r, &light);
-	rig_closed(&r, flow[1], 64, 4 * KIB);
+	fixture_load(&r, &light);
+	fixture_closed(&r, flow[1], 64, 4 * KIB);
 	/* In the middle of a window. */
-	rig_run(&r, 8 * window_ms * MS + window_ms * MS / 2);
-	rig_closed(&r, flow[0], 64, 4 * KIB);
+	fixture_run(&r, 8 * window_ms * MS + window_ms * MS / 2);
+	fixture_closed(&r, flow[0], 64, 4 * KIB);
 	for (ms = 0; ms < 100ULL * window_ms; ms += 10) {
 		before = flow[1]->stats.bytes;
-		rig_run(&r, 10 * MS);
+		fixture_run(&r, 10 * MS);
 		/* 40 requests are half of what the drive does. */
 		if (flow[1]->stats.bytes - before >= 36 * 4 * KIB)
 			break;
 	}
-	rig_close(&r);
+	fixture_close(&r);
 	return (double)ms;
 }
 
 /* The measurements behind the default. */
-static void test_window(struct trial *t)
+static void test_window(struct test_case *t)
 {
 	static const u32 windows[] = { 50, 100, 200, 500, 1000, 2000 };
 	struct sched_params p;
@@ -1181,10 +1181,10 @@ static void test_window(struct trial *t)
 		double suffers = suffering_ms(t, ms);
 
 		if (ms == p.ifq.window_ms && (off > 0.1 || suffers > 2 * ms))
-			trial_fail(t, "by default weights are off their due by %.1f %%, a tenant turned heavy is felt for %.0f ms",
+			case_fail(t, "by default weights are off their due by %.1f %%, a tenant turned heavy is felt for %.0f ms",
 				   100 * off, suffers);
 		if (ms < p.ifq.window_ms && off < 0.1)
-			trial_fail(t, "%u ms are enough", ms);
+			case_fail(t, "%u ms are enough", ms);
 		printf("# window %4u ms: weights off their due by %5.1f %% at most, a tenant turned heavy is felt for %5.0f ms\n",
 		       ms, 100 * off, suffers);
 	}

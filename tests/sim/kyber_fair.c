@@ -5,7 +5,7 @@
  * in thousandths of what the drive does without a scheduler.
  */
 
-#include "scene.h"
+#include "scenario.h"
 #include "sched/budget/kyber_fair.h"
 #include "sched/core/policies.h"
 
@@ -14,12 +14,12 @@ enum {
 	DEPTH		= 256 + 128 + 64 + 16,	/* of all domains */
 };
 
-static const struct kyber_fair *kyber_of(const struct rig *r)
+static const struct kyber_fair *kyber_of(const struct fixture *r)
 {
 	return r->host->sched.engine;
 }
 
-static struct host_params kyber_params(const struct trial *t)
+static struct host_params kyber_params(const struct test_case *t)
 {
 	struct host_params p = {
 		.seed = 1,
@@ -33,19 +33,19 @@ static struct host_params kyber_params(const struct trial *t)
 	return p;
 }
 
-static void expect_total(struct trial *t, u64 total, u64 none, u32 permille,
+static void expect_total(struct test_case *t, u64 total, u64 none, u32 permille,
 			 const char *what)
 {
 	if (total * 1000 < none * permille)
-		trial_fail(t, "%s: %llu bytes, %llu without a scheduler", what,
+		case_fail(t, "%s: %llu bytes, %llu without a scheduler", what,
 			   total, none);
 }
 
-static void expect_index(struct trial *t, double index, double least,
+static void expect_index(struct test_case *t, double index, double least,
 			 const char *what)
 {
 	if (index < least)
-		trial_fail(t, "%s: index %.4f", what, index);
+		case_fail(t, "%s: index %.4f", what, index);
 }
 
 /* ----------------------------------------------------------------- shares */
@@ -54,7 +54,7 @@ static void expect_index(struct trial *t, double index, double least,
  * Figure 4: four cgroups of four jobs, each 32 deep; 4 KiB and 1 MiB, reads
  * and writes.
  */
-static void test_weights(struct trial *t)
+static void test_weights(struct test_case *t)
 {
 	static const struct {
 		const char *what;
@@ -77,10 +77,10 @@ static void test_weights(struct trial *t)
 
 		p.device.ns_per_kib = cases[i].ns_per_kib;
 		p.device.write_times = 3;
-		scene_four(tenant, 128, cases[i].bytes,
+		scenario_four(tenant, 128, cases[i].bytes,
 			   cases[i].write_permille);
-		none = scene_none(&p, tenant, 4, SEC, 2 * SEC);
-		scene_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
+		none = scenario_none(&p, tenant, 4, SEC, 2 * SEC);
+		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
 		expect_index(t, o.index, 0.99, cases[i].what);
 		expect_total(t, o.total, none, 950, cases[i].what);
 		note(t, "%s %.4f, %llu; ", cases[i].what, o.index,
@@ -92,7 +92,7 @@ static void test_weights(struct trial *t)
  * A drive that takes longer for a request than a round of a fast one lasts:
  * 4,000 requests a second, 64 at a time.
  */
-static void test_slow(struct trial *t)
+static void test_slow(struct test_case *t)
 {
 	static const struct {
 		u32 depth, bytes;
@@ -110,9 +110,9 @@ static void test_slow(struct trial *t)
 		p.nr_queues = 1;
 		p.device.slots = 64;
 		p.device.base_ns = 16 * MS;
-		scene_four(tenant, cases[i].depth, cases[i].bytes, 0);
-		none = scene_none(&p, tenant, 4, 2 * SEC, 4 * SEC);
-		scene_play(t, &p, tenant, 4, 2 * SEC, 4 * SEC, &o);
+		scenario_four(tenant, cases[i].depth, cases[i].bytes, 0);
+		none = scenario_none(&p, tenant, 4, 2 * SEC, 4 * SEC);
+		scenario_play(t, &p, tenant, 4, 2 * SEC, 4 * SEC, &o);
 		expect_index(t, o.index, 0.99, "slow");
 		expect_total(t, o.total, none, 950, "slow");
 		note(t, "%u of %u KiB %.4f, %llu; ", cases[i].depth,
@@ -124,7 +124,7 @@ static void test_slow(struct trial *t)
  * Both readings of Algorithm 1.  As published the literal one hands out more
  * than there is: see predict.h.
  */
-static void test_predict(struct trial *t)
+static void test_predict(struct test_case *t)
 {
 	static const struct {
 		const char *what;
@@ -140,15 +140,15 @@ static void test_predict(struct trial *t)
 	u64 none;
 	u32 i;
 
-	scene_four(tenant, 128, 4 * KIB, 0);
+	scenario_four(tenant, 128, 4 * KIB, 0);
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct host_params p = kyber_params(t);
 		struct outcome o;
 
 		p.sched.budget.work_conserving = cases[i].conserving;
 		p.sched.kyber.predict = cases[i].predict;
-		none = scene_none(&p, tenant, 4, SEC, 2 * SEC);
-		scene_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
+		none = scenario_none(&p, tenant, 4, SEC, 2 * SEC);
+		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
 		expect_index(t, o.index, cases[i].least, cases[i].what);
 		expect_total(t, o.total, none, 950, cases[i].what);
 		note(t, "%s %.4f, %llu; ", cases[i].what, o.index,
@@ -160,34 +160,34 @@ static void test_predict(struct trial *t)
  * Weights change, and a cgroup goes away at once: right within two periods,
  * over the two that follow.
  */
-static void test_change(struct trial *t)
+static void test_change(struct test_case *t)
 {
 	static const u32 before[] = { 1, 2, 4 }, after[] = { 8, 2, 4 };
 	static const u32 left[] = { 2, 4 };
 	struct host_params p = kyber_params(t);
 	struct host_flow *flow[3];
 	struct load *load[3];
-	struct rig r;
+	struct fixture r;
 	u32 i;
 
-	rig_open(&r, t, &p);
+	fixture_open(&r, t, &p);
 	for (i = 0; i < 3; i++) {
-		flow[i] = rig_flow(&r, NULL, 100 * before[i]);
-		load[i] = rig_closed(&r, flow[i], 128, 4 * KIB);
+		flow[i] = fixture_flow(&r, NULL, 100 * before[i]);
+		load[i] = fixture_closed(&r, flow[i], 128, 4 * KIB);
 	}
-	rig_run(&r, 5 * PERIOD_NS);
-	rig_expect_parts(&r, flow, before, 3, 5 * PERIOD_NS, 30, "at first");
+	fixture_run(&r, 5 * PERIOD_NS);
+	fixture_expect_parts(&r, flow, before, 3, 5 * PERIOD_NS, 30, "at first");
 	host_flow_weigh(flow[0], 800);
-	rig_run(&r, 2 * PERIOD_NS);
-	rig_expect_parts(&r, flow, after, 3, 5 * PERIOD_NS, 30, "reweighed");
+	fixture_run(&r, 2 * PERIOD_NS);
+	fixture_expect_parts(&r, flow, after, 3, 5 * PERIOD_NS, 30, "reweighed");
 	load_stop(load[0]);
 	while (flow[0]->outstanding && !host_failed(r.host))
-		rig_run(&r, MS);
+		fixture_run(&r, MS);
 	host_flow_destroy(flow[0]);
-	rig_drop_load(&r, load[0]);
-	rig_run(&r, 2 * PERIOD_NS);
-	rig_expect_parts(&r, flow + 1, left, 2, 5 * PERIOD_NS, 30, "removed");
-	rig_close(&r);
+	fixture_drop_load(&r, load[0]);
+	fixture_run(&r, 2 * PERIOD_NS);
+	fixture_expect_parts(&r, flow + 1, left, 2, 5 * PERIOD_NS, 30, "removed");
+	fixture_close(&r);
 }
 
 /* ------------------------------------------------------ work conservation */
@@ -206,11 +206,11 @@ static u64 period_bytes(const struct host_params *p)
 }
 
 /* A light but active cgroup beside three heavy ones. */
-static void test_light(struct trial *t)
+static void test_light(struct test_case *t)
 {
 	const struct tenant *tenant = light_and_heavy;
 	struct host_params p = kyber_params(t);
-	u64 none = scene_none(&p, tenant, 4, SEC, 2 * SEC);
+	u64 none = scenario_none(&p, tenant, 4, SEC, 2 * SEC);
 	u64 published = 0;
 	u32 i;
 
@@ -218,7 +218,7 @@ static void test_light(struct trial *t)
 		struct outcome o;
 
 		p.sched.budget.work_conserving = i;
-		scene_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
+		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
 		if (i)
 			expect_total(t, o.total, max(none, 2 * published), 950,
 				     "beside a light cgroup");
@@ -230,61 +230,61 @@ static void test_light(struct trial *t)
 }
 
 /* The same on slow drives. */
-static void test_light_slow(struct trial *t)
+static void test_light_slow(struct test_case *t)
 {
 	struct host_params p = kyber_params(t);
 
-	scene_light(t, &p, 950);
+	scenario_light(t, &p, 950);
 }
 
 /*
  * There the prediction is right at all times, though rounds are ended while
  * not all are out.
  */
-static void test_predicted(struct trial *t)
+static void test_predicted(struct test_case *t)
 {
 	struct host_params p = kyber_params(t);
 	u64 full = period_bytes(&p), least = ~0ULL, most = 0;
-	struct scene s;
+	struct scenario s;
 	u32 i;
 
-	scene_open(&s, t, &p, light_and_heavy, 4);
-	rig_run(&s.r, SEC);
+	scenario_open(&s, t, &p, light_and_heavy, 4);
+	fixture_run(&s.r, SEC);
 	for (i = 0; i < 2000; i++) {
 		u64 now;
 
-		rig_run(&s.r, MS);
+		fixture_run(&s.r, MS);
 		now = kyber_of(&s.r)->predicted * 1000 / full;
 		least = min(least, now);
 		most = max(most, now);
 	}
 	if (least < 700 || most > 1300)
-		trial_fail(t, "%llu to %llu permille of a period are predicted",
+		case_fail(t, "%llu to %llu permille of a period are predicted",
 			   least, most);
 	note(t, "%llu to %llu permille of a period", least, most);
-	scene_close(&s);
+	scenario_close(&s);
 }
 
 /* No stop and go: the lightest waits for rounds, not for periods. */
-static void test_tail(struct trial *t)
+static void test_tail(struct test_case *t)
 {
 	struct tenant tenant[4];
 	struct outcome o[2];
 	u32 i;
 
-	scene_four(tenant, 32, 4 * KIB, 0);
+	scenario_four(tenant, 32, 4 * KIB, 0);
 	for (i = 0; i < 2; i++) {
 		struct host_params p = kyber_params(t);
 
 		p.sched.budget.work_conserving = i;
-		scene_play(t, &p, tenant, 4, SEC, 2 * SEC, &o[i]);
+		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o[i]);
 		expect_index(t, o[i].index, 0.99, i ? "conserving" : "published");
 		note(t, "%sp99 of weight 100 %llu us, 1000 %llu; ",
 		     i ? "" : "as published ", o[i].p99_ns[0] / US,
 		     o[i].p99_ns[3] / US);
 	}
 	if (o[1].p99_ns[0] * 4 > o[0].p99_ns[0])
-		trial_fail(t, "p99 of the lightest is %llu us, as published %llu",
+		case_fail(t, "p99 of the lightest is %llu us, as published %llu",
 			   o[1].p99_ns[0] / US, o[0].p99_ns[0] / US);
 }
 
@@ -293,7 +293,7 @@ static void test_tail(struct trial *t)
  * third period after each change on, each period's part is right; and only the
  * one in which the other stops may lose the window in which that is noticed.
  */
-static void test_moves(struct trial *t)
+static void test_moves(struct test_case *t)
 {
 	enum { PHASE = 20 };
 	static const struct tenant tenant[] = {
@@ -304,18 +304,18 @@ static void test_moves(struct trial *t)
 	struct host_params p = kyber_params(t);
 	const u64 full = period_bytes(&p);
 	u64 least[2] = { ~0ULL, ~0ULL }, off = 0;
-	struct scene s;
+	struct scenario s;
 	u32 i;
 
-	scene_open(&s, t, &p, tenant, 2);
+	scenario_open(&s, t, &p, tenant, 2);
 	for (i = 0; i < 6 * PHASE; i++) {
 		u64 want = i / PHASE % 2 ? 0 : 750, part;
 		bool changes = i % PHASE == 0;
 		struct outcome o;
 
-		scene_begin(&s);
-		rig_run(&s.r, PERIOD_NS);
-		scene_end(&s, &o);
+		scenario_begin(&s);
+		fixture_run(&s.r, PERIOD_NS);
+		scenario_end(&s, &o);
 		if (i == 0)
 			continue;
 		least[changes] = min(least[changes], o.total * 1000 / full);
@@ -323,11 +323,11 @@ static void test_moves(struct trial *t)
 		if (i % PHASE >= 2)
 			off = max(off, part > want ? part - want : want - part);
 	}
-	scene_close(&s);
+	scenario_close(&s);
 	if (off > 35)
-		trial_fail(t, "a part is off by %llu permille of the drive", off);
+		case_fail(t, "a part is off by %llu permille of the drive", off);
 	if (least[0] < 990 || least[1] < 850)
-		trial_fail(t, "the drive does %llu permille of what it can, %llu when demand changes",
+		case_fail(t, "the drive does %llu permille of what it can, %llu when demand changes",
 			   least[0], least[1]);
 	note(t, "off by %llu at most; at least %llu, %llu when demand changes",
 	     off, least[0], least[1]);
@@ -336,7 +336,7 @@ static void test_moves(struct trial *t)
 /* --------------------------------------------------------- Kyber's domains */
 
 /* A write costs three times as much on a drive of 10 us and on one of 10 ms. */
-static void test_ratio(struct trial *t)
+static void test_ratio(struct test_case *t)
 {
 	static const struct tenant tenant[] = {
 		{ .weight = 100, .depth = 8, .bytes = 4 * KIB },
@@ -349,30 +349,30 @@ static void test_ratio(struct trial *t)
 	for (i = 0; i < ARRAY_SIZE(speeds); i++) {
 		struct host_params p = kyber_params(t);
 		u64 ratio, spent, bytes;
-		struct scene s;
+		struct scenario s;
 
 		p.device.base_ns = speeds[i];
 		p.device.write_times = 3;
-		scene_open(&s, t, &p, tenant, 2);
-		rig_run(&s.r, SEC);
+		scenario_open(&s, t, &p, tenant, 2);
+		fixture_run(&s.r, SEC);
 		spent = budget_spent(s.flow[1]->flow);
 		bytes = s.flow[1]->stats.bytes;
-		rig_run(&s.r, SEC);
+		fixture_run(&s.r, SEC);
 		ratio = kyber_of(&s.r)->domains.ratio * 1000ULL >> RATIO_SHIFT;
 		spent = budget_spent(s.flow[1]->flow) - spent;
 		bytes = s.flow[1]->stats.bytes - bytes;
 		if (ratio < 2990 || ratio > 3010)
-			trial_fail(t, "%llu us: a write costs %llu permille of a read",
+			case_fail(t, "%llu us: a write costs %llu permille of a read",
 				   speeds[i] / US, ratio);
 		if (spent * 100 < bytes * 290 || spent * 100 > bytes * 310)
-			trial_fail(t, "%llu us: %llu spent for %llu bytes of writes",
+			case_fail(t, "%llu us: %llu spent for %llu bytes of writes",
 				   speeds[i] / US, spent, bytes);
-		scene_close(&s);
+		scenario_close(&s);
 	}
 }
 
 struct in_device {
-	struct rig *r;
+	struct fixture *r;
 	u32 writes, most;
 };
 
@@ -406,7 +406,7 @@ static void saw_insert(void *arg, struct host_io *hio)
  * There are never more writes in the device than their domain has slots: 128
  * alone; and fewer when readers find the device congested and writes do not.
  */
-static void test_domains(struct trial *t)
+static void test_domains(struct test_case *t)
 {
 	static const struct tenant tenant[] = {
 		{ .weight = 100, .depth = 200, .bytes = 4 * KIB,
@@ -418,10 +418,10 @@ static void test_domains(struct trial *t)
 	};
 	struct host_params p = kyber_params(t);
 	struct in_device d = { 0 };
-	struct scene s;
+	struct scenario s;
 
 	p.device.base_ns = 400 * US;
-	scene_open(&s, t, &p, tenant, 3);
+	scenario_open(&s, t, &p, tenant, 3);
 	d.r = &s.r;
 	s.r.host->watch = (struct host_watch){
 		.arg = &d,
@@ -429,18 +429,18 @@ static void test_domains(struct trial *t)
 		.dispatched = saw_dispatch,
 		.completed = saw_completion,
 	};
-	rig_run(&s.r, SEC - MS);
+	fixture_run(&s.r, SEC - MS);
 	if (d.most != 128)
-		trial_fail(t, "%u writes were in the device, the domain has 128",
+		case_fail(t, "%u writes were in the device, the domain has 128",
 			   d.most);
-	rig_run(&s.r, 3 * SEC);
+	fixture_run(&s.r, 3 * SEC);
 	d.most = 0;
-	rig_run(&s.r, PERIOD_NS);
+	fixture_run(&s.r, PERIOD_NS);
 	if (d.most >= 24)
-		trial_fail(t, "readers wait, and %u writes are in the device",
+		case_fail(t, "readers wait, and %u writes are in the device",
 			   d.most);
 	note(t, "128 alone, %u beside readers that wait", d.most);
-	scene_close(&s);
+	scenario_close(&s);
 }
 
 const struct test kyber_tests[] = {

@@ -6,14 +6,14 @@
  * who could run; in the end, that all that came has gone and was paid for.
  */
 #include "budget.h"
-#include "rig.h"
+#include "fixture.h"
 
 static u32 pick(struct rng *rng, const u32 *from, u32 n)
 {
 	return from[rng_between(rng, 0, n - 1)];
 }
 
-static struct host_params chaos_params(struct trial *t, struct rng *rng,
+static struct host_params chaos_params(struct test_case *t, struct rng *rng,
 				       u64 seed)
 {
 	static const u32 queues[] = { 1, 2, 3, 8, 65, 130 };
@@ -21,7 +21,7 @@ static struct host_params chaos_params(struct trial *t, struct rng *rng,
 		0, 1, 512, 4 * KIB, 64 * KIB, 1 * MIB,
 	};
 	static const u32 depths[] = { 1, 2, 3, 16, 128 };
-	struct host_params p = rig_params(t, seed);
+	struct host_params p = fixture_params(t, seed);
 
 	p.nr_queues = pick(rng, queues, ARRAY_SIZE(queues));
 	p.queues_per_core = (u32)rng_between(rng, 1, 2);
@@ -33,7 +33,7 @@ static struct host_params chaos_params(struct trial *t, struct rng *rng,
 	p.device.slots = (u32)rng_between(rng, 1, 64);
 	p.device.base_ns = rng_between(rng, 0, 50 * US);
 	p.device.ns_per_kib = rng_between(rng, 1, 100);
-	p.kick_ns = rng_chance(rng, 700) ? rng_between(rng, 0, 20 * US) : 0;
+	p.wake_ns = rng_chance(rng, 700) ? rng_between(rng, 0, 20 * US) : 0;
 	if (rng_chance(rng, 300))
 		p.late_ns = rng_between(rng, 1, 10 * US);
 	if (rng_chance(rng, 400)) {
@@ -43,7 +43,7 @@ static struct host_params chaos_params(struct trial *t, struct rng *rng,
 	return p;
 }
 
-static struct load *chaos_load(struct rig *r, struct host_flow *flow,
+static struct load *chaos_load(struct fixture *r, struct host_flow *flow,
 			       struct rng *rng)
 {
 	struct load_params p = {
@@ -73,10 +73,10 @@ static struct load *chaos_load(struct rig *r, struct host_flow *flow,
 		p.first_queue = (u32)rng_between(rng, 0, p.nr_queues - 1);
 		p.nr_queues = 1;
 	}
-	return rig_load(r, &p);
+	return fixture_load(r, &p);
 }
 
-static void chaos_tune(struct rig *r, struct rng *rng)
+static void chaos_tune(struct fixture *r, struct rng *rng)
 {
 	static const u32 thresholds[] = { 0, 4 * KIB, 300 * KIB, 1 * MIB };
 	static const u32 depths[] = { 1, 4, 40 };
@@ -88,16 +88,16 @@ static void chaos_tune(struct rig *r, struct rng *rng)
 		p.depth = pick(rng, depths, ARRAY_SIZE(depths));
 	/* What is kept is given back by tick alone. */
 	if (!r->host->params.no_tick)
-		p.keep = rng_chance(rng, 500);
+		p.anticipate = rng_chance(rng, 500);
 	if (rng_chance(rng, 200))
 		p.cost.kind = p.cost.kind == COST_BYTES ? COST_IOPS :
 							  COST_BYTES;
-	if (budget_family(r->trial->ops))
+	if (budget_family(r->test_case->ops))
 		budget_chaos(rng, &p);
 	host_tune(r->host, &p);
 }
 
-static void chaos_block(struct rig *r, struct rng *rng)
+static void chaos_block(struct fixture *r, struct rng *rng)
 {
 	struct host *h = r->host;
 	u32 queue = (u32)rng_between(rng, 0, h->params.nr_queues - 1);
@@ -106,7 +106,7 @@ static void chaos_block(struct rig *r, struct rng *rng)
 		host_block(h, queue, host_now(h) + rng_between(rng, 0, MS));
 }
 
-static void chaos_weigh(struct rig *r, struct rng *rng)
+static void chaos_weigh(struct fixture *r, struct rng *rng)
 {
 	struct host_flow *hf = r->host->flows;
 	u64 skip = rng_between(rng, 0, r->host->nr_flows - 1);
@@ -117,10 +117,10 @@ static void chaos_weigh(struct rig *r, struct rng *rng)
 }
 
 /* @steps changes at random moments. */
-static void chaos_run(struct rig *r, struct rng *rng, u32 steps)
+static void chaos_run(struct fixture *r, struct rng *rng, u32 steps)
 {
 	while (steps-- && !host_failed(r->host)) {
-		rig_run(r, rng_between(rng, 0, MS));
+		fixture_run(r, rng_between(rng, 0, MS));
 		switch (rng_between(rng, 0, 3)) {
 		case 0:
 			chaos_tune(r, rng);
@@ -137,22 +137,22 @@ static void chaos_run(struct rig *r, struct rng *rng, u32 steps)
 	}
 }
 
-static u64 chaos(struct trial *t, u64 seed, bool no_tick, u32 steps)
+static u64 chaos(struct test_case *t, u64 seed, bool no_tick, u32 steps)
 {
 	struct host_flow *parent = NULL;
 	struct host_params params;
 	struct rng rng;
-	struct rig r;
+	struct fixture r;
 	u64 flows;
 
 	rng_init(&rng, seed);
 	params = chaos_params(t, &rng, seed);
 	params.no_tick = no_tick;
-	rig_open(&r, t, &params);
+	fixture_open(&r, t, &params);
 	for (flows = rng_between(&rng, 1, 6); flows; flows--) {
 		struct host_flow *flow;
 
-		flow = rig_flow(&r, parent, (u32)rng_between(&rng, 1, 1000));
+		flow = fixture_flow(&r, parent, (u32)rng_between(&rng, 1, 1000));
 		chaos_load(&r, flow, &rng);
 		if (rng_chance(&rng, 300))
 			parent = flow;
@@ -160,122 +160,122 @@ static u64 chaos(struct trial *t, u64 seed, bool no_tick, u32 steps)
 	chaos_run(&r, &rng, steps);
 	if (rng_chance(&rng, 300))
 		host_drain(r.host);
-	rig_close(&r);
-	if (trial_failed(t))
-		trial_note(t, "seed %llu", seed);
+	fixture_close(&r);
+	if (case_failed(t))
+		case_note(t, "seed %llu", seed);
 	return r.digest;
 }
 
 /* No blind timer: with tick never called all goes on as well. */
-static void test_no_tick(struct trial *t)
+static void test_no_tick(struct test_case *t)
 {
 	u64 seed;
 
-	for (seed = 1; seed <= 60 && !trial_failed(t); seed++)
+	for (seed = 1; seed <= 60 && !case_failed(t); seed++)
 		chaos(t, seed, true, 12);
 }
 
-static void test_tick(struct trial *t)
+static void test_tick(struct test_case *t)
 {
 	u64 seed;
 
-	for (seed = 1001; seed <= 1010 && !trial_failed(t); seed++)
+	for (seed = 1001; seed <= 1010 && !case_failed(t); seed++)
 		chaos(t, seed, false, 600);
 }
 
-static void test_determinism(struct trial *t)
+static void test_determinism(struct test_case *t)
 {
 	u64 one = chaos(t, 7, false, 20);
 
 	if (chaos(t, 7, false, 20) != one)
-		trial_fail(t, "the same seed gave another run");
+		case_fail(t, "the same seed gave another run");
 	if (chaos(t, 8, false, 20) == one)
-		trial_fail(t, "another seed gave the same run");
+		case_fail(t, "another seed gave the same run");
 }
 
 /* Cgroups that live for some milliseconds, a hundred times over. */
-static void test_flows(struct trial *t)
+static void test_flows(struct test_case *t)
 {
-	struct host_params p = rig_params(t, 1);
+	struct host_params p = fixture_params(t, 1);
 	struct host_flow *stays;
 	struct rng rng;
-	struct rig r;
+	struct fixture r;
 	u32 i;
 
 	p.nr_queues = 2;
 	p.device.base_ns = 400 * US;
 	rng_init(&rng, 1);
-	rig_open(&r, t, &p);
-	stays = rig_flow(&r, NULL, 100);
-	rig_closed(&r, stays, 32, 4 * KIB);
+	fixture_open(&r, t, &p);
+	stays = fixture_flow(&r, NULL, 100);
+	fixture_closed(&r, stays, 32, 4 * KIB);
 	for (i = 0; i < 100 && !host_failed(r.host); i++) {
 		struct host_flow *flow;
 		struct load *load;
 
-		flow = rig_flow(&r, NULL, (u32)rng_between(&rng, 1, 10000));
-		load = rig_closed(&r, flow, (u32)rng_between(&rng, 1, 64),
+		flow = fixture_flow(&r, NULL, (u32)rng_between(&rng, 1, 10000));
+		load = fixture_closed(&r, flow, (u32)rng_between(&rng, 1, 64),
 				  4 * KIB);
-		rig_run(&r, rng_between(&rng, 0, 5 * MS));
+		fixture_run(&r, rng_between(&rng, 0, 5 * MS));
 		load_stop(load);
 		while (flow->outstanding && !host_failed(r.host))
-			rig_run(&r, 100 * US);
+			fixture_run(&r, 100 * US);
 		/* Half of them go while they still count as active. */
 		if (rng_chance(&rng, 500))
-			rig_run(&r, 2 * FLOW_GRACE_NS);
+			fixture_run(&r, 2 * FLOW_GRACE_NS);
 		host_flow_destroy(flow);
-		rig_drop_load(&r, load);
+		fixture_drop_load(&r, load);
 	}
-	rig_close(&r);
+	fixture_close(&r);
 }
 
 /* The counter of virtual time starts just before its wrap, and goes on. */
-static void test_wrap(struct trial *t)
+static void test_wrap(struct test_case *t)
 {
 	static const u32 weights[] = { 1, 10000, 300, 3000 };
-	struct host_params p = rig_params(t, 1);
+	struct host_params p = fixture_params(t, 1);
 	struct host_flow *flow[4];
-	struct rig r;
+	struct fixture r;
 	u64 from;
 	u32 i;
 
 	p.nr_queues = 2;
 	p.sched.threshold = 4 * MIB;
-	rig_open(&r, t, &p);
+	fixture_open(&r, t, &p);
 	for (i = 0; i < 4; i++) {
-		flow[i] = rig_flow(&r, NULL, weights[i]);
-		rig_closed(&r, flow[i], 64, 1 * MIB);
+		flow[i] = fixture_flow(&r, NULL, weights[i]);
+		fixture_closed(&r, flow[i], 64, 1 * MIB);
 	}
 	from = r.vt;
 	/* 160 GB/s: 64 GiB take 0.41 s. */
-	rig_run(&r, 350 * MS);
-	rig_expect_parts(&r, flow + 1, weights + 1, 3, 150 * MS, 20,
+	fixture_run(&r, 350 * MS);
+	fixture_expect_parts(&r, flow + 1, weights + 1, 3, 150 * MS, 20,
 			 "around the wrap");
 	if (r.vt >= from)
-		trial_fail(t, "virtual time went from %llu to %llu and did not wrap",
+		case_fail(t, "virtual time went from %llu to %llu and did not wrap",
 			   from, r.vt);
-	rig_close(&r);
+	fixture_close(&r);
 }
 
 /* Once the host says drain, T and D hold nothing back. */
-static void test_drain(struct trial *t)
+static void test_drain(struct test_case *t)
 {
-	struct host_params p = rig_params(t, 1);
-	struct rig r;
+	struct host_params p = fixture_params(t, 1);
+	struct fixture r;
 	u32 i;
 
 	p.nr_queues = 3;
-	rig_open(&r, t, &p);
+	fixture_open(&r, t, &p);
 	for (i = 0; i < 3; i++)
-		rig_closed(&r, rig_flow(&r, NULL, 1 + 100 * i), 64, 64 * KIB);
-	rig_run(&r, 10 * MS);
+		fixture_closed(&r, fixture_flow(&r, NULL, 1 + 100 * i), 64, 64 * KIB);
+	fixture_run(&r, 10 * MS);
 	if (!r.host->queued)
-		trial_fail(t, "nothing waits before the drain");
+		case_fail(t, "nothing waits before the drain");
 	host_drain(r.host);
-	rig_run(&r, 0);
+	fixture_run(&r, 0);
 	if (r.host->queued)
-		trial_fail(t, "%u ios are held back in a drain",
+		case_fail(t, "%u ios are held back in a drain",
 			   r.host->queued);
-	rig_close(&r);
+	fixture_close(&r);
 }
 
 const struct test life_tests[] = {

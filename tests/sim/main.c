@@ -16,7 +16,7 @@
 
 #include "fifo.h"
 #include "sched/core/policies.h"
-#include "rig.h"
+#include "fixture.h"
 
 static const struct {
 	const struct sched_ops *ops;
@@ -27,7 +27,7 @@ static const struct {
 	{ &mqfq_ops, share_tests, false },
 	{ &mqfq_ops, life_tests, false },
 	{ &mqfq_ops, own_clock_tests, false },
-	{ &mqfq_ops, learner_tests, true },
+	{ &mqfq_ops, cost_estimator_tests, true },
 	{ &mqfq_ops, flash_tests, true },
 	{ &ifq_ops, ifq_tests, false },
 	{ &wdt_ops, wdt_tests, false },
@@ -57,7 +57,7 @@ static void report_test(struct tap_report *r, const char *name, const char *unde
 static void run_test(struct tap_report *r, const struct sched_ops *ops,
 		     const struct test *test)
 {
-	struct trial t = { .ops = ops };
+	struct test_case t = { .ops = ops };
 	char under[32] = "";
 
 	if (r->scheduler && strcmp(ops->name, r->scheduler))
@@ -67,13 +67,13 @@ static void run_test(struct tap_report *r, const struct sched_ops *ops,
 	if (ops != &mqfq_ops)
 		snprintf(under, sizeof(under), " under %s", ops->name);
 	test->run(&t);
-	report_test(r, test->name, under, !trial_failed(&t),
-		    trial_failed(&t) ? t.failure : t.note);
+	report_test(r, test->name, under, !case_failed(&t),
+		    case_failed(&t) ? t.failure : t.note);
 	if (!test->fairness)
 		return;
-	t = (struct trial){ .ops = &fifo_ops };
+	t = (struct test_case){ .ops = &fifo_ops };
 	test->run(&t);
-	report_test(r, test->name, " must fail under FIFO", trial_failed(&t),
+	report_test(r, test->name, " must fail under FIFO", case_failed(&t),
 		    t.failure);
 }
 

@@ -54,7 +54,7 @@ def ifq(name: str, old: str, new: str) -> Mutation:
     return Mutation(f"ifq-{name}", "sched/ifq/ifq.c", old, new, "ifq/")
 
 
-def interference(name: str, old: str, new: str) -> Mutation:
+def ifq_weight(name: str, old: str, new: str) -> Mutation:
     return Mutation(f"interference-{name}", "sched/ifq/ifq_weight.c", old, new, "ifq/")
 
 
@@ -229,7 +229,7 @@ MUTATIONS = (
         "if (q->sched->drain)\n\t\treturn false;",
         "",
     ),
-    # interference
+    # ifq_weight
     ifq(
         "window-never-ends",
         "interference_roll(&i->interference, s, now);",
@@ -250,27 +250,27 @@ MUTATIONS = (
         "t->turn[io->flags & IO_TURN_1 ? 1 : 0].nr--;",
         ";",
     ),
-    interference(
+    ifq_weight(
         "undamped",
         "u32 keep = PERCENT - READ_ONCE(s->params.ifq.damping);",
         "u32 keep = 0 * READ_ONCE(s->params.ifq.damping);",
     ),
-    interference(
+    ifq_weight(
         "ancestors-move-nothing",
         "for (g = &f->group; g; g = g->parent)\n\t\ttenant_moved(",
         "for (g = &f->group; g; g = NULL)\n\t\ttenant_moved(",
     ),
-    interference(
+    ifq_weight(
         "rank-ignored",
         "moved = div64_u64(moved * WEIGHT_DEFAULT, weight);",
         "(void)weight;",
     ),
-    interference(
+    ifq_weight(
         "all-alike",
         "return (u32)exp2_fixed(min(highest - level, clamp_log(s)));",
         "return SCALE_ONE + 0 * clamp_log(s);",
     ),
-    interference(
+    ifq_weight(
         "moved-for-ever",
         "WRITE_ONCE(t->moved, 0);",
         ";",

@@ -3,36 +3,36 @@
  * Who gets how much.  Unless said otherwise: D = 16 on a drive of 16 slots and
  * 100 us a request, hence 160,000 requests a second.
  */
-#include "rig.h"
+#include "fixture.h"
 
 static const u32 four_weights[] = { 100, 250, 500, 1000 };
 
 /* ------------------------------------------------------------- by weight */
 
-static void weights_on(struct trial *t, const struct host_params *params,
+static void weights_on(struct test_case *t, const struct host_params *params,
 		       u32 depth, u32 bytes, u64 ns, const char *what)
 {
 	struct host_flow *flow[4];
-	struct rig r;
+	struct fixture r;
 	u32 i;
 
-	rig_open(&r, t, params);
+	fixture_open(&r, t, params);
 	for (i = 0; i < 4; i++) {
-		flow[i] = rig_flow(&r, NULL, four_weights[i]);
-		rig_closed(&r, flow[i], depth, bytes);
+		flow[i] = fixture_flow(&r, NULL, four_weights[i]);
+		fixture_closed(&r, flow[i], depth, bytes);
 	}
-	rig_run(&r, ns / 4);
-	rig_expect_parts(&r, flow, four_weights, 4, ns, 10, what);
-	rig_close(&r);
+	fixture_run(&r, ns / 4);
+	fixture_expect_parts(&r, flow, four_weights, 4, ns, 10, what);
+	fixture_close(&r);
 }
 
-static void test_weights(struct trial *t)
+static void test_weights(struct test_case *t)
 {
 	static const u32 queues[] = { 1, 2, 8, 70 };
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(queues); i++) {
-		struct host_params p = rig_params(t, i + 1);
+		struct host_params p = fixture_params(t, i + 1);
 		char what[32];
 
 		p.nr_queues = queues[i];
@@ -44,9 +44,9 @@ static void test_weights(struct trial *t)
 	}
 }
 
-static void test_weights_large(struct trial *t)
+static void test_weights_large(struct test_case *t)
 {
-	struct host_params p = rig_params(t, 5);
+	struct host_params p = fixture_params(t, 5);
 
 	p.nr_queues = 2;
 	p.sched.threshold = 1 * MIB;
@@ -54,7 +54,7 @@ static void test_weights_large(struct trial *t)
 }
 
 /* For each T and D the service time that keeps the drive at 160,000 a second. */
-static void test_parameters(struct trial *t)
+static void test_parameters(struct test_case *t)
 {
 	static const u32 thresholds[] = { 0, 4 * KIB, 64 * KIB, 1 * MIB };
 	static const u32 depths[] = { 1, 2, 16, 128 };
@@ -62,7 +62,7 @@ static void test_parameters(struct trial *t)
 
 	for (i = 0; i < ARRAY_SIZE(thresholds); i++)
 		for (k = 0; k < ARRAY_SIZE(depths); k++) {
-			struct host_params p = rig_params(t, i * 4 + k);
+			struct host_params p = fixture_params(t, i * 4 + k);
 			char what[64];
 
 			p.nr_queues = 4;
@@ -79,53 +79,53 @@ static void test_parameters(struct trial *t)
 /* -------------------------------------------------------- unequal demand */
 
 /* Two flows of equal weight must get equally much. */
-static void test_sizes(struct trial *t)
+static void test_sizes(struct test_case *t)
 {
 	static const u32 equal[] = { 1, 1 };
-	struct host_params p = rig_params(t, 1);
+	struct host_params p = fixture_params(t, 1);
 	struct host_flow *flow[2];
-	struct rig r;
+	struct fixture r;
 
 	p.nr_queues = 2;
 	p.device.base_ns = 20 * US;
 	p.device.ns_per_kib = 2 * US;
-	rig_open(&r, t, &p);
-	flow[0] = rig_flow(&r, NULL, 100);
-	flow[1] = rig_flow(&r, NULL, 100);
-	rig_closed(&r, flow[0], 64, 4 * KIB);
-	rig_closed(&r, flow[1], 64, 64 * KIB);
-	rig_run(&r, 50 * MS);
-	rig_expect_parts(&r, flow, equal, 2, 400 * MS, 10, "4K against 64K");
-	rig_close(&r);
+	fixture_open(&r, t, &p);
+	flow[0] = fixture_flow(&r, NULL, 100);
+	flow[1] = fixture_flow(&r, NULL, 100);
+	fixture_closed(&r, flow[0], 64, 4 * KIB);
+	fixture_closed(&r, flow[1], 64, 64 * KIB);
+	fixture_run(&r, 50 * MS);
+	fixture_expect_parts(&r, flow, equal, 2, 400 * MS, 10, "4K against 64K");
+	fixture_close(&r);
 }
 
-static void test_queues(struct trial *t)
+static void test_queues(struct test_case *t)
 {
 	static const u32 equal[] = { 1, 1 };
-	struct host_params p = rig_params(t, 1);
+	struct host_params p = fixture_params(t, 1);
 	struct load_params one = { .depth = 32, .bytes = 4 * KIB };
 	struct host_flow *flow[2];
-	struct rig r;
+	struct fixture r;
 
 	p.nr_queues = 4;
-	rig_open(&r, t, &p);
-	flow[0] = rig_flow(&r, NULL, 100);
-	flow[1] = rig_flow(&r, NULL, 100);
+	fixture_open(&r, t, &p);
+	flow[0] = fixture_flow(&r, NULL, 100);
+	flow[1] = fixture_flow(&r, NULL, 100);
 	one.flow = flow[0];
-	rig_load(&r, &one);
-	rig_closed(&r, flow[1], 4 * 32, 4 * KIB);
-	rig_run(&r, 50 * MS);
-	rig_expect_parts(&r, flow, equal, 2, 300 * MS, 10,
+	fixture_load(&r, &one);
+	fixture_closed(&r, flow[1], 4 * 32, 4 * KIB);
+	fixture_run(&r, 50 * MS);
+	fixture_expect_parts(&r, flow, equal, 2, 300 * MS, 10,
 			 "1 queue against 4");
-	rig_close(&r);
+	fixture_close(&r);
 }
 
-static void test_depths(struct trial *t)
+static void test_depths(struct test_case *t)
 {
 	static const u32 equal[] = { 1, 1 };
-	struct host_params p = rig_params(t, 1);
+	struct host_params p = fixture_params(t, 1);
 	struct host_flow *flow[2];
-	struct rig r;
+	struct fixture r;
 
 	/*
 	 * Half of D = 4 is less than the shallow flow asks for.  T is small
@@ -136,68 +136,68 @@ static void test_depths(struct trial *t)
 	p.sched.threshold = 8 * KIB;
 	p.device.slots = 4;
 	p.nr_queues = 2;
-	rig_open(&r, t, &p);
-	flow[0] = rig_flow(&r, NULL, 100);
-	flow[1] = rig_flow(&r, NULL, 100);
-	rig_closed(&r, flow[0], 4, 4 * KIB);
-	rig_closed(&r, flow[1], 64, 4 * KIB);
-	rig_run(&r, 50 * MS);
-	rig_expect_parts(&r, flow, equal, 2, 400 * MS, 10,
+	fixture_open(&r, t, &p);
+	flow[0] = fixture_flow(&r, NULL, 100);
+	flow[1] = fixture_flow(&r, NULL, 100);
+	fixture_closed(&r, flow[0], 4, 4 * KIB);
+	fixture_closed(&r, flow[1], 64, 4 * KIB);
+	fixture_run(&r, 50 * MS);
+	fixture_expect_parts(&r, flow, equal, 2, 400 * MS, 10,
 			 "depth 4 against 64");
-	rig_close(&r);
+	fixture_close(&r);
 }
 
 /* What joins a waiting request by merging is paid for. */
-static void test_merges(struct trial *t)
+static void test_merges(struct test_case *t)
 {
 	static const u32 equal[] = { 1, 1 };
-	struct host_params p = rig_params(t, 1);
+	struct host_params p = fixture_params(t, 1);
 	struct load_params merging = { .depth = 64, .bytes = 4 * KIB };
 	struct host_flow *flow[2];
-	struct rig r;
+	struct fixture r;
 
-	rig_open(&r, t, &p);
-	flow[0] = rig_flow(&r, NULL, 100);
-	flow[1] = rig_flow(&r, NULL, 100);
+	fixture_open(&r, t, &p);
+	flow[0] = fixture_flow(&r, NULL, 100);
+	flow[1] = fixture_flow(&r, NULL, 100);
 	merging.flow = flow[0];
 	merging.merge_bytes = 60 * KIB;
-	rig_load(&r, &merging);
-	rig_closed(&r, flow[1], 64, 4 * KIB);
-	rig_run(&r, 50 * MS);
-	rig_expect_parts(&r, flow, equal, 2, 300 * MS, 10, "merged bytes");
-	rig_close(&r);
+	fixture_load(&r, &merging);
+	fixture_closed(&r, flow[1], 64, 4 * KIB);
+	fixture_run(&r, 50 * MS);
+	fixture_expect_parts(&r, flow, equal, 2, 300 * MS, 10, "merged bytes");
+	fixture_close(&r);
 }
 
 /* An urgent request never waits, and its flow has paid for it. */
-static void test_urgent(struct trial *t)
+static void test_urgent(struct test_case *t)
 {
 	static const u32 equal[] = { 1, 1 };
-	struct host_params p = rig_params(t, 1);
+	struct host_params p = fixture_params(t, 1);
 	struct load_params urgent = {
 		.depth = 40, .bytes = 4 * KIB, .urgent_permille = 100,
 	};
 	struct host_flow *flow[2];
-	struct rig r;
+	struct fixture r;
 
 	p.nr_queues = 2;
-	rig_open(&r, t, &p);
-	flow[0] = rig_flow(&r, NULL, 100);
-	flow[1] = rig_flow(&r, NULL, 100);
+	fixture_open(&r, t, &p);
+	flow[0] = fixture_flow(&r, NULL, 100);
+	flow[1] = fixture_flow(&r, NULL, 100);
 	urgent.flow = flow[0];
 	urgent.nr_queues = 2;
 	r.watch_urgent = true;
-	rig_load(&r, &urgent);
-	rig_closed(&r, flow[1], 160, 4 * KIB);
-	rig_run(&r, 50 * MS);
-	rig_expect_parts(&r, flow, equal, 2, 300 * MS, 10,
+	fixture_load(&r, &urgent);
+	fixture_closed(&r, flow[1], 160, 4 * KIB);
+	fixture_run(&r, 50 * MS);
+	fixture_expect_parts(&r, flow, equal, 2, 300 * MS, 10,
 			 "urgent requests");
-	rig_close(&r);
+	fixture_close(&r);
 }
 
 /* A driver that sends back every fifth request, at once or to the device. */
-static void test_requeue(struct trial *t)
+static void test_requeue(struct test_case *t)
 {
-	struct host_params p = rig_params(t, 1);
+	struct host_params p = fixture_params(t, 1);
 
 	p.nr_queues = 2;
 	p.refuse_permille = 200;
@@ -207,35 +207,35 @@ static void test_requeue(struct trial *t)
 
 /* ------------------------------------------------------------- hierarchy */
 
-static void test_nested(struct trial *t)
+static void test_nested(struct test_case *t)
 {
 	static const u32 all[] = { 45, 45, 10 }, rest[] = { 90, 10 };
-	struct host_params p = rig_params(t, 1);
+	struct host_params p = fixture_params(t, 1);
 	struct load_params web = { .depth = 64, .bytes = 4 * KIB };
 	struct host_flow *prod, *flow[3], *left[2];
-	struct rig r;
+	struct fixture r;
 
 	p.nr_queues = 2;
-	rig_open(&r, t, &p);
-	prod = rig_flow(&r, NULL, 900);
-	flow[0] = rig_flow(&r, prod, 500);
-	flow[1] = rig_flow(&r, prod, 500);
-	flow[2] = rig_flow(&r, NULL, 100);
+	fixture_open(&r, t, &p);
+	prod = fixture_flow(&r, NULL, 900);
+	flow[0] = fixture_flow(&r, prod, 500);
+	flow[1] = fixture_flow(&r, prod, 500);
+	flow[2] = fixture_flow(&r, NULL, 100);
 	web.flow = flow[1];
 	web.nr_queues = 2;
 	web.stop_ns = 400 * MS;
-	rig_closed(&r, flow[0], 64, 4 * KIB);
-	rig_load(&r, &web);
-	rig_closed(&r, flow[2], 64, 4 * KIB);
-	rig_run(&r, 50 * MS);
-	rig_expect_parts(&r, flow, all, 3, 350 * MS, 10, "db, web, batch");
+	fixture_closed(&r, flow[0], 64, 4 * KIB);
+	fixture_load(&r, &web);
+	fixture_closed(&r, flow[2], 64, 4 * KIB);
+	fixture_run(&r, 50 * MS);
+	fixture_expect_parts(&r, flow, all, 3, 350 * MS, 10, "db, web, batch");
 
 	/* The grace period and, for the tick that sees it, half of that. */
-	rig_run(&r, FLOW_GRACE_NS * 3 / 2 + 5 * MS);
+	fixture_run(&r, FLOW_GRACE_NS * 3 / 2 + 5 * MS);
 	left[0] = flow[0];
 	left[1] = flow[2];
-	rig_expect_parts(&r, left, rest, 2, 300 * MS, 10, "db, batch");
-	rig_close(&r);
+	fixture_expect_parts(&r, left, rest, 2, 300 * MS, 10, "db, batch");
+	fixture_close(&r);
 }
 
 /*
@@ -244,42 +244,42 @@ static void test_nested(struct trial *t)
  * light one goes on once it has paid for the T that it was ahead, which at its
  * new share takes T / (share * speed), a second.
  */
-static void weights_swap(struct trial *t, u32 threshold, u32 queues, bool own)
+static void weights_swap(struct test_case *t, u32 threshold, u32 queues, bool own)
 {
-	struct host_params p = rig_params(t, queues);
+	struct host_params p = fixture_params(t, queues);
 	struct load_params deep = { .depth = 256, .bytes = 4 * KIB };
 	struct host_flow *flow[2];
 	u64 before[2], start[2];
-	struct rig r;
+	struct fixture r;
 	u32 i;
 
 	p.nr_queues = queues;
 	p.sched.threshold = threshold;
-	rig_open(&r, t, &p);
+	fixture_open(&r, t, &p);
 	for (i = 0; i < 2; i++) {
-		flow[i] = rig_flow(&r, NULL, i ? 10000 : 1);
+		flow[i] = fixture_flow(&r, NULL, i ? 10000 : 1);
 		deep.flow = flow[i];
 		deep.first_queue = own ? i : 0;
 		deep.nr_queues = own ? 1 : queues;
-		rig_load(&r, &deep);
+		fixture_load(&r, &deep);
 	}
-	rig_run(&r, 200 * MS);
+	fixture_run(&r, 200 * MS);
 	host_flow_weigh(flow[0], 10000);
 	host_flow_weigh(flow[1], 1);
-	rig_run(&r, 20 * MS);
-	rig_bytes(flow, start, 2);
+	fixture_run(&r, 20 * MS);
+	fixture_bytes(flow, start, 2);
 	for (i = 0; i < 90; i++) {
-		rig_bytes(flow, before, 2);
-		rig_run(&r, 20 * MS);
-		if (rig_part(flow, before, 2, 0) < 999000)
-			trial_fail(t, "T %u, %u queues, %u ms after the change the heavy flow had %llu ppm in 20 ms",
+		fixture_bytes(flow, before, 2);
+		fixture_run(&r, 20 * MS);
+		if (fixture_part(flow, before, 2, 0) < 999000)
+			case_fail(t, "T %u, %u queues, %u ms after the change the heavy flow had %llu ppm in 20 ms",
 				   threshold, queues, 20 * (i + 1),
-				   rig_part(flow, before, 2, 0));
+				   fixture_part(flow, before, 2, 0));
 	}
 	if (flow[1]->stats.bytes - start[1] < 8 * 4 * KIB)
-		trial_fail(t, "T %u, %u queues: the light flow got %llu bytes in 1.8 s",
+		case_fail(t, "T %u, %u queues: the light flow got %llu bytes in 1.8 s",
 			   threshold, queues, flow[1]->stats.bytes - start[1]);
-	rig_close(&r);
+	fixture_close(&r);
 }
 
 /*
@@ -288,30 +288,30 @@ static void weights_swap(struct trial *t, u32 threshold, u32 queues, bool own)
  * neighbour: it must not have to wait for the tag that it no longer has, at
  * 16,000 requests a second more than half a second.
  */
-static void weight_raise(struct trial *t, u32 threshold)
+static void weight_raise(struct test_case *t, u32 threshold)
 {
 	static const u32 equal[] = { 1, 1 };
-	struct host_params p = rig_params(t, 1);
+	struct host_params p = fixture_params(t, 1);
 	struct load_params deep = { .depth = 64, .bytes = 4 * KIB };
 	struct host_flow *flow[2];
-	struct rig r;
+	struct fixture r;
 	u32 i;
 
 	p.nr_queues = 2;
 	p.sched.threshold = threshold;
 	p.device.base_ns = MS;
-	rig_open(&r, t, &p);
+	fixture_open(&r, t, &p);
 	for (i = 0; i < 2; i++) {
-		deep.flow = flow[i] = rig_flow(&r, NULL, i ? 10000 : 1);
+		deep.flow = flow[i] = fixture_flow(&r, NULL, i ? 10000 : 1);
 		deep.first_queue = i;
 		deep.depth = i ? 192 : 64;
-		rig_load(&r, &deep);
+		fixture_load(&r, &deep);
 	}
-	rig_run(&r, 20 * MS);
+	fixture_run(&r, 20 * MS);
 	host_flow_weigh(flow[0], 10000);
-	rig_run(&r, FLOW_GRACE_NS);
-	rig_expect_parts(&r, flow, equal, 2, 200 * MS, 10, "weight raised");
-	rig_close(&r);
+	fixture_run(&r, FLOW_GRACE_NS);
+	fixture_expect_parts(&r, flow, equal, 2, 200 * MS, 10, "weight raised");
+	fixture_close(&r);
 }
 
 /*
@@ -320,48 +320,48 @@ static void weight_raise(struct trial *t, u32 threshold)
  * new tags would all lie far behind it, and until they have caught up the
  * neighbour would get nothing.
  */
-static void weight_raise_in_pause(struct trial *t, u32 threshold,
+static void weight_raise_in_pause(struct test_case *t, u32 threshold,
 				  u32 permille)
 {
 	static const u32 equal[] = { 1, 1 };
-	struct host_params p = rig_params(t, 1);
+	struct host_params p = fixture_params(t, 1);
 	struct load_params deep = { .depth = 64, .bytes = 4 * KIB };
 	struct load_params once = {
 		.first_queue = 2, .depth = 1, .bytes = 4 * KIB,
 		.start_ns = 20 * MS, .stop_ns = 20 * MS + 1,
 	};
 	struct host_flow *flow[2];
-	struct rig r;
+	struct fixture r;
 
 	p.nr_queues = 3;
 	p.sched.threshold = threshold;
 	p.device.base_ns = MS;
-	rig_open(&r, t, &p);
-	flow[0] = rig_flow(&r, NULL, 1);
-	flow[1] = rig_flow(&r, NULL, 10000);
+	fixture_open(&r, t, &p);
+	flow[0] = fixture_flow(&r, NULL, 1);
+	flow[1] = fixture_flow(&r, NULL, 10000);
 	deep.flow = flow[0];
-	rig_load(&r, &deep);
+	fixture_load(&r, &deep);
 	deep.flow = flow[1];
 	deep.first_queue = 1;
 	deep.on_ns = 20 * MS;
 	deep.off_ns = 20 * MS;
 	deep.stop_ns = 40 * MS;
-	rig_load(&r, &deep);
+	fixture_load(&r, &deep);
 	once.flow = flow[0];
-	rig_load(&r, &once);
+	fixture_load(&r, &once);
 	deep.start_ns = 40 * MS;
 	deep.off_ns = 0;
 	deep.stop_ns = 0;
-	rig_load(&r, &deep);
+	fixture_load(&r, &deep);
 	host_run(r.host, 20 * MS - 1);
 	host_flow_weigh(flow[0], 10000);
 	host_run(r.host, 60 * MS);
-	rig_expect_parts(&r, flow, equal, 2, 200 * MS, permille,
+	fixture_expect_parts(&r, flow, equal, 2, 200 * MS, permille,
 			 "weight raised in a pause");
-	rig_close(&r);
+	fixture_close(&r);
 }
 
-static void test_reweigh(struct trial *t)
+static void test_reweigh(struct test_case *t)
 {
 	weight_raise(t, 64 * KIB);
 	weights_swap(t, 64 * KIB, 1, false);
@@ -376,47 +376,47 @@ static void test_reweigh(struct trial *t)
  * or is removed at once: not only when the tag that it no longer has is due,
  * at 16,000 requests a second after more than a second.
  */
-static void sibling_leaves(struct trial *t, u32 threshold, bool removed)
+static void sibling_leaves(struct test_case *t, u32 threshold, bool removed)
 {
 	static const u32 equal[] = { 1, 1 };
-	struct host_params p = rig_params(t, 1);
+	struct host_params p = fixture_params(t, 1);
 	struct load_params deep = { .depth = 64, .bytes = 4 * KIB };
 	struct host_flow *group, *sibling, *flow[2];
 	struct load *load;
-	struct rig r;
+	struct fixture r;
 
 	p.nr_queues = 3;
 	p.sched.threshold = threshold;
 	p.device.base_ns = MS;
-	rig_open(&r, t, &p);
-	group = rig_flow(&r, NULL, 100);
-	flow[0] = rig_flow(&r, group, 1);
-	flow[1] = rig_flow(&r, NULL, 100);
-	sibling = rig_flow(&r, group, 10000);
+	fixture_open(&r, t, &p);
+	group = fixture_flow(&r, NULL, 100);
+	flow[0] = fixture_flow(&r, group, 1);
+	flow[1] = fixture_flow(&r, NULL, 100);
+	sibling = fixture_flow(&r, group, 10000);
 	deep.flow = flow[0];
-	rig_load(&r, &deep);
+	fixture_load(&r, &deep);
 	deep.flow = flow[1];
 	deep.first_queue = 1;
 	deep.depth = 192;
-	rig_load(&r, &deep);
+	fixture_load(&r, &deep);
 	deep.flow = sibling;
 	deep.first_queue = 2;
-	load = rig_load(&r, &deep);
-	rig_run(&r, 20 * MS);
+	load = fixture_load(&r, &deep);
+	fixture_run(&r, 20 * MS);
 	load_stop(load);
 	while (sibling->outstanding && !host_failed(r.host))
-		rig_run(&r, MS);
+		fixture_run(&r, MS);
 	if (removed) {
 		host_flow_destroy(sibling);
-		rig_drop_load(&r, load);
+		fixture_drop_load(&r, load);
 	}
-	rig_run(&r, 2 * FLOW_GRACE_NS);
-	rig_expect_parts(&r, flow, equal, 2, 200 * MS, 10,
+	fixture_run(&r, 2 * FLOW_GRACE_NS);
+	fixture_expect_parts(&r, flow, equal, 2, 200 * MS, 10,
 			 removed ? "sibling removed" : "sibling idle");
-	rig_close(&r);
+	fixture_close(&r);
 }
 
-static void test_sibling(struct trial *t)
+static void test_sibling(struct test_case *t)
 {
 	sibling_leaves(t, 64 * KIB, false);
 	sibling_leaves(t, 0, false);
@@ -424,7 +424,7 @@ static void test_sibling(struct trial *t)
 }
 
 /* Queues throttled by a tag of old shares look again at once. */
-static void test_reshare(struct trial *t)
+static void test_reshare(struct test_case *t)
 {
 	weight_raise(t, 0);
 	sibling_leaves(t, 0, true);
@@ -440,47 +440,47 @@ static void test_reshare(struct trial *t)
  * Two flows, one of which is silent for five seconds and comes back with all
  * it has: in each 200 ms after that it gets at most half, T and D requests.
  */
-static void test_comeback(struct trial *t)
+static void test_comeback(struct test_case *t)
 {
 	enum { STEP_MS = 10, WINDOW = 20, STEPS = 100 };
-	struct host_params p = rig_params(t, 1);
+	struct host_params p = fixture_params(t, 1);
 	struct load_params pausing = {
 		.depth = 512, .bytes = 4 * KIB,
 		.on_ns = 200 * MS, .off_ns = 5 * SEC,
 	};
 	struct host_flow *flow[2];
 	u64 got[STEPS + 1], both[STEPS + 1];
-	struct rig r;
+	struct fixture r;
 	u32 i;
 
 	p.nr_queues = 2;
 	p.device.base_ns = 400 * US;
-	rig_open(&r, t, &p);
-	flow[0] = rig_flow(&r, NULL, 100);
-	flow[1] = rig_flow(&r, NULL, 100);
+	fixture_open(&r, t, &p);
+	flow[0] = fixture_flow(&r, NULL, 100);
+	flow[1] = fixture_flow(&r, NULL, 100);
 	pausing.flow = flow[0];
 	pausing.nr_queues = 2;
-	rig_load(&r, &pausing);
-	rig_closed(&r, flow[1], 32, 4 * KIB);
+	fixture_load(&r, &pausing);
+	fixture_closed(&r, flow[1], 32, 4 * KIB);
 	host_run(r.host, 200 * MS + 5 * SEC - 1);
 	for (i = 0; i <= STEPS; i++) {
 		got[i] = flow[0]->stats.bytes;
 		both[i] = got[i] + flow[1]->stats.bytes;
-		rig_run(&r, STEP_MS * MS);
+		fixture_run(&r, STEP_MS * MS);
 	}
 	for (i = 0; i + WINDOW <= STEPS; i++) {
 		u64 most = (both[i + WINDOW] - both[i]) / 2 +
 			   p.sched.threshold + p.sched.depth * 4 * KIB;
 
 		if (got[i + WINDOW] - got[i] > most)
-			trial_fail(t, "%u ms after its return the flow gets %llu bytes in 200 ms, at most %llu allowed",
+			case_fail(t, "%u ms after its return the flow gets %llu bytes in 200 ms, at most %llu allowed",
 				   i * STEP_MS, got[i + WINDOW] - got[i], most);
 	}
-	rig_close(&r);
+	fixture_close(&r);
 }
 
 /* Three deep tenants, the drive's slots evenly staggered in time. */
-static void light_neighbours(struct rig *r)
+static void light_neighbours(struct fixture *r)
 {
 	const struct host_params *p = &r->host->params;
 	struct load_params deep = {
@@ -494,15 +494,15 @@ static void light_neighbours(struct rig *r)
 			.stop_ns = p->device.base_ns,
 		};
 
-		deep.flow = rig_flow(r, NULL, 100);
+		deep.flow = fixture_flow(r, NULL, 100);
 		deep.first_queue = i + 1;
 		first.flow = deep.flow;
 		while (r->nr_loads < (i + 1) * p->device.slots / 3) {
 			first.start_ns = r->nr_loads * p->device.base_ns /
 					 p->device.slots;
-			rig_load(r, &first);
+			fixture_load(r, &first);
 		}
-		rig_load(r, &deep);
+		fixture_load(r, &deep);
 	}
 }
 
@@ -511,40 +511,40 @@ static void light_neighbours(struct rig *r)
  * dispatch at most T bytes by tag and one request each; its own place is then
  * the next free one.
  */
-static void test_light(struct trial *t)
+static void test_light(struct test_case *t)
 {
-	struct host_params p = rig_params(t, 1);
+	struct host_params p = fixture_params(t, 1);
 	struct load_params light = {
 		.depth = 1, .bytes = 4 * KIB, .think_ns = 30 * US,
 		.think_random = true,
 	};
 	struct host_flow *flow;
-	struct rig r;
+	struct fixture r;
 	u64 service = p.device.base_ns, ahead, most, alone, got;
 
 	p.nr_queues = 4;
 	p.sched.threshold = 8 * KIB;
-	rig_open(&r, t, &p);
+	fixture_open(&r, t, &p);
 	light_neighbours(&r);
-	flow = rig_flow(&r, NULL, 100);
+	flow = fixture_flow(&r, NULL, 100);
 	light.flow = flow;
 	light.start_ns = MS;
-	rig_load(&r, &light);
-	rig_run(&r, 501 * MS);
+	fixture_load(&r, &light);
+	fixture_run(&r, 501 * MS);
 	/* Served at an even pace, one slot in service / D. */
 	ahead = p.sched.threshold / (4 * KIB) + 3;
 	most = service + (ahead + 1) * service / p.sched.depth;
 	if (flow->stats.latency.max_ns > most)
-		trial_fail(t, "a lone request took %llu ns beside three deep tenants, at most %llu allowed",
+		case_fail(t, "a lone request took %llu ns beside three deep tenants, at most %llu allowed",
 			   flow->stats.latency.max_ns, most);
 	alone = 500 * MS / (service + light.think_ns);
 	got = flow->stats.ios * 1000 / alone;
 	if (got < 850)
-		trial_fail(t, "a light tenant has %llu permille of its requests alone",
+		case_fail(t, "a light tenant has %llu permille of its requests alone",
 			   got);
-	trial_note(t, "%llu permille of alone, at most %llu ns of %llu", got,
+	case_note(t, "%llu permille of alone, at most %llu ns of %llu", got,
 		   flow->stats.latency.max_ns, most);
-	rig_close(&r);
+	fixture_close(&r);
 }
 
 /*
@@ -552,9 +552,9 @@ static void test_light(struct trial *t)
  * for ever after: the next free slot may be most of a service time away, and
  * the one that the flow had is kept for it.
  */
-static void test_light_among_bunches(struct trial *t)
+static void test_light_among_bunches(struct test_case *t)
 {
-	struct host_params p = rig_params(t, 1);
+	struct host_params p = fixture_params(t, 1);
 	struct load_params deep = { .depth = 64, .bytes = 4 * KIB };
 	struct load_params light = {
 		.depth = 1, .bytes = 4 * KIB, .think_ns = 30 * US,
@@ -562,71 +562,71 @@ static void test_light_among_bunches(struct trial *t)
 	};
 	u64 service = p.device.base_ns, alone, got, total = 0;
 	struct host_flow *flow[4];
-	struct rig r;
+	struct fixture r;
 	u32 i;
 
 	p.nr_queues = 4;
 	p.sched.threshold = 8 * KIB;
-	p.sched.keep = 1;
-	rig_open(&r, t, &p);
+	p.sched.anticipate = 1;
+	fixture_open(&r, t, &p);
 	for (i = 0; i < 3; i++) {
-		flow[i] = rig_flow(&r, NULL, 100);
+		flow[i] = fixture_flow(&r, NULL, 100);
 		deep.flow = flow[i];
 		deep.first_queue = i + 1;
 		deep.start_ns = i * service / 3;
-		rig_load(&r, &deep);
+		fixture_load(&r, &deep);
 	}
-	flow[3] = rig_flow(&r, NULL, 100);
+	flow[3] = fixture_flow(&r, NULL, 100);
 	light.flow = flow[3];
-	rig_load(&r, &light);
-	rig_run(&r, 501 * MS);
+	fixture_load(&r, &light);
+	fixture_run(&r, 501 * MS);
 	alone = 500 * MS / (service + light.think_ns);
 	got = flow[3]->stats.ios * 1000 / alone;
 	for (i = 0; i < 4; i++)
 		total += flow[i]->stats.ios;
 	total = total * 1000 / (501 * MS / service * p.device.slots);
 	if (got < 850)
-		trial_fail(t, "a light tenant has %llu permille of its requests alone",
+		case_fail(t, "a light tenant has %llu permille of its requests alone",
 			   got);
 	if (total < 950)
-		trial_fail(t, "the drive does %llu permille of what it can",
+		case_fail(t, "the drive does %llu permille of what it can",
 			   total);
-	trial_note(t, "%llu permille of alone, the drive %llu permille busy",
+	case_note(t, "%llu permille of alone, the drive %llu permille busy",
 		   got, total);
-	rig_close(&r);
+	fixture_close(&r);
 }
 
 /* A queue that its driver stops does not stop the others' clock. */
-static void test_blocked(struct trial *t)
+static void test_blocked(struct test_case *t)
 {
-	struct host_params p = rig_params(t, 1);
+	struct host_params p = fixture_params(t, 1);
 	struct host_flow *flow[2];
 	u64 before[2], most;
-	struct rig r;
+	struct fixture r;
 	u32 i;
 
 	p.nr_queues = 2;
-	rig_open(&r, t, &p);
+	fixture_open(&r, t, &p);
 	for (i = 0; i < 2; i++) {
 		struct load_params own = {
 			.first_queue = i, .depth = 64, .bytes = 4 * KIB,
 		};
 
-		own.flow = flow[i] = rig_flow(&r, NULL, 100);
-		rig_load(&r, &own);
+		own.flow = flow[i] = fixture_flow(&r, NULL, 100);
+		fixture_load(&r, &own);
 	}
-	rig_run(&r, 50 * MS);
+	fixture_run(&r, 50 * MS);
 	host_block(r.host, 0, host_now(r.host) + 100 * MS);
-	rig_run(&r, 1 * MS);
-	rig_bytes(flow, before, 2);
-	rig_run(&r, 98 * MS);
+	fixture_run(&r, 1 * MS);
+	fixture_bytes(flow, before, 2);
+	fixture_run(&r, 98 * MS);
 	most = 98 * MS / p.device.base_ns * p.device.slots * 4 * KIB;
 	if (flow[0]->stats.bytes != before[0])
-		trial_fail(t, "a blocked queue was served");
+		case_fail(t, "a blocked queue was served");
 	if (flow[1]->stats.bytes - before[1] < most / 100 * 99)
-		trial_fail(t, "beside a blocked queue a flow got %llu bytes, the drive could do %llu",
+		case_fail(t, "beside a blocked queue a flow got %llu bytes, the drive could do %llu",
 			   flow[1]->stats.bytes - before[1], most);
-	rig_close(&r);
+	fixture_close(&r);
 }
 
 const struct test share_tests[] = {

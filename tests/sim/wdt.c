@@ -5,11 +5,11 @@
  */
 
 #include "fifo.h"
-#include "scene.h"
+#include "scenario.h"
 #include "sched/core/policies.h"
 #include "sched/budget/wdt.h"
 
-static struct host_params wdt_params(const struct trial *t)
+static struct host_params wdt_params(const struct test_case *t)
 {
 	struct host_params p = {
 		.seed = 1,
@@ -22,29 +22,29 @@ static struct host_params wdt_params(const struct trial *t)
 	return p;
 }
 
-static void expect_index(struct trial *t, const struct outcome *o, double least,
+static void expect_index(struct test_case *t, const struct outcome *o, double least,
 			 const char *what)
 {
 	if (o->index < least)
-		trial_fail(t, "%s: index %.4f", what, o->index);
+		case_fail(t, "%s: index %.4f", what, o->index);
 }
 
-static void expect_total(struct trial *t, u64 total, u64 none, u32 permille,
+static void expect_total(struct test_case *t, u64 total, u64 none, u32 permille,
 			 const char *what)
 {
 	if (total * 1000 < none * permille)
-		trial_fail(t, "%s: %llu bytes, %llu without a scheduler", what,
+		case_fail(t, "%s: %llu bytes, %llu without a scheduler", what,
 			   total, none);
 }
 
-static void note_outcome(struct trial *t, const char *what,
+static void note_outcome(struct test_case *t, const char *what,
 			 const struct outcome *o, u64 none)
 {
 	note(t, "%s%s %.4f, %llu permille", *t->note ? "; " : "", what,
 	     o->index, o->total * 1000 / none);
 }
 
-static void test_weights(struct trial *t)
+static void test_weights(struct test_case *t)
 {
 	static const struct {
 		const char *what;
@@ -66,10 +66,10 @@ static void test_weights(struct trial *t)
 
 		p.device.ns_per_kib = cases[i].ns_per_kib;
 		p.device.write_times = 3;
-		scene_four(tenant, 128, cases[i].bytes,
+		scenario_four(tenant, 128, cases[i].bytes,
 			   cases[i].write_permille);
-		none = scene_none(&p, tenant, 4, SEC, 2 * SEC);
-		scene_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
+		none = scenario_none(&p, tenant, 4, SEC, 2 * SEC);
+		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
 		expect_index(t, &o, 0.97, cases[i].what);
 		expect_total(t, o.total, none, 900, cases[i].what);
 		note_outcome(t, cases[i].what, &o, none);
@@ -77,7 +77,7 @@ static void test_weights(struct trial *t)
 }
 
 /* Both totals, with the paper's clock alone and with our additions. */
-static void test_total(struct trial *t)
+static void test_total(struct test_case *t)
 {
 	static const char *const names[] = {
 		"sum by the clock", "meet by the clock", "sum", "meet",
@@ -92,9 +92,9 @@ static void test_total(struct trial *t)
 
 		p.sched.wdt.total = i % 2 ? WDT_MEET : WDT_SUM;
 		p.sched.budget.work_conserving = i / 2;
-		scene_four(tenant, 128, 4 * KIB, 0);
-		none = scene_none(&p, tenant, 4, 2 * SEC, 2 * SEC);
-		scene_play(t, &p, tenant, 4, 2 * SEC, 2 * SEC, &o);
+		scenario_four(tenant, 128, 4 * KIB, 0);
+		none = scenario_none(&p, tenant, 4, 2 * SEC, 2 * SEC);
+		scenario_play(t, &p, tenant, 4, 2 * SEC, 2 * SEC, &o);
 		expect_index(t, &o, 0.97, names[i]);
 		expect_total(t, o.total, none, 900, names[i]);
 		note_outcome(t, names[i], &o, none);
@@ -105,7 +105,7 @@ static void test_total(struct trial *t)
  * A light but active cgroup beside three heavy ones: nobody waits for it, and
  * it is served.
  */
-static void test_light(struct trial *t)
+static void test_light(struct test_case *t)
 {
 	static const struct tenant tenant[] = {
 		{ .weight = 100, .depth = 1, .bytes = 4 * KIB },
@@ -114,32 +114,32 @@ static void test_light(struct trial *t)
 		{ .weight = 500, .depth = 128, .bytes = 4 * KIB },
 	};
 	struct host_params p = wdt_params(t);
-	u64 none = scene_none(&p, tenant, 4, SEC, 2 * SEC);
+	u64 none = scenario_none(&p, tenant, 4, SEC, 2 * SEC);
 	struct outcome by_clock, o;
 	u32 total;
 
 	for (total = WDT_SUM; total <= WDT_MEET; total++) {
 		p.sched.wdt.total = total;
 		p.sched.budget.work_conserving = 1;
-		scene_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
+		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
 		expect_total(t, o.total, none, 950, "beside a light cgroup");
 		if (o.p99_ns[0] > 2 * MS)
-			trial_fail(t, "the light cgroup's p99 is %llu us",
+			case_fail(t, "the light cgroup's p99 is %llu us",
 				   o.p99_ns[0] / US);
 		p.sched.budget.work_conserving = 0;
-		scene_play(t, &p, tenant, 4, SEC, 2 * SEC, &by_clock);
+		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &by_clock);
 		note_outcome(t, total ? "meet" : "sum", &o, none);
 		note_outcome(t, "by the clock", &by_clock, none);
 	}
 }
 
 /* The same on slow drives. */
-static void test_light_slow(struct trial *t)
+static void test_light_slow(struct test_case *t)
 {
 	struct host_params p = wdt_params(t);
 
 	p.sched.depth = 64;
-	scene_light(t, &p, 950);
+	scenario_light(t, &p, 950);
 }
 
 /*
@@ -152,7 +152,7 @@ enum {
 	SETTLE_STEPS	= 2,
 };
 
-static void expect_step(struct trial *t, const struct outcome *o, u32 step,
+static void expect_step(struct test_case *t, const struct outcome *o, u32 step,
 			u64 none)
 {
 	bool busy = step % (2 * HALF_STEPS) < HALF_STEPS;
@@ -160,14 +160,14 @@ static void expect_step(struct trial *t, const struct outcome *o, u32 step,
 	u64 part = o->bytes[1] * 1000 / max(o->total, 1ULL);
 
 	if (o->total * 1000 < none * 900)
-		trial_fail(t, "step %u: %llu bytes, the drive could do %llu",
+		case_fail(t, "step %u: %llu bytes, the drive could do %llu",
 			   step, o->total, none);
 	if (since >= SETTLE_STEPS && (busy ? part < 735 || part > 765 : part))
-		trial_fail(t, "step %u: the moving cgroup has %llu permille",
+		case_fail(t, "step %u: the moving cgroup has %llu permille",
 			   step, part);
 }
 
-static u64 moves(struct trial *t, const struct host_params *p, bool judge,
+static u64 moves(struct test_case *t, const struct host_params *p, bool judge,
 		 const char *what)
 {
 	static const struct tenant tenant[] = {
@@ -180,14 +180,14 @@ static u64 moves(struct trial *t, const struct host_params *p, bool judge,
 			 4 * KIB;
 	u64 total = 0, least = none;
 	struct outcome o;
-	struct scene s;
+	struct scenario s;
 	u32 step;
 
-	scene_open(&s, t, p, tenant, ARRAY_SIZE(tenant));
+	scenario_open(&s, t, p, tenant, ARRAY_SIZE(tenant));
 	for (step = 0; step < 6 * HALF_STEPS; step++) {
-		scene_begin(&s);
-		rig_run(&s.r, STEP_MS * MS);
-		scene_end(&s, &o);
+		scenario_begin(&s);
+		fixture_run(&s.r, STEP_MS * MS);
+		scenario_end(&s, &o);
 		total += o.total;
 		/* The first two intervals of all have nothing to go by. */
 		if (step < SETTLE_STEPS)
@@ -196,14 +196,14 @@ static u64 moves(struct trial *t, const struct host_params *p, bool judge,
 		if (judge)
 			expect_step(t, &o, step, none);
 	}
-	scene_close(&s);
+	scenario_close(&s);
 	note(t, "%s%s %llu permille, in an interval at least %llu",
 	     *t->note ? "; " : "", what, total * 1000 / none / step,
 	     least * 1000 / none);
 	return total;
 }
 
-static void test_moves(struct trial *t)
+static void test_moves(struct test_case *t)
 {
 	struct host_params p = wdt_params(t);
 	u64 dynamic, capped;
@@ -215,7 +215,7 @@ static void test_moves(struct trial *t)
 	p.sched.wdt.caps_mbps = 655;
 	capped = moves(t, &p, false, "static caps");
 	if (capped * 10 > dynamic * 9)
-		trial_fail(t, "static caps serve %llu bytes, credits %llu",
+		case_fail(t, "static caps serve %llu bytes, credits %llu",
 			   capped, dynamic);
 }
 
@@ -223,38 +223,38 @@ static void test_moves(struct trial *t)
  * 100 MB/s between weights 100, 300 and an idle 400, and 500 : 500 below the
  * second: 12.5, 37.5 halved, and nobody gets what is left.
  */
-static void test_caps(struct trial *t)
+static void test_caps(struct test_case *t)
 {
 	static const u64 expected[] = { 12500, 18750, 18750 };	/* KB/s */
 	struct host_params p = wdt_params(t);
 	struct host_flow *flow[3], *parent;
 	u64 before[3], got;
-	struct rig r;
+	struct fixture r;
 	u32 i;
 
 	p.sched.wdt.caps_mbps = 100;
-	rig_open(&r, t, &p);
-	flow[0] = rig_flow(&r, NULL, 100);
-	parent = rig_flow(&r, NULL, 300);
-	flow[1] = rig_flow(&r, parent, 500);
-	flow[2] = rig_flow(&r, parent, 500);
-	rig_flow(&r, NULL, 400);
+	fixture_open(&r, t, &p);
+	flow[0] = fixture_flow(&r, NULL, 100);
+	parent = fixture_flow(&r, NULL, 300);
+	flow[1] = fixture_flow(&r, parent, 500);
+	flow[2] = fixture_flow(&r, parent, 500);
+	fixture_flow(&r, NULL, 400);
 	for (i = 0; i < 3; i++)
-		rig_closed(&r, flow[i], 64, 4 * KIB);
-	rig_run(&r, 150 * MS);
-	rig_bytes(flow, before, 3);
-	rig_run(&r, 2 * SEC);
+		fixture_closed(&r, flow[i], 64, 4 * KIB);
+	fixture_run(&r, 150 * MS);
+	fixture_bytes(flow, before, 3);
+	fixture_run(&r, 2 * SEC);
 	for (i = 0; i < 3; i++) {
 		got = (flow[i]->stats.bytes - before[i]) / 2000;
 		if (got * 100 < expected[i] * 99 || got * 100 > expected[i] * 101)
-			trial_fail(t, "flow %u moved %llu KB/s, its cap is %llu",
+			case_fail(t, "flow %u moved %llu KB/s, its cap is %llu",
 				   i, got, expected[i]);
 	}
-	rig_close(&r);
+	fixture_close(&r);
 }
 
 /* Cgroups that ask for a tenth of the drive between them wait for nothing. */
-static void test_unsaturated(struct trial *t)
+static void test_unsaturated(struct test_case *t)
 {
 	static const struct tenant tenant[] = {
 		{ .weight = 10, .depth = 2, .bytes = 4 * KIB,
@@ -268,17 +268,17 @@ static void test_unsaturated(struct trial *t)
 
 	for (total = WDT_SUM; total <= WDT_MEET; total++) {
 		p.sched.wdt.total = total;
-		scene_play(t, &p, tenant, 2, SEC, 2 * SEC, &o);
+		scenario_play(t, &p, tenant, 2, SEC, 2 * SEC, &o);
 		note(t, "%s p99 %llu us; ", total ? "meet" : "sum",
 		     o.p99_ns[0] / US);
 		if (o.p99_ns[0] > 2 * p.device.base_ns)
-			trial_fail(t, "on an idle drive the p99 is %llu us",
+			case_fail(t, "on an idle drive the p99 is %llu us",
 				   o.p99_ns[0] / US);
 	}
 }
 
 /* What an interval is good for: those who are out wait for its end. */
-static void test_interval(struct trial *t)
+static void test_interval(struct test_case *t)
 {
 	static const u32 intervals_ms[] = { 5, 20, 100, 500 };
 	u32 i;
@@ -292,9 +292,9 @@ static void test_interval(struct trial *t)
 
 		p.sched.budget.period_ns = intervals_ms[i] * MS;
 		snprintf(what, sizeof(what), "%u ms", intervals_ms[i]);
-		scene_four(tenant, 32, 4 * KIB, 0);
-		none = scene_none(&p, tenant, 4, 2 * SEC, 2 * SEC);
-		scene_play(t, &p, tenant, 4, 2 * SEC, 2 * SEC, &o);
+		scenario_four(tenant, 32, 4 * KIB, 0);
+		none = scenario_none(&p, tenant, 4, 2 * SEC, 2 * SEC);
+		scenario_play(t, &p, tenant, 4, 2 * SEC, 2 * SEC, &o);
 		expect_index(t, &o, 0.97, what);
 		expect_total(t, o.total, none, 900, what);
 		note_outcome(t, what, &o, none);
@@ -303,20 +303,20 @@ static void test_interval(struct trial *t)
 }
 
 /* WDT- is the same but for the lock. */
-static void test_single_lock(struct trial *t)
+static void test_single_lock(struct test_case *t)
 {
 	struct host_params p = wdt_params(t);
 	struct tenant tenant[4];
 	struct outcome own, single;
 	u32 i;
 
-	scene_four(tenant, 128, 4 * KIB, 500);
-	scene_play(t, &p, tenant, 4, SEC, SEC, &own);
+	scenario_four(tenant, 128, 4 * KIB, 500);
+	scenario_play(t, &p, tenant, 4, SEC, SEC, &own);
 	p.sched.wdt.single_lock = 1;
-	scene_play(t, &p, tenant, 4, SEC, SEC, &single);
+	scenario_play(t, &p, tenant, 4, SEC, SEC, &single);
 	for (i = 0; i < 4; i++)
 		if (own.bytes[i] != single.bytes[i])
-			trial_fail(t, "flow %u got %llu bytes with a lock of its own, %llu with one for all",
+			case_fail(t, "flow %u got %llu bytes with a lock of its own, %llu with one for all",
 				   i, own.bytes[i], single.bytes[i]);
 }
 

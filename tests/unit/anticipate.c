@@ -13,7 +13,7 @@ enum {
 struct bench {
 	struct sched sched;
 	struct token_tree slots;
-	struct keep keep;
+	struct anticipate anticipate;
 	struct flow *root, *flow[4];
 	struct io io;
 	struct wake wake;
@@ -40,7 +40,7 @@ static int setup(void **state)
 
 	b->sched.ops = &plain_ops;
 	b->sched.nr_queues = 1;
-	b->sched.params.keep = 1;
+	b->sched.params.anticipate = 1;
 	share_tree_init(&b->sched.share);
 	port_lock_init(&b->sched.active_lock);
 	assert_int_equal(topology_init(&b->sched.topo, place, 1), 0);
@@ -53,7 +53,7 @@ static int setup(void **state)
 		flow_charge(b->flow[i], 4096, 0, false, &start);
 	}
 	b->io = (struct io){ .flow = b->flow[0], .dispatch_ns = SENT_NS };
-	keep_missed(&b->keep, SENT_NS + 1);
+	anticipate_missed(&b->anticipate, SENT_NS + 1);
 	wake_init(&b->wake);
 	*state = b;
 	return 0;
@@ -65,7 +65,7 @@ static int teardown(void **state)
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(b->flow); i++) {
-		keep_flow_exit(&b->keep, b->flow[i]);
+		anticipate_flow_exit(&b->anticipate, b->flow[i]);
 		flow_exit(b->flow[i]);
 		port_free(b->flow[i]);
 	}
@@ -77,40 +77,40 @@ static int teardown(void **state)
 	return 0;
 }
 
-static bool keep(struct bench *b, u32 flow)
+static bool anticipate(struct bench *b, u32 flow)
 {
 	b->io.flow = b->flow[flow];
-	return keep_wanted(&b->keep, &b->io) &&
-	       keep_slot(&b->keep, &b->slots, &b->io, DONE_NS, &b->wake);
+	return anticipate_wanted(&b->anticipate, &b->io) &&
+	       anticipate_slot(&b->anticipate, &b->slots, &b->io, DONE_NS, &b->wake);
 }
 
 static bool take(struct bench *b, u32 flow)
 {
-	return keep_take(&b->keep, &b->slots, b->flow[flow], 0);
+	return anticipate_take(&b->anticipate, &b->slots, b->flow[flow], 0);
 }
 
 static u32 tick(struct bench *b, u64 now)
 {
-	return keep_tick(&b->keep, &b->sched, now, &b->wake);
+	return anticipate_tick(&b->anticipate, &b->sched, now, &b->wake);
 }
 
 static void a_slot_waits_an_eighth_of_the_service_time(void **state)
 {
 	struct bench *b = *state;
 
-	assert_true(keep(b, 0));
+	assert_true(anticipate(b, 0));
 	assert_int_equal(b->wake.at_ns, DONE_NS + TOOK_NS / 8);
 	assert_int_equal(tick(b, DONE_NS + TOOK_NS / 8 - 1), 0);
 	assert_int_equal(tick(b, DONE_NS + TOOK_NS / 8), 1);
 	assert_false(take(b, 0));
-	assert_int_equal(atomic64_read(&b->keep.kept), 0);
+	assert_int_equal(atomic64_read(&b->anticipate.reserved), 0);
 }
 
 static void the_flow_that_comes_back_has_it_once(void **state)
 {
 	struct bench *b = *state;
 
-	assert_true(keep(b, 0));
+	assert_true(anticipate(b, 0));
 	assert_false(take(b, 1));
 	assert_true(take(b, 0));
 	assert_false(take(b, 0));
@@ -122,7 +122,7 @@ static void not_if_nobody_went_without(void **state)
 	struct bench *b = *state;
 
 	b->io.dispatch_ns = SENT_NS + 2;
-	assert_false(keep(b, 0));
+	assert_false(anticipate(b, 0));
 }
 
 static void not_for_who_has_more_waiting(void **state)
@@ -130,7 +130,7 @@ static void not_for_who_has_more_waiting(void **state)
 	struct bench *b = *state;
 
 	atomic64_set(&b->flow[0]->queued, 1);
-	assert_false(keep(b, 0));
+	assert_false(anticipate(b, 0));
 	atomic64_set(&b->flow[0]->queued, 0);
 }
 
@@ -138,63 +138,63 @@ static void not_if_told_so(void **state)
 {
 	struct bench *b = *state;
 
-	b->sched.params.keep = 0;
-	assert_false(keep(b, 0));
+	b->sched.params.anticipate = 0;
+	assert_false(anticipate(b, 0));
 }
 
 static void no_more_than_an_eighth_of_the_slots(void **state)
 {
 	struct bench *b = *state;
 
-	assert_true(keep(b, 0));
-	assert_false(keep(b, 0));	/* one for each flow */
-	assert_true(keep(b, 1));
-	assert_false(keep(b, 2));	/* two of sixteen */
+	assert_true(anticipate(b, 0));
+	assert_false(anticipate(b, 0));	/* one for each flow */
+	assert_true(anticipate(b, 1));
+	assert_false(anticipate(b, 2));	/* two of sixteen */
 	assert_true(take(b, 1));
-	assert_true(keep(b, 2));
+	assert_true(anticipate(b, 2));
 }
 
 static void who_comes_late_is_waited_for_less_often(void **state)
 {
 	struct bench *b = *state;
-	u32 i, kept = 0;
+	u32 i, reserved = 0;
 
 	for (i = 0; i < 1024; i++) {
-		if (!keep(b, 0))
+		if (!anticipate(b, 0))
 			continue;
-		kept++;
+		reserved++;
 		assert_int_equal(tick(b, 2 * DONE_NS), 1);
 	}
-	assert_in_range(kept, 8, 16);
+	assert_in_range(reserved, 8, 16);
 	/* Twice as often for each time that it is in time. */
 	for (i = 0; i < 1024; i++)
-		if (keep(b, 0))
+		if (anticipate(b, 0))
 			assert_true(take(b, 0));
-	assert_true(keep(b, 0));
+	assert_true(anticipate(b, 0));
 }
 
 static void a_slot_that_there_is_no_more_is_not_taken(void **state)
 {
 	struct bench *b = *state;
 
-	assert_true(keep(b, 0));
+	assert_true(anticipate(b, 0));
 	token_resize(&b->slots, 4);
 	assert_int_equal(token_total(&b->slots), -12);
 	assert_false(take(b, 0));
 	assert_int_equal(token_total(&b->slots), -11);
-	assert_false(keep(b, 1));
+	assert_false(anticipate(b, 1));
 }
 
 static void who_leaves_leaves_its_slot_to_tick(void **state)
 {
 	struct bench *b = *state;
 
-	assert_true(keep(b, 0));
-	keep_flow_exit(&b->keep, b->flow[0]);
-	assert_int_equal(atomic64_read(&b->keep.kept), 1);
+	assert_true(anticipate(b, 0));
+	anticipate_flow_exit(&b->anticipate, b->flow[0]);
+	assert_int_equal(atomic64_read(&b->anticipate.reserved), 1);
 	assert_int_equal(tick(b, DONE_NS), 1);
-	assert_int_equal(atomic64_read(&b->keep.kept), 0);
-	assert_int_equal(keep_drain(&b->keep), 0);
+	assert_int_equal(atomic64_read(&b->anticipate.reserved), 0);
+	assert_int_equal(anticipate_drain(&b->anticipate), 0);
 }
 
 #define TEST(name)	cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -16,7 +16,7 @@ enum {
 
 static const struct topo_place apart[QUEUES] = { { 0, 0 }, { 1, 0 }, { 2, 1 } };
 
-struct scene {
+struct scenario {
 	struct sched sched;
 	struct queue queue[QUEUES];
 	struct queue *index[QUEUES];
@@ -32,10 +32,10 @@ struct scene {
 	struct io *fifo[QUEUES][FLOWS][IOS];
 	u32 nr[QUEUES][FLOWS];
 	u32 skipped[QUEUES][FLOWS];	/* while it could have gone */
-	enum verdict verdict[QUEUES];
+	enum dispatch_result result[QUEUES];
 };
 
-static struct scene scene;
+static struct scenario scenario;
 
 static bool always(const struct queue *q)
 {
@@ -43,7 +43,7 @@ static bool always(const struct queue *q)
 	return true;
 }
 
-static struct budget *budget(struct scene *s)
+static struct budget *budget(struct scenario *s)
 {
 	return s->sched.engine;
 }
@@ -51,15 +51,15 @@ static struct budget *budget(struct scene *s)
 /* ------------------------------------------------- a scheduler to test with */
 
 static u64 next_total;
-static void (*in_predict)(struct scene *s);
+static void (*in_predict)(struct scenario *s);
 
 static void test_predict(struct budget *b, u64 now)
 {
 	(void)now;
-	scene.predicted++;
+	scenario.predicted++;
 	b->total = next_total;
 	if (in_predict)
-		in_predict(&scene);
+		in_predict(&scenario);
 }
 
 static const struct budget_ops one_class = {
@@ -123,7 +123,7 @@ static const struct sched_ops test_ops = {
 
 /* -------------------------------------------------------------- the scenes */
 
-static struct flow *flow_create(struct scene *s, struct flow *parent, u32 weight)
+static struct flow *flow_create(struct scenario *s, struct flow *parent, u32 weight)
 {
 	struct flow *f = port_zalloc(flow_size(&test_ops, QUEUES));
 
@@ -138,15 +138,15 @@ static void flow_destroy(struct flow *f)
 	port_free(f);
 }
 
-static void scene_init(const struct budget_ops *ops, enum budget_rule rule,
+static void scenario_init(const struct budget_ops *ops, enum budget_rule rule,
 		       u64 total, u32 depth)
 {
 	static const u32 weights[FLOWS] = { 100, 250, 500, 1000 };
-	struct scene *s = &scene;
+	struct scenario *s = &scenario;
 	struct sched_params p;
 	u32 i;
 
-	*s = (struct scene){ .now = 1 };
+	*s = (struct scenario){ .now = 1 };
 	test_budget_ops = ops;
 	test_rule = rule;
 	next_total = total;
@@ -168,9 +168,9 @@ static void scene_init(const struct budget_ops *ops, enum budget_rule rule,
 }
 
 /* Called with nothing waiting and nothing out. */
-static void scene_deinit(void)
+static void scenario_deinit(void)
 {
-	struct scene *s = &scene;
+	struct scenario *s = &scenario;
 	u32 i;
 
 	for (i = 0; i < FLOWS; i++)
@@ -180,7 +180,7 @@ static void scene_deinit(void)
 	sched_exit(&s->sched);
 }
 
-static void act(struct scene *s, struct wake *wake)
+static void act(struct scenario *s, struct wake *wake)
 {
 	u32 queue;
 
@@ -190,12 +190,12 @@ static void act(struct scene *s, struct wake *wake)
 		s->tick_ns = wake->at_ns;
 }
 
-static bool tick_is_asked(const struct scene *s)
+static bool tick_is_requested(const struct scenario *s)
 {
 	return s->tick_ns && s->tick_ns <= s->now;
 }
 
-static void tick(struct scene *s)
+static void tick(struct scenario *s)
 {
 	struct wake wake;
 
@@ -205,7 +205,7 @@ static void tick(struct scene *s)
 	act(s, &wake);
 }
 
-static struct io *insert(struct scene *s, u32 queue, u32 flow, u32 bytes,
+static struct io *insert(struct scenario *s, u32 queue, u32 flow, u32 bytes,
 			 enum io_op op, u8 flags)
 {
 	struct wake wake;
@@ -224,7 +224,7 @@ static struct io *insert(struct scene *s, u32 queue, u32 flow, u32 bytes,
 	return &s->io[i];
 }
 
-static struct io *dispatch(struct scene *s, u32 queue, enum verdict expected)
+static struct io *dispatch(struct scenario *s, u32 queue, enum dispatch_result expected)
 {
 	struct io *io = NULL;
 	struct wake wake;
@@ -233,10 +233,10 @@ static struct io *dispatch(struct scene *s, u32 queue, enum verdict expected)
 	assert_int_equal(budget_dispatch(&s->queue[queue], s->now, &io, &wake),
 			 expected);
 	act(s, &wake);
-	return expected == VERDICT_IO ? io : NULL;
+	return expected == DISPATCH_IO ? io : NULL;
 }
 
-static void complete(struct scene *s, struct io *io)
+static void complete(struct scenario *s, struct io *io)
 {
 	struct wake wake;
 
@@ -246,7 +246,7 @@ static void complete(struct scene *s, struct io *io)
 	s->busy[io - s->io] = false;
 }
 
-static void reshare(struct scene *s)
+static void reshare(struct scenario *s)
 {
 	struct wake wake;
 
@@ -255,13 +255,13 @@ static void reshare(struct scene *s)
 	act(s, &wake);
 }
 
-static s64 left(const struct scene *s, u32 flow)
+static s64 left(const struct scenario *s, u32 flow)
 {
 	return atomic64_read(&budget_flow_of(s->flow[flow])->left);
 }
 
 /* I1. */
-static void check_conservation(const struct scene *s)
+static void check_conservation(const struct scenario *s)
 {
 	u32 i;
 
@@ -272,7 +272,7 @@ static void check_conservation(const struct scene *s)
 						 left(s, i));
 }
 
-static u64 part_of(const struct scene *s, u32 flow, u64 total)
+static u64 part_of(const struct scenario *s, u32 flow, u64 total)
 {
 	u64 generation, share, part;
 
@@ -284,12 +284,12 @@ static u64 part_of(const struct scene *s, u32 flow, u64 total)
 
 /* ------------------------------------------------------------------ the twin */
 
-static bool twin_able(const struct scene *s, u32 queue, u32 flow)
+static bool twin_runnable(const struct scenario *s, u32 queue, u32 flow)
 {
 	return s->nr[queue][flow] && s->credit[flow] > 0;
 }
 
-static void twin_insert(struct scene *s, u32 queue, u32 flow, u32 bytes)
+static void twin_insert(struct scenario *s, u32 queue, u32 flow, u32 bytes)
 {
 	bool was_active = atomic64_read(&s->flow[flow]->active);
 	struct budget_flow *bf = budget_flow_of(s->flow[flow]);
@@ -304,33 +304,33 @@ static void twin_insert(struct scene *s, u32 queue, u32 flow, u32 bytes)
 				  (s64)part_of(s, flow, budget(s)->total);
 }
 
-static void twin_dispatch(struct scene *s, u32 queue)
+static void twin_dispatch(struct scenario *s, u32 queue)
 {
-	enum verdict expected = VERDICT_EMPTY;
+	enum dispatch_result expected = DISPATCH_EMPTY;
 	struct io *io;
 	u32 i, flow = FLOWS;
 
 	for (i = 0; i < FLOWS; i++) {
-		if (twin_able(s, queue, i))
-			expected = VERDICT_IO;
-		else if (s->nr[queue][i] && expected == VERDICT_EMPTY)
-			expected = VERDICT_NO_BUDGET;
+		if (twin_runnable(s, queue, i))
+			expected = DISPATCH_IO;
+		else if (s->nr[queue][i] && expected == DISPATCH_EMPTY)
+			expected = DISPATCH_NO_BUDGET;
 	}
 	io = dispatch(s, queue, expected);
-	s->verdict[queue] = expected;
+	s->result[queue] = expected;
 	if (!io)
 		return;
 	for (i = 0; i < FLOWS; i++)
 		if (s->flow[i] == io->flow)
 			flow = i;
-	assert_true(twin_able(s, queue, flow));
+	assert_true(twin_runnable(s, queue, flow));
 	assert_ptr_equal(io, s->fifo[queue][flow][0]);
 	memmove(s->fifo[queue][flow], s->fifo[queue][flow] + 1,
 		--s->nr[queue][flow] * sizeof(io));
 	s->credit[flow] -= io->cost;
 	for (i = 0; i < FLOWS; i++) {
 		/* Lanes take turns. */
-		if (i != flow && twin_able(s, queue, i))
+		if (i != flow && twin_runnable(s, queue, i))
 			assert_true(++s->skipped[queue][i] < FLOWS);
 		else
 			s->skipped[queue][i] = 0;
@@ -338,13 +338,13 @@ static void twin_dispatch(struct scene *s, u32 queue)
 	complete(s, io);
 }
 
-static bool twin_active(const struct scene *s, u32 flow)
+static bool twin_active(const struct scenario *s, u32 flow)
 {
 	return s->flow[flow] && atomic64_read(&s->flow[flow]->active);
 }
 
 /* Rounds until somebody is out of debt; 0: somebody may spend already. */
-static void twin_refill(struct scene *s, u64 total)
+static void twin_refill(struct scenario *s, u64 total)
 {
 	u64 rounds = ~0ULL, part, due;
 	u32 i;
@@ -362,7 +362,7 @@ static void twin_refill(struct scene *s, u64 total)
 				       (s64)(part_of(s, i, total) * rounds);
 }
 
-static bool twin_all_out(const struct scene *s)
+static bool twin_all_out(const struct scenario *s)
 {
 	u32 i;
 
@@ -373,24 +373,24 @@ static bool twin_all_out(const struct scene *s)
 }
 
 /* Just the queues that have work for a flow that has credit now. */
-static void check_named(struct scene *s)
+static void check_named(struct scenario *s)
 {
 	u32 q, i;
 
 	for (q = 0; q < QUEUES; q++) {
-		bool named = s->named & BIT_ULL(q), able = false;
+		bool named = s->named & BIT_ULL(q), runnable = false;
 
 		for (i = 0; i < FLOWS; i++)
-			able |= twin_able(s, q, i);
+			runnable |= twin_runnable(s, q, i);
 		if (named)
-			assert_true(able);
-		if (able && s->verdict[q] == VERDICT_NO_BUDGET)
+			assert_true(runnable);
+		if (runnable && s->result[q] == DISPATCH_NO_BUDGET)
 			assert_true(named);
 	}
 	s->named = 0;
 }
 
-static void twin_tick(struct scene *s)
+static void twin_tick(struct scenario *s)
 {
 	u64 refills = budget(s)->refills;
 	bool over = s->now - budget(s)->start_ns >= PERIOD, any = false;
@@ -399,7 +399,7 @@ static void twin_tick(struct scene *s)
 	for (q = 0; q < QUEUES; q++)
 		twin_dispatch(s, q);
 	s->named = 0;
-	if (!tick_is_asked(s) && !over)
+	if (!tick_is_requested(s) && !over)
 		return;
 	tick(s);
 	for (i = 0; i < FLOWS; i++)
@@ -415,7 +415,7 @@ static void twin_tick(struct scene *s)
 	}
 }
 
-static void twin_check(struct scene *s)
+static void twin_check(struct scenario *s)
 {
 	u32 i, q;
 
@@ -425,12 +425,12 @@ static void twin_check(struct scene *s)
 	/* It lost its turn elsewhere. */
 	for (q = 0; q < QUEUES; q++)
 		for (i = 0; i < FLOWS; i++)
-			if (!twin_able(s, q, i))
+			if (!twin_runnable(s, q, i))
 				s->skipped[q][i] = 0;
 	assert_int_equal(atomic64_read(&s->sched.stats.watchdog), 0);
 }
 
-static void twin_step(struct scene *s, struct random *r)
+static void twin_step(struct scenario *s, struct random *r)
 {
 	static const u32 sizes[] = { 512, 4096, 4096, 65536, 1 << 20 };
 	u32 queue = random_below(r, QUEUES), flow = random_below(r, FLOWS);
@@ -459,37 +459,37 @@ static void twin_step(struct scene *s, struct random *r)
 }
 
 /* Whatever the rest of it owes. */
-static void twin_finish(struct scene *s)
+static void twin_finish(struct scenario *s)
 {
 	u32 q;
 
 	s->sched.drain = true;
 	for (q = 0; q < QUEUES; q++)
 		while (s->queue[q].nr)
-			complete(s, dispatch(s, q, VERDICT_IO));
+			complete(s, dispatch(s, q, DISPATCH_IO));
 }
 
 static void twin_play(struct random *r, bool locks)
 {
 	u32 step, i;
 
-	scene_init(&one_class, BUDGET_ALL_OUT, 1 << 20, IOS);
+	scenario_init(&one_class, BUDGET_ALL_OUT, 1 << 20, IOS);
 	for (i = 0; locks && i < FLOWS; i++) {
-		port_lock_init(&scene.lock[i]);
-		budget_set_lock(scene.flow[i], &scene.lock[i]);
+		port_lock_init(&scenario.lock[i]);
+		budget_set_lock(scenario.flow[i], &scenario.lock[i]);
 	}
 	for (step = 0; step < 2000; step++) {
 		/* Of the locks one may take another's place at any time. */
 		if (locks && random_once_in(r, 20))
-			budget_set_lock(scene.flow[random_below(r, FLOWS)],
-					&scene.lock[random_below(r, FLOWS)]);
-		twin_step(&scene, r);
+			budget_set_lock(scenario.flow[random_below(r, FLOWS)],
+					&scenario.lock[random_below(r, FLOWS)]);
+		twin_step(&scenario, r);
 	}
-	twin_finish(&scene);
-	check_conservation(&scene);
-	scene_deinit();
+	twin_finish(&scenario);
+	check_conservation(&scenario);
+	scenario_deinit();
 	for (i = 0; locks && i < FLOWS; i++)
-		port_lock_deinit(&scene.lock[i]);
+		port_lock_deinit(&scenario.lock[i]);
 }
 
 static void test_twin(void **state)
@@ -505,13 +505,13 @@ static void test_twin(void **state)
 /* ---------------------------------------------------------- the end of a round */
 
 /* Spends all that flow @flow has in requests of 4 KiB on queue 0. */
-static u32 spend_all(struct scene *s, u32 flow)
+static u32 spend_all(struct scenario *s, u32 flow)
 {
 	u32 n = 0;
 
 	for (; left(s, flow) > 0; n++) {
 		insert(s, 0, flow, 4096, IO_READ, 0);
-		complete(s, dispatch(s, 0, VERDICT_IO));
+		complete(s, dispatch(s, 0, DISPATCH_IO));
 	}
 	return n;
 }
@@ -519,18 +519,18 @@ static u32 spend_all(struct scene *s, u32 flow)
 /* The example of budget.h; the last request goes into debt. */
 static void test_example(void **state)
 {
-	struct scene *s = &scene;
+	struct scenario *s = &scenario;
 	s64 debt;
 
 	(void)state;
-	scene_init(&one_class, BUDGET_ALL_OUT, 12 << 20, IOS);
+	scenario_init(&one_class, BUDGET_ALL_OUT, 12 << 20, IOS);
 	flow_set_weight(s->flow[0], 100);
 	flow_set_weight(s->flow[1], 500);
 	/* The first comes alone and has all; then the shares are 1/6 and 5/6. */
 	insert(s, 1, 0, 4096, IO_READ, 0);
 	insert(s, 1, 1, 4096, IO_READ, 0);
-	complete(s, dispatch(s, 1, VERDICT_IO));
-	complete(s, dispatch(s, 1, VERDICT_IO));
+	complete(s, dispatch(s, 1, DISPATCH_IO));
+	complete(s, dispatch(s, 1, DISPATCH_IO));
 	tick(s);
 	s->now += PERIOD;
 	tick(s);
@@ -544,99 +544,99 @@ static void test_example(void **state)
 	debt = left(s, 0);
 	assert_in_range(-debt, 0, 4095);
 	/* The one who took the last of it has asked for a tick. */
-	assert_true(tick_is_asked(s));
+	assert_true(tick_is_requested(s));
 	tick(s);
 	assert_int_equal(budget(s)->refills, 2);
 	assert_int_equal(budget(s)->past.used,
 			 (512 + 2560) * 4096);
 	assert_int_equal(left(s, 0), debt + (s64)part_of(s, 0, 12 << 20));
-	scene_deinit();
+	scenario_deinit();
 }
 
 /* Who leaves the device idle goes before those who have been waiting. */
-static void test_spare_first(void **state)
+static void test_donors_first(void **state)
 {
-	struct scene *s = &scene;
+	struct scenario *s = &scenario;
 	struct io *io[3];
 	u32 i;
 
 	(void)state;
-	scene_init(&one_class, BUDGET_ALL_OUT, 1 << 20, IOS);
-	budget_flow_of(s->flow[2])->spare_ns = s->now + PERIOD;
+	scenario_init(&one_class, BUDGET_ALL_OUT, 1 << 20, IOS);
+	budget_flow_of(s->flow[2])->donor_until_ns = s->now + PERIOD;
 	for (i = 0; i < 4; i++)
 		insert(s, 0, i % 2, 4096, IO_READ, 0);
-	io[0] = dispatch(s, 0, VERDICT_IO);
+	io[0] = dispatch(s, 0, DISPATCH_IO);
 	io[1] = insert(s, 0, 2, 4096, IO_READ, 0);
 	insert(s, 0, 2, 4096, IO_READ, 0);
-	assert_ptr_equal(dispatch(s, 0, VERDICT_IO), io[1]);
-	io[2] = dispatch(s, 0, VERDICT_IO);
+	assert_ptr_equal(dispatch(s, 0, DISPATCH_IO), io[1]);
+	io[2] = dispatch(s, 0, DISPATCH_IO);
 	/* And then it is the turn of the others. */
 	assert_ptr_not_equal(io[2]->flow, s->flow[2]);
 	complete(s, io[0]);
 	complete(s, io[1]);
 	complete(s, io[2]);
 	for (i = 0; i < 3; i++)
-		complete(s, dispatch(s, 0, VERDICT_IO));
-	scene_deinit();
+		complete(s, dispatch(s, 0, DISPATCH_IO));
+	scenario_deinit();
 }
 
 /* By the clock alone: nobody asks, and nothing is left of the last period. */
 static void test_periodic(void **state)
 {
-	struct scene *s = &scene;
+	struct scenario *s = &scenario;
 
 	(void)state;
-	scene_init(&one_class, BUDGET_PERIODIC, 1 << 20, IOS);
+	scenario_init(&one_class, BUDGET_PERIODIC, 1 << 20, IOS);
 	insert(s, 0, 0, 4096, IO_READ, 0);
-	complete(s, dispatch(s, 0, VERDICT_IO));
+	complete(s, dispatch(s, 0, DISPATCH_IO));
 	tick(s);
 	spend_all(s, 0);
 	insert(s, 0, 0, 4096, IO_READ, 0);
-	dispatch(s, 0, VERDICT_NO_BUDGET);
-	assert_false(tick_is_asked(s));
+	dispatch(s, 0, DISPATCH_NO_BUDGET);
+	assert_false(tick_is_requested(s));
 	s->now = budget(s)->start_ns + PERIOD - 1;
 	tick(s);
 	assert_int_equal(budget(s)->refills, 0);
 	s->named = 0;
 	s->now++;
-	assert_true(tick_is_asked(s));
+	assert_true(tick_is_requested(s));
 	tick(s);
 	assert_int_equal(budget(s)->refills, 1);
 	assert_int_equal(s->named, BIT_ULL(0));
-	complete(s, dispatch(s, 0, VERDICT_IO));
+	complete(s, dispatch(s, 0, DISPATCH_IO));
 	s->now += PERIOD;
 	tick(s);
 	assert_int_equal(left(s, 0), (s64)part_of(s, 0, 1 << 20));
-	scene_deinit();
+	scenario_deinit();
 }
 
 /* The one for whom all wait goes away: that is the end of the round. */
 static void test_holder_leaves(void **state)
 {
-	struct scene *s = &scene;
+	struct scenario *s = &scenario;
 
 	(void)state;
-	scene_init(&one_class, BUDGET_ALL_OUT, 1 << 20, IOS);
+	scenario_init(&one_class, BUDGET_ALL_OUT, 1 << 20, IOS);
 	insert(s, 1, 1, 4096, IO_READ, 0);
-	complete(s, dispatch(s, 1, VERDICT_IO));
+	complete(s, dispatch(s, 1, DISPATCH_IO));
 	insert(s, 0, 0, 4096, IO_READ, 0);
-	complete(s, dispatch(s, 0, VERDICT_IO));
+	complete(s, dispatch(s, 0, DISPATCH_IO));
 	tick(s);
 	spend_all(s, 0);
 	insert(s, 0, 0, 4096, IO_READ, 0);
-	dispatch(s, 0, VERDICT_NO_BUDGET);
+	dispatch(s, 0, DISPATCH_NO_BUDGET);
 	tick(s);
 	assert_int_equal(budget(s)->refills, 0);
 	s->named = 0;
 	flow_destroy(s->flow[1]);
 	s->flow[1] = NULL;
 	reshare(s);
-	assert_true(tick_is_asked(s));
+	assert_true(tick_is_requested(s));
 	tick(s);
 	assert_int_equal(budget(s)->refills, 1);
 	assert_int_equal(s->named, BIT_ULL(0));
-	complete(s, dispatch(s, 0, VERDICT_IO));
-	scene_deinit();
+	complete(s, dispatch(s, 0, DISPATCH_IO));
+	scenario_deinit();
 }
 
 /*
@@ -645,28 +645,28 @@ static void test_holder_leaves(void **state)
  */
 static void hold(u32 out, struct io **io)
 {
-	struct scene *s = &scene;
+	struct scenario *s = &scenario;
 	u32 i;
 
-	scene_init(&one_class, BUDGET_CONSERVING, 1 << 20, IOS);
+	scenario_init(&one_class, BUDGET_CONSERVING, 1 << 20, IOS);
 	insert(s, 0, 0, 4096, IO_READ, 0);
 	for (i = 0; i < out; i++)
 		insert(s, 1, 1, 4096, IO_READ, 0);
-	complete(s, dispatch(s, 0, VERDICT_IO));
+	complete(s, dispatch(s, 0, DISPATCH_IO));
 	for (i = 0; i < out; i++)
-		io[i] = dispatch(s, 1, VERDICT_IO);
+		io[i] = dispatch(s, 1, DISPATCH_IO);
 	tick(s);
 	budget(s)->epoch.mean = 4096;
 	budget(s)->rate = (4ULL * 4096 << 20) / (PERIOD / 32);
 	budget(s)->rate_until_ns = ~0ULL;
 	spend_all(s, 0);
 	insert(s, 0, 0, 4096, IO_READ, 0);
-	dispatch(s, 0, VERDICT_NO_BUDGET);
+	dispatch(s, 0, DISPATCH_NO_BUDGET);
 	tick(s);
 }
 
 /* A window later, by the ticks that were asked for. */
-static bool refilled_in(struct scene *s, u64 windows)
+static bool refilled_in(struct scenario *s, u64 windows)
 {
 	u64 until_ns = s->now + windows * PERIOD / 32;
 	u64 refills = budget(s)->refills;
@@ -685,7 +685,7 @@ static bool refilled_in(struct scene *s, u64 windows)
  */
 static void test_holder_loses(void **state)
 {
-	struct scene *s = &scene;
+	struct scenario *s = &scenario;
 	struct io *io;
 
 	(void)state;
@@ -697,8 +697,8 @@ static void test_holder_loses(void **state)
 	spend_all(s, 0);
 	assert_true(refilled_in(s, 1));
 	complete(s, io);
-	complete(s, dispatch(s, 0, VERDICT_IO));
-	scene_deinit();
+	complete(s, dispatch(s, 0, DISPATCH_IO));
+	scenario_deinit();
 }
 
 /*
@@ -708,7 +708,7 @@ static void test_holder_loses(void **state)
 static void test_holder_keeps(void **state)
 {
 	enum { OUT = 6 };
-	struct scene *s = &scene;
+	struct scenario *s = &scenario;
 	struct io *io[OUT];
 	u32 i, turn;
 
@@ -719,18 +719,18 @@ static void test_holder_keeps(void **state)
 		for (i = 0; i < OUT; i++) {
 			complete(s, io[i]);
 			insert(s, 1, 1, 4096, IO_READ, 0);
-			io[i] = dispatch(s, 1, VERDICT_IO);
+			io[i] = dispatch(s, 1, DISPATCH_IO);
 		}
 	}
 	for (i = 0; i < OUT; i++)
 		complete(s, io[i]);
 	s->now += 2 * PERIOD;
 	tick(s);
-	complete(s, dispatch(s, 0, VERDICT_IO));
-	scene_deinit();
+	complete(s, dispatch(s, 0, DISPATCH_IO));
+	scenario_deinit();
 }
 
-static void weigh_all_alike(struct scene *s)
+static void weigh_all_alike(struct scenario *s)
 {
 	u32 i;
 
@@ -741,14 +741,14 @@ static void weigh_all_alike(struct scene *s)
 /* Weights that change in the middle of a refill hold from there on. */
 static void test_weights_during_refill(void **state)
 {
-	struct scene *s = &scene;
+	struct scenario *s = &scenario;
 	u32 i;
 
 	(void)state;
-	scene_init(&one_class, BUDGET_ALL_OUT, 1 << 20, IOS);
+	scenario_init(&one_class, BUDGET_ALL_OUT, 1 << 20, IOS);
 	for (i = 0; i < FLOWS; i++) {
 		insert(s, 0, i, 4096, IO_READ, 0);
-		complete(s, dispatch(s, 0, VERDICT_IO));
+		complete(s, dispatch(s, 0, DISPATCH_IO));
 	}
 	tick(s);
 	in_predict = weigh_all_alike;
@@ -758,34 +758,34 @@ static void test_weights_during_refill(void **state)
 	for (i = 0; i < FLOWS; i++)
 		assert_int_equal(left(s, i), 1 << 18);
 	check_conservation(s);
-	scene_deinit();
+	scenario_deinit();
 }
 
 /* ------------------------------------------------------------ special requests */
 
 static void test_urgent(void **state)
 {
-	struct scene *s = &scene;
+	struct scenario *s = &scenario;
 	struct wake wake;
 	struct io *io;
 	s64 before;
 
 	(void)state;
-	scene_init(&one_class, BUDGET_ALL_OUT, 1 << 20, 1);
+	scenario_init(&one_class, BUDGET_ALL_OUT, 1 << 20, 1);
 	insert(s, 1, 1, 4096, IO_READ, 0);
-	complete(s, dispatch(s, 1, VERDICT_IO));
+	complete(s, dispatch(s, 1, DISPATCH_IO));
 	insert(s, 0, 0, 4096, IO_READ, 0);
-	complete(s, dispatch(s, 0, VERDICT_IO));
+	complete(s, dispatch(s, 0, DISPATCH_IO));
 	spend_all(s, 0);
 	insert(s, 0, 0, 4096, IO_READ, 0);
-	dispatch(s, 0, VERDICT_NO_BUDGET);
+	dispatch(s, 0, DISPATCH_NO_BUDGET);
 	/* It passes who waits, without credit and without a slot, and pays. */
 	insert(s, 1, 1, 4096, IO_READ, 0);
-	io = dispatch(s, 1, VERDICT_IO);
+	io = dispatch(s, 1, DISPATCH_IO);
 	assert_true(io->flags & IO_SLOT);
 	before = left(s, 0);
 	insert(s, 0, 0, 8192, IO_WRITE, IO_URGENT);
-	io = dispatch(s, 0, VERDICT_IO);
+	io = dispatch(s, 0, DISPATCH_IO);
 	assert_false(io->flags & IO_SLOT);
 	assert_int_equal(left(s, 0), before - 8192);
 	/* Sent back, it comes again, and does not pay again. */
@@ -793,7 +793,7 @@ static void test_urgent(void **state)
 	budget_requeue(io, &wake);
 	budget_requeue(io, &wake);
 	budget_insert(&s->queue[0], io, s->now, &wake);
-	assert_ptr_equal(dispatch(s, 0, VERDICT_IO), io);
+	assert_ptr_equal(dispatch(s, 0, DISPATCH_IO), io);
 	assert_int_equal(left(s, 0), before - 8192);
 	complete(s, io);
 	check_conservation(s);
@@ -801,25 +801,25 @@ static void test_urgent(void **state)
 	for (io = s->io; io < s->io + IOS; io++)
 		if (io->flags & IO_OUT)
 			complete(s, io);
-	scene_deinit();
+	scenario_deinit();
 }
 
 /* A polled request spends, but takes no slot. */
 static void test_exempt(void **state)
 {
-	struct scene *s = &scene;
+	struct scenario *s = &scenario;
 	struct io *io, *polled;
 	s64 before;
 
 	(void)state;
-	scene_init(&one_class, BUDGET_ALL_OUT, 1 << 20, 1);
+	scenario_init(&one_class, BUDGET_ALL_OUT, 1 << 20, 1);
 	insert(s, 0, 0, 4096, IO_READ, 0);
-	io = dispatch(s, 0, VERDICT_IO);
+	io = dispatch(s, 0, DISPATCH_IO);
 	insert(s, 0, 0, 4096, IO_READ, 0);
-	dispatch(s, 0, VERDICT_NO_SLOT);
+	dispatch(s, 0, DISPATCH_NO_SLOT);
 	before = left(s, 0);
 	insert(s, 1, 0, 4096, IO_READ, IO_EXEMPT);
-	polled = dispatch(s, 1, VERDICT_IO);
+	polled = dispatch(s, 1, DISPATCH_IO);
 	assert_false(polled->flags & IO_SLOT);
 	assert_int_equal(left(s, 0), before - 4096);
 	s->named = 0;
@@ -827,28 +827,28 @@ static void test_exempt(void **state)
 	assert_int_equal(s->named, 0);
 	complete(s, io);
 	assert_int_equal(s->named, BIT_ULL(0));
-	complete(s, dispatch(s, 0, VERDICT_IO));
-	scene_deinit();
+	complete(s, dispatch(s, 0, DISPATCH_IO));
+	scenario_deinit();
 }
 
 /* A merge is paid for when the request goes. */
 static void test_merge(void **state)
 {
-	struct scene *s = &scene;
+	struct scenario *s = &scenario;
 	struct io *io;
 	s64 before;
 
 	(void)state;
-	scene_init(&one_class, BUDGET_ALL_OUT, 1 << 20, IOS);
+	scenario_init(&one_class, BUDGET_ALL_OUT, 1 << 20, IOS);
 	io = insert(s, 0, 0, 4096, IO_READ, 0);
 	before = left(s, 0);
 	budget_merge(&s->queue[0], io, 65536);
 	assert_int_equal(left(s, 0), before);
-	assert_ptr_equal(dispatch(s, 0, VERDICT_IO), io);
+	assert_ptr_equal(dispatch(s, 0, DISPATCH_IO), io);
 	assert_int_equal(left(s, 0), before - 65536);
 	assert_int_equal(atomic64_read(&s->flow[0]->pos), 65536);
 	complete(s, io);
-	scene_deinit();
+	scenario_deinit();
 }
 
 /*
@@ -858,33 +858,33 @@ static void test_merge(void **state)
 static void test_classes(void **state)
 {
 	static const u32 order[] = { 0, 0, 0, 1, 1, 0, 0, 0, 1, 1 };
-	struct scene *s = &scene;
+	struct scenario *s = &scenario;
 	struct io *io[ARRAY_SIZE(order)];
 	u32 i;
 
 	(void)state;
-	scene_init(&two_classes, BUDGET_ALL_OUT, 64 << 20, 6);
+	scenario_init(&two_classes, BUDGET_ALL_OUT, 64 << 20, 6);
 	for (i = 0; i < 8; i++) {
 		insert(s, 0, 0, 4096, IO_READ, 0);
 		insert(s, 0, 0, 4096, IO_WRITE, 0);
 	}
 	for (i = 0; i < ARRAY_SIZE(order); i++) {
-		io[i] = dispatch(s, 0, VERDICT_IO);
+		io[i] = dispatch(s, 0, DISPATCH_IO);
 		assert_int_equal(class_of(io[i]), order[i]);
 	}
 	/* All six slots for reads are in use, and four of those for writes. */
-	assert_int_equal(class_of(dispatch(s, 0, VERDICT_IO)), 1);
-	assert_int_equal(class_of(dispatch(s, 0, VERDICT_IO)), 1);
-	dispatch(s, 0, VERDICT_NO_SLOT);
+	assert_int_equal(class_of(dispatch(s, 0, DISPATCH_IO)), 1);
+	assert_int_equal(class_of(dispatch(s, 0, DISPATCH_IO)), 1);
+	dispatch(s, 0, DISPATCH_NO_SLOT);
 	s->named = 0;
 	complete(s, io[0]);
 	assert_int_equal(s->named, BIT_ULL(0));
-	assert_int_equal(class_of(dispatch(s, 0, VERDICT_IO)), 0);
+	assert_int_equal(class_of(dispatch(s, 0, DISPATCH_IO)), 0);
 	twin_finish(s);
 	for (i = 0; i < IOS; i++)
 		if (s->io[i].flags & IO_OUT)
 			complete(s, &s->io[i]);
-	scene_deinit();
+	scenario_deinit();
 }
 
 static void test_no_memory(void **state)
@@ -894,15 +894,15 @@ static void test_no_memory(void **state)
 	u32 allowed;
 
 	(void)state;
-	scene_init(&two_classes, BUDGET_ALL_OUT, 1 << 20, 4);
+	scenario_init(&two_classes, BUDGET_ALL_OUT, 1 << 20, 4);
 	/* Its queues, and two allocations for the slots of each class. */
 	for (allowed = 0; allowed < 5; allowed++) {
 		port_zalloc_fail_after(allowed);
-		assert_int_equal(budget_init(&b, &scene.sched, &two_classes, 1,
+		assert_int_equal(budget_init(&b, &scenario.sched, &two_classes, 1,
 					     depth), -ENOMEM);
 		port_zalloc_fail_never();
 	}
-	scene_deinit();
+	scenario_deinit();
 }
 
 int main(void)
@@ -910,7 +910,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_twin),
 		cmocka_unit_test(test_example),
-		cmocka_unit_test(test_spare_first),
+		cmocka_unit_test(test_donors_first),
 		cmocka_unit_test(test_periodic),
 		cmocka_unit_test(test_holder_loses),
 		cmocka_unit_test(test_holder_keeps),

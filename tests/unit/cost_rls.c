@@ -5,7 +5,7 @@
 #include "sched/cost/cost_rls.h"
 
 enum {
-	T	= REGRESSION_TERMS,
+	T	= COST_RLS_TERMS,
 	WINDOWS	= 2000,
 };
 
@@ -75,7 +75,7 @@ static void twin_step(struct twin *t, double *g, bool *open)
 		t->phi[i] += open[i] ? d[i] : fixed[i];
 }
 
-static void twin_add(struct twin *t, const struct regression_sums *s)
+static void twin_add(struct twin *t, const struct cost_rls_sums *s)
 {
 	double raw[5][T] = { { 0 } }, x[T] = { 0 }, g[T] = { 0 };
 	double norm = 0, ns = 0, sectors = 0, residual = 0;
@@ -153,9 +153,9 @@ static u32 count(struct random *r, const struct mix *m, u32 most)
 }
 
 static void add_request(const struct drive *d, u32 class, u64 sectors,
-			struct regression_sums *s)
+			struct cost_rls_sums *s)
 {
-	struct regression_sums *k = &s[regression_kind(class, (u32)sectors * 512)];
+	struct cost_rls_sums *k = &s[cost_rls_kind(class, (u32)sectors * 512)];
 
 	k->requests++;
 	k->sectors += sectors;
@@ -163,7 +163,7 @@ static void add_request(const struct drive *d, u32 class, u64 sectors,
 }
 
 /* All requests of the window wait equally long. */
-static void share_time(struct regression_sums *s)
+static void share_time(struct cost_rls_sums *s)
 {
 	u64 requests = 0, ns = 0;
 	u32 k;
@@ -177,7 +177,7 @@ static void share_time(struct regression_sums *s)
 }
 
 static void window(struct random *r, const struct drive *d, const struct mix *m,
-		   struct regression_sums *s)
+		   struct cost_rls_sums *s)
 {
 	u32 n[2] = { count(r, m, m->reads), count(r, m, m->writes) }, i, k;
 	u32 sizes = m->sectors_most - m->sectors_least + 1;
@@ -195,13 +195,13 @@ static void window(struct random *r, const struct drive *d, const struct mix *m,
 		share_time(s);
 }
 
-static double cost_ns(const struct regression *g, u32 class, u32 sectors)
+static double cost_ns(const struct cost_rls *g, u32 class, u32 sectors)
 {
-	u64 sector_ps = regression_cost_ps(g, 2 * class + 1);
+	u64 sector_ps = cost_rls_cost_ps(g, 2 * class + 1);
 
 	if (class == IO_WRITE)
-		sector_ps += regression_cost_ps(g, WRITTEN_SECTOR);
-	return (double)(regression_cost_ps(g, 2 * class) +
+		sector_ps += cost_rls_cost_ps(g, WRITTEN_SECTOR);
+	return (double)(cost_rls_cost_ps(g, 2 * class) +
 			sector_ps * sectors) / 1000;
 }
 
@@ -211,7 +211,7 @@ static void expect_near(const char *what, double got, double want, double off)
 		fail_msg("%s: %f instead of %f", what, got, want);
 }
 
-static void expect_costs(const struct regression *g, const struct drive *d,
+static void expect_costs(const struct cost_rls *g, const struct drive *d,
 			 u32 sectors, double off)
 {
 	expect_near("read", cost_ns(g, IO_READ, sectors),
@@ -220,14 +220,14 @@ static void expect_costs(const struct regression *g, const struct drive *d,
 		    d->base[1] + sectors * d->sector[1], off);
 }
 
-static void feed(struct regression *g, struct random *r, const struct drive *d,
+static void feed(struct cost_rls *g, struct random *r, const struct drive *d,
 		 const struct mix *m, u32 windows)
 {
-	struct regression_sums s[4];
+	struct cost_rls_sums s[4];
 
 	while (windows) {
 		window(r, d, m, s);
-		windows -= regression_add(g, s);
+		windows -= cost_rls_add(g, s);
 	}
 }
 
@@ -254,11 +254,11 @@ static void agrees_with_double_precision(void **state)
 			.noise = random_below(&r, 3) * 0.1,
 			.shared = random_below(&r, 2),
 		};
-		struct regression g = { 0 };
+		struct cost_rls g = { 0 };
 		struct twin t = { 0 };
 
 		for (i = 0; i < WINDOWS; i++) {
-			struct regression_sums s[4];
+			struct cost_rls_sums s[4];
 			struct mix m = sizes;
 
 			/* One class is absent for some time, then the other. */
@@ -267,7 +267,7 @@ static void agrees_with_double_precision(void **state)
 			else if (i / 100 % 5 == 4)
 				m.writes = 0;
 			window(&r, &d, &m, s);
-			if (!regression_add(&g, s))
+			if (!cost_rls_add(&g, s))
 				continue;
 			twin_add(&t, s);
 			/* One window leaves most directions to rounding. */
@@ -291,15 +291,15 @@ static void agrees_with_double_precision(void **state)
 static void finds_the_truth(void **state)
 {
 	struct random r = random_seeded("regression");
-	struct regression g = { 0 };
+	struct cost_rls g = { 0 };
 
 	(void)state;
 	feed(&g, &r, &fast, &sizes, 1000);
-	expect_near("read", (double)regression_cost_ps(&g, READ_REQUEST), 60e6, 0.005);
-	expect_near("read sector", (double)regression_cost_ps(&g, READ_SECTOR),
+	expect_near("read", (double)cost_rls_cost_ps(&g, READ_REQUEST), 60e6, 0.005);
+	expect_near("read sector", (double)cost_rls_cost_ps(&g, READ_SECTOR),
 		    400e3, 0.005);
-	expect_near("write", (double)regression_cost_ps(&g, WRITE_REQUEST), 20e6, 0.02);
-	expect_near("write sector", (double)regression_cost_ps(&g, WRITE_SECTOR),
+	expect_near("write", (double)cost_rls_cost_ps(&g, WRITE_REQUEST), 20e6, 0.02);
+	expect_near("write sector", (double)cost_rls_cost_ps(&g, WRITE_SECTOR),
 		    1600e3, 0.005);
 }
 
@@ -308,7 +308,7 @@ static void follows_the_truth(void **state)
 {
 	struct random r = random_seeded("regression");
 	struct drive before = fast, after = slower;
-	struct regression g = { 0 };
+	struct cost_rls g = { 0 };
 
 	(void)state;
 	before.noise = after.noise = 0.2;
@@ -326,7 +326,7 @@ static void the_mix_outweighs_the_latencies(void **state)
 {
 	struct random r = random_seeded("regression");
 	struct drive d = slower;
-	struct regression g = { 0 };
+	struct cost_rls g = { 0 };
 
 	(void)state;
 	d.shared = true;
@@ -339,7 +339,7 @@ static void the_latencies_split_a_constant_mix(void **state)
 {
 	static const struct mix constant = { 200, 100, 8, 8, true };
 	struct random r = random_seeded("regression");
-	struct regression g = { 0 };
+	struct cost_rls g = { 0 };
 
 	(void)state;
 	feed(&g, &r, &slower, &constant, 3000);
@@ -354,19 +354,19 @@ static void what_is_owed_is_found(void **state)
 {
 	struct random r = random_seeded("regression");
 	const struct drive truth = { { 100000, 320000 }, { 0, 0 }, 0, false };
-	struct regression g = { 0 };
+	struct cost_rls g = { 0 };
 	u64 owed = 0, writes;
 	u32 i;
 
 	(void)state;
 	for (i = 0; i < 3000; i++) {
-		struct regression_sums s[4] = { { 0 } };
+		struct cost_rls_sums s[4] = { { 0 } };
 
 		writes = i / 3 % 2 ? 1 + random_below(&r, 200) : 0;
-		s[0] = (struct regression_sums){ 100, 800,
+		s[0] = (struct cost_rls_sums){ 100, 800,
 						 100 * 100000 + owed * 300000 };
-		s[2] = (struct regression_sums){ writes, 8 * writes, writes * 20000 };
-		assert_true(regression_add(&g, s));
+		s[2] = (struct cost_rls_sums){ writes, 8 * writes, writes * 20000 };
+		assert_true(cost_rls_add(&g, s));
 		owed = (owed + writes) / 2;
 	}
 	expect_costs(&g, &truth, 8, 0.05);
@@ -376,27 +376,27 @@ static void what_is_owed_is_found(void **state)
 static void the_latencies_split_a_constant_size(void **state)
 {
 	struct random r = random_seeded("regression");
-	struct regression_sums s[4] = { { 0 } };
-	struct regression g = { 0 };
+	struct cost_rls_sums s[4] = { { 0 } };
+	struct cost_rls g = { 0 };
 	u32 i;
 
 	(void)state;
 	for (i = 0; i < 3000; i++) {
 		u64 more = random_below(&r, 1000);
 
-		s[0] = (struct regression_sums){ 64, 512, 64 * (60000 + 8 * 400 + more) };
-		s[1] = (struct regression_sums){ 8, 1024, 8 * (60000 + 128 * 400 + more) };
-		assert_true(regression_add(&g, s));
+		s[0] = (struct cost_rls_sums){ 64, 512, 64 * (60000 + 8 * 400 + more) };
+		s[1] = (struct cost_rls_sums){ 8, 1024, 8 * (60000 + 128 * 400 + more) };
+		assert_true(cost_rls_add(&g, s));
 	}
 	expect_near("4K", cost_ns(&g, IO_READ, 8), 63700, 0.02);
 	expect_near("64K", cost_ns(&g, IO_READ, 128), 111700, 0.02);
 }
 
 /* What each class took is told in one sum, whatever its requests' own times. */
-static void tell(struct regression *g, struct random *r, const struct drive *d,
+static void tell(struct cost_rls *g, struct random *r, const struct drive *d,
 		 const struct mix *m, u32 windows)
 {
-	struct regression_sums s[4];
+	struct cost_rls_sums s[4];
 
 	while (windows) {
 		u32 i;
@@ -409,7 +409,7 @@ static void tell(struct regression *g, struct random *r, const struct drive *d,
 			s[i].ns = s[i + 1].ns = 0;
 			s[small].ns = ns;
 		}
-		windows -= regression_add(g, s);
+		windows -= cost_rls_add(g, s);
 	}
 }
 
@@ -417,14 +417,14 @@ static void what_is_told_needs_no_mix(void **state)
 {
 	static const struct mix constant = { 200, 100, 8, 8, true };
 	struct random r = random_seeded("regression");
-	struct regression g = { .told = true };
+	struct cost_rls g = { .exact_time = true };
 
 	(void)state;
 	tell(&g, &r, &fast, &constant, 200);
 	expect_costs(&g, &fast, 8, 0.01);
 	tell(&g, &r, &slower, &constant, 1000);
 	expect_costs(&g, &slower, 8, 0.01);
-	g = (struct regression){ .told = true };
+	g = (struct cost_rls){ .exact_time = true };
 	tell(&g, &r, &slower, &sizes, 1000);
 	expect_costs(&g, &slower, 8, 0.05);
 	expect_costs(&g, &slower, 128, 0.05);
@@ -436,7 +436,7 @@ static void an_absent_class_stays(void **state)
 	static const struct mix writes = { 0, 400, 1, 256, false };
 	struct random r = random_seeded("regression");
 	struct drive d = fast;
-	struct regression g = { 0 };
+	struct cost_rls g = { 0 };
 	s64 phi[2];
 
 	(void)state;
@@ -460,34 +460,34 @@ static void nothing_is_negative(void **state)
 {
 	/* The larger, the faster: a slope below 0 would fit best. */
 	struct random r = random_seeded("regression");
-	struct regression g = { 0 };
+	struct cost_rls g = { 0 };
 	u32 i, k;
 
 	(void)state;
 	for (i = 0; i < 3000; i++) {
 		u64 sectors = 100 * (8 + random_below(&r, 200));
-		struct regression_sums s[4] = {
+		struct cost_rls_sums s[4] = {
 			[1] = { 100, sectors, 40000000 - 900 * sectors },
 			[2] = { 50 + random_below(&r, 100), 800, 100 },
 		};
 
-		assert_true(regression_add(&g, s));
+		assert_true(cost_rls_add(&g, s));
 		for (k = 0; k < T; k++)
 			assert_true(g.phi[k] >= 0);
 	}
-	assert_int_equal(regression_cost_ps(&g, READ_SECTOR), 0);
-	expect_near("mean", (double)regression_cost_ps(&g, READ_REQUEST), 303e6, 0.1);
+	assert_int_equal(cost_rls_cost_ps(&g, READ_SECTOR), 0);
+	expect_near("mean", (double)cost_rls_cost_ps(&g, READ_REQUEST), 303e6, 0.1);
 }
 
 static void short_windows_are_left_for_the_next(void **state)
 {
-	const struct regression_sums few[4] = { { 31, 248, 3100000 } };
-	const struct regression_sums empty[4] = { { 64, 0, 3100000 } };
-	struct regression g = { 0 }, none = { 0 };
+	const struct cost_rls_sums few[4] = { { 31, 248, 3100000 } };
+	const struct cost_rls_sums empty[4] = { { 64, 0, 3100000 } };
+	struct cost_rls g = { 0 }, none = { 0 };
 
 	(void)state;
-	assert_false(regression_add(&g, few));
-	assert_false(regression_add(&g, empty));
+	assert_false(cost_rls_add(&g, few));
+	assert_false(cost_rls_add(&g, empty));
 	assert_memory_equal(&g, &none, sizeof(g));
 }
 
@@ -495,17 +495,17 @@ static void errors_shrink_and_cover(void **state)
 {
 	struct random r = random_seeded("regression");
 	struct drive d = fast;
-	struct regression g = { 0 };
+	struct cost_rls g = { 0 };
 	double error[2];
 
 	(void)state;
 	d.noise = 0.3;
 	feed(&g, &r, &d, &sizes, 20);
-	error[0] = (double)regression_error_ps(&g, READ_REQUEST);
+	error[0] = (double)cost_rls_error_ps(&g, READ_REQUEST);
 	feed(&g, &r, &d, &sizes, 1000);
-	error[1] = (double)regression_error_ps(&g, READ_REQUEST);
+	error[1] = (double)cost_rls_error_ps(&g, READ_REQUEST);
 	assert_true(error[1] > 0 && error[1] < error[0] / 2);
-	assert_true(fabs((double)regression_cost_ps(&g, READ_REQUEST) - 60e6) <
+	assert_true(fabs((double)cost_rls_cost_ps(&g, READ_REQUEST) - 60e6) <
 		    4 * error[1]);
 }
 
@@ -513,24 +513,24 @@ static void errors_shrink_and_cover(void **state)
 static void anything_may_come(void **state)
 {
 	struct random r = random_seeded("regression");
-	struct regression g = { 0 };
+	struct cost_rls g = { 0 };
 	struct cost_line line[2];
 	u32 i, k;
 
 	(void)state;
 	for (i = 0; i < 20000; i++) {
-		struct regression_sums s[4];
+		struct cost_rls_sums s[4];
 
 		if (i == 10000)
-			g = (struct regression){ .told = true };
+			g = (struct cost_rls){ .exact_time = true };
 		for (k = 0; k < 4; k++)
-			s[k] = (struct regression_sums){
+			s[k] = (struct cost_rls_sums){
 				random_next(&r) >> (20 + random_below(&r, 44)),
 				random_next(&r) >> (12 + random_below(&r, 52)),
 				random_next(&r) >> random_below(&r, 64),
 			};
-		regression_add(&g, s);
-		regression_lines(&g, line);
+		cost_rls_add(&g, s);
+		cost_rls_lines(&g, line);
 		for (k = 0; k < T; k++)
 			assert_true(g.phi[k] >= 0 && g.r[k][k] >= 0);
 		assert_true(line[0].base <= COST_MOST && line[1].base <= COST_MOST);
@@ -540,35 +540,35 @@ static void anything_may_come(void **state)
 static void lines_by_hand(void **state)
 {
 	/* A read of 4 KiB takes 80 us, of 64 KiB 320; a write 160, always. */
-	struct regression g = { .unit = 10000 * 256, .seen = 3 };
+	struct cost_rls g = { .unit = 10000 * 256, .seen = 3 };
 	struct cost_line line[2];
 
 	(void)state;
 	g.phi[READ_REQUEST] = (64LL << 32) / 80;
 	g.phi[READ_SECTOR] = (16LL << 32) / 80;
 	g.phi[WRITE_REQUEST] = 2LL << 32;
-	regression_lines(&g, line);
+	cost_rls_lines(&g, line);
 	expect_near("read", line[0].base, 3276.8, 0.001);
 	expect_near("read KiB", line[0].per_kib, 204.8, 0.005);
 	assert_int_equal(line[1].base, 8192);
 	assert_int_equal(line[1].per_kib, 0);
 	/* However little reads were found to take. */
 	g.phi[READ_REQUEST] = g.phi[READ_SECTOR] = 0;
-	regression_lines(&g, line);
+	cost_rls_lines(&g, line);
 	assert_int_equal(line[1].base, 32 * 4096);
 	g.phi[READ_REQUEST] = (64LL << 32) / 80;
 	g.phi[READ_SECTOR] = (16LL << 32) / 80;
 	/* Never met: as the other. */
 	g.seen = 1 << IO_READ;
-	regression_lines(&g, line);
+	cost_rls_lines(&g, line);
 	assert_memory_equal(&line[0], &line[1], sizeof(line[0]));
 	g.seen = 1 << IO_WRITE;
-	regression_lines(&g, line);
+	cost_rls_lines(&g, line);
 	assert_int_equal(line[0].base, 4096);
 	assert_int_equal(line[1].base, 4096);
 	/* Nothing is known: by bytes. */
 	g.unit = 0;
-	regression_lines(&g, line);
+	cost_rls_lines(&g, line);
 	assert_int_equal(line[0].base + line[1].base, 0);
 	assert_int_equal(line[0].per_kib, 1024);
 	assert_int_equal(line[1].per_kib, 1024);

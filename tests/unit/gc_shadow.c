@@ -10,49 +10,49 @@ enum {
 	SAMPLED	= 1 << OVERWRITE_REGION_SHIFT,
 };
 
-struct scene {
-	struct overwrites o;
-	struct overwrite_flow flow[FLOWS];
+struct scenario {
+	struct gc_shadow o;
+	struct gc_shadow_flow flow[FLOWS];
 	u8 *map;		/* whose page */
 	u32 pages;
 	u64 valid[FLOWS + 1], invalid[FLOWS + 1];
 	u32 since;		/* samples since the last tick */
 };
 
-static void scene_init(struct scene *s, u32 pages)
+static void scenario_init(struct scenario *s, u32 pages)
 {
 	u32 i;
 
 	memset(s, 0, sizeof(*s));
-	assert_false(overwrites_init(&s->o, 2, pages));
+	assert_false(gc_shadow_init(&s->o, 2, pages));
 	for (i = 0; i < FLOWS; i++)
-		overwrite_flow_init(&s->o, &s->flow[i]);
+		gc_shadow_flow_init(&s->o, &s->flow[i]);
 	s->pages = pages;
 	s->map = malloc(pages);
 	assert_non_null(s->map);
 	memset(s->map, NOBODY, pages);
 }
 
-static void scene_deinit(struct scene *s)
+static void scenario_deinit(struct scenario *s)
 {
 	u32 i;
 
 	for (i = 0; i < FLOWS; i++)
-		overwrite_flow_exit(&s->o, &s->flow[i]);
-	overwrites_deinit(&s->o);
+		gc_shadow_flow_exit(&s->o, &s->flow[i]);
+	gc_shadow_deinit(&s->o);
 	free(s->map);
 }
 
-static void wrote(struct scene *s, u32 flow, u32 page, u32 pages)
+static void wrote(struct scenario *s, u32 flow, u32 page, u32 pages)
 {
 	u32 samples = pages / SAMPLED + 2, i;
 
 	if (s->since + samples > OVERWRITE_RING) {
-		overwrites_tick(&s->o, SPARE);
+		gc_shadow_tick(&s->o, SPARE);
 		s->since = 0;
 	}
 	s->since += samples;
-	overwrites_wrote(&s->o, &s->flow[flow], page % 2, page,
+	gc_shadow_wrote(&s->o, &s->flow[flow], page % 2, page,
 			 pages * OVERWRITE_PAGE);
 	for (i = page; i < page + pages; i++) {
 		u32 of = s->map[i] == NOBODY ? flow : s->map[i];
@@ -75,8 +75,8 @@ static void expect_near(u64 got, u64 want, double off, const char *what,
 }
 
 /* The miniature is what its counts say. */
-static void expect_sound(const struct overwrites *o,
-			 const struct overwrite_flow *flow)
+static void expect_sound(const struct gc_shadow *o,
+			 const struct gc_shadow_flow *flow)
 {
 	u32 used = 0, valid[FLOWS + 1] = { 0 }, i, k, of, region, in_block;
 
@@ -105,11 +105,11 @@ static void expect_sound(const struct overwrites *o,
 }
 
 /* Those that are known, not estimates. */
-static void expect_counts(struct scene *s, double off)
+static void expect_counts(struct scenario *s, double off)
 {
 	u32 i;
 
-	overwrites_tick(&s->o, SPARE);
+	gc_shadow_tick(&s->o, SPARE);
 	expect_sound(&s->o, s->flow);
 	for (i = 0; i < FLOWS; i++) {
 		expect_near(s->flow[i].valid << s->o.region_shift, s->valid[i],
@@ -123,11 +123,11 @@ static void expect_counts(struct scene *s, double off)
 static void counts_what_was_overwritten(void **state)
 {
 	struct random r = random_seeded("overwrite");
-	struct scene s;
+	struct scenario s;
 	u32 i, flow;
 
 	(void)state;
-	scene_init(&s, 200000);
+	scenario_init(&s, 200000);
 	for (flow = 0; flow < FLOWS; flow++)
 		for (i = 0; i < 40000; i += 8)
 			wrote(&s, flow, flow * 40000 + i, 8);
@@ -138,20 +138,20 @@ static void counts_what_was_overwritten(void **state)
 	}
 	assert_int_equal(s.o.region_shift, OVERWRITE_REGION_SHIFT);
 	expect_counts(&s, 0.05);
-	assert_int_equal(overwrites_lost(&s.o), 0);
-	scene_deinit(&s);
+	assert_int_equal(gc_shadow_lost(&s.o), 0);
+	scenario_deinit(&s);
 }
 
 /* Requests of all sizes find the same pages as single ones. */
 static void sizes_are_alike(void **state)
 {
 	struct random r = random_seeded("overwrite");
-	struct scene single, whole;
+	struct scenario single, whole;
 	u32 i, k;
 
 	(void)state;
-	scene_init(&single, 100000);
-	scene_init(&whole, 100000);
+	scenario_init(&single, 100000);
+	scenario_init(&whole, 100000);
 	for (i = 0; i < 700; i++) {
 		u32 flow = random_below(&r, FLOWS);
 		u32 pages = 1 + random_below(&r, 256);
@@ -161,9 +161,9 @@ static void sizes_are_alike(void **state)
 		for (k = 0; k < pages; k++)
 			wrote(&single, flow, page + k, 1);
 	}
-	overwrites_tick(&single.o, SPARE);
-	overwrites_tick(&whole.o, SPARE);
-	assert_int_equal(overwrites_lost(&whole.o), 0);
+	gc_shadow_tick(&single.o, SPARE);
+	gc_shadow_tick(&whole.o, SPARE);
+	assert_int_equal(gc_shadow_lost(&whole.o), 0);
 	for (i = 0; i < FLOWS; i++) {
 		/* Two queues' rings are not emptied in order of time. */
 		expect_near(single.flow[i].valid, whole.flow[i].valid, 0.01,
@@ -171,36 +171,36 @@ static void sizes_are_alike(void **state)
 		expect_near(single.flow[i].invalid, whole.flow[i].invalid, 0.02,
 			    "invalid", i);
 	}
-	scene_deinit(&single);
-	scene_deinit(&whole);
+	scenario_deinit(&single);
+	scenario_deinit(&whole);
 }
 
 static void large_drives_are_sampled_thinner(void **state)
 {
 	struct random r = random_seeded("overwrite");
-	struct scene s;
+	struct scenario s;
 	u32 i;
 
 	(void)state;
-	scene_init(&s, 4 << 20);
+	scenario_init(&s, 4 << 20);
 	assert_int_equal(s.o.regions, OVERWRITE_REGIONS);
 	assert_int_equal(s.o.region_shift, 8);
 	for (i = 0; i < s.pages; i += 256)
 		wrote(&s, i / 256 % 2, i, 256);
 	for (i = 0; i < 1000000; i++)
 		wrote(&s, 2, random_below(&r, s.pages), 1);
-	overwrites_tick(&s.o, SPARE);
+	gc_shadow_tick(&s.o, SPARE);
 	expect_sound(&s.o, s.flow);
 	for (i = 0; i < FLOWS; i++)
 		expect_near(s.flow[i].valid << s.o.region_shift, s.valid[i],
 			    0.05, "valid", i);
-	scene_deinit(&s);
+	scenario_deinit(&s);
 }
 
-static u64 ratio_permille(const struct scene *s, u32 flow)
+static u64 ratio_permille(const struct scenario *s, u32 flow)
 {
-	return overwrites_valid(&s->o, &s->flow[flow]) * 1000 /
-	       overwrites_invalid(&s->o, &s->flow[flow]);
+	return gc_shadow_valid(&s->o, &s->flow[flow]) * 1000 /
+	       gc_shadow_invalid(&s->o, &s->flow[flow]);
 }
 
 /*
@@ -210,84 +210,84 @@ static u64 ratio_permille(const struct scene *s, u32 flow)
 static void who_overwrites_soon_is_collected_early(void **state)
 {
 	struct random r = random_seeded("overwrite");
-	struct scene s;
+	struct scenario s;
 	u32 i;
 
 	(void)state;
-	scene_init(&s, 200000);
+	scenario_init(&s, 200000);
 	for (i = 0; i < 1000000; i++) {
 		wrote(&s, 0, random_below(&r, 10000), 1);
 		wrote(&s, 1, 10000 + random_below(&r, 160000), 1);
 		if (i % 500 == 0)
-			overwrites_tick(&s.o, 20);
+			gc_shadow_tick(&s.o, 20);
 	}
-	overwrites_tick(&s.o, 20);
+	gc_shadow_tick(&s.o, 20);
 	expect_sound(&s.o, s.flow);
 	assert_in_range(s.o.room - s.o.invalid, 0, OVERWRITE_BLOCK);
 	assert_in_range(ratio_permille(&s, 0), 600, 1500);
 	assert_in_range(ratio_permille(&s, 1), 4500, 6500);
-	scene_deinit(&s);
+	scenario_deinit(&s);
 }
 
 /* By how often a flow meets what it has written. */
 static void pages_from_before_are_counted(void **state)
 {
 	struct random r = random_seeded("overwrite");
-	struct scene s;
+	struct scenario s;
 	u32 i;
 
 	(void)state;
-	scene_init(&s, 200000);
+	scenario_init(&s, 200000);
 	for (i = 0; i < 20000; i++)
 		wrote(&s, 0, random_below(&r, 50000), 1);
-	overwrites_tick(&s.o, SPARE);
+	gc_shadow_tick(&s.o, SPARE);
 	assert_true(s.valid[0] < 20000);
-	expect_near(overwrites_valid(&s.o, &s.flow[0]), 50000, 0.2, "all", 0);
+	expect_near(gc_shadow_valid(&s.o, &s.flow[0]), 50000, 0.2, "all", 0);
 	/* Nothing is met by who goes through all: it may have the rest. */
 	for (i = 50000; i < 150000; i += 8)
 		wrote(&s, 1, i, 8);
-	overwrites_tick(&s.o, SPARE);
-	assert_in_range(overwrites_valid(&s.o, &s.flow[1]), 150000, 200000);
-	scene_deinit(&s);
+	gc_shadow_tick(&s.o, SPARE);
+	assert_in_range(gc_shadow_valid(&s.o, &s.flow[1]), 150000, 200000);
+	scenario_deinit(&s);
 }
 
 static void who_is_gone_owns_nothing(void **state)
 {
-	struct scene s;
+	struct scenario s;
 	u32 i;
 
 	(void)state;
-	scene_init(&s, 40000);
+	scenario_init(&s, 40000);
 	for (i = 0; i < 40000; i += 8)
 		wrote(&s, 0, i, 8);
-	overwrites_tick(&s.o, SPARE);
-	overwrite_flow_exit(&s.o, &s.flow[0]);
+	gc_shadow_tick(&s.o, SPARE);
+	gc_shadow_flow_exit(&s.o, &s.flow[0]);
 	memset(&s.flow[0], 0, sizeof(s.flow[0]));
-	overwrite_flow_init(&s.o, &s.flow[0]);
+	gc_shadow_flow_init(&s.o, &s.flow[0]);
 	for (i = 0; i < 40000; i += 8)
 		wrote(&s, 1, i, 8);
-	overwrites_tick(&s.o, SPARE);
-	assert_int_equal(overwrites_valid(&s.o, &s.flow[0]), 0);
-	assert_int_equal(overwrites_invalid(&s.o, &s.flow[0]), 0);
+	gc_shadow_tick(&s.o, SPARE);
+	assert_int_equal(gc_shadow_valid(&s.o, &s.flow[0]), 0);
+	assert_int_equal(gc_shadow_invalid(&s.o, &s.flow[0]), 0);
 	expect_near(s.flow[1].valid << s.o.region_shift, 40000, 0.05, "valid", 1);
 	expect_sound(&s.o, s.flow);
-	scene_deinit(&s);
+	scenario_deinit(&s);
 }
 
 /* Ticks that come too late lose samples and say so. */
 static void a_full_ring_loses(void **state)
 {
-	struct scene s;
+	struct scenario s;
 	u32 i;
 
 	(void)state;
-	scene_init(&s, 100 * SAMPLED * OVERWRITE_RING);
+	scenario_init(&s, 100 * SAMPLED * OVERWRITE_RING);
 	for (i = 0; i < s.pages; i += 256)
-		overwrites_wrote(&s.o, &s.flow[0], 0, i, 256 * OVERWRITE_PAGE);
-	overwrites_tick(&s.o, SPARE);
-	assert_int_equal(overwrites_lost(&s.o), 99 * OVERWRITE_RING);
+		gc_shadow_wrote(&s.o, &s.flow[0], 0, i, 256 * OVERWRITE_PAGE);
+	gc_shadow_tick(&s.o, SPARE);
+	assert_int_equal(gc_shadow_lost(&s.o), 99 * OVERWRITE_RING);
 	assert_int_equal(s.flow[0].valid, OVERWRITE_RING);
-	scene_deinit(&s);
+	scenario_deinit(&s);
 }
 
 int main(void)

@@ -20,7 +20,7 @@ enum {
 /* A cgroup (own false) among its siblings, or its own processes. */
 struct twin {
 	bool known;		/* was active once */
-	double level, moved;
+	double level, served_bytes;
 };
 
 struct group {
@@ -37,11 +37,11 @@ struct group {
 static struct group groups[GROUPS];
 static struct sched sched;
 static struct queue queue;
-static struct interference interference;
+static struct ifq_weight ifq_weight;
 static u64 now_ns, sweep_ns;
 
 static const struct sched_ops ops = {
-	.flow_bytes = sizeof(struct interference_flow),
+	.flow_bytes = sizeof(struct ifq_weight_flow),
 };
 
 static void open_tree(struct random *r, const struct ifq_params *params)
@@ -53,7 +53,7 @@ static void open_tree(struct random *r, const struct ifq_params *params)
 	share_tree_init(&sched.share);
 	port_lock_init(&sched.active_lock);
 	queue_init(&queue, &sched, 0);
-	interference_init(&interference);
+	ifq_weight_init(&ifq_weight);
 	now_ns = WINDOW_NS / 2;
 	for (g = 0; g < GROUPS; g++) {
 		struct flow *f = port_zalloc(flow_size(&ops, 1));
@@ -83,9 +83,9 @@ static void close_tree(void)
 
 /* ----------------------------------------------------------------- the model */
 
-static double goal(double moved, u32 weight)
+static double goal(double served_bytes, u32 weight)
 {
-	double reckoned = moved * WEIGHT_DEFAULT / weight;
+	double reckoned = served_bytes * WEIGHT_DEFAULT / weight;
 
 	return log2(fmax(reckoned, sched.params.ifq.floor));
 }
@@ -124,8 +124,8 @@ static void twin_close(struct twin *t, u32 weight)
 	double a = sched.params.ifq.damping / 100.0;
 
 	if (t->known)
-		t->level += a * (goal(t->moved, weight) - t->level);
-	t->moved = 0;
+		t->level += a * (goal(t->served_bytes, weight) - t->level);
+	t->served_bytes = 0;
 }
 
 static void family_collect(struct group *family, const struct twin *t,
@@ -170,10 +170,10 @@ static void model_close(void)
 	u32 g, k;
 
 	for (g = 0; g < GROUPS; g++) {
-		groups[g].own.moved = (double)groups[g].io;
+		groups[g].own.served_bytes = (double)groups[g].io;
 		for (k = 0; k < GROUPS; k++)
 			if (below(k, g))
-				groups[g].group.moved += (double)groups[k].io;
+				groups[g].group.served_bytes += (double)groups[k].io;
 		groups[g].io = 0;
 	}
 	for (g = 0; g < GROUPS; g++) {
@@ -210,7 +210,7 @@ static void come(u32 g)
 	assert_int_equal(start.woke, !groups[g].active);
 	if (!start.woke)
 		return;
-	interference_join(&interference, groups[g].flow, now_ns);
+	ifq_weight_join(&ifq_weight, groups[g].flow, now_ns);
 	groups[g].active = true;
 	twin_start(&groups[g].own, &groups[g], WEIGHT_DEFAULT);
 	for (k = g; k; k = groups[k].parent)
@@ -227,7 +227,7 @@ static void sweep_all_but(u32 g)
 	for (k = 0; k < GROUPS; k++)
 		if (k != g && groups[k].active)
 			request(k);
-	interference_account(&sched);
+	ifq_weight_account(&sched);
 	flow_sweep(&sched, sweep_ns, &changed);
 	sweep_ns += FLOW_GRACE_NS;
 }
@@ -305,10 +305,10 @@ static void next_window(void)
 {
 	now_ns += WINDOW_NS;
 	model_close();
-	/* Nobody ends a window when nobody is active: see interference_join(). */
+	/* Nobody ends a window when nobody is active: see ifq_weight_join(). */
 	if (!sched.active)
 		return;
-	interference_roll(&interference, &sched, now_ns);
+	ifq_weight_roll(&ifq_weight, &sched, now_ns);
 	check();
 }
 
@@ -360,14 +360,14 @@ static void open_siblings(const struct ifq_params *params, const u32 *weights,
 	}
 }
 
-static void a_window(const u64 *moved, u32 n)
+static void a_window(const u64 *served_bytes, u32 n)
 {
 	u32 g;
 
 	for (g = 1; g <= n; g++)
-		work(g, moved[g - 1]);
+		work(g, served_bytes[g - 1]);
 	now_ns += WINDOW_NS;
-	interference_roll(&interference, &sched, now_ns);
+	ifq_weight_roll(&ifq_weight, &sched, now_ns);
 }
 
 static double share_at(u32 g)
@@ -442,16 +442,16 @@ static void weights_hold_for_who_takes_all(void **state)
 static void no_scale_beyond_the_clamp(void **state)
 {
 	const u32 equal[] = { 100, 100, 100 };
-	const u64 moved[] = { 1ULL << 40, 1ULL << 39, 4096 };
+	const u64 served_bytes[] = { 1ULL << 40, 1ULL << 39, 4096 };
 
 	(void)state;
 	open_siblings(&paper, equal, 3);
-	a_window(moved, 3);
+	a_window(served_bytes, 3);
 	same(share_at(3) / share_at(1), 1000);
 	/* Those who move much keep their ratio. */
 	same(share_at(2) / share_at(1), 2);
 	/* A silence saves up no more than that: one window as heavy ends it. */
-	a_window(moved, 3);
+	a_window(served_bytes, 3);
 	a_window((const u64[]){ 1 << 30, 1 << 30, 1 << 30 }, 3);
 	same(share_at(3) / share_at(1), 1);
 	close_tree();
@@ -476,7 +476,7 @@ static void spreading_gains_nothing(void **state)
 	for (g = 3; g < GROUPS; g++)
 		work(g, 1 << 20);
 	now_ns += WINDOW_NS;
-	interference_roll(&interference, &sched, now_ns);
+	ifq_weight_roll(&ifq_weight, &sched, now_ns);
 	for (g = 2; g < GROUPS; g++)
 		crowd += share_at(g);
 	same(crowd / share_at(1), 1);
@@ -504,7 +504,7 @@ static void who_was_away_moved_nothing(void **state)
 	leave(1);
 	a_window((const u64[]){ 0, 1 << 20 }, 2);
 	now_ns += 1000000 * WINDOW_NS;
-	interference_roll(&interference, &sched, now_ns);
+	ifq_weight_roll(&ifq_weight, &sched, now_ns);
 	come(1);
 	same(share_at(1) / share_at(2), 1);
 	close_tree();

@@ -9,7 +9,7 @@ static vtime_t scan(const struct mindicator *m, const struct topo_node *node)
 	u32 q;
 
 	for (q = node->first; q < node->last; q++)
-		least = vtime_lead_min(least, mindicator_lead(m, q));
+		least = vtime_min_tag(least, mindicator_tag(m, q));
 	return least;
 }
 
@@ -26,7 +26,7 @@ static void check(const struct mindicator *m)
 		return;
 	}
 	assert_true(holder < t->nr_queues);
-	assert_true(mindicator_lead(m, holder) == mindicator_min(m));
+	assert_true(mindicator_tag(m, holder) == mindicator_min(m));
 }
 
 /* Leads as a scheduler has them: near each other, growing, often none. */
@@ -34,13 +34,13 @@ static void set_random(struct mindicator *m, struct random *r, vtime_t vt)
 {
 	u32 queue = random_below(r, m->topo->nr_queues);
 	vtime_t before = mindicator_min(m);
-	vtime_t lead = vt + 2 * random_below(r, 40);
+	vtime_t head_tag = vt + 2 * random_below(r, 40);
 	bool changed;
 
 	if (random_once_in(r, 4))
-		lead = VTIME_NONE;
-	changed = mindicator_set(m, queue, lead);
-	assert_true(mindicator_lead(m, queue) == lead);
+		head_tag = VTIME_NONE;
+	changed = mindicator_set(m, queue, head_tag);
+	assert_true(mindicator_tag(m, queue) == head_tag);
 	assert_int_equal(changed, mindicator_min(m) != before);
 }
 

@@ -4,7 +4,7 @@
 #include "tests/machine.h"
 
 /* Queues as the host has them, without anything in them. */
-struct scene {
+struct scenario {
 	struct sched sched;
 	struct queue queue[MACHINE_QUEUES];
 	struct queue *index[MACHINE_QUEUES];
@@ -15,12 +15,12 @@ struct scene {
 	u32 depth;
 };
 
-static void scene_init(struct scene *s, struct random *r, u32 depth)
+static void scenario_init(struct scenario *s, struct random *r, u32 depth)
 {
 	struct topo_place place[MACHINE_QUEUES];
 	u32 i;
 
-	*s = (struct scene){ .depth = depth };
+	*s = (struct scenario){ .depth = depth };
 	s->sched.queue = s->index;
 	s->sched.nr_queues = machine_random(r, place);
 	for (i = 0; i < s->sched.nr_queues; i++) {
@@ -32,13 +32,13 @@ static void scene_init(struct scene *s, struct random *r, u32 depth)
 	assert_int_equal(slots_init(&s->slots, &s->sched, depth), 0);
 }
 
-static void scene_deinit(struct scene *s)
+static void scenario_deinit(struct scenario *s)
 {
 	slots_deinit(&s->slots);
 	topology_deinit(&s->sched.topo);
 }
 
-static s64 twin_used(const struct scene *s)
+static s64 twin_used(const struct scenario *s)
 {
 	s64 sum = 0;
 	u32 i;
@@ -48,7 +48,7 @@ static s64 twin_used(const struct scene *s)
 	return sum;
 }
 
-static s64 twin_rivals(const struct scene *s)
+static s64 twin_rivals(const struct scenario *s)
 {
 	s64 sum = 0;
 	u32 i;
@@ -58,13 +58,13 @@ static s64 twin_rivals(const struct scene *s)
 	return sum;
 }
 
-static bool twin_due(const struct scene *s, u32 queue, s64 rivals)
+static bool twin_due(const struct scenario *s, u32 queue, s64 rivals)
 {
 	return s->used[queue] * rivals < s->depth;
 }
 
 /* Whoever is named looks for itself, and tells of what it leaves behind. */
-static void follow(struct scene *s, struct wake *wake)
+static void follow(struct scenario *s, struct wake *wake)
 {
 	u32 queue;
 
@@ -84,7 +84,7 @@ static void follow(struct scene *s, struct wake *wake)
 }
 
 /* No slot is free while somebody waits who is due it. */
-static void check(const struct scene *s)
+static void check(const struct scenario *s)
 {
 	u32 i;
 
@@ -101,7 +101,7 @@ static void check(const struct scene *s)
 	assert_true(!twin_rivals(s) || twin_used(s) >= s->depth);
 }
 
-static void take(struct scene *s, u32 queue)
+static void take(struct scenario *s, u32 queue)
 {
 	s64 rivals = twin_rivals(s);
 	bool could = twin_used(s) < s->depth &&
@@ -121,7 +121,7 @@ static void take(struct scene *s, u32 queue)
 	follow(s, &wake);
 }
 
-static void put(struct scene *s, u32 queue)
+static void put(struct scenario *s, u32 queue)
 {
 	struct wake wake;
 
@@ -133,7 +133,7 @@ static void put(struct scene *s, u32 queue)
 	follow(s, &wake);
 }
 
-static void resize(struct scene *s, u32 depth)
+static void resize(struct scenario *s, u32 depth)
 {
 	struct wake wake;
 	u32 queue;
@@ -156,13 +156,13 @@ static void resize(struct scene *s, u32 depth)
 static void test_twin(void **state)
 {
 	struct random r = random_seeded("unit/slots");
-	static struct scene s;
+	static struct scenario s;
 	u64 round;
 	u32 i, step;
 
 	(void)state;
 	for (round = 0; round < random_rounds(60); round++) {
-		scene_init(&s, &r, 1 + random_below(&r, 40));
+		scenario_init(&s, &r, 1 + random_below(&r, 40));
 		for (step = 0; step < 800; step++) {
 			u32 queue = random_below(&r, s.sched.nr_queues);
 
@@ -181,7 +181,7 @@ static void test_twin(void **state)
 		for (i = 0; i < s.sched.nr_queues; i++)
 			while (s.used[i])
 				put(&s, i);
-		scene_deinit(&s);
+		scenario_deinit(&s);
 	}
 }
 
@@ -190,11 +190,11 @@ static void test_part(void **state)
 {
 	static const struct topo_place four[] = { { 0, 0 }, { 1, 0 }, { 2, 0 },
 						  { 3, 0 } };
-	static struct scene s;
+	static struct scenario s;
 	u32 i, k;
 
 	(void)state;
-	s = (struct scene){ .depth = 16, .sched.queue = s.index };
+	s = (struct scenario){ .depth = 16, .sched.queue = s.index };
 	s.sched.nr_queues = 4;
 	for (i = 0; i < 4; i++) {
 		queue_init(&s.queue[i], &s.sched, i);
@@ -217,17 +217,17 @@ static void test_part(void **state)
 	for (i = 0; i < 4; i++)
 		while (s.used[i])
 			put(&s, i);
-	scene_deinit(&s);
+	scenario_deinit(&s);
 }
 
 static void test_no_memory(void **state)
 {
 	struct random r = random_seeded("unit/slots");
-	static struct scene s;
+	static struct scenario s;
 	u32 allowed;
 
 	(void)state;
-	scene_init(&s, &r, 8);
+	scenario_init(&s, &r, 8);
 	slots_deinit(&s.slots);
 	for (allowed = 0; allowed < 2; allowed++) {
 		port_zalloc_fail_after(allowed);

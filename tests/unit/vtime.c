@@ -19,14 +19,14 @@ static void before_holds_across_the_wrap(void **state)
 	}
 }
 
-static void none_is_the_greatest_lead(void **state)
+static void none_is_the_greatest_tag(void **state)
 {
 	(void)state;
-	assert_true(vtime_lead_min(VTIME_NONE, VTIME_NONE) == VTIME_NONE);
-	assert_true(vtime_lead_min(VTIME_NONE, 8) == 8);
-	assert_true(vtime_lead_min(8, VTIME_NONE) == 8);
-	assert_true(vtime_lead_min((vtime_t)-2, 4) == (vtime_t)-2);
-	assert_true(vtime_lead_min(4, (vtime_t)-2) == (vtime_t)-2);
+	assert_true(vtime_min_tag(VTIME_NONE, VTIME_NONE) == VTIME_NONE);
+	assert_true(vtime_min_tag(VTIME_NONE, 8) == 8);
+	assert_true(vtime_min_tag(8, VTIME_NONE) == 8);
+	assert_true(vtime_min_tag((vtime_t)-2, 4) == (vtime_t)-2);
+	assert_true(vtime_min_tag(4, (vtime_t)-2) == (vtime_t)-2);
 }
 
 static void inverse_is_clamped(void **state)
@@ -104,7 +104,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(before_holds_across_the_wrap),
-		cmocka_unit_test(none_is_the_greatest_lead),
+		cmocka_unit_test(none_is_the_greatest_tag),
 		cmocka_unit_test(inverse_is_clamped),
 		cmocka_unit_test(tags_are_even_and_never_none),
 		cmocka_unit_test(charges_are_exact_at_the_extremes),

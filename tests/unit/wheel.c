@@ -13,7 +13,7 @@ struct twin {
 	vtime_t wake_at[QUEUES];
 	u32 bucket[QUEUES];
 	bool parked[QUEUES];
-	bool woken[QUEUES];
+	bool wake_pending[QUEUES];
 };
 
 static u64 width(const struct twin *w)
@@ -32,8 +32,8 @@ static void on_wake(void *arg, u32 queue)
 
 	assert_true(queue < QUEUES);
 	assert_true(w->parked[queue]);
-	assert_false(w->woken[queue]);
-	w->woken[queue] = true;
+	assert_false(w->wake_pending[queue]);
+	w->wake_pending[queue] = true;
 }
 
 static void park(struct twin *w, u32 queue, vtime_t due)
@@ -74,10 +74,10 @@ static void turn(struct twin *w, vtime_t vt)
 		bool due = w->parked[q] &&
 			   !vtime_before(w->turned, w->wake_at[q]);
 
-		assert_int_equal(w->woken[q], due);
+		assert_int_equal(w->wake_pending[q], due);
 		if (due) {
 			w->parked[q] = false;
-			w->woken[q] = false;
+			w->wake_pending[q] = false;
 			assert_false(wheel_unpark(&w->wheel, q, w->bucket[q]));
 		}
 	}
@@ -89,9 +89,9 @@ static void flush(struct twin *w)
 
 	wheel_flush(&w->wheel, on_wake, w);
 	for (q = 0; q < QUEUES; q++) {
-		assert_int_equal(w->woken[q], w->parked[q]);
+		assert_int_equal(w->wake_pending[q], w->parked[q]);
 		w->parked[q] = false;
-		w->woken[q] = false;
+		w->wake_pending[q] = false;
 	}
 }
 
@@ -156,7 +156,7 @@ static void edges_of_the_buckets(void **state)
 {
 	const vtime_t start = (vtime_t)-1024;	/* the wheel spans the wrap */
 	struct wheel w;
-	u32 woken = 0, bucket;
+	u32 wake_pending = 0, bucket;
 
 	(void)state;
 	assert_int_equal(wheel_init(&w, 8, 7, start + 5), 0);
@@ -170,18 +170,18 @@ static void edges_of_the_buckets(void **state)
 	assert_true(wheel_park(&w, 4, start + 32 * 128, &bucket));
 	assert_true(wheel_park(&w, 5, start + (1ULL << 40), &bucket));
 
-	assert_false(wheel_turn(&w, start + 127, remember, &woken));
-	assert_true(wheel_turn(&w, start + 128, remember, &woken));
-	assert_int_equal(woken, 1 << 0 | 1 << 1);
-	assert_true(wheel_turn(&w, start + 300, remember, &woken));
-	assert_int_equal(woken, 1 << 0 | 1 << 1 | 1 << 2);
-	assert_true(wheel_turn(&w, start + 30 * 128, remember, &woken));
-	assert_int_equal(woken, 1 << 0 | 1 << 1 | 1 << 2);
-	woken = 0;
-	assert_true(wheel_turn(&w, start + 31 * 128, remember, &woken));
-	assert_int_equal(woken, 1 << 3 | 1 << 4 | 1 << 5);
+	assert_false(wheel_turn(&w, start + 127, remember, &wake_pending));
+	assert_true(wheel_turn(&w, start + 128, remember, &wake_pending));
+	assert_int_equal(wake_pending, 1 << 0 | 1 << 1);
+	assert_true(wheel_turn(&w, start + 300, remember, &wake_pending));
+	assert_int_equal(wake_pending, 1 << 0 | 1 << 1 | 1 << 2);
+	assert_true(wheel_turn(&w, start + 30 * 128, remember, &wake_pending));
+	assert_int_equal(wake_pending, 1 << 0 | 1 << 1 | 1 << 2);
+	wake_pending = 0;
+	assert_true(wheel_turn(&w, start + 31 * 128, remember, &wake_pending));
+	assert_int_equal(wake_pending, 1 << 3 | 1 << 4 | 1 << 5);
 	/* Virtual time never turns it back. */
-	assert_false(wheel_turn(&w, start, remember, &woken));
+	assert_false(wheel_turn(&w, start, remember, &wake_pending));
 	assert_int_equal(atomic64_read(&w.turns), 4);
 	wheel_deinit(&w);
 }
@@ -190,14 +190,14 @@ static void edges_of_the_buckets(void **state)
 static void a_leap_empties_all_buckets(void **state)
 {
 	struct wheel w;
-	u32 woken = 0, q, bucket;
+	u32 wake_pending = 0, q, bucket;
 
 	(void)state;
 	assert_int_equal(wheel_init(&w, 32, 10, 0), 0);
 	for (q = 0; q < 31; q++)
 		assert_true(wheel_park(&w, q, (q + 1) << 10, &bucket));
-	assert_true(wheel_turn(&w, 1ULL << 40, remember, &woken));
-	assert_int_equal(woken, 0x7fffffff);
+	assert_true(wheel_turn(&w, 1ULL << 40, remember, &wake_pending));
+	assert_int_equal(wake_pending, 0x7fffffff);
 	wheel_deinit(&w);
 }
 

@@ -50,7 +50,7 @@ def test_who_waits_for_its_request_waits_for_few(depth: int) -> None:
         load.goes_on(100)
         own_now, others_now = counts(disk, light, heavy)
         each = (others_now - others) / (own_now - own)
-        scales = {name: flow["interference_milli"] for name, flow in flows(disk).items()}
+        scales = {name: flow["weight_scale_milli"] for name, flow in flows(disk).items()}
         print(f"{each:.1f} requests of others for each of the light tenant's; scales {scales}")
         if each > 2 * depth:
             raise TimingError(f"{each:.1f} requests of others for each of its own, depth {depth}")

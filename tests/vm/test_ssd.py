@@ -264,9 +264,9 @@ def test_what_is_written_is_read_back_while_it_collects() -> None:
         print(stat)
         drive.scheduler = "none"
         assert stat["gc_erases"] > 16, "no die has collected"
-        assert stat["gc_moved_bytes"] > 0 and stat["write_amplification"] > 1.05
+        assert stat["gc_copied_bytes"] > 0 and stat["write_amplification"] > 1.05
         assert stat["trimmed_bytes"] > 0
-        assert stat["flash_written_bytes"] == stat["written_bytes"] + stat["gc_moved_bytes"]
+        assert stat["flash_written_bytes"] == stat["written_bytes"] + stat["gc_copied_bytes"]
 
 
 def test_file_system() -> None:

@@ -31,16 +31,16 @@ static vtime_t scan(const struct mindicator *m)
 	u32 q;
 
 	for (q = 0; q < m->topo->nr_queues; q++)
-		least = vtime_lead_min(least, mindicator_lead(m, q));
+		least = vtime_min_tag(least, mindicator_tag(m, q));
 	return least;
 }
 
-bool mindicator_set(struct mindicator *m, u32 queue, vtime_t lead)
+bool mindicator_set(struct mindicator *m, u32 queue, vtime_t head_tag)
 {
 	atomic64_t *root = &m->node[m->topo->root].min;
 	bool changed = false;
 
-	(void)atomic64_xchg(&m->node[queue].min, (s64)lead);
+	(void)atomic64_xchg(&m->node[queue].min, (s64)head_tag);
 	for (;;) {
 		s64 is = atomic64_read_acquire(root);
 		vtime_t least = scan(m);
@@ -58,7 +58,7 @@ u32 mindicator_holder(const struct mindicator *m)
 	u32 q;
 
 	for (q = 0; least != VTIME_NONE && q < m->topo->nr_queues; q++)
-		if (mindicator_lead(m, q) == least)
+		if (mindicator_tag(m, q) == least)
 			return q;
 	return m->topo->nr_queues;
 }

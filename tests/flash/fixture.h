@@ -18,22 +18,22 @@ enum {
  * block.  Times in us: command 1, link 1 a page, channel 10 a page, read 50,
  * program 500, erase 2000, fixed 5 reading and 3 writing.
  */
-extern const struct flash_params rig_params;
+extern const struct flash_params fixture_params;
 
 /* A drive with @blocks blocks of capacity a die; ends the program if it fails. */
-struct flash *rig_create(const struct flash_params *p, u32 blocks);
+struct flash *fixture_create(const struct flash_params *p, u32 blocks);
 
 /* Every page once, in order, without time. */
-void rig_fill(struct flash *f, u32 owner);
+void fixture_fill(struct flash *f, u32 owner);
 
 /* Until nothing is to happen any more; returns the time. */
-u64 rig_settle(struct flash *f, u64 now);
+u64 fixture_settle(struct flash *f, u64 now);
 
 /* Submits, and waits until that command is done; returns what it took. */
-u64 rig_do(struct flash *f, u64 *now, u8 op, u32 page, u32 pages);
+u64 fixture_do(struct flash *f, u64 *now, u8 op, u32 page, u32 pages);
 
 /* @depth commands outstanding, resubmitted until @ios have been done. */
-struct rig_load {
+struct fixture_load {
 	u8 op;
 	u32 depth;
 	u32 pages;		/* of each */
@@ -48,7 +48,7 @@ struct rig_load {
 };
 
 /* At @*now, which moves on. */
-void rig_run(struct flash *f, struct rig_load *load, u64 *now);
+void fixture_run(struct flash *f, struct fixture_load *load, u64 *now);
 
 /* NULL, or what is inconsistent; see ftl.h for F1 and F2. */
 const char *audit(const struct flash *f);

@@ -6,9 +6,9 @@
 #include "sched/mqfq/mqfq.h"
 
 /* I5: @q has requests, is not blocked, and has its reason to wait. */
-void still_check_waiting(const struct mqfq *m, const struct queue *q);
+void stall_check_waiting(const struct mqfq *m, const struct queue *q);
 
 /* Nobody waits for anything. */
-void still_check_empty(const struct mqfq *m);
+void stall_check_empty(const struct mqfq *m);
 
 #endif /* MQFAIR_MT_STILL_H */

@@ -8,7 +8,7 @@
 #ifndef MQFAIR_TESTS_SIM_SCENE_H
 #define MQFAIR_TESTS_SIM_SCENE_H
 
-#include "rig.h"
+#include "fixture.h"
 
 enum {
 	SCENE_TENANTS	= 64,
@@ -21,8 +21,8 @@ struct tenant {
 	u64 think_ns, start_ns, stop_ns, on_ns, off_ns;
 };
 
-struct scene {
-	struct rig r;
+struct scenario {
+	struct fixture r;
 	const struct tenant *tenant;
 	struct host_flow *flow[SCENE_TENANTS];
 	u64 before[SCENE_TENANTS];
@@ -38,24 +38,24 @@ struct outcome {
 
 /* Adds to the trial's note. */
 __attribute__((format(printf, 2, 3)))
-void note(struct trial *t, const char *fmt, ...);
+void note(struct test_case *t, const char *fmt, ...);
 
 /* Each tenant is a child of the root. */
-void scene_open(struct scene *s, struct trial *t, const struct host_params *p,
+void scenario_open(struct scenario *s, struct test_case *t, const struct host_params *p,
 		const struct tenant *tenant, u32 n);
-void scene_close(struct scene *s);
+void scenario_close(struct scenario *s);
 
-/* What each got from scene_begin() on. */
-void scene_begin(struct scene *s);
-void scene_end(const struct scene *s, struct outcome *o);
+/* What each got from scenario_begin() on. */
+void scenario_begin(struct scenario *s);
+void scenario_end(const struct scenario *s, struct outcome *o);
 
 /* The outcome of @ns after @warm_ns. */
-void scene_play(struct trial *t, const struct host_params *p,
+void scenario_play(struct test_case *t, const struct host_params *p,
 		const struct tenant *tenant, u32 n, u64 warm_ns, u64 ns,
 		struct outcome *o);
 
 /* The same under none: the total. */
-u64 scene_none(const struct host_params *p, const struct tenant *tenant, u32 n,
+u64 scenario_none(const struct host_params *p, const struct tenant *tenant, u32 n,
 	       u64 warm_ns, u64 ns);
 
 /*
@@ -64,13 +64,13 @@ u64 scene_none(const struct host_params *p, const struct tenant *tenant, u32 n,
  * total is less than @permille of none's.  Queues, tags and the drive of @p are
  * replaced.
  */
-void scene_light(struct trial *t, const struct host_params *p, u32 permille);
+void scenario_light(struct test_case *t, const struct host_params *p, u32 permille);
 
 /* Weights 100, 250, 500 and 1000, otherwise alike. */
-void scene_four(struct tenant *tenant, u32 depth, u32 bytes,
+void scenario_four(struct tenant *tenant, u32 depth, u32 bytes,
 		u32 write_permille);
 
 /* A P4500 of 1 GiB that collects, 85 % full: its first @pages. */
-struct flash *scene_drive(enum flash_ftl ftl, u32 *pages);
+struct flash *scenario_drive(enum flash_ftl ftl, u32 *pages);
 
 #endif /* MQFAIR_TESTS_SIM_SCENE_H */

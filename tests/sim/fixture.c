@@ -5,20 +5,20 @@
 #include "sched/mqfq/mqfq.h"
 #include "sched/core/policies.h"
 #include "budget.h"
-#include "rig.h"
+#include "fixture.h"
 
-void trial_fail(struct trial *t, const char *fmt, ...)
+void case_fail(struct test_case *t, const char *fmt, ...)
 {
 	va_list args;
 
-	if (trial_failed(t))
+	if (case_failed(t))
 		return;
 	va_start(args, fmt);
 	vsnprintf(t->failure, sizeof(t->failure), fmt, args);
 	va_end(args);
 }
 
-void trial_note(struct trial *t, const char *fmt, ...)
+void case_note(struct test_case *t, const char *fmt, ...)
 {
 	va_list args;
 
@@ -30,24 +30,24 @@ void trial_note(struct trial *t, const char *fmt, ...)
 /* ------------------------------------------------------------- invariants */
 
 /* mqfq or ifq, which has its engine. */
-static bool rig_is_mqfq(const struct rig *r)
+static bool fixture_is_mqfq(const struct fixture *r)
 {
-	return r->trial->ops == &mqfq_ops || r->trial->ops == &ifq_ops;
+	return r->test_case->ops == &mqfq_ops || r->test_case->ops == &ifq_ops;
 }
 
-static void check_slots(struct rig *r, const struct mqfq *m)
+static void check_slots(struct fixture *r, const struct mqfq *m)
 {
 	struct host *h = r->host;
 	s64 total = token_total(&m->slots);
-	s64 kept = atomic64_read(&m->keep.kept);
+	s64 reserved = atomic64_read(&m->anticipate.reserved);
 
-	if (total + kept + h->slots != (s64)h->sched.params.depth)
+	if (total + reserved + h->slots != (s64)h->sched.params.depth)
 		host_fail(h, "%llu ns: %lld slots free, %lld kept and %u in use, D is %u",
-			  host_now(h), total, kept, h->slots,
+			  host_now(h), total, reserved, h->slots,
 			  h->sched.params.depth);
 }
 
-static void check_vt(struct rig *r, const struct mqfq *m)
+static void check_vt(struct fixture *r, const struct mqfq *m)
 {
 	vtime_t vt = (vtime_t)atomic64_read(&m->vt);
 
@@ -60,9 +60,9 @@ static void check_vt(struct rig *r, const struct mqfq *m)
 	r->vt = vt;
 }
 
-static void rig_step(void *arg)
+static void fixture_step(void *arg)
 {
-	struct rig *r = arg;
+	struct fixture *r = arg;
 	const struct mqfq *m = r->host->sched.engine;
 
 	check_slots(r, m);
@@ -70,7 +70,7 @@ static void rig_step(void *arg)
 }
 
 /* How much later than due the wheel may let a queue go. */
-static u64 rig_wheel_late(const struct mqfq *m)
+static u64 fixture_wheel_late(const struct mqfq *m)
 {
 	return m->sched->params.threshold ? BIT_ULL(m->wheel.shift) : 0;
 }
@@ -79,7 +79,7 @@ static u64 rig_wheel_late(const struct mqfq *m)
  * Slots are free and all wake-ups have been acted on: whoever still waits
  * must be throttled, and rightly so.
  */
-static void check_waiting(struct rig *r, const struct mqfq *m,
+static void check_waiting(struct fixture *r, const struct mqfq *m,
 			  const struct host_queue *hq)
 {
 	struct host *h = r->host;
@@ -87,16 +87,16 @@ static void check_waiting(struct rig *r, const struct mqfq *m,
 
 	if (!hq->waiting || hq->blocked)
 		return;
-	if (hq->q.state != VERDICT_THROTTLED)
+	if (hq->q.state != DISPATCH_THROTTLED)
 		host_fail(h, "%llu ns: %u ios wait in queue %u (state %u) beside free slots",
 			  host_now(h), hq->waiting, hq->q.index, hq->q.state);
-	else if (!vtime_before(limit, hq->q.lead + rig_wheel_late(m)))
+	else if (!vtime_before(limit, hq->q.head_tag + fixture_wheel_late(m)))
 		host_fail(h, "%llu ns: queue %u, lead VT + %lld, is still throttled",
-			  host_now(h), hq->q.index, (s64)(hq->q.lead - r->vt));
+			  host_now(h), hq->q.index, (s64)(hq->q.head_tag - r->vt));
 }
 
 /* Virtual time is no less than the least start tag that waits. */
-static void check_vt_follows(struct rig *r)
+static void check_vt_follows(struct fixture *r)
 {
 	const struct host *h = r->host;
 	vtime_t least = VTIME_NONE;
@@ -104,15 +104,15 @@ static void check_vt_follows(struct rig *r)
 
 	for (i = 0; i < h->params.nr_queues; i++)
 		if (h->queues[i].waiting && !h->queues[i].blocked)
-			least = vtime_lead_min(least, h->queues[i].q.lead);
+			least = vtime_min_tag(least, h->queues[i].q.head_tag);
 	if (least != VTIME_NONE && vtime_before(r->vt, least))
 		host_fail(r->host, "%llu ns: virtual time is %lld behind the least lead",
 			  host_now(r->host), (s64)(least - r->vt));
 }
 
-static void rig_quiet(void *arg)
+static void fixture_quiet(void *arg)
 {
-	struct rig *r = arg;
+	struct fixture *r = arg;
 	const struct mqfq *m = r->host->sched.engine;
 	u32 i;
 
@@ -157,7 +157,7 @@ static struct pair *pair_at(struct pair table[RIG_FLOWS][RIG_FLOWS], u32 f,
 	return &table[min(f, m)][max(f, m)];
 }
 
-static void bound_inserted(struct rig *r, const struct host_flow *f,
+static void bound_inserted(struct fixture *r, const struct host_flow *f,
 			   const struct host_io *hio)
 {
 	struct bound *b = &r->bound;
@@ -176,7 +176,7 @@ static void bound_inserted(struct rig *r, const struct host_flow *f,
 	}
 }
 
-static void bound_see(struct rig *r, const struct host_flow *f, const u64 *w,
+static void bound_see(struct fixture *r, const struct host_flow *f, const u64 *w,
 		      struct pair table[RIG_FLOWS][RIG_FLOWS])
 {
 	const struct host_flow *m;
@@ -191,7 +191,7 @@ static void bound_see(struct rig *r, const struct host_flow *f, const u64 *w,
 }
 
 /* The dispatch that leaves a flow without requests still counts. */
-static void bound_close(struct rig *r, const struct host_flow *f)
+static void bound_close(struct fixture *r, const struct host_flow *f)
 {
 	struct bound *b = &r->bound;
 	const struct host_flow *m;
@@ -204,7 +204,7 @@ static void bound_close(struct rig *r, const struct host_flow *f)
 	}
 }
 
-void bound_start(struct rig *r)
+void bound_start(struct fixture *r)
 {
 	const struct host_flow *hf;
 	u64 sum = 0;
@@ -218,9 +218,9 @@ void bound_start(struct rig *r)
 		if (hf == r->root)
 			continue;
 		r->bound.inv[hf->id] = share_inverse(share);
-		if (rig_is_mqfq(r) &&
+		if (fixture_is_mqfq(r) &&
 		    (u64)atomic64_read(&hf->flow->inv) != r->bound.inv[hf->id])
-			trial_fail(r->trial, "flow %u has the wrong share",
+			case_fail(r->test_case, "flow %u has the wrong share",
 				   hf->id);
 	}
 	r->bound.on = true;
@@ -229,7 +229,7 @@ void bound_start(struct rig *r)
 /* Tags are rounded down to even numbers. */
 enum { TAG_SLACK = 8 };
 
-static void bound_check_pair(struct rig *r, u32 f, u32 m)
+static void bound_check_pair(struct fixture *r, u32 f, u32 m)
 {
 	const struct bound *b = &r->bound;
 	const struct sched_params *p = &r->host->sched.params;
@@ -241,16 +241,16 @@ static void bound_check_pair(struct rig *r, u32 f, u32 m)
 	u64 depth = p->depth + 1;
 
 	if (at_dispatch > limit)
-		trial_fail(r->trial, "flows %u and %u: dispatched service differs by %llu, at most %llu allowed (T %u, D %u)",
+		case_fail(r->test_case, "flows %u and %u: dispatched service differs by %llu, at most %llu allowed (T %u, D %u)",
 			  f, m, at_dispatch, limit, p->threshold, p->depth);
 	if (at_completion > depth * limit)
-		trial_fail(r->trial, "flows %u and %u: completed service differs by %llu, at most %llu allowed (T %u, D %u)",
+		case_fail(r->test_case, "flows %u and %u: completed service differs by %llu, at most %llu allowed (T %u, D %u)",
 			  f, m, at_completion, depth * limit, p->threshold,
 			  p->depth);
 	r->bound.tightest = max(r->bound.tightest, at_dispatch * 1000 / limit);
 }
 
-void bound_check(struct rig *r)
+void bound_check(struct fixture *r)
 {
 	const struct host_flow *f, *m;
 
@@ -263,45 +263,45 @@ void bound_check(struct rig *r)
 /* ------------------------------------------------------------------- watch */
 
 /* What the others believe of a queue is what it is, as soon as it dispatched. */
-static void check_published(struct rig *r, const struct queue *q)
+static void check_published(struct fixture *r, const struct queue *q)
 {
 	const struct mqfq *m = r->host->sched.engine;
-	vtime_t believed = mindicator_lead(&m->leads, q->index);
+	vtime_t believed = mindicator_tag(&m->tags, q->index);
 
-	if (believed != (q->published ? q->lead : VTIME_NONE))
+	if (believed != (q->published ? q->head_tag : VTIME_NONE))
 		host_fail(r->host, "%llu ns: queue %u publishes %llu, its lead is %llu",
-			  host_now(r->host), q->index, believed, q->lead);
+			  host_now(r->host), q->index, believed, q->head_tag);
 }
 
-static void rig_digest(struct rig *r, const struct host_io *hio)
+static void fixture_digest(struct fixture *r, const struct host_io *hio)
 {
 	r->digest = (r->digest ^ (host_now(r->host) << 8 | hio->flow->id)) *
 		    0x100000001b3;
 }
 
-static void rig_inserted(void *arg, struct host_io *hio)
+static void fixture_inserted(void *arg, struct host_io *hio)
 {
-	struct rig *r = arg;
+	struct fixture *r = arg;
 
 	r->inserted++;
 	if (r->bound.on)
 		bound_inserted(r, hio->flow, hio);
 }
 
-static void rig_dispatched(void *arg, struct host_io *hio)
+static void fixture_dispatched(void *arg, struct host_io *hio)
 {
-	struct rig *r = arg;
+	struct fixture *r = arg;
 
 	r->dispatched++;
-	rig_digest(r, hio);
+	fixture_digest(r, hio);
 	if (r->watch_urgent && (hio->io.flags & IO_URGENT) &&
 	    host_now(r->host) > hio->io.insert_ns)
-		trial_fail(r->trial, "an urgent io waited for %llu ns",
+		case_fail(r->test_case, "an urgent io waited for %llu ns",
 			   host_now(r->host) - hio->io.insert_ns);
-	if (rig_is_mqfq(r) && !(hio->io.flags & IO_URGENT))
+	if (fixture_is_mqfq(r) && !(hio->io.flags & IO_URGENT))
 		check_published(r, hio->io.queue);
 	if ((hio->io.flags & IO_EXEMPT) && (hio->io.flags & IO_SLOT))
-		trial_fail(r->trial, "a polled io holds a slot");
+		case_fail(r->test_case, "a polled io holds a slot");
 	if (!r->bound.on)
 		return;
 	r->bound.dispatched[hio->flow->id] += hio->io.cost;
@@ -309,12 +309,12 @@ static void rig_dispatched(void *arg, struct host_io *hio)
 	bound_close(r, hio->flow);
 }
 
-static void rig_completed(void *arg, struct host_io *hio)
+static void fixture_completed(void *arg, struct host_io *hio)
 {
-	struct rig *r = arg;
+	struct fixture *r = arg;
 
 	r->completed++;
-	rig_digest(r, hio);
+	fixture_digest(r, hio);
 	if (!r->bound.on)
 		return;
 	r->bound.completed[hio->flow->id] += hio->io.cost;
@@ -323,7 +323,7 @@ static void rig_completed(void *arg, struct host_io *hio)
 
 /* -------------------------------------------------------------------- life */
 
-struct host_params rig_params(const struct trial *t, u64 seed)
+struct host_params fixture_params(const struct test_case *t, u64 seed)
 {
 	struct host_params p = {
 		.seed = seed,
@@ -336,36 +336,36 @@ struct host_params rig_params(const struct trial *t, u64 seed)
 	p.sched.depth = 16;
 	p.sched.threshold = 64 * KIB;
 	/* What is kept is given back by tick alone, which not every test has. */
-	p.sched.keep = 0;
+	p.sched.anticipate = 0;
 	return p;
 }
 
-void rig_open(struct rig *r, struct trial *t, const struct host_params *params)
+void fixture_open(struct fixture *r, struct test_case *t, const struct host_params *params)
 {
-	*r = (struct rig){ .trial = t };
+	*r = (struct fixture){ .test_case = t };
 	r->host = host_create(params);
 	port_assert(r->host);
 	r->host->watch = (struct host_watch){
 		.arg = r,
-		.inserted = rig_inserted,
-		.dispatched = rig_dispatched,
-		.completed = rig_completed,
+		.inserted = fixture_inserted,
+		.dispatched = fixture_dispatched,
+		.completed = fixture_completed,
 	};
-	if (rig_is_mqfq(r)) {
+	if (fixture_is_mqfq(r)) {
 		const struct mqfq *m = r->host->sched.engine;
 
-		r->host->watch.step = rig_step;
-		r->host->watch.quiet = rig_quiet;
+		r->host->watch.step = fixture_step;
+		r->host->watch.quiet = fixture_quiet;
 		r->vt = (vtime_t)atomic64_read(&m->vt);
 	}
 	if (budget_family(params->ops)) {
 		r->host->watch.step = budget_step;
 		r->host->watch.quiet = budget_quiet;
 	}
-	r->root = rig_flow(r, NULL, WEIGHT_DEFAULT);
+	r->root = fixture_flow(r, NULL, WEIGHT_DEFAULT);
 }
 
-struct host_flow *rig_flow(struct rig *r, struct host_flow *parent, u32 weight)
+struct host_flow *fixture_flow(struct fixture *r, struct host_flow *parent, u32 weight)
 {
 	struct host_flow *hf;
 
@@ -374,7 +374,7 @@ struct host_flow *rig_flow(struct rig *r, struct host_flow *parent, u32 weight)
 	return hf;
 }
 
-struct load *rig_load(struct rig *r, const struct load_params *params)
+struct load *fixture_load(struct fixture *r, const struct load_params *params)
 {
 	struct load *l = load_create(r->host, params);
 
@@ -383,7 +383,7 @@ struct load *rig_load(struct rig *r, const struct load_params *params)
 	return l;
 }
 
-struct load *rig_closed(struct rig *r, struct host_flow *flow, u32 depth,
+struct load *fixture_closed(struct fixture *r, struct host_flow *flow, u32 depth,
 			u32 bytes)
 {
 	struct load_params params = {
@@ -393,10 +393,10 @@ struct load *rig_closed(struct rig *r, struct host_flow *flow, u32 depth,
 		.bytes = bytes,
 	};
 
-	return rig_load(r, &params);
+	return fixture_load(r, &params);
 }
 
-void rig_drop_load(struct rig *r, struct load *l)
+void fixture_drop_load(struct fixture *r, struct load *l)
 {
 	u32 i;
 
@@ -406,16 +406,16 @@ void rig_drop_load(struct rig *r, struct load *l)
 	load_destroy(l);
 }
 
-void rig_run(struct rig *r, u64 ns)
+void fixture_run(struct fixture *r, u64 ns)
 {
 	host_run(r->host, host_now(r->host) + ns);
 	/* Before anybody judges shares that mean nothing any more. */
 	if (host_failed(r->host))
-		trial_fail(r->trial, "%s", r->host->failure);
+		case_fail(r->test_case, "%s", r->host->failure);
 }
 
 /* Every byte is charged once, whatever became of its request on the way. */
-static void check_charges(struct rig *r)
+static void check_charges(struct fixture *r)
 {
 	const struct host_flow *hf;
 
@@ -428,7 +428,7 @@ static void check_charges(struct rig *r)
 	}
 }
 
-static void rig_check_end(struct rig *r)
+static void fixture_check_end(struct fixture *r)
 {
 	struct host *h = r->host;
 	u64 watchdog = (u64)atomic64_read(&h->sched.stats.watchdog);
@@ -439,18 +439,18 @@ static void rig_check_end(struct rig *r)
 	if (watchdog)
 		host_fail(h, "the watchdog found %llu queues forgotten",
 			  watchdog);
-	if (rig_is_mqfq(r))
+	if (fixture_is_mqfq(r))
 		check_charges(r);
 }
 
-void rig_close(struct rig *r)
+void fixture_close(struct fixture *r)
 {
 	u32 i;
 
 	host_finish(r->host);
-	rig_check_end(r);
+	fixture_check_end(r);
 	if (host_failed(r->host))
-		trial_fail(r->trial, "%s", r->host->failure);
+		case_fail(r->test_case, "%s", r->host->failure);
 	host_destroy(r->host);
 	for (i = 0; i < r->nr_loads; i++)
 		load_destroy(r->load[i]);
@@ -458,7 +458,7 @@ void rig_close(struct rig *r)
 
 /* ------------------------------------------------------------------ shares */
 
-void rig_bytes(struct host_flow *const *flow, u64 *bytes, u32 n)
+void fixture_bytes(struct host_flow *const *flow, u64 *bytes, u32 n)
 {
 	u32 i;
 
@@ -466,7 +466,7 @@ void rig_bytes(struct host_flow *const *flow, u64 *bytes, u32 n)
 		bytes[i] = flow[i]->stats.bytes;
 }
 
-u64 rig_part(struct host_flow *const *flow, const u64 *before, u32 n, u32 i)
+u64 fixture_part(struct host_flow *const *flow, const u64 *before, u32 n, u32 i)
 {
 	u64 total = 0;
 	u32 k;
@@ -478,7 +478,7 @@ u64 rig_part(struct host_flow *const *flow, const u64 *before, u32 n, u32 i)
 	return (flow[i]->stats.bytes - before[i]) * 1000000 / total;
 }
 
-void rig_expect_parts(struct rig *r, struct host_flow *const *flow,
+void fixture_expect_parts(struct fixture *r, struct host_flow *const *flow,
 		      const u32 *parts, u32 n, u64 ns, u32 permille,
 		      const char *what)
 {
@@ -487,15 +487,15 @@ void rig_expect_parts(struct rig *r, struct host_flow *const *flow,
 
 	for (i = 0; i < n; i++)
 		sum += parts[i];
-	rig_bytes(flow, before, n);
-	rig_run(r, ns);
+	fixture_bytes(flow, before, n);
+	fixture_run(r, ns);
 	for (i = 0; i < n; i++) {
 		u64 want = parts[i] * 1000000ULL / sum;
-		u64 got = rig_part(flow, before, n, i);
+		u64 got = fixture_part(flow, before, n, i);
 		u64 off = got > want ? got - want : want - got;
 
 		if (off * 1000 > want * permille)
-			trial_fail(r->trial, "%s: flow %u of %u got %llu ppm, entitled to %llu",
+			case_fail(r->test_case, "%s: flow %u of %u got %llu ppm, entitled to %llu",
 				   what, i, n, got, want);
 	}
 }

@@ -20,7 +20,7 @@
 #define KIB	1024U
 #define MIB	(1024 * KIB)
 
-struct trial {
+struct test_case {
 	const struct sched_ops *ops;
 	char failure[256];		/* empty: none */
 	char note[256];			/* a figure worth showing */
@@ -28,14 +28,14 @@ struct trial {
 
 struct test {
 	const char *name;
-	void (*run)(struct trial *t);
+	void (*run)(struct test_case *t);
 	bool fairness;			/* must fail under FIFO */
 };
 
 extern const struct test bound_tests[], share_tests[], life_tests[];
 extern const struct test ifq_tests[];
 extern const struct test own_clock_tests[];
-extern const struct test learner_tests[];
+extern const struct test cost_estimator_tests[];
 extern const struct test flash_tests[];
 extern const struct test wdt_tests[];
 extern const struct test hwabc_tests[];
@@ -43,11 +43,11 @@ extern const struct test kyber_tests[];
 
 /* Keeps the first message only. */
 __attribute__((format(printf, 2, 3)))
-void trial_fail(struct trial *t, const char *fmt, ...);
+void case_fail(struct test_case *t, const char *fmt, ...);
 __attribute__((format(printf, 2, 3)))
-void trial_note(struct trial *t, const char *fmt, ...);
+void case_note(struct test_case *t, const char *fmt, ...);
 
-static inline bool trial_failed(const struct trial *t)
+static inline bool case_failed(const struct test_case *t)
 {
 	return t->failure[0] != '\0';
 }
@@ -83,8 +83,8 @@ struct bound {
 	struct pair at_completion[RIG_FLOWS][RIG_FLOWS];
 };
 
-struct rig {
-	struct trial *trial;
+struct fixture {
+	struct test_case *test_case;
 	struct host *host;
 	struct host_flow *root;
 	struct load *load[RIG_LOADS];
@@ -101,46 +101,46 @@ struct rig {
  * D = 16 on a drive of 16 slots, 100 us for each request of any size, T =
  * 64 KiB, one queue.
  */
-struct host_params rig_params(const struct trial *t, u64 seed);
+struct host_params fixture_params(const struct test_case *t, u64 seed);
 
 /* @r is left usable after a failure too: nothing moves in it any more. */
-void rig_open(struct rig *r, struct trial *t, const struct host_params *params);
-struct host_flow *rig_flow(struct rig *r, struct host_flow *parent, u32 weight);
-struct load *rig_load(struct rig *r, const struct load_params *params);
+void fixture_open(struct fixture *r, struct test_case *t, const struct host_params *params);
+struct host_flow *fixture_flow(struct fixture *r, struct host_flow *parent, u32 weight);
+struct load *fixture_load(struct fixture *r, const struct load_params *params);
 
 /* A closed loop of @depth on all queues. */
-struct load *rig_closed(struct rig *r, struct host_flow *flow, u32 depth,
+struct load *fixture_closed(struct fixture *r, struct host_flow *flow, u32 depth,
 			u32 bytes);
 
 /* Frees a load of which nothing is outstanding. */
-void rig_drop_load(struct rig *r, struct load *l);
+void fixture_drop_load(struct fixture *r, struct load *l);
 
-void rig_run(struct rig *r, u64 ns);
+void fixture_run(struct fixture *r, u64 ns);
 
 /*
  * From now on no share changes: watches the bounds.  All flows are children of
  * the root and active.
  */
-void bound_start(struct rig *r);
+void bound_start(struct fixture *r);
 
 /*
  * Hedayati et al., section 2, theorems 1 and 2.  With service counted when it
  * is dispatched the theorem for D = 1 holds for every D.
  */
-void bound_check(struct rig *r);
+void bound_check(struct fixture *r);
 
 /* Finishes, checks that nothing was lost, and frees. */
-void rig_close(struct rig *r);
+void fixture_close(struct fixture *r);
 
 /*
  * Part of flow @i's in what @n flows completed since @before (their bytes
  * then), in millionths.
  */
-u64 rig_part(struct host_flow *const *flow, const u64 *before, u32 n, u32 i);
-void rig_bytes(struct host_flow *const *flow, u64 *bytes, u32 n);
+u64 fixture_part(struct host_flow *const *flow, const u64 *before, u32 n, u32 i);
+void fixture_bytes(struct host_flow *const *flow, u64 *bytes, u32 n);
 
 /* Checks each flow's part over the next @ns against @parts[] / their sum. */
-void rig_expect_parts(struct rig *r, struct host_flow *const *flow,
+void fixture_expect_parts(struct fixture *r, struct host_flow *const *flow,
 		      const u32 *parts, u32 n, u64 ns, u32 permille,
 		      const char *what);
 

@@ -2,9 +2,9 @@
 #include <stdarg.h>
 
 #include "fifo.h"
-#include "scene.h"
+#include "scenario.h"
 
-void note(struct trial *t, const char *fmt, ...)
+void note(struct test_case *t, const char *fmt, ...)
 {
 	size_t used = strlen(t->note);
 	va_list args;
@@ -14,16 +14,16 @@ void note(struct trial *t, const char *fmt, ...)
 	va_end(args);
 }
 
-void scene_open(struct scene *s, struct trial *t, const struct host_params *p,
+void scenario_open(struct scenario *s, struct test_case *t, const struct host_params *p,
 		const struct tenant *tenant, u32 n)
 {
 	u32 i;
 
-	*s = (struct scene){ .tenant = tenant, .n = n };
-	rig_open(&s->r, t, p);
+	*s = (struct scenario){ .tenant = tenant, .n = n };
+	fixture_open(&s->r, t, p);
 	for (i = 0; i < n; i++) {
 		const struct load_params load = {
-			.flow = s->flow[i] = rig_flow(&s->r, NULL,
+			.flow = s->flow[i] = fixture_flow(&s->r, NULL,
 						      tenant[i].weight),
 			.nr_queues = p->nr_queues,
 			.depth = tenant[i].depth,
@@ -38,25 +38,25 @@ void scene_open(struct scene *s, struct trial *t, const struct host_params *p,
 			.off_ns = tenant[i].off_ns,
 		};
 
-		rig_load(&s->r, &load);
+		fixture_load(&s->r, &load);
 	}
 }
 
-void scene_close(struct scene *s)
+void scenario_close(struct scenario *s)
 {
-	rig_close(&s->r);
+	fixture_close(&s->r);
 }
 
-void scene_begin(struct scene *s)
+void scenario_begin(struct scenario *s)
 {
 	u32 i;
 
-	rig_bytes(s->flow, s->before, s->n);
+	fixture_bytes(s->flow, s->before, s->n);
 	for (i = 0; i < s->n; i++)
 		s->flow[i]->stats.latency = (struct histogram){ 0 };
 }
 
-void scene_end(const struct scene *s, struct outcome *o)
+void scenario_end(const struct scenario *s, struct outcome *o)
 {
 	double sum = 0, squares = 0;
 	u32 i;
@@ -75,34 +75,34 @@ void scene_end(const struct scene *s, struct outcome *o)
 	o->index = squares > 0 ? sum * sum / (s->n * squares) : 0;
 }
 
-void scene_play(struct trial *t, const struct host_params *p,
+void scenario_play(struct test_case *t, const struct host_params *p,
 		const struct tenant *tenant, u32 n, u64 warm_ns, u64 ns,
 		struct outcome *o)
 {
-	struct scene s;
+	struct scenario s;
 
-	scene_open(&s, t, p, tenant, n);
-	rig_run(&s.r, warm_ns);
-	scene_begin(&s);
-	rig_run(&s.r, ns);
-	scene_end(&s, o);
-	scene_close(&s);
+	scenario_open(&s, t, p, tenant, n);
+	fixture_run(&s.r, warm_ns);
+	scenario_begin(&s);
+	fixture_run(&s.r, ns);
+	scenario_end(&s, o);
+	scenario_close(&s);
 }
 
-u64 scene_none(const struct host_params *p, const struct tenant *tenant, u32 n,
+u64 scenario_none(const struct host_params *p, const struct tenant *tenant, u32 n,
 	       u64 warm_ns, u64 ns)
 {
-	struct trial t = { .ops = &fifo_ops };
+	struct test_case t = { .ops = &fifo_ops };
 	struct host_params none = *p;
 	struct outcome o;
 
 	none.ops = &fifo_ops;
 	none.sched.depth = DEPTH_MAX;
-	scene_play(&t, &none, tenant, n, warm_ns, ns, &o);
+	scenario_play(&t, &none, tenant, n, warm_ns, ns, &o);
 	return o.total;
 }
 
-void scene_light(struct trial *t, const struct host_params *p, u32 permille)
+void scenario_light(struct test_case *t, const struct host_params *p, u32 permille)
 {
 	static const struct {
 		u64 base_ns;
@@ -130,10 +130,10 @@ void scene_light(struct trial *t, const struct host_params *p, u32 permille)
 		slow.device = (struct device_params){
 			.slots = 64, .base_ns = drives[i].base_ns,
 		};
-		none = scene_none(&slow, tenant, 4, 2 * SEC, 8 * SEC);
-		scene_play(t, &slow, tenant, 4, 2 * SEC, 8 * SEC, &o);
+		none = scenario_none(&slow, tenant, 4, 2 * SEC, 8 * SEC);
+		scenario_play(t, &slow, tenant, 4, 2 * SEC, 8 * SEC, &o);
 		if (o.total * 1000 < none * permille)
-			trial_fail(t, "%llu ms for %u KiB: %llu bytes, %llu without a scheduler",
+			case_fail(t, "%llu ms for %u KiB: %llu bytes, %llu without a scheduler",
 				   drives[i].base_ns / MS, bytes / KIB, o.total,
 				   none);
 		note(t, "%llu ms for %u KiB %llu, the light one %llu a second; ",
@@ -142,7 +142,7 @@ void scene_light(struct trial *t, const struct host_params *p, u32 permille)
 	}
 }
 
-void scene_four(struct tenant *tenant, u32 depth, u32 bytes,
+void scenario_four(struct tenant *tenant, u32 depth, u32 bytes,
 		u32 write_permille)
 {
 	static const u32 weights[] = { 100, 250, 500, 1000 };
@@ -162,7 +162,7 @@ enum {
 	DRIVE_FULL	= 85,		/* percent */
 };
 
-struct flash *scene_drive(enum flash_ftl ftl, u32 *pages)
+struct flash *scenario_drive(enum flash_ftl ftl, u32 *pages)
 {
 	const struct flash_config config = {
 		.params = flash_model("p4500"), .bytes = DRIVE_BYTES,

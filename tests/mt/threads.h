@@ -10,29 +10,29 @@
 
 #include "tests/random.h"
 
-struct crew {
+struct threads {
 	pthread_barrier_t barrier;
 	u32 nr;
 	void *arg;
 };
 
 struct member {
-	struct crew *crew;
+	struct threads *threads;
 	u32 index;
 	struct random random;
 };
 
 /* Runs @work on @nr threads at once, and returns when all have returned. */
-void crew_run(u32 nr, struct random *random,
+void threads_run(u32 nr, struct random *random,
 	      void (*work)(struct member *me, void *arg), void *arg);
 
 /* All members call this; @look runs once, while nobody else does anything. */
-void crew_meet(struct member *me, void (*look)(void *arg), void *arg);
+void threads_meet(struct member *me, void (*look)(void *arg), void *arg);
 
 /* How many threads: more than processors, so that some are preempted. */
-u32 crew_size(void);
+u32 threads_size(void);
 
-#define crew_check(cond)	\
+#define threads_check(cond)	\
 	((cond) ? (void)0 : port_assert_failed(#cond, __FILE__, __LINE__))
 
 #endif /* MQFAIR_CREW_H */

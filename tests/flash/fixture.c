@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "rig.h"
+#include "fixture.h"
 
-const struct flash_params rig_params = {
+const struct flash_params fixture_params = {
 	.name = "rig",
 	.channels = 2,
 	.dies = 2,
@@ -25,7 +25,7 @@ const struct flash_params rig_params = {
 	.read_burst = 2,
 };
 
-struct flash *rig_create(const struct flash_params *p, u32 blocks)
+struct flash *fixture_create(const struct flash_params *p, u32 blocks)
 {
 	struct flash_config c = {
 		.params = p,
@@ -43,7 +43,7 @@ struct flash *rig_create(const struct flash_params *p, u32 blocks)
 	return f;
 }
 
-void rig_fill(struct flash *f, u32 owner)
+void fixture_fill(struct flash *f, u32 owner)
 {
 	struct flash_fill fill = { .pages = flash_pages(f), .owner = owner };
 
@@ -51,7 +51,7 @@ void rig_fill(struct flash *f, u32 owner)
 		;
 }
 
-u64 rig_settle(struct flash *f, u64 now)
+u64 fixture_settle(struct flash *f, u64 now)
 {
 	while (flash_next_ns(f) != FLASH_NEVER) {
 		now = max(now, flash_next_ns(f));
@@ -60,7 +60,7 @@ u64 rig_settle(struct flash *f, u64 now)
 	return now;
 }
 
-u64 rig_do(struct flash *f, u64 *now, u8 op, u32 page, u32 pages)
+u64 fixture_do(struct flash *f, u64 *now, u8 op, u32 page, u32 pages)
 {
 	struct flash_cmd cmd = { .op = op, .page = page, .pages = pages };
 	struct flash_cmd *done = NULL;
@@ -75,7 +75,7 @@ u64 rig_do(struct flash *f, u64 *now, u8 op, u32 page, u32 pages)
 	return cmd.done_ns - cmd.submit_ns;
 }
 
-static void load_submit(struct flash *f, struct rig_load *load, u64 *next,
+static void load_submit(struct flash *f, struct fixture_load *load, u64 *next,
 			struct flash_cmd *cmd, u64 now)
 {
 	struct random r = { .state = load->state };
@@ -92,7 +92,7 @@ static void load_submit(struct flash *f, struct rig_load *load, u64 *next,
 }
 
 /* While it runs at its full depth. */
-static void load_count(struct rig_load *load, u64 done,
+static void load_count(struct fixture_load *load, u64 done,
 		       const struct flash_cmd *cmd, u64 *began)
 {
 	if (done <= load->depth) {
@@ -106,7 +106,7 @@ static void load_count(struct rig_load *load, u64 done,
 		histogram_add(load->latencies, cmd->done_ns - cmd->submit_ns);
 }
 
-void rig_run(struct flash *f, struct rig_load *load, u64 *now)
+void fixture_run(struct flash *f, struct fixture_load *load, u64 *now)
 {
 	struct flash_cmd *cmds = port_zalloc(load->depth * sizeof(*cmds));
 	u64 began = *now, next = 0, done = 0, left = load->ios;

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "threads.h"
+#include "stall.h"
+
+static bool in_mask(const atomic64_t *mask, u32 queue)
+{
+	return ((u64)atomic64_read(&mask[queue / 64]) >> (queue % 64)) & 1;
+}
+
+static bool in_bucket(const struct mqfq *m, u32 queue, u32 bucket)
+{
+	return in_mask(&m->wheel.mask[bucket * m->wheel.words], queue);
+}
+
+void stall_check_waiting(const struct mqfq *m, const struct queue *q)
+{
+	u32 threshold = m->sched->params.threshold;
+	vtime_t vt = (vtime_t)atomic64_read(&m->vt);
+	vtime_t due = q->head_tag - threshold;
+
+	/* It holds back virtual time. */
+	threads_check(mindicator_tag(&m->tags, q->index) == q->head_tag);
+	if (queue_set_has(&m->ready, q->index)) {
+		threads_check(token_total(&m->slots) <= 0);
+		return;
+	}
+	threads_check(q->state == DISPATCH_THROTTLED);
+	if (!threshold) {
+		threads_check(queue_set_has(&m->held, q->index));
+		/* I4: one by one, as each comes to hold back virtual time. */
+		threads_check(mindicator_holder(&m->tags) != q->index);
+		return;
+	}
+	/* Late by less than a bucket. */
+	threads_check(in_bucket(m, q->index, q->bucket));
+	threads_check(vtime_before(vt, due + (1ULL << m->wheel.shift)));
+}
+
+void stall_check_empty(const struct mqfq *m)
+{
+	u32 q, bucket;
+
+	for (q = 0; q < m->sched->nr_queues; q++) {
+		threads_check(m->sched->queue[q]->nr == 0);
+		threads_check(!queue_set_has(&m->ready, q));
+		threads_check(!queue_set_has(&m->held, q));
+		for (bucket = 0; bucket < WHEEL_BUCKETS; bucket++)
+			threads_check(!in_bucket(m, q, bucket));
+	}
+	threads_check(mindicator_min(&m->tags) == VTIME_NONE);
+}
