@@ -74,6 +74,7 @@ check-style: ## lint and type-check the Python code, check the shell scripts' sy
 	$(VENV)/ruff check .
 	$(VENV)/ruff format --check .
 	$(VENV)/mypy
+	$(PYTHON) tests/style/c_format.py
 	bash -n lab/bootstrap .ci/run
 	sh -n lab/init-initramfs.sh lab/init-guest.sh lab/guest-setup.sh
 

@@ -97,8 +97,9 @@ static u64 fill_first_pass(const struct flash_fill *fill, u64 n, u32 bits)
 bool flash_fill(struct flash *f, struct flash_fill *fill, u32 budget)
 {
 	u32 bits = port_fls64(fill->pages);
-	u64 first_pass = fill->written ? 0 :
-		fill->shuffled ? BIT_ULL(bits) : fill->pages;
+	u64 first_pass = fill->written	? 0 :
+			 fill->shuffled ? BIT_ULL(bits) :
+					  fill->pages;
 	u64 steps = first_pass + fill->overwrites;
 	u32 work = 0;
 	u16 tag;
@@ -113,8 +114,9 @@ bool flash_fill(struct flash *f, struct flash_fill *fill, u32 budget)
 	tag = owner_tag(&f->ftl.owners, fill->owner);
 	for (; fill->done < steps && work < budget; fill->done++) {
 		u64 page = fill->done < first_pass ?
-			fill_first_pass(fill, fill->done, bits) :
-			(fill_random(fill) >> 32) * fill->pages >> 32;
+				   fill_first_pass(fill, fill->done, bits) :
+				   (fill_random(fill) >> 32) * fill->pages >>
+					   32;
 
 		work++;
 		if (page < fill->pages)

@@ -12,8 +12,8 @@ static void event_arm(struct flash *f, struct flash_event *ev, u64 ns)
 
 static void event_fire(struct flash *f)
 {
-	struct flash_event *ev = container_of(heap_pop(&f->events),
-					      struct flash_event, node);
+	struct flash_event *ev =
+		container_of(heap_pop(&f->events), struct flash_event, node);
 
 	f->now = ev->node.key;
 	ev->armed = false;
@@ -128,7 +128,8 @@ static void channel_transfer(struct flash *f, struct flash_channel *ch,
 
 static void channel_fired(struct flash *f, struct flash_event *ev)
 {
-	struct flash_channel *ch = container_of(ev, struct flash_channel, event);
+	struct flash_channel *ch =
+		container_of(ev, struct flash_channel, event);
 	struct flash_transfer *t = ch->first;
 
 	ch->first = t->next;
@@ -195,7 +196,7 @@ static void owner_reads(struct flash *f, const struct flash_read *op)
 static void plane_start(struct flash *f, struct flash_plane *pl)
 {
 	u64 ns = op_writes(pl->first) ? f->params.program_ns :
-		f->params.read_ns;
+					f->params.read_ns;
 
 	owner_reads(f, pl->first);
 
@@ -454,8 +455,8 @@ static void link_in_start(struct flash *f)
 		return;
 	}
 	f->buffer_full = false;
-	f->link_pages = min(min(room, cmd->pages - cmd->issued),
-			    (u32)LINK_PAGES);
+	f->link_pages =
+		min(min(room, cmd->pages - cmd->issued), (u32)LINK_PAGES);
 	f->buffered += f->link_pages;
 	event_arm(f, &f->link_in, f->now + f->link_pages * f->params.link_ns);
 }
@@ -534,8 +535,8 @@ static u32 run_in_buffer(const struct flash *f, const struct flash_cmd *cmd)
 	const u32 *page_at = &f->ftl.page_at[cmd->page + cmd->issued];
 	u32 most = min(cmd->pages - cmd->issued, (u32)FLASH_STEP_PAGES), n = 1;
 
-	while (n < most && (page_at[n] == FTL_NONE ||
-			    ftl_buffered(&f->ftl, page_at[n])))
+	while (n < most &&
+	       (page_at[n] == FTL_NONE || ftl_buffered(&f->ftl, page_at[n])))
 		n++;
 	return n;
 }
@@ -761,8 +762,7 @@ static u32 nr_planes(const struct flash_params *p)
 bool flash_usage(const struct flash *f, u32 owner, struct flash_usage *usage)
 {
 	*usage = (struct flash_usage){ 0 };
-	return !f->params.in_place &&
-	       owner_usage(&f->ftl.owners, owner, usage);
+	return !f->params.in_place && owner_usage(&f->ftl.owners, owner, usage);
 }
 
 bool flash_host_usage(const struct flash *f, u32 owner,
@@ -781,8 +781,8 @@ bool flash_host_spent(const struct flash *f, struct flash_spent *spent)
 		return false;
 	spent->planes = nr_planes(&f->params);
 	spent->busy_ns = f->stats.read_busy_ns +
-		f->params.planes * (f->stats.program_busy_ns +
-				    f->stats.gc_busy_ns);
+			 f->params.planes * (f->stats.program_busy_ns +
+					     f->stats.gc_busy_ns);
 	return true;
 }
 
@@ -814,8 +814,8 @@ const char *flash_config_wrong(const struct flash_config *c)
 	if (c->bytes & (c->params->page_bytes - 1))
 		return "the size must be a multiple of the model's page";
 	pages = div64_u64(c->bytes, c->params->page_bytes);
-	if (pages < (u64)flash_nr_dies(c->params) *
-	    flash_block_pages(c->params))
+	if (pages <
+	    (u64)flash_nr_dies(c->params) * flash_block_pages(c->params))
 		return "the size must be at least one erase block for each die";
 	if (pages > FLASH_PAGES_MAX)
 		return "the size must be at most 2^31 pages";

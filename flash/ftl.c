@@ -68,7 +68,8 @@ static struct ftl_block *list_least(const struct ftl *ftl,
 			continue;
 		valid = word * 64 + port_ffs64(die->lists[word]);
 		return valid < ftl->block_pages ?
-			&ftl->block[die->by_valid[valid]] : NULL;
+			       &ftl->block[die->by_valid[valid]] :
+			       NULL;
 	}
 	return NULL;
 }

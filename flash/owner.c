@@ -206,7 +206,8 @@ int owners_init(struct owners *o, u32 nr)
 {
 	u32 i;
 
-	*o = (struct owners){ .nr = nr, .mask = buckets_for(nr) - 1,
+	*o = (struct owners){ .nr = nr,
+			      .mask = buckets_for(nr) - 1,
 			      .free = OWNER_NO_TAG };
 	o->owner = port_zalloc((nr + 1ULL) * sizeof(*o->owner));
 	o->bucket = port_zalloc((o->mask + 1ULL) * sizeof(*o->bucket));

@@ -182,8 +182,10 @@ static ssize_t tunable_show(struct elevator_queue *e, char *page, u32 place)
 	}
 	if (t->kind == TUNABLE_CHOICE)
 		return sysfs_emit(page, "%s\n", t->choices[tunable_get(t, p)]);
-	return sysfs_emit(page, READ_ONCE(d->automatic) & BIT(place) ?
-			  "%u auto\n" : "%u\n", tunable_get(t, p));
+	return sysfs_emit(page,
+			  READ_ONCE(d->automatic) & BIT(place) ? "%u auto\n" :
+								 "%u\n",
+			  tunable_get(t, p));
 }
 
 #define PLACE(n)							\

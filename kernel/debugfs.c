@@ -72,8 +72,7 @@ static void show_state(struct seq_file *m, struct device_host *d)
 	seq_printf(m, "depth %u\nthreshold %u\n", d->sched.params.depth,
 		   d->sched.params.threshold);
 	seq_printf(m, "active_flows %u\ngeneration %llu\n",
-		   d->sched.share.nr_active,
-		   share_generation(&d->sched.share));
+		   d->sched.share.nr_active, share_generation(&d->sched.share));
 	seq_printf(m, "wakes %lld\nthrottles %llu\nno_slot %llu\nurgent %llu\n",
 		   (long long)atomic64_read(&d->sched.stats.wakes), throttled,
 		   no_slot, urgent);
@@ -141,12 +140,15 @@ static void show_queue(struct seq_file *m, struct queue_host *qh)
 	vtime_t head_tag = READ_ONCE(q->head_tag);
 
 	seq_printf(m, "cpu=%d queue=%u state=%s waiting=%u", qh->cpu, q->index,
-		   dispatch_result_names[READ_ONCE(q->state)], READ_ONCE(q->nr));
+		   dispatch_result_names[READ_ONCE(q->state)],
+		   READ_ONCE(q->nr));
 	if (head_tag != VTIME_NONE)
 		seq_printf(m, " lead=%lld", (s64)head_tag);
-	seq_printf(m, " inserted=%llu dispatched=%llu throttled=%llu no_slot=%llu urgent=%llu\n",
-		   q->stats.dispatched + q->nr, q->stats.dispatched,
-		   q->stats.throttled, q->stats.no_slot, q->stats.urgent);
+	seq_printf(
+		m,
+		" inserted=%llu dispatched=%llu throttled=%llu no_slot=%llu urgent=%llu\n",
+		q->stats.dispatched + q->nr, q->stats.dispatched,
+		q->stats.throttled, q->stats.no_slot, q->stats.urgent);
 }
 
 static int queues_show(void *data, struct seq_file *m)

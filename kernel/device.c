@@ -183,7 +183,8 @@ static int device_start(struct device_host *d, const struct sched_ops *ops,
 	device_default_params(d, ops, &params);
 	d->sched.flow_pages = ftl_flow_pages;
 	d->sched.flash_time = ftl_flash_time;
-	d->sched.pages = get_capacity(d->q->disk) >> (PAGE_SHIFT - SECTOR_SHIFT);
+	d->sched.pages = get_capacity(d->q->disk) >>
+			 (PAGE_SHIFT - SECTOR_SHIFT);
 	ret = sched_init(&d->sched, ops, &params, place);
 	kvfree(place);
 	return ret;
@@ -252,8 +253,8 @@ void device_size_requests(struct device_host *d)
 
 	for (i = 0; i < d->nr_hctx; i++) {
 		struct hctx_host *h = d->hctx[i];
-		u32 wanted = h->hctx->sched_tags ?
-			     h->hctx->sched_tags->nr_tags : 1;
+		u32 wanted =
+			h->hctx->sched_tags ? h->hctx->sched_tags->nr_tags : 1;
 
 		if (h->requests_shared) {
 			size_requests(&d->requests, &d->nr_requests, wanted);

@@ -147,7 +147,8 @@ dispatch_one(struct hctx_host *h, struct queue_host *qh, u64 now,
  * the same.
  */
 static enum dispatch_result dispatch_least(struct hctx_host *h, u64 now,
-				   struct request **rq, struct wake *wake)
+					   struct request **rq,
+					   struct wake *wake)
 {
 	struct queue_host *qh;
 	enum dispatch_result result;
@@ -162,7 +163,8 @@ static enum dispatch_result dispatch_least(struct hctx_host *h, u64 now,
 
 /* The same in turn, for schedulers without leads. */
 static enum dispatch_result dispatch_in_turn(struct hctx_host *h, u64 now,
-				     struct request **rq, struct wake *wake)
+					     struct request **rq,
+					     struct wake *wake)
 {
 	enum dispatch_result result = DISPATCH_EMPTY;
 	u32 i, at = h->turn;
@@ -201,7 +203,7 @@ static void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake)
 		return;
 	}
 	result = d->sched.ops->ordered ? dispatch_least(h, now, &rq, wake) :
-					  dispatch_in_turn(h, now, &rq, wake);
+					 dispatch_in_turn(h, now, &rq, wake);
 	if (result != DISPATCH_IO)
 		return;
 	atomic_inc(&h->in_flight);
@@ -351,7 +353,8 @@ static void watch_wakes(struct device_host *d, u64 now)
 			    !READ_ONCE(qh->hctx->staged) &&
 			    !work_busy(&qh->hctx->wake_work);
 
-		if (!lost || qh->lost_dispatched != qh->queue.stats.dispatched) {
+		if (!lost ||
+		    qh->lost_dispatched != qh->queue.stats.dispatched) {
 			qh->lost_dispatched = qh->queue.stats.dispatched;
 			qh->lost_ns = now;
 		} else if (now - qh->lost_ns > LOST_NS) {
@@ -387,7 +390,7 @@ static struct request_host *request_host_get(struct request *rq)
 	struct hctx_host *h = rq->mq_hctx->sched_data;
 	struct request_host *r = rq_host(rq);
 
-	if (r)			/* back from a requeue: charged already */
+	if (r) /* back from a requeue: charged already */
 		return r;
 	r = &h->requests[rq->internal_tag];
 	classify(rq, r);
@@ -558,9 +561,8 @@ static bool el_bio_merge(struct request_queue *q, struct bio *bio,
 }
 
 /* A request left the device, one way or another; once, see is_out(). */
-static __always_inline void slot_returned(struct request *rq,
-					  struct request_host *r, u64 now,
-					  bool served)
+static __always_inline void
+slot_returned(struct request *rq, struct request_host *r, u64 now, bool served)
 {
 	struct hctx_host *h = rq->mq_hctx->sched_data;
 	struct sched *s = &h->device->sched;

@@ -103,8 +103,9 @@ static inline u32 ftl_owner_of(struct blkcg *blkcg)
 {
 	struct cgroup_subsys_state *css = &blkcg->css;
 
-	while (css->parent && (READ_ONCE(css->flags) & CSS_DYING ||
-			       !(READ_ONCE(css->cgroup->self.flags) & CSS_ONLINE)))
+	while (css->parent &&
+	       (READ_ONCE(css->flags) & CSS_DYING ||
+		!(READ_ONCE(css->cgroup->self.flags) & CSS_ONLINE)))
 		css = css->parent;
 	return ftl_owner_number(css->cgroup);
 }

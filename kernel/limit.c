@@ -144,8 +144,9 @@ static u32 last_tags(const struct claim *c)
 {
 	u32 flows = READ_ONCE(c->hctx->device->sched.share.nr_active);
 
-	return flows < c->depth >> MANY_SHIFT ? 0 :
-		min(flows, c->depth >> LAST_SHIFT);
+	return flows < c->depth >> MANY_SHIFT ?
+		       0 :
+		       min(flows, c->depth >> LAST_SHIFT);
 }
 
 /* How many tags the flow may take now. */
@@ -232,11 +233,12 @@ static void limit_flow(struct claim *c, struct blk_mq_alloc_data *data)
 {
 	u64 left = tags_left(c);
 
-	flow_wants(c->flow, left < data->nr_tags ? TAGS_ALL :
-						   c->held + data->nr_tags);
+	flow_wants(c->flow,
+		   left < data->nr_tags ? TAGS_ALL : c->held + data->nr_tags);
 	if (!left && (data->flags & BLK_MQ_REQ_NOWAIT)) {
-		data->shallow_depth = compat_shallow_depth(c->hctx->hctx,
-							   max(c->depth / 2, 1U));
+		data->shallow_depth =
+			compat_shallow_depth(c->hctx->hctx,
+					     max(c->depth / 2, 1U));
 		return;
 	}
 	if (!left)

@@ -111,7 +111,8 @@ static struct blkg_policy_data *weights_pd_alloc(COMPAT_PD_ALLOC_ARGS)
 	struct group_host *g;
 
 	g = kzalloc_node(offsetof(struct group_host, flow) +
-			 flow_size(d->sched.ops, d->sched.nr_queues), gfp, queue->node);
+				 flow_size(d->sched.ops, d->sched.nr_queues),
+			 gfp, queue->node);
 	if (!g)
 		return NULL;
 	atomic_inc(&groups_made);
@@ -212,10 +213,11 @@ static void show_stat(struct flow *f, struct seq_file *s)
 	flow_totals(f, &t);
 	if (!t.dispatched)
 		return;
-	seq_printf(s, " mqfair.weight=%u mqfair.share_ppm=%llu mqfair.bytes=%llu mqfair.ios=%llu mqfair.wait_us=%llu",
-		   READ_ONCE(f->group.weight),
-		   flow_share_ppm(f), t.bytes,
-		   t.dispatched, div_u64(t.wait_ns, NSEC_PER_USEC));
+	seq_printf(
+		s,
+		" mqfair.weight=%u mqfair.share_ppm=%llu mqfair.bytes=%llu mqfair.ios=%llu mqfair.wait_us=%llu",
+		READ_ONCE(f->group.weight), flow_share_ppm(f), t.bytes,
+		t.dispatched, div_u64(t.wait_ns, NSEC_PER_USEC));
 	if (f->sched->ops->report_flow)
 		f->sched->ops->report_flow(f, &sr.report);
 }

@@ -30,8 +30,8 @@ static void flash_expect(struct device *d)
 static void flash_due(struct event *ev)
 {
 	struct device *d = container_of(ev, struct device, flash_due);
-	struct flash_cmd *done = flash_advance(d->params.flash, d->engine->now,
-					       FLASH_EVENTS);
+	struct flash_cmd *done =
+		flash_advance(d->params.flash, d->engine->now, FLASH_EVENTS);
 
 	while (done) {
 		struct flash_cmd *next = done->next;

@@ -43,8 +43,8 @@ u64 engine_next_ns(const struct engine *e)
 
 void engine_step(struct engine *e)
 {
-	struct event *ev = container_of(heap_pop(&e->events), struct event,
-					node);
+	struct event *ev =
+		container_of(heap_pop(&e->events), struct event, node);
 
 	e->now = ev->at_ns;
 	e->fired++;

@@ -119,8 +119,7 @@ static bool dispatch_valid(struct host_queue *hq, const struct host_io *hio)
 		wrong = "that does not wait";
 	else if (hio->io.queue != &hq->q)
 		wrong = "of another queue";
-	else if ((hio->io.flags & IO_SLOT) &&
-		 h->slots >= h->sched.params.depth)
+	else if ((hio->io.flags & IO_SLOT) && h->slots >= h->sched.params.depth)
 		wrong = "with a slot more than D";
 	if (!wrong)
 		return true;
@@ -185,7 +184,7 @@ static void queue_run(struct host_queue *hq)
 	queue_lock(hq);
 	while (!host_queue_is_full(hq) &&
 	       h->sched.ops->dispatch(&hq->q, host_now(h), &io, &wake) ==
-	       DISPATCH_IO) {
+		       DISPATCH_IO) {
 		if (!dispatch_valid(hq, io_of(io)))
 			break;
 		io_dispatched(hq, io_of(io));
@@ -238,8 +237,10 @@ static void io_refused(struct event *ev)
 	wake_init(&wake);
 	h->sched.ops->requeue(&hio->io, &wake);
 	if (hio->io.flags & IO_SLOT)
-		host_fail(h, "%llu ns: an io of flow %u came back and kept its slot",
-			  host_now(h), hio->flow->id);
+		host_fail(
+			h,
+			"%llu ns: an io of flow %u came back and kept its slot",
+			host_now(h), hio->flow->id);
 	host_act(h, &wake);
 	if (rng_chance(&h->rng, 500)) {
 		hq->in_driver--;
@@ -413,8 +414,10 @@ static void check_stall(struct host *h)
 
 		if (!hq->waiting || hq->blocked || waits_for_tick(h, hq))
 			continue;
-		host_fail(h, "%llu ns: queue %u forgotten: %u wait there, the device is idle",
-			  host_now(h), i, hq->waiting);
+		host_fail(
+			h,
+			"%llu ns: queue %u forgotten: %u wait there, the device is idle",
+			host_now(h), i, hq->waiting);
 		return;
 	}
 }
@@ -563,8 +566,8 @@ static void host_place(struct host *h)
 
 	for (i = 0; i < h->params.nr_queues; i++) {
 		h->places[i].core = i / per_core;
-		h->places[i].socket =
-			per_socket ? i / per_core / per_socket : 0;
+		h->places[i].socket = per_socket ? i / per_core / per_socket :
+						   0;
 	}
 }
 
@@ -620,9 +623,10 @@ struct host *host_create(const struct host_params *params)
 	if (params->device.flash) {
 		h->sched.flow_pages = host_flow_pages;
 		h->sched.flash_time = host_flash_time;
-		h->sched.pages = (u64)flash_pages(params->device.flash) *
-				 flash_params_of(params->device.flash)->page_bytes /
-				 4096;
+		h->sched.pages =
+			(u64)flash_pages(params->device.flash) *
+			flash_params_of(params->device.flash)->page_bytes /
+			4096;
 	}
 	if (sched_init(&h->sched, params->ops, &params->sched, h->places))
 		goto free;

@@ -40,8 +40,9 @@ static u32 load_place(struct load *l, const struct flash *f, u32 bytes)
 	u32 pages = max(1U, bytes / flash_params_of(f)->page_bytes);
 	u32 range = l->params.pages ? l->params.pages : flash_pages(f);
 	u32 places = max(1U, range / pages);
-	u64 place = l->params.in_order ? l->placed++ % places :
-		rng_between(&l->host->rng, 0, places - 1);
+	u64 place = l->params.in_order ?
+			    l->placed++ % places :
+			    rng_between(&l->host->rng, 0, places - 1);
 
 	return l->params.first_page + (u32)place * pages;
 }
@@ -56,8 +57,8 @@ static void load_submit(struct load *l, struct load_slot *slot, u32 queue)
 	if (p->bytes_max)
 		bytes = rng_size(rng, p->bytes, p->bytes_max);
 	if (l->host->params.device.flash)
-		slot->hio.page = load_place(l, l->host->params.device.flash,
-					    bytes);
+		slot->hio.page =
+			load_place(l, l->host->params.device.flash, bytes);
 	if (rng_chance(rng, p->urgent_permille))
 		flags |= IO_URGENT;
 	if (rng_chance(rng, p->exempt_permille))
@@ -167,8 +168,8 @@ static void load_start(struct load *l)
 
 struct load *load_create(struct host *h, const struct load_params *params)
 {
-	struct load *l = port_zalloc(sizeof(*l) +
-				     params->depth * sizeof(l->slot[0]));
+	struct load *l =
+		port_zalloc(sizeof(*l) + params->depth * sizeof(l->slot[0]));
 
 	if (!l)
 		return NULL;

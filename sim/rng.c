@@ -69,7 +69,9 @@ static u64 minus_log2(u64 x)
 
 u64 rng_exponential(struct rng *r, u64 mean)
 {
-	enum { LN2_24 = 11629080 };	/* ln 2 in units of 2^-24 */
+	enum {
+		LN2_24 = 11629080
+	}; /* ln 2 in units of 2^-24 */
 	u64 bits = minus_log2((rng_u64(r) >> 32) + 1);
 
 	return (u64)((port_u128)mean * (bits * LN2_24) >> 48);
@@ -77,7 +79,8 @@ u64 rng_exponential(struct rng *r, u64 mean)
 
 u32 rng_size(struct rng *r, u32 lo, u32 hi)
 {
-	u32 octave = (u32)rng_between(r, port_fls64(lo) - 1, port_fls64(hi) - 1);
+	u32 octave =
+		(u32)rng_between(r, port_fls64(lo) - 1, port_fls64(hi) - 1);
 	u64 from = max((u64)lo, BIT_ULL(octave));
 	u64 to = min((u64)hi, BIT_ULL(octave + 1) - SECTOR);
 

@@ -36,7 +36,8 @@ int __init compat_init(void)
 	return 0;
 }
 
-unsigned int compat_shallow_depth(struct blk_mq_hw_ctx *hctx, unsigned int depth)
+unsigned int compat_shallow_depth(struct blk_mq_hw_ctx *hctx,
+				  unsigned int depth)
 {
 	const struct sbitmap *map = &hctx->sched_tags->bitmap_tags.sb;
 
@@ -44,7 +45,8 @@ unsigned int compat_shallow_depth(struct blk_mq_hw_ctx *hctx, unsigned int depth
 		unsigned int word = 1U << map->shift;
 
 		depth = depth < map->depth ?
-			DIV_ROUND_UP(depth * word, map->depth) : word;
+				DIV_ROUND_UP(depth * word, map->depth) :
+				word;
 	}
 	return max(depth, 1U);
 }
@@ -56,8 +58,9 @@ void compat_set_min_shallow_depth(struct request_queue *q, unsigned int depth)
 
 	queue_for_each_hw_ctx(q, hctx, i)
 		if (hctx->sched_tags)
-			sbitmap_queue_min_shallow_depth(&hctx->sched_tags->bitmap_tags,
-					compat_shallow_depth(hctx, depth));
+			sbitmap_queue_min_shallow_depth(
+				&hctx->sched_tags->bitmap_tags,
+				compat_shallow_depth(hctx, depth));
 }
 
 unsigned int compat_queue_hw_depth(struct request_queue *q)
@@ -141,7 +144,8 @@ void compat_exit_sched(struct elevator_queue *eq, compat_exit_fn exit,
 #define ELEVATOR_FLAG_DISABLE_WBT	1
 #endif
 
-static void wbt_forbid(struct request_queue *q, struct elevator_queue *eq, bool forbid)
+static void wbt_forbid(struct request_queue *q, struct elevator_queue *eq,
+		       bool forbid)
 {
 #if MQFAIR_HAVE_QUEUE_FLAG_DISABLE_WBT_DEF
 	if (forbid)

@@ -36,7 +36,8 @@ static inline struct gendisk *compat_alloc_disk(struct blk_mq_tag_set *set,
 		.max_hw_discard_sectors = l->max_discard_bytes >> SECTOR_SHIFT,
 #if MQFAIR_HAVE_LIMITS_FEATURES
 		.features = l->write_cache ?
-			    BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA : 0,
+				    BLK_FEAT_WRITE_CACHE | BLK_FEAT_FUA :
+				    0,
 #endif
 	};
 	struct gendisk *disk = blk_mq_alloc_disk(set, &limits, queuedata);

@@ -149,8 +149,8 @@ static ssize_t ssd_write_times_show(struct config_item *item, char *page)
 			  READ_ONCE(ssd_of(item)->config.write_times));
 }
 
-static ssize_t ssd_write_times_store(struct config_item *item,
-				     const char *page, size_t count)
+static ssize_t ssd_write_times_store(struct config_item *item, const char *page,
+				     size_t count)
 {
 	struct ssd *ssd = ssd_of(item);
 	u32 value;

@@ -85,7 +85,8 @@ static int fill_in_turns(struct ssd_drive *d, const struct ssd_parts *parts,
 
 	for (turn = 0; turn <= FILL_TURNS && !ret; turn++)
 		for (i = 0; i < parts->nr && !ret; i++) {
-			u64 all = (u64)fill[i].pages * parts->part[i].overwrites;
+			u64 all =
+				(u64)fill[i].pages * parts->part[i].overwrites;
 
 			fill[i].overwrites = div_u64(all * turn, FILL_TURNS);
 			ret = fill_go_on(d, &fill[i]);
@@ -288,7 +289,8 @@ static void drive_free(struct ssd_drive *d)
 	kvfree(d);
 }
 
-static struct ssd_drive *drive_make(const char *name, const struct ssd_config *c)
+static struct ssd_drive *drive_make(const char *name,
+				    const struct ssd_config *c)
 {
 	struct ssd_drive *d = kvzalloc(sizeof(*d), GFP_KERNEL);
 	int ret;

@@ -99,8 +99,7 @@ static u32 owner_of_cgroup(struct cgroup *cgroup)
 	u32 owner = FLASH_NOBODY;
 
 	rcu_read_lock();
-	while (cgroup &&
-	       !(css = rcu_dereference(cgroup->subsys[io_cgrp_id])))
+	while (cgroup && !(css = rcu_dereference(cgroup->subsys[io_cgrp_id])))
 		cgroup = cgroup_parent(cgroup);
 	if (css)
 		owner = ftl_owner_of(css_to_blkcg(css));

@@ -78,17 +78,16 @@ ssize_t report_stat(struct ssd_drive *d, char *page)
 			  s->written * page_bytes(d),
 			  s->trimmed * page_bytes(d),
 			  (s->written + s->copied) * page_bytes(d),
-			  s->copied * page_bytes(d),
-			  amplification / 1000, amplification % 1000,
-			  s->programs, s->erases, s->write_stalls,
+			  s->copied * page_bytes(d), amplification / 1000,
+			  amplification % 1000, s->programs, s->erases,
+			  s->write_stalls,
 			  div_u64(s->read_busy_ns, NSEC_PER_MSEC),
 			  div_u64(s->program_busy_ns, NSEC_PER_MSEC),
-			  div_u64(s->gc_busy_ns, NSEC_PER_MSEC),
-			  now.commands,
+			  div_u64(s->gc_busy_ns, NSEC_PER_MSEC), now.commands,
 			  div_u64(now.service_ns, NSEC_PER_USEC),
-			  div_u64(now.late_ns, NSEC_PER_USEC),
-			  now.outstanding,
-			  (u64)atomic_long_read(&d->store.nr_pages) << PAGE_SHIFT);
+			  div_u64(now.late_ns, NSEC_PER_USEC), now.outstanding,
+			  (u64)atomic_long_read(&d->store.nr_pages)
+				  << PAGE_SHIFT);
 }
 
 /* ------------------------------------------------------------------- owners */
@@ -103,10 +102,12 @@ static void owner_show(struct seq_file *m, struct ssd_drive *d, u32 owner,
 	known = flash_usage(d->flash, owner, &usage);
 	spin_unlock_irq(&d->lock);
 	if (known)
-		seq_printf(m, "%u valid=%llu invalid=%llu written=%llu moved=%llu busy_us=%llu %s\n",
-			   owner, usage.valid, usage.invalid, usage.written,
-			   usage.copied, div_u64(usage.busy_ns, NSEC_PER_USEC),
-			   path);
+		seq_printf(
+			m,
+			"%u valid=%llu invalid=%llu written=%llu moved=%llu busy_us=%llu %s\n",
+			owner, usage.valid, usage.invalid, usage.written,
+			usage.copied, div_u64(usage.busy_ns, NSEC_PER_USEC),
+			path);
 }
 
 /* A line per cgroup that has written: pages, and where it is. */
@@ -120,7 +121,8 @@ static int owners_show(struct seq_file *m, void *v)
 		return -ENOMEM;
 	owner_show(m, d, FLASH_NOBODY, "-");
 	rcu_read_lock();
-	css_for_each_descendant_pre(css, &io_cgrp_subsys.root->cgrp.self) {
+	css_for_each_descendant_pre(css, &io_cgrp_subsys.root->cgrp.self)
+	{
 		if (cgroup_path(css->cgroup, path, PATH_MAX) >= 0)
 			owner_show(m, d, ftl_owner_number(css->cgroup), path);
 	}

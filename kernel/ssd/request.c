@@ -31,7 +31,8 @@ static void timer_arm(struct ssd_drive *d, u64 ns)
 	hrtimer_start(&d->timer, ns_to_ktime(ns), HRTIMER_MODE_ABS);
 }
 
-static void cmds_count(struct ssd_drive *d, const struct flash_cmd *cmd, u64 now)
+static void cmds_count(struct ssd_drive *d, const struct flash_cmd *cmd,
+		       u64 now)
 {
 	lockdep_assert_held(&d->lock);
 	for (; cmd; cmd = cmd->next) {

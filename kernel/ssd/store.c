@@ -78,8 +78,8 @@ static void piece_read(struct ssd_store *s, const struct piece *p)
 	spin_lock(page_lock(s, p->index));
 	page = xa_load(&s->pages, p->index);
 	if (page)
-		memcpy_to_page(p->with, p->with_at,
-			       page_address(page) + p->at, p->bytes);
+		memcpy_to_page(p->with, p->with_at, page_address(page) + p->at,
+			       p->bytes);
 	else
 		memzero_page(p->with, p->with_at, p->bytes);
 	spin_unlock(page_lock(s, p->index));
@@ -131,8 +131,9 @@ static blk_status_t store_starved(struct ssd_store *s)
 	}
 	if (now - since < (u64)STARVED_MAX_S * NSEC_PER_SEC)
 		return BLK_STS_RESOURCE;
-	pr_warn_ratelimited("mqfair-ssd: no memory for data in %d s, a write fails: make the drive smaller or the host larger\n",
-			    STARVED_MAX_S);
+	pr_warn_ratelimited(
+		"mqfair-ssd: no memory for data in %d s, a write fails: make the drive smaller or the host larger\n",
+		STARVED_MAX_S);
 	return BLK_STS_IOERR;
 }
 
@@ -147,7 +148,8 @@ blk_status_t store_transfer(struct ssd_store *s, struct request *rq)
 	struct req_iterator iter;
 	struct bio_vec segment;
 
-	rq_for_each_segment(segment, rq, iter) {
+	rq_for_each_segment(segment, rq, iter)
+	{
 		if (!segment_transfer(s, at, &segment, write))
 			return store_starved(s);
 		at += segment.bv_len;

@@ -147,7 +147,8 @@ int qemu_plugin_install(qemu_plugin_id_t id, const qemu_info_t *info, int argc,
 		return -1;
 	}
 	if (!info->system_emulation || info->system.max_vcpus != 1) {
-		fprintf(stderr, "count: only a machine with one CPU can be counted\n");
+		fprintf(stderr,
+			"count: only a machine with one CPU can be counted\n");
 		return -1;
 	}
 	out = fopen(argv[0] + 4, "w");

@@ -105,8 +105,8 @@ static bool credit_spend(struct budget_flow *bf, u32 cost, bool always,
 			atomic64_set(&bf->left, left - cost);
 		port_unlock(lock, flags);
 	} else {
-		while (spent && !atomic64_try_cmpxchg(&bf->left, &left,
-						      left - cost))
+		while (spent &&
+		       !atomic64_try_cmpxchg(&bf->left, &left, left - cost))
 			spent = always || left > 0;
 	}
 	*out = spent && left > 0 && left <= (s64)cost;
@@ -136,13 +136,13 @@ static void credit_grant(struct budget_flow *bf, u64 amount)
 static void request_tick(struct budget *b, u64 now, struct wake *wake)
 {
 	if (!atomic64_xchg(&b->tick_requested, 1))
-		wake_at(wake, max(now, (u64)1));	/* 0 would be no time */
+		wake_at(wake, max(now, (u64)1)); /* 0 would be no time */
 }
 
 /* P1: does a tick have to look, now that the flow is out? */
 static bool is_sentinel(struct budget *b, const struct budget_flow *bf)
 {
-	s64 sentinel = atomic64_fetch_add(0, &b->sentinel);	/* full order */
+	s64 sentinel = atomic64_fetch_add(0, &b->sentinel); /* full order */
 
 	return !sentinel || sentinel == (s64)(unsigned long)bf;
 }
@@ -236,8 +236,10 @@ static void account_round(struct budget *b, u64 now)
 		past->ran_ns = round_ns;
 		/* Spenders may stamp in any order, and of an earlier round. */
 		if (past->out)
-			past->ran_ns = min(round_ns, out_ns > b->start_ns ?
-						     out_ns - b->start_ns : 0);
+			past->ran_ns =
+				min(round_ns, out_ns > b->start_ns ?
+						      out_ns - b->start_ns :
+						      0);
 		used += past->used;
 		bf->mark = left;
 		if (past->out)
@@ -289,7 +291,7 @@ static u64 in_device(const struct budget *b, bool *full)
 	s64 out = 0, free;
 
 	*full = false;
-	for (class = 0; class < b->ops->nr_classes; class++) {
+	for (class = 0; class < b->ops->nr_classes; class ++) {
 		free = token_total(&b->slots[class].tree);
 		out += READ_ONCE(b->slots[class].tree.depth) - free;
 		*full |= free <= 0;
@@ -351,8 +353,9 @@ static void learn_epoch(struct budget *b, u64 now)
 	begin_epoch(b, requests, used, now);
 	did -= (s64)(e->span.out * e->mean);
 	if (did > 0 && ns)
-		b->rate = max(b->rate, mul_u64_u64_div_u64((u64)did,
-							   1 << RATE_SHIFT, ns));
+		b->rate =
+			max(b->rate,
+			    mul_u64_u64_div_u64((u64)did, 1 << RATE_SHIFT, ns));
 }
 
 static bool is_donor(const struct budget *b, const struct budget_flow *bf,
@@ -502,14 +505,15 @@ static void end_free(struct budget *b, u64 used, u64 now)
 
 	b->most_out = max(b->most_out, in_device(b, &full));
 	rotate_lane = (s64)(b->most_out * b->epoch.mean);
-	if (did < rotate_lane || (did < FREE_TURNS * rotate_lane && ns < period_ns(b))) {
+	if (did < rotate_lane ||
+	    (did < FREE_TURNS * rotate_lane && ns < period_ns(b))) {
 		b->free_ns = now + window_ns(b);
 		return;
 	}
-	b->rate = mul_u64_u64_div_u64((u64)max(did, (s64)0), 1 << RATE_SHIFT,
-				      ns);
-	b->rate_until_ns = now + max(SPARE_PERIODS * period_ns(b),
-				     FREE_SELDOM * ns);
+	b->rate =
+		mul_u64_u64_div_u64((u64)max(did, (s64)0), 1 << RATE_SHIFT, ns);
+	b->rate_until_ns =
+		now + max(SPARE_PERIODS * period_ns(b), FREE_SELDOM * ns);
 	b->free_ns = 0;
 	b->lost = 0;
 }
@@ -682,7 +686,7 @@ static bool queue_forgotten(const struct budget *b, const struct queue *q)
 
 	if (READ_ONCE(q->wake_pending) || !READ_ONCE(q->nr))
 		return false;
-	for (class = 0; class < b->ops->nr_classes; class++)
+	for (class = 0; class < b->ops->nr_classes; class ++)
 		if (slots_forgot(&b->slots[class], q->index))
 			return true;
 	return false;
@@ -717,8 +721,8 @@ static void watch_forgotten(struct budget *b)
 		struct budget_queue *bq = &b->queue[i];
 		u64 dispatched = READ_ONCE(q->stats.dispatched);
 
-		suspect(b, &bq->suspect, queue_forgotten(b, q) &&
-					 dispatched == bq->dispatched);
+		suspect(b, &bq->suspect,
+			queue_forgotten(b, q) && dispatched == bq->dispatched);
 		bq->dispatched = dispatched;
 	}
 }
@@ -859,7 +863,7 @@ static void retry_exhausted(struct sched *s, struct budget_queue *bq)
 
 /* The first lane of @class whose flow may spend; those before it are not able. */
 static struct budget_lane *first_runnable(struct budget *b, struct queue *q,
-				      u32 class, u64 now, struct wake *wake)
+					  u32 class, u64 now, struct wake *wake)
 {
 	struct budget_queue *bq = queue_of(q);
 	struct budget_lane *lane;
@@ -902,7 +906,7 @@ static void put_slot(struct budget *b, struct io *io, struct wake *wake)
 
 /* False if the flow is out. */
 static bool charge(struct budget *b, struct queue *q, struct io *io, u64 now,
-		struct wake *wake)
+		   struct wake *wake)
 {
 	struct budget_flow_queue *fq = flow_queue_of(io->flow, q->index);
 	struct budget_flow *bf = budget_flow_of(io->flow);
@@ -924,7 +928,7 @@ static bool charge(struct budget *b, struct queue *q, struct io *io, u64 now,
 
 /* The head of @lane, which is the first able one, is gone: the next's turn. */
 static void rotate_lane(struct budget *b, struct budget_queue *bq,
-		 struct budget_lane *lane)
+			struct budget_lane *lane)
 {
 	struct lane_list *runnable = &bq->runnable[lane->class];
 
@@ -944,7 +948,8 @@ static void rotate_lane(struct budget *b, struct budget_queue *bq,
 
 /* An io of @class that has paid and has its slot; or NULL and why not. */
 static struct io *take_class(struct budget *b, struct queue *q, u32 class,
-			     u64 now, struct wake *wake, enum dispatch_result *why)
+			     u64 now, struct wake *wake,
+			     enum dispatch_result *why)
 {
 	struct budget_lane *lane;
 	struct io *io;
@@ -1001,12 +1006,12 @@ static void hand_over(struct budget *b, const struct queue *q,
 {
 	u32 class;
 
-	for (class = 0; class < b->ops->nr_classes; class++)
+	for (class = 0; class < b->ops->nr_classes; class ++)
 		slots_hand_over(&b->slots[class], q->index, wake);
 }
 
-static enum dispatch_result give_up(struct budget *b, struct queue *q, enum dispatch_result why,
-			 struct wake *wake)
+static enum dispatch_result give_up(struct budget *b, struct queue *q,
+				    enum dispatch_result why, struct wake *wake)
 {
 	queue_set_state(q, why);
 	if (why == DISPATCH_NO_BUDGET)
@@ -1018,7 +1023,7 @@ static enum dispatch_result give_up(struct budget *b, struct queue *q, enum disp
 }
 
 enum dispatch_result budget_dispatch(struct queue *q, u64 now, struct io **out,
-			     struct wake *wake)
+				     struct wake *wake)
 {
 	struct budget *b = budget_of(q->sched);
 	struct budget_queue *bq = queue_of(q);
@@ -1094,7 +1099,7 @@ void budget_flow_init(struct flow *f)
 	u32 i, class;
 
 	for (i = 0; i < f->nr_queues; i++)
-		for (class = 0; class < b->ops->nr_classes; class++) {
+		for (class = 0; class < b->ops->nr_classes; class ++) {
 			struct budget_lane *lane =
 				&flow_queue_of(f, i)->lane[class];
 
@@ -1132,8 +1137,8 @@ void budget_report_flow(const struct flow *f, struct report *r)
 	report_number(r, "spent", (s64)budget_spent(f));
 }
 
-int budget_init(struct budget *b, struct sched *s,
-		const struct budget_ops *ops, u64 total, const u32 *depth)
+int budget_init(struct budget *b, struct sched *s, const struct budget_ops *ops,
+		u64 total, const u32 *depth)
 {
 	u32 i;
 
@@ -1150,7 +1155,7 @@ int budget_init(struct budget *b, struct sched *s,
 		if (slots_init(&b->slots[i], s, depth[i]))
 			goto slots;
 	return 0;
-slots:
+	slots:
 	while (i--)
 		slots_deinit(&b->slots[i]);
 	port_free(b->queue);

@@ -40,13 +40,13 @@ static void ring_put(struct gc_shadow_ring *ring, u32 region, u32 tag)
 }
 
 void gc_shadow_wrote(struct gc_shadow *o, const struct gc_shadow_flow *of,
-		      u32 queue, u32 page, u32 bytes)
+		     u32 queue, u32 page, u32 bytes)
 {
 	u64 end = (u64)page + (bytes + OVERWRITE_PAGE - 1) / OVERWRITE_PAGE;
 	u32 region = page >> o->region_shift;
 
-	for (; region < o->regions &&
-	       (u64)region << o->region_shift < end; region++) {
+	for (; region < o->regions && (u64)region << o->region_shift < end;
+	     region++) {
 		u32 watched = page_of(o, region);
 
 		if (watched >= page && watched < end)
@@ -146,8 +146,8 @@ static u32 block_free(const struct gc_shadow *o)
 	return i;
 }
 
-static void place(struct gc_shadow *o, enum gc_shadow_stream stream,
-		  u32 region, u32 tag)
+static void place(struct gc_shadow *o, enum gc_shadow_stream stream, u32 region,
+		  u32 tag)
 {
 	struct gc_shadow_block *b = &o->block[o->open[stream]];
 	u32 slot;
@@ -229,8 +229,9 @@ static void empty_ring(struct gc_shadow *o, struct gc_shadow_ring *ring,
 	if (next - ring->seen > OVERWRITE_RING)
 		ring->seen = next - OVERWRITE_RING;
 	for (; ring->seen != next; ring->seen++) {
-		wrote = (u64)atomic64_xchg(
-			&ring->wrote[ring->seen % OVERWRITE_RING], 0);
+		wrote = (u64)
+			atomic64_xchg(&ring->wrote[ring->seen % OVERWRITE_RING],
+				      0);
 		if (!wrote)
 			continue;
 		take_in(o, (u32)wrote, (u32)(wrote >> TAG_SHIFT));
@@ -254,8 +255,7 @@ void gc_shadow_tick(struct gc_shadow *o, u32 spare_pct)
 
 /* -------------------------------------------------------------- estimates */
 
-u64 gc_shadow_valid(const struct gc_shadow *o,
-		     const struct gc_shadow_flow *of)
+u64 gc_shadow_valid(const struct gc_shadow *o, const struct gc_shadow_flow *of)
 {
 	u64 valid = READ_ONCE(of->valid), met = READ_ONCE(of->met);
 	u64 most = valid + READ_ONCE(o->unknown), all = most;
@@ -268,7 +268,7 @@ u64 gc_shadow_valid(const struct gc_shadow *o,
 }
 
 u64 gc_shadow_invalid(const struct gc_shadow *o,
-		       const struct gc_shadow_flow *of)
+		      const struct gc_shadow_flow *of)
 {
 	u64 invalid = READ_ONCE(of->invalid), owned = READ_ONCE(o->owned);
 	u64 room = READ_ONCE(o->room);
@@ -299,8 +299,8 @@ static void choose_regions(struct gc_shadow *o, u64 pages)
 	o->regions = (u32)((pages + BIT_ULL(o->region_shift) - 1) >>
 			   o->region_shift);
 	/* As many outdated pages as valid ones, and what is being filled. */
-	o->nr_blocks = 2 * (o->regions / OVERWRITE_BLOCK + 1) +
-		       2 * OVERWRITE_STREAMS;
+	o->nr_blocks =
+		2 * (o->regions / OVERWRITE_BLOCK + 1) + 2 * OVERWRITE_STREAMS;
 }
 
 /* Full of what was there before; neighbours do not lie side by side. */

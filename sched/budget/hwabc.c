@@ -176,9 +176,10 @@ static u32 pages_ratio(struct hwabc *hw, struct flow *f)
 
 	if (!s->flow_pages || !s->flow_pages(s, f, &pages)) {
 		WRITE_ONCE(hw->hidden, true);
-		return hwabc_ratio(
-			gc_shadow_valid(&hw->gc_shadow, &hf->gc_shadow),
-			gc_shadow_invalid(&hw->gc_shadow, &hf->gc_shadow));
+		return hwabc_ratio(gc_shadow_valid(&hw->gc_shadow,
+						   &hf->gc_shadow),
+				   gc_shadow_invalid(&hw->gc_shadow,
+						     &hf->gc_shadow));
 	}
 	WRITE_ONCE(hw->hidden, false);
 	/* Less than before: it is a new count. */
@@ -220,7 +221,7 @@ static void hwabc_tick(struct sched *s, u64 now, struct wake *wake)
 		hw->drain_ns = now + DRAIN_NS;
 		if (hw->hidden)
 			gc_shadow_tick(&hw->gc_shadow,
-					READ_ONCE(s->params.hwabc.spare_pct));
+				       READ_ONCE(s->params.hwabc.spare_pct));
 	}
 	if (now >= hw->judge_ns) {
 		hw->judge_ns = now + JUDGE_NS;
@@ -293,8 +294,8 @@ static void hwabc_predict(struct budget *b, u64 now)
 
 /* ---------------------------------------------------------------- requests */
 
-static enum dispatch_result hwabc_dispatch(struct queue *q, u64 now, struct io **io,
-				   struct wake *wake)
+static enum dispatch_result hwabc_dispatch(struct queue *q, u64 now,
+					   struct io **io, struct wake *wake)
 {
 	enum dispatch_result result = budget_dispatch(q, now, io, wake);
 	struct hwabc_queue *hq = &hwabc_of(q->sched)->queue[q->index];
@@ -320,8 +321,8 @@ static void hwabc_complete(struct io *io, u64 now, struct wake *wake)
 
 	if (io->op == IO_WRITE && (io->flags & IO_OUT) && READ_ONCE(hw->hidden))
 		gc_shadow_wrote(&hw->gc_shadow,
-				 &hwabc_flow_of(io->flow)->gc_shadow,
-				 io->queue->index, io->page, io->bytes);
+				&hwabc_flow_of(io->flow)->gc_shadow,
+				io->queue->index, io->page, io->bytes);
 	budget_complete(io, now, wake);
 }
 
@@ -345,7 +346,8 @@ static void hwabc_flow_exit(struct flow *f)
 static void choose_rule(struct hwabc *hw, const struct sched_params *p)
 {
 	budget_set_rule(&hw->budget, p->budget.work_conserving ?
-					     BUDGET_CONSERVING : BUDGET_ALL_OUT);
+					     BUDGET_CONSERVING :
+					     BUDGET_ALL_OUT);
 }
 
 static void hwabc_tune(struct sched *s, const struct sched_params *p,
@@ -421,8 +423,7 @@ static void hwabc_report(const struct sched *s, struct report *r)
 	budget_report(s, r);
 	report_number(r, "ftl_hidden", READ_ONCE(hw->hidden));
 	report_number(r, "sampled_pages", hw->gc_shadow.regions);
-	report_number(r, "sample_lost",
-		      (s64)gc_shadow_lost(&hw->gc_shadow));
+	report_number(r, "sample_lost", (s64)gc_shadow_lost(&hw->gc_shadow));
 }
 
 static void hwabc_report_flow(const struct flow *f, struct report *r)

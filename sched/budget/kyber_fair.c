@@ -143,8 +143,9 @@ static void count_throttled(const struct budget *b, u64 now)
 		u64 ran_ns = kf->budget.past.ran_ns;
 
 		if (kf->budget.past.out)
-			WRITE_ONCE(kf->throttled_ns, kf->throttled_ns +
-				   (now - b->start_ns) - ran_ns);
+			WRITE_ONCE(kf->throttled_ns,
+				   kf->throttled_ns + (now - b->start_ns) -
+					   ran_ns);
 	}
 }
 
@@ -302,8 +303,7 @@ static int kyber_init(struct sched *s)
 		s->params.depth += depth[op];
 	}
 	s->engine = k;
-	ret = budget_init(&k->budget, s, &kyber_budget_ops, TOTAL_FIRST,
-			  depth);
+	ret = budget_init(&k->budget, s, &kyber_budget_ops, TOTAL_FIRST, depth);
 	if (ret)
 		goto domains;
 	set_params(k, &s->params);

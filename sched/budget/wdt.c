@@ -204,7 +204,8 @@ static u64 cap_bytes(const struct wdt *w)
 static struct flow *parent_of(const struct flow *f)
 {
 	return f->group.parent ?
-		       container_of(f->group.parent, struct flow, group) : NULL;
+		       container_of(f->group.parent, struct flow, group) :
+		       NULL;
 }
 
 /* What people have set, as of now; the host tells of changes (tune). */
@@ -293,9 +294,10 @@ static void choose_rule(struct wdt *w)
 {
 	const struct sched_params *p = &w->budget.sched->params;
 
-	budget_set_rule(&w->budget, p->budget.work_conserving &&
-					    !p->wdt.caps_mbps ?
-					    BUDGET_CONSERVING : BUDGET_PERIODIC);
+	budget_set_rule(&w->budget,
+			p->budget.work_conserving && !p->wdt.caps_mbps ?
+				BUDGET_CONSERVING :
+				BUDGET_PERIODIC);
 }
 
 static void wdt_tune(struct sched *s, const struct sched_params *p,

@@ -13,7 +13,8 @@ void cost_set(struct cost_model *m, const struct cost_model *to)
 void cost_learned_set(struct cost_model *m, const struct cost_line *line)
 {
 	static const struct cost_line by_bytes[] = {
-		{ .per_kib = 1024 }, { .per_kib = 1024 },
+		{ .per_kib = 1024 },
+		{ .per_kib = 1024 },
 	};
 	u32 i;
 

@@ -84,7 +84,8 @@ static inline u32 cost_of(const struct cost_model *m, enum io_op op, u32 bytes)
 	if (!io_op_transfers(op) || kind == COST_IOPS)
 		cost = COST_UNIT;
 	else if (kind == COST_LINEAR)
-		cost = cost_line_at(op == IO_READ ? &m->read : &m->write, bytes);
+		cost = cost_line_at(op == IO_READ ? &m->read : &m->write,
+				    bytes);
 	else if (kind == COST_LEARNED)
 		cost = cost_line_at(&m->learned[op], bytes);
 	return (u32)clamp(cost, (u64)COST_LEAST, (u64)COST_MOST);

@@ -17,8 +17,7 @@ size_t flow_size(const struct sched_ops *ops, u32 nr_queues)
 				    whole_lines(ops->flow_queue_bytes));
 }
 
-void flow_init(struct flow *f, struct sched *s, struct flow *parent,
-	       u32 weight)
+void flow_init(struct flow *f, struct sched *s, struct flow *parent, u32 weight)
 {
 	u32 i;
 

@@ -137,8 +137,9 @@ bool slots_take(struct slots *sl, u32 queue)
 		return true;
 	announce(sl, queue);
 	if (!is_due(sl, queue, atomic64_read(&sl->waiting)) ||
-	    !took(sl, queue, token_take(&sl->tree, queue) ||
-			     token_steal(&sl->tree, queue)))
+	    !took(sl, queue,
+		  token_take(&sl->tree, queue) ||
+			  token_steal(&sl->tree, queue)))
 		return false;
 	claim(sl, queue);
 	return true;

@@ -95,7 +95,7 @@ static void collect(struct cost_estimator *l, struct cost_estimator_queue *lq)
 /* ----------------------------------------------------- writes on credit */
 
 static struct cost_rls_sums class_sums(const struct cost_rls_sums *sums,
-					 u32 class)
+				       u32 class)
 {
 	struct cost_rls_sums all = { 0 };
 	u32 i;
@@ -155,7 +155,7 @@ static bool pays(const struct cost_rls_sums *sums)
 static u32 rest_windows(const struct cost_estimator *l)
 {
 	u32 shift = l->tried ? REST_SHIFT_MOST :
-		min(l->trials, (u32)REST_SHIFT_MOST);
+			       min(l->trials, (u32)REST_SHIFT_MOST);
 
 	return (TRIAL << shift) - TRIAL;
 }
@@ -286,7 +286,7 @@ static bool has_both_sizes(const struct cost_rls_sums *sums)
 {
 	u32 i, class;
 
-	for (class = 0; class < COST_RLS_CLASSES; class++) {
+	for (class = 0; class < COST_RLS_CLASSES; class ++) {
 		i = class * COST_RLS_SIZES;
 		if (sums[i].requests && sums[i + 1].requests)
 			return true;
@@ -300,9 +300,9 @@ static void vary_sizes(const struct cost_estimator *l, struct cost_line *line)
 
 	if (!has_both_sizes(l->sums))
 		return;
-	for (class = 0; class < COST_RLS_CLASSES; class++)
-		line[class].per_kib = dithered(line[class].per_kib,
-					     l->phase & KIB_PHASE);
+	for (class = 0; class < COST_RLS_CLASSES; class ++)
+		line[class].per_kib =
+			dithered(line[class].per_kib, l->phase & KIB_PHASE);
 }
 
 /* As far as it tells anything. */
@@ -332,8 +332,8 @@ static u64 class_tell(struct cost_rls_sums *sums, u32 class, u64 ns)
 {
 	u32 i;
 
-	for (i = class * COST_RLS_SIZES;
-	     i < (class + 1) * COST_RLS_SIZES; i++) {
+	for (i = class * COST_RLS_SIZES; i < (class + 1) * COST_RLS_SIZES;
+	     i++) {
 		sums[i].ns = sums[i].requests ? ns : 0;
 		if (sums[i].requests)
 			ns = 0;
@@ -343,7 +343,7 @@ static u64 class_tell(struct cost_rls_sums *sums, u32 class, u64 ns)
 
 /* What a class that is absent took is told with its next window. */
 static void learn_exact(struct cost_estimator *l, const struct flash_time *time,
-		       bool dithered, struct cost_line *line)
+			bool dithered, struct cost_line *line)
 {
 	if (!l->cost_rls.exact_time)
 		l->cost_rls = (struct cost_rls){ .exact_time = true };
@@ -351,10 +351,12 @@ static void learn_exact(struct cost_estimator *l, const struct flash_time *time,
 		l->exact_time_known = true;
 		l->exact_time = *time;
 	} else {
-		l->exact_time.read_ns = time->read_ns -
+		l->exact_time.read_ns =
+			time->read_ns -
 			class_tell(l->sums, IO_READ,
 				   time->read_ns - l->exact_time.read_ns);
-		l->exact_time.write_ns = time->write_ns -
+		l->exact_time.write_ns =
+			time->write_ns -
 			class_tell(l->sums, IO_WRITE,
 				   time->write_ns - l->exact_time.write_ns);
 		cost_rls_add(&l->cost_rls, l->sums);
@@ -375,11 +377,12 @@ static bool window_collect(struct sched *s, struct cost_estimator *l, u64 now)
 	requests = class_sums(l->sums, IO_READ).requests +
 		   class_sums(l->sums, IO_WRITE).requests;
 	l->next_ns = now + ESTIMATOR_WINDOW_NS;
-	return requests >= (l->credit ? ESTIMATOR_WINDOW_DEFERRED :
-					COST_RLS_WINDOW_LEAST);
+	return requests >=
+	       (l->credit ? ESTIMATOR_WINDOW_DEFERRED : COST_RLS_WINDOW_LEAST);
 }
 
-static void learn_mix(struct cost_estimator *l, bool dithered, struct cost_line *line)
+static void learn_mix(struct cost_estimator *l, bool dithered,
+		      struct cost_line *line)
 {
 	/* Nobody tells any more. */
 	if (l->cost_rls.exact_time)
@@ -435,11 +438,12 @@ void cost_estimator_report(const struct sched *s, struct report *r)
 	static const struct {
 		const char *part, *cost, *error;
 	} names[COST_RLS_TERMS] = {
-		[READ_REQUEST]	= { "read", "request_ps", "request_error_ps" },
-		[READ_SECTOR]	= { "read", "sector_ps", "sector_error_ps" },
-		[WRITE_REQUEST]	= { "write", "request_ps", "request_error_ps" },
-		[WRITE_SECTOR]	= { "write", "sector_ps", "sector_error_ps" },
-		[WRITTEN_SECTOR] = { "written", "sector_ps", "sector_error_ps" },
+		[READ_REQUEST] = { "read", "request_ps", "request_error_ps" },
+		[READ_SECTOR] = { "read", "sector_ps", "sector_error_ps" },
+		[WRITE_REQUEST] = { "write", "request_ps", "request_error_ps" },
+		[WRITE_SECTOR] = { "write", "sector_ps", "sector_error_ps" },
+		[WRITTEN_SECTOR] = { "written", "sector_ps",
+				     "sector_error_ps" },
 	};
 	const struct cost_rls *g;
 	u32 i;

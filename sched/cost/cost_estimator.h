@@ -104,7 +104,8 @@ void cost_estimator_report(const struct sched *s, struct report *r);
 
 static inline bool cost_estimator_runs(const struct sched *s)
 {
-	return READ_ONCE(s->params.cost.kind) == COST_LEARNED && s->cost_estimator;
+	return READ_ONCE(s->params.cost.kind) == COST_LEARNED &&
+	       s->cost_estimator;
 }
 
 /* Of what follows, while anything is learned. */

@@ -181,8 +181,8 @@ static u64 raw(const struct cost_rls *g, u64 count, u32 per)
 	return count * per * g->unit;
 }
 
-static u64 raw_term(const struct cost_rls *g,
-		    const struct cost_rls_sums *k, u32 term)
+static u64 raw_term(const struct cost_rls *g, const struct cost_rls_sums *k,
+		    u32 term)
 {
 	return is_sector(term) ? raw(g, k->sectors, 1) :
 				 raw(g, k->requests, SECTORS_PER_UNIT);
@@ -194,8 +194,7 @@ static u64 explains(const struct cost_rls *g, u64 raw, u32 term)
 		   NS_MOST << UNIT_SHIFT);
 }
 
-static u64 predicted(const struct cost_rls *g,
-		     const struct cost_rls_sums *sums)
+static u64 predicted(const struct cost_rls *g, const struct cost_rls_sums *sums)
 {
 	u64 sum = explains(g, raw(g, g->written, 1), WRITTEN_SECTOR), all = 0;
 	u32 kind, i;
@@ -280,8 +279,8 @@ static s64 kinds_take(struct window *w, struct cost_rls *g,
 		regressors(g, w, &sums[kind], kind, own);
 		residual = unexplained(g, w, &sums[kind], kind, own);
 		if (!g->exact_time)
-			equation(g, w, own, residual, g->dithered ?
-				 WEAK_VARIED_SHIFT : WEAK_SHIFT);
+			equation(g, w, own, residual,
+				 g->dithered ? WEAK_VARIED_SHIFT : WEAK_SHIFT);
 		all += residual;
 		for (i = 0; i < COST_RLS_TERMS; i++)
 			x[i] += own[i];
@@ -296,7 +295,7 @@ static void classes_take(struct window *w, struct cost_rls *g,
 {
 	u32 class;
 
-	for (class = 0; class < COST_RLS_CLASSES; class++) {
+	for (class = 0; class < COST_RLS_CLASSES; class ++) {
 		s64 x[COST_RLS_TERMS] = { 0 }, residual;
 
 		residual = kinds_take(w, g, sums, class * COST_RLS_SIZES,
@@ -312,8 +311,8 @@ static void mix_take(struct window *w, struct cost_rls *g,
 
 	kinds_take(w, g, sums, 0, COST_RLS_KINDS, x);
 	x[WRITTEN_SECTOR] = regressor(w, raw(g, g->written, 1));
-	w->residual -= mul_shr(x[WRITTEN_SECTOR], g->phi[WRITTEN_SECTOR],
-			       PHI_SHIFT);
+	w->residual -=
+		mul_shr(x[WRITTEN_SECTOR], g->phi[WRITTEN_SECTOR], PHI_SHIFT);
 	equation(g, w, x, w->residual, 0);
 }
 
@@ -425,9 +424,8 @@ static void learn_errors(struct cost_rls *g)
 		square = mul_u64_u64_shr(g->variance, (u64)max(d[i], 0LL),
 					 R_SHIFT);
 		square = min(square, (1ULL << (PHI_SHIFT + 15)) - 1);
-		WRITE_ONCE(g->error[i],
-			   square_root(square << (PHI_SHIFT / 2)) <<
-				   (PHI_SHIFT / 4));
+		WRITE_ONCE(g->error[i], square_root(square << (PHI_SHIFT / 2))
+						<< (PHI_SHIFT / 4));
 	}
 }
 
@@ -452,8 +450,7 @@ static bool begin(struct cost_rls *g, const struct cost_rls_sums *sums)
 	return true;
 }
 
-bool cost_rls_add(struct cost_rls *g,
-		    const struct cost_rls_sums *sums)
+bool cost_rls_add(struct cost_rls *g, const struct cost_rls_sums *sums)
 {
 	u64 requests = 0;
 	struct window w;
@@ -515,7 +512,7 @@ static void whole_of(const struct cost_rls *g, u32 class, s64 *request,
 }
 
 void cost_rls_lines(const struct cost_rls *g,
-		      struct cost_line line[COST_RLS_CLASSES])
+		    struct cost_line line[COST_RLS_CLASSES])
 {
 	s64 request, sector, whole;
 	u32 i;

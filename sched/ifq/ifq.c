@@ -125,7 +125,7 @@ static void tags_returned(struct device_tags *t, struct io *io)
 	unsigned long flags = port_lock(&t->lock);
 
 	t->turn[io->flags & IO_TURN_1 ? 1 : 0].nr--;
-	io->flags &= (u8)~(IO_TURN_0 | IO_TURN_1);
+	io->flags &= (u8) ~(IO_TURN_0 | IO_TURN_1);
 	tags_turn(t);
 	port_unlock(&t->lock, flags);
 }
@@ -178,8 +178,8 @@ static void ifq_insert(struct queue *q, struct io *io, u64 now,
 		ifq_weight_join(&i->ifq_weight, io->flow, now);
 }
 
-static enum dispatch_result ifq_dispatch(struct queue *q, u64 now, struct io **out,
-				 struct wake *wake)
+static enum dispatch_result ifq_dispatch(struct queue *q, u64 now,
+					 struct io **out, struct wake *wake)
 {
 	enum dispatch_result result = mqfq_dispatch(q, now, out, wake);
 
@@ -209,7 +209,7 @@ static void ifq_tick(struct sched *s, u64 now, struct wake *wake)
 
 	if (now >= ifq_weight_end_ns(&i->ifq_weight, s)) {
 		ifq_weight_roll(&i->ifq_weight, s, now);
-		mqfq_tune(s, NULL, wake);	/* I7 */
+		mqfq_tune(s, NULL, wake); /* I7 */
 	} else {
 		ifq_weight_account(s);
 	}

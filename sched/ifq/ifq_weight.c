@@ -101,7 +101,8 @@ static void tenant_step(struct tenant *t, const struct sched *s, u64 window,
 	u64 idle = window - t->window - 1;
 	u32 floor = level_of(s, 0, weight), level;
 
-	t->level = level_towards(s, t->level, level_of(s, t->served_bytes, weight));
+	t->level = level_towards(s, t->level,
+				 level_of(s, t->served_bytes, weight));
 	for (; idle; idle--) {
 		level = level_towards(s, t->level, floor);
 		if (level == t->level)
@@ -180,8 +181,9 @@ static void flow_close(struct flow *f, u64 window)
 
 	tenant_close(&i->own, &i->family, s, window, WEIGHT_DEFAULT);
 	for (g = &f->group; g->parent; g = g->parent)
-		tenant_close(&engine_of(g)->group, &engine_of(g->parent)->family,
-			     s, window, g->weight);
+		tenant_close(&engine_of(g)->group,
+			     &engine_of(g->parent)->family, s, window,
+			     g->weight);
 }
 
 static void flow_scale(struct flow *f)

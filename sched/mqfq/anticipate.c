@@ -10,8 +10,8 @@ enum {
 	LATE_MOST	= 7,
 };
 
-bool anticipate_claim(struct anticipate *k, struct token_tree *slots, struct flow *f,
-		u32 queue)
+bool anticipate_claim(struct anticipate *k, struct token_tree *slots,
+		      struct flow *f, u32 queue)
 {
 	u32 late = READ_ONCE(f->reserved.late);
 
@@ -36,7 +36,7 @@ static bool is_its_turn(struct flow_reserved *reserved)
 }
 
 bool anticipate_slot(struct anticipate *k, const struct token_tree *slots,
-	       const struct io *io, u64 now, struct wake *wake)
+		     const struct io *io, u64 now, struct wake *wake)
 {
 	struct flow *f = io->flow;
 	u64 took = now - io->dispatch_ns, until;
@@ -68,7 +68,8 @@ static bool is_late(struct flow_reserved *reserved, u64 now)
 	return true;
 }
 
-u32 anticipate_tick(struct anticipate *k, struct sched *s, u64 now, struct wake *wake)
+u32 anticipate_tick(struct anticipate *k, struct sched *s, u64 now,
+		    struct wake *wake)
 {
 	unsigned long flags;
 	struct flow *f;

@@ -55,15 +55,17 @@ bool anticipate_claim(struct anticipate *k, struct token_tree *slots, struct flo
 		u32 queue);
 
 /* The slot that was kept for @f, if one was, is the caller's, on @queue. */
-static inline bool anticipate_take(struct anticipate *k, struct token_tree *slots,
-			     struct flow *f, u32 queue)
+static inline bool anticipate_take(struct anticipate *k,
+				   struct token_tree *slots, struct flow *f,
+				   u32 queue)
 {
 	return unlikely(atomic64_read(&f->reserved.until)) &&
 	       anticipate_claim(k, slots, f, queue);
 }
 
 /* @io is done: is there anything to think about?  Cheap. */
-static inline bool anticipate_wanted(const struct anticipate *k, const struct io *io)
+static inline bool anticipate_wanted(const struct anticipate *k,
+				     const struct io *io)
 {
 	return unlikely(READ_ONCE(k->short_ns) >= io->dispatch_ns) &&
 	       !atomic64_read(&io->flow->queued);

@@ -328,8 +328,8 @@ static void take_head(struct queue *q)
 
 	fq->head = fq->head->next;
 	if (fq->head)
-		heap_rekey_top(&q->heap, flow_tag(fq->flow, fq->head->pos,
-						  &fq->epoch));
+		heap_rekey_top(&q->heap,
+			       flow_tag(fq->flow, fq->head->pos, &fq->epoch));
 	else
 		heap_pop(&q->heap);
 	atomic64_dec(&fq->flow->queued);
@@ -484,15 +484,17 @@ static inline bool get_slot(struct mqfq *m, struct queue *q, struct io *io,
 {
 	if (io->flags & IO_EXEMPT)
 		return true;
-	if (unlikely(!anticipate_take(&m->anticipate, &m->slots, io->flow, q->index) &&
+	if (unlikely(!anticipate_take(&m->anticipate, &m->slots, io->flow,
+				      q->index) &&
 		     !token_take(&m->slots, q->index)))
 		return wait_for_slot(m, q, io, head_tag, wake);
 	io->flags |= IO_SLOT;
 	return true;
 }
 
-static enum dispatch_result give_up(struct mqfq *m, struct queue *q, enum dispatch_result why,
-			 u64 now, struct wake *wake)
+static enum dispatch_result give_up(struct mqfq *m, struct queue *q,
+				    enum dispatch_result why, u64 now,
+				    struct wake *wake)
 {
 	queue_set_state(q, why);
 	if (why == DISPATCH_THROTTLED) {
@@ -506,7 +508,7 @@ static enum dispatch_result give_up(struct mqfq *m, struct queue *q, enum dispat
 }
 
 enum dispatch_result mqfq_dispatch(struct queue *q, u64 now, struct io **out,
-			   struct wake *wake)
+				   struct wake *wake)
 {
 	struct mqfq *m = mqfq_of(q);
 	vtime_t head_tag;
@@ -576,7 +578,8 @@ static bool is_due(const struct mqfq *m, const struct flow *f)
 {
 	u64 epoch;
 
-	return !beyond(m->sched, flow_tag(f, (u64)atomic64_read(&f->pos), &epoch),
+	return !beyond(m->sched,
+		       flow_tag(f, (u64)atomic64_read(&f->pos), &epoch),
 		       mqfq_vt(m));
 }
 
@@ -691,8 +694,7 @@ static u32 wheel_shift(u32 threshold)
 	return log2 > WHEEL_SHARE_SHIFT ? log2 - WHEEL_SHARE_SHIFT : 0;
 }
 
-void mqfq_tune(struct sched *s, const struct sched_params *p,
-	       struct wake *wake)
+void mqfq_tune(struct sched *s, const struct sched_params *p, struct wake *wake)
 {
 	struct mqfq *m = s->engine;
 	struct unpark u = { .m = m, .wake = wake };
@@ -735,7 +737,7 @@ int mqfq_setup(struct mqfq *m, struct sched *s)
 	if (ret)
 		goto slots;
 	return 0;
-slots:
+	slots:
 	token_tree_deinit(&m->slots);
 tags:
 	mindicator_deinit(&m->tags);
@@ -793,7 +795,8 @@ void mqfq_report(const struct sched *s, struct report *r)
 	for (level = 0; level < TOPO_LEVELS; level++)
 		report_part(r, "slots_free", topology_level_name(level),
 			    token_level(&m->slots, level));
-	report_number(r, "slots_reserved", atomic64_read(&m->anticipate.reserved));
+	report_number(r, "slots_reserved",
+		      atomic64_read(&m->anticipate.reserved));
 	report_number(r, "wheel_turns", atomic64_read(&m->wheel.turns));
 	cost_estimator_report(s, r);
 }

@@ -37,7 +37,7 @@ static vtime_t children_min(const struct mindicator *m, u32 n)
 		const struct mindicator_node *child = &m->node[t->child[i]];
 
 		least = vtime_min_tag(least,
-				       (vtime_t)atomic64_read(&child->min));
+				      (vtime_t)atomic64_read(&child->min));
 	}
 	return least;
 }
@@ -97,7 +97,8 @@ bool mindicator_set(struct mindicator *m, u32 queue, vtime_t head_tag)
 		return false;
 	while (n != m->topo->root) {
 		n = m->topo->node[n].parent;
-		if (!parent_follows(&c, (vtime_t)atomic64_read(&m->node[n].min)))
+		if (!parent_follows(&c,
+				    (vtime_t)atomic64_read(&m->node[n].min)))
 			return false;
 		c = node_mend(m, n);
 		if (!c.swaps)

@@ -76,8 +76,12 @@ static u32 *node_add(struct topology *t, enum topo_level level, u32 first,
 	for (i = 0; i < nr; i++)
 		t->node[children[i]].parent = n;
 	t->node[n] = (struct topo_node){
-		.parent = n, .first = first, .last = last,
-		.child = children, .nr_children = nr, .level = level,
+		.parent = n,
+		.first = first,
+		.last = last,
+		.child = children,
+		.nr_children = nr,
+		.level = level,
 	};
 	t->nr_nodes++;
 	return children + nr;
@@ -91,7 +95,9 @@ static void nodes_build(struct topology *t, const struct topo_place *place)
 
 	for (first = 0; first < t->nr_queues; first++)
 		t->node[first] = (struct topo_node){
-			.parent = first, .first = first, .last = first + 1,
+			.parent = first,
+			.first = first,
+			.last = first + 1,
 			.level = TOPO_QUEUE,
 		};
 	t->nr_nodes = t->nr_queues;
@@ -143,10 +149,10 @@ u32 topology_lca(const struct topology *t, u32 a, u32 b)
 const char *topology_level_name(enum topo_level level)
 {
 	static const char *const names[] = {
-		[TOPO_QUEUE]	= "queue",
-		[TOPO_CORE]	= "core",
-		[TOPO_SOCKET]	= "socket",
-		[TOPO_MACHINE]	= "machine",
+		[TOPO_QUEUE] = "queue",
+		[TOPO_CORE] = "core",
+		[TOPO_SOCKET] = "socket",
+		[TOPO_MACHINE] = "machine",
 	};
 
 	static_assert(ARRAY_SIZE(names) == TOPO_LEVELS);

@@ -60,8 +60,7 @@ bool wheel_park(struct wheel *w, u32 queue, vtime_t due, u32 *bucket)
 		 * with the flush that follows wheel_set_shift().
 		 */
 		turned = (vtime_t)atomic64_read(&w->turned);
-		if (vtime_before(turned, start) &&
-		    READ_ONCE(w->shift) == shift)
+		if (vtime_before(turned, start) && READ_ONCE(w->shift) == shift)
 			break;
 		(void)wheel_unpark(w, queue, in);
 	}
@@ -99,8 +98,8 @@ static void bucket_empty(struct wheel *w, u32 bucket,
 			word_empty(w, bucket, word, wake, arg);
 }
 
-bool wheel_turn(struct wheel *w, vtime_t vt,
-		void (*wake)(void *arg, u32 queue), void *arg)
+bool wheel_turn(struct wheel *w, vtime_t vt, void (*wake)(void *arg, u32 queue),
+		void *arg)
 {
 	u32 shift = READ_ONCE(w->shift);
 	u64 width = BIT_ULL(shift), passed, i;

@@ -163,8 +163,7 @@ static const char *audit_counts(const struct owners *o, struct count *count)
 	     free = o->owner[free].hash_next)
 		count[free].children = ~0ULL;
 	for (tag = 0; tag <= o->nr; tag++)
-		if (count[tag].children != ~0ULL &&
-		    o->owner[tag].parent != tag)
+		if (count[tag].children != ~0ULL && o->owner[tag].parent != tag)
 			count[o->owner[tag].parent].children++;
 	for (tag = 0; tag <= o->nr; tag++) {
 		const struct owner *owner = &o->owner[tag];

@@ -88,19 +88,24 @@ static struct point measure(struct flash *f, const struct series *s, u32 depth,
 		.iops = load.counted * 1000000000 / load.elapsed_ns,
 		.latency_ns = load.latency_ns,
 		.p99_ns = histogram_at(&latencies, 990),
-		.bytes_per_s = load.counted * s->bytes * 1000000000 /
-			       load.elapsed_ns,
-		.amplification_permille = flash_amplification_permille(
-			after.written - before.written,
-			after.copied - before.copied),
+		.bytes_per_s =
+			load.counted * s->bytes * 1000000000 / load.elapsed_ns,
+		.amplification_permille =
+			flash_amplification_permille(after.written -
+							     before.written,
+						     after.copied -
+							     before.copied),
 	};
 }
 
 static void fill(struct flash *f, bool written, u64 overwrites)
 {
 	struct flash_fill how = {
-		.pages = flash_pages(f), .overwrites = overwrites, .owner = 1,
-		.seed = 1, .written = written,
+		.pages = flash_pages(f),
+		.overwrites = overwrites,
+		.owner = 1,
+		.seed = 1,
+		.written = written,
 	};
 
 	while (flash_fill(f, &how, 100000))
@@ -111,8 +116,12 @@ static void fill(struct flash *f, bool written, u64 overwrites)
 static void age(struct flash *f, u64 *now)
 {
 	struct fixture_load load = {
-		.op = FLASH_WRITE, .depth = 64, .pages = 1, .owner = 1,
-		.random = true, .ios = 200000,
+		.op = FLASH_WRITE,
+		.depth = 64,
+		.pages = 1,
+		.owner = 1,
+		.random = true,
+		.ios = 200000,
 	};
 
 	*now = fixture_settle(f, *now);
@@ -186,8 +195,8 @@ static void show_target(const struct flash_target *t, const struct result *r,
 {
 	u64 seen = seen_for(t, r);
 	s64 by = off_permille(seen, t->value);
-	bool bad = t->judged && (by > 10 * TOLERANCE_PCT ||
-				 by < -10 * TOLERANCE_PCT);
+	bool bad = t->judged &&
+		   (by > 10 * TOLERANCE_PCT || by < -10 * TOLERANCE_PCT);
 
 	judged += t->judged;
 	off += bad;
@@ -201,7 +210,10 @@ static void show_target(const struct flash_target *t, const struct result *r,
 	}
 	printf("  %-13s %-12s depth %-4u  drive %11llu  model %11llu  %+6.1f %%  %s\n",
 	       all_series[series_of(t)].name, t->what, t->depth, t->value, seen,
-	       (double)by / 10, bad ? "OFF" : t->judged ? "ok" : "not judged");
+	       (double)by / 10,
+	       bad	 ? "OFF" :
+	       t->judged ? "ok" :
+			   "not judged");
 }
 
 static void show_series(u32 index, const struct result *r, bool *first)
@@ -259,7 +271,9 @@ static void show(const struct flash_params *p, const struct result *r,
 static struct flash *drive_of(const struct flash_params *p)
 {
 	const struct flash_config c = {
-		.params = p, .bytes = DRIVE_BYTES, .owners = 16,
+		.params = p,
+		.bytes = DRIVE_BYTES,
+		.owners = 16,
 	};
 	struct flash *f = flash_create(&c);
 
@@ -296,8 +310,12 @@ static double seconds(void)
 static void throughput_at(struct flash *f, u8 op, u32 depth, u64 *now)
 {
 	struct fixture_load load = {
-		.op = op, .depth = depth, .pages = 1, .owner = 1,
-		.random = true, .ios = 500000,
+		.op = op,
+		.depth = depth,
+		.pages = 1,
+		.owner = 1,
+		.random = true,
+		.ios = 500000,
 	};
 	double began = seconds();
 
@@ -348,7 +366,8 @@ static void options(int argc, char **argv)
 		else if (!strcmp(argv[i], "--bench"))
 			bench = true;
 		else if (argv[i][0] == '-' || !flash_model(argv[i])) {
-			fprintf(stderr, "flash-curve: %s: neither a model nor one of --json, --check, --bench\n",
+			fprintf(stderr,
+				"flash-curve: %s: neither a model nor one of --json, --check, --bench\n",
 				argv[i]);
 			exit(2);
 		}
@@ -376,7 +395,8 @@ int main(int argc, char **argv)
 	if (json)
 		printf("\n]}\n");
 	if (check && (off || !judged)) {
-		fprintf(stderr, "flash-curve: %u of %u judged figures are more than %d %% off\n",
+		fprintf(stderr,
+			"flash-curve: %u of %u judged figures are more than %d %% off\n",
 			off, judged, TOLERANCE_PCT);
 		return 1;
 	}

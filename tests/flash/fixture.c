@@ -81,7 +81,7 @@ static void load_submit(struct flash *f, struct fixture_load *load, u64 *next,
 	struct random r = { .state = load->state };
 	u32 places = load->range / load->pages;
 	u32 place = load->random ? random_below(&r, places) :
-		(u32)((*next)++ % places);
+				   (u32)((*next)++ % places);
 
 	load->state = r.state;
 	cmd->op = load->op;

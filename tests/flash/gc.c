@@ -77,7 +77,8 @@ static void watermarks(u32 gc_start, u32 gc_stop)
 	for (wave = 0; wave < 200; wave++) {
 		for (i = 0; i < 32; i++) {
 			cmds[i] = (struct flash_cmd){
-				.op = FLASH_WRITE, .pages = 4,
+				.op = FLASH_WRITE,
+				.pages = 4,
 				.page = random_below(&r, flash_pages(f) - 4),
 			};
 			flash_submit(f, &cmds[i], now);
@@ -124,7 +125,8 @@ static void writes_wait_for_a_free_block(void **state)
 	for (wave = 0; wave < 20; wave++) {
 		for (i = 0; i < 64; i++) {
 			cmds[i] = (struct flash_cmd){
-				.op = FLASH_WRITE, .pages = 4,
+				.op = FLASH_WRITE,
+				.pages = 4,
 				.page = random_below(&r, flash_pages(f) - 4),
 			};
 			flash_submit(f, &cmds[i], now);
@@ -182,8 +184,9 @@ static double amplification(const struct flash_stats *from,
 {
 	u64 written = to->written - from->written;
 
-	return (double)flash_amplification_permille(written, to->copied -
-						    from->copied) / 1000;
+	return (double)flash_amplification_permille(written,
+						    to->copied - from->copied) /
+	       1000;
 }
 
 static struct flash *aged(u32 spare_permille, double *amplified)
@@ -205,8 +208,11 @@ static struct flash *aged(u32 spare_permille, double *amplified)
 		;
 	before = flash_stats(f);
 	fill = (struct flash_fill){
-		.pages = flash_pages(f), .overwrites = flash_pages(f),
-		.owner = 1, .seed = 2, .written = true,
+		.pages = flash_pages(f),
+		.overwrites = flash_pages(f),
+		.owner = 1,
+		.seed = 2,
+		.written = true,
 	};
 	while (flash_fill(f, &fill, 10000))
 		;
@@ -243,10 +249,14 @@ static void writing_in_order_amplifies_nothing(void **state)
 	u64 now = 0;
 
 	(void)state;
-	load(f, (struct fixture_load){
-		.op = FLASH_WRITE, .depth = 4, .pages = 8,
-		.ios = 5 * flash_pages(f) / 8,
-	}, &now);
+	load(f,
+	     (struct fixture_load){
+		     .op = FLASH_WRITE,
+		     .depth = 4,
+		     .pages = 8,
+		     .ios = 5 * flash_pages(f) / 8,
+	     },
+	     &now);
 	fixture_settle(f, now);
 	assert_int_equal(flash_stats(f).copied, 0);
 	assert_true(flash_stats(f).erases >
@@ -264,10 +274,15 @@ static void work_adds_up(void **state)
 	(void)state;
 	fixture_fill(f, 1);
 	s = flash_stats(f);
-	load(f, (struct fixture_load){
-		.op = FLASH_WRITE, .depth = 16, .pages = 1, .random = true,
-		.ios = 20000,
-	}, &now);
+	load(f,
+	     (struct fixture_load){
+		     .op = FLASH_WRITE,
+		     .depth = 16,
+		     .pages = 1,
+		     .random = true,
+		     .ios = 20000,
+	     },
+	     &now);
 	fixture_settle(f, now);
 	assert_int_equal(flash_stats(f).written - s.written, 20000);
 	/* Programs in all: commands' and collecting's. */
@@ -294,14 +309,28 @@ static void copied_pages_are_their_owners(void **state)
 	u64 now = 0;
 
 	(void)state;
-	load(f, (struct fixture_load){
-		.op = FLASH_WRITE, .depth = 4, .pages = 1, .range = half,
-		.owner = 7, .ios = half,
-	}, &now);
-	load(f, (struct fixture_load){
-		.op = FLASH_WRITE, .depth = 4, .pages = 1, .first = half,
-		.range = half, .owner = 8, .ios = 10 * half, .random = true,
-	}, &now);
+	load(f,
+	     (struct fixture_load){
+		     .op = FLASH_WRITE,
+		     .depth = 4,
+		     .pages = 1,
+		     .range = half,
+		     .owner = 7,
+		     .ios = half,
+	     },
+	     &now);
+	load(f,
+	     (struct fixture_load){
+		     .op = FLASH_WRITE,
+		     .depth = 4,
+		     .pages = 1,
+		     .first = half,
+		     .range = half,
+		     .owner = 8,
+		     .ios = 10 * half,
+		     .random = true,
+	     },
+	     &now);
 	fixture_settle(f, now);
 	assert_true(flash_host_usage(f, 7, &cold));
 	assert_true(flash_host_usage(f, 8, &hot));
@@ -319,10 +348,12 @@ static void copied_pages_are_their_owners(void **state)
 static u64 busy_with_writes(const struct flash *f)
 {
 	struct flash_stats stats = flash_stats(f);
-	u64 transfers = stats.programs * fixture_params.program_pages + stats.copied;
+	u64 transfers =
+		stats.programs * fixture_params.program_pages + stats.copied;
 
-	return fixture_params.planes * (stats.program_busy_ns + stats.gc_busy_ns +
-				    transfers * fixture_params.channel_ns) -
+	return fixture_params.planes *
+		       (stats.program_busy_ns + stats.gc_busy_ns +
+			transfers * fixture_params.channel_ns) -
 	       f->owed_ns;
 }
 
@@ -350,10 +381,12 @@ static void collecting_is_paid_for_by_who_writes(void **state)
 	assert_true(flash_stats(f).copied > flash_stats(f).written / 4);
 	assert_true(flash_usage(f, 7, &few));
 	assert_true(flash_usage(f, 8, &many));
-	assert_in_range((few.busy_ns + many.busy_ns) * 1000 / busy_with_writes(f),
+	assert_in_range((few.busy_ns + many.busy_ns) * 1000 /
+				busy_with_writes(f),
 			995, 1005);
 	assert_in_range(few.busy_ns * many.written * 1000 /
-				(many.busy_ns * few.written), 970, 1030);
+				(many.busy_ns * few.written),
+			970, 1030);
 	assert_true(flash_host_spent(f, &spent));
 	assert_int_equal(spent.write_ns, few.busy_ns + many.busy_ns);
 	assert_int_equal(spent.read_ns, 0);
@@ -363,7 +396,9 @@ static void collecting_is_paid_for_by_who_writes(void **state)
 static void a_drive_keeps_its_map_to_itself(void **state)
 {
 	struct flash_config c = {
-		.params = &fixture_params, .bytes = 16ULL << 20, .owners = 2,
+		.params = &fixture_params,
+		.bytes = 16ULL << 20,
+		.owners = 2,
 		.ftl = FLASH_FTL_DEVICE,
 	};
 	struct flash *f = flash_create(&c);
@@ -387,7 +422,10 @@ static void filling_reaches_each_page_once(void **state)
 {
 	struct flash *f = fixture_create(&fixture_params, 15);
 	struct flash_fill fill = {
-		.first = 100, .pages = 1111, .owner = 3, .seed = 99,
+		.first = 100,
+		.pages = 1111,
+		.owner = 3,
+		.seed = 99,
 		.shuffled = true,
 	};
 	struct flash_usage usage;
@@ -428,14 +466,25 @@ static void filling_is_like_writing(void **state)
 	pages = flash_pages(slow);
 	fill.pages = pages;
 	fill.overwrites = 6ULL * pages;
-	load(slow, (struct fixture_load){
-		.op = FLASH_WRITE, .depth = 4, .pages = 1, .owner = 1,
-		.ios = pages,
-	}, &now);
-	load(slow, (struct fixture_load){
-		.op = FLASH_WRITE, .depth = 4, .pages = 1, .owner = 1,
-		.ios = 6ULL * pages, .random = true,
-	}, &now);
+	load(slow,
+	     (struct fixture_load){
+		     .op = FLASH_WRITE,
+		     .depth = 4,
+		     .pages = 1,
+		     .owner = 1,
+		     .ios = pages,
+	     },
+	     &now);
+	load(slow,
+	     (struct fixture_load){
+		     .op = FLASH_WRITE,
+		     .depth = 4,
+		     .pages = 1,
+		     .owner = 1,
+		     .ios = 6ULL * pages,
+		     .random = true,
+	     },
+	     &now);
 	now = fixture_settle(slow, now);
 	while (flash_fill(fast, &fill, 1000))
 		;
@@ -455,10 +504,15 @@ static void filling_is_like_writing(void **state)
 	assert_true(fabs(seen / like - 1) < 0.05);
 	/* And the timing model goes on from there. */
 	now = 0;
-	load(fast, (struct fixture_load){
-		.op = FLASH_WRITE, .depth = 16, .pages = 1, .random = true,
-		.ios = 5000,
-	}, &now);
+	load(fast,
+	     (struct fixture_load){
+		     .op = FLASH_WRITE,
+		     .depth = 16,
+		     .pages = 1,
+		     .random = true,
+		     .ios = 5000,
+	     },
+	     &now);
 	fixture_settle(fast, now);
 	assert_null(audit(fast));
 	flash_destroy(slow);
@@ -470,7 +524,8 @@ static void filling_is_like_writing(void **state)
 static void sizes_are_checked(void **state)
 {
 	struct flash_config c = {
-		.params = flash_model("p4500"), .bytes = 36ULL << 20,
+		.params = flash_model("p4500"),
+		.bytes = 36ULL << 20,
 		.owners = 10,
 	};
 	struct flash *f;
@@ -501,12 +556,13 @@ static void parameters_are_checked(void **state)
 	struct flash_params p;
 
 	(void)state;
-#define WRONG(member, value, says) do {				\
-	p = *good;						\
-	p.member = value;					\
-	assert_non_null(flash_params_wrong(&p));		\
-	assert_non_null(strstr(flash_params_wrong(&p), says));	\
-} while (0)
+#define WRONG(member, value, says)                                     \
+	do {                                                           \
+		p = *good;                                             \
+		p.member = value;                                      \
+		assert_non_null(flash_params_wrong(&p));               \
+		assert_non_null(strstr(flash_params_wrong(&p), says)); \
+	} while (0)
 	assert_null(flash_params_wrong(good));
 	WRONG(planes, 3, "powers of two");
 	WRONG(read_pages, 0, "powers of two");

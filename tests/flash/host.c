@@ -55,15 +55,18 @@ static void latency_is_the_drives(void **state)
 	struct host_flow *root = host_flow_create(h, NULL, 0);
 	struct host_flow *flow = host_flow_create(h, root, 100);
 	struct load *l = load_create(h, &(struct load_params){
-		.flow = flow, .nr_queues = 1, .depth = 1, .bytes = 4096,
-	});
+						.flow = flow,
+						.nr_queues = 1,
+						.depth = 1,
+						.bytes = 4096,
+					});
 
 	(void)state;
 	fixture_fill(f, flow->id);
 	host_run(h, 100 * MS);
 	ended_well(h, f);
-	assert_in_range(flow->stats.latency.sum_ns / flow->stats.ios,
-			59 * US, 61 * US);
+	assert_in_range(flow->stats.latency.sum_ns / flow->stats.ios, 59 * US,
+			61 * US);
 	assert_in_range(flow->stats.ios, 1650, 1700);
 	host_destroy(h);
 	load_destroy(l);
@@ -81,10 +84,15 @@ static void flows_own_pages_until_they_go(void **state)
 	struct flash_usage usage;
 	u64 written;
 	struct load *l = load_create(h, &(struct load_params){
-		.flow = child, .nr_queues = 2, .depth = 16, .bytes = 16384,
-		.write_permille = 1000, .first_page = 1000, .pages = 4000,
-		.in_order = true,
-	});
+						.flow = child,
+						.nr_queues = 2,
+						.depth = 16,
+						.bytes = 16384,
+						.write_permille = 1000,
+						.first_page = 1000,
+						.pages = 4000,
+						.in_order = true,
+					});
 
 	(void)state;
 	host_run(h, 50 * MS);
@@ -115,7 +123,8 @@ static void run_mixed(u64 ios[3], struct flash_stats *stats)
 	struct host_flow *flow[3];
 	struct load *l[3];
 	struct flash_fill fill = {
-		.pages = flash_pages(f), .overwrites = flash_pages(f),
+		.pages = flash_pages(f),
+		.overwrites = flash_pages(f),
 		.seed = 1,
 	};
 	u32 i;
@@ -124,10 +133,14 @@ static void run_mixed(u64 ios[3], struct flash_stats *stats)
 		;
 	for (i = 0; i < 3; i++) {
 		flow[i] = host_flow_create(h, root, 100);
-		l[i] = load_create(h, &(struct load_params){
-			.flow = flow[i], .nr_queues = 2, .depth = 32,
-			.bytes = 4096, .write_permille = i == 2 ? 1000 : 0,
-		});
+		l[i] = load_create(h,
+				   &(struct load_params){
+					   .flow = flow[i],
+					   .nr_queues = 2,
+					   .depth = 32,
+					   .bytes = 4096,
+					   .write_permille = i == 2 ? 1000 : 0,
+				   });
 	}
 	host_run(h, 200 * MS);
 	ended_well(h, f);

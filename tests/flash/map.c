@@ -57,11 +57,12 @@ static void placed(void *arg, u32 page, u32 at)
 
 	assert_true(t->writers[page]);
 	t->latest[page] = ++t->versions;
-	store_put(t, at, (struct stored){
-		.page = page,
-		.owner = t->f->writes.first->owner,
-		.version = t->versions,
-	});
+	store_put(t, at,
+		  (struct stored){
+			  .page = page,
+			  .owner = t->f->writes.first->owner,
+			  .version = t->versions,
+		  });
 }
 
 static void copied(void *arg, u32 page, u32 from, u32 to)
@@ -189,7 +190,8 @@ static void submit(struct twin *t, struct random *r, u64 now, u32 trims,
 {
 	struct user *u = &t->user[random_below(r, CMDS)];
 	u32 range = random_below(r, 4) ?
-		(u32)((u64)flash_pages(t->f) * hot / 1000) : flash_pages(t->f);
+			    (u32)((u64)flash_pages(t->f) * hot / 1000) :
+			    flash_pages(t->f);
 
 	if (u->busy)
 		return;
@@ -284,7 +286,9 @@ static void write_range(struct twin *t, u64 *now, u32 page, u32 pages)
 		struct user *u = &t->user[0];
 
 		u->cmd = (struct flash_cmd){
-			.op = FLASH_WRITE, .page = page, .pages = 1,
+			.op = FLASH_WRITE,
+			.page = page,
+			.pages = 1,
 		};
 		u->busy = true;
 		range_mark(t, &u->cmd, 1);
@@ -306,8 +310,8 @@ static void course(const char *who, u32 fill_permille, u32 trims, u32 hot)
 	u64 now = 0, i;
 
 	twin_init(t, &watch);
-	write_range(t, &now, 0, (u32)((u64)flash_pages(t->f) *
-				      fill_permille / 1000));
+	write_range(t, &now, 0,
+		    (u32)((u64)flash_pages(t->f) * fill_permille / 1000));
 	for (i = 0; i < random_rounds(60000); i++) {
 		if (random_once_in(&r, 3))
 			submit(t, &r, now, trims, hot);

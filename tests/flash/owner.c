@@ -82,8 +82,7 @@ static void owner_goes(struct owners *o, struct twin *t, u32 from, u32 to)
 	struct flash_usage usage;
 	u32 heir, i;
 
-	if (from == to || from == FLASH_NOBODY ||
-	    !owner_usage(o, from, &usage))
+	if (from == to || from == FLASH_NOBODY || !owner_usage(o, from, &usage))
 		return;
 	owner_move(o, from, to);
 	assert_false(owner_usage(o, from, &usage));
@@ -139,7 +138,9 @@ static void follows_a_recount_when_tags_run_out(void **state)
 /* All go to the next, in a chain: the paths to the last stay short. */
 static void paths_are_short(void **state)
 {
-	enum { CHAIN = 20000 };
+	enum {
+		CHAIN = 20000
+	};
 	u16 *tags = port_zalloc(CHAIN * sizeof(*tags));
 	struct flash_usage usage;
 	struct owners o;

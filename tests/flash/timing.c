@@ -28,14 +28,18 @@ static struct flash *filled(const struct flash_params *p)
 static struct flash_cmd read_of(u32 page, u32 pages)
 {
 	return (struct flash_cmd){
-		.op = FLASH_READ, .page = page, .pages = pages,
+		.op = FLASH_READ,
+		.page = page,
+		.pages = pages,
 	};
 }
 
 static struct flash_cmd write_of(u32 page, u32 pages)
 {
 	return (struct flash_cmd){
-		.op = FLASH_WRITE, .page = page, .pages = pages,
+		.op = FLASH_WRITE,
+		.page = page,
+		.pages = pages,
 	};
 }
 
@@ -93,7 +97,8 @@ static void planes_read_together_and_share_the_channel(void **state)
 	struct flash_cmd a = read_of(0, 1), b = read_of(PLANE_1, 1);
 
 	(void)state;
-	both(filled(&fixture_params), &a, &b, READ_US, 1 + 50 + 10 + 10 + 1 + 5);
+	both(filled(&fixture_params), &a, &b, READ_US,
+	     1 + 50 + 10 + 10 + 1 + 5);
 }
 
 static void dies_on_one_channel_share_it(void **state)
@@ -101,7 +106,8 @@ static void dies_on_one_channel_share_it(void **state)
 	struct flash_cmd a = read_of(0, 1), b = read_of(DIE_2, 1);
 
 	(void)state;
-	both(filled(&fixture_params), &a, &b, READ_US, 1 + 50 + 10 + 10 + 1 + 5);
+	both(filled(&fixture_params), &a, &b, READ_US,
+	     1 + 50 + 10 + 10 + 1 + 5);
 }
 
 static void dies_on_two_channels_share_nothing(void **state)
@@ -147,7 +153,8 @@ static void a_page_never_written_is_not_in_flash(void **state)
 	u64 now = 0;
 
 	(void)state;
-	assert_int_equal(fixture_do(f, &now, FLASH_READ, 0, 4), (1 + 4 + 5) * US);
+	assert_int_equal(fixture_do(f, &now, FLASH_READ, 0, 4),
+			 (1 + 4 + 5) * US);
 	assert_int_equal(flash_stats(f).buffer_hits, 4);
 	flash_destroy(f);
 }
@@ -158,9 +165,11 @@ static void a_write_is_done_when_buffered(void **state)
 	u64 now = 0;
 
 	(void)state;
-	assert_int_equal(fixture_do(f, &now, FLASH_WRITE, 0, 4), (1 + 4 + 3) * US);
+	assert_int_equal(fixture_do(f, &now, FLASH_WRITE, 0, 4),
+			 (1 + 4 + 3) * US);
 	/* And then read from the buffer. */
-	assert_int_equal(fixture_do(f, &now, FLASH_READ, 0, 4), (1 + 4 + 5) * US);
+	assert_int_equal(fixture_do(f, &now, FLASH_READ, 0, 4),
+			 (1 + 4 + 5) * US);
 	assert_int_equal(flash_next_ns(f), FLASH_NEVER);
 	flash_destroy(f);
 }
@@ -244,8 +253,7 @@ static void a_program_is_passed_by_some_reads_only(void **state)
 	fixture_settle(f, 0);
 	/* One was under way, two more pass: 1 + 3 * 60 = 181. */
 	assert_int_equal(reads[2].done_ns, (181 + 1 + 5) * US);
-	assert_int_equal(reads[3].done_ns,
-			 (181 + 80 + 500 + 60 + 1 + 5) * US);
+	assert_int_equal(reads[3].done_ns, (181 + 80 + 500 + 60 + 1 + 5) * US);
 	flash_destroy(f);
 }
 
@@ -269,14 +277,15 @@ static void trims_and_flushes_take_no_flash_time(void **state)
 
 static void a_late_host_slows_nothing_down(void **state)
 {
-	struct flash *late = filled(&fixture_params), *f = filled(&fixture_params);
+	struct flash *late = filled(&fixture_params),
+		     *f = filled(&fixture_params);
 	struct flash_cmd a[50], b[50];
 	u32 i;
 
 	(void)state;
 	for (i = 0; i < 50; i++) {
 		a[i] = b[i] = i % 3 ? read_of(i * 5 % 200, 3) :
-			write_of(i * 7 % 200, 2);
+				      write_of(i * 7 % 200, 2);
 		flash_submit(f, &a[i], i * US);
 		flash_submit(late, &b[i], i * US);
 	}
@@ -310,7 +319,9 @@ static void the_budget_limits_a_call(void **state)
 /* More flash reads than the controller can track: they wait, none is lost. */
 static void reads_without_end(void **state)
 {
-	enum { CMDS = 2000 };
+	enum {
+		CMDS = 2000
+	};
 	struct flash *f = filled(&fixture_params);
 	struct flash_cmd *cmds = port_zalloc(CMDS * sizeof(*cmds));
 	u64 last = 0;

@@ -258,14 +258,16 @@ static void places(struct topo_place *place, u32 threads)
 	u32 i;
 
 	for (i = 0; i < threads; i++)
-		place[i] = (struct topo_place){ .core = i / 2, .socket = i / 16 };
+		place[i] =
+			(struct topo_place){ .core = i / 2, .socket = i / 16 };
 }
 
 static void bench_init(struct bench *b)
 {
 	const struct sched_params params = {
 		.depth = b->workload == SCARCE ?
-				 max(1U, b->threads * BATCH / 2) : DEPTH_MAX,
+				 max(1U, b->threads * BATCH / 2) :
+				 DEPTH_MAX,
 		.threshold = b->workload == SCARCE ? 16 * BYTES : 1 << 26,
 	};
 	struct topo_place place[THREADS_MAX];
@@ -350,11 +352,9 @@ static void measure(struct bench *b, u64 milliseconds, const char *name)
 	       "\"wakes_per_op\": %.4f, \"looks_per_op\": %.4f, "
 	       "\"turns_per_op\": %.4f, \"spread\": %.4f}\n",
 	       name, workload_names[b->workload], b->threads,
-	       (double)ops * 1e9 / (double)ns,
-	       (double)cpu_ns / (double)ops,
+	       (double)ops * 1e9 / (double)ns, (double)cpu_ns / (double)ops,
 	       (double)wakes / (double)ops, (double)looks / (double)ops,
-	       (double)atomic64_read(&m->wheel.turns) / (double)ops,
-	       spread(b));
+	       (double)atomic64_read(&m->wheel.turns) / (double)ops, spread(b));
 }
 
 static enum workload workload_named(const char *name)
@@ -371,7 +371,8 @@ static int usage(const char *program)
 {
 	fprintf(stderr,
 		"%s: alone|shared|scarce THREADS MILLISECONDS VARIANT "
-		"[serial] [poll=NANOSECONDS]\n", program);
+		"[serial] [poll=NANOSECONDS]\n",
+		program);
 	return 2;
 }
 

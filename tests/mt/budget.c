@@ -102,7 +102,7 @@ static void on_issue(struct host *h, struct io *io)
 	t->counted = io->flags & IO_SLOT;
 	if (t->counted)
 		threads_check(atomic64_inc_return(&s->slots[class_of(s, io)]) <=
-			   most_slots(s, io));
+			      most_slots(s, io));
 	device_start(&s->device, io);
 }
 
@@ -141,7 +141,8 @@ static void submit(struct scenario *s, struct random *r, struct test_io *t,
 	host_insert(&s->host, random_below(r, s->host.sched.nr_queues), &t->io);
 }
 
-static void leave_device(struct scenario *s, struct test_io *t, enum io_state to)
+static void leave_device(struct scenario *s, struct test_io *t,
+			 enum io_state to)
 {
 	io_move(t, DEVICE, to);
 	if (t->counted)
@@ -261,7 +262,7 @@ static void check_credit(const struct flow *f)
 	const struct budget_flow *bf = budget_flow_of(f);
 
 	threads_check(bf->granted ==
-		   (s64)budget_spent(f) + atomic64_read(&bf->left));
+		      (s64)budget_spent(f) + atomic64_read(&bf->left));
 }
 
 static u32 requests_in(const struct budget_lane *lane)
@@ -281,15 +282,16 @@ static void check_waiting(const struct scenario *s, const struct queue *q)
 	const struct budget_lane *lane;
 	u32 runnable = 0, class;
 
-	for (class = 0; class < budget(s)->ops->nr_classes; class++) {
-		threads_check(!slots_forgot(&budget(s)->slots[class], q->index));
+	for (class = 0; class < budget(s)->ops->nr_classes; class ++) {
+		threads_check(!slots_forgot(&budget(s)->slots[class],
+					    q->index));
 		runnable += requests_in(bq->runnable[class].head);
 	}
 	threads_check(runnable + requests_in(bq->exhausted.head) == q->nr);
 	threads_check(!runnable || q->state == DISPATCH_NO_SLOT);
 	for (lane = bq->exhausted.head; lane; lane = lane->next)
 		threads_check(atomic64_read(&budget_flow_of(lane->flow)->left) <=
-			   0);
+			      0);
 }
 
 static void look(void *arg)
@@ -299,7 +301,7 @@ static void look(void *arg)
 
 	for (i = 0; i < budget(s)->ops->nr_classes; i++)
 		threads_check(slots_used(&budget(s)->slots[i]) ==
-			   atomic64_read(&s->slots[i]));
+			      atomic64_read(&s->slots[i]));
 	for (i = 0; i < FLOWS; i++)
 		check_credit(s->flow[i]);
 	for (i = 0; i < s->threads; i++)
@@ -319,8 +321,9 @@ static void drain(void *arg)
 	look(s);
 	for (i = 0; i < s->host.sched.nr_queues; i++)
 		host_unblock(&s->host, i);
-	for (i = 0; i < PERIODS && atomic64_read(&s->completed) <
-					   atomic64_read(&s->submitted); i++) {
+	for (i = 0; i < PERIODS &&
+		    atomic64_read(&s->completed) < atomic64_read(&s->submitted);
+	     i++) {
 		while (finish(s, &s->random))
 			;
 		atomic64_add(50 * 1000 * 1000, &s->host.now_ns);
@@ -386,13 +389,16 @@ static bool flash_time(const struct sched *sched, struct flash_time *time)
 	u64 now = (u64)atomic64_read(&h->now_ns);
 
 	*time = (struct flash_time){
-		.read_ns = now, .write_ns = now / 3, .busy_ns = now, .planes = 2,
+		.read_ns = now,
+		.write_ns = now / 3,
+		.busy_ns = now,
+		.planes = 2,
 	};
 	return now / (7 * FLOW_GRACE_NS) % 2;
 }
 
 static void scenario_init(struct scenario *s, const struct play *play,
-		       struct random *r)
+			  struct random *r)
 {
 	static const u32 weights[FLOWS] = { 1, 100, 250, 1000, 10000 };
 	struct topo_place place[MACHINE_QUEUES];
@@ -423,8 +429,8 @@ static void scenario_init(struct scenario *s, const struct play *play,
 	threads_check(s->threads <= CREW_MOST);
 	for (i = 0; i < s->threads; i++) {
 		port_lock_init(&s->mortal[i].lock);
-		s->mortal[i].flow = host_flow_create(&s->host, s->root,
-						     WEIGHT_DEFAULT);
+		s->mortal[i].flow =
+			host_flow_create(&s->host, s->root, WEIGHT_DEFAULT);
 	}
 	s->io = port_zalloc(s->threads * IOS * sizeof(*s->io));
 	threads_check(s->io);
@@ -450,41 +456,39 @@ static void scenario_deinit(struct scenario *s)
 int main(void)
 {
 	static const struct play plays[] = {
-		{ "kyber-fair", "as published", 0, KYBER_TOTAL, 100,
-		  0, 0, 0, 0, 0, 0 },
-		{ "kyber-fair", "flow by flow", 0, KYBER_PER_FLOW, 10,
-		  0, 0, 0, 0, 0, 0 },
-		{ "kyber-fair", "work conserving", 1, KYBER_TOTAL, 100,
-		  0, 0, 0, 0, 0, 0 },
-		{ "kyber-fair", "short periods", 1, KYBER_TOTAL, 1,
-		  0, 0, 0, 0, 0, 0 },
-		{ "kyber-fair", "blocked", 1, KYBER_TOTAL, 20,
-		  0, 20, 0, 0, 0, 0 },
-		{ "kyber-fair", "odd requests", 1, KYBER_TOTAL, 20,
-		  0, 0, 10, 0, 10, 0 },
-		{ "kyber-fair", "tuned", 1, KYBER_TOTAL, 20,
-		  100, 0, 0, 50, 0, 0 },
-		{ "kyber-fair", "everything", 1, KYBER_TOTAL, 20,
-		  100, 20, 10, 50, 10, 20 },
+		{ "kyber-fair", "as published", 0, KYBER_TOTAL, 100, 0, 0, 0, 0,
+		  0, 0 },
+		{ "kyber-fair", "flow by flow", 0, KYBER_PER_FLOW, 10, 0, 0, 0,
+		  0, 0, 0 },
+		{ "kyber-fair", "work conserving", 1, KYBER_TOTAL, 100, 0, 0, 0,
+		  0, 0, 0 },
+		{ "kyber-fair", "short periods", 1, KYBER_TOTAL, 1, 0, 0, 0, 0,
+		  0, 0 },
+		{ "kyber-fair", "blocked", 1, KYBER_TOTAL, 20, 0, 20, 0, 0, 0,
+		  0 },
+		{ "kyber-fair", "odd requests", 1, KYBER_TOTAL, 20, 0, 0, 10, 0,
+		  10, 0 },
+		{ "kyber-fair", "tuned", 1, KYBER_TOTAL, 20, 100, 0, 0, 50, 0,
+		  0 },
+		{ "kyber-fair", "everything", 1, KYBER_TOTAL, 20, 100, 20, 10,
+		  50, 10, 20 },
 		{ "wdt", "by the clock", 0, WDT_SUM, 100, 0, 0, 0, 0, 0, 0 },
-		{ "wdt", "short intervals", 1, WDT_MEET, 1,
-		  0, 0, 0, 0, 0, 0 },
+		{ "wdt", "short intervals", 1, WDT_MEET, 1, 0, 0, 0, 0, 0, 0 },
 		{ "wdt", "blocked", 1, WDT_SUM, 20, 0, 20, 0, 0, 0, 0 },
 		{ "wdt", "odd requests", 1, WDT_SUM, 20, 0, 0, 10, 0, 10, 0 },
-		{ "wdt", "locks that change", 1, WDT_SUM, 20,
-		  20, 0, 0, 50, 0, 0 },
-		{ "wdt", "cgroups that go", 1, WDT_SUM, 5,
-		  0, 0, 0, 50, 0, 10 },
-		{ "wdt", "everything", 1, WDT_SUM, 20,
-		  100, 20, 10, 50, 10, 20 },
-		{ "hwabc", "until all are out", 0, GC_SHARE_FLOW, 1000,
-		  0, 0, 0, 0, 0, 0 },
-		{ "hwabc", "work conserving", 1, GC_SHARE_VICTIM, 100,
-		  0, 0, 0, 0, 0, 0 },
-		{ "hwabc", "cgroups that go", 1, GC_SHARE_FLOW, 5,
-		  0, 0, 0, 50, 0, 10 },
-		{ "hwabc", "everything", 1, GC_SHARE_VICTIM, 20,
-		  100, 20, 10, 50, 10, 20 },
+		{ "wdt", "locks that change", 1, WDT_SUM, 20, 20, 0, 0, 50, 0,
+		  0 },
+		{ "wdt", "cgroups that go", 1, WDT_SUM, 5, 0, 0, 0, 50, 0, 10 },
+		{ "wdt", "everything", 1, WDT_SUM, 20, 100, 20, 10, 50, 10,
+		  20 },
+		{ "hwabc", "until all are out", 0, GC_SHARE_FLOW, 1000, 0, 0, 0,
+		  0, 0, 0 },
+		{ "hwabc", "work conserving", 1, GC_SHARE_VICTIM, 100, 0, 0, 0,
+		  0, 0, 0 },
+		{ "hwabc", "cgroups that go", 1, GC_SHARE_FLOW, 5, 0, 0, 0, 50,
+		  0, 10 },
+		{ "hwabc", "everything", 1, GC_SHARE_VICTIM, 20, 100, 20, 10,
+		  50, 10, 20 },
 	};
 	struct random r = random_seeded("mt/budget");
 	struct scenario s;

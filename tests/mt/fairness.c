@@ -64,11 +64,10 @@ static double share(u32 f)
 
 static double bound(const struct scenario *s, u32 f, u32 m)
 {
-	double requests = tenants[f].bytes / share(f) +
-			  tenants[m].bytes / share(m);
+	double requests =
+		tenants[f].bytes / share(f) + tenants[m].bytes / share(m);
 
-	return (s->play->depth + 1) *
-		       (2.0 * s->play->threshold + requests) +
+	return (s->play->depth + 1) * (2.0 * s->play->threshold + requests) +
 	       s->threads * requests;
 }
 
@@ -93,7 +92,7 @@ static void look(void *arg)
 			if (!s->meetings || d < s->least[f][m])
 				s->least[f][m] = d;
 			threads_check(s->most[f][m] - s->least[f][m] <=
-				   bound(s, f, m));
+				      bound(s, f, m));
 		}
 	s->meetings++;
 }
@@ -112,18 +111,20 @@ static void work(struct member *me, void *arg)
 				continue;
 			host_complete(&s->host, io);
 			io->flags = 0;
-			host_insert(&s->host, random_below(&me->random,
-							   nr_queues), io);
+			host_insert(&s->host,
+				    random_below(&me->random, nr_queues), io);
 		}
 		threads_meet(me, look, s);
 	}
 }
 
 static void scenario_init(struct scenario *s, const struct play *play,
-		       struct random *r)
+			  struct random *r)
 {
 	const struct sched_params params = {
-		.depth = play->depth, .threshold = play->threshold, .anticipate = 1,
+		.depth = play->depth,
+		.threshold = play->threshold,
+		.anticipate = 1,
 	};
 	struct topo_place place[MACHINE_QUEUES];
 	u32 f, i;
@@ -137,8 +138,8 @@ static void scenario_init(struct scenario *s, const struct play *play,
 	device_init(&s->device, FLOWS * 2 * DEPTH);
 	s->root = host_flow_create(&s->host, NULL, WEIGHT_DEFAULT);
 	for (f = 0; f < FLOWS; f++)
-		s->flow[f] = host_flow_create(&s->host, s->root,
-					      tenants[f].weight);
+		s->flow[f] =
+			host_flow_create(&s->host, s->root, tenants[f].weight);
 	/* More than the device takes, whatever D. */
 	for (i = 0; i < DEPTH + play->depth; i++)
 		for (f = 0; f < FLOWS; f++) {
@@ -167,8 +168,8 @@ static void scenario_deinit(struct scenario *s, struct random *r)
 int main(void)
 {
 	static const struct play plays[] = {
-		{ 8, 65536 }, { 1, 0 }, { 8, 0 }, { 64, 0 }, { 1, 65536 },
-		{ 64, 4096 }, { 16, 1 << 18 },
+		{ 8, 65536 }, { 1, 0 },	    { 8, 0 },	     { 64, 0 },
+		{ 1, 65536 }, { 64, 4096 }, { 16, 1 << 18 },
 	};
 	struct random r = random_seeded("mt/fairness");
 	static struct scenario s;

@@ -47,7 +47,8 @@ void host_deinit(struct host *h)
 
 struct flow *host_flow_create(struct host *h, struct flow *parent, u32 weight)
 {
-	struct flow *f = port_zalloc(flow_size(h->sched.ops, h->sched.nr_queues));
+	struct flow *f =
+		port_zalloc(flow_size(h->sched.ops, h->sched.nr_queues));
 
 	port_assert(f);
 	flow_init(f, &h->sched, parent, weight);

@@ -47,8 +47,8 @@ static bool queue_is_mine(const struct queue *q)
 	return true;
 }
 
-static void name_flow(const struct flow *f, const char *line,
-		      const char *rest, const char *queues)
+static void name_flow(const struct flow *f, const char *line, const char *rest,
+		      const char *queues)
 {
 	trace_name(line, f, offsetof(struct flow, lock));
 	trace_name(rest, &f->lock,
@@ -84,7 +84,7 @@ static void name_budget(struct scenario *s)
 			   CPUS * sizeof(b->slots[i].queue[0]));
 		trace_name("token tree", b->slots[i].tree.node,
 			   s->sched.topo.nr_nodes *
-			   sizeof(b->slots[i].tree.node[0]));
+				   sizeof(b->slots[i].tree.node[0]));
 	}
 	for (i = 0; i < CPUS; i++) {
 		trace_name("flow: credit", flow_engine(s->flow[i]),
@@ -120,10 +120,11 @@ static struct flow *flow_create(struct scenario *s, struct flow *parent)
 }
 
 static void scenario_init(struct scenario *s, const char *policy, u32 bytes,
-		       u32 threshold)
+			  u32 threshold)
 {
-	static const struct topo_place place[CPUS] = { { 0, 0 }, { 1, 0 },
-						       { 2, 1 }, { 3, 1 } };
+	static const struct topo_place place[CPUS] = {
+		{ 0, 0 }, { 1, 0 }, { 2, 1 }, { 3, 1 }
+	};
 	const struct sched_ops *ops = sched_find(policy);
 	struct sched_params params;
 	u32 i;
@@ -210,8 +211,8 @@ static void own_flows(struct scenario *s)
 	for (i = 0; i < 64; i++)
 		round_of_requests(s, false);
 	r = shared(true);
-	printf("own flows: %u lines shared, %u of flows\n",
-	       r.foreign + r.flows, r.flows);
+	printf("own flows: %u lines shared, %u of flows\n", r.foreign + r.flows,
+	       r.flows);
 	port_assert(r.foreign == 0 && r.flows == 0);
 }
 

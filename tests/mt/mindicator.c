@@ -35,7 +35,7 @@ static void look(void *arg)
 
 	for (n = 0; n < s->topo.nr_nodes; n++)
 		threads_check((vtime_t)atomic64_read(&s->tags.node[n].min) ==
-			   scan(&s->tags, &s->topo.node[n]));
+			      scan(&s->tags, &s->topo.node[n]));
 	if (least == VTIME_NONE)
 		threads_check(holder == s->topo.nr_queues);
 	else
@@ -57,9 +57,11 @@ static void work(struct member *me, void *arg)
 	mine = (s->topo.nr_queues - me->index + s->threads - 1) / s->threads;
 	for (meeting = 0; meeting < MEETINGS; meeting++, vt += 128) {
 		for (i = 0; mine && i < SETS; i++) {
-			u32 queue = me->index +
-				    s->threads * random_below(&me->random, mine);
-			vtime_t head_tag = vt + 2 * random_below(&me->random, 8);
+			u32 queue =
+				me->index +
+				s->threads * random_below(&me->random, mine);
+			vtime_t head_tag =
+				vt + 2 * random_below(&me->random, 8);
 
 			if (random_once_in(&me->random, 3))
 				head_tag = VTIME_NONE;
@@ -77,7 +79,8 @@ int main(void)
 	u64 round;
 
 	for (round = 0; round < random_rounds(4); round++) {
-		struct scenario s = { .threads = threads_size(), .seen = VTIME_NONE };
+		struct scenario s = { .threads = threads_size(),
+				      .seen = VTIME_NONE };
 		u32 nr = 0;
 
 		while (nr < s.threads)

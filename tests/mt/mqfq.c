@@ -122,7 +122,8 @@ static void submit(struct scenario *s, struct random *r, struct test_io *t)
 	host_insert(&s->host, queue, &t->io);
 }
 
-static void leave_device(struct scenario *s, struct test_io *t, enum io_state to)
+static void leave_device(struct scenario *s, struct test_io *t,
+			 enum io_state to)
 {
 	io_move(t, DEVICE, to);
 	if (t->counted)
@@ -245,15 +246,17 @@ static void look(void *arg)
 	u32 i;
 
 	threads_check(token_total(&m->slots) +
-		   atomic64_read(&m->anticipate.reserved) + atomic64_read(&s->slots) ==
-		   s->host.sched.params.depth);
+			      atomic64_read(&m->anticipate.reserved) +
+			      atomic64_read(&s->slots) ==
+		      s->host.sched.params.depth);
 	for (i = 0; i < s->host.sched.nr_queues; i++) {
 		struct host_queue *q = &s->host.queue[i];
 
 		if (q->q.nr && !q->blocked)
 			stall_check_waiting(m, &q->q);
 		else
-			threads_check(mindicator_tag(&m->tags, i) == VTIME_NONE);
+			threads_check(mindicator_tag(&m->tags, i) ==
+				      VTIME_NONE);
 	}
 	if (s->play->ticks)
 		check_watchdog(s);
@@ -272,7 +275,7 @@ static void drain(void *arg)
 	while (finish(s, &s->random))
 		;
 	threads_check(atomic64_read(&s->completed) ==
-		   atomic64_read(&s->submitted));
+		      atomic64_read(&s->submitted));
 	look(s);
 	stall_check_empty(mqfq_of(s));
 }
@@ -313,7 +316,7 @@ static void work(struct member *me, void *arg)
 }
 
 static void scenario_init(struct scenario *s, const struct play *play,
-		       struct random *r)
+			  struct random *r)
 {
 	static const u32 weights[FLOWS] = { 1, 100, 250, 1000, 10000 };
 	struct sched_params params;
@@ -328,7 +331,8 @@ static void scenario_init(struct scenario *s, const struct play *play,
 	sched_params_init(sched_find(play->policy), &params);
 	params.depth = play->depth;
 	params.threshold = play->threshold;
-	host_init(&s->host, play->policy, &params, place, machine_random(r, place));
+	host_init(&s->host, play->policy, &params, place,
+		  machine_random(r, place));
 	device_init(&s->device, s->threads * IOS);
 	port_lock_init(&s->slow);
 	s->root = host_flow_create(&s->host, NULL, WEIGHT_DEFAULT);
@@ -380,8 +384,7 @@ int main(void)
 			scenario_init(&s, &plays[i], &r);
 			threads_run(s.threads, &r, work, &s);
 			printf("%s, %s: %lld requests\n", plays[i].policy,
-			       plays[i].name,
-			       atomic64_read(&s.completed));
+			       plays[i].name, atomic64_read(&s.completed));
 			fflush(stdout);
 			scenario_deinit(&s);
 		}

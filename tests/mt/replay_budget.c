@@ -86,8 +86,8 @@ static int test_init(struct sched *s)
 {
 	struct budget *b = port_zalloc(sizeof(*b));
 
-	threads_check(b && !budget_init(b, s, &test_budget_ops, test_params.total,
-				     &test_params.depth));
+	threads_check(b && !budget_init(b, s, &test_budget_ops,
+					test_params.total, &test_params.depth));
 	budget_set_rule(b, test_params.rule);
 	s->engine = b;
 	return 0;
@@ -301,8 +301,9 @@ static void check_queue(const struct scenario *s, u32 queue)
 
 	/* Who does not wait for a slot is not taken to. */
 	if (s->queue[queue].state != DISPATCH_NO_SLOT)
-		threads_check(!((u64)atomic64_read(&budget(s)->slots[0].ready[0]) &
-			     BIT_ULL(queue)));
+		threads_check(
+			!((u64)atomic64_read(&budget(s)->slots[0].ready[0]) &
+			  BIT_ULL(queue)));
 	if (!s->queue[queue].nr || s->blocked & (1U << queue))
 		return;
 	for (lane = bq->exhausted.head; lane; lane = lane->next)
@@ -338,7 +339,7 @@ static void check_stalled(const struct scenario *s)
 		s64 left = atomic64_read(&budget_flow_of(s->flow[i])->left);
 
 		threads_check(budget_flow_of(s->flow[i])->granted ==
-			   (s64)budget_spent(s->flow[i]) + left);
+			      (s64)budget_spent(s->flow[i]) + left);
 		/* Only the last request goes into debt. */
 		if (!s->params.urgent)
 			threads_check(left > -LARGE);
@@ -441,9 +442,9 @@ static void check(void *arg)
 
 static struct op random_op(struct random *r)
 {
-	static const u32 kinds[] = { RUN, INSERT, INSERT, INSERT, INSERT,
-				     INSERT, FINISH, FINISH, FINISH, BLOCK,
-				     UNBLOCK, RESHARE, RELOCK, TICK, TICK };
+	static const u32 kinds[] = { RUN,     INSERT,  INSERT, INSERT, INSERT,
+				     INSERT,  FINISH,  FINISH, FINISH, BLOCK,
+				     UNBLOCK, RESHARE, RELOCK, TICK,   TICK };
 
 	return (struct op){
 		.kind = kinds[random_below(r, ARRAY_SIZE(kinds))],

@@ -201,8 +201,9 @@ static void check_stalled(struct scenario *s)
 	for (q = 0; q < s->nr_flight; q++)
 		in_use += !!(s->flight[q]->flags & IO_SLOT);
 	threads_check(token_total(&mqfq_of(s)->slots) +
-		   atomic64_read(&mqfq_of(s)->anticipate.reserved) + in_use ==
-		   s->sched.params.depth);
+			      atomic64_read(&mqfq_of(s)->anticipate.reserved) +
+			      in_use ==
+		      s->sched.params.depth);
 	for (q = 0; q < QUEUES; q++)
 		if (s->queue[q].nr && !is_blocked(s, q))
 			stall_check_waiting(mqfq_of(s), &s->queue[q]);
@@ -229,7 +230,7 @@ static void reset(void *arg)
 		s->index[i] = &s->queue[i];
 	}
 	threads_check(!sched_init(&s->sched, sched_find("mqfq"), &s->params,
-			       square));
+				  square));
 	s->root = flow_create(s, NULL, WEIGHT_DEFAULT);
 	for (i = 0; i < FLOWS; i++)
 		s->flow[i] = flow_create(s, s->root, 100 << i);
@@ -280,16 +281,16 @@ static struct sched_params random_params(struct random *r)
 
 	return (struct sched_params){
 		.depth = 1 + random_below(r, 4),
-		.threshold = thresholds[random_below(r,
-						     ARRAY_SIZE(thresholds))],
+		.threshold =
+			thresholds[random_below(r, ARRAY_SIZE(thresholds))],
 	};
 }
 
 static struct op random_op(struct random *r)
 {
-	static const u32 kinds[] = { RUN, RUN, INSERT, INSERT, INSERT, INSERT,
-				     FINISH, FINISH, FINISH, BLOCK, UNBLOCK,
-				     RESHARE, RESHARE, TUNE };
+	static const u32 kinds[] = { RUN,     RUN,     INSERT,	INSERT, INSERT,
+				     INSERT,  FINISH,  FINISH,	FINISH, BLOCK,
+				     UNBLOCK, RESHARE, RESHARE, TUNE };
 
 	return (struct op){
 		.kind = kinds[random_below(r, ARRAY_SIZE(kinds))],

@@ -46,9 +46,9 @@ static void tags_check(void *arg)
 
 		for (q = node->first; q < node->last; q++)
 			least = vtime_min_tag(least,
-					       mindicator_tag(&s->tags, q));
+					      mindicator_tag(&s->tags, q));
 		threads_check((vtime_t)atomic64_read(&s->tags.node[n].min) ==
-			   least);
+			      least);
 	}
 }
 
@@ -80,8 +80,9 @@ static vtime_t random_tag(struct random *r)
 
 static u64 replay_tags(struct scenario *s, struct random *r)
 {
-	struct replay replay = { tags_reset, { set_0, set_1, set_2 },
-				 tags_check, s };
+	struct replay replay = {
+		tags_reset, { set_0, set_1, set_2 }, tags_check, s
+	};
 	u32 i;
 
 	for (i = 0; i < QUEUES; i++)
@@ -178,7 +179,8 @@ static u64 replay_slots(struct scenario *s)
 		struct replay replay = {
 			slots_reset,
 			{ op[i % nr], op[i / nr % nr], op[i / nr / nr] },
-			slots_check, s,
+			slots_check,
+			s,
 		};
 		u32 shrinks = (replay.op[0] == op_shrink) +
 			      (replay.op[1] == op_shrink) +

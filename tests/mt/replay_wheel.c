@@ -113,7 +113,7 @@ static void check(void *arg)
 	for (q = 0; q < OPS; q++)
 		if (s->in[q] && !s->wake_pending[q])
 			threads_check(vtime_before(s->vt,
-						s->due[q] + width - 1));
+						   s->due[q] + width - 1));
 	for (q = 0; q < OPS; q++)
 		if (s->in[q] && !s->wake_pending[q])
 			threads_check(wheel_unpark(&s->wheel, q, s->bucket[q]));
@@ -139,7 +139,7 @@ static void draw(struct scenario *s, struct random *r, u32 i)
 int main(void)
 {
 	struct random r = random_seeded("mt/replay_wheel");
-	struct scenario s = { .start = (vtime_t)-(10 << SHIFT) };
+	struct scenario s = { .start = (vtime_t) - (10 << SHIFT) };
 	struct replay replay = { reset, { run_0, run_1, run_2 }, check, &s };
 	u64 i, runs = 0;
 	u32 j;

@@ -30,7 +30,7 @@ static void *threads_start(void *arg)
 }
 
 void threads_run(u32 nr, struct random *random,
-	      void (*work)(struct member *me, void *arg), void *arg)
+		 void (*work)(struct member *me, void *arg), void *arg)
 {
 	struct threads threads = { .nr = nr, .arg = arg };
 	struct start start[CREW_MAX];
@@ -41,12 +41,13 @@ void threads_run(u32 nr, struct random *random,
 	pthread_barrier_init(&threads.barrier, NULL, nr);
 	for (i = 0; i < nr; i++) {
 		start[i] = (struct start){
-			.member = { .threads = &threads, .index = i,
+			.member = { .threads = &threads,
+				    .index = i,
 				    .random.state = random_next(random) },
 			.work = work,
 		};
 		threads_check(!pthread_create(&thread[i], NULL, threads_start,
-					   &start[i]));
+					      &start[i]));
 	}
 	for (i = 0; i < nr; i++)
 		pthread_join(thread[i], NULL);

@@ -25,7 +25,7 @@ static void look(void *arg)
 	u32 n;
 
 	threads_check(token_total(&s->slots) + atomic64_read(&s->in_use) ==
-		   s->slots.depth);
+		      s->slots.depth);
 	for (n = 0; n < s->topo.root; n++)
 		threads_check(atomic64_read(&s->slots.node[n].free) >= 0);
 }
@@ -93,8 +93,9 @@ static void work(struct member *me, void *arg)
 static void play(struct random *r, bool resizing, u32 depth)
 {
 	struct topo_place place[MACHINE_QUEUES];
-	struct scenario s = { .threads = threads_size(), .resizing = resizing,
-			   .most = depth };
+	struct scenario s = { .threads = threads_size(),
+			      .resizing = resizing,
+			      .most = depth };
 	u32 nr = machine_random(r, place), free = 0;
 
 	threads_check(!topology_init(&s.topo, place, nr));

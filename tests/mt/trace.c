@@ -68,8 +68,8 @@ static void touch(const volatile void *addr, size_t size, bool write)
 	uintptr_t first = (uintptr_t)addr, at = first & ~(uintptr_t)(LINE - 1);
 
 	/* Each processor has its own stack, though here all have one. */
-	if (!cpu_bit || (first < stack &&
-			 first > (uintptr_t)__builtin_frame_address(0)))
+	if (!cpu_bit ||
+	    (first < stack && first > (uintptr_t)__builtin_frame_address(0)))
 		return;
 	for (; at < first + size; at += LINE) {
 		struct line *l = line_at(at);
@@ -98,7 +98,8 @@ static const char *name_of(uintptr_t at, size_t *offset)
 }
 
 u32 trace_shared(void (*seen)(void *arg, const char *name, size_t offset,
-			      u32 writers, u32 users), void *arg)
+			      u32 writers, u32 users),
+		 void *arg)
 {
 	u32 i, shared = 0;
 

@@ -46,7 +46,8 @@ static bool bit_is_set(const struct scenario *s, u32 queue, u32 bucket)
 	const struct wheel *w = &s->wheel;
 
 	return ((u64)atomic64_read(&w->mask[bucket * w->words + queue / 64]) >>
-		(queue % 64)) & 1;
+		(queue % 64)) &
+	       1;
 }
 
 static void look(void *arg)
@@ -119,15 +120,18 @@ static void work(struct member *me, void *arg)
 			if (random_once_in(&me->random, 4))
 				turn(s, &me->random);
 			else
-				park(s, me->index + s->threads *
-					random_below(&me->random, mine),
+				park(s,
+				     me->index +
+					     s->threads *
+						     random_below(&me->random,
+								  mine),
 				     &me->random);
 			if (s->shifting && me->index == 0 &&
 			    random_once_in(&me->random, 3)) {
-				wheel_set_shift(&s->wheel,
-						SHIFT_MIN +
-						random_below(&me->random,
-							     SHIFT_SPAN));
+				wheel_set_shift(
+					&s->wheel,
+					SHIFT_MIN + random_below(&me->random,
+								 SHIFT_SPAN));
 				wheel_flush(&s->wheel, on_wake, s);
 			}
 		}

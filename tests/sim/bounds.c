@@ -131,9 +131,9 @@ static void mix_run_all(struct test_case *t, const struct mix *mix, u32 n)
 	/* A limit that nothing comes near would prove little. */
 	if (tightest < 500)
 		case_fail(t, "no case came near its bound: %llu permille",
-			   tightest);
+			  tightest);
 	case_note(t, "greatest difference is %llu permille of its bound",
-		   tightest);
+		  tightest);
 }
 
 static void test_sfq(struct test_case *t)
@@ -146,7 +146,10 @@ static void test_sfq(struct test_case *t)
 static void test_threshold(struct test_case *t)
 {
 	static const struct mix mix[] = {
-		{ 1, 1 }, { 4 * KIB, 1 }, { 64 * KIB, 1 }, { 1 * MIB, 1 },
+		{ 1, 1 },
+		{ 4 * KIB, 1 },
+		{ 64 * KIB, 1 },
+		{ 1 * MIB, 1 },
 	};
 
 	mix_run_all(t, mix, ARRAY_SIZE(mix));
@@ -155,7 +158,7 @@ static void test_threshold(struct test_case *t)
 static void test_depth(struct test_case *t)
 {
 	static const struct mix mix[] = {
-		{ 0, 2 }, { 0, 16 }, { 0, 128 },
+		{ 0, 2 },	{ 0, 16 },	  { 0, 128 },
 		{ 4 * KIB, 2 }, { 64 * KIB, 16 }, { 1 * MIB, 128 },
 	};
 

@@ -44,11 +44,15 @@ static void check_credit(struct host *h)
 		s64 left = atomic64_read(&bf->left);
 
 		if (bf->granted != spent + left)
-			host_fail(h, "%llu ns: flow %u was granted %lld, spent %lld and has %lld",
-				  host_now(h), hf->id, bf->granted, spent, left);
+			host_fail(
+				h,
+				"%llu ns: flow %u was granted %lld, spent %lld and has %lld",
+				host_now(h), hf->id, bf->granted, spent, left);
 		if ((u64)spent != hf->charged)
-			host_fail(h, "%llu ns: flow %u spent %lld for requests that cost %llu",
-				  host_now(h), hf->id, spent, hf->charged);
+			host_fail(
+				h,
+				"%llu ns: flow %u spent %lld for requests that cost %llu",
+				host_now(h), hf->id, spent, hf->charged);
 	}
 }
 
@@ -58,14 +62,17 @@ static void check_slots(struct host *h)
 	s64 used = 0, counted = 0;
 	u32 class, i;
 
-	for (class = 0; class < b->ops->nr_classes; class++) {
+	for (class = 0; class < b->ops->nr_classes; class ++) {
 		used += slots_used(&b->slots[class]);
 		for (i = 0; i < h->params.nr_queues; i++)
-			counted += atomic64_read(&b->slots[class].queue[i].used);
+			counted +=
+				atomic64_read(&b->slots[class].queue[i].used);
 	}
 	if (used != (s64)h->slots || counted != used)
-		host_fail(h, "%llu ns: %lld slots are taken, queues have %lld and requests %u",
-			  host_now(h), used, counted, h->slots);
+		host_fail(
+			h,
+			"%llu ns: %lld slots are taken, queues have %lld and requests %u",
+			host_now(h), used, counted, h->slots);
 }
 
 void budget_step(void *arg)
@@ -87,8 +94,10 @@ static u32 count_lanes(struct host *h, const struct budget_lane *lane,
 		const struct budget_flow *bf = budget_flow_of(lane->flow);
 
 		if (exhausted && atomic64_read(&bf->left) > 0)
-			host_fail(h, "%llu ns: %lld of credit, and its requests are put aside",
-				  host_now(h), atomic64_read(&bf->left));
+			host_fail(
+				h,
+				"%llu ns: %lld of credit, and its requests are put aside",
+				host_now(h), atomic64_read(&bf->left));
 		for (io = lane->fifo.head; io; io = io->next)
 			requests++;
 	}
@@ -99,21 +108,25 @@ static void check_waiting(struct host *h, const struct host_queue *hq)
 {
 	const struct budget *b = budget_of(&h->sched);
 	const struct budget_queue *bq = &b->queue[hq->q.index];
-	u32 class, runnable = 0, exhausted = count_lanes(h, bq->exhausted.head, true);
+	u32 class, runnable = 0,
+		   exhausted = count_lanes(h, bq->exhausted.head, true);
 	bool forgot = false;
 
-	for (class = 0; class < b->ops->nr_classes; class++) {
+	for (class = 0; class < b->ops->nr_classes; class ++) {
 		runnable += count_lanes(h, bq->runnable[class].head, false);
 		forgot |= slots_forgot(&b->slots[class], hq->q.index);
 	}
 	if (runnable + exhausted != hq->waiting)
-		host_fail(h, "%llu ns: %u ios wait in queue %u, its lanes have %u",
-			  host_now(h), hq->waiting, hq->q.index, runnable + exhausted);
+		host_fail(h,
+			  "%llu ns: %u ios wait in queue %u, its lanes have %u",
+			  host_now(h), hq->waiting, hq->q.index,
+			  runnable + exhausted);
 	if (runnable && hq->q.state != DISPATCH_NO_SLOT)
 		host_fail(h, "%llu ns: %u ios may go from queue %u (state %u)",
 			  host_now(h), runnable, hq->q.index, hq->q.state);
 	if (forgot)
-		host_fail(h, "%llu ns: queue %u waits for a slot beside free ones",
+		host_fail(h,
+			  "%llu ns: queue %u waits for a slot beside free ones",
 			  host_now(h), hq->q.index);
 }
 

@@ -113,8 +113,10 @@ static void both_costs(struct test_case *t, const struct asks *asks,
 			 bytes, learned);
 		if (bytes > bytes_most || learned < 0.5 - off ||
 		    learned > 0.5 + off)
-			case_fail(t, "%s: the first has %.3f of the time by bytes, %.3f learned",
-				   ops[i]->name, bytes, learned);
+			case_fail(
+				t,
+				"%s: the first has %.3f of the time by bytes, %.3f learned",
+				ops[i]->name, bytes, learned);
 	}
 	case_note(t, "%s", said);
 }
@@ -123,7 +125,8 @@ static void both_costs(struct test_case *t, const struct asks *asks,
 static void test_writer(struct test_case *t)
 {
 	static const struct asks asks[] = {
-		{ 4 * KIB, 0 }, { 4 * KIB, 1000 },
+		{ 4 * KIB, 0 },
+		{ 4 * KIB, 1000 },
 	};
 
 	both_costs(t, asks, 0.25, 0.1);
@@ -136,7 +139,8 @@ static void test_writer(struct test_case *t)
 static void test_large(struct test_case *t)
 {
 	static const struct asks asks[] = {
-		{ 4 * KIB, 0 }, { 64 * KIB, 0 },
+		{ 4 * KIB, 0 },
+		{ 64 * KIB, 0 },
 	};
 
 	both_costs(t, asks, 0.51, 0.06);
@@ -161,8 +165,10 @@ static void test_told(struct test_case *t)
 
 			note(t, "%s %.3f; ", ops[k]->name, part);
 			if (part < 0.46 || part > 0.54)
-				case_fail(t, "%s, case %u: the first has %.3f of the time",
-					   ops[k]->name, i, part);
+				case_fail(
+					t,
+					"%s, case %u: the first has %.3f of the time",
+					ops[k]->name, i, part);
 		}
 }
 
@@ -170,14 +176,16 @@ static void test_told(struct test_case *t)
 static void test_few_writes(struct test_case *t)
 {
 	static const struct asks asks[] = {
-		{ 4 * KIB, 0 }, { 4 * KIB, 5 },
+		{ 4 * KIB, 0 },
+		{ 4 * KIB, 5 },
 	};
 	struct test_case own = { .ops = &mqfq_ops };
 	struct owned o;
 
 	owned_open(&o, &own, &mqfq_ops, COST_LEARNED, FLASH_FTL_DEVICE, asks);
 	fixture_run(&o.r, SEC);
-	if (o.r.host->sched.cost_estimator->trials || o.r.host->sched.cost_estimator->credit)
+	if (o.r.host->sched.cost_estimator->trials ||
+	    o.r.host->sched.cost_estimator->credit)
 		case_fail(t, "tried for a write in four hundred requests");
 	owned_close(&o);
 	if (case_failed(&own))

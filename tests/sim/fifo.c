@@ -42,8 +42,8 @@ static void fifo_merge(struct queue *q, struct io *io, u32 bytes)
 	io->bytes = bytes;
 }
 
-static enum dispatch_result fifo_dispatch(struct queue *q, u64 now, struct io **out,
-				  struct wake *wake)
+static enum dispatch_result fifo_dispatch(struct queue *q, u64 now,
+					  struct io **out, struct wake *wake)
 {
 	struct fifo *f = q->sched->engine;
 	struct io *io = q->urgent.head;

@@ -42,9 +42,11 @@ static void check_slots(struct fixture *r, const struct mqfq *m)
 	s64 reserved = atomic64_read(&m->anticipate.reserved);
 
 	if (total + reserved + h->slots != (s64)h->sched.params.depth)
-		host_fail(h, "%llu ns: %lld slots free, %lld kept and %u in use, D is %u",
-			  host_now(h), total, reserved, h->slots,
-			  h->sched.params.depth);
+		host_fail(
+			h,
+			"%llu ns: %lld slots free, %lld kept and %u in use, D is %u",
+			host_now(h), total, reserved, h->slots,
+			h->sched.params.depth);
 }
 
 static void check_vt(struct fixture *r, const struct mqfq *m)
@@ -52,7 +54,8 @@ static void check_vt(struct fixture *r, const struct mqfq *m)
 	vtime_t vt = (vtime_t)atomic64_read(&m->vt);
 
 	if (vtime_before(vt, r->vt))
-		host_fail(r->host, "%llu ns: virtual time went from %llu back to %llu",
+		host_fail(r->host,
+			  "%llu ns: virtual time went from %llu back to %llu",
 			  host_now(r->host), r->vt, vt);
 	if (vt == VTIME_NONE)
 		host_fail(r->host, "%llu ns: virtual time is no time",
@@ -88,11 +91,16 @@ static void check_waiting(struct fixture *r, const struct mqfq *m,
 	if (!hq->waiting || hq->blocked)
 		return;
 	if (hq->q.state != DISPATCH_THROTTLED)
-		host_fail(h, "%llu ns: %u ios wait in queue %u (state %u) beside free slots",
-			  host_now(h), hq->waiting, hq->q.index, hq->q.state);
+		host_fail(
+			h,
+			"%llu ns: %u ios wait in queue %u (state %u) beside free slots",
+			host_now(h), hq->waiting, hq->q.index, hq->q.state);
 	else if (!vtime_before(limit, hq->q.head_tag + fixture_wheel_late(m)))
-		host_fail(h, "%llu ns: queue %u, lead VT + %lld, is still throttled",
-			  host_now(h), hq->q.index, (s64)(hq->q.head_tag - r->vt));
+		host_fail(
+			h,
+			"%llu ns: queue %u, lead VT + %lld, is still throttled",
+			host_now(h), hq->q.index,
+			(s64)(hq->q.head_tag - r->vt));
 }
 
 /* Virtual time is no less than the least start tag that waits. */
@@ -106,7 +114,8 @@ static void check_vt_follows(struct fixture *r)
 		if (h->queues[i].waiting && !h->queues[i].blocked)
 			least = vtime_min_tag(least, h->queues[i].q.head_tag);
 	if (least != VTIME_NONE && vtime_before(r->vt, least))
-		host_fail(r->host, "%llu ns: virtual time is %lld behind the least lead",
+		host_fail(r->host,
+			  "%llu ns: virtual time is %lld behind the least lead",
 			  host_now(r->host), (s64)(least - r->vt));
 }
 
@@ -176,8 +185,8 @@ static void bound_inserted(struct fixture *r, const struct host_flow *f,
 	}
 }
 
-static void bound_see(struct fixture *r, const struct host_flow *f, const u64 *w,
-		      struct pair table[RIG_FLOWS][RIG_FLOWS])
+static void bound_see(struct fixture *r, const struct host_flow *f,
+		      const u64 *w, struct pair table[RIG_FLOWS][RIG_FLOWS])
 {
 	const struct host_flow *m;
 
@@ -221,7 +230,7 @@ void bound_start(struct fixture *r)
 		if (fixture_is_mqfq(r) &&
 		    (u64)atomic64_read(&hf->flow->inv) != r->bound.inv[hf->id])
 			case_fail(r->test_case, "flow %u has the wrong share",
-				   hf->id);
+				  hf->id);
 	}
 	r->bound.on = true;
 }
@@ -233,20 +242,23 @@ static void bound_check_pair(struct fixture *r, u32 f, u32 m)
 {
 	const struct bound *b = &r->bound;
 	const struct sched_params *p = &r->host->sched.params;
-	u64 limit = 2ULL * p->threshold +
-		    (u64)weighted(b, f, b->largest[f]) +
+	u64 limit = 2ULL * p->threshold + (u64)weighted(b, f, b->largest[f]) +
 		    (u64)weighted(b, m, b->largest[m]) + TAG_SLACK;
 	u64 at_dispatch = (u64)b->at_dispatch[f][m].range;
 	u64 at_completion = (u64)b->at_completion[f][m].range;
 	u64 depth = p->depth + 1;
 
 	if (at_dispatch > limit)
-		case_fail(r->test_case, "flows %u and %u: dispatched service differs by %llu, at most %llu allowed (T %u, D %u)",
-			  f, m, at_dispatch, limit, p->threshold, p->depth);
+		case_fail(
+			r->test_case,
+			"flows %u and %u: dispatched service differs by %llu, at most %llu allowed (T %u, D %u)",
+			f, m, at_dispatch, limit, p->threshold, p->depth);
 	if (at_completion > depth * limit)
-		case_fail(r->test_case, "flows %u and %u: completed service differs by %llu, at most %llu allowed (T %u, D %u)",
-			  f, m, at_completion, depth * limit, p->threshold,
-			  p->depth);
+		case_fail(
+			r->test_case,
+			"flows %u and %u: completed service differs by %llu, at most %llu allowed (T %u, D %u)",
+			f, m, at_completion, depth * limit, p->threshold,
+			p->depth);
 	r->bound.tightest = max(r->bound.tightest, at_dispatch * 1000 / limit);
 }
 
@@ -269,7 +281,8 @@ static void check_published(struct fixture *r, const struct queue *q)
 	vtime_t believed = mindicator_tag(&m->tags, q->index);
 
 	if (believed != (q->published ? q->head_tag : VTIME_NONE))
-		host_fail(r->host, "%llu ns: queue %u publishes %llu, its lead is %llu",
+		host_fail(r->host,
+			  "%llu ns: queue %u publishes %llu, its lead is %llu",
 			  host_now(r->host), q->index, believed, q->head_tag);
 }
 
@@ -297,7 +310,7 @@ static void fixture_dispatched(void *arg, struct host_io *hio)
 	if (r->watch_urgent && (hio->io.flags & IO_URGENT) &&
 	    host_now(r->host) > hio->io.insert_ns)
 		case_fail(r->test_case, "an urgent io waited for %llu ns",
-			   host_now(r->host) - hio->io.insert_ns);
+			  host_now(r->host) - hio->io.insert_ns);
 	if (fixture_is_mqfq(r) && !(hio->io.flags & IO_URGENT))
 		check_published(r, hio->io.queue);
 	if ((hio->io.flags & IO_EXEMPT) && (hio->io.flags & IO_SLOT))
@@ -340,7 +353,8 @@ struct host_params fixture_params(const struct test_case *t, u64 seed)
 	return p;
 }
 
-void fixture_open(struct fixture *r, struct test_case *t, const struct host_params *params)
+void fixture_open(struct fixture *r, struct test_case *t,
+		  const struct host_params *params)
 {
 	*r = (struct fixture){ .test_case = t };
 	r->host = host_create(params);
@@ -365,7 +379,8 @@ void fixture_open(struct fixture *r, struct test_case *t, const struct host_para
 	r->root = fixture_flow(r, NULL, WEIGHT_DEFAULT);
 }
 
-struct host_flow *fixture_flow(struct fixture *r, struct host_flow *parent, u32 weight)
+struct host_flow *fixture_flow(struct fixture *r, struct host_flow *parent,
+			       u32 weight)
 {
 	struct host_flow *hf;
 
@@ -383,8 +398,8 @@ struct load *fixture_load(struct fixture *r, const struct load_params *params)
 	return l;
 }
 
-struct load *fixture_closed(struct fixture *r, struct host_flow *flow, u32 depth,
-			u32 bytes)
+struct load *fixture_closed(struct fixture *r, struct host_flow *flow,
+			    u32 depth, u32 bytes)
 {
 	struct load_params params = {
 		.flow = flow,
@@ -423,8 +438,10 @@ static void check_charges(struct fixture *r)
 		u64 pos = (u64)atomic64_read(&hf->flow->pos);
 
 		if (pos != hf->charged)
-			host_fail(r->host, "flow %u was charged %llu for requests that cost %llu",
-				  hf->id, pos, hf->charged);
+			host_fail(
+				r->host,
+				"flow %u was charged %llu for requests that cost %llu",
+				hf->id, pos, hf->charged);
 	}
 }
 
@@ -434,7 +451,8 @@ static void fixture_check_end(struct fixture *r)
 	u64 watchdog = (u64)atomic64_read(&h->sched.stats.watchdog);
 
 	if (r->inserted != r->dispatched || h->queued || h->slots)
-		host_fail(h, "%llu ios inserted, %llu dispatched, %u slots kept",
+		host_fail(h,
+			  "%llu ios inserted, %llu dispatched, %u slots kept",
 			  r->inserted, r->dispatched, h->slots);
 	if (watchdog)
 		host_fail(h, "the watchdog found %llu queues forgotten",
@@ -479,8 +497,8 @@ u64 fixture_part(struct host_flow *const *flow, const u64 *before, u32 n, u32 i)
 }
 
 void fixture_expect_parts(struct fixture *r, struct host_flow *const *flow,
-		      const u32 *parts, u32 n, u64 ns, u32 permille,
-		      const char *what)
+			  const u32 *parts, u32 n, u64 ns, u32 permille,
+			  const char *what)
 {
 	u64 before[RIG_FLOWS], sum = 0;
 	u32 i;
@@ -495,7 +513,9 @@ void fixture_expect_parts(struct fixture *r, struct host_flow *const *flow,
 		u64 off = got > want ? got - want : want - got;
 
 		if (off * 1000 > want * permille)
-			case_fail(r->test_case, "%s: flow %u of %u got %llu ppm, entitled to %llu",
-				   what, i, n, got, want);
+			case_fail(
+				r->test_case,
+				"%s: flow %u of %u got %llu ppm, entitled to %llu",
+				what, i, n, got, want);
 	}
 }

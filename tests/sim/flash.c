@@ -50,8 +50,9 @@ static void judge_time(const struct scenario *s, const double *before,
 	r->first = (after[0] - before[0]) / all;
 }
 
-static struct result play(struct test_case *t, const struct sched_ops *ops, u32 cost,
-			  enum flash_ftl ftl, struct tenant *tenant, u32 n)
+static struct result play(struct test_case *t, const struct sched_ops *ops,
+			  u32 cost, enum flash_ftl ftl, struct tenant *tenant,
+			  u32 n)
 {
 	struct host_params p = { .seed = 1, .nr_queues = 4, .ops = ops };
 	double before[SCENE_TENANTS], after[SCENE_TENANTS];
@@ -83,9 +84,9 @@ static struct result play(struct test_case *t, const struct sched_ops *ops, u32 
 	return r;
 }
 
-static struct result show(struct test_case *t, const struct sched_ops *ops, u32 cost,
-			  enum flash_ftl ftl, struct tenant *tenant, u32 n,
-			  u64 none)
+static struct result show(struct test_case *t, const struct sched_ops *ops,
+			  u32 cost, enum flash_ftl ftl, struct tenant *tenant,
+			  u32 n, u64 none)
 {
 	struct result r = play(t, ops, cost, ftl, tenant, n);
 
@@ -126,10 +127,10 @@ static void test_mixed(struct test_case *t)
 			 none.total);
 		if (min(r.of_bytes, r.of_time) < least)
 			case_fail(t, "%u: Jain of bytes %.4f, of time %.4f", i,
-				   r.of_bytes, r.of_time);
+				  r.of_bytes, r.of_time);
 		if (r.total * 1000 < none.total * 970)
 			case_fail(t, "%u: %llu bytes, %llu without a scheduler",
-				   i, r.total, none.total);
+				  i, r.total, none.total);
 	}
 }
 
@@ -142,7 +143,9 @@ static void test_reader_writer(struct test_case *t)
 {
 	struct tenant tenant[2] = {
 		{ .weight = 100, .depth = 2 * DRIVE_SLOTS, .bytes = 4 * KIB },
-		{ .weight = 100, .depth = 2 * DRIVE_SLOTS, .bytes = 4 * KIB,
+		{ .weight = 100,
+		  .depth = 2 * DRIVE_SLOTS,
+		  .bytes = 4 * KIB,
 		  .write_permille = 1000 },
 	};
 	static const struct sched_ops *const learn[] = { &mqfq_ops, &wdt_ops };
@@ -153,17 +156,18 @@ static void test_reader_writer(struct test_case *t)
 	for (i = 0; i < ARRAY_SIZE(by_weight); i++) {
 		r = show(t, by_weight[i], COST_BYTES, FLASH_FTL_DEVICE, tenant,
 			 2, none.total);
-		if (i != KYBER_FAIR &&
-		    (r.of_bytes < 0.97 || r.first > 0.25))
-			case_fail(t, "%s: Jain of bytes %.4f, the reader has %.3f of the time",
-				   by_weight[i]->name, r.of_bytes, r.first);
+		if (i != KYBER_FAIR && (r.of_bytes < 0.97 || r.first > 0.25))
+			case_fail(
+				t,
+				"%s: Jain of bytes %.4f, the reader has %.3f of the time",
+				by_weight[i]->name, r.of_bytes, r.first);
 	}
 	for (i = 0; i < ARRAY_SIZE(learn); i++) {
 		r = show(t, learn[i], COST_LEARNED, FLASH_FTL_HOST, tenant, 2,
 			 none.total);
 		if (r.of_time < 0.99)
 			case_fail(t, "%s, learned: Jain of time %.4f",
-				   learn[i]->name, r.of_time);
+				  learn[i]->name, r.of_time);
 	}
 	r = show(t, &hwabc_ops, COST_LEARNED, FLASH_FTL_HOST, tenant, 2,
 		 none.total);

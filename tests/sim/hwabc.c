@@ -41,7 +41,7 @@ static void expect_total(struct test_case *t, u64 total, u64 none, u32 permille,
 {
 	if (total * 1000 < none * permille)
 		case_fail(t, "%s: %llu bytes, %llu without a scheduler", what,
-			   total, none);
+			  total, none);
 }
 
 /* ----------------------------------------------------------------- shares */
@@ -69,7 +69,7 @@ static void test_weights(struct test_case *t)
 
 		p.device.ns_per_kib = cases[i].ns_per_kib;
 		scenario_four(tenant, 128, cases[i].bytes,
-			   cases[i].write_permille);
+			      cases[i].write_permille);
 		none = scenario_none(&p, tenant, 4, SEC, 2 * SEC);
 		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
 		if (o.index < 0.98)
@@ -100,12 +100,14 @@ static void test_slow(struct test_case *t)
 		p.tags = 16;
 		p.sched.depth = 32;
 		p.device = (struct device_params){
-			.slots = 32, .base_ns = base_ms[i] * MS,
+			.slots = 32,
+			.base_ns = base_ms[i] * MS,
 		};
 		none = scenario_none(&p, tenant, 4, 4 * SEC, 16 * SEC);
 		scenario_play(t, &p, tenant, 4, 4 * SEC, 16 * SEC, &o);
 		if (o.index < 0.99)
-			case_fail(t, "%llu ms: index %.4f", base_ms[i], o.index);
+			case_fail(t, "%llu ms: index %.4f", base_ms[i],
+				  o.index);
 		expect_total(t, o.total, none, 950, "slow");
 		note(t, "%llu ms %.4f, %llu permille; ", base_ms[i], o.index,
 		     o.total * 1000 / none);
@@ -121,7 +123,9 @@ static void test_writer(struct test_case *t)
 {
 	static const struct tenant tenant[] = {
 		{ .weight = 100, .depth = 64, .bytes = 4 * KIB },
-		{ .weight = 100, .depth = 64, .bytes = 4 * KIB,
+		{ .weight = 100,
+		  .depth = 64,
+		  .bytes = 4 * KIB,
 		  .write_permille = 1000 },
 	};
 	struct host_params p = hwabc_params(t);
@@ -146,8 +150,8 @@ static void test_light_slow(struct test_case *t)
 	scenario_light(t, &p, 950);
 }
 
-static void beside(struct test_case *t, const char *what, const struct tenant *tenant,
-		   u32 n, u32 permille)
+static void beside(struct test_case *t, const char *what,
+		   const struct tenant *tenant, u32 n, u32 permille)
 {
 	struct host_params p = hwabc_params(t);
 	u64 none = scenario_none(&p, tenant, n, SEC, 2 * SEC);
@@ -172,13 +176,18 @@ static void test_conserving(struct test_case *t)
 		{ .weight = 1, .depth = 64, .bytes = 4 * KIB },
 	};
 	static const struct tenant thinking[] = {
-		{ .weight = 1000, .depth = 8, .bytes = 4 * KIB,
+		{ .weight = 1000,
+		  .depth = 8,
+		  .bytes = 4 * KIB,
 		  .think_ns = 800 * US },
 		{ .weight = 100, .depth = 64, .bytes = 4 * KIB },
 	};
 	static const struct tenant pausing[] = {
-		{ .weight = 1000, .depth = 64, .bytes = 4 * KIB,
-		  .on_ns = 200 * MS, .off_ns = 300 * MS },
+		{ .weight = 1000,
+		  .depth = 64,
+		  .bytes = 4 * KIB,
+		  .on_ns = 200 * MS,
+		  .off_ns = 300 * MS },
 		{ .weight = 100, .depth = 64, .bytes = 4 * KIB },
 	};
 
@@ -210,16 +219,20 @@ static void expect_learned(struct test_case *t, const struct host *h,
 	if (fabs(read - read_us) > read_us / 10 ||
 	    fabs(write - write_us) > write_us / 10)
 		case_fail(t, "%s: %.1f and %.1f us instead of %.1f and %.1f",
-			   when, read, write, read_us, write_us);
+			  when, read, write, read_us, write_us);
 }
 
 static void costs_of(struct test_case *t, const struct sched_ops *ops)
 {
 	static const struct tenant tenant[] = {
 		{ .weight = 100, .depth = 32, .bytes = 4 * KIB },
-		{ .weight = 100, .depth = 32, .bytes = 4 * KIB,
+		{ .weight = 100,
+		  .depth = 32,
+		  .bytes = 4 * KIB,
 		  .write_permille = 1000 },
-		{ .weight = 200, .depth = 32, .bytes = 4 * KIB,
+		{ .weight = 200,
+		  .depth = 32,
+		  .bytes = 4 * KIB,
 		  .write_permille = 300 },
 	};
 	struct host_params p = hwabc_params(t);
@@ -251,8 +264,8 @@ static void test_costs(struct test_case *t)
  * Readers of 4 and of 64 KiB, for which the device takes 416 and 656 us.  By
  * bytes the small ones get nearly all of its time; as learned, half.
  */
-static double time_of_the_small(struct test_case *t, const struct sched_ops *ops,
-				u32 cost)
+static double time_of_the_small(struct test_case *t,
+				const struct sched_ops *ops, u32 cost)
 {
 	static const struct tenant tenant[] = {
 		{ .weight = 100, .depth = 64, .bytes = 4 * KIB },
@@ -280,7 +293,9 @@ static double time_of_the_small(struct test_case *t, const struct sched_ops *ops
 static void test_sizes(struct test_case *t)
 {
 	static const struct sched_ops *const ops[] = {
-		&hwabc_ops, &mqfq_ops, &wdt_ops,
+		&hwabc_ops,
+		&mqfq_ops,
+		&wdt_ops,
 	};
 	double bytes, learned;
 	u32 i;
@@ -288,11 +303,13 @@ static void test_sizes(struct test_case *t)
 	for (i = 0; i < ARRAY_SIZE(ops); i++) {
 		bytes = time_of_the_small(t, ops[i], COST_BYTES);
 		learned = time_of_the_small(t, ops[i], COST_LEARNED);
-		note(t, "%s: %.3f by bytes, %.3f learned; ", ops[i]->name, bytes,
-		     learned);
+		note(t, "%s: %.3f by bytes, %.3f learned; ", ops[i]->name,
+		     bytes, learned);
 		if (fabs(learned - 0.5) > 0.05 || fabs(bytes - 0.5) < 0.2)
-			case_fail(t, "%s: the small have %.3f of the time by bytes, %.3f as learned",
-				   ops[i]->name, bytes, learned);
+			case_fail(
+				t,
+				"%s: the small have %.3f of the time by bytes, %.3f as learned",
+				ops[i]->name, bytes, learned);
 	}
 }
 
@@ -330,8 +347,10 @@ static void fill(struct flash *f, const struct owner_load *load,
 
 	for (i = 0; i < 2; i++) {
 		struct flash_fill all = {
-			.first = first[i], .pages = first[i + 1] - first[i],
-			.owner = i + 1, .seed = i,
+			.first = first[i],
+			.pages = first[i + 1] - first[i],
+			.owner = i + 1,
+			.seed = i,
 		};
 
 		while (flash_fill(f, &all, DRIVE_PAGES))
@@ -339,11 +358,16 @@ static void fill(struct flash *f, const struct owner_load *load,
 	}
 	for (turn = 0; turn < 1000; turn++)
 		for (i = 0; i < 2; i++)
-			for (k = 0; k < load[i].turns * (first[i + 1] - first[i]) / 1000; k++) {
+			for (k = 0;
+			     k <
+			     load[i].turns * (first[i + 1] - first[i]) / 1000;
+			     k++) {
 				struct flash_fill one = {
 					.first = (u32)rng_between(rng, first[i],
-								  first[i + 1] - 1),
-					.pages = 1, .owner = i + 1,
+								  first[i + 1] -
+									  1),
+					.pages = 1,
+					.owner = i + 1,
 				};
 
 				while (flash_fill(f, &one, DRIVE_PAGES))
@@ -357,8 +381,10 @@ static void flash_open(struct flash_scenario *s, struct test_case *t,
 		       const struct owner_load *load, u32 only)
 {
 	const struct flash_config config = {
-		.params = flash_model("four-dies"), .bytes = DRIVE_BYTES,
-		.owners = 8, .ftl = ftl,
+		.params = flash_model("four-dies"),
+		.bytes = DRIVE_BYTES,
+		.owners = 8,
+		.ftl = ftl,
 	};
 	u32 first[3] = { 0 }, i;
 	struct rng rng;
@@ -399,7 +425,8 @@ static void flash_close(struct flash_scenario *s)
 }
 
 /* MB/s of each in @ns after @warm_ns. */
-static void flash_run(struct flash_scenario *s, u64 warm_ns, u64 ns, double *mbps)
+static void flash_run(struct flash_scenario *s, u64 warm_ns, u64 ns,
+		      double *mbps)
 {
 	u32 i;
 
@@ -454,7 +481,9 @@ static double paper(struct test_case *t, struct host_params *p, u32 host_us)
 {
 	const struct owner_load load[] = {
 		{ .percent = 40, .in_order = true, .host_us = host_us },
-		{ .percent = 45, .turns = 3, .write_permille = 1000,
+		{ .percent = 45,
+		  .turns = 3,
+		  .write_permille = 1000,
 		  .host_us = host_us },
 	};
 	double none[2], got[2], total;
@@ -466,8 +495,10 @@ static double paper(struct test_case *t, struct host_params *p, u32 host_us)
 	note(t, "%.1f %.1f, %.1f %.1f: %.3f; ", none[0], none[1], got[0],
 	     got[1], total);
 	if (none[0] >= none[1] || got[0] <= got[1])
-		case_fail(t, "the reader has %.1f MB/s beside %.1f of the writer, without a scheduler %.1f beside %.1f",
-			   got[0], got[1], none[0], none[1]);
+		case_fail(
+			t,
+			"the reader has %.1f MB/s beside %.1f of the writer, without a scheduler %.1f beside %.1f",
+			got[0], got[1], none[0], none[1]);
 	return total;
 }
 
@@ -475,8 +506,9 @@ static double paper(struct test_case *t, struct host_params *p, u32 host_us)
 static void expect_mean(struct test_case *t, double sum, u32 runs)
 {
 	if (sum / runs < 0.96)
-		case_fail(t, "the total is %.3f of what it is without a scheduler",
-			   sum / runs);
+		case_fail(t,
+			  "the total is %.3f of what it is without a scheduler",
+			  sum / runs);
 }
 
 static void test_paper(struct test_case *t)
@@ -519,7 +551,10 @@ static void test_light_flash(struct test_case *t)
 		{ { .percent = 40, .depth = 1 }, { .percent = 40 } },
 		{ { .percent = 40, .depth = 1 },
 		  { .percent = 40, .turns = 3, .write_permille = 1000 } },
-		{ { .percent = 40, .depth = 1, .turns = 1, .write_permille = 1000 },
+		{ { .percent = 40,
+		    .depth = 1,
+		    .turns = 1,
+		    .write_permille = 1000 },
 		  { .percent = 40 } },
 	};
 	struct host_params p = flash_params(t);
@@ -530,11 +565,13 @@ static void test_light_flash(struct test_case *t)
 		flash_none(&p, load[i], 2, none);
 		flash_play(t, &p, FLASH_FTL_HOST, load[i], 2, got);
 		total = (got[0] + got[1]) / (none[0] + none[1]);
-		note(t, "%.1f %.1f, %.1f %.1f: %.3f; ", none[0], none[1], got[0],
-		     got[1], total);
+		note(t, "%.1f %.1f, %.1f %.1f: %.3f; ", none[0], none[1],
+		     got[0], got[1], total);
 		if (total < 0.95)
-			case_fail(t, "%.1f and %.1f MB/s, without a scheduler %.1f and %.1f",
-				   got[0], got[1], none[0], none[1]);
+			case_fail(
+				t,
+				"%.1f and %.1f MB/s, without a scheduler %.1f and %.1f",
+				got[0], got[1], none[0], none[1]);
 	}
 }
 
@@ -556,7 +593,7 @@ static void expect_spent(struct test_case *t, const struct flash_scenario *s,
 	note(t, "%s %.2f, truth %.2f; ", when, got, truth);
 	if (fabs(got / truth - 1) > 0.1)
 		case_fail(t, "%s: a write is %.2f reads instead of %.2f", when,
-			   got, truth);
+			  got, truth);
 }
 
 static void spend(struct test_case *t, struct flash_scenario *s, u64 ns,
@@ -627,21 +664,27 @@ static void test_alpha(struct test_case *t)
 			note(t, " %s %u: %.2f %.2f;", share ? "victim" : "flow",
 			     alphas[i], alone[0] / got[0], alone[1] / got[1]);
 			if (got[0] <= last)
-				case_fail(t, "alpha %u, share %u: the hot one has %.1f MB/s, less than with less",
-					   alphas[i], share, got[0]);
+				case_fail(
+					t,
+					"alpha %u, share %u: the hot one has %.1f MB/s, less than with less",
+					alphas[i], share, got[0]);
 			last = got[0];
 			if (got[0] + got[1] < 0.96 * (both[0] + both[1]))
-				case_fail(t, "alpha %u, share %u: %.1f MB/s in all, %.1f without a scheduler",
-					   alphas[i], share, got[0] + got[1],
-					   both[0] + both[1]);
+				case_fail(
+					t,
+					"alpha %u, share %u: %.1f MB/s in all, %.1f without a scheduler",
+					alphas[i], share, got[0] + got[1],
+					both[0] + both[1]);
 		}
 	p.sched.hwabc.gc_share = GC_SHARE_FLOW;
 	p.sched.hwabc.alpha_pct = 10;
 	flash_play(t, &p, FLASH_FTL_DEVICE, writers, 2, got);
 	note(t, " hidden 10: %.2f %.2f", alone[0] / got[0], alone[1] / got[1]);
 	if (got[0] <= both[0])
-		case_fail(t, "hidden: the hot one has %.1f MB/s, %.1f without a scheduler",
-			   got[0], both[0]);
+		case_fail(
+			t,
+			"hidden: the hot one has %.1f MB/s, %.1f without a scheduler",
+			got[0], both[0]);
 }
 
 static double true_ratio(const struct flash_scenario *s, u32 i)
@@ -680,8 +723,10 @@ static void test_estimate(struct test_case *t)
 			note(t, "%s %.2f, truth %.2f; ", i ? "spread" : "hot",
 			     guess, truth);
 			if (guess > 1.5 * truth || guess < truth / 1.5)
-				case_fail(t, "flow %u after %u s: %.2f instead of %.2f",
-					   i, window + 4, guess, truth);
+				case_fail(
+					t,
+					"flow %u after %u s: %.2f instead of %.2f",
+					i, window + 4, guess, truth);
 		}
 	}
 	flash_close(&s);
@@ -691,8 +736,10 @@ static void test_estimate(struct test_case *t)
 	for (i = 0; i < 2; i++)
 		if (fabs(judged_ratio(&s, i) - true_ratio(&s, i)) >
 		    0.05 * true_ratio(&s, i))
-			case_fail(t, "flow %u: %.2f instead of %.2f, which is known",
-				   i, judged_ratio(&s, i), true_ratio(&s, i));
+			case_fail(
+				t,
+				"flow %u: %.2f instead of %.2f, which is known",
+				i, judged_ratio(&s, i), true_ratio(&s, i));
 	flash_close(&s);
 }
 

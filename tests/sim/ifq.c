@@ -91,7 +91,7 @@ static void expect_units(struct test_case *t, const struct host_flow *flow,
 
 	if (off_by(got, units, 0.01))
 		case_fail(t, "at t = %g flow %u has moved %.3f units, not %g",
-			   at, flow->id, got, units);
+			  at, flow->id, got, units);
 }
 
 static void expect_done(struct test_case *t, const struct need *n, double at)
@@ -99,8 +99,8 @@ static void expect_done(struct test_case *t, const struct need *n, double at)
 	double got = (double)n->done_ns / (double)SEC;
 
 	if (off_by(got, at, 0.01))
-		case_fail(t, "flow %u is done at %.3f, not at %g",
-			   n->flow->id, got, at);
+		case_fail(t, "flow %u is done at %.3f, not at %g", n->flow->id,
+			  got, at);
 }
 
 static void example_on(struct test_case *t, u32 queues)
@@ -114,7 +114,7 @@ static void example_on(struct test_case *t, u32 queues)
 
 	p.nr_queues = queues;
 	p.sched.depth = 6;
-	p.sched.ifq.damping = 0;	/* weights by hand */
+	p.sched.ifq.damping = 0; /* weights by hand */
 	p.device.slots = 6;
 	p.device.base_ns = SEC / UNIT;
 	fixture_open(&r, t, &p);
@@ -148,9 +148,9 @@ static void example_on(struct test_case *t, u32 queues)
 	expect_units(t, flow[1], 18, 12);
 	expect_units(t, flow[2], 36, 12);
 	case_note(t, "done at %.3f and %.3f, C has %.2f at 12",
-		   (double)need[0].done_ns / (double)SEC,
-		   (double)need[1].done_ns / (double)SEC,
-		   (double)flow[2]->stats.ios / UNIT);
+		  (double)need[0].done_ns / (double)SEC,
+		  (double)need[1].done_ns / (double)SEC,
+		  (double)flow[2]->stats.ios / UNIT);
 	fixture_close(&r);
 }
 
@@ -194,7 +194,8 @@ static double couple_weights(const struct fixture *r, const struct couple *c)
  * the rule is literal: then the first asks for more than it can get, with three
  * times the weight.
  */
-static void couple_open(struct fixture *r, struct test_case *t, struct couple *c)
+static void couple_open(struct fixture *r, struct test_case *t,
+			struct couple *c)
 {
 	struct host_params p = ifq_params(t, 1);
 	double ratio;
@@ -229,10 +230,12 @@ static void test_two_readers(struct test_case *t)
 			worst = max(worst, fabs(ratio - 1));
 	}
 	if (worst > 0.02)
-		case_fail(t, "five windows after 3 : 1 two readers differ by %.1f %%",
-			   100 * worst);
+		case_fail(
+			t,
+			"five windows after 3 : 1 two readers differ by %.1f %%",
+			100 * worst);
 	case_note(t, "from the fifth window on never off by more than %.2f %%",
-		   100 * worst);
+		  100 * worst);
 	fixture_close(&r);
 }
 
@@ -251,8 +254,10 @@ static void test_undamped(struct test_case *t)
 			ratio = 1 / ratio;
 		/* The first window after the start is the third of them all. */
 		if (ratio > 0.5)
-			case_fail(t, "undamped, two readers come to rest at %.2f : 1",
-				   i % 2 ? 1 / ratio : ratio);
+			case_fail(
+				t,
+				"undamped, two readers come to rest at %.2f : 1",
+				i % 2 ? 1 / ratio : ratio);
 	}
 	case_note(t, "3 : 1, 1 : 3, 3 : 1, .. for %u windows", i);
 	fixture_close(&r);
@@ -266,7 +271,8 @@ struct phase {
 };
 
 /* Estimated weights beside those that what is moved now makes due. */
-static void run_phase(struct fixture *r, struct couple *c, const struct phase *p)
+static void run_phase(struct fixture *r, struct couple *c,
+		      const struct phase *p)
 {
 	u32 i;
 
@@ -277,8 +283,10 @@ static void run_phase(struct fixture *r, struct couple *c, const struct phase *p
 		printf("# %s, window %2u: weights %7.2f : 1, due %7.2f : 1\n",
 		       p->name, i, weights, due);
 		if (i >= p->settled && off_by(weights, due, p->within))
-			case_fail(r->test_case, "%s, window %u: weights are %.2f : 1, due are %.2f : 1",
-				   p->name, i, weights, due);
+			case_fail(
+				r->test_case,
+				"%s, window %u: weights are %.2f : 1, due are %.2f : 1",
+				p->name, i, weights, due);
 	}
 }
 
@@ -291,7 +299,9 @@ static void test_light_heavy_light(struct test_case *t)
 	};
 	struct host_params p = ifq_params(t, 1);
 	struct load_params light = {
-		.depth = 1, .bytes = 4 * KIB, .think_ns = 900 * US,
+		.depth = 1,
+		.bytes = 4 * KIB,
+		.think_ns = 900 * US,
 	};
 	struct load *heavy;
 	struct couple c;
@@ -365,7 +375,9 @@ static void roll_under(struct test_case *t, u32 virtual_time, u64 late_ns,
 {
 	struct host_params p = ifq_params(t, 3);
 	struct load_params bursts = {
-		.on_ns = 30 * MS, .off_ns = 37 * MS, .exempt_permille = 20,
+		.on_ns = 30 * MS,
+		.off_ns = 37 * MS,
+		.exempt_permille = 20,
 		.urgent_permille = 20,
 	};
 	struct host_flow *flow;
@@ -392,7 +404,7 @@ static void roll_under(struct test_case *t, u32 virtual_time, u64 late_ns,
 	fixture_run(&r, 2 * SEC);
 	if (window_of(&r) < 35)
 		case_fail(t, "%llu windows ended in two seconds",
-			   window_of(&r));
+			  window_of(&r));
 	fixture_close(&r);
 }
 
@@ -442,8 +454,10 @@ static void debt_step(void *arg)
 		flow_refresh(f, mqfq_vt(engine_of(&d->r)));
 		now = debt_now(d);
 		if (fabs(now - d->owed) > 64 * KIB)
-			case_fail(d->r.test_case, "at the end of window %llu a flow that was %.0f bytes ahead is %.0f",
-				   d->window, d->owed, now);
+			case_fail(
+				d->r.test_case,
+				"at the end of window %llu a flow that was %.0f bytes ahead is %.0f",
+				d->window, d->owed, now);
 		d->seen++;
 	}
 	d->window = window_of(&d->r);
@@ -455,7 +469,9 @@ static void test_debt(struct test_case *t)
 {
 	struct host_params p = ifq_params(t, 1);
 	struct load_params light = {
-		.depth = 1, .bytes = 4 * KIB, .think_ns = MS,
+		.depth = 1,
+		.bytes = 4 * KIB,
+		.think_ns = MS,
 	};
 	struct debt d = { 0 };
 
@@ -486,7 +502,9 @@ static void test_wakes(struct test_case *t)
 	struct host_params p = ifq_params(t, 1);
 	struct load_params load = { .depth = 64, .bytes = 1 * MIB };
 	struct load_params light = {
-		.first_queue = 1, .depth = 1, .bytes = 4 * KIB,
+		.first_queue = 1,
+		.depth = 1,
+		.bytes = 4 * KIB,
 		.think_ns = 10 * MS,
 	};
 	struct host_flow *flow[2];
@@ -603,14 +621,16 @@ static void fig5_window(struct fig5 *f, struct weights *w)
 	while (steps--)
 		fig5_step(f);
 	for (i = 0; i < 3; i++)
-		w->due[i] = 1.0 / (double)max(f->user[i]->stats.bytes - before[i],
-					      (u64)f->r.host->sched.params.ifq.floor);
+		w->due[i] = 1.0 /
+			    (double)max(f->user[i]->stats.bytes - before[i],
+					(u64)f->r.host->sched.params.ifq.floor);
 	normalise(w->actual);
 	normalise(w->due);
 }
 
 /* Greatest part by which an actual weight is off, over @windows windows. */
-static double fig5_on(struct test_case *t, u32 window_ms, u32 windows, bool print)
+static double fig5_on(struct test_case *t, u32 window_ms, u32 windows,
+		      bool print)
 {
 	struct host_params p = ifq_params(t, 1);
 	struct fig5 *f = calloc(1, sizeof(*f));
@@ -761,8 +781,10 @@ static void test_sharing_incentive(struct test_case *t)
 		least = min(least, shared.bytes[i] / quarter.bytes[i]);
 		if (shared.bytes[i] <
 		    least_of_quarter(&mixed[i]) * quarter.bytes[i])
-			case_fail(t, "tenant %u gets %.2f of what a quarter of the drive gave it",
-				   i, shared.bytes[i] / quarter.bytes[i]);
+			case_fail(
+				t,
+				"tenant %u gets %.2f of what a quarter of the drive gave it",
+				i, shared.bytes[i] / quarter.bytes[i]);
 	}
 	case_note(t, "at least %.2f of a quarter", least);
 }
@@ -808,7 +830,8 @@ static u64 useful(struct test_case *t, u32 junk)
 	p.sched.ifq.window_ms = 100;
 	fixture_open(&r, t, &p);
 	for (i = 0; i < 3; i++)
-		fixture_closed(&r, fixture_flow(&r, NULL, 100), 64, 4 * KIB << i);
+		fixture_closed(&r, fixture_flow(&r, NULL, 100), 64,
+			       4 * KIB << i);
 	reader.fixture = &r;
 	reader.hio.flow = fixture_flow(&r, NULL, 100);
 	reader.hio.done = reader_done;
@@ -834,17 +857,22 @@ static void test_no_gain_from_more(struct test_case *t)
 	honest = useful(t, 0);
 	padded = useful(t, 32);
 	if (padded > honest)
-		case_fail(t, "with requests that it does not need a tenant has %llu of use, without %llu",
-			   padded, honest);
+		case_fail(
+			t,
+			"with requests that it does not need a tenant has %llu of use, without %llu",
+			padded, honest);
 	memcpy(deeper, mixed, sizeof(deeper));
 	deeper[0].depth *= 8;
 	plain = serve(t, mixed, 8);
 	inflated = serve(t, deeper, 8);
 	if (inflated.bytes[0] > 1.01 * plain.bytes[0])
-		case_fail(t, "eight times as deep a tenant gets %.2f times as much",
-			   inflated.bytes[0] / plain.bytes[0]);
-	case_note(t, "padded: %llu requests of use instead of %llu; deeper: %.3f times as much",
-		   padded, honest, inflated.bytes[0] / plain.bytes[0]);
+		case_fail(t,
+			  "eight times as deep a tenant gets %.2f times as much",
+			  inflated.bytes[0] / plain.bytes[0]);
+	case_note(
+		t,
+		"padded: %llu requests of use instead of %llu; deeper: %.3f times as much",
+		padded, honest, inflated.bytes[0] / plain.bytes[0]);
 }
 
 static double worst_change(const struct ask *ask, const struct got *from,
@@ -874,14 +902,18 @@ static void test_monotony(struct test_case *t)
 		other = serve(t, without, 8);
 		worst = worst_change(without, &all, &other);
 		if (worst < 0.99)
-			case_fail(t, "when tenant %u has left somebody gets %.3f of what it got",
-				   i, worst);
+			case_fail(
+				t,
+				"when tenant %u has left somebody gets %.3f of what it got",
+				i, worst);
 	}
 	other = serve(t, mixed, 16);
 	worst = worst_change(mixed, &all, &other);
 	if (worst < 0.99)
-		case_fail(t, "on a drive twice as large somebody gets %.3f of what it got",
-			   worst);
+		case_fail(
+			t,
+			"on a drive twice as large somebody gets %.3f of what it got",
+			worst);
 }
 
 /*
@@ -901,18 +933,20 @@ static void test_less_waits_less(struct test_case *t)
 
 	for (i = 1; i < ASKS; i++) {
 		if (got.bytes[i] < got.bytes[i - 1] * 1.5)
-			case_fail(t, "tenant %u does not move more than %u",
-				   i, i - 1);
+			case_fail(t, "tenant %u does not move more than %u", i,
+				  i - 1);
 		if (got.wait_us[i] < 0.95 * got.wait_us[i - 1])
-			case_fail(t, "tenant %u, which moves more, waits %.1f us, tenant %u %.1f us",
-				   i, got.wait_us[i], i - 1,
-				   got.wait_us[i - 1]);
+			case_fail(
+				t,
+				"tenant %u, which moves more, waits %.1f us, tenant %u %.1f us",
+				i, got.wait_us[i], i - 1, got.wait_us[i - 1]);
 	}
 	if (got.wait_us[ASKS - 1] < 10 * got.wait_us[ASKS - 2])
-		case_fail(t, "who takes all waits %.1f us, who takes less %.1f us",
-			   got.wait_us[ASKS - 1], got.wait_us[ASKS - 2]);
+		case_fail(t,
+			  "who takes all waits %.1f us, who takes less %.1f us",
+			  got.wait_us[ASKS - 1], got.wait_us[ASKS - 2]);
 	case_note(t, "waits %.1f, %.1f, %.1f, %.1f us", got.wait_us[0],
-		   got.wait_us[1], got.wait_us[2], got.wait_us[3]);
+		  got.wait_us[1], got.wait_us[2], got.wait_us[3]);
 }
 
 /* --------------------------------------------------------- latency beside load */
@@ -927,13 +961,17 @@ struct tail {
  * all they can get, in requests of 64 KiB: a drive of @slots, of 200 us a
  * request and 64 KiB.
  */
-static struct tail read_beside(struct test_case *t, u32 heavy, u32 slots, u32 depth,
-			       u64 ns)
+static struct tail read_beside(struct test_case *t, u32 heavy, u32 slots,
+			       u32 depth, u64 ns)
 {
 	struct host_params p = ifq_params(t, 7);
 	struct load_params reading = {
-		.depth = 1, .bytes = 4 * KIB, .bytes_max = 32 * KIB,
-		.think_ns = 2 * MS, .think_random = true, .start_ns = 500 * MS,
+		.depth = 1,
+		.bytes = 4 * KIB,
+		.bytes_max = 32 * KIB,
+		.think_ns = 2 * MS,
+		.think_random = true,
+		.start_ns = 500 * MS,
 	};
 	struct host_flow *flow[RIG_FLOWS], *reader;
 	struct tail tail = { 0 };
@@ -948,7 +986,7 @@ static struct tail read_beside(struct test_case *t, u32 heavy, u32 slots, u32 de
 	for (i = 0; i < heavy; i++) {
 		flow[i] = fixture_flow(&r, NULL, 100);
 		fixture_closed(&r, flow[i], max(64U, 2 * depth / heavy + i),
-			   64 * KIB);
+			       64 * KIB);
 	}
 	reader = fixture_flow(&r, NULL, 100);
 	reading.flow = reader;
@@ -974,15 +1012,21 @@ static void test_tail(struct test_case *t)
 	fifo.ops = &mqfq_ops;
 	most = read_beside(&fifo, 6, 8, 256, 10 * SEC);
 	if (beside.p999 > 3 * alone.p999)
-		case_fail(t, "beside six readers 99.9 %% of the latencies are below %llu us, alone below %llu",
-			   beside.p999 / 1000, alone.p999 / 1000);
+		case_fail(
+			t,
+			"beside six readers 99.9 %% of the latencies are below %llu us, alone below %llu",
+			beside.p999 / 1000, alone.p999 / 1000);
 	if (beside.total < 0.9 * most.total)
-		case_fail(t, "the heavy readers have %.3f of what the drive can give",
-			   beside.total / most.total);
-	case_note(t, "p50, p99, p99.9 %llu, %llu, %llu us; alone %llu, %llu, %llu; heavy readers %.3f of the most",
-		   beside.p50 / 1000, beside.p99 / 1000, beside.p999 / 1000,
-		   alone.p50 / 1000, alone.p99 / 1000, alone.p999 / 1000,
-		   beside.total / most.total);
+		case_fail(
+			t,
+			"the heavy readers have %.3f of what the drive can give",
+			beside.total / most.total);
+	case_note(
+		t,
+		"p50, p99, p99.9 %llu, %llu, %llu us; alone %llu, %llu, %llu; heavy readers %.3f of the most",
+		beside.p50 / 1000, beside.p99 / 1000, beside.p999 / 1000,
+		alone.p50 / 1000, alone.p99 / 1000, alone.p999 / 1000,
+		beside.total / most.total);
 }
 
 /*
@@ -1004,8 +1048,8 @@ static void test_depth_curve(struct test_case *t)
 		struct tail at_slots = { 0 };
 
 		for (depth = 256; depth >= 8; depth /= 2) {
-			struct tail tail = read_beside(t, 6, slots[i], depth,
-						       ns);
+			struct tail tail =
+				read_beside(t, 6, slots[i], depth, ns);
 
 			most = max(most, tail.total);
 			total = tail.total / most;
@@ -1018,15 +1062,21 @@ static void test_depth_curve(struct test_case *t)
 				at_slots = tail;
 		}
 		if (off_by(at_8, min(8.0 / slots[i], 1.0), 0.05))
-			case_fail(t, "D = 8 on %u slots gives %.3f of the throughput",
-				   slots[i], at_8);
+			case_fail(
+				t,
+				"D = 8 on %u slots gives %.3f of the throughput",
+				slots[i], at_8);
 		if (at_slots.total < 0.99 * most)
-			case_fail(t, "D = %u on as many slots gives %.3f of the throughput",
-				   slots[i], at_slots.total / most);
+			case_fail(
+				t,
+				"D = %u on as many slots gives %.3f of the throughput",
+				slots[i], at_slots.total / most);
 		if (at_slots.p99 > 3 * alone.p99)
-			case_fail(t, "D = %u on as many slots has p99 at %.1f of alone",
-				   slots[i],
-				   (double)at_slots.p99 / (double)alone.p99);
+			case_fail(
+				t,
+				"D = %u on as many slots has p99 at %.1f of alone",
+				slots[i],
+				(double)at_slots.p99 / (double)alone.p99);
 	}
 }
 
@@ -1037,7 +1087,9 @@ static double wait_under(struct test_case *t, u32 virtual_time, double *parts)
 {
 	struct host_params p = ifq_params(t, 5);
 	struct load_params shallow = {
-		.depth = 2, .bytes = 4 * KIB, .think_ns = 120 * US,
+		.depth = 2,
+		.bytes = 4 * KIB,
+		.think_ns = 120 * US,
 		.think_random = true,
 	};
 	struct host_flow *flow[6];
@@ -1046,7 +1098,7 @@ static double wait_under(struct test_case *t, u32 virtual_time, double *parts)
 	u32 i;
 
 	p.sched.ifq.virtual_time = virtual_time;
-	p.sched.ifq.damping = 0;	/* of nothing else than virtual time */
+	p.sched.ifq.damping = 0; /* of nothing else than virtual time */
 	p.device.base_ns = 60 * US;
 	p.device.ns_per_kib = 10 * US;
 	fixture_open(&r, t, &p);
@@ -1083,10 +1135,14 @@ static void test_virtual_time(struct test_case *t)
 	for (i = IFQ_MIN; i <= IFQ_4TAG; i++)
 		wait[i] = wait_under(t, i, &part[i]);
 	if (wait[IFQ_MAX] >= wait[IFQ_MIN] || wait[IFQ_4TAG] >= wait[IFQ_MAX])
-		case_fail(t, "requests of shallow tenants are kept for %.2f, %.2f, %.2f us under min, max, 4tag",
-			   wait[0], wait[1], wait[2]);
-	case_note(t, "kept for %.2f, %.2f, %.2f us under min, max, 4tag; shallow tenants have %.3f, %.3f, %.3f",
-		   wait[0], wait[1], wait[2], part[0], part[1], part[2]);
+		case_fail(
+			t,
+			"requests of shallow tenants are kept for %.2f, %.2f, %.2f us under min, max, 4tag",
+			wait[0], wait[1], wait[2]);
+	case_note(
+		t,
+		"kept for %.2f, %.2f, %.2f us under min, max, 4tag; shallow tenants have %.3f, %.3f, %.3f",
+		wait[0], wait[1], wait[2], part[0], part[1], part[2]);
 }
 
 /*
@@ -1100,7 +1156,9 @@ static void test_no_credit(struct test_case *t)
 	for (i = IFQ_MIN; i <= IFQ_4TAG; i++) {
 		struct host_params p = ifq_params(t, 1);
 		struct load_params back = {
-			.depth = 64, .bytes = 4 * KIB, .on_ns = 100 * MS,
+			.depth = 64,
+			.bytes = 4 * KIB,
+			.on_ns = 100 * MS,
 			.off_ns = 900 * MS,
 		};
 		struct host_flow *flow[2];
@@ -1123,8 +1181,10 @@ static void test_no_credit(struct test_case *t)
 		for (k = 0; k < 2; k++)
 			got[k] -= before[k];
 		if (got[0] > got[1] + 4ULL * 8 * 4 * KIB)
-			case_fail(t, "after a second of silence a flow gets %llu bytes, the other %llu (virtual time %u)",
-				   got[0], got[1], i);
+			case_fail(
+				t,
+				"after a second of silence a flow gets %llu bytes, the other %llu (virtual time %u)",
+				got[0], got[1], i);
 		fixture_close(&r);
 	}
 }
@@ -1139,7 +1199,9 @@ static double suffering_ms(struct test_case *t, u32 window_ms)
 {
 	struct host_params p = ifq_params(t, 1);
 	struct load_params light = {
-		.depth = 1, .bytes = 4 * KIB, .think_ns = 5 * MS,
+		.depth = 1,
+		.bytes = 4 * KIB,
+		.think_ns = 5 * MS,
 	};
 	struct host_flow *flow[2];
 	u64 before, ms;
@@ -1181,8 +1243,10 @@ static void test_window(struct test_case *t)
 		double suffers = suffering_ms(t, ms);
 
 		if (ms == p.ifq.window_ms && (off > 0.1 || suffers > 2 * ms))
-			case_fail(t, "by default weights are off their due by %.1f %%, a tenant turned heavy is felt for %.0f ms",
-				   100 * off, suffers);
+			case_fail(
+				t,
+				"by default weights are off their due by %.1f %%, a tenant turned heavy is felt for %.0f ms",
+				100 * off, suffers);
 		if (ms < p.ifq.window_ms && off < 0.1)
 			case_fail(t, "%u ms are enough", ms);
 		printf("# window %4u ms: weights off their due by %5.1f %% at most, a tenant turned heavy is felt for %5.0f ms\n",

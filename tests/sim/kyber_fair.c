@@ -38,7 +38,7 @@ static void expect_total(struct test_case *t, u64 total, u64 none, u32 permille,
 {
 	if (total * 1000 < none * permille)
 		case_fail(t, "%s: %llu bytes, %llu without a scheduler", what,
-			   total, none);
+			  total, none);
 }
 
 static void expect_index(struct test_case *t, double index, double least,
@@ -78,7 +78,7 @@ static void test_weights(struct test_case *t)
 		p.device.ns_per_kib = cases[i].ns_per_kib;
 		p.device.write_times = 3;
 		scenario_four(tenant, 128, cases[i].bytes,
-			   cases[i].write_permille);
+			      cases[i].write_permille);
 		none = scenario_none(&p, tenant, 4, SEC, 2 * SEC);
 		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
 		expect_index(t, o.index, 0.99, cases[i].what);
@@ -97,7 +97,9 @@ static void test_slow(struct test_case *t)
 	static const struct {
 		u32 depth, bytes;
 	} cases[] = {
-		{ 64, 4 * KIB }, { 128, 4 * KIB }, { 64, 1 * MIB },
+		{ 64, 4 * KIB },
+		{ 128, 4 * KIB },
+		{ 64, 1 * MIB },
 	};
 	u32 i;
 
@@ -176,17 +178,20 @@ static void test_change(struct test_case *t)
 		load[i] = fixture_closed(&r, flow[i], 128, 4 * KIB);
 	}
 	fixture_run(&r, 5 * PERIOD_NS);
-	fixture_expect_parts(&r, flow, before, 3, 5 * PERIOD_NS, 30, "at first");
+	fixture_expect_parts(&r, flow, before, 3, 5 * PERIOD_NS, 30,
+			     "at first");
 	host_flow_weigh(flow[0], 800);
 	fixture_run(&r, 2 * PERIOD_NS);
-	fixture_expect_parts(&r, flow, after, 3, 5 * PERIOD_NS, 30, "reweighed");
+	fixture_expect_parts(&r, flow, after, 3, 5 * PERIOD_NS, 30,
+			     "reweighed");
 	load_stop(load[0]);
 	while (flow[0]->outstanding && !host_failed(r.host))
 		fixture_run(&r, MS);
 	host_flow_destroy(flow[0]);
 	fixture_drop_load(&r, load[0]);
 	fixture_run(&r, 2 * PERIOD_NS);
-	fixture_expect_parts(&r, flow + 1, left, 2, 5 * PERIOD_NS, 30, "removed");
+	fixture_expect_parts(&r, flow + 1, left, 2, 5 * PERIOD_NS, 30,
+			     "removed");
 	fixture_close(&r);
 }
 
@@ -260,7 +265,7 @@ static void test_predicted(struct test_case *t)
 	}
 	if (least < 700 || most > 1300)
 		case_fail(t, "%llu to %llu permille of a period are predicted",
-			   least, most);
+			  least, most);
 	note(t, "%llu to %llu permille of a period", least, most);
 	scenario_close(&s);
 }
@@ -278,14 +283,16 @@ static void test_tail(struct test_case *t)
 
 		p.sched.budget.work_conserving = i;
 		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o[i]);
-		expect_index(t, o[i].index, 0.99, i ? "conserving" : "published");
+		expect_index(t, o[i].index, 0.99,
+			     i ? "conserving" : "published");
 		note(t, "%sp99 of weight 100 %llu us, 1000 %llu; ",
 		     i ? "" : "as published ", o[i].p99_ns[0] / US,
 		     o[i].p99_ns[3] / US);
 	}
 	if (o[1].p99_ns[0] * 4 > o[0].p99_ns[0])
-		case_fail(t, "p99 of the lightest is %llu us, as published %llu",
-			   o[1].p99_ns[0] / US, o[0].p99_ns[0] / US);
+		case_fail(t,
+			  "p99 of the lightest is %llu us, as published %llu",
+			  o[1].p99_ns[0] / US, o[0].p99_ns[0] / US);
 }
 
 /*
@@ -295,11 +302,16 @@ static void test_tail(struct test_case *t)
  */
 static void test_moves(struct test_case *t)
 {
-	enum { PHASE = 20 };
+	enum {
+		PHASE = 20
+	};
 	static const struct tenant tenant[] = {
 		{ .weight = 100, .depth = 128, .bytes = 4 * KIB },
-		{ .weight = 300, .depth = 128, .bytes = 4 * KIB,
-		  .on_ns = 2 * SEC, .off_ns = 2 * SEC },
+		{ .weight = 300,
+		  .depth = 128,
+		  .bytes = 4 * KIB,
+		  .on_ns = 2 * SEC,
+		  .off_ns = 2 * SEC },
 	};
 	struct host_params p = kyber_params(t);
 	const u64 full = period_bytes(&p);
@@ -325,10 +337,13 @@ static void test_moves(struct test_case *t)
 	}
 	scenario_close(&s);
 	if (off > 35)
-		case_fail(t, "a part is off by %llu permille of the drive", off);
+		case_fail(t, "a part is off by %llu permille of the drive",
+			  off);
 	if (least[0] < 990 || least[1] < 850)
-		case_fail(t, "the drive does %llu permille of what it can, %llu when demand changes",
-			   least[0], least[1]);
+		case_fail(
+			t,
+			"the drive does %llu permille of what it can, %llu when demand changes",
+			least[0], least[1]);
 	note(t, "off by %llu at most; at least %llu, %llu when demand changes",
 	     off, least[0], least[1]);
 }
@@ -340,7 +355,9 @@ static void test_ratio(struct test_case *t)
 {
 	static const struct tenant tenant[] = {
 		{ .weight = 100, .depth = 8, .bytes = 4 * KIB },
-		{ .weight = 100, .depth = 8, .bytes = 4 * KIB,
+		{ .weight = 100,
+		  .depth = 8,
+		  .bytes = 4 * KIB,
 		  .write_permille = 1000 },
 	};
 	static const u64 speeds[] = { 10 * US, 10 * MS };
@@ -362,11 +379,14 @@ static void test_ratio(struct test_case *t)
 		spent = budget_spent(s.flow[1]->flow) - spent;
 		bytes = s.flow[1]->stats.bytes - bytes;
 		if (ratio < 2990 || ratio > 3010)
-			case_fail(t, "%llu us: a write costs %llu permille of a read",
-				   speeds[i] / US, ratio);
+			case_fail(
+				t,
+				"%llu us: a write costs %llu permille of a read",
+				speeds[i] / US, ratio);
 		if (spent * 100 < bytes * 290 || spent * 100 > bytes * 310)
-			case_fail(t, "%llu us: %llu spent for %llu bytes of writes",
-				   speeds[i] / US, spent, bytes);
+			case_fail(t,
+				  "%llu us: %llu spent for %llu bytes of writes",
+				  speeds[i] / US, spent, bytes);
 		scenario_close(&s);
 	}
 }
@@ -409,12 +429,20 @@ static void saw_insert(void *arg, struct host_io *hio)
 static void test_domains(struct test_case *t)
 {
 	static const struct tenant tenant[] = {
-		{ .weight = 100, .depth = 200, .bytes = 4 * KIB,
+		{ .weight = 100,
+		  .depth = 200,
+		  .bytes = 4 * KIB,
 		  .start_ns = SEC },
-		{ .weight = 100, .depth = 300, .bytes = 4 * KIB,
-		  .write_permille = 1000, .stop_ns = SEC },
-		{ .weight = 1000, .depth = 24, .bytes = 4 * KIB,
-		  .write_permille = 1000, .start_ns = SEC },
+		{ .weight = 100,
+		  .depth = 300,
+		  .bytes = 4 * KIB,
+		  .write_permille = 1000,
+		  .stop_ns = SEC },
+		{ .weight = 1000,
+		  .depth = 24,
+		  .bytes = 4 * KIB,
+		  .write_permille = 1000,
+		  .start_ns = SEC },
 	};
 	struct host_params p = kyber_params(t);
 	struct in_device d = { 0 };
@@ -432,13 +460,13 @@ static void test_domains(struct test_case *t)
 	fixture_run(&s.r, SEC - MS);
 	if (d.most != 128)
 		case_fail(t, "%u writes were in the device, the domain has 128",
-			   d.most);
+			  d.most);
 	fixture_run(&s.r, 3 * SEC);
 	d.most = 0;
 	fixture_run(&s.r, PERIOD_NS);
 	if (d.most >= 24)
 		case_fail(t, "readers wait, and %u writes are in the device",
-			   d.most);
+			  d.most);
 	note(t, "128 alone, %u beside readers that wait", d.most);
 	scenario_close(&s);
 }

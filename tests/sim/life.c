@@ -152,7 +152,8 @@ static u64 chaos(struct test_case *t, u64 seed, bool no_tick, u32 steps)
 	for (flows = rng_between(&rng, 1, 6); flows; flows--) {
 		struct host_flow *flow;
 
-		flow = fixture_flow(&r, parent, (u32)rng_between(&rng, 1, 1000));
+		flow = fixture_flow(&r, parent,
+				    (u32)rng_between(&rng, 1, 1000));
 		chaos_load(&r, flow, &rng);
 		if (rng_chance(&rng, 300))
 			parent = flow;
@@ -214,7 +215,7 @@ static void test_flows(struct test_case *t)
 
 		flow = fixture_flow(&r, NULL, (u32)rng_between(&rng, 1, 10000));
 		load = fixture_closed(&r, flow, (u32)rng_between(&rng, 1, 64),
-				  4 * KIB);
+				      4 * KIB);
 		fixture_run(&r, rng_between(&rng, 0, 5 * MS));
 		load_stop(load);
 		while (flow->outstanding && !host_failed(r.host))
@@ -249,10 +250,11 @@ static void test_wrap(struct test_case *t)
 	/* 160 GB/s: 64 GiB take 0.41 s. */
 	fixture_run(&r, 350 * MS);
 	fixture_expect_parts(&r, flow + 1, weights + 1, 3, 150 * MS, 20,
-			 "around the wrap");
+			     "around the wrap");
 	if (r.vt >= from)
-		case_fail(t, "virtual time went from %llu to %llu and did not wrap",
-			   from, r.vt);
+		case_fail(t,
+			  "virtual time went from %llu to %llu and did not wrap",
+			  from, r.vt);
 	fixture_close(&r);
 }
 
@@ -266,15 +268,15 @@ static void test_drain(struct test_case *t)
 	p.nr_queues = 3;
 	fixture_open(&r, t, &p);
 	for (i = 0; i < 3; i++)
-		fixture_closed(&r, fixture_flow(&r, NULL, 1 + 100 * i), 64, 64 * KIB);
+		fixture_closed(&r, fixture_flow(&r, NULL, 1 + 100 * i), 64,
+			       64 * KIB);
 	fixture_run(&r, 10 * MS);
 	if (!r.host->queued)
 		case_fail(t, "nothing waits before the drain");
 	host_drain(r.host);
 	fixture_run(&r, 0);
 	if (r.host->queued)
-		case_fail(t, "%u ios are held back in a drain",
-			   r.host->queued);
+		case_fail(t, "%u ios are held back in a drain", r.host->queued);
 	fixture_close(&r);
 }
 

@@ -44,8 +44,8 @@ struct tap_report {
 	u32 run, failed;
 };
 
-static void report_test(struct tap_report *r, const char *name, const char *under,
-			bool ok, const char *why)
+static void report_test(struct tap_report *r, const char *name,
+			const char *under, bool ok, const char *why)
 {
 	r->run++;
 	r->failed += !ok;
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
 {
 	struct tap_report r = { .prefix = "" };
 	const struct test *test;
-	int option, only = 0;		/* 'q' or 'l'; 0: both */
+	int option, only = 0;  /* 'q' or 'l'; 0: both */
 	u32 i;
 
 	while ((option = getopt(argc, argv, "qls:")) != -1) {
@@ -102,7 +102,8 @@ int main(int argc, char **argv)
 	}
 	printf("1..%u\n", r.run);
 	if (!r.run)
-		fprintf(stderr, "no test of %s has a name that begins with '%s'\n",
+		fprintf(stderr,
+			"no test of %s has a name that begins with '%s'\n",
 			r.scheduler ? r.scheduler : "any", r.prefix);
 	return r.failed || !r.run;
 }

@@ -97,17 +97,17 @@ MUTATIONS = (
     ),
     mqfq(
         "publish-not-heard",
-        "mindicator_set(&m->leads, q->index, lead);",
+        "mindicator_set(&m->tags, q->index, head_tag);",
         ";",
     ),
     mqfq(
         "throttle-unpublished",
-        "publish(m, q, lead, wake);\n\twhile (beyond(",
+        "publish(m, q, head_tag, wake);\n\twhile (beyond(",
         "while (beyond(",
     ),
     mqfq(
         "dispatch-unpublished",
-        "if (q->published)\n\t\tpublish(m, q, q->lead, wake);",
+        "if (q->published)\n\t\tpublish(m, q, q->head_tag, wake);",
         "",
     ),
     mqfq(
@@ -139,7 +139,7 @@ MUTATIONS = (
     ),
     mqfq(
         "no-slot-unpublished",
-        "publish(m, q, lead, wake);\n\tqueue_set_add(&m->ready, q->index);",
+        "publish(m, q, head_tag, wake);\n\tqueue_set_add(&m->ready, q->index);",
         "queue_set_add(&m->ready, q->index);",
     ),
     mqfq(
@@ -158,8 +158,8 @@ MUTATIONS = (
         ";",
     ),
     mqfq(
-        "unpark-kicks-nobody",
-        "sched_kick(u->m->sched, queue, u->wake);\n}\n\nstatic void unready",
+        "unpark-wakes-nobody",
+        "sched_wake(u->m->sched, queue, u->wake);\n}\n\nstatic void unready",
         "}\n\nstatic void unready",
     ),
     mqfq(
@@ -170,12 +170,12 @@ MUTATIONS = (
     mqfq(
         "urgent-waits",
         "if (unlikely(q->urgent.head)) {",
-        "if (unlikely(q->urgent.head) && lead == VTIME_NONE) {",
+        "if (unlikely(q->urgent.head) && head_tag == VTIME_NONE) {",
     ),
     # order and charge
     mqfq(
         "lead-keeps-its-key",
-        "heap_rekey_top(&q->heap, flow_tag(fq->flow, fq->head->pos,\n\t\t\t\t\t\t  &fq->epoch));",
+        "heap_rekey_top(&q->heap,\n\t\t\t       flow_tag(fq->flow, fq->head->pos, &fq->epoch));",
         "(void)0;",
     ),
     mqfq(
@@ -232,7 +232,7 @@ MUTATIONS = (
     # ifq_weight
     ifq(
         "window-never-ends",
-        "interference_roll(&i->interference, s, now);",
+        "ifq_weight_roll(&i->ifq_weight, s, now);",
         ";",
     ),
     ifq(
@@ -252,17 +252,17 @@ MUTATIONS = (
     ),
     ifq_weight(
         "undamped",
-        "u32 keep = PERCENT - READ_ONCE(s->params.ifq.damping);",
-        "u32 keep = 0 * READ_ONCE(s->params.ifq.damping);",
+        "u32 retain = PERCENT - READ_ONCE(s->params.ifq.damping);",
+        "u32 retain = 0 * READ_ONCE(s->params.ifq.damping);",
     ),
     ifq_weight(
         "ancestors-move-nothing",
-        "for (g = &f->group; g; g = g->parent)\n\t\ttenant_moved(",
-        "for (g = &f->group; g; g = NULL)\n\t\ttenant_moved(",
+        "for (g = &f->group; g; g = g->parent)\n\t\ttenant_served(",
+        "for (g = &f->group; g; g = NULL)\n\t\ttenant_served(",
     ),
     ifq_weight(
         "rank-ignored",
-        "moved = div64_u64(moved * WEIGHT_DEFAULT, weight);",
+        "served_bytes = div64_u64(served_bytes * WEIGHT_DEFAULT, weight);",
         "(void)weight;",
     ),
     ifq_weight(
@@ -272,7 +272,7 @@ MUTATIONS = (
     ),
     ifq_weight(
         "moved-for-ever",
-        "WRITE_ONCE(t->moved, 0);",
+        "WRITE_ONCE(t->served_bytes, 0);",
         ";",
     ),
     # the flow

@@ -14,8 +14,9 @@ void note(struct test_case *t, const char *fmt, ...)
 	va_end(args);
 }
 
-void scenario_open(struct scenario *s, struct test_case *t, const struct host_params *p,
-		const struct tenant *tenant, u32 n)
+void scenario_open(struct scenario *s, struct test_case *t,
+		   const struct host_params *p, const struct tenant *tenant,
+		   u32 n)
 {
 	u32 i;
 
@@ -23,8 +24,8 @@ void scenario_open(struct scenario *s, struct test_case *t, const struct host_pa
 	fixture_open(&s->r, t, p);
 	for (i = 0; i < n; i++) {
 		const struct load_params load = {
-			.flow = s->flow[i] = fixture_flow(&s->r, NULL,
-						      tenant[i].weight),
+			.flow = s->flow[i] =
+				fixture_flow(&s->r, NULL, tenant[i].weight),
 			.nr_queues = p->nr_queues,
 			.depth = tenant[i].depth,
 			.bytes = tenant[i].bytes,
@@ -76,8 +77,8 @@ void scenario_end(const struct scenario *s, struct outcome *o)
 }
 
 void scenario_play(struct test_case *t, const struct host_params *p,
-		const struct tenant *tenant, u32 n, u64 warm_ns, u64 ns,
-		struct outcome *o)
+		   const struct tenant *tenant, u32 n, u64 warm_ns, u64 ns,
+		   struct outcome *o)
 {
 	struct scenario s;
 
@@ -89,8 +90,8 @@ void scenario_play(struct test_case *t, const struct host_params *p,
 	scenario_close(&s);
 }
 
-u64 scenario_none(const struct host_params *p, const struct tenant *tenant, u32 n,
-	       u64 warm_ns, u64 ns)
+u64 scenario_none(const struct host_params *p, const struct tenant *tenant,
+		  u32 n, u64 warm_ns, u64 ns)
 {
 	struct test_case t = { .ops = &fifo_ops };
 	struct host_params none = *p;
@@ -102,14 +103,17 @@ u64 scenario_none(const struct host_params *p, const struct tenant *tenant, u32 
 	return o.total;
 }
 
-void scenario_light(struct test_case *t, const struct host_params *p, u32 permille)
+void scenario_light(struct test_case *t, const struct host_params *p,
+		    u32 permille)
 {
 	static const struct {
 		u64 base_ns;
 		u32 bytes;
 	} drives[] = {
-		{ 4 * MS, 4 * KIB }, { 16 * MS, 4 * KIB },
-		{ 16 * MS, 1 * MIB }, { 64 * MS, 4 * KIB },
+		{ 4 * MS, 4 * KIB },
+		{ 16 * MS, 4 * KIB },
+		{ 16 * MS, 1 * MIB },
+		{ 64 * MS, 4 * KIB },
 	};
 	u32 i;
 
@@ -128,22 +132,26 @@ void scenario_light(struct test_case *t, const struct host_params *p, u32 permil
 		slow.nr_queues = 1;
 		slow.tags = 64;
 		slow.device = (struct device_params){
-			.slots = 64, .base_ns = drives[i].base_ns,
+			.slots = 64,
+			.base_ns = drives[i].base_ns,
 		};
 		none = scenario_none(&slow, tenant, 4, 2 * SEC, 8 * SEC);
 		scenario_play(t, &slow, tenant, 4, 2 * SEC, 8 * SEC, &o);
 		if (o.total * 1000 < none * permille)
-			case_fail(t, "%llu ms for %u KiB: %llu bytes, %llu without a scheduler",
-				   drives[i].base_ns / MS, bytes / KIB, o.total,
-				   none);
-		note(t, "%llu ms for %u KiB %llu, the light one %llu a second; ",
-			   drives[i].base_ns / MS, bytes / KIB,
-			   o.total * 1000 / none, o.bytes[0] / bytes / 8);
+			case_fail(
+				t,
+				"%llu ms for %u KiB: %llu bytes, %llu without a scheduler",
+				drives[i].base_ns / MS, bytes / KIB, o.total,
+				none);
+		note(t,
+		     "%llu ms for %u KiB %llu, the light one %llu a second; ",
+		     drives[i].base_ns / MS, bytes / KIB, o.total * 1000 / none,
+		     o.bytes[0] / bytes / 8);
 	}
 }
 
 void scenario_four(struct tenant *tenant, u32 depth, u32 bytes,
-		u32 write_permille)
+		   u32 write_permille)
 {
 	static const u32 weights[] = { 100, 250, 500, 1000 };
 	u32 i;
@@ -165,8 +173,10 @@ enum {
 struct flash *scenario_drive(enum flash_ftl ftl, u32 *pages)
 {
 	const struct flash_config config = {
-		.params = flash_model("p4500"), .bytes = DRIVE_BYTES,
-		.owners = 8, .ftl = ftl,
+		.params = flash_model("p4500"),
+		.bytes = DRIVE_BYTES,
+		.owners = 8,
+		.ftl = ftl,
 	};
 	struct flash *f = flash_create(&config);
 	struct flash_fill fill = { .seed = 1, .shuffled = true };

@@ -95,7 +95,8 @@ static void test_sizes(struct test_case *t)
 	fixture_closed(&r, flow[0], 64, 4 * KIB);
 	fixture_closed(&r, flow[1], 64, 64 * KIB);
 	fixture_run(&r, 50 * MS);
-	fixture_expect_parts(&r, flow, equal, 2, 400 * MS, 10, "4K against 64K");
+	fixture_expect_parts(&r, flow, equal, 2, 400 * MS, 10,
+			     "4K against 64K");
 	fixture_close(&r);
 }
 
@@ -116,7 +117,7 @@ static void test_queues(struct test_case *t)
 	fixture_closed(&r, flow[1], 4 * 32, 4 * KIB);
 	fixture_run(&r, 50 * MS);
 	fixture_expect_parts(&r, flow, equal, 2, 300 * MS, 10,
-			 "1 queue against 4");
+			     "1 queue against 4");
 	fixture_close(&r);
 }
 
@@ -143,7 +144,7 @@ static void test_depths(struct test_case *t)
 	fixture_closed(&r, flow[1], 64, 4 * KIB);
 	fixture_run(&r, 50 * MS);
 	fixture_expect_parts(&r, flow, equal, 2, 400 * MS, 10,
-			 "depth 4 against 64");
+			     "depth 4 against 64");
 	fixture_close(&r);
 }
 
@@ -174,7 +175,9 @@ static void test_urgent(struct test_case *t)
 	static const u32 equal[] = { 1, 1 };
 	struct host_params p = fixture_params(t, 1);
 	struct load_params urgent = {
-		.depth = 40, .bytes = 4 * KIB, .urgent_permille = 100,
+		.depth = 40,
+		.bytes = 4 * KIB,
+		.urgent_permille = 100,
 	};
 	struct host_flow *flow[2];
 	struct fixture r;
@@ -190,7 +193,7 @@ static void test_urgent(struct test_case *t)
 	fixture_closed(&r, flow[1], 160, 4 * KIB);
 	fixture_run(&r, 50 * MS);
 	fixture_expect_parts(&r, flow, equal, 2, 300 * MS, 10,
-			 "urgent requests");
+			     "urgent requests");
 	fixture_close(&r);
 }
 
@@ -244,7 +247,8 @@ static void test_nested(struct test_case *t)
  * light one goes on once it has paid for the T that it was ahead, which at its
  * new share takes T / (share * speed), a second.
  */
-static void weights_swap(struct test_case *t, u32 threshold, u32 queues, bool own)
+static void weights_swap(struct test_case *t, u32 threshold, u32 queues,
+			 bool own)
 {
 	struct host_params p = fixture_params(t, queues);
 	struct load_params deep = { .depth = 256, .bytes = 4 * KIB };
@@ -272,13 +276,17 @@ static void weights_swap(struct test_case *t, u32 threshold, u32 queues, bool ow
 		fixture_bytes(flow, before, 2);
 		fixture_run(&r, 20 * MS);
 		if (fixture_part(flow, before, 2, 0) < 999000)
-			case_fail(t, "T %u, %u queues, %u ms after the change the heavy flow had %llu ppm in 20 ms",
-				   threshold, queues, 20 * (i + 1),
-				   fixture_part(flow, before, 2, 0));
+			case_fail(
+				t,
+				"T %u, %u queues, %u ms after the change the heavy flow had %llu ppm in 20 ms",
+				threshold, queues, 20 * (i + 1),
+				fixture_part(flow, before, 2, 0));
 	}
 	if (flow[1]->stats.bytes - start[1] < 8 * 4 * KIB)
-		case_fail(t, "T %u, %u queues: the light flow got %llu bytes in 1.8 s",
-			   threshold, queues, flow[1]->stats.bytes - start[1]);
+		case_fail(
+			t,
+			"T %u, %u queues: the light flow got %llu bytes in 1.8 s",
+			threshold, queues, flow[1]->stats.bytes - start[1]);
 	fixture_close(&r);
 }
 
@@ -327,8 +335,11 @@ static void weight_raise_in_pause(struct test_case *t, u32 threshold,
 	struct host_params p = fixture_params(t, 1);
 	struct load_params deep = { .depth = 64, .bytes = 4 * KIB };
 	struct load_params once = {
-		.first_queue = 2, .depth = 1, .bytes = 4 * KIB,
-		.start_ns = 20 * MS, .stop_ns = 20 * MS + 1,
+		.first_queue = 2,
+		.depth = 1,
+		.bytes = 4 * KIB,
+		.start_ns = 20 * MS,
+		.stop_ns = 20 * MS + 1,
 	};
 	struct host_flow *flow[2];
 	struct fixture r;
@@ -357,7 +368,7 @@ static void weight_raise_in_pause(struct test_case *t, u32 threshold,
 	host_flow_weigh(flow[0], 10000);
 	host_run(r.host, 60 * MS);
 	fixture_expect_parts(&r, flow, equal, 2, 200 * MS, permille,
-			 "weight raised in a pause");
+			     "weight raised in a pause");
 	fixture_close(&r);
 }
 
@@ -412,7 +423,7 @@ static void sibling_leaves(struct test_case *t, u32 threshold, bool removed)
 	}
 	fixture_run(&r, 2 * FLOW_GRACE_NS);
 	fixture_expect_parts(&r, flow, equal, 2, 200 * MS, 10,
-			 removed ? "sibling removed" : "sibling idle");
+			     removed ? "sibling removed" : "sibling idle");
 	fixture_close(&r);
 }
 
@@ -442,11 +453,17 @@ static void test_reshare(struct test_case *t)
  */
 static void test_comeback(struct test_case *t)
 {
-	enum { STEP_MS = 10, WINDOW = 20, STEPS = 100 };
+	enum {
+		STEP_MS = 10,
+		WINDOW = 20,
+		STEPS = 100
+	};
 	struct host_params p = fixture_params(t, 1);
 	struct load_params pausing = {
-		.depth = 512, .bytes = 4 * KIB,
-		.on_ns = 200 * MS, .off_ns = 5 * SEC,
+		.depth = 512,
+		.bytes = 4 * KIB,
+		.on_ns = 200 * MS,
+		.off_ns = 5 * SEC,
 	};
 	struct host_flow *flow[2];
 	u64 got[STEPS + 1], both[STEPS + 1];
@@ -473,8 +490,10 @@ static void test_comeback(struct test_case *t)
 			   p.sched.threshold + p.sched.depth * 4 * KIB;
 
 		if (got[i + WINDOW] - got[i] > most)
-			case_fail(t, "%u ms after its return the flow gets %llu bytes in 200 ms, at most %llu allowed",
-				   i * STEP_MS, got[i + WINDOW] - got[i], most);
+			case_fail(
+				t,
+				"%u ms after its return the flow gets %llu bytes in 200 ms, at most %llu allowed",
+				i * STEP_MS, got[i + WINDOW] - got[i], most);
 	}
 	fixture_close(&r);
 }
@@ -484,13 +503,17 @@ static void light_neighbours(struct fixture *r)
 {
 	const struct host_params *p = &r->host->params;
 	struct load_params deep = {
-		.depth = 64, .bytes = 4 * KIB, .start_ns = p->device.base_ns,
+		.depth = 64,
+		.bytes = 4 * KIB,
+		.start_ns = p->device.base_ns,
 	};
 	u32 i;
 
 	for (i = 0; i < 3; i++) {
 		struct load_params first = {
-			.first_queue = i + 1, .depth = 1, .bytes = 4 * KIB,
+			.first_queue = i + 1,
+			.depth = 1,
+			.bytes = 4 * KIB,
 			.stop_ns = p->device.base_ns,
 		};
 
@@ -515,7 +538,9 @@ static void test_light(struct test_case *t)
 {
 	struct host_params p = fixture_params(t, 1);
 	struct load_params light = {
-		.depth = 1, .bytes = 4 * KIB, .think_ns = 30 * US,
+		.depth = 1,
+		.bytes = 4 * KIB,
+		.think_ns = 30 * US,
 		.think_random = true,
 	};
 	struct host_flow *flow;
@@ -535,15 +560,19 @@ static void test_light(struct test_case *t)
 	ahead = p.sched.threshold / (4 * KIB) + 3;
 	most = service + (ahead + 1) * service / p.sched.depth;
 	if (flow->stats.latency.max_ns > most)
-		case_fail(t, "a lone request took %llu ns beside three deep tenants, at most %llu allowed",
-			   flow->stats.latency.max_ns, most);
+		case_fail(
+			t,
+			"a lone request took %llu ns beside three deep tenants, at most %llu allowed",
+			flow->stats.latency.max_ns, most);
 	alone = 500 * MS / (service + light.think_ns);
 	got = flow->stats.ios * 1000 / alone;
 	if (got < 850)
-		case_fail(t, "a light tenant has %llu permille of its requests alone",
-			   got);
+		case_fail(
+			t,
+			"a light tenant has %llu permille of its requests alone",
+			got);
 	case_note(t, "%llu permille of alone, at most %llu ns of %llu", got,
-		   flow->stats.latency.max_ns, most);
+		  flow->stats.latency.max_ns, most);
 	fixture_close(&r);
 }
 
@@ -557,8 +586,11 @@ static void test_light_among_bunches(struct test_case *t)
 	struct host_params p = fixture_params(t, 1);
 	struct load_params deep = { .depth = 64, .bytes = 4 * KIB };
 	struct load_params light = {
-		.depth = 1, .bytes = 4 * KIB, .think_ns = 30 * US,
-		.think_random = true, .start_ns = MS,
+		.depth = 1,
+		.bytes = 4 * KIB,
+		.think_ns = 30 * US,
+		.think_random = true,
+		.start_ns = MS,
 	};
 	u64 service = p.device.base_ns, alone, got, total = 0;
 	struct host_flow *flow[4];
@@ -586,13 +618,15 @@ static void test_light_among_bunches(struct test_case *t)
 		total += flow[i]->stats.ios;
 	total = total * 1000 / (501 * MS / service * p.device.slots);
 	if (got < 850)
-		case_fail(t, "a light tenant has %llu permille of its requests alone",
-			   got);
+		case_fail(
+			t,
+			"a light tenant has %llu permille of its requests alone",
+			got);
 	if (total < 950)
 		case_fail(t, "the drive does %llu permille of what it can",
-			   total);
+			  total);
 	case_note(t, "%llu permille of alone, the drive %llu permille busy",
-		   got, total);
+		  got, total);
 	fixture_close(&r);
 }
 
@@ -609,7 +643,9 @@ static void test_blocked(struct test_case *t)
 	fixture_open(&r, t, &p);
 	for (i = 0; i < 2; i++) {
 		struct load_params own = {
-			.first_queue = i, .depth = 64, .bytes = 4 * KIB,
+			.first_queue = i,
+			.depth = 64,
+			.bytes = 4 * KIB,
 		};
 
 		own.flow = flow[i] = fixture_flow(&r, NULL, 100);
@@ -624,8 +660,10 @@ static void test_blocked(struct test_case *t)
 	if (flow[0]->stats.bytes != before[0])
 		case_fail(t, "a blocked queue was served");
 	if (flow[1]->stats.bytes - before[1] < most / 100 * 99)
-		case_fail(t, "beside a blocked queue a flow got %llu bytes, the drive could do %llu",
-			   flow[1]->stats.bytes - before[1], most);
+		case_fail(
+			t,
+			"beside a blocked queue a flow got %llu bytes, the drive could do %llu",
+			flow[1]->stats.bytes - before[1], most);
 	fixture_close(&r);
 }
 

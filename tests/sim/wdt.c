@@ -22,8 +22,8 @@ static struct host_params wdt_params(const struct test_case *t)
 	return p;
 }
 
-static void expect_index(struct test_case *t, const struct outcome *o, double least,
-			 const char *what)
+static void expect_index(struct test_case *t, const struct outcome *o,
+			 double least, const char *what)
 {
 	if (o->index < least)
 		case_fail(t, "%s: index %.4f", what, o->index);
@@ -34,7 +34,7 @@ static void expect_total(struct test_case *t, u64 total, u64 none, u32 permille,
 {
 	if (total * 1000 < none * permille)
 		case_fail(t, "%s: %llu bytes, %llu without a scheduler", what,
-			   total, none);
+			  total, none);
 }
 
 static void note_outcome(struct test_case *t, const char *what,
@@ -67,7 +67,7 @@ static void test_weights(struct test_case *t)
 		p.device.ns_per_kib = cases[i].ns_per_kib;
 		p.device.write_times = 3;
 		scenario_four(tenant, 128, cases[i].bytes,
-			   cases[i].write_permille);
+			      cases[i].write_permille);
 		none = scenario_none(&p, tenant, 4, SEC, 2 * SEC);
 		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
 		expect_index(t, &o, 0.97, cases[i].what);
@@ -80,7 +80,10 @@ static void test_weights(struct test_case *t)
 static void test_total(struct test_case *t)
 {
 	static const char *const names[] = {
-		"sum by the clock", "meet by the clock", "sum", "meet",
+		"sum by the clock",
+		"meet by the clock",
+		"sum",
+		"meet",
 	};
 	u32 i;
 
@@ -125,7 +128,7 @@ static void test_light(struct test_case *t)
 		expect_total(t, o.total, none, 950, "beside a light cgroup");
 		if (o.p99_ns[0] > 2 * MS)
 			case_fail(t, "the light cgroup's p99 is %llu us",
-				   o.p99_ns[0] / US);
+				  o.p99_ns[0] / US);
 		p.sched.budget.work_conserving = 0;
 		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &by_clock);
 		note_outcome(t, total ? "meet" : "sum", &o, none);
@@ -161,10 +164,10 @@ static void expect_step(struct test_case *t, const struct outcome *o, u32 step,
 
 	if (o->total * 1000 < none * 900)
 		case_fail(t, "step %u: %llu bytes, the drive could do %llu",
-			   step, o->total, none);
+			  step, o->total, none);
 	if (since >= SETTLE_STEPS && (busy ? part < 735 || part > 765 : part))
 		case_fail(t, "step %u: the moving cgroup has %llu permille",
-			   step, part);
+			  step, part);
 }
 
 static u64 moves(struct test_case *t, const struct host_params *p, bool judge,
@@ -172,12 +175,14 @@ static u64 moves(struct test_case *t, const struct host_params *p, bool judge,
 {
 	static const struct tenant tenant[] = {
 		{ .weight = 100, .depth = 128, .bytes = 4 * KIB },
-		{ .weight = 300, .depth = 128, .bytes = 4 * KIB,
+		{ .weight = 300,
+		  .depth = 128,
+		  .bytes = 4 * KIB,
 		  .on_ns = HALF_STEPS * STEP_MS * MS,
 		  .off_ns = HALF_STEPS * STEP_MS * MS },
 	};
-	const u64 none = STEP_MS * MS / p->device.base_ns * p->device.slots *
-			 4 * KIB;
+	const u64 none =
+		STEP_MS * MS / p->device.base_ns * p->device.slots * 4 * KIB;
 	u64 total = 0, least = none;
 	struct outcome o;
 	struct scenario s;
@@ -216,7 +221,7 @@ static void test_moves(struct test_case *t)
 	capped = moves(t, &p, false, "static caps");
 	if (capped * 10 > dynamic * 9)
 		case_fail(t, "static caps serve %llu bytes, credits %llu",
-			   capped, dynamic);
+			  capped, dynamic);
 }
 
 /*
@@ -225,7 +230,7 @@ static void test_moves(struct test_case *t)
  */
 static void test_caps(struct test_case *t)
 {
-	static const u64 expected[] = { 12500, 18750, 18750 };	/* KB/s */
+	static const u64 expected[] = { 12500, 18750, 18750 }; /* KB/s */
 	struct host_params p = wdt_params(t);
 	struct host_flow *flow[3], *parent;
 	u64 before[3], got;
@@ -246,9 +251,10 @@ static void test_caps(struct test_case *t)
 	fixture_run(&r, 2 * SEC);
 	for (i = 0; i < 3; i++) {
 		got = (flow[i]->stats.bytes - before[i]) / 2000;
-		if (got * 100 < expected[i] * 99 || got * 100 > expected[i] * 101)
+		if (got * 100 < expected[i] * 99 ||
+		    got * 100 > expected[i] * 101)
 			case_fail(t, "flow %u moved %llu KB/s, its cap is %llu",
-				   i, got, expected[i]);
+				  i, got, expected[i]);
 	}
 	fixture_close(&r);
 }
@@ -257,9 +263,13 @@ static void test_caps(struct test_case *t)
 static void test_unsaturated(struct test_case *t)
 {
 	static const struct tenant tenant[] = {
-		{ .weight = 10, .depth = 2, .bytes = 4 * KIB,
+		{ .weight = 10,
+		  .depth = 2,
+		  .bytes = 4 * KIB,
 		  .think_ns = 200 * US },
-		{ .weight = 1000, .depth = 2, .bytes = 4 * KIB,
+		{ .weight = 1000,
+		  .depth = 2,
+		  .bytes = 4 * KIB,
 		  .think_ns = 300 * US },
 	};
 	struct host_params p = wdt_params(t);
@@ -273,7 +283,7 @@ static void test_unsaturated(struct test_case *t)
 		     o.p99_ns[0] / US);
 		if (o.p99_ns[0] > 2 * p.device.base_ns)
 			case_fail(t, "on an idle drive the p99 is %llu us",
-				   o.p99_ns[0] / US);
+				  o.p99_ns[0] / US);
 	}
 }
 
@@ -316,8 +326,10 @@ static void test_single_lock(struct test_case *t)
 	scenario_play(t, &p, tenant, 4, SEC, SEC, &single);
 	for (i = 0; i < 4; i++)
 		if (own.bytes[i] != single.bytes[i])
-			case_fail(t, "flow %u got %llu bytes with a lock of its own, %llu with one for all",
-				   i, own.bytes[i], single.bytes[i]);
+			case_fail(
+				t,
+				"flow %u got %llu bytes with a lock of its own, %llu with one for all",
+				i, own.bytes[i], single.bytes[i]);
 }
 
 const struct test wdt_tests[] = {

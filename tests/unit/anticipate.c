@@ -81,7 +81,8 @@ static bool anticipate(struct bench *b, u32 flow)
 {
 	b->io.flow = b->flow[flow];
 	return anticipate_wanted(&b->anticipate, &b->io) &&
-	       anticipate_slot(&b->anticipate, &b->slots, &b->io, DONE_NS, &b->wake);
+	       anticipate_slot(&b->anticipate, &b->slots, &b->io, DONE_NS,
+			       &b->wake);
 }
 
 static bool take(struct bench *b, u32 flow)
@@ -147,9 +148,9 @@ static void no_more_than_an_eighth_of_the_slots(void **state)
 	struct bench *b = *state;
 
 	assert_true(anticipate(b, 0));
-	assert_false(anticipate(b, 0));	/* one for each flow */
+	assert_false(anticipate(b, 0)); /* one for each flow */
 	assert_true(anticipate(b, 1));
-	assert_false(anticipate(b, 2));	/* two of sixteen */
+	assert_false(anticipate(b, 2)); /* two of sixteen */
 	assert_true(take(b, 1));
 	assert_true(anticipate(b, 2));
 }

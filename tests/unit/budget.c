@@ -123,7 +123,8 @@ static const struct sched_ops test_ops = {
 
 /* -------------------------------------------------------------- the scenes */
 
-static struct flow *flow_create(struct scenario *s, struct flow *parent, u32 weight)
+static struct flow *flow_create(struct scenario *s, struct flow *parent,
+				u32 weight)
 {
 	struct flow *f = port_zalloc(flow_size(&test_ops, QUEUES));
 
@@ -139,7 +140,7 @@ static void flow_destroy(struct flow *f)
 }
 
 static void scenario_init(const struct budget_ops *ops, enum budget_rule rule,
-		       u64 total, u32 depth)
+			  u64 total, u32 depth)
 {
 	static const u32 weights[FLOWS] = { 100, 250, 500, 1000 };
 	struct scenario *s = &scenario;
@@ -216,15 +217,18 @@ static struct io *insert(struct scenario *s, u32 queue, u32 flow, u32 bytes,
 	if (i == IOS)
 		return NULL;
 	s->busy[i] = true;
-	s->io[i] = (struct io){ .flow = s->flow[flow], .bytes = bytes,
-				.op = (u8)op, .flags = flags };
+	s->io[i] = (struct io){ .flow = s->flow[flow],
+				.bytes = bytes,
+				.op = (u8)op,
+				.flags = flags };
 	wake_init(&wake);
 	budget_insert(&s->queue[queue], &s->io[i], s->now, &wake);
 	act(s, &wake);
 	return &s->io[i];
 }
 
-static struct io *dispatch(struct scenario *s, u32 queue, enum dispatch_result expected)
+static struct io *dispatch(struct scenario *s, u32 queue,
+			   enum dispatch_result expected)
 {
 	struct io *io = NULL;
 	struct wake wake;
@@ -436,10 +440,14 @@ static void twin_step(struct scenario *s, struct random *r)
 	u32 queue = random_below(r, QUEUES), flow = random_below(r, FLOWS);
 
 	switch (random_below(r, 8)) {
-	case 0: case 1: case 2:
+	case 0:
+	case 1:
+	case 2:
 		twin_insert(s, queue, flow, sizes[random_below(r, 5)]);
 		break;
-	case 3: case 4: case 5:
+	case 3:
+	case 4:
+	case 5:
 		twin_dispatch(s, queue);
 		break;
 	case 6:
@@ -547,8 +555,7 @@ static void test_example(void **state)
 	assert_true(tick_is_requested(s));
 	tick(s);
 	assert_int_equal(budget(s)->refills, 2);
-	assert_int_equal(budget(s)->past.used,
-			 (512 + 2560) * 4096);
+	assert_int_equal(budget(s)->past.used, (512 + 2560) * 4096);
 	assert_int_equal(left(s, 0), debt + (s64)part_of(s, 0, 12 << 20));
 	scenario_deinit();
 }
@@ -707,7 +714,9 @@ static void test_holder_loses(void **state)
  */
 static void test_holder_keeps(void **state)
 {
-	enum { OUT = 6 };
+	enum {
+		OUT = 6
+	};
 	struct scenario *s = &scenario;
 	struct io *io[OUT];
 	u32 i, turn;
@@ -898,8 +907,9 @@ static void test_no_memory(void **state)
 	/* Its queues, and two allocations for the slots of each class. */
 	for (allowed = 0; allowed < 5; allowed++) {
 		port_zalloc_fail_after(allowed);
-		assert_int_equal(budget_init(&b, &scenario.sched, &two_classes, 1,
-					     depth), -ENOMEM);
+		assert_int_equal(budget_init(&b, &scenario.sched, &two_classes,
+					     1, depth),
+				 -ENOMEM);
 		port_zalloc_fail_never();
 	}
 	scenario_deinit();

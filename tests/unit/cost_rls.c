@@ -58,7 +58,8 @@ static void twin_step(struct twin *t, double *g, bool *open)
 	for (;;) {
 		for (i = 0; i < T; i++) {
 			for (j = 0, b[i] = g[i]; j < T; j++) {
-				a[i][j] = t->r[i][j] * (i == j ? 1 + 1.0 / 4096 : 1);
+				a[i][j] = t->r[i][j] *
+					  (i == j ? 1 + 1.0 / 4096 : 1);
 				b[i] -= t->r[i][j] * fixed[j];
 			}
 			a[i][i] += 1e-12;
@@ -107,7 +108,8 @@ static void twin_add(struct twin *t, const struct cost_rls_sums *s)
 		for (j = 0; j < T; j++)
 			t->r[i][j] *= 1 - (present[i] + present[j]) / 256.0;
 	for (k = 0; k < 5; k++) {
-		double own[T], left = k < 4 ? fmin((double)s[k].ns / norm, 8) : 0;
+		double own[T],
+			left = k < 4 ? fmin((double)s[k].ns / norm, 8) : 0;
 
 		for (i = 0; i < T; i++) {
 			own[i] = raw[k][i] / norm;
@@ -120,7 +122,8 @@ static void twin_add(struct twin *t, const struct cost_rls_sums *s)
 	}
 	twin_equation(t, g, x, residual, 1);
 	twin_step(t, g, present);
-	t->written = floor((t->written + (double)(s[2].sectors + s[3].sectors)) / 2);
+	t->written =
+		floor((t->written + (double)(s[2].sectors + s[3].sectors)) / 2);
 }
 
 static double twin_ns(const struct twin *t, u32 class, u32 sectors)
@@ -184,10 +187,13 @@ static void window(struct random *r, const struct drive *d, const struct mix *m,
 
 	memset(s, 0, 4 * sizeof(*s));
 	for (i = 0; i < 2; i++) {
-		double noise = 1 + d->noise * (random_below(r, 2001) / 1000.0 - 1);
+		double noise =
+			1 + d->noise * (random_below(r, 2001) / 1000.0 - 1);
 
 		for (k = 0; k < n[i]; k++)
-			add_request(d, i, m->sectors_least + random_below(r, sizes), s);
+			add_request(d, i,
+				    m->sectors_least + random_below(r, sizes),
+				    s);
 		for (k = 2 * i; k < 2 * i + 2; k++)
 			s[k].ns = (u64)((double)s[k].ns * noise);
 	}
@@ -201,8 +207,8 @@ static double cost_ns(const struct cost_rls *g, u32 class, u32 sectors)
 
 	if (class == IO_WRITE)
 		sector_ps += cost_rls_cost_ps(g, WRITTEN_SECTOR);
-	return (double)(cost_rls_cost_ps(g, 2 * class) +
-			sector_ps * sectors) / 1000;
+	return (double)(cost_rls_cost_ps(g, 2 * class) + sector_ps * sectors) /
+	       1000;
 }
 
 static void expect_near(const char *what, double got, double want, double off)
@@ -250,7 +256,8 @@ static void agrees_with_double_precision(void **state)
 		double scale = bases[round % 3];
 		const struct drive d = {
 			.base = { scale, scale * random_below(&r, 40) / 10 },
-			.sector = { scale / 100, scale * random_below(&r, 30) / 1000 },
+			.sector = { scale / 100,
+				    scale * random_below(&r, 30) / 1000 },
 			.noise = random_below(&r, 3) * 0.1,
 			.shared = random_below(&r, 2),
 		};
@@ -282,7 +289,8 @@ static void agrees_with_double_precision(void **state)
 
 				if (fabs(got - want) > 0.01 * both)
 					fail_msg("round %llu window %u class %u, %u sectors: %f instead of %f",
-						 round, i, k / 2, sectors, got, want);
+						 round, i, k / 2, sectors, got,
+						 want);
 			}
 		}
 	}
@@ -295,10 +303,12 @@ static void finds_the_truth(void **state)
 
 	(void)state;
 	feed(&g, &r, &fast, &sizes, 1000);
-	expect_near("read", (double)cost_rls_cost_ps(&g, READ_REQUEST), 60e6, 0.005);
+	expect_near("read", (double)cost_rls_cost_ps(&g, READ_REQUEST), 60e6,
+		    0.005);
 	expect_near("read sector", (double)cost_rls_cost_ps(&g, READ_SECTOR),
 		    400e3, 0.005);
-	expect_near("write", (double)cost_rls_cost_ps(&g, WRITE_REQUEST), 20e6, 0.02);
+	expect_near("write", (double)cost_rls_cost_ps(&g, WRITE_REQUEST), 20e6,
+		    0.02);
 	expect_near("write sector", (double)cost_rls_cost_ps(&g, WRITE_SECTOR),
 		    1600e3, 0.005);
 }
@@ -364,8 +374,9 @@ static void what_is_owed_is_found(void **state)
 
 		writes = i / 3 % 2 ? 1 + random_below(&r, 200) : 0;
 		s[0] = (struct cost_rls_sums){ 100, 800,
-						 100 * 100000 + owed * 300000 };
-		s[2] = (struct cost_rls_sums){ writes, 8 * writes, writes * 20000 };
+					       100 * 100000 + owed * 300000 };
+		s[2] = (struct cost_rls_sums){ writes, 8 * writes,
+					       writes * 20000 };
 		assert_true(cost_rls_add(&g, s));
 		owed = (owed + writes) / 2;
 	}
@@ -384,8 +395,10 @@ static void the_latencies_split_a_constant_size(void **state)
 	for (i = 0; i < 3000; i++) {
 		u64 more = random_below(&r, 1000);
 
-		s[0] = (struct cost_rls_sums){ 64, 512, 64 * (60000 + 8 * 400 + more) };
-		s[1] = (struct cost_rls_sums){ 8, 1024, 8 * (60000 + 128 * 400 + more) };
+		s[0] = (struct cost_rls_sums){ 64, 512,
+					       64 * (60000 + 8 * 400 + more) };
+		s[1] = (struct cost_rls_sums){ 8, 1024,
+					       8 * (60000 + 128 * 400 + more) };
 		assert_true(cost_rls_add(&g, s));
 	}
 	expect_near("4K", cost_ns(&g, IO_READ, 8), 63700, 0.02);
@@ -476,7 +489,8 @@ static void nothing_is_negative(void **state)
 			assert_true(g.phi[k] >= 0);
 	}
 	assert_int_equal(cost_rls_cost_ps(&g, READ_SECTOR), 0);
-	expect_near("mean", (double)cost_rls_cost_ps(&g, READ_REQUEST), 303e6, 0.1);
+	expect_near("mean", (double)cost_rls_cost_ps(&g, READ_REQUEST), 303e6,
+		    0.1);
 }
 
 static void short_windows_are_left_for_the_next(void **state)
@@ -533,7 +547,8 @@ static void anything_may_come(void **state)
 		cost_rls_lines(&g, line);
 		for (k = 0; k < T; k++)
 			assert_true(g.phi[k] >= 0 && g.r[k][k] >= 0);
-		assert_true(line[0].base <= COST_MOST && line[1].base <= COST_MOST);
+		assert_true(line[0].base <= COST_MOST &&
+			    line[1].base <= COST_MOST);
 	}
 }
 

@@ -21,7 +21,8 @@ static double twin_percentile(const struct twin *t, u32 history)
 	for (i = 0; i < n; i++)
 		mean += (double)last[i] / n;
 	for (i = 0; i < n; i++)
-		variance += ((double)last[i] - mean) * ((double)last[i] - mean) / n;
+		variance +=
+			((double)last[i] - mean) * ((double)last[i] - mean) / n;
 	return mean + 0.8416212336 * sqrt(variance);
 }
 

@@ -124,8 +124,8 @@ static void twin_refresh(struct bench *b, struct twin *w, struct flow *f,
 	}
 	w->finish = vt + (w->finish - vt) * w->share / share;
 	for (i = 0; i < w->nr; i++)
-		w->waiting[i].tag = vt + (w->waiting[i].tag - vt) * w->share /
-					 share;
+		w->waiting[i].tag =
+			vt + (w->waiting[i].tag - vt) * w->share / share;
 	w->share = share;
 	w->generation = generation;
 }
@@ -222,13 +222,13 @@ static void a_new_share_turns_the_tags(void **state)
 	for (i = 0; i < 3; i++)
 		pos[i] = charge(&b, b.flow[0], 4096);
 	for (i = 0; i < 3; i++)
-		assert_in_range(ahead(&b, b.flow[0], pos[i]) + 1,
-				i * 40960, i * 40960 + 2);
+		assert_in_range(ahead(&b, b.flow[0], pos[i]) + 1, i * 40960,
+				i * 40960 + 2);
 	flow_set_weight(b.flow[0], 600);
 	refresh(&b, b.flow[0]);
 	for (i = 0; i < 3; i++)
-		assert_in_range(ahead(&b, b.flow[0], pos[i]) + 4,
-				i * 10240, i * 10240 + 8);
+		assert_in_range(ahead(&b, b.flow[0], pos[i]) + 4, i * 10240,
+				i * 10240 + 8);
 	bench_deinit(&b);
 }
 
@@ -345,7 +345,8 @@ int main(void)
 		cmocka_unit_test(follows_tags_rewritten_one_by_one),
 		cmocka_unit_test(a_new_share_turns_the_tags),
 		cmocka_unit_test(a_light_flow_made_heavy_is_not_left_behind),
-		cmocka_unit_test(coming_back_costs_what_is_owed_and_saves_nothing),
+		cmocka_unit_test(
+			coming_back_costs_what_is_owed_and_saves_nothing),
 		cmocka_unit_test(the_idle_leave_the_shares_after_the_grace),
 		cmocka_unit_test(totals_are_sums_over_the_queues),
 	};

@@ -53,7 +53,7 @@ static void wrote(struct scenario *s, u32 flow, u32 page, u32 pages)
 	}
 	s->since += samples;
 	gc_shadow_wrote(&s->o, &s->flow[flow], page % 2, page,
-			 pages * OVERWRITE_PAGE);
+			pages * OVERWRITE_PAGE);
 	for (i = page; i < page + pages; i++) {
 		u32 of = s->map[i] == NOBODY ? flow : s->map[i];
 
@@ -269,7 +269,8 @@ static void who_is_gone_owns_nothing(void **state)
 	gc_shadow_tick(&s.o, SPARE);
 	assert_int_equal(gc_shadow_valid(&s.o, &s.flow[0]), 0);
 	assert_int_equal(gc_shadow_invalid(&s.o, &s.flow[0]), 0);
-	expect_near(s.flow[1].valid << s.o.region_shift, 40000, 0.05, "valid", 1);
+	expect_near(s.flow[1].valid << s.o.region_shift, 40000, 0.05, "valid",
+		    1);
 	expect_sound(&s.o, s.flow);
 	scenario_deinit(&s);
 }

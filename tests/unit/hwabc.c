@@ -51,8 +51,9 @@ static void factors_are_bounded(void **state)
 
 	(void)state;
 	for (i = 0; i < random_rounds(100000); i++) {
-		u32 ratio = hwabc_ratio(random_next(&r) >> random_below(&r, 64),
-					random_next(&r) >> random_below(&r, 64));
+		u32 ratio =
+			hwabc_ratio(random_next(&r) >> random_below(&r, 64),
+				    random_next(&r) >> random_below(&r, 64));
 		u32 factor = hwabc_factor(random_below(&r, 101), ratio,
 					  random_below(&r, ONE + 1));
 

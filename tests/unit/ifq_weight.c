@@ -58,7 +58,9 @@ static void open_tree(struct random *r, const struct ifq_params *params)
 	for (g = 0; g < GROUPS; g++) {
 		struct flow *f = port_zalloc(flow_size(&ops, 1));
 		u32 parent = g ? random_below(r, g) : 0;
-		static const u32 weights[] = { 1, 50, 100, 100, 100, 800, 10000 };
+		static const u32 weights[] = {
+			1, 50, 100, 100, 100, 800, 10000
+		};
 
 		groups[g] = (struct group){
 			.flow = f,
@@ -157,8 +159,8 @@ static void family_close(u32 p)
 			family_collect(family, &groups[g].group,
 				       group_active(g), &first);
 	if (family->active)
-		family->own.level = fmax(family->own.level,
-					 family->highest - most);
+		family->own.level =
+			fmax(family->own.level, family->highest - most);
 	for (g = 1; g < GROUPS; g++)
 		if (groups[g].parent == p && group_active(g))
 			groups[g].group.level = fmax(groups[g].group.level,
@@ -173,7 +175,8 @@ static void model_close(void)
 		groups[g].own.served_bytes = (double)groups[g].io;
 		for (k = 0; k < GROUPS; k++)
 			if (below(k, g))
-				groups[g].group.served_bytes += (double)groups[k].io;
+				groups[g].group.served_bytes +=
+					(double)groups[k].io;
 		groups[g].io = 0;
 	}
 	for (g = 0; g < GROUPS; g++) {
@@ -375,7 +378,8 @@ static double share_at(u32 g)
 	u64 generation;
 
 	return (double)share_of(&sched.share, &groups[g].flow->group,
-				&generation) / (double)SHARE_ONE;
+				&generation) /
+	       (double)SHARE_ONE;
 }
 
 /* Sections 3.1 and 3.3: 100 MB and 200 MB are 2 : 1; 18, 18, 36 are 2 : 2 : 1. */
@@ -411,7 +415,8 @@ static double after_windows(u32 damping, double ratio, const u32 *weights,
 	a_window((const u64[]){ (u64)(ratio * (1 << 20)), 1 << 20 }, 2);
 	for (; windows; windows--)
 		a_window((const u64[]){ (u64)(share_at(1) * (1 << 30)),
-					(u64)(share_at(2) * (1 << 30)) }, 2);
+					(u64)(share_at(2) * (1 << 30)) },
+			 2);
 	got = share_at(1) / share_at(2);
 	close_tree();
 	return got;

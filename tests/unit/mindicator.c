@@ -57,7 +57,8 @@ static void follows_a_scan(void **state)
 		vtime_t vt = (vtime_t)-400;
 
 		assert_int_equal(topology_init(&t, place,
-					       machine_random(&r, place)), 0);
+					       machine_random(&r, place)),
+				 0);
 		assert_int_equal(mindicator_init(&m, &t), 0);
 		check(&m);
 		for (j = 0; j < 400; j++) {
@@ -71,8 +72,9 @@ static void follows_a_scan(void **state)
 
 static void a_value_may_be_held_by_several(void **state)
 {
-	static const struct topo_place place[] = { { 0, 0 }, { 0, 0 },
-						   { 1, 1 }, { 1, 1 } };
+	static const struct topo_place place[] = {
+		{ 0, 0 }, { 0, 0 }, { 1, 1 }, { 1, 1 }
+	};
 	struct mindicator m;
 	struct topology t;
 

@@ -76,8 +76,7 @@ static void check_share(struct share_tree *t, u32 g)
 	}
 	/* Each level rounds down by less than one unit. */
 	assert_true(share <= exact + 1);
-	assert_true(share >= exact - (DEPTH + 1) ||
-		    share == (double)SHARE_MIN);
+	assert_true(share >= exact - (DEPTH + 1) || share == (double)SHARE_MIN);
 }
 
 static void check_all(struct share_tree *t)
@@ -87,8 +86,8 @@ static void check_all(struct share_tree *t)
 
 	for (g = 0; g < GROUPS; g++) {
 		if (!twins[g].active) {
-			assert_true(share_of(t, &twins[g].group,
-					     &generation) == 0);
+			assert_true(share_of(t, &twins[g].group, &generation) ==
+				    0);
 			continue;
 		}
 		active++;

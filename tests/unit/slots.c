@@ -28,7 +28,8 @@ static void scenario_init(struct scenario *s, struct random *r, u32 depth)
 		s->index[i] = &s->queue[i];
 	}
 	assert_int_equal(topology_init(&s->sched.topo, place,
-				       s->sched.nr_queues), 0);
+				       s->sched.nr_queues),
+			 0);
 	assert_int_equal(slots_init(&s->slots, &s->sched, depth), 0);
 }
 
@@ -105,7 +106,8 @@ static void take(struct scenario *s, u32 queue)
 {
 	s64 rivals = twin_rivals(s);
 	bool could = twin_used(s) < s->depth &&
-		     (!rivals || twin_due(s, queue, rivals + 1)), got;
+		     (!rivals || twin_due(s, queue, rivals + 1)),
+	     got;
 	struct wake wake;
 
 	if (s->waits[queue])
@@ -188,8 +190,9 @@ static void test_twin(void **state)
 /* The example of slots.h: who comes last gets its part with the next one. */
 static void test_part(void **state)
 {
-	static const struct topo_place four[] = { { 0, 0 }, { 1, 0 }, { 2, 0 },
-						  { 3, 0 } };
+	static const struct topo_place four[] = {
+		{ 0, 0 }, { 1, 0 }, { 2, 0 }, { 3, 0 }
+	};
 	static struct scenario s;
 	u32 i, k;
 

@@ -98,10 +98,12 @@ static void leaves_out_what_separates_nothing(void **state)
 	static const struct topo_place lone = { 0 };
 	/* One core of two threads; then two single-threaded cores a socket. */
 	static const struct topo_place core[] = { { 3, 0 }, { 3, 0 } };
-	static const struct topo_place flat[] = { { 0, 0 }, { 1, 0 },
-						  { 2, 0 }, { 3, 0 } };
-	static const struct topo_place two[] = { { 0, 0 }, { 1, 0 },
-						 { 2, 1 }, { 3, 1 } };
+	static const struct topo_place flat[] = {
+		{ 0, 0 }, { 1, 0 }, { 2, 0 }, { 3, 0 }
+	};
+	static const struct topo_place two[] = {
+		{ 0, 0 }, { 1, 0 }, { 2, 1 }, { 3, 1 }
+	};
 	struct topology t;
 
 	(void)state;

@@ -50,7 +50,8 @@ static void test_every_scheduler_has_a_sound_table(void **state)
 		sched_params_init(ops, &p);
 		assert_int_equal(sched_params_check(ops, &p), 0);
 		for (t = ops->tunables, n = 0; t->name; t++, n++) {
-			assert_ptr_equal(tunable_find(ops->tunables, t->name), t);
+			assert_ptr_equal(tunable_find(ops->tunables, t->name),
+					 t);
 			assert_true(t->unit > 0);
 			assert_true(t->offset + sizeof(u32) <= sizeof(p));
 			/* What may be written can be kept. */
@@ -83,12 +84,16 @@ static void test_out_of_range_changes_nothing(void **state)
 	tunables_init(table, &p);
 	before = p;
 	assert_int_equal(tunable_set(named("depth"), &p, 0), -EINVAL);
-	assert_int_equal(tunable_set(named("depth"), &p, DEPTH_MAX + 1), -EINVAL);
+	assert_int_equal(tunable_set(named("depth"), &p, DEPTH_MAX + 1),
+			 -EINVAL);
 	assert_int_equal(tunable_set(named("threshold_kb"), &p, 3), -EINVAL);
-	assert_int_equal(tunable_set(named("threshold_kb"), &p, UINT32_MAX), -EINVAL);
+	assert_int_equal(tunable_set(named("threshold_kb"), &p, UINT32_MAX),
+			 -EINVAL);
 	assert_int_equal(tunable_set(named("colour"), &p, 2), -EINVAL);
-	assert_int_equal(tunable_set_line(named("line"), &p, COST_MOST + 1, 0), -EINVAL);
-	assert_int_equal(tunable_set_line(named("line"), &p, 0, COST_MOST + 1), -EINVAL);
+	assert_int_equal(tunable_set_line(named("line"), &p, COST_MOST + 1, 0),
+			 -EINVAL);
+	assert_int_equal(tunable_set_line(named("line"), &p, 0, COST_MOST + 1),
+			 -EINVAL);
 	assert_memory_equal(&p, &before, sizeof(p));
 	assert_null(tunable_find(table, "depths"));
 }

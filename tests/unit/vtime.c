@@ -4,8 +4,10 @@
 
 static void before_holds_across_the_wrap(void **state)
 {
-	const vtime_t points[] = { 0, 2, 1ULL << 62, (1ULL << 63) - 2,
-				   1ULL << 63, (vtime_t)-4, (vtime_t)-2 };
+	const vtime_t points[] = { 0,	       2,
+				   1ULL << 62, (1ULL << 63) - 2,
+				   1ULL << 63, (vtime_t)-4,
+				   (vtime_t)-2 };
 	size_t i;
 
 	(void)state;

@@ -39,8 +39,8 @@ static void on_wake(void *arg, u32 queue)
 static void park(struct twin *w, u32 queue, vtime_t due)
 {
 	vtime_t at = round_down(w, due + width(w) - 1);
-	vtime_t last = round_down(w, w->turned) +
-		       (WHEEL_BUCKETS - 1) * width(w);
+	vtime_t last =
+		round_down(w, w->turned) + (WHEEL_BUCKETS - 1) * width(w);
 	bool later = vtime_before(w->turned, at);
 
 	if (w->parked[queue])
@@ -137,7 +137,8 @@ static void follows_a_list_of_times(void **state)
 
 		memset(&w, 0, sizeof(w));
 		assert_int_equal(wheel_init(&w.wheel, QUEUES,
-					    1 + random_below(&r, 16), vt), 0);
+					    1 + random_below(&r, 16), vt),
+				 0);
 		w.turned = round_down(&w, vt);
 		for (j = 0; j < 5000; j++)
 			step(&w, &r, &vt);
@@ -154,7 +155,7 @@ static void remember(void *arg, u32 queue)
 
 static void edges_of_the_buckets(void **state)
 {
-	const vtime_t start = (vtime_t)-1024;	/* the wheel spans the wrap */
+	const vtime_t start = (vtime_t)-1024; /* the wheel spans the wrap */
 	struct wheel w;
 	u32 wake_pending = 0, bucket;
 

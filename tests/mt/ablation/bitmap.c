@@ -35,8 +35,8 @@ int token_tree_init(struct token_tree *t, const struct topology *topo,
 
 	t->topo = topo;
 	t->depth = depth;
-	t->node = port_zalloc((words_of(t) + topo->nr_queues) *
-			      sizeof(*t->node));
+	t->node =
+		port_zalloc((words_of(t) + topo->nr_queues) * sizeof(*t->node));
 	if (!t->node)
 		return -ENOMEM;
 	for (q = 0; q < topo->nr_queues; q++)
@@ -123,6 +123,7 @@ s64 token_total(const struct token_tree *t)
 	u32 i;
 
 	for (i = 0; i < words_of(t); i++)
-		free -= __builtin_popcountll((u64)atomic64_read(&t->node[i].free));
+		free -= __builtin_popcountll(
+			(u64)atomic64_read(&t->node[i].free));
 	return free;
 }

@@ -37,8 +37,8 @@ bool wheel_unpark(struct wheel *w, u32 queue, u32 bucket)
 	return true;
 }
 
-bool wheel_turn(struct wheel *w, vtime_t vt,
-		void (*wake)(void *arg, u32 queue), void *arg)
+bool wheel_turn(struct wheel *w, vtime_t vt, void (*wake)(void *arg, u32 queue),
+		void *arg)
 {
 	(void)w;
 	(void)vt;
