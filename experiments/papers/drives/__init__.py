@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Published figures of the drives that flash/ models."""
