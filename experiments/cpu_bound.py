@@ -22,9 +22,9 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from experiments import inside, verdict
+from experiments import harness, inside
 from experiments.cpu_bound_guest import WORKLOADS
-from experiments.verdict import Subject, Verdict
+from experiments.harness import Candidate, Check
 from mqfair.benchlib import report
 from mqfair.benchlib.variant import BFQ, MQFQ, NONE
 
@@ -56,13 +56,13 @@ def beside(runs: Runs, workload: str, scheduler: str, base: str) -> list[float]:
     return [mine / its for mine, its in pairs]
 
 
-def judge(runs: Runs) -> Iterator[Verdict]:
+def judge(runs: Runs) -> Iterator[Check]:
     for scheduler, workloads in LEAST.items():
         for workload, others in workloads.items():
             for base, least in others.items():
                 if figures(runs, workload, base) and figures(runs, workload, scheduler):
                     values = beside(runs, workload, scheduler, base)
-                    yield Subject(workload, scheduler).at_least(f"IOPS / {base}", values, least)
+                    yield Candidate(workload, scheduler).at_least(f"IOPS / {base}", values, least)
 
 
 def show(runs: Runs, where: str) -> Table:
@@ -85,18 +85,18 @@ def show(runs: Runs, where: str) -> Table:
 
 def run(args: argparse.Namespace) -> int:
     schedulers = inside.schedulers(args.schedulers)
-    named = verdict.chosen("--workloads", args.workloads, WORKLOADS, "one")
+    named = harness.chosen("--workloads", args.workloads, WORKLOADS, "one")
     workloads = list(dict.fromkeys(named))
     each = len(schedulers) * len(workloads) * args.repeat
     where, runs = inside.run(
         args,
         "cpu_bound_guest",
         (",".join(schedulers), ",".join(workloads), str(args.repeat), str(args.runtime)),
-        verdict.cpus(args),
+        harness.cpus(args),
         BOOT_S + each * (args.runtime + SWITCH_S),
     )
-    verdict.console().print(show(runs, where))
-    return verdict.conclude(
+    harness.console().print(show(runs, where))
+    return harness.conclude(
         args, "cpu-bound", [], list(judge(runs)), {"where": where, "runs": runs}
     )
 
@@ -106,8 +106,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="experiments.cpu_bound", description=__doc__.split("\n")[0]
     )
     parser.add_argument("--workloads", default=",".join(WORKLOADS), help="default %(default)s")
-    verdict.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=2.0, repeat=5)
-    return verdict.main(parser, run, argv)
+    harness.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=2.0, repeat=5)
+    return harness.main(parser, run, argv)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from experiments import verdict
+from experiments import harness
 from mqfair.benchlib.fairness import jain
 from mqfair.benchlib.picture import FAINT, STYLE
 from mqfair.benchlib.result import Document
@@ -127,7 +127,7 @@ def main() -> int:
     )
     parser.add_argument("picture", type=Path, help="PNG or SVG to write")
     parser.add_argument("documents", type=Path, nargs="+", help="of flash_shares --json")
-    return verdict.main(parser, run)
+    return harness.main(parser, run)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ from pathlib import Path
 from rich import box
 from rich.table import Table
 
-from experiments import verdict
-from experiments.verdict import Subject, Verdict, ratios, runs_of, total_bytes
+from experiments import harness
+from experiments.harness import Candidate, Check, ratios, runs_of, total_bytes
 from mqfair.benchlib import jobfile, report, session
 from mqfair.benchlib.fairness import jain
 from mqfair.benchlib.jobfile import JobFile
@@ -155,24 +155,24 @@ def charges_time(label: str) -> bool:
     return tunables_of(label).get("cost") == "learned"
 
 
-def judge(measured: Measured) -> Iterator[Verdict]:
+def judge(measured: Measured) -> Iterator[Check]:
     for case in measured.results:
         for label in report.schedulers_of(case):
             if label in LEAST_JAIN:
                 yield from _judge(case, measured, label)
 
 
-def _judge(case: CaseResult, measured: Measured, label: str) -> Iterator[Verdict]:
-    subject = Subject(case.case.name, label)
+def _judge(case: CaseResult, measured: Measured, label: str) -> Iterator[Check]:
+    candidate = Candidate(case.case.name, label)
     if charges_time(label):
         values = time_jains(case, measured.busy, label)
-        yield subject.at_least("Jain of time", values, LEAST_JAIN[label])
+        yield candidate.at_least("Jain of time", values, LEAST_JAIN[label])
     else:
         values = [run.jain for run in runs_of(case, label)]
-        yield subject.at_least("Jain of bytes", values, LEAST_JAIN[label])
+        yield candidate.at_least("Jain of bytes", values, LEAST_JAIN[label])
     if case.case.name in ALIKE:
         totals = ratios(case, label, NONE, total_bytes)
-        yield subject.at_least("total / none", totals, LEAST_TOTAL)
+        yield candidate.at_least("total / none", totals, LEAST_TOTAL)
 
 
 def show(case: CaseResult, measured: Measured) -> Table:
@@ -221,20 +221,20 @@ def measure(
 ) -> tuple[list[session.Outcome], Measured]:
     where = args.device or device(args.model, args.scale)
     found: dict[tuple[str, str, int], Mapping[str, int]] = {}
-    asked = verdict.request(args, jobs, where)
-    outcomes = [verdict.run_bench(asked, lambda folder: found.update(read_busy(folder)))]
+    asked = harness.request(args, jobs, where)
+    outcomes = [harness.run_bench(asked, lambda folder: found.update(read_busy(folder)))]
     alone: dict[tuple[str, str], float] = {}
     if solo:
         single = [one for job in jobs for one in lone_jobs(job)]
         request = dataclasses.replace(asked, jobs=tuple(single), schedulers=(NONE,))
-        outcomes.append(verdict.run_bench(request))
+        outcomes.append(harness.run_bench(request))
         alone = alone_rates(jobs, outcomes[1].results)
     return outcomes, Measured(outcomes[0].results, found, alone)
 
 
 def load(args: argparse.Namespace, known: tuple[str, ...]) -> list[JobFile]:
-    names = verdict.cases(args, known)
-    jobs = [jobfile.load(str(verdict.EXAMPLES / f"{name}.fio"), args.runtime) for name in names]
+    names = harness.cases(args, known)
+    jobs = [jobfile.load(str(harness.EXAMPLES / f"{name}.fio"), args.runtime) for name in names]
     if args.ramp is None:
         return jobs
     return [dataclasses.replace(job, ramp_s=args.ramp) for job in jobs]
@@ -251,8 +251,8 @@ def add_drive_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     outcomes, measured = measure(args, load(args, CASES), solo=not args.no_solo)
     for case in measured.results:
-        verdict.console().print(show(case, measured))
-    return verdict.conclude(
+        harness.console().print(show(case, measured))
+    return harness.conclude(
         args, "flash-shares", outcomes, list(judge(measured)), figures(measured)
     )
 
@@ -267,8 +267,8 @@ def main() -> int:
     )
     parser.add_argument("--no-solo", action="store_true", help="leave out alone / shared")
     add_drive_arguments(parser)
-    verdict.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=6.0, repeat=1)
-    return verdict.main(parser, run)
+    harness.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=6.0, repeat=1)
+    return harness.main(parser, run)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the experiments have in common: options, runs of the bench, and verdicts."""
+"""What the experiments have in common: options, runs of the bench, and checks."""
 
 import argparse
 import json
@@ -26,7 +26,7 @@ Command = Callable[[argparse.Namespace], int]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Check:
     """@seen is the figure that is judged, @spread that of all repeats."""
 
     case: str
@@ -46,30 +46,30 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Subject:
+class Candidate:
     """What is judged: @scheduler, in @case."""
 
     case: str
     scheduler: str
 
-    def at_least(self, what: str, values: Sequence[float], least: float) -> Verdict:
+    def at_least(self, what: str, values: Sequence[float], least: float) -> Check:
         seen = statistics.median(values)
-        return self._verdict(what, f">= {least:.4g}", values, seen, seen >= least)
+        return self._check(what, f">= {least:.4g}", values, seen, seen >= least)
 
-    def at_most(self, what: str, values: Sequence[float], most: float) -> Verdict:
+    def at_most(self, what: str, values: Sequence[float], most: float) -> Check:
         seen = statistics.median(values)
-        return self._verdict(what, f"<= {most:.4g}", values, seen, seen <= most)
+        return self._check(what, f"<= {most:.4g}", values, seen, seen <= most)
 
-    def within(self, what: str, values: Sequence[float], most: float) -> Verdict:
+    def within(self, what: str, values: Sequence[float], most: float) -> Check:
         """Off by @most in either direction."""
         seen = statistics.median(values)
-        return self._verdict(what, f"within {most:.4g}", values, seen, abs(seen) <= most)
+        return self._check(what, f"within {most:.4g}", values, seen, abs(seen) <= most)
 
-    def _verdict(
+    def _check(
         self, what: str, must: str, values: Sequence[float], seen: float, holds: bool
-    ) -> Verdict:
+    ) -> Check:
         spread = (min(values), max(values))
-        return Verdict(self.case, self.scheduler, what, must, seen, spread, holds)
+        return Check(self.case, self.scheduler, what, must, seen, spread, holds)
 
 
 def runs_of(result: CaseResult, label: str) -> list[RunResult]:
@@ -122,7 +122,7 @@ def add_run_arguments(
     )
     parser.add_argument("--nr-requests", type=int, help="scheduler tags for each queue")
     parser.add_argument("--module", type=Path, help="mqfair.ko (default: the one built here)")
-    parser.add_argument("--json", metavar="FILE", help="write verdicts and results there")
+    parser.add_argument("--json", metavar="FILE", help="write checks and results there")
 
 
 def add_cases(parser: argparse.ArgumentParser, cases: Sequence[str]) -> None:
@@ -186,12 +186,12 @@ def judged(result: CaseResult) -> list[str]:
 
 def above_bfq(
     result: CaseResult, label: str, figure: Callable[[RunResult], float], least: float = 1.0
-) -> list[Verdict]:
+) -> list[Check]:
     """A verdict if BFQ ran."""
     if not runs_of(result, BFQ):
         return []
-    subject = Subject(result.case.name, label)
-    return [subject.at_least("total / bfq", ratios(result, label, BFQ, figure), least)]
+    candidate = Candidate(result.case.name, label)
+    return [candidate.at_least("total / bfq", ratios(result, label, BFQ, figure), least)]
 
 
 def console() -> Console:
@@ -202,19 +202,19 @@ def conclude(
     args: argparse.Namespace,
     experiment: str,
     outcomes: Sequence[session.Outcome],
-    verdicts: Sequence[Verdict],
+    checks: Sequence[Check],
     figures: Document | None = None,
 ) -> int:
-    """Prints notes and verdicts, writes the document; 1 when something does not hold."""
+    """Prints notes and checks, writes the document; 1 when something does not hold."""
     for outcome in outcomes:
         for note in outcome.notes:
             console().print(f"note: {note}", style="dim", highlight=False)
-    for one in verdicts:
+    for one in checks:
         console().print(str(one), highlight=False)
     if args.json:
         whole = {
             "schema": f"mqfair.experiment-{experiment}/1",
-            "verdicts": [vars(one) for one in verdicts],
+            "verdicts": [vars(one) for one in checks],
             **(figures or {}),
             "results": [
                 document(result, outcome.where, ())
@@ -223,7 +223,7 @@ def conclude(
             ],
         }
         Path(args.json).write_text(json.dumps(whole, indent=1) + "\n")
-    return 0 if all(one.holds for one in verdicts) else 1
+    return 0 if all(one.holds for one in checks) else 1
 
 
 def dispatch(args: argparse.Namespace) -> int:

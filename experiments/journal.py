@@ -18,9 +18,9 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from experiments import inside, verdict
+from experiments import harness, inside
+from experiments.harness import Candidate, Check
 from experiments.journal_guest import HEAVY, LIGHT, MKFS, SETTLE_S, TURN_S, TURNS_EACH
-from experiments.verdict import Subject, Verdict
 from mqfair.benchlib import report
 from mqfair.benchlib.variant import BFQ, MQFQ
 
@@ -53,11 +53,11 @@ def cells(runs: Runs) -> Mapping[tuple[str, str], Runs]:
     return found
 
 
-def judge(runs: Runs) -> Iterator[Verdict]:
+def judge(runs: Runs) -> Iterator[Check]:
     for (kind, scheduler), found in sorted(cells(runs).items()):
         if scheduler == MQFQ:
             values = [kept(one) for one in found]
-            yield Subject(kind, scheduler).at_least("heavy beside fsyncs / alone", values, LEAST)
+            yield Candidate(kind, scheduler).at_least("heavy beside fsyncs / alone", values, LEAST)
 
 
 def show(runs: Runs, where: str) -> Table:
@@ -86,17 +86,17 @@ def run(args: argparse.Namespace) -> int:
         args,
         "journal_guest",
         (",".join(schedulers), str(args.repeat)),
-        verdict.cpus(args),
+        harness.cpus(args),
         BOOT_S + each * turns_s * (HOST_S_PER_S if args.icount else 2),
     )
-    verdict.console().print(show(runs, where))
-    return verdict.conclude(args, "journal", [], list(judge(runs)), {"where": where, "runs": runs})
+    harness.console().print(show(runs, where))
+    return harness.conclude(args, "journal", [], list(judge(runs)), {"where": where, "runs": runs})
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="experiments.journal", description=__doc__.split("\n")[0])
-    verdict.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=TURN_S)
-    return verdict.main(parser, run)
+    harness.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=TURN_S)
+    return harness.main(parser, run)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich import box
 from rich.table import Table
 
-from experiments import verdict
-from experiments.verdict import Subject, Verdict, ratios, runs_of, total_iops
+from experiments import harness
+from experiments.harness import Candidate, Check, ratios, runs_of, total_iops
 from mqfair.benchlib import jobfile, report
 from mqfair.benchlib.jobfile import JobFile
 from mqfair.benchlib.result import CaseResult, CgroupResult, RunResult
@@ -49,15 +49,15 @@ def beside_alone(shared: CaseResult, lone: CaseResult, label: str) -> list[float
     return [light_of(run).iops / whole[run.repeat] for run in runs_of(shared, label)]
 
 
-def judge(shared: CaseResult, lone: CaseResult) -> Iterator[Verdict]:
-    for label in verdict.judged(shared):
-        subject = Subject(JOB, label)
+def judge(shared: CaseResult, lone: CaseResult) -> Iterator[Check]:
+    for label in harness.judged(shared):
+        candidate = Candidate(JOB, label)
         if label in LEAST_TOTAL:
             totals = ratios(shared, label, NONE, total_iops)
-            yield subject.at_least("total / none", totals, LEAST_TOTAL[label])
+            yield candidate.at_least("total / none", totals, LEAST_TOTAL[label])
         if label in LEAST_BESIDE_ALONE:
             parts = beside_alone(shared, lone, label)
-            yield subject.at_least("light tenant / alone", parts, LEAST_BESIDE_ALONE[label])
+            yield candidate.at_least("light tenant / alone", parts, LEAST_BESIDE_ALONE[label])
 
 
 def show(shared: CaseResult, lone: CaseResult) -> Table:
@@ -92,18 +92,18 @@ def _latency(groups: Sequence[CgroupResult], name: str) -> str:
 
 
 def run(args: argparse.Namespace) -> int:
-    job = jobfile.load(str(verdict.EXAMPLES / f"{JOB}.fio"), args.runtime)
-    outcome = verdict.run_bench(verdict.request(args, [job, alone(job)], args.device))
+    job = jobfile.load(str(harness.EXAMPLES / f"{JOB}.fio"), args.runtime)
+    outcome = harness.run_bench(harness.request(args, [job, alone(job)], args.device))
     shared, lone = outcome.results
-    verdict.console().print(show(shared, lone))
-    return verdict.conclude(args, "light", [outcome], list(judge(shared, lone)))
+    harness.console().print(show(shared, lone))
+    return harness.conclude(args, "light", [outcome], list(judge(shared, lone)))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="experiments.light", description=__doc__.split("\n")[0])
     parser.add_argument("--device", help="default: that of mqfair bench")
-    verdict.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=4.0)
-    return verdict.main(parser, run)
+    harness.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=4.0)
+    return harness.main(parser, run)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ import numpy as np
 from rich import box
 from rich.table import Table
 
-from experiments import pictures, verdict
-from experiments.verdict import Subject, Verdict
+from experiments import harness, pictures
+from experiments.harness import Candidate, Check
 from mqfair.benchlib import jobfile, report, session
 from mqfair.benchlib.fairness import entitlements, jain
 from mqfair.benchlib.plan import Case
@@ -181,15 +181,15 @@ def worst(changes: Sequence[Change], figure: str) -> list[float]:
     return [pick(values) for values in by_repeat.values()]
 
 
-def judge(found: Mapping[str, Sequence[Change]], capacity: float) -> Iterator[Verdict]:
+def judge(found: Mapping[str, Sequence[Change]], capacity: float) -> Iterator[Check]:
     most = SETTLED_PERIODS * PERIOD_MS
     for label, changes in found.items():
         if label not in LEAST_TOTAL:
             continue
-        subject = Subject(JOB, label)
-        yield subject.at_most("settled after, ms", worst(changes, "settled_ms"), most)
+        candidate = Candidate(JOB, label)
+        yield candidate.at_most("settled after, ms", worst(changes, "settled_ms"), most)
         totals = [value / capacity for value in worst(changes, "iops")]
-        yield subject.at_least("total / none", totals, LEAST_TOTAL[label])
+        yield candidate.at_least("total / none", totals, LEAST_TOTAL[label])
 
 
 def show(found: Mapping[str, Sequence[Change]], capacity: float) -> Table:
@@ -213,36 +213,36 @@ def show(found: Mapping[str, Sequence[Change]], capacity: float) -> Table:
 
 
 def none_iops(outcome: session.Outcome) -> float:
-    runs = verdict.runs_of(outcome.results[0], NONE)
+    runs = harness.runs_of(outcome.results[0], NONE)
     return statistics.median(run.total_iops for run in runs)
 
 
 def run(args: argparse.Namespace) -> int:
-    job = jobfile.load(str(verdict.EXAMPLES / f"{JOB}.fio"), args.runtime)
-    device = args.device or DEVICE.format(queues=verdict.cpus(args))
-    asked = verdict.request(args, [job], device)
+    job = jobfile.load(str(harness.EXAMPLES / f"{JOB}.fio"), args.runtime)
+    device = args.device or DEVICE.format(queues=harness.cpus(args))
+    asked = harness.request(args, [job], device)
     case = session.plan_for(asked).cases[0]
     runs: list[Run] = []
-    outcome = verdict.run_bench(asked, lambda folder: runs.extend(load_runs(folder, case)))
+    outcome = harness.run_bench(asked, lambda folder: runs.extend(load_runs(folder, case)))
     found = changes_of(runs, case.weights)
     capacity = none_iops(outcome)
-    verdict.console().print(show(found, capacity))
+    harness.console().print(show(found, capacity))
     if args.picture:
         pictures.draw_shares_over_time(outcome.results[0], outcome.where, args.picture)
     figures: Document = {
         "changes": [asdict(one) for changes in found.values() for one in changes],
         "timeline": outcome.results[0].timeline,
     }
-    verdicts = list(judge(found, capacity))
-    return verdict.conclude(args, "moving", [outcome], verdicts, figures)
+    checks = list(judge(found, capacity))
+    return harness.conclude(args, "moving", [outcome], checks, figures)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="experiments.moving", description=__doc__.split("\n")[0])
     parser.add_argument("--device", help=f"default: {DEVICE}")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw shares over time there")
-    verdict.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=10.0)
-    return verdict.main(parser, run)
+    harness.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=10.0)
+    return harness.main(parser, run)
 
 
 if __name__ == "__main__":

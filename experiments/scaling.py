@@ -22,8 +22,8 @@ from pathlib import Path
 from rich import box
 from rich.table import Table
 
-from experiments import pictures, verdict
-from experiments.verdict import Subject, Verdict, ratios, runs_of, total_iops
+from experiments import harness, pictures
+from experiments.harness import Candidate, Check, ratios, runs_of, total_iops
 from mqfair.benchlib import jobfile, report
 from mqfair.benchlib.jobfile import JobFile
 from mqfair.benchlib.result import CaseResult, Document
@@ -73,7 +73,7 @@ def left(curve: Mapping[int, Sequence[float]], count: int) -> list[float]:
     return [value / start for value, start in zip(curve[count], first, strict=True)]
 
 
-def judge_curves(found: Mapping[str, Mapping[int, Sequence[float]]]) -> Iterator[Verdict]:
+def judge_curves(found: Mapping[str, Mapping[int, Sequence[float]]]) -> Iterator[Check]:
     for label, curve in found.items():
         if label not in LEAST_LEFT:
             continue
@@ -81,8 +81,8 @@ def judge_curves(found: Mapping[str, Mapping[int, Sequence[float]]]) -> Iterator
             none = statistics.median(left(found[NONE], count))
             values = [value / none for value in left(curve, count)]
             if count != min(curve):
-                subject = Subject(f"{count} cgroups", label)
-                yield subject.at_least("left / left of none", values, LEAST_LEFT[label])
+                candidate = Candidate(f"{count} cgroups", label)
+                yield candidate.at_least("left / left of none", values, LEAST_LEFT[label])
 
 
 def ns_above_none(result: CaseResult, label: str, cpus: int) -> list[float]:
@@ -94,14 +94,14 @@ def ns_above_none(result: CaseResult, label: str, cpus: int) -> list[float]:
     ]
 
 
-def judge_mixed(result: CaseResult, cpus: int) -> Iterator[Verdict]:
+def judge_mixed(result: CaseResult, cpus: int) -> Iterator[Check]:
     for label, most in MOST_NS_ABOVE_NONE.items():
         if runs_of(result, label):
-            subject = Subject(result.case.name, label)
-            yield subject.at_most("ns above none", ns_above_none(result, label, cpus), most)
+            candidate = Candidate(result.case.name, label)
+            yield candidate.at_most("ns above none", ns_above_none(result, label, cpus), most)
     for label, least in LEAST_ABOVE_BFQ.items():
         if runs_of(result, label):
-            yield from verdict.above_bfq(result, label, total_iops, least)
+            yield from harness.above_bfq(result, label, total_iops, least)
 
 
 def show(found: Mapping[str, Mapping[int, Sequence[float]]]) -> Table:
@@ -144,26 +144,26 @@ def _counts(text: str) -> list[int]:
 
 def run(args: argparse.Namespace) -> int:
     counts = _counts(args.cgroups)
-    names = verdict.cases(args, CASES)
-    mixed = jobfile.load(str(verdict.EXAMPLES / f"{MIXED}.fio"), args.runtime)
+    names = harness.cases(args, CASES)
+    mixed = jobfile.load(str(harness.EXAMPLES / f"{MIXED}.fio"), args.runtime)
     jobs = [dataclasses.replace(mixed, ramp_s=RAMP_S)] if MIXED in names else []
     if "cgroups" in names:
         jobs += [cgroups(count, args.runtime) for count in counts]
-    cpus = verdict.cpus(args)
-    outcome = verdict.run_bench(verdict.request(args, jobs, DEVICE.format(queues=cpus)))
-    verdicts: list[Verdict] = []
+    cpus = harness.cpus(args)
+    outcome = harness.run_bench(harness.request(args, jobs, DEVICE.format(queues=cpus)))
+    checks: list[Check] = []
     for result in outcome.results:
         if result.case.name == MIXED:
-            verdict.console().print(show_mixed(result, cpus))
-            verdicts += judge_mixed(result, cpus)
+            harness.console().print(show_mixed(result, cpus))
+            checks += judge_mixed(result, cpus)
     scaled = [result for result in outcome.results if result.case.name != MIXED]
     found = curves(scaled) if scaled else {}
     if found:
-        verdict.console().print(show(found))
-        verdicts += judge_curves(found)
+        harness.console().print(show(found))
+        checks += judge_curves(found)
         if args.picture:
             draw(found, outcome.where, args.picture)
-    return verdict.conclude(args, "scaling", [outcome], verdicts, {"relative": found})
+    return harness.conclude(args, "scaling", [outcome], checks, {"relative": found})
 
 
 def draw(found: Mapping[str, Mapping[int, Sequence[float]]], where: Document, path: Path) -> None:
@@ -185,10 +185,10 @@ def main() -> int:
     parser.add_argument(
         "--cgroups", default=",".join(map(str, COUNTS)), help="how many (default %(default)s)"
     )
-    verdict.add_cases(parser, CASES)
+    harness.add_cases(parser, CASES)
     parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the curves there")
-    verdict.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=1.0)
-    return verdict.main(parser, run)
+    harness.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=1.0)
+    return harness.main(parser, run)
 
 
 if __name__ == "__main__":

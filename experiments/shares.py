@@ -17,8 +17,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from experiments import verdict
-from experiments.verdict import Subject, Verdict, ratios, runs_of, total_iops
+from experiments import harness
+from experiments.harness import Candidate, Check, ratios, runs_of, total_iops
 from mqfair.benchlib import jobfile, report
 from mqfair.benchlib.result import CaseResult
 from mqfair.benchlib.variant import NONE
@@ -57,24 +57,24 @@ LIMITS: Mapping[str, Limits] = {
 }
 
 
-def judge(result: CaseResult) -> Iterator[Verdict]:
-    for label in verdict.judged(result):
+def judge(result: CaseResult) -> Iterator[Check]:
+    for label in harness.judged(result):
         limits = LIMITS.get(label)
         if limits is not None:
             yield from _judge(result, label, limits)
 
 
-def _judge(result: CaseResult, label: str, limits: Limits) -> Iterator[Verdict]:
-    subject = Subject(result.case.name, label)
+def _judge(result: CaseResult, label: str, limits: Limits) -> Iterator[Check]:
+    candidate = Candidate(result.case.name, label)
     if limits.deviation is not None:
         name, values = _worst(result, label)
-        yield subject.within(f"share of {name}, off by", values, limits.deviation)
-    yield subject.at_least("Jain", [run.jain for run in runs_of(result, label)], limits.jain)
+        yield candidate.within(f"share of {name}, off by", values, limits.deviation)
+    yield candidate.at_least("Jain", [run.jain for run in runs_of(result, label)], limits.jain)
     # Of IOPS, which is what the slots limit: with bytes shared equally between 4 KiB and 64 KiB
     # fewer of the large are served in the same slots.
-    yield subject.at_least("total / none", ratios(result, label, NONE, total_iops), limits.total)
+    yield candidate.at_least("total / none", ratios(result, label, NONE, total_iops), limits.total)
     if limits.above_bfq:
-        yield from verdict.above_bfq(result, label, total_iops)
+        yield from harness.above_bfq(result, label, total_iops)
 
 
 def _worst(result: CaseResult, label: str) -> tuple[str, list[float]]:
@@ -87,21 +87,21 @@ def _worst(result: CaseResult, label: str) -> tuple[str, list[float]]:
 
 
 def run(args: argparse.Namespace) -> int:
-    names = verdict.cases(args, CASES)
-    jobs = [jobfile.load(str(verdict.EXAMPLES / f"{name}.fio"), args.runtime) for name in names]
-    outcome = verdict.run_bench(verdict.request(args, jobs, args.device))
+    names = harness.cases(args, CASES)
+    jobs = [jobfile.load(str(harness.EXAMPLES / f"{name}.fio"), args.runtime) for name in names]
+    outcome = harness.run_bench(harness.request(args, jobs, args.device))
     for result in outcome.results:
-        verdict.console().print(report.render(result, ()))
-    verdicts = [one for result in outcome.results for one in judge(result)]
-    return verdict.conclude(args, "shares", [outcome], verdicts)
+        harness.console().print(report.render(result, ()))
+    checks = [one for result in outcome.results for one in judge(result)]
+    return harness.conclude(args, "shares", [outcome], checks)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="experiments.shares", description=__doc__.split("\n")[0])
-    verdict.add_cases(parser, CASES)
+    harness.add_cases(parser, CASES)
     parser.add_argument("--device", help="default: that of mqfair bench")
-    verdict.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=4.0)
-    return verdict.main(parser, run)
+    harness.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=4.0)
+    return harness.main(parser, run)
 
 
 if __name__ == "__main__":

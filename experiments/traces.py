@@ -14,8 +14,8 @@ import dataclasses
 import sys
 from collections.abc import Iterator, Mapping
 
-from experiments import verdict
-from experiments.verdict import Subject, Verdict, runs_of, total_bytes
+from experiments import harness
+from experiments.harness import Candidate, Check, runs_of, total_bytes
 from mqfair.benchlib import jobfile, report
 from mqfair.benchlib.device import default_device
 from mqfair.benchlib.jobfile import JobFile
@@ -47,31 +47,31 @@ def _with_weights(job: JobFile, weights: Mapping[str, int]) -> JobFile:
     )
 
 
-def judge(result: CaseResult) -> Iterator[Verdict]:
-    for label in verdict.judged(result):
+def judge(result: CaseResult) -> Iterator[Check]:
+    for label in harness.judged(result):
         if label not in LEAST_JAIN:
             continue
         jain = [run.jain for run in runs_of(result, label)]
-        yield Subject(result.case.name, label).at_least("Jain", jain, LEAST_JAIN[label])
+        yield Candidate(result.case.name, label).at_least("Jain", jain, LEAST_JAIN[label])
         if label in ABOVE_BFQ:
-            yield from verdict.above_bfq(result, label, total_bytes)
+            yield from harness.above_bfq(result, label, total_bytes)
 
 
 def run(args: argparse.Namespace) -> int:
-    job = jobfile.load(str(verdict.EXAMPLES / f"{JOB}.fio"), args.runtime)
-    device = f"{default_device(verdict.cpus(args))},max_sectors={MAX_SECTORS}"
-    outcome = verdict.run_bench(verdict.request(args, rotations(job), args.device or device))
+    job = jobfile.load(str(harness.EXAMPLES / f"{JOB}.fio"), args.runtime)
+    device = f"{default_device(harness.cpus(args))},max_sectors={MAX_SECTORS}"
+    outcome = harness.run_bench(harness.request(args, rotations(job), args.device or device))
     for result in outcome.results:
-        verdict.console().print(report.render(result, ()))
-    verdicts = [one for result in outcome.results for one in judge(result)]
-    return verdict.conclude(args, "traces", [outcome], verdicts)
+        harness.console().print(report.render(result, ()))
+    checks = [one for result in outcome.results for one in judge(result)]
+    return harness.conclude(args, "traces", [outcome], checks)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="experiments.traces", description=__doc__.split("\n")[0])
     parser.add_argument("--device", help="default: that of mqfair bench, max_sectors=512")
-    verdict.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=4.0)
-    return verdict.main(parser, run)
+    harness.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=4.0)
+    return harness.main(parser, run)
 
 
 if __name__ == "__main__":

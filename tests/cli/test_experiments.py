@@ -9,8 +9,8 @@ import re
 import numpy as np
 import pytest
 
-from experiments import light, moving, scaling, shares, traces, verdict
-from experiments.verdict import Subject
+from experiments import harness, light, moving, scaling, shares, traces
+from experiments.harness import Candidate
 from mqfair.benchlib import jobfile, session
 from mqfair.benchlib.plan import Case
 from mqfair.benchlib.result import CaseResult, CgroupResult, RunResult
@@ -33,8 +33,8 @@ def case_result(*runs, name="four-cgroups"):
     return CaseResult(Case(name, (), WEIGHTS, 1.0, 2.0), runs, (), {})
 
 
-def said(verdicts):
-    return {(one.scheduler, one.what): one.holds for one in verdicts}
+def said(checks):
+    return {(one.scheduler, one.what): one.holds for one in checks}
 
 
 def test_shares_are_judged_by_the_limits_of_each_scheduler():
@@ -64,10 +64,10 @@ def test_shares_are_judged_by_the_limits_of_each_scheduler():
 
 
 def test_a_verdict_is_of_the_median_and_tells_the_spread():
-    one = Subject("case", "mqfq").at_least("total", [0.9, 0.96, 0.97], 0.95)
+    one = Candidate("case", "mqfq").at_least("total", [0.9, 0.96, 0.97], 0.95)
     assert (one.holds, one.seen, one.spread) == (True, 0.96, (0.9, 0.97))
-    assert not Subject("case", "mqfq").within("off", [-0.06, -0.06, 0.0], 0.05).holds
-    assert not Subject("case", "mqfq").at_most("late", [math.inf], 200).holds
+    assert not Candidate("case", "mqfq").within("off", [-0.06, -0.06, 0.0], 0.05).holds
+    assert not Candidate("case", "mqfq").at_most("late", [math.inf], 200).holds
 
 
 def test_an_unknown_case_is_named():
@@ -76,14 +76,14 @@ def test_an_unknown_case_is_named():
 
 
 def test_the_light_tenant_alone_is_the_same_job():
-    job = jobfile.load(str(verdict.EXAMPLES / "light-tenant.fio"), 2.0)
+    job = jobfile.load(str(harness.EXAMPLES / "light-tenant.fio"), 2.0)
     lone = light.alone(job)
     assert (lone.name, [group.name for group in lone.groups]) == ("light-alone", ["light"])
     assert lone.groups[0] == next(group for group in job.groups if group.name == "light")
 
 
 def test_each_trace_has_each_weight_once():
-    job = jobfile.load(str(verdict.EXAMPLES / "traces.fio"))
+    job = jobfile.load(str(harness.EXAMPLES / "traces.fio"))
     rotated = traces.rotations(job)
     assert len({one.name for one in rotated}) == 4
     for group in job.groups:
@@ -99,7 +99,7 @@ def test_each_trace_has_each_weight_once():
 def test_the_traces_have_the_mean_sizes_and_reads_that_they_are_to_have(
     name, kib, reads_for_each_write
 ):
-    job = jobfile.load(str(verdict.EXAMPLES / "traces.fio"))
+    job = jobfile.load(str(harness.EXAMPLES / "traces.fio"))
     (one,) = next(group for group in job.groups if group.name == name).jobs
     options = dict(option.split("=", 1) for option in one.options if "=" in option)
     split = [tuple(map(int, pair)) for pair in re.findall(r"(\d+)k/(\d+)", options["bssplit"])]

@@ -21,8 +21,8 @@ def cpu_runs(*, loads=("qd1", "qd32", "batch8"), **iops):
     ]
 
 
-def said(verdicts):
-    return {(one.case, one.what): one.holds for one in verdicts}
+def said(checks):
+    return {(one.case, one.what): one.holds for one in checks}
 
 
 def text_of(table):

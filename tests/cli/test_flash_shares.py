@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from experiments import flash_picture, flash_shares, verdict
+from experiments import flash_picture, flash_shares, harness
 from experiments.flash_shares import Measured
 from mqfair.benchlib import jobfile
 from mqfair.benchlib.plan import Case
@@ -77,15 +77,15 @@ def test_judged_is_what_a_scheduler_charges():
 def test_totals_are_not_judged_where_tenants_differ():
     case = case_of(run_of("none", 100, 300), run_of("mqfq", 1, 1), name="flash-reader-writer")
     busy = busy_of("flash-reader-writer", none=(1, 3), mqfq=(1, 3))
-    verdicts = list(flash_shares.judge(Measured((case,), busy, {})))
-    assert [one.what for one in verdicts] == ["Jain of bytes"]
+    checks = list(flash_shares.judge(Measured((case,), busy, {})))
+    assert [one.what for one in checks] == ["Jain of bytes"]
 
 
 def test_only_one_of_each_kind_runs_alone():
-    four = jobfile.load(str(verdict.EXAMPLES / "flash-mixed.fio"), 2.0)
+    four = jobfile.load(str(harness.EXAMPLES / "flash-mixed.fio"), 2.0)
     assert set(flash_shares.kinds(four).values()) == {"w100"}
     assert [job.name for job in flash_shares.lone_jobs(four)] == ["flash-mixed.w100"]
-    two = jobfile.load(str(verdict.EXAMPLES / "flash-reader-writer.fio"), 2.0)
+    two = jobfile.load(str(harness.EXAMPLES / "flash-reader-writer.fio"), 2.0)
     lone = flash_shares.lone_jobs(two)
     assert [job.name for job in lone] == [
         "flash-reader-writer.reader",
@@ -95,7 +95,7 @@ def test_only_one_of_each_kind_runs_alone():
 
 
 def test_slowdown_is_of_the_kind_that_ran_alone():
-    four = jobfile.load(str(verdict.EXAMPLES / "flash-mixed.fio"), 2.0)
+    four = jobfile.load(str(harness.EXAMPLES / "flash-mixed.fio"), 2.0)
     lone = case_of(run_of("none", 400, 400), run_of("none", 200, 200, 1), name="flash-mixed.w100")
     alone = flash_shares.alone_rates([four], (lone,))
     assert alone == {("flash-mixed", f"w{n}"): 600 for n in (100, 250, 500, 1000)}
@@ -115,7 +115,7 @@ def test_runs_with_one_tenant_are_not_counted(tmp_path):
 
 @pytest.mark.parametrize("name", flash_shares.CASES)
 def test_cases_are_examples_that_wait_before_they_count(name):
-    job = jobfile.load(str(verdict.EXAMPLES / f"{name}.fio"), 2.0)
+    job = jobfile.load(str(harness.EXAMPLES / f"{name}.fio"), 2.0)
     assert job.ramp_s >= 1
 
 

@@ -5,8 +5,8 @@ import argparse
 
 import pytest
 
-from experiments import garbage, garbage_guest
-from experiments.verdict import EXAMPLES
+from experiments.harness import EXAMPLES
+from experiments.papers.hwabc import garbage, garbage_guest
 from mqfair.benchlib import jobfile
 from mqfair.errors import UsageError
 
@@ -78,6 +78,6 @@ def test_a_write_is_charged_for_later_too():
 def test_the_reader_is_judged_beside_none():
     default = garbage.label("hwabc", 3)
     found = {"none": {"reader": 20.0, "writer": 30.0}, default: {"reader": 40.0, "writer": 7.0}}
-    verdicts = list(garbage.judge_reader(found, [default], 3))
-    assert [one.holds for one in verdicts] == [True, True, False]
-    assert verdicts[2].seen == pytest.approx(0.94)
+    checks = list(garbage.judge_reader(found, [default], 3))
+    assert [one.holds for one in checks] == [True, True, False]
+    assert checks[2].seen == pytest.approx(0.94)

@@ -3,8 +3,8 @@
 
 import pytest
 
-from experiments import interference, parallelism
-from experiments.interference import SETTLING, WindowWeights
+from experiments.papers.ifq import interference, parallelism
+from experiments.papers.ifq.interference import SETTLING, WindowWeights
 from mqfair.benchlib.plan import Case
 from mqfair.benchlib.result import CaseResult, CgroupResult, RunResult
 from mqfair.errors import Failure, UsageError

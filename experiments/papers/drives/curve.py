@@ -5,7 +5,7 @@ Runs flash-curve, which measures each model over queue depth, and sets its figur
 the drive: published ones, and for the 980 PRO a measured curve. Judged is what was not partly the
 limit of the drive's host; it must be within 10 %.
 
-    python3 -m experiments.flash_curve --program build/tests/tests/flash/flash-curve \\
+    python3 -m experiments.papers.drives.curve --program build/tests/tests/flash/flash-curve \\
         --picture doc/flash-curve.png
 
 Exit status: 0 all judged figures are within 10 %, 1 some are not, 2 bad input.
@@ -248,9 +248,9 @@ def run(args: argparse.Namespace) -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="python3 -m experiments.flash_curve",
+        prog="python3 -m experiments.papers.drives.curve",
         description="Set the models of flash/ beside the drives that they are named after.",
-        epilog="example: python3 -m experiments.flash_curve --picture doc/flash-curve.png",
+        epilog="example: python3 -m experiments.papers.drives.curve --picture doc/flash-curve.png",
     )
     parser.add_argument(
         "--program", type=Path, default=PROGRAM, help=f"flash-curve (default: {PROGRAM})"
@@ -259,10 +259,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return run(parser.parse_args(argv))
     except UsageError as error:
-        print(f"flash_curve: {error}", file=sys.stderr)
+        print(f"curve: {error}", file=sys.stderr)
         return 2
     except Failure as error:
-        print(f"flash_curve: {error}", file=sys.stderr)
+        print(f"curve: {error}", file=sys.stderr)
         return 1
 
 

@@ -22,7 +22,7 @@ each. Judged is that a write's cost in reads is within 10 %, at the end of each 
 The drive is slower than the one it models (time_scale), for the sake of the emulated processor;
 rates and times are told as if it were not. Periods of hwabc are stretched by as much.
 
-    python3 -m experiments.garbage reader --picture doc/hwabc-bandwidth.png
+    python3 -m experiments.papers.hwabc.garbage reader --picture doc/hwabc-bandwidth.png
 """
 
 import argparse
@@ -40,10 +40,11 @@ from matplotlib.figure import Figure
 from rich import box
 from rich.table import Table
 
-from experiments import garbage_guest, verdict
-from experiments.garbage_guest import PLAN, Figures, Load, Scene
+from experiments import harness
+from experiments.harness import Candidate, Check
+from experiments.papers.hwabc import garbage_guest
+from experiments.papers.hwabc.garbage_guest import PLAN, Figures, Load, Scene
 from experiments.pictures import COLOURS
-from experiments.verdict import Subject, Verdict
 from lab import guest, kernel
 from lab.errors import LabError
 from lab.spec import GuestSpec
@@ -231,15 +232,15 @@ def others(args: argparse.Namespace) -> list[str]:
 
 def judge_reader(
     found: Mapping[str, Mapping[str, float]], own: Sequence[str], scale: int
-) -> Iterator[Verdict]:
+) -> Iterator[Check]:
     none = found[NONE]
-    yield Subject(READER, NONE).at_most("reader / writer", [none["reader"] / none["writer"]], 1.0)
+    yield Candidate(READER, NONE).at_most("reader / writer", [none["reader"] / none["writer"]], 1.0)
     for one in own:
         rate = found[one]
-        subject = Subject(READER, short(one, scale))
-        yield subject.at_least("reader / writer", [rate["reader"] / rate["writer"]], 1.0)
+        candidate = Candidate(READER, short(one, scale))
+        yield candidate.at_least("reader / writer", [rate["reader"] / rate["writer"]], 1.0)
         total = sum(rate.values()) / sum(none.values())
-        yield subject.at_least("total / none", [total], LEAST_TOTAL)
+        yield candidate.at_least("total / none", [total], LEAST_TOTAL)
 
 
 def draw_reader(panels_of: Mapping[str, Samples], scale: int, title: str, path: Path) -> None:
@@ -264,7 +265,7 @@ def draw_reader(panels_of: Mapping[str, Samples], scale: int, title: str, path: 
 
 
 def reader_command(args: argparse.Namespace) -> int:
-    job = jobfile.load(str(verdict.EXAMPLES / f"{READER}.fio"))
+    job = jobfile.load(str(harness.EXAMPLES / f"{READER}.fio"))
     own = [label("hwabc", args.scale, **tunables) for tunables in ({}, PAPER)]
     alphas = [alpha for alpha in args.alphas if alpha != ALPHA]
     own += [label("hwabc", args.scale, alpha_pct=one) for one in alphas]
@@ -281,7 +282,7 @@ def reader_command(args: argparse.Namespace) -> int:
             f"{values[2] / none:.3f}",
             f"{samples[-1]['drive']['write_amplification']:.2f}",
         )
-    verdict.console().print(shown)
+    harness.console().print(shown)
     if args.picture:
         drawn = {short(name, args.scale): runs[labels.index(name)] for name in (NONE, *own[:2])}
         title = (
@@ -290,7 +291,7 @@ def reader_command(args: argparse.Namespace) -> int:
         )
         draw_reader(drawn, args.scale, title, args.picture)
     judged = list(judge_reader(found, own, args.scale))
-    return verdict.conclude(args, "garbage-reader", [], judged, {"mb_per_s": found})
+    return harness.conclude(args, "garbage-reader", [], judged, {"mb_per_s": found})
 
 
 # ---------------------------------------------------------------------------- writers
@@ -298,19 +299,19 @@ def reader_command(args: argparse.Namespace) -> int:
 
 def judge_writers(
     found: Mapping[str, Mapping[str, float]], args: argparse.Namespace
-) -> Iterator[Verdict]:
+) -> Iterator[Check]:
     for share in SHARES:
         curve = [
             found[label("hwabc", args.scale, alpha_pct=alpha, gc_share=share)]["hot"]
             for alpha in sorted(args.alphas)
         ]
-        yield Subject(WRITERS, f"hwabc {share}").at_most(
+        yield Candidate(WRITERS, f"hwabc {share}").at_most(
             "hot: most alpha / least", [curve[-1] / curve[0]], 1.0
         )
 
 
 def writers_command(args: argparse.Namespace) -> int:
-    job = jobfile.load(str(verdict.EXAMPLES / f"{WRITERS}.fio"))
+    job = jobfile.load(str(harness.EXAMPLES / f"{WRITERS}.fio"))
     labels = others(args) + [
         label("hwabc", args.scale, alpha_pct=alpha, gc_share=share)
         for alpha in args.alphas
@@ -340,9 +341,9 @@ def writers_command(args: argparse.Namespace) -> int:
             *(f"{slowdown[group]:.2f}" for group in names),
             f"{sum(shared[name].values()) / none:.3f}",
         )
-    verdict.console().print(shown)
+    harness.console().print(shown)
     figures: Document = {"alone_mb_per_s": alone, "slowdown": slowdowns, "mb_per_s": shared}
-    return verdict.conclude(
+    return harness.conclude(
         args, "garbage-writers", [], list(judge_writers(slowdowns, args)), figures
     )
 
@@ -356,7 +357,7 @@ def truth_permille(sample: Figures, group: str) -> float:
 
 
 def estimate_command(args: argparse.Namespace) -> int:
-    job = jobfile.load(str(verdict.EXAMPLES / f"{WRITERS}.fio"))
+    job = jobfile.load(str(harness.EXAMPLES / f"{WRITERS}.fio"))
     names = [group.name for group in job.groups]
     (samples,) = run_scenes(args, [scene(args, job, label("hwabc", args.scale), ftl="device")])
     columns = [f"{name} {which}" for name in names for which in ("truth", "estimate")]
@@ -377,14 +378,14 @@ def estimate_command(args: argparse.Namespace) -> int:
                 off[name].append(max(truth / guess, guess / truth))
         figures = (value / 1000 for pair in pairs.values() for value in pair)
         shown.add_row(f"{seconds:.2f}", *(f"{value:.2f}" for value in figures))
-    verdict.console().print(shown)
+    harness.console().print(shown)
     if not all(off.values()):
         raise UsageError(
             f"--seconds {args.seconds}: the first {ESTIMATE_FROM_S:.0f} are not judged"
         )
-    verdicts = [
+    checks = [
         dataclasses.replace(
-            Subject(WRITERS, "hwabc").at_most(
+            Candidate(WRITERS, "hwabc").at_most(
                 f"{name}: estimate off by", values, MOST_OFF_ESTIMATE
             ),
             seen=max(values),
@@ -392,7 +393,7 @@ def estimate_command(args: argparse.Namespace) -> int:
         )
         for name, values in off.items()
     ]
-    return verdict.conclude(args, "garbage-estimate", [], verdicts, {"windows": windows})
+    return harness.conclude(args, "garbage-estimate", [], checks, {"windows": windows})
 
 
 # ---------------------------------------------------------------------------- costs
@@ -482,20 +483,22 @@ def costs_command(args: argparse.Namespace) -> int:
         last[phase] = [*last.get(phase, []), learned / truth - 1][-3:]
         figures = (learned, truth, ratio, true_ratio, factor)
         shown.add_row(f"{seconds:.2f}", phase, *(f"{value:.2f}" for value in figures))
-    verdict.console().print(shown)
-    verdicts = [
-        Subject("costs", "hwabc").within(f"{phase}: off by", [statistics.mean(off)], MOST_OFF_COST)
+    harness.console().print(shown)
+    checks = [
+        Candidate("costs", "hwabc").within(
+            f"{phase}: off by", [statistics.mean(off)], MOST_OFF_COST
+        )
         for phase, off in last.items()
         if phase != PHASES[1]
     ]
-    return verdict.conclude(args, "garbage-costs", [], verdicts, {"windows": windows})
+    return harness.conclude(args, "garbage-costs", [], checks, {"windows": windows})
 
 
 # ---------------------------------------------------------------------------- command
 
 
 def add_parser(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]", name: str,
-               command: verdict.Command, seconds: float) -> argparse.ArgumentParser:  # fmt: skip
+               command: harness.Command, seconds: float) -> argparse.ArgumentParser:  # fmt: skip
     parser = kinds.add_parser(name)
     parser.set_defaults(command=command)
     parser.add_argument(
@@ -510,7 +513,7 @@ def add_parser(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]", nam
         metavar="FOLDER",
         help="keep the samples there; if it has those of the same runs, they are judged again",
     )
-    parser.add_argument("--json", metavar="FILE", help="write verdicts and figures there")
+    parser.add_argument("--json", metavar="FILE", help="write checks and figures there")
     return parser
 
 
@@ -523,7 +526,7 @@ def add_alphas(parser: argparse.ArgumentParser, *alphas: int) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
-        prog="garbage",
+        prog="experiments.papers.hwabc.garbage",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -538,7 +541,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--ftl", choices=("host", "device"), default="host",
         help="who keeps the drive's map, and knows what its flash does (default %(default)s)",
     )  # fmt: skip
-    return verdict.main(parser, verdict.dispatch, argv)
+    return harness.main(parser, harness.dispatch, argv)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Tenants on a virtual SSD whose pages are theirs, in the guest: see garbage.py.
 
-    python3 -m experiments.garbage_guest FOLDER
+    python3 -m experiments.papers.hwabc.garbage_guest FOLDER
 
 reads FOLDER/plan.json, a list of Scene, and writes FOLDER/NNN.json for each: every SAMPLE_S what
 each tenant has read and written, what the scheduler says of itself and of each of them, and what

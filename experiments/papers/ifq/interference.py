@@ -14,9 +14,9 @@ traces, beside six that take all they can get, on a drive with eight slots. Judg
 under ifq the 99.9th percentile of each is at most three times what it is without the six, that it
 is below BFQ's, and that the six have 0.9 of what they have under none.
 
-    python3 -m experiments.interference weights --picture doc/ifq-weights.png
-    python3 -m experiments.interference turns --picture doc/ifq-turns.png
-    python3 -m experiments.interference latency --icount --picture doc/ifq-latency.png
+    python3 -m experiments.papers.ifq.interference weights --picture doc/ifq-weights.png
+    python3 -m experiments.papers.ifq.interference turns --picture doc/ifq-turns.png
+    python3 -m experiments.papers.ifq.interference latency --icount --picture doc/ifq-latency.png
 """
 
 import argparse
@@ -44,10 +44,11 @@ from matplotlib.ticker import (
 from rich import box
 from rich.table import Table
 
-from experiments import interference_guest, verdict
-from experiments.interference_guest import IFQ, SAMPLES, TURN_WINDOWS, WORKS
+from experiments import harness
+from experiments.harness import Candidate, Check, runs_of
+from experiments.papers.ifq import interference_guest
+from experiments.papers.ifq.interference_guest import IFQ, SAMPLES, TURN_WINDOWS, WORKS
 from experiments.pictures import COLOURS
-from experiments.verdict import Subject, Verdict, runs_of
 from lab import guest, kernel
 from lab.errors import LabError
 from lab.spec import GuestSpec
@@ -202,19 +203,19 @@ def weights_command(args: argparse.Namespace) -> int:
     settled = settled_windows(found, args.experiment)
     if not settled:
         raise UsageError(f"--windows {args.windows}: too few to settle: ask for more")
-    verdict.console().print(show_weights(found))
+    harness.console().print(show_weights(found))
     if args.picture:
         draw_weights(found, users, where, args.picture)
     worst = max(settled, key=lambda one: one.off)
     judged = dataclasses.replace(
-        Subject(args.experiment, IFQ).at_most(
+        Candidate(args.experiment, IFQ).at_most(
             "weight off its due, at most", [one.off for one in settled], MOST_OFF
         ),
         seen=worst.off,
         holds=worst.off <= MOST_OFF,
     )
     figures: Document = {"where": where, "windows": [dataclasses.asdict(one) for one in found]}
-    return verdict.conclude(args, f"interference-{args.experiment}", [], [judged], figures)
+    return harness.conclude(args, f"interference-{args.experiment}", [], [judged], figures)
 
 
 # ------------------------------------------------------------------------- latency
@@ -254,23 +255,23 @@ def percentiles(result: CaseResult, label: str, name: str, which: str) -> list[f
     return [reader_of(run, name).lat_ns[which] for run in runs_of(result, label)]
 
 
-def judge(shared: CaseResult, lone: CaseResult) -> Iterator[Verdict]:
-    subject = Subject(JOB, IFQ)
+def judge(shared: CaseResult, lone: CaseResult) -> Iterator[Check]:
+    candidate = Candidate(JOB, IFQ)
     for name in READERS:
         beside = percentiles(shared, IFQ, name, "p999")
         own = percentiles(lone, IFQ, name, "p999")
-        yield subject.at_most(
+        yield candidate.at_most(
             f"{name} p99.9 / alone",
             [a / b for a, b in zip(beside, own, strict=True)],
             MOST_BESIDE_ALONE,
         )
         other = percentiles(shared, BFQ, name, "p999")
         if other:
-            yield subject.at_most(
+            yield candidate.at_most(
                 f"{name} p99.9 / bfq", [a / b for a, b in zip(beside, other, strict=True)], 1.0
             )
-    yield subject.at_least(
-        "heavy total / none", verdict.ratios(shared, IFQ, NONE, heavy_bytes), LEAST_HEAVY
+    yield candidate.at_least(
+        "heavy total / none", harness.ratios(shared, IFQ, NONE, heavy_bytes), LEAST_HEAVY
     )
 
 
@@ -294,7 +295,7 @@ def show_latency(shared: CaseResult, lone: CaseResult) -> Table:
     if runs_of(lone, IFQ):
         row("alone, ifq", lone, IFQ, "")
     for label in report.schedulers_of(shared):
-        total = verdict.ratios(shared, label, NONE, heavy_bytes)
+        total = harness.ratios(shared, label, NONE, heavy_bytes)
         row(label, shared, label, f"{statistics.median(total):.3f}")
     return table
 
@@ -352,18 +353,18 @@ def draw_latency(latencies: Latencies, labels: Sequence[str], where: Document, p
 
 
 def latency_command(args: argparse.Namespace) -> int:
-    job = jobfile.load(str(verdict.EXAMPLES / f"{JOB}.fio"), args.runtime)
-    asked = verdict.request(args, [job, alone(job)], LATENCY_DEVICE)
+    job = jobfile.load(str(harness.EXAMPLES / f"{JOB}.fio"), args.runtime)
+    asked = harness.request(args, [job, alone(job)], LATENCY_DEVICE)
     with contextlib.ExitStack() as stack:
         kept = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mqfair-raw-")))
-        outcome = verdict.run_bench(asked, lambda folder: _keep(folder, kept))
+        outcome = harness.run_bench(asked, lambda folder: _keep(folder, kept))
         shared, lone = outcome.results
         if args.picture:
             latencies = collect(kept, outcome.results)
             draw_latency(latencies, report.schedulers_of(shared), outcome.where, args.picture)
-    verdict.console().print(show_latency(shared, lone))
-    verdicts = list(judge(shared, lone)) if runs_of(shared, IFQ) else []
-    return verdict.conclude(args, "interference-latency", [outcome], verdicts)
+    harness.console().print(show_latency(shared, lone))
+    checks = list(judge(shared, lone)) if runs_of(shared, IFQ) else []
+    return harness.conclude(args, "interference-latency", [outcome], checks)
 
 
 def _keep(folder: Path, kept: Path) -> None:
@@ -377,7 +378,7 @@ def _keep(folder: Path, kept: Path) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="experiments.interference", description=(__doc__ or "").split("\n")[0]
+        prog="experiments.papers.ifq.interference", description=(__doc__ or "").split("\n")[0]
     )
     commands = parser.add_subparsers(required=True)
     weights = commands.add_parser("weights", help="figure 5: weights beside those due")
@@ -392,10 +393,10 @@ def _parser() -> argparse.ArgumentParser:
         )
         one.add_argument("--windows", type=int, default=windows, help="default %(default)s")
         one.add_argument("--module", type=Path, help="mqfair.ko (default: the one built here)")
-        one.add_argument("--json", metavar="FILE", help="write verdicts and windows there")
+        one.add_argument("--json", metavar="FILE", help="write checks and windows there")
     latency = commands.add_parser("latency", help="readers that wait, beside six that do not")
     latency.set_defaults(command=latency_command)
-    verdict.add_arguments(latency, schedulers=SCHEDULERS, runtime_s=10.0, repeat=1)
+    harness.add_arguments(latency, schedulers=SCHEDULERS, runtime_s=10.0, repeat=1)
     latency.set_defaults(nr_requests=LATENCY_TAGS)
     for one in (weights, turns, latency):
         one.add_argument("--picture", type=Path, metavar="FILE", help="draw it there")
@@ -403,7 +404,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    return verdict.main(_parser(), verdict.dispatch)
+    return harness.main(_parser(), harness.dispatch)
 
 
 if __name__ == "__main__":

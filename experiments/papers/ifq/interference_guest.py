@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The users of figure 5, and one that turns heavy and back, in the guest: see interference.py.
 
-    python3 -m experiments.interference_guest weights|turns FOLDER WINDOW_MS WINDOWS
+    python3 -m experiments.papers.ifq.interference_guest weights|turns FOLDER WINDOW_MS WINDOWS
 
 writes FOLDER/samples.json: what the scheduler said of itself and of each user, again and again.
 """

@@ -12,8 +12,8 @@ six beside none's, and the readers' 99.9th percentile beside what it is without 
 depth costs. Judged is the least depth that gives the six 0.9 of what they have under none: that
 under it the percentile is no more than three times.
 
-    python3 -m experiments.parallelism readers --icount --picture doc/ifq-readers.png
-    python3 -m experiments.parallelism depth --icount --picture doc/ifq-depth.png
+    python3 -m experiments.papers.ifq.parallelism readers --icount --picture doc/ifq-readers.png
+    python3 -m experiments.papers.ifq.parallelism depth --icount --picture doc/ifq-depth.png
 """
 
 import argparse
@@ -29,11 +29,11 @@ from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 from rich import box
 from rich.table import Table
 
-from experiments import verdict
-from experiments.interference import JOB, READERS, alone, heavy_bytes, percentiles
-from experiments.interference_guest import IFQ
+from experiments import harness
+from experiments.harness import Candidate, Check, ratios, runs_of
+from experiments.papers.ifq.interference import JOB, READERS, alone, heavy_bytes, percentiles
+from experiments.papers.ifq.interference_guest import IFQ
 from experiments.pictures import COLOURS, MARKS
-from experiments.verdict import Subject, Verdict, ratios, runs_of
 from mqfair.benchlib import jobfile, report
 from mqfair.benchlib.jobfile import JobFile
 from mqfair.benchlib.picture import FAINT, STYLE
@@ -117,10 +117,10 @@ def readers_command(args: argparse.Namespace) -> int:
     ran = _run(args, jobs)
     outcomes = list(ran.values())
     found = {name: rates(outcome) for name, outcome in ran.items()}
-    verdict.console().print(show_readers(found))
+    harness.console().print(show_readers(found))
     if args.picture:
         draw_readers(found, outcomes, args.picture)
-    return verdict.conclude(args, "parallelism-readers", outcomes, [], {"bytes_per_s": found})
+    return harness.conclude(args, "parallelism-readers", outcomes, [], {"bytes_per_s": found})
 
 
 # --------------------------------------------------------------------------- depth
@@ -152,17 +152,17 @@ def medians(curve: Curve) -> dict[int, float]:
     return {depth: statistics.median(values) for depth, values in curve.items()}
 
 
-def judge_depth(drive: str, shared: CaseResult, lone: CaseResult) -> Iterator[Verdict]:
+def judge_depth(drive: str, shared: CaseResult, lone: CaseResult) -> Iterator[Check]:
     totals = heavy_curve(shared)
     enough = [depth for depth, total in medians(totals).items() if total >= LEAST_HEAVY]
     if not enough:
         greatest = max(DEPTHS)
-        subject = Subject(drive, label_of(greatest))
-        yield subject.at_least("heavy total / none", totals[greatest], LEAST_HEAVY)
+        candidate = Candidate(drive, label_of(greatest))
+        yield candidate.at_least("heavy total / none", totals[greatest], LEAST_HEAVY)
         return
     least = min(enough)
     for reader in READERS:
-        yield Subject(drive, label_of(least)).at_most(
+        yield Candidate(drive, label_of(least)).at_most(
             f"{reader} p99.9 / alone", tail_curve(shared, lone, reader)[least], MOST_BESIDE_ALONE
         )
 
@@ -204,16 +204,16 @@ def draw_depth(results: Mapping[str, Outcome], path: Path) -> None:
 
 
 def depth_command(args: argparse.Namespace) -> int:
-    job = jobfile.load(str(verdict.EXAMPLES / f"{JOB}.fio"), args.runtime)
+    job = jobfile.load(str(harness.EXAMPLES / f"{JOB}.fio"), args.runtime)
     results = _run(args, [job, alone(job)])
-    verdicts: list[Verdict] = []
+    checks: list[Check] = []
     for drive, outcome in results.items():
         shared, lone = outcome.results
-        verdict.console().print(show_depth(drive, shared, lone))
-        verdicts += judge_depth(drive, shared, lone)
+        harness.console().print(show_depth(drive, shared, lone))
+        checks += judge_depth(drive, shared, lone)
     if args.picture:
         draw_depth(results, args.picture)
-    return verdict.conclude(args, "parallelism-depth", list(results.values()), verdicts)
+    return harness.conclude(args, "parallelism-depth", list(results.values()), checks)
 
 
 # ------------------------------------------------------------------------- command
@@ -243,28 +243,28 @@ def _title(figure: Figure, title: str, outcomes: Sequence[Outcome]) -> None:
 
 
 def drives_in(text: str) -> list[str]:
-    return verdict.chosen("--drives", text, DRIVES, "drive")
+    return harness.chosen("--drives", text, DRIVES, "drive")
 
 
 def _run(args: argparse.Namespace, jobs: Sequence[JobFile]) -> dict[str, Outcome]:
     """On each drive that was asked for."""
     names = drives_in(args.drives)
-    return {name: verdict.run_bench(verdict.request(args, jobs, DRIVES[name])) for name in names}
+    return {name: harness.run_bench(harness.request(args, jobs, DRIVES[name])) for name in names}
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="experiments.parallelism", description=(__doc__ or "").split("\n")[0]
+        prog="experiments.papers.ifq.parallelism", description=(__doc__ or "").split("\n")[0]
     )
     commands = parser.add_subparsers(required=True)
     readers = commands.add_parser("readers", help="throughput over the number of readers")
     readers.set_defaults(command=readers_command)
     readers.set_defaults(schedulers=NONE)
-    verdict.add_run_arguments(readers, runtime_s=1.0, repeat=1)
+    harness.add_run_arguments(readers, runtime_s=1.0, repeat=1)
     depth = commands.add_parser("depth", help="what ifq's depth costs and brings")
     depth.set_defaults(command=depth_command)
     depth.set_defaults(schedulers=",".join(map(label_of, DEPTHS)))
-    verdict.add_run_arguments(depth, runtime_s=5.0)
+    harness.add_run_arguments(depth, runtime_s=5.0)
     for one, drives in ((readers, READERS_DRIVES), (depth, DEPTH_DRIVES)):
         one.add_argument(
             "--drives",
@@ -277,7 +277,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    return verdict.main(_parser(), verdict.dispatch)
+    return harness.main(_parser(), harness.dispatch)
 
 
 if __name__ == "__main__":

@@ -12,8 +12,8 @@ with nothing cached, and the block tracepoints say what it reads and when. What 
 request is where, how much, after which completion, and how long after it. So a program that waits
 waits in the replay, too, and what it asks for at once is asked for at once.
 
-    python3 -m experiments.startup record            # writes experiments/startup.csv
-    python3 -m experiments.startup replay --picture doc/ifq-startup.png
+    python3 -m experiments.papers.ifq.startup record   # writes startup.csv here
+    python3 -m experiments.papers.ifq.startup replay --picture doc/ifq-startup.png
 """
 
 import argparse
@@ -32,10 +32,11 @@ from matplotlib.figure import Figure
 from rich import box
 from rich.table import Table
 
-from experiments import startup_guest, verdict
+from experiments import harness
+from experiments.harness import Candidate, Check
+from experiments.papers.ifq import startup_guest
+from experiments.papers.ifq.startup_guest import RUNS, TRACE, read_trace
 from experiments.pictures import COLOURS
-from experiments.startup_guest import RUNS, TRACE, read_trace
-from experiments.verdict import Subject, Verdict
 from lab import guest, kernel
 from lab.errors import LabError
 from lab.guest import GuestResult
@@ -130,7 +131,7 @@ def record_command(args: argparse.Namespace) -> int:
         spec = GuestSpec(cpus=1, icount=True, timeout_s=900)
         in_guest(["record", str(image), guest.GUEST_OUT, *command], out, spec)
         shutil.copy(out / TRACE, args.trace)
-    verdict.console().print(describe(args.trace))
+    harness.console().print(describe(args.trace))
     return 0
 
 
@@ -156,14 +157,14 @@ def heavy(runs: Runs, scheduler: str) -> list[float]:
     return [run["heavy_bytes_per_s"] / none[run["repeat"]] for run in of(runs, scheduler)]
 
 
-def judge(runs: Runs, schedulers: Sequence[str]) -> Iterator[Verdict]:
+def judge(runs: Runs, schedulers: Sequence[str]) -> Iterator[Check]:
     if IFQ not in schedulers:
         return
-    subject = Subject("start-up", IFQ)
+    candidate = Candidate("start-up", IFQ)
     if BFQ in schedulers:
         beside = zip(normalised(runs, IFQ), normalised(runs, BFQ), strict=True)
-        yield subject.at_most("start-up / bfq's", [own / bfq for own, bfq in beside], 1.0)
-    yield subject.at_least("heavy total / none", heavy(runs, IFQ), LEAST_HEAVY)
+        yield candidate.at_most("start-up / bfq's", [own / bfq for own, bfq in beside], 1.0)
+    yield candidate.at_least("heavy total / none", heavy(runs, IFQ), LEAST_HEAVY)
 
 
 def show(runs: Runs, schedulers: Sequence[str]) -> Table:
@@ -231,16 +232,16 @@ def replay_command(args: argparse.Namespace) -> int:
         result = in_guest(arguments, out, spec)
         runs = json.loads((out / RUNS).read_text())
     where = f"Linux {result.kernel}, one CPU ({result.accel}), counted time"
-    verdict.console().print(describe(args.trace), show(runs, schedulers))
+    harness.console().print(describe(args.trace), show(runs, schedulers))
     if args.picture:
         draw(runs, schedulers, where, args.picture)
     figures: Mapping[str, object] = {"where": where, "runs": runs}
-    return verdict.conclude(args, "startup", [], list(judge(runs, schedulers)), dict(figures))
+    return harness.conclude(args, "startup", [], list(judge(runs, schedulers)), dict(figures))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="experiments.startup", description=(__doc__ or "").split("\n")[0]
+        prog="experiments.papers.ifq.startup", description=(__doc__ or "").split("\n")[0]
     )
     commands = parser.add_subparsers(required=True)
     recording = commands.add_parser("record", help="a program's start with nothing cached")
@@ -250,7 +251,7 @@ def _parser() -> argparse.ArgumentParser:
     replaying.add_argument("--schedulers", default=SCHEDULERS, help="default %(default)s")
     replaying.add_argument("--repeat", type=int, default=3, help="default %(default)s")
     replaying.add_argument("--module", type=Path, help="mqfair.ko (default: the one built here)")
-    replaying.add_argument("--json", metavar="FILE", help="write verdicts and runs there")
+    replaying.add_argument("--json", metavar="FILE", help="write checks and runs there")
     replaying.add_argument("--picture", type=Path, metavar="FILE", help="draw it there")
     for one in (recording, replaying):
         one.add_argument("--trace", type=Path, default=KEPT, help="default %(default)s")
@@ -258,7 +259,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    return verdict.main(_parser(), verdict.dispatch)
+    return harness.main(_parser(), harness.dispatch)
 
 
 if __name__ == "__main__":
