@@ -135,9 +135,56 @@ struct flash {
 	u64 owed_ns;			/* of planes, for collecting */
 };
 
+static inline u32 drive_nr_planes(const struct flash_params *p)
+{
+	return flash_nr_dies(p) * p->planes;
+}
+
 static inline struct flash_plane *drive_plane(struct flash *f, u32 die, u32 n)
 {
 	return &f->plane[die * f->params.planes + n];
 }
+
+static inline void drive_event_arm(struct flash *f, struct flash_event *ev,
+				   u64 ns)
+{
+	port_assert(!ev->armed);
+	ev->armed = true;
+	heap_push(&f->events, &ev->node, ns);
+}
+
+static inline void drive_fifo_append(struct flash_fifo *fifo,
+				     struct flash_cmd *cmd)
+{
+	cmd->next = NULL;
+	if (fifo->first)
+		fifo->last->next = cmd;
+	else
+		fifo->first = cmd;
+	fifo->last = cmd;
+}
+
+static inline struct flash_cmd *drive_fifo_take(struct flash_fifo *fifo)
+{
+	struct flash_cmd *cmd = fifo->first;
+
+	fifo->first = cmd->next;
+	return cmd;
+}
+
+void controller_init(struct flash *f);
+void controller_retry(struct flash *f);
+void controller_send(struct flash *f, struct flash_cmd *cmd, u32 pages);
+void controller_taken(struct flash *f, struct flash_cmd *cmd, u32 pages);
+void controller_done(struct flash *f, struct flash_cmd *cmd, u64 ns);
+
+void buffer_init(struct flash *f);
+void buffer_write(struct flash *f, struct flash_cmd *cmd);
+void buffer_resume(struct flash *f);
+
+void pipeline_init(struct flash *f);
+void pipeline_read(struct flash *f, struct flash_plane *pl,
+		   struct flash_cmd *cmd, u32 pages);
+void pipeline_run_die(struct flash *f, struct flash_die *d);
 
 #endif /* MQFAIR_FLASH_DRIVE_H */

@@ -3,13 +3,6 @@
 
 /* ------------------------------------------------------------------- events */
 
-static void event_arm(struct flash *f, struct flash_event *ev, u64 ns)
-{
-	port_assert(!ev->armed);
-	ev->armed = true;
-	heap_push(&f->events, &ev->node, ns);
-}
-
 static void event_fire(struct flash *f)
 {
 	struct flash_event *ev =
@@ -18,24 +11,6 @@ static void event_fire(struct flash *f)
 	f->now = ev->node.key;
 	ev->armed = false;
 	ev->fire(f, ev);
-}
-
-static void fifo_append(struct flash_fifo *fifo, struct flash_cmd *cmd)
-{
-	cmd->next = NULL;
-	if (fifo->first)
-		fifo->last->next = cmd;
-	else
-		fifo->first = cmd;
-	fifo->last = cmd;
-}
-
-static struct flash_cmd *fifo_take(struct flash_fifo *fifo)
-{
-	struct flash_cmd *cmd = fifo->first;
-
-	fifo->first = cmd->next;
-	return cmd;
 }
 
 /* ---------------------------------------------------------------- completion */
@@ -47,12 +22,12 @@ static void cmd_done_at(struct flash *f, struct flash_cmd *cmd,
 	if (fifo->first)
 		ns = max(ns, fifo->last->done_ns);
 	else
-		event_arm(f, ev, ns);
+		drive_event_arm(f, ev, ns);
 	cmd->done_ns = ns;
-	fifo_append(fifo, cmd);
+	drive_fifo_append(fifo, cmd);
 }
 
-static void cmd_done_in(struct flash *f, struct flash_cmd *cmd, u64 ns)
+void controller_done(struct flash *f, struct flash_cmd *cmd, u64 ns)
 {
 	cmd_done_at(f, cmd, &f->done_in, &f->in_event,
 		    ns + f->params.write_fixed_ns);
@@ -61,10 +36,10 @@ static void cmd_done_in(struct flash *f, struct flash_cmd *cmd, u64 ns)
 static void fifo_fired(struct flash *f, struct flash_fifo *fifo,
 		       struct flash_event *ev)
 {
-	fifo_append(&f->done, fifo_take(fifo));
+	drive_fifo_append(&f->done, drive_fifo_take(fifo));
 	f->outstanding--;
 	if (fifo->first)
-		event_arm(f, ev, fifo->first->done_ns);
+		drive_event_arm(f, ev, fifo->first->done_ns);
 }
 
 static void out_fired(struct flash *f, struct flash_event *ev)
@@ -85,7 +60,7 @@ static u64 link_pass(struct flash *f, u64 *free_ns, u32 pages)
 }
 
 /* @pages of a read go to the host. */
-static void cmd_send(struct flash *f, struct flash_cmd *cmd, u32 pages)
+void controller_send(struct flash *f, struct flash_cmd *cmd, u32 pages)
 {
 	u64 ns = link_pass(f, &f->out_free_ns, pages);
 
@@ -96,20 +71,20 @@ static void cmd_send(struct flash *f, struct flash_cmd *cmd, u32 pages)
 }
 
 /* @pages of a write have been taken in place. */
-static void cmd_taken(struct flash *f, struct flash_cmd *cmd, u32 pages)
+void controller_taken(struct flash *f, struct flash_cmd *cmd, u32 pages)
 {
 	u64 ns = link_pass(f, &f->in_free_ns, pages);
 
 	cmd->pending -= pages;
 	if (!cmd->pending)
-		cmd_done_in(f, cmd, ns);
+		controller_done(f, cmd, ns);
 }
 
 /* ------------------------------------------------------------------ channels */
 
 static void channel_start(struct flash *f, struct flash_channel *ch)
 {
-	event_arm(f, &ch->event, f->now + ch->first->ns);
+	drive_event_arm(f, &ch->event, f->now + ch->first->ns);
 }
 
 static void channel_transfer(struct flash *f, struct flash_channel *ch,
@@ -146,10 +121,6 @@ static struct flash_channel *die_channel(struct flash *f,
 
 /* -------------------------------------------------------------------- planes */
 
-static void die_run(struct flash *f, struct flash_die *d);
-static void front_retry(struct flash *f);
-static void link_in_resume(struct flash *f);
-
 static struct flash_read *op_take(struct flash *f)
 {
 	struct flash_read *op = f->free_ops;
@@ -163,7 +134,7 @@ static void op_give(struct flash *f, struct flash_read *op)
 {
 	op->next = f->free_ops;
 	f->free_ops = op;
-	front_retry(f);
+	controller_retry(f);
 }
 
 static void plane_append(struct flash_plane *pl, struct flash_read *op)
@@ -203,7 +174,7 @@ static void plane_start(struct flash *f, struct flash_plane *pl)
 	pl->busy = true;
 	f->die[pl->die].busy_planes++;
 	f->stats.read_busy_ns += ns;
-	event_arm(f, &pl->event, f->now + ns);
+	drive_event_arm(f, &pl->event, f->now + ns);
 }
 
 /* The plane's register has been emptied: it is free, and so is the op. */
@@ -215,11 +186,11 @@ static void plane_done(struct flash *f, struct flash_plane *pl)
 	pl->busy = false;
 	f->die[pl->die].busy_planes--;
 	if (op_writes(op))
-		cmd_taken(f, op->cmd, op->pages);
+		controller_taken(f, op->cmd, op->pages);
 	else
-		cmd_send(f, op->cmd, op->pages);
+		controller_send(f, op->cmd, op->pages);
 	op_give(f, op);
-	die_run(f, &f->die[pl->die]);
+	pipeline_run_die(f, &f->die[pl->die]);
 }
 
 static void plane_transferred(struct flash *f, struct flash_transfer *t)
@@ -268,7 +239,7 @@ static void die_work_for(struct flash *f, struct flash_die *d,
 		f->stats.gc_busy_ns += ns;
 		f->owed_ns += ns * f->params.planes;
 	}
-	event_arm(f, &d->event, f->now + ns);
+	drive_event_arm(f, &d->event, f->now + ns);
 }
 
 static void owe_transfer(struct flash *f, u32 pages)
@@ -342,7 +313,7 @@ static void die_start_reads(struct flash *f, struct flash_die *d, bool wanted)
 	}
 }
 
-static void die_run(struct flash *f, struct flash_die *d)
+void pipeline_run_die(struct flash *f, struct flash_die *d)
 {
 	bool wanted;
 
@@ -361,7 +332,7 @@ static void die_transferred(struct flash *f, struct flash_transfer *t)
 	if (d->work == DIE_GC_READ) {
 		ftl_gc_move(&f->ftl, d->number);
 		d->work = DIE_IDLE;
-		die_run(f, d);
+		pipeline_run_die(f, d);
 		return;
 	}
 	die_work_for(f, d, d->work, f->params.program_ns);
@@ -394,9 +365,42 @@ static void die_fired(struct flash *f, struct flash_event *ev)
 	} else if (work == DIE_GC_ERASE) {
 		ftl_gc_erased(&f->ftl, d->number);
 	}
-	die_run(f, d);
+	pipeline_run_die(f, d);
 	if (work == DIE_PROGRAM || work == DIE_GC_ERASE)
-		link_in_resume(f);
+		buffer_resume(f);
+}
+
+void pipeline_read(struct flash *f, struct flash_plane *pl,
+		   struct flash_cmd *cmd, u32 pages)
+{
+	struct flash_read *op = op_take(f);
+
+	op->cmd = cmd;
+	op->pages = pages;
+	plane_append(pl, op);
+	pipeline_run_die(f, &f->die[pl->die]);
+}
+
+void pipeline_init(struct flash *f)
+{
+	u32 i;
+
+	for (i = 0; i < f->params.channels; i++)
+		f->channel[i].event.fire = channel_fired;
+	for (i = 0; i < flash_nr_dies(&f->params); i++) {
+		f->die[i].number = i;
+		f->die[i].transfer.done = die_transferred;
+		f->die[i].event.fire = die_fired;
+	}
+	for (i = 0; i < drive_nr_planes(&f->params); i++) {
+		f->plane[i].die = i / f->params.planes;
+		f->plane[i].transfer.done = plane_transferred;
+		f->plane[i].event.fire = plane_fired;
+	}
+	for (i = FLASH_OPS; i-- > 0;) {
+		f->ops[i].next = f->free_ops;
+		f->free_ops = &f->ops[i];
+	}
 }
 
 /* -------------------------------------------------------------------- writes */
@@ -413,7 +417,7 @@ static u32 unit_choose_die(struct flash *f)
 		at = at + 1 >= nr ? 0 : at + 1;
 		if (!ftl_can_place(&f->ftl, at)) {
 			/* It may have had nothing to collect until now. */
-			die_run(f, &f->die[at]);
+			pipeline_run_die(f, &f->die[at]);
 			continue;
 		}
 		units = f->ftl.die[at].stream[STREAM_COMMANDS].units;
@@ -458,7 +462,8 @@ static void link_in_start(struct flash *f)
 	f->link_pages =
 		min(min(room, cmd->pages - cmd->issued), (u32)LINK_PAGES);
 	f->buffered += f->link_pages;
-	event_arm(f, &f->link_in, f->now + f->link_pages * f->params.link_ns);
+	drive_event_arm(f, &f->link_in,
+			f->now + f->link_pages * f->params.link_ns);
 }
 
 /* One page's part of the unit it is programmed with, and of what is owed. */
@@ -490,11 +495,11 @@ static void link_in_place(struct flash *f)
 		if (ftl_place(&f->ftl, cmd->page + cmd->issued++, tag,
 			      f->unit_die)) {
 			f->unit_open = false;
-			die_run(f, &f->die[f->unit_die]);
+			pipeline_run_die(f, &f->die[f->unit_die]);
 		}
 	}
 	if (cmd->issued == cmd->pages)
-		cmd_done_in(f, fifo_take(&f->writes), f->now);
+		controller_done(f, drive_fifo_take(&f->writes), f->now);
 	link_in_start(f);
 }
 
@@ -504,12 +509,25 @@ static void link_in_fired(struct flash *f, struct flash_event *ev)
 	link_in_place(f);
 }
 
-static void link_in_resume(struct flash *f)
+void buffer_resume(struct flash *f)
 {
 	if (f->link_stalled)
 		link_in_place(f);
 	else
 		link_in_start(f);
+}
+
+void buffer_write(struct flash *f, struct flash_cmd *cmd)
+{
+	drive_fifo_append(&f->writes, cmd);
+	link_in_start(f);
+}
+
+void buffer_init(struct flash *f)
+{
+	f->link_in.fire = link_in_fired;
+	/* The first in turn is the one after it. */
+	f->unit_die = flash_nr_dies(&f->params) - 1;
 }
 
 /* ---------------------------------------------------------------- controller */
@@ -566,17 +584,6 @@ static u32 cmd_run(struct flash *f, const struct flash_cmd *cmd,
 	return run_in_buffer(f, cmd);
 }
 
-static void plane_read(struct flash *f, struct flash_plane *pl,
-		       struct flash_cmd *cmd, u32 pages)
-{
-	struct flash_read *op = op_take(f);
-
-	op->cmd = cmd;
-	op->pages = pages;
-	plane_append(pl, op);
-	die_run(f, &f->die[pl->die]);
-}
-
 /* A step of a read, or of a write in place; true: all of it is under way. */
 static bool front_read(struct flash *f, struct flash_cmd *cmd)
 {
@@ -589,10 +596,10 @@ static bool front_read(struct flash *f, struct flash_cmd *cmd)
 		budget -= min(pages, budget);
 		cmd->issued += pages;
 		if (pl) {
-			plane_read(f, pl, cmd, pages);
+			pipeline_read(f, pl, cmd, pages);
 		} else {
 			f->stats.buffer_hits += pages;
-			cmd_send(f, cmd, pages);
+			controller_send(f, cmd, pages);
 		}
 		/* It may be in the list of those done by now. */
 		if (cmd->issued == cmd->pages)
@@ -633,32 +640,29 @@ static void front_fired(struct flash *f, struct flash_event *ev)
 	struct flash_cmd *cmd = f->splitting;
 
 	if (!cmd)
-		cmd = f->splitting = fifo_take(&f->arrived);
+		cmd = f->splitting = drive_fifo_take(&f->arrived);
 	if (!front_step(f, cmd)) {
 		if (!f->front_stalled)
-			event_arm(f, ev, f->now);
+			drive_event_arm(f, ev, f->now);
 		return;
 	}
 	f->splitting = NULL;
 	if (cmd->op == FLASH_WRITE && !f->params.in_place) {
-		fifo_append(&f->writes, cmd);
-		link_in_start(f);
+		buffer_write(f, cmd);
 	} else if (cmd->op == FLASH_TRIM || cmd->op == FLASH_FLUSH) {
-		cmd_done_in(f, cmd, f->now);
+		controller_done(f, cmd, f->now);
 	}
 	if (f->arrived.first)
-		event_arm(f, ev, max(f->arrived.first->done_ns, f->now));
+		drive_event_arm(f, ev, max(f->arrived.first->done_ns, f->now));
 }
 
-static void front_retry(struct flash *f)
+void controller_retry(struct flash *f)
 {
 	if (!f->front_stalled)
 		return;
 	f->front_stalled = false;
-	event_arm(f, &f->front, f->now);
+	drive_event_arm(f, &f->front, f->now);
 }
-
-/* ------------------------------------------------------------- for the host */
 
 static void cmd_count(struct flash *f, const struct flash_cmd *cmd)
 {
@@ -684,10 +688,19 @@ void flash_submit(struct flash *f, struct flash_cmd *cmd, u64 now)
 	cmd->done_ns = f->front_free_ns;
 	cmd_count(f, cmd);
 	f->outstanding++;
-	fifo_append(&f->arrived, cmd);
+	drive_fifo_append(&f->arrived, cmd);
 	if (idle)
-		event_arm(f, &f->front, cmd->done_ns);
+		drive_event_arm(f, &f->front, cmd->done_ns);
 }
+
+void controller_init(struct flash *f)
+{
+	f->front.fire = front_fired;
+	f->out_event.fire = out_fired;
+	f->in_event.fire = in_fired;
+}
+
+/* ------------------------------------------------------------- for the host */
 
 struct flash_cmd *flash_advance(struct flash *f, u64 now, u32 budget)
 {
@@ -754,11 +767,6 @@ u64 flash_amplification_permille(u64 written, u64 copied)
 	return written ? div64_u64((written + copied) * 1000, written) : 1000;
 }
 
-static u32 nr_planes(const struct flash_params *p)
-{
-	return flash_nr_dies(p) * p->planes;
-}
-
 bool flash_usage(const struct flash *f, u32 owner, struct flash_usage *usage)
 {
 	*usage = (struct flash_usage){ 0 };
@@ -779,7 +787,7 @@ bool flash_host_spent(const struct flash *f, struct flash_spent *spent)
 	*spent = known ? f->spent : (struct flash_spent){ 0 };
 	if (!known)
 		return false;
-	spent->planes = nr_planes(&f->params);
+	spent->planes = drive_nr_planes(&f->params);
 	spent->busy_ns = f->stats.read_busy_ns +
 			 f->params.planes * (f->stats.program_busy_ns +
 					     f->stats.gc_busy_ns);
@@ -836,7 +844,7 @@ u64 flash_memory_bytes(const struct flash_config *c)
 	return sizeof(struct flash) + (p->in_place ? 0 : ftl_bytes(c)) +
 	       p->channels * sizeof(struct flash_channel) +
 	       flash_nr_dies(p) * sizeof(struct flash_die) +
-	       nr_planes(p) * sizeof(struct flash_plane) +
+	       drive_nr_planes(p) * sizeof(struct flash_plane) +
 	       FLASH_OPS * sizeof(struct flash_read);
 }
 
@@ -846,7 +854,7 @@ static bool flash_alloc(struct flash *f)
 
 	f->channel = port_zalloc(p->channels * sizeof(*f->channel));
 	f->die = port_zalloc(flash_nr_dies(p) * sizeof(*f->die));
-	f->plane = port_zalloc(nr_planes(p) * sizeof(*f->plane));
+	f->plane = port_zalloc(drive_nr_planes(p) * sizeof(*f->plane));
 	f->ops = port_zalloc(FLASH_OPS * sizeof(*f->ops));
 	return f->channel && f->die && f->plane && f->ops;
 }
@@ -860,40 +868,13 @@ static void flash_free(struct flash *f)
 	port_free(f);
 }
 
-static void event_init(struct flash_event *ev,
-		       void (*fire)(struct flash *f, struct flash_event *ev))
-{
-	ev->fire = fire;
-}
-
 static void flash_init(struct flash *f)
 {
-	u32 i;
-
 	heap_init(&f->events);
-	event_init(&f->front, front_fired);
-	event_init(&f->link_in, link_in_fired);
-	event_init(&f->out_event, out_fired);
-	event_init(&f->in_event, in_fired);
 	f->read_shift = port_ffs64(f->params.read_pages);
-	/* The first in turn is the one after it. */
-	f->unit_die = flash_nr_dies(&f->params) - 1;
-	for (i = 0; i < f->params.channels; i++)
-		event_init(&f->channel[i].event, channel_fired);
-	for (i = 0; i < flash_nr_dies(&f->params); i++) {
-		f->die[i].number = i;
-		f->die[i].transfer.done = die_transferred;
-		event_init(&f->die[i].event, die_fired);
-	}
-	for (i = 0; i < nr_planes(&f->params); i++) {
-		f->plane[i].die = i / f->params.planes;
-		f->plane[i].transfer.done = plane_transferred;
-		event_init(&f->plane[i].event, plane_fired);
-	}
-	for (i = FLASH_OPS; i-- > 0;) {
-		f->ops[i].next = f->free_ops;
-		f->free_ops = &f->ops[i];
-	}
+	controller_init(f);
+	buffer_init(f);
+	pipeline_init(f);
 }
 
 struct flash *flash_create(const struct flash_config *c)

@@ -134,7 +134,7 @@ MUTATIONS = (
     ),
     timing(
         "stalled-reads-forgotten",
-        "\top->next = f->free_ops;\n\tf->free_ops = op;\n\tfront_retry(f);",
+        "\top->next = f->free_ops;\n\tf->free_ops = op;\n\tcontroller_retry(f);",
         "\top->next = f->free_ops;\n\tf->free_ops = op;",
     ),
     timing(
