@@ -42,8 +42,8 @@ def ftl(name: str, old: str, new: str) -> Mutation:
     return Mutation(f"ftl-{name}", "flash/ftl.c", old, new)
 
 
-def timing(name: str, old: str, new: str) -> Mutation:
-    return Mutation(f"timing-{name}", "flash/flash.c", old, new)
+def timing(part: str, name: str, old: str, new: str) -> Mutation:
+    return Mutation(f"timing-{name}", f"flash/{part}.c", old, new)
 
 
 def owner(name: str, old: str, new: str) -> Mutation:
@@ -112,48 +112,64 @@ MUTATIONS = (
     owner("children-not-counted", "\to->owner[root].children++;\n", ""),
     owner("name-not-taken-over", "\ttag_name(o, root, to);", "\ttag_name(o, root, from);"),
     # timing
-    timing("link-not-serial", "*free_ns = max(*free_ns, f->now)", "*free_ns = f->now"),
     timing(
+        "controller", "link-not-serial", "*free_ns = max(*free_ns, f->now)", "*free_ns = f->now"
+    ),
+    timing(
+        "pipeline",
         "channel-not-serial",
         "\tif (ch->first) {\n\t\tch->last->next = t;\n\t\tch->last = t;\n\t\treturn;\n\t}\n",
         "\tif (ch->first) {\n\t\tt->done(f, t);\n\t\treturn;\n\t}\n",
     ),
-    timing("plane-takes-two", "if (pl->busy || !pl->first)", "if (!pl->first)"),
-    timing("controller-not-serial", "max(f->front_free_ns, now) +", "now +"),
+    timing("pipeline", "plane-takes-two", "if (pl->busy || !pl->first)", "if (!pl->first)"),
+    timing("controller", "controller-not-serial", "max(f->front_free_ns, now) +", "now +"),
     timing(
+        "pipeline",
         "no-read-burst",
         "if (wanted && d->passed >= f->params.read_burst)",
         "if (wanted && d->passed > f->params.read_burst)",
     ),
-    timing("program-beside-reads", "if (wanted && !d->busy_planes)", "if (wanted)"),
-    timing("program-without-transfer", "\t\t\t f->params.program_pages);", "\t\t\t 0);"),
-    timing("buffer-never-full", "\tf->buffered += f->link_pages;\n", ""),
-    timing("buffer-never-empties", "\tf->buffered -= f->params.program_pages;\n", ""),
+    timing("pipeline", "program-beside-reads", "if (wanted && !d->busy_planes)", "if (wanted)"),
     timing(
-        "stalled-write-forgotten", "\tif (f->link_stalled)\n\t\tlink_in_place(f);\n\telse\n", ""
+        "pipeline", "program-without-transfer", "\t\t\t f->params.program_pages);", "\t\t\t 0);"
+    ),
+    timing("buffer", "buffer-never-full", "\tf->buffered += f->link_pages;\n", ""),
+    timing("pipeline", "buffer-never-empties", "\tf->buffered -= f->params.program_pages;\n", ""),
+    timing(
+        "buffer",
+        "stalled-write-forgotten",
+        "\tif (f->link_stalled)\n\t\tlink_in_place(f);\n\telse\n",
+        "",
     ),
     timing(
+        "pipeline",
         "stalled-reads-forgotten",
         "\top->next = f->free_ops;\n\tf->free_ops = op;\n\tcontroller_retry(f);",
         "\top->next = f->free_ops;\n\tf->free_ops = op;",
     ),
     timing(
-        "buffered-read-from-flash", "at != FTL_NONE && !ftl_buffered(&f->ftl, at)", "at != FTL_NONE"
+        "controller",
+        "buffered-read-from-flash",
+        "at != FTL_NONE && !ftl_buffered(&f->ftl, at)",
+        "at != FTL_NONE",
     ),
     timing(
+        "controller",
         "flash-page-read-twice",
         "\twhile (n < most && page_at[n] == at + n)",
         "\twhile (n > most && page_at[n] == at + n)",
     ),
     timing(
+        "controller",
         "run-over-flash-page",
         "u32 most = min(left, cmd->pages - cmd->issued), n = 1;",
         "u32 most = max(left, cmd->pages - cmd->issued), n = 1;",
     ),
-    timing("done-out-of-order", "\t\tns = max(ns, fifo->last->done_ns);", "\t\t;"),
-    timing("host-sees-hidden-map", "return f->mode == FLASH_FTL_HOST && ", "return "),
-    timing("gc-never-urgent", "|| ftl_gc_urgent(&f->ftl, d->number)", ""),
+    timing("controller", "done-out-of-order", "\t\tns = max(ns, fifo->last->done_ns);", "\t\t;"),
+    timing("flash", "host-sees-hidden-map", "return f->mode == FLASH_FTL_HOST && ", "return "),
+    timing("pipeline", "gc-never-urgent", "|| ftl_gc_urgent(&f->ftl, d->number)", ""),
     timing(
+        "pipeline",
         "gc-row-moved-twice",
         "\t\tftl_gc_move(&f->ftl, d->number);\n",
         "\t\tftl_gc_move(&f->ftl, d->number);\n\t\tftl_gc_move(&f->ftl, d->number);\n",

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "drive.h"
+
+/* ------------------------------------------------------------------ channels */
+
+static void channel_start(struct flash *f, struct flash_channel *ch)
+{
+	drive_event_arm(f, &ch->event, f->now + ch->first->ns);
+}
+
+static void channel_transfer(struct flash *f, struct flash_channel *ch,
+			     struct flash_transfer *t, u32 pages)
+{
+	t->ns = pages * f->params.channel_ns;
+	t->next = NULL;
+	if (ch->first) {
+		ch->last->next = t;
+		ch->last = t;
+		return;
+	}
+	ch->first = ch->last = t;
+	channel_start(f, ch);
+}
+
+static void channel_fired(struct flash *f, struct flash_event *ev)
+{
+	struct flash_channel *ch =
+		container_of(ev, struct flash_channel, event);
+	struct flash_transfer *t = ch->first;
+
+	ch->first = t->next;
+	if (ch->first)
+		channel_start(f, ch);
+	t->done(f, t);
+}
+
+static struct flash_channel *die_channel(struct flash *f,
+					 const struct flash_die *d)
+{
+	return &f->channel[d->number % f->params.channels];
+}
+
+/* -------------------------------------------------------------------- planes */
+
+static struct flash_read *op_take(struct flash *f)
+{
+	struct flash_read *op = f->free_ops;
+
+	if (op)
+		f->free_ops = op->next;
+	return op;
+}
+
+static void op_give(struct flash *f, struct flash_read *op)
+{
+	op->next = f->free_ops;
+	f->free_ops = op;
+	controller_retry(f);
+}
+
+static void plane_append(struct flash_plane *pl, struct flash_read *op)
+{
+	op->next = NULL;
+	if (pl->first)
+		pl->last->next = op;
+	else
+		pl->first = op;
+	pl->last = op;
+}
+
+static bool op_writes(const struct flash_read *op)
+{
+	return op->cmd->op == FLASH_WRITE;
+}
+
+static void owner_reads(struct flash *f, const struct flash_read *op)
+{
+	const struct flash_params *p = &f->params;
+	u64 ns = p->read_ns + op->pages * p->channel_ns;
+
+	if (p->in_place)
+		return;
+	f->spent.read_ns += ns;
+	owner_busy(&f->ftl.owners, owner_tag(&f->ftl.owners, op->cmd->owner),
+		   ns);
+}
+
+static void plane_start(struct flash *f, struct flash_plane *pl)
+{
+	u64 ns = op_writes(pl->first) ? f->params.program_ns :
+					f->params.read_ns;
+
+	owner_reads(f, pl->first);
+
+	pl->busy = true;
+	f->die[pl->die].busy_planes++;
+	f->stats.read_busy_ns += ns;
+	drive_event_arm(f, &pl->event, f->now + ns);
+}
+
+/* The plane's register has been emptied: it is free, and so is the op. */
+static void plane_done(struct flash *f, struct flash_plane *pl)
+{
+	struct flash_read *op = pl->first;
+
+	pl->first = op->next;
+	pl->busy = false;
+	f->die[pl->die].busy_planes--;
+	if (op_writes(op))
+		controller_taken(f, op->cmd, op->pages);
+	else
+		controller_send(f, op->cmd, op->pages);
+	op_give(f, op);
+	pipeline_run_die(f, &f->die[pl->die]);
+}
+
+static void plane_transferred(struct flash *f, struct flash_transfer *t)
+{
+	plane_done(f, container_of(t, struct flash_plane, transfer));
+}
+
+static void plane_fired(struct flash *f, struct flash_event *ev)
+{
+	struct flash_plane *pl = container_of(ev, struct flash_plane, event);
+
+	if (f->params.in_place)
+		plane_done(f, pl);
+	else
+		channel_transfer(f, die_channel(f, &f->die[pl->die]),
+				 &pl->transfer, pl->first->pages);
+}
+
+/* ---------------------------------------------------------------------- dies */
+
+static bool die_program_waits(const struct flash *f, const struct flash_die *d)
+{
+	return f->ftl.die[d->number].stream[STREAM_COMMANDS].units;
+}
+
+static enum ftl_gc_step die_gc_step(const struct flash *f,
+				    const struct flash_die *d)
+{
+	return ftl_gc_step(&f->ftl, d->number);
+}
+
+/* Does anything wait for all its planes? */
+static bool die_wanted(const struct flash *f, const struct flash_die *d)
+{
+	return !f->params.in_place &&
+	       (die_program_waits(f, d) || die_gc_step(f, d) != GC_NOTHING);
+}
+
+static void die_work_for(struct flash *f, struct flash_die *d,
+			 enum flash_die_work work, u64 ns)
+{
+	d->work = (u8)work;
+	if (work == DIE_PROGRAM) {
+		f->stats.program_busy_ns += ns;
+	} else {
+		f->stats.gc_busy_ns += ns;
+		f->owed_ns += ns * f->params.planes;
+	}
+	drive_event_arm(f, &d->event, f->now + ns);
+}
+
+static void owe_transfer(struct flash *f, u32 pages)
+{
+	f->owed_ns += pages * f->params.channel_ns * f->params.planes;
+}
+
+/* The data of a unit goes to the die first: see die_transferred(). */
+static void die_program(struct flash *f, struct flash_die *d,
+			enum flash_die_work work)
+{
+	d->work = (u8)work;
+	if (work == DIE_GC_PROGRAM)
+		owe_transfer(f, f->params.program_pages);
+	channel_transfer(f, die_channel(f, d), &d->transfer,
+			 f->params.program_pages);
+}
+
+static void die_collect(struct flash *f, struct flash_die *d,
+			enum ftl_gc_step step)
+{
+	switch (step) {
+	case GC_READ:
+		d->row_pages = ftl_gc_read(&f->ftl, d->number);
+		if (d->row_pages)
+			die_work_for(f, d, DIE_GC_READ, f->params.read_ns);
+		else
+			die_work_for(f, d, DIE_GC_SCAN, 0);
+		break;
+	case GC_PROGRAM:
+		die_program(f, d, DIE_GC_PROGRAM);
+		break;
+	case GC_ERASE:
+		die_work_for(f, d, DIE_GC_ERASE, f->params.erase_ns);
+		break;
+	case GC_NOTHING:
+		break;
+	}
+}
+
+/* Something for the whole die, which is free. */
+static void die_start(struct flash *f, struct flash_die *d)
+{
+	enum ftl_gc_step step = die_gc_step(f, d);
+	bool program = die_program_waits(f, d);
+
+	d->passed = 0;
+	if (step != GC_NOTHING &&
+	    (!program || d->gc_next || ftl_gc_urgent(&f->ftl, d->number))) {
+		d->gc_next = false;
+		die_collect(f, d, step);
+		return;
+	}
+	d->gc_next = true;
+	die_program(f, d, DIE_PROGRAM);
+}
+
+static void die_start_reads(struct flash *f, struct flash_die *d, bool wanted)
+{
+	u32 i;
+
+	for (i = 0; i < f->params.planes; i++) {
+		struct flash_plane *pl = drive_plane(f, d->number, i);
+
+		if (pl->busy || !pl->first)
+			continue;
+		if (wanted && d->passed >= f->params.read_burst)
+			return;
+		d->passed += wanted;
+		plane_start(f, pl);
+	}
+}
+
+void pipeline_run_die(struct flash *f, struct flash_die *d)
+{
+	bool wanted;
+
+	if (d->work != DIE_IDLE)
+		return;
+	wanted = die_wanted(f, d);
+	die_start_reads(f, d, wanted);
+	if (wanted && !d->busy_planes)
+		die_start(f, d);
+}
+
+static void die_transferred(struct flash *f, struct flash_transfer *t)
+{
+	struct flash_die *d = container_of(t, struct flash_die, transfer);
+
+	if (d->work == DIE_GC_READ) {
+		ftl_gc_move(&f->ftl, d->number);
+		d->work = DIE_IDLE;
+		pipeline_run_die(f, d);
+		return;
+	}
+	die_work_for(f, d, d->work, f->params.program_ns);
+}
+
+static void die_programmed(struct flash *f, struct flash_die *d)
+{
+	ftl_programmed(&f->ftl, d->number, STREAM_COMMANDS);
+	f->stats.programs++;
+	f->buffered -= f->params.program_pages;
+}
+
+static void die_fired(struct flash *f, struct flash_event *ev)
+{
+	struct flash_die *d = container_of(ev, struct flash_die, event);
+	u8 work = d->work;
+
+	if (work == DIE_GC_READ) {
+		owe_transfer(f, d->row_pages);
+		channel_transfer(f, die_channel(f, d), &d->transfer,
+				 d->row_pages);
+		return;
+	}
+	d->work = DIE_IDLE;
+	if (work == DIE_PROGRAM) {
+		die_programmed(f, d);
+	} else if (work == DIE_GC_PROGRAM) {
+		ftl_programmed(&f->ftl, d->number, STREAM_GC);
+		f->stats.programs++;
+	} else if (work == DIE_GC_ERASE) {
+		ftl_gc_erased(&f->ftl, d->number);
+	}
+	pipeline_run_die(f, d);
+	if (work == DIE_PROGRAM || work == DIE_GC_ERASE)
+		buffer_resume(f);
+}
+
+void pipeline_read(struct flash *f, struct flash_plane *pl,
+		   struct flash_cmd *cmd, u32 pages)
+{
+	struct flash_read *op = op_take(f);
+
+	op->cmd = cmd;
+	op->pages = pages;
+	plane_append(pl, op);
+	pipeline_run_die(f, &f->die[pl->die]);
+}
+
+void pipeline_init(struct flash *f)
+{
+	u32 i;
+
+	for (i = 0; i < f->params.channels; i++)
+		f->channel[i].event.fire = channel_fired;
+	for (i = 0; i < flash_nr_dies(&f->params); i++) {
+		f->die[i].number = i;
+		f->die[i].transfer.done = die_transferred;
+		f->die[i].event.fire = die_fired;
+	}
+	for (i = 0; i < drive_nr_planes(&f->params); i++) {
+		f->plane[i].die = i / f->params.planes;
+		f->plane[i].transfer.done = plane_transferred;
+		f->plane[i].event.fire = plane_fired;
+	}
+	for (i = FLASH_OPS; i-- > 0;) {
+		f->ops[i].next = f->free_ops;
+		f->free_ops = &f->ops[i];
+	}
+}
