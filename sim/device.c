@@ -22,16 +22,16 @@ static void flash_expect(struct device *d)
 	if (ns == FLASH_NEVER)
 		return;
 	if (!d->flash_due.armed)
-		event_arm(d->engine, &d->flash_due, ns);
+		event_arm(d->timeline, &d->flash_due, ns);
 	else if (ns < d->flash_due.at_ns)
-		event_hasten(d->engine, &d->flash_due, ns);
+		event_hasten(d->timeline, &d->flash_due, ns);
 }
 
 static void flash_due(struct event *ev)
 {
 	struct device *d = container_of(ev, struct device, flash_due);
 	struct flash_cmd *done =
-		flash_advance(d->params.flash, d->engine->now, FLASH_EVENTS);
+		flash_advance(d->params.flash, d->timeline->now, FLASH_EVENTS);
 
 	while (done) {
 		struct flash_cmd *next = done->next;
@@ -56,7 +56,7 @@ static void flash_start(struct device *d, struct device_cmd *cmd)
 		.pages = pages,
 		.owner = cmd->owner,
 	};
-	flash_submit(f, &cmd->flash, d->engine->now);
+	flash_submit(f, &cmd->flash, d->timeline->now);
 	flash_expect(d);
 }
 
@@ -65,9 +65,9 @@ static void flash_start(struct device *d, struct device_cmd *cmd)
 static void device_serve(struct device *d, struct device_cmd *cmd)
 {
 	d->busy++;
-	event_arm(d->engine, &cmd->event,
-		  d->engine->now + device_service_ns(&d->params, cmd->write,
-						     cmd->bytes));
+	event_arm(d->timeline, &cmd->event,
+		  d->timeline->now + device_service_ns(&d->params, cmd->write,
+						       cmd->bytes));
 }
 
 static void device_served(struct event *ev)
@@ -106,11 +106,11 @@ void device_start(struct device *d, struct device_cmd *cmd, bool write,
 	d->tail = &cmd->next;
 }
 
-void device_init(struct device *d, struct engine *e,
+void device_init(struct device *d, struct timeline *e,
 		 const struct device_params *params,
 		 void (*done)(struct device_cmd *cmd))
 {
-	*d = (struct device){ .engine = e, .params = *params, .done = done };
+	*d = (struct device){ .timeline = e, .params = *params, .done = done };
 	d->tail = &d->head;
 	event_init(&d->flash_due, flash_due);
 }

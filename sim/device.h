@@ -9,12 +9,12 @@
  * Or it is a drive of flash/, which the caller has made, filled if it wants to,
  * and destroys after the device: then commands are served as flash/flash.h
  * says, at their page and for their owner.  Time of that drive and of the
- * engine are one, so a drive belongs to one engine.
+ * timeline are one, so a drive belongs to one timeline.
  */
 #ifndef MQFAIR_SIM_DEVICE_H
 #define MQFAIR_SIM_DEVICE_H
 
-#include "engine.h"
+#include "timeline.h"
 #include "flash/flash.h"
 
 struct device_params {
@@ -36,7 +36,7 @@ struct device_cmd {
 };
 
 struct device {
-	struct engine *engine;
+	struct timeline *timeline;
 	struct device_params params;
 	void (*done)(struct device_cmd *cmd);
 	struct device_cmd *head, **tail;
@@ -44,7 +44,7 @@ struct device {
 	struct event flash_due;
 };
 
-void device_init(struct device *d, struct engine *e,
+void device_init(struct device *d, struct timeline *e,
 		 const struct device_params *params,
 		 void (*done)(struct device_cmd *cmd));
 

@@ -52,7 +52,7 @@ static void queue_wake(struct host_queue *hq, u64 most_ns)
 	if (hq->wake_work.armed)
 		return;
 	h->wakes++;
-	event_arm(&h->engine, &hq->wake_work, host_now(h) + takes);
+	event_arm(&h->timeline, &hq->wake_work, host_now(h) + takes);
 }
 
 static void host_wake_queue(struct host *h, u32 queue)
@@ -71,9 +71,9 @@ static void host_tick_at(struct host *h, u64 ns)
 		return;
 	ns = max(ns, host_now(h));
 	if (!h->tick.armed)
-		event_arm(&h->engine, &h->tick, ns);
+		event_arm(&h->timeline, &h->tick, ns);
 	else if (ns < h->tick.at_ns)
-		event_hasten(&h->engine, &h->tick, ns);
+		event_hasten(&h->timeline, &h->tick, ns);
 }
 
 static void queue_block(struct host_queue *hq, struct wake *wake)
@@ -143,7 +143,7 @@ static void io_to_device(struct host_io *hio)
 	hio->state = HOST_IO_DEVICE;
 	hio->refused = rng_chance(&h->rng, h->params.refuse_permille);
 	if (hio->refused)
-		event_arm(&h->engine, &hio->event,
+		event_arm(&h->timeline, &hio->event,
 			  host_now(h) + h->params.refuse_ns);
 	else
 		io_start(hio);
@@ -328,7 +328,7 @@ void host_block(struct host *h, u32 queue, u64 until_ns)
 	port_assert(!hq->blocked);
 	hq->blocked = true;
 	h->blocked++;
-	event_arm(&h->engine, &hq->unblock, until_ns);
+	event_arm(&h->timeline, &hq->unblock, until_ns);
 	queue_run(hq);
 }
 
@@ -433,7 +433,7 @@ static void host_quiet(struct host *h)
 
 static void host_step(struct host *h)
 {
-	engine_step(&h->engine);
+	timeline_step(&h->timeline);
 	if (h->watch.step)
 		h->watch.step(h->watch.arg);
 }
@@ -441,12 +441,12 @@ static void host_step(struct host *h)
 /* Fires all events of the next instant. */
 static void host_instant(struct host *h)
 {
-	u64 ns = engine_next_ns(&h->engine);
-	u64 first = h->engine.fired;
+	u64 ns = timeline_next_ns(&h->timeline);
+	u64 first = h->timeline.fired;
 
-	while (engine_next_ns(&h->engine) == ns && !host_failed(h)) {
+	while (timeline_next_ns(&h->timeline) == ns && !host_failed(h)) {
 		host_step(h);
-		if (h->engine.fired - first > EVENTS_PER_INSTANT)
+		if (h->timeline.fired - first > EVENTS_PER_INSTANT)
 			host_fail(h, "%llu ns: time stands still", ns);
 	}
 	host_quiet(h);
@@ -454,16 +454,16 @@ static void host_instant(struct host *h)
 
 void host_run(struct host *h, u64 until_ns)
 {
-	while (engine_next_ns(&h->engine) <= until_ns && !host_failed(h))
+	while (timeline_next_ns(&h->timeline) <= until_ns && !host_failed(h))
 		host_instant(h);
-	h->engine.now = max(h->engine.now, until_ns);
+	h->timeline.now = max(h->timeline.now, until_ns);
 }
 
 void host_finish(struct host *h)
 {
 	h->stopping = true;
 	while (h->outstanding && !host_failed(h)) {
-		if (engine_next_ns(&h->engine) == ENGINE_NEVER)
+		if (timeline_next_ns(&h->timeline) == TIMELINE_NEVER)
 			host_fail(h, "%u ios were lost", h->outstanding);
 		else
 			host_instant(h);
@@ -614,9 +614,9 @@ struct host *host_create(const struct host_params *params)
 	h->sched.nr_queues = params->nr_queues;
 	if (!host_alloc(h))
 		goto free;
-	engine_init(&h->engine);
+	timeline_init(&h->timeline);
 	rng_init(&h->rng, params->seed);
-	device_init(&h->device, &h->engine, &params->device, io_completed);
+	device_init(&h->device, &h->timeline, &params->device, io_completed);
 	event_init(&h->tick, host_ticked);
 	host_init_queues(h);
 	host_place(h);

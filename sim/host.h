@@ -17,7 +17,7 @@
 #define MQFAIR_SIM_HOST_H
 
 #include "device.h"
-#include "engine.h"
+#include "timeline.h"
 #include "rng.h"
 #include "sched/core/sched.h"
 #include "stats.h"
@@ -103,7 +103,7 @@ struct host_watch {
 struct host {
 	struct sched sched;
 	struct host_params params;
-	struct engine engine;
+	struct timeline timeline;
 	struct device device;
 	struct rng rng;
 	struct host_watch watch;
@@ -178,7 +178,7 @@ static inline bool host_queue_is_full(const struct host_queue *hq)
 
 static inline u64 host_now(const struct host *h)
 {
-	return h->engine.now;
+	return h->timeline.now;
 }
 
 #endif /* MQFAIR_SIM_HOST_H */

@@ -82,7 +82,7 @@ static void closed_submit_at(struct load_slot *slot, u64 ns)
 	if (load_over(l, ns))
 		return;
 	event_init(&slot->hio.event, closed_submit);
-	event_arm(&l->host->engine, &slot->hio.event, ns);
+	event_arm(&l->host->timeline, &slot->hio.event, ns);
 }
 
 static void closed_submit(struct event *ev)
@@ -116,7 +116,7 @@ static void open_arrive_after(struct load *l, u64 ns)
 	if (load_over(l, ns))
 		return;
 	event_init(&l->arrival, open_arrive);
-	event_arm(&l->host->engine, &l->arrival, ns);
+	event_arm(&l->host->timeline, &l->arrival, ns);
 }
 
 static void open_arrive(struct event *ev)

@@ -815,7 +815,7 @@ static void reader_done(struct host_io *hio)
 
 	reader->done++;
 	event_init(&hio->event, reader_submit);
-	event_arm(&h->engine, &hio->event, host_now(h) + 900 * US);
+	event_arm(&h->timeline, &hio->event, host_now(h) + 900 * US);
 }
 
 /* Requests of interest in a second, beside @junk of no interest. */
@@ -836,7 +836,7 @@ static u64 useful(struct test_case *t, u32 junk)
 	reader.hio.flow = fixture_flow(&r, NULL, 100);
 	reader.hio.done = reader_done;
 	event_init(&reader.hio.event, reader_submit);
-	event_arm(&r.host->engine, &reader.hio.event, US);
+	event_arm(&r.host->timeline, &reader.hio.event, US);
 	if (junk)
 		fixture_closed(&r, reader.hio.flow, junk, 4 * KIB);
 	fixture_run(&r, SEC);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "engine.h"
+#include "timeline.h"
 
-void engine_init(struct engine *e)
+void timeline_init(struct timeline *e)
 {
-	*e = (struct engine){ 0 };
+	*e = (struct timeline){ 0 };
 	heap_init(&e->events);
 }
 
@@ -12,7 +12,7 @@ void event_init(struct event *ev, void (*fire)(struct event *ev))
 	*ev = (struct event){ .fire = fire };
 }
 
-void event_arm(struct engine *e, struct event *ev, u64 ns)
+void event_arm(struct timeline *e, struct event *ev, u64 ns)
 {
 	port_assert(!ev->armed);
 	port_assert(ns >= e->now);
@@ -26,7 +26,7 @@ static u64 event_key(struct heap_node *n)
 	return container_of(n, struct event, node)->at_ns;
 }
 
-void event_hasten(struct engine *e, struct event *ev, u64 ns)
+void event_hasten(struct timeline *e, struct event *ev, u64 ns)
 {
 	port_assert(ev->armed);
 	port_assert(ns >= e->now && ns <= ev->at_ns);
@@ -34,14 +34,14 @@ void event_hasten(struct engine *e, struct event *ev, u64 ns)
 	heap_rebuild(&e->events, event_key);
 }
 
-u64 engine_next_ns(const struct engine *e)
+u64 timeline_next_ns(const struct timeline *e)
 {
 	const struct heap_node *top = heap_top(&e->events);
 
-	return top ? top->key : ENGINE_NEVER;
+	return top ? top->key : TIMELINE_NEVER;
 }
 
-void engine_step(struct engine *e)
+void timeline_step(struct timeline *e)
 {
 	struct event *ev =
 		container_of(heap_pop(&e->events), struct event, node);

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * engine - simulated time and what is to happen in it
+ * timeline - simulated time and what is to happen in it
  *
  * Events fire in order of (time, order of arming) and nothing else: there is
  * no clock but `now`.  An event is embedded in what it concerns and is armed
  * at most once at a time.
  */
-#ifndef MQFAIR_SIM_ENGINE_H
-#define MQFAIR_SIM_ENGINE_H
+#ifndef MQFAIR_SIM_TIMELINE_H
+#define MQFAIR_SIM_TIMELINE_H
 
 #include "port.h"
 #include "sched/core/heap.h"
 
-#define ENGINE_NEVER	(~0ULL)
+#define TIMELINE_NEVER	(~0ULL)
 
 struct event {
 	struct heap_node node;
@@ -21,26 +21,26 @@ struct event {
 	bool armed;
 };
 
-struct engine {
+struct timeline {
 	struct heap events;
 	u64 now;
 	u64 fired;
 };
 
-void engine_init(struct engine *e);
+void timeline_init(struct timeline *e);
 
 void event_init(struct event *ev, void (*fire)(struct event *ev));
 
 /* @ns: not in the past. */
-void event_arm(struct engine *e, struct event *ev, u64 ns);
+void event_arm(struct timeline *e, struct event *ev, u64 ns);
 
 /* Brings an armed event forward; O(events). */
-void event_hasten(struct engine *e, struct event *ev, u64 ns);
+void event_hasten(struct timeline *e, struct event *ev, u64 ns);
 
-/* When the next event fires, or ENGINE_NEVER. */
-u64 engine_next_ns(const struct engine *e);
+/* When the next event fires, or TIMELINE_NEVER. */
+u64 timeline_next_ns(const struct timeline *e);
 
 /* Moves time on to the next event, which there is, and fires it. */
-void engine_step(struct engine *e);
+void timeline_step(struct timeline *e);
 
-#endif /* MQFAIR_SIM_ENGINE_H */
+#endif /* MQFAIR_SIM_TIMELINE_H */
