@@ -77,7 +77,7 @@ static void owner_writes(struct flash *f, u16 tag)
 }
 
 /* What has arrived is placed, as far as there are dies for it. */
-static void link_in_place(struct flash *f)
+static void link_in_arrived(struct flash *f)
 {
 	struct flash_cmd *cmd = f->writes.first;
 	u16 tag = owner_tag(&f->ftl.owners, cmd->owner);
@@ -104,13 +104,13 @@ static void link_in_place(struct flash *f)
 static void link_in_fired(struct flash *f, struct flash_event *ev)
 {
 	(void)ev;
-	link_in_place(f);
+	link_in_arrived(f);
 }
 
 void buffer_resume(struct flash *f)
 {
 	if (f->link_stalled)
-		link_in_place(f);
+		link_in_arrived(f);
 	else
 		link_in_start(f);
 }

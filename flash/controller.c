@@ -59,7 +59,7 @@ void controller_send(struct flash *f, struct flash_cmd *cmd, u32 pages)
 }
 
 /* @pages of a write have been taken in place. */
-void controller_taken(struct flash *f, struct flash_cmd *cmd, u32 pages)
+void controller_written(struct flash *f, struct flash_cmd *cmd, u32 pages)
 {
 	u64 ns = link_pass(f, &f->in_free_ns, pages);
 

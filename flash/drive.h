@@ -175,7 +175,7 @@ static inline struct flash_cmd *drive_fifo_take(struct flash_fifo *fifo)
 void controller_init(struct flash *f);
 void controller_retry(struct flash *f);
 void controller_send(struct flash *f, struct flash_cmd *cmd, u32 pages);
-void controller_taken(struct flash *f, struct flash_cmd *cmd, u32 pages);
+void controller_written(struct flash *f, struct flash_cmd *cmd, u32 pages);
 void controller_done(struct flash *f, struct flash_cmd *cmd, u64 ns);
 
 void buffer_init(struct flash *f);

@@ -43,7 +43,7 @@ static void fill_collect(struct ftl *ftl, u32 die, u32 *copied)
 		case GC_READ:
 			pages = ftl_gc_read(ftl, die);
 			if (pages)
-				ftl_gc_move(ftl, die);
+				ftl_gc_copy(ftl, die);
 			*copied += pages;
 			break;
 		case GC_PROGRAM:

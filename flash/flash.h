@@ -56,7 +56,7 @@ enum flash_ftl {
 struct flash_cmd {
 	u32 page;		/* first */
 	u32 pages;		/* not 0 but for FLASH_FLUSH */
-	u32 owner;		/* FLASH_NOBODY or whoever is charged */
+	u32 owner;		/* FLASH_NO_OWNER or whoever is charged */
 	u8 op;			/* enum flash_op */
 	u64 submit_ns;
 	u64 done_ns;

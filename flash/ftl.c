@@ -302,7 +302,7 @@ u32 ftl_gc_read(struct ftl *ftl, u32 die)
 	return 0;
 }
 
-static void page_move(struct ftl *ftl, struct ftl_die *d, u32 from)
+static void page_copy(struct ftl *ftl, struct ftl_die *d, u32 from)
 {
 	u32 page = ftl->page_of[from];
 	u32 to = stream_take(ftl, d, &d->stream[STREAM_GC]);
@@ -316,14 +316,14 @@ static void page_move(struct ftl *ftl, struct ftl_die *d, u32 from)
 		ftl->watch->copied(ftl->watch->arg, page, from, to);
 }
 
-void ftl_gc_move(struct ftl *ftl, u32 die)
+void ftl_gc_copy(struct ftl *ftl, u32 die)
 {
 	struct ftl_die *d = &ftl->die[die];
 	u32 first = victim_page(ftl, d), i;
 
 	for (i = 0; i < ftl->row_pages; i++)
 		if (ftl->page_of[first + i] != FTL_NONE)
-			page_move(ftl, d, first + i);
+			page_copy(ftl, d, first + i);
 	row_collect(ftl, first);
 	d->scan += ftl->row_pages;
 }

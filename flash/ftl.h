@@ -15,7 +15,7 @@
  * that is not empty (greedy), found by a bitmap.
  *
  * Collecting a victim goes row by row (a row is what one read on all planes
- * brings): ftl_gc_read() passes over rows without valid pages, ftl_gc_move()
+ * brings): ftl_gc_read() passes over rows without valid pages, ftl_gc_copy()
  * moves those of one row into the same die's second stream, ftl_gc_erased()
  * gives the block back.  So each call is bounded by a row, or by 64 pages.
  *
@@ -145,7 +145,7 @@ bool ftl_gc_urgent(const struct ftl *ftl, u32 die);
 u32 ftl_gc_read(struct ftl *ftl, u32 die);
 
 /* That row has been read: moves what is still valid of it. */
-void ftl_gc_move(struct ftl *ftl, u32 die);
+void ftl_gc_copy(struct ftl *ftl, u32 die);
 
 /* GC_ERASE has been done. */
 void ftl_gc_erased(struct ftl *ftl, u32 die);

@@ -90,7 +90,7 @@ u16 owner_tag(struct owners *o, u32 id)
 	if (tag != OWNER_NO_TAG)
 		return tag;
 	o->refused++;
-	return tag_find(o, FLASH_NOBODY);
+	return tag_find(o, FLASH_NO_OWNER);
 }
 
 /* ----------------------------------------------------------------- pages */
@@ -159,7 +159,7 @@ void owner_move(struct owners *o, u32 from, u32 to)
 {
 	u16 gone = tag_find(o, from), heir, root, child;
 
-	if (from == to || from == FLASH_NOBODY || gone == OWNER_NO_TAG)
+	if (from == to || from == FLASH_NO_OWNER || gone == OWNER_NO_TAG)
 		return;
 	heir = owner_tag(o, to);
 	to = o->owner[heir].id;
@@ -219,7 +219,7 @@ int owners_init(struct owners *o, u32 nr)
 		o->bucket[i] = OWNER_NO_TAG;
 	for (i = nr + 1; i-- > 0;)
 		tag_free(o, (u16)i);
-	tag_take(o, FLASH_NOBODY);
+	tag_take(o, FLASH_NO_OWNER);
 	return 0;
 }
 

@@ -25,7 +25,7 @@
 #include "port.h"
 
 enum {
-	FLASH_NOBODY	= 0,
+	FLASH_NO_OWNER	= 0,
 	OWNERS_MAX	= 65534,
 };
 

@@ -107,7 +107,7 @@ static void plane_done(struct flash *f, struct flash_plane *pl)
 	pl->busy = false;
 	f->die[pl->die].busy_planes--;
 	if (op_writes(op))
-		controller_taken(f, op->cmd, op->pages);
+		controller_written(f, op->cmd, op->pages);
 	else
 		controller_send(f, op->cmd, op->pages);
 	op_give(f, op);
@@ -251,7 +251,7 @@ static void die_transferred(struct flash *f, struct flash_transfer *t)
 	struct flash_die *d = container_of(t, struct flash_die, transfer);
 
 	if (d->work == DIE_GC_READ) {
-		ftl_gc_move(&f->ftl, d->number);
+		ftl_gc_copy(&f->ftl, d->number);
 		d->work = DIE_IDLE;
 		pipeline_run_die(f, d);
 		return;

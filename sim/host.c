@@ -538,7 +538,7 @@ static bool host_flow_pages(const struct sched *s, struct flow *f,
 		.invalid = usage.invalid,
 		.copied = usage.copied,
 	};
-	return known || flash_host_usage(flash, FLASH_NOBODY, &nobodys);
+	return known || flash_host_usage(flash, FLASH_NO_OWNER, &nobodys);
 }
 
 static bool host_flash_time(const struct sched *s, struct flash_time *time)

@@ -126,7 +126,7 @@ static int fill_whole(struct ssd_drive *d, const struct ssd_config *c,
 	u32 pages = div_u64((u64)flash_pages(d->flash) * c->fill, 100);
 	struct flash_fill fill = {
 		.pages = pages,
-		.owner = FLASH_NOBODY,
+		.owner = FLASH_NO_OWNER,
 		.seed = FILL_SEED,
 		.shuffled = shuffled,
 	};

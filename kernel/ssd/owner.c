@@ -27,7 +27,7 @@ static struct tracepoint *removal;
 u32 owner_of_request(const struct request *rq)
 {
 	if (!rq->bio || !rq->bio->bi_blkg)
-		return FLASH_NOBODY;
+		return FLASH_NO_OWNER;
 	return ftl_owner_of(rq->bio->bi_blkg->blkcg);
 }
 

@@ -96,7 +96,7 @@ ssize_t parts_show(const struct ssd_parts *parts, char *page)
 static u32 owner_of_cgroup(struct cgroup *cgroup)
 {
 	struct cgroup_subsys_state *css = NULL;
-	u32 owner = FLASH_NOBODY;
+	u32 owner = FLASH_NO_OWNER;
 
 	rcu_read_lock();
 	while (cgroup && !(css = rcu_dereference(cgroup->subsys[io_cgrp_id])))
@@ -153,6 +153,6 @@ void parts_put(struct ssd_parts *parts)
 		if (p->found)
 			cgroup_put(p->found);
 		p->found = NULL;
-		p->owner = FLASH_NOBODY;
+		p->owner = FLASH_NO_OWNER;
 	}
 }

@@ -119,7 +119,7 @@ static int owners_show(struct seq_file *m, void *v)
 
 	if (!path)
 		return -ENOMEM;
-	owner_show(m, d, FLASH_NOBODY, "-");
+	owner_show(m, d, FLASH_NO_OWNER, "-");
 	rcu_read_lock();
 	css_for_each_descendant_pre(css, &io_cgrp_subsys.root->cgrp.self)
 	{

@@ -78,9 +78,9 @@ MUTATIONS = (
     ftl("gc-ends-late", "if (d->nr_free >= ftl->gc_stop)", "if (d->nr_free > ftl->gc_stop)"),
     ftl("gc-forgets-a-row", "\td->scan = 0;", "\td->scan = ftl->row_pages;"),
     ftl(
-        "gc-moves-stale-pages",
-        "if (ftl->page_of[first + i] != FTL_NONE)\n\t\t\tpage_move",
-        "if (true)\n\t\t\tpage_move",
+        "gc-copies-stale-pages",
+        "if (ftl->page_of[first + i] != FTL_NONE)\n\t\t\tpage_copy",
+        "if (true)\n\t\t\tpage_copy",
     ),
     ftl(
         "gc-loses-a-page",
@@ -95,7 +95,7 @@ MUTATIONS = (
     ftl("gc-program-skipped", "\tif (d->stream[STREAM_GC].units)\n\t\treturn GC_PROGRAM;\n", ""),
     ftl("free-block-still-programmed", "\tb->programmed = 0;\n", ""),
     # owners
-    owner("moved-not-counted", "\to->owner[root].usage.copied++;\n", ""),
+    owner("copies-not-counted", "\to->owner[root].usage.copied++;\n", ""),
     owner(
         "tag-not-released",
         "\to->owner[tag].pages--;\n\ttag_release(o, tag);\n}",
@@ -138,7 +138,7 @@ MUTATIONS = (
     timing(
         "buffer",
         "stalled-write-forgotten",
-        "\tif (f->link_stalled)\n\t\tlink_in_place(f);\n\telse\n",
+        "\tif (f->link_stalled)\n\t\tlink_in_arrived(f);\n\telse\n",
         "",
     ),
     timing(
@@ -170,9 +170,9 @@ MUTATIONS = (
     timing("pipeline", "gc-never-urgent", "|| ftl_gc_urgent(&f->ftl, d->number)", ""),
     timing(
         "pipeline",
-        "gc-row-moved-twice",
-        "\t\tftl_gc_move(&f->ftl, d->number);\n",
-        "\t\tftl_gc_move(&f->ftl, d->number);\n\t\tftl_gc_move(&f->ftl, d->number);\n",
+        "gc-row-copied-twice",
+        "\t\tftl_gc_copy(&f->ftl, d->number);\n",
+        "\t\tftl_gc_copy(&f->ftl, d->number);\n\t\tftl_gc_copy(&f->ftl, d->number);\n",
     ),
     # filling
     Mutation(

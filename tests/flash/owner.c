@@ -82,12 +82,13 @@ static void owner_goes(struct owners *o, struct twin *t, u32 from, u32 to)
 	struct flash_usage usage;
 	u32 heir, i;
 
-	if (from == to || from == FLASH_NOBODY || !owner_usage(o, from, &usage))
+	if (from == to || from == FLASH_NO_OWNER ||
+	    !owner_usage(o, from, &usage))
 		return;
 	owner_move(o, from, to);
 	assert_false(owner_usage(o, from, &usage));
 	/* With no tag left for it, nobody is the heir. */
-	heir = owner_usage(o, to, &usage) ? to : FLASH_NOBODY;
+	heir = owner_usage(o, to, &usage) ? to : FLASH_NO_OWNER;
 	for (i = 0; i < PAGES; i++)
 		if (t->page[i].owner == from && t->page[i].state != EMPTY)
 			t->page[i].owner = heir;
