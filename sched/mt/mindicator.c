@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "mindicator.h"
 
-/* In order of urgency: no lead at all comes last. */
+/* The order of urgency: VTIME_NONE, no head tag at all, comes last. */
 static bool tag_before(vtime_t a, vtime_t b)
 {
 	if (a == VTIME_NONE)
@@ -42,19 +42,23 @@ static vtime_t children_min(const struct mindicator *m, u32 n)
 	return least;
 }
 
-/* A node's value went from @from to @to, by @swaps exchanges of ours. */
+/* This thread changed a node's value from @from to @to by @swaps exchanges. */
 struct change {
 	vtime_t from, to;
 	u32 swaps;
 };
 
 /*
- * Must the parent's value @up follow?  Not if it came from elsewhere and the
- * child has not gone below it.  @up was read after the child was changed (full
- * order).  So if somebody is about to raise the parent to what the child was,
- * the second reading in node_mend(), after that swap, sees the child as it is.
- * After several swaps @from is only the last of the values that were replaced,
- * and the parent may stand at another.
+ * Must the parent's value @up follow the child?  It need not if it came from
+ * another child and this child has not gone below it.
+ *
+ * The setter read @up after its fully ordered change of the child.  Another
+ * setter may be about to raise the parent to the child's old value.  The second
+ * reading of that setter in node_mend() follows its swap, and so sees the
+ * child as it is now.
+ *
+ * After several swaps the parent must follow in any case.  @from is then only
+ * the last value that was replaced, and the parent may stand at an earlier one.
  */
 static bool parent_follows(const struct change *c, vtime_t up)
 {
@@ -62,11 +66,15 @@ static bool parent_follows(const struct change *c, vtime_t up)
 }
 
 /*
- * Makes node @n the least of its children.  After each swap (full order) the
- * children are read again: pairs with the exchange in mindicator_set() and the
- * swap here one level below, each of which is followed by a reading of the
- * node.  The acquire keeps the children from being read before the node: who
- * relies on a value found equal must not rely on children older than it.
+ * Makes node @n the least of its children.
+ *
+ * The children are read again after each swap, which is fully ordered.  Pairs
+ * with the exchange in mindicator_set() and with this swap one level below:
+ * each of them is followed by a reading of the node.
+ *
+ * The acquire orders the reading of the node before that of the children.
+ * Pairs with the swap of the setter that wrote the value.  A setter that finds
+ * node and children equal must not have read children older than the node.
  */
 static struct change node_mend(struct mindicator *m, u32 n)
 {

@@ -1,31 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * mindicator - least published lead over all queues
+ * mindicator - least published head tag over all queues
  *
- * A tree of minima over the topology: each queue owns a leaf, each inner node
- * holds the least of its children, the root the least of all.  An update
- * climbs only while it changes its parent's minimum, so most updates stay
- * within a core or a socket.
+ * The mindicator is a tree of minima over the topology.  Each queue owns a
+ * leaf, each inner node holds the least value of its children, and the root
+ * holds the least of all.  An update climbs only while it changes its parent's
+ * minimum, so most updates stay within a core or a socket.
  *
+ * Synchronisation
  *	             set(a)   set(b)   min    holder
  *	set(a)         X        -       -       -
  *	set(b)         -        X       -       -
+ *   X: the caller serialises these calls (set(a): by the lock of queue a).
+ *   -: these calls may run concurrently.
  *
- * X: the caller serialises (a queue's leaf belongs to its queue lock);
- * -: may run at once.
+ * Why it is right.  The two actors are setters of different children of one
+ * node.
+ *   - A setter stores its child by a fully ordered exchange.  Only then does it
+ *     compare the node with the children.
+ *   - A setter changes the node by compare-and-swap alone.  After a successful
+ *     swap it reads the children again, and repeats until the two agree.
+ * Consider the last swap on a node.  After it, the first setter found the node
+ * equal to the least child.  If the second setter stores its child after that
+ * reading, it compares the node later still.  A difference would cause one more
+ * swap, so there is none.  Hence every node equals the least of its children
+ * once no update is under way.  During an update the root may be too low or too
+ * high by that one update; its setter returns only when the root is repaired.
  *
- * Why it is right.  A node is changed only by compare-and-swap, and whoever
- * changed it (or found it equal) read the children after its own child's
- * store, which is a full-order exchange.  After a successful swap the children
- * are read again and the node mended if they moved.  Take the last swap on a
- * node: its author's second reading found the node equal to the least child;
- * any later store to a child is followed by its own comparison with the node.
- * Hence once no update is under way every node equals the least of its
- * children.  While one is under way the root may be too low or too high by
- * that one update, and the updater is not done before it has mended it.
- *
- * The monotone virtual time is kept by the caller: the root itself follows its
- * leaves down as well as up.
+ * The root follows its leaves down as well as up.  The caller keeps virtual
+ * time monotone.
  *
  * Source: Liu, Luchangco, Spear, Mindicators: A Scalable Approach to
  * Quiescence, ICDCS 2013, as used by Hedayati et al., Multi-Queue Fair
@@ -52,13 +55,14 @@ int mindicator_init(struct mindicator *m, const struct topology *topo);
 void mindicator_deinit(struct mindicator *m);
 
 /*
- * Publishes @lead (or VTIME_NONE) for @queue.  Full order: a read after it
- * sees whatever preceded any set that this one did not see.
- * Returns whether the root's value changed by it.
+ * Publishes @head_tag (or VTIME_NONE) for @queue, and returns whether this call
+ * changed the root's value.  Fully ordered; pairs with mindicator_set() of any
+ * other queue.  If this call did not see the other one, then a read after this
+ * call sees all that preceded the other one.
  */
 bool mindicator_set(struct mindicator *m, u32 queue, vtime_t head_tag);
 
-/* Least published lead, or VTIME_NONE. */
+/* Least published head tag, or VTIME_NONE. */
 static inline vtime_t mindicator_min(const struct mindicator *m)
 {
 	return (vtime_t)atomic64_read(&m->node[m->topo->root].min);
@@ -70,8 +74,8 @@ static inline vtime_t mindicator_tag(const struct mindicator *m, u32 queue)
 }
 
 /*
- * A queue that publishes the least lead, or nr_queues when nothing is
- * published.  Exact when no update is under way.
+ * A queue that publishes the least head tag, or nr_queues when no queue
+ * publishes one.  Exact when no update is under way.
  */
 u32 mindicator_holder(const struct mindicator *m);
 

@@ -2,12 +2,17 @@
 /*
  * queue_set - a set of queues, one bit each
  *
+ * Synchronisation
  *	          add  has  claim  find  drain
- *	any call   -    -     -     -      -	(-: may run at once)
+ *	any call   -    -     -     -      -
+ *   -: these calls may run concurrently.
  *
- * add and claim are fully ordered: who waits adds itself and then looks again
- * at what it waits for; who makes that come true claims the waiter afterwards.
- * One of the two sees the other.  Of those who claim a member one gets it.
+ * Why no wake-up is lost.  The waiter adds its queue to the set and then looks
+ * at its condition again.  The waker makes the condition true by a fully
+ * ordered operation and then claims the waiter.  queue_set_add() is fully
+ * ordered as well, and pairs with the waker's operation.  So one of the two
+ * sees the other: the waiter its condition, or the waker the waiter's bit.
+ * If several wakers claim one member, one of them gets it.
  */
 #ifndef MQFAIR_QUEUE_SET_H
 #define MQFAIR_QUEUE_SET_H
@@ -33,7 +38,7 @@ static inline bool queue_set_has(const struct queue_set *s, u32 queue)
 	return (u64)atomic64_read(&s->word[queue / 64]) & BIT_ULL(queue % 64);
 }
 
-/* Takes @queue out.  Whoever gets true owns its wake-up. */
+/* Takes @queue out.  A caller that gets true has to wake that queue. */
 static inline bool queue_set_claim(struct queue_set *s, u32 queue)
 {
 	s64 bit = (s64)BIT_ULL(queue % 64);
@@ -42,7 +47,7 @@ static inline bool queue_set_claim(struct queue_set *s, u32 queue)
 	       (atomic64_fetch_andnot(bit, &s->word[queue / 64]) & bit);
 }
 
-/* Of @nr_queues, is there any? */
+/* Is any queue below @nr_queues a member? */
 static inline bool queue_set_any(const struct queue_set *s, u32 nr_queues)
 {
 	u32 i;
@@ -71,7 +76,7 @@ static inline u32 queue_set_find(const struct queue_set *s, u32 first, u32 last)
 	return QUEUES_MAX;
 }
 
-/* Takes all of @nr_queues out and calls @taken for each. */
+/* Takes all members below @nr_queues out and calls @taken for each. */
 static inline void queue_set_drain(struct queue_set *s, u32 nr_queues,
 				   void (*taken)(void *arg, u32 queue),
 				   void *arg)

@@ -59,7 +59,7 @@ bool token_peek(const struct token_tree *t, u32 queue)
 	return true;
 }
 
-/* From a node below @n, but not from @done or below it. */
+/* Takes a slot from a node below @n that is neither @done nor below @done. */
 static bool below_take(struct token_tree *t, u32 n, u32 done)
 {
 	const struct topo_node *node = t->topo->node;
@@ -111,7 +111,10 @@ void token_resize(struct token_tree *t, u32 depth)
 
 	(void)atomic64_fetch_add((s64)depth - t->depth, &t->node[root].free);
 	WRITE_ONCE(t->depth, depth);
-	/* Pairs with token_node_free(). */
+	/*
+	 * The addition above is fully ordered.  Pairs with token_node_free(),
+	 * which puts a slot and then looks at the debt.
+	 */
 	for (n = 0; n < root; n++)
 		token_settle(t, n);
 }

@@ -1,35 +1,42 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * token_tree - the device's free slots, kept near those who use them
+ * token_tree - the free slots of the device, kept near the queues that use them
  *
- * A count per node of the topology: a leaf holds slots kept for one queue, an
- * inner node slots for its core, socket or the machine.  All counts together
- * are D minus the slots in use; nothing is lost or invented.  A queue takes
- * from its leaf, then from its ancestors; a completion puts its slot into the
- * leaf, and may give it on to another queue by way of their lowest common
- * ancestor, where it stays in reach of everybody between the two.
+ * The tree has a count of free slots for each node of the topology.  A leaf
+ * holds slots for one queue, an inner node slots for its core, its socket or
+ * the machine.  The sum of all counts is D minus the slots in use: the tree
+ * neither loses nor invents a slot.
  *
+ * A queue takes a slot from its leaf, then from its ancestors.  A completion
+ * puts its slot into the leaf of its queue.  It may then give the slot to
+ * another queue by way of their lowest common ancestor, where all queues below
+ * that node can take it.
+ *
+ * Synchronisation
  *	              take  steal  put  give  resize
  *	take            -     -     -     -     -
  *	steal           -     -     -     -     -
  *	put             -     -     -     -     -
  *	give            -     -     -     -     -
  *	resize          -     -     -     -     X
+ *   X: the caller serialises these calls.
+ *   -: these calls may run concurrently.
  *
- * X: the caller serialises; -: may run at once.
+ * Why it is right.  The two actors are a taker and a putter at one count.  Each
+ * of them changes the count by one, with one atomic read-modify-write.  The
+ * taker lowers a count only from a positive value.  So the sum changes exactly
+ * by the slots that were taken and put.
  *
- * Why it is right.  Every change is one atomic read-modify-write of one count
- * by one, and a count is lowered only from a positive value, so the sum
- * changes exactly by what was taken and put.  Lowering D below the slots in
- * use leaves the difference as debt: a negative count at the root, which puts
- * repay before anything else; a root in debt gives nothing.
+ * Debt.  If D is lowered below the slots in use, the difference is a debt: a
+ * negative count at the root.  A putter repays the debt before it frees a slot,
+ * and a root in debt gives no slot.
  *
- * Slots in the leaf of an idle queue are not lost to the others: whoever finds
- * none on its own path announces itself first and then steals (see mqfq.c,
- * where the pairing with the completion is argued).
+ * Stealing.  Slots in the leaf of an idle queue stay available to the other
+ * queues.  A queue that finds no slot on its own path first announces that it
+ * waits, and then steals.  mqfq.c argues the pairing with the completion.
  *
  * Source: Hedayati et al., Multi-Queue Fair Queueing, ATC 2019, section 3.2;
- * stealing and debt are ours.
+ * stealing and debt are our own [R].
  * Tested by tests/unit/token_tree.c, tests/mt/token_tree.c.
  */
 #ifndef MQFAIR_TOKEN_TREE_H
@@ -52,17 +59,19 @@ int token_tree_init(struct token_tree *t, const struct topology *topo,
 		    u32 depth);
 void token_tree_deinit(struct token_tree *t);
 
-/* Are more slots in use than there are, since D was lowered?  A snapshot. */
+/* Are more slots in use than D, because D was lowered?  A snapshot. */
 static inline bool token_in_debt(const struct token_tree *t)
 {
 	return atomic64_read(&t->node[t->topo->root].free) < 0;
 }
 
-/* Of what follows, where the leaf has none or the root is in debt. */
+/* Slow path of token_take(): a slot from an ancestor of the leaf. */
 bool token_take_above(struct token_tree *t, u32 queue);
+
+/* Slow path of token_put(): repays one slot.  False if there is no debt. */
 bool token_repay(struct token_tree *t);
 
-/* Free slots of node @n go against the debt, if there is any. */
+/* Moves free slots from node @n to the root while the root is in debt. */
 void token_settle(struct token_tree *t, u32 n);
 
 static inline bool token_node_take(struct token_tree *t, u32 n)
@@ -78,14 +87,18 @@ static inline bool token_node_take(struct token_tree *t, u32 n)
 
 static inline void token_node_put(struct token_tree *t, u32 n)
 {
-	/* The form that returns a value is the one with full order. */
+	/*
+	 * The form that returns a value is fully ordered.  Pairs with
+	 * token_resize(), and with the announcement of a queue that waits.
+	 */
 	(void)atomic64_fetch_add(1, &t->node[n].free);
 }
 
 /*
- * A free slot for @n.  token_resize() makes the debt (full order) and then
- * looks through the nodes; here the slot is put (full order) before the debt
- * is looked at.  One of the two sees the other: no slot stays beside a debt.
+ * Puts a free slot into node @n.  The putter adds the slot (fully ordered) and
+ * then looks at the debt.  The resizer makes the debt (fully ordered) in
+ * token_resize() and then looks at the nodes.  One of the two sees the other,
+ * so no free slot stays beside a debt.
  */
 static inline void token_node_free(struct token_tree *t, u32 n)
 {
@@ -98,13 +111,19 @@ static inline void token_node_free(struct token_tree *t, u32 n)
 bool token_take(struct token_tree *t, u32 queue);
 void token_put(struct token_tree *t, u32 queue);
 #else
-/* A slot from the queue's own path, leaf to root.  Full order if it succeeds. */
+/*
+ * Takes a slot from the queue's own path, leaf to root.  Fully ordered if it
+ * succeeds.
+ */
 static inline bool token_take(struct token_tree *t, u32 queue)
 {
 	return token_node_take(t, queue) || token_take_above(t, queue);
 }
 
-/* Gives a slot back: to the leaf, or against the debt.  Full order. */
+/*
+ * Gives a slot back, to the leaf or against the debt.  Fully ordered; pairs
+ * with the announcement of a queue that waits (wait_for_slot() in mqfq.c).
+ */
 static inline void token_put(struct token_tree *t, u32 queue)
 {
 	if (likely(!token_in_debt(t)) || !token_repay(t))
@@ -112,25 +131,25 @@ static inline void token_put(struct token_tree *t, u32 queue)
 }
 #endif
 
-/* Could token_take() succeed now?  Reads only. */
+/* Could token_take() succeed now?  It only reads. */
 bool token_peek(const struct token_tree *t, u32 queue);
 
-/* A slot from any node, nearest first. */
+/* Takes a slot from any node, nearest first. */
 bool token_steal(struct token_tree *t, u32 queue);
 
 /*
  * Moves a free slot from the leaf of @from to the lowest common ancestor of
- * @from and @to.  False if the leaf has none (any more).
+ * @from and @to.  False if the leaf has no slot (any more).
  */
 bool token_give(struct token_tree *t, u32 from, u32 to);
 
-/* Changes D.  Slots in use are never revoked: see debt, above. */
+/* Changes D.  Slots in use are never revoked: they become a debt, see above. */
 void token_resize(struct token_tree *t, u32 depth);
 
-/* Sum of the counts of one level (enum topo_level); a snapshot. */
+/* Sum of the counts of one level (enum topo_level).  A snapshot. */
 s64 token_level(const struct token_tree *t, u32 level);
 
-/* Sum of all counts; exact when nothing is under way. */
+/* Sum of all counts.  Exact when no call is under way. */
 s64 token_total(const struct token_tree *t);
 
 #endif /* MQFAIR_TOKEN_TREE_H */

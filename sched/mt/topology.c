@@ -16,7 +16,7 @@ static bool same_group(const struct topo_place *a, const struct topo_place *b,
 	}
 }
 
-/* End of the run of queues from @first that are of one group. */
+/* The end of the run of queues from @first that are in one group. */
 static u32 group_end(const struct topo_place *place, u32 nr_queues, u32 first,
 		     enum topo_level level)
 {
@@ -28,7 +28,7 @@ static u32 group_end(const struct topo_place *place, u32 nr_queues, u32 first,
 	return last;
 }
 
-/* Each core and each socket is one run, and no core has two sockets. */
+/* Is each core and each socket one run, and each core on one socket? */
 static bool places_ordered(const struct topo_place *place, u32 nr_queues)
 {
 	u32 i, j;
@@ -49,7 +49,7 @@ static bool places_ordered(const struct topo_place *place, u32 nr_queues)
 	return true;
 }
 
-/* Highest node above @queue so far: its parent is still itself. */
+/* The highest node above @queue so far: that node is still its own parent. */
 static u32 node_top(const struct topology *t, u32 queue)
 {
 	u32 n = queue;
@@ -60,9 +60,9 @@ static u32 node_top(const struct topology *t, u32 queue)
 }
 
 /*
- * Puts a node over what covers [@first, @last) so far, unless there is only
- * one node to cover, or it would cover everything, as the root does.
- * @children: room for the child array; returns the room behind it.
+ * Puts a node over the highest nodes of [@first, @last).  It does not if there
+ * is only one such node, or if the new node would cover all queues, as the root
+ * does.  @children is the room for the child array; returns the room behind it.
  */
 static u32 *node_add(struct topology *t, enum topo_level level, u32 first,
 		     u32 last, u32 *children)
@@ -113,7 +113,7 @@ static void nodes_build(struct topology *t, const struct topo_place *place)
 int topology_init(struct topology *t, const struct topo_place *place,
 		  u32 nr_queues)
 {
-	/* Each inner node, but the root of a single queue, has two children. */
+	/* An inner node has two children or more, but the root may have one. */
 	size_t most = 2 * (size_t)nr_queues;
 
 	if (!nr_queues || !places_ordered(place, nr_queues))

@@ -3,17 +3,18 @@
  * topology - the tree queue -> core -> socket -> machine
  *
  * One tree serves the mindicator, the token tree and the search for the
- * nearest ready queue.  Queues are numbered so that those of one core are
- * neighbours, and the cores of one socket too: each node then covers the
- * contiguous range [first, last) of queues, and "nearest" is the range of the
- * lowest ancestor that has what is looked for.
+ * nearest ready queue.  The queues of one core have adjacent numbers, and so do
+ * the cores of one socket.  So each node covers a contiguous range
+ * [first, last) of queues.  A search for the nearest queue goes up from the
+ * leaf, and looks in the range of each ancestor until it finds one.
  *
  * Nodes 0 .. nr_queues - 1 are the leaves, in queue order, and children come
- * before their parents.  A core or socket with a single node below it, or with
- * all queues below it, is left out: it would cost a cache line per update and
- * separate nothing.  The root always exists and is never a leaf.
+ * before their parents.  A core or socket is left out if it has a single node
+ * or all queues below it: it would cost a cache line per update and separate
+ * nothing.  The root always exists and is never a leaf.
  *
- * Immutable after topology_init(): any thread may read it.
+ * Synchronisation
+ *   The tree does not change after topology_init(): any thread may read it.
  */
 #ifndef MQFAIR_TOPOLOGY_H
 #define MQFAIR_TOPOLOGY_H
@@ -28,7 +29,7 @@ enum topo_level {
 	TOPO_LEVELS,
 };
 
-/* Where a queue's CPU is.  Ids need not be dense. */
+/* The place of a queue's CPU.  Ids need not be dense. */
 struct topo_place {
 	u32 core;		/* unique within the machine */
 	u32 socket;
@@ -51,14 +52,15 @@ struct topology {
 };
 
 /*
- * @place: one per queue, those of a socket and within it of a core adjacent.
- * 0, -ENOMEM, or -EINVAL when @nr_queues is 0 or the order is not as stated.
+ * @place has one entry per queue.  The entries of a socket are adjacent, and so
+ * are those of a core.  Returns 0, -ENOMEM, or -EINVAL when @nr_queues is 0 or
+ * the entries are not in that order.
  */
 int topology_init(struct topology *t, const struct topo_place *place,
 		  u32 nr_queues);
 void topology_deinit(struct topology *t);
 
-/* Lowest node that has both queues below it; the leaf itself if a == b. */
+/* The lowest node that has both queues below it; the leaf itself if a == b. */
 u32 topology_lca(const struct topology *t, u32 a, u32 b);
 
 const char *topology_level_name(enum topo_level level);

@@ -32,7 +32,7 @@ static atomic64_t *queue_word(const struct wheel *w, u32 queue, u32 bucket)
 	return &w->mask[bucket * w->words + queue / 64];
 }
 
-/* The start of the bucket for @due, or of the last that is in reach. */
+/* The start of the bucket for @due, or of the last bucket in reach. */
 static vtime_t park_start(vtime_t turned, vtime_t due, u64 width)
 {
 	vtime_t start = (due + width - 1) & ~(width - 1);
@@ -56,8 +56,8 @@ bool wheel_park(struct wheel *w, u32 queue, vtime_t due, u32 *bucket)
 		(void)atomic64_fetch_or((s64)BIT_ULL(queue % 64),
 					queue_word(w, queue, in));
 		/*
-		 * Full order above.  Pairs with the swap in wheel_turn() and
-		 * with the flush that follows wheel_set_shift().
+		 * The fetch_or above is fully ordered.  Pairs with the swap in
+		 * wheel_turn(), and with the flush after wheel_set_shift().
 		 */
 		turned = (vtime_t)atomic64_read(&w->turned);
 		if (vtime_before(turned, start) && READ_ONCE(w->shift) == shift)
@@ -73,7 +73,7 @@ bool wheel_unpark(struct wheel *w, u32 queue, u32 bucket)
 	atomic64_t *word = queue_word(w, queue, bucket);
 	u64 bit = BIT_ULL(queue % 64);
 
-	/* Only the queue itself sets its bit: once gone it stays so. */
+	/* Only the queue itself sets its bit, so a cleared bit stays clear. */
 	if (!((u64)atomic64_read(word) & bit))
 		return false;
 	return (u64)atomic64_fetch_andnot((s64)bit, word) & bit;
@@ -109,7 +109,7 @@ bool wheel_turn(struct wheel *w, vtime_t vt, void (*wake)(void *arg, u32 queue),
 	do {
 		if (!vtime_before((vtime_t)from, to))
 			return false;
-		/* Full order; pairs with the bit set in wheel_park(). */
+		/* Fully ordered.  Pairs with the fetch_or in wheel_park(). */
 	} while (!atomic64_try_cmpxchg(&w->turned, &from, (s64)to));
 
 	atomic64_inc(&w->turns);
@@ -117,7 +117,7 @@ bool wheel_turn(struct wheel *w, vtime_t vt, void (*wake)(void *arg, u32 queue),
 	passed = min(passed, (u64)WHEEL_BUCKETS);
 	for (i = 0; i < passed; i++)
 		bucket_empty(w, bucket_of(to - (i << shift), shift), wake, arg);
-	/* Who parked by another width was not in the buckets just emptied. */
+	/* A queue parked by another width may be in any other bucket. */
 	if (unlikely(READ_ONCE(w->shift) != shift))
 		wheel_flush(w, wake, arg);
 	return true;
@@ -129,9 +129,9 @@ void wheel_set_shift(struct wheel *w, u32 shift)
 }
 
 /*
- * Each word is exchanged unseen: the exchange orders what the caller changed
- * before with the emptying.  Pairs with the second look in wheel_park() and in
- * its caller.
+ * Each word is exchanged without a look at it first.  The exchange orders the
+ * caller's earlier changes before the emptying.  Pairs with the second look of
+ * the parker, in wheel_park() and in the caller of wheel_park().
  */
 void wheel_flush(struct wheel *w, void (*wake)(void *arg, u32 queue), void *arg)
 {

@@ -2,31 +2,33 @@
 /*
  * wheel - throttled queues, by the virtual time at which each may go on
  *
- * WHEEL_BUCKETS buckets of @width units of virtual time, each a bit mask of
- * queues.  The wheel is turned by moving one index, `turned`: every bucket
- * that ends at or before it has been emptied.  A queue due later than the
+ * The wheel has WHEEL_BUCKETS buckets of @width units of virtual time, each a
+ * bit mask of queues.  A turn of the wheel advances one index, `turned`, and
+ * empties every bucket that starts at or before it.  A queue due later than the
  * wheel reaches waits in the last bucket and looks again when it is woken.
  *
- * A queue is put into the bucket that starts at or after its due time, so it
- * is woken up to @width late and never early by the wheel's own doing; early
- * and repeated wake-ups do happen in races and cost one look each.  With
- * @width no larger than the threshold T the holder of virtual time, due at
- * VT - T, is always past its bucket: somebody can always run.
+ * A queue is put into the bucket that starts at or after its due time.  So the
+ * wheel itself wakes it up to @width late and never early.  Races cause early
+ * and repeated wake-ups, which cost one look each.
  *
+ * Let @width be no larger than the threshold T.  The queue that holds virtual
+ * time back is due at VT - T, so its bucket has always passed, and at least one
+ * queue can run.
+ *
+ * Synchronisation
  *	              park(a)  park(b)  unpark(a)  turn  flush  set_shift
  *	park(a)          X        -         X        -     -        -
  *	unpark(a)        X        -         X        -     -        -
  *	turn             -        -         -        -     -        -
  *	flush            -        -         -        -     -        -
  *	set_shift        -        -         -        -     -        X
+ *   X: the caller serialises these calls (park, unpark: by the queue's lock).
+ *   -: these calls may run concurrently.
  *
- * X: serialised by the queue's lock, or by the caller for set_shift;
- * -: may run at once.
- *
- * Why nobody is forgotten.  park sets the bit (full order), then reads
- * `turned` again; turn moves `turned` (full order), then empties the buckets
- * passed.  One of the two sees the other: either the parker finds its bucket
- * passed and withdraws, or the turner finds the bit.
+ * Why no queue is forgotten.  The parker sets its bit (fully ordered), then
+ * reads `turned` again.  The turner advances `turned` (fully ordered), then
+ * empties the buckets that have passed.  One of the two sees the other: the
+ * parker finds its bucket passed and withdraws, or the turner finds the bit.
  *
  * @width and the number of buckets are powers of two, so a bucket's place in
  * the ring is the same whether or not virtual time has wrapped.
@@ -48,7 +50,7 @@ struct wheel {
 	u32 nr_queues;
 	u32 words;		/* u64 words of a mask */
 	u32 shift;		/* log2 of the width */
-	atomic64_t turned;	/* vtime_t, a multiple of the width then */
+	atomic64_t turned;	/* vtime_t, a multiple of that turn's width */
 	atomic64_t *mask;	/* [WHEEL_BUCKETS][words] */
 	atomic64_t turns;	/* statistics */
 };
@@ -58,30 +60,34 @@ int wheel_init(struct wheel *w, u32 nr_queues, u32 shift, vtime_t vt);
 void wheel_deinit(struct wheel *w);
 
 /*
- * Parks @queue until virtual time reaches @due; the bucket taken goes to
- * *@bucket, for wheel_unpark().  False when it is due already: the caller must
- * go on by itself, and *@bucket is not set.
+ * Parks @queue until virtual time reaches @due, and stores the bucket in
+ * *@bucket, for wheel_unpark().  False when @queue is due already: the caller
+ * must go on by itself, and *@bucket is not set.
  */
 bool wheel_park(struct wheel *w, u32 queue, vtime_t due, u32 *bucket);
 
-/* Takes @queue out of @bucket again.  False if a turn had already done so. */
+/* Takes @queue out of @bucket.  False if a turn or a flush has done so. */
 bool wheel_unpark(struct wheel *w, u32 queue, u32 bucket);
 
 /*
- * Turns the wheel to @vt and calls @wake for each queue that was waiting for
- * it.  False, at the cost of one read, when @vt is still in the same bucket.
+ * Turns the wheel to @vt and calls @wake for each queue in a bucket that has
+ * passed.  False, at the cost of one read, when @vt stays in the same bucket.
  */
 bool wheel_turn(struct wheel *w, vtime_t vt,
 		void (*wake)(void *arg, u32 queue), void *arg);
 
 /*
- * Changes the width while others park and turn.  The caller flushes afterwards:
- * a parker that still saw the old width either is flushed or sees the new one
- * when it looks again, and a turner that emptied by the old width flushes too.
+ * Changes the width while other threads park and turn.  The caller flushes
+ * afterwards.  A parker that used the old width is found by that flush, or it
+ * sees the new width when it looks again.  A turner that emptied buckets by the
+ * old width flushes as well.
  */
 void wheel_set_shift(struct wheel *w, u32 shift);
 
-/* Takes everybody out, whenever due: the tags they waited for have changed. */
+/*
+ * Takes all queues out, whenever due, and calls @wake for each.  The caller has
+ * changed the tags by which they are due.
+ */
 void wheel_flush(struct wheel *w, void (*wake)(void *arg, u32 queue), void *arg);
 
 #endif /* MQFAIR_WHEEL_H */
