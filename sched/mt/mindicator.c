@@ -54,7 +54,7 @@ struct change {
  *
  * The setter read @up after its fully ordered change of the child.  Another
  * setter may be about to raise the parent to the child's old value.  The second
- * reading of that setter in node_mend() follows its swap, and so sees the
+ * reading of that setter in node_repair() follows its swap, and so sees the
  * child as it is now.
  *
  * After several swaps the parent must follow in any case.  @from is then only
@@ -76,7 +76,7 @@ static bool parent_follows(const struct change *c, vtime_t up)
  * Pairs with the swap of the setter that wrote the value.  A setter that finds
  * node and children equal must not have read children older than the node.
  */
-static struct change node_mend(struct mindicator *m, u32 n)
+static struct change node_repair(struct mindicator *m, u32 n)
 {
 	atomic64_t *node = &m->node[n].min;
 	struct change c = { .swaps = 0 };
@@ -108,7 +108,7 @@ bool mindicator_set(struct mindicator *m, u32 queue, vtime_t head_tag)
 		if (!parent_follows(&c,
 				    (vtime_t)atomic64_read(&m->node[n].min)))
 			return false;
-		c = node_mend(m, n);
+		c = node_repair(m, n);
 		if (!c.swaps)
 			return false;
 	}
