@@ -32,7 +32,7 @@
 #include <linux/configfs.h>
 
 #include "compat.h"
-#include "ftl.h"
+#include "host_ftl.h"
 #include "flash/flash.h"
 
 enum ssd_pattern {

@@ -7,7 +7,7 @@
  * CPUs that are not there yet count too: the core maps them already.
  */
 #include "device.h"
-#include "ftl.h"
+#include "host_ftl.h"
 
 #include <linux/sort.h>
 #include <linux/topology.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "ftl.h"
+#include "host_ftl.h"
 
 #include "device.h"
 
