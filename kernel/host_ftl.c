@@ -3,94 +3,94 @@
 
 #include "device.h"
 
-static LIST_HEAD(ftl_drives);
-static DEFINE_SPINLOCK(ftl_lock);
+static LIST_HEAD(host_ftl_drives);
+static DEFINE_SPINLOCK(host_ftl_lock);
 
-void mqfair_ftl_register(struct mqfair_ftl *ftl)
+void mqfair_host_ftl_register(struct mqfair_host_ftl *ftl)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&ftl_lock, flags);
-	list_add_tail(&ftl->node, &ftl_drives);
-	spin_unlock_irqrestore(&ftl_lock, flags);
+	spin_lock_irqsave(&host_ftl_lock, flags);
+	list_add_tail(&ftl->node, &host_ftl_drives);
+	spin_unlock_irqrestore(&host_ftl_lock, flags);
 }
-EXPORT_SYMBOL_GPL(mqfair_ftl_register);
+EXPORT_SYMBOL_GPL(mqfair_host_ftl_register);
 
-void mqfair_ftl_unregister(struct mqfair_ftl *ftl)
+void mqfair_host_ftl_unregister(struct mqfair_host_ftl *ftl)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&ftl_lock, flags);
+	spin_lock_irqsave(&host_ftl_lock, flags);
 	list_del(&ftl->node);
-	spin_unlock_irqrestore(&ftl_lock, flags);
+	spin_unlock_irqrestore(&host_ftl_lock, flags);
 }
-EXPORT_SYMBOL_GPL(mqfair_ftl_unregister);
+EXPORT_SYMBOL_GPL(mqfair_host_ftl_unregister);
 
-static struct mqfair_ftl *ftl_find(const struct gendisk *disk)
+static struct mqfair_host_ftl *host_ftl_find(const struct gendisk *disk)
 {
-	struct mqfair_ftl *ftl;
+	struct mqfair_host_ftl *ftl;
 
-	lockdep_assert_held(&ftl_lock);
-	list_for_each_entry(ftl, &ftl_drives, node)
+	lockdep_assert_held(&host_ftl_lock);
+	list_for_each_entry(ftl, &host_ftl_drives, node)
 		if (ftl->disk == disk)
 			return ftl;
 	return NULL;
 }
 
-bool ftl_known(struct device_host *d)
+bool host_ftl_known(struct device_host *d)
 {
 	unsigned long flags;
 	bool known;
 
-	spin_lock_irqsave(&ftl_lock, flags);
-	known = ftl_find(d->q->disk);
-	spin_unlock_irqrestore(&ftl_lock, flags);
+	spin_lock_irqsave(&host_ftl_lock, flags);
+	known = host_ftl_find(d->q->disk);
+	spin_unlock_irqrestore(&host_ftl_lock, flags);
 	return known;
 }
 
-bool ftl_owner_pages(struct device_host *d, struct flow *f,
-		     struct ftl_pages *pages)
+bool host_ftl_owner_pages(struct device_host *d, struct flow *f,
+			  struct host_ftl_pages *pages)
 {
-	u32 owner = ftl_owner_of(flow_blkcg(f));
-	struct mqfair_ftl *ftl;
+	u32 owner = host_ftl_owner_of(flow_blkcg(f));
+	struct mqfair_host_ftl *ftl;
 	unsigned long flags;
 	bool found;
 
-	*pages = (struct ftl_pages){ 0 };
-	spin_lock_irqsave(&ftl_lock, flags);
-	ftl = ftl_find(d->q->disk);
+	*pages = (struct host_ftl_pages){ 0 };
+	spin_lock_irqsave(&host_ftl_lock, flags);
+	ftl = host_ftl_find(d->q->disk);
 	found = ftl && ftl->ops->owner_pages(ftl->disk, owner, pages);
-	spin_unlock_irqrestore(&ftl_lock, flags);
+	spin_unlock_irqrestore(&host_ftl_lock, flags);
 	return found;
 }
 
-bool ftl_flow_pages(const struct sched *s, struct flow *f,
-		    struct flow_pages *pages)
+bool host_ftl_flow_pages(const struct sched *s, struct flow *f,
+			 struct flow_pages *pages)
 {
 	struct device_host *d = container_of(s, struct device_host, sched);
-	struct ftl_pages found;
-	bool known = ftl_owner_pages(d, f, &found);
+	struct host_ftl_pages found;
+	bool known = host_ftl_owner_pages(d, f, &found);
 
 	*pages = (struct flow_pages){
 		.valid = found.valid,
 		.invalid = found.invalid,
 		.copied = found.victim_valid,
 	};
-	return known || ftl_known(d);
+	return known || host_ftl_known(d);
 }
 
-bool ftl_flash_time(const struct sched *s, struct flash_time *time)
+bool host_ftl_flash_time(const struct sched *s, struct flash_time *time)
 {
 	struct device_host *d = container_of(s, struct device_host, sched);
-	struct ftl_busy busy = { 0 };
-	struct mqfair_ftl *ftl;
+	struct host_ftl_busy busy = { 0 };
+	struct mqfair_host_ftl *ftl;
 	unsigned long flags;
 	bool known;
 
-	spin_lock_irqsave(&ftl_lock, flags);
-	ftl = ftl_find(d->q->disk);
+	spin_lock_irqsave(&host_ftl_lock, flags);
+	ftl = host_ftl_find(d->q->disk);
 	known = ftl && ftl->ops->busy(ftl->disk, &busy);
-	spin_unlock_irqrestore(&ftl_lock, flags);
+	spin_unlock_irqrestore(&host_ftl_lock, flags);
 	*time = (struct flash_time){
 		.read_ns = busy.read_ns,
 		.write_ns = busy.write_ns,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * device - builds the queues of a device after its real topology
+ * layout - builds the queues of a device after its real topology
  *
  * One scheduler queue for each CPU of each hardware queue.  They are numbered
  * by socket, core and CPU, which is the order that sched/mt/topology.h wants.
@@ -181,8 +181,8 @@ static int device_start(struct device_host *d, const struct sched_ops *ops,
 		queue_host_init(d, i, &slot[i]);
 	}
 	device_default_params(d, ops, &params);
-	d->sched.flow_pages = ftl_flow_pages;
-	d->sched.flash_time = ftl_flash_time;
+	d->sched.flow_pages = host_ftl_flow_pages;
+	d->sched.flash_time = host_ftl_flash_time;
 	d->sched.pages = get_capacity(d->q->disk) >>
 			 (PAGE_SHIFT - SECTOR_SHIFT);
 	ret = sched_init(&d->sched, ops, &params, place);

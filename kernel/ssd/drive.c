@@ -196,7 +196,7 @@ static int disk_create(struct ssd_drive *d, const char *name,
 }
 
 static bool drive_owner_pages(struct gendisk *disk, u32 owner,
-			      struct ftl_pages *pages)
+			      struct host_ftl_pages *pages)
 {
 	struct ssd_drive *d = disk->private_data;
 	struct flash_usage usage;
@@ -212,7 +212,7 @@ static bool drive_owner_pages(struct gendisk *disk, u32 owner,
 	return known;
 }
 
-static bool drive_busy(struct gendisk *disk, struct ftl_busy *busy)
+static bool drive_busy(struct gendisk *disk, struct host_ftl_busy *busy)
 {
 	struct ssd_drive *d = disk->private_data;
 	struct flash_spent spent;
@@ -229,7 +229,7 @@ static bool drive_busy(struct gendisk *disk, struct ftl_busy *busy)
 	return known;
 }
 
-static const struct mqfair_ftl_ops drive_ftl_ops = {
+static const struct mqfair_host_ftl_ops drive_ftl_ops = {
 	.owner_pages	= drive_owner_pages,
 	.busy		= drive_busy,
 };
@@ -240,7 +240,7 @@ static void drive_announce(struct ssd_drive *d)
 	if (d->ftl_is_hosts) {
 		d->ftl.disk = d->disk;
 		d->ftl.ops = &drive_ftl_ops;
-		mqfair_ftl_register(&d->ftl);
+		mqfair_host_ftl_register(&d->ftl);
 	}
 	report_add(d);
 }
@@ -249,7 +249,7 @@ static void drive_withdraw(struct ssd_drive *d)
 {
 	report_remove(d);
 	if (d->ftl_is_hosts)
-		mqfair_ftl_unregister(&d->ftl);
+		mqfair_host_ftl_unregister(&d->ftl);
 	owners_remove(d);
 }
 

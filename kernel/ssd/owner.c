@@ -28,7 +28,7 @@ u32 owner_of_request(const struct request *rq)
 {
 	if (!rq->bio || !rq->bio->bi_blkg)
 		return FLASH_NO_OWNER;
-	return ftl_owner_of(rq->bio->bi_blkg->blkcg);
+	return host_ftl_owner_of(rq->bio->bi_blkg->blkcg);
 }
 
 void owner_pass_on(struct ssd_drive *d, u32 from, u32 to)
@@ -55,8 +55,8 @@ static void cgroup_removed(void *data, struct cgroup *cgroup, const char *path)
 		return;
 	spin_lock_irqsave(&drives_lock, flags);
 	list_for_each_entry(d, &drives, node)
-		owner_pass_on(d, ftl_owner_number(cgroup),
-			      ftl_owner_number(parent));
+		owner_pass_on(d, host_ftl_owner_number(cgroup),
+			      host_ftl_owner_number(parent));
 	spin_unlock_irqrestore(&drives_lock, flags);
 }
 

@@ -102,7 +102,7 @@ static u32 owner_of_cgroup(struct cgroup *cgroup)
 	while (cgroup && !(css = rcu_dereference(cgroup->subsys[io_cgrp_id])))
 		cgroup = cgroup_parent(cgroup);
 	if (css)
-		owner = ftl_owner_of(css_to_blkcg(css));
+		owner = host_ftl_owner_of(css_to_blkcg(css));
 	rcu_read_unlock();
 	return owner;
 }

@@ -124,7 +124,8 @@ static int owners_show(struct seq_file *m, void *v)
 	css_for_each_descendant_pre(css, &io_cgrp_subsys.root->cgrp.self)
 	{
 		if (cgroup_path(css->cgroup, path, PATH_MAX) >= 0)
-			owner_show(m, d, ftl_owner_number(css->cgroup), path);
+			owner_show(m, d, host_ftl_owner_number(css->cgroup),
+				   path);
 	}
 	rcu_read_unlock();
 	kfree(path);

@@ -18,7 +18,7 @@
  * Locking
  *   ssd.mutex > (whatever adding and removing a disk takes)
  *   drives_lock (owner.c) > ssd_drive.lock
- *   ftl_lock (kernel/ftl.c) > ssd_drive.lock
+ *   host_ftl_lock (kernel/host_ftl.c) > ssd_drive.lock
  *   ssd_store.lock[] > its xarray's; in task context, with none of the above
  * ssd_drive.lock serialises the model, as flash.h wants, and is taken in hard
  * interrupts; it is held for a bounded number of the model's events.
@@ -108,7 +108,7 @@ struct ssd_drive {
 	struct flash_stats filled;	/* I: what filling had counted */
 	struct ssd_store store;
 	struct list_head node;		/* drives_lock */
-	struct mqfair_ftl ftl;
+	struct mqfair_host_ftl ftl;
 	struct blk_mq_tag_set tag_set;
 	struct gendisk *disk;
 	struct dentry *debugfs;
