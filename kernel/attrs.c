@@ -13,7 +13,7 @@
  * The core calls show() and store() without saying for which file, so there is
  * a pair of functions for each place in a scheduler's table.
  */
-#include "device.h"
+#include "wake.h"
 
 enum {
 	/*

@@ -133,26 +133,8 @@ static inline struct device_host *device_of(const struct request_queue *q)
 	return q->elevator->elevator_data;
 }
 
-/* elevator.c */
+/* register.c */
 bool elevator_is_ours(const struct elevator_type *type);
-void host_wake_slow(struct device_host *d, struct wake *wake);
-
-/*
- * Does what a hook asked for.  Any context but with one of our locks held;
- * only dispatch and tick leave pinned_by, and they are called by tasks.
- */
-static inline void host_wake(struct device_host *d, struct wake *wake)
-{
-	if (unlikely(wake->summary || wake->at_ns ||
-		     wake->pinned_by != QUEUES_MAX))
-		host_wake_slow(d, wake);
-}
-
-int elevator_register(void);
-void elevator_unregister(void);
-
-void host_reshare(struct sched *s);
-
 /* device.c */
 int device_host_build(struct device_host *d, const struct sched_ops *ops);
 void device_host_destroy(struct device_host *d);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The module: ordered start, mirrored end. */
-#include "device.h"
+#include "register.h"
 
 static int __init mqfair_init(void)
 {

@@ -74,7 +74,7 @@ static inline void port_unlock(struct port_lock *lock, unsigned long flags)
 #define port_assert_held(lock)	lockdep_assert_held(&(lock)->raw)
 
 /*
- * That the caller holds the lock of queue @q, which is the host's: elevator.c
+ * That the caller holds the lock of queue @q, which is the host's: stage.c
  * defines it for a kernel with lockdep, elsewhere it costs nothing.
  */
 struct queue;

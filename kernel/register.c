@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: GPL-2.0
+/* register - one elevator type for each scheduler, and its life cycle */
+#include "register.h"
+
+#include "elevator.h"
+#include "tick.h"
+#include "wake.h"
+
+static void *el_alloc_data(struct request_queue *q)
+{
+	struct device_host *d = kvzalloc_node(sizeof(*d), GFP_KERNEL, q->node);
+
+	if (!d)
+		return NULL;
+	d->q = q;
+	mutex_init(&d->tune_lock);
+	INIT_LIST_HEAD(&d->groups);
+	port_lock_init(&d->timer_lock);
+	hrtimer_setup(&d->timer, timer_fired, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS);
+	INIT_WORK(&d->tick, tick_work);
+	return d;
+}
+
+static void el_free_data(void *data)
+{
+	kvfree(data);
+}
+
+static int el_init(struct request_queue *q, struct elevator_queue *eq)
+{
+	struct device_host *d = eq->elevator_data;
+	u32 i;
+	int ret;
+
+	ret = device_host_build(d, sched_find(eq->type->elevator_name));
+	if (ret)
+		return ret;
+	for (i = 0; i < d->nr_hctx; i++)
+		INIT_WORK(&d->hctx[i]->wake_work, hctx_wake_work);
+	/* Before a weight that is written then can have tick run. */
+	limit_depth_updated(d);
+	ret = compat_activate_policy(q, &mqfair_policy);
+	if (ret) {
+		device_host_destroy(d);
+		return ret;
+	}
+	compat_queue_run_all(q);
+	compat_wbt_disable(q, eq);
+	return 0;
+}
+
+static void el_exit(struct elevator_queue *eq)
+{
+	struct device_host *d = eq->elevator_data;
+	u32 i;
+
+	/* Now nobody can ask for a kick or a tick by way of a cgroup. */
+	compat_deactivate_policy(d->q, &mqfair_policy);
+	groups_let_go(d);
+	hrtimer_cancel(&d->timer);
+	cancel_work_sync(&d->tick);
+	/* The last tick may have armed it again; now nobody can. */
+	hrtimer_cancel(&d->timer);
+	cancel_work_sync(&d->tick);
+	for (i = 0; i < d->nr_hctx; i++)
+		cancel_work_sync(&d->hctx[i]->wake_work);
+	compat_wbt_restore(d->q, eq);
+	device_host_destroy(d);
+}
+
+static int el_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
+{
+	struct device_host *d = device_of(hctx->queue);
+
+	hctx->sched_data = d->hctx[index];
+	return 0;
+}
+
+static void el_depth_updated(struct request_queue *q)
+{
+	struct device_host *d = device_of(q);
+
+	device_size_requests(d);
+	limit_depth_updated(d);
+}
+
+COMPAT_DEFINE_ELEVATOR_HOOKS(el_)
+
+static const struct elevator_type template = {
+	.ops = {
+		COMPAT_ELEVATOR_OPS(el_),
+		.init_hctx		= el_init_hctx,
+		.limit_depth		= el_limit_depth,
+		.bio_merge		= el_bio_merge,
+		.prepare_request	= el_prepare_request,
+		.insert_requests	= el_insert_requests,
+		.dispatch_request	= el_dispatch_request,
+		.has_work		= el_has_work,
+		.completed_request	= el_completed_request,
+		.requeue_request	= el_requeue_request,
+		.finish_request		= el_finish_request,
+	},
+	.queue_debugfs_attrs	= mqfair_queue_debugfs,
+	.hctx_debugfs_attrs	= mqfair_hctx_debugfs,
+	.elevator_owner		= THIS_MODULE,
+};
+
+/* One for each scheduler, in the order of sched_policies[]. */
+static struct {
+	struct elevator_type type;
+	struct elv_fs_entry attrs[TUNABLES_MAX + 1];
+} elevators[POLICIES_MAX];
+
+/* Writing a name that is not there has the core ask for these. */
+MODULE_ALIAS("mqfq-iosched");
+MODULE_ALIAS("wdt-iosched");
+MODULE_ALIAS("ifq-iosched");
+MODULE_ALIAS("kyber-fair-iosched");
+MODULE_ALIAS("hwabc-iosched");
+
+bool elevator_is_ours(const struct elevator_type *type)
+{
+	return (const char *)type >= (const char *)elevators &&
+	       (const char *)type < (const char *)&elevators[POLICIES_MAX];
+}
+
+static int elevator_register_one(u32 i)
+{
+	const struct sched_ops *ops = sched_policies[i];
+	struct elevator_type *type = &elevators[i].type;
+
+	/* Some members are const. */
+	memcpy(type, &template, sizeof(*type));
+	type->elevator_name = ops->name;
+	attrs_fill(ops->tunables, elevators[i].attrs);
+	type->elevator_attrs = elevators[i].attrs;
+	return elv_register(type);
+}
+
+static void elevator_unregister_first(u32 n)
+{
+	while (n--)
+		elv_unregister(&elevators[n].type);
+}
+
+int elevator_register(void)
+{
+	u32 i;
+	int ret;
+
+	mqfair_wq = alloc_workqueue("mqfair", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);
+	if (!mqfair_wq)
+		return -ENOMEM;
+	for (i = 0; sched_policies[i]; i++) {
+		ret = elevator_register_one(i);
+		if (ret) {
+			elevator_unregister_first(i);
+			destroy_workqueue(mqfair_wq);
+			return ret;
+		}
+	}
+	return 0;
+}
+
+void elevator_unregister(void)
+{
+	elevator_unregister_first(sched_policies_count());
+	destroy_workqueue(mqfair_wq);
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: GPL-2.0
+/* tick - the work that the timer asks for */
+#include "tick.h"
+
+#include "stage.h"
+#include "wake.h"
+
+/*
+ * Staged for a millisecond and not fetched: the hardware queue is stopped.  It
+ * may have been staged after @now.
+ */
+static void block_stuck(struct device_host *d, u64 now, struct wake *wake)
+{
+	u32 i;
+
+	for (i = 0; i < d->nr_hctx; i++) {
+		struct hctx_host *h = d->hctx[i];
+
+		spin_lock(&h->lock);
+		if (hctx_is_stuck(h) ||
+		    (h->staged && (s64)(now - h->staged_ns) > NSEC_PER_MSEC))
+			hctx_block(h, wake);
+		spin_unlock(&h->lock);
+	}
+}
+
+#define LOST_NS		(500 * NSEC_PER_MSEC)	/* as in sched/mqfq/mqfq.c */
+
+/*
+ * A queue that we were asked to run, did not, and have no work under way for:
+ * a lost kick, unless a CPU stands still between the two.
+ */
+static void watch_wakes(struct device_host *d, u64 now)
+{
+	u32 i;
+
+	for (i = 0; i < d->sched.nr_queues; i++) {
+		struct queue_host *qh = &d->queues[i];
+		bool lost = READ_ONCE(qh->queue.wake_pending) &&
+			    READ_ONCE(qh->queue.nr) &&
+			    !READ_ONCE(qh->hctx->staged) &&
+			    !work_busy(&qh->hctx->wake_work);
+
+		if (!lost ||
+		    qh->lost_dispatched != qh->queue.stats.dispatched) {
+			qh->lost_dispatched = qh->queue.stats.dispatched;
+			qh->lost_ns = now;
+		} else if (now - qh->lost_ns > LOST_NS) {
+			atomic64_inc(&d->sched.stats.watchdog);
+			qh->lost_ns = now;
+		}
+	}
+}
+
+void tick_work(struct work_struct *work)
+{
+	struct device_host *d = container_of(work, struct device_host, tick);
+	u64 now = ktime_get_ns();
+	struct wake wake __uninitialized;
+
+	wake_init(&wake);
+	block_stuck(d, now, &wake);
+	watch_wakes(d, now);
+	limit_tick(d, now);
+	d->sched.ops->tick(&d->sched, now, &wake);
+	host_wake(d, &wake);
+}

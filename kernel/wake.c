@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: GPL-2.0
+/* wake - acts on what a hook of a scheduler left in struct wake */
+#include "wake.h"
+
+#include "stage.h"
+#include "trace.h"
+
+struct workqueue_struct *mqfair_wq;
+
+static void hctx_wake(struct queue_host *qh)
+{
+	int cpu = cpu_online(qh->cpu) ? qh->cpu : WORK_CPU_UNBOUND;
+
+	queue_work_on(cpu, mqfair_wq, &qh->hctx->wake_work);
+}
+
+/*
+ * A queue that is throttled waits for whoever holds virtual time.  If that one
+ * is stuck in its driver it says so nowhere, so we look.
+ */
+static void unpin(struct device_host *d, u32 index, struct wake *wake)
+{
+	struct hctx_host *h = d->queues[index].hctx;
+
+	if (!hctx_is_stuck(h))
+		return;
+	spin_lock(&h->lock);
+	hctx_block(h, wake);
+	spin_unlock(&h->lock);
+}
+
+/* The lock: of two who arm it at once the earlier is to last. */
+static void host_arm(struct device_host *d, u64 at_ns)
+{
+	unsigned long flags = port_lock(&d->timer_lock);
+	ktime_t at = ns_to_ktime(at_ns);
+
+	if (!hrtimer_is_queued(&d->timer) ||
+	    ktime_before(at, hrtimer_get_expires(&d->timer)))
+		hrtimer_start(&d->timer, at, HRTIMER_MODE_ABS);
+	port_unlock(&d->timer_lock, flags);
+}
+
+void host_wake_slow(struct device_host *d, struct wake *wake)
+{
+	u32 pinned_by = wake->pinned_by, queue;
+
+	if (unlikely(pinned_by < d->sched.nr_queues)) {
+		wake->pinned_by = QUEUES_MAX;
+		unpin(d, pinned_by, wake);
+	}
+	while ((queue = wake_next(wake)) < QUEUES_MAX) {
+		trace_mqfair_wake(d->q, queue);
+		hctx_wake(&d->queues[queue]);
+	}
+	if (unlikely(wake->at_ns))
+		host_arm(d, wake->at_ns);
+}
+
+/* The shares have changed without I/O; any context, spin locks may be held. */
+void host_reshare(struct sched *s)
+{
+	struct wake wake __uninitialized;
+
+	wake_init(&wake);
+	s->ops->tune(s, NULL, &wake);
+	host_wake(container_of(s, struct device_host, sched), &wake);
+}
+
+void hctx_wake_work(struct work_struct *work)
+{
+	struct hctx_host *h = container_of(work, struct hctx_host, wake_work);
+	struct wake wake __uninitialized;
+
+	wake_init(&wake);
+	spin_lock(&h->lock);
+	hctx_stage(h, ktime_get_ns(), &wake);
+	spin_unlock(&h->lock);
+	host_wake(h->device, &wake);
+	hctx_run(h);
+}
+
+enum hrtimer_restart timer_fired(struct hrtimer *timer)
+{
+	struct device_host *d = container_of(timer, struct device_host, timer);
+
+	queue_work(mqfair_wq, &d->tick);
+	return HRTIMER_NORESTART;
+}
