@@ -1,19 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How long does a program take to start beside four who read all they can?
+"""Measures the start-up time of a program beside four heavy readers (figure 6 of Sui et al.).
 
-Figure 6 of Sui et al. The reads of a real start-up, one after the other with the program's work
-between them, are replayed beside four tenants that keep 16 requests of 64 KiB each, on a drive
-with eight slots. Normalised start-up time is that with the four over that without. Judged is
-that under ifq it is no more than under the kernel's own schedulers with weights, and that the
-four have 0.9 of what they have under none.
+replay: the reads of a real start-up are replayed, with the program's think times between them. Four
+tenants with 16 requests of 64 KiB each run beside it, on a drive with eight slots. The normalised
+start-up time is the time beside the four over the time alone. Checked are:
 
-record: a guest starts a program, python3 with matplotlib, from a file system of nothing else,
-with nothing cached, and the block tracepoints say what it reads and when. What is kept of each
-request is where, how much, after which completion, and how long after it. So a program that waits
-waits in the replay, too, and what it asks for at once is asked for at once.
+  - the normalised start-up time under ifq is at most that under BFQ,
+  - the four have 0.9 of their throughput under none.
 
-    python3 -m experiments.papers.ifq.startup record   # writes startup.csv here
-    python3 -m experiments.papers.ifq.startup replay --picture doc/ifq-startup.png
+record: a guest starts a program, python3 with matplotlib, from a file system that holds nothing
+else, with cold caches. The block tracepoints give the reads. The trace has four numbers for each
+read: the read after whose completion it was issued, the think time since then in microseconds, its
+sector, and its length in sectors. So the replay keeps both the waiting and the concurrency of the
+program. replay records a trace if there is none.
+
+    python3 -m experiments.papers.ifq.startup record
+    python3 -m experiments.papers.ifq.startup replay --picture build/ifq-startup.png
 """
 
 import argparse
@@ -49,7 +51,7 @@ from mqfair.benchlib.session import ROOT
 from mqfair.benchlib.variant import BFQ, NONE
 from mqfair.errors import Failure, UsageError
 
-KEPT = Path(__file__).parent / TRACE
+RECORDED = Path("build") / "experiments" / TRACE
 IFQ = "ifq"
 SCHEDULERS = "none,bfq,kyber,mqfq,ifq"
 LEAST_HEAVY = 0.9
@@ -79,7 +81,7 @@ IMAGE_MB = 320
 
 
 def libraries_of(files: Iterable[Path]) -> set[Path]:
-    """What the dynamic linker would load for them."""
+    """The shared libraries that the dynamic linker loads for @files."""
     found = set()
     for file in files:
         said = subprocess.run(["ldd", str(file)], capture_output=True, text=True, check=False)
@@ -88,7 +90,7 @@ def libraries_of(files: Iterable[Path]) -> set[Path]:
 
 
 def gather(root: Path) -> list[str]:
-    """The program and all that it is made of below @root; how to start it there."""
+    """Copies the program and all its files below @root; returns its command line there."""
     packages = Path(mpl.__file__).parent.parent
     library = Path(json.__file__).parent.parent
     for folder in (packages, library):
@@ -96,9 +98,7 @@ def gather(root: Path) -> list[str]:
             folder,
             root / folder.relative_to("/"),
             symlinks=True,
-            ignore=shutil.ignore_patterns(
-                "mypy*", "ruff*", "pip*", "test", "tests", "dist-packages"
-            ),
+            ignore=shutil.ignore_patterns(*LEFT_OUT),
         )
     needed = libraries_of([PYTHON, ENV, *packages.rglob("*.so"), *library.rglob("*.so")])
     for file in (PYTHON.resolve(), ENV, *needed):
@@ -107,7 +107,7 @@ def gather(root: Path) -> list[str]:
         target = root / file.relative_to("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(file.resolve(), target)
-    # It has been started before: its list of fonts is there.
+    # The program runs once here, so that its font cache exists, as on a machine in use.
     settings = {"PYTHONPATH": str(packages), "MPLBACKEND": "agg", "HOME": "/home"}
     (root / "home/.config").mkdir(parents=True)
     (root / "tmp").mkdir()
@@ -116,7 +116,8 @@ def gather(root: Path) -> list[str]:
     return [str(ENV), "-i", *(f"{name}={value}" for name, value in settings.items()), *start]
 
 
-def record_command(args: argparse.Namespace) -> int:
+def record(trace: Path) -> None:
+    """Starts the program in a guest and writes its reads to @trace."""
     with tempfile.TemporaryDirectory(prefix="mqfair-startup-") as name:
         folder = Path(name)
         root, image, out = folder / "root", folder / "image", folder / "out"
@@ -125,12 +126,17 @@ def record_command(args: argparse.Namespace) -> int:
         command = gather(root)
         with image.open("wb") as file:
             file.truncate(IMAGE_MB << 20)
-        # Nothing but the program is to read: no journal, no thread that goes on with making it.
+        # The file system itself must not do I/O: no journal, no lazy initialisation.
         mkfs = ["mkfs.ext4", "-q", "-O", "^has_journal", "-E", "lazy_itable_init=0"]
         subprocess.run([*mkfs, "-d", str(root), str(image)], check=True)
         spec = GuestSpec(cpus=1, icount=True, timeout_s=900)
         in_guest(["record", str(image), guest.GUEST_OUT, *command], out, spec)
-        shutil.copy(out / TRACE, args.trace)
+        trace.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(out / TRACE, trace)
+
+
+def record_command(args: argparse.Namespace) -> int:
+    record(args.trace)
     harness.console().print(describe(args.trace))
     return 0
 
@@ -204,7 +210,7 @@ def draw(runs: Runs, schedulers: Sequence[str], where: str, path: Path) -> None:
         axes.grid(axis="y", color=FAINT, linewidth=0.8)
         axes.set_axisbelow(True)
         figure.suptitle(
-            "Start of python3 with matplotlib beside four who read all they can\n" + where,
+            "Start-up of python3 with matplotlib beside four heavy readers\n" + where,
             x=0.01,
             ha="left",
             fontsize=11,
@@ -214,11 +220,13 @@ def draw(runs: Runs, schedulers: Sequence[str], where: str, path: Path) -> None:
 
 def replay_command(args: argparse.Namespace) -> int:
     schedulers = list(dict.fromkeys((NONE, *args.schedulers.split(","))))
-    if not args.trace.is_file():
-        raise UsageError(f"--trace {args.trace}: no such file: record one")
+    if not args.trace.is_file() and args.trace != RECORDED:
+        raise UsageError(f"--trace {args.trace}: no such file: record it with `startup record`")
     module = args.module or ROOT / "build" / "module" / kernel.ensure().release / "mqfair.ko"
     if not module.is_file():
         raise UsageError(f"--module {module}: no such file: run `make module`")
+    if not args.trace.is_file():
+        record(args.trace)
     with tempfile.TemporaryDirectory(prefix="mqfair-startup-") as name:
         out = Path(name)
         spec = GuestSpec(
@@ -244,17 +252,34 @@ def _parser() -> argparse.ArgumentParser:
         prog="experiments.papers.ifq.startup", description=(__doc__ or "").split("\n")[0]
     )
     commands = parser.add_subparsers(required=True)
-    recording = commands.add_parser("record", help="a program's start with nothing cached")
+    recording = commands.add_parser("record", help="record a program's start with cold caches")
     recording.set_defaults(command=record_command)
-    replaying = commands.add_parser("replay", help="that beside four readers")
+    replaying = commands.add_parser("replay", help="replay it alone and beside four readers")
     replaying.set_defaults(command=replay_command)
-    replaying.add_argument("--schedulers", default=SCHEDULERS, help="default %(default)s")
-    replaying.add_argument("--repeat", type=int, default=3, help="default %(default)s")
-    replaying.add_argument("--module", type=Path, help="mqfair.ko (default: the one built here)")
-    replaying.add_argument("--json", metavar="FILE", help="write checks and runs there")
-    replaying.add_argument("--picture", type=Path, metavar="FILE", help="draw it there")
+    replaying.add_argument(
+        "--schedulers",
+        default=SCHEDULERS,
+        metavar="NAME,...",
+        help="schedulers to compare (default %(default)s)",
+    )
+    replaying.add_argument(
+        "--repeat",
+        type=int,
+        default=3,
+        metavar="N",
+        help="runs of each scheduler, interleaved (default %(default)s)",
+    )
+    harness.add_module_argument(replaying)
+    replaying.add_argument("--json", metavar="FILE", help="write checks and runs to FILE")
+    replaying.add_argument("--picture", type=Path, metavar="FILE", help="draw the result")
     for one in (recording, replaying):
-        one.add_argument("--trace", type=Path, default=KEPT, help="default %(default)s")
+        one.add_argument(
+            "--trace",
+            type=Path,
+            default=RECORDED,
+            metavar="FILE",
+            help="the recorded reads (default %(default)s)",
+        )
     return parser
 
 

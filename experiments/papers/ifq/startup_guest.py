@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Application start-up in the guest, recorded and replayed: see startup.py.
+"""The guest half of startup.py: records and replays the start-up of a program.
 
 python3 -m experiments.papers.ifq.startup_guest record IMAGE FOLDER COMMAND...
 python3 -m experiments.papers.ifq.startup_guest replay TRACE FOLDER REPEATS SCHEDULER...
@@ -37,9 +37,9 @@ RUNS = "startup.json"
 SECTOR = 512
 COLUMNS = ("after", "think_us", "sector", "sectors")
 
-# A drive that keeps its data, with room for all that a start-up asks for at once.
+# The recording drive keeps its data and has a slot for each concurrent request of a start-up.
 RECORDED_ON = "memory_backed=1 gb=1 hw_queue_depth=64 completion_nsec=100000"
-# 2000 requests a second in 8 slots.
+# The replaying drive serves 2000 requests per second in 8 slots.
 REPLAYED_ON = "gb=4 hw_queue_depth=8 completion_nsec=4000000"
 NULL_BLK = "nr_devices=1 queue_mode=2 irqmode=2 submit_queues=1 poll_queues=0 max_sectors=256"
 
@@ -49,7 +49,7 @@ HEAVY_FIO = (
     "fio --name=heavy --thread --rw=randread --bs=64k --direct=1 --ioengine=libaio --iodepth=16"
     f" --norandommap --gtod_reduce=1 --filename={DEVICE} --time_based --runtime=3600"
 )
-# Ours have windows of half a second: the weights are those of readers that have read for some.
+# ifq's window is half a second. After this time its weights are those of steady readers.
 SETTLE_S = 2.0
 
 
@@ -62,8 +62,8 @@ def load_drive(parameters: str) -> None:
 
 @dataclass(frozen=True)
 class Issue:
-    """A request of a start-up: it was issued @think_us after request @after had completed, the
-    last that had; -1 is the beginning."""
+    """A request of a start-up. It was issued @think_us after the completion of request @after, the
+    last completion before it; -1 is the beginning."""
 
     after: int
     think_us: int
@@ -90,6 +90,7 @@ _EVENT = re.compile(
 
 
 def issues_of(lines: Sequence[str], start_us: int) -> list[Issue]:
+    """The reads in @lines of a trace of the block events; @start_us is the program's start."""
     found: list[Issue] = []
     out: dict[int, int] = {}
     last, last_us = -1, start_us
@@ -108,7 +109,8 @@ def issues_of(lines: Sequence[str], start_us: int) -> list[Issue]:
 
 
 def run_in(root: Path, command: list[str]) -> None:
-    """Without a program of the guest's own, which would be read from elsewhere first."""
+    """Runs @command with @root as its root, without a helper program of the guest, whose own reads
+    would come first."""
     pid = os.fork()
     if not pid:
         try:
@@ -122,7 +124,7 @@ def run_in(root: Path, command: list[str]) -> None:
 
 
 def record(image: Path, out: Path, command: list[str]) -> None:
-    """The reads of @command, a program of @image, which is put on a drive; nothing is cached."""
+    """Puts @image on a drive, runs @command from it with cold caches, and writes its reads."""
     load_drive(RECORDED_ON)
     with image.open("rb") as source, DEVICE.open("wb") as drive:
         shutil.copyfileobj(source, drive, 1 << 20)
@@ -151,8 +153,8 @@ def read_trace(path: Path) -> list[Issue]:
 
 
 class Replay:
-    """Each request is issued its think time after the one that it follows has completed. What
-    follows one and the same request is issued side by side."""
+    """Issues each request its think time after the completion of the request that it follows.
+    Requests that follow the same request are issued concurrently."""
 
     def __init__(self, trace: Sequence[Issue]) -> None:
         self._trace = trace
@@ -204,7 +206,7 @@ def procs(group: Cgroup) -> str:
 
 
 def start_up(fs: Fs, group: Cgroup, trace: Sequence[Issue]) -> float:
-    """In a process of its own in @group."""
+    """Replays @trace in a new process in @group; returns the seconds it took."""
     read_end, write_end = os.pipe()
     pid = os.fork()
     if not pid:
@@ -225,7 +227,7 @@ def start_up(fs: Fs, group: Cgroup, trace: Sequence[Issue]) -> float:
 
 @contextlib.contextmanager
 def heavy_readers(fs: Fs, groups: Sequence[Cgroup]) -> Iterator[list[int]]:
-    """Their process groups; they stand still."""
+    """Starts a heavy reader in each of @groups and stops them; yields their process groups."""
     readers = [
         subprocess.Popen(
             ["sh", "-c", f'echo $$ > "$0" && exec {HEAVY_FIO}', fs.host_path(procs(group))],
@@ -260,7 +262,7 @@ def bytes_read(fs: Fs, group: Cgroup) -> int:
 
 
 def choose(fs: Fs, disk: Disk, scheduler: str) -> None:
-    """Ours as `mqfair enable` does."""
+    """Selects @scheduler for @disk; one of ours as `mqfair enable` does."""
     fs.write(disk.scheduler_file, scheduler)
     if scheduler in OURS:
         Enabler(disk, Plan(scheduler, {}, None)).run()
@@ -295,7 +297,7 @@ def replay(trace_file: Path, out: Path, repeats: int, schedulers: Sequence[str])
         cgroups.tree(own, dict.fromkeys((APPLICATION, *HEAVY), 100)) as groups,
         heavy_readers(fs, [groups[name] for name in HEAVY]) as readers,
     ):
-        # What the replay itself is made of is read from elsewhere the first time.
+        # The first replay loads its own code from the guest's root; it is not measured.
         start_up(fs, groups[APPLICATION], trace)
         for repeat, scheduler in itertools.product(range(repeats), schedulers):
             choose(fs, disk, scheduler)
