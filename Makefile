@@ -11,8 +11,9 @@ PYTHON := $(VENV)/python
 JOB     ?= examples/four-cgroups.fio
 BENCH   ?=
 COST    ?=
-EXPERIMENTS ?= shares light moving scaling traces journal flash_shares
-JUDGE   ?= --icount
+# All measurements unless some are named; `make experiments EXPERIMENTS=--list` lists them.
+EXPERIMENTS ?=
+OPTIONS ?= --icount
 SUITES  ?=
 PREFIX  ?= /usr/local
 RELEASE ?= $(shell uname -r)
@@ -45,13 +46,12 @@ instructions: ## guest instructions per I/O beside none, by function; options in
 	lab/bootstrap build guest
 	/usr/bin/python3 -m experiments.instructions $(COST)
 
-experiments: ## judge shares, light tenants, moving demand, scaling, traces, journals: EXPERIMENTS (hours)
+experiments: ## run the measurements of the documents, or EXPERIMENTS="shares ifq.weights" (hours)
 	lab/bootstrap demo
 	$(PYTHON) -m lab module
-	mkdir -p build/experiments
-	failed=0; for one in $(EXPERIMENTS); do \
-		$(PYTHON) -m experiments.$$one $(JUDGE) --json build/experiments/$$one.json || failed=1; \
-	done; exit $$failed
+	[ -e build/tests/build.ninja ] || meson setup build/tests
+	ninja -C build/tests tests/flash/flash-curve
+	$(PYTHON) -m experiments --options='$(OPTIONS)' $(EXPERIMENTS)
 
 test: ## run every test suite, or those in SUITES="unit sim mt cli lab vm" (15 minutes)
 	lab/bootstrap test

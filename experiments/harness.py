@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the experiments have in common: options, runs of the bench, and checks."""
+"""The harness of the experiments: common options, runs of the bench, and checks."""
 
 import argparse
 import json
@@ -27,7 +27,8 @@ Command = Callable[[argparse.Namespace], int]
 
 @dataclass(frozen=True)
 class Check:
-    """@seen is the figure that is judged, @spread that of all repeats."""
+    """One bound and whether it holds. @seen is the median that is judged, @spread the least and
+    the greatest value of all repeats."""
 
     case: str
     scheduler: str
@@ -47,7 +48,8 @@ class Check:
 
 @dataclass(frozen=True)
 class Candidate:
-    """What is judged: @scheduler, in @case."""
+    """The scheduler under test, in one case. Each method takes a value for each repeat and checks
+    their median."""
 
     case: str
     scheduler: str
@@ -61,7 +63,7 @@ class Candidate:
         return self._check(what, f"<= {most:.4g}", values, seen, seen <= most)
 
     def within(self, what: str, values: Sequence[float], most: float) -> Check:
-        """Off by @most in either direction."""
+        """The median lies between -@most and @most."""
         seen = statistics.median(values)
         return self._check(what, f"within {most:.4g}", values, seen, abs(seen) <= most)
 
@@ -79,7 +81,7 @@ def runs_of(result: CaseResult, label: str) -> list[RunResult]:
 def ratios(
     result: CaseResult, label: str, base: str, figure: Callable[[RunResult], float]
 ) -> list[float]:
-    """Of a figure under @label to that under @base in the same repeat."""
+    """For each repeat, the figure under @label over the figure under @base."""
     other = {run.repeat: figure(run) for run in runs_of(result, base)}
     return [figure(run) / other[run.repeat] for run in runs_of(result, label)]
 
@@ -95,12 +97,12 @@ def total_bytes(run: RunResult) -> float:
 def add_arguments(
     parser: argparse.ArgumentParser, *, schedulers: str, runtime_s: float, repeat: int = 3
 ) -> None:
-    """What most experiments take; @schedulers are the default."""
+    """The options of most experiments; @schedulers are the default of --schedulers."""
     parser.add_argument(
         "--schedulers",
         default=schedulers,
         metavar="NAME,...",
-        help="as for mqfair bench; those with tunables of their own are shown and not judged"
+        help="as for mqfair bench; a scheduler given with tunables is shown, not judged"
         " (default %(default)s)",
     )
     add_run_arguments(parser, runtime_s=runtime_s, repeat=repeat)
@@ -109,32 +111,58 @@ def add_arguments(
 def add_run_arguments(
     parser: argparse.ArgumentParser, *, runtime_s: float, repeat: int = 3
 ) -> None:
-    """The same for an experiment that knows its schedulers, and sets them itself."""
+    """The options of an experiment that chooses its schedulers itself."""
     parser.add_argument(
-        "--repeat", type=int, default=repeat, help="interleaved (default %(default)s)"
+        "--repeat",
+        type=int,
+        default=repeat,
+        metavar="N",
+        help="runs of each scheduler, interleaved (default %(default)s)",
     )
     parser.add_argument(
-        "--runtime", type=float, default=runtime_s, help="seconds each (default %(default)s)"
+        "--runtime",
+        type=float,
+        default=runtime_s,
+        metavar="S",
+        help="seconds of each run (default %(default)s)",
     )
-    parser.add_argument("--cpus", type=int, default=2, help="of the guest (default 2)")
     parser.add_argument(
-        "--icount", action="store_true", help="counted time, one CPU: exact on a busy host"
+        "--cpus", type=int, default=2, metavar="N", help="CPUs of the guest (default %(default)s)"
     )
-    parser.add_argument("--nr-requests", type=int, help="scheduler tags for each queue")
-    parser.add_argument("--module", type=Path, help="mqfair.ko (default: the one built here)")
-    parser.add_argument("--json", metavar="FILE", help="write checks and results there")
+    parser.add_argument(
+        "--icount",
+        action="store_true",
+        help="one CPU whose clock counts instructions: exact on a busy host",
+    )
+    parser.add_argument(
+        "--nr-requests", type=int, metavar="N", help="scheduler tags of each hardware queue"
+    )
+    add_module_argument(parser)
+    parser.add_argument("--json", metavar="FILE", help="write checks and results to FILE")
+
+
+def add_module_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--module", type=Path, metavar="FILE", help="mqfair.ko (default: the one built here)"
+    )
 
 
 def add_cases(parser: argparse.ArgumentParser, cases: Sequence[str]) -> None:
-    parser.add_argument("--cases", default=",".join(cases), help="default %(default)s")
+    parser.add_argument(
+        "--cases",
+        default=",".join(cases),
+        metavar="NAME,...",
+        help="cases to run (default %(default)s)",
+    )
 
 
-def chosen(option: str, text: str, known: Iterable[str], what: str) -> list[str]:
-    """The names in the @text of an @option, each of them @known."""
+def chosen(option: str, text: str, known: Iterable[str], noun: str) -> list[str]:
+    """The names in @text, the value of @option. Raises UsageError for a name not in @known, which
+    it calls a @noun."""
     names = text.split(",")
     for name in names:
         if name not in known:
-            raise UsageError(f"{option} {name}: no such {what}: use {', '.join(known)}")
+            raise UsageError(f"{option} {name}: no such {noun}: use {', '.join(known)}")
     return names
 
 
@@ -149,12 +177,15 @@ def cpus(args: argparse.Namespace) -> int:
 def request(
     args: argparse.Namespace, jobs: Iterable[JobFile], device: str | None = None
 ) -> session.Request:
-    """@device: of the bench, unless the options name one or none says otherwise."""
+    """The bench's request for @jobs under none and --schedulers.
+
+    @device is in the syntax of `mqfair bench --device`; None stands for the bench's default.
+    """
     labels = parse_variants(args.schedulers)
     return session.with_built_module(
         session.Request(
             jobs=tuple(jobs),
-            # Everything is told beside it.
+            # Figures are given relative to none.
             schedulers=tuple(dict.fromkeys((NONE, *labels))),
             repeat=args.repeat,
             device=parse_device(device or default_device(cpus(args))),
@@ -169,7 +200,7 @@ def request(
 def run_bench(
     asked: session.Request, look: Callable[[Path], None] = lambda _folder: None
 ) -> session.Outcome:
-    """@look is given the folder of the raw files before it goes."""
+    """Runs the bench. @look is called with the folder of fio's raw files before it is removed."""
     with (
         tempfile.TemporaryDirectory(prefix="mqfair-experiment-") as name,
         show_progress(asked) as progress,
@@ -180,14 +211,14 @@ def run_bench(
 
 
 def judged(result: CaseResult) -> list[str]:
-    """The schedulers as they are, without tunables of their own."""
+    """The schedulers to judge: all but none and those given with tunables."""
     return [name for name in report.schedulers_of(result) if ":" not in name and name != NONE]
 
 
 def above_bfq(
     result: CaseResult, label: str, figure: Callable[[RunResult], float], least: float = 1.0
 ) -> list[Check]:
-    """A verdict if BFQ ran."""
+    """One check against BFQ's total; none if BFQ did not run."""
     if not runs_of(result, BFQ):
         return []
     candidate = Candidate(result.case.name, label)
@@ -205,7 +236,10 @@ def conclude(
     checks: Sequence[Check],
     figures: Document | None = None,
 ) -> int:
-    """Prints notes and checks, writes the document; 1 when something does not hold."""
+    """Prints notes and checks and writes the document of --json.
+
+    @figures are added to the document at top level. Returns the exit status: 1 if a check fails.
+    """
     for outcome in outcomes:
         for note in outcome.notes:
             console().print(f"note: {note}", style="dim", highlight=False)
@@ -227,7 +261,7 @@ def conclude(
 
 
 def dispatch(args: argparse.Namespace) -> int:
-    """To the subcommand, which its parser has set."""
+    """Calls the function of the chosen subcommand, which its parser has set as `command`."""
     command: Command = args.command
     return command(args)
 
@@ -237,6 +271,7 @@ def main(
     run: Command,
     argv: Sequence[str] | None = None,
 ) -> int:
+    """Parses, runs, and turns UsageError into status 2 and Failure into status 1."""
     try:
         return run(parser.parse_args(argv))
     except (UsageError, Failure) as error:

@@ -1,19 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Are the models of flash/ the drives that they are named after?
+"""Compares the models of flash/ with the drives that they are named after.
 
-Runs flash-curve, which measures each model over queue depth, and sets its figures beside those of
-the drive: published ones, and for the 980 PRO a measured curve. Judged is what was not partly the
-limit of the drive's host; it must be within 10 %.
+Runs flash-curve, which measures each model over queue depth. Its figures are compared with those of
+the drive: published figures, and for the 980 PRO a measured curve. A figure must be within 10 %. A
+figure that the drive's host may have limited is shown and not judged.
 
     python3 -m experiments.papers.drives.curve --program build/tests/tests/flash/flash-curve \\
-        --picture doc/flash-curve.png
+        --picture build/flash-curve.png
 
-Exit status: 0 all judged figures are within 10 %, 1 some are not, 2 bad input.
+Exit status: 0 if all judged figures are within 10 %, 1 if some are not, 2 for bad input.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 import subprocess
 import sys
@@ -51,7 +52,8 @@ class Point:
 
 @dataclass(frozen=True)
 class Target:
-    """A figure of the drive, and the model's; @depth 0: the most at any depth."""
+    """A figure of the drive (@target) and of its model (@seen). @depth 0 stands for the greatest
+    value at any depth."""
 
     series: str
     what: str
@@ -77,20 +79,25 @@ class Model:
     targets: list[Target]
 
     def most(self, series: str) -> Target | None:
-        """Its drive's greatest IOPS in @series, if known."""
+        """The drive's greatest IOPS in @series, if known."""
         found = [t for t in self.targets if (t.series, t.what, t.depth) == (series, "iops", 0)]
         return found[0] if found else None
 
 
 def measure(program: Path) -> list[Model]:
     if not program.is_file():
-        raise UsageError(f"{program}: not there: build it with ninja, or name it with --program")
+        raise UsageError(
+            f"{program}: no such file: run `meson setup build/tests` and `ninja -C build/tests`,"
+            " or name it with --program"
+        )
     done = subprocess.run([program, "--json"], capture_output=True, text=True, check=False)
     if done.returncode:
         raise Failure(f"{program} --json ended with {done.returncode}: {done.stderr.strip()}")
     document = json.loads(done.stdout)
     if document["schema"] != SCHEMA:
-        raise Failure(f"{program}: its output is {document['schema']}, not {SCHEMA}")
+        raise Failure(
+            f"{program}: its output is {document['schema']}, not {SCHEMA}: build it anew with ninja"
+        )
     return [_model(one) for one in document["models"]]
 
 
@@ -107,7 +114,7 @@ def rows(models: Sequence[Model]) -> list[list[str]]:
     for model in models:
         for t in model.targets:
             scale, unit = UNITS[t.what]
-            verdict = ("ok" if t.holds else "OFF") if t.judged else "not judged"
+            check = ("ok" if t.holds else "OFF") if t.judged else "not judged"
             lines.append(
                 [
                     model.name,
@@ -116,7 +123,7 @@ def rows(models: Sequence[Model]) -> list[list[str]]:
                     f"{t.target / scale:.0f} {unit}",
                     f"{t.seen / scale:.0f} {unit}",
                     f"{100 * t.off:+.1f} %",
-                    verdict,
+                    check,
                     t.source,
                 ]
             )
@@ -137,7 +144,7 @@ def _across(axes: Axes, title: str, up: str) -> None:
 
 
 def _drive_point(axes: Axes, t: Target, scale: float, label: str) -> None:
-    """The drive's own, with the tolerance; hollow when it is not judged."""
+    """Marks a figure of the drive with its tolerance; a figure that is not judged is hollow."""
     value = t.target / scale
     axes.errorbar(
         t.depth,
@@ -155,18 +162,18 @@ def _drive_point(axes: Axes, t: Target, scale: float, label: str) -> None:
 def _draw_iops(axes: Axes, model: Model) -> None:
     curve = model.curves["randread-4k"]
     axes.plot([p.depth for p in curve], [p.iops / 1e3 for p in curve], color=INK, label="model")
-    told: set[bool] = set()
+    labelled: set[bool] = set()
     for t in model.targets:
         if t.series != "randread-4k" or t.what != "iops" or not t.depth:
             continue
-        label = "drive, ±10 %" if t.judged else "drive, partly its host's limit"
-        _drive_point(axes, t, 1e3, "" if t.judged in told else label)
-        told.add(t.judged)
+        label = "drive, ±10 %" if t.judged else "drive, perhaps limited by its host"
+        _drive_point(axes, t, 1e3, "" if t.judged in labelled else label)
+        labelled.add(t.judged)
     most = model.most("randread-4k")
     if most:
         axes.axhline(most.target / 1e3, color=COLOURS[1], linestyle="--", linewidth=1)
         axes.annotate(
-            f"drive's most, {most.target / 1e3:.0f}",
+            f"drive's maximum, {most.target / 1e3:.0f}",
             (1, most.target / 1e3),
             xytext=(0, 4),
             textcoords="offset points",
@@ -210,7 +217,7 @@ def _draw_models(axes: Axes, models: Sequence[Model], series: str, title: str) -
         most = model.most(series)
         if most:
             axes.axhline(most.target / 1e3, color=colour, linestyle="--", linewidth=0.9)
-    axes.plot([], [], color=INK, linestyle="--", linewidth=0.9, label="most of the drive")
+    axes.plot([], [], color=INK, linestyle="--", linewidth=0.9, label="maximum of the drive")
     axes.set_ylim(bottom=0)
     _across(axes, title, "thousand IOPS")
     axes.legend(frameon=False)
@@ -229,7 +236,7 @@ def draw(models: Sequence[Model], path: Path) -> None:
             panels[1][1], drives, "randwrite-4k", "4 KiB random writes, full drive, steady state"
         )
         figure.suptitle(
-            "The models of flash/ and the drives that they are named after",
+            "Models of flash/ and the drives that they are named after",
             x=0.01,
             ha="left",
             fontsize=11,
@@ -239,23 +246,35 @@ def draw(models: Sequence[Model], path: Path) -> None:
 
 def run(args: argparse.Namespace) -> int:
     models = measure(args.program)
-    heads = ["model", "series", "depth", "drive", "model's", "off", "verdict", "source"]
+    heads = ["model", "series", "depth", "drive", "model's", "off", "check", "source"]
     print("\n".join(table(heads, rows(models), left=2)))
     if args.picture:
         draw(models, args.picture)
+    if args.json:
+        whole = {
+            "schema": "mqfair.experiment-drives/1",
+            "models": [dataclasses.asdict(model) for model in models],
+        }
+        args.json.write_text(json.dumps(whole, indent=1) + "\n")
     return 0 if all(t.holds for model in models for t in model.targets) else 1
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python3 -m experiments.papers.drives.curve",
-        description="Set the models of flash/ beside the drives that they are named after.",
-        epilog="example: python3 -m experiments.papers.drives.curve --picture doc/flash-curve.png",
+        description="Compare the models of flash/ with the drives that they are named after.",
+        epilog="example: python3 -m experiments.papers.drives.curve"
+        " --picture build/flash-curve.png",
     )
     parser.add_argument(
-        "--program", type=Path, default=PROGRAM, help=f"flash-curve (default: {PROGRAM})"
+        "--program",
+        type=Path,
+        default=PROGRAM,
+        metavar="FILE",
+        help="flash-curve (default %(default)s)",
     )
-    parser.add_argument("--picture", type=Path, help="draw the curves to this file")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the curves")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write curves and checks to FILE")
     try:
         return run(parser.parse_args(argv))
     except UsageError as error:
