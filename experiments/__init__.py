@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Measurements of the schedulers, one file each: jobs, device, schedulers and what must hold."""
+"""Measurements of the schedulers. Each file has one: jobs, device, schedulers and checks."""

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How much throughput is left when the processor is what is short?
+"""Measures by the clock how much throughput remains when the processor is the bottleneck.
 
-null_blk answers at once; each CPU has a thread that asks for 4 KiB at random places, and a hardware
-queue of its own. Reads one at a time; 32, each sent by itself; 32, sent eight at a time; and 32 of
-which half are writes. This is wall clock: what instructions.py counts, with the caches, the
-interrupts and the switches of tasks that go with it. Compare nothing but ratios, and only of one
-run. Judged is mqfq: at least 0.65 of none's IOPS, twice Kyber's and three times BFQ's where
-requests are sent one by one, 0.97 of Kyber's in batches; and kyber-fair: half as many IOPS again as
-BFQ of the mix. The latency that a lone reader sees is shown.
+null_blk completes at once. Each CPU has one hardware queue and one thread with 4 KiB requests at
+random places. The workloads are reads at depth 1, reads at depth 32 submitted singly, reads at
+depth 32 submitted in batches of eight, and depth 32 with half writes. instructions.py counts the
+instructions of the same paths; this experiment adds caches, interrupts and task switches. Compare
+ratios only, and only within one run. Checked are:
+
+  - mqfq, submitted singly: at least 0.65 of none's IOPS, twice Kyber's, three times BFQ's;
+  - mqfq, in batches: at least 0.65 of none's IOPS and 0.97 of Kyber's;
+  - kyber-fair, half writes: at least 1.5 times BFQ's IOPS.
+
+The mean latency is shown.
 
     python3 -m experiments.cpu_bound --cpus 2
     python3 -m experiments.cpu_bound --cpus 2 --schedulers bfq,kyber-fair --workloads mixed
@@ -31,7 +35,7 @@ from mqfair.benchlib.variant import BFQ, MQFQ, NONE
 KYBER, KYBER_FAIR = "kyber", "kyber-fair"
 SCHEDULERS = f"{KYBER},{BFQ},{MQFQ},{KYBER_FAIR}"
 ONE_BY_ONE = ("qd1", "qd32")
-# Whose IOPS, of what; to those of whom, at least how many times as many.
+# LEAST[scheduler][workload][base]: the least ratio of the scheduler's IOPS to the base's.
 LEAST: Mapping[str, Mapping[str, Mapping[str, float]]] = {
     MQFQ: {
         **{load: {NONE: 0.65, KYBER: 2.0, BFQ: 3.0} for load in ONE_BY_ONE},
@@ -45,7 +49,7 @@ Runs = Sequence[Mapping[str, Any]]
 
 
 def figures(runs: Runs, workload: str, scheduler: str, name: str = "iops") -> list[float]:
-    """In the order of the repeats."""
+    """The figure @name of each repeat, in the order of the repeats."""
     return [
         one[name] for one in runs if one["workload"] == workload and one["scheduler"] == scheduler
     ]
@@ -85,7 +89,7 @@ def show(runs: Runs, where: str) -> Table:
 
 def run(args: argparse.Namespace) -> int:
     schedulers = inside.schedulers(args.schedulers)
-    named = harness.chosen("--workloads", args.workloads, WORKLOADS, "one")
+    named = harness.chosen("--workloads", args.workloads, WORKLOADS, "workload")
     workloads = list(dict.fromkeys(named))
     each = len(schedulers) * len(workloads) * args.repeat
     where, runs = inside.run(
@@ -105,7 +109,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="experiments.cpu_bound", description=__doc__.split("\n")[0]
     )
-    parser.add_argument("--workloads", default=",".join(WORKLOADS), help="default %(default)s")
+    parser.add_argument(
+        "--workloads",
+        default=",".join(WORKLOADS),
+        metavar="NAME,...",
+        help="workloads to run (default %(default)s)",
+    )
     harness.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=2.0, repeat=5)
     return harness.main(parser, run, argv)
 

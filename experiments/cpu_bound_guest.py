@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The runs of cpu_bound.py, in the guest.
+"""The guest half of cpu_bound.py.
 
     python3 -m experiments.cpu_bound_guest FOLDER SCHEDULERS WORKLOADS REPEATS SECONDS
 
-leaves for each workload, scheduler and repeat the IOPS and the mean latency.
+It leaves the IOPS and the mean latency of each workload, scheduler and repeat.
 """
 
 import itertools
@@ -17,7 +17,7 @@ from typing import Any
 from experiments import inside
 from mqfair.blockdev import Disk
 
-# As in instructions.py: one request in a system call goes unplugged, eight do not.
+# As in instructions.py: eight requests in one system call are plugged, a single one is not.
 WORKLOADS: Mapping[str, str] = {
     "qd1": "--iodepth=1",
     "qd32": "--iodepth=32",

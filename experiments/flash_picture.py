@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Draws what experiments.flash_shares wrote: how fair bytes are shared, and the time of the drive.
+"""Draws Jain's index of bytes and of device time from documents of experiments.flash_shares.
 
     python3 -m experiments.flash_picture doc/flash-shares.png build/flash-shares.json ...
 
-A case that is in several documents is one panel, with the schedulers of all of them.
+A case that is in several documents becomes one panel with the schedulers of all of them.
 """
 
 import argparse
@@ -28,12 +28,12 @@ BYTES = "#9aa7b2"
 TIME = "#d1495b"
 COLUMNS = 2
 
-# Jain's index of bytes and of time, by case and scheduler.
+# Panels[case][scheduler]: Jain's index of bytes and of device time.
 Panels = dict[str, dict[str, tuple[float, float]]]
 
 
 def jains_of(document: Document) -> Panels:
-    """Medians of the repeats."""
+    """The panels of one document, with medians of the repeats."""
     found: dict[str, dict[str, list[tuple[float, float]]]] = {}
     busy = {
         (one["case"], one["scheduler"], one["repeat"]): one["cgroups"]
@@ -81,7 +81,7 @@ def draw(panels: Panels, where: Document, path: Path) -> None:
         handles, names = axes.flat[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False)
         figure.suptitle(
-            "Tenants of a virtual SSD that collects garbage: who gets what is due to him\n"
+            "Fairness between tenants of a virtual SSD that collects garbage\n"
             f"Linux {where['kernel']}, CPUs: {where['cpus']} ({where['accel']})\n{where['device']}",
             x=0.01,
             ha="left",
@@ -113,10 +113,12 @@ def run(args: argparse.Namespace) -> int:
             documents.append(json.loads(path.read_text()))
         except (OSError, ValueError) as error:
             raise UsageError(
-                f"{path}: {error}: name what experiments.flash_shares --json wrote"
+                f"{path}: {error}: name a file written by experiments.flash_shares --json"
             ) from error
         if "busy_us" not in documents[-1]:
-            raise UsageError(f"{path}: not of experiments.flash_shares: it has no busy_us")
+            raise UsageError(
+                f"{path}: no busy_us in it: name a file written by experiments.flash_shares --json"
+            )
     draw(merged(documents), documents[0]["results"][0]["where"], args.picture)
     return 0
 
@@ -126,7 +128,9 @@ def main() -> int:
         prog="experiments.flash_picture", description=(__doc__ or "").split("\n")[0]
     )
     parser.add_argument("picture", type=Path, help="PNG or SVG to write")
-    parser.add_argument("documents", type=Path, nargs="+", help="of flash_shares --json")
+    parser.add_argument(
+        "documents", type=Path, nargs="+", help="files written by flash_shares --json"
+    )
     return harness.main(parser, run)
 
 

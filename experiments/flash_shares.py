@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Who gets what of a drive with insides: shares of bytes, and of the time that the drive works.
+"""Measures the shares of bytes and of device time that each scheduler gives on a virtual SSD.
 
-examples/flash-*.fio on a virtual SSD that is 85 % full and collects garbage, under none and the
-schedulers.  For whom its planes are busy the drive itself knows; Jain's index is told of bytes and
-of that time, each relative to what the weights entitle to, and how much slower each tenant is than
-without the others (under none). Judged is Jain's index of what a scheduler charges, and, where all
-ask for the same, the total beside none's. What cost=learned learns takes 200 000 requests, but on a
-drive whose map the host keeps (--device ssd:...,ftl=host) a second:
+Runs examples/flash-*.fio under none and the schedulers on a virtual SSD that is 85 % full and
+collects garbage. The drive reports the time its planes were busy for each tenant. Shown are:
+
+  - Jain's index of bytes and of device time, each relative to the entitlements,
+  - the slowdown of each tenant relative to running alone under none.
+
+Checked are Jain's index of the quantity that the scheduler charges and, if all tenants have the
+same load, the total relative to none's. With cost=learned, the estimator needs 200 000 requests to
+settle; on a drive whose map the host keeps (--device ssd:...,ftl=host) it needs one second:
 
     python3 -m experiments.flash_shares --icount --cases flash-reader-writer --no-solo \\
         --schedulers mqfq,mqfq:cost=learned,wdt:cost=learned --ramp 180 --runtime 20
@@ -43,12 +46,12 @@ CASES = (
     "flash-sizes",
     "flash-reader-writer",
 )
-# Those whose tenants ask for the same, so that equal bytes are equal time.
+# The cases whose tenants have the same load, so that equal bytes are equal device time.
 ALIKE = CASES[:4]
 SCHEDULERS = "bfq,kyber,mq-deadline,mqfq,ifq,kyber-fair,wdt,hwabc"
 MODELS = ("p4500", "980pro", "p3700")
-# Of what is charged. ifq and hwabc have an idea of their own of what is fair between a reader and a
-# writer; they and those without weights are shown.
+# The least Jain's index of the charged quantity. ifq and hwabc define fairness between a reader and
+# a writer differently, so they are shown and not judged, as are schedulers without weights.
 LEAST_JAIN: Mapping[str, float] = {
     "mqfq": 0.99,
     "kyber-fair": 0.97,
@@ -58,13 +61,13 @@ LEAST_JAIN: Mapping[str, float] = {
 }
 LEAST_TOTAL = 0.9
 
-# By case, scheduler and repeat: microseconds of each cgroup.
+# Busy[case, scheduler, repeat][cgroup]: microseconds in which planes were busy for the cgroup.
 Busy = Mapping[tuple[str, str, int], Mapping[str, int]]
 
 
 @dataclass(frozen=True)
 class Measured:
-    """@alone: bytes a second of a cgroup of a case without the others, under none."""
+    """@alone[case, cgroup] is the rate of a cgroup running alone under none, in bytes per s."""
 
     results: tuple[CaseResult, ...]
     busy: Busy
@@ -76,7 +79,7 @@ def device(model: str, scale: int) -> str:
 
 
 def read_busy(folder: Path) -> Busy:
-    """Of all runs of the bench with all tenants."""
+    """The busy times of all runs that had all tenants, from the raw files in @folder."""
     records = [json.loads(path.read_text()) for path in sorted(folder.glob("[0-9]*/run.json"))]
     return {
         (one["case"], one["scheduler"], one["repeat"]): one["busy_us"]
@@ -86,7 +89,7 @@ def read_busy(folder: Path) -> Busy:
 
 
 def time_shares(run: RunResult, busy: Mapping[str, int]) -> dict[str, float]:
-    """Parts of the drive's time, of what all tenants had."""
+    """Each tenant's part of the device time that all tenants used."""
     whole = sum(busy.values())
     return {group.name: busy[group.name] / whole if whole else 0.0 for group in run.cgroups}
 
@@ -101,7 +104,7 @@ def time_jains(case: CaseResult, busy: Busy, label: str) -> list[float]:
 
 
 def kinds(job: JobFile) -> dict[str, str]:
-    """For each cgroup the first that asks for the same."""
+    """Maps each cgroup to the first cgroup of @job with the same load."""
     first: dict[tuple[tuple[str, ...], ...], str] = {}
     return {
         group.name: first.setdefault(tuple(one.options for one in group.jobs), group.name)
@@ -117,14 +120,14 @@ def lone(job: JobFile, name: str) -> JobFile:
 
 
 def lone_jobs(job: JobFile) -> list[JobFile]:
-    """A job of each kind of tenant, without the others."""
+    """One job for each kind of load, with one tenant of that kind alone."""
     return [lone(job, name) for name in dict.fromkeys(kinds(job).values())]
 
 
 def alone_rates(
     jobs: list[JobFile], results: tuple[CaseResult, ...]
 ) -> dict[tuple[str, str], float]:
-    """@results of lone_jobs(), in any order: the median of the repeats."""
+    """Measured.alone, from the @results of lone_jobs() in any order: medians of the repeats."""
     rates = {
         one.case.name: statistics.median(total_bytes(run) for run in runs_of(one, NONE))
         for one in results
@@ -138,7 +141,7 @@ def alone_rates(
 
 
 def slowdowns(case: CaseResult, measured: Measured, label: str) -> dict[str, float]:
-    """Alone / shared, of medians."""
+    """Each tenant's rate alone over its rate in @case under @label, from medians."""
     shared: dict[str, list[float]] = {}
     for run in runs_of(case, label):
         for group in run.cgroups:
@@ -151,7 +154,7 @@ def slowdowns(case: CaseResult, measured: Measured, label: str) -> dict[str, flo
 
 
 def charges_time(label: str) -> bool:
-    """What the scheduler divides is an estimate of time, and not bytes."""
+    """True if the scheduler charges estimated device time instead of bytes."""
     return tunables_of(label).get("cost") == "learned"
 
 
@@ -203,7 +206,7 @@ def show(case: CaseResult, measured: Measured) -> Table:
 
 
 def figures(measured: Measured) -> Document:
-    """What the bench's own results lack."""
+    """The figures that the bench's own results do not contain."""
     return {
         "busy_us": [
             {"case": case, "scheduler": label, "repeat": repeat, "cgroups": dict(groups)}
@@ -241,10 +244,21 @@ def load(args: argparse.Namespace, known: tuple[str, ...]) -> list[JobFile]:
 
 
 def add_drive_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", help="instead of a drive of --model, which is 85 %% full")
-    parser.add_argument("--model", default=MODELS[0], choices=MODELS, help="default %(default)s")
     parser.add_argument(
-        "--scale", type=int, default=100, help="how much slower it is (default %(default)s)"
+        "--device", metavar="SPEC", help="instead of a drive of --model that is 85 %% full"
+    )
+    parser.add_argument(
+        "--model",
+        default=MODELS[0],
+        choices=MODELS,
+        help="model of the virtual SSD (default %(default)s)",
+    )
+    parser.add_argument(
+        "--scale",
+        type=int,
+        default=100,
+        metavar="N",
+        help="time_scale: how many times slower than the model the drive is (default %(default)s)",
     )
 
 
@@ -261,11 +275,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="experiments.flash_shares", description=(__doc__ or "").split("\n")[0]
     )
-    parser.add_argument("--cases", default=",".join(CASES), help="default %(default)s")
+    harness.add_cases(parser, CASES)
     parser.add_argument(
-        "--ramp", type=float, help="seconds before the runtime, instead of those of the cases"
+        "--ramp",
+        type=float,
+        metavar="S",
+        help="seconds before the runtime (default: those of the job file)",
     )
-    parser.add_argument("--no-solo", action="store_true", help="leave out alone / shared")
+    parser.add_argument(
+        "--no-solo", action="store_true", help="do not run tenants alone; no alone / shared"
+    )
     add_drive_arguments(parser)
     harness.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=6.0, repeat=1)
     return harness.main(parser, run)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Experiments that are not a bench: a script of their own in a guest.
+"""Experiments that need a script of their own in the guest instead of the bench.
 
-The host side calls run() with one of the modules of this folder; the module, in the guest, finds
-its folder, its schedulers and how often to repeat in its arguments, and leaves a JSON file there.
+The host half calls run() with a module of this folder. The module runs in the guest. Its arguments
+name the result folder, the schedulers and the number of repeats, and it calls leave() once.
 """
 
 import argparse
@@ -32,12 +32,16 @@ DEVICE = Path("/dev/nullb0")
 
 
 def schedulers(text: str) -> tuple[Any, ...]:
-    """None is always among them: everything is told beside it."""
+    """The names in @text, with none first, because figures are given relative to none.
+
+    Raises UsageError for an unknown scheduler and for one with tunables.
+    """
     labels = parse_variants(text)
     for label in labels:
         if label != scheduler_of(label):
             raise UsageError(
-                f"--schedulers: {label}: no tunables here: write {scheduler_of(label)}"
+                f"--schedulers: {label}: this experiment takes no tunables:"
+                f" write {scheduler_of(label)}"
             )
     return tuple(dict.fromkeys((NONE, *labels)))
 
@@ -45,7 +49,11 @@ def schedulers(text: str) -> tuple[Any, ...]:
 def run(
     args: argparse.Namespace, script: str, words: Sequence[str], cpus: int, timeout_s: float
 ) -> tuple[str, Any]:
-    """@script is a module of this folder; returned are where it ran and what it found."""
+    """Runs module @script of this folder in a guest with @words as arguments.
+
+    Returns a description of the machine, and the value that the module left. Raises UsageError
+    when mqfair.ko is missing and Failure when the guest fails.
+    """
     built = args.module or ROOT / "build" / "module" / kernel.ensure().release / "mqfair.ko"
     if not built.is_file():
         raise UsageError(f"--module {built}: no such file: run `make module`")
@@ -73,17 +81,17 @@ def null_blk(parameters: str) -> Disk:
 
 
 def switch(disk: Disk, scheduler: str) -> None:
-    """As a user would, with `mqfair enable`."""
+    """Selects @scheduler for @disk; one of ours as `mqfair enable` does."""
     if scheduler in OURS:
         Enabler(disk, Plan(scheduler, {}, None)).run()
         return
-    # Not every one is a module.
+    # Some schedulers are built into the kernel, so modprobe may fail.
     subprocess.run(["modprobe", "-q", f"{scheduler}-iosched"], check=False)
     disk.fs.write(disk.scheduler_file, scheduler)
 
 
 def each(cells: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    """Says on the way where it is."""
+    """Yields @cells and reports each on standard error as progress."""
     for number, cell in enumerate(cells, 1):
         print(
             f"run {number} of {len(cells)}: {', '.join(map(str, cell))}",
@@ -94,4 +102,5 @@ def each(cells: Sequence[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
 
 
 def leave(folder: str, found: Any) -> None:
+    """Writes @found where run() reads it."""
     (Path(folder) / RESULT).write_text(json.dumps(found))

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a scheduler costs the processor: guest instructions per I/O, function by function.
+"""Counts the guest instructions per I/O of each scheduler, by function.
 
-One virtual CPU and exact counting: the same run gives the same figure, on any host. null_blk
-answers within the submission, so that nothing but the path of a request is seen. fio marks where
-its I/O begins and ends; it runs with N and with 2 N requests, and the shorter is taken from the
-longer, so that what remains of beginning and end falls out. Compare figures of one kernel only.
+The guest has one virtual CPU and an exact instruction count, so a run gives the same figure on any
+host. null_blk completes within the submission, so only the path of a request is counted. fio marks
+the beginning and the end of its I/O. It runs with N and with 2 N requests; the difference of the
+two counts excludes start-up and end. Compare figures of the same kernel only.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SCHEMA = "mqfair.instructions/1"
 
 BASE = NONE
 SCHEDULERS = "kyber,bfq,mqfq,kyber-fair,wdt"
-# By workload: the host's locking and hand-over, and the scheduler itself.
+# Bounds by workload and scheduler. They cover the kernel half (locking, staging) and the scheduler.
 MOST_ABOVE_NONE = {("qd32", "mqfq"): 2300, ("mixed", "kyber-fair"): 3000}
 
 WORKLOADS: Mapping[str, tuple[str, ...]] = {
@@ -64,10 +64,10 @@ FIO = (
     "gtod_reduce=1",
     "thread",
 )
-# Figures of repeats lie this close together, or they are not figures.
+# The greatest relative spread of the repeats of a valid figure.
 SPREAD_MOST = 0.003
 REPEAT_LEAST = 4
-# Functions that differ less are shown as one line.
+# Functions with a smaller difference are summed up in one line.
 SHOWN_LEAST = 2.0
 TIMEOUT_PER_RUN_S = 20.0
 BOOT_S = 240.0
@@ -101,7 +101,8 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """Per I/O, of one scheduler under one workload: medians of the repeats."""
+    """Instructions per I/O of one scheduler under one workload. @totals has one value for each
+    repeat, @functions the medians."""
 
     totals: tuple[float, ...]
     functions: Profile
@@ -112,9 +113,9 @@ class Cost:
 
     @property
     def spread(self) -> float:
-        """Of the repeats but the least and the greatest, for the median does not feel those.
+        """The relative spread of the repeats without the least and the greatest.
 
-        Now and then one holds the work of a kernel thread.
+        Occasionally a repeat includes work of a kernel thread; the median ignores it.
         """
         middle = sorted(self.totals)[1:-1]
         return (middle[-1] - middle[0]) / self.total
@@ -124,9 +125,9 @@ Costs = Mapping[tuple[str, str], Cost]
 
 
 def job_file(plan: Plan, load: str) -> str:
-    """A run to warm up, then pairs of a short and a long one, one after the other.
+    """One run to warm up, then pairs of a short and a long run, one after the other.
 
-    Each run leaves two sections: what was before its I/O, and that.
+    Each run leaves two sections: the instructions before its I/O, and those of its I/O.
     """
     lines = ["[global]", *FIO, *WORKLOADS[load], "exec_prerun=./mark", "exec_postrun=./mark"]
     lines += ["stonewall", "[warm]", f"number_ios={2 * plan.ios}"]
@@ -144,7 +145,7 @@ def guest_script(plan: Plan, mark: Path) -> str:
         "echo 0 > /proc/sys/kernel/kptr_restrict",
         "cat /proc/kallsyms > $LAB_OUT/kallsyms",
         "queue=/sys/block/nullb0/queue",
-        # Where nothing waits for the host; fio also leaves files there, for what a mark says.
+        # /run is a tmpfs, so nothing waits for the host. fio writes files there for each mark.
         "cd /run",
         f"cp {shlex.quote(str(mark))} mark",
     ]
@@ -197,14 +198,14 @@ def cost_of(repeats: Sequence[Profile]) -> Cost:
 
 
 def measure(plan: Plan, built: Path | None) -> tuple[dict[tuple[str, str], Cost], str]:
-    """The costs, and the release of the kernel that they are of."""
+    """The cost by (workload, scheduler), and the release of the guest's kernel."""
     tools = plugin.build()
     tree = kernel.ensure()
     built = built or module.build(tree)
     require_present(plan, built)
     with tempfile.TemporaryDirectory(prefix="mqfair-instructions-") as name:
         folder = Path(name)
-        # Of its own, for the checkout may be built anew meanwhile; modprobe goes by its name.
+        # A copy, because the checkout may be rebuilt meanwhile. modprobe needs the file's name.
         own = Path(shutil.copy(built, folder / "mqfair.ko"))
         for load in plan.workloads:
             (folder / f"{load}.fio").write_text(job_file(plan, load))
@@ -212,7 +213,7 @@ def measure(plan: Plan, built: Path | None) -> tuple[dict[tuple[str, str], Cost]
             cpus=1,
             icount=True,
             plugin=tools.argument(folder / "counts"),
-            # Where functions lie is part of what is repeated.
+            # The addresses of functions must be the same in every run.
             append="nokaslr",
             modules=(own,),
             timeout_s=BOOT_S + plan.runs * TIMEOUT_PER_RUN_S,
@@ -245,7 +246,7 @@ def show_progress(_stream: str, data: bytes) -> None:
 
 
 def rows_of(cost: Cost, base: Cost) -> list[tuple[Function, Count, Count]]:
-    """Functions, costliest above @base first, with the counts of both."""
+    """(function, its count in @cost, its count in @base), the greatest difference first."""
     none = Count()
     rows = [
         (function, cost.functions.get(function, none), base.functions.get(function, none))
@@ -352,10 +353,10 @@ def document(plan: Plan, costs: Costs, release: str) -> dict[str, Any]:
 
 
 def misses(costs: Costs) -> list[str]:
-    """What does not hold, a line each."""
+    """The failed checks, one line each."""
     found = [
         f"{load} {scheduler}: repeats differ by {100 * cost.spread:.2f} %,"
-        f" at most {100 * SPREAD_MOST:.1f} % is a figure; raise --ios"
+        f" a valid figure has at most {100 * SPREAD_MOST:.1f} %; raise --ios"
         for (load, scheduler), cost in costs.items()
         if cost.spread > SPREAD_MOST
     ]
@@ -364,18 +365,19 @@ def misses(costs: Costs) -> list[str]:
             above = costs[load, scheduler].total - costs[load, BASE].total
             if above > most:
                 found.append(
-                    f"{load} {scheduler}: none {above:+.0f} instructions per I/O, at most {most:+d}"
+                    f"{load} {scheduler}: {above:+.0f} instructions per I/O relative to none,"
+                    f" at most {most:+d} allowed"
                 )
     return found
 
 
-def parse_words(text: str, known: Sequence[str], what: str) -> tuple[str, ...]:
+def parse_words(text: str, known: Sequence[str], option: str) -> tuple[str, ...]:
     words = tuple(dict.fromkeys(filter(None, text.split(","))))
     for word in words:
         if word not in known:
-            raise UsageError(f"{what} '{word}': unknown; choose from {', '.join(known)}")
+            raise UsageError(f"{option} '{word}': unknown: choose from {', '.join(known)}")
     if not words:
-        raise UsageError(f"{what}: none given; choose from {', '.join(known)}")
+        raise UsageError(f"{option}: empty: choose from {', '.join(known)}")
     return words
 
 
@@ -390,30 +392,45 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         "--schedulers",
         default=SCHEDULERS,
         metavar="NAME,...",
-        help="default %(default)s; NAME:TUNABLE=VALUE is one with a tunable of its own",
+        help="default %(default)s; NAME:TUNABLE=VALUE sets a tunable",
     )
-    parser.add_argument("--workloads", default=",".join(WORKLOADS), metavar="A,B")
-    parser.add_argument("--ios", type=int, default=20000, metavar="N", help="I/Os counted a run")
-    parser.add_argument("--repeat", type=int, default=5, metavar="N", help="the median counts")
-    parser.add_argument("--module", type=Path, metavar="FILE", help="default: built anew")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, too")
+    parser.add_argument(
+        "--workloads",
+        default=",".join(WORKLOADS),
+        metavar="NAME,...",
+        help="workloads to run (default %(default)s)",
+    )
+    parser.add_argument(
+        "--ios", type=int, default=20000, metavar="N", help="I/Os of a run (default %(default)s)"
+    )
+    parser.add_argument(
+        "--repeat",
+        type=int,
+        default=5,
+        metavar="N",
+        help="repeats, of which the median is taken (default %(default)s)",
+    )
+    parser.add_argument(
+        "--module", type=Path, metavar="FILE", help="mqfair.ko (default: build it now)"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
     return parser.parse_args(argv)
 
 
 def plan_of(args: argparse.Namespace) -> Plan:
     schedulers = parse_variants(args.schedulers)
     if IOCOST in schedulers:
-        raise UsageError("--schedulers: iocost is no scheduler, and charges no root cgroup")
+        raise UsageError("--schedulers: iocost: it does not charge the root cgroup: leave it out")
     if args.module and not args.module.is_file():
-        raise UsageError(f"--module {args.module}: no such file")
+        raise UsageError(f"--module {args.module}: no such file: name mqfair.ko")
     if args.ios < 1000:
-        raise UsageError(f"--ios {args.ios}: fewer than 1000 tell nothing")
+        raise UsageError(f"--ios {args.ios}: too few: use at least 1000")
     if args.repeat < REPEAT_LEAST:
-        raise UsageError(f"--repeat {args.repeat}: at least {REPEAT_LEAST}, for they must agree")
+        raise UsageError(f"--repeat {args.repeat}: too few: use at least {REPEAT_LEAST}")
     if args.json and not args.json.absolute().parent.is_dir():
-        raise UsageError(f"--json {args.json}: no such folder; create it first")
+        raise UsageError(f"--json {args.json}: no such folder: create it first")
     return Plan(
-        # Everything is told beside it.
+        # Figures are given relative to none.
         tuple(dict.fromkeys((BASE, *schedulers))),
         parse_words(args.workloads, list(WORKLOADS), "--workloads"),
         args.ios,

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Does a tenant of weight 1 that syncs delay one of weight 1000 on the same file system?
+"""Checks that a syncing tenant of weight 1 does not delay one of weight 1000 in the same journal.
 
-The heavy tenant overwrites 4 KiB at random places of its file, past the page cache and with more
-in flight than the drive has slots; the light one writes and syncs its own file, again and again.
-What is held back of the light one's may hold up a transaction of the journal, and who updates a
-timestamp waits for that. In turns the light one is stopped and goes on. Judged is that the heavy
-one keeps 0.95 of its writes under mqfq; null_blk with memory, 64 slots of 8 ms.
+The heavy tenant overwrites 4 KiB at random places of its file, with direct I/O and more requests
+in flight than the drive has slots. The light tenant writes and syncs its own file repeatedly. A
+throttled write of the light tenant may delay a transaction of the journal, and a task that updates
+a timestamp waits for that transaction. The light tenant is stopped and continued by turns. Checked
+is that under mqfq the heavy tenant keeps 0.95 of its writes. The drive is null_blk with memory and
+64 slots of 8 ms.
 
     python3 -m experiments.journal --icount
 """
@@ -27,7 +28,7 @@ from mqfair.benchlib.variant import BFQ, MQFQ
 SCHEDULERS = f"{BFQ},{MQFQ}"
 LEAST = 0.95
 BOOT_S = 300.0
-# Of the guest's time a second takes many of the host's when the guest counts.
+# With counted time, one guest second takes this many host seconds.
 HOST_S_PER_S = 30.0
 MKFS_S = 10.0
 
@@ -46,7 +47,7 @@ def kept(one: Mapping[str, Any]) -> float:
 
 
 def cells(runs: Runs) -> Mapping[tuple[str, str], Runs]:
-    """By file system and scheduler."""
+    """The runs by (file system, scheduler)."""
     found: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for one in runs:
         found.setdefault((one["file system"], one["scheduler"]), []).append(one)

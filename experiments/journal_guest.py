@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The two tenants of journal.py on one file system, in the guest.
+"""The guest half of journal.py: two tenants on one file system.
 
     python3 -m experiments.journal_guest FOLDER SCHEDULERS REPEATS
 
-leaves for each file system, scheduler and repeat how many writes each tenant got done, and
-in how many seconds, with the light one stopped and with it running.
+For each file system, scheduler and repeat it leaves the writes and the seconds of each turn, with
+the light tenant stopped and with it running.
 """
 
 import itertools
@@ -34,7 +34,7 @@ NULL_BLK = (
 MKFS: Mapping[str, Sequence[str]] = {"ext4": ("mkfs.ext4", "-qF"), "xfs": ("mkfs.xfs", "-qf")}
 MOUNT = Path("/run/journal")
 COMMON = "--direct=1 --bs=4k --rw=randwrite --time_based --runtime=3600 --overwrite=1 --size=16m"
-# More than there are slots, so that a write that is held back is noticed.
+# The depth exceeds the number of slots, so that the scheduler always has requests to choose from.
 ARGUMENTS = {
     HEAVY: f"{COMMON} --ioengine=libaio --iodepth={2 * SLOTS}",
     LIGHT: f"{COMMON} --ioengine=psync --direct=0 --fsync=1",
@@ -44,7 +44,7 @@ TURN_S, SETTLE_S, TURNS_EACH = 1.0, 0.3, 3
 
 def start(group: Cgroup, name: str) -> subprocess.Popen[bytes]:
     procs = str(group.fs.host_path(group.file("cgroup.procs")))
-    # Laid out before it enters its cgroup: that is not of the measurement.
+    # The file is written before the job enters its cgroup, so that this I/O is not measured.
     file = MOUNT / name
     subprocess.run(
         ["dd", "if=/dev/zero", f"of={file}", "bs=1M", "count=16", "status=none"], check=True
@@ -65,11 +65,11 @@ def writes(group: Cgroup, disk: Disk) -> int:
     return 0
 
 
-def tell(job: subprocess.Popen[bytes], what: signal.Signals) -> None:
-    """fio does its work in a child."""
+def send(job: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    """Signals fio and its children, which do the I/O."""
     children = Path(f"/proc/{job.pid}/task/{job.pid}/children").read_text().split()
     for pid in (job.pid, *map(int, children)):
-        os.kill(pid, what)
+        os.kill(pid, number)
 
 
 def take_turns(groups: Mapping[str, Cgroup], disk: Disk) -> list[dict[str, Any]]:
@@ -78,7 +78,7 @@ def take_turns(groups: Mapping[str, Cgroup], disk: Disk) -> list[dict[str, Any]]
     time.sleep(2)
     for number in range(2 * TURNS_EACH):
         runs = number % 2 == 1
-        tell(jobs[LIGHT], signal.SIGCONT if runs else signal.SIGSTOP)
+        send(jobs[LIGHT], signal.SIGCONT if runs else signal.SIGSTOP)
         time.sleep(SETTLE_S)
         before = {name: writes(group, disk) for name, group in groups.items()}
         began = time.monotonic()
@@ -87,8 +87,8 @@ def take_turns(groups: Mapping[str, Cgroup], disk: Disk) -> list[dict[str, Any]]
         done = {name: after[name] - before[name] for name in groups}
         turns.append({"fsyncs": runs, "seconds": time.monotonic() - began, "writes": done})
     for job in jobs.values():
-        tell(job, signal.SIGCONT)
-        tell(job, signal.SIGKILL)
+        send(job, signal.SIGCONT)
+        send(job, signal.SIGKILL)
         job.wait()
     return turns
 

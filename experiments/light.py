@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A light tenant beside three heavy ones: who waits for whom?
+"""Measures a light tenant beside three heavy ones: work conservation, and its delay.
 
-examples/light-tenant.fio: one reader that asks for a block at a time beside three that keep 64
-requests queued, with equal weights.  It uses less than its quarter.  Judged is that the heavy
-ones have what it leaves (the total beside none's), and under mqfq that it is not delayed (its IOPS
-beside those that it has alone, under the same scheduler).  Its latencies and theirs are shown.
+examples/light-tenant.fio has one reader with one request at a time beside three readers with 64
+queued requests each, at equal weights. The light reader uses less than its quarter. Checked are:
+
+  - work conservation: the total, relative to none's,
+  - under mqfq, the light reader's IOPS relative to its IOPS alone under the same scheduler.
+
+The latencies of all readers are shown.
 
     python3 -m experiments.light --icount
 """
@@ -33,7 +36,7 @@ LEAST_BESIDE_ALONE: Mapping[str, float] = {"mqfq": 0.85}
 
 
 def alone(job: JobFile) -> JobFile:
-    """The light tenant without the others."""
+    """The job with the light tenant alone."""
     groups = tuple(group for group in job.groups if group.name == LIGHT)
     return dataclasses.replace(
         job, path=f"{ALONE}.fio", groups=groups, weights={LIGHT: job.weights[LIGHT]}
@@ -101,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="experiments.light", description=__doc__.split("\n")[0])
-    parser.add_argument("--device", help="default: that of mqfair bench")
+    parser.add_argument("--device", metavar="SPEC", help="default: the device of mqfair bench")
     harness.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=4.0)
     return harness.main(parser, run)
 

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Demand that moves: how soon are shares right again, and does the drive ever lack work?
+"""Measures how soon the shares are right again after a change of demand.
 
-examples/moving-demand.fio: the heaviest of four tenants reads for 2 s and is silent for 2 s.  Each
-beginning and each end is a change.  Judged, of the worst change:
+In examples/moving-demand.fio the heaviest of four tenants reads for 2 s and is idle for 2 s, by
+turns. Each start and each stop is a change. A tenant is active from its first submission to its
+last completion. Two figures of the worst change are checked:
 
-    settled after   the time from which on Jain's index of the shares, among those who then ask, is
-                    at least RIGHT in every window of two periods until the next change
-    total / none    the IOPS from the change to the next one, beside none's of the whole run
+    settled after   the time after which Jain's index of the active tenants' shares is at least
+                    RIGHT in every window of two periods until the next change
+    total / none    the IOPS between the change and the next one, relative to none's whole run
 
-A cgroup asks from its first submission to its last completion.  Static caps (wdt:caps_mbps=N, here
-of what the drive can do) are shown beside them: what one leaves nobody else gets.
+Static caps (wdt:caps_mbps=N with the drive's throughput for N) are shown for comparison: bandwidth
+that a capped tenant leaves unused stays unused.
 
     python3 -m experiments.moving --icount --picture build/moving-demand.png
 """
@@ -37,20 +38,21 @@ from mqfair.benchlib.variant import NONE
 from mqfair.benchlib.window import Completions, merge
 
 JOB = "moving-demand"
-# As many I/Os a second as the bench's own, in turns that fit into a step of the timeline.
+# The IOPS are those of the bench's default drive; the completion time is shorter than a step of
+# the timeline.
 DEVICE = (
     "null:irqmode=2,completion_nsec=10000000,submit_queues={queues},hw_queue_depth=40,"
     "shared_tag_bitmap=1,gb=4,poll_queues=0"
 )
 MOVING = "w1000"
-# Of kyber-fair and wdt, unless told otherwise.
+# The default period_ms of kyber-fair and wdt.
 PERIOD_MS = 100
 STEP_MS = PERIOD_MS // 2
-# A window of two periods of a drive of 4000 IOPS has 43 I/Os for the lightest: one more or less for
-# each of the drive's rounds is not unfairness.
+# At 4000 IOPS a window of two periods holds 43 I/Os of the lightest tenant. One I/O more or less
+# for each of the drive's completion batches lowers Jain's index and is not unfairness.
 RIGHT = 0.98
 SETTLED_PERIODS = 2
-# Nothing submitted for so long: it has stopped asking.
+# A tenant that submits nothing for this time is idle.
 SILENCE_MS = 500
 SCHEDULERS = "bfq,mqfq,kyber-fair,kyber-fair:work_conserving=0,wdt,wdt:caps_mbps=16"
 LEAST_TOTAL: Mapping[str, float] = {"mqfq": 0.95, "kyber-fair": 0.95, "wdt": 0.90}
@@ -58,7 +60,7 @@ LEAST_TOTAL: Mapping[str, float] = {"mqfq": 0.95, "kyber-fair": 0.95, "wdt": 0.9
 
 @dataclass(frozen=True)
 class Phase:
-    """Between two changes the same cgroups ask."""
+    """The time between two changes, in which the same cgroups are active."""
 
     start_ms: float
     end_ms: float
@@ -67,7 +69,8 @@ class Phase:
 
 @dataclass(frozen=True)
 class Change:
-    """@settled_ms: infinite when the shares were never right for the rest of the phase."""
+    """The figures of one phase. @settled_ms is infinite if the shares were not right at its end;
+    @least_iops is the least of all windows."""
 
     scheduler: str
     repeat: int
@@ -80,7 +83,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Run:
-    """One run of the bench, and what each cgroup completed."""
+    """One run of the bench, with the completions of each cgroup."""
 
     scheduler: str
     repeat: int
@@ -98,7 +101,7 @@ def _run(recorded: Recorded) -> Run:
 
 
 def busy_times(done: Completions) -> list[tuple[float, float]]:
-    """Between the silences of a cgroup, from the first submission to the last completion."""
+    """The active times of a cgroup: (first submission, last completion), in ms."""
     order = np.argsort(done.time_ms - done.latency_ns / 1e6, kind="stable")
     submitted = (done.time_ms - done.latency_ns / 1e6)[order]
     completed = done.time_ms[order]
@@ -110,7 +113,8 @@ def busy_times(done: Completions) -> list[tuple[float, float]]:
 
 
 def phases(run: Run) -> list[Phase]:
-    """Those that begin with a change: the first does not, and the last ends with the run."""
+    """The phases of a run that begin with a change. The first phase does not; the last one ends
+    with the run."""
     others = tuple(name for name in run.done if name != MOVING)
     busy = busy_times(run.done[MOVING])
     end_ms = min(run.done[name].end_ms for name in others)
@@ -121,7 +125,7 @@ def phases(run: Run) -> list[Phase]:
         following = busy[number + 1][0] if number + 1 < len(busy) else end_ms
         if stop < following:
             found.append(Phase(stop, following, others))
-    # What remains of a run that is about to end tells nothing.
+    # A phase too short for four windows, at the end of the run, is dropped.
     return [one for one in found if one.end_ms - one.start_ms >= 4 * SETTLED_PERIODS * PERIOD_MS]
 
 
@@ -146,7 +150,7 @@ def change(run: Run, phase: Phase, weights: Mapping[str, int]) -> Change:
 
 
 def _settled(right: Sequence[bool]) -> float:
-    """The first step from which on all is right."""
+    """The number of the first step after which every window is right."""
     for step in range(len(right), 0, -1):
         if not right[step - 1]:
             return step if step < len(right) else math.inf
@@ -154,7 +158,7 @@ def _settled(right: Sequence[bool]) -> float:
 
 
 def _served(run: Run, start_ms: float, end_ms: float) -> tuple[dict[str, int], int]:
-    """Bytes of each cgroup, and the number of all I/Os."""
+    """The bytes of each cgroup and the number of all I/Os within the interval."""
     inside = {
         name: (done.time_ms > start_ms) & (done.time_ms <= end_ms)
         for name, done in run.done.items()
@@ -173,7 +177,7 @@ def changes_of(runs: Sequence[Run], weights: Mapping[str, int]) -> dict[str, lis
 
 
 def worst(changes: Sequence[Change], figure: str) -> list[float]:
-    """Of each repeat, the least of a figure; of the time until shares are right, the longest."""
+    """For each repeat, the worst value of @figure: the greatest settled_ms, else the least."""
     by_repeat: dict[int, list[float]] = {}
     for one in changes:
         by_repeat.setdefault(one.repeat, []).append(getattr(one, figure))
@@ -239,8 +243,8 @@ def run(args: argparse.Namespace) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="experiments.moving", description=__doc__.split("\n")[0])
-    parser.add_argument("--device", help=f"default: {DEVICE}")
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw shares over time there")
+    parser.add_argument("--device", metavar="SPEC", help=f"default: {DEVICE}")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the shares over time")
     harness.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=10.0)
     return harness.main(parser, run)
 

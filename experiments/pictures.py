@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Pictures of what the experiments found, in the manner of the bench's own."""
+"""Pictures of the experiments' results, in the style of the bench's own."""
 
 import math
 import statistics
@@ -15,7 +15,7 @@ from mqfair.benchlib.picture import FAINT, INK, STYLE
 from mqfair.benchlib.report import schedulers_of
 from mqfair.benchlib.result import CaseResult, Document
 
-# Told apart by hue, by lightness, and by the mark.
+# Curves differ in hue, in lightness and in their mark, so that they can be told apart in print.
 COLOURS = ("#22303c", "#d1495b", "#1f7a8c", "#e0a030", "#6a4c93", "#4a9a5a", "#9a6a4a")
 MARKS = "osD^vPX"
 COLUMNS = 2
@@ -24,7 +24,7 @@ COLUMNS = 2
 def draw_curves(
     curves: Mapping[str, Mapping[int, float]], *, title: str, across: str, up: str, path: Path
 ) -> None:
-    """A line for each scheduler; the axis across doubles from one place to the next."""
+    """Draws one line for each scheduler over a horizontal axis with logarithmic scale (base 2)."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(8.5, 5), layout="constrained")
         axes = figure.subplots()
@@ -51,8 +51,9 @@ def draw_curves(
 
 
 def draw_shares_over_time(result: CaseResult, where: Document, path: Path) -> None:
-    """A panel for each scheduler: what each cgroup got in each step of its first run, one upon the
-    other, beside the median of all that none served. The last step is that in which all end."""
+    """Draws a panel for each scheduler: the rates of the cgroups in each step of the scheduler's
+    first run, stacked, relative to the median total under none. The last step is left out,
+    because the jobs end within it."""
     labels = schedulers_of(result)
     first = {run["scheduler"]: run for run in reversed(result.timeline["runs"])}
     seconds = result.timeline["interval_ms"] / 1000
@@ -73,7 +74,7 @@ def draw_shares_over_time(result: CaseResult, where: Document, path: Path) -> No
         for axes in panels[-1]:
             axes.set_xlabel("seconds")
         figure.suptitle(
-            f"Demand that moves: the heaviest of four tenants is silent every other 2 s\n"
+            f"Moving demand: the heaviest of four tenants is idle every other 2 s\n"
             f"Linux {where['kernel']}, CPUs: {where['cpus']} ({where['accel']})\n{where['device']}",
             x=0.01,
             ha="left",

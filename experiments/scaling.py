@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What is left of the throughput when the processor is what is short, with 1 to 64 cgroups?
+"""Measures the throughput of 1 to 64 cgroups when the processor is the bottleneck.
 
-null_blk answers at once, so that every instruction of the path of a request shows.  Random reads
-of 1 KiB by 1, 2, 4, ... 64 cgroups of equal weight (figure 6 of the Kyber-fairness paper) and the
-4 KiB half reads, half writes of four weights with which that paper begins (figure 1).  Judged: a
-scheduler falls no faster with the cgroups than none does, within 10 %; under kyber-fair the mix
-has at least half as many IOPS again as under BFQ, and takes at most 3000 ns of the processor for
-each I/O more than under none.  In counted time (--icount) a ns is an instruction; what several
-processors do to each other shows only with --cpus on a host that has them.
+null_blk completes at once, so every instruction on a request's path counts. There are two kinds of
+load: random reads of 1 KiB by 1, 2, 4, ... 64 cgroups of equal weight (figure 6 of the
+Kyber-fairness paper), and four weights with 4 KiB requests, half reads and half writes (figure 1 of
+that paper). Checked are:
+
+  - with more cgroups, a scheduler loses no more throughput than none does, within 10 %;
+  - in the mix, kyber-fair has at least 1.5 times the IOPS of BFQ;
+  - in the mix, kyber-fair takes at most 3000 ns of processor time per I/O more than none.
+
+In counted time (--icount) a nanosecond is an instruction. Contention between processors appears
+only with --cpus on a host with as many processors.
 
     python3 -m experiments.scaling --icount --picture build/cgroups-scaling.png
 """
@@ -32,12 +36,13 @@ from mqfair.errors import UsageError
 
 MIXED = "four-cgroups-mixed"
 CASES = ("cgroups", MIXED)
-# From the start of the last to what is counted: six periods of the schedulers that have such.
+# The time between the start of the last job and the counted window: six periods of kyber-fair and
+# wdt.
 RAMP_S = 0.6
 NS_PER_S = 1_000_000_000
 COUNTS = (1, 2, 4, 8, 16, 32, 64)
 SCHEDULERS = "bfq,mqfq,kyber-fair,wdt,wdt:single_lock=1"
-# Beside what none has left with as many cgroups.
+# The throughput that is left, relative to the throughput left under none with as many cgroups.
 LEAST_LEFT: Mapping[str, float] = {"kyber-fair": 0.9, "wdt": 0.9}
 LEAST_ABOVE_BFQ: Mapping[str, float] = {"kyber-fair": 1.5}
 MOST_NS_ABOVE_NONE: Mapping[str, float] = {"kyber-fair": 3000}
@@ -53,8 +58,8 @@ def cgroups(count: int, runtime_s: float) -> JobFile:
 
 
 def curves(results: Sequence[CaseResult]) -> dict[str, dict[int, list[float]]]:
-    """By scheduler and number of cgroups the IOPS of each repeat, relative to the median of none
-    with the least number."""
+    """For each scheduler and number of cgroups, the IOPS of each repeat, relative to none's median
+    with the least number of cgroups."""
     counts = {len(result.case.groups): result for result in results}
     one = counts[min(counts)]
     base = statistics.median(run.total_iops for run in runs_of(one, NONE))
@@ -68,7 +73,7 @@ def curves(results: Sequence[CaseResult]) -> dict[str, dict[int, list[float]]]:
 
 
 def left(curve: Mapping[int, Sequence[float]], count: int) -> list[float]:
-    """Of the throughput with the least number of cgroups."""
+    """The throughput with @count cgroups over that with the least number, for each repeat."""
     first = curve[min(curve)]
     return [value / start for value, start in zip(curve[count], first, strict=True)]
 
@@ -86,7 +91,8 @@ def judge_curves(found: Mapping[str, Mapping[int, Sequence[float]]]) -> Iterator
 
 
 def ns_above_none(result: CaseResult, label: str, cpus: int) -> list[float]:
-    """Of the processors' time for each I/O: all are busy all the time."""
+    """The processor time per I/O above none's, in ns. All @cpus are busy all the time, so it
+    follows from the IOPS."""
     none = {run.repeat: run.total_iops for run in runs_of(result, NONE)}
     return [
         cpus * NS_PER_S * (1 / run.total_iops - 1 / none[run.repeat])
@@ -107,7 +113,7 @@ def judge_mixed(result: CaseResult, cpus: int) -> Iterator[Check]:
 def show(found: Mapping[str, Mapping[int, Sequence[float]]]) -> Table:
     counts = list(found[NONE])
     table = Table(
-        title=f"IOPS of 1 KiB random reads, relative to none's with {counts[0]} cgroups",
+        title=f"IOPS of 1 KiB random reads, relative to none with {counts[0]} cgroups",
         title_style="bold", title_justify="left", box=box.SIMPLE_HEAD,
     )  # fmt: skip
     table.add_column("cgroups")
@@ -172,7 +178,7 @@ def draw(found: Mapping[str, Mapping[int, Sequence[float]]], where: Document, pa
             label: {count: statistics.median(values) for count, values in curve.items()}
             for label, curve in found.items()
         },
-        title="Random reads of 1 KiB by cgroups of equal weight, limited by the processor\n"
+        title="Random reads of 1 KiB by cgroups of equal weight; the processor is the bottleneck\n"
         f"Linux {where['kernel']}, CPUs: {where['cpus']} ({where['accel']})\n{where['device']}",
         across="cgroups",
         up="IOPS, relative to none with one cgroup",
@@ -183,10 +189,13 @@ def draw(found: Mapping[str, Mapping[int, Sequence[float]]], where: Document, pa
 def main() -> int:
     parser = argparse.ArgumentParser(prog="experiments.scaling", description=__doc__.split("\n")[0])
     parser.add_argument(
-        "--cgroups", default=",".join(map(str, COUNTS)), help="how many (default %(default)s)"
+        "--cgroups",
+        default=",".join(map(str, COUNTS)),
+        metavar="N,...",
+        help="numbers of cgroups (default %(default)s)",
     )
     harness.add_cases(parser, CASES)
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the curves there")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="draw the curves")
     harness.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=1.0)
     return harness.main(parser, run)
 

@@ -1,13 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Does a weight give its share, and at what cost?  The examples, judged.
+"""Checks that each cgroup gets the share of its weight, and measures the cost in throughput.
 
-Runs each job file of examples/ under none and the schedulers, interleaved, in one guest, and
-judges the medians by the limits of each scheduler: how far a share may be off its entitlement,
-Jain's index, and the total beside none's and BFQ's of the same repeats.  The drive is one that its
-slots limit and not the guest's processor.
+Runs each job file of examples/ under none and the schedulers, interleaved, in one guest. The
+medians are checked against the limits of each scheduler:
+
+  - the relative error of each share,
+  - Jain's index,
+  - the total over that of none, and over that of BFQ, in the same repeat.
+
+The slots of the drive limit the throughput, not the guest's processor.
 
     python3 -m experiments.shares --repeat 5 --json build/shares.json
-    python3 -m experiments.shares --icount        # exact on a busy host: one CPU, counted time
+    python3 -m experiments.shares --icount        # one CPU, counted time: exact on a busy host
     python3 -m experiments.shares --icount --schedulers bfq,kyber-fair,wdt --cases sixteen-randread
 """
 
@@ -42,7 +46,8 @@ SCHEDULERS = "bfq,mqfq,kyber-fair,wdt"
 
 @dataclass(frozen=True)
 class Limits:
-    """@deviation: of each share, relative; @total beside none's; None: not judged."""
+    """@deviation is the greatest relative error of a share (None: not judged), @total the least
+    throughput relative to none."""
 
     jain: float
     total: float
@@ -70,15 +75,16 @@ def _judge(result: CaseResult, label: str, limits: Limits) -> Iterator[Check]:
         name, values = _worst(result, label)
         yield candidate.within(f"share of {name}, off by", values, limits.deviation)
     yield candidate.at_least("Jain", [run.jain for run in runs_of(result, label)], limits.jain)
-    # Of IOPS, which is what the slots limit: with bytes shared equally between 4 KiB and 64 KiB
-    # fewer of the large are served in the same slots.
+    # The total is one of IOPS, because the slots limit IOPS. When requests of 4 KiB and 64 KiB
+    # share bytes equally, the total of bytes depends on the mix that is served.
     yield candidate.at_least("total / none", ratios(result, label, NONE, total_iops), limits.total)
     if limits.above_bfq:
         yield from harness.above_bfq(result, label, total_iops)
 
 
 def _worst(result: CaseResult, label: str) -> tuple[str, list[float]]:
-    """The cgroup whose median share is furthest from its entitlement, and by how much it is."""
+    """The cgroup with the greatest relative error of its median share, and the error of each
+    repeat."""
     by_cgroup: dict[str, list[float]] = {}
     for run in runs_of(result, label):
         for one in run.cgroups:
@@ -99,7 +105,7 @@ def run(args: argparse.Namespace) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="experiments.shares", description=__doc__.split("\n")[0])
     harness.add_cases(parser, CASES)
-    parser.add_argument("--device", help="default: that of mqfair bench")
+    parser.add_argument("--device", metavar="SPEC", help="default: the device of mqfair bench")
     harness.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=4.0)
     return harness.main(parser, run)
 

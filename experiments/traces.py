@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Four tenants that ask as real ones do: are bytes shared by weight whoever has the weight?
+"""Checks that four tenants with realistic loads share bytes by weight in every rotation.
 
-examples/traces.fio has the mean sizes and read shares of four block traces (LUN0 to LUN3 of the
-SYSTOR '17 set, as table 4 of the Kyber-fairness paper has them), four threads each at depth 32.
-The weights 100:250:500:1000 are rotated over the four, a run for each rotation.  Judged are Jain's
-index of bytes and, where BFQ runs, the total of bytes beside BFQ's (figure 5 of that paper).
+examples/traces.fio has the mean sizes and read shares of four block traces: LUN0 to LUN3 of the
+SYSTOR '17 set, as in table 4 of the Kyber-fairness paper. Each tenant has four threads at depth 32.
+The weights 100:250:500:1000 are rotated over the tenants, one run for each rotation. Checked are
+Jain's index of bytes and, if BFQ runs, the total of bytes relative to BFQ's (figure 5 of that
+paper).
 
     python3 -m experiments.traces --icount
 """
@@ -22,7 +23,7 @@ from mqfair.benchlib.jobfile import JobFile
 from mqfair.benchlib.result import CaseResult
 
 JOB = "traces"
-# The greatest request arrives in one piece.
+# The largest I/O of the job, 256 KiB, is not split.
 MAX_SECTORS = 512
 SCHEDULERS = "bfq,mqfq,kyber-fair,wdt"
 LEAST_JAIN: Mapping[str, float] = {"mqfq": 0.98, "kyber-fair": 0.98, "wdt": 0.95}
@@ -30,7 +31,7 @@ ABOVE_BFQ = ("kyber-fair",)
 
 
 def rotations(job: JobFile) -> list[JobFile]:
-    """As many as there are tenants: each has each of the weights once."""
+    """One job for each tenant; over all of them, each tenant has each weight once."""
     names = [group.name for group in job.groups]
     weights = [group.weight for group in job.groups]
     return [
@@ -69,7 +70,9 @@ def run(args: argparse.Namespace) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="experiments.traces", description=__doc__.split("\n")[0])
-    parser.add_argument("--device", help="default: that of mqfair bench, max_sectors=512")
+    parser.add_argument(
+        "--device", metavar="SPEC", help="default: the device of mqfair bench with max_sectors=512"
+    )
     harness.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=4.0)
     return harness.main(parser, run)
 

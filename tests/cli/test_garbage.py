@@ -40,21 +40,24 @@ def test_labels_are_shortened_by_what_is_the_same_for_all():
 
 def test_scenes_survive_the_way_to_the_guest(tmp_path):
     job = jobfile.load(str(EXAMPLES / "hot-and-spread.fio"))
-    scenes = [garbage.scene(asked(), job, "none", only="hot"), garbage.costs_scene(asked())]
-    assert [load.group for load in scenes[0].loads] == ["hot"]
-    assert scenes[0].seconds == 6.0
-    assert [load.start_s for load in scenes[1].loads] == pytest.approx([0, 0, 1.2, 2.4, 2.4])
-    garbage_guest.write_plan(scenes, tmp_path / garbage_guest.PLAN)
-    assert garbage_guest.read_plan(tmp_path / garbage_guest.PLAN) == scenes
+    scenarios = [
+        garbage.scenario(asked(), job, "none", only="hot"),
+        garbage.costs_scenario(asked()),
+    ]
+    assert [load.group for load in scenarios[0].loads] == ["hot"]
+    assert scenarios[0].seconds == 6.0
+    assert [load.start_s for load in scenarios[1].loads] == pytest.approx([0, 0, 1.2, 2.4, 2.4])
+    garbage_guest.write_plan(scenarios, tmp_path / garbage_guest.PLAN)
+    assert garbage_guest.read_plan(tmp_path / garbage_guest.PLAN) == scenarios
     with pytest.raises(UsageError, match="holds other runs"):
-        garbage.run_scenes(asked(raw=tmp_path), scenes[:1])
+        garbage.run_scenarios(asked(raw=tmp_path), scenarios[:1])
 
 
 def test_what_is_kept_is_judged_again(tmp_path):
-    scenes = [garbage.costs_scene(asked())]
-    garbage_guest.write_plan(scenes, tmp_path / garbage_guest.PLAN)
+    scenarios = [garbage.costs_scenario(asked())]
+    garbage_guest.write_plan(scenarios, tmp_path / garbage_guest.PLAN)
     (tmp_path / garbage_guest.samples_name(0)).write_text("[1, 2]")
-    assert garbage.run_scenes(asked(raw=tmp_path), scenes) == [[1, 2]]
+    assert garbage.run_scenarios(asked(raw=tmp_path), scenarios) == [[1, 2]]
 
 
 def test_what_the_drive_spends_on_a_request():

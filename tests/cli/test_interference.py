@@ -36,9 +36,9 @@ def test_the_weights_of_a_window_stand_beside_what_was_moved_in_it():
     assert found[1].off == pytest.approx(1 / 3)
 
 
-def test_a_window_in_which_a_user_moved_nothing_is_an_error():
+def test_a_window_in_which_a_user_was_served_nothing_is_an_error():
     samples = [sample(1, user1=(1000, 1)), sample(2, user1=(1000, 0))]
-    with pytest.raises(Failure, match="a user moved nothing"):
+    with pytest.raises(Failure, match="a user was served nothing"):
         interference.windows_of(samples, ("user1",))
 
 

@@ -1,28 +1,30 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Who pays for garbage collection, in a real kernel on a virtual SSD, in counted time.
+"""Measures how hwabc charges garbage collection, in a real kernel on a virtual SSD.
 
-reader: the experiment of Lee, Han, Shin (hwabc). examples/cold-reader.fio on a drive that is 85 %
-full and whose map the host keeps: a reader of cold data beside a random writer. Judged is that the
-writer has more under none and the reader under hwabc, and that hwabc's total is 0.96 of none's; for
-hwabc as it is, by the letter of the paper, where a budget comes back when all are out
-(work_conserving=0), and for each alpha.
+reader: the experiment of Lee, Han, Shin (hwabc). examples/cold-reader.fio runs a reader of cold
+data beside a random writer, on a drive that is 85 % full and whose map the host keeps. It runs
+under hwabc as it is, with the budgets of the paper (work_conserving=0: budgets return when all
+tenants have spent them), and with each alpha. Checked are:
 
-writers: examples/hot-and-spread.fio. Slowdown, which is what each has alone by what it has beside
-the other, under each reading of gc_share and for some alphas. Judged is that alpha moves the drive
-to the hot one.
+  - under none, the writer has more bandwidth than the reader; under hwabc it is the reverse,
+  - hwabc's total is 0.96 of none's.
 
-estimate: the same two writers on a drive that hides its map: what hwabc takes for valid / invalid
-of each, beside what the drive has. Judged is that it is within 1.5 times, from 2 s of the drive's
-own time on.
+writers: examples/hot-and-spread.fio under each value of gc_share and several alphas. A tenant's
+slowdown is its bandwidth alone over its bandwidth beside the other. Checked is that a greater alpha
+lowers the slowdown of the hot writer.
 
-costs: a reader and a writer; the drive is filled from 10 to 90 %, then its writes become three
-times slower. What the regression makes of it and the factors, beside how long planes are busy for
-each. Judged is that a write's cost in reads is within 10 %, at the end of each phase.
+estimate: the same two writers on a drive that hides its map. hwabc's estimate of valid / invalid
+pages is compared with the drive's own figure. Checked is that they differ by a factor of at most
+1.5, from 2 s of the drive's own time on.
 
-The drive is slower than the one it models (time_scale), for the sake of the emulated processor;
-rates and times are told as if it were not. Periods of hwabc are stretched by as much.
+costs: a reader and a writer, while the drive is filled from 10 to 90 % and then becomes three times
+slower at writing. The regression's costs and the factors are compared with the time that planes
+were busy. Checked is that the cost of a write in reads is within 10 % at the end of each phase.
 
-    python3 -m experiments.papers.hwabc.garbage reader --picture doc/hwabc-bandwidth.png
+Time is counted. The drive is slower than its model by --scale, because the processor is emulated.
+Rates and times are converted to those of the model; the periods of hwabc are longer by --scale.
+
+    python3 -m experiments.papers.hwabc.garbage reader --picture build/hwabc-bandwidth.png
 """
 
 import argparse
@@ -43,7 +45,7 @@ from rich.table import Table
 from experiments import harness
 from experiments.harness import Candidate, Check
 from experiments.papers.hwabc import garbage_guest
-from experiments.papers.hwabc.garbage_guest import PLAN, Figures, Load, Scene
+from experiments.papers.hwabc.garbage_guest import PLAN, Figures, Load, Scenario
 from experiments.pictures import COLOURS
 from lab import guest, kernel
 from lab.errors import LabError
@@ -63,7 +65,8 @@ PARTS = {
     READER: "reader:40:0+writer:45:3",
     WRITERS: "hot:5:12+spread:80:2",
 }
-# Sixteen requests saturate it, but a slow host has some in its hands; eight wait in the scheduler.
+# Sixteen requests saturate the drive. A slow guest holds a few more, and eight of the tenants' 32
+# requests wait in the scheduler.
 MODEL = "four-dies"
 SLOTS = 24
 SCALE = 3
@@ -72,7 +75,7 @@ BUDGET_MS = 10
 ALPHA = 10  # by default
 PAPER = {"work_conserving": "0"}
 SHARES = ("flow", "victim")
-# Of the drive's own time.
+# In seconds of the drive's own time.
 WARM_S = 0.4
 LEAST_TOTAL = 0.96
 MOST_OFF_ESTIMATE = 1.5
@@ -80,17 +83,17 @@ ESTIMATE_FROM_S = 2.0
 MOST_OFF_COST = 0.10
 PAGE_SECTORS = 8
 BOOT_S = 600.0
-# Of emulated seconds, on a busy host.
+# Host seconds for each guest second, on a busy host.
 PATIENCE = 300.0
 
 Samples = list[Figures]
 
 
-# ---------------------------------------------------------------------------- scenes
+# ---------------------------------------------------------------------------- scenarios
 
 
 def label(scheduler: str, scale: int, **tunables: object) -> str:
-    """With some of the requests waiting, and the periods stretched."""
+    """The label of @scheduler with the experiment's depth, and with periods longer by @scale."""
     own: dict[str, object] = {"depth": SLOTS}
     if scheduler == "hwabc":
         own |= {"period_ms": PERIOD_MS * scale, "budget_ms": BUDGET_MS * scale}
@@ -100,7 +103,7 @@ def label(scheduler: str, scale: int, **tunables: object) -> str:
 
 
 def short(text: str, scale: int) -> str:
-    """A label without what is the same for all."""
+    """The label @text without the tunables that all labels have in common."""
     common = label("hwabc", scale).split(":")[1:]
     return ":".join(word for word in text.split(":") if word not in common)
 
@@ -116,9 +119,9 @@ def drive(args: argparse.Namespace, **settings: str) -> dict[str, str]:
     }
 
 
-def scene(
+def scenario(
     args: argparse.Namespace, job: JobFile, scheduler: str, only: str | None = None, **settings: str
-) -> Scene:
+) -> Scenario:
     seconds = args.seconds * args.scale
     loads = tuple(
         Load(group.name, one.options, 0.0, seconds + BOOT_S)
@@ -126,7 +129,7 @@ def scene(
         for one in group.jobs
         if only in (None, group.name)
     )
-    return Scene(
+    return Scenario(
         f"{only} alone" if only else job.name,
         scheduler,
         drive(args, fill_parts=PARTS[job.name], **settings),
@@ -136,8 +139,8 @@ def scene(
     )
 
 
-def run_scenes(args: argparse.Namespace, scenes: Sequence[Scene]) -> list[Samples]:
-    """In one guest; or what --raw has from before."""
+def run_scenarios(args: argparse.Namespace, scenarios: Sequence[Scenario]) -> list[Samples]:
+    """The samples of each scenario: measured in one guest, or read from --raw if it has them."""
     with contextlib.ExitStack() as stack:
         if args.raw is None:
             folder = Path(
@@ -148,18 +151,18 @@ def run_scenes(args: argparse.Namespace, scenes: Sequence[Scene]) -> list[Sample
             folder.mkdir(parents=True, exist_ok=True)
         plan = folder / PLAN
         if plan.exists():
-            if garbage_guest.read_plan(plan) != list(scenes):
+            if garbage_guest.read_plan(plan) != list(scenarios):
                 raise UsageError(f"--raw {folder}: holds other runs: name another folder")
         else:
-            garbage_guest.write_plan(scenes, plan)
-            _run_guest(args, scenes, folder)
+            garbage_guest.write_plan(scenarios, plan)
+            _run_guest(args, scenarios, folder)
         return [
             json.loads((folder / garbage_guest.samples_name(number)).read_text())
-            for number in range(len(scenes))
+            for number in range(len(scenarios))
         ]
 
 
-def _run_guest(args: argparse.Namespace, scenes: Sequence[Scene], folder: Path) -> None:
+def _run_guest(args: argparse.Namespace, scenarios: Sequence[Scenario], folder: Path) -> None:
     module = args.module or ROOT / "build" / "module" / kernel.ensure().release / "mqfair.ko"
     beside = module.with_name("mqfair-ssd.ko")
     for path in (module, beside):
@@ -170,7 +173,7 @@ def _run_guest(args: argparse.Namespace, scenes: Sequence[Scene], folder: Path) 
         icount=True,
         modules=(module, beside),
         memory_mb=GuestSpec.memory_mb + args.size_mb,
-        timeout_s=BOOT_S + PATIENCE * sum(one.seconds for one in scenes),
+        timeout_s=BOOT_S + PATIENCE * sum(one.seconds for one in scenarios),
     )
     argv = [sys.executable, "-m", garbage_guest.__name__, guest.GUEST_OUT]
     try:
@@ -191,7 +194,7 @@ def done_bytes(sample: Figures, group: str) -> int:
 
 
 def at_s(samples: Samples, index: int, scale: int) -> float:
-    """Since the beginning, of the drive's own time."""
+    """Seconds since the first sample, in the drive's own time."""
     return float(samples[index]["at"] - samples[0]["at"]) / scale
 
 
@@ -206,12 +209,13 @@ def rates(samples: Samples, scale: int) -> dict[str, float]:
 
 
 def over_time(samples: Samples, scale: int, group: str) -> tuple[list[float], list[float]]:
+    """The middle of each interval between samples, in s, and the rate in it, in MB/s."""
     times, values = [], []
     for i in range(1, len(samples)):
         step = at_s(samples, i, scale) - at_s(samples, i - 1, scale)
-        moved = done_bytes(samples[i], group) - done_bytes(samples[i - 1], group)
+        served = done_bytes(samples[i], group) - done_bytes(samples[i - 1], group)
         times.append(at_s(samples, i, scale) - step / 2)
-        values.append(moved / step / 1e6)
+        values.append(served / step / 1e6)
     return times, values
 
 
@@ -244,7 +248,7 @@ def judge_reader(
 
 
 def draw_reader(panels_of: Mapping[str, Samples], scale: int, title: str, path: Path) -> None:
-    """As figure 2 of the paper: a panel for each scheduler, a line for each tenant."""
+    """Draws figure 2 of the paper: a panel for each scheduler, a line for each tenant."""
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(11, 4.2), layout="constrained")
         panels = figure.subplots(1, len(panels_of), sharex=True, sharey=True, squeeze=False)[0]
@@ -255,7 +259,7 @@ def draw_reader(panels_of: Mapping[str, Samples], scale: int, title: str, path: 
             axes.set_title(name, loc="left", fontsize=10.5, fontweight="bold")
             axes.set_xlabel("seconds of the drive's own time")
             axes.grid(axis="y", color=FAINT, linewidth=0.8)
-        # Shared by all panels, so not before the last of them is drawn.
+        # All panels share the axis, so its limit is set after the last one is drawn.
         panels[0].set_ylim(bottom=0)
         panels[0].set_ylabel("MB/s")
         handles, names = panels[0].get_legend_handles_labels()
@@ -270,7 +274,7 @@ def reader_command(args: argparse.Namespace) -> int:
     alphas = [alpha for alpha in args.alphas if alpha != ALPHA]
     own += [label("hwabc", args.scale, alpha_pct=one) for one in alphas]
     labels = [*others(args), *own]
-    runs = run_scenes(args, [scene(args, job, one) for one in labels])
+    runs = run_scenarios(args, [scenario(args, job, one) for one in labels])
     found = {name: rates(samples, args.scale) for name, samples in zip(labels, runs, strict=True)}
     none = sum(found[NONE].values())
     shown = table("MB/s", "scheduler", "reader", "writer", "total", "total / none", "amplification")
@@ -318,9 +322,9 @@ def writers_command(args: argparse.Namespace) -> int:
         for share in SHARES
     ]
     names = [group.name for group in job.groups]
-    scenes = [scene(args, job, NONE, only=name) for name in names]
-    scenes += [scene(args, job, one) for one in labels]
-    runs = run_scenes(args, scenes)
+    scenarios = [scenario(args, job, NONE, only=name) for name in names]
+    scenarios += [scenario(args, job, one) for one in labels]
+    runs = run_scenarios(args, scenarios)
     alone = {
         name: rates(samples, args.scale)[name]
         for name, samples in zip(names, runs[: len(names)], strict=True)
@@ -359,7 +363,9 @@ def truth_permille(sample: Figures, group: str) -> float:
 def estimate_command(args: argparse.Namespace) -> int:
     job = jobfile.load(str(harness.EXAMPLES / f"{WRITERS}.fio"))
     names = [group.name for group in job.groups]
-    (samples,) = run_scenes(args, [scene(args, job, label("hwabc", args.scale), ftl="device")])
+    (samples,) = run_scenarios(
+        args, [scenario(args, job, label("hwabc", args.scale), ftl="device")]
+    )
     columns = [f"{name} {which}" for name in names for which in ("truth", "estimate")]
     shown = table("valid / invalid, a window", "seconds", *columns)
     off: dict[str, list[float]] = {name: [] for name in names}
@@ -381,7 +387,7 @@ def estimate_command(args: argparse.Namespace) -> int:
     harness.console().print(shown)
     if not all(off.values()):
         raise UsageError(
-            f"--seconds {args.seconds}: the first {ESTIMATE_FROM_S:.0f} are not judged"
+            f"--seconds {args.seconds}: the first {ESTIMATE_FROM_S:.0f} are not judged: use more"
         )
     checks = [
         dataclasses.replace(
@@ -398,12 +404,12 @@ def estimate_command(args: argparse.Namespace) -> int:
 
 # ---------------------------------------------------------------------------- costs
 
-# Parts of the length of a run, in its order.
+# The phases of a run, and their parts of its length.
 PHASES = ("10 % full", "being filled", "90 % full", "writes 3 x slower")
 PHASE_PARTS = (0.2, 0.2, 0.3, 0.3)
 
 
-def costs_scene(args: argparse.Namespace) -> Scene:
+def costs_scenario(args: argparse.Namespace) -> Scenario:
     seconds = args.seconds * args.scale
     ends = [sum(PHASE_PARTS[: n + 1]) * seconds for n in range(len(PHASE_PARTS))]
     page = ("ioengine=libaio", "direct=1", "bs=4k", f"iodepth={SLOTS}", "norandommap")
@@ -416,7 +422,7 @@ def costs_scene(args: argparse.Namespace) -> Scene:
         Load("reader", (*page, "rw=randread", "offset=0", "size=40%"), ends[1], rest),
         Load("writer", (*page, "rw=randwrite", "offset=45%", "size=45%"), ends[1], rest),
     )
-    return Scene(
+    return Scenario(
         "costs",
         label("hwabc", args.scale),
         drive(args, fill_parts="reader:5:0+writer:5:0", ftl=args.ftl),
@@ -428,7 +434,7 @@ def costs_scene(args: argparse.Namespace) -> Scene:
 
 
 def learned_us(state: Figures, kind: str) -> float:
-    """What the regression has for a page, with what a write costs later."""
+    """The regression's cost of a page in us. For a write it includes the deferred cost."""
     sectors = state[f"sector_ps.{kind}"]
     if kind == "write":
         sectors += state["sector_ps.written"]
@@ -436,7 +442,7 @@ def learned_us(state: Figures, kind: str) -> float:
 
 
 def spent_us(before: Figures, after: Figures, group: str) -> float | None:
-    """For so long planes were busy for each page of @group; None: there was none."""
+    """The time that planes were busy for each page of @group, in us; None if it had no I/O."""
 
     def grown(sample: Figures) -> tuple[int, float]:
         served = sample["served"][group]
@@ -449,11 +455,11 @@ def spent_us(before: Figures, after: Figures, group: str) -> float | None:
 
 
 def costs_command(args: argparse.Namespace) -> int:
-    one = costs_scene(args)
-    (samples,) = run_scenes(args, [one])
+    one = costs_scenario(args)
+    (samples,) = run_scenarios(args, [one])
     ends = [sum(PHASE_PARTS[: n + 1]) * args.seconds for n in range(len(PHASE_PARTS))]
     shown = table(
-        "a write's cost in reads, and who pays, a window",
+        "cost of a write in reads, and pages of the writer, by window",
         "seconds", "phase", "learned", "truth", "valid / invalid", "truth", "factor",
     )  # fmt: skip
     step = max(1, round(args.seconds * args.scale / garbage_guest.SAMPLE_S / 40))
@@ -502,25 +508,42 @@ def add_parser(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]", nam
     parser = kinds.add_parser(name)
     parser.set_defaults(command=command)
     parser.add_argument(
-        "--seconds", type=float, default=seconds, help="of the drive's own time (%(default)s)"
+        "--seconds",
+        type=float,
+        default=seconds,
+        metavar="S",
+        help="length of a run in the drive's own time (default %(default)s)",
     )
-    parser.add_argument("--scale", type=int, default=SCALE, help="time_scale (default %(default)s)")
-    parser.add_argument("--size-mb", type=int, default=256, help="of the drive (%(default)s)")
-    parser.add_argument("--module", type=Path, help="mqfair.ko (default: the one built here)")
+    parser.add_argument(
+        "--scale",
+        type=int,
+        default=SCALE,
+        metavar="N",
+        help="time_scale: how many times slower than the model the drive is (default %(default)s)",
+    )
+    parser.add_argument(
+        "--size-mb",
+        type=int,
+        default=256,
+        metavar="MB",
+        help="size of the drive (default %(default)s)",
+    )
+    harness.add_module_argument(parser)
     parser.add_argument(
         "--raw",
         type=Path,
         metavar="FOLDER",
-        help="keep the samples there; if it has those of the same runs, they are judged again",
+        help="keep the samples in FOLDER; samples of the same runs in it are judged again",
     )
-    parser.add_argument("--json", metavar="FILE", help="write checks and figures there")
+    parser.add_argument("--json", metavar="FILE", help="write checks and figures to FILE")
     return parser
 
 
 def add_alphas(parser: argparse.ArgumentParser, *alphas: int) -> None:
     parser.add_argument(
         "--alphas", type=lambda text: [int(word) for word in text.split(",")],
-        default=list(alphas), metavar="PERCENT,...", help="of hwabc (default %(default)s)",
+        default=list(alphas), metavar="PERCENT,...",
+        help=f"values of alpha_pct (default {','.join(map(str, alphas))})",
     )  # fmt: skip
 
 
@@ -532,14 +555,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     kinds = parser.add_subparsers(required=True)
     reader = add_parser(kinds, "reader", reader_command, 0.9)
-    reader.add_argument("--picture", type=Path, metavar="FILE", help="bandwidth over time")
+    reader.add_argument("--picture", type=Path, metavar="FILE", help="draw bandwidth over time")
     add_alphas(reader, 0, ALPHA, 50, 100)
     add_alphas(add_parser(kinds, "writers", writers_command, 0.9), ALPHA, 100)
     add_parser(kinds, "estimate", estimate_command, 4.0)
     costs = add_parser(kinds, "costs", costs_command, 12.0)
     costs.add_argument(
         "--ftl", choices=("host", "device"), default="host",
-        help="who keeps the drive's map, and knows what its flash does (default %(default)s)",
+        help="side that keeps the drive's map (default %(default)s)",
     )  # fmt: skip
     return harness.main(parser, harness.dispatch, argv)
 

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tenants on a virtual SSD whose pages are theirs, in the guest: see garbage.py.
+"""The guest half of garbage.py: tenants on a virtual SSD that knows the owner of each page.
 
     python3 -m experiments.papers.hwabc.garbage_guest FOLDER
 
-reads FOLDER/plan.json, a list of Scene, and writes FOLDER/NNN.json for each: every SAMPLE_S what
-each tenant has read and written, what the scheduler says of itself and of each of them, and what
-the drive says, which knows the truth.
+It reads FOLDER/plan.json, a list of Scenario, and writes FOLDER/NNN.json for each. Every SAMPLE_S
+it samples the bytes of each tenant, the scheduler's state and flows, and the drive's own figures.
 """
 
 import contextlib
@@ -31,7 +30,7 @@ from mqfair.fs import Fs
 PLAN = "plan.json"
 SAMPLE_S = 0.25
 DEBUGFS = Path("/sys/kernel/debug")
-# Of the guest's clock, which leaps while the guest waits for its host.
+# In seconds of the guest's clock, which jumps forward while the guest waits for its host.
 PATIENCE_S = 600.0
 
 Figures = dict[str, Any]
@@ -39,7 +38,7 @@ Figures = dict[str, Any]
 
 @dataclass(frozen=True)
 class Load:
-    """A tenant's fio, in cgroup @group, from @start_s of the scene on, for @run_s."""
+    """A tenant's fio in cgroup @group, @start_s after the scenario's start and for @run_s."""
 
     group: str
     options: tuple[str, ...]
@@ -48,9 +47,10 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Scene:
-    """@scheduler is a label of benchlib/variant.py; @drive the settings of the virtual SSD, whose
-    fill_parts name cgroups of @groups; after so many seconds @changes are written to its files."""
+class Scenario:
+    """@scheduler is a label of benchlib/variant.py. @drive are the settings of the virtual SSD; its
+    fill_parts name cgroups of @groups. A change (seconds, name, value) is a later write to a
+    setting."""
 
     name: str
     scheduler: str
@@ -61,36 +61,37 @@ class Scene:
     changes: tuple[tuple[float, str, str], ...] = field(default=())
 
 
-def read_plan(path: Path) -> list[Scene]:
-    scenes = json.loads(path.read_text())
-    for scene in scenes:
-        scene["loads"] = tuple(
-            Load(**{**load, "options": tuple(load["options"])}) for load in scene["loads"]
+def read_plan(path: Path) -> list[Scenario]:
+    scenarios = json.loads(path.read_text())
+    for scenario in scenarios:
+        scenario["loads"] = tuple(
+            Load(**{**load, "options": tuple(load["options"])}) for load in scenario["loads"]
         )
-        scene["groups"] = tuple(scene["groups"])
-        scene["changes"] = tuple(tuple(change) for change in scene["changes"])
-    return [Scene(**scene) for scene in scenes]
+        scenario["groups"] = tuple(scenario["groups"])
+        scenario["changes"] = tuple(tuple(change) for change in scenario["changes"])
+    return [Scenario(**scenario) for scenario in scenarios]
 
 
 def samples_name(number: int) -> str:
     return f"{number:03d}.json"
 
 
-def write_plan(scenes: Sequence[Scene], path: Path) -> None:
-    path.write_text(json.dumps([dataclasses.asdict(scene) for scene in scenes]))
+def write_plan(scenarios: Sequence[Scenario], path: Path) -> None:
+    path.write_text(json.dumps([dataclasses.asdict(scenario) for scenario in scenarios]))
 
 
-# -------------------------------------------------------------------------- what is read
+# -------------------------------------------------------------------------- samples
 
 
 def numbers(words: Sequence[str]) -> Figures:
-    """Of NAME=VALUE words those that are numbers."""
+    """The NAME=VALUE words with an integer for VALUE."""
     pairs = (word.partition("=") for word in words)
     return {name: int(value) for name, _, value in pairs if value.lstrip("-").isdecimal()}
 
 
-def scheduler_says(disk: Disk) -> tuple[Figures, dict[str, Figures]]:
-    """State, and flows by the last part of their cgroup's path; nothing of none and of bfq."""
+def read_scheduler(disk: Disk) -> tuple[Figures, dict[str, Figures]]:
+    """The state, and the flows by the last part of their cgroup's path. Both are empty under a
+    scheduler of the kernel."""
     folder = DEBUGFS / "block" / disk.name / "sched"
     state: Figures = {}
     flows: dict[str, Figures] = {}
@@ -108,7 +109,8 @@ def scheduler_says(disk: Disk) -> tuple[Figures, dict[str, Figures]]:
     return state, flows
 
 
-def drive_says(disk: Disk, fs: Fs) -> tuple[Figures, dict[str, Figures]]:
+def read_drive(disk: Disk, fs: Fs) -> tuple[Figures, dict[str, Figures]]:
+    """The drive's statistics, and the owners by the last part of their cgroup's path."""
     stat = (line.split() for line in fs.read(f"{ssd.DRIVE}/stat").splitlines())
     owners: dict[str, Figures] = {}
     for line in (DEBUGFS / "mqfair_ssd" / disk.name / "owners").read_text().splitlines():
@@ -118,8 +120,8 @@ def drive_says(disk: Disk, fs: Fs) -> tuple[Figures, dict[str, Figures]]:
 
 
 def sample(disk: Disk, fs: Fs, number: str, groups: Mapping[str, Cgroup]) -> Figures:
-    state, flows = scheduler_says(disk)
-    drive, owners = drive_says(disk, fs)
+    state, flows = read_scheduler(disk)
+    drive, owners = read_drive(disk, fs)
     served = {
         name: {
             key: int(value)
@@ -138,7 +140,7 @@ def sample(disk: Disk, fs: Fs, number: str, groups: Mapping[str, Cgroup]) -> Fig
     }
 
 
-# -------------------------------------------------------------------------- what is done
+# -------------------------------------------------------------------------- runs
 
 
 @contextlib.contextmanager
@@ -161,30 +163,33 @@ def start(load: Load, group: Cgroup) -> subprocess.Popen[bytes]:
         f"--filename={ssd.PATH}",
         "--time_based",
         f"--runtime={round(load.run_s * 1000)}ms",
-        # What each request took is not asked for.
+        # Latencies of single requests are not needed.
         "--gtod_reduce=1",
         "--output=/dev/null",
     ]
     join = f"echo $$ > '{group.fs.host_path(group.file('cgroup.procs'))}' && exec \"$@\""
     fio = shutil.which("fio")
     if fio is None:
-        raise Failure("fio is missing in the guest: install package fio")
+        raise Failure("fio is missing in the guest: install the package fio")
     return subprocess.Popen(["/bin/sh", "-c", join, "sh", fio, *options])
 
 
 def await_requests(group: Cgroup, number: str) -> None:
-    """A program that starts waits for the host, and the guest's clock leaps meanwhile."""
+    """Waits for @group's first request. Loading a program waits for the host, and the guest's clock
+    jumps forward meanwhile."""
     deadline = time.monotonic() + PATIENCE_S
     while not group.stat().get(number):
         if time.monotonic() > deadline:
-            raise Failure(f"{group.name}: fio has sent no request")
+            raise Failure(f"{group.name}: fio sent no request in {PATIENCE_S:.0f} s: see its log")
         time.sleep(0.005)
 
 
-def play(scene: Scene, disk: Disk, fs: Fs, groups: Mapping[str, Cgroup]) -> list[Figures]:
+def run_loads(
+    scenario: Scenario, disk: Disk, fs: Fs, groups: Mapping[str, Cgroup]
+) -> list[Figures]:
     number = require_number(disk)
-    loads = sorted(scene.loads, key=lambda load: load.start_s)
-    changes = sorted(scene.changes)
+    loads = sorted(scenario.loads, key=lambda load: load.start_s)
+    changes = sorted(scenario.changes)
     running: list[subprocess.Popen[bytes]] = []
     samples: list[Figures] = []
     try:
@@ -193,7 +198,7 @@ def play(scene: Scene, disk: Disk, fs: Fs, groups: Mapping[str, Cgroup]) -> list
             running.append(start(load, groups[load.group]))
             await_requests(groups[load.group], number)
         begin = time.monotonic()
-        while (now := time.monotonic() - begin) < scene.seconds:
+        while (now := time.monotonic() - begin) < scenario.seconds:
             while loads and loads[0].start_s <= now:
                 load = loads.pop(0)
                 running.append(start(load, groups[load.group]))
@@ -211,25 +216,25 @@ def play(scene: Scene, disk: Disk, fs: Fs, groups: Mapping[str, Cgroup]) -> list
     return samples
 
 
-def show(scene: Scene, fs: Fs, own: Cgroup) -> list[Figures]:
-    """On a drive of its own."""
-    weights = dict.fromkeys(scene.groups, 100)
-    with cgroups.tree(own, weights) as groups, ssd.made(fs, scene.drive):
-        ssd.fill_parts(fs, ssd.parts_of(scene.drive), groups)
+def run_scenario(scenario: Scenario, fs: Fs, own: Cgroup) -> list[Figures]:
+    """Runs @scenario on a new drive; returns its samples."""
+    weights = dict.fromkeys(scenario.groups, 100)
+    with cgroups.tree(own, weights) as groups, ssd.made(fs, scenario.drive):
+        ssd.fill_parts(fs, ssd.parts_of(scenario.drive), groups)
         disk = find_disk(fs, ssd.PATH)
-        # A request is a page, whoever merges what waits.
+        # Merging is off, so that each request is one page under every scheduler.
         fs.write(disk.queue("nomerges"), "2")
-        with scheduled(disk, scene.scheduler):
-            return play(scene, disk, fs, groups)
+        with scheduled(disk, scenario.scheduler):
+            return run_loads(scenario, disk, fs, groups)
 
 
 def main(argv: Sequence[str]) -> int:
     folder = Path(argv[0])
     fs = Fs()
     with cgroups.io_controller(fs) as own:
-        for number, scene in enumerate(read_plan(folder / PLAN)):
-            print(f"{scene.name}: {scene.scheduler}", flush=True)
-            samples = show(scene, fs, own)
+        for number, scenario in enumerate(read_plan(folder / PLAN)):
+            print(f"{scenario.name}: {scenario.scheduler}", flush=True)
+            samples = run_scenario(scenario, fs, own)
             (folder / samples_name(number)).write_text(json.dumps(samples))
     return 0
 

@@ -1,18 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Interference fairness in a real kernel: weights beside those due, and who waits how long.
+"""Measures interference fairness of ifq in a real kernel: its weights, and tail latencies.
 
-weights: figure 5 of Sui et al. Three users read blocks of 512 KiB at random places. User 1 never
-stops, user 2 reads 10 MB each time that user 1 has read 20 MB, user 3 ten blocks a second at even
-distances. After each window of ifq the weights that were in force are put beside those that were
-due, the inverse of what each moved in that window. Judged is that they are within 10 %.
+weights: figure 5 of Sui et al. Three users read blocks of 512 KiB at random places. User 1 reads
+continuously, user 2 reads 10 MB whenever user 1 has read 20 MB, user 3 reads ten blocks per second
+at even intervals. A user's due weight in a window is the inverse of the bytes it was served in that
+window. Checked is that the actual weights of each window are within 10 % of the due weights.
 
-turns: the same for a user that never stops and one that is light, heavy and light again, twelve
-windows each. Judged are the last of each turn.
+turns: the same for a user that reads continuously and a user that is light, heavy and light again
+for twelve windows each. The last windows of each turn are checked.
 
-latency: examples/interference.fio. Two readers that wait for each request, with the sizes of
-traces, beside six that take all they can get, on a drive with eight slots. Judged is that
-under ifq the 99.9th percentile of each is at most three times what it is without the six, that it
-is below BFQ's, and that the six have 0.9 of what they have under none.
+latency: examples/interference.fio. Two readers with one request at a time and the sizes of traces
+run beside six heavy readers, on a drive with eight slots. Checked are:
+
+  - each reader's 99.9th percentile under ifq is at most three times its percentile without the six,
+  - it is below the percentile under BFQ,
+  - the six have 0.9 of their throughput under none.
 
     python3 -m experiments.papers.ifq.interference weights --picture doc/ifq-weights.png
     python3 -m experiments.papers.ifq.interference turns --picture doc/ifq-turns.png
@@ -65,18 +67,18 @@ from mqfair.errors import Failure, UsageError
 # ------------------------------------------------------------------------- weights
 
 MOST_OFF = 0.10
-# Each window takes half of what the weights are off by: from 1 : 1 : 1 to where they belong.
+# Windows until the weights have settled from 1 : 1 : 1. Each window halves their error.
 SETTLING = 8
 
 
 @dataclass(frozen=True)
 class WindowWeights:
-    """Of the users in one window, as parts of their sum."""
+    """The users' weights in one window, as parts of their sum, and their served bytes."""
 
     number: int
     actual: tuple[float, ...]
     due: tuple[float, ...]
-    moved: tuple[int, ...]
+    served: tuple[int, ...]
 
     @property
     def off(self) -> float:
@@ -89,19 +91,24 @@ def parts(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def windows_of(samples: Sequence[Document], users: Sequence[str]) -> list[WindowWeights]:
-    """What was moved in a window is known in the next."""
+    """The windows in @samples but the first, which began before the users did.
+
+    ifq reports the served bytes of a window in the next one. Raises Failure if a user was served
+    nothing in a window.
+    """
     last = {sample["window"]: sample["flows"] for sample in samples}
     found = []
     for number in sorted(last):
         if number + 1 not in last:
             continue
-        moved = [last[number + 1][user]["served_last_bytes"] for user in users]
-        if not all(moved):
-            raise Failure(f"window {number}: a user moved nothing: ask for longer windows")
+        served = [last[number + 1][user]["served_last_bytes"] for user in users]
+        if not all(served):
+            raise Failure(
+                f"window {number}: a user was served nothing: use a longer window with --window-ms"
+            )
         actual = [last[number][user]["weight_scale_milli"] for user in users]
-        due = [1 / value for value in moved]
-        found.append(WindowWeights(number, parts(actual), parts(due), tuple(moved)))
-    # The first began before the users did.
+        due = [1 / value for value in served]
+        found.append(WindowWeights(number, parts(actual), parts(due), tuple(served)))
     return found[1:]
 
 
@@ -136,7 +143,7 @@ def draw_weights(
                 numbers,
                 [one.actual[user] for one in found],
                 color=COLOURS[user],
-                label=f"user {name[-1]}: in force",
+                label=f"user {name[-1]}: actual",
             )
             axes.plot(
                 numbers,
@@ -156,7 +163,7 @@ def draw_weights(
         axes.grid(axis="y", color=FAINT, linewidth=0.8)
         figure.legend(loc="outside lower center", ncols=len(users), frameon=False)
         figure.suptitle(
-            "ifq: weights in force, and due by what each user moved in that window\n" + where,
+            "ifq: actual weights, and due weights by the bytes served in the window\n" + where,
             x=0.01,
             ha="left",
             fontsize=11,
@@ -166,12 +173,12 @@ def draw_weights(
 
 def show_weights(found: Sequence[WindowWeights]) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
-    for name in ("window", "moved MB", "in force %", "due %", "off by at most"):
+    for name in ("window", "served MB", "actual %", "due %", "greatest error"):
         table.add_column(name, justify="right")
     for index, one in enumerate(found, 1):
         table.add_row(
             str(index),
-            " ".join(f"{value / 1e6:.1f}" for value in one.moved),
+            " ".join(f"{value / 1e6:.1f}" for value in one.served),
             " ".join(f"{100 * value:.2f}" for value in one.actual),
             " ".join(f"{100 * value:.2f}" for value in one.due),
             f"{100 * one.off:.1f} %",
@@ -180,11 +187,11 @@ def show_weights(found: Sequence[WindowWeights]) -> Table:
 
 
 def settled_windows(found: Sequence[WindowWeights], experiment: str) -> list[WindowWeights]:
-    """Those that are judged."""
+    """The windows to judge, in which the weights have settled."""
     if experiment == "weights":
         return list(found[SETTLING:])
-    # The second user has been what it is for as long as settling takes, and is for one window more.
-    heavy = [one.moved[1] > one.moved[0] / 2 for one in found]
+    # The second user has been light, or heavy, for SETTLING windows, and still is in the next one.
+    heavy = [one.served[1] > one.served[0] / 2 for one in found]
     return [
         found[number]
         for number in range(SETTLING, len(found) - 1)
@@ -202,14 +209,16 @@ def weights_command(args: argparse.Namespace) -> int:
         found = windows_of(json.loads((Path(folder) / SAMPLES).read_text()), users)
     settled = settled_windows(found, args.experiment)
     if not settled:
-        raise UsageError(f"--windows {args.windows}: too few to settle: ask for more")
+        raise UsageError(
+            f"--windows {args.windows}: the weights do not settle in so few windows: use more"
+        )
     harness.console().print(show_weights(found))
     if args.picture:
         draw_weights(found, users, where, args.picture)
     worst = max(settled, key=lambda one: one.off)
     judged = dataclasses.replace(
         Candidate(args.experiment, IFQ).at_most(
-            "weight off its due, at most", [one.off for one in settled], MOST_OFF
+            "error of a weight, at most", [one.off for one in settled], MOST_OFF
         ),
         seen=worst.off,
         holds=worst.off <= MOST_OFF,
@@ -228,7 +237,7 @@ SCHEDULERS = "bfq,kyber,mqfq,ifq"
 LATENCY_DEVICE = (
     "null:irqmode=2,completion_nsec=4000000,submit_queues=1,hw_queue_depth=8,gb=4,poll_queues=0"
 )
-# Under the kernel's own schedulers, too, a request waits in the scheduler and not for a tag.
+# With this many tags, requests wait in the scheduler and not for a tag, under all schedulers.
 LATENCY_TAGS = 256
 MOST_BESIDE_ALONE = 3.0
 LEAST_HEAVY = 0.9
@@ -237,7 +246,7 @@ Latencies = Mapping[tuple[str, str, str], np.ndarray]
 
 
 def alone(job: JobFile) -> JobFile:
-    """The readers without the others."""
+    """The job with the two readers alone."""
     groups = tuple(group for group in job.groups if group.name in READERS)
     weights = {group.name: job.weights[group.name] for group in groups}
     return dataclasses.replace(job, path=f"{ALONE}.fio", groups=groups, weights=weights)
@@ -301,7 +310,7 @@ def show_latency(shared: CaseResult, lone: CaseResult) -> Table:
 
 
 def collect(folder: Path, cases: Sequence[CaseResult]) -> Latencies:
-    """Of every request of the readers: by case, scheduler and reader."""
+    """The sorted latencies of all requests, in ns, by (case, scheduler, reader)."""
     found: dict[tuple[str, str, str], list[np.ndarray]] = {}
     for result in cases:
         for recorded in read_runs(folder, result.case):
@@ -312,7 +321,8 @@ def collect(folder: Path, cases: Sequence[CaseResult]) -> Latencies:
 
 
 def draw_latency(latencies: Latencies, labels: Sequence[str], where: Document, path: Path) -> None:
-    """What part of the requests took longer than so long: the tail is what is seen."""
+    """Draws the complementary distribution of the latencies: the part of the requests beyond each
+    latency, on a logarithmic scale."""
     lines = [(ALONE, NONE, "without the six, none"), *((JOB, label, label) for label in labels)]
     with mpl.rc_context(STYLE):
         figure = Figure(figsize=(11, 5), layout="constrained")
@@ -339,11 +349,11 @@ def draw_latency(latencies: Latencies, labels: Sequence[str], where: Document, p
             axes.set_xlabel("latency, ms")
             axes.grid(color=FAINT, linewidth=0.8)
             axes.axhline(0.001, color=FAINT, linewidth=1.6)
-        panels[0].set_ylabel("part of the requests that took longer")
+        panels[0].set_ylabel("part of the requests with a longer latency")
         handles, names = panels[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
         figure.suptitle(
-            "Two readers that wait for each request, beside six that take all they can get\n"
+            "Two readers with one request at a time beside six heavy readers\n"
             f"Linux {where['kernel']}, CPUs: {where['cpus']} ({where['accel']})\n{where['device']}",
             x=0.01,
             ha="left",
@@ -368,7 +378,7 @@ def latency_command(args: argparse.Namespace) -> int:
 
 
 def _keep(folder: Path, kept: Path) -> None:
-    """The runs' folders outlive the bench's."""
+    """Moves the runs' folders out of the bench's folder, which is removed."""
     for run in folder.glob("[0-9]*"):
         run.rename(kept / run.name)
 
@@ -381,25 +391,32 @@ def _parser() -> argparse.ArgumentParser:
         prog="experiments.papers.ifq.interference", description=(__doc__ or "").split("\n")[0]
     )
     commands = parser.add_subparsers(required=True)
-    weights = commands.add_parser("weights", help="figure 5: weights beside those due")
-    turns = commands.add_parser("turns", help="the same of one that is light, heavy, light")
+    weights = commands.add_parser("weights", help="figure 5: actual and due weights")
+    turns = commands.add_parser("turns", help="weights of a user that is light, heavy, light")
     for one, windows in ((weights, 40), (turns, 3 * TURN_WINDOWS)):
         one.set_defaults(command=weights_command, experiment=one.prog.rpartition(" ")[2])
         one.add_argument(
             "--window-ms",
             type=int,
             default=1000,
-            help="long enough to hold many requests of each (default %(default)s)",
+            metavar="MS",
+            help="ifq's window; it must hold many requests of each user (default %(default)s)",
         )
-        one.add_argument("--windows", type=int, default=windows, help="default %(default)s")
-        one.add_argument("--module", type=Path, help="mqfair.ko (default: the one built here)")
-        one.add_argument("--json", metavar="FILE", help="write checks and windows there")
-    latency = commands.add_parser("latency", help="readers that wait, beside six that do not")
+        one.add_argument(
+            "--windows",
+            type=int,
+            default=windows,
+            metavar="N",
+            help="windows to record (default %(default)s)",
+        )
+        harness.add_module_argument(one)
+        one.add_argument("--json", metavar="FILE", help="write checks and windows to FILE")
+    latency = commands.add_parser("latency", help="tail latencies of two readers beside six")
     latency.set_defaults(command=latency_command)
     harness.add_arguments(latency, schedulers=SCHEDULERS, runtime_s=10.0, repeat=1)
     latency.set_defaults(nr_requests=LATENCY_TAGS)
     for one in (weights, turns, latency):
-        one.add_argument("--picture", type=Path, metavar="FILE", help="draw it there")
+        one.add_argument("--picture", type=Path, metavar="FILE", help="draw the result")
     return parser
 
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The users of figure 5, and one that turns heavy and back, in the guest: see interference.py.
+"""The guest half of interference.py: the users of figure 5, and one that turns heavy and back.
 
     python3 -m experiments.papers.ifq.interference_guest weights|turns FOLDER WINDOW_MS WINDOWS
 
-writes FOLDER/samples.json: what the scheduler said of itself and of each user, again and again.
+It writes FOLDER/samples.json: the scheduler's state and flows, sampled every SAMPLE_S.
 """
 
 import itertools
@@ -40,7 +40,7 @@ LEADER_BYTES = 20_000_000
 FOLLOWER_BYTES = 10_000_000
 FOLLOWER_THREADS = 20
 BEATS_PER_S = 10
-# Of the one that turns: between its requests while it is light, and how long it stays so.
+# The turning user: the pause between its requests while it is light, and the length of a turn.
 LIGHT_PAUSE_S = 0.02
 TURN_WINDOWS = 12
 SAMPLE_S = 0.05
@@ -48,7 +48,7 @@ SAMPLES = "samples.json"
 
 
 class Shared:
-    """What a turn takes, and the bytes that user 1 has read, where user 2 sees them."""
+    """The length of a turn, and the bytes that user 1 has read, in memory shared with user 2."""
 
     def __init__(self, turn_s: float) -> None:
         self.turn_s = turn_s
@@ -64,7 +64,7 @@ class Shared:
 
 
 class Reader:
-    """One block at a time, past the page cache."""
+    """Reads random blocks one at a time, with direct I/O."""
 
     def __init__(self) -> None:
         self._fd = os.open(DEVICE, os.O_RDONLY | os.O_DIRECT)
@@ -124,7 +124,7 @@ def steady(_shared: Shared) -> None:
 
 
 def turning(shared: Shared) -> None:
-    """Light, heavy, light and so on, by turns."""
+    """Reads light and heavy by turns, light first."""
     start = time.monotonic()
     threads = itertools.count()
 
@@ -142,7 +142,7 @@ def turning(shared: Shared) -> None:
     in_threads(CONTINUOUS_THREADS, work)
 
 
-# By experiment and name of the cgroup.
+# WORKS[experiment][cgroup].
 WORKS: Mapping[str, Mapping[str, Callable[[Shared], None]]] = {
     "weights": {"user1": continuous, "user2": following, "user3": steady},
     "turns": {"user1": continuous, "user2": turning},
@@ -150,7 +150,7 @@ WORKS: Mapping[str, Mapping[str, Callable[[Shared], None]]] = {
 
 
 def spawn(group: Path, work: Callable[[Shared], None], shared: Shared) -> int:
-    """A child in the cgroup, which works until it is killed."""
+    """Forks a child that enters @group and works until it is killed; returns its pid."""
     pid = os.fork()
     if pid:
         return pid
@@ -162,7 +162,7 @@ def spawn(group: Path, work: Callable[[Shared], None], shared: Shared) -> int:
 
 
 def one_sample(debugfs: Path) -> dict[str, Any] | None:
-    """The window's number and what is said of each user; None when the window ended meanwhile."""
+    """The window's number and the figures of each user; None if the window ended meanwhile."""
 
     def window() -> int:
         lines = (debugfs / "state").read_text().splitlines()
@@ -179,7 +179,7 @@ def one_sample(debugfs: Path) -> dict[str, Any] | None:
 
 
 def measure(out: Path, experiment: str, window_ms: int, windows: int) -> None:
-    """In the guest: the users, and a sample every SAMPLE_S."""
+    """Runs the users of @experiment and records @windows windows."""
     fs = Fs()
     subprocess.run(["modprobe", "null_blk", *NULL_BLK.split()], check=True)
     disk = find_disk(fs, str(DEVICE))

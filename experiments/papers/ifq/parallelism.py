@@ -1,16 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How much does a drive do at once, and what does ifq's depth make of it?
+"""Measures the parallelism of drives, and the effect of ifq's depth on it.
 
-readers: figure 1 of Sui et al. 1, 2, 4, ... 64 readers that each wait for their request, of 4 KiB
-and of 128 KiB, without a scheduler, on null_blk with eight slots and on the virtual SSD. Shown is
-the throughput beside that of one reader: where the curve ends to rise is what the drive serves at
-once.
+readers: figure 1 of Sui et al. 1, 2, 4, ... 64 readers have one request each, of 4 KiB or 128 KiB.
+They run without a scheduler on null_blk with eight slots and on the virtual SSD. Shown is the
+throughput relative to one reader. The curve stops rising at the parallelism of the drive.
 
-depth: examples/interference.fio, two readers that wait beside six that take all they can get,
-under ifq with depths from 8 to 64 on drives of different parallelism. Shown are the total of the
-six beside none's, and the readers' 99.9th percentile beside what it is without the six: what a
-depth costs. Judged is the least depth that gives the six 0.9 of what they have under none: that
-under it the percentile is no more than three times.
+depth: examples/interference.fio with two readers beside six heavy readers, under ifq with depths
+from 8 to 64, on drives of different parallelism. Shown are the total of the six relative to none,
+and the readers' 99.9th percentile relative to the percentile without the six. Checked is the least
+depth that gives the six 0.9 of their total under none: its relative percentile is at most 3.
 
     python3 -m experiments.papers.ifq.parallelism readers --icount --picture doc/ifq-readers.png
     python3 -m experiments.papers.ifq.parallelism depth --icount --picture doc/ifq-depth.png
@@ -44,7 +42,7 @@ from mqfair.benchlib.variant import NONE
 Curve = Mapping[int, Sequence[float]]
 
 _TIMED = "irqmode=2,submit_queues=1,gb=4,poll_queues=0,max_sectors=256"
-# By what a picture calls them; the first two serve 2000 requests a second.
+# The drives by their names in the pictures. The first two serve 2000 requests per second.
 DRIVES: Mapping[str, str] = {
     "8-slots": f"null:{_TIMED},completion_nsec=4000000,hw_queue_depth=8",
     "32-slots": f"null:{_TIMED},completion_nsec=16000000,hw_queue_depth=32",
@@ -65,7 +63,7 @@ def readers_job(size: str, count: int, runtime_s: float) -> JobFile:
 
 
 def rates(outcome: Outcome) -> dict[str, dict[int, list[float]]]:
-    """Bytes a second by size and number of readers."""
+    """Bytes per second of each repeat, by size and number of readers."""
     found: dict[str, dict[int, list[float]]] = {size: {} for size in SIZES}
     for result in outcome.results:
         size, _, count = result.case.name.partition("-")
@@ -79,7 +77,7 @@ def beside_one(curve: Curve) -> dict[int, float]:
 
 
 def show_readers(found: Mapping[str, Mapping[str, Curve]]) -> Table:
-    table = Table(title="MB/s (beside one reader)", title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(title="MB/s (relative to one)", title_justify="left", box=box.SIMPLE_HEAD)
     for name in ("drive", "size", *map(str, COUNTS)):
         table.add_column(name, justify="right")
     for drive, sizes in found.items():
@@ -106,9 +104,9 @@ def draw_readers(
             axes.yaxis.set_major_formatter(ScalarFormatter())
             axes.set_title(drive, loc="left", fontsize=10.5, fontweight="bold")
             axes.set_xlabel("readers, each with one request")
-        panels[0].set_ylabel("throughput, beside one reader's")
+        panels[0].set_ylabel("throughput, relative to one reader")
         panels[-1].legend(frameon=False)
-        _title(figure, "What a drive serves at once, without a scheduler", outcomes)
+        _title(figure, "Parallelism of two drives, without a scheduler", outcomes)
         figure.savefig(path, dpi=150)
 
 
@@ -140,7 +138,7 @@ def heavy_curve(shared: CaseResult) -> Curve:
 
 
 def tail_curve(shared: CaseResult, lone: CaseResult, reader: str) -> Curve:
-    """Of a reader, beside its own without the six and without a scheduler."""
+    """The percentile of @reader by depth, relative to its percentile alone and under none."""
     own = statistics.median(percentiles(lone, NONE, reader, "p999"))
     return {
         depth: [value / own for value in percentiles(shared, label_of(depth), reader, "p999")]
@@ -193,13 +191,13 @@ def draw_depth(results: Mapping[str, Outcome], path: Path) -> None:
             shared, lone = outcome.results
             _plot(totals, medians(heavy_curve(shared)), number, drive)
             _plot(tails, medians(tail_curve(shared, lone, READERS[0])), number, drive)
-        totals.set_ylabel("the six, of what they have under none")
-        tails.set_ylabel(f"{READERS[0]}'s p99.9 / its own alone")
+        totals.set_ylabel("total of the six, relative to none")
+        tails.set_ylabel(f"p99.9 of {READERS[0]}, relative to alone")
         for axes in (totals, tails):
             axes.set_ylim(bottom=0)
             axes.set_xlabel("depth of ifq")
         totals.legend(frameon=False)
-        _title(figure, "What a depth costs, by the drive", list(results.values()))
+        _title(figure, "Throughput and tail latency by ifq's depth", list(results.values()))
         figure.savefig(path, dpi=150)
 
 
@@ -247,7 +245,7 @@ def drives_in(text: str) -> list[str]:
 
 
 def _run(args: argparse.Namespace, jobs: Sequence[JobFile]) -> dict[str, Outcome]:
-    """On each drive that was asked for."""
+    """One outcome for each drive in --drives."""
     names = drives_in(args.drives)
     return {name: harness.run_bench(harness.request(args, jobs, DRIVES[name])) for name in names}
 
@@ -261,7 +259,7 @@ def _parser() -> argparse.ArgumentParser:
     readers.set_defaults(command=readers_command)
     readers.set_defaults(schedulers=NONE)
     harness.add_run_arguments(readers, runtime_s=1.0, repeat=1)
-    depth = commands.add_parser("depth", help="what ifq's depth costs and brings")
+    depth = commands.add_parser("depth", help="throughput and tail latency by ifq's depth")
     depth.set_defaults(command=depth_command)
     depth.set_defaults(schedulers=",".join(map(label_of, DEPTHS)))
     harness.add_run_arguments(depth, runtime_s=5.0)
@@ -270,9 +268,9 @@ def _parser() -> argparse.ArgumentParser:
             "--drives",
             default=",".join(drives),
             metavar="NAME,...",
-            help=f"of {', '.join(DRIVES)} (default %(default)s)",
+            help=f"some of {', '.join(DRIVES)} (default %(default)s)",
         )
-        one.add_argument("--picture", type=Path, metavar="FILE", help="draw it there")
+        one.add_argument("--picture", type=Path, metavar="FILE", help="draw the result")
     return parser
 
 
