@@ -121,8 +121,7 @@ static int owners_show(struct seq_file *m, void *v)
 		return -ENOMEM;
 	owner_show(m, d, FLASH_NO_OWNER, "-");
 	rcu_read_lock();
-	css_for_each_descendant_pre(css, &io_cgrp_subsys.root->cgrp.self)
-	{
+	css_for_each_descendant_pre(css, &io_cgrp_subsys.root->cgrp.self) {
 		if (cgroup_path(css->cgroup, path, PATH_MAX) >= 0)
 			owner_show(m, d, host_ftl_owner_number(css->cgroup),
 				   path);

@@ -148,8 +148,7 @@ blk_status_t store_transfer(struct ssd_store *s, struct request *rq)
 	struct req_iterator iter;
 	struct bio_vec segment;
 
-	rq_for_each_segment(segment, rq, iter)
-	{
+	rq_for_each_segment(segment, rq, iter) {
 		if (!segment_transfer(s, at, &segment, write))
 			return store_starved(s);
 		at += segment.bv_len;
