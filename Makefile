@@ -69,14 +69,17 @@ shell: ## open a shell in a guest with the module loaded
 	lab/bootstrap build guest
 	/usr/bin/python3 -m mqfair lab shell --module "$$(/usr/bin/python3 -m lab module)"
 
-check-style: ## lint and type-check the Python code, check the shell scripts' syntax
-	lab/bootstrap test
+check-style: ## hold code, comments and documents to the rules of CONTRIBUTING.md (2 minutes)
+	lab/bootstrap style
 	$(VENV)/ruff check .
 	$(VENV)/ruff format --check .
 	$(VENV)/mypy
+	$(PYTHON) tests/style/words.py
 	$(PYTHON) tests/style/c_format.py
-	bash -n lab/bootstrap .ci/run
-	sh -n lab/init-initramfs.sh lab/init-guest.sh lab/guest-setup.sh
+	$(PYTHON) tests/style/checkpatch.py
+	$(PYTHON) tests/style/sparse.py
+	shellcheck -S warning lab/bootstrap .ci/run
+	shellcheck -S warning -s sh lab/init-initramfs.sh lab/init-guest.sh lab/guest-setup.sh
 
 bootstrap: ## install what is missing on this host (Debian 12), as make test would
 	lab/bootstrap test

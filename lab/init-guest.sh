@@ -55,7 +55,7 @@ else
 	# What the job left running must not keep the pipes open. Kernel threads take no notice.
 	for process in /proc/[0-9]*; do
 		case ${process##*/} in
-		1 | $out | $err) ;;
+		1 | "$out" | "$err") ;;
 		*) kill -9 "${process##*/}" ;;
 		esac
 	done 2> /dev/null
