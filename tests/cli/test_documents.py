@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The documents name files, links, targets, modules and verbs that exist."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted(
+    subprocess.run(
+        ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+)
+ROOMS = (
+    "doc",
+    "examples",
+    "experiments",
+    "flash",
+    "kernel",
+    "lab",
+    "mqfair",
+    "sched",
+    "sim",
+    "tests",
+)
+IN_DEBUGFS = ("sched/state", "sched/flows")
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+PATH = re.compile(rf"`((?:{'|'.join(ROOMS)}|\.ci|\.github)/[\w./-]*[\w/])`")
+
+
+@cache
+def text_of(name: str) -> str:
+    return (ROOT / name).read_text()
+
+
+def anchors(name: str) -> set[str]:
+    """The names that the headings of a document get."""
+    found = set()
+    for heading in re.findall(r"^#+ (.*)$", text_of(name), re.MULTILINE):
+        plain = re.sub(r"[^\w\- ]", "", heading.lower())
+        found.add(plain.replace(" ", "-"))
+    return found
+
+
+def commands(name: str, pattern: str) -> list[str]:
+    # A command may be broken over two lines.
+    return re.findall(pattern, re.sub(r"\s+", " ", text_of(name)))
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_links_lead_somewhere(name):
+    dead = []
+    for target in LINK.findall(text_of(name)):
+        if target.startswith(("http:", "https:")):
+            continue
+        path, _, anchor = target.partition("#")
+        place = (ROOT / name).parent / path if path else ROOT / name
+        name_of_place = str(place.resolve().relative_to(ROOT))
+        if not place.exists() or (anchor and anchor not in anchors(name_of_place)):
+            dead.append(target)
+    assert dead == []
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_paths_exist(name):
+    named = {path for path in PATH.findall(text_of(name)) if "NAME" not in path} - set(IN_DEBUGFS)
+    missing = [path for path in sorted(named) if not (ROOT / path).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_modules_exist(name):
+    modules = set(commands(name, r"python3 -m ((?:experiments|lab|mqfair)[\w.]*\w)"))
+    missing = [
+        module
+        for module in sorted(modules)
+        if not (ROOT / f"{module.replace('.', '/')}.py").is_file()
+        and not (ROOT / module.replace(".", "/") / "__main__.py").is_file()
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_make_targets_exist(name):
+    targets = set(re.findall(r"^([a-z-]+):", text_of("Makefile"), re.MULTILINE))
+    named = set(commands(name, r"[`\n]make ([a-z-]+)")) | set(
+        re.findall(r"^ {4}make ([a-z-]+)", text_of(name), re.MULTILINE)
+    )
+    assert sorted(named - targets) == []
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_verbs_exist(name):
+    verbs = {path.stem for path in (ROOT / "mqfair").glob("*.py")}
+    named = set(re.findall(r"^ {4}mqfair ([a-z]+)\b", text_of(name), re.MULTILINE))
+    named |= set(commands(name, r"`mqfair ([a-z]+)\b"))
+    assert sorted(named - verbs) == []
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_job_files_exist(name):
+    named = set(commands(name, r"\b(examples/[\w-]+\.fio)"))
+    assert [path for path in sorted(named) if not (ROOT / path).is_file()] == []
