@@ -1,9 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0
+/*
+ * buffer - the write buffer: pages arrive over the link and are spread over
+ * dies
+ *
+ * Writes are served in the order in which they leave the controller.  A
+ * transfer brings up to LINK_PAGES pages of the first write, as far as the
+ * buffer has room, link_ns a page.  A page that has arrived is *placed*: the
+ * map names its physical page before it is programmed there.  A write is done
+ * when its last page is placed, because the buffer survives power loss.
+ *
+ * Placed pages fill a unit, and one unit is open at a time.  Its die is the one
+ * with the fewest full units waiting; among equals it is the next in turn,
+ * which is on the next channel.  A full unit waits for its die.  Its pages
+ * leave the buffer when the die has programmed them.
+ *
+ * Two conditions stop the link, and buffer_resume() ends both:
+ *   - The buffer is full.  A program makes room.
+ *   - No die can take a page: each one has its last free block left, which is
+ *     GC's.  An erase brings another.
+ *
+ * Example, in us, with the numbers of tests/flash/fixture.c (command and link
+ * 1, channel 10 a page, program 500, fixed 3), one die, units of 8 pages and
+ * room for 16.  Three writes of 8 pages come at 0.  The first arrives from 1 to
+ * 9 and is done at 12; the second arrives until 17 and is done at 20.  The
+ * buffer is full.  The first unit has the channel until 89 and the die until
+ * 589.  Then the third write arrives until 597, and it is done at 600.
+ *
+ * Limits.  Two writes of one page in the buffer are not merged: each is
+ * programmed.
+ *
+ * Tested by tests/flash/timing.c and gc.c.
+ */
 #include "drive.h"
 
-/* -------------------------------------------------------------------- writes */
+/* ---------------------------------------------------- which die takes a unit */
 
-/* The least work waiting; of equals the next in turn, channel by channel. */
+/* Returns the die for the next unit, or FTL_NONE if no die can take one. */
 static u32 unit_choose_die(struct flash *f)
 {
 	u32 nr = f->ftl.nr_dies, best = FTL_NONE, least = ~0U, i;
@@ -14,7 +46,7 @@ static u32 unit_choose_die(struct flash *f)
 
 		at = at + 1 >= nr ? 0 : at + 1;
 		if (!ftl_can_place(&f->ftl, at)) {
-			/* It may have had nothing to collect until now. */
+			/* A new invalid page may have given GC a victim. */
 			pipeline_run_die(f, &f->die[at]);
 			continue;
 		}
@@ -43,7 +75,9 @@ static bool unit_ready(struct flash *f)
 	return true;
 }
 
-/* Room in the buffer, then the data of the first write. */
+/* --------------------------------------------------------- transfers to it */
+
+/* Starts the next transfer, if a write waits and the buffer has room. */
 static void link_in_start(struct flash *f)
 {
 	const struct flash_cmd *cmd = f->writes.first;
@@ -64,7 +98,11 @@ static void link_in_start(struct flash *f)
 			f->now + f->link_pages * f->params.link_ns);
 }
 
-/* One page's part of the unit it is programmed with, and of what is owed. */
+/*
+ * A page that the owner of @tag writes pays its part of the program and of the
+ * transfer of its unit, on all planes, and its part of the GC time not yet paid
+ * for.
+ */
 static void owner_writes(struct flash *f, u16 tag)
 {
 	const struct flash_params *p = &f->params;
@@ -76,7 +114,7 @@ static void owner_writes(struct flash *f, u16 tag)
 	owner_busy(&f->ftl.owners, tag, ns + owed);
 }
 
-/* What has arrived is placed, as far as there are dies for it. */
+/* Places the pages that have arrived, until no die can take one. */
 static void link_in_arrived(struct flash *f)
 {
 	struct flash_cmd *cmd = f->writes.first;
@@ -124,6 +162,6 @@ void buffer_write(struct flash *f, struct flash_cmd *cmd)
 void buffer_init(struct flash *f)
 {
 	f->link_in.fire = link_in_fired;
-	/* The first in turn is the one after it. */
+	/* The first unit goes to the die after this one, which is die 0. */
 	f->unit_die = flash_nr_dies(&f->params) - 1;
 }

@@ -1,9 +1,40 @@
 // SPDX-License-Identifier: GPL-2.0
+/*
+ * controller - commands enter the drive and leave it
+ *
+ * The controller takes commands one at a time, command_ns each.  It splits a
+ * read into *runs*: the next pages that lie in one flash page, or the next
+ * pages that are not in flash.  A run in flash becomes one flash read of its
+ * plane (pipeline.c).  Any other run goes over the link at once.  A write goes
+ * to the write buffer (buffer.c).  A drive without a map (params.in_place)
+ * splits writes too, and a run of a write occupies its plane for program_ns.
+ *
+ * The pages of reads leave over the link one after another, link_ns each.  A
+ * read is done read_fixed_ns after its last page has left, any other command
+ * write_fixed_ns after its work has ended.  The fixed times of any number of
+ * commands overlap.
+ *
+ * Example, in us, with the numbers of tests/flash/fixture.c (command 1, read
+ * 50, channel 10 and link 1 a page, fixed 5).  A read of two pages of one flash
+ * page has the controller until 1, the plane until 51, the channel until 71 and
+ * the link until 73, and is done at 78.  If the two pages are on two planes of
+ * one die, these leave the channel at 61 and 71 and the link at 62 and 72: the
+ * read is done at 77.
+ *
+ * Limits.  A step of the controller ends after FLASH_STEP_PAGES pages, so each
+ * event is bounded; a longer command takes more steps at the same time.  With
+ * FLASH_OPS flash reads under way the controller waits until one of them ends.
+ *
+ * Tested by tests/flash/timing.c.
+ */
 #include "drive.h"
 
 /* ---------------------------------------------------------------- completion */
 
-/* Each list is in order of time, also when flash_retime() shortens a delay. */
+/*
+ * Appends @cmd to @fifo.  A command never precedes the one before it, not even
+ * when flash_retime() has shortened the fixed time in between.
+ */
 static void cmd_done_at(struct flash *f, struct flash_cmd *cmd,
 			struct flash_fifo *fifo, struct flash_event *ev, u64 ns)
 {
@@ -40,14 +71,13 @@ static void in_fired(struct flash *f, struct flash_event *ev)
 	fifo_fired(f, &f->done_in, ev);
 }
 
-/* One after another over a link that is free at *@free_ns; when it ends. */
+/* Appends a transfer to a link that is free at *@free_ns; returns its end. */
 static u64 link_pass(struct flash *f, u64 *free_ns, u32 pages)
 {
 	*free_ns = max(*free_ns, f->now) + pages * f->params.link_ns;
 	return *free_ns;
 }
 
-/* @pages of a read go to the host. */
 void controller_send(struct flash *f, struct flash_cmd *cmd, u32 pages)
 {
 	u64 ns = link_pass(f, &f->out_free_ns, pages);
@@ -58,7 +88,6 @@ void controller_send(struct flash *f, struct flash_cmd *cmd, u32 pages)
 			    ns + f->params.read_fixed_ns);
 }
 
-/* @pages of a write have been taken in place. */
 void controller_written(struct flash *f, struct flash_cmd *cmd, u32 pages)
 {
 	u64 ns = link_pass(f, &f->in_free_ns, pages);
@@ -70,7 +99,10 @@ void controller_written(struct flash *f, struct flash_cmd *cmd, u32 pages)
 
 /* ---------------------------------------------------------------- controller */
 
-/* Of @cmd's next pages: how many are one flash read, and of which plane. */
+/*
+ * Returns the length of the run of @cmd that begins at physical page @at: pages
+ * that follow each other in one flash page of the plane *@pl.
+ */
 static u32 run_in_flash(struct flash *f, const struct flash_cmd *cmd, u32 at,
 			struct flash_plane **pl)
 {
@@ -85,7 +117,7 @@ static u32 run_in_flash(struct flash *f, const struct flash_cmd *cmd, u32 at,
 	return n;
 }
 
-/* How many of them are not in flash. */
+/* Returns the length of the run of @cmd that is not in flash. */
 static u32 run_in_buffer(const struct flash *f, const struct flash_cmd *cmd)
 {
 	const u32 *page_at = &f->ftl.page_at[cmd->page + cmd->issued];
@@ -97,6 +129,7 @@ static u32 run_in_buffer(const struct flash *f, const struct flash_cmd *cmd)
 	return n;
 }
 
+/* Without a map, flash pages are spread over all planes in turn. */
 static u32 run_in_place(struct flash *f, const struct flash_cmd *cmd,
 			struct flash_plane **pl)
 {
@@ -108,6 +141,7 @@ static u32 run_in_place(struct flash *f, const struct flash_cmd *cmd,
 	return min(left, cmd->pages - cmd->issued);
 }
 
+/* Returns the length of the next run of @cmd; *@pl is its plane, or NULL. */
 static u32 cmd_run(struct flash *f, const struct flash_cmd *cmd,
 		   struct flash_plane **pl)
 {
@@ -122,7 +156,7 @@ static u32 cmd_run(struct flash *f, const struct flash_cmd *cmd,
 	return run_in_buffer(f, cmd);
 }
 
-/* A step of a read, or of a write in place; true: all of it is under way. */
+/* Splits a read, or a write without a map; returns whether it is finished. */
 static bool front_read(struct flash *f, struct flash_cmd *cmd)
 {
 	u32 budget = FLASH_STEP_PAGES;
@@ -139,7 +173,7 @@ static bool front_read(struct flash *f, struct flash_cmd *cmd)
 			f->stats.buffer_hits += pages;
 			controller_send(f, cmd, pages);
 		}
-		/* It may be in the list of those done by now. */
+		/* By now @cmd may be done, so only this may be asked of it. */
 		if (cmd->issued == cmd->pages)
 			return true;
 	}
@@ -158,7 +192,7 @@ static bool front_trim(struct flash *f, struct flash_cmd *cmd)
 	return cmd->issued == cmd->pages;
 }
 
-/* One step of the first command; true: the controller is done with it. */
+/* Takes one step of @cmd; returns whether it was the last one here. */
 static bool front_step(struct flash *f, struct flash_cmd *cmd)
 {
 	switch (cmd->op) {
@@ -221,7 +255,7 @@ void flash_submit(struct flash *f, struct flash_cmd *cmd, u64 now)
 	cmd->submit_ns = now;
 	cmd->issued = 0;
 	cmd->pending = cmd->pages;
-	/* Until it is done: when the controller is done with it. */
+	/* In the controller, done_ns is when the controller has taken it. */
 	f->front_free_ns = max(f->front_free_ns, now) + f->params.command_ns;
 	cmd->done_ns = f->front_free_ns;
 	cmd_count(f, cmd);

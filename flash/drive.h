@@ -1,26 +1,43 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * drive - the insides of struct flash, for flash.c, fill.c and the tests
+ * drive - the insides of struct flash: its parts and how they call each other
  *
- * The way of a command, with what it may wait for:
+ * Private to flash/ and its tests.  The parts, by file:
  *
- *	submitted	the controller, one command at a time (front)
- *	read		its pages become flash reads, one for all that lie in
- *			the same flash page (they wait for one of the ops) ->
- *			plane -> channel -> host link -> done
- *			pages in the buffer or never written: host link -> done
- *	write		room in the buffer -> host link -> placed -> done
- *			a full unit: die -> channel -> programmed: room again
+ *	flash.c		event loop, reports, creation
+ *	controller.c	takes and splits commands, sends data over the link,
+ *			hands commands back
+ *	buffer.c	write buffer: receives pages and spreads them over dies
+ *	pipeline.c	channels, planes and dies: reads, programs, erases
+ *	ftl.[ch]	map, blocks and GC, without time
+ *	fill.c		writes without time
+ *
+ * A command takes this way.  Each arrow is a place where it may wait:
+ *
+ *	submitted -> controller, one command at a time
+ *	read	its pages become flash reads, one for all pages that lie in the
+ *		same flash page; each takes one of FLASH_OPS
+ *		-> plane -> channel -> link -> done
+ *		pages in the buffer or never written: -> link -> done
+ *	write	-> room in the buffer -> link -> placed on a die, and done
+ *		a unit that is full: -> die -> channel -> programmed; its pages
+ *		leave the buffer
  *	trim, flush	done
  *
- * A die is either reading, each plane by itself, or doing one thing on all
- * planes: a program, an erase, or a read for collecting.  Reads go first, but
- * no more than read_burst of them pass what waits for the whole die.  What
- * commands have written and what collecting wants take turns, unless only
- * collecting can bring free blocks.
+ * The *link* joins drive and machine (PCIe), with a direction for reads and one
+ * for writes.  A *flash page* is the read_pages pages that one read of a plane
+ * brings.  A *unit* is the program_pages pages that are programmed at once, on
+ * all planes of a die.
  *
- * An event is armed at most once at a time.  Servers that take things one
- * after another (controller, links) are a time at which they are free.
+ * A die is in one of two states: its planes read, each by itself, or all planes
+ * do one thing together, which is a program, an erase, or a read for GC.  Reads
+ * of commands go first, but at most read_burst of them pass work that waits for
+ * the whole die.  Programs of commands and steps of GC take turns, unless only
+ * GC can bring free blocks.
+ *
+ * An event is armed at most once at a time.  A server that takes work strictly
+ * in turn (the controller, the link) needs no queue: the time at which it is
+ * free is enough.
  */
 #ifndef MQFAIR_FLASH_DRIVE_H
 #define MQFAIR_FLASH_DRIVE_H
@@ -31,12 +48,12 @@
 enum {
 	FLASH_OPS	= 4096,		/* flash reads that the controller tracks */
 	/*
-	 * A page written pays for this part of what collecting has done and
-	 * nobody paid for: small enough that who writes many pages at a time
-	 * pays as much for each.
+	 * Each page written pays 2^-OWED_SHIFT of the GC time that is not yet
+	 * paid for.  The part is small, so the pages of a large write pay
+	 * nearly alike.
 	 */
 	OWED_SHIFT	= 10,
-	LINK_PAGES	= 16,		/* most that one transfer from the host has */
+	LINK_PAGES	= 16,		/* most pages of one transfer to the drive */
 };
 
 struct flash_event {
@@ -45,7 +62,7 @@ struct flash_event {
 	bool armed;
 };
 
-/* Commands in order of arrival, linked by next. */
+/* Commands, linked by next, in the order in which they were appended. */
 struct flash_fifo {
 	struct flash_cmd *first, *last;
 };
@@ -58,10 +75,10 @@ struct flash_transfer {
 
 struct flash_channel {
 	struct flash_event event;
-	struct flash_transfer *first, *last;	/* first: under way */
+	struct flash_transfer *first, *last;	/* first: on the channel now */
 };
 
-/* A read of one plane, or an access in place, for one command. */
+/* A flash read for one command; for a drive without a map, a write too. */
 struct flash_read {
 	struct flash_read *next;
 	struct flash_cmd *cmd;
@@ -71,15 +88,15 @@ struct flash_read {
 struct flash_plane {
 	struct flash_event event;
 	struct flash_transfer transfer;
-	struct flash_read *first, *last;	/* first: under way if busy */
+	struct flash_read *first, *last;	/* first: being read if busy */
 	u32 die;
 	bool busy;
 };
 
 enum flash_die_work {
-	DIE_IDLE,			/* its planes may be reading */
+	DIE_IDLE,			/* its planes may read */
 	DIE_PROGRAM,
-	DIE_GC_SCAN,			/* takes no time */
+	DIE_GC_SCAN,			/* passes rows without valid pages, in no time */
 	DIE_GC_READ,
 	DIE_GC_PROGRAM,
 	DIE_GC_ERASE,
@@ -90,41 +107,45 @@ struct flash_die {
 	struct flash_transfer transfer;
 	u32 number;
 	u32 busy_planes;
-	u32 passed;			/* reads that passed what waits */
-	u32 row_pages;			/* of the row that collecting reads */
+	u32 passed;			/* reads that passed the waiting work */
+	u32 row_pages;			/* valid pages of the row that GC reads */
 	u8 work;			/* enum flash_die_work */
-	bool gc_next;			/* whose turn it is */
+	bool gc_next;			/* the next turn is GC's */
 };
 
 struct flash {
 	struct flash_params params;
 	enum flash_ftl mode;
-	u32 pages;
-	u32 read_shift;
+	u32 pages;			/* capacity */
+	u32 read_shift;			/* log2 of params.read_pages */
 	struct ftl ftl;
 	struct heap events;
 	u64 now;
 	u32 outstanding;
 
-	struct flash_event front;	/* the controller: */
-	struct flash_fifo arrived;	/* waiting for it */
-	struct flash_cmd *splitting;	/* not yet all issued */
-	u64 front_free_ns;
-	bool front_stalled;		/* no op free */
+	/* controller.c: commands on their way in */
+	struct flash_event front;	/* the next step of the controller */
+	struct flash_fifo arrived;	/* commands that wait for the controller */
+	struct flash_cmd *splitting;	/* command of which a part is issued */
+	u64 front_free_ns;		/* when the controller is free */
+	bool front_stalled;		/* all of FLASH_OPS are taken */
 
-	struct flash_event link_in;	/* of the first of: */
-	struct flash_fifo writes;
-	u32 link_pages;			/* under way or, if stalled, arrived */
-	bool link_stalled;		/* no die can place them */
-	bool buffer_full;		/* was, when last wanted */
+	/* buffer.c */
+	struct flash_event link_in;	/* end of the transfer of link_pages */
+	struct flash_fifo writes;	/* the first one is being transferred */
+	u32 link_pages;			/* pages on the link or, if stalled, arrived */
+	bool link_stalled;		/* no die can take the arrived pages */
+	bool buffer_full;		/* the last transfer found no room */
 	u32 buffered;			/* pages in the write buffer */
 	bool unit_open;			/* a unit is being filled */
-	u32 unit_die;			/* on this die, which was the last in turn */
+	u32 unit_die;			/* its die, which was the last in turn */
 
-	u64 out_free_ns, in_free_ns;	/* host link; in: in place only */
-	struct flash_fifo done_out, done_in;	/* each in order of done_ns */
+	/* controller.c: commands on their way out */
+	u64 out_free_ns;		/* when the link to the machine is free */
+	u64 in_free_ns;			/* from the machine; params.in_place only */
+	struct flash_fifo done_out, done_in;	/* each in the order of done_ns */
 	struct flash_event out_event, in_event;
-	struct flash_fifo done;		/* to be handed back */
+	struct flash_fifo done;		/* commands to hand back */
 
 	struct flash_channel *channel;
 	struct flash_die *die;
@@ -132,7 +153,7 @@ struct flash {
 	struct flash_read *ops, *free_ops;
 	struct flash_stats stats;
 	struct flash_spent spent;
-	u64 owed_ns;			/* of planes, for collecting */
+	u64 owed_ns;			/* planes' time for GC, not yet paid for */
 };
 
 static inline u32 drive_nr_planes(const struct flash_params *p)
@@ -172,19 +193,38 @@ static inline struct flash_cmd *drive_fifo_take(struct flash_fifo *fifo)
 	return cmd;
 }
 
+/* controller.c */
 void controller_init(struct flash *f);
+
+/* A flash read has ended, so a command that waits for one may go on. */
 void controller_retry(struct flash *f);
+
+/* @pages of the read @cmd go over the link to the machine. */
 void controller_send(struct flash *f, struct flash_cmd *cmd, u32 pages);
+
+/* @pages of the write @cmd have been written; params.in_place only. */
 void controller_written(struct flash *f, struct flash_cmd *cmd, u32 pages);
+
+/* @cmd, which is no read, is complete at @ns and done write_fixed_ns later. */
 void controller_done(struct flash *f, struct flash_cmd *cmd, u64 ns);
 
+/* buffer.c */
 void buffer_init(struct flash *f);
+
+/* @cmd, a write, waits for room behind the writes that came before it. */
 void buffer_write(struct flash *f, struct flash_cmd *cmd);
+
+/* A program made room in the buffer, or an erase brought a free block. */
 void buffer_resume(struct flash *f);
 
+/* pipeline.c */
 void pipeline_init(struct flash *f);
+
+/* Queues a flash read of @pages pages at @pl.  There is a free op. */
 void pipeline_read(struct flash *f, struct flash_plane *pl,
 		   struct flash_cmd *cmd, u32 pages);
+
+/* @d may have got work: starts it if the die is free. */
 void pipeline_run_die(struct flash *f, struct flash_die *d);
 
 #endif /* MQFAIR_FLASH_DRIVE_H */

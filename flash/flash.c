@@ -1,8 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
+/*
+ * flash - a drive as a whole: its event loop, its reports, its creation
+ *
+ * Events are in a heap by time; events of the same time fire in the order in
+ * which they were armed.  flash_advance() fires those that are due.  While an
+ * event fires, f->now is the time at which it was due, not that of the call.
+ * So a caller that comes after flash_next_ns() finds the same times in its
+ * commands as one that comes exactly then.
+ *
+ * Example.  A read is submitted at 0 and takes 67 us, by four events.  A caller
+ * that calls flash_advance() at 1000 us only gets the read with a done_ns of
+ * 67 us.  With a budget of 3 events that call returns NULL, and flash_next_ns()
+ * is 67 us: the caller calls again.
+ *
+ * Limits.  The drive has at most 2^31 pages of flash, spare included, and 65534
+ * owners.
+ *
+ * Tested by tests/flash/timing.c (times), gc.c (sizes, reports) and curve.c
+ * (the drives against published figures).
+ */
 #include "drive.h"
 
-/* ------------------------------------------------------------------- events */
+/* --------------------------------------------------------------- event loop */
 
+/* The event leaves the heap before it fires, so it may arm itself again. */
 static void event_fire(struct flash *f)
 {
 	struct flash_event *ev =
@@ -12,8 +33,6 @@ static void event_fire(struct flash *f)
 	ev->armed = false;
 	ev->fire(f, ev);
 }
-
-/* ------------------------------------------------------------- for the host */
 
 struct flash_cmd *flash_advance(struct flash *f, u64 now, u32 budget)
 {
@@ -54,6 +73,8 @@ void flash_retime(struct flash *f, const struct flash_params *p)
 	f->params.program_ns = p->program_ns;
 	f->params.erase_ns = p->erase_ns;
 }
+
+/* ------------------------------------------------------------------ reports */
 
 const struct flash_params *flash_params_of(const struct flash *f)
 {
@@ -123,7 +144,7 @@ u32 flash_where(const struct flash *f, u32 page)
 	return f->params.in_place ? FLASH_NOWHERE : f->ftl.page_at[page];
 }
 
-/* --------------------------------------------------------------- life of it */
+/* ------------------------------------------------- creation and destruction */
 
 const char *flash_config_wrong(const struct flash_config *c)
 {
@@ -146,7 +167,7 @@ const char *flash_config_wrong(const struct flash_config *c)
 	if (physical > FLASH_PAGES_MAX)
 		return "the size with the spare flash must be at most 2^31 pages";
 	if (c->owners > OWNERS_MAX)
-		return "there can be at most 65534 owners";
+		return "the number of owners must be at most 65534";
 	return NULL;
 }
 

@@ -1,33 +1,45 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * flash - a drive with insides: timing model and flash translation layer
+ * flash - a drive with insides: a timing model and a flash translation layer
  *
- * The host submits commands and is told when each is done.  It holds the data
- * itself, by logical page: nothing is stored here, so collecting garbage moves
- * no data.  Logical pages are params.page_bytes large and numbered from 0.
+ * This header is the contract of the model.  A *drive* is one struct flash.
+ * The *caller* is the code that owns it: sim/device.c in the simulator,
+ * kernel/ssd in the virtual SSD.  "Device" is said of the block device that a
+ * scheduler sees, never of the drive.
  *
- *	flash_submit(f, cmd, now);		cmd is the drive's until it is done
- *	arm a timer for flash_next_ns(f);	FLASH_NEVER: nothing to wait for
- *	at that time:
- *	    done = flash_advance(f, now, 64);	a list, linked by cmd->next
- *	    arm the timer for flash_next_ns(f); already past: the budget was spent
+ * The caller submits commands, and the drive says when each of them is done.
+ * The drive stores no data: the caller keeps the data by logical page, so
+ * garbage collection (GC) copies entries of the map only.  A page has
+ * params.page_bytes bytes, and logical pages are numbered from 0.
  *
- * Time is the host's: any u64 of nanoseconds that never goes back between
- * calls for one drive.  A host that stretches time multiplies before it
- * arms its timer and divides what its clock says.  Being called late does not
- * slow the drive down: what was to happen at t happens at t, and cmd->done_ns
- * says when, at most `now`.  Commands are handed back in order of done_ns,
- * which is not the order in which they were submitted.
+ *	flash_submit(f, cmd, now);		cmd belongs to the drive
+ *	arm a timer for flash_next_ns(f);	FLASH_NEVER: no timer is needed
+ *	when the timer fires:
+ *	    done = flash_advance(f, now, 64);	a list, linked by cmd->next;
+ *						these belong to the caller again
+ *	    arm the timer for flash_next_ns(f); it is in the past if the budget
+ *						of 64 events was used up
  *
- * Locking: the host serialises all calls for one drive, by one lock; different
- * drives share nothing.  Any context will do, with interrupts off too: no call
- * sleeps, allocates or takes a lock, except flash_create() and flash_destroy(),
- * which want a context that may sleep.  Work per call: submit and next_ns O(1);
- * advance at most @budget events of at most 64 pages each; a 4 KiB read takes
- * four events.
+ * Time.  All times are u64 nanoseconds of the caller's clock, which must not go
+ * back between two calls for one drive.  A caller that stretches time
+ * multiplies before it arms its timer and divides what its clock says.  A call
+ * after flash_next_ns() does not slow the drive down: an event that is due at t
+ * happens at t, and cmd->done_ns, at most `now`, says when the command was
+ * done.  Commands are handed back in the order of done_ns, which differs from
+ * the order of submission.
  *
- * Readable from anywhere under the same lock, O(1): flash_usage() of an owner,
- * flash_stats().
+ * Locking.  The caller serialises all calls for one drive by one lock.
+ * Different drives share nothing.  flash_create() and flash_destroy() need a
+ * context that may sleep.  All other calls neither sleep nor allocate nor take
+ * a lock, and run in any context, with interrupts off too.
+ *
+ * Work per call.  flash_submit() and flash_next_ns() are O(1).  flash_advance()
+ * handles at most @budget events of at most 64 pages each; a read of 4 KiB
+ * takes four events.  flash_usage() and flash_stats() are O(1) and are called
+ * under the same lock.
+ *
+ * drive.h tells how a command passes through the drive, model.h has the numbers
+ * of the drives, ftl.h the translation layer, owner.h the owners of pages.
  */
 #ifndef MQFAIR_FLASH_H
 #define MQFAIR_FLASH_H
@@ -41,38 +53,45 @@ struct flash;
 
 enum flash_op {
 	FLASH_READ,
-	FLASH_WRITE,		/* done when the write buffer has it all */
+	FLASH_WRITE,		/* done when all its pages are in the write buffer */
 	FLASH_TRIM,
-	FLASH_FLUSH,		/* the write buffer is protected: done at once */
+	FLASH_FLUSH,		/* done at once: the buffer survives power loss */
 };
 
-/* Who keeps the map, and so who may know whose pages are where. */
+/* The FTL is hidden in the drive, or the machine's driver keeps it. */
 enum flash_ftl {
-	FLASH_FTL_DEVICE,	/* the drive: hidden, as in an NVMe drive */
-	FLASH_FTL_HOST,		/* the host: the scheduler may read ownership */
+	FLASH_FTL_DEVICE,	/* drive-managed, as in an NVMe drive */
+	FLASH_FTL_HOST,		/* host-managed: a scheduler may ask for owners */
 };
 
-/* The caller's memory.  Set the first four; flash_submit() sets the rest. */
+/*
+ * The caller's memory.  The caller sets the first four members, flash_submit()
+ * the others.  page + pages is at most flash_pages().
+ */
 struct flash_cmd {
-	u32 page;		/* first */
-	u32 pages;		/* not 0 but for FLASH_FLUSH */
-	u32 owner;		/* FLASH_NO_OWNER or whoever is charged */
+	u32 page;		/* first logical page */
+	u32 pages;		/* number of pages; 0 for FLASH_FLUSH alone */
+	u32 owner;		/* the owner that is charged, or FLASH_NO_OWNER */
 	u8 op;			/* enum flash_op */
 	u64 submit_ns;
 	u64 done_ns;
-	struct flash_cmd *next;	/* of those done */
-	u32 issued;		/* pages: private, as is all below */
-	u32 pending;
+	struct flash_cmd *next;	/* next command that is done, or NULL */
+	/* private */
+	u32 issued;		/* pages that the controller has passed on */
+	u32 pending;		/* pages not yet transferred */
 };
 
 struct flash_config {
-	const struct flash_params *params;	/* copied */
+	const struct flash_params *params;	/* flash_create() copies it */
 	u64 bytes;		/* capacity: a multiple of params->page_bytes */
-	u32 owners;		/* most at a time, up to OWNERS_MAX */
+	u32 owners;		/* most owners at a time, up to OWNERS_MAX */
 	enum flash_ftl ftl;
 };
 
-/* What happens to physical pages; each member may be NULL. For tests. */
+/*
+ * A test sets these callbacks to follow physical pages.  @page is a logical
+ * page, @at, @from, @to and @first are physical ones.  Each member may be NULL.
+ */
 struct flash_watch {
 	void *arg;
 	void (*placed)(void *arg, u32 page, u32 at);
@@ -81,79 +100,84 @@ struct flash_watch {
 	void (*erased)(void *arg, u32 first, u32 pages);
 };
 
-/* Since creation.  Pages, unless the name says otherwise. */
+/* Sums since creation, in pages unless the name says otherwise. */
 struct flash_stats {
 	u64 read;		/* by commands */
-	u64 buffer_hits;	/* of these, not in flash: buffered or unwritten */
+	u64 buffer_hits;	/* of `read`, not in flash: buffered or unwritten */
 	u64 written;		/* by commands and flash_fill() */
-	u64 copied;		/* by collecting */
+	u64 copied;		/* by GC */
 	u64 trimmed;
-	u64 programs;
-	u64 erases;
-	u64 write_stalls;	/* times the write buffer was full when wanted */
+	u64 programs;		/* program operations, GC's included */
+	u64 erases;		/* erase operations */
+	u64 write_stalls;	/* times that a write met a full write buffer */
 	u64 read_busy_ns;	/* planes reading for commands */
 	u64 program_busy_ns;	/* dies programming for commands */
 	u64 gc_busy_ns;		/* dies reading, programming, erasing for GC */
 };
 
-/* NULL if a drive can be made of it, or what is wrong and what would do. */
+/* Returns NULL, or a message that names the fault and the accepted range. */
 const char *flash_config_wrong(const struct flash_config *c);
 
-/* What flash_create() takes. */
+/* Returns the bytes that flash_create() allocates. */
 u64 flash_memory_bytes(const struct flash_config *c);
 
-/* NULL: no memory, or flash_config_wrong(). */
+/* Returns NULL if memory is short or flash_config_wrong() has a message. */
 struct flash *flash_create(const struct flash_config *c);
 
-/* Nothing is outstanding. */
+/* No command is outstanding. */
 void flash_destroy(struct flash *f);
 
-/* @cmd lies within the capacity. */
+/* @cmd lies within the capacity.  @now is not before that of an earlier call. */
 void flash_submit(struct flash *f, struct flash_cmd *cmd, u64 now);
 
 /*
- * Has everything happen that is due at @now, up to @budget events.  Returns
- * the commands that are done, earliest first, or NULL.
+ * Handles the events that are due at @now, at most @budget of them.  Returns
+ * the commands that are done, in the order of done_ns, or NULL.
  */
 struct flash_cmd *flash_advance(struct flash *f, u64 now, u32 budget);
 
-/* When flash_advance() should be called next, or FLASH_NEVER. */
+/* Returns the time at which flash_advance() is due, or FLASH_NEVER. */
 u64 flash_next_ns(const struct flash *f);
 
-/* Commands submitted and not yet handed back. */
+/* Returns the number of commands submitted and not yet handed back. */
 u32 flash_outstanding(const struct flash *f);
 
 /*
- * New times (the geometry, spare and buffer must be the same): a drive that
- * becomes slower, or one whose time is stretched in part.
+ * Sets the times of @p, for a drive that becomes slower or that is stretched in
+ * part.  Geometry, spare and buffer of @p must be those of the drive.
  */
 void flash_retime(struct flash *f, const struct flash_params *p);
 
 const struct flash_params *flash_params_of(const struct flash *f);
-u32 flash_pages(const struct flash *f);		/* capacity */
+u32 flash_pages(const struct flash *f);		/* capacity, in pages */
 struct flash_stats flash_stats(const struct flash *f);
 
-/* (written + moved) / written, in thousandths; 1000 before any write. */
+/* Returns (written + copied) / written in thousandths; 1000 for written = 0. */
 u64 flash_amplification_permille(u64 written, u64 copied);
 
 /*
- * Whose pages, and for whom planes were busy: flash_usage.busy_ns is what the
- * drive's time is made of, and the truth that a scheduler's costs are held to.
- * A plane is busy for an owner while it reads for its commands, and while what
- * it wrote is programmed, each plane of the die for that page's part; the
- * transfers of both count, waiting for a channel does not.  What collecting
- * keeps planes busy for is paid for by whoever writes, page by page: it is for
- * them that room is made.
+ * Owners: their pages, and the time for which planes were busy for them.
  *
- * The scheduler's doors are flash_host_usage() and flash_host_spent(), the sum
- * over all owners, for reads and for writes: they answer only where the host
- * keeps the map.  flash_usage() is for reports and tests.  False, and zeroes:
- * the owner has never written (or is not to be known).
+ * flash_usage.busy_ns is the drive's time, divided among the owners.  It is the
+ * truth against which the estimated costs of a scheduler are compared.
+ *   - A plane is busy for an owner while it reads for a command of the owner.
+ *   - All planes of a die are busy for an owner while a page of the owner is
+ *     programmed, each for that page's part of the program.
+ *   - The transfers of both over a channel count; waiting for a channel does
+ *     not.
+ *   - GC keeps planes busy for the owners that write, because GC makes room for
+ *     their pages.  Each page written pays a part.
+ *
+ * A scheduler asks flash_host_usage() for one owner, and flash_host_spent() for
+ * the sums over all owners, by reads and writes.  Both return false and zeroes
+ * for a drive-managed FTL.  flash_usage() answers for any FTL: it is for
+ * reports and tests.  Both usage functions return false and zeroes for an owner
+ * that never had a command that touched flash.
  */
 struct flash_spent {
-	u64 read_ns, write_ns;
-	u64 busy_ns;		/* of planes, when they were, without transfers */
-	u32 planes;		/* that there are */
+	u64 read_ns, write_ns;	/* of planes, charged to owners, with transfers */
+	u64 busy_ns;		/* of planes, while they worked, without transfers */
+	u32 planes;		/* number of planes of the drive */
 };
 
 bool flash_usage(const struct flash *f, u32 owner, struct flash_usage *usage);
@@ -162,40 +186,42 @@ bool flash_host_usage(const struct flash *f, u32 owner,
 bool flash_host_spent(const struct flash *f, struct flash_spent *spent);
 
 /*
- * @from goes: its pages and figures are @to's from now on.  O(1).  Writes of
- * @from that are still outstanding would make it known again.
+ * Gives all pages and figures of @from to @to, for a cgroup that was removed.
+ * O(1).  A write of @from that is still outstanding would make @from known
+ * again, without the old figures.
  */
 void flash_owner_move(struct flash *f, u32 from, u32 to);
 
 /*
- * Fills the drive without the time that writing takes: the pages @first to
- * @first + @pages - 1 once each, in order or shuffled, then @overwrites more
- * at random among them, collecting garbage as the drive would.  One and a half
- * times the capacity in overwrites brings it to its steady state.
+ * Fills the drive without the time that writing takes.  The pages @first to
+ * @first + @pages - 1 are written once each, in order or shuffled.  Then
+ * @overwrites more writes go to random pages of this range, and GC runs as it
+ * would in time.  Overwrites of one and a half times the capacity bring the
+ * drive to its steady state.
  *
- * The caller sets what is above the line and zeroes the rest, and calls again
- * until the answer is false; each call writes and moves about @budget pages.
- * From the first call to the last the drive is idle: flash_next_ns() says
+ * The caller sets the members above the mark, zeroes those below it, and calls
+ * until the answer is false.  One call writes and copies about @budget pages.
+ * The drive is idle from the first call to the last: flash_next_ns() returns
  * FLASH_NEVER.
  */
 struct flash_fill {
 	u32 first, pages;
-	u64 overwrites;
+	u64 overwrites;		/* pages */
 	u32 owner;
 	u64 seed;
 	bool shuffled;
-	bool written;		/* already: only the overwrites */
+	bool written;		/* the range is written already: overwrite only */
 	/* private */
 	u64 done;		/* pages considered */
-	u64 state;
+	u64 state;		/* of the random numbers */
 };
 
 bool flash_fill(struct flash *f, struct flash_fill *fill, u32 budget);
 
-/* @watch: NULL to end; the caller's for as long. */
+/* Sets @watch, which belongs to the caller, or ends watching with NULL. */
 void flash_set_watch(struct flash *f, const struct flash_watch *watch);
 
-/* Where page @page is in flash, or FLASH_NOWHERE. */
+/* Returns the physical page of logical page @page, or FLASH_NOWHERE. */
 #define FLASH_NOWHERE	(~0U)
 u32 flash_where(const struct flash *f, u32 page);
 

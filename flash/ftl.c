@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
+/*
+ * ftl - the map, the blocks of each die, and GC step by step.  See ftl.h.
+ *
+ * Source: the layer is the page-mapped one with greedy cleaning that Desnoyers
+ * analyses in Analytic Models of SSD Write Performance, ACM TOS 2014.
+ *
+ * Tested by tests/flash/map.c (against a plain map), gc.c (watermarks,
+ * amplification against a formula) and audit.c (recount).
+ */
 #include "ftl.h"
 
 enum {
-	/* The free block that only collecting may take (F3). */
+	/* Free blocks of a die that only GC may take (F3). */
 	RESERVE		= 1,
-	/* Pages without a valid one that one step passes over. */
+	/* Pages of rows without a valid page that one call passes over. */
 	SCAN_PAGES	= 64,
-	/* Beyond gc_stop: what the two streams fill. */
+	/* Blocks beyond gc_stop: each stream is filling one. */
 	OPEN_BLOCKS	= FTL_STREAMS,
 };
 
@@ -25,7 +34,7 @@ static u32 round_up_divide(u64 a, u32 b)
 	return (u32)div64_u64(a + b - 1, b);
 }
 
-/* ----------------------------------------- closed blocks by valid pages */
+/* ---------------------------- lists of closed blocks, by valid pages */
 
 static void list_insert(struct ftl *ftl, struct ftl_block *b)
 {
@@ -57,7 +66,10 @@ static void list_remove(struct ftl *ftl, struct ftl_block *b)
 		die->lists[b->valid / 64] &= ~BIT_ULL(b->valid % 64);
 }
 
-/* The closed block with the fewest valid pages; one that is full is of no use. */
+/*
+ * Returns a closed block with the fewest valid pages, or NULL if all are full
+ * of valid pages: to collect one of these would free nothing.
+ */
 static struct ftl_block *list_least(const struct ftl *ftl,
 				    const struct ftl_die *die)
 {
@@ -91,7 +103,7 @@ static void free_put(struct ftl *ftl, struct ftl_block *b)
 	die->free_last = number;
 }
 
-/* The one erased longest ago, so that all are worn alike. */
+/* Takes the block that was erased longest ago, so that wear is even. */
 static u32 free_take(struct ftl *ftl, struct ftl_die *die)
 {
 	u32 number = die->free_first;
@@ -116,7 +128,7 @@ static void stream_extend(struct ftl *ftl, struct ftl_die *die,
 {
 	u32 number = free_take(ftl, die);
 
-	/* Units of the block before may still have to be programmed. */
+	/* The block before may still have units to program. */
 	if (s->oldest == FTL_NONE)
 		s->oldest = number;
 	else
@@ -127,7 +139,7 @@ static void stream_extend(struct ftl *ftl, struct ftl_die *die,
 		die->collecting = true;
 }
 
-/* The next physical page of the stream. */
+/* Takes the next physical page of the stream. */
 static u32 stream_take(struct ftl *ftl, struct ftl_die *die,
 		       struct ftl_stream *s)
 {
@@ -227,7 +239,7 @@ void ftl_trim(struct ftl *ftl, u32 page)
 	ftl->trimmed++;
 }
 
-/* --------------------------------------------------------------- collecting */
+/* ------------------------------------------------------- garbage collection */
 
 enum ftl_gc_step ftl_gc_step(const struct ftl *ftl, u32 die)
 {
@@ -271,7 +283,7 @@ static u32 row_valid(const struct ftl *ftl, u32 first)
 	return valid;
 }
 
-/* Nothing of the row at @first is valid. */
+/* The row at @first has no valid page; its pages leave their owners. */
 static void row_collect(struct ftl *ftl, u32 first)
 {
 	u32 i;
@@ -345,7 +357,7 @@ void ftl_gc_erased(struct ftl *ftl, u32 die)
 		d->collecting = false;
 }
 
-/* --------------------------------------------------------------- life of it */
+/* ------------------------------------------------- creation and destruction */
 
 u64 ftl_die_blocks(const struct flash_params *p, u64 pages)
 {

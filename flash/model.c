@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The table of drives, and what they are held to.
+ * model - the table of drives, and the published figures that they must reach
  *
- * Three kinds of number.  [S] is from a data sheet or a published paper, named
- * at the drive.  [C] is our choice, within what such drives have: their makers
- * do not say.  [F] is fitted, the others being as they are: it makes the model
- * reach the stated figures of the drive, which flash_targets[] has.
+ * Marks say where a number comes from:
+ *   [S]  A data sheet or a published paper, named at the drive.
+ *   [C]  Our choice, within the range of such drives; their makers publish none.
+ *   [F]  Fitted, with the other numbers given: it makes the model reach a figure
+ *	  of flash_targets[].
  *
- * How the fit goes.  A random read occupies a plane for read_ns and the
- * transfer of its page: planes / (read_ns + channel_ns) is the most IOPS.  At
- * depth 1 it takes command_ns + read_ns + channel_ns + link_ns, and
- * read_fixed_ns makes up the rest.  64 KiB that were written in order lie on
- * one die; on the 980 PRO in four flash pages of two planes, so that they take
- * two reads and the transfers of which channel_ns decides.  Writing in order
- * goes at dies * program_pages / (program_ns + program_pages * channel_ns);
- * writing at random at that divided by the write amplification and what
- * collecting reads, which spare_permille s decides: the amplification is about
- * (1 + s) / 2s when all pages are equally likely (Desnoyers, Analytic Models
- * of SSD Write Performance, ACM TOS 2014).
+ * The fit, in order:
+ *   - read_ns.  A random read occupies a plane for read_ns and for the transfer
+ *     of its page, so the most IOPS are planes / (read_ns + channel_ns).
+ *   - read_fixed_ns.  At depth 1 a read takes command_ns + read_ns + channel_ns
+ *     + link_ns, and read_fixed_ns is the rest of the published latency.
+ *   - channel_ns of the 980 PRO.  64 KiB that were written in order lie on one
+ *     die, in four flash pages of two planes.  They take two reads, and
+ *     transfers whose time channel_ns sets.
+ *   - program_ns.  Pages written in order per second are dies * program_pages /
+ *     (program_ns + program_pages * channel_ns).
+ *   - spare_permille.  Random writes reach that rate divided by the write
+ *     amplification, less the time of the reads for GC.  With spare s the
+ *     amplification is about (1 + s) / 2s if all pages are equally likely
+ *     (Desnoyers, Analytic Models of SSD Write Performance, ACM TOS 2014).
+ *
+ * Tested by tests/flash/curve.c.
  */
 #include "model.h"
 
@@ -29,8 +35,8 @@ const struct flash_params flash_models[] = {
 	/*
 	 * Intel SSD DC P3700.  Product specification 330566: 20 nm MLC, PCIe
 	 * 3.0 x4, 2800 MB/s reading and 2000 MB/s writing in order, 460 000
-	 * and 175 000 IOPS at random, 20 us for a write.  18 channels: the
-	 * controller's (press at its launch, 2014).
+	 * and 175 000 IOPS at random, 20 us for a write.  The controller has
+	 * 18 channels (press at its launch, 2014).
 	 */
 	{
 		.name = "p3700",
@@ -59,7 +65,7 @@ const struct flash_params flash_models[] = {
 	 * Intel SSD DC P4500 2 TB.  Lenovo Press LP0758 after Intel's
 	 * specification: 3D TLC, PCIe 3.0 x4, 3.2 GB/s reading and 1.05 GB/s
 	 * writing in order, 490 000 and 38 000 IOPS at random, 85 us for a
-	 * read at random, 20 us for a write.  12 channels: the controller's
+	 * read at random, 20 us for a write.  The controller has 12 channels
 	 * (press, 2017 and 2020).
 	 */
 	{
@@ -86,10 +92,11 @@ const struct flash_params flash_models[] = {
 		.read_burst = 4,		/* [C] */
 	},
 	/*
-	 * Samsung 980 PRO 1 TB, held to a measured curve: see flash_targets[].
-	 * Vendor's data: 8 channels, 128-layer TLC, PCIe 4.0 x4, 7000 MB/s
-	 * reading, 2000 MB/s writing TLC, 60 000 IOPS written at depth 1.  Its
-	 * SLC cache is not modelled: this is the drive after the cache is full.
+	 * Samsung 980 PRO 1 TB.  flash_targets[] has points of a measured
+	 * curve.  Vendor's data: 8 channels, 128-layer TLC, PCIe 4.0 x4, 7000
+	 * MB/s reading, 2000 MB/s writing TLC, 60 000 IOPS written at depth 1.
+	 * Its SLC cache is not modelled: this is the drive after the cache is
+	 * full.
 	 */
 	{
 		.name = "980pro",
@@ -141,9 +148,10 @@ const struct flash_params flash_models[] = {
 		.in_place = true,
 	},
 	/*
-	 * As small as the emulated drive of Lee, Han, Shin (hwabc): sixteen
-	 * requests saturate it, and it does about as much of either kind.  The
-	 * P4500's times, with four dies; nothing is published of it.
+	 * A drive as small as the emulated one of Lee, Han, Shin (hwabc), of
+	 * which no figure is published: sixteen requests saturate it, and it
+	 * reads about as much as it writes.  It has four dies and the times of
+	 * the P4500.
 	 */
 	{
 		.name = "four-dies",
@@ -179,7 +187,7 @@ const struct flash_params flash_models[] = {
 const struct flash_target flash_targets[] = {
 	{ "980pro", "latency_ns", 1, 4096, false, true, true, 60 * US, CURVE },
 	{ "980pro", "iops", 4, 4096, false, true, true, 64 * 1000, CURVE },
-	/* Partly the host's limit, so not judged. */
+	/* The machine that measured was partly the limit, so not judged. */
 	{ "980pro", "iops", 32, 4096, false, true, false, 259 * 1000, CURVE },
 	{ "980pro", "iops", 0, 4096, false, true, true, 790 * 1000, CURVE },
 	{ "980pro", "latency_ns", 1, 65536, false, true, true, 140 * US, CURVE },

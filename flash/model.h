@@ -2,14 +2,19 @@
 /*
  * model - drives as data
  *
- * A drive is a line of numbers: its geometry, its times, its spare flash and
- * when it collects garbage.  model.c has the table and says where each number
- * comes from.  The capacity is not part of it: the same drive can be made in
- * any size that flash_config_wrong() accepts, with the same number of dies.
+ * A model of a drive is a line of numbers: geometry, times, spare, watermarks
+ * of GC.  model.c has the table and says for each number where it comes from.
+ * The capacity is not part of it: flash_create() makes a drive of any size that
+ * flash_config_wrong() accepts, with the same number of dies.
  *
  * Erase blocks are 1 MiB, smaller than real ones, so that a drive of one GiB
- * still has dozens a die and behaves as its large sister does; the time of an
- * erase is scaled down with them, so an erase costs as much per page.
+ * still has dozens in each die and behaves as a large one.  The time of an
+ * erase is scaled down with them: an erase costs as much per page as a real
+ * one.
+ *
+ * Example.  The P4500 has 12 channels of 3 dies of 1 plane.  A plane reads 8
+ * pages of 4 KiB in 66 us, a channel transfers a page in 8 us: 36 planes bring
+ * at most 36 / 74 us = 486 000 random reads of 4 KiB a second.
  */
 #ifndef MQFAIR_FLASH_MODEL_H
 #define MQFAIR_FLASH_MODEL_H
@@ -18,65 +23,70 @@
 
 enum {
 	FLASH_PLANES_MAX	= 4096,
-	FLASH_STEP_PAGES	= 64,		/* most that one event deals with */
+	FLASH_STEP_PAGES	= 64,		/* most pages of one event */
 	FLASH_BLOCK_PAGES_MAX	= 32768,
 	FLASH_PAGES_MAX		= 0x7fffffff,
 };
 
-/* read_pages, program_pages, block_programs, planes: powers of two. */
+/*
+ * planes, page_bytes, read_pages, program_pages and block_programs are powers
+ * of two.  flash_params_wrong() has the other bounds.  Times are in
+ * nanoseconds.
+ */
 struct flash_params {
 	const char *name;
 	/* geometry */
 	u32 channels;
 	u32 dies;		/* on each channel */
-	u32 planes;		/* of each die: each of them reads by itself */
-	u32 page_bytes;		/* of what is mapped, and of what commands count */
-	u32 read_pages;		/* pages that one read of a plane brings */
-	u32 program_pages;	/* pages that are programmed at once, on all planes */
-	u32 block_programs;	/* programs in an erase block, on all planes */
+	u32 planes;		/* of each die; each of them reads by itself */
+	u32 page_bytes;		/* bytes of a page, which the FTL maps */
+	u32 read_pages;		/* pages of a flash page: one read of a plane */
+	u32 program_pages;	/* pages of a unit: one program on all planes */
+	u32 block_programs;	/* units of an erase block */
 	/* space */
-	u32 spare_permille;	/* flash beyond the capacity */
-	u32 gc_start;		/* free blocks of a die at which collecting starts */
-	u32 gc_stop;		/* and at which it ends */
-	u32 buffer_pages;	/* of the write buffer, protected from power loss */
+	u32 spare_permille;	/* flash beyond the capacity, of the capacity */
+	u32 gc_start;		/* free blocks of a die at which GC begins */
+	u32 gc_stop;		/* free blocks of a die at which GC ends */
+	u32 buffer_pages;	/* pages of the write buffer */
 	/* time */
-	u64 command_ns;		/* of the controller for each command, one at a time */
-	u64 read_fixed_ns;	/* what every read takes besides, any number at a time */
-	u64 write_fixed_ns;	/* the same for all others */
-	u64 link_ns;		/* a page over the host link, each direction by itself */
-	u64 channel_ns;		/* a page over a channel */
-	u64 read_ns;		/* reading a plane */
-	u64 program_ns;		/* one program */
-	u64 erase_ns;		/* one block */
-	u32 read_burst;		/* reads that may pass a waiting program or erase */
+	u64 command_ns;		/* controller: each command, one at a time */
+	u64 read_fixed_ns;	/* added to each read; any number overlap */
+	u64 write_fixed_ns;	/* added to each other command, likewise */
+	u64 link_ns;		/* link: a page, each direction by itself */
+	u64 channel_ns;		/* channel: a page */
+	u64 read_ns;		/* plane: a flash page */
+	u64 program_ns;		/* die: a unit */
+	u64 erase_ns;		/* die: a block */
+	u32 read_burst;		/* reads that may pass work that waits for a die */
 	/*
-	 * Memory that is overwritten in place: no mapping, no garbage.  Page p
-	 * is on plane p / read_pages % all planes; a write takes program_ns
-	 * there; spare, program_pages, block, buffer, erase, channel: unused.
+	 * A drive without a map: memory that is overwritten in place, so there
+	 * is no GC.  Page p is on plane p / read_pages % (number of planes).  A
+	 * write keeps that plane busy for program_ns.  Spare, units, blocks,
+	 * buffer, erase_ns and channel_ns are unused.
 	 */
 	bool in_place;
 };
 
-/* A published or stated figure of the drive: what the model is held to. */
+/* A published or measured figure of a real drive, for flash-curve --check. */
 struct flash_target {
 	const char *model;
 	const char *what;	/* "iops", "latency_ns" or "bytes_per_s" */
-	u32 depth;		/* 0: the most at any depth */
+	u32 depth;		/* queue depth; 0: the most at any depth */
 	u32 bytes;		/* of each request */
 	bool write;
 	bool random;
-	bool judged;		/* within 10 %; otherwise shown beside */
+	bool judged;		/* the model must be within 10 % */
 	u64 value;
-	const char *source;
+	const char *source;	/* document or measurement */
 };
 
-extern const struct flash_params flash_models[];	/* ends with no name */
-extern const struct flash_target flash_targets[];	/* ends with no model */
+extern const struct flash_params flash_models[];	/* ends with name NULL */
+extern const struct flash_target flash_targets[];	/* ends with model NULL */
 
-/* NULL: there is none of that name. */
+/* Returns the model with that name, or NULL. */
 const struct flash_params *flash_model(const char *name);
 
-/* NULL when the numbers fit each other, or what is wrong with them. */
+/* Returns NULL, or a message that names the number out of bounds. */
 const char *flash_params_wrong(const struct flash_params *p);
 
 static inline u32 flash_nr_dies(const struct flash_params *p)

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
+/*
+ * owner - tags, the forest that they form, and the counts.  See owner.h.
+ *
+ * Owners that are known are found by a hash of their number.  Only the root of
+ * a tree is in the hash; free tags are a list through the same member.
+ */
 #include "owner.h"
 
 static u16 *bucket_of(const struct owners *o, u32 id)
 {
-	/* Knuth's multiplicative hash; the upper half is the better one. */
+	/* Knuth's multiplicative hash; its upper half is mixed better. */
 	return &o->bucket[(id * 2654435769U >> 16) & o->mask];
 }
 
@@ -55,7 +61,7 @@ static void tag_free(struct owners *o, u16 tag)
 	o->free = tag;
 }
 
-/* Gives back @tag, and what it was the last to point to, if nothing is left. */
+/* Frees @tag if it is unused, and then the tags above it that are, too. */
 static void tag_release(struct owners *o, u16 tag)
 {
 	while (o->owner[tag].parent != tag && !o->owner[tag].pages &&
@@ -165,7 +171,7 @@ void owner_move(struct owners *o, u32 from, u32 to)
 	to = o->owner[heir].id;
 	tag_unname(o, gone);
 	tag_unname(o, heir);
-	/* The deeper tree on top: so depth grows with the logarithm only. */
+	/* The deeper tree is on top, so depth grows as the logarithm only. */
 	root = o->owner[gone].rank > o->owner[heir].rank ? gone : heir;
 	child = root == gone ? heir : gone;
 	if (o->owner[root].rank == o->owner[child].rank)
@@ -194,7 +200,7 @@ u32 owner_of_tag(const struct owners *o, u16 tag)
 	return o->owner[tag_root(o, tag)].id;
 }
 
-/* --------------------------------------------------------------- life of it */
+/* ------------------------------------------------- creation and destruction */
 
 u64 owners_bytes(u32 nr)
 {

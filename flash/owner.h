@@ -1,23 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * owner - whose flash pages those are
+ * owner - the owners of physical pages, counted
  *
- * Every page that was written and not yet erased bears the *tag* of the owner
- * that wrote it, 16 bits.  A page is valid while it is the latest of its
- * logical page, then invalid until its block is collected; an overwritten page
- * stays the invalid page of whom it belonged to, whoever wrote over it.  The
- * counts of an owner are kept as pages change, so reading them is O(1).
+ * A caller names an owner, which is a cgroup, by a u32; 0 means no owner.  An
+ * owner gets a 16-bit *tag* with its first command that touches flash.  Every
+ * physical page carries the tag of the owner that wrote it, until it is erased.
+ * A page is valid while it is the latest of its logical page.  Then it is
+ * invalid until GC collects it, and it remains with its owner even if another
+ * owner wrote the new version.  The counts of an owner follow each change, so
+ * reading them is O(1).
  *
- * An owner is known by the u32 that the host gives it (0: nobody), and gets a
- * tag at its first write.  When it goes, owner_move() makes its pages those of
- * its parent in bounded time: the tags remain in the pages, and one tag points
- * to the other as in a union-find forest (the smaller tree below the larger,
- * so that no path is longer than 16).  A tag that has neither pages nor tags
- * pointing to it is used again.
+ * When an owner goes, owner_move() gives its pages to its parent in bounded
+ * time.  The pages keep their tags, and one of the two tags points to the
+ * other, as in a union-find forest.  The shallower tree goes below the deeper,
+ * so no path is longer than 16 tags.  A tag that no page carries and no tag
+ * points to is free again.
  *
- * When all tags are taken a new owner's pages are nobody's; this is counted.
+ * When all tags are taken, the pages of a new owner have no owner;
+ * owners.refused counts these cases.
  *
- * The caller serialises.  No call allocates but owners_init().
+ * Example.  Owner 7 has 100 pages with tag 1, its parent 5 has none.
+ * owner_move(7, 5) gives owner 5 a tag, points one of the two to the other and
+ * adds up the counts: owner_usage(5) says 100 pages, owner_usage(7) is unknown.
+ *
+ * The caller serialises.  Only owners_init() allocates.
+ *
+ * Source: linking by rank of Tarjan and van Leeuwen, Worst-case Analysis of Set
+ * Union Algorithms, JACM 1984, without compression of paths.
+ * Tested by tests/flash/owner.c against a recount.
  */
 #ifndef MQFAIR_FLASH_OWNER_H
 #define MQFAIR_FLASH_OWNER_H
@@ -29,70 +39,71 @@ enum {
 	OWNERS_MAX	= 65534,
 };
 
-/* A page that has never been written since its block was erased. */
+/* The tag of a physical page that is not written. */
 #define OWNER_NO_TAG	((u16)0xffff)
 
-/* What one owner has and has caused. */
+/* The pages of one owner, and the work done for it. */
 struct flash_usage {
-	u64 valid;		/* flash pages with its data */
-	u64 invalid;		/* flash pages with data of it that is outdated */
-	u64 written;		/* pages by its commands since it is known */
-	u64 copied;		/* its valid pages in victims: copied by GC */
-	u64 busy_ns;		/* of planes, for it: see flash.h */
+	u64 valid;		/* physical pages with its current data */
+	u64 invalid;		/* physical pages with its outdated data */
+	u64 written;		/* pages that its commands have written */
+	u64 copied;		/* its valid pages that GC has copied */
+	u64 busy_ns;		/* time of planes that it is charged: flash.h */
 };
 
 struct owner {
-	struct flash_usage usage;	/* of a root: all of its tree */
-	u32 id;
-	u32 pages;			/* that bear this very tag */
-	u16 parent;			/* itself: a root */
-	u16 children;			/* tags that point to it */
-	u16 hash_next;			/* of roots with an id; or of free tags */
-	u16 rank;			/* no path that ends in it is longer */
+	struct flash_usage usage;	/* in a root: sum of its tree */
+	u32 id;				/* in a root */
+	u32 pages;			/* pages that carry this very tag */
+	u16 parent;			/* a root is its own parent */
+	u16 children;			/* tags that point to this one */
+	u16 hash_next;			/* next root in its bucket, or free tag */
+	u16 rank;			/* most tags on a path that ends here */
 };
 
 struct owners {
-	struct owner *owner;		/* by tag; 0 is nobody's */
+	struct owner *owner;		/* by tag; 0 means no owner */
 	u16 *bucket;			/* first tag of each hash value */
 	u32 nr, mask;
-	u16 free;			/* first of the free tags, or OWNER_NO_TAG */
-	u64 refused;			/* times that no tag was left */
+	u16 free;			/* first free tag, or OWNER_NO_TAG */
+	u64 refused;			/* times that no tag was free */
 };
 
-/* Room for @nr owners besides nobody; 0 or -ENOMEM. */
+/* Makes room for @nr owners.  Returns 0 or -ENOMEM. */
 int owners_init(struct owners *o, u32 nr);
 void owners_exit(struct owners *o);
 
-/* The tag of @id, given to it now if it has none. */
+/* Returns the tag of @id; gives it one if it has none. */
 u16 owner_tag(struct owners *o, u32 id);
 
-/* A page was written for @tag. */
+/* A page with @tag was written. */
 void owner_page_valid(struct owners *o, u16 tag);
 
-/* It was overwritten or trimmed. */
+/* A page with @tag was overwritten or trimmed. */
 void owner_page_invalid(struct owners *o, u16 tag);
 
-/* Its block is collected: the outdated page is no more. */
+/* GC has passed over an outdated page with @tag, which is gone. */
 void owner_page_collected(struct owners *o, u16 tag);
 
-/* Collecting copied a valid page of @tag; returns the tag for the copy. */
+/* GC copied a valid page with @tag; returns the tag of the copy. */
 u16 owner_page_copied(struct owners *o, u16 tag);
 
-/* A command of @tag wrote a page. */
+/* A command of the owner of @tag wrote a page. */
 void owner_wrote(struct owners *o, u16 tag);
 
-/* Planes were busy for @tag. */
+/* Planes were busy for the owner of @tag, for @ns. */
 void owner_busy(struct owners *o, u16 tag, u64 ns);
 
-/* All that is @from's is @to's from now on; @from may come again, as new. */
+/* Gives pages and counts of @from to @to.  @from may come again, as new. */
 void owner_move(struct owners *o, u32 from, u32 to);
 
-/* False, and zeroes, if @id owns nothing and never did. */
+/* Returns false and zeroes if @id has no tag. */
 bool owner_usage(const struct owners *o, u32 id, struct flash_usage *usage);
 
-/* Whose page is it that bears @tag? */
+/* Returns the owner of a page that carries @tag. */
 u32 owner_of_tag(const struct owners *o, u16 tag);
 
+/* Returns the bytes that owners_init() allocates. */
 u64 owners_bytes(u32 nr);
 
 #endif /* MQFAIR_FLASH_OWNER_H */

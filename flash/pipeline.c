@@ -1,4 +1,42 @@
 // SPDX-License-Identifier: GPL-2.0
+/*
+ * pipeline - channels, planes and dies: reads, programs, erases and GC in time
+ *
+ * A *channel* carries one transfer at a time, in the order in which they were
+ * requested, channel_ns a page.  Die d is on channel d % channels.
+ *
+ * A *plane* reads one flash page in read_ns; then the pages wanted of it go
+ * over the channel.  They stay in the plane's register until they have left, so
+ * the next read of this plane starts only then.
+ *
+ * A *die* does four things with all its planes at once:
+ *   - A program sends a unit over the channel, then takes program_ns.
+ *   - A read for GC takes read_ns for a row; then its valid pages go over the
+ *     channel and are placed again (ftl_gc_copy()).
+ *   - A program of a unit that GC has filled takes as long as the first.
+ *   - An erase takes erase_ns.
+ *
+ * While such work waits, at most read_burst more reads start on the die.  When
+ * its planes have ended, the work starts.  A program of commands and a step of
+ * GC take turns if both wait, but GC goes first while the die has no more than
+ * its last free block.
+ *
+ * Example, in us, with the numbers of tests/flash/fixture.c (read 50, channel
+ * 10 a page, program 500, read_burst 2).  Six reads of one plane begin at 1,
+ * and a unit of 8 pages for its die is full at 15.  The read under way and two
+ * more end at 61, 121 and 181.  The unit has the channel until 261 and is
+ * programmed until 761.  The fourth read leaves the plane at 821.
+ *
+ * Time for owners.  A read is charged to the owner of its command here.
+ * Planes' time for GC is added to owed_ns, and buffer.c charges it to pages
+ * written.
+ *
+ * Limits.  A program or an erase is never suspended for a read.  A drive
+ * without a map (params.in_place) uses planes alone: no channel, no work of a
+ * die.
+ *
+ * Tested by tests/flash/timing.c and gc.c.
+ */
 #include "drive.h"
 
 /* ------------------------------------------------------------------ channels */
@@ -73,6 +111,7 @@ static bool op_writes(const struct flash_read *op)
 	return op->cmd->op == FLASH_WRITE;
 }
 
+/* Charges a flash read, with its transfer, to the owner of its command. */
 static void owner_reads(struct flash *f, const struct flash_read *op)
 {
 	const struct flash_params *p = &f->params;
@@ -91,14 +130,13 @@ static void plane_start(struct flash *f, struct flash_plane *pl)
 					f->params.read_ns;
 
 	owner_reads(f, pl->first);
-
 	pl->busy = true;
 	f->die[pl->die].busy_planes++;
 	f->stats.read_busy_ns += ns;
 	drive_event_arm(f, &pl->event, f->now + ns);
 }
 
-/* The plane's register has been emptied: it is free, and so is the op. */
+/* The plane's register is empty: plane and op are free. */
 static void plane_done(struct flash *f, struct flash_plane *pl)
 {
 	struct flash_read *op = pl->first;
@@ -143,7 +181,7 @@ static enum ftl_gc_step die_gc_step(const struct flash *f,
 	return ftl_gc_step(&f->ftl, d->number);
 }
 
-/* Does anything wait for all its planes? */
+/* Returns whether work for all planes of @d waits. */
 static bool die_wanted(const struct flash *f, const struct flash_die *d)
 {
 	return !f->params.in_place &&
@@ -163,12 +201,13 @@ static void die_work_for(struct flash *f, struct flash_die *d,
 	drive_event_arm(f, &d->event, f->now + ns);
 }
 
+/* A transfer for GC keeps all planes of a die from other work. */
 static void owe_transfer(struct flash *f, u32 pages)
 {
 	f->owed_ns += pages * f->params.channel_ns * f->params.planes;
 }
 
-/* The data of a unit goes to the die first: see die_transferred(). */
+/* The unit goes over the channel; die_transferred() then starts the program. */
 static void die_program(struct flash *f, struct flash_die *d,
 			enum flash_die_work work)
 {
@@ -201,7 +240,7 @@ static void die_collect(struct flash *f, struct flash_die *d,
 	}
 }
 
-/* Something for the whole die, which is free. */
+/* Starts the work that waits for all planes.  They are free. */
 static void die_start(struct flash *f, struct flash_die *d)
 {
 	enum ftl_gc_step step = die_gc_step(f, d);
@@ -218,6 +257,7 @@ static void die_start(struct flash *f, struct flash_die *d)
 	die_program(f, d, DIE_PROGRAM);
 }
 
+/* Starts a read on each free plane.  @wanted: work for all planes waits. */
 static void die_start_reads(struct flash *f, struct flash_die *d, bool wanted)
 {
 	u32 i;
@@ -246,6 +286,7 @@ void pipeline_run_die(struct flash *f, struct flash_die *d)
 		die_start(f, d);
 }
 
+/* A row that GC has read is in the controller, or a unit is in the die. */
 static void die_transferred(struct flash *f, struct flash_transfer *t)
 {
 	struct flash_die *d = container_of(t, struct flash_die, transfer);
