@@ -13,6 +13,8 @@
  * The core calls show() and store() without saying for which file, so there is
  * a pair of functions for each place in a scheduler's table.
  */
+#include "attrs.h"
+
 #include "wake.h"
 
 enum {

@@ -10,7 +10,9 @@
  * A cgroup removed before the scheduler was set has no policy data on this
  * queue; its last requests are charged to the root.
  */
-#include "device.h"
+#include "classify.h"
+
+#include "weights.h"
 
 static enum io_op io_op_of(const struct request *rq)
 {

@@ -9,7 +9,9 @@
  *
  * Snapshots: nothing is stopped while they are read.
  */
-#include "device.h"
+#include "debugfs.h"
+
+#include "weights.h"
 
 static const char *const dispatch_result_names[] = {
 	[DISPATCH_IO]		= "runs",
@@ -82,11 +84,16 @@ static void show_state(struct seq_file *m, struct device_host *d)
 		   (long long)atomic64_read(&d->sched.stats.watchdog));
 }
 
+static bool is_ours(const struct elevator_type *type)
+{
+	return type->elevator_owner == THIS_MODULE;
+}
+
 static int state_show(void *data, struct seq_file *m)
 {
 	struct request_queue *q = data;
 
-	if (compat_debugfs_enter(q, elevator_is_ours))
+	if (compat_debugfs_enter(q, is_ours))
 		show_state(m, device_of(q));
 	compat_debugfs_exit(q);
 	return 0;
@@ -123,7 +130,7 @@ static int flows_show(void *data, struct seq_file *m)
 
 	if (!path)
 		return -ENOMEM;
-	if (compat_debugfs_enter(q, elevator_is_ours)) {
+	if (compat_debugfs_enter(q, is_ours)) {
 		rcu_read_lock();
 		blkg_for_each_descendant_pre(blkg, pos, q->root_blkg)
 			show_flow(m, blkg, path);
@@ -156,7 +163,7 @@ static int queues_show(void *data, struct seq_file *m)
 	struct blk_mq_hw_ctx *hctx = data;
 	u32 i;
 
-	if (compat_debugfs_enter(hctx->queue, elevator_is_ours)) {
+	if (compat_debugfs_enter(hctx->queue, is_ours)) {
 		struct hctx_host *h = hctx->sched_data;
 
 		seq_printf(m, "in_flight=%d hw_depth=%u staged=%d blocked=%d\n",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * device - what mqfair keeps for one block device, and who may touch it
+ * device - the structures that mqfair keeps for one block device
  *
  *	struct device_host		one per request queue
  *	  struct hctx_host		one per hardware queue
@@ -10,19 +10,31 @@
  *	struct request_host		one per scheduler tag, by its number
  *	struct group_host		one per cgroup; holds the flow
  *
- * Staging.  A request that the scheduler lets go waits in hctx_host.staged for
- * the core to fetch it, and has_work() says whether one does.  So the core is
- * asked to run a hardware queue only when there is something for it to take:
- * when it finds has_work() true and is then given nothing it re-runs all
- * queues 3 ms later, which costs time and would hide a lost wake-up.
+ * layout.c builds and frees all of these but the groups, which belong to
+ * weights.c.  The device_host itself comes from register.c.
  *
- * Locking
- *   hctx_host.lock > queue_host.lock > (flow lock > share_tree.lock), all but
- *   the last two in task context only; completions take neither of the first.
- *   A hardware queue with a single CPU uses hctx_host.lock for its queue.
+ * Lock order, outermost first
  *
- * Letters on fields: I set at initialisation; H hctx_host.lock; Q the queue's
- * lock; A atomic; see sched.h.
+ *	weight_mutex > blkcg->lock > groups_lock
+ *	device_host.tune_lock
+ *	request queue's lock > groups_lock
+ *	groups_lock > the locks of sched/ and device_host.timer_lock
+ *	cgroup_host.lock > share_tree.lock
+ *	hctx_host.lock > queue_host.lock > the locks of sched/
+ *	any of these > flow_tags.wait's lock
+ *	any of these > host_ftl_lock > the lock of a driver
+ *
+ * The locks of sched/ are flow.lock and sched.active_lock, both above
+ * share_tree.lock; sched.h explains them.
+ *
+ * hctx_host.lock and queue_host.lock are taken in task context only, with
+ * interrupts on.  A hardware queue with one CPU uses hctx_host.lock for its
+ * queue.  A completion takes neither.
+ *
+ * Letters on fields: I, set at initialisation; H, hctx_host.lock; Q, the lock
+ * of the queue; A, atomic; O, written by one owner and read anywhere, see
+ * sched.h.  "tick": only tick work uses the field.  "frozen": it changes only
+ * while the request queue is frozen.
  */
 #ifndef MQFAIR_DEVICE_H
 #define MQFAIR_DEVICE_H
@@ -32,67 +44,72 @@
 
 struct device_host;
 
+/* A request while it is inserted or in the device. */
 struct request_host {
 	struct io io;
 	struct request *rq;		/* while inserted or in the device */
-	struct blkcg_gq *blkg;		/* referenced, pins the flow */
+	struct blkcg_gq *blkg;		/* reference that keeps io.flow; or NULL */
 };
 
-/* Scheduler tags in use: of a hardware queue, or of all that share a map. */
+/* The scheduler tags of a hardware queue, or of all that share one map. */
 struct tag_map {
-	atomic_t used;
+	atomic_t used;			/* A: held by inserted requests */
 } ____cacheline_aligned_in_smp;
 
-/* What limit.c knows of a flow. */
+/* The tags that a flow wants; limit.c explains the interval and the level. */
 struct flow_tags {
-	wait_queue_head_t wait;
-	u32 wants;			/* O: at most, in this interval */
-	u32 wanted, counted;		/* tick: in the last; by the level */
+	wait_queue_head_t wait;		/* tasks that wait for a tag */
+	u32 wants;			/* O: most in this interval */
+	u32 wanted;			/* tick: most in the last interval */
+	u32 counted;			/* tick: demand that the level counts */
 };
 
-/* See weights.c. */
+/* A cgroup on a device: its blk-cgroup policy data; see weights.c. */
 struct group_host {
 	struct blkg_policy_data pd;
 	struct rcu_head rcu;
 	struct list_head node;		/* groups_lock: in device_host.groups */
-	bool set_up;			/* groups_lock: the flow has a device */
+	bool set_up;			/* groups_lock: the flow may be used */
 	struct flow_tags tags;
 	struct flow flow;
 };
 
+/* The queue of one CPU of a hardware queue. */
 struct queue_host {
 	struct queue queue;
-	spinlock_t *lock;		/* I */
+	spinlock_t *lock;		/* I: own_lock or hctx_host.lock */
 	spinlock_t own_lock;
 	struct list_head requests;	/* Q: waiting, for merging */
 	struct hctx_host *hctx;		/* I */
 	int cpu;			/* I */
-	u64 lost_ns, lost_dispatched;	/* tick: see watch_wakes() */
+	u64 lost_ns, lost_dispatched;	/* tick: watchdog of wake-ups, tick.c */
 } ____cacheline_aligned_in_smp;
 
+/* A hardware queue; stage.h explains `staged` and `blocked`. */
 struct hctx_host {
 	spinlock_t lock;
 	struct request *staged;		/* O: written under H */
 	u64 staged_ns;			/* H: since when */
 	struct queue_host **queue;	/* I: by request->mq_ctx->index_hw[] */
 	u32 nr_queues;			/* I */
-	u32 turn;			/* H: who is asked first, unordered */
+	u32 turn;			/* H: next queue, if not ordered */
 	struct blk_mq_hw_ctx *hctx;	/* I */
 	struct device_host *device;	/* I */
 	struct request_host *requests;	/* frozen: by scheduler tag */
 	u32 nr_requests;		/* frozen */
-	bool requests_shared;		/* I: the device's, not ours */
+	bool requests_shared;		/* I: requests[] is the device's */
 	struct tag_map *map;		/* I: own_map or the device's */
 	u32 hw_depth;			/* I: driver tags; 0: not known */
-	bool exempt;			/* I: polled */
-	u64 null_dispatches;		/* H: the core asked in vain */
+	bool exempt;			/* I: polled, its flows are not limited */
+	u64 null_dispatches;		/* H: the core fetched and got none */
 	struct work_struct wake_work;
 	struct tag_map own_map;
 	atomic_t in_flight ____cacheline_aligned_in_smp;
-	atomic_t full;			/* A: waits for a driver tag */
-	bool blocked;			/* H: told so to the scheduler */
+	atomic_t full;			/* A: waits for a driver tag to return */
+	bool blocked;			/* O: written under H */
 } ____cacheline_aligned_in_smp;
 
+/* A request queue: elevator_queue.elevator_data. */
 struct device_host {
 	struct sched sched;
 	struct request_queue *q;	/* I */
@@ -101,15 +118,15 @@ struct device_host {
 	struct queue_host *queues;	/* I: by queue->index */
 	struct request_host *requests;	/* frozen: of shared tag maps */
 	u32 nr_requests;		/* frozen */
-	struct tag_map map;
-	u32 tag_depth;			/* frozen: of each map */
+	struct tag_map map;		/* if the hardware queues share one */
+	u32 tag_depth;			/* frozen: tags of the smallest map */
 	u32 tag_level;			/* O, by tick: see limit.c */
-	u64 tag_next_ns;		/* tick: when it is due again */
-	struct list_head groups;	/* of weights.c, see there */
-	struct mutex tune_lock;		/* tune() against itself */
-	unsigned long automatic;	/* tune_lock: by place, see attrs.c */
-	struct port_lock timer_lock;	/* arming it against itself */
-	struct hrtimer timer;		/* to tick */
+	u64 tag_next_ns;		/* tick: when tag_level is due again */
+	struct list_head groups;	/* groups_lock: of group_host */
+	struct mutex tune_lock;		/* serialises writers of tunables */
+	unsigned long automatic;	/* tune_lock: bit per tunable, attrs.c */
+	struct port_lock timer_lock;	/* serialises arming the timer */
+	struct hrtimer timer;		/* queues the tick work */
 	struct work_struct tick;
 };
 
@@ -123,98 +140,16 @@ static inline struct request_host *request_host_of(struct io *io)
 	return container_of(io, struct request_host, io);
 }
 
+/* NULL between prepare_request() and the first insertion. */
 static inline struct request_host *rq_host(const struct request *rq)
 {
 	return rq->elv.priv[0];
 }
 
+/* @q runs one of our schedulers. */
 static inline struct device_host *device_of(const struct request_queue *q)
 {
 	return q->elevator->elevator_data;
 }
-
-/* register.c */
-bool elevator_is_ours(const struct elevator_type *type);
-/* device.c */
-int device_host_build(struct device_host *d, const struct sched_ops *ops);
-void device_host_destroy(struct device_host *d);
-void device_size_requests(struct device_host *d);
-
-/* classify.c */
-void classify(struct request *rq, struct request_host *r);
-
-static inline void declassify(struct request_host *r)
-{
-	if (r->blkg)
-		blkg_put(r->blkg);
-	r->blkg = NULL;
-	r->rq = NULL;
-}
-
-/* limit.c */
-void el_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
-void limit_depth_updated(struct device_host *d);
-void limit_wake(struct hctx_host *h, struct flow *f);
-void limit_tick(struct device_host *d, u64 now);
-
-static inline struct flow_tags *flow_tags(struct flow *f)
-{
-	return &container_of(f, struct group_host, flow)->tags;
-}
-
-/* What the flow holds of @h's tags has changed: there may be room for another. */
-static inline void limit_changed(struct hctx_host *h, struct flow *f)
-{
-	if (unlikely(waitqueue_active(&flow_tags(f)->wait)))
-		limit_wake(h, f);
-}
-
-static inline void limit_taken(struct hctx_host *h)
-{
-	atomic_inc(&h->map->used);
-}
-
-static inline void limit_released(struct hctx_host *h, struct flow *f)
-{
-	/* Full order; pairs with wait_for_tags(). */
-	atomic_dec_return(&h->map->used);
-	limit_changed(h, f);
-}
-
-/* attrs.c */
-void attrs_fill(const struct tunable *table,
-		struct elv_fs_entry attrs[TUNABLES_MAX + 1]);
-void device_default_params(struct device_host *d, const struct sched_ops *ops,
-			   struct sched_params *p);
-
-/* debugfs.c */
-extern const struct blk_mq_debugfs_attr mqfair_queue_debugfs[];
-extern const struct blk_mq_debugfs_attr mqfair_hctx_debugfs[];
-
-/* weights.c */
-extern struct blkcg_policy mqfair_policy;
-
-static inline struct group_host *group_of(struct blkg_policy_data *pd)
-{
-	return pd ? container_of(pd, struct group_host, pd) : NULL;
-}
-
-/* NULL if the cgroup went before the scheduler came. */
-static inline struct flow *group_flow(struct blkcg_gq *blkg)
-{
-	struct group_host *g = group_of(blkg_to_pd(blkg, &mqfair_policy));
-
-	return g && likely(READ_ONCE(g->set_up)) ? &g->flow : NULL;
-}
-
-static inline struct flow *root_flow(struct request_queue *q)
-{
-	return group_flow(q->root_blkg);
-}
-
-void groups_let_go(struct device_host *d);
-struct blkcg *flow_blkcg(struct flow *f);
-int weights_init(void);
-void weights_exit(void);
 
 #endif /* MQFAIR_DEVICE_H */

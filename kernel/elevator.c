@@ -27,6 +27,8 @@
  */
 #include "elevator.h"
 
+#include "classify.h"
+#include "limit.h"
 #include "stage.h"
 #include "trace.h"
 #include "wake.h"

@@ -2,6 +2,7 @@
 #include "host_ftl.h"
 
 #include "device.h"
+#include "weights.h"
 
 static LIST_HEAD(host_ftl_drives);
 static DEFINE_SPINLOCK(host_ftl_lock);

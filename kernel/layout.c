@@ -6,7 +6,9 @@
  * by socket, core and CPU, which is the order that sched/mt/topology.h wants.
  * CPUs that are not there yet count too: the core maps them already.
  */
-#include "device.h"
+#include "layout.h"
+
+#include "attrs.h"
 #include "host_ftl.h"
 
 #include <linux/sort.h>

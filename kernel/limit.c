@@ -58,7 +58,9 @@
  * Tested by tests/vm/test_tags.py, tests/vm/test_shares.py,
  * tests/vm/test_wide.py.
  */
-#include "device.h"
+#include "limit.h"
+
+#include "weights.h"
 
 enum {
 	LEVEL_SHIFT	= 8,

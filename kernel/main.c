@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The module: ordered start, mirrored end. */
 #include "register.h"
+#include "wake.h"
+#include "weights.h"
 
 static int __init mqfair_init(void)
 {
@@ -12,15 +14,24 @@ static int __init mqfair_init(void)
 	ret = weights_init();
 	if (ret)
 		return ret;
+	ret = wake_workqueue_create();
+	if (ret)
+		goto weights;
 	ret = elevator_register();
 	if (ret)
-		weights_exit();
+		goto workqueue;
+	return 0;
+workqueue:
+	wake_workqueue_destroy();
+weights:
+	weights_exit();
 	return ret;
 }
 
 static void __exit mqfair_exit(void)
 {
 	elevator_unregister();
+	wake_workqueue_destroy();
 	weights_exit();
 }
 

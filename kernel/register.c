@@ -2,9 +2,14 @@
 /* register - one elevator type for each scheduler, and its life cycle */
 #include "register.h"
 
+#include "attrs.h"
+#include "debugfs.h"
 #include "elevator.h"
+#include "layout.h"
+#include "limit.h"
 #include "tick.h"
 #include "wake.h"
+#include "weights.h"
 
 static void *el_alloc_data(struct request_queue *q)
 {
@@ -15,10 +20,8 @@ static void *el_alloc_data(struct request_queue *q)
 	d->q = q;
 	mutex_init(&d->tune_lock);
 	INIT_LIST_HEAD(&d->groups);
-	port_lock_init(&d->timer_lock);
-	hrtimer_setup(&d->timer, timer_fired, CLOCK_MONOTONIC,
-		      HRTIMER_MODE_ABS);
-	INIT_WORK(&d->tick, tick_work);
+	wake_setup(d);
+	tick_setup(d);
 	return d;
 }
 
@@ -37,7 +40,7 @@ static int el_init(struct request_queue *q, struct elevator_queue *eq)
 	if (ret)
 		return ret;
 	for (i = 0; i < d->nr_hctx; i++)
-		INIT_WORK(&d->hctx[i]->wake_work, hctx_wake_work);
+		wake_setup_hctx(d->hctx[i]);
 	/* Before a weight that is written then can have tick run. */
 	limit_depth_updated(d);
 	ret = compat_activate_policy(q, &mqfair_policy);
@@ -53,18 +56,11 @@ static int el_init(struct request_queue *q, struct elevator_queue *eq)
 static void el_exit(struct elevator_queue *eq)
 {
 	struct device_host *d = eq->elevator_data;
-	u32 i;
 
 	/* Now nobody can ask for a kick or a tick by way of a cgroup. */
 	compat_deactivate_policy(d->q, &mqfair_policy);
 	groups_let_go(d);
-	hrtimer_cancel(&d->timer);
-	cancel_work_sync(&d->tick);
-	/* The last tick may have armed it again; now nobody can. */
-	hrtimer_cancel(&d->timer);
-	cancel_work_sync(&d->tick);
-	for (i = 0; i < d->nr_hctx; i++)
-		cancel_work_sync(&d->hctx[i]->wake_work);
+	wake_stop(d);
 	compat_wbt_restore(d->q, eq);
 	device_host_destroy(d);
 }
@@ -119,12 +115,6 @@ MODULE_ALIAS("ifq-iosched");
 MODULE_ALIAS("kyber-fair-iosched");
 MODULE_ALIAS("hwabc-iosched");
 
-bool elevator_is_ours(const struct elevator_type *type)
-{
-	return (const char *)type >= (const char *)elevators &&
-	       (const char *)type < (const char *)&elevators[POLICIES_MAX];
-}
-
 static int elevator_register_one(u32 i)
 {
 	const struct sched_ops *ops = sched_policies[i];
@@ -149,14 +139,10 @@ int elevator_register(void)
 	u32 i;
 	int ret;
 
-	mqfair_wq = alloc_workqueue("mqfair", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);
-	if (!mqfair_wq)
-		return -ENOMEM;
 	for (i = 0; sched_policies[i]; i++) {
 		ret = elevator_register_one(i);
 		if (ret) {
 			elevator_unregister_first(i);
-			destroy_workqueue(mqfair_wq);
 			return ret;
 		}
 	}
@@ -166,5 +152,4 @@ int elevator_register(void)
 void elevator_unregister(void)
 {
 	elevator_unregister_first(sched_policies_count());
-	destroy_workqueue(mqfair_wq);
 }

@@ -1,23 +1,42 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * stage - picks the request of a hardware queue that goes to the device next
+ *
+ * A request that the scheduler dispatches waits in hctx_host.staged until the
+ * block layer fetches it, and has_work() says whether one waits.  So the block
+ * layer runs a hardware queue only when there is a request for it to take.  If
+ * has_work() is true and dispatch_request() then returns none, the block layer
+ * runs all queues again 3 ms later.  That costs time and would hide a lost
+ * wake-up.
+ *
+ * A hardware queue that cannot run is *blocked*: the scheduler ignores the
+ * tags of its queues, so that virtual time does not wait for them.
+ *
+ * elevator.c stages at insert and at dispatch, wake.c on a wake-up.  wake.c
+ * and tick.c block hardware queues that are stuck.
+ */
 #ifndef MQFAIR_STAGE_H
 #define MQFAIR_STAGE_H
 
 #include "device.h"
 
+/*
+ * Stages a request if none is staged and the scheduler dispatches one.  Clears
+ * hctx_host.blocked.  Task context, under hctx_host.lock.  The caller hands
+ * @wake to host_wake() after it has dropped the lock.
+ */
 void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake);
+
+/*
+ * Blocks the queues of @h until the next hctx_stage(); has_work() is true
+ * meanwhile if requests wait.  Task context, under hctx_host.lock.
+ */
 void hctx_block(struct hctx_host *h, struct wake *wake);
+
+/* Whether the block layer cannot run this hardware queue just now; no lock. */
 bool hctx_is_stuck(struct hctx_host *h);
 
-/* The bytes that merging brought without telling us. */
-static inline void charge_merged(struct sched *s, struct queue_host *qh,
-				 struct request_host *r)
-{
-	u32 bytes = blk_rq_bytes(r->rq);
-
-	if (unlikely(bytes != r->io.bytes))
-		s->ops->merge(&qh->queue, &r->io, bytes);
-}
-
+/* Whether a request waits in a queue of @h; a snapshot, any context. */
 static inline bool hctx_has_queued(struct hctx_host *h)
 {
 	u32 i;
@@ -28,10 +47,25 @@ static inline bool hctx_has_queued(struct hctx_host *h)
 	return false;
 }
 
+/* Has the block layer fetch the staged request, if one is.  Task, no lock. */
 static inline void hctx_run(struct hctx_host *h)
 {
 	if (READ_ONCE(h->staged))
 		blk_mq_run_hw_queue(h->hctx, false);
+}
+
+/*
+ * Charges the bytes that merging has added to a queued request.  The block
+ * layer does not report a merge.  Under the lock of the queue.
+ */
+static inline void charge_merged(struct sched *s, struct queue_host *qh,
+				 struct request_host *r)
+{
+	u32 bytes = blk_rq_bytes(r->rq);
+
+	lockdep_assert_held(qh->lock);
+	if (unlikely(bytes != r->io.bytes))
+		s->ops->merge(&qh->queue, &r->io, bytes);
 }
 
 #endif /* MQFAIR_STAGE_H */

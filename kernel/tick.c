@@ -2,6 +2,7 @@
 /* tick - the work that the timer asks for */
 #include "tick.h"
 
+#include "limit.h"
 #include "stage.h"
 #include "wake.h"
 
@@ -52,7 +53,7 @@ static void watch_wakes(struct device_host *d, u64 now)
 	}
 }
 
-void tick_work(struct work_struct *work)
+static void tick_work(struct work_struct *work)
 {
 	struct device_host *d = container_of(work, struct device_host, tick);
 	u64 now = ktime_get_ns();
@@ -64,4 +65,9 @@ void tick_work(struct work_struct *work)
 	limit_tick(d, now);
 	d->sched.ops->tick(&d->sched, now, &wake);
 	host_wake(d, &wake);
+}
+
+void tick_setup(struct device_host *d)
+{
+	INIT_WORK(&d->tick, tick_work);
 }

@@ -5,7 +5,7 @@
 #include "stage.h"
 #include "trace.h"
 
-struct workqueue_struct *mqfair_wq;
+static struct workqueue_struct *mqfair_wq;
 
 static void hctx_wake(struct queue_host *qh)
 {
@@ -67,7 +67,7 @@ void host_reshare(struct sched *s)
 	host_wake(container_of(s, struct device_host, sched), &wake);
 }
 
-void hctx_wake_work(struct work_struct *work)
+static void hctx_wake_work(struct work_struct *work)
 {
 	struct hctx_host *h = container_of(work, struct hctx_host, wake_work);
 	struct wake wake __uninitialized;
@@ -80,10 +80,46 @@ void hctx_wake_work(struct work_struct *work)
 	hctx_run(h);
 }
 
-enum hrtimer_restart timer_fired(struct hrtimer *timer)
+static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 {
 	struct device_host *d = container_of(timer, struct device_host, timer);
 
 	queue_work(mqfair_wq, &d->tick);
 	return HRTIMER_NORESTART;
+}
+
+int wake_workqueue_create(void)
+{
+	mqfair_wq = alloc_workqueue("mqfair", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);
+	return mqfair_wq ? 0 : -ENOMEM;
+}
+
+void wake_workqueue_destroy(void)
+{
+	destroy_workqueue(mqfair_wq);
+}
+
+void wake_setup(struct device_host *d)
+{
+	port_lock_init(&d->timer_lock);
+	hrtimer_setup(&d->timer, timer_fired, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS);
+}
+
+void wake_setup_hctx(struct hctx_host *h)
+{
+	INIT_WORK(&h->wake_work, hctx_wake_work);
+}
+
+void wake_stop(struct device_host *d)
+{
+	u32 i;
+
+	hrtimer_cancel(&d->timer);
+	cancel_work_sync(&d->tick);
+	/* The last tick may have armed the timer again; no other tick can. */
+	hrtimer_cancel(&d->timer);
+	cancel_work_sync(&d->tick);
+	for (i = 0; i < d->nr_hctx; i++)
+		cancel_work_sync(&d->hctx[i]->wake_work);
 }

@@ -19,6 +19,8 @@
  * > groups_lock > the locks of sched/.  Nor has the module gone before the last
  * of them: what frees a blkg asks the policy, by its number, to free its part.
  */
+#include "weights.h"
+
 #include "wake.h"
 
 struct device_weight {
