@@ -50,7 +50,6 @@ void classify(struct request *rq, struct request_host *r)
 		flow = root_flow(rq->q);
 		r->blkg = NULL;
 	}
-	r->rq = rq;
 	r->io.flow = flow;
 	r->io.op = io_op_of(rq);
 	r->io.bytes = blk_rq_bytes(rq);

@@ -47,7 +47,7 @@ struct device_host;
 /* A request while it is inserted or in the device. */
 struct request_host {
 	struct io io;
-	struct request *rq;		/* while inserted or in the device */
+	struct request *rq;		/* NULL before the first insertion */
 	struct blkcg_gq *blkg;		/* reference that keeps io.flow; or NULL */
 };
 

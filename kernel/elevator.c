@@ -33,6 +33,11 @@
 #include "trace.h"
 #include "wake.h"
 
+void el_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
+{
+	limit_admit(opf, data);
+}
+
 void el_prepare_request(struct request *rq)
 {
 	rq->elv.priv[0] = NULL;
@@ -47,7 +52,6 @@ static struct request_host *request_host_get(struct request *rq)
 		return r;
 	r = &h->requests[rq->internal_tag];
 	classify(rq, r);
-	limit_taken(h);
 	rq->elv.priv[0] = r;
 	return r;
 }
@@ -70,12 +74,14 @@ static bool runs_here(struct blk_mq_hw_ctx *hctx, struct request *rq,
 static void insert_one(struct hctx_host *h, struct queue_host *qh,
 		       struct request *rq, u64 now, struct wake *wake)
 {
-	struct io *io = &rq_host(rq)->io;
+	struct request_host *r = rq_host(rq);
+	bool first = !r->rq;
 
 	lockdep_assert_held(qh->lock);
-	h->device->sched.ops->insert(&qh->queue, io, now, wake);
-	limit_changed(h, io->flow);
-	trace_mqfair_insert(rq, &qh->queue, io);
+	r->rq = rq;
+	h->device->sched.ops->insert(&qh->queue, &r->io, now, wake);
+	limit_inserted(qh, r->io.flow, first);
+	trace_mqfair_insert(rq, &qh->queue, &r->io);
 }
 
 /* The hardware queue of one CPU: hctx_host.lock is its queue's lock. */
@@ -276,7 +282,7 @@ void el_finish_request(struct request *rq)
 		return;
 	if (unlikely(is_out(r)))
 		el_requeue_request(rq);
-	limit_released(rq->mq_hctx->sched_data, r->io.flow);
+	limit_finished(rq->mq_hctx->sched_data, r->io.flow);
 	declassify(r);
 	rq->elv.priv[0] = NULL;
 }

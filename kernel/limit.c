@@ -213,7 +213,7 @@ static u64 wait_for_tags(struct claim *c)
 	for (;;) {
 		prepare_to_wait_exclusive(wait, &waiter.entry,
 					  TASK_UNINTERRUPTIBLE);
-		/* Pairs with limit_released(): announce, then look. */
+		/* Pairs with limit_finished(): announce, then look. */
 		left = tags_left(c);
 		if (left)
 			break;
@@ -257,7 +257,7 @@ static struct blk_mq_hw_ctx *hctx_asked(blk_opf_t opf,
 	return data->hctx ?: blk_mq_map_queue(opf, blk_mq_get_ctx(data->q));
 }
 
-static noinline void limit_caller(blk_opf_t opf, struct blk_mq_alloc_data *data)
+void limit_admit_slow(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct blkcg_gq *blkg;
 	struct claim c;
@@ -281,16 +281,6 @@ static noinline void limit_caller(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	if (c.flow)
 		limit_flow(&c, data);
 	blkg_put(blkg);
-}
-
-void el_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
-{
-	struct device_host *d = device_of(data->q);
-
-	/* A flow alone pays for no more than this look. */
-	if (READ_ONCE(d->sched.share.nr_active) >= 2 &&
-	    !(opf & (REQ_META | REQ_SWAP)))
-		limit_caller(opf, data);
 }
 
 void limit_wake(struct hctx_host *h, struct flow *f)
@@ -368,7 +358,7 @@ void limit_tick(struct device_host *d, u64 now)
 	WRITE_ONCE(d->tag_level, level);
 }
 
-void limit_depth_updated(struct device_host *d)
+void limit_resized(struct device_host *d)
 {
 	unsigned int least = UINT_MAX;
 	u32 i;

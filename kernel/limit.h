@@ -1,39 +1,83 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * limit - bounds the scheduler tags that one flow holds
+ *
+ * limit.c explains the rule.  A request enters here once at each stage:
+ *
+ *	call		stage				context		lock
+ *	limit_admit	before the block layer takes	task, may	none
+ *			a tag for the task		sleep
+ *	limit_inserted	after sched_ops.insert		task		queue's
+ *	limit_finished	the request finishes, before	any		none
+ *			its flow is released
+ *	limit_tick	tick work			task		none
+ *	limit_resized	init; the depth has changed	task, frozen	none
+ *
+ * elevator.c makes the first three calls, tick.c the fourth, register.c the
+ * last.
  */
 #ifndef MQFAIR_LIMIT_H
 #define MQFAIR_LIMIT_H
 
 #include "device.h"
 
-void el_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data);
-void limit_depth_updated(struct device_host *d);
+void limit_admit_slow(blk_opf_t opf, struct blk_mq_alloc_data *data);
 void limit_wake(struct hctx_host *h, struct flow *f);
-void limit_tick(struct device_host *d, u64 now);
 
 static inline struct flow_tags *flow_tags(struct flow *f)
 {
 	return &container_of(f, struct group_host, flow)->tags;
 }
 
-/* What the flow holds of @h's tags has changed: there may be room for another. */
-static inline void limit_changed(struct hctx_host *h, struct flow *f)
+/* Wakes a waiter for tags if the flow may take one more. */
+static inline void limit_look(struct hctx_host *h, struct flow *f)
 {
 	if (unlikely(waitqueue_active(&flow_tags(f)->wait)))
 		limit_wake(h, f);
 }
 
-static inline void limit_taken(struct hctx_host *h)
+/*
+ * The running task is about to take data->nr_tags tags.  Sleeps until its flow
+ * may take one; may lower data->nr_tags.  A task that may not sleep gets a
+ * shallow depth instead.  The task holds request_queue.q_usage_counter.
+ */
+static inline void limit_admit(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
-	atomic_inc(&h->map->used);
+	/* A flow that is alone pays for this look only. */
+	if (READ_ONCE(device_of(data->q)->sched.share.nr_active) >= 2 &&
+	    !(opf & (REQ_META | REQ_SWAP)))
+		limit_admit_slow(opf, data);
 }
 
-static inline void limit_released(struct hctx_host *h, struct flow *f)
+/*
+ * A request of @f was inserted into @qh.  @first: it has not been inserted
+ * before, so its tag is counted now.  No other CPU can finish the request
+ * before the lock of @qh is dropped, so the count never falls below 0.  A task
+ * that waited may be the inserter; it passes the remaining room on.
+ */
+static inline void limit_inserted(struct queue_host *qh, struct flow *f,
+				  bool first)
 {
-	/* Full order; pairs with wait_for_tags(). */
-	atomic_dec_return(&h->map->used);
-	limit_changed(h, f);
+	lockdep_assert_held(qh->lock);
+	if (first)
+		atomic_inc(&qh->hctx->map->used);
+	limit_look(qh->hctx, f);
 }
+
+/*
+ * A request of @f gives its tag back.  The decrement is fully ordered and
+ * comes before the look for waiters; pairs with wait_for_tags().
+ */
+static inline void limit_finished(struct hctx_host *h, struct flow *f)
+{
+	atomic_dec_return(&h->map->used);
+	limit_look(h, f);
+}
+
+/* Computes the level of the loans if it is due. */
+void limit_tick(struct device_host *d, u64 now);
+
+/* Reads the depths of the tag maps anew. */
+void limit_resized(struct device_host *d);
 
 #endif /* MQFAIR_LIMIT_H */

@@ -42,7 +42,7 @@ static int el_init(struct request_queue *q, struct elevator_queue *eq)
 	for (i = 0; i < d->nr_hctx; i++)
 		wake_setup_hctx(d->hctx[i]);
 	/* Before a weight that is written then can have tick run. */
-	limit_depth_updated(d);
+	limit_resized(d);
 	ret = compat_activate_policy(q, &mqfair_policy);
 	if (ret) {
 		device_host_destroy(d);
@@ -78,7 +78,7 @@ static void el_depth_updated(struct request_queue *q)
 	struct device_host *d = device_of(q);
 
 	device_size_requests(d);
-	limit_depth_updated(d);
+	limit_resized(d);
 }
 
 COMPAT_DEFINE_ELEVATOR_HOOKS(el_)
