@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Everything that flash/ keeps count of, counted again from the map.
+ * Counts everything again from the map that flash/ keeps a count of: valid
+ * pages, lists of blocks, units, pages of owners, pages in the buffer.
  */
 #include "fixture.h"
 
@@ -14,7 +15,7 @@ static u32 physical(const struct ftl *ftl)
 	return ftl->nr_dies * ftl->die_blocks << ftl->block_shift;
 }
 
-/* F1, in both directions. */
+/* Checks F1 of ftl.h, in both directions. */
 static const char *audit_map(const struct ftl *ftl)
 {
 	u32 mapped = 0, placed = 0, i;
@@ -35,7 +36,7 @@ static const char *audit_map(const struct ftl *ftl)
 	return NULL;
 }
 
-/* Up to which page of the block has it been filled? */
+/* Returns the number of pages of the block that have been placed. */
 static u32 block_fill(const struct ftl *ftl, u32 number)
 {
 	const struct ftl_block *b = &ftl->block[number];
@@ -50,6 +51,7 @@ static u32 block_fill(const struct ftl *ftl, u32 number)
 	return ftl->block_pages;
 }
 
+/* Checks F2 of ftl.h, and the state of the block. */
 static const char *audit_block(const struct ftl *ftl, u32 number)
 {
 	const struct ftl_block *b = &ftl->block[number];
@@ -75,6 +77,7 @@ static const char *audit_block(const struct ftl *ftl, u32 number)
 	return NULL;
 }
 
+/* Checks the lists of closed blocks; counts their blocks in *@listed. */
 static const char *audit_lists(const struct ftl *ftl, const struct ftl_die *d,
 			       u32 *listed)
 {
@@ -99,7 +102,7 @@ static const char *audit_lists(const struct ftl *ftl, const struct ftl_die *d,
 	return NULL;
 }
 
-/* Units from the oldest to the last that is full. */
+/* Counts the units from the oldest to the last that is full. */
 static const char *audit_stream(const struct ftl *ftl,
 				const struct ftl_stream *s)
 {
@@ -143,6 +146,7 @@ static const char *audit_die(const struct ftl *ftl, u32 number)
 	return NULL;
 }
 
+/* A recount for one tag; children is ~0 for a free tag. */
 struct count {
 	u64 valid, invalid, pages, children;
 };
@@ -209,7 +213,7 @@ static const char *audit_owners(const struct ftl *ftl)
 	return wrong;
 }
 
-/* Pages that commands placed and that are not programmed. */
+/* The buffer holds pages on the link, and pages placed but not programmed. */
 static const char *audit_buffer(const struct flash *f)
 {
 	const struct ftl *ftl = &f->ftl;

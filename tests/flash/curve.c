@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * flash-curve - what the models do over queue depth, beside what their drives
- * do
+ * flash-curve - measures the models over queue depth, beside the published
+ * figures of their drives
  *
  * usage: flash-curve [--json] [--check] [--bench] [MODEL...]
  *
  * A drive of 4 GiB is filled in order, read and written in order, aged by
- * random overwrites of 1.5 times its capacity, and written at random.  --check
- * ends with status 1 if a figure that is judged is more than 10 % off.
- * --bench tells instead how many random reads a second this machine models, and
- * writes on the aged drive; that depends on the machine and is judged nowhere.
+ * random overwrites of 1.5 times its capacity, and written at random.
+ *
+ *	--check	status 1 if a judged figure is more than 10 % off its target
+ *	--json	the points and figures as JSON instead of tables
+ *	--bench	instead: the random reads per second that this machine models,
+ *		and the writes on an aged drive; nothing is judged
+ *
+ * The status is 2 for a wrong argument, or if memory is short.
  */
 #include "fixture.h"
 
@@ -29,7 +33,7 @@ struct series {
 	bool write, random;
 };
 
-/* In this order: writing in order leaves the map in order. */
+/* The order matters: sequential writes leave the map in order. */
 static const struct series all_series[] = {
 	{ "randread-1k", 1024, false, true },
 	{ "randread-4k", 4096, false, true },
@@ -55,7 +59,7 @@ static u32 judged, off;
 
 /* -------------------------------------------------------------- measuring */
 
-/* Long enough for the buffer to be full and the dies to be collecting. */
+/* Writes go on until the buffer is full and GC runs on the dies. */
 static u64 ios_for(const struct series *s, u32 depth)
 {
 	u64 least = s->write ? (192ULL << 20) / s->bytes : 2000;
@@ -112,7 +116,7 @@ static void fill(struct flash *f, bool written, u64 overwrites)
 		;
 }
 
-/* To where it stays: free blocks as low as they are under load. */
+/* Ages the drive to its steady state, with few free blocks. */
 static void age(struct flash *f, u64 *now)
 {
 	struct fixture_load load = {
@@ -129,7 +133,7 @@ static void age(struct flash *f, u64 *now)
 	fixture_run(f, &load, now);
 }
 
-/* Deepest first, so that a short run at depth 1 finds the buffer full. */
+/* The deepest goes first, so that a short run at depth 1 meets a full buffer. */
 static void measure_series(struct flash *f, u32 index, struct result *r,
 			   u64 *now)
 {
@@ -170,7 +174,7 @@ static u64 point_value(const struct point *p, const char *what)
 	return p->bytes_per_s;
 }
 
-/* The most over all depths, or at that of the target. */
+/* Returns the highest value over all depths, or that at the target's depth. */
 static u64 seen_for(const struct flash_target *t, const struct result *r)
 {
 	const struct point *p = r->point[series_of(t)];
@@ -320,7 +324,7 @@ static void throughput_at(struct flash *f, u8 op, u32 depth, u64 *now)
 	double began = seconds();
 
 	fixture_run(f, &load, now);
-	printf("%s depth %u: %.2f M modelled %s a second of processor time\n",
+	printf("%s depth %u: %.2f M modelled %s per second of CPU time\n",
 	       flash_params_of(f)->name, depth,
 	       (double)load.ios / 1e6 / (seconds() - began),
 	       op == FLASH_WRITE ? "writes" : "reads");
@@ -367,7 +371,7 @@ static void options(int argc, char **argv)
 			bench = true;
 		else if (argv[i][0] == '-' || !flash_model(argv[i])) {
 			fprintf(stderr,
-				"flash-curve: %s: neither a model nor one of --json, --check, --bench\n",
+				"flash-curve: %s: not a model, nor --json, --check or --bench\n",
 				argv[i]);
 			exit(2);
 		}
@@ -396,7 +400,7 @@ int main(int argc, char **argv)
 		printf("\n]}\n");
 	if (check && (off || !judged)) {
 		fprintf(stderr,
-			"flash-curve: %u of %u judged figures are more than %d %% off\n",
+			"flash-curve: %u of %u judged figures miss their target by more than %d %%\n",
 			off, judged, TOLERANCE_PCT);
 		return 1;
 	}

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
+/* A small drive, and commands for it: see fixture.h. */
 #include "fixture.h"
 
 const struct flash_params fixture_params = {
-	.name = "rig",
+	.name = "fixture",
 	.channels = 2,
 	.dies = 2,
 	.planes = 2,
@@ -38,7 +39,7 @@ struct flash *fixture_create(const struct flash_params *p, u32 blocks)
 	struct flash *f = flash_create(&c);
 
 	if (wrong)
-		fprintf(stderr, "rig: %s\n", wrong);
+		fprintf(stderr, "fixture: %s\n", wrong);
 	port_assert(f);
 	return f;
 }
@@ -91,7 +92,7 @@ static void load_submit(struct flash *f, struct fixture_load *load, u64 *next,
 	flash_submit(f, cmd, now);
 }
 
-/* While it runs at its full depth. */
+/* Counts @cmd, the @done-th to end, if all commands were outstanding then. */
 static void load_count(struct fixture_load *load, u64 done,
 		       const struct flash_cmd *cmd, u64 *began)
 {

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * rig - a drive under test: small numbers, commands one by one or in a loop
+ * fixture - a small drive for the tests of flash/, and commands for it
+ *
+ * fixture_do() submits one command and waits for it.  fixture_run() keeps a
+ * number of commands outstanding.  Both call flash_advance() exactly when
+ * flash_next_ns() says.  All times are simulated nanoseconds; @now is the time
+ * of the test, which the functions advance.
  */
-#ifndef MQFAIR_FLASH_RIG_H
-#define MQFAIR_FLASH_RIG_H
+#ifndef MQFAIR_FLASH_FIXTURE_H
+#define MQFAIR_FLASH_FIXTURE_H
 
 #include "flash/drive.h"
 #include "sim/stats.h"
@@ -14,43 +19,50 @@ enum {
 };
 
 /*
- * 2 channels, 2 dies each, 2 planes each; 2 pages a read, 8 a program, 32 a
- * block.  Times in us: command 1, link 1 a page, channel 10 a page, read 50,
- * program 500, erase 2000, fixed 5 reading and 3 writing.
+ * The drive has 2 channels, each with 2 dies of 2 planes.  A flash page has 2
+ * pages, a unit 8, a block 32.  The times in us: command 1, link 1 a page,
+ * channel 10 a page, read 50, program 500, erase 2000, fixed 5 for a read and 3
+ * for a write.
  */
 extern const struct flash_params fixture_params;
 
-/* A drive with @blocks blocks of capacity a die; ends the program if it fails. */
+/*
+ * Makes a drive with the capacity of @blocks blocks in each die.  Ends the
+ * program on an error.  The caller destroys the drive.
+ */
 struct flash *fixture_create(const struct flash_params *p, u32 blocks);
 
-/* Every page once, in order, without time. */
+/* Writes every page once, in order, without time. */
 void fixture_fill(struct flash *f, u32 owner);
 
-/* Until nothing is to happen any more; returns the time. */
+/* Handles all events until none is left; returns the time of the last. */
 u64 fixture_settle(struct flash *f, u64 now);
 
-/* Submits, and waits until that command is done; returns what it took. */
+/* Submits a command and waits until it is done; returns its latency in ns. */
 u64 fixture_do(struct flash *f, u64 *now, u8 op, u32 page, u32 pages);
 
-/* @depth commands outstanding, resubmitted until @ios have been done. */
+/* A loop of @ios commands, of which @depth are outstanding. */
 struct fixture_load {
 	u8 op;
 	u32 depth;
-	u32 pages;		/* of each */
-	u32 first, range;	/* range 0: the whole drive */
+	u32 pages;		/* of each command */
+	u32 first, range;	/* pages to go to; range 0: the whole drive */
 	u32 owner;
-	bool random;		/* aligned to its size; otherwise in order */
+	bool random;		/* places at random, else in order */
 	u64 ios;
-	struct histogram *latencies;	/* NULL: not wanted */
-	/* out: what was done between the first @depth and the last submission */
-	u64 counted, latency_ns, elapsed_ns;	/* latency: mean */
-	u64 state;		/* of the random numbers; private */
+	struct histogram *latencies;	/* result, or NULL */
+	/*
+	 * Results over the commands that ended while @depth were outstanding:
+	 * after the first @depth and before the last submission.
+	 */
+	u64 counted, latency_ns, elapsed_ns;	/* latency_ns: mean */
+	u64 state;		/* private: of the random numbers */
 };
 
-/* At @*now, which moves on. */
+/* Runs @load from @*now on, until no command is outstanding. */
 void fixture_run(struct flash *f, struct fixture_load *load, u64 *now);
 
-/* NULL, or what is inconsistent; see ftl.h for F1 and F2. */
+/* Returns NULL, or the condition that does not hold; ftl.h has F1 and F2. */
 const char *audit(const struct flash *f);
 
-#endif /* MQFAIR_FLASH_RIG_H */
+#endif /* MQFAIR_FLASH_FIXTURE_H */

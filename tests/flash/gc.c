@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Collecting: watermarks, what it costs, whose pages it moves, filling. */
+/*
+ * Garbage collection (GC): its watermarks, its cost, the owners of the pages
+ * that it copies.  Filling, which collects too.  Sizes and parameters.
+ */
 #include "tests/unit/unit.h"
 #include "fixture.h"
 
@@ -24,7 +27,7 @@ struct marks {
 	u32 began, ended;
 };
 
-/* After every single event: who takes which free block? */
+/* Checks after every single event which stream has taken a free block. */
 static void check_marks(const struct flash *f, struct marks *m)
 {
 	u32 i;
@@ -43,10 +46,10 @@ static void check_marks(const struct flash *f, struct marks *m)
 		if (d->victim != FTL_NONE)
 			assert_true(d->collecting ||
 				    d->nr_free >= f->params.gc_stop);
-		/* The last one is for collecting alone. */
+		/* GC alone takes the last free block. */
 		if (!d->nr_free && m->free[i])
 			assert_int_not_equal(d->victim, FTL_NONE);
-		/* With no other left it goes before what commands wrote. */
+		/* With one free block left, GC goes before programs. */
 		if (f->die[i].work == DIE_PROGRAM && m->work[i] != DIE_PROGRAM)
 			assert_false(ftl_gc_urgent(&f->ftl, i) &&
 				     ftl_gc_step(&f->ftl, i) != GC_NOTHING);
@@ -91,14 +94,14 @@ static void watermarks(u32 gc_start, u32 gc_stop)
 	}
 	assert_true(m.began > 100);
 	assert_true(m.ended > 100);
-	/* And when nothing comes any more it has got as far as it wants. */
+	/* Without commands, GC went on until its watermark. */
 	for (i = 0; i < f->ftl.nr_dies; i++)
 		assert_true(die_of(f, i)->nr_free > gc_start);
 	assert_null(audit(f));
 	flash_destroy(f);
 }
 
-static void collects_between_its_watermarks(void **state)
+static void gc_runs_between_its_watermarks(void **state)
 {
 	(void)state;
 	watermarks(2, 3);
@@ -106,7 +109,7 @@ static void collects_between_its_watermarks(void **state)
 	watermarks(3, 6);
 }
 
-/* One die, more room in the buffer than free blocks: writes wait for an erase. */
+/* One die, and more room in the buffer than in free blocks. */
 static void writes_wait_for_a_free_block(void **state)
 {
 	struct random r = random_seeded("gc, stalls");
@@ -143,13 +146,15 @@ static void writes_wait_for_a_free_block(void **state)
 	flash_destroy(f);
 }
 
-/* --------------------------------------------------------- what it costs */
+/* -------------------------------------------------------------------- cost */
 
 /*
- * Write amplification of uniformly random writes when the block that was
- * filled longest ago is collected; the block with the fewest valid pages is
- * the same one as blocks become large (Desnoyers, Analytic Models of SSD Write
- * Performance, ACM TOS 2014): A = a / (a + W(-a exp(-a))), a = flash / data.
+ * The formula gives the write amplification of uniformly random writes if the
+ * victim is the block that was filled longest ago: with a = flash / data, A = a
+ * / (a + W(-a exp(-a))).  As blocks become large, the block with the fewest
+ * valid pages is the same one.
+ *
+ * Source: Desnoyers, Analytic Models of SSD Write Performance, ACM TOS 2014.
  */
 static double lambert_w(double x)
 {
@@ -167,8 +172,9 @@ static double formula(double a)
 }
 
 /*
- * The flash that holds data: without the blocks that are kept free, halfway
- * between the watermarks, and half of each of the two that are being filled.
+ * Returns a = flash / data.  Flash without data does not count: the free
+ * blocks, halfway between the watermarks, and half of each of the two open
+ * blocks.
  */
 static double flash_to_data(const struct flash *f)
 {
@@ -189,6 +195,7 @@ static double amplification(const struct flash_stats *from,
 	       1000;
 }
 
+/* Makes a drive in its steady state; measures its amplification. */
 static struct flash *aged(u32 spare_permille, double *amplified)
 {
 	struct flash_params p = fixture_params;
@@ -196,7 +203,7 @@ static struct flash *aged(u32 spare_permille, double *amplified)
 	struct flash_fill fill = { .owner = 1, .seed = 1 };
 	struct flash *f;
 
-	/* Few dies and large blocks, as the formula assumes. */
+	/* The formula assumes few dies and large blocks. */
 	p.channels = 1;
 	p.dies = 1;
 	p.block_programs = 128;
@@ -221,7 +228,7 @@ static struct flash *aged(u32 spare_permille, double *amplified)
 	return f;
 }
 
-static void amplifies_as_greedy_collecting_does(void **state)
+static void amplification_follows_the_formula(void **state)
 {
 	static const u32 spare[] = { 100, 150, 250, 400 };
 	double last = 1000;
@@ -233,7 +240,7 @@ static void amplifies_as_greedy_collecting_does(void **state)
 		struct flash *f = aged(spare[i], &seen);
 
 		known = formula(flash_to_data(f));
-		print_message("# spare %u: amplification %.3f, known %.3f\n",
+		print_message("# spare %u: amplification %.3f, formula %.3f\n",
 			      spare[i], seen, known);
 		assert_true(fabs(seen / known - 1) < 0.02);
 		assert_true(seen < last);
@@ -243,7 +250,7 @@ static void amplifies_as_greedy_collecting_does(void **state)
 	}
 }
 
-static void writing_in_order_amplifies_nothing(void **state)
+static void sequential_writes_amplify_nothing(void **state)
 {
 	struct flash *f = fixture_create(&fixture_params, 32);
 	u64 now = 0;
@@ -264,8 +271,8 @@ static void writing_in_order_amplifies_nothing(void **state)
 	flash_destroy(f);
 }
 
-/* All time that dies spend is accounted for, and by whom. */
-static void work_adds_up(void **state)
+/* The times of programs, reads for GC and erases add up to the busy times. */
+static void busy_times_add_up(void **state)
 {
 	struct flash *f = fixture_create(&fixture_params, 16);
 	struct flash_stats s;
@@ -285,7 +292,7 @@ static void work_adds_up(void **state)
 	     &now);
 	fixture_settle(f, now);
 	assert_int_equal(flash_stats(f).written - s.written, 20000);
-	/* Programs in all: commands' and collecting's. */
+	/* gc_busy_ns has GC's programs; all others are programs of commands. */
 	rows = flash_stats(f).gc_busy_ns -
 	       flash_stats(f).erases * fixture_params.erase_ns -
 	       (flash_stats(f).programs - s.programs) *
@@ -298,10 +305,10 @@ static void work_adds_up(void **state)
 	flash_destroy(f);
 }
 
-/* ------------------------------------------------------------ whose pages */
+/* ------------------------------------------------------------------ owners */
 
-/* A cold owner's pages are moved for a hot writer that shares its blocks. */
-static void copied_pages_are_their_owners(void **state)
+/* GC copies pages of a cold owner for a hot one that shares their blocks. */
+static void copies_count_for_the_owner_of_the_page(void **state)
 {
 	struct flash *f = fixture_create(&fixture_params, 32);
 	struct flash_usage cold, hot;
@@ -344,7 +351,7 @@ static void copied_pages_are_their_owners(void **state)
 	flash_destroy(f);
 }
 
-/* What dies were busy for, on both planes; without what is still to be paid. */
+/* Returns the time of all planes for writes and GC that was paid for. */
 static u64 busy_with_writes(const struct flash *f)
 {
 	struct flash_stats stats = flash_stats(f);
@@ -357,8 +364,8 @@ static u64 busy_with_writes(const struct flash *f)
 	       f->owed_ns;
 }
 
-/* Collecting is paid for by the page, whoever writes how many at a time. */
-static void collecting_is_paid_for_by_who_writes(void **state)
+/* Two owners pay alike for a page, though one writes eight at a time. */
+static void writers_pay_for_gc_by_the_page(void **state)
 {
 	struct flash *f = fixture_create(&fixture_params, 32);
 	struct flash_usage few, many;
@@ -393,7 +400,7 @@ static void collecting_is_paid_for_by_who_writes(void **state)
 	flash_destroy(f);
 }
 
-static void a_drive_keeps_its_map_to_itself(void **state)
+static void a_drive_managed_ftl_is_hidden(void **state)
 {
 	struct flash_config c = {
 		.params = &fixture_params,
@@ -441,14 +448,14 @@ static void filling_reaches_each_page_once(void **state)
 	for (i = 0; i < flash_pages(f); i++)
 		assert_int_equal(flash_where(f, i) != FLASH_NOWHERE,
 				 i >= 100 && i < 1211);
-	/* Shuffled: neighbours are elsewhere. */
+	/* Shuffled, so neighbours are apart. */
 	assert_int_not_equal(flash_where(f, 101), flash_where(f, 100) + 1);
 	assert_null(audit(f));
 	flash_destroy(f);
 }
 
-/* The same history, with its times and without. */
-static void filling_is_like_writing(void **state)
+/* Writes and fills the same pages, once with the times, once without. */
+static void filling_amplifies_as_writing_does(void **state)
 {
 	struct flash_params p = fixture_params;
 	struct flash_fill fill = { .owner = 1 };
@@ -502,7 +509,7 @@ static void filling_is_like_writing(void **state)
 	print_message("# amplification %.0f with time, %.0f without\n", like,
 		      seen);
 	assert_true(fabs(seen / like - 1) < 0.05);
-	/* And the timing model goes on from there. */
+	/* The timing model goes on from the state that filling has left. */
 	now = 0;
 	load(fast,
 	     (struct fixture_load){
@@ -544,7 +551,7 @@ static void sizes_are_checked(void **state)
 	assert_non_null(strstr(flash_config_wrong(&c), "2^31"));
 	c.bytes = 16ULL << 30;
 	assert_null(flash_config_wrong(&c));
-	/* 4 bytes a page, and 6 for each page of flash; all else is little. */
+	/* 4 bytes a logical page and 6 a physical page; the rest is little. */
 	assert_in_range(flash_memory_bytes(&c), 40 << 20, 46 << 20);
 	c.owners = OWNERS_MAX + 1;
 	assert_non_null(strstr(flash_config_wrong(&c), "owners"));
@@ -582,7 +589,7 @@ static void parameters_are_checked(void **state)
 #undef WRONG
 }
 
-static void models_are_sound(void **state)
+static void models_are_valid(void **state)
 {
 	const struct flash_params *p;
 	const struct flash_target *t;
@@ -600,19 +607,19 @@ static void models_are_sound(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(collects_between_its_watermarks),
+		cmocka_unit_test(gc_runs_between_its_watermarks),
 		cmocka_unit_test(writes_wait_for_a_free_block),
-		cmocka_unit_test(amplifies_as_greedy_collecting_does),
-		cmocka_unit_test(writing_in_order_amplifies_nothing),
-		cmocka_unit_test(work_adds_up),
-		cmocka_unit_test(copied_pages_are_their_owners),
-		cmocka_unit_test(collecting_is_paid_for_by_who_writes),
-		cmocka_unit_test(a_drive_keeps_its_map_to_itself),
+		cmocka_unit_test(amplification_follows_the_formula),
+		cmocka_unit_test(sequential_writes_amplify_nothing),
+		cmocka_unit_test(busy_times_add_up),
+		cmocka_unit_test(copies_count_for_the_owner_of_the_page),
+		cmocka_unit_test(writers_pay_for_gc_by_the_page),
+		cmocka_unit_test(a_drive_managed_ftl_is_hidden),
 		cmocka_unit_test(filling_reaches_each_page_once),
-		cmocka_unit_test(filling_is_like_writing),
+		cmocka_unit_test(filling_amplifies_as_writing_does),
 		cmocka_unit_test(sizes_are_checked),
 		cmocka_unit_test(parameters_are_checked),
-		cmocka_unit_test(models_are_sound),
+		cmocka_unit_test(models_are_valid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* A simulated host on a drive of flash/. */
+/* A simulated host (sim/host.h), with the mqfq scheduler, on a drive. */
 #include "tests/unit/unit.h"
 #include "fixture.h"
 #include "sched/core/policies.h"
@@ -40,7 +40,7 @@ static struct host *host_on(struct flash *f)
 	return h;
 }
 
-static void ended_well(struct host *h, struct flash *f)
+static void check_end(struct host *h, struct flash *f)
 {
 	host_finish(h);
 	if (host_failed(h))
@@ -48,7 +48,7 @@ static void ended_well(struct host *h, struct flash *f)
 	assert_null(audit(f));
 }
 
-static void latency_is_the_drives(void **state)
+static void latency_is_that_of_the_drive(void **state)
 {
 	struct flash *f = drive("980pro");
 	struct host *h = host_on(f);
@@ -64,7 +64,7 @@ static void latency_is_the_drives(void **state)
 	(void)state;
 	fixture_fill(f, flow->id);
 	host_run(h, 100 * MS);
-	ended_well(h, f);
+	check_end(h, f);
 	assert_in_range(flow->stats.latency.sum_ns / flow->stats.ios, 59 * US,
 			61 * US);
 	assert_in_range(flow->stats.ios, 1650, 1700);
@@ -73,7 +73,7 @@ static void latency_is_the_drives(void **state)
 	flash_destroy(f);
 }
 
-static void flows_own_pages_until_they_go(void **state)
+static void pages_of_a_removed_flow_go_to_its_parent(void **state)
 {
 	struct flash *f = drive("p3700");
 	struct host *h = host_on(f);
@@ -96,12 +96,12 @@ static void flows_own_pages_until_they_go(void **state)
 
 	(void)state;
 	host_run(h, 50 * MS);
-	ended_well(h, f);
+	check_end(h, f);
 	written = child->stats.bytes / 4096;
 	assert_true(written > 10000);
 	assert_true(flash_host_usage(f, id, &usage));
 	assert_int_equal(usage.written, written);
-	/* Within its range, and all of that by now. */
+	/* Every page of its range has been written, and no other. */
 	assert_int_equal(usage.valid, 4000);
 	assert_int_equal(flash_where(f, 999), FLASH_NOWHERE);
 	assert_int_equal(flash_where(f, 5000), FLASH_NOWHERE);
@@ -114,7 +114,7 @@ static void flows_own_pages_until_they_go(void **state)
 	flash_destroy(f);
 }
 
-/* Two equal readers beside a writer, whom collecting keeps busy. */
+/* Runs two readers of equal weight beside a writer that keeps GC busy. */
 static void run_mixed(u64 ios[3], struct flash_stats *stats)
 {
 	struct flash *f = drive("p4500");
@@ -143,7 +143,7 @@ static void run_mixed(u64 ios[3], struct flash_stats *stats)
 				   });
 	}
 	host_run(h, 200 * MS);
-	ended_well(h, f);
+	check_end(h, f);
 	for (i = 0; i < 3; i++)
 		ios[i] = flow[i]->stats.ios;
 	*stats = flash_stats(f);
@@ -153,7 +153,7 @@ static void run_mixed(u64 ios[3], struct flash_stats *stats)
 	flash_destroy(f);
 }
 
-static void shares_hold_while_the_drive_collects(void **state)
+static void shares_hold_during_gc(void **state)
 {
 	u64 ios[3], again[3];
 	struct flash_stats stats, same;
@@ -163,7 +163,7 @@ static void shares_hold_while_the_drive_collects(void **state)
 	assert_true(stats.copied > 1000);
 	assert_true(ios[2] > 1000);
 	assert_in_range(ios[0] * 100 / ios[1], 95, 105);
-	/* The same seed, the same course. */
+	/* The same seed gives the same run. */
 	run_mixed(again, &same);
 	assert_memory_equal(ios, again, sizeof(ios));
 	assert_memory_equal(&stats, &same, sizeof(stats));
@@ -172,9 +172,9 @@ static void shares_hold_while_the_drive_collects(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(latency_is_the_drives),
-		cmocka_unit_test(flows_own_pages_until_they_go),
-		cmocka_unit_test(shares_hold_while_the_drive_collects),
+		cmocka_unit_test(latency_is_that_of_the_drive),
+		cmocka_unit_test(pages_of_a_removed_flow_go_to_its_parent),
+		cmocka_unit_test(shares_hold_during_gc),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

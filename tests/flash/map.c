@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Nothing is lost or mixed: the drive against a plain map.
+ * The map of a drive against a reference, the *twin*: no page is lost, no page
+ * is mistaken for another.
  *
- * The twin has, for every logical page, which version of it is the latest, and
- * for every physical page what lies there: the store that a drive has and
- * flash/ has not.  What the drive reports (struct flash_watch) moves versions
- * through that store, so a page that is read from where the map says must be
- * the latest version of that page, whatever collecting did meanwhile.
+ * The twin knows the latest version of every logical page.  It also has a
+ * store, which flash/ has not: the version that lies in every physical page.
+ * The callbacks of struct flash_watch carry versions through that store.  So
+ * the physical page that the map names for a logical page must hold its latest
+ * version, even after GC has copied it.
  */
 #include "tests/unit/unit.h"
 #include "fixture.h"
@@ -14,27 +15,29 @@
 enum {
 	CMDS = 24,
 	OWNERS = 30,
-	BLOCKS = 48,		/* of capacity a die, and 5 to spare: 10 % */
+	BLOCKS = 48,		/* capacity of a die; 5 more are spare: 10 % */
 };
 
+/* A physical page in the store. */
 struct stored {
 	u32 page;
 	u32 owner;
 	u64 version;		/* 0: erased */
 };
 
+/* A command that one of many users submits. */
 struct user {
 	struct flash_cmd cmd;
-	bool busy;		/* of cmd: submitted and not done */
+	bool busy;		/* cmd is submitted and not done */
 };
 
 struct twin {
 	struct flash *f;
-	u64 *latest;		/* of each page; 0: none */
-	u32 *writers;		/* commands outstanding that change it */
-	struct stored *store;
-	u64 versions;
-	u32 *next_at;		/* of each block: pages are written in order */
+	u64 *latest;		/* version of each logical page; 0: none */
+	u32 *writers;		/* commands outstanding that change the page */
+	struct stored *store;	/* by physical page */
+	u64 versions;		/* given out so far */
+	u32 *next_at;		/* next page of each block: they go in order */
 	u64 copied, erased;
 	struct user user[CMDS];
 };
@@ -79,7 +82,7 @@ static void dropped(void *arg, u32 page, u32 at)
 {
 	struct twin *t = arg;
 
-	/* Somebody asked for it, and it is the latest that goes. */
+	/* A command asked for it, and the version was the latest. */
 	assert_true(t->writers[page]);
 	assert_int_equal(t->store[at].page, page);
 	assert_true(t->store[at].version == t->latest[page]);
@@ -94,7 +97,7 @@ static void erased(void *arg, u32 first, u32 pages)
 	for (i = 0; i < pages; i++) {
 		struct stored *s = &t->store[first + i];
 
-		/* The only copy of the latest version is not here. */
+		/* No latest version is erased where the map points to it. */
 		assert_true(t->latest[s->page] != s->version ||
 			    flash_where(t->f, s->page) != first + i);
 		s->version = 0;
@@ -103,7 +106,7 @@ static void erased(void *arg, u32 first, u32 pages)
 	t->erased++;
 }
 
-/* What a read of @page would find. */
+/* Checks the version that a read of @page would find. */
 static void check_page(const struct twin *t, u32 page)
 {
 	u32 at = flash_where(t->f, page);
@@ -125,7 +128,7 @@ static void check_audit(const struct twin *t)
 		fail_msg("%s", wrong);
 }
 
-/* Valid pages of every owner against what the store says. */
+/* Checks the valid pages of every owner against the store. */
 static void check_owners(const struct twin *t)
 {
 	u64 valid[OWNERS] = { 0 };
@@ -151,7 +154,7 @@ static void check_all(const struct twin *t)
 	check_owners(t);
 }
 
-static void owner_goes(struct twin *t, struct random *r)
+static void owner_removed(struct twin *t, struct random *r)
 {
 	u32 from = 1 + random_below(r, OWNERS - 1);
 	u32 to = random_below(r, OWNERS), i;
@@ -165,7 +168,7 @@ static void owner_goes(struct twin *t, struct random *r)
 			t->store[flash_where(t->f, i)].owner = to;
 }
 
-/* A change of a page under way makes the others' order a matter of chance. */
+/* Two outstanding changes of one page may end in any order. */
 static bool range_busy(const struct twin *t, const struct flash_cmd *cmd)
 {
 	u32 i;
@@ -184,7 +187,7 @@ static void range_mark(struct twin *t, const struct flash_cmd *cmd, u32 by)
 		t->writers[cmd->page + i] += by;
 }
 
-/* @hot: how many in a thousand pages are written by most of the writes. */
+/* Three in four commands go to the first @hot thousandths of the pages. */
 static void submit(struct twin *t, struct random *r, u64 now, u32 trims,
 		   u32 hot)
 {
@@ -300,9 +303,9 @@ static void write_range(struct twin *t, u64 *now, u32 page, u32 pages)
 	}
 }
 
-static void course(const char *who, u32 fill_permille, u32 trims, u32 hot)
+static void run_random(const char *name, u32 fill_permille, u32 trims, u32 hot)
 {
-	struct random r = random_seeded(who);
+	struct random r = random_seeded(name);
 	struct twin *t = port_zalloc(sizeof(*t));
 	const struct flash_watch watch = {
 		t, placed, copied, dropped, erased,
@@ -319,7 +322,7 @@ static void course(const char *who, u32 fill_permille, u32 trims, u32 hot)
 			now = max(now, flash_next_ns(t->f));
 		advance(t, now);
 		if (random_once_in(&r, 500))
-			owner_goes(t, &r);
+			owner_removed(t, &r);
 		if (i % 256 == 0)
 			check_audit(t);
 		if (i % 1024 == 0)
@@ -327,33 +330,33 @@ static void course(const char *who, u32 fill_permille, u32 trims, u32 hot)
 	}
 	finish(t, &now);
 	check_all(t);
-	/* It was hot. */
+	/* GC had much to do. */
 	assert_true(t->erased > 500);
 	assert_true(t->copied > t->versions / 4);
 	twin_exit(t);
 	port_free(t);
 }
 
-static void nothing_is_mixed_when_full(void **state)
+static void map_is_right_when_full(void **state)
 {
 	(void)state;
-	course("map, full", 990, 0, 1000);
+	run_random("map, full", 990, 0, 1000);
 }
 
-static void nothing_is_mixed_with_trims(void **state)
+static void map_is_right_with_trims(void **state)
 {
 	(void)state;
-	course("map, trims", 900, 40, 1000);
+	run_random("map, trims", 900, 40, 1000);
 }
 
-static void nothing_is_mixed_with_hot_pages(void **state)
+static void map_is_right_with_hot_pages(void **state)
 {
 	(void)state;
-	course("map, hot", 990, 5, 100);
+	run_random("map, hot", 990, 5, 100);
 }
 
-/* A die's pages are kept and all others are written over: the worst for F4. */
-static void a_die_full_of_cold_pages(void **state)
+/* Pages of one die stay, all others are overwritten: the worst case of F4. */
+static void writes_go_on_beside_a_die_of_cold_pages(void **state)
 {
 	struct flash *f = fixture_create(&fixture_params, BLOCKS);
 	u64 now = 0;
@@ -373,10 +376,10 @@ static void a_die_full_of_cold_pages(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_mixed_when_full),
-		cmocka_unit_test(nothing_is_mixed_with_trims),
-		cmocka_unit_test(nothing_is_mixed_with_hot_pages),
-		cmocka_unit_test(a_die_full_of_cold_pages),
+		cmocka_unit_test(map_is_right_when_full),
+		cmocka_unit_test(map_is_right_with_trims),
+		cmocka_unit_test(map_is_right_with_hot_pages),
+		cmocka_unit_test(writes_go_on_beside_a_die_of_cold_pages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+/* The counts of owners against a recount over all pages, the *twin*. */
 #include "tests/unit/unit.h"
 #include "fixture.h"
 
@@ -7,7 +8,7 @@ enum {
 	IDS = 40,
 };
 
-/* The twin: each page with its state and the id of its owner. */
+/* The twin has the state and the owner of each page. */
 enum state { EMPTY, VALID, INVALID };
 
 struct twin_page {
@@ -77,7 +78,7 @@ static void page_step(struct owners *o, struct twin *t, struct random *r)
 	}
 }
 
-static void owner_goes(struct owners *o, struct twin *t, u32 from, u32 to)
+static void owner_removed(struct owners *o, struct twin *t, u32 from, u32 to)
 {
 	struct flash_usage usage;
 	u32 heir, i;
@@ -87,7 +88,7 @@ static void owner_goes(struct owners *o, struct twin *t, u32 from, u32 to)
 		return;
 	owner_move(o, from, to);
 	assert_false(owner_usage(o, from, &usage));
-	/* With no tag left for it, nobody is the heir. */
+	/* Without a free tag for @to, the pages have no owner. */
 	heir = owner_usage(o, to, &usage) ? to : FLASH_NO_OWNER;
 	for (i = 0; i < PAGES; i++)
 		if (t->page[i].owner == from && t->page[i].state != EMPTY)
@@ -98,9 +99,9 @@ static void owner_goes(struct owners *o, struct twin *t, u32 from, u32 to)
 	t->copied[from] = 0;
 }
 
-static void compare(u32 tags, const char *who)
+static void compare(u32 tags, const char *name)
 {
-	struct random r = random_seeded(who);
+	struct random r = random_seeded(name);
 	static struct twin t;
 	struct owners o;
 	u64 i;
@@ -109,8 +110,8 @@ static void compare(u32 tags, const char *who)
 	assert_int_equal(owners_init(&o, tags), 0);
 	for (i = 0; i < random_rounds(40000); i++) {
 		if (random_once_in(&r, 40))
-			owner_goes(&o, &t, random_below(&r, IDS),
-				   random_below(&r, IDS));
+			owner_removed(&o, &t, random_below(&r, IDS),
+				      random_below(&r, IDS));
 		else
 			page_step(&o, &t, &r);
 		if (i % 16 == 0)
@@ -123,20 +124,20 @@ static void compare(u32 tags, const char *who)
 	owners_exit(&o);
 }
 
-static void follows_a_recount(void **state)
+static void counts_match_a_recount(void **state)
 {
 	(void)state;
-	/* Enough: each page may bear a tag that has gone. */
+	/* Tags never run out: each page may carry one of a removed owner. */
 	compare(PAGES + IDS, "owner");
 }
 
-static void follows_a_recount_when_tags_run_out(void **state)
+static void counts_match_a_recount_without_free_tags(void **state)
 {
 	(void)state;
 	compare(12, "owner, few tags");
 }
 
-/* All go to the next, in a chain: the paths to the last stay short. */
+/* Each owner goes to the next one: paths to the last stay short. */
 static void paths_are_short(void **state)
 {
 	enum {
@@ -171,8 +172,8 @@ static void paths_are_short(void **state)
 	port_free(tags);
 }
 
-/* Tags of those that have gone come back when their pages have. */
-static void tags_come_back(void **state)
+/* The tag of a removed owner is free when its last page is collected. */
+static void tags_are_reused(void **state)
 {
 	struct owners o;
 	u32 i;
@@ -194,10 +195,10 @@ static void tags_come_back(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(follows_a_recount),
-		cmocka_unit_test(follows_a_recount_when_tags_run_out),
+		cmocka_unit_test(counts_match_a_recount),
+		cmocka_unit_test(counts_match_a_recount_without_free_tags),
 		cmocka_unit_test(paths_are_short),
-		cmocka_unit_test(tags_come_back),
+		cmocka_unit_test(tags_are_reused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Latencies by hand, with the numbers of fixture_params, in us. */
+/*
+ * Latencies worked out by hand from the numbers of fixture_params, in us: see
+ * fixture.h.  A sum such as 1 + 50 + 10 + 1 + 5 is controller, plane, channel,
+ * link, fixed time.
+ */
 #include "tests/unit/unit.h"
 #include "fixture.h"
 
 /*
- * Filled in order, page p is on die p / 8 % 4 (each unit of 8 pages goes to the
- * next die), plane p / 2 % 2 of it; dies 0 and 2 are on channel 0.
+ * A drive filled in order has page p on die p / 8 % 4, because each unit of 8
+ * pages goes to the next die, and on plane p / 2 % 2 of it.  Dies 0 and 2 are
+ * on channel 0.
  */
 enum {
 	DIE_1		= 8,
@@ -43,7 +48,7 @@ static struct flash_cmd write_of(u32 page, u32 pages)
 	};
 }
 
-/* Submits both at once and has all happen; what each took, in us. */
+/* Submits both at 0 and checks when each is done.  Destroys @f. */
 static void both(struct flash *f, struct flash_cmd *a, struct flash_cmd *b,
 		 u64 a_us, u64 b_us)
 {
@@ -63,7 +68,7 @@ static void one_read(void **state)
 
 	(void)state;
 	assert_int_equal(fixture_do(f, &now, FLASH_READ, 0, 1), READ_US * US);
-	/* And again, at any other time. */
+	/* It takes as long at another time. */
 	now += 12345;
 	assert_int_equal(fixture_do(f, &now, FLASH_READ, 0, 1), READ_US * US);
 	flash_destroy(f);
@@ -77,7 +82,7 @@ static void pages_of_one_flash_page_are_read_at_once(void **state)
 	(void)state;
 	assert_int_equal(fixture_do(f, &now, FLASH_READ, 0, 2),
 			 (1 + 50 + 2 * 10 + 2 + 5) * US);
-	/* Not those of two flash pages: the second plane's is 10 us later. */
+	/* Two flash pages take two reads; the second leaves 10 us later. */
 	assert_int_equal(fixture_do(f, &now, FLASH_READ, 1, 2),
 			 (1 + 50 + 2 * 10 + 1 + 5) * US);
 	flash_destroy(f);
@@ -88,7 +93,7 @@ static void a_plane_reads_one_at_a_time(void **state)
 	struct flash_cmd a = read_of(0, 1), b = read_of(SAME_PLANE, 1);
 
 	(void)state;
-	/* The register is free when the page has left it, at 61. */
+	/* The plane's register is free when the page has left it, at 61. */
 	both(filled(&fixture_params), &a, &b, READ_US, 61 + 50 + 10 + 1 + 5);
 }
 
@@ -110,12 +115,12 @@ static void dies_on_one_channel_share_it(void **state)
 	     1 + 50 + 10 + 10 + 1 + 5);
 }
 
-static void dies_on_two_channels_share_nothing(void **state)
+static void dies_on_two_channels_share_the_controller(void **state)
 {
 	struct flash_cmd a = read_of(0, 1), b = read_of(DIE_1, 1);
 
 	(void)state;
-	/* But the controller, which takes the second 1 us later. */
+	/* The controller takes the second one 1 us later. */
 	both(filled(&fixture_params), &a, &b, READ_US, READ_US + 1);
 }
 
@@ -147,7 +152,7 @@ static void completes_out_of_order(void **state)
 	flash_destroy(f);
 }
 
-static void a_page_never_written_is_not_in_flash(void **state)
+static void an_unwritten_page_is_not_in_flash(void **state)
 {
 	struct flash *f = fixture_create(&fixture_params, 8);
 	u64 now = 0;
@@ -167,7 +172,7 @@ static void a_write_is_done_when_buffered(void **state)
 	(void)state;
 	assert_int_equal(fixture_do(f, &now, FLASH_WRITE, 0, 4),
 			 (1 + 4 + 3) * US);
-	/* And then read from the buffer. */
+	/* A read finds the pages in the buffer. */
 	assert_int_equal(fixture_do(f, &now, FLASH_READ, 0, 4),
 			 (1 + 4 + 5) * US);
 	assert_int_equal(flash_next_ns(f), FLASH_NEVER);
@@ -182,7 +187,7 @@ static void a_unit_is_programmed_when_full(void **state)
 	(void)state;
 	fixture_do(f, &now, FLASH_WRITE, 0, 8);
 	assert_int_equal(flash_stats(f).programs, 0);
-	/* Arrived at 9; the die gets it at 9 + 80. */
+	/* The unit has arrived at 9, and the die has it at 9 + 80. */
 	now = fixture_settle(f, now);
 	assert_int_equal(now, (9 + 80 + 500) * US);
 	assert_int_equal(flash_stats(f).programs, 1);
@@ -191,7 +196,7 @@ static void a_unit_is_programmed_when_full(void **state)
 	flash_destroy(f);
 }
 
-static void a_full_buffer_holds_writes_back(void **state)
+static void a_full_buffer_delays_writes(void **state)
 {
 	struct flash_params p = fixture_params;
 	struct flash_cmd a = write_of(0, 8), b = write_of(8, 8);
@@ -209,13 +214,13 @@ static void a_full_buffer_holds_writes_back(void **state)
 	fixture_settle(f, 0);
 	assert_int_equal(a.done_ns, (1 + 8 + 3) * US);
 	assert_int_equal(b.done_ns, (1 + 16 + 3) * US);
-	/* There is room again when the first unit has been programmed. */
+	/* The buffer has room when the first unit has been programmed. */
 	assert_int_equal(c.done_ns, (9 + 80 + 500 + 8 + 3) * US);
 	assert_int_equal(flash_stats(f).write_stalls, 1);
 	flash_destroy(f);
 }
 
-/* A unit for die 0 is under way from 9 to 589, and a read comes at 100. */
+/* Die 0 has a unit from 9 to 589, and a read comes at 100. */
 static void a_read_waits_for_a_program(void **state)
 {
 	struct flash *f = filled(&fixture_params);
@@ -234,10 +239,10 @@ static void a_read_waits_for_a_program(void **state)
 }
 
 /*
- * Reads of plane 0 of die 0 one after another, and a unit for it: no more than
- * read_burst reads start between its arrival and its program.
+ * Six reads wait for plane 0 of die 0, then a unit for the die arrives.  No
+ * more than read_burst reads start before its program.
  */
-static void a_program_is_passed_by_some_reads_only(void **state)
+static void read_burst_reads_pass_a_program(void **state)
 {
 	struct flash *f = filled(&fixture_params);
 	struct flash_cmd reads[6], w = write_of(0, 8);
@@ -248,10 +253,10 @@ static void a_program_is_passed_by_some_reads_only(void **state)
 		reads[i] = read_of(i % 2 ? SAME_PLANE : 0, 1);
 		flash_submit(f, &reads[i], 0);
 	}
-	/* The controller has it at 7, the buffer at 15. */
+	/* The controller has taken it at 7, the buffer has it at 15. */
 	flash_submit(f, &w, 0);
 	fixture_settle(f, 0);
-	/* One was under way, two more pass: 1 + 3 * 60 = 181. */
+	/* One read was under way, two more pass: 1 + 3 * 60 = 181. */
 	assert_int_equal(reads[2].done_ns, (181 + 1 + 5) * US);
 	assert_int_equal(reads[3].done_ns, (181 + 80 + 500 + 60 + 1 + 5) * US);
 	flash_destroy(f);
@@ -270,14 +275,14 @@ static void trims_and_flushes_take_no_flash_time(void **state)
 	assert_int_equal(flash_where(f, 203) == FLASH_NOWHERE, 0);
 	assert_int_equal(flash_stats(f).trimmed, 200);
 	assert_int_equal(fixture_do(f, &now, FLASH_FLUSH, 0, 0), (1 + 3) * US);
-	/* Unmapped pages beside mapped ones, in one read. */
+	/* One read may have mapped and unmapped pages. */
 	assert_int_equal(fixture_do(f, &now, FLASH_READ, 2, 2), READ_US * US);
 	flash_destroy(f);
 }
 
-static void a_late_host_slows_nothing_down(void **state)
+static void times_do_not_depend_on_the_calls(void **state)
 {
-	struct flash *late = filled(&fixture_params),
+	struct flash *rare = filled(&fixture_params),
 		     *f = filled(&fixture_params);
 	struct flash_cmd a[50], b[50];
 	u32 i;
@@ -287,18 +292,18 @@ static void a_late_host_slows_nothing_down(void **state)
 		a[i] = b[i] = i % 3 ? read_of(i * 5 % 200, 3) :
 				      write_of(i * 7 % 200, 2);
 		flash_submit(f, &a[i], i * US);
-		flash_submit(late, &b[i], i * US);
+		flash_submit(rare, &b[i], i * US);
 	}
 	while (flash_outstanding(f))
 		flash_advance(f, flash_next_ns(f), 1);
-	while (flash_outstanding(late))
-		flash_advance(late, 1000 * 1000 * US, 3);
+	while (flash_outstanding(rare))
+		flash_advance(rare, 1000 * 1000 * US, 3);
 	for (i = 0; i < 50; i++)
 		assert_int_equal(a[i].done_ns, b[i].done_ns);
 	fixture_settle(f, 0);
-	fixture_settle(late, 1000 * 1000 * US);
+	fixture_settle(rare, 1000 * 1000 * US);
 	flash_destroy(f);
-	flash_destroy(late);
+	flash_destroy(rare);
 }
 
 static void the_budget_limits_a_call(void **state)
@@ -308,7 +313,7 @@ static void the_budget_limits_a_call(void **state)
 
 	(void)state;
 	flash_submit(f, &a, 0);
-	/* Controller, plane, channel; then it is done. */
+	/* Controller, plane and channel are three events; done is a fourth. */
 	assert_null(flash_advance(f, 1000 * US, 3));
 	assert_int_equal(flash_next_ns(f), READ_US * US);
 	assert_null(flash_advance(f, READ_US * US - 1, 1));
@@ -316,8 +321,8 @@ static void the_budget_limits_a_call(void **state)
 	flash_destroy(f);
 }
 
-/* More flash reads than the controller can track: they wait, none is lost. */
-static void reads_without_end(void **state)
+/* Commands ask for more flash reads than the controller tracks. */
+static void reads_beyond_the_tracked_ones_wait(void **state)
 {
 	enum {
 		CMDS = 2000
@@ -336,7 +341,7 @@ static void reads_without_end(void **state)
 	assert_int_equal(flash_outstanding(f), 0);
 	for (i = 0; i < CMDS; i++)
 		last = max(last, cmds[i].done_ns);
-	/* 128 000 pages, over two channels of 10 us a page. */
+	/* 128 000 pages go over two channels, 10 us a page. */
 	assert_in_range(last, 640 * 1000 * US, 2 * 640 * 1000 * US);
 	port_free(cmds);
 	flash_destroy(f);
@@ -356,7 +361,7 @@ static void times_can_be_changed(void **state)
 	flash_destroy(f);
 }
 
-/* A read that is nearly done, and one with less to wait for behind it. */
+/* The second read has a shorter fixed time than the first. */
 static void order_survives_a_change_of_times(void **state)
 {
 	struct flash *f = filled(&fixture_params);
@@ -404,7 +409,6 @@ static void memory_is_overwritten_in_place(void **state)
 	both(fixture_create(&p, 8), &a, &b, 57, 58);
 }
 
-/* The same course from a time near the end of all times. */
 static u64 busy_us(const struct flash *f, u32 owner)
 {
 	struct flash_usage usage;
@@ -413,8 +417,8 @@ static u64 busy_us(const struct flash *f, u32 owner)
 	return usage.busy_ns / US;
 }
 
-/* Readers are owners too; whoever waits for a channel is not busy. */
-static void planes_are_busy_for_somebody(void **state)
+/* A reader is an owner, too; its wait for a channel is not busy time. */
+static void busy_time_is_charged_to_the_owner(void **state)
 {
 	struct flash *f = filled(&fixture_params);
 	struct flash_cmd a = read_of(0, 1), b = read_of(PLANE_1, 2);
@@ -429,7 +433,7 @@ static void planes_are_busy_for_somebody(void **state)
 	fixture_settle(f, 0);
 	assert_int_equal(busy_us(f, 7), 50 + 10);
 	assert_int_equal(busy_us(f, 8), 50 + 2 * 10);
-	/* Both planes of a die. */
+	/* A program keeps both planes of the die busy. */
 	w.owner = 7;
 	flash_submit(f, &w, SECOND);
 	fixture_settle(f, SECOND);
@@ -440,7 +444,8 @@ static void planes_are_busy_for_somebody(void **state)
 	flash_destroy(f);
 }
 
-static void any_time_will_do(void **state)
+/* A drive works until its u64 clock would wrap. */
+static void time_may_be_near_its_end(void **state)
 {
 	struct flash *f = filled(&fixture_params);
 	u64 now = ~0ULL - 1000 * US;
@@ -458,24 +463,24 @@ int main(void)
 		cmocka_unit_test(a_plane_reads_one_at_a_time),
 		cmocka_unit_test(planes_read_together_and_share_the_channel),
 		cmocka_unit_test(dies_on_one_channel_share_it),
-		cmocka_unit_test(dies_on_two_channels_share_nothing),
+		cmocka_unit_test(dies_on_two_channels_share_the_controller),
 		cmocka_unit_test(the_link_is_shared),
 		cmocka_unit_test(completes_out_of_order),
-		cmocka_unit_test(a_page_never_written_is_not_in_flash),
+		cmocka_unit_test(an_unwritten_page_is_not_in_flash),
 		cmocka_unit_test(a_write_is_done_when_buffered),
 		cmocka_unit_test(a_unit_is_programmed_when_full),
-		cmocka_unit_test(a_full_buffer_holds_writes_back),
+		cmocka_unit_test(a_full_buffer_delays_writes),
 		cmocka_unit_test(a_read_waits_for_a_program),
-		cmocka_unit_test(a_program_is_passed_by_some_reads_only),
+		cmocka_unit_test(read_burst_reads_pass_a_program),
 		cmocka_unit_test(trims_and_flushes_take_no_flash_time),
-		cmocka_unit_test(a_late_host_slows_nothing_down),
+		cmocka_unit_test(times_do_not_depend_on_the_calls),
 		cmocka_unit_test(the_budget_limits_a_call),
-		cmocka_unit_test(reads_without_end),
+		cmocka_unit_test(reads_beyond_the_tracked_ones_wait),
 		cmocka_unit_test(times_can_be_changed),
 		cmocka_unit_test(order_survives_a_change_of_times),
 		cmocka_unit_test(memory_is_overwritten_in_place),
-		cmocka_unit_test(planes_are_busy_for_somebody),
-		cmocka_unit_test(any_time_will_do),
+		cmocka_unit_test(busy_time_is_charged_to_the_owner),
+		cmocka_unit_test(time_may_be_near_its_end),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
