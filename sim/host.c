@@ -188,8 +188,8 @@ static void queue_run(struct host_queue *hq)
 		if (!dispatch_valid(hq, io_of(io)))
 			break;
 		io_dispatched(hq, io_of(io));
-		if (h->params.late_ns) {
-			queue_wake(hq, h->params.late_ns);
+		if (h->params.dispatch_delay_ns) {
+			queue_wake(hq, h->params.dispatch_delay_ns);
 			break;
 		}
 	}
@@ -214,12 +214,12 @@ static void io_insert(struct host_io *hio, struct host_queue *hq)
 	queue_unlock(hq);
 	if (h->watch.inserted)
 		h->watch.inserted(h->watch.arg, hio);
-	if (h->params.late_ns) {
+	if (h->params.dispatch_delay_ns) {
 		queue_block(hq, &wake);
-		queue_wake(hq, h->params.late_ns);
+		queue_wake(hq, h->params.dispatch_delay_ns);
 	}
 	host_act(h, &wake);
-	if (!h->params.late_ns)
+	if (!h->params.dispatch_delay_ns)
 		queue_run(hq);
 }
 

@@ -69,8 +69,8 @@ struct host_queue {
 };
 
 /*
- * late_ns 0: after an insert the queue is dispatched until it is held back.
- * Otherwise up to late_ns pass, at random, before each single dispatch, as
+ * dispatch_delay_ns 0: after an insert the queue is dispatched until it is held back.
+ * Otherwise up to dispatch_delay_ns pass, at random, before each single dispatch, as
  * when a submitter is plugged and a driver fetches one request at a time; a
  * queue that is to wait after an insert counts as blocked until then.
  */
@@ -84,7 +84,7 @@ struct host_params {
 	struct device_params device;
 	u32 tags;			/* a queue's requests in the driver; 0: any */
 	u64 wake_ns;			/* most that a kick takes: random */
-	u64 late_ns;			/* see below */
+	u64 dispatch_delay_ns;			/* see below */
 	bool no_tick;			/* liveness must not need it */
 	u32 refuse_permille;		/* driver sends back, see requeue */
 	u64 refuse_ns;			/* and when */

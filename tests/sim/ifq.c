@@ -370,7 +370,7 @@ static void test_tree(struct test_case *t)
  * Six tenants that come and go, and windows as short as can be: rig.c watches
  * virtual time, slots and who waits, at every step.
  */
-static void roll_under(struct test_case *t, u32 virtual_time, u64 late_ns,
+static void roll_under(struct test_case *t, u32 virtual_time, u64 delay_ns,
 		       u32 refuse_permille)
 {
 	struct host_params p = ifq_params(t, 3);
@@ -386,7 +386,7 @@ static void roll_under(struct test_case *t, u32 virtual_time, u64 late_ns,
 
 	p.nr_queues = 4;
 	p.wake_ns = 20 * US;
-	p.late_ns = late_ns;
+	p.dispatch_delay_ns = delay_ns;
 	p.refuse_permille = refuse_permille;
 	p.refuse_ns = 50 * US;
 	p.sched.ifq.window_ms = 50;

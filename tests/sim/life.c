@@ -35,7 +35,7 @@ static struct host_params chaos_params(struct test_case *t, struct rng *rng,
 	p.device.ns_per_kib = rng_between(rng, 1, 100);
 	p.wake_ns = rng_chance(rng, 700) ? rng_between(rng, 0, 20 * US) : 0;
 	if (rng_chance(rng, 300))
-		p.late_ns = rng_between(rng, 1, 10 * US);
+		p.dispatch_delay_ns = rng_between(rng, 1, 10 * US);
 	if (rng_chance(rng, 400)) {
 		p.refuse_permille = 100;
 		p.refuse_ns = rng_between(rng, 0, 50 * US);
