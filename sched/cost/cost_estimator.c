@@ -9,44 +9,44 @@ enum {
 	/* In windows.  Prices: of a KiB every 4, of writes every 8. */
 	KIB_PHASE	= 4,
 	WRITE_PHASE	= 8,
-	SETTLE		= 48,
-	MEASURE		= 48,
-	STAGE		= SETTLE + MEASURE,
-	TRIAL		= 2 * STAGE,
-	REST_SHIFT_MOST	= 5,
-	APART_MOST	= 16,		/* tenants that spend their budgets in turn */
+	SETTLE_SAMPLES	= 48,
+	MEASURE_SAMPLES	= 48,
+	STAGE_SAMPLES	= SETTLE_SAMPLES + MEASURE_SAMPLES,
+	TRIAL_SAMPLES	= 2 * STAGE_SAMPLES,
+	PAUSE_SHIFT_MOST = 5,
+	WITHOUT_MIX_MOST = 16,		/* tenants that spend their budgets in turn */
 
-	CREDIT_SHIFT	= 2,		/* a quarter of what reads take */
-	FEW_SHIFT	= 6,		/* too few writes to matter */
-	CHEAP_STEP	= 2,
-	CHEAP_MOST	= 4,
+	DEFERRED_SHIFT	= 2,		/* a quarter of what reads take */
+	FEW_WRITES_SHIFT = 6,		/* too few writes to matter */
+	LOW_PRICE_SHIFT	= 2,
+	PRICE_SHIFT_MOST = 4,
 	/* What a trial counts for, in windows, of 2^7 that are remembered. */
 	TRIAL_WEIGHT	= 32,
 };
 
-static bool offered(const struct sched *s)
+static bool is_offered(const struct sched *s)
 {
 	return tunable_find(s->ops->tunables, "cost");
 }
 
 int cost_estimator_init(struct sched *s)
 {
-	struct cost_estimator *l;
+	struct cost_estimator *e;
 
 	s->cost_estimator = NULL;
 	cost_learned_set(&s->params.cost, NULL);
-	if (!offered(s))
+	if (!is_offered(s))
 		return 0;
-	l = port_zalloc(sizeof(*l));
-	if (!l)
+	e = port_zalloc(sizeof(*e));
+	if (!e)
 		return -ENOMEM;
-	l->queue = port_zalloc(s->nr_queues * sizeof(*l->queue));
-	if (!l->queue) {
-		port_free(l);
+	e->queue = port_zalloc(s->nr_queues * sizeof(*e->queue));
+	if (!e->queue) {
+		port_free(e);
 		return -ENOMEM;
 	}
-	l->cost_rls.dithered = !s->ops->shifts_mix;
-	s->cost_estimator = l;
+	e->cost_rls.dithered = !s->ops->shifts_mix;
+	s->cost_estimator = e;
 	return 0;
 }
 
@@ -62,47 +62,47 @@ void cost_estimator_deinit(struct sched *s)
 void cost_estimator_add(const struct io *io, u64 now)
 {
 	const struct sched *s = io->queue->sched;
-	struct cost_estimator_queue *lq;
+	struct cost_estimator_queue *eq;
 	u32 kind;
 
 	if (!io_op_transfers(io->op) || !(io->flags & IO_OUT) ||
 	    now <= io->dispatch_ns)
 		return;
-	lq = &s->cost_estimator->queue[io->queue->index];
+	eq = &s->cost_estimator->queue[io->queue->index];
 	kind = cost_rls_kind(io->op, io->bytes);
 	atomic64_add((1LL << REQUESTS_SHIFT) + (io->bytes >> SECTOR_SHIFT),
-		     &lq->done[kind]);
-	atomic64_add((s64)(now - io->dispatch_ns), &lq->ns[kind]);
+		     &eq->done[kind]);
+	atomic64_add((s64)(now - io->dispatch_ns), &eq->ns[kind]);
 }
 
-static void collect(struct cost_estimator *l, struct cost_estimator_queue *lq)
+static void queue_collect(struct cost_estimator *e,
+			  struct cost_estimator_queue *eq)
 {
 	u32 kind;
 	u64 done;
 
 	for (kind = 0; kind < COST_RLS_KINDS; kind++) {
-		struct cost_rls_sums *sums = &l->sums[kind];
+		struct cost_rls_sums *sums = &e->sums[kind];
 
-		if (!atomic64_read(&lq->done[kind]))
+		if (!atomic64_read(&eq->done[kind]))
 			continue;
-		done = (u64)atomic64_xchg(&lq->done[kind], 0);
+		done = (u64)atomic64_xchg(&eq->done[kind], 0);
 		sums->requests += done >> REQUESTS_SHIFT;
 		sums->sectors += done & (BIT_ULL(REQUESTS_SHIFT) - 1);
-		sums->ns += (u64)atomic64_xchg(&lq->ns[kind], 0);
+		sums->ns += (u64)atomic64_xchg(&eq->ns[kind], 0);
 	}
 }
 
 /* ----------------------------------------------------- writes on credit */
 
-static struct cost_rls_sums class_sums(const struct cost_rls_sums *sums,
-				       u32 class)
+static struct cost_rls_sums op_sums(const struct cost_rls_sums *sums, u32 op)
 {
 	struct cost_rls_sums all = { 0 };
 	u32 i;
 
-	for (i = 0; i < COST_RLS_SIZES; i++) {
+	for (i = 0; i < COST_RLS_SIZE_CLASSES; i++) {
 		const struct cost_rls_sums *k =
-			&sums[class * COST_RLS_SIZES + i];
+			&sums[op * COST_RLS_SIZE_CLASSES + i];
 
 		all.requests += k->requests;
 		all.sectors += k->sectors;
@@ -113,15 +113,15 @@ static struct cost_rls_sums class_sums(const struct cost_rls_sums *sums,
 
 static bool has_writes(const struct cost_rls_sums *sums)
 {
-	struct cost_rls_sums reads = class_sums(sums, IO_READ);
-	struct cost_rls_sums writes = class_sums(sums, IO_WRITE);
+	struct cost_rls_sums reads = op_sums(sums, IO_READ);
+	struct cost_rls_sums writes = op_sums(sums, IO_WRITE);
 
-	return writes.requests > reads.requests >> FEW_SHIFT;
+	return writes.requests > reads.requests >> FEW_WRITES_SHIFT;
 }
 
 static bool has_both(const struct cost_rls_sums *sums)
 {
-	return has_writes(sums) && class_sums(sums, IO_READ).requests;
+	return has_writes(sums) && op_sums(sums, IO_READ).requests;
 }
 
 static u64 mean_ns(const struct cost_rls_sums *sums)
@@ -132,208 +132,213 @@ static u64 mean_ns(const struct cost_rls_sums *sums)
 /* Of a window that has both. */
 static bool is_deferred(const struct cost_rls_sums *sums)
 {
-	struct cost_rls_sums reads = class_sums(sums, IO_READ);
-	struct cost_rls_sums writes = class_sums(sums, IO_WRITE);
+	struct cost_rls_sums reads = op_sums(sums, IO_READ);
+	struct cost_rls_sums writes = op_sums(sums, IO_WRITE);
 
-	return mean_ns(&writes) < mean_ns(&reads) >> CREDIT_SHIFT;
+	return mean_ns(&writes) < mean_ns(&reads) >> DEFERRED_SHIFT;
 }
 
 /* What the window tells of credit. */
-static void look(struct cost_estimator *l)
+static void detect_deferred(struct cost_estimator *e)
 {
-	if (has_both(l->sums) && is_deferred(l->sums))
-		WRITE_ONCE(l->credit, true);
-	l->unwritten = has_writes(l->sums) ? 0 : l->unwritten + 1;
+	if (has_both(e->sums) && is_deferred(e->sums))
+		WRITE_ONCE(e->deferred, true);
+	e->samples_without_writes =
+		has_writes(e->sums) ? 0 : e->samples_without_writes + 1;
 }
 
-static bool pays(const struct cost_rls_sums *sums)
+static bool writes_pay(const struct cost_rls_sums *sums)
 {
 	return has_both(sums) && !is_deferred(sums);
 }
 
 /* None before the first; the longest after one that told something. */
-static u32 rest_windows(const struct cost_estimator *l)
+static u32 pause_samples(const struct cost_estimator *e)
 {
-	u32 shift = l->tried ? REST_SHIFT_MOST :
-			       min(l->trials, (u32)REST_SHIFT_MOST);
+	u32 shift = e->trial_learned ? PAUSE_SHIFT_MOST :
+				       min(e->trials, (u32)PAUSE_SHIFT_MOST);
 
-	return (TRIAL << shift) - TRIAL;
+	return (TRIAL_SAMPLES << shift) - TRIAL_SAMPLES;
 }
 
 /* The mean window of a stage of the trial, when it had settled. */
-static void stage_mean(const struct cost_estimator *l, u32 stage,
+static void stage_mean(const struct cost_estimator *e, u32 stage,
 		       struct cost_rls_sums *mean)
 {
-	const struct cost_rls_sums *total = l->total[stage - ESTIMATOR_TRIAL];
+	const struct cost_rls_sums *total =
+		e->total[stage - ESTIMATOR_TRIAL_HIGH];
 	u32 i;
 
 	for (i = 0; i < COST_RLS_KINDS; i++)
 		mean[i] = (struct cost_rls_sums){
-			.requests = total[i].requests / MEASURE,
-			.sectors = total[i].sectors / MEASURE,
-			.ns = total[i].ns / MEASURE,
+			.requests = total[i].requests / MEASURE_SAMPLES,
+			.sectors = total[i].sectors / MEASURE_SAMPLES,
+			.ns = total[i].ns / MEASURE_SAMPLES,
 		};
 }
 
-static void trial_learn(struct cost_estimator *l)
+static void trial_learn(struct cost_estimator *e)
 {
-	struct cost_rls_sums dear[COST_RLS_KINDS], cheap[COST_RLS_KINDS];
+	struct cost_rls_sums high[COST_RLS_KINDS], low[COST_RLS_KINDS];
 	u32 i;
 
-	stage_mean(l, ESTIMATOR_TRIAL, dear);
-	stage_mean(l, ESTIMATOR_TRIAL_CHEAP, cheap);
+	stage_mean(e, ESTIMATOR_TRIAL_HIGH, high);
+	stage_mean(e, ESTIMATOR_TRIAL_LOW, low);
 	/* What was learned before credit was known was wrong. */
-	if (!l->tried)
-		l->cost_rls = (struct cost_rls){ .dithered = true };
-	l->tried = true;
+	if (!e->trial_learned)
+		e->cost_rls = (struct cost_rls){ .dithered = true };
+	e->trial_learned = true;
 	for (i = 0; i < TRIAL_WEIGHT / 2; i++) {
-		cost_rls_settled(&l->cost_rls);
-		cost_rls_add(&l->cost_rls, dear);
-		cost_rls_settled(&l->cost_rls);
-		cost_rls_add(&l->cost_rls, cheap);
+		cost_rls_forget_written(&e->cost_rls);
+		cost_rls_add(&e->cost_rls, high);
+		cost_rls_forget_written(&e->cost_rls);
+		cost_rls_add(&e->cost_rls, low);
 	}
 }
 
 /* Long after writes became cheap the buffer is still not full: cheaper. */
-static bool trial_lower(struct cost_estimator *l)
+static bool trial_lower_price(struct cost_estimator *e)
 {
-	if (l->stage != ESTIMATOR_TRIAL || l->passed != SETTLE ||
-	    pays(l->sums) || l->cheap >= CHEAP_MOST)
+	if (e->stage != ESTIMATOR_TRIAL_HIGH ||
+	    e->stage_samples != SETTLE_SAMPLES || writes_pay(e->sums) ||
+	    e->price_shift >= PRICE_SHIFT_MOST)
 		return false;
-	l->cheap++;
-	l->passed = 0;
+	e->price_shift++;
+	e->stage_samples = 0;
 	return true;
 }
 
-static void trial_next(struct cost_estimator *l)
+static void trial_next(struct cost_estimator *e)
 {
-	bool paid = pays(l->total[l->stage - ESTIMATOR_TRIAL]);
+	bool paid = writes_pay(e->total[e->stage - ESTIMATOR_TRIAL_HIGH]);
 
-	if (paid && l->stage == ESTIMATOR_TRIAL) {
-		l->stage = ESTIMATOR_TRIAL_CHEAP;
+	if (paid && e->stage == ESTIMATOR_TRIAL_HIGH) {
+		e->stage = ESTIMATOR_TRIAL_LOW;
 		return;
 	}
 	if (paid)
-		trial_learn(l);
-	l->stage = ESTIMATOR_REST;
-	WRITE_ONCE(l->trials, l->trials + 1);
+		trial_learn(e);
+	e->stage = ESTIMATOR_PAUSE;
+	WRITE_ONCE(e->trials, e->trials + 1);
 }
 
 /* A rest is of windows with both; a trial that one of them leaves is over. */
-static void stage_next(struct cost_estimator *l)
+static void stage_next(struct cost_estimator *e)
 {
-	bool rests = l->stage == ESTIMATOR_REST;
+	bool pausing = e->stage == ESTIMATOR_PAUSE;
 
-	l->apart = has_both(l->sums) ? 0 : l->apart + 1;
-	if (rests && l->apart)
+	e->samples_without_mix = has_both(e->sums) ? 0 :
+						     e->samples_without_mix + 1;
+	if (pausing && e->samples_without_mix)
 		return;
-	if (l->apart > APART_MOST) {
-		l->stage = ESTIMATOR_REST;
-		l->passed = 0;
+	if (e->samples_without_mix > WITHOUT_MIX_MOST) {
+		e->stage = ESTIMATOR_PAUSE;
+		e->stage_samples = 0;
 		return;
 	}
-	if (trial_lower(l))
+	if (trial_lower_price(e))
 		return;
-	if (++l->passed < (rests ? rest_windows(l) : (u32)STAGE))
+	if (++e->stage_samples <
+	    (pausing ? pause_samples(e) : (u32)STAGE_SAMPLES))
 		return;
-	l->passed = 0;
-	if (rests)
-		l->stage = ESTIMATOR_TRIAL;
+	e->stage_samples = 0;
+	if (pausing)
+		e->stage = ESTIMATOR_TRIAL_HIGH;
 	else
-		trial_next(l);
+		trial_next(e);
 }
 
 /* ------------------------------------------------------------- learning */
 
-static void trial_count(struct cost_estimator *l)
+static void trial_count(struct cost_estimator *e)
 {
-	struct cost_rls_sums *total = l->total[l->stage - ESTIMATOR_TRIAL];
+	struct cost_rls_sums *total = e->total[e->stage - ESTIMATOR_TRIAL_HIGH];
 	u32 i;
 
-	if (l->passed < SETTLE)
+	if (e->stage_samples < SETTLE_SAMPLES)
 		return;
 	for (i = 0; i < COST_RLS_KINDS; i++) {
-		if (l->passed == SETTLE)
+		if (e->stage_samples == SETTLE_SAMPLES)
 			total[i] = (struct cost_rls_sums){ 0 };
-		total[i].requests += l->sums[i].requests;
-		total[i].sectors += l->sums[i].sectors;
-		total[i].ns += l->sums[i].ns;
+		total[i].requests += e->sums[i].requests;
+		total[i].sectors += e->sums[i].sectors;
+		total[i].ns += e->sums[i].ns;
 	}
 }
 
-static void learn(struct cost_estimator *l)
+static void learn(struct cost_estimator *e)
 {
-	if (!l->credit || l->unwritten > SETTLE)
-		cost_rls_add(&l->cost_rls, l->sums);
-	else if (l->stage != ESTIMATOR_REST)
-		trial_count(l);
+	if (!e->deferred || e->samples_without_writes > SETTLE_SAMPLES)
+		cost_rls_add(&e->cost_rls, e->sums);
+	else if (e->stage != ESTIMATOR_PAUSE)
+		trial_count(e);
 }
 
-static u32 dithered(u32 price, bool dear)
+static u32 dithered(u32 price, bool high)
 {
-	u64 to = dear ? price * 5ULL / 4 : price * 4ULL / 5;
+	u64 to = high ? price * 5ULL / 4 : price * 4ULL / 5;
 
 	return (u32)min(to, (u64)COST_MOST);
 }
 
-static void vary_line(struct cost_line *line, bool dear)
+static void dither_line(struct cost_line *line, bool high)
 {
-	line->base = dithered(line->base, dear);
-	line->per_kib = dithered(line->per_kib, dear);
+	line->base = dithered(line->base, high);
+	line->per_kib = dithered(line->per_kib, high);
 }
 
 static bool has_both_sizes(const struct cost_rls_sums *sums)
 {
-	u32 i, class;
+	u32 i, op;
 
-	for (class = 0; class < COST_RLS_CLASSES; class ++) {
-		i = class * COST_RLS_SIZES;
+	for (op = 0; op < COST_RLS_OPS; op++) {
+		i = op * COST_RLS_SIZE_CLASSES;
 		if (sums[i].requests && sums[i + 1].requests)
 			return true;
 	}
 	return false;
 }
 
-static void vary_sizes(const struct cost_estimator *l, struct cost_line *line)
+static void dither_sizes(const struct cost_estimator *e, struct cost_line *line)
 {
-	u32 class;
+	u32 op;
 
-	if (!has_both_sizes(l->sums))
+	if (!has_both_sizes(e->sums))
 		return;
-	for (class = 0; class < COST_RLS_CLASSES; class ++)
-		line[class].per_kib =
-			dithered(line[class].per_kib, l->phase & KIB_PHASE);
+	for (op = 0; op < COST_RLS_OPS; op++)
+		line[op].per_kib =
+			dithered(line[op].per_kib, e->dither_phase & KIB_PHASE);
 }
 
 /* As far as it tells anything. */
-static void vary(struct cost_estimator *l, struct cost_line *line)
+static void dither(struct cost_estimator *e, struct cost_line *line)
 {
 	struct cost_line *read = &line[IO_READ], *write = &line[IO_WRITE];
-	bool trial = l->stage != ESTIMATOR_REST;
-	u32 cheap = l->cheap;
+	bool trial = e->stage != ESTIMATOR_PAUSE;
+	u32 price_shift = e->price_shift;
 
-	l->phase++;
+	e->dither_phase++;
 	if (trial) {
-		if (l->stage == ESTIMATOR_TRIAL_CHEAP)
-			cheap += CHEAP_STEP;
-		write->base = read->base >> cheap;
-		write->per_kib = read->per_kib >> cheap;
-	} else if (!l->credit && has_both(l->sums)) {
-		vary_line(write, l->phase & WRITE_PHASE);
+		if (e->stage == ESTIMATOR_TRIAL_LOW)
+			price_shift += LOW_PRICE_SHIFT;
+		write->base = read->base >> price_shift;
+		write->per_kib = read->per_kib >> price_shift;
+	} else if (!e->deferred && has_both(e->sums)) {
+		dither_line(write, e->dither_phase & WRITE_PHASE);
 	}
-	if (trial || !l->credit)
-		vary_sizes(l, line);
+	if (trial || !e->deferred)
+		dither_sizes(e, line);
 }
 
 /* ---------------------------------------------- where the host has the map */
 
 /* Instead of their time at the device, @ns for all of @class. */
-static u64 class_tell(struct cost_rls_sums *sums, u32 class, u64 ns)
+static u64 assign_exact_time(struct cost_rls_sums *sums, u32 op, u64 ns)
 {
 	u32 i;
 
-	for (i = class * COST_RLS_SIZES; i < (class + 1) * COST_RLS_SIZES;
-	     i++) {
+	for (i = op * COST_RLS_SIZE_CLASSES;
+	     i < (op + 1) * COST_RLS_SIZE_CLASSES; i++) {
 		sums[i].ns = sums[i].requests ? ns : 0;
 		if (sums[i].requests)
 			ns = 0;
@@ -342,95 +347,97 @@ static u64 class_tell(struct cost_rls_sums *sums, u32 class, u64 ns)
 }
 
 /* What a class that is absent took is told with its next window. */
-static void learn_exact(struct cost_estimator *l, const struct flash_time *time,
+static void learn_exact(struct cost_estimator *e, const struct flash_time *time,
 			bool dithered, struct cost_line *line)
 {
-	if (!l->cost_rls.exact_time)
-		l->cost_rls = (struct cost_rls){ .exact_time = true };
-	if (!l->exact_time_known) {
-		l->exact_time_known = true;
-		l->exact_time = *time;
+	if (!e->cost_rls.exact_time)
+		e->cost_rls = (struct cost_rls){ .exact_time = true };
+	if (!e->exact_time_known) {
+		e->exact_time_known = true;
+		e->exact_time = *time;
 	} else {
-		l->exact_time.read_ns =
+		e->exact_time.read_ns =
 			time->read_ns -
-			class_tell(l->sums, IO_READ,
-				   time->read_ns - l->exact_time.read_ns);
-		l->exact_time.write_ns =
+			assign_exact_time(e->sums, IO_READ,
+					  time->read_ns -
+						  e->exact_time.read_ns);
+		e->exact_time.write_ns =
 			time->write_ns -
-			class_tell(l->sums, IO_WRITE,
-				   time->write_ns - l->exact_time.write_ns);
-		cost_rls_add(&l->cost_rls, l->sums);
+			assign_exact_time(e->sums, IO_WRITE,
+					  time->write_ns -
+						  e->exact_time.write_ns);
+		cost_rls_add(&e->cost_rls, e->sums);
 	}
-	cost_rls_lines(&l->cost_rls, line);
-	l->phase++;
+	cost_rls_lines(&e->cost_rls, line);
+	e->dither_phase++;
 	if (dithered)
-		vary_sizes(l, line);
+		dither_sizes(e, line);
 }
 
-static bool window_collect(struct sched *s, struct cost_estimator *l, u64 now)
+static bool sample_collect(struct sched *s, struct cost_estimator *e, u64 now)
 {
 	u64 requests;
 	u32 i;
 
 	for (i = 0; i < s->nr_queues; i++)
-		collect(l, &l->queue[i]);
-	requests = class_sums(l->sums, IO_READ).requests +
-		   class_sums(l->sums, IO_WRITE).requests;
-	l->next_ns = now + ESTIMATOR_WINDOW_NS;
-	return requests >=
-	       (l->credit ? ESTIMATOR_WINDOW_DEFERRED : COST_RLS_WINDOW_LEAST);
+		queue_collect(e, &e->queue[i]);
+	requests = op_sums(e->sums, IO_READ).requests +
+		   op_sums(e->sums, IO_WRITE).requests;
+	e->sample_end_ns = now + ESTIMATOR_SAMPLE_NS;
+	return requests >= (e->deferred ? ESTIMATOR_SAMPLE_DEFERRED :
+					  COST_RLS_SAMPLE_LEAST);
 }
 
-static void learn_mix(struct cost_estimator *l, bool dithered,
+static void learn_mix(struct cost_estimator *e, bool dithered,
 		      struct cost_line *line)
 {
 	/* Nobody tells any more. */
-	if (l->cost_rls.exact_time)
-		l->cost_rls = (struct cost_rls){ .dithered = dithered };
-	l->exact_time_known = false;
-	if (l->cost_rls.dithered) {
-		look(l);
-		learn(l);
-		if (l->credit)
-			stage_next(l);
+	if (e->cost_rls.exact_time)
+		e->cost_rls = (struct cost_rls){ .dithered = dithered };
+	e->exact_time_known = false;
+	if (e->cost_rls.dithered) {
+		detect_deferred(e);
+		learn(e);
+		if (e->deferred)
+			stage_next(e);
 	} else {
-		cost_rls_add(&l->cost_rls, l->sums);
+		cost_rls_add(&e->cost_rls, e->sums);
 	}
-	cost_rls_lines(&l->cost_rls, line);
-	if (l->cost_rls.dithered)
-		vary(l, line);
+	cost_rls_lines(&e->cost_rls, line);
+	if (e->cost_rls.dithered)
+		dither(e, line);
 }
 
-static void window_end(struct sched *s, struct cost_estimator *l, u64 now)
+static void sample_end(struct sched *s, struct cost_estimator *e, u64 now)
 {
-	struct cost_line line[COST_RLS_CLASSES];
+	struct cost_line line[COST_RLS_OPS];
 	struct flash_time time;
 	u32 i;
 
-	if (!window_collect(s, l, now))
+	if (!sample_collect(s, e, now))
 		return;
 	if (s->flash_time && s->flash_time(s, &time))
-		learn_exact(l, &time, !s->ops->shifts_mix, line);
+		learn_exact(e, &time, !s->ops->shifts_mix, line);
 	else
-		learn_mix(l, !s->ops->shifts_mix, line);
+		learn_mix(e, !s->ops->shifts_mix, line);
 	cost_learned_set(&s->params.cost, line);
 	for (i = 0; i < COST_RLS_KINDS; i++)
-		l->sums[i] = (struct cost_rls_sums){ 0 };
+		e->sums[i] = (struct cost_rls_sums){ 0 };
 }
 
 void cost_estimator_tick(struct sched *s, u64 now, struct wake *wake)
 {
-	struct cost_estimator *l = s->cost_estimator;
+	struct cost_estimator *e = s->cost_estimator;
 
 	if (!cost_estimator_runs(s)) {
-		if (l)
-			l->exact_time_known = false;
+		if (e)
+			e->exact_time_known = false;
 		return;
 	}
-	if (now >= l->next_ns)
-		window_end(s, l, now);
+	if (now >= e->sample_end_ns)
+		sample_end(s, e, now);
 	if (flow_any_active(s))
-		wake_at(wake, l->next_ns);
+		wake_at(wake, e->sample_end_ns);
 }
 
 void cost_estimator_report(const struct sched *s, struct report *r)
@@ -457,6 +464,6 @@ void cost_estimator_report(const struct sched *s, struct report *r)
 		report_part(r, names[i].error, names[i].part,
 			    (s64)cost_rls_error_ps(g, i));
 	}
-	report_number(r, "windows", (s64)READ_ONCE(g->windows));
+	report_number(r, "windows", (s64)READ_ONCE(g->samples));
 	report_number(r, "trials", (s64)READ_ONCE(s->cost_estimator->trials));
 }

@@ -57,15 +57,15 @@ enum {
 	 * of different mixes are seen; of some hundred requests on a fast
 	 * drive.
 	 */
-	ESTIMATOR_WINDOW_NS	= 10 * 1000 * 1000,
+	ESTIMATOR_SAMPLE_NS	= 10 * 1000 * 1000,
 	/* And of so many where writes are on credit: buffers are of pages. */
-	ESTIMATOR_WINDOW_DEFERRED	= 1024,
+	ESTIMATOR_SAMPLE_DEFERRED	= 1024,
 };
 
 enum estimator_stage {
-	ESTIMATOR_REST,
-	ESTIMATOR_TRIAL,		/* a write costs what a read does */
-	ESTIMATOR_TRIAL_CHEAP,	/* a quarter of that */
+	ESTIMATOR_PAUSE,
+	ESTIMATOR_TRIAL_HIGH,	/* a write costs what a read does */
+	ESTIMATOR_TRIAL_LOW,	/* a quarter of that */
 };
 
 /* Of the requests of one queue; A. */
@@ -78,18 +78,18 @@ struct cost_estimator {
 	struct cost_estimator_queue *queue;	/* I: by index */
 	struct cost_rls_sums sums[COST_RLS_KINDS];	/* T: of this window */
 	struct cost_rls_sums total[2][COST_RLS_KINDS];	/* T: of a trial */
-	struct flash_time exact_time;		/* T: what was learned from already */
-	bool exact_time_known;			/* T: `told` is set */
-	u64 next_ns;			/* T: when it may end */
+	struct flash_time exact_time;	/* T: what was learned from already */
+	bool exact_time_known;		/* T: `told` is set */
+	u64 sample_end_ns;		/* T: when it may end */
 	u32 stage;			/* T: enum estimator_stage */
-	u32 passed;			/* T: windows of the stage */
-	u32 cheap;			/* T: writes in a trial: 2^-cheap of a read */
-	u32 unwritten;			/* T: windows since there were writes */
-	u32 apart;			/* T: since there were both */
-	u32 phase;			/* T: of the varying prices */
+	u32 stage_samples;		/* T: windows of the stage */
+	u32 price_shift;		/* T: of writes in a trial: 2^-price_shift */
+	u32 samples_without_writes;	/* T: windows since there were writes */
+	u32 samples_without_mix;	/* T: since there were both */
+	u32 dither_phase;		/* T: of the varying prices */
 	u32 trials;			/* O: made */
-	bool credit;			/* O: has writes on credit */
-	bool tried;			/* T: a trial was learned from */
+	bool deferred;			/* O: has writes on credit */
+	bool trial_learned;		/* T: a trial was learned from */
 	struct cost_rls cost_rls;	/* T */
 };
 

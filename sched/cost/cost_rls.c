@@ -21,13 +21,13 @@ enum {
 	 * The heavier, the sooner the old mixes are outweighed when a drive
 	 * changes and the mix does not: after MEMORY * ln(2^WEAK), 7 s.
 	 */
-	WEAK_SHIFT	= 8,
-	WEAK_VARIED_SHIFT = 12,
+	KIND_WEIGHT_SHIFT	= 8,
+	KIND_WEIGHT_DITHERED_SHIFT = 12,
 	DAMP_SHIFT	= 12,
 
 	SECTORS_PER_UNIT = 8,		/* in COST_UNIT */
-	DEAREST		= 32,		/* a write of 4 KiB, in reads */
-	TERMS_PER_CLASS	= 2,
+	WRITE_COST_MOST		= 32,		/* a write of 4 KiB, in reads */
+	TERMS_PER_OP	= 2,
 };
 
 #define X_ONE		(1LL << X_SHIFT)
@@ -36,15 +36,15 @@ enum {
 /* Keeps all sums of a window in range, whatever they are. */
 #define NS_MOST		(1ULL << 44)
 
-static u32 class_of(u32 kind)
+static u32 op_of(u32 kind)
 {
-	return kind / COST_RLS_SIZES;
+	return kind / COST_RLS_SIZE_CLASSES;
 }
 
 /* Of a kind's two: base and size. */
 static u32 first_term(u32 kind)
 {
-	return class_of(kind) * TERMS_PER_CLASS;
+	return op_of(kind) * TERMS_PER_OP;
 }
 
 static bool is_sector(u32 term)
@@ -52,9 +52,9 @@ static bool is_sector(u32 term)
 	return term != READ_REQUEST && term != WRITE_REQUEST;
 }
 
-static u32 terms_of(u32 class)
+static u32 terms_of(u32 op)
 {
-	return ((1U << TERMS_PER_CLASS) - 1) << (class * TERMS_PER_CLASS);
+	return ((1U << TERMS_PER_OP) - 1) << (op * TERMS_PER_OP);
 }
 
 /* -------------------------------------------------------- signed arithmetic */
@@ -159,20 +159,20 @@ static void solve(const struct system *s, const s64 *b, s64 *d)
 /* ----------------------------------------------------------------- a window */
 
 /* A window in normal form, with what it adds to R d = g. */
-struct window {
+struct sample {
 	u64 norm;			/* what was predicted, 2^-8 ns */
 	s64 g[COST_RLS_TERMS];
 	s64 residual;
 	u32 mask;			/* terms of the classes that it has */
 };
 
-static u64 took(const struct cost_rls_sums *k)
+static u64 device_time(const struct cost_rls_sums *k)
 {
 	return min(k->ns, NS_MOST) << UNIT_SHIFT;
 }
 
 /* What @count takes if the coefficient is 1, in units of 2^-8 ns. */
-static u64 raw(const struct cost_rls *g, u64 count, u32 per)
+static u64 unscaled(const struct cost_rls *g, u64 count, u32 per)
 {
 	u64 most = NS_MOST << (UNIT_SHIFT + X_MOST_SHIFT);
 
@@ -181,55 +181,60 @@ static u64 raw(const struct cost_rls *g, u64 count, u32 per)
 	return count * per * g->unit;
 }
 
-static u64 raw_term(const struct cost_rls *g, const struct cost_rls_sums *k,
-		    u32 term)
+static u64 unscaled_term(const struct cost_rls *g,
+			 const struct cost_rls_sums *k, u32 term)
 {
-	return is_sector(term) ? raw(g, k->sectors, 1) :
-				 raw(g, k->requests, SECTORS_PER_UNIT);
+	return is_sector(term) ? unscaled(g, k->sectors, 1) :
+				 unscaled(g, k->requests, SECTORS_PER_UNIT);
 }
 
-static u64 explains(const struct cost_rls *g, u64 raw, u32 term)
+static u64 predicted_part(const struct cost_rls *g, u64 unscaled, u32 term)
 {
-	return min(mul_u64_u64_shr(raw, (u64)g->phi[term], PHI_SHIFT),
+	return min(mul_u64_u64_shr(unscaled, (u64)g->phi[term], PHI_SHIFT),
 		   NS_MOST << UNIT_SHIFT);
 }
 
-static u64 predicted(const struct cost_rls *g, const struct cost_rls_sums *sums)
+static u64 predicted_time(const struct cost_rls *g,
+			  const struct cost_rls_sums *sums)
 {
-	u64 sum = explains(g, raw(g, g->written, 1), WRITTEN_SECTOR), all = 0;
+	u64 sum, all = 0;
 	u32 kind, i;
 
+	sum = predicted_part(g, unscaled(g, g->written_before, 1),
+			     WRITTEN_SECTOR);
 	for (kind = 0; kind < COST_RLS_KINDS; kind++) {
-		all += took(&sums[kind]);
+		all += device_time(&sums[kind]);
 		for (i = first_term(kind); i <= first_term(kind) + 1; i++)
-			sum += explains(g, raw_term(g, &sums[kind], i), i);
+			sum += predicted_part(g,
+					      unscaled_term(g, &sums[kind], i),
+					      i);
 	}
 	/* A class may have cost nothing so far. */
 	return max(sum, all / RESIDUAL_MOST + 1);
 }
 
-static s64 regressor(const struct window *w, u64 raw)
+static s64 regressor(const struct sample *w, u64 unscaled)
 {
-	return ratio((s64)min(raw, w->norm << X_MOST_SHIFT), (s64)w->norm,
+	return ratio((s64)min(unscaled, w->norm << X_MOST_SHIFT), (s64)w->norm,
 		     X_SHIFT);
 }
 
 /* The part of kind @kind in the window's regressors. */
-static void regressors(const struct cost_rls *g, const struct window *w,
+static void regressors(const struct cost_rls *g, const struct sample *w,
 		       const struct cost_rls_sums *k, u32 kind, s64 *x)
 {
 	u32 i;
 
 	for (i = first_term(kind); i <= first_term(kind) + 1; i++)
-		x[i] = regressor(w, raw_term(g, k, i));
+		x[i] = regressor(w, unscaled_term(g, k, i));
 }
 
 /* How much longer than predicted, as part of the whole window. */
-static s64 unexplained(const struct cost_rls *g, const struct window *w,
-		       const struct cost_rls_sums *k, u32 kind, const s64 *x)
+static s64 kind_residual(const struct cost_rls *g, const struct sample *w,
+			 const struct cost_rls_sums *k, u32 kind, const s64 *x)
 {
 	u32 i = first_term(kind);
-	u64 ns = min(took(k), w->norm * RESIDUAL_MOST);
+	u64 ns = min(device_time(k), w->norm * RESIDUAL_MOST);
 
 	return ratio((s64)ns, (s64)w->norm, X_SHIFT) -
 	       mul_shr(x[i], g->phi[i], PHI_SHIFT) -
@@ -237,15 +242,17 @@ static s64 unexplained(const struct cost_rls *g, const struct window *w,
 }
 
 /* One equation more, with 2^-@weak of the weight. */
-static void equation(struct cost_rls *g, struct window *w, const s64 *x,
-		     s64 residual, u32 weak)
+static void add_equation(struct cost_rls *g, struct sample *w, const s64 *x,
+			 s64 residual, u32 weight_shift)
 {
 	u32 i, j;
 
 	for (i = 0; i < COST_RLS_TERMS; i++) {
-		w->g[i] += mul_shr(x[i], residual, PRODUCT_SHIFT + weak);
+		w->g[i] +=
+			mul_shr(x[i], residual, PRODUCT_SHIFT + weight_shift);
 		for (j = 0; j < COST_RLS_TERMS; j++)
-			g->r[i][j] += mul_shr(x[i], x[j], PRODUCT_SHIFT + weak);
+			g->r[i][j] += mul_shr(x[i], x[j],
+					      PRODUCT_SHIFT + weight_shift);
 	}
 }
 
@@ -264,9 +271,8 @@ static void forget(struct cost_rls *g, u32 mask)
 }
 
 /* @x and the residual grow by what the kinds from @from to @to did. */
-static s64 kinds_take(struct window *w, struct cost_rls *g,
-		      const struct cost_rls_sums *sums, u32 from, u32 to,
-		      s64 *x)
+static s64 kinds_add(struct sample *w, struct cost_rls *g,
+		     const struct cost_rls_sums *sums, u32 from, u32 to, s64 *x)
 {
 	s64 all = 0;
 	u32 kind, i;
@@ -277,10 +283,11 @@ static s64 kinds_take(struct window *w, struct cost_rls *g,
 		if (!sums[kind].requests)
 			continue;
 		regressors(g, w, &sums[kind], kind, own);
-		residual = unexplained(g, w, &sums[kind], kind, own);
+		residual = kind_residual(g, w, &sums[kind], kind, own);
 		if (!g->exact_time)
-			equation(g, w, own, residual,
-				 g->dithered ? WEAK_VARIED_SHIFT : WEAK_SHIFT);
+			add_equation(g, w, own, residual,
+				     g->dithered ? KIND_WEIGHT_DITHERED_SHIFT :
+						   KIND_WEIGHT_SHIFT);
 		all += residual;
 		for (i = 0; i < COST_RLS_TERMS; i++)
 			x[i] += own[i];
@@ -290,60 +297,60 @@ static s64 kinds_take(struct window *w, struct cost_rls *g,
 }
 
 /* What is told of a class is of it alone. */
-static void classes_take(struct window *w, struct cost_rls *g,
-			 const struct cost_rls_sums *sums)
+static void ops_add(struct sample *w, struct cost_rls *g,
+		    const struct cost_rls_sums *sums)
 {
-	u32 class;
+	u32 op;
 
-	for (class = 0; class < COST_RLS_CLASSES; class ++) {
+	for (op = 0; op < COST_RLS_OPS; op++) {
 		s64 x[COST_RLS_TERMS] = { 0 }, residual;
 
-		residual = kinds_take(w, g, sums, class * COST_RLS_SIZES,
-				      (class + 1) * COST_RLS_SIZES, x);
-		equation(g, w, x, residual, 0);
+		residual = kinds_add(w, g, sums, op * COST_RLS_SIZE_CLASSES,
+				     (op + 1) * COST_RLS_SIZE_CLASSES, x);
+		add_equation(g, w, x, residual, 0);
 	}
 }
 
-static void mix_take(struct window *w, struct cost_rls *g,
-		     const struct cost_rls_sums *sums)
+static void mix_add(struct sample *w, struct cost_rls *g,
+		    const struct cost_rls_sums *sums)
 {
 	s64 x[COST_RLS_TERMS] = { 0 };
 
-	kinds_take(w, g, sums, 0, COST_RLS_KINDS, x);
-	x[WRITTEN_SECTOR] = regressor(w, raw(g, g->written, 1));
+	kinds_add(w, g, sums, 0, COST_RLS_KINDS, x);
+	x[WRITTEN_SECTOR] = regressor(w, unscaled(g, g->written_before, 1));
 	w->residual -=
 		mul_shr(x[WRITTEN_SECTOR], g->phi[WRITTEN_SECTOR], PHI_SHIFT);
-	equation(g, w, x, w->residual, 0);
+	add_equation(g, w, x, w->residual, 0);
 }
 
-static void window_take(struct window *w, struct cost_rls *g,
-			const struct cost_rls_sums *sums)
+static void sample_add(struct sample *w, struct cost_rls *g,
+		       const struct cost_rls_sums *sums)
 {
 	u32 kind;
 
-	*w = (struct window){ .norm = predicted(g, sums) };
-	if (g->written)
+	*w = (struct sample){ .norm = predicted_time(g, sums) };
+	if (g->written_before)
 		w->mask = 1U << WRITTEN_SECTOR;
 	for (kind = 0; kind < COST_RLS_KINDS; kind++)
 		if (sums[kind].requests)
-			w->mask |= terms_of(class_of(kind));
+			w->mask |= terms_of(op_of(kind));
 	forget(g, w->mask);
 	if (g->exact_time)
-		classes_take(w, g, sums);
+		ops_add(w, g, sums);
 	else
-		mix_take(w, g, sums);
+		mix_add(w, g, sums);
 }
 
 /* Of the last window half, of the one before a quarter, .. */
 static void remember_written(struct cost_rls *g,
 			     const struct cost_rls_sums *sums)
 {
-	u32 first = IO_WRITE * COST_RLS_SIZES, i;
+	u32 first = IO_WRITE * COST_RLS_SIZE_CLASSES, i;
 	u64 sectors = 0;
 
-	for (i = first; i < first + COST_RLS_SIZES; i++)
+	for (i = first; i < first + COST_RLS_SIZE_CLASSES; i++)
 		sectors += sums[i].sectors;
-	g->written = (g->written + sectors) / 2;
+	g->written_before = (g->written_before + sectors) / 2;
 }
 
 /* A term that the step would make negative, or COST_RLS_TERMS. */
@@ -358,19 +365,19 @@ static u32 first_negative(const struct cost_rls *g, const s64 *d, u32 mask)
 }
 
 /* The least squares among those that are not negative. */
-static void update(struct cost_rls *g, struct window *w)
+static void update(struct cost_rls *g, struct sample *w)
 {
 	s64 d[COST_RLS_TERMS] = { 0 };
-	u32 open = w->mask, i, j;
+	u32 free_terms = w->mask, i, j;
 	struct system s;
 
 	for (;;) {
-		factor(&s, g, open);
+		factor(&s, g, free_terms);
 		solve(&s, w->g, d);
-		i = first_negative(g, d, open);
+		i = first_negative(g, d, free_terms);
 		if (i == COST_RLS_TERMS)
 			break;
-		open &= ~(1U << i);
+		free_terms &= ~(1U << i);
 		d[i] = -g->phi[i];
 		for (j = 0; j < COST_RLS_TERMS; j++)
 			w->g[j] -= mul_shr(g->r[j][i], d[i], PHI_SHIFT);
@@ -385,7 +392,7 @@ static u32 seen_terms(const struct cost_rls *g)
 {
 	u32 mask = 0, i;
 
-	for (i = 0; i < COST_RLS_CLASSES; i++)
+	for (i = 0; i < COST_RLS_OPS; i++)
 		if (g->seen & (1U << i))
 			mask |= terms_of(i);
 	if (g->seen & (1U << IO_WRITE))
@@ -400,7 +407,7 @@ static void learn_variance(struct cost_rls *g, s64 residual)
 	u32 i, shift = 0;
 
 	/* A plain mean while there are few. */
-	for (i = 1; i < COST_RLS_MEMORY_SHIFT && g->windows >> i; i++)
+	for (i = 1; i < COST_RLS_MEMORY_SHIFT && g->samples >> i; i++)
 		shift = i;
 	g->variance = (u64)(known + ((square - known) >> shift));
 }
@@ -432,14 +439,14 @@ static void learn_errors(struct cost_rls *g)
 /* ---------------------------------------------------------------- interface */
 
 /* The first window: a cost by bytes that explains it. */
-static bool begin(struct cost_rls *g, const struct cost_rls_sums *sums)
+static bool first_sample(struct cost_rls *g, const struct cost_rls_sums *sums)
 {
 	u64 sectors = 0, ns = 0;
 	u32 kind;
 
 	for (kind = 0; kind < COST_RLS_KINDS; kind++) {
 		sectors += sums[kind].sectors;
-		ns += took(&sums[kind]);
+		ns += device_time(&sums[kind]);
 	}
 	if (!sectors)
 		return false;
@@ -453,21 +460,21 @@ static bool begin(struct cost_rls *g, const struct cost_rls_sums *sums)
 bool cost_rls_add(struct cost_rls *g, const struct cost_rls_sums *sums)
 {
 	u64 requests = 0;
-	struct window w;
+	struct sample w;
 	u32 kind;
 
 	for (kind = 0; kind < COST_RLS_KINDS; kind++)
 		requests += sums[kind].requests;
-	if (requests < COST_RLS_WINDOW_LEAST)
+	if (requests < COST_RLS_SAMPLE_LEAST)
 		return false;
-	if (!g->unit && !begin(g, sums))
+	if (!g->unit && !first_sample(g, sums))
 		return false;
-	window_take(&w, g, sums);
+	sample_add(&w, g, sums);
 	for (kind = 0; kind < COST_RLS_KINDS; kind++)
 		if (sums[kind].requests)
-			WRITE_ONCE(g->seen, g->seen | 1U << class_of(kind));
+			WRITE_ONCE(g->seen, g->seen | 1U << op_of(kind));
 	update(g, &w);
-	WRITE_ONCE(g->windows, g->windows + 1);
+	WRITE_ONCE(g->samples, g->samples + 1);
 	if (!g->exact_time)
 		remember_written(g, sums);
 	learn_variance(g, w.residual);
@@ -475,7 +482,7 @@ bool cost_rls_add(struct cost_rls *g, const struct cost_rls_sums *sums)
 	return true;
 }
 
-static u64 in_ps(const struct cost_rls *g, u32 term, u64 phi)
+static u64 to_ps(const struct cost_rls *g, u32 term, u64 phi)
 {
 	u64 per = is_sector(term) ? 1 : SECTORS_PER_UNIT;
 	u64 ps = mul_u64_u64_shr(READ_ONCE(g->unit) * per, phi, PHI_SHIFT);
@@ -485,53 +492,53 @@ static u64 in_ps(const struct cost_rls *g, u32 term, u64 phi)
 
 u64 cost_rls_cost_ps(const struct cost_rls *g, enum cost_rls_term term)
 {
-	return in_ps(g, term, (u64)READ_ONCE(g->phi[term]));
+	return to_ps(g, term, (u64)READ_ONCE(g->phi[term]));
 }
 
 u64 cost_rls_error_ps(const struct cost_rls *g, enum cost_rls_term term)
 {
-	return in_ps(g, term, READ_ONCE(g->error[term]));
+	return to_ps(g, term, READ_ONCE(g->error[term]));
 }
 
-static u32 charge(s64 phi, s64 whole)
+static u32 to_cost(s64 phi, s64 per_unit)
 {
-	return (u32)min(ratio(phi, whole, 0), (s64)COST_MOST);
+	return (u32)min(ratio(phi, per_unit, 0), (s64)COST_MOST);
 }
 
 /* What the line of a class is, in phi. */
-static void whole_of(const struct cost_rls *g, u32 class, s64 *request,
-		     s64 *sector)
+static void op_coefficients(const struct cost_rls *g, u32 op, s64 *request,
+			    s64 *sector)
 {
 	/* Never met: as the other. */
-	if (!(g->seen & (1U << class)))
-		class = !class;
-	*request = g->phi[class * TERMS_PER_CLASS];
-	*sector = g->phi[class * TERMS_PER_CLASS + 1];
-	if (class == IO_WRITE)
+	if (!(g->seen & (1U << op)))
+		op = !op;
+	*request = g->phi[op * TERMS_PER_OP];
+	*sector = g->phi[op * TERMS_PER_OP + 1];
+	if (op == IO_WRITE)
 		*sector += g->phi[WRITTEN_SECTOR];
 }
 
 void cost_rls_lines(const struct cost_rls *g,
-		    struct cost_line line[COST_RLS_CLASSES])
+		    struct cost_line line[COST_RLS_OPS])
 {
-	s64 request, sector, whole;
+	s64 request, sector, per_unit;
 	u32 i;
 
-	for (i = 0; i < COST_RLS_CLASSES && !g->unit; i++)
+	for (i = 0; i < COST_RLS_OPS && !g->unit; i++)
 		line[i] = (struct cost_line){ .per_kib = 1024 };
 	if (!g->unit)
 		return;
-	whole_of(g, IO_WRITE, &request, &sector);
-	whole = (request + sector) / DEAREST;
-	whole_of(g, IO_READ, &request, &sector);
-	whole = max(whole, request + sector);
+	op_coefficients(g, IO_WRITE, &request, &sector);
+	per_unit = (request + sector) / WRITE_COST_MOST;
+	op_coefficients(g, IO_READ, &request, &sector);
+	per_unit = max(per_unit, request + sector);
 	/* Of a read of 4 KiB; one that costs nothing would make all dear. */
-	whole = max(whole, PHI_ONE >> 10);
-	for (i = 0; i < COST_RLS_CLASSES; i++) {
-		whole_of(g, i, &request, &sector);
+	per_unit = max(per_unit, PHI_ONE >> 10);
+	for (i = 0; i < COST_RLS_OPS; i++) {
+		op_coefficients(g, i, &request, &sector);
 		line[i] = (struct cost_line){
-			.base = charge(request * COST_UNIT, whole),
-			.per_kib = charge(sector * 1024, whole),
+			.base = to_cost(request * COST_UNIT, per_unit),
+			.per_kib = to_cost(sector * 1024, per_unit),
 		};
 	}
 }

@@ -80,18 +80,18 @@ enum cost_rls_term {
 };
 
 enum {
-	COST_RLS_CLASSES	= 2,	/* IO_READ, IO_WRITE */
-	COST_RLS_SIZES	= 2,
-	COST_RLS_KINDS	= COST_RLS_CLASSES * COST_RLS_SIZES,
-	COST_RLS_LARGE	= 16384,	/* bytes, or more */
+	COST_RLS_OPS		= 2,	/* IO_READ, IO_WRITE */
+	COST_RLS_SIZE_CLASSES	= 2,
+	COST_RLS_KINDS		= COST_RLS_OPS * COST_RLS_SIZE_CLASSES,
+	COST_RLS_LARGE		= 16384,	/* bytes, or more */
 	/* Windows until what was learnt has faded to 1/e. */
 	COST_RLS_MEMORY_SHIFT	= 7,
-	COST_RLS_WINDOW_LEAST	= 32,	/* requests */
+	COST_RLS_SAMPLE_LEAST	= 32,	/* requests */
 };
 
 static inline u32 cost_rls_kind(enum io_op op, u32 bytes)
 {
-	return op * COST_RLS_SIZES + (bytes >= COST_RLS_LARGE);
+	return op * COST_RLS_SIZE_CLASSES + (bytes >= COST_RLS_LARGE);
 }
 
 /* What one kind did in a window. */
@@ -105,9 +105,9 @@ struct cost_rls {
 	u64 error[COST_RLS_TERMS];	/* O: standard error of phi */
 	u64 unit;			/* O: of phi; 0: no window yet */
 	u64 variance;			/* of what was not predicted */
-	u64 written;			/* sectors, of late: see above */
+	u64 written_before;		/* sectors, of late: see above */
 	u32 seen;			/* O: mask of the classes met */
-	u64 windows;			/* O: taken */
+	u64 samples;			/* O: taken */
 	bool dithered;			/* I: the caller sees to it that mixes vary */
 	bool exact_time;			/* I: ns are what each class took of the drive */
 };
@@ -116,13 +116,12 @@ struct cost_rls {
  * A window: @sums of each kind.  False, and nothing is changed: it is too short, and its
  * sums belong to the next one.
  */
-bool cost_rls_add(struct cost_rls *g,
-		    const struct cost_rls_sums *sums);
+bool cost_rls_add(struct cost_rls *g, const struct cost_rls_sums *sums);
 
 /* Whatever was written before is paid for: the next window owes nothing. */
-static inline void cost_rls_settled(struct cost_rls *g)
+static inline void cost_rls_forget_written(struct cost_rls *g)
 {
-	g->written = 0;
+	g->written_before = 0;
 }
 
 /* ps at the device for each request or sector, and the standard error. */
@@ -134,6 +133,6 @@ u64 cost_rls_error_ps(const struct cost_rls *g, enum cost_rls_term term);
  * class that was never met costs what the other does.
  */
 void cost_rls_lines(const struct cost_rls *g,
-		      struct cost_line line[COST_RLS_CLASSES]);
+		    struct cost_line line[COST_RLS_OPS]);
 
 #endif /* MQFAIR_COST_RLS_H */

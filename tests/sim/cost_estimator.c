@@ -185,7 +185,7 @@ static void test_few_writes(struct test_case *t)
 	owned_open(&o, &own, &mqfq_ops, COST_LEARNED, FLASH_FTL_DEVICE, asks);
 	fixture_run(&o.r, SEC);
 	if (o.r.host->sched.cost_estimator->trials ||
-	    o.r.host->sched.cost_estimator->credit)
+	    o.r.host->sched.cost_estimator->deferred)
 		case_fail(t, "tried for a write in four hundred requests");
 	owned_close(&o);
 	if (case_failed(&own))
