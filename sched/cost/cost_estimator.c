@@ -3,24 +3,32 @@
 
 enum {
 	SECTOR_SHIFT	= 9,
-	/* done: requests above, sectors below; 16 TiB between two ticks. */
+	/*
+	 * Requests are in the upper bits of `done`, sectors in the lower ones.
+	 * The sectors of 16 TiB fit between two ticks.
+	 */
 	REQUESTS_SHIFT	= 35,
 
-	/* In windows.  Prices: of a KiB every 4, of writes every 8. */
+	/* Price of a KiB: 4 samples high, 4 low; price of writes: 8 and 8. */
 	KIB_PHASE	= 4,
 	WRITE_PHASE	= 8,
+
 	SETTLE_SAMPLES	= 48,
 	MEASURE_SAMPLES	= 48,
 	STAGE_SAMPLES	= SETTLE_SAMPLES + MEASURE_SAMPLES,
 	TRIAL_SAMPLES	= 2 * STAGE_SAMPLES,
 	PAUSE_SHIFT_MOST = 5,
-	WITHOUT_MIX_MOST = 16,		/* tenants that spend their budgets in turn */
+	/*
+	 * Tenants of a budget scheduler may spend their credit in turn, so a
+	 * trial continues over this many samples without a mix.
+	 */
+	WITHOUT_MIX_MOST = 16,
 
-	DEFERRED_SHIFT	= 2,		/* a quarter of what reads take */
-	FEW_WRITES_SHIFT = 6,		/* too few writes to matter */
-	LOW_PRICE_SHIFT	= 2,
+	DEFERRED_SHIFT	= 2,		/* a quarter of the time of reads */
+	FEW_WRITES_SHIFT = 6,		/* fewer than 1/64 of the reads */
+	LOW_PRICE_SHIFT	= 2,		/* stage 2: a quarter of stage 1 */
 	PRICE_SHIFT_MOST = 4,
-	/* What a trial counts for, in windows, of 2^7 that are remembered. */
+	/* The weight of a trial in samples; RLS remembers 2^7 samples. */
 	TRIAL_WEIGHT	= 32,
 };
 
@@ -93,7 +101,7 @@ static void queue_collect(struct cost_estimator *e,
 	}
 }
 
-/* ----------------------------------------------------- writes on credit */
+/* ------------------------------------------------------ deferred writes */
 
 static struct cost_rls_sums op_sums(const struct cost_rls_sums *sums, u32 op)
 {
@@ -129,7 +137,7 @@ static u64 mean_ns(const struct cost_rls_sums *sums)
 	return div64_u64(sums->ns, max(sums->requests, 1ULL));
 }
 
-/* Of a window that has both. */
+/* Does the drive defer the writes of this sample?  It has reads and writes. */
 static bool is_deferred(const struct cost_rls_sums *sums)
 {
 	struct cost_rls_sums reads = op_sums(sums, IO_READ);
@@ -138,7 +146,7 @@ static bool is_deferred(const struct cost_rls_sums *sums)
 	return mean_ns(&writes) < mean_ns(&reads) >> DEFERRED_SHIFT;
 }
 
-/* What the window tells of credit. */
+/* Sets `deferred` by this sample, and counts samples without writes. */
 static void detect_deferred(struct cost_estimator *e)
 {
 	if (has_both(e->sums) && is_deferred(e->sums))
@@ -147,12 +155,16 @@ static void detect_deferred(struct cost_estimator *e)
 		has_writes(e->sums) ? 0 : e->samples_without_writes + 1;
 }
 
+/* Do writes take their full time, because the buffer is full? */
 static bool writes_pay(const struct cost_rls_sums *sums)
 {
 	return has_both(sums) && !is_deferred(sums);
 }
 
-/* None before the first; the longest after one that told something. */
+/*
+ * The length of a pause in samples.  There is none before the first trial; the
+ * pause after a trial that told the costs is the longest.
+ */
 static u32 pause_samples(const struct cost_estimator *e)
 {
 	u32 shift = e->trial_learned ? PAUSE_SHIFT_MOST :
@@ -161,7 +173,7 @@ static u32 pause_samples(const struct cost_estimator *e)
 	return (TRIAL_SAMPLES << shift) - TRIAL_SAMPLES;
 }
 
-/* The mean window of a stage of the trial, when it had settled. */
+/* The mean sample of a trial stage, without the samples of its settling. */
 static void stage_mean(const struct cost_estimator *e, u32 stage,
 		       struct cost_rls_sums *mean)
 {
@@ -184,7 +196,7 @@ static void trial_learn(struct cost_estimator *e)
 
 	stage_mean(e, ESTIMATOR_TRIAL_HIGH, high);
 	stage_mean(e, ESTIMATOR_TRIAL_LOW, low);
-	/* What was learned before credit was known was wrong. */
+	/* Estimates from before writes were found to be deferred are wrong. */
 	if (!e->trial_learned)
 		e->cost_rls = (struct cost_rls){ .dithered = true };
 	e->trial_learned = true;
@@ -196,7 +208,7 @@ static void trial_learn(struct cost_estimator *e)
 	}
 }
 
-/* Long after writes became cheap the buffer is still not full: cheaper. */
+/* Lowers the price if the buffer is not full by the end of the settling. */
 static bool trial_lower_price(struct cost_estimator *e)
 {
 	if (e->stage != ESTIMATOR_TRIAL_HIGH ||
@@ -208,6 +220,7 @@ static bool trial_lower_price(struct cost_estimator *e)
 	return true;
 }
 
+/* Ends a stage: stage 2 follows stage 1 if writes paid, else a pause. */
 static void trial_next(struct cost_estimator *e)
 {
 	bool paid = writes_pay(e->total[e->stage - ESTIMATOR_TRIAL_HIGH]);
@@ -222,7 +235,10 @@ static void trial_next(struct cost_estimator *e)
 	WRITE_ONCE(e->trials, e->trials + 1);
 }
 
-/* A rest is of windows with both; a trial that one of them leaves is over. */
+/*
+ * Counts a sample in the present stage.  A pause counts samples with reads and
+ * writes only.  A trial is over when reads or writes stay away.
+ */
 static void stage_next(struct cost_estimator *e)
 {
 	bool pausing = e->stage == ESTIMATOR_PAUSE;
@@ -310,7 +326,7 @@ static void dither_sizes(const struct cost_estimator *e, struct cost_line *line)
 			dithered(line[op].per_kib, e->dither_phase & KIB_PHASE);
 }
 
-/* As far as it tells anything. */
+/* Dithers the prices where requests are there that it can tell apart. */
 static void dither(struct cost_estimator *e, struct cost_line *line)
 {
 	struct cost_line *read = &line[IO_READ], *write = &line[IO_WRITE];
@@ -330,9 +346,12 @@ static void dither(struct cost_estimator *e, struct cost_line *line)
 		dither_sizes(e, line);
 }
 
-/* ---------------------------------------------- where the host has the map */
+/* ----------------------------------------------------------- exact time */
 
-/* Instead of their time at the device, @ns for all of @class. */
+/*
+ * Replaces the times at the device by @ns for all requests of @op.  Returns the
+ * rest: @ns if there are no such requests, else 0.
+ */
 static u64 assign_exact_time(struct cost_rls_sums *sums, u32 op, u64 ns)
 {
 	u32 i;
@@ -346,7 +365,7 @@ static u64 assign_exact_time(struct cost_rls_sums *sums, u32 op, u64 ns)
 	return ns;
 }
 
-/* What a class that is absent took is told with its next window. */
+/* The time of an operation that is absent is added to its next sample. */
 static void learn_exact(struct cost_estimator *e, const struct flash_time *time,
 			bool dithered, struct cost_line *line)
 {
@@ -391,7 +410,7 @@ static bool sample_collect(struct sched *s, struct cost_estimator *e, u64 now)
 static void learn_mix(struct cost_estimator *e, bool dithered,
 		      struct cost_line *line)
 {
-	/* Nobody tells any more. */
+	/* The exact time is not known any more. */
 	if (e->cost_rls.exact_time)
 		e->cost_rls = (struct cost_rls){ .dithered = dithered };
 	e->exact_time_known = false;

@@ -1,47 +1,59 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * learner - has the regression watch the device: cost=learned
+ * cost_estimator - online estimation of request costs: cost=learned
  *
- * Each request that is done adds to the sums of its queue; at the end of a
- * window tick collects them, the regression learns from it and the costs in
- * sched.params are set anew.  Until there has been a window a request costs its
- * bytes.
+ * A completed request adds to the sums of its queue.  At the end of a sample
+ * tick collects these sums, gives them to the recursive least squares of
+ * cost_rls.h, and sets the costs in sched.params.  Before the first sample a
+ * request costs its bytes.
  *
- * Prices vary [R].  A scheduler by virtual time keeps the mix of requests as it
- * is, and from a mix that never changes nobody can tell what each kind costs.
- * So what a KiB costs is charged for a few windows at 5/4 of what is known, then
- * at 4/5, and writes in the same way at half the pace: what the others gain when
- * one kind becomes dearer is what it costs.  Over a few tenths of a second the
- * shares are those of the costs.  A scheduler whose rounds move the mix
- * (`shifts_mix`: hwabc) is left alone, with all that follows.
+ * Dithered prices [R].  A scheduler by virtual time keeps the mix of requests
+ * constant, and a constant mix does not identify the cost of each request kind.
+ * So the estimator makes the mix change.  It charges a KiB for a few samples at
+ * 5/4 of the estimated price, then at 4/5, and writes in the same way at half
+ * the pace.  When one request kind becomes dearer, the gain of the other kinds
+ * is its cost.  Over a few tenths of a second the shares are those of the
+ * estimated costs.  The rounds of some schedulers change the mix by
+ * themselves (`shifts_mix`: hwabc); they have neither dithered prices nor
+ * trials.
  *
- * Who is told [R].  A host that keeps the drive's translation layer has the
- * flash do what it does, and so knows what reads took of it, and what writes
- * did with the collecting for them (sched.flash_time).  Then that is
- * learned from; only what a KiB costs varies, and no write is on credit.
+ * Exact time [R].  A host-managed FTL tells the time that the flash worked for
+ * reads, and for writes with the garbage collection for them
+ * (sched.flash_time).  Then the estimator learns from that time.  It dithers
+ * only the price of a KiB, and regards no write as deferred.
  *
- * Writes on credit [R].  A drive with a buffer is done with a write at once,
- * programs it later and makes room for it later still.  Reads then queue at
- * dies that program while others idle, so the mix tells what a write does to
- * the reads beside it and not what it takes from the drive: on a P4500 model
- * with 128 slots between one and two reads, where its dies work 5.4 times as
- * long.  Writes that take less than a quarter of what reads take are on credit,
- * and from then on nothing is learned from windows with writes in them, except
- * in a *trial*: for a while writes cost what reads cost, or less, until the
- * buffer is full and the drive does no more than it can pay for; then a quarter
- * of that.  So two mixes are seen in which it works all the time.  Each is left
- * alone until what was owed has been worked off, and then looked at as a whole,
- * because a drive collects in bursts.  Trials that tell nothing are followed by
- * rests that double; one that does by a rest 31 times as long as a trial, so
- * that trials take 3 % of the time.
+ * Deferred writes [R].  A drive with a buffer completes a write at once,
+ * programs it later, and collects garbage for it later still.  Reads then queue
+ * at dies that program while other dies idle.  So the mix tells how long a
+ * write delays the reads beside it, and not how much of the drive it takes.  On
+ * a P4500 model with 128 slots that is between one and two reads, but the dies
+ * work 5.4 times as long as for a read.
  *
+ * Writes count as deferred once their mean time at the device is less than a
+ * quarter of that of reads.  From then on the estimator learns from samples
+ * without writes, and from trials.
+ *
+ * A *trial* has two stages, each with its own price of writes.
+ *   1. A write costs as much as a read.  The price is halved until the buffer
+ *      is full, so that the drive completes no more writes than it can program.
+ *   2. A write costs a quarter of that.
+ * So the estimator sees two mixes with which the drive works all the time.  A
+ * stage first lets the drive work off earlier writes (SETTLE_SAMPLES).  It is
+ * then measured as a whole (MEASURE_SAMPLES), because a drive collects garbage
+ * in bursts.
+ *
+ * A pause follows each trial.  Its length doubles with each trial that tells
+ * nothing.  After a trial that tells the costs it is 31 times the length of a
+ * trial, so that trials take 3 % of the time.
+ *
+ * Synchronisation
  *	        done  tick  report
  *	done     -     -      -
  *	tick     -     X      -
- *
- * X: serialised by the contract of tick; -: may run at once.  A request that
- * is done while tick collects may have its time in another window than its
- * number: one in thousands.
+ *   X: the caller serialises these calls, by the contract of sched_ops.tick.
+ *   -: these calls may run concurrently.
+ * If a request completes while tick collects, its time and its number may be in
+ * different samples.  That concerns one request in thousands.
  *
  * Tested by tests/sim/cost_estimator.c.
  */
@@ -53,22 +65,31 @@
 
 enum {
 	/*
-	 * Shorter than the time for which a flow is held back, so that windows
-	 * of different mixes are seen; of some hundred requests on a fast
-	 * drive.
+	 * A sample is shorter than the time for which a scheduler delays a
+	 * flow, so samples of different mixes are seen.  On a fast drive it has
+	 * some hundred requests.
 	 */
 	ESTIMATOR_SAMPLE_NS	= 10 * 1000 * 1000,
-	/* And of so many where writes are on credit: buffers are of pages. */
+	/*
+	 * The least requests of a sample while writes are deferred.  The size
+	 * of a buffer is a number of pages, so its filling is counted in
+	 * requests.
+	 */
 	ESTIMATOR_SAMPLE_DEFERRED	= 1024,
 };
 
 enum estimator_stage {
 	ESTIMATOR_PAUSE,
-	ESTIMATOR_TRIAL_HIGH,	/* a write costs what a read does */
-	ESTIMATOR_TRIAL_LOW,	/* a quarter of that */
+	ESTIMATOR_TRIAL_HIGH,	/* a write costs as much as a read, or less */
+	ESTIMATOR_TRIAL_LOW,	/* a write costs a quarter of that */
 };
 
-/* Of the requests of one queue; A. */
+/*
+ * I: set at initialisation; A: atomic; T: only tick uses it; O: written by tick
+ * with WRITE_ONCE, read anywhere.
+ */
+
+/* Sums over the completed requests of one queue; A. */
 struct cost_estimator_queue {
 	atomic64_t done[COST_RLS_KINDS];	/* requests and sectors */
 	atomic64_t ns[COST_RLS_KINDS];
@@ -76,28 +97,31 @@ struct cost_estimator_queue {
 
 struct cost_estimator {
 	struct cost_estimator_queue *queue;	/* I: by index */
-	struct cost_rls_sums sums[COST_RLS_KINDS];	/* T: of this window */
-	struct cost_rls_sums total[2][COST_RLS_KINDS];	/* T: of a trial */
-	struct flash_time exact_time;	/* T: what was learned from already */
-	bool exact_time_known;		/* T: `told` is set */
-	u64 sample_end_ns;		/* T: when it may end */
+	struct cost_rls_sums sums[COST_RLS_KINDS];	/* T: of this sample */
+	struct cost_rls_sums total[2][COST_RLS_KINDS];	/* T: by trial stage */
+	struct flash_time exact_time;	/* T: as far as it was learned from */
+	bool exact_time_known;		/* T: exact_time is set */
+	u64 sample_end_ns;		/* T: the earliest end of the sample */
 	u32 stage;			/* T: enum estimator_stage */
-	u32 stage_samples;		/* T: windows of the stage */
-	u32 price_shift;		/* T: of writes in a trial: 2^-price_shift */
-	u32 samples_without_writes;	/* T: windows since there were writes */
-	u32 samples_without_mix;	/* T: since there were both */
-	u32 dither_phase;		/* T: of the varying prices */
-	u32 trials;			/* O: made */
-	bool deferred;			/* O: has writes on credit */
-	bool trial_learned;		/* T: a trial was learned from */
+	u32 stage_samples;		/* T: samples of the stage so far */
+	u32 price_shift;		/* T: stage 1: price over 2^this */
+	u32 samples_without_writes;	/* T: in a row */
+	u32 samples_without_mix;	/* T: in a row */
+	u32 dither_phase;		/* T: counts samples */
+	u32 trials;			/* O: completed */
+	bool deferred;			/* O: the drive defers writes */
+	bool trial_learned;		/* T: a trial has told the costs */
 	struct cost_rls cost_rls;	/* T */
 };
 
-/* By sched_init(); 0 or -ENOMEM.  None for who offers no cost=learned. */
+/*
+ * For sched_init().  A scheduler without a tunable `cost` gets no estimator.
+ * Returns 0 or -ENOMEM.
+ */
 int cost_estimator_init(struct sched *s);
 void cost_estimator_deinit(struct sched *s);
 
-/* Of tick. */
+/* Every scheduler with cost=learned calls this from its tick. */
 void cost_estimator_tick(struct sched *s, u64 now, struct wake *wake);
 
 void cost_estimator_report(const struct sched *s, struct report *r);
@@ -108,10 +132,10 @@ static inline bool cost_estimator_runs(const struct sched *s)
 	       s->cost_estimator;
 }
 
-/* Of what follows, while anything is learned. */
+/* Slow path of cost_estimator_done(): call only if cost_estimator_runs(). */
 void cost_estimator_add(const struct io *io, u64 now);
 
-/* @io, still IO_OUT, is done. */
+/* @io has completed; its flag IO_OUT is still set. */
 static inline void cost_estimator_done(const struct io *io, u64 now)
 {
 	if (cost_estimator_runs(io->queue->sched))

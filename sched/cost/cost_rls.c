@@ -3,8 +3,9 @@
 
 /*
  * Fixed point.  Regressors and residuals have 24 bits of fraction, products
- * of two of them 40, coefficients 32, ratios inside the solution 30.  With
- * regressors below 2^6 and a memory of 2^8 windows R stays below 2^61.
+ * of two of them have 40, coefficients have 32, and ratios inside the solution
+ * have 30.  With regressors below 2^6 and a memory of 2^8 samples R stays below
+ * 2^61.
  */
 enum {
 	X_SHIFT		= 24,
@@ -15,25 +16,26 @@ enum {
 	UNIT_SHIFT	= 8,		/* unit: 2^-8 ns */
 
 	X_MOST_SHIFT	= 6,
-	/* No window says more than that all took eight times as long. */
+	/* No sample counts for more than eight times its predicted time. */
 	RESIDUAL_MOST	= 8,
 	/*
-	 * The heavier, the sooner the old mixes are outweighed when a drive
-	 * changes and the mix does not: after MEMORY * ln(2^WEAK), 7 s.
+	 * The weight of the equations by request kind.  If a drive changes and
+	 * the mix does not, they outweigh the old mixes after
+	 * MEMORY * ln(2^KIND_WEIGHT_SHIFT), 7 s.  A heavier weight is faster.
 	 */
 	KIND_WEIGHT_SHIFT	= 8,
 	KIND_WEIGHT_DITHERED_SHIFT = 12,
 	DAMP_SHIFT	= 12,
 
 	SECTORS_PER_UNIT = 8,		/* in COST_UNIT */
-	WRITE_COST_MOST		= 32,		/* a write of 4 KiB, in reads */
+	WRITE_COST_MOST	= 32,		/* in reads, both of 4 KiB */
 	TERMS_PER_OP	= 2,
 };
 
 #define X_ONE		(1LL << X_SHIFT)
 #define PHI_ONE		(1LL << PHI_SHIFT)
 #define PHI_MOST	(PHI_ONE << 15)
-/* Keeps all sums of a window in range, whatever they are. */
+/* This bound keeps all sums of a sample in range, whatever they are. */
 #define NS_MOST		(1ULL << 44)
 
 static u32 op_of(u32 kind)
@@ -41,7 +43,7 @@ static u32 op_of(u32 kind)
 	return kind / COST_RLS_SIZE_CLASSES;
 }
 
-/* Of a kind's two: base and size. */
+/* The first of a kind's two terms, which are base and size. */
 static u32 first_term(u32 kind)
 {
 	return op_of(kind) * TERMS_PER_OP;
@@ -75,7 +77,7 @@ static s64 mul_shr(s64 a, s64 b, u32 shift)
 			 (a < 0) != (b < 0));
 }
 
-/* a * 2^shift / b, b > 0, of a size that fits. */
+/* a * 2^shift / b, for b > 0; the result is at most 2^62. */
 static s64 ratio(s64 a, s64 b, u32 shift)
 {
 	u64 most = 1ULL << 62, m = magnitude(a);
@@ -97,7 +99,7 @@ static u64 square_root(u64 x)
 
 /* ------------------------------------------------------------ the equations */
 
-/* R d = g, for the terms of `term` alone: factors, and the terms. */
+/* The factors of R in R d = g, restricted to the terms in `term`. */
 struct system {
 	u32 n;
 	u32 term[COST_RLS_TERMS];
@@ -110,7 +112,7 @@ static s64 damped(s64 diagonal)
 	return diagonal + (diagonal >> DAMP_SHIFT) + 1;
 }
 
-/* R = L D L', of the terms in @mask. */
+/* R = L D L', restricted to the terms in @mask. */
 static void factor(struct system *s, const struct cost_rls *g, u32 mask)
 {
 	s64 u[COST_RLS_TERMS];
@@ -131,12 +133,12 @@ static void factor(struct system *s, const struct cost_rls *g, u32 mask)
 			s->l[i][j] = ratio(u[j], s->d[j], L_SHIFT);
 			s->d[i] -= mul_shr(u[j], s->l[i][j], L_SHIFT);
 		}
-		/* Rounding alone would let it go below the damping. */
+		/* Only rounding can make it smaller than the damping. */
 		s->d[i] = max(s->d[i], (diagonal >> (DAMP_SHIFT + 1)) + 1);
 	}
 }
 
-/* @d, by term, for the right side @b. */
+/* Solves for @d, by term, with the right side @b. */
 static void solve(const struct system *s, const s64 *b, s64 *d)
 {
 	s64 y[COST_RLS_TERMS];
@@ -156,14 +158,14 @@ static void solve(const struct system *s, const s64 *b, s64 *d)
 	}
 }
 
-/* ----------------------------------------------------------------- a window */
+/* ----------------------------------------------------------------- a sample */
 
-/* A window in normal form, with what it adds to R d = g. */
+/* A sample in normal form, with the right side g of its R d = g. */
 struct sample {
-	u64 norm;			/* what was predicted, 2^-8 ns */
+	u64 norm;			/* predicted time, 2^-8 ns */
 	s64 g[COST_RLS_TERMS];
 	s64 residual;
-	u32 mask;			/* terms of the classes that it has */
+	u32 mask;			/* terms of the operations in it */
 };
 
 static u64 device_time(const struct cost_rls_sums *k)
@@ -171,7 +173,7 @@ static u64 device_time(const struct cost_rls_sums *k)
 	return min(k->ns, NS_MOST) << UNIT_SHIFT;
 }
 
-/* What @count takes if the coefficient is 1, in units of 2^-8 ns. */
+/* The time of @count requests or sectors if phi is 1, in units of 2^-8 ns. */
 static u64 unscaled(const struct cost_rls *g, u64 count, u32 per)
 {
 	u64 most = NS_MOST << (UNIT_SHIFT + X_MOST_SHIFT);
@@ -209,7 +211,7 @@ static u64 predicted_time(const struct cost_rls *g,
 					      unscaled_term(g, &sums[kind], i),
 					      i);
 	}
-	/* A class may have cost nothing so far. */
+	/* The cost of an operation may have been 0 so far. */
 	return max(sum, all / RESIDUAL_MOST + 1);
 }
 
@@ -219,7 +221,7 @@ static s64 regressor(const struct sample *w, u64 unscaled)
 		     X_SHIFT);
 }
 
-/* The part of kind @kind in the window's regressors. */
+/* The part of @kind in the regressors of the sample. */
 static void regressors(const struct cost_rls *g, const struct sample *w,
 		       const struct cost_rls_sums *k, u32 kind, s64 *x)
 {
@@ -229,7 +231,7 @@ static void regressors(const struct cost_rls *g, const struct sample *w,
 		x[i] = regressor(w, unscaled_term(g, k, i));
 }
 
-/* How much longer than predicted, as part of the whole window. */
+/* The excess over the predicted time of @kind, as a part of the sample. */
 static s64 kind_residual(const struct cost_rls *g, const struct sample *w,
 			 const struct cost_rls_sums *k, u32 kind, const s64 *x)
 {
@@ -241,7 +243,7 @@ static s64 kind_residual(const struct cost_rls *g, const struct sample *w,
 	       mul_shr(x[i + 1], g->phi[i + 1], PHI_SHIFT);
 }
 
-/* One equation more, with 2^-@weak of the weight. */
+/* Adds one equation, with 2^-@weight_shift of the weight. */
 static void add_equation(struct cost_rls *g, struct sample *w, const s64 *x,
 			 s64 residual, u32 weight_shift)
 {
@@ -256,7 +258,10 @@ static void add_equation(struct cost_rls *g, struct sample *w, const s64 *x,
 	}
 }
 
-/* Of a class that is absent nothing is forgotten; of its ties, half as much. */
+/*
+ * Fades R for the terms in @mask.  Entries without such a term do not fade;
+ * entries with one such term and one other fade half as fast.
+ */
 static void forget(struct cost_rls *g, u32 mask)
 {
 	u32 i, j;
@@ -270,7 +275,7 @@ static void forget(struct cost_rls *g, u32 mask)
 		}
 }
 
-/* @x and the residual grow by what the kinds from @from to @to did. */
+/* Adds the kinds from @from to @to to @x and to the residual. */
 static s64 kinds_add(struct sample *w, struct cost_rls *g,
 		     const struct cost_rls_sums *sums, u32 from, u32 to, s64 *x)
 {
@@ -296,7 +301,7 @@ static s64 kinds_add(struct sample *w, struct cost_rls *g,
 	return all;
 }
 
-/* What is told of a class is of it alone. */
+/* With exact time each operation has an equation of its own. */
 static void ops_add(struct sample *w, struct cost_rls *g,
 		    const struct cost_rls_sums *sums)
 {
@@ -341,7 +346,7 @@ static void sample_add(struct sample *w, struct cost_rls *g,
 		mix_add(w, g, sums);
 }
 
-/* Of the last window half, of the one before a quarter, .. */
+/* The last sample counts one half, the one before a quarter, and so on. */
 static void remember_written(struct cost_rls *g,
 			     const struct cost_rls_sums *sums)
 {
@@ -364,7 +369,7 @@ static u32 first_negative(const struct cost_rls *g, const s64 *d, u32 mask)
 	return i;
 }
 
-/* The least squares among those that are not negative. */
+/* Least squares under the condition that no coefficient is negative. */
 static void update(struct cost_rls *g, struct sample *w)
 {
 	s64 d[COST_RLS_TERMS] = { 0 };
@@ -406,13 +411,13 @@ static void learn_variance(struct cost_rls *g, s64 residual)
 	s64 known = (s64)g->variance;
 	u32 i, shift = 0;
 
-	/* A plain mean while there are few. */
+	/* The variance is a plain mean while there are few samples. */
 	for (i = 1; i < COST_RLS_MEMORY_SHIFT && g->samples >> i; i++)
 		shift = i;
 	g->variance = (u64)(known + ((square - known) >> shift));
 }
 
-/* sqrt(variance * diagonal of the inverse of R) */
+/* Standard errors: sqrt(variance * diagonal of the inverse of R). */
 static void learn_errors(struct cost_rls *g)
 {
 	u32 mask = seen_terms(g), i;
@@ -438,7 +443,7 @@ static void learn_errors(struct cost_rls *g)
 
 /* ---------------------------------------------------------------- interface */
 
-/* The first window: a cost by bytes that explains it. */
+/* Begins with a cost by bytes that explains the first sample. */
 static bool first_sample(struct cost_rls *g, const struct cost_rls_sums *sums)
 {
 	u64 sectors = 0, ns = 0;
@@ -450,7 +455,7 @@ static bool first_sample(struct cost_rls *g, const struct cost_rls_sums *sums)
 	}
 	if (!sectors)
 		return false;
-	/* Between what a clock can tell and half an hour. */
+	/* The unit is between 2^-8 ns and 2^33 ns, which is 8.6 s. */
 	WRITE_ONCE(g->unit, clamp(div64_u64(ns, sectors), 1ULL, NS_MOST >> 3));
 	g->phi[READ_SECTOR] = PHI_ONE;
 	g->phi[WRITE_SECTOR] = PHI_ONE;
@@ -505,11 +510,11 @@ static u32 to_cost(s64 phi, s64 per_unit)
 	return (u32)min(ratio(phi, per_unit, 0), (s64)COST_MOST);
 }
 
-/* What the line of a class is, in phi. */
+/* The coefficients of the cost line of @op. */
 static void op_coefficients(const struct cost_rls *g, u32 op, s64 *request,
 			    s64 *sector)
 {
-	/* Never met: as the other. */
+	/* An operation that was never met costs as much as the other. */
 	if (!(g->seen & (1U << op)))
 		op = !op;
 	*request = g->phi[op * TERMS_PER_OP];
@@ -532,7 +537,7 @@ void cost_rls_lines(const struct cost_rls *g,
 	per_unit = (request + sector) / WRITE_COST_MOST;
 	op_coefficients(g, IO_READ, &request, &sector);
 	per_unit = max(per_unit, request + sector);
-	/* Of a read of 4 KiB; one that costs nothing would make all dear. */
+	/* A read of 4 KiB may not cost 0: other costs are relative to it. */
 	per_unit = max(per_unit, PHI_ONE >> 10);
 	for (i = 0; i < COST_RLS_OPS; i++) {
 		op_coefficients(g, i, &request, &sector);
