@@ -89,21 +89,22 @@ static void tags_init(struct device_tags *t, vtime_t vt)
 	port_lock_init(&t->lock);
 	atomic64_set(&t->least, (s64)vt);
 	atomic64_set(&t->most, (s64)vt);
-	t->turn[0].start = vt;
-	t->turn[1].start = vt;
+	t->batch[0].start = vt;
+	t->batch[1].start = vt;
 }
 
 /* When all of the elder turn is back, the younger is the elder. */
-static void tags_turn(struct device_tags *t)
+static void tags_swap_batches(struct device_tags *t)
 {
-	struct turn *young = &t->turn[t->young], *elder = &t->turn[!t->young];
+	struct dispatch_batch *filling = &t->batch[t->filling];
+	struct dispatch_batch *draining = &t->batch[!t->filling];
 
 	port_assert_held(&t->lock);
-	if (elder->nr)
+	if (draining->nr)
 		return;
-	atomic64_set(&t->least, (s64)young->start);
-	elder->start = (vtime_t)atomic64_read(&t->most);
-	t->young = !t->young;
+	atomic64_set(&t->least, (s64)filling->start);
+	draining->start = (vtime_t)atomic64_read(&t->most);
+	t->filling = !t->filling;
 }
 
 static void tags_dispatched(struct device_tags *t, struct io *io)
@@ -114,9 +115,9 @@ static void tags_dispatched(struct device_tags *t, struct io *io)
 
 	tag = flow_tag(io->flow, io->pos, &epoch);
 	atomic64_set(&t->most, (s64)vtime_max(most, tag));
-	t->turn[t->young].nr++;
-	io->flags |= t->young ? IO_TURN_1 : IO_TURN_0;
-	tags_turn(t);
+	t->batch[t->filling].nr++;
+	io->flags |= t->filling ? IO_TURN_1 : IO_TURN_0;
+	tags_swap_batches(t);
 	port_unlock(&t->lock, flags);
 }
 
@@ -124,9 +125,9 @@ static void tags_returned(struct device_tags *t, struct io *io)
 {
 	unsigned long flags = port_lock(&t->lock);
 
-	t->turn[io->flags & IO_TURN_1 ? 1 : 0].nr--;
+	t->batch[io->flags & IO_TURN_1 ? 1 : 0].nr--;
 	io->flags &= (u8) ~(IO_TURN_0 | IO_TURN_1);
-	tags_turn(t);
+	tags_swap_batches(t);
 	port_unlock(&t->lock, flags);
 }
 
@@ -135,8 +136,8 @@ static void tags_forget(struct device_tags *t, vtime_t vt)
 {
 	unsigned long flags = port_lock(&t->lock);
 
-	t->turn[0].start = vt;
-	t->turn[1].start = vt;
+	t->batch[0].start = vt;
+	t->batch[1].start = vt;
 	atomic64_set(&t->least, (s64)vt);
 	atomic64_set(&t->most, (s64)vt);
 	port_unlock(&t->lock, flags);
@@ -259,7 +260,7 @@ static void ifq_exit(struct sched *s)
 {
 	struct ifq *i = ifq_of(s);
 
-	port_assert(!i->tags.turn[0].nr && !i->tags.turn[1].nr);
+	port_assert(!i->tags.batch[0].nr && !i->tags.batch[1].nr);
 	mqfq_teardown(&i->mqfq);
 	port_free(i);
 	s->engine = NULL;
@@ -282,7 +283,8 @@ static void ifq_report_flow(const struct flow *f, struct report *r)
 	u64 milli = READ_ONCE(f->group.scale) * 1000ULL;
 
 	mqfq_report_flow(f, r);
-	report_number(r, "served_last_bytes", (s64)READ_ONCE(i->group.last));
+	report_number(r, "served_last_bytes",
+		      (s64)READ_ONCE(i->group.last_bytes));
 	report_number(r, "moved", (s64)READ_ONCE(i->group.served_bytes));
 	report_number(r, "weight_scale_milli", (s64)(milli >> SCALE_SHIFT));
 }

@@ -14,7 +14,7 @@ enum ifq_virtual_time {
 };
 
 /* Requests in the device that were dispatched between two turns. */
-struct turn {
+struct dispatch_batch {
 	u64 nr;			/* F */
 	vtime_t start;		/* F: greatest start tag when it began */
 };
@@ -26,8 +26,8 @@ struct turn {
  */
 struct device_tags {
 	struct port_lock lock;
-	struct turn turn[2];	/* F */
-	u32 young;		/* F: index of the one that is dispatched */
+	struct dispatch_batch batch[2];	/* F */
+	u32 filling;		/* F: index of the one that is dispatched */
 	atomic64_t least;	/* F: no start tag in the device is below, nearly */
 	atomic64_t most;	/* F: greatest start tag dispatched */
 };

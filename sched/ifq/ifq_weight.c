@@ -33,7 +33,7 @@ u64 ifq_weight_end_ns(const struct ifq_weight *e, const struct sched *s)
 
 /* ----------------------------------------------------------- what was moved */
 
-static void tenant_served(struct tenant *t, u64 bytes)
+static void tenant_add_bytes(struct tenant *t, u64 bytes)
 {
 	WRITE_ONCE(t->served_bytes, t->served_bytes + bytes);
 }
@@ -46,13 +46,13 @@ static void flow_account(struct flow *f)
 	u64 bytes;
 
 	flow_totals(f, &totals);
-	bytes = totals.bytes - own->seen;
+	bytes = totals.bytes - own->counted_bytes;
 	if (!bytes)
 		return;
-	own->seen = totals.bytes;
-	tenant_served(&own->own, bytes);
+	own->counted_bytes = totals.bytes;
+	tenant_add_bytes(&own->own, bytes);
 	for (g = &f->group; g; g = g->parent)
-		tenant_served(&engine_of(g)->group, bytes);
+		tenant_add_bytes(&engine_of(g)->group, bytes);
 }
 
 static void account(struct sched *s)
@@ -75,7 +75,7 @@ void ifq_weight_account(struct sched *s)
 /* ------------------------------------------------------------------- levels */
 
 /* The logarithm of what @moved by a tenant of @weight counts for. */
-static u32 level_of(const struct sched *s, u64 served_bytes, u32 weight)
+static u32 log_usage_of(const struct sched *s, u64 served_bytes, u32 weight)
 {
 	u64 least = max(READ_ONCE(s->params.ifq.floor), 1U);
 
@@ -84,14 +84,14 @@ static u32 level_of(const struct sched *s, u64 served_bytes, u32 weight)
 }
 
 /* @level moves towards @goal by the part of the way that damping says. */
-static u32 level_towards(const struct sched *s, u32 level, u32 goal)
+static u32 log_usage_towards(const struct sched *s, u32 log_usage, u32 goal)
 {
 	u32 retain = PERCENT - READ_ONCE(s->params.ifq.damping);
 
 	/* 64 * LOG_ONE * 100 fits. */
-	if (level > goal)
-		return goal + (level - goal) * retain / PERCENT;
-	return goal - (goal - level) * retain / PERCENT;
+	if (log_usage > goal)
+		return goal + (log_usage - goal) * retain / PERCENT;
+	return goal - (goal - log_usage) * retain / PERCENT;
 }
 
 /* Brings a tenant from the window it is at to @window. */
@@ -99,17 +99,19 @@ static void tenant_step(struct tenant *t, const struct sched *s, u64 window,
 			u32 weight)
 {
 	u64 idle = window - t->window - 1;
-	u32 floor = level_of(s, 0, weight), level;
+	u32 floor = log_usage_of(s, 0, weight), log_usage;
 
-	t->level = level_towards(s, t->level,
-				 level_of(s, t->served_bytes, weight));
+	t->log_usage =
+		log_usage_towards(s, t->log_usage,
+				  log_usage_of(s, t->served_bytes, weight));
 	for (; idle; idle--) {
-		level = level_towards(s, t->level, floor);
-		if (level == t->level)
+		log_usage = log_usage_towards(s, t->log_usage, floor);
+		if (log_usage == t->log_usage)
 			break;
-		t->level = level;
+		t->log_usage = log_usage;
 	}
-	WRITE_ONCE(t->last, t->window + 1 == window ? t->served_bytes : 0);
+	WRITE_ONCE(t->last_bytes,
+		   t->window + 1 == window ? t->served_bytes : 0);
 	WRITE_ONCE(t->served_bytes, 0);
 	t->window = window;
 }
@@ -117,8 +119,8 @@ static void tenant_step(struct tenant *t, const struct sched *s, u64 window,
 static void tenant_start(struct tenant *t, const struct family *family,
 			 const struct sched *s, u64 window, u32 weight)
 {
-	t->level = family->nr ? (u32)div64_u64(family->sum, family->nr) :
-				level_of(s, 0, weight);
+	t->log_usage = family->nr ? (u32)div64_u64(family->sum, family->nr) :
+				    log_usage_of(s, 0, weight);
 	t->window = window;
 }
 
@@ -129,26 +131,26 @@ static u32 clamp_log(const struct sched *s)
 
 /* Of a level among those of its family. */
 static u32 scale_of(const struct sched *s, const struct family *family,
-		    u32 level)
+		    u32 log_usage)
 {
-	u32 highest = family->nr ? family->highest : level;
+	u32 highest = family->nr ? family->highest : log_usage;
 
-	if (level >= highest)
+	if (log_usage >= highest)
 		return SCALE_ONE;
-	return (u32)exp2_fixed(min(highest - level, clamp_log(s)));
+	return (u32)exp2_fixed(min(highest - log_usage, clamp_log(s)));
 }
 
 static_assert((u32)SCALE_ONE == (u32)LOG_ONE, "exp2_fixed() gives a scale");
 
 /* ------------------------------------------------------------- a window ends */
 
-static void family_add(struct family *family, u64 window, u32 level)
+static void family_add(struct family *family, u64 window, u32 log_usage)
 {
 	if (family->window != window)
 		*family = (struct family){ .window = window };
-	family->sum += level;
+	family->sum += log_usage;
 	family->nr++;
-	family->highest = max(family->highest, level);
+	family->highest = max(family->highest, log_usage);
 }
 
 /* Each tenant is reached by way of each flow below it: once is enough. */
@@ -160,17 +162,17 @@ static void tenant_close(struct tenant *t, struct family *family,
 	if (!t->window)
 		tenant_start(t, family, s, window - 1, weight);
 	tenant_step(t, s, window, weight);
-	family_add(family, window, t->level);
+	family_add(family, window, t->log_usage);
 }
 
 /* When all levels of the family are known: no more is saved up than it gives. */
-static void tenant_limit(struct tenant *t, const struct family *family,
+static void tenant_clamp(struct tenant *t, const struct family *family,
 			 const struct sched *s)
 {
 	u32 most = clamp_log(s);
 
-	if (family->highest > t->level + most)
-		t->level = family->highest - most;
+	if (family->highest > t->log_usage + most)
+		t->log_usage = family->highest - most;
 }
 
 static void flow_close(struct flow *f, u64 window)
@@ -192,15 +194,15 @@ static void flow_scale(struct flow *f)
 	struct ifq_weight_flow *i = flow_engine(f);
 	struct share_group *g;
 
-	tenant_limit(&i->own, &i->family, s);
+	tenant_clamp(&i->own, &i->family, s);
 	share_scale_own(&s->share, &f->group,
-			scale_of(s, &i->family, i->own.level));
+			scale_of(s, &i->family, i->own.log_usage));
 	for (g = &f->group; g->parent; g = g->parent) {
 		struct tenant *t = &engine_of(g)->group;
 		const struct family *family = &engine_of(g->parent)->family;
 
-		tenant_limit(t, family, s);
-		share_scale(&s->share, g, scale_of(s, family, t->level));
+		tenant_clamp(t, family, s);
+		share_scale(&s->share, g, scale_of(s, family, t->log_usage));
 	}
 }
 
@@ -242,7 +244,7 @@ static u32 tenant_join(struct tenant *t, const struct family *family,
 		tenant_start(t, family, s, window, weight);
 	else if (t->window < window)
 		tenant_step(t, s, window, weight);
-	return scale_of(s, family, t->level);
+	return scale_of(s, family, t->log_usage);
 }
 
 static void join(struct ifq_weight *e, struct flow *f)

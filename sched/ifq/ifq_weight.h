@@ -62,9 +62,9 @@
 /* A cgroup among its siblings, or its own processes among its children. */
 struct tenant {
 	u64 served_bytes;		/* O: bytes in this window */
-	u64 last;		/* O: in the last one that it was looked at */
+	u64 last_bytes;		/* O: in the last one that it was looked at */
 	u64 window;		/* L: that ended when it was; 0: never */
-	u32 level;		/* L: LOG_SHIFT */
+	u32 log_usage;		/* L: LOG_SHIFT */
 };
 
 /* The active children of a cgroup and its own processes, last window. */
@@ -80,7 +80,7 @@ struct ifq_weight_flow {
 	struct tenant group;	/* the cgroup */
 	struct tenant own;	/* its own processes */
 	struct family family;	/* of its children and its own processes */
-	u64 seen;		/* L: bytes of the flow already counted */
+	u64 counted_bytes;		/* L: bytes of the flow already counted */
 };
 
 struct ifq_weight {

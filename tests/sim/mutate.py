@@ -247,7 +247,7 @@ MUTATIONS = (
     ),
     ifq(
         "returned-not-counted",
-        "t->turn[io->flags & IO_TURN_1 ? 1 : 0].nr--;",
+        "t->batch[io->flags & IO_TURN_1 ? 1 : 0].nr--;",
         ";",
     ),
     ifq_weight(
@@ -257,8 +257,8 @@ MUTATIONS = (
     ),
     ifq_weight(
         "ancestors-move-nothing",
-        "for (g = &f->group; g; g = g->parent)\n\t\ttenant_served(",
-        "for (g = &f->group; g; g = NULL)\n\t\ttenant_served(",
+        "for (g = &f->group; g; g = g->parent)\n\t\ttenant_add_bytes(",
+        "for (g = &f->group; g; g = NULL)\n\t\ttenant_add_bytes(",
     ),
     ifq_weight(
         "rank-ignored",
@@ -267,7 +267,7 @@ MUTATIONS = (
     ),
     ifq_weight(
         "all-alike",
-        "return (u32)exp2_fixed(min(highest - level, clamp_log(s)));",
+        "return (u32)exp2_fixed(min(highest - log_usage, clamp_log(s)));",
         "return SCALE_ONE + 0 * clamp_log(s);",
     ),
     ifq_weight(
