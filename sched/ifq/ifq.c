@@ -3,17 +3,18 @@
  * ifq - interference fair queueing
  *
  * The problem.  Tenants that are hungry for throughput and tenants that wait
- * for each request share a drive.  Equal shares serve the second kind badly:
- * they are not there most of the time, gain nothing by that, and stand in line
- * with those who always are.  Time slices in inverse proportion to what was
- * used (the predecessor in the paper) are just on average, but who has used up
- * a slice waits for the next one: the tail of the latencies is a slice long.
+ * for each request share a drive.  Equal shares serve the second kind badly.
+ * Such a tenant is idle most of the time and gains nothing by that, but waits
+ * in line with tenants that never are.  The predecessor in the paper gives time
+ * slices in inverse proportion to usage.  They are just on average, but a
+ * tenant that has used up its slice waits for the next one.  So the tail of the
+ * latencies is a slice long.
  *
  * The idea (the paper).  A must disturb B as much as B disturbs A.  Shares are
- * inversely proportional to what each moved in the last window, and fair
- * queueing gives them request by request, so nobody waits for a turn.  Little
- * is let into the drive at a time (D = 8), because what waits here can still
- * be overtaken.
+ * inversely proportional to the bytes that each tenant was served in the last
+ * window.  Fair queueing gives these shares request by request, so no tenant
+ * waits for a slice.  Few requests are let into the drive at a time (D = 8),
+ * because a request that waits here can still be overtaken.
  *
  * Example (figure 4 of the paper).  Six units of a resource; A needs 18, from
  * t = 0; B needs 18, from t = 2; C takes all it can get.  They end up with 18,
@@ -24,44 +25,45 @@
  *	B	                 2.4             4
  *	C	    2            1.2             2            6
  *
- * The parts.  Order, tags, slots, and who comes back for what is held are
- * those of mqfq.c at T = 0, every line of it: this is Min-SFQ(D).  What differs
- * is what a weight is: ifq_weight.h.
+ * The parts.  Order, tags, slots and wake-ups are those of mqfq.c at T = 0,
+ * every line of it: this is Min-SFQ(D).  Only the meaning of a weight differs:
+ * ifq_weight.h.
  *
- * What a flow that comes back starts at.  The paper chooses among three
- * definitions of virtual time, by what the queue or the device holds.  Orders
- * differ by them only for a flow that has nothing waiting.
+ * The start tag of a returning flow.  The paper chooses among three definitions
+ * of virtual time, by the requests that the queue or the device holds.  They
+ * order requests differently only for a flow that has nothing waiting.  Such a
+ * flow starts at
  *
- *	min	the least start tag that waits.  It is in line with the others
+ *	min	the least start tag that waits: it is in line with the others
  *	max	the greatest start tag dispatched, which is no more than that:
- *		it goes before all that waits
- *	4tag	the least start tag in the device: it has credit, too, for what
- *		it left unused since then, D requests at most
+ *		it goes before all requests that wait
+ *	4tag	the least start tag in the device: it also makes up for service
+ *		that it left unused since then, D requests at most
  *
- * [P] With max and 4tag more of what comes from different users goes into the
- * device at once instead of being kept here: hence min, the default.  [K] By
- * Jin, Chase and Kaur, min would be the least tag *in the device* and 4tag
- * order by max's tag, then by min's.  [R] Ours is the least that waits, which
- * a slow request cannot hold back; and 4tag orders by the second of its tags
- * alone, because max's tag of a newcomer is never beyond what waits, so that
- * the two orders differ among newcomers only.  The least tag in the device is
- * known to one turn of the slots.  Both cost a lock for each request and are
- * for comparison.
+ * [P] With max and 4tag more requests of different users go into the device at
+ * once instead of being kept here: hence min, the default.  [K] By Jin, Chase
+ * and Kaur, min would be the least tag *in the device* and 4tag would order by
+ * max's tag, then by min's.  [R] Our min is the least tag that waits, which a
+ * slow request cannot hold back.  Our 4tag orders by the second of its tags
+ * alone.  Max's tag of a newcomer is never beyond the tags that wait, so the
+ * two orders differ among newcomers only.  The least tag in the device is known
+ * to one batch of requests (struct device_tags).  Both max and 4tag take a lock
+ * for each request, and are for comparison.
  *
- * The window [R].  The paper's 100 s leaves a desktop in disorder for that
- * long after each change.  A window must hold many requests of who is to be
- * judged, and is how long a tenant that turned from light to heavy may have
- * others wait: doc/ifq.md has the measurements behind 500 ms.
+ * The window [R].  With the paper's 100 s a desktop is in disorder for that
+ * long after each change.  A window must hold many requests of each tenant that
+ * it judges.  It is also the time for which a tenant that turned from light to
+ * heavy may delay the others.  doc/ifq.md has the measurements behind 500 ms.
  *
  * Invariants: those of mqfq.c, and
- *   I6  the end of a window changes no position and not virtual time: a flow
+ *   I6  The end of a window changes no position and not virtual time.  A flow
  *       that was d ahead is d * old share / new share ahead (flow.h).
- *   I7  whatever was throttled looks again after shares have changed.
+ *   I7  Every throttled queue looks again after shares have changed.
  *
- * Limits.  What is moved is counted in bytes, as in the paper, so `cost` is
- * bytes, too.  The order of a single queue (T = 0) is kept over all queues: each
- * waits for the one that holds virtual time back, which costs throughput on
- * drives with many queues.  mqfq is for those.
+ * Limits.  Usage is counted in bytes, as in the paper, so `cost` is bytes,
+ * too.  The order of a single queue (T = 0) is kept over all queues.  Each
+ * queue waits for the one that holds virtual time back, which costs throughput
+ * on drives with many queues.  mqfq is for those drives.
  *
  * Sources: Sui, Ye, Yang, Tong, An Interference Fair Queueing I/O Scheduler
  * under High Performance Processors, Acta Scientiarum Naturalium Universitatis
@@ -93,7 +95,7 @@ static void tags_init(struct device_tags *t, vtime_t vt)
 	t->batch[1].start = vt;
 }
 
-/* When all of the elder turn is back, the younger is the elder. */
+/* Swaps the two batches when the draining one is empty. */
 static void tags_swap_batches(struct device_tags *t)
 {
 	struct dispatch_batch *filling = &t->batch[t->filling];
@@ -131,7 +133,7 @@ static void tags_returned(struct device_tags *t, struct io *io)
 	port_unlock(&t->lock, flags);
 }
 
-/* They were not kept until now: virtual time is all that is known. */
+/* Begins to keep tags: virtual time is the only one known so far. */
 static void tags_forget(struct device_tags *t, vtime_t vt)
 {
 	unsigned long flags = port_lock(&t->lock);
@@ -149,7 +151,10 @@ static void returned(struct io *io)
 		tags_returned(&ifq_of(io->queue->sched)->tags, io);
 }
 
-/* Never beyond mqfq's, by which queues are throttled. */
+/*
+ * The least start of a flow that has nothing waiting.  It is never beyond
+ * mqfq's virtual time, by which queues are throttled.
+ */
 static vtime_t start_of_flow(const struct sched *s)
 {
 	const struct ifq *i = ifq_of(s);
@@ -215,7 +220,7 @@ static void ifq_tick(struct sched *s, u64 now, struct wake *wake)
 		ifq_weight_account(s);
 	}
 	mqfq_tick(s, now, wake);
-	/* Not when nobody is active: windows go by unseen then. */
+	/* While no flow is active, windows end without a tick. */
 	if (wake->at_ns)
 		wake_at(wake, ifq_weight_end_ns(&i->ifq_weight, s));
 }
@@ -266,7 +271,7 @@ static void ifq_exit(struct sched *s)
 	s->engine = NULL;
 }
 
-/* ---------------------------------------------------------------- for people */
+/* --------------------------------------------------------------- statistics */
 
 static void ifq_report(const struct sched *s, struct report *r)
 {
@@ -276,7 +281,7 @@ static void ifq_report(const struct sched *s, struct report *r)
 	report_number(r, "window", (s64)READ_ONCE(e->window));
 }
 
-/* The cgroup's, as beside its siblings: those below it are counted. */
+/* The numbers of the cgroup among its siblings: cgroups below it included. */
 static void ifq_report_flow(const struct flow *f, struct report *r)
 {
 	const struct ifq_weight_flow *i = flow_engine(f);
@@ -297,7 +302,7 @@ static const char *const virtual_time_names[] = {
 };
 
 static const struct tunable ifq_tunables[] = {
-	/* The paper's, for a drive with about that much parallelism. */
+	/* The depth of the paper, for a drive with about that parallelism. */
 	TUNABLE_U32("depth", depth, DEPTH_MIN, DEPTH_MAX, 1, 8),
 	TUNABLE_U32("window_ms", ifq.window_ms, 50, 1000000, 1, 500),
 	TUNABLE_U32("floor_kb", ifq.floor, 1, 1 << 20, 1024, 64),

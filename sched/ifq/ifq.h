@@ -6,29 +6,31 @@
 #include "ifq_weight.h"
 #include "mqfq/mqfq.h"
 
-/* What a flow that has nothing waiting starts at: see ifq.c. */
+/* The least start tag of a flow that has nothing waiting: see ifq.c. */
 enum ifq_virtual_time {
 	IFQ_MIN,
 	IFQ_MAX,
 	IFQ_4TAG,
 };
 
-/* Requests in the device that were dispatched between two turns. */
+/* Requests that were dispatched between two swaps of batches. */
 struct dispatch_batch {
-	u64 nr;			/* F */
+	u64 nr;			/* F: those still in the device */
 	vtime_t start;		/* F: greatest start tag when it began */
 };
 
 /*
- * Start tags in the device, where virtual_time asks for them.  F: its lock,
- * irq-safe, a leaf.  Of the two turns one is being dispatched and the other
- * waited for; when that one is all back, they change places.
+ * Start tags in the device, where virtual_time asks for them.  F: protected by
+ * `lock`, which is irq-safe and a leaf.
+ *
+ * New requests enter the filling batch.  The draining batch only loses
+ * requests.  When it is empty, the two swap their parts.
  */
 struct device_tags {
 	struct port_lock lock;
 	struct dispatch_batch batch[2];	/* F */
-	u32 filling;		/* F: index of the one that is dispatched */
-	atomic64_t least;	/* F: no start tag in the device is below, nearly */
+	u32 filling;		/* F: index of the filling batch */
+	atomic64_t least;	/* F: about the least start tag in the device */
 	atomic64_t most;	/* F: greatest start tag dispatched */
 };
 

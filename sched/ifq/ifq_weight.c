@@ -31,7 +31,7 @@ u64 ifq_weight_end_ns(const struct ifq_weight *e, const struct sched *s)
 	return READ_ONCE(e->start_ns) + window_ns(s);
 }
 
-/* ----------------------------------------------------------- what was moved */
+/* ------------------------------------------------------------ served bytes */
 
 static void tenant_add_bytes(struct tenant *t, u64 bytes)
 {
@@ -72,9 +72,9 @@ void ifq_weight_account(struct sched *s)
 	port_unlock(&s->active_lock, flags);
 }
 
-/* ------------------------------------------------------------------- levels */
+/* --------------------------------------------------------------- log usages */
 
-/* The logarithm of what @moved by a tenant of @weight counts for. */
+/* The logarithm of @served_bytes, as they count for a tenant of @weight. */
 static u32 log_usage_of(const struct sched *s, u64 served_bytes, u32 weight)
 {
 	u64 least = max(READ_ONCE(s->params.ifq.floor), 1U);
@@ -83,18 +83,18 @@ static u32 log_usage_of(const struct sched *s, u64 served_bytes, u32 weight)
 	return log2_fixed(max(served_bytes, least));
 }
 
-/* @level moves towards @goal by the part of the way that damping says. */
+/* Brings @log_usage nearer to @goal: `damping` is the part of the way. */
 static u32 log_usage_towards(const struct sched *s, u32 log_usage, u32 goal)
 {
 	u32 retain = PERCENT - READ_ONCE(s->params.ifq.damping);
 
-	/* 64 * LOG_ONE * 100 fits. */
+	/* The product fits: it is at most 64 * LOG_ONE * 100. */
 	if (log_usage > goal)
 		return goal + (log_usage - goal) * retain / PERCENT;
 	return goal - (goal - log_usage) * retain / PERCENT;
 }
 
-/* Brings a tenant from the window it is at to @window. */
+/* Brings a tenant from its last computed window to @window. */
 static void tenant_step(struct tenant *t, const struct sched *s, u64 window,
 			u32 weight)
 {
@@ -129,7 +129,7 @@ static u32 clamp_log(const struct sched *s)
 	return log2_fixed(READ_ONCE(s->params.ifq.clamp));
 }
 
-/* Of a level among those of its family. */
+/* The scale of a tenant with @log_usage in @family. */
 static u32 scale_of(const struct sched *s, const struct family *family,
 		    u32 log_usage)
 {
@@ -153,7 +153,10 @@ static void family_add(struct family *family, u64 window, u32 log_usage)
 	family->highest = max(family->highest, log_usage);
 }
 
-/* Each tenant is reached by way of each flow below it: once is enough. */
+/*
+ * Brings a tenant to @window.  A loop over flows meets a tenant once for each
+ * flow below it; only the first time counts.
+ */
 static void tenant_close(struct tenant *t, struct family *family,
 			 const struct sched *s, u64 window, u32 weight)
 {
@@ -165,7 +168,10 @@ static void tenant_close(struct tenant *t, struct family *family,
 	family_add(family, window, t->log_usage);
 }
 
-/* When all levels of the family are known: no more is saved up than it gives. */
+/*
+ * Bounds the log usage from below, when the highest of the family is known: a
+ * tenant saves up no more than the greatest scale is worth.
+ */
 static void tenant_clamp(struct tenant *t, const struct family *family,
 			 const struct sched *s)
 {
@@ -206,7 +212,7 @@ static void flow_scale(struct flow *f)
 	}
 }
 
-/* The windows that ended until @now; a late call is part of the next one. */
+/* Counts the windows that ended until @now. */
 static void end_windows(struct ifq_weight *e, const struct sched *s, u64 now)
 {
 	u64 ended;
@@ -236,7 +242,10 @@ void ifq_weight_roll(struct ifq_weight *e, struct sched *s, u64 now)
 
 /* -------------------------------------------------------------- coming back */
 
-/* A tenant whose siblings are as they were at the end of the last window. */
+/*
+ * Brings a returning tenant to @window and returns its scale.  Its siblings
+ * count as they were at the end of the last window.
+ */
 static u32 tenant_join(struct tenant *t, const struct family *family,
 		       const struct sched *s, u64 window, u32 weight)
 {
@@ -270,7 +279,7 @@ void ifq_weight_join(struct ifq_weight *e, struct flow *f, u64 now)
 	struct sched *s = f->sched;
 	unsigned long flags = port_lock(&s->active_lock);
 
-	/* Nobody was active, so nobody has ended the windows that went by. */
+	/* No flow was active, so no tick has ended the windows that went by. */
 	if (s->active == f && !f->next_active)
 		end_windows(e, s, now);
 	join(e, f);

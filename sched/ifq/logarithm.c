@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "logarithm.h"
 
-/* 2^32 * 2^(2^-i) for i = 1 .. LOG_SHIFT: what each bit of a fraction gives. */
+/* 2^32 * 2^(2^-i) for i = 1 .. LOG_SHIFT: the factor of each fraction bit. */
 static const u64 factor[] = {
 	0x16a09e667ULL, 0x1306fe0a3ULL, 0x1172b83c7ULL, 0x10b5586cfULL,
 	0x1059b0d31ULL, 0x102c9a3e7ULL, 0x10163da9fULL, 0x100b1afa5ULL,
@@ -17,7 +17,7 @@ u32 log2_fixed(u64 x)
 	/* The mantissa, in [1, 2), with 31 fraction bits. */
 	u64 m = whole > 31 ? x >> (whole - 31) : x << (31 - whole);
 
-	/* Squaring doubles the logarithm: each time it passes 1 is a bit. */
+	/* Squaring doubles the logarithm: a bit is set when it passes 1. */
 	for (bit = LOG_ONE / 2; bit; bit /= 2) {
 		m = (m * m) >> 31;
 		if (m >> 32) {
