@@ -290,7 +290,7 @@ static void ifq_report_flow(const struct flow *f, struct report *r)
 	mqfq_report_flow(f, r);
 	report_number(r, "served_last_bytes",
 		      (s64)READ_ONCE(i->group.last_bytes));
-	report_number(r, "moved", (s64)READ_ONCE(i->group.served_bytes));
+	report_number(r, "served_bytes", (s64)READ_ONCE(i->group.served_bytes));
 	report_number(r, "weight_scale_milli", (s64)(milli >> SCALE_SHIFT));
 }
 
