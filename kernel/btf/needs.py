@@ -92,7 +92,6 @@ MEMBERS: tuple[str, ...] = (
     "request_queue.elevator",
     "request_queue.queue_ctx",
     "request_queue.mq_freeze_depth",
-    "request_queue.blkcg_pols",
     "request_queue.root_blkg",
     "bio.bi_blkg",
 )
@@ -232,7 +231,6 @@ PUBLIC_FUNCTIONS: dict[str, Forms] = {
 # Exported functions of public headers that we call and a kernel could have stopped exporting.
 PUBLIC_EXPORTS: tuple[str, ...] = (
     "blk_mq_run_hw_queue",
-    "blk_mq_run_hw_queues",
     "sbitmap_queue_init_node",
     "sbitmap_queue_get_shallow",
     "sbitmap_queue_min_shallow_depth",
@@ -261,8 +259,6 @@ MEMBER_FEATURES: dict[str, str] = {
     "ELEVATOR_FEATURES": "elevator_type.elevator_features",
     "ELEVATOR_QUEUE_FLAGS": "elevator_queue.flags",
     "ELEVATOR_LOCK": "request_queue.elevator_lock",
-    "QUEUE_ASYNC_DEPTH": "request_queue.async_depth",
-    "PD_RCU_HEAD": "blkg_policy_data.callback_head",
     "LIMITS_FEATURES": "queue_limits.features",
 }
 FUNCTION_FEATURES: dict[str, str] = {

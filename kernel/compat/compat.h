@@ -375,12 +375,6 @@ static inline struct blkcg *compat_current_blkcg(void)
 	return css_to_blkcg(task_css(current, io_cgrp_id));
 }
 
-static inline bool blkcg_policy_enabled(struct request_queue *q,
-					const struct blkcg_policy *pol)
-{
-	return pol && test_bit(pol->plid, q->blkcg_pols);
-}
-
 /* Path of the cgroup from the root; as cgroup_path(): length or -errno. */
 static inline int compat_blkcg_path(struct blkcg *blkcg, char *buf, size_t len)
 {
