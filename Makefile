@@ -18,16 +18,19 @@ SUITES  ?=
 PREFIX  ?= /usr/local
 RELEASE ?= $(shell uname -r)
 HEADERS ?= /lib/modules/$(RELEASE)/build
-# Of the running kernel; another one's is named, or found by kernel/build.
+# The types of the running kernel; kernel/build looks for those of another one.
 BTF     ?= $(if $(filter $(shell uname -r),$(RELEASE)),$(wildcard /sys/kernel/btf/vmlinux))
 
 LIBDIR    = $(DESTDIR)$(PREFIX)/lib/mqfair
 BINDIR    = $(DESTDIR)$(PREFIX)/bin
 MODULEDIR = $(DESTDIR)/lib/modules/$(RELEASE)/updates
 
+BUILD_MODULE = /usr/bin/python3 kernel/build --headers $(HEADERS) $(if $(BTF),--btf $(BTF)) \
+	--out build/module/$(RELEASE)
+
 .DEFAULT_GOAL := help
 .PHONY: help demo bench instructions experiments test test-slow module shell check-style bootstrap install \
-	install-command install-module uninstall clean
+	install-command install-module install-ssd uninstall clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -93,14 +96,18 @@ install-command: ## install the command alone (root)
 		$(PREFIX)/lib/mqfair > $(BINDIR)/mqfair
 	chmod 755 $(BINDIR)/mqfair
 
-install-module: ## install the module for RELEASE alone (root)
-	/usr/bin/python3 kernel/build --headers $(HEADERS) $(if $(BTF),--btf $(BTF)) \
-		--out build/module/$(RELEASE)
+install-module: ## install mqfair.ko for RELEASE alone (root)
+	$(BUILD_MODULE)
 	install -d $(MODULEDIR)
-	install -m644 build/module/$(RELEASE)/*.ko $(MODULEDIR)
+	install -m644 build/module/$(RELEASE)/mqfair.ko $(MODULEDIR)
 	$(if $(DESTDIR),,depmod $(RELEASE))
 
-uninstall: ## remove what install put there
+install-ssd: install-module ## install mqfair.ko and the virtual SSD, mqfair-ssd.ko, for RELEASE (root)
+	$(BUILD_MODULE) --with-ssd
+	install -m644 build/module/$(RELEASE)/mqfair-ssd.ko $(MODULEDIR)
+	$(if $(DESTDIR),,depmod $(RELEASE))
+
+uninstall: ## remove the command and both modules
 	$(RM) -r $(LIBDIR)
 	$(RM) $(BINDIR)/mqfair $(MODULEDIR)/mqfair.ko $(MODULEDIR)/mqfair-ssd.ko
 	$(if $(DESTDIR),,depmod $(RELEASE))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Build mqfair.ko for a guest kernel, from this checkout."""
+"""Build mqfair.ko, and mqfair-ssd.ko beside it, for a guest kernel from this checkout."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _CHECKOUT = Path(__file__).resolve().parent.parent
 
 
 def module_path(tree: kernel.KernelTree, defines: Sequence[str] = ()) -> Path:
-    """Where the module for @tree lies once it is built; a test build is beside the real one."""
+    """The place of mqfair.ko for @tree once it is built; a test build has its own folder."""
     folder = "-".join([tree.release, *defines])
     return _CHECKOUT / "build" / "module" / folder / "mqfair.ko"
 
 
 def build(tree: kernel.KernelTree, defines: Sequence[str] = ()) -> Path:
-    """Build the module for @tree, with macros for a test build; quick when nothing changed."""
+    """Build both modules for @tree, with macros for a test build; quick when nothing changed."""
     builder = _CHECKOUT / "kernel" / "build"
     if not builder.is_file():
         raise LabError(f"{builder}: not found; build the module from a checkout")
     module = module_path(tree, defines)
     argv = [sys.executable, str(builder), "--headers", str(tree.headers_build_dir)]
-    argv += ["--btf", str(tree.vmlinux), "--out", str(module.parent)]
+    argv += ["--btf", str(tree.vmlinux), "--out", str(module.parent), "--with-ssd"]
     argv += [word for name in defines for word in ("--define", name)]
-    # Two who need it at once would write the same files.
+    # Two processes that build at once would write the same files.
     with cache.locked(module.parent.with_name(f".{module.parent.name}.lock")):
         done = subprocess.run(argv, check=False, capture_output=True, text=True)
     if done.returncode or not module.is_file():

@@ -157,13 +157,16 @@ def all_features() -> list[str]:
         needs.MEMBER_FEATURES,
         needs.FUNCTION_FEATURES,
         needs.ENUMERATOR_FEATURES,
+        needs.SSD_MEMBER_FEATURES,
+        needs.SSD_ENUMERATOR_FEATURES,
     ]
     forms = [
         *needs.HOOKS.values(),
         *needs.OPTIONAL_HOOKS.values(),
         *needs.CALLBACKS.values(),
         *(function.forms for function in needs.FUNCTIONS),
-        *needs.PUBLIC_FUNCTIONS.values(),
+        *needs.SSD_CALLBACKS.values(),
+        *needs.SSD_PUBLIC_FUNCTIONS.values(),
     ]
     tables += [form.values() for form in forms]
     return sorted({name for table in tables for name in table if name})
@@ -172,19 +175,31 @@ def all_features() -> list[str]:
 class Features:
     """What this kernel has, each answer found in its BTF."""
 
-    def __init__(self, btf: Btf) -> None:
+    def __init__(self, btf: Btf, with_ssd: bool = False) -> None:
         self._btf = btf
+        self._with_ssd = with_ssd
         self.present: set[str] = set()
-        for feature, dotted in needs.MEMBER_FEATURES.items():
-            struct, _, path = dotted.partition(".")
-            self._put(feature, btf.member(struct, path) is not None)
+        self._members(needs.MEMBER_FEATURES)
+        self._enumerators(needs.ENUMERATOR_FEATURES)
         for feature, function in needs.FUNCTION_FEATURES.items():
             self._put(feature, btf.function(function) is not None)
-        for feature, enumerator in needs.ENUMERATOR_FEATURES.items():
-            self._put(feature, enumerator in btf.enumerators)
         self._hooks()
-        self._callbacks()
-        self._public_functions()
+        self._callbacks(needs.CALLBACKS)
+        if with_ssd:
+            self._members(needs.SSD_MEMBER_FEATURES)
+            self._enumerators(needs.SSD_ENUMERATOR_FEATURES)
+            self._callbacks(needs.SSD_CALLBACKS)
+            for name, forms in needs.SSD_PUBLIC_FUNCTIONS.items():
+                self._prototype(name, forms)
+
+    def _members(self, table: dict[str, str]) -> None:
+        for feature, dotted in table.items():
+            struct, _, path = dotted.partition(".")
+            self._put(feature, self._btf.member(struct, path) is not None)
+
+    def _enumerators(self, table: dict[str, str]) -> None:
+        for feature, enumerator in table.items():
+            self._put(feature, enumerator in self._btf.enumerators)
 
     def _put(self, feature: str, present: bool = True) -> None:
         if present and feature:
@@ -211,8 +226,8 @@ class Features:
             if signature is not None:
                 self._put(match_form(self._btf, f"elevator_mq_ops.{name}", signature, forms))
 
-    def _callbacks(self) -> None:
-        for name, forms in needs.CALLBACKS.items():
+    def _callbacks(self, table: dict[str, needs.Forms]) -> None:
+        for name, forms in table.items():
             typedef = self._btf.typedef(name)
             proto = None if typedef is None else self._btf.callback(typedef["id"])
             if proto is None:
@@ -221,10 +236,6 @@ class Features:
                     "teach kernel/compat this layout"
                 )
             self._put(match_form(self._btf, name, self._btf.signature(proto), forms))
-
-    def _public_functions(self) -> None:
-        for name, forms in needs.PUBLIC_FUNCTIONS.items():
-            self._prototype(name, forms)
 
     def _prototype(self, function: str, forms: needs.Forms) -> BtfType:
         """The prototype of a function, which must be one of FORMS."""
@@ -258,7 +269,7 @@ class Features:
         for variable in needs.VARIABLES:
             self._exported(variable.name, exports)
             lines.append(f"extern {variable.declaration}")
-        for name in needs.PUBLIC_EXPORTS:
+        for name in needs.PUBLIC_EXPORTS + (needs.SSD_PUBLIC_EXPORTS if self._with_ssd else ()):
             self._exported(name, exports)
         return lines
 
@@ -337,13 +348,26 @@ def write_if_changed(path: Path, parts: Iterable[str]) -> None:
         path.write_text(text)
 
 
-def generate(btf_source: Path, headers: Headers, includes: str, out: Path) -> None:
-    """Check the kernel and write the three headers into OUT."""
+def check_options(headers: Headers) -> None:
+    """The kernel has the options that the virtual SSD needs."""
+    if needs.SSD_OPTION not in headers.config:
+        raise GenerateError(
+            f"{headers.build}: {needs.SSD_OPTION} is not set: use a kernel built with it, or build "
+            "without --with-ssd"
+        )
+
+
+def generate(
+    btf_source: Path, headers: Headers, includes: str, out: Path, with_ssd: bool = False
+) -> None:
+    """Check the kernel and write the three headers into OUT; WITH_SSD: for mqfair-ssd.ko too."""
+    if with_ssd:
+        check_options(headers)
     with tempfile.TemporaryDirectory(prefix="mqfair-btf-") as directory:
         scratch = Path(directory)
         btf = Btf.load(usable_source(btf_source, scratch), str(btf_source))
         check_presence(btf)
-        features = Features(btf)
+        features = Features(btf, with_ssd)
         prototypes = features.functions(headers.exports)
         declared = Declared(headers.preprocess(includes, scratch / "public"))
     private = PrivateTypes(btf, declared)

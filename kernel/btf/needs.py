@@ -147,8 +147,6 @@ CALLBACKS: dict[str, Forms] = {
     },
     "blkcg_pol_free_pd_fn": {"void (struct blkg_policy_data *)": ""},
     "blkcg_pol_stat_pd_fn": {"void (struct blkg_policy_data *, struct seq_file *)": ""},
-    # A probe of the tracepoint cgroup_rmdir.
-    "btf_trace_cgroup_rmdir": {"void (void *, struct cgroup *, char *)": ""},
 }
 
 
@@ -219,15 +217,6 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("blkg_conf_close_bdev", {"void (struct blkg_conf_ctx *)": ""}, ("CONF_UNPREP",)),
 )
 
-# Functions of public headers whose form differs between kernels.
-PUBLIC_FUNCTIONS: dict[str, Forms] = {
-    "__blk_mq_alloc_disk": {
-        "struct gendisk * (struct blk_mq_tag_set *, void *, struct lock_class_key *)": "",
-        "struct gendisk * (struct blk_mq_tag_set *, struct queue_limits *, void *, "
-        "struct lock_class_key *)": "ALLOC_DISK_LIMITS",
-    },
-}
-
 # Exported functions of public headers that we call and a kernel could have stopped exporting.
 PUBLIC_EXPORTS: tuple[str, ...] = (
     "blk_mq_run_hw_queue",
@@ -237,10 +226,6 @@ PUBLIC_EXPORTS: tuple[str, ...] = (
     "kernfs_path_from_node",
     "radix_tree_lookup",
     "css_next_descendant_pre",
-    "io_cgrp_subsys",
-    "for_each_kernel_tracepoint",
-    "tracepoint_probe_register",
-    "tracepoint_probe_unregister",
 )
 
 
@@ -259,7 +244,6 @@ MEMBER_FEATURES: dict[str, str] = {
     "ELEVATOR_FEATURES": "elevator_type.elevator_features",
     "ELEVATOR_QUEUE_FLAGS": "elevator_queue.flags",
     "ELEVATOR_LOCK": "request_queue.elevator_lock",
-    "LIMITS_FEATURES": "queue_limits.features",
 }
 FUNCTION_FEATURES: dict[str, str] = {
     "HRTIMER_SETUP": "hrtimer_setup",
@@ -267,7 +251,38 @@ FUNCTION_FEATURES: dict[str, str] = {
     "WBT": "wbt_disable_default",
 }
 ENUMERATOR_FEATURES: dict[str, str] = {
-    "BLK_MQ_F_SHOULD_MERGE": "BLK_MQ_F_SHOULD_MERGE",
     "RQF_USE_SCHED": "__RQF_USE_SCHED",
     "QUEUE_FLAG_DISABLE_WBT_DEF": "QUEUE_FLAG_DISABLE_WBT_DEF",
+}
+
+# Needs of mqfair-ssd.ko alone. They are checked when that module is built too; otherwise a
+# kernel may lack all of them.
+SSD_OPTION = "CONFIG_CONFIGFS_FS"
+
+SSD_CALLBACKS: dict[str, Forms] = {
+    # A probe of the tracepoint cgroup_rmdir.
+    "btf_trace_cgroup_rmdir": {"void (void *, struct cgroup *, char *)": ""},
+}
+
+# Functions of public headers whose form differs between kernels.
+SSD_PUBLIC_FUNCTIONS: dict[str, Forms] = {
+    "__blk_mq_alloc_disk": {
+        "struct gendisk * (struct blk_mq_tag_set *, void *, struct lock_class_key *)": "",
+        "struct gendisk * (struct blk_mq_tag_set *, struct queue_limits *, void *, "
+        "struct lock_class_key *)": "ALLOC_DISK_LIMITS",
+    },
+}
+
+SSD_PUBLIC_EXPORTS: tuple[str, ...] = (
+    "io_cgrp_subsys",
+    "for_each_kernel_tracepoint",
+    "tracepoint_probe_register",
+    "tracepoint_probe_unregister",
+)
+
+SSD_MEMBER_FEATURES: dict[str, str] = {
+    "LIMITS_FEATURES": "queue_limits.features",
+}
+SSD_ENUMERATOR_FEATURES: dict[str, str] = {
+    "BLK_MQ_F_SHOULD_MERGE": "BLK_MQ_F_SHOULD_MERGE",
 }

@@ -291,6 +291,36 @@ def test_a_missing_callback_type_is_named(altered, name):
     assert name in refusal(generate.Features, load())
 
 
+@pytest.mark.parametrize("name", needs.SSD_CALLBACKS)
+def test_only_the_ssd_needs_its_callback_types(altered, name):
+    types, load = altered
+    rename(types, "TYPEDEF", name)
+    generate.Features(load())
+    assert name in refusal(generate.Features, load(), True)
+
+
+@pytest.mark.parametrize("name", needs.SSD_PUBLIC_FUNCTIONS)
+def test_only_the_ssd_needs_its_functions(altered, name):
+    types, load = altered
+    rename(types, "FUNC", name)
+    generate.Features(load())
+    assert f"function {name} is not in its BTF" in refusal(generate.Features, load(), True)
+
+
+@pytest.mark.parametrize("name", needs.SSD_PUBLIC_EXPORTS)
+def test_only_the_ssd_needs_its_symbols(btf, headers, name):
+    exports = headers.exports - {name}
+    generate.Features(btf).functions(exports)
+    message = refusal(generate.Features(btf, with_ssd=True).functions, exports)
+    assert f"{name} is not exported" in message
+
+
+def test_the_ssd_needs_an_option(bare_headers):
+    message = refusal(generate.check_options, Headers(bare_headers))
+    assert needs.SSD_OPTION in message
+    assert "without --with-ssd" in message
+
+
 def needed_functions(btf, headers):
     features = generate.Features(btf)
     features.functions(headers.exports)
