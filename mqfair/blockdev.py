@@ -92,8 +92,8 @@ class Disk:
 
     def _why_unschedulable(self) -> str:
         disks = [disk.name for disk in lowest(self) if disk != self]
-        mend = f"name the disks below it: {' '.join(disks)}" if disks else "choose a blk-mq disk"
-        return f"{self.name} takes no scheduler ({self.scheduler_file}): {mend}"
+        hint = f"name the disks below it: {' '.join(disks)}" if disks else "choose a blk-mq disk"
+        return f"{self.name} takes no scheduler ({self.scheduler_file}): {hint}"
 
     def tunables(self) -> dict[str, str]:
         names = self.fs.names(self.queue("iosched"))

@@ -61,8 +61,8 @@ def _print_text(subject: str, findings: Sequence[Finding], problems: int) -> Non
         if finding.severity is not Severity.OK:
             indent = " " * (width + 11)
             print(paint(f"{indent}in {finding.where}", "dim"))
-            if finding.mend:
-                print(f"{indent}-> {finding.mend}")
+            if finding.hint:
+                print(f"{indent}-> {finding.hint}")
     print()
     if problems:
         plural = "s" if problems > 1 else ""

@@ -80,7 +80,7 @@ def _settings(group: Cgroup, name: str) -> dict[str, list[str]]:
 
 def _controller(group: Cgroup) -> Iterator[Finding]:
     if not root_cgroup(group.fs).controls("io"):
-        return  # hierarchy_findings() says so, and no level below can mend it
+        return  # hierarchy_findings() says so, and no lower level can correct it
     levels = levels_without(group, "io")
     for level in levels:
         inner = bool(level.path) and bool(level.words("cgroup.procs"))
@@ -115,7 +115,7 @@ def _weight(group: Cgroup, disk: Disk) -> Iterator[Finding]:
     if weights is not None:
         yield ok("weight", f"{group.name} weighs {weights.on(disk.number)} on {disk.name}", path)
     elif not kmod.loaded(group.fs):
-        yield problem("weight", "the file does not exist", path, kmod.mend(group.fs))
+        yield problem("weight", "the file does not exist", path, kmod.hint(group.fs))
     elif group.controls("io"):
         yield problem(
             "weight",
@@ -164,7 +164,7 @@ def _alone(group: Cgroup, where: str) -> Finding:
             "give the other loads cgroups of their own beside it",
         )
     rival = next((a for a in reversed(group.ancestors()) if a.path and a.siblings()), None)
-    mend = (
+    hint = (
         f"mqfair weight {rival.path} N"
         if rival
         else "create cgroups for the loads it competes with"
@@ -173,7 +173,7 @@ def _alone(group: Cgroup, where: str) -> Finding:
         "siblings",
         f"{group.name} has no siblings: its weight decides nothing at this level",
         where,
-        mend,
+        hint,
     )
 
 
@@ -225,15 +225,15 @@ def _writeback(group: Cgroup) -> Iterator[Finding]:
     levels = levels_without(group, "memory")
     root = root_cgroup(group.fs)
     if levels:
-        mend = enable_commands(levels, "memory")
+        hint = enable_commands(levels, "memory")
         if not root.controls("memory"):
-            mend = "boot with cgroup v2 alone, and without cgroup_disable=memory"
+            hint = "boot with cgroup v2 alone, and without cgroup_disable=memory"
         yield warn(
             "writeback",
             "without the memory controller buffered writes are charged to the root, not to"
             f" {group.name}",
             levels[0].file("cgroup.subtree_control"),
-            mend,
+            hint,
         )
     else:
         yield ok(

@@ -129,10 +129,10 @@ def _disk_findings(disk: Disk) -> Iterator[Finding]:
 def _not_ours(disk: Disk, selector: Selector) -> Finding:
     fs = disk.fs
     seen = f"{disk.name} runs {selector.active}, not an mqfair scheduler"
-    mend = f"mqfair enable {disk.name} (it tries again while the kernel answers busy)"
+    hint = f"mqfair enable {disk.name} (it tries again while the kernel answers busy)"
     if not kmod.loaded(fs) and not kmod.autoloads(fs, "mqfq"):
-        mend = f"{kmod.missing(fs)}; then mqfair enable {disk.name}"
-    return problem("scheduler", seen, disk.scheduler_file, mend)
+        hint = f"{kmod.missing(fs)}; then mqfair enable {disk.name}"
+    return problem("scheduler", seen, disk.scheduler_file, hint)
 
 
 def _tag_map(disk: Disk) -> Iterator[Finding]:

@@ -63,9 +63,9 @@ class Journal:
     fs: Fs
     old: list[tuple[str, str]] = field(default_factory=list)
 
-    def write(self, path: str, value: str, old: str, mends: Mapping[int, str]) -> None:
+    def write(self, path: str, value: str, old: str, hints: Mapping[int, str]) -> None:
         self.old.append((path, old))
-        self.fs.write(path, value, mends)
+        self.fs.write(path, value, hints)
 
     def restore(self) -> None:
         """Writes only what differs from before."""
@@ -261,8 +261,8 @@ class Enabler:
         tags = self.disk.nr_requests()
         if tags is not None:
             self.journal.old.append((self.disk.queue("nr_requests"), str(tags)))
-        mends = {errno.EINVAL: refused, errno.ENOENT: refused}
-        self.journal.write(path, name, self.previous.active, mends)
+        hints = {errno.EINVAL: refused, errno.ENOENT: refused}
+        self.journal.write(path, name, self.previous.active, hints)
         if self.fs.dry_run:
             return
         now = self.disk.selector()

@@ -20,7 +20,7 @@ class Finding:
     topic: str
     seen: str
     where: str
-    mend: str | None = None
+    hint: str | None = None
 
     def as_dict(self) -> dict[str, str | None]:
         return {
@@ -28,7 +28,7 @@ class Finding:
             "topic": self.topic,
             "seen": self.seen,
             "where": self.where,
-            "mend": self.mend,
+            "mend": self.hint,
         }
 
 
@@ -36,13 +36,13 @@ def ok(topic: str, seen: str, where: str) -> Finding:
     return Finding(Severity.OK, topic, seen, where)
 
 
-def note(topic: str, seen: str, where: str, mend: str | None = None) -> Finding:
-    return Finding(Severity.NOTE, topic, seen, where, mend)
+def note(topic: str, seen: str, where: str, hint: str | None = None) -> Finding:
+    return Finding(Severity.NOTE, topic, seen, where, hint)
 
 
-def warn(topic: str, seen: str, where: str, mend: str | None = None) -> Finding:
-    return Finding(Severity.WARN, topic, seen, where, mend)
+def warn(topic: str, seen: str, where: str, hint: str | None = None) -> Finding:
+    return Finding(Severity.WARN, topic, seen, where, hint)
 
 
-def problem(topic: str, seen: str, where: str, mend: str) -> Finding:
-    return Finding(Severity.PROBLEM, topic, seen, where, mend)
+def problem(topic: str, seen: str, where: str, hint: str) -> Finding:
+    return Finding(Severity.PROBLEM, topic, seen, where, hint)

@@ -22,7 +22,7 @@ ROOT_VARIABLE = "MQFAIR_ROOT"
 # milliseconds: six tries over 1.55 s outlast that without hanging on a real deadlock.
 BUSY_DELAYS_S = (0.05, 0.1, 0.2, 0.4, 0.8)
 
-MENDS: Mapping[int, str] = {
+HINTS: Mapping[int, str] = {
     errno.EACCES: "run as root",
     errno.EPERM: "run as root, outside of a container",
     errno.EROFS: "it is mounted read-only here: run outside of the container",
@@ -44,11 +44,11 @@ class Write:
         return f"write '{self.value}' to '{self.path}'"
 
 
-def describe(error: OSError, mends: Mapping[int, str]) -> str:
+def describe(error: OSError, hints: Mapping[int, str]) -> str:
     code = error.errno or 0
-    mend = mends.get(code) or MENDS.get(code)
+    hint = hints.get(code) or HINTS.get(code)
     reason = os.strerror(code)
-    return f"{reason}: {mend}" if mend else reason
+    return f"{reason}: {hint}" if hint else reason
 
 
 class Fs:
@@ -125,15 +125,15 @@ class Fs:
                 raise Failure(f"cannot read {path}: {describe(error, {})}") from error
             return None
 
-    def write(self, path: str, value: str, mends: Mapping[int, str] | None = None) -> None:
-        """Writes in one system call; retries while busy; `mends` overrides the usual advice."""
+    def write(self, path: str, value: str, hints: Mapping[int, str] | None = None) -> None:
+        """Writes in one system call; retries while busy; `hints` overrides the usual advice."""
         self.writes.append(Write(path, value))
         if self.dry_run:
             return
         try:
             self._store_patiently(path, value)
         except OSError as error:
-            advice = dict(mends or {})
+            advice = dict(hints or {})
             advice.setdefault(
                 errno.EBUSY,
                 f"still so after {len(BUSY_DELAYS_S) + 1} tries in {sum(BUSY_DELAYS_S):.1f} s:"

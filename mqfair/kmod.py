@@ -23,7 +23,7 @@ def autoloads(fs: Fs, scheduler: str) -> bool:
 
 
 def require_available(disk: Disk, selector: Selector, scheduler: str) -> None:
-    """Refuses, with the mend, a scheduler that the kernel would refuse."""
+    """Refuses, with the hint, a scheduler that the kernel would refuse."""
     fs = disk.fs
     if scheduler in selector.available:
         return
@@ -50,7 +50,7 @@ def missing(fs: Fs) -> str:
     )
 
 
-def mend(fs: Fs) -> str:
+def hint(fs: Fs) -> str:
     """What to do when the module is not loaded."""
     if autoloads(fs, SCHEDULERS[0]):
         return f"module {MODULE} is not loaded: modprobe {MODULE}, or mqfair enable DEVICE"

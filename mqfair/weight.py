@@ -68,8 +68,8 @@ def _device(fs: Fs, text: str) -> Disk:
         disk = find_disk(fs, text)
     except UsageError as error:
         if text[:1].isalpha() and "/" not in text:
-            mend = f"{error}; a weight is {WEIGHT_MIN}..{WEIGHT_MAX} or default"
-            raise UsageError(mend) from None
+            hint = f"{error}; a weight is {WEIGHT_MIN}..{WEIGHT_MAX} or default"
+            raise UsageError(hint) from None
         raise
     disks = [low.name for low in lowest(disk)]
     if disks != [disk.name]:
@@ -88,7 +88,7 @@ def _require_weights(group: Cgroup) -> Weights:
     if not group.path:
         raise UsageError("the root cgroup has no weight: name a cgroup below it")
     if not kmod.loaded(group.fs):
-        raise Failure(f"{path} does not exist: {kmod.mend(group.fs)}")
+        raise Failure(f"{path} does not exist: {kmod.hint(group.fs)}")
     levels = levels_without(group, "io")
     if levels:
         raise Failure(
@@ -119,8 +119,8 @@ def _holds(weights: Weights, disk: Disk | None, value: str) -> bool:
 def _set(group: Cgroup, disk: Disk | None, value: str) -> Weights:
     path = group.file(WEIGHT_FILE)
     gone = f"{disk.name} cannot carry a weight: it is gone or not a whole disk" if disk else None
-    mends = {errno.ENODEV: gone} if gone else {}
-    group.fs.write(path, _line(disk, value), mends)
+    hints = {errno.ENODEV: gone} if gone else {}
+    group.fs.write(path, _line(disk, value), hints)
     weights = _require_weights(group)
     if not group.fs.dry_run and not _holds(weights, disk, value):
         on = disk.name if disk else "all devices"

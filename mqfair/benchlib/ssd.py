@@ -119,7 +119,7 @@ def made(fs: Fs, settings: Mapping[str, str]) -> Iterator[dict[str, str]]:
     try:
         for name, value in settings.items():
             if name != PARTS:
-                fs.write(f"{DRIVE}/{name}", value, {errno.EINVAL: _mend(fs, name)})
+                fs.write(f"{DRIVE}/{name}", value, {errno.EINVAL: _hint(fs, name)})
         _power_on(fs)
         plain = {name: fs.read(f"{DRIVE}/{name}").strip() for name in _PLAIN}
         yield {**plain, **({PARTS: settings[PARTS]} if PARTS in settings else {})}
@@ -148,7 +148,7 @@ def fill_parts(fs: Fs, parts: tuple[Part, ...], groups: Mapping[str, Cgroup]) ->
     _power_on(fs)
 
 
-def _mend(fs: Fs, name: str) -> str:
+def _hint(fs: Fs, name: str) -> str:
     models = fs.read(f"{_DRIVES}/models").split()
     return f"use {', '.join(models)}" if name == "model" else "the kernel does not take this value"
 

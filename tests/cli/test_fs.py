@@ -36,7 +36,7 @@ def test_write_never_creates_a_file(fs, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("code", "mend"),
+    ("code", "hint"),
     [
         (errno.EACCES, "run as root"),
         (errno.EPERM, "run as root"),
@@ -47,7 +47,7 @@ def test_write_never_creates_a_file(fs, tmp_path):
         (errno.ENOMEM, "smaller value"),
     ],
 )
-def test_errors_name_file_value_and_mend(fs, monkeypatch, code, mend):
+def test_errors_name_file_value_and_hint(fs, monkeypatch, code, hint):
     def refuse(_self, _path, _value):
         raise OSError(code, "refused")
 
@@ -57,7 +57,7 @@ def test_errors_name_file_value_and_mend(fs, monkeypatch, code, mend):
     text = str(failure.value)
     assert FILE in text
     assert "'mqfq'" in text
-    assert mend in text
+    assert hint in text
 
 
 def test_own_mend_goes_before_the_usual_one(fs, monkeypatch):
