@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The command line: a table of subcommands, each a module with set_argparser() and main()."""
+"""The command line: a table of verbs, each a module with set_argparser() and main()."""
 
 import argparse
 import contextlib
@@ -22,8 +22,8 @@ EXIT_BROKEN_PIPE = 141
 
 @dataclass(frozen=True)
 class SubCommand:
-    """One verb. The module is imported only when its verb is called, because bench and lab
-    need packages that a host which only sets weights does not have."""
+    """One verb. Its module is imported only when the verb is called: bench needs packages that a
+    host without bench does not have."""
 
     name: str
     module: str
@@ -46,7 +46,7 @@ class SubCommand:
 
 SUBCOMMANDS = (
     SubCommand("status", "mqfair.status", "show schedulers, tunables and shares"),
-    SubCommand("check", "mqfair.check", "say why a weight is or is not in force"),
+    SubCommand("check", "mqfair.check", "explain why a weight is or is not in force"),
     SubCommand("enable", "mqfair.enable", "switch a device to an mqfair scheduler"),
     SubCommand("disable", "mqfair.disable", "switch a device back"),
     SubCommand("weight", "mqfair.weight", "read or set the weight of a cgroup"),
@@ -64,7 +64,7 @@ examples:
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports a bad command line as one line instead of the whole usage."""
+    """Raises UsageError for a bad command line, so that one line is printed, not the usage."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} (see {self.prog} --help)")
@@ -99,7 +99,8 @@ def build_parser(argv: Sequence[str]) -> Parser:
 
 
 def _run(argv: Sequence[str]) -> int:
-    """Flushes also when --help ends the parsing: a closed pipe must be noticed here."""
+    """Runs the chosen verb. Standard output is flushed here, also after --help, so that a closed
+    pipe raises BrokenPipeError where main() handles it."""
     try:
         args = build_parser(argv).parse_args(argv)
         status: int = args.main(args)
@@ -109,7 +110,7 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _discard_stdout() -> None:
-    """The reader has gone: the interpreter's own flush at exit must not complain of it again."""
+    """Redirects standard output to /dev/null, so that the flush at exit does not fail again."""
     with contextlib.suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())

@@ -26,17 +26,17 @@ from mqfair.calibrate import SECONDS_DEFAULT, SECONDS_LEAST, SECONDS_MOST
 from mqfair.errors import Failure, UsageError
 
 EPILOG = f"""\
-Every section of JOB names its cgroup (cgroup=web, cgroup=prod/db) and, if not 100, its weight
-(cgroup_weight=1..10000); see examples/. All sections start together; counted is the time in
-which all of them run. Shares are of bytes. A latency is from submission to completion, waiting
-for a free request included, of every I/O counted.
+Each section of JOB names its cgroup (cgroup=web, cgroup=prod/db) and optionally its weight
+(cgroup_weight=1..10000, default 100); see examples/. All sections start together, and the time in
+which all of them run is counted. Shares are shares of bytes. A latency is the time from submission
+to completion of a counted I/O and includes the wait for a free request.
 
 Schedulers: {", ".join(SCHEDULERS)}
-iocost is none with the iocost controller. NAME:TUNABLE=VALUE[:TUNABLE=VALUE...] is a scheduler with
-tunables (files of queue/iosched) of its own, so that one can be compared with itself; all of it is
-its name in the results. {", ".join(OURS)} are this project's.
+iocost is the scheduler none with the iocost controller. NAME:TUNABLE=VALUE[:TUNABLE=VALUE...] sets
+tunables (files of queue/iosched), so that a scheduler can be compared with itself; the whole word
+is its name in the results. {", ".join(OURS)} belong to this project.
 
-The guest's drive, unless --device says otherwise (with one CPU it has one queue):
+The default drive of the guest (with one CPU it has one queue):
   {devices.DEFAULT_DEVICE}
 
 examples:
@@ -57,33 +57,46 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--schedulers",
         metavar="NAME,...",
-        help="default: all of the kernel and of the module; NAME:TUNABLE=VALUE is one with a"
-        " tunable of its own",
+        help="schedulers to compare (default: all of the kernel and the module);"
+        " NAME:TUNABLE=VALUE sets a tunable",
     )
     parser.add_argument(
-        "--on", choices=(session.VM, session.HOST), help="default: host for /dev/..., else vm"
+        "--on",
+        choices=(session.VM, session.HOST),
+        help="run in a guest or on this host (default: host for /dev/..., else vm)",
     )
-    parser.add_argument("--device", metavar="SPEC", help="null:..., nvme:..., ssd:... or /dev/NAME")
     parser.add_argument(
-        "--repeat", default="1", metavar="N", help="how often, interleaved (default %(default)s)"
+        "--device", metavar="SPEC", help="the drive: null:..., nvme:..., ssd:... or /dev/NAME"
     )
-    parser.add_argument("--runtime", metavar="S", help="seconds, instead of the job file's runtime")
-    parser.add_argument("--cpus", metavar="N", help="of the guest (default 2; 1 with --icount)")
+    parser.add_argument(
+        "--repeat",
+        default="1",
+        metavar="N",
+        help="runs of each scheduler, interleaved (default %(default)s)",
+    )
+    parser.add_argument(
+        "--runtime", metavar="S", help="seconds of a run (default: the job file's runtime)"
+    )
+    parser.add_argument(
+        "--cpus", metavar="N", help="CPUs of the guest (default 2; with --icount 1)"
+    )
     parser.add_argument(
         "--icount",
         action="store_true",
-        help="guest with one CPU whose clock counts instructions: not slowed by a busy host",
+        help="guest with one CPU whose clock counts instructions: exact on a busy host",
     )
     parser.add_argument(
-        "--nr-requests", metavar="N", help="scheduler tags for each queue, with every scheduler"
+        "--nr-requests",
+        metavar="N",
+        help="scheduler tags of each hardware queue, under every scheduler",
     )
     parser.add_argument(
         "--tunable",
         action="append",
         default=[],
         metavar="SCHEDULER.NAME=VALUE",
-        help="a file of queue/iosched, such as mqfq.depth=128, wherever SCHEDULER is in"
-        " --schedulers; may be repeated",
+        help="set a file of queue/iosched, such as mqfq.depth=128, in all runs of SCHEDULER;"
+        " may be repeated",
     )
     parser.add_argument(
         "--calibrate",
@@ -94,19 +107,25 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--calibrate-time",
         metavar="S",
-        help=f"most seconds to measure (default {SECONDS_DEFAULT})",
+        help=f"time limit of the measurement in seconds (default {SECONDS_DEFAULT})",
     )
     parser.add_argument("--module", metavar="FILE", help="mqfair.ko (default: the one built here)")
     parser.add_argument(
-        "--solo", action="store_true", help="also run every cgroup alone; prints the slowdown"
+        "--solo",
+        action="store_true",
+        help="also run each cgroup alone, and print the slowdown beside the others",
     )
-    parser.add_argument("--json", metavar="FILE", help="write the results there, - for stdout")
     parser.add_argument(
-        "--timeline", metavar="FILE", help="write the bytes of every cgroup in each 100 ms there"
+        "--json", metavar="FILE", help="write the results to FILE, or to standard output for -"
     )
-    parser.add_argument("--raw", metavar="FOLDER", help="keep fio's own results and logs there")
     parser.add_argument(
-        "--destroy-data", action="store_true", help="write to a drive of this host that holds data"
+        "--timeline", metavar="FILE", help="write the bytes of each cgroup per 100 ms to FILE"
+    )
+    parser.add_argument("--raw", metavar="FOLDER", help="keep fio's results and logs in FOLDER")
+    parser.add_argument(
+        "--destroy-data",
+        action="store_true",
+        help="allow writes to a drive of this host that holds data",
     )
 
 
@@ -124,7 +143,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def request(args: argparse.Namespace) -> session.Request:
-    """Everything on the command line, validated."""
+    """The validated command line; raises UsageError."""
     schedulers = parse_variants(args.schedulers) if args.schedulers is not None else ()
     cpus = _number("--cpus", args.cpus or ("1" if args.icount else "2"), 1, 8)
     device = devices.parse_device(args.device or devices.default_device(cpus))
@@ -154,7 +173,7 @@ def request(args: argparse.Namespace) -> session.Request:
 def _calibrate_s(args: argparse.Namespace) -> int | None:
     if not args.calibrate:
         if args.calibrate_time is not None:
-            raise UsageError("--calibrate-time goes with --calibrate")
+            raise UsageError("--calibrate-time needs --calibrate")
         return None
     if args.calibrate_time is None:
         return SECONDS_DEFAULT
@@ -175,14 +194,16 @@ def _positive(option: str, text: str) -> float:
 
 
 def _tunables(words: Sequence[str], labels: Sequence[str]) -> dict[str, dict[str, str]]:
-    """@labels: none when all schedulers are meant."""
+    """The tunables by scheduler and name. Empty @labels stand for all schedulers."""
     schedulers = [scheduler_of(label) for label in labels] or SCHEDULERS
     found: dict[str, dict[str, str]] = {}
     for word in words:
         name, equals, value = word.partition("=")
         scheduler, dot, file = name.rpartition(".")
         if not (equals and dot and file and value) or "/" in file:
-            raise UsageError(f"--tunable {word}: write SCHEDULER.NAME=VALUE, as mqfq.depth=128")
+            raise UsageError(
+                f"--tunable {word}: write SCHEDULER.NAME=VALUE, such as mqfq.depth=128"
+            )
         if scheduler not in schedulers or scheduler in WITHOUT_TUNABLES:
             raise UsageError(
                 f"--tunable {word}: '{scheduler}' is not a scheduler with tunables in"
@@ -220,7 +241,7 @@ def _write_json(name: str | None, value: object) -> None:
 
 @contextlib.contextmanager
 def show_progress(asked: session.Request) -> Iterator[session.Progress]:
-    """A bar on a terminal, a line for each run elsewhere; both on standard error."""
+    """Shows progress on standard error: a bar on a terminal, a line for each run elsewhere."""
     console = report.console_for(stderr=True)
     if not console.is_terminal:
         yield lambda message: console.print(_step(message, asked), style="dim", highlight=False)

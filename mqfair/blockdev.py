@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Block devices as sysfs shows them: what a name means, what schedules it, what is below it."""
+"""Block devices in sysfs: names, schedulers, tunables, and the disks below a stacked device."""
 
 import re
 from collections.abc import Iterator
@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from mqfair.errors import UsageError
 from mqfair.fs import Fs
 
-# In the order in which the module lists them; each is a name for queue/scheduler.
+# In the order of the module's list; each is a name for queue/scheduler.
 SCHEDULERS = ("mqfq", "ifq", "kyber-fair", "wdt", "hwabc")
 
-# MAX_SCHED_RQ of the block layer, and the least that sysfs does not raise by itself.
+# The range of queue/nr_requests: the kernel raises smaller values and cuts greater ones
+# (MAX_SCHED_RQ).
 NR_REQUESTS_MIN = 4
 NR_REQUESTS_MAX = 2048
 
@@ -20,15 +21,15 @@ _NVME_HEAD = re.compile(r"(nvme\d+)(n\d+)")
 
 
 def active_word(text: str) -> str:
-    """The value in force in a kernel file: the one in brackets, else the first."""
+    """The active value in the text of a kernel file: the word in brackets, else the first word."""
     bracketed = re.search(r"\[([^\]]+)\]", text)
     return bracketed.group(1) if bracketed else (text.split() or [""])[0]
 
 
 def setting(text: str, like: str) -> str:
-    """The part of a kernel file that compares with a written value `like`.
+    """The part of a kernel file's text to compare with a written value @like.
 
-    A tunable under auto shows the number it chose beside the word.
+    A tunable that is set to auto reads back as `auto` with the chosen number.
     """
     words = text.split()
     if len(like.split()) > 1:
@@ -38,7 +39,7 @@ def setting(text: str, like: str) -> str:
 
 @dataclass(frozen=True)
 class Selector:
-    """What queue/scheduler says; the order of the names differs between kernels."""
+    """The content of queue/scheduler. The order of the names differs between kernels."""
 
     active: str
     available: tuple[str, ...]
@@ -50,7 +51,7 @@ class Selector:
 
 @dataclass(frozen=True)
 class Disk:
-    """A whole disk; `partition` names the partition through which it was asked for."""
+    """A whole disk. @partition is the partition that the user named, if any."""
 
     fs: Fs
     name: str
@@ -77,14 +78,15 @@ class Disk:
         return self.queue(f"iosched/{name}")
 
     def selector(self) -> Selector | None:
-        """None when the device takes no scheduler: bio-based devices have no such file, or
-        (Linux 6.1) one that says `none` without brackets."""
+        """None if the device takes no scheduler. Bio-based devices have no such file, or, on Linux
+        6.1, a file that reads `none` without brackets."""
         text = self.fs.read_if_any(self.scheduler_file)
         if text is None or "[" not in text:
             return None
         return Selector(active_word(text), tuple(re.findall(r"[\w-]+", text)))
 
     def require_selector(self) -> Selector:
+        """The selector; raises UsageError if the device takes no scheduler."""
         selector = self.selector()
         if selector is None:
             raise UsageError(self._why_unschedulable())
@@ -105,15 +107,15 @@ class Disk:
         return int(text) if text and text.strip().isdigit() else None
 
     def hardware_depth(self) -> int | None:
-        """Slots of one hardware queue; all queues of a device have as many."""
+        """The slots of one hardware queue. All queues of a device have the same number."""
         text = self.fs.read_if_any(f"{self.path}/mq/0/nr_tags")
         return int(text) if text and text.strip().isdigit() else None
 
     def queue_count(self) -> int:
-        """Queues that ordinary I/O goes through.
+        """The number of hardware queues for ordinary I/O.
 
-        Queues for polling, and those for reads alone, come after these and serve the same CPUs
-        once more; sysfs does not name their kind.
+        Polling queues and read queues have higher numbers and serve the same CPUs again. sysfs does
+        not show a queue's kind, so a queue counts if it serves a CPU that no lower queue serves.
         """
         queues = [name for name in self.fs.subdirs(f"{self.path}/mq") if name.isdigit()]
         served: set[str] = set()
@@ -127,7 +129,8 @@ class Disk:
 
 
 def find_disk(fs: Fs, text: str) -> Disk:
-    """Accepts /dev/nvme0n1, nvme0n1, MAJ:MIN, a symbolic link, and partitions of all these."""
+    """The disk named @text: /dev/nvme0n1, nvme0n1, MAJ:MIN, a symbolic link, or a partition by any
+    of these. Raises UsageError if there is none."""
     link = _class_entry(fs, text)
     if link is None:
         known = " ".join(disk.name for disk in all_disks(fs)) or "none"
@@ -160,7 +163,7 @@ def _disk_of(fs: Fs, link: str) -> Disk:
 
 
 def all_disks(fs: Fs) -> Iterator[Disk]:
-    """Every disk that holds something: unattached loop and zram devices have size 0."""
+    """Every disk with a size above 0; loop and zram devices that are not in use have size 0."""
     for name in fs.names("/sys/block"):
         size = fs.read_if_any(f"/sys/block/{name}/size")
         if size is None or size.strip() != "0":
@@ -187,7 +190,7 @@ def below(disk: Disk) -> list[Disk]:
 
 
 def lowest(disk: Disk) -> list[Disk]:
-    """The disks whose scheduler decides over this device's I/O: itself when it has one."""
+    """The disks whose schedulers order this device's I/O: the device itself if it has one."""
     if disk.selector() is not None:
         return [disk]
     found: dict[str, Disk] = {}
@@ -197,7 +200,8 @@ def lowest(disk: Disk) -> list[Disk]:
 
 
 def loop_backing(disk: Disk) -> tuple[str, Disk | None] | None:
-    """The file behind a loop device and the disk that holds it, as far as it can be seen."""
+    """The file behind a loop device, and its disk if that is visible from here. None for a device
+    that is not a loop device."""
     text = disk.fs.read_if_any(f"{disk.path}/loop/backing_file")
     if text is None:
         return None
@@ -208,10 +212,11 @@ def loop_backing(disk: Disk) -> tuple[str, Disk | None] | None:
 
 
 def require_number(disk: Disk) -> str:
+    """MAJ:MIN of @disk; raises UsageError if it has no number."""
     number = disk.number
     if number is None:
         raise UsageError(
-            f"{disk.name} has no device number ({disk.path}/dev): a weight cannot be set for it"
-            " alone, set the cgroup's default weight"
+            f"{disk.name} has no device number ({disk.path}/dev) and takes no weight of its own:"
+            " set the cgroup's default weight"
         )
     return number

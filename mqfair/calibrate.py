@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Find the depth D and the threshold T of a device, with a load of our own.
+"""Calibration: finds mqfq's depth D and threshold T for a device with a load of its own.
 
-After Hedayati et al., Multi-Queue Fair Queueing, ATC 2019, section 3.3: a one-time workload of
-varying concurrency and request size finds D, the least number of outstanding requests that
-saturates the device; then T is provided for the worst case, many threads of small requests, as
-the least that costs no throughput.
+After Hedayati et al., Multi-Queue Fair Queueing, ATC 2019, section 3.3. A one-time load of varying
+concurrency and request size finds D, the least number of outstanding requests that saturates the
+device. Then T is the least threshold that costs no throughput in the worst case, many threads of
+small requests.
 
-fio reads at random places, one thread on each CPU (taken from all hardware queues in turn, no
-more than THREADS_MOST), each with more requests waiting than the scheduler lets out. It runs
-once for each size; meanwhile the scheduler's own tunables are changed and the kernel's count of
-the bytes read is watched. So what is found holds for the device behind this scheduler on this
-machine, which is what the tunables act on. Nothing is written to the device.
+fio reads at random places with one thread per CPU, taken from all hardware queues in turn, at most
+THREADS_MOST. Each thread has more requests waiting than the scheduler dispatches. fio runs once for
+each request size. Meanwhile the scheduler's tunables are changed, and the kernel's count of the
+bytes read is sampled. So the result holds for this device behind this scheduler on this machine,
+which is where the tunables apply. Nothing is written to the device.
 """
 
 import contextlib
@@ -41,34 +41,34 @@ from mqfair.knee import (
 )
 from mqfair.output import table
 
-# The smallest comes last: T is found under it.
+# The smallest size comes last, because T is found with it.
 SIZES_KIB = (64, 16, 4)
 THRESHOLDS_KB = (0, 4, 16, 64, 256, 1024, 8192)
 SECONDS_DEFAULT = 60
 SECONDS_LEAST = 10
 SECONDS_MOST = 3600
-# What was planned to fit and takes this much longer is given up.
+# The calibration fails if it takes this many times its time limit.
 OVERTIME = 1.5
 
 DEPTH_MOST = 1024
 THREADS_MOST = 32
-# Requests that each thread keeps waiting, for each that may be in the device: the scheduler
-# must never be short of one, whichever queue it comes from.
+# Requests that the threads keep waiting for each device slot. The scheduler must always have one to
+# dispatch, from every queue.
 WAITING_PER_SLOT = 2
 
-# A device that does more than this by itself is in use.
+# A device with more requests than this from others is in use.
 IDLE_REQUESTS_PER_S = 10
 IDLE_LOOK_S = 1.0
 
-# A device of fixed latency completes in bursts, once per latency. Over so many of them the
-# slope of a fitted line is right to a percent; over less than the second number it is not.
+# A device of fixed latency completes in bursts, one per latency. Over LATENCIES_PER_WINDOW bursts
+# the slope of a fitted line is accurate to one percent; under LATENCIES_LEAST it is not usable.
 LATENCIES_PER_WINDOW = 10
 LATENCIES_LEAST = 4
 WINDOW_LEAST_S = 0.1
 FIRST_WINDOW_S = 0.3
 SAMPLES_PER_WINDOW = 32
 SAMPLES_LEAST = 8
-# After a change, what is still in the device from before must leave it first.
+# After a change the requests dispatched before it must leave the device first.
 SETTLE_LATENCIES = 1.5
 SETTLE_LEAST_S = 0.03
 
@@ -79,7 +79,7 @@ _STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True)
 class Activity:
-    """What /sys/block/NAME/stat counts."""
+    """Counters of /sys/block/NAME/stat."""
 
     requests: int
     read_bytes: int
@@ -94,7 +94,8 @@ def activity(disk: Disk) -> Activity:
 
 @dataclass(frozen=True)
 class Calibration:
-    """@by_size: the curve of each request size, in the order of SIZES_KIB."""
+    """The result. @by_size has the curve of each request size in KiB, in the order of SIZES_KIB;
+    @slots is the number of hardware slots."""
 
     by_size: dict[int, Knee]
     threshold: Knee
@@ -136,10 +137,10 @@ class Calibration:
         least = min(1 - knee.tolerance for knee in self.by_size.values())
         each = ", ".join(f"{size} KiB needs {k.setting}" for size, k in self.by_size.items())
         return [
-            f"depth {self.depth}: the fewest outstanding requests that give {least:.0%} of full"
+            f"depth {self.depth}: the fewest outstanding requests with {least:.0%} of full"
             f" throughput at every size ({each})",
-            f"threshold_kb {self.threshold_kb}: the least that gives"
-            f" {1 - self.threshold.tolerance:.0%} of full throughput to {self.threads} threads"
+            f"threshold_kb {self.threshold_kb}: the least threshold with"
+            f" {1 - self.threshold.tolerance:.0%} of full throughput for {self.threads} threads"
             f" of {SIZES_KIB[-1]} KiB reads",
         ]
 
@@ -152,22 +153,22 @@ class Calibration:
         found = []
         if uncertain:
             found.append(
-                f"the measurements are uncertain ({', '.join(uncertain)}): something else uses"
-                " the device or the processors; calibrate again when it does not"
+                f"the measurements are uncertain ({', '.join(uncertain)}): other load uses the"
+                " device or the processors; calibrate again without it"
             )
         if any(knee.rising and knee.setting == self.depth for knee in self.by_size.values()):
             found.append(self._rising())
         if self.threshold.rising:
             found.append(
-                f"throughput still rose at {self.threshold_kb} KiB, the greatest threshold tried"
+                f"throughput still rises at {self.threshold_kb} KiB, the greatest threshold tried"
             )
         return found
 
     def _rising(self) -> str:
         if self.depth == self.slots:
-            return f"no plateau was seen: throughput rises with all {self.slots} hardware slots"
+            return f"no plateau found: throughput rises up to all {self.slots} hardware slots"
         return (
-            f"no plateau was seen: throughput still rose at {self.depth}, the most that is tried"
+            f"no plateau found: throughput still rises at {self.depth}, the greatest depth tried"
             f" (the hardware has {self.slots} slots)"
         )
 
@@ -205,28 +206,32 @@ def _curve_json(name: str, knee: Knee) -> dict[str, object]:
 
 
 class Load:
-    """A running fio; `rate` is the bytes per second that the device delivers meanwhile."""
+    """A running fio. stop() must be called."""
 
     def __init__(self, disk: Disk, argv: Sequence[str]) -> None:
         self._disk = disk
-        # Closed by stop().
+        # stop() closes it.
         self._errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self._fio = subprocess.Popen(
             argv,
             stdout=subprocess.DEVNULL,
             stderr=self._errors,
             cwd=tempfile.gettempdir(),
-            # Ctrl-C is for us alone.
+            # In a session of its own fio does not get the terminal's Ctrl-C.
             start_new_session=True,
         )
 
     def await_start(self) -> None:
+        """Returns after the first read; raises Failure if fio ends or reads nothing."""
         before = activity(self._disk).read_bytes
         deadline = time.monotonic() + FIO_START_S
         while activity(self._disk).read_bytes == before:
             self.require_alive()
             if time.monotonic() > deadline:
-                raise Failure(f"fio read nothing from {self._disk.name} in {FIO_START_S:.0f} s")
+                raise Failure(
+                    f"fio read nothing from {self._disk.name} in {FIO_START_S:.0f} s:"
+                    " see the kernel log (dmesg)"
+                )
             _interruption.sleep(0.02)
 
     def require_alive(self) -> None:
@@ -238,10 +243,11 @@ class Load:
         raise Failure(f"fio ended with status {self._fio.returncode}: {why}")
 
     def rate(self, window_s: float) -> float:
+        """The bytes per second that the device delivers, fitted over @window_s or longer."""
         started = time.monotonic()
         times: list[float] = []
         counts: list[int] = []
-        # Processors that are late give fewer samples, or a longer window.
+        # A slow processor takes fewer samples, or makes the window longer.
         while len(times) < SAMPLES_LEAST or times[-1] < window_s:
             counts.append(activity(self._disk).read_bytes)
             times.append(time.monotonic() - started)
@@ -256,7 +262,7 @@ class Load:
 
 
 class Progress:
-    """One line on a terminal, a line for each phase elsewhere; on standard error."""
+    """Shows progress on standard error: one line on a terminal, a line per phase elsewhere."""
 
     def __init__(self, name: str, seconds: int) -> None:
         self._name = name
@@ -279,19 +285,19 @@ class Progress:
 
 
 class Calibrator:
-    """Measures one disk. Our scheduler must be on while run() does."""
+    """Measures one disk. mqfq must be active during run(), which changes its tunables."""
 
     def __init__(self, disk: Disk, seconds: int = SECONDS_DEFAULT) -> None:
         fio = shutil.which("fio")
         if fio is None:
-            raise UsageError("--calibrate: fio is missing: install package fio")
+            raise UsageError("--calibrate: fio is missing: install the package fio")
         self._fio = fio
         self._disk = disk
         self._node = f"/dev/{disk.name.replace('!', '/')}"
         if not disk.fs.exists(self._node):
             raise UsageError(
-                f"--calibrate {disk.name}: no {self._node} to read from: enable with a number"
-                " that was found on a device of the same kind"
+                f"--calibrate {disk.name}: no {self._node} to read from: give --depth with a value"
+                " calibrated on a device of the same kind"
             )
         self._seconds = seconds
         self._cpus = _spread_cpus(disk)
@@ -302,13 +308,14 @@ class Calibrator:
         self._phases_left = len(SIZES_KIB) + 1
 
     def require_idle(self) -> None:
+        """Raises Failure if the device does other I/O."""
         before = activity(self._disk)
         time.sleep(IDLE_LOOK_S)
         count = activity(self._disk).requests - before.requests
         if count > IDLE_REQUESTS_PER_S * IDLE_LOOK_S:
             raise Failure(
-                f"{self._disk.name} is busy ({count} requests in {IDLE_LOOK_S:.0f} s): calibrate"
-                " measures the whole device: stop its users, or --force"
+                f"{self._disk.name} is busy ({count} requests in {IDLE_LOOK_S:.0f} s), and"
+                " --calibrate measures the whole device: stop its users, or add --force"
             )
 
     def run(self) -> Calibration:
@@ -339,7 +346,7 @@ class Calibrator:
         before = time.monotonic()
         try:
             load.await_start()
-            # Starting fio is not measuring: a slow machine shall not have less time for that.
+            # The start of fio does not count against the time limit.
             self._started += time.monotonic() - before
             yield load
         finally:
@@ -356,14 +363,14 @@ class Calibrator:
             "bs": f"{size_kib}k",
             "iodepth": max(-(-WAITING_PER_SLOT * self.most // threads), 4),
             "numjobs": threads,
-            # As processes they would outlive the one that we end.
+            # Jobs that are processes would outlive the fio that stop() kills.
             "thread": 1,
             "cpus_allowed": ",".join(map(str, self._cpus)),
             "cpus_allowed_policy": "split",
             "norandommap": 1,
             "randrepeat": 0,
             "time_based": 1,
-            # It is killed when it is not needed any more; this is for the case that we are.
+            # stop() kills fio; the limit is for the case that this program is killed.
             "runtime": self._seconds + round(FIO_START_S),
         }
         flags = ["--readonly", "--eta=never"]
@@ -388,7 +395,10 @@ class Calibrator:
     def _first_rate(self, probe: "Probe", setting: int) -> float:
         rate = probe(setting)
         if rate <= 0:
-            raise Failure(f"{self._disk.name} completed nothing in {FIRST_WINDOW_S} s")
+            raise Failure(
+                f"{self._disk.name} completed nothing in {FIRST_WINDOW_S} s:"
+                " see the kernel log (dmesg)"
+            )
         return rate
 
     def _find_threshold(self, load: Load, depth: int) -> Knee:
@@ -411,14 +421,17 @@ class Calibrator:
         self._progress(phase)
         if time.monotonic() - self._started > OVERTIME * self._seconds:
             raise Failure(
-                f"{self._disk.name} was not calibrated within {self._seconds} s: something slows"
-                " it or the processors down: give more --calibrate-time"
+                f"{self._disk.name} was not calibrated within {self._seconds} s, because the device"
+                " or the processors are slow: raise --calibrate-time"
             )
 
     def _begin_phase(self, probe: "Probe", latency_s: float, settle_s: float, count: int) -> Spare:
-        """Sets how long each of @count measurements takes; returns whether there is time for
-        more. Each phase left has an equal part of the time left. @settle_s: the mean latency at
-        the settings to come."""
+        """Sets the window of each of @count measurements; returns the phase's Spare.
+
+        The remaining phases divide the remaining time equally. @latency_s is the latency at the
+        least setting, @settle_s the mean latency over the settings to come. Raises Failure if the
+        time does not suffice.
+        """
         now = time.monotonic()
         share = (self._started + self._seconds - now) / self._phases_left
         self._phases_left -= 1
@@ -427,7 +440,7 @@ class Calibrator:
         if affordable < max(LATENCIES_LEAST * latency_s, WINDOW_LEAST_S / 2):
             raise Failure(
                 f"{self._disk.name} is too slow to be calibrated within {self._seconds} s"
-                f" (a request takes {latency_s * 1000:.0f} ms): give more --calibrate-time"
+                f" (a request takes {latency_s * 1000:.0f} ms): raise --calibrate-time"
             )
         probe.window_s = min(affordable, max(LATENCIES_PER_WINDOW * latency_s, WINDOW_LEAST_S))
         each = settling + probe.window_s
@@ -438,7 +451,7 @@ class Calibrator:
 
 
 class Probe:
-    """Sets, lets the device settle, measures."""
+    """Applies a setting, lets the device settle, and measures the rate in bytes per second."""
 
     def __init__(
         self,
@@ -451,7 +464,8 @@ class Probe:
         self._apply = apply
         self._bytes_out = bytes_out
         self._progress = progress
-        # Little's law on the last measurement: how long what is in the device needs to leave it.
+        # The time in which the device completes all its requests: Little's law on the last
+        # measurement.
         self._latency_s = FIRST_WINDOW_S
         self.window_s = FIRST_WINDOW_S
 
@@ -466,7 +480,7 @@ class Probe:
 
 
 def _spread_cpus(disk: Disk) -> list[int]:
-    """CPUs we may use, one of each hardware queue in turn."""
+    """The CPUs that this process may use, one of each hardware queue in turn."""
     left = os.sched_getaffinity(0)
     groups: list[list[int]] = []
     queues = [name for name in disk.fs.subdirs(f"{disk.path}/mq") if name.isdigit()]
@@ -482,9 +496,12 @@ def _spread_cpus(disk: Disk) -> list[int]:
 
 
 class _Interruption:
-    """Whatever ends us does so by KeyboardInterrupt, once, and while we sleep: elsewhere it could
-    come between the start of fio and our knowing of it, or in a lock of `subprocess`, for which
-    the cleaning up would then wait for ever."""
+    """Turns signals into KeyboardInterrupt, once, and only within sleep().
+
+    At another place the exception could come between the start of fio and the assignment of its
+    object, so that fio would keep running. Or it could come inside a lock of `subprocess`, and the
+    clean-up would wait for that lock forever.
+    """
 
     def __init__(self) -> None:
         self._sleeping = False
@@ -516,7 +533,7 @@ _interruption = _Interruption()
 
 @contextlib.contextmanager
 def interrupted_once() -> Iterator[None]:
-    """What ends us meanwhile ends the block at its next sleep, or at its end."""
+    """A signal during the block raises KeyboardInterrupt at its next sleep, or at its end."""
     _interruption.forget()
     before = {one: signal.signal(one, _interruption.heed) for one in _STOPPING}
     try:
@@ -528,4 +545,4 @@ def interrupted_once() -> Iterator[None]:
 
 
 def tolerance_text() -> str:
-    return f"{TOLERANCE:.0%} beyond the noise of {REPEATS} or more interleaved repeats"
+    return f"{TOLERANCE:.0%} plus the noise of {REPEATS} or more interleaved repeats"

@@ -17,7 +17,8 @@ STAT_PREFIX = "mqfair."
 
 @dataclass(frozen=True)
 class Weights:
-    """One io.mqfair.weight file: `default N`, then a line for each device that differs."""
+    """The content of io.mqfair.weight: `default N`, then a line `MAJ:MIN N` for each device with
+    another weight."""
 
     default: int = WEIGHT_DEFAULT
     devices: dict[str, int] = field(default_factory=dict)
@@ -34,7 +35,7 @@ class Weights:
 
 @dataclass(frozen=True)
 class Cgroup:
-    """A cgroup below one cgroup2 mount; `path` is empty for the root."""
+    """A cgroup at @path below the cgroup2 mount @mount; the root's path is empty."""
 
     fs: Fs
     mount: str
@@ -64,7 +65,7 @@ class Cgroup:
         return Cgroup(self.fs, self.mount, self.path.rpartition("/")[0])
 
     def ancestors(self) -> list["Cgroup"]:
-        """From the root down to the parent."""
+        """The cgroups from the root down to the parent."""
         parent = self.parent
         return [] if parent is None else [*parent.ancestors(), parent]
 
@@ -88,7 +89,7 @@ class Cgroup:
         return None if text is None else Weights.parse(text)
 
     def stat(self) -> dict[str, dict[str, str]]:
-        """io.stat by device number."""
+        """The key=value pairs of io.stat, by device number."""
         lines = (line.split() for line in (self.text("io.stat") or "").splitlines())
         return {
             words[0]: dict(word.split("=", 1) for word in words[1:] if "=" in word)
@@ -97,7 +98,7 @@ class Cgroup:
         }
 
     def controls(self, controller: str) -> bool:
-        """True when the controller governs this cgroup."""
+        """True if @controller is enabled for this cgroup."""
         return controller in self.words("cgroup.controllers")
 
 
@@ -111,7 +112,8 @@ def _mounts(fs: Fs) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def v1_blkio_mount(fs: Fs) -> str | None:
-    """Where cgroup v1 holds the io controller (there named blkio), which takes it from v2."""
+    """The cgroup v1 mount that has the io controller (named blkio there). The controller is then
+    not available in v2."""
     for point, kind, options in _mounts(fs):
         if kind == "cgroup" and "blkio" in options:
             return point
@@ -119,6 +121,7 @@ def v1_blkio_mount(fs: Fs) -> str | None:
 
 
 def root_cgroup(fs: Fs) -> Cgroup:
+    """The root of the first cgroup2 mount; raises Failure if there is none."""
     for point, kind, _ in _mounts(fs):
         if kind == "cgroup2":
             return Cgroup(fs, point.rstrip("/"))
@@ -129,14 +132,15 @@ def root_cgroup(fs: Fs) -> Cgroup:
 
 
 def find_cgroup(fs: Fs, text: str) -> Cgroup:
-    """Accepts prod/db, /prod/db and the directory's full path."""
+    """The cgroup named @text: prod/db, /prod/db, or the directory's full path. Raises UsageError if
+    there is none."""
     root = root_cgroup(fs)
     path = text
     if text == root.mount or text.startswith(root.mount + "/"):
         path = text.removeprefix(root.mount)
     parts = [part for part in path.split("/") if part]
     if not text or any(part in (".", "..") for part in parts):
-        raise UsageError(f"bad cgroup name '{text}': give its path below {root.mount}")
+        raise UsageError(f"bad cgroup name '{text}': use its path below {root.mount}")
     group = Cgroup(fs, root.mount, "/".join(parts))
     if not fs.is_dir(group.directory):
         raise UsageError(f"no cgroup '{text}': {group.directory} does not exist: mkdir it first")
@@ -144,9 +148,10 @@ def find_cgroup(fs: Fs, text: str) -> Cgroup:
 
 
 def levels_without(group: Cgroup, controller: str) -> list[Cgroup]:
-    """Ancestors, from the root, that do not hand the controller to their children."""
+    """The ancestors, from the root, that do not enable @controller for their children."""
     return [a for a in group.ancestors() if controller not in a.words("cgroup.subtree_control")]
 
 
 def enable_commands(levels: list[Cgroup], controller: str) -> str:
+    """Shell commands that enable @controller for the children of each of @levels."""
     return " && ".join(f"echo +{controller} > {a.file('cgroup.subtree_control')}" for a in levels)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""mqfair check: say why a weight is, or is not, in force on a device."""
+"""mqfair check: explain why a weight is, or is not, in force on a device."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,10 @@ from mqfair.fs import Fs
 from mqfair.output import add_json_argument, paint, print_json
 
 EPILOG = """\
-Exit status: 0 in force, 1 not in force, 2 bad input.
+Each problem is printed with the file that shows it and a hint.
+
+exit status:
+  0 in force, 1 not in force, 2 bad input
 
 example:
   mqfair check nvme0n1 prod/db
@@ -49,7 +52,7 @@ def _findings(disk: Disk, group: Cgroup | None) -> Iterator[Finding]:
 
 
 def _unique(findings: Iterator[Finding]) -> list[Finding]:
-    """A cgroup over several disks says some things once for each of them."""
+    """Removes duplicates: a cgroup on several disks has some findings once for each disk."""
     return list(dict.fromkeys(findings))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a cgroup has to say about its weight on a disk, from the root down to itself."""
+"""Findings about a cgroup's weight on a disk, from the root of the hierarchy downwards."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -20,11 +20,11 @@ from mqfair.finding import Finding, note, ok, problem, warn
 from mqfair.fs import Fs
 from mqfair.output import human_bytes, percent
 
-LIMITS = {"io.max": "a ceiling, below the share if it is lower", "io.latency": "a latency target"}
+LIMITS = {"io.max": "a limit that may be below the share", "io.latency": "a latency target"}
 
 
 def hierarchy_findings(fs: Fs) -> Iterator[Finding]:
-    """Whether cgroup v2 governs I/O at all."""
+    """Whether cgroup v2 has the io controller."""
     root = root_cgroup(fs)
     controllers = root.file("cgroup.controllers")
     if root.controls("io"):
@@ -62,7 +62,7 @@ def iocost_findings(fs: Fs, disk: Disk) -> Iterator[Finding]:
 
 
 def cgroup_findings(group: Cgroup, disk: Disk) -> Iterator[Finding]:
-    """For a cgroup other than the root."""
+    """All findings about @group, which is not the root, on @disk."""
     yield from _controller(group)
     yield from _threaded(group)
     yield from _weight(group, disk)
@@ -87,14 +87,14 @@ def _controller(group: Cgroup) -> Iterator[Finding]:
         first = "move its processes into a child, then " if inner else ""
         yield problem(
             "io controller",
-            f"{level.name} does not hand the io controller to its children",
+            f"{level.name} does not enable the io controller for its children",
             level.file("cgroup.subtree_control"),
             first + enable_commands([level], "io"),
         )
     if not levels:
         yield ok(
             "io controller",
-            f"enabled at every level down to {group.name}",
+            f"enabled on every level down to {group.name}",
             group.file("cgroup.controllers"),
         )
 
@@ -105,7 +105,7 @@ def _threaded(group: Cgroup) -> Iterator[Finding]:
             "threads",
             f"{group.name} is threaded: its I/O is charged to the domain cgroup above it",
             group.file("cgroup.type"),
-            "weigh the domain cgroup, or use a cgroup of type domain",
+            "set the domain cgroup's weight, or use a cgroup of type domain",
         )
 
 
@@ -113,7 +113,8 @@ def _weight(group: Cgroup, disk: Disk) -> Iterator[Finding]:
     path = group.file(WEIGHT_FILE)
     weights = group.weights()
     if weights is not None:
-        yield ok("weight", f"{group.name} weighs {weights.on(disk.number)} on {disk.name}", path)
+        weight = weights.on(disk.number)
+        yield ok("weight", f"{group.name} has weight {weight} on {disk.name}", path)
     elif not kmod.loaded(group.fs):
         yield problem("weight", "the file does not exist", path, kmod.hint(group.fs))
     elif group.controls("io"):
@@ -121,7 +122,7 @@ def _weight(group: Cgroup, disk: Disk) -> Iterator[Finding]:
             "weight",
             f"the file does not exist although module {kmod.MODULE} is loaded",
             path,
-            "the kernel log says why",
+            "see the reason in the kernel log (dmesg)",
         )
 
 
@@ -135,7 +136,7 @@ def _siblings(group: Cgroup, disk: Disk) -> Iterator[Finding]:
     where = group.parent.directory if group.parent else group.directory
     if siblings:
         least = percent(int(1_000_000 * _least_share(group, disk)))
-        seen = f"entitled to {least} when every sibling, here and above, is busy"
+        seen = f"entitled to {least} if every sibling, on this level and above, is busy"
         yield ok("siblings", seen, where)
     else:
         yield _alone(group, where)
@@ -143,8 +144,8 @@ def _siblings(group: Cgroup, disk: Disk) -> Iterator[Finding]:
         if ancestor.path and not ancestor.siblings() and _weighted(ancestor, disk):
             yield warn(
                 "siblings",
-                f"{ancestor.name} has no siblings: its weight {_weight_on(ancestor, disk)} decides"
-                " nothing",
+                f"{ancestor.name} has no siblings: its weight {_weight_on(ancestor, disk)} has no"
+                " effect",
                 ancestor.directory,
                 "set the weight on a level where cgroups compete",
             )
@@ -158,10 +159,10 @@ def _alone(group: Cgroup, where: str) -> Finding:
     if group.parent is not None and not group.parent.path:
         return warn(
             "siblings",
-            f"{group.name} is the only cgroup at its level: its weight counts only against the"
-            f" root's own I/O, which weighs {WEIGHT_DEFAULT}",
+            f"{group.name} is the only cgroup on its level: its weight counts only against the"
+            f" root's own I/O, which has weight {WEIGHT_DEFAULT}",
             where,
-            "give the other loads cgroups of their own beside it",
+            "put the other loads into cgroups beside it",
         )
     rival = next((a for a in reversed(group.ancestors()) if a.path and a.siblings()), None)
     hint = (
@@ -171,14 +172,14 @@ def _alone(group: Cgroup, where: str) -> Finding:
     )
     return problem(
         "siblings",
-        f"{group.name} has no siblings: its weight decides nothing at this level",
+        f"{group.name} has no siblings: its weight has no effect on this level",
         where,
         hint,
     )
 
 
 def _least_share(group: Cgroup, disk: Disk) -> Fraction:
-    """What the weights leave to a cgroup when every sibling at every level is busy."""
+    """The part of the device due to @group while every sibling on every level is busy."""
     share = Fraction(1)
     for level in (*group.ancestors(), group):
         if level.path:
@@ -192,8 +193,8 @@ def _processes(group: Cgroup) -> Iterator[Finding]:
     if procs and group.words("cgroup.subtree_control"):
         yield warn(
             "inner node",
-            f"{group.name} has {len(procs)} processes beside its child cgroups: they compete with"
-            f" them as one child of weight {WEIGHT_DEFAULT}",
+            f"{group.name} has {len(procs)} processes beside its child cgroups: the processes"
+            f" compete as one child of weight {WEIGHT_DEFAULT}",
             group.file("cgroup.procs"),
             "move them into a child cgroup",
         )
@@ -227,10 +228,10 @@ def _writeback(group: Cgroup) -> Iterator[Finding]:
     if levels:
         hint = enable_commands(levels, "memory")
         if not root.controls("memory"):
-            hint = "boot with cgroup v2 alone, and without cgroup_disable=memory"
+            hint = "boot with cgroup v2 alone and without cgroup_disable=memory"
         yield warn(
             "writeback",
-            "without the memory controller buffered writes are charged to the root, not to"
+            "without the memory controller, buffered writes are charged to the root and not to"
             f" {group.name}",
             levels[0].file("cgroup.subtree_control"),
             hint,
@@ -248,7 +249,7 @@ def _activity(group: Cgroup, disk: Disk) -> Iterator[Finding]:
     done = stat.get(STAT_PREFIX + "bytes")
     where = group.file("io.stat")
     if done is None:
-        yield note("activity", f"no I/O of {group.name} on {disk.name} scheduled yet", where)
+        yield note("activity", f"no I/O of {group.name} scheduled on {disk.name} yet", where)
         return
     share = percent(int(stat.get(STAT_PREFIX + "share_ppm", "0")))
     yield ok("activity", f"{human_bytes(int(done))} scheduled, share now {share}", where)

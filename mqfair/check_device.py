@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a device has to say about weights: who schedules it, what it is stacked on."""
+"""Findings about a device: its scheduler, and the devices that it is stacked on."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from mqfair.blockdev import Disk, Selector, active_word, below, loop_backing, lo
 from mqfair.enable import TAGS_PER_SLOT
 from mqfair.finding import Finding, note, ok, problem, warn
 
-# RAID levels whose writes are issued by the array's own thread, not by the writer's cgroup.
+# RAID levels with writes issued by the array's own thread and not by the writer's cgroup.
 RAID_WITH_PARITY = ("raid4", "raid5", "raid6")
 
 
@@ -16,7 +16,7 @@ def device_findings(disk: Disk) -> Iterator[Finding]:
     if disk.partition:
         yield note(
             "partition",
-            f"{disk.partition} is a partition: the scheduler and weights are those of {disk.name}",
+            f"{disk.partition} is a partition: scheduler and weights are those of {disk.name}",
             f"{disk.path}/{disk.partition}/partition",
         )
     yield from _stacking(disk)
@@ -45,7 +45,7 @@ def _stacking(disk: Disk) -> Iterator[Finding]:
     if any(low.number is None for low in lows):
         yield note(
             "multipath",
-            "path devices have no number: only default weights act on them, io.stat lacks them",
+            "path devices have no number: only default weights apply, and io.stat omits them",
             lows[0].path,
         )
 
@@ -56,8 +56,7 @@ def _own_queue_over_others(disk: Disk) -> Iterator[Finding]:
         names = " ".join(low.name for low in under)
         yield note(
             "stacking",
-            f"{disk.name} ({_kind(disk)}) schedules for itself and bypasses the schedulers of"
-            f" {names}",
+            f"{disk.name} ({_kind(disk)}) has its own scheduler and bypasses those of {names}",
             f"{disk.path}/slaves",
         )
 
@@ -72,7 +71,7 @@ def _loop(disk: Disk) -> Iterator[Finding]:
         "stacking",
         f"{disk.name} is a loop device over {file}: cgroups compete on {name}",
         f"{disk.path}/loop/backing_file",
-        f"mqfair enable {under.name if under else 'DISK'}, and set weights there",
+        f"mqfair enable {under.name if under else 'DISK'}, and set the weights on that disk",
     )
 
 
@@ -88,7 +87,7 @@ def _kind(disk: Disk) -> str:
 
 
 def _attribution_lost(disk: Disk) -> Iterator[Finding]:
-    """Stacked drivers whose own threads issue I/O that a cgroup asked for."""
+    """Stacked drivers that issue a cgroup's I/O from their own threads."""
     fs = disk.fs
     level = (fs.read_if_any(f"{disk.path}/md/level") or "").strip()
     if level in RAID_WITH_PARITY:
@@ -101,7 +100,7 @@ def _attribution_lost(disk: Disk) -> Iterator[Finding]:
     if fs.is_dir(f"{disk.path}/bcache"):
         yield warn(
             "attribution",
-            f"{disk.name} writes back from its cache in its own thread, charged to the root",
+            f"{disk.name} writes its cache back in its own thread, which is charged to the root",
             f"{disk.path}/bcache",
             f"echo writearound > {disk.path}/bcache/cache_mode",
         )
@@ -129,7 +128,7 @@ def _disk_findings(disk: Disk) -> Iterator[Finding]:
 def _not_ours(disk: Disk, selector: Selector) -> Finding:
     fs = disk.fs
     seen = f"{disk.name} runs {selector.active}, not an mqfair scheduler"
-    hint = f"mqfair enable {disk.name} (it tries again while the kernel answers busy)"
+    hint = f"mqfair enable {disk.name} (it retries while the kernel answers busy)"
     if not kmod.loaded(fs) and not kmod.autoloads(fs, "mqfq"):
         hint = f"{kmod.missing(fs)}; then mqfair enable {disk.name}"
     return problem("scheduler", seen, disk.scheduler_file, hint)
@@ -145,8 +144,7 @@ def _tag_map(disk: Disk) -> Iterator[Finding]:
     if tags * queues < TAGS_PER_SLOT * slots[-1]:
         yield warn(
             "tags",
-            f"{tags} tags x {queues} queues for depth {slots[-1]}: a cgroup that fills them keeps"
-            " the others out",
+            f"{tags} tags x {queues} queues for depth {slots[-1]}: one cgroup can take all tags",
             disk.queue("nr_requests"),
             f"mqfair enable {disk.name}",
         )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What `make demo` runs: four weights on one drive, under every scheduler, in one guest.
+"""The program of `make demo`: four weights on one drive under every scheduler, in one guest.
 
-With KVM the guest has two CPUs. An emulated one has a single CPU whose clock counts instructions:
-its figures do not depend on what else the host does, and an emulated CPU is never the limit.
+With KVM the guest has two CPUs. An emulated guest has one CPU, and its clock counts instructions:
+the figures do not depend on the host's load, and the emulated CPU is never the bottleneck.
 """
 
 import json
@@ -22,7 +22,7 @@ from mqfair.errors import Failure, UsageError
 SCHEMA = "mqfair.demo/1"
 OUT = session.ROOT / "build" / "demo"
 
-# 32 slots of 16 ms: 2000 I/O per second, which an emulated processor serves under any scheduler.
+# 32 slots of 16 ms give 2000 I/O per second, which an emulated CPU reaches under any scheduler.
 DEVICE = (
     "null:irqmode=2,completion_nsec=16000000,submit_queues={cpus},hw_queue_depth=32,"
     "shared_tag_bitmap=1,gb=4,poll_queues=0"
@@ -34,9 +34,9 @@ CASES = {
 CPUS = 2
 RUNTIME_S = 3.0
 REPEAT = 3
-# Emulated, where repeats are alike and each takes half a minute.
+# The runtime with counted time. Repeats are alike then, and each takes half a minute.
 COUNTED_RUNTIME_S = 1.5
-# The whole is to take five minutes: the rest is for booting, fitting iocost's model and drawing.
+# make demo should take five minutes in all. The rest is for booting, iocost's model and drawing.
 TIME_LIMIT_S = 230.0
 
 

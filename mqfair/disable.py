@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""mqfair disable: switch a device from our scheduler to none, or to the one that is named."""
+"""mqfair disable: switch a device from our scheduler to none, or to a named one."""
 
 import argparse
 
@@ -9,9 +9,10 @@ from mqfair.fs import Fs
 from mqfair.output import add_dry_run_argument, add_json_argument, print_json
 
 EPILOG = """\
-The weights in io.mqfair.weight are kept and act again after `mqfair enable`.
+The weights in io.mqfair.weight stay and apply again after `mqfair enable`.
 
-example:
+examples:
+  mqfair disable nvme0n1
   mqfair disable nvme0n1 --to mq-deadline
 """
 
@@ -20,7 +21,7 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("device", metavar="DEVICE", help="nvme0n1, /dev/nvme0n1 or MAJ:MIN")
     parser.add_argument(
-        "--to", metavar="NAME", help="scheduler to switch to (default: none where it is offered)"
+        "--to", metavar="NAME", help="scheduler to switch to (default: none, if it is offered)"
     )
     add_dry_run_argument(parser)
     add_json_argument(parser)
@@ -30,14 +31,17 @@ def _target(disk: Disk, selector: Selector, to: str | None) -> str:
     if to is not None:
         if to not in selector.available:
             raise UsageError(
-                f"--to '{to}': {disk.scheduler_file} offers {' '.join(selector.available)}"
+                f"--to '{to}': not offered by {disk.scheduler_file}:"
+                f" use {', '.join(selector.available)}"
             )
         return to
     if not selector.ours:
         return selector.active
     others = [name for name in selector.available if name not in SCHEDULERS]
     if not others:
-        raise Failure(f"{disk.scheduler_file} offers nothing but mqfair: load another scheduler")
+        raise Failure(
+            f"{disk.scheduler_file} offers only mqfair's schedulers: load another scheduler"
+        )
     return "none" if "none" in others else others[0]
 
 
@@ -48,7 +52,10 @@ def _switch(disk: Disk, target: str) -> None:
     now = disk.selector()
     if now is None or now.active != target:
         active = now.active if now else "nothing"
-        raise Failure(f"{disk.scheduler_file} reads back '{active}' after '{target}' was written")
+        raise Failure(
+            f"{disk.scheduler_file} reads back '{active}' after '{target}' was written:"
+            " see the kernel log (dmesg)"
+        )
 
 
 def main(args: argparse.Namespace) -> int:

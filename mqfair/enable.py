@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """mqfair enable: switch a device to one of our schedulers and set its tunables.
 
-Everything that can be known beforehand is checked before the first write; what the kernel then
-refuses, or does not keep, undoes what was written.
+Everything that can be checked is checked before the first write. If the kernel then refuses a write
+or does not keep a value, all writes are undone.
 """
 
 import argparse
@@ -25,11 +25,11 @@ from mqfair.fs import Fs
 from mqfair.output import add_dry_run_argument, add_json_argument, print_json
 
 EPILOG = """\
-The setting lasts until the device goes or the machine is restarted.
+The settings last until the device is removed or the machine restarts.
 
-With --calibrate the device is measured first, for a minute and with reads alone: depth becomes
-the fewest outstanding requests, and then threshold_kb the least threshold, that give full
-throughput within {tolerance}.
+--calibrate measures the device first, with reads only, for about a minute. depth becomes the least
+number of outstanding requests that gives full throughput, then threshold_kb the least threshold
+that does, within {tolerance}.
 
 examples:
   mqfair enable nvme0n1 --depth 64 --threshold-kb auto
@@ -38,18 +38,18 @@ examples:
 
 COSTS = ("bytes", "iops", "linear", "learned")
 
-# A flow whose quota of scheduler tags is used up must still leave room for the others: with
-# four tags for every device slot the quotas of unequal weights fit (fewer do not).
+# A flow that has used up its quota of scheduler tags must leave tags for the other flows. With four
+# tags for each device slot the quotas of unequal weights fit; with fewer they do not.
 TAGS_PER_SLOT = 4
 
-# What the block layer sets at a switch: two tags for each hardware slot, 128 slots at most.
+# At a switch the block layer sets two tags for each hardware slot, counting at most 128 slots.
 CORE_SLOTS_COUNTED = 128
 CORE_TAGS_PER_SLOT = 2
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What the command line asks for, already validated."""
+    """The settings of the command line, already validated."""
 
     scheduler: str
     tunables: Mapping[str, str]
@@ -58,7 +58,7 @@ class Plan:
 
 @dataclass
 class Journal:
-    """The old value of what was written, so that it can be put back in reverse order."""
+    """The old values of all written files, to restore them in reverse order."""
 
     fs: Fs
     old: list[tuple[str, str]] = field(default_factory=list)
@@ -68,18 +68,18 @@ class Journal:
         self.fs.write(path, value, hints)
 
     def restore(self) -> None:
-        """Writes only what differs from before."""
+        """Writes the old values to the files that differ from them."""
         for path, value in reversed(self.old):
             if setting(self.fs.read(path), value) != value:
                 self.fs.write(path, value)
 
     def undo(self) -> str:
-        """Restores, and says what became of it."""
+        """Restores, and returns the outcome as words for a message."""
         try:
             self.restore()
         except Failure as failure:
             return f"undoing failed too: {failure}"
-        return "everything is as it was"
+        return "all settings are as before"
 
 
 def set_argparser(parser: argparse.ArgumentParser) -> None:
@@ -92,11 +92,15 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help=f"{', '.join(SCHEDULERS)} (default %(default)s)",
     )
-    parser.add_argument("--depth", metavar="N|auto", help="most requests in the device at once")
     parser.add_argument(
-        "--threshold-kb", metavar="N|auto", help="how far a cgroup may run ahead of the others"
+        "--depth", metavar="N|auto", help="greatest number of requests in the device"
     )
-    parser.add_argument("--cost", choices=COSTS, help="what a request is charged")
+    parser.add_argument(
+        "--threshold-kb",
+        metavar="N|auto",
+        help="KiB that a cgroup may run ahead of the others (mqfq)",
+    )
+    parser.add_argument("--cost", choices=COSTS, help="charge of a request")
     for direction in ("read", "write"):
         parser.add_argument(
             f"--linear-{direction}",
@@ -107,21 +111,23 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--nr-requests",
         metavar="N",
-        help=f"scheduler tags for each queue, {NR_REQUESTS_MIN}..{NR_REQUESTS_MAX}"
-        f" (default: raised to {TAGS_PER_SLOT} for each device slot)",
+        help=f"scheduler tags of each hardware queue, {NR_REQUESTS_MIN}..{NR_REQUESTS_MAX}"
+        f" (default: at least {TAGS_PER_SLOT} for each device slot)",
     )
     parser.add_argument(
-        "--calibrate", action="store_true", help="measure the device to choose both (needs fio)"
+        "--calibrate",
+        action="store_true",
+        help="measure the device to choose depth and threshold_kb of mqfq (needs fio)",
     )
     parser.add_argument(
         "--calibrate-time",
         metavar="S",
-        help=f"most seconds to measure (default {calibrate.SECONDS_DEFAULT})",
+        help=f"time limit of the measurement in seconds (default {calibrate.SECONDS_DEFAULT})",
     )
     parser.add_argument(
         "--force",
         action="store_true",
-        help="calibrate a device that is doing other I/O"
+        help="calibrate although the device does other I/O"
         f" (more than {calibrate.IDLE_REQUESTS_PER_S} requests per second)",
     )
     add_dry_run_argument(parser)
@@ -132,7 +138,7 @@ def _number(option: str, text: str, least: int, most: int | None = None) -> int:
     value = int(text) if text.isascii() and text.isdigit() else -1
     if value < least or (most is not None and value > most):
         limits = f"{least}..{most}" if most is not None else f"{least} or more"
-        raise UsageError(f"{option} '{text}': must be a number, {limits}")
+        raise UsageError(f"{option} '{text}': use a number, {limits}")
     return value
 
 
@@ -146,14 +152,14 @@ def _number_or_auto(option: str, text: str, least: int) -> str:
 
 
 def _linear(args: argparse.Namespace) -> dict[str, str]:
-    """The coefficients come first, so that `linear` starts with the right ones."""
+    """The coefficients precede `cost` in the plan, so that they are set before `linear` is."""
     found: dict[str, str] = {}
     for direction in ("read", "write"):
         pair = getattr(args, f"linear_{direction}")
         if pair is None:
             continue
         if args.cost not in (None, "linear"):
-            raise UsageError(f"--linear-{direction} goes with --cost linear, not {args.cost}")
+            raise UsageError(f"--linear-{direction} needs --cost linear, not {args.cost}")
         option = f"--linear-{direction}"
         found[f"linear_{direction}"] = " ".join(str(_number(option, text, 0)) for text in pair)
     return found
@@ -174,18 +180,20 @@ def _plan(args: argparse.Namespace) -> Plan:
 
 
 def _seconds(args: argparse.Namespace) -> int | None:
-    """How long to calibrate; None: not at all."""
+    """The time limit of the calibration; None if there is none to do."""
     if not args.calibrate:
         if args.force or args.calibrate_time is not None:
             option = "--force" if args.force else "--calibrate-time"
-            raise UsageError(f"{option} goes with --calibrate")
+            raise UsageError(f"{option} needs --calibrate")
         return None
     if args.scheduler != "mqfq":
-        raise UsageError(f"--calibrate finds tunables of mqfq, not of {args.scheduler}")
+        raise UsageError(
+            f"--calibrate measures for mqfq, not for {args.scheduler}: leave out one of the two"
+        )
     for name in ("depth", "threshold_kb", "dry_run"):
         if getattr(args, name):
             option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"--calibrate and {option} exclude each other: leave one out")
+            raise UsageError(f"--calibrate and {option} exclude each other: leave out one")
     if args.calibrate_time is None:
         return calibrate.SECONDS_DEFAULT
     least, most = calibrate.SECONDS_LEAST, calibrate.SECONDS_MOST
@@ -193,7 +201,11 @@ def _seconds(args: argparse.Namespace) -> int | None:
 
 
 class Enabler:
-    """Carries out one plan on one disk."""
+    """Carries out one plan on one disk.
+
+    The constructor and run() raise UsageError or Failure. After a Failure of run() the settings are
+    as before.
+    """
 
     def __init__(self, disk: Disk, plan: Plan) -> None:
         self.disk = disk
@@ -210,7 +222,7 @@ class Enabler:
         return self.previous.active != self.plan.scheduler
 
     def _foreseen(self) -> bool:
-        """A dry run of a switch: the tunables do not exist yet."""
+        """True in a dry run of a switch, in which the tunables do not exist yet."""
         return self.fs.dry_run and self._switches()
 
     def _require_tunables(self) -> None:
@@ -218,14 +230,14 @@ class Enabler:
         absent = [name for name in self.plan.tunables if name not in present]
         if absent:
             raise Failure(
-                f"{self.plan.scheduler} has no tunable {absent[0]} on {self.disk.name}"
-                f" (it has {' '.join(present) or 'none'})"
+                f"{self.plan.scheduler} has no tunable {absent[0]} on {self.disk.name}:"
+                f" use {', '.join(present) or 'none'}"
             )
 
     def run(self) -> None:
         if self.disk.partition:
             self.notes.append(
-                f"{self.disk.partition} is a partition: the whole disk {self.disk.name} is switched"
+                f"{self.disk.partition} is a partition: the switch is for the disk {self.disk.name}"
             )
         try:
             self._set_scheduler()
@@ -240,7 +252,7 @@ class Enabler:
 
     @contextlib.contextmanager
     def temporarily(self) -> Iterator[None]:
-        """The plan is in force for the time of a block, which may change its tunables at will."""
+        """Applies the plan for the time of a block, which may change the plan's tunables."""
         if not self._switches():
             for name, value in self.plan.tunables.items():
                 path = self.disk.tunable(name)
@@ -256,8 +268,8 @@ class Enabler:
             return
         name = self.plan.scheduler
         path = self.disk.scheduler_file
-        refused = "the kernel log says why the module did not load or the device refused it"
-        # The core resets nr_requests at every switch, so an undone switch must put it back.
+        refused = "see the reason in the kernel log (dmesg)"
+        # The block layer resets nr_requests at every switch, so an undone switch must restore it.
         tags = self.disk.nr_requests()
         if tags is not None:
             self.journal.old.append((self.disk.queue("nr_requests"), str(tags)))
@@ -280,7 +292,8 @@ class Enabler:
             self._write(path, value, old)
 
     def _write(self, path: str, value: str, old: str) -> None:
-        """After a switch, undoing the switch undoes this too."""
+        """Writes and reads back. After a switch no old value is recorded, because undoing the
+        switch removes the tunables."""
         if self._switches():
             self.fs.write(path, value)
         else:
@@ -289,10 +302,12 @@ class Enabler:
             return
         found = setting(self.fs.read(path), value)
         if found != value:
-            raise Failure(f"{path} reads back '{found}' after '{value}' was written")
+            raise Failure(
+                f"{path} reads back '{found}' after '{value}' was written: use {found or 'another'}"
+            )
 
     def _slots(self) -> int | None:
-        """Device slots that the scheduler may fill, as its depth says; None while unknown."""
+        """The device slots that the scheduler may fill, by its depth; None if not known yet."""
         text = self.plan.tunables.get("depth", "auto")
         if text == "auto" and not self._foreseen():
             text = self.fs.read_if_any(self.disk.tunable("depth")) or text
@@ -300,14 +315,14 @@ class Enabler:
         return numbers[0] if numbers else None
 
     def _tags_now(self) -> int | None:
-        """nr_requests, foreseen in a dry run because a switch resets it."""
+        """nr_requests; in a dry run of a switch, the value that the switch will reset it to."""
         hardware = self.disk.hardware_depth()
         if self._foreseen() and hardware is not None:
             return CORE_TAGS_PER_SLOT * min(hardware, CORE_SLOTS_COUNTED)
         return self.disk.nr_requests()
 
     def _wanted_tags(self, now: int) -> int | None:
-        """nr_requests to set, None to leave it; says why when the choice is ours."""
+        """The nr_requests to set, or None to leave it. Adds a note if the user gave none."""
         if self.plan.nr_requests is not None:
             return self.plan.nr_requests if self.plan.nr_requests != now else None
         queues = self.disk.queue_count()
@@ -315,7 +330,7 @@ class Enabler:
         if slots is None and self._foreseen():
             self.notes.append(
                 f"nr_requests will be raised if it is below {TAGS_PER_SLOT} tags for each slot of"
-                " the depth that auto chooses"
+                " the depth chosen by auto"
             )
         if slots is None or queues == 0 or now * queues >= TAGS_PER_SLOT * slots:
             return None
@@ -323,10 +338,10 @@ class Enabler:
         wanted = min(max(needed, NR_REQUESTS_MIN), NR_REQUESTS_MAX)
         if wanted <= now:
             return None
-        limit = f" (the kernel's limit; {needed} were due)" if wanted < needed else ""
+        limit = f" (the kernel's limit, below {needed})" if wanted < needed else ""
         self.notes.append(
             f"nr_requests {now} -> {wanted}{limit}: depth {slots} on {queues} queues needs"
-            f" {TAGS_PER_SLOT} tags a slot"
+            f" {TAGS_PER_SLOT} tags per slot"
         )
         return wanted
 
@@ -334,7 +349,10 @@ class Enabler:
         now = self._tags_now()
         if now is None:
             if self.plan.nr_requests is not None:
-                raise Failure(f"{self.disk.queue('nr_requests')} does not exist or is not a number")
+                raise Failure(
+                    f"{self.disk.queue('nr_requests')} does not exist or holds no number:"
+                    " leave out --nr-requests"
+                )
             return
         wanted = self._wanted_tags(now)
         if wanted is None:
@@ -367,7 +385,10 @@ class Enabler:
 
 
 def calibrated(disk: Disk, plan: Plan, seconds: int, *, force: bool) -> calibrate.Calibration:
-    """What was found under mqfq; leaves the disk as it was."""
+    """Measures @disk under mqfq and restores its settings.
+
+    @seconds is the time limit. Raises Failure if the device is busy and not @force.
+    """
     calibrator = calibrate.Calibrator(disk, seconds)
     limits = {"depth": str(calibrator.most), "threshold_kb": str(calibrate.THRESHOLDS_KB[-1])}
     enabler = Enabler(disk, replace(plan, tunables={**plan.tunables, **limits}))

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The two ways in which a subcommand ends early; `mqfair.__main__` prints them as one line."""
+"""The two exceptions that end a verb early. `mqfair.__main__` prints each as one line, which names
+the place, the value and a hint."""
 
 
 class UsageError(Exception):
-    """The command line or an input file is wrong: exit status 2, nothing was changed."""
+    """The command line or an input file is wrong. Exit status 2; nothing was changed."""
 
 
-class Failure(Exception):  # noqa: N818 -- the user reads of failures, not of errors
-    """The machine refused or is not in the state that was asked for: exit status 1."""
+class Failure(Exception):  # noqa: N818 -- UsageError is the error of the user
+    """The machine refused a step or is not in the requested state. Exit status 1."""

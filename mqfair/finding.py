@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What `mqfair check` found, one piece at a time."""
+"""One finding of `mqfair check`."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,6 +16,8 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
+    """@seen is the fact, @where the file that shows it, @hint the advice for the user."""
+
     severity: Severity
     topic: str
     seen: str

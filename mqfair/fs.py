@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """The only door to /sys, /proc and the cgroup file system.
 
-Every path is absolute as the running kernel names it; a root other than / (environment variable
-MQFAIR_ROOT) is put in front of it, so that a copy of another machine's tree can be examined.
-Every write is recorded; in a dry run it is recorded only.
+Every path is absolute, as the running kernel names it. A root other than / (environment variable
+MQFAIR_ROOT) is put in front of it, so that a copy of another machine's tree can be examined. Every
+write is recorded; a dry run only records it.
 """
 
 import errno
@@ -18,19 +18,19 @@ from mqfair.errors import Failure
 
 ROOT_VARIABLE = "MQFAIR_ROOT"
 
-# The kernel answers EBUSY while somebody else reconfigures the same tag set, which takes
-# milliseconds: six tries over 1.55 s outlast that without hanging on a real deadlock.
+# The kernel answers EBUSY while another task reconfigures the same tag set, which takes
+# milliseconds. Six tries over 1.55 s outlast it and end soon after a real deadlock.
 BUSY_DELAYS_S = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 HINTS: Mapping[int, str] = {
     errno.EACCES: "run as root",
     errno.EPERM: "run as root, outside of a container",
-    errno.EROFS: "it is mounted read-only here: run outside of the container",
-    errno.EINVAL: "the kernel does not take this value",
-    errno.ERANGE: "the kernel does not take this value",
-    errno.ENODEV: "the device has gone",
-    errno.ENOENT: "it has gone or this kernel does not have it",
-    errno.EOPNOTSUPP: "this kernel does not support it here",
+    errno.EROFS: "the mount is read-only: run outside of the container",
+    errno.EINVAL: "the kernel does not accept this value",
+    errno.ERANGE: "the kernel does not accept this value",
+    errno.ENODEV: "the device was removed",
+    errno.ENOENT: "the file was removed, or this kernel does not have it",
+    errno.EOPNOTSUPP: "this kernel does not support it for this device",
     errno.ENOMEM: "the kernel is out of memory: try a smaller value",
 }
 
@@ -45,6 +45,7 @@ class Write:
 
 
 def describe(error: OSError, hints: Mapping[int, str]) -> str:
+    """The error's text and, if there is one for its number, a hint from @hints or HINTS."""
     code = error.errno or 0
     hint = hints.get(code) or HINTS.get(code)
     reason = os.strerror(code)
@@ -70,14 +71,15 @@ class Fs:
         return self.host_path(path).is_dir()
 
     def names(self, path: str) -> list[str]:
-        """Sorted entries of a directory; empty when it is not there."""
+        """The sorted entries of a directory; empty if it does not exist."""
         try:
             return sorted(entry.name for entry in self.host_path(path).iterdir())
         except OSError:
             return []
 
     def subdirs(self, path: str) -> list[str]:
-        """Sorted names of the real directories in a directory; empty when it is not there."""
+        """The sorted names of the directories in a directory, without symbolic links; empty if it
+        does not exist."""
         try:
             with os.scandir(self.host_path(path)) as entries:
                 return sorted(e.name for e in entries if e.is_dir(follow_symlinks=False))
@@ -85,7 +87,7 @@ class Fs:
             return []
 
     def resolve(self, path: str) -> str:
-        """The path with symbolic links followed, still named as the kernel names it."""
+        """@path with symbolic links followed, as the kernel names it."""
         real = self.host_path(path).resolve()
         try:
             return f"/{real.relative_to(self.root)}"
@@ -93,11 +95,11 @@ class Fs:
             return str(real)
 
     def block_number(self, path: str) -> str | None:
-        """MAJ:MIN of a block device node, None for anything else."""
+        """MAJ:MIN of a block device node; None for any other file."""
         return self._number(path, node=True)
 
     def backing_number(self, path: str) -> str | None:
-        """MAJ:MIN of the device that holds a file, None when the file cannot be seen."""
+        """MAJ:MIN of the device that holds a file; None if the file is not accessible."""
         return self._number(path, node=False)
 
     def _number(self, path: str, *, node: bool) -> str | None:
@@ -111,13 +113,15 @@ class Fs:
         return f"{os.major(device)}:{os.minor(device)}"
 
     def read(self, path: str) -> str:
+        """The text of a file; raises Failure if it cannot be read."""
         try:
             return self._load(path)
         except OSError as error:
             raise Failure(f"cannot read {path}: {describe(error, {})}") from error
 
     def read_if_any(self, path: str) -> str | None:
-        """The text, or None when the file is absent or does not apply here."""
+        """The text of a file, or None if the file is absent or does not apply to this device.
+        Raises Failure if permission is denied."""
         try:
             return self._load(path)
         except OSError as error:
@@ -126,7 +130,10 @@ class Fs:
             return None
 
     def write(self, path: str, value: str, hints: Mapping[int, str] | None = None) -> None:
-        """Writes in one system call; retries while busy; `hints` overrides the usual advice."""
+        """Writes @value in one system call and retries while the kernel answers EBUSY.
+
+        Raises Failure if the kernel refuses. @hints take precedence over HINTS in its message.
+        """
         self.writes.append(Write(path, value))
         if self.dry_run:
             return
@@ -136,8 +143,8 @@ class Fs:
             advice = dict(hints or {})
             advice.setdefault(
                 errno.EBUSY,
-                f"still so after {len(BUSY_DELAYS_S) + 1} tries in {sum(BUSY_DELAYS_S):.1f} s:"
-                " something else is reconfiguring it, try again later",
+                f"busy in all {len(BUSY_DELAYS_S) + 1} tries over {sum(BUSY_DELAYS_S):.1f} s:"
+                " another program is reconfiguring the device, try again later",
             )
             reason = describe(error, advice)
             raise Failure(f"cannot write '{value}' to {path}: {reason}") from error
@@ -156,7 +163,7 @@ class Fs:
         return self.host_path(path).read_text(encoding="utf-8", errors="replace")
 
     def _store(self, path: str, value: str) -> None:
-        # Without O_CREAT: a kernel file that is missing must stay an error.
+        # No O_CREAT: a missing kernel file is an error.
         fd = os.open(self.host_path(path), os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
         try:
             os.write(fd, value.encode())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kernel module: is it loaded, is it installed, and what to do when it is neither."""
+"""The kernel module: whether it is loaded or installed, its version, and hints if it is not."""
 
 from mqfair.blockdev import SCHEDULERS, Disk, Selector
 from mqfair.errors import Failure
@@ -17,13 +17,13 @@ def _modules_dir(fs: Fs) -> str:
 
 
 def autoloads(fs: Fs, scheduler: str) -> bool:
-    """True when writing the name to queue/scheduler makes the kernel load the module."""
+    """True if the kernel loads the module when @scheduler is written to queue/scheduler."""
     aliases = fs.read_if_any(f"{_modules_dir(fs)}/modules.alias") or ""
     return f"alias {scheduler}-iosched {MODULE}" in aliases.splitlines()
 
 
 def require_available(disk: Disk, selector: Selector, scheduler: str) -> None:
-    """Refuses, with the hint, a scheduler that the kernel would refuse."""
+    """Raises Failure, with a hint, if the kernel would refuse @scheduler for @disk."""
     fs = disk.fs
     if scheduler in selector.available:
         return
@@ -34,12 +34,12 @@ def require_available(disk: Disk, selector: Selector, scheduler: str) -> None:
     zoned = fs.read_if_any(disk.queue("zoned"))
     if zoned and zoned.strip() != "none":
         raise Failure(
-            f"{disk.scheduler_file} does not offer {scheduler}: {disk.name} is zoned and this"
-            " kernel gives zoned devices mq-deadline only: use a kernel of 6.12 or later"
+            f"{disk.scheduler_file} does not offer {scheduler}: {disk.name} is zoned, and this"
+            " kernel allows only mq-deadline on zoned devices: use Linux 6.12 or later"
         )
     raise Failure(
         f"{disk.scheduler_file} does not offer {scheduler} (it has {' '.join(selector.available)}):"
-        f" the loaded module {MODULE} lacks it, or {disk.name} takes no scheduler"
+        f" the loaded module {MODULE} does not have it, or {disk.name} takes no scheduler"
     )
 
 
@@ -51,7 +51,7 @@ def missing(fs: Fs) -> str:
 
 
 def hint(fs: Fs) -> str:
-    """What to do when the module is not loaded."""
+    """The hint for a machine on which the module is not loaded."""
     if autoloads(fs, SCHEDULERS[0]):
-        return f"module {MODULE} is not loaded: modprobe {MODULE}, or mqfair enable DEVICE"
+        return f"module {MODULE} is not loaded: `modprobe {MODULE}` or `mqfair enable DEVICE`"
     return missing(fs)

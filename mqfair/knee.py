@@ -1,21 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The least setting that gives full throughput, out of noisy measurements.
+"""The knee of a throughput curve: the least setting with full throughput, from noisy measurements.
 
-A curve is the throughput under each of some ascending settings, measured in repeats that are
-interleaved (1 2 4 8, 1 2 4 8, ...), so that a drive or a processor that changes its speed
-meanwhile changes it for all settings.
+A curve is the throughput at several ascending settings. Their repeats are interleaved (1 2 4 8,
+1 2 4 8, ...), so that a drive or a processor that changes its speed affects all settings alike.
 
-    1. A setting's throughput is the median of its repeats.
-    2. The plateau is every setting within the tolerance of the best; full throughput is the
-       median over the plateau, as the best alone is the luckiest.
-    3. Up to the best, more never gives less: where a median falls, it and its predecessors are
-       replaced by their mean until none does (isotonic regression). So a single lucky
-       measurement on the slope does not make a knee.
-    4. The knee is the least setting whose throughput is then within the tolerance of full.
+    1. The throughput of a setting is the median of its repeats.
+    2. The plateau consists of all settings within the tolerance of the best one. Full throughput is
+       the median over the plateau, because the best value alone is the luckiest one.
+    3. Up to the best setting the curve is made monotonic: a median that falls and its predecessors
+       are replaced by their mean until none falls (isotonic regression). So one lucky measurement
+       on the slope does not make a knee.
+    4. The knee is the least setting with a throughput within the tolerance of full throughput.
 
-The tolerance is TOLERANCE plus the noise, which is twice the standard error of a setting's
-repeats relative to their median (the median over the settings), as far as NOISE_MOST. While it
-is more than NOISE_GOAL the repeats go on if there is time.
+The tolerance is TOLERANCE plus the noise, but at most NOISE_MOST for the noise. The noise of a
+setting is twice the standard error of its repeats relative to their median; the noise of the curve
+is the median over the settings. While it exceeds NOISE_GOAL, repeats continue if time remains.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,18 +24,18 @@ from statistics import median, stdev
 
 TOLERANCE = 0.03
 NOISE_GOAL = 0.03
-# More noise than this is not tolerated: it would choose any setting, and is reported instead.
+# Greater noise is not added to the tolerance, because any setting would pass. It is reported.
 NOISE_MOST = 0.05
 REPEATS = 3
-# Three quarters, the ends of their step, and the greatest setting.
+# The settings of the second round: three quarters of a step, its ends, and the greatest setting.
 FINE_MOST = 6
-# Settings that are looked at before a plateau is believed.
+# The least number of settings that are measured before a plateau is accepted.
 REACH_LEAST = 3
 REPEATS_MOST = 15
 
-# The throughput under a setting.
+# Measures the throughput at a setting, in any unit.
 Measure = Callable[[int], float]
-# Is there time for so many more measurements?
+# Spare(n): True if there is time for n more measurements.
 Spare = Callable[[int], bool]
 
 
@@ -46,8 +45,8 @@ def no_time(_measurements: int) -> bool:
 
 @dataclass(frozen=True)
 class Knee:
-    """@settings ascend; @medians belong to them. @rising: full throughput was seen at the
-    greatest setting alone, so that a greater one might give more."""
+    """The knee @setting of a curve with ascending @settings and their @medians. @rising means that
+    only the greatest setting has full throughput, so that a greater one might have more."""
 
     setting: int
     settings: tuple[int, ...]
@@ -66,7 +65,7 @@ class Knee:
 
 
 class Curve:
-    """Collects the repeats."""
+    """Collects the repeats of all settings."""
 
     def __init__(self) -> None:
         self._samples: dict[int, list[float]] = {}
@@ -78,7 +77,8 @@ class Curve:
         spare: Spare = no_time,
         reserve: int = 0,
     ) -> None:
-        """@reserve: measurements that must still be possible after another repeat."""
+        """Measures @settings in turn, REPEATS times or more. A further repeat needs time for itself
+        and for @reserve later measurements."""
         for turn in range(REPEATS_MOST):
             if turn >= REPEATS and (
                 self._noise(settings) <= NOISE_GOAL or not spare(len(settings) + reserve)
@@ -112,13 +112,13 @@ class Curve:
 
 
 def _standard_error(samples: Sequence[float]) -> float:
-    """Relative to the median."""
+    """The standard error of the mean, relative to the median."""
     middle = median(samples)
     return stdev(samples) / sqrt(len(samples)) / middle if middle else 0.0
 
 
 def ascending(values: Sequence[float]) -> list[float]:
-    """The nearest sequence that never falls (pool adjacent violators)."""
+    """The nearest non-decreasing sequence (pool adjacent violators)."""
     pools: list[tuple[float, int]] = []
     for value in values:
         mean, count = value, 1
@@ -131,18 +131,19 @@ def ascending(values: Sequence[float]) -> list[float]:
 
 
 def powers_of_two(most: int) -> list[int]:
-    """1, 2, 4, ... and @most."""
+    """The powers of two below @most, and @most."""
     return [1 << i for i in range(most.bit_length()) if 1 << i < most] + [most]
 
 
 def between(low: int, high: int) -> list[int]:
-    """At most three settings that divide what lies between two of the above."""
+    """At most three settings that divide the step from @low to @high into quarters."""
     return sorted({low + (high - low) * part // 4 for part in (1, 2, 3)} - {low, high})
 
 
 def reach(measure: Measure, settings: Sequence[int]) -> tuple[list[int], list[float]]:
-    """The settings up to the second that gains no more than TOLERANCE over those before the two,
-    and what each gave: what lies beyond need not be measured again and again."""
+    """Measures @settings once in ascending order until two in a row gain at most TOLERANCE over the
+    settings before them. Returns the measured settings and their throughput; greater settings need
+    no repeats."""
     seen: list[float] = []
     for setting in settings:
         seen.append(measure(setting))
@@ -152,10 +153,10 @@ def reach(measure: Measure, settings: Sequence[int]) -> tuple[list[int], list[fl
 
 
 def find_knee(measure: Measure, coarse: Sequence[int], spare: Spare = no_time) -> Knee:
-    """The @coarse settings first, then quarters of the step at whose end the knee is.
+    """Measures the @coarse settings, then the quarters of the step that ends at their knee.
 
     Both ends of that step and the greatest setting are measured again with the quarters, so that
-    all of these are compared under the same conditions.
+    all of them are compared under the same conditions.
     """
     curve = Curve()
     curve.measure(measure, coarse, spare, reserve=REPEATS * FINE_MOST)
@@ -169,5 +170,5 @@ def find_knee(measure: Measure, coarse: Sequence[int], spare: Spare = no_time) -
 
 
 def measurements(coarse: Sequence[int]) -> int:
-    """As many as find_knee() needs at most if nothing is noisy."""
+    """The greatest number of measurements of find_knee() without noise."""
     return REPEATS * (len(coarse) + FINE_MOST)

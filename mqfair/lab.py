@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""mqfair lab: run a command, or a shell, in a guest with the distribution's kernel."""
+"""mqfair lab: run a command or a shell in a guest with the distribution's kernel."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     verbs = parser.add_subparsers(dest="lab_verb", required=True, metavar="VERB")
     run = verbs.add_parser(
         "exec",
-        help="run a command in a guest; its output, exit status and files come back",
+        help="run a command in a guest and return its output, exit status and files",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -35,7 +35,7 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     run.add_argument(
         "--json",
         action="store_true",
-        help="print one JSON object (status, stdout, stderr, dmesg, accel, times) at the end",
+        help="print one JSON object at the end: status, stdout, stderr, dmesg, accel, times",
     )
     run.add_argument("command", nargs="+", metavar="CMD", help="the command, after '--'")
     shell = verbs.add_parser(
@@ -48,22 +48,30 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     shell.add_argument(
         "--json",
         action="store_true",
-        help="print one JSON object (status, dmesg, accel, times) when the shell has ended",
+        help="print one JSON object at the end: status, dmesg, accel, times",
     )
 
 
 def _add_guest_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--cpus", type=int, default=2, metavar="N", help="virtual CPUs, 1 to 8")
-    parser.add_argument("--sockets", type=int, default=1, metavar="N", help="spread over N sockets")
-    parser.add_argument("--threads", type=int, default=1, metavar="N", help="threads per core")
-    parser.add_argument("--memory", default="2G", metavar="SIZE", help="memory (default 2G)")
+    parser.add_argument(
+        "--cpus", type=int, default=2, metavar="N", help="virtual CPUs, 1..8 (default %(default)s)"
+    )
+    parser.add_argument(
+        "--sockets", type=int, default=1, metavar="N", help="CPU sockets (default %(default)s)"
+    )
+    parser.add_argument(
+        "--threads", type=int, default=1, metavar="N", help="threads per core (default %(default)s)"
+    )
+    parser.add_argument(
+        "--memory", default="2G", metavar="SIZE", help="memory (default %(default)s)"
+    )
     parser.add_argument(
         "--nvme",
         action="append",
         default=[],
         metavar="KEY=VALUE,…",
-        help="an emulated NVMe drive: size=1G, queues=2, backing=file|null|PATH, "
-        "latency=1ms (null only), iops=N, mdts=7; may be repeated",
+        help="add an emulated NVMe drive: size=1G, queues=2, backing=file|null|PATH,"
+        " latency=1ms (null only), iops=N, mdts=7; may be repeated",
     )
     parser.add_argument(
         "--module",
@@ -71,31 +79,42 @@ def _add_guest_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=Path,
         metavar="FILE.ko",
-        help="a built module to load before the command; may be repeated",
+        help="load a built module before the command; may be repeated",
     )
-    parser.add_argument("--accel", choices=("auto", "kvm", "tcg"), default="auto")
+    parser.add_argument(
+        "--accel",
+        choices=("auto", "kvm", "tcg"),
+        default="auto",
+        help="acceleration: KVM, emulation (tcg), or KVM if it is available (auto, the default)",
+    )
     parser.add_argument(
         "--icount",
         action="store_true",
-        help="one instruction is one nanosecond of guest time (1 CPU, emulated)",
+        help="one instruction is one nanosecond of guest time; one CPU, emulated",
     )
-    parser.add_argument("--append", default="", metavar="ARGS", help="kernel command line, added")
+    parser.add_argument(
+        "--append", default="", metavar="ARGS", help="words to add to the kernel command line"
+    )
     parser.add_argument(
         "--share",
         action="append",
         default=[],
         type=Path,
         metavar="DIR",
-        help="a host folder that the guest may write to; may be repeated",
+        help="make a host folder writable in the guest; may be repeated",
     )
     parser.add_argument(
         "--out",
         type=Path,
         metavar="DIR",
-        help=f"a host folder that is {lab.GUEST_OUT} in the guest",
+        help=f"host folder that appears as {lab.GUEST_OUT} in the guest",
     )
     parser.add_argument(
-        "--timeout", type=float, default=600.0, metavar="S", help="end the guest after S seconds"
+        "--timeout",
+        type=float,
+        default=600.0,
+        metavar="S",
+        help="end the guest after S seconds (default %(default)s)",
     )
 
 

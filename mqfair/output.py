@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Plain-text tables, units and JSON for the subcommands that need nothing but Python."""
+"""Plain-text tables, units and JSON, with the standard library alone."""
 
 import argparse
 import json
@@ -27,14 +27,14 @@ def print_json(value: object) -> None:
 
 
 def paint(text: str, colour: str) -> str:
-    """Colour for a terminal only, and not where NO_COLOR asks for none."""
+    """@text in @colour on a terminal; unchanged elsewhere, and where NO_COLOR is set."""
     if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return text
     return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """Aligned lines: the first `left` columns to the left, the others to the right."""
+    """Aligned lines. The first @left columns are aligned to the left, the others to the right."""
     widths = [max(len(line[i]) for line in (header, *rows)) for i in range(len(header))]
 
     def line(cells: Sequence[str]) -> str:

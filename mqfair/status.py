@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""mqfair status: schedulers and tunables of the devices, shares of the cgroups on them."""
+"""mqfair status: schedulers and tunables of the devices, and shares of the cgroups."""
 
 import argparse
 from collections.abc import Callable, Sequence
@@ -20,10 +20,11 @@ from mqfair.output import (
 )
 
 EPILOG = """\
-Lists the cgroups that have done I/O through the scheduler, or whose weight was set.
-Without DEVICE, all devices.
+Lists the cgroups that have done I/O through the scheduler or have a weight of their own.
+Without DEVICE, all devices are listed.
 
-example:
+examples:
+  mqfair status
   mqfair status nvme0n1
 """
 
@@ -32,7 +33,7 @@ FIGURES = ("weight", "share_ppm", "bytes", "ios", "wait_us")
 
 @dataclass(frozen=True)
 class Row:
-    """One cgroup on one device; a figure is None where io.stat has none."""
+    """One cgroup on one device. A figure that io.stat does not have is None."""
 
     cgroup: str
     weight: int | None
@@ -43,7 +44,7 @@ class Row:
 
     @classmethod
     def read(cls, group: Cgroup, number: str) -> "Row | None":
-        """None for a cgroup that has nothing to show."""
+        """None for a cgroup without figures and without a weight of its own."""
         stat = group.stat().get(number, {})
         figures = {name: _int(stat.get(STAT_PREFIX + name)) for name in FIGURES}
         weights = group.weights()
@@ -133,7 +134,8 @@ def _disks(fs: Fs, names: Sequence[str]) -> list[Disk]:
 
 
 def _groups(fs: Fs) -> list[Cgroup]:
-    """Every cgroup; none on a machine without cgroup v2, whose devices can still be shown."""
+    """Every cgroup. The list is empty on a machine without cgroup v2, so that its devices can still
+    be shown."""
     try:
         return list(root_cgroup(fs).walk())
     except Failure:
@@ -162,7 +164,7 @@ def _print_text(statuses: Sequence[DeviceStatus]) -> None:
     for status in ours:
         _print_device(status)
     if not ours:
-        print("\nno mqfair scheduler here: mqfair enable DEVICE")
+        print("\nno device runs an mqfair scheduler: mqfair enable DEVICE")
 
 
 def main(args: argparse.Namespace) -> int:

@@ -23,13 +23,13 @@ from mqfair.fs import Fs
 from mqfair.output import add_dry_run_argument, add_json_argument, print_json
 
 EPILOG = f"""\
-VALUE `default` makes a device follow the cgroup's default weight again, and without
-DEVICE makes that {WEIGHT_DEFAULT} again.
+With DEVICE, the value `default` removes the device's own weight. Without DEVICE, it sets
+the cgroup's default weight to {WEIGHT_DEFAULT}.
 
 examples:
-  mqfair weight prod                read
-  mqfair weight prod 900            all devices
-  mqfair weight prod nvme0n1 500    one device
+  mqfair weight prod                read the weights
+  mqfair weight prod 900            set the weight on all devices
+  mqfair weight prod nvme0n1 500    set the weight on one device
 """
 
 _VALUE = re.compile(r"default|[-+]?\d[\d.]*")
@@ -38,7 +38,9 @@ _VALUE = re.compile(r"default|[-+]?\d[\d.]*")
 def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("cgroup", metavar="CGROUP", help="path below the cgroup2 mount")
-    parser.add_argument("device", nargs="?", metavar="DEVICE", help="for this device only")
+    parser.add_argument(
+        "device", nargs="?", metavar="DEVICE", help="the device (default: all devices)"
+    )
     parser.add_argument(
         "value", nargs="?", metavar="VALUE", help=f"{WEIGHT_MIN}..{WEIGHT_MAX} or default"
     )
@@ -47,7 +49,7 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
 
 
 def _split(args: argparse.Namespace) -> tuple[str | None, str | None]:
-    """(device, value): a lone word after the cgroup that looks like a weight is one."""
+    """(device, value). A single word after the cgroup is a value if it looks like a weight."""
     if args.value is None and args.device is not None and _VALUE.fullmatch(args.device):
         return None, args.device
     return args.device, args.value
@@ -58,7 +60,7 @@ def _validated(group: Cgroup, value: str) -> str:
     if value != "default" and not WEIGHT_MIN <= number <= WEIGHT_MAX:
         raise UsageError(
             f"weight '{value}' for {group.file(WEIGHT_FILE)}:"
-            f" must be {WEIGHT_MIN}..{WEIGHT_MAX} or default"
+            f" use {WEIGHT_MIN}..{WEIGHT_MAX} or default"
         )
     return value if value == "default" else str(number)
 
@@ -96,7 +98,8 @@ def _require_weights(group: Cgroup) -> Weights:
             f" {enable_commands(levels, 'io')}"
         )
     raise Failure(
-        f"{path} does not exist although module {kmod.MODULE} is loaded: the kernel log says why"
+        f"{path} does not exist although module {kmod.MODULE} is loaded:"
+        " see the reason in the kernel log (dmesg)"
     )
 
 
@@ -112,13 +115,13 @@ def _holds(weights: Weights, disk: Disk | None, value: str) -> bool:
     own = weights.devices.get(require_number(disk))
     if value == "default":
         return own is None
-    # The kernel may drop a line that says what the default says.
+    # The kernel may drop a device's line if its weight equals the default.
     return (weights.default if own is None else own) == int(value)
 
 
 def _set(group: Cgroup, disk: Disk | None, value: str) -> Weights:
     path = group.file(WEIGHT_FILE)
-    gone = f"{disk.name} cannot carry a weight: it is gone or not a whole disk" if disk else None
+    gone = f"{disk.name} takes no weight: it was removed or is no whole disk" if disk else None
     hints = {errno.ENODEV: gone} if gone else {}
     group.fs.write(path, _line(disk, value), hints)
     weights = _require_weights(group)
@@ -130,7 +133,7 @@ def _set(group: Cgroup, disk: Disk | None, value: str) -> Weights:
 
 
 def _device_names(fs: Fs, weights: Weights) -> dict[str, str]:
-    """Device names by number, as far as the devices are there."""
+    """Device names by number; the number itself for a device that does not exist."""
     names: dict[str, str] = {}
     for number in weights.devices:
         try:

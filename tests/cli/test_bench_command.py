@@ -77,7 +77,7 @@ def test_runtime_and_tunables(job):
         (["--schedulers", "none:depth=1"], "none has no tunables: write none"),
         (["--schedulers", "iocost:min=1"], "iocost has no tunables"),
         (["--calibrate"], "--calibrate finds tunables of mqfq: add it to --schedulers"),
-        (["--calibrate-time", "30"], "--calibrate-time goes with --calibrate"),
+        (["--calibrate-time", "30"], "--calibrate-time needs --calibrate"),
         (["--calibrate", "--calibrate-time", "1"], "--calibrate-time 1: use a number in 10.."),
         (["--repeat", "0"], "--repeat 0"),
         (["--repeat", "x"], "--repeat x"),

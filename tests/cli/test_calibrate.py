@@ -313,9 +313,9 @@ def test_chooses_and_sets_both(host, drive, run):
     assert host.get(f"{QUEUE}/iosched/threshold_kb") == "16"
     assert "[mqfq]" in host.get(f"{QUEUE}/scheduler")
     assert host.get(f"{QUEUE}/nr_requests") == "128"
-    assert "depth 64: the fewest outstanding requests that give 97% of full" in result.out
+    assert "depth 64: the fewest outstanding requests with 97% of full" in result.out
     assert "(64 KiB needs 16, 16 KiB needs 32, 4 KiB needs 64)" in result.out
-    assert "threshold_kb 16: the least that gives 97%" in result.out
+    assert "threshold_kb 16: the least threshold with 97%" in result.out
     assert "nvme0n1: mqfq (was none)" in result.out
     assert "*100 %" in result.out
     assert "depth at 64 KiB" in result.err
@@ -364,7 +364,7 @@ def test_throughput_that_never_saturates(drive, run):
     drive.knees[4] = 10**6
     result = run("enable", "nvme0n1", "--calibrate")
     assert "depth 128: the fewest" in result.out
-    assert "note: no plateau was seen: throughput rises with all 128 hardware slots" in result.out
+    assert "note: no plateau found: throughput rises up to all 128 hardware slots" in result.out
 
 
 def test_more_slots_than_are_tried(host, drive, run):
@@ -372,7 +372,7 @@ def test_more_slots_than_are_tried(host, drive, run):
         host.queue("nvme0n1", queue, cpus=str(queue), tags=1023)
     drive.knees[4] = 10**6
     result = run("enable", "nvme0n1", "--calibrate")
-    assert "still rose at 1024, the most that is tried (the hardware has 2046" in result.out
+    assert "still rises at 1024, the greatest depth tried (the hardware has 2046" in result.out
     assert host.get(f"{QUEUE}/iosched/depth") == "1024"
 
 
@@ -516,11 +516,11 @@ def test_path_device_without_a_node(host, drive, run):
         (("--calibrate", "--depth", "4"), "--calibrate and --depth exclude each other"),
         (("--calibrate", "--threshold-kb", "0"), "--calibrate and --threshold-kb"),
         (("--calibrate", "--dry-run"), "--calibrate and --dry-run"),
-        (("--calibrate", "--scheduler", "wdt"), "not of wdt"),
+        (("--calibrate", "--scheduler", "wdt"), "not for wdt"),
         (("--calibrate", "--calibrate-time", "9"), "10..3600"),
         (("--calibrate", "--calibrate-time", "x"), "10..3600"),
-        (("--force",), "--force goes with --calibrate"),
-        (("--calibrate-time", "60"), "--calibrate-time goes with --calibrate"),
+        (("--force",), "--force needs --calibrate"),
+        (("--calibrate-time", "60"), "--calibrate-time needs --calibrate"),
     ],
 )
 def test_bad_options_change_nothing(host, drive, run, options, said):

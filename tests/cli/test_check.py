@@ -175,7 +175,7 @@ def test_only_cgroup_of_the_root_competes_with_the_root(machine, check):
     machine.cgroup("prod")
     code, topics = check("nvme0n1", "prod")
     assert code == 0
-    assert "root's own I/O, which weighs 100" in one(topics, "siblings", "warn")["seen"]
+    assert "root's own I/O, which has weight 100" in one(topics, "siblings", "warn")["seen"]
 
 
 @pytest.mark.parametrize(("line", "active"), [("enable=1 ctrl=auto", True), ("enable=0", False)])
@@ -285,13 +285,13 @@ def test_loop_names_the_disk_behind_it(host, check, monkeypatch):
     assert finding["mend"].startswith("mqfair enable nvme0n1")
 
 
-def test_request_based_mapper_schedules_for_itself(host, check):
+def test_a_request_based_mapper_has_its_own_scheduler(host, check):
     host.disk("dm-1", "253:1", active="mqfq")
     host.link("/sys/devices/virtual/block/dm-1/slaves/nvme0n1", "/sys/class/block/nvme0n1")
     host.put("/sys/devices/virtual/block/dm-1/dm/name", "mpath")
     code, topics = check("dm-1", "prod/db")
     assert code == 0
-    assert "bypasses the schedulers of nvme0n1" in one(topics, "stacking", "note")["seen"]
+    assert "bypasses those of nvme0n1" in one(topics, "stacking", "note")["seen"]
 
 
 def test_nvme_multipath(host, check):

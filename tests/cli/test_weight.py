@@ -184,7 +184,7 @@ def test_not_kept(host, run):
 
 
 @pytest.mark.parametrize(
-    ("code", "said"), [(errno.EACCES, "run as root"), (errno.ENODEV, "not a whole disk")]
+    ("code", "said"), [(errno.EACCES, "run as root"), (errno.ENODEV, "is no whole disk")]
 )
 def test_refused(host, run, code, said):
     host.refuse[FILE] = [code]
