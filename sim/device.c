@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
+/* The block device of a simulated host: see device.h. */
 #include "device.h"
 
 enum {
-	FLASH_EVENTS	= 64,	/* dealt with at a time */
+	FLASH_EVENTS	= 64,	/* budget of each flash_advance() */
 };
 
 u64 device_service_ns(const struct device_params *p, bool write, u32 bytes)
@@ -12,9 +13,9 @@ u64 device_service_ns(const struct device_params *p, bool write, u32 bytes)
 	return write ? ns * max(p->write_times, 1U) : ns;
 }
 
-/* --------------------------------------------------------- a drive of flash/ */
+/* ------------------------------------------------------- a drive of flash/ */
 
-/* Has its event at the time that it asks for. */
+/* Arms the event of the drive for flash_next_ns(). */
 static void flash_expect(struct device *d)
 {
 	u64 ns = flash_next_ns(d->params.flash);
@@ -42,7 +43,7 @@ static void flash_due(struct event *ev)
 	flash_expect(d);
 }
 
-/* What reaches beyond the end is moved back to where it fits. */
+/* A command that would reach beyond the end is shifted to end there. */
 static void flash_start(struct device *d, struct device_cmd *cmd)
 {
 	struct flash *f = d->params.flash;
@@ -106,11 +107,11 @@ void device_start(struct device *d, struct device_cmd *cmd, bool write,
 	d->tail = &cmd->next;
 }
 
-void device_init(struct device *d, struct timeline *e,
+void device_init(struct device *d, struct timeline *t,
 		 const struct device_params *params,
 		 void (*done)(struct device_cmd *cmd))
 {
-	*d = (struct device){ .timeline = e, .params = *params, .done = done };
+	*d = (struct device){ .timeline = t, .params = *params, .done = done };
 	d->tail = &d->head;
 	event_init(&d->flash_due, flash_due);
 }

@@ -1,15 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * device - a drive of fixed service time and given parallelism
+ * device - the block device of a simulated host
  *
- * `slots` commands are served at once, each for base_ns plus ns_per_kib for
- * every KiB it carries, a write for write_times as long; those beyond wait in
- * order of arrival.
+ * The host passes a dispatched request to its device, and the device calls
+ * done() when it has served it.  A device is one of two:
  *
- * Or it is a drive of flash/, which the caller has made, filled if it wants to,
- * and destroys after the device: then commands are served as flash/flash.h
- * says, at their page and for their owner.  Time of that drive and of the
- * timeline are one, so a drive belongs to one timeline.
+ *   - A device of fixed service time.  `slots` commands are served at once;
+ *     more wait in the order of arrival.  Each takes base_ns, plus ns_per_kib
+ *     for every KiB; a write takes write_times as long.
+ *   - A *drive* of flash/: commands are served as flash/flash.h says, at their
+ *     page and for their owner.
+ *
+ * Example.  slots 2, base_ns 80 000, ns_per_kib 500.  A read of 4 KiB takes 82
+ * us, so the device serves 24 390 of them a second.  Of three reads that start
+ * together two are done at 82 us, the third at 164 us.
+ *
+ * Ownership.  A command belongs to its caller, which keeps it until done().
+ * The caller makes the drive, fills it if it should be full, and destroys it
+ * after the device.  A drive runs on one timeline alone.
+ *
+ * A device has no errors: each command that has started is done at some time.
  */
 #ifndef MQFAIR_SIM_DEVICE_H
 #define MQFAIR_SIM_DEVICE_H
@@ -18,20 +28,20 @@
 #include "flash/flash.h"
 
 struct device_params {
-	u32 slots;
+	u32 slots;			/* commands served at once */
 	u64 base_ns;
 	u64 ns_per_kib;
-	u32 write_times;		/* 0: as long as a read */
-	struct flash *flash;		/* NULL: none; else the above is unused */
+	u32 write_times;		/* 0: a write takes as long as a read */
+	struct flash *flash;		/* a drive; then the above is unused */
 };
 
 struct device_cmd {
 	struct event event;
 	struct device *device;
-	struct device_cmd *next;	/* waiting in the device */
+	struct device_cmd *next;	/* next command that waits for a slot */
 	u32 bytes;
 	bool write;
-	u32 page, owner;		/* set by the caller, for a drive of flash/ */
+	u32 page, owner;		/* set by the caller, for a drive */
 	struct flash_cmd flash;
 };
 
@@ -39,20 +49,21 @@ struct device {
 	struct timeline *timeline;
 	struct device_params params;
 	void (*done)(struct device_cmd *cmd);
-	struct device_cmd *head, **tail;
+	struct device_cmd *head, **tail;	/* commands that wait for a slot */
 	u32 busy;			/* slots in use */
 	struct event flash_due;
 };
 
-void device_init(struct device *d, struct timeline *e,
+/* @done is called for each command that has been served. */
+void device_init(struct device *d, struct timeline *t,
 		 const struct device_params *params,
 		 void (*done)(struct device_cmd *cmd));
 
-/* Calls done(@cmd) when it has been served. */
+/* Starts @cmd, of @bytes.  A drive serves whole pages. */
 void device_start(struct device *d, struct device_cmd *cmd, bool write,
 		  u32 bytes);
 
-/* Of a drive of fixed service time. */
+/* Returns the time that a device of fixed service time takes for a command. */
 u64 device_service_ns(const struct device_params *p, bool write, u32 bytes);
 
 #endif /* MQFAIR_SIM_DEVICE_H */

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
+/*
+ * host - hooks are called, and their answers checked, in the order of an io's
+ * life: submit, insert, dispatch, device, complete.  See host.h.
+ */
 #include <stdarg.h>
 #include <stdio.h>
 
 #include "host.h"
 
 enum {
-	/* Far more than any instant needs: the scheduler is running in circles. */
+	/* No correct scheduler needs as many; it must be in an endless loop. */
 	EVENTS_PER_INSTANT	= 1000 * 1000,
 };
 
@@ -58,8 +62,8 @@ static void queue_wake(struct host_queue *hq, u64 most_ns)
 static void host_wake_queue(struct host *h, u32 queue)
 {
 	if (queue >= h->params.nr_queues) {
-		host_fail(h, "kick of queue %u of %u", queue,
-			  h->params.nr_queues);
+		host_fail(h, "wake-up of queue %u, but there are %u queues",
+			  queue, h->params.nr_queues);
 		return;
 	}
 	queue_wake(&h->queues[queue], h->params.wake_ns);
@@ -87,7 +91,7 @@ static void host_act(struct host *h, struct wake *wake)
 {
 	u32 queue;
 
-	/* What holds back virtual time may be a queue that cannot run. */
+	/* A queue that cannot run must not hold virtual time back. */
 	if (wake->pinned_by < h->params.nr_queues &&
 	    h->queues[wake->pinned_by].blocked)
 		queue_block(&h->queues[wake->pinned_by], wake);
@@ -109,18 +113,18 @@ static struct host *host_of(const struct host_io *hio)
 	return hio->flow->host;
 }
 
-/* Is this a dispatch that a correct scheduler could make? */
+/* Checks a dispatch; returns whether a correct scheduler could make it. */
 static bool dispatch_valid(struct host_queue *hq, const struct host_io *hio)
 {
 	struct host *h = hq->host;
 	const char *wrong = NULL;
 
 	if (hio->state != HOST_IO_QUEUED)
-		wrong = "that does not wait";
+		wrong = "that is not queued";
 	else if (hio->io.queue != &hq->q)
 		wrong = "of another queue";
 	else if ((hio->io.flags & IO_SLOT) && h->slots >= h->sched.params.depth)
-		wrong = "with a slot more than D";
+		wrong = "although all D slots are taken";
 	if (!wrong)
 		return true;
 	host_fail(h, "%llu ns: queue %u dispatched an io of flow %u %s",
@@ -223,7 +227,7 @@ static void io_insert(struct host_io *hio, struct host_queue *hq)
 		queue_run(hq);
 }
 
-/* The driver has no room after all: back to us, or straight to it again. */
+/* The driver sent the io back: it is inserted again or goes to the device. */
 static void io_refused(struct event *ev)
 {
 	struct host_io *hio = container_of(ev, struct host_io, event);
@@ -237,10 +241,8 @@ static void io_refused(struct event *ev)
 	wake_init(&wake);
 	h->sched.ops->requeue(&hio->io, &wake);
 	if (hio->io.flags & IO_SLOT)
-		host_fail(
-			h,
-			"%llu ns: an io of flow %u came back and kept its slot",
-			host_now(h), hio->flow->id);
+		host_fail(h, "%llu ns: requeue left an io of flow %u its slot",
+			  host_now(h), hio->flow->id);
 	host_act(h, &wake);
 	if (rng_chance(&h->rng, 500)) {
 		hq->in_driver--;
@@ -278,7 +280,7 @@ static void io_completed(struct device_cmd *cmd)
 	hio->done(hio);
 }
 
-/* The same place, in pages of 4 KiB. */
+/* Converts a page of the drive to pages of 4 KiB. */
 static u32 io_page(const struct host *h, u32 page)
 {
 	const struct flash *f = h->params.device.flash;
@@ -369,7 +371,7 @@ void host_tune(struct host *h, const struct sched_params *p)
 	host_act(h, &wake);
 }
 
-/* After a change of shares that no hook made. */
+/* Tells the scheduler that shares have changed. */
 static void host_reshare(struct host *h)
 {
 	struct wake wake;
@@ -394,15 +396,15 @@ void host_drain(struct host *h)
 		host_wake_queue(h, i);
 }
 
-/* --------------------------------------------------------------- the course */
+/* ---------------------------------------------------------------- event loop */
 
-/* What waits for its budget waits for a tick. */
+/* A queue whose flows have no credit waits for a tick. */
 static bool waits_for_tick(const struct host *h, const struct host_queue *hq)
 {
 	return hq->q.state == DISPATCH_NO_BUDGET && h->tick.armed;
 }
 
-/* Nothing moves any more and somebody waits: a wake-up was lost. */
+/* If ios wait although the device is idle, a wake-up was lost. */
 static void check_stall(struct host *h)
 {
 	u32 i;
@@ -416,7 +418,7 @@ static void check_stall(struct host *h)
 			continue;
 		host_fail(
 			h,
-			"%llu ns: queue %u forgotten: %u wait there, the device is idle",
+			"%llu ns: queue %u was not woken: %u ios wait and the device is idle",
 			host_now(h), i, hq->waiting);
 		return;
 	}
@@ -438,7 +440,7 @@ static void host_step(struct host *h)
 		h->watch.step(h->watch.arg);
 }
 
-/* Fires all events of the next instant. */
+/* Fires all events of the next event's time. */
 static void host_instant(struct host *h)
 {
 	u64 ns = timeline_next_ns(&h->timeline);
@@ -447,7 +449,7 @@ static void host_instant(struct host *h)
 	while (timeline_next_ns(&h->timeline) == ns && !host_failed(h)) {
 		host_step(h);
 		if (h->timeline.fired - first > EVENTS_PER_INSTANT)
-			host_fail(h, "%llu ns: time stands still", ns);
+			host_fail(h, "%llu ns: endless loop of events", ns);
 	}
 	host_quiet(h);
 }
@@ -464,7 +466,8 @@ void host_finish(struct host *h)
 	h->stopping = true;
 	while (h->outstanding && !host_failed(h)) {
 		if (timeline_next_ns(&h->timeline) == TIMELINE_NEVER)
-			host_fail(h, "%u ios were lost", h->outstanding);
+			host_fail(h, "%u ios were lost: no event is left",
+				  h->outstanding);
 		else
 			host_instant(h);
 	}
@@ -501,7 +504,7 @@ void host_flow_destroy(struct host_flow *hf)
 	for (p = &h->flows; *p != hf; p = &(*p)->next)
 		;
 	*p = hf->next;
-	/* After a failure its state is anything; only memory is returned. */
+	/* After a failure the state is undefined, so only memory is freed. */
 	if (!host_failed(h)) {
 		port_assert(!hf->outstanding);
 		flow_exit(hf->flow);
@@ -524,13 +527,13 @@ static const struct host_flow *host_flow_of(const struct host *h,
 	return hf;
 }
 
-/* Where the drive's map is the host's, the scheduler may know of it. */
+/* With a host-managed FTL the scheduler may ask for the pages of a flow. */
 static bool host_flow_pages(const struct sched *s, struct flow *f,
 			    struct flow_pages *pages)
 {
 	const struct host *h = container_of(s, struct host, sched);
 	const struct flash *flash = h->params.device.flash;
-	struct flash_usage usage, nobodys;
+	struct flash_usage usage, unowned;
 	bool known = flash_host_usage(flash, host_flow_of(h, f)->id, &usage);
 
 	*pages = (struct flow_pages){
@@ -538,7 +541,7 @@ static bool host_flow_pages(const struct sched *s, struct flow *f,
 		.invalid = usage.invalid,
 		.copied = usage.copied,
 	};
-	return known || flash_host_usage(flash, FLASH_NO_OWNER, &nobodys);
+	return known || flash_host_usage(flash, FLASH_NO_OWNER, &unowned);
 }
 
 static bool host_flash_time(const struct sched *s, struct flash_time *time)
@@ -556,7 +559,7 @@ static bool host_flash_time(const struct sched *s, struct flash_time *time)
 	return known;
 }
 
-/* -------------------------------------------------------------- life of it */
+/* ------------------------------------------------- creation and destruction */
 
 static void host_place(struct host *h)
 {

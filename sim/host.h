@@ -1,17 +1,67 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * host - the simulated host of the contract in sched/core/sched.h
+ * host - the simulated host, which runs a scheduler without a kernel
  *
- * Obeys the contract as the kernel does: after an insert it attempts dispatch
- * on that queue at once; what a hook leaves in struct wake is acted on after
- * the queue's lock is dropped; a queue that its driver has stopped is not
- * asked; tick runs at the time asked for; complete runs when the device is
- * done.  Queue i belongs to simulated CPU i.
+ * How the files of sim/ play together:
  *
- * It believes nothing: an io handed out twice or from another queue, more
- * slots in use than D, a kick for a queue that does not exist, or ios waiting
- * when nothing is left that could wake them, end the run with a message in
- * host.failure.
+ *	load -- host_submit() --> host -- hooks ----> scheduler (sched/)
+ *	   ^                      |  ^                    |
+ *	   +-------- done() ------+  +---- struct wake ---+
+ *	                          |  ^
+ *	          device_start()  v  |  done()
+ *	                         device (slots, or a drive of flash/)
+ *
+ *   timeline	the time, and the events that will happen (timeline.h)
+ *   load	the requests of one tenant, as host_io (load.h)
+ *   host	flows, queues, requests; it calls the hooks of sched/core/sched.h
+ *   device	serves dispatched requests and reports each end (device.h)
+ *   rng, stats	chance from a seed; latencies and sums of each flow
+ *   port.h	the primitives that sched/ uses, for one thread
+ *
+ * One thread runs everything.  An event of the timeline fires: a load submits,
+ * a command of the device ends, a wake-up or a tick is due.  Its code calls
+ * hooks of the scheduler, and the host acts on the struct wake that they leave,
+ * by new events.  Hooks take no simulated time.  The same parameters and the
+ * same seed give the same run on every machine.
+ *
+ * A test, with a device that serves a read of 4 KiB in 82 us:
+ *
+ *	struct host_params p = { .seed = 1, .nr_queues = 2, .ops = &mqfq_ops,
+ *		.device = { .slots = 1, .base_ns = 80000, .ns_per_kib = 500 } };
+ *	sched_params_init(&mqfq_ops, &p.sched);
+ *	p.sched.depth = 8;
+ *	h = host_create(&p);
+ *	root = host_flow_create(h, NULL, 0);
+ *	flow = host_flow_create(h, root, 100);
+ *	load = load_create(h, &(struct load_params){ .flow = flow,
+ *						     .depth = 32, .bytes = 4096 });
+ *	host_run(h, 1000000000);	one second
+ *	host_finish(h);			stops the load, waits for its ios
+ *	if (host_failed(h)) ...		h->failure is a message
+ *	host_destroy(h);
+ *	load_destroy(load);
+ *
+ * After the second, flow->stats.ios is 12 195.  With a second flow of weight
+ * 300 and a load like this one, the flows have 3 055 and 9 140 ios.
+ *
+ * The host obeys the contract as the kernel does:
+ *   - After an insert it attempts dispatch on that queue at once.
+ *   - It acts on a struct wake after it has dropped the lock of the queue.
+ *   - It does not ask a queue that its driver has stopped.
+ *   - It calls tick at the time that a hook asked for, and complete when the
+ *     device is done.
+ * Queue i belongs to simulated CPU i.
+ *
+ * The host audits the scheduler.  A run ends with a message in host.failure on:
+ *   - an io that is dispatched twice, or from another queue;
+ *   - more slots in use than D;
+ *   - a wake-up of a queue that does not exist;
+ *   - ios that wait while nothing is left that could wake them;
+ *   - more than a million events at one time.
+ *
+ * Units: times are nanoseconds, sizes bytes.  Ownership: host_create() and
+ * host_flow_create() allocate, and host_destroy() frees both; loads and drives
+ * belong to the test.
  */
 #ifndef MQFAIR_SIM_HOST_H
 #define MQFAIR_SIM_HOST_H
@@ -35,69 +85,73 @@ struct host_flow {
 	struct host_flow *next;
 	struct host *host;
 	struct flow *flow;
-	u32 id;			/* in order of creation; owner of its flash pages */
-	u32 parent_id;
+	u32 id;			/* in order of creation; owner in a drive */
+	u32 parent_id;		/* of a root: its own id */
 	u32 queued;		/* ios waiting in the scheduler */
 	u32 outstanding;	/* submitted and not completed */
-	u64 charged;		/* cost of what was dispatched for the first time */
+	u64 charged;		/* cost of all ios dispatched at least once */
 	struct flow_stats stats;
 };
 
-/* The caller owns it and sets flow, done and page. */
+/*
+ * A request.  It belongs to the load, which sets flow, done and page.  From
+ * host_submit() until done() the host uses it.
+ */
 struct host_io {
 	struct io io;
 	struct host_flow *flow;
 	void (*done)(struct host_io *hio);
-	struct event event;	/* free for the caller while idle */
+	struct event event;	/* the load may use it while idle */
 	struct device_cmd cmd;
-	u32 page;		/* set by the caller, for a drive of flash/ */
+	u32 page;		/* of a drive of flash/, by the load */
 	enum host_io_state state;
-	bool counted;		/* in flow.charged */
-	bool refused;		/* by the driver, for now */
+	bool counted;		/* in host_flow.charged */
+	bool refused;		/* the driver sends it back this time */
 	u64 submit_ns;
 };
 
 struct host_queue {
 	struct queue q;
 	struct host *host;
-	struct event wake_work;
+	struct event wake_work;	/* a wake-up is under way */
 	struct event unblock;
-	u32 waiting;
-	u32 in_driver;
+	u32 waiting;		/* ios in the scheduler */
+	u32 in_driver;		/* ios in the driver or the device */
 	bool locked;
-	bool blocked;
+	bool blocked;		/* by host_block() */
 };
 
 /*
- * dispatch_delay_ns 0: after an insert the queue is dispatched until it is held back.
- * Otherwise up to dispatch_delay_ns pass, at random, before each single dispatch, as
- * when a submitter is plugged and a driver fetches one request at a time; a
- * queue that is to wait after an insert counts as blocked until then.
+ * With dispatch_delay_ns 0 a queue is dispatched after each insert until the
+ * scheduler lets nothing more go.  Otherwise a random time of up to
+ * dispatch_delay_ns passes before each single dispatch, as when a submitter is
+ * plugged and a driver fetches one request at a time.  A queue that is to wait
+ * after an insert counts as blocked until then.
  */
 struct host_params {
 	u64 seed;
 	u32 nr_queues;
 	u32 queues_per_core;		/* 0: 1 */
-	u32 cores_per_socket;		/* 0: all */
+	u32 cores_per_socket;		/* 0: all cores are on one socket */
 	const struct sched_ops *ops;
 	struct sched_params sched;
 	struct device_params device;
-	u32 tags;			/* a queue's requests in the driver; 0: any */
-	u64 wake_ns;			/* most that a kick takes: random */
-	u64 dispatch_delay_ns;			/* see below */
-	bool no_tick;			/* liveness must not need it */
-	u32 refuse_permille;		/* driver sends back, see requeue */
-	u64 refuse_ns;			/* and when */
+	u32 tags;			/* most ios of a queue in the driver; 0: any */
+	u64 wake_ns;			/* a wake-up takes 0 to this, at random */
+	u64 dispatch_delay_ns;		/* see above */
+	bool no_tick;			/* never call tick, to test liveness */
+	u32 refuse_permille;		/* ios that the driver sends back .. */
+	u64 refuse_ns;			/* .. after this time: see requeue */
 };
 
-/* What a test may watch; each member may be NULL. */
+/* Callbacks by which a test watches a run; each member may be NULL. */
 struct host_watch {
 	void *arg;
 	void (*inserted)(void *arg, struct host_io *hio);
 	void (*dispatched)(void *arg, struct host_io *hio);
 	void (*completed)(void *arg, struct host_io *hio);
 	void (*step)(void *arg);	/* after every event */
-	void (*quiet)(void *arg);	/* before time moves, no kick under way */
+	void (*quiet)(void *arg);	/* before time moves, no wake-up under way */
 };
 
 struct host {
@@ -108,58 +162,62 @@ struct host {
 	struct rng rng;
 	struct host_watch watch;
 	struct host_queue *queues;
-	struct host_flow *flows;	/* latest first */
+	struct host_flow *flows;	/* the latest is first */
 	struct topo_place *places;
 	struct event tick;
 	u32 nr_flows;
-	u32 wakes;			/* under way */
-	u32 blocked;			/* queues */
+	u32 wakes;			/* wake-ups under way */
+	u32 blocked;			/* queues that host_block() has stopped */
 	u32 queued;			/* ios waiting in the scheduler */
 	u32 outstanding;		/* ios submitted and not completed */
 	u32 slots;			/* ios with IO_SLOT */
 	u64 requeues;
 	bool stopping;			/* loads submit nothing more */
-	char failure[200];		/* empty: none */
+	char failure[200];		/* the first message, or empty */
 };
 
-/* NULL when there is no memory or the parameters are refused. */
+/* Returns NULL if memory is short or sched_init() refuses the parameters. */
 struct host *host_create(const struct host_params *params);
 
-/* Whatever is outstanding is finished first. */
+/* Finishes the outstanding ios, then frees @h and its flows. */
 void host_destroy(struct host *h);
 
-/* @parent: NULL for the root, which is the first flow and has no weight. */
+/*
+ * Returns a flow with @weight below @parent, or NULL if memory is short.  The
+ * first flow is the root: its @parent is NULL, and it has no weight.
+ */
 struct host_flow *host_flow_create(struct host *h, struct host_flow *parent,
 				   u32 weight);
 
-/* Nothing of it is outstanding, and it has no children. */
+/* @hf has no outstanding io and no child.  Its parent inherits its pages. */
 void host_flow_destroy(struct host_flow *hf);
 
-/* The flow's weight from now on. */
+/* Sets the weight of @hf. */
 void host_flow_weigh(struct host_flow *hf, u32 weight);
 
-/* Submits on @queue: insert, then dispatch.  @flags of enum io_flags. */
+/* Submits @hio on @queue: insert, then dispatch.  @flags: enum io_flags. */
 void host_submit(struct host_io *hio, u32 queue, enum io_op op, u32 bytes,
 		 u8 flags);
 
-/* A bio of @bytes joins @hio, which is queued. */
+/* Merges a bio of @bytes into @hio, which is queued. */
 void host_merge(struct host_io *hio, u32 bytes);
 
-/* The driver runs @queue no more until @until_ns. */
+/* The driver does not run @queue until @until_ns. */
 void host_block(struct host *h, u32 queue, u64 until_ns);
 
+/* Sets the parameters @p, which are valid. */
 void host_tune(struct host *h, const struct sched_params *p);
 
-/* From now on nothing is held back. */
+/* Has the scheduler drain: it delays nothing from now on. */
 void host_drain(struct host *h);
 
-/* Runs the events up to and including @until_ns, which is then the time. */
+/* Runs all events up to and including @until_ns, and sets the time to it. */
 void host_run(struct host *h, u64 until_ns);
 
-/* Stops the loads and runs until nothing is outstanding. */
+/* Stops the loads and runs until no io is outstanding. */
 void host_finish(struct host *h);
 
-/* Keeps the first message only. */
+/* Ends the run with a message.  The first message is kept. */
 __attribute__((format(printf, 2, 3)))
 void host_fail(struct host *h, const char *fmt, ...);
 
@@ -168,7 +226,7 @@ static inline bool host_failed(const struct host *h)
 	return h->failure[0] != '\0';
 }
 
-/* The completion that makes room runs it again. */
+/* A completion that makes room wakes the queue. */
 static inline bool host_queue_is_full(const struct host_queue *hq)
 {
 	u32 tags = hq->host->params.tags;

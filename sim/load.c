@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+/* Closed and open loops of requests: see load.h. */
 #include "load.h"
 
 struct load_slot {
@@ -23,7 +24,7 @@ static bool load_over(const struct load *l, u64 ns)
 	       (l->params.stop_ns && ns >= l->params.stop_ns);
 }
 
-/* The first moment from @ns on at which the load is not pausing. */
+/* Returns the first time from @ns on at which the load does not pause. */
 static u64 load_next_on(const struct load *l, u64 ns)
 {
 	const struct load_params *p = &l->params;
@@ -35,6 +36,7 @@ static u64 load_next_on(const struct load *l, u64 ns)
 	return phase < p->on_ns ? ns : ns - phase + p->on_ns + p->off_ns;
 }
 
+/* Returns the first page of the next request. */
 static u32 load_place(struct load *l, const struct flash *f, u32 bytes)
 {
 	u32 pages = max(1U, bytes / flash_params_of(f)->page_bytes);
@@ -143,7 +145,7 @@ static void open_done(struct host_io *hio)
 	slot->load->free = slot;
 }
 
-/* ------------------------------------------------------------------- life */
+/* ------------------------------------------------- creation and destruction */
 
 static void load_start(struct load *l)
 {

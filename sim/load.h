@@ -1,16 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * load - what a tenant asks for
+ * load - the requests of one tenant
  *
- * Closed loop: `depth` requests, each submitted again think_ns after it is
- * done; request i belongs to queue first_queue + i % nr_queues.  Open loop:
- * arrivals at random, arrival_ns apart on average, on a random queue, `depth`
- * of them outstanding at most: one that finds no room is not made.
+ * A load submits requests for one flow of a simulated host, in one of two ways:
  *
- * On a drive of flash/ each request is at a place of its size in the range of
- * pages from first_page on, at random or one after the other.
+ *   - Closed loop: `depth` requests, each submitted again think_ns after it is
+ *     done.  Request i goes to queue first_queue + i % nr_queues.
+ *   - Open loop (arrival_ns != 0): requests arrive at random, arrival_ns apart
+ *     on average, at a random queue.  At most `depth` of them are outstanding;
+ *     a request that would exceed this is not made.
  *
- * Both pause for off_ns after every on_ns, if off_ns is not 0.
+ * On a drive of flash/ each request goes to a place in the range of pages from
+ * first_page on.  Places are as large as the request, and taken at random or in
+ * order.  On a device of fixed service time places do not matter.
+ *
+ * If off_ns is not 0 the load pauses for off_ns after every on_ns.
+ *
+ * Example.  depth 32, bytes 4096, think_ns 0, on a device that serves 24 390
+ * requests a second: alone, the flow is served 24 390 requests a second, each
+ * after 32 / 24 390 s = 1.3 ms.
+ *
+ * Times are nanoseconds of the timeline of the host.  All chance comes from the
+ * host's rng, so the same seed gives the same requests.
  */
 #ifndef MQFAIR_SIM_LOAD_H
 #define MQFAIR_SIM_LOAD_H
@@ -22,32 +33,35 @@ struct load_params {
 	u32 first_queue;
 	u32 nr_queues;			/* 0: one */
 	u32 depth;
-	u32 bytes, bytes_max;		/* bytes_max != 0: sizes at random */
+	u32 bytes, bytes_max;		/* bytes_max != 0: random sizes between */
 	u32 write_permille;
-	u32 first_page, pages;		/* pages 0: the whole drive */
-	bool in_order;			/* one after the other */
+	u32 first_page, pages;		/* of the drive; pages 0: all of it */
+	bool in_order;			/* places in order, not at random */
 	u32 urgent_permille;
 	u32 exempt_permille;
-	u32 merge_bytes;		/* joins each request that has to wait */
+	u32 merge_bytes;		/* merged into each request that waits */
 	u64 arrival_ns;			/* 0: closed loop */
 	u64 think_ns;
-	bool think_random;		/* exponential, with that mean */
+	bool think_random;		/* exponential with mean think_ns */
 	u64 start_ns, stop_ns;		/* stop_ns 0: never */
-	u64 on_ns, off_ns;		/* from start_ns */
+	u64 on_ns, off_ns;		/* counted from start_ns */
 };
 
 struct load;
 
-/* NULL when there is no memory.  Belongs to the caller: see load_destroy(). */
+/*
+ * Returns a load of @h that begins at start_ns, or NULL if memory is short.
+ * The caller frees it by load_destroy().
+ */
 struct load *load_create(struct host *h, const struct load_params *params);
 
-/* After the host: its requests may be outstanding until then. */
+/* Frees @l.  Its host is gone, because the host may have its requests. */
 void load_destroy(struct load *l);
 
-/* From now on requests of this size. */
+/* Every request submitted from now on has @bytes. */
 void load_set_bytes(struct load *l, u32 bytes);
 
-/* No submission from now on. */
+/* The load submits nothing from now on. */
 void load_stop(struct load *l);
 
 #endif /* MQFAIR_SIM_LOAD_H */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * port - the names that the code in sched/ uses, for the simulator
+ * port - the names that the code in sched/ and flash/ uses, for the simulator
  *
- * One thread runs everything, so each shared access is a plain one and a lock
- * is a flag: taking it twice is a bug and ends the program.  Signed counters
- * wrap, as the kernel's atomics do.  min, max and clamp insist on one type,
- * as those of the oldest kernel that we support do.
+ * One thread runs everything.  So each shared access is a plain one, a lock is
+ * a flag, and a lock that is taken twice is a bug and ends the program.  Signed
+ * counters wrap, as the kernel's atomics do.  min, max and clamp insist on one
+ * type, as those of the oldest supported kernel do.
  */
 #ifndef MQFAIR_SIM_PORT_H
 #define MQFAIR_SIM_PORT_H
@@ -22,7 +22,7 @@ typedef uint8_t u8;
 typedef uint16_t u16;
 typedef uint32_t u32;
 typedef int32_t s32;
-/* As in the kernel: long long, whatever the width of long. */
+/* u64 is long long, as in the kernel, even where long has 64 bits. */
 typedef unsigned long long u64;
 typedef long long s64;
 __extension__ typedef unsigned __int128 port_u128;
@@ -39,7 +39,7 @@ __extension__ typedef unsigned __int128 port_u128;
 #define container_of(ptr, type, member) \
 	((type *)((char *)(ptr) - offsetof(type, member)))
 
-/* Comparing the addresses warns when the types differ. */
+/* The comparison of addresses makes the compiler warn if the types differ. */
 #define port_pick(a, op, b) __extension__ ({	\
 	__typeof__(a) pick_a = (a);		\
 	__typeof__(b) pick_b = (b);		\
@@ -163,13 +163,13 @@ static inline void atomic64_sub(s64 i, atomic64_t *v)
 #define atomic64_inc_return(v)	atomic64_add_return(1, v)
 #define atomic64_dec_return(v)	atomic64_sub_return(1, v)
 
-/* Index of the lowest bit set, from 0; @x is not 0. */
+/* Returns the index, from 0, of the lowest bit that is set; @x is not 0. */
 static inline u32 port_ffs64(u64 x)
 {
 	return (u32)__builtin_ctzll(x);
 }
 
-/* Number of significant bits; 0 for 0. */
+/* Returns the number of significant bits; 0 for 0. */
 static inline u32 port_fls64(u64 x)
 {
 	return x ? 64 - (u32)__builtin_clzll(x) : 0;
@@ -222,10 +222,10 @@ static inline void port_unlock(struct port_lock *l, unsigned long flags)
 
 struct queue;
 
-/* The host's part: it knows its queue locks. */
+/* sim/host.c has this one, because the host owns the queue locks. */
 void port_assert_queue_held(const struct queue *q);
 
-/* Zeroed and aligned to a cache line; NULL when there is no memory. */
+/* Returns zeroed memory, aligned to a cache line, or NULL. */
 static inline void *port_zalloc(size_t size)
 {
 	void *p = aligned_alloc(64, (size + 63) / 64 * 64);

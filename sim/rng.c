@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+/* xoshiro256** and the distributions made of it: see rng.h. */
 #include "rng.h"
 
 enum {
@@ -40,7 +41,7 @@ u64 rng_u64(struct rng *r)
 
 u64 rng_between(struct rng *r, u64 lo, u64 hi)
 {
-	/* The high half of the product: biased by less than range / 2^64. */
+	/* The bias of the high half of the product is below range / 2^64. */
 	return lo + (u64)((port_u128)rng_u64(r) * (hi - lo + 1) >> 64);
 }
 
@@ -49,7 +50,10 @@ bool rng_chance(struct rng *r, u32 permille)
 	return permille && rng_between(r, 0, 999) < permille;
 }
 
-/* -log2(x / 2^32) in units of 2^-24, by repeated squaring; 0 < x <= 2^32. */
+/*
+ * Returns -log2(x / 2^32) in units of 2^-24, for 0 < x <= 2^32.  Each squaring
+ * gives one more bit of the logarithm.
+ */
 static u64 minus_log2(u64 x)
 {
 	u32 top = port_fls64(x) - 1;

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * rng - the simulator's only source of chance
+ * rng - the only source of chance in the simulator
  *
- * Integer arithmetic throughout, so that a seed gives the same run on every
- * machine.
+ * The arithmetic is on integers, so a seed gives the same run on every machine.
  *
  * Source: Blackman and Vigna, Scrambled Linear Pseudorandom Number Generators,
- * 2021 (xoshiro256**), seeded by Steele, Lea, Flood, Fast Splittable
- * Pseudorandom Number Generators, 2014.
+ * 2021 (xoshiro256**), seeded by SplitMix64 of Steele, Lea, Flood, Fast
+ * Splittable Pseudorandom Number Generators, OOPSLA 2014.
  */
 #ifndef MQFAIR_SIM_RNG_H
 #define MQFAIR_SIM_RNG_H
@@ -20,20 +19,22 @@ struct rng {
 
 void rng_init(struct rng *r, u64 seed);
 
+/* Returns 64 random bits. */
 u64 rng_u64(struct rng *r);
 
-/* Uniform in [lo, hi]. */
+/* Returns a number of [lo, hi], all equally likely. */
 u64 rng_between(struct rng *r, u64 lo, u64 hi);
 
-/* True @permille times in a thousand; draws nothing when that is never. */
+/* Returns true @permille times in a thousand; draws no number for 0. */
 bool rng_chance(struct rng *r, u32 permille);
 
-/* Exponentially distributed with mean @mean. */
+/* Returns an exponentially distributed number with mean @mean. */
 u64 rng_exponential(struct rng *r, u64 mean);
 
 /*
- * A size in [lo, hi], all multiples of 512: uniform over the octaves, then
- * within one, so that small requests are as common as large ones.
+ * Returns a size of [lo, hi], all three multiples of 512.  The octave (from a
+ * power of two to the next) is uniform, and so is the size within it: requests
+ * of 4 to 8 KiB are as frequent as those of 64 to 128 KiB.
  */
 u32 rng_size(struct rng *r, u32 lo, u32 hi);
 

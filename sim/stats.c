@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+/* Histogram of latencies: see stats.h. */
 #include "stats.h"
 
 static u32 histogram_bucket(u64 ns)
@@ -12,6 +13,7 @@ static u32 histogram_bucket(u64 ns)
 	       (u32)(ns >> octave & (BIT_ULL(HISTOGRAM_SHIFT) - 1));
 }
 
+/* Returns the largest value of @bucket. */
 static u64 histogram_end(u32 bucket)
 {
 	u32 octave = bucket >> HISTOGRAM_SHIFT;

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * stats - what a flow got
+ * stats - the service that a flow has received
  *
- * Latencies are counted in buckets of 1/16 of an octave, so a percentile is
- * never more than 1/16 above the truth and never below it.
+ * Latencies, in nanoseconds, are counted in buckets of 1/16 of an octave (from
+ * a power of two to the next).  So a percentile is never below the truth, and
+ * at most 1/16 above it.
+ *
+ * Example.  Latencies of 1000, 1020 and 5000 ns fall into the buckets that end
+ * at 1023, 1023 and 5119.  The median is given as 1023 ns, the maximum as 5000
+ * ns.
  */
 #ifndef MQFAIR_SIM_STATS_H
 #define MQFAIR_SIM_STATS_H
@@ -11,7 +16,7 @@
 #include "port.h"
 
 enum {
-	HISTOGRAM_SHIFT		= 4,
+	HISTOGRAM_SHIFT		= 4,	/* log2 of the buckets of an octave */
 	HISTOGRAM_BUCKETS	= (64 - HISTOGRAM_SHIFT + 1) << HISTOGRAM_SHIFT,
 };
 
@@ -23,7 +28,10 @@ struct histogram {
 
 void histogram_add(struct histogram *h, u64 ns);
 
-/* Upper end of the bucket in which the @permille-th value lies; 0 if empty. */
+/*
+ * Returns the upper end of the bucket of the @permille-th value, but at most
+ * the maximum; 0 if @h is empty.
+ */
 u64 histogram_at(const struct histogram *h, u32 permille);
 
 struct flow_stats {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
+/* Simulated time over the heap of sched/core: see timeline.h. */
 #include "timeline.h"
 
-void timeline_init(struct timeline *e)
+void timeline_init(struct timeline *t)
 {
-	*e = (struct timeline){ 0 };
-	heap_init(&e->events);
+	*t = (struct timeline){ 0 };
+	heap_init(&t->events);
 }
 
 void event_init(struct event *ev, void (*fire)(struct event *ev))
@@ -12,13 +13,13 @@ void event_init(struct event *ev, void (*fire)(struct event *ev))
 	*ev = (struct event){ .fire = fire };
 }
 
-void event_arm(struct timeline *e, struct event *ev, u64 ns)
+void event_arm(struct timeline *t, struct event *ev, u64 ns)
 {
 	port_assert(!ev->armed);
-	port_assert(ns >= e->now);
+	port_assert(ns >= t->now);
 	ev->armed = true;
 	ev->at_ns = ns;
-	heap_push(&e->events, &ev->node, ns);
+	heap_push(&t->events, &ev->node, ns);
 }
 
 static u64 event_key(struct heap_node *n)
@@ -26,28 +27,28 @@ static u64 event_key(struct heap_node *n)
 	return container_of(n, struct event, node)->at_ns;
 }
 
-void event_hasten(struct timeline *e, struct event *ev, u64 ns)
+void event_hasten(struct timeline *t, struct event *ev, u64 ns)
 {
 	port_assert(ev->armed);
-	port_assert(ns >= e->now && ns <= ev->at_ns);
+	port_assert(ns >= t->now && ns <= ev->at_ns);
 	ev->at_ns = ns;
-	heap_rebuild(&e->events, event_key);
+	heap_rebuild(&t->events, event_key);
 }
 
-u64 timeline_next_ns(const struct timeline *e)
+u64 timeline_next_ns(const struct timeline *t)
 {
-	const struct heap_node *top = heap_top(&e->events);
+	const struct heap_node *top = heap_top(&t->events);
 
 	return top ? top->key : TIMELINE_NEVER;
 }
 
-void timeline_step(struct timeline *e)
+void timeline_step(struct timeline *t)
 {
 	struct event *ev =
-		container_of(heap_pop(&e->events), struct event, node);
+		container_of(heap_pop(&t->events), struct event, node);
 
-	e->now = ev->at_ns;
-	e->fired++;
+	t->now = ev->at_ns;
+	t->fired++;
 	ev->armed = false;
 	ev->fire(ev);
 }
