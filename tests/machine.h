@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Machines of random shape, for the tests of what stands on the topology. */
+/* Machines of random shape, for tests of the structures over the topology. */
 #ifndef MQFAIR_MACHINE_H
 #define MQFAIR_MACHINE_H
 
@@ -10,7 +10,11 @@ enum {
 	MACHINE_QUEUES	= 4 * 6 * 4,
 };
 
-/* Up to 4 sockets of up to 6 cores of up to 4 queues; ids are not dense. */
+/*
+ * Fills @place for a machine of up to 4 sockets, each with up to 6 cores, each
+ * with up to 4 queues.  The ids have gaps, as those of real machines do.
+ * Returns the number of queues, at most MACHINE_QUEUES.
+ */
 static inline u32 machine_random(struct random *r, struct topo_place *place)
 {
 	u32 sockets = 1 + random_below(r, 4), nr = 0;

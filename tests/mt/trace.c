@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+/* A table of cache lines, filled by calls of the compiler: see trace.h. */
 #include "trace.h"
 
 #include <stdio.h>
@@ -6,14 +7,14 @@
 
 enum {
 	LINE		= 64,
-	LINES		= 1 << 14,	/* hash table of lines touched */
+	LINES		= 1 << 14,	/* hash table of the lines accessed */
 	NAMES		= 256,
 };
 
 static struct line {
 	uintptr_t at;			/* 0: unused */
-	uintptr_t written;		/* lowest byte that was */
-	u32 readers, writers;		/* masks of processors */
+	uintptr_t written;		/* lowest byte that was written */
+	u32 readers, writers;		/* masks of CPUs */
 } lines[LINES];
 
 static struct {
@@ -22,7 +23,7 @@ static struct {
 } names[NAMES];
 
 static u32 nr_names, nr_lines, cpu_bit;
-static uintptr_t stack;		/* where that of the code under test begins */
+static uintptr_t stack;		/* start of the stack of the code under test */
 
 void trace_name(const char *name, const void *start, size_t size)
 {
@@ -67,7 +68,7 @@ static void touch(const volatile void *addr, size_t size, bool write)
 {
 	uintptr_t first = (uintptr_t)addr, at = first & ~(uintptr_t)(LINE - 1);
 
-	/* Each processor has its own stack, though here all have one. */
+	/* Here all CPUs share a stack; real ones do not. */
 	if (!cpu_bit ||
 	    (first < stack && first > (uintptr_t)__builtin_frame_address(0)))
 		return;
@@ -109,7 +110,7 @@ u32 trace_shared(void (*seen)(void *arg, const char *name, size_t offset,
 		size_t offset;
 		const char *name;
 
-		/* Written, and more than one processor has it. */
+		/* The line counts if it was written and two CPUs used it. */
 		if (!l->writers || !(users & (users - 1)))
 			continue;
 		name = name_of(l->written, &offset);
@@ -119,7 +120,7 @@ u32 trace_shared(void (*seen)(void *arg, const char *name, size_t offset,
 	return shared;
 }
 
-/* ------------------------------ what the compiler calls, by its own names */
+/* --------------------------- called by the compiler, under names it gives */
 
 #define TRACE_PLAIN(size)						\
 void __tsan_read##size(void *p);					\
