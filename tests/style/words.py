@@ -51,7 +51,7 @@ class Paragraph:
 
     @property
     def text(self) -> str:
-        return CODE_SPAN.sub(" code ", " ".join(text for _, text in self.lines))
+        return CODE_SPAN.sub(" Code ", " ".join(text for _, text in self.lines))
 
 
 @dataclass
