@@ -16,9 +16,9 @@ run beside six heavy readers, on a drive with eight slots. Checked are:
   - it is below the percentile under BFQ,
   - the six have 0.9 of their throughput under none.
 
-    python3 -m experiments.papers.ifq.interference weights --picture doc/ifq-weights.png
-    python3 -m experiments.papers.ifq.interference turns --picture doc/ifq-turns.png
-    python3 -m experiments.papers.ifq.interference latency --icount --picture doc/ifq-latency.png
+    python3 -m experiments.papers.ifq.interference weights --picture ifq.png
+    python3 -m experiments.papers.ifq.interference turns --picture ifq.png
+    python3 -m experiments.papers.ifq.interference latency --icount --picture ifq.png
 """
 
 import argparse

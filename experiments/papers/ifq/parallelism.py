@@ -10,8 +10,8 @@ from 8 to 64, on drives of different parallelism. Shown are the total of the six
 and the readers' 99.9th percentile relative to the percentile without the six. Checked is the least
 depth that gives the six 0.9 of their total under none: its relative percentile is at most 3.
 
-    python3 -m experiments.papers.ifq.parallelism readers --icount --picture doc/ifq-readers.png
-    python3 -m experiments.papers.ifq.parallelism depth --icount --picture doc/ifq-depth.png
+    python3 -m experiments.papers.ifq.parallelism readers --icount --picture ifq.png
+    python3 -m experiments.papers.ifq.parallelism depth --icount --picture ifq.png
 """
 
 import argparse
