@@ -349,7 +349,7 @@ static void measure(struct bench *b, u64 milliseconds, const char *name)
 	ops = sum_done(b);
 	printf("{\"variant\": \"%s\", \"workload\": \"%s\", \"threads\": %u, "
 	       "\"ops_per_s\": %.0f, \"cpu_ns_per_op\": %.1f, "
-	       "\"wakes_per_op\": %.4f, \"looks_per_op\": %.4f, "
+	       "\"kicks_per_op\": %.4f, \"looks_per_op\": %.4f, "
 	       "\"turns_per_op\": %.4f, \"spread\": %.4f}\n",
 	       name, workload_names[b->workload], b->threads,
 	       (double)ops * 1e9 / (double)ns, (double)cpu_ns / (double)ops,
