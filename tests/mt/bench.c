@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * bench - what a request costs on real processors
+ * bench - the cost of a request on real processors
  *
- * Each thread is a processor with a queue of its own.  It inserts, dispatches
- * and completes; what it holds in flight is completed in order, as soon as it
- * comes round to it, so the drive takes no time and everything measured is the
- * scheduler and the host around it: a queue lock, a flag a queue for kicks.
- * The clock is read at the ends only.  A processor with nothing to do gives
- * itself away, so that on a busy machine the one it waits for can run.
+ * Each thread plays a processor with its own queue.  It inserts, dispatches and
+ * completes.  It completes its requests in flight in order, as soon as it comes
+ * round to them, so the drive takes no time.  The program thus measures the
+ * scheduler and the host around it, which has a lock and a wake flag per
+ * queue.  It reads the clock only at the start and at the end.  A thread with
+ * nothing to do yields, so that on a busy machine the thread for which it waits
+ * can run.
  *
- *	alone	a flow a thread, slots and threshold ample: nobody meets
- *	shared	one flow for all, the same otherwise
- *	scarce	a flow a thread of equal weight, half the slots they could use
- *		and a tight threshold: throttling, kicks and stealing all the time
+ *	alone	a flow per thread, ample slots and threshold: threads never meet
+ *	shared	one flow for all threads, the same otherwise
+ *	scarce	a flow per thread of equal weight, half of the slots that they
+ *		could use, and a tight threshold: queues are throttled, woken
+ *		and steal all the time
  *
- * The program is linked once with the real structures and once for each that
- * is replaced by a simpler one (ablation/); bench.py runs them in turn.
- * Prints one line of JSON.
+ * The program is linked once with the real structures, and once for each
+ * structure that is replaced by a simpler one (ablation/).  bench.py runs all
+ * of them in turn.  The program prints one line of JSON.
  */
 #include "sched/mqfq/mqfq.h"
 #include "tests/machine.h"
@@ -27,9 +29,9 @@
 
 enum {
 	THREADS_MAX	= 64,
-	BATCH		= 8,		/* ios waiting or in flight, a thread */
+	BATCH		= 8,		/* ios per thread, idle or in flight */
 	BYTES		= 4096,
-	IDLE_SPINS	= 200,		/* before it gives itself away */
+	IDLE_SPINS	= 200,		/* before a thread yields */
 };
 
 enum workload {
@@ -43,7 +45,7 @@ static const char *const workload_names[WORKLOADS] = {
 	[ALONE] = "alone", [SHARED] = "shared", [SCARCE] = "scarce",
 };
 
-/* A queue lock as a kernel has it: spinning, and free when nobody meets. */
+/* A queue lock as in a kernel: it spins, and is cheap without contention. */
 struct spin {
 	atomic64_t taken;
 };
@@ -67,7 +69,7 @@ static void spin_unlock(struct spin *l)
 	atomic64_set_release(&l->taken, 0);
 }
 
-/* A processor: its thread's own, but for the kick. */
+/* A processor.  Its thread alone uses it, except for wakes_left. */
 struct cpu {
 	atomic64_t wakes_left __port_cacheline;
 	struct spin lock __port_cacheline;	/* of the queue */
@@ -151,7 +153,7 @@ static void dispatch(struct cpu *c, struct wake *wake)
 		c->poll_at_ns = 0;
 }
 
-/* Inserts what is idle, and dispatches, under one lock as the kernel's does. */
+/* Inserts all idle ios and dispatches, under one lock as the kernel does. */
 static void submit(struct cpu *c)
 {
 	const struct sched_ops *ops = c->bench->sched.ops;
@@ -204,7 +206,7 @@ static bool poll_due(const struct cpu *c)
 	return c->poll_at_ns && now_ns() >= c->poll_at_ns;
 }
 
-/* False when there was nothing to do. */
+/* Returns false when there was nothing to do. */
 static bool step(struct cpu *c)
 {
 	bool busy = c->nr_flight || c->nr_idle;
@@ -252,7 +254,7 @@ static struct flow *flow_create(struct bench *b, struct flow *parent)
 	return f;
 }
 
-/* As this machine is; two threads a core cannot be told from here. */
+/* A guess at this machine: two threads per core, eight cores per socket. */
 static void places(struct topo_place *place, u32 threads)
 {
 	u32 i;
@@ -308,7 +310,7 @@ static u64 sum_done(const struct bench *b)
 	return sum;
 }
 
-/* Least and most of a thread, against the mean: shares are equal. */
+/* Spread of the threads' counts over their mean; all shares are equal. */
 static double spread(const struct bench *b)
 {
 	u64 least = ~0ULL, most = 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
-"""Runs the native benchmark of sched/ and prints what a request costs.
+"""Runs the native benchmark of sched/ and prints the cost of a request.
 
 Each variant is the scheduler with one structure replaced, as in the evaluation of
 Hedayati et al., Multi-Queue Fair Queueing, ATC 2019, section 4.3.  The repeats are
@@ -24,7 +24,7 @@ WORKLOADS = ("alone", "shared", "scarce")
 
 @dataclass(frozen=True)
 class Variant:
-    """How to run one: which program, with which arguments."""
+    """A program and its arguments."""
 
     name: str
     program: str
@@ -44,7 +44,7 @@ VARIANTS = (
 
 @dataclass(frozen=True)
 class Run:
-    """One line of the program's."""
+    """One line of output of the program."""
 
     variant: str
     workload: str
@@ -58,7 +58,7 @@ class Run:
 
 
 def thread_counts(most: int) -> list[int]:
-    """1, 2, 4 .. and the most there are."""
+    """1, 2, 4 .. and `most`."""
     counts = [1 << i for i in range(most.bit_length()) if 1 << i < most]
     return [*counts, most]
 
@@ -118,7 +118,7 @@ def print_tables(runs: list[Run]) -> None:
 
 
 def warn_of_load() -> None:
-    """On a busy machine only the processor time of a request means something."""
+    """Warn of a high load: then only the processor time of a request is valid."""
     load, cpus = os.getloadavg()[0], os.cpu_count() or 1
     if load > cpus / 2:
         print(

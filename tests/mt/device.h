@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* A device that completes in any order: what is in it, under one lock. */
+/* A device that completes requests in any order: a set under one lock. */
 #ifndef MQFAIR_MT_DEVICE_H
 #define MQFAIR_MT_DEVICE_H
 
@@ -16,7 +16,7 @@ void device_init(struct device *d, u32 room);
 void device_deinit(struct device *d);
 void device_start(struct device *d, struct io *io);
 
-/* Any of those in the device, or NULL. */
+/* Takes a random io out of the device; NULL if the device is empty. */
 struct io *device_finish(struct device *d, struct random *r);
 
 #endif /* MQFAIR_MT_DEVICE_H */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The paper's bound, on threads.  Every flow stays backlogged and shares are
- * constant, so between any two meetings of the members
+ * The paper's fairness bound, on threads.  Every flow stays backlogged and
+ * shares are constant.  So between any two meetings of the members
  *
  *	|Wf / rf - Wm / rm| <= (D + 1) (2 T + lf / rf + lm / rm)
  *
- * and, as threads have no common instant, one request of each flow for each
- * processor more.
+ * Threads have no common instant, so the test allows one more request of each
+ * flow for each processor.
  *
  * Source: Hedayati et al., Multi-Queue Fair Queueing, ATC 2019, theorem 2.
  */
@@ -21,7 +21,7 @@ enum {
 	FLOWS		= 4,
 	DEPTH		= 64,		/* ios of a flow in the system */
 	MEETINGS	= 25,
-	COMPLETIONS	= 200,		/* a member, between meetings */
+	COMPLETIONS	= 200,		/* per member, between meetings */
 };
 
 static const struct {
@@ -42,7 +42,7 @@ struct scenario {
 	struct io io[FLOWS][2 * DEPTH];
 	u32 threads;
 	u32 meetings;
-	/* Of the difference between two flows, over the meetings. */
+	/* Extremes of the difference between two flows, over the meetings. */
 	double most[FLOWS][FLOWS], least[FLOWS][FLOWS];
 };
 
@@ -140,7 +140,7 @@ static void scenario_init(struct scenario *s, const struct play *play,
 	for (f = 0; f < FLOWS; f++)
 		s->flow[f] =
 			host_flow_create(&s->host, s->root, tenants[f].weight);
-	/* More than the device takes, whatever D. */
+	/* These are more requests than the device takes, whatever D is. */
 	for (i = 0; i < DEPTH + play->depth; i++)
 		for (f = 0; f < FLOWS; f++) {
 			s->io[f][i] = (struct io){ .flow = s->flow[f],

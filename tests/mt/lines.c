@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Which cache lines a request makes processors share.
+ * The cache lines that a request makes processors share.
  *
- * Uncontended, insert + dispatch + complete write no line that another
- * processor has, but the flow's.  What is shared beyond that is counted and
- * named: once in T bytes a queue of mqfq moves virtual time, and with slots or
- * virtual time contended the trees are used as they are meant to.  With budgets
- * there is nothing between two refills.
+ * Without contention insert, dispatch and complete write only one line that
+ * another processor has: that of the flow.  The test counts and names all other
+ * shared lines.  Once in T bytes a queue of mqfq advances virtual time.  When
+ * slots or virtual time are contended, queues use the trees as intended.  The
+ * budget schedulers share nothing between two refills.
  */
 #include "trace.h"
 #include "sched/budget/budget.h"
@@ -20,7 +20,7 @@ enum {
 	BYTES	= 4096,
 };
 
-/* What a processor has on its stack and gets from the driver. */
+/* The objects that a processor has on its stack or gets from the driver. */
 struct cpu {
 	struct io io;
 	struct io *out;
@@ -37,7 +37,7 @@ struct scenario {
 
 struct line_report {
 	bool print;
-	u32 foreign;		/* lines shared that are not a flow's */
+	u32 foreign;		/* shared lines that belong to no flow */
 	u32 flows;
 };
 
@@ -184,7 +184,7 @@ static void request(struct scenario *s, u32 cpu, struct flow *f)
 	ops->insert(q, &c->io, 0, &c->wake);
 	port_assert(ops->dispatch(q, 0, &c->out, &c->wake) == DISPATCH_IO);
 	port_assert(c->out == &c->io);
-	/* The host asks until there is no more. */
+	/* The host dispatches until the queue is empty. */
 	port_assert(ops->dispatch(q, 0, &c->out, &c->wake) == DISPATCH_EMPTY);
 	ops->complete(&c->io, 0, &c->wake);
 	port_assert(wake_next(&c->wake) == QUEUES_MAX);
@@ -199,7 +199,7 @@ static void round_of_requests(struct scenario *s, bool one_flow)
 		request(s, cpu, s->flow[one_flow ? 0 : cpu]);
 }
 
-/* Each processor its own flow: within T nothing is shared at all. */
+/* Each processor has its own flow: within T they share no line. */
 static void own_flows(struct scenario *s)
 {
 	struct line_report r;
@@ -216,7 +216,7 @@ static void own_flows(struct scenario *s)
 	port_assert(r.foreign == 0 && r.flows == 0);
 }
 
-/* All processors one flow: its lines, and no other. */
+/* All processors have one flow: they share its lines, and no other. */
 static void one_flow(struct scenario *s, u32 lines)
 {
 	struct line_report r;
@@ -231,11 +231,11 @@ static void one_flow(struct scenario *s, u32 lines)
 	printf("one flow: %u lines shared, %u of the flow\n",
 	       r.foreign + r.flows, r.flows);
 	port_assert(r.foreign == 0);
-	/* One for position and backlog, one for credit; queues do not meet in it. */
+	/* One has position and backlog, one has credit; queues add none. */
 	port_assert(r.flows == lines);
 }
 
-/* Beyond T virtual time has to move: once in T bytes, not once a request. */
+/* Beyond T virtual time advances: once in T bytes, not once per request. */
 static void long_run(struct scenario *s, u32 threshold)
 {
 	const u32 rounds = 10 * 1000;
@@ -264,7 +264,7 @@ int main(void)
 	long_run(&s, 1 << 20);
 	for (i = 0; i < ARRAY_SIZE(budgets); i++) {
 		printf("%s\n", budgets[i]);
-		/* Small ones: a flow has all that it needs from the beginning. */
+		/* The requests are small: the first grant suffices for all. */
 		scenario_init(&s, budgets[i], 512, 0);
 		own_flows(&s);
 		one_flow(&s, 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The mindicator under threads: exact whenever nobody is setting. */
+/* The mindicator on threads: it is exact while no thread sets a tag. */
 #include "threads.h"
 #include "tests/machine.h"
 #include "sched/mt/mindicator.h"
@@ -40,14 +40,17 @@ static void look(void *arg)
 		threads_check(holder == s->topo.nr_queues);
 	else
 		threads_check(mindicator_tag(&s->tags, holder) == least);
-	/* Nobody changed the root without saying so. */
+	/* If the root has changed, some call has returned true. */
 	if (least != s->seen)
 		threads_check(atomic64_read(&s->changes) > 0);
 	s->seen = least;
 	atomic64_set(&s->changes, 0);
 }
 
-/* Sets the leads of every crew-th queue: few values, so that they meet. */
+/*
+ * Sets the tags of the member's queues, which no other member sets.  There are
+ * few values, so updates of different queues meet.
+ */
 static void work(struct member *me, void *arg)
 {
 	struct scenario *s = arg;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * mqfq, and ifq on its engine, on threads.  Members submit, complete, send back, block and tune as it
- * comes.  Nobody ticks unless the play says so: whatever waits must be woken
- * by whoever made it runnable.  When all stand still, every queue that holds
- * requests must have a reason, and when the device is emptied nothing is left.
+ * mqfq, and ifq on its engine, on threads.  Members submit, complete, requeue,
+ * block and tune at random.  No member calls tick unless the workload says so:
+ * a queue that waits must be woken by the thread that made it runnable.  When
+ * all members stand still, every queue with requests must have a reason to
+ * wait.  When the device has been emptied, no request is left.
  */
 #include "threads.h"
 #include "device.h"
@@ -14,17 +15,17 @@
 
 enum {
 	MEETINGS	= 25,
-	STEPS		= 500,		/* a member, between meetings */
+	STEPS		= 500,		/* per member, between meetings */
 	FLOWS		= 5,
-	IOS		= 60,		/* a member's, at most */
+	IOS		= 60,		/* per member, at most */
 };
 
 struct test_io {
 	struct io io;
 	struct scenario *scenario;
 	atomic64_t state;	/* enum io_state */
-	bool counted;		/* as one of the slots in use */
-	struct test_io *next;	/* in a member's list of the free */
+	bool counted;		/* in scenario.slots */
+	struct test_io *next;	/* in its member's list of free ones */
 };
 
 enum io_state {
@@ -34,7 +35,7 @@ enum io_state {
 	DONE,
 };
 
-/* What a play is like; probabilities are once in so many steps, 0: never. */
+/* The actions of a workload are done once in this number of steps; 0: never. */
 struct play {
 	const char *policy, *name;
 	u32 depth, threshold;
@@ -48,11 +49,11 @@ struct scenario {
 	struct flow *root, *flow[FLOWS];
 	u32 threads;
 	struct port_lock slow;	/* tick, tune */
-	atomic64_t slots;	/* in use, as we see it */
+	atomic64_t slots;	/* in use, as the test counts them */
 	s64 most;		/* slots ever allowed */
 	atomic64_t submitted, dispatched, completed;
-	struct random random;	/* of whoever looks */
-	struct test_io *io;	/* [crew][IOS] */
+	struct random random;	/* for the member that checks */
+	struct test_io *io;	/* [threads][IOS] */
 };
 
 static struct mqfq *mqfq_of(const struct scenario *s)
@@ -85,7 +86,7 @@ static void on_issue(struct host *h, struct io *io)
 	device_start(&s->device, io);
 }
 
-/* Virtual time never decreases (I1), whoever looks. */
+/* Virtual time never decreases (I1), in the view of any member. */
 static void check_vt(struct scenario *s, vtime_t *seen)
 {
 	vtime_t vt = (vtime_t)atomic64_read(&mqfq_of(s)->vt);
@@ -94,7 +95,7 @@ static void check_vt(struct scenario *s, vtime_t *seen)
 	*seen = vt;
 }
 
-/* Where time passes, flows come and go: two of them at a time. */
+/* If time passes, flows come and go: two of them are in use at a time. */
 static struct flow *any_flow(struct scenario *s, struct random *r)
 {
 	u64 era = (u64)atomic64_read(&s->host.now_ns) / (3ULL * FLOW_GRACE_NS);
@@ -131,7 +132,7 @@ static void leave_device(struct scenario *s, struct test_io *t,
 	t->counted = false;
 }
 
-/* False when the device is empty. */
+/* Returns false when the device is empty. */
 static bool finish(struct scenario *s, struct random *r)
 {
 	struct io *io = device_finish(&s->device, r);
@@ -184,7 +185,7 @@ static void tune(struct scenario *s, struct random *r)
 		tune_ifq(&params, r);
 	else
 		tune_mqfq(&params, r);
-	/* What is kept is given back by tick alone. */
+	/* Only tick gives reserved slots back. */
 	if (s->play->ticks)
 		params.anticipate = random_once_in(r, 2);
 	host_tune(&s->host, &params);
@@ -223,11 +224,11 @@ static void block_some(struct scenario *s, struct random *r)
 		host_unblock(&s->host, queue);
 }
 
-/* --------------------------------------------- when everybody stands still */
+/* ------------------------------------------------------------- the checks */
 
 /*
- * The watchdog has nothing to report: it looks twice, and who is only on its
- * way to wake somebody is not between the two.
+ * The watchdog counts nothing between two ticks.  No member is about to wake a
+ * queue between the two, because all of them stand still.
  */
 static void check_watchdog(struct scenario *s)
 {
@@ -262,7 +263,7 @@ static void look(void *arg)
 		check_watchdog(s);
 }
 
-/* From here on only completions: they alone must bring everything out. */
+/* Only completes requests: that alone must bring all of them out. */
 static void drain(void *arg)
 {
 	struct scenario *s = arg;
@@ -297,7 +298,7 @@ static void work(struct member *me, void *arg)
 	u32 meeting, i;
 
 	for (meeting = 0; meeting < MEETINGS; meeting++) {
-		/* Tides: more comes than goes, and the other way round. */
+		/* Members submit more than they complete, then less. */
 		u32 submits = meeting % 2 ? 40 : 60;
 
 		for (i = 0; i < STEPS; i++) {

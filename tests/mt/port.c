@@ -9,14 +9,14 @@
 static _Thread_local unsigned int allocations_left = UINT_MAX;
 static _Thread_local unsigned int locks_held;
 
-/* Without a host no queue is locked by anybody. */
-static bool queue_is_nobodys(const struct queue *q)
+/* Without a host no thread has locked a queue. */
+static bool no_queue_is_mine(const struct queue *q)
 {
 	(void)q;
 	return false;
 }
 
-bool (*port_queue_is_mine)(const struct queue *q) = queue_is_nobodys;
+bool (*port_queue_is_mine)(const struct queue *q) = no_queue_is_mine;
 
 void port_assert_failed(const char *what, const char *file, int line)
 {
@@ -27,15 +27,15 @@ void port_assert_failed(const char *what, const char *file, int line)
 
 #ifdef PORT_PERTURB
 enum {
-	PERTURB_ONCE_IN	= 32,	/* accesses to one that yields */
-	STALL_ONCE_IN	= 64,	/* yields to one that lasts */
+	PERTURB_ONCE_IN	= 32,	/* one access of this number yields */
+	STALL_ONCE_IN	= 64,	/* one yield of this number is long */
 	STALL_YIELDS	= 40,
 };
 
 static _Thread_local struct {
 	void (*fn)(void *arg);
 	void *arg;
-	u32 accesses;		/* left before it */
+	u32 accesses;		/* left before the interrupt */
 } interrupt;
 
 void port_interrupt_at(u32 access, void (*fn)(void *arg), void *arg)
@@ -114,8 +114,8 @@ void port_unlock(struct port_lock *l, unsigned long flags)
 }
 
 /*
- * Only the caller itself can have made this true, so it may be asked without
- * the lock; another thread's taking or dropping it does not change the answer.
+ * Only the calling thread can make the answer true, so the call needs no lock.
+ * The answer stays the same while other threads take or drop the lock.
  */
 bool port_lock_is_mine(const struct port_lock *l)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * port.h - what sched/ needs of its host, on C11 atomics and POSIX threads
+ * port.h - the primitives of sched/ on C11 atomics and POSIX threads
  *
  * The names and their meaning are those of the kernel; the simulator and the
  * module provide the same list.  READ_ONCE() and WRITE_ONCE() are relaxed
- * atomic accesses, so that a thread sanitizer takes a race on them as meant.
- * Every read-modify-write is fully ordered: what precedes it in the program
- * is seen before whatever follows it.
+ * atomic accesses, so a thread sanitizer does not report a race on them.  Every
+ * read-modify-write is fully ordered: other threads see the accesses before it
+ * earlier than the accesses after it.
  */
 #ifndef MQFAIR_PORT_H
 #define MQFAIR_PORT_H
@@ -61,13 +61,14 @@ typedef long long s64;
 		clamp_v_ > clamp_hi_ ? clamp_hi_ : clamp_v_; })
 
 /*
- * Tests built with PORT_PERTURB give the processor away now and then before a
- * shared access, so that few processors show many interleavings.  Or they
- * replay one: port_interrupt_at() has @fn run in place of the (@access + 1)th
- * shared access from now, which follows it, as if another processor had done
- * it there; not while this thread holds a port_lock.  A second interrupt may
- * be asked for in @fn.  port_interrupt_done(): has it come, and no other is
- * awaited?
+ * Tests built with PORT_PERTURB yield the processor now and then before a
+ * shared access, so that few processors show many interleavings.
+ *
+ * They can also replay one interleaving.  port_interrupt_at() runs @fn just
+ * before the (@access + 1)th shared access from now, as another processor might
+ * do.  It does not count accesses while this thread holds a port_lock.  @fn may
+ * set a second interrupt.  port_interrupt_done() returns whether all interrupts
+ * that were set have run, and cancels the rest.
  */
 #ifdef PORT_PERTURB
 void port_perturb(void);
@@ -117,10 +118,10 @@ static inline void atomic64_set_release(atomic64_t *a, s64 v)
 }
 
 /*
- * C's sequentially consistent operations do not order the plain accesses
- * around them as the kernel's do.  A locked instruction does; elsewhere it
- * takes a fence, which a thread sanitizer does not understand and, as it runs
- * one access at a time, does not need.
+ * The sequentially consistent operations of C do not order the plain accesses
+ * around them, but those of the kernel do.  On x86 a locked instruction orders
+ * them; elsewhere a fence is necessary.  A thread sanitizer does not understand
+ * fences.  It runs one access at a time, so it does not need one either.
  */
 static inline void port_full_order(void)
 {
@@ -174,7 +175,7 @@ static inline s64 atomic64_xchg(atomic64_t *a, s64 v)
 	return old;
 }
 
-/* On failure *@old is what was found instead. */
+/* On failure it stores the present value in *@old. */
 static inline bool atomic64_try_cmpxchg(atomic64_t *a, s64 *old, s64 v)
 {
 	bool swapped;
@@ -233,13 +234,13 @@ static inline void atomic64_dec(atomic64_t *a)
 	atomic64_sub(1, a);
 }
 
-/* Index of the lowest bit set; @x is not 0. */
+/* Index of the lowest set bit; @x is not 0. */
 static inline u32 port_ffs64(u64 x)
 {
 	return (u32)__builtin_ctzll(x);
 }
 
-/* One more than the index of the highest bit set; 0 for 0. */
+/* One more than the index of the highest set bit; 0 for 0. */
 static inline u32 port_fls64(u64 x)
 {
 	return x ? 64 - (u32)__builtin_clzll(x) : 0;
@@ -291,13 +292,13 @@ bool port_lock_is_mine(const struct port_lock *l);
 
 #define port_assert_held(l)	port_assert(port_lock_is_mine(l))
 
-/* Set by the host: does the calling thread hold the lock of @q? */
+/* The host sets this: does the calling thread hold the lock of @q? */
 struct queue;
 extern bool (*port_queue_is_mine)(const struct queue *q);
 
 #define port_assert_queue_held(q)	port_assert(port_queue_is_mine(q))
 
-/* Zeroed, at the start of a cache line; NULL when there is no memory. */
+/* Zeroed memory at the start of a cache line; NULL when there is none. */
 void *port_zalloc(size_t size);
 void port_free(void *p);
 

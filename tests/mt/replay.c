@@ -3,7 +3,7 @@
 
 struct inner {
 	const struct replay *replay;
-	u32 access;		/* of the second operation */
+	u32 access;		/* number in the second operation */
 	bool interrupted;
 };
 
@@ -21,7 +21,7 @@ static void run_inner(void *arg)
 		in->interrupted = true;
 }
 
-/* False when the first operation has fewer accesses than @access. */
+/* Returns false when the first operation has no access number @access. */
 static bool run_once(const struct replay *r, u32 access, struct inner *in)
 {
 	bool interrupted;

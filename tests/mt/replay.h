@@ -2,10 +2,10 @@
 /*
  * replay - every interleaving of up to three operations, one inside another
  *
- * The first is interrupted before each of its shared accesses in turn by the
- * whole of the second, and that in the same way by the whole of the third: a
- * thread that stands still at the worst place while others go on.  No threads
- * are used, so what fails fails again.
+ * The second operation runs as a whole before each shared access of the first
+ * one in turn.  The third interrupts the second in the same way.  This plays a
+ * thread that stops at the worst place while other threads go on.  It needs no
+ * threads, so a failure can be repeated.
  */
 #ifndef MQFAIR_REPLAY_H
 #define MQFAIR_REPLAY_H

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * mqfq with one or two processors standing still half-way through a hook.
+ * mqfq, with one or two processors that stop half-way through a hook.
  *
- * A scene is made by a random run of whole operations; then three more are
- * interleaved in every way that replay.h knows, and the kicks they gave are
- * followed.  Nobody may be left waiting without a reason, and completions must
- * bring everything out.
+ * A random history of whole operations makes the scenario.  Then three more
+ * operations are interleaved in every way that replay.h knows.  After that the
+ * queues that they woke are run.  No queue may wait without a reason then, and
+ * completions must bring all requests out.
  */
 #include "threads.h"
 #include "replay.h"
@@ -18,11 +18,11 @@ enum {
 	FLOWS	= 3,
 	IOS	= 64,
 	OPS	= 3,
-	HISTORY	= 40,		/* operations that make a scene */
-	FRESH	= 4,		/* the last of them: their kicks are under way */
+	HISTORY	= 40,		/* operations that make a scenario */
+	FRESH	= 4,		/* the last ones: their wakes are under way */
 };
 
-/* Two cores of two sockets: every level of the trees is there. */
+/* Two sockets of two cores: the trees have every level. */
 static const struct topo_place square[QUEUES] = { { 0, 0 }, { 1, 0 },
 						  { 2, 1 }, { 3, 1 } };
 
@@ -64,7 +64,7 @@ static bool is_blocked(const struct scenario *s, u32 queue)
 	return s->blocked & (1U << queue);
 }
 
-/* Kicks come late: after all that is interleaved. */
+/* Records the wakes, which are followed after all interleaved operations. */
 static void act(struct scenario *s, struct wake *wake)
 {
 	vtime_t vt = (vtime_t)atomic64_read(&mqfq_of(s)->vt);
@@ -309,13 +309,13 @@ static void draw(struct scenario *s, struct random *r)
 	s->params = random_params(r);
 	for (i = 0; i < HISTORY; i++) {
 		s->history[i] = random_op(r);
-		/* More comes than goes, or there is nobody to forget. */
+		/* Requests must remain, or there is no queue to forget. */
 		if (s->history[i].kind == TUNE)
 			s->history[i].kind = INSERT;
 	}
 	for (i = 0; i < OPS; i++) {
 		s->op[i] = random_op(r);
-		/* Each under a queue lock of its own; tuning is serialised. */
+		/* Each has a queue lock to itself; tuning is serialised. */
 		s->op[i].queue = (first + i) % QUEUES;
 		if (s->op[i].kind == TUNE && tunes++)
 			s->op[i].kind = FINISH;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Mindicator and token tree with an updater standing still half-way. */
+/* Mindicator and token tree, with an updater that stops half-way. */
 #include "threads.h"
 #include "replay.h"
 #include "sched/mt/mindicator.h"
@@ -17,7 +17,7 @@ struct scenario {
 	struct topology topo;
 	struct mindicator tags;
 	struct token_tree slots;
-	vtime_t first[QUEUES];		/* leads to begin with */
+	vtime_t first[QUEUES];		/* initial head tags */
 	u32 queue[3];			/* of the three operations */
 	vtime_t head_tag[3];
 	s64 in_use;
@@ -87,7 +87,7 @@ static u64 replay_tags(struct scenario *s, struct random *r)
 
 	for (i = 0; i < QUEUES; i++)
 		s->first[i] = random_tag(r);
-	/* A queue's sets are serialised: three different queues. */
+	/* Sets of one queue are serialised, so these are three queues. */
 	s->queue[0] = random_below(r, QUEUES);
 	s->queue[1] = (s->queue[0] + 1 + random_below(r, 3)) % QUEUES;
 	do
@@ -108,7 +108,7 @@ static void slots_reset(void *arg)
 	token_tree_deinit(&s->slots);
 	threads_check(!token_tree_init(&s->slots, &s->topo, s->depth));
 	s->in_use = 0;
-	/* One in the leaf of the first, the others in use. */
+	/* One slot is in the leaf of queue[0], the others are in use. */
 	for (i = 0; i < s->depth; i++)
 		threads_check(token_take(&s->slots, 0));
 	token_put(&s->slots, s->queue[0]);
@@ -207,7 +207,7 @@ int main(void)
 	for (s.depth = 1; s.depth <= 4; s.depth++)
 		for (s.queue[1] = 0; s.queue[1] < QUEUES; s.queue[1]++)
 			slots += replay_slots(&s);
-	printf("replayed %llu interleavings of leads, %llu of slots\n", tags,
+	printf("replayed %llu interleavings of tags, %llu of slots\n", tags,
 	       slots);
 	token_tree_deinit(&s.slots);
 	mindicator_deinit(&s.tags);

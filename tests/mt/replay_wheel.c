@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The wheel with a parker, a turner or a flusher standing still half-way. */
+/* The wheel, with a parker, a turner or a flusher that stops half-way. */
 #include "threads.h"
 #include "replay.h"
 #include "sched/mt/wheel.h"
@@ -9,7 +9,7 @@ enum {
 	OPS	= 3,
 };
 
-/* What one of the three operations does. */
+/* One of the three operations. */
 struct op {
 	enum { PARK, UNPARK, TURN, RESHIFT, KINDS } kind;
 	u32 queue;
@@ -21,9 +21,9 @@ struct scenario {
 	struct wheel wheel;
 	struct op op[OPS];
 	vtime_t start;
-	vtime_t vt;		/* furthest turn */
+	vtime_t vt;		/* of the furthest turn */
 	bool in[OPS];		/* by queue: parked, as far as it knows */
-	bool wake_pending[OPS];	/* since then */
+	bool woken[OPS];	/* since it was parked */
 	u32 bucket[OPS];
 	vtime_t due[OPS];
 };
@@ -32,12 +32,12 @@ static void on_wake(void *arg, u32 queue)
 {
 	struct scenario *s = arg;
 
-	s->wake_pending[queue] = true;
+	s->woken[queue] = true;
 }
 
 static void park(struct scenario *s, u32 queue, vtime_t due)
 {
-	s->wake_pending[queue] = false;
+	s->woken[queue] = false;
 	s->due[queue] = due;
 	s->in[queue] = wheel_park(&s->wheel, queue, due, &s->bucket[queue]);
 }
@@ -95,27 +95,27 @@ static void reset(void *arg)
 	s->vt = s->start;
 	for (q = 0; q < OPS; q++) {
 		s->in[q] = false;
-		/* Unparking wants somebody there. */
+		/* Only a parked queue can be unparked. */
 		if (s->op[q].kind == UNPARK)
 			park(s, s->op[q].queue, s->op[q].vt);
 	}
 }
 
-/* Who waits, and has not been called, is due later than virtual time. */
+/* A queue that is parked and was not woken is due after virtual time. */
 static void check(void *arg)
 {
 	struct scenario *s = arg;
 	u64 width = 1ULL << s->wheel.shift;
 	u32 q;
 
-	/* As far as virtual time by now; nobody is half-way any more. */
+	/* No operation is half-way now: turn the wheel to virtual time. */
 	wheel_turn(&s->wheel, s->vt, on_wake, s);
 	for (q = 0; q < OPS; q++)
-		if (s->in[q] && !s->wake_pending[q])
+		if (s->in[q] && !s->woken[q])
 			threads_check(vtime_before(s->vt,
 						   s->due[q] + width - 1));
 	for (q = 0; q < OPS; q++)
-		if (s->in[q] && !s->wake_pending[q])
+		if (s->in[q] && !s->woken[q])
 			threads_check(wheel_unpark(&s->wheel, q, s->bucket[q]));
 }
 

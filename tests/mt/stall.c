@@ -18,7 +18,7 @@ void stall_check_waiting(const struct mqfq *m, const struct queue *q)
 	vtime_t vt = (vtime_t)atomic64_read(&m->vt);
 	vtime_t due = q->head_tag - threshold;
 
-	/* It holds back virtual time. */
+	/* The queue has published its head tag. */
 	threads_check(mindicator_tag(&m->tags, q->index) == q->head_tag);
 	if (queue_set_has(&m->ready, q->index)) {
 		threads_check(token_total(&m->slots) <= 0);
@@ -27,11 +27,11 @@ void stall_check_waiting(const struct mqfq *m, const struct queue *q)
 	threads_check(q->state == DISPATCH_THROTTLED);
 	if (!threshold) {
 		threads_check(queue_set_has(&m->held, q->index));
-		/* I4: one by one, as each comes to hold back virtual time. */
+		/* I4: a queue that holds virtual time back is woken. */
 		threads_check(mindicator_holder(&m->tags) != q->index);
 		return;
 	}
-	/* Late by less than a bucket. */
+	/* The wheel wakes it less than a bucket after it is due. */
 	threads_check(in_bucket(m, q->index, q->bucket));
 	threads_check(vtime_before(vt, due + (1ULL << m->wheel.shift)));
 }

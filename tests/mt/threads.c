@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 enum {
-	CREW_MIN = 4,
-	CREW_MAX = 16,
+	THREADS_MIN = 4,
+	THREADS_MAX = 16,
 };
 
 struct start {
@@ -17,7 +17,7 @@ u32 threads_size(void)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 
-	return (u32)clamp(cpus + 2, (long)CREW_MIN, (long)CREW_MAX);
+	return (u32)clamp(cpus + 2, (long)THREADS_MIN, (long)THREADS_MAX);
 }
 
 static void *threads_start(void *arg)
@@ -33,11 +33,11 @@ void threads_run(u32 nr, struct random *random,
 		 void (*work)(struct member *me, void *arg), void *arg)
 {
 	struct threads threads = { .nr = nr, .arg = arg };
-	struct start start[CREW_MAX];
-	pthread_t thread[CREW_MAX];
+	struct start start[THREADS_MAX];
+	pthread_t thread[THREADS_MAX];
 	u32 i;
 
-	threads_check(nr <= CREW_MAX);
+	threads_check(nr <= THREADS_MAX);
 	pthread_barrier_init(&threads.barrier, NULL, nr);
 	for (i = 0; i < nr; i++) {
 		start[i] = (struct start){
@@ -54,10 +54,10 @@ void threads_run(u32 nr, struct random *random,
 	pthread_barrier_destroy(&threads.barrier);
 }
 
-void threads_meet(struct member *me, void (*look)(void *arg), void *arg)
+void threads_meet(struct member *me, void (*check)(void *arg), void *arg)
 {
 	if (pthread_barrier_wait(&me->threads->barrier) ==
 	    PTHREAD_BARRIER_SERIAL_THREAD)
-		look(arg);
+		check(arg);
 	pthread_barrier_wait(&me->threads->barrier);
 }

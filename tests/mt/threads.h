@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * crew - a test's threads
+ * threads - the threads of a test
  *
- * Each member works by itself between meetings; at a meeting all of them
- * stand still while one looks whether everything is as it has to be.
+ * Each member works by itself between two meetings.  A meeting is a barrier:
+ * one member checks the state while all others wait.
  */
-#ifndef MQFAIR_CREW_H
-#define MQFAIR_CREW_H
+#ifndef MQFAIR_THREADS_H
+#define MQFAIR_THREADS_H
 
 #include "tests/random.h"
 
@@ -24,15 +24,15 @@ struct member {
 
 /* Runs @work on @nr threads at once, and returns when all have returned. */
 void threads_run(u32 nr, struct random *random,
-	      void (*work)(struct member *me, void *arg), void *arg);
+		 void (*work)(struct member *me, void *arg), void *arg);
 
-/* All members call this; @look runs once, while nobody else does anything. */
-void threads_meet(struct member *me, void (*look)(void *arg), void *arg);
+/* All members call this.  One of them calls @check while the others wait. */
+void threads_meet(struct member *me, void (*check)(void *arg), void *arg);
 
-/* How many threads: more than processors, so that some are preempted. */
+/* The number of threads to run: more than processors, so some are preempted. */
 u32 threads_size(void);
 
 #define threads_check(cond)	\
 	((cond) ? (void)0 : port_assert_failed(#cond, __FILE__, __LINE__))
 
-#endif /* MQFAIR_CREW_H */
+#endif /* MQFAIR_THREADS_H */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The token tree under threads: no slot is lost, none is invented. */
+/* The token tree on threads: it loses no slot and invents none. */
 #include "threads.h"
 #include "tests/machine.h"
 #include "sched/mt/token_tree.h"
@@ -13,10 +13,10 @@ struct scenario {
 	struct topology topo;
 	struct token_tree slots;
 	u32 threads;
-	bool resizing;		/* the first member does it */
+	bool resizing;		/* the first member changes D */
 	atomic64_t in_use;
 	atomic64_t taken, stolen;
-	s64 most;		/* D, when nobody resizes */
+	s64 most;		/* greatest D */
 };
 
 static void look(void *arg)
@@ -103,7 +103,7 @@ static void play(struct random *r, bool resizing, u32 depth)
 	threads_run(s.threads, r, work, &s);
 	look(&s);
 	threads_check(atomic64_read(&s.in_use) == 0);
-	/* All of them can be had from anywhere. */
+	/* Any queue can take all of them. */
 	while (token_steal(&s.slots, 0))
 		free++;
 	threads_check(free == s.slots.depth);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The wheel under threads: a queue that parks is in a bucket still to come, or
- * has been called, or was told that it is due.
+ * The wheel on threads.  A queue that parks is in a bucket that has not passed,
+ * or it has been woken, or wheel_park() has returned that it is due.
  */
 #include "threads.h"
 #include "sched/mt/wheel.h"
@@ -9,7 +9,7 @@
 enum {
 	QUEUES		= 100,
 	MEETINGS	= 3000,
-	STEPS		= 8,		/* few: once round, the forgotten are found */
+	STEPS		= 8,		/* few: a full turn finds lost queues */
 	SHIFT		= 7,
 	SHIFT_MIN	= 5,
 	SHIFT_MAX	= 9,
@@ -17,11 +17,11 @@ enum {
 };
 
 struct parker {
-	atomic64_t wake_pending;	/* times called */
-	u64 parked, unparked;	/* its member's */
-	vtime_t due;		/* of the last time */
+	atomic64_t wakes;	/* A: calls of on_wake() */
+	u64 parked, unparked;	/* counted by its member */
+	vtime_t due;		/* when it was parked last */
 	u32 bucket;
-	bool in;		/* as far as its member knows */
+	bool in;		/* parked, as far as its member knows */
 } __port_cacheline;
 
 struct scenario {
@@ -30,7 +30,7 @@ struct scenario {
 	struct parker parker[QUEUES];
 	u32 threads;
 	bool shifting;		/* the first member changes the width */
-	u64 called;		/* at meetings */
+	u64 woken;		/* sum of all wakes, at meetings */
 };
 
 static void on_wake(void *arg, u32 queue)
@@ -38,7 +38,7 @@ static void on_wake(void *arg, u32 queue)
 	struct scenario *s = arg;
 
 	threads_check(queue < QUEUES);
-	atomic64_inc(&s->parker[queue].wake_pending);
+	atomic64_inc(&s->parker[queue].wakes);
 }
 
 static bool bit_is_set(const struct scenario *s, u32 queue, u32 bucket)
@@ -58,12 +58,12 @@ static void look(void *arg)
 	u64 width = 1ULL << s->wheel.shift;
 	u32 q, bucket;
 
-	/* As far as virtual time, by the width that it was turned with. */
+	/* The wheel has turned up to virtual time, less than a width behind. */
 	threads_check(!vtime_before(vt, turned));
 	threads_check(vt - turned < (s->shifting ? 1 << SHIFT_MAX : width));
 	for (q = 0; q < QUEUES; q++) {
 		struct parker *p = &s->parker[q];
-		u64 wake_pending = (u64)atomic64_read(&p->wake_pending);
+		u64 wakes = (u64)atomic64_read(&p->wakes);
 		vtime_t start = (p->due + width - 1) & ~(width - 1);
 		u32 set = 0;
 
@@ -71,13 +71,13 @@ static void look(void *arg)
 			set += bit_is_set(s, q, bucket);
 		threads_check(set <= 1);
 		if (set) {
-			/* Where it said it was, and not for something past. */
+			/* The bit is in its bucket, which has not passed. */
 			threads_check(p->in && bit_is_set(s, q, p->bucket));
 			threads_check(vtime_before(turned, start));
 		}
-		/* Each time it was in, it came out in one of the two ways. */
-		threads_check(p->unparked + wake_pending + set >= p->parked);
-		s->called += wake_pending;
+		/* Each time it was parked, it was unparked or woken. */
+		threads_check(p->unparked + wakes + set >= p->parked);
+		s->woken += wakes;
 	}
 }
 
@@ -93,7 +93,7 @@ static void park(struct scenario *s, u32 queue, struct random *r)
 		p->in = false;
 		return;
 	}
-	/* Mostly soon, where the races are; sometimes beyond the wheel. */
+	/* Mostly it is due soon, where races are, sometimes beyond reach. */
 	reach = random_once_in(r, 4) ? 40 * width : 2 * width;
 	p->due = vt - width / 2 + random_next(r) % reach;
 	p->in = wheel_park(&s->wheel, queue, p->due, &p->bucket);
@@ -150,7 +150,7 @@ static void play(struct random *r, bool shifting)
 	atomic64_set(&s->vt, (s64)vt);
 	threads_check(!wheel_init(&s->wheel, QUEUES, SHIFT, vt));
 	threads_run(s->threads, r, work, s);
-	threads_check(s->called);
+	threads_check(s->woken);
 	wheel_deinit(&s->wheel);
 	port_free(s);
 }

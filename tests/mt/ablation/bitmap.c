@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The token tree's interface by a bitmap with a line a word: a queue looks for
- * a clear bit where it found one last, then in all other words.
+ * The interface of the token tree on a bitmap with one cache line per word.  A
+ * queue looks for a clear bit in the word where it found the last one, then in
+ * all other words.
  *
- * For comparison, as in Hedayati et al., Multi-Queue Fair Queueing, ATC 2019,
- * figure 11.  Slots have no names here, so a queue that gives one back clears
- * any bit, nearest first; D does not change.
+ * It is for comparison, as in Hedayati et al., Multi-Queue Fair Queueing, ATC
+ * 2019, figure 11.  Slots have no identity here, so a queue that gives one back
+ * clears any bit, nearest first.  D does not change.
  */
 #include "sched/mt/token_tree.h"
 
@@ -22,7 +23,7 @@ static u64 word_mask(const struct token_tree *t, u32 i)
 	return rest < 64 ? BIT_ULL(rest) - 1 : ~0ULL;
 }
 
-/* Behind the words: in which of them a queue was last successful. */
+/* The word in which a queue last found a bit; hints lie behind the words. */
 static atomic64_t *hint_of(const struct token_tree *t, u32 queue)
 {
 	return &t->node[words_of(t) + queue].free;
@@ -50,7 +51,7 @@ void token_tree_deinit(struct token_tree *t)
 	port_free(t->node);
 }
 
-/* Flips a bit that is not @used to it, or the other way round. */
+/* Sets a clear bit if @used, or clears a set one.  False if there is none. */
 static bool flip(struct token_tree *t, u32 queue, bool used)
 {
 	atomic64_t *hint = hint_of(t, queue);
@@ -95,12 +96,12 @@ bool token_steal(struct token_tree *t, u32 queue)
 
 void token_put(struct token_tree *t, u32 queue)
 {
-	/* Others put and take meanwhile: a bit looked at may have changed. */
+	/* Other threads put and take: a bit may change after it was read. */
 	while (!flip(t, queue, false))
 		;
 }
 
-/* In reach of everybody already. */
+/* Every queue can take any free slot already. */
 bool token_give(struct token_tree *t, u32 from, u32 to)
 {
 	(void)to;

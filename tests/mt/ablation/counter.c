@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The token tree's interface by one counter of free slots.
+ * The interface of the token tree on one counter of free slots.
  *
- * For comparison, as in Hedayati et al., Multi-Queue Fair Queueing, ATC 2019,
- * figure 11.
+ * It is for comparison, as in Hedayati et al., Multi-Queue Fair Queueing, ATC
+ * 2019, figure 11.
  */
 #include "sched/mt/token_tree.h"
 
@@ -52,7 +52,7 @@ void token_put(struct token_tree *t, u32 queue)
 	(void)atomic64_fetch_add(1, &t->node->free);
 }
 
-/* In reach of everybody already. */
+/* Every queue can take any free slot already. */
 bool token_give(struct token_tree *t, u32 from, u32 to)
 {
 	(void)to;

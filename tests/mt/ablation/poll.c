@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The wheel's interface without a wheel: nobody is ever called, a throttled
- * queue looks again by itself (poll= of the benchmark).
+ * The interface of the wheel without a wheel: it never wakes a queue.  A
+ * throttled queue looks again by itself (poll= of the benchmark).
  *
- * For comparison, as in Hedayati et al., Multi-Queue Fair Queueing, ATC 2019,
- * figure 10.
+ * It is for comparison, as in Hedayati et al., Multi-Queue Fair Queueing, ATC
+ * 2019, figure 10.
  */
 #include "sched/mt/wheel.h"
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The mindicator's interface by an array: every update looks at every queue.
+ * The interface of the mindicator on an array: each update reads all queues.
  *
- * For comparison, as in Hedayati et al., Multi-Queue Fair Queueing, ATC 2019,
- * figure 9.
+ * It is for comparison, as in Hedayati et al., Multi-Queue Fair Queueing, ATC
+ * 2019, figure 9.
  */
 #include "sched/mt/mindicator.h"
 
