@@ -30,12 +30,12 @@ static const struct {
 	{ 100, 4096 }, { 250, 65536 }, { 500, 4096 }, { 1000, 16384 },
 };
 
-struct play {
+struct setting {
 	u32 depth, threshold;
 };
 
 struct scenario {
-	const struct play *play;
+	const struct setting *setting;
 	struct host host;
 	struct device device;
 	struct flow *root, *flow[FLOWS];
@@ -67,11 +67,12 @@ static double bound(const struct scenario *s, u32 f, u32 m)
 	double requests =
 		tenants[f].bytes / share(f) + tenants[m].bytes / share(m);
 
-	return (s->play->depth + 1) * (2.0 * s->play->threshold + requests) +
+	return (s->setting->depth + 1) *
+		       (2.0 * s->setting->threshold + requests) +
 	       s->threads * requests;
 }
 
-static void look(void *arg)
+static void check_bound(void *arg)
 {
 	struct scenario *s = arg;
 	double served[FLOWS];
@@ -114,23 +115,23 @@ static void work(struct member *me, void *arg)
 			host_insert(&s->host,
 				    random_below(&me->random, nr_queues), io);
 		}
-		threads_meet(me, look, s);
+		threads_meet(me, check_bound, s);
 	}
 }
 
-static void scenario_init(struct scenario *s, const struct play *play,
+static void scenario_init(struct scenario *s, const struct setting *setting,
 			  struct random *r)
 {
 	const struct sched_params params = {
-		.depth = play->depth,
-		.threshold = play->threshold,
+		.depth = setting->depth,
+		.threshold = setting->threshold,
 		.anticipate = 1,
 	};
 	struct topo_place place[MACHINE_QUEUES];
 	u32 f, i;
 
 	memset(s, 0, sizeof(*s));
-	s->play = play;
+	s->setting = setting;
 	s->threads = threads_size();
 	s->host.issue = on_issue;
 	s->host.arg = s;
@@ -141,7 +142,7 @@ static void scenario_init(struct scenario *s, const struct play *play,
 		s->flow[f] =
 			host_flow_create(&s->host, s->root, tenants[f].weight);
 	/* These are more requests than the device takes, whatever D is. */
-	for (i = 0; i < DEPTH + play->depth; i++)
+	for (i = 0; i < DEPTH + setting->depth; i++)
 		for (f = 0; f < FLOWS; f++) {
 			s->io[f][i] = (struct io){ .flow = s->flow[f],
 						   .bytes = tenants[f].bytes };
@@ -167,7 +168,7 @@ static void scenario_deinit(struct scenario *s, struct random *r)
 
 int main(void)
 {
-	static const struct play plays[] = {
+	static const struct setting settings[] = {
 		{ 8, 65536 }, { 1, 0 },	    { 8, 0 },	     { 64, 0 },
 		{ 1, 65536 }, { 64, 4096 }, { 16, 1 << 18 },
 	};
@@ -177,11 +178,11 @@ int main(void)
 	u32 i;
 
 	for (round = 0; round < random_rounds(1); round++)
-		for (i = 0; i < ARRAY_SIZE(plays); i++) {
-			scenario_init(&s, &plays[i], &r);
+		for (i = 0; i < ARRAY_SIZE(settings); i++) {
+			scenario_init(&s, &settings[i], &r);
 			threads_run(s.threads, &r, work, &s);
 			printf("D %u, T %u: between %s at most %.3g of %.3g\n",
-			       plays[i].depth, plays[i].threshold,
+			       settings[i].depth, settings[i].threshold,
 			       "the heaviest and the lightest",
 			       s.most[3][0] - s.least[3][0], bound(&s, 3, 0));
 			fflush(stdout);

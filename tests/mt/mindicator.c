@@ -27,7 +27,7 @@ static vtime_t scan(const struct mindicator *m, const struct topo_node *node)
 	return least;
 }
 
-static void look(void *arg)
+static void check(void *arg)
 {
 	struct scenario *s = arg;
 	vtime_t least = mindicator_min(&s->tags);
@@ -71,7 +71,7 @@ static void work(struct member *me, void *arg)
 			if (mindicator_set(&s->tags, queue, head_tag))
 				atomic64_inc(&s->changes);
 		}
-		threads_meet(me, look, s);
+		threads_meet(me, check, s);
 	}
 }
 

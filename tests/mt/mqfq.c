@@ -36,14 +36,14 @@ enum io_state {
 };
 
 /* The actions of a workload are done once in this number of steps; 0: never. */
-struct play {
+struct workload {
 	const char *policy, *name;
 	u32 depth, threshold;
 	u32 ticks, tunes, blocks, requeues, weights, odd;
 };
 
 struct scenario {
-	const struct play *play;
+	const struct workload *workload;
 	struct host host;
 	struct device device;
 	struct flow *root, *flow[FLOWS];
@@ -100,7 +100,7 @@ static struct flow *any_flow(struct scenario *s, struct random *r)
 {
 	u64 era = (u64)atomic64_read(&s->host.now_ns) / (3ULL * FLOW_GRACE_NS);
 
-	if (!s->play->ticks)
+	if (!s->workload->ticks)
 		return s->flow[random_below(r, FLOWS)];
 	return s->flow[(era + random_below(r, 2)) % FLOWS];
 }
@@ -116,7 +116,7 @@ static void submit(struct scenario *s, struct random *r, struct test_io *t)
 		.bytes = sizes[random_below(r, ARRAY_SIZE(sizes))],
 		.op = (u8)random_below(r, IO_OPS),
 	};
-	if (s->play->odd && random_once_in(r, s->play->odd))
+	if (s->workload->odd && random_once_in(r, s->workload->odd))
 		t->io.flags = random_once_in(r, 2) ? IO_URGENT : IO_EXEMPT;
 	io_move(t, IDLE, WAITING);
 	atomic64_inc(&s->submitted);
@@ -139,7 +139,7 @@ static bool finish(struct scenario *s, struct random *r)
 
 	if (!io)
 		return false;
-	if (s->play->requeues && random_once_in(r, s->play->requeues)) {
+	if (s->workload->requeues && random_once_in(r, s->workload->requeues)) {
 		leave_device(s, test_io_of(io), WAITING);
 		host_requeue(&s->host, io);
 		return true;
@@ -186,14 +186,14 @@ static void tune(struct scenario *s, struct random *r)
 	else
 		tune_mqfq(&params, r);
 	/* Only tick gives reserved slots back. */
-	if (s->play->ticks)
+	if (s->workload->ticks)
 		params.anticipate = random_once_in(r, 2);
 	host_tune(&s->host, &params);
 }
 
 static void slow_work(struct scenario *s, struct random *r)
 {
-	const struct play *p = s->play;
+	const struct workload *p = s->workload;
 	unsigned long flags;
 
 	if (p->ticks && random_once_in(r, p->ticks)) {
@@ -212,11 +212,11 @@ static void slow_work(struct scenario *s, struct random *r)
 				1 + random_below(r, WEIGHT_MAX));
 }
 
-static void block_some(struct scenario *s, struct random *r)
+static void block_or_unblock(struct scenario *s, struct random *r)
 {
 	u32 queue = random_below(r, s->host.sched.nr_queues);
 
-	if (!s->play->blocks || !random_once_in(r, s->play->blocks))
+	if (!s->workload->blocks || !random_once_in(r, s->workload->blocks))
 		return;
 	if (random_once_in(r, 3))
 		host_block(&s->host, queue);
@@ -240,7 +240,7 @@ static void check_watchdog(struct scenario *s)
 	threads_check(atomic64_read(&s->host.sched.stats.watchdog) == before);
 }
 
-static void look(void *arg)
+static void check_stopped(void *arg)
 {
 	struct scenario *s = arg;
 	const struct mqfq *m = mqfq_of(s);
@@ -259,7 +259,7 @@ static void look(void *arg)
 			threads_check(mindicator_tag(&m->tags, i) ==
 				      VTIME_NONE);
 	}
-	if (s->play->ticks)
+	if (s->workload->ticks)
 		check_watchdog(s);
 }
 
@@ -269,15 +269,15 @@ static void drain(void *arg)
 	struct scenario *s = arg;
 	u32 i;
 
-	look(s);
+	check_stopped(s);
 	for (i = 0; i < s->host.sched.nr_queues; i++)
 		host_unblock(&s->host, i);
-	look(s);
+	check_stopped(s);
 	while (finish(s, &s->random))
 		;
 	threads_check(atomic64_read(&s->completed) ==
 		      atomic64_read(&s->submitted));
-	look(s);
+	check_stopped(s);
 	stall_check_empty(mqfq_of(s));
 }
 
@@ -309,14 +309,15 @@ static void work(struct member *me, void *arg)
 			else
 				finish(s, r);
 			slow_work(s, r);
-			block_some(s, r);
+			block_or_unblock(s, r);
 			check_vt(s, &seen);
 		}
-		threads_meet(me, meeting + 1 < MEETINGS ? look : drain, s);
+		threads_meet(me, meeting + 1 < MEETINGS ? check_stopped : drain,
+			     s);
 	}
 }
 
-static void scenario_init(struct scenario *s, const struct play *play,
+static void scenario_init(struct scenario *s, const struct workload *workload,
 			  struct random *r)
 {
 	static const u32 weights[FLOWS] = { 1, 100, 250, 1000, 10000 };
@@ -324,15 +325,16 @@ static void scenario_init(struct scenario *s, const struct play *play,
 	struct topo_place place[MACHINE_QUEUES];
 	u32 i;
 
-	*s = (struct scenario){ .play = play, .threads = threads_size() };
+	*s = (struct scenario){ .workload = workload,
+				.threads = threads_size() };
 	s->random.state = random_next(r);
-	s->most = play->depth;
+	s->most = workload->depth;
 	s->host.issue = on_issue;
 	s->host.arg = s;
-	sched_params_init(sched_find(play->policy), &params);
-	params.depth = play->depth;
-	params.threshold = play->threshold;
-	host_init(&s->host, play->policy, &params, place,
+	sched_params_init(sched_find(workload->policy), &params);
+	params.depth = workload->depth;
+	params.threshold = workload->threshold;
+	host_init(&s->host, workload->policy, &params, place,
 		  machine_random(r, place));
 	device_init(&s->device, s->threads * IOS);
 	port_lock_init(&s->slow);
@@ -360,7 +362,7 @@ static void scenario_deinit(struct scenario *s)
 
 int main(void)
 {
-	static const struct play plays[] = {
+	static const struct workload workloads[] = {
 		{ "mqfq", "wide", 64, 1 << 20, 0, 0, 0, 0, 0, 0 },
 		{ "mqfq", "narrow", 3, 65536, 0, 0, 0, 0, 0, 0 },
 		{ "mqfq", "one slot", 1, 4096, 0, 0, 0, 0, 0, 0 },
@@ -381,11 +383,11 @@ int main(void)
 	u32 i;
 
 	for (round = 0; round < random_rounds(1); round++)
-		for (i = 0; i < ARRAY_SIZE(plays); i++) {
-			scenario_init(&s, &plays[i], &r);
+		for (i = 0; i < ARRAY_SIZE(workloads); i++) {
+			scenario_init(&s, &workloads[i], &r);
 			threads_run(s.threads, &r, work, &s);
-			printf("%s, %s: %lld requests\n", plays[i].policy,
-			       plays[i].name, atomic64_read(&s.completed));
+			printf("%s, %s: %lld requests\n", workloads[i].policy,
+			       workloads[i].name, atomic64_read(&s.completed));
 			fflush(stdout);
 			scenario_deinit(&s);
 		}

@@ -19,7 +19,7 @@ struct scenario {
 	s64 most;		/* greatest D */
 };
 
-static void look(void *arg)
+static void check(void *arg)
 {
 	struct scenario *s = arg;
 	u32 n;
@@ -84,13 +84,13 @@ static void work(struct member *me, void *arg)
 	for (meeting = 0; meeting < MEETINGS; meeting++) {
 		for (i = 0; i < STEPS; i++)
 			held = step(s, &me->random, resizing, held);
-		threads_meet(me, look, s);
+		threads_meet(me, check, s);
 	}
 	while (held--)
 		put(s, random_below(&me->random, s->topo.nr_queues));
 }
 
-static void play(struct random *r, bool resizing, u32 depth)
+static void run_scenario(struct random *r, bool resizing, u32 depth)
 {
 	struct topo_place place[MACHINE_QUEUES];
 	struct scenario s = { .threads = threads_size(),
@@ -101,7 +101,7 @@ static void play(struct random *r, bool resizing, u32 depth)
 	threads_check(!topology_init(&s.topo, place, nr));
 	threads_check(!token_tree_init(&s.slots, &s.topo, depth));
 	threads_run(s.threads, r, work, &s);
-	look(&s);
+	check(&s);
 	threads_check(atomic64_read(&s.in_use) == 0);
 	/* Any queue can take all of them. */
 	while (token_steal(&s.slots, 0))
@@ -118,9 +118,9 @@ int main(void)
 	u64 round;
 
 	for (round = 0; round < random_rounds(2); round++) {
-		play(&r, false, 1);
-		play(&r, false, 1 + random_below(&r, 200));
-		play(&r, true, 40);
+		run_scenario(&r, false, 1);
+		run_scenario(&r, false, 1 + random_below(&r, 200));
+		run_scenario(&r, true, 40);
 	}
 	return 0;
 }

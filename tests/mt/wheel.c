@@ -50,7 +50,7 @@ static bool bit_is_set(const struct scenario *s, u32 queue, u32 bucket)
 	       1;
 }
 
-static void look(void *arg)
+static void check(void *arg)
 {
 	struct scenario *s = arg;
 	vtime_t turned = (vtime_t)atomic64_read(&s->wheel.turned);
@@ -135,11 +135,11 @@ static void work(struct member *me, void *arg)
 				wheel_flush(&s->wheel, on_wake, s);
 			}
 		}
-		threads_meet(me, look, s);
+		threads_meet(me, check, s);
 	}
 }
 
-static void play(struct random *r, bool shifting)
+static void run_scenario(struct random *r, bool shifting)
 {
 	struct scenario *s = port_zalloc(sizeof(*s));
 	vtime_t vt = (vtime_t)-4000;
@@ -161,8 +161,8 @@ int main(void)
 	u64 round;
 
 	for (round = 0; round < random_rounds(2); round++) {
-		play(&r, false);
-		play(&r, true);
+		run_scenario(&r, false);
+		run_scenario(&r, true);
 	}
 	return 0;
 }
