@@ -19,12 +19,12 @@
  *   - No die can take a page: each one has its last free block left, which is
  *     GC's.  An erase brings another.
  *
- * Example, in us, with the numbers of tests/flash/fixture.c (command and link
- * 1, channel 10 a page, program 500, fixed 3), one die, units of 8 pages and
- * room for 16.  Three writes of 8 pages come at 0.  The first arrives from 1 to
- * 9 and is done at 12; the second arrives until 17 and is done at 20.  The
- * buffer is full.  The first unit has the channel until 89 and the die until
- * 589.  Then the third write arrives until 597, and it is done at 600.
+ * Example, in us, with the times of tests/flash/fixture.c (command and link 1,
+ * channel 10 a page, program 500, fixed 3).  There is one die, with units of 8
+ * pages and room for 16.  Three writes of 8 pages come at 0.  The first arrives
+ * from 1 to 9 and is done at 12; the second arrives until 17 and is done at 20.
+ * The buffer is full.  The first unit has the channel until 89 and the die
+ * until 589.  Then the third write arrives until 597, and it is done at 600.
  *
  * Limits.  Two writes of one page in the buffer are not merged: each is
  * programmed.
@@ -99,9 +99,9 @@ static void link_in_start(struct flash *f)
 }
 
 /*
- * A page that the owner of @tag writes pays its part of the program and of the
- * transfer of its unit, on all planes, and its part of the GC time not yet paid
- * for.
+ * Charges a page to the owner of @tag that writes it.  The page pays its part
+ * of the program and of the transfer of its unit, on all planes.  It also pays
+ * a part of the GC time not yet paid for.
  */
 static void owner_writes(struct flash *f, u16 tag)
 {

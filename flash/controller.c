@@ -16,10 +16,10 @@
  *
  * Example, in us, with the numbers of tests/flash/fixture.c (command 1, read
  * 50, channel 10 and link 1 a page, fixed 5).  A read of two pages of one flash
- * page has the controller until 1, the plane until 51, the channel until 71 and
- * the link until 73, and is done at 78.  If the two pages are on two planes of
- * one die, these leave the channel at 61 and 71 and the link at 62 and 72: the
- * read is done at 77.
+ * page has the controller until 1 and the plane until 51.  It has the channel
+ * until 71 and the link until 73, and is done at 78.  If the two pages are on
+ * two planes of one die, they leave the channel at 61 and 71.  They leave the
+ * link at 62 and 72, so the read is done at 77.
  *
  * Limits.  A step of the controller ends after FLASH_STEP_PAGES pages, so each
  * event is bounded; a longer command takes more steps at the same time.  With
@@ -100,8 +100,8 @@ void controller_written(struct flash *f, struct flash_cmd *cmd, u32 pages)
 /* ---------------------------------------------------------------- controller */
 
 /*
- * Returns the length of the run of @cmd that begins at physical page @at: pages
- * that follow each other in one flash page of the plane *@pl.
+ * Returns the length of the run of @cmd that begins at physical page @at.  Its
+ * pages follow each other in one flash page of the plane *@pl.
  */
 static u32 run_in_flash(struct flash *f, const struct flash_cmd *cmd, u32 at,
 			struct flash_plane **pl)

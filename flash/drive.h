@@ -29,8 +29,8 @@
  * brings.  A *unit* is the program_pages pages that are programmed at once, on
  * all planes of a die.
  *
- * A die is in one of two states: its planes read, each by itself, or all planes
- * do one thing together, which is a program, an erase, or a read for GC.  Reads
+ * A die is in one of two states.  Its planes read, each by itself; or all
+ * planes do one thing together: a program, an erase, or a read for GC.  Reads
  * of commands go first, but at most read_burst of them pass work that waits for
  * the whole die.  Programs of commands and steps of GC take turns, unless only
  * GC can bring free blocks.

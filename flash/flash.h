@@ -22,9 +22,9 @@
  *
  * Time.  All times are u64 nanoseconds of the caller's clock, which must not go
  * back between two calls for one drive.  A caller that stretches time
- * multiplies before it arms its timer and divides what its clock says.  A call
- * after flash_next_ns() does not slow the drive down: an event that is due at t
- * happens at t, and cmd->done_ns, at most `now`, says when the command was
+ * multiplies before it arms its timer, and divides the time of its clock.  A
+ * call after flash_next_ns() does not slow the drive down: an event that is due
+ * at t happens at t.  cmd->done_ns, at most `now`, says when the command was
  * done.  Commands are handed back in the order of done_ns, which differs from
  * the order of submission.
  *
@@ -161,8 +161,8 @@ u64 flash_amplification_permille(u64 written, u64 copied);
  * flash_usage.busy_ns is the drive's time, divided among the owners.  It is the
  * truth against which the estimated costs of a scheduler are compared.
  *   - A plane is busy for an owner while it reads for a command of the owner.
- *   - All planes of a die are busy for an owner while a page of the owner is
- *     programmed, each for that page's part of the program.
+ *   - While a page of an owner is programmed, all planes of the die are busy
+ *     for the owner, for that page's part of the program.
  *   - The transfers of both over a channel count; waiting for a channel does
  *     not.
  *   - GC keeps planes busy for the owners that write, because GC makes room for

@@ -67,8 +67,8 @@ static void list_remove(struct ftl *ftl, struct ftl_block *b)
 }
 
 /*
- * Returns a closed block with the fewest valid pages, or NULL if all are full
- * of valid pages: to collect one of these would free nothing.
+ * Returns a closed block with the fewest valid pages.  If all pages of all
+ * blocks are valid it returns NULL, because GC would free nothing.
  */
 static struct ftl_block *list_least(const struct ftl *ftl,
 				    const struct ftl_die *die)

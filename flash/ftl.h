@@ -11,16 +11,16 @@
  * garbage collection (GC) copies.  A stream places pages into its open block in
  * order, and they are programmed in that order, in units of unit_pages.  A page
  * that is placed and not yet programmed is mapped already, and it is in the
- * buffer.  A block that is programmed to its end is *closed*; it is in the list
- * of all closed blocks of its die that have as many valid pages.
+ * buffer.  A block that is programmed to its end is *closed*.  A die has a list
+ * of its closed blocks for each number of valid pages.
  *
  * GC of a die takes a closed block with the fewest valid pages as its victim
- * (greedy); a bitmap of the lists that are not empty finds it.  It goes through
- * the victim by *rows*: a row is the row_pages pages that one read on all
- * planes brings.  ftl_gc_read() passes over rows without valid pages,
+ * (greedy).  A bitmap of the lists that are not empty finds it.  It goes
+ * through the victim by *rows*: a row is the row_pages pages that one read on
+ * all planes brings.  ftl_gc_read() passes over rows without valid pages.
  * ftl_gc_copy() copies the valid pages of one row into the GC stream of the
- * die, and ftl_gc_erased() frees the block.  Each call handles at most a row or
- * 64 pages.
+ * die.  ftl_gc_erased() frees the block.  Each call handles at most a row or 64
+ * pages.
  *
  * Watermarks, in free blocks of a die.  GC begins when gc_start blocks or fewer
  * are free, and ends when gc_stop are.  Commands may not take the last free

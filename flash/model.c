@@ -20,8 +20,9 @@
  *     (program_ns + program_pages * channel_ns).
  *   - spare_permille.  Random writes reach that rate divided by the write
  *     amplification, less the time of the reads for GC.  With spare s the
- *     amplification is about (1 + s) / 2s if all pages are equally likely
- *     (Desnoyers, Analytic Models of SSD Write Performance, ACM TOS 2014).
+ *     amplification is about (1 + s) / 2s if all pages are equally likely.
+ *     Source: Desnoyers, Analytic Models of SSD Write Performance, ACM TOS
+ *     2014.
  *
  * Tested by tests/flash/curve.c.
  */
@@ -149,7 +150,7 @@ const struct flash_params flash_models[] = {
 	},
 	/*
 	 * A drive as small as the emulated one of Lee, Han, Shin (hwabc), of
-	 * which no figure is published: sixteen requests saturate it, and it
+	 * which no figure is published.  Sixteen requests saturate it, and it
 	 * reads about as much as it writes.  It has four dies and the times of
 	 * the P4500.
 	 */

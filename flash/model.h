@@ -7,10 +7,9 @@
  * The capacity is not part of it: flash_create() makes a drive of any size that
  * flash_config_wrong() accepts, with the same number of dies.
  *
- * Erase blocks are 1 MiB, smaller than real ones, so that a drive of one GiB
- * still has dozens in each die and behaves as a large one.  The time of an
- * erase is scaled down with them: an erase costs as much per page as a real
- * one.
+ * Erase blocks are 1 MiB, smaller than real ones.  So a drive of one GiB still
+ * has dozens in each die and behaves as a large one.  The time of an erase is
+ * scaled down with them: an erase costs as much per page as a real one.
  *
  * Example.  The P4500 has 12 channels of 3 dies of 1 plane.  A plane reads 8
  * pages of 4 KiB in 66 us, a channel transfers a page in 8 us: 36 planes bring

@@ -18,8 +18,8 @@
  *
  * While such work waits, at most read_burst more reads start on the die.  When
  * its planes have ended, the work starts.  A program of commands and a step of
- * GC take turns if both wait, but GC goes first while the die has no more than
- * its last free block.
+ * GC take turns if both wait.  While the die has no more than its last free
+ * block, GC goes first.
  *
  * Example, in us, with the numbers of tests/flash/fixture.c (read 50, channel
  * 10 a page, program 500, read_burst 2).  Six reads of one plane begin at 1,

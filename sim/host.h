@@ -124,9 +124,9 @@ struct host_queue {
 /*
  * With dispatch_delay_ns 0 a queue is dispatched after each insert until the
  * scheduler lets nothing more go.  Otherwise a random time of up to
- * dispatch_delay_ns passes before each single dispatch, as when a submitter is
- * plugged and a driver fetches one request at a time.  A queue that is to wait
- * after an insert counts as blocked until then.
+ * dispatch_delay_ns passes before each single dispatch.  The kernel does so if
+ * a submitter is plugged and a driver fetches one request at a time.  A queue
+ * that is to wait after an insert counts as blocked until then.
  */
 struct host_params {
 	u64 seed;

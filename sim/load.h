@@ -16,9 +16,9 @@
  *
  * If off_ns is not 0 the load pauses for off_ns after every on_ns.
  *
- * Example.  depth 32, bytes 4096, think_ns 0, on a device that serves 24 390
- * requests a second: alone, the flow is served 24 390 requests a second, each
- * after 32 / 24 390 s = 1.3 ms.
+ * Example.  A load has depth 32, bytes 4096 and think_ns 0, and its flow is
+ * alone on a device that serves 24 390 requests a second.  Each request takes
+ * 32 / 24 390 s = 1.3 ms.
  *
  * Times are nanoseconds of the timeline of the host.  All chance comes from the
  * host's rng, so the same seed gives the same requests.

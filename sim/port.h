@@ -2,8 +2,8 @@
 /*
  * port - the names that the code in sched/ and flash/ uses, for the simulator
  *
- * One thread runs everything.  So each shared access is a plain one, a lock is
- * a flag, and a lock that is taken twice is a bug and ends the program.  Signed
+ * One thread runs everything.  So each shared access is a plain one, and a lock
+ * is a flag.  A lock that is taken twice is a bug and ends the program.  Signed
  * counters wrap, as the kernel's atomics do.  min, max and clamp insist on one
  * type, as those of the oldest supported kernel do.
  */

@@ -33,8 +33,8 @@ u64 rng_exponential(struct rng *r, u64 mean);
 
 /*
  * Returns a size of [lo, hi], all three multiples of 512.  The octave (from a
- * power of two to the next) is uniform, and so is the size within it: requests
- * of 4 to 8 KiB are as frequent as those of 64 to 128 KiB.
+ * power of two to the next) is uniform, and so is the size within it.  So
+ * requests of 4 to 8 KiB are as frequent as those of 64 to 128 KiB.
  */
 u32 rng_size(struct rng *r, u32 lo, u32 hi);
 

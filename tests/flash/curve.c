@@ -5,8 +5,8 @@
  *
  * usage: flash-curve [--json] [--check] [--bench] [MODEL...]
  *
- * A drive of 4 GiB is filled in order, read and written in order, aged by
- * random overwrites of 1.5 times its capacity, and written at random.
+ * A drive of 4 GiB is filled in order, then read and written in order.  Random
+ * overwrites of 1.5 times its capacity age it, and it is written at random.
  *
  *	--check	status 1 if a judged figure is more than 10 % off its target
  *	--json	the points and figures as JSON instead of tables

@@ -149,10 +149,10 @@ static void writes_wait_for_a_free_block(void **state)
 /* -------------------------------------------------------------------- cost */
 
 /*
- * The formula gives the write amplification of uniformly random writes if the
- * victim is the block that was filled longest ago: with a = flash / data, A = a
- * / (a + W(-a exp(-a))).  As blocks become large, the block with the fewest
- * valid pages is the same one.
+ * The formula gives the write amplification A of uniformly random writes if the
+ * victim is the block that was filled longest ago.  With a = flash / data it is
+ * A = a / (a + W(-a exp(-a))).  As blocks become large, the block with the
+ * fewest valid pages is the same one.
  *
  * Source: Desnoyers, Analytic Models of SSD Write Performance, ACM TOS 2014.
  */

@@ -8,9 +8,8 @@
 #include "fixture.h"
 
 /*
- * A drive filled in order has page p on die p / 8 % 4, because each unit of 8
- * pages goes to the next die, and on plane p / 2 % 2 of it.  Dies 0 and 2 are
- * on channel 0.
+ * A drive filled in order has page p on die p / 8 % 4, plane p / 2 % 2: each
+ * unit of 8 pages goes to the next die.  Dies 0 and 2 are on channel 0.
  */
 enum {
 	DIE_1		= 8,

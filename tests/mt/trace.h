@@ -2,10 +2,10 @@
 /*
  * trace - the CPUs that read and write each cache line
  *
- * The compiler is asked for the calls that a thread sanitizer puts at every
- * access, plain or atomic, of the code under test.  trace.c is linked in place
- * of the sanitizer and counts them.  One thread plays all CPUs in turn, so
- * timing has no influence and the counts are exact.
+ * The code under test is compiled with the calls of a thread sanitizer at every
+ * access, plain or atomic.  trace.c is linked in place of the sanitizer and
+ * counts them.  One thread plays all CPUs in turn, so timing has no influence
+ * and the counts are exact.
  *
  *	trace_name("flow", f, sizeof(*f));
  *	trace_reset();
@@ -39,9 +39,9 @@ void trace_cpu(u32 cpu);
 void trace_off(void);
 
 /*
- * Calls @seen for each line that one CPU has written and another has read or
- * written, with the name and the offset of its first written byte.  @writers
- * and @users are masks of CPUs.  Returns the number of these lines.
+ * Calls @seen for each line that one CPU has written and another has used, with
+ * the name and offset of its first written byte.  @writers and @users are masks
+ * of CPUs.  Returns the number of these lines.
  */
 u32 trace_shared(void (*seen)(void *arg, const char *name, size_t offset,
 			      u32 writers, u32 users), void *arg);
