@@ -1,58 +1,68 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * limit - no flow holds so many scheduler tags that another goes without
+ * limit - bounds the scheduler tags that one flow occupies
  *
- * Tags are taken before the scheduler sees a request, and submitters sleep for
- * them in order of arrival.  A flow that fills the map with requests that we
- * hold back blocks the others above us, where no weight is known.
+ * The block layer takes a scheduler tag before the scheduler sees the request.
+ * Tasks sleep for tags in order of arrival.  A flow could fill the tag map with
+ * requests that the scheduler delays.  The other flows would then wait above
+ * the scheduler, where no weight is known.
  *
- * The rule.  Half of the map is for whoever comes.  Beyond it a flow may always
- * hold its share of the map.  So every flow can have waiting what its share of
- * the device needs, and a map of twice D tags keeps the device busy whoever is
- * idle.  What a flow leaves of its share is lent to those who want more, by
- * their shares: all are filled to the same *level*, a multiple of the share, as
- * water fills vessels (max-min fairness).
+ * The rule.  Half of the tags are first come, first served.  A flow may use
+ * tags of the other half up to its *quota*, which is its share of the whole
+ * map.  So every flow can have as many requests waiting as its share of the
+ * device needs.  A map of twice D tags keeps the device busy even if some flows
+ * are idle.
  *
- *	ifq, D = 8, 32 tags, shares of 91 : 6 : 3, of which the first asks for
- *	one request at a time.  Its 29 tags do not wait for it: 2 are kept free
- *	for who comes next, one is its own, and 29 are filled to the level of
- *	10: 19 and 10, where shares alone would be one each, and the second
- *	could not have its two thirds of the device.
+ * Loans.  The tags that a flow leaves of its quota are lent to the flows that
+ * want more.  Each of these is filled up to the same multiple of its share, the
+ * *water level* (max-min fairness by water-filling).
  *
- * A loan is given while more than a sixteenth of the map is free, so that who
- * has a right to a tag finds one, and is not renewed when the level has fallen.
- * When all want more the level is 1, and what a flow holds is its share: with
- * no more than two tags for each slot it needs them all, for what the device
- * ends together is dispatched together.  A flow alone is not limited.
+ *	ifq, D = 8, 32 tags, shares of 91 : 6 : 3.  The first flow wants one
+ *	request at a time.  Its 29 tags do not wait for it: one is its own, 2
+ *	stay free for the next arrival, and 29 are filled to the level of 10.
+ *	The other two flows get 19 and 10 tags.  By shares alone they would get
+ *	one each, and the second could not have its two thirds of the device.
  *
- * The half and the shares together are more than the map.  When flows are many
- * the last tags are for those who have none: without one nobody asks for what
- * is due to it, and a scheduler that waits for that stands still, while those
- * whom it holds back have all tags.
+ * A tag is lent while more than a sixteenth of the map is free, so that a flow
+ * below its quota finds a free tag.  A loan is not renewed after the level has
+ * fallen.  When all flows want more the level is 1, and each flow occupies its
+ * quota.  With no more than two tags per slot a flow needs its whole quota,
+ * because requests that complete together are dispatched together.  A flow that
+ * is alone is not limited.
  *
- *	128 tags, 64 flows of depth 4: 64 tags go to the first 16, 2 to each of
- *	the next 32, and the last 16 would have nothing.
+ * Many flows.  Half of the map and all quotas together exceed the map.  When
+ * flows are many, the last tags are reserved for flows that have none.  Without
+ * a tag a flow cannot claim its share.  A scheduler that waits for such a flow
+ * stands still while the flows that it delays have all tags.
  *
- * What a flow wants is the most that it held and asked for in this interval or
- * in the last one; everything, if it was refused.  tick reckons the level.
+ *	128 tags, 64 flows of depth 4: 64 tags go to the first 16 flows, 2 to
+ *	each of the next 32, and the last 16 flows would have none.
  *
- * The core's own means, a depth, gives no flow a number of tags: it is a
- * number of low tags, fixed while the task sleeps.  It is used for those alone
- * who may not sleep (REQ_NOWAIT).  Waiting here is waiting where the core
- * waits for a tag a few lines later: same context, nothing held but the
- * queue's usage counter, and the plug is flushed by io_schedule().
+ * Demand.  The demand of a flow is the largest number of tags that it occupied
+ * and asked for, in this interval or in the last one.  It is unlimited if the
+ * flow was refused a tag.  limit_tick() computes the level from the demands.
  *
- * The caller is known by `current` alone, for there is no bio yet.
+ * Depths.  The block layer's own means, a shallow depth, gives a flow no number
+ * of tags.  A depth is a range of low tag numbers, and it is fixed while the
+ * task sleeps.  Depths serve only the tasks that may not sleep (REQ_NOWAIT).
+ * A task may wait here because the block layer would wait for a tag a few lines
+ * later.  The context is the same, the task holds only q_usage_counter, and
+ * io_schedule() flushes the plug.
  *
- * Who wakes: a request of the flow that ends makes room; one that is inserted,
- * of somebody who was woken, passes on what room there is still.  Either may
- * wake who waits for another map: a waiter's flow had a request in that one,
- * but whoever was woken when it ended may have slept for the tag itself, been
- * moved, and inserted elsewhere.
+ * There is no bio yet, so `current` alone tells the flow.
  *
- * Only who asks in its own name and inserts for another cgroup (an fsync of
- * pages that another one owns) wakes nobody here.  For the sake of those who
- * wait behind it nobody sleeps longer than PATIENCE without a look.
+ * Wake-ups.  A request that finishes makes room and wakes one waiter of its
+ * flow.  A request that a former waiter inserts wakes the next waiter if there
+ * is room left.  Both consider waiters for any tag map, because a woken task
+ * may migrate and insert elsewhere:
+ *
+ *	A waiter's flow had a request in the waiter's map.  The task that was
+ *	woken when this request ended may have slept for the tag itself, may
+ *	have migrated, and may have inserted into another map.
+ *
+ * A task may ask in its own name and insert for another cgroup, as an fsync of
+ * pages that another cgroup owns does.  Such a task wakes no waiter here.  For
+ * the waiters behind it, no task sleeps longer than PATIENCE without a look.
  *
  * Source of the rule: Bertsekas, Gallager, Data Networks, 1992, section 6.5.2.
  * Tested by tests/vm/test_tags.py, tests/vm/test_shares.py,
@@ -63,26 +73,27 @@
 #include "weights.h"
 
 enum {
-	LEVEL_SHIFT	= 8,
+	LEVEL_SHIFT	= 8,	/* fraction bits of the water level */
 	LEVEL_ONE	= 1 << LEVEL_SHIFT,
-	/* At which the least share is everything. */
+	/* At this level the least share is the whole map. */
 	LEVEL_MAX	= LEVEL_ONE << SHARE_MIN_SHIFT,
-	/* Stopping early lends less. */
+	/* The level rises with each pass; fewer passes lend less. */
 	LEVEL_PASSES	= 8,
 	INTERVAL_NS	= FLOW_GRACE_NS,
-	RESERVE_SHIFT	= 4,
+	RESERVE_SHIFT	= 4,	/* part of the map that is never lent */
 	MANY_SHIFT	= 3,	/* flows are many from this part of the map on */
-	LAST_SHIFT	= 2,	/* most that is kept for those who have none */
+	LAST_SHIFT	= 2,	/* most of the map for flows without a tag */
 };
 
 #define TAGS_ALL	U32_MAX
 #define PATIENCE	(HZ / 10)	/* jiffies */
 
+/* The wish of a task for tags. */
 struct claim {
 	struct hctx_host *hctx;
 	struct flow *flow;
-	u32 depth;		/* of the map */
-	u64 held;		/* tags of the flow, when last looked */
+	u32 depth;		/* tags of the map */
+	u64 occupied;		/* tags of the flow, at the last look */
 };
 
 struct tag_waiter {
@@ -90,42 +101,43 @@ struct tag_waiter {
 	const struct claim *claim;
 };
 
-/* What wakes: the map in which something has changed, what is left of it. */
+/* The reason of a wake-up: a flow may take @left tags of @map. */
 struct tag_news {
 	const struct tag_map *map;
 	u64 left;
-	bool looked;		/* at who waits for another map */
+	bool looked;		/* a waiter for another map was looked at */
 };
 
-/* Tags of the map that the flow's requests hold. */
-static u64 tags_held(const struct claim *c)
+/* Tags of the map that the flow's requests occupy. */
+static u64 tags_occupied(const struct claim *c)
 {
 	const struct flow *f = c->flow;
 	struct flow_totals t;
-	s64 held = 0;
+	s64 sum = 0;
 	u32 i;
 
 	if (c->hctx->requests_shared) {
 		flow_totals(f, &t);
-		held = t.inserted - t.done;
-		return max(held, 0LL);
+		sum = t.inserted - t.done;
+		return max(sum, 0LL);
 	}
 	for (i = 0; i < c->hctx->nr_queues; i++) {
 		const struct flow_queue *fq =
 			&f->fq[c->hctx->queue[i]->queue.index];
 
-		held += READ_ONCE(fq->inserted) - (u64)atomic64_read(&fq->done);
+		sum += READ_ONCE(fq->inserted) - (u64)atomic64_read(&fq->done);
 	}
-	/* The counters are not read at one moment. */
-	return max(held, 0LL);
+	/* The counters are read one after the other, so the sum may be negative. */
+	return max(sum, 0LL);
 }
 
-/* A flow's part of a map that is filled to @level, in units of a share. */
+/* The part of a map that a flow fills at @level, in units of a share. */
 static u64 part_at(u64 share, u32 level)
 {
 	return min(share * level >> LEVEL_SHIFT, 1ULL << SHARE_SHIFT);
 }
 
+/* @tags of @depth tags, in units of a share. */
 static u64 part_of(u32 tags, u32 depth)
 {
 	return div_u64((u64)min(tags, depth) << SHARE_SHIFT, depth);
@@ -136,12 +148,13 @@ static u64 quota(u64 part, u32 depth)
 	return max_t(u64, (part * depth) >> SHARE_SHIFT, 1);
 }
 
+/* Tags that are never lent. */
 static u32 reserve(u32 depth)
 {
 	return max(depth >> RESERVE_SHIFT, 1U);
 }
 
-/* Tags for those who have none: one each. */
+/* Tags that are reserved for flows without a tag: one for each flow. */
 static u32 last_tags(const struct claim *c)
 {
 	u32 flows = READ_ONCE(c->hctx->device->sched.share.nr_active);
@@ -151,7 +164,7 @@ static u32 last_tags(const struct claim *c)
 		       min(flows, c->depth >> LAST_SHIFT);
 }
 
-/* How many tags the flow may take now. */
+/* How many tags the flow may take now.  Sets c->occupied. */
 static u64 tags_left(struct claim *c)
 {
 	u32 used = min_t(u32, atomic_read(&c->hctx->map->used), c->depth);
@@ -159,19 +172,21 @@ static u64 tags_left(struct claim *c)
 	u64 share = flow_share(c->flow);
 	u64 most = quota(share, c->depth), lent;
 
-	c->held = tags_held(c);
+	c->occupied = tags_occupied(c);
 	if (used < c->depth / 2)
 		return c->depth / 2 - used;
-	if (c->held && free < last_tags(c))
+	if (c->occupied && free < last_tags(c))
 		return 0;
 	if (free > reserve(c->depth)) {
 		level = READ_ONCE(c->hctx->device->tag_level);
 		lent = quota(part_at(share, level), c->depth);
-		most = max(most, min(lent, c->held + free - reserve(c->depth)));
+		most = max(most,
+			   min(lent, c->occupied + free - reserve(c->depth)));
 	}
-	return c->held < most ? most - c->held : 0;
+	return c->occupied < most ? most - c->occupied : 0;
 }
 
+/* Whether the flow of a waiter may take a tag of the waiter's map. */
 static bool has_room(const struct claim *claim, struct tag_news *news)
 {
 	struct claim c;
@@ -181,14 +196,16 @@ static bool has_room(const struct claim *claim, struct tag_news *news)
 	if (news->looked)
 		return false;
 	news->looked = true;
-	/* A copy: the waiter may be looking itself. */
+	/* tags_left() writes to the claim, and the waiter may do so just now. */
 	c = *claim;
 	return tags_left(&c);
 }
 
 /*
- * A flow's waiters are of all its maps, in order of arrival.  Of those of other
- * maps the first is looked at: who was left behind comes to be the first.
+ * Wakes a waiter if there is room for it.  The waiters of a flow stand in one
+ * list for all tag maps, in order of arrival.  Of the waiters for other maps
+ * only the first is looked at: a waiter that is passed over becomes the first
+ * in the end.
  */
 static int wake_waiter(struct wait_queue_entry *entry, unsigned int mode,
 		       int flags, void *key)
@@ -198,10 +215,11 @@ static int wake_waiter(struct wait_queue_entry *entry, unsigned int mode,
 
 	if (has_room(w->claim, news))
 		return autoremove_wake_function(entry, mode, flags, key);
-	/* Less than 0 ends the walk. */
+	/* A return value below 0 ends the walk over the list. */
 	return news->looked && !news->left ? -1 : 0;
 }
 
+/* Sleeps until the flow may take a tag; returns how many it may take. */
 static u64 wait_for_tags(struct claim *c)
 {
 	wait_queue_head_t *wait = &flow_tags(c->flow)->wait;
@@ -213,7 +231,10 @@ static u64 wait_for_tags(struct claim *c)
 	for (;;) {
 		prepare_to_wait_exclusive(wait, &waiter.entry,
 					  TASK_UNINTERRUPTIBLE);
-		/* Pairs with limit_finished(): announce, then look. */
+		/*
+		 * Announce first, then look again: prepare_to_wait_exclusive()
+		 * is fully ordered.  Pairs with limit_finished().
+		 */
 		left = tags_left(c);
 		if (left)
 			break;
@@ -223,6 +244,7 @@ static u64 wait_for_tags(struct claim *c)
 	return left;
 }
 
+/* Raises the demand of the flow in this interval. */
 static void flow_wants(struct flow *f, u32 tags)
 {
 	struct flow_tags *t = flow_tags(f);
@@ -235,8 +257,8 @@ static void limit_flow(struct claim *c, struct blk_mq_alloc_data *data)
 {
 	u64 left = tags_left(c);
 
-	flow_wants(c->flow,
-		   left < data->nr_tags ? TAGS_ALL : c->held + data->nr_tags);
+	flow_wants(c->flow, left < data->nr_tags ? TAGS_ALL :
+						   c->occupied + data->nr_tags);
 	if (!left && (data->flags & BLK_MQ_REQ_NOWAIT)) {
 		data->shallow_depth =
 			compat_shallow_depth(c->hctx->hctx,
@@ -250,7 +272,10 @@ static void limit_flow(struct claim *c, struct blk_mq_alloc_data *data)
 		data->nr_tags = left;
 }
 
-/* From 6.10 on, and in stable kernels before, the core has chosen already. */
+/*
+ * The hardware queue of the request to come.  The block layer has chosen it
+ * already from 6.10 on, and in stable kernels before.
+ */
 static struct blk_mq_hw_ctx *hctx_asked(blk_opf_t opf,
 					const struct blk_mq_alloc_data *data)
 {
@@ -266,7 +291,7 @@ void limit_admit_slow(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	if (c.hctx->exempt)
 		return;
 	c.depth = compat_sched_depth(c.hctx->hctx);
-	/* As tags_left() would find, before it is known who asks. */
+	/* The first half is free for all, so the flow need not be looked up. */
 	if (atomic_read(&c.hctx->map->used) + data->nr_tags <= c.depth / 2)
 		return;
 
@@ -296,8 +321,9 @@ void limit_wake(struct hctx_host *h, struct flow *f)
 		__wake_up(&flow_tags(f)->wait, TASK_NORMAL, 1, &news);
 }
 
-/* ----------------------------------------------------------------- the level */
+/* --------------------------------------------------------- the water level */
 
+/* Takes the demands of the interval that ends, and begins a new one. */
 static void interval_ends(struct device_host *d)
 {
 	struct flow *f;
@@ -315,8 +341,9 @@ static void interval_ends(struct device_host *d)
 }
 
 /*
- * Who wants less than its part at @level gets that, the others share the rest.
- * What somebody leaves is theirs: from the second time on no less than @level.
+ * One pass of water-filling.  A flow that wants less than its part at @level
+ * gets its demand.  The other flows share the rest, and the result is the level
+ * of that.  From the second pass on the level does not fall.
  */
 static u32 next_level(struct sched *s, u32 level, u32 depth)
 {
