@@ -1,29 +1,39 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * elevator - the blk-mq hooks: every lock, context and life time of the block
- * layer is dealt with here, so that sched/ sees none of them
+ * elevator - the hooks of a request, in the order of its life
  *
- * The life of a request
+ * The hooks deal with the locks, contexts and life times of the block layer, so
+ * that sched/ sees none of them.
  *
- *	insert		classify, then under the queue's lock: the scheduler's
- *			insert, and one attempt to stage.  If the submitter may
- *			run the hardware queue itself it does so at once: no
- *			worker in between, which is most of what a scheduler
- *			costs (see runs_here()).
- *	dispatch	the core takes the staged request, the next is staged
- *	completed	slot back, perhaps others kicked
- *	finish		references dropped
+ *	limit_depth	A task is about to take a scheduler tag; there is no
+ *			request yet.  The task may have to wait for a tag of its
+ *			flow: limit.h.
+ *	prepare		The request exists.  It gets its request host at the
+ *			first insertion.
+ *	insert		The request is classified.  Under the lock of its queue
+ *			the scheduler inserts it, and under the lock of the
+ *			hardware queue one attempt is made to stage a request.
+ *			If the submitter may run the hardware queue, it does so
+ *			at once.  No worker comes in between, which is most of
+ *			the cost of a scheduler: see runs_here().
+ *	dispatch	The block layer takes the staged request, and the next
+ *			one is staged: stage.h.
+ *	has_work	The block layer asks whether a request is staged.
+ *	bio_merge	A bio may be merged into a request that still waits.
+ *	completed	The drive has served the request.  Its slot returns, and
+ *			the scheduler may wake other queues.
+ *	requeue		The driver gives the request back unserved.  Its slot
+ *			returns, and the request is inserted again.
+ *	finish		The references of the request are dropped, and a waiter
+ *			for a tag of its flow is woken.
  *
- * Kicks.  What a hook leaves in struct wake is done by host_wake() after all
- * locks are dropped: a queue is kicked by a work item on its own CPU, which
- * stages and runs the hardware queue.  The core's own asynchronous run would
- * not do: it asks has_work(), from any context, and only staging can answer
- * that truly.
+ * Each hook of the scheduler may leave queues to wake in struct wake.
+ * host_wake() wakes them after all locks are dropped: wake.h.
  *
- * Freezing.  Whoever freezes the queue (a switch, nr_requests, removal) waits
- * for the requests that we hold, and has the core run all hardware queues
- * once.  From then on nothing is held back: has_work() is true while anything
- * is queued, and the scheduler is told to drain.
+ * Freezing.  A task freezes the request queue to switch the scheduler, to
+ * change nr_requests or to remove the disk.  It waits for all requests, and the
+ * block layer runs all hardware queues once.  From then on no request is
+ * delayed: has_work() is true while any is queued, and sched.drain is set.
  */
 #include "elevator.h"
 
@@ -43,24 +53,25 @@ void el_prepare_request(struct request *rq)
 	rq->elv.priv[0] = NULL;
 }
 
-static struct request_host *request_host_get(struct request *rq)
+/* A request that comes back from a requeue has its host and flow already. */
+static void request_host_set(struct request *rq)
 {
 	struct hctx_host *h = rq->mq_hctx->sched_data;
-	struct request_host *r = rq_host(rq);
+	struct request_host *r = &h->requests[rq->internal_tag];
 
-	if (r) /* back from a requeue: charged already */
-		return r;
-	r = &h->requests[rq->internal_tag];
+	if (rq_host(rq))
+		return;
 	classify(rq, r);
 	rq->elv.priv[0] = r;
-	return r;
 }
 
 /*
- * May the submitter run the hardware queue itself?  The plug is set during
- * every flush of it, from schedule() too, where running is forbidden; an
- * explicit flush is followed by a run of the core's own.  At-head insertions
- * come from the requeue worker, which runs all queues after them.
+ * Whether the submitter may run the hardware queue itself.
+ *
+ * The plug is set while it is flushed, also from schedule(), where running a
+ * queue is forbidden.  After an explicit flush the block layer runs the queue.
+ * Insertions at the head come from the requeue worker, which runs all queues
+ * afterwards.
  */
 static bool runs_here(struct blk_mq_hw_ctx *hctx, struct request *rq,
 		      blk_insert_t flags)
@@ -84,19 +95,23 @@ static void insert_one(struct hctx_host *h, struct queue_host *qh,
 	trace_mqfair_insert(rq, &qh->queue, &r->io);
 }
 
-/* The hardware queue of one CPU: hctx_host.lock is its queue's lock. */
+/* A hardware queue of one CPU: hctx_host.lock is the lock of its queue. */
 static void insert_single(struct hctx_host *h, struct list_head *list, u64 now,
 			  struct wake *wake)
 {
 	struct queue_host *qh = h->queue[0];
 	struct request *rq;
 
+	lockdep_assert_held(&h->lock);
 	list_for_each_entry(rq, list, queuelist)
 		insert_one(h, qh, rq, now, wake);
 	list_splice_tail_init(list, &qh->requests);
 }
 
-/* A CPU inserts into its own queue; hctx_host.lock is for staging. */
+/*
+ * A hardware queue of several CPUs: each request goes to the queue of the CPU
+ * that submitted it, and hctx_host.lock is for staging only.
+ */
 static void insert_shared(struct hctx_host *h, struct list_head *list, u64 now,
 			  struct wake *wake)
 {
@@ -120,18 +135,19 @@ void el_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 	struct request_queue *q = hctx->queue;
 	struct request *rq = list_first_entry(list, struct request, queuelist);
 	bool run = runs_here(hctx, rq, flags);
-	/* Taken when the request was made: near enough, and no clock is read. */
+	/* The time at which the request was made is near enough and costs nothing. */
 	u64 now = rq->start_time_ns;
 	struct wake wake __uninitialized;
 
 	/*
-	 * Once a request is in our list another CPU may complete it and the
-	 * queue be frozen and torn down: hold it until we have let go.
+	 * Once a request is in the list of a queue, another CPU may complete
+	 * it.  The request queue could then be frozen and torn down while this
+	 * function still runs.  The reference prevents that.
 	 */
 	percpu_ref_get(&q->q_usage_counter);
 	wake_init(&wake);
 	list_for_each_entry(rq, list, queuelist)
-		request_host_get(rq);
+		request_host_set(rq);
 
 	if (h->nr_queues > 1)
 		insert_shared(h, list, now, &wake);
@@ -171,8 +187,8 @@ struct request *el_dispatch_request(struct blk_mq_hw_ctx *hctx)
 }
 
 /*
- * What is blocked waits for the core to run this hardware queue again: it will
- * when its driver lets it, and must then ask us.
+ * A blocked hardware queue has work while requests are queued.  The block layer
+ * runs it again when the driver can take requests, and must then find work.
  */
 bool el_has_work(struct blk_mq_hw_ctx *hctx)
 {
@@ -185,13 +201,15 @@ bool el_has_work(struct blk_mq_hw_ctx *hctx)
 }
 
 /*
- * Charges the bytes that a merge brought.  The core merges into one of the
- * last eight requests and does not say which.
+ * Charges the bytes that a merge has added.  The block layer merges into one of
+ * the last eight requests and does not say into which.
  */
 static void charge_tail(struct queue_host *qh, struct sched *s)
 {
 	struct request *rq;
 	int checked = 8;
+
+	lockdep_assert_held(qh->lock);
 
 	list_for_each_entry_reverse(rq, &qh->requests, queuelist) {
 		charge_merged(s, qh, rq_host(rq));
@@ -219,7 +237,10 @@ bool el_bio_merge(struct request_queue *q, struct bio *bio,
 	return merged;
 }
 
-/* A request left the device, one way or another; once, see is_out(). */
+/*
+ * Returns the slot of a request that has left the device.  This happens once
+ * for each dispatched request: see is_out().
+ */
 static __always_inline void
 slot_returned(struct request *rq, struct request_host *r, u64 now, bool served)
 {
@@ -232,7 +253,10 @@ slot_returned(struct request *rq, struct request_host *r, u64 now, bool served)
 		s->ops->complete(&r->io, now, &wake);
 	else
 		s->ops->requeue(&r->io, &wake);
-	/* Pairs with hctx_is_full(): full order, then look who waits. */
+	/*
+	 * The fully ordered decrement comes before the look at `full`.  Pairs
+	 * with hctx_is_full().
+	 */
 	atomic_dec_return(&h->in_flight);
 	if (unlikely(atomic_read(&h->full)) && atomic_xchg(&h->full, 0))
 		wake_queue(&wake, r->io.queue->index);
@@ -242,8 +266,9 @@ slot_returned(struct request *rq, struct request_host *r, u64 now, bool served)
 }
 
 /*
- * A request may see completed and finish, requeue and finish, or finish alone;
- * whichever comes first while it is in the device gives the slot back.
+ * Whether the request is in the device and so has a slot.  The hooks are called
+ * as completed and finish, as requeue and finish, or as finish alone.  The
+ * first of them returns the slot.
  */
 static bool is_out(const struct request_host *r)
 {
@@ -259,7 +284,7 @@ void el_completed_request(struct request *rq, u64 now)
 	r = rq_host(rq);
 	if (!is_out(r))
 		return;
-	/* From here on it is the time at the device that counts. */
+	/* Costs are learned from the time at the device, without staging. */
 	if (rq->io_start_time_ns)
 		r->io.dispatch_ns = rq->io_start_time_ns;
 	trace_mqfair_complete(rq, &r->io, now);

@@ -1,5 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
-/* register - one elevator type for each scheduler, and its life cycle */
+/*
+ * register - one elevator type for each scheduler, and the life of a device
+ *
+ * The block layer calls the hooks of a device's life in this order.  compat.h
+ * says how kernels differ in them.
+ *
+ *	alloc_data	memory of the device; before the freeze on new kernels
+ *	init		queues, scheduler, blk-cgroup policy; queue frozen
+ *	init_hctx	each hardware queue gets its host
+ *	depth_updated	the tag maps have changed; queue frozen
+ *	exit		init undone; queue frozen
+ *	free_data	alloc_data undone
+ */
 #include "register.h"
 
 #include "attrs.h"
@@ -41,7 +53,10 @@ static int el_init(struct request_queue *q, struct elevator_queue *eq)
 		return ret;
 	for (i = 0; i < d->nr_hctx; i++)
 		wake_setup_hctx(d->hctx[i]);
-	/* Before a weight that is written then can have tick run. */
+	/*
+	 * limit_tick() uses the depth.  It may run as soon as the policy is
+	 * active, because a task that writes a weight can ask for a tick.
+	 */
 	limit_resized(d);
 	ret = compat_activate_policy(q, &mqfair_policy);
 	if (ret) {
@@ -57,9 +72,9 @@ static void el_exit(struct elevator_queue *eq)
 {
 	struct device_host *d = eq->elevator_data;
 
-	/* Now nobody can ask for a kick or a tick by way of a cgroup. */
 	compat_deactivate_policy(d->q, &mqfair_policy);
 	groups_let_go(d);
+	/* From here on no cgroup can ask for a wake-up or a tick. */
 	wake_stop(d);
 	compat_wbt_restore(d->q, eq);
 	device_host_destroy(d);
@@ -102,13 +117,16 @@ static const struct elevator_type template = {
 	.elevator_owner		= THIS_MODULE,
 };
 
-/* One for each scheduler, in the order of sched_policies[]. */
+/* One type for each scheduler, in the order of sched_policies[]. */
 static struct {
 	struct elevator_type type;
 	struct elv_fs_entry attrs[TUNABLES_MAX + 1];
 } elevators[POLICIES_MAX];
 
-/* Writing a name that is not there has the core ask for these. */
+/*
+ * The block layer asks for these modules when a task writes the name of a
+ * scheduler that is not registered.
+ */
 MODULE_ALIAS("mqfq-iosched");
 MODULE_ALIAS("wdt-iosched");
 MODULE_ALIAS("ifq-iosched");
@@ -120,7 +138,7 @@ static int elevator_register_one(u32 i)
 	const struct sched_ops *ops = sched_policies[i];
 	struct elevator_type *type = &elevators[i].type;
 
-	/* Some members are const. */
+	/* Some members are const, so the whole type is copied. */
 	memcpy(type, &template, sizeof(*type));
 	type->elevator_name = ops->name;
 	attrs_fill(ops->tunables, elevators[i].attrs);

@@ -1,17 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0
-/* stage - picks the request that waits in hctx_host.staged */
+/*
+ * stage - picks a request from the queues that share a hardware queue
+ *
+ * Schedulers by virtual time keep a head tag for each queue (sched_ops.ordered),
+ * and the queue with the least one is asked first.  The others have no such
+ * order, and their queues are asked in turn.
+ */
 #include "stage.h"
 
 #include "trace.h"
 
 #ifdef CONFIG_LOCKDEP
+/* For the code in sched/, which does not know the lock of its queue: port.h. */
 void port_assert_queue_held(const struct queue *queue)
 {
 	lockdep_assert_held(queue_host_of(queue)->lock);
 }
 #endif
 
-/* Least lead first; a queue with something urgent before all others. */
+/*
+ * The queue with the least head tag; NULL if no queue has a request.  A queue
+ * with an urgent request comes before all others.
+ */
 static struct queue_host *hctx_next(struct hctx_host *h)
 {
 	struct queue_host *next = NULL;
@@ -35,6 +45,7 @@ static struct queue_host *hctx_next(struct hctx_host *h)
 	return next;
 }
 
+/* The queue of a hardware queue of one CPU is locked already. */
 static void queue_lock(struct hctx_host *h, struct queue_host *qh)
 {
 	if (qh->lock != &h->lock)
@@ -47,14 +58,16 @@ static void queue_unlock(struct hctx_host *h, struct queue_host *qh)
 		spin_unlock(qh->lock);
 }
 
-/* Nobody is to wait for these queues' leads while they cannot run. */
 void hctx_block(struct hctx_host *h, struct wake *wake)
 {
 	struct sched *s = &h->device->sched;
 	u32 i;
 
 	lockdep_assert_held(&h->lock);
-	/* They are parked no more: see el_has_work() for who comes back. */
+	/*
+	 * The scheduler wakes no blocked queue.  el_has_work() sees the flag, so
+	 * the block layer comes back for these queues.
+	 */
 	WRITE_ONCE(h->blocked, true);
 	for (i = 0; i < h->nr_queues; i++) {
 		struct queue_host *qh = h->queue[i];
@@ -66,18 +79,23 @@ void hctx_block(struct hctx_host *h, struct wake *wake)
 }
 
 /*
- * All driver tags are out: a request sent now would wait on hctx->dispatch,
- * ahead of whatever is due then.  The completion that lowers in_flight kicks.
+ * Whether all driver tags are taken.  A request that is dispatched now would
+ * wait in hctx->dispatch, ahead of the requests that are due by then.  The next
+ * completion wakes the queue.
  */
 static bool hctx_is_full(struct hctx_host *h)
 {
 	if (!h->hw_depth || atomic_read(&h->in_flight) < h->hw_depth)
 		return false;
-	/* Pairs with slot_returned(): announce first, then look again. */
+	/* Announce first, then look again.  Pairs with slot_returned(). */
 	atomic_xchg(&h->full, 1);
 	return atomic_read(&h->in_flight) >= h->hw_depth;
 }
 
+/*
+ * Asks the scheduler for a request of one queue.  A merge is charged when its
+ * request is dispatched: sched_ops.merge follows sched_ops.dispatch then.
+ */
 static __always_inline enum dispatch_result
 dispatch_one(struct hctx_host *h, struct queue_host *qh, u64 now,
 	     struct request **rq, struct wake *wake)
@@ -86,6 +104,7 @@ dispatch_one(struct hctx_host *h, struct queue_host *qh, u64 now,
 	enum dispatch_result result;
 	struct io *io;
 
+	lockdep_assert_held(&h->lock);
 	queue_lock(h, qh);
 	result = s->ops->dispatch(&qh->queue, now, &io, wake);
 	if (result == DISPATCH_IO) {
@@ -102,9 +121,9 @@ dispatch_one(struct hctx_host *h, struct queue_host *qh, u64 now,
 }
 
 /*
- * From the queues that share the hardware queue, by their leads.  Stops at the
- * first that is held back: the others' leads are no earlier and the slots are
- * the same.
+ * Asks the queues by their head tags.  Stops at the first queue that is
+ * throttled or has no slot: the other head tags are no earlier, and all queues
+ * use the same slots.
  */
 static enum dispatch_result dispatch_least(struct hctx_host *h, u64 now,
 					   struct request **rq,
@@ -115,13 +134,13 @@ static enum dispatch_result dispatch_least(struct hctx_host *h, u64 now,
 
 	do {
 		qh = hctx_next(h);
-		/* An empty one, too, may have been woken and passes that on. */
+		/* An empty queue that was woken passes the wake-up on. */
 		result = dispatch_one(h, qh ?: h->queue[0], now, rq, wake);
 	} while (qh && result == DISPATCH_EMPTY);
 	return result;
 }
 
-/* The same in turn, for schedulers without leads. */
+/* Asks the queues in turn, beginning after the last that dispatched. */
 static enum dispatch_result dispatch_in_turn(struct hctx_host *h, u64 now,
 					     struct request **rq,
 					     struct wake *wake)
@@ -132,7 +151,7 @@ static enum dispatch_result dispatch_in_turn(struct hctx_host *h, u64 now,
 	for (i = 0; i < h->nr_queues && result != DISPATCH_IO; i++, at++) {
 		if (at >= h->nr_queues)
 			at = 0;
-		/* A queue that was woken passes on what it does not use. */
+		/* A queue that was woken passes on a wake-up that it cannot use. */
 		if (READ_ONCE(h->queue[at]->queue.nr) ||
 		    READ_ONCE(h->queue[at]->queue.wake_pending))
 			result = dispatch_one(h, h->queue[at], now, rq, wake);
@@ -141,7 +160,6 @@ static enum dispatch_result dispatch_in_turn(struct hctx_host *h, u64 now,
 	return result;
 }
 
-/* Stages a request if none is and one may go. */
 void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake)
 {
 	struct device_host *d = h->device;
@@ -158,7 +176,7 @@ void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake)
 		WRITE_ONCE(d->sched.drain, drain);
 	if (unlikely(!drain && hctx_is_full(h))) {
 		hctx_block(h, wake);
-		/* The next completion kicks; the core need not ask. */
+		/* The next completion wakes; the block layer need not ask. */
 		WRITE_ONCE(h->blocked, false);
 		return;
 	}
@@ -171,7 +189,6 @@ void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake)
 	WRITE_ONCE(h->staged, rq);
 }
 
-/* Can the core not run this hardware queue just now? */
 bool hctx_is_stuck(struct hctx_host *h)
 {
 	return !list_empty_careful(&h->hctx->dispatch) ||

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* tick - the work that the timer asks for */
+/*
+ * tick - looks for stuck queues and lost wake-ups, then runs the slow work
+ *
+ * The slow work is the water level of the tags (limit.c) and the tick hook of
+ * the scheduler.
+ */
 #include "tick.h"
 
 #include "limit.h"
@@ -7,8 +12,9 @@
 #include "wake.h"
 
 /*
- * Staged for a millisecond and not fetched: the hardware queue is stopped.  It
- * may have been staged after @now.
+ * Blocks hardware queues that cannot run.  A request that was staged more than
+ * a millisecond ago and not fetched shows that its hardware queue is stopped.
+ * The difference is signed: a request may be staged after @now was read.
  */
 static void block_stuck(struct device_host *d, u64 now, struct wake *wake)
 {
@@ -28,8 +34,14 @@ static void block_stuck(struct device_host *d, u64 now, struct wake *wake)
 #define LOST_NS		(500 * NSEC_PER_MSEC)	/* as in sched/mqfq/mqfq.c */
 
 /*
- * A queue that we were asked to run, did not, and have no work under way for:
- * a lost kick, unless a CPU stands still between the two.
+ * The watchdog of wake-ups.  It counts a wake-up as lost after LOST_NS if:
+ *
+ *	the scheduler has asked for the queue to be run,
+ *	the queue has requests and dispatches none,
+ *	no request is staged, and no work item is under way.
+ *
+ * A CPU that stands still for a moment is no lost wake-up; LOST_NS allows for
+ * that.
  */
 static void watch_wakes(struct device_host *d, u64 now)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* wake - acts on what a hook of a scheduler left in struct wake */
+/* wake - work items that wake queues, and the timer: wake.h */
 #include "wake.h"
 
 #include "stage.h"
@@ -7,6 +7,7 @@
 
 static struct workqueue_struct *mqfair_wq;
 
+/* On the queue's own CPU, or on any CPU while that one is offline. */
 static void hctx_wake(struct queue_host *qh)
 {
 	int cpu = cpu_online(qh->cpu) ? qh->cpu : WORK_CPU_UNBOUND;
@@ -15,8 +16,9 @@ static void hctx_wake(struct queue_host *qh)
 }
 
 /*
- * A queue that is throttled waits for whoever holds virtual time.  If that one
- * is stuck in its driver it says so nowhere, so we look.
+ * A throttled queue waits for the queue with the least head tag.  If that queue
+ * is stuck in its driver, no hook tells so.  So this function looks, and blocks
+ * a queue that is stuck.
  */
 static void unpin(struct device_host *d, u32 index, struct wake *wake)
 {
@@ -29,7 +31,7 @@ static void unpin(struct device_host *d, u32 index, struct wake *wake)
 	spin_unlock(&h->lock);
 }
 
-/* The lock: of two who arm it at once the earlier is to last. */
+/* The lock lets the earlier time win when two CPUs arm the timer at once. */
 static void host_arm(struct device_host *d, u64 at_ns)
 {
 	unsigned long flags = port_lock(&d->timer_lock);
@@ -57,7 +59,6 @@ void host_wake_slow(struct device_host *d, struct wake *wake)
 		host_arm(d, wake->at_ns);
 }
 
-/* The shares have changed without I/O; any context, spin locks may be held. */
 void host_reshare(struct sched *s)
 {
 	struct wake wake __uninitialized;
