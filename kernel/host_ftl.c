@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+/* host_ftl - a list of drives; they are few, so it is searched from the start */
 #include "host_ftl.h"
 
 #include "device.h"
@@ -38,46 +39,26 @@ static struct mqfair_host_ftl *host_ftl_find(const struct gendisk *disk)
 	return NULL;
 }
 
-bool host_ftl_known(struct device_host *d)
-{
-	unsigned long flags;
-	bool known;
-
-	spin_lock_irqsave(&host_ftl_lock, flags);
-	known = host_ftl_find(d->q->disk);
-	spin_unlock_irqrestore(&host_ftl_lock, flags);
-	return known;
-}
-
-bool host_ftl_owner_pages(struct device_host *d, struct flow *f,
-			  struct host_ftl_pages *pages)
-{
-	u32 owner = host_ftl_owner_of(flow_blkcg(f));
-	struct mqfair_host_ftl *ftl;
-	unsigned long flags;
-	bool found;
-
-	*pages = (struct host_ftl_pages){ 0 };
-	spin_lock_irqsave(&host_ftl_lock, flags);
-	ftl = host_ftl_find(d->q->disk);
-	found = ftl && ftl->ops->owner_pages(ftl->disk, owner, pages);
-	spin_unlock_irqrestore(&host_ftl_lock, flags);
-	return found;
-}
-
 bool host_ftl_flow_pages(const struct sched *s, struct flow *f,
 			 struct flow_pages *pages)
 {
 	struct device_host *d = container_of(s, struct device_host, sched);
-	struct host_ftl_pages found;
-	bool known = host_ftl_owner_pages(d, f, &found);
+	u32 owner = host_ftl_owner_of(flow_blkcg(f));
+	struct host_ftl_pages found = { 0 };
+	struct mqfair_host_ftl *ftl;
+	unsigned long flags;
 
+	spin_lock_irqsave(&host_ftl_lock, flags);
+	ftl = host_ftl_find(d->q->disk);
+	if (ftl)
+		ftl->ops->owner_pages(ftl->disk, owner, &found);
+	spin_unlock_irqrestore(&host_ftl_lock, flags);
 	*pages = (struct flow_pages){
 		.valid = found.valid,
 		.invalid = found.invalid,
 		.copied = found.victim_valid,
 	};
-	return known || host_ftl_known(d);
+	return ftl;
 }
 
 bool host_ftl_flash_time(const struct sched *s, struct flash_time *time)
