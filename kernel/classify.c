@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * classify - request -> io: whose it is, what it is, may it be held
+ * classify - describes a request as an io: flow, operation, bytes, flags
  *
- * The flow is that of the first bio's cgroup; the core merges bios of one
- * cgroup only.  The bio and its reference are gone before the request
- * completes, so the request takes a reference of its own, which also keeps
- * the flow: its policy data goes when the last reference to the blkg does.
+ * The flow of a request is that of its first bio's cgroup.  The block layer
+ * merges only bios of one cgroup.  The bio and its reference on the blkg are
+ * gone before the request completes, so the request takes a reference too.
+ * That keeps the flow, which is freed with the last reference on its blkg.
  *
- * A cgroup removed before the scheduler was set has no policy data on this
- * queue; its last requests are charged to the root.
+ * A cgroup that was removed before the scheduler was set has no policy data on
+ * this request queue.  Its last requests are charged to the root.
  */
 #include "classify.h"
 
@@ -32,7 +32,7 @@ static enum io_op io_op_of(const struct request *rq)
 
 static struct blkcg_gq *owner_of(const struct request *rq)
 {
-	/* A test build: one flow for all, so first come, first served. */
+	/* In this test build all requests are of one flow: first in, first out. */
 	if (IS_ENABLED(MQFAIR_TEST_FIFO))
 		return NULL;
 	return rq->bio ? rq->bio->bi_blkg : NULL;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * debugfs - what the scheduler knows, read-only, under block/<disk>/sched/ and
+ * debugfs - read-only state, under block/<disk>/sched/ and
  * block/<disk>/hctxN/sched/
  *
  *	sched/state	the scheduler's own state, then counters of all
  *	sched/flows	a line per cgroup: weight, share, waiting, in the device
- *	hctxN/sched/queues	a line per CPU: what waits, state and why
+ *	hctxN/sched/queues	a line per CPU: state, reason, waiting requests
  *
- * Snapshots: nothing is stopped while they are read.
+ * A reader gets a snapshot: I/O goes on meanwhile.
  */
 #include "debugfs.h"
 
@@ -25,10 +25,10 @@ static_assert(ARRAY_SIZE(dispatch_result_names) == DISPATCH_KINDS);
 struct seq_report {
 	struct report report;
 	struct seq_file *m;
-	const char *last;		/* name, for the parts of one thing */
+	const char *last;		/* name of the last value */
 };
 
-/* "name value", the parts of one name on a line: "name part=value ..." */
+/* Prints "name value", or the parts of one name: "name part=value ..." */
 static void put_state(struct report *r, const char *name, const char *part,
 		      s64 value)
 {
@@ -150,7 +150,7 @@ static void show_queue(struct seq_file *m, struct queue_host *qh)
 		   dispatch_result_names[READ_ONCE(q->state)],
 		   READ_ONCE(q->nr));
 	if (head_tag != VTIME_NONE)
-		seq_printf(m, " lead=%lld", (s64)head_tag);
+		seq_printf(m, " head_tag=%lld", (s64)head_tag);
 	seq_printf(
 		m,
 		" inserted=%llu dispatched=%llu throttled=%llu no_slot=%llu urgent=%llu\n",

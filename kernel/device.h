@@ -31,10 +31,15 @@
  * interrupts on.  A hardware queue with one CPU uses hctx_host.lock for its
  * queue.  A completion takes neither.
  *
- * Letters on fields: I, set at initialisation; H, hctx_host.lock; Q, the lock
- * of the queue; A, atomic; O, written by one owner and read anywhere, see
- * sched.h.  "tick": only tick work uses the field.  "frozen": it changes only
- * while the request queue is frozen.
+ * Marks on fields
+ *
+ *	I	set at initialisation
+ *	H	under hctx_host.lock
+ *	Q	under the lock of the queue
+ *	A	atomic
+ *	O	written by one owner, read anywhere: see sched.h
+ *	tick	used by tick work only
+ *	frozen	changed only while the request queue is frozen
  */
 #ifndef MQFAIR_DEVICE_H
 #define MQFAIR_DEVICE_H

@@ -2,9 +2,9 @@
 /*
  * layout - builds the queues of a device after its real topology
  *
- * One scheduler queue for each CPU of each hardware queue.  They are numbered
- * by socket, core and CPU, which is the order that sched/mt/topology.h wants.
- * CPUs that are not there yet count too: the core maps them already.
+ * There is one scheduler queue for each CPU of each hardware queue.  Queues are
+ * numbered by socket, core and CPU, as sched/mt/topology.h requires.  CPUs that
+ * are not present yet count too, because the block layer maps them already.
  */
 #include "layout.h"
 
@@ -19,22 +19,23 @@ static u32 cpu_socket(int cpu)
 	return topology_physical_package_id(cpu);
 }
 
-/* Unique within the machine. */
+/* A number of the core that is unique within the machine. */
 static u32 cpu_core(int cpu)
 {
 	return cpu_socket(cpu) << 16 | (topology_core_id(cpu) & 0xffff);
 }
 
-struct slot {			/* one queue to be, for sorting */
+/* A queue that is to be built. */
+struct queue_plan {
 	u32 socket, core;
 	int cpu;
-	u32 hctx;		/* number */
+	u32 hctx;		/* number of its hardware queue */
 	u32 ctx;		/* index in hctx->ctxs[] */
 };
 
-static int slot_compare(const void *a, const void *b)
+static int plan_compare(const void *a, const void *b)
 {
-	const struct slot *x = a, *y = b;
+	const struct queue_plan *x = a, *y = b;
 
 	if (x->socket != y->socket)
 		return x->socket < y->socket ? -1 : 1;
@@ -45,7 +46,7 @@ static int slot_compare(const void *a, const void *b)
 	return x->hctx < y->hctx ? -1 : x->hctx > y->hctx;
 }
 
-static u32 count_slots(struct request_queue *q)
+static u32 count_queues(struct request_queue *q)
 {
 	struct blk_mq_hw_ctx *hctx;
 	unsigned long i;
@@ -56,22 +57,22 @@ static u32 count_slots(struct request_queue *q)
 	return n;
 }
 
-static void list_slots(struct request_queue *q, struct slot *slot, u32 n)
+static void plan_queues(struct request_queue *q, struct queue_plan *plan, u32 n)
 {
 	struct blk_mq_hw_ctx *hctx;
 	unsigned long i;
 	u32 c;
 
 	queue_for_each_hw_ctx(q, hctx, i) {
-		for (c = 0; c < hctx->nr_ctx; c++, slot++) {
-			slot->cpu = hctx->ctxs[c]->cpu;
-			slot->socket = cpu_socket(slot->cpu);
-			slot->core = cpu_core(slot->cpu);
-			slot->hctx = hctx->queue_num;
-			slot->ctx = c;
+		for (c = 0; c < hctx->nr_ctx; c++, plan++) {
+			plan->cpu = hctx->ctxs[c]->cpu;
+			plan->socket = cpu_socket(plan->cpu);
+			plan->core = cpu_core(plan->cpu);
+			plan->hctx = hctx->queue_num;
+			plan->ctx = c;
 		}
 	}
-	sort(slot - n, n, sizeof(*slot), slot_compare, NULL);
+	sort(plan - n, n, sizeof(*plan), plan_compare, NULL);
 }
 
 static struct hctx_host *hctx_build(struct device_host *d,
@@ -95,7 +96,7 @@ static struct hctx_host *hctx_build(struct device_host *d,
 	h->exempt = hctx->type == HCTX_TYPE_POLL;
 	h->requests_shared = compat_hw_tags_shared(d->q);
 	h->map = h->requests_shared ? &d->map : &h->own_map;
-	/* Tags that other queues or devices take too tell us nothing. */
+	/* in_flight does not tell how many tags are free if others share them. */
 	if (!compat_hw_tags_shared(d->q) &&
 	    !(hctx->flags & BLK_MQ_F_TAG_QUEUE_SHARED))
 		h->hw_depth = compat_hw_depth(hctx);
@@ -113,21 +114,21 @@ static void hctx_destroy(struct hctx_host *h)
 }
 
 static void queue_host_init(struct device_host *d, u32 index,
-			    const struct slot *slot)
+			    const struct queue_plan *plan)
 {
 	struct queue_host *qh = &d->queues[index];
 
-	qh->hctx = d->hctx[slot->hctx];
-	qh->cpu = slot->cpu;
+	qh->hctx = d->hctx[plan->hctx];
+	qh->cpu = plan->cpu;
 	INIT_LIST_HEAD(&qh->requests);
 	spin_lock_init(&qh->own_lock);
 	qh->lock = qh->hctx->nr_queues > 1 ? &qh->own_lock : &qh->hctx->lock;
-	qh->hctx->queue[slot->ctx] = qh;
+	qh->hctx->queue[plan->ctx] = qh;
 	queue_init(&qh->queue, &d->sched, index);
 	d->sched.queue[index] = &qh->queue;
 }
 
-/* The pieces of a device; what is missing after a failure is NULL. */
+/* Allocates the parts of a device.  After a failure, missing parts are NULL. */
 static int device_allocate(struct device_host *d, u32 n)
 {
 	struct blk_mq_hw_ctx *hctx;
@@ -165,7 +166,7 @@ static void device_release(struct device_host *d)
 }
 
 static int device_start(struct device_host *d, const struct sched_ops *ops,
-			const struct slot *slot, u32 n)
+			const struct queue_plan *plan, u32 n)
 {
 	struct sched_params params;
 	struct topo_place *place;
@@ -177,10 +178,10 @@ static int device_start(struct device_host *d, const struct sched_ops *ops,
 		return -ENOMEM;
 	for (i = 0; i < n; i++) {
 		place[i] = (struct topo_place){
-			.core = slot[i].core,
-			.socket = slot[i].socket,
+			.core = plan[i].core,
+			.socket = plan[i].socket,
 		};
-		queue_host_init(d, i, &slot[i]);
+		queue_host_init(d, i, &plan[i]);
 	}
 	device_default_params(d, ops, &params);
 	d->sched.flow_pages = host_ftl_flow_pages;
@@ -194,19 +195,19 @@ static int device_start(struct device_host *d, const struct sched_ops *ops,
 
 int device_host_build(struct device_host *d, const struct sched_ops *ops)
 {
-	u32 n = count_slots(d->q);
-	struct slot *slot;
+	u32 n = count_queues(d->q);
+	struct queue_plan *plan;
 	int ret;
 
-	slot = kvcalloc(n ?: 1, sizeof(*slot), GFP_NOIO);
-	if (!slot)
+	plan = kvcalloc(n ?: 1, sizeof(*plan), GFP_NOIO);
+	if (!plan)
 		return -ENOMEM;
-	list_slots(d->q, slot, n);
+	plan_queues(d->q, plan, n);
 	d->sched.nr_queues = n;
 	ret = device_allocate(d, n);
 	if (!ret)
-		ret = device_start(d, ops, slot, n);
-	kvfree(slot);
+		ret = device_start(d, ops, plan, n);
+	kvfree(plan);
 	if (ret)
 		device_release(d);
 	else
@@ -231,8 +232,8 @@ void device_host_destroy(struct device_host *d)
 }
 
 /*
- * The queue is frozen, so no request is in use.  The request hosts cannot do
- * without memory, and the hook that calls this cannot fail: it waits.
+ * The queue is frozen, so no request host is in use.  The hook that calls this
+ * cannot fail, so the allocation waits until there is memory.
  */
 static void size_requests(struct request_host **requests, u32 *nr, u32 wanted)
 {

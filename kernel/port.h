@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The names that sched/ may use, on the kernel's own primitives. Every host
- * provides the same list; most of it is the kernel's vocabulary as it is:
+ * port - the names that sched/ and flash/ may use, on the kernel's primitives
+ *
+ * Every host provides the same list. Most of it is the kernel's vocabulary:
  *
  *   u8 … u64, s32, s64, bool, size_t
  *   READ_ONCE() WRITE_ONCE() smp_load_acquire() smp_store_release()
@@ -12,7 +13,7 @@
  *   likely() unlikely() static_assert()
  *   div64_u64() mul_u64_u32_shr() mul_u64_u64_shr() mul_u64_u64_div_u64()
  *
- * and what follows.
+ * The rest of the list follows.
  */
 #ifndef MQFAIR_PORT_H
 #define MQFAIR_PORT_H
@@ -50,12 +51,15 @@ static inline unsigned int port_fls64(u64 x)
 
 #define port_assert(condition)	((void)WARN_ON_ONCE(!(condition)))
 
-/* A leaf lock that any context may take; raw, for it is held a few lines only. */
+/*
+ * A leaf lock that any context may take. It is a raw spin lock because a holder
+ * keeps it for a few lines only.
+ */
 struct port_lock {
 	raw_spinlock_t raw;
 };
 
-/* A macro, because each place that makes a lock is a lockdep class. */
+/* A macro, because lockdep makes one class for each place that uses it. */
 #define port_lock_init(lock)	raw_spin_lock_init(&(lock)->raw)
 
 static inline unsigned long port_lock(struct port_lock *lock)
@@ -74,8 +78,9 @@ static inline void port_unlock(struct port_lock *lock, unsigned long flags)
 #define port_assert_held(lock)	lockdep_assert_held(&(lock)->raw)
 
 /*
- * That the caller holds the lock of queue @q, which is the host's: stage.c
- * defines it for a kernel with lockdep, elsewhere it costs nothing.
+ * Asserts that the caller holds the lock of queue @q. The lock belongs to the
+ * host, so stage.c defines the function, for a kernel with lockdep. On other
+ * kernels it costs nothing.
  */
 struct queue;
 #ifdef CONFIG_LOCKDEP
@@ -87,9 +92,9 @@ static inline void port_assert_queue_held(const struct queue *q)
 #endif
 
 /*
- * Zeroed and aligned to a cache line, NULL when there is no memory; while a
- * queue or a cgroup is set up, never on the I/O path. The allocator aligns
- * powers of two to their size, other sizes only by luck.
+ * Zeroed memory, aligned to a cache line; NULL when there is none. It serves
+ * the set-up of a queue or a cgroup, never the I/O path. The allocator aligns
+ * only powers of two to their size.
  */
 static inline void *port_zalloc(size_t size)
 {

@@ -122,7 +122,7 @@ dispatch_one(struct hctx_host *h, struct queue_host *qh, u64 now,
 
 /*
  * Asks the queues by their head tags.  Stops at the first queue that is
- * throttled or has no slot: the other head tags are no earlier, and all queues
+ * throttled or has no slot.  The other head tags are no earlier, and all queues
  * use the same slots.
  */
 static enum dispatch_result dispatch_least(struct hctx_host *h, u64 now,

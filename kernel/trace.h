@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
+/* trace - the tracepoints of a request, of throttling and of wake-ups */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM mqfair
 
@@ -31,7 +32,7 @@ TRACE_EVENT(mqfair_insert,
 		__entry->head_tag = q->head_tag;
 		__entry->flags = io->flags;
 	),
-	TP_printk("%d,%d sector=%llu flow=%p queue=%u bytes=%u cost=%u lead=%llu flags=%x",
+	TP_printk("%d,%d sector=%llu flow=%p queue=%u bytes=%u cost=%u head_tag=%llu flags=%x",
 		  MAJOR(__entry->dev), MINOR(__entry->dev),
 		  (unsigned long long)__entry->sector, __entry->flow,
 		  __entry->queue, __entry->bytes, __entry->cost, __entry->head_tag,
@@ -78,7 +79,7 @@ TRACE_EVENT(mqfair_throttle,
 		__entry->head_tag = q->head_tag;
 		__entry->waiting = q->nr;
 	),
-	TP_printk("%d,%d queue=%u lead=%llu waiting=%u", MAJOR(__entry->dev),
+	TP_printk("%d,%d queue=%u head_tag=%llu waiting=%u", MAJOR(__entry->dev),
 		  MINOR(__entry->dev), __entry->queue, __entry->head_tag,
 		  __entry->waiting)
 );

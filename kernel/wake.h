@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * wake - does what a scheduler's hook left in struct wake
+ * wake - wakes the queues and arms the timer as a hook asked in struct wake
  *
  * Each caller of a hook hands the struct to host_wake() after it has dropped
  * hctx_host.lock and queue_host.lock.  A queue is woken by a work item on the

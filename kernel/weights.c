@@ -2,43 +2,50 @@
 /*
  * weights - the one blk-cgroup policy: io.mqfair.weight and mqfair.* in io.stat
  *
- * The kernel has six policy slots for everybody, so all schedulers share this
- * one.  A cgroup has a default weight and a list of weights per device.  The
- * list is kept with the cgroup and not with its blkg, so that a weight can be
- * set before the scheduler is, and survives a switch to another and back.
+ * The kernel has six policy slots for all modules, so all schedulers share this
+ * policy.  A cgroup has a default weight and a list of weights per device.  The
+ * cgroup itself keeps the list, and not its blkg.  So a weight can be set before
+ * a device has its scheduler, and it survives a change of scheduler.
  *
- * Locking: struct cgroup_host is protected by weight_mutex for writers and by
- * its spin lock for the readers that may not sleep (a blkg being made).  Lock
- * order: blkcg->lock > cgroup_host.lock > share_tree.lock.
+ * Locks.  Writers of a cgroup_host hold weight_mutex and its spin lock.  Readers
+ * that may not sleep, such as a blkg that is being made, hold the spin lock
+ * alone.  The list of groups of each device and group_host.set_up are under
+ * groups_lock.  The order is:
  *
- * Who goes first.  The last reference to a removed cgroup's blkg may be dropped
- * after the scheduler of its disk has gone, for what frees it waits in a work
- * queue, out of everybody's lists.  So each device lists the flows that stand
- * on it, and lets go of them before it goes itself; whoever comes by way of a
- * cgroup finds out under groups_lock.  Order: blkcg->lock, request queue's lock
- * > groups_lock > the locks of sched/.  Nor has the module gone before the last
- * of them: what frees a blkg asks the policy, by its number, to free its part.
+ *	weight_mutex > blkcg->lock > cgroup_host.lock > share_tree.lock
+ *	blkcg->lock, request queue's lock > groups_lock > the locks of sched/
+ *
+ * Ends.  A device and a removed cgroup may go in either order.  A work item
+ * frees the cgroup's blkg after it has left all lists.  That may happen after
+ * the scheduler of its disk has gone.  So each device lists its groups, and
+ * takes all of them off before it goes itself.  A caller that comes by way of a
+ * cgroup sees under groups_lock that set_up is false.
+ *
+ * The module cannot unload before the last group is freed: blkg_free() finds
+ * the policy by its number and calls pd_free_fn().
  */
 #include "weights.h"
 
 #include "wake.h"
 
+/* The weight of a cgroup on one device. */
 struct device_weight {
 	struct list_head node;
 	dev_t dev;
 	u32 weight;
 };
 
+/* A cgroup, for all devices. */
 struct cgroup_host {
 	struct blkcg_policy_data cpd;	/* first: freed by the core's pointer */
 	spinlock_t lock;
 	u32 weight;			/* lock */
-	struct list_head devices;	/* lock */
+	struct list_head devices;	/* lock: of device_weight */
 };
 
 static DEFINE_MUTEX(weight_mutex);
 static DEFINE_SPINLOCK(groups_lock);	/* irq-safe */
-static atomic_t groups_made = ATOMIC_INIT(0);	/* and not freed */
+static atomic_t groups_made = ATOMIC_INIT(0);	/* that are not freed yet */
 static DECLARE_WAIT_QUEUE_HEAD(groups_gone);
 
 static struct cgroup_host *cgroup_host_of(struct blkcg *blkcg)
@@ -53,7 +60,7 @@ struct blkcg *flow_blkcg(struct flow *f)
 	return container_of(f, struct group_host, flow)->pd.blkg->blkcg;
 }
 
-/* Weight of the cgroup on @dev: the device's if there is one. */
+/* The weight of a cgroup on @dev: the one for @dev, or the default. */
 static u32 cgroup_weight(struct cgroup_host *c, dev_t dev)
 {
 	struct device_weight *w;
@@ -105,7 +112,7 @@ static void weights_cpd_free(struct blkcg_policy_data *cpd)
 	kfree(c);
 }
 
-/* May run under spin locks: @gfp says whether it may sleep. */
+/* May run under spin locks; gfp says whether it may sleep. */
 static struct blkg_policy_data *weights_pd_alloc(COMPAT_PD_ALLOC_ARGS)
 {
 	struct request_queue *queue = COMPAT_PD_QUEUE;
@@ -121,7 +128,7 @@ static struct blkg_policy_data *weights_pd_alloc(COMPAT_PD_ALLOC_ARGS)
 	return &g->pd;
 }
 
-/* Parents first; the queue lock is held. */
+/* Called for parents first, under the request queue's lock. */
 static void weights_pd_init(struct blkg_policy_data *pd)
 {
 	struct blkcg_gq *blkg = pd->blkg;
@@ -130,6 +137,7 @@ static void weights_pd_init(struct blkg_policy_data *pd)
 	struct flow *parent = blkg->parent ? group_flow(blkg->parent) : NULL;
 	unsigned long flags;
 
+	lockdep_assert_held(&blkg->q->queue_lock);
 	flow_init(&g->flow, &d->sched, parent, blkg_weight(blkg));
 	init_waitqueue_head(&g->tags.wait);
 	spin_lock_irqsave(&groups_lock, flags);
@@ -139,8 +147,9 @@ static void weights_pd_init(struct blkg_policy_data *pd)
 }
 
 /*
- * The core has it in its lists now, and blkcg->lock is held, as by whoever
- * writes a weight: that one either finds it here or has written before.
+ * The blkg is in the lists of the block layer now, and blkcg->lock is held.  A
+ * writer of a weight holds that lock too.  So it has either written before, or
+ * it finds this group.
  */
 static void weights_pd_online(struct blkg_policy_data *pd)
 {
@@ -148,6 +157,7 @@ static void weights_pd_online(struct blkg_policy_data *pd)
 	flow_set_weight(&group_of(pd)->flow, blkg_weight(pd->blkg));
 }
 
+/* Takes the flow of a group off its device. */
 static void group_let_go(struct group_host *g)
 {
 	lockdep_assert_held(&groups_lock);
@@ -163,7 +173,7 @@ static void group_free(struct rcu_head *rcu)
 		wake_up(&groups_gone);
 }
 
-/* No request of it is left; a spin lock may be held. */
+/* No request of the group is left.  Spin locks may be held. */
 static void weights_pd_free(struct blkg_policy_data *pd)
 {
 	struct group_host *g = group_of(pd);
@@ -181,7 +191,6 @@ static void weights_pd_free(struct blkg_policy_data *pd)
 	call_rcu(&g->rcu, group_free);
 }
 
-/* The device goes; no request is left. */
 void groups_let_go(struct device_host *d)
 {
 	struct group_host *g, *next;
@@ -198,6 +207,7 @@ struct stat_report {
 	struct seq_file *s;
 };
 
+/* Prints " mqfair.name.part=value" for io.stat. */
 static void put_stat(struct report *r, const char *name, const char *part,
 		     s64 value)
 {
@@ -212,6 +222,7 @@ static void show_stat(struct flow *f, struct seq_file *s)
 	struct stat_report sr = { .report.put = put_stat, .s = s };
 	struct flow_totals t;
 
+	lockdep_assert_held(&groups_lock);
 	flow_totals(f, &t);
 	if (!t.dispatched)
 		return;
@@ -252,7 +263,7 @@ static int weight_show(struct seq_file *sf, void *v)
 	return 0;
 }
 
-/* Tells the flows of the cgroup, wherever one of our schedulers runs. */
+/* Sets the weight of the cgroup's flow on each device. */
 static void weight_apply(struct blkcg *blkcg)
 {
 	struct blkcg_gq *blkg;
@@ -282,7 +293,7 @@ static struct device_weight *weight_find(struct cgroup_host *c, dev_t dev)
 	return NULL;
 }
 
-/* @weight 0: the device follows the cgroup's default again. */
+/* With @weight 0 the device follows the default of the cgroup again. */
 static int weight_set_device(struct cgroup_host *c, dev_t dev, u32 weight)
 {
 	struct device_weight *w = weight_find(c, dev), *new = NULL;
@@ -309,7 +320,10 @@ static int weight_set_device(struct cgroup_host *c, dev_t dev, u32 weight)
 	return 0;
 }
 
-/* 0 with *@weight in range, or for "default" 0 if @or_default; or -EINVAL. */
+/*
+ * Sets *@weight to a number in range, or to 0 for "default" if @or_default.
+ * Returns 0, or -EINVAL for any other text.
+ */
 static int weight_parse(const char *s, bool or_default, u32 *weight)
 {
 	if (or_default && !strcmp(s, "default")) {
@@ -323,8 +337,8 @@ static int weight_parse(const char *s, bool or_default, u32 *weight)
 }
 
 /*
- * Is there such a disk?  The core's parser of "MAJ:MIN value" knows; that the
- * policy is not active there yet is no objection.
+ * 0 if there is a disk @dev, or -errno.  The block layer's parser of
+ * "MAJ:MIN value" looks the disk up.  The policy need not be active there yet.
  */
 static int disk_check(struct blkcg *blkcg, dev_t dev)
 {
@@ -339,7 +353,7 @@ static int disk_check(struct blkcg *blkcg, dev_t dev)
 	return ret == -EOPNOTSUPP ? 0 : ret;
 }
 
-/* "N", "default N", "MAJ:MIN N" or "MAJ:MIN default" */
+/* Takes "N", "default N", "MAJ:MIN N" or "MAJ:MIN default". */
 static int weight_write_one(struct blkcg *blkcg, struct cgroup_host *c,
 			    char *line)
 {
@@ -361,7 +375,7 @@ static int weight_write_one(struct blkcg *blkcg, struct cgroup_host *c,
 	}
 	if (sscanf(key, "%u:%u%c", &major, &minor, &end) != 2)
 		return -EINVAL;
-	/* MKDEV() would make another device of a number that is too large. */
+	/* MKDEV() truncates numbers that are too large. */
 	if (major > MAJOR(~0U) || minor > MINORMASK)
 		return -ENODEV;
 	ret = weight_parse(line, true, &weight);
@@ -418,9 +432,12 @@ int weights_init(void)
 
 void weights_exit(void)
 {
-	/* For as long as io.max, for one, holds back a bio of a removed cgroup. */
+	/*
+	 * A bio of a removed cgroup keeps its group.  Another policy may delay
+	 * such a bio: io.max does.
+	 */
 	wait_event_idle(groups_gone, !atomic_read(&groups_made));
-	/* Until group_free() has returned, too. */
+	/* The last group_free() may still be running. */
 	rcu_barrier();
 	blkcg_policy_unregister(&mqfair_policy);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The module: ordered start, mirrored end. */
+/* main - the module starts its parts in order and ends them in reverse */
 #include "ssd.h"
 
 static int __init ssd_init(void)
