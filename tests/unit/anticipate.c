@@ -10,7 +10,7 @@ enum {
 	DONE_NS	= SENT_NS + TOOK_NS,
 };
 
-struct bench {
+struct fixture {
 	struct sched sched;
 	struct token_tree slots;
 	struct anticipate anticipate;
@@ -21,7 +21,7 @@ struct bench {
 
 static const struct sched_ops plain_ops = { .name = "plain" };
 
-static struct flow *flow_create(struct bench *b, struct flow *parent)
+static struct flow *flow_create(struct fixture *b, struct flow *parent)
 {
 	struct flow *f = port_zalloc(flow_size(b->sched.ops, 1));
 
@@ -34,7 +34,7 @@ static struct flow *flow_create(struct bench *b, struct flow *parent)
 static int setup(void **state)
 {
 	static const struct topo_place place[1];
-	struct bench *b = port_zalloc(sizeof(*b));
+	struct fixture *b = port_zalloc(sizeof(*b));
 	struct flow_start start;
 	u32 i;
 
@@ -61,7 +61,7 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	struct bench *b = *state;
+	struct fixture *b = *state;
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(b->flow); i++) {
@@ -77,7 +77,7 @@ static int teardown(void **state)
 	return 0;
 }
 
-static bool anticipate(struct bench *b, u32 flow)
+static bool anticipate(struct fixture *b, u32 flow)
 {
 	b->io.flow = b->flow[flow];
 	return anticipate_wanted(&b->anticipate, &b->io) &&
@@ -85,19 +85,19 @@ static bool anticipate(struct bench *b, u32 flow)
 			       &b->wake);
 }
 
-static bool take(struct bench *b, u32 flow)
+static bool take(struct fixture *b, u32 flow)
 {
 	return anticipate_take(&b->anticipate, &b->slots, b->flow[flow], 0);
 }
 
-static u32 tick(struct bench *b, u64 now)
+static u32 tick(struct fixture *b, u64 now)
 {
 	return anticipate_tick(&b->anticipate, &b->sched, now, &b->wake);
 }
 
-static void a_slot_waits_an_eighth_of_the_service_time(void **state)
+static void slot_is_reserved_for_an_eighth_of_the_service_time(void **state)
 {
-	struct bench *b = *state;
+	struct fixture *b = *state;
 
 	assert_true(anticipate(b, 0));
 	assert_int_equal(b->wake.at_ns, DONE_NS + TOOK_NS / 8);
@@ -107,9 +107,9 @@ static void a_slot_waits_an_eighth_of_the_service_time(void **state)
 	assert_int_equal(atomic64_read(&b->anticipate.reserved), 0);
 }
 
-static void the_flow_that_comes_back_has_it_once(void **state)
+static void returning_flow_takes_its_slot_once(void **state)
 {
-	struct bench *b = *state;
+	struct fixture *b = *state;
 
 	assert_true(anticipate(b, 0));
 	assert_false(take(b, 1));
@@ -118,34 +118,34 @@ static void the_flow_that_comes_back_has_it_once(void **state)
 	assert_int_equal(tick(b, 2 * DONE_NS), 0);
 }
 
-static void not_if_nobody_went_without(void **state)
+static void no_slot_is_reserved_if_no_queue_missed_one(void **state)
 {
-	struct bench *b = *state;
+	struct fixture *b = *state;
 
 	b->io.dispatch_ns = SENT_NS + 2;
 	assert_false(anticipate(b, 0));
 }
 
-static void not_for_who_has_more_waiting(void **state)
+static void no_slot_is_reserved_for_a_backlogged_flow(void **state)
 {
-	struct bench *b = *state;
+	struct fixture *b = *state;
 
 	atomic64_set(&b->flow[0]->queued, 1);
 	assert_false(anticipate(b, 0));
 	atomic64_set(&b->flow[0]->queued, 0);
 }
 
-static void not_if_told_so(void **state)
+static void no_slot_is_reserved_when_switched_off(void **state)
 {
-	struct bench *b = *state;
+	struct fixture *b = *state;
 
 	b->sched.params.anticipate = 0;
 	assert_false(anticipate(b, 0));
 }
 
-static void no_more_than_an_eighth_of_the_slots(void **state)
+static void at_most_an_eighth_of_the_slots_is_reserved(void **state)
 {
-	struct bench *b = *state;
+	struct fixture *b = *state;
 
 	assert_true(anticipate(b, 0));
 	assert_false(anticipate(b, 0)); /* one for each flow */
@@ -155,9 +155,9 @@ static void no_more_than_an_eighth_of_the_slots(void **state)
 	assert_true(anticipate(b, 2));
 }
 
-static void who_comes_late_is_waited_for_less_often(void **state)
+static void overdue_flow_gets_fewer_reservations(void **state)
 {
-	struct bench *b = *state;
+	struct fixture *b = *state;
 	u32 i, reserved = 0;
 
 	for (i = 0; i < 1024; i++) {
@@ -174,9 +174,9 @@ static void who_comes_late_is_waited_for_less_often(void **state)
 	assert_true(anticipate(b, 0));
 }
 
-static void a_slot_that_there_is_no_more_is_not_taken(void **state)
+static void reserved_slot_beyond_the_depth_is_not_taken(void **state)
 {
-	struct bench *b = *state;
+	struct fixture *b = *state;
 
 	assert_true(anticipate(b, 0));
 	token_resize(&b->slots, 4);
@@ -186,9 +186,9 @@ static void a_slot_that_there_is_no_more_is_not_taken(void **state)
 	assert_false(anticipate(b, 1));
 }
 
-static void who_leaves_leaves_its_slot_to_tick(void **state)
+static void tick_frees_the_slot_of_a_removed_flow(void **state)
 {
-	struct bench *b = *state;
+	struct fixture *b = *state;
 
 	assert_true(anticipate(b, 0));
 	anticipate_flow_exit(&b->anticipate, b->flow[0]);
@@ -203,15 +203,15 @@ static void who_leaves_leaves_its_slot_to_tick(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		TEST(a_slot_waits_an_eighth_of_the_service_time),
-		TEST(the_flow_that_comes_back_has_it_once),
-		TEST(not_if_nobody_went_without),
-		TEST(not_for_who_has_more_waiting),
-		TEST(not_if_told_so),
-		TEST(no_more_than_an_eighth_of_the_slots),
-		TEST(who_comes_late_is_waited_for_less_often),
-		TEST(a_slot_that_there_is_no_more_is_not_taken),
-		TEST(who_leaves_leaves_its_slot_to_tick),
+		TEST(slot_is_reserved_for_an_eighth_of_the_service_time),
+		TEST(returning_flow_takes_its_slot_once),
+		TEST(no_slot_is_reserved_if_no_queue_missed_one),
+		TEST(no_slot_is_reserved_for_a_backlogged_flow),
+		TEST(no_slot_is_reserved_when_switched_off),
+		TEST(at_most_an_eighth_of_the_slots_is_reserved),
+		TEST(overdue_flow_gets_fewer_reservations),
+		TEST(reserved_slot_beyond_the_depth_is_not_taken),
+		TEST(tick_frees_the_slot_of_a_removed_flow),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,7 +19,7 @@ static const struct cost_model learned_model = {
 	.learned = { { .base = 3072, .per_kib = 256 }, { .base = 20000 } },
 };
 
-static void charges_by_the_table(void **state)
+static void costs_match_the_table(void **state)
 {
 	static const struct {
 		const struct cost_model *model;
@@ -60,7 +60,7 @@ static void charges_by_the_table(void **state)
 	}
 }
 
-static void set_takes_over_every_field(void **state)
+static void cost_set_copies_every_field(void **state)
 {
 	struct cost_model m = bytes_model;
 
@@ -73,7 +73,7 @@ static void set_takes_over_every_field(void **state)
 	assert_int_equal(m.write.per_kib, linear_model.write.per_kib);
 }
 
-static void what_was_learned_is_not_taken_over(void **state)
+static void cost_set_keeps_the_learned_lines(void **state)
 {
 	static const struct cost_line line[] = { { 1, 2 }, { 3, 4 } };
 	struct cost_model m = learned_model;
@@ -89,9 +89,9 @@ static void what_was_learned_is_not_taken_over(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(charges_by_the_table),
-		cmocka_unit_test(set_takes_over_every_field),
-		cmocka_unit_test(what_was_learned_is_not_taken_over),
+		cmocka_unit_test(costs_match_the_table),
+		cmocka_unit_test(cost_set_copies_every_field),
+		cmocka_unit_test(cost_set_keeps_the_learned_lines),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

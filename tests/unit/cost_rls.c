@@ -6,17 +6,17 @@
 
 enum {
 	T	= COST_RLS_TERMS,
-	WINDOWS	= 2000,
+	SAMPLES	= 2000,
 };
 
 /* -------------------------------------------------------------------- twin */
 
 /* Damped recursive least squares, as the header tells it; no limits. */
-struct twin {
+struct model {
 	double r[T][T], phi[T], unit, written;
 };
 
-static void twin_solve(double a[T][T], double *b, const bool *open, double *d)
+static void model_solve(double a[T][T], double *b, const bool *open, double *d)
 {
 	u32 i, j, k;
 
@@ -40,8 +40,8 @@ static void twin_solve(double a[T][T], double *b, const bool *open, double *d)
 	}
 }
 
-static void twin_equation(struct twin *t, double *g, const double *x,
-			  double residual, double weight)
+static void model_equation(struct model *t, double *g, const double *x,
+			   double residual, double weight)
 {
 	u32 i, j;
 
@@ -50,7 +50,7 @@ static void twin_equation(struct twin *t, double *g, const double *x,
 			t->r[i][j] += weight * x[i] * x[j];
 }
 
-static void twin_step(struct twin *t, double *g, bool *open)
+static void model_step(struct model *t, double *g, bool *open)
 {
 	double a[T][T], b[T], d[T], fixed[T] = { 0 };
 	u32 i, j;
@@ -64,7 +64,7 @@ static void twin_step(struct twin *t, double *g, bool *open)
 			}
 			a[i][i] += 1e-12;
 		}
-		twin_solve(a, b, open, d);
+		model_solve(a, b, open, d);
 		for (i = 0; i < T && !(open[i] && t->phi[i] + d[i] < 0); i++)
 			;
 		if (i == T)
@@ -76,7 +76,7 @@ static void twin_step(struct twin *t, double *g, bool *open)
 		t->phi[i] += open[i] ? d[i] : fixed[i];
 }
 
-static void twin_add(struct twin *t, const struct cost_rls_sums *s)
+static void model_add(struct model *t, const struct cost_rls_sums *s)
 {
 	double raw[5][T] = { { 0 } }, x[T] = { 0 }, g[T] = { 0 };
 	double norm = 0, ns = 0, sectors = 0, residual = 0;
@@ -117,22 +117,22 @@ static void twin_add(struct twin *t, const struct cost_rls_sums *s)
 			left -= own[i] * t->phi[i];
 		}
 		if (k < 4)
-			twin_equation(t, g, own, left, 1.0 / 256);
+			model_equation(t, g, own, left, 1.0 / 256);
 		residual += left;
 	}
-	twin_equation(t, g, x, residual, 1);
-	twin_step(t, g, present);
+	model_equation(t, g, x, residual, 1);
+	model_step(t, g, present);
 	t->written =
 		floor((t->written + (double)(s[2].sectors + s[3].sectors)) / 2);
 }
 
-static double twin_ns(const struct twin *t, u32 class, u32 sectors)
+static double model_ns(const struct model *t, u32 op, u32 sectors)
 {
-	double sector = t->phi[2 * class + 1];
+	double sector = t->phi[2 * op + 1];
 
-	if (class == IO_WRITE)
+	if (op == IO_WRITE)
 		sector += t->phi[WRITTEN_SECTOR];
-	return (8 * t->phi[2 * class] + sectors * sector) * t->unit;
+	return (8 * t->phi[2 * op] + sectors * sector) * t->unit;
 }
 
 /* ------------------------------------------------------------------- drives */
@@ -155,14 +155,14 @@ static u32 count(struct random *r, const struct mix *m, u32 most)
 	return m->constant || !most ? most : 1 + random_below(r, most);
 }
 
-static void add_request(const struct drive *d, u32 class, u64 sectors,
+static void add_request(const struct drive *d, u32 op, u64 sectors,
 			struct cost_rls_sums *s)
 {
-	struct cost_rls_sums *k = &s[cost_rls_kind(class, (u32)sectors * 512)];
+	struct cost_rls_sums *k = &s[cost_rls_kind(op, (u32)sectors * 512)];
 
 	k->requests++;
 	k->sectors += sectors;
-	k->ns += (u64)(d->base[class] + (double)sectors * d->sector[class]);
+	k->ns += (u64)(d->base[op] + (double)sectors * d->sector[op]);
 }
 
 /* All requests of the window wait equally long. */
@@ -179,11 +179,11 @@ static void share_time(struct cost_rls_sums *s)
 		s[k].ns = ns * s[k].requests / requests;
 }
 
-static void window(struct random *r, const struct drive *d, const struct mix *m,
-		   struct cost_rls_sums *s)
+static void draw_sample(struct random *r, const struct drive *d,
+			const struct mix *m, struct cost_rls_sums *s)
 {
 	u32 n[2] = { count(r, m, m->reads), count(r, m, m->writes) }, i, k;
-	u32 sizes = m->sectors_most - m->sectors_least + 1;
+	u32 nr_sizes = m->sectors_most - m->sectors_least + 1;
 
 	memset(s, 0, 4 * sizeof(*s));
 	for (i = 0; i < 2; i++) {
@@ -192,7 +192,8 @@ static void window(struct random *r, const struct drive *d, const struct mix *m,
 
 		for (k = 0; k < n[i]; k++)
 			add_request(d, i,
-				    m->sectors_least + random_below(r, sizes),
+				    m->sectors_least +
+					    random_below(r, nr_sizes),
 				    s);
 		for (k = 2 * i; k < 2 * i + 2; k++)
 			s[k].ns = (u64)((double)s[k].ns * noise);
@@ -201,13 +202,13 @@ static void window(struct random *r, const struct drive *d, const struct mix *m,
 		share_time(s);
 }
 
-static double cost_ns(const struct cost_rls *g, u32 class, u32 sectors)
+static double cost_ns(const struct cost_rls *g, u32 op, u32 sectors)
 {
-	u64 sector_ps = cost_rls_cost_ps(g, 2 * class + 1);
+	u64 sector_ps = cost_rls_cost_ps(g, 2 * op + 1);
 
-	if (class == IO_WRITE)
+	if (op == IO_WRITE)
 		sector_ps += cost_rls_cost_ps(g, WRITTEN_SECTOR);
-	return (double)(cost_rls_cost_ps(g, 2 * class) + sector_ps * sectors) /
+	return (double)(cost_rls_cost_ps(g, 2 * op) + sector_ps * sectors) /
 	       1000;
 }
 
@@ -227,24 +228,24 @@ static void expect_costs(const struct cost_rls *g, const struct drive *d,
 }
 
 static void feed(struct cost_rls *g, struct random *r, const struct drive *d,
-		 const struct mix *m, u32 windows)
+		 const struct mix *m, u32 samples)
 {
 	struct cost_rls_sums s[4];
 
-	while (windows) {
-		window(r, d, m, s);
-		windows -= cost_rls_add(g, s);
+	while (samples) {
+		draw_sample(r, d, m, s);
+		samples -= cost_rls_add(g, s);
 	}
 }
 
 static const struct drive fast = { { 60000, 20000 }, { 400, 1600 }, 0, false };
 static const struct drive slower = { { 60000, 60000 }, { 400, 4800 }, 0, false };
-static const struct mix sizes = { 400, 400, 1, 256, false };
+static const struct mix mixed_sizes = { 400, 400, 1, 256, false };
 static const struct mix pages = { 400, 400, 8, 8, false };
 
 /* -------------------------------------------------------------------- tests */
 
-static void agrees_with_double_precision(void **state)
+static void costs_match_double_precision(void **state)
 {
 	static const double bases[] = { 3000, 60000, 5e6 };
 	struct random r = random_seeded("regression");
@@ -262,30 +263,30 @@ static void agrees_with_double_precision(void **state)
 			.shared = random_below(&r, 2),
 		};
 		struct cost_rls g = { 0 };
-		struct twin t = { 0 };
+		struct model t = { 0 };
 
-		for (i = 0; i < WINDOWS; i++) {
+		for (i = 0; i < SAMPLES; i++) {
 			struct cost_rls_sums s[4];
-			struct mix m = sizes;
+			struct mix m = mixed_sizes;
 
 			/* One class is absent for some time, then the other. */
 			if (i / 100 % 5 == 3)
 				m.reads = 0;
 			else if (i / 100 % 5 == 4)
 				m.writes = 0;
-			window(&r, &d, &m, s);
+			draw_sample(&r, &d, &m, s);
 			if (!cost_rls_add(&g, s))
 				continue;
-			twin_add(&t, s);
+			model_add(&t, s);
 			/* One window leaves most directions to rounding. */
 			for (k = 0; k < 4 && i >= 50; k++) {
 				u32 sectors = k % 2 ? 128 : 8;
 				double got = cost_ns(&g, k / 2, sectors);
-				double want = twin_ns(&t, k / 2, sectors);
+				double want = model_ns(&t, k / 2, sectors);
 
 				/* The cheap class is what the dear one leaves. */
-				double both = twin_ns(&t, 0, sectors) +
-					      twin_ns(&t, 1, sectors);
+				double both = model_ns(&t, 0, sectors) +
+					      model_ns(&t, 1, sectors);
 
 				if (fabs(got - want) > 0.01 * both)
 					fail_msg("round %llu window %u class %u, %u sectors: %f instead of %f",
@@ -296,13 +297,13 @@ static void agrees_with_double_precision(void **state)
 	}
 }
 
-static void finds_the_truth(void **state)
+static void fit_finds_the_true_costs(void **state)
 {
 	struct random r = random_seeded("regression");
 	struct cost_rls g = { 0 };
 
 	(void)state;
-	feed(&g, &r, &fast, &sizes, 1000);
+	feed(&g, &r, &fast, &mixed_sizes, 1000);
 	expect_near("read", (double)cost_rls_cost_ps(&g, READ_REQUEST), 60e6,
 		    0.005);
 	expect_near("read sector", (double)cost_rls_cost_ps(&g, READ_SECTOR),
@@ -314,7 +315,7 @@ static void finds_the_truth(void **state)
 }
 
 /* 500 windows of 10 ms are five seconds. */
-static void follows_the_truth(void **state)
+static void fit_follows_a_change_of_the_drive(void **state)
 {
 	struct random r = random_seeded("regression");
 	struct drive before = fast, after = slower;
@@ -327,12 +328,12 @@ static void follows_the_truth(void **state)
 	feed(&g, &r, &after, &pages, 1000);
 	expect_costs(&g, &after, 8, 0.1);
 	/* Noise leaves little to tell base from size by; their sum it does not. */
-	feed(&g, &r, &after, &sizes, 1000);
+	feed(&g, &r, &after, &mixed_sizes, 1000);
 	expect_costs(&g, &after, 128, 0.1);
 }
 
 /* Every request waits as long as any other: only the mix tells. */
-static void the_mix_outweighs_the_latencies(void **state)
+static void changing_mix_outweighs_latencies(void **state)
 {
 	struct random r = random_seeded("regression");
 	struct drive d = slower;
@@ -345,7 +346,7 @@ static void the_mix_outweighs_the_latencies(void **state)
 }
 
 /* The mix never changes: each class's own time decides. */
-static void the_latencies_split_a_constant_mix(void **state)
+static void latencies_split_a_constant_mix(void **state)
 {
 	static const struct mix constant = { 200, 100, 8, 8, true };
 	struct random r = random_seeded("regression");
@@ -360,7 +361,7 @@ static void the_latencies_split_a_constant_mix(void **state)
  * A drive that takes a write in 20 us and needs 300 for it later, at the expense
  * of reads, which take 100 otherwise.
  */
-static void what_is_owed_is_found(void **state)
+static void deferred_cost_is_found(void **state)
 {
 	struct random r = random_seeded("regression");
 	const struct drive truth = { { 100000, 320000 }, { 0, 0 }, 0, false };
@@ -384,7 +385,7 @@ static void what_is_owed_is_found(void **state)
 }
 
 /* The same number of small and large ones, all the time. */
-static void the_latencies_split_a_constant_size(void **state)
+static void latencies_split_constant_sizes(void **state)
 {
 	struct random r = random_seeded("regression");
 	struct cost_rls_sums s[4] = { { 0 } };
@@ -406,15 +407,15 @@ static void the_latencies_split_a_constant_size(void **state)
 }
 
 /* What each class took is told in one sum, whatever its requests' own times. */
-static void tell(struct cost_rls *g, struct random *r, const struct drive *d,
-		 const struct mix *m, u32 windows)
+static void feed_exact(struct cost_rls *g, struct random *r,
+		       const struct drive *d, const struct mix *m, u32 samples)
 {
 	struct cost_rls_sums s[4];
 
-	while (windows) {
+	while (samples) {
 		u32 i;
 
-		window(r, d, m, s);
+		draw_sample(r, d, m, s);
 		for (i = 0; i < 4; i += 2) {
 			u32 small = s[i].requests ? i : i + 1;
 			u64 ns = s[i].ns + s[i + 1].ns;
@@ -422,28 +423,28 @@ static void tell(struct cost_rls *g, struct random *r, const struct drive *d,
 			s[i].ns = s[i + 1].ns = 0;
 			s[small].ns = ns;
 		}
-		windows -= cost_rls_add(g, s);
+		samples -= cost_rls_add(g, s);
 	}
 }
 
-static void what_is_told_needs_no_mix(void **state)
+static void exact_time_needs_no_change_of_mix(void **state)
 {
 	static const struct mix constant = { 200, 100, 8, 8, true };
 	struct random r = random_seeded("regression");
 	struct cost_rls g = { .exact_time = true };
 
 	(void)state;
-	tell(&g, &r, &fast, &constant, 200);
+	feed_exact(&g, &r, &fast, &constant, 200);
 	expect_costs(&g, &fast, 8, 0.01);
-	tell(&g, &r, &slower, &constant, 1000);
+	feed_exact(&g, &r, &slower, &constant, 1000);
 	expect_costs(&g, &slower, 8, 0.01);
 	g = (struct cost_rls){ .exact_time = true };
-	tell(&g, &r, &slower, &sizes, 1000);
+	feed_exact(&g, &r, &slower, &mixed_sizes, 1000);
 	expect_costs(&g, &slower, 8, 0.05);
 	expect_costs(&g, &slower, 128, 0.05);
 }
 
-static void an_absent_class_stays(void **state)
+static void absent_operation_keeps_its_cost(void **state)
 {
 	static const struct mix reads = { 400, 0, 1, 256, false };
 	static const struct mix writes = { 0, 400, 1, 256, false };
@@ -453,7 +454,7 @@ static void an_absent_class_stays(void **state)
 	s64 phi[2];
 
 	(void)state;
-	feed(&g, &r, &fast, &sizes, 1000);
+	feed(&g, &r, &fast, &mixed_sizes, 1000);
 	memcpy(phi, &g.phi[WRITE_REQUEST], sizeof(phi));
 	d.base[IO_READ] *= 5;
 	feed(&g, &r, &d, &reads, 20000);
@@ -465,11 +466,11 @@ static void an_absent_class_stays(void **state)
 	assert_memory_equal(phi, &g.phi[READ_REQUEST], sizeof(phi));
 	expect_costs(&g, &d, 64, 0.01);
 	/* And nothing was forgotten that both have to be seen for. */
-	feed(&g, &r, &d, &sizes, 500);
+	feed(&g, &r, &d, &mixed_sizes, 500);
 	expect_costs(&g, &d, 64, 0.01);
 }
 
-static void nothing_is_negative(void **state)
+static void no_coefficient_is_negative(void **state)
 {
 	/* The larger, the faster: a slope below 0 would fit best. */
 	struct random r = random_seeded("regression");
@@ -493,7 +494,7 @@ static void nothing_is_negative(void **state)
 		    0.1);
 }
 
-static void short_windows_are_left_for_the_next(void **state)
+static void small_sample_is_left_for_the_next(void **state)
 {
 	const struct cost_rls_sums few[4] = { { 31, 248, 3100000 } };
 	const struct cost_rls_sums empty[4] = { { 64, 0, 3100000 } };
@@ -505,7 +506,7 @@ static void short_windows_are_left_for_the_next(void **state)
 	assert_memory_equal(&g, &none, sizeof(g));
 }
 
-static void errors_shrink_and_cover(void **state)
+static void standard_errors_shrink_and_cover_the_truth(void **state)
 {
 	struct random r = random_seeded("regression");
 	struct drive d = fast;
@@ -514,9 +515,9 @@ static void errors_shrink_and_cover(void **state)
 
 	(void)state;
 	d.noise = 0.3;
-	feed(&g, &r, &d, &sizes, 20);
+	feed(&g, &r, &d, &mixed_sizes, 20);
 	error[0] = (double)cost_rls_error_ps(&g, READ_REQUEST);
-	feed(&g, &r, &d, &sizes, 1000);
+	feed(&g, &r, &d, &mixed_sizes, 1000);
 	error[1] = (double)cost_rls_error_ps(&g, READ_REQUEST);
 	assert_true(error[1] > 0 && error[1] < error[0] / 2);
 	assert_true(fabs((double)cost_rls_cost_ps(&g, READ_REQUEST) - 60e6) <
@@ -524,7 +525,7 @@ static void errors_shrink_and_cover(void **state)
 }
 
 /* Sums that no drive would give leave everything in range. */
-static void anything_may_come(void **state)
+static void random_sums_leave_all_values_in_range(void **state)
 {
 	struct random r = random_seeded("regression");
 	struct cost_rls g = { 0 };
@@ -552,7 +553,7 @@ static void anything_may_come(void **state)
 	}
 }
 
-static void lines_by_hand(void **state)
+static void lines_match_values_by_hand(void **state)
 {
 	/* A read of 4 KiB takes 80 us, of 64 KiB 320; a write 160, always. */
 	struct cost_rls g = { .unit = 10000 * 256, .seen = 3 };
@@ -592,20 +593,20 @@ static void lines_by_hand(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(agrees_with_double_precision),
-		cmocka_unit_test(finds_the_truth),
-		cmocka_unit_test(follows_the_truth),
-		cmocka_unit_test(the_mix_outweighs_the_latencies),
-		cmocka_unit_test(the_latencies_split_a_constant_mix),
-		cmocka_unit_test(the_latencies_split_a_constant_size),
-		cmocka_unit_test(what_is_owed_is_found),
-		cmocka_unit_test(what_is_told_needs_no_mix),
-		cmocka_unit_test(an_absent_class_stays),
-		cmocka_unit_test(nothing_is_negative),
-		cmocka_unit_test(short_windows_are_left_for_the_next),
-		cmocka_unit_test(errors_shrink_and_cover),
-		cmocka_unit_test(anything_may_come),
-		cmocka_unit_test(lines_by_hand),
+		cmocka_unit_test(costs_match_double_precision),
+		cmocka_unit_test(fit_finds_the_true_costs),
+		cmocka_unit_test(fit_follows_a_change_of_the_drive),
+		cmocka_unit_test(changing_mix_outweighs_latencies),
+		cmocka_unit_test(latencies_split_a_constant_mix),
+		cmocka_unit_test(latencies_split_constant_sizes),
+		cmocka_unit_test(deferred_cost_is_found),
+		cmocka_unit_test(exact_time_needs_no_change_of_mix),
+		cmocka_unit_test(absent_operation_keeps_its_cost),
+		cmocka_unit_test(no_coefficient_is_negative),
+		cmocka_unit_test(small_sample_is_left_for_the_next),
+		cmocka_unit_test(standard_errors_shrink_and_cover_the_truth),
+		cmocka_unit_test(random_sums_leave_all_values_in_range),
+		cmocka_unit_test(lines_match_values_by_hand),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,12 +5,12 @@
 #include "sched/budget/demand.h"
 
 /* The twin remembers everything and computes in floating point. */
-struct twin {
+struct model {
 	u64 sample[400];
 	u32 nr;
 };
 
-static double twin_percentile(const struct twin *t, u32 history)
+static double model_percentile(const struct model *t, u32 history)
 {
 	u32 n = min(min(t->nr, history), (u32)DEMAND_SAMPLES), i;
 	const u64 *last = &t->sample[t->nr - n];
@@ -26,9 +26,9 @@ static double twin_percentile(const struct twin *t, u32 history)
 	return mean + 0.8416212336 * sqrt(variance);
 }
 
-static void check(const struct demand *d, const struct twin *t, u32 history)
+static void check(const struct demand *d, const struct model *t, u32 history)
 {
-	double exact = twin_percentile(t, history), off, most = 0;
+	double exact = model_percentile(t, history), off, most = 0;
 	u32 i;
 
 	for (i = 0; i < t->nr; i++)
@@ -55,7 +55,7 @@ static u64 random_sample(struct random *r, u32 kind)
 	}
 }
 
-static void test_twin(void **state)
+static void percentile_matches_floating_point(void **state)
 {
 	struct random r = random_seeded("unit/demand");
 	u64 round;
@@ -64,7 +64,7 @@ static void test_twin(void **state)
 	for (round = 0; round < random_rounds(400); round++) {
 		u32 kind = random_below(&r, 3 * 41);
 		struct demand d = { .nr = 0 };
-		struct twin t = { .nr = 0 };
+		struct model t = { .nr = 0 };
 
 		while (t.nr < ARRAY_SIZE(t.sample)) {
 			t.sample[t.nr] = random_sample(&r, kind);
@@ -76,7 +76,7 @@ static void test_twin(void **state)
 }
 
 /* The example of demand.h. */
-static void test_example(void **state)
+static void example_of_the_header_holds(void **state)
 {
 	static const u64 mb[] = { 90, 110, 90, 110 };
 	struct demand d = { .nr = 0 };
@@ -94,7 +94,7 @@ static void test_example(void **state)
 }
 
 /* What has left the history has no effect, whatever it was. */
-static void test_forgets(void **state)
+static void samples_beyond_the_history_have_no_effect(void **state)
 {
 	struct demand d = { .nr = 0 };
 	u32 i;
@@ -111,9 +111,9 @@ static void test_forgets(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_twin),
-		cmocka_unit_test(test_example),
-		cmocka_unit_test(test_forgets),
+		cmocka_unit_test(percentile_matches_floating_point),
+		cmocka_unit_test(example_of_the_header_holds),
+		cmocka_unit_test(samples_beyond_the_history_have_no_effect),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

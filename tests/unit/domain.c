@@ -7,14 +7,14 @@
 
 enum { QUEUES = 3 };
 
-struct bench {
+struct fixture {
 	struct domains d;
 	u64 now;
 };
 
-static struct bench *bench_open(void)
+static struct fixture *fixture_open(void)
 {
-	struct bench *b = port_zalloc(sizeof(*b));
+	struct fixture *b = port_zalloc(sizeof(*b));
 
 	assert_non_null(b);
 	assert_int_equal(domains_init(&b->d, QUEUES), 0);
@@ -23,33 +23,33 @@ static struct bench *bench_open(void)
 	return b;
 }
 
-static void bench_close(struct bench *b)
+static void fixture_close(struct fixture *b)
 {
 	domains_deinit(&b->d);
 	port_free(b);
 }
 
-static void done(struct bench *b, enum io_op op, u32 n, u64 device_ns,
+static void done(struct fixture *b, enum io_op op, u32 n, u64 device_ns,
 		 u64 total_ns)
 {
 	while (n--)
 		domain_done(&b->d, op, n % QUEUES, device_ns, total_ns);
 }
 
-static void next_period(struct bench *b)
+static void next_period(struct fixture *b)
 {
 	b->now += DOMAIN_PERIOD_NS;
 	assert_true(domains_adapt(&b->d, b->now));
 }
 
-static u32 depth(const struct bench *b, enum io_op op)
+static u32 depth(const struct fixture *b, enum io_op op)
 {
 	return b->d.domain[op].depth;
 }
 
 /* ------------------------------------------------------------------- ratio */
 
-static void a_write_costs_by_its_time(void **state)
+static void write_cost_follows_the_write_time(void **state)
 {
 	static const struct {
 		u64 read_ns, write_ns;
@@ -68,7 +68,7 @@ static void a_write_costs_by_its_time(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY_SIZE(table); i++) {
-		struct bench *b = bench_open();
+		struct fixture *b = fixture_open();
 
 		done(b, IO_READ, 600, table[i].read_ns, table[i].read_ns);
 		done(b, IO_WRITE, 600, table[i].write_ns, table[i].write_ns);
@@ -78,13 +78,13 @@ static void a_write_costs_by_its_time(void **state)
 				 b->d.ratio, table[i].ratio);
 		/* Never free, however fast. */
 		assert_true(domain_write_cost(&b->d, COST_LEAST) > 0);
-		bench_close(b);
+		fixture_close(b);
 	}
 }
 
-static void one_kind_alone_says_nothing(void **state)
+static void ratio_needs_reads_and_writes(void **state)
 {
-	struct bench *b = bench_open();
+	struct fixture *b = fixture_open();
 
 	(void)state;
 	assert_int_equal(b->d.ratio, RATIO_ONE);
@@ -92,13 +92,13 @@ static void one_kind_alone_says_nothing(void **state)
 	next_period(b);
 	assert_int_equal(b->d.ratio, RATIO_ONE);
 	assert_int_equal(domain_write_cost(&b->d, 4096), 4096);
-	bench_close(b);
+	fixture_close(b);
 }
 
 /* Writes become ten times as slow, and are so before a second is over. */
-static void the_ratio_follows(void **state)
+static void ratio_follows_a_change_within_a_second(void **state)
 {
-	struct bench *b = bench_open();
+	struct fixture *b = fixture_open();
 	u32 before, i;
 
 	(void)state;
@@ -116,13 +116,13 @@ static void the_ratio_follows(void **state)
 		assert_true(b->d.ratio > before);
 	}
 	assert_in_range(b->d.ratio, 18 * RATIO_ONE, 20 * RATIO_ONE);
-	bench_close(b);
+	fixture_close(b);
 }
 
 /* A period without writes leaves what is known of them. */
-static void silence_changes_nothing(void **state)
+static void period_without_writes_keeps_the_ratio(void **state)
 {
-	struct bench *b = bench_open();
+	struct fixture *b = fixture_open();
 	u32 i;
 
 	(void)state;
@@ -134,13 +134,13 @@ static void silence_changes_nothing(void **state)
 		next_period(b);
 	}
 	assert_in_range(b->d.ratio, 4 * RATIO_ONE - 8, 4 * RATIO_ONE + 8);
-	bench_close(b);
+	fixture_close(b);
 }
 
 /* ------------------------------------------------------------------- depth */
 
 /* Brings writes and reads to depth 64 each. */
-static void halve(struct bench *b)
+static void halve(struct fixture *b)
 {
 	/* Congested by reads, which wait long: only the writes give way. */
 	done(b, IO_READ, 600, 3 * MS, 9 * MS);
@@ -148,33 +148,33 @@ static void halve(struct bench *b)
 	next_period(b);
 }
 
-static void depths_begin_at_the_most(void **state)
+static void depths_begin_at_their_maximum(void **state)
 {
-	struct bench *b = bench_open();
+	struct fixture *b = fixture_open();
 
 	(void)state;
 	assert_int_equal(depth(b, IO_READ), 256);
 	assert_int_equal(depth(b, IO_WRITE), 128);
 	assert_int_equal(depth(b, IO_DISCARD), 64);
 	assert_int_equal(depth(b, IO_OTHER), 16);
-	bench_close(b);
+	fixture_close(b);
 }
 
-static void who_meets_the_target_gives_way(void **state)
+static void domain_within_target_shrinks_under_congestion(void **state)
 {
-	struct bench *b = bench_open();
+	struct fixture *b = fixture_open();
 
 	(void)state;
 	halve(b);
 	assert_int_equal(depth(b, IO_READ), 256);
 	/* 5 ms of 10, and a bucket is up to an eighth wide */
 	assert_in_range(depth(b, IO_WRITE), 64, 72);
-	bench_close(b);
+	fixture_close(b);
 }
 
-static void nothing_shrinks_without_congestion(void **state)
+static void no_domain_shrinks_without_congestion(void **state)
 {
-	struct bench *b = bench_open();
+	struct fixture *b = fixture_open();
 
 	(void)state;
 	done(b, IO_READ, 600, 100 * US, 100 * US);
@@ -182,13 +182,13 @@ static void nothing_shrinks_without_congestion(void **state)
 	next_period(b);
 	assert_int_equal(depth(b, IO_READ), 256);
 	assert_int_equal(depth(b, IO_WRITE), 128);
-	bench_close(b);
+	fixture_close(b);
 }
 
 /* Late, though the device is not congested: it waits for its own slots. */
-static void who_waits_grows(void **state)
+static void overdue_domain_grows_without_congestion(void **state)
 {
-	struct bench *b = bench_open();
+	struct fixture *b = fixture_open();
 	u32 before;
 
 	(void)state;
@@ -198,12 +198,12 @@ static void who_waits_grows(void **state)
 	done(b, IO_WRITE, 600, 4 * MS, 15 * MS);
 	next_period(b);
 	assert_in_range(depth(b, IO_WRITE), before * 14 / 10, 128);
-	bench_close(b);
+	fixture_close(b);
 }
 
 static void depths_stay_in_range(void **state)
 {
-	struct bench *b = bench_open();
+	struct fixture *b = fixture_open();
 	u32 i;
 
 	(void)state;
@@ -223,13 +223,13 @@ static void depths_stay_in_range(void **state)
 		assert_in_range(depth(b, IO_WRITE), before, 2 * before);
 	}
 	assert_int_equal(depth(b, IO_WRITE), 128);
-	bench_close(b);
+	fixture_close(b);
 }
 
 /* A few requests prove nothing, unless a second brings no more. */
-static void few_requests_are_collected(void **state)
+static void few_requests_decide_only_after_a_second(void **state)
 {
-	struct bench *b = bench_open();
+	struct fixture *b = fixture_open();
 	u32 i;
 
 	(void)state;
@@ -241,33 +241,33 @@ static void few_requests_are_collected(void **state)
 	}
 	next_period(b);
 	assert_in_range(depth(b, IO_WRITE), 40, 60);
-	bench_close(b);
+	fixture_close(b);
 }
 
-static void it_is_done_once_a_period(void **state)
+static void depths_adapt_once_per_period(void **state)
 {
-	struct bench *b = bench_open();
+	struct fixture *b = fixture_open();
 
 	(void)state;
 	assert_false(domains_adapt(&b->d, b->now + DOMAIN_PERIOD_NS - 1));
 	assert_true(domains_adapt(&b->d, b->now + DOMAIN_PERIOD_NS));
-	bench_close(b);
+	fixture_close(b);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_write_costs_by_its_time),
-		cmocka_unit_test(one_kind_alone_says_nothing),
-		cmocka_unit_test(the_ratio_follows),
-		cmocka_unit_test(silence_changes_nothing),
-		cmocka_unit_test(depths_begin_at_the_most),
-		cmocka_unit_test(who_meets_the_target_gives_way),
-		cmocka_unit_test(nothing_shrinks_without_congestion),
-		cmocka_unit_test(who_waits_grows),
+		cmocka_unit_test(write_cost_follows_the_write_time),
+		cmocka_unit_test(ratio_needs_reads_and_writes),
+		cmocka_unit_test(ratio_follows_a_change_within_a_second),
+		cmocka_unit_test(period_without_writes_keeps_the_ratio),
+		cmocka_unit_test(depths_begin_at_their_maximum),
+		cmocka_unit_test(domain_within_target_shrinks_under_congestion),
+		cmocka_unit_test(no_domain_shrinks_without_congestion),
+		cmocka_unit_test(overdue_domain_grows_without_congestion),
 		cmocka_unit_test(depths_stay_in_range),
-		cmocka_unit_test(few_requests_are_collected),
-		cmocka_unit_test(it_is_done_once_a_period),
+		cmocka_unit_test(few_requests_decide_only_after_a_second),
+		cmocka_unit_test(depths_adapt_once_per_period),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

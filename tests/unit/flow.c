@@ -13,7 +13,7 @@ enum {
 };
 
 /* What the host and mqfq do for a flow, and no more. */
-struct bench {
+struct fixture {
 	struct sched sched;
 	vtime_t vt;
 	struct flow *root;
@@ -22,7 +22,7 @@ struct bench {
 
 static const struct sched_ops plain_ops = { .name = "plain" };
 
-static struct flow *flow_create(struct bench *b, struct flow *parent,
+static struct flow *flow_create(struct fixture *b, struct flow *parent,
 				u32 weight)
 {
 	struct flow *f = port_zalloc(flow_size(b->sched.ops, QUEUES));
@@ -32,7 +32,7 @@ static struct flow *flow_create(struct bench *b, struct flow *parent,
 	return f;
 }
 
-static void bench_init(struct bench *b, const u32 *weights, u32 nr)
+static void fixture_init(struct fixture *b, const u32 *weights, u32 nr)
 {
 	u32 i;
 
@@ -47,7 +47,7 @@ static void bench_init(struct bench *b, const u32 *weights, u32 nr)
 		b->flow[i] = flow_create(b, b->root, weights[i]);
 }
 
-static void bench_deinit(struct bench *b)
+static void fixture_deinit(struct fixture *b)
 {
 	u32 i;
 
@@ -62,7 +62,7 @@ static void bench_deinit(struct bench *b)
 	port_free(b->root);
 }
 
-static u64 charge(struct bench *b, struct flow *f, u32 cost)
+static u64 charge(struct fixture *b, struct flow *f, u32 cost)
 {
 	struct flow_start start;
 	u64 epoch;
@@ -74,7 +74,7 @@ static u64 charge(struct bench *b, struct flow *f, u32 cost)
 	return start.pos;
 }
 
-static void refresh(struct bench *b, struct flow *f)
+static void refresh(struct fixture *b, struct flow *f)
 {
 	flow_refresh(f, b->vt);
 }
@@ -86,7 +86,7 @@ static void served(struct flow *f)
 	f->fq[0].dispatched++;
 }
 
-static s64 ahead(const struct bench *b, const struct flow *f, u64 pos)
+static s64 ahead(const struct fixture *b, const struct flow *f, u64 pos)
 {
 	u64 epoch;
 
@@ -98,7 +98,7 @@ static s64 ahead(const struct bench *b, const struct flow *f, u64 pos)
  * where virtual time began, and all of them are rewritten when the share
  * changes.
  */
-struct twin {
+struct model {
 	double share, finish;
 	u64 generation;
 	u32 nr;
@@ -108,8 +108,8 @@ struct twin {
 	} waiting[WAITING];
 };
 
-static void twin_refresh(struct bench *b, struct twin *w, struct flow *f,
-			 double vt)
+static void model_refresh(struct fixture *b, struct model *w, struct flow *f,
+			  double vt)
 {
 	u64 generation = share_generation(&b->sched.share), ignore;
 	double share = (double)share_of(&b->sched.share, &f->group, &ignore) /
@@ -130,7 +130,7 @@ static void twin_refresh(struct bench *b, struct twin *w, struct flow *f,
 	w->generation = generation;
 }
 
-static void twin_charge(struct twin *w, u64 pos, u32 cost, double vt)
+static void model_charge(struct model *w, u64 pos, u32 cost, double vt)
 {
 	double tag = w->nr ? w->finish : fmax(w->finish, vt);
 
@@ -139,8 +139,8 @@ static void twin_charge(struct twin *w, u64 pos, u32 cost, double vt)
 	w->finish = tag + cost / w->share;
 }
 
-static void twin_check(const struct bench *b, const struct twin *w,
-		       const struct flow *f, double vt)
+static void model_check(const struct fixture *b, const struct model *w,
+			const struct flow *f, double vt)
 {
 	u32 i;
 
@@ -153,29 +153,29 @@ static void twin_check(const struct bench *b, const struct twin *w,
 	}
 }
 
-static void twin_served(struct twin *w)
+static void model_served(struct model *w)
 {
 	w->nr--;
 	memmove(&w->waiting[0], &w->waiting[1], w->nr * sizeof(w->waiting[0]));
 }
 
-static void follows_tags_rewritten_one_by_one(void **state)
+static void tags_match_a_model_that_rewrites_each(void **state)
 {
 	static const u32 weights[FLOWS] = { 1, 10000, 100, 100, 500, 2500 };
 	static const u32 costs[] = { 512, 4096, 65536, 1 << 20 };
 	struct random r = random_seeded("flow");
-	struct twin twins[FLOWS] = { 0 };
-	struct bench b;
+	struct model models[FLOWS] = { 0 };
+	struct fixture b;
 	vtime_t start;
 	u64 i;
 
 	(void)state;
-	bench_init(&b, weights, FLOWS);
+	fixture_init(&b, weights, FLOWS);
 	start = b.vt;
 	for (i = 0; i < random_rounds(20000); i++) {
 		u32 n = random_below(&r, FLOWS);
 		struct flow *f = b.flow[n];
-		struct twin *w = &twins[n];
+		struct model *w = &models[n];
 		double vt = (double)(b.vt - start);
 		u32 cost = costs[random_below(&r, ARRAY_SIZE(costs))];
 		u64 pos;
@@ -185,39 +185,39 @@ static void follows_tags_rewritten_one_by_one(void **state)
 			if (w->nr == WAITING)
 				break;
 			pos = charge(&b, f, cost);
-			twin_refresh(&b, w, f, vt);
-			twin_charge(w, pos, cost, vt);
+			model_refresh(&b, w, f, vt);
+			model_charge(w, pos, cost, vt);
 			break;
 		case 3 ... 5:
 			if (!w->nr)
 				break;
 			served(f);
-			twin_served(w);
+			model_served(w);
 			break;
 		case 6:
 			if (random_once_in(&r, 10))
 				flow_set_weight(f, 1 + random_below(&r, 10000));
 			refresh(&b, f);
-			twin_refresh(&b, w, f, vt);
+			model_refresh(&b, w, f, vt);
 			break;
 		default:
 			b.vt += random_below(&r, 1 << 16) & ~1U;
 		}
-		twin_check(&b, w, f, (double)(b.vt - start));
+		model_check(&b, w, f, (double)(b.vt - start));
 	}
-	bench_deinit(&b);
+	fixture_deinit(&b);
 }
 
 /* The example in flow.h. */
-static void a_new_share_turns_the_tags(void **state)
+static void new_share_rescales_the_waiting_tags(void **state)
 {
 	static const u32 weights[] = { 100, 900 };
-	struct bench b;
+	struct fixture b;
 	u64 pos[3];
 	u32 i;
 
 	(void)state;
-	bench_init(&b, weights, 2);
+	fixture_init(&b, weights, 2);
 	charge(&b, b.flow[1], 4096);
 	for (i = 0; i < 3; i++)
 		pos[i] = charge(&b, b.flow[0], 4096);
@@ -229,18 +229,18 @@ static void a_new_share_turns_the_tags(void **state)
 	for (i = 0; i < 3; i++)
 		assert_in_range(ahead(&b, b.flow[0], pos[i]) + 4, i * 10240,
 				i * 10240 + 8);
-	bench_deinit(&b);
+	fixture_deinit(&b);
 }
 
-static void a_light_flow_made_heavy_is_not_left_behind(void **state)
+static void flow_made_heavy_is_not_left_behind(void **state)
 {
 	static const u32 weights[] = { 1, 10000 };
-	struct bench b;
+	struct fixture b;
 	u64 last = 0;
 	u32 i;
 
 	(void)state;
-	bench_init(&b, weights, 2);
+	fixture_init(&b, weights, 2);
 	charge(&b, b.flow[1], 4096);
 	for (i = 0; i < 256; i++)
 		last = charge(&b, b.flow[0], 1 << 20);
@@ -250,17 +250,17 @@ static void a_light_flow_made_heavy_is_not_left_behind(void **state)
 	refresh(&b, b.flow[0]);
 	assert_in_range(ahead(&b, b.flow[0], last), (510 << 20) - 4096,
 			(510 << 20) + 4096);
-	bench_deinit(&b);
+	fixture_deinit(&b);
 }
 
-static void coming_back_costs_what_is_owed_and_saves_nothing(void **state)
+static void returning_flow_keeps_its_finish_tag_and_saves_nothing(void **state)
 {
 	static const u32 weights[] = { 100, 100 };
-	struct bench b;
+	struct fixture b;
 	u64 pos;
 
 	(void)state;
-	bench_init(&b, weights, 2);
+	fixture_init(&b, weights, 2);
 	charge(&b, b.flow[1], 4096);
 	pos = charge(&b, b.flow[0], 65536);
 	assert_in_range(ahead(&b, b.flow[0], pos), 0, 2);
@@ -275,18 +275,18 @@ static void coming_back_costs_what_is_owed_and_saves_nothing(void **state)
 	b.vt += 1 << 30;
 	pos = charge(&b, b.flow[0], 4096);
 	assert_true(ahead(&b, b.flow[0], pos) == 0);
-	bench_deinit(&b);
+	fixture_deinit(&b);
 }
 
-static void the_idle_leave_the_shares_after_the_grace(void **state)
+static void idle_flow_leaves_the_shares_after_its_grace(void **state)
 {
 	static const u32 weights[] = { 100, 300 };
 	const u64 done = 10ULL * FLOW_GRACE_NS;
-	struct bench b;
+	struct fixture b;
 	bool changed;
 
 	(void)state;
-	bench_init(&b, weights, 2);
+	fixture_init(&b, weights, 2);
 	charge(&b, b.flow[0], 4096);
 	charge(&b, b.flow[1], 4096);
 	refresh(&b, b.flow[0]);
@@ -311,18 +311,18 @@ static void the_idle_leave_the_shares_after_the_grace(void **state)
 	charge(&b, b.flow[1], 4096);
 	refresh(&b, b.flow[0]);
 	assert_true(flow_share(b.flow[0]) == SHARE_ONE / 4);
-	bench_deinit(&b);
+	fixture_deinit(&b);
 }
 
 static void totals_are_sums_over_the_queues(void **state)
 {
 	static const u32 weights[] = { 100 };
 	struct flow_totals t;
-	struct bench b;
+	struct fixture b;
 	u32 q;
 
 	(void)state;
-	bench_init(&b, weights, 1);
+	fixture_init(&b, weights, 1);
 	for (q = 0; q < QUEUES; q++) {
 		b.flow[0]->fq[q].inserted = 1000 + q;
 		b.flow[0]->fq[q].dispatched = 100 + q;
@@ -336,18 +336,18 @@ static void totals_are_sums_over_the_queues(void **state)
 	assert_int_equal(t.done, 21);
 	assert_int_equal(t.bytes, 3ULL << 40);
 	assert_int_equal(t.wait_ns, 1);
-	bench_deinit(&b);
+	fixture_deinit(&b);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(follows_tags_rewritten_one_by_one),
-		cmocka_unit_test(a_new_share_turns_the_tags),
-		cmocka_unit_test(a_light_flow_made_heavy_is_not_left_behind),
+		cmocka_unit_test(tags_match_a_model_that_rewrites_each),
+		cmocka_unit_test(new_share_rescales_the_waiting_tags),
+		cmocka_unit_test(flow_made_heavy_is_not_left_behind),
 		cmocka_unit_test(
-			coming_back_costs_what_is_owed_and_saves_nothing),
-		cmocka_unit_test(the_idle_leave_the_shares_after_the_grace),
+			returning_flow_keeps_its_finish_tag_and_saves_nothing),
+		cmocka_unit_test(idle_flow_leaves_the_shares_after_its_grace),
 		cmocka_unit_test(totals_are_sums_over_the_queues),
 	};
 

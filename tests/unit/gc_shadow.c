@@ -120,7 +120,7 @@ static void expect_counts(struct scenario *s, double off)
 }
 
 /* A page in 16 of them. */
-static void counts_what_was_overwritten(void **state)
+static void shadow_counts_overwritten_pages(void **state)
 {
 	struct random r = random_seeded("overwrite");
 	struct scenario s;
@@ -143,7 +143,7 @@ static void counts_what_was_overwritten(void **state)
 }
 
 /* Requests of all sizes find the same pages as single ones. */
-static void sizes_are_alike(void **state)
+static void large_and_small_requests_count_alike(void **state)
 {
 	struct random r = random_seeded("overwrite");
 	struct scenario single, whole;
@@ -175,7 +175,7 @@ static void sizes_are_alike(void **state)
 	scenario_deinit(&whole);
 }
 
-static void large_drives_are_sampled_thinner(void **state)
+static void large_drive_is_sampled_more_thinly(void **state)
 {
 	struct random r = random_seeded("overwrite");
 	struct scenario s;
@@ -207,7 +207,7 @@ static u64 ratio_permille(const struct scenario *s, u32 flow)
  * One on 5 % and one on 80 % of a drive with 20 % to spare, which write as much.
  * In proportion each would have half of the 40000 outdated pages: 0.5 and 8.
  */
-static void who_overwrites_soon_is_collected_early(void **state)
+static void soon_overwritten_pages_are_collected_early(void **state)
 {
 	struct random r = random_seeded("overwrite");
 	struct scenario s;
@@ -230,7 +230,7 @@ static void who_overwrites_soon_is_collected_early(void **state)
 }
 
 /* By how often a flow meets what it has written. */
-static void pages_from_before_are_counted(void **state)
+static void pages_from_before_the_start_are_estimated(void **state)
 {
 	struct random r = random_seeded("overwrite");
 	struct scenario s;
@@ -251,7 +251,7 @@ static void pages_from_before_are_counted(void **state)
 	scenario_deinit(&s);
 }
 
-static void who_is_gone_owns_nothing(void **state)
+static void removed_flow_owns_no_pages(void **state)
 {
 	struct scenario s;
 	u32 i;
@@ -276,7 +276,7 @@ static void who_is_gone_owns_nothing(void **state)
 }
 
 /* Ticks that come too late lose samples and say so. */
-static void a_full_ring_loses(void **state)
+static void full_ring_loses_samples(void **state)
 {
 	struct scenario s;
 	u32 i;
@@ -294,13 +294,13 @@ static void a_full_ring_loses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts_what_was_overwritten),
-		cmocka_unit_test(sizes_are_alike),
-		cmocka_unit_test(large_drives_are_sampled_thinner),
-		cmocka_unit_test(who_overwrites_soon_is_collected_early),
-		cmocka_unit_test(pages_from_before_are_counted),
-		cmocka_unit_test(who_is_gone_owns_nothing),
-		cmocka_unit_test(a_full_ring_loses),
+		cmocka_unit_test(shadow_counts_overwritten_pages),
+		cmocka_unit_test(large_and_small_requests_count_alike),
+		cmocka_unit_test(large_drive_is_sampled_more_thinly),
+		cmocka_unit_test(soon_overwritten_pages_are_collected_early),
+		cmocka_unit_test(pages_from_before_the_start_are_estimated),
+		cmocka_unit_test(removed_flow_owns_no_pages),
+		cmocka_unit_test(full_ring_loses_samples),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -17,7 +17,7 @@ struct item {
 static struct item items[NODES];
 static u64 turns;
 
-static struct item *twin_least(void)
+static struct item *model_least(void)
 {
 	struct item *least = NULL;
 	u32 i;
@@ -36,7 +36,7 @@ static struct item *twin_least(void)
 
 static void check_top(const struct heap *h)
 {
-	struct item *least = twin_least();
+	struct item *least = model_least();
 
 	assert_ptr_equal(heap_top(h), least ? &least->node : NULL);
 	if (least)
@@ -63,7 +63,7 @@ static void push_random(struct heap *h, struct random *r)
 
 static void pop_least(struct heap *h)
 {
-	struct item *least = twin_least();
+	struct item *least = model_least();
 
 	if (!least)
 		return;
@@ -85,7 +85,7 @@ static void rebuild(struct heap *h, struct random *r)
 	heap_rebuild(h, new_key);
 }
 
-static void follows_a_scan(void **state)
+static void top_matches_a_scan(void **state)
 {
 	struct random r = random_seeded("heap");
 	struct heap h;
@@ -105,7 +105,7 @@ static void follows_a_scan(void **state)
 		} else if (random_once_in(&r, 2)) {
 			pop_least(&h);
 		} else if (heap_top(&h)) {
-			struct item *least = twin_least();
+			struct item *least = model_least();
 
 			least->key = random_key(&r);
 			heap_rekey_top(&h, least->key);
@@ -118,7 +118,7 @@ static void follows_a_scan(void **state)
 	}
 }
 
-static void equal_keys_leave_in_order_of_arrival(void **state)
+static void equal_keys_pop_in_order_of_arrival(void **state)
 {
 	struct heap_node node[5];
 	struct heap h;
@@ -135,7 +135,7 @@ static void equal_keys_leave_in_order_of_arrival(void **state)
 	assert_null(heap_top(&h));
 }
 
-static void who_is_pushed_first_is_ahead_of_its_equals(void **state)
+static void push_first_goes_ahead_of_equal_keys(void **state)
 {
 	struct heap_node old[3], new[3], less;
 	struct heap h;
@@ -174,9 +174,9 @@ static void sequence_numbers_wrap(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(follows_a_scan),
-		cmocka_unit_test(equal_keys_leave_in_order_of_arrival),
-		cmocka_unit_test(who_is_pushed_first_is_ahead_of_its_equals),
+		cmocka_unit_test(top_matches_a_scan),
+		cmocka_unit_test(equal_keys_pop_in_order_of_arrival),
+		cmocka_unit_test(push_first_goes_ahead_of_equal_keys),
 		cmocka_unit_test(sequence_numbers_wrap),
 	};
 

@@ -51,7 +51,7 @@ static void fill(struct latency_histogram *shard, u32 shards, u64 *value,
 	}
 }
 
-static void percentiles_are_those_of_a_sorted_array(void **state)
+static void percentiles_match_a_sorted_array(void **state)
 {
 	static const size_t sizes[] = { 1, 2, 9, 10, 11, 99, 100, 101, VALUES };
 	static struct latency_histogram shard[4];
@@ -76,7 +76,7 @@ static void percentiles_are_those_of_a_sorted_array(void **state)
 }
 
 /* A drive of 10 us and one of 10 ms: neither falls into one bucket. */
-static void every_speed_is_told_apart(void **state)
+static void buckets_separate_drives_of_any_speed(void **state)
 {
 	static const u64 speed[] = { 10000, 100000, 1000000, 10000000 };
 	static struct latency_histogram h;
@@ -99,7 +99,7 @@ static void every_speed_is_told_apart(void **state)
 	}
 }
 
-static void the_mean_is_exact(void **state)
+static void mean_is_exact(void **state)
 {
 	static struct latency_histogram h;
 	static struct latency_window w;
@@ -117,7 +117,7 @@ static void the_mean_is_exact(void **state)
 }
 
 /* What takes for ever is counted as the longest that there is. */
-static void nothing_is_too_long(void **state)
+static void longest_latency_is_counted(void **state)
 {
 	static struct latency_histogram h;
 	static struct latency_window w;
@@ -131,7 +131,7 @@ static void nothing_is_too_long(void **state)
 	assert_true(histogram_percentile(&w, 99) > 4ULL * 1000 * 1000 * 1000);
 }
 
-static void an_empty_window_has_no_percentile(void **state)
+static void empty_window_has_no_percentile(void **state)
 {
 	static struct latency_histogram h;
 	static struct latency_window w;
@@ -142,7 +142,7 @@ static void an_empty_window_has_no_percentile(void **state)
 }
 
 /* Each is in one window: a second drain finds nothing. */
-static void a_drain_empties(void **state)
+static void drain_empties_the_histogram(void **state)
 {
 	static struct latency_histogram h;
 	static struct latency_window w;
@@ -159,12 +159,12 @@ static void a_drain_empties(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(percentiles_are_those_of_a_sorted_array),
-		cmocka_unit_test(every_speed_is_told_apart),
-		cmocka_unit_test(the_mean_is_exact),
-		cmocka_unit_test(nothing_is_too_long),
-		cmocka_unit_test(an_empty_window_has_no_percentile),
-		cmocka_unit_test(a_drain_empties),
+		cmocka_unit_test(percentiles_match_a_sorted_array),
+		cmocka_unit_test(buckets_separate_drives_of_any_speed),
+		cmocka_unit_test(mean_is_exact),
+		cmocka_unit_test(longest_latency_is_counted),
+		cmocka_unit_test(empty_window_has_no_percentile),
+		cmocka_unit_test(drain_empties_the_histogram),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

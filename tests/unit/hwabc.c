@@ -5,7 +5,7 @@
 
 #define ONE	(1U << HWABC_FACTOR_SHIFT)
 
-static void factors_by_hand(void **state)
+static void factors_match_the_formula(void **state)
 {
 	static const struct {
 		u32 alpha_pct;
@@ -65,7 +65,7 @@ static void factors_are_bounded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(factors_by_hand),
+		cmocka_unit_test(factors_match_the_formula),
 		cmocka_unit_test(factors_are_bounded),
 	};
 

@@ -18,9 +18,9 @@ enum {
 #define WINDOW_NS	(WINDOW_MS * 1000000ULL)
 
 /* A cgroup (own false) among its siblings, or its own processes. */
-struct twin {
+struct model_tenant {
 	bool known;		/* was active once */
-	double level, served_bytes;
+	double log_usage, served_bytes;
 };
 
 struct group {
@@ -28,7 +28,7 @@ struct group {
 	u32 parent, weight;
 	bool active;
 	u64 io;			/* bytes in this window */
-	struct twin group, own;
+	struct model_tenant group, own;
 	/* Of the children and the own processes active when it last ended. */
 	u32 nr;
 	double sum, highest;
@@ -87,9 +87,9 @@ static void close_tree(void)
 
 static double goal(double served_bytes, u32 weight)
 {
-	double reckoned = served_bytes * WEIGHT_DEFAULT / weight;
+	double counted = served_bytes * WEIGHT_DEFAULT / weight;
 
-	return log2(fmax(reckoned, sched.params.ifq.floor));
+	return log2(fmax(counted, sched.params.ifq.floor));
 }
 
 static bool below(u32 g, u32 of)
@@ -112,25 +112,27 @@ static bool group_active(u32 of)
 	return false;
 }
 
-static void twin_start(struct twin *t, const struct group *parent, u32 weight)
+static void model_tenant_start(struct model_tenant *t,
+			       const struct group *parent, u32 weight)
 {
 	if (t->known)
 		return;
 	t->known = true;
-	t->level = parent->nr ? parent->sum / parent->nr : goal(0, weight);
+	t->log_usage = parent->nr ? parent->sum / parent->nr : goal(0, weight);
 }
 
 /* Whoever is not active comes back to what it was left at, window by window. */
-static void twin_close(struct twin *t, u32 weight)
+static void model_tenant_close(struct model_tenant *t, u32 weight)
 {
 	double a = sched.params.ifq.damping / 100.0;
 
 	if (t->known)
-		t->level += a * (goal(t->served_bytes, weight) - t->level);
+		t->log_usage +=
+			a * (goal(t->served_bytes, weight) - t->log_usage);
 	t->served_bytes = 0;
 }
 
-static void family_collect(struct group *family, const struct twin *t,
+static void family_collect(struct group *family, const struct model_tenant *t,
 			   bool active, bool *first)
 {
 	if (!active)
@@ -142,8 +144,8 @@ static void family_collect(struct group *family, const struct twin *t,
 		*first = false;
 	}
 	family->nr++;
-	family->sum += t->level;
-	family->highest = fmax(family->highest, t->level);
+	family->sum += t->log_usage;
+	family->highest = fmax(family->highest, t->log_usage);
 }
 
 static void family_close(u32 p)
@@ -159,12 +161,13 @@ static void family_close(u32 p)
 			family_collect(family, &groups[g].group,
 				       group_active(g), &first);
 	if (family->active)
-		family->own.level =
-			fmax(family->own.level, family->highest - most);
+		family->own.log_usage =
+			fmax(family->own.log_usage, family->highest - most);
 	for (g = 1; g < GROUPS; g++)
 		if (groups[g].parent == p && group_active(g))
-			groups[g].group.level = fmax(groups[g].group.level,
-						     family->highest - most);
+			groups[g].group.log_usage =
+				fmax(groups[g].group.log_usage,
+				     family->highest - most);
 }
 
 static void model_close(void)
@@ -180,17 +183,18 @@ static void model_close(void)
 		groups[g].io = 0;
 	}
 	for (g = 0; g < GROUPS; g++) {
-		twin_close(&groups[g].own, WEIGHT_DEFAULT);
+		model_tenant_close(&groups[g].own, WEIGHT_DEFAULT);
 		if (g)
-			twin_close(&groups[g].group, groups[g].weight);
+			model_tenant_close(&groups[g].group, groups[g].weight);
 	}
 	for (g = 0; g < GROUPS; g++)
 		family_close(g);
 }
 
-static double model_scale(const struct twin *t, const struct group *family)
+static double model_scale(const struct model_tenant *t,
+			  const struct group *family)
 {
-	double up = family->nr ? family->highest - t->level : 0;
+	double up = family->nr ? family->highest - t->log_usage : 0;
 
 	return exp2(fmax(0, fmin(up, log2(sched.params.ifq.clamp))));
 }
@@ -203,7 +207,7 @@ static void request(u32 g)
 	atomic64_inc(&groups[g].flow->fq[0].done);
 }
 
-static void come(u32 g)
+static void flow_arrives(u32 g)
 {
 	struct flow_start start;
 	u32 k;
@@ -215,10 +219,10 @@ static void come(u32 g)
 		return;
 	ifq_weight_join(&ifq_weight, groups[g].flow, now_ns);
 	groups[g].active = true;
-	twin_start(&groups[g].own, &groups[g], WEIGHT_DEFAULT);
+	model_tenant_start(&groups[g].own, &groups[g], WEIGHT_DEFAULT);
 	for (k = g; k; k = groups[k].parent)
-		twin_start(&groups[k].group, &groups[groups[k].parent],
-			   groups[k].weight);
+		model_tenant_start(&groups[k].group, &groups[groups[k].parent],
+				   groups[k].weight);
 }
 
 /* All but @g send a request, then the idle are looked for. */
@@ -235,7 +239,7 @@ static void sweep_all_but(u32 g)
 	sweep_ns += FLOW_GRACE_NS;
 }
 
-static void leave(u32 g)
+static void flow_leaves(u32 g)
 {
 	sweep_all_but(g);
 	sweep_all_but(g);
@@ -243,14 +247,14 @@ static void leave(u32 g)
 	groups[g].active = false;
 }
 
-static void work(u32 g, u64 bytes)
+static void serve(u32 g, u64 bytes)
 {
 	groups[g].flow->fq[0].bytes += bytes;
 	groups[g].io += bytes;
 }
 
 /* To a thousandth: sixteen bits of a logarithm are 1e-5. */
-static void same(double got, double want)
+static void expect_near(double got, double want)
 {
 	assert_true(fabs(got / want - 1) < 1e-3);
 }
@@ -263,22 +267,24 @@ static void check(void)
 		const struct group *own = &groups[g];
 
 		if (own->active)
-			same((double)own->flow->group.own_scale / SCALE_ONE,
-			     model_scale(&own->own, own));
+			expect_near((double)own->flow->group.own_scale /
+					    SCALE_ONE,
+				    model_scale(&own->own, own));
 		if (g && group_active(g))
-			same((double)own->flow->group.scale / SCALE_ONE,
-			     model_scale(&own->group, &groups[own->parent]));
+			expect_near((double)own->flow->group.scale / SCALE_ONE,
+				    model_scale(&own->group,
+						&groups[own->parent]));
 	}
 }
 
 /* All leave, and windows go by that nobody sees. */
-static void quiet(struct random *r)
+static void all_leave(struct random *r)
 {
 	u32 g, i;
 
 	for (g = 0; g < GROUPS; g++)
 		if (groups[g].active)
-			leave(g);
+			flow_leaves(g);
 	for (i = random_below(r, 4); i; i--) {
 		model_close();
 		now_ns += WINDOW_NS;
@@ -293,13 +299,13 @@ static void one_window(struct random *r)
 		u32 g = random_below(r, GROUPS);
 
 		if (groups[g].active && random_once_in(r, 3))
-			leave(g);
+			flow_leaves(g);
 		else
-			come(g);
+			flow_arrives(g);
 		if (groups[g].active && !random_once_in(r, 4))
-			work(g, 1ULL << random_below(r, 40));
+			serve(g, 1ULL << random_below(r, 40));
 		if (random_once_in(r, 10))
-			quiet(r);
+			all_leave(r);
 		check();
 	}
 }
@@ -315,7 +321,7 @@ static void next_window(void)
 	check();
 }
 
-static void follows_a_model(void **state)
+static void scales_match_a_model(void **state)
 {
 	static const u32 dampings[] = { 100, 50, 25, 3 };
 	struct random r = random_seeded("interference");
@@ -359,16 +365,16 @@ static void open_siblings(const struct ifq_params *params, const u32 *weights,
 				 weights[g - 1]);
 		groups[g].parent = 0;
 		groups[g].weight = weights[g - 1];
-		come(g);
+		flow_arrives(g);
 	}
 }
 
-static void a_window(const u64 *served_bytes, u32 n)
+static void run_window(const u64 *served_bytes, u32 n)
 {
 	u32 g;
 
 	for (g = 1; g <= n; g++)
-		work(g, served_bytes[g - 1]);
+		serve(g, served_bytes[g - 1]);
 	now_ns += WINDOW_NS;
 	ifq_weight_roll(&ifq_weight, &sched, now_ns);
 }
@@ -383,7 +389,7 @@ static double share_at(u32 g)
 }
 
 /* Sections 3.1 and 3.3: 100 MB and 200 MB are 2 : 1; 18, 18, 36 are 2 : 2 : 1. */
-static void the_papers_weights(void **state)
+static void weights_match_the_paper(void **state)
 {
 	const u32 equal[] = { 100, 100, 100 };
 	const u64 two[] = { 100 << 20, 200 << 20 };
@@ -391,15 +397,15 @@ static void the_papers_weights(void **state)
 
 	(void)state;
 	open_siblings(&paper, equal, 2);
-	a_window(two, 2);
-	same(share_at(1) / share_at(2), 2);
+	run_window(two, 2);
+	expect_near(share_at(1) / share_at(2), 2);
 	close_tree();
 
 	open_siblings(&paper, equal, 3);
-	a_window(three, 3);
-	same(share_at(1), 0.4);
-	same(share_at(2), 0.4);
-	same(share_at(3), 0.2);
+	run_window(three, 3);
+	expect_near(share_at(1), 0.4);
+	expect_near(share_at(2), 0.4);
+	expect_near(share_at(3), 0.2);
 	close_tree();
 }
 
@@ -412,58 +418,59 @@ static double after_windows(u32 damping, double ratio, const u32 *weights,
 
 	params.damping = damping;
 	open_siblings(&params, weights, 2);
-	a_window((const u64[]){ (u64)(ratio * (1 << 20)), 1 << 20 }, 2);
+	run_window((const u64[]){ (u64)(ratio * (1 << 20)), 1 << 20 }, 2);
 	for (; windows; windows--)
-		a_window((const u64[]){ (u64)(share_at(1) * (1 << 30)),
-					(u64)(share_at(2) * (1 << 30)) },
-			 2);
+		run_window((const u64[]){ (u64)(share_at(1) * (1 << 30)),
+					  (u64)(share_at(2) * (1 << 30)) },
+			   2);
 	got = share_at(1) / share_at(2);
 	close_tree();
 	return got;
 }
 
-static void literally_it_swings(void **state)
+static void undamped_weights_swing(void **state)
 {
 	const u32 equal[] = { 100, 100 };
 	u32 i;
 
 	(void)state;
 	for (i = 0; i < 10; i++)
-		same(after_windows(100, 3, equal, i), i % 2 ? 3 : 1.0 / 3);
-	same(after_windows(50, 3, equal, 1), 1);
-	same(after_windows(50, 3, equal, 10), 1);
+		expect_near(after_windows(100, 3, equal, i),
+			    i % 2 ? 3 : 1.0 / 3);
+	expect_near(after_windows(50, 3, equal, 1), 1);
+	expect_near(after_windows(50, 3, equal, 10), 1);
 }
 
-static void weights_hold_for_who_takes_all(void **state)
+static void weights_hold_between_greedy_tenants(void **state)
 {
 	const u32 four_to_one[] = { 400, 100 };
 
 	(void)state;
-	same(after_windows(50, 1, four_to_one, 6), 4);
-	same(after_windows(50, 100, four_to_one, 6), 4);
-	same(after_windows(25, 1, four_to_one, 40), 4);
+	expect_near(after_windows(50, 1, four_to_one, 6), 4);
+	expect_near(after_windows(50, 100, four_to_one, 6), 4);
+	expect_near(after_windows(25, 1, four_to_one, 40), 4);
 }
 
-static void no_scale_beyond_the_clamp(void **state)
+static void scale_stays_within_the_clamp(void **state)
 {
 	const u32 equal[] = { 100, 100, 100 };
 	const u64 served_bytes[] = { 1ULL << 40, 1ULL << 39, 4096 };
 
 	(void)state;
 	open_siblings(&paper, equal, 3);
-	a_window(served_bytes, 3);
-	same(share_at(3) / share_at(1), 1000);
+	run_window(served_bytes, 3);
+	expect_near(share_at(3) / share_at(1), 1000);
 	/* Those who move much keep their ratio. */
-	same(share_at(2) / share_at(1), 2);
+	expect_near(share_at(2) / share_at(1), 2);
 	/* A silence saves up no more than that: one window as heavy ends it. */
-	a_window(served_bytes, 3);
-	a_window((const u64[]){ 1 << 30, 1 << 30, 1 << 30 }, 3);
-	same(share_at(3) / share_at(1), 1);
+	run_window(served_bytes, 3);
+	run_window((const u64[]){ 1 << 30, 1 << 30, 1 << 30 }, 3);
+	expect_near(share_at(3) / share_at(1), 1);
 	close_tree();
 }
 
 /* Ten cgroups below one move as much as a single one, and get as much. */
-static void spreading_gains_nothing(void **state)
+static void spreading_over_cgroups_gains_nothing(void **state)
 {
 	const u32 equal[] = { 100, 100, 100, 100, 100, 100 };
 	double crowd = 0;
@@ -475,21 +482,21 @@ static void spreading_gains_nothing(void **state)
 		share_group_init(&groups[g].flow->group, &groups[2].flow->group,
 				 100);
 		groups[g].parent = 2;
-		come(g);
+		flow_arrives(g);
 	}
-	work(1, 11 << 20);
+	serve(1, 11 << 20);
 	for (g = 3; g < GROUPS; g++)
-		work(g, 1 << 20);
+		serve(g, 1 << 20);
 	now_ns += WINDOW_NS;
 	ifq_weight_roll(&ifq_weight, &sched, now_ns);
 	for (g = 2; g < GROUPS; g++)
 		crowd += share_at(g);
-	same(crowd / share_at(1), 1);
+	expect_near(crowd / share_at(1), 1);
 	close_tree();
 }
 
 /* Idle for one window and for very many; and back. */
-static void who_was_away_moved_nothing(void **state)
+static void idle_windows_count_as_no_served_bytes(void **state)
 {
 	const u32 equal[] = { 100, 100 };
 	struct ifq_params params = paper;
@@ -499,32 +506,32 @@ static void who_was_away_moved_nothing(void **state)
 	params.damping = 50;
 	open_siblings(&params, equal, 2);
 	for (i = 0; i < 8; i++)
-		a_window((const u64[]){ 1 << 20, 1 << 20 }, 2);
-	same(share_at(1) / share_at(2), 1);
-	leave(1);
-	a_window((const u64[]){ 0, 1 << 20 }, 2);
-	come(1);
+		run_window((const u64[]){ 1 << 20, 1 << 20 }, 2);
+	expect_near(share_at(1) / share_at(2), 1);
+	flow_leaves(1);
+	run_window((const u64[]){ 0, 1 << 20 }, 2);
+	flow_arrives(1);
 	/* 2^20 and 2^12: half way. */
-	same(share_at(1) / share_at(2), 16);
-	leave(1);
-	a_window((const u64[]){ 0, 1 << 20 }, 2);
+	expect_near(share_at(1) / share_at(2), 16);
+	flow_leaves(1);
+	run_window((const u64[]){ 0, 1 << 20 }, 2);
 	now_ns += 1000000 * WINDOW_NS;
 	ifq_weight_roll(&ifq_weight, &sched, now_ns);
-	come(1);
-	same(share_at(1) / share_at(2), 1);
+	flow_arrives(1);
+	expect_near(share_at(1) / share_at(2), 1);
 	close_tree();
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_papers_weights),
-		cmocka_unit_test(literally_it_swings),
-		cmocka_unit_test(weights_hold_for_who_takes_all),
-		cmocka_unit_test(no_scale_beyond_the_clamp),
-		cmocka_unit_test(spreading_gains_nothing),
-		cmocka_unit_test(who_was_away_moved_nothing),
-		cmocka_unit_test(follows_a_model),
+		cmocka_unit_test(weights_match_the_paper),
+		cmocka_unit_test(undamped_weights_swing),
+		cmocka_unit_test(weights_hold_between_greedy_tenants),
+		cmocka_unit_test(scale_stays_within_the_clamp),
+		cmocka_unit_test(spreading_over_cgroups_gains_nothing),
+		cmocka_unit_test(idle_windows_count_as_no_served_bytes),
+		cmocka_unit_test(scales_match_a_model),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

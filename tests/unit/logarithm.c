@@ -34,7 +34,7 @@ static void powers_of_two_are_exact(void **state)
 		assert_true(exp2_fixed(i * LOG_ONE) == (u64)LOG_ONE << i);
 }
 
-static void small_arguments_are_right(void **state)
+static void small_arguments_stay_within_the_bounds(void **state)
 {
 	u32 i;
 
@@ -45,7 +45,7 @@ static void small_arguments_are_right(void **state)
 		check_exp(i);
 }
 
-static void random_arguments_are_right(void **state)
+static void random_arguments_stay_within_the_bounds(void **state)
 {
 	struct random r = random_seeded("logarithm");
 	u64 i;
@@ -62,7 +62,7 @@ static void random_arguments_are_right(void **state)
 }
 
 /* A weight that is taken apart and put together again. */
-static void both_are_monotone(void **state)
+static void both_functions_are_monotone(void **state)
 {
 	u64 last = 0;
 	u32 i;
@@ -82,9 +82,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(powers_of_two_are_exact),
-		cmocka_unit_test(small_arguments_are_right),
-		cmocka_unit_test(random_arguments_are_right),
-		cmocka_unit_test(both_are_monotone),
+		cmocka_unit_test(small_arguments_stay_within_the_bounds),
+		cmocka_unit_test(random_arguments_stay_within_the_bounds),
+		cmocka_unit_test(both_functions_are_monotone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -44,7 +44,7 @@ static void set_random(struct mindicator *m, struct random *r, vtime_t vt)
 	assert_int_equal(changed, mindicator_min(m) != before);
 }
 
-static void follows_a_scan(void **state)
+static void nodes_match_a_scan(void **state)
 {
 	struct random r = random_seeded("mindicator");
 	struct topo_place place[MACHINE_QUEUES];
@@ -70,7 +70,7 @@ static void follows_a_scan(void **state)
 	}
 }
 
-static void a_value_may_be_held_by_several(void **state)
+static void several_queues_may_hold_the_minimum(void **state)
 {
 	static const struct topo_place place[] = {
 		{ 0, 0 }, { 0, 0 }, { 1, 1 }, { 1, 1 }
@@ -94,7 +94,7 @@ static void a_value_may_be_held_by_several(void **state)
 	topology_deinit(&t);
 }
 
-static void fails_without_memory(void **state)
+static void init_fails_without_memory(void **state)
 {
 	static const struct topo_place place[1];
 	struct mindicator m;
@@ -111,9 +111,9 @@ static void fails_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(follows_a_scan),
-		cmocka_unit_test(a_value_may_be_held_by_several),
-		cmocka_unit_test(fails_without_memory),
+		cmocka_unit_test(nodes_match_a_scan),
+		cmocka_unit_test(several_queues_may_hold_the_minimum),
+		cmocka_unit_test(init_fails_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

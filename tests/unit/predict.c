@@ -5,7 +5,7 @@
 
 enum { PERIOD = 100 };
 
-static void nothing_is_known_at_first(void **state)
+static void prediction_begins_at_zero(void **state)
 {
 	struct predict p = { 0 };
 
@@ -13,7 +13,7 @@ static void nothing_is_known_at_first(void **state)
 	assert_int_equal(predict_mean(&p), 0);
 }
 
-static void a_period_by_hand(void **state)
+static void means_match_values_by_hand(void **state)
 {
 	static const struct {
 		u64 used, until, mean;
@@ -44,7 +44,7 @@ static void a_period_by_hand(void **state)
 }
 
 /* Throttled early: more than was granted; never: less. */
-static void the_number_follows_the_throttled_time(void **state)
+static void throttled_flow_is_predicted_more(void **state)
 {
 	struct predict early = { 0 }, never = { 0 };
 
@@ -55,7 +55,7 @@ static void the_number_follows_the_throttled_time(void **state)
 	assert_int_equal(predict_mean(&never), 800);
 }
 
-static void the_history_is_eight_periods(void **state)
+static void history_has_eight_periods(void **state)
 {
 	struct predict p = { 0 };
 	u32 i;
@@ -70,7 +70,7 @@ static void the_history_is_eight_periods(void **state)
 }
 
 /* The example at the head of predict.h. */
-static void two_readings_of_one_period(void **state)
+static void total_and_per_flow_readings_differ(void **state)
 {
 	struct predict total = { 0 }, a = { 0 }, b = { 0 };
 
@@ -83,7 +83,7 @@ static void two_readings_of_one_period(void **state)
 }
 
 /* Four rounds of a quarter each are a period. */
-static void short_rounds_are_added_up(void **state)
+static void short_rounds_add_up_to_a_period(void **state)
 {
 	struct predict p = { 0 };
 	u32 i;
@@ -104,7 +104,7 @@ static void short_rounds_are_added_up(void **state)
 }
 
 /* Against the sum done again from a list of all that came. */
-static void the_mean_is_that_of_a_list(void **state)
+static void mean_matches_a_list(void **state)
 {
 	struct random r = random_seeded("unit/predict");
 	struct predict p = { 0 };
@@ -131,7 +131,7 @@ static void the_mean_is_that_of_a_list(void **state)
 }
 
 /* The greatest numbers that come: the sum must hold eight of them. */
-static void extremes_do_not_wrap(void **state)
+static void greatest_amounts_do_not_wrap(void **state)
 {
 	const u64 period = 10ULL * 1000 * 1000 * 1000;
 	struct predict p = { 0 };
@@ -147,14 +147,14 @@ static void extremes_do_not_wrap(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_is_known_at_first),
-		cmocka_unit_test(a_period_by_hand),
-		cmocka_unit_test(the_number_follows_the_throttled_time),
-		cmocka_unit_test(the_history_is_eight_periods),
-		cmocka_unit_test(two_readings_of_one_period),
-		cmocka_unit_test(short_rounds_are_added_up),
-		cmocka_unit_test(the_mean_is_that_of_a_list),
-		cmocka_unit_test(extremes_do_not_wrap),
+		cmocka_unit_test(prediction_begins_at_zero),
+		cmocka_unit_test(means_match_values_by_hand),
+		cmocka_unit_test(throttled_flow_is_predicted_more),
+		cmocka_unit_test(history_has_eight_periods),
+		cmocka_unit_test(total_and_per_flow_readings_differ),
+		cmocka_unit_test(short_rounds_add_up_to_a_period),
+		cmocka_unit_test(mean_matches_a_list),
+		cmocka_unit_test(greatest_amounts_do_not_wrap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

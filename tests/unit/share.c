@@ -9,7 +9,7 @@ enum {
 };
 
 /* The twin knows the tree and who is active, and sums up nothing. */
-struct twin {
+struct model {
 	struct share_group group;
 	u32 parent;		/* index; 0 is the root */
 	u32 weight;
@@ -18,56 +18,57 @@ struct twin {
 	bool active;		/* its own leaf */
 };
 
-static struct twin twins[GROUPS];
+static struct model models[GROUPS];
 
-static bool twin_active(u32 g)
+static bool model_active(u32 g)
 {
 	u32 i;
 
-	if (twins[g].active)
+	if (models[g].active)
 		return true;
 	for (i = 1; i < GROUPS; i++)
-		if (i != g && twins[i].parent == g && twin_active(i))
+		if (i != g && models[i].parent == g && model_active(i))
 			return true;
 	return false;
 }
 
-static double twin_weight(u32 g)
+static double model_weight(u32 g)
 {
-	return (double)twins[g].weight * twins[g].scale;
+	return (double)models[g].weight * models[g].scale;
 }
 
-static double twin_own_weight(u32 g)
+static double model_own_weight(u32 g)
 {
-	return (double)WEIGHT_DEFAULT * twins[g].own_scale;
+	return (double)WEIGHT_DEFAULT * models[g].own_scale;
 }
 
-static double twin_active_weight(u32 g)
+static double model_active_weight(u32 g)
 {
-	double sum = twins[g].active ? twin_own_weight(g) : 0;
+	double sum = models[g].active ? model_own_weight(g) : 0;
 	u32 i;
 
 	for (i = 1; i < GROUPS; i++)
-		if (twins[i].parent == g && twin_active(i))
-			sum += twin_weight(i);
+		if (models[i].parent == g && model_active(i))
+			sum += model_weight(i);
 	return sum;
 }
 
 /* Of the group's own leaf, as a part of the whole. */
-static double twin_share(u32 g)
+static double model_share(u32 g)
 {
-	double share = twin_own_weight(g) / twin_active_weight(g);
+	double share = model_own_weight(g) / model_active_weight(g);
 
-	for (; g; g = twins[g].parent)
-		share *= twin_weight(g) / twin_active_weight(twins[g].parent);
+	for (; g; g = models[g].parent)
+		share *=
+			model_weight(g) / model_active_weight(models[g].parent);
 	return share;
 }
 
 static void check_share(struct share_tree *t, u32 g)
 {
-	double exact = twin_share(g) * (double)SHARE_ONE;
+	double exact = model_share(g) * (double)SHARE_ONE;
 	u64 generation;
-	double share = (double)share_of(t, &twins[g].group, &generation);
+	double share = (double)share_of(t, &models[g].group, &generation);
 
 	assert_true(generation == share_generation(t));
 	if (exact <= (double)SHARE_MIN) {
@@ -85,9 +86,9 @@ static void check_all(struct share_tree *t)
 	u64 generation;
 
 	for (g = 0; g < GROUPS; g++) {
-		if (!twins[g].active) {
-			assert_true(share_of(t, &twins[g].group, &generation) ==
-				    0);
+		if (!models[g].active) {
+			assert_true(share_of(t, &models[g].group,
+					     &generation) == 0);
 			continue;
 		}
 		active++;
@@ -112,18 +113,18 @@ static void plant(struct random *r)
 	for (g = 0; g < GROUPS; g++) {
 		u32 parent = g ? random_below(r, g) : 0;
 
-		while (twins[parent].depth >= DEPTH - 1)
-			parent = twins[parent].parent;
-		twins[g] = (struct twin){
+		while (models[parent].depth >= DEPTH - 1)
+			parent = models[parent].parent;
+		models[g] = (struct model){
 			.parent = parent,
-			.depth = g ? twins[parent].depth + 1 : 0,
+			.depth = g ? models[parent].depth + 1 : 0,
 			.weight = random_weight(r),
 			.scale = SCALE_ONE,
 			.own_scale = SCALE_ONE,
 		};
-		share_group_init(&twins[g].group,
-				 g ? &twins[parent].group : NULL,
-				 twins[g].weight);
+		share_group_init(&models[g].group,
+				 g ? &models[parent].group : NULL,
+				 models[g].weight);
 	}
 }
 
@@ -148,12 +149,12 @@ static void scale_some(struct share_tree *t, struct random *r)
 	u32 i;
 
 	for (i = 0; i < 5; i++) {
-		struct twin *twin = &twins[random_below(r, GROUPS)];
+		struct model *model = &models[random_below(r, GROUPS)];
 
-		twin->scale = random_scale(r);
-		twin->own_scale = random_scale(r);
-		share_scale(t, &twin->group, twin->scale);
-		share_scale_own(t, &twin->group, twin->own_scale);
+		model->scale = random_scale(r);
+		model->own_scale = random_scale(r);
+		share_scale(t, &model->group, model->scale);
+		share_scale_own(t, &model->group, model->own_scale);
 	}
 	share_scale_end(t, flags);
 	assert_true(share_generation(t) == generation + 1);
@@ -167,28 +168,28 @@ static void change_one(struct share_tree *t, struct random *r)
 
 	switch (random_below(r, 3)) {
 	case 0:
-		share_activate(t, &twins[g].group);
-		changed = !twins[g].active;
-		twins[g].active = true;
+		share_activate(t, &models[g].group);
+		changed = !models[g].active;
+		models[g].active = true;
 		break;
 	case 1:
-		share_deactivate(t, &twins[g].group);
-		changed = twins[g].active;
-		twins[g].active = false;
+		share_deactivate(t, &models[g].group);
+		changed = models[g].active;
+		models[g].active = false;
 		break;
 	default: {
 		u32 weight = random_weight(r);
 
-		share_set_weight(t, &twins[g].group, weight);
-		changed = weight != twins[g].weight;
-		twins[g].weight = weight;
+		share_set_weight(t, &models[g].group, weight);
+		changed = weight != models[g].weight;
+		models[g].weight = weight;
 	}
 	}
 	/* Nothing is announced that did not happen, nor kept quiet. */
 	assert_int_equal(share_generation(t) != generation, changed);
 }
 
-static void follows_a_recomputation(void **state)
+static void shares_match_a_recomputation(void **state)
 {
 	struct random r = random_seeded("share");
 	struct share_tree t;
@@ -209,7 +210,7 @@ static void follows_a_recomputation(void **state)
 }
 
 /* The tree in share.h. */
-static void the_example_holds(void **state)
+static void example_of_the_header_holds(void **state)
 {
 	struct share_group root, prod, db, web, batch;
 	struct share_tree t;
@@ -236,7 +237,7 @@ static void the_example_holds(void **state)
 	assert_true(share_of(&t, &batch, &generation) == SHARE_ONE);
 }
 
-static void weight_one_beside_ten_thousand(void **state)
+static void weight_1_beside_10000_is_exact(void **state)
 {
 	struct share_group root, small, great;
 	struct share_tree t;
@@ -259,9 +260,9 @@ static void weight_one_beside_ten_thousand(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(follows_a_recomputation),
-		cmocka_unit_test(the_example_holds),
-		cmocka_unit_test(weight_one_beside_ten_thousand),
+		cmocka_unit_test(shares_match_a_recomputation),
+		cmocka_unit_test(example_of_the_header_holds),
+		cmocka_unit_test(weight_1_beside_10000_is_exact),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,7 +39,7 @@ static void scenario_deinit(struct scenario *s)
 	topology_deinit(&s->sched.topo);
 }
 
-static s64 twin_used(const struct scenario *s)
+static s64 model_used(const struct scenario *s)
 {
 	s64 sum = 0;
 	u32 i;
@@ -49,7 +49,7 @@ static s64 twin_used(const struct scenario *s)
 	return sum;
 }
 
-static s64 twin_rivals(const struct scenario *s)
+static s64 model_rivals(const struct scenario *s)
 {
 	s64 sum = 0;
 	u32 i;
@@ -59,7 +59,7 @@ static s64 twin_rivals(const struct scenario *s)
 	return sum;
 }
 
-static bool twin_due(const struct scenario *s, u32 queue, s64 rivals)
+static bool model_due(const struct scenario *s, u32 queue, s64 rivals)
 {
 	return s->used[queue] * rivals < s->depth;
 }
@@ -71,8 +71,8 @@ static void follow(struct scenario *s, struct wake *wake)
 
 	while ((queue = wake_next(wake)) != QUEUES_MAX) {
 		assert_true(s->waits[queue]);
-		assert_true(twin_due(s, queue, twin_rivals(s)));
-		assert_true(twin_used(s) < s->depth);
+		assert_true(model_due(s, queue, model_rivals(s)));
+		assert_true(model_used(s) < s->depth);
 		slots_withdraw(&s->slots, queue);
 		s->waits[queue] = false;
 		if (slots_take(&s->slots, queue)) {
@@ -89,24 +89,24 @@ static void check(const struct scenario *s)
 {
 	u32 i;
 
-	assert_int_equal(slots_used(&s->slots), twin_used(s));
-	assert_int_equal(atomic64_read(&s->slots.waiting), twin_rivals(s));
+	assert_int_equal(slots_used(&s->slots), model_used(s));
+	assert_int_equal(atomic64_read(&s->slots.waiting), model_rivals(s));
 	for (i = 0; i < s->sched.nr_queues; i++) {
 		assert_int_equal(atomic64_read(&s->slots.queue[i].used),
 				 s->used[i]);
 		assert_false(slots_forgot(&s->slots, i));
-		if (s->waits[i] && twin_due(s, i, twin_rivals(s)))
-			assert_true(twin_used(s) >= s->depth);
+		if (s->waits[i] && model_due(s, i, model_rivals(s)))
+			assert_true(model_used(s) >= s->depth);
 	}
 	/* The pigeonhole: a free slot and somebody who waits never meet. */
-	assert_true(!twin_rivals(s) || twin_used(s) >= s->depth);
+	assert_true(!model_rivals(s) || model_used(s) >= s->depth);
 }
 
 static void take(struct scenario *s, u32 queue)
 {
-	s64 rivals = twin_rivals(s);
-	bool could = twin_used(s) < s->depth &&
-		     (!rivals || twin_due(s, queue, rivals + 1)),
+	s64 rivals = model_rivals(s);
+	bool could = model_used(s) < s->depth &&
+		     (!rivals || model_due(s, queue, rivals + 1)),
 	     got;
 	struct wake wake;
 
@@ -155,7 +155,7 @@ static void resize(struct scenario *s, u32 depth)
 	}
 }
 
-static void test_twin(void **state)
+static void slots_match_a_model(void **state)
 {
 	struct random r = random_seeded("unit/slots");
 	static struct scenario s;
@@ -188,7 +188,7 @@ static void test_twin(void **state)
 }
 
 /* The example of slots.h: who comes last gets its part with the next one. */
-static void test_part(void **state)
+static void newcomer_gets_its_part_with_the_next_slot(void **state)
 {
 	static const struct topo_place four[] = {
 		{ 0, 0 }, { 1, 0 }, { 2, 0 }, { 3, 0 }
@@ -223,7 +223,7 @@ static void test_part(void **state)
 	scenario_deinit(&s);
 }
 
-static void test_no_memory(void **state)
+static void init_fails_without_memory(void **state)
 {
 	struct random r = random_seeded("unit/slots");
 	static struct scenario s;
@@ -243,9 +243,9 @@ static void test_no_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_twin),
-		cmocka_unit_test(test_part),
-		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(slots_match_a_model),
+		cmocka_unit_test(newcomer_gets_its_part_with_the_next_slot),
+		cmocka_unit_test(init_fails_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,7 @@
 #include "sched/mt/token_tree.h"
 
 /* The twin: a plain count per node, and what each queue holds. */
-struct twin {
+struct model {
 	const struct topology *topo;
 	s64 free[2 * MACHINE_QUEUES];
 	u32 held[MACHINE_QUEUES];
@@ -16,7 +16,7 @@ static bool covers(const struct topology *t, u32 n, u32 queue)
 	return queue >= t->node[n].first && queue < t->node[n].last;
 }
 
-static void check(const struct token_tree *t, const struct twin *w)
+static void check(const struct token_tree *t, const struct model *w)
 {
 	s64 total = 0, levels = 0;
 	u32 n, level;
@@ -34,7 +34,7 @@ static void check(const struct token_tree *t, const struct twin *w)
 }
 
 /* The lowest node above @queue that has a slot: nodes are in that order. */
-static u32 twin_path(const struct twin *w, u32 queue)
+static u32 model_path(const struct model *w, u32 queue)
 {
 	u32 n;
 
@@ -44,16 +44,16 @@ static u32 twin_path(const struct twin *w, u32 queue)
 	return w->topo->nr_nodes;
 }
 
-static void hold(struct twin *w, u32 queue, u32 node)
+static void hold(struct model *w, u32 queue, u32 node)
 {
 	w->free[node]--;
 	w->held[queue]++;
 	w->in_use++;
 }
 
-static void take(struct token_tree *t, struct twin *w, u32 queue)
+static void take(struct token_tree *t, struct model *w, u32 queue)
 {
-	u32 from = twin_path(w, queue);
+	u32 from = model_path(w, queue);
 	bool any = from < w->topo->nr_nodes;
 
 	assert_int_equal(token_peek(t, queue), any);
@@ -74,7 +74,7 @@ static u32 distance(const struct topology *t, u32 queue, u32 n)
 }
 
 /* Any of the nearest nodes will do, but those above the queue come first. */
-static void steal(struct token_tree *t, struct twin *w, u32 queue)
+static void steal(struct token_tree *t, struct model *w, u32 queue)
 {
 	const struct topology *topo = w->topo;
 	u32 nearest = topo->nr_nodes, n, taken = topo->nr_nodes;
@@ -95,7 +95,7 @@ static void steal(struct token_tree *t, struct twin *w, u32 queue)
 	hold(w, queue, taken);
 }
 
-static void put(struct token_tree *t, struct twin *w, u32 queue)
+static void put(struct token_tree *t, struct model *w, u32 queue)
 {
 	u32 root = w->topo->root;
 
@@ -107,7 +107,7 @@ static void put(struct token_tree *t, struct twin *w, u32 queue)
 	w->free[w->free[root] < 0 ? root : queue]++;
 }
 
-static void give(struct token_tree *t, struct twin *w, u32 from, u32 to)
+static void give(struct token_tree *t, struct model *w, u32 from, u32 to)
 {
 	bool any = w->free[from] > 0;
 
@@ -119,7 +119,7 @@ static void give(struct token_tree *t, struct twin *w, u32 from, u32 to)
 }
 
 /* Debt is paid by the lowest-numbered nodes first. */
-static void resize(struct token_tree *t, struct twin *w, u32 depth)
+static void resize(struct token_tree *t, struct model *w, u32 depth)
 {
 	u32 root = w->topo->root, n;
 
@@ -133,7 +133,7 @@ static void resize(struct token_tree *t, struct twin *w, u32 depth)
 		}
 }
 
-static void step(struct token_tree *t, struct twin *w, struct random *r)
+static void step(struct token_tree *t, struct model *w, struct random *r)
 {
 	u32 nr = w->topo->nr_queues;
 	u32 queue = random_below(r, nr), other = random_below(r, nr);
@@ -157,13 +157,13 @@ static void step(struct token_tree *t, struct twin *w, struct random *r)
 	}
 }
 
-static void follows_plain_counts(void **state)
+static void counts_match_a_model(void **state)
 {
 	struct random r = random_seeded("token_tree");
 	struct topo_place place[MACHINE_QUEUES];
 	struct token_tree t;
 	struct topology topo;
-	struct twin w;
+	struct model w;
 	u64 i, j;
 
 	(void)state;
@@ -171,7 +171,7 @@ static void follows_plain_counts(void **state)
 		u32 nr = machine_random(&r, place);
 
 		assert_int_equal(topology_init(&topo, place, nr), 0);
-		w = (struct twin){ .topo = &topo };
+		w = (struct model){ .topo = &topo };
 		w.depth = 1 + random_below(&r, 2 * nr);
 		w.free[topo.root] = w.depth;
 		assert_int_equal(token_tree_init(&t, &topo, w.depth), 0);
@@ -188,7 +188,7 @@ static void follows_plain_counts(void **state)
 static const struct topo_place square[] = { { 0, 0 }, { 1, 0 },
 					    { 2, 1 }, { 3, 1 } };
 
-static void one_slot_goes_round(void **state)
+static void one_slot_moves_between_queues(void **state)
 {
 	struct token_tree t;
 	struct topology topo;
@@ -222,7 +222,7 @@ static void one_slot_goes_round(void **state)
 	topology_deinit(&topo);
 }
 
-static void debt_is_repaid_before_anything_else(void **state)
+static void put_repays_debt_first(void **state)
 {
 	struct token_tree t;
 	struct topology topo;
@@ -253,7 +253,7 @@ static void debt_is_repaid_before_anything_else(void **state)
 	topology_deinit(&topo);
 }
 
-static void fails_without_memory(void **state)
+static void init_fails_without_memory(void **state)
 {
 	struct token_tree t;
 	struct topology topo;
@@ -269,10 +269,10 @@ static void fails_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(follows_plain_counts),
-		cmocka_unit_test(one_slot_goes_round),
-		cmocka_unit_test(debt_is_repaid_before_anything_else),
-		cmocka_unit_test(fails_without_memory),
+		cmocka_unit_test(counts_match_a_model),
+		cmocka_unit_test(one_slot_moves_between_queues),
+		cmocka_unit_test(put_repays_debt_first),
+		cmocka_unit_test(init_fails_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,7 +48,7 @@ static void check_members(const struct topology *t,
 	}
 }
 
-static u32 twin_lca(const struct topology *t, u32 a, u32 b)
+static u32 model_lca(const struct topology *t, u32 a, u32 b)
 {
 	u32 n, best = t->root;
 
@@ -63,7 +63,7 @@ static u32 twin_lca(const struct topology *t, u32 a, u32 b)
 	return best;
 }
 
-static void covers_machines_of_any_shape(void **state)
+static void tree_covers_machines_of_any_shape(void **state)
 {
 	struct random r = random_seeded("topology");
 	struct topo_place place[MACHINE_QUEUES];
@@ -88,12 +88,12 @@ static void covers_machines_of_any_shape(void **state)
 		for (a = 0; a < nr; a++)
 			for (b = 0; b < nr; b++)
 				assert_int_equal(topology_lca(&t, a, b),
-						 twin_lca(&t, a, b));
+						 model_lca(&t, a, b));
 		topology_deinit(&t);
 	}
 }
 
-static void leaves_out_what_separates_nothing(void **state)
+static void tree_leaves_out_levels_that_separate_nothing(void **state)
 {
 	static const struct topo_place lone = { 0 };
 	/* One core of two threads; then two single-threaded cores a socket. */
@@ -128,7 +128,7 @@ static void leaves_out_what_separates_nothing(void **state)
 	topology_deinit(&t);
 }
 
-static void refuses_a_wrong_order(void **state)
+static void init_refuses_unordered_places(void **state)
 {
 	/* A core in two places, a socket in two places, a core on two sockets. */
 	static const struct topo_place wrong[][3] = {
@@ -145,7 +145,7 @@ static void refuses_a_wrong_order(void **state)
 	assert_int_equal(topology_init(&t, wrong[0], 0), -EINVAL);
 }
 
-static void fails_whole_without_memory(void **state)
+static void init_fails_without_memory(void **state)
 {
 	static const struct topo_place place[2] = { { 0, 0 }, { 1, 0 } };
 	struct topology t;
@@ -162,10 +162,10 @@ static void fails_whole_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(covers_machines_of_any_shape),
-		cmocka_unit_test(leaves_out_what_separates_nothing),
-		cmocka_unit_test(refuses_a_wrong_order),
-		cmocka_unit_test(fails_whole_without_memory),
+		cmocka_unit_test(tree_covers_machines_of_any_shape),
+		cmocka_unit_test(tree_leaves_out_levels_that_separate_nothing),
+		cmocka_unit_test(init_refuses_unordered_places),
+		cmocka_unit_test(init_fails_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

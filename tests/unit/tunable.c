@@ -22,7 +22,7 @@ static const struct tunable *named(const char *name)
 	return t;
 }
 
-static void test_defaults_are_valid(void **state)
+static void defaults_are_valid(void **state)
 {
 	struct sched_params p;
 
@@ -37,7 +37,7 @@ static void test_defaults_are_valid(void **state)
 	assert_int_equal(tunables_check(table, &p), 0);
 }
 
-static void test_every_scheduler_has_a_sound_table(void **state)
+static void every_scheduler_has_a_valid_table(void **state)
 {
 	u32 i, n;
 
@@ -62,7 +62,7 @@ static void test_every_scheduler_has_a_sound_table(void **state)
 	assert_int_equal(i, sched_policies_count());
 }
 
-static void test_a_value_is_kept_in_its_unit(void **state)
+static void value_is_stored_in_its_unit(void **state)
 {
 	struct sched_params p;
 
@@ -76,7 +76,7 @@ static void test_a_value_is_kept_in_its_unit(void **state)
 	assert_int_equal(p.cost.read.per_kib, COST_MOST);
 }
 
-static void test_out_of_range_changes_nothing(void **state)
+static void value_out_of_range_changes_nothing(void **state)
 {
 	struct sched_params p, before;
 
@@ -98,7 +98,7 @@ static void test_out_of_range_changes_nothing(void **state)
 	assert_null(tunable_find(table, "depths"));
 }
 
-static void test_check_finds_each_bad_value(void **state)
+static void check_finds_each_bad_value(void **state)
 {
 	struct sched_params good, p;
 
@@ -118,11 +118,11 @@ static void test_check_finds_each_bad_value(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults_are_valid),
-		cmocka_unit_test(test_every_scheduler_has_a_sound_table),
-		cmocka_unit_test(test_a_value_is_kept_in_its_unit),
-		cmocka_unit_test(test_out_of_range_changes_nothing),
-		cmocka_unit_test(test_check_finds_each_bad_value),
+		cmocka_unit_test(defaults_are_valid),
+		cmocka_unit_test(every_scheduler_has_a_valid_table),
+		cmocka_unit_test(value_is_stored_in_its_unit),
+		cmocka_unit_test(value_out_of_range_changes_nothing),
+		cmocka_unit_test(check_finds_each_bad_value),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

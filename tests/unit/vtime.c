@@ -2,7 +2,7 @@
 #include "unit.h"
 #include "sched/core/vtime.h"
 
-static void before_holds_across_the_wrap(void **state)
+static void order_holds_across_the_wrap(void **state)
 {
 	const vtime_t points[] = { 0,	       2,
 				   1ULL << 62, (1ULL << 63) - 2,
@@ -93,7 +93,7 @@ static void charges_are_exact_at_the_extremes(void **state)
 }
 
 /* A long step must stay comparable: the largest request at the least share. */
-static void the_longest_step_is_far_below_a_wrap(void **state)
+static void longest_step_is_far_below_a_wrap(void **state)
 {
 	vtime_t end = vtime_at(0, 0, share_inverse(SHARE_MIN), 1 << 26);
 
@@ -105,12 +105,12 @@ static void the_longest_step_is_far_below_a_wrap(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(before_holds_across_the_wrap),
+		cmocka_unit_test(order_holds_across_the_wrap),
 		cmocka_unit_test(none_is_the_greatest_tag),
 		cmocka_unit_test(inverse_is_clamped),
 		cmocka_unit_test(tags_are_even_and_never_none),
 		cmocka_unit_test(charges_are_exact_at_the_extremes),
-		cmocka_unit_test(the_longest_step_is_far_below_a_wrap),
+		cmocka_unit_test(longest_step_is_far_below_a_wrap),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,36 +7,36 @@ enum {
 };
 
 /* The twin: at which virtual time each queue is to be woken. */
-struct twin {
+struct model {
 	struct wheel wheel;
 	vtime_t turned;
 	vtime_t wake_at[QUEUES];
 	u32 bucket[QUEUES];
 	bool parked[QUEUES];
-	bool wake_pending[QUEUES];
+	bool woken[QUEUES];
 };
 
-static u64 width(const struct twin *w)
+static u64 width(const struct model *w)
 {
 	return 1ULL << w->wheel.shift;
 }
 
-static vtime_t round_down(const struct twin *w, vtime_t vt)
+static vtime_t round_down(const struct model *w, vtime_t vt)
 {
 	return vt & ~(width(w) - 1);
 }
 
 static void on_wake(void *arg, u32 queue)
 {
-	struct twin *w = arg;
+	struct model *w = arg;
 
 	assert_true(queue < QUEUES);
 	assert_true(w->parked[queue]);
-	assert_false(w->wake_pending[queue]);
-	w->wake_pending[queue] = true;
+	assert_false(w->woken[queue]);
+	w->woken[queue] = true;
 }
 
-static void park(struct twin *w, u32 queue, vtime_t due)
+static void park(struct model *w, u32 queue, vtime_t due)
 {
 	vtime_t at = round_down(w, due + width(w) - 1);
 	vtime_t last =
@@ -53,7 +53,7 @@ static void park(struct twin *w, u32 queue, vtime_t due)
 	w->wake_at[queue] = vtime_before(last, at) ? last : at;
 }
 
-static void unpark(struct twin *w, u32 queue)
+static void unpark(struct model *w, u32 queue)
 {
 	if (!w->parked[queue])
 		return;
@@ -62,7 +62,7 @@ static void unpark(struct twin *w, u32 queue)
 	w->parked[queue] = false;
 }
 
-static void turn(struct twin *w, vtime_t vt)
+static void turn(struct model *w, vtime_t vt)
 {
 	bool moves = vtime_before(w->turned, round_down(w, vt));
 	u32 q;
@@ -74,28 +74,28 @@ static void turn(struct twin *w, vtime_t vt)
 		bool due = w->parked[q] &&
 			   !vtime_before(w->turned, w->wake_at[q]);
 
-		assert_int_equal(w->wake_pending[q], due);
+		assert_int_equal(w->woken[q], due);
 		if (due) {
 			w->parked[q] = false;
-			w->wake_pending[q] = false;
+			w->woken[q] = false;
 			assert_false(wheel_unpark(&w->wheel, q, w->bucket[q]));
 		}
 	}
 }
 
-static void flush(struct twin *w)
+static void flush(struct model *w)
 {
 	u32 q;
 
 	wheel_flush(&w->wheel, on_wake, w);
 	for (q = 0; q < QUEUES; q++) {
-		assert_int_equal(w->wake_pending[q], w->parked[q]);
+		assert_int_equal(w->woken[q], w->parked[q]);
 		w->parked[q] = false;
-		w->wake_pending[q] = false;
+		w->woken[q] = false;
 	}
 }
 
-static void step(struct twin *w, struct random *r, vtime_t *vt)
+static void step(struct model *w, struct random *r, vtime_t *vt)
 {
 	u32 queue = random_below(r, QUEUES);
 	u64 reach = WHEEL_BUCKETS * width(w);
@@ -125,10 +125,10 @@ static void step(struct twin *w, struct random *r, vtime_t *vt)
 	}
 }
 
-static void follows_a_list_of_times(void **state)
+static void wakes_match_a_list_of_times(void **state)
 {
 	struct random r = random_seeded("wheel");
-	struct twin w;
+	struct model w;
 	u64 i, j;
 
 	(void)state;
@@ -153,11 +153,11 @@ static void remember(void *arg, u32 queue)
 	*(u32 *)arg |= 1U << queue;
 }
 
-static void edges_of_the_buckets(void **state)
+static void bucket_edges_are_exact(void **state)
 {
 	const vtime_t start = (vtime_t)-1024; /* the wheel spans the wrap */
 	struct wheel w;
-	u32 wake_pending = 0, bucket;
+	u32 woken = 0, bucket;
 
 	(void)state;
 	assert_int_equal(wheel_init(&w, 8, 7, start + 5), 0);
@@ -171,38 +171,38 @@ static void edges_of_the_buckets(void **state)
 	assert_true(wheel_park(&w, 4, start + 32 * 128, &bucket));
 	assert_true(wheel_park(&w, 5, start + (1ULL << 40), &bucket));
 
-	assert_false(wheel_turn(&w, start + 127, remember, &wake_pending));
-	assert_true(wheel_turn(&w, start + 128, remember, &wake_pending));
-	assert_int_equal(wake_pending, 1 << 0 | 1 << 1);
-	assert_true(wheel_turn(&w, start + 300, remember, &wake_pending));
-	assert_int_equal(wake_pending, 1 << 0 | 1 << 1 | 1 << 2);
-	assert_true(wheel_turn(&w, start + 30 * 128, remember, &wake_pending));
-	assert_int_equal(wake_pending, 1 << 0 | 1 << 1 | 1 << 2);
-	wake_pending = 0;
-	assert_true(wheel_turn(&w, start + 31 * 128, remember, &wake_pending));
-	assert_int_equal(wake_pending, 1 << 3 | 1 << 4 | 1 << 5);
+	assert_false(wheel_turn(&w, start + 127, remember, &woken));
+	assert_true(wheel_turn(&w, start + 128, remember, &woken));
+	assert_int_equal(woken, 1 << 0 | 1 << 1);
+	assert_true(wheel_turn(&w, start + 300, remember, &woken));
+	assert_int_equal(woken, 1 << 0 | 1 << 1 | 1 << 2);
+	assert_true(wheel_turn(&w, start + 30 * 128, remember, &woken));
+	assert_int_equal(woken, 1 << 0 | 1 << 1 | 1 << 2);
+	woken = 0;
+	assert_true(wheel_turn(&w, start + 31 * 128, remember, &woken));
+	assert_int_equal(woken, 1 << 3 | 1 << 4 | 1 << 5);
 	/* Virtual time never turns it back. */
-	assert_false(wheel_turn(&w, start, remember, &wake_pending));
+	assert_false(wheel_turn(&w, start, remember, &woken));
 	assert_int_equal(atomic64_read(&w.turns), 4);
 	wheel_deinit(&w);
 }
 
 /* A leap further than the wheel is round takes everybody, once. */
-static void a_leap_empties_all_buckets(void **state)
+static void leap_beyond_the_wheel_empties_all_buckets(void **state)
 {
 	struct wheel w;
-	u32 wake_pending = 0, q, bucket;
+	u32 woken = 0, q, bucket;
 
 	(void)state;
 	assert_int_equal(wheel_init(&w, 32, 10, 0), 0);
 	for (q = 0; q < 31; q++)
 		assert_true(wheel_park(&w, q, (q + 1) << 10, &bucket));
-	assert_true(wheel_turn(&w, 1ULL << 40, remember, &wake_pending));
-	assert_int_equal(wake_pending, 0x7fffffff);
+	assert_true(wheel_turn(&w, 1ULL << 40, remember, &woken));
+	assert_int_equal(woken, 0x7fffffff);
 	wheel_deinit(&w);
 }
 
-static void fails_without_memory(void **state)
+static void init_fails_without_memory(void **state)
 {
 	struct wheel w;
 
@@ -215,10 +215,10 @@ static void fails_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(follows_a_list_of_times),
-		cmocka_unit_test(edges_of_the_buckets),
-		cmocka_unit_test(a_leap_empties_all_buckets),
-		cmocka_unit_test(fails_without_memory),
+		cmocka_unit_test(wakes_match_a_list_of_times),
+		cmocka_unit_test(bucket_edges_are_exact),
+		cmocka_unit_test(leap_beyond_the_wheel_empties_all_buckets),
+		cmocka_unit_test(init_fails_without_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
