@@ -30,7 +30,7 @@ static struct flow *flow_create(struct fixture *b, struct flow *parent)
 	return f;
 }
 
-/* Four active flows that have nothing waiting, and all slots are in use. */
+/* Four flows are active and have nothing waiting; all slots are in use. */
 static int setup(void **state)
 {
 	static const struct topo_place place[1];
@@ -148,9 +148,9 @@ static void at_most_an_eighth_of_the_slots_is_reserved(void **state)
 	struct fixture *b = *state;
 
 	assert_true(anticipate(b, 0));
-	assert_false(anticipate(b, 0)); /* one for each flow */
+	assert_false(anticipate(b, 0)); /* one slot for each flow */
 	assert_true(anticipate(b, 1));
-	assert_false(anticipate(b, 2)); /* two of sixteen */
+	assert_false(anticipate(b, 2)); /* two slots of sixteen */
 	assert_true(take(b, 1));
 	assert_true(anticipate(b, 2));
 }
@@ -167,7 +167,7 @@ static void overdue_flow_gets_fewer_reservations(void **state)
 		assert_int_equal(tick(b, 2 * DONE_NS), 1);
 	}
 	assert_in_range(reserved, 8, 16);
-	/* Twice as often for each time that it is in time. */
+	/* Each return in time doubles the rate of reservations. */
 	for (i = 0; i < 1024; i++)
 		if (anticipate(b, 0))
 			assert_true(take(b, 0));

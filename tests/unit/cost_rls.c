@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Against the same least squares in double precision, and against the truth. */
+/* The model has double precision; other tests compare with the true costs. */
 #include "unit.h"
 #include <math.h>
 #include "sched/cost/cost_rls.h"
@@ -9,9 +9,9 @@ enum {
 	SAMPLES	= 2000,
 };
 
-/* -------------------------------------------------------------------- twin */
+/* ------------------------------------------------------------------- model */
 
-/* Damped recursive least squares, as the header tells it; no limits. */
+/* Damped recursive least squares as in the header, without limits. */
 struct model {
 	double r[T][T], phi[T], unit, written;
 };
@@ -137,17 +137,17 @@ static double model_ns(const struct model *t, u32 op, u32 sectors)
 
 /* ------------------------------------------------------------------- drives */
 
-/* ns at the device: base and per sector, of reads and writes. */
+/* Time at the device in ns, base and per sector, of reads and writes. */
 struct drive {
 	double base[2], sector[2];
-	double noise;		/* of a window */
-	bool shared;		/* all wait in one queue: equally long */
+	double noise;		/* of a sample */
+	bool shared;		/* all requests wait equally long */
 };
 
 struct mix {
-	u32 reads, writes;	/* at most, in a window */
+	u32 reads, writes;	/* at most, in a sample */
 	u32 sectors_least, sectors_most;
-	bool constant;		/* always exactly those */
+	bool constant;		/* always exactly these numbers */
 };
 
 static u32 count(struct random *r, const struct mix *m, u32 most)
@@ -165,7 +165,7 @@ static void add_request(const struct drive *d, u32 op, u64 sectors,
 	k->ns += (u64)(d->base[op] + (double)sectors * d->sector[op]);
 }
 
-/* All requests of the window wait equally long. */
+/* Makes all requests of the sample wait equally long. */
 static void share_time(struct cost_rls_sums *s)
 {
 	u64 requests = 0, ns = 0;
@@ -248,7 +248,7 @@ static const struct mix pages = { 400, 400, 8, 8, false };
 static void costs_match_double_precision(void **state)
 {
 	static const double bases[] = { 3000, 60000, 5e6 };
-	struct random r = random_seeded("regression");
+	struct random r = random_seeded("cost_rls");
 	u64 round;
 	u32 i, k;
 
@@ -269,7 +269,7 @@ static void costs_match_double_precision(void **state)
 			struct cost_rls_sums s[4];
 			struct mix m = mixed_sizes;
 
-			/* One class is absent for some time, then the other. */
+			/* First reads are absent for some time, then writes. */
 			if (i / 100 % 5 == 3)
 				m.reads = 0;
 			else if (i / 100 % 5 == 4)
@@ -278,13 +278,13 @@ static void costs_match_double_precision(void **state)
 			if (!cost_rls_add(&g, s))
 				continue;
 			model_add(&t, s);
-			/* One window leaves most directions to rounding. */
+			/* At first most directions are left to rounding. */
 			for (k = 0; k < 4 && i >= 50; k++) {
 				u32 sectors = k % 2 ? 128 : 8;
 				double got = cost_ns(&g, k / 2, sectors);
 				double want = model_ns(&t, k / 2, sectors);
 
-				/* The cheap class is what the dear one leaves. */
+				/* The cheaper one is a rest of the sum. */
 				double both = model_ns(&t, 0, sectors) +
 					      model_ns(&t, 1, sectors);
 
@@ -299,7 +299,7 @@ static void costs_match_double_precision(void **state)
 
 static void fit_finds_the_true_costs(void **state)
 {
-	struct random r = random_seeded("regression");
+	struct random r = random_seeded("cost_rls");
 	struct cost_rls g = { 0 };
 
 	(void)state;
@@ -314,10 +314,10 @@ static void fit_finds_the_true_costs(void **state)
 		    1600e3, 0.005);
 }
 
-/* 500 windows of 10 ms are five seconds. */
+/* 500 samples of 10 ms are five seconds. */
 static void fit_follows_a_change_of_the_drive(void **state)
 {
-	struct random r = random_seeded("regression");
+	struct random r = random_seeded("cost_rls");
 	struct drive before = fast, after = slower;
 	struct cost_rls g = { 0 };
 
@@ -327,15 +327,15 @@ static void fit_follows_a_change_of_the_drive(void **state)
 	expect_costs(&g, &before, 8, 0.1);
 	feed(&g, &r, &after, &pages, 1000);
 	expect_costs(&g, &after, 8, 0.1);
-	/* Noise leaves little to tell base from size by; their sum it does not. */
+	/* Noise hides the split into base and size, but not their sum. */
 	feed(&g, &r, &after, &mixed_sizes, 1000);
 	expect_costs(&g, &after, 128, 0.1);
 }
 
-/* Every request waits as long as any other: only the mix tells. */
+/* All requests wait equally long: only the mix tells the costs. */
 static void changing_mix_outweighs_latencies(void **state)
 {
-	struct random r = random_seeded("regression");
+	struct random r = random_seeded("cost_rls");
 	struct drive d = slower;
 	struct cost_rls g = { 0 };
 
@@ -345,11 +345,11 @@ static void changing_mix_outweighs_latencies(void **state)
 	expect_costs(&g, &d, 8, 0.05);
 }
 
-/* The mix never changes: each class's own time decides. */
+/* The mix never changes: the time of each operation decides. */
 static void latencies_split_a_constant_mix(void **state)
 {
 	static const struct mix constant = { 200, 100, 8, 8, true };
-	struct random r = random_seeded("regression");
+	struct random r = random_seeded("cost_rls");
 	struct cost_rls g = { 0 };
 
 	(void)state;
@@ -358,12 +358,12 @@ static void latencies_split_a_constant_mix(void **state)
 }
 
 /*
- * A drive that takes a write in 20 us and needs 300 for it later, at the expense
- * of reads, which take 100 otherwise.
+ * A drive completes a write in 20 us and needs 300 us for it later.  Reads,
+ * which else take 100 us, wait for that.
  */
 static void deferred_cost_is_found(void **state)
 {
-	struct random r = random_seeded("regression");
+	struct random r = random_seeded("cost_rls");
 	const struct drive truth = { { 100000, 320000 }, { 0, 0 }, 0, false };
 	struct cost_rls g = { 0 };
 	u64 owed = 0, writes;
@@ -384,10 +384,10 @@ static void deferred_cost_is_found(void **state)
 	expect_costs(&g, &truth, 8, 0.05);
 }
 
-/* The same number of small and large ones, all the time. */
+/* The numbers of small and large requests never change. */
 static void latencies_split_constant_sizes(void **state)
 {
-	struct random r = random_seeded("regression");
+	struct random r = random_seeded("cost_rls");
 	struct cost_rls_sums s[4] = { { 0 } };
 	struct cost_rls g = { 0 };
 	u32 i;
@@ -406,7 +406,7 @@ static void latencies_split_constant_sizes(void **state)
 	expect_near("64K", cost_ns(&g, IO_READ, 128), 111700, 0.02);
 }
 
-/* What each class took is told in one sum, whatever its requests' own times. */
+/* The time of each operation is given as one sum, in place of request times. */
 static void feed_exact(struct cost_rls *g, struct random *r,
 		       const struct drive *d, const struct mix *m, u32 samples)
 {
@@ -430,7 +430,7 @@ static void feed_exact(struct cost_rls *g, struct random *r,
 static void exact_time_needs_no_change_of_mix(void **state)
 {
 	static const struct mix constant = { 200, 100, 8, 8, true };
-	struct random r = random_seeded("regression");
+	struct random r = random_seeded("cost_rls");
 	struct cost_rls g = { .exact_time = true };
 
 	(void)state;
@@ -448,7 +448,7 @@ static void absent_operation_keeps_its_cost(void **state)
 {
 	static const struct mix reads = { 400, 0, 1, 256, false };
 	static const struct mix writes = { 0, 400, 1, 256, false };
-	struct random r = random_seeded("regression");
+	struct random r = random_seeded("cost_rls");
 	struct drive d = fast;
 	struct cost_rls g = { 0 };
 	s64 phi[2];
@@ -465,15 +465,15 @@ static void absent_operation_keeps_its_cost(void **state)
 	feed(&g, &r, &d, &writes, 20000);
 	assert_memory_equal(phi, &g.phi[READ_REQUEST], sizeof(phi));
 	expect_costs(&g, &d, 64, 0.01);
-	/* And nothing was forgotten that both have to be seen for. */
+	/* Entries of R that need both operations have not faded. */
 	feed(&g, &r, &d, &mixed_sizes, 500);
 	expect_costs(&g, &d, 64, 0.01);
 }
 
 static void no_coefficient_is_negative(void **state)
 {
-	/* The larger, the faster: a slope below 0 would fit best. */
-	struct random r = random_seeded("regression");
+	/* Larger requests are faster here: a slope below 0 would fit best. */
+	struct random r = random_seeded("cost_rls");
 	struct cost_rls g = { 0 };
 	u32 i, k;
 
@@ -508,7 +508,7 @@ static void small_sample_is_left_for_the_next(void **state)
 
 static void standard_errors_shrink_and_cover_the_truth(void **state)
 {
-	struct random r = random_seeded("regression");
+	struct random r = random_seeded("cost_rls");
 	struct drive d = fast;
 	struct cost_rls g = { 0 };
 	double error[2];
@@ -524,10 +524,10 @@ static void standard_errors_shrink_and_cover_the_truth(void **state)
 		    4 * error[1]);
 }
 
-/* Sums that no drive would give leave everything in range. */
+/* The sums are such as no drive would give. */
 static void random_sums_leave_all_values_in_range(void **state)
 {
-	struct random r = random_seeded("regression");
+	struct random r = random_seeded("cost_rls");
 	struct cost_rls g = { 0 };
 	struct cost_line line[2];
 	u32 i, k;
@@ -568,13 +568,13 @@ static void lines_match_values_by_hand(void **state)
 	expect_near("read KiB", line[0].per_kib, 204.8, 0.005);
 	assert_int_equal(line[1].base, 8192);
 	assert_int_equal(line[1].per_kib, 0);
-	/* However little reads were found to take. */
+	/* The cost of a write is bounded, even if reads cost nothing. */
 	g.phi[READ_REQUEST] = g.phi[READ_SECTOR] = 0;
 	cost_rls_lines(&g, line);
 	assert_int_equal(line[1].base, 32 * 4096);
 	g.phi[READ_REQUEST] = (64LL << 32) / 80;
 	g.phi[READ_SECTOR] = (16LL << 32) / 80;
-	/* Never met: as the other. */
+	/* An operation that was never met costs as much as the other. */
 	g.seen = 1 << IO_READ;
 	cost_rls_lines(&g, line);
 	assert_memory_equal(&line[0], &line[1], sizeof(line[0]));
@@ -582,7 +582,7 @@ static void lines_match_values_by_hand(void **state)
 	cost_rls_lines(&g, line);
 	assert_int_equal(line[0].base, 4096);
 	assert_int_equal(line[1].base, 4096);
-	/* Nothing is known: by bytes. */
+	/* Without a sample costs are by bytes. */
 	g.unit = 0;
 	cost_rls_lines(&g, line);
 	assert_int_equal(line[0].base + line[1].base, 0);

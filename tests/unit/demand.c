@@ -4,7 +4,7 @@
 #include "unit.h"
 #include "sched/budget/demand.h"
 
-/* The twin remembers everything and computes in floating point. */
+/* The model remembers all samples and computes in floating point. */
 struct model {
 	u64 sample[400];
 	u32 nr;
@@ -34,13 +34,13 @@ static void check(const struct demand *d, const struct model *t, u32 history)
 	for (i = 0; i < t->nr; i++)
 		most = fmax(most, (double)t->sample[i]);
 	off = fabs((double)demand_percentile(d, history) - exact);
-	/* Rounded down twice by 1/16, and once to a byte; or 2^-20 of all. */
+	/* It rounds twice by 1/16 and once to a byte, or by 2^-20 of all. */
 	if (off > 1.25 + most / (1 << 20))
 		fail_msg("%u samples, history %u: %llu, exactly %f", t->nr,
 			 history, demand_percentile(d, history), exact);
 }
 
-/* Samples of every size up to that of a total, and of every spread. */
+/* Samples have every size up to that of a total, and every spread. */
 static u64 random_sample(struct random *r, u32 kind)
 {
 	u64 size = 1ULL << (kind % 41);
@@ -89,11 +89,10 @@ static void example_of_the_header_holds(void **state)
 		demand_add(&d, mb[i] * 1000000);
 	expected = demand_percentile(&d, 16);
 	assert_in_range(expected, 108416212 - 200, 108416212 + 200);
-	/* Of the last alone there is no deviation. */
+	/* The last sample alone has no deviation. */
 	assert_in_range(demand_percentile(&d, 1), 110000000 - 1, 110000000);
 }
 
-/* What has left the history has no effect, whatever it was. */
 static void samples_beyond_the_history_have_no_effect(void **state)
 {
 	struct demand d = { .nr = 0 };

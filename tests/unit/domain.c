@@ -76,7 +76,7 @@ static void write_cost_follows_the_write_time(void **state)
 		if (b->d.ratio != table[i].ratio)
 			fail_msg("row %zu: ratio %u instead of %u", i,
 				 b->d.ratio, table[i].ratio);
-		/* Never free, however fast. */
+		/* A write is never free, however fast it is. */
 		assert_true(domain_write_cost(&b->d, COST_LEAST) > 0);
 		fixture_close(b);
 	}
@@ -95,7 +95,7 @@ static void ratio_needs_reads_and_writes(void **state)
 	fixture_close(b);
 }
 
-/* Writes become ten times as slow, and are so before a second is over. */
+/* Writes become ten times as slow; the ratio follows within a second. */
 static void ratio_follows_a_change_within_a_second(void **state)
 {
 	struct fixture *b = fixture_open();
@@ -119,7 +119,6 @@ static void ratio_follows_a_change_within_a_second(void **state)
 	fixture_close(b);
 }
 
-/* A period without writes leaves what is known of them. */
 static void period_without_writes_keeps_the_ratio(void **state)
 {
 	struct fixture *b = fixture_open();
@@ -139,10 +138,10 @@ static void period_without_writes_keeps_the_ratio(void **state)
 
 /* ------------------------------------------------------------------- depth */
 
-/* Brings writes and reads to depth 64 each. */
+/* Halves the depth of writes. */
 static void halve(struct fixture *b)
 {
-	/* Congested by reads, which wait long: only the writes give way. */
+	/* Reads wait long, so there is congestion: only writes give way. */
 	done(b, IO_READ, 600, 3 * MS, 9 * MS);
 	done(b, IO_WRITE, 600, 4 * MS, 5 * MS);
 	next_period(b);
@@ -167,7 +166,7 @@ static void domain_within_target_shrinks_under_congestion(void **state)
 	(void)state;
 	halve(b);
 	assert_int_equal(depth(b, IO_READ), 256);
-	/* 5 ms of 10, and a bucket is up to an eighth wide */
+	/* Writes took 5 ms of 10; a bucket is up to an eighth wide. */
 	assert_in_range(depth(b, IO_WRITE), 64, 72);
 	fixture_close(b);
 }
@@ -185,7 +184,7 @@ static void no_domain_shrinks_without_congestion(void **state)
 	fixture_close(b);
 }
 
-/* Late, though the device is not congested: it waits for its own slots. */
+/* Writes are overdue without congestion: they wait for their own slots. */
 static void overdue_domain_grows_without_congestion(void **state)
 {
 	struct fixture *b = fixture_open();
@@ -214,7 +213,7 @@ static void depths_stay_in_range(void **state)
 		assert_int_equal(depth(b, IO_READ), 256);
 	}
 	assert_int_equal(depth(b, IO_WRITE), 1);
-	/* A quarter at most, in one period. */
+	/* The depth at most doubles in one period. */
 	for (i = 0; i < 20; i++) {
 		u32 before = depth(b, IO_WRITE);
 
@@ -226,7 +225,6 @@ static void depths_stay_in_range(void **state)
 	fixture_close(b);
 }
 
-/* A few requests prove nothing, unless a second brings no more. */
 static void few_requests_decide_only_after_a_second(void **state)
 {
 	struct fixture *b = fixture_open();

@@ -12,7 +12,7 @@ enum {
 	MS	= 1000 * 1000,
 };
 
-/* What the host and mqfq do for a flow, and no more. */
+/* The fixture does the part of the host and of mqfq for a flow, and no more. */
 struct fixture {
 	struct sched sched;
 	vtime_t vt;
@@ -94,9 +94,8 @@ static s64 ahead(const struct fixture *b, const struct flow *f, u64 pos)
 }
 
 /*
- * The twin: every waiting request carries its own tag, as the distance from
- * where virtual time began, and all of them are rewritten when the share
- * changes.
+ * The model: each waiting request carries its own tag, the distance from the
+ * start of virtual time.  A change of the share rewrites all of them.
  */
 struct model {
 	double share, finish;
@@ -265,13 +264,13 @@ static void returning_flow_keeps_its_finish_tag_and_saves_nothing(void **state)
 	pos = charge(&b, b.flow[0], 65536);
 	assert_in_range(ahead(&b, b.flow[0], pos), 0, 2);
 	served(b.flow[0]);
-	/* It owes twice 64 KiB of total service, and is not excused. */
+	/* Its finish tag is twice 64 KiB of total service ahead, and stays. */
 	b.vt += 4096;
 	pos = charge(&b, b.flow[0], 4096);
 	assert_in_range(ahead(&b, b.flow[0], pos), 131072 - 4096 - 2,
 			131072 - 4096);
 	served(b.flow[0]);
-	/* Long idle: it starts now, however little it has had. */
+	/* After a long idle time it starts at virtual time. */
 	b.vt += 1 << 30;
 	pos = charge(&b, b.flow[0], 4096);
 	assert_true(ahead(&b, b.flow[0], pos) == 0);
@@ -293,7 +292,7 @@ static void idle_flow_leaves_the_shares_after_its_grace(void **state)
 	assert_true(flow_share(b.flow[0]) == SHARE_ONE / 4);
 	assert_true(flow_sweep(&b.sched, 0, &changed));
 
-	/* What waits or is in the device keeps its flow active for ever. */
+	/* A request that waits or is in the device keeps its flow active. */
 	served(b.flow[1]);
 	assert_true(flow_sweep(&b.sched, done, &changed));
 	assert_false(changed);
@@ -307,7 +306,7 @@ static void idle_flow_leaves_the_shares_after_its_grace(void **state)
 	refresh(&b, b.flow[0]);
 	assert_true(flow_share(b.flow[0]) == SHARE_ONE);
 
-	/* And it comes back with its first request. */
+	/* The flow becomes active again with its first request. */
 	charge(&b, b.flow[1], 4096);
 	refresh(&b, b.flow[0]);
 	assert_true(flow_share(b.flow[0]) == SHARE_ONE / 4);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The sample against a map of all pages. */
+/* The shadow FTL against a map of all pages. */
 #include "unit.h"
 #include "sched/budget/gc_shadow.h"
 
 enum {
 	FLOWS	= 3,
-	NOBODY	= FLOWS,
-	SPARE	= 100,		/* percent: little is collected */
+	NO_FLOW	= FLOWS,
+	SPARE	= 100,		/* percent: little garbage is collected */
 	SAMPLED	= 1 << OVERWRITE_REGION_SHIFT,
 };
 
 struct scenario {
 	struct gc_shadow o;
 	struct gc_shadow_flow flow[FLOWS];
-	u8 *map;		/* whose page */
+	u8 *map;		/* the owner of each page */
 	u32 pages;
 	u64 valid[FLOWS + 1], invalid[FLOWS + 1];
 	u32 since;		/* samples since the last tick */
@@ -30,7 +30,7 @@ static void scenario_init(struct scenario *s, u32 pages)
 	s->pages = pages;
 	s->map = malloc(pages);
 	assert_non_null(s->map);
-	memset(s->map, NOBODY, pages);
+	memset(s->map, NO_FLOW, pages);
 }
 
 static void scenario_deinit(struct scenario *s)
@@ -55,7 +55,7 @@ static void wrote(struct scenario *s, u32 flow, u32 page, u32 pages)
 	gc_shadow_wrote(&s->o, &s->flow[flow], page % 2, page,
 			pages * OVERWRITE_PAGE);
 	for (i = page; i < page + pages; i++) {
-		u32 of = s->map[i] == NOBODY ? flow : s->map[i];
+		u32 of = s->map[i] == NO_FLOW ? flow : s->map[i];
 
 		s->valid[s->map[i]]--;
 		s->invalid[of]++;
@@ -74,7 +74,7 @@ static void expect_near(u64 got, u64 want, double off, const char *what,
 			 want);
 }
 
-/* The miniature is what its counts say. */
+/* The counts of the shadow FTL agree with its slots. */
 static void expect_sound(const struct gc_shadow *o,
 			 const struct gc_shadow_flow *flow)
 {
@@ -101,10 +101,10 @@ static void expect_sound(const struct gc_shadow *o,
 	assert_int_equal(used, o->regions + o->invalid);
 	for (i = 0; i < FLOWS; i++)
 		assert_int_equal(valid[i], flow[i].valid);
-	assert_int_equal(valid[NOBODY], o->unknown);
+	assert_int_equal(valid[NO_FLOW], o->unknown);
 }
 
-/* Those that are known, not estimates. */
+/* Checks the exact counts, not the estimates. */
 static void expect_counts(struct scenario *s, double off)
 {
 	u32 i;
@@ -119,10 +119,10 @@ static void expect_counts(struct scenario *s, double off)
 	}
 }
 
-/* A page in 16 of them. */
+/* One page in 16 is sampled. */
 static void shadow_counts_overwritten_pages(void **state)
 {
-	struct random r = random_seeded("overwrite");
+	struct random r = random_seeded("gc_shadow");
 	struct scenario s;
 	u32 i, flow;
 
@@ -131,7 +131,7 @@ static void shadow_counts_overwritten_pages(void **state)
 	for (flow = 0; flow < FLOWS; flow++)
 		for (i = 0; i < 40000; i += 8)
 			wrote(&s, flow, flow * 40000 + i, 8);
-	/* And over each other's. */
+	/* The flows also overwrite pages of each other. */
 	for (i = 0; i < 60000; i++) {
 		flow = random_below(&r, FLOWS);
 		wrote(&s, flow, flow * 30000 + random_below(&r, 40000), 1);
@@ -142,10 +142,10 @@ static void shadow_counts_overwritten_pages(void **state)
 	scenario_deinit(&s);
 }
 
-/* Requests of all sizes find the same pages as single ones. */
+/* Requests of all sizes sample the same pages as requests of one page. */
 static void large_and_small_requests_count_alike(void **state)
 {
-	struct random r = random_seeded("overwrite");
+	struct random r = random_seeded("gc_shadow");
 	struct scenario single, whole;
 	u32 i, k;
 
@@ -165,7 +165,7 @@ static void large_and_small_requests_count_alike(void **state)
 	gc_shadow_tick(&whole.o, SPARE);
 	assert_int_equal(gc_shadow_lost(&whole.o), 0);
 	for (i = 0; i < FLOWS; i++) {
-		/* Two queues' rings are not emptied in order of time. */
+		/* The rings of two queues are not emptied in order of time. */
 		expect_near(single.flow[i].valid, whole.flow[i].valid, 0.01,
 			    "valid", i);
 		expect_near(single.flow[i].invalid, whole.flow[i].invalid, 0.02,
@@ -177,7 +177,7 @@ static void large_and_small_requests_count_alike(void **state)
 
 static void large_drive_is_sampled_more_thinly(void **state)
 {
-	struct random r = random_seeded("overwrite");
+	struct random r = random_seeded("gc_shadow");
 	struct scenario s;
 	u32 i;
 
@@ -204,12 +204,13 @@ static u64 ratio_permille(const struct scenario *s, u32 flow)
 }
 
 /*
- * One on 5 % and one on 80 % of a drive with 20 % to spare, which write as much.
- * In proportion each would have half of the 40000 outdated pages: 0.5 and 8.
+ * One flow writes to 5 % and one to 80 % of a drive with 20 % spare, and both
+ * write as much.  In proportion each would have half of the 40000 invalid
+ * pages, and valid over invalid would be 0.5 and 8.
  */
 static void soon_overwritten_pages_are_collected_early(void **state)
 {
-	struct random r = random_seeded("overwrite");
+	struct random r = random_seeded("gc_shadow");
 	struct scenario s;
 	u32 i;
 
@@ -229,10 +230,10 @@ static void soon_overwritten_pages_are_collected_early(void **state)
 	scenario_deinit(&s);
 }
 
-/* By how often a flow meets what it has written. */
+/* The estimate follows from how often a flow overwrites its own pages. */
 static void pages_from_before_the_start_are_estimated(void **state)
 {
-	struct random r = random_seeded("overwrite");
+	struct random r = random_seeded("gc_shadow");
 	struct scenario s;
 	u32 i;
 
@@ -243,7 +244,7 @@ static void pages_from_before_the_start_are_estimated(void **state)
 	gc_shadow_tick(&s.o, SPARE);
 	assert_true(s.valid[0] < 20000);
 	expect_near(gc_shadow_valid(&s.o, &s.flow[0]), 50000, 0.2, "all", 0);
-	/* Nothing is met by who goes through all: it may have the rest. */
+	/* A sequential writer overwrites no page: it may own the rest. */
 	for (i = 50000; i < 150000; i += 8)
 		wrote(&s, 1, i, 8);
 	gc_shadow_tick(&s.o, SPARE);
@@ -275,7 +276,7 @@ static void removed_flow_owns_no_pages(void **state)
 	scenario_deinit(&s);
 }
 
-/* Ticks that come too late lose samples and say so. */
+/* A tick after the ring was full counts the samples that were lost. */
 static void full_ring_loses_samples(void **state)
 {
 	struct scenario s;

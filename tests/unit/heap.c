@@ -6,7 +6,7 @@ enum {
 	NODES = 200,
 };
 
-/* The twin: what is in the heap, in no order. */
+/* The model: the items of the heap, in no order. */
 struct item {
 	struct heap_node node;
 	vtime_t key;
@@ -43,7 +43,7 @@ static void check_top(const struct heap *h)
 		assert_true(heap_top(h)->key == least->key);
 }
 
-/* Many equal keys, on both sides of the wrap. */
+/* Many keys are equal, and they lie on both sides of the wrap. */
 static vtime_t random_key(struct random *r)
 {
 	return (vtime_t)-64 + 2 * random_below(r, 64);
@@ -95,7 +95,7 @@ static void top_matches_a_scan(void **state)
 	memset(items, 0, sizeof(items));
 	heap_init(&h);
 	for (i = 0; i < random_rounds(100000); i++) {
-		/* Long tides of filling and emptying. */
+		/* The heap fills for a long time, then empties. */
 		u32 pushes = (i >> 9) % 2 ? 6 : 3;
 
 		if (random_below(&r, 10) < pushes) {
@@ -128,7 +128,7 @@ static void equal_keys_pop_in_order_of_arrival(void **state)
 	heap_init(&h);
 	for (i = 0; i < ARRAY_SIZE(node); i++)
 		heap_push(&h, &node[i], 42);
-	/* Still the first in turn among its equals. */
+	/* The top stays first among equal keys. */
 	heap_rekey_top(&h, 42);
 	for (i = 0; i < ARRAY_SIZE(node); i++)
 		assert_ptr_equal(heap_pop(&h), &node[i]);

@@ -13,7 +13,7 @@ static int by_size(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The same by sorting: the least value that @percent do not exceed. */
+/* The model: the least value that @percent of the values do not exceed. */
 static u64 sorted_percentile(const u64 *sorted, size_t n, u32 percent)
 {
 	size_t rank = (n * percent + 99) / 100;
@@ -39,7 +39,7 @@ static void assert_percentiles(const struct latency_window *w, u64 *value,
 	}
 }
 
-/* Values of every size between 0 and @bits bits, recorded in @shards. */
+/* Records values of 0 to @bits bits in @shards. */
 static void fill(struct latency_histogram *shard, u32 shards, u64 *value,
 		 size_t n, u32 bits, struct random *r)
 {
@@ -75,7 +75,7 @@ static void percentiles_match_a_sorted_array(void **state)
 		}
 }
 
-/* A drive of 10 us and one of 10 ms: neither falls into one bucket. */
+/* From 10 us to 10 ms a latency and 5/4 of it are in different buckets. */
 static void buckets_separate_drives_of_any_speed(void **state)
 {
 	static const u64 speed[] = { 10000, 100000, 1000000, 10000000 };
@@ -116,7 +116,7 @@ static void mean_is_exact(void **state)
 	assert_int_equal(w.count, 1000);
 }
 
-/* What takes for ever is counted as the longest that there is. */
+/* A latency beyond the range is counted as the longest one. */
 static void longest_latency_is_counted(void **state)
 {
 	static struct latency_histogram h;
@@ -141,7 +141,6 @@ static void empty_window_has_no_percentile(void **state)
 	assert_int_equal(histogram_percentile(&w, 99), 0);
 }
 
-/* Each is in one window: a second drain finds nothing. */
 static void drain_empties_the_histogram(void **state)
 {
 	static struct latency_histogram h;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The paper's formula, by hand. */
+/* The formula of the paper, with values computed by hand. */
 #include "unit.h"
 #include "sched/budget/hwabc.h"
 
@@ -17,13 +17,13 @@ static void factors_match_the_formula(void **state)
 		/*  2 */ { 50, 900, 100, 1, 1, 1 + 4.5 + 0.5 },
 		/*  3 */ { 50, 900, 100, 1, 4, 1 + 4.5 + 0.125 },
 		/*  4 */ { 25, 300, 900, 3, 4, 1 + 0.25 / 3 + 0.75 * 0.75 },
-		/*  5: a reader that holds cold data pays for its rare writes */
+		/*  5: a reader with cold data pays for its rare writes */
 		{ 100, 5, 0, 0, 1, 6 },
 		/*  6: capped */
 		{ 100, 5000, 0, 0, 1, 17 },
 		/*  7 */ { 100, 1ULL << 60, 3, 1, 1, 17 },
 		/*  8 */ { 100, 15999, 1000, 1, 1, 16.999 },
-		/*  9: nothing known, nothing written */
+		/*  9: no page is known, none was written */
 		{ 50, 0, 0, 0, 1, 1 },
 		/* 10 */ { 100, 1, 1ULL << 60, 1, 1, 1 },
 	};
@@ -43,7 +43,7 @@ static void factors_match_the_formula(void **state)
 	}
 }
 
-/* I4, over all that the tunables allow. */
+/* Invariant I4 holds for all values that the tunables allow. */
 static void factors_are_bounded(void **state)
 {
 	struct random r = random_seeded("hwabc");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Windows of random work in random trees, against a model that knows the rule,
- * uses floating point, and looks at every tenant in every window.
+ * Windows of random load in random trees, against a model of the rule.  The
+ * model uses floating point and computes each tenant in each window.
  */
 #include <math.h>
 
@@ -17,7 +17,7 @@ enum {
 
 #define WINDOW_NS	(WINDOW_MS * 1000000ULL)
 
-/* A cgroup (own false) among its siblings, or its own processes. */
+/* A cgroup among its siblings, or its own processes among its children. */
 struct model_tenant {
 	bool known;		/* was active once */
 	double log_usage, served_bytes;
@@ -29,7 +29,7 @@ struct group {
 	bool active;
 	u64 io;			/* bytes in this window */
 	struct model_tenant group, own;
-	/* Of the children and the own processes active when it last ended. */
+	/* The family when the last window ended: active children and own. */
 	u32 nr;
 	double sum, highest;
 };
@@ -121,7 +121,7 @@ static void model_tenant_start(struct model_tenant *t,
 	t->log_usage = parent->nr ? parent->sum / parent->nr : goal(0, weight);
 }
 
-/* Whoever is not active comes back to what it was left at, window by window. */
+/* Ends a window; a tenant that is not active has no served bytes in it. */
 static void model_tenant_close(struct model_tenant *t, u32 weight)
 {
 	double a = sched.params.ifq.damping / 100.0;
@@ -225,7 +225,7 @@ static void flow_arrives(u32 g)
 				   groups[k].weight);
 }
 
-/* All but @g send a request, then the idle are looked for. */
+/* All active flows but @g send a request; then idle flows are swept. */
 static void sweep_all_but(u32 g)
 {
 	bool changed;
@@ -253,7 +253,7 @@ static void serve(u32 g, u64 bytes)
 	groups[g].io += bytes;
 }
 
-/* To a thousandth: sixteen bits of a logarithm are 1e-5. */
+/* Equal to a thousandth; the last of 16 bits of a logarithm is 1e-5. */
 static void expect_near(double got, double want)
 {
 	assert_true(fabs(got / want - 1) < 1e-3);
@@ -277,7 +277,7 @@ static void check(void)
 	}
 }
 
-/* All leave, and windows go by that nobody sees. */
+/* All flows leave, and windows end without a tick. */
 static void all_leave(struct random *r)
 {
 	u32 g, i;
@@ -314,7 +314,7 @@ static void next_window(void)
 {
 	now_ns += WINDOW_NS;
 	model_close();
-	/* Nobody ends a window when nobody is active: see ifq_weight_join(). */
+	/* While no flow is active, no tick ends a window: ifq_weight_join(). */
 	if (!sched.active)
 		return;
 	ifq_weight_roll(&ifq_weight, &sched, now_ns);
@@ -324,7 +324,7 @@ static void next_window(void)
 static void scales_match_a_model(void **state)
 {
 	static const u32 dampings[] = { 100, 50, 25, 3 };
-	struct random r = random_seeded("interference");
+	struct random r = random_seeded("ifq_weight");
 	u64 round;
 
 	(void)state;
@@ -388,7 +388,7 @@ static double share_at(u32 g)
 	       (double)SHARE_ONE;
 }
 
-/* Sections 3.1 and 3.3: 100 MB and 200 MB are 2 : 1; 18, 18, 36 are 2 : 2 : 1. */
+/* Sections 3.1, 3.3: 100 and 200 MB give 2 : 1; 18, 18, 36 give 2 : 2 : 1. */
 static void weights_match_the_paper(void **state)
 {
 	const u32 equal[] = { 100, 100, 100 };
@@ -409,7 +409,7 @@ static void weights_match_the_paper(void **state)
 	close_tree();
 }
 
-/* What takes all that it is given, from @ratio : 1. */
+/* The ratio of two greedy tenants that start at @ratio : 1. */
 static double after_windows(u32 damping, double ratio, const u32 *weights,
 			    u32 windows)
 {
@@ -460,16 +460,16 @@ static void scale_stays_within_the_clamp(void **state)
 	open_siblings(&paper, equal, 3);
 	run_window(served_bytes, 3);
 	expect_near(share_at(3) / share_at(1), 1000);
-	/* Those who move much keep their ratio. */
+	/* Heavy tenants keep their ratio. */
 	expect_near(share_at(2) / share_at(1), 2);
-	/* A silence saves up no more than that: one window as heavy ends it. */
+	/* A silence saves up no more than that: one heavy window ends it. */
 	run_window(served_bytes, 3);
 	run_window((const u64[]){ 1 << 30, 1 << 30, 1 << 30 }, 3);
 	expect_near(share_at(3) / share_at(1), 1);
 	close_tree();
 }
 
-/* Ten cgroups below one move as much as a single one, and get as much. */
+/* Eleven cgroups below one are served as much as a single one. */
 static void spreading_over_cgroups_gains_nothing(void **state)
 {
 	const u32 equal[] = { 100, 100, 100, 100, 100, 100 };
@@ -495,7 +495,7 @@ static void spreading_over_cgroups_gains_nothing(void **state)
 	close_tree();
 }
 
-/* Idle for one window and for very many; and back. */
+/* A tenant is idle for one window, then for very many. */
 static void idle_windows_count_as_no_served_bytes(void **state)
 {
 	const u32 equal[] = { 100, 100 };
@@ -511,7 +511,7 @@ static void idle_windows_count_as_no_served_bytes(void **state)
 	flow_leaves(1);
 	run_window((const u64[]){ 0, 1 << 20 }, 2);
 	flow_arrives(1);
-	/* 2^20 and 2^12: half way. */
+	/* The log usage is half way from 2^20 to the floor, 2^12. */
 	expect_near(share_at(1) / share_at(2), 16);
 	flow_leaves(1);
 	run_window((const u64[]){ 0, 1 << 20 }, 2);

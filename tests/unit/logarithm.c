@@ -9,7 +9,7 @@ static void check_log(u64 x)
 	double exact = log2((double)x) * LOG_ONE;
 	double got = log2_fixed(x);
 
-	/* The argument itself is exact in a double up to 2^53 only. */
+	/* A double holds the argument itself exactly up to 2^53 only. */
 	assert_true(got <= exact + 0.001);
 	assert_true(got > exact - 2);
 }
@@ -61,7 +61,6 @@ static void random_arguments_stay_within_the_bounds(void **state)
 	check_exp(LOG_MOST);
 }
 
-/* A weight that is taken apart and put together again. */
 static void both_functions_are_monotone(void **state)
 {
 	u64 last = 0;

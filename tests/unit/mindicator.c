@@ -29,7 +29,7 @@ static void check(const struct mindicator *m)
 	assert_true(mindicator_tag(m, holder) == mindicator_min(m));
 }
 
-/* Leads as a scheduler has them: near each other, growing, often none. */
+/* Tags as a scheduler sets them: near each other, growing, often none. */
 static void set_random(struct mindicator *m, struct random *r, vtime_t vt)
 {
 	u32 queue = random_below(r, m->topo->nr_queues);

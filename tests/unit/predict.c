@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Times in ms, tokens in whatever they are: all of it can be checked by hand. */
+/* Times are in ms and tokens in any unit: values can be checked by hand. */
 #include "unit.h"
 #include "sched/budget/predict.h"
 
@@ -18,17 +18,17 @@ static void means_match_values_by_hand(void **state)
 	static const struct {
 		u64 used, until, mean;
 	} table[] = {
-		/* 0: never throttled: what was used */
+		/* 0: never throttled: the used tokens */
 		{ 1000, 100, 1000 },
 		/* 1: throttled at half time: (1000 + 2000) / 2 */
 		{ 1000, 50, 1500 },
 		/* 2: (1000 + 2000 + 600) / 3 */
 		{ 600, 100, 1200 },
-		/* 3: nothing was used: says nothing */
+		/* 3: no token was used: the mean stays */
 		{ 0, 100, 1200 },
 		/* 4: (3600 + 4000) / 4 */
 		{ 1000, 25, 1900 },
-		/* 5: in a late one, a period's part: (7600 + 1200 / 3) / 5 */
+		/* 5: a long round counts as a period: (7600 + 1200 / 3) / 5 */
 		{ 1200, 300, 1600 },
 	};
 	struct predict p = { 0 };
@@ -43,7 +43,7 @@ static void means_match_values_by_hand(void **state)
 	}
 }
 
-/* Throttled early: more than was granted; never: less. */
+/* A flow throttled early gets more than its grant, one never throttled less. */
 static void throttled_flow_is_predicted_more(void **state)
 {
 	struct predict early = { 0 }, never = { 0 };
@@ -82,7 +82,7 @@ static void total_and_per_flow_readings_differ(void **state)
 	assert_int_equal(predict_mean(&a) + predict_mean(&b), 1500);
 }
 
-/* Four rounds of a quarter each are a period. */
+/* Four rounds of a quarter of a period each are one period. */
 static void short_rounds_add_up_to_a_period(void **state)
 {
 	struct predict p = { 0 };
@@ -91,7 +91,7 @@ static void short_rounds_add_up_to_a_period(void **state)
 	(void)state;
 	for (i = 0; i < 4; i++) {
 		assert_int_equal(predict_mean(&p), 0);
-		/* Bursts: the first goes into the device at once. */
+		/* The first burst goes into the device at once. */
 		predict_add(&p, i ? 100 : 700, i ? 30 : 10, PERIOD, PERIOD);
 	}
 	assert_int_equal(predict_mean(&p), 1000);
@@ -103,7 +103,7 @@ static void short_rounds_add_up_to_a_period(void **state)
 	assert_int_equal(predict_mean(&p), 1000);
 }
 
-/* Against the sum done again from a list of all that came. */
+/* The model computes the sum again from a list of all amounts. */
 static void mean_matches_a_list(void **state)
 {
 	struct random r = random_seeded("unit/predict");
@@ -130,7 +130,7 @@ static void mean_matches_a_list(void **state)
 	}
 }
 
-/* The greatest numbers that come: the sum must hold eight of them. */
+/* The sum must hold eight of the greatest amounts. */
 static void greatest_amounts_do_not_wrap(void **state)
 {
 	const u64 period = 10ULL * 1000 * 1000 * 1000;

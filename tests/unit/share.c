@@ -8,7 +8,7 @@ enum {
 	DEPTH	= 8,
 };
 
-/* The twin knows the tree and who is active, and sums up nothing. */
+/* The model knows the tree and the active leaves, and keeps no sums. */
 struct model {
 	struct share_group group;
 	u32 parent;		/* index; 0 is the root */
@@ -53,7 +53,7 @@ static double model_active_weight(u32 g)
 	return sum;
 }
 
-/* Of the group's own leaf, as a part of the whole. */
+/* The share of the group's own leaf, as a part of the whole. */
 static double model_share(u32 g)
 {
 	double share = model_own_weight(g) / model_active_weight(g);
@@ -128,7 +128,7 @@ static void plant(struct random *r)
 	}
 }
 
-/* Within one in a thousand of each other, or equal, or the extremes. */
+/* A scale is 1, or an extreme, or between 1 and 1000. */
 static u32 random_scale(struct random *r)
 {
 	switch (random_below(r, 4)) {
@@ -141,7 +141,7 @@ static u32 random_scale(struct random *r)
 	}
 }
 
-/* A few of them at once, as at the end of a window: one change. */
+/* Sets a few scales at once, as at the end of a window: that is one change. */
 static void scale_some(struct share_tree *t, struct random *r)
 {
 	u64 generation = share_generation(t);
@@ -185,7 +185,7 @@ static void change_one(struct share_tree *t, struct random *r)
 		models[g].weight = weight;
 	}
 	}
-	/* Nothing is announced that did not happen, nor kept quiet. */
+	/* The generation tells of each change, and of nothing else. */
 	assert_int_equal(share_generation(t) != generation, changed);
 }
 
@@ -209,7 +209,7 @@ static void shares_match_a_recomputation(void **state)
 	}
 }
 
-/* The tree in share.h. */
+/* The tree of share.h. */
 static void example_of_the_header_holds(void **state)
 {
 	struct share_group root, prod, db, web, batch;

@@ -3,13 +3,13 @@
 #include "sched/core/slots.h"
 #include "tests/machine.h"
 
-/* Queues as the host has them, without anything in them. */
+/* Queues as a host has them, but always empty. */
 struct scenario {
 	struct sched sched;
 	struct queue queue[MACHINE_QUEUES];
 	struct queue *index[MACHINE_QUEUES];
 	struct slots slots;
-	/* the twin: who has how many, and who was refused */
+	/* the model: slots of each queue, and queues that were refused one */
 	s64 used[MACHINE_QUEUES];
 	bool waits[MACHINE_QUEUES];
 	u32 depth;
@@ -64,7 +64,7 @@ static bool model_due(const struct scenario *s, u32 queue, s64 rivals)
 	return s->used[queue] * rivals < s->depth;
 }
 
-/* Whoever is named looks for itself, and tells of what it leaves behind. */
+/* Each woken queue tries to take a slot, and hands over the slots it leaves. */
 static void follow(struct scenario *s, struct wake *wake)
 {
 	u32 queue;
@@ -84,7 +84,7 @@ static void follow(struct scenario *s, struct wake *wake)
 	}
 }
 
-/* No slot is free while somebody waits who is due it. */
+/* No slot is free while a queue waits that is due one. */
 static void check(const struct scenario *s)
 {
 	u32 i;
@@ -98,7 +98,7 @@ static void check(const struct scenario *s)
 		if (s->waits[i] && model_due(s, i, model_rivals(s)))
 			assert_true(model_used(s) >= s->depth);
 	}
-	/* The pigeonhole: a free slot and somebody who waits never meet. */
+	/* By the pigeonhole principle no queue waits while a slot is free. */
 	assert_true(!model_rivals(s) || model_used(s) >= s->depth);
 }
 
@@ -143,7 +143,7 @@ static void resize(struct scenario *s, u32 depth)
 	wake_init(&wake);
 	s->depth = depth;
 	slots_resize(&s->slots, depth, &wake);
-	/* All that wait are named: not only those who are due a slot. */
+	/* All waiting queues are woken, and not only those due a slot. */
 	while ((queue = wake_next(&wake)) != QUEUES_MAX)
 		s->waits[queue] = false;
 	for (queue = 0; queue < s->sched.nr_queues; queue++) {
@@ -187,7 +187,7 @@ static void slots_match_a_model(void **state)
 	}
 }
 
-/* The example of slots.h: who comes last gets its part with the next one. */
+/* The example of slots.h. */
 static void newcomer_gets_its_part_with_the_next_slot(void **state)
 {
 	static const struct topo_place four[] = {

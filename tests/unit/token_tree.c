@@ -3,7 +3,7 @@
 #include "tests/machine.h"
 #include "sched/mt/token_tree.h"
 
-/* The twin: a plain count per node, and what each queue holds. */
+/* The model: a plain count per node, and the slots in use by each queue. */
 struct model {
 	const struct topology *topo;
 	s64 free[2 * MACHINE_QUEUES];
@@ -33,7 +33,7 @@ static void check(const struct token_tree *t, const struct model *w)
 	assert_int_equal(levels, total);
 }
 
-/* The lowest node above @queue that has a slot: nodes are in that order. */
+/* The lowest node above @queue that has a slot; lower nodes come first. */
 static u32 model_path(const struct model *w, u32 queue)
 {
 	u32 n;
@@ -73,7 +73,7 @@ static u32 distance(const struct topology *t, u32 queue, u32 n)
 	return up;
 }
 
-/* Any of the nearest nodes will do, but those above the queue come first. */
+/* Any of the nearest nodes will do, but nodes above the queue come first. */
 static void steal(struct token_tree *t, struct model *w, u32 queue)
 {
 	const struct topology *topo = w->topo;
@@ -118,7 +118,7 @@ static void give(struct token_tree *t, struct model *w, u32 from, u32 to)
 	}
 }
 
-/* Debt is paid by the lowest-numbered nodes first. */
+/* The nodes with the lowest numbers repay the debt first. */
 static void resize(struct token_tree *t, struct model *w, u32 depth)
 {
 	u32 root = w->topo->root, n;
@@ -184,7 +184,7 @@ static void counts_match_a_model(void **state)
 	}
 }
 
-/* Four queues on two sockets, used by the cases below. */
+/* Four queues on two sockets, for the tests below. */
 static const struct topo_place square[] = { { 0, 0 }, { 1, 0 },
 					    { 2, 1 }, { 3, 1 } };
 
@@ -204,7 +204,7 @@ static void one_slot_moves_between_queues(void **state)
 		assert_false(token_peek(&t, q));
 	}
 	token_put(&t, 0);
-	/* In reach of its own queue only, and of those who steal. */
+	/* Only its own queue can take the slot; other queues can steal it. */
 	assert_false(token_take(&t, 3));
 	assert_true(token_steal(&t, 3));
 	token_put(&t, 3);

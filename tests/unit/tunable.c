@@ -5,7 +5,7 @@
 
 static const char *const colours[] = { "red", "green", NULL };
 
-/* Members of any use will do. */
+/* The table uses any members of sched_params. */
 static const struct tunable table[] = {
 	TUNABLE_DEPTH,
 	TUNABLE_U32("threshold_kb", threshold, 4, 1000, 1024, 32),
@@ -54,7 +54,7 @@ static void every_scheduler_has_a_valid_table(void **state)
 					 t);
 			assert_true(t->unit > 0);
 			assert_true(t->offset + sizeof(u32) <= sizeof(p));
-			/* What may be written can be kept. */
+			/* The greatest value that is allowed fits the field. */
 			assert_true((u64)t->most * t->unit <= UINT32_MAX);
 		}
 		assert_true(n > 0 && n <= TUNABLES_MAX);

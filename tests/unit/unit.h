@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What every unit test includes, in the order that cmocka wants. */
+/* The headers of every unit test, in the order that cmocka wants. */
 #ifndef MQFAIR_UNIT_H
 #define MQFAIR_UNIT_H
 

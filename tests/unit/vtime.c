@@ -41,7 +41,7 @@ static void inverse_is_clamped(void **state)
 	assert_true(share_inverse(~0ULL) == 1ULL << INV_SHIFT);
 }
 
-/* A charge of @cost by a flow with @share, as far from exact as is promised. */
+/* The tag of a charge of @cost at @share is as exact as vtime.h promises. */
 static void charge_is_exact(vtime_t base, u64 share, u64 cost)
 {
 	u64 inv = share_inverse(share);
@@ -83,7 +83,7 @@ static void charges_are_exact_at_the_extremes(void **state)
 	(void)state;
 	for (i = 0; i < ARRAY_SIZE(bases); i++)
 		for (j = 0; j < ARRAY_SIZE(costs); j++) {
-			/* Weight 1 beside 10000, both alone and at the least. */
+			/* Weights 1 and 10000; the least and the full share. */
 			charge_is_exact(bases[i], SHARE_ONE / 10001, costs[j]);
 			charge_is_exact(bases[i], SHARE_ONE / 10001 * 10000,
 					costs[j]);
@@ -92,7 +92,7 @@ static void charges_are_exact_at_the_extremes(void **state)
 		}
 }
 
-/* A long step must stay comparable: the largest request at the least share. */
+/* The largest request at the least share: its tag must stay comparable. */
 static void longest_step_is_far_below_a_wrap(void **state)
 {
 	vtime_t end = vtime_at(0, 0, share_inverse(SHARE_MIN), 1 << 26);

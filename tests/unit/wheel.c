@@ -6,7 +6,7 @@ enum {
 	QUEUES	= 130,		/* three words, the last one nearly empty */
 };
 
-/* The twin: at which virtual time each queue is to be woken. */
+/* The model: the virtual time at which each queue is to be woken. */
 struct model {
 	struct wheel wheel;
 	vtime_t turned;
@@ -102,7 +102,7 @@ static void step(struct model *w, struct random *r, vtime_t *vt)
 
 	switch (random_below(r, 12)) {
 	case 0 ... 5:
-		/* From a little overdue to far beyond the wheel. */
+		/* It is from a little overdue to due far beyond reach. */
 		park(w, queue, *vt - width(w) + random_next(r) % (2 * reach));
 		break;
 	case 6:
@@ -166,7 +166,7 @@ static void bucket_edges_are_exact(void **state)
 	assert_true(wheel_park(&w, 0, start + 1, &bucket));
 	assert_true(wheel_park(&w, 1, start + 128, &bucket));
 	assert_true(wheel_park(&w, 2, start + 129, &bucket));
-	/* The last bucket, and what lies beyond it. */
+	/* These are due in the last bucket and beyond it. */
 	assert_true(wheel_park(&w, 3, start + 31 * 128, &bucket));
 	assert_true(wheel_park(&w, 4, start + 32 * 128, &bucket));
 	assert_true(wheel_park(&w, 5, start + (1ULL << 40), &bucket));
@@ -187,7 +187,7 @@ static void bucket_edges_are_exact(void **state)
 	wheel_deinit(&w);
 }
 
-/* A leap further than the wheel is round takes everybody, once. */
+/* A turn by more than the whole wheel wakes each queue once. */
 static void leap_beyond_the_wheel_empties_all_buckets(void **state)
 {
 	struct wheel w;
