@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 
 from experiments import harness
 from mqfair.benchlib.fairness import jain
-from mqfair.benchlib.picture import FAINT, STYLE
+from mqfair.benchlib.picture import FAINT, STYLE, caption
 from mqfair.benchlib.result import Document
 from mqfair.errors import UsageError
 
@@ -81,8 +81,7 @@ def draw(panels: Panels, where: Document, path: Path) -> None:
         handles, names = axes.flat[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=2, frameon=False)
         figure.suptitle(
-            "Fairness between tenants of a virtual SSD that collects garbage\n"
-            f"Linux {where['kernel']}, CPUs: {where['cpus']} ({where['accel']})\n{where['device']}",
+            f"Fairness between tenants of a virtual SSD that collects garbage\n{caption(where)}",
             x=0.01,
             ha="left",
             fontsize=11,

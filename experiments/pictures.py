@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter, ScalarFormatter
 
-from mqfair.benchlib.picture import FAINT, INK, STYLE
+from mqfair.benchlib.picture import FAINT, INK, STYLE, caption
 from mqfair.benchlib.report import schedulers_of
 from mqfair.benchlib.result import CaseResult, Document
 
@@ -74,8 +74,8 @@ def draw_shares_over_time(result: CaseResult, where: Document, path: Path) -> No
         for axes in panels[-1]:
             axes.set_xlabel("seconds")
         figure.suptitle(
-            f"Moving demand: the heaviest of four tenants is idle every other 2 s\n"
-            f"Linux {where['kernel']}, CPUs: {where['cpus']} ({where['accel']})\n{where['device']}",
+            "Moving demand: the heaviest of four tenants is idle every other 2 s\n"
+            f"{caption(where)}",
             x=0.01,
             ha="left",
             fontsize=11,

@@ -30,6 +30,7 @@ from experiments import harness, pictures
 from experiments.harness import Candidate, Check, ratios, runs_of, total_iops
 from mqfair.benchlib import jobfile, report
 from mqfair.benchlib.jobfile import JobFile
+from mqfair.benchlib.picture import caption
 from mqfair.benchlib.result import CaseResult, Document
 from mqfair.benchlib.variant import BFQ, NONE
 from mqfair.errors import UsageError
@@ -179,7 +180,7 @@ def draw(found: Mapping[str, Mapping[int, Sequence[float]]], where: Document, pa
             for label, curve in found.items()
         },
         title="Random reads of 1 KiB by cgroups of equal weight; the processor is the bottleneck\n"
-        f"Linux {where['kernel']}, CPUs: {where['cpus']} ({where['accel']})\n{where['device']}",
+        f"{caption(where)}",
         across="cgroups",
         up="IOPS, relative to none with one cgroup",
         path=path,

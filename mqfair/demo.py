@@ -79,13 +79,7 @@ def save(outcome: session.Outcome) -> None:
         "results": [document(one, outcome.where, outcome.notes) for one in outcome.results],
     }
     (OUT / "result.json").write_text(json.dumps(whole, indent=1) + "\n")
-    where = outcome.where
-    draw(
-        outcome.results,
-        list(CASES.values()),
-        f"Linux {where['kernel']}, CPUs: {where['cpus']} ({where['accel']})\n{where['device']}",
-        OUT / "shares.png",
-    )
+    draw(outcome.results, list(CASES.values()), outcome.where, OUT / "shares.png")
 
 
 def main() -> int:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What --device may say, and whether a drive of this host may be written to.
+"""The value of --device, and the checks before a drive of this host is written to.
 
-``null:``, ``nvme:`` and ``ssd:`` are drives made for the bench in the guest; a path is a drive of
-this host. A drive that somebody uses is refused always; one that holds something is refused unless
-the user says that its data may go.
+``null:``, ``nvme:`` and ``ssd:`` are drives that the bench makes in the guest; a path is a drive of
+this host. A drive in use is always refused. A drive with contents is refused without
+--destroy-data.
 """
 
 import errno
@@ -22,16 +22,16 @@ from mqfair.blockdev import find_disk
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs, describe
 
-# Bound by the device and not by an emulated CPU: 64 slots of 16 ms are 4000 I/O per second. The
-# slots are the drive's, as in real ones, and not split between its queues: a queue that has used up
-# slots of its own cannot give its place to what waits in another, whatever the scheduler.
+# 64 slots of 16 ms give 4000 I/O per second, so the device is the bottleneck and not an emulated
+# CPU. The queues share the slots, as in real drives. With slots per queue, a full queue could not
+# use the free slots of another one, under any scheduler.
 _DEFAULT = (
     "null:irqmode=2,completion_nsec=16000000,submit_queues={queues},hw_queue_depth=64,"
     "shared_tag_bitmap=1,gb=4,poll_queues=0"
 )
 
-# Parameters of the null_blk module and their ranges. Left out: what gives a drive without a
-# scheduler (queue_mode 0 and 1, no_sched), and nr_devices, which is 1.
+# Parameters of the null_blk module and their ranges. Values that give a drive without a scheduler
+# (queue_mode 0 and 1, no_sched) are left out, as is nr_devices, which is 1.
 NULL_PARAMETERS: Mapping[str, tuple[int, int]] = {
     "queue_mode": (2, 2),
     "submit_queues": (1, 256),
@@ -66,15 +66,15 @@ NULL = "null"
 NVME = "nvme"
 SSD = "ssd"
 DRIVE = "drive"
-# Larger I/Os reach a drive in pieces: what the block layer gives a driver that names no limit, as
-# null_blk without max_sectors.
+# The block layer's limit for a driver that states none, such as null_blk without max_sectors.
+# Larger I/Os are split.
 NULL_REQUEST_BYTES = 255 * 512
 # null_blk's irqmode: a timer completes each request after completion_nsec.
 NULL_TIMER = 2
 
 
 def default_device(cpus: int) -> str:
-    """With two queues, where there are two CPUs for them."""
+    """The default drive: with two queues if there are two CPUs for them."""
     return _DEFAULT.format(queues=min(cpus, 2))
 
 
@@ -83,8 +83,9 @@ DEFAULT_DEVICE = default_device(2)
 
 @dataclass(frozen=True)
 class Device:
-    """@text is what the user wrote. Set is what the kind has: @parameters of null_blk, @drive of
-    an emulated NVMe drive, @settings of a virtual SSD, @path of a drive of this host."""
+    """A value of --device. @text is the user's text. The kind decides which other field is set:
+    @parameters of null_blk, @drive of an emulated NVMe drive, @settings of a virtual SSD, or @path
+    of a drive of this host."""
 
     kind: str
     text: str
@@ -95,6 +96,7 @@ class Device:
 
 
 def parse_device(text: str) -> Device:
+    """The device of --device @text; raises UsageError."""
     kind, colon, rest = text.partition(":")
     if colon and kind == NULL:
         return Device(NULL, text, parameters=_null_parameters(text, rest))
@@ -109,8 +111,28 @@ def parse_device(text: str) -> Device:
         return Device(DRIVE, text, path=text)
     raise UsageError(
         f"--device {text}: not a device: use null:NAME=N,..., nvme:size=1G,queues=N or"
-        " ssd:model=NAME,... for one in the guest, /dev/NAME for one of this host"
+        " ssd:model=NAME,... for a drive in the guest, /dev/NAME for a drive of this host"
     )
+
+
+def in_words(text: str) -> str:
+    """The device of --device @text in words, for the caption of a picture."""
+    device = parse_device(text)
+    if device.kind == NULL:
+        return _null_in_words(device)
+    if device.kind == SSD:
+        return ssd.in_words(device.settings)
+    return f"emulated NVMe drive ({text})" if device.kind == NVME else text
+
+
+def _null_in_words(device: Device) -> str:
+    queues = device.parameters.get("submit_queues", 1)
+    several = f" and {queues} queues" if queues > 1 else ""
+    slots = null_slots(device)
+    if device.parameters.get("irqmode", 1) != NULL_TIMER:
+        return f"null_blk drive that completes at once, with {slots} slots{several}"
+    milliseconds = device.parameters.get("completion_nsec", 10_000) / 1e6
+    return f"null_blk drive with {slots} slots of {milliseconds:g} ms{several}"
 
 
 def _null_parameters(text: str, rest: str) -> dict[str, int]:
@@ -130,7 +152,7 @@ def _null_parameters(text: str, rest: str) -> dict[str, int]:
 
 
 def null_capacity_iops(device: Device) -> float | None:
-    """Slots over completion time; None for a drive that is not made that way."""
+    """The IOPS that slots and completion time allow; None for a drive without such a limit."""
     parameters = device.parameters
     if device.kind != NULL or parameters.get("irqmode") != NULL_TIMER:
         return None
@@ -138,13 +160,14 @@ def null_capacity_iops(device: Device) -> float | None:
 
 
 def null_slots(device: Device) -> int:
+    """The number of slots of a null_blk drive, over all queues."""
     shared = device.parameters.get("shared_tag_bitmap", 0)
     queues = 1 if shared else device.parameters.get("submit_queues", 1)
     return queues * device.parameters.get("hw_queue_depth", 64)
 
 
 def null_requests(device: Device, iops: float, bytes_per_s: float) -> float:
-    """That the drive has served in a second, if I/Os are of one size."""
+    """The requests per second of the drive at @iops I/Os of equal size: large ones are split."""
     if not iops:
         return 0.0
     sectors = device.parameters.get("max_sectors", 0)
@@ -153,7 +176,7 @@ def null_requests(device: Device, iops: float, bytes_per_s: float) -> float:
 
 
 def check_drive(path: str, *, destroy_data: bool) -> None:
-    """Refuses a drive that is in use, or that holds something unless @destroy_data."""
+    """Raises UsageError for a drive in use and, unless @destroy_data, for one with contents."""
     disk = find_disk(Fs(), path)
     if disk.partition:
         raise UsageError(
@@ -165,7 +188,7 @@ def check_drive(path: str, *, destroy_data: bool) -> None:
     if contents and not destroy_data:
         raise UsageError(
             f"{path} is not empty ({', '.join(contents)}): use another drive,"
-            " or --destroy-data to lose what it holds"
+            " or --destroy-data to overwrite its data"
         )
 
 
@@ -185,13 +208,13 @@ def _require_unused(path: str) -> None:
 
 
 def _open_exclusively(path: str) -> None:
-    """Fails on a drive that is mounted, swapped on, or held by md or dm."""
+    """Raises UsageError for a drive that is mounted, used as swap, or part of md or dm."""
     try:
         os.close(os.open(path, os.O_RDONLY | os.O_EXCL))
     except OSError as error:
         if error.errno == errno.EBUSY:
             raise UsageError(
-                f"{path} is in use: stop what holds it (swap, md, LVM, another program)"
+                f"{path} is in use: stop its user (swap, md, LVM, another program)"
             ) from error
         raise Failure(f"cannot open {path}: {describe(error, {})}") from error
 
@@ -203,7 +226,7 @@ def _contents(path: str) -> list[str]:
 
 
 def _lsblk(path: str) -> list[_Node]:
-    """The drive first, then what is made of it."""
+    """The drive, then its partitions and the devices stacked on it."""
     columns = "NAME,MOUNTPOINTS"
     tree = json.loads(_output("lsblk", "--json", "--paths", "--output", columns, path))
     return list(_flatten(tree["blockdevices"]))
@@ -219,7 +242,7 @@ def _output(*argv: str) -> str:
     try:
         done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
     except FileNotFoundError as error:
-        raise Failure(f"{argv[0]} is missing: install util-linux") from error
+        raise Failure(f"{argv[0]} is missing: install the package util-linux") from error
     if done.returncode != 0:
         raise Failure(f"{' '.join(argv)}: {done.stderr.strip() or 'failed'}")
     return done.stdout

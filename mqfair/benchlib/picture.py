@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The picture of a bench: who got what, against what was due, and what it cost in throughput."""
+"""The picture of a bench: shares and entitlements, and the throughput of each scheduler."""
 
 import statistics
 from collections.abc import Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +14,33 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
+from mqfair.benchlib.device import in_words
 from mqfair.benchlib.report import by_cgroup, schedulers_of
-from mqfair.benchlib.result import CaseResult, CgroupResult, ratios_to_none, summarise
+from mqfair.benchlib.result import (
+    CaseResult,
+    CgroupResult,
+    Document,
+    ratios_to_none,
+    summarise,
+)
 
 INK = "#22303c"
 FAINT = "#d9dee3"
 MARK = "#d1495b"
 NEUTRAL = "#6c7f90"
-# From the least weight to the greatest; distinct in grey as well.
+# In the order of the cgroups; the shades also differ in grey.
 SHADES = ("#cfe3ee", "#93c1d9", "#4a93b8", "#1f5f86", "#0f3a57", "#071f30")
+# Numbers on these shades are dark, on the others white.
+LIGHT_SHADES = SHADES[:2]
 
-_GROUP_WIDTH = 0.82
-# Of the axis: a mark this near above a bar would run through the bar's number.
-_LABEL_HEIGHT = 0.03
-_ROW_HEIGHT_IN = 3.6
+_BAR_HEIGHT = 0.74
+_ROW_HEIGHT_IN = 0.34
+_HEAD_HEIGHT_IN = 0.85
+# A narrower part of a bar has no room for its number.
+_LABEL_WIDTH = 0.045
+# Right of the bars, in parts of their length.
+_JAIN_PLACE = 1.02
+_TITLE: dict[str, Any] = {"fontsize": 10.5, "fontweight": "bold"}
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
@@ -41,23 +55,44 @@ STYLE: dict[Any, Any] = {
 }
 
 
-def draw(results: Sequence[CaseResult], titles: Sequence[str], subtitle: str, path: Path) -> None:
+def caption(where: Document) -> str:
+    """The drive and the machine of a bench in words, from `where` of its document."""
+    cpus = int(where["cpus"])
+    kind = {"tcg": "emulated ", "kvm": "virtual "}.get(where["accel"], "")
+    number = "one" if cpus == 1 else str(cpus)
+    plural = "" if cpus == 1 else "s"
+    return f"{in_words(where['device'])}; Linux {where['kernel']}, {number} {kind}CPU{plural}"
+
+
+def draw(results: Sequence[CaseResult], titles: Sequence[str], where: Document, path: Path) -> None:
+    """Draws picture() to the file @path."""
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(12.5, _ROW_HEIGHT_IN * len(results) + 1.2), layout="constrained")
-        axes = figure.subplots(len(results), 2, squeeze=False, width_ratios=(2.6, 1))
-        for (shares, totals), result, title in zip(axes, results, titles, strict=True):
-            _draw_shares(shares, result, title)
-            _draw_totals(totals, result)
-        figure.suptitle(
-            f"Shares of one drive by cgroup weight\n{subtitle}", x=0.01, ha="left", fontsize=12
-        )
-        figure.legend(
-            handles=_legend(results[0]),
-            loc="outside lower center",
-            ncols=len(results[0].case.groups) + 1,
-            frameon=False,
-        )
-        figure.savefig(path, dpi=150)
+        picture(results, titles, where).savefig(path, dpi=150)
+
+
+def picture(results: Sequence[CaseResult], titles: Sequence[str], where: Document) -> Figure:
+    """A row of two panels for each of @results, under its title."""
+    rows = [len(schedulers_of(result)) * _ROW_HEIGHT_IN + _HEAD_HEIGHT_IN for result in results]
+    figure = Figure(figsize=(12, sum(rows) + 1.3), layout="constrained")
+    axes = figure.subplots(
+        len(results), 2, squeeze=False, width_ratios=(2.4, 1), height_ratios=rows
+    )
+    for (shares, totals), result, title in zip(axes, results, titles, strict=True):
+        _draw_shares(shares, result, title)
+        _draw_totals(totals, result)
+    figure.suptitle(
+        f"Shares of one drive between cgroups of different weight\n{caption(where)}",
+        x=0.01,
+        ha="left",
+        fontsize=12,
+    )
+    figure.legend(
+        handles=_legend(results[0]),
+        loc="outside lower center",
+        ncols=len(results[0].case.groups) + 1,
+        frameon=False,
+    )
+    return figure
 
 
 def _legend(result: CaseResult) -> list[Patch | Line2D]:
@@ -66,11 +101,12 @@ def _legend(result: CaseResult) -> list[Patch | Line2D]:
         Patch(color=shade, label=f"weight {group[0].weight}")
         for shade, group in zip(_shades(len(groups)), groups, strict=True)
     ]
-    return [*patches, Line2D([], [], color=MARK, linewidth=2, label="entitled")]
+    line = Line2D([], [], color=MARK, linewidth=2, label="division by weight")
+    return [*patches, line]
 
 
 def _shades(count: int) -> list[str]:
-    """As far apart as there are shades for; beyond that they repeat."""
+    """@count shades as different as possible; they repeat if there are more groups than shades."""
     if count > len(SHADES):
         return [SHADES[number % len(SHADES)] for number in range(count)]
     step = (len(SHADES) - 2) / max(count - 1, 1)
@@ -78,68 +114,80 @@ def _shades(count: int) -> list[str]:
 
 
 def _draw_shares(axes: Axes, result: CaseResult, title: str) -> None:
+    """One bar for each scheduler, divided by the median shares. Lines over all bars divide them by
+    the entitlements."""
     schedulers = schedulers_of(result)
-    for place, scheduler in enumerate(schedulers):
-        _draw_group(axes, place, by_cgroup(result, scheduler))
-    axes.set_title(title, loc="left", fontsize=10.5, fontweight="bold")
     jain = {line["scheduler"]: line["jain"] for line in summarise(result.runs)}
-    labels = [f"{scheduler}\nJain {jain[scheduler]:.3f}" for scheduler in schedulers]
-    axes.set_xticks(range(len(schedulers)), labels)
-    axes.tick_params(axis="x", length=0)
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    axes.set_ylabel("share of bytes")
-    axes.set_ylim(bottom=0)
-    axes.margins(y=0.12)
-    axes.grid(axis="y", color=FAINT, linewidth=0.8)
-
-
-def _draw_group(axes: Axes, place: int, groups: Sequence[Sequence[CgroupResult]]) -> None:
-    width = _GROUP_WIDTH / len(groups)
-    for number, (group, shade) in enumerate(zip(groups, _shades(len(groups)), strict=True)):
-        left = place - _GROUP_WIDTH / 2 + number * width
-        shares = [one.share for one in group]
-        middle = statistics.median(shares)
-        axes.bar(left, middle, width * 0.92, align="edge", color=shade)
-        centre = left + width * 0.46
-        if len(shares) > 1:
-            axes.vlines(centre, min(shares), max(shares), color=INK, linewidth=1)
-        due = group[0].entitled
-        axes.hlines(due, left - width * 0.04, left + width * 0.96, color=MARK, linewidth=2)
-        top = max(shares)
+    groups: list[list[CgroupResult]] = []
+    for place, scheduler in enumerate(schedulers):
+        groups = by_cgroup(result, scheduler)
+        _draw_bar(axes, place, [statistics.median(one.share for one in group) for group in groups])
         axes.annotate(
-            f"{middle * 100:.1f}",
-            (centre, due if top < due < top + _LABEL_HEIGHT else top),
-            xytext=(0, 3),
-            textcoords="offset points",
-            ha="center",
-            fontsize=7.5,
+            f"{jain[scheduler]:.3f}", (_JAIN_PLACE, place), va="center", annotation_clip=False
         )
+    for due in list(accumulate(group[0].entitled for group in groups))[:-1]:
+        axes.axvline(due, color=MARK, linewidth=2)
+    axes.set_title(f"{title}: shares of bytes", loc="left", **_TITLE)
+    axes.annotate(
+        "Jain's index",
+        (_JAIN_PLACE, 1),
+        xycoords="axes fraction",
+        xytext=(0, 6),
+        textcoords="offset points",
+        annotation_clip=False,
+        **_TITLE,
+    )
+    _schedulers_on_y(axes, schedulers)
+    axes.set_xlim(0, 1)
+    axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+
+
+def _draw_bar(axes: Axes, place: int, shares: Sequence[float]) -> None:
+    left = 0.0
+    for share, shade in zip(shares, _shades(len(shares)), strict=True):
+        axes.barh(place, share, _BAR_HEIGHT, left=left, color=shade)
+        if share >= _LABEL_WIDTH:
+            axes.annotate(
+                f"{share * 100:.1f}",
+                (left + share / 2, place),
+                ha="center",
+                va="center",
+                fontsize=8.5,
+                color=INK if shade in LIGHT_SHADES else "white",
+            )
+        left += share
 
 
 def _draw_totals(axes: Axes, result: CaseResult) -> None:
     schedulers = schedulers_of(result)
-    for place, scheduler in enumerate(reversed(schedulers)):
+    for place, scheduler in enumerate(schedulers):
         ratios = ratios_to_none(result.runs, scheduler)
         if not ratios:
             continue
         middle = statistics.median(ratios)
-        axes.barh(place, middle, 0.62, color=NEUTRAL)
+        axes.barh(place, middle, _BAR_HEIGHT, color=NEUTRAL)
         axes.hlines(place, min(ratios), max(ratios), color=INK, linewidth=1)
+        inside = min(ratios) > 0.2
         axes.annotate(
             f"{middle:.2f}",
-            (min(ratios), place),
-            xytext=(-4, 0),
+            (min(ratios) if inside else max(ratios), place),
+            xytext=(-4 if inside else 4, 0),
             textcoords="offset points",
-            ha="right",
+            ha="right" if inside else "left",
             va="center",
-            color="white",
+            color="white" if inside else INK,
             fontweight="bold",
             fontsize=9,
         )
     axes.axvline(1.0, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
-    axes.set_yticks(range(len(schedulers)), list(reversed(schedulers)))
-    axes.tick_params(axis="y", length=0)
-    axes.set_title("total IOPS, relative to none", loc="left", fontsize=10.5, fontweight="bold")
+    axes.set_title("total IOPS, relative to none", loc="left", **_TITLE)
+    _schedulers_on_y(axes, schedulers)
     axes.set_xlim(left=0)
     axes.margins(x=0.12)
     axes.grid(axis="x", color=FAINT, linewidth=0.8)
+
+
+def _schedulers_on_y(axes: Axes, schedulers: Sequence[str]) -> None:
+    axes.set_yticks(range(len(schedulers)), list(schedulers))
+    axes.set_ylim(len(schedulers) - 0.5, -0.5)
+    axes.tick_params(axis="y", length=0)

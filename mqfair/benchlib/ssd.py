@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The virtual SSD as a device of the bench: what --device ssd:... may say, and a drive of one that
-is made for the time of a block. Whether a model exists the kernel alone knows."""
+"""The virtual SSD as a device of the bench: the settings of --device ssd:..., and a drive that
+exists for the time of a block. The kernel checks the name of the model."""
 
 import contextlib
 import errno
@@ -40,15 +40,15 @@ SETTINGS = (*_PLAIN, PARTS)
 _OVERWRITES_MOST = 1000
 _PART = re.compile(r"(.+):(\d{1,9}):(\d{1,9})")
 
-# An emulated CPU is good for some ten thousand requests a second, the fastest drive for four
-# million. The size decides how much memory the guest gets.
+# An emulated CPU serves about ten thousand requests per second, the fastest drive four million, so
+# the drive is slowed down. The guest needs memory for the drive's size.
 _DEFAULTS: Mapping[str, str] = {"time_scale": "100", "size_mb": "1024"}
 
 
 @dataclass(frozen=True)
 class Part:
-    """So much of the capacity is filled for that cgroup of the job file, and overwritten so often
-    on average; parts follow each other from the beginning of the drive on."""
+    """A part of the drive that is filled for one cgroup of the job file: @percent of the capacity,
+    overwritten @overwrites times on average. Parts follow each other from the drive's beginning."""
 
     cgroup: str
     percent: int
@@ -56,13 +56,14 @@ class Part:
 
 
 def parts_of(settings: Mapping[str, str]) -> tuple[Part, ...]:
-    """Of settings that parse_settings() has seen."""
+    """The parts in @settings, which parse_settings() has checked."""
     found = map(_PART.fullmatch, settings.get(PARTS, "").split("+"))
     return tuple(Part(match[1], int(match[2]), int(match[3])) for match in found if match)
 
 
 def parse_settings(text: str, rest: str) -> dict[str, str]:
-    """Of @rest, NAME=VALUE,...; @text is what the user wrote."""
+    """The settings in @rest, NAME=VALUE,..., with defaults. @text is the user's text, for
+    messages. Raises UsageError."""
     found: dict[str, str] = {}
     for word in filter(None, rest.split(",")):
         name, _, value = word.partition("=")
@@ -73,8 +74,20 @@ def parse_settings(text: str, rest: str) -> dict[str, str]:
             raise UsageError(f"--device {text}: {name} is given twice: give it once")
         found[name] = _value(text, name, value)
     if PARTS in found and "fill" in found:
-        raise UsageError(f"--device {text}: fill and {PARTS}: give one of them")
+        raise UsageError(f"--device {text}: fill and {PARTS} exclude each other: leave out one")
     return {**_DEFAULTS, **found}
+
+
+def in_words(settings: Mapping[str, str]) -> str:
+    """The drive with @settings in words, for the caption of a picture."""
+    words = [f"virtual SSD {settings.get('model', '')}".strip(), f"{settings['size_mb']} MiB"]
+    if "fill" in settings:
+        words.append(f"{settings['fill']} % full")
+    if settings.get("ftl") == "host":
+        words.append("map on the host")
+    if int(settings["time_scale"]) > 1:
+        words.append(f"slowed down {settings['time_scale']} times")
+    return ", ".join(words)
 
 
 def _value(text: str, name: str, value: str) -> str:
@@ -112,8 +125,10 @@ def _check_parts(text: str, value: str) -> None:
 
 @contextlib.contextmanager
 def made(fs: Fs, settings: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """A drive at PATH; gives its settings as the kernel has them. Whose its pages are is not known
-    before there are cgroups: fill_parts() comes later."""
+    """Makes a drive at PATH for the time of a block; yields its settings as the kernel has them.
+
+    fill_parts() sets the owners of its pages later, when the cgroups exist.
+    """
     drive = fs.host_path(DRIVE)
     drive.mkdir()
     try:
@@ -128,7 +143,8 @@ def made(fs: Fs, settings: Mapping[str, str]) -> Iterator[dict[str, str]]:
 
 
 def busy_us(fs: Fs, groups: Mapping[str, Cgroup]) -> dict[str, int]:
-    """How long planes of the drive have been busy for each of @groups, those within included."""
+    """The time in us that planes of the drive were busy for each of @groups, including the cgroups
+    below it."""
     lines = [line.split(maxsplit=6) for line in fs.read(_OWNERS).splitlines()]
     figures = [(words[-1], words[-2].removeprefix("busy_us=")) for words in lines]
     found: dict[str, int] = {}
@@ -141,7 +157,7 @@ def busy_us(fs: Fs, groups: Mapping[str, Cgroup]) -> dict[str, int]:
 
 
 def fill_parts(fs: Fs, parts: tuple[Part, ...], groups: Mapping[str, Cgroup]) -> None:
-    """A new drive at PATH, whose pages belong to these cgroups."""
+    """Makes the drive at PATH anew, with pages that belong to @groups."""
     lines = [f"{part.percent} {part.overwrites} /{groups[part.cgroup].path}" for part in parts]
     fs.write(f"{DRIVE}/power", "0")
     fs.write(f"{DRIVE}/{PARTS}", "\n".join(lines))
@@ -150,11 +166,13 @@ def fill_parts(fs: Fs, parts: tuple[Part, ...], groups: Mapping[str, Cgroup]) ->
 
 def _hint(fs: Fs, name: str) -> str:
     models = fs.read(f"{_DRIVES}/models").split()
-    return f"use {', '.join(models)}" if name == "model" else "the kernel does not take this value"
+    if name == "model":
+        return f"use {', '.join(models)}"
+    return "the kernel does not accept this value"
 
 
 def _power_on(fs: Fs) -> None:
-    """What the kernel says of a drive that cannot be made is in its log."""
+    """Switches the drive on. If the kernel refuses, the reason from its log is in the message."""
     log = open_log()
     try:
         fs.write(f"{DRIVE}/power", "1")
@@ -168,7 +186,7 @@ def _power_on(fs: Fs) -> None:
 
 
 def notes(settings: Mapping[str, str]) -> Iterator[str]:
-    """What a reader of the results must know."""
+    """Notes for a reader of the results."""
     scale = int(settings["time_scale"])
     if scale > 1:
         yield (

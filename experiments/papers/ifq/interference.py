@@ -57,7 +57,7 @@ from lab.spec import GuestSpec
 from mqfair.benchlib import jobfile, report
 from mqfair.benchlib.jobfile import JobFile
 from mqfair.benchlib.kernel_log import splat
-from mqfair.benchlib.picture import FAINT, STYLE
+from mqfair.benchlib.picture import FAINT, STYLE, caption
 from mqfair.benchlib.result import CaseResult, CgroupResult, Document, RunResult, read_runs
 from mqfair.benchlib.session import ROOT
 from mqfair.benchlib.variant import BFQ, NONE
@@ -353,8 +353,7 @@ def draw_latency(latencies: Latencies, labels: Sequence[str], where: Document, p
         handles, names = panels[0].get_legend_handles_labels()
         figure.legend(handles, names, loc="outside lower center", ncols=len(names), frameon=False)
         figure.suptitle(
-            "Two readers with one request at a time beside six heavy readers\n"
-            f"Linux {where['kernel']}, CPUs: {where['cpus']} ({where['accel']})\n{where['device']}",
+            f"Two readers with one request at a time beside six heavy readers\n{caption(where)}",
             x=0.01,
             ha="left",
             fontsize=11,

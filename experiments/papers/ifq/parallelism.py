@@ -34,7 +34,7 @@ from experiments.papers.ifq.interference_guest import IFQ
 from experiments.pictures import COLOURS, MARKS
 from mqfair.benchlib import jobfile, report
 from mqfair.benchlib.jobfile import JobFile
-from mqfair.benchlib.picture import FAINT, STYLE
+from mqfair.benchlib.picture import FAINT, STYLE, caption
 from mqfair.benchlib.result import CaseResult
 from mqfair.benchlib.session import Outcome
 from mqfair.benchlib.variant import NONE
@@ -234,10 +234,8 @@ def _plot(axes: Axes, curve: Mapping[int, float], number: int, label: str) -> No
 
 
 def _title(figure: Figure, title: str, outcomes: Sequence[Outcome]) -> None:
-    where = outcomes[0].where
-    machine = f"Linux {where['kernel']}, CPUs: {where['cpus']} ({where['accel']})"
-    devices = "\n".join(str(outcome.where["device"]) for outcome in outcomes)
-    figure.suptitle(f"{title}\n{machine}\n{devices}", x=0.01, ha="left", fontsize=10)
+    captions = "\n".join(caption(outcome.where) for outcome in outcomes)
+    figure.suptitle(f"{title}\n{captions}", x=0.01, ha="left", fontsize=10)
 
 
 def drives_in(text: str) -> list[str]:

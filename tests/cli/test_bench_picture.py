@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The picture of a bench: its caption in words, and labels that can be read."""
+
+import itertools
+
+import matplotlib as mpl
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.text import Text
+
+from mqfair.benchlib.device import default_device, in_words
+from mqfair.benchlib.picture import STYLE, caption, draw, picture
+from mqfair.benchlib.plan import Case
+from mqfair.benchlib.result import CaseResult, CgroupResult, RunResult
+from mqfair.benchlib.variant import SCHEDULERS
+
+WEIGHTS = {"w100": 100, "w250": 250, "w500": 500, "w1000": 1000}
+WHERE = {"cpus": 1, "accel": "tcg", "kernel": "6.1.0-56-amd64", "device": default_device(1)}
+EVEN, BY_WEIGHT, STARVED = (0.25,) * 4, (0.054, 0.135, 0.27, 0.541), (0.001, 0.042, 0.144, 0.813)
+
+
+def result(shares_of):
+    runs = []
+    for scheduler, shares in shares_of.items():
+        groups = tuple(
+            CgroupResult(name, weight, weight / 1850, share, 0.0, 0.0, {})
+            for (name, weight), share in zip(WEIGHTS.items(), shares, strict=True)
+        )
+        iops = 200.0 if shares is STARVED else 2000.0
+        runs.append(RunResult(scheduler, 0, iops, iops * 4096, 0.9, groups))
+    return CaseResult(Case("case", tuple(WEIGHTS), WEIGHTS, 1.0, 1.0), tuple(runs), (), {})
+
+
+ALL = result(dict(zip(SCHEDULERS, itertools.cycle((EVEN, STARVED, BY_WEIGHT)), strict=False)))
+
+
+@pytest.mark.parametrize(
+    ("device", "words"),
+    [
+        (default_device(1), "null_blk drive with 64 slots of 16 ms"),
+        (default_device(2), "null_blk drive with 64 slots of 16 ms and 2 queues"),
+        ("null:irqmode=0", "null_blk drive that completes at once, with 64 slots"),
+        (
+            "ssd:model=p4500,fill=85,ftl=host",
+            "virtual SSD p4500, 1024 MiB, 85 % full, map on the host, slowed down 100 times",
+        ),
+        ("nvme:size=1G", "emulated NVMe drive (nvme:size=1G)"),
+        ("/dev/nvme0n1", "/dev/nvme0n1"),
+    ],
+)
+def test_a_device_in_words(device, words):
+    assert in_words(device) == words
+
+
+@pytest.mark.parametrize(
+    ("cpus", "accel", "words"),
+    [(1, "tcg", "one emulated CPU"), (2, "kvm", "2 virtual CPUs"), (8, "host", "8 CPUs")],
+)
+def test_a_caption_names_drive_kernel_and_processors(cpus, accel, words):
+    text = caption({**WHERE, "cpus": cpus, "accel": accel})
+    assert text == f"null_blk drive with 64 slots of 16 ms; Linux 6.1.0-56-amd64, {words}"
+
+
+def test_no_label_covers_another():
+    with mpl.rc_context(STYLE):
+        figure = picture([ALL, ALL], ["4 KiB random reads", "half reads and half writes"], WHERE)
+        FigureCanvasAgg(figure).draw()
+        labels = [
+            (one.get_text(), one.get_window_extent())
+            for one in figure.findobj(Text)
+            if one.get_text().strip() and one.get_visible()
+        ]
+    assert len(labels) > 2 * 4 * len(SCHEDULERS)
+    for (text, box), (other, second) in itertools.combinations(labels, 2):
+        assert not box.overlaps(second), (text, other)
+
+
+def test_a_picture_is_written(tmp_path):
+    draw([ALL], ["4 KiB random reads"], WHERE, tmp_path / "shares.png")
+    assert (tmp_path / "shares.png").stat().st_size > 10_000
