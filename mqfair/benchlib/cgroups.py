@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The bench's cgroups: made for one run below one cgroup of its own, gone afterwards."""
+"""The bench's cgroups: made for one run below the bench's own cgroup, and removed after it."""
 
 import contextlib
 import time
@@ -23,8 +23,8 @@ _REMOVE_TIMEOUT_S = 10.0
 
 
 def scheduler_weights(scheduler: str, weights: Mapping[str, int]) -> dict[str, int]:
-    """The weights in the scheduler's own range. BFQ knows 1..1000: above that all are scaled
-    down so that the greatest is 1000, and none falls below 1."""
+    """@weights in the scheduler's range. BFQ's is 1..1000: if a weight is greater, all are scaled
+    so that the greatest is 1000; the least stays at least 1."""
     most = max(weights.values())
     if scheduler != BFQ or most <= BFQ_WEIGHT_MAX:
         return dict(weights)
@@ -33,7 +33,10 @@ def scheduler_weights(scheduler: str, weights: Mapping[str, int]) -> dict[str, i
 
 @contextlib.contextmanager
 def io_controller(fs: Fs) -> Iterator[Cgroup]:
-    """The bench's own cgroup, with the io controller handed down to what is made in it."""
+    """Makes the bench's own cgroup, with the io controller enabled for its children.
+
+    Raises Failure if cgroup v2 has no io controller or another bench runs.
+    """
     root = root_cgroup(fs)
     if not root.controls("io"):
         taken = v1_blkio_mount(fs)
@@ -45,7 +48,7 @@ def io_controller(fs: Fs) -> Iterator[Cgroup]:
     handed_down = "io" in root.words("cgroup.subtree_control")
     own = Cgroup(fs, root.mount, ROOT_NAME)
     if fs.is_dir(own.directory):
-        raise Failure(f"{own.directory} exists: another bench runs, or rmdir what one left")
+        raise Failure(f"{own.directory} exists: another bench runs; if none does, rmdir it")
     try:
         if not handed_down:
             fs.write(root.file("cgroup.subtree_control"), "+io")
@@ -60,7 +63,8 @@ def io_controller(fs: Fs) -> Iterator[Cgroup]:
 
 @contextlib.contextmanager
 def tree(own: Cgroup, weights: Mapping[str, int]) -> Iterator[dict[str, Cgroup]]:
-    """A cgroup for each name in @weights, parents first; what still runs in them is killed."""
+    """Makes a cgroup for each name in @weights, parents first, for the time of a block. Processes
+    that are still in them at its end are killed."""
     groups = {
         name: Cgroup(own.fs, own.mount, f"{own.path}/{name}")
         for name in sorted(weights, key=lambda name: (name.count("/"), name))
@@ -77,7 +81,7 @@ def tree(own: Cgroup, weights: Mapping[str, int]) -> Iterator[dict[str, Cgroup]]
 
 
 def set_weight(group: Cgroup, scheduler: str, weight: int) -> None:
-    """Nothing to do for a scheduler without weights."""
+    """Writes @weight to the file of @scheduler; does nothing for a scheduler without weights."""
     file = WEIGHT_FILES.get(scheduler)
     if file is not None:
         group.fs.write(group.file(file), str(weight))
@@ -95,6 +99,6 @@ def _remove(group: Cgroup) -> None:
         except OSError as error:
             if time.monotonic() > deadline:
                 raise Failure(
-                    f"cannot remove {group.directory}: {error.strerror}: kill what is in it"
+                    f"cannot remove {group.directory}: {error.strerror}: kill its processes"
                 ) from error
             time.sleep(0.02)

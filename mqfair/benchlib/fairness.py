@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What each cgroup is entitled to, and how near to that a division comes."""
+"""Entitlements of cgroups by weight, and Jain's index of fairness."""
 
 from collections.abc import Collection, Mapping, Sequence
 
 
 def entitlements(weights: Mapping[str, int], active: Collection[str]) -> dict[str, float]:
-    """The part of the device due to each of the @active leaves; the parts add up to 1.
+    """The part of the device due to each of the @active leaves. The parts add up to 1.
 
-    At every level a cgroup's part is split between its children that are active, or hold one
-    that is, by weight: prod 900 {db 500, web 500} beside batch 100 gives 0.45, 0.45 and 0.1, and
-    prod/db alone beside batch 0.9 and 0.1.
+    On every level a cgroup's part is divided by weight between its active children; a child is
+    active if it is an active leaf or contains one. Example: prod 900 {db 500, web 500} beside
+    batch 100 gives 0.45, 0.45 and 0.1. If only prod/db and batch are active, it gives 0.9 and 0.1.
     """
     return {name: _product(name, weights, active) for name in active}
 
@@ -31,7 +31,8 @@ def _active_children(parent: str, active: Collection[str]) -> set[str]:
 
 
 def jain(values: Sequence[float]) -> float:
-    """Jain's index: 1 when all are equal, 1/n when one has everything."""
+    """Jain's index: 1 if all values are equal, 1/n if one of n values has everything, 0 if all are
+    0."""
     squares = sum(value * value for value in values)
     if squares == 0:
         return 0.0

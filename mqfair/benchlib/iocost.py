@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The iocost controller over scheduler none, with a linear model fitted to the drive.
+"""The iocost controller with the scheduler none, and a linear model fitted to the drive.
 
-The kernel's model is a cost per I/O, for sequential and random ones, plus a cost per byte, each
-for reads and writes; it derives them from six rates of the saturated drive: bytes per second of
-large sequential I/O and I/Os per second of 4 KiB sequential and random ones. They are measured
-here, under none, one after the other in one start of fio.
+The kernel's model has a cost per sequential I/O, a cost per random I/O and a cost per byte, each
+for reads and for writes. The kernel derives them from six rates of the saturated drive: the bytes
+per second of large sequential I/O, and the IOPS of 4 KiB sequential and random I/O. One start of
+fio measures the six under none, one after the other.
 
-Quality of service is left to the model alone (rpct=0, wpct=0: no latency target): a target
-would lend iocost knowledge of the drive that no other scheduler is given. It issues at a fixed
-95 % of the model, the best found. On a 32-slot drive with weights 100:250:500:1000 that gave
-exact shares and 0.94 of none's throughput. At 100 % the drive's own queue fills, and its order
-decides instead of the weights (Jain 0.88 at 0.99); free to choose within 50..150 % the
-controller takes the few tags for saturation and stays at 0.50.
+There is no latency target (rpct=0, wpct=0), because no other scheduler is given a target for this
+drive either. iocost issues at a fixed 95 % of the model, the best value found. On a drive with 32
+slots and weights 100:250:500:1000 the results were:
+
+    95 %          exact shares, 0.94 of none's throughput
+    100 %         Jain's index 0.88, throughput 0.99: the drive's queue fills and decides the order
+    50..150 %     throughput 0.50: the controller takes the shortage of tags for saturation
 """
 
 import contextlib
@@ -38,7 +39,7 @@ CALIBRATE_TIMEOUT_S = 120.0
 
 @dataclass(frozen=True)
 class Probe:
-    """One coefficient: how to load the drive, and which figure of fio to take."""
+    """One coefficient: the load that measures it, and the figure of fio that gives it."""
 
     coefficient: str
     rw: str
@@ -58,8 +59,8 @@ PROBES = (
 
 
 def probe_job(device: str) -> str:
-    """Two jobs of depth 128 saturate a drive that one could not, without waiting long for one
-    whose queues are short."""
+    """The fio job that measures all coefficients. Two jobs of depth 128 saturate even a fast drive,
+    and do not take long on a drive with short queues."""
     lines = [
         "[global]",
         f"filename={device}",
@@ -88,11 +89,14 @@ def coefficients(result: Mapping[str, object]) -> dict[str, int]:
     }
     silent = [name for name, value in found.items() if value <= 0]
     if silent:
-        raise Failure(f"iocost: the drive did no I/O for {', '.join(silent)}: is it read-only?")
+        raise Failure(
+            f"iocost: the drive did no I/O for {', '.join(silent)}: use a drive that is writable"
+        )
     return found
 
 
 def calibrate(fio: str, device: str, folder: Path, timeout_s: float) -> dict[str, int]:
+    """Measures the coefficients of @device; raises Failure if fio fails."""
     job = folder / "iocost.fio"
     job.write_text(probe_job(device))
     done = subprocess.run(
@@ -110,7 +114,7 @@ def calibrate(fio: str, device: str, folder: Path, timeout_s: float) -> dict[str
 
 @contextlib.contextmanager
 def switched_on(fs: Fs, root: Cgroup, number: str, model: Mapping[str, int]) -> Iterator[None]:
-    """Afterwards off, with whatever parameters the drive had before."""
+    """Enables iocost for the time of a block; afterwards restores the drive's parameters."""
     before = {file: _line(root, file, number) for file in (QOS_FILE, MODEL_FILE)}
     rates = " ".join(f"{name}={value}" for name, value in model.items())
     try:
@@ -123,7 +127,7 @@ def switched_on(fs: Fs, root: Cgroup, number: str, model: Mapping[str, int]) -> 
 
 
 def require_off(root: Cgroup, number: str) -> None:
-    """Nothing that is measured while iocost is on is what it seems."""
+    """Raises Failure if iocost is enabled, because it would distort all measurements."""
     if "enable=1" in _line(root, QOS_FILE, number).split():
         raise Failure(
             f"iocost is active on {number}: echo '{number} enable=0' > {root.file(QOS_FILE)}"
@@ -131,7 +135,7 @@ def require_off(root: Cgroup, number: str) -> None:
 
 
 def _line(root: Cgroup, file: str, number: str) -> str:
-    """The parameters of one drive; empty when it has none of its own."""
+    """The parameters of one drive; empty if it has none."""
     for line in (root.text(file) or "").splitlines():
         name, _, parameters = line.partition(" ")
         if name == number:

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """fio job files with one cgroup per section.
 
-``cgroup=`` and ``cgroup_weight=`` are fio's own keys, but fio knows cgroup v1 only and weights
-of 100..1000. They are taken out here, together with the keys that say how long to run, where and
-what to log, which the bench sets itself; everything else reaches fio as it is written. A section
-without rw, or whose cgroup holds others and has rw only from [global], carries an inner cgroup's
-weight.
+``cgroup=`` and ``cgroup_weight=`` are fio's own keys, but fio supports only cgroup v1 and weights
+of 100..1000. This module removes them, and the keys for device, duration and logs, which the bench
+sets itself. All other options reach fio unchanged. A section gives an inner cgroup's weight if it
+has no rw, or if its cgroup has children and its rw comes from [global].
 """
 
 import os
@@ -24,7 +23,7 @@ RUNTIME_DEFAULT_S = 5.0
 
 GLOBAL = "global"
 
-# What the bench sets for every job; a value in the file is replaced, and the user told so.
+# Options that the bench sets for every job. A value in the file is replaced, with a note.
 REPLACED = {
     "filename": "the device is that of --device",
     "directory": "the device is that of --device",
@@ -37,7 +36,8 @@ REPLACED = {
     "log_alternate_epoch_clock_id": "every latency is logged",
     "per_job_logs": "every job has its own log",
 }
-# Taken out without a word: they say the same in other words, or concern fio's cgroup v1 code.
+# Options that are removed without a note: the bench applies them itself, or they concern fio's
+# code for cgroup v1.
 ABSORBED = frozenset(
     {
         "cgroup",
@@ -51,11 +51,11 @@ ABSORBED = frozenset(
     }
 )
 REFUSED = {
-    "stonewall": "all sections run at one time; take it out",
-    "wait_for_previous": "all sections run at one time; take it out",
-    "wait_for": "all sections run at one time; take it out",
-    "thread": "a cgroup holds processes; take it out",
-    "exec_prerun": "the bench itself uses it; take it out",
+    "stonewall": "all sections run at the same time; remove it",
+    "wait_for_previous": "all sections run at the same time; remove it",
+    "wait_for": "all sections run at the same time; remove it",
+    "thread": "a cgroup contains processes; remove it",
+    "exec_prerun": "the bench itself uses it; remove it",
     "include": "write the options into this file",
 }
 RW_KEYS = ("rw", "readwrite")
@@ -89,7 +89,7 @@ class Option:
 
 @dataclass(frozen=True)
 class Section:
-    """One job section with the [global] options before it put in front of its own."""
+    """One job section. @inherited are the [global] options before it, @own its own."""
 
     name: str
     line: int
@@ -97,7 +97,7 @@ class Section:
     own: tuple[Option, ...]
 
     def option(self, *keys: str) -> Option | None:
-        """The last one counts, as for fio."""
+        """The last option with one of @keys, which is the one that fio uses."""
         found = [option for option in (*self.inherited, *self.own) if option.key in keys]
         return found[-1] if found else None
 
@@ -107,7 +107,8 @@ class Section:
 
 @dataclass(frozen=True)
 class Job:
-    """One section as fio is to see it, and how long it does I/O once it has started."""
+    """One section: its options for fio, and the seconds that it does I/O. @delayed means that it
+    has a startdelay."""
 
     name: str
     options: tuple[str, ...]
@@ -126,6 +127,8 @@ class Group:
 
 @dataclass(frozen=True)
 class JobFile:
+    """@weights has all cgroups, inner ones included; @notes name the options that were replaced."""
+
     path: str
     groups: tuple[Group, ...]
     weights: Mapping[str, int]
@@ -138,7 +141,7 @@ class JobFile:
 
     @property
     def window_s(self) -> float:
-        """How long all of them run."""
+        """The seconds in which all jobs run."""
         return min(job.runtime_s for group in self.groups for job in group.jobs)
 
     @property
@@ -148,7 +151,7 @@ class JobFile:
 
 @dataclass
 class _Draft:
-    """A cgroup while the file is being read."""
+    """A cgroup while the file is read."""
 
     line: int
     weight: Option | None = None
@@ -156,7 +159,10 @@ class _Draft:
 
 
 def load(path: str, runtime_s: float | None = None) -> JobFile:
-    """@runtime_s replaces the longest runtime; shorter ones keep their proportion to it."""
+    """Reads the job file at @path; raises UsageError with file and line.
+
+    @runtime_s replaces the longest runtime; shorter ones keep their proportion to it.
+    """
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:
@@ -167,6 +173,7 @@ def load(path: str, runtime_s: float | None = None) -> JobFile:
 
 
 def parse(text: str, path: str, runtime_s: float | None = None) -> JobFile:
+    """load() for a @text; @path is its name in messages and results."""
     sections = list(_sections(text, path))
     if not sections:
         raise UsageError(f"{path}: no job section: add one such as [a] with cgroup=a")
@@ -202,7 +209,9 @@ def _sections(text: str, path: str) -> Iterator[Section]:
             inherited, own = tuple(shared), []
             continue
         if name is None:
-            raise UsageError(f"{path}:{number}: '{line}' stands before the first [section]")
+            raise UsageError(
+                f"{path}:{number}: '{line}' is before the first [section]: move it into one"
+            )
         option = _option(line, number, f"{path}:{number}")
         (shared if name == GLOBAL else own).append(option)
     if name is not None and name != GLOBAL:
@@ -224,12 +233,12 @@ def _option(line: str, number: int, place: str) -> Option:
     if key in REFUSED:
         raise UsageError(f"{place}: {key} is not supported: {REFUSED[key]}")
     if equals and not value:
-        raise UsageError(f"{place}: {key} has no value")
+        raise UsageError(f"{place}: {key} has no value: write {key}=VALUE")
     return Option(key, _expand(value, place) if equals else None, number)
 
 
 def _expand(value: str, place: str) -> str:
-    """Here and not in fio, because a guest does not have the caller's environment."""
+    """@value with variables of the environment, which fio in a guest would not have."""
 
     def variable(match: re.Match[str]) -> str:
         found = os.environ.get(match[1])
@@ -276,7 +285,7 @@ def _take_weight(draft: _Draft, section: Section, name: str, path: str) -> None:
     if draft.weight is not None and draft.weight.value != option.value:
         raise UsageError(
             f"{path}:{option.line}: cgroup {name} has weight {option.value} here and"
-            f" {draft.weight.value} on line {draft.weight.line}: give it one"
+            f" {draft.weight.value} on line {draft.weight.line}: give it one weight"
         )
     draft.weight = option
 
@@ -286,12 +295,12 @@ def _check_tree(drafts: Mapping[str, _Draft], path: str) -> None:
         children = [other for other in drafts if other.startswith(f"{name}/")]
         if draft.jobs and children:
             raise UsageError(
-                f"{path}:{draft.jobs[0].line}: cgroup {name} does I/O and holds {children[0]}:"
-                f" on cgroup v2 only leaves do; use cgroup={name}/{draft.jobs[0].name}"
+                f"{path}:{draft.jobs[0].line}: cgroup {name} does I/O and contains {children[0]}:"
+                f" in cgroup v2 only leaves do I/O; use cgroup={name}/{draft.jobs[0].name}"
             )
         if not draft.jobs and not children:
             raise UsageError(
-                f"{path}:{draft.line}: nobody in cgroup {name} does I/O:"
+                f"{path}:{draft.line}: no section in cgroup {name} does I/O:"
                 f" add rw=, or a section below {name}/"
             )
 
@@ -324,7 +333,7 @@ def _seconds(option: Option, path: str) -> float:
     if match is None or unit is None:
         raise UsageError(
             f"{path}:{option.line}: {option}: not a duration: write seconds, or a number with"
-            " us, ms, s, m or h"
+            " the unit us, ms, s, m or h"
         )
     return float(match[1]) * unit
 
@@ -333,7 +342,7 @@ def _runtime_s(section: Section, path: str) -> float:
     option = section.option("runtime", "timeout")
     seconds = RUNTIME_DEFAULT_S if option is None else _seconds(option, path)
     if option is not None and seconds <= 0:
-        raise UsageError(f"{path}:{option.line}: {option}: must be more than 0")
+        raise UsageError(f"{path}:{option.line}: {option}: use a time greater than 0")
     return seconds
 
 

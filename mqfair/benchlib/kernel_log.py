@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kernel log: what is in it, and what in it makes a measurement worthless."""
+"""The kernel log: its messages, and the warnings that invalidate a measurement."""
 
 import os
 import re
@@ -15,7 +15,7 @@ _LINES_AFTER = 12
 
 
 def splat(log: str) -> str | None:
-    """The first trouble that the kernel reported, with the lines after it."""
+    """The first warning or error of the kernel in @log with the lines after it, or None."""
     lines = log.splitlines()
     for number, line in enumerate(lines):
         if _SPLAT.search(line):
@@ -24,14 +24,14 @@ def splat(log: str) -> str | None:
 
 
 def open_log() -> int:
-    """A descriptor for messages() that gives what the kernel says from now on."""
+    """A descriptor for messages(), which then yields the messages from now on."""
     fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     os.lseek(fd, 0, os.SEEK_END)
     return fd
 
 
 def messages(fd: int) -> Iterator[str]:
-    """The lines that there are now."""
+    """The messages available now, without waiting."""
     while True:
         try:
             record = os.read(fd, 8192).decode(errors="replace")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the runner is to do, written by one process and read by another, maybe in a guest."""
+"""The plan of a bench: one process writes it, and the runner reads it, perhaps in a guest."""
 
 import dataclasses
 import json
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-# fio jobs run longer than ramp and window, so that one that starts late still overlaps.
+# The time that fio jobs run beyond ramp and window, so that a late job still overlaps the others.
 SLACK_S = 2.0
-# Beyond what a run should take: starting fio, draining the queues, writing the logs.
+# The time limit beyond a run's length: for starting fio, draining queues and writing logs.
 RUN_GRACE_S = 60.0
 
 PROGRESS = "mqfair-bench "
@@ -19,7 +19,8 @@ PROGRESS = "mqfair-bench "
 
 @dataclass(frozen=True)
 class PlannedJob:
-    """A section for fio, less device, duration and logs; @delayed when it starts later."""
+    """A section of the job file without device, duration and logs. @delayed means that it has a
+    startdelay."""
 
     name: str
     options: tuple[str, ...]
@@ -37,8 +38,8 @@ class PlannedGroup:
 
 @dataclass(frozen=True)
 class Event:
-    """What is done to a cgroup @after_s the start of the jobs: @action "weight", with the new
-    one as value, or "freeze", with 1 or 0."""
+    """A change of a cgroup @after_s seconds after the start of the jobs. @action is "weight" with
+    the new weight as @value, or "freeze" with 1 or 0."""
 
     after_s: float
     cgroup: str
@@ -48,7 +49,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Case:
-    """One job file: who runs, and the weight of every cgroup, inner ones included."""
+    """One job file: the groups that do I/O, and the weights of all cgroups with the inner ones."""
 
     name: str
     groups: tuple[PlannedGroup, ...]
@@ -59,14 +60,14 @@ class Case:
 
     @property
     def run_s(self) -> float:
-        """How long fio runs."""
+        """The seconds that fio runs."""
         return max(job.run_s for group in self.groups for job in group.jobs)
 
 
 @dataclass(frozen=True)
 class PlannedDevice:
-    """A drive at @path, which the runner makes with null_blk when there are @parameters, and with
-    mqfair-ssd when there are settings @ssd; no path is the first emulated drive of a guest."""
+    """A drive at @path. The runner makes it with null_blk if @parameters are given, and with
+    mqfair-ssd if the settings @ssd are. An empty path stands for a guest's first emulated drive."""
 
     path: str = ""
     parameters: Mapping[str, int] | None = None
@@ -75,7 +76,7 @@ class PlannedDevice:
 
 @dataclass(frozen=True)
 class Run:
-    """One start of fio; @only is the group that runs alone, @scheduler a label of variant.py."""
+    """One start of fio. @scheduler is a label of variant.py; @only is the group that runs alone."""
 
     case: Case
     scheduler: str
@@ -89,11 +90,12 @@ class Run:
 
 @dataclass(frozen=True)
 class Plan:
-    """@schedulers are labels of variant.py, @tunables by scheduler. Fewer than @repeat repeats are
-    made, but at least one, when one more would take the runs beyond @time_limit_s. Time limits on
-    fio are multiplied by @patience: a clock that counts instructions leaps ahead whenever the guest
-    waits for its host. With @calibrate_s mqfq's depth and threshold are measured first, for so long
-    at most.
+    """All runs of a bench.
+
+    @schedulers are labels of variant.py; @tunables are by scheduler. Repeats end, after at least
+    one, before a repeat that would exceed @time_limit_s. Time limits on fio are multiplied by
+    @patience, because a clock that counts instructions jumps forward while the guest waits for its
+    host. With @calibrate_s mqfq's depth and threshold are measured first, within this limit.
     """
 
     cases: tuple[Case, ...]
@@ -109,7 +111,7 @@ class Plan:
     calibrate_s: int | None = None
 
     def runs(self) -> list[Run]:
-        """Interleaved, so that a machine that slows down slows all schedulers down."""
+        """All runs, interleaved, so that a machine that slows down affects all schedulers."""
         return [
             Run(case, scheduler, repeat, only)
             for repeat in range(self.repeat)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Results for a terminal: one table of cgroups, one of schedulers, and bars of shares."""
+"""Results for a terminal: a table of cgroups, a table of schedulers, and bars of shares."""
 
 import statistics
 from collections.abc import Callable, Iterator, Sequence
@@ -13,7 +13,7 @@ from rich.text import Text
 from mqfair.benchlib.result import CaseResult, CgroupResult, RunResult, summarise
 
 BAR_CELLS = 40
-# A share within 5 % of its entitlement is what weights promise; twice that is plainly off.
+# Deviations of a share from its entitlement: green up to the first, yellow up to the second.
 GOOD_DEVIATION = 0.05
 FAIR_DEVIATION = 0.10
 PLAIN_WIDTH = 132
@@ -24,7 +24,7 @@ _MIB = 1 << 20
 
 
 def console_for(stderr: bool = False) -> Console:
-    """As wide as the tables need where no terminal says otherwise."""
+    """A console for standard output or error; as wide as the tables if it is no terminal."""
     console = Console(stderr=stderr)
     return console if console.is_terminal else Console(stderr=stderr, width=PLAIN_WIDTH)
 
@@ -42,7 +42,7 @@ def schedulers_of(result: CaseResult) -> list[str]:
 
 
 def by_cgroup(result: CaseResult, scheduler: str) -> list[list[CgroupResult]]:
-    """For each cgroup what it got in each repeat."""
+    """For each cgroup its results in all repeats."""
     runs = [run for run in result.runs if run.scheduler == scheduler]
     return [list(group) for group in zip(*(run.cgroups for run in runs), strict=True)]
 
@@ -92,6 +92,7 @@ def _cells(groups: Sequence[CgroupResult]) -> Iterator[RenderableType]:
 
 
 def spread(values: Sequence[float], form: str) -> str:
+    """The median of @values, with the least and the greatest if there are several."""
     middle = form.format(statistics.median(values))
     if len(values) == 1:
         return middle
@@ -151,7 +152,7 @@ def _slowdown(result: CaseResult, scheduler: str, name: str) -> str:
 
 
 def share_bars(result: CaseResult) -> Table:
-    """A bar for each cgroup; the mark is where its entitlement ends."""
+    """A bar for each cgroup with a mark at its entitlement."""
     longest = max(
         max(median(groups, lambda group: group.share), groups[0].entitled)
         for scheduler in schedulers_of(result)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""From what the runner recorded to a document of schema mqfair.bench/1.
+"""Computes a document of schema mqfair.bench/1 from the files of the runner.
 
     where    {kernel, accel, cpus, device, versions}
     runs     [{scheduler, repeat, total_iops, total_bytes_per_s, jain,
@@ -7,10 +7,9 @@
                           lat_ns: {mean, p50, p99, p999}}]}]
     summary  [{scheduler, total_iops, ratio_to_none, jain, min: {...}, max: {...}}]
 
-A scheduler is its label: mqfq, or mqfq:depth=64 where it was given tunables of its own.
-Shares are of bytes, because bytes are what a weight divides. A ratio is that of a run to none's
-run of the same repeat; summary has medians, with min and max of the same three figures.
-With --solo there is also
+A scheduler is identified by its label, such as mqfq or mqfq:depth=64. Shares are shares of bytes,
+because weights divide bytes. A ratio is relative to none's run in the same repeat. The summary has
+medians, and in min and max the extremes of the same figures. With --solo there is also
 
     solo     [{scheduler, repeat, cgroup, alone_bytes_per_s, shared_bytes_per_s, slowdown}]
 """
@@ -76,7 +75,8 @@ class SoloResult:
 
 @dataclass(frozen=True)
 class Recorded:
-    """One folder of the runner: when its jobs had started and what their threads completed."""
+    """One run's folder: the time when all jobs had started, and the completions of their threads
+    by cgroup."""
 
     scheduler: str
     repeat: int
@@ -93,12 +93,13 @@ class CaseResult:
     timeline: Document
 
 
-# A log that outgrows LOG_ENTRIES loses a few lines of a million while fio makes room; more lost
-# means that fio had no memory, and that the shares cannot be trusted.
+# A log of more than LOG_ENTRIES lines loses a few of a million lines while fio extends it. A
+# greater loss means that fio had no memory and that the shares are not reliable.
 MOST_LOST = 0.001
 
 
 def read_runs(folder: Path, case: Case) -> Iterator[Recorded]:
+    """The runs of @case in @folder; raises Failure if their logs are incomplete."""
     for path in sorted(folder.glob("[0-9]*/run.json")):
         record = json.loads(path.read_text())
         if record["case"] != case.name:
@@ -113,14 +114,14 @@ def read_runs(folder: Path, case: Case) -> Iterator[Recorded]:
 
 
 def _read_threads(folder: Path, groups: Sequence[str]) -> dict[str, tuple[Completions, ...]]:
-    """A Failure when fio timed more I/Os than it logged."""
+    """The completions by cgroup; raises Failure if fio logged fewer I/Os than it counted."""
     threads = {
         name: tuple(read_log(path) for path in sorted(folder.glob(f"{index}_lat.*.log")))
         for index, name in enumerate(groups)
     }
     idle = [name for name, members in threads.items() if not members or not all(members)]
     if idle:
-        raise Failure(f"a job of cgroup {idle[0]} did no I/O: see its options")
+        raise Failure(f"a job of cgroup {idle[0]} did no I/O: correct its options in the job file")
     counted = sum(
         job[direction]["lat_ns"]["N"]
         for job in json.loads((folder / "fio.json").read_text())["jobs"]
@@ -128,11 +129,15 @@ def _read_threads(folder: Path, groups: Sequence[str]) -> dict[str, tuple[Comple
     )
     logged = sum(len(thread) for members in threads.values() for thread in members)
     if counted - logged > counted * MOST_LOST:
-        raise Failure(f"fio timed {counted} I/Os and logged {logged}: it had no memory for its log")
+        raise Failure(
+            f"fio counted {counted} I/Os and logged {logged}, for lack of memory: use a shorter"
+            " runtime or more memory"
+        )
     return threads
 
 
 def analyse(folder: Path, case: Case) -> CaseResult:
+    """The results of @case from the runner's files in @folder; raises Failure."""
     runs: list[RunResult] = []
     alone: dict[tuple[str, int, str], float] = {}
     steps: list[Document] = []
@@ -214,7 +219,7 @@ def _timeline(recorded: Recorded) -> Document:
 
 
 def ratios_to_none(runs: Sequence[RunResult], scheduler: str) -> list[float]:
-    """Each repeat against none's run of that repeat; empty without such runs."""
+    """The total IOPS of each repeat relative to none's; empty if none did not run."""
     reference = {run.repeat: run.total_iops for run in runs if run.scheduler == NONE}
     return [
         run.total_iops / reference[run.repeat]

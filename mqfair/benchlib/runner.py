@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Carries out a plan on the machine it runs on, and leaves that machine as it was.
+"""Executes a plan on this machine and restores the machine's settings afterwards.
 
     python3 -m mqfair.benchlib.runner FOLDER
 
 reads FOLDER/plan.json and writes
 
-    machine.json                what ran here: kernel, fio, drive, iocost's model, calibration
+    machine.json                kernel, fio, drive, iocost's model, calibration
     kernel.log                  the kernel's messages from begin to end
-    NNN/run.json                which run of the plan; when its jobs had started; on a virtual SSD
-                                how long planes were busy for each group while it was counted
+    NNN/run.json                the run of the plan, the time when its jobs had started and, on a
+                                virtual SSD, the time planes were busy for each group
     NNN/fio.json                fio's own result
-    NNN/<group>_lat.<job>.log   a line for each I/O, groups numbered as in run.json
+    NNN/<group>_lat.<job>.log   a line for each I/O; groups are numbered as in run.json
 
-One fio runs all jobs; each is a process, which joins its cgroup when fio lets all of them go,
-before its first I/O. Standard output is a line for each step, see PROGRESS in plan.py.
+One fio runs all jobs. Each job is a process. It joins its cgroup when fio starts all jobs, before
+its first I/O. Standard output has one line for each step, see PROGRESS in plan.py.
 """
 
 import contextlib
@@ -62,22 +62,22 @@ from mqfair.fs import Fs
 JOB_FILE = "job.fio"
 RESULT = "fio.json"
 ERRORS = "fio.err"
-# Room that each job's log has from the start, the most that fio gives: entries are lost while a
-# log grows. The memory is taken as it fills.
+# The initial entries of each job's log, the greatest number that fio accepts, because entries are
+# lost while a log grows. The kernel allocates the memory as the log fills.
 LOG_ENTRIES = 1 << 20
 _PRERUN_OUTPUT = ".prerun.txt"
 
 _START_TIMEOUT_S = 60.0
 _START_POLL_S = 0.05
-# Long, for under --icount the guest's clock leaps ahead while it waits for the host.
+# Long, because under --icount the guest's clock jumps forward while it waits for the host.
 _MODULE_TIMEOUT_S = 3600.0
 _ERROR_LINES = 5
-# fio makes file names of job names, in a shell, without quoting.
+# fio uses job names in file names of a shell command, without quoting.
 _UNSAFE = re.compile(r"[^\w.-]")
-# Names that the kernel loads a module for; the module of each.
+# The kernel's schedulers that may be modules, and their modules.
 _SCHEDULER_MODULES = {"bfq": "bfq", "kyber": "kyber-iosched", "mq-deadline": "mq-deadline"}
 
-# Something to be done so many seconds after the jobs have started.
+# (seconds after the jobs have started, function to call).
 Step = tuple[float, Callable[[], None]]
 
 
@@ -86,7 +86,7 @@ def _say(**message: object) -> None:
 
 
 class Runner:
-    """One drive, the bench's own cgroup, and a folder for what is recorded."""
+    """Executes one plan on one drive and writes its records to a folder."""
 
     def __init__(self, plan: Plan, folder: Path) -> None:
         self._plan = plan
@@ -94,7 +94,7 @@ class Runner:
         self._fs = Fs()
         fio = shutil.which("fio")
         if fio is None:
-            raise Failure("fio is missing: install package fio")
+            raise Failure("fio is missing: install the package fio")
         self._fio = fio
         self._model: dict[str, int] = {}
         self._tunables = dict(plan.tunables)
@@ -107,7 +107,7 @@ class Runner:
             stack.enter_context(_kernel_log(self._folder / "kernel.log"))
             self._ssd = stack.enter_context(_ssd(self._plan, self._fs))
             disk = stack.enter_context(_drive(self._plan, self._fs))
-            stack.enter_context(_scheduler_kept(disk))
+            stack.enter_context(_scheduler_restored(disk))
             stack.enter_context(_modules(self._plan, self._fs))
             own = stack.enter_context(cgroups.io_controller(self._fs))
             self._number = require_number(disk)
@@ -119,7 +119,7 @@ class Runner:
             self._all_runs(disk, own)
 
     def _all_runs(self, disk: Disk, own: Cgroup) -> None:
-        """Whole repeats, as many as the plan's time allows."""
+        """Makes all runs, but no repeat that would exceed the plan's time limit."""
         runs = self._plan.runs()
         started = time.monotonic()
         for number, run in enumerate(runs):
@@ -139,7 +139,7 @@ class Runner:
             self._one(disk, own, run, self._folder / f"{number:03d}")
 
     def _try_tunables(self, disk: Disk) -> None:
-        """Before anything is measured: the kernel alone knows which it takes."""
+        """Sets all tunables once before the first run, because only the kernel can check them."""
         for label in self._plan.schedulers:
             if not merged_tunables(label, self._tunables):
                 continue
@@ -150,7 +150,7 @@ class Runner:
                 raise UsageError(f"--schedulers {label}: {error}") from error
 
     def _calibrate(self, disk: Disk) -> None:
-        """What the user asked for himself counts more than what is found."""
+        """Calibrates mqfq. The user's own tunables take precedence over the result."""
         if self._plan.calibrate_s is None:
             return
         _say(event="calibrate", what="mqfq's depth and threshold")
@@ -219,7 +219,7 @@ class Runner:
         (folder / "run.json").write_text(json.dumps(record, indent=1))
 
     def _fill(self, disk: Disk, groups: dict[str, Cgroup]) -> None:
-        """A virtual SSD whose pages have owners is a new one in each run, as the cgroups are."""
+        """Makes a virtual SSD with owners of its pages anew for each run, as the cgroups are."""
         parts = ssd.parts_of(self._ssd)
         if parts:
             ssd.fill_parts(self._fs, parts, groups)
@@ -227,7 +227,7 @@ class Runner:
 
     @contextlib.contextmanager
     def _scheduled(self, disk: Disk, label: str) -> Iterator[dict[str, str]]:
-        """A fresh instance of the scheduler, with its tunables as the kernel reads them back."""
+        """Selects a new instance of the scheduler; yields its tunables as the kernel has them."""
         scheduler = scheduler_of(label)
         _set_scheduler(disk, NONE)
         if scheduler == IOCOST:
@@ -238,7 +238,7 @@ class Runner:
         _set_scheduler(disk, scheduler)
         _require_tunables(disk, scheduler, tunables)
         if is_ours(scheduler):
-            # As a user switches it on: enable chooses the number of scheduler tags, for example.
+            # Enabler is the code of `mqfair enable`, which also chooses the number of tags.
             Enabler(disk, EnablePlan(scheduler, tunables, self._plan.nr_requests)).run()
         elif scheduler != NONE:
             self._tune(disk, tunables)
@@ -253,8 +253,8 @@ class Runner:
     def _measure(
         self, run: Run, groups: dict[str, Cgroup], work: Path
     ) -> tuple[float, dict[str, int]]:
-        """Runs fio; returns when the jobs were in their cgroups (ms of the monotonic clock), and
-        what a virtual SSD was busy for each."""
+        """Runs fio. Returns the time when all jobs were in their cgroups (ms of the monotonic
+        clock) and the busy time of a virtual SSD for each group (us)."""
         looks: list[dict[str, int]] = []
         at = (run.case.ramp_s, run.case.ramp_s + run.case.window_s) if self._ssd else ()
         steps = _events(run, groups)
@@ -291,9 +291,9 @@ class Runner:
         yield f"filename={self._plan.device.path}"
         yield "time_based"
         yield f"runtime={round(job.run_s * 1000)}ms"
-        # fio appends a redirection, and takes what follows a semicolon for a comment.
+        # fio appends a redirection, and treats the rest of a line after a semicolon as a comment.
         yield f"exec_prerun=( echo $PPID > '{self._fs.host_path(group.file('cgroup.procs'))}' )"
-        # Only the whole latency is wanted; the others would be logged as well.
+        # Without these options fio would log submission and completion latencies, too.
         yield f"write_lat_log={index}"
         yield from ("disable_slat=1", "disable_clat=1", "disable_lat=0", "lat_percentiles=1")
         yield from ("per_job_logs=1", "log_avg_msec=0", f"log_entries={LOG_ENTRIES}")
@@ -304,13 +304,16 @@ class Runner:
 def _await_jobs(
     fio: subprocess.Popen[bytes], run: Run, groups: dict[str, Cgroup], timeout_s: float
 ) -> float:
-    """Returns when every cgroup is populated whose job does not wait by itself."""
+    """Waits until each cgroup has processes, except cgroups with a delayed job. Returns the time in
+    s of the monotonic clock; raises Failure after @timeout_s."""
     deadline = time.monotonic() + timeout_s
     waiting = {group.name for group in run.groups if not all(job.delayed for job in group.jobs)}
     while waiting and fio.poll() is None:
         waiting = {name for name in waiting if not groups[name].words("cgroup.procs")}
         if time.monotonic() > deadline:
-            raise Failure(f"fio started no job within {timeout_s:.0f} s")
+            raise Failure(
+                f"fio did not start all jobs within {timeout_s:.0f} s: reduce the machine's load"
+            )
         time.sleep(_START_POLL_S)
     return time.monotonic()
 
@@ -322,7 +325,7 @@ def _supervise(
     steps: Sequence[Step],
     grace_s: float,
 ) -> None:
-    """Carries out @steps until fio has ended."""
+    """Calls @steps at their times until fio has ended; raises Failure if fio hangs."""
     deadline = started + run.case.run_s + grace_s
     for after_s, step in sorted(steps, key=lambda one: one[0]):
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -333,8 +336,8 @@ def _supervise(
         fio.wait(max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
         raise Failure(
-            f"{run.scheduler}: fio has not ended {grace_s:.0f} s after its time:"
-            " I/O hangs; see the kernel log"
+            f"{run.scheduler}: fio did not end within {grace_s:.0f} s after its runtime, I/O may"
+            " hang: see the kernel log (dmesg)"
         ) from None
 
 
@@ -360,7 +363,7 @@ def _complaint(status: int, errors: Path) -> str:
 
 
 def _served(groups: dict[str, Cgroup], run: Run, number: str) -> None:
-    """The kernel's own count is the evidence that I/O was charged to the cgroup."""
+    """Raises Failure if io.stat shows no I/O of a cgroup, which was then charged elsewhere."""
     for group in run.groups:
         stat = groups[group.name].stat().get(number, {})
         if not any(int(stat.get(key, "0")) for key in ("rios", "wios", "dios")):
@@ -378,7 +381,10 @@ def _set_scheduler(disk: Disk, scheduler: str) -> None:
     )
     now = disk.require_selector().active
     if now != scheduler:
-        raise Failure(f"{disk.scheduler_file} says {now} after {scheduler} was written to it")
+        raise Failure(
+            f"{disk.scheduler_file} reads back '{now}' after '{scheduler}' was written:"
+            " see the kernel log (dmesg)"
+        )
 
 
 def _require_tunables(disk: Disk, scheduler: str, tunables: Mapping[str, str]) -> None:
@@ -386,11 +392,11 @@ def _require_tunables(disk: Disk, scheduler: str, tunables: Mapping[str, str]) -
     absent = [name for name in tunables if name not in present]
     if absent:
         known = ", ".join(present) or "none"
-        raise Failure(f"{scheduler} has no tunable {absent[0]} (it has {known})")
+        raise Failure(f"{scheduler} has no tunable {absent[0]}: use {known}")
 
 
 @contextlib.contextmanager
-def _scheduler_kept(disk: Disk) -> Iterator[None]:
+def _scheduler_restored(disk: Disk) -> Iterator[None]:
     before = disk.require_selector().active
     requests = disk.nr_requests()
     try:
@@ -403,11 +409,12 @@ def _scheduler_kept(disk: Disk) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _modules(plan: Plan, fs: Fs) -> Iterator[None]:
-    """The modules of the schedulers; of ours, when it was not there before, until the end."""
+    """Loads the modules of the schedulers. Our module is removed at the end of the block if it was
+    not loaded before."""
     names = {scheduler_of(label) for label in plan.schedulers}
     for scheduler in sorted(names):
         if scheduler in _SCHEDULER_MODULES:
-            # Built in or missing: writing the name to queue/scheduler will tell.
+            # A failure means built in or missing; the write to queue/scheduler shows which.
             subprocess.run(
                 ["modprobe", "-q", _SCHEDULER_MODULES[scheduler]], timeout=60, check=False
             )
@@ -431,7 +438,7 @@ def _must(*argv: str) -> None:
 
 @contextlib.contextmanager
 def _ssd(plan: Plan, fs: Fs) -> Iterator[dict[str, str]]:
-    """Its settings; none when the drive is another one."""
+    """Makes the virtual SSD of the plan; yields its settings, or {} for another drive."""
     if plan.device.ssd is None:
         yield {}
         return
@@ -454,15 +461,17 @@ def _drive(plan: Plan, fs: Fs) -> Iterator[Disk]:
 
 
 def _check_null_parameters(fs: Fs, asked: dict[str, int]) -> None:
-    """The kernel loads a module whatever it is given: unknown names are ignored, some values
-    adjusted."""
+    """Raises UsageError for a parameter that null_blk ignored or changed: the kernel ignores
+    unknown names, and null_blk adjusts some values."""
     for name, value in asked.items():
         text = fs.read_if_any(f"/sys/module/null_blk/parameters/{name}")
         if text is None:
-            raise UsageError(f"null:{name}={value}: this kernel's null_blk lacks {name}")
+            raise UsageError(
+                f"null:{name}={value}: unknown to this kernel's null_blk: leave it out"
+            )
         now = {"Y": "1", "N": "0"}.get(text.strip(), text.strip())
         if now != str(value):
-            raise UsageError(f"null:{name}={value}: null_blk made it {now}: ask for that")
+            raise UsageError(f"null:{name}={value}: null_blk changed it to {now}: use {name}={now}")
 
 
 @contextlib.contextmanager
@@ -477,7 +486,7 @@ def _kernel_log(path: Path) -> Iterator[None]:
 
 
 def _on_this_machine(plan: Plan) -> Plan:
-    """A guest names its emulated drives in its environment, as only it knows them."""
+    """@plan with the path of the drive; a guest has its emulated drives in LAB_DRIVES."""
     if plan.device.path:
         return plan
     drive = os.environ["LAB_DRIVES"].split()[0]

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """One bench from job files to results, in a guest or on this host.
 
-This is what `mqfair bench` calls, and what a test calls that wants the shares of a job file
-under a scheduler:
+`mqfair bench` calls it, and so do tests that need the shares of a job file under a scheduler:
 
     outcome = run(Request((jobfile.load("four-cgroups.fio"),), ("none", "mqfq")), folder)
     outcome.results[0].runs[0].cgroups[0].share
@@ -65,15 +64,16 @@ HOST = "host"
 ROOT = Path(__file__).resolve().parents[2]
 RUNNER = "mqfair.benchlib.runner"
 NULL_BLK_NODE = "/dev/nullb0"
-# For starting fio, settling and copying logs, on an emulated processor with neighbours.
+# Time limits in host seconds: for a run's start, end and logs on a busy host, for booting, and for
+# filling a virtual SSD and overwriting it to its steady state.
 RUN_OVERHEAD_S = 60.0
 BOOT_S = 180.0
-# For filling a virtual SSD and overwriting it until it is in its steady state.
 FILL_S = 120.0
+# The factor of time limits with counted time.
 ICOUNT_PATIENCE = 60.0
-# For jobs that start late, instead of SLACK_S: no neighbour takes counted time from them.
+# Replaces SLACK_S with counted time, in which other load on the host delays no job.
 ICOUNT_SLACK_S = 0.3
-# Of what its slots and its completion time allow: a drive that is reached less is not the limit.
+# If none reaches less than this part of the drive's capacity, the processor is the bottleneck.
 DEVICE_BOUND = 0.85
 
 Progress = Callable[[Mapping[str, Any]], None]
@@ -81,10 +81,13 @@ Progress = Callable[[Mapping[str, Any]], None]
 
 @dataclass(frozen=True)
 class Request:
-    """@schedulers are labels of variant.py; none: all that can be had. @events are carried out in
-    every run of every job; tunables are by scheduler. With @icount the guest's clock counts
-    instructions, so that a busy host does not slow its processor. With @calibrate_s mqfq's depth
-    and threshold are measured first, for so long at most."""
+    """A bench that is asked for.
+
+    @schedulers are labels of variant.py; empty stands for all that are available. @tunables are by
+    scheduler. @events happen in every run of every job. With @icount the guest's clock counts
+    instructions, so that load on the host does not slow its processor. With @calibrate_s mqfq's
+    depth and threshold are measured first, within this number of seconds.
+    """
 
     jobs: tuple[JobFile, ...]
     schedulers: tuple[str, ...] = ()
@@ -104,7 +107,7 @@ class Request:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the schedulers, without their tunables."""
+        """The schedulers' names without tunables, each once."""
         return tuple(dict.fromkeys(map(scheduler_of, self.schedulers)))
 
     @property
@@ -114,6 +117,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Outcome:
+    """@where describes the machine: kernel, accel, cpus, device, versions."""
+
     results: tuple[CaseResult, ...]
     where: Document
     notes: tuple[str, ...]
@@ -159,7 +164,8 @@ def _case(job: JobFile, request: Request) -> Case:
 
 
 def run(request: Request, folder: Path, progress: Progress = lambda _message: None) -> Outcome:
-    """Raw files stay in @folder, which must be empty."""
+    """Runs the bench. @folder must be empty and gets the raw files; @progress gets the runner's
+    messages. Raises UsageError or Failure."""
     check(request)
     plan = plan_for(request)
     write_plan(plan, folder / "plan.json")
@@ -167,7 +173,7 @@ def run(request: Request, folder: Path, progress: Progress = lambda _message: No
         accel = (_run_in_guest if request.on == VM else _run_here)(request, plan, folder, progress)
     trouble = splat((folder / "kernel.log").read_text())
     if trouble:
-        raise Failure(f"the kernel complained during the bench, nothing is reported:\n{trouble}")
+        raise Failure(f"the kernel logged an error, so the results are not valid:\n{trouble}")
     machine = json.loads((folder / "machine.json").read_text())
     results = tuple(analyse(folder, case) for case in plan.cases)
     notes = (*_notes(request, machine), *_processor_bound(request.device, results))
@@ -175,26 +181,26 @@ def run(request: Request, folder: Path, progress: Progress = lambda _message: No
 
 
 def check(request: Request) -> None:
-    """Everything that can be known to be wrong before anything is changed."""
+    """Raises UsageError for a wrong request, before anything is changed."""
     if request.on == HOST:
         if request.device.kind != devices.DRIVE:
             raise UsageError(
-                f"--device {request.device.text} is made in a guest: use --on vm, or /dev/NAME"
+                f"--device {request.device.text} exists only in a guest: use --on vm, or /dev/NAME"
             )
         if os.geteuid() != 0:
-            raise UsageError("--on host sets schedulers and cgroups: run as root, or --on vm")
+            raise UsageError("--on host sets schedulers and cgroups: run as root, or use --on vm")
         check_drive(request.device.text, destroy_data=request.destroy_data)
     elif request.device.kind == devices.DRIVE:
         raise UsageError(
-            f"--device {request.device.text} is a drive of this host, which a guest does not see:"
+            f"--device {request.device.text} is a drive of this host, which a guest cannot access:"
             " use --on host, or null:..., nvme:... or ssd:..."
         )
     _check_cpus(request)
     _check_parts(request)
     if shutil.which("fio") is None:
-        raise UsageError("fio is missing: install package fio")
+        raise UsageError("fio is missing: install the package fio")
     if request.calibrate_s is not None and MQFQ not in request.names:
-        raise UsageError("--calibrate finds tunables of mqfq: add it to --schedulers")
+        raise UsageError("--calibrate measures for mqfq: add mqfq to --schedulers")
     if request.ours:
         _check_module(request)
     if request.device.kind == devices.SSD:
@@ -203,11 +209,11 @@ def check(request: Request) -> None:
 
 def _check_cpus(request: Request) -> None:
     if request.icount and (request.cpus != 1 or request.on != VM):
-        raise UsageError("--icount counts the instructions of a guest with one CPU: add --cpus 1")
+        raise UsageError("--icount needs a guest with one CPU: add --cpus 1 --on vm")
 
 
 def _check_parts(request: Request) -> None:
-    """Pages belong to cgroups that there will be."""
+    """Raises UsageError if a part of the drive belongs to a cgroup that is in no job file."""
     for part in ssd.parts_of(request.device.settings):
         for job in request.jobs:
             if part.cgroup not in job.weights:
@@ -226,7 +232,7 @@ def _check_module(request: Request) -> None:
             if name not in present:
                 raise UsageError(
                     f"--schedulers: {request.module} has no scheduler {name}:"
-                    f" use {', '.join(present)}, or build it anew: `make module`"
+                    f" use {', '.join(present)}, or run `make module`"
                 )
         return
     fs = Fs()
@@ -238,12 +244,12 @@ def _check_module(request: Request) -> None:
 
 
 def _check_ssd_module(request: Request) -> None:
-    """It is built beside mqfair.ko, which it needs."""
+    """Raises UsageError unless mqfair-ssd.ko is beside mqfair.ko, which it needs."""
     beside = _ssd_module(request)
     if beside is None or not beside.is_file():
         raise UsageError(
             f"--device {request.device.text}: {beside or 'no module'}: run `make module`,"
-            " or name mqfair.ko with --module and have mqfair-ssd.ko beside it"
+            " or use --module with a mqfair.ko that has mqfair-ssd.ko beside it"
         )
 
 
@@ -252,7 +258,7 @@ def _ssd_module(request: Request) -> Path | None:
 
 
 def _modules(request: Request) -> tuple[Path, ...]:
-    """What the guest loads, in order."""
+    """The modules that the guest loads, in order."""
     beside = _ssd_module(request)
     if request.module is None or beside is None:
         return ()
@@ -262,9 +268,9 @@ def _modules(request: Request) -> tuple[Path, ...]:
 
 
 def with_built_module(request: Request) -> Request:
-    """With this checkout's module for the kernel that will run, if a scheduler of ours or the
-    drive wants one, it is built, and none is named; and with all schedulers that there are where
-    none is named."""
+    """@request with defaults filled in. If it needs a module and names none, it gets the one built
+    in this checkout for the kernel that will run. If it names no schedulers, it gets all that are
+    available."""
     wanted = request.ours or not request.schedulers or request.device.kind == devices.SSD
     if request.module is None and wanted:
         with _lab_errors():
@@ -274,14 +280,14 @@ def with_built_module(request: Request) -> Request:
             request = dataclasses.replace(request, module=path)
     if request.schedulers:
         return request
-    # Without any module mqfq stays, so that check() says how to come by one.
+    # Without a module mqfq stays in the list, so that check() tells how to build one.
     present = _present(request) or (MQFQ,)
     names = tuple(name for name in SCHEDULERS if not is_ours(name) or name in present)
     return dataclasses.replace(request, schedulers=names)
 
 
 def _present(request: Request) -> tuple[str, ...]:
-    """Ours that can be had."""
+    """Our schedulers that are available."""
     if request.module is not None and request.module.is_file():
         return schedulers_in(request.module)
     if request.on == VM:
@@ -303,7 +309,7 @@ def _lab_errors() -> Iterator[None]:
 
 
 class _Messages:
-    """Picks the runner's messages out of its output, whatever pieces that comes in."""
+    """Finds the runner's messages in its output, which arrives in arbitrary pieces."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -361,7 +367,7 @@ def _run_in_guest(request: Request, plan: Plan, folder: Path, progress: Progress
 
 
 def _run_here(request: Request, plan: Plan, folder: Path, progress: Progress) -> str:
-    """In a process of its own, which puts everything back even when this one is interrupted."""
+    """Runs the runner in a process, which restores the machine even if this one is interrupted."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     messages = _Messages(progress)
     process = subprocess.Popen(
@@ -405,14 +411,14 @@ def _notes(request: Request, machine: Mapping[str, Any]) -> tuple[str, ...]:
     greatest = max(weight for job in request.jobs for weight in job.weights.values())
     if BFQ in request.names and greatest > BFQ_WEIGHT_MAX:
         notes.append(
-            f"bfq knows weights of 1..{BFQ_WEIGHT_MAX}: all are scaled by"
-            f" {BFQ_WEIGHT_MAX}/{greatest} for it, and rounded"
+            f"bfq's weights are 1..{BFQ_WEIGHT_MAX}: for bfq all weights are scaled by"
+            f" {BFQ_WEIGHT_MAX}/{greatest} and rounded"
         )
     if machine["ssd"]:
         notes += ssd.notes(machine["ssd"])
     if machine["iocost_model"]:
         rates = " ".join(f"{name}={rate}" for name, rate in machine["iocost_model"].items())
-        notes.append(f"iocost's model, fitted to this drive under none: {rates}")
+        notes.append(f"iocost's model of this drive, measured under none: {rates}")
     found = machine["calibration"]
     if found:
         notes += [f"calibrated: mqfq, {line}" for line in (*found["reasons"], *found["notes"])]
@@ -420,7 +426,7 @@ def _notes(request: Request, machine: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _depth(case: Case) -> float:
-    """I/Os that the jobs keep asking for."""
+    """The I/Os that all jobs together keep outstanding."""
     return sum(
         _number(job, "iodepth") * _number(job, "numjobs")
         for group in case.groups
@@ -429,15 +435,15 @@ def _depth(case: Case) -> float:
 
 
 def _number(job: PlannedJob, name: str) -> float:
-    """Of an option; infinite where fio alone can read it."""
+    """The value of option @name; infinite if it is an expression that only fio can evaluate."""
     found = [text for key, _, text in (one.partition("=") for one in job.options) if key == name]
     text = found[-1] if found else "1"
     return int(text) if text.isdecimal() else math.inf
 
 
 def _processor_bound(drive: Device, results: Sequence[CaseResult]) -> Iterator[str]:
-    """Weights divide the drive: where the processor is what is short, shares mean little. Jobs that
-    ask for less than the drive has slots are limited by neither."""
+    """A note for each case in which the processor was the bottleneck and not the drive, so that the
+    shares mean little. Jobs with fewer I/Os than the drive has slots are limited by neither."""
     capacity = devices.null_capacity_iops(drive)
     if capacity is None:
         return
@@ -452,6 +458,6 @@ def _processor_bound(drive: Device, results: Sequence[CaseResult]) -> Iterator[s
         if reached and statistics.median(reached) < DEVICE_BOUND * capacity:
             yield (
                 f"{result.case.name}: none reached {statistics.median(reached):,.0f} of the"
-                f" drive's {capacity:,.0f} requests a second: the processor is the limit and shares"
-                " say little: take load off this machine, or ask for a slower drive"
+                f" drive's {capacity:,.0f} requests per second: the processor is the bottleneck,"
+                " and shares mean little: reduce the load on this machine, or use a slower drive"
             )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A scheduler as a comparison names it: NAME, or NAME:TUNABLE=VALUE[:TUNABLE=VALUE...].
+"""Labels of schedulers in a comparison: NAME or NAME:TUNABLE=VALUE[:TUNABLE=VALUE...].
 
-The whole text is the label of its results, so that one scheduler can stand in a table several
-times, as in none,kyber-fair,kyber-fair:work_conserving=0.
+The whole label identifies the results, so that one scheduler can be in a table several times, as in
+none,kyber-fair,kyber-fair:work_conserving=0.
 """
 
 import re
@@ -18,7 +18,7 @@ BFQ = "bfq"
 MQFQ = "mqfq"
 OURS = blockdev.SCHEDULERS
 SCHEDULERS = (NONE, "kyber", BFQ, "mq-deadline", IOCOST, *OURS)
-# Nothing to set: none has no tunables, and iocost is set by a model of the drive.
+# none has no tunables, and iocost is configured by a model of the drive.
 WITHOUT_TUNABLES = (NONE, IOCOST)
 
 _FILE = re.compile(r"\w+")
@@ -26,11 +26,12 @@ _ALIAS = re.compile(rb"alias=([\w-]+)-iosched\0")
 
 
 def scheduler_of(label: str) -> str:
+    """The scheduler's name in @label."""
     return label.partition(":")[0]
 
 
 def tunables_of(label: str) -> dict[str, str]:
-    """Of a label that parse_variant() has seen."""
+    """The tunables in @label, which parse_variant() has checked."""
     words = label.split(":")[1:]
     return {name: value for name, _, value in (word.partition("=") for word in words)}
 
@@ -40,7 +41,7 @@ def is_ours(label: str) -> bool:
 
 
 def parse_variants(text: str) -> tuple[str, ...]:
-    """Of the form A,B,...; a UsageError says what is wrong with which."""
+    """The labels in @text, A,B,...; raises UsageError, which names the wrong label."""
     labels = tuple(parse_variant(word) for word in text.split(","))
     for label in labels:
         if labels.count(label) > 1:
@@ -76,11 +77,11 @@ def _file(word: str, label: str) -> str:
 
 
 def merged_tunables(label: str, common: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
-    """@common is by scheduler; what the label says itself counts more."""
+    """The tunables for @label: those of its scheduler in @common, overridden by its own."""
     return {**common.get(scheduler_of(label), {}), **tunables_of(label)}
 
 
 def schedulers_in(module: Path) -> tuple[str, ...]:
-    """Ours that a built module has: it is found by the kernel under their names."""
+    """Our schedulers in a built module, by the aliases under which the kernel finds it."""
     found = {match.decode() for match in _ALIAS.findall(module.read_bytes())}
     return tuple(name for name in OURS if name in found)

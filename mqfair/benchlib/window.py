@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
-"""From one log line per I/O to what each cgroup got while all of them ran.
+"""The figures of each cgroup in the time in which all ran, from one log line per I/O.
 
-fio writes for every completed I/O when (ms of the monotonic clock), how long it took from
-submission to completion (ns; the time spent waiting for a request counts), and its size. The
-jobs are let go at one moment, but on a busy or emulated machine one may begin half a second
-after the other, so nothing is taken from fio's own totals: a job runs from the submission
-of its first I/O to the completion of its last, and counted are the completions within
+fio logs three numbers for each completed I/O: the time of completion (ms of the monotonic clock),
+the latency from submission to completion (ns, including the wait for a free request), and the size.
+All jobs start at one moment, but on a busy or emulated machine their first I/Os may be half a
+second apart. So fio's own totals are not used. A job runs from the submission of its first I/O to
+the completion of its last. The completions in this window are counted:
 
-    [latest start + ramp, the same + runtime], cut at the earliest end.
+    [latest start + ramp, the same + runtime], cut at the earliest end
 
-Jobs are told to run longer than ramp and runtime, so that a late start costs nothing.
+fio runs the jobs longer than ramp and runtime, so that a late start does not shorten the window.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from mqfair.errors import Failure
 
-# Of the runtime asked for: with less, the jobs did not run together in any useful sense.
+# The least part of the requested runtime in which all jobs must have run together.
 LEAST_OVERLAP = 0.3
 
 _COLUMN_TIME, _COLUMN_LATENCY, _COLUMN_BYTES = 0, 1, 3
@@ -33,7 +33,7 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Completions:
-    """I/Os in the order in which one thread, or all threads of one cgroup, saw them complete."""
+    """The completed I/Os of one thread, in their order, or of all threads of a cgroup."""
 
     time_ms: Integers
     latency_ns: Integers
@@ -53,6 +53,8 @@ class Completions:
 
 @dataclass(frozen=True)
 class Window:
+    """Times in ms of the monotonic clock."""
+
     start_ms: float
     end_ms: float
 
@@ -63,7 +65,7 @@ class Window:
 
 @dataclass(frozen=True)
 class Usage:
-    """What one cgroup got within a window."""
+    """The figures of one cgroup in a window."""
 
     iops: float
     bytes_per_s: float
@@ -71,6 +73,7 @@ class Usage:
 
 
 def read_log(path: Path) -> Completions:
+    """The I/Os of one latency log of fio; raises Failure if it is not one."""
     if path.stat().st_size == 0:
         nothing = np.zeros(0, dtype=np.int64)
         return Completions(nothing, nothing, nothing)
@@ -97,7 +100,8 @@ def merge(threads: Iterable[Completions]) -> Completions:
 
 
 def common_window(threads: Sequence[Completions], ramp_s: float, runtime_s: float) -> Window:
-    """When all @threads ran, less the ramp; a Failure when that is far from @runtime_s."""
+    """The time in which all @threads ran, after the ramp. Raises Failure if it is much shorter than
+    @runtime_s."""
     start = max(thread.start_ms for thread in threads) + ramp_s * 1000
     end = min(start + runtime_s * 1000, *(thread.end_ms for thread in threads))
     window = Window(start, end)
@@ -121,7 +125,8 @@ def usage(completions: Completions, window: Window) -> Usage:
 
 
 def latency_statistics(latency_ns: Integers) -> dict[str, float]:
-    """Percentiles are latencies that occurred: the least that so many do not exceed."""
+    """Mean and percentiles in ns. A percentile is the least latency in the data that the given part
+    of the I/Os does not exceed."""
     count = len(latency_ns)
     if count == 0:
         return {"mean": 0.0, **dict.fromkeys(_PER_MILLE, 0.0)}
@@ -134,7 +139,7 @@ def latency_statistics(latency_ns: Integers) -> dict[str, float]:
 
 
 def timeline(completions: Completions, origin_ms: float, end_ms: float, step_ms: int) -> Integers:
-    """Bytes completed in each step of @step_ms since @origin_ms."""
+    """The bytes completed in each step of @step_ms from @origin_ms to @end_ms."""
     edges = np.arange(origin_ms, end_ms + step_ms, step_ms)
     sums, _ = np.histogram(completions.time_ms, bins=edges, weights=completions.size_bytes)
     return sums.astype(np.int64)

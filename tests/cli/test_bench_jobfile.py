@@ -174,13 +174,13 @@ def test_the_ends_of_the_range_are_weights(weight):
         ("", "j.fio: no job section"),
         ("[global]\nrw=read\n", "j.fio: no job section"),
         ("[a]\nrw=read\n", "j.fio:1: section [a] has no cgroup="),
-        ("rw=read\n[a]\ncgroup=a\n", "j.fio:1: 'rw=read' stands before"),
+        ("rw=read\n[a]\ncgroup=a\n", "j.fio:1: 'rw=read' is before the first"),
         ("[a\ncgroup=a\n", "j.fio:1: '[a' is not a section header"),
         ("[]\n", "j.fio:1: '[]' is not a section header"),
         ("[a]\ncgroup=\nrw=read\n", "j.fio:2: cgroup has no value"),
         ("[a]\ncgroup\nrw=read\n", "j.fio:1: section [a] has no cgroup="),
         ("[a]\ncgroup=a\n", "j.fio: no section does I/O"),
-        ("[a]\ncgroup=a\nrw=read\n[b]\ncgroup=b\n", "j.fio:4: nobody in cgroup b does I/O"),
+        ("[a]\ncgroup=a\nrw=read\n[b]\ncgroup=b\n", "j.fio:4: no section in cgroup b does I/O"),
         ("[a]\ncgroup=../a\nrw=read\n", "j.fio:2: cgroup=../a"),
         ("[a]\ncgroup=/a\nrw=read\n", "j.fio:2: cgroup=/a"),
         ("[a]\ncgroup=a//b\nrw=read\n", "j.fio:2: cgroup=a//b"),
@@ -189,13 +189,13 @@ def test_the_ends_of_the_range_are_weights(weight):
         ("[a]\ncgroup=a\nrw=read\nstonewall\n", "j.fio:4: stonewall is not supported"),
         ("[a]\ncgroup=a\nrw=read\nthread\n", "j.fio:4: thread is not supported"),
         ("[a]\ncgroup=a\nrw=read\nexec_prerun=x\n", "j.fio:4: exec_prerun is not supported"),
-        ("include other.fio\n[a]\ncgroup=a\n", "stands before"),
+        ("include other.fio\n[a]\ncgroup=a\n", "is before the first"),
         ("[a]\ninclude other.fio\n", "j.fio:2: include is not supported"),
         ("[a]\ncgroup=a\nrw=read\nruntime=soon\n", "j.fio:4: runtime=soon"),
         ("[a]\ncgroup=a\nrw=read\nruntime=0\n", "j.fio:4: runtime=0"),
         (
             "[a]\ncgroup=p\nrw=read\n[b]\ncgroup=p/b\nrw=read\n",
-            "j.fio:1: cgroup p does I/O and holds p/b",
+            "j.fio:1: cgroup p does I/O and contains p/b",
         ),
         (
             "[a]\ncgroup=a\nrw=read\ncgroup_weight=1\n[b]\ncgroup=a\nrw=read\ncgroup_weight=2\n",
@@ -203,7 +203,7 @@ def test_the_ends_of_the_range_are_weights(weight):
         ),
     ],
 )
-def test_refusals_name_place_and_mend(text, says):
+def test_refusals_name_place_and_hint(text, says):
     assert says in refused(text)
 
 

@@ -276,7 +276,7 @@ def test_a_log_with_lines_missing_is_refused(tmp_path):
     place = record(tmp_path, 0, scheduler="none", rates={"a": 100, "b": 200})
     log = place / "0_lat.1.log"
     log.write_text("".join(log.read_text().splitlines(keepends=True)[:-2]))
-    with pytest.raises(Failure, match="timed 1200 I/Os and logged 1198"):
+    with pytest.raises(Failure, match="counted 1200 I/Os and logged 1198"):
         analyse(tmp_path, case({"a": 1, "b": 1}))
 
 

@@ -53,7 +53,7 @@ def test_settings_are_read_and_time_is_stretched_by_default():
         ("fill_parts=a:1:1001", "'a:1:1001' is not"),
         ("fill_parts=:40:0", "':40:0' is not"),
         ("fill_parts=a:60:0+b:41:0", "101 % in all: use at most 100"),
-        ("fill=10,fill_parts=a:40:0", "fill and fill_parts: give one of them"),
+        ("fill=10,fill_parts=a:40:0", "fill and fill_parts exclude each other"),
     ],
 )
 def test_bad_settings(words, complaint):
@@ -103,7 +103,7 @@ def test_its_module_is_beside_the_other(tmp_path):
 
 
 def test_on_this_host_it_is_refused():
-    with pytest.raises(UsageError, match="is made in a guest"):
+    with pytest.raises(UsageError, match="exists only in a guest"):
         session.check(request(device=parse_device("ssd:model=p4500"), on="host"))
 
 
