@@ -10,12 +10,11 @@
  * Dithered prices [R].  A scheduler by virtual time keeps the mix of requests
  * constant, and a constant mix does not identify the cost of each request kind.
  * So the estimator makes the mix change.  It charges a KiB for a few samples at
- * 5/4 of the estimated price, then at 4/5, and writes in the same way at half
- * the pace.  When one request kind becomes dearer, the gain of the other kinds
- * is its cost.  Over a few tenths of a second the shares are those of the
- * estimated costs.  The rounds of some schedulers change the mix by
- * themselves (`shifts_mix`: hwabc); they have neither dithered prices nor
- * trials.
+ * 5/4 of the estimated price, then at 4/5.  It does the same with writes, at
+ * half the pace.  When one request kind becomes dearer, the gain of the other
+ * kinds is its cost.  Over a few tenths of a second the shares are those of the
+ * estimated costs.  The rounds of some schedulers change the mix by themselves
+ * (`shifts_mix`: hwabc); they have neither dithered prices nor trials.
  *
  * Exact time [R].  A host-managed FTL tells the time that the flash worked for
  * reads, and for writes with the garbage collection for them
@@ -26,8 +25,8 @@
  * programs it later, and collects garbage for it later still.  Reads then queue
  * at dies that program while other dies idle.  So the mix tells how long a
  * write delays the reads beside it, and not how much of the drive it takes.  On
- * a P4500 model with 128 slots that is between one and two reads, but the dies
- * work 5.4 times as long as for a read.
+ * a P4500 model with 128 slots a write so seems to cost one to two reads.  Its
+ * dies work 5.4 times as long as for a read.
  *
  * Writes count as deferred once their mean time at the device is less than a
  * quarter of that of reads.  From then on the estimator learns from samples

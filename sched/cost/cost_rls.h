@@ -24,8 +24,8 @@
  * completed per second tell the cost of each only while the drive is busy, and
  * no clock tells when it is busy.  B is the sum, over requests, of the time
  * that each was at the device.  With D slots in use B grows by D seconds a
- * second, so c / D is the part of a full device that one request takes.  With
- * free slots c is simply the latency.  In both cases c is the time that one
+ * second: c / D is the part of a full device that a request takes.  With free
+ * slots c is simply the latency.  In both cases c is the time that one
  * request takes from the others, and only ratios of costs are charged.
  *
  * Identification [R].  While the mix of requests changes, the equation above
@@ -36,7 +36,7 @@
  *	B_k = c n_k + s sectors_k
  *
  * with 2^-8 of the weight.  In a drive with an internal queue a read also waits
- * for writes, so a kind's own time says less than a change of the mix.  The
+ * for writes.  So a kind's own time says less than a change of the mix.  The
  * weight is 2^-12 if the caller changes the mix on purpose (`dithered`).
  *
  * Deferred cost [R].  A buffered write completes before the drive programs it
@@ -56,8 +56,8 @@
  * rejected for that operation.  The requests of a sample that is too small
  * belong to the next one.
  *
- * Normal form.  Each sample is divided by the time that was predicted for it,
- * so it has the same weight on a fast drive as on a slow one.  The coefficients
+ * Normal form.  Each sample is divided by the time that was predicted for it.
+ * So it has the same weight on a fast drive as on a slow one.  The coefficients
  * are relative to a unit, the time of a sector in the first sample.  They begin
  * as a cost by bytes.
  *

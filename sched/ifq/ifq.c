@@ -41,7 +41,7 @@
  *		that it left unused since then, D requests at most
  *
  * [P] With max and 4tag more requests of different users go into the device at
- * once instead of being kept here: hence min, the default.  [K] By Jin, Chase
+ * once, and fewer are kept here: hence min, the default.  [K] By Jin, Chase
  * and Kaur, min would be the least tag *in the device* and 4tag would order by
  * max's tag, then by min's.  [R] Our min is the least tag that waits, which a
  * slow request cannot hold back.  Our 4tag orders by the second of its tags

@@ -169,7 +169,7 @@ static void tenant_close(struct tenant *t, struct family *family,
 }
 
 /*
- * Bounds the log usage from below, when the highest of the family is known: a
+ * Bounds the log usage from below, when the highest of the family is known.  A
  * tenant saves up no more than the greatest scale is worth.
  */
 static void tenant_clamp(struct tenant *t, const struct family *family,

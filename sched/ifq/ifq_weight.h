@@ -3,8 +3,8 @@
  * ifq_weight - weights by which tenants disturb each other equally
  *
  * The problem.  Of two tenants of equal rank one reads all day, and the other
- * asks for a little now and then.  Equal shares are no justice for the second:
- * it is served a tenth of the bytes of the first and yet waits for it every
+ * asks for a little now and then.  Equal shares are no justice for the second.
+ * It is served a tenth of the bytes of the first and yet waits for it every
  * time.
  *
  * The idea (the paper).  Time is cut into windows.  While tenants compete,
@@ -29,7 +29,7 @@
  * 1 % of its due after seven windows.
  *
  * Why served / weight [R].  With the cgroup's weight times 1 / served, tenants
- * that take all they can get settle at the square root of their weights: 4 : 1
+ * that take all they can get settle at the square root of their weights.  4 : 1
  * becomes 2 : 1.  So served bytes count per unit of weight: those of a tenant
  * of weight 400 count a quarter.  Then such tenants settle at 4 : 1, and with
  * equal weights the rule is the paper's.
@@ -46,7 +46,7 @@
  *
  * Idle tenants.  Weights follow from served bytes and from nothing else.  A
  * window in which a tenant was idle counts with no served bytes, even if no
- * tick ended that window: the tenant's log usage is computed for it when the
+ * tick ended that window.  The log usage is computed for such windows when the
  * tenant returns.  A new tenant starts at the mean log usage of its siblings
  * [R].
  *

@@ -9,9 +9,9 @@
  *
  * Why no wake-up is lost.  The waiter adds its queue to the set and then looks
  * at its condition again.  The waker makes the condition true by a fully
- * ordered operation and then claims the waiter.  queue_set_add() is fully
- * ordered as well, and pairs with the waker's operation.  So one of the two
- * sees the other: the waiter its condition, or the waker the waiter's bit.
+ * ordered operation and then claims the waiter.  That operation pairs with
+ * queue_set_add(), which is fully ordered as well.  So one of the two sees the
+ * other: the waiter its condition, or the waker the waiter's bit.
  * If several wakers claim one member, one of them gets it.
  */
 #ifndef MQFAIR_QUEUE_SET_H

@@ -10,7 +10,7 @@
  *
  * Nodes 0 .. nr_queues - 1 are the leaves, in queue order, and children come
  * before their parents.  A core or socket is left out if it has a single node
- * or all queues below it: it would cost a cache line per update and separate
+ * or all queues below it.  It would cost a cache line per update and separate
  * nothing.  The root always exists and is never a leaf.
  *
  * Synchronisation

@@ -8,8 +8,8 @@
  * wheel reaches waits in the last bucket and looks again when it is woken.
  *
  * A queue is put into the bucket that starts at or after its due time.  So the
- * wheel itself wakes it up to @width late and never early.  Races cause early
- * and repeated wake-ups, which cost one look each.
+ * wheel itself wakes it less than @width after that time and never before.
+ * Races cause early and repeated wake-ups, which cost one look each.
  *
  * Let @width be no larger than the threshold T.  The queue that holds virtual
  * time back is due at VT - T, so its bucket has always passed, and at least one
@@ -30,7 +30,7 @@
  * empties the buckets that have passed.  One of the two sees the other: the
  * parker finds its bucket passed and withdraws, or the turner finds the bit.
  *
- * @width and the number of buckets are powers of two, so a bucket's place in
+ * @width and the number of buckets are powers of two.  So a bucket's place in
  * the ring is the same whether or not virtual time has wrapped.
  *
  * Source: Hedayati et al., Multi-Queue Fair Queueing, ATC 2019, section 3.3.

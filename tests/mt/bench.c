@@ -17,8 +17,8 @@
  *		and steal all the time
  *
  * The program is linked once with the real structures, and once for each
- * structure that is replaced by a simpler one (ablation/).  bench.py runs all
- * of them in turn.  The program prints one line of JSON.
+ * structure that is replaced by a simpler one (ablation/).  The script bench.py
+ * runs all of them in turn.  The program prints one line of JSON.
  */
 #include "sched/mqfq/mqfq.h"
 #include "tests/machine.h"

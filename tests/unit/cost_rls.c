@@ -289,7 +289,7 @@ static void costs_match_double_precision(void **state)
 					      model_ns(&t, 1, sectors);
 
 				if (fabs(got - want) > 0.01 * both)
-					fail_msg("round %llu window %u class %u, %u sectors: %f instead of %f",
+					fail_msg("round %llu sample %u op %u, %u sectors: %f instead of %f",
 						 round, i, k / 2, sectors, got,
 						 want);
 			}
