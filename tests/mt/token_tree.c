@@ -48,30 +48,30 @@ static void put(struct scenario *s, u32 queue)
 	token_put(&s->slots, queue);
 }
 
-static u32 step(struct scenario *s, struct random *r, bool resizing, u32 held)
+static u32 step(struct scenario *s, struct random *r, bool resizing, u32 slots)
 {
 	u32 queue = random_below(r, s->topo.nr_queues);
 	u32 other = random_below(r, s->topo.nr_queues);
 
 	switch (random_below(r, 8)) {
 	case 0 ... 2:
-		return held + get(s, queue, false);
+		return slots + get(s, queue, false);
 	case 3:
-		return held + get(s, queue, true);
+		return slots + get(s, queue, true);
 	case 4 ... 5:
-		if (!held)
+		if (!slots)
 			return 0;
 		put(s, queue);
-		return held - 1;
+		return slots - 1;
 	case 6:
 		token_give(&s->slots, queue, other);
-		return held;
+		return slots;
 	default:
 		(void)token_peek(&s->slots, queue);
 		if (resizing && random_once_in(r, 4))
 			token_resize(&s->slots,
 				     1 + random_below(r, (u32)s->most));
-		return held;
+		return slots;
 	}
 }
 
@@ -79,14 +79,14 @@ static void work(struct member *me, void *arg)
 {
 	struct scenario *s = arg;
 	bool resizing = s->resizing && me->index == 0;
-	u32 meeting, i, held = 0;
+	u32 meeting, i, slots = 0;
 
 	for (meeting = 0; meeting < MEETINGS; meeting++) {
 		for (i = 0; i < STEPS; i++)
-			held = step(s, &me->random, resizing, held);
+			slots = step(s, &me->random, resizing, slots);
 		threads_meet(me, check, s);
 	}
-	while (held--)
+	while (slots--)
 		put(s, random_below(&me->random, s->topo.nr_queues));
 }
 

@@ -7,7 +7,7 @@
 struct model {
 	const struct topology *topo;
 	s64 free[2 * MACHINE_QUEUES];
-	u32 held[MACHINE_QUEUES];
+	u32 in_use_by[MACHINE_QUEUES];
 	u32 in_use, depth;
 };
 
@@ -44,10 +44,10 @@ static u32 model_path(const struct model *w, u32 queue)
 	return w->topo->nr_nodes;
 }
 
-static void hold(struct model *w, u32 queue, u32 node)
+static void count_slot(struct model *w, u32 queue, u32 node)
 {
 	w->free[node]--;
-	w->held[queue]++;
+	w->in_use_by[queue]++;
 	w->in_use++;
 }
 
@@ -59,7 +59,7 @@ static void take(struct token_tree *t, struct model *w, u32 queue)
 	assert_int_equal(token_peek(t, queue), any);
 	assert_int_equal(token_take(t, queue), any);
 	if (any)
-		hold(w, queue, from);
+		count_slot(w, queue, from);
 }
 
 /* How near node @n is to @queue: the range of the lowest node over both. */
@@ -92,17 +92,17 @@ static void steal(struct token_tree *t, struct model *w, u32 queue)
 	assert_int_equal(distance(topo, queue, taken), nearest);
 	if (w->free[nearest] > 0)
 		assert_int_equal(taken, nearest);
-	hold(w, queue, taken);
+	count_slot(w, queue, taken);
 }
 
 static void put(struct token_tree *t, struct model *w, u32 queue)
 {
 	u32 root = w->topo->root;
 
-	if (!w->held[queue])
+	if (!w->in_use_by[queue])
 		return;
 	token_put(t, queue);
-	w->held[queue]--;
+	w->in_use_by[queue]--;
 	w->in_use--;
 	w->free[w->free[root] < 0 ? root : queue]++;
 }
