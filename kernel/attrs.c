@@ -5,7 +5,13 @@
  *	a number	N
  *	of a host's choosing	N or "auto"; read, the number and "auto"
  *	a choice	one of the names
- *	a cost line	"BASE PER_KIB", bytes of 4 KiB reads (see sched/core/cost.h)
+ *	a cost		"bytes", "iops", "learned", "linear", or "linear A B C D"
+ *
+ * A read costs A + B * KiB and a write C + D * KiB, in bytes of 4 KiB reads
+ * (sched/core/cost.h).  "linear" alone takes the coefficients in force.
+ *
+ * A tunable for research has a file only in a module that was loaded with
+ * research=1.
  *
  * A value that is not understood or out of range is EINVAL and changes
  * nothing.
@@ -16,6 +22,10 @@
 #include "attrs.h"
 
 #include "wake.h"
+
+static bool research;
+module_param(research, bool, 0444);
+MODULE_PARM_DESC(research, "offer the tunables that papers compare, too");
 
 enum {
 	/*
@@ -38,7 +48,7 @@ static u32 auto_depth(struct device_host *d)
 
 static u32 auto_threshold(u32 depth)
 {
-	return min_t(u64, (u64)depth * AUTO_THRESHOLD_PER_SLOT, THRESHOLD_MAX);
+	return min_t(u64, (u64)depth * AUTO_THRESHOLD_PER_SLOT, U32_MAX);
 }
 
 /* Sets what is automatic; the depth comes first, others follow from it. */
@@ -50,10 +60,10 @@ static void set_automatic(struct device_host *d, unsigned long automatic,
 
 	for_each_set_bit(i, &automatic, TUNABLES_MAX)
 		if (table[i].automatic == AUTO_DEPTH)
-			p->depth = auto_depth(d);
+			tunable_put(&table[i], p, auto_depth(d));
 	for_each_set_bit(i, &automatic, TUNABLES_MAX)
 		if (table[i].automatic == AUTO_THRESHOLD)
-			p->threshold = auto_threshold(p->depth);
+			tunable_put(&table[i], p, auto_threshold(p->depth));
 }
 
 void device_default_params(struct device_host *d, const struct sched_ops *ops,
@@ -75,7 +85,7 @@ void device_default_params(struct device_host *d, const struct sched_ops *ops,
 struct wish {
 	bool automatic;
 	u32 value;
-	struct cost_line line;
+	struct cost_model cost;
 };
 
 static int parse_choice(const struct tunable *t, const char *text, u32 *value)
@@ -92,26 +102,43 @@ static int parse_choice(const struct tunable *t, const char *text, u32 *value)
 }
 
 /* A trailing newline is white space to sscanf; anything else is not. */
-static int parse_line(const char *text, struct cost_line *line)
+static int parse_lines(const char *text, struct cost_model *cost)
 {
 	char end;
 
-	if (sscanf(text, "%u %u %c", &line->base, &line->per_kib, &end) != 2 ||
-	    text[0] == '-' || strstr(text, " -"))
+	cost->kind = COST_LINEAR;
+	if (strncmp(text, "linear ", strlen("linear ")) ||
+	    sscanf(text, "linear %u %u %u %u %c", &cost->read.base,
+		   &cost->read.per_kib, &cost->write.base, &cost->write.per_kib,
+		   &end) != 4 ||
+	    strchr(text, '-'))
 		return -EINVAL;
 	return 0;
 }
 
-static int parse(const struct tunable *t, const char *text, struct wish *wish)
+/* A name alone leaves the coefficients as they are. */
+static int parse_cost(const char *text, struct cost_model *cost)
+{
+	int kind = __sysfs_match_string(cost_names, COST_KINDS, text);
+
+	if (kind < 0)
+		return parse_lines(text, cost);
+	cost->kind = kind;
+	return 0;
+}
+
+static int parse(const struct tunable *t, const struct sched_params *p,
+		 const char *text, struct wish *wish)
 {
 	*wish = (struct wish){
 		.automatic = t->automatic != AUTO_NOT &&
 			     sysfs_streq(text, "auto"),
+		.cost = p->cost,
 	};
 	if (wish->automatic)
 		return 0;
-	if (t->kind == TUNABLE_LINE)
-		return parse_line(text, &wish->line);
+	if (t->kind == TUNABLE_COST)
+		return parse_cost(text, &wish->cost);
 	if (t->kind == TUNABLE_CHOICE)
 		return parse_choice(t, text, &wish->value);
 	return kstrtouint(text, 10, &wish->value) ? -EINVAL : 0;
@@ -122,26 +149,27 @@ static int apply(const struct tunable *t, const struct wish *wish,
 {
 	if (wish->automatic)
 		return 0;
-	if (t->kind == TUNABLE_LINE)
-		return tunable_set_line(t, p, wish->line.base,
-					wish->line.per_kib);
+	if (t->kind == TUNABLE_COST)
+		return tunable_set_cost(t, p, &wish->cost);
 	return tunable_set(t, p, wish->value);
 }
 
-static int device_tune(struct device_host *d, u32 place,
-		       const struct wish *wish)
+static int device_tune(struct device_host *d, u32 place, const char *text)
 {
 	const struct sched_ops *ops = d->sched.ops;
 	unsigned long automatic = d->automatic & ~BIT(place);
 	struct sched_params p = d->sched.params;
 	struct wake wake __uninitialized;
+	struct wish wish;
 	int ret;
 
 	lockdep_assert_held(&d->tune_lock);
-	ret = apply(&ops->tunables[place], wish, &p);
+	ret = parse(&ops->tunables[place], &p, text, &wish);
+	if (!ret)
+		ret = apply(&ops->tunables[place], &wish, &p);
 	if (ret)
 		return ret;
-	if (wish->automatic)
+	if (wish.automatic)
 		automatic |= BIT(place);
 	set_automatic(d, automatic, &p);
 	ret = sched_params_check(ops, &p);
@@ -158,16 +186,25 @@ static ssize_t tunable_store(struct elevator_queue *e, const char *page,
 			     size_t count, u32 place)
 {
 	struct device_host *d = e->elevator_data;
-	struct wish wish;
 	int ret;
 
-	ret = parse(&d->sched.ops->tunables[place], page, &wish);
-	if (ret)
-		return ret;
 	mutex_lock(&d->tune_lock);
-	ret = device_tune(d, place, &wish);
+	ret = device_tune(d, place, page);
 	mutex_unlock(&d->tune_lock);
 	return ret ?: count;
+}
+
+static ssize_t cost_show(const struct cost_model *cost, char *page)
+{
+	u32 kind = READ_ONCE(cost->kind);
+
+	if (kind != COST_LINEAR)
+		return sysfs_emit(page, "%s\n", cost_names[kind]);
+	return sysfs_emit(page, "linear %u %u %u %u\n",
+			  READ_ONCE(cost->read.base),
+			  READ_ONCE(cost->read.per_kib),
+			  READ_ONCE(cost->write.base),
+			  READ_ONCE(cost->write.per_kib));
 }
 
 static ssize_t tunable_show(struct elevator_queue *e, char *page, u32 place)
@@ -176,12 +213,8 @@ static ssize_t tunable_show(struct elevator_queue *e, char *page, u32 place)
 	const struct tunable *t = &d->sched.ops->tunables[place];
 	const struct sched_params *p = &d->sched.params;
 
-	if (t->kind == TUNABLE_LINE) {
-		const struct cost_line *line = (void *)p + t->offset;
-
-		return sysfs_emit(page, "%u %u\n", READ_ONCE(line->base),
-				  READ_ONCE(line->per_kib));
-	}
+	if (t->kind == TUNABLE_COST)
+		return cost_show(tunable_get_cost(t, p), page);
 	if (t->kind == TUNABLE_CHOICE)
 		return sysfs_emit(page, "%s\n", t->choices[tunable_get(t, p)]);
 	return sysfs_emit(page,
@@ -215,13 +248,16 @@ static_assert(ARRAY_SIZE(places) == TUNABLES_MAX);
 void attrs_fill(const struct tunable *table,
 		struct elv_fs_entry attrs[TUNABLES_MAX + 1])
 {
-	u32 i;
+	u32 i, n = 0;
 
 	for (i = 0; table[i].name; i++) {
 		if (WARN_ON_ONCE(i == TUNABLES_MAX))
 			return;
-		attrs[i] = places[i];
-		attrs[i].attr.name = table[i].name;
-		attrs[i].attr.mode = 0644;
+		if (table[i].research && !research)
+			continue;
+		attrs[n] = places[i];
+		attrs[n].attr.name = table[i].name;
+		attrs[n].attr.mode = 0644;
+		n++;
 	}
 }

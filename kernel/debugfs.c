@@ -71,8 +71,7 @@ static void show_state(struct seq_file *m, struct device_host *d)
 		d->sched.ops->report(&d->sched, &sr.report);
 	if (sr.last)
 		seq_putc(m, '\n');
-	seq_printf(m, "depth %u\nthreshold %u\n", d->sched.params.depth,
-		   d->sched.params.threshold);
+	seq_printf(m, "depth %u\n", d->sched.params.depth);
 	seq_printf(m, "active_flows %u\ngeneration %llu\n",
 		   d->sched.share.nr_active, share_generation(&d->sched.share));
 	seq_printf(m, "wakes %lld\nthrottles %llu\nno_slot %llu\nurgent %llu\n",

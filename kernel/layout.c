@@ -184,8 +184,8 @@ static int device_start(struct device_host *d, const struct sched_ops *ops,
 		queue_host_init(d, i, &plan[i]);
 	}
 	device_default_params(d, ops, &params);
-	d->sched.flow_pages = host_ftl_flow_pages;
-	d->sched.flash_time = host_ftl_flash_time;
+	d->sched.map.flow_pages = host_ftl_flow_pages;
+	d->sched.map.flash_time = host_ftl_flash_time;
 	d->sched.pages = get_capacity(d->q->disk) >>
 			 (PAGE_SHIFT - SECTOR_SHIFT);
 	ret = sched_init(&d->sched, ops, &params, place);

@@ -22,6 +22,7 @@
 #include "tick.h"
 #include "wake.h"
 #include "weights.h"
+#include "sched/core/policies.h"
 
 static void *el_alloc_data(struct request_queue *q)
 {
@@ -127,11 +128,15 @@ static struct {
  * The block layer asks for these modules when a task writes the name of a
  * scheduler that is not registered.
  */
-MODULE_ALIAS("mqfq-iosched");
-MODULE_ALIAS("wdt-iosched");
-MODULE_ALIAS("ifq-iosched");
-MODULE_ALIAS("kyber-fair-iosched");
-MODULE_ALIAS("hwabc-iosched");
+#define SCHEDULER(symbol, name) MODULE_ALIAS(name "-iosched");
+#ifdef MQFAIR_EXAMPLES
+#define EXAMPLE(symbol, name) MODULE_ALIAS(name "-iosched");
+#else
+#define EXAMPLE(symbol, name)
+#endif
+#include "sched/core/policies.def"
+#undef EXAMPLE
+#undef SCHEDULER
 
 static int elevator_register_one(u32 i)
 {

@@ -240,7 +240,10 @@ def _job(
 
 
 def _module_lines(spec: GuestSpec) -> list[str]:
-    """Make modprobe know modules that are in no index: by name and by their own aliases."""
+    """Make modprobe know modules that are in no index: by name and by their own aliases.
+
+    A guest is for experiments, so mqfair.ko offers its research tunables there.
+    """
     config = []
     names = []
     for path in spec.modules:
@@ -250,7 +253,8 @@ def _module_lines(spec: GuestSpec) -> list[str]:
         config += [f"alias {alias} {name}" for alias in kernel.module_aliases(path)]
         needed = " ".join(kernel.module_depends(path))
         load_needed = f"/sbin/modprobe -a {needed} && " if needed else ""
-        config.append(f"install {name} {load_needed}/sbin/insmod {file} $CMDLINE_OPTS")
+        options = " research=1" if name == "mqfair" else ""
+        config.append(f"install {name} {load_needed}/sbin/insmod {file}{options} $CMDLINE_OPTS")
     if not config:
         return []
     text = shlex.quote("\n".join(config))

@@ -624,8 +624,8 @@ struct host *host_create(const struct host_params *params)
 	host_init_queues(h);
 	host_place(h);
 	if (params->device.flash) {
-		h->sched.flow_pages = host_flow_pages;
-		h->sched.flash_time = host_flash_time;
+		h->sched.map.flow_pages = host_flow_pages;
+		h->sched.map.flash_time = host_flash_time;
 		h->sched.pages =
 			(u64)flash_pages(params->device.flash) *
 			flash_params_of(params->device.flash)->page_bytes /

@@ -421,7 +421,7 @@ def _modules(plan: Plan, fs: Fs) -> Iterator[None]:
     if not any(map(is_ours, names)) or plan.module is None or fs.is_dir("/sys/module/mqfair"):
         yield
         return
-    _must("insmod", plan.module)
+    _must("insmod", plan.module, "research=1")
     try:
         yield
     finally:

@@ -23,7 +23,7 @@ enum {
 
 static struct budget_flow_queue *flow_queue_of(const struct flow *f, u32 queue)
 {
-	return flow_queue_engine(f, queue);
+	return flow_queue_own(f, queue);
 }
 
 static struct budget_queue *queue_of(const struct queue *q)
@@ -45,7 +45,7 @@ static u32 charge_of(const struct budget *b, const struct io *io, u32 bytes)
 
 static u64 period_ns(const struct budget *b)
 {
-	return READ_ONCE(b->sched->params.budget.period_ns);
+	return READ_ONCE(budget_params(&b->sched->params)->period_ns);
 }
 
 static enum budget_rule rule_of(const struct budget *b)
@@ -1080,10 +1080,7 @@ void budget_tune(struct sched *s, const struct sched_params *p,
 	struct budget *b = budget_of(s);
 
 	if (p) {
-		cost_set(&s->params.cost, &p->cost);
-		WRITE_ONCE(s->params.budget.period_ns, p->budget.period_ns);
-		WRITE_ONCE(s->params.budget.work_conserving,
-			   p->budget.work_conserving);
+		sched_params_take(s, p);
 		if (b->ops->nr_classes == 1 && p->depth != s->params.depth) {
 			WRITE_ONCE(s->params.depth, p->depth);
 			slots_resize(&b->slots[0], p->depth, wake);
@@ -1151,6 +1148,8 @@ int budget_init(struct budget *b, struct sched *s, const struct budget_ops *ops,
 	b->queue = port_zalloc(s->nr_queues * sizeof(*b->queue));
 	if (!b->queue)
 		return -ENOMEM;
+	if (cost_estimator_init(s))
+		goto queue;
 	for (i = 0; i < ops->nr_classes; i++)
 		if (slots_init(&b->slots[i], s, depth[i]))
 			goto slots;
@@ -1158,6 +1157,8 @@ int budget_init(struct budget *b, struct sched *s, const struct budget_ops *ops,
 	slots:
 	while (i--)
 		slots_deinit(&b->slots[i]);
+	cost_estimator_deinit(s);
+queue:
 	port_free(b->queue);
 	return -ENOMEM;
 }
@@ -1168,5 +1169,6 @@ void budget_deinit(struct budget *b)
 
 	for (i = b->ops->nr_classes; i--;)
 		slots_deinit(&b->slots[i]);
+	cost_estimator_deinit(b->sched);
 	port_free(b->queue);
 }

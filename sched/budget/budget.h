@@ -165,7 +165,7 @@ struct budget_lane {
 	u32 class;			/* I */
 };
 
-/* A flow in one queue: what flow_queue_engine() has. */
+/* A flow in one queue: what flow_queue_own() has. */
 struct budget_flow_queue {
 	u64 spent;			/* O */
 	struct budget_lane lane[];	/* ops->nr_classes of them */
@@ -183,7 +183,7 @@ struct budget_past {
 	bool out;		/* all of them */
 };
 
-/* What flow_engine() has, or begins with. */
+/* What flow_own() has, or begins with. */
 struct budget_flow {
 	/* the credit line */
 	atomic64_t left;	/* A: credit; <= 0: out */
@@ -258,10 +258,21 @@ struct budget {
 	struct slots slots[BUDGET_CLASSES];
 };
 
-/* A scheduler's engine is, or begins with, its budget. */
+/* sched_params.own begins with them. */
+struct budget_params {
+	u32 period_ns;
+	u32 work_conserving;
+};
+
+static inline struct budget_params *budget_params(const struct sched_params *p)
+{
+	return (struct budget_params *)p->own;
+}
+
+/* sched.own is, or begins with, its budget. */
 static inline struct budget *budget_of(const struct sched *s)
 {
-	return s->engine;
+	return s->own;
 }
 
 /*
@@ -314,13 +325,15 @@ void budget_report_flow(const struct flow *f, struct report *r);
 
 static inline struct budget_flow *budget_flow_of(const struct flow *f)
 {
-	return flow_engine(f);
+	return flow_own(f);
 }
 
 /* For the tables of tunables. */
 #define TUNABLE_BUDGET_PERIOD(name_)					\
-	TUNABLE_U32(name_, budget.period_ns, 1, 4000, 1000000, 100)
+	TUNABLE_U32(name_, struct budget_params, period_ns, 1, 4000,	\
+		    1000000, 100)
 #define TUNABLE_WORK_CONSERVING						\
-	TUNABLE_FLAG("work_conserving", budget.work_conserving, 1)
+	TUNABLE_FLAG("work_conserving", struct budget_params,		\
+		     work_conserving, 1), .research = true
 
 #endif /* MQFAIR_BUDGET_H */

@@ -38,7 +38,7 @@
  *			Any other cost of cost.h may stand in its place
  *   write / total	requests dispatched, of the last second or so [R]
  *   valid, invalid	from who knows the translation layer, by
- *			sched.flow_pages.  gc_share=flow: all of the flow's pages,
+ *			sched.map.flow_pages.  gc_share=flow: all of the flow's pages,
  *			the paper's formula.  gc_share=victim: those that
  *			collecting copied for it against those that it had
  *			written, for which as many became invalid, in the last
@@ -94,17 +94,17 @@ static const char *const gc_share_names[] = {
 
 static struct hwabc *hwabc_of(const struct sched *s)
 {
-	return s->engine;
+	return s->own;
 }
 
 static struct hwabc_flow *hwabc_flow_of(const struct flow *f)
 {
-	return flow_engine(f);
+	return flow_own(f);
 }
 
 static struct hwabc_flow_queue *flow_queue_of(const struct flow *f, u32 queue)
 {
-	return (void *)((char *)flow_queue_engine(f, queue) +
+	return (void *)((char *)flow_queue_own(f, queue) +
 			BUDGET_FLOW_QUEUE_BYTES(1));
 }
 
@@ -174,7 +174,7 @@ static u32 pages_ratio(struct hwabc *hw, struct flow *f)
 	struct hwabc_flow *hf = hwabc_flow_of(f);
 	struct flow_pages pages;
 
-	if (!s->flow_pages || !s->flow_pages(s, f, &pages)) {
+	if (!s->map.flow_pages || !s->map.flow_pages(s, f, &pages)) {
 		WRITE_ONCE(hw->hidden, true);
 		return hwabc_ratio(gc_shadow_valid(&hw->gc_shadow,
 						   &hf->gc_shadow),
@@ -185,14 +185,15 @@ static u32 pages_ratio(struct hwabc *hw, struct flow *f)
 	/* Less than before: it is a new count. */
 	hf->copied = min(hf->copied, pages.copied);
 	decay(&hf->late_copied, &hf->copied, pages.copied);
-	if (READ_ONCE(s->params.hwabc.gc_share) == GC_SHARE_VICTIM)
+	if (READ_ONCE(hwabc_params(&s->params)->gc_share) == GC_SHARE_VICTIM)
 		return hwabc_ratio(hf->late_copied, hf->late_written);
 	return hwabc_ratio(pages.valid, pages.invalid);
 }
 
 static void judge(struct hwabc *hw, struct flow *f)
 {
-	u32 alpha_pct = READ_ONCE(hw->budget.sched->params.hwabc.alpha_pct);
+	u32 alpha_pct =
+		READ_ONCE(hwabc_params(&hw->budget.sched->params)->alpha_pct);
 	struct hwabc_flow *hf = hwabc_flow_of(f);
 	struct counts c = count(f);
 
@@ -221,7 +222,8 @@ static void hwabc_tick(struct sched *s, u64 now, struct wake *wake)
 		hw->drain_ns = now + DRAIN_NS;
 		if (hw->hidden)
 			gc_shadow_tick(&hw->gc_shadow,
-				       READ_ONCE(s->params.hwabc.spare_pct));
+				       READ_ONCE(hwabc_params(&s->params)
+							 ->spare_pct));
 	}
 	if (now >= hw->judge_ns) {
 		hw->judge_ns = now + JUDGE_NS;
@@ -262,7 +264,7 @@ static bool hwabc_device(const struct budget *b, u64 now,
 	const struct sched *s = b->sched;
 	struct flash_time time;
 
-	if (!s->flash_time || !s->flash_time(s, &time))
+	if (!s->map.flash_time || !s->map.flash_time(s, &time))
 		return false;
 	device->worked_ns = time.busy_ns;
 	device->could_ns = time.planes * now;
@@ -274,7 +276,7 @@ static void learn_rate(struct hwabc *hw, u64 now)
 	const struct sched *s = hw->budget.sched;
 	u64 work = hwabc_work(&hw->budget), ns = now - hw->rate_ns, rate;
 
-	if (ns < READ_ONCE(s->params.budget.period_ns))
+	if (ns < READ_ONCE(budget_params(&s->params)->period_ns))
 		return;
 	rate = mul_u64_u64_div_u64(work - hw->rate_work, 1 << RATE_SHIFT, ns);
 	hw->rate = max(rate, hw->rate - (hw->rate >> RATE_FADE_SHIFT));
@@ -285,7 +287,8 @@ static void learn_rate(struct hwabc *hw, u64 now)
 static void hwabc_predict(struct budget *b, u64 now)
 {
 	struct hwabc *hw = hwabc_of(b->sched);
-	u64 ns = (u64)READ_ONCE(b->sched->params.hwabc.budget_ms) * NS_PER_MS;
+	u64 ns = (u64)READ_ONCE(hwabc_params(&b->sched->params)->budget_ms) *
+		 NS_PER_MS;
 
 	learn_rate(hw, now);
 	b->total = max(mul_u64_u64_shr(hw->rate, ns, RATE_SHIFT), TOTAL_LEAST);
@@ -345,7 +348,7 @@ static void hwabc_flow_exit(struct flow *f)
 
 static void choose_rule(struct hwabc *hw, const struct sched_params *p)
 {
-	budget_set_rule(&hw->budget, p->budget.work_conserving ?
+	budget_set_rule(&hw->budget, budget_params(p)->work_conserving ?
 					     BUDGET_CONSERVING :
 					     BUDGET_ALL_OUT);
 }
@@ -356,10 +359,6 @@ static void hwabc_tune(struct sched *s, const struct sched_params *p,
 	budget_tune(s, p, wake);
 	if (!p)
 		return;
-	WRITE_ONCE(s->params.hwabc.alpha_pct, p->hwabc.alpha_pct);
-	WRITE_ONCE(s->params.hwabc.gc_share, p->hwabc.gc_share);
-	WRITE_ONCE(s->params.hwabc.budget_ms, p->hwabc.budget_ms);
-	WRITE_ONCE(s->params.hwabc.spare_pct, p->hwabc.spare_pct);
 	choose_rule(hwabc_of(s), p);
 }
 
@@ -370,8 +369,6 @@ static void hwabc_exit(struct sched *s)
 	budget_deinit(&hw->budget);
 	gc_shadow_deinit(&hw->gc_shadow);
 	port_free(hw->queue);
-	port_free(hw);
-	s->engine = NULL;
 }
 
 static const struct budget_ops hwabc_budget_ops = {
@@ -384,28 +381,23 @@ static const struct budget_ops hwabc_budget_ops = {
 
 static int hwabc_init(struct sched *s)
 {
-	struct hwabc *hw = port_zalloc(sizeof(*hw));
+	struct hwabc *hw = hwabc_of(s);
 
-	if (!hw)
-		return -ENOMEM;
 	hw->hidden = true;
 	hw->queue = port_zalloc(s->nr_queues * sizeof(*hw->queue));
 	if (!hw->queue)
-		goto free;
+		return -ENOMEM;
 	if (gc_shadow_init(&hw->gc_shadow, s->nr_queues, s->pages))
 		goto queue;
 	if (budget_init(&hw->budget, s, &hwabc_budget_ops, TOTAL_LEAST,
 			&s->params.depth))
 		goto gc_shadow;
 	choose_rule(hw, &s->params);
-	s->engine = hw;
 	return 0;
 gc_shadow:
 	gc_shadow_deinit(&hw->gc_shadow);
 queue:
 	port_free(hw->queue);
-free:
-	port_free(hw);
 	return -ENOMEM;
 }
 
@@ -440,15 +432,24 @@ static void hwabc_report_flow(const struct flow *f, struct report *r)
 }
 
 static const struct tunable hwabc_tunables[] = {
-	TUNABLE_DEPTH,
-	TUNABLE_U32("budget_ms", hwabc.budget_ms, 1, 4000, 1, 10),
-	TUNABLE_BUDGET_PERIOD("period_ms"),
-	TUNABLE_WORK_CONSERVING,
-	TUNABLE_U32("alpha_pct", hwabc.alpha_pct, 0, PERCENT, 1, 10),
-	TUNABLE_NAMES("gc_share", hwabc.gc_share, gc_share_names,
-		      GC_SHARE_FLOW),
-	TUNABLE_U32("spare_pct", hwabc.spare_pct, 1, PERCENT, 1, 20),
-	TUNABLES_COST_OF(COST_LEARNED),
+	{ TUNABLE_DEPTH_AUTO },
+	{ TUNABLE_U32("budget_ms", struct hwabc_params, budget_ms, 1, 4000, 1,
+		      10) },
+	{ TUNABLE_U32("alpha_pct", struct hwabc_params, alpha_pct, 0, PERCENT,
+		      1, 10) },
+	{ TUNABLE_COST_OF(COST_LEARNED) },
+	{ TUNABLE_BUDGET_PERIOD("period_ms"), .research = true },
+	{ TUNABLE_WORK_CONSERVING },
+	{
+		TUNABLE_NAMES("gc_share", struct hwabc_params, gc_share,
+			      gc_share_names, GC_SHARE_FLOW),
+		.research = true,
+	},
+	{
+		TUNABLE_U32("spare_pct", struct hwabc_params, spare_pct, 1,
+			    PERCENT, 1, 20),
+		.research = true,
+	},
 	{ }
 };
 
@@ -456,6 +457,8 @@ const struct sched_ops hwabc_ops = {
 	.name			= "hwabc",
 	.shifts_mix		= true,
 	.tunables		= hwabc_tunables,
+	.bytes			= sizeof(struct hwabc),
+	.params_bytes		= sizeof(struct hwabc_params),
 	.flow_bytes		= sizeof(struct hwabc_flow),
 	.flow_queue_bytes	= BUDGET_FLOW_QUEUE_BYTES(1) +
 				  sizeof(struct hwabc_flow_queue),

@@ -17,6 +17,20 @@ enum {
 	HWABC_RATIO_MOST	= 16,
 };
 
+/* sched_params.own */
+struct hwabc_params {
+	struct budget_params budget;
+	u32 budget_ms;			/* of device work in a round */
+	u32 alpha_pct;
+	u32 gc_share;			/* enum hwabc_gc_share */
+	u32 spare_pct;			/* see gc_shadow.h */
+};
+
+static inline struct hwabc_params *hwabc_params(const struct sched_params *p)
+{
+	return (struct hwabc_params *)p->own;
+}
+
 /* L as in budget.h; T: tick alone. */
 struct hwabc_flow {
 	struct budget_flow budget;

@@ -89,12 +89,12 @@ static const char *const predict_names[] = {
 
 static struct kyber_fair *kyber_of(const struct sched *s)
 {
-	return s->engine;
+	return s->own;
 }
 
 static struct kyber_flow *kyber_flow_of(const struct flow *f)
 {
-	return flow_engine(f);
+	return flow_own(f);
 }
 
 /* -------------------------------------------------------------- prediction */
@@ -153,12 +153,12 @@ static void kyber_predict(struct budget *b, u64 now)
 {
 	struct kyber_fair *k = kyber_of(b->sched);
 	const struct sched_params *p = &b->sched->params;
-	u32 conserving = READ_ONCE(p->budget.work_conserving);
-	u64 period_ns = READ_ONCE(p->budget.period_ns);
+	u32 conserving = READ_ONCE(budget_params(p)->work_conserving);
+	u64 period_ns = READ_ONCE(budget_params(p)->period_ns);
 	u64 least_ns = conserving ? period_ns : 0, total;
 
 	count_throttled(b, now);
-	if (READ_ONCE(p->kyber.predict) == KYBER_PER_FLOW)
+	if (READ_ONCE(kyber_params(p)->predict) == KYBER_PER_FLOW)
 		total = predict_flows(k, period_ns, least_ns);
 	else
 		total = predict_total(k, period_ns, least_ns);
@@ -246,12 +246,12 @@ static void kyber_tick(struct sched *s, u64 now, struct wake *wake)
 
 static void set_params(struct kyber_fair *k, const struct sched_params *p)
 {
-	bool conserving = p->budget.work_conserving;
+	bool conserving = budget_params(p)->work_conserving;
 
 	WRITE_ONCE(k->domains.domain[IO_READ].target_ns,
-		   p->kyber.read_lat_us * 1000ULL);
+		   kyber_params(p)->read_lat_us * 1000ULL);
 	WRITE_ONCE(k->domains.domain[IO_WRITE].target_ns,
-		   p->kyber.write_lat_us * 1000ULL);
+		   kyber_params(p)->write_lat_us * 1000ULL);
 	budget_set_rule(&k->budget,
 			conserving ? BUDGET_CONSERVING : BUDGET_ALL_OUT);
 }
@@ -259,12 +259,8 @@ static void set_params(struct kyber_fair *k, const struct sched_params *p)
 static void kyber_tune(struct sched *s, const struct sched_params *p,
 		       struct wake *wake)
 {
-	if (p) {
-		WRITE_ONCE(s->params.kyber.read_lat_us, p->kyber.read_lat_us);
-		WRITE_ONCE(s->params.kyber.write_lat_us, p->kyber.write_lat_us);
-		WRITE_ONCE(s->params.kyber.predict, p->kyber.predict);
+	if (p)
 		set_params(kyber_of(s), p);
-	}
 	budget_tune(s, p, wake);
 }
 
@@ -287,22 +283,18 @@ static_assert((u32)DOMAINS <= (u32)BUDGET_CLASSES);
 static int kyber_init(struct sched *s)
 {
 	u32 depth[DOMAINS], op;
-	struct kyber_fair *k;
+	struct kyber_fair *k = kyber_of(s);
 	int ret;
 
-	k = port_zalloc(sizeof(*k));
-	if (!k)
-		return -ENOMEM;
 	ret = domains_init(&k->domains, s->nr_queues);
 	if (ret)
-		goto free;
+		return ret;
 	/* D, for hosts that count: as many as all domains have at most. */
 	s->params.depth = 0;
 	for (op = 0; op < DOMAINS; op++) {
 		depth[op] = domain_depth_most(op);
 		s->params.depth += depth[op];
 	}
-	s->engine = k;
 	ret = budget_init(&k->budget, s, &kyber_budget_ops, TOTAL_FIRST, depth);
 	if (ret)
 		goto domains;
@@ -310,9 +302,6 @@ static int kyber_init(struct sched *s)
 	return 0;
 domains:
 	domains_deinit(&k->domains);
-free:
-	port_free(k);
-	s->engine = NULL;
 	return ret;
 }
 
@@ -322,8 +311,6 @@ static void kyber_exit(struct sched *s)
 
 	budget_deinit(&k->budget);
 	domains_deinit(&k->domains);
-	port_free(k);
-	s->engine = NULL;
 }
 
 /* -------------------------------------------------------------- for people */
@@ -367,17 +354,25 @@ static void kyber_report_flow(const struct flow *f, struct report *r)
 }
 
 static const struct tunable kyber_tunables[] = {
-	TUNABLE_BUDGET_PERIOD("period_ms"),
-	TUNABLE_WORK_CONSERVING,
-	TUNABLE_NAMES("predict", kyber.predict, predict_names, KYBER_TOTAL),
-	TUNABLE_U32("read_lat_us", kyber.read_lat_us, 1, 10000000, 1, 2000),
-	TUNABLE_U32("write_lat_us", kyber.write_lat_us, 1, 10000000, 1, 10000),
+	{ TUNABLE_BUDGET_PERIOD("period_ms") },
+	{ TUNABLE_U32("read_lat_us", struct kyber_params, read_lat_us, 1,
+		      10000000, 1, 2000) },
+	{ TUNABLE_U32("write_lat_us", struct kyber_params, write_lat_us, 1,
+		      10000000, 1, 10000) },
+	{ TUNABLE_WORK_CONSERVING },
+	{
+		TUNABLE_NAMES("predict", struct kyber_params, predict,
+			      predict_names, KYBER_TOTAL),
+		.research = true,
+	},
 	{ }
 };
 
 const struct sched_ops kyber_fair_ops = {
 	.name		= "kyber-fair",
 	.tunables	= kyber_tunables,
+	.bytes			= sizeof(struct kyber_fair),
+	.params_bytes		= sizeof(struct kyber_params),
 	.flow_bytes	= sizeof(struct kyber_flow),
 	.flow_queue_bytes = BUDGET_FLOW_QUEUE_BYTES(DOMAINS),
 	.init		= kyber_init,

@@ -13,6 +13,18 @@ enum kyber_predict {
 	KYBER_PER_FLOW,
 };
 
+/* sched_params.own */
+struct kyber_params {
+	struct budget_params budget;
+	u32 read_lat_us, write_lat_us;	/* targets */
+	u32 predict;			/* enum kyber_predict */
+};
+
+static inline struct kyber_params *kyber_params(const struct sched_params *p)
+{
+	return (struct kyber_params *)p->own;
+}
+
 struct kyber_fair {
 	struct budget budget;
 	u64 round_ns;			/* O, by T: when the round began */

@@ -78,17 +78,17 @@ enum {
 
 static struct wdt *wdt_of(const struct sched *s)
 {
-	return s->engine;
+	return s->own;
 }
 
 static struct wdt_flow *wdt_flow_of(const struct flow *f)
 {
-	return flow_engine(f);
+	return flow_own(f);
 }
 
 static u64 interval_ns(const struct wdt *w)
 {
-	return READ_ONCE(w->budget.sched->params.budget.period_ns);
+	return READ_ONCE(budget_params(&w->budget.sched->params)->period_ns);
 }
 
 /* ------------------------------------------------------------------ demand */
@@ -156,7 +156,7 @@ static u64 total_to_meet(const struct wdt *w, struct flow *f, u64 demand)
 
 static u64 total_of_demands(const struct wdt *w)
 {
-	const struct wdt_params *p = &w->budget.sched->params.wdt;
+	const struct wdt_params *p = wdt_params(&w->budget.sched->params);
 	u32 history = READ_ONCE(p->history);
 	bool meet = READ_ONCE(p->total) == WDT_MEET;
 	struct flow *f;
@@ -195,7 +195,7 @@ static void wdt_predict(struct budget *b, u64 now)
 
 static u64 cap_bytes(const struct wdt *w)
 {
-	u64 mbps = READ_ONCE(w->budget.sched->params.wdt.caps_mbps);
+	u64 mbps = READ_ONCE(wdt_params(&w->budget.sched->params)->caps_mbps);
 
 	return mul_u64_u64_div_u64(mbps * BYTES_PER_MB, interval_ns(w),
 				   NS_PER_S);
@@ -242,7 +242,7 @@ static u64 cap_of(struct wdt *w, const struct flow *f)
 
 static u64 wdt_grant(const struct budget *b, const struct flow *f, u64 share)
 {
-	if (READ_ONCE(b->sched->params.wdt.caps_mbps))
+	if (READ_ONCE(wdt_params(&b->sched->params)->caps_mbps))
 		return parent_of(f) ? cap_of(wdt_of(b->sched), f) :
 				      1ULL << BUDGET_MOST_SHIFT;
 	return mul_u64_u64_shr(b->total, share, SHARE_SHIFT);
@@ -252,7 +252,8 @@ static u64 wdt_grant(const struct budget *b, const struct flow *f, u64 share)
 
 static void choose_lock(struct wdt *w, struct wdt_flow *wf)
 {
-	bool single = READ_ONCE(w->budget.sched->params.wdt.single_lock);
+	bool single =
+		READ_ONCE(wdt_params(&w->budget.sched->params)->single_lock);
 
 	budget_set_lock(wf->flow, single ? &w->single : &wf->lock);
 }
@@ -294,10 +295,10 @@ static void choose_rule(struct wdt *w)
 {
 	const struct sched_params *p = &w->budget.sched->params;
 
-	budget_set_rule(&w->budget,
-			p->budget.work_conserving && !p->wdt.caps_mbps ?
-				BUDGET_CONSERVING :
-				BUDGET_PERIODIC);
+	budget_set_rule(&w->budget, budget_params(p)->work_conserving &&
+						    !wdt_params(p)->caps_mbps ?
+					    BUDGET_CONSERVING :
+					    BUDGET_PERIODIC);
 }
 
 static void wdt_tune(struct sched *s, const struct sched_params *p,
@@ -311,12 +312,8 @@ static void wdt_tune(struct sched *s, const struct sched_params *p,
 	budget_tune(s, p, wake);
 	if (!p)
 		return;
-	WRITE_ONCE(s->params.wdt.history, p->wdt.history);
-	WRITE_ONCE(s->params.wdt.total, p->wdt.total);
-	WRITE_ONCE(s->params.wdt.caps_mbps, p->wdt.caps_mbps);
 	choose_rule(w);
 	flags = port_lock(&w->lock);
-	WRITE_ONCE(s->params.wdt.single_lock, p->wdt.single_lock);
 	for (wf = w->flows; wf; wf = wf->next)
 		choose_lock(w, wf);
 	port_unlock(&w->lock, flags);
@@ -334,8 +331,6 @@ static void wdt_exit(struct sched *s)
 
 	port_assert(!w->flows);
 	budget_deinit(&w->budget);
-	port_free(w);
-	s->engine = NULL;
 }
 
 static const struct budget_ops wdt_budget_ops = {
@@ -346,19 +341,14 @@ static const struct budget_ops wdt_budget_ops = {
 
 static int wdt_init(struct sched *s)
 {
-	struct wdt *w = port_zalloc(sizeof(*w));
+	struct wdt *w = wdt_of(s);
 
-	if (!w)
-		return -ENOMEM;
 	if (budget_init(&w->budget, s, &wdt_budget_ops, FIRST_TOTAL,
-			&s->params.depth)) {
-		port_free(w);
+			&s->params.depth))
 		return -ENOMEM;
-	}
 	port_lock_init(&w->single);
 	port_lock_init(&w->lock);
 	choose_rule(w);
-	s->engine = w;
 	return 0;
 }
 
@@ -369,20 +359,37 @@ static const char *const total_names[] = {
 };
 
 static const struct tunable wdt_tunables[] = {
-	TUNABLE_DEPTH,
-	TUNABLE_BUDGET_PERIOD("interval_ms"),
-	TUNABLE_U32("history", wdt.history, 1, DEMAND_SAMPLES, 1, 16),
-	TUNABLE_NAMES("total", wdt.total, total_names, WDT_SUM),
-	TUNABLE_WORK_CONSERVING,
-	TUNABLE_U32("caps_mbps", wdt.caps_mbps, 0, 1000000, 1, 0),
-	TUNABLE_FLAG("single_lock", wdt.single_lock, 0),
-	TUNABLES_COST,
+	{ TUNABLE_DEPTH_AUTO },
+	{ TUNABLE_BUDGET_PERIOD("interval_ms") },
+	{ TUNABLE_COST_OF(COST_BYTES) },
+	{
+		TUNABLE_U32("history", struct wdt_params, history, 1,
+			    DEMAND_SAMPLES, 1, 16),
+		.research = true,
+	},
+	{
+		TUNABLE_NAMES("total", struct wdt_params, total, total_names,
+			      WDT_SUM),
+		.research = true,
+	},
+	{ TUNABLE_WORK_CONSERVING },
+	{
+		TUNABLE_U32("caps_mbps", struct wdt_params, caps_mbps, 0,
+			    1000000, 1, 0),
+		.research = true,
+	},
+	{
+		TUNABLE_FLAG("single_lock", struct wdt_params, single_lock, 0),
+		.research = true,
+	},
 	{ }
 };
 
 const struct sched_ops wdt_ops = {
 	.name			= "wdt",
 	.tunables		= wdt_tunables,
+	.bytes			= sizeof(struct wdt),
+	.params_bytes		= sizeof(struct wdt_params),
 	.flow_bytes		= sizeof(struct wdt_flow),
 	.flow_queue_bytes	= BUDGET_FLOW_QUEUE_BYTES(1),
 	.init			= wdt_init,

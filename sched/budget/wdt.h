@@ -11,6 +11,20 @@ enum wdt_total {
 	WDT_MEET,		/* the least that lets everybody meet its own */
 };
 
+/* sched_params.own */
+struct wdt_params {
+	struct budget_params budget;
+	u32 history;			/* intervals */
+	u32 total;			/* enum wdt_total */
+	u32 caps_mbps;			/* 0: none */
+	u32 single_lock;
+};
+
+static inline struct wdt_params *wdt_params(const struct sched_params *p)
+{
+	return (struct wdt_params *)p->own;
+}
+
 /* L as in budget.h; W: wdt.lock. */
 struct wdt_flow {
 	struct budget_flow budget;

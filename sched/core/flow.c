@@ -2,14 +2,6 @@
 #include "flow.h"
 #include "sched.h"
 
-/* struct flow and struct flow_queue are whole cache lines, too. */
-static u32 whole_lines(u32 bytes)
-{
-	u32 line = sizeof(struct { char c; } __port_cacheline);
-
-	return (bytes + line - 1) / line * line;
-}
-
 size_t flow_size(const struct sched_ops *ops, u32 nr_queues)
 {
 	return sizeof(struct flow) + whole_lines(ops->flow_bytes) +
@@ -19,17 +11,13 @@ size_t flow_size(const struct sched_ops *ops, u32 nr_queues)
 
 void flow_init(struct flow *f, struct sched *s, struct flow *parent, u32 weight)
 {
-	u32 i;
-
 	f->sched = s;
 	f->nr_queues = s->nr_queues;
-	f->engine = &f->fq[f->nr_queues];
-	f->queue_engines = (char *)f->engine + whole_lines(s->ops->flow_bytes);
-	f->queue_engine_bytes = whole_lines(s->ops->flow_queue_bytes);
+	f->own = &f->fq[f->nr_queues];
+	f->queue_own = (char *)f->own + whole_lines(s->ops->flow_bytes);
+	f->queue_own_bytes = whole_lines(s->ops->flow_queue_bytes);
 	port_lock_init(&f->lock);
 	share_group_init(&f->group, parent ? &parent->group : NULL, weight);
-	for (i = 0; i < f->nr_queues; i++)
-		f->fq[i].flow = f;
 	if (s->ops->flow_init)
 		s->ops->flow_init(f);
 }

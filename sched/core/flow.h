@@ -37,7 +37,6 @@
 #define MQFAIR_FLOW_H
 
 #include "port.h"
-#include "heap.h"
 #include "share.h"
 #include "vtime.h"
 
@@ -58,23 +57,12 @@ enum {
 
 /* What a flow has waiting in one queue; Q of that queue but for `done`. */
 struct flow_queue {
-	struct heap_node node;		/* in queue.heap while not empty */
-	struct flow *flow;		/* I */
-	struct io *head, *tail;
-	u64 epoch;			/* of flow.seq, that the key is from */
 	u64 inserted;			/* O: ios */
 	u64 dispatched;			/* O: ios */
 	u64 bytes;			/* O: dispatched */
 	u64 wait_ns;			/* O: summed from insert to dispatch */
 	atomic64_t done;		/* A: ios completed */
 } __port_cacheline;
-
-/* A slot that waits for the flow: anticipate.h. */
-struct flow_reserved {
-	atomic64_t until;		/* A: ns; 0: none */
-	u32 late;			/* how often it came too late */
-	u32 done;			/* completions that asked for one */
-};
 
 struct flow {
 	/* the I/O path's line */
@@ -91,26 +79,33 @@ struct flow {
 	struct sched *sched;		/* I */
 	struct share_group group;
 	u64 share;			/* O: units of 2^-SHARE_SHIFT */
-	struct flow_reserved reserved;
 	struct flow *next_active;	/* sched.active_lock */
 	u64 seen;			/* tick: ios inserted when last looked */
 	u64 idle_since_ns;		/* tick */
 	u32 nr_queues;			/* I */
-	void *engine;			/* I: sched_ops.flow_bytes */
-	void *queue_engines;		/* I: nr_queues of .. */
-	u32 queue_engine_bytes;		/* I: .. this size */
+	void *own;			/* I: sched_ops.flow_bytes */
+	void *queue_own;		/* I: nr_queues of .. */
+	u32 queue_own_bytes;		/* I: .. this size */
 	struct flow_queue fq[];		/* by queue index */
 };
 
 /* The scheduler's own part of a flow, and of a flow's queue: cache lines. */
-static inline void *flow_engine(const struct flow *f)
+static inline void *flow_own(const struct flow *f)
 {
-	return f->engine;
+	return f->own;
 }
 
-static inline void *flow_queue_engine(const struct flow *f, u32 queue)
+static inline void *flow_queue_own(const struct flow *f, u32 queue)
 {
-	return (char *)f->queue_engines + (size_t)queue * f->queue_engine_bytes;
+	return (char *)f->queue_own + (size_t)queue * f->queue_own_bytes;
+}
+
+/* @bytes, rounded up to whole cache lines. */
+static inline u32 whole_lines(u32 bytes)
+{
+	u32 line = sizeof(struct { char c; } __port_cacheline);
+
+	return (bytes + line - 1) / line * line;
 }
 
 /* Bytes to allocate for a flow of scheduler @ops on @nr_queues queues. */

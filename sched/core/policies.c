@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The table of schedulers. */
-#include "sched.h"
 #include "policies.h"
+#include "sched.h"
+
+#define SCHEDULER(symbol, name_) &symbol##_ops,
+#ifdef MQFAIR_EXAMPLES
+#define EXAMPLE(symbol, name_) &symbol##_ops,
+#else
+#define EXAMPLE(symbol, name_)
+#endif
 
 const struct sched_ops *const sched_policies[] = {
-	&mqfq_ops,
-	&ifq_ops,
-	&kyber_fair_ops,
-	&wdt_ops,
-	&hwabc_ops,
+#include "policies.def"
 	NULL,
 };
 static_assert(ARRAY_SIZE(sched_policies) - 1 <= POLICIES_MAX);

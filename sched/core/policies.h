@@ -1,14 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What each scheduler's file offers to policies.c. */
+/* The table of schedulers, made of policies.def.  It is constant. */
 #ifndef MQFAIR_POLICIES_H
 #define MQFAIR_POLICIES_H
 
+#include "port.h"
+
 struct sched_ops;
 
-extern const struct sched_ops mqfq_ops;
-extern const struct sched_ops ifq_ops;
-extern const struct sched_ops kyber_fair_ops;
-extern const struct sched_ops wdt_ops;
-extern const struct sched_ops hwabc_ops;
+enum {
+	POLICIES_MAX	= 16,
+};
+
+#define SCHEDULER(symbol, name) extern const struct sched_ops symbol##_ops;
+#define EXAMPLE(symbol, name) SCHEDULER(symbol, name)
+#include "policies.def"
+#undef EXAMPLE
+#undef SCHEDULER
+
+/* NULL-terminated. */
+extern const struct sched_ops *const sched_policies[];
+u32 sched_policies_count(void);
+
+/* The scheduler of that name, or NULL. */
+const struct sched_ops *sched_find(const char *name);
 
 #endif /* MQFAIR_POLICIES_H */

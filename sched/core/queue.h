@@ -11,6 +11,15 @@
 
 #include "sched.h"
 
+/*
+ * The FIFO of one flow in one queue; Q.  Schedulers embed it in the memory that
+ * they have of each flow and queue, flow_queue_own().
+ */
+struct lane {
+	struct flow *flow;		/* I */
+	struct io_list fifo;
+};
+
 static inline void io_list_append(struct io_list *l, struct io *io)
 {
 	io->next = NULL;

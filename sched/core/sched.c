@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-#include "cost/cost_estimator.h"
+/* The common part of a scheduler on a device: its memory and its life. */
 #include "sched.h"
 
 void sched_params_init(const struct sched_ops *ops, struct sched_params *p)
@@ -14,6 +14,19 @@ int sched_params_check(const struct sched_ops *ops,
 	return tunables_check(ops->tunables, p);
 }
 
+/* Each parameter is a u32, so no reader sees half of one. */
+void sched_params_take(struct sched *s, const struct sched_params *p)
+{
+	const u32 *from = (const u32 *)p->own;
+	u32 *to = (u32 *)s->params.own;
+	u32 i, n = s->ops->params_bytes / (u32)sizeof(u32);
+
+	cost_set(&s->params.cost, &p->cost);
+	for (i = 0; i < n; i++)
+		if (to[i] != from[i])
+			WRITE_ONCE(to[i], from[i]);
+}
+
 void queue_init(struct queue *q, struct sched *s, u32 index)
 {
 	*q = (struct queue){
@@ -22,7 +35,46 @@ void queue_init(struct queue *q, struct sched *s, u32 index)
 		.head_tag = VTIME_NONE,
 		.state = DISPATCH_EMPTY,
 	};
-	heap_init(&q->heap);
+}
+
+static void sched_free_own(struct sched *s)
+{
+	/* One piece: the first queue's is at its start. */
+	port_free(s->queue[0]->own);
+	port_free(s->own);
+	s->own = NULL;
+}
+
+/* 0, or -ENOMEM with nothing allocated. */
+static int sched_alloc_own(struct sched *s, const struct sched_ops *ops)
+{
+	u32 bytes = whole_lines(ops->queue_bytes), i;
+	char *own = port_zalloc((size_t)max(bytes, 1U) * s->nr_queues);
+
+	if (!own)
+		return -ENOMEM;
+	for (i = 0; i < s->nr_queues; i++)
+		s->queue[i]->own = own + (size_t)i * bytes;
+	s->own = port_zalloc(max(ops->bytes, 1U));
+	if (s->own)
+		return 0;
+	sched_free_own(s);
+	return -ENOMEM;
+}
+
+static void sched_set_up(struct sched *s, const struct sched_ops *ops,
+			 const struct sched_params *params)
+{
+	s->ops = ops;
+	s->params = *params;
+	s->active = NULL;
+	s->drain = false;
+	s->cost_estimator = NULL;
+	share_tree_init(&s->share);
+	port_lock_init(&s->active_lock);
+	atomic64_set(&s->stats.wakes, 0);
+	atomic64_set(&s->stats.watchdog, 0);
+	atomic64_set(&s->stats.blocks, 0);
 }
 
 int sched_init(struct sched *s, const struct sched_ops *ops,
@@ -31,7 +83,8 @@ int sched_init(struct sched *s, const struct sched_ops *ops,
 {
 	int ret;
 
-	if (!s->nr_queues || s->nr_queues > QUEUES_MAX)
+	if (!s->nr_queues || s->nr_queues > QUEUES_MAX ||
+	    ops->params_bytes > sizeof(params->own))
 		return -EINVAL;
 	ret = sched_params_check(ops, params);
 	if (ret)
@@ -39,25 +92,16 @@ int sched_init(struct sched *s, const struct sched_ops *ops,
 	ret = topology_init(&s->topo, place, s->nr_queues);
 	if (ret)
 		return ret;
-
-	s->ops = ops;
-	s->params = *params;
-	s->active = NULL;
-	s->drain = false;
-	share_tree_init(&s->share);
-	port_lock_init(&s->active_lock);
-	atomic64_set(&s->stats.wakes, 0);
-	atomic64_set(&s->stats.watchdog, 0);
-	atomic64_set(&s->stats.blocks, 0);
-	ret = cost_estimator_init(s);
+	ret = sched_alloc_own(s, ops);
 	if (ret)
 		goto topology;
+	sched_set_up(s, ops, params);
 	ret = ops->init(s);
 	if (ret)
-		goto cost_estimator;
+		goto own;
 	return 0;
-cost_estimator:
-	cost_estimator_deinit(s);
+own:
+	sched_free_own(s);
 topology:
 	topology_deinit(&s->topo);
 	return ret;
@@ -67,6 +111,6 @@ void sched_exit(struct sched *s)
 {
 	port_assert(!s->active);
 	s->ops->exit(s);
-	cost_estimator_deinit(s);
+	sched_free_own(s);
 	topology_deinit(&s->topo);
 }

@@ -2,11 +2,17 @@
 /*
  * tunable - the parameters of a scheduler as data
  *
- * Each scheduler lists its tunables in one table (sched_ops.tunables), from
- * which the hosts make what their users see: the kernel the files under
- * queue/iosched/, with their defaults and the checks of what is written to
- * them.  A value is kept in struct sched_params as it is used (bytes, ns) and
- * shown as it is written (KiB, ms): stored = written * unit.
+ * Each scheduler lists its tunables in one table (sched_ops.tunables).  The
+ * hosts make from it what their users see.  The kernel makes the files under
+ * queue/iosched/, with their defaults and the checks of written values.  A
+ * value is stored in struct sched_params as the code uses it (bytes, ns) and
+ * shown as people write it (KiB, ms): stored = written * unit.
+ *
+ * A user meets at most four tunables of a scheduler.  The others, marked
+ * `research`, are alternatives that a paper compares.  The module offers them
+ * only when it was loaded with research=1; simulator and tests always do.
+ *
+ * Locking: none.  The host serialises all writers of one struct sched_params.
  *
  * Tested by tests/unit/tunable.c.
  */
@@ -15,6 +21,7 @@
 
 #include "port.h"
 
+struct cost_model;
 struct sched_params;
 
 enum {
@@ -24,34 +31,44 @@ enum {
 enum tunable_kind {
 	TUNABLE_NUMBER,		/* u32 */
 	TUNABLE_CHOICE,		/* u32: index of .choices */
-	TUNABLE_LINE,		/* struct cost_line: two numbers */
+	TUNABLE_COST,		/* struct cost_model: a name, or linear A B C D */
 };
 
-/* What the host finds a value for, when "auto" is written. */
+/* The value that the host finds when "auto" is written. */
 enum tunable_auto {
 	AUTO_NOT,
 	AUTO_DEPTH,		/* what the device can hold */
-	AUTO_THRESHOLD,		/* of the depth in force */
+	AUTO_THRESHOLD,		/* follows from the depth in force */
 };
 
 struct tunable {
 	const char *name;		/* NULL ends a table */
 	enum tunable_kind kind;
-	enum tunable_auto automatic;	/* not AUTO_NOT: and it is the default */
+	enum tunable_auto automatic;	/* not AUTO_NOT: also the default */
+	bool research;
 	u32 offset;			/* in struct sched_params */
-	u32 least, most;		/* as written; of each number of a line */
+	u32 least, most;		/* as written; of a cost, each coefficient */
 	u32 unit;
-	u32 initial;			/* as written; of a line, per_kib */
+	u32 initial;			/* as written; of a cost, enum cost_kind */
 	const char *const *choices;	/* NULL-terminated */
 };
 
-/* The number as written; @t is a number or a choice. */
+/* The value as written; @t is a number or a choice. */
 u32 tunable_get(const struct tunable *t, const struct sched_params *p);
 
-/* -EINVAL and nothing changed when @value, as written, is out of range. */
+/* -EINVAL, and nothing changed, when @value, as written, is out of range. */
 int tunable_set(const struct tunable *t, struct sched_params *p, u32 value);
-int tunable_set_line(const struct tunable *t, struct sched_params *p, u32 base,
-		     u32 per_kib);
+
+/* Stores @stored, in the unit of use, which is in range; @t is a number. */
+void tunable_put(const struct tunable *t, struct sched_params *p, u32 stored);
+
+/* Kind and lines of @cost.  -EINVAL, and nothing changed, when out of range. */
+int tunable_set_cost(const struct tunable *t, struct sched_params *p,
+		     const struct cost_model *cost);
+
+/* The cost in @p, which is @t. */
+const struct cost_model *tunable_get_cost(const struct tunable *t,
+					  const struct sched_params *p);
 
 /* The tunable of that name in @table, or NULL. */
 const struct tunable *tunable_find(const struct tunable *table,
@@ -65,43 +82,40 @@ int tunables_check(const struct tunable *table, const struct sched_params *p);
 
 extern const char *const cost_names[];
 
-/* For the tables: @member is of struct sched_params. */
-#define TUNABLE_U32(name_, member, least_, most_, unit_, initial_) {	\
+/*
+ * For the tables: the fields of an entry, between braces.  @member is of
+ * @type, the struct that the scheduler keeps in sched_params.own.
+ */
+#define TUNABLE_U32(name_, type, member, least_, most_, unit_, initial_)	\
 	.name = name_, .kind = TUNABLE_NUMBER,				\
-	.offset = offsetof(struct sched_params, member),		\
+	.offset = offsetof(struct sched_params, own) +			\
+		  offsetof(type, member),				\
 	.least = least_, .most = most_, .unit = unit_,			\
-	.initial = initial_,						\
-}
+	.initial = initial_
 
-#define TUNABLE_FLAG(name_, member, initial_)				\
-	TUNABLE_U32(name_, member, 0, 1, 1, initial_)
+#define TUNABLE_FLAG(name_, type, member, initial_)			\
+	TUNABLE_U32(name_, type, member, 0, 1, 1, initial_)
 
-#define TUNABLE_NAMES(name_, member, choices_, initial_) {		\
+#define TUNABLE_NAMES(name_, type, member, choices_, initial_)		\
 	.name = name_, .kind = TUNABLE_CHOICE,				\
-	.offset = offsetof(struct sched_params, member),		\
-	.unit = 1, .initial = initial_, .choices = choices_,		\
-}
+	.offset = offsetof(struct sched_params, own) +			\
+		  offsetof(type, member),				\
+	.unit = 1, .initial = initial_, .choices = choices_
 
-#define TUNABLE_COST_LINE(name_, member) {				\
-	.name = name_, .kind = TUNABLE_LINE,				\
-	.offset = offsetof(struct sched_params, member),		\
-	.most = COST_MOST, .unit = 1, .initial = 1024,			\
-}
-
-/* The D slots: a number or auto. */
-#define TUNABLE_DEPTH {							\
+/* The D slots. */
+#define TUNABLE_DEPTH(initial_)						\
 	.name = "depth", .kind = TUNABLE_NUMBER,			\
-	.automatic = AUTO_DEPTH,					\
 	.offset = offsetof(struct sched_params, depth),			\
 	.least = DEPTH_MIN, .most = DEPTH_MAX, .unit = 1,		\
-	.initial = 64,							\
-}
+	.initial = initial_
+
+#define TUNABLE_DEPTH_AUTO						\
+	TUNABLE_DEPTH(64), .automatic = AUTO_DEPTH
 
 /* What a request is charged: see cost.h. */
-#define TUNABLES_COST	TUNABLES_COST_OF(COST_BYTES)
-#define TUNABLES_COST_OF(initial_)					\
-	TUNABLE_NAMES("cost", cost.kind, cost_names, initial_),		\
-	TUNABLE_COST_LINE("linear_read", cost.read),			\
-	TUNABLE_COST_LINE("linear_write", cost.write)
+#define TUNABLE_COST_OF(initial_)					\
+	.name = "cost", .kind = TUNABLE_COST,				\
+	.offset = offsetof(struct sched_params, cost),			\
+	.most = COST_MOST, .unit = 1, .initial = initial_
 
 #endif /* MQFAIR_TUNABLE_H */

@@ -41,7 +41,6 @@ int cost_estimator_init(struct sched *s)
 {
 	struct cost_estimator *e;
 
-	s->cost_estimator = NULL;
 	cost_learned_set(&s->params.cost, NULL);
 	if (!is_offered(s))
 		return 0;
@@ -435,7 +434,7 @@ static void sample_end(struct sched *s, struct cost_estimator *e, u64 now)
 
 	if (!sample_collect(s, e, now))
 		return;
-	if (s->flash_time && s->flash_time(s, &time))
+	if (s->map.flash_time && s->map.flash_time(s, &time))
 		learn_exact(e, &time, !s->ops->shifts_mix, line);
 	else
 		learn_mix(e, !s->ops->shifts_mix, line);

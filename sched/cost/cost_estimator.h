@@ -18,7 +18,7 @@
  *
  * Exact time [R].  A host-managed FTL tells the time that the flash worked for
  * reads, and for writes with the garbage collection for them
- * (sched.flash_time).  Then the estimator learns from that time.  It dithers
+ * (sched.map.flash_time).  Then the estimator learns from that time.  It dithers
  * only the price of a KiB, and regards no write as deferred.
  *
  * Deferred writes [R].  A drive with a buffer completes a write at once,

@@ -76,12 +76,12 @@
 
 static struct ifq *ifq_of(const struct sched *s)
 {
-	return container_of((struct mqfq *)s->engine, struct ifq, mqfq);
+	return s->own;
 }
 
 static enum ifq_virtual_time virtual_time(const struct sched *s)
 {
-	return READ_ONCE(s->params.ifq.virtual_time);
+	return READ_ONCE(ifq_params(&s->params)->virtual_time);
 }
 
 /* ------------------------------------------------- start tags in the device */
@@ -118,7 +118,7 @@ static void tags_dispatched(struct device_tags *t, struct io *io)
 	tag = flow_tag(io->flow, io->pos, &epoch);
 	atomic64_set(&t->most, (s64)vtime_max(most, tag));
 	t->batch[t->filling].nr++;
-	io->flags |= t->filling ? IO_TURN_1 : IO_TURN_0;
+	io->flags |= t->filling ? IO_OWN_1 : IO_OWN_0;
 	tags_swap_batches(t);
 	port_unlock(&t->lock, flags);
 }
@@ -127,8 +127,8 @@ static void tags_returned(struct device_tags *t, struct io *io)
 {
 	unsigned long flags = port_lock(&t->lock);
 
-	t->batch[io->flags & IO_TURN_1 ? 1 : 0].nr--;
-	io->flags &= (u8) ~(IO_TURN_0 | IO_TURN_1);
+	t->batch[io->flags & IO_OWN_1 ? 1 : 0].nr--;
+	io->flags &= (u8) ~(IO_OWN_0 | IO_OWN_1);
 	tags_swap_batches(t);
 	port_unlock(&t->lock, flags);
 }
@@ -147,7 +147,7 @@ static void tags_forget(struct device_tags *t, vtime_t vt)
 
 static void returned(struct io *io)
 {
-	if (unlikely(io->flags & (IO_TURN_0 | IO_TURN_1)))
+	if (unlikely(io->flags & (IO_OWN_0 | IO_OWN_1)))
 		tags_returned(&ifq_of(io->queue->sched)->tags, io);
 }
 
@@ -229,35 +229,21 @@ static void ifq_tune(struct sched *s, const struct sched_params *p,
 		     struct wake *wake)
 {
 	struct ifq *i = ifq_of(s);
-	struct ifq_params *to = &s->params.ifq;
 
-	if (p) {
-		WRITE_ONCE(to->window_ms, p->ifq.window_ms);
-		WRITE_ONCE(to->floor, p->ifq.floor);
-		WRITE_ONCE(to->clamp, p->ifq.clamp);
-		WRITE_ONCE(to->damping, p->ifq.damping);
-		if (to->virtual_time == IFQ_MIN)
-			tags_forget(&i->tags, mqfq_vt(&i->mqfq));
-		WRITE_ONCE(to->virtual_time, p->ifq.virtual_time);
-	}
+	if (p && virtual_time(s) == IFQ_MIN)
+		tags_forget(&i->tags, mqfq_vt(&i->mqfq));
 	mqfq_tune(s, p, wake);
 }
 
 static int ifq_init(struct sched *s)
 {
-	struct ifq *i = port_zalloc(sizeof(*i));
-	int ret;
+	struct ifq *i = ifq_of(s);
+	int ret = mqfq_init(s);
 
-	if (!i)
-		return -ENOMEM;
-	ret = mqfq_setup(&i->mqfq, s);
-	if (ret) {
-		port_free(i);
+	if (ret)
 		return ret;
-	}
 	ifq_weight_init(&i->ifq_weight);
 	tags_init(&i->tags, mqfq_vt(&i->mqfq));
-	s->engine = &i->mqfq;
 	return 0;
 }
 
@@ -266,9 +252,7 @@ static void ifq_exit(struct sched *s)
 	struct ifq *i = ifq_of(s);
 
 	port_assert(!i->tags.batch[0].nr && !i->tags.batch[1].nr);
-	mqfq_teardown(&i->mqfq);
-	port_free(i);
-	s->engine = NULL;
+	mqfq_exit(s);
 }
 
 /* --------------------------------------------------------------- statistics */
@@ -284,7 +268,7 @@ static void ifq_report(const struct sched *s, struct report *r)
 /* The numbers of the cgroup among its siblings: cgroups below it included. */
 static void ifq_report_flow(const struct flow *f, struct report *r)
 {
-	const struct ifq_weight_flow *i = flow_engine(f);
+	const struct ifq_weight_flow *i = flow_own(f);
 	u64 milli = READ_ONCE(f->group.scale) * 1000ULL;
 
 	mqfq_report_flow(f, r);
@@ -302,14 +286,23 @@ static const char *const virtual_time_names[] = {
 };
 
 static const struct tunable ifq_tunables[] = {
-	/* The depth of the paper, for a drive with about that parallelism. */
-	TUNABLE_U32("depth", depth, DEPTH_MIN, DEPTH_MAX, 1, 8),
-	TUNABLE_U32("window_ms", ifq.window_ms, 50, 1000000, 1, 500),
-	TUNABLE_U32("floor_kb", ifq.floor, 1, 1 << 20, 1024, 64),
-	TUNABLE_U32("clamp", ifq.clamp, 1, 10000, 1, 1000),
-	TUNABLE_U32("damping", ifq.damping, 0, 100, 1, 50),
-	TUNABLE_NAMES("virtual_time", ifq.virtual_time, virtual_time_names,
-		      IFQ_MIN),
+	/* The paper's, for a drive with about that much parallelism. */
+	{ TUNABLE_DEPTH(8) },
+	{ TUNABLE_U32("window_ms", struct ifq_params, window_ms, 50, 1000000, 1,
+		      500) },
+	{ TUNABLE_U32("floor_kb", struct ifq_params, floor, 1, 1 << 20, 1024,
+		      64) },
+	{ TUNABLE_U32("clamp", struct ifq_params, clamp, 1, 10000, 1, 1000) },
+	{
+		TUNABLE_U32("damping", struct ifq_params, damping, 0, 100, 1,
+			    50),
+		.research = true,
+	},
+	{
+		TUNABLE_NAMES("virtual_time", struct ifq_params, virtual_time,
+			      virtual_time_names, IFQ_MIN),
+		.research = true,
+	},
 	{ }
 };
 
@@ -317,7 +310,11 @@ const struct sched_ops ifq_ops = {
 	.name		= "ifq",
 	.tunables	= ifq_tunables,
 	.ordered	= true,
+	.bytes		= sizeof(struct ifq),
+	.queue_bytes	= sizeof(struct mqfq_queue),
+	.params_bytes	= sizeof(struct ifq_params),
 	.flow_bytes	= sizeof(struct ifq_weight_flow),
+	.flow_queue_bytes = sizeof(struct mqfq_lane),
 	.init		= ifq_init,
 	.exit		= ifq_exit,
 	.insert		= ifq_insert,
@@ -328,6 +325,7 @@ const struct sched_ops ifq_ops = {
 	.requeue	= ifq_requeue,
 	.tick		= ifq_tick,
 	.tune		= ifq_tune,
+	.flow_init	= mqfq_flow_init,
 	.flow_exit	= mqfq_flow_exit,
 	.report		= ifq_report,
 	.report_flow	= ifq_report_flow,

@@ -35,7 +35,7 @@ struct device_tags {
 };
 
 struct ifq {
-	struct mqfq mqfq;	/* sched.engine */
+	struct mqfq mqfq;	/* first: sched.own is a struct mqfq, too */
 	struct ifq_weight ifq_weight;
 	struct device_tags tags;
 };

@@ -11,14 +11,14 @@ static struct flow *flow_of(struct share_group *g)
 	return container_of(g, struct flow, group);
 }
 
-static struct ifq_weight_flow *engine_of(struct share_group *g)
+static struct ifq_weight_flow *weight_flow_of(struct share_group *g)
 {
-	return flow_engine(flow_of(g));
+	return flow_own(flow_of(g));
 }
 
 static u64 window_ns(const struct sched *s)
 {
-	return READ_ONCE(s->params.ifq.window_ms) * 1000000ULL;
+	return READ_ONCE(ifq_params(&s->params)->window_ms) * 1000000ULL;
 }
 
 void ifq_weight_init(struct ifq_weight *e)
@@ -40,7 +40,7 @@ static void tenant_add_bytes(struct tenant *t, u64 bytes)
 
 static void flow_account(struct flow *f)
 {
-	struct ifq_weight_flow *own = flow_engine(f);
+	struct ifq_weight_flow *own = flow_own(f);
 	struct flow_totals totals;
 	struct share_group *g;
 	u64 bytes;
@@ -52,7 +52,7 @@ static void flow_account(struct flow *f)
 	own->counted_bytes = totals.bytes;
 	tenant_add_bytes(&own->own, bytes);
 	for (g = &f->group; g; g = g->parent)
-		tenant_add_bytes(&engine_of(g)->group, bytes);
+		tenant_add_bytes(&weight_flow_of(g)->group, bytes);
 }
 
 static void account(struct sched *s)
@@ -77,7 +77,7 @@ void ifq_weight_account(struct sched *s)
 /* The logarithm of @served_bytes, as they count for a tenant of @weight. */
 static u32 log_usage_of(const struct sched *s, u64 served_bytes, u32 weight)
 {
-	u64 least = max(READ_ONCE(s->params.ifq.floor), 1U);
+	u64 least = max(READ_ONCE(ifq_params(&s->params)->floor), 1U);
 
 	served_bytes = div64_u64(served_bytes * WEIGHT_DEFAULT, weight);
 	return log2_fixed(max(served_bytes, least));
@@ -86,7 +86,7 @@ static u32 log_usage_of(const struct sched *s, u64 served_bytes, u32 weight)
 /* Brings @log_usage nearer to @goal: `damping` is the part of the way. */
 static u32 log_usage_towards(const struct sched *s, u32 log_usage, u32 goal)
 {
-	u32 retain = PERCENT - READ_ONCE(s->params.ifq.damping);
+	u32 retain = PERCENT - READ_ONCE(ifq_params(&s->params)->damping);
 
 	/* The product fits: it is at most 64 * LOG_ONE * 100. */
 	if (log_usage > goal)
@@ -126,7 +126,7 @@ static void tenant_start(struct tenant *t, const struct family *family,
 
 static u32 clamp_log(const struct sched *s)
 {
-	return log2_fixed(READ_ONCE(s->params.ifq.clamp));
+	return log2_fixed(READ_ONCE(ifq_params(&s->params)->clamp));
 }
 
 /* The scale of a tenant with @log_usage in @family. */
@@ -184,28 +184,29 @@ static void tenant_clamp(struct tenant *t, const struct family *family,
 static void flow_close(struct flow *f, u64 window)
 {
 	struct sched *s = f->sched;
-	struct ifq_weight_flow *i = flow_engine(f);
+	struct ifq_weight_flow *i = flow_own(f);
 	struct share_group *g;
 
 	tenant_close(&i->own, &i->family, s, window, WEIGHT_DEFAULT);
 	for (g = &f->group; g->parent; g = g->parent)
-		tenant_close(&engine_of(g)->group,
-			     &engine_of(g->parent)->family, s, window,
+		tenant_close(&weight_flow_of(g)->group,
+			     &weight_flow_of(g->parent)->family, s, window,
 			     g->weight);
 }
 
 static void flow_scale(struct flow *f)
 {
 	struct sched *s = f->sched;
-	struct ifq_weight_flow *i = flow_engine(f);
+	struct ifq_weight_flow *i = flow_own(f);
 	struct share_group *g;
 
 	tenant_clamp(&i->own, &i->family, s);
 	share_scale_own(&s->share, &f->group,
 			scale_of(s, &i->family, i->own.log_usage));
 	for (g = &f->group; g->parent; g = g->parent) {
-		struct tenant *t = &engine_of(g)->group;
-		const struct family *family = &engine_of(g->parent)->family;
+		struct tenant *t = &weight_flow_of(g)->group;
+		const struct family *family =
+			&weight_flow_of(g->parent)->family;
 
 		tenant_clamp(t, family, s);
 		share_scale(&s->share, g, scale_of(s, family, t->log_usage));
@@ -259,7 +260,7 @@ static u32 tenant_join(struct tenant *t, const struct family *family,
 static void join(struct ifq_weight *e, struct flow *f)
 {
 	struct sched *s = f->sched;
-	struct ifq_weight_flow *i = flow_engine(f);
+	struct ifq_weight_flow *i = flow_own(f);
 	unsigned long flags = share_scale_begin(&s->share);
 	struct share_group *g;
 
@@ -268,8 +269,8 @@ static void join(struct ifq_weight *e, struct flow *f)
 				    WEIGHT_DEFAULT));
 	for (g = &f->group; g->parent; g = g->parent)
 		share_scale(&s->share, g,
-			    tenant_join(&engine_of(g)->group,
-					&engine_of(g->parent)->family, s,
+			    tenant_join(&weight_flow_of(g)->group,
+					&weight_flow_of(g->parent)->family, s,
 					e->window, g->weight));
 	share_scale_end(&s->share, flags);
 }

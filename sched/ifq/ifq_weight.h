@@ -60,7 +60,7 @@
 #ifndef MQFAIR_IFQ_WEIGHT_H
 #define MQFAIR_IFQ_WEIGHT_H
 
-#include "core/sched.h"
+#include "mqfq/mqfq.h"
 
 /* L: protected by sched.active_lock; O: written under it, read anywhere. */
 
@@ -80,8 +80,24 @@ struct family {
 	u32 highest;		/* L: the highest log usage */
 };
 
-/* The part of a flow that flow_engine() returns. */
+/* sched_params.own */
+struct ifq_params {
+	struct mqfq_params mqfq;	/* both 0: T = 0, no anticipation */
+	u32 window_ms;
+	u32 floor;			/* bytes in a window */
+	u32 clamp;			/* greatest ratio of two scales */
+	u32 damping;			/* percent; 100: none */
+	u32 virtual_time;		/* enum ifq_virtual_time */
+};
+
+static inline struct ifq_params *ifq_params(const struct sched_params *p)
+{
+	return (struct ifq_params *)p->own;
+}
+
+/* flow_own() */
 struct ifq_weight_flow {
+	struct mqfq_flow mqfq;
 	struct tenant group;	/* the cgroup */
 	struct tenant own;	/* its own processes */
 	struct family family;	/* of its children and its own processes */

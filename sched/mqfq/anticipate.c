@@ -13,12 +13,12 @@ enum {
 bool anticipate_claim(struct anticipate *k, struct token_tree *slots,
 		      struct flow *f, u32 queue)
 {
-	u32 late = READ_ONCE(f->reserved.late);
+	u32 late = READ_ONCE(flow_reserved(f)->late);
 
-	if (!atomic64_xchg(&f->reserved.until, 0))
+	if (!atomic64_xchg(&flow_reserved(f)->until, 0))
 		return false;
 	atomic64_dec(&k->reserved);
-	WRITE_ONCE(f->reserved.late, late ? late - 1 : 0);
+	WRITE_ONCE(flow_reserved(f)->late, late ? late - 1 : 0);
 	if (likely(!token_in_debt(slots)))
 		return true;
 	/* It is one of those that there are no more. */
@@ -42,13 +42,14 @@ bool anticipate_slot(struct anticipate *k, const struct token_tree *slots,
 	u64 took = now - io->dispatch_ns, until;
 	s64 most = READ_ONCE(slots->depth) >> SLOTS_SHIFT;
 
-	if (!READ_ONCE(f->sched->params.anticipate) || now <= io->dispatch_ns ||
-	    token_in_debt(slots) || !is_its_turn(&f->reserved))
+	if (!READ_ONCE(mqfq_params(&f->sched->params)->anticipate) ||
+	    now <= io->dispatch_ns || token_in_debt(slots) ||
+	    !is_its_turn(flow_reserved(f)))
 		return false;
 	if (atomic64_inc_return(&k->reserved) > most)
 		goto undo;
 	until = now + min(took >> SERVICE_SHIFT, (u64)MOST_NS);
-	if (atomic64_cmpxchg(&f->reserved.until, 0, (s64)until))
+	if (atomic64_cmpxchg(&flow_reserved(f)->until, 0, (s64)until))
 		goto undo;
 	wake_at(wake, max(until, now + TICK_NS));
 	return true;
@@ -80,7 +81,7 @@ u32 anticipate_tick(struct anticipate *k, struct sched *s, u64 now,
 	late = (u32)atomic64_xchg(&k->left, 0);
 	flags = port_lock(&s->active_lock);
 	for (f = s->active; f; f = f->next_active)
-		late += is_late(&f->reserved, now);
+		late += is_late(flow_reserved(f), now);
 	port_unlock(&s->active_lock, flags);
 	if (atomic64_sub_return(late, &k->reserved))
 		wake_at(wake, now + TICK_NS);
@@ -90,7 +91,7 @@ u32 anticipate_tick(struct anticipate *k, struct sched *s, u64 now,
 /* The slot stays counted until tick has handed it to somebody. */
 void anticipate_flow_exit(struct anticipate *k, struct flow *f)
 {
-	if (atomic64_xchg(&f->reserved.until, 0))
+	if (atomic64_xchg(&flow_reserved(f)->until, 0))
 		atomic64_inc(&k->left);
 }
 

@@ -34,8 +34,20 @@
 #ifndef MQFAIR_ANTICIPATE_H
 #define MQFAIR_ANTICIPATE_H
 
-#include "core/sched.h"
+#include "mqfq_params.h"
 #include "mt/token_tree.h"
+
+/* A slot that waits for a flow; flow_own() begins with it. */
+struct flow_reserved {
+	atomic64_t until;		/* A: ns; 0: none */
+	u32 late;			/* how often the flow came too late */
+	u32 done;			/* completions that asked for one */
+};
+
+static inline struct flow_reserved *flow_reserved(const struct flow *f)
+{
+	return flow_own(f);
+}
 
 /* Of the slots of a device. */
 struct anticipate {
@@ -59,7 +71,7 @@ static inline bool anticipate_take(struct anticipate *k,
 				   struct token_tree *slots, struct flow *f,
 				   u32 queue)
 {
-	return unlikely(atomic64_read(&f->reserved.until)) &&
+	return unlikely(atomic64_read(&flow_reserved(f)->until)) &&
 	       anticipate_claim(k, slots, f, queue);
 }
 

@@ -98,18 +98,19 @@ enum {
 
 static struct mqfq *mqfq_of(const struct queue *q)
 {
-	return q->sched->engine;
+	return q->sched->own;
 }
 
-static struct flow_queue *flow_queue_of(struct heap_node *n)
+static struct mqfq_lane *lane_of(struct heap_node *n)
 {
-	return container_of(n, struct flow_queue, node);
+	return container_of(n, struct mqfq_lane, node);
 }
 
 /* Is @a more than T ahead of virtual time @vt? */
 static bool beyond(const struct sched *s, vtime_t a, vtime_t vt)
 {
-	return vtime_before(vt + READ_ONCE(s->params.threshold), a);
+	return vtime_before(vt + READ_ONCE(mqfq_params(&s->params)->threshold),
+			    a);
 }
 
 /* --------------------------------------------------- who waits for a slot */
@@ -216,7 +217,7 @@ static void advance(struct mqfq *m, struct wake *wake)
 		return;
 	raise_vt(m, least);
 
-	if (READ_ONCE(m->sched->params.threshold)) {
+	if (READ_ONCE(mqfq_params(&m->sched->params)->threshold)) {
 		wheel_turn(&m->wheel, mqfq_vt(m), unpark, &u);
 	} else {
 		u32 holder = mindicator_holder(&m->tags);
@@ -230,7 +231,7 @@ static void advance(struct mqfq *m, struct wake *wake)
 static void publish(struct mqfq *m, struct queue *q, vtime_t head_tag,
 		    struct wake *wake)
 {
-	q->published = head_tag != VTIME_NONE;
+	mqfq_queue_of(q)->published = head_tag != VTIME_NONE;
 	if (mindicator_tag(&m->tags, q->index) != head_tag)
 		mindicator_set(&m->tags, q->index, head_tag);
 	advance(m, wake);
@@ -240,10 +241,11 @@ static void publish(struct mqfq *m, struct queue *q, vtime_t head_tag,
 
 static vtime_t fresh_key(struct heap_node *n)
 {
-	struct flow_queue *fq = flow_queue_of(n);
+	struct mqfq_lane *lane = lane_of(n);
 
-	flow_refresh(fq->flow, mqfq_vt(fq->flow->sched->engine));
-	return flow_tag(fq->flow, fq->head->pos, &fq->epoch);
+	flow_refresh(lane->lane.flow, mqfq_vt(lane->lane.flow->sched->own));
+	return flow_tag(lane->lane.flow, lane->lane.fifo.head->pos,
+			&lane->epoch);
 }
 
 /*
@@ -256,38 +258,39 @@ static vtime_t queue_head_tag_slow(struct queue *q)
 	u64 generation = share_generation(&q->sched->share);
 	struct heap_node *n;
 
-	if (q->generation != generation) {
-		heap_rebuild(&q->heap, fresh_key);
+	if (mqfq_queue_of(q)->generation != generation) {
+		heap_rebuild(&mqfq_queue_of(q)->heap, fresh_key);
 		WRITE_ONCE(q->stats.rebuilds, q->stats.rebuilds + 1);
-		q->generation = generation;
+		mqfq_queue_of(q)->generation = generation;
 	}
 	for (;;) {
-		struct flow_queue *fq;
+		struct mqfq_lane *lane;
 		vtime_t key;
 
-		n = heap_top(&q->heap);
-		fq = flow_queue_of(n);
-		if (fq->epoch == (u64)atomic64_read(&fq->flow->seq))
+		n = heap_top(&mqfq_queue_of(q)->heap);
+		lane = lane_of(n);
+		if (lane->epoch == (u64)atomic64_read(&lane->lane.flow->seq))
 			return n->key;
-		key = flow_tag(fq->flow, fq->head->pos, &fq->epoch);
+		key = flow_tag(lane->lane.flow, lane->lane.fifo.head->pos,
+			       &lane->epoch);
 		if (key != n->key)
-			heap_rekey_top(&q->heap, key);
+			heap_rekey_top(&mqfq_queue_of(q)->heap, key);
 	}
 }
 
 static inline vtime_t queue_head_tag(struct queue *q)
 {
 	u64 generation = share_generation(&q->sched->share);
-	struct heap_node *n = heap_top(&q->heap);
-	struct flow_queue *fq;
+	struct heap_node *n = heap_top(&mqfq_queue_of(q)->heap);
+	struct mqfq_lane *lane;
 
 	if (!n) {
-		q->generation = generation;
+		mqfq_queue_of(q)->generation = generation;
 		return VTIME_NONE;
 	}
-	fq = flow_queue_of(n);
-	if (likely(q->generation == generation &&
-		   fq->epoch == (u64)atomic64_read(&fq->flow->seq)))
+	lane = lane_of(n);
+	if (likely(mqfq_queue_of(q)->generation == generation &&
+		   lane->epoch == (u64)atomic64_read(&lane->lane.flow->seq)))
 		return n->key;
 	return queue_head_tag_slow(q);
 }
@@ -298,41 +301,44 @@ static void set_head_tag(struct queue *q, vtime_t head_tag)
 		WRITE_ONCE(q->head_tag, head_tag);
 }
 
-static void append(struct queue *q, struct flow_queue *fq, struct io *io,
+static void append(struct queue *q, struct mqfq_lane *lane, struct io *io,
 		   const struct flow_start *start)
 {
 	io->next = NULL;
-	if (fq->head) {
-		fq->tail->next = io;
-		fq->tail = io;
+	if (lane->lane.fifo.head) {
+		lane->lane.fifo.tail->next = io;
+		lane->lane.fifo.tail = io;
 		return;
 	}
-	fq->head = io;
-	fq->tail = io;
-	fq->epoch = start->epoch;
+	lane->lane.fifo.head = io;
+	lane->lane.fifo.tail = io;
+	lane->epoch = start->epoch;
 	/*
 	 * A flow that was idle starts at virtual time, the tag of whoever is
 	 * next; it has one request where that one has a queue.  It gets ahead
 	 * once: its next tag is later.
 	 */
-	if (READ_ONCE(q->sched->params.anticipate))
-		heap_push_first(&q->heap, &fq->node, start->tag);
+	if (READ_ONCE(mqfq_params(&q->sched->params)->anticipate))
+		heap_push_first(&mqfq_queue_of(q)->heap, &lane->node,
+				start->tag);
 	else
-		heap_push(&q->heap, &fq->node, start->tag);
-	set_head_tag(q, heap_top(&q->heap)->key);
+		heap_push(&mqfq_queue_of(q)->heap, &lane->node, start->tag);
+	set_head_tag(q, heap_top(&mqfq_queue_of(q)->heap)->key);
 }
 
 static void take_head(struct queue *q)
 {
-	struct flow_queue *fq = flow_queue_of(heap_top(&q->heap));
+	struct mqfq_lane *lane = lane_of(heap_top(&mqfq_queue_of(q)->heap));
 
-	fq->head = fq->head->next;
-	if (fq->head)
-		heap_rekey_top(&q->heap,
-			       flow_tag(fq->flow, fq->head->pos, &fq->epoch));
+	lane->lane.fifo.head = lane->lane.fifo.head->next;
+	if (lane->lane.fifo.head)
+		heap_rekey_top(&mqfq_queue_of(q)->heap,
+			       flow_tag(lane->lane.flow,
+					lane->lane.fifo.head->pos,
+					&lane->epoch));
 	else
-		heap_pop(&q->heap);
-	atomic64_dec(&fq->flow->queued);
+		heap_pop(&mqfq_queue_of(q)->heap);
+	atomic64_dec(&lane->lane.flow->queued);
 }
 
 static __always_inline bool insert_at(struct queue *q, struct io *io, u64 now,
@@ -354,7 +360,7 @@ static __always_inline bool insert_at(struct queue *q, struct io *io, u64 now,
 		io->flags |= IO_URGENT;
 		io_list_append(&q->urgent, io);
 	} else {
-		append(q, &io->flow->fq[q->index], io, &start);
+		append(q, flow_queue_own(io->flow, q->index), io, &start);
 	}
 	return start.woke;
 }
@@ -388,7 +394,7 @@ void mqfq_merge(struct queue *q, struct io *io, u32 bytes)
 static void withdraw_waiting(struct mqfq *m, struct queue *q)
 {
 	if (q->state == DISPATCH_THROTTLED) {
-		wheel_unpark(&m->wheel, q->index, q->bucket);
+		wheel_unpark(&m->wheel, q->index, mqfq_queue_of(q)->bucket);
 		queue_set_claim(&m->held, q->index);
 	}
 	/* Of the throttled, too: unpark() may have moved it there. */
@@ -407,19 +413,19 @@ static inline void withdraw(struct mqfq *m, struct queue *q)
  */
 static bool park(struct mqfq *m, struct queue *q, vtime_t head_tag)
 {
-	u32 threshold = READ_ONCE(q->sched->params.threshold);
+	u32 threshold = READ_ONCE(mqfq_params(&q->sched->params)->threshold);
 
 	queue_set_state(q, DISPATCH_THROTTLED);
 	if (threshold) {
 		if (!wheel_park(&m->wheel, q->index, head_tag - threshold,
-				&q->bucket))
+				&mqfq_queue_of(q)->bucket))
 			return false;
 	} else {
 		queue_set_add(&m->held, q->index);
 	}
 	/* Pairs with advance() and with the flush in mqfq_tune(). */
 	if (beyond(q->sched, head_tag, mqfq_vt(m)) &&
-	    threshold == READ_ONCE(q->sched->params.threshold))
+	    threshold == READ_ONCE(mqfq_params(&q->sched->params)->threshold))
 		return true;
 	withdraw(m, q);
 	return false;
@@ -450,11 +456,12 @@ static bool throttle(struct mqfq *m, struct queue *q, vtime_t head_tag,
 static vtime_t clamp_lag(struct mqfq *m, struct queue *q, vtime_t head_tag)
 {
 	u64 credit = (u64)READ_ONCE(q->sched->params.depth) * CREDIT_PER_SLOT;
-	struct flow_queue *fq;
+	struct mqfq_lane *lane;
 
 	while (unlikely(vtime_before(head_tag + credit, mqfq_vt(m)))) {
-		fq = flow_queue_of(heap_top(&q->heap));
-		flow_clamp_lag(fq->flow, fq->head->pos, mqfq_vt(m), credit);
+		lane = lane_of(heap_top(&mqfq_queue_of(q)->heap));
+		flow_clamp_lag(lane->lane.flow, lane->lane.fifo.head->pos,
+			       mqfq_vt(m), credit);
 		head_tag = queue_head_tag(q);
 	}
 	set_head_tag(q, head_tag);
@@ -533,7 +540,7 @@ enum dispatch_result mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 	if (throttle(m, q, head_tag, wake))
 		return give_up(m, q, DISPATCH_THROTTLED, now, wake);
 	head_tag = clamp_lag(m, q, head_tag);
-	io = flow_queue_of(heap_top(&q->heap))->head;
+	io = lane_of(heap_top(&mqfq_queue_of(q)->heap))->lane.fifo.head;
 	if (!get_slot(m, q, io, head_tag, wake)) {
 		queue_set_state(q, DISPATCH_NO_SLOT);
 		anticipate_missed(&m->anticipate, now);
@@ -543,8 +550,9 @@ enum dispatch_result mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 	take_head(q);
 	queue_dispatched(q, io, now);
 	queue_set_state(q, DISPATCH_IO);
-	set_head_tag(q, heap_top(&q->heap) ? queue_head_tag(q) : VTIME_NONE);
-	if (q->published)
+	set_head_tag(q, heap_top(&mqfq_queue_of(q)->heap) ? queue_head_tag(q) :
+							    VTIME_NONE);
+	if (mqfq_queue_of(q)->published)
 		publish(m, q, q->head_tag, wake);
 	*out = io;
 	return DISPATCH_IO;
@@ -557,7 +565,7 @@ void mqfq_block(struct queue *q, struct wake *wake)
 	port_assert_queue_held(q);
 	withdraw(m, q);
 	queue_set_state(q, DISPATCH_IO);
-	if (q->published) {
+	if (mqfq_queue_of(q)->published) {
 		atomic64_inc(&q->sched->stats.blocks);
 		publish(m, q, VTIME_NONE, wake);
 	}
@@ -610,9 +618,20 @@ void mqfq_complete(struct io *io, u64 now, struct wake *wake)
 		put_slot(m, io->queue->index, wake);
 }
 
+void mqfq_flow_init(struct flow *f)
+{
+	u32 i;
+
+	for (i = 0; i < f->nr_queues; i++) {
+		struct mqfq_lane *lane = flow_queue_own(f, i);
+
+		lane->lane.flow = f;
+	}
+}
+
 void mqfq_flow_exit(struct flow *f)
 {
-	struct mqfq *m = f->sched->engine;
+	struct mqfq *m = f->sched->own;
 
 	anticipate_flow_exit(&m->anticipate, f);
 }
@@ -634,7 +653,7 @@ static bool forgotten(struct mqfq *m, const struct queue *q)
 	if (READ_ONCE(q->state) != DISPATCH_THROTTLED)
 		return false;
 	/* Of equal leads the holders are woken one after the other. */
-	if (!READ_ONCE(m->sched->params.threshold))
+	if (!READ_ONCE(mqfq_params(&m->sched->params)->threshold))
 		return mindicator_holder(&m->tags) == q->index;
 	/* The wheel is late by up to a bucket, for as long as VT stands. */
 	return !beyond(q->sched, head_tag + BIT_ULL(READ_ONCE(m->wheel.shift)),
@@ -667,7 +686,7 @@ static void watch(struct mqfq *m)
 
 void mqfq_tick(struct sched *s, u64 now, struct wake *wake)
 {
-	struct mqfq *m = s->engine;
+	struct mqfq *m = s->own;
 	bool changed;
 	u32 late;
 
@@ -696,19 +715,17 @@ static u32 wheel_shift(u32 threshold)
 
 void mqfq_tune(struct sched *s, const struct sched_params *p, struct wake *wake)
 {
-	struct mqfq *m = s->engine;
+	struct mqfq *m = s->own;
 	struct unpark u = { .m = m, .wake = wake };
 
 	if (!p) {
 		unpark_all(m, wake);
 		return;
 	}
-	cost_set(&s->params.cost, &p->cost);
-	if (p->threshold != s->params.threshold) {
-		wheel_set_shift(&m->wheel, wheel_shift(p->threshold));
-		WRITE_ONCE(s->params.threshold, p->threshold);
-	}
-	WRITE_ONCE(s->params.anticipate, p->anticipate);
+	if (mqfq_params(p)->threshold != mqfq_params(&s->params)->threshold)
+		wheel_set_shift(&m->wheel,
+				wheel_shift(mqfq_params(p)->threshold));
+	sched_params_take(s, p);
 	if (p->depth != s->params.depth) {
 		WRITE_ONCE(s->params.depth, p->depth);
 		token_resize(&m->slots, p->depth);
@@ -717,8 +734,9 @@ void mqfq_tune(struct sched *s, const struct sched_params *p, struct wake *wake)
 	queue_set_drain(&m->ready, s->nr_queues, unready, &u);
 }
 
-int mqfq_setup(struct mqfq *m, struct sched *s)
+int mqfq_init(struct sched *s)
 {
+	struct mqfq *m = s->own;
 	int ret;
 
 	m->sched = s;
@@ -726,14 +744,18 @@ int mqfq_setup(struct mqfq *m, struct sched *s)
 	m->suspect = port_zalloc(s->nr_queues * sizeof(m->suspect[0]));
 	if (!m->suspect)
 		return -ENOMEM;
-	ret = mindicator_init(&m->tags, &s->topo);
+	ret = cost_estimator_init(s);
 	if (ret)
 		goto suspect;
+	ret = mindicator_init(&m->tags, &s->topo);
+	if (ret)
+		goto estimator;
 	ret = token_tree_init(&m->slots, &s->topo, s->params.depth);
 	if (ret)
 		goto tags;
 	ret = wheel_init(&m->wheel, s->nr_queues,
-			 wheel_shift(s->params.threshold), VT_START);
+			 wheel_shift(mqfq_params(&s->params)->threshold),
+			 VT_START);
 	if (ret)
 		goto slots;
 	return 0;
@@ -741,13 +763,16 @@ int mqfq_setup(struct mqfq *m, struct sched *s)
 	token_tree_deinit(&m->slots);
 tags:
 	mindicator_deinit(&m->tags);
+estimator:
+	cost_estimator_deinit(s);
 suspect:
 	port_free(m->suspect);
 	return ret;
 }
 
-void mqfq_teardown(struct mqfq *m)
+void mqfq_exit(struct sched *s)
 {
+	struct mqfq *m = s->own;
 	u32 left = anticipate_drain(&m->anticipate);
 
 	while (left--)
@@ -757,39 +782,18 @@ void mqfq_teardown(struct mqfq *m)
 	wheel_deinit(&m->wheel);
 	token_tree_deinit(&m->slots);
 	mindicator_deinit(&m->tags);
+	cost_estimator_deinit(s);
 	port_free(m->suspect);
-}
-
-static int mqfq_init(struct sched *s)
-{
-	struct mqfq *m = port_zalloc(sizeof(*m));
-	int ret;
-
-	if (!m)
-		return -ENOMEM;
-	ret = mqfq_setup(m, s);
-	if (ret) {
-		port_free(m);
-		return ret;
-	}
-	s->engine = m;
-	return 0;
-}
-
-static void mqfq_exit(struct sched *s)
-{
-	mqfq_teardown(s->engine);
-	port_free(s->engine);
-	s->engine = NULL;
 }
 
 /* ---------------------------------------------------------- for people */
 
 void mqfq_report(const struct sched *s, struct report *r)
 {
-	const struct mqfq *m = s->engine;
+	const struct mqfq *m = s->own;
 	u32 level;
 
+	report_number(r, "threshold", mqfq_params(&s->params)->threshold);
 	report_number(r, "virtual_time", (s64)mqfq_vt(m));
 	report_number(r, "min_tag", (s64)mindicator_min(&m->tags));
 	for (level = 0; level < TOPO_LEVELS; level++)
@@ -806,22 +810,21 @@ void mqfq_report_flow(const struct flow *f, struct report *r)
 	u64 epoch;
 	vtime_t finish = flow_tag(f, (u64)atomic64_read(&f->pos), &epoch);
 
-	report_number(r, "ahead", (s64)(finish - mqfq_vt(f->sched->engine)));
+	report_number(r, "ahead", (s64)(finish - mqfq_vt(f->sched->own)));
 }
 
 static const struct tunable mqfq_tunables[] = {
-	TUNABLE_DEPTH,
+	{ TUNABLE_DEPTH_AUTO },
 	{
-		.name = "threshold_kb",
-		.kind = TUNABLE_NUMBER,
+		TUNABLE_U32("threshold_kb", struct mqfq_params, threshold, 0,
+			    THRESHOLD_MAX >> 10, 1024, 32),
 		.automatic = AUTO_THRESHOLD,
-		.offset = offsetof(struct sched_params, threshold),
-		.most = THRESHOLD_MAX >> 10,
-		.unit = 1024,
-		.initial = 32,
 	},
-	TUNABLE_FLAG("keep", anticipate, 1),
-	TUNABLES_COST,
+	{ TUNABLE_COST_OF(COST_BYTES) },
+	{
+		TUNABLE_FLAG("anticipate", struct mqfq_params, anticipate, 1),
+		.research = true,
+	},
 	{ }
 };
 
@@ -829,6 +832,11 @@ const struct sched_ops mqfq_ops = {
 	.name		= "mqfq",
 	.tunables	= mqfq_tunables,
 	.ordered	= true,
+	.bytes		= sizeof(struct mqfq),
+	.queue_bytes	= sizeof(struct mqfq_queue),
+	.params_bytes	= sizeof(struct mqfq_params),
+	.flow_bytes	= sizeof(struct mqfq_flow),
+	.flow_queue_bytes = sizeof(struct mqfq_lane),
 	.init		= mqfq_init,
 	.exit		= mqfq_exit,
 	.insert		= mqfq_insert,
@@ -839,6 +847,7 @@ const struct sched_ops mqfq_ops = {
 	.requeue	= mqfq_requeue,
 	.tick		= mqfq_tick,
 	.tune		= mqfq_tune,
+	.flow_init	= mqfq_flow_init,
 	.flow_exit	= mqfq_flow_exit,
 	.report		= mqfq_report,
 	.report_flow	= mqfq_report_flow,

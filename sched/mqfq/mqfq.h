@@ -3,14 +3,16 @@
  * mqfq - the state of mqfq.c, and its hooks for schedulers that order as it
  * does and differ in what a share is (ifq.c)
  *
- * Such a scheduler embeds struct mqfq, has sched.engine point to it, and calls
+ * Such a scheduler embeds struct mqfq, has sched.own point to it, and calls
  * these from its own hooks; contracts are those of struct sched_ops.
  */
 #ifndef MQFAIR_MQFQ_H
 #define MQFAIR_MQFQ_H
 
 #include "anticipate.h"
-#include "core/sched.h"
+#include "mqfq_params.h"
+#include "core/queue.h"
+#include "core/heap.h"
 #include "mt/mindicator.h"
 #include "mt/token_tree.h"
 #include "mt/wheel.h"
@@ -32,14 +34,42 @@ struct mqfq {
 	} *suspect;			/* tick: by queue; see watch() */
 };
 
+/* queue.own */
+struct mqfq_queue {
+	struct heap heap;		/* Q: lanes, by the start tag of their head */
+	u64 generation;			/* Q: of the shares that the keys are of */
+	u32 bucket;			/* Q: of the wheel, when parked */
+	bool published;			/* Q: the mindicator has a tag of this queue */
+};
+
+/* flow_queue_own() */
+struct mqfq_lane {
+	struct lane lane;
+	struct heap_node node;		/* in mqfq_queue.heap while not empty */
+	u64 epoch;			/* of flow.seq, that the key is of */
+};
+
+/* flow_own() begins with it. */
+struct mqfq_flow {
+	struct flow_reserved reserved;
+};
+
+static inline struct mqfq_queue *mqfq_queue_of(const struct queue *q)
+{
+	return q->own;
+}
+
 static inline vtime_t mqfq_vt(const struct mqfq *m)
 {
 	return (vtime_t)atomic64_read(&m->vt);
 }
 
-/* @m: zeroed.  0, or -errno with nothing left behind. */
-int mqfq_setup(struct mqfq *m, struct sched *s);
-void mqfq_teardown(struct mqfq *m);
+/*
+ * sched.own begins with struct mqfq, zeroed.  0, or -errno with nothing left
+ * behind.
+ */
+int mqfq_init(struct sched *s);
+void mqfq_exit(struct sched *s);
 
 /*
  * Insert; a flow that has nothing waiting starts at @vt or later.  True when
@@ -57,6 +87,7 @@ void mqfq_requeue(struct io *io, struct wake *wake);
 void mqfq_tick(struct sched *s, u64 now, struct wake *wake);
 void mqfq_tune(struct sched *s, const struct sched_params *p,
 	       struct wake *wake);
+void mqfq_flow_init(struct flow *f);
 void mqfq_flow_exit(struct flow *f);
 void mqfq_report(const struct sched *s, struct report *r);
 void mqfq_report_flow(const struct flow *f, struct report *r);

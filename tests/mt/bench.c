@@ -21,6 +21,7 @@
  * runs all of them in turn.  The program prints one line of JSON.
  */
 #include "sched/mqfq/mqfq.h"
+#include "sched/core/policies.h"
 #include "tests/machine.h"
 
 #include <sched.h>
@@ -266,15 +267,16 @@ static void places(struct topo_place *place, u32 threads)
 
 static void bench_init(struct bench *b)
 {
-	const struct sched_params params = {
+	struct sched_params params = {
 		.depth = b->workload == SCARCE ?
 				 max(1U, b->threads * BATCH / 2) :
 				 DEPTH_MAX,
-		.threshold = b->workload == SCARCE ? 16 * BYTES : 1 << 26,
 	};
 	struct topo_place place[THREADS_MAX];
 	u32 i, j;
 
+	mqfq_params(&params)->threshold = b->workload == SCARCE ? 16 * BYTES :
+								  1 << 26;
 	b->cpu = port_zalloc(b->threads * sizeof(*b->cpu));
 	b->index = port_zalloc(b->threads * sizeof(*b->index));
 	port_assert(b->cpu && b->index);
@@ -330,7 +332,7 @@ static void measure(struct bench *b, u64 milliseconds, const char *name)
 		.tv_nsec = (long)(milliseconds % 1000) * 1000000,
 	};
 	pthread_t threads[THREADS_MAX];
-	struct mqfq *m = b->sched.engine;
+	struct mqfq *m = b->sched.own;
 	u64 from, ns, ops, cpu_ns = 0, wakes = 0, looks = 0;
 	u32 i;
 

@@ -7,6 +7,8 @@
  * requests is.  In the end completions and ticks bring everything out.
  */
 #include "threads.h"
+#include "tests/params.h"
+#include "sched/core/policies.h"
 #include "device.h"
 #include "host.h"
 #include "sched/budget/hwabc.h"
@@ -65,7 +67,7 @@ struct scenario {
 
 static const struct budget *budget(const struct scenario *s)
 {
-	return s->host.sched.engine;
+	return s->host.sched.own;
 }
 
 static u32 class_of(const struct scenario *s, const struct io *io)
@@ -173,26 +175,32 @@ static bool finish(struct scenario *s, struct random *r)
 
 static void tune(struct scenario *s, struct random *r)
 {
-	struct sched_params params = s->host.sched.params;
+	const struct sched_ops *ops = s->host.sched.ops;
+	struct sched_params params = s->host.sched.params, *p = &params;
+	u32 period_ms;
 
 	if (random_once_in(r, 2))
-		params.budget.work_conserving ^= 1;
+		params_flip(ops, p, "work_conserving");
 	if (random_once_in(r, 2))
-		params.kyber.predict ^= 1;
+		params_flip(ops, p, "predict");
+	if (random_once_in(r, 2)) {
+		period_ms = 1 + random_below(r, 50);
+		params_set(ops, p, "period_ms", period_ms);
+		params_set(ops, p, "interval_ms", period_ms);
+	}
 	if (random_once_in(r, 2))
-		params.budget.period_ns = (1 + random_below(r, 50)) * 1000000;
+		params_set(ops, p, "read_lat_us", 1 + random_below(r, 100000));
 	if (random_once_in(r, 2))
-		params.kyber.read_lat_us = 1 + random_below(r, 100000);
-	if (random_once_in(r, 2))
-		params.wdt.single_lock ^= 1;
+		params_flip(ops, p, "single_lock");
 	if (random_once_in(r, 4))
-		params.wdt.total ^= 1;
+		params_flip(ops, p, "total");
 	if (random_once_in(r, 8))
-		params.wdt.caps_mbps ^= 100;
+		params_set(ops, p, "caps_mbps",
+			   params_get(ops, p, "caps_mbps") ? 0 : 100);
 	if (random_once_in(r, 2))
-		params.hwabc.alpha_pct = random_below(r, 101);
+		params_set(ops, p, "alpha_pct", random_below(r, 101));
 	if (random_once_in(r, 4))
-		params.hwabc.gc_share ^= 1;
+		params_flip(ops, p, "gc_share");
 	if (random_once_in(r, 8))
 		params.cost.kind = random_below(r, COST_KINDS);
 	host_tune(&s->host, &params);
@@ -402,6 +410,7 @@ static void scenario_init(struct scenario *s, const struct play *play,
 {
 	static const u32 weights[FLOWS] = { 1, 100, 250, 1000, 10000 };
 	struct topo_place place[MACHINE_QUEUES];
+	const struct sched_ops *ops = sched_find(play->policy);
 	struct sched_params params;
 	u32 i;
 
@@ -409,14 +418,14 @@ static void scenario_init(struct scenario *s, const struct play *play,
 	s->random.state = random_next(r);
 	s->host.issue = on_issue;
 	s->host.arg = s;
-	sched_params_init(sched_find(play->policy), &params);
-	params.budget.work_conserving = play->conserving;
-	params.budget.period_ns = play->period_ms * 1000000;
-	params.kyber.predict = play->predict;
-	params.wdt.total = play->predict;
-	params.hwabc.gc_share = play->predict;
-	s->host.sched.flow_pages = flow_pages;
-	s->host.sched.flash_time = flash_time;
+	sched_params_init(ops, &params);
+	budget_params(&params)->work_conserving = play->conserving;
+	budget_params(&params)->period_ns = play->period_ms * 1000000;
+	params_set(ops, &params, "predict", play->predict);
+	params_set(ops, &params, "total", play->predict);
+	params_set(ops, &params, "gc_share", play->predict);
+	s->host.sched.map.flow_pages = flow_pages;
+	s->host.sched.map.flash_time = flash_time;
 	host_init(&s->host, play->policy, &params, place,
 		  machine_random(r, place));
 	device_init(&s->device, s->threads * IOS);

@@ -13,6 +13,7 @@
 #include "threads.h"
 #include "device.h"
 #include "host.h"
+#include "sched/mqfq/mqfq_params.h"
 #include "tests/machine.h"
 
 #include <string.h>
@@ -122,14 +123,12 @@ static void work(struct member *me, void *arg)
 static void scenario_init(struct scenario *s, const struct setting *setting,
 			  struct random *r)
 {
-	const struct sched_params params = {
-		.depth = setting->depth,
-		.threshold = setting->threshold,
-		.anticipate = 1,
-	};
+	struct sched_params params = { .depth = setting->depth };
 	struct topo_place place[MACHINE_QUEUES];
 	u32 f, i;
 
+	mqfq_params(&params)->threshold = setting->threshold;
+	mqfq_params(&params)->anticipate = 1;
 	memset(s, 0, sizeof(*s));
 	s->setting = setting;
 	s->threads = threads_size();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "host.h"
+#include "sched/core/policies.h"
 
 static struct host_queue *host_queue_of(const struct queue *q)
 {

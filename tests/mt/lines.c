@@ -9,6 +9,8 @@
  * budget schedulers share nothing between two refills.
  */
 #include "trace.h"
+#include "sched/core/policies.h"
+#include "tests/params.h"
 #include "sched/budget/budget.h"
 #include "sched/mqfq/mqfq.h"
 #include "tests/random.h"
@@ -58,7 +60,7 @@ static void name_flow(const struct flow *f, const char *line, const char *rest,
 
 static void name_mqfq(struct scenario *s)
 {
-	struct mqfq *m = s->sched.engine;
+	struct mqfq *m = s->sched.own;
 
 	trace_name("virtual time", &m->vt, 64);
 	trace_name("ready set", &m->ready, sizeof(m->ready));
@@ -74,7 +76,7 @@ static void name_mqfq(struct scenario *s)
 
 static void name_budget(struct scenario *s)
 {
-	struct budget *b = s->sched.engine;
+	struct budget *b = s->sched.own;
 	u32 i;
 
 	trace_name("budget", b, sizeof(*b));
@@ -87,10 +89,10 @@ static void name_budget(struct scenario *s)
 				   sizeof(b->slots[i].tree.node[0]));
 	}
 	for (i = 0; i < CPUS; i++) {
-		trace_name("flow: credit", flow_engine(s->flow[i]),
+		trace_name("flow: credit", flow_own(s->flow[i]),
 			   s->sched.ops->flow_bytes);
-		trace_name("flow: lanes", flow_queue_engine(s->flow[i], 0),
-			   CPUS * s->flow[i]->queue_engine_bytes);
+		trace_name("flow: lanes", flow_queue_own(s->flow[i], 0),
+			   CPUS * s->flow[i]->queue_own_bytes);
 	}
 }
 
@@ -131,7 +133,7 @@ static void scenario_init(struct scenario *s, const char *policy, u32 bytes,
 
 	sched_params_init(ops, &params);
 	params.depth = 64;
-	params.threshold = threshold;
+	params_put(ops, &params, "threshold_kb", threshold);
 	memset(s, 0, sizeof(*s));
 	s->bytes = bytes;
 	port_queue_is_mine = queue_is_mine;

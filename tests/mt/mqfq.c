@@ -7,6 +7,7 @@
  * wait.  When the device has been emptied, no request is left.
  */
 #include "threads.h"
+#include "sched/core/policies.h"
 #include "device.h"
 #include "host.h"
 #include "sched/ifq/ifq.h"
@@ -58,7 +59,7 @@ struct scenario {
 
 static struct mqfq *mqfq_of(const struct scenario *s)
 {
-	return s->host.sched.engine;
+	return s->host.sched.own;
 }
 
 static struct test_io *test_io_of(struct io *io)
@@ -156,23 +157,23 @@ static void tune_mqfq(struct sched_params *p, struct random *r)
 	static const u32 thresholds[] = { 0, 4096, 65536, 1 << 20 };
 
 	if (random_once_in(r, 2))
-		p->threshold = thresholds[random_below(r, 4)];
+		mqfq_params(p)->threshold = thresholds[random_below(r, 4)];
 	if (random_once_in(r, 4))
 		p->cost.kind = random_below(r, COST_KINDS);
 }
 
 static void tune_ifq(struct sched_params *p, struct random *r)
 {
-	p->ifq.window_ms = 50 + random_below(r, 200);
-	p->ifq.damping = random_below(r, 101);
-	p->ifq.clamp = 1 + random_below(r, 10000);
+	ifq_params(p)->window_ms = 50 + random_below(r, 200);
+	ifq_params(p)->damping = random_below(r, 101);
+	ifq_params(p)->clamp = 1 + random_below(r, 10000);
 	if (random_once_in(r, 2))
-		p->ifq.virtual_time = IFQ_MIN + random_below(r, 3);
+		ifq_params(p)->virtual_time = IFQ_MIN + random_below(r, 3);
 }
 
 static bool is_ifq(const struct scenario *s)
 {
-	return s->host.sched.ops->flow_bytes > 0;
+	return s->host.sched.ops == &ifq_ops;
 }
 
 static void tune(struct scenario *s, struct random *r)
@@ -187,7 +188,7 @@ static void tune(struct scenario *s, struct random *r)
 		tune_mqfq(&params, r);
 	/* Only tick gives reserved slots back. */
 	if (s->workload->ticks)
-		params.anticipate = random_once_in(r, 2);
+		mqfq_params(&params)->anticipate = random_once_in(r, 2);
 	host_tune(&s->host, &params);
 }
 
@@ -333,7 +334,7 @@ static void scenario_init(struct scenario *s, const struct workload *workload,
 	s->host.arg = s;
 	sched_params_init(sched_find(workload->policy), &params);
 	params.depth = workload->depth;
-	params.threshold = workload->threshold;
+	mqfq_params(&params)->threshold = workload->threshold;
 	host_init(&s->host, workload->policy, &params, place,
 		  machine_random(r, place));
 	device_init(&s->device, s->threads * IOS);

@@ -65,7 +65,7 @@ static bool always(const struct queue *q)
 
 static struct budget *budget(const struct scenario *s)
 {
-	return s->sched.engine;
+	return s->sched.own;
 }
 
 /* ------------------------------------------------- a scheduler to test with */
@@ -84,19 +84,17 @@ static const struct budget_ops test_budget_ops = {
 
 static int test_init(struct sched *s)
 {
-	struct budget *b = port_zalloc(sizeof(*b));
+	struct budget *b = s->own;
 
-	threads_check(b && !budget_init(b, s, &test_budget_ops,
-					test_params.total, &test_params.depth));
+	threads_check(!budget_init(b, s, &test_budget_ops, test_params.total,
+				   &test_params.depth));
 	budget_set_rule(b, test_params.rule);
-	s->engine = b;
 	return 0;
 }
 
 static void test_exit(struct sched *s)
 {
-	budget_deinit(s->engine);
-	port_free(s->engine);
+	budget_deinit(s->own);
 }
 
 static const struct tunable no_tunables[] = { { .name = NULL } };
@@ -104,6 +102,8 @@ static const struct tunable no_tunables[] = { { .name = NULL } };
 static const struct sched_ops test_ops = {
 	.name			= "test",
 	.tunables		= no_tunables,
+	.bytes			= sizeof(struct budget),
+	.params_bytes		= sizeof(struct budget_params),
 	.flow_bytes		= sizeof(struct budget_flow),
 	.flow_queue_bytes	= BUDGET_FLOW_QUEUE_BYTES(1),
 	.init			= test_init,
@@ -370,7 +370,7 @@ static void reset(void *arg)
 	test_params = s->params;
 	sched_params_init(&test_ops, &params);
 	params.depth = s->params.depth;
-	params.budget.period_ns = PERIOD;
+	budget_params(&params)->period_ns = PERIOD;
 	s->sched = (struct sched){ .queue = s->index, .nr_queues = QUEUES };
 	for (i = 0; i < QUEUES; i++) {
 		queue_init(&s->queue[i], &s->sched, i);

@@ -8,6 +8,7 @@
  * completions must bring all requests out.
  */
 #include "threads.h"
+#include "sched/core/policies.h"
 #include "replay.h"
 #include "stall.h"
 
@@ -56,7 +57,7 @@ static bool always(const struct queue *q)
 
 static struct mqfq *mqfq_of(struct scenario *s)
 {
-	return s->sched.engine;
+	return s->sched.own;
 }
 
 static bool is_blocked(const struct scenario *s, u32 queue)
@@ -278,12 +279,11 @@ static void check(void *arg)
 static struct sched_params random_params(struct random *r)
 {
 	static const u32 thresholds[] = { 0, 0, 4096, 16384, 65536 };
+	struct sched_params p = { .depth = 1 + random_below(r, 4) };
 
-	return (struct sched_params){
-		.depth = 1 + random_below(r, 4),
-		.threshold =
-			thresholds[random_below(r, ARRAY_SIZE(thresholds))],
-	};
+	mqfq_params(&p)->threshold =
+		thresholds[random_below(r, ARRAY_SIZE(thresholds))];
+	return p;
 }
 
 static struct op random_op(struct random *r)

@@ -14,7 +14,7 @@ static bool in_bucket(const struct mqfq *m, u32 queue, u32 bucket)
 
 void stall_check_waiting(const struct mqfq *m, const struct queue *q)
 {
-	u32 threshold = m->sched->params.threshold;
+	u32 threshold = mqfq_params(&m->sched->params)->threshold;
 	vtime_t vt = (vtime_t)atomic64_read(&m->vt);
 	vtime_t due = q->head_tag - threshold;
 
@@ -32,7 +32,7 @@ void stall_check_waiting(const struct mqfq *m, const struct queue *q)
 		return;
 	}
 	/* The wheel wakes it less than a bucket after it is due. */
-	threads_check(in_bucket(m, q->index, q->bucket));
+	threads_check(in_bucket(m, q->index, mqfq_queue_of(q)->bucket));
 	threads_check(vtime_before(vt, due + (1ULL << m->wheel.shift)));
 }
 

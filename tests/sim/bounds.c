@@ -4,6 +4,7 @@
  * and devices, for all intervals at once.
  */
 #include "fixture.h"
+#include "sched/mqfq/mqfq_params.h"
 
 enum {
 	SEEDS	= 12,
@@ -28,7 +29,7 @@ static struct host_params mix_params(struct test_case *t, const struct mix *mix,
 	p.nr_queues = pick(rng, queues, ARRAY_SIZE(queues));
 	p.queues_per_core = (u32)rng_between(rng, 1, 2);
 	p.cores_per_socket = (u32)rng_between(rng, 1, 3);
-	p.sched.threshold = mix->threshold;
+	mqfq_params(&p.sched)->threshold = mix->threshold;
 	p.sched.depth = mix->depth;
 	p.device.slots = pick(rng, slots, ARRAY_SIZE(slots));
 	p.device.base_ns = rng_between(rng, 0, 20 * US);
@@ -38,8 +39,8 @@ static struct host_params mix_params(struct test_case *t, const struct mix *mix,
 	 * tick gives back what was kept, and makes nobody inactive before the
 	 * end: shares have to be constant.
 	 */
-	p.sched.anticipate = rng_chance(rng, 500);
-	p.no_tick = !p.sched.anticipate;
+	mqfq_params(&p.sched)->anticipate = rng_chance(rng, 500);
+	p.no_tick = !mqfq_params(&p.sched)->anticipate;
 	return p;
 }
 

@@ -1,36 +1,46 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "budget.h"
 #include "sched/budget/budget.h"
+#include "tests/params.h"
 
 bool budget_family(const struct sched_ops *ops)
 {
 	return ops->insert == budget_insert;
 }
 
-void budget_chaos(struct rng *rng, struct sched_params *p)
+void budget_chaos(struct rng *rng, const struct sched_ops *ops,
+		  struct sched_params *p)
 {
+	u32 period_ms;
+
+	if (rng_chance(rng, 300)) {
+		period_ms = (u32)rng_between(rng, 1, 20);
+		params_set(ops, p, "period_ms", period_ms);
+		params_set(ops, p, "interval_ms", period_ms);
+	}
 	if (rng_chance(rng, 300))
-		p->budget.period_ns = (u32)rng_between(rng, 1, 20) * MS;
-	if (rng_chance(rng, 300))
-		p->budget.work_conserving ^= 1;
+		params_flip(ops, p, "work_conserving");
 	if (rng_chance(rng, 500))
-		p->wdt.single_lock ^= 1;
+		params_flip(ops, p, "single_lock");
 	if (rng_chance(rng, 200))
-		p->wdt.total ^= 1;
+		params_flip(ops, p, "total");
 	if (rng_chance(rng, 100))
-		p->wdt.caps_mbps = p->wdt.caps_mbps ? 0 : 100;
+		params_set(ops, p, "caps_mbps",
+			   params_get(ops, p, "caps_mbps") ? 0 : 100);
 	if (rng_chance(rng, 300))
-		p->hwabc.alpha_pct = (u32)rng_between(rng, 0, 100);
+		params_set(ops, p, "alpha_pct", (u32)rng_between(rng, 0, 100));
 	if (rng_chance(rng, 300))
-		p->hwabc.budget_ms = (u32)rng_between(rng, 1, 50);
+		params_set(ops, p, "budget_ms", (u32)rng_between(rng, 1, 50));
 	if (rng_chance(rng, 100))
-		p->hwabc.gc_share ^= 1;
+		params_flip(ops, p, "gc_share");
 	if (rng_chance(rng, 200))
-		p->kyber.predict ^= 1;
+		params_flip(ops, p, "predict");
 	if (rng_chance(rng, 200))
-		p->kyber.read_lat_us = (u32)rng_between(rng, 1, 5000);
+		params_set(ops, p, "read_lat_us",
+			   (u32)rng_between(rng, 1, 5000));
 	if (rng_chance(rng, 200))
-		p->kyber.write_lat_us = (u32)rng_between(rng, 1, 5000);
+		params_set(ops, p, "write_lat_us",
+			   (u32)rng_between(rng, 1, 5000));
 }
 
 /* I1: granted = spent + left. */

@@ -9,7 +9,8 @@
 bool budget_family(const struct sched_ops *ops);
 
 /* Changes some of the family's parameters. */
-void budget_chaos(struct rng *rng, struct sched_params *p);
+void budget_chaos(struct rng *rng, const struct sched_ops *ops,
+		  struct sched_params *p);
 
 /* host_watch.step and .quiet; @arg: the rig. */
 void budget_step(void *arg);

@@ -5,6 +5,7 @@
  * tenants of equal weight, each with twice as many requests.
  */
 #include "scenario.h"
+#include "tests/params.h"
 #include "sched/cost/cost_estimator.h"
 #include "sched/core/policies.h"
 
@@ -38,7 +39,7 @@ static void owned_open(struct owned *o, struct test_case *t,
 	*o = (struct owned){ .flash = scenario_drive(ftl, &pages) };
 	sched_params_init(ops, &p.sched);
 	p.sched.depth = DRIVE_SLOTS;
-	p.sched.threshold = 64 * KIB;
+	params_put(ops, &p.sched, "threshold_kb", 64 * KIB);
 	p.sched.cost.kind = cost;
 	p.device.flash = o->flash;
 	fixture_open(&o->r, t, &p);

@@ -9,19 +9,19 @@ struct fifo {
 
 static int fifo_init(struct sched *s)
 {
-	s->engine = port_zalloc(sizeof(struct fifo));
-	return s->engine ? 0 : -ENOMEM;
+	(void)s;
+	return 0;
 }
 
 static void fifo_exit(struct sched *s)
 {
-	port_free(s->engine);
+	(void)s;
 }
 
 static void fifo_insert(struct queue *q, struct io *io, u64 now,
 			struct wake *wake)
 {
-	struct fifo *f = q->sched->engine;
+	struct fifo *f = q->sched->own;
 
 	(void)wake;
 	io->queue = q;
@@ -45,7 +45,7 @@ static void fifo_merge(struct queue *q, struct io *io, u32 bytes)
 static enum dispatch_result fifo_dispatch(struct queue *q, u64 now,
 					  struct io **out, struct wake *wake)
 {
-	struct fifo *f = q->sched->engine;
+	struct fifo *f = q->sched->own;
 	struct io *io = q->urgent.head;
 
 	(void)wake;
@@ -64,7 +64,7 @@ static enum dispatch_result fifo_dispatch(struct queue *q, u64 now,
 
 static void fifo_block(struct queue *q, struct wake *wake)
 {
-	struct fifo *f = q->sched->engine;
+	struct fifo *f = q->sched->own;
 
 	(void)wake;
 	f->blocked[q->index] = true;
@@ -74,7 +74,7 @@ static void fifo_block(struct queue *q, struct wake *wake)
 static void fifo_release(struct io *io, struct wake *wake)
 {
 	struct sched *s = io->queue->sched;
-	struct fifo *f = s->engine;
+	struct fifo *f = s->own;
 	const struct io *oldest = NULL;
 	u32 i;
 
@@ -124,6 +124,7 @@ static const struct tunable fifo_tunables[] = {
 
 const struct sched_ops fifo_ops = {
 	.name		= "fifo",
+	.bytes		= sizeof(struct fifo),
 	.tunables	= fifo_tunables,
 	.init		= fifo_init,
 	.exit		= fifo_exit,

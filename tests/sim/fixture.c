@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "sched/mqfq/mqfq.h"
+#include "tests/params.h"
 #include "sched/core/policies.h"
 #include "budget.h"
 #include "fixture.h"
@@ -66,7 +67,7 @@ static void check_vt(struct fixture *r, const struct mqfq *m)
 static void fixture_step(void *arg)
 {
 	struct fixture *r = arg;
-	const struct mqfq *m = r->host->sched.engine;
+	const struct mqfq *m = r->host->sched.own;
 
 	check_slots(r, m);
 	check_vt(r, m);
@@ -75,7 +76,9 @@ static void fixture_step(void *arg)
 /* How much later than due the wheel may let a queue go. */
 static u64 fixture_wheel_late(const struct mqfq *m)
 {
-	return m->sched->params.threshold ? BIT_ULL(m->wheel.shift) : 0;
+	return mqfq_params(&m->sched->params)->threshold ?
+		       BIT_ULL(m->wheel.shift) :
+		       0;
 }
 
 /*
@@ -86,7 +89,7 @@ static void check_waiting(struct fixture *r, const struct mqfq *m,
 			  const struct host_queue *hq)
 {
 	struct host *h = r->host;
-	u64 limit = r->vt + h->sched.params.threshold;
+	u64 limit = r->vt + mqfq_params(&h->sched.params)->threshold;
 
 	if (!hq->waiting || hq->blocked)
 		return;
@@ -122,7 +125,7 @@ static void check_vt_follows(struct fixture *r)
 static void fixture_quiet(void *arg)
 {
 	struct fixture *r = arg;
-	const struct mqfq *m = r->host->sched.engine;
+	const struct mqfq *m = r->host->sched.own;
 	u32 i;
 
 	check_vt_follows(r);
@@ -242,7 +245,8 @@ static void bound_check_pair(struct fixture *r, u32 f, u32 m)
 {
 	const struct bound *b = &r->bound;
 	const struct sched_params *p = &r->host->sched.params;
-	u64 limit = 2ULL * p->threshold + (u64)weighted(b, f, b->largest[f]) +
+	u64 limit = 2ULL * mqfq_params(p)->threshold +
+		    (u64)weighted(b, f, b->largest[f]) +
 		    (u64)weighted(b, m, b->largest[m]) + TAG_SLACK;
 	u64 at_dispatch = (u64)b->at_dispatch[f][m].range;
 	u64 at_completion = (u64)b->at_completion[f][m].range;
@@ -252,13 +256,14 @@ static void bound_check_pair(struct fixture *r, u32 f, u32 m)
 		case_fail(
 			r->test_case,
 			"flows %u and %u: dispatched service differs by %llu, at most %llu allowed (T %u, D %u)",
-			f, m, at_dispatch, limit, p->threshold, p->depth);
+			f, m, at_dispatch, limit, mqfq_params(p)->threshold,
+			p->depth);
 	if (at_completion > depth * limit)
 		case_fail(
 			r->test_case,
 			"flows %u and %u: completed service differs by %llu, at most %llu allowed (T %u, D %u)",
-			f, m, at_completion, depth * limit, p->threshold,
-			p->depth);
+			f, m, at_completion, depth * limit,
+			mqfq_params(p)->threshold, p->depth);
 	r->bound.tightest = max(r->bound.tightest, at_dispatch * 1000 / limit);
 }
 
@@ -277,10 +282,11 @@ void bound_check(struct fixture *r)
 /* What the others believe of a queue is what it is, as soon as it dispatched. */
 static void check_published(struct fixture *r, const struct queue *q)
 {
-	const struct mqfq *m = r->host->sched.engine;
+	const struct mqfq *m = r->host->sched.own;
 	vtime_t believed = mindicator_tag(&m->tags, q->index);
 
-	if (believed != (q->published ? q->head_tag : VTIME_NONE))
+	if (believed !=
+	    (mqfq_queue_of(q)->published ? q->head_tag : VTIME_NONE))
 		host_fail(r->host,
 			  "%llu ns: queue %u publishes %llu, its lead is %llu",
 			  host_now(r->host), q->index, believed, q->head_tag);
@@ -347,9 +353,9 @@ struct host_params fixture_params(const struct test_case *t, u64 seed)
 
 	sched_params_init(t->ops, &p.sched);
 	p.sched.depth = 16;
-	p.sched.threshold = 64 * KIB;
+	params_put(t->ops, &p.sched, "threshold_kb", 64 * KIB);
 	/* What is kept is given back by tick alone, which not every test has. */
-	p.sched.anticipate = 0;
+	params_set(t->ops, &p.sched, "anticipate", 0);
 	return p;
 }
 
@@ -366,7 +372,7 @@ void fixture_open(struct fixture *r, struct test_case *t,
 		.completed = fixture_completed,
 	};
 	if (fixture_is_mqfq(r)) {
-		const struct mqfq *m = r->host->sched.engine;
+		const struct mqfq *m = r->host->sched.own;
 
 		r->host->watch.step = fixture_step;
 		r->host->watch.quiet = fixture_quiet;

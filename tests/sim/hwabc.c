@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "fifo.h"
+#include "tests/params.h"
 #include "scenario.h"
 #include "sched/budget/hwabc.h"
 #include "sched/cost/cost_estimator.h"
@@ -16,7 +17,7 @@ enum {
 	WRITE_TIMES	= 3,
 };
 
-static struct host_params hwabc_params(const struct test_case *t)
+static struct host_params hwabc_host_params(const struct test_case *t)
 {
 	struct host_params p = {
 		.seed = 1,
@@ -32,7 +33,7 @@ static struct host_params hwabc_params(const struct test_case *t)
 	sched_params_init(&hwabc_ops, &p.sched);
 	p.sched.depth = 16;
 	/* No pages to speak of: what a write is charged more is by its number. */
-	p.sched.hwabc.alpha_pct = 0;
+	hwabc_params(&p.sched)->alpha_pct = 0;
 	return p;
 }
 
@@ -62,7 +63,7 @@ static void test_weights(struct test_case *t)
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct host_params p = hwabc_params(t);
+		struct host_params p = hwabc_host_params(t);
 		struct tenant tenant[4];
 		struct outcome o;
 		u64 none;
@@ -92,7 +93,7 @@ static void test_slow(struct test_case *t)
 
 	scenario_four(tenant, 96, 4 * KIB, 0);
 	for (i = 0; i < ARRAY_SIZE(base_ms); i++) {
-		struct host_params p = hwabc_params(t);
+		struct host_params p = hwabc_host_params(t);
 		struct outcome o;
 		u64 none;
 
@@ -128,7 +129,7 @@ static void test_writer(struct test_case *t)
 		  .bytes = 4 * KIB,
 		  .write_permille = 1000 },
 	};
-	struct host_params p = hwabc_params(t);
+	struct host_params p = hwabc_host_params(t);
 	struct outcome o;
 	double times;
 
@@ -144,7 +145,7 @@ static void test_writer(struct test_case *t)
 /* One with one request at a time beside three that are deep, on slow drives. */
 static void test_light_slow(struct test_case *t)
 {
-	struct host_params p = hwabc_params(t);
+	struct host_params p = hwabc_host_params(t);
 
 	p.sched.depth = 64;
 	scenario_light(t, &p, 950);
@@ -153,7 +154,7 @@ static void test_light_slow(struct test_case *t)
 static void beside(struct test_case *t, const char *what,
 		   const struct tenant *tenant, u32 n, u32 permille)
 {
-	struct host_params p = hwabc_params(t);
+	struct host_params p = hwabc_host_params(t);
 	u64 none = scenario_none(&p, tenant, n, SEC, 2 * SEC);
 	struct outcome o;
 
@@ -235,7 +236,7 @@ static void costs_of(struct test_case *t, const struct sched_ops *ops)
 		  .bytes = 4 * KIB,
 		  .write_permille = 300 },
 	};
-	struct host_params p = hwabc_params(t);
+	struct host_params p = hwabc_host_params(t);
 	struct test_case own = { .ops = ops };
 	struct scenario s;
 
@@ -271,7 +272,7 @@ static double time_of_the_small(struct test_case *t,
 		{ .weight = 100, .depth = 64, .bytes = 4 * KIB },
 		{ .weight = 100, .depth = 64, .bytes = 64 * KIB },
 	};
-	struct host_params p = hwabc_params(t);
+	struct host_params p = hwabc_host_params(t);
 	struct test_case own = { .ops = ops };
 	double small, large;
 	struct outcome o;
@@ -281,7 +282,7 @@ static double time_of_the_small(struct test_case *t,
 	p.sched.depth = 16;
 	p.device.ns_per_kib = 4 * US;
 	p.sched.cost.kind = cost;
-	p.sched.threshold = 64 * KIB;
+	params_put(ops, &p.sched, "threshold_kb", 64 * KIB);
 	scenario_play(&own, &p, tenant, 2, 3 * SEC, SEC, &o);
 	if (case_failed(&own))
 		case_fail(t, "%s", own.failure);
@@ -658,8 +659,8 @@ static void test_alpha(struct test_case *t)
 	note(t, "none %.2f %.2f;", alone[0] / both[0], alone[1] / both[1]);
 	for (share = GC_SHARE_FLOW; share <= GC_SHARE_VICTIM; share++)
 		for (i = 0, last = 0; i < ARRAY_SIZE(alphas); i++) {
-			p.sched.hwabc.gc_share = share;
-			p.sched.hwabc.alpha_pct = alphas[i];
+			hwabc_params(&p.sched)->gc_share = share;
+			hwabc_params(&p.sched)->alpha_pct = alphas[i];
 			flash_play(t, &p, FLASH_FTL_HOST, writers, 2, got);
 			note(t, " %s %u: %.2f %.2f;", share ? "victim" : "flow",
 			     alphas[i], alone[0] / got[0], alone[1] / got[1]);
@@ -676,8 +677,8 @@ static void test_alpha(struct test_case *t)
 					alphas[i], share, got[0] + got[1],
 					both[0] + both[1]);
 		}
-	p.sched.hwabc.gc_share = GC_SHARE_FLOW;
-	p.sched.hwabc.alpha_pct = 10;
+	hwabc_params(&p.sched)->gc_share = GC_SHARE_FLOW;
+	hwabc_params(&p.sched)->alpha_pct = 10;
 	flash_play(t, &p, FLASH_FTL_DEVICE, writers, 2, got);
 	note(t, " hidden 10: %.2f %.2f", alone[0] / got[0], alone[1] / got[1]);
 	if (got[0] <= both[0])
@@ -697,7 +698,7 @@ static double true_ratio(const struct flash_scenario *s, u32 i)
 
 static double judged_ratio(const struct flash_scenario *s, u32 i)
 {
-	const struct hwabc_flow *hf = flow_engine(s->flow[i]->flow);
+	const struct hwabc_flow *hf = flow_own(s->flow[i]->flow);
 
 	return (double)hf->ratio / (1U << HWABC_FACTOR_SHIFT);
 }

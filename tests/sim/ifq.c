@@ -12,7 +12,7 @@
 #include "sched/core/policies.h"
 #include "fixture.h"
 
-static struct host_params ifq_params(const struct test_case *t, u64 seed)
+static struct host_params ifq_host_params(const struct test_case *t, u64 seed)
 {
 	struct host_params p = {
 		.seed = seed,
@@ -27,7 +27,7 @@ static struct host_params ifq_params(const struct test_case *t, u64 seed)
 
 static const struct mqfq *engine_of(const struct fixture *r)
 {
-	return r->host->sched.engine;
+	return r->host->sched.own;
 }
 
 static u64 window_of(const struct fixture *r)
@@ -37,14 +37,14 @@ static u64 window_of(const struct fixture *r)
 
 static u64 window_ns(const struct fixture *r)
 {
-	return r->host->sched.params.ifq.window_ms * MS;
+	return ifq_params(&r->host->sched.params)->window_ms * MS;
 }
 
 static void set_damping(struct fixture *r, u32 percent)
 {
 	struct sched_params p = r->host->sched.params;
 
-	p.ifq.damping = percent;
+	ifq_params(&p)->damping = percent;
 	host_tune(r->host, &p);
 }
 
@@ -106,7 +106,7 @@ static void expect_done(struct test_case *t, const struct need *n, double at)
 static void example_on(struct test_case *t, u32 queues)
 {
 	static const u32 weights[] = { 200, 200, 100 };
-	struct host_params p = ifq_params(t, 1);
+	struct host_params p = ifq_host_params(t, 1);
 	struct need need[2];
 	struct host_flow *flow[3];
 	struct fixture r;
@@ -114,7 +114,7 @@ static void example_on(struct test_case *t, u32 queues)
 
 	p.nr_queues = queues;
 	p.sched.depth = 6;
-	p.sched.ifq.damping = 0; /* weights by hand */
+	ifq_params(&p.sched)->damping = 0; /* weights by hand */
 	p.device.slots = 6;
 	p.device.base_ns = SEC / UNIT;
 	fixture_open(&r, t, &p);
@@ -197,11 +197,11 @@ static double couple_weights(const struct fixture *r, const struct couple *c)
 static void couple_open(struct fixture *r, struct test_case *t,
 			struct couple *c)
 {
-	struct host_params p = ifq_params(t, 1);
+	struct host_params p = ifq_host_params(t, 1);
 	double ratio;
 
-	p.sched.ifq.window_ms = 100;
-	p.sched.ifq.damping = 100;
+	ifq_params(&p.sched)->window_ms = 100;
+	ifq_params(&p.sched)->damping = 100;
 	fixture_open(r, t, &p);
 	c->flow[0] = fixture_flow(r, NULL, 100);
 	c->flow[1] = fixture_flow(r, NULL, 100);
@@ -297,7 +297,7 @@ static void test_light_heavy_light(struct test_case *t)
 		{ "heavy", 10, 5, 0.02 },
 		{ "light again", 12, 9, 0.05 },
 	};
-	struct host_params p = ifq_params(t, 1);
+	struct host_params p = ifq_host_params(t, 1);
 	struct load_params light = {
 		.depth = 1,
 		.bytes = 4 * KIB,
@@ -307,7 +307,7 @@ static void test_light_heavy_light(struct test_case *t)
 	struct couple c;
 	struct fixture r;
 
-	p.sched.ifq.window_ms = 200;
+	ifq_params(&p.sched)->window_ms = 200;
 	fixture_open(&r, t, &p);
 	c.flow[0] = fixture_flow(&r, NULL, 100);
 	c.flow[1] = fixture_flow(&r, NULL, 100);
@@ -327,13 +327,13 @@ static void test_light_heavy_light(struct test_case *t)
 static void test_weights(struct test_case *t)
 {
 	static const u32 weights[] = { 100, 250, 500, 1000 };
-	struct host_params p = ifq_params(t, 1);
+	struct host_params p = ifq_host_params(t, 1);
 	struct host_flow *flow[4];
 	struct fixture r;
 	u32 i;
 
 	p.nr_queues = 2;
-	p.sched.ifq.window_ms = 100;
+	ifq_params(&p.sched)->window_ms = 100;
 	fixture_open(&r, t, &p);
 	for (i = 0; i < 4; i++) {
 		flow[i] = fixture_flow(&r, NULL, weights[i]);
@@ -348,12 +348,12 @@ static void test_weights(struct test_case *t)
 static void test_tree(struct test_case *t)
 {
 	static const u32 parts[] = { 45, 45, 10 };
-	struct host_params p = ifq_params(t, 1);
+	struct host_params p = ifq_host_params(t, 1);
 	struct host_flow *prod, *flow[3];
 	struct fixture r;
 	u32 i;
 
-	p.sched.ifq.window_ms = 100;
+	ifq_params(&p.sched)->window_ms = 100;
 	fixture_open(&r, t, &p);
 	prod = fixture_flow(&r, NULL, 900);
 	flow[0] = fixture_flow(&r, prod, 500);
@@ -373,7 +373,7 @@ static void test_tree(struct test_case *t)
 static void roll_under(struct test_case *t, u32 virtual_time, u64 delay_ns,
 		       u32 refuse_permille)
 {
-	struct host_params p = ifq_params(t, 3);
+	struct host_params p = ifq_host_params(t, 3);
 	struct load_params bursts = {
 		.on_ns = 30 * MS,
 		.off_ns = 37 * MS,
@@ -389,8 +389,8 @@ static void roll_under(struct test_case *t, u32 virtual_time, u64 delay_ns,
 	p.dispatch_delay_ns = delay_ns;
 	p.refuse_permille = refuse_permille;
 	p.refuse_ns = 50 * US;
-	p.sched.ifq.window_ms = 50;
-	p.sched.ifq.virtual_time = virtual_time;
+	ifq_params(&p.sched)->window_ms = 50;
+	ifq_params(&p.sched)->virtual_time = virtual_time;
 	fixture_open(&r, t, &p);
 	for (i = 0; i < 6; i++) {
 		flow = fixture_flow(&r, NULL, 100);
@@ -467,7 +467,7 @@ static void debt_step(void *arg)
 
 static void test_debt(struct test_case *t)
 {
-	struct host_params p = ifq_params(t, 1);
+	struct host_params p = ifq_host_params(t, 1);
 	struct load_params light = {
 		.depth = 1,
 		.bytes = 4 * KIB,
@@ -475,7 +475,7 @@ static void test_debt(struct test_case *t)
 	};
 	struct debt d = { 0 };
 
-	p.sched.ifq.window_ms = 50;
+	ifq_params(&p.sched)->window_ms = 50;
 	fixture_open(&d.r, t, &p);
 	light.flow = fixture_flow(&d.r, NULL, 100);
 	fixture_load(&d.r, &light);
@@ -499,7 +499,7 @@ static void test_debt(struct test_case *t)
  */
 static void test_wakes(struct test_case *t)
 {
-	struct host_params p = ifq_params(t, 1);
+	struct host_params p = ifq_host_params(t, 1);
 	struct load_params load = { .depth = 64, .bytes = 1 * MIB };
 	struct load_params light = {
 		.first_queue = 1,
@@ -513,7 +513,7 @@ static void test_wakes(struct test_case *t)
 	u32 i;
 
 	p.nr_queues = 2;
-	p.sched.ifq.window_ms = 100;
+	ifq_params(&p.sched)->window_ms = 100;
 	fixture_open(&r, t, &p);
 	for (i = 0; i < 2; i++)
 		flow[i] = fixture_flow(&r, NULL, 100);
@@ -612,7 +612,7 @@ static void normalise(double *w)
 
 static void fig5_window(struct fig5 *f, struct weights *w)
 {
-	u64 before[3], steps = f->r.host->sched.params.ifq.window_ms;
+	u64 before[3], steps = ifq_params(&f->r.host->sched.params)->window_ms;
 	u32 i;
 
 	for (i = 0; i < 3; i++)
@@ -621,9 +621,11 @@ static void fig5_window(struct fig5 *f, struct weights *w)
 	while (steps--)
 		fig5_step(f);
 	for (i = 0; i < 3; i++)
-		w->due[i] = 1.0 /
-			    (double)max(f->user[i]->stats.bytes - before[i],
-					(u64)f->r.host->sched.params.ifq.floor);
+		w->due[i] =
+			1.0 /
+			(double)max(f->user[i]->stats.bytes - before[i],
+				    (u64)ifq_params(&f->r.host->sched.params)
+					    ->floor);
 	normalise(w->actual);
 	normalise(w->due);
 }
@@ -632,13 +634,13 @@ static void fig5_window(struct fig5 *f, struct weights *w)
 static double fig5_on(struct test_case *t, u32 window_ms, u32 windows,
 		      bool print)
 {
-	struct host_params p = ifq_params(t, 1);
+	struct host_params p = ifq_host_params(t, 1);
 	struct fig5 *f = calloc(1, sizeof(*f));
 	double worst = 0;
 	u32 i, k;
 
 	port_assert(f);
-	p.sched.ifq.window_ms = window_ms;
+	ifq_params(&p.sched)->window_ms = window_ms;
 	/* 512 MiB/s from eight slots, as a drive on SATA. */
 	p.device.base_ns = 0;
 	p.device.ns_per_kib = 15625;
@@ -705,14 +707,14 @@ struct got {
 
 static struct got serve(struct test_case *t, const struct ask *ask, u32 slots)
 {
-	struct host_params p = ifq_params(t, 1);
+	struct host_params p = ifq_host_params(t, 1);
 	struct host_flow *flow[ASKS];
 	u64 ios[ASKS], wait[ASKS], bytes[ASKS];
 	struct got got;
 	struct fixture r;
 	u32 i;
 
-	p.sched.ifq.window_ms = 100;
+	ifq_params(&p.sched)->window_ms = 100;
 	p.sched.depth = slots;
 	p.device.slots = slots;
 	p.device.base_ns = 80 * US;
@@ -821,13 +823,13 @@ static void reader_done(struct host_io *hio)
 /* Requests of interest in a second, beside @junk of no interest. */
 static u64 useful(struct test_case *t, u32 junk)
 {
-	struct host_params p = ifq_params(t, 1);
+	struct host_params p = ifq_host_params(t, 1);
 	struct reader reader = { 0 };
 	struct fixture r;
 	u64 before;
 	u32 i;
 
-	p.sched.ifq.window_ms = 100;
+	ifq_params(&p.sched)->window_ms = 100;
 	fixture_open(&r, t, &p);
 	for (i = 0; i < 3; i++)
 		fixture_closed(&r, fixture_flow(&r, NULL, 100), 64,
@@ -964,7 +966,7 @@ struct tail {
 static struct tail read_beside(struct test_case *t, u32 heavy, u32 slots,
 			       u32 depth, u64 ns)
 {
-	struct host_params p = ifq_params(t, 7);
+	struct host_params p = ifq_host_params(t, 7);
 	struct load_params reading = {
 		.depth = 1,
 		.bytes = 4 * KIB,
@@ -1085,7 +1087,7 @@ static void test_depth_curve(struct test_case *t)
 /* Mean wait of four shallow tenants beside two deep ones, all of equal weight. */
 static double wait_under(struct test_case *t, u32 virtual_time, double *parts)
 {
-	struct host_params p = ifq_params(t, 5);
+	struct host_params p = ifq_host_params(t, 5);
 	struct load_params shallow = {
 		.depth = 2,
 		.bytes = 4 * KIB,
@@ -1097,8 +1099,9 @@ static double wait_under(struct test_case *t, u32 virtual_time, double *parts)
 	struct fixture r;
 	u32 i;
 
-	p.sched.ifq.virtual_time = virtual_time;
-	p.sched.ifq.damping = 0; /* of nothing else than virtual time */
+	ifq_params(&p.sched)->virtual_time = virtual_time;
+	ifq_params(&p.sched)->damping =
+		0; /* of nothing else than virtual time */
 	p.device.base_ns = 60 * US;
 	p.device.ns_per_kib = 10 * US;
 	fixture_open(&r, t, &p);
@@ -1154,7 +1157,7 @@ static void test_no_credit(struct test_case *t)
 	u32 i;
 
 	for (i = IFQ_MIN; i <= IFQ_4TAG; i++) {
-		struct host_params p = ifq_params(t, 1);
+		struct host_params p = ifq_host_params(t, 1);
 		struct load_params back = {
 			.depth = 64,
 			.bytes = 4 * KIB,
@@ -1166,8 +1169,8 @@ static void test_no_credit(struct test_case *t)
 		struct fixture r;
 		u32 k;
 
-		p.sched.ifq.virtual_time = i;
-		p.sched.ifq.damping = 0;
+		ifq_params(&p.sched)->virtual_time = i;
+		ifq_params(&p.sched)->damping = 0;
 		fixture_open(&r, t, &p);
 		for (k = 0; k < 2; k++)
 			flow[k] = fixture_flow(&r, NULL, 100);
@@ -1197,7 +1200,7 @@ static void test_no_credit(struct test_case *t)
  */
 static double suffering_ms(struct test_case *t, u32 window_ms)
 {
-	struct host_params p = ifq_params(t, 1);
+	struct host_params p = ifq_host_params(t, 1);
 	struct load_params light = {
 		.depth = 1,
 		.bytes = 4 * KIB,
@@ -1207,7 +1210,7 @@ static double suffering_ms(struct test_case *t, u32 window_ms)
 	u64 before, ms;
 	struct fixture r;
 
-	p.sched.ifq.window_ms = window_ms;
+	ifq_params(&p.sched)->window_ms = window_ms;
 	p.device.base_ns = MS;
 	fixture_open(&r, t, &p);
 	flow[0] = fixture_flow(&r, NULL, 100);
@@ -1242,12 +1245,13 @@ static void test_window(struct test_case *t)
 		double off = fig5_on(t, ms, max(24U, 20000 / ms), false);
 		double suffers = suffering_ms(t, ms);
 
-		if (ms == p.ifq.window_ms && (off > 0.1 || suffers > 2 * ms))
+		if (ms == ifq_params(&p)->window_ms &&
+		    (off > 0.1 || suffers > 2 * ms))
 			case_fail(
 				t,
 				"by default weights are off their due by %.1f %%, a tenant turned heavy is felt for %.0f ms",
 				100 * off, suffers);
-		if (ms < p.ifq.window_ms && off < 0.1)
+		if (ms < ifq_params(&p)->window_ms && off < 0.1)
 			case_fail(t, "%u ms are enough", ms);
 		printf("# window %4u ms: weights off their due by %5.1f %% at most, a tenant turned heavy is felt for %5.0f ms\n",
 		       ms, 100 * off, suffers);

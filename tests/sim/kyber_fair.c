@@ -16,10 +16,10 @@ enum {
 
 static const struct kyber_fair *kyber_of(const struct fixture *r)
 {
-	return r->host->sched.engine;
+	return r->host->sched.own;
 }
 
-static struct host_params kyber_params(const struct test_case *t)
+static struct host_params kyber_host_params(const struct test_case *t)
 {
 	struct host_params p = {
 		.seed = 1,
@@ -70,7 +70,7 @@ static void test_weights(struct test_case *t)
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct host_params p = kyber_params(t);
+		struct host_params p = kyber_host_params(t);
 		struct tenant tenant[4];
 		struct outcome o;
 		u64 none;
@@ -104,7 +104,7 @@ static void test_slow(struct test_case *t)
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct host_params p = kyber_params(t);
+		struct host_params p = kyber_host_params(t);
 		struct tenant tenant[4];
 		struct outcome o;
 		u64 none;
@@ -144,11 +144,11 @@ static void test_predict(struct test_case *t)
 
 	scenario_four(tenant, 128, 4 * KIB, 0);
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct host_params p = kyber_params(t);
+		struct host_params p = kyber_host_params(t);
 		struct outcome o;
 
-		p.sched.budget.work_conserving = cases[i].conserving;
-		p.sched.kyber.predict = cases[i].predict;
+		budget_params(&p.sched)->work_conserving = cases[i].conserving;
+		kyber_params(&p.sched)->predict = cases[i].predict;
 		none = scenario_none(&p, tenant, 4, SEC, 2 * SEC);
 		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
 		expect_index(t, o.index, cases[i].least, cases[i].what);
@@ -166,7 +166,7 @@ static void test_change(struct test_case *t)
 {
 	static const u32 before[] = { 1, 2, 4 }, after[] = { 8, 2, 4 };
 	static const u32 left[] = { 2, 4 };
-	struct host_params p = kyber_params(t);
+	struct host_params p = kyber_host_params(t);
 	struct host_flow *flow[3];
 	struct load *load[3];
 	struct fixture r;
@@ -214,7 +214,7 @@ static u64 period_bytes(const struct host_params *p)
 static void test_light(struct test_case *t)
 {
 	const struct tenant *tenant = light_and_heavy;
-	struct host_params p = kyber_params(t);
+	struct host_params p = kyber_host_params(t);
 	u64 none = scenario_none(&p, tenant, 4, SEC, 2 * SEC);
 	u64 published = 0;
 	u32 i;
@@ -222,7 +222,7 @@ static void test_light(struct test_case *t)
 	for (i = 0; i < 2; i++) {
 		struct outcome o;
 
-		p.sched.budget.work_conserving = i;
+		budget_params(&p.sched)->work_conserving = i;
 		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
 		if (i)
 			expect_total(t, o.total, max(none, 2 * published), 950,
@@ -237,7 +237,7 @@ static void test_light(struct test_case *t)
 /* The same on slow drives. */
 static void test_light_slow(struct test_case *t)
 {
-	struct host_params p = kyber_params(t);
+	struct host_params p = kyber_host_params(t);
 
 	scenario_light(t, &p, 950);
 }
@@ -248,7 +248,7 @@ static void test_light_slow(struct test_case *t)
  */
 static void test_predicted(struct test_case *t)
 {
-	struct host_params p = kyber_params(t);
+	struct host_params p = kyber_host_params(t);
 	u64 full = period_bytes(&p), least = ~0ULL, most = 0;
 	struct scenario s;
 	u32 i;
@@ -279,9 +279,9 @@ static void test_tail(struct test_case *t)
 
 	scenario_four(tenant, 32, 4 * KIB, 0);
 	for (i = 0; i < 2; i++) {
-		struct host_params p = kyber_params(t);
+		struct host_params p = kyber_host_params(t);
 
-		p.sched.budget.work_conserving = i;
+		budget_params(&p.sched)->work_conserving = i;
 		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o[i]);
 		expect_index(t, o[i].index, 0.99,
 			     i ? "conserving" : "published");
@@ -313,7 +313,7 @@ static void test_moves(struct test_case *t)
 		  .on_ns = 2 * SEC,
 		  .off_ns = 2 * SEC },
 	};
-	struct host_params p = kyber_params(t);
+	struct host_params p = kyber_host_params(t);
 	const u64 full = period_bytes(&p);
 	u64 least[2] = { ~0ULL, ~0ULL }, off = 0;
 	struct scenario s;
@@ -364,7 +364,7 @@ static void test_ratio(struct test_case *t)
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(speeds); i++) {
-		struct host_params p = kyber_params(t);
+		struct host_params p = kyber_host_params(t);
 		u64 ratio, spent, bytes;
 		struct scenario s;
 
@@ -444,7 +444,7 @@ static void test_domains(struct test_case *t)
 		  .write_permille = 1000,
 		  .start_ns = SEC },
 	};
-	struct host_params p = kyber_params(t);
+	struct host_params p = kyber_host_params(t);
 	struct in_device d = { 0 };
 	struct scenario s;
 

@@ -6,6 +6,7 @@
  * who could run; in the end, that all that came has gone and was paid for.
  */
 #include "budget.h"
+#include "tests/params.h"
 #include "fixture.h"
 
 static u32 pick(struct rng *rng, const u32 *from, u32 n)
@@ -26,10 +27,11 @@ static struct host_params chaos_params(struct test_case *t, struct rng *rng,
 	p.nr_queues = pick(rng, queues, ARRAY_SIZE(queues));
 	p.queues_per_core = (u32)rng_between(rng, 1, 2);
 	p.cores_per_socket = (u32)rng_between(rng, 0, 4);
-	p.sched.threshold = pick(rng, thresholds, ARRAY_SIZE(thresholds));
+	params_put(t->ops, &p.sched, "threshold_kb",
+		   pick(rng, thresholds, ARRAY_SIZE(thresholds)));
 	p.sched.depth = pick(rng, depths, ARRAY_SIZE(depths));
 	if (budget_family(t->ops))
-		budget_chaos(rng, &p.sched);
+		budget_chaos(rng, t->ops, &p.sched);
 	p.device.slots = (u32)rng_between(rng, 1, 64);
 	p.device.base_ns = rng_between(rng, 0, 50 * US);
 	p.device.ns_per_kib = rng_between(rng, 1, 100);
@@ -80,20 +82,22 @@ static void chaos_tune(struct fixture *r, struct rng *rng)
 {
 	static const u32 thresholds[] = { 0, 4 * KIB, 300 * KIB, 1 * MIB };
 	static const u32 depths[] = { 1, 4, 40 };
+	const struct sched_ops *ops = r->test_case->ops;
 	struct sched_params p = r->host->sched.params;
 
 	if (rng_chance(rng, 500))
-		p.threshold = pick(rng, thresholds, ARRAY_SIZE(thresholds));
+		params_put(ops, &p, "threshold_kb",
+			   pick(rng, thresholds, ARRAY_SIZE(thresholds)));
 	if (rng_chance(rng, 500))
 		p.depth = pick(rng, depths, ARRAY_SIZE(depths));
 	/* What is kept is given back by tick alone. */
 	if (!r->host->params.no_tick)
-		p.anticipate = rng_chance(rng, 500);
+		params_set(ops, &p, "anticipate", rng_chance(rng, 500));
 	if (rng_chance(rng, 200))
 		p.cost.kind = p.cost.kind == COST_BYTES ? COST_IOPS :
 							  COST_BYTES;
-	if (budget_family(r->test_case->ops))
-		budget_chaos(rng, &p);
+	if (budget_family(ops))
+		budget_chaos(rng, ops, &p);
 	host_tune(r->host, &p);
 }
 
@@ -240,7 +244,7 @@ static void test_wrap(struct test_case *t)
 	u32 i;
 
 	p.nr_queues = 2;
-	p.sched.threshold = 4 * MIB;
+	params_put(t->ops, &p.sched, "threshold_kb", 4 * MIB);
 	fixture_open(&r, t, &p);
 	for (i = 0; i < 4; i++) {
 		flow[i] = fixture_flow(&r, NULL, weights[i]);

@@ -62,12 +62,12 @@ MUTATIONS = (
     # virtual time and the threshold
     mqfq(
         "beyond-never",
-        "return vtime_before(vt + READ_ONCE(s->params.threshold), a);",
+        "return vtime_before(vt + READ_ONCE(mqfq_params(&s->params)->threshold),\n\t\t\t    a);",
         "return (void)s, (void)a, (void)vt, false;",
     ),
     mqfq(
         "beyond-ignores-t",
-        "return vtime_before(vt + READ_ONCE(s->params.threshold), a);",
+        "return vtime_before(vt + READ_ONCE(mqfq_params(&s->params)->threshold),\n\t\t\t    a);",
         "return (void)s, vtime_before(vt, a);",
     ),
     mqfq(
@@ -107,7 +107,7 @@ MUTATIONS = (
     ),
     mqfq(
         "dispatch-unpublished",
-        "if (q->published)\n\t\tpublish(m, q, q->head_tag, wake);",
+        "if (mqfq_queue_of(q)->published)\n\t\tpublish(m, q, q->head_tag, wake);",
         "",
     ),
     mqfq(
@@ -175,12 +175,13 @@ MUTATIONS = (
     # order and charge
     mqfq(
         "lead-keeps-its-key",
-        "heap_rekey_top(&q->heap,\n\t\t\t       flow_tag(fq->flow, fq->head->pos, &fq->epoch));",
+        "heap_rekey_top(&mqfq_queue_of(q)->heap,\n\t\t\t       flow_tag(lane->lane.flow,\n"
+        "\t\t\t\t\tlane->lane.fifo.head->pos,\n\t\t\t\t\t&lane->epoch));",
         "(void)0;",
     ),
     mqfq(
         "shares-not-asked-again",
-        "heap_rebuild(&q->heap, fresh_key);",
+        "heap_rebuild(&mqfq_queue_of(q)->heap, fresh_key);",
         ";",
     ),
     mqfq(
@@ -195,7 +196,7 @@ MUTATIONS = (
     ),
     mqfq(
         "backlog-for-ever",
-        "atomic64_dec(&fq->flow->queued);",
+        "atomic64_dec(&lane->lane.flow->queued);",
         ";",
     ),
     mqfq(
@@ -247,13 +248,13 @@ MUTATIONS = (
     ),
     ifq(
         "returned-not-counted",
-        "t->batch[io->flags & IO_TURN_1 ? 1 : 0].nr--;",
+        "t->batch[io->flags & IO_OWN_1 ? 1 : 0].nr--;",
         ";",
     ),
     ifq_weight(
         "undamped",
-        "u32 retain = PERCENT - READ_ONCE(s->params.ifq.damping);",
-        "u32 retain = 0 * READ_ONCE(s->params.ifq.damping);",
+        "u32 retain = PERCENT - READ_ONCE(ifq_params(&s->params)->damping);",
+        "u32 retain = 0 * READ_ONCE(ifq_params(&s->params)->damping);",
     ),
     ifq_weight(
         "ancestors-move-nothing",

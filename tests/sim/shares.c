@@ -4,6 +4,7 @@
  * 100 us a request, hence 160,000 requests a second.
  */
 #include "fixture.h"
+#include "sched/mqfq/mqfq_params.h"
 
 static const u32 four_weights[] = { 100, 250, 500, 1000 };
 
@@ -49,7 +50,7 @@ static void test_weights_large(struct test_case *t)
 	struct host_params p = fixture_params(t, 5);
 
 	p.nr_queues = 2;
-	p.sched.threshold = 1 * MIB;
+	mqfq_params(&p.sched)->threshold = 1 * MIB;
 	weights_on(t, &p, 64, 1 * MIB, 300 * MS, "1 MiB");
 }
 
@@ -66,7 +67,7 @@ static void test_parameters(struct test_case *t)
 			char what[64];
 
 			p.nr_queues = 4;
-			p.sched.threshold = thresholds[i];
+			mqfq_params(&p.sched)->threshold = thresholds[i];
 			p.sched.depth = depths[k];
 			p.device.slots = depths[k];
 			p.device.base_ns = depths[k] * 6250;
@@ -134,7 +135,7 @@ static void test_depths(struct test_case *t)
 	 * the drive it is not backlogged and virtual time moves up to T.
 	 */
 	p.sched.depth = 4;
-	p.sched.threshold = 8 * KIB;
+	mqfq_params(&p.sched)->threshold = 8 * KIB;
 	p.device.slots = 4;
 	p.nr_queues = 2;
 	fixture_open(&r, t, &p);
@@ -258,7 +259,7 @@ static void weights_swap(struct test_case *t, u32 threshold, u32 queues,
 	u32 i;
 
 	p.nr_queues = queues;
-	p.sched.threshold = threshold;
+	mqfq_params(&p.sched)->threshold = threshold;
 	fixture_open(&r, t, &p);
 	for (i = 0; i < 2; i++) {
 		flow[i] = fixture_flow(&r, NULL, i ? 10000 : 1);
@@ -306,7 +307,7 @@ static void weight_raise(struct test_case *t, u32 threshold)
 	u32 i;
 
 	p.nr_queues = 2;
-	p.sched.threshold = threshold;
+	mqfq_params(&p.sched)->threshold = threshold;
 	p.device.base_ns = MS;
 	fixture_open(&r, t, &p);
 	for (i = 0; i < 2; i++) {
@@ -345,7 +346,7 @@ static void weight_raise_in_pause(struct test_case *t, u32 threshold,
 	struct fixture r;
 
 	p.nr_queues = 3;
-	p.sched.threshold = threshold;
+	mqfq_params(&p.sched)->threshold = threshold;
 	p.device.base_ns = MS;
 	fixture_open(&r, t, &p);
 	flow[0] = fixture_flow(&r, NULL, 1);
@@ -397,7 +398,7 @@ static void sibling_leaves(struct test_case *t, u32 threshold, bool removed)
 	struct fixture r;
 
 	p.nr_queues = 3;
-	p.sched.threshold = threshold;
+	mqfq_params(&p.sched)->threshold = threshold;
 	p.device.base_ns = MS;
 	fixture_open(&r, t, &p);
 	group = fixture_flow(&r, NULL, 100);
@@ -487,7 +488,8 @@ static void test_comeback(struct test_case *t)
 	}
 	for (i = 0; i + WINDOW <= STEPS; i++) {
 		u64 most = (both[i + WINDOW] - both[i]) / 2 +
-			   p.sched.threshold + p.sched.depth * 4 * KIB;
+			   mqfq_params(&p.sched)->threshold +
+			   p.sched.depth * 4 * KIB;
 
 		if (got[i + WINDOW] - got[i] > most)
 			case_fail(
@@ -548,7 +550,7 @@ static void test_light(struct test_case *t)
 	u64 service = p.device.base_ns, ahead, most, alone, got;
 
 	p.nr_queues = 4;
-	p.sched.threshold = 8 * KIB;
+	mqfq_params(&p.sched)->threshold = 8 * KIB;
 	fixture_open(&r, t, &p);
 	light_neighbours(&r);
 	flow = fixture_flow(&r, NULL, 100);
@@ -557,7 +559,7 @@ static void test_light(struct test_case *t)
 	fixture_load(&r, &light);
 	fixture_run(&r, 501 * MS);
 	/* Served at an even pace, one slot in service / D. */
-	ahead = p.sched.threshold / (4 * KIB) + 3;
+	ahead = mqfq_params(&p.sched)->threshold / (4 * KIB) + 3;
 	most = service + (ahead + 1) * service / p.sched.depth;
 	if (flow->stats.latency.max_ns > most)
 		case_fail(
@@ -598,8 +600,8 @@ static void test_light_among_bunches(struct test_case *t)
 	u32 i;
 
 	p.nr_queues = 4;
-	p.sched.threshold = 8 * KIB;
-	p.sched.anticipate = 1;
+	mqfq_params(&p.sched)->threshold = 8 * KIB;
+	mqfq_params(&p.sched)->anticipate = 1;
 	fixture_open(&r, t, &p);
 	for (i = 0; i < 3; i++) {
 		flow[i] = fixture_flow(&r, NULL, 100);

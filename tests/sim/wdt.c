@@ -9,7 +9,7 @@
 #include "sched/core/policies.h"
 #include "sched/budget/wdt.h"
 
-static struct host_params wdt_params(const struct test_case *t)
+static struct host_params wdt_host_params(const struct test_case *t)
 {
 	struct host_params p = {
 		.seed = 1,
@@ -59,7 +59,7 @@ static void test_weights(struct test_case *t)
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct host_params p = wdt_params(t);
+		struct host_params p = wdt_host_params(t);
 		struct tenant tenant[4];
 		struct outcome o;
 		u64 none;
@@ -88,13 +88,13 @@ static void test_total(struct test_case *t)
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(names); i++) {
-		struct host_params p = wdt_params(t);
+		struct host_params p = wdt_host_params(t);
 		struct tenant tenant[4];
 		struct outcome o;
 		u64 none;
 
-		p.sched.wdt.total = i % 2 ? WDT_MEET : WDT_SUM;
-		p.sched.budget.work_conserving = i / 2;
+		wdt_params(&p.sched)->total = i % 2 ? WDT_MEET : WDT_SUM;
+		budget_params(&p.sched)->work_conserving = i / 2;
 		scenario_four(tenant, 128, 4 * KIB, 0);
 		none = scenario_none(&p, tenant, 4, 2 * SEC, 2 * SEC);
 		scenario_play(t, &p, tenant, 4, 2 * SEC, 2 * SEC, &o);
@@ -116,20 +116,20 @@ static void test_light(struct test_case *t)
 		{ .weight = 250, .depth = 128, .bytes = 4 * KIB },
 		{ .weight = 500, .depth = 128, .bytes = 4 * KIB },
 	};
-	struct host_params p = wdt_params(t);
+	struct host_params p = wdt_host_params(t);
 	u64 none = scenario_none(&p, tenant, 4, SEC, 2 * SEC);
 	struct outcome by_clock, o;
 	u32 total;
 
 	for (total = WDT_SUM; total <= WDT_MEET; total++) {
-		p.sched.wdt.total = total;
-		p.sched.budget.work_conserving = 1;
+		wdt_params(&p.sched)->total = total;
+		budget_params(&p.sched)->work_conserving = 1;
 		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
 		expect_total(t, o.total, none, 950, "beside a light cgroup");
 		if (o.p99_ns[0] > 2 * MS)
 			case_fail(t, "the light cgroup's p99 is %llu us",
 				  o.p99_ns[0] / US);
-		p.sched.budget.work_conserving = 0;
+		budget_params(&p.sched)->work_conserving = 0;
 		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &by_clock);
 		note_outcome(t, total ? "meet" : "sum", &o, none);
 		note_outcome(t, "by the clock", &by_clock, none);
@@ -139,7 +139,7 @@ static void test_light(struct test_case *t)
 /* The same on slow drives. */
 static void test_light_slow(struct test_case *t)
 {
-	struct host_params p = wdt_params(t);
+	struct host_params p = wdt_host_params(t);
 
 	p.sched.depth = 64;
 	scenario_light(t, &p, 950);
@@ -210,14 +210,14 @@ static u64 moves(struct test_case *t, const struct host_params *p, bool judge,
 
 static void test_moves(struct test_case *t)
 {
-	struct host_params p = wdt_params(t);
+	struct host_params p = wdt_host_params(t);
 	u64 dynamic, capped;
 
 	dynamic = moves(t, &p, true, "sum");
-	p.sched.wdt.total = WDT_MEET;
+	wdt_params(&p.sched)->total = WDT_MEET;
 	moves(t, &p, true, "meet");
 	/* Beside it, what the paper tried first. */
-	p.sched.wdt.caps_mbps = 655;
+	wdt_params(&p.sched)->caps_mbps = 655;
 	capped = moves(t, &p, false, "static caps");
 	if (capped * 10 > dynamic * 9)
 		case_fail(t, "static caps serve %llu bytes, credits %llu",
@@ -231,13 +231,13 @@ static void test_moves(struct test_case *t)
 static void test_caps(struct test_case *t)
 {
 	static const u64 expected[] = { 12500, 18750, 18750 }; /* KB/s */
-	struct host_params p = wdt_params(t);
+	struct host_params p = wdt_host_params(t);
 	struct host_flow *flow[3], *parent;
 	u64 before[3], got;
 	struct fixture r;
 	u32 i;
 
-	p.sched.wdt.caps_mbps = 100;
+	wdt_params(&p.sched)->caps_mbps = 100;
 	fixture_open(&r, t, &p);
 	flow[0] = fixture_flow(&r, NULL, 100);
 	parent = fixture_flow(&r, NULL, 300);
@@ -272,12 +272,12 @@ static void test_unsaturated(struct test_case *t)
 		  .bytes = 4 * KIB,
 		  .think_ns = 300 * US },
 	};
-	struct host_params p = wdt_params(t);
+	struct host_params p = wdt_host_params(t);
 	struct outcome o;
 	u32 total;
 
 	for (total = WDT_SUM; total <= WDT_MEET; total++) {
-		p.sched.wdt.total = total;
+		wdt_params(&p.sched)->total = total;
 		scenario_play(t, &p, tenant, 2, SEC, 2 * SEC, &o);
 		note(t, "%s p99 %llu us; ", total ? "meet" : "sum",
 		     o.p99_ns[0] / US);
@@ -294,13 +294,13 @@ static void test_interval(struct test_case *t)
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(intervals_ms); i++) {
-		struct host_params p = wdt_params(t);
+		struct host_params p = wdt_host_params(t);
 		struct tenant tenant[4];
 		struct outcome o;
 		char what[32];
 		u64 none;
 
-		p.sched.budget.period_ns = intervals_ms[i] * MS;
+		budget_params(&p.sched)->period_ns = intervals_ms[i] * MS;
 		snprintf(what, sizeof(what), "%u ms", intervals_ms[i]);
 		scenario_four(tenant, 32, 4 * KIB, 0);
 		none = scenario_none(&p, tenant, 4, 2 * SEC, 2 * SEC);
@@ -315,14 +315,14 @@ static void test_interval(struct test_case *t)
 /* WDT- is the same but for the lock. */
 static void test_single_lock(struct test_case *t)
 {
-	struct host_params p = wdt_params(t);
+	struct host_params p = wdt_host_params(t);
 	struct tenant tenant[4];
 	struct outcome own, single;
 	u32 i;
 
 	scenario_four(tenant, 128, 4 * KIB, 500);
 	scenario_play(t, &p, tenant, 4, SEC, SEC, &own);
-	p.sched.wdt.single_lock = 1;
+	wdt_params(&p.sched)->single_lock = 1;
 	scenario_play(t, &p, tenant, 4, SEC, SEC, &single);
 	for (i = 0; i < 4; i++)
 		if (own.bytes[i] != single.bytes[i])

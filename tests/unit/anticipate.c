@@ -40,7 +40,7 @@ static int setup(void **state)
 
 	b->sched.ops = &plain_ops;
 	b->sched.nr_queues = 1;
-	b->sched.params.anticipate = 1;
+	mqfq_params(&b->sched.params)->anticipate = 1;
 	share_tree_init(&b->sched.share);
 	port_lock_init(&b->sched.active_lock);
 	assert_int_equal(topology_init(&b->sched.topo, place, 1), 0);
@@ -139,7 +139,7 @@ static void no_slot_is_reserved_when_switched_off(void **state)
 {
 	struct fixture *b = *state;
 
-	b->sched.params.anticipate = 0;
+	mqfq_params(&b->sched.params)->anticipate = 0;
 	assert_false(anticipate(b, 0));
 }
 

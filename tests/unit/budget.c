@@ -45,7 +45,7 @@ static bool always(const struct queue *q)
 
 static struct budget *budget(struct scenario *s)
 {
-	return s->sched.engine;
+	return s->sched.own;
 }
 
 /* ------------------------------------------------- a scheduler to test with */
@@ -82,23 +82,17 @@ static enum budget_rule test_rule;
 static int test_init(struct sched *s)
 {
 	const u32 depth[BUDGET_CLASSES] = { s->params.depth, s->params.depth };
-	struct budget *b = port_zalloc(sizeof(*b));
+	struct budget *b = s->own;
 
-	if (!b)
+	if (budget_init(b, s, test_budget_ops, next_total, depth))
 		return -ENOMEM;
-	if (budget_init(b, s, test_budget_ops, next_total, depth)) {
-		port_free(b);
-		return -ENOMEM;
-	}
 	budget_set_rule(b, test_rule);
-	s->engine = b;
 	return 0;
 }
 
 static void test_exit(struct sched *s)
 {
-	budget_deinit(s->engine);
-	port_free(s->engine);
+	budget_deinit(s->own);
 }
 
 static const struct tunable no_tunables[] = { { .name = NULL } };
@@ -106,6 +100,8 @@ static const struct tunable no_tunables[] = { { .name = NULL } };
 static const struct sched_ops test_ops = {
 	.name			= "test",
 	.tunables		= no_tunables,
+	.bytes			= sizeof(struct budget),
+	.params_bytes		= sizeof(struct budget_params),
 	.flow_bytes		= sizeof(struct budget_flow),
 	.flow_queue_bytes	= BUDGET_FLOW_QUEUE_BYTES(2),
 	.init			= test_init,
@@ -161,7 +157,7 @@ static void scenario_init(const struct budget_ops *ops, enum budget_rule rule,
 	}
 	sched_params_init(&test_ops, &p);
 	p.depth = depth;
-	p.budget.period_ns = PERIOD;
+	budget_params(&p)->period_ns = PERIOD;
 	assert_int_equal(sched_init(&s->sched, &test_ops, &p, apart), 0);
 	s->root = flow_create(s, NULL, WEIGHT_DEFAULT);
 	for (i = 0; i < FLOWS; i++)

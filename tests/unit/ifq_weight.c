@@ -49,7 +49,7 @@ static void open_tree(struct random *r, const struct ifq_params *params)
 	u32 g;
 
 	sched = (struct sched){ .ops = &ops, .nr_queues = 1 };
-	sched.params.ifq = *params;
+	*ifq_params(&sched.params) = *params;
 	share_tree_init(&sched.share);
 	port_lock_init(&sched.active_lock);
 	queue_init(&queue, &sched, 0);
@@ -89,7 +89,7 @@ static double goal(double served_bytes, u32 weight)
 {
 	double counted = served_bytes * WEIGHT_DEFAULT / weight;
 
-	return log2(fmax(counted, sched.params.ifq.floor));
+	return log2(fmax(counted, ifq_params(&sched.params)->floor));
 }
 
 static bool below(u32 g, u32 of)
@@ -124,7 +124,7 @@ static void model_tenant_start(struct model_tenant *t,
 /* Ends a window; a tenant that is not active has no served bytes in it. */
 static void model_tenant_close(struct model_tenant *t, u32 weight)
 {
-	double a = sched.params.ifq.damping / 100.0;
+	double a = ifq_params(&sched.params)->damping / 100.0;
 
 	if (t->known)
 		t->log_usage +=
@@ -150,7 +150,7 @@ static void family_collect(struct group *family, const struct model_tenant *t,
 
 static void family_close(u32 p)
 {
-	double most = log2(sched.params.ifq.clamp);
+	double most = log2(ifq_params(&sched.params)->clamp);
 	struct group *family = &groups[p];
 	bool first = true;
 	u32 g;
@@ -196,7 +196,7 @@ static double model_scale(const struct model_tenant *t,
 {
 	double up = family->nr ? family->highest - t->log_usage : 0;
 
-	return exp2(fmax(0, fmin(up, log2(sched.params.ifq.clamp))));
+	return exp2(fmax(0, fmin(up, log2(ifq_params(&sched.params)->clamp))));
 }
 
 /* ------------------------------------------------------------------ the code */

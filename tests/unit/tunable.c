@@ -1,18 +1,37 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "unit.h"
 
+#include "sched/core/policies.h"
 #include "sched/core/sched.h"
+
+enum {
+	USER_TUNABLES_MOST	= 4,	/* see tunable.h */
+};
+
+struct own_params {
+	u32 unused;
+	u32 threshold;
+	u32 colour;
+};
 
 static const char *const colours[] = { "red", "green", NULL };
 
-/* The table uses any members of sched_params. */
 static const struct tunable table[] = {
-	TUNABLE_DEPTH,
-	TUNABLE_U32("threshold_kb", threshold, 4, 1000, 1024, 32),
-	TUNABLE_NAMES("colour", cost.kind, colours, 1),
-	TUNABLE_COST_LINE("line", cost.read),
+	{ TUNABLE_DEPTH_AUTO },
+	{ TUNABLE_U32("threshold_kb", struct own_params, threshold, 4, 1000,
+		      1024, 32) },
+	{
+		TUNABLE_NAMES("colour", struct own_params, colour, colours, 1),
+		.research = true,
+	},
+	{ TUNABLE_COST_OF(COST_IOPS) },
 	{ }
 };
+
+static struct own_params *own(struct sched_params *p)
+{
+	return (struct own_params *)p->own;
+}
 
 static const struct tunable *named(const char *name)
 {
@@ -30,16 +49,30 @@ static void defaults_are_valid(void **state)
 	memset(&p, 0xff, sizeof(p));
 	tunables_init(table, &p);
 	assert_int_equal(p.depth, 64);
-	assert_int_equal(p.threshold, 32 * 1024);
-	assert_int_equal(p.cost.kind, 1);
+	assert_int_equal(own(&p)->threshold, 32 * 1024);
+	assert_int_equal(own(&p)->colour, 1);
+	assert_int_equal(p.cost.kind, COST_IOPS);
 	assert_int_equal(p.cost.read.base, 0);
 	assert_int_equal(p.cost.read.per_kib, 1024);
+	assert_int_equal(p.cost.write.per_kib, 1024);
 	assert_int_equal(tunables_check(table, &p), 0);
 }
 
-static void every_scheduler_has_a_valid_table(void **state)
+/* Each value that may be written can be stored, in memory of the scheduler. */
+static void check_tunable(const struct sched_ops *ops, const struct tunable *t)
 {
-	u32 i, n;
+	u32 own_end = offsetof(struct sched_params, own) + ops->params_bytes;
+
+	assert_ptr_equal(tunable_find(ops->tunables, t->name), t);
+	assert_true(t->unit > 0);
+	assert_true((u64)t->most * t->unit <= UINT32_MAX);
+	if (t->offset >= offsetof(struct sched_params, own))
+		assert_true(t->offset + sizeof(u32) <= own_end);
+}
+
+static void every_scheduler_has_a_sound_table(void **state)
+{
+	u32 i, n, for_users;
 
 	(void)state;
 	for (i = 0; sched_policies[i]; i++) {
@@ -49,34 +82,64 @@ static void every_scheduler_has_a_valid_table(void **state)
 
 		sched_params_init(ops, &p);
 		assert_int_equal(sched_params_check(ops, &p), 0);
-		for (t = ops->tunables, n = 0; t->name; t++, n++) {
-			assert_ptr_equal(tunable_find(ops->tunables, t->name),
-					 t);
-			assert_true(t->unit > 0);
-			assert_true(t->offset + sizeof(u32) <= sizeof(p));
-			/* The greatest value that is allowed fits the field. */
-			assert_true((u64)t->most * t->unit <= UINT32_MAX);
+		assert_true(ops->params_bytes <= sizeof(p.own));
+		for (t = ops->tunables, n = 0, for_users = 0; t->name;
+		     t++, n++) {
+			check_tunable(ops, t);
+			for_users += !t->research;
 		}
 		assert_true(n > 0 && n <= TUNABLES_MAX);
+		assert_true(for_users <= USER_TUNABLES_MOST);
 	}
 	assert_int_equal(i, sched_policies_count());
 }
 
-static void value_is_stored_in_its_unit(void **state)
+static void a_value_is_kept_in_its_unit(void **state)
 {
+	const struct cost_model linear = {
+		.kind = COST_LINEAR,
+		.read = { 7, COST_MOST },
+		.write = { 9, 1 },
+	};
 	struct sched_params p;
 
 	(void)state;
 	tunables_init(table, &p);
 	assert_int_equal(tunable_set(named("threshold_kb"), &p, 1000), 0);
-	assert_int_equal(p.threshold, 1000 * 1024);
+	assert_int_equal(own(&p)->threshold, 1000 * 1024);
 	assert_int_equal(tunable_get(named("threshold_kb"), &p), 1000);
-	assert_int_equal(tunable_set_line(named("line"), &p, 7, COST_MOST), 0);
-	assert_int_equal(p.cost.read.base, 7);
-	assert_int_equal(p.cost.read.per_kib, COST_MOST);
+	tunable_put(named("threshold_kb"), &p, 4096 + 512);
+	assert_int_equal(own(&p)->threshold, 4096 + 512);
+	assert_int_equal(tunable_set_cost(named("cost"), &p, &linear), 0);
+	assert_memory_equal(&tunable_get_cost(named("cost"), &p)->read,
+			    &linear.read, sizeof(linear.read));
+	assert_int_equal(p.cost.write.base, 9);
+	assert_int_equal(p.cost.kind, COST_LINEAR);
 }
 
-static void value_out_of_range_changes_nothing(void **state)
+static void a_cost_out_of_range_is_refused(void **state)
+{
+	struct cost_model bad[] = {
+		{ .kind = COST_KINDS },
+		{ .read.base = COST_MOST + 1 },
+		{ .read.per_kib = COST_MOST + 1 },
+		{ .write.base = COST_MOST + 1 },
+		{ .write.per_kib = COST_MOST + 1 },
+	};
+	struct sched_params p, before;
+	u32 i;
+
+	(void)state;
+	tunables_init(table, &p);
+	before = p;
+	for (i = 0; i < ARRAY_SIZE(bad); i++) {
+		assert_int_equal(tunable_set_cost(named("cost"), &p, &bad[i]),
+				 -EINVAL);
+		assert_memory_equal(&p, &before, sizeof(p));
+	}
+}
+
+static void out_of_range_changes_nothing(void **state)
 {
 	struct sched_params p, before;
 
@@ -90,10 +153,6 @@ static void value_out_of_range_changes_nothing(void **state)
 	assert_int_equal(tunable_set(named("threshold_kb"), &p, UINT32_MAX),
 			 -EINVAL);
 	assert_int_equal(tunable_set(named("colour"), &p, 2), -EINVAL);
-	assert_int_equal(tunable_set_line(named("line"), &p, COST_MOST + 1, 0),
-			 -EINVAL);
-	assert_int_equal(tunable_set_line(named("line"), &p, 0, COST_MOST + 1),
-			 -EINVAL);
 	assert_memory_equal(&p, &before, sizeof(p));
 	assert_null(tunable_find(table, "depths"));
 }
@@ -108,7 +167,10 @@ static void check_finds_each_bad_value(void **state)
 	p.depth = 0;
 	assert_int_equal(tunables_check(table, &p), -EINVAL);
 	p = good;
-	p.cost.kind = 2;
+	own(&p)->colour = 2;
+	assert_int_equal(tunables_check(table, &p), -EINVAL);
+	p = good;
+	p.cost.kind = COST_KINDS;
 	assert_int_equal(tunables_check(table, &p), -EINVAL);
 	p = good;
 	p.cost.read.base = COST_MOST + 1;
@@ -119,9 +181,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(defaults_are_valid),
-		cmocka_unit_test(every_scheduler_has_a_valid_table),
-		cmocka_unit_test(value_is_stored_in_its_unit),
-		cmocka_unit_test(value_out_of_range_changes_nothing),
+		cmocka_unit_test(every_scheduler_has_a_sound_table),
+		cmocka_unit_test(a_value_is_kept_in_its_unit),
+		cmocka_unit_test(a_cost_out_of_range_is_refused),
+		cmocka_unit_test(out_of_range_changes_nothing),
 		cmocka_unit_test(check_finds_each_bad_value),
 	};
 

@@ -148,7 +148,7 @@ def reading_everything(disk: Disk) -> Iterator[None]:
 Change = Callable[[NullBlk, Load], None]
 
 # For any tunable: what it does not understand it refuses.
-VALUES = ["1", "2", "3", "7", "64", "1000", "65536", "auto", "iops", "linear", "100000 1024", "0"]
+VALUES = ["1", "2", "3", "7", "64", "1000", "65536", "auto", "iops", "linear 4096 9 8192 7", "0"]
 
 
 def weights(_: NullBlk, load: Load) -> None:

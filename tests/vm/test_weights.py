@@ -8,7 +8,19 @@ import errno
 from collections.abc import Iterator
 
 from fairlib import SMALL_GUEST, flows, mqfq, scheduled, tenants
-from guestlib import CGROUP_ROOT, Cgroup, Disk, NullBlk, cases, fio, read, write, write_fails
+from guestlib import (
+    CGROUP_ROOT,
+    Cgroup,
+    Disk,
+    NullBlk,
+    cases,
+    fio,
+    modprobe,
+    read,
+    rmmod,
+    write,
+    write_fails,
+)
 
 guest = SMALL_GUEST
 
@@ -133,13 +145,15 @@ def test_io_stat_speaks_of_groups_that_did_io() -> None:
 TUNABLES = {
     "depth": (["1", "65536", "7"], ["0", "-1", "65537", "4294967297", "abc", "", "5 6"]),
     "threshold_kb": (["0", "1048576", "24"], ["-1", "1048577", "4294967296", "abc", "", "1 2"]),
-    "keep": (["0", "1"], ["2", "-1", "yes", ""]),
-    "cost": (["iops", "linear", "learned", "bytes"], ["", "byte", "bytes iops", "0"]),
-    "linear_read": (
-        ["0 0", "4096 1024"],
-        ["", "1", "1 2 3", "-1 5", "5 -1", "a b", "1 67108865"],
+    "anticipate": (["0", "1"], ["2", "-1", "yes", ""]),
+    "cost": (
+        ["iops", "learned", "linear 0 0 0 0", "linear 4096 1024 9000 2048", "bytes"],
+        [
+            *("", "byte", "bytes iops", "0", "linear 1 2 3", "linear 1 2 3 4 5"),
+            *("linear -1 5 1 1", "linear 5 -1 1 1", "linear a b c d", "linear 1 67108865 1 1"),
+            *("linear 1 1 67108865 1", "linear 1 1 1 67108865", "linear1 2 3 4"),
+        ],
     ),
-    "linear_write": (["9000 2048"], ["", "1", "1 2 3", "-1 5", "a b", "67108865 1"]),
 }
 
 # Good ones, the last of which stays; and bad ones.
@@ -196,6 +210,39 @@ def test_auto_tunables_say_what_they_chose() -> None:
         assert (disk.tunable("depth"), disk.tunable("threshold_kb")) == ("32 auto", "100")
         write_fails(disk.sysfs / "queue/iosched/depth", "0")
         assert disk.tunable("depth") == "32 auto"
+
+
+def test_linear_alone_takes_the_coefficients_in_force() -> None:
+    with NullBlk() as disk, mqfq(disk):
+        disk.set_tunable("cost", "linear")
+        assert disk.tunable("cost") == "linear 0 1024 0 1024"
+        disk.set_tunable("cost", "linear 1 2 3 4")
+        disk.set_tunable("cost", "bytes")
+        disk.set_tunable("cost", "linear")
+        assert disk.tunable("cost") == "linear 1 2 3 4"
+
+
+USER_TUNABLES = {
+    "mqfq": {"depth", "threshold_kb", "cost"},
+    "ifq": {"depth", "window_ms", "floor_kb", "clamp"},
+    "kyber-fair": {"period_ms", "read_lat_us", "write_lat_us"},
+    "wdt": {"depth", "interval_ms", "cost"},
+    "hwabc": {"depth", "budget_ms", "alpha_pct", "cost"},
+}
+
+
+def test_a_user_meets_no_research_tunable() -> None:
+    rmmod("mqfair")
+    try:
+        modprobe("mqfair", research=0)
+        with NullBlk() as disk:
+            for scheduler, names in USER_TUNABLES.items():
+                with scheduled(disk, scheduler):
+                    found = {path.name for path in (disk.sysfs / "queue/iosched").iterdir()}
+                    assert found == names, scheduler
+    finally:
+        rmmod("mqfair")
+        modprobe("mqfair")
 
 
 def test_tunables_are_there_with_the_scheduler_alone() -> None:

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The parameters of mqfq.c, and the first ones of each scheduler upon it. */
+#ifndef MQFAIR_MQFQ_PARAMS_H
+#define MQFAIR_MQFQ_PARAMS_H
+
+#include "core/sched.h"
+
+enum {
+	THRESHOLD_MAX	= 1 << 30,	/* bytes */
+};
+
+struct mqfq_params {
+	u32 threshold;			/* T, bytes of total service */
+	u32 anticipate;			/* whether slots are reserved: anticipate.h */
+};
+
+static inline struct mqfq_params *mqfq_params(const struct sched_params *p)
+{
+	return (struct mqfq_params *)p->own;
+}
+
+#endif /* MQFAIR_MQFQ_PARAMS_H */
