@@ -35,7 +35,7 @@ RULED_OUT = re.compile(r"\b(?:who|whoever|whose|nobody|somebody|anybody)\b", re.
 WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
 TOKEN = re.compile(r"\S*[A-Za-z0-9]\S*")
 HEADLESS = re.compile(r"\b(?:what|that which)\b", re.IGNORECASE)
-SENTENCE_END = re.compile(r"(?<=[.!?])[)\"']*\s+(?=[A-Z\"'(`*@])")
+SENTENCE_END = re.compile(r"(?<=[.!?])[)\"'*]*\s+(?=[A-Z\"'(`*@])")
 CODE_SPAN = re.compile(r"``.+?``|`[^`]+`")
 HASH_FILES = ("Makefile", "meson.build", "Kbuild", "meson_options.txt")
 HASH_SUFFIXES = (".sh", ".toml", ".conf", ".yml")
