@@ -1,4 +1,4 @@
 # SPDX-License-Identifier: GPL-2.0
 """mqfair: share one fast SSD between cgroups by weight."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
