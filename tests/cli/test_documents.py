@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -106,3 +107,43 @@ def test_verbs_exist(name):
 def test_job_files_exist(name):
     named = set(commands(name, r"\b(examples/[\w-]+\.fio)"))
     assert [path for path in sorted(named) if not (ROOT / path).is_file()] == []
+
+
+@cache
+def help_of(*command: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", *command, "--help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def command_lines(name: str) -> list[list[str]]:
+    """The commands of the project in indented code: module (and verb) first."""
+    found = []
+    for line in re.findall(r"^ {4}((?:python3 -m|mqfair) .*)$", text_of(name), re.MULTILINE):
+        words = line.split(" #")[0].removeprefix("python3 -m ").split()
+        # The experiments of a paper and the command itself take a verb.
+        has_verb = words[0] == "mqfair" or (".papers." in words[0] and words[1][0] != "-")
+        verb = 2 if has_verb else 1
+        found.append([*words[:verb], *(word for word in words[verb:] if word.startswith("--"))])
+    return found
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_options_exist(name):
+    unknown = []
+    for line in command_lines(name):
+        command = [word for word in line if not word.startswith("--")]
+        if "lab" in command or "..." in line:
+            continue
+        text = help_of(*command)
+        unknown += [
+            f"{' '.join(command)} {option}"
+            for option in line[len(command) :]
+            if not re.search(rf"(?<![\w-]){re.escape(option.split('=')[0])}(?![\w-])", text)
+        ]
+    assert unknown == []
