@@ -2,15 +2,15 @@
 #include "compat.h"
 
 /*
- * ------------------------------------------------- what a shallow depth is
+ * ----------------------------------------------- the unit of a shallow depth
  * Older kernels count a shallow depth in every word of the tag map, newer ones
- * over the whole map, and the change went into stable releases. No type shows
- * it, so a small map is filled and counted.
+ * over the whole map. The change went into stable releases, and no type shows
+ * it. So compat_init() fills a small map and counts its tags.
  */
 enum {
 	PROBE_DEPTH	= 64,	/* tags of the probe map */
 	PROBE_SHIFT	= 4,	/* log2 of tags per word: four words */
-	PROBE_SHALLOW	= 4,	/* a whole map ends here, a map by words at 16 */
+	PROBE_SHALLOW	= 4,	/* 4 tags in all, or 4 per word: 16 */
 };
 
 static bool shallow_depth_is_per_word __ro_after_init;
@@ -86,7 +86,7 @@ unsigned int compat_queue_hw_depth(struct request_queue *q)
 int compat_init_sched(struct request_queue *q, struct elevator_queue *eq,
 		      compat_init_fn init)
 {
-	/* The core resets it and frees eq and its data when we fail. */
+	/* On failure the block layer resets q->elevator and frees eq and its data. */
 	q->elevator = eq;
 	return init(q, eq);
 }
@@ -97,7 +97,7 @@ int compat_init_sched(struct request_queue *q, struct elevator_type *type,
 		      compat_alloc_data_fn alloc_data,
 		      compat_free_data_fn free_data, compat_init_fn init)
 {
-	/* The queue is frozen: reclaim must not wait for I/O to it. */
+	/* The queue is frozen, so reclaim must not wait for I/O to it. */
 	unsigned int noio = memalloc_noio_save();
 	struct elevator_queue *eq;
 	int ret = -ENOMEM;
@@ -138,8 +138,8 @@ void compat_exit_sched(struct elevator_queue *eq, compat_exit_fn exit,
 
 #if !MQFAIR_HAVE_QUEUE_FLAG_DISABLE_WBT_DEF && MQFAIR_HAVE_ELEVATOR_QUEUE_FLAGS
 /*
- * A macro, so not in the BTF: bit 1 of elevator_queue.flags for as long as the
- * flags were there and the queue flag that replaced it was not.
+ * The kernel has a macro for this flag, so the BTF does not have it. It was bit
+ * 1 of elevator_queue.flags until a queue flag replaced it.
  */
 #define ELEVATOR_FLAG_DISABLE_WBT	1
 #endif
@@ -237,7 +237,7 @@ bool compat_debugfs_enter(struct request_queue *q,
 			  bool (*ours)(const struct elevator_type *type))
 {
 #if MQFAIR_HAVE_ELEVATOR_LOCK
-	/* Removing the files does not hold it, so waiting here ends. */
+	/* A task that removes the files does not hold this lock, so the wait ends. */
 	mutex_lock(&q->elevator_lock);
 #endif
 	return q->elevator && ours(q->elevator->type);

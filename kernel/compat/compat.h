@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * One block layer for the files of kernel/: the 7.2 interface, which older
- * kernels are made to look like. Nothing outside this directory asks which
- * kernel it is on; here it is asked of the kernel's BTF (features.h) or, where
- * only behaviour tells, of the kernel itself (compat_init()). Versions in this
- * table are where a form was met, never what is tested.
+ * compat - one block layer for the files of kernel/: the interface of 7.2
  *
- * what			6.1		6.12		7.2
- * ----			---		----		---
- * init_sched()		(q, type), we allocate and free		(q, eq), the core does
- *			the elevator_queue			it; data from a hook of
- *								its own, before freeze
+ * This directory makes older kernels look like 7.2. No file outside of it asks
+ * for the kernel. The files here ask the kernel's BTF (features.h), or the
+ * running kernel where only its behaviour tells (compat_init()). A version in
+ * the table is a kernel in which the form was found. No code tests a version.
+ *
+ * subject		6.1		6.12		7.2
+ * -------		---		----		---
+ * init_sched()		(q, type), we allocate and free		(q, eq), the core
+ *			the elevator_queue			allocates; data from an
+ *								extra hook, before freeze
  * depth_updated()	(hctx), before nr_requests is stored	(q), after
  * insert_requests()	bool at_head	blk_insert_t	blk_insert_t
  * shallow depth	per map word	whole map	whole map (measured)
@@ -30,7 +31,7 @@
  * a disk's limits	set later	with alloc	with alloc, flags too
  * merging		asked for	asked for	always
  *
- * elevator_attrs: declare the array without const, it fits all three.
+ * elevator_attrs: an array without const fits all three.
  */
 #ifndef MQFAIR_COMPAT_H
 #define MQFAIR_COMPAT_H
@@ -46,8 +47,9 @@ typedef bool blk_insert_t;
 #include "prototypes.h"
 
 /*
- * The flag is a macro in the kernel, so not in the BTF; it has been bit 0 for
- * as long as insert_requests() has had flags. Before, it was the whole argument.
+ * The kernel has a macro for the flag, so the BTF does not have it. The flag has
+ * been bit 0 for as long as insert_requests() has had flags. Before that it was
+ * the whole argument.
  */
 #if MQFAIR_HAVE_INSERT_FLAGS
 #define BLK_MQ_INSERT_AT_HEAD	((__force blk_insert_t)0x01)
@@ -56,8 +58,8 @@ typedef bool blk_insert_t;
 #endif
 
 /*
- * For a local that its first user fills in: kernels that zero every local
- * (INIT_STACK_ALL_ZERO) need not write it twice.
+ * Marks a local variable that its first user fills in. Kernels that zero every
+ * local (INIT_STACK_ALL_ZERO) then do not write it twice.
  */
 #ifndef __uninitialized
 #define __uninitialized		__attribute__((__uninitialized__))
@@ -69,38 +71,40 @@ typedef bool blk_insert_t;
 #define COMPAT_SCHEDULES_FLUSH_DATA	MQFAIR_HAVE_RQF_USE_SCHED
 
 /*
- * Zoned disks accept us: nothing is to be promised about the order of zone
- * writes. Where elevator_features exists we do not set it, because we do not
- * lock zones, and the kernel refuses our name for such a disk.
+ * Zoned disks accept our schedulers: the kernel does not ask a scheduler to keep
+ * the order of zone writes. Kernels with elevator_features ask for it, by a flag
+ * that we do not set, because we do not lock zones. They refuse our schedulers
+ * for such a disk.
  */
 #define COMPAT_SCHEDULES_ZONED		(!MQFAIR_HAVE_ELEVATOR_FEATURES)
 
 /* ------------------------------------------------------- start and end */
 
-/* Measure what only behaviour tells. Call first in module init. */
+/* Measures the properties that only behaviour tells. Call first in module init. */
 int compat_init(void);
 
 /* -------------------------------------------------- elevator entry points */
 
 /*
- * What the elevator author writes, for a prefix such as el_:
+ * An elevator defines these functions, for a prefix such as el_:
  *
  *   void *el_alloc_data(struct request_queue *q)
- *	Everything elevator_data points to; NULL is -ENOMEM. May sleep, does no
- *	I/O. Not to be sized by q->nr_hw_queues: on 7.2 it runs before a change
- *	of that number takes effect.
+ *	Returns the memory of elevator_data; NULL is -ENOMEM. It may sleep and
+ *	does no I/O. Its size must not depend on q->nr_hw_queues: on 7.2 it runs
+ *	before a change of that number takes effect.
  *   void el_free_data(void *data)
  *   int el_init(struct request_queue *q, struct elevator_queue *eq)
- *	eq->elevator_data and q->elevator are set, scheduler tags are there. On
- *	failure undo your own; data, eq and q->elevator are undone for you.
+ *	eq->elevator_data and q->elevator are set, and scheduler tags exist. On
+ *	failure it undoes its own work. The caller undoes data, eq and
+ *	q->elevator.
  *   void el_exit(struct elevator_queue *eq)
- *	Data is freed after this.
+ *	The data is freed after this.
  *   void el_depth_updated(struct request_queue *q)
  *	The scheduler's tag maps changed; the queue is frozen. Up to 6.12 it is
  *	called once per hardware queue, before q->nr_requests is stored and
- *	before a map shared by the hardware queues is resized: be idempotent,
- *	set the minimal shallow depth anew (the maps may be new), and take
- *	depths from compat_sched_depth() when they are used.
+ *	before a map shared by the hardware queues is resized. So it must be
+ *	idempotent, set the minimal shallow depth anew (the maps may be new), and
+ *	leave depths to compat_sched_depth() at the time of their use.
  *
  * COMPAT_DEFINE_ELEVATOR_HOOKS(el_) defines the entry points and
  * COMPAT_ELEVATOR_OPS(el_) fills them into elevator_type.ops.
@@ -189,8 +193,9 @@ static inline bool mqfair_rq_is_ours(const struct request *rq)
 /* ---------------------------------------------------------------- queues */
 
 /*
- * Somebody waits for the queue to run empty, or it goes away: hold nothing
- * back. Lockless; freezing runs the hardware queues after it sets the depth.
+ * Whether a task waits for the queue to run empty, or the queue goes away. Then
+ * no request may be delayed. Needs no lock: a freeze sets the depth first and
+ * runs the hardware queues afterwards.
  */
 static inline bool compat_queue_draining(struct request_queue *q)
 {
@@ -198,15 +203,15 @@ static inline bool compat_queue_draining(struct request_queue *q)
 }
 
 /*
- * State is per hardware queue, so running the queue means running them all.
- * The flag outlives a scheduler that set it: call this in init.
+ * Has a run of the queue run all hardware queues, because our state is per
+ * hardware queue. Call it in init: an earlier scheduler may have set the flag.
  */
 static inline void compat_queue_run_all(struct request_queue *q)
 {
 	blk_queue_flag_clear(QUEUE_FLAG_SQ_SCHED, q);
 }
 
-/* The software queue of this CPU; the task may move on, which only costs locality. */
+/* The software queue of this CPU. The task may migrate, which costs locality only. */
 static inline struct blk_mq_ctx *blk_mq_get_ctx(struct request_queue *q)
 {
 	return per_cpu_ptr(q->queue_ctx, raw_smp_processor_id());
@@ -234,9 +239,8 @@ static inline bool blk_mq_hctx_stopped(struct blk_mq_hw_ctx *hctx)
 }
 
 /*
- * Writeback throttling makes buffered writers sleep above the scheduler by
- * limits of its own, whatever their weight: off while we run, its default
- * back afterwards. In init and exit.
+ * Writeback throttling (WBT) makes buffered writers sleep above the scheduler,
+ * without regard to weights. Init disables it, and exit restores its default.
  */
 void compat_wbt_disable(struct request_queue *q, struct elevator_queue *eq);
 void compat_wbt_restore(struct request_queue *q, struct elevator_queue *eq);
@@ -255,28 +259,30 @@ static inline unsigned int compat_hw_depth(struct blk_mq_hw_ctx *hctx)
 	return hctx->tags ? hctx->tags->bitmap_tags.sb.depth : 0;
 }
 
-/* The hardware queues of the device draw on one map of tags. */
+/* Whether the hardware queues of the device share one map of tags. */
 static inline bool compat_hw_tags_shared(struct request_queue *q)
 {
 	return q->tag_set->flags & BLK_MQ_F_TAG_HCTX_SHARED;
 }
 
 /*
- * Requests that the device can hold for this queue, polled queues left out
- * because their requests end only when somebody reaps them.
+ * The number of requests that the device can hold for this queue. Polled queues
+ * do not count, because their requests end only when a task reaps them.
  */
 unsigned int compat_queue_hw_depth(struct request_queue *q);
 
 /*
- * What to put into blk_mq_alloc_data.shallow_depth so that about @depth tags
- * of the scheduler's map can be held. Never 0, which would be "no limit", and
- * never below what compat_set_min_shallow_depth() was told for the same depth.
+ * The value of blk_mq_alloc_data.shallow_depth with which about @depth tags of
+ * the scheduler's map can be taken. It is never 0, which would mean "no limit".
+ * It is never below the minimum that compat_set_min_shallow_depth() sets for the
+ * same @depth.
  */
 unsigned int compat_shallow_depth(struct blk_mq_hw_ctx *hctx, unsigned int depth);
 
 /*
- * The smallest @depth that compat_shallow_depth() will be asked for, in init
- * and depth_updated. Wake-ups of sleepers are batched by it.
+ * Sets the smallest @depth with which compat_shallow_depth() will be called. The
+ * block layer batches wake-ups of sleepers by it. Call it in init and
+ * depth_updated.
  */
 void compat_set_min_shallow_depth(struct request_queue *q, unsigned int depth);
 
@@ -318,13 +324,13 @@ blkg_to_pd(struct blkcg_gq *blkg, const struct blkcg_policy *pol)
 	return blkg ? READ_ONCE(blkg->pd[pol->plid]) : NULL;
 }
 
-/* The caller holds a reference already, such as a live bio's. Any context. */
+/* The caller holds a reference already, such as that of a live bio. Any context. */
 static inline void blkg_get(struct blkcg_gq *blkg)
 {
 	percpu_ref_get(&blkg->refcnt);
 }
 
-/* For what was found under RCU and may be on its way out. */
+/* For a blkg that was found under RCU and may be about to go. Accepts NULL. */
 static inline bool blkg_tryget(struct blkcg_gq *blkg)
 {
 	return blkg && percpu_ref_tryget(&blkg->refcnt);
@@ -337,8 +343,8 @@ static inline void blkg_put(struct blkcg_gq *blkg)
 }
 
 /*
- * The blkg of a cgroup on a queue, or NULL. Under rcu_read_lock(), for as long
- * as which it stays; take a reference to keep it.
+ * The blkg of a cgroup on a queue, or NULL. Call it under rcu_read_lock(). The
+ * blkg stays until the unlock, or longer with a reference.
  */
 static inline struct blkcg_gq *blkg_lookup(struct blkcg *blkcg,
 					   struct request_queue *q)
@@ -353,14 +359,14 @@ static inline struct blkcg_gq *blkg_lookup(struct blkcg *blkcg,
 	return blkg && blkg->q == q ? blkg : NULL;
 }
 
-/* Every blkg below and including @root on its queue, parents first. Under RCU. */
+/* Visits @root and every blkg below it on its queue, parents first. Under RCU. */
 #define blkg_for_each_descendant_pre(blkg, pos, root)			\
 	css_for_each_descendant_pre(pos, &(root)->blkcg->css)		\
 		if (((blkg) = blkg_lookup(css_to_blkcg(pos), (root)->q)) == NULL) \
 			continue;					\
 		else
 
-/* Metadata and swap are never held back, their owner pays afterwards. */
+/* Whether no scheduler may delay this bio: metadata and swap. Its flow pays later. */
 static inline bool bio_issue_as_root_blkg(const struct bio *bio)
 {
 	return bio->bi_opf & (REQ_META | REQ_SWAP);
@@ -368,20 +374,20 @@ static inline bool bio_issue_as_root_blkg(const struct bio *bio)
 
 /*
  * The cgroup of the running task, under rcu_read_lock(). A kernel thread that
- * works for a cgroup is not seen through: only bios tell that.
+ * works for another cgroup counts with its own: only its bios tell the other.
  */
 static inline struct blkcg *compat_current_blkcg(void)
 {
 	return css_to_blkcg(task_css(current, io_cgrp_id));
 }
 
-/* Path of the cgroup from the root; as cgroup_path(): length or -errno. */
+/* Writes the path of the cgroup from the root. Returns its length or -errno. */
 static inline int compat_blkcg_path(struct blkcg *blkcg, char *buf, size_t len)
 {
 	return cgroup_path(blkcg->css.cgroup, buf, len);
 }
 
-/* The queue is frozen by the caller or by the core. Sleeps. */
+/* The caller or the block layer has frozen the queue. Sleeps. */
 static inline int compat_activate_policy(struct request_queue *q,
 					 struct blkcg_policy *pol)
 {
@@ -403,11 +409,12 @@ static inline void compat_deactivate_policy(struct request_queue *q,
 }
 
 /*
- * blkcg_policy.pd_alloc_fn:
+ * The arguments of blkcg_policy.pd_alloc_fn:
  *	static struct blkg_policy_data *my_alloc(COMPAT_PD_ALLOC_ARGS)
- * The names gfp and blkcg are there, COMPAT_PD_QUEUE is the queue. pd_free_fn
- * may run under spinlocks with RCU readers about: call_rcu() with a head of
- * one's own, since not every kernel's blkg_policy_data has one.
+ * The function can use the names gfp and blkcg, and COMPAT_PD_QUEUE for the
+ * queue. pd_free_fn may run under spin locks while RCU readers use the data. So
+ * it needs call_rcu() with an rcu_head in our structure: not every kernel's
+ * blkg_policy_data has one.
  */
 #if MQFAIR_HAVE_PD_ALLOC_DISK
 #define COMPAT_PD_ALLOC_ARGS \
@@ -420,10 +427,14 @@ static inline void compat_deactivate_policy(struct request_queue *q,
 #endif
 
 /*
- * Parse "MAJ:MIN rest" and find the blkg, created if need be. On 0 the queue
- * lock is held with interrupts off, ctx->blkg and ctx->body (the rest) are
- * set, and compat_conf_end() must follow. -EOPNOTSUPP when the policy is not
- * active on that disk. May wait while the disk's scheduler is changed.
+ * Parses "MAJ:MIN rest" and finds the blkg, or makes one. If it returns 0:
+ *
+ *   the queue lock is held, with interrupts off
+ *   ctx->blkg and ctx->body (the rest) are set
+ *   compat_conf_end() must follow
+ *
+ * It returns -EOPNOTSUPP if the policy is not active on that disk. It may wait
+ * while a task changes the disk's scheduler.
  */
 int compat_conf_begin(struct blkcg *blkcg, struct blkcg_policy *pol, char *buf,
 		      struct blkg_conf_ctx *ctx);
@@ -432,10 +443,10 @@ void compat_conf_end(struct blkg_conf_ctx *ctx);
 /* ---------------------------------------------------------------- debugfs */
 
 /*
- * Readers of elevator debugfs files. On 7.2 the files outlive the scheduler,
- * so a reader may find another one's data, or none: true only when the queue
- * runs a scheduler that @ours is true of. compat_debugfs_exit() follows
- * whatever came back. In a seq_file, enter in start() and exit in stop().
+ * For readers of elevator debugfs files. On 7.2 the files outlive the scheduler,
+ * so a reader may find the data of another scheduler, or none. Returns whether
+ * @ours holds for the queue's scheduler. compat_debugfs_exit() must follow in
+ * both cases. In a seq_file, start() enters and stop() exits.
  */
 bool compat_debugfs_enter(struct request_queue *q,
 			  bool (*ours)(const struct elevator_type *type));

@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* What a block driver of ours needs; see compat.h for the rules. */
+/* disk - the part of compat.h that the block driver in kernel/ssd/ needs */
 #ifndef MQFAIR_COMPAT_DISK_H
 #define MQFAIR_COMPAT_DISK_H
 
 #include "compat.h"
 
-/* Merging is what a driver has to ask for, or what it always gets. */
+/* Older kernels merge only for drivers that ask; newer ones always merge. */
 #if MQFAIR_HAVE_BLK_MQ_F_SHOULD_MERGE
 #define COMPAT_BLK_MQ_F_SHOULD_MERGE	BLK_MQ_F_SHOULD_MERGE
 #else
 #define COMPAT_BLK_MQ_F_SHOULD_MERGE	0
 #endif
 
-/* Of a drive without moving parts, whose driver copies: any segments will do. */
+/*
+ * The limits of a drive without moving parts. Its driver copies the data, so
+ * segments are not limited.
+ */
 struct compat_limits {
 	u32 logical_block_bytes;
-	u32 physical_block_bytes;	/* discards have this grain too */
+	u32 physical_block_bytes;	/* also the grain of discards */
 	u32 max_bytes;
 	u32 max_discard_bytes;
 	bool write_cache;		/* flushes and FUA reach the driver */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The kernel's public headers, all in one place: kernel/btf/generate.py writes
- * out what these do not declare, so a header that declares a block-layer type
- * must be listed here and not in a .c file.
+ * public - the kernel's public headers
+ *
+ * kernel/btf/generate.py writes out the types that these headers do not declare.
+ * So each header that declares a type of the block layer is included here, and
+ * not in a .c file.
  */
 #ifndef MQFAIR_COMPAT_PUBLIC_H
 #define MQFAIR_COMPAT_PUBLIC_H
