@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * config - a directory per drive in configfs
+ * config - one directory in configfs for each drive
  *
  *	mkdir /sys/kernel/config/mqfair_ssd/NAME
- *	settings, each a file, written while the drive is off (else EBUSY)
- *	echo 1 > power		/dev/ssd-NAME appears, filled as asked
- *	cat stat		what it has done; ENODEV while it is off
- *	echo 0 > power		it is gone, with its data
- *	rmdir			the same, if it was on
+ *	settings		a file each; written while the drive is off, or EBUSY
+ *	echo 1 > power		/dev/ssd-NAME appears, filled as the settings say
+ *	cat stat		statistics; ENODEV while the drive is off
+ *	echo 0 > power		the disk disappears, with its data
+ *	rmdir			switches power off first
  *
- * A value that is out of range is EINVAL and changes nothing.  What is wrong
- * only together, a size too small for the model, is EINVAL at power, and the
- * kernel log says what would do.  The prefix keeps a name from being that of
- * another driver's disk.
+ * A value out of range is EINVAL and changes nothing.  Values that contradict
+ * each other, such as a size too small for the model, are EINVAL at power.  The
+ * kernel log then names a value that would do.  The prefix ssd- keeps the name
+ * apart from the disks of other drivers.
  */
 #include "ssd.h"
 
@@ -142,7 +142,7 @@ static ssize_t ssd_model_store(struct config_item *item, const char *page,
 }
 CONFIGFS_ATTR(ssd_, model);
 
-/* The one that a drive follows while it is on. */
+/* This setting takes effect at once, even while the drive is on. */
 static ssize_t ssd_write_times_show(struct config_item *item, char *page)
 {
 	return sysfs_emit(page, "%u\n",
@@ -296,7 +296,7 @@ static const struct config_item_type ssd_type = {
 	.ct_owner	= THIS_MODULE,
 };
 
-/* It becomes the name of a file in /dev. */
+/* The name becomes the name of a file in /dev. */
 static bool name_is_good(const char *name)
 {
 	const char *c = name;

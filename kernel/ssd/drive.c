@@ -2,21 +2,21 @@
 /*
  * drive - power: a disk, its queues and its model come and go together
  *
- * Removal waits for what is outstanding, as the model's times say; the block
- * layer refuses what comes later.
+ * Removal waits until the outstanding requests complete, at the model's times.
+ * The block layer refuses later requests.
  */
 #include "ssd.h"
 
 #include "disk.h"
 
 enum {
-	/* Cgroups that have pages in flash, removed ones of late included. */
+	/* Cgroups that have pages in flash, with those removed recently. */
 	OWNERS_MOST		= 16384,
 	/* Overwrites, in capacities, that bring a drive to its steady state. */
 	STEADY_OVERWRITES	= 2,
 	FILL_SEED		= 1,
 	FILL_STEP_PAGES		= 4096,
-	FILL_TURNS		= 1000,	/* of parts that are overwritten */
+	FILL_TURNS		= 1000,	/* turns in which parts are overwritten */
 	MAX_BYTES		= 512 << 10,	/* of a read or a write */
 	/* Pages are freed one by one, with preemption off. */
 	MAX_DISCARD_BYTES	= 16 << 20,
@@ -74,8 +74,8 @@ static int fill_go_on(struct ssd_drive *d, struct flash_fill *fill)
 }
 
 /*
- * Each part once, then all of them are overwritten in turns, so that their
- * pages lie side by side.
+ * Fills each part once, then overwrites all parts in turns, so that pages of
+ * different parts lie side by side.
  */
 static int fill_in_turns(struct ssd_drive *d, const struct ssd_parts *parts,
 			 struct flash_fill *fill)
@@ -141,7 +141,7 @@ static bool config_has_parts(const struct ssd_config *c)
 	return c->parts && c->parts->nr;
 }
 
-/* As if it had been written, without the time; the data is zeroes. */
+/* Fills the map as writes would, in no time and without data: it reads as zeroes. */
 static int model_fill(struct ssd_drive *d, const struct ssd_config *c)
 {
 	bool shuffled = c->fill_pattern != SSD_SEQUENTIAL;
@@ -160,7 +160,7 @@ static int tags_create(struct ssd_drive *d, const struct ssd_config *c)
 	struct blk_mq_tag_set *set = &d->tag_set;
 
 	set->ops = &ssd_mq_ops;
-	/* As with any drive that has more queues than the host has CPUs. */
+	/* No more queues than CPUs, as with any drive. */
 	set->nr_hw_queues = min(c->queues, nr_cpu_ids);
 	set->queue_depth = c->hw_depth;
 	set->cmd_size = sizeof(struct ssd_request);
@@ -253,7 +253,7 @@ static void drive_withdraw(struct ssd_drive *d)
 	owners_remove(d);
 }
 
-/* All that there is without a disk to be seen; undone by drive_free(). */
+/* Makes all parts of a drive but the visible disk; drive_free() undoes it. */
 static int drive_build(struct ssd_drive *d, const char *name,
 		       const struct ssd_config *c)
 {

@@ -1,3 +1,3 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The model's event queue; an object file cannot be in two modules. */
+/* heap - the model's event queue; two modules cannot share an object file */
 #include "../../sched/core/heap.c"

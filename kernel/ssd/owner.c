@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * owner - whose pages are those: cgroups that come and go
+ * owner - the cgroups that own flash pages, as they come and go
  *
- * A request's pages belong to the cgroup of its bio.  When a cgroup is removed
- * its pages pass to its parent, and so do those that commands under way are
- * about to write.
+ * The pages of a request belong to the cgroup of its bio.  When a cgroup is
+ * removed its pages pass to its parent.  Pages that outstanding commands are
+ * about to write pass to the parent too.
  *
- * The removal is heard of by the kernel's tracepoint for it.  A blk-cgroup
- * policy would hear of it too, but only where it is active, and later: the
- * group lives on until its last page of cache is gone.
+ * The kernel's tracepoint tells of a removal.  A blk-cgroup policy would tell of
+ * it too, but only on devices where it is active.  It would do so later, because
+ * a blkg lives until the last page of its cgroup has left the page cache.
  *
- * Nothing is missed: the kernel marks a cgroup as removed, then calls the
- * tracepoint, which takes the lock of each drive.  A request that holds the
- * lock before that is in ssd_drive.outstanding and is passed on; one that
- * takes it later sees the mark and is the parent's from the beginning.
+ * No request keeps a removed owner.  The kernel marks the cgroup as removed and
+ * then calls the tracepoint, which takes the lock of each drive.  A request that
+ * took that lock earlier is in ssd_drive.outstanding and is passed on.  A
+ * request that takes it later sees the mark and belongs to the parent.
  */
 #include "ssd.h"
 
@@ -44,13 +44,14 @@ void owner_pass_on(struct ssd_drive *d, u32 from, u32 to)
 	spin_unlock_irqrestore(&d->lock, flags);
 }
 
+/* The probe of the tracepoint; any context in which a cgroup is removed. */
 static void cgroup_removed(void *data, struct cgroup *cgroup, const char *path)
 {
 	struct cgroup *parent = cgroup_parent(cgroup);
 	struct ssd_drive *d;
 	unsigned long flags;
 
-	/* Another hierarchy has numbers of its own. */
+	/* Numbers are unique within one hierarchy only. */
 	if (cgroup->root != io_cgrp_subsys.root || !parent)
 		return;
 	spin_lock_irqsave(&drives_lock, flags);
@@ -88,7 +89,7 @@ int owners_watch(void)
 {
 	for_each_kernel_tracepoint(find_removal, NULL);
 	if (!removal) {
-		pr_err("mqfair-ssd: this kernel has no tracepoint cgroup_rmdir: pages of removed cgroups could not be passed on\n");
+		pr_err("mqfair-ssd: this kernel has no tracepoint cgroup_rmdir: the pages of a removed cgroup cannot pass to its parent\n");
 		return -EOPNOTSUPP;
 	}
 	return tracepoint_probe_register(removal, cgroup_removed, NULL);

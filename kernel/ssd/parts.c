@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * parts - whose pages a drive is filled with
+ * parts - the parts of a drive that are filled for given cgroups
  *
  *	PERCENT OVERWRITES CGROUP
  *
- * a line for each part, from the beginning of the drive on: so much of the
- * capacity, overwritten so often on average after it was written once, for that
- * cgroup (a path in the unified hierarchy; "-" is nobody).
+ * Each line is a part, from the beginning of the drive on.  The part has PERCENT
+ * of the capacity.  It is written once and then overwritten OVERWRITES times on
+ * average.  Its pages belong to CGROUP, a path in the unified hierarchy, or to
+ * no cgroup if that is "-".
  *
  * Cgroups are looked up when the drive is switched on.  A cgroup may be removed
- * while it fills: parts_settle(), once removals are heard of (owner.c), passes
- * on what was filled for one that is no more.
+ * while its part is filled.  parts_settle() gives the pages of such a cgroup to
+ * its parent.  It runs when the drive learns of further removals (owner.c).
  */
 #include "ssd.h"
 
@@ -92,7 +93,10 @@ ssize_t parts_show(const struct ssd_parts *parts, char *page)
 	return at;
 }
 
-/* The cgroup's pages are those of the group that its bios are charged to. */
+/*
+ * The owner of the pages that a cgroup writes.  Its bios are charged to the
+ * cgroup itself, or to its nearest ancestor with the io controller.
+ */
 static u32 owner_of_cgroup(struct cgroup *cgroup)
 {
 	struct cgroup_subsys_state *css = NULL;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * report - what a drive has done, since it was filled
+ * report - statistics of a drive since it was filled
  *
- * The figures of the whole drive are a file of its directory in configfs,
- * whose files are a page long at most.  One line per cgroup does not fit
- * there: debugfs, mqfair_ssd/<name>/owners.
+ * The statistics of the whole drive are a file in its directory in configfs.  A
+ * file there is at most a page long.  So the lines of the cgroups are in
+ * debugfs, mqfair_ssd/<name>/owners.
  */
 #include "ssd.h"
 
@@ -42,9 +42,8 @@ static void snapshot_take(struct ssd_drive *d, struct snapshot *now)
 }
 
 /*
- * Times are those of the drive as it is seen, stretched by time_scale.  Divide
- * service_us by commands for the latency that the model has; late_us is what
- * the host's interrupts came too late by, in sum.
+ * Times are stretched by time_scale.  service_us over commands is the mean
+ * latency in the model.  late_us is the sum of the delays of timer interrupts.
  */
 ssize_t report_stat(struct ssd_drive *d, char *page)
 {
@@ -104,13 +103,13 @@ static void owner_show(struct seq_file *m, struct ssd_drive *d, u32 owner,
 	if (known)
 		seq_printf(
 			m,
-			"%u valid=%llu invalid=%llu written=%llu moved=%llu busy_us=%llu %s\n",
+			"%u valid=%llu invalid=%llu written=%llu copied=%llu busy_us=%llu %s\n",
 			owner, usage.valid, usage.invalid, usage.written,
 			usage.copied, div_u64(usage.busy_ns, NSEC_PER_USEC),
 			path);
 }
 
-/* A line per cgroup that has written: pages, and where it is. */
+/* Prints a line for each cgroup that has written: its pages and its path. */
 static int owners_show(struct seq_file *m, void *v)
 {
 	struct ssd_drive *d = m->private;
@@ -132,7 +131,7 @@ static int owners_show(struct seq_file *m, void *v)
 }
 DEFINE_SHOW_ATTRIBUTE(owners);
 
-/* --------------------------------------------------------------- life of it */
+/* --------------------------------------------------------------- life cycle */
 
 void report_add(struct ssd_drive *d)
 {
@@ -145,7 +144,7 @@ void report_remove(struct ssd_drive *d)
 	debugfs_remove(d->debugfs);
 }
 
-/* Without debugfs the files are missing, and nothing else. */
+/* Without debugfs the files are missing, and the rest works. */
 void report_init(void)
 {
 	debugfs_root = debugfs_create_dir("mqfair_ssd", NULL);

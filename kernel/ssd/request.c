@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * request - from the block layer to the model and back
+ * request - requests of the block layer as commands of the model
  *
- * A timer is armed for the model's next event, never later; under
- * ssd_drive.lock, so that arming and firing agree on when.  What one interrupt
- * does is bounded: when more was due than EVENTS_MAX it comes again after a
- * pause.  That delays completions but not the drive, whose clock is the
- * model's.
+ * A timer is armed for the model's next event, under ssd_drive.lock, so that
+ * arming and firing agree on the time.  The work of one interrupt is bounded.
+ * If more than EVENTS_MAX events are due, the timer fires again after a pause.
+ * A pause delays completions.  It does not delay the drive, which has the
+ * model's clock.
  */
 #include "ssd.h"
 
 enum {
-	EVENTS_MAX	= 256,		/* of the model in one interrupt */
-	PAUSE_NS	= 20000,	/* between two, if that was not enough */
+	EVENTS_MAX	= 256,		/* events of the model per interrupt */
+	PAUSE_NS	= 20000,	/* between interrupts if more are due */
 };
 
 static struct ssd_request *ssd_request_of(struct flash_cmd *cmd)
@@ -42,7 +42,7 @@ static void cmds_count(struct ssd_drive *d, const struct flash_cmd *cmd,
 	}
 }
 
-/* Once completed, a request may be another one already. */
+/* A completed request may be reused at once, so `next` is read before. */
 static void cmds_complete(struct flash_cmd *cmd)
 {
 	struct flash_cmd *next;
@@ -82,7 +82,7 @@ void requests_init(struct ssd_drive *d)
 		      HRTIMER_MODE_ABS);
 }
 
-/* The disk is gone; collecting may still go on in the model. */
+/* The disk is gone, but the model may still be collecting garbage. */
 void requests_exit(struct ssd_drive *d)
 {
 	WARN_ON_ONCE(!list_empty(&d->outstanding));
@@ -91,7 +91,7 @@ void requests_exit(struct ssd_drive *d)
 
 /* ----------------------------------------------------------------- requests */
 
-/* The pages that it touches. */
+/* The command covers each page that the request touches. */
 static void cmd_cover(const struct ssd_drive *d, const struct request *rq,
 		      struct flash_cmd *cmd)
 {
@@ -101,7 +101,7 @@ static void cmd_cover(const struct ssd_drive *d, const struct request *rq,
 	cmd->pages = (u32)(end >> d->page_shift) - cmd->page + 1;
 }
 
-/* The pages that it has all of; there may be none. */
+/* The command covers each page that lies whole in the request; perhaps none. */
 static void cmd_cover_whole(const struct ssd_drive *d, const struct request *rq,
 			    struct flash_cmd *cmd)
 {
@@ -111,14 +111,14 @@ static void cmd_cover_whole(const struct ssd_drive *d, const struct request *rq,
 
 	cmd->page = first;
 	cmd->pages = end > first ? end - first : 0;
-	/* The model's one command without pages. */
+	/* The flush is the only command of the model without pages. */
 	if (!cmd->pages)
 		cmd->op = FLASH_FLUSH;
 }
 
 /*
- * What the drive is told.  Its buffer outlives a loss of power, so FUA asks
- * for nothing more, and a flush is a command without pages.
+ * Copies the data and describes the command.  The drive's buffer survives a
+ * loss of power.  So FUA needs no extra command, and a flush has no pages.
  */
 static blk_status_t cmd_make(struct ssd_drive *d, struct request *rq,
 			     struct flash_cmd *cmd)
@@ -156,12 +156,12 @@ static void ssd_submit(struct ssd_drive *d, struct request *rq)
 
 	spin_lock_irqsave(&d->lock, flags);
 	now = ktime_get_ns();
-	/* Under the lock: see owner.c. */
+	/* owner.c explains why this needs the lock. */
 	r->cmd.owner = owner_of_request(rq);
 	list_add_tail(&r->node, &d->outstanding);
 	flash_submit(d->flash, &r->cmd, now);
 	next = flash_next_ns(d->flash);
-	/* The timer is armed for what is overdue, perhaps after a pause. */
+	/* For an overdue event the timer is armed already, perhaps after a pause. */
 	if (next > now)
 		timer_arm(d, next);
 	spin_unlock_irqrestore(&d->lock, flags);

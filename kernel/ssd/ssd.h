@@ -1,30 +1,34 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * ssd - block devices whose drive is the model of flash/
+ * ssd - block devices on the drive model of flash/
  *
- *	struct ssd		a directory in configfs with its settings; when
- *				they say power, it has
+ *	struct ssd		a directory in configfs, with its settings; while
+ *				its power is on, it has
  *	  struct ssd_drive	a disk, its queues, the model and the data
- *	    struct ssd_request	one per hardware tag: the model's command
+ *	    struct ssd_request	one per hardware tag: a command of the model
  *
- * The life of a request.  queue_rq() moves the data at once (store.c), then
- * hands the model a command.  A timer asks the model when something is due,
- * takes what is done and completes it.  So the model decides when, and holds
- * no data; collecting garbage moves none.
+ * The life of a request.  queue_rq() copies the data at once (store.c), then
+ * submits a command to the model.  A timer fires at the model's next event,
+ * takes the finished commands and completes their requests.  So the model holds
+ * no data: it decides only when a request completes.  Garbage collection copies
+ * no data either.
  *
- * The model's times are multiplied by time_scale when the drive is made; its
- * clock is the kernel's monotonic one.
+ * The model's times are multiplied by time_scale when the drive is made.  Its
+ * clock is the kernel's monotonic clock.
  *
- * Locking
- *   ssd.mutex > (whatever adding and removing a disk takes)
- *   drives_lock (owner.c) > ssd_drive.lock
- *   host_ftl_lock (kernel/host_ftl.c) > ssd_drive.lock
- *   ssd_store.lock[] > its xarray's; in task context, with none of the above
- * ssd_drive.lock serialises the model, as flash.h wants, and is taken in hard
- * interrupts; it is held for a bounded number of the model's events.
+ * Lock order
  *
- * Letters on fields: I set before the disk is added; D ssd_drive.lock; M
- * ssd.mutex; S the store's lock for that page; A atomic.
+ *	ssd.mutex > the locks under which a disk is added or removed
+ *	drives_lock (owner.c) > ssd_drive.lock
+ *	host_ftl_lock (kernel/host_ftl.c) > ssd_drive.lock
+ *	ssd_store.lock[] > the xarray's lock
+ *
+ * ssd_drive.lock serialises the model, as flash.h requires.  It is taken in hard
+ * interrupts and held for a bounded number of the model's events.  A lock of
+ * ssd_store is taken in task context, with none of the other locks held.
+ *
+ * Marks on fields: I, set before the disk is added; D, ssd_drive.lock; M,
+ * ssd.mutex; S, the store's lock for that page; A, atomic.
  */
 #ifndef MQFAIR_SSD_H
 #define MQFAIR_SSD_H
@@ -35,24 +39,25 @@
 #include "host_ftl.h"
 #include "flash/flash.h"
 
+/* The order in which a drive is filled. */
 enum ssd_pattern {
 	SSD_SEQUENTIAL,		/* each page once, in order */
 	SSD_RANDOM,		/* each page once, shuffled */
-	SSD_STEADY,		/* and overwritten at random, twice on average */
+	SSD_STEADY,		/* shuffled, then overwritten twice on average */
 	SSD_PATTERNS,
 };
 
-/* Of what a drive is filled with: parts.c. */
+/* A part of a drive that is filled for one cgroup: parts.c. */
 struct ssd_part {
 	u32 percent;		/* of the capacity */
-	u32 overwrites;		/* of each of its pages, on average */
-	const char *cgroup;	/* path; or nobody's */
-	struct cgroup *found;	/* held while the drive is switched on; or NULL */
+	u32 overwrites;		/* per page, on average */
+	const char *cgroup;	/* path, or "-" */
+	struct cgroup *found;	/* referenced while power is switched on; or NULL */
 	u32 owner;
 };
 
 struct ssd_parts {
-	char *text;		/* has the paths */
+	char *text;		/* memory of the paths */
 	u32 nr;
 	struct ssd_part part[];
 };
@@ -63,11 +68,11 @@ struct ssd_config {
 	u32 queues;		/* hardware queues; no more than CPUs are made */
 	u32 hw_depth;		/* of each */
 	u32 time_scale;
-	u32 write_times;	/* by which programs and erases are slower */
+	u32 write_times;	/* programs and erases are slower by this factor */
 	u32 fill;		/* percent of the capacity */
 	u32 ftl;		/* enum flash_ftl */
 	u32 fill_pattern;	/* enum ssd_pattern */
-	struct ssd_parts *parts;	/* instead of fill, unless NULL or empty */
+	struct ssd_parts *parts;	/* replaces fill, unless NULL or empty */
 };
 
 struct ssd {
@@ -81,12 +86,12 @@ enum {
 	STORE_LOCKS	= 64,
 };
 
-/* The data, by page of the host's memory; what is not there reads as zeroes. */
+/* The data, in pages of the machine's memory.  A missing page reads as zeroes. */
 struct ssd_store {
 	struct xarray pages;		/* S */
 	spinlock_t lock[STORE_LOCKS];
 	atomic_long_t nr_pages;		/* A */
-	u64 starved_ns;			/* since when there is no memory; or 0 */
+	u64 starved_ns;			/* time since which memory is out; or 0 */
 };
 
 struct ssd_request {
@@ -98,14 +103,14 @@ struct ssd_drive {
 	spinlock_t lock;
 	struct flash *flash;		/* D */
 	struct hrtimer timer;
-	u64 armed_ns;			/* D: FLASH_NEVER: it is not */
+	u64 armed_ns;			/* D: expiry, or FLASH_NEVER */
 	struct list_head outstanding;	/* D */
-	u64 commands;			/* D: done, with their .. */
-	u64 service_ns;			/* D: .. time in the model and .. */
-	u64 late_ns;			/* D: .. from then until it was noticed */
+	u64 commands;			/* D: completed */
+	u64 service_ns;			/* D: their time in the model, summed */
+	u64 late_ns;			/* D: their delay until the timer fired */
 	u32 page_shift;			/* I: sectors of the model's page */
 	bool ftl_is_hosts;		/* I */
-	struct flash_stats filled;	/* I: what filling had counted */
+	struct flash_stats filled;	/* I: counters after the filling */
 	struct ssd_store store;
 	struct list_head node;		/* drives_lock */
 	struct mqfair_host_ftl ftl;
@@ -114,46 +119,71 @@ struct ssd_drive {
 	struct dentry *debugfs;
 };
 
-/* config.c */
+/*
+ * config - directories and settings in configfs.  main.c calls these when the
+ * module starts and ends.  Readers and writers of settings take ssd.mutex.
+ */
 int config_register(void);
 void config_unregister(void);
 
-/* drive.c */
+/*
+ * drive - a disk with its queues, its model and its data.  config.c calls these
+ * in task context, under ssd.mutex.  drive_create() may return an ERR_PTR(); if
+ * the settings are wrong, the kernel log has a line.
+ */
 struct ssd_drive *drive_create(const char *name, const struct ssd_config *c);
 void drive_destroy(struct ssd_drive *d);
-/* @c: as before, but for the times. */
+/* @c differs only in its times. */
 void drive_retime(struct ssd_drive *d, const struct ssd_config *c);
 
-/* request.c */
+/*
+ * request - requests of the block layer as commands of the model.  drive.c calls
+ * these in task context; after requests_exit() the timer does not run.
+ */
 extern const struct blk_mq_ops ssd_mq_ops;
 void requests_init(struct ssd_drive *d);
 void requests_exit(struct ssd_drive *d);
 
-/* store.c */
+/*
+ * store - the data of a drive.  request.c transfers and discards in task
+ * context without sleeping, and without a lock.
+ */
 void store_init(struct ssd_store *s);
 void store_exit(struct ssd_store *s);
 blk_status_t store_transfer(struct ssd_store *s, struct request *rq);
 void store_discard(struct ssd_store *s, u64 at, u64 bytes);
 
-/* owner.c */
+/*
+ * owner - the cgroups that own pages.  main.c watches removals of cgroups,
+ * drive.c adds and removes drives.  These take drives_lock.
+ */
 int owners_watch(void);
 void owners_unwatch(void);
 void owners_add(struct ssd_drive *d);
 void owners_remove(struct ssd_drive *d);
+/* Under ssd_drive.lock, for a request that is being submitted. */
 u32 owner_of_request(const struct request *rq);
+/* Gives the pages of @from to @to; takes ssd_drive.lock. */
 void owner_pass_on(struct ssd_drive *d, u32 from, u32 to);
 
-/* parts.c; ERR_PTR(-EINVAL): it is no list of parts. */
+/*
+ * parts - the lines of fill_parts.  All in task context, under ssd.mutex or
+ * before the list is published.
+ */
+/* ERR_PTR(-EINVAL) if @text is no list of parts. */
 struct ssd_parts *parts_parse(const char *text);
 void parts_free(struct ssd_parts *parts);
 ssize_t parts_show(const struct ssd_parts *parts, char *page);
-/* 0 and the cgroups held until parts_put(); or -errno, with a line in the log. */
+/* References the cgroups until parts_put(); or -errno, with a line in the log. */
 int parts_find(const char *name, struct ssd_parts *parts);
 void parts_put(struct ssd_parts *parts);
-/* Those removed since; once owners_add() has been called. */
+/* Passes on the pages of cgroups that are removed by now; after owners_add(). */
 void parts_settle(struct ssd_drive *d, const struct ssd_parts *parts);
 
-/* report.c */
+/*
+ * report - statistics of a drive, in configfs and debugfs.  Task context; takes
+ * ssd_drive.lock.  main.c and drive.c call the pairs.
+ */
 void report_init(void);
 void report_exit(void);
 void report_add(struct ssd_drive *d);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * store - what has been written, in pages of the host's memory
+ * store - the written data, in pages of the machine's memory
  *
- * By logical address, so nothing here knows of flash.  A page exists from its
- * first write to the discard that covers it.  Nobody sleeps: a page that
- * cannot be had now is asked for again when the block layer runs the queue
- * again, a few milliseconds later, while the kernel reclaims memory.
+ * Pages are found by logical address; flash has no part in it.  A page exists
+ * from its first write to the discard that covers it.  No request sleeps for
+ * memory.  If there is none, the block layer runs the queue again a few
+ * milliseconds later, and the kernel reclaims memory meanwhile.
  *
- * A page's lock is held while it is copied, found or freed, so a discard frees
- * no page that another request reads.
+ * The lock of a page is held while the page is looked up, copied or freed.  So a
+ * discard frees no page that another request reads.
  */
 #include "ssd.h"
 
@@ -16,7 +16,7 @@
 #include <linux/xarray.h>
 
 enum {
-	/* A host that has no page for so long will not get one by waiting. */
+	/* A machine without a free page for this long gets none by waiting. */
 	STARVED_MAX_S	= 10,
 };
 
@@ -48,11 +48,12 @@ static spinlock_t *page_lock(struct ssd_store *s, unsigned long index)
 	return &s->lock[index % STORE_LOCKS];
 }
 
-/* NULL: there is no memory now. */
+/* NULL if there is no memory now.  Under the lock of the page. */
 static struct page *page_make(struct ssd_store *s, unsigned long index)
 {
 	struct page *page = alloc_page(STORE_GFP | __GFP_ZERO);
 
+	lockdep_assert_held(page_lock(s, index));
 	if (!page)
 		return NULL;
 	if (xa_err(xa_store(&s->pages, index, page, STORE_GFP))) {
@@ -63,10 +64,10 @@ static struct page *page_make(struct ssd_store *s, unsigned long index)
 	return page;
 }
 
-/* Part of a segment, within one of our pages. */
+/* A part of a segment that lies within one page of the store. */
 struct piece {
 	unsigned long index;
-	u32 at, bytes;			/* in our page */
+	u32 at, bytes;			/* in the page of the store */
 	struct page *with;
 	u32 with_at;
 };
@@ -138,8 +139,8 @@ static blk_status_t store_starved(struct ssd_store *s)
 }
 
 /*
- * All of a read or a write.  BLK_STS_RESOURCE: to be asked again from the
- * beginning; what was written then is written once more.
+ * Copies the data of a read or a write.  BLK_STS_RESOURCE asks the block layer
+ * to repeat the request from its beginning.  A write then copies data again.
  */
 blk_status_t store_transfer(struct ssd_store *s, struct request *rq)
 {
@@ -183,7 +184,7 @@ static void page_drop(struct ssd_store *s, unsigned long index)
 	__free_page(page);
 }
 
-/* Reads as zeroes from now on; frees the pages that it covers. */
+/* The range reads as zeroes from now on.  Frees the pages that lie whole in it. */
 void store_discard(struct ssd_store *s, u64 at, u64 bytes)
 {
 	u64 end = at + bytes, first = round_up(at, PAGE_SIZE);
