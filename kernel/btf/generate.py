@@ -3,11 +3,13 @@
 """
 Write private.h, prototypes.h and features.h for one kernel.
 
-An I/O scheduler needs structures of the block layer that no headers package ships and that differ
-between kernels; a wrong layout would load and corrupt memory. The kernel describes all its types
-itself, in BTF. This takes from there exactly the private ones, asserts that the compiler lays them
-out as the kernel did, and refuses, with the name, a kernel that lacks something or has it in a
-form that kernel/compat does not know.
+An I/O scheduler needs structures of the block layer that no headers package ships. They differ
+between kernels, and a module with a wrong layout would load and corrupt memory. The kernel
+describes all its types itself, in BTF. This program writes out the private ones among them, and
+asserts that the compiler lays them out as the kernel did. It refuses a kernel, and says why, if:
+
+- a structure, member or function that the module needs is missing
+- one of them has a form that kernel/compat does not know
 
     generate.py --btf /sys/kernel/btf/vmlinux --headers /lib/modules/$(uname -r)/build \\
                 --include kernel/compat/public.h --out build/generated
@@ -31,7 +33,7 @@ from unpack import usable_source
 
 _KINDS = {"STRUCT": "struct", "UNION": "union", "ENUM": "enum", "ENUM64": "enum"}
 
-# bpftool writes each type at the start of a line and ends it with a line that begins with "}".
+# bpftool begins each type at the start of a line and ends it with a line that begins with "}".
 _DEFINITION = re.compile(
     r"^(?:(?P<kind>struct|union|enum) (?P<name>\w+) \{\n.*?^\}[^\n]*;\n"
     r"|typedef (?P<type>[^\n]*);\n)",
@@ -52,7 +54,7 @@ class Definition:
 
 
 def definitions(text: str) -> Iterator[Definition]:
-    """The definitions in bpftool's text, in its order: what is used by value comes first."""
+    """Yields the definitions of bpftool's text, in its order: types used by value come first."""
     for match in _DEFINITION.finditer(text):
         if match["kind"]:
             yield Definition(match["kind"], match["name"], match[0])
@@ -63,7 +65,7 @@ def definitions(text: str) -> Iterator[Definition]:
 
 
 class PrivateTypes:
-    """The types to write out: those asked for and what they need, less what is public."""
+    """The types to write out: those asked for and the types they need, without public ones."""
 
     def __init__(self, btf: Btf, declared: Declared) -> None:
         self._btf = btf
@@ -73,7 +75,7 @@ class PrivateTypes:
         self._seen: set[tuple[int, bool]] = set()
 
     def add(self, name: str) -> None:
-        """Take the struct NAME, unless a public header has it."""
+        """Adds the struct NAME, unless a public header has it."""
         t = self._btf.struct(name)
         if t is not None:
             self._visit(t["id"], by_value=True)
@@ -120,11 +122,11 @@ class PrivateTypes:
 
 
 def check_presence(btf: Btf) -> None:
-    """Every structure and member that the module uses is in this kernel."""
+    """Raises an error unless this kernel has every structure and member that the module uses."""
     for wanted in needs.STRUCTS:
         if btf.struct(wanted.name) is None:
             raise GenerateError(
-                f"{btf.name}: struct {wanted.name} is not in its BTF: {wanted.mend}"
+                f"{btf.name}: struct {wanted.name} is not in its BTF: {wanted.hint}"
             )
     for name in needs.COMPARED:
         if btf.struct(name) is None:
@@ -141,7 +143,7 @@ def check_presence(btf: Btf) -> None:
 
 
 def match_form(btf: Btf, what: str, signature: str, forms: needs.Forms) -> str:
-    """The feature that SIGNATURE proves; an unknown form ends the build."""
+    """Returns the feature that SIGNATURE proves; an unknown form ends the build."""
     if signature not in forms:
         known = "' or '".join(forms)
         raise GenerateError(
@@ -152,7 +154,7 @@ def match_form(btf: Btf, what: str, signature: str, forms: needs.Forms) -> str:
 
 
 def all_features() -> list[str]:
-    """Every feature name, so that each is defined as 0 or 1 and a misspelt one is an error."""
+    """Returns every feature name: each is defined as 0 or 1, so a misspelt one is an error."""
     tables: list[Iterable[str]] = [
         needs.MEMBER_FEATURES,
         needs.FUNCTION_FEATURES,
@@ -173,7 +175,7 @@ def all_features() -> list[str]:
 
 
 class Features:
-    """What this kernel has, each answer found in its BTF."""
+    """The features of a kernel, found in its BTF; with WITH_SSD also those of mqfair-ssd.ko."""
 
     def __init__(self, btf: Btf, with_ssd: bool = False) -> None:
         self._btf = btf
@@ -238,7 +240,7 @@ class Features:
             self._put(match_form(self._btf, name, self._btf.signature(proto), forms))
 
     def _prototype(self, function: str, forms: needs.Forms) -> BtfType:
-        """The prototype of a function, which must be one of FORMS."""
+        """Returns the prototype of a function, which must be one of FORMS."""
         proto = self._btf.function(function)
         if proto is None:
             raise GenerateError(
@@ -250,14 +252,14 @@ class Features:
         return proto
 
     def hold(self, conditions: Iterable[str]) -> bool:
-        """Whether every condition ("X" or "!X") is met."""
+        """Returns whether every condition ("X" or "!X") is met."""
         return all(
             (c[1:] not in self.present) if c.startswith("!") else (c in self.present)
             for c in conditions
         )
 
     def functions(self, exports: set[str]) -> list[str]:
-        """Declarations of the private functions and variables, checked; learns features."""
+        """Returns checked declarations of private functions and variables; learns features."""
         lines = []
         for function in needs.FUNCTIONS:
             if not self.hold(function.when):
@@ -282,7 +284,7 @@ class Features:
 
 
 def write_types(btf: Btf, private: PrivateTypes, release: str) -> Iterator[str]:
-    """private.h: forward declarations, definitions in bpftool's order, layout assertions."""
+    """Yields private.h: forward declarations, definitions, assertions about the layout."""
     yield "/* SPDX-License-Identifier: GPL-2.0 */\n"
     yield _BANNER.format(release=release)
     yield "#ifndef MQFAIR_PRIVATE_H\n#define MQFAIR_PRIVATE_H\n\n"
@@ -309,7 +311,7 @@ def write_types(btf: Btf, private: PrivateTypes, release: str) -> Iterator[str]:
 
 
 def assertions(btf: Btf, name: str) -> Iterator[str]:
-    """Size and offsets of struct NAME as the kernel has them."""
+    """Yields assertions that struct NAME has the size and the offsets of the kernel."""
     t = btf.struct(name)
     if t is None:
         return
@@ -322,7 +324,7 @@ def assertions(btf: Btf, name: str) -> Iterator[str]:
 
 
 def write_prototypes(lines: Iterable[str], release: str) -> Iterator[str]:
-    """prototypes.h: exported functions that no public header declares."""
+    """Yields prototypes.h: exported functions that no public header declares."""
     yield "/* SPDX-License-Identifier: GPL-2.0 */\n"
     yield _BANNER.format(release=release)
     yield "#ifndef MQFAIR_PROTOTYPES_H\n#define MQFAIR_PROTOTYPES_H\n\n"
@@ -332,7 +334,7 @@ def write_prototypes(lines: Iterable[str], release: str) -> Iterator[str]:
 
 
 def write_features(features: Features, release: str) -> Iterator[str]:
-    """features.h: MQFAIR_HAVE_<X>, 0 or 1."""
+    """Yields features.h: MQFAIR_HAVE_<X> is 0 or 1."""
     yield "/* SPDX-License-Identifier: GPL-2.0 */\n"
     yield _BANNER.format(release=release)
     yield "#ifndef MQFAIR_FEATURES_H\n#define MQFAIR_FEATURES_H\n\n"
@@ -342,14 +344,14 @@ def write_features(features: Features, release: str) -> Iterator[str]:
 
 
 def write_if_changed(path: Path, parts: Iterable[str]) -> None:
-    """Keep the time stamp of an unchanged file, so that make rebuilds nothing for it."""
+    """Writes PATH. An unchanged file keeps its time stamp, so make rebuilds nothing for it."""
     text = "".join(parts)
     if not path.is_file() or path.read_text() != text:
         path.write_text(text)
 
 
 def check_options(headers: Headers) -> None:
-    """The kernel has the options that the virtual SSD needs."""
+    """Raises an error unless the kernel has the options that the virtual SSD needs."""
     if needs.SSD_OPTION not in headers.config:
         raise GenerateError(
             f"{headers.build}: {needs.SSD_OPTION} is not set: use a kernel built with it, or build "
@@ -360,7 +362,7 @@ def check_options(headers: Headers) -> None:
 def generate(
     btf_source: Path, headers: Headers, includes: str, out: Path, with_ssd: bool = False
 ) -> None:
-    """Check the kernel and write the three headers into OUT; WITH_SSD: for mqfair-ssd.ko too."""
+    """Checks the kernel and writes the three headers into OUT; WITH_SSD: for mqfair-ssd.ko too."""
     if with_ssd:
         check_options(headers)
     with tempfile.TemporaryDirectory(prefix="mqfair-btf-") as directory:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A kernel headers tree: how to call its makefiles, what it exports, what its headers declare."""
+"""A kernel headers tree: its makefiles, its exports and the types that its headers declare."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Headers:
     @cached_property
     def source(self) -> Path:
         """
-        The tree with the makefiles. Debian's build tree only includes, by its absolute path, the
-        Makefile of the tree that its flavours share; in an unpacked package that path is not
-        there and the shared tree lies beside.
+        The tree with the makefiles. On Debian the flavours share one tree. The Makefile of a build
+        tree only includes the shared tree's Makefile, by its absolute path. In an unpacked package
+        that path does not exist, and the shared tree lies beside the build tree.
         """
         included = _INCLUDED_MAKEFILE.search((self.build / "Makefile").read_text())
         if included is None:
@@ -55,13 +55,13 @@ class Headers:
 
     @cached_property
     def config(self) -> set[str]:
-        """The options that are built in or modules."""
+        """Names of the options that are set to y or m."""
         text = (self.build / ".config").read_text()
         return set(re.findall(r"^(CONFIG_\w+)=[ym]$", text, re.MULTILINE))
 
     @property
     def writes_module_btf(self) -> bool:
-        """Whether the makefiles add BTF to a module; without a vmlinux beside them they do not."""
+        """Whether the makefiles add BTF to a module; they need a vmlinux beside them for that."""
         wanted = "CONFIG_DEBUG_INFO_BTF_MODULES" in self.config
         return wanted and (self.build / "vmlinux").is_file()
 
@@ -73,7 +73,7 @@ class Headers:
 
     @cached_property
     def release(self) -> str:
-        """What uname -r says on this kernel."""
+        """The release of this kernel, as uname -r prints it."""
         utsrelease = self.build / "include" / "generated" / "utsrelease.h"
         found = _RELEASE.search(utsrelease.read_text()) if utsrelease.is_file() else None
         if found is None:
@@ -93,7 +93,7 @@ class Headers:
         return found.group(1).rpartition(")")[2]
 
     def check_tools(self) -> None:
-        """Say which tool of the build is missing before make says it in its own way."""
+        """Raises an error that names a missing tool, before make fails with a longer one."""
         if shutil.which("make") is None:
             raise GenerateError("make is not installed: install the package make")
         if shutil.which(self.compiler) is None:
@@ -115,11 +115,11 @@ class Headers:
     def make(
         self, directory: Path, *targets: str, jobs: int = 1
     ) -> subprocess.CompletedProcess[str]:
-        """Run the kernel's makefiles on an external module directory."""
+        """Runs the kernel's makefiles on an external module directory."""
         argv = ["make", "-s", f"-j{jobs}", "-C", str(self.source)]
         if self.source != self.build:
             argv.append(f"O={self.build}")
-        # Options of an enclosing make (jobserver, -n) are not meant for this one.
+        # The options of an enclosing make (jobserver, -n) are not for this one.
         clean = {k: v for k, v in os.environ.items() if k not in _OUTER_MAKE}
         return subprocess.run(
             [*argv, f"M={directory}", *targets],
@@ -131,7 +131,7 @@ class Headers:
         )
 
     def preprocess(self, includes: str, scratch: Path) -> str:
-        """What the compiler sees of the headers that INCLUDES names, under the kernel's flags."""
+        """Returns the text of the headers in INCLUDES after the kernel's preprocessor."""
         scratch.mkdir(parents=True, exist_ok=True)
         (scratch / "Kbuild").write_text("obj-m := public.o\n")
         (scratch / "public.c").write_text(includes)
@@ -164,5 +164,5 @@ class Declared:
         self._typedefs.update(self._TYPEDEF_TAIL.findall(preprocessed))
 
     def has(self, kind: str, name: str) -> bool:
-        """KIND is struct, union, enum or typedef."""
+        """Returns whether a public header defines NAME; KIND is struct, union, enum or typedef."""
         return name in self._typedefs if kind == "typedef" else (kind, name) in self._tagged

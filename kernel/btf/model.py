@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kernel's types as its BTF tells them, read through bpftool."""
+"""The kernel's types, read from its BTF through bpftool."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ALIASES = ("TYPEDEF", *_QUALIFIERS, *_TRANSPARENT)
 
 
 def bpftool(*argv: str) -> str:
-    """Run bpftool and return what it prints."""
+    """Runs bpftool and returns its output."""
     program = shutil.which("bpftool") or shutil.which("bpftool", path="/usr/sbin:/sbin")
     if program is None:
         raise GenerateError("bpftool is not installed: install the package bpftool")
@@ -58,7 +58,7 @@ class Btf:
 
     @classmethod
     def load(cls, path: Path, name: str) -> Btf:
-        """Read PATH (raw BTF or ELF with .BTF); NAME is what messages call it."""
+        """Reads PATH (raw BTF or ELF with .BTF); messages call it NAME."""
         try:
             types = json.loads(bpftool("-j", "btf", "dump", "file", str(path)))["types"]
             text = bpftool("btf", "dump", "file", str(path), "format", "c")
@@ -103,12 +103,12 @@ class Btf:
         return self.find("TYPEDEF", name)
 
     def function(self, name: str) -> BtfType | None:
-        """The FUNC_PROTO of a function."""
+        """Returns the FUNC_PROTO of a function."""
         func = self.find("FUNC", name)
         return None if func is None else self.type(func["type_id"])
 
     def members(self, t: BtfType, base: int = 0) -> Iterator[Member]:
-        """Named members of a struct or union, those of unnamed aggregates included."""
+        """Yields named members of a struct or union, with those of unnamed aggregates."""
         for m in t["members"]:
             bits = base + m["bits_offset"]
             if m["name"] and m["name"] != "(anon)":
@@ -119,7 +119,7 @@ class Btf:
                 yield from self.members(inner, bits)
 
     def member(self, struct: str, path: str) -> Member | None:
-        """The member at a dotted path, or None when struct or member is absent."""
+        """Returns the member at a dotted path, or None if the struct or the member is absent."""
         t = self.struct(struct)
         offset = 0
         found: Member | None = None
@@ -135,7 +135,7 @@ class Btf:
         return found
 
     def resolve(self, type_id: int) -> BtfType | None:
-        """The type behind typedefs and qualifiers; None for void."""
+        """Returns the type behind typedefs and qualifiers; None for void."""
         while type_id:
             t = self.type(type_id)
             if t["kind"] not in _ALIASES:
@@ -144,12 +144,12 @@ class Btf:
         return None
 
     def pointed_prototype(self, type_id: int) -> BtfType | None:
-        """The FUNC_PROTO behind a pointer to function, directly or through typedefs."""
+        """Returns the FUNC_PROTO behind a pointer to function, also through typedefs."""
         t = self.resolve(type_id)
         return None if t is None or t["kind"] != "PTR" else self._prototype(t["type_id"])
 
     def callback(self, type_id: int) -> BtfType | None:
-        """The FUNC_PROTO of a function type or of a pointer to one."""
+        """Returns the FUNC_PROTO of a function type or of a pointer to one."""
         return self._prototype(type_id) or self.pointed_prototype(type_id)
 
     def _prototype(self, type_id: int) -> BtfType | None:
@@ -157,7 +157,7 @@ class Btf:
         return t if t is not None and t["kind"] == "FUNC_PROTO" else None
 
     def declare(self, type_id: int, name: str = "") -> str:
-        """A C declaration of NAME with the type TYPE_ID."""
+        """Returns a C declaration of NAME with the type TYPE_ID."""
         if type_id == 0:
             return f"void {name}".rstrip()
         t = self.type(type_id)
@@ -184,7 +184,7 @@ class Btf:
         return str(self.type(type_id)["kind"]) if type_id else "VOID"
 
     def spell(self, t: BtfType) -> str:
-        """The C spelling of a named type."""
+        """Returns the C spelling of a named type."""
         kind, name = t["kind"], t.get("name", "")
         if kind in _AGGREGATES:
             return f"{_AGGREGATES[kind]} {name}"
@@ -195,7 +195,7 @@ class Btf:
         return str(name)
 
     def parameters(self, proto: BtfType, names: bool = False) -> str:
-        """The parameter list of a FUNC_PROTO."""
+        """Returns the parameter list of a FUNC_PROTO."""
         if not proto["params"]:
             return "void"
         return ", ".join(
@@ -204,6 +204,6 @@ class Btf:
         )
 
     def signature(self, proto: BtfType) -> str:
-        """A prototype in the form that the tables use: no names, no const, one spelling."""
+        """Returns a prototype in the form of the tables: no names, no const, one spelling."""
         text = f"{self.declare(proto['ret_type_id'])} ({self.parameters(proto)})"
         return re.sub(r"\s+", " ", re.sub(r"\bconst\s*", "", text))

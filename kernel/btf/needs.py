@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the module needs of a kernel: the tables that the generator checks and writes out."""
+"""The needs of the modules: tables of types and functions that the generator checks."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _BLK_MQ = "this kernel's block layer is not one that kernel/compat knows"
 
 @dataclass(frozen=True)
 class Struct:
-    """A structure that must be in the BTF; it is written out unless a public header has it."""
+    """A structure that must be in the BTF. It is written out unless a public header has it."""
 
     name: str
-    mend: str = _BLK_MQ
+    hint: str = _BLK_MQ
 
 
 STRUCTS: tuple[Struct, ...] = (
@@ -34,8 +34,8 @@ STRUCTS: tuple[Struct, ...] = (
     Struct("blkg_conf_ctx", _BLK_CGROUP),
 )
 
-# Public structures whose members we reach. Their layout in the headers is compared with the BTF
-# too, so that headers of another build of the kernel are refused by the compiler.
+# Public structures with members that the module uses. The generated assertions compare their
+# layout with the BTF, so that the compiler refuses the headers of another build of the kernel.
 COMPARED: tuple[str, ...] = (
     "request_queue",
     "request",
@@ -48,8 +48,8 @@ COMPARED: tuple[str, ...] = (
     "cgroup_subsys_state",
 )
 
-# Members that kernel/ and kernel/compat use by name, checked so that a kernel without one is
-# refused here by name and not by a page of compiler errors.
+# Members that the module uses. If a kernel lacks one, the message names it; the compiler would
+# print a page of errors.
 MEMBERS: tuple[str, ...] = (
     "elevator_type.ops",
     "elevator_type.elevator_attrs",
@@ -96,15 +96,15 @@ MEMBERS: tuple[str, ...] = (
     "bio.bi_blkg",
 )
 
-# A form is a signature (const left out, as model.Btf.signature spells it) and the feature that it
-# proves, "" when it is the only one.
+# A form is a signature, as model.Btf.signature() spells it without const, and the feature that it
+# proves. The feature is "" if the form proves none.
 Forms = dict[str, str]
 
 _QUEUE = "struct request_queue *"
 _HCTX = "struct blk_mq_hw_ctx *"
 _POLICY = "struct blkcg_policy *"
 
-# Every hook that the elevator fills in: member of elevator_mq_ops -> the forms compat can adapt.
+# The hooks that the module fills in: a member of elevator_mq_ops and the forms that compat knows.
 HOOKS: dict[str, Forms] = {
     "init_sched": {
         f"int ({_QUEUE}, struct elevator_type *)": "",
@@ -131,7 +131,7 @@ HOOKS: dict[str, Forms] = {
     "requeue_request": {"void (struct request *)": ""},
 }
 
-# Hooks that only some kernels have: when present they must have this form.
+# Hooks that only some kernels have. Where one exists, it must have this form.
 OPTIONAL_HOOKS: dict[str, Forms] = {
     "alloc_sched_data": {f"void * ({_QUEUE})": "ALLOC_SCHED_DATA"},
     "free_sched_data": {"void (void *)": "ALLOC_SCHED_DATA"},
@@ -156,7 +156,7 @@ class Function:
 
     name: str
     forms: Forms
-    # Needed only when these features came out 1 (or 0 with a leading "!").
+    # The function is needed only if these features are 1, or 0 with a leading "!".
     when: tuple[str, ...] = field(default=())
 
 
@@ -217,7 +217,7 @@ FUNCTIONS: tuple[Function, ...] = (
     Function("blkg_conf_close_bdev", {"void (struct blkg_conf_ctx *)": ""}, ("CONF_UNPREP",)),
 )
 
-# Exported functions of public headers that we call and a kernel could have stopped exporting.
+# Functions of public headers that the module calls. A kernel may stop exporting one.
 PUBLIC_EXPORTS: tuple[str, ...] = (
     "blk_mq_run_hw_queue",
     "sbitmap_queue_init_node",
@@ -231,7 +231,7 @@ PUBLIC_EXPORTS: tuple[str, ...] = (
 
 @dataclass(frozen=True)
 class Variable:
-    """An exported variable that no public header declares; BTF does not describe these."""
+    """An exported variable that no public header declares. BTF does not describe variables."""
 
     name: str
     declaration: str
@@ -239,7 +239,7 @@ class Variable:
 
 VARIABLES: tuple[Variable, ...] = (Variable("blkcg_root", "struct blkcg blkcg_root"),)
 
-# Features that are the presence of a member, a function or an enumerator.
+# Features that the presence of a member, a function or an enumerator proves.
 MEMBER_FEATURES: dict[str, str] = {
     "ELEVATOR_FEATURES": "elevator_type.elevator_features",
     "ELEVATOR_QUEUE_FLAGS": "elevator_queue.flags",
@@ -260,11 +260,11 @@ ENUMERATOR_FEATURES: dict[str, str] = {
 SSD_OPTION = "CONFIG_CONFIGFS_FS"
 
 SSD_CALLBACKS: dict[str, Forms] = {
-    # A probe of the tracepoint cgroup_rmdir.
+    # The type of a probe of the tracepoint cgroup_rmdir.
     "btf_trace_cgroup_rmdir": {"void (void *, struct cgroup *, char *)": ""},
 }
 
-# Functions of public headers whose form differs between kernels.
+# Functions of public headers that differ between kernels.
 SSD_PUBLIC_FUNCTIONS: dict[str, Forms] = {
     "__blk_mq_alloc_disk": {
         "struct gendisk * (struct blk_mq_tag_set *, void *, struct lock_class_key *)": "",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Find the BTF in what the user names: raw BTF, an ELF vmlinux, or a compressed vmlinuz."""
+"""Finds the BTF in a file of the user: raw BTF, an ELF vmlinux, or a compressed vmlinuz."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from errors import GenerateError
 BTF_MAGIC = b"\x9f\xeb\x01"
 ELF_MAGIC = b"\x7fELF"
 
-# Linux x86 boot protocol 2.08 and later: where the compressed kernel lies in a bzImage.
+# Linux x86 boot protocol 2.08 and later: places in a bzImage that lead to the compressed kernel.
 _BOOT_SIGNATURE_AT = 0x202
 _BOOT_SIGNATURE = b"HdrS"
 _SETUP_SECTORS_AT = 0x1F1
@@ -42,7 +42,7 @@ def _bunzip2(data: bytes) -> bytes:
 
 
 def _program(*argv: str) -> Callable[[bytes], bytes]:
-    """Decompress with a program: the standard library has no decoder for this format."""
+    """Returns a decompressor that runs a program: the standard library has none for it."""
 
     def run(data: bytes) -> bytes:
         if shutil.which(argv[0]) is None:
@@ -50,8 +50,8 @@ def _program(*argv: str) -> Callable[[bytes], bytes]:
                 f"the kernel image is compressed with {argv[0]}, which is not installed: "
                 f"install the package {argv[0]}"
             )
-        # The kernel appends the uncompressed size, which the programs call trailing garbage:
-        # their exit status says nothing, the caller looks at what came out.
+        # The kernel appends the uncompressed size, and the programs call it trailing garbage.
+        # So their exit status tells nothing, and the caller checks the output.
         return subprocess.run(argv, input=data, capture_output=True, check=False).stdout
 
     return run
@@ -69,7 +69,7 @@ _DECOMPRESSORS: tuple[tuple[bytes, Callable[[bytes], bytes]], ...] = (
 
 
 def _payload(image: bytes, name: str) -> bytes:
-    """The compressed kernel inside a boot image, or the image itself when it is bare."""
+    """Returns the compressed kernel inside a boot image, or the image itself if it is bare."""
     if image[_BOOT_SIGNATURE_AT : _BOOT_SIGNATURE_AT + 4] == _BOOT_SIGNATURE:
         offset, size = struct.unpack_from("<II", image, _PAYLOAD_AT)
         start = (image[_SETUP_SECTORS_AT] + 1) * _SECTOR + offset
@@ -83,7 +83,7 @@ def _payload(image: bytes, name: str) -> bytes:
 
 
 def decompress(image: bytes, name: str) -> bytes:
-    """The kernel itself out of a boot image."""
+    """Returns the uncompressed kernel of a boot image."""
     payload = _payload(image, name)
     for magic, decompressor in _DECOMPRESSORS:
         if payload.startswith(magic):
@@ -98,7 +98,7 @@ def decompress(image: bytes, name: str) -> bytes:
 
 
 def usable_source(source: Path, scratch: Path) -> Path:
-    """A file that bpftool can read types from: SOURCE itself, or what was unpacked from it."""
+    """Returns a file from which bpftool can read types: SOURCE, or the unpacked kernel."""
     try:
         image = source.read_bytes()
     except OSError as error:

@@ -21,7 +21,7 @@ enum {
 	PERCENT		= 100,
 };
 
-#define NOBODY	"-"
+#define NO_OWNER	"-"
 
 static bool number_take(char **line, u32 most, u32 *number)
 {
@@ -38,7 +38,7 @@ static bool part_parse(char *line, struct ssd_part *p)
 	    !number_take(&line, OVERWRITES_MAX, &p->overwrites))
 		return false;
 	p->cgroup = strim(line);
-	return p->cgroup[0] == '/' || !strcmp(p->cgroup, NOBODY);
+	return p->cgroup[0] == '/' || !strcmp(p->cgroup, NO_OWNER);
 }
 
 static int parts_read(struct ssd_parts *parts, char *text)
@@ -115,7 +115,7 @@ static int part_find(const char *name, struct ssd_part *p)
 {
 	struct cgroup *cgroup;
 
-	if (!strcmp(p->cgroup, NOBODY))
+	if (!strcmp(p->cgroup, NO_OWNER))
 		return 0;
 	cgroup = cgroup_get_from_path(p->cgroup);
 	if (IS_ERR(cgroup)) {

@@ -225,7 +225,7 @@ def test_a_missing_structure_is_named(altered, wanted):
     rename(types, "STRUCT", wanted.name)
     message = refusal(generate.check_presence, load())
     assert f"struct {wanted.name} is not in its BTF" in message
-    assert wanted.mend in message
+    assert wanted.hint in message
 
 
 def test_a_kernel_without_blk_cgroup_is_told_so(altered):
