@@ -19,7 +19,10 @@ struct fixture {
 	struct wake wake;
 };
 
-static const struct sched_ops plain_ops = { .name = "plain" };
+static const struct sched_ops plain_ops = {
+	.name = "plain",
+	.flow_bytes = sizeof(struct flow_reserved),
+};
 
 static struct flow *flow_create(struct fixture *b, struct flow *parent)
 {
