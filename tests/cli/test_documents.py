@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
+import io
 import re
 import subprocess
-import sys
 from functools import cache
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -110,15 +113,17 @@ def test_job_files_exist(name):
 
 
 @cache
-def help_of(*command: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", *command, "--help"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return done.stdout
+def help_of(name: str, *verb: str) -> str:
+    module = importlib.import_module(f"{name}.__main__" if name == "mqfair" else name)
+    text = io.StringIO()
+    argv = [name, *verb, "--help"]
+    with (
+        mock.patch("sys.argv", argv),
+        contextlib.redirect_stdout(text),
+        pytest.raises(SystemExit),
+    ):
+        module.main()
+    return text.getvalue()
 
 
 def command_lines(name: str) -> list[list[str]]:
