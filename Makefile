@@ -81,8 +81,8 @@ check-style: ## hold code, comments and documents to the rules of CONTRIBUTING.m
 	$(PYTHON) tests/style/c_format.py
 	$(PYTHON) tests/style/checkpatch.py
 	$(PYTHON) tests/style/sparse.py
-	shellcheck -S warning lab/bootstrap .ci/run
-	shellcheck -S warning -s sh lab/init-initramfs.sh lab/init-guest.sh lab/guest-setup.sh
+	shellcheck lab/bootstrap .ci/run
+	shellcheck -s sh lab/init-initramfs.sh lab/init-guest.sh lab/guest-setup.sh
 
 bootstrap: ## install what is missing on this host (Debian 12), as make test would
 	lab/bootstrap test

@@ -2,10 +2,15 @@
 """Measures by the clock how much throughput remains when the processor is the bottleneck.
 
 null_blk completes at once. Each CPU has one hardware queue and one thread with 4 KiB requests at
-random places. The workloads are reads at depth 1, reads at depth 32 submitted singly, reads at
-depth 32 submitted in batches of eight, and depth 32 with half writes. instructions.py counts the
-instructions of the same paths; this experiment adds caches, interrupts and task switches. Compare
-ratios only, and only within one run. Checked are:
+random places. The workloads are:
+
+  - qd1, reads at depth 1,
+  - qd32, reads at depth 32, submitted singly,
+  - batch8, reads at depth 32, submitted in batches of eight,
+  - mixed, depth 32 with half writes.
+
+The module instructions counts the instructions of the same paths; this experiment adds caches,
+interrupts and task switches. Compare ratios only, and only within one run. Checked are:
 
   - mqfq, submitted singly: at least 0.65 of none's IOPS, twice Kyber's, three times BFQ's;
   - mqfq, in batches: at least 0.65 of none's IOPS and 0.97 of Kyber's;

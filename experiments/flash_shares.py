@@ -9,7 +9,7 @@ collects garbage. The drive reports the time its planes were busy for each tenan
 
 Checked are Jain's index of the quantity that the scheduler charges and, if all tenants have the
 same load, the total relative to none's. With cost=learned, the estimator needs 200 000 requests to
-settle; on a drive whose map the host keeps (--device ssd:...,ftl=host) it needs one second:
+settle; on a drive with its map on the host (--device ssd:...,ftl=host) it needs one second:
 
     python3 -m experiments.flash_shares --icount --cases flash-reader-writer --no-solo \\
         --schedulers mqfq,mqfq:cost=learned,wdt:cost=learned --ramp 180 --runtime 20
@@ -46,12 +46,12 @@ CASES = (
     "flash-sizes",
     "flash-reader-writer",
 )
-# The cases whose tenants have the same load, so that equal bytes are equal device time.
+# The cases with the same load for all tenants, so that equal bytes are equal device time.
 ALIKE = CASES[:4]
 SCHEDULERS = "bfq,kyber,mq-deadline,mqfq,ifq,kyber-fair,wdt,hwabc"
 MODELS = ("p4500", "980pro", "p3700")
-# The least Jain's index of the charged quantity. ifq and hwabc define fairness between a reader and
-# a writer differently, so they are shown and not judged, as are schedulers without weights.
+# The least Jain's index of the charged quantity. ifq and hwabc are not judged, because they define
+# fairness between a reader and a writer differently. Schedulers without weights are not, either.
 LEAST_JAIN: Mapping[str, float] = {
     "mqfq": 0.99,
     "kyber-fair": 0.97,

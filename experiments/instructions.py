@@ -2,9 +2,9 @@
 """Counts the guest instructions per I/O of each scheduler, by function.
 
 The guest has one virtual CPU and an exact instruction count, so a run gives the same figure on any
-host. null_blk completes within the submission, so only the path of a request is counted. fio marks
-the beginning and the end of its I/O. It runs with N and with 2 N requests; the difference of the
-two counts excludes start-up and end. Compare figures of the same kernel only.
+host. The drive, null_blk, completes within the submission, so only the path of a request is
+counted. The job marks the beginning and the end of its I/O. It runs with N and with 2 N requests;
+the difference of the two counts excludes start-up and end. Compare figures of the same kernel only.
 """
 
 from __future__ import annotations

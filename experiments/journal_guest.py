@@ -3,8 +3,8 @@
 
     python3 -m experiments.journal_guest FOLDER SCHEDULERS REPEATS
 
-For each file system, scheduler and repeat it leaves the writes and the seconds of each turn, with
-the light tenant stopped and with it running.
+For each file system, scheduler and repeat it leaves the writes and the seconds of each turn. In the
+turns the light tenant is stopped or runs.
 """
 
 import itertools

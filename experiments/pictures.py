@@ -51,8 +51,8 @@ def draw_curves(
 
 
 def draw_shares_over_time(result: CaseResult, where: Document, path: Path) -> None:
-    """Draws a panel for each scheduler: the rates of the cgroups in each step of the scheduler's
-    first run, stacked, relative to the median total under none. The last step is left out,
+    """Draws a panel for each scheduler. It stacks the rates of the cgroups in each step of the
+    scheduler's first run, relative to the median total under none. The last step is left out,
     because the jobs end within it."""
     labels = schedulers_of(result)
     first = {run["scheduler"]: run for run in reversed(result.timeline["runs"])}

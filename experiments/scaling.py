@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """Measures the throughput of 1 to 64 cgroups when the processor is the bottleneck.
 
-null_blk completes at once, so every instruction on a request's path counts. There are two kinds of
-load: random reads of 1 KiB by 1, 2, 4, ... 64 cgroups of equal weight (figure 6 of the
-Kyber-fairness paper), and four weights with 4 KiB requests, half reads and half writes (figure 1 of
-that paper). Checked are:
+null_blk completes at once, so every instruction on a request's path counts. There are two loads of
+the Kyber-fairness paper:
+
+  - random reads of 1 KiB by 1, 2, 4, ... 64 cgroups of equal weight (figure 6),
+  - requests of 4 KiB, half reads and half writes, by four weights (figure 1).
+
+Checked are:
 
   - with more cgroups, a scheduler loses no more throughput than none does, within 10 %;
   - in the mix, kyber-fair has at least 1.5 times the IOPS of BFQ;

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Checks that four tenants with realistic loads share bytes by weight in every rotation.
 
-examples/traces.fio has the mean sizes and read shares of four block traces: LUN0 to LUN3 of the
-SYSTOR '17 set, as in table 4 of the Kyber-fairness paper. Each tenant has four threads at depth 32.
-The weights 100:250:500:1000 are rotated over the tenants, one run for each rotation. Checked are
-Jain's index of bytes and, if BFQ runs, the total of bytes relative to BFQ's (figure 5 of that
-paper).
+examples/traces.fio has the mean sizes and read shares of four block traces, LUN0 to LUN3 of the
+SYSTOR '17 set. They are those of table 4 of the Kyber-fairness paper. Each tenant has four threads
+at depth 32. The weights 100:250:500:1000 are rotated over the tenants, one run for each rotation.
+Checked are Jain's index of bytes and, if BFQ runs, the total of bytes relative to BFQ's (figure 5
+of that paper).
 
     python3 -m experiments.traces --icount
 """

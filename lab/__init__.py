@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Guest kernels and booting them; nothing else in the project starts a virtual machine.
+"""Guest kernels and virtual machines. No other part of the project starts a virtual machine.
 
 spec = lab.GuestSpec(cpus=2, drives=(lab.Drive(size=1 << 30, queues=2),))
 result = lab.run(spec, ["fio", "--version"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the build asks of the lab: where a guest kernel lies, a module for it."""
+"""The lab's commands for the build: fetch a guest kernel, and build the module for it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m lab", description=__doc__)
     verbs = parser.add_subparsers(dest="verb", required=True)
     fetch = verbs.add_parser("kernel", help="fetch a guest kernel; print its tree as JSON")
-    fetch.add_argument("--refresh", action="store_true", help="ask the package lists again")
+    fetch.add_argument(
+        "--refresh", action="store_true", help="look up the newest release in the package lists"
+    )
     build = verbs.add_parser("module", help="build mqfair.ko for a guest kernel; print its path")
     for verb in (fetch, build):
-        verb.add_argument("name", nargs="?", help=f"one of: {', '.join(kernel.KERNELS)}")
+        verb.add_argument(
+            "name", nargs="?", metavar="KERNEL", help=f"one of {', '.join(kernel.KERNELS)}"
+        )
     args = parser.parse_args()
     try:
         if args.verb == "kernel":

@@ -1,4 +1,4 @@
-"""The one folder that holds everything fetched or derived, and locks in it."""
+"""The cache folder for everything fetched or derived, and locks in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def cache_dir() -> Path:
-    """$MQFAIR_CACHE, else mqfair in the user's cache folder; created when missing."""
+    """$MQFAIR_CACHE, else the folder mqfair in the user's cache folder; created if missing."""
     configured = os.environ.get("MQFAIR_CACHE")
     if configured:
         path = Path(configured).expanduser().absolute()
@@ -23,7 +23,7 @@ def cache_dir() -> Path:
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on @path (created when missing) against other processes."""
+    """Holds an exclusive lock on @path against other processes; creates @path if missing."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
@@ -31,7 +31,7 @@ def locked(path: Path) -> Iterator[None]:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Readers see the old content or all of the new, also after a crash in between."""
+    """Replaces @path. A reader sees the old content or all of the new, even after a crash."""
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         partial.write_bytes(data)

@@ -1,11 +1,11 @@
-"""Errors of the lab: one line each, naming place, value and mend."""
+"""Errors of the lab. Each message is one line with place, value and hint."""
 
 from __future__ import annotations
 
 
 class LabError(Exception):
-    """The lab could not do what was asked, through no fault of the request."""
+    """The lab could not fulfil a correct request."""
 
 
 class SpecError(LabError):
-    """The request itself is wrong: an impossible guest, a file that is not there."""
+    """The request is wrong: an impossible guest, or a missing file."""

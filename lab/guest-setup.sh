@@ -1,4 +1,6 @@
-# Sourced before every job, in the guest: what the host asked to be there.
+# SPDX-License-Identifier: GPL-2.0
+# Functions that prepare the guest. The guest sources them before every job, and
+# the job begins with the calls that the host has chosen.
 busybox=/run/lab/busybox
 
 lab_fail() {
@@ -6,20 +8,22 @@ lab_fail() {
 	exit 125
 }
 
-# A writable share sees the host's folder itself: nothing is cached but mapped pages.
+# A writable share caches nothing but mapped pages, so that host and guest see the same files.
 lab_share() { # TAG PATH ro|rw
 	if [ "$3" = ro ]; then mode=cache=loose,ro; else mode=cache=mmap; fi
-	$busybox mkdir -p "$2" &&
-		$busybox mount -t 9p -o "trans=virtio,version=9p2000.L,msize=507904,$mode" "$1" "$2" ||
-		lab_fail "$2: cannot mount the host's folder"
+	if ! { $busybox mkdir -p "$2" &&
+		$busybox mount -t 9p -o "trans=virtio,version=9p2000.L,msize=507904,$mode" "$1" "$2"; }; then
+		lab_fail "$2: cannot mount the host's folder: see the kernel log"
+	fi
 }
 
 lab_modules() { # FOLDER
-	$busybox mkdir -p /lib/modules && $busybox mount --bind "$1" /lib/modules ||
-		lab_fail "$1: cannot show the kernel's modules under /lib/modules"
+	if ! { $busybox mkdir -p /lib/modules && $busybox mount --bind "$1" /lib/modules; }; then
+		lab_fail "$1: cannot mount the kernel's modules at /lib/modules: see the kernel log"
+	fi
 }
 
-# The controllers come up in any order: a drive is known by its serial number.
+# The controllers appear in any order, so a drive is found by its serial number.
 lab_drive() { # NUMBER
 	tries=0
 	while [ $tries -lt 500 ]; do
@@ -36,11 +40,11 @@ lab_drive() { # NUMBER
 		tries=$((tries + 1))
 		$busybox sleep 0.02
 	done
-	lab_fail "nvme drive $1 did not appear"
+	lab_fail "nvme drive $1 did not appear within 10 s: see the kernel log"
 }
 
 lab_load() { # MODULE...
 	for module in "$@"; do
-		modprobe "$module" || lab_fail "module $module: cannot be loaded; see the kernel log"
+		modprobe "$module" || lab_fail "module $module: cannot be loaded: see the kernel log"
 	done
 }

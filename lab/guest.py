@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Boot a guest, run one command in it, bring back what it said.
+"""Boots a guest, runs one command in it, and returns its output, status and kernel log.
 
-The guest's root is the host's, read-only, under a writable tmpfs: programs, the
-checkout and the Python environment are found under their own paths. Output,
-status and kernel log travel over virtio ports, apart from the console.
+The guest's root is the host's root, read-only, under a writable tmpfs. So programs, the checkout
+and the Python environment have the same paths in the guest. Output, status and kernel log use
+virtio ports, separate from the console.
 
-Nothing of a guest outlives ``run()``: its drives and channels are file
-descriptors without a name, it mounts nothing on the host, and the kernel kills
-QEMU when this process dies in whatever way.
+Nothing of a guest outlives ``run()``. Its drives and channels are file descriptors without a name.
+It mounts nothing on the host. The host's kernel kills QEMU when this process dies.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ Sink = Callable[[Output, bytes], None]
 _FATAL = re.compile(r"((?:Kernel panic|Oops|BUG:|Unable to mount).*)")
 
 _HERE = Path(__file__).resolve().parent
-# What the channel holds before the guest reads from it.
+# The channel buffers a job of this size before the guest reads from it.
 _JOB_BYTES = 128 << 10
 _CAPTURE_BYTES = 16 << 20
 _CONSOLE_TAIL_LINES = 25
@@ -54,12 +53,12 @@ _CONSOLE_TAIL_LINES = 25
 
 @dataclasses.dataclass(frozen=True)
 class GuestResult:
-    """What came of a guest.
+    """The result of a guest.
 
-    @status is the command's; 124 when the time limit ended the guest, 125 when
-    the guest died (panic, oops) or could not be set up.
-    @dmesg is the whole kernel log; of a guest that did not end in order, what its console got.
-    @stdout and @stderr hold at most their last 16 MiB.
+    @status is that of the command. It is 124 if the time limit ended the guest, and 125 if the
+    guest died (panic, oops) or could not be set up. @dmesg is the whole kernel log, or the
+    console's output if the guest did not end regularly. @stdout and @stderr have at most the last
+    16 MiB. @boot_s and @wall_s are host seconds until the command started, and in all.
     """
 
     status: int
@@ -79,17 +78,15 @@ class GuestResult:
         return "\n".join(self.console.splitlines()[-lines:])
 
     def trouble(self) -> str | None:
-        """One line and the console's last ones, when the guest did not end in order."""
+        """None if the guest ended regularly; else a message with the console's last lines."""
         if self.timed_out:
-            what = f"guest ended at its time limit after {self.wall_s:.0f} s"
+            end = f"guest ended at its time limit after {self.wall_s:.0f} s"
         elif self.died:
             cause = _FATAL.search(self.console)
-            what = (
-                f"guest died after {self.wall_s:.0f} s: {cause.group(1) if cause else 'no panic'}"
-            )
+            end = f"guest died after {self.wall_s:.0f} s: {cause.group(1) if cause else 'no panic'}"
         else:
             return None
-        return f"{what}; last lines of its console:\n{self.console_tail()}"
+        return f"{end}; last lines of its console:\n{self.console_tail()}"
 
 
 class _Tail:
@@ -109,7 +106,7 @@ class _Tail:
 
 
 class _Report:
-    """The guest's side of the control port, as described in init-guest.sh."""
+    """The data from the guest on the control port; init-guest.sh describes its format."""
 
     def __init__(self) -> None:
         self._data = bytearray()
@@ -122,7 +119,7 @@ class _Report:
         return self._data.startswith(b"ready\n")
 
     def status_and_dmesg(self) -> tuple[int, str] | None:
-        """None unless all of it came."""
+        """Status and kernel log, or None if they are not complete."""
         head, _, rest = bytes(self._data).partition(b"\nstatus ")
         status, _, rest = rest.partition(b"\ndmesg ")
         length, newline, log = rest.partition(b"\n")
@@ -141,26 +138,27 @@ def run(
     stream: bool = True,
     sink: Sink | None = None,
 ) -> GuestResult:
-    """Run @argv, or shell @script, in a fresh guest and wait for its end.
+    """Runs @argv, or the shell @script, in a new guest and waits for its end.
 
-    It starts in the current folder. $LAB_OUT is @out_dir, written to directly
-    (without it a folder that goes with the guest), $LAB_DRIVES the device nodes of
-    spec.drives in order. @stream copies output to this process's own as it comes;
-    @sink, called with each piece, takes its place.
+    The command starts in the current folder. The variable LAB_OUT names @out_dir, which the guest
+    writes to directly; without @out_dir it names a folder that ends with the guest. LAB_DRIVES has
+    the device nodes of spec.drives in their order. @stream copies the guest's output to this
+    process's output as it arrives; @sink, called with each piece, replaces @stream. Raises
+    SpecError or LabError.
     """
     if (argv is None) == (script is None):
-        raise SpecError("a guest runs either a command or a script")
+        raise SpecError("a guest runs a command or a script: give one of them")
     command = list(argv) if argv is not None else ["/bin/sh", "-c", str(script)]
     if not command:
-        raise SpecError("the command for the guest is empty")
+        raise SpecError("the command for the guest is empty: name a program")
     output = sink or (_to_own_output if stream else None)
     return _run(spec, command, env or {}, out_dir, output)
 
 
 def shell(spec: GuestSpec, *, out_dir: Path | None = None) -> GuestResult:
-    """An interactive shell in a fresh guest, on this process's terminal."""
+    """Runs an interactive shell in a new guest, on this process's terminal."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise SpecError("a shell needs a terminal; to run a command use 'mqfair lab exec'")
+        raise SpecError("a shell needs a terminal: use `mqfair lab exec` to run a command")
     size = shutil.get_terminal_size()
     script = f"stty rows {size.lines} cols {size.columns}; exec /bin/bash --norc -i"
     env = {"TERM": os.environ.get("TERM", "linux")}
@@ -184,7 +182,7 @@ def _run(
 
 
 def accelerator(spec: GuestSpec) -> Literal["kvm", "tcg"]:
-    """What run() would use for @spec; the first question may boot a guest to find out."""
+    """The acceleration that run() uses for @spec. The first call may boot a guest as a probe."""
     with _signals_raise():
         return _accelerator(spec, kernel.ensure(spec.kernel))
 
@@ -234,15 +232,15 @@ def _job(
     job = ("\n".join(lines) + "\n").encode()
     if len(job) > _JOB_BYTES:
         raise SpecError(
-            f"the guest's command has {len(job)} bytes, at most {_JOB_BYTES} are possible"
+            f"the guest's command has {len(job)} bytes, more than {_JOB_BYTES}: pass it in a file"
         )
     return job
 
 
 def _module_lines(spec: GuestSpec) -> list[str]:
-    """Make modprobe know modules that are in no index: by name and by their own aliases.
+    """Lines that make spec.modules known to modprobe, by name and by their aliases.
 
-    A guest is for experiments, so mqfair.ko offers its research tunables there.
+    Guests are for experiments, so mqfair.ko offers its research tunables in them.
     """
     config = []
     names = []
@@ -273,7 +271,7 @@ def _to_own_output(name: Output, data: bytes) -> None:
 
 @contextlib.contextmanager
 def _signals_raise() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP unwind like Ctrl-C does, so that what must be undone is."""
+    """Makes SIGTERM and SIGHUP raise SystemExit, so that the clean-up runs as after Ctrl-C."""
 
     def unwind(number: int, _frame: FrameType | None) -> None:
         raise SystemExit(128 + number)
@@ -346,7 +344,7 @@ class _Guest:
                 stack.callback(inherited[name].close)
             started = time.monotonic()
             process = self._start(stack, {name: end.fileno() for name, end in inherited.items()})
-            # The end of file on a channel is QEMU's end, once only QEMU holds the other side.
+            # If only QEMU holds the other end, end of file on a channel means that QEMU has ended.
             for end in inherited.values():
                 end.close()
             terminal = "yes" if self._terminal else "no"
@@ -378,11 +376,11 @@ class _Guest:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 pass_fds=[*channels.values(), *files],
-                # Ctrl-C is ours to act on.
+                # In a session of its own QEMU does not get the terminal's Ctrl-C.
                 start_new_session=True,
             )
         except FileNotFoundError as error:
-            raise LabError("setpriv: not found; install package util-linux") from error
+            raise LabError("setpriv: not found: install the package util-linux") from error
         stack.callback(_end, process)
         return process
 
@@ -402,7 +400,7 @@ class _Guest:
         output: Sink | None,
         started: float,
     ) -> None:
-        """Move data until QEMU has closed every channel, or time is up."""
+        """Transfers data until QEMU has closed every channel or the time limit is reached."""
         assert process.stdout is not None
         self._heard = started
         with selectors.DefaultSelector() as selector:
@@ -480,12 +478,12 @@ def _read(fd: int) -> bytes:
     try:
         return os.read(fd, 65536)
     except ConnectionResetError:
-        # QEMU went while something it had not taken was still under way to it.
+        # QEMU ended before it had read all data that was sent to it.
         return b""
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Leave no QEMU behind, whatever state it is in."""
+    """Kills QEMU in whatever state it is, and waits for its end."""
     process.kill()
     process.wait()
     if process.stdout is not None:

@@ -1,16 +1,17 @@
 #!/bin/sh
-# First process of a guest once it stands on the host's root: offers the usual
-# file systems, fetches the job over the control port, runs it, reports its
-# status and the kernel log, and switches the guest off.
+# SPDX-License-Identifier: GPL-2.0
+# The first process of a guest on the host's root. It mounts the usual file
+# systems and gets the job over the control port. Then it runs the job, reports
+# its status and the kernel log, and switches the guest off.
 #
 # Control port, host to guest:  "<bytes> <terminal: yes|no>\n", then the job.
-#               guest to host:  "ready\n", then after the job
+#               guest to host:  "ready\n", and after the job
 #                               "status <n>\n" and "dmesg <bytes>\n<log>".
 lab=/run/lab
 busybox=$lab/busybox
 export PATH=$lab/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
-# Busybox by full path: the host need not have any of these tools.
+# Busybox is called by its full path, so that the host needs none of these tools.
 $busybox mkdir -p $lab/bin $lab/ports /dev/shm /dev/pts /run/lock
 $busybox mount -t tmpfs tmpfs /dev/shm
 $busybox mount -t devpts -o mode=620,ptmxmode=666 devpts /dev/pts
@@ -26,7 +27,7 @@ $busybox mount -t configfs configfs /sys/kernel/config
 $busybox hostname lab
 $busybox ip link set lo up
 
-# The ports announce themselves one after the other.
+# The ports appear one after the other.
 until [ -e $lab/ports/control ] && [ -e $lab/ports/stdout ] && [ -e $lab/ports/stderr ]; do
 	for port in /sys/class/virtio-ports/*; do
 		name=
@@ -44,7 +45,7 @@ if [ "$terminal" = yes ]; then
 	$busybox setsid -c /bin/sh $lab/job 3>&- < /dev/hvc0 > /dev/hvc0 2>&1
 	status=$?
 else
-	# A port opens once only; through pipes the job may reopen /dev/stdout.
+	# A port can be opened only once. The job writes to pipes, so that it may reopen /dev/stdout.
 	$busybox mkfifo $lab/stdout $lab/stderr
 	$busybox cat $lab/stdout 3>&- > $lab/ports/stdout &
 	out=$!
@@ -52,7 +53,7 @@ else
 	err=$!
 	$busybox setsid /bin/sh $lab/job 3>&- < /dev/null > $lab/stdout 2> $lab/stderr
 	status=$?
-	# What the job left running must not keep the pipes open. Kernel threads take no notice.
+	# Processes that the job left behind would keep the pipes open. Kernel threads ignore the signal.
 	for process in /proc/[0-9]*; do
 		case ${process##*/} in
 		1 | "$out" | "$err") ;;

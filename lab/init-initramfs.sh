@@ -1,7 +1,8 @@
 #!/bin/sh
-# First process of a guest, in the initramfs: puts the host's root, read-only,
-# under a writable tmpfs and goes there. Ends in a panic (and so in the end of
-# the guest) when a step fails: set -e makes process 1 exit.
+# SPDX-License-Identifier: GPL-2.0
+# The first process of a guest, in the initramfs. It mounts the host's root,
+# read-only, under a writable tmpfs and switches to it. If a step fails, set -e
+# makes process 1 exit, the kernel panics, and the guest ends.
 set -e
 mount -t devtmpfs dev /dev
 mount -t proc proc /proc

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The first few megabytes of a guest: busybox, the modules that reach the host's root, init."""
+"""The initramfs of a guest: busybox, the modules to mount the host's root, and the init scripts."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lab.cache import locked, write_atomically
 from lab.errors import LabError
 from lab.kernel import KernelTree
 
-# virtio_console carries output, 9p and overlay the root; configfs so that it can be mounted
-# before a driver that uses it is loaded.
+# virtio_console carries the output; 9p and overlay carry the root. configfs is mounted before a
+# driver that uses it is loaded.
 MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "configfs")
-# The applets that init-initramfs.sh calls; init-guest.sh calls busybox by name.
+# The applets of init-initramfs.sh; init-guest.sh calls busybox by name.
 _APPLETS = ("cp", "insmod", "mkdir", "mount", "sh", "switch_root")
 _FOLDERS = ("bin", "dev", "lower", "modules", "proc", "root", "sys", "upper")
 _HERE = Path(__file__).resolve().parent
@@ -28,7 +28,7 @@ _KEEP_UNUSED_S = 7 * 86400
 
 
 def ensure(tree: KernelTree) -> Path:
-    """The initramfs for @tree, built when it is not in the cache in this very form."""
+    """The initramfs for @tree; built if the cache has none with the same contents."""
     busybox = _static_busybox()
     modules = _load_order(tree, MODULES)
     init_scripts = [_HERE / "init-initramfs.sh", _HERE / "init-guest.sh"]
@@ -46,7 +46,7 @@ def ensure(tree: KernelTree) -> Path:
 
 
 def _remove_unused(folder: Path) -> None:
-    """Another checkout may be about to boot a newer one."""
+    """Removes old images. Newer ones stay, because another checkout may be about to boot one."""
     for image in folder.glob("initramfs-*.cpio"):
         if image.stat().st_mtime < time.time() - _KEEP_UNUSED_S:
             image.unlink()
@@ -55,15 +55,15 @@ def _remove_unused(folder: Path) -> None:
 def _static_busybox() -> Path:
     found = shutil.which("busybox", path="/bin:/usr/bin")
     if found is None:
-        raise LabError("busybox: not found; run lab/bootstrap guest (package busybox-static)")
-    # A dynamically linked program names its loader.
+        raise LabError("busybox: not found: run lab/bootstrap guest (package busybox-static)")
+    # A dynamically linked program contains the path of its loader.
     if b"/ld-linux" in Path(found).read_bytes():
-        raise LabError(f"{found}: not statically linked; install package busybox-static")
+        raise LabError(f"{found}: not statically linked: install the package busybox-static")
     return Path(found)
 
 
 def _load_order(tree: KernelTree, names: Iterable[str]) -> list[Path]:
-    """Files of @names and all they depend on, dependencies first."""
+    """The files of modules @names and of all their dependencies, dependencies first."""
     dependencies: dict[str, list[str]] = {}
     for line in (tree.modules_dir / "modules.dep").read_text().splitlines():
         file, _, needs = line.partition(":")
@@ -78,7 +78,10 @@ def _load_order(tree: KernelTree, names: Iterable[str]) -> list[Path]:
         if name in built_in:
             continue
         if name not in by_name:
-            raise LabError(f"{tree.modules_dir}: no module '{name}', which a guest needs to boot")
+            raise LabError(
+                f"{tree.modules_dir}: no module '{name}', and a guest needs it to boot:"
+                " use a kernel that has it"
+            )
         # modules.dep lists the nearest dependency first: the last one loads first.
         wanted = [*reversed(dependencies[by_name[name]]), by_name[name]]
         order.extend(file for file in wanted if file not in order)
@@ -90,9 +93,9 @@ def _module_name(file: str) -> str:
 
 
 def build_archive(busybox: Path, modules: list[Path], init: Path, init_guest: Path) -> bytes:
-    """A cpio archive of the "newc" form."""
+    """A cpio archive in the "newc" format."""
     entries = [(name, _FOLDER | 0o755, b"") for name in _FOLDERS]
-    # Process 1 has no console to write to until this exists.
+    # Without this node process 1 has no console to write to.
     entries.append(("dev/console", _DEVICE | 0o600, b""))
     entries.append(("bin/busybox", _FILE | 0o755, busybox.read_bytes()))
     entries.extend((f"bin/{applet}", _LINK | 0o777, b"busybox") for applet in _APPLETS)
@@ -108,7 +111,7 @@ def build_archive(busybox: Path, modules: list[Path], init: Path, init_guest: Pa
 
 
 def _cpio_entry(number: int, name: str, mode: int, data: bytes) -> bytes:
-    """One member of a "newc" archive: header and data each padded to four bytes."""
+    """One member of a "newc" archive; header and data are each padded to four bytes."""
     rdev_major, rdev_minor = _CONSOLE_NUMBERS if mode & _TYPE_MASK == _DEVICE else (0, 0)
     fields = (number, mode, 0, 0, 1, 0, len(data), 0, 0, rdev_major, rdev_minor, len(name) + 1, 0)
     head = b"070701" + b"".join(b"%08X" % field for field in fields) + name.encode() + b"\0"

@@ -1,7 +1,7 @@
-"""Guest kernels: the distribution's own packages, unpacked, never installed.
+"""Guest kernels: the distribution's own packages, unpacked and not installed.
 
-``ensure()`` fetches what ``linux-image-amd64`` of this distribution depends on
-and the headers that belong to it, and unpacks them below the cache folder:
+``ensure()`` fetches the dependencies of ``linux-image-amd64`` of this distribution and the matching
+headers, and unpacks them below the cache folder:
 
     <cache>/kernels/distro               release that "distro" was resolved to
     <cache>/kernels/<release>/
@@ -13,9 +13,9 @@ and the headers that belong to it, and unpacks them below the cache folder:
         root/usr/src/linux-headers-<abi>-common/
         root/usr/lib/linux-kbuild-<version>/
 
-``make -C <headers_build_dir> M=<module source> modules`` works as it does with
-installed headers. The resolution is kept until ``ensure(refresh=True)``, so that
-a stable update of the distribution does not change a measurement halfway.
+``make -C <headers_build_dir> M=<module source> modules`` works as with installed headers. The
+resolved release stays the same until ``ensure(refresh=True)``. So an update of the distribution
+does not change the kernel in the middle of a series of measurements.
 
 On the command line, ``python -m lab kernel`` prints the tree as JSON.
 """
@@ -53,7 +53,7 @@ class KernelTree:
 
 @dataclasses.dataclass(frozen=True)
 class KernelSource:
-    """Where a kernel comes from: the metapackage whose dependency names the ABI package."""
+    """The source of a kernel: a metapackage that depends on the package of the release."""
 
     metapackage: str
 
@@ -64,19 +64,19 @@ KERNELS: dict[str, KernelSource] = {
 }
 
 _IMAGE_PACKAGE = re.compile(r"linux-image-(\d[\w.+-]*)$")
-# What a kernel's packages may pull in; the compiler and the installer's tools stay out.
+# The dependencies to fetch. The compiler and the installer's tools are left out.
 _KERNEL_PACKAGE = re.compile(r"linux-(?:headers|kbuild|binary|modules|base|image)-\d[\w.+-]*$")
 
 
 def ensure(name: str | None = None, *, refresh: bool = False) -> KernelTree:
-    """Return kernel @name (default: the distribution's own), fetched when not cached.
+    """Returns kernel @name (default: the distribution's own); fetches it if it is not cached.
 
-    @refresh asks the package lists again which release that is.
+    @refresh resolves the release again from the package lists. Raises SpecError or LabError.
     """
     chosen = name or DEFAULT_KERNEL
     source = KERNELS.get(chosen)
     if source is None:
-        raise SpecError(f"kernel '{chosen}': unknown; choose one of {', '.join(KERNELS)}")
+        raise SpecError(f"kernel '{chosen}': unknown: choose one of {', '.join(KERNELS)}")
     kernels = cache_dir() / "kernels"
     with locked(kernels / ".lock"):
         release = None if refresh else _pinned(kernels / chosen)
@@ -114,7 +114,7 @@ def _first_existing(paths: Iterable[Path]) -> Path:
         if path.exists():
             return path
     raise LabError(
-        f"{tried[0]}: missing from the unpacked kernel; remove {cache_dir()}/kernels and run again"
+        f"{tried[0]}: missing from the unpacked kernel: remove {cache_dir()}/kernels and run again"
     )
 
 
@@ -124,7 +124,7 @@ def _resolve(source: KernelSource) -> str:
         if match:
             return match.group(1)
     raise LabError(
-        f"{source.metapackage}: the package lists name no kernel for it; run apt-get update"
+        f"{source.metapackage}: the package lists have no kernel for it: run apt-get update"
     )
 
 
@@ -134,7 +134,7 @@ def _dependencies(package: str) -> list[str]:
 
 
 def _closure(packages: Sequence[str]) -> list[str]:
-    """@packages and the kernel packages they depend on."""
+    """@packages and all kernel packages that they depend on."""
     found: list[str] = []
     pending = list(packages)
     while pending:
@@ -147,13 +147,13 @@ def _closure(packages: Sequence[str]) -> list[str]:
 
 
 def _fetch(release: str, kernels: Path) -> None:
-    """Unpack @release beside its final place, and move it there once it is whole."""
+    """Unpacks @release beside its final place, and moves it there when it is complete."""
     packages = _closure([f"linux-image-{release}", f"linux-headers-{release}"])
     partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=kernels))
     try:
         debs = partial / "debs"
         debs.mkdir()
-        # apt drops to a user of its own, who may not write in this folder.
+        # By default apt downloads as a user that may not write to this folder.
         _tool(["apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", *packages], cwd=debs)
         root = partial / "root"
         root.mkdir()
@@ -173,7 +173,7 @@ def _fetch(release: str, kernels: Path) -> None:
 
 
 def _relocate_headers(headers: Path) -> None:
-    """The packaged Makefile includes /usr/src/…-common: make that relative to itself."""
+    """Makes the include of /usr/src/…-common in the packaged Makefile relative to the Makefile."""
     makefile = headers / "Makefile"
     text = makefile.read_text()
     relocated, count = re.subn(
@@ -183,7 +183,10 @@ def _relocate_headers(headers: Path) -> None:
         flags=re.MULTILINE,
     )
     if count != 1:
-        raise LabError(f"{makefile}: expected one 'include /usr/src/…' line, found {count}")
+        raise LabError(
+            f"{makefile}: {count} lines 'include /usr/src/…', not one: the packages have a new"
+            " layout, use an older kernel"
+        )
     makefile.write_text(relocated)
 
 
@@ -195,10 +198,10 @@ _DECOMPRESSORS: dict[bytes, Callable[[bytes], bytes]] = {
 
 
 def extract_vmlinux(image: bytes) -> bytes:
-    """The ELF kernel inside a bzImage, found by the fields of the x86 boot protocol.
+    """The ELF kernel inside a bzImage, by the fields of the x86 boot protocol.
 
-    A guest enters it directly (PVH): unpacking it under emulation would take
-    longer than the rest of the boot.
+    A guest enters it directly (PVH), because unpacking it under emulation would take longer than
+    the rest of the boot. Raises LabError for an unknown format.
     """
     if image[0x202:0x206] != b"HdrS" or struct.unpack_from("<H", image, 0x206)[0] < 0x208:
         raise LabError("vmlinuz: no x86 boot image of protocol 2.08 or newer")
@@ -207,17 +210,18 @@ def extract_vmlinux(image: bytes) -> bytes:
     payload = image[setup_bytes + offset : setup_bytes + offset + length]
     for magic, decompress in _DECOMPRESSORS.items():
         if payload.startswith(magic):
-            # The payload ends in the length of the kernel, which the decompressors leave alone.
+            # The payload ends with the kernel's length, which the decompressors ignore.
             return decompress(payload)
     raise LabError(f"vmlinuz: compression with magic {payload[:6].hex()} is not supported")
 
 
 def module_aliases(module: Path) -> list[str]:
-    """The names besides its own by which the kernel asks for a built @module."""
+    """The aliases of a built @module, by which the kernel requests it."""
     return _tool(["modinfo", "-F", "alias", str(module)]).split()
 
 
 def module_depends(module: Path) -> list[str]:
+    """The modules that a built @module depends on."""
     return [
         name for name in _tool(["modinfo", "-F", "depends", str(module)]).strip().split(",") if name
     ]
@@ -238,7 +242,7 @@ def _tool(argv: Sequence[str], cwd: Path | None = None) -> str:
             },
         )
     except FileNotFoundError as error:
-        raise LabError(f"{argv[0]}: not found; run lab/bootstrap guest") from error
+        raise LabError(f"{argv[0]}: not found: run lab/bootstrap guest") from error
     except subprocess.CalledProcessError as error:
         last = (error.stderr.strip().splitlines() or ["no message"])[-1]
         raise LabError(f"{' '.join(argv[:3])}: exit status {error.returncode}: {last}") from error

@@ -15,9 +15,10 @@ from lab.spec import Drive, GuestSpec
 
 QEMU = "qemu-system-x86_64"
 
-# clocksource, tsc: emulation's TSC is judged unsynchronised, and each reading of the clock that
-# takes its place is an exit. no_timer_check: on a busy host an emulated timer fails the kernel's
-# test of it, which panics. panic, oops: with -no-reboot the guest ends there and then.
+# - clocksource, tsc: the kernel considers an emulated TSC unsynchronised, and each read of another
+#   clock exits to the host.
+# - no_timer_check: on a busy host an emulated timer fails the kernel's test, and the kernel panics.
+# - panic, oops: with -no-reboot the guest ends at once.
 _KERNEL_ARGUMENTS = (
     "console=ttyS0 loglevel=7 panic=-1 oops=panic clocksource=tsc tsc=reliable"
     " no_timer_check cgroup_no_v1=all log_buf_len=1M random.trust_cpu=on"
@@ -46,7 +47,7 @@ class Channels:
 
 @dataclasses.dataclass(frozen=True)
 class Boot:
-    """What QEMU enters, and how it runs it."""
+    """The kernel that QEMU starts, and the acceleration."""
 
     kernel: Path
     initramfs: Path
@@ -60,7 +61,8 @@ def command_line(
     channels: Channels,
     drive_fds: list[int | None],
 ) -> list[str]:
-    """@drive_fds: per drive an open temporary file, or None where the drive needs none."""
+    """QEMU's command line. @drive_fds has for each drive an open temporary file, or None if the
+    drive needs none."""
     argv = [QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
     argv += ["-machine", "pc", "-nic", "none", "-m", f"{spec.memory_mb}M"]
     argv += _processor(spec, boot.accel)
@@ -101,8 +103,8 @@ def _processor(spec: GuestSpec, accel: Literal["kvm", "tcg"]) -> Iterator[str]:
 def _model(spec: GuestSpec, accel: Literal["kvm", "tcg"]) -> str:
     if accel == "kvm":
         return "host"
-    # The emulated AMD processor has no leaf that tells of hardware threads. The Intel one is
-    # not the default because its mitigations cost instructions on each way out of the kernel.
+    # The emulated AMD processor has no CPUID leaf for hardware threads. The Intel one is not the
+    # default, because its mitigations cost instructions on each exit from the kernel.
     return "max,vendor=GenuineIntel" if spec.threads > 1 else "max"
 
 
@@ -120,7 +122,7 @@ def _channel_arguments(channels: Channels) -> Iterator[str]:
 
 
 def open_backing(drive: Drive) -> int | None:
-    """A file that exists only as long as it is open, for a drive of backing "file"."""
+    """An unnamed temporary file for a drive with backing "file"; None for other drives."""
     if drive.backing != "file":
         return None
     folder = cache_dir() / "drives"
@@ -143,7 +145,7 @@ def _drive_arguments(number: int, drive: Drive, fd: int | None) -> Iterator[str]
         )
     else:
         if not Path(drive.backing).is_file():
-            raise SpecError(f"nvme backing={drive.backing}: no such file; or 'file' or 'null'")
+            raise SpecError(f"nvme backing={drive.backing}: no such file: use 'file' or 'null'")
         yield from ("-blockdev", _file_node(node, drive.backing))
     if drive.iops:
         yield from ("-object", f"throttle-group,id=cap{number},x-iops-total={drive.iops}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a guest is made of, and what the words of a command line mean by it."""
+"""The specification of a guest, and the parsers of its command-line words."""
 
 from __future__ import annotations
 
@@ -22,10 +22,9 @@ _NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 class Drive:
     """An emulated NVMe drive.
 
-    @backing is "file" (a sparse temporary file, gone with the guest), "null" (takes
-    writes and forgets them) or the path of an image, which is written to.
-    @latency_ns delays each request of a "null" drive; @iops caps any drive.
-    @mdts limits a request to 4 KiB << mdts.
+    @backing is "file" (a sparse temporary file that ends with the guest), "null" (discards writes),
+    or the path of an image, which is written to. @latency_ns delays each request of a "null" drive.
+    @iops limits any drive. @mdts limits a request to 4 KiB << mdts.
     """
 
     size: int = 1 << 30
@@ -36,20 +35,20 @@ class Drive:
     mdts: int = 7
 
     def __post_init__(self) -> None:
-        _require(self.size >= 1 << 20, f"nvme size={self.size}: at least 1M")
-        _require(self.size % 4096 == 0, f"nvme size={self.size}: a multiple of 4K")
-        _require(1 <= self.queues <= 64, f"nvme queues={self.queues}: 1 to 64")
-        _require(0 <= self.mdts <= 12, f"nvme mdts={self.mdts}: 0 (no limit) to 12")
-        _require(self.iops >= 0, f"nvme iops={self.iops}: 0 (no limit) or more")
+        _require(self.size >= 1 << 20, f"nvme size={self.size}: use at least 1M")
+        _require(self.size % 4096 == 0, f"nvme size={self.size}: use a multiple of 4K")
+        _require(1 <= self.queues <= 64, f"nvme queues={self.queues}: use 1 to 64")
+        _require(0 <= self.mdts <= 12, f"nvme mdts={self.mdts}: use 0 (no limit) to 12")
+        _require(self.iops >= 0, f"nvme iops={self.iops}: use 0 (no limit) or more")
         _require(
             self.latency_ns == 0 or self.backing == "null",
-            f"nvme latency={self.latency_ns}ns: only backing=null can be delayed",
+            f"nvme latency={self.latency_ns}ns: only a drive with backing=null has a latency",
         )
 
 
 @dataclasses.dataclass(frozen=True)
 class HostDir:
-    """A host folder that the guest sees at the same path as it is now, not as a copy."""
+    """A host folder that is mounted at the same path in the guest; it is not a copy."""
 
     path: Path
     read_only: bool = False
@@ -57,18 +56,18 @@ class HostDir:
 
 @dataclasses.dataclass(frozen=True)
 class GuestSpec:
-    """A guest.
+    """A guest; the constructor raises SpecError for an impossible one.
 
     @cpus are spread over @sockets, with @threads per core.
-    @accel "auto" is KVM where a probe boot of this kernel succeeds, else emulation.
-    @icount makes one instruction one nanosecond of guest time, so that guest
-    clocks count instructions exactly; one CPU, emulated.
-    @plugin is what QEMU's -plugin is given: "FILE.so,NAME=VALUE"; with @icount only.
-    @modules are built kernel modules: `modprobe NAME` and their aliases work in
-    the guest; with @load_modules they are loaded, in order, before the command.
-    @append goes to the kernel's command line.
-    @timeout_s ends the guest, boot included; @silence_s ends it earlier when the
-    running command has written nothing for that long.
+    @accel "auto" is KVM if a probe boot of this kernel succeeds, else emulation.
+    @icount makes one instruction one nanosecond of guest time, so that guest clocks count
+    instructions exactly; it needs one emulated CPU.
+    @plugin is the argument of QEMU's -plugin, "FILE.so,NAME=VALUE"; it needs @icount.
+    @modules are built kernel modules. `modprobe NAME` and their aliases work in the guest. With
+    @load_modules they are loaded, in order, before the command.
+    @append is added to the kernel's command line.
+    @timeout_s limits the whole life of the guest. @silence_s ends the guest when its command has
+    written nothing for that time.
     """
 
     cpus: int = 2
@@ -88,24 +87,30 @@ class GuestSpec:
     load_modules: bool = True
 
     def __post_init__(self) -> None:
-        _require(1 <= self.cpus <= MAX_CPUS, f"cpus={self.cpus}: 1 to {MAX_CPUS}")
-        _require(self.sockets >= 1 and self.threads >= 1, "sockets and threads: at least 1")
+        _require(1 <= self.cpus <= MAX_CPUS, f"cpus={self.cpus}: use 1 to {MAX_CPUS}")
+        _require(
+            self.sockets >= 1 and self.threads >= 1,
+            f"sockets={self.sockets}, threads={self.threads}: use at least 1",
+        )
         _require(
             self.cpus % (self.sockets * self.threads) == 0,
-            f"cpus={self.cpus}: no multiple of sockets={self.sockets} x threads={self.threads}",
+            f"cpus={self.cpus}: use a multiple of sockets={self.sockets} x threads={self.threads}",
         )
-        _require(self.memory_mb >= 512, f"memory={self.memory_mb}M: at least 512M")
-        _require(self.timeout_s > 0, f"timeout={self.timeout_s}: more than 0 seconds")
-        _require(self.silence_s is None or self.silence_s > 0, f"silence={self.silence_s}: over 0")
-        _require(self.accel in ("auto", "kvm", "tcg"), f"accel={self.accel}: auto, kvm or tcg")
+        _require(self.memory_mb >= 512, f"memory={self.memory_mb}M: use at least 512M")
+        _require(self.timeout_s > 0, f"timeout={self.timeout_s}: use more than 0 seconds")
+        _require(
+            self.silence_s is None or self.silence_s > 0,
+            f"silence={self.silence_s}: use more than 0 seconds",
+        )
+        _require(self.accel in ("auto", "kvm", "tcg"), f"accel={self.accel}: use auto, kvm or tcg")
         if self.icount:
-            _require(self.cpus == 1, f"icount with cpus={self.cpus}: counting needs 1 CPU")
-            _require(self.accel != "kvm", "icount with accel=kvm: counting needs emulation")
-        _require(self.icount or not self.plugin, f"plugin={self.plugin}: needs icount")
+            _require(self.cpus == 1, f"icount with cpus={self.cpus}: use 1 CPU")
+            _require(self.accel != "kvm", "icount with accel=kvm: use auto or tcg")
+        _require(self.icount or not self.plugin, f"plugin={self.plugin}: add icount")
         for module in self.modules:
-            _require(module.is_file(), f"{module}: no such module; build it with 'make module'")
+            _require(module.is_file(), f"{module}: no such module: run `make module`")
         for shared in self.host_dirs:
-            _require(shared.path.is_dir(), f"{shared.path}: no such folder to share")
+            _require(shared.path.is_dir(), f"{shared.path}: no such folder to share: create it")
 
 
 def _require(condition: bool, message: str) -> None:
@@ -114,24 +119,24 @@ def _require(condition: bool, message: str) -> None:
 
 
 def parse_size(text: str) -> int:
-    """Bytes, of a number with an optional k, M, G or T (powers of 1024)."""
+    """The bytes in @text, a number with an optional k, M, G or T (powers of 1024)."""
     match = re.fullmatch(r"(\d+)([kmgt]?)(?:i?b)?", text.strip(), re.IGNORECASE)
     if match is None:
-        raise SpecError(f"'{text}': not a size; write it like 512M or 1G")
+        raise SpecError(f"'{text}': not a size: write it like 512M or 1G")
     return int(match.group(1)) * _UNITS[match.group(2).lower()]
 
 
 def parse_duration_ns(text: str) -> int:
-    """Nanoseconds, of a number with a unit ns, us, ms or s."""
+    """The nanoseconds in @text, a number with the unit ns, us, ms or s."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(ns|us|ms|s)", text.strip())
     if match is None:
-        raise SpecError(f"'{text}': not a duration; write it like 100us or 1ms")
+        raise SpecError(f"'{text}': not a duration: write it like 100us or 1ms")
     return round(float(match.group(1)) * _NANOSECONDS[match.group(2)])
 
 
 def _parse_count(text: str) -> int:
     if not text.isdecimal():
-        raise SpecError(f"'{text}': not a number")
+        raise SpecError(f"'{text}': not a number: write digits")
     return int(text)
 
 
@@ -146,7 +151,7 @@ _DRIVE_KEYS: dict[str, tuple[str, Callable[[str], int | str]]] = {
 
 
 def parse_drive(text: str) -> Drive:
-    """A drive, of words like "size=1G,queues=2,backing=null,latency=1ms"."""
+    """The drive in @text, such as "size=1G,queues=2,backing=null,latency=1ms"."""
     fields: dict[str, int | str] = {}
     for word in filter(None, text.split(",")):
         key, equals, value = word.partition("=")

@@ -114,8 +114,9 @@ class Disk:
     def queue_count(self) -> int:
         """The number of hardware queues for ordinary I/O.
 
-        Polling queues and read queues have higher numbers and serve the same CPUs again. sysfs does
-        not show a queue's kind, so a queue counts if it serves a CPU that no lower queue serves.
+        Polling queues and read queues have higher numbers and serve the same CPUs again. But a
+        queue's kind is not in sysfs. So a queue counts if it serves a CPU that no lower queue
+        serves.
         """
         queues = [name for name in self.fs.subdirs(f"{self.path}/mq") if name.isdigit()]
         served: set[str] = set()
@@ -190,7 +191,8 @@ def below(disk: Disk) -> list[Disk]:
 
 
 def lowest(disk: Disk) -> list[Disk]:
-    """The disks whose schedulers order this device's I/O: the device itself if it has one."""
+    """The disks with the schedulers that order this device's I/O: the device itself if it has
+    one."""
     if disk.selector() is not None:
         return [disk]
     found: dict[str, Disk] = {}

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The program of `make demo`: four weights on one drive under every scheduler, in one guest.
 
-With KVM the guest has two CPUs. An emulated guest has one CPU, and its clock counts instructions:
-the figures do not depend on the host's load, and the emulated CPU is never the bottleneck.
+With KVM the guest has two CPUs. An emulated guest has one CPU, and its clock counts instructions.
+So the figures do not depend on the host's load, and the emulated CPU is never the bottleneck.
 """
 
 import json

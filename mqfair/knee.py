@@ -2,7 +2,7 @@
 """The knee of a throughput curve: the least setting with full throughput, from noisy measurements.
 
 A curve is the throughput at several ascending settings. Their repeats are interleaved (1 2 4 8,
-1 2 4 8, ...), so that a drive or a processor that changes its speed affects all settings alike.
+1 2 4 8, ...). So a drive or a processor that changes its speed affects all settings alike.
 
     1. The throughput of a setting is the median of its repeats.
     2. The plateau consists of all settings within the tolerance of the best one. Full throughput is
@@ -13,7 +13,7 @@ A curve is the throughput at several ascending settings. Their repeats are inter
     4. The knee is the least setting with a throughput within the tolerance of full throughput.
 
 The tolerance is TOLERANCE plus the noise, but at most NOISE_MOST for the noise. The noise of a
-setting is twice the standard error of its repeats relative to their median; the noise of the curve
+setting is twice the standard error of its repeats relative to their median. The noise of the curve
 is the median over the settings. While it exceeds NOISE_GOAL, repeats continue if time remains.
 """
 
@@ -155,8 +155,8 @@ def reach(measure: Measure, settings: Sequence[int]) -> tuple[list[int], list[fl
 def find_knee(measure: Measure, coarse: Sequence[int], spare: Spare = no_time) -> Knee:
     """Measures the @coarse settings, then the quarters of the step that ends at their knee.
 
-    Both ends of that step and the greatest setting are measured again with the quarters, so that
-    all of them are compared under the same conditions.
+    Both ends of that step and the greatest setting are measured again with the quarters. So all of
+    them are compared under the same conditions.
     """
     curve = Curve()
     curve.measure(measure, coarse, spare, reserve=REPEATS * FINE_MOST)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The instructions that a guest executes, counted by function.
+"""Counts the instructions that a guest executes, by function.
 
 tools = plugin.build()
 spec = GuestSpec(cpus=1, icount=True, plugin=tools.argument(out / "counts"))
-# In the guest: /proc/kallsyms saved, and tools.mark run after each section.
+# The guest saves /proc/kallsyms and runs tools.mark after each section.
 symbols = plugin.Symbols((out / "kallsyms").read_text())
 sections = list(plugin.read_sections(out / "counts", symbols))
 """
@@ -29,21 +29,21 @@ _SOURCES = Path(__file__).resolve().parent
 _BUILT = _SOURCES.parents[1] / "build" / "plugin"
 _FLAGS = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror")
 
-# Names of places, which share their address with a function.
+# Labels that share their address with a function.
 _BOUNDARY = re.compile(r"(^_?|_)(start|end|begin|stext|etext|sinittext|array)(_|$)")
-# The same few instructions, once for each register.
+# Thunks with the same few instructions, one for each register.
 _THUNK = re.compile(r"(__x86_indirect_(?:thunk|call_thunk|jump_thunk))_\w+$")
 
 
 @dataclasses.dataclass(frozen=True)
 class Tools:
-    """What the host loads into the emulator, and what the guest runs."""
+    """@count is the plugin for the emulator, @mark the program for the guest."""
 
     count: Path
     mark: Path
 
     def argument(self, out: Path) -> str:
-        """For GuestSpec.plugin, to have the counts written to @out."""
+        """The value of GuestSpec.plugin that makes the plugin write its counts to @out."""
         return ",".join(_escape(str(word)) for word in (self.count, f"out={out.absolute()}"))
 
 
@@ -52,14 +52,15 @@ def _escape(text: str) -> str:
 
 
 def build() -> Tools:
-    """Compile the plugin and the guest's program; quick when nothing changed."""
+    """Compiles the plugin and the guest's program if their sources have changed. Raises LabError if
+    the compiler fails or is missing."""
     tools = Tools(_BUILT / "count.so", _BUILT / "mark")
     compiler = os.environ.get("CC", "cc")
     if shutil.which(compiler) is None:
-        raise LabError(f"{compiler}: not found; install package gcc, or name a compiler in CC")
+        raise LabError(f"{compiler}: not found: install the package gcc, or set CC to a compiler")
     with locked(_BUILT / ".lock"):
         _compile(compiler, "count.c", tools.count, "-shared", "-fPIC", "-fvisibility=hidden")
-        # Static: the guest then loads one file.
+        # The guest loads a single file if the program is static.
         _compile(compiler, "mark.c", tools.mark, "-static")
     return tools
 
@@ -86,7 +87,7 @@ USER_SPACE = Function("(user space)")
 
 @dataclasses.dataclass(frozen=True)
 class Count:
-    """Instructions executed in a function itself, and how often it was entered."""
+    """The instructions executed in a function, without its callees, and the calls of it."""
 
     instructions: float = 0
     entries: float = 0
@@ -102,7 +103,7 @@ Profile = Mapping[Function, Count]
 
 
 class Symbols:
-    """Which function an address lies in, after the guest's /proc/kallsyms."""
+    """Finds the function at an address, by the guest's /proc/kallsyms."""
 
     def __init__(self, kallsyms: str) -> None:
         at: dict[int, Function] = {}
@@ -114,13 +115,13 @@ class Symbols:
             function = Function(name, module[0].strip("[]") if module else "")
             at[start] = min(at.get(start, function), function, key=_preference)
         if not at or max(at) == 0:
-            raise LabError("kallsyms shows no addresses: clear kernel.kptr_restrict in the guest")
+            raise LabError("kallsyms has no addresses: set kernel.kptr_restrict=0 in the guest")
         self._starts = sorted(at)
         self._functions = [_folded(at[start]) for start in self._starts]
         self.find = functools.cache(self._find)
 
     def _find(self, address: int) -> tuple[Function, bool]:
-        """The function, and whether the address is its first."""
+        """The function at @address, and whether @address is its first."""
         index = bisect.bisect_right(self._starts, address) - 1
         if index < 0:
             return Function(f"{address:#x}"), False
@@ -137,7 +138,8 @@ def _folded(function: Function) -> Function:
 
 
 def read_sections(counts: Path, symbols: Symbols) -> Iterator[Profile]:
-    """What the plugin wrote, a profile for each section: from mark to mark."""
+    """The sections in the plugin's file @counts, one profile each. A section lasts from one mark to
+    the next."""
     with counts.open() as lines:
         for _, section in itertools.groupby(lines, key=_Sections()):
             yield _profile(section, symbols)
@@ -155,7 +157,7 @@ class _Sections:
 
 
 def _profile(lines: Iterable[str], symbols: Symbols) -> Profile:
-    # Millions of lines in all: numbers are summed before objects are made.
+    # A file has millions of lines, so numbers are summed before objects are made.
     sums: dict[Function, list[int]] = {}
     for line in lines:
         words = line.split()

@@ -4,8 +4,8 @@
  *
  * QEMU translates straight runs of guest instructions into blocks.  Each block
  * of the guest's kernel has a counter that generated code adds to; all of user
- * space is one sum.  Whenever the guest's program `mark` runs, what was executed
- * since it last did is written as a section:
+ * space is one sum.  When the guest's program `mark` runs, the plugin writes the
+ * instructions since the previous mark as a section:
  *
  *	section 3
  *	user 81234			instructions

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* mark - run in a guest: what is executed from here on is a new section */
+/* mark - run in a guest, it begins a new section of counted instructions */
 #include "mark.h"
 
 #define STRING(...)	#__VA_ARGS__

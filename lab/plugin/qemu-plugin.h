@@ -3,7 +3,7 @@
  * qemu-plugin - the part of QEMU's plugin interface, version 1, that we call
  *
  * QEMU 4.2 to 8.x have this version; distributions package the emulator
- * without the header.  QEMU refuses a plugin whose version it does not know.
+ * without the header.  QEMU refuses a plugin with an unknown version.
  */
 #ifndef LAB_QEMU_PLUGIN_H
 #define LAB_QEMU_PLUGIN_H

@@ -83,9 +83,11 @@ DEFAULT_DEVICE = default_device(2)
 
 @dataclass(frozen=True)
 class Device:
-    """A value of --device. @text is the user's text. The kind decides which other field is set:
-    @parameters of null_blk, @drive of an emulated NVMe drive, @settings of a virtual SSD, or @path
-    of a drive of this host."""
+    """A value of --device; @text is the user's text.
+
+    The kind decides which other field is set: @parameters (null_blk), @drive (emulated NVMe drive),
+    @settings (virtual SSD) or @path (a drive of this host).
+    """
 
     kind: str
     text: str

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 def entitlements(weights: Mapping[str, int], active: Collection[str]) -> dict[str, float]:
     """The part of the device due to each of the @active leaves. The parts add up to 1.
 
-    On every level a cgroup's part is divided by weight between its active children; a child is
+    On every level a cgroup's part is divided by weight between its active children. A child is
     active if it is an active leaf or contains one. Example: prod 900 {db 500, web 500} beside
     batch 100 gives 0.45, 0.45 and 0.1. If only prod/db and batch are active, it gives 0.9 and 0.1.
     """

@@ -2,13 +2,13 @@
 """The iocost controller with the scheduler none, and a linear model fitted to the drive.
 
 The kernel's model has a cost per sequential I/O, a cost per random I/O and a cost per byte, each
-for reads and for writes. The kernel derives them from six rates of the saturated drive: the bytes
-per second of large sequential I/O, and the IOPS of 4 KiB sequential and random I/O. One start of
-fio measures the six under none, one after the other.
+for reads and for writes. The kernel derives them from six rates of the saturated drive. Each
+direction has three: bytes per second of large sequential I/O, and the IOPS of sequential and of
+random 4 KiB. One start of fio measures the six under none, one after the other.
 
 There is no latency target (rpct=0, wpct=0), because no other scheduler is given a target for this
-drive either. iocost issues at a fixed 95 % of the model, the best value found. On a drive with 32
-slots and weights 100:250:500:1000 the results were:
+drive either. The controller issues at a fixed 95 % of the model, the best value found. On a drive
+with 32 slots and weights 100:250:500:1000 the results were:
 
     95 %          exact shares, 0.94 of none's throughput
     100 %         Jain's index 0.88, throughput 0.99: the drive's queue fills and decides the order

@@ -254,7 +254,7 @@ class Runner:
         self, run: Run, groups: dict[str, Cgroup], work: Path
     ) -> tuple[float, dict[str, int]]:
         """Runs fio. Returns the time when all jobs were in their cgroups (ms of the monotonic
-        clock) and the busy time of a virtual SSD for each group (us)."""
+        clock), and each group's busy time on a virtual SSD (us)."""
         looks: list[dict[str, int]] = []
         at = (run.case.ramp_s, run.case.ramp_s + run.case.window_s) if self._ssd else ()
         steps = _events(run, groups)

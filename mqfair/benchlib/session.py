@@ -64,8 +64,8 @@ HOST = "host"
 ROOT = Path(__file__).resolve().parents[2]
 RUNNER = "mqfair.benchlib.runner"
 NULL_BLK_NODE = "/dev/nullb0"
-# Time limits in host seconds: for a run's start, end and logs on a busy host, for booting, and for
-# filling a virtual SSD and overwriting it to its steady state.
+# Time limits in host seconds. RUN_OVERHEAD_S is for a run's start, end and logs on a busy host.
+# FILL_S is for filling a virtual SSD and overwriting it to its steady state.
 RUN_OVERHEAD_S = 60.0
 BOOT_S = 180.0
 FILL_S = 120.0

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """The figures of each cgroup in the time in which all ran, from one log line per I/O.
 
-fio logs three numbers for each completed I/O: the time of completion (ms of the monotonic clock),
-the latency from submission to completion (ns, including the wait for a free request), and the size.
+fio logs three numbers for each completed I/O:
+
+  - the time of completion, in ms of the monotonic clock,
+  - the latency from submission to completion in ns, including the wait for a free request,
+  - the size.
+
 All jobs start at one moment, but on a busy or emulated machine their first I/Os may be half a
 second apart. So fio's own totals are not used. A job runs from the submission of its first I/O to
 the completion of its last. The completions in this window are counted:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Measures how hwabc charges garbage collection, in a real kernel on a virtual SSD.
 
-reader: the experiment of Lee, Han, Shin (hwabc). examples/cold-reader.fio runs a reader of cold
-data beside a random writer, on a drive that is 85 % full and whose map the host keeps. It runs
-under hwabc as it is, with the budgets of the paper (work_conserving=0: budgets return when all
-tenants have spent them), and with each alpha. Checked are:
+reader: the experiment of Lee, Han, Shin (hwabc). In examples/cold-reader.fio a reader of cold data
+runs beside a random writer. The drive is 85 % full and has its map on the host. The job runs
+under hwabc with its defaults, with each alpha, and with the budgets of the paper. In the paper
+budgets return when all tenants have spent them (work_conserving=0). Checked are:
 
   - under none, the writer has more bandwidth than the reader; under hwabc it is the reverse,
   - hwabc's total is 0.96 of none's.

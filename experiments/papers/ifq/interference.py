@@ -2,7 +2,7 @@
 """Measures interference fairness of ifq in a real kernel: its weights, and tail latencies.
 
 weights: figure 5 of Sui et al. Three users read blocks of 512 KiB at random places. User 1 reads
-continuously, user 2 reads 10 MB whenever user 1 has read 20 MB, user 3 reads ten blocks per second
+continuously. User 2 reads 10 MB whenever user 1 has read 20 MB. User 3 reads ten blocks per second
 at even intervals. A user's due weight in a window is the inverse of the bytes it was served in that
 window. Checked is that the actual weights of each window are within 10 % of the due weights.
 

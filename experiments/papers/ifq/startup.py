@@ -10,9 +10,10 @@ start-up time is the time beside the four over the time alone. Checked are:
 
 record: a guest starts a program, python3 with matplotlib, from a file system that holds nothing
 else, with cold caches. The block tracepoints give the reads. The trace has four numbers for each
-read: the read after whose completion it was issued, the think time since then in microseconds, its
-sector, and its length in sectors. So the replay keeps both the waiting and the concurrency of the
-program. replay records a trace if there is none.
+read: its predecessor, its think time in microseconds, its sector, and its length in sectors. The
+predecessor is the last read that had completed before it, and the think time is the time since that
+completion. So the replay keeps both the waiting and the concurrency of the program. replay records
+a trace if there is none.
 
     python3 -m experiments.papers.ifq.startup record
     python3 -m experiments.papers.ifq.startup replay --picture build/ifq-startup.png

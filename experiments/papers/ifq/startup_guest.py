@@ -109,8 +109,8 @@ def issues_of(lines: Sequence[str], start_us: int) -> list[Issue]:
 
 
 def run_in(root: Path, command: list[str]) -> None:
-    """Runs @command with @root as its root, without a helper program of the guest, whose own reads
-    would come first."""
+    """Runs @command with @root as its root. A helper program of the guest would read its own files
+    first, so there is none."""
     pid = os.fork()
     if not pid:
         try:
