@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import NoReturn
 
-from mqfair import __version__
+from mqfair import __version__, kmod
 from mqfair.errors import Failure, UsageError
+from mqfair.fs import Fs
 
 EXIT_FAILURE = 1
 EXIT_USAGE = 2
@@ -70,18 +71,35 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message} (see {self.prog} --help)")
 
 
+class VersionAction(argparse.Action):
+    """--version: prints the version of the command and, if it is loaded, of the module."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        print(f"mqfair {__version__}")
+        module = kmod.version(Fs())
+        if module:
+            print(f"module {kmod.MODULE} {module} (loaded)")
+        parser.exit()
+
+
 def _chosen(argv: Sequence[str]) -> str | None:
     return next((word for word in argv if not word.startswith("-")), None)
 
 
 def build_parser(argv: Sequence[str]) -> Parser:
+    """The parser for @argv; only the verb in @argv has its options."""
     parser = Parser(
         prog="mqfair",
         description="Share one fast SSD between cgroups by weight.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"mqfair {__version__}")
+    parser.add_argument(
+        "--version",
+        nargs=0,
+        action=VersionAction,
+        help="print the versions of the command and of the loaded module, and end",
+    )
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     chosen = _chosen(argv)
     for command in SUBCOMMANDS:

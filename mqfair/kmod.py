@@ -12,6 +12,12 @@ def loaded(fs: Fs) -> bool:
     return fs.is_dir(f"/sys/module/{MODULE}")
 
 
+def version(fs: Fs) -> str | None:
+    """The version of the loaded module; None if none is loaded or it has no version."""
+    text = fs.read_if_any(f"/sys/module/{MODULE}/version")
+    return text.strip() if text else None
+
+
 def _modules_dir(fs: Fs) -> str:
     return f"/lib/modules/{fs.read('/proc/sys/kernel/osrelease').strip()}"
 

@@ -31,4 +31,5 @@ static void __exit ssd_exit(void)
 module_init(ssd_init);
 module_exit(ssd_exit);
 MODULE_LICENSE("GPL");
+MODULE_VERSION("0.2.0");
 MODULE_DESCRIPTION("Virtual SSDs: block devices on a model of flash drives");

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 import mqfair.__main__ as front
-from mqfair import __version__
 from mqfair.errors import Failure, UsageError
 
 CHECKOUT = Path(front.__file__).parents[1]
@@ -34,12 +33,6 @@ def test_help_shows_an_example_and_json(verb, capsys):
 def test_table_names_each_verb_once():
     names = [command.name for command in front.SUBCOMMANDS]
     assert names == ["status", "check", "enable", "disable", "weight", "bench", "lab"]
-
-
-def test_version(capsys):
-    with pytest.raises(SystemExit):
-        front.main(["--version"])
-    assert capsys.readouterr().out == f"mqfair {__version__}\n"
 
 
 @pytest.mark.parametrize(
