@@ -23,14 +23,15 @@ BTF     ?= $(if $(filter $(shell uname -r),$(RELEASE)),$(wildcard /sys/kernel/bt
 
 LIBDIR    = $(DESTDIR)$(PREFIX)/lib/mqfair
 BINDIR    = $(DESTDIR)$(PREFIX)/bin
+MANDIR    = $(DESTDIR)$(PREFIX)/share/man/man8
 MODULEDIR = $(DESTDIR)/lib/modules/$(RELEASE)/updates
 
 BUILD_MODULE = /usr/bin/python3 kernel/build --headers $(HEADERS) $(if $(BTF),--btf $(BTF)) \
 	--out build/module/$(RELEASE)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench instructions experiments test test-slow module shell check-style bootstrap install \
-	install-command install-module install-ssd uninstall clean
+.PHONY: help demo bench instructions experiments test test-slow module shell check-style man bootstrap \
+	install install-command install-module install-ssd uninstall clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -84,13 +85,17 @@ check-style: ## hold code, comments and documents to the rules of CONTRIBUTING.m
 	shellcheck lab/bootstrap .ci/run
 	shellcheck -s sh lab/init-initramfs.sh lab/init-guest.sh lab/guest-setup.sh
 
+man: ## write the man pages of the command to build/man/
+	/usr/bin/python3 -m mqfair.man build/man
+
 bootstrap: ## install what is missing on this host (Debian 12), as make test would
 	lab/bootstrap test
 
 install: install-command install-module ## install the command and the module for RELEASE (root)
 
-install-command: ## install the command alone (root)
-	install -d $(LIBDIR) $(BINDIR)
+install-command: man ## install the command and its man pages alone (root)
+	install -d $(LIBDIR) $(BINDIR) $(MANDIR)
+	for page in build/man/*.8; do gzip -9nc $$page > $(MANDIR)/$${page##*/}.gz; done
 	find mqfair lab -type f -not -name '*.pyc' -exec install -Dm644 {} $(LIBDIR)/{} \;
 	printf '#!/bin/sh\nPYTHONPATH=%s exec /usr/bin/python3 -m mqfair "$$@"\n' \
 		$(PREFIX)/lib/mqfair > $(BINDIR)/mqfair
@@ -109,6 +114,7 @@ install-ssd: install-module ## install mqfair.ko and the virtual SSD, mqfair-ssd
 
 uninstall: ## remove the command and both modules
 	$(RM) -r $(LIBDIR)
+	$(RM) $(MANDIR)/mqfair.8.gz $(MANDIR)/mqfair-*.8.gz
 	$(RM) $(BINDIR)/mqfair $(MODULEDIR)/mqfair.ko $(MODULEDIR)/mqfair-ssd.ko
 	$(if $(DESTDIR),,depmod $(RELEASE))
 

@@ -32,6 +32,7 @@ which all of them run is counted. Shares are shares of bytes. A latency is the t
 to completion of a counted I/O and includes the wait for a free request.
 
 Schedulers: {", ".join(SCHEDULERS)}
+
 iocost is the scheduler none with the iocost controller. NAME:TUNABLE=VALUE[:TUNABLE=VALUE...] sets
 tunables (files of queue/iosched), so that a scheduler can be compared with itself; the whole word
 is its name in the results. {", ".join(OURS)} belong to this project.
