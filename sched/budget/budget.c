@@ -6,19 +6,10 @@
 enum {
 	SWEEP_NS = FLOW_GRACE_NS / 2,
 	SUSPECT_SWEEPS = 10,	/* half a second, as in mqfq.c */
-	/*
-	 * Short against the period: so much of the device is lost before a
-	 * spare flow is known.  Long against a request of a fast drive.
-	 */
-	WINDOWS = 32,		/* in a period */
-	/* How long a flow stays spare, and the rate known: some in 256 windows. */
-	SPARE_PERIODS = 8,
-	FREE_SELDOM = 64,	/* of a slow drive the rate is known for longer */
-	FREE_TURNS = 4,		/* of the device: requests complete in bunches */
+	/* How long a flow stays a donor: as long as a rate is known. */
+	DONOR_PERIODS = 8,
 	ROUND_PERIODS = 2,	/* most that a conserving one takes; .. */
-	ROUND_TURNS = 2,	/* .. but the device is turned over so often */
-	RATE_SHIFT = 20,
-	LATE = 4,		/* in a period: what a device did of late */
+	ROUND_TURNOVERS = 2,	/* .. but the device is turned over so often */
 };
 
 static struct budget_flow_queue *flow_queue_of(const struct flow *f, u32 queue)
@@ -270,18 +261,19 @@ static u64 work_done(const struct budget *b, u64 used)
 	return b->ops->work ? b->ops->work(b) : b->used + used;
 }
 
-/* The device's own account of itself, if there is one. */
-static bool ask_device(const struct budget *b, u64 now,
-		       struct budget_device *device)
+/* The drive's own account of its time; false: there is none. */
+static bool drive_time(const struct budget *b, u64 now, struct drive_time *time)
 {
-	*device = (struct budget_device){ 0 };
-	return b->ops->device && b->ops->device(b, now, device);
+	*time = (struct drive_time){ 0 };
+	return b->ops->drive_time && b->ops->drive_time(b, now, time);
 }
 
-static void begin_late(struct budget *b, u64 now)
+static void begin_account(struct budget *b, u64 now)
 {
-	b->late_ns = now;
-	ask_device(b, now, &b->late);
+	struct drive_time time;
+
+	drive_time(b, now, &time);
+	throughput_begin_account(&b->throughput, now, &time);
 }
 
 /* Requests in the device; *@full: there is no room for more of some class. */
@@ -299,69 +291,28 @@ static u64 in_device(const struct budget *b, bool *full)
 	return (u64)max(out, (s64)0);
 }
 
-u64 budget_turns(const struct budget *b)
+u64 budget_least_total(const struct budget *b)
 {
 	bool full;
 
-	return ROUND_TURNS * in_device(b, &full) * b->epoch.mean;
+	return ROUND_TURNOVERS *
+	       throughput_turnover(&b->throughput, in_device(b, &full));
 }
 
-/* A span begins; @used: in all so far. */
-static void span_open(const struct budget *b, struct budget_span *sp, u64 used,
-		      u64 now)
+/* The counts of now; @used: credit spent in the present round. */
+static void count(const struct budget *b, u64 used, u64 now,
+		  struct throughput_counts *c)
 {
-	bool full;
-
-	sp->since_ns = now;
-	sp->used = used;
-	sp->out = in_device(b, &full);
-}
-
-/* What the device did in it: what was used, and what it has less of in it. */
-static s64 span_did(const struct budget *b, const struct budget_span *sp,
-		    u64 used)
-{
-	bool full;
-	s64 less = (s64)sp->out - (s64)in_device(b, &full);
-
-	return (s64)(used - sp->used) + less * (s64)b->epoch.mean;
-}
-
-static void begin_epoch(struct budget *b, u64 requests, u64 used, u64 now)
-{
-	span_open(b, &b->epoch.span, used, now);
-	b->epoch.dispatched = requests;
-}
-
-/*
- * What a request used in the last period, if that is over; and whether the
- * device can do more than was known: it did at least that, however its
- * completions were bunched.
- */
-static void learn_epoch(struct budget *b, u64 now)
-{
-	struct budget_epoch *e = &b->epoch;
-	u64 requests = dispatched(b), used = work_done(b, 0);
-	u64 ns = now - e->span.since_ns;
-	s64 did = span_did(b, &e->span, used);
-
-	if (e->mean && ns < period_ns(b))
-		return;
-	if (requests != e->dispatched)
-		e->mean = div64_u64(used - e->span.used,
-				    requests - e->dispatched);
-	begin_epoch(b, requests, used, now);
-	did -= (s64)(e->span.out * e->mean);
-	if (did > 0 && ns)
-		b->rate =
-			max(b->rate,
-			    mul_u64_u64_div_u64((u64)did, 1 << RATE_SHIFT, ns));
+	c->now = now;
+	c->period_ns = period_ns(b);
+	c->work = work_done(b, used);
+	c->in_device = in_device(b, &c->full);
 }
 
 static bool is_donor(const struct budget *b, const struct budget_flow *bf,
 		     u64 now)
 {
-	return bf->donor_until_ns > now || b->free_ns;
+	return bf->donor_until_ns > now || throughput_probes(&b->throughput);
 }
 
 /*
@@ -387,35 +338,18 @@ static u64 rounds_due(struct budget *b, u64 now)
 	return least == ~0ULL ? 1 : least;
 }
 
-/*
- * While somebody waits for those who may spend the device does no less than 3/4
- * of what it can, or they lose it: a bucket that fills with what it did less
- * than that and drains with what it did more.
- */
-static void hold_close(struct budget *b, u64 used, u64 now)
-{
-	s64 could;
-
-	if (!b->held.since_ns)
-		return;
-	could = (s64)mul_u64_u64_shr(b->rate, now - b->held.since_ns,
-				     RATE_SHIFT);
-	b->lost += could / 4 * 3 - span_did(b, &b->held, used);
-	b->lost = max(b->lost, (s64)0);
-	b->held.since_ns = 0;
-}
-
 static void refill(struct budget *b, u64 now, struct wake *wake)
 {
+	struct throughput_counts c;
 	u64 rounds;
 	struct flow *f;
 
 	account_round(b, now);
-	learn_epoch(b, now);
-	hold_close(b, work_done(b, 0), now);
-	b->turns = budget_turns(b);
-	if (now - b->late_ns >= period_ns(b) / LATE)
-		begin_late(b, now);
+	count(b, 0, now, &c);
+	throughput_round(&b->throughput, &c, dispatched(b));
+	b->least_used = budget_least_total(b);
+	if (throughput_account_is_due(&b->throughput, now, c.period_ns))
+		begin_account(b, now);
 	b->ops->predict(b, now);
 	WRITE_ONCE(b->total, clamp(b->total, 1ULL, 1ULL << BUDGET_MOST_SHIFT));
 	rounds = rounds_due(b, now);
@@ -478,121 +412,46 @@ static void mark_donors(struct budget *b, u64 now)
 
 		if (may_spend(bf))
 			WRITE_ONCE(bf->donor_until_ns,
-				   now + SPARE_PERIODS * period_ns(b));
+				   now + DONOR_PERIODS * period_ns(b));
 	}
-}
-
-static u64 window_ns(const struct budget *b)
-{
-	return period_ns(b) / WINDOWS;
-}
-
-/* Nobody is waited for: then the device does what it can. */
-static void set_free(struct budget *b, u64 used, u64 now, struct wake *wake)
-{
-	span_open(b, &b->free, used, now);
-	b->most_out = b->free.out;
-	b->free_ns = now + window_ns(b);
-	wake_at(wake, b->free_ns);
-}
-
-static void end_free(struct budget *b, u64 used, u64 now)
-{
-	s64 did = span_did(b, &b->free, used);
-	u64 ns = now - b->free.since_ns;
-	bool full;
-	s64 rotate_lane;
-
-	b->most_out = max(b->most_out, in_device(b, &full));
-	rotate_lane = (s64)(b->most_out * b->epoch.mean);
-	if (did < rotate_lane ||
-	    (did < FREE_TURNS * rotate_lane && ns < period_ns(b))) {
-		b->free_ns = now + window_ns(b);
-		return;
-	}
-	b->rate =
-		mul_u64_u64_div_u64((u64)max(did, (s64)0), 1 << RATE_SHIFT, ns);
-	b->rate_until_ns =
-		now + max(SPARE_PERIODS * period_ns(b), FREE_SELDOM * ns);
-	b->free_ns = 0;
-	b->lost = 0;
 }
 
 /*
- * What may be lost yet, before those who may spend are waited for no more: a
- * window's work.  What is in the device is as good as done.
+ * Some flow waits for those in credit.  True when the round ends for that: they
+ * leave the device idle, or a probe is to show whether they do.
  */
-static s64 loss_left(const struct budget *b, u64 out)
+static bool watch(struct budget *b, const struct round_state *st,
+		  const struct throughput_counts *c, struct wake *wake)
 {
-	u64 most = mul_u64_u64_shr(b->rate, window_ns(b), RATE_SHIFT);
+	struct drive_time time;
+	bool known = drive_time(b, c->now, &time);
+	enum throughput_result result = throughput_wait(&b->throughput, c,
+							st->backlog,
+							known ? &time : NULL);
 
-	return (s64)(most + out * b->epoch.mean) - b->lost;
-}
-
-/* Of late it did less than 5/8 of what it could, and a window's work less. */
-static bool leaves_idle(const struct budget *b, u64 now,
-			const struct budget_device *device)
-{
-	u64 worked = device->worked_ns - b->late.worked_ns;
-	u64 could = device->could_ns - b->late.could_ns;
-	u64 window = mul_u64_u64_div_u64(could, window_ns(b),
-					 max(now - b->late_ns, 1ULL));
-
-	return could / 8 * 5 > worked + window;
-}
-
-/*
- * Somebody waits for those who may spend.  True when they leave the device
- * idle, or may do so.
- */
-static bool watch(struct budget *b, const struct round_state *st, u64 used,
-		  u64 now, struct wake *wake)
-{
-	struct budget_device device;
-	bool full;
-	u64 out = in_device(b, &full);
-
-	wake_at(wake, now + window_ns(b));
-	if (ask_device(b, now, &device)) {
-		if (st->backlog || !leaves_idle(b, now, &device))
-			return false;
-		mark_donors(b, now);
-		return true;
-	}
-	if (full || st->backlog) {
-		/* No more fits in: those who may spend see to that. */
-		span_open(b, &b->held, used, now);
-		return false;
-	}
-	if (now >= b->rate_until_ns) {
-		set_free(b, used, now, wake);
-		return true;
-	}
-	hold_close(b, used, now);
-	span_open(b, &b->held, used, now);
-	if (loss_left(b, out) > 0)
-		return false;
-	b->lost = 0;
-	mark_donors(b, now);
-	return true;
+	wake_at(wake, c->now + throughput_check_ns(c->period_ns));
+	if (result == THROUGHPUT_IDLE)
+		mark_donors(b, c->now);
+	return result != THROUGHPUT_USED;
 }
 
 /* P4: who waits after this has `watched` to go by, or is seen here. */
 static bool watch_waiting(struct budget *b, struct round_state *st, u64 now,
 			  struct wake *wake)
 {
-	u64 used = work_done(b, st->used);
+	struct throughput *t = &b->throughput;
+	struct throughput_counts c;
 
-	if (b->free_ns && now >= b->free_ns)
-		end_free(b, used, now);
-	if (b->free_ns)
-		wake_at(wake, b->free_ns);
+	count(b, st->used, now, &c);
+	throughput_check_probe(t, &c);
+	if (throughput_probes(t))
+		wake_at(wake, t->probe_until_ns);
 	if (rule_of(b) != BUDGET_CONSERVING || !st->waits) {
-		hold_close(b, used, now);
+		throughput_end_wait(t, &c);
 		return false;
 	}
 	atomic64_set(&b->watched, 1);
-	return !b->free_ns && watch(b, st, used, now, wake);
+	return !throughput_probes(t) && watch(b, st, &c, wake);
 }
 
 /* P1: the one who is likely to be out last, for most is left to it. */
@@ -627,32 +486,31 @@ static u64 round_most_ns(const struct budget *b)
 	return period_ns(b);
 }
 
-static bool round_is_late(const struct budget *b, const struct round_state *st,
-			  u64 now)
+static bool round_is_overdue(const struct budget *b,
+			     const struct round_state *st, u64 now)
 {
 	if (now - b->start_ns < round_most_ns(b))
 		return false;
-	return rule_of(b) != BUDGET_CONSERVING || st->used >= b->turns;
+	return rule_of(b) != BUDGET_CONSERVING || st->used >= b->least_used;
 }
 
 static void tick_active(struct budget *b, u64 now, struct wake *wake)
 {
+	struct throughput_counts c;
 	struct round_state st;
 	u64 end_ns;
 
 	if (b->idle) {
 		b->idle = false;
 		b->start_ns = now;
-		begin_late(b, now);
-		begin_epoch(b, dispatched(b), work_done(b, 0), now);
-		b->held.since_ns = 0;
-		b->free_ns = 0;
-		b->lost = 0;
+		begin_account(b, now);
+		count(b, 0, now, &c);
+		throughput_start(&b->throughput, &c, dispatched(b));
 	}
 	/* P4 */
 	atomic64_xchg(&b->watched, 0);
 	scan_flows(b, now, &st);
-	if (round_is_late(b, &st, now)) {
+	if (round_is_overdue(b, &st, now)) {
 		refill(b, now, wake);
 		scan_flows(b, now, &st);
 	}

@@ -99,6 +99,7 @@
 #define MQFAIR_BUDGET_H
 
 #include "core/slots.h"
+#include "throughput.h"
 
 enum {
 	BUDGET_CLASSES	= 4,
@@ -106,11 +107,6 @@ enum {
 };
 
 struct budget;
-
-/* How long the parts of a device worked so far, and how long they could have. */
-struct budget_device {
-	u64 worked_ns, could_ns;
-};
 
 struct budget_ops {
 	u32 nr_classes;			/* 1 .. BUDGET_CLASSES */
@@ -145,9 +141,9 @@ struct budget_ops {
 	 */
 	u64 (*work)(const struct budget *b);
 
-	/* Optional.  False: nobody knows.  Called by tick. */
-	bool (*device)(const struct budget *b, u64 now,
-		       struct budget_device *device);
+	/* Optional.  False: the drive's own account is not known.  By tick. */
+	bool (*drive_time)(const struct budget *b, u64 now,
+			   struct drive_time *time);
 };
 
 /* When a round ends: see above. */
@@ -216,19 +212,6 @@ struct budget_queue {
 	atomic64_t grants;	/* A: grants to flows that wait here */
 } __port_cacheline;
 
-/* A time in which is known what the device did. */
-struct budget_span {
-	u64 since_ns;		/* 0: none */
-	u64 used, out;		/* then: in all; requests in the device */
-};
-
-/* What a request uses, learnt once a period. */
-struct budget_epoch {
-	struct budget_span span;
-	u64 dispatched;		/* when it began */
-	u64 mean;
-};
-
 struct budget {
 	struct sched *sched;		/* I */
 	const struct budget_ops *ops;	/* I */
@@ -239,17 +222,9 @@ struct budget {
 	struct budget_past past;	/* L: of the round that is over */
 	bool idle;			/* L: no flow was active at the last tick */
 	u64 start_ns;			/* T: of the present round */
-	u64 late_ns;			/* T: when `of late` began, and .. */
-	struct budget_device late;	/* T: .. the device's account then */
-	u64 turns;			/* T: what is done in it at least */
+	u64 least_used;			/* T: credit that it uses at least */
 	u64 sweep_ns;			/* T: next look at the idle */
-	struct budget_epoch epoch;	/* T */
-	struct budget_span held;	/* T: somebody waits for somebody */
-	struct budget_span free;	/* T: nobody is waited for */
-	u64 free_ns;			/* T: until when; 0: not now */
-	u64 most_out;			/* T: in the device, in `free` */
-	u64 rate, rate_until_ns;	/* T: of `free`, per 2^20 ns; known until */
-	s64 lost;			/* T: the bucket that fills in `held` */
+	struct throughput throughput;	/* T */
 	u64 used;			/* T: in all rounds that are over */
 	u64 refills, early;		/* O by T: rounds; those ended early */
 	atomic64_t tick_requested __port_cacheline;	/* A: a tick is coming */
@@ -287,7 +262,7 @@ void budget_deinit(struct budget *b);
  * Of predict: what a round is worth at least.  Twice what is in the device, or a
  * flow whose requests are all in it could not use its part in time.
  */
-u64 budget_turns(const struct budget *b);
+u64 budget_least_total(const struct budget *b);
 
 /* By init and tune of the scheduler alone. */
 void budget_set_rule(struct budget *b, enum budget_rule rule);

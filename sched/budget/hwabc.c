@@ -258,16 +258,16 @@ static u64 hwabc_work(const struct budget *b)
 	return work;
 }
 
-static bool hwabc_device(const struct budget *b, u64 now,
-			 struct budget_device *device)
+static bool hwabc_drive_time(const struct budget *b, u64 now,
+			     struct drive_time *time)
 {
 	const struct sched *s = b->sched;
-	struct flash_time time;
+	struct flash_time flash;
 
-	if (!s->map.flash_time || !s->map.flash_time(s, &time))
+	if (!s->map.flash_time || !s->map.flash_time(s, &flash))
 		return false;
-	device->worked_ns = time.busy_ns;
-	device->could_ns = time.planes * now;
+	time->worked_ns = flash.busy_ns;
+	time->could_ns = flash.planes * now;
 	return true;
 }
 
@@ -292,7 +292,7 @@ static void hwabc_predict(struct budget *b, u64 now)
 
 	learn_rate(hw, now);
 	b->total = max(mul_u64_u64_shr(hw->rate, ns, RATE_SHIFT), TOTAL_LEAST);
-	b->total = max(b->total, budget_turns(b));
+	b->total = max(b->total, budget_least_total(b));
 }
 
 /* ---------------------------------------------------------------- requests */
@@ -376,7 +376,7 @@ static const struct budget_ops hwabc_budget_ops = {
 	.charge		= hwabc_charge,
 	.predict	= hwabc_predict,
 	.work		= hwabc_work,
-	.device		= hwabc_device,
+	.drive_time	= hwabc_drive_time,
 };
 
 static int hwabc_init(struct sched *s)

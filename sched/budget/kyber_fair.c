@@ -131,7 +131,8 @@ static u64 short_round(const struct budget *b, u64 total)
 	u64 flows = READ_ONCE(b->sched->share.nr_active);
 	u64 least = max((u64)ROUND_LEAST, flows * FLOW_LEAST);
 
-	return max(min(max(total / ROUNDS, least), total), budget_turns(b));
+	return max(min(max(total / ROUNDS, least), total),
+		   budget_least_total(b));
 }
 
 static void count_throttled(const struct budget *b, u64 now)

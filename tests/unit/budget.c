@@ -659,9 +659,9 @@ static void hold(u32 out, struct io **io)
 	for (i = 0; i < out; i++)
 		io[i] = dispatch(s, 1, DISPATCH_IO);
 	tick(s);
-	budget(s)->epoch.mean = 4096;
-	budget(s)->rate = (4ULL * 4096 << 20) / (PERIOD / 32);
-	budget(s)->rate_until_ns = ~0ULL;
+	budget(s)->throughput.mean = 4096;
+	budget(s)->throughput.rate = (4ULL * 4096 << 20) / (PERIOD / 32);
+	budget(s)->throughput.rate_until_ns = ~0ULL;
 	spend_all(s, 0);
 	insert(s, 0, 0, 4096, IO_READ, 0);
 	dispatch(s, 0, DISPATCH_NO_BUDGET);
