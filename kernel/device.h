@@ -92,7 +92,7 @@ struct queue_host {
 
 /* A hardware queue; stage.h explains `staged` and `blocked`. */
 struct hctx_host {
-	spinlock_t lock;
+	spinlock_t lock;		/* staging and dispatch; see the order above */
 	struct request *staged;		/* O: written under H */
 	u64 staged_ns;			/* H: since when */
 	struct queue_host **queue;	/* I: by request->mq_ctx->index_hw[] */

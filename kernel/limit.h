@@ -32,6 +32,7 @@ static inline struct flow_tags *flow_tags(struct flow *f)
 /* Wakes a waiter for tags if the flow may take one more. */
 static inline void limit_look(struct hctx_host *h, struct flow *f)
 {
+	/* A later waiter finds the room itself.  Pairs with wait_for_tags(). */
 	if (unlikely(waitqueue_active(&flow_tags(f)->wait)))
 		limit_wake(h, f);
 }

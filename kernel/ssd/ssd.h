@@ -77,7 +77,7 @@ struct ssd_config {
 
 struct ssd {
 	struct config_group group;
-	struct mutex mutex;
+	struct mutex mutex;		/* M: writes of configfs */
 	struct ssd_config config;	/* M; single values are read without */
 	struct ssd_drive *drive;	/* M: NULL without power */
 };
@@ -100,7 +100,7 @@ struct ssd_request {
 };
 
 struct ssd_drive {
-	spinlock_t lock;
+	spinlock_t lock;		/* D: the model and its commands */
 	struct flash *flash;		/* D */
 	struct hrtimer timer;
 	u64 armed_ns;			/* D: expiry, or FLASH_NEVER */
