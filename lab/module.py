@@ -28,7 +28,9 @@ def build(tree: kernel.KernelTree, defines: Sequence[str] = ()) -> Path:
     module = module_path(tree, defines)
     argv = [sys.executable, str(builder), "--headers", str(tree.headers_build_dir)]
     argv += ["--btf", str(tree.vmlinux), "--out", str(module.parent), "--with-ssd"]
-    argv += [word for name in defines for word in ("--define", name)]
+    # The guests of the tests run the worked example, too.
+    names = ("MQFAIR_EXAMPLES", *defines)
+    argv += [word for name in names for word in ("--define", name)]
     # Two processes that build at once would write the same files.
     with cache.locked(module.parent.with_name(f".{module.parent.name}.lock")):
         done = subprocess.run(argv, check=False, capture_output=True, text=True)

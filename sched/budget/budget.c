@@ -1009,7 +1009,7 @@ int budget_init(struct budget *b, struct sched *s, const struct budget_ops *ops,
 	if (cost_estimator_init(s))
 		goto queue;
 	for (i = 0; i < ops->nr_classes; i++)
-		if (slots_init(&b->slots[i], s, depth[i]))
+		if (slots_init(&b->slots[i], s, depth[i], true))
 			goto slots;
 	return 0;
 	slots:

@@ -2,17 +2,17 @@
 #include "slots.h"
 #include "queue.h"
 
-int slots_init(struct slots *sl, struct sched *s, u32 depth)
+int slots_init(struct slots *sl, struct sched *s, u32 depth, bool parts)
 {
-	u32 i;
-
 	sl->sched = s;
 	atomic64_set(&sl->waiting, 0);
-	for (i = 0; i < QUEUE_WORDS; i++)
-		atomic64_set(&sl->ready[i], 0);
-	sl->queue = port_zalloc(s->nr_queues * sizeof(*sl->queue));
-	if (!sl->queue)
-		return -ENOMEM;
+	sl->ready = (struct queue_set){ 0 };
+	sl->queue = NULL;
+	if (parts) {
+		sl->queue = port_zalloc(s->nr_queues * sizeof(*sl->queue));
+		if (!sl->queue)
+			return -ENOMEM;
+	}
 	if (token_tree_init(&sl->tree, &s->topo, depth)) {
 		port_free(sl->queue);
 		return -ENOMEM;
@@ -34,33 +34,23 @@ s64 slots_used(const struct slots *sl)
 
 /* ----------------------------------------------------------------- the set */
 
-static bool is_ready(const struct slots *sl, u32 queue)
-{
-	return (u64)atomic64_read(&sl->ready[queue / 64]) & BIT_ULL(queue % 64);
-}
-
 /*
- * `waiting` is never less than the queues in the set: one too many, for a
- * moment, makes parts smaller, and whoever makes it one less looks at the set
- * after that, when it stops dispatching.
+ * `waiting` is never less than the queues in the set.  One too many, for a
+ * moment, makes parts smaller.  The CPU that corrects it looks at the set
+ * afterwards, when its queue stops dispatching.
  */
 static void announce(struct slots *sl, u32 queue)
 {
-	s64 bit = (s64)BIT_ULL(queue % 64);
-
 	(void)atomic64_fetch_add(1, &sl->waiting);
 	/* Pairs with slots_put(). */
-	if (atomic64_fetch_or(bit, &sl->ready[queue / 64]) & bit)
+	if (!queue_set_add(&sl->ready, queue))
 		atomic64_dec(&sl->waiting);
 }
 
-/* Whoever gets true here owns the wake-up. */
+/* A caller that gets true has to wake @queue. */
 static bool claim(struct slots *sl, u32 queue)
 {
-	s64 bit = (s64)BIT_ULL(queue % 64);
-
-	if (!is_ready(sl, queue) ||
-	    !(atomic64_fetch_andnot(bit, &sl->ready[queue / 64]) & bit))
+	if (!queue_set_claim(&sl->ready, queue))
 		return false;
 	atomic64_dec(&sl->waiting);
 	return true;
@@ -74,29 +64,18 @@ void slots_withdraw(struct slots *sl, u32 queue)
 /* May @queue, one of @rivals that wait, have one more? */
 static bool is_due(const struct slots *sl, u32 queue, s64 rivals)
 {
-	return atomic64_read(&sl->queue[queue].used) * rivals <
-	       (s64)READ_ONCE(sl->tree.depth);
+	return !sl->queue || atomic64_read(&sl->queue[queue].used) * rivals <
+				     (s64)READ_ONCE(sl->tree.depth);
 }
 
 /* First member in [first, last) that is due a slot, or QUEUES_MAX. */
 static u32 find_due(const struct slots *sl, u32 first, u32 last, s64 rivals)
 {
-	u32 word, queue;
-	u64 bits;
+	u32 found = queue_set_find(&sl->ready, first, last);
 
-	for (word = first / 64; word * 64 < last; word++) {
-		bits = (u64)atomic64_read(&sl->ready[word]);
-		if (word == first / 64)
-			bits &= ~0ULL << (first % 64);
-		for (; bits; bits &= bits - 1) {
-			queue = word * 64 + port_ffs64(bits);
-			if (queue >= last)
-				break;
-			if (is_due(sl, queue, rivals))
-				return queue;
-		}
-	}
-	return QUEUES_MAX;
+	while (found != QUEUES_MAX && !is_due(sl, found, rivals))
+		found = queue_set_find(&sl->ready, found + 1, last);
+	return found;
 }
 
 /* The one nearest to @queue, itself first, or QUEUES_MAX. */
@@ -118,7 +97,7 @@ static u32 nearest_due(const struct slots *sl, u32 queue, s64 rivals)
 
 static bool took(struct slots *sl, u32 queue, bool got)
 {
-	if (got)
+	if (got && sl->queue)
 		atomic64_inc(&sl->queue[queue].used);
 	return got;
 }
@@ -128,13 +107,8 @@ bool slots_try(struct slots *sl, u32 queue)
 	return took(sl, queue, token_take(&sl->tree, queue));
 }
 
-bool slots_take(struct slots *sl, u32 queue)
+bool slots_wait(struct slots *sl, u32 queue)
 {
-	s64 others = atomic64_read(&sl->waiting);
-
-	if (likely(!others || is_due(sl, queue, others + 1)) &&
-	    slots_try(sl, queue))
-		return true;
 	announce(sl, queue);
 	if (!is_due(sl, queue, atomic64_read(&sl->waiting)) ||
 	    !took(sl, queue,
@@ -145,7 +119,17 @@ bool slots_take(struct slots *sl, u32 queue)
 	return true;
 }
 
-static void hand_over(struct slots *sl, u32 queue, struct wake *wake)
+bool slots_take(struct slots *sl, u32 queue)
+{
+	s64 others = atomic64_read(&sl->waiting);
+
+	if (likely(!others || is_due(sl, queue, others + 1)) &&
+	    slots_try(sl, queue))
+		return true;
+	return slots_wait(sl, queue);
+}
+
+void slots_hand_over_slow(struct slots *sl, u32 queue, struct wake *wake)
 {
 	u32 due;
 	s64 rivals;
@@ -156,7 +140,7 @@ static void hand_over(struct slots *sl, u32 queue, struct wake *wake)
 			return;
 		if (due != queue)
 			token_give(&sl->tree, queue, due);
-		/* A slot elsewhere in the tree will do: it steals. */
+		/* A slot elsewhere in the tree will do: the queue steals it. */
 		if (!token_peek(&sl->tree, due) && token_total(&sl->tree) <= 0)
 			return;
 		if (claim(sl, due)) {
@@ -166,32 +150,42 @@ static void hand_over(struct slots *sl, u32 queue, struct wake *wake)
 	}
 }
 
-void slots_hand_over(struct slots *sl, u32 queue, struct wake *wake)
-{
-	if (unlikely(atomic64_read(&sl->waiting) > 0))
-		hand_over(sl, queue, wake);
-}
-
 void slots_put(struct slots *sl, u32 queue, struct wake *wake)
 {
-	atomic64_dec(&sl->queue[queue].used);
+	if (sl->queue)
+		atomic64_dec(&sl->queue[queue].used);
 	token_put(&sl->tree, queue);
 	/* Pairs with announce(). */
 	slots_hand_over(sl, queue, wake);
 }
 
-void slots_resize(struct slots *sl, u32 depth, struct wake *wake)
+void slots_wake(struct slots *sl, u32 queue, struct wake *wake)
+{
+	if (token_total(&sl->tree) <= 0) {
+		announce(sl, queue);
+		if (token_total(&sl->tree) <= 0 || !claim(sl, queue))
+			return;
+	}
+	sched_wake(sl->sched, queue, wake);
+}
+
+void slots_wake_all(struct slots *sl, struct wake *wake)
 {
 	u32 i;
 
-	token_resize(&sl->tree, depth);
 	for (i = 0; i < sl->sched->nr_queues; i++)
 		if (claim(sl, i))
 			sched_wake(sl->sched, i, wake);
 }
 
+void slots_resize(struct slots *sl, u32 depth, struct wake *wake)
+{
+	token_resize(&sl->tree, depth);
+	slots_wake_all(sl, wake);
+}
+
 bool slots_forgot(const struct slots *sl, u32 queue)
 {
-	return is_ready(sl, queue) && token_total(&sl->tree) > 0 &&
+	return queue_set_has(&sl->ready, queue) && token_total(&sl->tree) > 0 &&
 	       is_due(sl, queue, atomic64_read(&sl->waiting));
 }

@@ -1,44 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * slots - so many requests in the device at once, and who waits for room
+ * slots - the D requests that may be in the device, and the queues that wait
  *
- * A token tree and the set of queues that found it empty.  A queue that gets
- * no slot is in the set when slots_take() returns; whoever leaves a slot
- * behind takes the nearest one out of the set and names it to the host.
+ * A token tree holds the free slots.  A set holds the queues that found none.
+ * A queue to which slots_take() or slots_wait() gave no slot is in the set.  A
+ * queue that frees a slot takes the nearest queue out of the set and wakes it.
  *
- * A queue that gets its own slots back at every completion would keep all of
- * them for as long as it has requests, and the others would starve.  mqfq has
- * virtual time against that; here a queue is *due* a slot only while it has
- * less than its part, D / (queues that wait, itself included) [R]:
+ * Parts [R].  A queue that gets its slots back at every completion would keep
+ * all of them for as long as it has requests, and the other queues would
+ * starve.  A scheduler by virtual time is safe from that.  For the others a
+ * queue is *due* a slot only while it has less than its part of D.  The part is
+ * D / (queues that wait, this one included):
  *
  *	D = 16, four queues, the fourth comes last with one request:
  *	6 + 5 + 5 + 0 slots in use, a part is 4; of the next completions the
  *	first one of any queue that has more than 4 goes to the fourth.
  *
- *	               take(a)  withdraw(a)  put  hand_over  resize
- *	take(a)           X          X        -       -         -
- *	withdraw(a)       X          X        -       -         -
- *	put               -          -        -       -         -
- *	hand_over         -          -        -       -         -
- *	resize            -          -        -       -         X
+ * Synchronisation
+ *	                 take, wait, withdraw (a)  put  hand_over  resize
+ *	take, wait (a)              X               -       -        -
+ *	withdraw (a)                X               -       -        -
+ *	put                         -               -       -        -
+ *	hand_over                   -               -       -        -
+ *	resize                      -               -       -        X
+ *   X: the caller serialises these calls: of queue a by its lock; resize.
+ *   -: these calls may run concurrently.
  *
- * X: serialised by the queue's lock, or by the caller for resize;
- * -: may run at once.
+ * Why no queue is forgotten.  The waiter adds its queue to the set (full order)
+ * and then looks through the whole tree again.  The completion returns its slot
+ * (full order) and then looks at the set.  One of the two sees the other.
+ * While a slot is free some queue in the set is due it, because less than D are
+ * in use.  A queue over its part has slots in flight, so one of their
+ * completions considers it again.  A queue that stops dispatching, for whatever
+ * reason, calls slots_hand_over(): it may have been woken for a slot that it
+ * does not use.
  *
- * Why nobody is forgotten.  take announces the queue (full order) and then
- * looks through the whole tree again; put returns the slot (full order) and
- * then looks at the set.  One of the two sees the other.  If a slot is free
- * some queue in the set is due it, for less than D are in use; and a queue that
- * is not due one has some in use, and is looked at when they come back.  Who
- * stops dispatching, for whatever reason, calls slots_hand_over(): it may have
- * been refused, or named and have no use for the slot.
- *
- * Tested by tests/unit/slots.c, tests/mt/replay_budget.c, tests/mt/wdt.c.
+ * Tested by tests/unit/slots.c, tests/mt/replay_budget.c,
+ * tests/mt/replay_mqfq.c.
  */
 #ifndef MQFAIR_SLOTS_H
 #define MQFAIR_SLOTS_H
 
 #include "sched.h"
+#include "mt/queue_set.h"
 #include "mt/token_tree.h"
 
 struct slots_queue {
@@ -48,31 +52,37 @@ struct slots_queue {
 struct slots {
 	struct sched *sched;		/* I */
 	struct token_tree tree;
-	struct slots_queue *queue;	/* I: by index */
+	struct slots_queue *queue;	/* I: by index; NULL: without parts */
 	atomic64_t waiting __port_cacheline;	/* queues in the set */
-	atomic64_t ready[QUEUE_WORDS];	/* the set */
+	struct queue_set ready;		/* the set */
 };
 
-/* After topology_init().  0 or -ENOMEM. */
-int slots_init(struct slots *sl, struct sched *s, u32 depth);
+/* After topology_init().  @parts: see above.  0 or -ENOMEM. */
+int slots_init(struct slots *sl, struct sched *s, u32 depth, bool parts);
 void slots_deinit(struct slots *sl);
 
-/* False: @queue is in the set, and slots_hand_over() is to follow. */
-bool slots_take(struct slots *sl, u32 queue);
-
-/* For who does not wait: a slot if one is near. */
+/* A slot for @queue if one is near; the queue does not wait. */
 bool slots_try(struct slots *sl, u32 queue);
 
-/* @queue looks by itself: it waits for no slot while it does. */
+/* After slots_try() failed.  False: @queue is in the set; hand_over follows. */
+bool slots_wait(struct slots *sl, u32 queue);
+
+/* Both, where queues have parts.  False: as slots_wait(). */
+bool slots_take(struct slots *sl, u32 queue);
+
+/* @queue is about to dispatch: it waits for no slot meanwhile. */
 void slots_withdraw(struct slots *sl, u32 queue);
 
 /* A slot of @queue is free again. */
 void slots_put(struct slots *sl, u32 queue, struct wake *wake);
 
-/* Names the nearest queue to @queue that is due a slot, if one is free. */
-void slots_hand_over(struct slots *sl, u32 queue, struct wake *wake);
+/* Wakes @queue if a slot is free.  Else it waits in the set. */
+void slots_wake(struct slots *sl, u32 queue, struct wake *wake);
 
-/* Changes D, and has everybody who waits look again. */
+/* Takes all queues out of the set and wakes them. */
+void slots_wake_all(struct slots *sl, struct wake *wake);
+
+/* Changes D and wakes all queues in the set. */
 void slots_resize(struct slots *sl, u32 depth, struct wake *wake);
 
 /* Slots in use; exact when nothing is under way. */
@@ -80,5 +90,16 @@ s64 slots_used(const struct slots *sl);
 
 /* Does @queue wait for a slot that it could have?  A snapshot. */
 bool slots_forgot(const struct slots *sl, u32 queue);
+
+/* Of slots_hand_over(), while a queue waits. */
+void slots_hand_over_slow(struct slots *sl, u32 queue, struct wake *wake);
+
+/* Wakes the queue nearest to @queue that is due a slot, if one is free. */
+static inline void slots_hand_over(struct slots *sl, u32 queue,
+				   struct wake *wake)
+{
+	if (unlikely(atomic64_read(&sl->waiting) > 0))
+		slots_hand_over_slow(sl, queue, wake);
+}
 
 #endif /* MQFAIR_SLOTS_H */

@@ -74,8 +74,6 @@
 enum {
 	/* A bucket is T / 8 wide: released at least 7/8 T early on average. */
 	WHEEL_SHARE_SHIFT = 3,
-	TICK_NS = FLOW_GRACE_NS / 2,
-	SUSPECT_SWEEPS = 10,	/* half a second */
 	/*
 	 * While anybody is throttled the host looks this often whether who
 	 * holds virtual time back can run at all.
@@ -113,51 +111,6 @@ static bool beyond(const struct sched *s, vtime_t a, vtime_t vt)
 			    a);
 }
 
-/* --------------------------------------------------- who waits for a slot */
-
-/* The ready queue nearest to @queue (itself first), or QUEUES_MAX. */
-static u32 nearest_ready(const struct mqfq *m, u32 queue)
-{
-	const struct topology *t = &m->sched->topo;
-	u32 node = queue, found;
-
-	for (;;) {
-		found = queue_set_find(&m->ready, t->node[node].first,
-				       t->node[node].last);
-		if (found != QUEUES_MAX || node == t->root)
-			return found;
-		node = t->node[node].parent;
-	}
-}
-
-/*
- * Wakes the nearest ready queue for which there is a slot, giving it the one
- * in our leaf.  Called after a slot has become free or may have been left.
- */
-static void hand_over_slot(struct mqfq *m, u32 queue, struct wake *wake)
-{
-	u32 ready;
-
-	while ((ready = nearest_ready(m, queue)) != QUEUES_MAX) {
-		if (ready != queue)
-			token_give(&m->slots, queue, ready);
-		/* A slot elsewhere in the tree will do: it steals. */
-		if (!token_peek(&m->slots, ready) &&
-		    token_total(&m->slots) <= 0)
-			return;
-		if (queue_set_claim(&m->ready, ready)) {
-			sched_wake(m->sched, ready, wake);
-			return;
-		}
-	}
-}
-
-static inline void hand_over(struct mqfq *m, u32 queue, struct wake *wake)
-{
-	if (unlikely(queue_set_any(&m->ready, m->sched->nr_queues)))
-		hand_over_slot(m, queue, wake);
-}
-
 /* ---------------------------------------------------------- virtual time */
 
 struct unpark {
@@ -165,28 +118,12 @@ struct unpark {
 	struct wake *wake;
 };
 
-/*
- * A queue that is no longer throttled runs if any slot is free; else it is
- * ready, and its wake-up comes from a completion.
- */
+/* A queue that is no longer throttled runs, or waits for a slot. */
 static void unpark(void *arg, u32 queue)
 {
 	struct unpark *u = arg;
 
-	if (token_total(&u->m->slots) <= 0) {
-		queue_set_add(&u->m->ready, queue);
-		if (token_total(&u->m->slots) <= 0 ||
-		    !queue_set_claim(&u->m->ready, queue))
-			return;
-	}
-	sched_wake(u->m->sched, queue, u->wake);
-}
-
-static void unready(void *arg, u32 queue)
-{
-	struct unpark *u = arg;
-
-	sched_wake(u->m->sched, queue, u->wake);
+	slots_wake(&u->m->slots, queue, u->wake);
 }
 
 static void unpark_all(struct mqfq *m, struct wake *wake)
@@ -194,7 +131,7 @@ static void unpark_all(struct mqfq *m, struct wake *wake)
 	struct unpark u = { .m = m, .wake = wake };
 
 	wheel_flush(&m->wheel, unpark, &u);
-	queue_set_drain(&m->held, m->sched->nr_queues, unpark, &u);
+	queue_set_drain(&m->throttled, m->sched->nr_queues, unpark, &u);
 }
 
 /* I1: never back. */
@@ -223,7 +160,7 @@ static void advance(struct mqfq *m, struct wake *wake)
 		u32 holder = mindicator_holder(&m->tags);
 
 		if (holder < m->sched->nr_queues &&
-		    queue_set_claim(&m->held, holder))
+		    queue_set_claim(&m->throttled, holder))
 			unpark(&u, holder);
 	}
 }
@@ -344,24 +281,11 @@ static void take_head(struct queue *q)
 static __always_inline bool insert_at(struct queue *q, struct io *io, u64 now,
 				      vtime_t vt, struct wake *wake)
 {
-	bool urgent = io->flags & (IO_URGENT | IO_CHARGED);
-	struct flow_start start = { .woke = false };
+	u32 cost = cost_of(&q->sched->params.cost, io->op, io->bytes);
+	struct flow_start start;
 
-	queue_inserted(q, io, now);
-	if (likely(!(io->flags & IO_CHARGED))) {
-		io->cost = cost_of(&q->sched->params.cost, io->op, io->bytes);
-		flow_charge(io->flow, io->cost, vt, !urgent, &start);
-		io->pos = start.pos;
-		io->flags |= IO_CHARGED;
-		if (unlikely(start.woke))
-			wake_at(wake, now + TICK_NS);
-	}
-	if (unlikely(urgent)) {
-		io->flags |= IO_URGENT;
-		io_list_append(&q->urgent, io);
-	} else {
+	if (likely(engine_arrive(q, io, cost, vt, now, &start, wake)))
 		append(q, flow_queue_own(io->flow, q->index), io, &start);
-	}
 	return start.woke;
 }
 
@@ -379,13 +303,8 @@ static void mqfq_insert(struct queue *q, struct io *io, u64 now,
 
 void mqfq_merge(struct queue *q, struct io *io, u32 bytes)
 {
-	u32 cost = cost_of(&q->sched->params.cost, io->op, bytes);
-
-	port_assert_queue_held(q);
-	if (cost > io->cost)
-		atomic64_add(cost - io->cost, &io->flow->pos);
-	io->cost = max(cost, io->cost);
-	io->bytes = bytes;
+	engine_grow(q, io, cost_of(&q->sched->params.cost, io->op, bytes),
+		    bytes);
 }
 
 /* -------------------------------------------------------------- dispatch */
@@ -395,10 +314,10 @@ static void withdraw_waiting(struct mqfq *m, struct queue *q)
 {
 	if (q->state == DISPATCH_THROTTLED) {
 		wheel_unpark(&m->wheel, q->index, mqfq_queue_of(q)->bucket);
-		queue_set_claim(&m->held, q->index);
+		queue_set_claim(&m->throttled, q->index);
 	}
 	/* Of the throttled, too: unpark() may have moved it there. */
-	queue_set_claim(&m->ready, q->index);
+	slots_withdraw(&m->slots, q->index);
 }
 
 static inline void withdraw(struct mqfq *m, struct queue *q)
@@ -421,7 +340,7 @@ static bool park(struct mqfq *m, struct queue *q, vtime_t head_tag)
 				&mqfq_queue_of(q)->bucket))
 			return false;
 	} else {
-		queue_set_add(&m->held, q->index);
+		queue_set_add(&m->throttled, q->index);
 	}
 	/* Pairs with advance() and with the flush in mqfq_tune(). */
 	if (beyond(q->sched, head_tag, mqfq_vt(m)) &&
@@ -475,12 +394,8 @@ static bool wait_for_slot(struct mqfq *m, struct queue *q, struct io *io,
 		return true;
 
 	publish(m, q, head_tag, wake);
-	queue_set_add(&m->ready, q->index);
-	/* Pairs with put_slot(). */
-	if (!token_take(&m->slots, q->index) &&
-	    !token_steal(&m->slots, q->index))
+	if (!slots_wait(&m->slots, q->index))
 		return false;
-	queue_set_claim(&m->ready, q->index);
 	io->flags |= IO_SLOT;
 	return true;
 }
@@ -491,9 +406,9 @@ static inline bool get_slot(struct mqfq *m, struct queue *q, struct io *io,
 {
 	if (io->flags & IO_EXEMPT)
 		return true;
-	if (unlikely(!anticipate_take(&m->anticipate, &m->slots, io->flow,
+	if (unlikely(!anticipate_take(&m->anticipate, &m->slots.tree, io->flow,
 				      q->index) &&
-		     !token_take(&m->slots, q->index)))
+		     !slots_try(&m->slots, q->index)))
 		return wait_for_slot(m, q, io, head_tag, wake);
 	io->flags |= IO_SLOT;
 	return true;
@@ -510,7 +425,7 @@ static enum dispatch_result give_up(struct mqfq *m, struct queue *q,
 		wake_at(wake, now + PINNED_NS);
 	}
 	/* A slot that we were woken for is not ours any more. */
-	hand_over(m, q->index, wake);
+	slots_hand_over(&m->slots, q->index, wake);
 	return why;
 }
 
@@ -526,10 +441,8 @@ enum dispatch_result mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 	head_tag = queue_head_tag(q);
 	set_head_tag(q, head_tag);
 	if (unlikely(q->urgent.head)) {
-		io = q->urgent.head;
+		io = engine_take_urgent(q);
 		get_slot(m, q, io, head_tag, wake);
-		io_list_take(&q->urgent);
-		WRITE_ONCE(q->stats.urgent, q->stats.urgent + 1);
 		queue_dispatched(q, io, now);
 		queue_set_state(q, DISPATCH_IO);
 		*out = io;
@@ -569,17 +482,10 @@ void mqfq_block(struct queue *q, struct wake *wake)
 		atomic64_inc(&q->sched->stats.blocks);
 		publish(m, q, VTIME_NONE, wake);
 	}
-	hand_over(m, q->index, wake);
+	slots_hand_over(&m->slots, q->index, wake);
 }
 
 /* ------------------------------------------------------------ completion */
-
-static void put_slot(struct mqfq *m, u32 queue, struct wake *wake)
-{
-	token_put(&m->slots, queue);
-	/* Pairs with the announcement in wait_for_slot(). */
-	hand_over(m, queue, wake);
-}
 
 /* Would the flow's next request, if it came now, be let go? */
 static bool is_due(const struct mqfq *m, const struct flow *f)
@@ -591,19 +497,10 @@ static bool is_due(const struct mqfq *m, const struct flow *f)
 		       mqfq_vt(m));
 }
 
-/* True if @io was out with a slot, which is now the caller's. */
-static bool take_back(struct io *io)
-{
-	if (!io_returned(io) || !(io->flags & IO_SLOT))
-		return false;
-	io->flags &= (u8)~IO_SLOT;
-	return true;
-}
-
 void mqfq_requeue(struct io *io, struct wake *wake)
 {
-	if (take_back(io))
-		put_slot(mqfq_of(io->queue), io->queue->index, wake);
+	if (engine_take_back(io))
+		slots_put(&mqfq_of(io->queue)->slots, io->queue->index, wake);
 }
 
 void mqfq_complete(struct io *io, u64 now, struct wake *wake)
@@ -611,11 +508,11 @@ void mqfq_complete(struct io *io, u64 now, struct wake *wake)
 	struct mqfq *m = mqfq_of(io->queue);
 
 	cost_estimator_done(io, now);
-	if (!take_back(io))
+	if (!engine_take_back(io))
 		return;
 	if (!anticipate_wanted(&m->anticipate, io) || !is_due(m, io->flow) ||
-	    !anticipate_slot(&m->anticipate, &m->slots, io, now, wake))
-		put_slot(m, io->queue->index, wake);
+	    !anticipate_slot(&m->anticipate, &m->slots.tree, io, now, wake))
+		slots_put(&m->slots, io->queue->index, wake);
 }
 
 void mqfq_flow_init(struct flow *f)
@@ -638,18 +535,16 @@ void mqfq_flow_exit(struct flow *f)
 
 /* ------------------------------------------------------------- slow work */
 
-/*
- * May the queue run, though it is parked or ready?  Somebody forgot it; unless
- * it has been named and its host is late, which its host has to watch.
- */
-static bool forgotten(struct mqfq *m, const struct queue *q)
+/* May the queue run, though it is parked or waits for a slot? */
+static bool forgotten(const struct queue *q)
 {
+	const struct mqfq *m = mqfq_of(q);
 	vtime_t head_tag = READ_ONCE(q->head_tag);
 
-	if (head_tag == VTIME_NONE || READ_ONCE(q->wake_pending))
+	if (head_tag == VTIME_NONE)
 		return false;
-	if (queue_set_has(&m->ready, q->index))
-		return token_total(&m->slots) > 0;
+	if (slots_forgot(&m->slots, q->index))
+		return true;
 	if (READ_ONCE(q->state) != DISPATCH_THROTTLED)
 		return false;
 	/* Of equal leads the holders are woken one after the other. */
@@ -660,30 +555,6 @@ static bool forgotten(struct mqfq *m, const struct queue *q)
 		       mqfq_vt(m));
 }
 
-/*
- * Counts queues that could have run for SUSPECT_SWEEPS and were not woken.  It
- * wakes nobody: a stall is a bug to be found, not one to be covered.  A CPU
- * that stands still in the middle of a hook looks the same, so the time is
- * longer than any that a scheduler of CPUs or of virtual machines should take.
- */
-static void watch(struct mqfq *m)
-{
-	u32 i;
-
-	for (i = 0; i < m->sched->nr_queues; i++) {
-		struct queue *q = m->sched->queue[i];
-		u64 dispatched = READ_ONCE(q->stats.dispatched);
-		struct suspect *s = &m->suspect[i];
-
-		if (!forgotten(m, q) || s->dispatched != dispatched) {
-			s->dispatched = dispatched;
-			s->sweeps = 0;
-		} else if (++s->sweeps == SUSPECT_SWEEPS) {
-			atomic64_inc(&m->sched->stats.watchdog);
-		}
-	}
-}
-
 void mqfq_tick(struct sched *s, u64 now, struct wake *wake)
 {
 	struct mqfq *m = s->own;
@@ -692,15 +563,9 @@ void mqfq_tick(struct sched *s, u64 now, struct wake *wake)
 
 	cost_estimator_tick(s, now, wake);
 	for (late = anticipate_tick(&m->anticipate, s, now, wake); late; late--)
-		put_slot(m, 0, wake);
-	if (now < m->sweep_ns) {
-		wake_at(wake, m->sweep_ns);
+		slots_put(&m->slots, 0, wake);
+	if (!engine_sweep(&m->sweep, s, now, forgotten, &changed, wake))
 		return;
-	}
-	m->sweep_ns = now + TICK_NS;
-	watch(m);
-	if (flow_sweep(s, now, &changed))
-		wake_at(wake, m->sweep_ns);
 	/* Larger shares bring tags nearer: the due times in the wheel are old. */
 	if (changed)
 		unpark_all(m, wake);
@@ -716,7 +581,6 @@ static u32 wheel_shift(u32 threshold)
 void mqfq_tune(struct sched *s, const struct sched_params *p, struct wake *wake)
 {
 	struct mqfq *m = s->own;
-	struct unpark u = { .m = m, .wake = wake };
 
 	if (!p) {
 		unpark_all(m, wake);
@@ -728,10 +592,10 @@ void mqfq_tune(struct sched *s, const struct sched_params *p, struct wake *wake)
 	sched_params_take(s, p);
 	if (p->depth != s->params.depth) {
 		WRITE_ONCE(s->params.depth, p->depth);
-		token_resize(&m->slots, p->depth);
+		slots_resize(&m->slots, p->depth, wake);
 	}
 	unpark_all(m, wake);
-	queue_set_drain(&m->ready, s->nr_queues, unready, &u);
+	slots_wake_all(&m->slots, wake);
 }
 
 int mqfq_init(struct sched *s)
@@ -741,16 +605,15 @@ int mqfq_init(struct sched *s)
 
 	m->sched = s;
 	atomic64_set(&m->vt, (s64)VT_START);
-	m->suspect = port_zalloc(s->nr_queues * sizeof(m->suspect[0]));
-	if (!m->suspect)
+	if (watchdog_init(&m->sweep.watchdog, s->nr_queues))
 		return -ENOMEM;
 	ret = cost_estimator_init(s);
 	if (ret)
-		goto suspect;
+		goto watchdog;
 	ret = mindicator_init(&m->tags, &s->topo);
 	if (ret)
 		goto estimator;
-	ret = token_tree_init(&m->slots, &s->topo, s->params.depth);
+	ret = slots_init(&m->slots, s, s->params.depth, false);
 	if (ret)
 		goto tags;
 	ret = wheel_init(&m->wheel, s->nr_queues,
@@ -760,13 +623,13 @@ int mqfq_init(struct sched *s)
 		goto slots;
 	return 0;
 	slots:
-	token_tree_deinit(&m->slots);
+	slots_deinit(&m->slots);
 tags:
 	mindicator_deinit(&m->tags);
 estimator:
 	cost_estimator_deinit(s);
-suspect:
-	port_free(m->suspect);
+watchdog:
+	watchdog_deinit(&m->sweep.watchdog);
 	return ret;
 }
 
@@ -776,14 +639,13 @@ void mqfq_exit(struct sched *s)
 	u32 left = anticipate_drain(&m->anticipate);
 
 	while (left--)
-		token_put(&m->slots, 0);
-	port_assert(token_total(&m->slots) == (s64)m->sched->params.depth);
+		token_put(&m->slots.tree, 0);
 	port_assert(mindicator_min(&m->tags) == VTIME_NONE);
 	wheel_deinit(&m->wheel);
-	token_tree_deinit(&m->slots);
+	slots_deinit(&m->slots);
 	mindicator_deinit(&m->tags);
 	cost_estimator_deinit(s);
-	port_free(m->suspect);
+	watchdog_deinit(&m->sweep.watchdog);
 }
 
 /* ---------------------------------------------------------- for people */
@@ -798,7 +660,7 @@ void mqfq_report(const struct sched *s, struct report *r)
 	report_number(r, "min_tag", (s64)mindicator_min(&m->tags));
 	for (level = 0; level < TOPO_LEVELS; level++)
 		report_part(r, "slots_free", topology_level_name(level),
-			    token_level(&m->slots, level));
+			    token_level(&m->slots.tree, level));
 	report_number(r, "slots_reserved",
 		      atomic64_read(&m->anticipate.reserved));
 	report_number(r, "wheel_turns", atomic64_read(&m->wheel.turns));

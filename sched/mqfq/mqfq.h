@@ -11,27 +11,20 @@
 
 #include "anticipate.h"
 #include "mqfq_params.h"
-#include "core/queue.h"
+#include "core/engine.h"
 #include "core/heap.h"
 #include "mt/mindicator.h"
-#include "mt/token_tree.h"
 #include "mt/wheel.h"
 
 struct mqfq {
 	struct sched *sched;		/* I */
 	struct mindicator tags;
-	struct token_tree slots;
+	struct slots slots;
 	struct anticipate anticipate;
 	struct wheel wheel;		/* throttled queues, T > 0 */
 	atomic64_t vt __port_cacheline;	/* virtual time; only grows */
-	struct queue_set ready __port_cacheline;	/* wait for a slot */
-	struct queue_set held __port_cacheline;		/* throttled, T = 0 */
-	/* tick: see watch() */
-	u64 sweep_ns;			/* tick: when to look at the flows */
-	struct suspect {
-		u64 dispatched;		/* when it was first seen */
-		u32 sweeps;		/* since when nothing has changed */
-	} *suspect;			/* tick: by queue; see watch() */
+	struct queue_set throttled __port_cacheline;	/* at T = 0 */
+	struct sweep sweep;
 };
 
 /* queue.own */

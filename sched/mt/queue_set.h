@@ -28,9 +28,12 @@ struct queue_set {
 	atomic64_t word[QUEUE_WORDS];
 };
 
-static inline void queue_set_add(struct queue_set *s, u32 queue)
+/* False if @queue was a member already. */
+static inline bool queue_set_add(struct queue_set *s, u32 queue)
 {
-	atomic64_fetch_or((s64)BIT_ULL(queue % 64), &s->word[queue / 64]);
+	s64 bit = (s64)BIT_ULL(queue % 64);
+
+	return !(atomic64_fetch_or(bit, &s->word[queue / 64]) & bit);
 }
 
 static inline bool queue_set_has(const struct queue_set *s, u32 queue)

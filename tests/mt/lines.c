@@ -63,13 +63,13 @@ static void name_mqfq(struct scenario *s)
 	struct mqfq *m = s->sched.own;
 
 	trace_name("virtual time", &m->vt, 64);
-	trace_name("ready set", &m->ready, sizeof(m->ready));
-	trace_name("held set", &m->held, sizeof(m->held));
+	trace_name("ready set", &m->slots.ready, sizeof(m->slots.ready));
+	trace_name("throttled set", &m->throttled, sizeof(m->throttled));
 	trace_name("mqfq", m, sizeof(*m));
 	trace_name("mindicator", m->tags.node,
 		   s->sched.topo.nr_nodes * sizeof(m->tags.node[0]));
-	trace_name("token tree", m->slots.node,
-		   s->sched.topo.nr_nodes * sizeof(m->slots.node[0]));
+	trace_name("token tree", m->slots.tree.node,
+		   s->sched.topo.nr_nodes * sizeof(m->slots.tree.node[0]));
 	trace_name("wheel", m->wheel.mask,
 		   WHEEL_BUCKETS * m->wheel.words * sizeof(m->wheel.mask[0]));
 }

@@ -301,9 +301,8 @@ static void check_queue(const struct scenario *s, u32 queue)
 
 	/* Who does not wait for a slot is not taken to. */
 	if (s->queue[queue].state != DISPATCH_NO_SLOT)
-		threads_check(
-			!((u64)atomic64_read(&budget(s)->slots[0].ready[0]) &
-			  BIT_ULL(queue)));
+		threads_check(!queue_set_has(&budget(s)->slots[0].ready,
+					     queue));
 	if (!s->queue[queue].nr || s->blocked & (1U << queue))
 		return;
 	for (lane = bq->exhausted.head; lane; lane = lane->next)

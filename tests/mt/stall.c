@@ -20,13 +20,13 @@ void stall_check_waiting(const struct mqfq *m, const struct queue *q)
 
 	/* The queue has published its head tag. */
 	threads_check(mindicator_tag(&m->tags, q->index) == q->head_tag);
-	if (queue_set_has(&m->ready, q->index)) {
-		threads_check(token_total(&m->slots) <= 0);
+	if (queue_set_has(&m->slots.ready, q->index)) {
+		threads_check(token_total(&m->slots.tree) <= 0);
 		return;
 	}
 	threads_check(q->state == DISPATCH_THROTTLED);
 	if (!threshold) {
-		threads_check(queue_set_has(&m->held, q->index));
+		threads_check(queue_set_has(&m->throttled, q->index));
 		/* I4: a queue that holds virtual time back is woken. */
 		threads_check(mindicator_holder(&m->tags) != q->index);
 		return;
@@ -42,8 +42,8 @@ void stall_check_empty(const struct mqfq *m)
 
 	for (q = 0; q < m->sched->nr_queues; q++) {
 		threads_check(m->sched->queue[q]->nr == 0);
-		threads_check(!queue_set_has(&m->ready, q));
-		threads_check(!queue_set_has(&m->held, q));
+		threads_check(!queue_set_has(&m->slots.ready, q));
+		threads_check(!queue_set_has(&m->throttled, q));
 		for (bucket = 0; bucket < WHEEL_BUCKETS; bucket++)
 			threads_check(!in_bucket(m, q, bucket));
 	}

@@ -39,7 +39,7 @@ static bool fixture_is_mqfq(const struct fixture *r)
 static void check_slots(struct fixture *r, const struct mqfq *m)
 {
 	struct host *h = r->host;
-	s64 total = token_total(&m->slots);
+	s64 total = token_total(&m->slots.tree);
 	s64 reserved = atomic64_read(&m->anticipate.reserved);
 
 	if (total + reserved + h->slots != (s64)h->sched.params.depth)
@@ -129,7 +129,7 @@ static void fixture_quiet(void *arg)
 	u32 i;
 
 	check_vt_follows(r);
-	if (token_total(&m->slots) <= 0)
+	if (token_total(&m->slots.tree) <= 0)
 		return;
 	for (i = 0; i < r->host->params.nr_queues; i++)
 		check_waiting(r, m, &r->host->queues[i]);

@@ -25,14 +25,14 @@ static struct host_params ifq_host_params(const struct test_case *t, u64 seed)
 	return p;
 }
 
-static const struct mqfq *engine_of(const struct fixture *r)
+static const struct mqfq *mqfq_state(const struct fixture *r)
 {
 	return r->host->sched.own;
 }
 
 static u64 window_of(const struct fixture *r)
 {
-	return container_of(engine_of(r), struct ifq, mqfq)->ifq_weight.window;
+	return container_of(mqfq_state(r), struct ifq, mqfq)->ifq_weight.window;
 }
 
 static u64 window_ns(const struct fixture *r)
@@ -438,7 +438,7 @@ static double debt_now(const struct debt *d)
 	u64 epoch;
 	vtime_t finish = flow_tag(f, d->pos, &epoch);
 
-	return (double)(s64)(finish - mqfq_vt(engine_of(&d->r))) *
+	return (double)(s64)(finish - mqfq_vt(mqfq_state(&d->r))) *
 	       (double)flow_share(f) / (double)SHARE_ONE;
 }
 
@@ -451,7 +451,7 @@ static void debt_step(void *arg)
 	if (d->window && window_of(&d->r) != d->window) {
 		double now;
 
-		flow_refresh(f, mqfq_vt(engine_of(&d->r)));
+		flow_refresh(f, mqfq_vt(mqfq_state(&d->r)));
 		now = debt_now(d);
 		if (fabs(now - d->owed) > 64 * KIB)
 			case_fail(

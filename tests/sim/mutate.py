@@ -92,7 +92,7 @@ MUTATIONS = (
     ),
     mqfq(
         "holder-not-woken",
-        "if (holder < m->sched->nr_queues &&\n\t\t    queue_set_claim(&m->held, holder))",
+        "if (holder < m->sched->nr_queues &&\n\t\t    queue_set_claim(&m->throttled, holder))",
         "if (0)",
     ),
     mqfq(
@@ -118,49 +118,54 @@ MUTATIONS = (
     # slots
     mqfq(
         "take-not-asked",
-        "!token_take(&m->slots, q->index)))\n\t\treturn wait_for_slot(",
+        "!slots_try(&m->slots, q->index)))\n\t\treturn wait_for_slot(",
         "false))\n\t\treturn wait_for_slot(",
     ),
-    mqfq(
+    Mutation(
         "put-forgotten",
-        "token_put(&m->slots, queue);",
+        "sched/core/slots.c",
+        "token_put(&sl->tree, queue);",
         ";",
     ),
-    mqfq(
+    Mutation(
         "hand-over-forgotten",
-        "/* Pairs with the announcement in wait_for_slot(). */\n\thand_over(m, queue, wake);",
+        "sched/core/slots.c",
+        "/* Pairs with announce(). */\n\tslots_hand_over(sl, queue, wake);",
         "",
     ),
     mqfq(
         "left-slot-kept",
-        "/* A slot that we were woken for is not ours any more. */\n"
-        "\thand_over(m, q->index, wake);",
-        "",
+        "slots_hand_over(&m->slots, q->index, wake);\n\treturn why;",
+        "return why;",
     ),
     mqfq(
         "no-slot-unpublished",
-        "publish(m, q, head_tag, wake);\n\tqueue_set_add(&m->ready, q->index);",
-        "queue_set_add(&m->ready, q->index);",
+        "publish(m, q, head_tag, wake);\n\tif (!slots_wait(",
+        "if (!slots_wait(",
     ),
-    mqfq(
+    Mutation(
         "ready-unannounced",
-        "queue_set_add(&m->ready, q->index);\n\t/* Pairs with put_slot",
-        "/* Pairs with put_slot",
+        "sched/core/slots.c",
+        "bool slots_wait(struct slots *sl, u32 queue)\n{\n\tannounce(sl, queue);",
+        "bool slots_wait(struct slots *sl, u32 queue)\n{",
     ),
-    mqfq(
+    Mutation(
         "no-stealing",
-        " &&\n\t    !token_steal(&m->slots, q->index))",
-        ")",
+        "sched/core/slots.c",
+        "token_take(&sl->tree, queue) ||\n\t\t\t  token_steal(&sl->tree, queue)",
+        "token_take(&sl->tree, queue)",
     ),
-    mqfq(
+    Mutation(
         "unpark-loses-ready",
-        "queue_set_add(&u->m->ready, queue);",
-        ";",
+        "sched/core/slots.c",
+        "if (token_total(&sl->tree) <= 0) {\n\t\tannounce(sl, queue);",
+        "if (token_total(&sl->tree) <= 0) {",
     ),
-    mqfq(
+    Mutation(
         "unpark-wakes-nobody",
-        "sched_wake(u->m->sched, queue, u->wake);\n}\n\nstatic void unready",
-        "}\n\nstatic void unready",
+        "sched/core/slots.c",
+        "\t\t\treturn;\n\t}\n\tsched_wake(sl->sched, queue, wake);\n}\n\nvoid slots_wake_all",
+        "\t\t\treturn;\n\t}\n}\n\nvoid slots_wake_all",
     ),
     mqfq(
         "exempt-takes-a-slot",
@@ -184,13 +189,15 @@ MUTATIONS = (
         "heap_rebuild(&mqfq_queue_of(q)->heap, fresh_key);",
         ";",
     ),
-    mqfq(
+    Mutation(
         "merge-for-free",
-        "atomic64_add(cost - io->cost, &io->flow->pos);",
+        "sched/core/engine.h",
+        "atomic64_add(more, &io->flow->pos);",
         ";",
     ),
-    mqfq(
+    Mutation(
         "charged-twice",
+        "sched/core/engine.h",
         "if (likely(!(io->flags & IO_CHARGED))) {",
         "if (1) {",
     ),
@@ -199,8 +206,9 @@ MUTATIONS = (
         "atomic64_dec(&lane->lane.flow->queued);",
         ";",
     ),
-    mqfq(
+    Mutation(
         "requeue-repeated",
+        "sched/core/engine.h",
         "io->flags &= (u8)~IO_SLOT;",
         ";",
     ),
@@ -212,18 +220,19 @@ MUTATIONS = (
     ),
     mqfq(
         "tune-wakes-nobody",
-        "unpark_all(m, wake);\n\tqueue_set_drain(&m->ready, s->nr_queues, unready, &u);",
+        "unpark_all(m, wake);\n\tslots_wake_all(&m->slots, wake);",
         "",
     ),
     mqfq(
         "tune-keeps-depth",
-        "token_resize(&m->slots, p->depth);",
+        "slots_resize(&m->slots, p->depth, wake);",
         ";",
     ),
-    mqfq(
+    Mutation(
         "tick-asks-once",
-        "if (flow_sweep(s, now, &changed))\n\t\twake_at(wake, m->sweep_ns);",
-        "flow_sweep(s, now, &changed);",
+        "sched/core/engine.c",
+        "if (flow_sweep(s, now, changed))\n\t\twake_at(wake, sw->next_ns);",
+        "flow_sweep(s, now, changed);",
     ),
     mqfq(
         "drain-throttles",

@@ -30,7 +30,7 @@ static void scenario_init(struct scenario *s, struct random *r, u32 depth)
 	assert_int_equal(topology_init(&s->sched.topo, place,
 				       s->sched.nr_queues),
 			 0);
-	assert_int_equal(slots_init(&s->slots, &s->sched, depth), 0);
+	assert_int_equal(slots_init(&s->slots, &s->sched, depth, true), 0);
 }
 
 static void scenario_deinit(struct scenario *s)
@@ -204,7 +204,7 @@ static void newcomer_gets_its_part_with_the_next_slot(void **state)
 		s.index[i] = &s.queue[i];
 	}
 	assert_int_equal(topology_init(&s.sched.topo, four, 4), 0);
-	assert_int_equal(slots_init(&s.slots, &s.sched, 16), 0);
+	assert_int_equal(slots_init(&s.slots, &s.sched, 16, true), 0);
 	for (i = 0; i < 3; i++)
 		for (k = 0; k < (i ? 5 : 6); k++)
 			take(&s, i);
@@ -234,7 +234,8 @@ static void init_fails_without_memory(void **state)
 	slots_deinit(&s.slots);
 	for (allowed = 0; allowed < 2; allowed++) {
 		port_zalloc_fail_after(allowed);
-		assert_int_equal(slots_init(&s.slots, &s.sched, 8), -ENOMEM);
+		assert_int_equal(slots_init(&s.slots, &s.sched, 8, true),
+				 -ENOMEM);
 		port_zalloc_fail_never();
 	}
 	topology_deinit(&s.sched.topo);

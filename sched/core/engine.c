@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The hooks of a simple scheduler, and the slow parts of every one. */
+#include "engine.h"
+
+/* --------------------------------------------------------- parts: slow work */
+
+int watchdog_init(struct watchdog *w, u32 nr_queues)
+{
+	w->queue = port_zalloc(nr_queues * sizeof(w->queue[0]));
+	return w->queue ? 0 : -ENOMEM;
+}
+
+void watchdog_deinit(struct watchdog *w)
+{
+	port_free(w->queue);
+}
+
+/* A queue in a struct wake is not forgotten: the host watches those. */
+static bool is_suspect(const struct queue *q,
+		       bool (*forgotten)(const struct queue *q))
+{
+	return READ_ONCE(q->nr) && !READ_ONCE(q->wake_pending) && forgotten(q);
+}
+
+static void watchdog_look(struct watchdog *w, struct sched *s,
+			  bool (*forgotten)(const struct queue *q))
+{
+	u32 i;
+
+	for (i = 0; i < s->nr_queues; i++) {
+		const struct queue *q = s->queue[i];
+		u64 dispatched = READ_ONCE(q->stats.dispatched);
+		struct suspect *suspect = &w->queue[i];
+
+		if (!is_suspect(q, forgotten) ||
+		    suspect->dispatched != dispatched) {
+			suspect->dispatched = dispatched;
+			suspect->sweeps = 0;
+		} else if (++suspect->sweeps == SUSPECT_SWEEPS) {
+			atomic64_inc(&s->stats.watchdog);
+		}
+	}
+}
+
+bool engine_sweep(struct sweep *sw, struct sched *s, u64 now,
+		  bool (*forgotten)(const struct queue *q), bool *changed,
+		  struct wake *wake)
+{
+	if (now < sw->next_ns) {
+		wake_at(wake, sw->next_ns);
+		return false;
+	}
+	sw->next_ns = now + ENGINE_TICK_NS;
+	watchdog_look(&sw->watchdog, s, forgotten);
+	if (flow_sweep(s, now, changed))
+		wake_at(wake, sw->next_ns);
+	return true;
+}
+
+/* ------------------------------------------------------------------ insert */
+
+void engine_insert(struct queue *q, struct io *io, u64 now, struct wake *wake)
+{
+	struct lane *lane = flow_queue_own(io->flow, q->index);
+	u32 cost = cost_of(&q->sched->params.cost, io->op, io->bytes);
+	struct flow_start start;
+	bool joins = !lane->fifo.head;
+
+	if (!engine_arrive(q, io, cost, 0, now, &start, wake))
+		return;
+	io_list_append(&lane->fifo, io);
+	if (joins)
+		engine_of(q)->ops->join(q, lane);
+}
+
+void engine_merge(struct queue *q, struct io *io, u32 bytes)
+{
+	struct lane *lane = flow_queue_own(io->flow, q->index);
+	u32 cost = cost_of(&q->sched->params.cost, io->op, bytes);
+	u32 more = engine_grow(q, io, cost, bytes);
+
+	/* One that waits pays when it goes. */
+	if (more && (io->flags & IO_OUT))
+		engine_of(q)->ops->pay(q, lane, more);
+}
+
+/* ---------------------------------------------------------------- dispatch */
+
+/* True if @io has a slot or may go without; else the queue is in the set. */
+static bool get_slot(struct slots *sl, const struct queue *q, struct io *io)
+{
+	bool waits = !(io->flags & IO_URGENT) && !q->sched->drain;
+
+	if (io->flags & IO_EXEMPT)
+		return true;
+	if (waits ? slots_take(sl, q->index) : slots_try(sl, q->index)) {
+		io->flags |= IO_SLOT;
+		return true;
+	}
+	return !waits;
+}
+
+static void withdraw(struct engine *e, const struct queue *q)
+{
+	if (q->state == DISPATCH_NO_SLOT)
+		slots_withdraw(&e->slots, q->index);
+}
+
+static enum dispatch_result give_up(struct engine *e, struct queue *q,
+				    enum dispatch_result why,
+				    struct wake *wake)
+{
+	queue_set_state(q, why);
+	if (why == DISPATCH_NO_SLOT)
+		WRITE_ONCE(q->stats.no_slot, q->stats.no_slot + 1);
+	slots_hand_over(&e->slots, q->index, wake);
+	return why;
+}
+
+/* Takes the head of @lane, which has its slot, and has the flow pay. */
+static struct io *take_head(struct engine *e, struct queue *q,
+			    struct lane *lane)
+{
+	struct io *io = io_list_take(&lane->fifo);
+
+	atomic64_dec(&lane->flow->queued);
+	e->ops->pay(q, lane, io->cost);
+	if (!lane->fifo.head)
+		e->ops->leave(q, lane);
+	return io;
+}
+
+static struct io *take_urgent(struct engine *e, struct queue *q)
+{
+	struct io *io = engine_take_urgent(q);
+
+	get_slot(&e->slots, q, io);
+	return io;
+}
+
+enum dispatch_result engine_dispatch(struct queue *q, u64 now, struct io **out,
+				     struct wake *wake)
+{
+	struct engine *e = engine_of(q);
+	struct lane *lane;
+
+	queue_looked_at(q);
+	withdraw(e, q);
+	if (unlikely(q->urgent.head)) {
+		*out = take_urgent(e, q);
+	} else {
+		lane = e->ops->next(q);
+		if (!lane)
+			return give_up(e, q, DISPATCH_EMPTY, wake);
+		if (!get_slot(&e->slots, q, lane->fifo.head))
+			return give_up(e, q, DISPATCH_NO_SLOT, wake);
+		*out = take_head(e, q, lane);
+	}
+	queue_dispatched(q, *out, now);
+	queue_set_state(q, DISPATCH_IO);
+	return DISPATCH_IO;
+}
+
+void engine_block(struct queue *q, struct wake *wake)
+{
+	struct engine *e = engine_of(q);
+
+	port_assert_queue_held(q);
+	withdraw(e, q);
+	queue_set_state(q, DISPATCH_IO);
+	slots_hand_over(&e->slots, q->index, wake);
+}
+
+/* -------------------------------------------------------------- completion */
+
+void engine_requeue(struct io *io, struct wake *wake)
+{
+	if (engine_take_back(io))
+		slots_put(&engine_of(io->queue)->slots, io->queue->index, wake);
+}
+
+void engine_complete(struct io *io, u64 now, struct wake *wake)
+{
+	(void)now;
+	engine_requeue(io, wake);
+}
+
+/* --------------------------------------------------------- slow work, life */
+
+static bool forgotten(const struct queue *q)
+{
+	return slots_forgot(&engine_of(q)->slots, q->index);
+}
+
+void engine_tick(struct sched *s, u64 now, struct wake *wake)
+{
+	struct engine *e = s->own;
+	bool changed;
+
+	engine_sweep(&e->sweep, s, now, forgotten, &changed, wake);
+}
+
+void engine_tune(struct sched *s, const struct sched_params *p,
+		 struct wake *wake)
+{
+	struct engine *e = s->own;
+
+	/* Shares are asked for when they are used: no queue waits for them. */
+	if (!p)
+		return;
+	sched_params_take(s, p);
+	if (p->depth == s->params.depth)
+		return;
+	WRITE_ONCE(s->params.depth, p->depth);
+	slots_resize(&e->slots, p->depth, wake);
+}
+
+void engine_flow_init(struct flow *f)
+{
+	u32 i;
+
+	for (i = 0; i < f->nr_queues; i++) {
+		struct lane *lane = flow_queue_own(f, i);
+
+		lane->flow = f;
+	}
+}
+
+void engine_report(const struct sched *s, struct report *r)
+{
+	const struct engine *e = s->own;
+
+	report_number(r, "slots_used", slots_used(&e->slots));
+}
+
+int engine_init(struct sched *s, const struct engine_ops *ops)
+{
+	struct engine *e = s->own;
+
+	e->ops = ops;
+	if (watchdog_init(&e->sweep.watchdog, s->nr_queues))
+		return -ENOMEM;
+	if (slots_init(&e->slots, s, s->params.depth, true)) {
+		watchdog_deinit(&e->sweep.watchdog);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void engine_exit(struct sched *s)
+{
+	struct engine *e = s->own;
+
+	slots_deinit(&e->slots);
+	watchdog_deinit(&e->sweep.watchdog);
+}

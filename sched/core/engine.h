@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * engine - the obligations of every scheduler, written once
+ *
+ * Whatever its policy, a scheduler must charge each io once, let urgent ios
+ * pass, count slots, survive requeues and merges, take idle flows out of the
+ * shares, and notice a queue that was forgotten.  This file has both the single
+ * parts, which the larger schedulers use, and a whole scheduler without a
+ * policy, for a simple one.
+ *
+ * A simple scheduler gives four callbacks (struct engine_ops) and uses the
+ * hooks below in its struct sched_ops.  It sees lanes: a *lane* is the FIFO of
+ * one flow in one queue (queue.h).  The callbacks run under the queue's lock:
+ *
+ *	join(q, lane)		the lane is empty no more
+ *	next(q)			the lane whose turn it is; NULL if none has ios
+ *	pay(q, lane, cost)	the lane's flow pays for an io that goes, or for
+ *				the bytes that a merge added to one that went
+ *	leave(q, lane)		the lane is empty
+ *
+ *	A submits two ios to an empty queue: join(A).  The engine asks next(),
+ *	gets A, takes a slot, sends the first io, pay(A, 4096); the same again,
+ *	then leave(A).
+ *
+ * sched.own begins with struct engine, flow_queue_own() with struct lane.
+ * queue.own and flow_own() are the scheduler's.
+ *
+ * Rules that the engine keeps
+ *   Urgent ios (IO_URGENT: metadata, swap; and those that were requeued) pass
+ *   all lanes.  Their flow is charged, and no slot is needed.
+ *   Polled ios (IO_EXEMPT) are ordered but take no slot: a tenant that never
+ *   reaps its completions would hold them all.
+ *   While sched.drain is set, no io waits for a slot.
+ *   A queue that stops dispatching hands its slots over (slots.h).
+ *
+ * Locking: as struct sched_ops states for the hook of the same name.
+ *
+ * Tested by tests/sim (life/, share/ under drr), tests/mt, tests/vm.
+ */
+#ifndef MQFAIR_ENGINE_H
+#define MQFAIR_ENGINE_H
+
+#include "queue.h"
+#include "slots.h"
+
+enum {
+	ENGINE_TICK_NS		= FLOW_GRACE_NS / 2,
+	/*
+	 * Half a second.  A CPU that stands still in the middle of a hook looks
+	 * like a forgotten queue, so this is longer than any scheduler of CPUs
+	 * or of virtual machines should take.
+	 */
+	SUSPECT_SWEEPS		= 10,
+};
+
+/* ------------------------------------------------- parts: the life of an io */
+
+/*
+ * Of insert: counts @io, charges @cost unless @io was here before, and puts an
+ * urgent io into the urgent list.  True if @io is for its flow's lane.  A flow
+ * that has nothing waiting starts at @vt or later; *@start says where.
+ * start->woke: the flow has become active, and tick was asked for.
+ */
+static __always_inline bool engine_arrive(struct queue *q, struct io *io,
+					  u32 cost, vtime_t vt, u64 now,
+					  struct flow_start *start,
+					  struct wake *wake)
+{
+	bool urgent = io->flags & (IO_URGENT | IO_CHARGED);
+
+	start->woke = false;
+	queue_inserted(q, io, now);
+	if (likely(!(io->flags & IO_CHARGED))) {
+		io->cost = cost;
+		flow_charge(io->flow, cost, vt, !urgent, start);
+		io->pos = start->pos;
+		io->flags |= IO_CHARGED;
+		if (unlikely(start->woke))
+			wake_at(wake, now + ENGINE_TICK_NS);
+	}
+	if (likely(!urgent))
+		return true;
+	io->flags |= IO_URGENT;
+	io_list_append(&q->urgent, io);
+	return false;
+}
+
+/* Takes the first io out of the urgent list, which is not empty. */
+static inline struct io *engine_take_urgent(struct queue *q)
+{
+	WRITE_ONCE(q->stats.urgent, q->stats.urgent + 1);
+	return io_list_take(&q->urgent);
+}
+
+/* Of merge: @io costs @cost with @bytes.  Returns what its flow pays more. */
+static inline u32 engine_grow(struct queue *q, struct io *io, u32 cost,
+			      u32 bytes)
+{
+	u32 more = cost > io->cost ? cost - io->cost : 0;
+
+	port_assert_queue_held(q);
+	if (more)
+		atomic64_add(more, &io->flow->pos);
+	io->cost += more;
+	io->bytes = bytes;
+	return more;
+}
+
+/*
+ * Of complete and requeue: true once for each time that @io was out with a
+ * slot, which is the caller's then.
+ */
+static inline bool engine_take_back(struct io *io)
+{
+	if (!io_returned(io) || !(io->flags & IO_SLOT))
+		return false;
+	io->flags &= (u8)~IO_SLOT;
+	return true;
+}
+
+/* --------------------------------------------------------- parts: slow work */
+
+/*
+ * Counts queues that could have run for SUSPECT_SWEEPS sweeps and did not.  It
+ * wakes none: a stall is a bug to be found, not one to be covered.
+ */
+struct watchdog {
+	struct suspect {
+		u64 dispatched;		/* when the queue was first suspected */
+		u32 sweeps;		/* since then */
+	} *queue;			/* tick: by index */
+};
+
+/* 0 or -ENOMEM. */
+int watchdog_init(struct watchdog *w, u32 nr_queues);
+void watchdog_deinit(struct watchdog *w);
+
+/* Idle flows and forgotten queues, every ENGINE_TICK_NS. */
+struct sweep {
+	u64 next_ns;			/* tick */
+	struct watchdog watchdog;
+};
+
+/*
+ * Of tick.  False: it was too early, and @wake asks for the time.  True: idle
+ * flows are inactive now, *@changed tells whether shares changed, and @wake
+ * asks for the next sweep while a flow is active.  @forgotten tells of a queue
+ * that is not in a struct wake whether it waits though it could run.
+ */
+bool engine_sweep(struct sweep *sw, struct sched *s, u64 now,
+		  bool (*forgotten)(const struct queue *q), bool *changed,
+		  struct wake *wake);
+
+/* ------------------------------------------------------- a simple scheduler */
+
+struct engine_ops {
+	void (*join)(struct queue *q, struct lane *lane);
+	struct lane *(*next)(struct queue *q);
+	void (*pay)(struct queue *q, struct lane *lane, u32 cost);
+	void (*leave)(struct queue *q, struct lane *lane);
+};
+
+struct engine {
+	const struct engine_ops *ops;	/* I */
+	struct slots slots;
+	struct sweep sweep;
+};
+
+static inline struct engine *engine_of(const struct queue *q)
+{
+	return q->sched->own;
+}
+
+/* Of init.  0 or -ENOMEM. */
+int engine_init(struct sched *s, const struct engine_ops *ops);
+void engine_exit(struct sched *s);
+
+/* The hooks of struct sched_ops. */
+void engine_insert(struct queue *q, struct io *io, u64 now, struct wake *wake);
+void engine_merge(struct queue *q, struct io *io, u32 bytes);
+enum dispatch_result engine_dispatch(struct queue *q, u64 now, struct io **out,
+				     struct wake *wake);
+void engine_block(struct queue *q, struct wake *wake);
+void engine_complete(struct io *io, u64 now, struct wake *wake);
+void engine_requeue(struct io *io, struct wake *wake);
+void engine_tick(struct sched *s, u64 now, struct wake *wake);
+void engine_tune(struct sched *s, const struct sched_params *p,
+		 struct wake *wake);
+void engine_flow_init(struct flow *f);
+void engine_report(const struct sched *s, struct report *r);
+
+#define ENGINE_HOOKS				\
+	.exit		= engine_exit,		\
+	.insert		= engine_insert,	\
+	.merge		= engine_merge,		\
+	.dispatch	= engine_dispatch,	\
+	.block		= engine_block,		\
+	.complete	= engine_complete,	\
+	.requeue	= engine_requeue,	\
+	.tick		= engine_tick,		\
+	.tune		= engine_tune,		\
+	.flow_init	= engine_flow_init,	\
+	.report		= engine_report
+
+#endif /* MQFAIR_ENGINE_H */
