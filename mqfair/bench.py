@@ -35,7 +35,8 @@ Schedulers: {", ".join(SCHEDULERS)}
 
 iocost is the scheduler none with the iocost controller. NAME:TUNABLE=VALUE[:TUNABLE=VALUE...] sets
 tunables (files of queue/iosched), so that a scheduler can be compared with itself; the whole word
-is its name in the results. {", ".join(OURS)} belong to this project.
+is its name in the results. {", ".join(OURS)} belong to this project. In a guest their tunables for
+research are available, too; on a host they are if the module was loaded with research=1.
 
 The default drive of the guest (with one CPU it has one queue):
   {devices.DEFAULT_DEVICE}

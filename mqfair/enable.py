@@ -33,6 +33,7 @@ that does, within {tolerance}.
 
 examples:
   mqfair enable nvme0n1 --depth 64 --threshold-kb auto
+  mqfair enable nvme0n1 --cost linear --linear-read 0 1024 --linear-write 8192 2048
   mqfair enable nvme0n1 --calibrate
 """
 
@@ -106,7 +107,7 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
             f"--linear-{direction}",
             nargs=2,
             metavar=("BASE", "PER_KIB"),
-            help=f"charge of a {direction} under --cost linear",
+            help=f"charge of a {direction} under --cost linear: BASE + PER_KIB for each KiB",
         )
     parser.add_argument(
         "--nr-requests",
@@ -151,24 +152,30 @@ def _number_or_auto(option: str, text: str, least: int) -> str:
         raise UsageError(f"{error}, or auto") from None
 
 
-def _linear(args: argparse.Namespace) -> dict[str, str]:
-    """The coefficients precede `cost` in the plan, so that they are set before `linear` is."""
-    found: dict[str, str] = {}
-    for direction in ("read", "write"):
-        pair = getattr(args, f"linear_{direction}")
-        if pair is None:
-            continue
-        if args.cost not in (None, "linear"):
-            raise UsageError(f"--linear-{direction} needs --cost linear, not {args.cost}")
-        option = f"--linear-{direction}"
-        found[f"linear_{direction}"] = " ".join(str(_number(option, text, 0)) for text in pair)
-    return found
+def _cost(args: argparse.Namespace) -> str | None:
+    """The value for the tunable `cost`; None if the command line has none.
+
+    `linear` alone keeps the coefficients in force.
+    """
+    pairs = {"--linear-read": args.linear_read, "--linear-write": args.linear_write}
+    given = [option for option, pair in pairs.items() if pair is not None]
+    if not given:
+        cost: str | None = args.cost
+        return cost
+    if args.cost not in (None, "linear"):
+        raise UsageError(f"{given[0]} needs --cost linear, not {args.cost}")
+    if len(given) == 1:
+        other = next(option for option in pairs if option not in given)
+        raise UsageError(f"{given[0]} needs {other}: give all four coefficients")
+    numbers = [_number(option, text, 0) for option, pair in pairs.items() for text in pair]
+    return " ".join(["linear", *map(str, numbers)])
 
 
 def _plan(args: argparse.Namespace) -> Plan:
-    tunables = _linear(args)
-    if args.cost is not None:
-        tunables["cost"] = args.cost
+    tunables = {}
+    cost = _cost(args)
+    if cost is not None:
+        tunables["cost"] = cost
     if args.depth is not None:
         tunables["depth"] = _number_or_auto("--depth", args.depth, 1)
     if args.threshold_kb is not None:
@@ -231,7 +238,7 @@ class Enabler:
         if absent:
             raise Failure(
                 f"{self.plan.scheduler} has no tunable {absent[0]} on {self.disk.name}:"
-                f" use {', '.join(present) or 'none'}"
+                f" use {', '.join(present) or 'none'}{kmod.research_hint(self.fs)}"
             )
 
     def run(self) -> None:
@@ -241,6 +248,8 @@ class Enabler:
             )
         try:
             self._set_scheduler()
+            if not self._foreseen():
+                self._require_tunables()
             for name, value in self.plan.tunables.items():
                 self._set_tunable(name, value)
             self._set_nr_requests()

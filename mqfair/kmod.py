@@ -18,6 +18,15 @@ def version(fs: Fs) -> str | None:
     return text.strip() if text else None
 
 
+def research_hint(fs: Fs) -> str:
+    """Words for a message about a missing tunable, if the module hides those for research."""
+    if (fs.read_if_any(f"/sys/module/{MODULE}/parameters/research") or "").strip() != "N":
+        return ""
+    return (
+        f", or load the tunables for research: modprobe -r {MODULE}; modprobe {MODULE} research=1"
+    )
+
+
 def _modules_dir(fs: Fs) -> str:
     return f"/lib/modules/{fs.read('/proc/sys/kernel/osrelease').strip()}"
 

@@ -33,6 +33,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import FrameType
 
+from mqfair import kmod
 from mqfair.benchlib import cgroups, iocost, ssd
 from mqfair.benchlib.kernel_log import messages, open_log
 from mqfair.benchlib.plan import (
@@ -392,7 +393,8 @@ def _require_tunables(disk: Disk, scheduler: str, tunables: Mapping[str, str]) -
     absent = [name for name in tunables if name not in present]
     if absent:
         known = ", ".join(present) or "none"
-        raise Failure(f"{scheduler} has no tunable {absent[0]}: use {known}")
+        research = kmod.research_hint(disk.fs) if is_ours(scheduler) else ""
+        raise Failure(f"{scheduler} has no tunable {absent[0]}: use {known}{research}")
 
 
 @contextlib.contextmanager

@@ -19,9 +19,8 @@ NEW_TUNABLES = {
     "depth": "128 auto",
     "threshold_kb": "64 auto",
     "cost": "bytes",
-    "linear_read": "0 4",
-    "linear_write": "0 4",
 }
+LINEAR = "linear 0 1024 0 1024"
 
 
 @dataclass
@@ -167,8 +166,10 @@ class Machine:
             self._switch(path.removesuffix("/queue/scheduler"), value)
         elif name == "io.mqfair.weight":
             self._weigh(path, value)
+        elif value == "auto":
+            self.put(path, NEW_TUNABLES[name])
         else:
-            self.put(path, NEW_TUNABLES[name] if value == "auto" else value)
+            self.put(path, LINEAR if value == "linear" else value)
 
     def _selection(self, active: str) -> str:
         return " ".join(f"[{name}]" if name == active else name for name in self.schedulers)

@@ -2,6 +2,7 @@
 import errno
 
 import pytest
+from conftest import NEW_TUNABLES
 
 QUEUE = "/sys/block/nvme0n1/queue"
 SWITCH = f"write 'mqfq' to '{QUEUE}/scheduler'"
@@ -38,9 +39,7 @@ def test_all_tunables_in_order(host, run):
     assert result.code == 0
     assert host.stores == [
         SWITCH,
-        write("iosched/linear_read", "100 4"),
-        write("iosched/linear_write", "200 8"),
-        write("iosched/cost", "linear"),
+        write("iosched/cost", "linear 100 4 200 8"),
         write("iosched/depth", 32),
         write("iosched/threshold_kb", 64),
         write("nr_requests", 64),
@@ -50,7 +49,7 @@ def test_all_tunables_in_order(host, run):
     assert report["previous"] == "none"
     assert report["scheduler"] == "mqfq"
     assert report["nr_requests"] == 64
-    assert report["tunables"]["linear_write"] == "200 8"
+    assert report["tunables"]["cost"] == "linear 100 4 200 8"
     assert [f"write '{w['value']}' to '{w['path']}'" for w in report["writes"]] == host.stores
 
 
@@ -99,6 +98,58 @@ def test_costs_may_be_learned(host, run):
     host.stores.clear()
     assert run("enable", "nvme0n1", "--cost", "learned").code == 0
     assert host.stores == [write("iosched/cost", "learned")]
+
+
+def test_linear_alone_keeps_the_coefficients(host, run):
+    run("enable", "nvme0n1", "--cost", "linear")
+    assert write("iosched/cost", "linear") in host.stores
+    host.stores.clear()
+    assert run("enable", "nvme0n1", "--cost", "linear").code == 0
+    assert host.stores == []
+
+
+def test_coefficients_alone_mean_the_linear_cost(host, run):
+    words = ("--linear-read", "1", "2", "--linear-write", "3", "4")
+    assert run("enable", "nvme0n1", *words).code == 0
+    assert host.get(f"{QUEUE}/iosched/cost") == "linear 1 2 3 4"
+    host.stores.clear()
+    assert run("enable", "nvme0n1", *words).code == 0
+    assert host.stores == []
+
+
+@pytest.mark.parametrize(
+    ("direction", "other"), [("read", "--linear-write"), ("write", "--linear-read")]
+)
+def test_coefficients_of_one_direction_are_refused(host, run, direction, other):
+    result = run("enable", "nvme0n1", "--cost", "linear", f"--linear-{direction}", "1", "2")
+    assert result.code == 2
+    assert f"--linear-{direction} needs {other}: give all four" in result.err
+    assert host.stores == []
+
+
+@pytest.fixture
+def without_threshold(host, monkeypatch):
+    """Two disks without the tunable threshold_kb: nvme1n1 runs none, nvme2n1 runs mqfq."""
+    monkeypatch.delitem(NEW_TUNABLES, "threshold_kb")
+    host.disk("nvme1n1", "259:5", active="none")
+    host.disk("nvme2n1", "259:6", active="mqfq")
+    return host
+
+
+@pytest.mark.parametrize(("disk", "active"), [("nvme1n1", "none"), ("nvme2n1", "mqfq")])
+def test_a_missing_tunable_changes_nothing(without_threshold, run, disk, active):
+    result = run("enable", disk, "--threshold-kb", "64")
+    assert result.code == 1
+    assert f"mqfq has no tunable threshold_kb on {disk}: use cost, depth" in result.err
+    assert "research" not in result.err
+    assert f"[{active}]" in without_threshold.get(f"/sys/block/{disk}/queue/scheduler")
+
+
+@pytest.mark.parametrize(("research", "hinted"), [("N", True), ("Y", False)])
+def test_a_missing_tunable_may_be_one_for_research(without_threshold, run, research, hinted):
+    without_threshold.put("/sys/module/mqfair/parameters/research", research)
+    result = run("enable", "nvme2n1", "--threshold-kb", "64")
+    assert ("modprobe -r mqfair; modprobe mqfair research=1" in result.err) == hinted
 
 
 def test_auto_shows_the_number_it_chose(host, run):

@@ -37,8 +37,7 @@ def test_text(host, run):
         "nvme0n1  259:0   mqfq              2          128",
         "vda      254:0   mq-deadline       1          128",
         "",
-        "nvme0n1  cost bytes  depth 128 auto  linear_read 0 4  linear_write 0 4"
-        "  threshold_kb 64 auto",
+        "nvme0n1  cost bytes  depth 128 auto  threshold_kb 64 auto",
         "  CGROUP   WEIGHT   SHARE     DONE  REQUESTS  WAITED",
         "  prod        900  90.0 %      0 B         0    0 us",
         "  prod/db     500  45.0 %  1.5 GiB        77  1.5 ms",
