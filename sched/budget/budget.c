@@ -22,9 +22,9 @@ static struct budget_queue *queue_of(const struct queue *q)
 	return &budget_of(q->sched)->queue[q->index];
 }
 
-static u32 class_of(const struct budget *b, const struct io *io)
+static u32 domain_of(const struct budget *b, const struct io *io)
 {
-	return b->ops->class ? b->ops->class(io) : 0;
+	return b->ops->domain ? b->ops->domain(io) : 0;
 }
 
 static u32 charge_of(const struct budget *b, const struct io *io, u32 bytes)
@@ -215,33 +215,33 @@ static void account_round(struct budget *b, u64 now)
 	u64 round_ns = now - b->start_ns, used = 0, longest_ns = 0;
 	struct flow *f;
 
-	all->out = true;
+	all->exhausted = true;
 	for (f = b->sched->active; f; f = f->next_active) {
 		struct budget_flow *bf = budget_flow_of(f);
 		struct budget_past *past = &bf->past;
 		s64 left = atomic64_read(&bf->left);
-		u64 out_ns = (u64)atomic64_read(&bf->out_ns);
+		u64 exhausted_ns = (u64)atomic64_read(&bf->exhausted_ns);
 
 		past->used = (u64)max(bf->mark - left, (s64)0);
-		past->out = left <= 0;
+		past->exhausted = left <= 0;
 		past->ran_ns = round_ns;
 		/* Spenders may stamp in any order, and of an earlier round. */
-		if (past->out)
-			past->ran_ns =
-				min(round_ns, out_ns > b->start_ns ?
-						      out_ns - b->start_ns :
-						      0);
+		if (past->exhausted)
+			past->ran_ns = min(round_ns,
+					   exhausted_ns > b->start_ns ?
+						   exhausted_ns - b->start_ns :
+						   0);
 		used += past->used;
 		bf->mark = left;
-		if (past->out)
+		if (past->exhausted)
 			WRITE_ONCE(bf->donor_until_ns, 0);
-		if (past->out)
+		if (past->exhausted)
 			longest_ns = max(longest_ns, past->ran_ns);
 		else if (bf->donor_until_ns <= now)
-			all->out = false;
+			all->exhausted = false;
 	}
 	all->used = used;
-	all->ran_ns = all->out ? longest_ns : round_ns;
+	all->ran_ns = all->exhausted ? longest_ns : round_ns;
 	b->used += used;
 }
 
@@ -276,16 +276,16 @@ static void begin_account(struct budget *b, u64 now)
 	throughput_begin_account(&b->throughput, now, &time);
 }
 
-/* Requests in the device; *@full: there is no room for more of some class. */
+/* Requests in the device; *@full: there is no room for more of some domain. */
 static u64 in_device(const struct budget *b, bool *full)
 {
-	u32 class;
+	u32 domain;
 	s64 out = 0, free;
 
 	*full = false;
-	for (class = 0; class < b->ops->nr_classes; class ++) {
-		free = token_total(&b->slots[class].tree);
-		out += READ_ONCE(b->slots[class].tree.depth) - free;
+	for (domain = 0; domain < b->ops->nr_domains; domain++) {
+		free = token_total(&b->slots[domain].tree);
+		out += READ_ONCE(b->slots[domain].tree.depth) - free;
 		*full |= free <= 0;
 	}
 	return (u64)max(out, (s64)0);
@@ -540,12 +540,12 @@ static bool flow_forgotten(const struct budget *b, const struct budget_flow *bf)
 
 static bool queue_forgotten(const struct budget *b, const struct queue *q)
 {
-	u32 class;
+	u32 domain;
 
 	if (READ_ONCE(q->wake_pending) || !READ_ONCE(q->nr))
 		return false;
-	for (class = 0; class < b->ops->nr_classes; class ++)
-		if (slots_forgot(&b->slots[class], q->index))
+	for (domain = 0; domain < b->ops->nr_domains; domain++)
+		if (slots_forgot(&b->slots[domain], q->index))
 			return true;
 	return false;
 }
@@ -635,7 +635,7 @@ static void lane_prepend(struct lane_list *l, struct budget_lane *lane)
 /* The lane has something to do. */
 static void lane_add(struct budget_queue *bq, struct budget_lane *lane, u64 now)
 {
-	struct lane_list *runnable = &bq->runnable[lane->class];
+	struct lane_list *runnable = &bq->runnable[lane->domain];
 
 	/* Who asks for less than its share need not wait for its turn. */
 	if (READ_ONCE(budget_flow_of(lane->flow)->donor_until_ns) > now)
@@ -656,7 +656,7 @@ void budget_insert(struct queue *q, struct io *io, u64 now, struct wake *wake)
 {
 	struct budget *b = budget_of(q->sched);
 	bool urgent = io->flags & (IO_URGENT | IO_CHARGED);
-	u32 class = class_of(b, io);
+	u32 domain = domain_of(b, io);
 	struct budget_lane *lane;
 	struct flow_start start;
 
@@ -675,7 +675,7 @@ void budget_insert(struct queue *q, struct io *io, u64 now, struct wake *wake)
 		io_list_append(&q->urgent, io);
 		return;
 	}
-	lane = &flow_queue_of(io->flow, q->index)->lane[class];
+	lane = &flow_queue_of(io->flow, q->index)->lane[domain];
 	if (!lane->fifo.head)
 		lane_add(queue_of(q), lane, now);
 	io_list_append(&lane->fifo, io);
@@ -715,42 +715,43 @@ static void retry_exhausted(struct sched *s, struct budget_queue *bq)
 	bq->seen = grants;
 	while (bq->exhausted.head) {
 		lane = lane_take(&bq->exhausted);
-		lane_append(&bq->runnable[lane->class], lane);
+		lane_append(&bq->runnable[lane->domain], lane);
 	}
 }
 
-/* The first lane of @class whose flow may spend; those before it are not able. */
+/* The first lane of @domain whose flow may spend; those before it are not able. */
 static struct budget_lane *first_runnable(struct budget *b, struct queue *q,
-					  u32 class, u64 now, struct wake *wake)
+					  u32 domain, u64 now,
+					  struct wake *wake)
 {
 	struct budget_queue *bq = queue_of(q);
 	struct budget_lane *lane;
 
-	while ((lane = bq->runnable[class].head)) {
+	while ((lane = bq->runnable[domain].head)) {
 		struct budget_flow *bf = budget_flow_of(lane->flow);
 
 		if (may_spend(bf) || q->sched->drain ||
 		    announce(b, bf, q->index, now, wake))
 			break;
-		lane_append(&bq->exhausted, lane_take(&bq->runnable[class]));
+		lane_append(&bq->exhausted, lane_take(&bq->runnable[domain]));
 	}
 	return lane;
 }
 
 static bool get_slot(struct budget *b, struct queue *q, struct io *io,
-		     u32 class)
+		     u32 domain)
 {
 	bool waits = !(io->flags & IO_URGENT) && !q->sched->drain;
 
 	if (io->flags & IO_EXEMPT)
 		return true;
-	if (waits ? slots_take(&b->slots[class], q->index) :
-		    slots_try(&b->slots[class], q->index)) {
+	if (waits ? slots_take(&b->slots[domain], q->index) :
+		    slots_try(&b->slots[domain], q->index)) {
 		io->flags |= IO_SLOT;
 		return true;
 	}
 	if (waits)
-		queue_of(q)->waits |= 1U << class;
+		queue_of(q)->waits |= 1U << domain;
 	return !waits;
 }
 
@@ -759,7 +760,7 @@ static void put_slot(struct budget *b, struct io *io, struct wake *wake)
 	if (!(io->flags & IO_SLOT))
 		return;
 	io->flags &= (u8)~IO_SLOT;
-	slots_put(&b->slots[class_of(b, io)], io->queue->index, wake);
+	slots_put(&b->slots[domain_of(b, io)], io->queue->index, wake);
 }
 
 /* False if the flow is out. */
@@ -777,7 +778,7 @@ static bool charge(struct budget *b, struct queue *q, struct io *io, u64 now,
 	io->flags |= IO_CHARGED;
 	WRITE_ONCE(fq->spent, fq->spent + io->cost);
 	if (unlikely(out)) {
-		atomic64_set(&bf->out_ns, (s64)now);
+		atomic64_set(&bf->exhausted_ns, (s64)now);
 		if (rule_of(b) != BUDGET_PERIODIC && is_sentinel(b, bf))
 			request_tick(b, now, wake);
 	}
@@ -788,33 +789,33 @@ static bool charge(struct budget *b, struct queue *q, struct io *io, u64 now,
 static void rotate_lane(struct budget *b, struct budget_queue *bq,
 			struct budget_lane *lane)
 {
-	struct lane_list *runnable = &bq->runnable[lane->class];
+	struct lane_list *runnable = &bq->runnable[lane->domain];
 
 	lane_take(runnable);
 	io_list_take(&lane->fifo);
 	if (lane->fifo.head)
 		lane_append(runnable, lane);
-	if (bq->class != lane->class) {
-		bq->class = lane->class;
+	if (bq->domain != lane->domain) {
+		bq->domain = lane->domain;
 		bq->batch = 0;
 	}
-	if (++bq->batch >= b->ops->batch[lane->class]) {
-		bq->class = (lane->class + 1) % b->ops->nr_classes;
+	if (++bq->batch >= b->ops->batch[lane->domain]) {
+		bq->domain = (lane->domain + 1) % b->ops->nr_domains;
 		bq->batch = 0;
 	}
 }
 
-/* An io of @class that has paid and has its slot; or NULL and why not. */
-static struct io *take_class(struct budget *b, struct queue *q, u32 class,
-			     u64 now, struct wake *wake,
-			     enum dispatch_result *why)
+/* An io of @domain that has paid and has its slot; or NULL and why not. */
+static struct io *take_domain(struct budget *b, struct queue *q, u32 domain,
+			      u64 now, struct wake *wake,
+			      enum dispatch_result *why)
 {
 	struct budget_lane *lane;
 	struct io *io;
 
-	while ((lane = first_runnable(b, q, class, now, wake))) {
+	while ((lane = first_runnable(b, q, domain, now, wake))) {
 		io = lane->fifo.head;
-		if (!get_slot(b, q, io, class)) {
+		if (!get_slot(b, q, io, domain)) {
 			*why = DISPATCH_NO_SLOT;
 			return NULL;
 		}
@@ -833,14 +834,14 @@ static struct io *take_next(struct budget *b, struct queue *q, u64 now,
 			    struct wake *wake, enum dispatch_result *why)
 {
 	struct budget_queue *bq = queue_of(q);
-	u32 i, class = bq->class;
+	u32 i, domain = bq->domain;
 	struct io *io = NULL;
 
 	*why = DISPATCH_EMPTY;
-	for (i = 0; i < b->ops->nr_classes && !io; i++) {
-		io = take_class(b, q, class, now, wake, why);
-		if (++class == b->ops->nr_classes)
-			class = 0;
+	for (i = 0; i < b->ops->nr_domains && !io; i++) {
+		io = take_domain(b, q, domain, now, wake, why);
+		if (++domain == b->ops->nr_domains)
+			domain = 0;
 	}
 	if (*why == DISPATCH_EMPTY && bq->exhausted.head)
 		*why = DISPATCH_NO_BUDGET;
@@ -852,7 +853,7 @@ static struct io *take_urgent(struct budget *b, struct queue *q, u64 now,
 {
 	struct io *io = io_list_take(&q->urgent);
 
-	get_slot(b, q, io, class_of(b, io));
+	get_slot(b, q, io, domain_of(b, io));
 	charge(b, q, io, now, wake);
 	WRITE_ONCE(q->stats.urgent, q->stats.urgent + 1);
 	return io;
@@ -862,10 +863,10 @@ static struct io *take_urgent(struct budget *b, struct queue *q, u64 now,
 static void hand_over(struct budget *b, const struct queue *q,
 		      struct wake *wake)
 {
-	u32 class;
+	u32 domain;
 
-	for (class = 0; class < b->ops->nr_classes; class ++)
-		slots_hand_over(&b->slots[class], q->index, wake);
+	for (domain = 0; domain < b->ops->nr_domains; domain++)
+		slots_hand_over(&b->slots[domain], q->index, wake);
 }
 
 static enum dispatch_result give_up(struct budget *b, struct queue *q,
@@ -939,7 +940,7 @@ void budget_tune(struct sched *s, const struct sched_params *p,
 
 	if (p) {
 		sched_params_take(s, p);
-		if (b->ops->nr_classes == 1 && p->depth != s->params.depth) {
+		if (b->ops->nr_domains == 1 && p->depth != s->params.depth) {
 			WRITE_ONCE(s->params.depth, p->depth);
 			slots_resize(&b->slots[0], p->depth, wake);
 		}
@@ -951,15 +952,15 @@ void budget_tune(struct sched *s, const struct sched_params *p,
 void budget_flow_init(struct flow *f)
 {
 	const struct budget *b = budget_of(f->sched);
-	u32 i, class;
+	u32 i, domain;
 
 	for (i = 0; i < f->nr_queues; i++)
-		for (class = 0; class < b->ops->nr_classes; class ++) {
+		for (domain = 0; domain < b->ops->nr_domains; domain++) {
 			struct budget_lane *lane =
-				&flow_queue_of(f, i)->lane[class];
+				&flow_queue_of(f, i)->lane[domain];
 
 			lane->flow = f;
-			lane->class = class;
+			lane->domain = domain;
 		}
 }
 
@@ -999,7 +1000,7 @@ int budget_init(struct budget *b, struct sched *s, const struct budget_ops *ops,
 
 	b->sched = s;
 	b->ops = ops;
-	b->rule = BUDGET_ALL_OUT;
+	b->rule = BUDGET_ALL_EXHAUSTED;
 	b->total = total;
 	b->round = 1;
 	b->idle = true;
@@ -1008,7 +1009,7 @@ int budget_init(struct budget *b, struct sched *s, const struct budget_ops *ops,
 		return -ENOMEM;
 	if (cost_estimator_init(s))
 		goto queue;
-	for (i = 0; i < ops->nr_classes; i++)
+	for (i = 0; i < ops->nr_domains; i++)
 		if (slots_init(&b->slots[i], s, depth[i], true))
 			goto slots;
 	return 0;
@@ -1025,7 +1026,7 @@ void budget_deinit(struct budget *b)
 {
 	u32 i;
 
-	for (i = b->ops->nr_classes; i--;)
+	for (i = b->ops->nr_domains; i--;)
 		slots_deinit(&b->slots[i]);
 	cost_estimator_deinit(b->sched);
 	port_free(b->queue);

@@ -16,9 +16,9 @@
  * while its credit is above 0, and goes into debt by what its last request
  * costs more than that [R]: a request larger than a whole budget would never
  * go otherwise.  At 0 or below it is *out*.  A refill forfeits what is left
- * and keeps what is owed.  A *class* is a kind of request with slots of its
+ * and keeps what is owed.  A *domain* is a kind of request with slots of its
  * own (Kyber's domains; most schedulers have one).  A *lane* is the FIFO of
- * one flow, in one queue, of one class.
+ * one flow, in one queue, of one domain.
  *
  * Dispatch on a queue touches that queue, the lanes in it, one credit line of
  * each flow that it looks at, and the slots.  Lanes whose flow may spend take
@@ -31,7 +31,7 @@
  * When a round ends
  *   - its period is over (BUDGET_PERIODIC); for BUDGET_CONSERVING two periods,
  *     and the device has been turned over twice [R];
- *   - or every active flow is out (BUDGET_ALL_OUT);
+ *   - or every active flow is out (BUDGET_ALL_EXHAUSTED);
  *   - or somebody waits, while those who still may spend leave the device idle
  *     (BUDGET_CONSERVING).  They may lose a 32nd of what it can do in a period
  *     [R]: a bucket fills, while somebody waits, with what the device does less
@@ -102,20 +102,20 @@
 #include "throughput.h"
 
 enum {
-	BUDGET_CLASSES	= 4,
+	BUDGET_DOMAINS	= 4,
 	BUDGET_MOST_SHIFT = 40,		/* no total is larger */
 };
 
 struct budget;
 
 struct budget_ops {
-	u32 nr_classes;			/* 1 .. BUDGET_CLASSES */
+	u32 nr_domains;			/* 1 .. BUDGET_DOMAINS */
 
-	/* Requests of a class in a row before it is the next one's turn. */
-	u8 batch[BUDGET_CLASSES];
+	/* Requests of a domain in a row before it is the next one's turn. */
+	u8 batch[BUDGET_DOMAINS];
 
 	/* Optional: 0.  Of a request that is inserted. */
-	u32 (*class)(const struct io *io);
+	u32 (*domain)(const struct io *io);
 
 	/* Optional: cost_of().  What @io costs if it carries @bytes; not 0. */
 	u32 (*charge)(const struct budget *b, const struct io *io, u32 bytes);
@@ -149,41 +149,41 @@ struct budget_ops {
 /* When a round ends: see above. */
 enum budget_rule {
 	BUDGET_PERIODIC,
-	BUDGET_ALL_OUT,
+	BUDGET_ALL_EXHAUSTED,
 	BUDGET_CONSERVING,
 };
 
-/* FIFO of one flow in one queue of one class; Q. */
+/* FIFO of one flow in one queue of one domain; Q. */
 struct budget_lane {
 	struct budget_lane *next;	/* in a list, while not empty */
 	struct flow *flow;		/* I */
 	struct io_list fifo;
-	u32 class;			/* I */
+	u32 domain;			/* I */
 };
 
 /* A flow in one queue: what flow_queue_own() has. */
 struct budget_flow_queue {
 	u64 spent;			/* O */
-	struct budget_lane lane[];	/* ops->nr_classes of them */
+	struct budget_lane lane[];	/* ops->nr_domains of them */
 };
 
-/* sched_ops.flow_queue_bytes of a scheduler with @classes classes. */
-#define BUDGET_FLOW_QUEUE_BYTES(classes)		\
+/* sched_ops.flow_queue_bytes of a scheduler with @domains domains. */
+#define BUDGET_FLOW_QUEUE_BYTES(domains)		\
 	(sizeof(struct budget_flow_queue) +		\
-	 (classes) * sizeof(struct budget_lane))
+	 (domains) * sizeof(struct budget_lane))
 
 /* What a flow, or all that nobody spared, did in a round; L. */
 struct budget_past {
 	u64 used;		/* credit */
 	u64 ran_ns;		/* until out (all of them), or the whole round */
-	bool out;		/* all of them */
+	bool exhausted;		/* all of them */
 };
 
 /* What flow_own() has, or begins with. */
 struct budget_flow {
 	/* the credit line */
 	atomic64_t left;	/* A: credit; <= 0: out */
-	atomic64_t out_ns;	/* A: when it was last out */
+	atomic64_t exhausted_ns;	/* A: when it was last out */
 	struct port_lock *lock;	/* that protects `left`; NULL: none */
 	u64 donor_until_ns;		/* O, by L: until when nobody waits for it */
 
@@ -201,12 +201,12 @@ struct lane_list {
 };
 
 struct budget_queue {
-	struct lane_list runnable[BUDGET_CLASSES];	/* Q: taken to have credit */
+	struct lane_list runnable[BUDGET_DOMAINS];	/* Q: taken to have credit */
 	struct lane_list exhausted;	/* Q: their flows were out when looked at */
 	u64 seen;		/* Q: of `grants` */
-	u32 class;		/* Q: whose turn it is */
+	u32 domain;		/* Q: whose turn it is */
 	u32 batch;		/* Q: requests of it in a row */
-	u32 waits;		/* Q: mask of classes without a slot */
+	u32 waits;		/* Q: mask of domains without a slot */
 	u32 suspect;		/* T: sweeps since it seems forgotten */
 	u64 dispatched;		/* T: then */
 	atomic64_t grants;	/* A: grants to flows that wait here */
@@ -230,7 +230,7 @@ struct budget {
 	atomic64_t tick_requested __port_cacheline;	/* A: a tick is coming */
 	atomic64_t sentinel;		/* A: budget_flow who asks when out; or 0 */
 	atomic64_t watched;		/* A: tick watches the device */
-	struct slots slots[BUDGET_CLASSES];
+	struct slots slots[BUDGET_DOMAINS];
 };
 
 /* sched_params.own begins with them. */
@@ -251,8 +251,8 @@ static inline struct budget *budget_of(const struct sched *s)
 }
 
 /*
- * @total: of the first round.  @depth: D of each class.  0 or -ENOMEM.  The
- * rule is BUDGET_ALL_OUT until another is set.
+ * @total: of the first round.  @depth: D of each domain.  0 or -ENOMEM.  The
+ * rule is BUDGET_ALL_EXHAUSTED until another is set.
  */
 int budget_init(struct budget *b, struct sched *s,
 		const struct budget_ops *ops, u64 total, const u32 *depth);
@@ -279,8 +279,8 @@ void budget_requeue(struct io *io, struct wake *wake);
 void budget_tick(struct sched *s, u64 now, struct wake *wake);
 
 /*
- * Of tune: takes over cost, budget and, if there is one class, depth; else
- * the scheduler calls slots_resize(&b->slots[class], ..) itself.  @p NULL: the
+ * Of tune: takes over cost, budget and, if there is one domain, depth; else
+ * the scheduler calls slots_resize(&b->slots[domain], ..) itself.  @p NULL: the
  * shares have changed.
  */
 void budget_tune(struct sched *s, const struct sched_params *p,

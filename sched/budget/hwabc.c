@@ -350,7 +350,7 @@ static void choose_rule(struct hwabc *hw, const struct sched_params *p)
 {
 	budget_set_rule(&hw->budget, budget_params(p)->work_conserving ?
 					     BUDGET_CONSERVING :
-					     BUDGET_ALL_OUT);
+					     BUDGET_ALL_EXHAUSTED);
 }
 
 static void hwabc_tune(struct sched *s, const struct sched_params *p,
@@ -372,7 +372,7 @@ static void hwabc_exit(struct sched *s)
 }
 
 static const struct budget_ops hwabc_budget_ops = {
-	.nr_classes	= 1,
+	.nr_domains	= 1,
 	.charge		= hwabc_charge,
 	.predict	= hwabc_predict,
 	.work		= hwabc_work,

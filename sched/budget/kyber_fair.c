@@ -143,7 +143,7 @@ static void count_throttled(const struct budget *b, u64 now)
 		struct kyber_flow *kf = kyber_flow_of(f);
 		u64 ran_ns = kf->budget.past.ran_ns;
 
-		if (kf->budget.past.out)
+		if (kf->budget.past.exhausted)
 			WRITE_ONCE(kf->throttled_ns,
 				   kf->throttled_ns + (now - b->start_ns) -
 					   ran_ns);
@@ -173,7 +173,7 @@ static void kyber_predict(struct budget *b, u64 now)
 
 /* ------------------------------------------------------------- the request */
 
-static u32 kyber_class(const struct io *io)
+static u32 kyber_domain(const struct io *io)
 {
 	return io->op;
 }
@@ -196,9 +196,10 @@ static u32 kyber_charge(const struct budget *b, const struct io *io, u32 bytes)
 static u64 ready_ns(const struct kyber_fair *k, const struct io *io)
 {
 	const struct budget_flow *bf = budget_flow_of(io->flow);
-	u64 out_ns = (u64)atomic64_read(&bf->out_ns), ready = io->insert_ns;
+	u64 exhausted_ns = (u64)atomic64_read(&bf->exhausted_ns),
+	    ready = io->insert_ns;
 
-	if (out_ns > io->insert_ns)
+	if (exhausted_ns > io->insert_ns)
 		ready = max(ready, READ_ONCE(k->round_ns));
 	return min(ready, io->dispatch_ns);
 }
@@ -254,7 +255,7 @@ static void set_params(struct kyber_fair *k, const struct sched_params *p)
 	WRITE_ONCE(k->domains.domain[IO_WRITE].target_ns,
 		   kyber_params(p)->write_lat_us * 1000ULL);
 	budget_set_rule(&k->budget,
-			conserving ? BUDGET_CONSERVING : BUDGET_ALL_OUT);
+			conserving ? BUDGET_CONSERVING : BUDGET_ALL_EXHAUSTED);
 }
 
 static void kyber_tune(struct sched *s, const struct sched_params *p,
@@ -268,18 +269,18 @@ static void kyber_tune(struct sched *s, const struct sched_params *p,
 /* -------------------------------------------------------------------- life */
 
 static const struct budget_ops kyber_budget_ops = {
-	.nr_classes	= DOMAINS,
+	.nr_domains	= DOMAINS,
 	.batch		= {			/* [K] */
 		[IO_READ]	= 16,
 		[IO_WRITE]	= 8,
 		[IO_DISCARD]	= 1,
 		[IO_OTHER]	= 1,
 	},
-	.class		= kyber_class,
+	.domain		= kyber_domain,
 	.charge		= kyber_charge,
 	.predict	= kyber_predict,
 };
-static_assert((u32)DOMAINS <= (u32)BUDGET_CLASSES);
+static_assert((u32)DOMAINS <= (u32)BUDGET_DOMAINS);
 
 static int kyber_init(struct sched *s)
 {

@@ -334,7 +334,7 @@ static void wdt_exit(struct sched *s)
 }
 
 static const struct budget_ops wdt_budget_ops = {
-	.nr_classes	= 1,
+	.nr_domains	= 1,
 	.predict	= wdt_predict,
 	.grant		= wdt_grant,
 };

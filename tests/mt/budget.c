@@ -3,7 +3,7 @@
  * kyber-fair, wdt and hwabc on threads.  Members submit, complete, send back, block,
  * tune and tick as it comes, and have cgroups of their own that come and go
  * while others refill.  When all stand still, credit and slots are all accounted
- * for, and whatever waits has its reason: its flow is out, or its class of
+ * for, and whatever waits has its reason: its flow is out, or its domain of
  * requests is.  In the end completions and ticks bring everything out.
  */
 #include "threads.h"
@@ -59,7 +59,7 @@ struct scenario {
 	} mortal[CREW_MOST];
 	u32 threads;
 	struct port_lock slow;		/* tick, tune */
-	atomic64_t slots[BUDGET_CLASSES];	/* in use, as we see it */
+	atomic64_t slots[BUDGET_DOMAINS];	/* in use, as we see it */
 	atomic64_t submitted, completed;
 	struct random random;		/* of whoever looks */
 	struct test_io *io;		/* [crew][IOS] */
@@ -70,17 +70,17 @@ static const struct budget *budget(const struct scenario *s)
 	return s->host.sched.own;
 }
 
-static u32 class_of(const struct scenario *s, const struct io *io)
+static u32 domain_of(const struct scenario *s, const struct io *io)
 {
 	const struct budget_ops *ops = budget(s)->ops;
 
-	return ops->class ? ops->class(io) : 0;
+	return ops->domain ? ops->domain(io) : 0;
 }
 
 static s64 most_slots(const struct scenario *s, const struct io *io)
 {
-	return budget(s)->ops->class ? domain_depth_most(io->op) :
-				       s->host.sched.params.depth;
+	return budget(s)->ops->domain ? domain_depth_most(io->op) :
+					s->host.sched.params.depth;
 }
 
 static struct test_io *test_io_of(struct io *io)
@@ -103,7 +103,7 @@ static void on_issue(struct host *h, struct io *io)
 	io_move(t, WAITING, DEVICE);
 	t->counted = io->flags & IO_SLOT;
 	if (t->counted)
-		threads_check(atomic64_inc_return(&s->slots[class_of(s, io)]) <=
+		threads_check(atomic64_inc_return(&s->slots[domain_of(s, io)]) <=
 			      most_slots(s, io));
 	device_start(&s->device, io);
 }
@@ -148,7 +148,7 @@ static void leave_device(struct scenario *s, struct test_io *t,
 {
 	io_move(t, DEVICE, to);
 	if (t->counted)
-		atomic64_dec(&s->slots[class_of(s, &t->io)]);
+		atomic64_dec(&s->slots[domain_of(s, &t->io)]);
 	t->counted = false;
 }
 
@@ -288,12 +288,12 @@ static void check_waiting(const struct scenario *s, const struct queue *q)
 {
 	const struct budget_queue *bq = &budget(s)->queue[q->index];
 	const struct budget_lane *lane;
-	u32 runnable = 0, class;
+	u32 runnable = 0, domain;
 
-	for (class = 0; class < budget(s)->ops->nr_classes; class ++) {
-		threads_check(!slots_forgot(&budget(s)->slots[class],
+	for (domain = 0; domain < budget(s)->ops->nr_domains; domain++) {
+		threads_check(!slots_forgot(&budget(s)->slots[domain],
 					    q->index));
-		runnable += requests_in(bq->runnable[class].head);
+		runnable += requests_in(bq->runnable[domain].head);
 	}
 	threads_check(runnable + requests_in(bq->exhausted.head) == q->nr);
 	threads_check(!runnable || q->state == DISPATCH_NO_SLOT);
@@ -307,7 +307,7 @@ static void look(void *arg)
 	struct scenario *s = arg;
 	u32 i;
 
-	for (i = 0; i < budget(s)->ops->nr_classes; i++)
+	for (i = 0; i < budget(s)->ops->nr_domains; i++)
 		threads_check(slots_used(&budget(s)->slots[i]) ==
 			      atomic64_read(&s->slots[i]));
 	for (i = 0; i < FLOWS; i++)

@@ -81,7 +81,7 @@ static void name_budget(struct scenario *s)
 
 	trace_name("budget", b, sizeof(*b));
 	trace_name("budget: queues", b->queue, CPUS * sizeof(b->queue[0]));
-	for (i = 0; i < b->ops->nr_classes; i++) {
+	for (i = 0; i < b->ops->nr_domains; i++) {
 		trace_name("slots: queues", b->slots[i].queue,
 			   CPUS * sizeof(b->slots[i].queue[0]));
 		trace_name("token tree", b->slots[i].tree.node,

@@ -79,7 +79,7 @@ static void test_predict(struct budget *b, u64 now)
 }
 
 static const struct budget_ops test_budget_ops = {
-	.nr_classes = 1, .predict = test_predict,
+	.nr_domains = 1, .predict = test_predict,
 };
 
 static int test_init(struct sched *s)

@@ -70,13 +70,13 @@ static void check_slots(struct host *h)
 {
 	const struct budget *b = budget_of(&h->sched);
 	s64 used = 0, counted = 0;
-	u32 class, i;
+	u32 domain, i;
 
-	for (class = 0; class < b->ops->nr_classes; class ++) {
-		used += slots_used(&b->slots[class]);
+	for (domain = 0; domain < b->ops->nr_domains; domain++) {
+		used += slots_used(&b->slots[domain]);
 		for (i = 0; i < h->params.nr_queues; i++)
 			counted +=
-				atomic64_read(&b->slots[class].queue[i].used);
+				atomic64_read(&b->slots[domain].queue[i].used);
 	}
 	if (used != (s64)h->slots || counted != used)
 		host_fail(
@@ -118,13 +118,13 @@ static void check_waiting(struct host *h, const struct host_queue *hq)
 {
 	const struct budget *b = budget_of(&h->sched);
 	const struct budget_queue *bq = &b->queue[hq->q.index];
-	u32 class, runnable = 0,
-		   exhausted = count_lanes(h, bq->exhausted.head, true);
+	u32 domain, runnable = 0,
+		    exhausted = count_lanes(h, bq->exhausted.head, true);
 	bool forgot = false;
 
-	for (class = 0; class < b->ops->nr_classes; class ++) {
-		runnable += count_lanes(h, bq->runnable[class].head, false);
-		forgot |= slots_forgot(&b->slots[class], hq->q.index);
+	for (domain = 0; domain < b->ops->nr_domains; domain++) {
+		runnable += count_lanes(h, bq->runnable[domain].head, false);
+		forgot |= slots_forgot(&b->slots[domain], hq->q.index);
 	}
 	if (runnable + exhausted != hq->waiting)
 		host_fail(h,

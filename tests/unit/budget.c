@@ -62,17 +62,17 @@ static void test_predict(struct budget *b, u64 now)
 		in_predict(&scenario);
 }
 
-static const struct budget_ops one_class = {
-	.nr_classes = 1, .predict = test_predict,
+static const struct budget_ops one_domain = {
+	.nr_domains = 1, .predict = test_predict,
 };
 
-static u32 class_of(const struct io *io)
+static u32 domain_of(const struct io *io)
 {
 	return io->op == IO_WRITE;
 }
 
-static const struct budget_ops two_classes = {
-	.nr_classes = 2, .batch = { 3, 2 }, .class = class_of,
+static const struct budget_ops two_domains = {
+	.nr_domains = 2, .batch = { 3, 2 }, .domain = domain_of,
 	.predict = test_predict,
 };
 
@@ -81,7 +81,7 @@ static enum budget_rule test_rule;
 
 static int test_init(struct sched *s)
 {
-	const u32 depth[BUDGET_CLASSES] = { s->params.depth, s->params.depth };
+	const u32 depth[BUDGET_DOMAINS] = { s->params.depth, s->params.depth };
 	struct budget *b = s->own;
 
 	if (budget_init(b, s, test_budget_ops, next_total, depth))
@@ -477,7 +477,7 @@ static void twin_play(struct random *r, bool locks)
 {
 	u32 step, i;
 
-	scenario_init(&one_class, BUDGET_ALL_OUT, 1 << 20, IOS);
+	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, IOS);
 	for (i = 0; locks && i < FLOWS; i++) {
 		port_lock_init(&scenario.lock[i]);
 		budget_set_lock(scenario.flow[i], &scenario.lock[i]);
@@ -527,7 +527,7 @@ static void test_example(void **state)
 	s64 debt;
 
 	(void)state;
-	scenario_init(&one_class, BUDGET_ALL_OUT, 12 << 20, IOS);
+	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 12 << 20, IOS);
 	flow_set_weight(s->flow[0], 100);
 	flow_set_weight(s->flow[1], 500);
 	/* The first comes alone and has all; then the shares are 1/6 and 5/6. */
@@ -564,7 +564,7 @@ static void test_donors_first(void **state)
 	u32 i;
 
 	(void)state;
-	scenario_init(&one_class, BUDGET_ALL_OUT, 1 << 20, IOS);
+	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, IOS);
 	budget_flow_of(s->flow[2])->donor_until_ns = s->now + PERIOD;
 	for (i = 0; i < 4; i++)
 		insert(s, 0, i % 2, 4096, IO_READ, 0);
@@ -589,7 +589,7 @@ static void test_periodic(void **state)
 	struct scenario *s = &scenario;
 
 	(void)state;
-	scenario_init(&one_class, BUDGET_PERIODIC, 1 << 20, IOS);
+	scenario_init(&one_domain, BUDGET_PERIODIC, 1 << 20, IOS);
 	insert(s, 0, 0, 4096, IO_READ, 0);
 	complete(s, dispatch(s, 0, DISPATCH_IO));
 	tick(s);
@@ -619,7 +619,7 @@ static void test_holder_leaves(void **state)
 	struct scenario *s = &scenario;
 
 	(void)state;
-	scenario_init(&one_class, BUDGET_ALL_OUT, 1 << 20, IOS);
+	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, IOS);
 	insert(s, 1, 1, 4096, IO_READ, 0);
 	complete(s, dispatch(s, 1, DISPATCH_IO));
 	insert(s, 0, 0, 4096, IO_READ, 0);
@@ -651,7 +651,7 @@ static void hold(u32 out, struct io **io)
 	struct scenario *s = &scenario;
 	u32 i;
 
-	scenario_init(&one_class, BUDGET_CONSERVING, 1 << 20, IOS);
+	scenario_init(&one_domain, BUDGET_CONSERVING, 1 << 20, IOS);
 	insert(s, 0, 0, 4096, IO_READ, 0);
 	for (i = 0; i < out; i++)
 		insert(s, 1, 1, 4096, IO_READ, 0);
@@ -750,7 +750,7 @@ static void test_weights_during_refill(void **state)
 	u32 i;
 
 	(void)state;
-	scenario_init(&one_class, BUDGET_ALL_OUT, 1 << 20, IOS);
+	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, IOS);
 	for (i = 0; i < FLOWS; i++) {
 		insert(s, 0, i, 4096, IO_READ, 0);
 		complete(s, dispatch(s, 0, DISPATCH_IO));
@@ -776,7 +776,7 @@ static void test_urgent(void **state)
 	s64 before;
 
 	(void)state;
-	scenario_init(&one_class, BUDGET_ALL_OUT, 1 << 20, 1);
+	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, 1);
 	insert(s, 1, 1, 4096, IO_READ, 0);
 	complete(s, dispatch(s, 1, DISPATCH_IO));
 	insert(s, 0, 0, 4096, IO_READ, 0);
@@ -817,7 +817,7 @@ static void test_exempt(void **state)
 	s64 before;
 
 	(void)state;
-	scenario_init(&one_class, BUDGET_ALL_OUT, 1 << 20, 1);
+	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, 1);
 	insert(s, 0, 0, 4096, IO_READ, 0);
 	io = dispatch(s, 0, DISPATCH_IO);
 	insert(s, 0, 0, 4096, IO_READ, 0);
@@ -844,7 +844,7 @@ static void test_merge(void **state)
 	s64 before;
 
 	(void)state;
-	scenario_init(&one_class, BUDGET_ALL_OUT, 1 << 20, IOS);
+	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, IOS);
 	io = insert(s, 0, 0, 4096, IO_READ, 0);
 	before = left(s, 0);
 	budget_merge(&s->queue[0], io, 65536);
@@ -860,7 +860,7 @@ static void test_merge(void **state)
  * Classes take turns, three of the first and two of the second; one without a
  * slot does not stop the other.
  */
-static void test_classes(void **state)
+static void test_domains(void **state)
 {
 	static const u32 order[] = { 0, 0, 0, 1, 1, 0, 0, 0, 1, 1 };
 	struct scenario *s = &scenario;
@@ -868,23 +868,23 @@ static void test_classes(void **state)
 	u32 i;
 
 	(void)state;
-	scenario_init(&two_classes, BUDGET_ALL_OUT, 64 << 20, 6);
+	scenario_init(&two_domains, BUDGET_ALL_EXHAUSTED, 64 << 20, 6);
 	for (i = 0; i < 8; i++) {
 		insert(s, 0, 0, 4096, IO_READ, 0);
 		insert(s, 0, 0, 4096, IO_WRITE, 0);
 	}
 	for (i = 0; i < ARRAY_SIZE(order); i++) {
 		io[i] = dispatch(s, 0, DISPATCH_IO);
-		assert_int_equal(class_of(io[i]), order[i]);
+		assert_int_equal(domain_of(io[i]), order[i]);
 	}
 	/* All six slots for reads are in use, and four of those for writes. */
-	assert_int_equal(class_of(dispatch(s, 0, DISPATCH_IO)), 1);
-	assert_int_equal(class_of(dispatch(s, 0, DISPATCH_IO)), 1);
+	assert_int_equal(domain_of(dispatch(s, 0, DISPATCH_IO)), 1);
+	assert_int_equal(domain_of(dispatch(s, 0, DISPATCH_IO)), 1);
 	dispatch(s, 0, DISPATCH_NO_SLOT);
 	s->named = 0;
 	complete(s, io[0]);
 	assert_int_equal(s->named, BIT_ULL(0));
-	assert_int_equal(class_of(dispatch(s, 0, DISPATCH_IO)), 0);
+	assert_int_equal(domain_of(dispatch(s, 0, DISPATCH_IO)), 0);
 	twin_finish(s);
 	for (i = 0; i < IOS; i++)
 		if (s->io[i].flags & IO_OUT)
@@ -899,11 +899,11 @@ static void test_no_memory(void **state)
 	u32 allowed;
 
 	(void)state;
-	scenario_init(&two_classes, BUDGET_ALL_OUT, 1 << 20, 4);
-	/* Its queues, and two allocations for the slots of each class. */
+	scenario_init(&two_domains, BUDGET_ALL_EXHAUSTED, 1 << 20, 4);
+	/* Its queues, and two allocations for the slots of each domain. */
 	for (allowed = 0; allowed < 5; allowed++) {
 		port_zalloc_fail_after(allowed);
-		assert_int_equal(budget_init(&b, &scenario.sched, &two_classes,
+		assert_int_equal(budget_init(&b, &scenario.sched, &two_domains,
 					     1, depth),
 				 -ENOMEM);
 		port_zalloc_fail_never();
@@ -925,7 +925,7 @@ int main(void)
 		cmocka_unit_test(test_urgent),
 		cmocka_unit_test(test_exempt),
 		cmocka_unit_test(test_merge),
-		cmocka_unit_test(test_classes),
+		cmocka_unit_test(test_domains),
 		cmocka_unit_test(test_no_memory),
 	};
 
