@@ -99,6 +99,7 @@
 #define MQFAIR_BUDGET_H
 
 #include "core/slots.h"
+#include "credit.h"
 #include "throughput.h"
 
 enum {
@@ -182,9 +183,8 @@ struct budget_past {
 /* What flow_own() has, or begins with. */
 struct budget_flow {
 	/* the credit line */
-	atomic64_t left;	/* A: credit; <= 0: out */
-	atomic64_t exhausted_ns;	/* A: when it was last out */
-	struct port_lock *lock;	/* that protects `left`; NULL: none */
+	struct credit credit;
+	atomic64_t exhausted_ns;	/* A: when it was last exhausted */
 	u64 donor_until_ns;		/* O, by L: until when nobody waits for it */
 
 	atomic64_t waits[QUEUE_WORDS] __port_cacheline;	/* A: queues */
@@ -215,7 +215,6 @@ struct budget_queue {
 struct budget {
 	struct sched *sched;		/* I */
 	const struct budget_ops *ops;	/* I */
-	struct budget_queue *queue;	/* I: by index */
 	enum budget_rule rule;		/* O, by tune */
 	u64 total;			/* L: of a round */
 	u64 round;			/* L: number of the present one */
@@ -242,6 +241,12 @@ struct budget_params {
 static inline struct budget_params *budget_params(const struct sched_params *p)
 {
 	return (struct budget_params *)p->own;
+}
+
+/* queue.own is, or begins with, its part of the budget. */
+static inline struct budget_queue *budget_queue_of(const struct queue *q)
+{
+	return q->own;
 }
 
 /* sched.own is, or begins with, its budget. */

@@ -97,6 +97,11 @@ static struct hwabc *hwabc_of(const struct sched *s)
 	return s->own;
 }
 
+static struct hwabc_queue *hwabc_queue_of(const struct queue *q)
+{
+	return q->own;
+}
+
 static struct hwabc_flow *hwabc_flow_of(const struct flow *f)
 {
 	return flow_own(f);
@@ -249,12 +254,11 @@ static u32 hwabc_charge(const struct budget *b, const struct io *io, u32 bytes)
 
 static u64 hwabc_work(const struct budget *b)
 {
-	const struct hwabc *hw = hwabc_of(b->sched);
 	u64 work = 0;
 	u32 i;
 
 	for (i = 0; i < b->sched->nr_queues; i++)
-		work += READ_ONCE(hw->queue[i].work);
+		work += READ_ONCE(hwabc_queue_of(b->sched->queue[i])->work);
 	return work;
 }
 
@@ -301,7 +305,7 @@ static enum dispatch_result hwabc_dispatch(struct queue *q, u64 now,
 					   struct io **io, struct wake *wake)
 {
 	enum dispatch_result result = budget_dispatch(q, now, io, wake);
-	struct hwabc_queue *hq = &hwabc_of(q->sched)->queue[q->index];
+	struct hwabc_queue *hq = hwabc_queue_of(q);
 	struct hwabc_flow_queue *fq;
 	u32 cost;
 
@@ -368,7 +372,6 @@ static void hwabc_exit(struct sched *s)
 
 	budget_deinit(&hw->budget);
 	gc_shadow_deinit(&hw->gc_shadow);
-	port_free(hw->queue);
 }
 
 static const struct budget_ops hwabc_budget_ops = {
@@ -384,11 +387,8 @@ static int hwabc_init(struct sched *s)
 	struct hwabc *hw = hwabc_of(s);
 
 	hw->hidden = true;
-	hw->queue = port_zalloc(s->nr_queues * sizeof(*hw->queue));
-	if (!hw->queue)
-		return -ENOMEM;
 	if (gc_shadow_init(&hw->gc_shadow, s->nr_queues, s->pages))
-		goto queue;
+		return -ENOMEM;
 	if (budget_init(&hw->budget, s, &hwabc_budget_ops, TOTAL_LEAST,
 			&s->params.depth))
 		goto gc_shadow;
@@ -396,8 +396,6 @@ static int hwabc_init(struct sched *s)
 	return 0;
 gc_shadow:
 	gc_shadow_deinit(&hw->gc_shadow);
-queue:
-	port_free(hw->queue);
 	return -ENOMEM;
 }
 
@@ -458,6 +456,7 @@ const struct sched_ops hwabc_ops = {
 	.shifts_mix		= true,
 	.tunables		= hwabc_tunables,
 	.bytes			= sizeof(struct hwabc),
+	.queue_bytes		= sizeof(struct hwabc_queue),
 	.params_bytes		= sizeof(struct hwabc_params),
 	.flow_bytes		= sizeof(struct hwabc_flow),
 	.flow_queue_bytes	= BUDGET_FLOW_QUEUE_BYTES(1) +

@@ -51,12 +51,12 @@ struct hwabc_flow_queue {
 };
 
 struct hwabc_queue {
+	struct budget_queue budget;
 	u64 work;			/* O: cost without factors */
 } __port_cacheline;
 
 struct hwabc {
 	struct budget budget;
-	struct hwabc_queue *queue;	/* I: by index */
 	struct gc_shadow gc_shadow;
 	bool hidden;			/* O by T: nobody tells whose pages are where */
 	u64 drain_ns, judge_ns;		/* T: when next */

@@ -374,6 +374,7 @@ const struct sched_ops kyber_fair_ops = {
 	.name		= "kyber-fair",
 	.tunables	= kyber_tunables,
 	.bytes			= sizeof(struct kyber_fair),
+	.queue_bytes		= sizeof(struct budget_queue),
 	.params_bytes		= sizeof(struct kyber_params),
 	.flow_bytes	= sizeof(struct kyber_flow),
 	.flow_queue_bytes = BUDGET_FLOW_QUEUE_BYTES(DOMAINS),

@@ -389,6 +389,7 @@ const struct sched_ops wdt_ops = {
 	.name			= "wdt",
 	.tunables		= wdt_tunables,
 	.bytes			= sizeof(struct wdt),
+	.queue_bytes		= sizeof(struct budget_queue),
 	.params_bytes		= sizeof(struct wdt_params),
 	.flow_bytes		= sizeof(struct wdt_flow),
 	.flow_queue_bytes	= BUDGET_FLOW_QUEUE_BYTES(1),

@@ -270,7 +270,7 @@ static void check_credit(const struct flow *f)
 	const struct budget_flow *bf = budget_flow_of(f);
 
 	threads_check(bf->granted ==
-		      (s64)budget_spent(f) + atomic64_read(&bf->left));
+		      (s64)budget_spent(f) + credit_left(&bf->credit));
 }
 
 static u32 requests_in(const struct budget_lane *lane)
@@ -286,7 +286,7 @@ static u32 requests_in(const struct budget_lane *lane)
 
 static void check_waiting(const struct scenario *s, const struct queue *q)
 {
-	const struct budget_queue *bq = &budget(s)->queue[q->index];
+	const struct budget_queue *bq = budget_queue_of(q);
 	const struct budget_lane *lane;
 	u32 runnable = 0, domain;
 
@@ -298,7 +298,7 @@ static void check_waiting(const struct scenario *s, const struct queue *q)
 	threads_check(runnable + requests_in(bq->exhausted.head) == q->nr);
 	threads_check(!runnable || q->state == DISPATCH_NO_SLOT);
 	for (lane = bq->exhausted.head; lane; lane = lane->next)
-		threads_check(atomic64_read(&budget_flow_of(lane->flow)->left) <=
+		threads_check(credit_left(&budget_flow_of(lane->flow)->credit) <=
 			      0);
 }
 

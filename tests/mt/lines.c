@@ -80,7 +80,8 @@ static void name_budget(struct scenario *s)
 	u32 i;
 
 	trace_name("budget", b, sizeof(*b));
-	trace_name("budget: queues", b->queue, CPUS * sizeof(b->queue[0]));
+	trace_name("budget: queues", s->queue[0]->own,
+		   CPUS * whole_lines(s->sched.ops->queue_bytes));
 	for (i = 0; i < b->ops->nr_domains; i++) {
 		trace_name("slots: queues", b->slots[i].queue,
 			   CPUS * sizeof(b->slots[i].queue[0]));

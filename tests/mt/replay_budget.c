@@ -103,6 +103,7 @@ static const struct sched_ops test_ops = {
 	.name			= "test",
 	.tunables		= no_tunables,
 	.bytes			= sizeof(struct budget),
+	.queue_bytes		= sizeof(struct budget_queue),
 	.params_bytes		= sizeof(struct budget_params),
 	.flow_bytes		= sizeof(struct budget_flow),
 	.flow_queue_bytes	= BUDGET_FLOW_QUEUE_BYTES(1),
@@ -274,7 +275,7 @@ static void run_2(void *arg)
 
 static bool is_out(const struct flow *f)
 {
-	return atomic64_read(&budget_flow_of(f)->left) <= 0;
+	return credit_left(&budget_flow_of(f)->credit) <= 0;
 }
 
 static void check_lane(const struct scenario *s, const struct budget_lane *lane,
@@ -296,7 +297,7 @@ static void check_lane(const struct scenario *s, const struct budget_lane *lane,
 
 static void check_queue(const struct scenario *s, u32 queue)
 {
-	const struct budget_queue *bq = &budget(s)->queue[queue];
+	const struct budget_queue *bq = budget_queue_of(&s->queue[queue]);
 	const struct budget_lane *lane;
 
 	/* Who does not wait for a slot is not taken to. */
@@ -335,7 +336,7 @@ static void check_stalled(const struct scenario *s)
 		used += !!(s->flight[i]->flags & IO_SLOT);
 	threads_check(slots_used(&budget(s)->slots[0]) == used);
 	for (i = 0; i < FLOWS; i++) {
-		s64 left = atomic64_read(&budget_flow_of(s->flow[i])->left);
+		s64 left = credit_left(&budget_flow_of(s->flow[i])->credit);
 
 		threads_check(budget_flow_of(s->flow[i])->granted ==
 			      (s64)budget_spent(s->flow[i]) + left);

@@ -51,7 +51,7 @@ static void check_credit(struct host *h)
 	for (hf = h->flows; hf; hf = hf->next) {
 		const struct budget_flow *bf = budget_flow_of(hf->flow);
 		s64 spent = (s64)budget_spent(hf->flow);
-		s64 left = atomic64_read(&bf->left);
+		s64 left = credit_left(&bf->credit);
 
 		if (bf->granted != spent + left)
 			host_fail(
@@ -103,11 +103,11 @@ static u32 count_lanes(struct host *h, const struct budget_lane *lane,
 	for (; lane; lane = lane->next) {
 		const struct budget_flow *bf = budget_flow_of(lane->flow);
 
-		if (exhausted && atomic64_read(&bf->left) > 0)
+		if (exhausted && credit_left(&bf->credit) > 0)
 			host_fail(
 				h,
 				"%llu ns: %lld of credit, and its requests are put aside",
-				host_now(h), atomic64_read(&bf->left));
+				host_now(h), credit_left(&bf->credit));
 		for (io = lane->fifo.head; io; io = io->next)
 			requests++;
 	}
@@ -117,7 +117,7 @@ static u32 count_lanes(struct host *h, const struct budget_lane *lane,
 static void check_waiting(struct host *h, const struct host_queue *hq)
 {
 	const struct budget *b = budget_of(&h->sched);
-	const struct budget_queue *bq = &b->queue[hq->q.index];
+	const struct budget_queue *bq = budget_queue_of(&hq->q);
 	u32 domain, runnable = 0,
 		    exhausted = count_lanes(h, bq->exhausted.head, true);
 	bool forgot = false;

@@ -101,6 +101,7 @@ static const struct sched_ops test_ops = {
 	.name			= "test",
 	.tunables		= no_tunables,
 	.bytes			= sizeof(struct budget),
+	.queue_bytes		= sizeof(struct budget_queue),
 	.params_bytes		= sizeof(struct budget_params),
 	.flow_bytes		= sizeof(struct budget_flow),
 	.flow_queue_bytes	= BUDGET_FLOW_QUEUE_BYTES(2),
@@ -257,7 +258,7 @@ static void reshare(struct scenario *s)
 
 static s64 left(const struct scenario *s, u32 flow)
 {
-	return atomic64_read(&budget_flow_of(s->flow[flow])->left);
+	return credit_left(&budget_flow_of(s->flow[flow])->credit);
 }
 
 /* I1. */
@@ -900,8 +901,8 @@ static void test_no_memory(void **state)
 
 	(void)state;
 	scenario_init(&two_domains, BUDGET_ALL_EXHAUSTED, 1 << 20, 4);
-	/* Its queues, and two allocations for the slots of each domain. */
-	for (allowed = 0; allowed < 5; allowed++) {
+	/* Two allocations for the slots of each domain. */
+	for (allowed = 0; allowed < 4; allowed++) {
 		port_zalloc_fail_after(allowed);
 		assert_int_equal(budget_init(&b, &scenario.sched, &two_domains,
 					     1, depth),

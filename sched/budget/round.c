@@ -1,0 +1,555 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Rounds: which flow gets how much credit, and when.  The story, the table of
+ * states and the orderings P1 to P4 are in budget.h.
+ */
+#include "round.h"
+#include "cost/cost_estimator.h"
+#include "core/queue.h"
+
+enum {
+	SWEEP_NS = FLOW_GRACE_NS / 2,
+	SUSPECT_SWEEPS = 10,	/* half a second, as in mqfq.c */
+	/* How long a flow stays a donor: as long as a rate is known. */
+	DONOR_PERIODS = 8,
+	/* Most periods that a conserving round lasts, unless .. */
+	ROUND_PERIODS = 2,
+	/* .. the device has not been turned over so often. */
+	ROUND_TURNOVERS = 2,
+};
+
+static u64 period_ns(const struct budget *b)
+{
+	return READ_ONCE(budget_params(&b->sched->params)->period_ns);
+}
+
+static void request_tick(struct budget *b, u64 now, struct wake *wake)
+{
+	/* P1: pairs with budget_tick().  At 0 no time would be asked for. */
+	if (!atomic64_xchg(&b->tick_requested, 1))
+		wake_at(wake, max(now, (u64)1));
+}
+
+/* ------------------------------------------------- waiting for credit, wakes */
+
+void round_exhausted(struct budget *b, struct budget_flow *bf, u64 now,
+		     struct wake *wake)
+{
+	s64 sentinel;
+
+	atomic64_set(&bf->exhausted_ns, (s64)now);
+	if (round_rule(b) == BUDGET_PERIODIC)
+		return;
+	/* P1: a full order after the spending.  Pairs with budget_tick(). */
+	sentinel = atomic64_fetch_add(0, &b->sentinel);
+	if (!sentinel || sentinel == (s64)(unsigned long)bf)
+		request_tick(b, now, wake);
+}
+
+bool round_announce(struct budget *b, struct budget_flow *bf, u32 queue,
+		    u64 now, struct wake *wake)
+{
+	s64 bit = (s64)BIT_ULL(queue % 64);
+
+	/* P2: full order.  Pairs with wake_waiting(). */
+	atomic64_fetch_or(bit, &bf->waits[queue / 64]);
+	if (credit_may_spend(&bf->credit)) {
+		atomic64_fetch_andnot(bit, &bf->waits[queue / 64]);
+		return true;
+	}
+	/* P4: pairs with tick_active(). */
+	if (round_rule(b) == BUDGET_CONSERVING && !atomic64_read(&b->watched))
+		request_tick(b, now, wake);
+	return false;
+}
+
+/* The flow has been granted credit: wakes the queues that wait for it. */
+static void wake_waiting(struct budget *b, struct budget_flow *bf,
+			 struct wake *wake)
+{
+	u32 word, queue;
+	u64 bits;
+
+	/* P2: full order after the grant.  Pairs with round_announce(). */
+	for (word = 0; word * 64 < b->sched->nr_queues; word++)
+		for (bits = (u64)atomic64_xchg(&bf->waits[word], 0); bits;
+		     bits &= bits - 1) {
+			queue = word * 64 + port_ffs64(bits);
+			/* P3: pairs with retry_exhausted(). */
+			(void)atomic64_fetch_add(
+				1, &budget_queue_of(b->sched->queue[queue])
+					    ->grants);
+			sched_wake(b->sched, queue, wake);
+		}
+}
+
+/* ------------------------------------------------------------------ granting */
+
+static u64 grant_of(struct budget *b, struct flow *f)
+{
+	u64 generation, amount;
+	u64 share = share_of(&b->sched->share, &f->group, &generation);
+
+	if (b->ops->grant)
+		amount = b->ops->grant(b, f, share);
+	else
+		amount = mul_u64_u64_shr(b->total, share, SHARE_SHIFT);
+	return clamp(amount, 1ULL, 1ULL << BUDGET_MOST_SHIFT);
+}
+
+static void grant(struct budget_flow *bf, u64 round, u64 amount)
+{
+	s64 grown = credit_grant(&bf->credit, amount);
+
+	bf->round = round;
+	WRITE_ONCE(bf->granted, bf->granted + grown);
+	bf->mark += grown;
+}
+
+/*
+ * The flow has just become active.  Credit that it spent before it was idle is
+ * not counted in this round.
+ */
+static void grant_initial(struct budget *b, struct flow *f, struct wake *wake)
+{
+	struct budget_flow *bf = budget_flow_of(f);
+	unsigned long flags = port_lock(&b->sched->active_lock);
+
+	if (bf->round != b->round) {
+		grant(bf, b->round, grant_of(b, f));
+		bf->mark = credit_left(&bf->credit);
+		wake_waiting(b, bf, wake);
+	}
+	port_unlock(&b->sched->active_lock, flags);
+}
+
+void round_join(struct budget *b, struct flow *f, u64 now, struct wake *wake)
+{
+	grant_initial(b, f, wake);
+	request_tick(b, now, wake);
+}
+
+static bool is_donor(const struct budget *b, const struct budget_flow *bf,
+		     u64 now)
+{
+	return bf->donor_until_ns > now || throughput_probes(&b->throughput);
+}
+
+/*
+ * Rounds until the debt of the first flow is paid.  Donors do not count: beside
+ * a donor of weight 10000, a flow of weight 1 would get one request for ten
+ * thousand that the donor is granted and does not use.
+ */
+static u64 rounds_due(struct budget *b, u64 now)
+{
+	u64 least = ~0ULL, rounds;
+	struct flow *f;
+
+	for (f = b->sched->active; f; f = f->next_active) {
+		struct budget_flow *bf = budget_flow_of(f);
+		s64 left = credit_left(&bf->credit);
+
+		bf->due = grant_of(b, f);
+		if (left > 0 && is_donor(b, bf, now))
+			continue;
+		rounds = left > 0 ? 1 : div64_u64((u64)-left, bf->due) + 1;
+		least = min(least, rounds);
+	}
+	return least == ~0ULL ? 1 : least;
+}
+
+/* ---------------------------------------------- the round that ends: accounts */
+
+static void account_flow(const struct budget *b, struct budget_flow *bf,
+			 u64 round_ns)
+{
+	struct budget_past *past = &bf->past;
+	u64 exhausted_ns = (u64)atomic64_read(&bf->exhausted_ns);
+	s64 left = credit_left(&bf->credit);
+
+	past->used = (u64)max(bf->mark - left, (s64)0);
+	past->exhausted = left <= 0;
+	past->ran_ns = round_ns;
+	bf->mark = left;
+	if (!past->exhausted)
+		return;
+	/* Spenders may stamp in any order, and in an earlier round. */
+	past->ran_ns = min(round_ns, exhausted_ns > b->start_ns ?
+					     exhausted_ns - b->start_ns :
+					     0);
+	WRITE_ONCE(bf->donor_until_ns, 0);
+}
+
+/* Sets the past of each flow, and of all flows that are not donors. */
+static void account_round(struct budget *b, u64 now)
+{
+	struct budget_past *all = &b->past;
+	u64 round_ns = now - b->start_ns, used = 0, longest_ns = 0;
+	struct flow *f;
+
+	all->exhausted = true;
+	for (f = b->sched->active; f; f = f->next_active) {
+		struct budget_flow *bf = budget_flow_of(f);
+
+		account_flow(b, bf, round_ns);
+		used += bf->past.used;
+		if (bf->past.exhausted)
+			longest_ns = max(longest_ns, bf->past.ran_ns);
+		else if (bf->donor_until_ns <= now)
+			all->exhausted = false;
+	}
+	all->used = used;
+	all->ran_ns = all->exhausted ? longest_ns : round_ns;
+	b->used += used;
+}
+
+/* ------------------------------------------------- the counts for throughput */
+
+static u64 dispatched(const struct budget *b)
+{
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < b->sched->nr_queues; i++)
+		sum += READ_ONCE(b->sched->queue[i]->stats.dispatched);
+	return sum;
+}
+
+/* Requests in the device; *@full: some domain has no slot left. */
+static u64 in_device(const struct budget *b, bool *full)
+{
+	u32 domain;
+	s64 out = 0, free;
+
+	*full = false;
+	for (domain = 0; domain < b->ops->nr_domains; domain++) {
+		free = token_total(&b->slots[domain].tree);
+		out += READ_ONCE(b->slots[domain].tree.depth) - free;
+		*full |= free <= 0;
+	}
+	return (u64)max(out, (s64)0);
+}
+
+/* @used: credit spent in the present round. */
+static void count(const struct budget *b, u64 used, u64 now,
+		  struct throughput_counts *c)
+{
+	c->now = now;
+	c->period_ns = period_ns(b);
+	c->work = b->ops->work ? b->ops->work(b) : b->used + used;
+	c->in_device = in_device(b, &c->full);
+}
+
+u64 budget_least_total(const struct budget *b)
+{
+	bool full;
+
+	return ROUND_TURNOVERS *
+	       throughput_turnover(&b->throughput, in_device(b, &full));
+}
+
+/* False: the drive gives no account of its time. */
+static bool drive_time(const struct budget *b, u64 now, struct drive_time *time)
+{
+	*time = (struct drive_time){ 0 };
+	return b->ops->drive_time && b->ops->drive_time(b, now, time);
+}
+
+static void begin_account(struct budget *b, u64 now)
+{
+	struct drive_time time;
+
+	drive_time(b, now, &time);
+	throughput_begin_account(&b->throughput, now, &time);
+}
+
+/* -------------------------------------------------------------------- refill */
+
+static void measure_round(struct budget *b, u64 now)
+{
+	struct throughput_counts c;
+
+	count(b, 0, now, &c);
+	throughput_round(&b->throughput, &c, dispatched(b));
+	b->least_used = budget_least_total(b);
+	if (throughput_account_is_due(&b->throughput, now, c.period_ns))
+		begin_account(b, now);
+}
+
+static void refill(struct budget *b, u64 now, struct wake *wake)
+{
+	u64 rounds;
+	struct flow *f;
+
+	account_round(b, now);
+	measure_round(b, now);
+	b->ops->predict(b, now);
+	WRITE_ONCE(b->total, clamp(b->total, 1ULL, 1ULL << BUDGET_MOST_SHIFT));
+	rounds = rounds_due(b, now);
+	b->round++;
+	b->start_ns = now;
+	for (f = b->sched->active; f; f = f->next_active) {
+		struct budget_flow *bf = budget_flow_of(f);
+
+		grant(bf, b->round, bf->due * rounds);
+		if (credit_may_spend(&bf->credit))
+			wake_waiting(b, bf, wake);
+	}
+	WRITE_ONCE(b->refills, b->refills + 1);
+}
+
+static void refill_early(struct budget *b, u64 now, struct wake *wake)
+{
+	WRITE_ONCE(b->early, b->early + 1);
+	refill(b, now, wake);
+}
+
+/* -------------------------------------------------------- the end of a round */
+
+/* The active flows at one moment. */
+struct round_state {
+	u64 used;		/* credit, since the round began */
+	bool waits;		/* an exhausted flow has requests */
+	bool holds;		/* the round waits for a flow with credit */
+	bool runnable;		/* a flow has credit, .. */
+	bool backlog;		/* .. and requests that are queued */
+};
+
+static void scan_flows(const struct budget *b, u64 now, struct round_state *st)
+{
+	struct flow *f;
+
+	*st = (struct round_state){ 0 };
+	for (f = b->sched->active; f; f = f->next_active) {
+		struct budget_flow *bf = budget_flow_of(f);
+		s64 left = credit_left(&bf->credit);
+
+		st->used += (u64)max(bf->mark - left, (s64)0);
+		if (left > 0) {
+			st->runnable = true;
+			st->backlog |= atomic64_read(&f->queued) > 0;
+			st->holds |= !is_donor(b, bf, now);
+		} else {
+			st->waits |= atomic64_read(&f->queued) > 0;
+		}
+	}
+}
+
+static u64 round_most_ns(const struct budget *b)
+{
+	if (round_rule(b) == BUDGET_CONSERVING)
+		return ROUND_PERIODS * period_ns(b);
+	return period_ns(b);
+}
+
+/* The time of the round is over. */
+static bool round_is_overdue(const struct budget *b,
+			     const struct round_state *st, u64 now)
+{
+	if (now - b->start_ns < round_most_ns(b))
+		return false;
+	return round_rule(b) != BUDGET_CONSERVING || st->used >= b->least_used;
+}
+
+/* All flows are exhausted, or those that wait do so for donors alone. */
+static bool round_is_over(const struct budget *b, const struct round_state *st)
+{
+	if (round_rule(b) == BUDGET_PERIODIC)
+		return false;
+	return !st->runnable || (st->waits && !st->holds);
+}
+
+static void mark_donors(struct budget *b, u64 now)
+{
+	struct flow *f;
+
+	for (f = b->sched->active; f; f = f->next_active) {
+		struct budget_flow *bf = budget_flow_of(f);
+
+		if (credit_may_spend(&bf->credit))
+			WRITE_ONCE(bf->donor_until_ns,
+				   now + DONOR_PERIODS * period_ns(b));
+	}
+}
+
+/*
+ * A flow waits for those with credit.  True if the round ends for that: they
+ * leave the device idle, or a probe is to find out whether they do.
+ */
+static bool watch(struct budget *b, const struct round_state *st,
+		  const struct throughput_counts *c, struct wake *wake)
+{
+	struct drive_time time;
+	bool known = drive_time(b, c->now, &time);
+	enum throughput_result result = throughput_wait(&b->throughput, c,
+							st->backlog,
+							known ? &time : NULL);
+
+	wake_at(wake, c->now + throughput_check_ns(c->period_ns));
+	if (result == THROUGHPUT_IDLE)
+		mark_donors(b, c->now);
+	return result != THROUGHPUT_USED;
+}
+
+/* The same, if a flow waits. */
+static bool watch_waiting(struct budget *b, const struct round_state *st,
+			  u64 now, struct wake *wake)
+{
+	struct throughput *t = &b->throughput;
+	struct throughput_counts c;
+
+	count(b, st->used, now, &c);
+	throughput_check_probe(t, &c);
+	if (throughput_probes(t))
+		wake_at(wake, t->probe_until_ns);
+	if (round_rule(b) != BUDGET_CONSERVING || !st->waits) {
+		throughput_end_wait(t, &c);
+		return false;
+	}
+	atomic64_set(&b->watched, 1);
+	return !throughput_probes(t) && watch(b, st, &c, wake);
+}
+
+/* P1: the flow with the most credit, which is probably exhausted last. */
+static void choose_sentinel(struct budget *b, u64 now)
+{
+	const struct budget_flow *sentinel = NULL;
+	s64 most = 0;
+	struct flow *f;
+
+	for (f = b->sched->active; f; f = f->next_active) {
+		const struct budget_flow *bf = budget_flow_of(f);
+		s64 left = credit_left(&bf->credit);
+
+		if (left > most && !is_donor(b, bf, now)) {
+			most = left;
+			sentinel = bf;
+		}
+	}
+	atomic64_set(&b->sentinel, (s64)(unsigned long)sentinel);
+}
+
+static void start(struct budget *b, u64 now)
+{
+	struct throughput_counts c;
+
+	b->idle = false;
+	b->start_ns = now;
+	begin_account(b, now);
+	count(b, 0, now, &c);
+	throughput_start(&b->throughput, &c, dispatched(b));
+}
+
+static void tick_active(struct budget *b, u64 now, struct wake *wake)
+{
+	struct round_state st;
+	u64 end_ns;
+
+	if (b->idle)
+		start(b, now);
+	/* P4: full order.  Pairs with round_announce(). */
+	atomic64_xchg(&b->watched, 0);
+	scan_flows(b, now, &st);
+	if (round_is_overdue(b, &st, now)) {
+		refill(b, now, wake);
+		scan_flows(b, now, &st);
+	}
+	if (round_is_over(b, &st)) {
+		refill_early(b, now, wake);
+		scan_flows(b, now, &st);
+	}
+	if (watch_waiting(b, &st, now, wake))
+		refill_early(b, now, wake);
+	choose_sentinel(b, now);
+	end_ns = b->start_ns + round_most_ns(b);
+	wake_at(wake, end_ns > now ? end_ns : now + period_ns(b));
+}
+
+/* ------------------------------------------------------------- the watchdog */
+
+/* I2, for a flow. */
+static bool flow_is_forgotten(const struct budget *b,
+			      const struct budget_flow *bf)
+{
+	u32 word;
+
+	for (word = 0; word * 64 < b->sched->nr_queues; word++)
+		if (atomic64_read(&bf->waits[word]))
+			return credit_may_spend(&bf->credit);
+	return false;
+}
+
+static bool queue_is_forgotten(const struct budget *b, const struct queue *q)
+{
+	u32 domain;
+
+	if (READ_ONCE(q->wake_pending) || !READ_ONCE(q->nr))
+		return false;
+	for (domain = 0; domain < b->ops->nr_domains; domain++)
+		if (slots_forgot(&b->slots[domain], q->index))
+			return true;
+	return false;
+}
+
+static void suspect(struct budget *b, u32 *sweeps, bool forgotten)
+{
+	if (!forgotten)
+		*sweeps = 0;
+	else if (++*sweeps == SUSPECT_SWEEPS)
+		atomic64_inc(&b->sched->stats.watchdog);
+}
+
+/*
+ * Counts the flows and queues that could have run for SUSPECT_SWEEPS and were
+ * not woken.  It wakes none of them, as in mqfq.c.
+ */
+static void watch_forgotten(struct budget *b)
+{
+	unsigned long flags = port_lock(&b->sched->active_lock);
+	struct flow *f;
+	u32 i;
+
+	for (f = b->sched->active; f; f = f->next_active) {
+		struct budget_flow *bf = budget_flow_of(f);
+
+		suspect(b, &bf->suspect, flow_is_forgotten(b, bf));
+	}
+	port_unlock(&b->sched->active_lock, flags);
+	for (i = 0; i < b->sched->nr_queues; i++) {
+		struct queue *q = b->sched->queue[i];
+		struct budget_queue *bq = budget_queue_of(q);
+		u64 dispatched = READ_ONCE(q->stats.dispatched);
+
+		suspect(b, &bq->suspect,
+			queue_is_forgotten(b, q) &&
+				dispatched == bq->dispatched);
+		bq->dispatched = dispatched;
+	}
+}
+
+void budget_tick(struct sched *s, u64 now, struct wake *wake)
+{
+	struct budget *b = budget_of(s);
+	unsigned long flags;
+	bool changed;
+
+	cost_estimator_tick(s, now, wake);
+	/* P1: full order.  Pairs with round_exhausted(), request_tick(). */
+	atomic64_xchg(&b->sentinel, 0);
+	atomic64_xchg(&b->tick_requested, 0);
+	if (now >= b->sweep_ns) {
+		b->sweep_ns = now + SWEEP_NS;
+		watch_forgotten(b);
+		flow_sweep(s, now, &changed);
+	}
+	flags = port_lock(&s->active_lock);
+	if (s->active) {
+		tick_active(b, now, wake);
+		wake_at(wake, b->sweep_ns);
+	} else if (!b->idle) {
+		/* The next flow that comes finds a round without a grant. */
+		b->idle = true;
+		b->round++;
+	}
+	port_unlock(&s->active_lock, flags);
+}

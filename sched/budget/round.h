@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * round - grants, the end of a round, and the wakes of exhausted flows
+ *
+ * The half of budget.h that does not touch a request: round.c.  The other half,
+ * budget.c, calls it where a request meets the credit of its flow.  Queues may
+ * call these functions at once; refills happen in tick alone.
+ */
+#ifndef MQFAIR_ROUND_H
+#define MQFAIR_ROUND_H
+
+#include "budget.h"
+
+/* An insert has made @f active: grants its part, if it had none this round. */
+void round_join(struct budget *b, struct flow *f, u64 now, struct wake *wake);
+
+/* A dispatch has taken the credit of @bf to 0 or below: P1. */
+void round_exhausted(struct budget *b, struct budget_flow *bf, u64 now,
+		     struct wake *wake);
+
+/*
+ * P2, P4.  @queue found @bf exhausted: has it woken when the flow is granted
+ * credit.  True if the flow has some already.
+ */
+bool round_announce(struct budget *b, struct budget_flow *bf, u32 queue,
+		    u64 now, struct wake *wake);
+
+static inline enum budget_rule round_rule(const struct budget *b)
+{
+	return READ_ONCE(b->rule);
+}
+
+#endif /* MQFAIR_ROUND_H */
