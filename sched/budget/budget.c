@@ -73,6 +73,7 @@ void budget_insert(struct queue *q, struct io *io, u64 now, struct wake *wake)
 		io->cost = charge_of(b, io, io->bytes);
 		flow_charge(io->flow, io->cost, 0, !urgent, &start);
 		io->pos = start.pos;
+		io->flags |= IO_CHARGED;
 		if (unlikely(start.woke))
 			round_join(b, io->flow, now, wake);
 	}
@@ -177,11 +178,11 @@ static bool charge(struct budget *b, struct queue *q, struct io *io, u64 now,
 	struct budget_flow *bf = budget_flow_of(io->flow);
 	bool always = (io->flags & IO_URGENT) || q->sched->drain, exhausted;
 
-	if (io->flags & IO_CHARGED)
+	if (io->flags & IO_PAID)
 		return true;
 	if (!credit_spend(&bf->credit, io->cost, always, &exhausted))
 		return false;
-	io->flags |= IO_CHARGED;
+	io->flags |= IO_PAID;
 	WRITE_ONCE(fq->spent, fq->spent + io->cost);
 	if (unlikely(exhausted))
 		round_exhausted(b, bf, now, wake);
