@@ -51,7 +51,7 @@
  * grown is noticed at the end of a measuring period.
  *
  * Locking: the caller serialises.  Nothing here touches a request.
- * Tested by tests/unit/{throughput,budget}.c.
+ * Tested by tests/unit/throughput.c, tests/unit/budget_rounds.c.
  */
 #ifndef MQFAIR_THROUGHPUT_H
 #define MQFAIR_THROUGHPUT_H

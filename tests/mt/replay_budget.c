@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Budgets with one or two processors standing still half-way through a hook.
+ * Budgets, with one or two processors that stand still in the middle of a hook.
  *
- * A scene is made by a random run of whole operations; then three more are
- * interleaved in every way that replay.h knows, and then the kicks and the ticks
- * that they asked for are carried out.  Nobody may be left waiting without a
- * reason: who waits is out, somebody else is not, and a tick is coming.  With
- * time passing everything must come out.
+ * A random run of whole operations makes a scenario.  Then three more
+ * operations are interleaved in every way that replay.h knows.  Then the wakes
+ * and the ticks that they asked for are carried out.  A flow that still waits
+ * must have a reason: it is exhausted, another flow is not, and a tick is
+ * coming.  As time passes, all requests must be served.
  */
 #include "threads.h"
 #include "replay.h"
-#include "sched/budget/budget.h"
+#include "tests/budget_mock.h"
 
 enum {
 	QUEUES	= 3,
@@ -18,10 +18,10 @@ enum {
 	IOS	= 64,
 	LARGE	= 65536,	/* a request, at most */
 	OPS	= 3,
-	HISTORY	= 40,		/* operations that make a scene */
-	FRESH	= 4,		/* the last of them: their kicks are under way */
+	HISTORY	= 40,		/* operations that make a scenario */
+	FRESH	= 4,		/* the last of them: their wakes are under way */
 	PERIOD	= 40 * 1000 * 1000,
-	PERIODS	= 2000,		/* in which all must be served */
+	PERIODS	= 2000,		/* in which all requests must be served */
 };
 
 static const struct topo_place square[QUEUES] = { { 0, 0 }, { 1, 0 },
@@ -37,7 +37,7 @@ struct params {
 	u32 depth;
 	u64 total;
 	bool locks, urgent;
-	bool over;			/* the period, when the last three begin */
+	bool over;			/* is the period, when the last three begin */
 };
 
 struct scenario {
@@ -57,6 +57,10 @@ struct scenario {
 	struct op op[OPS];
 };
 
+static const struct budget_ops one_domain = {
+	.nr_domains = 1, .predict = budget_mock_predict,
+};
+
 static bool always(const struct queue *q)
 {
 	(void)q;
@@ -68,61 +72,9 @@ static struct budget *budget(const struct scenario *s)
 	return s->sched.own;
 }
 
-/* ------------------------------------------------- a scheduler to test with */
-
-static struct params test_params;
-
-static void test_predict(struct budget *b, u64 now)
-{
-	(void)now;
-	b->total = test_params.total;
-}
-
-static const struct budget_ops test_budget_ops = {
-	.nr_domains = 1, .predict = test_predict,
-};
-
-static int test_init(struct sched *s)
-{
-	struct budget *b = s->own;
-
-	threads_check(!budget_init(b, s, &test_budget_ops, test_params.total,
-				   &test_params.depth));
-	budget_set_rule(b, test_params.rule);
-	return 0;
-}
-
-static void test_exit(struct sched *s)
-{
-	budget_deinit(s->own);
-}
-
-static const struct tunable no_tunables[] = { { .name = NULL } };
-
-static const struct sched_ops test_ops = {
-	.name			= "test",
-	.tunables		= no_tunables,
-	.bytes			= sizeof(struct budget),
-	.queue_bytes		= sizeof(struct budget_queue),
-	.params_bytes		= sizeof(struct budget_params),
-	.flow_bytes		= sizeof(struct budget_flow),
-	.flow_queue_bytes	= BUDGET_FLOW_QUEUE_BYTES(1),
-	.init			= test_init,
-	.exit			= test_exit,
-	.insert			= budget_insert,
-	.merge			= budget_merge,
-	.dispatch		= budget_dispatch,
-	.block			= budget_block,
-	.complete		= budget_complete,
-	.requeue		= budget_requeue,
-	.tick			= budget_tick,
-	.tune			= budget_tune,
-	.flow_init		= budget_flow_init,
-};
-
 /* ---------------------------------------------------------- the operations */
 
-/* Kicks and ticks come late: after all that is interleaved. */
+/* Wakes and ticks come after all that is interleaved. */
 static void act(struct scenario *s, struct wake *wake)
 {
 	u32 queue;
@@ -271,9 +223,9 @@ static void run_2(void *arg)
 	run(arg, &((struct scenario *)arg)->op[2]);
 }
 
-/* --------------------------------------------- when everybody stands still */
+/* --------------------------------------------- when all operations are done */
 
-static bool is_out(const struct flow *f)
+static bool is_exhausted(const struct flow *f)
 {
 	return credit_left(&budget_flow_of(f)->credit) <= 0;
 }
@@ -283,12 +235,12 @@ static void check_lane(const struct scenario *s, const struct budget_lane *lane,
 {
 	const struct budget_flow *bf = budget_flow_of(lane->flow);
 
-	/* P2, P3: who is out has announced it, and who is not is not here. */
-	threads_check(is_out(lane->flow));
+	/* P2, P3: the flow is exhausted, and the queue has announced it. */
+	threads_check(is_exhausted(lane->flow));
 	threads_check((u64)atomic64_read(&bf->waits[0]) & BIT_ULL(queue));
-	/* P1: then a tick is coming, for there is a period. */
+	/* P1: a tick is coming, for each round has an end. */
 	threads_check(s->tick_ns);
-	/* P4: or soon, to see whether the others leave the device idle. */
+	/* P4: it comes soon, to see whether other flows leave the device idle. */
 	if (s->params.rule == BUDGET_CONSERVING)
 		threads_check(s->tick_ns <= s->now + PERIOD / 32);
 	else
@@ -300,7 +252,7 @@ static void check_queue(const struct scenario *s, u32 queue)
 	const struct budget_queue *bq = budget_queue_of(&s->queue[queue]);
 	const struct budget_lane *lane;
 
-	/* Who does not wait for a slot is not taken to. */
+	/* A queue that does not wait for a slot is not in the set of slots.h. */
 	if (s->queue[queue].state != DISPATCH_NO_SLOT)
 		threads_check(!queue_set_has(&budget(s)->slots[0].ready,
 					     queue));
@@ -315,14 +267,14 @@ static void check_queue(const struct scenario *s, u32 queue)
 		threads_check(bq->exhausted.head);
 }
 
-/* P1: no refill is missed. */
+/* P1: no end of a round is missed. */
 static void check_refills(const struct scenario *s)
 {
 	const struct flow *f;
 	bool runnable = false;
 
 	for (f = s->sched.active; f; f = f->next_active)
-		runnable |= !is_out(f);
+		runnable |= !is_exhausted(f);
 	if (s->sched.active && s->params.rule != BUDGET_PERIODIC)
 		threads_check(runnable);
 }
@@ -349,12 +301,12 @@ static void check_stalled(const struct scenario *s)
 	check_refills(s);
 }
 
-/* ------------------------------------------------------------------ a scene */
+/* -------------------------------------------------------------- a scenario */
 
 static struct flow *flow_create(struct scenario *s, struct flow *parent,
 				u32 weight)
 {
-	struct flow *f = port_zalloc(flow_size(&test_ops, QUEUES));
+	struct flow *f = port_zalloc(flow_size(&budget_mock_ops, QUEUES));
 
 	threads_check(f);
 	flow_init(f, &s->sched, parent, weight);
@@ -367,8 +319,10 @@ static void reset(void *arg)
 	struct sched_params params;
 	u32 i;
 
-	test_params = s->params;
-	sched_params_init(&test_ops, &params);
+	budget_mock.ops = &one_domain;
+	budget_mock.rule = s->params.rule;
+	budget_mock.total = s->params.total;
+	sched_params_init(&budget_mock_ops, &params);
 	params.depth = s->params.depth;
 	budget_params(&params)->period_ns = PERIOD;
 	s->sched = (struct sched){ .queue = s->index, .nr_queues = QUEUES };
@@ -376,7 +330,8 @@ static void reset(void *arg)
 		queue_init(&s->queue[i], &s->sched, i);
 		s->index[i] = &s->queue[i];
 	}
-	threads_check(!sched_init(&s->sched, &test_ops, &params, square));
+	threads_check(!sched_init(&s->sched, &budget_mock_ops, &params,
+				  square));
 	s->root = flow_create(s, NULL, WEIGHT_DEFAULT);
 	for (i = 0; i < FLOWS; i++) {
 		s->flow[i] = flow_create(s, s->root, 100 << i);
@@ -471,12 +426,12 @@ static void draw(struct scenario *s, struct random *r)
 		s->history[i] = random_op(r);
 	for (i = 0; i < OPS; i++) {
 		s->op[i] = random_op(r);
-		/* Each under a queue lock of its own; ticks do not meet. */
+		/* Each has another queue, for its lock; ticks are serialised. */
 		s->op[i].queue = (first + i) % QUEUES;
 		if (s->op[i].kind == TICK && ticks++)
 			s->op[i].kind = INSERT;
 	}
-	/* What matters most: refills, while somebody looks. */
+	/* Refills beside a dispatch matter most. */
 	if (!ticks && random_once_in(r, 2))
 		s->op[random_below(r, 2)].kind = TICK;
 }
