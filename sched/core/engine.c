@@ -107,8 +107,7 @@ static void withdraw(struct engine *e, const struct queue *q)
 }
 
 static enum dispatch_result give_up(struct engine *e, struct queue *q,
-				    enum dispatch_result why,
-				    struct wake *wake)
+				    enum dispatch_result why, struct wake *wake)
 {
 	queue_set_state(q, why);
 	if (why == DISPATCH_NO_SLOT)

@@ -58,7 +58,8 @@ static struct drr_lane *drr_lane_of(struct lane *lane)
 static s64 drr_quantum(struct flow *f)
 {
 	flow_refresh(f, 0);
-	return (s64)mul_u64_u64_shr(flow_share(f), ROUND_BYTES, SHARE_SHIFT) + 1;
+	return (s64)mul_u64_u64_shr(flow_share(f), ROUND_BYTES, SHARE_SHIFT) +
+	       1;
 }
 
 static void drr_give_turn(struct drr_queue *ring, struct drr_lane *l)
