@@ -163,14 +163,27 @@ static void io_dispatched(struct host_queue *hq, struct host_io *hio)
 	hio->flow->queued--;
 	hio->flow->stats.wait_ns += host_now(h) - hio->io.insert_ns;
 	if (!hio->counted) {
-		hio->flow->charged += hio->io.cost;
+		hio->flow->dispatched_cost += hio->io.cost;
 		hio->counted = true;
 	}
+	audit_dispatched(hio);
 	if (hio->io.flags & IO_SLOT)
 		h->slots++;
 	if (h->watch.dispatched)
 		h->watch.dispatched(h->watch.arg, hio);
 	io_to_device(hio);
+}
+
+/* Asks the scheduler for an io; returns false if it has none. */
+static bool queue_dispatch(struct host_queue *hq, struct io **io,
+			   struct wake *wake)
+{
+	struct host *h = hq->host;
+	enum dispatch_result result;
+
+	result = h->sched.ops->dispatch(&hq->q, host_now(h), io, wake);
+	audit_result(hq, result);
+	return result == DISPATCH_IO;
 }
 
 static void queue_run(struct host_queue *hq)
@@ -186,9 +199,7 @@ static void queue_run(struct host_queue *hq)
 		return;
 	}
 	queue_lock(hq);
-	while (!host_queue_is_full(hq) &&
-	       h->sched.ops->dispatch(&hq->q, host_now(h), &io, &wake) ==
-		       DISPATCH_IO) {
+	while (!host_queue_is_full(hq) && queue_dispatch(hq, &io, &wake)) {
 		if (!dispatch_valid(hq, io_of(io)))
 			break;
 		io_dispatched(hq, io_of(io));
@@ -213,9 +224,11 @@ static void io_insert(struct host_io *hio, struct host_queue *hq)
 	h->queued++;
 	hio->flow->queued++;
 	wake_init(&wake);
+	audit_insert(hio);
 	queue_lock(hq);
 	h->sched.ops->insert(&hq->q, &hio->io, host_now(h), &wake);
 	queue_unlock(hq);
+	audit_inserted(hio);
 	if (h->watch.inserted)
 		h->watch.inserted(h->watch.arg, hio);
 	if (h->params.dispatch_delay_ns) {
@@ -240,6 +253,7 @@ static void io_refused(struct event *ev)
 		h->slots--;
 	wake_init(&wake);
 	h->sched.ops->requeue(&hio->io, &wake);
+	audit_returned(hio);
 	if (hio->io.flags & IO_SLOT)
 		host_fail(h, "%llu ns: requeue left an io of flow %u its slot",
 			  host_now(h), hio->flow->id);
@@ -273,6 +287,7 @@ static void io_completed(struct device_cmd *cmd)
 
 	wake_init(&wake);
 	h->sched.ops->complete(&hio->io, host_now(h), &wake);
+	audit_returned(hio);
 	hio->state = HOST_IO_IDLE;
 	if (h->watch.completed)
 		h->watch.completed(h->watch.arg, hio);
@@ -305,6 +320,8 @@ void host_submit(struct host_io *hio, u32 queue, enum io_op op, u32 bytes,
 	};
 	event_init(&hio->event, io_refused);
 	hio->counted = false;
+	hio->charged = false;
+	hio->out = false;
 	hio->submit_ns = host_now(h);
 	h->outstanding++;
 	hio->flow->outstanding++;
@@ -314,11 +331,13 @@ void host_submit(struct host_io *hio, u32 queue, enum io_op op, u32 bytes,
 void host_merge(struct host_io *hio, u32 bytes)
 {
 	struct host_queue *hq = queue_of(hio->io.queue);
+	u32 cost = hio->io.cost, total = hio->io.bytes + bytes;
 
 	port_assert(hio->state == HOST_IO_QUEUED);
 	queue_lock(hq);
-	hq->host->sched.ops->merge(&hq->q, &hio->io, hio->io.bytes + bytes);
+	hq->host->sched.ops->merge(&hq->q, &hio->io, total);
 	queue_unlock(hq);
+	audit_merged(hio, cost, total);
 }
 
 /* ------------------------------------------------------------ slow changes */
@@ -368,6 +387,7 @@ void host_tune(struct host *h, const struct sched_params *p)
 	port_assert(!sched_params_check(h->sched.ops, p));
 	wake_init(&wake);
 	h->sched.ops->tune(&h->sched, p, &wake);
+	audit_tuned(h, p);
 	host_act(h, &wake);
 }
 
@@ -429,6 +449,7 @@ static void host_quiet(struct host *h)
 	if (h->wakes)
 		return;
 	check_stall(h);
+	audit_quiet(h);
 	if (h->watch.quiet)
 		h->watch.quiet(h->watch.arg);
 }
@@ -471,6 +492,7 @@ void host_finish(struct host *h)
 		else
 			host_instant(h);
 	}
+	audit_end(h);
 }
 
 /* ------------------------------------------------------------------- flows */
@@ -507,6 +529,7 @@ void host_flow_destroy(struct host_flow *hf)
 	/* After a failure the state is undefined, so only memory is freed. */
 	if (!host_failed(h)) {
 		port_assert(!hf->outstanding);
+		audit_flow(hf);
 		flow_exit(hf->flow);
 		host_reshare(h);
 		if (h->params.device.flash)

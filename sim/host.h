@@ -15,6 +15,7 @@
  *   load	the requests of one tenant, as host_io (load.h)
  *   host	flows, queues, requests; it calls the hooks of sched/core/sched.h
  *   device	serves dispatched requests and reports each end (device.h)
+ *   audit	compares the scheduler's bookkeeping with the host's (audit.h)
  *   rng, stats	chance from a seed; latencies and sums of each flow
  *   port.h	the primitives that sched/ uses, for one thread
  *
@@ -52,12 +53,14 @@
  *     device is done.
  * Queue i belongs to simulated CPU i.
  *
- * The host audits the scheduler.  A run ends with a message in host.failure on:
+ * The host audits every scheduler.  A run ends with a message in host.failure
+ * on:
  *   - an io that is dispatched twice, or from another queue;
  *   - more slots in use than D;
  *   - a wake-up of a queue that does not exist;
  *   - ios that wait while nothing is left that could wake them;
- *   - more than a million events at one time.
+ *   - more than a million events at one time;
+ *   - bookkeeping that differs from the host's own: see audit.h.
  *
  * Units: times are nanoseconds, sizes bytes.  Ownership: host_create() and
  * host_flow_create() allocate, and host_destroy() frees both; loads and drives
@@ -66,6 +69,7 @@
 #ifndef MQFAIR_SIM_HOST_H
 #define MQFAIR_SIM_HOST_H
 
+#include "audit.h"
 #include "device.h"
 #include "timeline.h"
 #include "rng.h"
@@ -89,7 +93,8 @@ struct host_flow {
 	u32 parent_id;		/* of a root: its own id */
 	u32 queued;		/* ios waiting in the scheduler */
 	u32 outstanding;	/* submitted and not completed */
-	u64 charged;		/* cost of all ios dispatched at least once */
+	u64 dispatched_cost;	/* of all ios dispatched at least once */
+	struct account account;
 	struct flow_stats stats;
 };
 
@@ -105,7 +110,11 @@ struct host_io {
 	struct device_cmd cmd;
 	u32 page;		/* of a drive of flash/, by the load */
 	enum host_io_state state;
-	bool counted;		/* in host_flow.charged */
+	bool counted;		/* in host_flow.dispatched_cost */
+	bool charged;		/* in account.charged */
+	bool in_backlog;	/* in account.backlog */
+	bool out;		/* dispatched, and not returned since */
+	u64 inserted_ns;	/* for account.wait_ns */
 	bool refused;		/* the driver sends it back this time */
 	u64 submit_ns;
 };
@@ -172,6 +181,7 @@ struct host {
 	u32 outstanding;		/* ios submitted and not completed */
 	u32 slots;			/* ios with IO_SLOT */
 	u64 requeues;
+	u64 audits;			/* quiet moments so far */
 	bool stopping;			/* loads submit nothing more */
 	char failure[200];		/* the first message, or empty */
 };

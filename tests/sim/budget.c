@@ -58,11 +58,12 @@ static void check_credit(struct host *h)
 				h,
 				"%llu ns: flow %u was granted %lld, spent %lld and has %lld",
 				host_now(h), hf->id, bf->granted, spent, left);
-		if ((u64)spent != hf->charged)
+		if ((u64)spent != hf->dispatched_cost)
 			host_fail(
 				h,
 				"%llu ns: flow %u spent %lld for requests that cost %llu",
-				host_now(h), hf->id, spent, hf->charged);
+				host_now(h), hf->id, spent,
+				hf->dispatched_cost);
 	}
 }
 

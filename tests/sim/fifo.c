@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "fifo.h"
+#include "sched/core/queue.h"
 
+enum {
+	TICK_NS	= FLOW_GRACE_NS / 2,
+};
+
+/* The ios of a queue are in q->urgent, in the order of arrival. */
 struct fifo {
 	u32 out;		/* slots in use */
-	u64 arrivals;
 	bool blocked[QUEUES_MAX];
 };
 
@@ -18,48 +23,77 @@ static void fifo_exit(struct sched *s)
 	(void)s;
 }
 
+static void fifo_charge(struct io *io, u64 now, struct wake *wake)
+{
+	bool waits = !(io->flags & IO_URGENT);
+	struct flow_start start;
+
+	io->cost = cost_of(&io->flow->sched->params.cost, io->op, io->bytes);
+	flow_charge(io->flow, io->cost, 0, waits, &start);
+	io->pos = start.pos;
+	io->flags |= IO_CHARGED;
+	if (start.woke)
+		wake_at(wake, now + TICK_NS);
+}
+
 static void fifo_insert(struct queue *q, struct io *io, u64 now,
 			struct wake *wake)
 {
-	struct fifo *f = q->sched->own;
-
-	(void)wake;
-	io->queue = q;
-	io->insert_ns = now;
-	io->cost = cost_of(&q->sched->params.cost, io->op, io->bytes);
-	io->pos = f->arrivals++;
-	io->next = NULL;
-	if (q->urgent.head)
-		q->urgent.tail->next = io;
+	queue_inserted(q, io, now);
+	/* IO_URGENT marks an io that is not in flow.queued. */
+	if (io->flags & IO_CHARGED)
+		io->flags |= IO_URGENT;
 	else
-		q->urgent.head = io;
-	q->urgent.tail = io;
+		fifo_charge(io, now, wake);
+	io_list_append(&q->urgent, io);
 }
 
 static void fifo_merge(struct queue *q, struct io *io, u32 bytes)
 {
-	(void)q;
+	u32 cost = cost_of(&q->sched->params.cost, io->op, bytes);
+
+	if (cost > io->cost) {
+		atomic64_add(cost - io->cost, &io->flow->pos);
+		io->cost = cost;
+	}
 	io->bytes = bytes;
+}
+
+/* Returns false if @io needs a slot and none of @depth is free. */
+static bool fifo_take_slot(struct fifo *f, struct io *io, u32 depth)
+{
+	if (io->flags & IO_EXEMPT)
+		return true;
+	if (f->out >= depth)
+		return false;
+	io->flags |= IO_SLOT;
+	f->out++;
+	return true;
 }
 
 static enum dispatch_result fifo_dispatch(struct queue *q, u64 now,
 					  struct io **out, struct wake *wake)
 {
+	enum dispatch_result result = DISPATCH_IO;
 	struct fifo *f = q->sched->own;
 	struct io *io = q->urgent.head;
 
 	(void)wake;
+	queue_looked_at(q);
 	f->blocked[q->index] = false;
 	if (!io)
-		return DISPATCH_EMPTY;
-	if (f->out >= q->sched->params.depth)
-		return DISPATCH_NO_SLOT;
-	q->urgent.head = io->next;
-	io->dispatch_ns = now;
-	io->flags |= IO_SLOT;
-	f->out++;
+		result = DISPATCH_EMPTY;
+	else if (!fifo_take_slot(f, io, q->sched->params.depth))
+		result = DISPATCH_NO_SLOT;
+	queue_set_state(q, result);
+	if (result != DISPATCH_IO)
+		return result;
+	io_list_take(&q->urgent);
+	queue_dispatched(q, io, now);
+	if (!(io->flags & IO_URGENT))
+		atomic64_dec(&io->flow->queued);
 	*out = io;
-	return DISPATCH_IO;
+	return result;
 }
 
 static void fifo_block(struct queue *q, struct wake *wake)
@@ -78,7 +112,7 @@ static void fifo_release(struct io *io, struct wake *wake)
 	const struct io *oldest = NULL;
 	u32 i;
 
-	if (!(io->flags & IO_SLOT))
+	if (!io_returned(io) || !(io->flags & IO_SLOT))
 		return;
 	io->flags &= (u8)~IO_SLOT;
 	f->out--;
@@ -86,11 +120,11 @@ static void fifo_release(struct io *io, struct wake *wake)
 		const struct io *head = s->queue[i]->urgent.head;
 
 		if (head && !f->blocked[i] &&
-		    (!oldest || head->pos < oldest->pos))
+		    (!oldest || head->insert_ns < oldest->insert_ns))
 			oldest = head;
 	}
 	if (oldest)
-		wake_queue(wake, oldest->queue->index);
+		sched_wake(s, oldest->queue->index, wake);
 }
 
 static void fifo_complete(struct io *io, u64 now, struct wake *wake)
@@ -101,9 +135,10 @@ static void fifo_complete(struct io *io, u64 now, struct wake *wake)
 
 static void fifo_tick(struct sched *s, u64 now, struct wake *wake)
 {
-	(void)s;
-	(void)now;
-	(void)wake;
+	bool changed;
+
+	if (flow_sweep(s, now, &changed))
+		wake_at(wake, now + TICK_NS);
 }
 
 static void fifo_tune(struct sched *s, const struct sched_params *p,
@@ -114,7 +149,7 @@ static void fifo_tune(struct sched *s, const struct sched_params *p,
 	if (p)
 		s->params = *p;
 	for (i = 0; i < s->nr_queues; i++)
-		wake_queue(wake, i);
+		sched_wake(s, i, wake);
 }
 
 /* Any parameters will do. */

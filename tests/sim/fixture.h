@@ -23,6 +23,7 @@
 struct test_case {
 	const struct sched_ops *ops;
 	char failure[256];		/* empty: none */
+	bool host_failed;		/* it is a message of the host */
 	char note[256];			/* a figure worth showing */
 };
 
@@ -32,7 +33,11 @@ struct test {
 	bool fairness;			/* must fail under FIFO */
 };
 
-extern const struct test bound_tests[], share_tests[], life_tests[];
+/* Of every scheduler. */
+extern const struct test life_tests[], audit_tests[], generic_tests[];
+
+/* Of one scheduler. */
+extern const struct test bound_tests[], share_tests[];
 extern const struct test ifq_tests[];
 extern const struct test own_clock_tests[];
 extern const struct test cost_estimator_tests[];

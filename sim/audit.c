@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "host.h"
+
+enum {
+	/* The check of the flows takes time by flows and queues. */
+	FLOWS_SELDOM	= 16,
+};
+
+/* --------------------------------------------------------- the life of an io */
+
+void audit_insert(struct host_io *hio)
+{
+	struct account *a = &hio->flow->account;
+
+	a->inserted++;
+	hio->inserted_ns = host_now(hio->flow->host);
+	hio->in_backlog = !(hio->io.flags & IO_URGENT) && !hio->charged;
+	if (hio->in_backlog)
+		a->backlog++;
+}
+
+void audit_inserted(struct host_io *hio)
+{
+	struct account *a = &hio->flow->account;
+	struct host *h = hio->flow->host;
+
+	if (hio->charged)
+		return;
+	hio->charged = true;
+	if (!hio->io.cost)
+		host_fail(h, "%llu ns: an io of flow %u was inserted for free",
+			  host_now(h), hio->flow->id);
+	if (hio->io.pos != a->charged)
+		host_fail(
+			h,
+			"%llu ns: an io of flow %u starts at position %llu, the flow's was %llu",
+			host_now(h), hio->flow->id, hio->io.pos, a->charged);
+	a->charged += hio->io.cost;
+}
+
+void audit_merged(struct host_io *hio, u32 cost, u32 bytes)
+{
+	struct host *h = hio->flow->host;
+
+	if (hio->io.bytes != bytes)
+		host_fail(h, "%llu ns: a merged io has %u bytes, not %u",
+			  host_now(h), hio->io.bytes, bytes);
+	if (hio->io.cost < cost)
+		host_fail(h, "%llu ns: merging lowered a cost from %u to %u",
+			  host_now(h), cost, hio->io.cost);
+	hio->flow->account.charged += hio->io.cost - cost;
+}
+
+void audit_dispatched(struct host_io *hio)
+{
+	struct account *a = &hio->flow->account;
+
+	a->dispatched++;
+	if (io_op_transfers(hio->io.op))
+		a->bytes += hio->io.bytes;
+	a->wait_ns += host_now(hio->flow->host) - hio->inserted_ns;
+	if (hio->in_backlog)
+		a->backlog--;
+	hio->in_backlog = false;
+	hio->out = true;
+}
+
+void audit_returned(struct host_io *hio)
+{
+	if (hio->out)
+		hio->flow->account.done++;
+	hio->out = false;
+}
+
+void audit_result(const struct host_queue *hq, enum dispatch_result result)
+{
+	struct host *h = hq->host;
+
+	if (hq->q.state != result)
+		host_fail(
+			h,
+			"%llu ns: queue %u has state %u after dispatch gave %u",
+			host_now(h), hq->q.index, hq->q.state, result);
+	if (result == DISPATCH_EMPTY && hq->waiting)
+		host_fail(h,
+			  "%llu ns: queue %u is called empty, but %u ios wait",
+			  host_now(h), hq->q.index, hq->waiting);
+}
+
+/* ------------------------------------------------------------------ tunables */
+
+static bool line_equals(const struct cost_line *a, const struct cost_line *b)
+{
+	return a->base == b->base && a->per_kib == b->per_kib;
+}
+
+static bool reads_back(const struct tunable *t, const struct sched_params *have,
+		       const struct sched_params *given)
+{
+	const struct cost_model *a, *b;
+
+	if (t->kind != TUNABLE_COST)
+		return tunable_get(t, have) == tunable_get(t, given);
+	a = tunable_get_cost(t, have);
+	b = tunable_get_cost(t, given);
+	return a->kind == b->kind && line_equals(&a->read, &b->read) &&
+	       line_equals(&a->write, &b->write);
+}
+
+void audit_tuned(struct host *h, const struct sched_params *p)
+{
+	const struct tunable *t;
+
+	for (t = h->sched.ops->tunables; t->name; t++)
+		if (!reads_back(t, &h->sched.params, p))
+			host_fail(
+				h,
+				"%llu ns: tunable %s does not read back as set",
+				host_now(h), t->name);
+}
+
+/* --------------------------------------------------------- flows and queues */
+
+static void check_count(const struct host_flow *hf, const char *what,
+			u64 scheduler, u64 host)
+{
+	struct host *h = hf->host;
+
+	if (scheduler != host)
+		host_fail(h,
+			  "%llu ns: flow %u has %s %llu, the host counts %llu",
+			  host_now(h), hf->id, what, scheduler, host);
+}
+
+void audit_flow(const struct host_flow *hf)
+{
+	const struct account *a = &hf->account;
+	const struct flow *f = hf->flow;
+	struct flow_totals totals;
+
+	flow_totals(f, &totals);
+	check_count(hf, "inserted", totals.inserted, a->inserted);
+	check_count(hf, "dispatched", totals.dispatched, a->dispatched);
+	check_count(hf, "done", totals.done, a->done);
+	check_count(hf, "bytes", totals.bytes, a->bytes);
+	check_count(hf, "wait_ns", totals.wait_ns, a->wait_ns);
+	check_count(hf, "queued", (u64)atomic64_read(&f->queued),
+		    (u64)a->backlog);
+	check_count(hf, "position", (u64)atomic64_read(&f->pos), a->charged);
+	if (hf->outstanding)
+		check_count(hf, "active", (u64)atomic64_read(&f->active), 1);
+}
+
+static void audit_flows(struct host *h)
+{
+	const struct host_flow *hf;
+
+	for (hf = h->flows; hf; hf = hf->next)
+		audit_flow(hf);
+}
+
+static void audit_queue(const struct host_queue *hq)
+{
+	struct host *h = hq->host;
+
+	if (hq->q.nr != hq->waiting)
+		host_fail(h, "%llu ns: queue %u counts %u ios, %u wait",
+			  host_now(h), hq->q.index, hq->q.nr, hq->waiting);
+	/* The host has not called dispatch for a queue that cannot run. */
+	if (hq->q.wake_pending && !hq->blocked && !host_queue_is_full(hq))
+		host_fail(
+			h,
+			"%llu ns: a wake-up of queue %u is pending, and it has run",
+			host_now(h), hq->q.index);
+}
+
+static void audit_queues(struct host *h)
+{
+	u32 i;
+
+	for (i = 0; i < h->params.nr_queues; i++)
+		audit_queue(&h->queues[i]);
+}
+
+static void audit_tick(struct host *h)
+{
+	if (h->sched.active && !h->tick.armed && !h->params.no_tick)
+		host_fail(h, "%llu ns: flows are active, and no tick is armed",
+			  host_now(h));
+}
+
+void audit_quiet(struct host *h)
+{
+	audit_tick(h);
+	audit_queues(h);
+	if (h->audits++ % FLOWS_SELDOM == 0)
+		audit_flows(h);
+}
+
+void audit_end(struct host *h)
+{
+	audit_tick(h);
+	audit_flows(h);
+	/* Wake-ups may be under way, of which audit_queues() knows nothing. */
+	if (!h->wakes)
+		audit_queues(h);
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tests that every scheduler passes which shares a drive by weight.
+ *
+ * One queue, a drive of 16 slots and 100 us for a request of any size, so
+ * 160,000 requests a second.  The parameters are the scheduler's defaults.
+ */
+#include "fixture.h"
+
+enum {
+	/* The slowest scheduler learns the speed of the drive in this time. */
+	SETTLE_MS	= 2000,
+	MEASURE_MS	= 2000,
+	PERMILLE	= 50,		/* how far a share may be off */
+	NFLOWS		= 3,
+};
+
+static const u32 weights[NFLOWS] = { 100, 300, 600 };
+
+/* Flows by weight; all of them ask for more than their shares. */
+static void open_flows(struct fixture *r, struct test_case *t,
+		       const struct host_params *p, struct host_flow **flow)
+{
+	u32 i;
+
+	fixture_open(r, t, p);
+	for (i = 0; i < NFLOWS; i++) {
+		flow[i] = fixture_flow(r, NULL, weights[i]);
+		fixture_closed(r, flow[i], 64, 4 * KIB);
+	}
+	fixture_run(r, SETTLE_MS * MS);
+}
+
+static void test_by_weight(struct test_case *t)
+{
+	struct host_params p = fixture_params(t, 1);
+	struct host_flow *flow[NFLOWS];
+	struct fixture r;
+
+	open_flows(&r, t, &p, flow);
+	fixture_expect_parts(&r, flow, weights, NFLOWS, MEASURE_MS * MS,
+			     PERMILLE, "by weight");
+	fixture_close(&r);
+}
+
+/* A driver sends back one request of ten. */
+static void test_requeued(struct test_case *t)
+{
+	struct host_params p = fixture_params(t, 1);
+	struct host_flow *flow[NFLOWS];
+	struct fixture r;
+
+	p.refuse_permille = 100;
+	p.refuse_ns = 30 * US;
+	open_flows(&r, t, &p, flow);
+	fixture_expect_parts(&r, flow, weights, NFLOWS, MEASURE_MS * MS,
+			     PERMILLE, "with requeues");
+	fixture_close(&r);
+}
+
+static void test_after_reweigh(struct test_case *t)
+{
+	static const u32 after[NFLOWS] = { 600, 300, 100 };
+	struct host_params p = fixture_params(t, 1);
+	struct host_flow *flow[NFLOWS];
+	struct fixture r;
+	u32 i;
+
+	open_flows(&r, t, &p, flow);
+	for (i = 0; i < NFLOWS; i++)
+		host_flow_weigh(flow[i], after[i]);
+	fixture_run(&r, SETTLE_MS * MS);
+	fixture_expect_parts(&r, flow, after, NFLOWS, MEASURE_MS * MS, PERMILLE,
+			     "after a change of weights");
+	fixture_close(&r);
+}
+
+/* A parent of weight 300 has two children, and a sibling of weight 100. */
+static void test_children(struct test_case *t)
+{
+	static const u32 parts[NFLOWS] = { 150, 150, 100 };
+	struct host_params p = fixture_params(t, 1);
+	struct host_flow *parent, *flow[NFLOWS];
+	struct fixture r;
+	u32 i;
+
+	fixture_open(&r, t, &p);
+	parent = fixture_flow(&r, NULL, 300);
+	flow[0] = fixture_flow(&r, parent, 100);
+	flow[1] = fixture_flow(&r, parent, 100);
+	flow[2] = fixture_flow(&r, NULL, 100);
+	for (i = 0; i < NFLOWS; i++)
+		fixture_closed(&r, flow[i], 64, 4 * KIB);
+	fixture_run(&r, SETTLE_MS * MS);
+	fixture_expect_parts(&r, flow, parts, NFLOWS, MEASURE_MS * MS, PERMILLE,
+			     "children of a parent");
+	fixture_close(&r);
+}
+
+/* A flow that pauses gives its share away, and gets no more when it is back. */
+static void test_after_pause(struct test_case *t)
+{
+	static const u32 equal[] = { 1, 1 };
+	struct host_params p = fixture_params(t, 1);
+	struct load_params pausing = {
+		.depth = 256,
+		.bytes = 4 * KIB,
+		.on_ns = 2 * SEC,
+		.off_ns = 2 * SEC,
+	};
+	struct host_flow *flow[2];
+	struct fixture r;
+	u64 before, most;
+
+	fixture_open(&r, t, &p);
+	flow[0] = fixture_flow(&r, NULL, 100);
+	flow[1] = fixture_flow(&r, NULL, 100);
+	pausing.flow = flow[0];
+	fixture_load(&r, &pausing);
+	fixture_closed(&r, flow[1], 64, 4 * KIB);
+	/* The flow has been away for a second. */
+	fixture_run(&r, 3000 * MS);
+	before = flow[1]->stats.bytes;
+	fixture_run(&r, 400 * MS);
+	most = 400 * MS / p.device.base_ns * p.device.slots * 4 * KIB;
+	if (flow[1]->stats.bytes - before < most / 100 * 90)
+		case_fail(
+			t,
+			"beside a flow that pauses a flow got %llu bytes of %llu",
+			flow[1]->stats.bytes - before, most);
+	/* The flow comes back after 4 s and has had time to settle. */
+	fixture_run(&r, 1900 * MS);
+	fixture_expect_parts(&r, flow, equal, 2, 600 * MS, PERMILLE,
+			     "after a pause");
+	fixture_close(&r);
+}
+
+/* Urgent and polled requests pass, and the shares stay those of the weights. */
+static void test_urgent_first(struct test_case *t)
+{
+	struct host_params p = fixture_params(t, 1);
+	struct load_params urgent = {
+		.depth = 64,
+		.bytes = 4 * KIB,
+		.urgent_permille = 50,
+		.exempt_permille = 50,
+	};
+	static const u32 equal[] = { 1, 1 };
+	struct host_flow *flow[2];
+	struct fixture r;
+
+	fixture_open(&r, t, &p);
+	flow[0] = fixture_flow(&r, NULL, 100);
+	flow[1] = fixture_flow(&r, NULL, 100);
+	urgent.flow = flow[0];
+	r.watch_urgent = true;
+	fixture_load(&r, &urgent);
+	fixture_closed(&r, flow[1], 128, 4 * KIB);
+	fixture_run(&r, SETTLE_MS * MS);
+	fixture_expect_parts(&r, flow, equal, 2, MEASURE_MS * MS, PERMILLE,
+			     "beside urgent requests");
+	fixture_close(&r);
+}
+
+static void expect_slots(struct fixture *r, u32 depth)
+{
+	struct sched_params p = r->host->sched.params;
+
+	p.depth = depth;
+	host_tune(r->host, &p);
+	fixture_run(r, 100 * MS);
+	if (r->host->slots != depth)
+		case_fail(r->test_case, "%u slots are in use, D is %u",
+			  r->host->slots, depth);
+}
+
+/* All D slots are in use; a smaller or larger D holds soon. */
+static void test_slots(struct test_case *t)
+{
+	struct host_params p = fixture_params(t, 1);
+	struct host_flow *flow[NFLOWS];
+	struct fixture r;
+
+	open_flows(&r, t, &p, flow);
+	/* A scheduler without the tunable finds D by itself. */
+	if (tunable_find(t->ops->tunables, "depth")) {
+		expect_slots(&r, 4);
+		expect_slots(&r, 12);
+	}
+	fixture_close(&r);
+}
+
+const struct test generic_tests[] = {
+	{ "share/by_weight", test_by_weight, true },
+	{ "share/requeued", test_requeued, true },
+	{ "share/after_reweigh", test_after_reweigh, true },
+	{ "share/children", test_children, true },
+	{ "share/after_pause", test_after_pause, true },
+	{ "share/urgent_first", test_urgent_first, true },
+	{ "share/slots", test_slots, false },
+	{ NULL, NULL, false },
+};
