@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * attrs - the files under queue/iosched/, made of the scheduler's tunables
+ * attrs - the files under queue/iosched/, one for each tunable of a scheduler
  *
- *	a number	N
- *	of a host's choosing	N or "auto"; read, the number and "auto"
- *	a choice	one of the names
- *	a cost		"bytes", "iops", "learned", "linear", or "linear A B C D"
+ *	number		N
+ *	automatic	N or "auto"; a reader gets the number in force and "auto"
+ *	choice		one of the names
+ *	cost		"bytes", "iops", "learned", "linear" or "linear A B C D"
  *
  * A read costs A + B * KiB and a write C + D * KiB, in bytes of 4 KiB reads
- * (sched/core/cost.h).  "linear" alone takes the coefficients in force.
+ * (sched/core/cost.h).  "linear" alone keeps the coefficients in force.
  *
- * A tunable for research has a file only in a module that was loaded with
+ * A tunable for research has a file only if the module was loaded with
  * research=1.
  *
- * A value that is not understood or out of range is EINVAL and changes
+ * A value that cannot be parsed or is out of range is EINVAL and changes
  * nothing.
  *
- * The core calls show() and store() without saying for which file, so there is
- * a pair of functions for each place in a scheduler's table.
+ * The block layer calls show() and store() without the name of the file.  So
+ * there is a pair of functions for each place in a scheduler's table.
  */
 #include "attrs.h"
 
@@ -25,17 +25,17 @@
 
 static bool research;
 module_param(research, bool, 0444);
-MODULE_PARM_DESC(research, "offer the tunables that papers compare, too");
+MODULE_PARM_DESC(research, "also offer the tunables of the alternatives that papers compare");
 
 enum {
 	/*
-	 * Enough for any NVMe drive that is not calibrated; the paper found 64
-	 * for an SSD and 128 for a target in memory.
+	 * This is enough for any NVMe drive that is not calibrated.  The paper
+	 * found 64 for an SSD and 128 for a target in memory.
 	 */
 	AUTO_DEPTH_MOST	= 128,
 	/*
-	 * T = D * 4 KiB / 8: within the time of one round of the device, a
-	 * queue gets ahead of a newcomer by an eighth of the round.
+	 * T = D * 4 KiB / 8.  In one round of the device, a queue gets ahead of
+	 * a newcomer by an eighth of the round.
 	 */
 	AUTO_THRESHOLD_PER_SLOT = 512,
 };
@@ -51,7 +51,7 @@ static u32 auto_threshold(u32 depth)
 	return min_t(u64, (u64)depth * AUTO_THRESHOLD_PER_SLOT, U32_MAX);
 }
 
-/* Sets what is automatic; the depth comes first, others follow from it. */
+/* Sets the automatic tunables.  The depth comes first: the threshold follows it. */
 static void set_automatic(struct device_host *d, unsigned long automatic,
 			  struct sched_params *p)
 {
@@ -81,7 +81,7 @@ void device_default_params(struct device_host *d, const struct sched_ops *ops,
 	set_automatic(d, d->automatic, p);
 }
 
-/* What a line of text says of a tunable. */
+/* A value that user space has written for a tunable. */
 struct wish {
 	bool automatic;
 	u32 value;
@@ -101,7 +101,7 @@ static int parse_choice(const struct tunable *t, const char *text, u32 *value)
 	return -EINVAL;
 }
 
-/* A trailing newline is white space to sscanf; anything else is not. */
+/* For sscanf() a trailing newline is white space; other trailing text is an error. */
 static int parse_lines(const char *text, struct cost_model *cost)
 {
 	char end;
@@ -116,7 +116,7 @@ static int parse_lines(const char *text, struct cost_model *cost)
 	return 0;
 }
 
-/* A name alone leaves the coefficients as they are. */
+/* A name without numbers leaves the coefficients as they are. */
 static int parse_cost(const char *text, struct cost_model *cost)
 {
 	int kind = __sysfs_match_string(cost_names, COST_KINDS, text);

@@ -71,13 +71,13 @@ void mqfair_host_ftl_register(struct mqfair_host_ftl *ftl);
 void mqfair_host_ftl_unregister(struct mqfair_host_ftl *ftl);
 
 /*
- * The pages of @f, for sched.flow_pages.  A request or the active list keeps
+ * The pages of @f, for sched.map.flow_pages.  A request or the active list keeps
  * @f.  False if the device has no host-managed FTL.
  */
 bool host_ftl_flow_pages(const struct sched *s, struct flow *f,
 		    struct flow_pages *pages);
 
-/* The planes' time, for sched.flash_time.  False if it is not known. */
+/* The planes' time, for sched.map.flash_time.  False if it is not known. */
 bool host_ftl_flash_time(const struct sched *s, struct flash_time *time);
 
 /*
