@@ -83,7 +83,7 @@ struct group_host {
 struct queue_host {
 	struct queue queue;
 	spinlock_t *lock;		/* I: own_lock or hctx_host.lock */
-	spinlock_t own_lock;
+	spinlock_t own_lock;		/* if several queues share the hctx */
 	struct list_head requests;	/* Q: waiting, for merging */
 	struct hctx_host *hctx;		/* I */
 	int cpu;			/* I */
@@ -92,9 +92,9 @@ struct queue_host {
 
 /* A hardware queue; stage.h explains `staged` and `blocked`. */
 struct hctx_host {
-	spinlock_t lock;		/* staging and dispatch; see the order above */
+	spinlock_t lock;		/* H: serialises staging */
 	struct request *staged;		/* O: written under H */
-	u64 staged_ns;			/* H: since when */
+	u64 staged_ns;			/* H: time at which it was staged */
 	struct queue_host **queue;	/* I: by request->mq_ctx->index_hw[] */
 	u32 nr_queues;			/* I */
 	u32 turn;			/* H: next queue, if not ordered */

@@ -333,7 +333,7 @@ static void interval_ends(struct device_host *d)
 		struct flow_tags *t = flow_tags(f);
 		u32 wants = READ_ONCE(t->wants);
 
-		/* A snapshot: a waiter that comes now counts next time. */
+		/* A snapshot: a waiter that comes now counts in the next interval. */
 		t->counted = waitqueue_active(&t->wait) ? TAGS_ALL :
 							  max(wants, t->wanted);
 		t->wanted = wants;

@@ -29,10 +29,14 @@ static inline struct flow_tags *flow_tags(struct flow *f)
 	return &container_of(f, struct group_host, flow)->tags;
 }
 
-/* Wakes a waiter for tags if the flow may take one more. */
+/*
+ * Wakes a waiter for tags if the flow may take one more.  limit_finished() makes
+ * room first, fully ordered, and pairs with wait_for_tags().  limit_inserted()
+ * makes no room, so its look needs no order.
+ */
 static inline void limit_look(struct hctx_host *h, struct flow *f)
 {
-	/* A later waiter finds the room itself.  Pairs with wait_for_tags(). */
+	/* A later waiter finds the room itself. */
 	if (unlikely(waitqueue_active(&flow_tags(f)->wait)))
 		limit_wake(h, f);
 }

@@ -77,7 +77,7 @@ struct ssd_config {
 
 struct ssd {
 	struct config_group group;
-	struct mutex mutex;		/* M: writes of configfs */
+	struct mutex mutex;		/* M: settings and power */
 	struct ssd_config config;	/* M; single values are read without */
 	struct ssd_drive *drive;	/* M: NULL without power */
 };
@@ -89,7 +89,7 @@ enum {
 /* The data, in pages of the machine's memory.  A missing page reads as zeroes. */
 struct ssd_store {
 	struct xarray pages;		/* S */
-	spinlock_t lock[STORE_LOCKS];
+	spinlock_t lock[STORE_LOCKS];	/* S: by page index, modulo */
 	atomic_long_t nr_pages;		/* A */
 	u64 starved_ns;			/* time since which memory is out; or 0 */
 };
@@ -100,7 +100,7 @@ struct ssd_request {
 };
 
 struct ssd_drive {
-	spinlock_t lock;		/* D: the model and its commands */
+	spinlock_t lock;		/* D: serialises the model */
 	struct flash *flash;		/* D */
 	struct hrtimer timer;
 	u64 armed_ns;			/* D: expiry, or FLASH_NEVER */
