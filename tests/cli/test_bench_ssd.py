@@ -195,11 +195,11 @@ def test_stretched_time_is_said():
 def test_what_planes_were_busy_for_is_read_of_each_group(machine):
     machine.put(
         "/sys/kernel/debug/mqfair_ssd/ssd-bench/owners",
-        "0 valid=1 invalid=0 written=1 moved=0 busy_us=7 -\n"
-        "1 valid=9 invalid=2 written=11 moved=3 busy_us=50 /\n"
-        "5 valid=9 invalid=2 written=11 moved=3 busy_us=1000 /bench/a b\n"
-        "6 valid=9 invalid=2 written=11 moved=3 busy_us=200 /bench/a b/c\n"
-        "7 valid=9 invalid=2 written=11 moved=3 busy_us=30 /bench/ab",
+        "0 valid=1 invalid=0 written=1 copied=0 busy_us=7 -\n"
+        "1 valid=9 invalid=2 written=11 copied=3 busy_us=50 /\n"
+        "5 valid=9 invalid=2 written=11 copied=3 busy_us=1000 /bench/a b\n"
+        "6 valid=9 invalid=2 written=11 copied=3 busy_us=200 /bench/a b/c\n"
+        "7 valid=9 invalid=2 written=11 copied=3 busy_us=30 /bench/ab",
     )
     fs = Fs(str(machine.root))
     groups = {name: Cgroup(fs, "/sys/fs/cgroup", f"bench/{name}") for name in ("a b", "ab", "d")}

@@ -314,7 +314,7 @@ def test_pages_of_a_removed_cgroup_are_its_parents() -> None:
             fio(drive, child, rw="write", bs="64k", size="4m", iodepth=1)
         before = drive.owners()
         pages = 4 * MIB // PAGE
-        expected = {"valid": pages, "invalid": pages, "written": 2 * pages, "moved": 0}
+        expected = {"valid": pages, "invalid": pages, "written": 2 * pages, "copied": 0}
         assert before["/parent/child"].items() >= expected.items()
         assert "/parent" not in before
         remove(child)

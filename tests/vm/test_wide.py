@@ -56,7 +56,7 @@ def test_who_waits_behind_one_that_is_moved_is_not_forgotten() -> None:
                 return sum(function in read(task / "stack") for task in tasks)
 
             wait_until(
-                lambda: sleeping_in("limit_caller") > 4 and sleeping_in("blk_mq_get_tag"),
+                lambda: sleeping_in("limit_admit_slow") > 4 and sleeping_in("blk_mq_get_tag"),
                 "one sleeps for a tag and many wait behind it",
             )
             for task in tasks:
