@@ -30,7 +30,7 @@ BUILD_MODULE = /usr/bin/python3 kernel/build --headers $(HEADERS) $(if $(BTF),--
 	--out build/module/$(RELEASE)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo bench instructions experiments test test-slow module shell check-style man bootstrap \
+.PHONY: help new demo bench instructions experiments test test-slow module shell check-style man bootstrap \
 	install install-command install-module install-ssd uninstall clean
 
 help: ## list these targets
@@ -68,6 +68,9 @@ test-slow: ## run the tests that take too long for every run (15 minutes)
 module: ## build mqfair.ko for the kernel of the guests
 	lab/bootstrap build guest
 	/usr/bin/python3 -m lab module
+
+new: ## create a scheduler: make new NAME=edf
+	@/usr/bin/python3 sched/new.py $(NAME)
 
 shell: ## open a shell in a guest with the module loaded
 	lab/bootstrap build guest

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from mqfair.errors import UsageError
 from mqfair.fs import Fs
-
-# In the order of the module's list; each is a name for queue/scheduler.
-SCHEDULERS = ("mqfq", "ifq", "kyber-fair", "wdt", "hwabc")
+from mqfair.schedulers import SCHEDULERS
 
 # The range of queue/nr_requests: the kernel raises smaller values and cuts greater ones
 # (MAX_SCHED_RQ).

@@ -3,10 +3,11 @@
 
 import argparse
 
-from mqfair.blockdev import SCHEDULERS, Disk, Selector, find_disk
+from mqfair.blockdev import Disk, Selector, find_disk
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
 from mqfair.output import add_dry_run_argument, add_json_argument, print_json
+from mqfair.schedulers import SCHEDULERS
 
 EPILOG = """\
 The weights in io.mqfair.weight stay and apply again after `mqfair enable`.

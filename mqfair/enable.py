@@ -15,7 +15,6 @@ from mqfair import calibrate, kmod
 from mqfair.blockdev import (
     NR_REQUESTS_MAX,
     NR_REQUESTS_MIN,
-    SCHEDULERS,
     Disk,
     find_disk,
     setting,
@@ -23,6 +22,7 @@ from mqfair.blockdev import (
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
 from mqfair.output import add_dry_run_argument, add_json_argument, print_json
+from mqfair.schedulers import SCHEDULERS
 
 EPILOG = """\
 The settings last until the device is removed or the machine restarts.

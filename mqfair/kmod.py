@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """The kernel module: whether it is loaded or installed, its version, and hints if it is not."""
 
-from mqfair.blockdev import SCHEDULERS, Disk, Selector
+from mqfair.blockdev import Disk, Selector
 from mqfair.errors import Failure
 from mqfair.fs import Fs
+from mqfair.schedulers import SCHEDULERS
 
 MODULE = "mqfair"
 

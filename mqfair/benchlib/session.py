@@ -46,9 +46,9 @@ from mqfair.benchlib.plan import (
 from mqfair.benchlib.result import CaseResult, Document, analyse
 from mqfair.benchlib.variant import (
     BFQ,
+    DEFAULT_OURS,
     MQFQ,
     NONE,
-    OURS,
     SCHEDULERS,
     is_ours,
     scheduler_of,
@@ -295,7 +295,7 @@ def _present(request: Request) -> tuple[str, ...]:
     fs = Fs()
     selector = find_disk(fs, request.device.text).selector()
     offered = selector.available if selector else ()
-    return tuple(name for name in OURS if name in offered or kmod.autoloads(fs, name))
+    return tuple(name for name in DEFAULT_OURS if name in offered or kmod.autoloads(fs, name))
 
 
 @contextlib.contextmanager

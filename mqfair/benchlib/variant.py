@@ -9,14 +9,16 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from mqfair import blockdev
+from mqfair import schedulers
 from mqfair.errors import UsageError
 
 NONE = "none"
 IOCOST = "iocost"
 BFQ = "bfq"
 MQFQ = "mqfq"
-OURS = blockdev.SCHEDULERS
+# The examples run only when they are named.
+DEFAULT_OURS = schedulers.SCHEDULERS
+OURS = (*schedulers.SCHEDULERS, *schedulers.EXAMPLES)
 SCHEDULERS = (NONE, "kyber", BFQ, "mq-deadline", IOCOST, *OURS)
 # none has no tunables, and iocost is configured by a model of the drive.
 WITHOUT_TUNABLES = (NONE, IOCOST)
@@ -84,4 +86,4 @@ def merged_tunables(label: str, common: Mapping[str, Mapping[str, str]]) -> dict
 def schedulers_in(module: Path) -> tuple[str, ...]:
     """Our schedulers in a built module, by the aliases under which the kernel finds it."""
     found = {match.decode() for match in _ALIAS.findall(module.read_bytes())}
-    return tuple(name for name in OURS if name in found)
+    return tuple(name for name in DEFAULT_OURS if name in found)

@@ -79,8 +79,8 @@ void engine_merge(struct queue *q, struct io *io, u32 bytes)
 	u32 cost = cost_of(&q->sched->params.cost, io->op, bytes);
 	u32 more = engine_grow(q, io, cost, bytes);
 
-	/* One that waits pays when it goes. */
-	if (more && (io->flags & IO_OUT))
+	/* An io that waits pays when it goes. */
+	if (more && (io->flags & IO_PAID))
 		engine_of(q)->ops->pay(q, lane, more);
 }
 
@@ -116,14 +116,24 @@ static enum dispatch_result give_up(struct engine *e, struct queue *q,
 	return why;
 }
 
-/* Takes the head of @lane, which has its slot, and has the flow pay. */
+/* The flow of @lane pays for @io once, however often a driver sends it back. */
+static void pay_once(struct engine *e, struct queue *q, struct lane *lane,
+		     struct io *io)
+{
+	if (io->flags & IO_PAID)
+		return;
+	io->flags |= IO_PAID;
+	e->ops->pay(q, lane, io->cost);
+}
+
+/* Takes the head of @lane, which has its slot. */
 static struct io *take_head(struct engine *e, struct queue *q,
 			    struct lane *lane)
 {
 	struct io *io = io_list_take(&lane->fifo);
 
 	atomic64_dec(&lane->flow->queued);
-	e->ops->pay(q, lane, io->cost);
+	pay_once(e, q, lane, io);
 	if (!lane->fifo.head)
 		e->ops->leave(q, lane);
 	return io;
@@ -133,6 +143,7 @@ static struct io *take_urgent(struct engine *e, struct queue *q)
 {
 	struct io *io = engine_take_urgent(q);
 
+	pay_once(e, q, flow_queue_own(io->flow, q->index), io);
 	get_slot(&e->slots, q, io);
 	return io;
 }

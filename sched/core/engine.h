@@ -27,7 +27,7 @@
  *
  * Rules that the engine keeps
  *   Urgent ios (IO_URGENT: metadata, swap; and those that were requeued) pass
- *   all lanes.  Their flow is charged, and no slot is needed.
+ *   all lanes and need no slot.  Their flow pays, too.
  *   Polled ios (IO_EXEMPT) are ordered but take no slot: a tenant that never
  *   reaps its completions would hold them all.
  *   While sched.drain is set, no io waits for a slot.
