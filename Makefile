@@ -91,7 +91,7 @@ check-style: ## hold code, comments and documents to the rules of CONTRIBUTING.m
 man: ## write the man pages of the command to build/man/
 	/usr/bin/python3 -m mqfair.man build/man
 
-bootstrap: ## install what is missing on this host (Debian 12), as make test would
+bootstrap: ## install missing packages on this host (Debian 12), as make test does
 	lab/bootstrap test
 
 install: install-command install-module ## install the command and the module for RELEASE (root)
@@ -121,5 +121,5 @@ uninstall: ## remove the command and both modules
 	$(RM) $(BINDIR)/mqfair $(MODULEDIR)/mqfair.ko $(MODULEDIR)/mqfair-ssd.ko
 	$(if $(DESTDIR),,depmod $(RELEASE))
 
-clean: ## remove what was built here; what was fetched stays in the cache
+clean: ## remove build/; the cache with fetched files stays
 	$(RM) -r build

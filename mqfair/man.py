@@ -3,9 +3,10 @@
 
     python3 -m mqfair.man FOLDER
 
-A page takes its options from the verb's parser and its other sections from the parser's epilog: a
-line such as `examples:` begins a section, all other paragraphs belong to the description. It needs
-the standard library alone: a missing package of bench is replaced, because no option depends on it.
+A page takes its options from the verb's parser and its other sections from the parser's epilog. A
+line such as `examples:` begins a section; all other paragraphs belong to the description. The
+module needs the standard library alone. A missing package of bench is replaced by a stand-in,
+because no option depends on it.
 """
 
 import argparse

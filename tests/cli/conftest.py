@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A machine made of files, with a kernel that answers writes as the real one does."""
+"""A machine made of files, with a kernel that responds to writes like the real one."""
 
 import errno
 import json
@@ -35,7 +35,7 @@ class Result:
 
 
 class Machine:
-    """Builds the tree; `refuse` and `ignore` make single writes go wrong."""
+    """Builds the tree. `refuse` and `ignore` make single writes fail or have no effect."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""mqfair bench: its command line, its devices, and what it writes to the kernel."""
+"""mqfair bench: its command line, its devices, and its writes to the kernel."""
 
 import argparse
 import dataclasses
@@ -46,13 +46,13 @@ def test_defaults(job):
     assert (asked.repeat, asked.cpus, asked.solo) == (1, 2, False)
 
 
-def test_counted_time_means_one_cpu_and_a_drive_with_one_queue(job):
+def test_counted_time_has_one_cpu_and_a_drive_with_one_queue(job):
     asked = request(job, "--icount")
     assert asked.cpus == 1
     assert asked.device.parameters["submit_queues"] == 1
 
 
-def test_a_drive_of_this_host_means_on_host(job):
+def test_a_drive_of_this_host_implies_on_host(job):
     assert request(job, "--device", "/dev/nvme0n1").on == "host"
 
 
@@ -112,7 +112,7 @@ def test_refusals(job, words, says):
 
 @pytest.fixture
 def checkout(monkeypatch, tmp_path):
-    """An empty one, and what makes a module in it with the schedulers named."""
+    """An empty checkout, and a function that makes a module in it with the given schedulers."""
     monkeypatch.setattr(session, "ROOT", tmp_path)
     monkeypatch.setattr(session.kernel, "ensure", lambda: argparse.Namespace(release="6.1.0"))
 
@@ -125,7 +125,7 @@ def checkout(monkeypatch, tmp_path):
     return built
 
 
-def test_ours_without_a_module_is_refused_before_anything_runs(job, checkout):
+def test_our_schedulers_without_a_module_are_refused_at_once(job, checkout):
     asked = session.with_built_module(request(job, "--schedulers", "none,mqfq"))
     with pytest.raises(UsageError, match="scheduler mqfq: no module: run `make module`"):
         session.check(asked)
@@ -138,7 +138,7 @@ def test_ours_without_a_module_is_refused_before_anything_runs(job, checkout):
         session.check(asked)
 
 
-def test_without_names_all_schedulers_are_meant_that_the_module_has(job, checkout):
+def test_the_default_is_all_schedulers_of_the_module(job, checkout):
     asked = session.with_built_module(dataclasses.replace(request(job), schedulers=()))
     with pytest.raises(UsageError, match="no module"):
         session.check(asked)
@@ -149,7 +149,7 @@ def test_without_names_all_schedulers_are_meant_that_the_module_has(job, checkou
     )  # fmt: skip
 
 
-def test_a_scheduler_can_stand_in_a_table_several_times(job):
+def test_a_scheduler_can_be_in_a_table_several_times(job):
     words = ["--schedulers", "none,wdt, wdt:caps=5:period_ms=20", "--tunable", "wdt.caps=9"]
     asked = request(job, *words)
     assert asked.schedulers == ("none", "wdt", "wdt:caps=5:period_ms=20")
@@ -178,14 +178,14 @@ def test_devices():
         ("nvme:size=1G", None),
     ],
 )
-def test_what_a_drive_can_do(text, iops):
+def test_capacity_of_a_null_blk_drive(text, iops):
     assert device.null_capacity_iops(parse_device(text)) == iops
 
 
 @pytest.mark.parametrize(
     ("reached", "threads", "notes"), [(3900, 4, 0), (2000, 4, 1), (2000, 3, 0)]
 )
-def test_a_drive_that_was_not_the_limit_is_reported(reached, threads, notes):
+def test_a_drive_that_was_not_the_bottleneck_is_reported(reached, threads, notes):
     drive = parse_device("null:irqmode=2,completion_nsec=8000000,submit_queues=2,hw_queue_depth=16")
     runs = (
         RunResult("none", 0, reached, 0.0, 1.0, ()),
@@ -199,7 +199,7 @@ def test_a_drive_that_was_not_the_limit_is_reported(reached, threads, notes):
     assert all("reached 2,000 of the drive's 4,000 requests" in note for note in found)
 
 
-def test_what_is_split_on_its_way_counts_as_the_requests_that_it_is():
+def test_a_split_io_counts_as_several_requests():
     drive = parse_device("null:irqmode=2,gb=4")
     assert device.null_requests(drive, 444, 444 * 2**20) == 444 * 9
     assert device.null_requests(drive, 0, 0) == 0
@@ -238,7 +238,7 @@ class FakeDisk:
 
 
 @pytest.mark.parametrize("destroy", [False, True])
-def test_a_mounted_drive_is_refused_whatever_is_said(monkeypatch, destroy):
+def test_a_mounted_drive_is_always_refused(monkeypatch, destroy):
     fake_lsblk(monkeypatch, mountpoints=["/srv"])
     monkeypatch.setattr(device, "find_disk", lambda fs, path: FakeDisk())
     with pytest.raises(UsageError, match="in use at /srv: unmount it"):
@@ -250,7 +250,7 @@ def test_a_mounted_drive_is_refused_whatever_is_said(monkeypatch, destroy):
     [{"signatures": "ext4\n"}, {"children": ["/dev/x1"]}],
     ids=["signature", "partition"],
 )
-def test_a_drive_that_holds_something_needs_leave(monkeypatch, contents):
+def test_a_drive_with_contents_needs_destroy_data(monkeypatch, contents):
     fake_lsblk(monkeypatch, **contents)
     monkeypatch.setattr(device, "find_disk", lambda fs, path: FakeDisk())
     with pytest.raises(UsageError, match="is not empty"):
@@ -258,13 +258,13 @@ def test_a_drive_that_holds_something_needs_leave(monkeypatch, contents):
     device.check_drive("/dev/x", destroy_data=True)
 
 
-def test_an_empty_drive_needs_none(monkeypatch):
+def test_an_empty_drive_is_accepted(monkeypatch):
     fake_lsblk(monkeypatch)
     monkeypatch.setattr(device, "find_disk", lambda fs, path: FakeDisk())
     device.check_drive("/dev/x", destroy_data=False)
 
 
-def test_bfq_weights_are_scaled_only_where_they_do_not_fit():
+def test_bfq_weights_are_scaled_only_if_one_is_too_great():
     fits = {"a": 1, "b": 1000}
     assert cgroups.scheduler_weights("bfq", fits) == fits
     assert cgroups.scheduler_weights("bfq", {"a": 1, "b": 2500, "c": 10000}) == {
@@ -291,7 +291,7 @@ def test_each_scheduler_has_its_weight_file(scheduler, file):
 
 
 @pytest.mark.parametrize("scheduler", ["none", "kyber", "mq-deadline"])
-def test_a_scheduler_without_weights_is_given_none(scheduler):
+def test_a_scheduler_without_weights_gets_none(scheduler):
     fs = Fs("/", dry_run=True)
     cgroups.set_weight(Cgroup(fs, "/cg", "a"), scheduler, 250)
     assert fs.writes == []
@@ -307,7 +307,7 @@ def fio_result(**rates):
     return {"jobs": jobs}
 
 
-def test_iocost_model_is_what_fio_measured():
+def test_iocost_model_has_the_figures_of_fio():
     found = iocost.coefficients(fio_result(rbps=5e9, wrandiops=700))
     assert list(found) == ["rbps", "rseqiops", "rrandiops", "wbps", "wseqiops", "wrandiops"]
     assert (found["rbps"], found["wrandiops"], found["rseqiops"]) == (5_000_000_000, 700, 1000)
@@ -318,7 +318,7 @@ def test_iocost_refuses_a_drive_that_cannot_be_measured():
         iocost.coefficients(fio_result(wbps=0))
 
 
-def test_iocost_is_switched_on_with_its_model_and_off():
+def test_iocost_is_enabled_with_its_model_and_disabled_again():
     fs = Fs("/", dry_run=True)
     with iocost.switched_on(fs, Cgroup(fs, "/cg"), "8:0", {"rbps": 5, "rseqiops": 6}):
         assert len(fs.writes) == 2
@@ -330,7 +330,7 @@ def test_iocost_is_switched_on_with_its_model_and_off():
     ]
 
 
-def test_iocost_gets_its_former_parameters_back(tmp_path):
+def test_iocost_parameters_are_restored(tmp_path):
     fs = Fs(str(tmp_path), dry_run=True)
     (tmp_path / "cg").mkdir()
     (tmp_path / "cg/io.cost.qos").write_text("8:16 enable=1\n8:0 enable=0 ctrl=user min=50.00\n")
@@ -343,7 +343,7 @@ def test_iocost_gets_its_former_parameters_back(tmp_path):
     ]
 
 
-def test_iocost_that_is_active_beforehand_is_refused(tmp_path):
+def test_an_active_iocost_is_refused(tmp_path):
     (tmp_path / "cg").mkdir()
     (tmp_path / "cg/io.cost.qos").write_text("8:16 enable=1 ctrl=auto\n8:0 enable=0\n")
     root = Cgroup(Fs(str(tmp_path)), "/cg")
@@ -362,14 +362,14 @@ def test_iocost_that_is_active_beforehand_is_refused(tmp_path):
         "refcount_t: underflow; use-after-free.",
     ],
 )
-def test_trouble_in_the_kernel_log_is_seen(line):
+def test_errors_in_the_kernel_log_are_found(line):
     found = splat(f"[ 1.0] null_blk: module loaded\n[ 2.0] {line}\n[ 2.1]  detail\n")
     assert found is not None
     assert line in found
     assert "detail" in found
 
 
-def test_an_ordinary_kernel_log_is_no_trouble():
+def test_an_ordinary_kernel_log_has_no_errors():
     log = (
         "[    0.1] Warning: unmaintained driver\n[    1.0] mqfair: loading out-of-tree module"
         " taints kernel.\n[    2.0] io scheduler bfq registered\n"
@@ -378,7 +378,7 @@ def test_an_ordinary_kernel_log_is_no_trouble():
     assert splat(log) is None
 
 
-def test_messages_are_picked_out_of_any_pieces():
+def test_messages_are_found_in_any_pieces():
     seen = []
     messages = session._Messages(seen.append)
     text = f"noise\n{session.PROGRESS}" + '{"event": "run", "number": 0}\nmore'
@@ -388,7 +388,7 @@ def test_messages_are_picked_out_of_any_pieces():
 
 
 @pytest.mark.parametrize(("usage", "kind"), [(True, UsageError), (False, Failure)])
-def test_an_error_of_the_runner_is_one_of_ours(usage, kind):
+def test_an_error_of_the_runner_is_raised_again(usage, kind):
     messages = session._Messages(lambda message: None)
     error = {"event": "error", "message": "no", "usage": usage}
     messages.add(session.PROGRESS + json.dumps(error) + "\n")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""fio job files with cgroups: what is taken out, what is kept, and what is refused."""
+"""fio job files with cgroups: options that are removed, kept, and refused."""
 
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def test_weights_and_defaults():
     assert [group.name for group in job.groups] == ["a", "b"]
 
 
-def test_fio_sees_its_options_and_none_of_ours():
+def test_fio_gets_its_own_options_only():
     job = parse(TWO)
     assert job.groups[0].jobs[0].options == (
         "ioengine=libaio",
@@ -57,13 +57,13 @@ def test_fio_sees_its_options_and_none_of_ours():
     assert job.groups[1].jobs[0].options == ("ioengine=libaio", "direct=1", "rw=randread")
 
 
-def test_global_reaches_only_what_follows():
+def test_global_applies_to_later_sections_only():
     job = parse("[a]\ncgroup=a\nrw=read\n[global]\niodepth=4\n[b]\ncgroup=b\nrw=read\n")
     assert job.groups[0].jobs[0].options == ("rw=read",)
     assert job.groups[1].jobs[0].options == ("iodepth=4", "rw=read")
 
 
-def test_sections_of_one_name_and_of_one_cgroup_are_jobs_of_it():
+def test_sections_of_one_cgroup_are_its_jobs():
     job = parse("[x]\ncgroup=a\nrw=read\ncgroup_weight=7\n[x]\ncgroup=a\nrw=write\n")
     assert len(job.groups) == 1
     assert [one.options for one in job.groups[0].jobs] == [("rw=read",), ("rw=write",)]
@@ -97,13 +97,13 @@ def test_a_section_without_its_own_rw_carries_an_inner_weight(shared, own):
     assert job.weights["prod"] == 900
 
 
-def test_an_inner_cgroup_that_nobody_mentions_has_weight_100():
+def test_an_inner_cgroup_without_a_section_has_weight_100():
     job = parse("[a]\ncgroup=x/y/a\nrw=read\n")
     assert dict(job.weights) == {"x": 100, "x/y": 100, "x/y/a": 100}
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_examples_parse_and_all_is_entitled_to_somebody(path):
+def test_examples_parse_and_their_entitlements_add_up(path):
     job = jobfile.load(str(path))
     due = entitlements(job.weights, [group.name for group in job.groups])
     assert sum(due.values()) == pytest.approx(1)
@@ -131,7 +131,7 @@ def test_the_window_is_as_long_as_the_shortest_job():
     assert (shorter.window_s, shorter.longest_s) == (2, 5)
 
 
-def test_a_delayed_job_is_known_as_such():
+def test_a_delayed_job_is_recognised():
     job = parse("[a]\ncgroup=a\nrw=read\nstartdelay=2\n[b]\ncgroup=b\nrw=read\n")
     assert [group.jobs[0].delayed for group in job.groups] == [True, False]
 
@@ -163,7 +163,7 @@ def test_bad_weights_name_their_line(weight):
 
 
 @pytest.mark.parametrize("weight", ["1", "10000"])
-def test_the_ends_of_the_range_are_weights(weight):
+def test_the_limits_of_the_range_are_valid(weight):
     text = f"[a]\ncgroup=a\nrw=read\ncgroup_weight={weight}\n"
     assert parse(text).weights["a"] == int(weight)
 
@@ -207,7 +207,7 @@ def test_refusals_name_place_and_hint(text, says):
     assert says in refused(text)
 
 
-def test_a_missing_file_and_one_that_is_not_text(tmp_path):
+def test_a_missing_file_and_a_binary_one_are_refused(tmp_path):
     with pytest.raises(UsageError, match=r"gone\.fio: No such file"):
         jobfile.load(str(tmp_path / "gone.fio"))
     (tmp_path / "binary.fio").write_bytes(b"\xff\xfe\x00")

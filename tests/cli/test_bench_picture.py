@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The picture of a bench: its caption in words, and labels that can be read."""
+"""The picture of a bench: its caption in words, and labels that do not overlap."""
 
 import itertools
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Entitlements, the window that is counted, and the document made of it."""
+"""Entitlements, the counted window, and the document of results."""
 
 import json
 import math
@@ -119,12 +119,12 @@ def test_the_window_ends_when_the_first_job_ends():
     assert window.seconds == pytest.approx(2.499)
 
 
-def test_jobs_that_hardly_met_are_no_result():
+def test_jobs_with_little_overlap_are_refused():
     with pytest.raises(Failure, match=r"ran together for 0\.5 s of 3\.0 s"):
         common_window([completions(range(0, 4001)), completions(range(2500, 7000))], 1, 3)
 
 
-def test_what_completes_outside_of_the_window_is_not_in_its_latencies():
+def test_latencies_are_those_of_completions_in_the_window():
     slow = completions([1000, 1400], latency_ns=900)
     fast = completions(range(1501, 4500), latency_ns=5)
     window = common_window([completions(range(500, 5500))], 1, 3)
@@ -158,21 +158,21 @@ def ideal(total_bytes, weights=FOUR):
     }
 
 
-def test_an_ideal_division_has_jain_1_and_shares_as_due():
+def test_an_ideal_division_has_jain_1_and_the_due_shares():
     run = run_result("mqfq", 0, case(), ideal(1e6))
     assert run.jain == pytest.approx(1)
     for group in run.cgroups:
         assert group.share == pytest.approx(group.entitled)
 
 
-def test_an_even_division_of_uneven_weights_does_not():
+def test_equal_shares_of_unequal_weights_have_a_lower_jain():
     run = run_result("none", 0, case(), ideal(1e6, dict.fromkeys(FOUR, 1)))
     assert run.jain < 0.7
     assert [group.share for group in run.cgroups] == pytest.approx([0.25] * 4)
 
 
 def test_ratios_are_paired_by_repeat():
-    """The machine halves its speed after the first repeat: unpaired medians would show 0.75."""
+    """The machine halves its speed after the first repeat. Unpaired medians would give 0.75."""
     speed = {("none", 0): 1000, ("mqfq", 0): 900, ("none", 1): 500, ("mqfq", 1): 450}
     runs = [
         run_result(name, repeat, case(), ideal(total)) for (name, repeat), total in speed.items()
@@ -202,7 +202,7 @@ def test_medians_and_extremes():
 
 
 def record(folder, number, *, scheduler, repeat=0, only=None, rates, end_ms=4000):
-    """A run as the runner leaves it: one thread for each cgroup, so many I/Os a second."""
+    """The files of one run of the runner: one thread for each cgroup, with the given IOPS."""
     place = folder / f"{number:03d}"
     place.mkdir()
     counts = []
@@ -226,7 +226,7 @@ def record(folder, number, *, scheduler, repeat=0, only=None, rates, end_ms=4000
     return place
 
 
-def test_from_files_to_a_document(tmp_path):
+def test_the_document_has_the_figures_of_the_files(tmp_path):
     record(tmp_path, 0, scheduler="none", rates={"a": 250, "b": 250, "c": 250, "d": 250})
     record(tmp_path, 1, scheduler="mqfq", rates={"a": 50, "b": 125, "c": 250, "d": 500})
     result = analyse(tmp_path, case())
@@ -272,7 +272,7 @@ def test_the_timeline_counts_from_the_start_of_the_jobs(tmp_path):
     assert steps["b"][5] == 20 * 4096
 
 
-def test_a_log_with_lines_missing_is_refused(tmp_path):
+def test_an_incomplete_log_is_refused(tmp_path):
     place = record(tmp_path, 0, scheduler="none", rates={"a": 100, "b": 200})
     log = place / "0_lat.1.log"
     log.write_text("".join(log.read_text().splitlines(keepends=True)[:-2]))
@@ -287,13 +287,13 @@ def test_a_job_without_io_is_refused(tmp_path):
         analyse(tmp_path, case({"a": 1, "b": 1}))
 
 
-def test_a_log_of_another_kind_is_refused(tmp_path):
+def test_a_file_that_is_no_log_is_refused(tmp_path):
     (tmp_path / "x.log").write_text("not, a, log, at all\n")
     with pytest.raises(Failure, match="not a latency log"):
         read_log(tmp_path / "x.log")
 
 
-def test_a_plan_survives_its_file(tmp_path):
+def test_a_plan_is_read_as_it_was_written(tmp_path):
     plan = Plan(
         (case(), case(NESTED, ["prod/db", "batch"], "nested")),
         ("none", "mqfq"),
@@ -307,7 +307,7 @@ def test_a_plan_survives_its_file(tmp_path):
     assert math.isinf(read_plan(tmp_path / "plan.json").time_limit_s)
 
 
-def test_events_survive_too(tmp_path):
+def test_events_are_read_as_they_were_written(tmp_path):
     event = Event(1.5, "a", "weight", 10000)
     with_event = Case("e", case().groups, FOUR, 1.0, 2.0, (event,))
     plan = Plan((with_event,), ("none",), 1, PlannedDevice("/dev/x"))
@@ -335,7 +335,7 @@ def printed(renderable):
     return capture.get()
 
 
-def test_the_table_shows_what_was_measured():
+def test_the_table_shows_the_figures():
     runs = tuple(run_result("mqfq", repeat, case(), ideal(4096 * 1850)) for repeat in range(2))
     text = printed(report.render(CaseResult(case(), runs, (), {}), ["look here"]))
     assert "54.05 %" in text
@@ -344,7 +344,7 @@ def test_the_table_shows_what_was_measured():
     assert "note: look here" in text
 
 
-def test_bars_are_as_long_as_shares():
+def test_the_length_of_a_bar_is_its_share():
     run = run_result("none", 0, case({"a": 1, "b": 3}), ideal(4096, {"a": 1, "b": 3}))
     text = printed(report.share_bars(CaseResult(case({"a": 1, "b": 3}), (run,), (), {})))
     lines = [line for line in text.splitlines() if "█" in line]

@@ -19,7 +19,7 @@ def request(**options):
     return session.Request(**asked)
 
 
-def test_settings_are_read_and_time_is_stretched_by_default():
+def test_settings_have_defaults_that_slow_the_drive_down():
     device = parse_device("ssd:model=p4500,fill=85%,size_mb=4096,ftl=host")
     assert device.kind == "ssd"
     assert dict(device.settings) == {
@@ -90,7 +90,7 @@ def test_parts_are_for_cgroups_of_the_job():
         session.check(request(device=parse_device("ssd:fill_parts=c:1:0"), jobs=(job,)))
 
 
-def test_its_module_is_beside_the_other(tmp_path):
+def test_the_ssd_module_is_beside_mqfair(tmp_path):
     device = parse_device("ssd:model=p4500")
     module = tmp_path / "mqfair.ko"
     module.write_bytes(b"")
@@ -102,13 +102,13 @@ def test_its_module_is_beside_the_other(tmp_path):
     session.check(request(device=device, module=module))
 
 
-def test_on_this_host_it_is_refused():
+def test_a_virtual_ssd_is_refused_on_the_host():
     with pytest.raises(UsageError, match="exists only in a guest"):
         session.check(request(device=parse_device("ssd:model=p4500"), on="host"))
 
 
 class Configfs(Fs):
-    """A directory of configfs: its files are there once it is made, and go with it."""
+    """A directory of configfs: its files appear and disappear with the directory."""
 
     def __init__(self, root):
         super().__init__(str(root))
@@ -148,7 +148,7 @@ def configfs(tmp_path, monkeypatch):
     return fs
 
 
-def test_a_drive_is_set_switched_on_and_removed(configfs):
+def test_a_drive_is_configured_switched_on_and_removed(configfs):
     with ssd.made(configfs, {"model": "p4500", "fill": "85"}) as settings:
         assert settings["model"] == "p4500"
         assert settings["fill"] == "85"
@@ -158,7 +158,7 @@ def test_a_drive_is_set_switched_on_and_removed(configfs):
     assert not (configfs.drives / "bench").exists()
 
 
-def test_parts_are_filled_for_the_cgroups_that_there_are(configfs):
+def test_parts_are_filled_for_existing_cgroups(configfs):
     groups = {name: Cgroup(configfs, "/sys/fs/cgroup", f"bench/{name}") for name in ("a", "top/b")}
     settings = {"model": "p4500", "fill_parts": "a:40:0+top/b:45:3"}
     with ssd.made(configfs, settings) as made:
@@ -169,14 +169,14 @@ def test_parts_are_filled_for_the_cgroups_that_there_are(configfs):
     assert configfs.left["fill_parts"] == "40 0 /bench/a\n45 3 /bench/top/b"
 
 
-def test_a_model_that_the_kernel_lacks(configfs):
+def test_an_unknown_model_is_refused_with_the_known_ones(configfs):
     configfs.refused = "model"
     with pytest.raises(Failure, match="use p3700, p4500"), ssd.made(configfs, {"model": "x"}):
         pytest.fail("it was made")
     assert not (configfs.drives / "bench").exists()
 
 
-def test_what_the_kernel_says_of_a_drive_that_cannot_be(configfs, monkeypatch):
+def test_the_kernels_reason_for_refusing_a_drive_is_quoted(configfs, monkeypatch):
     said = ["other\n", "mqfair-ssd: ssd-bench: model=p4500 size_mb=1: the size must be more\n"]
     monkeypatch.setattr(ssd, "messages", lambda fd: iter(said))
     configfs.refused = "power"
@@ -187,12 +187,12 @@ def test_what_the_kernel_says_of_a_drive_that_cannot_be(configfs, monkeypatch):
         pytest.fail("it was made")
 
 
-def test_stretched_time_is_said():
+def test_a_slowed_drive_is_noted():
     assert not list(ssd.notes({"model": "p4500", "time_scale": "1"}))
     assert "100 times slower" in " ".join(ssd.notes({"model": "p4500", "time_scale": "100"}))
 
 
-def test_what_planes_were_busy_for_is_read_of_each_group(machine):
+def test_busy_time_includes_the_cgroups_below(machine):
     machine.put(
         "/sys/kernel/debug/mqfair_ssd/ssd-bench/owners",
         "0 valid=1 invalid=0 written=1 copied=0 busy_us=7 -\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The generator of the private headers: on the real kernel, and what it refuses."""
+"""The generator of the private headers: on the real kernel, and on input that it refuses."""
 
 import bz2
 import copy
@@ -174,7 +174,7 @@ def test_features_tell_what_the_types_say(btf, generated):
 
 
 def test_unpacked_and_compressed_kernel_give_the_same(tree, generated):
-    """And what is the same is not written again, so that make compiles nothing for it."""
+    """An unchanged header is not written again, so that make does not compile its users."""
     before = {path.name: path.stat().st_mtime_ns for path in generated.iterdir()}
     assert run_generate(tree.vmlinux, tree.headers_build_dir, generated).returncode == 0
     assert {path.name: path.stat().st_mtime_ns for path in generated.iterdir()} == before
@@ -185,7 +185,7 @@ def test_unpacked_and_compressed_kernel_give_the_same(tree, generated):
 
 @pytest.fixture
 def altered(btf):
-    """A list of the kernel's types to break, through edit(), and the model of what came of it."""
+    """A list of the kernel's types that edit() can break, and the model of the broken types."""
     types = list(btf._types.values())
     return types, lambda: Btf(types, btf.text, "kernel")
 

@@ -63,8 +63,8 @@ def test_knee_of_a_device_is_its_slots(slots):
 
 
 @pytest.mark.parametrize("slots", [5, 7, 50, 65, 100, 1000])
-def test_knee_between_the_steps_is_the_next_step(slots):
-    """Least sufficient of what was tried: the step below it loses more than the tolerance."""
+def test_knee_between_two_settings_is_the_greater_one(slots):
+    """The least sufficient setting: the next lower one loses more than the tolerance."""
     knee = find_knee(saturating(slots), powers_of_two(1024))
     assert knee.setting in knee.settings
     assert min(knee.setting, slots) >= (1 - TOLERANCE) * slots
@@ -86,7 +86,7 @@ def test_noisy_plateau(slots, seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_never_saturating_takes_the_most_and_says_so(seed):
+def test_a_rising_curve_gives_the_greatest_setting_and_a_note(seed):
     knee = find_knee(noisy(saturating(10**6), 0.03, seed), powers_of_two(64))
     assert knee.setting == 64
     assert knee.rising
@@ -121,7 +121,7 @@ def test_reach_ends_two_steps_beyond_the_knee(slots, reached):
     assert rates == [1000 * min(n, slots) for n in settings]
 
 
-def test_reach_goes_on_while_anything_is_gained():
+def test_reach_continues_while_throughput_rises():
     gains = {n: 100 * 1.02**i for i, n in enumerate(powers_of_two(1024))}
     assert reach(gains.__getitem__, powers_of_two(1024))[0] == powers_of_two(1024)
 
@@ -138,7 +138,7 @@ def test_slowing_down_beyond_the_knee_is_not_full_throughput():
     assert (knee.setting, knee.full, knee.rising) == (8, 80, False)
 
 
-def test_one_wild_repeat_changes_nothing():
+def test_one_outlier_changes_nothing():
     samples = {n: [min(n, 8) * 10.0] * 3 for n in (1, 2, 4, 8, 16)}
     samples[2][1] = 500.0
     samples[16][0] = 1.0
@@ -146,20 +146,20 @@ def test_one_wild_repeat_changes_nothing():
     assert (knee.setting, knee.full) == (8, 80)
 
 
-def test_lucky_setting_on_the_slope_is_no_knee():
-    """Its median is high, but more gave less: the fall is smoothed away."""
+def test_a_lucky_setting_on_the_slope_is_no_knee():
+    """Its median is high, but greater settings gave less, so the fall is smoothed away."""
     throughput = {1: 100, 2: 780, 4: 400, 8: 800, 16: 800}
     assert curve({n: [v] * 3 for n, v in throughput.items()}).knee().setting == 8
 
 
-def test_lucky_best_is_not_taken_for_full():
+def test_a_lucky_best_setting_is_not_full_throughput():
     throughput = {1: 100, 2: 200, 4: 785, 8: 800, 16: 805, 32: 790, 64: 815}
     knee = curve({n: [v] * 3 for n, v in throughput.items()}).knee()
     assert knee.full == 805
     assert knee.setting == 4
 
 
-def test_tolerated_noise_is_bounded():
+def test_the_tolerance_for_noise_is_bounded():
     samples = {n: [min(n, 8) * v for v in (0.6, 1.0, 1.4)] for n in (1, 2, 4, 8, 16)}
     knee = curve(samples).knee()
     assert knee.noise == pytest.approx(2 * 0.4 / 3**0.5)
@@ -168,7 +168,7 @@ def test_tolerated_noise_is_bounded():
     assert knee.setting == 8
 
 
-def test_noise_is_worth_more_repeats():
+def test_noise_causes_more_repeats():
     rng = random.Random(1)
     turns = [0]
 
@@ -183,7 +183,7 @@ def test_noise_is_worth_more_repeats():
     assert noisy_curve.knee().noise <= NOISE_GOAL or turns[0] == REPEATS_MOST
 
 
-def test_more_repeats_only_as_long_as_there_is_time():
+def test_repeats_end_when_the_time_is_used_up():
     asked = []
 
     def spare(count):
@@ -201,7 +201,7 @@ def test_no_more_repeats_without_noise():
     find_knee(saturating(8), powers_of_two(64), spare=lambda _count: pytest.fail("asked for more"))
 
 
-def test_device_that_does_nothing():
+def test_a_device_without_throughput():
     assert curve({n: [0.0] * 3 for n in (1, 2, 4)}).knee().full == 0
 
 
@@ -242,7 +242,7 @@ def test_steps():
 
 
 class FakeDrive:
-    """Throughput by the tunables that are in force: `knees` by size in KiB, and a least T."""
+    """A device with a throughput by the tunables: `knees` by size in KiB, and a least T."""
 
     def __init__(self, machine):
         self.machine = machine
@@ -340,7 +340,7 @@ def test_json(drive, run):
     assert report["previous"] == "none"
 
 
-def test_load_only_reads_and_never_runs_short(drive, run):
+def test_the_load_only_reads_and_keeps_requests_waiting(drive, run):
     run("enable", "nvme0n1", "--calibrate")
     assert [options["bs"] for _, options in drive.started] == ["64k", "16k", "4k"]
     for argv, options in drive.started:
@@ -367,7 +367,7 @@ def test_throughput_that_never_saturates(drive, run):
     assert "note: no plateau found: throughput rises up to all 128 hardware slots" in result.out
 
 
-def test_more_slots_than_are_tried(host, drive, run):
+def test_a_device_with_more_slots_than_are_tried(host, drive, run):
     for queue in (0, 1):
         host.queue("nvme0n1", queue, cpus=str(queue), tags=1023)
     drive.knees[4] = 10**6
@@ -387,13 +387,13 @@ def test_single_slot_device(machine, drive, run):
     assert "no plateau" not in result.out
 
 
-def test_threshold_that_costs_nothing_at_all(drive, run):
+def test_a_threshold_without_cost(drive, run):
     drive.least_kb = 0
     result = run("enable", "nvme0n1", "--calibrate")
     assert "threshold_kb 0: the least" in result.out
 
 
-def test_cost_is_in_force_while_measuring_and_after(host, drive, run):
+def test_the_cost_is_set_during_and_after_the_measurement(host, drive, run):
     seen = set()
     drive.on_rate = lambda: seen.add(host.get(f"{QUEUE}/iosched/cost"))
     assert run("enable", "nvme0n1", "--calibrate", "--cost", "iops").code == 0
@@ -411,7 +411,7 @@ def test_busy_device_is_refused_and_untouched(host, drive, run, monkeypatch):
     assert drive.started == []
 
 
-def test_a_few_requests_are_not_busy_and_force_does_not_look(host, drive, run, monkeypatch):
+def test_few_requests_are_not_busy_and_force_skips_the_check(host, drive, run, monkeypatch):
     busy_after_first_look(host, monkeypatch, 10)
     assert run("enable", "nvme0n1", "--calibrate").code == 0
     host.put("/sys/block/nvme0n1/stat", " ".join(["0"] * 17))
@@ -435,8 +435,8 @@ def test_interrupted(host, drive, run, how):
     assert {one: signal.getsignal(one) for one in handlers} == handlers
 
 
-def test_interrupts_while_it_sleeps_alone():
-    """Elsewhere fio may have been started and not be known, or a lock be held."""
+def test_interrupts_take_effect_only_during_a_sleep():
+    """At other places fio may have started without being recorded, or a lock may be taken."""
     passed = []
     with pytest.raises(KeyboardInterrupt), calibrate.interrupted_once():
         signal.raise_signal(signal.SIGTERM)
@@ -467,7 +467,7 @@ def test_interrupted_while_enabled_restores_the_tunables(host, drive, run):
     assert "auto" in host.get(f"{QUEUE}/iosched/threshold_kb")
 
 
-def test_recalibrates_what_is_enabled(host, drive, run):
+def test_an_enabled_disk_can_be_calibrated_again(host, drive, run):
     run("enable", "nvme0n1", "--depth", "3")
     result = run("enable", "nvme0n1", "--calibrate")
     assert result.code == 0
@@ -475,7 +475,7 @@ def test_recalibrates_what_is_enabled(host, drive, run):
     assert host.get(f"{QUEUE}/iosched/depth") == "64"
 
 
-def test_too_slow_for_the_time(host, drive, run, monkeypatch):
+def test_a_device_too_slow_for_the_time_limit(host, drive, run, monkeypatch):
     before = host.snapshot()
     real = FakeLoad.rate
     monkeypatch.setattr(FakeLoad, "rate", lambda self, window_s: real(self, window_s) / 300)
@@ -486,7 +486,7 @@ def test_too_slow_for_the_time(host, drive, run, monkeypatch):
     assert host.snapshot() == before
 
 
-def test_device_without_an_answer(host, drive, run):
+def test_a_device_that_completes_nothing(host, drive, run):
     drive.knees = dict.fromkeys(SIZES_KIB, 0)
     before = host.snapshot()
     result = run("enable", "nvme0n1", "--calibrate")
@@ -549,7 +549,7 @@ def test_activity_counts_reads_writes_and_discards(host, disk):
     assert calibrate.activity(disk).requests == 12
 
 
-def test_rate_is_the_slope_of_what_was_read(host, disk, monkeypatch):
+def test_the_rate_is_the_slope_of_the_bytes_read(host, disk, monkeypatch):
     clock = [100.0]
 
     def sleep(seconds):

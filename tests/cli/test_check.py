@@ -8,7 +8,7 @@ CGROUPS = "/sys/fs/cgroup"
 
 @pytest.fixture
 def host(machine):
-    """Everything in order: prod/db and prod/web beside batch, on nvme0n1 under mqfq."""
+    """A machine without problems: prod/db and prod/web beside batch, on nvme0n1 under mqfq."""
     machine.install_module()
     machine.disk(active="mqfq")
     machine.cgroup("prod", subtree="io memory", weight="default 900")
@@ -20,7 +20,7 @@ def host(machine):
 
 @pytest.fixture
 def check(run):
-    """Runs check --json: (exit status, findings by topic); the severities must fit the status."""
+    """Runs check --json; returns the exit status and the findings by topic, which must agree."""
 
     def call(*argv):
         result = run("check", *argv, "--json")
@@ -157,7 +157,7 @@ def test_level_without_siblings(host, check):
     assert finding["mend"] == "mqfair weight batch N"
 
 
-def test_ancestors_weight_that_decides_nothing(host, check):
+def test_an_ancestors_weight_without_effect(host, check):
     host.cgroup("batch", subtree="io memory")
     host.cgroup("batch/slice", subtree="io memory", weight="default 777")
     host.cgroup("batch/slice/a")

@@ -13,13 +13,13 @@ def host(machine):
     return machine
 
 
-def test_goes_to_none(host, run):
+def test_disable_to_none(host, run):
     result = run("disable", "nvme0n1")
     assert (result.code, result.out) == (0, "nvme0n1: none (was mqfq)\n")
     assert host.stores == [f"write 'none' to '{SCHEDULER}'"]
 
 
-def test_goes_where_it_is_told(host, run):
+def test_disable_to_a_named_scheduler(host, run):
     result = run("disable", "259:0", "--to", "mq-deadline", "--json")
     assert result.code == 0
     assert result.json == {
@@ -40,21 +40,21 @@ def test_unknown_target(host, run):
     assert host.stores == []
 
 
-def test_somebody_elses_scheduler_is_left_alone(host, run):
+def test_a_scheduler_of_the_kernel_is_left_alone(host, run):
     host.disk("sda", "8:0", active="mq-deadline")
     result = run("disable", "sda")
     assert (result.code, result.out) == (0, "sda: mq-deadline, unchanged\n")
     assert host.stores == []
 
 
-def test_without_none_the_first_other(host, run):
+def test_without_none_the_first_other_scheduler_is_chosen(host, run):
     host.schedulers.remove("none")
     host.put(SCHEDULER, "[mqfq] ifq mq-deadline")
     assert run("disable", "nvme0n1").code == 0
     assert host.stores == [f"write 'mq-deadline' to '{SCHEDULER}'"]
 
 
-def test_nothing_else_to_run(host, run):
+def test_without_another_scheduler_it_fails(host, run):
     host.put(SCHEDULER, "[mqfq] ifq")
     result = run("disable", "nvme0n1")
     assert result.code == 1
@@ -74,7 +74,7 @@ def test_busy_then_success(host, run):
     assert len(host.stores) == 2
 
 
-def test_not_kept(host, run):
+def test_a_value_that_does_not_stay_is_an_error(host, run):
     host.ignore.add(SCHEDULER)
     result = run("disable", "nvme0n1")
     assert result.code == 1

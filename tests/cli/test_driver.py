@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""tests/run counts right: what a program says of its tests, and what it does not say."""
+"""tests/run counts correctly, with programs that report their tests and with those that do not."""
 
 import importlib.machinery
 import importlib.util
@@ -42,7 +42,7 @@ def test_program_without_points_is_one_test(driver):
     ]
 
 
-def test_crash_behind_good_points_is_a_failure(driver):
+def test_a_crash_after_good_points_is_a_failure(driver):
     found = results(driver, stdout="ok 1 - one\n", result="FAIL", returncode=-11)
     assert found == [("heap: one", "passed", ""), ("heap", "failed", "FAIL, exit status -11")]
 

@@ -15,7 +15,7 @@ def write(name, value):
 
 @pytest.fixture
 def host(machine):
-    """Two queues of 64 slots: nr_requests 128 each, while 4 * 128 / 2 = 256 are due."""
+    """Two queues of 64 slots with nr_requests 128; a depth of 128 needs 4 * 128 / 2 = 256."""
     machine.install_module()
     machine.disk()
     return machine
@@ -60,7 +60,7 @@ def test_enough_tags_are_left_alone(host, run):
 
 
 def test_poll_queues_do_not_count(host, run):
-    """null_blk's poll queue serves the CPUs of the others once more and gets no ordinary I/O."""
+    """null_blk's poll queue serves the same CPUs as the other queues and gets no ordinary I/O."""
     host.disk("nullb0", "254:0", queues=12)
     host.queue("nullb0", 12, cpus="0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11")
     result = run("enable", "nullb0", "--depth", "390")
@@ -84,7 +84,7 @@ def test_tags_stop_at_the_kernels_limit(host, run):
     assert "the kernel's limit, below 4092" in result.out
 
 
-def test_enabled_already_writes_only_what_differs(host, run):
+def test_an_enabled_disk_gets_only_the_differences(host, run):
     run("enable", "nvme0n1", "--depth", "16")
     host.stores.clear()
     assert run("enable", "nvme0n1", "--depth", "16").code == 0
@@ -93,7 +93,7 @@ def test_enabled_already_writes_only_what_differs(host, run):
     assert host.stores == [write("iosched/depth", 8)]
 
 
-def test_costs_may_be_learned(host, run):
+def test_cost_learned(host, run):
     run("enable", "nvme0n1")
     host.stores.clear()
     assert run("enable", "nvme0n1", "--cost", "learned").code == 0
@@ -164,14 +164,14 @@ def test_auto_shows_the_number_it_chose(host, run):
     assert host.stores[2:] == [write("iosched/depth", "auto")]
 
 
-def test_name_alone_loads_the_module(machine, run):
+def test_writing_the_name_loads_the_module(machine, run):
     machine.install_module(loaded=False)
     machine.disk()
     assert run("enable", "nvme0n1", "--depth", "8").code == 0
     assert machine.stores == [SWITCH, write("iosched/depth", 8)]
 
 
-def test_partition_means_its_disk(host, run):
+def test_a_partition_stands_for_its_disk(host, run):
     host.partition("nvme0n1", "nvme0n1p2", "259:2")
     for name in ("nvme0n1p2", "/dev/nvme0n1p2", "259:2"):
         result = run("enable", name, "--json")
@@ -193,7 +193,7 @@ def test_dry_run_prints_the_writes_and_does_none(host, run):
     ]
 
 
-def test_dry_run_cannot_know_what_auto_will_choose(host, run):
+def test_dry_run_does_not_know_the_choice_of_auto(host, run):
     result = run("enable", "nvme0n1", "--dry-run")
     assert result.out.splitlines()[0] == SWITCH
     assert "nr_requests will be raised if" in result.out
@@ -308,7 +308,7 @@ def test_busy_then_success(host, run, delays):
     assert delays == [0.05, 0.1]
 
 
-def test_busy_for_ever_leaves_all_as_it_was(host, run):
+def test_a_disk_that_stays_busy_is_left_unchanged(host, run):
     before = host.snapshot()
     host.refuse[f"{QUEUE}/scheduler"] = [errno.EBUSY] * 6
     result = run("enable", "nvme0n1")
@@ -366,7 +366,7 @@ def test_refused_tunable_restores_the_others(host, run):
     assert host.snapshot() == before
 
 
-def test_undo_that_fails_is_said(host, run):
+def test_a_failing_undo_is_reported(host, run):
     host.ignore.add(f"{QUEUE}/iosched/depth")
     host.refuse[f"{QUEUE}/nr_requests"] = [errno.EINVAL]
     host.put(f"{QUEUE}/nr_requests", "77")
@@ -375,7 +375,7 @@ def test_undo_that_fails_is_said(host, run):
     assert "undoing failed too" in result.err
 
 
-def test_tunable_that_the_scheduler_lacks(host, run):
+def test_a_tunable_that_the_scheduler_does_not_have(host, run):
     run("enable", "nvme0n1")
     host.stores.clear()
     host.host(f"{QUEUE}/iosched/threshold_kb").unlink()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the experiments make of what was measured, on figures known beforehand."""
+"""The experiments' evaluation and checks, on prepared figures."""
 
 import argparse
 import dataclasses
@@ -63,7 +63,7 @@ def test_shares_are_judged_by_the_limits_of_each_scheduler():
     }
 
 
-def test_a_verdict_is_of_the_median_and_tells_the_spread():
+def test_a_check_judges_the_median_and_shows_the_spread():
     one = Candidate("case", "mqfq").at_least("total", [0.9, 0.96, 0.97], 0.95)
     assert (one.holds, one.seen, one.spread) == (True, 0.96, (0.9, 0.97))
     assert not Candidate("case", "mqfq").within("off", [-0.06, -0.06, 0.0], 0.05).holds
@@ -96,9 +96,7 @@ def test_each_trace_has_each_weight_once():
     ("name", "kib", "reads_for_each_write"),
     [("lun0", 31.1, 3.44), ("lun1", 24.8, 3.19), ("lun2", 50.4, 2.78), ("lun3", 63.7, 1.60)],
 )
-def test_the_traces_have_the_mean_sizes_and_reads_that_they_are_to_have(
-    name, kib, reads_for_each_write
-):
+def test_the_traces_have_the_mean_sizes_and_reads_of_the_paper(name, kib, reads_for_each_write):
     job = jobfile.load(str(harness.EXAMPLES / "traces.fio"))
     (one,) = next(group for group in job.groups if group.name == name).jobs
     options = dict(option.split("=", 1) for option in one.options if "=" in option)
@@ -116,7 +114,7 @@ def test_generated_cgroups():
     assert job.ramp_s == scaling.RAMP_S
 
 
-def test_a_run_of_the_processor_is_as_short_as_counted_time_allows():
+def test_a_run_with_counted_time_is_short():
     asked = session.Request((scaling.cgroups(64, 0.4),), ("none",), icount=True)
     (case,) = session.plan_for(asked).cases
     assert case.run_s == pytest.approx(scaling.RAMP_S + 0.4 + session.ICOUNT_SLACK_S)
@@ -130,7 +128,7 @@ def scaled(count, **iops):
     return CaseResult(case, tuple(run_result(name, iops=one) for name, one in iops.items()), (), {})
 
 
-def test_scaling_is_relative_to_what_none_has_left():
+def test_scaling_is_relative_to_none():
     found = scaling.curves([scaled(1, none=1000, wdt=800), scaled(64, none=500, wdt=361)])
     assert found["wdt"] == {1: [0.8], 64: [0.361]}
     (one,) = scaling.judge_curves(found)
@@ -141,7 +139,7 @@ def test_scaling_is_relative_to_what_none_has_left():
 
 
 def completions(rate, spans, latency_ms=10):
-    """@rate I/Os a second, completed evenly in each of @spans (ms)."""
+    """@rate I/Os per second, completed evenly in each of @spans (ms)."""
     times = np.concatenate([np.arange(start, end, 1000 / rate) for start, end in spans])
     count = len(times)
     return Completions(
@@ -152,8 +150,8 @@ def completions(rate, spans, latency_ms=10):
 
 
 def moving_run(late_ms=0):
-    """The heaviest is silent from 2000 to 4000 ms; the others take up what it leaves @late_ms
-    after it goes."""
+    """The heaviest tenant is idle from 2000 to 4000 ms. The others use its part of the device
+    @late_ms after its stop."""
     done = {"w1000": completions(2162, [(0, 2000), (4010, 6000)])}
     for name in ("w100", "w250", "w500"):
         alone = 4000 * WEIGHTS[name] / 850
@@ -167,7 +165,7 @@ def moving_run(late_ms=0):
     return moving.Run("wdt", 0, 0.0, done)
 
 
-def test_changes_are_where_demand_begins_and_ends():
+def test_a_change_is_a_start_or_an_end_of_demand():
     found = moving.phases(moving_run())
     assert [(round(one.start_ms, -1), round(one.end_ms, -1)) for one in found] == [
         (2000, 4000),
@@ -177,13 +175,13 @@ def test_changes_are_where_demand_begins_and_ends():
     assert set(found[1].active) == set(WEIGHTS)
 
 
-def test_right_at_once_is_settled_at_once():
+def test_shares_that_are_right_at_once_settle_at_once():
     changes = moving.changes_of([moving_run()], WEIGHTS)["wdt"]
     assert [one.settled_ms for one in changes] == [0, 0]
     assert [one.iops for one in changes] == pytest.approx([4000, 4000], rel=0.01)
 
 
-def test_a_drive_that_lacks_work_shows_in_the_total():
+def test_an_idle_drive_lowers_the_total():
     changes = moving.changes_of([moving_run(late_ms=1000)], WEIGHTS)["wdt"]
     assert changes[0].iops == pytest.approx((4000 + 4000 * 850 / 1850) / 2, rel=0.01)
     assert changes[0].least_iops == pytest.approx(4000 * 850 / 1850, rel=0.02)
@@ -191,7 +189,7 @@ def test_a_drive_that_lacks_work_shows_in_the_total():
     assert found == {("wdt", "settled after, ms"): True, ("wdt", "total / none"): False}
 
 
-def test_shares_are_settled_from_where_on_they_stay_right():
+def test_shares_are_settled_when_they_stay_right():
     assert moving._settled([True] * 5) == 0
     assert moving._settled([False, False, True, True]) == 2
     assert moving._settled([True, False, True]) == 2

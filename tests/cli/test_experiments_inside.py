@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the experiments with scripts of their own make of what the guest found."""
+"""The evaluation of the experiments with their own guest half, on prepared figures."""
 
 import argparse
 import io
@@ -31,7 +31,7 @@ def text_of(table):
     return out.getvalue()
 
 
-def test_throughput_is_judged_beside_the_same_repeat_of_the_others():
+def test_throughput_is_compared_within_a_repeat():
     runs = cpu_runs(none=[100, 10, 100], kyber=[34, 5, 34], bfq=[24, 2, 24], mqfq=[70, 7, 66])
     found = said(cpu_bound.judge(runs))
     assert found[("qd32", "IOPS / none")]
@@ -47,7 +47,7 @@ def test_the_median_of_the_repeats_counts():
     ]
 
 
-def test_who_did_not_run_is_not_judged():
+def test_a_scheduler_that_did_not_run_is_not_judged():
     assert set(said(cpu_bound.judge(cpu_runs(none=[1.0], mqfq=[1.0])))) == {
         ("qd1", "IOPS / none"),
         ("qd32", "IOPS / none"),
@@ -56,12 +56,12 @@ def test_who_did_not_run_is_not_judged():
 
 
 @pytest.mark.parametrize(("iops", "holds"), [(15.0, True), (14.9, False)])
-def test_of_a_mix_kyber_fair_has_half_as_many_again_as_bfq(iops, holds):
+def test_kyber_fair_has_one_and_a_half_times_bfqs_iops_in_the_mix(iops, holds):
     runs = cpu_runs(loads=("mixed",), none=[30.0], bfq=[10.0], **{"kyber-fair": [iops]})
     assert said(cpu_bound.judge(runs)) == {("mixed", "IOPS / bfq"): holds}
 
 
-def test_a_workload_that_does_not_exist_is_told(capsys):
+def test_an_unknown_workload_is_refused(capsys):
     assert cpu_bound.main(["--workloads", "qd1,qd7"]) == 2
     assert "--workloads qd7" in capsys.readouterr().err
 
@@ -95,13 +95,13 @@ def test_the_heavy_tenant_is_judged_by_its_rate_in_turns():
     assert "0.100" in text
 
 
-def test_a_scheduler_with_tunables_has_no_place_there():
+def test_a_scheduler_with_tunables_is_refused():
     assert inside.schedulers("mqfq,bfq") == ("none", "mqfq", "bfq")
     with pytest.raises(UsageError, match="write kyber-fair"):
         inside.schedulers("kyber-fair:work_conserving=0")
 
 
-def test_a_module_that_is_not_there_is_told():
+def test_a_missing_module_is_reported():
     args = argparse.Namespace(module=Path("/nowhere/mqfair.ko"), icount=True)
     with pytest.raises(UsageError, match="run `make module`"):
         inside.run(args, "journal_guest", (), 1, 1.0)

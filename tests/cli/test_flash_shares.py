@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What experiments.flash_shares makes of shares of bytes and of a drive's time."""
+"""experiments.flash_shares: shares of bytes and of device time, on prepared figures."""
 
 import argparse
 import json
@@ -17,7 +17,7 @@ WEIGHTS = {"reader": 100, "writer": 300}
 
 
 def run_of(scheduler, reader, writer, repeat=0, jain=1.0):
-    """@reader and @writer: bytes a second."""
+    """@reader and @writer are rates in bytes per second."""
     total = reader + writer
     groups = tuple(
         CgroupResult(name, weight, weight / 400, rate / total, rate / 4096, rate, {})
@@ -37,19 +37,19 @@ def busy_of(case, **times):
     }
 
 
-def test_shares_of_time_are_beside_what_is_entitled():
+def test_shares_of_time_are_relative_to_entitlements():
     run = run_of("mqfq", 100, 300)
     assert flash_shares.time_shares(run, {"reader": 5, "writer": 15}) == {
         "reader": 0.25,
         "writer": 0.75,
     }
     assert flash_shares.time_jain(run, {"reader": 5, "writer": 15}) == pytest.approx(1.0)
-    # The writer has three times its part of what the reader has: (1 + 3)^2 / (2 (1 + 9)).
+    # The writer has three times the reader's time: Jain's index is (1 + 3)^2 / (2 (1 + 9)).
     assert flash_shares.time_jain(run, {"reader": 5, "writer": 45}) == pytest.approx(0.8)
     assert flash_shares.time_jain(run, {"reader": 0, "writer": 0}) == 0.0
 
 
-def test_judged_is_what_a_scheduler_charges():
+def test_the_charged_quantity_is_judged():
     case = case_of(
         run_of("none", 100, 300, jain=0.5),
         run_of("bfq", 100, 300, jain=0.5),
@@ -114,12 +114,12 @@ def test_runs_with_one_tenant_are_not_counted(tmp_path):
 
 
 @pytest.mark.parametrize("name", flash_shares.CASES)
-def test_cases_are_examples_that_wait_before_they_count(name):
+def test_cases_are_examples_with_a_ramp(name):
     job = jobfile.load(str(harness.EXAMPLES / f"{name}.fio"), 2.0)
     assert job.ramp_s >= 1
 
 
-def test_a_ramp_replaces_that_of_the_cases():
+def test_the_option_ramp_replaces_the_examples_ramp():
     args = argparse.Namespace(cases="flash-sizes", runtime=2.0, ramp=180.0)
     (job,) = flash_shares.load(args, flash_shares.CASES)
     assert (job.ramp_s, job.window_s) == (180.0, 2.0)
@@ -148,7 +148,7 @@ def test_the_picture_has_all_schedulers_of_a_case(tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_document_of_something_else_is_refused(tmp_path):
+def test_a_document_of_another_experiment_is_refused(tmp_path):
     path = tmp_path / "shares.json"
     path.write_text("{}")
     args = argparse.Namespace(picture=tmp_path / "p.png", documents=[path])

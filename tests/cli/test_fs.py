@@ -60,7 +60,7 @@ def test_errors_name_file_value_and_hint(fs, monkeypatch, code, hint):
     assert hint in text
 
 
-def test_own_mend_goes_before_the_usual_one(fs, monkeypatch):
+def test_a_callers_hint_replaces_the_usual_one(fs, monkeypatch):
     def refuse(_self, _path, _value):
         raise OSError(errno.EINVAL, "refused")
 
@@ -86,7 +86,7 @@ def test_busy_is_tried_again_with_growing_delays(fs, monkeypatch, delays):
     assert len(fs.writes) == 1
 
 
-def test_busy_for_ever_ends(fs, monkeypatch, delays):
+def test_a_file_that_stays_busy_is_an_error(fs, monkeypatch, delays):
     def store(_self, _path, _value):
         raise OSError(errno.EBUSY, "busy")
 

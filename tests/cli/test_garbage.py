@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the experiment on garbage collection makes of samples known beforehand."""
+"""The evaluation of the experiment on garbage collection, on prepared samples."""
 
 import argparse
 
@@ -22,15 +22,15 @@ def sample(at, read, written, **more):
     return {"at": at, "served": served, **more}
 
 
-def test_rates_are_of_the_drive_as_it_would_be_unstretched():
+def test_rates_are_in_the_drives_own_time():
     steps = [sample(100 + 0.3 * n, 3e6 * n, 6e6 * n) for n in range(11)]
-    # The beginning does not count.
+    # The first WARM_S seconds are not counted.
     steps[0]["served"]["reader"]["rbytes"] = -1e9
     found = garbage.rates(steps, scale=3)
     assert found == pytest.approx({"reader": 30.0, "writer": 60.0})
 
 
-def test_labels_are_shortened_by_what_is_the_same_for_all():
+def test_labels_are_shortened_by_their_common_part():
     whole = garbage.label("hwabc", 3, alpha_pct=50)
     own = f"depth={garbage.SLOTS}:period_ms=300:budget_ms=30"
     assert whole == f"hwabc:{own}:alpha_pct=50"
@@ -38,7 +38,7 @@ def test_labels_are_shortened_by_what_is_the_same_for_all():
     assert garbage.short(garbage.label("mqfq", 3), 3) == "mqfq"
 
 
-def test_scenes_survive_the_way_to_the_guest(tmp_path):
+def test_scenarios_are_read_as_they_were_written(tmp_path):
     job = jobfile.load(str(EXAMPLES / "hot-and-spread.fio"))
     scenarios = [
         garbage.scenario(asked(), job, "none", only="hot"),
@@ -53,14 +53,14 @@ def test_scenes_survive_the_way_to_the_guest(tmp_path):
         garbage.run_scenarios(asked(raw=tmp_path), scenarios[:1])
 
 
-def test_what_is_kept_is_judged_again(tmp_path):
+def test_kept_samples_are_judged_again(tmp_path):
     scenarios = [garbage.costs_scenario(asked())]
     garbage_guest.write_plan(scenarios, tmp_path / garbage_guest.PLAN)
     (tmp_path / garbage_guest.samples_name(0)).write_text("[1, 2]")
     assert garbage.run_scenarios(asked(raw=tmp_path), scenarios) == [[1, 2]]
 
 
-def test_what_the_drive_spends_on_a_request():
+def test_the_drives_time_for_a_page():
     before = sample(0, 0, 0, owners={"reader": {"busy_us": 5000}})
     owners = {"reader": {"busy_us": 13000}, "writer": {"busy_us": 40000}}
     after = sample(1, 4096 * 100, 4096 * 50, owners=owners)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the experiments on interference make of what the guest saw."""
+"""The evaluation of the experiments on interference, on prepared samples."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def sample(window, **flows):
     }
 
 
-def test_the_weights_of_a_window_stand_beside_what_was_moved_in_it():
+def test_the_weights_of_a_window_are_compared_with_its_served_bytes():
     samples = [
         sample(6, user1=(1000, 1), user2=(1000, 1)),
         sample(7, user1=(1000, 1), user2=(1000, 1)),
@@ -29,10 +29,10 @@ def test_the_weights_of_a_window_stand_beside_what_was_moved_in_it():
     ]
     found = interference.windows_of(samples, ("user1", "user2"))
     assert [one.number for one in found] == [7, 8]
-    # 1 : 1 in force, 100 : 300 due.
+    # The actual weights are 1 : 1, the due weights 1 : 3.
     assert found[0].due == (0.25, 0.75)
     assert found[0].off == pytest.approx(1.0)
-    # 1 : 2 in force, 1 : 1 due.
+    # The actual weights are 1 : 2, the due weights 1 : 1.
     assert found[1].off == pytest.approx(1 / 3)
 
 
@@ -46,7 +46,7 @@ def window(number, heavy):
     return WindowWeights(number, (0.5, 0.5), (0.5, 0.5), (100, 100 if heavy else 10))
 
 
-def test_of_one_that_turns_the_last_windows_of_each_turn_are_judged():
+def test_of_turns_the_last_windows_of_each_turn_are_judged():
     turn = SETTLING + 3
     found = [window(number, number // turn == 1) for number in range(3 * turn)]
     judged = [one.number for one in interference.settled_windows(found, "turns")]
@@ -64,7 +64,7 @@ def test_an_unknown_drive_is_named():
         parallelism.drives_in("8-slots,floppy")
 
 
-# Of the six, and of each reader, by depth: what they have of none's, and p99.9 beside alone.
+# By depth: the total of the six relative to none, and each reader's p99.9 relative to alone.
 def depth_case(totals, tails):
     def run(scheduler, heavy, tail_ns):
         readers = [
@@ -92,7 +92,7 @@ def test_the_least_depth_that_the_six_need_is_judged_by_the_readers():
     assert not any(one.holds for one in parallelism.judge_depth("drive", shared, lone))
 
 
-def test_no_depth_that_is_enough_for_the_six_fails():
+def test_a_lack_of_a_sufficient_depth_is_a_failed_check():
     shared, lone = depth_case((0.1, 0.2, 0.4, 0.8), (1.0, 1.0, 1.0, 1.0))
     (judged,) = parallelism.judge_depth("drive", shared, lone)
     assert (judged.scheduler, judged.holds) == ("ifq:depth=64", False)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What the lab refuses, and what it asks of QEMU; that guests boot is tested in tests/vm."""
+"""The lab's refusals and its command line for QEMU; tests/vm tests that guests boot."""
 
 import itertools
 import subprocess
@@ -116,7 +116,7 @@ def test_kvm_uses_the_processor_of_the_host():
     assert (after(argv, "-accel"), after(argv, "-cpu")) == (["kvm"], ["host"])
 
 
-def test_drives_are_told_apart_by_serial_number():
+def test_drives_have_different_serial_numbers():
     drives = (lab.Drive(queues=4), lab.Drive(backing="null", latency_ns=1000, iops=5))
     argv = arguments(lab.GuestSpec(drives=drives), fds=[7, None])
     devices = [device for device in after(argv, "-device") if device.startswith("nvme")]
@@ -128,7 +128,7 @@ def test_drives_are_told_apart_by_serial_number():
     assert any("driver=null-co" in node and "latency-ns=1000" in node for node in argv)
 
 
-def test_backing_without_a_name_goes_with_its_descriptor(monkeypatch, tmp_path):
+def test_a_backing_file_without_a_name_ends_with_its_descriptor(monkeypatch, tmp_path):
     monkeypatch.setenv("MQFAIR_CACHE", str(tmp_path))
     fd = qemu.open_backing(lab.Drive(size=1 << 20))
     with open(fd, "rb") as file:  # noqa: PTH123 -- a descriptor has no path
@@ -136,7 +136,7 @@ def test_backing_without_a_name_goes_with_its_descriptor(monkeypatch, tmp_path):
     assert list((tmp_path / "drives").iterdir()) == []
 
 
-def test_vmlinux_of_something_else_is_refused():
+def test_a_file_that_is_no_kernel_image_is_refused():
     with pytest.raises(lab.LabError, match="no x86 boot image"):
         kernel.extract_vmlinux(bytes(4096))
 

@@ -82,7 +82,7 @@ def test_missing_package_is_named(run, monkeypatch):
 
 @pytest.mark.parametrize("argv", [["status"], ["--help"]])
 def test_broken_pipe_is_quiet(machine, tmp_path, argv):
-    """`mqfair status | true`: the reader is gone before the first byte, which is buffered."""
+    """`mqfair status | true`: the reader ends before the first byte, which is buffered."""
     machine.disk()
     env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     reader, writer = os.pipe()

@@ -78,20 +78,20 @@ def test_json(host, run):
 
 
 @pytest.mark.parametrize("selection", ["mq-deadline [mqfq] none", "none mq-deadline [mqfq]"])
-def test_brackets_not_positions(host, run, selection):
+def test_the_active_scheduler_is_the_one_in_brackets(host, run, selection):
     host.put("/sys/block/nvme0n1/queue/scheduler", selection)
     (device,) = run("status", "nvme0n1", "--json").json["devices"]
     assert device["scheduler"] == "mqfq"
     assert sorted(device["available"]) == ["mq-deadline", "mqfq", "none"]
 
 
-def test_asked_twice_is_shown_once(host, run):
+def test_a_device_named_twice_is_shown_once(host, run):
     host.partition("nvme0n1", "nvme0n1p1", "259:1")
     report = run("status", "nvme0n1", "259:0", "/dev/nvme0n1p1", "--json").json
     assert [device["device"] for device in report["devices"]] == ["nvme0n1"]
 
 
-def test_nothing_of_ours(machine, run):
+def test_no_device_with_our_schedulers(machine, run):
     machine.disk()
     assert "mqfair enable DEVICE" in run("status").out
 

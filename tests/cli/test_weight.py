@@ -37,7 +37,7 @@ def test_read_json(host, run):
     }
 
 
-def test_device_that_has_gone_is_shown_by_number(host, run):
+def test_a_removed_device_is_shown_by_number(host, run):
     host.put(FILE, "default 900\n8:0 7")
     assert run("weight", "prod").out.splitlines()[1] == "prod  8:0  7"
 
@@ -81,7 +81,7 @@ def test_out_of_range(host, run, device, value):
     assert host.get(FILE) == "default 900\n259:0 500"
 
 
-def test_word_that_is_neither_weight_nor_device(host, run):
+def test_a_word_that_is_neither_weight_nor_device(host, run):
     result = run("weight", "prod", "abc")
     assert result.code == 2
     assert "'abc'" in result.err
@@ -112,7 +112,7 @@ def test_root_has_no_weight(host, run):
         assert "root cgroup" in result.err
 
 
-def test_partition_means_its_disk(host, run):
+def test_a_partition_stands_for_its_disk(host, run):
     host.partition("nvme0n1", "nvme0n1p1", "259:1")
     assert run("weight", "prod", "nvme0n1p1", "7").code == 0
     assert host.stores == [f"write '259:0 7' to '{FILE}'"]
@@ -176,7 +176,7 @@ def test_dry_run(host, run):
     assert host.snapshot() == before
 
 
-def test_not_kept(host, run):
+def test_a_value_that_does_not_stay_is_an_error(host, run):
     host.ignore.add(FILE)
     result = run("weight", "prod", "nvme0n1", "3")
     assert result.code == 1

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Runs in the guest: each test in a process of its own, one JSON line before and after it.
+"""The agent in the guest: runs each test in a process, with one JSON line before and after it.
 
-A test that is marked as timed and ends with TimingError is tried again, in a new process; after
-any other failure, a complaint of the kernel among them, it is not.
+A timed test that ends with TimingError is tried again, in a new process. There is no second try
+after any other failure, such as a warning of the kernel.
 
 usage: agent.py TEST...
 
@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from guestlib import DEFAULT_TIME_LIMIT_S, KernelLog, Skip, TimingError, splats, write
 
-# Longer than the kernel's own, for emulated processors are slow and made to wait; shorter than the
-# time limit of a test that hangs.
+# Longer than the kernel's defaults, because emulated processors are slow and are stopped at times.
+# Shorter than the time limit of a test.
 _PATIENCE = {
     "/proc/sys/kernel/hung_task_timeout_secs": 90,
     "/proc/sys/kernel/watchdog_thresh": 40,
@@ -47,41 +47,41 @@ def main() -> int:
     emit({"boot": splats(log.read())})
     for test in sys.argv[1:]:
         started = time.monotonic()
-        verdict = try_up_to(tries_of(test), test, log)
-        ended = verdict.pop("ended", False)
-        emit({"test": test, "seconds": round(time.monotonic() - started, 2), **verdict})
+        outcome = try_up_to(tries_of(test), test, log)
+        ended = outcome.pop("ended", False)
+        emit({"test": test, "seconds": round(time.monotonic() - started, 2), **outcome})
         if ended:
-            # It left devices, cgroups, loads: those after it run in a fresh guest.
+            # The test left devices, cgroups and loads, so the next tests run in a new guest.
             return 1
     log.close()
     return 0
 
 
 def try_up_to(tries: int, test: str, log: KernelLog) -> dict[str, object]:
-    """The verdict on the last try; it says so when there were several."""
+    """The outcome of the last try, with its number if there were several."""
     outputs = []
     for number in range(1, tries + 1):
         emit({"start": test})
-        verdict = judge(test, log)
-        outputs.append(f"--- try {number} of {tries}\n" * (tries > 1) + str(verdict["output"]))
-        if not verdict.pop("timing", False):
+        outcome = judge(test, log)
+        outputs.append(f"--- try {number} of {tries}\n" * (tries > 1) + str(outcome["output"]))
+        if not outcome.pop("timing", False):
             break
-    verdict["output"] = "\n".join(outputs)
+    outcome["output"] = "\n".join(outputs)
     if number > 1:
-        told = [f"{verdict['result']} at try {number}", str(verdict.get("reason", ""))]
-        verdict["reason"] = ": ".join(filter(None, told))
-    return verdict
+        words = [f"{outcome['result']} at try {number}", str(outcome.get("reason", ""))]
+        outcome["reason"] = ": ".join(filter(None, words))
+    return outcome
 
 
 def judge(test: str, log: KernelLog) -> dict[str, object]:
-    """One try, and what the kernel said meanwhile."""
-    verdict = run_apart(test)
+    """The outcome of one try; it is failed if the kernel logged a warning meanwhile."""
+    outcome = run_apart(test)
     complaints = splats(log.read())
     if complaints:
-        output = "\n".join([*complaints, str(verdict["output"])])
+        output = "\n".join([*complaints, str(outcome["output"])])
         reason = f"the kernel complained: {complaints[0]}"
-        verdict |= {"result": "failed", "reason": reason, "output": output, "timing": False}
-    return verdict
+        outcome |= {"result": "failed", "reason": reason, "output": output, "timing": False}
+    return outcome
 
 
 def emit(record: dict[str, object]) -> None:
@@ -89,23 +89,23 @@ def emit(record: dict[str, object]) -> None:
 
 
 def run_apart(test: str) -> dict[str, object]:
-    """Fork, so that a test can neither hang nor exit the agent, nor leave state in it."""
-    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as verdict:
+    """Runs the test in a child, so that it can neither hang nor end the agent, nor leave state."""
+    with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as outcome:
         child = os.fork()
         if child == 0:
             os.setpgid(0, 0)
             os.dup2(output.fileno(), 1)
             os.dup2(output.fileno(), 2)
-            # What it printed is wanted most when it must be killed.
+            # The output must be complete even if the child is killed.
             sys.stdout.reconfigure(line_buffering=True)
-            json.dump(call(test), verdict)
-            verdict.flush()
+            json.dump(call(test), outcome)
+            outcome.flush()
             sys.stdout.flush()
             os._exit(0)
         limit = mark_of(test, "time_limit_s", DEFAULT_TIME_LIMIT_S)
         ended = wait_for(child, limit)
         if not ended:
-            tell_who_sleeps(output)
+            print_sleepers(output)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child, signal.SIGKILL)
         if not ended:
@@ -118,19 +118,19 @@ def run_apart(test: str) -> dict[str, object]:
                 "ended": True,
             }
         else:
-            verdict.seek(0)
-            text = verdict.read()
+            outcome.seek(0)
+            text = outcome.read()
             found = json.loads(text) if text else {"result": "failed", "reason": "it exited"}
         output.seek(0)
         found["output"] = output.read()[-_OUTPUT_BYTES:] + str(found.pop("trace", ""))
         return found
 
 
-def tell_who_sleeps(output: TextIO) -> None:
-    """Where in the kernel each process is that no signal would wake."""
+def print_sleepers(output: TextIO) -> None:
+    """Prints the kernel stack of each task in uninterruptible sleep."""
     output.seek(0, os.SEEK_END)
     for status in Path("/proc").glob("[0-9]*/task/[0-9]*/stat"):
-        # It may end meanwhile.
+        # The task may end meanwhile.
         with contextlib.suppress(OSError):
             name, _, rest = status.read_text().rpartition(")")
             if rest.split()[0] == "D":
@@ -139,7 +139,7 @@ def tell_who_sleeps(output: TextIO) -> None:
 
 
 def wait_for(child: int, limit_s: float) -> bool:
-    """False when @child lives on after @limit_s."""
+    """False if @child still runs after @limit_s."""
     deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:
         pid, _ = os.waitpid(child, os.WNOHANG)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What tests of mqfair share: its state in debugfs, load from several cgroups, the final check.
+"""Common parts of mqfair's guest tests: state in debugfs, load from cgroups, the final check.
 
 Standard library only: it runs on the guest's Python.
 """
@@ -15,9 +15,9 @@ from typing import Any
 
 from guestlib import PATIENCE_S, Cgroup, Disk, Fio, Guest, TimingError, read, wait_until
 
-# Of the third drive: little for an emulated processor, so that the drive is the limit.
+# The third drive: slow for an emulated processor, so that the drive is the bottleneck.
 SLOW_IOPS = 500
-# One boot for as many files as possible. The first two drives are large enough for xfs.
+# One guest for as many files as possible. The first two drives are large enough for xfs.
 SMALL_GUEST = Guest(
     cpus=2,
     memory_mb=1536,
@@ -26,21 +26,21 @@ SMALL_GUEST = Guest(
 )
 WIDE_GUEST = Guest(cpus=4, sockets=2, memory_mb=1024, needs_module=True)
 
-# Of fio, if nobody ends it; no test takes as long.
+# The runtime of a fio that is stopped by its test; longer than every test.
 _RUNTIME_S = 3600
 OF_THE_KERNEL = {"none", "mq-deadline", "kyber", "bfq"}
-# A timer in the device, so that requests are in flight, waiting and held back at any moment.
+# The device completes by a timer, so that some requests are always in flight, waiting or throttled.
 TIMED = {"irqmode": 2, "completion_nsec": 1_000_000, "hw_queue_depth": 16, "submit_queues": 2}
 MIXED = {"rw": "randrw", "bsrange": "512-32k"}
 
 _PART_IN_VAIN = 0.01
 
 
-# --- what debugfs says -----------------------------------------------------------------------
+# --- state in debugfs ------------------------------------------------------------------------
 
 
 def state(disk: Disk) -> dict[str, int]:
-    """The numbers of sched/state; ``slots_free`` is the sum over the levels of the tree."""
+    """The numbers of sched/state; ``slots_free`` is the sum over the levels of the token tree."""
     found: dict[str, int] = {}
     for line in disk.debugfs("sched/state").splitlines():
         name, _, text = line.partition(" ")
@@ -49,7 +49,7 @@ def state(disk: Disk) -> dict[str, int]:
 
 
 def flows(disk: Disk) -> dict[str, dict[str, int]]:
-    """The lines of sched/flows by cgroup, "/" for the root."""
+    """The numbers of sched/flows by cgroup; "/" is the root."""
     found = {}
     for line in disk.debugfs("sched/flows").splitlines():
         path, *pairs = line.split()
@@ -58,14 +58,15 @@ def flows(disk: Disk) -> dict[str, dict[str, int]]:
 
 
 def queues(disk: Disk) -> list[str]:
-    """The line of each CPU's queue."""
+    """The lines of sched/queues, one for each CPU's queue."""
     folder = Path("/sys/kernel/debug/block") / disk.name
     files = sorted(folder.glob("hctx*/sched/queues"))
     return [line for file in files for line in read(file).splitlines() if "cpu=" in line]
 
 
 def check_settled(disk: Disk) -> dict[str, int]:
-    """Nobody does I/O on @disk: nothing is held, every slot is back, nothing was forgotten."""
+    """Waits until @disk is idle, then checks that no request waits, that every slot is free, and
+    that the watchdog found no forgotten queue. Returns state()."""
     wait_until(lambda: disk.in_flight() == 0, f"{disk.name} is idle")
     found = state(disk)
     print(f"{disk.name}: {found}")
@@ -79,10 +80,10 @@ def check_settled(disk: Disk) -> dict[str, int]:
 
 
 def check_little_in_vain(disk: Disk) -> None:
-    """The core is not asked to look where there is nothing: then it looks again 3 ms later.
+    """Checks that few dispatches found no request. After such a dispatch the block layer retries
+    3 ms later, which hides lost wake-ups.
 
-    A processor that stands still between the promise of a request and its fetching explains one
-    now and then, at least where each has a hardware queue to itself.
+    A few are legitimate: a processor may be stopped between has_work() and the dispatch.
     """
     found = state(disk)
     served = sum(flow["ios"] for flow in flows(disk).values())
@@ -91,20 +92,20 @@ def check_little_in_vain(disk: Disk) -> None:
 
 
 def ours(disk: Disk) -> list[str]:
-    """The schedulers of the module, which is loaded."""
+    """The schedulers of the loaded module."""
     names = disk.queue("scheduler").replace("[", " ").replace("]", " ").split()
     return [name for name in names if name not in OF_THE_KERNEL]
 
 
 def own_values(disk: Disk) -> dict[str, str]:
-    """What each tunable says, as it may be written back."""
+    """The value of each tunable, in the form in which it can be written back."""
     files = sorted((disk.sysfs / "queue/iosched").iterdir())
     return {file.name: "auto" if "auto" in read(file) else read(file) for file in files}
 
 
 @contextlib.contextmanager
 def scheduled(disk: Disk, scheduler: str, **tunables: object) -> Iterator[None]:
-    """@scheduler on @disk with @tunables; the I/O of the block has ended by its end."""
+    """@scheduler with @tunables on @disk for the time of a block. All I/O must end in the block."""
     disk.scheduler = scheduler
     for name, value in tunables.items():
         disk.set_tunable(name, value)
@@ -125,10 +126,10 @@ def mqfq(disk: Disk, **tunables: object) -> contextlib.AbstractContextManager[No
 
 
 class Load:
-    """fio in each of @groups on @target during a block; all that was issued must come back.
+    """fio in each of @groups on @target during a block; all its requests must complete.
 
-    @target is a disk, or a file on @device.
-    @disk_leaves: the device is taken away in the block, so errors are expected.
+    @target is a disk, or a file on @device. @disk_leaves means that the device is removed in the
+    block, so that errors are expected.
     """
 
     def __init__(
@@ -155,13 +156,13 @@ class Load:
         try:
             self.goes_on()
         except AssertionError:
-            self.tell()
+            self.print_state()
             raise
         return self
 
-    def tell(self) -> None:
-        """For whoever looks into a failure."""
-        # What is gone meanwhile is not told of.
+    def print_state(self) -> None:
+        """Prints the state of groups, jobs and scheduler, to explain a failure. Objects that no
+        longer exist are left out."""
         for group, job in zip(self.groups, self.jobs, strict=True):
             print(group.name, group.io_stat(self.disk), sep="\n")
             with contextlib.suppress(OSError):
@@ -172,11 +173,11 @@ class Load:
                 print(path, read(path), sep="\n")
 
     def done(self) -> int:
-        """Requests of all groups so far."""
+        """The requests that all groups have completed so far."""
         return sum(done(group, self.disk) for group in self.groups)
 
     def goes_on(self, requests: int = 1, timeout_s: float = PATIENCE_S) -> None:
-        """Every group gets as many more done."""
+        """Waits until every group has completed @requests more."""
         before = [done(group, self.disk) for group in self.groups]
         for group, was in zip(self.groups, before, strict=True):
             wait_until(
@@ -188,9 +189,9 @@ class Load:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         judged = kind is None or issubclass(kind, TimingError)
         if not judged:
-            # What hangs now is not there to be asked later.
-            self.tell()
-        # Without its disk fio ends by itself. Told to while it does, it spoils its JSON.
+            # The tasks that hang are killed later, so their state is printed now.
+            self.print_state()
+        # Without its disk fio ends by itself. A signal at that time would spoil its JSON.
         ended = self._disk_leaves and kind is None
         self.results = [job.result(check=False) if ended else job.stop() for job in self.jobs]
         if judged:
@@ -222,7 +223,7 @@ def sent_bytes(group: Cgroup, disk: Disk) -> int:
 
 
 def for_seconds(seconds: float, step: Callable[[], object], pause_s: float = 0.0) -> int:
-    """Call @step again and again for @seconds; returns how often."""
+    """Calls @step repeatedly for @seconds; returns the number of calls."""
     deadline = time.monotonic() + seconds
     times = 0
     while time.monotonic() < deadline:
@@ -235,6 +236,6 @@ def for_seconds(seconds: float, step: Callable[[], object], pause_s: float = 0.0
 
 @contextlib.contextmanager
 def tenants(**weights: int) -> Iterator[list[Cgroup]]:
-    """Cgroups below the root, by name and weight."""
+    """Makes cgroups below the root, by name and weight, for the time of a block."""
     with contextlib.ExitStack() as stack:
         yield [stack.enter_context(Cgroup(name, weight)) for name, weight in weights.items()]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What a guest test is written with. Standard library only: it runs on the guest's Python.
+"""The library of guest tests. It uses the standard library only, as it runs on the guest's Python.
 
 A test file is tests/vm/test_<name>.py with a ``guest`` and functions named test_*:
 
@@ -12,15 +12,15 @@ A test file is tests/vm/test_<name>.py with a ``guest`` and functions named test
             disk.scheduler = "mqfq"
             assert fio(disk, rw="randread", number_ios=1000)["jobs"][0]["error"] == 0
 
-Files with equal guests share one boot. A test fails by an exception, by its time limit
-(``@time_limit(seconds)`` sets another), or by a complaint of the kernel while it ran;
-``raise Skip("reason")`` skips it. What it prints is shown when it fails. ``@cases(...)`` makes
+Files with equal guests share one boot. A test fails by an exception, by its time limit, or by a
+warning that the kernel logged during the test. ``@time_limit(seconds)`` sets another time limit.
+``raise Skip("reason")`` skips a test. The output of a failed test is shown. ``@cases(...)`` makes
 one test of each argument.
 
-The guest is emulated, on a machine that others use too: its processors stand still now and then,
-for a tenth of a second or several. So a test waits for conditions, not for a time, and measures
-over counted I/O. What only the clock can judge raises TimingError, and its test is marked
-``@timed``: it is tried again then, but after no other failure.
+The guest is emulated on a busy machine: its processors stop now and then, for a tenth of a second
+or longer. So a test waits for conditions, not for a time, and measures over counted I/O. A check
+that depends on the clock raises TimingError, and its test is marked ``@timed``. Such a test is
+tried again after a TimingError, but after no other failure.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from typing import Any, TypeVar
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 NULL_BLK_CONFIG = Path("/sys/kernel/config/nullb")
-# Only what hangs takes as long.
+# Longer than every test that does not hang.
 DEFAULT_TIME_LIMIT_S = 360.0
 PATIENCE_S = 60.0
 TRIES_OF_TIMED = 3
-# The variable that names a folder of libraries that fio is to prefer; see standins.py.
+# The environment variable with a folder of libraries that fio loads first; see standins.py.
 FIO_LIBRARIES = "MQFAIR_TEST_FIO_LIBRARIES"
 
-# The kernel answers EBUSY while somebody else reconfigures the same tag set.
+# The kernel answers EBUSY while another task reconfigures the same tag set.
 _BUSY_DELAY_S = 0.05
 _REQUEST_TIMEOUT_S = 600
 
@@ -65,18 +65,18 @@ Function = TypeVar("Function", bound=Callable[..., None])
 
 
 class Skip(Exception):
-    """This test cannot run here, for the reason given."""
+    """The test cannot run in this guest, for the given reason."""
 
 
 class TimingError(Exception):
-    """What the clock says is not what it should be, which the machine may be to blame for."""
+    """A check by the clock failed, perhaps because of the machine's load."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Guest:
     """The guest that a test file needs; see lab.GuestSpec.
 
-    @nvme lists drives as `mqfair lab --nvme` takes them. @needs_module: mqfair is loaded,
+    @nvme lists drives in the syntax of `mqfair lab --nvme`. With @needs_module, mqfair is loaded,
     built with the macros in @defines.
     """
 
@@ -92,7 +92,7 @@ class Guest:
 
 
 def time_limit(seconds: float) -> Callable[[Function], Function]:
-    """End the test, as failed, after @seconds."""
+    """Marks a test that fails after @seconds."""
 
     def mark(function: Function) -> Function:
         function.time_limit_s = seconds  # type: ignore[attr-defined]
@@ -102,19 +102,20 @@ def time_limit(seconds: float) -> Callable[[Function], Function]:
 
 
 def timed(function: Function) -> Function:
-    """Try the test up to three times, each in a process of its own, if TimingError ends it."""
+    """Marks a test that is tried up to three times, each in a new process, after TimingError."""
     function.tries = TRIES_OF_TIMED  # type: ignore[attr-defined]
     return function
 
 
 def slow(function: Function) -> Function:
-    """Of the suite vm-slow: it takes too long for every run."""
+    """Marks a test of the suite vm-slow, because it takes too long for every run."""
     function.slow = True  # type: ignore[attr-defined]
     return function
 
 
 def slow_for(*arguments: object) -> Callable[[Function], Function]:
-    """Of the suite vm-slow with these of its cases or schedulers: the others stand for them."""
+    """Marks a test of the suite vm-slow for these of its cases or schedulers; the other cases
+    represent them in every run."""
 
     def mark(function: Function) -> Function:
         function.slow_cases = arguments  # type: ignore[attr-defined]
@@ -124,13 +125,13 @@ def slow_for(*arguments: object) -> Callable[[Function], Function]:
 
 
 def of_each_scheduler(function: Function) -> Function:
-    """Run the test once with the name of each scheduler that the module has."""
+    """Marks a test that runs once with the name of each scheduler in the module."""
     function.of_each_scheduler = True  # type: ignore[attr-defined]
     return function
 
 
 def cases(*arguments: object) -> Callable[[Function], Function]:
-    """Run the test once with each of @arguments; a tuple is spread over the parameters."""
+    """Marks a test that runs once with each of @arguments; a tuple gives several parameters."""
 
     def mark(function: Function) -> Function:
         function.cases = arguments  # type: ignore[attr-defined]
@@ -147,7 +148,7 @@ def read(path: Path | str) -> str:
 
 
 def write(path: Path | str, value: object) -> None:
-    """Write without truncating or buffering: a refusal is the kernel's own errno."""
+    """Writes without truncating or buffering, so that a refusal raises the kernel's own errno."""
     fd = os.open(path, os.O_WRONLY)
     try:
         os.write(fd, str(value).encode())
@@ -156,19 +157,21 @@ def write(path: Path | str, value: object) -> None:
 
 
 def write_fails(path: Path | str, value: object) -> int:
-    """The errno with which the kernel refuses @value; fails when it does not."""
+    """The errno with which the kernel refuses @value; fails if the kernel accepts it."""
     try:
         write(path, value)
     except OSError as error:
         return error.errno
-    raise AssertionError(f"{path}: took {value!r}, which it should refuse")
+    raise AssertionError(f"{path}: accepted {value!r} instead of refusing it")
 
 
-def wait_until(condition: Callable[[], object], what: str, timeout_s: float = PATIENCE_S) -> None:
-    """Poll @condition; fails, naming @what, when it stays false."""
+def wait_until(
+    condition: Callable[[], object], statement: str, timeout_s: float = PATIENCE_S
+) -> None:
+    """Polls @condition; fails with @statement if it stays false."""
     deadline = time.monotonic() + timeout_s
     while not condition():
-        assert time.monotonic() < deadline, f"not after {timeout_s:g} s: {what}"
+        assert time.monotonic() < deadline, f"not true after {timeout_s:g} s: {statement}"
         time.sleep(0.01)
 
 
@@ -191,7 +194,7 @@ def rmmod(name: str) -> None:
 
 @contextlib.contextmanager
 def loaded(name: str, **parameters: object) -> Iterator[None]:
-    """A module for the time of a block; unloading it must succeed."""
+    """Loads a module for the time of a block; unloading it must succeed."""
     modprobe(name, **parameters)
     try:
         yield
@@ -203,7 +206,7 @@ def loaded(name: str, **parameters: object) -> Iterator[None]:
 
 
 class KernelLog:
-    """The messages since this was made, or since the last read; @whole: since the boot."""
+    """The kernel's messages since the last read(), at first since now, or with @whole the boot."""
 
     def __init__(self, *, whole: bool = False) -> None:
         self._fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK)
@@ -221,7 +224,7 @@ class KernelLog:
             except BlockingIOError:
                 return lines
             except BrokenPipeError:
-                # The ring has overtaken us; reading goes on at the oldest message.
+                # Messages were overwritten before they were read; go on with the oldest one.
                 continue
             lines.append(record.partition(";")[2].partition("\n")[0])
 
@@ -288,12 +291,12 @@ def write_when_free(path: Path, value: object) -> None:
 
 
 def nvme_disks() -> list[Disk]:
-    """The drives of Guest.nvme, in their order."""
+    """The drives of Guest.nvme in their order."""
     return [Disk(path) for path in os.environ.get("LAB_DRIVES", "").split()]
 
 
 class NullBlk(Disk):
-    """A null_blk device made through configfs; gone at the end of the block.
+    """A null_blk device, made through configfs for the time of a block.
 
     @attributes are those of /sys/kernel/config/nullb/NAME/: irqmode, completion_nsec,
     submit_queues, hw_queue_depth, memory_backed, mbps, blocking, size (MiB), …
@@ -307,7 +310,7 @@ class NullBlk(Disk):
     def __enter__(self) -> NullBlk:
         if not NULL_BLK_CONFIG.exists():
             modprobe("null_blk", nr_devices=0)
-        # Of a test that was ended at its time limit.
+        # A test that reached its time limit may have left the device.
         self.remove()
         self._config.mkdir()
         try:
@@ -315,7 +318,7 @@ class NullBlk(Disk):
                 write(self._config / name, value)
             write(self._config / "power", 1)
             wait_until(self.path.exists, f"{self.path} appears")
-            # It takes back polled requests that are 5 s old.
+            # By default null_blk takes back polled requests after 5 s.
             self.set_queue("io_timeout", 1000 * _REQUEST_TIMEOUT_S)
         except BaseException:
             self._config.rmdir()
@@ -326,7 +329,7 @@ class NullBlk(Disk):
         write(self._config / attribute, value)
 
     def remove(self) -> None:
-        """Take the device away, also under load."""
+        """Removes the device, even under load."""
         if self._config.exists():
             self._config.rmdir()
 
@@ -338,7 +341,7 @@ class NullBlk(Disk):
 
 
 class Cgroup:
-    """A cgroup below the root, "a" or "a/b", with io enabled in its parents; removed at the end."""
+    """A cgroup "a" or "a/b" for the time of a block, with io enabled in its parents."""
 
     def __init__(self, name: str, weight: int | None = None) -> None:
         self.name = name
@@ -373,7 +376,7 @@ class Cgroup:
         write(self.path / "io.mqfair.weight", value)
 
     def io_stat(self, disk: Disk) -> dict[str, int]:
-        """The line of @disk in io.stat; empty while the group did nothing on it."""
+        """The line of @disk in io.stat; empty if the group has done no I/O on it."""
         for line in read(self.path / "io.stat").splitlines():
             number, *pairs = line.split()
             if number == disk.number:
@@ -385,7 +388,7 @@ class Cgroup:
         return {}
 
     def command(self, argv: Sequence[str | Path]) -> list[str]:
-        """@argv, entering the group before it starts."""
+        """A command that enters the group and then runs @argv."""
         enter = f'echo $$ > {self.path}/cgroup.procs && exec "$@"'
         return ["/bin/sh", "-c", enter, "sh", *map(str, argv)]
 
@@ -393,7 +396,7 @@ class Cgroup:
 def kill_all(cgroup: Path) -> None:
     write(cgroup / "cgroup.kill", 1)
     wait_until(lambda: not read(cgroup / "cgroup.procs"), f"{cgroup} is empty")
-    # An exiting process leaves cgroup.procs before it lets go of the group.
+    # An exiting process leaves cgroup.procs before it drops its reference to the group.
     events = cgroup / "cgroup.events"
     wait_until(lambda: "populated 0" in read(events), f"{cgroup} is not populated")
 
@@ -437,27 +440,28 @@ class Fio:
             text = file.read()
         if (check and status) or "{" not in text:
             raise AssertionError(f"fio: exit status {status}\n{text}")
-        # fio's warnings stand before its JSON.
+        # fio prints its warnings before its JSON.
         parsed: dict[str, Any] = json.loads(text[text.index("{") :])
         return parsed
 
     def stop(self) -> dict[str, Any]:
-        """End it now, also when it is stopped; what it did so far counts."""
+        """Ends fio now, even if it is stopped; returns its JSON for the I/O done so far."""
         self.process.send_signal(signal.SIGINT)
         self.process.send_signal(signal.SIGCONT)
         return self.result(check=False)
 
 
 def fio(disk: Disk | Path, cgroup: Cgroup | None = None, **options: object) -> dict[str, Any]:
-    """Run fio on @disk to its end; returns its JSON."""
+    """Runs fio on @disk to its end; returns its JSON."""
     return Fio(disk, cgroup, **options).result()
 
 
 def mean_read_ms(result: Mapping[str, Any]) -> float:
-    """Of a fio result's first job; with one request at a time the inverse of its rate."""
+    """The mean latency of a fio result's first job. With one request at a time it is the inverse of
+    the rate."""
     return float(result["jobs"][0]["read"]["lat_ns"]["mean"]) / 1e6
 
 
 def io_bytes(result: Mapping[str, Any]) -> int:
-    """Bytes read and written by all jobs of a fio result."""
+    """The bytes read and written by all jobs of a fio result."""
     return sum(job[way]["io_bytes"] for job in result["jobs"] for way in ("read", "write"))

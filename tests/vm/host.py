@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Finds guest tests, boots one guest for files that ask for an equal one, collects verdicts.
+"""Finds guest tests, boots one guest for all files that need an equal one, and collects results.
 
-A guest that dies or stops answering fails the test that ran in it; the tests after that one run
-in a fresh guest.
+If a guest dies or stops answering, the running test has failed, and the tests after it run in a new
+guest.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ sys.path.insert(0, str(HERE))
 import standins  # noqa: E402
 from guestlib import DEFAULT_TIME_LIMIT_S, FIO_LIBRARIES, Guest  # noqa: E402
 
-# Loading a test file in an emulated guest, killing what a test left.
+# The time to load a test file in an emulated guest, and to kill the processes that a test left.
 _AROUND_A_TEST_S = 45.0
 _BOOT_S = 600.0
-# With so many tests a guest is worth its boot; those of the next file may run beside it.
+# A guest with this many tests is worth its boot; the next file may get another guest beside it.
 _ENOUGH_TESTS = 12
 
 
 @dataclasses.dataclass(frozen=True)
-class Verdict:
+class TestResult:
     name: str
     result: str
     reason: str = ""
@@ -44,7 +44,7 @@ class Verdict:
 
 @dataclasses.dataclass(frozen=True)
 class Test:
-    """@argument is what the agent is told; @name what people read; the limit is of one try."""
+    """@argument is for the agent, @name for reports; @time_limit_s is for one try."""
 
     name: str
     argument: str
@@ -59,18 +59,18 @@ class Group:
     tests: tuple[Test, ...]
 
 
-Report = Callable[[Verdict], None]
+Report = Callable[[TestResult], None]
 
 
 @functools.cache
 def schedulers() -> list[str]:
-    """What the module has, by the names under which the kernel asks for it."""
+    """The names of the module's schedulers, by its aliases."""
     aliases = kernel.module_aliases(module.build(kernel.ensure()))
     return [alias.removesuffix("-iosched") for alias in aliases if alias.endswith("-iosched")]
 
 
 def discover(folder: Path = HERE, only: str = "", slow: bool = False) -> list[Group]:
-    """The tests in @folder whose name matches @only, the slow ones or the others, by guest."""
+    """The tests in @folder that match @only, by guest: the slow ones or the others."""
     found: dict[Guest, list[Group]] = {}
     for path in sorted(folder.glob("test_*.py")):
         file = _load(path)
@@ -82,7 +82,7 @@ def discover(folder: Path = HERE, only: str = "", slow: bool = False) -> list[Gr
 
 
 def _join(groups: list[Group], group: Group) -> None:
-    """@group in the last guest of @groups, or in a new one when that has enough to do."""
+    """Adds @group to the last one of @groups, or as a new one if the last one has enough tests."""
     if groups and len(groups[-1].tests) < _ENOUGH_TESTS:
         last = groups.pop()
         group = Group(f"{last.name}+{group.name}", group.guest, last.tests + group.tests)
@@ -96,7 +96,7 @@ def _load(path: Path) -> ModuleType:
     finally:
         sys.path.remove(str(path.parent))
     if not isinstance(getattr(file, "guest", None), Guest):
-        raise TypeError(f"{path}: names no guest; write guest = Guest(...)")
+        raise TypeError(f"{path}: names no guest: write guest = Guest(...)")
     return file
 
 
@@ -107,9 +107,9 @@ def _tests(path: Path, file: ModuleType, slow: bool) -> Iterable[Test]:
         limit = float(getattr(function, "time_limit_s", DEFAULT_TIME_LIMIT_S))
         tries = int(getattr(function, "tries", 1))
         label = f"{path.stem.removeprefix('test_')}.{name.removeprefix('test_')}"
-        for case, told, number in _cases_of(function):
+        for case, suffix, number in _cases_of(function):
             if _is_slow(function, case) == slow:
-                yield Test(f"{label}{told}", f"{path}:{name}{number}", limit, tries)
+                yield Test(f"{label}{suffix}", f"{path}:{name}{number}", limit, tries)
 
 
 def _is_slow(function: Callable[..., None], case: object) -> bool:
@@ -117,7 +117,7 @@ def _is_slow(function: Callable[..., None], case: object) -> bool:
 
 
 def _cases_of(function: Callable[..., None]) -> Iterable[tuple[object, str, str]]:
-    """Each case, what people read of it, and what the agent is told."""
+    """For each case: the case, its suffix for the test's name, and its suffix for the argument."""
     if getattr(function, "of_each_scheduler", False):
         for scheduler in schedulers():
             yield scheduler, f"[{scheduler}]", f":={scheduler}"
@@ -130,12 +130,12 @@ def _cases_of(function: Callable[..., None]) -> Iterable[tuple[object, str, str]
 
 
 def run_group(group: Group, report: Report) -> None:
-    """Run all tests of @group, each reported once, in as many guests as it takes."""
+    """Runs all tests of @group in as many guests as necessary, and reports each test once."""
     try:
         spec = _spec(group)
     except lab.LabError as error:
         for test in group.tests:
-            report(Verdict(test.name, "failed", str(error).splitlines()[0], str(error)))
+            report(TestResult(test.name, "failed", str(error).splitlines()[0], str(error)))
         return
     left = list(group.tests)
     while left:
@@ -164,7 +164,7 @@ def _spec(group: Group) -> lab.GuestSpec:
 
 
 class _Boot:
-    """One guest: what its agent said of which test."""
+    """One guest, and the records of its agent."""
 
     def __init__(self, name: str, tests: Sequence[Test], report: Report) -> None:
         self._name = name
@@ -184,18 +184,18 @@ class _Boot:
         first, _, rest = why.partition("\n")
         output = "\n".join([rest, *self._strange])
         if self._running is not None:
-            self._report(Verdict(self._running.name, "failed", first, output, result.wall_s))
+            self._report(TestResult(self._running.name, "failed", first, output, result.wall_s))
             del self._tests[self._running.argument]
         elif not self._booted:
-            # The next guest would do no better.
+            # No test began, and the next guest would fail in the same way.
             for test in self._tests.values():
-                self._report(Verdict(test.name, "failed", f"no test began: {first}", output))
+                self._report(TestResult(test.name, "failed", f"no test began: {first}", output))
                 output = ""
             self._tests.clear()
         elif self._tests and not result.status and not result.timed_out:
             raise AssertionError(f"{self._name}: the agent passed over {list(self._tests)}")
         elif result.trouble():
-            self._report(Verdict(f"{self._name}.end", "failed", first, output))
+            self._report(TestResult(f"{self._name}.end", "failed", first, output))
 
     def not_run(self) -> list[Test]:
         return list(self._tests.values())
@@ -217,12 +217,12 @@ class _Boot:
         else:
             test = self._tests.pop(str(record.pop("test")))
             self._running = None
-            self._report(Verdict(name=test.name, **record))  # type: ignore[arg-type]
+            self._report(TestResult(name=test.name, **record))  # type: ignore[arg-type]
 
     def _report_boot(self, complaints: object) -> None:
         lines = [str(line) for line in complaints] if isinstance(complaints, list) else []
         if lines:
             reason = f"the kernel complained: {lines[0]}"
-            self._report(Verdict(self._name, "failed", reason, "\n".join(lines)))
+            self._report(TestResult(self._name, "failed", reason, "\n".join(lines)))
         else:
-            self._report(Verdict(self._name, "passed"))
+            self._report(TestResult(self._name, "passed"))

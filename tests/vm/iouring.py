@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""As much of io_uring as it takes to submit polled reads and never reap them."""
+"""The part of io_uring that submits polled reads and never reaps them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def _system_call(number: int, *arguments: object) -> int:
 
 
 class PolledReads:
-    """@count direct reads of a page of @path, too far apart to be merged, that nobody reaps."""
+    """@count direct reads of single pages of @path, too far apart to be merged. No task reaps their
+    completions."""
 
     def __init__(self, path: os.PathLike[str], count: int) -> None:
         parameters = bytearray(120)
@@ -44,7 +45,7 @@ class PolledReads:
         )
 
     def submit(self) -> int:
-        """How many the kernel took."""
+        """Submits all reads; returns the number that the kernel accepted."""
         address = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
         for n in range(self._count):
             to = address + n * mmap.PAGESIZE

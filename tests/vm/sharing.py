@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""How a device was shared: measured by io.stat, judged against the weights."""
+"""Measures shares of a device by io.stat, and checks them against the weights."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ PAGE = 4096
 
 @dataclasses.dataclass(frozen=True)
 class Promise:
-    """How near to the weights a scheduler keeps, on a device that is busy with equal requests.
+    """The precision of a scheduler's shares on a busy device with equal requests.
 
-    @tolerance of each share, relative; @jain_least of Jain's index over all.
+    @tolerance is the greatest relative error of a share, @jain_least the least Jain's index.
     """
 
     tolerance: float = 0.10
     jain_least: float = 0.98
 
 
-# Who gives out what was found to fit into a period is as near as that was right: measured 0.979
-# to 0.9999, on a machine that did other things too.
+# The budget schedulers divide an estimate of a period's throughput, so their shares are as precise
+# as the estimate. Jain's index was 0.979 to 0.9999 on a busy machine.
 _BY_BUDGET = Promise(tolerance=0.25, jain_least=0.97)
 PROMISES = {"wdt": _BY_BUDGET, "kyber-fair": _BY_BUDGET, "hwabc": _BY_BUDGET}
 
 WEIGHTS = {"w100": 100, "w250": 250, "w500": 500, "w1000": 1000}
 SLOTS = 32
 TWO_QUEUES = {"submit_queues": 2, "hw_queue_depth": SLOTS // 2}
-# From each, on each processor, as much as would fill the device three times: who cannot ask for
-# half a second has something waiting.
+# Each tenant keeps enough requests on each processor to fill the device three times. So a tenant
+# has requests waiting even if its processor stops for half a second.
 DEMAND = {
     "rw": "randread",
     "bs": "4k",
@@ -45,11 +45,11 @@ DEMAND = {
 }
 TAGS = 16 * SLOTS
 
-# Service times to try: a processor that is emulated may be too slow to keep the first one busy.
+# The service times to try. An emulated processor may be too slow to keep the first device busy.
 _COMPLETION_NS = (64_000_000, 256_000_000)
 _BUSY_LEAST = 0.85
 _SETTLE_S = 1.0
-# What is counted, in slices; those in which the device was not busy are left out.
+# The requests to count, in slices. Slices in which the device was not busy are left out.
 _REQUESTS = 3000
 _SLICE_REQUESTS = 300
 _IDLE_SLICES_MOST = 4
@@ -57,11 +57,11 @@ _LOOK_S = 0.02
 
 
 class NotTheLimitError(TimingError):
-    """The device was not busy: what was measured says nothing of how it is shared."""
+    """The device was not busy, so the measured shares mean nothing."""
 
 
 def on_a_busy_device(measure: Callable[[NullBlk], None], **attributes: object) -> None:
-    """@measure on a device of SLOTS slots that is the limit."""
+    """Calls @measure with a device of SLOTS slots that is slow enough to be the bottleneck."""
     for completion_ns in _COMPLETION_NS:
         timed = {"irqmode": 2, "completion_nsec": completion_ns, **attributes}
         try:
@@ -69,7 +69,7 @@ def on_a_busy_device(measure: Callable[[NullBlk], None], **attributes: object) -
                 return measure(disk)
         except NotTheLimitError as error:
             print(error)
-    raise TimingError("no device was slow enough to be the limit, or it is left idle")
+    raise TimingError("no device was slow enough to be busy, or the scheduler left it idle")
 
 
 def shares(
@@ -78,17 +78,17 @@ def shares(
     count: Callable[[Cgroup, Disk], int] = served_bytes,
     requests: int = _REQUESTS,
 ) -> dict[str, float]:
-    """The part of all bytes, by @count, that each group gets of @requests, from a second on.
+    """Each group's part of the bytes of @requests, by @count, after a second to settle.
 
-    The device is busy while SLOTS requests are in it, however long it takes for them.
+    The device counts as busy while SLOTS requests are in it, however slow it is.
     """
     time.sleep(_SETTLE_S)
     total = dict.fromkeys(groups, 0)
     idle = 0
     while sum(total.values()) < requests * PAGE:
-        moved, in_device = _slice(disk, groups, min(requests, _SLICE_REQUESTS), count)
+        served, in_device = _slice(disk, groups, min(requests, _SLICE_REQUESTS), count)
         if in_device >= _BUSY_LEAST * SLOTS:
-            total = {group: total[group] + moved[group] for group in groups}
+            total = {group: total[group] + served[group] for group in groups}
             continue
         idle += 1
         if idle > _IDLE_SLICES_MOST:
@@ -100,29 +100,30 @@ def shares(
 def _slice(
     disk: Disk, groups: Sequence[Cgroup], requests: int, count: Callable[[Cgroup, Disk], int]
 ) -> tuple[dict[Cgroup, int], float]:
-    """What each moved while all moved @requests, and how many were in the device meanwhile."""
+    """The bytes of each group while all together had @requests served, and the mean number of
+    requests in the device meanwhile."""
     before = {group: count(group, disk) for group in groups}
     deadline = time.monotonic() + PATIENCE_S
     looks = []
     while True:
         looks.append(disk.in_flight())
-        moved = {group: count(group, disk) - was for group, was in before.items()}
-        if sum(moved.values()) >= requests * PAGE:
-            return moved, sum(looks) / len(looks)
-        assert time.monotonic() < deadline, f"{disk.name} stands still: {moved}"
+        served = {group: count(group, disk) - was for group, was in before.items()}
+        if sum(served.values()) >= requests * PAGE:
+            return served, sum(looks) / len(looks)
+        assert time.monotonic() < deadline, f"{disk.name} makes no progress: {served}"
         time.sleep(_LOOK_S)
 
 
 def check_shares(
     got: Mapping[str, float], weights: Mapping[str, float], scheduler: str = "mqfq"
 ) -> None:
-    """Each is as near to its weight's part as @scheduler promises."""
+    """Checks that the shares @got are as near to @weights as @scheduler promises."""
     promise = PROMISES.get(scheduler, Promise())
     total = sum(weights.values())
     ratio = {name: got[name] / (weight / total) for name, weight in weights.items()}
     jain = sum(ratio.values()) ** 2 / (len(ratio) * sum(x * x for x in ratio.values()))
-    told = ", ".join(f"{name} {got[name]:.1%} ({x - 1:+.1%})" for name, x in ratio.items())
-    print(f"{told}; Jain {jain:.4f}")
+    text = ", ".join(f"{name} {got[name]:.1%} ({x - 1:+.1%})" for name, x in ratio.items())
+    print(f"{text}; Jain {jain:.4f}")
     farthest = max(abs(x - 1) for x in ratio.values())
     if farthest > promise.tolerance or jain < promise.jain_least:
-        raise TimingError(f"Jain {jain:.4f}: {told}")
+        raise TimingError(f"Jain {jain:.4f}: {text}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A virtual SSD for the time of a block, and what it says of itself."""
+"""A virtual SSD for the time of a block, with its statistics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DRIVES = Path("/sys/kernel/config/mqfair_ssd")
 PAGE = 4096
 MIB = 1 << 20
 
-# Built beside the module that the guest has loaded, which it needs.
+# The module of the virtual SSD is built beside mqfair.ko.
 _MODULE = Path(__file__).parents[2] / "build/module" / os.uname().release / "mqfair-ssd.ko"
 
 
@@ -22,8 +22,8 @@ def load() -> None:
 
 
 class Ssd(Disk):
-    """@settings are those of its folder in configfs: model, size_mb, fill, …; not @on, it is a
-    folder only."""
+    """@settings are those of its folder in configfs: model, size_mb, fill, …. Without @on there is
+    only the folder."""
 
     def __init__(self, name: str = "t", *, on: bool = True, **settings: object) -> None:
         super().__init__(f"ssd-{name}")
@@ -33,7 +33,7 @@ class Ssd(Disk):
 
     def __enter__(self) -> Ssd:
         load()
-        # Of a test that was ended at its time limit.
+        # A test that reached its time limit may have left the drive.
         self.remove()
         self.config.mkdir()
         try:
@@ -60,7 +60,7 @@ class Ssd(Disk):
         wait_until(lambda: self.path.exists() == bool(on), f"{self.path} comes or goes")
 
     def remove(self) -> None:
-        """Also under load."""
+        """Removes the drive, even under load."""
         if self.config.exists():
             self.config.rmdir()
 
@@ -69,7 +69,7 @@ class Ssd(Disk):
         return {name: float(value) for name, value in (line.split() for line in lines)}
 
     def owners(self) -> dict[str, dict[str, int]]:
-        """By the path of the cgroup, "-" for nobody."""
+        """The owners' numbers by the path of the cgroup; "-" stands for pages without an owner."""
         found = {}
         for line in read(Path("/sys/kernel/debug/mqfair_ssd", self.name, "owners")).splitlines():
             _, *pairs, path = line.split()

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Stand-ins for libraries that fio is linked with and that no test has a use for.
+"""Stand-ins for libraries that fio is linked with but no test needs.
 
-Debian's fio can speak to Ceph, GlusterFS, NBD, RDMA and persistent memory, and therefore loads
-some fifty libraries whenever it starts: in an emulated guest that is most of its first second,
-and a test starts it several times. A stand-in has the name and the functions, with their versions,
-that fio wants of a library; whoever calls one is ended by SIGILL.
+Debian's fio supports Ceph, GlusterFS, NBD, RDMA and persistent memory, so it loads about fifty
+libraries at each start. In an emulated guest that takes most of its first second, and a test starts
+fio several times. A stand-in has the library's name and those of its functions, with their
+versions, that fio is linked with. A call of such a function ends fio by SIGILL.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _lock = threading.Lock()
 
 
 def folder() -> Path | None:
-    """Where they are, for LD_LIBRARY_PATH; None where fio does not start with them."""
+    """The folder of the stand-ins, for LD_LIBRARY_PATH; None if fio does not start with them."""
     with _lock:
         return _folder()
 
@@ -50,26 +50,26 @@ def _folder() -> Path | None:
     return FOLDER
 
 
-def _said_by(*argv: str | Path) -> str:
+def _output_of(*argv: str | Path) -> str:
     return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 
 
 def _libraries(fio: str) -> Iterator[Path]:
-    found = dict(_FOUND.findall(_said_by("ldd", fio)))
-    for name in _NEEDED.findall(_said_by("readelf", "--dynamic", "--wide", fio)):
+    found = dict(_FOUND.findall(_output_of("ldd", fio)))
+    for name in _NEEDED.findall(_output_of("readelf", "--dynamic", "--wide", fio)):
         if _NOT_USED.match(name):
             yield Path(found[name])
 
 
 def _symbols(file: Path) -> Iterator[tuple[str, str]]:
-    """NAME or NAME@VERSION, and the letter of nm: U where it is wanted, T where it is defined."""
-    for line in _said_by("nm", "--dynamic", file).splitlines():
+    """(NAME or NAME@VERSION, letter of nm). U marks an undefined symbol, T a defined one."""
+    for line in _output_of("nm", "--dynamic", file).splitlines():
         *_, kind, symbol = line.split()
         yield symbol.replace("@@", "@"), kind
 
 
 def _build(library: Path, wanted: set[str]) -> None:
-    """What @library has of @wanted."""
+    """Builds the stand-in for @library, with its symbols in @wanted."""
     versions: dict[str, list[str]] = defaultdict(list)
     for symbol, kind in _symbols(library):
         if kind in "TWi" and symbol in wanted:
@@ -82,8 +82,8 @@ def _build(library: Path, wanted: set[str]) -> None:
         argv: list[str | Path]
         argv = ["gcc", "-w", "-fno-builtin", "-nostdlib", "-shared", "-fPIC", source, "-o", built]
         argv += [f"-Wl,--version-script={script}"] if any(versions) else []
-        _said_by(*argv, f"-Wl,-soname,{library.name}")
-        # Another run may be using it.
+        _output_of(*argv, f"-Wl,-soname,{library.name}")
+        # Another run may use the old file at this time.
         built.replace(FOLDER / library.name)
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Calibration where the truth is known: null_blk with timed completion serves as many requests
-at once as it has hardware slots, so D is their number."""
+"""Calibration of a device with a known depth. With timed completion null_blk serves one request in
+each hardware slot, so D is the number of slots."""
 
 import json
 import os
@@ -34,13 +34,13 @@ def relative(curve, depth):
     return points[depth] / curve["full_bytes_per_s"]
 
 
-# It measures rates: a processor that is slow for a moment is found as a slow device.
+# Calibration measures rates, and a processor that is slow for a moment looks like a slow device.
 @time_limit(300)
 @timed
 def test_depth_is_the_number_of_hardware_slots():
     with NullBlk(**SLOW) as disk:
         done = run(*calibrate(disk, "--calibrate-time", "30", "--json"), check=False)
-        if "give more --calibrate-time" in done.stderr:
+        if "raise --calibrate-time" in done.stderr:
             raise TimingError(done.stderr.splitlines()[-1])
         assert not done.returncode, done.stderr
         found = json.loads(done.stdout)["calibration"]
@@ -55,13 +55,13 @@ def test_depth_is_the_number_of_hardware_slots():
             raise TimingError(f"one request at a time is as fast: {found}")
 
 
-def test_interrupted_leaves_the_disk_as_it_was():
+def test_an_interrupted_calibration_restores_the_disk():
     with NullBlk(**SLOW) as disk:
         disk.scheduler = "none"
         tags = disk.queue("nr_requests")
         argv = calibrate(disk, "--calibrate-time", "30")
         with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as process:
-            wait_until(lambda: disk.in_flight() > 0, "it reads")
+            wait_until(lambda: disk.in_flight() > 0, "fio reads")
             process.send_signal(signal.SIGTERM)
             assert process.wait() == 130
         assert disk.scheduler == "none"

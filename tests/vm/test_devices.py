@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Drivers of every kind below the scheduler: all that is sent comes back, as it was written."""
+"""Drivers of every kind below the scheduler: every request completes, and data stay intact."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def check_errors(result: dict[str, object]) -> None:
         assert not job["error"], f"{job['jobname']}: error {job['error']}"
 
 
-def test_what_is_written_to_drives_is_read_back() -> None:
-    """Two drives, two cgroups on each, while schedulers switch; then under each alone."""
+def test_drives_keep_their_data() -> None:
+    """Two drives with two cgroups each, while schedulers switch; then under each scheduler."""
     drives = nvme_disks()
     with tenants(a=100, b=1000) as groups:
         jobs = [
@@ -95,7 +95,7 @@ MEMORY = {
 
 @cases(*MEMORY)
 @slow_for("shared tags", "write cache")
-def test_what_is_written_to_memory_is_read_back(name: str) -> None:
+def test_memory_devices_keep_their_data(name: str) -> None:
     options = {"memory_backed": 1, "size": 64, "submit_queues": 2, **MEMORY[name]}
     with NullBlk(**options) as disk, tenants(a=100, b=1000) as groups, mqfq(disk):
         jobs = [
@@ -107,7 +107,7 @@ def test_what_is_written_to_memory_is_read_back(name: str) -> None:
 
 
 def test_flushes_and_discards_among_reads_and_writes() -> None:
-    """On a drive with a write cache; discards carry no data but are charged and come back."""
+    """On a drive with a write cache. Discards have no data but are charged, and they complete."""
     drive = nvme_disks()[0]
     with tenants(flushes=100, discards=500, reads=1000) as groups, mqfq(drive, depth=8):
         flushes, discards, reads = groups
@@ -125,7 +125,7 @@ def test_flushes_and_discards_among_reads_and_writes() -> None:
 
 @contextlib.contextmanager
 def scsi_disk(**parameters: object) -> Iterator[Disk]:
-    """The disk of scsi_debug."""
+    """A disk of scsi_debug for the time of a block."""
     modprobe("sd_mod")
     with loaded("scsi_debug", dev_size_mb=64, **parameters):
         host = Path("/sys/bus/pseudo/drivers/scsi_debug")
@@ -138,8 +138,8 @@ def scsi_disk(**parameters: object) -> Iterator[Disk]:
         disk.scheduler = "none"
 
 
-def test_a_host_that_is_busy_at_times() -> None:
-    """Requests that the driver refuses wait in front of it, outside of the scheduler."""
+def test_a_driver_that_is_busy_at_times() -> None:
+    """Requests that the driver refuses wait in the block layer's dispatch list."""
     with (
         scsi_disk(ndelay=100_000, submit_queues=2, max_queue=8, every_nth=20) as disk,
         tenants(a=100, b=1000) as groups,
@@ -151,7 +151,7 @@ def test_a_host_that_is_busy_at_times() -> None:
 
 @of_each_scheduler
 @slow_for("ifq", "kyber-fair")
-def test_requests_that_time_out_come_back_by_requeueing(scheduler: str) -> None:
+def test_requests_that_time_out_are_requeued(scheduler: str) -> None:
     with (
         scsi_disk(ndelay=100_000, submit_queues=2, every_nth=-150) as disk,
         tenants(a=100, b=1000) as groups,
@@ -166,7 +166,7 @@ def test_requests_that_time_out_come_back_by_requeueing(scheduler: str) -> None:
                 check_errors(job.result())
 
 
-def test_polled_requests_that_nobody_reaps_take_no_slots() -> None:
+def test_polled_requests_that_are_not_reaped_take_no_slots() -> None:
     with (
         NullBlk(poll_queues=1, irqmode=2, completion_nsec=1_000_000, hw_queue_depth=64) as disk,
         tenants(sleeper=1000, reader=100) as (sleeper, reader),
@@ -202,10 +202,10 @@ def test_polled_reads_that_are_reaped() -> None:
         load.goes_on()
 
 
-# How fast a device is that stands still most of the time: on a slow machine the other is slow too.
+# The rates are compared by the clock: on a slow machine the other device is slow, too.
 @timed
-def test_a_device_that_its_driver_stops_stops_no_other() -> None:
-    """null_blk with mbps= stops its queues until its next period; its flows share what it gives."""
+def test_a_stopped_device_does_not_stop_another_one() -> None:
+    """null_blk with mbps= stops its queues until its next period."""
     with (
         NullBlk("nullb5", mbps=1, hw_queue_depth=16, submit_queues=2) as slow,
         NullBlk("nullb6", irqmode=2, completion_nsec=1_000_000, submit_queues=2) as other,
@@ -216,16 +216,16 @@ def test_a_device_that_its_driver_stops_stops_no_other() -> None:
         Load(other, groups) as free,
     ):
         before, began = (stopped.done(), free.done()), time.monotonic()
-        wait_until(lambda: stopped.done() >= before[0] + 500, "the slow device goes on")
+        wait_until(lambda: stopped.done() >= before[0] + 500, "the slow device makes progress")
         seconds = time.monotonic() - began
         limited = (stopped.done() - before[0]) / seconds
         served = (free.done() - before[1]) / seconds
         print(f"{limited:.0f} requests/s on the slow device, {served:.0f} on the other")
         stopped.goes_on()
         if limited < 80:
-            raise TimingError(f"{limited:.0f}/s of 256: who stops is not driven again")
+            raise TimingError(f"{limited:.0f}/s of 256: the stopped queues are not run again")
         if served < 2 * limited:
-            raise TimingError(f"{served:.0f}/s on a device that nothing stops")
+            raise TimingError(f"{served:.0f}/s on the device without a limit")
 
 
 def test_a_drive_is_removed_under_load_and_comes_back() -> None:

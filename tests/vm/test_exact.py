@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""In counted time no processor stands still: what may happen now and then elsewhere never does."""
+"""Tests in counted time. No processor stops there, so bounds hold without exception."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ guest = Guest(cpus=1, memory_mb=1024, icount=True, needs_module=True)
 
 SERVICE_NS = 1_000_000
 DEVICE = {"irqmode": 2, "completion_nsec": SERVICE_NS, "submit_queues": 1, "hw_queue_depth": 16}
-# One request each: nobody else comes by to wake a forgotten one.
+# With one request per job, no other request of the job would wake a forgotten one.
 ONE_EACH = {"iodepth": 1, "numjobs": 2}
 REQUESTS = 400
 
@@ -20,7 +20,7 @@ REQUESTS = 400
 @cases((1, 0), (1, 4), (2, "auto"))
 @slow
 def test_the_device_is_never_left_idle(depth: int, threshold_kb: object) -> None:
-    """Nor is the core asked to look in vain, nor does anyone wait longer than its weight says."""
+    """Also, no dispatch finds no request, and no request waits longer than its weight implies."""
     with (
         NullBlk(**DEVICE) as disk,
         tenants(a=100, b=200, c=1000) as groups,
@@ -41,8 +41,8 @@ def test_the_device_is_never_left_idle(depth: int, threshold_kb: object) -> None
 
 @of_each_scheduler
 @slow
-def test_the_core_never_looks_in_vain(scheduler: str) -> None:
-    """Else it looks again 3 ms later, which hides a wake-up that was lost."""
+def test_no_dispatch_finds_no_request(scheduler: str) -> None:
+    """After such a dispatch the block layer retries 3 ms later, which hides a lost wake-up."""
     with (
         NullBlk(**DEVICE) as disk,
         tenants(a=100, b=1000) as groups,
@@ -53,17 +53,17 @@ def test_the_core_never_looks_in_vain(scheduler: str) -> None:
         assert state(disk)["null_dispatches"] == 0, state(disk)
 
 
-# The heavy ones fill it, and it ends a request every quarter of a millisecond.
+# The heavy tenants fill the device, and it completes a request every quarter of a millisecond.
 LARGE = {"irqmode": 2, "completion_nsec": 16_000_000, "submit_queues": 1, "hw_queue_depth": 64}
 LIGHT = {"rw": "randread", "iodepth": 1, "number_ios": 200}
 HEAVY = {"iodepth": 64}
-# Of its requests alone.
+# The least rate of the light tenant, relative to its rate alone.
 LIGHT_LEAST = 0.85
 
 
 @slow
 def test_a_light_tenant_is_not_delayed() -> None:
-    """One request at a time beside three that keep 64 waiting, with equal weights."""
+    """A tenant with one request at a time runs beside three with 64 requests, at equal weights."""
     weights = {"light": 100, "one": 100, "two": 100, "three": 100}
     with (
         NullBlk(**LARGE) as disk,
@@ -75,4 +75,4 @@ def test_a_light_tenant_is_not_delayed() -> None:
             load.goes_on(REQUESTS)
             beside = mean_read_ms(fio(disk, light, **LIGHT))
         print(f"{alone:.2f} ms alone, {beside:.2f} ms beside three")
-        assert alone / beside >= LIGHT_LEAST, f"{alone / beside:.3f} of its requests alone"
+        assert alone / beside >= LIGHT_LEAST, f"{alone / beside:.3f} of its rate alone"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The check of shares is no formality: a build that serves in order of arrival fails it."""
+"""A check of the check: a build that serves requests in order of arrival must fail check_shares."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sharing import DEMAND, SLOTS, WEIGHTS, check_shares, on_a_busy_device, shar
 guest = dataclasses.replace(SMALL_GUEST, defines=("MQFAIR_TEST_FIFO",))
 
 
-@timed  # The device must be the limit; else it is shared by demand.
+@timed  # The device must be the bottleneck; else demand decides the shares.
 def test_order_of_arrival_is_not_by_weight() -> None:
     def measure(disk: NullBlk) -> None:
         with tenants(**WEIGHTS) as groups, mqfq(disk), Load(disk, groups, **DEMAND):
@@ -20,7 +20,7 @@ def test_order_of_arrival_is_not_by_weight() -> None:
         try:
             check_shares(got, WEIGHTS)
         except TimingError as error:
-            print(f"as it must be: {error}")
+            print(f"as expected: {error}")
         else:
             raise AssertionError(f"shares by weight without any scheduling: {got}")
 

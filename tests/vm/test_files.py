@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""File systems: their journals, and what writeback knows of who wrote."""
+"""File systems: their journals, and the cgroup that writeback is charged to."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHECK = {"ext4": ("e2fsck", "-fn"), "xfs": ("xfs_repair", "-n")}
 
 @contextlib.contextmanager
 def mounted(drive: Disk, kind: str) -> Iterator[Path]:
-    """A new file system on @drive; it must be sound in the end."""
+    """Mounts a new file system on @drive for the time of a block, and checks it afterwards."""
     mount = Path("/mnt") if os.access("/mnt", os.W_OK) else Path("/run/mnt")
     mount.mkdir(exist_ok=True)
     run(f"mkfs.{kind}", "-q", "-F" if kind == "ext4" else "-f", drive.path)
@@ -43,7 +43,7 @@ def mounted(drive: Disk, kind: str) -> Iterator[Path]:
 @cases(*CHECK)
 @slow_for("xfs")
 def test_fsyncs_beside_heavy_direct_writes(kind: str) -> None:
-    """Both go on, and the file system is sound."""
+    """Both tenants make progress, and the file system is consistent."""
     drive = nvme_disks()[0]
     with (
         tenants(light=1, heavy=1000) as (light, heavy),
@@ -65,8 +65,8 @@ def check_no_error(result: dict[str, object]) -> None:
 
 
 @cases(*CHECK)
-def test_writeback_is_charged_to_who_wrote(kind: str) -> None:
-    """Pages written back by the kernel's threads count for the cgroup that made them dirty."""
+def test_writeback_is_charged_to_the_writer(kind: str) -> None:
+    """Pages that kernel threads write back are charged to the cgroup that made them dirty."""
     drive = nvme_disks()[0]
     sizes = {"little": 6 * MIB, "much": 24 * MIB}
     with (
@@ -88,5 +88,5 @@ def test_writeback_is_charged_to_who_wrote(kind: str) -> None:
 
 
 def write_buffered(group: Cgroup, path: Path, size: int) -> None:
-    """Leaves dirty pages behind."""
+    """Writes a file through the page cache and leaves the pages dirty."""
     run(*group.command(["dd", "if=/dev/zero", f"of={path}", "bs=64k", f"count={size >> 16}"]))

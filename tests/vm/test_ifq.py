@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""ifq on two processors and a drive with two hardware queues; shares by weight: test_shares.py.
+"""ifq on two processors and a drive with two hardware queues. test_shares.py tests its shares.
 
-What is judged is counted, and so does not depend on how fast the machine is: how many requests of
-others are served for each of a tenant that waits for its own.
+The checks count the requests of other tenants that are served for each request of a light tenant.
+A count does not depend on the speed of the machine.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ LIGHT = {"rw": "randread", "bs": "4k", "iodepth": 1}
 
 
 @timed
-def test_who_asks_for_more_does_not_get_more() -> None:
-    """Of two that take all they can get, one has eight times as many requests waiting."""
+def test_a_deeper_queue_gets_no_greater_share() -> None:
+    """Two tenants are always busy; one has eight times as many requests waiting."""
 
     def measure(disk: NullBlk) -> None:
         with (
@@ -36,8 +36,9 @@ def test_who_asks_for_more_does_not_get_more() -> None:
 @cases(8, SLOTS)
 @slow_for(SLOTS)
 @timed
-def test_who_waits_for_its_request_waits_for_few(depth: int) -> None:
-    """While it is served, and while it waits for a slot, each slot serves one request of others."""
+def test_a_light_tenant_waits_for_few_requests_of_others(depth: int) -> None:
+    """Each slot serves one request of others while the light tenant's request waits for a slot, and
+    one while it is served."""
     with (
         NullBlk(**SLOW, **TWO_QUEUES) as disk,
         tenants(light=100, one=100, two=100) as (light, *heavy),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Everything that may change changes under load, and every request comes back.
+"""Changes of every kind under load: every request must complete.
 
-A request that is lost hangs fio, which fails the test by its time limit; a slot or a count that is
-lost is found by check_settled(), a bad life time by the kernel log.
+A lost request hangs fio, so that the test fails at its time limit. check_settled() finds lost slots
+and wrong counters. The kernel log shows objects that are used after they were freed.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _HELD_BYTES, _HELD_S = 512 << 10, 8
 
 @contextlib.contextmanager
 def loaded_disk(scheduler: str, **tunables: object) -> Iterator[tuple[NullBlk, Load]]:
-    """A disk that two cgroups load for the block."""
+    """A disk under load from two cgroups for the time of a block."""
     with (
         NullBlk(**TIMED) as disk,
         tenants(a=100, b=1000) as groups,
@@ -70,7 +70,8 @@ def loaded_disk(scheduler: str, **tunables: object) -> Iterator[tuple[NullBlk, L
 
 
 def test_switching_schedulers_200_times_under_load() -> None:
-    """From each to each other, the kernel's among them, while somebody reads what they show."""
+    """Switches from each scheduler to each other one, the kernel's included, while another task
+    reads debugfs and io.stat."""
     modprobe("bfq")
     modprobe("kyber-iosched")
     with loaded_disk("mqfq") as (disk, _), reading_everything(disk):
@@ -81,8 +82,8 @@ def test_switching_schedulers_200_times_under_load() -> None:
         disk.scheduler = "mqfq"
 
 
-def test_cgroups_and_the_scheduler_go_at_once() -> None:
-    """What frees a removed cgroup may run after the scheduler has gone, and must not miss it."""
+def test_cgroups_and_the_scheduler_are_removed_at_once() -> None:
+    """A removed cgroup may be freed after the scheduler, and must not need it then."""
     reads = "echo 0 >{}/cgroup.procs && exec dd if={} of=/dev/null bs=4k count=20 iflag=direct"
     with NullBlk(irqmode=2, completion_nsec=300_000, hw_queue_depth=32) as disk:
         for scheduler in 3 * ours(disk):
@@ -94,8 +95,9 @@ def test_cgroups_and_the_scheduler_go_at_once() -> None:
             read(CGROUP_ROOT / "io.stat")
 
 
-def test_the_module_stays_for_a_cgroup_that_somebody_holds() -> None:
-    """What io.max holds back keeps its cgroup's part of us, in no list, until it goes on."""
+def test_rmmod_waits_for_a_cgroup_that_is_still_referenced() -> None:
+    """A bio that io.max throttles references its removed cgroup, and so the module's data of that
+    cgroup, which are in no list any more."""
     with NullBlk(irqmode=2, completion_nsec=300_000) as disk, Cgroup("held") as group:
         disk.scheduler = "mqfq"
         write(group.path / "io.max", f"{disk.number} rbps={_HELD_BYTES // _HELD_S}")
@@ -104,7 +106,7 @@ def test_the_module_stays_for_a_cgroup_that_somebody_holds() -> None:
         wait_until(lambda: "blkdev_direct" in read(f"/proc/{reader.pid}/stack"), "it is held back")
         write(CGROUP_ROOT / "cgroup.procs", reader.pid)
         group.path.rmdir()
-        # The cgroup's part on the disk goes out of the lists by itself.
+        # Meanwhile the cgroup's data for the disk are removed from the lists.
         time.sleep(1.0)
         disk.scheduler = "none"
         began = time.monotonic()
@@ -116,14 +118,14 @@ def test_the_module_stays_for_a_cgroup_that_somebody_holds() -> None:
 
 @contextlib.contextmanager
 def reading_everything(disk: Disk) -> Iterator[None]:
-    """What debugfs and io.stat show, again and again during the block."""
+    """Reads debugfs and io.stat repeatedly during the block."""
     over = threading.Event()
     rounds = 0
 
     def reader() -> None:
         nonlocal rounds
         while not over.is_set():
-            # Folders go with the scheduler; a file that goes while it is open answers EIO.
+            # Folders are removed with the scheduler; a file removed while it is open gives EIO.
             with contextlib.suppress(OSError):
                 for path in Path(f"/sys/kernel/debug/block/{disk.name}").rglob("sched/*"):
                     with contextlib.suppress(OSError):
@@ -137,17 +139,17 @@ def reading_everything(disk: Disk) -> Iterator[None]:
     try:
         yield
         last = rounds
-        wait_until(lambda: rounds > last, "the reader goes on")
+        wait_until(lambda: rounds > last, "the reader makes progress")
     finally:
         over.set()
         thread.join()
 
 
-# --- what may change while a scheduler is at work --------------------------------------------
+# --- changes while a scheduler is active -----------------------------------------------------
 
 Change = Callable[[NullBlk, Load], None]
 
-# For any tunable: what it does not understand it refuses.
+# Values for any tunable. Each tunable must accept a value or refuse it with EINVAL.
 VALUES = ["1", "2", "3", "7", "64", "1000", "65536", "auto", "iops", "linear 4096 9 8192 7", "0"]
 
 
@@ -193,7 +195,7 @@ def processors(_: NullBlk, load: Load) -> None:
 
 
 def cgroups(_: NullBlk, load: Load) -> None:
-    """fio is moved away and its group removed while requests of the group wait."""
+    """Moves fio to another group, and removes its old group while requests of that group wait."""
     home, pid = load.groups[0], load.jobs[0].process.pid
     for number in range(10):
         gone = CGROUP_ROOT / f"gone{number}"
@@ -209,7 +211,7 @@ CHANGES: tuple[Change, ...] = (weights, tunables, tags, hardware_queues, process
 
 
 @of_each_scheduler
-def test_all_that_changes_under_load(scheduler: str) -> None:
+def test_all_changes_under_load(scheduler: str) -> None:
     with loaded_disk(scheduler) as (disk, load), reading_everything(disk):
         for change in CHANGES:
             began = time.monotonic()
@@ -230,7 +232,8 @@ def test_removing_the_device_under_load(scheduler: str) -> None:
 
 
 def test_the_module_cannot_leave_while_in_use() -> None:
-    """And comes back by itself for each of its schedulers."""
+    """Unloading fails while a scheduler is active. Afterwards the kernel loads the module again for
+    each of its schedulers."""
     with NullBlk(**TIMED) as disk, Cgroup("tenant") as group:
         group.weight = f"{disk.number} 5"
         names = ours(disk)
@@ -247,7 +250,7 @@ def test_the_module_cannot_leave_while_in_use() -> None:
 def leave_and_come_back(disk: Disk, group: Cgroup) -> None:
     name = disk.scheduler
     refusal = run("rmmod", "mqfair", check=False)
-    assert refusal.returncode, "rmmod took the module away under its device"
+    assert refusal.returncode, "rmmod removed the module in spite of an active scheduler"
     fio(disk, group, number_ios=64)
     check_settled(disk)
     disk.scheduler = "none"
@@ -258,7 +261,7 @@ def leave_and_come_back(disk: Disk, group: Cgroup) -> None:
     assert group.weight == "default 100"
 
 
-# --- of the tunables -------------------------------------------------------------------------
+# --- tunables --------------------------------------------------------------------------------
 
 GARBAGE = ["", "abc", "-1", "1x", "1.5", "4294967296", "1 2 3", "auto auto", "\0"]
 
@@ -278,8 +281,7 @@ def test_tunables_take_their_own_value_and_refuse_garbage(scheduler: str) -> Non
                 assert disk.tunable(name) == shown[name], f"{name}: {text!r} changed it"
 
 
-def test_alpha_is_at_most_one() -> None:
-    """In percent."""
+def test_alpha_is_at_most_100_percent() -> None:
     with NullBlk(hw_queue_depth=32) as disk, scheduled(disk, "hwabc"):
         for text in ("1.5", "101", "150"):
             assert write_fails(disk.sysfs / "queue/iosched/alpha_pct", text) == errno.EINVAL, text
@@ -289,7 +291,7 @@ def test_alpha_is_at_most_one() -> None:
 
 @cases((1, "auto"), ("auto", 0), (1, 0), (2, 4))
 def test_small_depth_and_threshold(depth: object, threshold_kb: object) -> None:
-    """All of it holds with D = 1 and T = 0, and D is what the device sees."""
+    """Everything works with D = 1 and T = 0, and at most D requests are in the device."""
     with loaded_disk("mqfq", depth=depth, threshold_kb=threshold_kb) as (disk, load):
         began = time.monotonic()
         before = load.done()
@@ -298,7 +300,7 @@ def test_small_depth_and_threshold(depth: object, threshold_kb: object) -> None:
         print(f"{served:.0f} requests/s")
         slots = int(disk.tunable("depth").split()[0])
         most = slots * 1e9 / TIMED["completion_nsec"]
-        # A device that stands still is no faster for it: this holds on any machine.
+        # A stopped processor only makes the device slower, so this bound holds on any machine.
         assert served < 1.1 * most, f"{served:.0f}/s: more than {slots} were in the device"
         check_little_in_vain(disk)
 
@@ -308,8 +310,8 @@ def test_small_depth_and_threshold(depth: object, threshold_kb: object) -> None:
 
 @slow
 def test_1000_cgroups_coming_and_going() -> None:
-    """A process goes from one new group to the next and reads in each, beside other load."""
-    # Else each move waits for a grace period of RCU.
+    """A process moves from one new group to the next and reads in each, beside other load."""
+    # Without this option each move waits for a grace period of RCU.
     run("mount", "-o", "remount,favordynmods", CGROUP_ROOT)
     with loaded_disk("mqfq", depth=8) as (disk, _), Cgroup("brief"):
         child = os.fork()

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""A device that is the limit is shared by weight; whoever waits is woken.
+"""A busy device is shared by weight, and every waiting request is woken.
 
-What a tenant gets while fio is kept from asking is not its share, and a latency has in it what the
-machine was busy with: so these are timed. That nothing is lost or forgotten is not.
+If the machine stops fio, a tenant gets less than its share, and latencies grow. So these tests are
+timed. The checks that no request is lost or forgotten are not.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ guest = SMALL_GUEST
 
 ONE_QUEUE = {"submit_queues": 1, "hw_queue_depth": SLOTS}
 _WOKEN_REQUESTS = 100
-# Of its requests alone, of a tenant with one request at a time beside others.
+# The least rate of a tenant with one request at a time beside others, relative to its rate alone.
 LIGHT_LEAST = 0.6
 SHARED_TAGS = {"submit_queues": 2, "hw_queue_depth": SLOTS, "shared_tag_bitmap": 1}
 
@@ -66,7 +66,7 @@ def test_by_weight(scheduler: str) -> None:
     on_a_busy_device(lambda disk: share_by_weight(disk, scheduler, TAGS), **TWO_QUEUES)
 
 
-# By name: the device, its scheduler tags (no more than twice the slots, or plenty), the load.
+# By name: the device, its scheduler tags (twice the slots, or many), and the load.
 OTHERS = {
     "one queue, few tags": (ONE_QUEUE, 2 * SLOTS, "randread"),
     "two queues, few tags": (TWO_QUEUES, 2 * SLOTS, "randread"),
@@ -90,7 +90,7 @@ def test_by_weight_on_nvme(tags: int) -> None:
 
 
 def share_by_weight(disk: Disk, scheduler: str, tags: int, **options: object) -> None:
-    """Four tenants by their weights, under @scheduler with all of the device's slots."""
+    """Checks the shares of four tenants under @scheduler, with all slots of the device."""
     with tenants(**WEIGHTS) as groups, scheduled(disk, scheduler):
         if "depth" in own_values(disk):
             disk.set_tunable("depth", SLOTS)
@@ -99,14 +99,14 @@ def share_by_weight(disk: Disk, scheduler: str, tags: int, **options: object) ->
             got = shares(disk, groups)
             print(state(disk), flows(disk))
         check_settled(disk)
-        # Of a queue that processors share, one can take what another was promised.
+        # If processors share a hardware queue, one may take the request another was promised.
         if read(disk.sysfs / "mq/0/cpu_list") == "0":
             check_little_in_vain(disk)
         check_shares(got, WEIGHTS, scheduler)
 
 
 @timed
-def test_nested_and_what_a_leaver_leaves() -> None:
+def test_nested_weights_before_and_after_a_tenant_ends() -> None:
     def measure(disk: NullBlk) -> None:
         with (
             Cgroup("prod", 900),
@@ -139,8 +139,8 @@ def test_changed_weights_hold_within_a_second() -> None:
 
 
 @timed
-def test_who_was_away_claims_nothing_for_it() -> None:
-    """In each 200 ms after its return a tenant gets its share and T + D requests at most."""
+def test_a_tenant_gets_no_credit_for_being_idle() -> None:
+    """In each 200 ms after its return a tenant gets at most its share plus T + D requests."""
 
     def measure(disk: NullBlk) -> None:
         with (
@@ -154,7 +154,8 @@ def test_who_was_away_claims_nothing_for_it() -> None:
             time.sleep(5.0)
             os.kill(load.jobs[1].process.pid, signal.SIGCONT)
             for _ in range(10):
-                # Its own within the other's: a processor that stands still adds to the other's.
+                # Its own bytes are read within the interval of the other's. So a processor that
+                # stops in between adds to the other's.
                 others, owns = [served_bytes(stays, disk)], [served_bytes(comes, disk)]
                 time.sleep(0.2)
                 owns.append(served_bytes(comes, disk))
@@ -172,7 +173,7 @@ LIGHT = {"rw": "randread", "iodepth": 1, "number_ios": 60}
 
 @timed
 def test_a_light_tenant_beside_three_heavy_ones() -> None:
-    """One request at a time waits for the device, and little for others."""
+    """A request of the light tenant waits for the device, and only shortly for other requests."""
 
     def measure(disk: NullBlk) -> None:
         weights = {"light": 100, "one": 100, "two": 100, "three": 100}
@@ -183,18 +184,18 @@ def test_a_light_tenant_beside_three_heavy_ones() -> None:
                 shares(disk, heavy, requests=300)
             print(f"{alone:.1f} ms alone, {beside:.1f} ms beside three")
             if alone / beside < LIGHT_LEAST:
-                raise TimingError(f"{alone / beside:.2f} of its requests alone")
+                raise TimingError(f"{alone / beside:.2f} of its rate alone")
 
     on_a_busy_device(measure, **SHARED_TAGS)
 
 
 @cases((1, 0), (1, 4), (2, "auto"))
 @timed
-def test_who_waits_is_woken(depth: int, threshold_kb: object) -> None:
-    """With one request each nobody else comes by to wake a forgotten one.
+def test_a_waiting_request_is_woken(depth: int, threshold_kb: object) -> None:
+    """With one request per job, no other request of the job would wake a forgotten one.
 
-    The second is for the emulation, which can stop a processor for a tenth of one; a request
-    that is forgotten waits until the end.
+    The limit is one second, because the emulation may stop a processor for a tenth of a second. A
+    forgotten request waits until the end.
     """
     with (
         NullBlk(irqmode=2, completion_nsec=1_000_000, hw_queue_depth=16, submit_queues=2) as disk,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The virtual SSD: it comes and goes, keeps what is written, and knows whose pages are where."""
+"""The virtual SSD: making and removing drives, their data, and the owners of their pages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from ssdlib import DRIVES, MIB, PAGE, Ssd, load
 
 guest = SMALL_GUEST
 
-# The model with the fewest dies: a small drive of it has blocks enough to collect from.
+# The model with the fewest dies. A small drive of it has enough blocks for garbage collection.
 SMALL = {"model": "980pro", "size_mb": 128}
 FULL = {**SMALL, "fill": 99, "fill_pattern": "steady"}
 SECTOR = 512
@@ -79,7 +79,7 @@ def test_a_bad_value_is_refused_and_changes_nothing() -> None:
             assert drive.get(setting) == before, (setting, value)
 
 
-def test_settings_are_read_back_and_hold_while_it_is_on() -> None:
+def test_settings_are_read_back_and_cannot_change_while_it_is_on() -> None:
     settings = {"queues": 1, "hw_depth": 7, "time_scale": 3, "ftl": "host", "fill": 10}
     parts = "40 0 /\n45 3 -"
     with Ssd(**SMALL, **settings, fill_pattern="random") as drive:
@@ -136,7 +136,7 @@ def test_the_module_stays_while_there_is_a_drive() -> None:
         assert run("rmmod", "mqfair_ssd", check=False).returncode, "unloaded with a folder"
     with Ssd(**SMALL):
         assert run("rmmod", "mqfair_ssd", check=False).returncode, "unloaded with a drive"
-        assert run("rmmod", "mqfair", check=False).returncode, "what it needs was unloaded"
+        assert run("rmmod", "mqfair", check=False).returncode, "mqfair was unloaded under it"
     rmmod("mqfair_ssd")
     load()
     assert sorted(read(DRIVES / "models").split()) == [
@@ -175,13 +175,13 @@ def check_no_error(result: dict[str, object]) -> None:
 
 
 class Twin:
-    """A drive and what should be in it, by unbuffered I/O in sectors."""
+    """A drive and a copy of its expected contents, by direct I/O in sectors."""
 
     def __init__(self, drive: Ssd, seed: int) -> None:
         self._fd = os.open(drive.path, os.O_RDWR | os.O_DIRECT)
         self._bytes = int(read(drive.sysfs / "size")) * SECTOR
         self._data = bytearray(self._bytes)
-        # Aligned, as unbuffered I/O wants it.
+        # Direct I/O needs an aligned buffer.
         self._buffer = mmap.mmap(-1, MIB)
         self._random = random.Random(seed)
 
@@ -214,8 +214,8 @@ class Twin:
 
 
 @cases("980pro", "fabric")
-def test_it_holds_what_a_plain_memory_would(model: str) -> None:
-    """With pages of 4 KiB and of 1 KiB, requests that cover parts of them, and discards."""
+def test_contents_are_those_of_a_plain_memory(model: str) -> None:
+    """With pages of 4 KiB and 1 KiB, requests that cover parts of pages, and discards."""
     with Ssd(**{**FULL, "model": model}) as drive:
         twin = Twin(drive, seed=1)
         for _ in range(1500):
@@ -248,8 +248,8 @@ VERIFIED = {
 }
 
 
-def test_what_is_written_is_read_back_while_it_collects() -> None:
-    """At 99 % full, beside discards and flushes, from two cgroups; the scheduler changes."""
+def test_data_stay_intact_during_garbage_collection() -> None:
+    """At 99 % full, with discards and flushes, from two cgroups, while the scheduler changes."""
     with Ssd(**FULL) as drive, tenants(a=100, b=1000, trims=100) as (a, b, trims):
         with Load(drive, [trims], rw="trimwrite", bs="64k", offset="96m", size="24m", iodepth=4):
             jobs = [
@@ -263,7 +263,7 @@ def test_what_is_written_is_read_back_while_it_collects() -> None:
         stat = drive.stat()
         print(stat)
         drive.scheduler = "none"
-        assert stat["gc_erases"] > 16, "no die has collected"
+        assert stat["gc_erases"] > 16, "no die has collected garbage"
         assert stat["gc_copied_bytes"] > 0 and stat["write_amplification"] > 1.05
         assert stat["trimmed_bytes"] > 0
         assert stat["flash_written_bytes"] == stat["written_bytes"] + stat["gc_copied_bytes"]
@@ -291,7 +291,7 @@ def test_file_system() -> None:
 
 
 @cases(("none", "power"), ("mqfq", "power"), ("mqfq", "rmdir"))
-def test_it_is_taken_away_under_load(scheduler: str, how: str) -> None:
+def test_a_drive_is_removed_under_load(scheduler: str, how: str) -> None:
     with Ssd(**FULL, time_scale=100) as drive, tenants(a=100, b=1000) as groups:
         drive.scheduler = scheduler
         with Load(drive, groups, disk_leaves=True, rw="randrw", bsrange="512-64k"):
@@ -308,7 +308,7 @@ def test_it_is_taken_away_under_load(scheduler: str, how: str) -> None:
 # --- owners ----------------------------------------------------------------------------------
 
 
-def test_pages_of_a_removed_cgroup_are_its_parents() -> None:
+def test_pages_of_a_removed_cgroup_go_to_its_parent() -> None:
     with Ssd(**SMALL, ftl="host") as drive, Cgroup("parent/child") as child:
         for _ in range(2):
             fio(drive, child, rw="write", bs="64k", size="4m", iodepth=1)
@@ -339,7 +339,7 @@ def test_a_drive_is_filled_with_pages_of_cgroups() -> None:
             assert abs(owners[path]["written"] - turns * pages) <= turns, path
         assert owners[paths[0]]["invalid"] == 0 < owners[paths[1]]["invalid"]
         assert drive.stat()["written_bytes"] == 0
-        # The first part is that of the first cgroup: what others write there was its.
+        # The first part belongs to the first cgroup; writes of others there invalidate its pages.
         fio(drive, b, rw="write", bs="64k", offset=0, size="1m")
         assert drive.owners()[paths[0]]["invalid"] == MIB // PAGE
 
@@ -370,15 +370,15 @@ def write_errno(path: Path, value: object) -> int:
 
 
 def remove(group: Cgroup) -> None:
-    wait_until(lambda: "populated 0" in read(group.path / "cgroup.events"), "nobody is in it")
+    wait_until(lambda: "populated 0" in read(group.path / "cgroup.events"), "the group is empty")
     group.path.rmdir()
 
 
 def test_a_cgroup_removed_while_its_part_is_filled_leaves_it_to_its_parent() -> None:
-    """Tried until it goes between its being looked up and the end of the filling."""
+    """Tries until the cgroup is removed between its look-up and the end of the filling."""
     for tries in range(1, 11):
         with Ssd(on=False, **SMALL) as drive, Cgroup("parent/child") as child:
-            # Overwritten so often, a part takes a while.
+            # With 200 overwrites the filling takes a while.
             drive.set("fill_parts", "40 200 /parent/child")
             with ThreadPoolExecutor(1) as pool:
                 filled = pool.submit(write_errno, drive.config / "power", 1)
@@ -395,20 +395,20 @@ def test_a_cgroup_removed_while_its_part_is_filled_leaves_it_to_its_parent() -> 
             assert "/parent/child" not in owners
             assert abs(owners["/parent"]["valid"] - 128 * MIB // PAGE * 40 // 100) <= 1
             return
-    raise AssertionError("the cgroup was always gone too soon")
+    raise AssertionError("in all tries the cgroup was removed before its look-up")
 
 
-def test_writes_under_way_when_a_cgroup_is_removed_are_its_parents() -> None:
-    """Each takes seconds; the process that sent them is moved elsewhere meanwhile."""
+def test_writes_in_flight_when_a_cgroup_is_removed_count_for_its_parent() -> None:
+    """Each write takes seconds; meanwhile its process is moved to another cgroup."""
     requests = 16
     with Ssd(**SMALL, time_scale=100_000) as drive, Cgroup("parent/child") as child:
         drive.scheduler = "none"
         job = Fio(drive, child, rw="write", number_ios=requests, iodepth=requests, thread=1)
-        wait_until(lambda: drive.in_flight() == requests, "all are under way")
+        wait_until(lambda: drive.in_flight() == requests, "all are in flight")
         for pid in read(child.path / "cgroup.procs").split():
             write(CGROUP_ROOT / "cgroup.procs", pid)
         remove(child)
-        assert drive.in_flight(), "they were done before the cgroup was removed"
+        assert drive.in_flight(), "the writes completed before the cgroup was removed"
         check_no_error(job.result())
         owners = drive.owners()
         print(owners)
@@ -420,7 +420,7 @@ def test_writes_under_way_when_a_cgroup_is_removed_are_its_parents() -> None:
 
 
 @timed
-def test_it_is_shared_by_weight() -> None:
+def test_a_virtual_ssd_is_shared_by_weight() -> None:
     full = {"fill": 100, "fill_pattern": "sequential"}
     with (
         Ssd(model="p4500", size_mb=256, time_scale=400, queues=2, hw_depth=SLOTS, **full) as drive,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The virtual SSD is as fast as its model, in counted time: what the host adds is little."""
+"""The speed of the virtual SSD, in counted time: it is that of its model, with little overhead."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ssdlib import Ssd
 guest = Guest(cpus=1, memory_mb=1024, icount=True, needs_module=True)
 
 TOLERANCE = 0.05
-# Every page written, in order: a read meets the flash and not the buffer.
+# All pages are written in order, so that reads are served by the flash and not by the buffer.
 WHOLE = {"size_mb": 128, "fill": 100, "fill_pattern": "sequential", "hw_depth": 256}
 SCALE = 50
 
 
-# Random reads by flash-curve, which runs the model without a host: size, depth, mean us.
+# The model's own figures for random reads, from flash-curve: model, size, depth, mean in us.
 @cases(
     ("p4500", "4k", 1, 85.3),
     ("p4500", "4k", 32, 127.5),
@@ -30,19 +30,19 @@ def test_reads_are_those_of_the_model(model: str, size: str, depth: int, own_us:
 
 
 def test_writes_are_those_of_the_model() -> None:
-    """Until the write buffer is full and beyond."""
+    """The load goes on after the write buffer is full."""
     latency_us("p4500", rw="write", bs="16k", iodepth=32, number_ios=2000)
 
 
 def test_writes_become_slower_while_it_is_on() -> None:
-    """A unit of 16 pages takes 900 us and 16 transfers of 8 us; nothing has to be collected."""
+    """A unit of 16 pages takes 900 us and 16 transfers of 8 us. There is no garbage to collect."""
     with Ssd(model="four-dies", size_mb=128, time_scale=SCALE) as drive:
         drive.scheduler = "none"
         load = {"rw": "randwrite", "bs": "64k", "iodepth": 16}
         rates = []
         for times in (1, 3):
             drive.set("write_times", times)
-            # The buffer is full from then on.
+            # These writes fill the buffer.
             fio(drive, **load, number_ios=50)
             rates.append(fio(drive, **load, number_ios=300)["jobs"][0]["write"]["iops"])
         print(rates)
@@ -51,7 +51,8 @@ def test_writes_become_slower_while_it_is_on() -> None:
 
 
 def latency_us(model: str, **load: object) -> float:
-    """What fio sees, unstretched; it is what the model says."""
+    """The mean latency that fio measures, divided by the time scale. Checks it against the model's
+    own statistics."""
     with Ssd(model=model, time_scale=SCALE, **WHOLE) as drive:
         drive.scheduler = "none"
         job = fio(drive, **{"rw": "randread", **load})["jobs"][0]
@@ -60,8 +61,8 @@ def latency_us(model: str, **load: object) -> float:
     seen = way["lat_ns"]["mean"] / 1000
     own = stat["service_us"] / stat["commands"]
     late = stat["late_us"] / stat["commands"]
-    print(f"{seen / SCALE:.2f} us, the model {own / SCALE:.2f}, interrupts late {late:.2f}")
-    assert abs(seen / own - 1) < TOLERANCE, f"fio sees {seen:.0f} us, the model has {own:.0f}"
+    print(f"{seen / SCALE:.2f} us, the model {own / SCALE:.2f}, interrupts late by {late:.2f}")
+    assert abs(seen / own - 1) < TOLERANCE, f"{seen:.0f} us in fio, {own:.0f} us in the model"
     rate = way["iops"]
     most = load["iodepth"] * 1e6 / own  # type: ignore[operator]
     assert rate > (1 - TOLERANCE) * most, f"{rate:.0f} IOPS of {most:.0f}"

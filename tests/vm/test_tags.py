@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Scheduler tags are few: who has use of a share gets the tags for it.
+"""Scarce scheduler tags: a flow that uses its share gets the tags for it.
 
-In counted time: a submitter that is not run has nothing waiting, whatever its quota.
+The time is counted. A submitter that does not run has no requests waiting, whatever its quota.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from guestlib import Cgroup, Disk, Guest, NullBlk, cases, slow, wait_until
 guest = Guest(cpus=1, memory_mb=1024, icount=True, needs_module=True)
 
 SLOTS = 8
-# As `mqfair enable` sets them.
+# The number that `mqfair enable` sets.
 TAGS = 4 * SLOTS
 DEVICE = {
     "irqmode": 2,
@@ -22,18 +22,19 @@ DEVICE = {
 }
 PAGE = 4096
 READS = {"rw": "randread", "bs": "4k", "norandommap": 1}
-# Each thread waits for one request: as many ask for a tag as are not served.
+# Each thread has one request, so every thread without a request in service waits for a tag.
 GREEDY = {**READS, "ioengine": "psync", "numjobs": 24}
-# It has nearly all of the shares and wants one request now and then.
+# The idler has nearly all of the weight and issues one request now and then.
 IDLER = {**READS, "iodepth": 1, "thinktime": 20_000}
 TOLERANCE = 0.1
 
 
 @cases("mqfq", "ifq")
 @slow
-def test_who_comes_late_beside_one_that_leaves_its_share(scheduler: str) -> None:
-    """Two share what is left by weight, though their parts of the whole are less than a tag."""
-    # Weights of people, under both.
+def test_a_late_tenant_beside_one_that_does_not_use_its_share(scheduler: str) -> None:
+    """Two tenants share the unused part by weight, although their own shares are less than one tag
+    each."""
+    # With damping=0 ifq keeps the weights as they are set.
     tunables = {"depth": SLOTS} | ({"damping": 0} if scheduler == "ifq" else {})
     with (
         NullBlk(**DEVICE) as disk,
@@ -49,7 +50,7 @@ def test_who_comes_late_beside_one_that_leaves_its_share(scheduler: str) -> None
 
 @slow
 def test_one_heavy_among_eight_light() -> None:
-    """It has the tags for its half: a ninth of them would not do."""
+    """The heavy tenant has the tags for its half of the device; a ninth of them would not do."""
     light = {f"light{number}": 10 for number in range(8)}
     with (
         NullBlk(**DEVICE) as disk,
@@ -63,7 +64,7 @@ def test_one_heavy_among_eight_light() -> None:
 
 
 def check_ratio(disk: Disk, one: Cgroup, other: Cgroup | list[Cgroup], due: float) -> None:
-    """Of the bytes that they get of the next two thousand requests."""
+    """Checks the ratio of their bytes in the next two thousand requests."""
     groups = other if isinstance(other, list) else [other]
     serve(disk, [one, *groups], 400)
     before = served_bytes(one, disk), sum(served_bytes(group, disk) for group in groups)

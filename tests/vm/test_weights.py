@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""What users set and read: io.mqfair.weight, io.stat, the tunables; and what is refused."""
+"""The files for users: io.mqfair.weight, io.stat and the tunables, with the values they refuse."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from guestlib import (
 
 guest = SMALL_GUEST
 
-NOBODY = "240:77"
+NO_DEVICE = "240:77"
 
 
 @contextlib.contextmanager
@@ -49,9 +49,9 @@ def test_each_way_to_write_a_weight() -> None:
             (f"{disk.number}   1  ", f"default 10000\n{disk.number} 1"),
             ("7", f"default 7\n{disk.number} 1"),
             (f"{disk.number} default", "default 7"),
-            # Nothing is set, so nothing is to be taken back.
+            # Without a weight of the device's own this has no effect.
             (f"{disk.number} default", "default 7"),
-            (f"{NOBODY} default", "default 7"),
+            (f"{NO_DEVICE} default", "default 7"),
         ]:
             group.weight = text
             assert group.weight == then, f"{text!r} gave {group.weight!r}"
@@ -74,7 +74,7 @@ def test_bad_weights_change_nothing() -> None:
             "8: 5": errno.EINVAL,
             f"{disk.number}x 5": errno.EINVAL,
             f"-{disk.number} 5": errno.EINVAL,
-            f"{NOBODY} 5": errno.ENODEV,
+            f"{NO_DEVICE} 5": errno.ENODEV,
             **dict.fromkeys(bad_numbers, errno.EINVAL),
             **{f"default {bad}": errno.EINVAL for bad in bad_numbers},
             **{f"{disk.number} {bad}": errno.EINVAL for bad in bad_numbers},
@@ -99,7 +99,8 @@ def test_the_root_has_no_weight() -> None:
 
 
 def test_weights_outlive_schedulers() -> None:
-    """Set before the scheduler is, kept by a switch to none and back, changed while away."""
+    """Weights can be set before the scheduler, stay over a switch to none and back, and can change
+    under none."""
     with disk_and_group() as (disk, group):
         group.weight = "200"
         group.weight = f"{disk.number} 900"
@@ -156,7 +157,7 @@ TUNABLES = {
     ),
 }
 
-# Good ones, the last of which stays; and bad ones.
+# Good values, of which the last one stays, and bad values.
 BUDGET_TUNABLES = {
     "kyber-fair": {
         "period_ms": (["1", "4000", "100"], ["0", "4001"]),
@@ -199,7 +200,7 @@ def test_tunables_of(scheduler: str) -> None:
             take_and_refuse(disk, name, good, bad)
 
 
-def test_auto_tunables_say_what_they_chose() -> None:
+def test_auto_tunables_show_the_chosen_number() -> None:
     with NullBlk(hw_queue_depth=32, submit_queues=1) as disk, mqfq(disk):
         assert disk.tunable("depth") == "32 auto"
         assert disk.tunable("threshold_kb") == "16 auto"

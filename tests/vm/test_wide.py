@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Four processors on one hardware queue and on four: more that meets, and more that moves."""
+"""Four processors on one, two and four hardware queues: more contention and more migration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TIMED = {"irqmode": 2, "completion_nsec": 2_000_000}
 
 
 @cases((1, 16), (2, 8), (4, 4))
-def test_all_that_changes_under_load(hardware_queues: int, slots: int) -> None:
+def test_all_changes_under_load(hardware_queues: int, slots: int) -> None:
     options = {**TIMED, "submit_queues": hardware_queues, "hw_queue_depth": slots}
     with (
         NullBlk(**options) as disk,
@@ -39,14 +39,15 @@ def test_all_that_changes_under_load(hardware_queues: int, slots: int) -> None:
 
 
 @time_limit(60)
-def test_who_waits_behind_one_that_is_moved_is_not_forgotten() -> None:
-    """It is woken, finds all tags taken, sleeps for one, and takes one of another CPU's queue."""
+def test_a_waiter_behind_a_migrated_one_is_not_forgotten() -> None:
+    """The migrated task is woken, finds all tags taken, sleeps for a tag, and then takes one of
+    another CPU's queue. The waiters behind it must be woken nevertheless."""
     with (
         NullBlk(irqmode=2, completion_nsec=400_000_000, submit_queues=4, hw_queue_depth=4) as disk,
         tenants(moved=100, **{f"other{number}": 100 for number in range(5)}) as (moved, *others),
         mqfq(disk, depth=16),
     ):
-        # So that a part of them for each is more than there are.
+        # With so few tags each tenant's share of them is more than there are.
         disk.set_queue("nr_requests", 4)
         pinned = {"ioengine": "psync", "cpus_allowed": 3}
         with Load(disk, others, **pinned), Load(disk, [moved], **pinned, numjobs=8) as load:
@@ -57,19 +58,19 @@ def test_who_waits_behind_one_that_is_moved_is_not_forgotten() -> None:
 
             wait_until(
                 lambda: sleeping_in("limit_admit_slow") > 4 and sleeping_in("blk_mq_get_tag"),
-                "one sleeps for a tag and many wait behind it",
+                "one task sleeps for a tag and many wait behind it",
             )
             for task in tasks:
                 os.sched_setaffinity(int(task.name), [0])
             load.goes_on(4)
-            # Waits for all who have come as far as to wait for a tag.
+            # The switch waits for all tasks that wait for a tag.
             disk.scheduler = "none"
             disk.scheduler = "mqfq"
 
 
-# A processor that stands still asks for nothing.
+# A stopped processor submits no requests.
 @timed
-def test_each_processor_has_a_queue_and_gets_its_turn() -> None:
+def test_the_queue_of_each_processor_is_served() -> None:
     with (
         NullBlk(irqmode=2, completion_nsec=8_000_000, submit_queues=1, hw_queue_depth=8) as disk,
         tenants(a=100, b=100) as groups,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The lab itself: guests side by side, what they bring back, that nothing outlives them."""
+"""The tests of the lab: concurrent guests, their results, and that nothing outlives them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import lab
 from lab import cache
 
 ROOT = Path(__file__).resolve().parents[3]
-# Three guests boot at once, on a machine that does other things too.
+# Three guests boot at once, on a busy machine.
 PATIENCE_S = 600
 SMALL = lab.GuestSpec(cpus=1, memory_mb=512, timeout_s=PATIENCE_S)
 GONE_WITHIN_S = 60.0
@@ -51,17 +51,17 @@ def check_drives_and_host_are_as_described() -> None:
     drives = (lab.Drive(size=64 << 20, queues=1), lab.Drive(size=32 << 20, backing="null"))
     spec = lab.GuestSpec(cpus=2, sockets=2, memory_mb=512, drives=drives, timeout_s=PATIENCE_S)
     (ROOT / "build").mkdir(exist_ok=True)
-    witness = ROOT / "build" / "lab-check-witness"
+    canary = ROOT / "build" / "lab-check-canary"
     script = (
         'for d in $LAB_DRIVES; do cat "/sys/block/${d##*/}/size"; done;'
         "lscpu | sed -n 's/^Socket(s): *//p'; stat -fc %T /sys/fs/cgroup;"
-        f"cat /sys/fs/cgroup/cgroup.subtree_control; touch {witness} && echo written"
+        f"cat /sys/fs/cgroup/cgroup.subtree_control; touch {canary} && echo written"
     )
     result = lab.run(spec, script=script, stream=False)
     assert result.stdout.split("\n")[:4] == ["131072", "65536", "2", "cgroup2fs"], result.stdout
     assert {"cpu", "io", "memory"} <= set(result.stdout.split("\n")[4].split()), result.stdout
     assert "written" in result.stdout, result.stderr
-    assert not witness.exists(), f"{witness}: a guest's write reached the host"
+    assert not canary.exists(), f"{canary}: a guest's write reached the host"
 
 
 def check_time_limit() -> None:
@@ -71,7 +71,7 @@ def check_time_limit() -> None:
 
 
 def check_nothing_outlives_a_signal() -> None:
-    """Three guests at once, each ended by another signal to its parent."""
+    """Three guests run at once; each ends by a different signal to its parent."""
     mounts = set(our_mounts())
     argv = [sys.executable, "-m", "mqfair", "lab", "exec", "--cpus=1", "--memory=512M"]
     argv += ["--nvme=size=64M", f"--timeout={PATIENCE_S}", "--", "sh", "-c", "echo up; sleep 1000"]
@@ -94,15 +94,18 @@ def check_nothing_outlives_a_signal() -> None:
                 lambda child=child: not is_alive(child),
                 f"QEMU {child} ends with its parent, ended by {number.name}",
             )
-    # Other guests of this machine have theirs for a moment.
+    # Other guests of this machine have such files for a moment.
     wait_until(lambda: set(drives()) <= before, "no drive's file is left behind")
     wait_until(lambda: set(our_mounts()) <= mounts, "no mount is left behind")
 
 
 @contextlib.contextmanager
 def heeding_interrupts() -> Iterator[None]:
-    """Children, too: a shell without job control has what it starts in the background ignore
-    SIGINT, and that is inherited; a handler is not."""
+    """Makes this process and its children react to SIGINT.
+
+    A shell without job control makes background programs ignore SIGINT, and children inherit
+    that. They do not inherit a handler.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
@@ -111,7 +114,7 @@ def heeding_interrupts() -> Iterator[None]:
 
 
 def is_alive(pid: int) -> bool:
-    """Of a process that has ended, its new parent may be slow to take notice."""
+    """False for a process that has ended, even if its new parent has not reaped it yet."""
     with contextlib.suppress(FileNotFoundError, ProcessLookupError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     return False
@@ -123,7 +126,7 @@ def drives() -> list[Path]:
 
 
 def our_mounts() -> list[str]:
-    """Mounts in the places that the lab knows; others may come and go meanwhile."""
+    """The mounts at the lab's places. Other mounts may come and go meanwhile."""
     places = (str(ROOT), str(cache.cache_dir()), lab.GUEST_OUT)
     lines = Path("/proc/mounts").read_text().splitlines()
     return [line for line in lines if line.split()[1].startswith(places)]
@@ -134,8 +137,8 @@ def children(parent: int) -> list[int]:
     return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
 
 
-def run(report: Callable[[host.Verdict], None], only: str = "") -> None:
-    """Report one verdict for each check."""
+def run(report: Callable[[host.TestResult], None], only: str = "") -> None:
+    """Report one result for each check."""
     for name, check in list(globals().items()):
         label = f"lab.{name.removeprefix('check_')}"
         if not name.startswith("check_") or not re.search(only, label):
@@ -144,6 +147,6 @@ def run(report: Callable[[host.Verdict], None], only: str = "") -> None:
             check()
         except Exception as error:
             reason = (str(error).splitlines() or [repr(error)])[0]
-            report(host.Verdict(label, "failed", reason, traceback.format_exc()))
+            report(host.TestResult(label, "failed", reason, traceback.format_exc()))
         else:
-            report(host.Verdict(label, "passed"))
+            report(host.TestResult(label, "passed"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tests that go wrong in every way there is; tester_check.py says what must come of them."""
+"""Tests that fail in every possible way; tester_check.py has the expected results."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_passes_after_all_that():
     assert os.getpid() != 1
 
 
-# How often the two below have been tried, in this guest.
+# This file exists after the first try of test_is_late_once().
 TRIED = Path("/run/tried")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The tester's own test: what goes wrong in a guest is reported as failed, and as what it was."""
+"""The test of the tester: each way to fail in a guest is reported as failed, with its reason."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import host
 
-# What must come of each test of test_bad.py: the result, and what reason and output must hold.
+# For each test of test_bad.py its result, and texts that its reason and its output must contain.
 EXPECTED = {
     "bad.passes": ("passed", "", ""),
     "bad.fails": ("failed", "arithmetic holds", "what the test printed"),
@@ -32,24 +32,24 @@ EXPECTED = {
 }
 
 
-def run(report: Callable[[host.Verdict], None], only: str = "") -> None:
-    """Report one verdict for each expectation."""
+def run(report: Callable[[host.TestResult], None], only: str = "") -> None:
+    """Report one result for each expectation."""
     if not re.search(only, "meta"):
         return
     (group,) = host.discover(Path(__file__).resolve().parent)
-    seen: dict[str, host.Verdict] = {}
-    host.run_group(group, lambda verdict: seen.update({verdict.name: verdict}))
+    seen: dict[str, host.TestResult] = {}
+    host.run_group(group, lambda result: seen.update({result.name: result}))
     for name in {**EXPECTED, **seen}:
         report(_judge(name, seen.get(name)))
 
 
-def _judge(name: str, verdict: host.Verdict | None) -> host.Verdict:
+def _judge(name: str, found: host.TestResult | None) -> host.TestResult:
     label = f"meta.{name.removeprefix('bad.')}"
-    if verdict is None or name not in EXPECTED:
-        missing = "was not reported" if verdict is None else "is not expected at all"
-        return host.Verdict(label, "failed", f"{name} {missing}")
+    if found is None or name not in EXPECTED:
+        missing = "was not reported" if found is None else "is not expected at all"
+        return host.TestResult(label, "failed", f"{name} {missing}")
     result, reason, output = EXPECTED[name]
-    if verdict.result == result and reason in verdict.reason and output in verdict.output:
-        return host.Verdict(label, "passed", seconds=verdict.seconds)
-    wrong = f"was reported as {verdict.result} ({verdict.reason}), not as {result} ({reason})"
-    return dataclasses.replace(verdict, name=label, result="failed", reason=f"{name} {wrong}")
+    if found.result == result and reason in found.reason and output in found.output:
+        return host.TestResult(label, "passed", seconds=found.seconds)
+    wrong = f"was reported as {found.result} ({found.reason}), not as {result} ({reason})"
+    return dataclasses.replace(found, name=label, result="failed", reason=f"{name} {wrong}")
