@@ -98,12 +98,12 @@ class Headers:
             raise GenerateError("make is not installed: install the package make")
         if shutil.which(self.compiler) is None:
             raise GenerateError(
-                f"{self.compiler}, which {self.build.name} is to be used with, is not installed: "
+                f"{self.compiler} is not installed, and {self.build.name} needs it: "
                 f"install the package {self.compiler}"
             )
         if self.writes_module_btf and shutil.which("pahole") is None:
             raise GenerateError(
-                f"pahole, which {self.build.name} describes its modules with, is not installed: "
+                f"pahole is not installed, and {self.build.name} needs it to describe modules: "
                 "install the package pahole"
             )
         if not (self.build / "scripts").is_dir():
