@@ -330,7 +330,7 @@ void budget_complete(struct io *io, u64 now, struct wake *wake)
 	budget_requeue(io, wake);
 }
 
-/* ------------------------------------------------------------ life, tuning */
+/* ----------------------------------------------------------- life, tuning */
 
 void budget_set_lock(struct flow *f, struct port_lock *lock)
 {

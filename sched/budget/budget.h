@@ -1,99 +1,129 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * budget - what kyber-fair, wdt and hwabc repeat exactly
+ * budget - the part that kyber-fair, wdt and hwabc have in common
  *
- * The idea of all three: give each flow a budget in proportion to its share,
- * let every processor spend its flows' budgets without asking anybody, and
- * meet only to hand out the next one.  They differ in what a request costs,
- * in how large the total is, and in who may end a round: struct budget_ops.
+ * The idea.  Each flow gets *credit* in proportion to its share.  Every CPU
+ * spends the credit of its flows without asking the others.  The CPUs meet only
+ * when the next credit is granted.  The schedulers differ in the cost of a
+ * request, in the total that is granted, and in the end of a round: struct
+ * budget_ops.
  *
  *	total 12 MiB, weights 100 : 500, a 4 KiB request costs 4096:
- *	the round gives 2 MiB and 10 MiB; after 512 requests the first flow is
- *	out and waits, after 2560 the second: all are out, the next round
- *	starts.  Had the first gone 4 KiB into debt it would get 4 KiB less.
+ *	the round grants 2 MiB and 10 MiB.  After 512 requests the first flow is
+ *	exhausted and waits, after 2560 the second: the next round starts.  Had
+ *	the first flow gone 4 KiB into debt, it would get 4 KiB less.
  *
- * Words.  A *round* lasts from one refill to the next.  A flow *may spend*
- * while its credit is above 0, and goes into debt by what its last request
- * costs more than that [R]: a request larger than a whole budget would never
- * go otherwise.  At 0 or below it is *out*.  A refill forfeits what is left
- * and keeps what is owed.  A *domain* is a kind of request with slots of its
- * own (Kyber's domains; most schedulers have one).  A *lane* is the FIFO of
- * one flow, in one queue, of one domain.
+ * Words.  A *round* lasts from one *refill* to the next.  A flow is *exhausted*
+ * when its credit is at 0 or below.  The last request of a flow may cost more
+ * than its credit [R]: otherwise a request larger than a whole budget would
+ * never go.  A *domain* is a sort of requests with slots of its own; most
+ * schedulers have one.  A *lane* is the FIFO of one flow, in one queue, of one
+ * domain.
  *
- * Dispatch on a queue touches that queue, the lanes in it, one credit line of
- * each flow that it looks at, and the slots.  Lanes whose flow may spend take
- * turns; a lane whose flow is out is put aside and not looked at again until
- * a refill says so.  Requests that may not be held (IO_URGENT, and those that
- * come back with IO_CHARGED) pass everything and are paid for once: when they
- * are dispatched for the first time.  Polled ones (IO_EXEMPT) spend budget
- * but take no slot.  While s->drain is set nothing is held back.
+ * Dispatch on a queue touches that queue, its lanes, the credit line of each
+ * flow that it looks at, and the slots.  Lanes of flows in credit take turns.
+ * A lane of an exhausted flow is put aside until a refill.
+ *   - Urgent and requeued requests (IO_URGENT) pass all others, without credit.
+ *     A flow pays for a request once, when it is dispatched first (IO_PAID).
+ *   - Polled requests (IO_EXEMPT) spend credit but take no slot.
+ *   - While s->drain is set, no request waits for credit or for a slot.
  *
- * When a round ends
- *   - its period is over (BUDGET_PERIODIC); for BUDGET_CONSERVING two periods,
- *     and the device has been turned over twice [R];
- *   - or every active flow is out (BUDGET_ALL_EXHAUSTED);
- *   - or somebody waits, while those who still may spend leave the device idle
- *     (BUDGET_CONSERVING).  They may lose a 32nd of what it can do in a period
- *     [R]: a bucket fills, while somebody waits, with what the device does less
- *     than 3/4 of what it can, and drains with what it does more.  What is in
- *     the device counts as done, so requests may take as long as they like.
- *     When the bucket is full they are *spare* for some periods: nobody waits
- *     for them, and what they ask for goes first; they have their credit still,
- *     so who is taken for spare and is not loses nothing that is due to it [R].
- *     What the device can do is found out by having nobody wait until it was
- *     turned over four times, if that was not done lately: every round then
- *     ends as soon as anybody would [R].
- *     Where the device's own account is known (budget_ops.device) they are spare
- *     if its parts worked for less than 5/8 of late, whomever for, and they have
- *     nothing waiting: a write buffer takes more for a while than can be done, and
- *     a host is slow to send the next request [R].
- *   Each rule includes those above it.
- * A hook decides that it may be time and asks for tick at once (wake.at_ns =
- * now); tick alone carries it out.  So refills are serialised by the contract
- * of tick, off the I/O path, and cost a visit of each active flow and one
- * mark for each queue that waits.
+ * The end of a round.  Each rule includes those above it.
+ *   BUDGET_PERIODIC		The period is over.
+ *   BUDGET_ALL_EXHAUSTED	Every active flow is exhausted.
+ *   BUDGET_CONSERVING		A flow waits for credit, and the flows in credit
+ *				leave the device idle (throughput.h) [R].
+ *   Under BUDGET_CONSERVING the first rule needs two periods, and two turnovers
+ *   of the device [R].
  *
- * Why no refill is missed, and nobody by a refill
- *   P1  A spender takes the credit to 0 or below (full order), then reads
- *       `witness`, and if that is itself or nobody sets `asked`; tick clears
- *       `witness` and `asked` (full order), then reads the credits, and in the
- *       end names a witness: somebody who may spend and is waited for.  Either
- *       tick sees a flow out, or its spender sees that nobody is named and
- *       `asked` clear, and asks for another tick.  Who is named was not seen
- *       out, so it asks or has asked when it is; until then the round is not
- *       over, whoever else is out.  A flow that comes in, or goes, asks as well.
- *   P2  A queue that finds a flow out sets its bit in flow.waits (full order)
- *       and then reads the credit again; a refill raises the credit and then
- *       takes the bits out of `waits` (full order).  One of the two sees the
- *       other.  Whoever takes a bit out names the queue.
- *   P3  A refill that finds a bit raises queue.grants (full order) before it
- *       names the queue; dispatch compares queue.grants (acquire) with what it
- *       has seen, and then looks at the lanes put aside again.
- *   P4  A queue that announces a wait reads `watched` after that; tick clears
- *       `watched` (full order) before it looks who waits.  So somebody is
- *       watching the device whenever somebody waits.
- *   After a refill at least one flow may spend, however deep the debts: the
- *   round then counts as many as it takes.
+ * Donors [R].  If a round ends because the device was idle, the flows in credit
+ * become *donors* for some periods.  No round waits for a donor, and its
+ * requests go first.  It keeps its credit, so a flow that was marked by mistake
+ * loses nothing that is due to it.  During a probe (throughput.h) no round
+ * waits for any flow.
+ *
+ * A hook that finds a round over requests a tick; tick alone refills.  So
+ * refills are serialised by the contract of tick, and off the I/O path.  A
+ * refill costs a visit of each active flow, and a mark for each queue to wake.
+ *
+ * The protocol.  Why no end of a round is missed, and no queue by a refill.
+ *
+ *	                      spend   queue   refill  tick    insert
+ *	                      to 0 or finds   grants  reads   makes it
+ *	                      below   it out  credit  credit  active
+ *	a flow
+ *	 in credit            E       -       G       S       J
+ *	 exhausted            -       A       G       -       J
+ *	 exhausted, waiting   -       A       G W     D       J W
+ *	its round
+ *	 sentinel named       T if it  T if not  N    C       T
+ *	                      is that  watched
+ *	 no sentinel          T       the same  N     C       T
+ *	 tick requested       -       -       N       C       -
+ *
+ *	A  The queue announces that it waits: sets its bit in flow.waits, reads
+ *	   the credit again, and puts the lane aside if there is none.
+ *	C  tick clears sentinel, tick_requested and watched before it reads.
+ *	D  tick sets watched, and looks at the device once a check interval.
+ *	E  The flow is exhausted from now on.
+ *	G  The flow gets its grant: it is in credit, or its debt is smaller.
+ *	J  The insert grants the flow its part, unless it had one this round.
+ *	N  tick alone refills, and names a sentinel afterwards.
+ *	S  tick may name it the *sentinel*: of the flows that are no donors, the
+ *	   one with the most credit.  The others write to no shared line.
+ *	T  Sets tick_requested.  If it was clear, asks the host for a tick now.
+ *	W  Takes the bits out of flow.waits, and wakes those queues.
+ *
+ *   P1  1. A spender takes the credit to 0 or below (full order).
+ *       2. It reads sentinel, and sets tick_requested (both full order).
+ *       3. tick clears sentinel and tick_requested (full order).
+ *       4. It reads the credits, and names a flow that has some.
+ *       Either tick sees the flow exhausted (1 before 4), or the spender sees
+ *       no sentinel and requests another tick (3 before 2).  A flow that tick
+ *       names had credit in 4, so it requests a tick once it is exhausted.
+ *       Until then the round is not over.
+ *   P2  1. A queue sets its bit in flow.waits (full order).
+ *       2. It reads the credit again.
+ *       3. A refill raises the credit.
+ *       4. It takes the bits out of flow.waits (full order).
+ *       The queue sees the credit (3 before 2), or the refill sees the bit
+ *       (1 before 4).
+ *   P3  1. A refill raises queue.grants (full order).
+ *       2. It wakes the queue.
+ *       3. dispatch reads queue.grants (acquire), and retries the lanes put
+ *          aside if it has changed.
+ *   P4  1. A queue announces its wait (P2), then reads watched.
+ *       2. tick clears watched (full order).
+ *       3. It looks for exhausted flows with requests, and sets watched if
+ *          there are any.
+ *       tick sees the flow (1 before 3), or the queue finds watched clear and
+ *       requests a tick.  So the device is watched while a flow waits.
+ *   After a refill at least one flow is in credit, however deep the debts: the
+ *   refill grants as many rounds at once as that takes.
  *
  * Flows that come and go.  Credit is granted under sched.active_lock, which
- * flow_exit() takes to leave.  A flow that becomes active gets its part of
- * the total at once, by the insert that woke it, if it had none this round.
- * Shares are asked for during the refill: one that meets a change of weights
- * may hand out a little more or less than the total, once.
+ * flow_exit() takes as well.  An insert that makes a flow active grants it its
+ * part of the total.  After a flow has left, tune(NULL) asks for a tick: all
+ * others may have waited for that flow.  The refill reads the shares: if
+ * weights change meanwhile, it may grant a little more or less than the total,
+ * once.
  *
- * Locks.  The credit is spent by compare-and-swap.  With budget_flow.lock set
- * it is spent and granted under that lock instead (wdt); the pointer changes
- * only under the lock that it points to.  Order: queue lock, or
- * sched.active_lock, > budget_flow.lock, a leaf.
+ * Locks.  The credit is changed by compare-and-swap, or under a lock: credit.h.
+ * Order: queue lock, or sched.active_lock, > credit.lock, a leaf.
  *
  * Invariants
- *   I1  granted = spent + left, for each flow (granted less what it forfeited).
- *   I2  a flow that may spend has no bit in `waits`, or a hook is about to
- *       take it out.
- *   I3  a lane with requests is in one list of its queue.
+ *   I1  granted = spent + left, for each flow.  Forfeited credit does not count
+ *       as granted.
+ *   I2  A flow in credit has no bit in `waits`, or a hook is about to take the
+ *       bit out.
+ *   I3  A lane with requests is in one list of its queue.
+ *
+ * Files: credit.h the balance of a flow; throughput.[ch] the rate of the drive;
+ * round.[ch] grants, rounds and wakes; budget.c queues and dispatch.
  *
  * Letters as in sched.h; L: sched.active_lock; T: tick alone.
- * Tested by tests/unit/budget.c, tests/mt/replay_budget.c, tests/sim.
+ * Tested by tests/unit/{budget,budget_rounds}.c, tests/mt/replay_budget.c,
+ * tests/sim.
  */
 #ifndef MQFAIR_BUDGET_H
 #define MQFAIR_BUDGET_H
@@ -112,37 +142,38 @@ struct budget;
 struct budget_ops {
 	u32 nr_domains;			/* 1 .. BUDGET_DOMAINS */
 
-	/* Requests of a domain in a row before it is the next one's turn. */
+	/* Requests of a domain in a row, before the next domain's turn. */
 	u8 batch[BUDGET_DOMAINS];
 
-	/* Optional: 0.  Of a request that is inserted. */
+	/* Optional.  The domain of a request that is inserted; else 0. */
 	u32 (*domain)(const struct io *io);
 
-	/* Optional: cost_of().  What @io costs if it carries @bytes; not 0. */
+	/* Optional.  The cost of @io with @bytes, not 0; else cost_of(). */
 	u32 (*charge)(const struct budget *b, const struct io *io, u32 bytes);
 
 	/*
 	 * A round is over: sets b->total of the next one.  Called by tick with
 	 * sched.active_lock held: the active flows are sched.active, then
-	 * next_active.  What each did is in its budget_flow.past; b->past has
-	 * the sum of it.  Round b->round began at b->start_ns.
+	 * next_active.  budget_flow.past tells what each flow used, b->past
+	 * what all used.  Round b->round began at b->start_ns.
 	 */
 	void (*predict)(struct budget *b, u64 now);
 
 	/*
-	 * Optional: total * share.  What @f, whose share is @share
-	 * (2^-SHARE_SHIFT), gets of b->total.  Called with sched.active_lock
-	 * held, by tick and by an insert that wakes the flow.
+	 * Optional.  The part of b->total that @f gets; else total * share.
+	 * @share is the flow's, in units of 2^-SHARE_SHIFT.  Called with
+	 * sched.active_lock held, by tick and by an insert that makes the flow
+	 * active.
 	 */
 	u64 (*grant)(const struct budget *b, const struct flow *f, u64 share);
 
 	/*
-	 * Optional: the credit that was used.  What the device was given to do
-	 * so far, for a scheduler that charges some for more than that.
+	 * Optional.  The work that was dispatched so far, for a scheduler that
+	 * charges some flows more than that; else the credit that was spent.
 	 */
 	u64 (*work)(const struct budget *b);
 
-	/* Optional.  False: the drive's own account is not known.  By tick. */
+	/* Optional, by tick.  False: the drive gives no account of its time. */
 	bool (*drive_time)(const struct budget *b, u64 now,
 			   struct drive_time *time);
 };
@@ -154,7 +185,7 @@ enum budget_rule {
 	BUDGET_CONSERVING,
 };
 
-/* FIFO of one flow in one queue of one domain; Q. */
+/* The FIFO of one flow, in one queue, of one domain; Q. */
 struct budget_lane {
 	struct budget_lane *next;	/* in a list, while not empty */
 	struct flow *flow;		/* I */
@@ -162,7 +193,7 @@ struct budget_lane {
 	u32 domain;			/* I */
 };
 
-/* A flow in one queue: what flow_queue_own() has. */
+/* A flow in one queue: flow_queue_own() begins with it. */
 struct budget_flow_queue {
 	u64 spent;			/* O */
 	struct budget_lane lane[];	/* ops->nr_domains of them */
@@ -173,26 +204,27 @@ struct budget_flow_queue {
 	(sizeof(struct budget_flow_queue) +		\
 	 (domains) * sizeof(struct budget_lane))
 
-/* What a flow, or all that nobody spared, did in a round; L. */
+/* A round that is over, of one flow or of all that are not donors; L. */
 struct budget_past {
-	u64 used;		/* credit */
-	u64 ran_ns;		/* until out (all of them), or the whole round */
-	bool exhausted;		/* all of them */
+	u64 used;		/* credit; of all, donors as well */
+	u64 ran_ns;		/* until exhausted, or the whole round */
+	bool exhausted;		/* of all: each of them is */
 };
 
-/* What flow_own() has, or begins with. */
+/* flow_own() is, or begins with, this. */
 struct budget_flow {
 	/* the credit line */
 	struct credit credit;
 	atomic64_t exhausted_ns;	/* A: when it was last exhausted */
-	u64 donor_until_ns;		/* O, by L: until when nobody waits for it */
+	u64 donor_until_ns;	/* O, by L: no round waits for it */
 
-	atomic64_t waits[QUEUE_WORDS] __port_cacheline;	/* A: queues */
-	s64 granted;		/* L: less what was forfeited */
+	/* A: queues that wait for its credit */
+	atomic64_t waits[QUEUE_WORDS] __port_cacheline;
+	s64 granted;		/* L: credit so far, less the forfeited */
 	s64 mark;		/* L: credit at the start of the round */
-	u64 due;		/* L: what it is about to be granted */
+	u64 due;		/* L: its grant for one round */
 	u64 round;		/* L: of the last grant */
-	u32 suspect;		/* L: sweeps since it seems forgotten */
+	u32 suspect;		/* L: sweeps in which it seemed forgotten */
 	struct budget_past past;
 };
 
@@ -201,14 +233,15 @@ struct lane_list {
 };
 
 struct budget_queue {
-	struct lane_list runnable[BUDGET_DOMAINS];	/* Q: taken to have credit */
-	struct lane_list exhausted;	/* Q: their flows were out when looked at */
+	/* Q: lanes of flows that had credit, or were not looked at yet */
+	struct lane_list runnable[BUDGET_DOMAINS];
+	struct lane_list exhausted;	/* Q: lanes put aside */
 	u64 seen;		/* Q: of `grants` */
-	u32 domain;		/* Q: whose turn it is */
-	u32 batch;		/* Q: requests of it in a row */
+	u32 domain;		/* Q: the one that has its turn */
+	u32 batch;		/* Q: its requests in a row */
 	u32 waits;		/* Q: mask of domains without a slot */
-	u32 suspect;		/* T: sweeps since it seems forgotten */
-	u64 dispatched;		/* T: then */
+	u32 suspect;		/* T: sweeps in which it seemed forgotten */
+	u64 dispatched;		/* T: requests at the last sweep */
 	atomic64_t grants;	/* A: grants to flows that wait here */
 } __port_cacheline;
 
@@ -219,20 +252,20 @@ struct budget {
 	u64 total;			/* L: of a round */
 	u64 round;			/* L: number of the present one */
 	struct budget_past past;	/* L: of the round that is over */
-	bool idle;			/* L: no flow was active at the last tick */
+	bool idle;			/* L: no flow active at the last tick */
 	u64 start_ns;			/* T: of the present round */
-	u64 least_used;			/* T: credit that it uses at least */
-	u64 sweep_ns;			/* T: next look at the idle */
+	u64 least_used;			/* T: two turnovers, see above */
+	u64 sweep_ns;			/* T: of the next sweep */
 	struct throughput throughput;	/* T */
 	u64 used;			/* T: in all rounds that are over */
-	u64 refills, early;		/* O by T: rounds; those ended early */
+	u64 refills, early;		/* O by T: rounds; before their time */
 	atomic64_t tick_requested __port_cacheline;	/* A: a tick is coming */
-	atomic64_t sentinel;		/* A: budget_flow who asks when out; or 0 */
+	atomic64_t sentinel;		/* A: struct budget_flow *, or 0 */
 	atomic64_t watched;		/* A: tick watches the device */
 	struct slots slots[BUDGET_DOMAINS];
 };
 
-/* sched_params.own begins with them. */
+/* sched_params.own begins with this. */
 struct budget_params {
 	u32 period_ns;
 	u32 work_conserving;
@@ -264,8 +297,8 @@ int budget_init(struct budget *b, struct sched *s,
 void budget_deinit(struct budget *b);
 
 /*
- * Of predict: what a round is worth at least.  Twice what is in the device, or a
- * flow whose requests are all in it could not use its part in time.
+ * Of predict: the least total of a round, two turnovers of the device.  A flow
+ * whose requests are all in the device could not use its part of less in time.
  */
 u64 budget_least_total(const struct budget *b);
 
@@ -284,20 +317,17 @@ void budget_requeue(struct io *io, struct wake *wake);
 void budget_tick(struct sched *s, u64 now, struct wake *wake);
 
 /*
- * Of tune: takes over cost, budget and, if there is one domain, depth; else
+ * Of tune: takes over @p, with the depth if there is one domain.  With several
  * the scheduler calls slots_resize(&b->slots[domain], ..) itself.  @p NULL: the
  * shares have changed.
  */
 void budget_tune(struct sched *s, const struct sched_params *p,
 		 struct wake *wake);
 
-/*
- * Under which lock @f spends from now on.  The caller serialises; not between
- * NULL and a lock once the flow has seen requests.
- */
+/* @f spends under @lock from now on: see credit_set_lock(). */
 void budget_set_lock(struct flow *f, struct port_lock *lock);
 
-/* Sum over the queues; a snapshot. */
+/* Credit that @f has spent, over its queues; a snapshot. */
 u64 budget_spent(const struct flow *f);
 
 void budget_report(const struct sched *s, struct report *r);

@@ -30,7 +30,7 @@ static void request_tick(struct budget *b, u64 now, struct wake *wake)
 		wake_at(wake, max(now, (u64)1));
 }
 
-/* ------------------------------------------------- waiting for credit, wakes */
+/* ---------------------------------------------- waiting for credit, wakes */
 
 void round_exhausted(struct budget *b, struct budget_flow *bf, u64 now,
 		     struct wake *wake)
@@ -83,7 +83,7 @@ static void wake_waiting(struct budget *b, struct budget_flow *bf,
 		}
 }
 
-/* ------------------------------------------------------------------ granting */
+/* --------------------------------------------------------------- granting */
 
 static u64 grant_of(struct budget *b, struct flow *f)
 {
@@ -158,7 +158,7 @@ static u64 rounds_due(struct budget *b, u64 now)
 	return least == ~0ULL ? 1 : least;
 }
 
-/* ---------------------------------------------- the round that ends: accounts */
+/* ------------------------------------------ the round that ends: accounts */
 
 static void account_flow(const struct budget *b, struct budget_flow *bf,
 			 u64 round_ns)
@@ -203,7 +203,7 @@ static void account_round(struct budget *b, u64 now)
 	b->used += used;
 }
 
-/* ------------------------------------------------- the counts for throughput */
+/* ---------------------------------------------- the counts for throughput */
 
 static u64 dispatched(const struct budget *b)
 {
@@ -263,7 +263,7 @@ static void begin_account(struct budget *b, u64 now)
 	throughput_begin_account(&b->throughput, now, &time);
 }
 
-/* -------------------------------------------------------------------- refill */
+/* ----------------------------------------------------------------- refill */
 
 static void measure_round(struct budget *b, u64 now)
 {
@@ -304,7 +304,7 @@ static void refill_early(struct budget *b, u64 now, struct wake *wake)
 	refill(b, now, wake);
 }
 
-/* -------------------------------------------------------- the end of a round */
+/* ----------------------------------------------------- the end of a round */
 
 /* The active flows at one moment. */
 struct round_state {
@@ -465,7 +465,7 @@ static void tick_active(struct budget *b, u64 now, struct wake *wake)
 	wake_at(wake, end_ns > now ? end_ns : now + period_ns(b));
 }
 
-/* ------------------------------------------------------------- the watchdog */
+/* ----------------------------------------------------------- the watchdog */
 
 /* I2, for a flow. */
 static bool flow_is_forgotten(const struct budget *b,

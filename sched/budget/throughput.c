@@ -24,7 +24,7 @@ u64 throughput_check_ns(u64 period_ns)
 	return period_ns / CHECKS;
 }
 
-/* ------------------------------------------------------------------- spans */
+/* ------------------------------------------------------------------ spans */
 
 static void span_open(struct throughput_span *span,
 		      const struct throughput_counts *c)
@@ -54,7 +54,7 @@ static u64 work_at_rate(const struct throughput *t, u64 ns)
 	return mul_u64_u64_shr(t->rate, ns, RATE_SHIFT);
 }
 
-/* ---------------------------------------------------- the measuring period */
+/* --------------------------------------------------- the measuring period */
 
 static void begin_measuring(struct throughput *t,
 			    const struct throughput_counts *c, u64 dispatched)
@@ -85,7 +85,7 @@ static void end_measuring(struct throughput *t,
 		t->rate = max(t->rate, rate_of((u64)done, ns));
 }
 
-/* ----------------------------------------------------- the wait span, loss */
+/* ---------------------------------------------------- the wait span, loss */
 
 void throughput_end_wait(struct throughput *t,
 			 const struct throughput_counts *c)
@@ -107,7 +107,7 @@ static s64 loss_bound(const struct throughput *t,
 		     throughput_turnover(t, c->in_device));
 }
 
-/* --------------------------------------------------------------- the probe */
+/* -------------------------------------------------------------- the probe */
 
 static void begin_probe(struct throughput *t, const struct throughput_counts *c)
 {
@@ -139,7 +139,7 @@ void throughput_check_probe(struct throughput *t,
 	t->loss = 0;
 }
 
-/* ------------------------------------------------- the drive's own account */
+/* ------------------------------------------------ the drive's own account */
 
 bool throughput_account_is_due(const struct throughput *t, u64 now,
 			       u64 period_ns)
@@ -168,7 +168,7 @@ static bool account_is_idle(const struct throughput *t,
 	return could / 8 * 5 > worked + check;
 }
 
-/* --------------------------------------------------------------- the whole */
+/* -------------------------------------------------------------- the whole */
 
 void throughput_start(struct throughput *t, const struct throughput_counts *c,
 		      u64 dispatched)

@@ -72,7 +72,7 @@ static struct budget *budget(const struct scenario *s)
 	return s->sched.own;
 }
 
-/* ---------------------------------------------------------- the operations */
+/* --------------------------------------------------------- the operations */
 
 /* Wakes and ticks come after all that is interleaved. */
 static void act(struct scenario *s, struct wake *wake)
@@ -223,7 +223,7 @@ static void run_2(void *arg)
 	run(arg, &((struct scenario *)arg)->op[2]);
 }
 
-/* --------------------------------------------- when all operations are done */
+/* ------------------------------------------- when all operations are done */
 
 static bool is_exhausted(const struct flow *f)
 {
@@ -301,7 +301,7 @@ static void check_stalled(const struct scenario *s)
 	check_refills(s);
 }
 
-/* -------------------------------------------------------------- a scenario */
+/* ------------------------------------------------------------- a scenario */
 
 static struct flow *flow_create(struct scenario *s, struct flow *parent,
 				u32 weight)

@@ -5,7 +5,7 @@
  */
 #include "budget_fixture.h"
 
-/* ------------------------------------------------------------------ the twin */
+/* --------------------------------------------------------------- the twin */
 
 struct twin {
 	s64 credit[FLOWS];
@@ -232,7 +232,7 @@ static void credit_and_queues_match_the_twin(void **state)
 		twin_play(&r, round % 2);
 }
 
-/* ------------------------------------------------------------ special requests */
+/* ------------------------------------------------------- special requests */
 
 static void urgent_request_passes_and_pays_once(void **state)
 {
@@ -250,7 +250,7 @@ static void urgent_request_passes_and_pays_once(void **state)
 	spend_all(s, 0);
 	insert(s, 0, 0, 4096, IO_READ, 0);
 	dispatch(s, 0, DISPATCH_NO_BUDGET);
-	/* It passes the request that waits, needs no credit or slot, and pays. */
+	/* It passes the one that waits, without credit or slot, and pays. */
 	insert(s, 1, 1, 4096, IO_READ, 0);
 	io = dispatch(s, 1, DISPATCH_IO);
 	assert_true(io->flags & IO_SLOT);

@@ -124,8 +124,8 @@ static void round_ends_when_the_last_flow_in_credit_leaves(void **state)
 }
 
 /*
- * Flow 0 is exhausted and has requests.  Flow 1 has credit, and @out requests in
- * a device that can do four in a check interval of PERIOD / 32.
+ * Flow 0 is exhausted and has requests.  Flow 1 has credit, and @out requests
+ * in a device that can do four in a check interval of PERIOD / 32.
  */
 static void hold(u32 out, struct io **io)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * The rate of a drive and the loss in wait spans, with numbers computed by hand.
- * A check interval is 2^20 ns, so a rate is the work of one interval.
+ * The rate of a drive and the loss in wait spans, with numbers computed by
+ * hand.  A check interval is 2^20 ns, so a rate is the work of one interval.
  */
 #include "unit.h"
 #include "sched/budget/throughput.h"
@@ -200,7 +200,7 @@ static void full_device_and_backlog_lose_nothing(void **state)
 	assert_int_equal(s.t.loss, 0);
 }
 
-/* ------------------------------------------------------------------ the rate */
+/* --------------------------------------------------------------- the rate */
 
 /* A probe that begins now; two requests are in the device. */
 static void begin_probe(struct scenario *s)
@@ -293,7 +293,7 @@ static void rate_is_known_for_eight_periods(void **state)
 	assert_int_equal(wait(&s), THROUGHPUT_PROBE);
 }
 
-/* -------------------------------------------------------- the measuring period */
+/* --------------------------------------------------- the measuring period */
 
 static void mean_follows_after_a_period(void **state)
 {
@@ -338,7 +338,7 @@ static void measuring_period_raises_the_rate(void **state)
 	assert_int_equal(s.t.rate, 8 * COST);
 }
 
-/* ------------------------------------------------- the drive's own account */
+/* ------------------------------------------------ the drive's own account */
 
 /* Two planes; the recent time is a quarter of a period at least. */
 static void planes_that_work_less_than_5_8_are_idle(void **state)
