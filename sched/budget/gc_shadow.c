@@ -3,14 +3,17 @@
 
 enum {
 	TAG_SHIFT	= 32,
-	/* Samples after which what was met has faded to 1/e. */
+	/* Writes after which the sums `known` and `met` have decayed to 1/e. */
 	MEMORY_SHIFT	= 10,
 	PERCENT		= 100,
-	/* Odd, so regions are placed in an order of their own. */
+	/*
+	 * A prime, so place_all() places each region once, if their number is
+	 * no multiple of it.
+	 */
 	SHUFFLE		= 7919,
 };
 
-/* Murmur3's finaliser (Appleby, 2011): each bit depends on all. */
+/* Murmur3's finaliser (Appleby, 2011): each bit depends on all others. */
 static u64 hash(u32 region)
 {
 	u64 h = region + 0x9e3779b97f4a7c15ULL;
@@ -20,324 +23,324 @@ static u64 hash(u32 region)
 	return h ^ (h >> 33);
 }
 
-/* The page of the region that is watched. */
-static u32 page_of(const struct gc_shadow *o, u32 region)
+/* The page of the region that is in the sample. */
+static u32 page_of(const struct gc_shadow *g, u32 region)
 {
-	return (region << o->region_shift) |
-	       (u32)(hash(region) & (BIT_ULL(o->region_shift) - 1));
+	return (region << g->region_shift) |
+	       (u32)(hash(region) & (BIT_ULL(g->region_shift) - 1));
 }
 
-/* ------------------------------------------------------------ the I/O path */
+/* ----------------------------------------------------------- the I/O path */
 
 static void ring_put(struct gc_shadow_ring *ring, u32 region, u32 tag)
 {
-	u64 at = (u64)atomic64_fetch_add(1, &ring->next) % OVERWRITE_RING;
+	u64 at = (u64)atomic64_fetch_add(1, &ring->next) % GC_SHADOW_RING;
 
-	/* tick may have passed by since: then it is found a lap later, here. */
+	/* If tick has passed this entry already, it finds it a lap later. */
 	if (atomic64_xchg(&ring->wrote[at],
 			  (s64)((u64)tag << TAG_SHIFT | region)))
 		atomic64_inc(&ring->lost);
 }
 
-void gc_shadow_wrote(struct gc_shadow *o, const struct gc_shadow_flow *of,
+void gc_shadow_wrote(struct gc_shadow *g, const struct gc_shadow_flow *gf,
 		     u32 queue, u32 page, u32 bytes)
 {
-	u64 end = (u64)page + (bytes + OVERWRITE_PAGE - 1) / OVERWRITE_PAGE;
-	u32 region = page >> o->region_shift;
+	u64 end = (u64)page + (bytes + GC_SHADOW_PAGE - 1) / GC_SHADOW_PAGE;
+	u32 region = page >> g->region_shift;
 
-	for (; region < o->regions && (u64)region << o->region_shift < end;
+	for (; region < g->regions && (u64)region << g->region_shift < end;
 	     region++) {
-		u32 watched = page_of(o, region);
+		u32 sampled = page_of(g, region);
 
-		if (watched >= page && watched < end)
-			ring_put(&o->ring[queue], region, of->tag);
+		if (sampled >= page && sampled < end)
+			ring_put(&g->ring[queue], region, gf->tag);
 	}
 }
 
-/* ------------------------------------------------------------------- flows */
+/* ------------------------------------------------------------------ flows */
 
-static struct gc_shadow_flow **bucket_of(struct gc_shadow *o, u32 tag)
+static struct gc_shadow_flow **bucket_of(struct gc_shadow *g, u32 tag)
 {
-	return &o->bucket[tag % OVERWRITE_BUCKETS];
+	return &g->bucket[tag % GC_SHADOW_BUCKETS];
 }
 
-static struct gc_shadow_flow *find_flow(struct gc_shadow *o, u32 tag)
+static struct gc_shadow_flow *find_flow(struct gc_shadow *g, u32 tag)
 {
-	struct gc_shadow_flow *of = *bucket_of(o, tag);
+	struct gc_shadow_flow *gf = *bucket_of(g, tag);
 
-	port_assert_held(&o->lock);
-	while (of && of->tag != tag)
-		of = of->next;
-	return of;
+	port_assert_held(&g->lock);
+	while (gf && gf->tag != tag)
+		gf = gf->next;
+	return gf;
 }
 
-void gc_shadow_flow_init(struct gc_shadow *o, struct gc_shadow_flow *of)
+void gc_shadow_flow_init(struct gc_shadow *g, struct gc_shadow_flow *gf)
 {
-	unsigned long flags = port_lock(&o->lock);
+	unsigned long flags = port_lock(&g->lock);
 
-	/* After 2^32 cgroups two may share theirs. */
-	if (!++o->tags)
-		o->tags = 1;
-	of->tag = o->tags;
-	of->link = bucket_of(o, of->tag);
-	of->next = *of->link;
-	if (of->next)
-		of->next->link = &of->next;
-	*of->link = of;
-	port_unlock(&o->lock, flags);
+	/* After 2^32 cgroups, two may have the same tag. */
+	if (!++g->tags)
+		g->tags = 1;
+	gf->tag = g->tags;
+	gf->link = bucket_of(g, gf->tag);
+	gf->next = *gf->link;
+	if (gf->next)
+		gf->next->link = &gf->next;
+	*gf->link = gf;
+	port_unlock(&g->lock, flags);
 }
 
-void gc_shadow_flow_exit(struct gc_shadow *o, struct gc_shadow_flow *of)
+void gc_shadow_flow_exit(struct gc_shadow *g, struct gc_shadow_flow *gf)
 {
-	unsigned long flags = port_lock(&o->lock);
+	unsigned long flags = port_lock(&g->lock);
 
-	*of->link = of->next;
-	if (of->next)
-		of->next->link = of->link;
-	WRITE_ONCE(o->owned, o->owned - (u32)of->invalid);
-	WRITE_ONCE(o->unknown, o->unknown + (u32)of->valid);
-	port_unlock(&o->lock, flags);
+	*gf->link = gf->next;
+	if (gf->next)
+		gf->next->link = gf->link;
+	WRITE_ONCE(g->owned, g->owned - (u32)gf->invalid);
+	WRITE_ONCE(g->unknown, g->unknown + (u32)gf->valid);
+	port_unlock(&g->lock, flags);
 }
 
-static void count_valid(struct gc_shadow *o, u32 tag, s32 more)
+static void count_valid(struct gc_shadow *g, u32 tag, s32 more)
 {
-	struct gc_shadow_flow *of = find_flow(o, tag);
+	struct gc_shadow_flow *gf = find_flow(g, tag);
 
-	if (of)
-		WRITE_ONCE(of->valid, of->valid + more);
+	if (gf)
+		WRITE_ONCE(gf->valid, gf->valid + more);
 	else
-		WRITE_ONCE(o->unknown, o->unknown + more);
+		WRITE_ONCE(g->unknown, g->unknown + more);
 }
 
-static void count_invalid(struct gc_shadow *o, u32 tag, s32 more)
+static void count_invalid(struct gc_shadow *g, u32 tag, s32 more)
 {
-	struct gc_shadow_flow *of = find_flow(o, tag);
+	struct gc_shadow_flow *gf = find_flow(g, tag);
 
-	o->invalid += more;
-	if (!of)
+	g->invalid += more;
+	if (!gf)
 		return;
-	WRITE_ONCE(of->invalid, of->invalid + more);
-	WRITE_ONCE(o->owned, o->owned + more);
+	WRITE_ONCE(gf->invalid, gf->invalid + more);
+	WRITE_ONCE(g->owned, g->owned + more);
 }
 
-/* It wrote a page that is @of's. */
-static void count_met(struct gc_shadow *o, u32 tag, u32 of_tag)
+/* Flow @tag wrote a page of flow @owner_tag. */
+static void count_met(struct gc_shadow *g, u32 tag, u32 owner_tag)
 {
-	struct gc_shadow_flow *of = find_flow(o, tag);
+	struct gc_shadow_flow *gf = find_flow(g, tag);
 
-	if (!of)
+	if (!gf)
 		return;
-	of->known -= of->known >> MEMORY_SHIFT;
-	WRITE_ONCE(of->known, of->known + (of->valid << MEMORY_SHIFT));
-	of->met -= of->met >> MEMORY_SHIFT;
-	if (tag == of_tag)
-		WRITE_ONCE(of->met, of->met + (1 << MEMORY_SHIFT));
+	gf->known -= gf->known >> MEMORY_SHIFT;
+	WRITE_ONCE(gf->known, gf->known + (gf->valid << MEMORY_SHIFT));
+	gf->met -= gf->met >> MEMORY_SHIFT;
+	if (tag == owner_tag)
+		WRITE_ONCE(gf->met, gf->met + (1 << MEMORY_SHIFT));
 }
 
-/* ----------------------------------------------------------- the miniature */
+/* --------------------------------------------------------------- the log */
 
-static u32 block_free(const struct gc_shadow *o)
+static u32 find_free_block(const struct gc_shadow *g)
 {
 	u32 i = 0;
 
-	while (i < o->nr_blocks && o->block[i].fill)
+	while (i < g->nr_blocks && g->block[i].fill)
 		i++;
-	port_assert(i < o->nr_blocks);
+	port_assert(i < g->nr_blocks);
 	return i;
 }
 
-static void place(struct gc_shadow *o, enum gc_shadow_stream stream, u32 region,
+static void place(struct gc_shadow *g, enum gc_shadow_stream stream, u32 region,
 		  u32 tag)
 {
-	struct gc_shadow_block *b = &o->block[o->open[stream]];
+	struct gc_shadow_block *b = &g->block[g->open[stream]];
 	u32 slot;
 
-	if (b->fill == OVERWRITE_BLOCK) {
-		o->open[stream] = block_free(o);
-		b = &o->block[o->open[stream]];
+	if (b->fill == GC_SHADOW_BLOCK) {
+		g->open[stream] = find_free_block(g);
+		b = &g->block[g->open[stream]];
 	}
-	slot = o->open[stream] * OVERWRITE_BLOCK + b->fill++;
+	slot = g->open[stream] * GC_SHADOW_BLOCK + b->fill++;
 	b->valid++;
-	o->slot[slot] = (struct gc_shadow_slot){ .region = region, .tag = tag };
-	o->where[region] = slot;
+	g->slot[slot] = (struct gc_shadow_slot){ .region = region, .tag = tag };
+	g->where[region] = slot;
 }
 
 /* The full block with the fewest valid pages, or nr_blocks. */
-static u32 choose_victim(const struct gc_shadow *o)
+static u32 choose_victim(const struct gc_shadow *g)
 {
-	u32 victim = o->nr_blocks, least = OVERWRITE_BLOCK, i;
+	u32 victim = g->nr_blocks, least = GC_SHADOW_BLOCK, i;
 
-	for (i = 0; i < o->nr_blocks; i++)
-		if (o->block[i].fill == OVERWRITE_BLOCK &&
-		    o->block[i].valid < least) {
-			least = o->block[i].valid;
+	for (i = 0; i < g->nr_blocks; i++)
+		if (g->block[i].fill == GC_SHADOW_BLOCK &&
+		    g->block[i].valid < least) {
+			least = g->block[i].valid;
 			victim = i;
 		}
 	return victim;
 }
 
-static void collect_block(struct gc_shadow *o, u32 victim)
+static void collect_block(struct gc_shadow *g, u32 victim)
 {
-	u32 first = victim * OVERWRITE_BLOCK, i;
+	u32 first = victim * GC_SHADOW_BLOCK, i;
 
-	for (i = first; i < first + OVERWRITE_BLOCK; i++) {
-		struct gc_shadow_slot s = o->slot[i];
+	for (i = first; i < first + GC_SHADOW_BLOCK; i++) {
+		struct gc_shadow_slot s = g->slot[i];
 
-		if (o->where[s.region] == i)
-			place(o, OVERWRITE_COPIED, s.region, s.tag);
+		if (g->where[s.region] == i)
+			place(g, GC_SHADOW_COPIED, s.region, s.tag);
 		else
-			count_invalid(o, s.tag, -1);
+			count_invalid(g, s.tag, -1);
 	}
-	o->block[victim] = (struct gc_shadow_block){ 0 };
+	g->block[victim] = (struct gc_shadow_block){ 0 };
 }
 
-/* While there is more than the drive has room for. */
-static void collect(struct gc_shadow *o, u32 spare_pct)
+/* Collects while the drive has no room for so many invalid pages. */
+static void collect(struct gc_shadow *g, u32 spare_pct)
 {
-	u64 room = div64_u64((u64)o->regions * spare_pct, PERCENT);
+	u64 room = div64_u64((u64)g->regions * spare_pct, PERCENT);
 	u32 victim;
 
-	WRITE_ONCE(o->room, (u32)room);
-	while (o->invalid > o->room) {
-		victim = choose_victim(o);
-		if (victim == o->nr_blocks)
+	WRITE_ONCE(g->room, (u32)room);
+	while (g->invalid > g->room) {
+		victim = choose_victim(g);
+		if (victim == g->nr_blocks)
 			return;
-		collect_block(o, victim);
+		collect_block(g, victim);
 	}
 }
 
-static void take_in(struct gc_shadow *o, u32 region, u32 tag)
+static void take_in(struct gc_shadow *g, u32 region, u32 tag)
 {
-	u32 slot = o->where[region], of = o->slot[slot].tag;
+	u32 slot = g->where[region], owner = g->slot[slot].tag;
 
-	count_met(o, tag, of);
-	o->block[slot / OVERWRITE_BLOCK].valid--;
-	count_valid(o, of, -1);
-	/* What was there before is taken to have been the writer's. */
-	if (!of)
-		o->slot[slot].tag = tag;
-	count_invalid(o, o->slot[slot].tag, 1);
-	place(o, OVERWRITE_WRITTEN, region, tag);
-	count_valid(o, tag, 1);
+	count_met(g, tag, owner);
+	g->block[slot / GC_SHADOW_BLOCK].valid--;
+	count_valid(g, owner, -1);
+	/* A page of no flow is taken to have been the writer's. */
+	if (!owner)
+		g->slot[slot].tag = tag;
+	count_invalid(g, g->slot[slot].tag, 1);
+	place(g, GC_SHADOW_WRITTEN, region, tag);
+	count_valid(g, tag, 1);
 }
 
-static void empty_ring(struct gc_shadow *o, struct gc_shadow_ring *ring,
+static void empty_ring(struct gc_shadow *g, struct gc_shadow_ring *ring,
 		       u32 spare_pct)
 {
 	u64 next = (u64)atomic64_read(&ring->next), wrote;
 
-	if (next - ring->seen > OVERWRITE_RING)
-		ring->seen = next - OVERWRITE_RING;
+	if (next - ring->seen > GC_SHADOW_RING)
+		ring->seen = next - GC_SHADOW_RING;
 	for (; ring->seen != next; ring->seen++) {
 		wrote = (u64)
-			atomic64_xchg(&ring->wrote[ring->seen % OVERWRITE_RING],
+			atomic64_xchg(&ring->wrote[ring->seen % GC_SHADOW_RING],
 				      0);
 		if (!wrote)
 			continue;
-		take_in(o, (u32)wrote, (u32)(wrote >> TAG_SHIFT));
-		collect(o, spare_pct);
+		take_in(g, (u32)wrote, (u32)(wrote >> TAG_SHIFT));
+		collect(g, spare_pct);
 	}
 }
 
-void gc_shadow_tick(struct gc_shadow *o, u32 spare_pct)
+void gc_shadow_tick(struct gc_shadow *g, u32 spare_pct)
 {
 	unsigned long flags;
 	u32 i;
 
-	for (i = 0; i < o->nr_queues; i++) {
-		if ((u64)atomic64_read(&o->ring[i].next) == o->ring[i].seen)
+	for (i = 0; i < g->nr_queues; i++) {
+		if ((u64)atomic64_read(&g->ring[i].next) == g->ring[i].seen)
 			continue;
-		flags = port_lock(&o->lock);
-		empty_ring(o, &o->ring[i], spare_pct);
-		port_unlock(&o->lock, flags);
+		flags = port_lock(&g->lock);
+		empty_ring(g, &g->ring[i], spare_pct);
+		port_unlock(&g->lock, flags);
 	}
 }
 
 /* -------------------------------------------------------------- estimates */
 
-u64 gc_shadow_valid(const struct gc_shadow *o, const struct gc_shadow_flow *of)
+u64 gc_shadow_valid(const struct gc_shadow *g, const struct gc_shadow_flow *gf)
 {
-	u64 valid = READ_ONCE(of->valid), met = READ_ONCE(of->met);
-	u64 most = valid + READ_ONCE(o->unknown), all = most;
+	u64 valid = READ_ONCE(gf->valid), met = READ_ONCE(gf->met);
+	u64 most = valid + READ_ONCE(g->unknown), all = most;
 
 	if (!valid)
 		return 0;
 	if (met)
-		all = div64_u64(READ_ONCE(of->known), met);
-	return min(max(all, valid), most) << o->region_shift;
+		all = div64_u64(READ_ONCE(gf->known), met);
+	return min(max(all, valid), most) << g->region_shift;
 }
 
-u64 gc_shadow_invalid(const struct gc_shadow *o,
-		      const struct gc_shadow_flow *of)
+u64 gc_shadow_invalid(const struct gc_shadow *g,
+		      const struct gc_shadow_flow *gf)
 {
-	u64 invalid = READ_ONCE(of->invalid), owned = READ_ONCE(o->owned);
-	u64 room = READ_ONCE(o->room);
+	u64 invalid = READ_ONCE(gf->invalid), owned = READ_ONCE(g->owned);
+	u64 room = READ_ONCE(g->room);
 
 	if (!owned)
 		return 0;
 	return mul_u64_u64_div_u64(invalid, max(room, owned), owned)
-	       << o->region_shift;
+	       << g->region_shift;
 }
 
-u64 gc_shadow_lost(const struct gc_shadow *o)
+u64 gc_shadow_lost(const struct gc_shadow *g)
 {
 	u64 lost = 0;
 	u32 i;
 
-	for (i = 0; i < o->nr_queues; i++)
-		lost += (u64)atomic64_read(&o->ring[i].lost);
+	for (i = 0; i < g->nr_queues; i++)
+		lost += (u64)atomic64_read(&g->ring[i].lost);
 	return lost;
 }
 
-/* -------------------------------------------------------------------- life */
+/* ------------------------------------------------------------------- life */
 
-static void choose_regions(struct gc_shadow *o, u64 pages)
+static void choose_regions(struct gc_shadow *g, u64 pages)
 {
-	o->region_shift = OVERWRITE_REGION_SHIFT;
-	while (pages > (u64)OVERWRITE_REGIONS << o->region_shift)
-		o->region_shift++;
-	o->regions = (u32)((pages + BIT_ULL(o->region_shift) - 1) >>
-			   o->region_shift);
-	/* As many outdated pages as valid ones, and what is being filled. */
-	o->nr_blocks =
-		2 * (o->regions / OVERWRITE_BLOCK + 1) + 2 * OVERWRITE_STREAMS;
+	g->region_shift = GC_SHADOW_REGION_SHIFT;
+	while (pages > (u64)GC_SHADOW_REGIONS << g->region_shift)
+		g->region_shift++;
+	g->regions = (u32)((pages + BIT_ULL(g->region_shift) - 1) >>
+			   g->region_shift);
+	/* As many invalid pages as valid ones, and the blocks being filled. */
+	g->nr_blocks =
+		2 * (g->regions / GC_SHADOW_BLOCK + 1) + 2 * GC_SHADOW_STREAMS;
 }
 
-/* Full of what was there before; neighbours do not lie side by side. */
-static void place_all(struct gc_shadow *o)
+/* Full of data from before; neighbours do not lie side by side. */
+static void place_all(struct gc_shadow *g)
 {
 	u32 i;
 
-	o->open[OVERWRITE_WRITTEN] = 0;
-	o->open[OVERWRITE_COPIED] = o->nr_blocks - 1;
-	for (i = 0; i < o->regions; i++)
-		place(o, OVERWRITE_WRITTEN,
-		      (u32)((u64)i * SHUFFLE % o->regions), 0);
-	o->unknown = o->regions;
+	g->open[GC_SHADOW_WRITTEN] = 0;
+	g->open[GC_SHADOW_COPIED] = g->nr_blocks - 1;
+	for (i = 0; i < g->regions; i++)
+		place(g, GC_SHADOW_WRITTEN,
+		      (u32)((u64)i * SHUFFLE % g->regions), 0);
+	g->unknown = g->regions;
 }
 
-int gc_shadow_init(struct gc_shadow *o, u32 nr_queues, u64 pages)
+int gc_shadow_init(struct gc_shadow *g, u32 nr_queues, u64 pages)
 {
-	*o = (struct gc_shadow){ .nr_queues = nr_queues };
-	choose_regions(o, pages);
-	port_lock_init(&o->lock);
-	o->ring = port_zalloc(nr_queues * sizeof(*o->ring));
-	o->where = port_zalloc((o->regions + 1ULL) * sizeof(*o->where));
-	o->slot = port_zalloc((u64)o->nr_blocks * OVERWRITE_BLOCK *
-			      sizeof(*o->slot));
-	o->block = port_zalloc(o->nr_blocks * sizeof(*o->block));
-	if (o->ring && o->where && o->slot && o->block) {
-		place_all(o);
+	*g = (struct gc_shadow){ .nr_queues = nr_queues };
+	choose_regions(g, pages);
+	port_lock_init(&g->lock);
+	g->ring = port_zalloc(nr_queues * sizeof(*g->ring));
+	g->where = port_zalloc((g->regions + 1ULL) * sizeof(*g->where));
+	g->slot = port_zalloc((u64)g->nr_blocks * GC_SHADOW_BLOCK *
+			      sizeof(*g->slot));
+	g->block = port_zalloc(g->nr_blocks * sizeof(*g->block));
+	if (g->ring && g->where && g->slot && g->block) {
+		place_all(g);
 		return 0;
 	}
-	gc_shadow_deinit(o);
+	gc_shadow_deinit(g);
 	return -ENOMEM;
 }
 
-void gc_shadow_deinit(struct gc_shadow *o)
+void gc_shadow_deinit(struct gc_shadow *g)
 {
-	port_free(o->block);
-	port_free(o->slot);
-	port_free(o->where);
-	port_free(o->ring);
+	port_free(g->block);
+	port_free(g->slot);
+	port_free(g->where);
+	port_free(g->ring);
 }

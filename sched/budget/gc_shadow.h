@@ -1,38 +1,44 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * overwrite - whose flash pages a drive must be full of, from what was written
+ * gc_shadow - how many flash pages each flow has on a drive that hides its map
  *
- * The problem.  A drive hides its translation layer, so nobody tells which of
- * its pages hold a flow's data and which its outdated data.  But pages become
- * outdated by being overwritten, and all writes pass by here.
+ * The problem.  A drive hides its translation layer, so a scheduler cannot ask
+ * it which pages hold a flow's valid data, and which its invalid data.  But a
+ * page becomes invalid when it is overwritten, and all writes pass here.
  *
- * The idea [R].  A miniature of the drive, of a sample of its pages: a log of
- * blocks, filled with what is written as it comes, and collected as a drive
- * would: the block with the fewest valid pages, what is valid of it is copied.
- * A drive that collects has as many outdated pages as it has room for, so the
- * miniature collects while it has more than `spare` of its pages.  It begins
- * full of data of nobody's, that of before the scheduler was there.
+ * The idea [R].  A *shadow FTL*, a miniature of the drive with a sample of its
+ * pages.  It is a log of blocks, which the writes fill in their order.  It is
+ * collected as a drive's log would be: the block with the fewest valid pages
+ * goes first, and its valid pages are copied.  A drive that collects garbage
+ * has as many invalid pages as it has room for.  So the shadow FTL collects
+ * while invalid pages are more than `spare` of its pages.  At first it is full
+ * of data that was written before the scheduler started, and that no flow
+ * owns.
  *
  *	spare 27 %; a hot writer on 5 % of the drive, one spread over 80 %.
- *	Were outdated pages collected from all in proportion, valid / invalid
- *	would be 0.4 and 8.  But blocks with much of the hot one are outdated
- *	soon and collected early, and the spread one's pages wait in blocks that
- *	are mostly valid: the miniature has it at 0.6 and 6, as the drive has.
+ *	Were invalid pages collected from all in proportion, valid / invalid
+ *	would be 0.4 and 8.  But blocks with many pages of the hot writer become
+ *	invalid soon and are collected early.  The pages of the other writer
+ *	wait in blocks that are mostly valid.  The shadow FTL finds 0.6 and 6,
+ *	as the drive has.
  *
- * What was there before.  A flow's pages are known as its own once it has
- * written them.  How many more there are follows from how often it meets those
- * that are known: of N pages, written at random, K known ones are met by K / N
- * of its writes (Schnabel, The Estimation of the Total Fish Population of a
- * Lake, 1938).  Those never met again are taken to be nobody's.  Outdated pages
- * of before are those of who outdates pages now, in proportion.
+ * Data from before.  The shadow FTL knows that a page is a flow's once the flow
+ * has written it.  How many more pages the flow has follows from how often it
+ * overwrites its known pages: if it writes at random to N pages, of which K are
+ * known, K / N of its writes meet a known one (Schnabel, The Estimation of the
+ * Total Fish Population of a Lake, 1938).  Pages that are never overwritten are
+ * taken to be no flow's.  Invalid pages from before are attributed to the flows
+ * that make pages invalid now, in proportion.
  *
- * The sample.  One page, chosen by a hash, of each region of so many pages that
- * there are no more than OVERWRITE_REGIONS, at least 16 (such a miniature of a
- * cache: Waldspurger et al., USENIX ATC 2017).  328 KiB for a drive of any size.
+ * The sample.  A region is at least 16 pages, and as many more as it takes for
+ * no more than GC_SHADOW_REGIONS regions.  A hash chooses one page of each
+ * (Waldspurger et al., USENIX ATC 2017, do so for a miniature of a cache).
+ * That takes 328 KiB for a drive of any size.
  *
- * On the I/O path: a hash for each region that is written to, 64 KiB or more,
- * and for what is in the sample an exchange on a ring of the queue's own.  tick
- * empties the rings; what does not fit is lost, and counted.
+ * On the I/O path a write takes a hash for each of its regions, which are 64
+ * KiB or more.  A page of the sample takes an exchange on the ring of its
+ * queue.  tick empties the rings.  An entry that does not fit is lost, and
+ * counted.
  *
  *	          wrote  tick  flow_init, flow_exit
  *	wrote       -     -      X
@@ -41,10 +47,13 @@
  *
  * X: serialised, for flow_* by the contract of sched.h; -: may run at once.
  *
- * Limits.  A cgroup that is removed leaves pages of nobody's.  Discards are not
- * looked at: a discarded page stays valid here, and so does what was never
- * written.  Who writes some of its pages more often than others is taken to
- * have fewer, until it has written all.  How good it is: doc/hwabc.md.
+ * Limits.
+ *   - The pages of a cgroup that is removed become no flow's.
+ *   - Discards are ignored: a discarded page stays valid here, and so does one
+ *     that was never written.
+ *   - A flow that writes some pages more often than others seems to have fewer,
+ *     until it has written all.
+ *   doc/measurements/hwabc.md says how good the estimates are.
  *
  * Tested by tests/unit/gc_shadow.c, and against the map of a drive by
  * tests/sim/hwabc.c.
@@ -55,45 +64,46 @@
 #include "port.h"
 
 enum {
-	OVERWRITE_PAGE		= 4096,
-	OVERWRITE_REGION_SHIFT	= 4,	/* least pages in a region */
-	OVERWRITE_REGIONS	= 1 << 14,
-	OVERWRITE_BLOCK		= 64,	/* slots of the miniature */
-	OVERWRITE_RING		= 128,
-	OVERWRITE_BUCKETS	= 256,
+	GC_SHADOW_PAGE		= 4096,
+	GC_SHADOW_REGION_SHIFT	= 4,	/* least pages in a region */
+	GC_SHADOW_REGIONS	= 1 << 14,
+	GC_SHADOW_BLOCK		= 64,	/* places for pages */
+	GC_SHADOW_RING		= 128,
+	GC_SHADOW_BUCKETS	= 256,
 };
 
-/* Letters as in sched.h; W: overwrites.lock; T: tick alone. */
+/* Letters as in sched.h; W: gc_shadow.lock; T: tick alone. */
 
-/* A flow's; of the sample. */
+/* The pages of a flow that are in the sample. */
 struct gc_shadow_flow {
 	u32 tag;			/* I: not 0 */
 	struct gc_shadow_flow *next, **link;	/* W: in a bucket */
 	u64 valid, invalid;		/* W: pages */
-	u64 known, met;			/* W: known pages when it wrote; met */
+	u64 known, met;			/* W: decaying sums over its writes: */
+					/* known pages; 1 if it met one */
 };
 
-/* A page that was placed: valid if its region's page is here. */
+/* A page in the log; valid if `where` of its region points here. */
 struct gc_shadow_slot {
 	u32 region;
-	u32 tag;			/* of whose it is; 0: nobody */
+	u32 tag;			/* its flow's; 0: no flow's */
 };
 
 struct gc_shadow_block {
-	u16 fill, valid;		/* slots */
+	u16 fill, valid;		/* pages */
 };
 
 enum gc_shadow_stream {
-	OVERWRITE_WRITTEN,		/* as written .. */
-	OVERWRITE_COPIED,		/* .. and by collecting */
-	OVERWRITE_STREAMS,
+	GC_SHADOW_WRITTEN,		/* pages that were written */
+	GC_SHADOW_COPIED,		/* pages that collection copied */
+	GC_SHADOW_STREAMS,
 };
 
 struct gc_shadow_ring {
-	atomic64_t next;		/* A: written so far */
+	atomic64_t next;		/* A: entries so far */
 	atomic64_t lost;		/* A */
 	u64 seen;			/* T */
-	atomic64_t wrote[OVERWRITE_RING];	/* A: region and tag, or 0 */
+	atomic64_t wrote[GC_SHADOW_RING];	/* A: region and tag, or 0 */
 } __port_cacheline;
 
 struct gc_shadow {
@@ -102,39 +112,39 @@ struct gc_shadow {
 	u32 regions;			/* I */
 	u32 region_shift;		/* I: of pages */
 	u32 nr_blocks;			/* I */
-	u32 *where;			/* T: slot of each region's page */
+	u32 *where;			/* T: place of each region's page */
 	struct gc_shadow_slot *slot;	/* T */
 	struct gc_shadow_block *block;	/* T */
-	u32 open[OVERWRITE_STREAMS];	/* T: the block that each fills */
-	u32 room;			/* O, by T: of outdated pages */
-	u32 invalid;			/* T: outdated pages */
-	u32 owned;			/* O, by T: of these, somebody's */
-	u32 unknown;			/* O, by T: valid pages that are nobody's */
-	struct port_lock lock;		/* leaf: the flows and their counts */
+	u32 open[GC_SHADOW_STREAMS];	/* T: the block that each fills */
+	u32 room;			/* O, by T: for invalid pages */
+	u32 invalid;			/* T: pages */
+	u32 owned;			/* O, by T: those that a flow owns */
+	u32 unknown;			/* O, by T: valid pages of no flow */
+	struct port_lock lock;		/* a leaf: flows and their counts */
 	u32 tags;			/* W: given out */
-	struct gc_shadow_flow *bucket[OVERWRITE_BUCKETS];	/* W: by tag */
+	struct gc_shadow_flow *bucket[GC_SHADOW_BUCKETS];	/* W: by tag */
 };
 
 /* A device of @pages; 0 or -ENOMEM with nothing left behind. */
-int gc_shadow_init(struct gc_shadow *o, u32 nr_queues, u64 pages);
-void gc_shadow_deinit(struct gc_shadow *o);
+int gc_shadow_init(struct gc_shadow *g, u32 nr_queues, u64 pages);
+void gc_shadow_deinit(struct gc_shadow *g);
 
-void gc_shadow_flow_init(struct gc_shadow *o, struct gc_shadow_flow *of);
-void gc_shadow_flow_exit(struct gc_shadow *o, struct gc_shadow_flow *of);
+void gc_shadow_flow_init(struct gc_shadow *g, struct gc_shadow_flow *gf);
+void gc_shadow_flow_exit(struct gc_shadow *g, struct gc_shadow_flow *gf);
 
-/* A write of @bytes from @page on, submitted on @queue, is done. */
-void gc_shadow_wrote(struct gc_shadow *o, const struct gc_shadow_flow *of,
+/* A write of @bytes at @page, submitted on @queue, is done. */
+void gc_shadow_wrote(struct gc_shadow *g, const struct gc_shadow_flow *gf,
 		      u32 queue, u32 page, u32 bytes);
 
-/* @spare_pct, up to 100: outdated pages that the drive has room for. */
-void gc_shadow_tick(struct gc_shadow *o, u32 spare_pct);
+/* @spare_pct, up to 100: invalid pages that the drive has room for. */
+void gc_shadow_tick(struct gc_shadow *g, u32 spare_pct);
 
-/* Estimates, in pages; of ratios the sample is all that there is. */
-u64 gc_shadow_valid(const struct gc_shadow *o,
-		     const struct gc_shadow_flow *of);
-u64 gc_shadow_invalid(const struct gc_shadow *o,
-		       const struct gc_shadow_flow *of);
+/* Estimates, in pages of the drive. */
+u64 gc_shadow_valid(const struct gc_shadow *g,
+		     const struct gc_shadow_flow *gf);
+u64 gc_shadow_invalid(const struct gc_shadow *g,
+		       const struct gc_shadow_flow *gf);
 
-u64 gc_shadow_lost(const struct gc_shadow *o);
+u64 gc_shadow_lost(const struct gc_shadow *g);
 
 #endif /* MQFAIR_GC_SHADOW_H */

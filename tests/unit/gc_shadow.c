@@ -7,7 +7,7 @@ enum {
 	FLOWS	= 3,
 	NO_FLOW	= FLOWS,
 	SPARE	= 100,		/* percent: little garbage is collected */
-	SAMPLED	= 1 << OVERWRITE_REGION_SHIFT,
+	SAMPLED	= 1 << GC_SHADOW_REGION_SHIFT,
 };
 
 struct scenario {
@@ -47,13 +47,13 @@ static void wrote(struct scenario *s, u32 flow, u32 page, u32 pages)
 {
 	u32 samples = pages / SAMPLED + 2, i;
 
-	if (s->since + samples > OVERWRITE_RING) {
+	if (s->since + samples > GC_SHADOW_RING) {
 		gc_shadow_tick(&s->o, SPARE);
 		s->since = 0;
 	}
 	s->since += samples;
 	gc_shadow_wrote(&s->o, &s->flow[flow], page % 2, page,
-			pages * OVERWRITE_PAGE);
+			pages * GC_SHADOW_PAGE);
 	for (i = page; i < page + pages; i++) {
 		u32 of = s->map[i] == NO_FLOW ? flow : s->map[i];
 
@@ -85,7 +85,7 @@ static void expect_sound(const struct gc_shadow *o,
 	for (i = 0; i < o->nr_blocks; i++) {
 		in_block = 0;
 		for (k = 0; k < o->block[i].fill; k++) {
-			u32 at = i * OVERWRITE_BLOCK + k;
+			u32 at = i * GC_SHADOW_BLOCK + k;
 
 			used++;
 			if (o->where[o->slot[at].region] != at)
@@ -136,7 +136,7 @@ static void shadow_counts_overwritten_pages(void **state)
 		flow = random_below(&r, FLOWS);
 		wrote(&s, flow, flow * 30000 + random_below(&r, 40000), 1);
 	}
-	assert_int_equal(s.o.region_shift, OVERWRITE_REGION_SHIFT);
+	assert_int_equal(s.o.region_shift, GC_SHADOW_REGION_SHIFT);
 	expect_counts(&s, 0.05);
 	assert_int_equal(gc_shadow_lost(&s.o), 0);
 	scenario_deinit(&s);
@@ -183,7 +183,7 @@ static void large_drive_is_sampled_more_thinly(void **state)
 
 	(void)state;
 	scenario_init(&s, 4 << 20);
-	assert_int_equal(s.o.regions, OVERWRITE_REGIONS);
+	assert_int_equal(s.o.regions, GC_SHADOW_REGIONS);
 	assert_int_equal(s.o.region_shift, 8);
 	for (i = 0; i < s.pages; i += 256)
 		wrote(&s, i / 256 % 2, i, 256);
@@ -224,7 +224,7 @@ static void soon_overwritten_pages_are_collected_early(void **state)
 	}
 	gc_shadow_tick(&s.o, 20);
 	expect_sound(&s.o, s.flow);
-	assert_in_range(s.o.room - s.o.invalid, 0, OVERWRITE_BLOCK);
+	assert_in_range(s.o.room - s.o.invalid, 0, GC_SHADOW_BLOCK);
 	assert_in_range(ratio_permille(&s, 0), 600, 1500);
 	assert_in_range(ratio_permille(&s, 1), 4500, 6500);
 	scenario_deinit(&s);
@@ -283,12 +283,12 @@ static void full_ring_loses_samples(void **state)
 	u32 i;
 
 	(void)state;
-	scenario_init(&s, 100 * SAMPLED * OVERWRITE_RING);
+	scenario_init(&s, 100 * SAMPLED * GC_SHADOW_RING);
 	for (i = 0; i < s.pages; i += 256)
-		gc_shadow_wrote(&s.o, &s.flow[0], 0, i, 256 * OVERWRITE_PAGE);
+		gc_shadow_wrote(&s.o, &s.flow[0], 0, i, 256 * GC_SHADOW_PAGE);
 	gc_shadow_tick(&s.o, SPARE);
-	assert_int_equal(gc_shadow_lost(&s.o), 99 * OVERWRITE_RING);
-	assert_int_equal(s.flow[0].valid, OVERWRITE_RING);
+	assert_int_equal(gc_shadow_lost(&s.o), 99 * GC_SHADOW_RING);
+	assert_int_equal(s.flow[0].valid, GC_SHADOW_RING);
 	scenario_deinit(&s);
 }
 
