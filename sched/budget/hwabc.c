@@ -2,16 +2,17 @@
 /*
  * hwabc - host-level workload-aware budget compensation
  *
- * The problem.  A flash drive cannot overwrite: it writes elsewhere and later
- * collects the garbage, which means to copy what is still valid and to erase.
- * The copying delays everybody, but not everybody causes it.  A tenant that
- * reads, beside one that writes at random, gets the less the more the other
- * writes, though each asks for equally much.
+ * The problem.  A flash drive cannot overwrite.  It writes elsewhere and
+ * collects the garbage later: it copies the valid pages of a block and erases
+ * the block.  The copies delay every tenant, but not every tenant causes them.
+ * A tenant that reads, beside one that writes at random, gets the less, the
+ * more the other one writes, though each asks for equally much.
  *
- * The idea (the paper).  Give each tenant an equal *budget* and deduct what each
- * request costs; without budget it is not scheduled [P].  What a read and a
- * write cost is found by regression on what the device does [P]; and a write
- * costs more, the more its tenant has to do with the collecting:
+ * The idea (the paper).  Each tenant gets an equal *budget*, from which the
+ * cost of each request is deducted.  A tenant without budget is not scheduled
+ * [P].  Regression on the work of the device finds the costs of reads and
+ * writes [P].  A write costs more, the more its tenant has to do with the
+ * collection:
  *
  *	cost'_w = cost_w * (1 + alpha * valid / invalid
  *			      + (1 - alpha) * write / total)		[P]
@@ -22,47 +23,51 @@
  * Example.  A read takes 80 us of the device, a write 400; alpha is 1/2.  A
  * reads.  B only writes, at random over a quarter of a full drive: 90 of its
  * pages are valid for 10 that are not.  A write of B costs 400 us *
- * (1 + 9/2 + 1/2) = 2.4 ms, so of equal budgets A has 30 reads for each write
- * of B, and the device spends 2.4 ms on A for 0.4 on B.
+ * (1 + 9/2 + 1/2) = 2.4 ms.  Of equal budgets A gets 30 reads for each write of
+ * B, and the device spends 2.4 ms on A for 0.4 on B.
  *
- * Budgets.  Their sum is what the device does in `budget_ms`, at its best of
- * late, and no less than twice what is in it; each has its share by weight: with
- * equal weights equal [R].  They come back when every active flow is out [R], or
- * `period_ms` is over; and with work_conserving=1, the default, when those who
- * still may spend leave the device idle: budget.h.  A factor is a penalty and not work, so what the device
- * does is counted without (budget_ops.work).
+ * Budgets
+ *   - Their total is the work of the device in `budget_ms`, at its recent best,
+ *     and at least twice the work in the device.
+ *   - Each tenant gets its share by weight; with equal weights equal parts [R].
+ *   - They return when every active flow is exhausted [R], or after
+ *     `period_ms`.
+ *   - With work_conserving=1, the default, they also return when the flows in
+ *     credit leave the device idle (budget.h) [R].
+ *   - A factor is a penalty and not work, so the work of the device is counted
+ *     without factors (budget_ops.work).
  *
- * What is counted
- *   cost_r, cost_w	cost=learned, the default: cost_estimator.h, from what the
- *			planes do where the host has the translation layer.
- *			Any other cost of cost.h may stand in its place
- *   write / total	requests dispatched, of the last second or so [R]
- *   valid, invalid	from who knows the translation layer, by
- *			sched.map.flow_pages.  gc_share=flow: all of the flow's pages,
- *			the paper's formula.  gc_share=victim: those that
- *			collecting copied for it against those that it had
- *			written, for which as many became invalid, in the last
- *			second or so: the paper's principle, that the owner of
- *			the valid pages in victim blocks is to be penalized [R]
- *			On a drive that hides its layer: our own estimate,
- *			gc_shadow.h; it knows no victims, so both are the same
- * invalid = 0 counts as 1 and the ratio is capped [R].
+ * Where the numbers come from
+ *   cost_r, cost_w	cost=learned, the default: cost_estimator.h.  With a
+ *			host-managed FTL it knows the work of the planes.
+ *			Any other cost of cost.h may take its place.
+ *   write / total	Requests dispatched in about the last second [R].
+ *   valid, invalid	A host-managed FTL tells them (sched.map.flow_pages).
+ *	gc_share=flow	all pages of the flow: the paper's formula
+ *	gc_share=victim	pages that were copied for the flow against pages that
+ *			it wrote, each of which made one invalid, in about the
+ *			last second.  That is the paper's principle: the owner
+ *			of the valid pages in victim blocks pays [R]
+ *			A drive-managed FTL hides them.  Then gc_shadow.h
+ *			estimates them; it knows no victims, so both values of
+ *			gc_share are the same.
+ * invalid = 0 counts as 1, and the ratio is capped [R].
  *
- * Factors are judged every 100 ms by tick, and charged at insert.
+ * tick sets the factors every 100 ms, and insert charges them.
  *
  * Invariants: those of budget.h, and
  *   I4  a factor is between 1 and 1 + HWABC_RATIO_MOST.
- *   I5  a request costs the same whoever's it is, but for the factor.
+ *   I5  equal requests of two tenants cost the same, but for the factor.
  *
- * Who comes back for what is held: budget.h for budgets, slots.h for slots.
+ * Wakes: budget.h for a flow without budget, slots.h for a queue without slot.
  *
- * Limits.  Nobody is waited for who leaves the device idle: budget.h.  Where its
- * planes' account is not known, tenants that together ask for no more than
- * `depth` requests get what the drive gives them.
+ * Limits.  A flow that leaves the device idle cannot delay the end of a round
+ * (budget.h, donors).  Where the work of the planes is not known, the drive
+ * decides between tenants that together ask for at most `depth` requests.
  *
  * Source: Lee, Han, Shin, Host-Level Workload-Aware Budget Compensation I/O
  * Scheduling for Open-Channel SSDs, section II.
- * Tested by tests/unit/{hwabc,regression,overwrite,budget}.c, tests/mt/hwabc.c,
+ * Tested by tests/unit/{hwabc,cost_rls,gc_shadow,budget}.c, tests/mt/budget.c,
  * tests/sim/hwabc.c.
  */
 #include "hwabc.h"
@@ -73,16 +78,16 @@
 enum {
 	DRAIN_NS	= 10 * 1000 * 1000,
 	JUDGE_NS	= 100 * 1000 * 1000,
-	LATE_SHIFT	= 3,		/* of late: 8 times JUDGE_NS */
-	LATE_FRACTION	= 8,
+	RECENT_SHIFT	= 3,		/* recent: 8 times JUDGE_NS */
+	RECENT_FRACTION	= 8,
 	WRITTEN_SHIFT	= 12,		/* pages of 4 KiB */
 	RATE_SHIFT	= 20,
-	RATE_FADE_SHIFT	= 3,		/* the best fades by 1/8 a period */
+	RATE_FADE_SHIFT	= 3,		/* the best decays by 1/8 a period */
 	PERCENT		= 100,
 	NS_PER_MS	= 1000 * 1000,
 };
 
-/* Before anything is known, and least: some dozens of requests. */
+/* The first total, and the least one: some dozens of requests. */
 #define TOTAL_LEAST	(1ULL << 18)
 #define FACTOR_ONE	(1U << HWABC_FACTOR_SHIFT)
 
@@ -113,7 +118,7 @@ static struct hwabc_flow_queue *flow_queue_of(const struct flow *f, u32 queue)
 			BUDGET_FLOW_QUEUE_BYTES(1));
 }
 
-/* ------------------------------------------------------------- the formula */
+/* ------------------------------------------------------------ the formula */
 
 u32 hwabc_ratio(u64 valid, u64 invalid)
 {
@@ -132,7 +137,7 @@ u32 hwabc_factor(u32 alpha_pct, u32 ratio, u32 writes_part)
 	return FACTOR_ONE + (u32)div64_u64(more, PERCENT);
 }
 
-/* -------------------------------------------------------- what a flow caused */
+/* --------------------------------------------------- the counts of a flow */
 
 struct counts {
 	u64 requests, writes, written;
@@ -153,26 +158,26 @@ static struct counts count(const struct flow *f)
 	return c;
 }
 
-static void decay(u64 *late, u64 *seen, u64 now)
+static void decay(u64 *recent, u64 *seen, u64 now)
 {
-	*late -= *late >> LATE_SHIFT;
-	*late += (now - *seen) << LATE_FRACTION;
+	*recent -= *recent >> RECENT_SHIFT;
+	*recent += (now - *seen) << RECENT_FRACTION;
 	*seen = now;
 }
 
-/* Of the paper's two factors the second. */
+/* write / total, the second part of the paper's factor. */
 static u32 writes_part(struct hwabc_flow *hf, const struct counts *c)
 {
-	decay(&hf->late_requests, &hf->requests, c->requests);
-	decay(&hf->late_writes, &hf->writes, c->writes);
-	decay(&hf->late_written, &hf->written, c->written);
-	if (!hf->late_requests)
+	decay(&hf->recent_requests, &hf->requests, c->requests);
+	decay(&hf->recent_writes, &hf->writes, c->writes);
+	decay(&hf->recent_written, &hf->written, c->written);
+	if (!hf->recent_requests)
 		return 0;
-	return (u32)mul_u64_u64_div_u64(hf->late_writes, FACTOR_ONE,
-					hf->late_requests);
+	return (u32)mul_u64_u64_div_u64(hf->recent_writes, FACTOR_ONE,
+					hf->recent_requests);
 }
 
-/* And the first. */
+/* valid / invalid, the first part. */
 static u32 pages_ratio(struct hwabc *hw, struct flow *f)
 {
 	const struct sched *s = hw->budget.sched;
@@ -187,11 +192,11 @@ static u32 pages_ratio(struct hwabc *hw, struct flow *f)
 						     &hf->gc_shadow));
 	}
 	WRITE_ONCE(hw->hidden, false);
-	/* Less than before: it is a new count. */
+	/* A count that is less than before has begun anew. */
 	hf->copied = min(hf->copied, pages.copied);
-	decay(&hf->late_copied, &hf->copied, pages.copied);
+	decay(&hf->recent_copied, &hf->copied, pages.copied);
 	if (READ_ONCE(hwabc_params(&s->params)->gc_share) == GC_SHARE_VICTIM)
-		return hwabc_ratio(hf->late_copied, hf->late_written);
+		return hwabc_ratio(hf->recent_copied, hf->recent_written);
 	return hwabc_ratio(pages.valid, pages.invalid);
 }
 
@@ -239,7 +244,7 @@ static void hwabc_tick(struct sched *s, u64 now, struct wake *wake)
 	budget_tick(s, now, wake);
 }
 
-/* ----------------------------------------------------------------- budgets */
+/* ---------------------------------------------------------------- budgets */
 
 static u32 hwabc_charge(const struct budget *b, const struct io *io, u32 bytes)
 {
@@ -299,7 +304,7 @@ static void hwabc_predict(struct budget *b, u64 now)
 	b->total = max(b->total, budget_least_total(b));
 }
 
-/* ---------------------------------------------------------------- requests */
+/* --------------------------------------------------------------- requests */
 
 static enum dispatch_result hwabc_dispatch(struct queue *q, u64 now,
 					   struct io **io, struct wake *wake)
@@ -333,7 +338,7 @@ static void hwabc_complete(struct io *io, u64 now, struct wake *wake)
 	budget_complete(io, now, wake);
 }
 
-/* ------------------------------------------------------------ life, tuning */
+/* ----------------------------------------------------------- life, tuning */
 
 static void hwabc_flow_init(struct flow *f)
 {
@@ -399,7 +404,7 @@ gc_shadow:
 	return -ENOMEM;
 }
 
-/* -------------------------------------------------------------- for people */
+/* ------------------------------------------------------------- for people */
 
 static s64 permille(u32 factor)
 {

@@ -8,19 +8,19 @@
 
 enum hwabc_gc_share {
 	GC_SHARE_FLOW,			/* valid / invalid of the flow's pages */
-	GC_SHARE_VICTIM,		/* the same of those in victim blocks */
+	GC_SHARE_VICTIM,		/* the same, in victim blocks alone */
 };
 
 enum {
 	HWABC_FACTOR_SHIFT	= 16,
-	/* valid / invalid counts for no more than this. */
+	/* The greatest valid / invalid that counts. */
 	HWABC_RATIO_MOST	= 16,
 };
 
 /* sched_params.own */
 struct hwabc_params {
 	struct budget_params budget;
-	u32 budget_ms;			/* of device work in a round */
+	u32 budget_ms;			/* device time of a round's total */
 	u32 alpha_pct;
 	u32 gc_share;			/* enum hwabc_gc_share */
 	u32 spare_pct;			/* see gc_shadow.h */
@@ -38,13 +38,13 @@ struct hwabc_flow {
 	u32 ratio;			/* O by T: valid / invalid, the same shift */
 	u32 writes_part;		/* O by T: write / total, the same shift */
 	struct gc_shadow_flow gc_shadow;
-	/* T: what was counted when last judged, .. */
+	/* T: the counts when the factor was set last, .. */
 	u64 requests, writes, written, copied;
-	/* T: .. and of late: sums that decay, x 2^8 */
-	u64 late_requests, late_writes, late_written, late_copied;
+	/* T: .. and decaying sums of them, x 2^8 */
+	u64 recent_requests, recent_writes, recent_written, recent_copied;
 };
 
-/* Of a flow in one queue, behind its struct budget_flow_queue; O. */
+/* A flow in one queue, behind its struct budget_flow_queue; O. */
 struct hwabc_flow_queue {
 	u64 requests, writes;
 	u64 written;			/* pages of 4 KiB */
@@ -58,10 +58,10 @@ struct hwabc_queue {
 struct hwabc {
 	struct budget budget;
 	struct gc_shadow gc_shadow;
-	bool hidden;			/* O by T: nobody tells whose pages are where */
-	u64 drain_ns, judge_ns;		/* T: when next */
-	u64 rate_ns, rate_work;		/* L: since when, work then */
-	u64 rate;			/* L: work per 2^20 ns, the best of late */
+	bool hidden;			/* O by T: the drive's map is not known */
+	u64 drain_ns, judge_ns;		/* T: times of the next ones */
+	u64 rate_ns, rate_work;		/* L: start of the sample; work then */
+	u64 rate;			/* L: work per 2^20 ns, the recent best */
 };
 
 /* Factor of the cost of a write, 2^-HWABC_FACTOR_SHIFT. */
