@@ -13,22 +13,22 @@ static const struct {
 	const char *name;
 	u32 depth;
 	u64 target_ns;
-} kinds[] = {			/* [K] */
+} defaults[] = {			/* [K] */
 	[IO_READ]	= { "read", 256, 2ULL * 1000 * 1000 },
 	[IO_WRITE]	= { "write", 128, 10ULL * 1000 * 1000 },
 	[IO_DISCARD]	= { "discard", 64, 5ULL * 1000 * 1000 * 1000 },
 	[IO_OTHER]	= { "other", 16, 0 },
 };
-static_assert(ARRAY_SIZE(kinds) == DOMAINS);
+static_assert(ARRAY_SIZE(defaults) == DOMAINS);
 
 const char *domain_name(enum io_op op)
 {
-	return kinds[op].name;
+	return defaults[op].name;
 }
 
 u32 domain_depth_most(enum io_op op)
 {
-	return kinds[op].depth;
+	return defaults[op].depth;
 }
 
 void domain_done(struct domains *d, enum io_op op, u32 queue, u64 device_ns,
@@ -63,14 +63,14 @@ static void set_ratio(struct domains *d)
 	u64 write = domain_mean_ns(&d->domain[IO_WRITE]);
 	u64 ratio = RATIO_ONE;
 
-	/* Until both are known they cost the same [R]. */
+	/* Until both are known, reads and writes cost the same [R]. */
 	if (read && write)
 		ratio = div64_u64(write << RATIO_SHIFT, read);
 	ratio = clamp(ratio, (u64)RATIO_LEAST, (u64)RATIO_MOST);
 	WRITE_ONCE(d->ratio, (u32)ratio);
 }
 
-/* ------------------------------------------------------------------- depth */
+/* ------------------------------------------------------------------ depth */
 
 static void drain(struct domain *d, u32 nr_queues)
 {
@@ -84,7 +84,7 @@ static void drain(struct domain *d, u32 nr_queues)
 	mean_add(d, d->device.count - count, d->device.sum_ns - sum_ns);
 }
 
-/* If there are enough to take percentiles of, these are known then. */
+/* True if there were enough requests: the percentiles are new then. */
 static bool judge(struct domain *d, u64 now)
 {
 	if (!d->since_ns)
@@ -130,15 +130,15 @@ bool domains_adapt(struct domains *d, u64 now)
 	set_ratio(d);
 	for (op = 0; op < DOMAINS; op++) {
 		struct domain *of = &d->domain[op];
-		bool late = judged[op] && of->p99_ns > of->target_ns;
+		bool missed = judged[op] && of->p99_ns > of->target_ns;
 
-		if (of->target_ns && of->p99_ns && (congested || late))
-			scale(of, kinds[op].depth);
+		if (of->target_ns && of->p99_ns && (congested || missed))
+			scale(of, defaults[op].depth);
 	}
 	return true;
 }
 
-/* -------------------------------------------------------------------- life */
+/* ------------------------------------------------------------------- life */
 
 int domains_init(struct domains *d, u32 nr_queues)
 {
@@ -149,8 +149,8 @@ int domains_init(struct domains *d, u32 nr_queues)
 	for (op = 0; op < DOMAINS; op++) {
 		struct domain *of = &d->domain[op];
 
-		of->depth = kinds[op].depth;
-		of->target_ns = kinds[op].target_ns;
+		of->depth = defaults[op].depth;
+		of->target_ns = defaults[op].target_ns;
 		of->shard = port_zalloc(nr_queues * sizeof(*of->shard));
 		if (!of->shard)
 			goto free;

@@ -1,27 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * domain - requests of a kind: how long they take, how many may be out
+ * domain - how long the requests of a domain take, and how many slots it has
  *
- * Kyber's part of kyber-fair.  Reads, writes, discards and the rest each have
- * a number of slots, their *depth*, so that writes, which a drive takes in far
- * faster than it can put them away, do not stand before the reads in it.  The
- * slots themselves are struct slots; here is how many there are to be.
+ * Kyber's part of kyber-fair.  Reads, writes, discards and others are one
+ * domain each.  A domain has a number of slots, its *depth*.  So writes, which
+ * a drive accepts faster than it can store, do not queue up before the reads.
+ * The slots themselves are struct slots; this file sets their number.
  *
- * Every DOMAIN_PERIOD_NS the latencies are looked at.  The device is
- * *congested* when the 90th percentile of the time at the device is above the
- * target of any domain.  Then each domain's depth is multiplied by
- * p99 / target, at least 1/4 and at most 2, where p99 is of the time from when
- * a request could have gone to when it was done: who meets the target gives
- * way, who does not grows.  Without congestion depths only grow.  Percentiles
- * are taken of DOMAIN_SAMPLES requests or of a second; who has fewer goes by
- * what was known last [K].
+ * Every DOMAIN_PERIOD_NS the latencies are judged [K].
+ *   - The device is *congested* if in some domain the 90th percentile of the
+ *     time at the device exceeds the domain's target.
+ *   - Then each domain's depth is multiplied by p99 / target, at least by 1/4
+ *     and at most by 2.  p99 is of the time from when a request could have gone
+ *     until it was done.  A domain that meets its target gives way, and one
+ *     that misses it grows.
+ *   - Without congestion depths only grow.
+ *   - Percentiles are taken of DOMAIN_SAMPLES requests, or of those of a
+ *     second.  A domain with fewer keeps the last known value.
  *
  *	reads:  target 2 ms, p90 3 ms, p99 with the wait 8 ms: 64 -> 128
  *	writes: target 10 ms,          p99 with the wait 5 ms: 64 -> 32
  *
- * What a write costs.  The mean time of a write at the device over that of a
- * read [P], in units of 2^-RATIO_SHIFT, from sums that decay by a quarter in
- * each period that has something to say [R].
+ * The cost of a write is the mean time of a write at the device over that of a
+ * read [P], in units of 2^-RATIO_SHIFT.  The sums behind these means decay by a
+ * quarter in each period that has requests [R].
  *
  *	          done  adapt  others
  *	done       -      -      -
@@ -50,14 +52,14 @@ enum {
 
 #define RATIO_ONE	(1U << RATIO_SHIFT)
 /*
- * A write cache answers before the flash does and a stalled one in a second:
- * the ratio may be anything but one that makes writes free, or one of them as
- * dear as all that a flow gets in a minute [R].
+ * A write cache answers before the flash does, and a stalled one in a second,
+ * so the ratio varies widely.  The bounds keep a write from being free, and
+ * from costing as much as a flow gets in a minute [R].
  */
 #define RATIO_LEAST	(RATIO_ONE / 64)
 #define RATIO_MOST	(RATIO_ONE * 1024)
 
-/* Of the requests of one queue, written when they are done. */
+/* The requests of one queue, recorded by their completions. */
 struct domain_shard {
 	struct latency_histogram device;	/* from dispatch */
 	struct latency_histogram total;		/* from when it could go */
@@ -65,9 +67,9 @@ struct domain_shard {
 
 struct domain {
 	struct domain_shard *shard;		/* I: by queue */
-	u64 target_ns;				/* 0: of no concern */
-	u32 depth;				/* slots there are to be */
-	u64 since_ns;				/* of the windows; 0: none yet */
+	u64 target_ns;				/* 0: none */
+	u32 depth;				/* slots */
+	u64 since_ns;				/* start of the windows, or 0 */
 	u64 p90_ns, p99_ns;			/* when last judged */
 	u64 mean_count, mean_sum_ns;		/* decaying, x 2^8 */
 	struct latency_window device, total;
@@ -82,7 +84,7 @@ struct domains {
 
 const char *domain_name(enum io_op op);
 
-/* Where a depth begins, and the most it can be. */
+/* The greatest depth, with which a domain begins. */
 u32 domain_depth_most(enum io_op op);
 
 /* 0 or -ENOMEM with nothing left behind. */
@@ -93,13 +95,13 @@ void domains_deinit(struct domains *d);
 void domain_done(struct domains *d, enum io_op op, u32 queue, u64 device_ns,
 		 u64 total_ns);
 
-/* Sets depths and ratio if it is time; true then. */
+/* Sets depths and ratio, and returns true, if it is time. */
 bool domains_adapt(struct domains *d, u64 now);
 
-/* Mean time at the device, of late; 0: not known. */
+/* Recent mean time at the device; 0: not known. */
 u64 domain_mean_ns(const struct domain *d);
 
-/* What @cost is for a write. */
+/* The cost of a write that would cost @cost as a read. */
 static inline u64 domain_write_cost(const struct domains *d, u32 cost)
 {
 	return ((u64)cost * READ_ONCE(d->ratio)) >> RATIO_SHIFT;

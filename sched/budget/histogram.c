@@ -17,7 +17,7 @@ static u32 bucket_of(u64 ns)
 	       (u32)((units >> octave) & (STEPS - 1));
 }
 
-/* The greatest value that falls into @bucket; the last takes all beyond. */
+/* The greatest value of @bucket; the last bucket takes all beyond. */
 static u64 bucket_end(u32 bucket)
 {
 	u32 octave = bucket >> LATENCY_STEP_SHIFT;
@@ -34,7 +34,7 @@ static u64 bucket_end(u32 bucket)
 void histogram_record(struct latency_histogram *h, u64 ns)
 {
 	atomic64_inc(&h->bucket[bucket_of(ns)]);
-	/* At least 1: a sum that is not 0 says that there is something. */
+	/* At least 1: histogram_drain() skips a histogram whose sum is 0. */
 	atomic64_add((s64)max(ns, (u64)1), &h->sum_ns);
 }
 

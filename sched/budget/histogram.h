@@ -1,25 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * histogram - how long requests took, near enough and cheap to write
+ * histogram - how long requests took: cheap to write, percentiles within 1/8
  *
- * Who completes a request records it in the histogram of the request's queue;
- * now and then one thread drains all of them into a *window* and reads the
- * percentiles and the mean there.
+ * A completion records its request in the histogram of the request's queue.
+ * Now and then one thread drains all histograms into a *latency window*, and
+ * reads the percentiles and the mean there.
  *
- * Buckets are log-linear: 1024 ns wide up to 8 us, from there eight in each
- * octave up to 4.4 s.  So a percentile is at most 1/8 (below 8 us: 1 us) above
- * the truth and never below it, on a drive that answers in 10 us as on one that
- * takes 10 ms.  A fixed number of buckets below a target, as in Kyber, puts all
- * that a fast drive does into the first one [K].  The mean is exact: it is of
- * the sum, not of the buckets.
+ * Buckets are log-linear: 1024 ns wide up to 8 us, then eight in each octave up
+ * to 4.4 s.  So a percentile is never below the truth, and at most 1/8 above it
+ * (1 us below 8 us).  That holds for a drive that answers in 10 us as for one
+ * that takes 10 ms.  Kyber has a fixed number of buckets below a target [K]:
+ * all requests of a fast drive are in the first one.  The mean is exact, for it
+ * comes from the sum.
  *
  *	         record  drain
  *	record     -       -
  *	drain      -       X
  *
- * X: the caller serialises; -: may run at once.  A request recorded during a
- * drain may have its bucket in this window and its duration in the next: the
- * mean is off by one request in the window, and right over the two.
+ * X: the caller serialises; -: may run at once.  A request that is recorded
+ * during a drain may have its bucket in this window and its duration in the
+ * next.  The mean of each window is then off by one request, and that of the
+ * two together is right.
  *
  * Tested by tests/unit/histogram.c against a sorted array.
  */
@@ -40,7 +41,7 @@ struct latency_histogram {
 	atomic64_t bucket[LATENCY_BUCKETS];	/* A */
 } __port_cacheline;
 
-/* Belongs to whoever drains. */
+/* It belongs to the thread that drains. */
 struct latency_window {
 	u64 count;
 	u64 sum_ns;
@@ -49,14 +50,14 @@ struct latency_window {
 
 void histogram_record(struct latency_histogram *h, u64 ns);
 
-/* Moves what was recorded since the last time into @w. */
+/* Adds to @w the values recorded since the last drain. */
 void histogram_drain(struct latency_histogram *h, struct latency_window *w);
 
 void histogram_clear(struct latency_window *w);
 
 /*
- * End of the bucket that holds the least value which at least @percent of all
- * do not exceed; 0 for an empty window.
+ * The least value that at least @percent of all values do not exceed, rounded
+ * up to the end of its bucket.  0 for an empty window.
  */
 u64 histogram_percentile(const struct latency_window *w, u32 percent);
 

@@ -2,57 +2,59 @@
 /*
  * kyber-fair - Kyber, with tokens for each cgroup
  *
- * The problem.  A scheduler that keeps several queues fair to each other by
- * looking at what the others do pays for the looking with every request.
+ * The problem.  A scheduler that keeps several queues fair by comparing them
+ * pays for the comparison with every request.
  *
- * The idea (the paper).  Look once in a while.  Each flow is given *tokens* in
- * proportion to its weight, worth what the device is predicted to do in a
- * period; every processor spends its flows' tokens without asking anybody.  A
+ * The idea (the paper).  Compare rarely.  Each flow gets *tokens* in
+ * proportion to its weight, worth the predicted service of the device in a
+ * period.  Every CPU spends its flows' tokens without asking the others.  A
  * flow that has none left is throttled.  Tokens are refilled when the period
- * is over or when every active flow is out.  Below that is Kyber: reads,
- * writes, discards and the rest each have so many slots in the device, and
- * their number follows the latencies (domain.h).
+ * is over, or when every active flow is exhausted.  Below that is Kyber:
+ * reads, writes, discards and others have a number of slots each, which
+ * follows their latencies (domain.h).
  *
  * Example.  A drive that reads 400 MB/s, weights 100 and 300, period 100 ms.
  * The prediction is 40 MB, the flows get 10 and 30.  Both read 4 KiB with the
- * same depth, so both get 200 MB/s: after 50 ms the first is out, having read
- * its 10 MB, and the second goes on alone, with 400 MB/s, until at 100 ms it
- * has read its 30.  Then both are out and the next period begins.  Over each
- * period, 10 and 30.  If the first one writes, and a write takes three times
- * as long as a read, it is out after 3.3 MB.
+ * same depth, so both get 200 MB/s.  After 50 ms the first is exhausted, having
+ * read its 10 MB.  The second goes on alone, with 400 MB/s, until at 100 ms it
+ * has read its 30.  Then both are exhausted and the next period begins.  Over
+ * each period they read 10 and 30.  If the first one writes, and a write takes
+ * three times as long as a read, it is exhausted after 3.3 MB.
  *
- * What a period is worth (predict.h): the tokens used so far, over the time in
- * which they were used, in the mean of eight periods.  Under-predicted, tokens
- * are refilled more often; over-predicted, nobody is throttled and arrival
- * decides.
+ * The tokens of a period (predict.h): those used so far, over the time in which
+ * they were used, in the mean of eight periods.  After too low a prediction,
+ * tokens are refilled more often.  After too high a one, no flow is throttled,
+ * and the order of arrival decides.
  *
- * work_conserving=0: the paper's two conditions and nothing else.  Its weak
- * point: a flow that is active and asks for little keeps its tokens, so all
- * the others wait for the end of the period; what they could not use is then
- * not predicted for the next.  And all are given a whole period's tokens at
- * once, so that the light spend theirs at the beginning of a period and then
- * wait for its end.
+ * work_conserving=0: the paper's two conditions and nothing else.
+ *   - A flow that is active and asks for little keeps its tokens, so all others
+ *     wait for the end of the period.  The tokens that they could not use are
+ *     missing in the next prediction.
+ *   - All flows get the tokens of a whole period at once.  The light ones spend
+ *     theirs at its beginning and then wait for its end.
  *
- * work_conserving=1, the default, answers both [R].  A round also ends when
- * somebody waits and those who do not wait leave the device idle
- * (BUDGET_CONSERVING in budget.h); and a round is worth a ROUNDS-th of the
- * period, if that is more than goes into the device at once, so that nobody has
- * to stand still for longer than that.  Shares are the same: they come from
- * what is given in a round, not from its length.
+ * work_conserving=1, the default, avoids both [R].
+ *   - A round also ends when a flow waits and the flows in credit leave the
+ *     device idle (BUDGET_CONSERVING in budget.h).
+ *   - A round is worth a ROUNDS-th of a period, so that no flow stands still
+ *     for longer than that.  It is never worth less than goes into the device
+ *     at once.
+ *   Shares are the same: they come from the grants of a round, not its length.
  *
  * Invariants: those of budget.h, and
  *   I4  a request with IO_SLOT holds a slot of the domain of its operation.
  *   I5  a write costs at least COST_LEAST, whatever the ratio.
  *
- * Who comes back for what is held.
- *   out of tokens: tick, at the end of the round; see P1 to P4 of budget.h.
- *   no slot: a completion of the same domain; see slots.h.
+ * Wakes
+ *   a flow without tokens: by tick, at the end of the round (P1 to P4,
+ *   budget.h) a queue without slot: by a completion of the same domain
+ *   (slots.h)
  *
- * Limits.  A period is 100 ms and a flow is active for 100 ms after its last
- * request (FLOW_GRACE_NS), so with a period that is longer "no request in the
- * last period" [P] is said too soon.  The time of a write is that of the mean
- * write: where small writes meet large reads, the ratio is of both sizes and
- * kinds [P].
+ * Limits.  A period is 100 ms, and a flow is active for 100 ms after its last
+ * request (FLOW_GRACE_NS).  With a longer period, a flow without requests is
+ * taken for one without "request in the last period" [P] too soon.  The time of
+ * a write is that of the mean write.  Where small writes meet large reads, the
+ * ratio depends on the sizes as well as on the operations [P].
  *
  * Sources: Son, Oh, Ahn, the Kyber-fairness scheduler, Journal of Semiconductor
  * Technology and Science, sections IV.1 to IV.4 and Algorithm 1 [P].  Kyber
@@ -69,13 +71,13 @@ enum {
 	 * the latency of any fast drive and below what a person notices.
 	 */
 	ROUNDS		= 16,
-	ROUND_LEAST	= 1 << 20,	/* a refill costs, too */
-	FLOW_LEAST	= 1 << 16,	/* so do each flow's last token and waking */
+	ROUND_LEAST	= 1 << 20,	/* a refill has a cost of its own */
+	FLOW_LEAST	= 1 << 16,	/* so have each flow's wait and wake */
 };
 
 /*
- * Of a period, before anything is known, and never less: a few hundred
- * requests, enough for a flow of the least weight to be given something.
+ * Tokens of the first period, and the least of any: a few hundred requests, so
+ * that a flow of the least weight is granted some.
  */
 #define TOTAL_FIRST	(1ULL << 20)
 #define TOTAL_LEAST	(1ULL << 16)
@@ -97,7 +99,7 @@ static struct kyber_flow *kyber_flow_of(const struct flow *f)
 	return flow_own(f);
 }
 
-/* -------------------------------------------------------------- prediction */
+/* ------------------------------------------------------------- prediction */
 
 static u64 predict_total(struct kyber_fair *k, u64 period_ns, u64 least_ns)
 {
@@ -125,7 +127,7 @@ static u64 predict_flows(struct kyber_fair *k, u64 period_ns, u64 least_ns)
 	return sum;
 }
 
-/* What a round is worth that shall be no longer than needed. */
+/* The total of a round that is to be short. */
 static u64 short_round(const struct budget *b, u64 total)
 {
 	u64 flows = READ_ONCE(b->sched->share.nr_active);
@@ -171,7 +173,7 @@ static void kyber_predict(struct budget *b, u64 now)
 	WRITE_ONCE(k->round_ns, now);
 }
 
-/* ------------------------------------------------------------- the request */
+/* ------------------------------------------------------------ the request */
 
 static u32 kyber_domain(const struct io *io)
 {
@@ -189,9 +191,9 @@ static u32 kyber_charge(const struct budget *b, const struct io *io, u32 bytes)
 }
 
 /*
- * Since when the request could have gone, but for its domain's slots: since it
- * came, or if its flow was out of credit since then, since the present round
- * began [R].
+ * The time from which only the slots of its domain kept the request waiting:
+ * its arrival.  If its flow was exhausted after that, the start of this round
+ * [R].
  */
 static u64 ready_ns(const struct kyber_fair *k, const struct io *io)
 {
@@ -213,13 +215,13 @@ static void record(struct kyber_fair *k, const struct io *io, u64 now)
 
 static void kyber_complete(struct io *io, u64 now, struct wake *wake)
 {
-	/* A polled one is done when somebody reaps it: that says nothing. */
+	/* A polled request ends when its tenant reaps it, at any time. */
 	if ((io->flags & (IO_OUT | IO_EXEMPT)) == IO_OUT)
 		record(kyber_of(io->queue->sched), io, now);
 	budget_complete(io, now, wake);
 }
 
-/* --------------------------------------------------------------- slow work */
+/* -------------------------------------------------------------- slow work */
 
 static void resize(struct kyber_fair *k, struct wake *wake)
 {
@@ -241,7 +243,7 @@ static void kyber_tick(struct sched *s, u64 now, struct wake *wake)
 	if (domains_adapt(&k->domains, now))
 		resize(k, wake);
 	budget_tick(s, now, wake);
-	/* It asks for another while a flow is active: so do we. */
+	/* budget_tick() asks for another tick while a flow is active. */
 	if (wake->at_ns)
 		wake_at(wake, k->domains.next_ns);
 }
@@ -266,7 +268,7 @@ static void kyber_tune(struct sched *s, const struct sched_params *p,
 	budget_tune(s, p, wake);
 }
 
-/* -------------------------------------------------------------------- life */
+/* ------------------------------------------------------------------- life */
 
 static const struct budget_ops kyber_budget_ops = {
 	.nr_domains	= DOMAINS,
@@ -291,7 +293,7 @@ static int kyber_init(struct sched *s)
 	ret = domains_init(&k->domains, s->nr_queues);
 	if (ret)
 		return ret;
-	/* D, for hosts that count: as many as all domains have at most. */
+	/* D, for hosts that count slots: the most of all domains together. */
 	s->params.depth = 0;
 	for (op = 0; op < DOMAINS; op++) {
 		depth[op] = domain_depth_most(op);
@@ -315,7 +317,7 @@ static void kyber_exit(struct sched *s)
 	domains_deinit(&k->domains);
 }
 
-/* -------------------------------------------------------------- for people */
+/* ------------------------------------------------------------- for people */
 
 static void report_domain(const struct kyber_fair *k, enum io_op op,
 			  struct report *r)

@@ -7,7 +7,7 @@
 #include "domain.h"
 #include "predict.h"
 
-/* How a period is predicted: see predict.h. */
+/* The two readings of predict.h. */
 enum kyber_predict {
 	KYBER_TOTAL,
 	KYBER_PER_FLOW,
@@ -27,15 +27,15 @@ static inline struct kyber_params *kyber_params(const struct sched_params *p)
 
 struct kyber_fair {
 	struct budget budget;
-	u64 round_ns;			/* O, by T: when the round began */
+	u64 round_ns;			/* O, by T: start of the round */
 	u64 predicted;			/* O, by T: tokens of a whole period */
 	struct predict total;		/* T */
-	struct domains domains;		/* T, but for its shards and ratio */
+	struct domains domains;		/* T, except its shards and ratio */
 };
 
 struct kyber_flow {
 	struct budget_flow budget;
-	u64 throttled_ns;		/* O, by T: out, until refills */
+	u64 throttled_ns;		/* O, by T: exhausted, until refills */
 	struct predict own;		/* T */
 };
 

@@ -3,9 +3,9 @@
 
 enum {
 	/*
-	 * A period used up sooner than in 1/1024 says no more than that: a
-	 * moment's burst of a cache is not what the device can do, and the
-	 * numbers stay below 2^64.
+	 * A period that was used up in less than 1/1024 of its time counts as
+	 * 1/1024: a short burst into a cache does not show the rate of the
+	 * device.  The numbers stay below 2^64.
 	 */
 	SPEED_UP_MOST	= 1024,
 };

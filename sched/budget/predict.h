@@ -1,35 +1,38 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * predict - how much the device will move in the next period
+ * predict - how much the device will serve in the next period
  *
- * What is granted to all flows for a period shall be what the device can move
- * in it.  Too much, and nobody is throttled: arrival decides.  Too little, and
- * tokens are refilled all the time.  Nobody tells, so it is predicted from what
- * was used: u tokens, used up after t of a period P, would have been u * P / t
- * by its end.  The mean of the last PREDICT_PERIODS such numbers is the
- * prediction.  "If throttled time is shorter than the period, the predicted
- * number increases, otherwise it decreases" [P]: the formula itself is lost.
+ * The tokens that are granted for a period should be what the device can serve
+ * in it.  With too many, no flow is throttled, and the order of arrival
+ * decides.  With too few, tokens are refilled all the time.
+ *
+ * The number is predicted from the tokens used: u tokens, used up after t of a
+ * period P, would have been u * P / t by its end.  The prediction is the mean
+ * of the last PREDICT_PERIODS such numbers.  "If throttled time is shorter than
+ * the period, the predicted number increases, otherwise it decreases" [P]: the
+ * formula itself is lost.
  *
  * Two readings, one rule:
  *
- *	total	 u: used by all flows; t: when the last of them was throttled,
- *		 or P if one never was.  One history [R].
- *	per-flow a history for each flow, of its own u and t; the prediction is
+ *	total	 u: used by all flows; t: until the last of them was throttled,
+ *		 or P if one never was.  There is one history [R].
+ *	per-flow each flow has a history of its own u and t.  The prediction is
  *		 the sum of their means: Algorithm 1 taken literally [R].
  *
- * Example, P = 100 ms, a device of 1000 tokens a period, weights 1 : 1, 500
- * granted to each, and A alone until it is out (B comes late):
+ * Example.  P = 100 ms, a device of 1000 tokens a period, weights 1 : 1, and
+ * 500 granted to each flow.  A runs alone until it is exhausted, for B comes
+ * late:
  *
  *	A used 500 by  50 ms, B used 500 by 100 ms
  *	total:	  1000 * 100 / 100 = 1000
  *	per-flow: 500 * 100 / 50 + 500 * 100 / 100 = 1500
  *
- * The literal form takes the speed at which A ran while B did not to be A's,
- * adds B's to it, and hands out what the device does not have.
+ * The literal form takes the speed of A while B was absent for A's own, adds
+ * B's to it, and grants more than the device can serve.
  *
  * Source: Son, Oh, Ahn, Kyber-fairness, section IV.3 and Algorithm 1.
- * Tested by tests/unit/predict.c against periods computed by hand; both
- * readings are measured by tests/sim/kyber_fair.c.
+ * Tested by tests/unit/predict.c against periods computed by hand.
+ * tests/sim/kyber_fair.c measures both readings.
  */
 #ifndef MQFAIR_PREDICT_H
 #define MQFAIR_PREDICT_H
@@ -42,18 +45,20 @@ enum {
 
 /* Zeroed memory is an empty history. */
 struct predict {
-	u64 used, ran_ns;	/* added up, and not in the history yet */
+	u64 used, ran_ns;	/* not in the history yet */
 	u64 value[PREDICT_PERIODS];
 	u64 sum;
 	u32 nr;			/* values so far, at most PREDICT_PERIODS */
-	u32 next;		/* place of the next one */
+	u32 next;		/* index of the next one */
 };
 
 /*
- * @used tokens were used in @ran_ns: a period of @period_ns, or less when they
- * ran out or it was cut short.  A time in which nothing was used says nothing
- * of the device and is left out.  So does one that is short against what goes
- * into a device at once: such are added up until they are @least_ns long.
+ * @used tokens were used in @ran_ns.  That is a period of @period_ns, or less
+ * if the tokens were used up or the period was cut short.
+ *
+ * A time without use says nothing of the device and is left out.  In a short
+ * time the requests that a device takes at once count too much: short times are
+ * added up until they are @least_ns long.
  */
 void predict_add(struct predict *p, u64 used, u64 ran_ns, u64 period_ns,
 		 u64 least_ns);

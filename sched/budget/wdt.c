@@ -3,66 +3,70 @@
  * wdt - weight-based dynamic throttling
  *
  * The problem.  Static limits (io.max) divide a drive by weight only if every
- * container always wants its part: demand fluctuates, and what one leaves is
- * lost.  And the layer that enforces them takes one lock of the device for
- * every request of every container.
+ * container always wants its part.  But demand fluctuates, and the part that a
+ * container leaves is lost.  And the layer that enforces the limits takes one
+ * lock of the device for every request of every container.
  *
- * The idea (the paper).  Give each container *credits* in proportion to its
- * weight and replenish them every interval; without credit it is throttled.
- * Their total follows the demand: what the containers are expected to ask for,
- * four times out of five, so that the drive neither idles nor has more promised
- * than it can serve.  And give each container a lock of its own [P].
+ * The idea (the paper).  Each container gets *credits* in proportion to its
+ * weight, and they are replenished every interval.  A container without credit
+ * is throttled.  The total follows the demand: the amount that the containers
+ * are expected to ask for, four times out of five.  So the drive does not idle,
+ * and no more is promised than it can serve.  Each container has a lock of its
+ * own [P].
  *
- * Example.  Interval 100 ms, a drive of 300 MB/s, weights 100 and 500, both
- * want all they can get.  In the last intervals the drive did 30 MB each; the
- * total is 30 MB, the containers get 5 and 25.  Both use the drive alike until
- * the first has used its 5 MB, after 33 ms; the other has the drive to itself
- * for the remaining 67 ms.  If the drive turns out to be faster all are out
- * after 90 ms: the interval ends there, and the next total is 30 / 0.9 = 33 MB.
+ * Example.  Interval 100 ms, a drive of 300 MB/s, weights 100 and 500, and
+ * both containers want all that they can get.  In the last intervals the drive
+ * did 30 MB each.  The total is 30 MB, and the containers get 5 and 25.  Both
+ * use the drive alike until the first has used its 5 MB, after 33 ms.  The
+ * other one has the drive to itself for the remaining 67 ms.  If the drive
+ * turns out to be faster, both are exhausted after 90 ms.  The interval ends
+ * there, and the next total is 30 / 0.9 = 33 MB.
  *
  * The total
- *   An interval's demand of a container is what it was served plus what it has
- *   waiting in the end [R].  If the interval was cut short the served part is
- *   scaled to a full one.  Its expected demand is the 80th percentile of a
- *   normal fitted to the last `history` of them [P]: see demand.h.
- *   total=sum    what all of them are expected to want
- *   total=meet   the least total whose parts by share let each container have
- *                what it is expected to want: max(demand / share)
- *   Both clamped by what the drive was measured to do in an interval [R]: at
- *   saturation all want more than there is, the total would never throttle
- *   anybody, and the shares would be those of the number of requests each has
- *   out.  The drive is known to be saturated when somebody waits in the end.
+ *   The demand of a container in an interval is the amount that it was served
+ *   and the amount that it has waiting at the end [R].  If the interval was cut
+ *   short, the served part is scaled to a full one.  The expected demand is the
+ *   80th percentile of a normal distribution, fitted to the last `history`
+ *   demands [P]: demand.h.
+ *	total=sum    the sum of the expected demands
+ *	total=meet   the least total of which the share of each container meets
+ *		     its expected demand: max(demand / share)
+ *   Both are limited to the measured service of the drive in an interval [R].
+ *   At saturation all containers want more than there is.  Without the limit
+ *   the total would never throttle any of them, and each would be served by its
+ *   number of requests.  A drive is saturated if requests wait at the end.
  *
- * Our additions, switched by work_conserving [R].  The paper replenishes by the
- * clock alone.  An interval also ends when all are out, and a container that
- * leaves the drive idle is not waited for (budget.h): shares follow a change
- * of demand at the next refill, not when the history has forgotten the past.
- * Intervals shorter than a quarter are added up until they make a sample, for
- * what goes into an empty drive at once says nothing of it; until the first one
- * the total doubles.
+ * Our additions, switched by work_conserving [R]
+ *   - The paper replenishes by the clock alone.  Here an interval also ends
+ *     when all containers are exhausted, and it does not wait for one that
+ *     leaves the drive idle (budget.h).  So shares follow a change of demand
+ *     at the next refill, and not when the history has forgotten the past.
+ *   - Intervals shorter than a quarter are added up until they make a sample,
+ *     for the requests that an empty drive takes at once do not show its rate.
+ *     Until the first sample the total doubles.
  *
  * Slots.  The paper leaves the order in the drive to the drive.  With `depth`
- * slots a container with few requests does not queue behind the hundreds of
- * those who have just been replenished [R].
+ * slots, a container with few requests does not queue behind hundreds of those
+ * containers that were just replenished [R].
  *
- * caps_mbps=N: the paper's first attempt.  Each container may use
- * N * w / (sum of the weights of all its siblings, whether they do I/O or not)
- * in an interval, level by level; nothing is redistributed or predicted.  The
- * root cgroup, which nobody configures, has no cap.
+ * caps_mbps=N: the paper's first attempt.  In an interval each container may
+ * use N * w / (sum of the weights of all its siblings, with and without I/O),
+ * level by level.  Nothing is redistributed or predicted.  The root cgroup,
+ * which has no setting, has no cap.
  *
- * single_lock=1: the paper's WDT-, one lock for all containers: everything
- * else is the same code, so what it costs is the lock.
+ * single_lock=1: the paper's WDT-, one lock for all containers.  All else is
+ * the same code, so the difference is the cost of the lock.
  *
- * Invariants: those of budget.h.  Who comes back for what is held: budget.h
- * for credit, slots.h for slots.
+ * Invariants: those of budget.h.  Wakes: budget.h for a container without
+ * credit, slots.h for a queue without slot.
  *
- * Limits.  Between refills nobody orders anything: a container waits up to an
- * interval for its next credits when the others still use theirs.
+ * Limits.  Between refills there is no order: while others still use their
+ * credits, a container waits up to an interval for its next ones.
  *
  * Source: Ahn, La, Kim, Improving I/O Resource Sharing of Linux Cgroup for
  * NVMe SSDs on Multi-core Systems, USENIX HotStorage 2016.
- * Tested by tests/unit/{budget,demand}.c, tests/mt/{wdt,replay_budget}.c,
- * tests/sim/wdt.c.
+ * Tested by tests/unit/{budget,budget_rounds,demand}.c, tests/sim/wdt.c,
+ * tests/mt/{budget,replay_budget}.c.
  */
 #include "wdt.h"
 #include "core/policies.h"
@@ -91,9 +95,9 @@ static u64 interval_ns(const struct wdt *w)
 	return READ_ONCE(budget_params(&w->budget.sched->params)->period_ns);
 }
 
-/* ------------------------------------------------------------------ demand */
+/* ----------------------------------------------------------------- demand */
 
-/* Charged and not yet spent. */
+/* The cost of the requests that were charged and not yet paid. */
 static u64 waiting(const struct flow *f)
 {
 	const struct budget_flow *bf = budget_flow_of(f);
@@ -103,7 +107,7 @@ static u64 waiting(const struct flow *f)
 	return pos - min(pos, spent);
 }
 
-/* Adds up what was used until there is enough of it for a sample. */
+/* Adds up the rounds.  True when they are long enough for a sample. */
 static bool sample_is_due(struct wdt *w)
 {
 	struct flow *f;
@@ -115,7 +119,7 @@ static bool sample_is_due(struct wdt *w)
 	return w->ran_ns >= interval_ns(w) / SAMPLE_SHARE;
 }
 
-/* @used in w->ran_ns, as if in an interval. */
+/* The use @used in w->ran_ns, scaled to an interval. */
 static u64 scaled(const struct wdt *w, u64 used)
 {
 	return mul_u64_u64_div_u64(used, interval_ns(w), w->ran_ns);
@@ -143,7 +147,7 @@ static void learn_demand(const struct wdt *w, struct flow *f)
 	wf->used = 0;
 }
 
-/* What the total must be for @demand, at the flow's present share, to be met. */
+/* The least total that meets @demand at the flow's present share. */
 static u64 total_to_meet(const struct wdt *w, struct flow *f, u64 demand)
 {
 	u64 generation;
@@ -191,7 +195,7 @@ static void wdt_predict(struct budget *b, u64 now)
 	b->total = min(total_of_demands(w), w->service);
 }
 
-/* ------------------------------------------------------------- static caps */
+/* ------------------------------------------------------------ static caps */
 
 static u64 cap_bytes(const struct wdt *w)
 {
@@ -208,7 +212,7 @@ static struct flow *parent_of(const struct flow *f)
 		       NULL;
 }
 
-/* What people have set, as of now; the host tells of changes (tune). */
+/* The weights that are set now.  The host calls tune when they change. */
 static void sum_weights(struct wdt *w)
 {
 	struct share_tree *tree = &w->budget.sched->share;
@@ -248,7 +252,7 @@ static u64 wdt_grant(const struct budget *b, const struct flow *f, u64 share)
 	return mul_u64_u64_shr(b->total, share, SHARE_SHIFT);
 }
 
-/* ------------------------------------------------------------ life, tuning */
+/* ----------------------------------------------------------- life, tuning */
 
 static void choose_lock(struct wdt *w, struct wdt_flow *wf)
 {
@@ -290,7 +294,7 @@ static void wdt_flow_exit(struct flow *f)
 	port_unlock(&w->lock, flags);
 }
 
-/* Caps are caps: what one leaves is nobody's. */
+/* With caps, the part that a container leaves is not given to others. */
 static void choose_rule(struct wdt *w)
 {
 	const struct sched_params *p = &w->budget.sched->params;

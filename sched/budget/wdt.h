@@ -8,7 +8,7 @@
 
 enum wdt_total {
 	WDT_SUM,		/* of all demands */
-	WDT_MEET,		/* the least that lets everybody meet its own */
+	WDT_MEET,		/* the least that meets each demand */
 };
 
 /* sched_params.own */
@@ -34,16 +34,16 @@ struct wdt_flow {
 	struct wdt_flow *next, **link;	/* W: in wdt.flows */
 	struct flow *flow;		/* I */
 	u32 weight;			/* W: of the container */
-	u64 below;			/* W: of its children, summed up */
+	u64 below;			/* W: sum of its children's weights */
 };
 
 struct wdt {
 	struct budget budget;
-	u64 service;			/* L: what the device does in an interval */
+	u64 service;			/* L: of the device in an interval */
 	u64 used, ran_ns;		/* L: since the last sample */
-	struct port_lock single;	/* instead of all the containers' locks */
-	struct port_lock lock;		/* for the list, and who has which lock */
-	struct wdt_flow *flows;		/* W: all there are, active or not */
+	struct port_lock single;	/* instead of the containers' locks */
+	struct port_lock lock;		/* for the list; credit_set_lock() */
+	struct wdt_flow *flows;		/* W: all flows, active or not */
 };
 
 #endif /* MQFAIR_WDT_H */
