@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
+/* Queues, lanes and dispatch.  The story is in budget.h. */
 #include "round.h"
 #include "cost/cost_estimator.h"
-#include "core/queue.h"
 
 static struct budget_flow_queue *flow_queue_of(const struct flow *f, u32 queue)
 {
@@ -40,12 +40,12 @@ static void lane_prepend(struct lane_list *l, struct budget_lane *lane)
 	l->head = lane;
 }
 
-/* The lane has something to do. */
+/* The lane is empty no more. */
 static void lane_add(struct budget_queue *bq, struct budget_lane *lane, u64 now)
 {
 	struct lane_list *runnable = &bq->runnable[lane->domain];
 
-	/* Who asks for less than its share need not wait for its turn. */
+	/* A donor asks for less than its share: it need not wait for a turn. */
 	if (READ_ONCE(budget_flow_of(lane->flow)->donor_until_ns) > now)
 		lane_prepend(runnable, lane);
 	else
@@ -63,25 +63,15 @@ static struct budget_lane *lane_take(struct lane_list *l)
 void budget_insert(struct queue *q, struct io *io, u64 now, struct wake *wake)
 {
 	struct budget *b = budget_of(q->sched);
-	bool urgent = io->flags & (IO_URGENT | IO_CHARGED);
-	u32 domain = domain_of(b, io);
+	u32 cost = charge_of(b, io, io->bytes), domain = domain_of(b, io);
 	struct budget_lane *lane;
 	struct flow_start start;
+	bool waits = engine_arrive(q, io, cost, 0, now, &start, wake);
 
-	queue_inserted(q, io, now);
-	if (likely(!(io->flags & IO_CHARGED))) {
-		io->cost = charge_of(b, io, io->bytes);
-		flow_charge(io->flow, io->cost, 0, !urgent, &start);
-		io->pos = start.pos;
-		io->flags |= IO_CHARGED;
-		if (unlikely(start.woke))
-			round_join(b, io->flow, now, wake);
-	}
-	if (unlikely(urgent)) {
-		io->flags |= IO_URGENT;
-		io_list_append(&q->urgent, io);
+	if (unlikely(start.woke))
+		round_join(b, io->flow, now, wake);
+	if (unlikely(!waits))
 		return;
-	}
 	lane = &flow_queue_of(io->flow, q->index)->lane[domain];
 	if (!lane->fifo.head)
 		lane_add(budget_queue_of(q), lane, now);
@@ -90,18 +80,12 @@ void budget_insert(struct queue *q, struct io *io, u64 now, struct wake *wake)
 
 void budget_merge(struct queue *q, struct io *io, u32 bytes)
 {
-	u32 cost = charge_of(budget_of(q->sched), io, bytes);
-
-	port_assert_queue_held(q);
-	if (cost > io->cost)
-		atomic64_add(cost - io->cost, &io->flow->pos);
-	io->cost = max(cost, io->cost);
-	io->bytes = bytes;
+	engine_grow(q, io, charge_of(budget_of(q->sched), io, bytes), bytes);
 }
 
 /* --------------------------------------------------------------- dispatch */
 
-/* The queue is looked at: it waits for no slot while it is. */
+/* The queue dispatches, and waits for no slot meanwhile. */
 static void withdraw(struct budget *b, const struct queue *q,
 		     struct budget_queue *bq)
 {
@@ -111,7 +95,7 @@ static void withdraw(struct budget *b, const struct queue *q,
 	}
 }
 
-/* P3: has anybody got credit who was out? */
+/* P3: pairs with wake_waiting().  Have exhausted flows been granted credit? */
 static void retry_exhausted(struct sched *s, struct budget_queue *bq)
 {
 	u64 grants = (u64)atomic64_read_acquire(&bq->grants);
@@ -126,7 +110,7 @@ static void retry_exhausted(struct sched *s, struct budget_queue *bq)
 	}
 }
 
-/* The first lane of @domain whose flow may spend; those before it are not able. */
+/* The first lane of @domain with credit.  Those before it are put aside. */
 static struct budget_lane *first_runnable(struct budget *b, struct queue *q,
 					  u32 domain, u64 now,
 					  struct wake *wake)
@@ -170,7 +154,7 @@ static void put_slot(struct budget *b, struct io *io, struct wake *wake)
 	slots_put(&b->slots[domain_of(b, io)], io->queue->index, wake);
 }
 
-/* False if the flow is out. */
+/* False if the flow is exhausted. */
 static bool charge(struct budget *b, struct queue *q, struct io *io, u64 now,
 		   struct wake *wake)
 {
@@ -189,7 +173,7 @@ static bool charge(struct budget *b, struct queue *q, struct io *io, u64 now,
 	return true;
 }
 
-/* The head of @lane, which is the first able one, is gone: the next's turn. */
+/* The head of @lane, the first runnable one, goes: the next lane's turn. */
 static void rotate_lane(struct budget *b, struct budget_queue *bq,
 			struct budget_lane *lane)
 {
@@ -209,7 +193,7 @@ static void rotate_lane(struct budget *b, struct budget_queue *bq,
 	}
 }
 
-/* An io of @domain that has paid and has its slot; or NULL and why not. */
+/* An io of @domain with a slot, for which its flow has paid; or NULL and why. */
 static struct io *take_domain(struct budget *b, struct queue *q, u32 domain,
 			      u64 now, struct wake *wake,
 			      enum dispatch_result *why)
@@ -228,7 +212,7 @@ static struct io *take_domain(struct budget *b, struct queue *q, u32 domain,
 			atomic64_dec(&io->flow->queued);
 			return io;
 		}
-		/* Another processor has spent the last of it. */
+		/* Another CPU has spent the last credit. */
 		put_slot(b, io, wake);
 	}
 	return NULL;
@@ -255,15 +239,14 @@ static struct io *take_next(struct budget *b, struct queue *q, u64 now,
 static struct io *take_urgent(struct budget *b, struct queue *q, u64 now,
 			      struct wake *wake)
 {
-	struct io *io = io_list_take(&q->urgent);
+	struct io *io = engine_take_urgent(q);
 
 	get_slot(b, q, io, domain_of(b, io));
 	charge(b, q, io, now, wake);
-	WRITE_ONCE(q->stats.urgent, q->stats.urgent + 1);
 	return io;
 }
 
-/* Slots that the queue was woken for are not its own any more. */
+/* A slot for which the queue was woken may be of use to another. */
 static void hand_over(struct budget *b, const struct queue *q,
 		      struct wake *wake)
 {
@@ -320,8 +303,10 @@ void budget_block(struct queue *q, struct wake *wake)
 
 void budget_requeue(struct io *io, struct wake *wake)
 {
-	if (io_returned(io))
-		put_slot(budget_of(io->queue->sched), io, wake);
+	struct budget *b = budget_of(io->queue->sched);
+
+	if (engine_take_back(io))
+		slots_put(&b->slots[domain_of(b, io)], io->queue->index, wake);
 }
 
 void budget_complete(struct io *io, u64 now, struct wake *wake)
@@ -354,7 +339,7 @@ void budget_tune(struct sched *s, const struct sched_params *p,
 			slots_resize(&b->slots[0], p->depth, wake);
 		}
 	}
-	/* Whoever all waited for may be gone: at once. */
+	/* At once: all may have waited for a flow that has left. */
 	wake_at(wake, 1);
 }
 
@@ -415,6 +400,8 @@ int budget_init(struct budget *b, struct sched *s, const struct budget_ops *ops,
 	b->idle = true;
 	if (cost_estimator_init(s))
 		return -ENOMEM;
+	if (watchdog_init(&b->sweep.watchdog, s->nr_queues))
+		goto cost_estimator;
 	for (i = 0; i < ops->nr_domains; i++)
 		if (slots_init(&b->slots[i], s, depth[i], true))
 			goto slots;
@@ -422,6 +409,8 @@ int budget_init(struct budget *b, struct sched *s, const struct budget_ops *ops,
 	slots:
 	while (i--)
 		slots_deinit(&b->slots[i]);
+	watchdog_deinit(&b->sweep.watchdog);
+cost_estimator:
 	cost_estimator_deinit(s);
 	return -ENOMEM;
 }
@@ -432,5 +421,6 @@ void budget_deinit(struct budget *b)
 
 	for (i = b->ops->nr_domains; i--;)
 		slots_deinit(&b->slots[i]);
+	watchdog_deinit(&b->sweep.watchdog);
 	cost_estimator_deinit(b->sched);
 }

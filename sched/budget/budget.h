@@ -128,7 +128,7 @@
 #ifndef MQFAIR_BUDGET_H
 #define MQFAIR_BUDGET_H
 
-#include "core/slots.h"
+#include "core/engine.h"
 #include "credit.h"
 #include "throughput.h"
 
@@ -240,8 +240,6 @@ struct budget_queue {
 	u32 domain;		/* Q: the one that has its turn */
 	u32 batch;		/* Q: its requests in a row */
 	u32 waits;		/* Q: mask of domains without a slot */
-	u32 suspect;		/* T: sweeps in which it seemed forgotten */
-	u64 dispatched;		/* T: requests at the last sweep */
 	atomic64_t grants;	/* A: grants to flows that wait here */
 } __port_cacheline;
 
@@ -255,7 +253,7 @@ struct budget {
 	bool idle;			/* L: no flow active at the last tick */
 	u64 start_ns;			/* T: of the present round */
 	u64 least_used;			/* T: two turnovers, see above */
-	u64 sweep_ns;			/* T: of the next sweep */
+	struct sweep sweep;		/* T */
 	struct throughput throughput;	/* T */
 	u64 used;			/* T: in all rounds that are over */
 	u64 refills, early;		/* O by T: rounds; before their time */

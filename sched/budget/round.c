@@ -5,11 +5,8 @@
  */
 #include "round.h"
 #include "cost/cost_estimator.h"
-#include "core/queue.h"
 
 enum {
-	SWEEP_NS = FLOW_GRACE_NS / 2,
-	SUSPECT_SWEEPS = 10,	/* half a second, as in mqfq.c */
 	/* How long a flow stays a donor: as long as a rate is known. */
 	DONOR_PERIODS = 8,
 	/* Most periods that a conserving round lasts, unless .. */
@@ -479,52 +476,35 @@ static bool flow_is_forgotten(const struct budget *b,
 	return false;
 }
 
-static bool queue_is_forgotten(const struct budget *b, const struct queue *q)
+static bool queue_is_forgotten(const struct queue *q)
 {
+	const struct budget *b = budget_of(q->sched);
 	u32 domain;
 
-	if (READ_ONCE(q->wake_pending) || !READ_ONCE(q->nr))
-		return false;
 	for (domain = 0; domain < b->ops->nr_domains; domain++)
 		if (slots_forgot(&b->slots[domain], q->index))
 			return true;
 	return false;
 }
 
-static void suspect(struct budget *b, u32 *sweeps, bool forgotten)
-{
-	if (!forgotten)
-		*sweeps = 0;
-	else if (++*sweeps == SUSPECT_SWEEPS)
-		atomic64_inc(&b->sched->stats.watchdog);
-}
-
 /*
- * Counts the flows and queues that could have run for SUSPECT_SWEEPS and were
- * not woken.  It wakes none of them, as in mqfq.c.
+ * Counts the flows that could have spent for SUSPECT_SWEEPS while a queue waits
+ * for their credit.  It wakes none of them: a stall is a bug to be found.
  */
-static void watch_forgotten(struct budget *b)
+static void watch_flows(struct budget *b)
 {
 	unsigned long flags = port_lock(&b->sched->active_lock);
 	struct flow *f;
-	u32 i;
 
 	for (f = b->sched->active; f; f = f->next_active) {
 		struct budget_flow *bf = budget_flow_of(f);
 
-		suspect(b, &bf->suspect, flow_is_forgotten(b, bf));
+		if (!flow_is_forgotten(b, bf))
+			bf->suspect = 0;
+		else if (++bf->suspect == SUSPECT_SWEEPS)
+			atomic64_inc(&b->sched->stats.watchdog);
 	}
 	port_unlock(&b->sched->active_lock, flags);
-	for (i = 0; i < b->sched->nr_queues; i++) {
-		struct queue *q = b->sched->queue[i];
-		struct budget_queue *bq = budget_queue_of(q);
-		u64 dispatched = READ_ONCE(q->stats.dispatched);
-
-		suspect(b, &bq->suspect,
-			queue_is_forgotten(b, q) &&
-				dispatched == bq->dispatched);
-		bq->dispatched = dispatched;
-	}
 }
 
 void budget_tick(struct sched *s, u64 now, struct wake *wake)
@@ -537,15 +517,11 @@ void budget_tick(struct sched *s, u64 now, struct wake *wake)
 	/* P1: full order.  Pairs with round_exhausted(), request_tick(). */
 	atomic64_xchg(&b->sentinel, 0);
 	atomic64_xchg(&b->tick_requested, 0);
-	if (now >= b->sweep_ns) {
-		b->sweep_ns = now + SWEEP_NS;
-		watch_forgotten(b);
-		flow_sweep(s, now, &changed);
-	}
+	if (engine_sweep(&b->sweep, s, now, queue_is_forgotten, &changed, wake))
+		watch_flows(b);
 	flags = port_lock(&s->active_lock);
 	if (s->active) {
 		tick_active(b, now, wake);
-		wake_at(wake, b->sweep_ns);
 	} else if (!b->idle) {
 		/* The next flow that comes finds a round without a grant. */
 		b->idle = true;

@@ -365,8 +365,8 @@ static void init_without_memory_leaves_nothing(void **state)
 
 	(void)state;
 	scenario_init(&two_domains, BUDGET_ALL_EXHAUSTED, 1 << 20, 4);
-	/* Two allocations for the slots of each domain. */
-	for (allowed = 0; allowed < 4; allowed++) {
+	/* Two allocations for the slots of each domain, one for the watchdog. */
+	for (allowed = 0; allowed < 5; allowed++) {
 		port_zalloc_fail_after(allowed);
 		assert_int_equal(budget_init(&b, &scenario.sched, &two_domains,
 					     1, depth),
