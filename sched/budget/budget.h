@@ -154,8 +154,8 @@ struct budget_ops {
 	/*
 	 * A round is over: sets b->total of the next one.  Called by tick with
 	 * sched.active_lock held: the active flows are sched.active, then
-	 * next_active.  budget_flow.past tells what each flow used, b->past
-	 * what all used.  Round b->round began at b->start_ns.
+	 * next_active.  budget_flow.past has the use of each flow, b->past
+	 * that of all.  Round b->round began at b->start_ns.
 	 */
 	void (*predict)(struct budget *b, u64 now);
 
@@ -296,7 +296,7 @@ void budget_deinit(struct budget *b);
 
 /*
  * Of predict: the least total of a round, two turnovers of the device.  A flow
- * whose requests are all in the device could not use its part of less in time.
+ * with all its requests in the device could not use its part of less in time.
  */
 u64 budget_least_total(const struct budget *b);
 

@@ -22,7 +22,7 @@ static u64 sample_of(const struct demand *d, u32 age)
 	return d->sample[(d->next + DEMAND_SAMPLES - 1 - age) % DEMAND_SAMPLES];
 }
 
-/* The largest integer whose square is no more than @x. */
+/* The largest integer with a square of at most @x. */
 static u64 square_root(u64 x)
 {
 	u64 root = 0, bit = 1ULL << 62;

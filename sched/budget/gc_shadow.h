@@ -24,7 +24,7 @@
  *
  * Data from before.  The shadow FTL knows that a page is a flow's once the flow
  * has written it.  How many more pages the flow has follows from how often it
- * overwrites its known pages: if it writes at random to N pages, of which K are
+ * overwrites its known pages.  If it writes at random to N pages, of which K are
  * known, K / N of its writes meet a known one (Schnabel, The Estimation of the
  * Total Fish Population of a Lake, 1938).  Pages that are never overwritten are
  * taken to be no flow's.  Invalid pages from before are attributed to the flows

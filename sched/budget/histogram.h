@@ -56,8 +56,8 @@ void histogram_drain(struct latency_histogram *h, struct latency_window *w);
 void histogram_clear(struct latency_window *w);
 
 /*
- * The least value that at least @percent of all values do not exceed, rounded
- * up to the end of its bucket.  0 for an empty window.
+ * The least value that at least @percent of all values do not exceed.  It is
+ * rounded up to the end of its bucket, and 0 for an empty window.
  */
 u64 histogram_percentile(const struct latency_window *w, u32 percent);
 

@@ -46,9 +46,8 @@
  *   I5  a write costs at least COST_LEAST, whatever the ratio.
  *
  * Wakes
- *   a flow without tokens: by tick, at the end of the round (P1 to P4,
- *   budget.h) a queue without slot: by a completion of the same domain
- *   (slots.h)
+ *   - tick wakes a flow without tokens at the end of the round (budget.h, P2).
+ *   - A completion wakes a queue without slot of the same domain (slots.h).
  *
  * Limits.  A period is 100 ms, and a flow is active for 100 ms after its last
  * request (FLOW_GRACE_NS).  With a longer period, a flow without requests is
@@ -67,8 +66,8 @@
 
 enum {
 	/*
-	 * Work-conserving rounds in a period: 6 ms of the default 100, above
-	 * the latency of any fast drive and below what a person notices.
+	 * Work-conserving rounds in a period: 6 ms of the default 100.  That is
+	 * above the latency of any fast drive, and too short to be noticed.
 	 */
 	ROUNDS		= 16,
 	ROUND_LEAST	= 1 << 20,	/* a refill has a cost of its own */

@@ -4,8 +4,8 @@
 enum {
 	/*
 	 * A period that was used up in less than 1/1024 of its time counts as
-	 * 1/1024: a short burst into a cache does not show the rate of the
-	 * device.  The numbers stay below 2^64.
+	 * 1/1024.  A short burst into a cache does not show the rate of the
+	 * device, and the numbers stay below 2^64.
 	 */
 	SPEED_UP_MOST	= 1024,
 };

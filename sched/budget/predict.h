@@ -2,11 +2,11 @@
 /*
  * predict - how much the device will serve in the next period
  *
- * The tokens that are granted for a period should be what the device can serve
- * in it.  With too many, no flow is throttled, and the order of arrival
+ * The tokens of a period should be worth the service of the device in it.  With
+ * too many, no flow is throttled, and the order of arrival
  * decides.  With too few, tokens are refilled all the time.
  *
- * The number is predicted from the tokens used: u tokens, used up after t of a
+ * The number is predicted from the tokens used.  u tokens, used up after t of a
  * period P, would have been u * P / t by its end.  The prediction is the mean
  * of the last PREDICT_PERIODS such numbers.  "If throttled time is shorter than
  * the period, the predicted number increases, otherwise it decreases" [P]: the
@@ -27,7 +27,7 @@
  *	total:	  1000 * 100 / 100 = 1000
  *	per-flow: 500 * 100 / 50 + 500 * 100 / 100 = 1500
  *
- * The literal form takes the speed of A while B was absent for A's own, adds
+ * The literal form takes the speed of A while B was absent for A's own.  It adds
  * B's to it, and grants more than the device can serve.
  *
  * Source: Son, Oh, Ahn, Kyber-fairness, section IV.3 and Algorithm 1.

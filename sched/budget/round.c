@@ -133,9 +133,9 @@ static bool is_donor(const struct budget *b, const struct budget_flow *bf,
 }
 
 /*
- * Rounds until the debt of the first flow is paid.  Donors do not count: beside
- * a donor of weight 10000, a flow of weight 1 would get one request for ten
- * thousand that the donor is granted and does not use.
+ * Rounds until the debt of the first flow is paid.  Donors do not count.  A
+ * donor of weight 10000 does not use its grant, and beside it a flow of weight 1
+ * would get one request for each ten thousand of the donor.
  */
 static u64 rounds_due(struct budget *b, u64 now)
 {

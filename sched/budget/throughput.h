@@ -28,8 +28,8 @@
  *		requests in the device: they count as done, however long they
  *		take.  The drive is *idle* once the loss has reached the bound.
  *
- * A span in which the device is full, or in which a flow with credit has
- * requests queued, adds nothing: its flows use all the room that there is.
+ * A span adds nothing if the device is full in it, or if a flow with credit has
+ * requests queued: such flows use all the room that there is.
  *
  * Example.  The period is 32 ms, so a check interval is 1 ms.  A probe found
  * that the drive does four requests of 4096 each ms.  A flow waits; the only
@@ -41,9 +41,9 @@
  * If three of its requests were done each ms, the loss would stay at 0.
  *
  * The drive's own account.  A host-managed FTL knows how long its planes
- * worked.  Then neither probes nor losses are needed, and no count of requests
- * misleads: a write buffer accepts more for a while than the planes can do,
- * and a machine takes time to send the next request.  The drive is idle if its
+ * worked.  Then neither probes nor losses are needed.  Counts of requests can
+ * mislead: a write buffer accepts more for a while than the planes can do, and
+ * a machine takes time to send the next request.  The drive is idle if its
  * planes worked less than 5/8 of the recent time, less a check interval.
  *
  * Limits.  A drive that has become slower since the last probe, such as one
@@ -94,7 +94,7 @@ struct throughput {
 	struct drive_time account;	/* .. the drive's account then */
 };
 
-/* What the flows with credit do with the device while another flow waits. */
+/* How the flows with credit use the device while another flow waits. */
 enum throughput_result {
 	THROUGHPUT_USED,	/* they use it: wait for them */
 	THROUGHPUT_PROBE,	/* not known: a probe has begun */

@@ -23,6 +23,7 @@
  * there, and the next total is 30 / 0.9 = 33 MB.
  *
  * The total
+ *
  *   The demand of a container in an interval is the amount that it was served
  *   and the amount that it has waiting at the end [R].  If the interval was cut
  *   short, the served part is scaled to a full one.  The expected demand is the

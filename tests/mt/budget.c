@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * kyber-fair, wdt and hwabc on threads.  Members submit, complete, send back, block,
- * tune and tick as it comes, and have cgroups of their own that come and go
- * while others refill.  When all stand still, credit and slots are all accounted
- * for, and whatever waits has its reason: its flow is out, or its domain of
- * requests is.  In the end completions and ticks bring everything out.
+ * kyber-fair, wdt and hwabc on threads.  Members submit, complete, send back,
+ * block, tune and tick in random order.  Each has a cgroup of its own, which
+ * comes and goes while others refill.  When all members stand still, all credit
+ * and all slots are accounted for.  A request that waits has its reason: its
+ * flow is exhausted, or its domain has no slot.  In the end completions and
+ * ticks bring everything out.
  */
 #include "threads.h"
 #include "tests/params.h"
@@ -20,14 +21,14 @@ enum {
 	MEETINGS	= 20,
 	STEPS		= 400,		/* a member, between meetings */
 	FLOWS		= 5,
-	CREW_MOST	= 64,
+	THREADS_MOST	= 64,
 	IOS		= 120,		/* a member's, at most */
-	STEP_NS		= 20 * 1000,	/* a tick's part in it not counted */
-	PERIODS		= 5000,		/* in which all must come out */
+	STEP_NS		= 20 * 1000,	/* without the ticks */
+	PERIODS		= 5000,		/* in which all requests must end */
 };
 
-/* What a play is like; probabilities are once in so many steps, 0: never. */
-struct play {
+/* Probabilities are once in a number of steps; 0: never. */
+struct workload {
 	const char *policy, *name;
 	u32 conserving, predict, period_ms;
 	u32 tunes, blocks, requeues, weights, odd, deaths;
@@ -43,12 +44,12 @@ enum io_state {
 struct test_io {
 	struct io io;
 	atomic64_t state;		/* enum io_state */
-	struct mortal *mortal;		/* whose flow it has, or NULL */
+	struct mortal *mortal;		/* owner of its flow, or NULL */
 	bool counted;			/* as one of the slots in use */
 };
 
 struct scenario {
-	const struct play *play;
+	const struct workload *workload;
 	struct host host;
 	struct device device;
 	struct flow *root, *flow[FLOWS];
@@ -56,13 +57,13 @@ struct scenario {
 		struct port_lock lock;
 		struct flow *flow;
 		atomic64_t requests;	/* that have it */
-	} mortal[CREW_MOST];
+	} mortal[THREADS_MOST];
 	u32 threads;
 	struct port_lock slow;		/* tick, tune */
-	atomic64_t slots[BUDGET_DOMAINS];	/* in use, as we see it */
+	atomic64_t slots[BUDGET_DOMAINS];	/* in use, by this test */
 	atomic64_t submitted, completed;
-	struct random random;		/* of whoever looks */
-	struct test_io *io;		/* [crew][IOS] */
+	struct random random;		/* of the member that checks */
+	struct test_io *io;		/* [threads][IOS] */
 };
 
 static const struct budget *budget(const struct scenario *s)
@@ -129,14 +130,14 @@ static void submit(struct scenario *s, struct random *r, struct test_io *t,
 {
 	static const u32 sizes[] = { 512, 4096, 4096, 65536, 1 << 20 };
 
-	t->mortal = s->play->deaths && random_once_in(r, 4) ? m : NULL;
+	t->mortal = s->workload->deaths && random_once_in(r, 4) ? m : NULL;
 	t->io = (struct io){
 		.flow = any_flow(s, r, t->mortal),
 		.bytes = sizes[random_below(r, ARRAY_SIZE(sizes))],
 		.page = random_below(r, 1 << 16),
 		.op = (u8)random_below(r, IO_OPS),
 	};
-	if (s->play->odd && random_once_in(r, s->play->odd))
+	if (s->workload->odd && random_once_in(r, s->workload->odd))
 		t->io.flags = random_once_in(r, 2) ? IO_URGENT : IO_EXEMPT;
 	io_move(t, IDLE, WAITING);
 	atomic64_inc(&s->submitted);
@@ -159,7 +160,7 @@ static bool finish(struct scenario *s, struct random *r)
 
 	if (!io)
 		return false;
-	if (s->play->requeues && random_once_in(r, s->play->requeues)) {
+	if (s->workload->requeues && random_once_in(r, s->workload->requeues)) {
 		leave_device(s, test_io_of(io), WAITING);
 		host_requeue(&s->host, io);
 		return true;
@@ -208,7 +209,7 @@ static void tune(struct scenario *s, struct random *r)
 
 static void slow_work(struct scenario *s, struct random *r)
 {
-	const struct play *p = s->play;
+	const struct workload *p = s->workload;
 	unsigned long flags;
 
 	atomic64_add(STEP_NS, &s->host.now_ns);
@@ -235,12 +236,12 @@ static void bury(struct scenario *s, struct mortal *m, struct random *r)
 	struct flow *f;
 	unsigned long flags;
 
-	if (!s->play->deaths || !random_once_in(r, s->play->deaths))
+	if (!s->workload->deaths || !random_once_in(r, s->workload->deaths))
 		return;
 	f = host_flow_create(&s->host, s->flow[random_below(r, FLOWS)],
 			     1 + random_below(r, WEIGHT_MAX));
 	flags = port_lock(&m->lock);
-	/* Pairs with finish(): they are done with the flow. */
+	/* Pairs with finish(): its requests are done with the flow. */
 	if (!atomic64_read_acquire(&m->requests)) {
 		struct flow *old = m->flow;
 
@@ -255,7 +256,7 @@ static void block_some(struct scenario *s, struct random *r)
 {
 	u32 queue = random_below(r, s->host.sched.nr_queues);
 
-	if (!s->play->blocks || !random_once_in(r, s->play->blocks))
+	if (!s->workload->blocks || !random_once_in(r, s->workload->blocks))
 		return;
 	if (random_once_in(r, 3))
 		host_block(&s->host, queue);
@@ -263,7 +264,7 @@ static void block_some(struct scenario *s, struct random *r)
 		host_unblock(&s->host, queue);
 }
 
-/* --------------------------------------------- when everybody stands still */
+/* ---------------------------------------------- when all members stand still */
 
 static void check_credit(const struct flow *f)
 {
@@ -302,7 +303,7 @@ static void check_waiting(const struct scenario *s, const struct queue *q)
 			      0);
 }
 
-static void look(void *arg)
+static void check(void *arg)
 {
 	struct scenario *s = arg;
 	u32 i;
@@ -320,13 +321,13 @@ static void look(void *arg)
 	threads_check(atomic64_read(&s->host.sched.stats.watchdog) == 0);
 }
 
-/* Completions and the clock alone must bring everything out. */
+/* Completions and the clock alone must end all requests. */
 static void drain(void *arg)
 {
 	struct scenario *s = arg;
 	u32 i;
 
-	look(s);
+	check(s);
 	for (i = 0; i < s->host.sched.nr_queues; i++)
 		host_unblock(&s->host, i);
 	for (i = 0; i < PERIODS &&
@@ -338,7 +339,7 @@ static void drain(void *arg)
 		host_tick(&s->host);
 	}
 	threads_check(i < PERIODS);
-	look(s);
+	check(s);
 }
 
 /* ------------------------------------------------------------- the members */
@@ -372,11 +373,11 @@ static void work(struct member *me, void *arg)
 			block_some(s, r);
 			bury(s, m, r);
 		}
-		threads_meet(me, meeting + 1 < MEETINGS ? look : drain, s);
+		threads_meet(me, meeting + 1 < MEETINGS ? check : drain, s);
 	}
 }
 
-/* A drive that sometimes tells and sometimes does not. */
+/* A drive that tells its map at some times and not at others. */
 static bool flow_pages(const struct sched *sched, struct flow *f,
 		       struct flow_pages *pages)
 {
@@ -405,28 +406,29 @@ static bool flash_time(const struct sched *sched, struct flash_time *time)
 	return now / (7 * FLOW_GRACE_NS) % 2;
 }
 
-static void scenario_init(struct scenario *s, const struct play *play,
+static void scenario_init(struct scenario *s, const struct workload *workload,
 			  struct random *r)
 {
 	static const u32 weights[FLOWS] = { 1, 100, 250, 1000, 10000 };
 	struct topo_place place[MACHINE_QUEUES];
-	const struct sched_ops *ops = sched_find(play->policy);
+	const struct sched_ops *ops = sched_find(workload->policy);
 	struct sched_params params;
 	u32 i;
 
-	*s = (struct scenario){ .play = play, .threads = threads_size() };
+	*s = (struct scenario){ .workload = workload,
+				.threads = threads_size() };
 	s->random.state = random_next(r);
 	s->host.issue = on_issue;
 	s->host.arg = s;
 	sched_params_init(ops, &params);
-	budget_params(&params)->work_conserving = play->conserving;
-	budget_params(&params)->period_ns = play->period_ms * 1000000;
-	params_set(ops, &params, "predict", play->predict);
-	params_set(ops, &params, "total", play->predict);
-	params_set(ops, &params, "gc_share", play->predict);
+	budget_params(&params)->work_conserving = workload->conserving;
+	budget_params(&params)->period_ns = workload->period_ms * 1000000;
+	params_set(ops, &params, "predict", workload->predict);
+	params_set(ops, &params, "total", workload->predict);
+	params_set(ops, &params, "gc_share", workload->predict);
 	s->host.sched.map.flow_pages = flow_pages;
 	s->host.sched.map.flash_time = flash_time;
-	host_init(&s->host, play->policy, &params, place,
+	host_init(&s->host, workload->policy, &params, place,
 		  machine_random(r, place));
 	device_init(&s->device, s->threads * IOS);
 	port_lock_init(&s->slow);
@@ -435,7 +437,7 @@ static void scenario_init(struct scenario *s, const struct play *play,
 		s->flow[i] = host_flow_create(&s->host,
 					      i < 3 ? s->root : s->flow[i - 2],
 					      weights[i]);
-	threads_check(s->threads <= CREW_MOST);
+	threads_check(s->threads <= THREADS_MOST);
 	for (i = 0; i < s->threads; i++) {
 		port_lock_init(&s->mortal[i].lock);
 		s->mortal[i].flow =
@@ -464,7 +466,7 @@ static void scenario_deinit(struct scenario *s)
 
 int main(void)
 {
-	static const struct play plays[] = {
+	static const struct workload workloads[] = {
 		{ "kyber-fair", "as published", 0, KYBER_TOTAL, 100, 0, 0, 0, 0,
 		  0, 0 },
 		{ "kyber-fair", "flow by flow", 0, KYBER_PER_FLOW, 10, 0, 0, 0,
@@ -505,11 +507,11 @@ int main(void)
 	u32 i;
 
 	for (round = 0; round < random_rounds(1); round++)
-		for (i = 0; i < ARRAY_SIZE(plays); i++) {
-			scenario_init(&s, &plays[i], &r);
+		for (i = 0; i < ARRAY_SIZE(workloads); i++) {
+			scenario_init(&s, &workloads[i], &r);
 			threads_run(s.threads, &r, work, &s);
-			printf("%s, %s: %lld requests\n", plays[i].policy,
-			       plays[i].name, atomic64_read(&s.completed));
+			printf("%s, %s: %lld requests\n", workloads[i].policy,
+			       workloads[i].name, atomic64_read(&s.completed));
 			fflush(stdout);
 			scenario_deinit(&s);
 		}

@@ -51,7 +51,7 @@ struct scenario {
 	u32 nr_ios, nr_flight, done;
 	u32 wakes;			/* mask of queues to run */
 	u32 blocked;			/* mask */
-	u64 now, tick_ns;		/* 0: nobody asked */
+	u64 now, tick_ns;		/* 0: no tick was requested */
 	struct params params;
 	struct op history[HISTORY];
 	struct op op[OPS];

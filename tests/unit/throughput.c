@@ -41,7 +41,7 @@ static void new_round(struct scenario *s)
 	throughput_round(&s->t, &s->c, s->dispatched);
 }
 
-/* A flow becomes active; a request of COST shows what a request costs. */
+/* A flow becomes active; one request shows the cost of each. */
 static void scenario_init(struct scenario *s)
 {
 	*s = (struct scenario){ .c = { .now = 1, .period_ns = PERIOD } };
@@ -317,8 +317,8 @@ static void mean_follows_after_a_period(void **state)
 }
 
 /*
- * 320 requests are dispatched in 32 intervals.  32 of them are in the device,
- * and one turnover, 32 too, is not counted: 256 are done, 8 an interval.
+ * 320 requests are dispatched in 32 intervals.  32 of them are in the device.
+ * One turnover, 32 too, is not counted.  So 256 are done, 8 an interval.
  */
 static void measuring_period_raises_the_rate(void **state)
 {
