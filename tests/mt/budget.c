@@ -308,6 +308,7 @@ static void check(void *arg)
 	struct scenario *s = arg;
 	u32 i;
 
+	host_check(&s->host);
 	for (i = 0; i < budget(s)->ops->nr_domains; i++)
 		threads_check(slots_used(&budget(s)->slots[i]) ==
 			      atomic64_read(&s->slots[i]));

@@ -80,6 +80,7 @@ static void check_bound(void *arg)
 	struct flow_totals t;
 	u32 f, m;
 
+	host_check(&s->host);
 	for (f = 0; f < FLOWS; f++) {
 		threads_check(atomic64_read(&s->flow[f]->queued) > 0);
 		flow_totals(s->flow[f], &t);

@@ -247,6 +247,7 @@ static void check_stopped(void *arg)
 	const struct mqfq *m = mqfq_of(s);
 	u32 i;
 
+	host_check(&s->host);
 	threads_check(token_total(&m->slots.tree) +
 			      atomic64_read(&m->anticipate.reserved) +
 			      atomic64_read(&s->slots) ==
