@@ -19,83 +19,53 @@ enum {
 
 static struct host_params hwabc_host_params(const struct test_case *t)
 {
-	struct host_params p = {
-		.seed = 1,
-		.nr_queues = 4,
-		.ops = t->ops,
-		.device = {
-			.slots = 16,
-			.base_ns = READ_US * US,
-			.write_times = WRITE_TIMES,
-		},
-	};
+	struct host_params p = scenario_params(t, &hwabc_ops);
 
-	sched_params_init(&hwabc_ops, &p.sched);
+	p.device.base_ns = READ_US * US;
+	p.device.write_times = WRITE_TIMES;
 	p.sched.depth = 16;
-	/* No pages to speak of: what a write is charged more is by its number. */
+	/* The device has no pages: the factor of writes is a fixed number. */
 	hwabc_params(&p.sched)->alpha_pct = 0;
 	return p;
-}
-
-static void expect_total(struct test_case *t, u64 total, u64 none, u32 permille,
-			 const char *what)
-{
-	if (total * 1000 < none * permille)
-		case_fail(t, "%s: %llu bytes, %llu without a scheduler", what,
-			  total, none);
 }
 
 /* ----------------------------------------------------------------- shares */
 
 static void test_weights(struct test_case *t)
 {
-	static const struct {
-		const char *what;
-		u32 bytes, write_permille;
-		u64 ns_per_kib;
-	} cases[] = {
-		{ "random read", 4 * KIB, 0, 0 },
-		{ "random write", 4 * KIB, 1000, 0 },
-		{ "sequential read", 256 * KIB, 0, 2 * US },
-		{ "sequential write", 256 * KIB, 1000, 2 * US },
-		{ "mixed", 4 * KIB, 500, 0 },
+	static const struct fair_case four = {
+		.depth = 128,
+		.warm_ns = SEC,
+		.ns = 2 * SEC,
+		.index = 0.98,
+		.permille = 950,
 	};
-	u32 i;
+	struct host_params p = hwabc_host_params(t);
 
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct host_params p = hwabc_host_params(t);
-		struct tenant tenant[4];
-		struct outcome o;
-		u64 none;
-
-		p.device.ns_per_kib = cases[i].ns_per_kib;
-		scenario_four(tenant, 128, cases[i].bytes,
-			      cases[i].write_permille);
-		none = scenario_none(&p, tenant, 4, SEC, 2 * SEC);
-		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
-		if (o.index < 0.98)
-			case_fail(t, "%s: index %.4f", cases[i].what, o.index);
-		expect_total(t, o.total, none, 950, cases[i].what);
-		note(t, "%s %.4f %llu permille; ", cases[i].what, o.index,
-		     o.total * 1000 / none);
-	}
+	scenario_kinds(t, &p, &four, 256 * KIB, true);
 }
 
 /*
- * Drives that take longer for a request than `budget_ms`: two queues, each with
- * tags for half of what the drive serves at once.
+ * Drives that take longer for a request than `budget_ms`.  Each of two queues
+ * has tags for half of the requests that the drive serves at once.
  */
 static void test_slow(struct test_case *t)
 {
+	static const struct fair_case four = {
+		.depth = 96,
+		.bytes = 4 * KIB,
+		.warm_ns = 4 * SEC,
+		.ns = 16 * SEC,
+		.index = 0.99,
+		.permille = 950,
+	};
 	static const u64 base_ms[] = { 16, 64, 256 };
-	struct tenant tenant[4];
 	u32 i;
 
-	scenario_four(tenant, 96, 4 * KIB, 0);
 	for (i = 0; i < ARRAY_SIZE(base_ms); i++) {
 		struct host_params p = hwabc_host_params(t);
 		struct outcome o;
-		u64 none;
+		char what[32];
 
 		p.nr_queues = 2;
 		p.tags = 16;
@@ -104,14 +74,8 @@ static void test_slow(struct test_case *t)
 			.slots = 32,
 			.base_ns = base_ms[i] * MS,
 		};
-		none = scenario_none(&p, tenant, 4, 4 * SEC, 16 * SEC);
-		scenario_play(t, &p, tenant, 4, 4 * SEC, 16 * SEC, &o);
-		if (o.index < 0.99)
-			case_fail(t, "%llu ms: index %.4f", base_ms[i],
-				  o.index);
-		expect_total(t, o.total, none, 950, "slow");
-		note(t, "%llu ms %.4f, %llu permille; ", base_ms[i], o.index,
-		     o.total * 1000 / none);
+		snprintf(what, sizeof(what), "%llu ms", base_ms[i]);
+		scenario_fair(t, &p, &four, what, &o);
 	}
 }
 
@@ -160,7 +124,7 @@ static void beside(struct test_case *t, const char *what,
 
 	scenario_play(t, &p, tenant, n, SEC, 2 * SEC, &o);
 	note(t, "%s %llu permille of none; ", what, o.total * 1000 / none);
-	expect_total(t, o.total, none, permille, what);
+	scenario_expect_total(t, o.total, none, permille, what);
 }
 
 /* Nobody waits for those who do not use what they have. */

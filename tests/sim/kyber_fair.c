@@ -21,71 +21,30 @@ static const struct kyber_fair *kyber_of(const struct fixture *r)
 
 static struct host_params kyber_host_params(const struct test_case *t)
 {
-	struct host_params p = {
-		.seed = 1,
-		.nr_queues = 4,
-		.ops = t->ops,
-		.device = { .slots = 16, .base_ns = 100 * US },
-	};
+	struct host_params p = scenario_params(t, &kyber_fair_ops);
 
-	sched_params_init(&kyber_fair_ops, &p.sched);
 	p.sched.depth = DEPTH;
 	return p;
 }
 
-static void expect_total(struct test_case *t, u64 total, u64 none, u32 permille,
-			 const char *what)
-{
-	if (total * 1000 < none * permille)
-		case_fail(t, "%s: %llu bytes, %llu without a scheduler", what,
-			  total, none);
-}
-
-static void expect_index(struct test_case *t, double index, double least,
-			 const char *what)
-{
-	if (index < least)
-		case_fail(t, "%s: index %.4f", what, index);
-}
-
 /* ----------------------------------------------------------------- shares */
 
-/*
- * Figure 4: four cgroups of four jobs, each 32 deep; 4 KiB and 1 MiB, reads
- * and writes.
- */
+/* Four cgroups of four jobs, each 32 deep: figure 4. */
+static const struct fair_case four = {
+	.depth = 128,
+	.bytes = 4 * KIB,
+	.warm_ns = SEC,
+	.ns = 2 * SEC,
+	.index = 0.99,
+	.permille = 950,
+};
+
 static void test_weights(struct test_case *t)
 {
-	static const struct {
-		const char *what;
-		u32 bytes, write_permille;
-		u64 ns_per_kib;
-	} cases[] = {
-		{ "random read", 4 * KIB, 0, 0 },
-		{ "random write", 4 * KIB, 1000, 0 },
-		{ "sequential read", 1 * MIB, 0, 2 * US },
-		{ "sequential write", 1 * MIB, 1000, 2 * US },
-		{ "random mix", 4 * KIB, 500, 0 },
-	};
-	u32 i;
+	struct host_params p = kyber_host_params(t);
 
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct host_params p = kyber_host_params(t);
-		struct tenant tenant[4];
-		struct outcome o;
-		u64 none;
-
-		p.device.ns_per_kib = cases[i].ns_per_kib;
-		p.device.write_times = 3;
-		scenario_four(tenant, 128, cases[i].bytes,
-			      cases[i].write_permille);
-		none = scenario_none(&p, tenant, 4, SEC, 2 * SEC);
-		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
-		expect_index(t, o.index, 0.99, cases[i].what);
-		expect_total(t, o.total, none, 950, cases[i].what);
-		note(t, "%s %.4f, %llu; ", cases[i].what, o.index,
-		     o.total * 1000 / none);
-	}
+	p.device.write_times = 3;
+	scenario_kinds(t, &p, &four, 1 * MIB, true);
 }
 
 /*
@@ -95,36 +54,33 @@ static void test_weights(struct test_case *t)
 static void test_slow(struct test_case *t)
 {
 	static const struct {
+		const char *what;
 		u32 depth, bytes;
 	} cases[] = {
-		{ 64, 4 * KIB },
-		{ 128, 4 * KIB },
-		{ 64, 1 * MIB },
+		{ "64 of 4 KiB", 64, 4 * KIB },
+		{ "128 of 4 KiB", 128, 4 * KIB },
+		{ "64 of 1 MiB", 64, 1 * MIB },
 	};
+	struct host_params p = kyber_host_params(t);
+	struct fair_case c = four;
+	struct outcome o;
 	u32 i;
 
+	p.nr_queues = 1;
+	p.device.slots = 64;
+	p.device.base_ns = 16 * MS;
+	c.warm_ns = 2 * SEC;
+	c.ns = 4 * SEC;
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct host_params p = kyber_host_params(t);
-		struct tenant tenant[4];
-		struct outcome o;
-		u64 none;
-
-		p.nr_queues = 1;
-		p.device.slots = 64;
-		p.device.base_ns = 16 * MS;
-		scenario_four(tenant, cases[i].depth, cases[i].bytes, 0);
-		none = scenario_none(&p, tenant, 4, 2 * SEC, 4 * SEC);
-		scenario_play(t, &p, tenant, 4, 2 * SEC, 4 * SEC, &o);
-		expect_index(t, o.index, 0.99, "slow");
-		expect_total(t, o.total, none, 950, "slow");
-		note(t, "%u of %u KiB %.4f, %llu; ", cases[i].depth,
-		     cases[i].bytes / KIB, o.index, o.total * 1000 / none);
+		c.depth = cases[i].depth;
+		c.bytes = cases[i].bytes;
+		scenario_fair(t, &p, &c, cases[i].what, &o);
 	}
 }
 
 /*
- * Both readings of Algorithm 1.  As published the literal one hands out more
- * than there is: see predict.h.
+ * Both readings of Algorithm 1.  As published, the literal reading grants more
+ * than the drive can do: see predict.h.
  */
 static void test_predict(struct test_case *t)
 {
@@ -138,23 +94,17 @@ static void test_predict(struct test_case *t)
 		{ "total", 1, KYBER_TOTAL, 0.99 },
 		{ "per-flow", 1, KYBER_PER_FLOW, 0.99 },
 	};
-	struct tenant tenant[4];
-	u64 none;
 	u32 i;
 
-	scenario_four(tenant, 128, 4 * KIB, 0);
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct host_params p = kyber_host_params(t);
+		struct fair_case c = four;
 		struct outcome o;
 
 		budget_params(&p.sched)->work_conserving = cases[i].conserving;
 		kyber_params(&p.sched)->predict = cases[i].predict;
-		none = scenario_none(&p, tenant, 4, SEC, 2 * SEC);
-		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
-		expect_index(t, o.index, cases[i].least, cases[i].what);
-		expect_total(t, o.total, none, 950, cases[i].what);
-		note(t, "%s %.4f, %llu; ", cases[i].what, o.index,
-		     o.total * 1000 / none);
+		c.index = cases[i].least;
+		scenario_fair(t, &p, &c, cases[i].what, &o);
 	}
 }
 
@@ -225,8 +175,9 @@ static void test_light(struct test_case *t)
 		budget_params(&p.sched)->work_conserving = i;
 		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
 		if (i)
-			expect_total(t, o.total, max(none, 2 * published), 950,
-				     "beside a light cgroup");
+			scenario_expect_total(t, o.total,
+					      max(none, 2 * published), 950,
+					      "beside a light cgroup");
 		published = o.total;
 		note(t, "%s%llu, p99 %llu us of the light, %llu of the heavy; ",
 		     i ? "" : "as published ", o.total * 1000 / none,
@@ -283,8 +234,8 @@ static void test_tail(struct test_case *t)
 
 		budget_params(&p.sched)->work_conserving = i;
 		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o[i]);
-		expect_index(t, o[i].index, 0.99,
-			     i ? "conserving" : "published");
+		scenario_expect_index(t, &o[i], 0.99,
+				      i ? "conserving" : "published");
 		note(t, "%sp99 of weight 100 %llu us, 1000 %llu; ",
 		     i ? "" : "as published ", o[i].p99_ns[0] / US,
 		     o[i].p99_ns[3] / US);

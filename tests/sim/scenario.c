@@ -165,6 +165,85 @@ void scenario_four(struct tenant *tenant, u32 depth, u32 bytes,
 		};
 }
 
+struct host_params scenario_params(const struct test_case *t,
+				   const struct sched_ops *ops)
+{
+	struct host_params p = {
+		.seed = 1,
+		.nr_queues = 4,
+		.ops = t->ops,
+		.device = { .slots = 16, .base_ns = 100 * US },
+	};
+
+	sched_params_init(ops, &p.sched);
+	return p;
+}
+
+void scenario_expect_total(struct test_case *t, u64 total, u64 none,
+			   u32 permille, const char *what)
+{
+	if (total * 1000 < none * permille)
+		case_fail(t, "%s: %llu bytes, %llu without a scheduler", what,
+			  total, none);
+}
+
+void scenario_expect_index(struct test_case *t, const struct outcome *o,
+			   double least, const char *what)
+{
+	if (o->index < least)
+		case_fail(t, "%s: index %.4f", what, o->index);
+}
+
+void scenario_note_outcome(struct test_case *t, const struct outcome *o,
+			   u64 none, const char *what)
+{
+	note(t, "%s%s %.4f, %llu permille", *t->note ? "; " : "", what,
+	     o->index, o->total * 1000 / none);
+}
+
+void scenario_fair(struct test_case *t, const struct host_params *p,
+		   const struct fair_case *c, const char *what,
+		   struct outcome *o)
+{
+	struct tenant tenant[4];
+	u64 none;
+
+	scenario_four(tenant, c->depth, c->bytes, c->write_permille);
+	none = scenario_none(p, tenant, 4, c->warm_ns, c->ns);
+	scenario_play(t, p, tenant, 4, c->warm_ns, c->ns, o);
+	scenario_expect_index(t, o, c->index, what);
+	scenario_expect_total(t, o->total, none, c->permille, what);
+	scenario_note_outcome(t, o, none, what);
+}
+
+void scenario_kinds(struct test_case *t, const struct host_params *p,
+		    const struct fair_case *c, u32 large, bool mixed)
+{
+	static const struct {
+		const char *what;
+		bool sequential;
+		u32 write_permille;
+	} kinds[] = {
+		{ "random read", false, 0 },
+		{ "random write", false, 1000 },
+		{ "sequential read", true, 0 },
+		{ "sequential write", true, 1000 },
+		{ "random mix", false, 500 },
+	};
+	u32 i, n = ARRAY_SIZE(kinds) - !mixed;
+
+	for (i = 0; i < n; i++) {
+		struct host_params params = *p;
+		struct fair_case kind = *c;
+		struct outcome o;
+
+		kind.bytes = kinds[i].sequential ? large : 4 * KIB;
+		kind.write_permille = kinds[i].write_permille;
+		params.device.ns_per_kib = kinds[i].sequential ? 2 * US : 0;
+		scenario_fair(t, &params, &kind, kinds[i].what, &o);
+	}
+}
+
 enum {
 	DRIVE_BYTES	= 1024 * MIB,
 	DRIVE_FULL	= 85,		/* percent */

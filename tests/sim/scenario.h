@@ -70,6 +70,45 @@ void scenario_light(struct test_case *t, const struct host_params *p, u32 permil
 void scenario_four(struct tenant *tenant, u32 depth, u32 bytes,
 		u32 write_permille);
 
+/*
+ * A drive of 16 slots and 100 us for a request, so 160,000 requests a second,
+ * behind four queues.  The parameters are the defaults of @ops; the host runs
+ * the scheduler of @t, which may be FIFO.
+ */
+struct host_params scenario_params(const struct test_case *t,
+				   const struct sched_ops *ops);
+
+/* The total is at least @permille of the total without a scheduler, @none. */
+void scenario_expect_total(struct test_case *t, u64 total, u64 none,
+			   u32 permille, const char *what);
+
+/* Jain's index is at least @least. */
+void scenario_expect_index(struct test_case *t, const struct outcome *o,
+			   double least, const char *what);
+
+/* Notes the index, and the total in thousandths of @none. */
+void scenario_note_outcome(struct test_case *t, const struct outcome *o,
+			   u64 none, const char *what);
+
+/* What four tenants of scenario_four() are expected to get. */
+struct fair_case {
+	u32 depth, bytes, write_permille;
+	u64 warm_ns, ns;
+	double index;		/* Jain's, at least */
+	u32 permille;		/* of the total without a scheduler, at least */
+};
+
+void scenario_fair(struct test_case *t, const struct host_params *p,
+		   const struct fair_case *c, const char *what,
+		   struct outcome *o);
+
+/*
+ * scenario_fair() for random and sequential, reads and writes; and for half of
+ * each, if @mixed.  Sequential requests have @large bytes.  @c has the rest.
+ */
+void scenario_kinds(struct test_case *t, const struct host_params *p,
+		    const struct fair_case *c, u32 large, bool mixed);
+
 /* A P4500 of 1 GiB that collects, 85 % full: its first @pages. */
 struct flash *scenario_drive(enum flash_ftl ftl, u32 *pages);
 

@@ -11,69 +11,27 @@
 
 static struct host_params wdt_host_params(const struct test_case *t)
 {
-	struct host_params p = {
-		.seed = 1,
-		.nr_queues = 4,
-		.ops = t->ops,
-		.device = { .slots = 16, .base_ns = 100 * US },
-	};
-
-	sched_params_init(&wdt_ops, &p.sched);
-	return p;
+	return scenario_params(t, &wdt_ops);
 }
 
-static void expect_index(struct test_case *t, const struct outcome *o,
-			 double least, const char *what)
-{
-	if (o->index < least)
-		case_fail(t, "%s: index %.4f", what, o->index);
-}
-
-static void expect_total(struct test_case *t, u64 total, u64 none, u32 permille,
-			 const char *what)
-{
-	if (total * 1000 < none * permille)
-		case_fail(t, "%s: %llu bytes, %llu without a scheduler", what,
-			  total, none);
-}
-
-static void note_outcome(struct test_case *t, const char *what,
-			 const struct outcome *o, u64 none)
-{
-	note(t, "%s%s %.4f, %llu permille", *t->note ? "; " : "", what,
-	     o->index, o->total * 1000 / none);
-}
+/* Four tenants, each 128 deep. */
+static const struct fair_case four = {
+	.depth = 128,
+	.bytes = 4 * KIB,
+	.warm_ns = 2 * SEC,
+	.ns = 2 * SEC,
+	.index = 0.97,
+	.permille = 900,
+};
 
 static void test_weights(struct test_case *t)
 {
-	static const struct {
-		const char *what;
-		u32 bytes, write_permille;
-		u64 ns_per_kib;
-	} cases[] = {
-		{ "random read", 4 * KIB, 0, 0 },
-		{ "random write", 4 * KIB, 1000, 0 },
-		{ "sequential read", 1 * MIB, 0, 2 * US },
-		{ "sequential write", 1 * MIB, 1000, 2 * US },
-	};
-	u32 i;
+	struct host_params p = wdt_host_params(t);
+	struct fair_case c = four;
 
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		struct host_params p = wdt_host_params(t);
-		struct tenant tenant[4];
-		struct outcome o;
-		u64 none;
-
-		p.device.ns_per_kib = cases[i].ns_per_kib;
-		p.device.write_times = 3;
-		scenario_four(tenant, 128, cases[i].bytes,
-			      cases[i].write_permille);
-		none = scenario_none(&p, tenant, 4, SEC, 2 * SEC);
-		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
-		expect_index(t, &o, 0.97, cases[i].what);
-		expect_total(t, o.total, none, 900, cases[i].what);
-		note_outcome(t, cases[i].what, &o, none);
-	}
+	c.warm_ns = SEC;
+	p.device.write_times = 3;
+	scenario_kinds(t, &p, &c, 1 * MIB, false);
 }
 
 /* Both totals, with the paper's clock alone and with our additions. */
@@ -89,18 +47,11 @@ static void test_total(struct test_case *t)
 
 	for (i = 0; i < ARRAY_SIZE(names); i++) {
 		struct host_params p = wdt_host_params(t);
-		struct tenant tenant[4];
 		struct outcome o;
-		u64 none;
 
 		wdt_params(&p.sched)->total = i % 2 ? WDT_MEET : WDT_SUM;
 		budget_params(&p.sched)->work_conserving = i / 2;
-		scenario_four(tenant, 128, 4 * KIB, 0);
-		none = scenario_none(&p, tenant, 4, 2 * SEC, 2 * SEC);
-		scenario_play(t, &p, tenant, 4, 2 * SEC, 2 * SEC, &o);
-		expect_index(t, &o, 0.97, names[i]);
-		expect_total(t, o.total, none, 900, names[i]);
-		note_outcome(t, names[i], &o, none);
+		scenario_fair(t, &p, &four, names[i], &o);
 	}
 }
 
@@ -125,14 +76,15 @@ static void test_light(struct test_case *t)
 		wdt_params(&p.sched)->total = total;
 		budget_params(&p.sched)->work_conserving = 1;
 		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &o);
-		expect_total(t, o.total, none, 950, "beside a light cgroup");
+		scenario_expect_total(t, o.total, none, 950,
+				      "beside a light cgroup");
 		if (o.p99_ns[0] > 2 * MS)
 			case_fail(t, "the light cgroup's p99 is %llu us",
 				  o.p99_ns[0] / US);
 		budget_params(&p.sched)->work_conserving = 0;
 		scenario_play(t, &p, tenant, 4, SEC, 2 * SEC, &by_clock);
-		note_outcome(t, total ? "meet" : "sum", &o, none);
-		note_outcome(t, "by the clock", &by_clock, none);
+		scenario_note_outcome(t, &o, none, total ? "meet" : "sum");
+		scenario_note_outcome(t, &by_clock, none, "by the clock");
 	}
 }
 
@@ -295,19 +247,14 @@ static void test_interval(struct test_case *t)
 
 	for (i = 0; i < ARRAY_SIZE(intervals_ms); i++) {
 		struct host_params p = wdt_host_params(t);
-		struct tenant tenant[4];
+		struct fair_case c = four;
 		struct outcome o;
 		char what[32];
-		u64 none;
 
 		budget_params(&p.sched)->period_ns = intervals_ms[i] * MS;
 		snprintf(what, sizeof(what), "%u ms", intervals_ms[i]);
-		scenario_four(tenant, 32, 4 * KIB, 0);
-		none = scenario_none(&p, tenant, 4, 2 * SEC, 2 * SEC);
-		scenario_play(t, &p, tenant, 4, 2 * SEC, 2 * SEC, &o);
-		expect_index(t, &o, 0.97, what);
-		expect_total(t, o.total, none, 900, what);
-		note_outcome(t, what, &o, none);
+		c.depth = 32;
+		scenario_fair(t, &p, &c, what, &o);
 		note(t, ", p99 %llu us", o.p99_ns[0] / US);
 	}
 }
