@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * cost - what a request is charged
+ * cost - the amount that a request is charged
  *
- * Every model answers in one unit, bytes of 4 KiB reads [R], so that the
- * threshold T and virtual time mean the same under each: a request that takes
- * as long as three 4 KiB reads costs 12288, whatever it carries.
+ * Every model gives it in one unit, bytes of 4 KiB reads [R].  So the threshold
+ * T and virtual time mean the same under each model.  A request that takes as
+ * long as three 4 KiB reads costs 12288, whatever its size.
  *
- *	bytes	what it carries: the default, as in the MQFQ paper
- *	iops	4096 each: for drives bound by the number of requests
+ *	bytes	the bytes that the request transfers: the default, as in the
+ *		MQFQ paper
+ *	iops	4096 for each request: for drives bound by their number
  *	linear	base + per_kib * KiB, for reads and for writes
- *	learned	the same, with the lines that the device was found to follow:
- *		see cost_estimator.h.  A read of 4 KiB is 4096
+ *	learned	the same, with coefficients that were fitted to the device, see
+ *		cost_estimator.h; a read of 4 KiB is 4096
  *
  * A request without data to transfer (discard, write zeroes) costs as much as
  * one 4 KiB request: its length is a range, not a transfer.
@@ -33,8 +34,8 @@ enum cost_kind {
 enum io_op {
 	IO_READ,
 	IO_WRITE,
-	IO_DISCARD,		/* transfers nothing, nor do those below */
-	IO_OTHER,		/* write zeroes and what is rarer */
+	IO_DISCARD,		/* this and all below transfer nothing */
+	IO_OTHER,		/* write zeroes and rarer operations */
 	IO_OPS,
 };
 
@@ -45,8 +46,8 @@ static inline bool io_op_transfers(enum io_op op)
 
 enum {
 	COST_UNIT	= 4096,		/* one 4 KiB read */
-	COST_LEAST	= 512,		/* nothing is free */
-	COST_MOST	= 1 << 26,	/* keeps a tag's step far below a wrap */
+	COST_LEAST	= 512,		/* no request is free */
+	COST_MOST	= 1 << 26,	/* a tag's step is far below a wrap */
 };
 
 struct cost_line {
@@ -61,12 +62,12 @@ struct cost_model {
 };
 
 /*
- * All but what was learned, field by field: a request that meets the change may
- * be charged by a mixture of the two, once.
+ * Copies all of @to but `learned`, field by field.  A request that meets the
+ * change may be charged once by a mixture of the old and the new model.
  */
 void cost_set(struct cost_model *m, const struct cost_model *to);
 
-/* The lines of COST_LEARNED, for reads and for writes; NULL: by bytes. */
+/* Sets the lines of COST_LEARNED: read, write.  NULL charges by bytes. */
 void cost_learned_set(struct cost_model *m, const struct cost_line *line);
 
 static inline u64 cost_line_at(const struct cost_line *line, u32 bytes)
@@ -75,7 +76,7 @@ static inline u64 cost_line_at(const struct cost_line *line, u32 bytes)
 	       (((u64)READ_ONCE(line->per_kib) * bytes) >> 10);
 }
 
-/* The charge for @bytes of @op, in [COST_LEAST, COST_MOST]. */
+/* Returns the charge for @bytes of @op, in [COST_LEAST, COST_MOST]. */
 static inline u32 cost_of(const struct cost_model *m, enum io_op op, u32 bytes)
 {
 	enum cost_kind kind = READ_ONCE(m->kind);

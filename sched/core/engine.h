@@ -2,18 +2,18 @@
 /*
  * engine - the obligations of every scheduler, written once
  *
- * Whatever its policy, a scheduler must charge each io once, let urgent ios
- * pass, count slots, survive requeues and merges, take idle flows out of the
- * shares, and notice a queue that was forgotten.  This file has both the single
- * parts, which the larger schedulers use, and a whole scheduler without a
- * policy, for a simple one.
+ * Every scheduler must charge each io once, let urgent ios pass, and count
+ * slots.  It must survive requeues and merges, take idle flows out of the
+ * shares, and notice a queue that was forgotten.  This file has these parts
+ * singly, for the larger schedulers.  It also joins them to a scheduler without
+ * a policy, for a simple scheduler.
  *
  * A simple scheduler gives four callbacks (struct engine_ops) and uses the
  * hooks below in its struct sched_ops.  It sees lanes: a *lane* is the FIFO of
  * one flow in one queue (queue.h).  The callbacks run under the queue's lock:
  *
  *	join(q, lane)		the lane is empty no more
- *	next(q)			the lane whose turn it is; NULL if none has ios
+ *	next(q)			the lane that has the turn; NULL if none has ios
  *	pay(q, lane, cost)	the lane's flow pays for an io that goes, or for
  *				the bytes that a merge added to one that went
  *	leave(q, lane)		the lane is empty
@@ -46,9 +46,9 @@
 enum {
 	ENGINE_TICK_NS		= FLOW_GRACE_NS / 2,
 	/*
-	 * Half a second.  A CPU that stands still in the middle of a hook looks
-	 * like a forgotten queue, so this is longer than any scheduler of CPUs
-	 * or of virtual machines should take.
+	 * Half a second.  If a CPU stands still in the middle of a hook, its
+	 * queue looks forgotten.  So this is longer than a scheduler of CPUs or
+	 * of virtual machines should stop a CPU.
 	 */
 	SUSPECT_SWEEPS		= 10,
 };
@@ -92,7 +92,7 @@ static inline struct io *engine_take_urgent(struct queue *q)
 	return io_list_take(&q->urgent);
 }
 
-/* Of merge: @io costs @cost with @bytes.  Returns what its flow pays more. */
+/* Of merge: @io costs @cost with @bytes.  Returns the addition to its cost. */
 static inline u32 engine_grow(struct queue *q, struct io *io, u32 cost,
 			      u32 bytes)
 {

@@ -150,12 +150,12 @@ static void flow_catch_up(struct flow *f, vtime_t vt, struct flow_start *start)
 	port_unlock(&f->lock, flags);
 }
 
-void flow_clamp_lag(struct flow *f, u64 pos, vtime_t vt, u64 credit)
+void flow_clamp_lag(struct flow *f, u64 pos, vtime_t vt, u64 allowance)
 {
 	unsigned long flags = port_lock(&f->lock);
 	u64 epoch;
 
-	if (vtime_before(flow_tag(f, pos, &epoch) + credit, vt))
+	if (vtime_before(flow_tag(f, pos, &epoch) + allowance, vt))
 		flow_set_epoch(f, vt, pos, (u64)atomic64_read(&f->inv));
 	port_unlock(&f->lock, flags);
 }

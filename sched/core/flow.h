@@ -2,34 +2,36 @@
 /*
  * flow - one cgroup on one device: its position, its tags, its life
  *
- * A flow counts what it was charged as a *position*, a number of bytes that
- * only grows, by one atomic addition per request.  Tags are not stored but
- * computed: the *epoch* of a flow is a line (base position, base tag, slope
- * 1 / share) that gives the start tag of any position.  Whatever changes the
- * tags of a flow (its share, or coming back from being idle) replaces the
- * line, and every request it has waiting anywhere moves with it:
+ * The *position* of a flow is the sum of all costs that the flow was charged.
+ * It is a number of bytes that only grows, by one atomic addition per request.
+ * A tag is not stored but computed.  The *epoch* of a flow is a line: base
+ * position, base tag, slope 1 / share.  It gives the start tag of any position.
+ * The line is replaced when the flow's share changes, when the flow comes back
+ * from being idle, and when its lag is clamped.  The tags of all its waiting
+ * requests, in every queue, follow the new line:
  *
  *	weight 100 -> 400, three 4 KiB requests waiting, VT at 1000 KiB:
  *	position   base 80K ....... 84K ........ 88K
  *	before     tag 1000K        1040K        1080K	(share 1/10)
  *	after      tag 1000K        1010K        1020K	(share 4/10)
  *
- * So a flow that is weight 1 with 256 MiB queued and becomes weight 10000 does
+ * So a flow of weight 1 with 256 MiB queued, which becomes weight 10000, does
  * not stay four orders of magnitude behind.  The paper advances the finish tag
- * by fetch-and-add at dispatch; adding to the position at arrival keeps that
- * one instruction and makes room for the re-basing [R].
+ * by fetch-and-add at dispatch.  This file adds to the position at arrival: it
+ * needs one instruction as well, and the line can be replaced [R].
  *
  * A flow is *backlogged* while it has a request waiting in any queue.  The
- * first request of a flow that is not starts at max(VT, finish): SFQ's rule;
- * taking VT alone, as section 3.1 of the paper does, would let a shallow flow
- * escape what it owes [R].
+ * first request of a flow that is not backlogged starts at max(VT, finish),
+ * which is the rule of SFQ.  Section 3.1 of the paper takes VT alone.  By that
+ * rule a flow with few requests at a time would escape its debt [R].
  *
  * A flow is *active* from its first request until FLOW_GRACE_NS after its
- * last; only active flows count in the shares.
+ * last.  Only active flows count in the shares.
  *
- * The epoch is read without the flow lock, as a sequence: odd while it is
- * being replaced.  The reader's loads are acquires and the writer's stores
- * releases, in place of fences.
+ * A reader of the epoch takes no lock.  The number `seq` is odd while a writer
+ * replaces the epoch.  A reader repeats until it finds the same even number
+ * before and after.  The reader's loads are acquires (flow_tag()) and the
+ * writer's stores are releases (flow_set_epoch()), in place of fences.
  *
  * Tested by tests/unit/flow.c, tests/sim.
  */
@@ -47,15 +49,15 @@ struct sched_ops;
 
 enum {
 	/*
-	 * A flow idle for this long gives its share to its siblings.  Long
-	 * against a drive's latency, so that think times do not change shares
-	 * at every pause; short against the second within which a share that
-	 * is given up must be in use elsewhere.
+	 * A flow that was idle for this long gives its share to its siblings.
+	 * The time is long against a drive's latency, so that a tenant's
+	 * pauses to think do not change shares.  It is short against one
+	 * second: by then another flow must use the share.
 	 */
 	FLOW_GRACE_NS	= 100 * 1000 * 1000,
 };
 
-/* What a flow has waiting in one queue; Q of that queue but for `done`. */
+/* Counters of a flow in one queue.  That queue's lock covers all but `done`. */
 struct flow_queue {
 	u64 inserted;			/* O: ios */
 	u64 dispatched;			/* O: ios */
@@ -66,41 +68,42 @@ struct flow_queue {
 
 struct flow {
 	/* the I/O path's line */
-	atomic64_t pos;			/* A: end of what has been charged */
+	atomic64_t pos;			/* A: sum of all costs charged */
 	atomic64_t queued;		/* A: ios waiting; > 0: backlogged */
 	atomic64_t seq;			/* F: of the epoch; odd: changing */
 	atomic64_t base;		/* F: tag at base_pos */
 	atomic64_t base_pos;		/* F */
 	atomic64_t inv;			/* F: 1 / share, INV_SHIFT */
-	atomic64_t generation;		/* F: of the share, 0: none yet */
+	atomic64_t generation;		/* F: of the share; 0: no share yet */
 	atomic64_t active;		/* A: 1 or 0; see flow_sweep() */
 
 	struct port_lock lock __port_cacheline;
 	struct sched *sched;		/* I */
 	struct share_group group;
-	u64 share;			/* O: units of 2^-SHARE_SHIFT */
+	u64 share;			/* O: see flow_share() */
 	struct flow *next_active;	/* sched.active_lock */
-	u64 seen;			/* tick: ios inserted when last looked */
+	u64 seen;			/* tick: ios inserted by last sweep */
 	u64 idle_since_ns;		/* tick */
 	u32 nr_queues;			/* I */
 	void *own;			/* I: sched_ops.flow_bytes */
-	void *queue_own;		/* I: nr_queues of .. */
-	u32 queue_own_bytes;		/* I: .. this size */
+	void *queue_own;		/* I: nr_queues areas .. */
+	u32 queue_own_bytes;		/* I: .. of this size */
 	struct flow_queue fq[];		/* by queue index */
 };
 
-/* The scheduler's own part of a flow, and of a flow's queue: cache lines. */
+/* Returns the scheduler's memory in @f: whole cache lines. */
 static inline void *flow_own(const struct flow *f)
 {
 	return f->own;
 }
 
+/* Returns the scheduler's memory in @f for one queue: whole cache lines. */
 static inline void *flow_queue_own(const struct flow *f, u32 queue)
 {
 	return (char *)f->queue_own + (size_t)queue * f->queue_own_bytes;
 }
 
-/* @bytes, rounded up to whole cache lines. */
+/* Rounds @bytes up to whole cache lines. */
 static inline u32 whole_lines(u32 bytes)
 {
 	u32 line = sizeof(struct { char c; } __port_cacheline);
@@ -108,10 +111,10 @@ static inline u32 whole_lines(u32 bytes)
 	return (bytes + line - 1) / line * line;
 }
 
-/* Bytes to allocate for a flow of scheduler @ops on @nr_queues queues. */
+/* Returns the bytes of a flow of scheduler @ops on @nr_queues queues. */
 size_t flow_size(const struct sched_ops *ops, u32 nr_queues);
 
-/* @f: flow_size() zeroed bytes.  @parent: NULL for the root cgroup. */
+/* @f has flow_size() zeroed bytes.  @parent is NULL for the root cgroup. */
 void flow_init(struct flow *f, struct sched *s, struct flow *parent,
 	       u32 weight);
 
@@ -119,17 +122,20 @@ void flow_init(struct flow *f, struct sched *s, struct flow *parent,
 void flow_exit(struct flow *f);
 
 /*
- * Weight in [WEIGHT_MIN, WEIGHT_MAX].  The host calls sched_ops.tune(NULL)
- * next: a queue may be throttled by a tag that is not due any more.
+ * @weight is in [WEIGHT_MIN, WEIGHT_MAX].  The host calls sched_ops.tune(NULL)
+ * next, because a queue may be throttled by a tag of the old share.
  */
 void flow_set_weight(struct flow *f, u32 weight);
 
-/* Start tag of position @pos, without a lock; *@epoch is what it holds for. */
+/*
+ * Returns the start tag of position @pos.  The caller needs no lock.  The tag
+ * holds as long as flow.seq is *@epoch.
+ */
 static inline vtime_t flow_tag(const struct flow *f, u64 pos, u64 *epoch)
 {
 	u64 seq, base, base_pos, inv;
 
-	/* The acquires pair with the releases in flow_set_epoch(). */
+	/* The acquires.  Pairs with flow_set_epoch(). */
 	do {
 		seq = (u64)atomic64_read_acquire(&f->seq);
 		base = (u64)atomic64_read_acquire(&f->base);
@@ -141,61 +147,73 @@ static inline vtime_t flow_tag(const struct flow *f, u64 pos, u64 *epoch)
 	return vtime_at(base, base_pos, inv, pos);
 }
 
-/* Where in a flow a request starts. */
+/* The start of a request in its flow. */
 struct flow_start {
 	u64 pos;
 	vtime_t tag;
-	u64 epoch;		/* that the tag holds for */
+	u64 epoch;		/* flow.seq for which the tag holds */
 	bool woke;		/* the flow was idle and has become active */
 };
 
 /*
- * Charges @cost at the present end of the flow.  The flow's tags are current
- * afterwards, and if it was not backlogged it starts no earlier than @vt.
- * Counts one io as waiting if @waits.  The caller has counted the io in its
- * flow_queue.inserted before.
+ * Charges @cost: the request starts at the flow's present position.  Afterwards
+ * the flow's tags follow its present share.  A flow that was not backlogged
+ * starts at @vt or later.  If @waits, the flow has one more io waiting.  The
+ * caller has counted the io in flow_queue.inserted before: see flow_sweep().
  */
 void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
 		 struct flow_start *start);
 
-/* Sums over the queues; snapshots. */
+/* Sums over the queues of a flow.  A snapshot. */
 struct flow_totals {
 	u64 inserted, dispatched, done, bytes, wait_ns;
 };
 void flow_totals(const struct flow *f, struct flow_totals *t);
 
-/* Present share in units of 2^-SHARE_SHIFT; 0 while inactive. */
+/*
+ * Returns the share in units of 2^-SHARE_SHIFT; it is 0 while @f is inactive.
+ * The value may be stale: the flow computes its share anew when it next needs a
+ * tag.  A caller that needs the present share calls flow_refresh() before.
+ */
 u64 flow_share(const struct flow *f);
 
-/* The same in parts per million, for people. */
+/* Returns the same in parts per million, for reports. */
 static inline u64 flow_share_ppm(const struct flow *f)
 {
 	return (flow_share(f) * 1000000) >> SHARE_SHIFT;
 }
 
 /*
- * Deactivates flows idle for FLOW_GRACE_NS.  Returns whether any flow is still
- * active; *@changed tells whether any share changed.
+ * Deactivates flows that were idle for FLOW_GRACE_NS.  Returns whether any flow
+ * is still active.  *@changed tells whether any share changed.
  *
- * A request that arrives meanwhile is not lost from the shares: the sweep
- * clears `active` (full order) and then counts the arrivals again; flow_charge
- * adds to `pos` (full order) after the arrival was counted and then reads
- * `active`.  One of the two sees the other.
+ * A flow that gets a request during the sweep stays in the shares.  The two
+ * actors are the submitter and the sweep.
+ *   - The submitter counts the io in flow_queue.inserted and adds to `pos`
+ *     (full order).  Then it reads `active` (flow_charge()).
+ *   - The sweep clears `active` (full order).  Then it counts the inserted ios
+ *     again (flow_retire()).
+ * One of the two sees the other.  The submitter finds the flow inactive and
+ * activates it, or the sweep finds the io and leaves the flow active.
  */
 bool flow_sweep(struct sched *s, u64 now, bool *changed);
 
-/* Is any flow active?  A snapshot: one that becomes so asks for tick. */
+/* Is any flow active?  A snapshot.  A flow that gets active requests a tick. */
 bool flow_any_active(struct sched *s);
 
 /*
- * Forgives what @pos, the flow's first waiting request of a queue, is behind
- * @vt, if that is more than @credit.  It happens to a flow whose queue could
- * not run, or whose share grew while virtual time was where the old one had
- * its tag: the others shall not wait until it has caught up.
+ * Clamps the lag of @f.  @pos is the start of the flow's first waiting request
+ * in a queue.  If its tag is more than @allowance behind @vt, it becomes @vt.
+ * A flow falls so far behind if its queue could not run.  The same happens if
+ * its share grows while virtual time is at the tag of the old share.  The other
+ * flows need not wait until this flow has caught up.
  */
-void flow_clamp_lag(struct flow *f, u64 pos, vtime_t vt, u64 credit);
+void flow_clamp_lag(struct flow *f, u64 pos, vtime_t vt, u64 allowance);
 
-/* Brings the epoch to the present generation of the shares. */
+/*
+ * Computes share and epoch anew if a share has changed since.  A request that
+ * is d ahead of @vt is then d * old share / new share ahead of it.
+ */
 void flow_refresh(struct flow *f, vtime_t vt);
 
 #endif /* MQFAIR_FLOW_H */

@@ -2,11 +2,12 @@
 /*
  * heap - intrusive pairing heap in (key, sequence) order
  *
- * Keys are virtual times, compared by vtime_before(); equal keys leave in the
- * order in which they were pushed, those pushed first before all of them.  push
- * is O(1), pop O(log n) amortised, rebuild O(n).  No recursion, no allocation;
- * the caller serialises.  A heap of one node, which is what a queue with a
- * single flow has, never leaves this header.
+ * Keys are virtual times, compared by vtime_before().  Nodes with equal keys
+ * leave in the order in which they were pushed.  A node of heap_push_first()
+ * leaves before all its equals.  A push is O(1), a pop O(log n) amortised, a
+ * rebuild O(n).  No function recurses or allocates, and the caller serialises
+ * all calls.  A queue with a single flow has a heap of one node, which these
+ * inline functions handle alone.
  *
  * Source: Fredman, Sedgewick, Sleator, Tarjan, The Pairing Heap, 1986.
  * Tested by tests/unit/heap.c against a sorted array.
@@ -18,7 +19,7 @@
 
 struct heap_node {
 	vtime_t key;
-	u64 seq;			/* order of arrival among equal keys */
+	u64 seq;			/* order among equal keys */
 	struct heap_node *child;	/* first of the nodes below */
 	struct heap_node *next;		/* next sibling */
 };
@@ -41,7 +42,7 @@ static inline struct heap_node *heap_top(const struct heap *h)
 	return h->top;
 }
 
-/* Of the functions below, where there is more than one node. */
+/* Slow paths of the functions below: call them with more than one node. */
 void heap_meld(struct heap *h, struct heap_node *n);
 struct heap_node *heap_pop_meld(struct heap *h);
 
@@ -58,13 +59,13 @@ static inline void heap_push_seq(struct heap *h, struct heap_node *n,
 		heap_meld(h, n);
 }
 
-/* @n is in no heap. */
+/* Adds @n, which is in no heap. */
 static inline void heap_push(struct heap *h, struct heap_node *n, vtime_t key)
 {
 	heap_push_seq(h, n, key, h->seq++);
 }
 
-/* The same, but ahead of its equals. */
+/* Adds @n, which is in no heap, ahead of its equals. */
 static inline void heap_push_first(struct heap *h, struct heap_node *n,
 				   vtime_t key)
 {
@@ -83,8 +84,8 @@ static inline struct heap_node *heap_pop(struct heap *h)
 }
 
 /*
- * Gives the least node a new key and sinks it to its place.  It keeps its
- * sequence number, hence its turn among equals.
+ * Gives the least node a new key and sinks it to its place.  The node keeps its
+ * sequence number, and so its turn among equals.
  */
 static inline void heap_rekey_top(struct heap *h, vtime_t key)
 {
@@ -95,7 +96,7 @@ static inline void heap_rekey_top(struct heap *h, vtime_t key)
 		heap_meld(h, heap_pop_meld(h));
 }
 
-/* Asks @key for every node's key anew, in one pass. */
+/* Gives every node the key that @key returns for it, in one pass. */
 void heap_rebuild(struct heap *h, vtime_t (*key)(struct heap_node *n));
 
 #endif /* MQFAIR_HEAP_H */

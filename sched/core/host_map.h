@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * host_map - facts about a drive whose translation layer the host runs
+ * host_map - facts about a drive with a host-managed FTL
  *
  * An open-channel drive or the virtual SSD keeps its map of pages on the host.
  * Such a host knows which cgroup each flash page belongs to and how long each
  * plane worked.  A scheduler may ask for both; on other drives it estimates.
  *
- * Both callbacks are NULL where no such map exists, and return false while the
- * facts are not at hand.  tick calls them; flow_pages with sched.active_lock
- * held.
+ * Both callbacks are NULL where no such map exists.  They return false while
+ * the facts are not at hand.  Only tick calls them; it calls flow_pages with
+ * sched.active_lock held.
  */
 #ifndef MQFAIR_HOST_MAP_H
 #define MQFAIR_HOST_MAP_H

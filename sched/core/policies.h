@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The table of schedulers, made of policies.def.  It is constant. */
+/* The table of schedulers is made from policies.def.  It is constant. */
 #ifndef MQFAIR_POLICIES_H
 #define MQFAIR_POLICIES_H
 
@@ -21,7 +21,7 @@ enum {
 extern const struct sched_ops *const sched_policies[];
 u32 sched_policies_count(void);
 
-/* The scheduler of that name, or NULL. */
+/* Returns the scheduler of that name, or NULL. */
 const struct sched_ops *sched_find(const char *name);
 
 #endif /* MQFAIR_POLICIES_H */

@@ -2,9 +2,10 @@
 /*
  * queue - the bookkeeping that every scheduler owes its host
  *
- * What waits in a queue and in a flow, what is out, what was moved: the hosts
- * show it, limit scheduler tags by it and decide by it who is idle.  Counters
- * have one writer each, the holder of the queue lock, except `done`.
+ * A scheduler counts the ios that wait in each queue and each flow, the ios in
+ * the device, and the bytes served.  The hosts show these counters, limit
+ * scheduler tags by them, and find idle flows by them.  Each counter has one
+ * writer, the holder of the queue lock, except `done`.
  */
 #ifndef MQFAIR_QUEUE_H
 #define MQFAIR_QUEUE_H
@@ -12,8 +13,8 @@
 #include "sched.h"
 
 /*
- * The FIFO of one flow in one queue; Q.  Schedulers embed it in the memory that
- * they have of each flow and queue, flow_queue_own().
+ * The FIFO of one flow in one queue; Q.  A scheduler embeds it in the memory
+ * that it has for each flow and queue, flow_queue_own().
  */
 struct lane {
 	struct flow *flow;		/* I */
@@ -30,7 +31,7 @@ static inline void io_list_append(struct io_list *l, struct io *io)
 	l->tail = io;
 }
 
-/* The list is not empty. */
+/* Takes the first io out.  The list is not empty. */
 static inline struct io *io_list_take(struct io_list *l)
 {
 	struct io *io = l->head;
@@ -39,7 +40,7 @@ static inline struct io *io_list_take(struct io_list *l)
 	return io;
 }
 
-/* First thing of insert; before the charge, for which see flow_sweep(). */
+/* Call this first in insert.  The charge comes after it: see flow_sweep(). */
 static inline void queue_inserted(struct queue *q, struct io *io, u64 now)
 {
 	struct flow_queue *fq = &io->flow->fq[q->index];
@@ -51,7 +52,7 @@ static inline void queue_inserted(struct queue *q, struct io *io, u64 now)
 	WRITE_ONCE(q->nr, q->nr + 1);
 }
 
-/* @io, which is in no list any more, goes to the device. */
+/* Counts @io, which is in no list any more, as in the device. */
 static inline void queue_dispatched(struct queue *q, struct io *io, u64 now)
 {
 	struct flow_queue *fq = &io->flow->fq[q->index];
@@ -60,17 +61,17 @@ static inline void queue_dispatched(struct queue *q, struct io *io, u64 now)
 	io->dispatch_ns = now;
 	io->flags |= IO_OUT;
 	WRITE_ONCE(fq->dispatched, fq->dispatched + 1);
-	/* A range that is discarded is no transfer: see cost.h. */
+	/* A discarded range is not a transfer: see cost.h. */
 	if (io_op_transfers(io->op))
 		WRITE_ONCE(fq->bytes, fq->bytes + io->bytes);
-	/* Hosts may stamp an insert later than the dispatch it led to. */
+	/* A host may give an insert a later time than its dispatch. */
 	if (now > io->insert_ns)
 		WRITE_ONCE(fq->wait_ns, fq->wait_ns + (now - io->insert_ns));
 	WRITE_ONCE(q->nr, q->nr - 1);
 	WRITE_ONCE(q->stats.dispatched, q->stats.dispatched + 1);
 }
 
-/* @io left the device; true once for each time that it went there. */
+/* Counts @io as back from the device.  Returns true once per dispatch. */
 static inline bool io_returned(struct io *io)
 {
 	if (!(io->flags & IO_OUT))
@@ -86,7 +87,7 @@ static inline void queue_set_state(struct queue *q, enum dispatch_result state)
 		WRITE_ONCE(q->state, state);
 }
 
-/* First thing of dispatch: whatever the queue was named for is being done. */
+/* Call this first in dispatch: the queue runs, so its wake is not pending. */
 static inline void queue_looked_at(struct queue *q)
 {
 	port_assert_queue_held(q);
@@ -94,7 +95,7 @@ static inline void queue_looked_at(struct queue *q)
 		WRITE_ONCE(q->wake_pending, false);
 }
 
-/* Has the host run queue number @queue. */
+/* Asks the host to run queue number @queue. */
 static inline void sched_wake(struct sched *s, u32 queue, struct wake *wake)
 {
 	atomic64_inc(&s->stats.wakes);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * report - what a scheduler tells people about its state: names and numbers
+ * report - names and numbers by which a scheduler shows its state
  *
- * The host decides where they go: the kernel to debugfs and io.stat, a test to
- * its output.  Snapshots, taken without stopping anything.
+ * The host decides where they go: the kernel prints them in debugfs and
+ * io.stat, a test in its output.  The numbers are snapshots: other hooks run
+ * while they are taken.
  */
 #ifndef MQFAIR_REPORT_H
 #define MQFAIR_REPORT_H
@@ -11,7 +12,7 @@
 #include "port.h"
 
 struct report {
-	/* @part: which of several of this name, or NULL. */
+	/* @part tells several numbers of one name apart, or is NULL. */
 	void (*put)(struct report *r, const char *name, const char *part,
 		    s64 value);
 };

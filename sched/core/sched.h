@@ -36,8 +36,8 @@
  * sched_ops states: sched.own, queue.own, sched_params.own, flow_own() and
  * flow_queue_own() (flow.h).  No field of a scheduler stands in this file.
  *
- * Letters on fields: I set at initialisation; Q queue lock; F flow lock;
- * A atomic; O written by the owner (under Q) with WRITE_ONCE, read anywhere.
+ * Letters on fields: I set at initialisation; Q queue lock; F flow lock; A
+ * atomic.  O: the owner writes it (under Q) with WRITE_ONCE, any CPU reads it.
  */
 #ifndef MQFAIR_SCHED_H
 #define MQFAIR_SCHED_H
@@ -127,7 +127,7 @@ struct sched_params {
 struct sched_stats {			/* A: queues .. */
 	atomic64_t wakes;		/* .. that hooks asked to be run */
 	atomic64_t watchdog;		/* .. found forgotten: a bug */
-	atomic64_t blocks;		/* .. whose tag was withdrawn by block */
+	atomic64_t blocks;		/* .. with a tag that block withdrew */
 };
 
 struct sched {
@@ -143,7 +143,7 @@ struct sched {
 	struct share_tree share;
 	struct port_lock active_lock;	/* a leaf; for the next field */
 	struct flow *active;		/* the active flows, by next_active */
-	bool drain;			/* O, by the host: hold nothing back */
+	bool drain;			/* O, by the host: delay no io */
 	struct sched_stats stats;
 };
 
@@ -153,8 +153,8 @@ struct sched_ops {
 
 	/*
 	 * The scheduler maintains queue.head_tag.  Of the queues that share a
-	 * hardware queue the host asks the one with the least, and stops when
-	 * that one is held back.  Otherwise the host asks all of them in turn.
+	 * hardware queue, the host asks the one with the least head tag.  It
+	 * stops if that queue must wait.  Otherwise it asks all in turn.
 	 */
 	bool ordered;
 	/* The scheduler's rounds shift the mix of requests: cost_estimator.h. */
@@ -167,7 +167,7 @@ struct sched_ops {
 	int (*init)(struct sched *s);
 	void (*exit)(struct sched *s);
 
-	/* @io has flow, op, bytes, page and flags.  IO_CHARGED: it was here. */
+	/* @io has flow, op, bytes, page and flags.  IO_CHARGED: not new. */
 	void (*insert)(struct queue *q, struct io *io, u64 now,
 		       struct wake *wake);
 
@@ -181,7 +181,7 @@ struct sched_ops {
 	enum dispatch_result (*dispatch)(struct queue *q, u64 now,
 					 struct io **io, struct wake *wake);
 
-	/* The host cannot run @q until its next dispatch: hold no queue for it. */
+	/* The host cannot run @q until its next dispatch: others do not wait. */
 	void (*block)(struct queue *q, struct wake *wake);
 
 	/* @io is done: once for each dispatched io. */
@@ -189,7 +189,7 @@ struct sched_ops {
 	/* @io came back unserved.  A second call changes nothing. */
 	void (*requeue)(struct io *io, struct wake *wake);
 
-	/* Slow work: idle flows, checks.  Asks for its next time in @wake. */
+	/* Slow work: idle flows, checks.  Requests the next tick in @wake. */
 	void (*tick)(struct sched *s, u64 now, struct wake *wake);
 
 	/* Takes over @p, which is valid, or the new shares if @p is NULL. */

@@ -3,10 +3,10 @@
  * share - hierarchical shares, compounded over the active siblings
  *
  * cgroup v2 promises that a parent's share is split between its active
- * children.  Each cgroup on a device is a group here, with an implicit leaf
- * below it for its own I/O [R]: weight 100, a sibling of the cgroup's
- * children.  So kernel threads in the root and a parent's own processes need
- * no rule of their own:
+ * children.  Each cgroup on a device is a group here.  Below each group is an
+ * implicit leaf of weight 100 for the cgroup's own I/O, a sibling of the
+ * cgroup's children [R].  So kernel threads in the root, and processes in a
+ * parent, need no special rule:
  *
  *	root ─┬─ (own, 100)
  *	      ├─ prod, 900 ─┬─ (own, 100)
@@ -18,18 +18,19 @@
  * of prod, prod 900/1000 of the root: 45 %.  When web has been idle for the
  * grace period, prod's active children weigh 500 and db has 90 %.
  *
- * A scheduler may multiply what people have set: a group's weight counts
- * weight * scale among its siblings, its own leaf's 100 * own_scale among its
- * children.  Both are 1 unless share_scale() is called.
+ * A scheduler may multiply the weights that an administrator has set.  A group
+ * counts weight * scale among its siblings.  Its own leaf counts
+ * 100 * own_scale among its children.  Both scales are 1 unless share_scale()
+ * is called.
  *
- * A node is active while its own leaf or any child is; a group knows the sum
- * of its active children's weights.  Changes happen when a leaf becomes active
- * or idle and when a weight or a scale is set: never per request.  Each bumps
- * the tree's generation; a flow that sees another generation than its own asks
- * for its share again when it next needs it.
+ * A group is active while its own leaf or any child is active.  It knows the
+ * sum of its active children's weights.  The sum changes when a leaf becomes
+ * active or idle, and when a weight or a scale is set, but never per request.
+ * Each change increments the tree's generation.  A flow that sees another
+ * generation than its own computes its share anew when it next needs it.
  *
- * Locking: everything here takes share_tree.lock (irq-safe, a leaf lock: see
- * sched.h) by itself.
+ * Locking: each function takes share_tree.lock (irq-safe, a leaf lock: see
+ * sched.h) by itself, except between share_scale_begin() and share_scale_end().
  *
  * Tested by tests/unit/share.c against a recomputation from scratch.
  */
@@ -50,7 +51,7 @@ enum {
 
 struct share_tree {
 	struct port_lock lock;
-	atomic64_t generation;	/* release by the lock's holder */
+	atomic64_t generation;	/* released by the lock's holder */
 	u32 nr_active;		/* L: active leaves */
 };
 
@@ -58,27 +59,27 @@ struct share_tree {
 struct share_group {
 	struct share_group *parent;	/* I: NULL for the root */
 	u32 weight;			/* L */
-	u32 scale, own_scale;		/* L: of the weight, of the own leaf's */
+	u32 scale, own_scale;		/* L: of the weight; of the own leaf */
 	u32 nr_active;			/* L: active children, own leaf included */
-	u64 active_weight;		/* L: the sum of theirs, scaled */
+	u64 active_weight;		/* L: sum of their scaled weights */
 	bool own_active;		/* L */
 };
 
 void share_tree_init(struct share_tree *t);
 
-/* @weight in [WEIGHT_MIN, WEIGHT_MAX]. */
+/* @weight is in [WEIGHT_MIN, WEIGHT_MAX]. */
 void share_group_init(struct share_group *g, struct share_group *parent,
 		      u32 weight);
 
-/* The group's own leaf does I/O from now on / no more.  Idempotent. */
+/* The group's own leaf becomes active or idle.  A repetition has no effect. */
 void share_activate(struct share_tree *t, struct share_group *g);
 void share_deactivate(struct share_tree *t, struct share_group *g);
 
 void share_set_weight(struct share_tree *t, struct share_group *g, u32 weight);
 
 /*
- * Scales in [1, SCALE_MAX].  All that are set between begin and end are one
- * change to who asks for a share.  Flags are those of the lock.
+ * Scales are in [1, SCALE_MAX].  All scales that are set between begin and end
+ * take effect together.  begin returns the flags of the lock, for end.
  */
 unsigned long share_scale_begin(struct share_tree *t);
 void share_scale(struct share_tree *t, struct share_group *g, u32 scale);
@@ -86,15 +87,15 @@ void share_scale_own(struct share_tree *t, struct share_group *g, u32 scale);
 void share_scale_end(struct share_tree *t, unsigned long flags);
 
 /*
- * Share of the group's own leaf, in units of 2^-SHARE_SHIFT, at least
- * SHARE_MIN; *@generation is the one that it belongs to.  0 when the leaf is
- * not active.
+ * Returns the share of the group's own leaf, in units of 2^-SHARE_SHIFT.  It is
+ * at least SHARE_MIN, or 0 while the leaf is not active.  *@generation is the
+ * generation of this share.
  */
 u64 share_of(struct share_tree *t, struct share_group *g, u64 *generation);
 
 static inline u64 share_generation(const struct share_tree *t)
 {
-	/* Pairs with the release in share.c: the sums are at least as new. */
+	/* Pairs with share_bump(): the sums are at least as new. */
 	return (u64)atomic64_read_acquire(&t->generation);
 }
 

@@ -7,14 +7,14 @@
  * queue that frees a slot takes the nearest queue out of the set and wakes it.
  *
  * Parts [R].  A queue that gets its slots back at every completion would keep
- * all of them for as long as it has requests, and the other queues would
- * starve.  A scheduler by virtual time is safe from that.  For the others a
- * queue is *due* a slot only while it has less than its part of D.  The part is
- * D / (queues that wait, this one included):
+ * all slots while it has requests.  The other queues would starve.  Virtual
+ * time prevents that.  Under a scheduler without virtual time, a queue is *due*
+ * a slot only while it has less than its part of D.  The part is D / (queues
+ * that wait, this one included):
  *
  *	D = 16, four queues, the fourth comes last with one request:
- *	6 + 5 + 5 + 0 slots in use, a part is 4; of the next completions the
- *	first one of any queue that has more than 4 goes to the fourth.
+ *	6 + 5 + 5 + 0 slots are in use, and a part is 4.  The fourth queue gets
+ *	the slot of the next completion in a queue with more than 4.
  *
  * Synchronisation
  *	                 take, wait, withdraw (a)  put  hand_over  resize
@@ -31,7 +31,7 @@
  * (full order) and then looks at the set.  One of the two sees the other.
  * While a slot is free some queue in the set is due it, because less than D are
  * in use.  A queue over its part has slots in flight, so one of their
- * completions considers it again.  A queue that stops dispatching, for whatever
+ * completions considers it again.  A queue that stops dispatching, for any
  * reason, calls slots_hand_over(): it may have been woken for a slot that it
  * does not use.
  *
@@ -57,23 +57,29 @@ struct slots {
 	struct queue_set ready;		/* the set */
 };
 
-/* After topology_init().  @parts: see above.  0 or -ENOMEM. */
+/* Call this after topology_init().  @parts: see above.  0 or -ENOMEM. */
 int slots_init(struct slots *sl, struct sched *s, u32 depth, bool parts);
 void slots_deinit(struct slots *sl);
 
-/* A slot for @queue if one is near; the queue does not wait. */
+/* Takes a slot for @queue if one is near.  The queue does not wait for one. */
 bool slots_try(struct slots *sl, u32 queue);
 
-/* After slots_try() failed.  False: @queue is in the set; hand_over follows. */
+/*
+ * Takes a slot from any node, after slots_try() failed.  False: @queue waits in
+ * the set.
+ */
 bool slots_wait(struct slots *sl, u32 queue);
 
-/* Both, where queues have parts.  False: as slots_wait(). */
+/*
+ * Does both, for queues with parts.  False: @queue waits in the set.  Then the
+ * caller calls slots_hand_over(), because another queue may be due a free slot.
+ */
 bool slots_take(struct slots *sl, u32 queue);
 
-/* @queue is about to dispatch: it waits for no slot meanwhile. */
+/* Takes @queue out of the set: it is about to dispatch. */
 void slots_withdraw(struct slots *sl, u32 queue);
 
-/* A slot of @queue is free again. */
+/* Gives back a slot of @queue and hands it over to a queue that waits. */
 void slots_put(struct slots *sl, u32 queue, struct wake *wake);
 
 /* Wakes @queue if a slot is free.  Else it waits in the set. */
@@ -85,13 +91,13 @@ void slots_wake_all(struct slots *sl, struct wake *wake);
 /* Changes D and wakes all queues in the set. */
 void slots_resize(struct slots *sl, u32 depth, struct wake *wake);
 
-/* Slots in use; exact when nothing is under way. */
+/* Returns the slots in use.  Exact while no other call is under way. */
 s64 slots_used(const struct slots *sl);
 
 /* Does @queue wait for a slot that it could have?  A snapshot. */
 bool slots_forgot(const struct slots *sl, u32 queue);
 
-/* Of slots_hand_over(), while a queue waits. */
+/* Slow path of slots_hand_over(): call it only while a queue waits. */
 void slots_hand_over_slow(struct slots *sl, u32 queue, struct wake *wake);
 
 /* Wakes the queue nearest to @queue that is due a slot, if one is free. */

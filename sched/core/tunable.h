@@ -2,11 +2,12 @@
 /*
  * tunable - the parameters of a scheduler as data
  *
- * Each scheduler lists its tunables in one table (sched_ops.tunables).  The
- * hosts make from it what their users see.  The kernel makes the files under
- * queue/iosched/, with their defaults and the checks of written values.  A
- * value is stored in struct sched_params as the code uses it (bytes, ns) and
- * shown as people write it (KiB, ms): stored = written * unit.
+ * Each scheduler lists its tunables in one table (sched_ops.tunables).  Each
+ * host makes its user interface from this table.  The kernel makes the files
+ * under queue/iosched/, with their defaults and the checks of written values.
+ * A value is stored in the unit of the code (bytes, ns), in struct
+ * sched_params.  A user reads and writes it in a larger unit (KiB, ms):
+ * stored = written * unit.
  *
  * A user meets at most four tunables of a scheduler.  The others, marked
  * `research`, are alternatives that a paper compares.  The module offers them
@@ -37,7 +38,7 @@ enum tunable_kind {
 /* The value that the host finds when "auto" is written. */
 enum tunable_auto {
 	AUTO_NOT,
-	AUTO_DEPTH,		/* what the device can hold */
+	AUTO_DEPTH,		/* requests that the device can take at once */
 	AUTO_THRESHOLD,		/* follows from the depth in force */
 };
 
@@ -53,38 +54,38 @@ struct tunable {
 	const char *const *choices;	/* NULL-terminated */
 };
 
-/* The value as written; @t is a number or a choice. */
+/* Returns the value as a user writes it; @t is a number or a choice. */
 u32 tunable_get(const struct tunable *t, const struct sched_params *p);
 
-/* -EINVAL, and nothing changed, when @value, as written, is out of range. */
+/* Sets @value, as a user writes it.  -EINVAL if it is out of range. */
 int tunable_set(const struct tunable *t, struct sched_params *p, u32 value);
 
-/* Stores @stored, in the unit of use, which is in range; @t is a number. */
+/* Sets @stored, in the unit of the code and in range; @t is a number. */
 void tunable_put(const struct tunable *t, struct sched_params *p, u32 stored);
 
-/* Kind and lines of @cost.  -EINVAL, and nothing changed, when out of range. */
+/* Sets kind and lines of @cost.  -EINVAL if a coefficient is out of range. */
 int tunable_set_cost(const struct tunable *t, struct sched_params *p,
 		     const struct cost_model *cost);
 
-/* The cost in @p, which is @t. */
+/* Returns the cost model in @p; @t is a cost. */
 const struct cost_model *tunable_get_cost(const struct tunable *t,
 					  const struct sched_params *p);
 
-/* The tunable of that name in @table, or NULL. */
+/* Returns the tunable @name of @table, or NULL. */
 const struct tunable *tunable_find(const struct tunable *table,
 				   const char *name);
 
-/* Sets the defaults of @table; what is automatic becomes its .initial. */
+/* Sets the defaults of @table.  An automatic tunable gets its .initial. */
 void tunables_init(const struct tunable *table, struct sched_params *p);
 
-/* 0, or -EINVAL when a value of @table is out of range in @p. */
+/* Returns 0, or -EINVAL if a value of @table is out of range in @p. */
 int tunables_check(const struct tunable *table, const struct sched_params *p);
 
 extern const char *const cost_names[];
 
 /*
- * For the tables: the fields of an entry, between braces.  @member is of
- * @type, the struct that the scheduler keeps in sched_params.own.
+ * Each macro below gives the fields of a table entry, between braces.  @member
+ * is of @type, the struct that the scheduler keeps in sched_params.own.
  */
 #define TUNABLE_U32(name_, type, member, least_, most_, unit_, initial_)	\
 	.name = name_, .kind = TUNABLE_NUMBER,				\
@@ -102,7 +103,7 @@ extern const char *const cost_names[];
 		  offsetof(type, member),				\
 	.unit = 1, .initial = initial_, .choices = choices_
 
-/* The D slots. */
+/* The number of slots, D. */
 #define TUNABLE_DEPTH(initial_)						\
 	.name = "depth", .kind = TUNABLE_NUMBER,			\
 	.offset = offsetof(struct sched_params, depth),			\
@@ -112,7 +113,7 @@ extern const char *const cost_names[];
 #define TUNABLE_DEPTH_AUTO						\
 	TUNABLE_DEPTH(64), .automatic = AUTO_DEPTH
 
-/* What a request is charged: see cost.h. */
+/* The cost model: see cost.h. */
 #define TUNABLE_COST_OF(initial_)					\
 	.name = "cost", .kind = TUNABLE_COST,				\
 	.offset = offsetof(struct sched_params, cost),			\

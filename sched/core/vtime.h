@@ -2,18 +2,18 @@
 /*
  * vtime - virtual time, the one unit every tag is in
  *
- * Virtual time counts bytes of total service: the shares of the active flows
- * sum to one, and a request of cost c from a flow with share s moves that
- * flow's tag by c / s.  A flow that gets exactly its share therefore moves as
- * fast as the whole device does, whatever its weight.
+ * Virtual time counts bytes of total service.  The shares of the active flows
+ * sum to one.  A request of cost c advances the tag of a flow with share s by
+ * c / s.  So the tag of a flow that gets exactly its share advances as fast as
+ * the service of the whole device, whatever its weight.
  *
- * The counter wraps at 2^64 (58 years at 10 GB/s), so tags are only ever
- * compared by signed difference, in vtime_before().  Tags are even; the odd
- * VTIME_NONE can thus stand for "no tag" (plus infinity) without being met by
- * arithmetic, wherever the counter has wrapped to.
+ * The counter wraps at 2^64 (58 years at 10 GB/s).  So tags are compared only
+ * by their signed difference, in vtime_before().  Tags are even.  VTIME_NONE,
+ * "no tag" (plus infinity), is odd: arithmetic never yields it, wherever the
+ * counter has wrapped to.
  *
- * A share is a fraction of 2^SHARE_SHIFT and never below SHARE_MIN = 2^-20
- * [R], so its inverse fits in 40 bits and the fixed point stays exact to a
+ * A share is a fraction of 2^SHARE_SHIFT and never below SHARE_MIN = 2^-20 [R].
+ * So its inverse fits in 40 bits, and the fixed point stays exact to a
  * millionth of the charge.
  *
  * Tested by tests/unit/vtime.c.
@@ -47,7 +47,7 @@ static inline vtime_t vtime_max(vtime_t a, vtime_t b)
 	return vtime_before(a, b) ? b : a;
 }
 
-/* The lesser of two published leads, either of which may be VTIME_NONE. */
+/* Returns the lesser of two published head tags.  Either may be VTIME_NONE. */
 static inline vtime_t vtime_min_tag(vtime_t a, vtime_t b)
 {
 	if (a == VTIME_NONE)
@@ -57,7 +57,7 @@ static inline vtime_t vtime_min_tag(vtime_t a, vtime_t b)
 	return vtime_before(b, a) ? b : a;
 }
 
-/* 1 / share in units of 2^-INV_SHIFT; share in units of 2^-SHARE_SHIFT. */
+/* Returns 1 / @share in units of 2^-INV_SHIFT; @share is in 2^-SHARE_SHIFT. */
 static inline u64 share_inverse(u64 share)
 {
 	share = clamp(share, (u64)SHARE_MIN, (u64)SHARE_ONE);
@@ -65,9 +65,9 @@ static inline u64 share_inverse(u64 share)
 }
 
 /*
- * The tag of position @pos on the line through (@base_pos, @base) with slope
- * @inv: how far virtual time has to go for a flow whose cumulative cost goes
- * from @base_pos to @pos.  @pos may lie on either side of @base_pos.
+ * Returns the tag of @pos on the line through (@base_pos, @base) with slope
+ * @inv.  The charges of a flow take its position from @base_pos to @pos, and
+ * its tag from @base to the result.  @pos may lie on either side of @base_pos.
  */
 static inline vtime_t vtime_at(vtime_t base, u64 base_pos, u64 inv, u64 pos)
 {

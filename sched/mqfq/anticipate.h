@@ -1,34 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * keep - a free slot waits a moment for the flow that had it
+ * anticipate - reserve a freed slot for a moment for the flow that had it
  *
- * The problem.  A tenant with one request at a time gives its slot back and
- * asks for it again a few microseconds later.  By then somebody who always has
- * requests waiting has it, and the tenant waits for the next.  Were requests
- * to complete at an even pace that would be 1/D of a service time later.  But
- * what was dispatched together completes together, and goes on doing so: the
- * next may be most of a service time away.
+ * The problem.  A tenant with one request at a time frees its slot, and needs a
+ * slot again a few microseconds later.  By then a flow with many requests has
+ * taken the slot, and the tenant waits for the next completion.  If completions
+ * came at an even pace, that would be 1/D of a service time later.  But
+ * requests that were dispatched together complete together, and so do the
+ * requests that follow them.  The next completion may be most of a service time
+ * away.
  *
  *	64 slots of 16 ms, completing in a few bunches: a lone reader beside
- *	three tenants of depth 64 had 81 % of its requests alone.
+ *	three tenants of depth 64 had 81 % of the requests that it has alone.
  *
- * The rule [R].  When a request completes whose flow has nothing else waiting,
- * and somebody went without a slot while it was out, the slot is kept for the
- * flow for an eighth of the time that the request took.  The flow's next
- * dispatch takes it.  It is no right to go first: order and throttling are as
- * without.
+ * The rule [R].  When a request completes, its slot is reserved for its flow if
+ *   - the flow has no request waiting,
+ *   - a queue found no slot while the request was in the device, and
+ *   - virtual time lets the flow dispatch a request that arrives now.
+ * The slot is reserved for an eighth of the time that the request was in the
+ * device.  The flow's next dispatch takes it.  The flow gets no priority: order
+ * and throttling are the same as without a reserved slot.
  *
- * What it costs.  No more than an eighth of the slots are kept at once, each
- * for no more than an eighth of a service time: less than 2 % of the device if
- * nobody comes back.  A flow is waited for half as often each time that it
- * comes too late, down to once in 128, and twice as often each time that it
- * does not.
+ * The price.  At most an eighth of the slots are reserved at once, each for at
+ * most an eighth of a service time.  If no flow comes back, that is less than
+ * 2 % of the device.  A slot that expires unused halves how often one is
+ * reserved for its flow, down to once in 128 completions.  A slot that the flow
+ * takes doubles it again.
  *
- * Who comes back.  tick, at the time that anticipate_slot() asks for, returns what
- * was kept too long and hands it to whoever waits.
+ * Return.  anticipate_slot() requests a tick.  The tick takes back the slots
+ * that have expired, and its caller hands them over to queues that wait.
  *
- * Source: waiting for who will be back soon is anticipatory scheduling, Iyer
- * and Druschel, SOSP 2001; there it was for seeks.
+ * Source: to wait for a process that will be back soon is anticipatory
+ * scheduling, Iyer and Druschel, SOSP 2001; they did it for seeks.
  * Tested by tests/unit/anticipate.c, tests/sim/shares.c.
  */
 #ifndef MQFAIR_ANTICIPATE_H
@@ -37,11 +40,11 @@
 #include "mqfq_params.h"
 #include "mt/token_tree.h"
 
-/* A slot that waits for a flow; flow_own() begins with it. */
+/* The slot that is reserved for a flow; flow_own() begins with it. */
 struct flow_reserved {
-	atomic64_t until;		/* A: ns; 0: none */
-	u32 late;			/* how often the flow came too late */
-	u32 done;			/* completions that asked for one */
+	atomic64_t until;		/* A: ns; 0: no slot is reserved */
+	u32 late;			/* expired less taken, at most 7 */
+	u32 done;			/* completions that could reserve one */
 };
 
 static inline struct flow_reserved *flow_reserved(const struct flow *f)
@@ -49,24 +52,24 @@ static inline struct flow_reserved *flow_reserved(const struct flow *f)
 	return flow_own(f);
 }
 
-/* Of the slots of a device. */
+/* The reserved slots of a device. */
 struct anticipate {
-	atomic64_t reserved;	/* A: slots kept now */
-	atomic64_t left;	/* A: of them, those of flows that are gone */
-	u64 short_ns;		/* when somebody last went without a slot */
+	atomic64_t reserved;	/* A: slots reserved now */
+	atomic64_t left;	/* A: of these, slots of flows that are gone */
+	u64 short_ns;		/* time at which a queue last found no slot */
 } __port_cacheline;
 
-/* Somebody has found no slot. */
+/* Notes that a queue has found no slot. */
 static inline void anticipate_missed(struct anticipate *k, u64 now)
 {
 	WRITE_ONCE(k->short_ns, now);
 }
 
-/* Of what follows, when one may have been. */
+/* Slow path of anticipate_take(): call only when flow_reserved.until is set. */
 bool anticipate_claim(struct anticipate *k, struct token_tree *slots, struct flow *f,
 		u32 queue);
 
-/* The slot that was kept for @f, if one was, is the caller's, on @queue. */
+/* Takes the slot that is reserved for @f.  False if there is none. */
 static inline bool anticipate_take(struct anticipate *k,
 				   struct token_tree *slots, struct flow *f,
 				   u32 queue)
@@ -75,7 +78,10 @@ static inline bool anticipate_take(struct anticipate *k,
 	       anticipate_claim(k, slots, f, queue);
 }
 
-/* @io is done: is there anything to think about?  Cheap. */
+/*
+ * At the completion of @io: has a queue found no slot since its dispatch, and
+ * has its flow no request waiting?  This test is cheap.
+ */
 static inline bool anticipate_wanted(const struct anticipate *k,
 				     const struct io *io)
 {
@@ -84,20 +90,23 @@ static inline bool anticipate_wanted(const struct anticipate *k,
 }
 
 /*
- * @io, which had a slot, is done, and anticipate_wanted().  True: the slot is kept
- * for the flow.  The caller has made sure that the flow might dispatch if it
- * came back.
+ * @io, which had a slot, is complete, and anticipate_wanted() was true.  The
+ * caller has made sure that virtual time lets the flow dispatch.  Returns true
+ * if the slot is reserved for the flow now.
  */
 bool anticipate_slot(struct anticipate *k, const struct token_tree *slots,
 	       const struct io *io, u64 now, struct wake *wake);
 
-/* Of tick: how many slots, kept too long, the caller has to put back. */
+/*
+ * Part of tick.  Takes back the slots that have expired, and those of flows
+ * that are gone.  Returns their number: the caller puts that many slots.
+ */
 u32 anticipate_tick(struct anticipate *k, struct sched *s, u64 now, struct wake *wake);
 
-/* Of flow_exit. */
+/* Part of the flow_exit hook. */
 void anticipate_flow_exit(struct anticipate *k, struct flow *f);
 
-/* All flows are gone: how many slots were still kept for them. */
+/* All flows are gone.  Returns the number of slots still reserved for them. */
 u32 anticipate_drain(struct anticipate *k);
 
 #endif /* MQFAIR_ANTICIPATE_H */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * mqfq - the state of mqfq.c, and its hooks for schedulers that order as it
- * does and differ in what a share is (ifq.c)
+ * mqfq - the state and the hooks of mqfq.c
  *
- * Such a scheduler embeds struct mqfq, has sched.own point to it, and calls
- * these from its own hooks; contracts are those of struct sched_ops.
+ * Another scheduler may order requests as mqfq does, with shares of its own
+ * kind: ifq.c is one.  Its state, sched.own, begins with struct mqfq, and its
+ * hooks call these.  Each contract is that of the hook in struct sched_ops.
  */
 #ifndef MQFAIR_MQFQ_H
 #define MQFAIR_MQFQ_H
@@ -21,25 +21,25 @@ struct mqfq {
 	struct mindicator tags;
 	struct slots slots;
 	struct anticipate anticipate;
-	struct wheel wheel;		/* throttled queues, T > 0 */
+	struct wheel wheel;		/* throttled queues, at T > 0 */
 	atomic64_t vt __port_cacheline;	/* virtual time; only grows */
-	struct queue_set throttled __port_cacheline;	/* at T = 0 */
+	struct queue_set throttled __port_cacheline;	/* those at T = 0 */
 	struct sweep sweep;
 };
 
 /* queue.own */
 struct mqfq_queue {
-	struct heap heap;		/* Q: lanes, by the start tag of their head */
-	u64 generation;			/* Q: of the shares that the keys are of */
-	u32 bucket;			/* Q: of the wheel, when parked */
-	bool published;			/* Q: the mindicator has a tag of this queue */
+	struct heap heap;		/* Q: lanes, by tag of their first io */
+	u64 generation;			/* Q: share generation of the keys */
+	u32 bucket;			/* Q: of the wheel, while parked */
+	bool published;			/* Q: the mindicator has the head tag */
 };
 
 /* flow_queue_own() */
 struct mqfq_lane {
 	struct lane lane;
 	struct heap_node node;		/* in mqfq_queue.heap while not empty */
-	u64 epoch;			/* of flow.seq, that the key is of */
+	u64 epoch;			/* flow.seq for which the key holds */
 };
 
 /* flow_own() begins with it. */
@@ -58,15 +58,15 @@ static inline vtime_t mqfq_vt(const struct mqfq *m)
 }
 
 /*
- * sched.own begins with struct mqfq, zeroed.  0, or -errno with nothing left
- * behind.
+ * sched.own begins with struct mqfq, zeroed.  Returns 0, or -errno with nothing
+ * left allocated.
  */
 int mqfq_init(struct sched *s);
 void mqfq_exit(struct sched *s);
 
 /*
- * Insert; a flow that has nothing waiting starts at @vt or later.  True when
- * the flow has become active by it.
+ * The insert hook with a virtual time: a flow that has no request waiting
+ * starts at @vt or later.  Returns true if the flow has become active.
  */
 bool mqfq_insert_at(struct queue *q, struct io *io, u64 now, vtime_t vt,
 		    struct wake *wake);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The parameters of mqfq.c, and the first ones of each scheduler upon it. */
+/* The parameters of mqfq.c.  Those of a scheduler that embeds it begin so. */
 #ifndef MQFAIR_MQFQ_PARAMS_H
 #define MQFAIR_MQFQ_PARAMS_H
 
@@ -11,7 +11,7 @@ enum {
 
 struct mqfq_params {
 	u32 threshold;			/* T, bytes of total service */
-	u32 anticipate;			/* whether slots are reserved: anticipate.h */
+	u32 anticipate;			/* 1: reserve slots, anticipate.h */
 };
 
 static inline struct mqfq_params *mqfq_params(const struct sched_params *p)
