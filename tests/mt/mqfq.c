@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * mqfq, and ifq on its engine, on threads.  Members submit, complete, requeue,
+ * mqfq, ifq upon it, and drr upon the engine, on threads.  Members submit, complete, requeue,
  * block and tune at random.  No member calls tick unless the workload says so:
  * a queue that waits must be woken by the thread that made it runnable.  When
  * all members stand still, every queue with requests must have a reason to
@@ -13,6 +13,7 @@
 #include "sched/ifq/ifq.h"
 #include "stall.h"
 #include "tests/machine.h"
+#include "tests/params.h"
 
 enum {
 	MEETINGS	= 25,
@@ -57,6 +58,17 @@ struct scenario {
 	struct test_io *io;	/* [threads][IOS] */
 };
 
+static bool is_drr(const struct scenario *s)
+{
+	return s->host.sched.ops == &drr_ops;
+}
+
+static const struct engine *engine_state(const struct scenario *s)
+{
+	return s->host.sched.own;
+}
+
+/* Of mqfq and ifq. */
 static struct mqfq *mqfq_of(const struct scenario *s)
 {
 	return s->host.sched.own;
@@ -184,10 +196,10 @@ static void tune(struct scenario *s, struct random *r)
 		params.depth = 1 + random_below(r, (u32)s->most);
 	if (is_ifq(s))
 		tune_ifq(&params, r);
-	else
+	else if (!is_drr(s))
 		tune_mqfq(&params, r);
 	/* Only tick gives reserved slots back. */
-	if (s->workload->ticks)
+	if (s->workload->ticks && !is_drr(s))
 		mqfq_params(&params)->anticipate = random_once_in(r, 2);
 	host_tune(&s->host, &params);
 }
@@ -241,25 +253,50 @@ static void check_watchdog(struct scenario *s)
 	threads_check(atomic64_read(&s->host.sched.stats.watchdog) == before);
 }
 
+static void check_queue_of_mqfq(const struct mqfq *m,
+				const struct host_queue *q)
+{
+	if (q->q.nr && !q->blocked)
+		stall_check_waiting(m, &q->q);
+	else
+		threads_check(mindicator_tag(&m->tags, q->q.index) ==
+			      VTIME_NONE);
+}
+
+/* A queue with requests waits for a slot, and none is free that it may have. */
+static void check_queue_of_engine(const struct engine *e,
+				  const struct host_queue *q)
+{
+	bool waits = queue_set_has(&e->slots.ready, q->q.index);
+
+	threads_check(waits == (q->q.nr && !q->blocked));
+	threads_check(!slots_forgot(&e->slots, q->q.index));
+}
+
+static s64 slots_free(const struct scenario *s)
+{
+	const struct mqfq *m = mqfq_of(s);
+
+	if (is_drr(s))
+		return token_total(&engine_state(s)->slots.tree);
+	return token_total(&m->slots.tree) +
+	       atomic64_read(&m->anticipate.reserved);
+}
+
 static void check_stopped(void *arg)
 {
 	struct scenario *s = arg;
-	const struct mqfq *m = mqfq_of(s);
 	u32 i;
 
 	host_check(&s->host);
-	threads_check(token_total(&m->slots.tree) +
-			      atomic64_read(&m->anticipate.reserved) +
-			      atomic64_read(&s->slots) ==
+	threads_check(slots_free(s) + atomic64_read(&s->slots) ==
 		      s->host.sched.params.depth);
 	for (i = 0; i < s->host.sched.nr_queues; i++) {
-		struct host_queue *q = &s->host.queue[i];
-
-		if (q->q.nr && !q->blocked)
-			stall_check_waiting(m, &q->q);
+		if (is_drr(s))
+			check_queue_of_engine(engine_state(s),
+					      &s->host.queue[i]);
 		else
-			threads_check(mindicator_tag(&m->tags, i) ==
-				      VTIME_NONE);
+			check_queue_of_mqfq(mqfq_of(s), &s->host.queue[i]);
 	}
 	if (s->workload->ticks)
 		check_watchdog(s);
@@ -280,7 +317,8 @@ static void drain(void *arg)
 	threads_check(atomic64_read(&s->completed) ==
 		      atomic64_read(&s->submitted));
 	check_stopped(s);
-	stall_check_empty(mqfq_of(s));
+	if (!is_drr(s))
+		stall_check_empty(mqfq_of(s));
 }
 
 /* ------------------------------------------------------------- the members */
@@ -295,7 +333,7 @@ static struct test_io *free_io(struct scenario *s, u32 member, struct random *r)
 static void work(struct member *me, void *arg)
 {
 	struct scenario *s = arg;
-	vtime_t seen = (vtime_t)atomic64_read(&mqfq_of(s)->vt);
+	vtime_t seen = is_drr(s) ? 0 : mqfq_vt(mqfq_of(s));
 	struct random *r = &me->random;
 	u32 meeting, i;
 
@@ -312,7 +350,8 @@ static void work(struct member *me, void *arg)
 				finish(s, r);
 			slow_work(s, r);
 			block_or_unblock(s, r);
-			check_vt(s, &seen);
+			if (!is_drr(s))
+				check_vt(s, &seen);
 		}
 		threads_meet(me, meeting + 1 < MEETINGS ? check_stopped : drain,
 			     s);
@@ -335,7 +374,8 @@ static void scenario_init(struct scenario *s, const struct workload *workload,
 	s->host.arg = s;
 	sched_params_init(sched_find(workload->policy), &params);
 	params.depth = workload->depth;
-	mqfq_params(&params)->threshold = workload->threshold;
+	params_put(sched_find(workload->policy), &params, "threshold_kb",
+		   workload->threshold);
 	host_init(&s->host, workload->policy, &params, place,
 		  machine_random(r, place));
 	device_init(&s->device, s->threads * IOS);
@@ -378,6 +418,10 @@ int main(void)
 		{ "ifq", "windows", 4, 0, 200, 0, 0, 0, 0, 0 },
 		{ "ifq", "tuned", 8, 0, 200, 100, 0, 0, 50, 0 },
 		{ "ifq", "everything", 8, 0, 200, 100, 20, 10, 50, 10 },
+		{ "drr", "narrow", 3, 0, 0, 0, 0, 0, 0, 0 },
+		{ "drr", "one slot", 1, 0, 0, 0, 0, 0, 0, 0 },
+		{ "drr", "blocked", 4, 0, 0, 0, 20, 0, 0, 0 },
+		{ "drr", "everything", 8, 0, 200, 100, 20, 10, 50, 10 },
 	};
 	struct random r = random_seeded("mt/mqfq");
 	struct scenario s;
