@@ -43,9 +43,9 @@
 #define MQFAIR_SCHED_H
 
 #include "port.h"
-#include "cost.h"
 #include "flow.h"
 #include "host_map.h"
+#include "params.h"
 #include "report.h"
 #include "share.h"
 #include "tunable.h"
@@ -56,7 +56,6 @@
 enum {
 	DEPTH_MIN	= 1,
 	DEPTH_MAX	= 65536,
-	PARAMS_WORDS	= 8,		/* room for a scheduler's parameters */
 };
 
 enum dispatch_result {
@@ -117,12 +116,6 @@ struct queue {
 	bool wake_pending;	/* O, set by any: in a struct wake, not run yet */
 	struct queue_stats stats;
 } __port_cacheline;
-
-struct sched_params {
-	u32 depth;			/* D, slots */
-	struct cost_model cost;
-	u64 own[PARAMS_WORDS];		/* sched_ops.params_bytes */
-};
 
 struct sched_stats {			/* A: queues .. */
 	atomic64_t wakes;		/* .. that hooks asked to be run */
@@ -203,15 +196,6 @@ struct sched_ops {
 	void (*report)(const struct sched *s, struct report *r);
 	void (*report_flow)(const struct flow *f, struct report *r);
 };
-
-/* The defaults of the tunables of @ops; 0 elsewhere. */
-void sched_params_init(const struct sched_ops *ops, struct sched_params *p);
-
-/* Of tune: takes over cost and own from @p, word by word; not depth. */
-void sched_params_take(struct sched *s, const struct sched_params *p);
-
-/* 0, or -EINVAL if a tunable is out of range. */
-int sched_params_check(const struct sched_ops *ops, const struct sched_params *p);
 
 /*
  * Sets up the common part and the scheduler.  The host has set up s->queue[],

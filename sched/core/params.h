@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * params - the parameters of a scheduler in force
+ *
+ * Depth and cost are common to all schedulers.  The rest belongs to the
+ * scheduler: a struct of sched_ops.params_bytes, kept in `own`, in which each
+ * parameter is a u32.  The scheduler's table of tunables (tunable.h) says which
+ * of them may be set, and within which range.
+ *
+ * Locking: tune writes sched.params field by field with WRITE_ONCE; any hook
+ * reads it with READ_ONCE.  A copy belongs to its owner.
+ */
+#ifndef MQFAIR_PARAMS_H
+#define MQFAIR_PARAMS_H
+
+#include "port.h"
+#include "cost.h"
+
+struct sched;
+struct sched_ops;
+
+enum {
+	PARAMS_WORDS	= 8,		/* room for a scheduler's parameters */
+};
+
+struct sched_params {
+	u32 depth;			/* D, slots */
+	struct cost_model cost;
+	u64 own[PARAMS_WORDS];		/* sched_ops.params_bytes */
+};
+
+/* The defaults of the tunables of @ops; 0 elsewhere. */
+void sched_params_init(const struct sched_ops *ops, struct sched_params *p);
+
+/* Of tune: takes over cost and own from @p, word by word; not depth. */
+void sched_params_take(struct sched *s, const struct sched_params *p);
+
+/* 0, or -EINVAL if a tunable is out of range. */
+int sched_params_check(const struct sched_ops *ops, const struct sched_params *p);
+
+#endif /* MQFAIR_PARAMS_H */
