@@ -287,9 +287,9 @@ def with_built_module(request: Request) -> Request:
 
 
 def _present(request: Request) -> tuple[str, ...]:
-    """Our schedulers that are available."""
+    """Our schedulers that are available, without the examples."""
     if request.module is not None and request.module.is_file():
-        return schedulers_in(request.module)
+        return tuple(one for one in schedulers_in(request.module) if one in DEFAULT_OURS)
     if request.on == VM:
         return ()
     fs = Fs()

@@ -86,4 +86,4 @@ def merged_tunables(label: str, common: Mapping[str, Mapping[str, str]]) -> dict
 def schedulers_in(module: Path) -> tuple[str, ...]:
     """Our schedulers in a built module, by the aliases under which the kernel finds it."""
     found = {match.decode() for match in _ALIAS.findall(module.read_bytes())}
-    return tuple(name for name in DEFAULT_OURS if name in found)
+    return tuple(name for name in OURS if name in found)

@@ -149,6 +149,15 @@ def test_the_default_is_all_schedulers_of_the_module(job, checkout):
     )  # fmt: skip
 
 
+def test_an_example_runs_only_if_it_is_named(job, checkout):
+    checkout("mqfq", "drr")
+    asked = session.with_built_module(request(job, "--schedulers", "none,drr"))
+    session.check(asked)
+    assert asked.ours == ("drr",)
+    asked = session.with_built_module(dataclasses.replace(request(job), schedulers=()))
+    assert "drr" not in asked.schedulers and "mqfq" in asked.schedulers
+
+
 def test_a_scheduler_can_be_in_a_table_several_times(job):
     words = ["--schedulers", "none,wdt, wdt:caps=5:period_ms=20", "--tunable", "wdt.caps=9"]
     asked = request(job, *words)
