@@ -36,8 +36,9 @@ LIGHT_SHADES = SHADES[:2]
 _BAR_HEIGHT = 0.74
 _ROW_HEIGHT_IN = 0.34
 _HEAD_HEIGHT_IN = 0.85
-# A narrower part of a bar has no room for its number.
+# The room that a number needs in a bar, and its least distance to a line.
 _LABEL_WIDTH = 0.045
+_LINE_WIDTH = 0.006
 # Right of the bars, in parts of their length.
 _JAIN_PLACE = 1.02
 _TITLE: dict[str, Any] = {"fontsize": 10.5, "fontweight": "bold"}
@@ -118,14 +119,14 @@ def _draw_shares(axes: Axes, result: CaseResult, title: str) -> None:
     the entitlements."""
     schedulers = schedulers_of(result)
     jain = {line["scheduler"]: line["jain"] for line in summarise(result.runs)}
-    groups: list[list[CgroupResult]] = []
+    groups = by_cgroup(result, schedulers[0])
+    lines = list(accumulate(group[0].entitled for group in groups))[:-1]
     for place, scheduler in enumerate(schedulers):
-        groups = by_cgroup(result, scheduler)
-        _draw_bar(axes, place, [statistics.median(one.share for one in group) for group in groups])
+        _draw_bar(axes, place, by_cgroup(result, scheduler), lines)
         axes.annotate(
             f"{jain[scheduler]:.3f}", (_JAIN_PLACE, place), va="center", annotation_clip=False
         )
-    for due in list(accumulate(group[0].entitled for group in groups))[:-1]:
+    for due in lines:
         axes.axvline(due, color=MARK, linewidth=2)
     axes.set_title(f"{title}: shares of bytes", loc="left", **_TITLE)
     axes.annotate(
@@ -142,20 +143,36 @@ def _draw_shares(axes: Axes, result: CaseResult, title: str) -> None:
     axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
 
 
-def _draw_bar(axes: Axes, place: int, shares: Sequence[float]) -> None:
+def _draw_bar(
+    axes: Axes, place: int, groups: Sequence[Sequence[CgroupResult]], lines: Sequence[float]
+) -> None:
     left = 0.0
-    for share, shade in zip(shares, _shades(len(shares)), strict=True):
+    for group, shade in zip(groups, _shades(len(groups)), strict=True):
+        share = statistics.median(one.share for one in group)
         axes.barh(place, share, _BAR_HEIGHT, left=left, color=shade)
-        if share >= _LABEL_WIDTH:
+        centre = label_centre(left, left + share, lines)
+        if centre is not None:
             axes.annotate(
                 f"{share * 100:.1f}",
-                (left + share / 2, place),
+                (centre, place),
                 ha="center",
                 va="center",
                 fontsize=8.5,
                 color=INK if shade in LIGHT_SHADES else "white",
             )
         left += share
+
+
+def label_centre(left: float, right: float, lines: Sequence[float]) -> float | None:
+    """The place for a number between @left and @right that is nearest to the middle and covers none
+    of @lines; None if there is no room."""
+    half = _LABEL_WIDTH / 2
+    inside = [line for line in lines if left < line < right]
+    edges = [left, *(x for line in inside for x in (line - _LINE_WIDTH, line + _LINE_WIDTH)), right]
+    gaps = [(a + half, b - half) for a, b in zip(edges[::2], edges[1::2], strict=True)]
+    middle = (left + right) / 2
+    places = [min(max(middle, low), high) for low, high in gaps if low <= high]
+    return min(places, key=lambda place: abs(place - middle), default=None)
 
 
 def _draw_totals(axes: Axes, result: CaseResult) -> None:

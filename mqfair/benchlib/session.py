@@ -81,7 +81,7 @@ Progress = Callable[[Mapping[str, Any]], None]
 
 @dataclass(frozen=True)
 class Request:
-    """A bench that is asked for.
+    """The request for a bench.
 
     @schedulers are labels of variant.py; empty stands for all that are available. @tunables are by
     scheduler. @events happen in every run of every job. With @icount the guest's clock counts

@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
 from mqfair.benchlib.device import default_device, in_words
-from mqfair.benchlib.picture import STYLE, caption, draw, picture
+from mqfair.benchlib.picture import STYLE, caption, draw, label_centre, picture
 from mqfair.benchlib.plan import Case
 from mqfair.benchlib.result import CaseResult, CgroupResult, RunResult
 from mqfair.benchlib.variant import SCHEDULERS
@@ -73,6 +73,22 @@ def test_no_label_covers_another():
     assert len(labels) > 2 * 4 * len(SCHEDULERS)
     for (text, box), (other, second) in itertools.combinations(labels, 2):
         assert not box.overlaps(second), (text, other)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "centre"),
+    [
+        (0.2, 0.4, 0.3),  # no line
+        (0.0, 0.04, None),  # no room
+        (0.5, 0.9, 0.7),  # a line far from the middle
+        (0.39, 0.6, 0.4715),  # a line in the middle
+        (0.47, 0.53, None),  # no room beside the line
+    ],
+)
+def test_a_number_keeps_clear_of_the_lines(left, right, centre):
+    assert label_centre(left, right, [0.5, 0.85]) == (
+        centre if centre is None else pytest.approx(centre)
+    )
 
 
 def test_a_picture_is_written(tmp_path):

@@ -14,8 +14,8 @@ def sample(window, **flows):
     return {
         "window": window,
         "flows": {
-            name: {"weight_scale_milli": scale, "served_last_bytes": moved}
-            for name, (scale, moved) in flows.items()
+            name: {"weight_scale_milli": scale, "served_last_bytes": served}
+            for name, (scale, served) in flows.items()
         },
     }
 

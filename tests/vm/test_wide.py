@@ -44,13 +44,16 @@ def test_a_waiter_behind_a_migrated_one_is_not_forgotten() -> None:
     another CPU's queue. The waiters behind it must be woken nevertheless."""
     with (
         NullBlk(irqmode=2, completion_nsec=400_000_000, submit_queues=4, hw_queue_depth=4) as disk,
-        tenants(moved=100, **{f"other{number}": 100 for number in range(5)}) as (moved, *others),
+        tenants(migrated=100, **{f"other{number}": 100 for number in range(5)}) as (
+            migrated,
+            *others,
+        ),
         mqfq(disk, depth=16),
     ):
         # With so few tags each tenant's share of them is more than there are.
         disk.set_queue("nr_requests", 4)
         pinned = {"ioengine": "psync", "cpus_allowed": 3}
-        with Load(disk, others, **pinned), Load(disk, [moved], **pinned, numjobs=8) as load:
+        with Load(disk, others, **pinned), Load(disk, [migrated], **pinned, numjobs=8) as load:
             tasks = list(Path(f"/proc/{load.jobs[0].process.pid}/task").iterdir())
 
             def sleeping_in(function: str) -> int:
