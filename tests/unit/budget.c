@@ -255,8 +255,10 @@ static void urgent_request_passes_and_pays_once(void **state)
 	io = dispatch(s, 1, DISPATCH_IO);
 	assert_true(io->flags & IO_SLOT);
 	before = left(s, 0);
-	insert(s, 0, 0, 8192, IO_WRITE, IO_URGENT);
-	io = dispatch(s, 0, DISPATCH_IO);
+	io = insert(s, 0, 0, 8192, IO_WRITE, IO_URGENT);
+	assert_int_equal(io->flags & (IO_CHARGED | IO_PAID), IO_CHARGED);
+	assert_ptr_equal(dispatch(s, 0, DISPATCH_IO), io);
+	assert_true(io->flags & IO_PAID);
 	assert_false(io->flags & IO_SLOT);
 	assert_int_equal(left(s, 0), before - 8192);
 	/* The driver sends it back: it comes again, and does not pay again. */
