@@ -193,40 +193,42 @@ static vtime_t fresh_key(struct heap_node *n)
 static vtime_t queue_head_tag_slow(struct queue *q)
 {
 	u64 generation = share_generation(&q->sched->share);
+	struct mqfq_queue *mq = mqfq_queue_of(q);
 	struct heap_node *n;
 
-	if (mqfq_queue_of(q)->generation != generation) {
-		heap_rebuild(&mqfq_queue_of(q)->heap, fresh_key);
+	if (mq->generation != generation) {
+		heap_rebuild(&mq->heap, fresh_key);
 		WRITE_ONCE(q->stats.rebuilds, q->stats.rebuilds + 1);
-		mqfq_queue_of(q)->generation = generation;
+		mq->generation = generation;
 	}
 	for (;;) {
 		struct mqfq_lane *lane;
 		vtime_t key;
 
-		n = heap_top(&mqfq_queue_of(q)->heap);
+		n = heap_top(&mq->heap);
 		lane = lane_of(n);
 		if (lane->epoch == (u64)atomic64_read(&lane->lane.flow->seq))
 			return n->key;
 		key = flow_tag(lane->lane.flow, lane->lane.fifo.head->pos,
 			       &lane->epoch);
 		if (key != n->key)
-			heap_rekey_top(&mqfq_queue_of(q)->heap, key);
+			heap_rekey_top(&mq->heap, key);
 	}
 }
 
 static inline vtime_t queue_head_tag(struct queue *q)
 {
 	u64 generation = share_generation(&q->sched->share);
-	struct heap_node *n = heap_top(&mqfq_queue_of(q)->heap);
+	struct mqfq_queue *mq = mqfq_queue_of(q);
+	struct heap_node *n = heap_top(&mq->heap);
 	struct mqfq_lane *lane;
 
 	if (!n) {
-		mqfq_queue_of(q)->generation = generation;
+		mq->generation = generation;
 		return VTIME_NONE;
 	}
 	lane = lane_of(n);
-	if (likely(mqfq_queue_of(q)->generation == generation &&
+	if (likely(mq->generation == generation &&
 		   lane->epoch == (u64)atomic64_read(&lane->lane.flow->seq)))
 		return n->key;
 	return queue_head_tag_slow(q);
@@ -241,6 +243,8 @@ static void set_head_tag(struct queue *q, vtime_t head_tag)
 static void append(struct queue *q, struct mqfq_lane *lane, struct io *io,
 		   const struct flow_start *start)
 {
+	struct mqfq_queue *mq = mqfq_queue_of(q);
+
 	io->next = NULL;
 	if (lane->lane.fifo.head) {
 		lane->lane.fifo.tail->next = io;
@@ -256,25 +260,24 @@ static void append(struct queue *q, struct mqfq_lane *lane, struct io *io,
 	 * once: its next tag is later.
 	 */
 	if (READ_ONCE(mqfq_params(&q->sched->params)->anticipate))
-		heap_push_first(&mqfq_queue_of(q)->heap, &lane->node,
-				start->tag);
+		heap_push_first(&mq->heap, &lane->node, start->tag);
 	else
-		heap_push(&mqfq_queue_of(q)->heap, &lane->node, start->tag);
-	set_head_tag(q, heap_top(&mqfq_queue_of(q)->heap)->key);
+		heap_push(&mq->heap, &lane->node, start->tag);
+	set_head_tag(q, heap_top(&mq->heap)->key);
 }
 
 static void take_head(struct queue *q)
 {
-	struct mqfq_lane *lane = lane_of(heap_top(&mqfq_queue_of(q)->heap));
+	struct mqfq_queue *mq = mqfq_queue_of(q);
+	struct mqfq_lane *lane = lane_of(heap_top(&mq->heap));
 
 	lane->lane.fifo.head = lane->lane.fifo.head->next;
 	if (lane->lane.fifo.head)
-		heap_rekey_top(&mqfq_queue_of(q)->heap,
-			       flow_tag(lane->lane.flow,
-					lane->lane.fifo.head->pos,
-					&lane->epoch));
+		heap_rekey_top(&mq->heap, flow_tag(lane->lane.flow,
+						   lane->lane.fifo.head->pos,
+						   &lane->epoch));
 	else
-		heap_pop(&mqfq_queue_of(q)->heap);
+		heap_pop(&mq->heap);
 	atomic64_dec(&lane->lane.flow->queued);
 }
 
@@ -433,6 +436,7 @@ enum dispatch_result mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 				   struct wake *wake)
 {
 	struct mqfq *m = mqfq_of(q);
+	struct mqfq_queue *mq = mqfq_queue_of(q);
 	vtime_t head_tag;
 	struct io *io;
 
@@ -453,7 +457,7 @@ enum dispatch_result mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 	if (throttle(m, q, head_tag, wake))
 		return give_up(m, q, DISPATCH_THROTTLED, now, wake);
 	head_tag = clamp_lag(m, q, head_tag);
-	io = lane_of(heap_top(&mqfq_queue_of(q)->heap))->lane.fifo.head;
+	io = lane_of(heap_top(&mq->heap))->lane.fifo.head;
 	if (!get_slot(m, q, io, head_tag, wake)) {
 		queue_set_state(q, DISPATCH_NO_SLOT);
 		anticipate_missed(&m->anticipate, now);
@@ -463,9 +467,8 @@ enum dispatch_result mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 	take_head(q);
 	queue_dispatched(q, io, now);
 	queue_set_state(q, DISPATCH_IO);
-	set_head_tag(q, heap_top(&mqfq_queue_of(q)->heap) ? queue_head_tag(q) :
-							    VTIME_NONE);
-	if (mqfq_queue_of(q)->published)
+	set_head_tag(q, heap_top(&mq->heap) ? queue_head_tag(q) : VTIME_NONE);
+	if (mq->published)
 		publish(m, q, q->head_tag, wake);
 	*out = io;
 	return DISPATCH_IO;

@@ -107,7 +107,7 @@ MUTATIONS = (
     ),
     mqfq(
         "dispatch-unpublished",
-        "if (mqfq_queue_of(q)->published)\n\t\tpublish(m, q, q->head_tag, wake);",
+        "if (mq->published)\n\t\tpublish(m, q, q->head_tag, wake);",
         "",
     ),
     mqfq(
@@ -180,13 +180,13 @@ MUTATIONS = (
     # order and charge
     mqfq(
         "lead-keeps-its-key",
-        "heap_rekey_top(&mqfq_queue_of(q)->heap,\n\t\t\t       flow_tag(lane->lane.flow,\n"
-        "\t\t\t\t\tlane->lane.fifo.head->pos,\n\t\t\t\t\t&lane->epoch));",
+        "heap_rekey_top(&mq->heap, flow_tag(lane->lane.flow,\n"
+        "\t\t\t\t\t\t   lane->lane.fifo.head->pos,\n\t\t\t\t\t\t   &lane->epoch));",
         "(void)0;",
     ),
     mqfq(
         "shares-not-asked-again",
-        "heap_rebuild(&mqfq_queue_of(q)->heap, fresh_key);",
+        "heap_rebuild(&mq->heap, fresh_key);",
         ";",
     ),
     Mutation(
