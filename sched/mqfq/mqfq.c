@@ -2,65 +2,75 @@
 /*
  * mqfq - multi-queue fair queueing
  *
- * The problem.  Fair queueing wants one priority queue: always dispatch the
- * least start tag of all.  A drive with a queue per CPU does a million
- * requests a second, and a structure that every CPU writes for every request
- * costs more than the request.
+ * The problem.  Fair queueing wants one priority queue, from which a request
+ * with the least start tag of all is always dispatched.  A drive with a queue
+ * per CPU does a million requests a second.  At that rate a structure that
+ * every CPU writes for every request costs more than the request.
  *
- * The idea (the paper).  Keep a priority queue per CPU and let each dispatch
- * by itself, as long as its lead is no more than T ahead of *virtual time*,
- * the least lead of all queues.  T bounds the unfairness; within it dispatches
- * commute and need not meet.  Never more than D requests are in the device, or
- * it would do the ordering instead of us.  Three structures keep what must be
- * known of the others near: the mindicator (virtual time), the token tree (the
- * D slots) and the wheel (who is throttled until when).
+ * The idea (the paper).  Each CPU has a priority queue.  The CPU dispatches from
+ * it by itself while its head tag is at most T ahead of *virtual time*.
+ * Virtual time is the least published head tag of all queues.  T bounds the
+ * unfairness.  Within T the dispatches of different queues commute, and their
+ * CPUs need not meet.  At most D requests are in the device, for otherwise the
+ * device would decide the order.  Three structures keep common state near the
+ * CPUs that use it:
+ *   - the mindicator knows virtual time,
+ *   - the token tree holds the D slots,
+ *   - the wheel holds the throttled queues, by the virtual time at which each
+ *     may go on.
+ * The set of queues that wait for a slot is in core/slots.h.  The watchdog and
+ * the sweep for idle flows are in core/engine.h.
  *
- * Example.  T = 64 KiB, two flows of share 1/2, one on each of two CPUs, 4 KiB
- * requests: each moves its tag by 8 KiB.  CPU 0 dispatches tags 0, 8, .. 64
- * KiB and stops at 72: 72 > 0 + 64, virtual time being held at 0 by CPU 1's
- * waiting lead.  It is put into the wheel, due at 72 - 64 = 8.  When CPU 1
- * dispatches its first request, virtual time becomes 8 and the wheel turns:
- * CPU 0 goes on.
+ * Example.  T = 64 KiB.  Two flows of share 1/2 submit requests of 4 KiB, one
+ * flow on each of two CPUs.  Each request advances its flow's tag by 8 KiB.
+ * CPU 0 dispatches tags 0, 8, .. 64 KiB.  It stops at 72, because 72 > 0 + 64.
+ * The waiting head tag of CPU 1 keeps virtual time at 0.  The queue of CPU 0 is
+ * put into the wheel, due at 72 - 64 = 8.  CPU 1 then dispatches its first
+ * request, virtual time becomes 8, and the wheel turns: CPU 0 goes on.
  *
- * What a queue publishes.  A queue that empties as it is filled never shows
- * its lead to the others: insert and dispatch are one critical section, and
- * there is nothing to wait for.  Its lead is published when dispatch leaves it
- * behind, throttled or without a slot, and followed from there until the queue
- * is empty again.  With nobody published virtual time stands still, and a flow
- * that has moved T beyond it publishes and so moves it: one shared update per
- * T bytes instead of one per request.
+ * Published tags.  Insert and dispatch are one critical section.  So a queue
+ * that empties as fast as it is filled has nothing to wait for, and never shows
+ * its head tag to other queues.  A queue publishes its head tag when dispatch
+ * leaves it throttled or without a slot.  From then on the published tag
+ * follows the head tag, until the queue is empty again.  While no queue
+ * publishes a tag, virtual time stands still.  Then a queue that gets more than
+ * T ahead raises virtual time to its own head tag.  That is one shared update
+ * per T bytes instead of one per request.
  *
  * Invariants
  *   I1  virtual time never decreases.
- *   I2  no request that may be held starts with a tag beyond VT + T.
- *   I3  slots in use, slots kept and all counts of the token tree sum to D.
- *   I4  the queue that holds virtual time back is never parked: throttled
- *       means lead > VT + T, and the wheel is late by less than its width,
- *       at most T.  At T = 0 there is no wheel; the holder is woken by name.
- *   I5  a queue with requests is running, or in the wheel, or in the ready
- *       set, or blocked by its host.
+ *   I2  no request that may be delayed starts with a tag beyond VT + T.
+ *   I3  slots in use, reserved slots and all counts of the token tree sum to D.
+ *   I4  the queue that holds virtual time back is never parked.  A queue is
+ *       throttled only while head tag > VT + T.  The wheel wakes a queue less
+ *       than one bucket, at most T, after its due time.  At T = 0 there is no
+ *       wheel: advance() wakes the queue that holds virtual time back.
+ *   I5  a queue with requests is running, or in the wheel (at T = 0: in the set
+ *       `throttled`), or in the ready set, or blocked by its host.
  *
- * Who comes back for what is held (I5).
- *   throttled: whoever moves virtual time past the due bucket turns the wheel.
- *   ready: a completion puts its slot and looks at the ready set; a queue that
- *     leaves slots behind (it became empty or throttled after being woken)
- *     hands them over in the same way.
- *   Each waiter announces itself first (a full-order atomic), then looks at
- *   the condition again; each waker changes the condition first (full order),
- *   then looks for waiters.  One of the two sees the other.  The figure in the
- *   paper has the announcement after the look, which loses a slot freed in
- *   between.
- *   A slot in the leaf of an idle queue is stolen by the waiter's second look;
- *   one that is kept for a flow (anticipate.h) is handed over by tick.
+ * Wake-ups (I5).
+ *   throttled: the CPU that advances virtual time past the start of the
+ *     queue's bucket turns the wheel.
+ *   ready: a completion puts its slot and then looks at the ready set.  A
+ *     queue may leave slots behind, because it became empty or throttled after
+ *     its wake.  It hands them over in the same way.
+ *   A queue that waits announces itself first (a full-order atomic), and then
+ *   looks at its condition again.  A waker changes the condition first (full
+ *   order), and then looks for queues that wait.  One of the two sees the
+ *   other.  The figure in the paper announces after the look, and so loses a
+ *   slot that is freed in between.
+ *   If a slot is in the leaf of an idle queue, the second look steals it.  If
+ *   a slot is reserved for a flow (anticipate.h), tick hands it over.
  *
- * Requests that may not be held (metadata, swap: IO_URGENT, and those a driver
- * sent back) pass everything; they are charged, so their flow pays afterwards,
- * and take a slot if there is one.  Polled requests (IO_EXEMPT) are ordered
- * but take no slot: a tenant that never reaps would hold them all.
+ * Urgent and polled requests.  An urgent request (IO_URGENT: metadata, swap, or
+ * sent back by a driver) passes all others.  It is charged, so its flow pays
+ * afterwards, and it takes a slot if one is free.  A polled request (IO_EXEMPT)
+ * is ordered but takes no slot, because a tenant that never reaps its
+ * completions would occupy all slots.
  *
- * Limits.  While a CPU is kept from running its queue (preempted, interrupts
- * off), the others go T ahead and wait.  A flow's position and backlog count
- * are one cache line, written by every CPU that it submits from.
+ * Limits.  While a CPU cannot run its queue (preempted, interrupts off), the
+ * other queues go T ahead and wait.  A flow's position and backlog count are in
+ * one cache line, which is written by every CPU that the flow submits from.
  *
  * Sources: Hedayati, Shen, Scott, Marty, Multi-Queue Fair Queueing, USENIX ATC
  * 2019, sections 3.1 to 3.3 and figure 2.  SFQ: Goyal, Vin, Cheng, 1996.
@@ -72,25 +82,28 @@
 #include "core/queue.h"
 
 enum {
-	/* A bucket is T / 8 wide: released at least 7/8 T early on average. */
+	/*
+	 * A bucket is T / 8 wide.  So the wheel releases a queue while its head
+	 * tag is still, on average, at least 7/8 T ahead of virtual time.
+	 */
 	WHEEL_SHARE_SHIFT = 3,
 	/*
-	 * While anybody is throttled the host looks this often whether who
-	 * holds virtual time back can run at all.
+	 * While a queue is throttled, the host checks this often whether the
+	 * queue that holds virtual time back can run at all.
 	 */
 	PINNED_NS = 5 * 1000 * 1000,
 	/*
-	 * For each slot, how far a backlogged flow may be behind virtual time.
-	 * On a drive whose hardware queues have few tags each the queues take
-	 * turns, and what waits in one is late by as much as the other can
-	 * have served meanwhile: that is owed and not forgiven.
+	 * The lag allowance of a flow, for each slot.  On a drive with few tags
+	 * per hardware queue the queues take turns.  Meanwhile the requests
+	 * that wait in one queue lag by the service of the other queues.  The
+	 * device owes them this service, so that lag is not clamped.
 	 */
-	CREDIT_PER_SLOT = 1 << 16,
+	LAG_PER_SLOT = 1 << 16,
 };
 
 /*
- * Virtual time starts 64 GiB before its wrap, so that every machine that has
- * been up for a minute of I/O has seen one.
+ * Virtual time starts 64 GiB before its wrap.  So every machine has seen a wrap
+ * after a minute of I/O.
  */
 #define VT_START	((vtime_t)0 - (1ULL << 36))
 
@@ -118,7 +131,7 @@ struct unpark {
 	struct wake *wake;
 };
 
-/* A queue that is no longer throttled runs, or waits for a slot. */
+/* The queue is no longer throttled: it runs, or waits for a slot. */
 static void unpark(void *arg, u32 queue)
 {
 	struct unpark *u = arg;
@@ -134,7 +147,7 @@ static void unpark_all(struct mqfq *m, struct wake *wake)
 	queue_set_drain(&m->throttled, m->sched->nr_queues, unpark, &u);
 }
 
-/* I1: never back. */
+/* Raises virtual time to @to, if it is less (I1). */
 static void raise_vt(struct mqfq *m, vtime_t to)
 {
 	s64 vt = atomic64_read(&m->vt);
@@ -144,7 +157,10 @@ static void raise_vt(struct mqfq *m, vtime_t to)
 			break;
 }
 
-/* Takes virtual time to the least published lead; wakes those it frees. */
+/*
+ * Raises virtual time to the least published head tag, and wakes the queues
+ * that are no longer throttled.
+ */
 static void advance(struct mqfq *m, struct wake *wake)
 {
 	vtime_t least = mindicator_min(&m->tags);
@@ -165,6 +181,10 @@ static void advance(struct mqfq *m, struct wake *wake)
 	}
 }
 
+/*
+ * Publishes @head_tag, or withdraws the published tag if @head_tag is
+ * VTIME_NONE.  Then virtual time may advance.
+ */
 static void publish(struct mqfq *m, struct queue *q, vtime_t head_tag,
 		    struct wake *wake)
 {
@@ -176,6 +196,7 @@ static void publish(struct mqfq *m, struct queue *q, vtime_t head_tag,
 
 /* ------------------------------------------------------------- the queue */
 
+/* Returns the tag of the lane's first request under the present shares. */
 static vtime_t fresh_key(struct heap_node *n)
 {
 	struct mqfq_lane *lane = lane_of(n);
@@ -186,9 +207,10 @@ static vtime_t fresh_key(struct heap_node *n)
 }
 
 /*
- * Start tag of the lead, or VTIME_NONE.  When shares have changed all keys are
- * asked for again, for any of them may have become the least; when a single
- * flow has been re-based its tags have only grown, so the top is enough.
+ * Slow path of queue_head_tag(): some key is out of date.  If shares have
+ * changed, it computes all keys anew, because any lane may have become the
+ * least.  If a single flow has a new epoch, that flow's tags have only grown.
+ * Then it is enough to correct the top.
  */
 static vtime_t queue_head_tag_slow(struct queue *q)
 {
@@ -216,6 +238,7 @@ static vtime_t queue_head_tag_slow(struct queue *q)
 	}
 }
 
+/* Returns the start tag of the first request of the queue, or VTIME_NONE. */
 static inline vtime_t queue_head_tag(struct queue *q)
 {
 	u64 generation = share_generation(&q->sched->share);
@@ -255,9 +278,9 @@ static void append(struct queue *q, struct mqfq_lane *lane, struct io *io,
 	lane->lane.fifo.tail = io;
 	lane->epoch = start->epoch;
 	/*
-	 * A flow that was idle starts at virtual time, the tag of whoever is
-	 * next; it has one request where that one has a queue.  It gets ahead
-	 * once: its next tag is later.
+	 * A flow that was idle starts at virtual time, and the first lane may
+	 * have the same tag.  The new lane has one request and that lane many,
+	 * so the new lane goes first.  It does so once: its next tag is greater.
 	 */
 	if (READ_ONCE(mqfq_params(&q->sched->params)->anticipate))
 		heap_push_first(&mq->heap, &lane->node, start->tag);
@@ -312,14 +335,14 @@ void mqfq_merge(struct queue *q, struct io *io, u32 bytes)
 
 /* -------------------------------------------------------------- dispatch */
 
-/* The queue is looked at: it waits for nothing while it is. */
+/* While dispatch looks at the queue, the queue waits for nothing. */
 static void withdraw_waiting(struct mqfq *m, struct queue *q)
 {
 	if (q->state == DISPATCH_THROTTLED) {
 		wheel_unpark(&m->wheel, q->index, mqfq_queue_of(q)->bucket);
 		queue_set_claim(&m->throttled, q->index);
 	}
-	/* Of the throttled, too: unpark() may have moved it there. */
+	/* unpark() may have put a throttled queue into the ready set. */
 	slots_withdraw(&m->slots, q->index);
 }
 
@@ -330,8 +353,8 @@ static inline void withdraw(struct mqfq *m, struct queue *q)
 }
 
 /*
- * The lead is too far ahead: parks the queue, unless that is over by the time
- * it is announced.  True if parked.
+ * Parks the queue, because its head tag is too far ahead.  Returns false if
+ * virtual time has caught up meanwhile: then the queue is not parked.
  */
 static bool park(struct mqfq *m, struct queue *q, vtime_t head_tag)
 {
@@ -353,7 +376,7 @@ static bool park(struct mqfq *m, struct queue *q, vtime_t head_tag)
 	return false;
 }
 
-/* Does the lead have to wait for virtual time? */
+/* Must the head tag wait for virtual time?  Then the queue is parked. */
 static bool throttle(struct mqfq *m, struct queue *q, vtime_t head_tag,
 		     struct wake *wake)
 {
@@ -361,9 +384,9 @@ static bool throttle(struct mqfq *m, struct queue *q, vtime_t head_tag,
 		return false;
 	if (q->sched->drain)
 		return false;
-	/* We may be the ones who hold it back, unseen so far. */
+	/* This queue may hold virtual time back by an unpublished tag. */
 	if (mindicator_min(&m->tags) == VTIME_NONE) {
-		/* Nobody waits, nobody is parked: nobody else need know. */
+		/* No queue waits or is parked: no other queue needs the tag. */
 		raise_vt(m, head_tag);
 		return false;
 	}
@@ -374,22 +397,26 @@ static bool throttle(struct mqfq *m, struct queue *q, vtime_t head_tag,
 	return false;
 }
 
-/* A lead too far behind is taken to virtual time; the new least one. */
+/* Clamps the lag of the flow at the head.  Returns the new head tag. */
 static vtime_t clamp_lag(struct mqfq *m, struct queue *q, vtime_t head_tag)
 {
-	u64 credit = (u64)READ_ONCE(q->sched->params.depth) * CREDIT_PER_SLOT;
+	u64 allowance = (u64)READ_ONCE(q->sched->params.depth) * LAG_PER_SLOT;
 	struct mqfq_lane *lane;
 
-	while (unlikely(vtime_before(head_tag + credit, mqfq_vt(m)))) {
+	while (unlikely(vtime_before(head_tag + allowance, mqfq_vt(m)))) {
 		lane = lane_of(heap_top(&mqfq_queue_of(q)->heap));
 		flow_clamp_lag(lane->lane.flow, lane->lane.fifo.head->pos,
-			       mqfq_vt(m), credit);
+			       mqfq_vt(m), allowance);
 		head_tag = queue_head_tag(q);
 	}
 	set_head_tag(q, head_tag);
 	return head_tag;
 }
 
+/*
+ * Slow path of get_slot(): no slot is near.  The announcement in slots_wait()
+ * pairs with slots_put().
+ */
 static bool wait_for_slot(struct mqfq *m, struct queue *q, struct io *io,
 			  vtime_t head_tag, struct wake *wake)
 {
@@ -403,7 +430,7 @@ static bool wait_for_slot(struct mqfq *m, struct queue *q, struct io *io,
 	return true;
 }
 
-/* True if @io has a slot or needs none; else the queue is in the ready set. */
+/* True if @io has a slot or needs none.  Otherwise @q is in the ready set. */
 static inline bool get_slot(struct mqfq *m, struct queue *q, struct io *io,
 			    vtime_t head_tag, struct wake *wake)
 {
@@ -427,7 +454,7 @@ static enum dispatch_result give_up(struct mqfq *m, struct queue *q,
 		wake->pinned_by = mindicator_holder(&m->tags);
 		wake_at(wake, now + PINNED_NS);
 	}
-	/* A slot that we were woken for is not ours any more. */
+	/* The queue may have been woken for a slot that it does not use. */
 	slots_hand_over(&m->slots, q->index, wake);
 	return why;
 }
@@ -490,7 +517,7 @@ void mqfq_block(struct queue *q, struct wake *wake)
 
 /* ------------------------------------------------------------ completion */
 
-/* Would the flow's next request, if it came now, be let go? */
+/* Would virtual time let a request of @f go if it arrived now? */
 static bool is_due(const struct mqfq *m, const struct flow *f)
 {
 	u64 epoch;
@@ -538,7 +565,7 @@ void mqfq_flow_exit(struct flow *f)
 
 /* ------------------------------------------------------------- slow work */
 
-/* May the queue run, though it is parked or waits for a slot? */
+/* Could the queue run, though it is parked or waits for a slot? */
 static bool forgotten(const struct queue *q)
 {
 	const struct mqfq *m = mqfq_of(q);
@@ -550,10 +577,13 @@ static bool forgotten(const struct queue *q)
 		return true;
 	if (READ_ONCE(q->state) != DISPATCH_THROTTLED)
 		return false;
-	/* Of equal leads the holders are woken one after the other. */
+	/* Several queues may have the least tag: advance() wakes one by one. */
 	if (!READ_ONCE(mqfq_params(&m->sched->params)->threshold))
 		return mindicator_holder(&m->tags) == q->index;
-	/* The wheel is late by up to a bucket, for as long as VT stands. */
+	/*
+	 * The wheel wakes a queue up to one bucket after its due time, however
+	 * long virtual time stands still before that.
+	 */
 	return !beyond(q->sched, head_tag + BIT_ULL(READ_ONCE(m->wheel.shift)),
 		       mqfq_vt(m));
 }
@@ -569,7 +599,7 @@ void mqfq_tick(struct sched *s, u64 now, struct wake *wake)
 		slots_put(&m->slots, 0, wake);
 	if (!engine_sweep(&m->sweep, s, now, forgotten, &changed, wake))
 		return;
-	/* Larger shares bring tags nearer: the due times in the wheel are old. */
+	/* Larger shares bring tags nearer: due times in the wheel are old. */
 	if (changed)
 		unpark_all(m, wake);
 }
@@ -651,7 +681,7 @@ void mqfq_exit(struct sched *s)
 	watchdog_deinit(&m->sweep.watchdog);
 }
 
-/* ---------------------------------------------------------- for people */
+/* --------------------------------------------------------------- reports */
 
 void mqfq_report(const struct sched *s, struct report *r)
 {
