@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+/* Changes of a cost model while hooks charge by it. */
 #include "cost.h"
 
 void cost_set(struct cost_model *m, const struct cost_model *to)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The hooks of a simple scheduler, and the slow parts of every one. */
+/* The hooks of a simple scheduler, and the slow parts for every scheduler. */
 #include "engine.h"
 
 /* --------------------------------------------------------- parts: slow work */
@@ -15,7 +15,7 @@ void watchdog_deinit(struct watchdog *w)
 	port_free(w->queue);
 }
 
-/* A queue in a struct wake is not forgotten: the host watches those. */
+/* A queue in a struct wake is not forgotten: the host watches that one. */
 static bool is_suspect(const struct queue *q,
 		       bool (*forgotten)(const struct queue *q))
 {
@@ -79,14 +79,14 @@ void engine_merge(struct queue *q, struct io *io, u32 bytes)
 	u32 cost = cost_of(&q->sched->params.cost, io->op, bytes);
 	u32 more = engine_grow(q, io, cost, bytes);
 
-	/* An io that waits pays when it goes. */
+	/* The flow pays for a waiting io when it is dispatched. */
 	if (more && (io->flags & IO_PAID))
 		engine_of(q)->ops->pay(q, lane, more);
 }
 
 /* ---------------------------------------------------------------- dispatch */
 
-/* True if @io has a slot or may go without; else the queue is in the set. */
+/* True if @io has a slot or needs none.  Otherwise @q waits for a slot. */
 static bool get_slot(struct slots *sl, const struct queue *q, struct io *io)
 {
 	bool waits = !(io->flags & IO_URGENT) && !q->sched->drain;
@@ -116,7 +116,7 @@ static enum dispatch_result give_up(struct engine *e, struct queue *q,
 	return why;
 }
 
-/* The flow of @lane pays for @io once, however often a driver sends it back. */
+/* The flow of @lane pays for @io once, even if a driver sends @io back. */
 static void pay_once(struct engine *e, struct queue *q, struct lane *lane,
 		     struct io *io)
 {
@@ -126,7 +126,7 @@ static void pay_once(struct engine *e, struct queue *q, struct lane *lane,
 	e->ops->pay(q, lane, io->cost);
 }
 
-/* Takes the head of @lane, which has its slot. */
+/* Takes the first io of @lane, which has its slot. */
 static struct io *take_head(struct engine *e, struct queue *q,
 			    struct lane *lane)
 {
@@ -215,7 +215,7 @@ void engine_tune(struct sched *s, const struct sched_params *p,
 {
 	struct engine *e = s->own;
 
-	/* Shares are asked for when they are used: no queue waits for them. */
+	/* A share is computed when it is used: no queue waits for a change. */
 	if (!p)
 		return;
 	sched_params_take(s, p);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+/* Positions, epochs and activity of flows; see flow.h. */
 #include "flow.h"
 #include "sched.h"
 
@@ -22,7 +23,7 @@ void flow_init(struct flow *f, struct sched *s, struct flow *parent, u32 weight)
 		s->ops->flow_init(f);
 }
 
-/* @link: what points to the flow in the list of the active. */
+/* *@link is the link to the flow in the list of active flows. */
 static void flow_deactivate(struct flow **link)
 {
 	struct flow *f = *link;
@@ -80,8 +81,8 @@ static void flow_set_epoch(struct flow *f, vtime_t base, u64 base_pos, u64 inv)
 	port_assert_held(&f->lock);
 	atomic64_set(&f->seq, seq + 1);
 	/*
-	 * Released after the odd number: a reader that gets one of these does
-	 * not find the old number again.
+	 * These stores are releases after the odd number.  A reader that gets a
+	 * new value does not find the old number again.  Pairs with flow_tag().
 	 */
 	atomic64_set_release(&f->base, (s64)base);
 	atomic64_set_release(&f->base_pos, (s64)base_pos);
@@ -90,9 +91,9 @@ static void flow_set_epoch(struct flow *f, vtime_t base, u64 base_pos, u64 inv)
 }
 
 /*
- * The line with slope @inv that meets the present one at @vt, so that a
- * request d ahead of virtual time is afterwards d * old share / new share
- * ahead of it.
+ * Replaces the line by one with slope @inv that meets the present line at @vt.
+ * So a request that is d ahead of virtual time is afterwards
+ * d * old share / new share ahead of it.
  */
 static void flow_turn_epoch(struct flow *f, vtime_t vt, u64 inv)
 {
@@ -137,7 +138,7 @@ void flow_refresh(struct flow *f, vtime_t vt)
 	refresh(f, vt);
 }
 
-/* Not backlogged until now: whatever was not used is gone. */
+/* The flow was not backlogged until now: it loses the service it missed. */
 static void flow_catch_up(struct flow *f, vtime_t vt, struct flow_start *start)
 {
 	unsigned long flags = port_lock(&f->lock);
@@ -196,7 +197,7 @@ void flow_totals(const struct flow *f, struct flow_totals *t)
 	}
 }
 
-/* Has nothing arrived and nothing been left for the grace period? */
+/* Has the flow had no io, waiting or in the device, for the grace period? */
 static bool flow_is_idle(struct flow *f, u64 now)
 {
 	struct flow_totals t;
@@ -210,7 +211,7 @@ static bool flow_is_idle(struct flow *f, u64 now)
 	return now - f->idle_since_ns >= FLOW_GRACE_NS;
 }
 
-/* Takes an idle flow out of the shares, unless something has arrived. */
+/* Takes an idle flow out of the shares, unless an io has arrived. */
 static bool flow_retire(struct flow **link)
 {
 	struct flow *f = *link;

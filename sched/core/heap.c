@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+/* The part of heap.h for more than one node. */
 #include "heap.h"
 
 static bool node_before(const struct heap_node *a, const struct heap_node *b)
@@ -8,7 +9,7 @@ static bool node_before(const struct heap_node *a, const struct heap_node *b)
 	return (s64)(a->seq - b->seq) < 0;
 }
 
-/* Both are roots (next unused); the lesser one takes the other below it. */
+/* Both are roots (next is unused).  The lesser one takes the other below it. */
 static struct heap_node *node_meld(struct heap_node *a, struct heap_node *b)
 {
 	struct heap_node *up, *down;
@@ -26,7 +27,7 @@ static struct heap_node *node_meld(struct heap_node *a, struct heap_node *b)
 
 /*
  * Melds siblings in pairs from left to right, then the pairs from right to
- * left: the two passes to which the heap owes its bound.
+ * left.  These two passes give the heap its bound.
  */
 static struct heap_node *node_meld_siblings(struct heap_node *n)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The common part of a scheduler on a device: its memory and its life. */
+/* The common part of a scheduler on a device: its memory, init and exit. */
 #include "sched.h"
 
 void sched_params_init(const struct sched_ops *ops, struct sched_params *p)
@@ -14,7 +14,7 @@ int sched_params_check(const struct sched_ops *ops,
 	return tunables_check(ops->tunables, p);
 }
 
-/* Each parameter is a u32, so no reader sees half of one. */
+/* Each parameter is a u32, so a reader never sees half of a value. */
 void sched_params_take(struct sched *s, const struct sched_params *p)
 {
 	const u32 *from = (const u32 *)p->own;
@@ -39,7 +39,7 @@ void queue_init(struct queue *q, struct sched *s, u32 index)
 
 static void sched_free_own(struct sched *s)
 {
-	/* One piece: the first queue's is at its start. */
+	/* The memory is one piece, and the first queue's part begins it. */
 	port_free(s->queue[0]->own);
 	port_free(s->own);
 	s->own = NULL;

@@ -160,7 +160,7 @@ struct sched_ops {
 	int (*init)(struct sched *s);
 	void (*exit)(struct sched *s);
 
-	/* @io has flow, op, bytes, page and flags.  IO_CHARGED: not new. */
+	/* @io has flow, op, bytes, page, flags.  IO_CHARGED: inserted before. */
 	void (*insert)(struct queue *q, struct io *io, u64 now,
 		       struct wake *wake);
 
@@ -174,7 +174,7 @@ struct sched_ops {
 	enum dispatch_result (*dispatch)(struct queue *q, u64 now,
 					 struct io **io, struct wake *wake);
 
-	/* The host cannot run @q until its next dispatch: others do not wait. */
+	/* The host cannot run @q before its next dispatch: no queue awaits it. */
 	void (*block)(struct queue *q, struct wake *wake);
 
 	/* @io is done: once for each dispatched io. */

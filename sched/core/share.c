@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+/* Sums of active weights, and the shares that follow from them. */
 #include "share.h"
 #include "vtime.h"
 
@@ -20,12 +21,13 @@ void share_group_init(struct share_group *g, struct share_group *parent,
 	};
 }
 
-/* What the group counts among its siblings, its own leaf among its children. */
+/* Returns the scaled weight of the group among its siblings. */
 static u64 share_weight(const struct share_group *g)
 {
 	return (u64)g->weight * g->scale;
 }
 
+/* Returns the scaled weight of the group's own leaf among its children. */
 static u64 share_own_weight(const struct share_group *g)
 {
 	return (u64)WEIGHT_DEFAULT * g->own_scale;
@@ -38,7 +40,7 @@ static void share_bump(struct share_tree *t)
 	atomic64_set_release(&t->generation, atomic64_read(&t->generation) + 1);
 }
 
-/* One more active child of weight @weight; a group's first activates it too. */
+/* Adds an active child of weight @weight.  The first child activates @g. */
 static void share_enter(struct share_group *g, u64 weight)
 {
 	for (; g; g = g->parent) {

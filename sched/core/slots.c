@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
+/* Takes, awaits and hands over slots; slots.h has the argument. */
 #include "slots.h"
 #include "queue.h"
 
@@ -35,9 +36,9 @@ s64 slots_used(const struct slots *sl)
 /* ----------------------------------------------------------------- the set */
 
 /*
- * `waiting` is never less than the queues in the set.  One too many, for a
- * moment, makes parts smaller.  The CPU that corrects it looks at the set
- * afterwards, when its queue stops dispatching.
+ * `waiting` is never less than the number of queues in the set.  It may be one
+ * too high for a moment, which makes the parts smaller.  The CPU that corrects
+ * it looks at the set afterwards, when its queue stops dispatching.
  */
 static void announce(struct slots *sl, u32 queue)
 {
@@ -47,7 +48,7 @@ static void announce(struct slots *sl, u32 queue)
 		atomic64_dec(&sl->waiting);
 }
 
-/* A caller that gets true has to wake @queue. */
+/* Takes @queue out.  A caller that gets true has to wake @queue. */
 static bool claim(struct slots *sl, u32 queue)
 {
 	if (!queue_set_claim(&sl->ready, queue))
@@ -61,14 +62,14 @@ void slots_withdraw(struct slots *sl, u32 queue)
 	claim(sl, queue);
 }
 
-/* May @queue, one of @rivals that wait, have one more? */
+/* May @queue have one more slot?  It is one of @rivals queues that wait. */
 static bool is_due(const struct slots *sl, u32 queue, s64 rivals)
 {
 	return !sl->queue || atomic64_read(&sl->queue[queue].used) * rivals <
 				     (s64)READ_ONCE(sl->tree.depth);
 }
 
-/* First member in [first, last) that is due a slot, or QUEUES_MAX. */
+/* Returns the first member in [first, last) that is due, or QUEUES_MAX. */
 static u32 find_due(const struct slots *sl, u32 first, u32 last, s64 rivals)
 {
 	u32 found = queue_set_find(&sl->ready, first, last);
@@ -78,7 +79,7 @@ static u32 find_due(const struct slots *sl, u32 first, u32 last, s64 rivals)
 	return found;
 }
 
-/* The one nearest to @queue, itself first, or QUEUES_MAX. */
+/* Returns the due member nearest to @queue, itself included, or QUEUES_MAX. */
 static u32 nearest_due(const struct slots *sl, u32 queue, s64 rivals)
 {
 	const struct topology *t = &sl->sched->topo;
@@ -140,7 +141,7 @@ void slots_hand_over_slow(struct slots *sl, u32 queue, struct wake *wake)
 			return;
 		if (due != queue)
 			token_give(&sl->tree, queue, due);
-		/* A slot elsewhere in the tree will do: the queue steals it. */
+		/* A slot anywhere in the tree suffices: the queue steals it. */
 		if (!token_peek(&sl->tree, due) && token_total(&sl->tree) <= 0)
 			return;
 		if (claim(sl, due)) {

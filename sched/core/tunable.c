@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
+/* Reads, sets and checks the parameters that a table of tunables lists. */
 #include "sched.h"
 #include "tunable.h"
 
 enum {
-	PER_KIB_INITIAL = 1024,		/* of a linear cost: by bytes */
+	PER_KIB_INITIAL = 1024,		/* of a linear cost: as by bytes */
 };
 
 const char *const cost_names[] = {

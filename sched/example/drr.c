@@ -8,18 +8,18 @@
  * The idea (the paper, section 3).  The lanes of a queue that have requests
  * stand in a ring.  The head of the ring has the turn.  A lane that gets the
  * turn is granted its *quantum*, which is added to its *deficit*.  It sends
- * requests while the deficit is above 0, and each request is subtracted.  Then
- * the next lane gets the turn.  The last request of a turn may take the deficit
- * below 0 [R]: the lane owes that to its next turn.  So a request larger than
- * the quantum needs no rule of its own.
+ * requests while the deficit is above 0, and each request's cost is subtracted.
+ * Then the next lane gets the turn.  The last request of a turn may take the
+ * deficit below 0 [R].  The lane then has a debt, which the next quantum
+ * reduces.  So a request larger than the quantum needs no special rule.
  *
  *	shares 3/4 and 1/4, quanta of 192 and 64 KiB, requests of 128 KiB:
- *	A sends two (deficit 192 - 256 = -64), B one (64 - 128 = -64).
- *	A sends one (192 - 64 - 128 = 0), B none (64 - 64 = 0).
+ *	A sends two (deficit 192 - 256 = -64), B sends one (64 - 128 = -64).
+ *	A sends one (192 - 64 - 128 = 0), B sends none (64 - 64 = 0).
  *	In two rounds A has sent three and B one.
  *
- * The quantum is the flow's share of ROUND_BYTES.  A lane that empties forfeits
- * a deficit above 0 and keeps a debt.
+ * The quantum is the flow's share of ROUND_BYTES.  A lane that becomes empty
+ * forfeits a deficit above 0 and keeps a debt.
  *
  * Invariants
  *   I1  a lane is in the ring if and only if it has requests.

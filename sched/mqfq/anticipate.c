@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
+/* The life of a reserved slot: reserved, then taken or expired. */
 #include "anticipate.h"
 
 enum {
-	SERVICE_SHIFT	= 3,		/* for an eighth of the service time */
+	SERVICE_SHIFT	= 3,		/* an eighth of the service time */
 	SLOTS_SHIFT	= 3,		/* an eighth of the slots */
-	MOST_NS		= 10 * 1000 * 1000,
-	/* On a fast drive a timer for each would cost more than the slot. */
+	MOST_NS		= 10 * 1000 * 1000,	/* of one reservation */
+	/* On a fast drive a timer per slot would cost more than the slot. */
 	TICK_NS		= 100 * 1000,
-	LATE_MOST	= 7,
+	LATE_MOST	= 7,		/* one in 2^7 completions */
 };
 
 bool anticipate_claim(struct anticipate *k, struct token_tree *slots,
@@ -21,12 +22,15 @@ bool anticipate_claim(struct anticipate *k, struct token_tree *slots,
 	WRITE_ONCE(flow_reserved(f)->late, late ? late - 1 : 0);
 	if (likely(!token_in_debt(slots)))
 		return true;
-	/* It is one of those that there are no more. */
+	/*
+	 * The depth was lowered while this slot was reserved.  Give it back
+	 * instead of using it.
+	 */
 	token_put(slots, queue);
 	return false;
 }
 
-/* The more often it came too late, the less often. */
+/* Every 2^late-th completion may reserve a slot. */
 static bool is_its_turn(struct flow_reserved *reserved)
 {
 	u32 done = READ_ONCE(reserved->done) + 1;
@@ -58,6 +62,7 @@ undo:
 	return false;
 }
 
+/* Has the reserved slot expired?  Then it is the caller's. */
 static bool is_late(struct flow_reserved *reserved, u64 now)
 {
 	u64 until = (u64)atomic64_read(&reserved->until);
@@ -88,7 +93,7 @@ u32 anticipate_tick(struct anticipate *k, struct sched *s, u64 now,
 	return late;
 }
 
-/* The slot stays counted until tick has handed it to somebody. */
+/* The slot counts as reserved until tick has handed it over. */
 void anticipate_flow_exit(struct anticipate *k, struct flow *f)
 {
 	if (atomic64_xchg(&flow_reserved(f)->until, 0))
