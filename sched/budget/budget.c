@@ -404,9 +404,9 @@ int budget_init(struct budget *b, struct sched *s, const struct budget_ops *ops,
 		goto cost_estimator;
 	for (i = 0; i < ops->nr_domains; i++)
 		if (slots_init(&b->slots[i], s, depth[i], true))
-			goto slots;
+			goto free_slots;
 	return 0;
-	slots:
+free_slots:
 	while (i--)
 		slots_deinit(&b->slots[i]);
 	watchdog_deinit(&b->sweep.watchdog);

@@ -653,9 +653,9 @@ int mqfq_init(struct sched *s)
 			 wheel_shift(mqfq_params(&s->params)->threshold),
 			 VT_START);
 	if (ret)
-		goto slots;
+		goto free_slots;
 	return 0;
-	slots:
+free_slots:
 	slots_deinit(&m->slots);
 tags:
 	mindicator_deinit(&m->tags);
