@@ -37,7 +37,7 @@
 #include "core/policies.h"
 
 enum {
-	ROUND_BYTES	= 1 << 18,	/* of all quanta in a round */
+	ROUND_BYTES	= 1 << 16,	/* of all quanta in a round */
 };
 
 struct drr_lane {
