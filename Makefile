@@ -30,7 +30,7 @@ BUILD_MODULE = /usr/bin/python3 kernel/build --headers $(HEADERS) $(if $(BTF),--
 	--out build/module/$(RELEASE)
 
 .DEFAULT_GOAL := help
-.PHONY: help new demo bench instructions experiments test test-slow module shell check-style man bootstrap \
+.PHONY: help new demo bench instructions experiments test test-slow mutate module shell check-style man bootstrap \
 	install install-command install-module install-ssd uninstall clean
 
 help: ## list these targets
@@ -61,9 +61,14 @@ test: ## run every test suite, or those in SUITES="unit sim mt cli lab vm" (15 m
 	lab/bootstrap test
 	$(PYTHON) tests/run $(SUITES)
 
-test-slow: ## run the tests that take too long for every run (15 minutes)
+test-slow: ## run the tests that take too long for every run (25 minutes)
 	lab/bootstrap test
 	$(PYTHON) tests/run sim-slow vm-slow
+	$(PYTHON) tests/mutate.py --sample 15 --mechanical
+
+mutate: ## break every line of the schedulers and of flash/, one at a time (hours)
+	lab/bootstrap test
+	$(PYTHON) tests/mutate.py --all
 
 module: ## build mqfair.ko for the kernel of the guests
 	lab/bootstrap build guest
