@@ -45,6 +45,7 @@ extern const struct test flash_tests[];
 extern const struct test wdt_tests[];
 extern const struct test hwabc_tests[];
 extern const struct test kyber_tests[];
+extern const struct test drr_tests[];
 
 /* Keeps the first message only. */
 __attribute__((format(printf, 2, 3)))

@@ -135,6 +135,63 @@ static void test_after_pause(struct test_case *t)
 	fixture_close(&r);
 }
 
+/*
+ * A flow that asks for little gains no right to more: when it asks for all that
+ * it can get, it soon has its share.
+ */
+static void test_after_light(struct test_case *t)
+{
+	static const u32 equal[] = { 1, 1 };
+	struct host_params p = fixture_params(t, 1);
+	struct load_params heavy = {
+		.depth = 128,
+		.bytes = 4 * KIB,
+		.start_ns = 4 * SEC,
+	};
+	struct host_flow *flow[2];
+	struct fixture r;
+
+	fixture_open(&r, t, &p);
+	flow[0] = fixture_flow(&r, NULL, 100);
+	flow[1] = fixture_flow(&r, NULL, 100);
+	fixture_closed(&r, flow[0], 1, 4 * KIB);
+	fixture_closed(&r, flow[1], 64, 4 * KIB);
+	heavy.flow = flow[0];
+	fixture_load(&r, &heavy);
+	fixture_run(&r, 5500 * MS);
+	fixture_expect_parts(&r, flow, equal, 2, 400 * MS, PERMILLE,
+			     "after a light phase");
+	fixture_close(&r);
+}
+
+/*
+ * Weights change while all requests are queued and no flow sends new ones.  The
+ * requests that wait go by the new weights.
+ */
+static void test_queued_reweigh(struct test_case *t)
+{
+	static const u32 after[] = { 100, 300 };
+	struct host_params p = fixture_params(t, 1);
+	struct host_flow *flow[2];
+	struct load *load[2];
+	struct fixture r;
+	u32 i;
+
+	fixture_open(&r, t, &p);
+	for (i = 0; i < 2; i++) {
+		flow[i] = fixture_flow(&r, NULL, 100);
+		load[i] = fixture_closed(&r, flow[i], 48000, 4 * KIB);
+	}
+	fixture_run(&r, SEC);
+	for (i = 0; i < 2; i++)
+		load_stop(load[i]);
+	host_flow_weigh(flow[1], after[1]);
+	fixture_run(&r, 150 * MS);
+	fixture_expect_parts(&r, flow, after, 2, 200 * MS, 2 * PERMILLE,
+			     "queued requests after a change of weights");
+	fixture_close(&r);
+}
+
 /* Urgent and polled requests pass, and the shares stay those of the weights. */
 static void test_urgent_first(struct test_case *t)
 {
@@ -142,7 +199,7 @@ static void test_urgent_first(struct test_case *t)
 	struct load_params urgent = {
 		.depth = 64,
 		.bytes = 4 * KIB,
-		.urgent_permille = 50,
+		.urgent_permille = 300,
 		.exempt_permille = 50,
 	};
 	static const u32 equal[] = { 1, 1 };
@@ -196,6 +253,8 @@ const struct test generic_tests[] = {
 	{ "share/after_reweigh", test_after_reweigh, true },
 	{ "share/children", test_children, true },
 	{ "share/after_pause", test_after_pause, true },
+	{ "share/after_light", test_after_light, true },
+	{ "share/queued_reweigh", test_queued_reweigh, true },
 	{ "share/urgent_first", test_urgent_first, true },
 	{ "share/slots", test_slots, false },
 	{ NULL, NULL, false },

@@ -40,6 +40,7 @@ static const struct {
 	{ &wdt_ops, wdt_tests, false },
 	{ &hwabc_ops, hwabc_tests, false },
 	{ &kyber_fair_ops, kyber_tests, false },
+	{ &drr_ops, drr_tests, false },
 };
 
 struct tap_report {
