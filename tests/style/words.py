@@ -27,7 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 
 # Words of L1 for each 1,000 words. A ceiling is lowered when it can be, and never raised.
-CEILING = {"comments": 3.8, "documents": 0.5}
+CEILING = {"comments": 0.6, "documents": 0.5}
 SENTENCE_WORDS = 25
 CELL_WORDS = 15
 
@@ -35,7 +35,7 @@ RULED_OUT = re.compile(r"\b(?:who|whoever|whose|nobody|somebody|anybody)\b", re.
 WORD = re.compile(r"[A-Za-z][A-Za-z'-]*")
 TOKEN = re.compile(r"\S*[A-Za-z0-9]\S*")
 HEADLESS = re.compile(r"\b(?:what|that which)\b", re.IGNORECASE)
-SENTENCE_END = re.compile(r"(?<=[.!?])[)\"'*]*\s+(?=[A-Z\"'(`*@])")
+SENTENCE_END = re.compile(r"(?<=[.!?])[)\"'*]*\s+(?=[A-Z\"'(`*@\[]|[a-z]\w*(?:\(\)|[._]\w))")
 CODE_SPAN = re.compile(r"``.+?``|`[^`]+`")
 HASH_FILES = ("Makefile", "meson.build", "Kbuild", "meson_options.txt")
 HASH_SUFFIXES = (".sh", ".toml", ".conf", ".yml")
