@@ -55,7 +55,7 @@ def formatted(tool: str, name: str, text: str) -> str:
 
 
 def tracked() -> list[str]:
-    argv = ["git", "ls-files", "*.c", "*.h"]
+    argv = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.c", "*.h"]
     done = subprocess.run(argv, capture_output=True, text=True, check=True, cwd=ROOT)
     return done.stdout.splitlines()
 

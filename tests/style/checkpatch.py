@@ -62,7 +62,7 @@ def script() -> Path:
 
 def sources() -> list[str]:
     rooms = [f"{room}/*.[ch]" for room in ("kernel", "sched", "flash")]
-    argv = ["git", "ls-files", *rooms]
+    argv = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *rooms]
     done = subprocess.run(argv, capture_output=True, text=True, check=True, cwd=ROOT)
     return done.stdout.split()
 

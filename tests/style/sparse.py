@@ -51,7 +51,8 @@ def findings(output: str) -> list[str]:
 
 
 def plain() -> list[str]:
-    argv = ["git", "ls-files", "sched/*.c", "flash/*.c", "sim/*.c"]
+    rooms = ("sched/*.c", "flash/*.c", "sim/*.c")
+    argv = ["git", "ls-files", "--cached", "--others", "--exclude-standard", *rooms]
     done = subprocess.run(argv, capture_output=True, text=True, check=True, cwd=ROOT)
     found: list[str] = []
     for name in done.stdout.split():
