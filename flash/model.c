@@ -15,7 +15,7 @@
  *     + link_ns, and read_fixed_ns is the rest of the published latency.
  *   - channel_ns of the 980 PRO.  64 KiB that were written in order lie on one
  *     die, in four flash pages of two planes.  They take two reads, and
- *     transfers whose time channel_ns sets.
+ *     transfers; channel_ns sets the time of one.
  *   - program_ns.  Pages written in order per second are dies * program_pages /
  *     (program_ns + program_pages * channel_ns).
  *   - spare_permille.  Random writes reach that rate divided by the write

@@ -418,7 +418,7 @@ void host_drain(struct host *h)
 
 /* ---------------------------------------------------------------- event loop */
 
-/* A queue whose flows have no credit waits for a tick. */
+/* A queue without a flow in credit waits for a tick. */
 static bool waits_for_tick(const struct host *h, const struct host_queue *hq)
 {
 	return hq->q.state == DISPATCH_NO_BUDGET && h->tick.armed;

@@ -34,7 +34,7 @@ static u64 bucket_end(u32 bucket)
 void histogram_record(struct latency_histogram *h, u64 ns)
 {
 	atomic64_inc(&h->bucket[bucket_of(ns)]);
-	/* At least 1: histogram_drain() skips a histogram whose sum is 0. */
+	/* At least 1: histogram_drain() skips a histogram with the sum 0. */
 	atomic64_add((s64)max(ns, (u64)1), &h->sum_ns);
 }
 

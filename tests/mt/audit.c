@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * host_audit() finds a scheduler whose bookkeeping is wrong: one hook of each
+ * host_audit() finds wrong bookkeeping of a scheduler: one hook of each
  * scheduler is replaced by one that calls the real hook and breaks one count.
  * One thread is enough for that.
  */

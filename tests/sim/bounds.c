@@ -36,8 +36,8 @@ static struct host_params mix_params(struct test_case *t, const struct mix *mix,
 	p.device.ns_per_kib = rng_between(rng, 1, 300);
 	p.wake_ns = rng_chance(rng, 500) ? 5 * US : 0;
 	/*
-	 * tick gives back what was kept, and makes nobody inactive before the
-	 * end: shares have to be constant.
+	 * tick returns reserved slots.  No flow becomes inactive before the end:
+	 * shares have to be constant.
 	 */
 	mqfq_params(&p.sched)->anticipate = rng_chance(rng, 500);
 	p.no_tick = !mqfq_params(&p.sched)->anticipate;

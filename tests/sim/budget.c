@@ -94,7 +94,7 @@ void budget_step(void *arg)
 	check_slots(r->host);
 }
 
-/* I3, and that whoever is put aside may not spend. */
+/* I3; and a lane that was put aside belongs to an exhausted flow. */
 static u32 count_lanes(struct host *h, const struct budget_lane *lane,
 		       bool exhausted)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * cost=learned on a drive whose own account of its time is known: who gets what
- * of that time.  A P4500 of 1 GiB, 85 % full and collecting, 128 slots; two
+ * cost=learned on a drive with a known account of its time: the part of each
+ * flow in that time.  A P4500 of 1 GiB, 85 % full and collecting, 128 slots; two
  * tenants of equal weight, each with twice as many requests.
  */
 #include "scenario.h"
@@ -173,7 +173,7 @@ static void test_told(struct test_case *t)
 		}
 }
 
-/* Writes that nobody waits for are not tried, and reads not charged for it. */
+/* No trial measures writes for which no flow waits, and reads pay for none. */
 static void test_few_writes(struct test_case *t)
 {
 	static const struct asks asks[] = {

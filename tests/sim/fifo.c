@@ -104,7 +104,7 @@ static void fifo_block(struct queue *q, struct wake *wake)
 	f->blocked[q->index] = true;
 }
 
-/* The free slot is for the queue whose head has waited longest. */
+/* The free slot goes to the queue with the head that has waited longest. */
 static void fifo_release(struct io *io, struct wake *wake)
 {
 	struct sched *s = io->queue->sched;

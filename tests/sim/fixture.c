@@ -82,8 +82,8 @@ static u64 fixture_wheel_late(const struct mqfq *m)
 }
 
 /*
- * Slots are free and all wake-ups have been acted on: whoever still waits
- * must be throttled, and rightly so.
+ * Slots are free and all wake-ups have been acted on: a queue that
+ * still waits must be throttled, by a head tag beyond VT + T.
  */
 static void check_waiting(struct fixture *r, const struct mqfq *m,
 			  const struct host_queue *hq)

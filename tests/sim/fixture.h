@@ -6,8 +6,8 @@
  * something is wrong but says what, because the fairness tests are also run
  * against a scheduler that must fail them.
  */
-#ifndef MQFAIR_TESTS_SIM_RIG_H
-#define MQFAIR_TESTS_SIM_RIG_H
+#ifndef MQFAIR_TESTS_SIM_FIXTURE_H
+#define MQFAIR_TESTS_SIM_FIXTURE_H
 
 #include <stdio.h>
 
@@ -150,4 +150,4 @@ void fixture_expect_parts(struct fixture *r, struct host_flow *const *flow,
 		      const u32 *parts, u32 n, u64 ns, u32 permille,
 		      const char *what);
 
-#endif /* MQFAIR_TESTS_SIM_RIG_H */
+#endif /* MQFAIR_TESTS_SIM_FIXTURE_H */

@@ -127,7 +127,7 @@ static void beside(struct test_case *t, const char *what,
 	scenario_expect_total(t, o.total, none, permille, what);
 }
 
-/* Nobody waits for those who do not use what they have. */
+/* No round waits for a flow that leaves its credit unused. */
 static void test_conserving(struct test_case *t)
 {
 	static const struct tenant light[] = {
@@ -287,7 +287,7 @@ enum {
 	PAPER_SLOTS	= 24,
 };
 
-/* Somebody's part of the drive, which is filled with its data. */
+/* The part of the drive that is filled with the data of one flow. */
 struct owner_load {
 	u32 percent;		/* of the drive */
 	u32 turns;		/* how often it is overwritten before */
@@ -509,7 +509,7 @@ static void test_slow_host(struct test_case *t)
 	expect_mean(t, sum, ARRAY_SIZE(host_us));
 }
 
-/* Nobody waits for one request at a time, where the drive tells what it does. */
+/* No round waits for a light flow, where the time of the drive is known. */
 static void test_light_flash(struct test_case *t)
 {
 	static const struct owner_load load[][2] = {
@@ -668,8 +668,9 @@ static double judged_ratio(const struct flash_scenario *s, u32 i)
 }
 
 /*
- * What a drive hides, against what it hides: it has room for outdated pages of
- * 22 % of its capacity, 8 of spare and 15 that nobody uses, and we say 20.
+ * The estimate for a drive that hides its map, beside the truth.  The drive has
+ * room for outdated pages of 22 % of its capacity, 8 of spare and 15 unused.
+ * The parameter says 20.
  */
 static void test_estimate(struct test_case *t)
 {

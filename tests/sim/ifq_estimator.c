@@ -166,7 +166,7 @@ void ifq_light_heavy_light(struct test_case *t)
 	fixture_close(&r);
 }
 
-/* With weights of people: who takes all that it can get has its share of them. */
+/* With weights set: a flow that takes all it can get has its share of them. */
 void ifq_weights(struct test_case *t)
 {
 	static const u32 weights[] = { 100, 250, 500, 1000 };

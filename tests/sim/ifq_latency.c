@@ -60,7 +60,7 @@ void ifq_tail(struct test_case *t)
 	struct tail beside = read_beside(t, 6, 8, 8, 10 * SEC);
 	struct tail most;
 
-	/* What the drive gives when nobody holds anything back. */
+	/* The throughput of the drive when no scheduler holds requests back. */
 	fifo.ops = &mqfq_ops;
 	most = read_beside(&fifo, 6, 8, 256, 10 * SEC);
 	if (beside.p999 > 3 * alone.p999)

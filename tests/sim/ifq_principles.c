@@ -13,7 +13,7 @@ struct ask {
 
 enum { ASKS = 4 };
 
-/* Two who take all they can get, two who wait for each request. */
+/* Two tenants take all they can get, two wait for each request. */
 static const struct ask mixed[ASKS] = {
 	{ .depth = 64, .bytes = 8 * KIB },
 	{ .depth = 128, .bytes = 8 * KIB },
@@ -78,7 +78,7 @@ static struct got serve(struct test_case *t, const struct ask *ask, u32 slots)
 
 /*
  * There is no preemption: a request waits until a slot is free, and perhaps for
- * that of another tenant who came just before.
+ * that of another tenant that came just before.
  */
 static double least_of_quarter(const struct ask *ask)
 {
@@ -89,7 +89,7 @@ static double least_of_quarter(const struct ask *ask)
 	return period_us / (period_us + 2.0 * LONGEST_US / 8);
 }
 
-/* Sharing incentive: nobody is worse off than with a quarter to itself. */
+/* Sharing incentive: no tenant is worse off than with a quarter of the drive. */
 void ifq_sharing_incentive(struct test_case *t)
 {
 	struct got shared = serve(t, mixed, 8);
@@ -214,7 +214,7 @@ static double worst_change(const struct ask *ask, const struct got *from,
 	return worst;
 }
 
-/* Monotony: with fewer tenants, or a larger drive, nobody gets less. */
+/* Monotony: with fewer tenants, or a larger drive, no tenant gets less. */
 void ifq_monotony(struct test_case *t)
 {
 	struct got all = serve(t, mixed, 8), other;
@@ -244,8 +244,8 @@ void ifq_monotony(struct test_case *t)
 }
 
 /*
- * More for who takes less: the less a tenant moves, the less it waits.  Those
- * who do not use their part are next whenever they come, and differ by chance.
+ * A tenant that is served less waits less.  Tenants that do not use their part
+ * are next whenever they come; their waits differ by chance.
  */
 void ifq_less_waits_less(struct test_case *t)
 {

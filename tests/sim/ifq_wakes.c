@@ -5,8 +5,8 @@
 #include "ifq.h"
 
 /*
- * Six tenants that come and go, and windows as short as can be: rig.c watches
- * virtual time, slots and who waits, at every step.
+ * Six tenants that come and go, and the shortest windows.  fixture.c checks
+ * virtual time, slots and waiting queues at every step.
  */
 static void roll_under(struct test_case *t, u32 virtual_time, u64 delay_ns,
 		       u32 refuse_permille)
@@ -58,8 +58,8 @@ void ifq_roll(struct test_case *t)
 }
 
 /*
- * The end of a window changes no position: who is ahead of virtual time by so
- * much of its share is ahead by as much of its new one.
+ * The end of a window changes no position.  A flow that is ahead of virtual time
+ * by d is ahead by d * old share / new share afterwards.
  */
 struct debt {
 	struct fixture r;
@@ -131,9 +131,9 @@ void ifq_debt(struct test_case *t)
 }
 
 /*
- * At T = 0 a queue waits until virtual time is at its lead.  The large requests
- * of a tenant whose weight was a thousandth were a gigabyte away; when its
- * weight is as good as the other's again, they are not.
+ * At T = 0 a queue waits until virtual time is at its head tag.  The tenant had
+ * a thousandth of the other weight, and its large requests were a gigabyte away.
+ * When both weights are equal again, they are not.
  */
 void ifq_wakes(struct test_case *t)
 {

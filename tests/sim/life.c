@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Nothing is lost, nothing is forgotten, whatever comes and goes.  The checks
- * themselves are in rig.c and in the host: after every event the slots, and
- * that virtual time has not gone back; before time moves, that nobody waits
- * who could run; in the end, that all that came has gone and was paid for.
+ * themselves are in fixture.c and in the host.  After every event they look at
+ * slots and virtual time, which never goes back.  Before time moves, no queue
+ * waits that could run.  In the end every io was completed and charged.
  */
 #include "budget.h"
 #include "tests/params.h"

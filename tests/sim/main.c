@@ -121,7 +121,8 @@ int main(int argc, char **argv)
 	printf("1..%u\n", r.run);
 	if (!r.run)
 		fprintf(stderr,
-			"no test of %s has a name that begins with '%s'\n",
-			r.scheduler ? r.scheduler : "any", r.prefix);
+			"sim-tests: no test%s%s has a name that begins with '%s'; the schedulers are those of sched/core/policies.def\n",
+			r.scheduler ? " of " : "",
+			r.scheduler ? r.scheduler : "", r.prefix);
 	return r.failed || !r.run;
 }

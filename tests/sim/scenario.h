@@ -3,7 +3,7 @@
  * scene - tenants on a rig, and what each of them got
  *
  * For the schedulers that promise shares of what the drive does without them:
- * "none" is FIFO with more slots than anybody asks for.
+ * "none" is FIFO with more slots than all flows ask for.
  */
 #ifndef MQFAIR_TESTS_SIM_SCENE_H
 #define MQFAIR_TESTS_SIM_SCENE_H

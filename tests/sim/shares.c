@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Who gets how much.  Unless said otherwise: D = 16 on a drive of 16 slots and
+ * The share of each flow.  Unless said otherwise: D = 16 on a drive of 16 slots and
  * 100 us a request, hence 160,000 requests a second.
  */
 #include "fixture.h"
@@ -292,7 +292,7 @@ static void weights_swap(struct test_case *t, u32 threshold, u32 queues,
 }
 
 /*
- * A flow of weight 1 whose next request is ten thousand requests ahead, on a
+ * A flow of weight 1 with its next request ten thousand requests ahead, on a
  * queue of its own that is throttled until then, becomes as heavy as its
  * neighbour: it must not have to wait for the tag that it no longer has, at
  * 16,000 requests a second more than half a second.

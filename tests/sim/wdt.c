@@ -56,7 +56,7 @@ static void test_total(struct test_case *t)
 }
 
 /*
- * A light but active cgroup beside three heavy ones: nobody waits for it, and
+ * A light but active cgroup beside three heavy ones: no round waits for it, and
  * it is served.
  */
 static void test_light(struct test_case *t)
@@ -178,7 +178,7 @@ static void test_moves(struct test_case *t)
 
 /*
  * 100 MB/s between weights 100, 300 and an idle 400, and 500 : 500 below the
- * second: 12.5, 37.5 halved, and nobody gets what is left.
+ * second: 12.5, 37.5 halved, and no flow gets the rest.
  */
 static void test_caps(struct test_case *t)
 {
@@ -239,7 +239,7 @@ static void test_unsaturated(struct test_case *t)
 	}
 }
 
-/* What an interval is good for: those who are out wait for its end. */
+/* The effect of an interval: exhausted flows wait for its end. */
 static void test_interval(struct test_case *t)
 {
 	static const u32 intervals_ms[] = { 5, 20, 100, 500 };
