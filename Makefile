@@ -15,6 +15,7 @@ COST    ?=
 EXPERIMENTS ?=
 OPTIONS ?= --icount
 SUITES  ?=
+ONLY    ?=
 PREFIX  ?= /usr/local
 RELEASE ?= $(shell uname -r)
 HEADERS ?= /lib/modules/$(RELEASE)/build
@@ -57,9 +58,9 @@ experiments: ## run the measurements of the documents, or EXPERIMENTS="shares if
 	ninja -C build/tests tests/flash/flash-curve
 	$(PYTHON) -m experiments --options='$(OPTIONS)' $(EXPERIMENTS)
 
-test: ## run every test suite, or those in SUITES="unit sim mt cli lab vm" (15 minutes)
+test: ## run every test suite, or those in SUITES="unit sim mt cli lab vm", ONLY=REGEX (15 minutes)
 	lab/bootstrap test
-	$(PYTHON) tests/run $(SUITES)
+	$(PYTHON) tests/run $(if $(ONLY),--only "$(ONLY)") $(SUITES)
 
 test-slow: ## run the tests that take too long for every run (25 minutes)
 	lab/bootstrap test
@@ -75,7 +76,7 @@ module: ## build mqfair.ko for the kernel of the guests
 	/usr/bin/python3 -m lab module
 
 new: ## create a scheduler: make new NAME=edf
-	@/usr/bin/python3 sched/new.py $(NAME)
+	@/usr/bin/python3 sched/new.py $(if $(NAME),"$(NAME)")
 
 shell: ## open a shell in a guest with the module loaded
 	lab/bootstrap build guest

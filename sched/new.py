@@ -27,6 +27,9 @@ LONGEST = 15  # ELV_NAME_MAX of the kernel, less the final NUL
 # Names of the kernel's own schedulers, and of rooms of sched/.
 TAKEN = {"none", "bfq", "kyber", "mq-deadline"}
 
+# Names of structures that every scheduler includes, and of a scheduler of the tests.
+RESERVED = {"fifo", "io", "lane", "queue", "sched"}
+
 HEAD = """\
 // SPDX-License-Identifier: GPL-2.0
 /*
@@ -75,6 +78,10 @@ def lists() -> str:
     return LIST.format(schedulers=quoted("SCHEDULER"), examples=quoted("EXAMPLE"))
 
 
+def symbols() -> set[str]:
+    return {symbol for _, symbol, _ in ENTRY.findall(POLICIES.read_text())}
+
+
 def check_name(name: str) -> None:
     if not NAME.fullmatch(name) or len(name) > LONGEST:
         raise NameRefusedError(
@@ -83,8 +90,15 @@ def check_name(name: str) -> None:
         )
     symbol = name.replace("-", "_")
     taken = TAKEN | set(entries("SCHEDULER")) | set(entries("EXAMPLE"))
-    if name in taken or (ROOT / "sched" / symbol).exists():
+    if name in taken or symbol in symbols():
+        raise NameRefusedError(
+            f"'{name}' is taken: choose another, or remove its line in {POLICIES.relative_to(ROOT)}"
+            f" and sched/{symbol}, then run sched/new.py --lists"
+        )
+    if (ROOT / "sched" / symbol).exists():
         raise NameRefusedError(f"'{name}' is taken: choose another, or remove sched/{symbol} first")
+    if (ROOT / "sched" / "core" / f"{symbol}.h").exists() or symbol in RESERVED:
+        raise NameRefusedError(f"'{name}' names a part of the core: choose another")
 
 
 def source(name: str, symbol: str) -> str:
@@ -135,8 +149,10 @@ def main() -> int:
         return 2
     shown = file.relative_to(ROOT)
     print(f"{shown}: a copy of the worked example, entered in sched/core/policies.def.")
-    print(f"Next: edit it, then `build/tests/tests/sim/sim-tests -s {arguments.name}` and")
-    print(f"`make bench BENCH='--schedulers none,{arguments.name}'`.")
+    print("Next: edit it, then")
+    print("  meson setup build/tests; ninja -C build/tests")
+    print(f"  build/tests/tests/sim/sim-tests -s {arguments.name}")
+    print(f"  make bench BENCH='--schedulers none,{arguments.name} --icount'")
     print("doc/adding-a-scheduler.md walks through the example line by line.")
     return 0
 

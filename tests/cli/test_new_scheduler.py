@@ -41,7 +41,9 @@ def test_a_new_scheduler_is_entered_everywhere(tree: Path) -> None:
     assert '"edf-2"' in (tree / "mqfair/schedulers.py").read_text()
 
 
-@pytest.mark.parametrize("name", ["EDF", "2edf", "e--f", "edf_2", "mqfq", "drr", "kyber", "e" * 16])
+@pytest.mark.parametrize(
+    "name", ["EDF", "2edf", "e--f", "edf_2", "mqfq", "drr", "kyber", "e" * 16, "flow", "fifo"]
+)
 def test_a_bad_name_changes_nothing(tree: Path, name: str) -> None:
     before = (tree / "sched/core/policies.def").read_text()
     rooms = sorted((tree / "sched").iterdir())
