@@ -11,8 +11,8 @@ functions of these files: a statement is removed, a condition is negated, a comp
 one, and + becomes -. Reports about numbers for people and assertions are left alone.
 
 A mutant that does not compile does not count, nor does an equivalent one. A mutant is killed when
-a test fails, ends by a signal, or takes too long. Everything is built with -O2 and without
-sanitizers.
+a test fails, ends by a signal, or takes too long. Everything is built with -O2, and linked with
+the leak checker as the only sanitizer.
 
     tests/mutate.py --hand              only the mutations written by hand
     tests/mutate.py --sample 15         these, and 15 mechanical ones of each table
@@ -47,6 +47,8 @@ SLOWER_MOST = 5  # than without a mutation; then a mutant counts as stuck
 CC = ["gcc", "-std=gnu11", "-O2", "-w", "-fno-strict-aliasing", "-DMQFAIR_EXAMPLES"]
 # A removed return is undefined behaviour, and no test can be expected to notice it.
 CC += ["-Werror=return-type"]
+# Memory that a mutant does not free ends a program with a status.
+LINK = ["gcc", "-fsanitize=leak"]
 # The folder of port.h is the difference between the simulator and the threads.
 SIM, THREADS, FLASH = "sim", "tests/mt", "sim"
 SHARED_UNIT = {"budget": ["budget_fixture"], "budget_rounds": ["budget_fixture"]}
@@ -256,7 +258,7 @@ class Build:
         """Links @program with the objects of @mutant in place of those of the same sources."""
         same = [s for s in program.sources if s not in mutant]
         objects = [*mutant.values(), *self.objects(program.port, same)]
-        argv = ["gcc", *map(str, objects), *program.libraries, "-o", str(out)]
+        argv = [*LINK, *map(str, objects), *program.libraries, "-o", str(out)]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         if done.returncode:
             raise TableError(f"{program.name} does not link:\n{done.stderr[-2000:]}")

@@ -216,7 +216,8 @@ enum {
 	KEPT_MOST	= 1024,
 };
 
-static void *kept[KEPT_MOST];
+/* volatile: or the compiler would leave the pointers out. */
+static void *volatile kept[KEPT_MOST];
 
 static void keep(void *p)
 {
