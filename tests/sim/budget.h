@@ -5,14 +5,14 @@
 
 #include "fixture.h"
 
-/* Is the rig's scheduler one of them? */
+/* True if @ops is a scheduler that hands out budgets. */
 bool budget_family(const struct sched_ops *ops);
 
 /* Changes some of the family's parameters. */
 void budget_chaos(struct rng *rng, const struct sched_ops *ops,
 		  struct sched_params *p);
 
-/* host_watch.step and .quiet; @arg: the rig. */
+/* host_watch.step and .quiet; @arg: the fixture. */
 void budget_step(void *arg);
 void budget_quiet(void *arg);
 

@@ -101,7 +101,7 @@ static void check_waiting(struct fixture *r, const struct mqfq *m,
 	else if (!vtime_before(limit, hq->q.head_tag + fixture_wheel_late(m)))
 		host_fail(
 			h,
-			"%llu ns: queue %u, lead VT + %lld, is still throttled",
+			"%llu ns: queue %u, head tag VT + %lld, is still throttled",
 			host_now(h), hq->q.index,
 			(s64)(hq->q.head_tag - r->vt));
 }
@@ -117,9 +117,10 @@ static void check_vt_follows(struct fixture *r)
 		if (h->queues[i].waiting && !h->queues[i].blocked)
 			least = vtime_min_tag(least, h->queues[i].q.head_tag);
 	if (least != VTIME_NONE && vtime_before(r->vt, least))
-		host_fail(r->host,
-			  "%llu ns: virtual time is %lld behind the least lead",
-			  host_now(r->host), (s64)(least - r->vt));
+		host_fail(
+			r->host,
+			"%llu ns: virtual time is %lld behind the least head tag",
+			host_now(r->host), (s64)(least - r->vt));
 }
 
 static void fixture_quiet(void *arg)
@@ -287,9 +288,10 @@ static void check_published(struct fixture *r, const struct queue *q)
 
 	if (believed !=
 	    (mqfq_queue_of(q)->published ? q->head_tag : VTIME_NONE))
-		host_fail(r->host,
-			  "%llu ns: queue %u publishes %llu, its lead is %llu",
-			  host_now(r->host), q->index, believed, q->head_tag);
+		host_fail(
+			r->host,
+			"%llu ns: queue %u publishes %llu, its head tag is %llu",
+			host_now(r->host), q->index, believed, q->head_tag);
 }
 
 static void fixture_digest(struct fixture *r, const struct host_io *hio)

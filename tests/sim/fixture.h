@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * rig - a simulated host with flows, loads and the invariants under watch
+ * fixture - a simulated host with flows, loads and the invariants under watch
  *
- * A *trial* is one test of one scheduler; it does not end the program when
+ * A *test case* is one test of one scheduler; it does not end the program when
  * something is wrong but says what, because the fairness tests are also run
  * against a scheduler that must fail them.
  */

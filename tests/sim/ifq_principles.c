@@ -231,7 +231,7 @@ void ifq_monotony(struct test_case *t)
 		if (worst < 0.99)
 			case_fail(
 				t,
-				"when tenant %u has left somebody gets %.3f of what it got",
+				"without tenant %u another tenant gets %.3f of its earlier bytes",
 				i, worst);
 	}
 	other = serve(t, mixed, 16);
@@ -239,7 +239,7 @@ void ifq_monotony(struct test_case *t)
 	if (worst < 0.99)
 		case_fail(
 			t,
-			"on a drive twice as large somebody gets %.3f of what it got",
+			"on a drive twice as large a tenant gets %.3f of its earlier bytes",
 			worst);
 }
 
@@ -269,9 +269,10 @@ void ifq_less_waits_less(struct test_case *t)
 				i, got.wait_us[i], i - 1, got.wait_us[i - 1]);
 	}
 	if (got.wait_us[ASKS - 1] < 10 * got.wait_us[ASKS - 2])
-		case_fail(t,
-			  "who takes all waits %.1f us, who takes less %.1f us",
-			  got.wait_us[ASKS - 1], got.wait_us[ASKS - 2]);
+		case_fail(
+			t,
+			"the tenant that takes all waits %.1f us, one that takes less %.1f us",
+			got.wait_us[ASKS - 1], got.wait_us[ASKS - 2]);
 	case_note(t, "waits %.1f, %.1f, %.1f, %.1f us", got.wait_us[0],
 		  got.wait_us[1], got.wait_us[2], got.wait_us[3]);
 }

@@ -121,7 +121,7 @@ void ifq_debt(struct test_case *t)
 	/* 16 MiB are always charged ahead. */
 	fixture_closed(&d.r, d.flow, 256, 64 * KIB);
 	fixture_run(&d.r, 10 * MS);
-	/* Instead of the rig's own. */
+	/* These replace the callbacks of the fixture. */
 	d.r.host->watch.step = debt_step;
 	d.r.host->watch.quiet = NULL;
 	fixture_run(&d.r, 2 * SEC);
@@ -169,7 +169,10 @@ void ifq_wakes(struct test_case *t)
 	fixture_run(&r, 20 * MS);
 	part = fixture_part(flow, before, 2, 0);
 	if (part > 10000)
-		case_fail(t, "who moved so much still has %llu ppm", part);
+		case_fail(
+			t,
+			"the tenant that was served so much still has %llu ppm",
+			part);
 	/* A window ends 1.1 s after the start: then they are equal. */
 	fixture_run(&r, 60 * MS);
 	fixture_bytes(flow, before, 2);

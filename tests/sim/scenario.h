@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * scene - tenants on a rig, and what each of them got
+ * scenario - tenants on a fixture, and the bytes that each of them got
  *
  * For the schedulers that promise shares of what the drive does without them:
  * "none" is FIFO with more slots than all flows ask for.
@@ -36,7 +36,7 @@ struct outcome {
 	double index;			/* Jain's, of bytes / weight */
 };
 
-/* Adds to the trial's note. */
+/* Appends to the note of the test case. */
 __attribute__((format(printf, 2, 3)))
 void note(struct test_case *t, const char *fmt, ...);
 
