@@ -5,7 +5,7 @@
 usage: tests/style/sparse.py
 
 Two passes. The first reads sched/, flash/ and sim/ with the simulator's port.h. The second builds
-the module for the guests' kernel and has its makefiles call sparse on every file (C=2), which also
+the module for the guests' kernel and has its makefiles call sparse on every file (C=2). That also
 checks address spaces, endianness and lock contexts. Exit status: 0 nothing found, 1 something,
 2 a tool is missing.
 """

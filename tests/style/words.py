@@ -6,9 +6,9 @@ usage: tests/style/words.py [--list] [--long] [--what] [FILE...]
 
 Comments are those of C, Python (docstrings included), shell, make, Meson and TOML files. Documents
 are Markdown files without code. Text in backquotes is not counted, so a rule can name its words.
-Prints one line for each group, and fails when a rate is above its ceiling. Sentences of more than
-25 words, table cells of more than 15, and places where "what" may stand for a noun are counted
-and do not fail. Exit status: 0 below the ceilings, 1 above.
+Prints one line for each group, and fails when a rate is above its ceiling. Three more counts do not
+fail: sentences of more than 25 words, table cells of more than 15, and places where "what" may
+stand for a noun. Exit status: 0 below the ceilings, 1 above.
 """
 
 from __future__ import annotations
