@@ -205,6 +205,14 @@ static void costs_of(struct test_case *t, const struct sched_ops *ops)
 	struct scenario s;
 
 	p.ops = ops;
+	if (ops != t->ops) {
+		u32 depth = p.sched.depth;
+
+		sched_params_init(ops, &p.sched);
+		p.sched.depth = depth;
+		params_put(ops, &p.sched, "threshold_kb", 0);
+		params_set(ops, &p.sched, "anticipate", 0);
+	}
 	p.sched.cost.kind = COST_LEARNED;
 	scenario_open(&s, &own, &p, tenant, ARRAY_SIZE(tenant));
 	fixture_run(&s.r, 5 * SEC);
