@@ -50,17 +50,6 @@ static inline bool queue_set_claim(struct queue_set *s, u32 queue)
 	       (atomic64_fetch_andnot(bit, &s->word[queue / 64]) & bit);
 }
 
-/* Is any queue below @nr_queues a member? */
-static inline bool queue_set_any(const struct queue_set *s, u32 nr_queues)
-{
-	u32 i;
-
-	for (i = 0; i * 64 < nr_queues; i++)
-		if (atomic64_read(&s->word[i]))
-			return true;
-	return false;
-}
-
 /* First member in [first, last), or QUEUES_MAX. */
 static inline u32 queue_set_find(const struct queue_set *s, u32 first, u32 last)
 {

@@ -105,12 +105,6 @@ void host_flow_destroy(struct host *h, struct flow *f)
 	port_free(f);
 }
 
-void host_set_weight(struct host *h, struct flow *f, u32 weight)
-{
-	flow_set_weight(f, weight);
-	host_tune(h, NULL);
-}
-
 static u64 host_now(const struct host *h)
 {
 	return (u64)atomic64_read(&h->now_ns);

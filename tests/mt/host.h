@@ -57,7 +57,6 @@ void host_deinit(struct host *h);
 
 struct flow *host_flow_create(struct host *h, struct flow *parent, u32 weight);
 void host_flow_destroy(struct host *h, struct flow *f);
-void host_set_weight(struct host *h, struct flow *f, u32 weight);
 void host_flow_weigh(struct host *h, struct flow *f, u32 weight);
 
 void host_insert(struct host *h, u32 queue, struct io *io);
