@@ -22,6 +22,7 @@ static void flash_expect(struct device *d)
 
 	if (ns == FLASH_NEVER)
 		return;
+	ns = max(ns, d->stalled_ns);
 	if (!d->flash_due.armed)
 		event_arm(d->timeline, &d->flash_due, ns);
 	else if (ns < d->flash_due.at_ns)
@@ -31,9 +32,11 @@ static void flash_expect(struct device *d)
 static void flash_due(struct event *ev)
 {
 	struct device *d = container_of(ev, struct device, flash_due);
-	struct flash_cmd *done =
-		flash_advance(d->params.flash, d->timeline->now, FLASH_EVENTS);
+	struct flash_cmd *done = NULL;
 
+	if (d->timeline->now >= d->stalled_ns)
+		done = flash_advance(d->params.flash, d->timeline->now,
+				     FLASH_EVENTS);
 	while (done) {
 		struct flash_cmd *next = done->next;
 
@@ -77,6 +80,10 @@ static void device_served(struct event *ev)
 	struct device *d = cmd->device;
 	struct device_cmd *next = d->head;
 
+	if (d->timeline->now < d->stalled_ns) {
+		event_arm(d->timeline, &cmd->event, d->stalled_ns);
+		return;
+	}
 	d->busy--;
 	if (next) {
 		d->head = next->next;
@@ -105,6 +112,11 @@ void device_start(struct device *d, struct device_cmd *cmd, bool write,
 	}
 	*d->tail = cmd;
 	d->tail = &cmd->next;
+}
+
+void device_stall(struct device *d, u64 until_ns)
+{
+	d->stalled_ns = max(d->stalled_ns, until_ns);
 }
 
 void device_init(struct device *d, struct timeline *t,

@@ -52,6 +52,7 @@ struct device {
 	struct device_cmd *head, **tail;	/* commands that wait for a slot */
 	u32 busy;			/* slots in use */
 	struct event flash_due;
+	u64 stalled_ns;			/* nothing is done before: device_stall() */
 };
 
 /* @done is called for each command that has been served. */
@@ -62,6 +63,12 @@ void device_init(struct device *d, struct timeline *t,
 /* Starts @cmd, of @bytes.  A drive serves whole pages. */
 void device_start(struct device *d, struct device_cmd *cmd, bool write,
 		  u32 bytes);
+
+/*
+ * Stalls @d until @until_ns: no command is done before.  Commands that would
+ * have been done earlier are done together at that time.
+ */
+void device_stall(struct device *d, u64 until_ns);
 
 /* Returns the time that a device of fixed service time takes for a command. */
 u64 device_service_ns(const struct device_params *p, bool write, u32 bytes);
