@@ -449,7 +449,8 @@ static void host_quiet(struct host *h)
 	if (h->wakes)
 		return;
 	check_stall(h);
-	audit_quiet(h);
+	if (!h->params.audit_at_end)
+		audit_quiet(h);
 	if (h->watch.quiet)
 		h->watch.quiet(h->watch.arg);
 }

@@ -151,6 +151,7 @@ struct host_params {
 	bool no_tick;			/* never call tick, to test liveness */
 	u32 refuse_permille;		/* ios that the driver sends back .. */
 	u64 refuse_ns;			/* .. after this time: see requeue */
+	bool audit_at_end;		/* no audit at quiet moments: audit.h */
 };
 
 /* Callbacks by which a test watches a run; each member may be NULL. */
