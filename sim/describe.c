@@ -1,0 +1,505 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Reads descriptions of runs: see describe.h. */
+#include <stdarg.h>
+
+#include "describe.h"
+
+#include "none.h"
+#include "text.h"
+#include "sched/core/policies.h"
+
+enum {
+	WORDS_MAX	= 64,
+	SECTOR		= 512,
+	BYTES_MOST	= 1 << 30,
+	WEIGHT_MOST	= 10000,
+	MS_MOST		= 1000 * 1000 * 1000,
+};
+
+#define NUMBER_MOST	(1ULL << 62)
+
+/* The words of a line that are still to be read. */
+struct words {
+	char *word[WORDS_MAX];
+	u32 nr, at;
+};
+
+static const char *const fill_names[] = {
+	[FILL_EMPTY]		= "empty",
+	[FILL_SEQUENTIAL]	= "sequential",
+	[FILL_RANDOM]		= "random",
+	[FILL_STEADY]		= "steady",
+};
+
+static const char *const ftl_names[] = {
+	[FLASH_FTL_DEVICE]	= "device",
+	[FLASH_FTL_HOST]	= "host",
+};
+
+static const char *const order_names[] = { "random", "sequential" };
+static const char *const audit_names[] = { "all", "end" };
+
+static const char *const action_names[] = {
+	[ACTION_RETIME]	= "retime",
+	[ACTION_STALL]	= "stall",
+	[ACTION_WEIGHT]	= "weight",
+	[ACTION_SET]	= "set",
+};
+
+/* A number of a structure, by its word. */
+struct number {
+	const char *name;
+	size_t offset;
+	u64 least, most;
+};
+
+#define NUMBER(type, name, least, most) \
+	{ #name, offsetof(struct type, name), least, most }
+
+static const struct number run_numbers[] = {
+	NUMBER(description, seed, 0, NUMBER_MOST),
+	NUMBER(description, queues, 1, QUEUES_MAX),
+	NUMBER(description, tags, 0, 65536),
+	NUMBER(description, wake_ns, 0, 1000 * 1000 * 1000),
+	NUMBER(description, warm_ms, 0, MS_MOST),
+	NUMBER(description, run_ms, 1, MS_MOST),
+	NUMBER(description, series, 1, MS_MOST),
+	{ NULL, 0, 0, 0 },
+};
+
+static const struct number load_numbers[] = {
+	NUMBER(described_load, depth, 1, 65536),
+	NUMBER(described_load, write, 0, 1000),
+	NUMBER(described_load, queue, 0, QUEUES_MAX - 1),
+	NUMBER(described_load, queues, 1, QUEUES_MAX),
+	NUMBER(described_load, think_us, 0, 1000ULL * MS_MOST),
+	NUMBER(described_load, on_ms, 1, MS_MOST),
+	NUMBER(described_load, off_ms, 1, MS_MOST),
+	NUMBER(described_load, start_ms, 0, MS_MOST),
+	NUMBER(described_load, stop_ms, 1, MS_MOST),
+	NUMBER(described_load, first_mib, 0, 1 << 23),
+	NUMBER(described_load, mib, 1, 1 << 23),
+	{ NULL, 0, 0, 0 },
+};
+
+__attribute__((format(printf, 3, 4)))
+static bool wrong_at(struct description *d, u32 line, const char *fmt, ...);
+
+static bool wrong_at(struct description *d, u32 line, const char *fmt, ...)
+{
+	struct text out = text_of(d->wrong, sizeof(d->wrong));
+	va_list args;
+	char what[400];
+
+	va_start(args, fmt);
+	vsnprintf(what, sizeof(what), fmt, args);
+	va_end(args);
+	text_add(&out, "line %u: %s", line, what);
+	return false;
+}
+
+#define wrong(d, ...) wrong_at(d, (d)->line, __VA_ARGS__)
+
+/* ------------------------------------------------------------- single words */
+
+static bool has_word(const struct words *w)
+{
+	return w->at < w->nr;
+}
+
+/* Returns the next word, or an empty one. */
+static char *next_word(struct words *w)
+{
+	static char empty[1];
+
+	return has_word(w) ? w->word[w->at++] : empty;
+}
+
+static bool take_number(struct description *d, struct words *w,
+			const char *name, u64 least, u64 most, u64 *value)
+{
+	const char *word = next_word(w);
+
+	if (text_number(word, least, most, value))
+		return true;
+	return wrong(d, "%s '%s': use a number from %llu to %llu", name, word,
+		     least, most);
+}
+
+static bool take_name(struct description *d, struct words *w, const char *what,
+		      const char *const *names, u32 nr, u32 *value)
+{
+	const char *word = next_word(w);
+	char known[256];
+	struct text out = text_of(known, sizeof(known));
+
+	*value = text_find(names, nr, word);
+	if (*value < nr)
+		return true;
+	text_list(&out, names, nr);
+	return wrong(d, "%s '%s': use %s", what, word, known);
+}
+
+static const struct number *find_number(const struct number *table,
+					const char *name)
+{
+	for (; table->name; table++)
+		if (!strcmp(table->name, name))
+			return table;
+	return NULL;
+}
+
+static bool take_listed(struct description *d, struct words *w,
+			const struct number *n, void *object)
+{
+	return take_number(d, w, n->name, n->least, n->most,
+			   (u64 *)((char *)object + n->offset));
+}
+
+/* ---------------------------------------------------------------- statements */
+
+static bool read_scheduler(struct description *d, struct words *w)
+{
+	const char *name = next_word(w);
+	const struct sched_ops *const *p;
+	char known[256];
+	struct text out = text_of(known, sizeof(known));
+
+	d->ops = strcmp(name, "none") ? sched_find(name) : &none_ops;
+	if (d->ops)
+		return true;
+	text_add(&out, "none");
+	for (p = sched_policies; *p; p++)
+		text_add(&out, ", %s", (*p)->name);
+	return wrong(d, "scheduler '%s': use %s", name, known);
+}
+
+static bool take_setting(struct description *d, struct words *w,
+			 struct setting *s)
+{
+	const char *name = next_word(w);
+	char why[400];
+
+	if (!d->ops)
+		return wrong(d, "set: name the scheduler on a line before");
+	if (!setting_parse(s, d->ops, name, w->word + w->at, w->nr - w->at, why,
+			   sizeof(why)))
+		return wrong(d, "set: %s", why);
+	w->at = w->nr;
+	return true;
+}
+
+static bool read_set(struct description *d, struct words *w)
+{
+	if (d->nr_settings == SETTINGS_MAX)
+		return wrong(d, "set: at most %u of them", SETTINGS_MAX);
+	return take_setting(d, w, &d->setting[d->nr_settings++]);
+}
+
+static bool read_device(struct description *d, struct words *w)
+{
+	return take_number(d, w, "SLOTS", 1, 65536, &d->slots) &&
+	       take_number(d, w, "BASE_NS", 1, NUMBER_MOST, &d->base_ns) &&
+	       take_number(d, w, "NS_PER_KIB", 0, 1ULL << 32, &d->ns_per_kib);
+}
+
+static bool read_drive(struct description *d, struct words *w)
+{
+	const char *name = next_word(w);
+	const struct flash_params *p;
+	char known[256];
+	struct text out = text_of(known, sizeof(known));
+
+	d->model = flash_model(name);
+	if (d->model)
+		return take_number(d, w, "SIZE_MIB", 1, 1 << 23,
+				   &d->drive_mib) &&
+		       take_name(d, w, "FILL", fill_names, FILLS, &d->fill);
+	for (p = flash_models; p->name; p++)
+		text_add(&out, "%s%s", p == flash_models ? "" : ", ", p->name);
+	return wrong(d, "drive '%s': use %s", name, known);
+}
+
+static bool read_ftl(struct description *d, struct words *w)
+{
+	return take_name(d, w, "ftl", ftl_names, ARRAY_SIZE(ftl_names),
+			 &d->ftl);
+}
+
+static bool read_audit(struct description *d, struct words *w)
+{
+	return take_name(d, w, "audit", audit_names, ARRAY_SIZE(audit_names),
+			 &d->audit_end);
+}
+
+static u32 find_flow(const struct description *d, const char *name)
+{
+	u32 i;
+
+	for (i = 0; i < d->nr_flows; i++)
+		if (!strcmp(d->flow[i].name, name))
+			break;
+	return i;
+}
+
+/* Takes the name of a flow that a line above has described. */
+static bool take_flow(struct description *d, struct words *w, u32 *flow)
+{
+	const char *name = next_word(w);
+
+	*flow = find_flow(d, name);
+	if (*flow < d->nr_flows)
+		return true;
+	return wrong(d, "no flow '%s': describe it on a line before", name);
+}
+
+static bool name_valid(const char *name)
+{
+	size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz"
+				     "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				     "0123456789_.-");
+
+	return length && !name[length] && length < FLOW_NAME_MAX;
+}
+
+static bool read_flow(struct description *d, struct words *w)
+{
+	struct described_flow *f = &d->flow[d->nr_flows];
+	const char *name = next_word(w), *word;
+
+	if (d->nr_flows == FLOWS_MAX)
+		return wrong(d, "flow: at most %u of them", FLOWS_MAX);
+	if (!name_valid(name))
+		return wrong(
+			d,
+			"flow '%s': use a name of letters, digits, '_', '.' and '-', up to %u",
+			name, FLOW_NAME_MAX - 1);
+	if (find_flow(d, name) < d->nr_flows)
+		return wrong(d, "flow '%s': it is there already", name);
+	strcpy(f->name, name);
+	f->parent = NO_PARENT;
+	while (has_word(w)) {
+		word = next_word(w);
+		if (!strcmp(word, "weight")) {
+			if (!take_number(d, w, word, 1, WEIGHT_MOST,
+					 &f->weight))
+				return false;
+		} else if (!strcmp(word, "parent")) {
+			if (!take_flow(d, w, &f->parent))
+				return false;
+		} else {
+			return wrong(d,
+				     "flow: no word '%s': use weight, parent",
+				     word);
+		}
+	}
+	if (!f->weight)
+		return wrong(d, "flow '%s': give its weight", name);
+	d->nr_flows++;
+	return true;
+}
+
+/* Takes the bytes of requests: N, or N-M. */
+static bool take_bytes(struct description *d, struct words *w,
+		       struct described_load *l)
+{
+	char *word = next_word(w), *dash = strchr(word, '-');
+	bool valid;
+
+	if (dash)
+		*dash = '\0';
+	valid = text_number(word, SECTOR, BYTES_MOST, &l->bytes) &&
+		l->bytes % SECTOR == 0;
+	if (valid && dash)
+		valid = text_number(dash + 1, l->bytes, BYTES_MOST,
+				    &l->bytes_max) &&
+			l->bytes_max % SECTOR == 0;
+	if (dash)
+		*dash = '-';
+	if (valid)
+		return true;
+	return wrong(
+		d,
+		"bytes '%s': use N or N-M, multiples of %u up to %u, the lesser first",
+		word, SECTOR, BYTES_MOST);
+}
+
+static bool take_load_word(struct description *d, struct words *w,
+			   struct described_load *l)
+{
+	const char *word = next_word(w);
+	const struct number *n = find_number(load_numbers, word);
+	char known[256];
+	struct text out = text_of(known, sizeof(known));
+	u32 order;
+
+	if (n)
+		return take_listed(d, w, n, l);
+	if (!strcmp(word, "bytes"))
+		return take_bytes(d, w, l);
+	if (!strcmp(word, "order")) {
+		if (!take_name(d, w, word, order_names, ARRAY_SIZE(order_names),
+			       &order))
+			return false;
+		l->in_order = order;
+		return true;
+	}
+	text_add(&out, "bytes, order");
+	for (n = load_numbers; n->name; n++)
+		text_add(&out, ", %s", n->name);
+	return wrong(d, "load: no word '%s': use %s", word, known);
+}
+
+static bool read_load(struct description *d, struct words *w)
+{
+	struct described_load *l = &d->load[d->nr_loads];
+
+	if (d->nr_loads == LOADS_MAX)
+		return wrong(d, "load: at most %u of them", LOADS_MAX);
+	*l = (struct described_load){ .line = d->line, .queues = 1 };
+	if (!take_flow(d, w, &l->flow))
+		return false;
+	while (has_word(w))
+		if (!take_load_word(d, w, l))
+			return false;
+	if (!l->depth || !l->bytes)
+		return wrong(d, "load: give its depth and its bytes");
+	if (!l->on_ms != !l->off_ms)
+		return wrong(d, "load: give both on_ms and off_ms, or neither");
+	d->nr_loads++;
+	return true;
+}
+
+static bool read_at(struct description *d, struct words *w)
+{
+	struct described_action *a = &d->action[d->nr_actions];
+
+	if (d->nr_actions == ACTIONS_MAX)
+		return wrong(d, "at: at most %u of them", ACTIONS_MAX);
+	a->line = d->line;
+	d->nr_actions++;
+	if (!take_number(d, w, "at", 0, MS_MOST, &a->at_ms) ||
+	    !take_name(d, w, "at", action_names, ACTIONS, &a->kind))
+		return false;
+	switch (a->kind) {
+	case ACTION_RETIME:
+		return take_number(d, w, "retime", 1, 100000, &a->value);
+	case ACTION_STALL:
+		return take_number(d, w, "stall", 1, MS_MOST, &a->value);
+	case ACTION_WEIGHT:
+		return take_flow(d, w, &a->flow) &&
+		       take_number(d, w, "weight", 1, WEIGHT_MOST, &a->value);
+	default:
+		return take_setting(d, w, &a->setting);
+	}
+}
+
+/* --------------------------------------------------------------------- lines */
+
+static const struct statement {
+	const char *name;
+	bool (*read)(struct description *d, struct words *w);
+} statements[] = {
+	{ "scheduler", read_scheduler },
+	{ "set", read_set },
+	{ "device", read_device },
+	{ "drive", read_drive },
+	{ "ftl", read_ftl },
+	{ "audit", read_audit },
+	{ "flow", read_flow },
+	{ "load", read_load },
+	{ "at", read_at },
+};
+
+static bool read_statement(struct description *d, struct words *w)
+{
+	const char *name = next_word(w);
+	const struct number *n = find_number(run_numbers, name);
+	char known[256];
+	struct text out = text_of(known, sizeof(known));
+	u32 i;
+
+	if (n)
+		return take_listed(d, w, n, d);
+	for (i = 0; i < ARRAY_SIZE(statements); i++) {
+		if (!strcmp(statements[i].name, name))
+			return statements[i].read(d, w);
+		text_add(&out, "%s%s", i ? ", " : "", statements[i].name);
+	}
+	for (n = run_numbers; n->name; n++)
+		text_add(&out, ", %s", n->name);
+	return wrong(d, "no key '%s': use %s", name, known);
+}
+
+bool describe_line(struct description *d, char *line)
+{
+	struct words w = { .nr = 0 };
+	char *word;
+
+	d->line++;
+	if (strlen(line) + 1 >= LINE_BYTES)
+		return wrong(d, "the line is too long: use less than %u bytes",
+			     LINE_BYTES - 1);
+	line[strcspn(line, "#")] = '\0';
+	for (word = strtok(line, " \t\r\n"); word;
+	     word = strtok(NULL, " \t\r\n")) {
+		if (w.nr == WORDS_MAX)
+			return wrong(d, "more than %u words", WORDS_MAX);
+		w.word[w.nr++] = word;
+	}
+	if (!w.nr)
+		return true;
+	if (!read_statement(d, &w))
+		return false;
+	if (has_word(&w))
+		return wrong(d, "'%s' follows the end of the statement",
+			     next_word(&w));
+	return true;
+}
+
+void describe_begin(struct description *d)
+{
+	*d = (struct description){ .seed = 1, .queues = 1, .run_ms = 1000 };
+}
+
+static bool check_load(struct description *d, struct described_load *l)
+{
+	if (l->queue + l->queues > d->queues)
+		return wrong_at(
+			d, l->line,
+			"load: queues %llu to %llu, but the host has queues 0 to %llu",
+			l->queue, l->queue + l->queues - 1, d->queues - 1);
+	if (!d->model)
+		return true;
+	if (!l->mib && l->first_mib < d->drive_mib)
+		l->mib = d->drive_mib - l->first_mib;
+	if (l->first_mib + l->mib > d->drive_mib || !l->mib)
+		return wrong_at(
+			d, l->line,
+			"load: the range ends at %llu MiB, the drive at %llu MiB",
+			l->first_mib + l->mib, d->drive_mib);
+	if (max(l->bytes, l->bytes_max) > l->mib << 20)
+		return wrong_at(d, l->line,
+				"load: a request is larger than the range");
+	return true;
+}
+
+bool describe_end(struct description *d)
+{
+	u32 i;
+
+	if (!d->ops)
+		return wrong(d, "the scheduler is missing: scheduler NAME");
+	if (!d->model == !d->slots)
+		return wrong(d, "give one of device and drive");
+	if (!d->nr_loads)
+		return wrong(d, "no load: nothing would run");
+	for (i = 0; i < d->nr_loads; i++)
+		if (!check_load(d, &d->load[i]))
+			return false;
+	for (i = 0; i < d->nr_actions; i++)
+		if (d->action[i].kind == ACTION_RETIME && !d->model)
+			return wrong_at(d, d->action[i].line,
+					"retime: it is for a drive");
+	return true;
+}

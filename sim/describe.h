@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * describe - the description of one simulated run, read from text
+ *
+ * A description has one statement on each line.  Empty lines, and all that
+ * follows a #, are skipped.  A word in capitals stands for a value, brackets
+ * mean that a part may be left out.
+ *
+ *	scheduler NAME		of policies.def, or none
+ *	set TUNABLE VALUE	as in queue/iosched/, research too; see tuning.h
+ *	seed N			of all chance; default 1
+ *	queues N		queues, each with a CPU; default 1
+ *	tags N			most requests of a queue in the driver; 0: any
+ *	wake_ns N		a wake-up takes 0 to N ns; default 0
+ *	device SLOTS BASE_NS NS_PER_KIB		fixed service times
+ *	drive MODEL SIZE_MIB FILL		a drive of flash/, instead
+ *	ftl device|host		which side keeps the map of the drive
+ *	warm_ms N		nothing is measured before; default 0
+ *	run_ms N		the measured time after it; default 1000
+ *	series N		figures of each interval of N ms too
+ *	audit all|end		how often the host compares accounts
+ *	flow NAME weight W [parent NAME]
+ *	load FLOW depth N bytes N[-M] [WORD VALUE ...]
+ *	at MS retime PERCENT	all times of the drive are PERCENT % from now on
+ *	at MS stall MS		the device completes nothing for so long
+ *	at MS weight FLOW W
+ *	at MS set TUNABLE VALUE
+ *
+ * FILL is empty, sequential (written once in order), random (written once,
+ * shuffled) or steady (the same, then overwritten at random 1.5 times).
+ *
+ * All times in ms count from the start, the warm-up included.  The scheduler
+ * comes before the lines that set its tunables, and a flow before the lines
+ * that name it.  A flow may have several loads.  The words of a load, with their defaults:
+ *
+ *	write N			writes in a thousand; 0
+ *	queue Q, queues N	the first queue, 0, and their number, 1
+ *	think_us N		from an end to the next request; 0
+ *	on_ms N, off_ms N	it pauses for off_ms after every on_ms
+ *	start_ms N, stop_ms N	0, and never
+ *	order random|sequential	of places
+ *	first_mib N, mib N	the range of the drive; all of it
+ *
+ * Example.  Two tenants of weights 3 and 1 on a device that serves 24 390 reads
+ * of 4 KiB a second:
+ *
+ *	scheduler mqfq
+ *	set depth 16
+ *	device 2 80000 500
+ *	warm_ms 100
+ *	run_ms 2000
+ *	flow big weight 300
+ *	flow small weight 100
+ *	load big depth 32 bytes 4096
+ *	load small depth 32 bytes 4096
+ */
+#ifndef MQFAIR_SIM_DESCRIBE_H
+#define MQFAIR_SIM_DESCRIBE_H
+
+#include "tuning.h"
+#include "flash/flash.h"
+
+enum {
+	LINE_BYTES	= 4096,		/* room for a line with its end */
+	FLOW_NAME_MAX	= 32,
+	FLOWS_MAX	= 2048,
+	LOADS_MAX	= 2048,
+	ACTIONS_MAX	= 1024,
+	SETTINGS_MAX	= 32,
+	NO_PARENT	= 0xffffffff,
+};
+
+enum fill {
+	FILL_EMPTY,
+	FILL_SEQUENTIAL,
+	FILL_RANDOM,
+	FILL_STEADY,
+	FILLS,
+};
+
+struct described_flow {
+	char name[FLOW_NAME_MAX];
+	u64 weight;
+	u32 parent;			/* index in description.flow, or NO_PARENT */
+};
+
+struct described_load {
+	u32 line;
+	u32 flow;			/* index in description.flow */
+	u64 depth, bytes, bytes_max, write, queue, queues;
+	u64 think_us, on_ms, off_ms, start_ms, stop_ms;
+	u64 first_mib, mib;
+	bool in_order;
+};
+
+enum action_kind {
+	ACTION_RETIME,
+	ACTION_STALL,
+	ACTION_WEIGHT,
+	ACTION_SET,
+	ACTIONS,
+};
+
+struct described_action {
+	u32 kind;			/* enum action_kind */
+	u32 line;
+	u64 at_ms;
+	u64 value;			/* percent, ms or weight */
+	u32 flow;			/* ACTION_WEIGHT */
+	struct setting setting;		/* ACTION_SET */
+};
+
+struct description {
+	const struct sched_ops *ops;
+	u64 seed, queues, tags, wake_ns, warm_ms, run_ms, series;
+	u64 slots, base_ns, ns_per_kib;	/* slots 0: a drive */
+	const struct flash_params *model;
+	u64 drive_mib;
+	u32 fill;			/* enum fill */
+	u32 ftl;			/* enum flash_ftl */
+	u32 audit_end;			/* the audit at quiet moments is off */
+	struct setting setting[SETTINGS_MAX];
+	struct described_flow flow[FLOWS_MAX];
+	struct described_load load[LOADS_MAX];
+	struct described_action action[ACTIONS_MAX];
+	u32 nr_settings, nr_flows, nr_loads, nr_actions;
+	u32 line;			/* that is being read */
+	char wrong[512];		/* the first message, or empty */
+};
+
+/* Reads one line, which it changes.  Returns false with a message in wrong. */
+bool describe_line(struct description *d, char *line);
+
+/* Call this before the first line. */
+void describe_begin(struct description *d);
+
+/* Call this after the last line: it checks statements against each other. */
+bool describe_end(struct description *d);
+
+#endif /* MQFAIR_SIM_DESCRIBE_H */

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * none - no scheduler: each queue sends its ios on in the order of arrival
+ *
+ * An io waits only while the driver has no tag for its queue.  There are no
+ * slots and no weights, so the result of a scheduler is compared with this one.
+ * The real `none` of blk-mq behaves the same: it holds no request back.
+ */
+#ifndef MQFAIR_SIM_NONE_H
+#define MQFAIR_SIM_NONE_H
+
+#include "sched/core/sched.h"
+
+extern const struct sched_ops none_ops;
+
+#endif /* MQFAIR_SIM_NONE_H */

@@ -1,0 +1,561 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * sim-run - runs one described simulation and prints its figures as JSON
+ *
+ * usage: sim-run < DESCRIPTION
+ *
+ * describe.h has the format of the description.  The same description gives the
+ * same figures on every machine; only wall_s differs, the seconds that the run
+ * took.
+ *
+ * The output is one object:
+ *
+ *	scheduler, seed, run_ms		as described
+ *	depth		slots in force at the end; 0 under none
+ *	tunables	their values at the end, as the kernel's files show them
+ *	totals		ios, bytes, iops, bytes_per_s of all flows
+ *	flows		by name: the same, mean_ns, p50_ns, p99_ns, p999_ns, max_ns
+ *			and wait_ns (mean time from insert to dispatch), report,
+ *			and with series a list of ios, bytes, mean_ns, p99_ns
+ *	report		the scheduler's own numbers at the end
+ *	drive		written and copied pages, and the time of planes, by kind
+ *
+ * Exit status: 0; 1 if the host's audit failed or memory is short; 2 for a
+ * wrong description.  A message goes to standard error.
+ */
+#include <time.h>
+
+#include "describe.h"
+#include "host.h"
+#include "load.h"
+
+#define US	1000ULL
+#define MS	(1000 * US)
+
+enum {
+	STATUS_FAILED	= 1,
+	STATUS_USAGE	= 2,
+	FILL_BUDGET	= 1 << 20,
+	/* Random overwrites of 1.5 times the capacity: see flash.h. */
+	STEADY_PERCENT	= 150,
+};
+
+struct interval {
+	u64 ios, bytes, mean_ns, p99_ns;
+};
+
+struct run_flow {
+	struct host_flow *flow;
+	struct flow_stats sum;		/* of the measured time */
+	struct interval *interval;
+};
+
+struct run_action {
+	struct run *run;
+	const struct described_action *action;
+	struct event event;
+};
+
+struct run {
+	struct description described;
+	struct host *host;
+	struct flash *flash;
+	struct tuning tuning;
+	struct run_flow flow[FLOWS_MAX];
+	struct load *load[LOADS_MAX];
+	struct run_action action[ACTIONS_MAX];
+	struct flash_stats before;	/* at the end of the warm-up */
+	u32 intervals;
+};
+
+/* --------------------------------------------------------------------- drive */
+
+static void drive_fill(struct run *r)
+{
+	const struct description *d = &r->described;
+	struct flash_fill fill = {
+		.pages = flash_pages(r->flash),
+		.owner = FLASH_NO_OWNER,
+		.seed = d->seed,
+		.shuffled = d->fill != FILL_SEQUENTIAL,
+	};
+
+	if (d->fill == FILL_EMPTY)
+		return;
+	if (d->fill == FILL_STEADY)
+		fill.overwrites = (u64)fill.pages * STEADY_PERCENT / 100;
+	while (flash_fill(r->flash, &fill, FILL_BUDGET))
+		;
+}
+
+/* Returns the exit status. */
+static int drive_open(struct run *r)
+{
+	const struct description *d = &r->described;
+	const struct flash_config c = {
+		.params = d->model,
+		.bytes = d->drive_mib << 20,
+		.owners = d->nr_flows + 1,
+		.ftl = (enum flash_ftl)d->ftl,
+	};
+	const char *wrong;
+
+	if (!d->model)
+		return 0;
+	wrong = flash_config_wrong(&c);
+	if (wrong) {
+		fprintf(stderr, "sim-run: drive %s of %llu MiB: %s\n",
+			d->model->name, d->drive_mib, wrong);
+		return STATUS_USAGE;
+	}
+	r->flash = flash_create(&c);
+	if (!r->flash) {
+		fprintf(stderr, "sim-run: not enough memory for the drive\n");
+		return STATUS_FAILED;
+	}
+	drive_fill(r);
+	return 0;
+}
+
+/* Sets all times of the drive to @percent of those of its model. */
+static void drive_retime(struct run *r, u64 percent)
+{
+	struct flash_params p = *r->described.model;
+
+	p.command_ns = max(1ULL, p.command_ns * percent / 100);
+	p.read_fixed_ns = p.read_fixed_ns * percent / 100;
+	p.write_fixed_ns = p.write_fixed_ns * percent / 100;
+	p.link_ns = p.link_ns * percent / 100;
+	p.channel_ns = p.channel_ns * percent / 100;
+	p.read_ns = max(1ULL, p.read_ns * percent / 100);
+	p.program_ns = max(1ULL, p.program_ns * percent / 100);
+	p.erase_ns = p.erase_ns * percent / 100;
+	flash_retime(r->flash, &p);
+}
+
+/* ------------------------------------------------------------------- actions */
+
+static void act(struct event *ev)
+{
+	struct run_action *ra = container_of(ev, struct run_action, event);
+	const struct described_action *a = ra->action;
+	struct run *r = ra->run;
+
+	switch (a->kind) {
+	case ACTION_RETIME:
+		drive_retime(r, a->value);
+		break;
+	case ACTION_STALL:
+		device_stall(&r->host->device,
+			     host_now(r->host) + a->value * MS);
+		break;
+	case ACTION_WEIGHT:
+		host_flow_weigh(r->flow[a->flow].flow, (u32)a->value);
+		break;
+	default:
+		tuning_set(&r->tuning, &a->setting);
+		host_tune(r->host, &r->tuning.params);
+		break;
+	}
+}
+
+static void actions_arm(struct run *r)
+{
+	u32 i;
+
+	for (i = 0; i < r->described.nr_actions; i++) {
+		struct run_action *ra = &r->action[i];
+
+		ra->run = r;
+		ra->action = &r->described.action[i];
+		event_init(&ra->event, act);
+		event_arm(&r->host->timeline, &ra->event,
+			  ra->action->at_ms * MS);
+	}
+}
+
+/* ------------------------------------------------------------------- set-up */
+
+static void tune(struct run *r)
+{
+	const struct description *d = &r->described;
+	u32 i;
+
+	tuning_init(&r->tuning, d->ops, (u32)(d->tags * d->queues));
+	for (i = 0; i < d->nr_settings; i++)
+		tuning_set(&r->tuning, &d->setting[i]);
+}
+
+static bool flows_open(struct run *r)
+{
+	const struct description *d = &r->described;
+	struct host_flow *root = host_flow_create(r->host, NULL, 0);
+	u32 i;
+
+	if (!root)
+		return false;
+	for (i = 0; i < d->nr_flows; i++) {
+		const struct described_flow *f = &d->flow[i];
+		struct host_flow *parent =
+			f->parent == NO_PARENT ? root : r->flow[f->parent].flow;
+
+		r->flow[i].flow =
+			host_flow_create(r->host, parent, (u32)f->weight);
+		r->flow[i].interval = port_zalloc(r->intervals *
+						  sizeof(*r->flow[i].interval));
+		if (!r->flow[i].flow || !r->flow[i].interval)
+			return false;
+	}
+	return true;
+}
+
+static u32 pages_of(const struct run *r, u64 mib)
+{
+	if (!r->flash)
+		return 0;
+	return (u32)((mib << 20) / flash_params_of(r->flash)->page_bytes);
+}
+
+static bool loads_open(struct run *r)
+{
+	const struct description *d = &r->described;
+	u32 i;
+
+	for (i = 0; i < d->nr_loads; i++) {
+		const struct described_load *l = &d->load[i];
+		const struct load_params p = {
+			.flow = r->flow[l->flow].flow,
+			.first_queue = (u32)l->queue,
+			.nr_queues = (u32)l->queues,
+			.depth = (u32)l->depth,
+			.bytes = (u32)l->bytes,
+			.bytes_max = (u32)l->bytes_max,
+			.write_permille = (u32)l->write,
+			.first_page = pages_of(r, l->first_mib),
+			.pages = pages_of(r, l->mib),
+			.in_order = l->in_order,
+			.think_ns = l->think_us * US,
+			.start_ns = l->start_ms * MS,
+			.stop_ns = l->stop_ms * MS,
+			.on_ns = l->on_ms * MS,
+			.off_ns = l->off_ms * MS,
+		};
+
+		r->load[i] = load_create(r->host, &p);
+		if (!r->load[i])
+			return false;
+	}
+	return true;
+}
+
+static bool run_open(struct run *r)
+{
+	const struct description *d = &r->described;
+	struct host_params p = {
+		.seed = d->seed,
+		.nr_queues = (u32)d->queues,
+		.ops = d->ops,
+		.device = {
+			.slots = (u32)d->slots,
+			.base_ns = d->base_ns,
+			.ns_per_kib = d->ns_per_kib,
+			.flash = r->flash,
+		},
+		.tags = (u32)d->tags,
+		.wake_ns = d->wake_ns,
+		.audit_at_end = d->audit_end,
+	};
+
+	tune(r);
+	p.sched = r->tuning.params;
+	r->intervals =
+		d->series ? (u32)((d->run_ms + d->series - 1) / d->series) : 1;
+	r->host = host_create(&p);
+	if (!r->host || !flows_open(r) || !loads_open(r))
+		return false;
+	actions_arm(r);
+	return true;
+}
+
+static void run_close(struct run *r)
+{
+	u32 i;
+
+	if (r->host)
+		host_destroy(r->host);
+	for (i = 0; i < r->described.nr_loads; i++)
+		load_destroy(r->load[i]);
+	for (i = 0; i < r->described.nr_flows; i++)
+		port_free(r->flow[i].interval);
+}
+
+/* ----------------------------------------------------------------- measuring */
+
+static u64 mean(u64 sum, u64 n)
+{
+	return n ? sum / n : 0;
+}
+
+static void histogram_merge(struct histogram *to, const struct histogram *from)
+{
+	u32 i;
+
+	to->count += from->count;
+	to->sum_ns += from->sum_ns;
+	to->max_ns = max(to->max_ns, from->max_ns);
+	for (i = 0; i < HISTOGRAM_BUCKETS; i++)
+		to->bucket[i] += from->bucket[i];
+}
+
+/* Takes the figures since the last call, and begins anew. */
+static void flow_take(struct run_flow *f, u32 interval)
+{
+	struct flow_stats *now = &f->flow->stats;
+
+	f->interval[interval] = (struct interval){
+		.ios = now->ios,
+		.bytes = now->bytes,
+		.mean_ns = mean(now->latency.sum_ns, now->latency.count),
+		.p99_ns = histogram_at(&now->latency, 990),
+	};
+	f->sum.ios += now->ios;
+	f->sum.bytes += now->bytes;
+	f->sum.wait_ns += now->wait_ns;
+	histogram_merge(&f->sum.latency, &now->latency);
+	*now = (struct flow_stats){ 0 };
+}
+
+static void measure(struct run *r)
+{
+	const struct description *d = &r->described;
+	u64 step = d->series ? d->series : d->run_ms;
+	u32 flow, i;
+
+	host_run(r->host, d->warm_ms * MS);
+	for (flow = 0; flow < d->nr_flows; flow++)
+		r->flow[flow].flow->stats = (struct flow_stats){ 0 };
+	if (r->flash)
+		r->before = flash_stats(r->flash);
+	for (i = 0; i < r->intervals; i++) {
+		host_run(r->host,
+			 (d->warm_ms + min((i + 1) * step, d->run_ms)) * MS);
+		for (flow = 0; flow < d->nr_flows; flow++)
+			flow_take(&r->flow[flow], i);
+	}
+}
+
+/* ------------------------------------------------------------------ printing */
+
+struct json_report {
+	struct report report;
+	FILE *out;
+	bool more;
+};
+
+static void put_number(struct report *r, const char *name, const char *part,
+		       s64 value)
+{
+	struct json_report *jr = container_of(r, struct json_report, report);
+
+	fprintf(jr->out, "%s\"%s%s%s\": %lld", jr->more ? ", " : "", name,
+		part ? "." : "", part ? part : "", value);
+	jr->more = true;
+}
+
+static void print_report(FILE *out, const struct sched *s, const struct flow *f)
+{
+	struct json_report jr = { .report.put = put_number, .out = out };
+
+	fprintf(out, "\"report\": {");
+	if (f && s->ops->report_flow)
+		s->ops->report_flow(f, &jr.report);
+	if (!f && s->ops->report)
+		s->ops->report(s, &jr.report);
+	fprintf(out, "}");
+}
+
+static void print_rates(FILE *out, const struct run *r, u64 ios, u64 bytes)
+{
+	u64 run_ms = r->described.run_ms;
+
+	fprintf(out,
+		"\"ios\": %llu, \"bytes\": %llu, \"iops\": %.1f, \"bytes_per_s\": %.1f",
+		ios, bytes, (double)ios * 1000 / (double)run_ms,
+		(double)bytes * 1000 / (double)run_ms);
+}
+
+static void print_series(FILE *out, const struct run *r,
+			 const struct run_flow *f)
+{
+	u32 i;
+
+	fprintf(out, ", \"series\": [");
+	for (i = 0; i < r->intervals; i++)
+		fprintf(out,
+			"%s{\"ios\": %llu, \"bytes\": %llu, \"mean_ns\": %llu, \"p99_ns\": %llu}",
+			i ? ", " : "", f->interval[i].ios, f->interval[i].bytes,
+			f->interval[i].mean_ns, f->interval[i].p99_ns);
+	fprintf(out, "]");
+}
+
+static void print_flow(FILE *out, const struct run *r, const struct run_flow *f)
+{
+	const struct histogram *h = &f->sum.latency;
+
+	print_rates(out, r, f->sum.ios, f->sum.bytes);
+	fprintf(out,
+		", \"mean_ns\": %llu, \"p50_ns\": %llu, \"p99_ns\": %llu, \"p999_ns\": %llu, \"max_ns\": %llu, \"wait_ns\": %llu, ",
+		mean(h->sum_ns, h->count), histogram_at(h, 500),
+		histogram_at(h, 990), histogram_at(h, 999), h->max_ns,
+		mean(f->sum.wait_ns, f->sum.ios));
+	print_report(out, &r->host->sched, f->flow->flow);
+	if (r->described.series)
+		print_series(out, r, f);
+}
+
+static void print_flows(FILE *out, const struct run *r)
+{
+	const struct description *d = &r->described;
+	u64 ios = 0, bytes = 0;
+	u32 i;
+
+	fprintf(out, " \"flows\": {\n");
+	for (i = 0; i < d->nr_flows; i++) {
+		fprintf(out, "  \"%s\": {", d->flow[i].name);
+		print_flow(out, r, &r->flow[i]);
+		fprintf(out, "}%s\n", i + 1 < d->nr_flows ? "," : "");
+		ios += r->flow[i].sum.ios;
+		bytes += r->flow[i].sum.bytes;
+	}
+	fprintf(out, " },\n \"totals\": {");
+	print_rates(out, r, ios, bytes);
+	fprintf(out, "},\n");
+}
+
+static void print_tunable(FILE *out, const struct run *r,
+			  const struct tunable *t)
+{
+	const struct sched_params *p = &r->host->sched.params;
+
+	if (t->kind == TUNABLE_COST)
+		fprintf(out, "\"%s\": \"%s\"", t->name,
+			cost_names[tunable_get_cost(t, p)->kind]);
+	else if (t->kind == TUNABLE_CHOICE)
+		fprintf(out, "\"%s\": \"%s\"", t->name,
+			t->choices[tunable_get(t, p)]);
+	else
+		fprintf(out, "\"%s\": %u", t->name, tunable_get(t, p));
+}
+
+static void print_sched(FILE *out, const struct run *r)
+{
+	const struct sched *s = &r->host->sched;
+	const struct tunable *t;
+
+	fprintf(out, " \"depth\": %u,\n \"tunables\": {", s->params.depth);
+	for (t = s->ops->tunables; t->name; t++) {
+		fprintf(out, "%s", t == s->ops->tunables ? "" : ", ");
+		print_tunable(out, r, t);
+	}
+	fprintf(out, "},\n ");
+	print_report(out, s, NULL);
+	fprintf(out, ",\n");
+}
+
+static void print_drive(FILE *out, const struct run *r)
+{
+	struct flash_stats after;
+
+	if (!r->flash)
+		return;
+	after = flash_stats(r->flash);
+	fprintf(out,
+		" \"drive\": {\"read\": %llu, \"written\": %llu, \"copied\": %llu, \"read_busy_ns\": %llu, \"program_busy_ns\": %llu, \"gc_busy_ns\": %llu},\n",
+		after.read - r->before.read, after.written - r->before.written,
+		after.copied - r->before.copied,
+		after.read_busy_ns - r->before.read_busy_ns,
+		after.program_busy_ns - r->before.program_busy_ns,
+		after.gc_busy_ns - r->before.gc_busy_ns);
+}
+
+/* Prints all but wall_s, at the end of the measured time. */
+static void print_run(FILE *out, const struct run *r)
+{
+	const struct description *d = &r->described;
+
+	fprintf(out,
+		"{\n \"scheduler\": \"%s\",\n \"seed\": %llu,\n \"run_ms\": %llu,\n",
+		d->ops->name, d->seed, d->run_ms);
+	print_sched(out, r);
+	print_flows(out, r);
+	print_drive(out, r);
+}
+
+/* ---------------------------------------------------------------------- main */
+
+static double wall(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static bool read_description(struct description *d)
+{
+	char line[LINE_BYTES];
+
+	describe_begin(d);
+	while (fgets(line, sizeof(line), stdin))
+		if (!describe_line(d, line))
+			return false;
+	return describe_end(d);
+}
+
+/* Runs to the end and prints the figures; returns the exit status. */
+static int play(struct run *r)
+{
+	double begin = wall();
+	char *figures = NULL;
+	size_t size;
+	FILE *out = open_memstream(&figures, &size);
+	int status = 0;
+
+	if (!out || !run_open(r)) {
+		fprintf(stderr, "sim-run: not enough memory for the run\n");
+		status = STATUS_FAILED;
+		goto close;
+	}
+	measure(r);
+	print_run(out, r);
+	host_finish(r->host);
+	if (host_failed(r->host)) {
+		fprintf(stderr, "sim-run: %s\n", r->host->failure);
+		status = STATUS_FAILED;
+	}
+close:
+	if (out)
+		fclose(out);
+	if (!status)
+		printf("%s \"wall_s\": %.3f\n}\n", figures, wall() - begin);
+	free(figures);
+	run_close(r);
+	return status;
+}
+
+int main(void)
+{
+	static struct run run;
+	int status;
+
+	if (!read_description(&run.described)) {
+		fprintf(stderr, "sim-run: %s\n", run.described.wrong);
+		return STATUS_USAGE;
+	}
+	status = drive_open(&run);
+	if (!status)
+		status = play(&run);
+	if (run.flash)
+		flash_destroy(run.flash);
+	return status;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * text - numbers and lists in the text that sim-run reads and writes
+ */
+#ifndef MQFAIR_SIM_TEXT_H
+#define MQFAIR_SIM_TEXT_H
+
+#include "port.h"
+
+/* A buffer of the caller that text_add() appends to; the rest is cut off. */
+struct text {
+	char *at, *end;
+};
+
+struct text text_of(char *buffer, size_t size);
+
+__attribute__((format(printf, 2, 3)))
+void text_add(struct text *t, const char *fmt, ...);
+
+/* Appends @nr names, separated by commas. */
+void text_list(struct text *t, const char *const *names, u32 nr);
+
+/* Reads a decimal number of [@least, @most]; false for anything else. */
+bool text_number(const char *word, u64 least, u64 most, u64 *value);
+
+/* Returns the index of @word in the first @nr of @names, or @nr. */
+u32 text_find(const char *const *names, u32 nr, const char *word);
+
+/* Returns the length of a list that ends with NULL. */
+u32 text_count(const char *const *names);
+
+#endif /* MQFAIR_SIM_TEXT_H */

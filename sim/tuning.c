@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Tunables as text: see tuning.h. */
+#include "tuning.h"
+
+#include "text.h"
+
+enum {
+	AUTO_DEPTH_MOST		= 128,
+	AUTO_THRESHOLD_PER_SLOT	= 512,
+	COEFFICIENTS		= 4,
+};
+
+static u32 auto_value(const struct tuning *t, const struct tunable *tunable)
+{
+	u32 takes = t->takes ? t->takes : AUTO_DEPTH_MOST;
+
+	switch (tunable->automatic) {
+	case AUTO_DEPTH:
+		return min(takes, (u32)AUTO_DEPTH_MOST);
+	case AUTO_THRESHOLD:
+		return t->params.depth * AUTO_THRESHOLD_PER_SLOT;
+	default:
+		return tunable->initial * tunable->unit;
+	}
+}
+
+static void set_automatic(struct tuning *t, bool depth)
+{
+	const struct tunable *table = t->ops->tunables;
+	u32 i;
+
+	for (i = 0; table[i].name; i++)
+		if ((t->automatic & BIT_ULL(i)) &&
+		    (table[i].automatic == AUTO_DEPTH) == depth)
+			tunable_put(&table[i], &t->params,
+				    auto_value(t, &table[i]));
+}
+
+/* The threshold follows the depth, so the depth comes first. */
+static void set_all_automatic(struct tuning *t)
+{
+	set_automatic(t, true);
+	set_automatic(t, false);
+}
+
+void tuning_init(struct tuning *t, const struct sched_ops *ops, u32 takes)
+{
+	u32 i;
+
+	*t = (struct tuning){ .ops = ops, .takes = takes };
+	sched_params_init(ops, &t->params);
+	for (i = 0; ops->tunables[i].name; i++)
+		if (ops->tunables[i].automatic != AUTO_NOT)
+			t->automatic |= (u32)BIT_ULL(i);
+	set_all_automatic(t);
+}
+
+void tuning_set(struct tuning *t, const struct setting *s)
+{
+	u32 bit = (u32)BIT_ULL(s->tunable - t->ops->tunables);
+	struct cost_model cost = s->cost;
+	int ret = 0;
+
+	t->automatic &= ~bit;
+	if (s->automatic) {
+		t->automatic |= bit;
+	} else if (s->tunable->kind == TUNABLE_COST) {
+		if (!s->lines) {
+			cost = *tunable_get_cost(s->tunable, &t->params);
+			cost.kind = s->cost.kind;
+		}
+		ret = tunable_set_cost(s->tunable, &t->params, &cost);
+	} else {
+		ret = tunable_set(s->tunable, &t->params, s->value);
+	}
+	port_assert(!ret);
+	set_all_automatic(t);
+}
+
+/* ----------------------------------------------------------------- parsing */
+
+static bool parse_lines(struct setting *s, char *const *word)
+{
+	u32 *const coefficient[COEFFICIENTS] = {
+		&s->cost.read.base,
+		&s->cost.read.per_kib,
+		&s->cost.write.base,
+		&s->cost.write.per_kib,
+	};
+	u64 value;
+	u32 i;
+
+	for (i = 0; i < COEFFICIENTS; i++) {
+		if (!text_number(word[i], 0, s->tunable->most, &value))
+			return false;
+		*coefficient[i] = (u32)value;
+	}
+	s->lines = true;
+	return true;
+}
+
+static bool parse_cost(struct setting *s, char *const *word, u32 nr)
+{
+	s->cost.kind = text_find(cost_names, COST_KINDS, word[0]);
+	if (nr == 1 && s->cost.kind < COST_KINDS)
+		return true;
+	return nr == 1 + COEFFICIENTS && s->cost.kind == COST_LINEAR &&
+	       parse_lines(s, word + 1);
+}
+
+static bool parse_value(struct setting *s, char *const *word, u32 nr)
+{
+	const struct tunable *t = s->tunable;
+	u64 value;
+
+	if (t->kind == TUNABLE_COST)
+		return parse_cost(s, word, nr);
+	if (nr != 1)
+		return false;
+	s->automatic = t->automatic != AUTO_NOT && !strcmp(word[0], "auto");
+	if (s->automatic)
+		return true;
+	if (t->kind == TUNABLE_CHOICE) {
+		s->value =
+			text_find(t->choices, text_count(t->choices), word[0]);
+		return t->choices[s->value];
+	}
+	if (!text_number(word[0], t->least, t->most, &value))
+		return false;
+	s->value = (u32)value;
+	return true;
+}
+
+static void say_accepted(const struct tunable *t, struct text *out)
+{
+	if (t->kind == TUNABLE_COST) {
+		text_list(out, cost_names, COST_KINDS);
+		text_add(out, ", or linear A B C D with numbers up to %u",
+			 t->most);
+	} else if (t->kind == TUNABLE_CHOICE) {
+		text_list(out, t->choices, text_count(t->choices));
+	} else {
+		text_add(out, "a number from %u to %u%s", t->least, t->most,
+			 t->automatic != AUTO_NOT ? ", or auto" : "");
+	}
+}
+
+static void say_tunables(const struct sched_ops *ops, struct text *out)
+{
+	const struct tunable *t;
+
+	text_add(out, "%s has ", ops->name);
+	for (t = ops->tunables; t->name; t++)
+		text_add(out, "%s%s", t == ops->tunables ? "" : ", ", t->name);
+	if (!ops->tunables->name)
+		text_add(out, "none");
+}
+
+bool setting_parse(struct setting *s, const struct sched_ops *ops,
+		   const char *name, char *const *word, u32 nr, char *wrong,
+		   size_t size)
+{
+	struct text out = text_of(wrong, size);
+
+	*s = (struct setting){ .tunable = tunable_find(ops->tunables, name) };
+	if (!s->tunable) {
+		text_add(&out, "no tunable '%s': ", name);
+		say_tunables(ops, &out);
+		return false;
+	}
+	if (nr && parse_value(s, word, nr))
+		return true;
+	text_add(&out, "%s '%s': use ", name, nr ? word[0] : "");
+	say_accepted(s->tunable, &out);
+	return false;
+}

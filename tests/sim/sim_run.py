@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Tests of the program sim-run: its figures, its determinism and its messages.
+
+usage: sim_run.py SIM_RUN
+"""
+
+import json
+import subprocess
+import sys
+import unittest
+
+HEAD = "scheduler mqfq\ndevice 2 80000 500\n"
+FLOW = "flow a weight 100\n"
+LOAD = "load a depth 4 bytes 4096\n"
+SOUND = HEAD + FLOW + LOAD + "run_ms 20\n"
+DRIVE = "scheduler mqfq\nqueues 4\ndrive 980pro 128 {fill}\n" + FLOW
+
+THREE_TO_ONE = """
+    scheduler {scheduler}   # a comment
+    {depth}
+    device 2 80000 500
+
+    warm_ms 100
+    run_ms 2000
+    flow big weight 300
+    flow small weight 100
+    load big depth 32 bytes 4096
+    load small depth 32 bytes 4096
+"""
+
+WRONG = {
+    "#" * 5000: "the line is too long: use less than 4095 bytes",
+    "bogus 1": "no key 'bogus': use scheduler, set, device,",
+    "scheduler fastest": "scheduler 'fastest': use none, mqfq,",
+    "seed -1": "seed '-1': use a number from 0 to",
+    "queues 0": "queues '0': use a number from 1 to 1024",
+    "tags 70000": "tags '70000': use a number from 0 to 65536",
+    "run_ms": "run_ms '': use a number from 1 to",
+    "run_ms 5 6": "'6' follows the end of the statement",
+    "set bogus 1": "set: no tunable 'bogus': mqfq has depth, threshold_kb, cost",
+    "set depth 0": "set: depth '0': use a number from 1 to 65536, or auto",
+    "set cost magic": "set: cost 'magic': use bytes, iops, linear, learned, or linear A B C D",
+    "set cost linear 1 2 3": "set: cost 'linear': use bytes",
+    "device 0 1 1": "SLOTS '0': use a number from 1 to",
+    "drive floppy 64 empty": "drive 'floppy': use p3700, p4500, 980pro,",
+    "drive 980pro 128 full": "FILL 'full': use empty, sequential, random, steady",
+    "ftl both": "ftl 'both': use device, host",
+    "audit some": "audit 'some': use all, end",
+    "flow a weight 1": "flow 'a': it is there already",
+    "flow b/c weight 1": "flow 'b/c': use a name of letters, digits",
+    "flow b": "flow 'b': give its weight",
+    "flow b weight 0": "weight '0': use a number from 1 to 10000",
+    "flow b weight 1 parent x": "no flow 'x': describe it on a line before",
+    "flow b colour red": "flow: no word 'colour': use weight, parent",
+    "load x depth 1 bytes 4096": "no flow 'x': describe it on a line before",
+    "load a depth 1": "load: give its depth and its bytes",
+    "load a bytes 100": "bytes '100': use N or N-M, multiples of 512",
+    "load a bytes 8192-4096": "bytes '8192-4096': use N or N-M",
+    "load a dept 1": "load: no word 'dept': use bytes, order, depth,",
+    "load a write 1001": "write '1001': use a number from 0 to 1000",
+    "load a order tidy": "order 'tidy': use random, sequential",
+    "load a depth 1 bytes 4096 on_ms 5": "load: give both on_ms and off_ms, or neither",
+    "load a depth 1 bytes 4096 queue 1": "load: queues 1 to 1, but the host has queues 0 to 0",
+    "at 5 explode": "at 'explode': use retime, stall, weight, set",
+    "at 5 weight x 1": "no flow 'x': describe it on a line before",
+    "at 5 retime 0": "retime '0': use a number from 1 to 100000",
+    "at 5 retime 200": "retime: it is for a drive",
+    "at 5 set depth many": "set: depth 'many': use a number from 1 to 65536, or auto",
+    "drive 980pro 128 empty": "give one of device and drive",
+}
+
+
+def run(text: str) -> subprocess.CompletedProcess:
+    return subprocess.run([SIM_RUN], input=text, capture_output=True, text=True, check=False)
+
+
+def figures(text: str) -> dict:
+    done = run(text)
+    if done.returncode:
+        raise AssertionError(f"status {done.returncode}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+class Figures(unittest.TestCase):
+    def test_flows_share_the_device_by_weight(self):
+        found = figures(THREE_TO_ONE.format(scheduler="mqfq", depth="set depth 16"))
+        big, small = (found["flows"][name]["bytes"] for name in ("big", "small"))
+        self.assertAlmostEqual(big / (big + small), 0.75, delta=0.0075)
+        self.assertEqual(found["depth"], 16)
+
+    def test_flows_share_equally_without_a_scheduler(self):
+        found = figures(THREE_TO_ONE.format(scheduler="none", depth=""))
+        big, small = (found["flows"][name]["bytes"] for name in ("big", "small"))
+        self.assertAlmostEqual(big / (big + small), 0.5, delta=0.005)
+
+    def test_rates_and_latency_agree_with_the_device(self):
+        """A request of 4 KiB takes 82 us, and one is outstanding."""
+        found = figures(HEAD + FLOW + "load a depth 1 bytes 4096\nwarm_ms 10\nrun_ms 410\n")
+        flow = found["flows"]["a"]
+        self.assertEqual(flow["ios"], 5000)
+        self.assertEqual(flow["mean_ns"], 82000)
+        self.assertEqual(flow["max_ns"], 82000)
+        self.assertAlmostEqual(flow["iops"], 5000 / 0.41, places=0)
+        self.assertEqual(found["totals"]["bytes"], 5000 * 4096)
+
+    def test_same_description_gives_the_same_bytes(self):
+        text = DRIVE.format(fill="steady") + (
+            "run_ms 30\nwake_ns 3000\nload a depth 8 bytes 4096-65536 write 500 queues 4\n"
+        )
+        first, second = (run(text).stdout.split('"wall_s"')[0] for _ in range(2))
+        self.assertIn('"copied"', first)
+        self.assertEqual(first, second)
+        other = run(text + "seed 2\n").stdout.split('"wall_s"')[0]
+        self.assertNotEqual(first, other)
+
+    def test_automatic_values_follow_tags_and_depth(self):
+        tunables = figures(SOUND + "tags 24\nset depth auto\n")["tunables"]
+        self.assertEqual(tunables["depth"], 24)
+        self.assertEqual(tunables["threshold_kb"], 12)
+        self.assertEqual(figures(SOUND)["tunables"]["depth"], 128)
+
+    def test_series_adds_up(self):
+        flow = figures(SOUND + "series 3\n")["flows"]["a"]
+        self.assertEqual(len(flow["series"]), 7)
+        self.assertEqual(sum(one["ios"] for one in flow["series"]), flow["ios"])
+        self.assertEqual(sum(one["bytes"] for one in flow["series"]), flow["bytes"])
+
+    def test_full_drive_reads_flash_and_an_empty_one_does_not(self):
+        busy = {}
+        for fill in ("empty", "sequential", "random", "steady"):
+            text = DRIVE.format(fill=fill) + LOAD + "run_ms 10\n"
+            busy[fill] = figures(text)["drive"]["read_busy_ns"]
+        self.assertEqual(busy.pop("empty"), 0)
+        self.assertTrue(all(busy.values()))
+
+
+class Actions(unittest.TestCase):
+    def rates(self, text: str, flow: str = "a") -> list[int]:
+        found = figures(text + "run_ms 100\nseries 50\n")
+        return [one["ios"] for one in found["flows"][flow]["series"]]
+
+    def test_retimed_drive_is_slower(self):
+        before, after = self.rates(DRIVE.format(fill="random") + LOAD + "at 50 retime 200\n")
+        self.assertAlmostEqual(after / before, 0.5, delta=0.05)
+
+    def test_stalled_device_completes_nothing(self):
+        for text in (HEAD + FLOW, DRIVE.format(fill="random")):
+            before, after = self.rates(text + LOAD + "at 50 stall 50\n")
+            self.assertGreater(before, 0)
+            self.assertLess(after, 5)
+
+    def test_weight_changes(self):
+        text = HEAD + FLOW + "flow b weight 100\nset depth 4\nload b depth 32 bytes 4096\n"
+        text += "load a depth 32 bytes 4096\nat 50 weight b 300\n"
+        before, after = self.rates(text, "b")
+        self.assertAlmostEqual(after / before, 1.5, delta=0.05)
+
+    def test_tunable_changes(self):
+        found = figures(SOUND + "at 10 set depth 3\n")
+        self.assertEqual(found["depth"], 3)
+        self.assertEqual(figures(SOUND + "set depth 3\nat 10 set depth auto\n")["depth"], 128)
+
+    def test_load_begins_pauses_and_ends(self):
+        timed = HEAD + FLOW + "load a depth 4 bytes 4096 {}\n"
+        self.assertEqual(self.rates(timed.format("start_ms 50"))[0], 0)
+        self.assertLess(self.rates(timed.format("stop_ms 50"))[1], 5)
+        on, off = self.rates(timed.format("on_ms 50 off_ms 50"))
+        self.assertGreater(on, 100)
+        self.assertLess(off, 5)
+
+
+class Messages(unittest.TestCase):
+    def test_wrong_line_is_named_with_the_accepted_values(self):
+        for line, message in WRONG.items():
+            with self.subTest(line=line):
+                done = run(f"{SOUND}{line}\n")
+                self.assertEqual(done.returncode, 2)
+                self.assertEqual(done.stdout, "")
+                self.assertTrue(done.stderr.startswith("sim-run: line 6: " + message), done.stderr)
+
+    def test_missing_statements(self):
+        for text, message in (
+            ("device 2 1 1\n", "line 1: the scheduler is missing"),
+            ("scheduler mqfq\n", "line 1: give one of device and drive"),
+            (HEAD, "line 2: no load"),
+            ("set depth 4\n", "line 1: set: name the scheduler on a line before"),
+        ):
+            with self.subTest(text=text):
+                done = run(text)
+                self.assertEqual(done.returncode, 2)
+                self.assertTrue(done.stderr.startswith(f"sim-run: {message}"), done.stderr)
+
+    def test_drive_that_is_too_small_or_a_range_beyond_its_end(self):
+        for text, message in (
+            (DRIVE.format(fill="empty").replace("128", "1") + LOAD, "drive 980pro of 1 MiB: the"),
+            (
+                DRIVE.format(fill="empty") + "load a depth 1 bytes 4096 first_mib 100 mib 64\n",
+                "line 5: load: the range ends at 164 MiB, the drive at 128 MiB",
+            ),
+        ):
+            with self.subTest(text=text):
+                done = run(text)
+                self.assertEqual(done.returncode, 2)
+                self.assertTrue(done.stderr.startswith(f"sim-run: {message}"), done.stderr)
+
+
+if __name__ == "__main__":
+    SIM_RUN = sys.argv.pop()
+    unittest.main()
