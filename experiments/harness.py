@@ -12,8 +12,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from mqfair.bench import show_progress
 from mqfair.benchlib import report, session
+from mqfair.benchlib.command import show_progress
 from mqfair.benchlib.device import default_device, parse_device
 from mqfair.benchlib.jobfile import JobFile
 from mqfair.benchlib.result import CaseResult, Document, RunResult, document

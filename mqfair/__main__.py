@@ -23,19 +23,28 @@ EXIT_BROKEN_PIPE = 141
 
 @dataclass(frozen=True)
 class SubCommand:
-    """One verb. Its module is imported only when the verb is called: bench needs packages that a
-    host without bench does not have."""
+    """One verb. @module has set_argparser(). @main_module, or @module if there is none, has main().
+    Each is imported only when it is needed: bench needs packages, and bench --help does not."""
 
     name: str
     module: str
     summary: str
+    main_module: str = ""
 
-    def load(self) -> ModuleType:
+    def set_argparser(self, parser: argparse.ArgumentParser) -> None:
+        self._load(self.module).set_argparser(parser)
+        parser.set_defaults(main=self.main)
+
+    def main(self, args: argparse.Namespace) -> int:
+        status: int = self._load(self.main_module or self.module).main(args)
+        return status
+
+    def _load(self, module: str) -> ModuleType:
         try:
-            return importlib.import_module(self.module)
+            return importlib.import_module(module)
         except ModuleNotFoundError as error:
             missing = error.name or "unknown"
-            if missing == self.module:
+            if missing == module:
                 raise Failure(
                     f"{self.name}: this installation lacks {missing}: reinstall mqfair"
                 ) from error
@@ -51,7 +60,12 @@ SUBCOMMANDS = (
     SubCommand("enable", "mqfair.enable", "switch a device to an mqfair scheduler"),
     SubCommand("disable", "mqfair.disable", "switch a device back"),
     SubCommand("weight", "mqfair.weight", "read or set the weight of a cgroup"),
-    SubCommand("bench", "mqfair.bench", "run a fio job file under several schedulers"),
+    SubCommand(
+        "bench",
+        "mqfair.bench",
+        "run a fio job file under several schedulers",
+        main_module="mqfair.benchlib.command",
+    ),
     SubCommand("lab", "mqfair.lab", "run a command in a guest kernel"),
 )
 
@@ -110,9 +124,7 @@ def build_parser(argv: Sequence[str]) -> Parser:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         if command.name == chosen:
-            module = command.load()
-            module.set_argparser(sub)
-            sub.set_defaults(main=module.main)
+            command.set_argparser(sub)
     return parser
 
 

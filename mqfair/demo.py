@@ -12,8 +12,8 @@ import tempfile
 from pathlib import Path
 
 import lab
-from mqfair.bench import show_progress
 from mqfair.benchlib import jobfile, report, session
+from mqfair.benchlib.command import show_progress
 from mqfair.benchlib.device import parse_device
 from mqfair.benchlib.picture import draw
 from mqfair.benchlib.result import document

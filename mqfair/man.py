@@ -5,28 +5,20 @@
 
 A page takes its options from the verb's parser and its other sections from the parser's epilog. A
 line such as `examples:` begins a section; all other paragraphs belong to the description. The
-module needs the standard library alone. A missing package of bench is replaced by a stand-in,
-because no option depends on it.
+module needs the standard library alone.
 """
 
 import argparse
-import importlib.util
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from unittest.mock import MagicMock
 
 from mqfair import __version__
 from mqfair.__main__ import SUBCOMMANDS, SubCommand, build_parser
 
 SECTION = 8
-# The packages that bench imports, with their modules.
-PACKAGES_OF_BENCH = {
-    "numpy": ("numpy.typing",),
-    "rich": ("rich.box", "rich.console", "rich.progress", "rich.table", "rich.text"),
-}
 
 DESCRIPTION = """\
 mqfair shares one fast drive between cgroups by weight. Its kernel module has five I/O schedulers.
@@ -233,19 +225,10 @@ def pages() -> dict[str, str]:
     return found | {f"{name_of(one)}.{SECTION}": page(one) for one in SUBCOMMANDS}
 
 
-def replace_missing_packages() -> None:
-    """Puts stand-ins into sys.modules for the packages of bench that are not installed."""
-    for package, modules in PACKAGES_OF_BENCH.items():
-        if importlib.util.find_spec(package) is None:
-            for name in (package, *modules):
-                sys.modules[name] = MagicMock()
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="mqfair.man", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="where to write the pages")
     folder = parser.parse_args(argv).folder
-    replace_missing_packages()
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in pages().items():
         (folder / name).write_text(text)

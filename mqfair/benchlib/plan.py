@@ -16,6 +16,10 @@ RUN_GRACE_S = 60.0
 
 PROGRESS = "mqfair-bench "
 
+# Where a bench runs.
+VM = "vm"
+HOST = "host"
+
 
 @dataclass(frozen=True)
 class PlannedJob:

@@ -33,8 +33,10 @@ from mqfair.benchlib.device import DEFAULT_DEVICE, Device, check_drive, parse_de
 from mqfair.benchlib.jobfile import JobFile
 from mqfair.benchlib.kernel_log import splat
 from mqfair.benchlib.plan import (
+    HOST,
     PROGRESS,
     SLACK_S,
+    VM,
     Case,
     Event,
     Plan,
@@ -57,9 +59,6 @@ from mqfair.benchlib.variant import (
 from mqfair.blockdev import find_disk
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
-
-VM = "vm"
-HOST = "host"
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNNER = "mqfair.benchlib.runner"

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from mqfair import bench
-from mqfair.benchlib import cgroups, device, iocost, session, variant
+from mqfair.benchlib import cgroups, command, device, iocost, session, variant
 from mqfair.benchlib.device import parse_device
 from mqfair.benchlib.kernel_log import splat
 from mqfair.benchlib.plan import Case, PlannedGroup, PlannedJob
@@ -30,7 +30,7 @@ def job(tmp_path):
 def request(job, *words):
     parser = argparse.ArgumentParser()
     bench.set_argparser(parser)
-    return bench.request(parser.parse_args([job, "--schedulers", "none,bfq", *words]))
+    return command.request(parser.parse_args([job, "--schedulers", "none,bfq", *words]))
 
 
 def refused(job, *words):

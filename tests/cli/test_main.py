@@ -101,20 +101,36 @@ def test_broken_pipe_is_quiet(machine, tmp_path, argv):
     assert process.stderr == b""
 
 
+def without_packages(*argv, **kwargs):
+    """Runs the command with the standard library alone."""
+    script = (
+        f"import sys; sys.path.insert(0, {str(CHECKOUT)!r}); from mqfair.__main__ import main;"
+        f" sys.exit(main({list(argv)!r}))"
+    )
+    return python("-I", "-S", "-c", script, **kwargs)
+
+
 def test_runs_from_a_checkout_with_the_standard_library_alone(machine, tmp_path):
     machine.install_module()
     machine.disk(active="mqfq")
     machine.cgroup("prod", weight="default 900")
     for argv in (["status"], ["check", "nvme0n1", "prod"], ["weight", "prod"]):
-        process = python(
-            "-I",
-            "-S",
-            "-c",
-            f"import sys; sys.path.insert(0, {str(CHECKOUT)!r}); from mqfair.__main__ import main;"
-            f" sys.exit(main({argv!r}))",
-            env={**os.environ, "MQFAIR_ROOT": str(tmp_path)},
-        )
+        process = without_packages(*argv, env={**os.environ, "MQFAIR_ROOT": str(tmp_path)})
         assert process.stderr == ""
         assert process.returncode == 0, process.stdout
         assert "prod" in process.stdout or "nvme0n1" in process.stdout
     assert python("-m", "mqfair", "--help", cwd=CHECKOUT).returncode == 0
+
+
+def test_help_of_each_verb_needs_the_standard_library_alone():
+    for command in front.SUBCOMMANDS:
+        process = without_packages(command.name, "--help")
+        assert (process.returncode, process.stderr) == (0, ""), command.name
+        assert f"mqfair {command.name}" in process.stdout
+
+
+def test_bench_names_the_package_that_it_lacks():
+    process = without_packages("bench", "examples/four-cgroups.fio")
+    assert process.returncode == 1
+    assert process.stdout == ""
+    assert process.stderr.startswith("mqfair: bench: Python package 'rich' is missing: install it")

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: GPL-2.0
+"""mqfair bench: from the arguments of its command line to tables, files and progress."""
+
+import argparse
+import contextlib
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from mqfair.benchlib import device as devices
+from mqfair.benchlib import jobfile, report, session
+from mqfair.benchlib.plan import HOST, VM
+from mqfair.benchlib.result import document
+from mqfair.benchlib.variant import SCHEDULERS, WITHOUT_TUNABLES, parse_variants, scheduler_of
+from mqfair.blockdev import NR_REQUESTS_MAX, NR_REQUESTS_MIN
+from mqfair.calibrate import SECONDS_DEFAULT, SECONDS_LEAST, SECONDS_MOST
+from mqfair.errors import Failure, UsageError
+
+
+def main(args: argparse.Namespace) -> int:
+    asked = session.with_built_module(request(args))
+    with _raw_folder(args.raw) as folder, show_progress(asked) as progress:
+        outcome = session.run(asked, folder, progress)
+    result = outcome.results[0]
+    whole = document(result, outcome.where, outcome.notes)
+    if args.json != "-":
+        report.console_for().print(report.render(result, outcome.notes))
+    _write_json(args.json, whole)
+    _write_json(args.timeline, result.timeline)
+    return 0
+
+
+def request(args: argparse.Namespace) -> session.Request:
+    """The validated command line; raises UsageError."""
+    schedulers = parse_variants(args.schedulers) if args.schedulers is not None else ()
+    cpus = _number("--cpus", args.cpus or ("1" if args.icount else "2"), 1, 8)
+    device = devices.parse_device(args.device or devices.default_device(cpus))
+    on = args.on or (HOST if device.kind == devices.DRIVE else VM)
+    runtime_s = _positive("--runtime", args.runtime) if args.runtime is not None else None
+    job = jobfile.load(args.job, runtime_s)
+    nr_requests = None
+    if args.nr_requests is not None:
+        nr_requests = _number("--nr-requests", args.nr_requests, NR_REQUESTS_MIN, NR_REQUESTS_MAX)
+    return session.Request(
+        jobs=(job,),
+        schedulers=schedulers,
+        repeat=_number("--repeat", args.repeat, 1, 1000),
+        device=device,
+        on=on,
+        cpus=cpus,
+        icount=args.icount,
+        nr_requests=nr_requests,
+        module=Path(args.module) if args.module else None,
+        tunables=_tunables(args.tunable, schedulers),
+        solo=args.solo,
+        destroy_data=args.destroy_data,
+        calibrate_s=_calibrate_s(args),
+    )
+
+
+def _calibrate_s(args: argparse.Namespace) -> int | None:
+    if not args.calibrate:
+        if args.calibrate_time is not None:
+            raise UsageError("--calibrate-time needs --calibrate")
+        return None
+    if args.calibrate_time is None:
+        return SECONDS_DEFAULT
+    return _number("--calibrate-time", args.calibrate_time, SECONDS_LEAST, SECONDS_MOST)
+
+
+def _number(option: str, text: str, least: int, most: int) -> int:
+    if not text.isdecimal() or not least <= int(text) <= most:
+        raise UsageError(f"{option} {text}: use a number in {least}..{most}")
+    return int(text)
+
+
+def _positive(option: str, text: str) -> float:
+    with contextlib.suppress(ValueError):
+        if 0 < float(text) < float("inf"):
+            return float(text)
+    raise UsageError(f"{option} {text}: use a number of seconds greater than 0")
+
+
+def _tunables(words: Sequence[str], labels: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The tunables by scheduler and name. Empty @labels stand for all schedulers."""
+    schedulers = [scheduler_of(label) for label in labels] or SCHEDULERS
+    found: dict[str, dict[str, str]] = {}
+    for word in words:
+        name, equals, value = word.partition("=")
+        scheduler, dot, file = name.rpartition(".")
+        if not (equals and dot and file and value) or "/" in file:
+            raise UsageError(
+                f"--tunable {word}: write SCHEDULER.NAME=VALUE, such as mqfq.depth=128"
+            )
+        if scheduler not in schedulers or scheduler in WITHOUT_TUNABLES:
+            raise UsageError(
+                f"--tunable {word}: '{scheduler}' is not a scheduler with tunables in"
+                f" --schedulers {','.join(labels) or ','.join(SCHEDULERS)}"
+            )
+        found.setdefault(scheduler, {})[file] = value
+    return found
+
+
+@contextlib.contextmanager
+def _raw_folder(kept: str | None) -> Iterator[Path]:
+    if kept is None:
+        with tempfile.TemporaryDirectory(prefix="mqfair-bench-") as name:
+            yield Path(name)
+        return
+    path = Path(kept)
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise UsageError(f"--raw {kept}: exists and is not empty: name a new folder")
+    path.mkdir(parents=True, exist_ok=True)
+    yield path
+
+
+def _write_json(name: str | None, value: object) -> None:
+    if name is None:
+        return
+    text = json.dumps(value, indent=1) + "\n"
+    if name == "-":
+        print(text, end="")
+        return
+    try:
+        Path(name).write_text(text)
+    except OSError as error:
+        raise Failure(f"cannot write {name}: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def show_progress(asked: session.Request) -> Iterator[session.Progress]:
+    """Shows progress on standard error: a bar on a terminal, a line for each run elsewhere."""
+    console = report.console_for(stderr=True)
+    if not console.is_terminal:
+        yield lambda message: console.print(_step(message, asked), style="dim", highlight=False)
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=len(session.plan_for(asked).runs()))
+
+        def show(message: Mapping[str, Any]) -> None:
+            bar.update(task, description=_step(message, asked))
+            if message["event"] == "run":
+                bar.update(task, completed=message["number"], total=message["runs"])
+
+        yield show
+
+
+def _step(message: Mapping[str, Any], asked: session.Request) -> str:
+    if message["event"] == "boot":
+        return f"booting a guest with {asked.cpus} CPUs"
+    if message["event"] == "calibrate":
+        return f"measuring the drive for {message['what']}"
+    alone = f", {message['only']} alone" if message["only"] else ""
+    return (
+        f"run {message['number'] + 1} of {message['runs']}: {message['case']},"
+        f" repeat {message['repeat'] + 1} of {asked.repeat}, {message['scheduler']}{alone}"
+    )
