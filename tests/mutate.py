@@ -281,6 +281,13 @@ def sched_sources() -> list[str]:
     return sources_in(*(str(p.relative_to(ROOT)) for p in (ROOT / "sched").iterdir() if p.is_dir()))
 
 
+def simulator_sources() -> list[str]:
+    """Those of the library of sim/: the folder has other programs, too."""
+    text = (ROOT / "sim" / "meson.build").read_text()
+    listed = text.split("static_library('sim',")[1].split(")")[0]
+    return [f"sim/{name}" for name in re.findall(r"'(\w+\.c)'", listed)]
+
+
 def programs(table: Table) -> Iterator[tuple[Program, list[list[str]]]]:
     """Each program with the arguments of its runs, the fast ones first."""
     for name in table.unit:
@@ -293,7 +300,7 @@ def programs(table: Table) -> Iterator[tuple[Program, list[list[str]]]]:
         sources = (*own, "sched/core/heap.c", "sim/stats.c", *sources_in("flash"))
         yield Program(f"flash-{name}", FLASH, sources, ("-lcmocka", "-lm")), [[]]
     if table.schedulers:
-        sources = (*sources_in("sim", "tests/sim", "flash"), *sched_sources())
+        sources = (*simulator_sources(), *sources_in("tests/sim", "flash"), *sched_sources())
         runs = [
             ["-q", "-s", scheduler, prefix]
             for prefix in table.prefixes
