@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The output of sim-run: see run.h. */
+#include "run.h"
+
+struct json_report {
+	struct report report;
+	FILE *out;
+	bool more;
+};
+
+static void put_number(struct report *r, const char *name, const char *part,
+		       s64 value)
+{
+	struct json_report *jr = container_of(r, struct json_report, report);
+
+	fprintf(jr->out, "%s\"%s%s%s\": %lld", jr->more ? ", " : "", name,
+		part ? "." : "", part ? part : "", value);
+	jr->more = true;
+}
+
+static void print_report(FILE *out, const struct sched *s, const struct flow *f)
+{
+	struct json_report jr = { .report.put = put_number, .out = out };
+
+	fprintf(out, "\"report\": {");
+	if (f && s->ops->report_flow)
+		s->ops->report_flow(f, &jr.report);
+	if (!f && s->ops->report)
+		s->ops->report(s, &jr.report);
+	fprintf(out, "}");
+}
+
+static void print_rates(FILE *out, const struct run *r, u64 ios, u64 bytes)
+{
+	u64 run_ms = r->described.run_ms;
+
+	fprintf(out,
+		"\"ios\": %llu, \"bytes\": %llu, \"iops\": %.1f, \"bytes_per_s\": %.1f",
+		ios, bytes, (double)ios * 1000 / (double)run_ms,
+		(double)bytes * 1000 / (double)run_ms);
+}
+
+static void print_series(FILE *out, const struct run *r,
+			 const struct run_flow *f)
+{
+	u32 i;
+
+	fprintf(out, ", \"series\": [");
+	for (i = 0; i < r->intervals; i++)
+		fprintf(out,
+			"%s{\"ios\": %llu, \"bytes\": %llu, \"mean_ns\": %llu, \"p99_ns\": %llu}",
+			i ? ", " : "", f->interval[i].ios, f->interval[i].bytes,
+			f->interval[i].mean_ns, f->interval[i].p99_ns);
+	fprintf(out, "]");
+}
+
+static void print_flow(FILE *out, const struct run *r, const struct run_flow *f)
+{
+	const struct histogram *h = &f->sum.latency;
+
+	print_rates(out, r, f->sum.ios, f->sum.bytes);
+	fprintf(out,
+		", \"mean_ns\": %llu, \"p50_ns\": %llu, \"p99_ns\": %llu, \"p999_ns\": %llu, \"max_ns\": %llu, \"wait_ns\": %llu, ",
+		mean(h->sum_ns, h->count), histogram_at(h, 500),
+		histogram_at(h, 990), histogram_at(h, 999), h->max_ns,
+		mean(f->sum.wait_ns, f->sum.ios));
+	print_report(out, &r->host->sched, f->flow->flow);
+	if (r->described.series)
+		print_series(out, r, f);
+}
+
+static void print_flows(FILE *out, const struct run *r)
+{
+	const struct description *d = &r->described;
+	u64 ios = 0, bytes = 0;
+	u32 i;
+
+	fprintf(out, " \"flows\": {\n");
+	for (i = 0; i < d->nr_flows; i++) {
+		fprintf(out, "  \"%s\": {", d->flow[i].name);
+		print_flow(out, r, &r->flow[i]);
+		fprintf(out, "}%s\n", i + 1 < d->nr_flows ? "," : "");
+		ios += r->flow[i].sum.ios;
+		bytes += r->flow[i].sum.bytes;
+	}
+	fprintf(out, " },\n \"totals\": {");
+	print_rates(out, r, ios, bytes);
+	fprintf(out, "},\n");
+}
+
+static void print_tunable(FILE *out, const struct run *r,
+			  const struct tunable *t)
+{
+	const struct sched_params *p = &r->host->sched.params;
+
+	if (t->kind == TUNABLE_COST)
+		fprintf(out, "\"%s\": \"%s\"", t->name,
+			cost_names[tunable_get_cost(t, p)->kind]);
+	else if (t->kind == TUNABLE_CHOICE)
+		fprintf(out, "\"%s\": \"%s\"", t->name,
+			t->choices[tunable_get(t, p)]);
+	else
+		fprintf(out, "\"%s\": %u", t->name, tunable_get(t, p));
+}
+
+static void print_sched(FILE *out, const struct run *r)
+{
+	const struct sched *s = &r->host->sched;
+	const struct tunable *t;
+
+	fprintf(out, " \"depth\": %u,\n \"tunables\": {", s->params.depth);
+	for (t = s->ops->tunables; t->name; t++) {
+		fprintf(out, "%s", t == s->ops->tunables ? "" : ", ");
+		print_tunable(out, r, t);
+	}
+	fprintf(out, "},\n ");
+	print_report(out, s, NULL);
+	fprintf(out, ",\n");
+}
+
+static void print_drive(FILE *out, const struct run *r)
+{
+	struct flash_stats after;
+
+	if (!r->flash)
+		return;
+	after = flash_stats(r->flash);
+	fprintf(out,
+		" \"drive\": {\"read\": %llu, \"written\": %llu, \"copied\": %llu, \"read_busy_ns\": %llu, \"program_busy_ns\": %llu, \"gc_busy_ns\": %llu},\n",
+		after.read - r->before.read, after.written - r->before.written,
+		after.copied - r->before.copied,
+		after.read_busy_ns - r->before.read_busy_ns,
+		after.program_busy_ns - r->before.program_busy_ns,
+		after.gc_busy_ns - r->before.gc_busy_ns);
+}
+
+void run_print(FILE *out, const struct run *r)
+{
+	const struct description *d = &r->described;
+
+	fprintf(out,
+		"{\n \"scheduler\": \"%s\",\n \"seed\": %llu,\n \"run_ms\": %llu,\n",
+		d->ops->name, d->seed, d->run_ms);
+	print_sched(out, r);
+	print_flows(out, r);
+	print_drive(out, r);
+}

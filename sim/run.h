@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * run - one described simulation: its state, and the output of sim-run
+ *
+ * The output is one JSON object:
+ *
+ *	scheduler, seed, run_ms		as described
+ *	depth		slots in force at the end; 0 under none
+ *	tunables	their values at the end, as the kernel's files show them
+ *	totals		ios, bytes, iops, bytes_per_s of all flows
+ *	flows		by name: the same, mean_ns, p50_ns, p99_ns, p999_ns, max_ns
+ *			and wait_ns (mean time from insert to dispatch), report,
+ *			and with series a list of ios, bytes, mean_ns, p99_ns
+ *	report		the scheduler's own numbers at the end
+ *	drive		written and copied pages, and the time of planes, by kind
+ */
+#ifndef MQFAIR_SIM_RUN_H
+#define MQFAIR_SIM_RUN_H
+
+#include "describe.h"
+#include "host.h"
+
+struct interval {
+	u64 ios, bytes, mean_ns, p99_ns;
+};
+
+struct run_flow {
+	struct host_flow *flow;
+	struct flow_stats sum;		/* of the measured time */
+	struct interval *interval;
+};
+
+struct run_action {
+	struct run *run;
+	const struct described_action *action;
+	struct event event;
+};
+
+struct run {
+	struct description described;
+	struct host *host;
+	struct flash *flash;
+	struct tuning tuning;
+	struct run_flow flow[FLOWS_MAX];
+	struct load *load[LOADS_MAX];
+	struct run_action action[ACTIONS_MAX];
+	struct flash_stats before;	/* at the end of the warm-up */
+	u32 intervals;
+};
+
+static inline u64 mean(u64 sum, u64 n)
+{
+	return n ? sum / n : 0;
+}
+
+/* Prints all but wall_s, at the end of the measured time. */
+void run_print(FILE *out, const struct run *r);
+
+#endif /* MQFAIR_SIM_RUN_H */
