@@ -64,6 +64,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
     "instructions": Measurement("instructions", "mqfq"),
     "journal": Measurement("journal", "mqfq", common=True),
     "traces": Measurement("traces", "kyber-fair", common=True),
+    "isolation": Measurement("isolation", "isolation", picture=True),
     "flash_shares": Measurement("flash_shares", "on-flash", common=True),
     "ifq.weights": Measurement(_INTERFERENCE, "ifq", "weights", picture=True),
     "ifq.turns": Measurement(_INTERFERENCE, "ifq", "turns", picture=True),

@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The backends of experiments.isolation: programs that run one case under one setting.
+
+A backend is given a Run and returns Figures for each window of the case. The simulator's is the
+program sim-run; sim/describe.h has the format of its input.
+"""
+
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from experiments.isolation_cases import WARM_MS, Case, Tenant, Window
+from mqfair.errors import Failure
+
+ROOT = Path(__file__).resolve().parents[1]
+NONE = "none"
+WHOLE = "all"
+
+# The roles of a setting, by which a picture draws lines.
+SCHEDULER = "scheduler"
+DEPTH = "depth"
+ISOLATION = "isolation"
+
+
+@dataclass(frozen=True)
+class Drive:
+    model: str
+    fill: str
+    ftl: str
+    mib: int
+
+    def __str__(self) -> str:
+        host = ", map on the host" if self.ftl == "host" else ""
+        return f"{self.model}, {self.fill} fill{host}"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A scheduler with tunables. @role says which line of a picture the setting belongs to."""
+
+    label: str
+    scheduler: str
+    tunables: tuple[tuple[str, str], ...] = ()
+    role: str = SCHEDULER
+
+
+@dataclass(frozen=True)
+class Run:
+    """@alone: the subject runs without the other tenants."""
+
+    case: Case
+    drive: Drive
+    setting: Setting
+    seed: int
+    alone: bool = False
+
+    @property
+    def tenants(self) -> tuple[Tenant, ...]:
+        return self.case.tenants[:1] if self.alone else self.case.tenants
+
+
+@dataclass(frozen=True)
+class Rates:
+    """One tenant in one window. In a window made of intervals, @p99_ns is the greatest of theirs.
+    @inside is the mean number of requests in the drive; it is 0 in such a window."""
+
+    iops: float
+    bytes_per_s: float
+    mean_ns: float
+    p99_ns: float
+    inside: float = 0.0
+
+
+@dataclass(frozen=True)
+class Figures:
+    tenants: Mapping[str, Rates]
+
+    @property
+    def bytes_per_s(self) -> float:
+        return sum(one.bytes_per_s for one in self.tenants.values())
+
+
+class Backend(Protocol):
+    def tunables(self, scheduler: str) -> Sequence[str]:
+        """The names of the tunables of @scheduler."""
+
+    def play(self, run: Run) -> dict[str, Figures]:
+        """The figures of each window; WHOLE is the window of a case without windows. Raises
+        Failure."""
+
+
+# ------------------------------------------------------------------ the simulator
+
+
+def statements(run: Run) -> list[str]:
+    """The description of @run, as sim-run reads it."""
+    case, drive = run.case, run.drive
+    lines = [
+        f"scheduler {run.setting.scheduler}",
+        *(f"set {name} {value}" for name, value in run.setting.tunables),
+        f"seed {run.seed}",
+        f"queues {case.queues}",
+        "wake_ns 2000",
+        f"drive {drive.model} {drive.mib} {drive.fill}",
+        f"ftl {drive.ftl}",
+        f"warm_ms {WARM_MS}",
+        f"run_ms {case.run_ms}",
+        "audit end",
+    ]
+    if case.windows:
+        lines.append(f"series {case.interval}")
+    lines += [f"flow {tenant.name} weight {tenant.weight}" for tenant in run.tenants]
+    queue = 0
+    for tenant in run.tenants:
+        for _ in range(tenant.jobs):
+            lines.append(f"load {tenant.name} queue {queue % case.queues} {_words(tenant)}")
+            queue += 1
+    lines += [f"at {WARM_MS + at} {event}" for at, event in case.events]
+    return lines
+
+
+def _words(tenant: Tenant) -> str:
+    size = f"{tenant.bytes}-{tenant.bytes_most}" if tenant.bytes_most else f"{tenant.bytes}"
+    words = f"depth {tenant.depth} bytes {size} write {tenant.writes}"
+    if tenant.pauses:
+        on, off = tenant.pauses
+        words += f" start_ms {WARM_MS} on_ms {on} off_ms {off}"
+    return words
+
+
+def _whole(flow: Mapping[str, Any]) -> Rates:
+    return Rates(
+        iops=flow["iops"],
+        bytes_per_s=flow["bytes_per_s"],
+        mean_ns=flow["mean_ns"],
+        p99_ns=flow["p99_ns"],
+        # Little's law.
+        inside=flow["iops"] * (flow["mean_ns"] - flow["wait_ns"]) / 1e9,
+    )
+
+
+def in_window(series: Sequence[Mapping[str, int]], window: Window, interval: int) -> Rates:
+    """The rates in the intervals of @series that lie in @window."""
+    chosen = [
+        one
+        for number, one in enumerate(series)
+        if window.covers(number * interval, (number + 1) * interval)
+    ]
+    seconds = len(chosen) * interval / 1000
+    ios = sum(one["ios"] for one in chosen)
+    return Rates(
+        iops=ios / seconds,
+        bytes_per_s=sum(one["bytes"] for one in chosen) / seconds,
+        mean_ns=sum(one["ios"] * one["mean_ns"] for one in chosen) / ios if ios else 0.0,
+        p99_ns=max(one["p99_ns"] for one in chosen),
+    )
+
+
+@dataclass
+class Simulator:
+    """Runs sim-run from a build folder without sanitizers, which prepare() brings up to date."""
+
+    folder: Path = ROOT / "build" / "sim-release"
+    _known: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def program(self) -> Path:
+        return self.folder / "sim" / "sim-run"
+
+    def prepare(self) -> None:
+        setup = ["meson", "setup", str(self.folder), str(ROOT)]
+        setup += ["-Dbuildtype=release", "-Db_sanitize=none"]
+        if not (self.folder / "build.ninja").is_file():
+            self._build(setup)
+        self._build(["ninja", "-C", str(self.folder), "sim/sim-run"])
+
+    @staticmethod
+    def _build(argv: Sequence[str]) -> None:
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise Failure(f"{' '.join(argv)}: {(done.stderr or done.stdout).strip()[-2000:]}")
+
+    def describe(self, text: str) -> Any:
+        done = subprocess.run(
+            [self.program], input=text, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise Failure(f"{done.stderr.strip()} in:\n{text}")
+        return json.loads(done.stdout)
+
+    def tunables(self, scheduler: str) -> Sequence[str]:
+        if scheduler not in self._known:
+            text = f"scheduler {scheduler}\ndevice 1 1000 0\nrun_ms 1\nflow a weight 1\n"
+            found = self.describe(text + "load a depth 1 bytes 4096\n")
+            self._known[scheduler] = list(found["tunables"])
+        return self._known[scheduler]
+
+    def play(self, run: Run) -> dict[str, Figures]:
+        flows = self.describe("\n".join(statements(run)) + "\n")["flows"]
+        if not run.case.windows:
+            return {WHOLE: Figures({name: _whole(flow) for name, flow in flows.items()})}
+        return {
+            window.name: Figures(
+                {
+                    name: in_window(flow["series"], window, run.case.interval)
+                    for name, flow in flows.items()
+                }
+            )
+            for window in run.case.windows
+        }
