@@ -119,6 +119,8 @@ def scheduler_table(result: CaseResult) -> Table:
             _range(line, "ratio_to_none", "{:.3f}"),
             _range(line, "jain", "{:.4f}"),
         )
+    for name in result.left_out:
+        table.add_row(name, "left out", *["-"] * 3)
     return table
 
 

@@ -12,12 +12,16 @@ because weights divide bytes. A ratio is relative to none's run in the same repe
 medians, and in min and max the extremes of the same figures. With --solo there is also
 
     solo     [{scheduler, repeat, cgroup, alone_bytes_per_s, shared_bytes_per_s, slowdown}]
+
+If schedulers could not run there is also
+
+    left_out {scheduler: reason}
 """
 
 import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -87,10 +91,13 @@ class Recorded:
 
 @dataclass(frozen=True)
 class CaseResult:
+    """@left_out are the schedulers that could not run, with the reasons."""
+
     case: Case
     runs: tuple[RunResult, ...]
     solo: tuple[SoloResult, ...]
     timeline: Document
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 # A log of more than LOG_ENTRIES lines loses a few of a million lines while fio extends it. A
@@ -258,4 +265,6 @@ def document(result: CaseResult, where: Document, notes: Sequence[str]) -> Docum
     }
     if result.solo:
         built["solo"] = [asdict(one) for one in result.solo]
+    if result.left_out:
+        built["left_out"] = dict(result.left_out)
     return built

@@ -5,7 +5,8 @@
 
 reads FOLDER/plan.json and writes
 
-    machine.json                kernel, fio, drive, iocost's model, calibration
+    machine.json                kernel, fio, drive, iocost's model, calibration, and the schedulers
+                                that were left out, with the reasons
     kernel.log                  the kernel's messages from begin to end
     NNN/run.json                the run of the plan, the time when its jobs had started and, on a
                                 virtual SSD, the time planes were busy for each group
@@ -98,6 +99,7 @@ class Runner:
             raise Failure("fio is missing: install the package fio")
         self._fio = fio
         self._model: dict[str, int] = {}
+        self._left_out: dict[str, str] = {}
         self._tunables = dict(plan.tunables)
         self._calibration: dict[str, object] = {}
         self._ssd: dict[str, str] = {}
@@ -171,7 +173,18 @@ class Runner:
         with tempfile.TemporaryDirectory(prefix="mqfair-bench-") as name:
             timeout_s = iocost.CALIBRATE_TIMEOUT_S * self._plan.patience
             path = self._plan.device.path
-            self._model = iocost.calibrate(self._fio, path, Path(name), timeout_s)
+            try:
+                self._model = iocost.calibrate(self._fio, path, Path(name), timeout_s)
+            except Failure as error:
+                self._leave_out(IOCOST, error)
+
+    def _leave_out(self, label: str, reason: Failure) -> None:
+        """Goes on without @label; raises @reason if no other scheduler is left."""
+        others = tuple(one for one in self._plan.schedulers if one != label)
+        if not others:
+            raise reason
+        self._left_out[label] = str(reason).removeprefix(f"{label}: ")
+        self._plan = dataclasses.replace(self._plan, schedulers=others)
 
     def _record_machine(self, disk: Disk) -> None:
         version = subprocess.run(
@@ -185,6 +198,7 @@ class Runner:
             "disk": disk.name,
             "iocost_model": self._model,
             "calibration": self._calibration,
+            "left_out": self._left_out,
             "ssd": self._ssd,
             "module": self._fs.read_if_any("/sys/module/mqfair/srcversion"),
         }

@@ -27,7 +27,7 @@ from lab.errors import LabError, SpecError
 from lab.spec import GuestSpec
 from mqfair import __version__, kmod
 from mqfair.benchlib import device as devices
-from mqfair.benchlib import ssd
+from mqfair.benchlib import iocost, ssd
 from mqfair.benchlib.cgroups import BFQ_WEIGHT_MAX
 from mqfair.benchlib.device import DEFAULT_DEVICE, Device, check_drive, parse_device
 from mqfair.benchlib.jobfile import JobFile
@@ -49,6 +49,7 @@ from mqfair.benchlib.result import CaseResult, Document, analyse
 from mqfair.benchlib.variant import (
     BFQ,
     DEFAULT_OURS,
+    IOCOST,
     MQFQ,
     NONE,
     SCHEDULERS,
@@ -174,7 +175,10 @@ def run(request: Request, folder: Path, progress: Progress = lambda _message: No
     if trouble:
         raise Failure(f"the kernel logged an error, so the results are not valid:\n{trouble}")
     machine = json.loads((folder / "machine.json").read_text())
-    results = tuple(analyse(folder, case) for case in plan.cases)
+    results = tuple(
+        dataclasses.replace(analyse(folder, case), left_out=machine["left_out"])
+        for case in plan.cases
+    )
     notes = (*_notes(request, machine), *_processor_bound(request.device, results))
     return Outcome(results, _where(request, machine, accel), notes)
 
@@ -340,10 +344,7 @@ def _run_in_guest(request: Request, plan: Plan, folder: Path, progress: Progress
         drives=(drive,) if drive else (),
         modules=_modules(request),
         memory_mb=GuestSpec.memory_mb + int(request.device.settings.get("size_mb", "0")),
-        timeout_s=BOOT_S
-        + plan.patience * (FILL_S if plan.device.ssd else 0)
-        + plan.patience * (plan.calibrate_s or 0)
-        + sum(one.case.run_s * plan.patience + RUN_OVERHEAD_S for one in plan.runs()),
+        timeout_s=_timeout_s(request, plan),
     )
     messages = _Messages(progress)
     progress({"event": "boot"})
@@ -363,6 +364,17 @@ def _run_in_guest(request: Request, plan: Plan, folder: Path, progress: Progress
     if result.status != 0:
         raise Failure(f"the bench ended with status {result.status} in the guest: {result.stderr}")
     return result.accel
+
+
+def _timeout_s(request: Request, plan: Plan) -> float:
+    """The time limit of the guest."""
+    fills = 1 if plan.device.ssd else 0
+    fit_s = iocost.CALIBRATE_TIMEOUT_S + RUN_OVERHEAD_S if IOCOST in request.names else 0.0
+    return (
+        BOOT_S
+        + plan.patience * (fills * FILL_S + fit_s + (plan.calibrate_s or 0))
+        + sum(one.case.run_s * plan.patience + RUN_OVERHEAD_S for one in plan.runs())
+    )
 
 
 def _run_here(request: Request, plan: Plan, folder: Path, progress: Progress) -> str:
@@ -418,6 +430,7 @@ def _notes(request: Request, machine: Mapping[str, Any]) -> tuple[str, ...]:
     if machine["iocost_model"]:
         rates = " ".join(f"{name}={rate}" for name, rate in machine["iocost_model"].items())
         notes.append(f"iocost's model of this drive, measured under none: {rates}")
+    notes += [f"{name} was left out: {why}" for name, why in machine["left_out"].items()]
     found = machine["calibration"]
     if found:
         notes += [f"calibrated: mqfq, {line}" for line in (*found["reasons"], *found["notes"])]

@@ -3,8 +3,17 @@
 
 from __future__ import annotations
 
-from guestlib import Guest, cases, fio
+import shutil
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from guestlib import Guest, cases, fio, time_limit
 from ssdlib import Ssd
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from mqfair.benchlib import iocost
 
 guest = Guest(cpus=1, memory_mb=1024, icount=True, needs_module=True)
 
@@ -48,6 +57,25 @@ def test_writes_become_slower_while_it_is_on() -> None:
         print(rates)
         assert abs(rates[0] / rates[1] / ((3 * 900 + 128) / (900 + 128)) - 1) < TOLERANCE, rates
         assert not drive.stat()["gc_erases"]
+
+
+@time_limit(600)
+def test_a_full_stretched_drive_is_measured_for_iocost_in_time() -> None:
+    """Collecting garbage, it writes 2 MB/s, and fio waits for the writes outstanding. Half of the
+    time limit must do, because a processor that does not count time needs longer."""
+    with (
+        Ssd(model="980pro", size_mb=128, fill=100, time_scale=100) as drive,
+        TemporaryDirectory() as folder,
+    ):
+        drive.scheduler = "none"
+        program = shutil.which("fio")
+        assert program
+        limit_s = iocost.CALIBRATE_TIMEOUT_S / 2
+        found = iocost.calibrate(program, str(drive.path), Path(folder), limit_s)
+        stat = drive.stat()
+    print(found, stat)
+    assert stat["gc_erases"]
+    assert found["wbps"] < found["rbps"] / 4
 
 
 def latency_us(model: str, **load: object) -> float:
