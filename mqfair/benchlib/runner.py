@@ -177,6 +177,10 @@ class Runner:
                 self._model = iocost.calibrate(self._fio, path, Path(name), timeout_s)
             except Failure as error:
                 self._leave_out(IOCOST, error)
+        if self._ssd:
+            # The drive goes on collecting garbage for a long time after the writes.
+            ssd.remake(self._fs)
+            self._number = require_number(disk)
 
     def _leave_out(self, label: str, reason: Failure) -> None:
         """Goes on without @label; raises @reason if no other scheduler is left."""

@@ -367,8 +367,9 @@ def _run_in_guest(request: Request, plan: Plan, folder: Path, progress: Progress
 
 
 def _timeout_s(request: Request, plan: Plan) -> float:
-    """The time limit of the guest."""
-    fills = 1 if plan.device.ssd else 0
+    """The time limit of the guest. A virtual SSD is filled once more after iocost's model has been
+    fitted."""
+    fills = (1 + (IOCOST in request.names)) if plan.device.ssd else 0
     fit_s = iocost.CALIBRATE_TIMEOUT_S + RUN_OVERHEAD_S if IOCOST in request.names else 0.0
     return (
         BOOT_S

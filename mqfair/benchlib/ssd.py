@@ -156,6 +156,12 @@ def busy_us(fs: Fs, groups: Mapping[str, Cgroup]) -> dict[str, int]:
     return found
 
 
+def remake(fs: Fs) -> None:
+    """Makes the drive at PATH anew, filled as at first."""
+    fs.write(f"{DRIVE}/power", "0")
+    _power_on(fs)
+
+
 def fill_parts(fs: Fs, parts: tuple[Part, ...], groups: Mapping[str, Cgroup]) -> None:
     """Makes the drive at PATH anew, with pages that belong to @groups."""
     lines = [f"{part.percent} {part.overwrites} /{groups[part.cgroup].path}" for part in parts]

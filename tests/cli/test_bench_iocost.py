@@ -3,6 +3,7 @@
 
 import dataclasses
 import json
+import os
 import re
 import stat
 import time
@@ -76,6 +77,7 @@ class Bench:
         monkeypatch.setattr(runner.shutil, "which", lambda name: f"/usr/bin/{name}")
         monkeypatch.setattr(runner, "_set_scheduler", self._select)
         monkeypatch.setattr(runner, "require_number", lambda disk: f"259:{self.remade}")
+        monkeypatch.setattr(runner.ssd, "remake", self._remake)
         monkeypatch.setattr(runner.iocost, "calibrate", self._calibrate)
         self.failure = failure
         plan = session.plan_for(request(*schedulers))
@@ -111,6 +113,15 @@ def test_iocost_alone_ends_without_a_model(machine, monkeypatch):
     bench = Bench(machine, monkeypatch, ["iocost"], Failure("iocost: too slow"))
     with pytest.raises(Failure, match="iocost: too slow"):
         bench.fit()
+
+
+@pytest.mark.parametrize("failure", [None, Failure("too slow")])
+def test_the_virtual_ssd_is_made_anew_after_the_writes(machine, monkeypatch, failure):
+    """It goes on collecting garbage, and none then reads a quarter of its bytes."""
+    bench = Bench(machine, monkeypatch, ["none", "iocost"], failure)
+    bench.fit()
+    assert bench.remade == 1
+    assert bench.runner._number == "259:1"
 
 
 def test_nothing_is_measured_without_iocost(machine, monkeypatch):
@@ -154,3 +165,10 @@ def test_the_results_name_the_scheduler_that_was_left_out(tmp_path, monkeypatch)
     with console.capture() as capture:
         console.print(report.scheduler_table(outcome.results[0]))
     assert re.search(r"iocost +left out +- +- +-", capture.get())
+
+
+def test_remaking_switches_the_drive_off_and_on(machine, monkeypatch):
+    monkeypatch.setattr(runner.ssd, "open_log", lambda: os.open(os.devnull, os.O_RDONLY))
+    fs = Fs(str(machine.root), dry_run=True)
+    runner.ssd.remake(fs)
+    assert [str(write).rpartition(" to ")[0] for write in fs.writes] == ["write '0'", "write '1'"]
