@@ -250,7 +250,9 @@ class Runner:
         scheduler = scheduler_of(label)
         _set_scheduler(disk, NONE)
         if scheduler == IOCOST:
-            with iocost.switched_on(self._fs, root_cgroup(self._fs), self._number, self._model):
+            scale = int(self._ssd.get("time_scale", "1"))
+            root = root_cgroup(self._fs)
+            with iocost.switched_on(self._fs, root, self._number, self._model, scale):
                 yield {}
             return
         tunables = merged_tunables(label, self._tunables)

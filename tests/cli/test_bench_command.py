@@ -333,7 +333,7 @@ def test_iocost_is_enabled_with_its_model_and_disabled_again():
         assert len(fs.writes) == 2
     assert [str(write) for write in fs.writes] == [
         "write '8:0 ctrl=user model=linear rbps=5 rseqiops=6' to '/cg/io.cost.model'",
-        f"write '8:0 {iocost.QOS_ON}' to '/cg/io.cost.qos'",
+        f"write '8:0 {iocost.qos_on(1)}' to '/cg/io.cost.qos'",
         "write '8:0 enable=0 ctrl=auto' to '/cg/io.cost.qos'",
         "write '8:0 ctrl=auto' to '/cg/io.cost.model'",
     ]

@@ -63,6 +63,15 @@ def test_an_error_of_fio_is_quoted(fio, tmp_path):
         iocost.calibrate(fio("echo no drive >&2", "exit 1"), "/dev/x", tmp_path, 30.0)
 
 
+@pytest.mark.parametrize(
+    ("scale", "half_us"), [(1, 0), (2, 1000), (100, 50_000), (10_000, 500_000)]
+)
+def test_the_period_is_stretched_as_the_drive_is(scale, half_us):
+    words = dict(word.split("=") for word in iocost.qos_on(scale).split())
+    assert (words["rlat"], words["wlat"]) == (str(half_us), str(half_us))
+    assert (words["rpct"], words["wpct"]) == ("0.00", "0.00")
+
+
 def request(*schedulers, device="ssd:model=980pro,fill=100"):
     return session.Request((jobfile.parse(JOB, "j.fio"),), schedulers, device=parse_device(device))
 
