@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """Break one line at a time and expect a test to fail.
 
-usage: tests/mutate.py [--sample N | --all | --hand] [--seed N] [--jobs N] [TABLE...]
+usage: tests/mutate.py [--sample N | --all | --hand] [--match REGEX] [--seed N] [--jobs N]
+                       [TABLE...]
 
 A table, tests/mutate/NAME.toml, belongs to a scheduler or to a part of the tree. It lists files,
 the tests that must notice, mutations written by hand, and mutations that change nothing
-(equivalent), each with its reason. Further mutations are made mechanically from the bodies of the
-functions of these files: a statement is removed, a condition is negated, a comparison is off by
-one, and + becomes -. Reports about numbers for people and assertions are left alone.
+(equivalent), each with its reason. The text of an equivalent one is its line, after as many lines
+as tell it from others. Further mutations are made mechanically from the bodies of the functions of
+these files: a statement is removed, a condition is negated, a comparison is off by one, and +
+becomes -. Reports about numbers for people and assertions are left alone.
 
 A mutant that does not compile does not count, nor does an equivalent one. A mutant is killed when
 a test fails, ends by a signal, or takes too long. Everything is built with -O2, and linked with
@@ -17,6 +19,7 @@ the leak checker as the only sanitizer.
     tests/mutate.py --hand              only the mutations written by hand
     tests/mutate.py --sample 15         these, and 15 mechanical ones of each table
     tests/mutate.py --all drr           every mutation of drr
+    tests/mutate.py --all --match 'drr.c:8[0-9]:' drr      those of ten lines
 
 Exit status: 0 at least 90 % of each table's mutants are killed, 1 fewer are, 2 a table does not
 fit the sources, or the tests fail without a mutation.
@@ -51,7 +54,11 @@ CC += ["-Werror=return-type"]
 LINK = ["gcc", "-fsanitize=leak"]
 # The folder of port.h is the difference between the simulator and the threads.
 SIM, THREADS, FLASH = "sim", "tests/mt", "sim"
-SHARED_UNIT = {"budget": ["budget_fixture"], "budget_rounds": ["budget_fixture"]}
+SHARED_UNIT = {
+    "budget": ["budget_fixture"],
+    "budget_rounds": ["budget_fixture"],
+    "ifq": ["hooks"],
+}
 
 
 class TableError(Exception):
@@ -100,21 +107,25 @@ class Table:
         return found
 
     def mechanical(self) -> list[Mutation]:
-        return [m for file in self.files for m in mutations_of(file) if not self.is_equal(m)]
+        """All but those that the table lists, which change nothing that a test could see."""
+        made = [m for file in self.files for m in mutations_of(file)]
+        equal: set[Mutation] = set()
+        for entry in self.equivalent:
+            found = [m for m in made if is_equal(m, entry)]
+            if len({m.name for m in found}) != 1:
+                raise TableError(f"{self.name}: {len(found)} mutations are like {entry}")
+            equal.update(found)
+        return [m for m in made if m not in equal]
 
-    def is_equal(self, mutation: Mutation) -> bool:
-        """The table lists the mutation: it changes nothing that a test could see."""
-        return any(
-            re.sub(r":\d+:", ":", mutation.name) == f"{entry['file']}: {entry['change']}"
-            and entry["line"] == line_at(mutation).strip()
-            for entry in self.equivalent
-        )
 
-
-def line_at(mutation: Mutation) -> str:
+def is_equal(mutation: Mutation, entry: dict[str, str]) -> bool:
+    """The entry's text is the line of the mutation, perhaps with lines before it."""
+    if re.sub(r":\d+:", ":", mutation.name) != f"{entry['file']}: {entry['change']}":
+        return False
     text = (ROOT / mutation.file).read_text()
-    start = text.rfind("\n", 0, mutation.at) + 1
-    return text[start : text.index("\n", mutation.at)]
+    lines = text[: text.index("\n", mutation.at)].splitlines()
+    wanted = [line.strip() for line in entry["line"].strip().splitlines()]
+    return [line.strip() for line in lines[-len(wanted) :]] == wanted
 
 
 def load(path: Path) -> Table:
@@ -413,12 +424,12 @@ def try_mutation(mutation: Mutation, runs: list[Run], build: Build, number: int)
 
 def choose(table: Table, args: argparse.Namespace) -> list[Mutation]:
     chosen = [] if args.mechanical else table.by_hand()
-    if args.hand:
-        return chosen
-    made = table.mechanical()
-    if args.sample:
-        made = random.Random(args.seed).sample(made, min(args.sample, len(made)))
-    return chosen + made
+    if not args.hand:
+        made = table.mechanical()
+        if args.sample:
+            made = random.Random(args.seed).sample(made, min(args.sample, len(made)))
+        chosen += made
+    return [m for m in chosen if re.search(args.match, m.name)]
 
 
 def run_table(table: Table, args: argparse.Namespace, build: Build) -> bool:
@@ -455,6 +466,9 @@ def parse_args() -> argparse.Namespace:
     which.add_argument("--sample", type=int, metavar="N", help="N mechanical ones of each table")
     which.add_argument("--hand", action="store_true", help="only those written by hand")
     parser.add_argument("--mechanical", action="store_true", help="leave out those by hand")
+    parser.add_argument(
+        "--match", metavar="REGEX", default="", help="of these, those with such a name"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of the sample (default 1)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="default: all CPUs")
     parser.add_argument("--verbose", action="store_true", help="print the killed mutants too")

@@ -32,12 +32,8 @@ def test_every_mutants_text_is_there_once(table: Path) -> None:
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda path: path.stem)
-def test_every_equivalent_mutant_is_made(table: Path) -> None:
-    loaded = mutate.load(table)
-    made = [m for file in loaded.files for m in mutate.mutations_of(file)]
-    for entry in loaded.equivalent:
-        one = mutate.Table(**(vars(loaded) | {"equivalent": [entry]}))
-        assert any(one.is_equal(m) for m in made), entry
+def test_every_equivalent_mutant_is_made_on_one_line(table: Path) -> None:
+    mutate.load(table).mechanical()
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda path: path.stem)
