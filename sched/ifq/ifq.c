@@ -86,15 +86,6 @@ static enum ifq_virtual_time virtual_time(const struct sched *s)
 
 /* ------------------------------------------------- start tags in the device */
 
-static void tags_init(struct device_tags *t, vtime_t vt)
-{
-	port_lock_init(&t->lock);
-	atomic64_set(&t->least, (s64)vt);
-	atomic64_set(&t->most, (s64)vt);
-	t->batch[0].start = vt;
-	t->batch[1].start = vt;
-}
-
 /* Swaps the two batches when the draining one is empty. */
 static void tags_swap_batches(struct device_tags *t)
 {
@@ -243,7 +234,8 @@ static int ifq_init(struct sched *s)
 	if (ret)
 		return ret;
 	ifq_weight_init(&i->ifq_weight);
-	tags_init(&i->tags, mqfq_vt(&i->mqfq));
+	port_lock_init(&i->tags.lock);
+	tags_forget(&i->tags, mqfq_vt(&i->mqfq));
 	return 0;
 }
 

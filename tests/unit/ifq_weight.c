@@ -522,6 +522,100 @@ static void idle_windows_count_as_no_served_bytes(void **state)
 	close_tree();
 }
 
+/* A tenant of which no window was computed for 300 years of them. */
+static void very_long_silence_takes_no_time(void **state)
+{
+	const u32 equal[] = { 100, 100 };
+	struct ifq_params params = paper;
+
+	(void)state;
+	params.damping = 50;
+	open_siblings(&params, equal, 2);
+	run_window((const u64[]){ 1 << 20, 1 << 20 }, 2);
+	flow_leaves(1);
+	now_ns += 9000000000ULL * WINDOW_NS;
+	ifq_weight_roll(&ifq_weight, &sched, now_ns);
+	flow_arrives(1);
+	expect_near(share_at(1) / share_at(2), 1);
+	close_tree();
+}
+
+/* Reports show the served bytes of the last window, and 0 for an idle one. */
+static void last_window_is_kept_for_reports(void **state)
+{
+	const u32 equal[] = { 100, 100 };
+	const struct tenant *tenant;
+
+	(void)state;
+	open_siblings(&paper, equal, 2);
+	tenant = &((struct ifq_weight_flow *)flow_own(groups[1].flow))->group;
+	run_window((const u64[]){ 5 << 20, 1 << 20 }, 2);
+	assert_int_equal(tenant->last_bytes, 5 << 20);
+	run_window((const u64[]){ 2 << 20, 1 << 20 }, 2);
+	assert_int_equal(tenant->last_bytes, 2 << 20);
+	flow_leaves(1);
+	run_window((const u64[]){ 0, 1 << 20 }, 2);
+	run_window((const u64[]){ 0, 1 << 20 }, 2);
+	flow_arrives(1);
+	assert_int_equal(tenant->last_bytes, 0);
+	close_tree();
+}
+
+/*
+ * A tick on another CPU ends the window between the moment in which a flow
+ * becomes active and its join.  The new tenant starts at the mean of its
+ * siblings, and the window counts with no served bytes, as one after the join
+ * would.
+ */
+static void window_may_end_before_the_join(void **state)
+{
+	const u32 equal[] = { 100, 100, 100 };
+	struct ifq_params params = paper;
+	struct flow_start start;
+	u32 joined_before;
+	double ratio[2];
+
+	(void)state;
+	params.damping = 50;
+	for (joined_before = 0; joined_before < 2; joined_before++) {
+		open_siblings(&params, equal, 2);
+		run_window((const u64[]){ 1 << 20, 1 << 20 }, 2);
+		share_group_init(&groups[3].flow->group, &groups[0].flow->group,
+				 100);
+		request(3);
+		flow_charge(groups[3].flow, 4096, 0, false, &start);
+		assert_true(start.woke);
+		if (joined_before)
+			ifq_weight_join(&ifq_weight, groups[3].flow, now_ns);
+		run_window((const u64[]){ 1 << 20, 1 << 20 }, 2);
+		if (!joined_before)
+			ifq_weight_join(&ifq_weight, groups[3].flow, now_ns);
+		ratio[joined_before] = share_at(3) / share_at(1);
+		assert_true(ratio[joined_before] > 1);
+		close_tree();
+	}
+	expect_near(ratio[0], ratio[1]);
+}
+
+/* The clocks of two CPUs differ a little, so a time may be an older one. */
+static void join_with_an_older_time_ends_no_window(void **state)
+{
+	struct random r = random_seeded("older");
+	u64 window;
+
+	(void)state;
+	open_tree(&r, &paper);
+	flow_arrives(0);
+	now_ns += 5 * WINDOW_NS;
+	ifq_weight_roll(&ifq_weight, &sched, now_ns);
+	window = ifq_weight.window;
+	flow_leaves(0);
+	now_ns = ifq_weight.start_ns - 1;
+	flow_arrives(0);
+	assert_int_equal(ifq_weight.window, window);
+	close_tree();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -531,6 +625,10 @@ int main(void)
 		cmocka_unit_test(scale_stays_within_the_clamp),
 		cmocka_unit_test(spreading_over_cgroups_gains_nothing),
 		cmocka_unit_test(idle_windows_count_as_no_served_bytes),
+		cmocka_unit_test(very_long_silence_takes_no_time),
+		cmocka_unit_test(last_window_is_kept_for_reports),
+		cmocka_unit_test(window_may_end_before_the_join),
+		cmocka_unit_test(join_with_an_older_time_ends_no_window),
 		cmocka_unit_test(scales_match_a_model),
 	};
 

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: GPL-2.0
+#include "hooks.h"
+
+static bool always(const struct queue *q)
+{
+	(void)q;
+	return true;
+}
+
+static struct flow *flow_create(struct hooks *h, struct flow *parent,
+				u32 weight)
+{
+	struct flow *f =
+		port_zalloc(flow_size(h->sched.ops, h->sched.nr_queues));
+
+	assert_non_null(f);
+	flow_init(f, &h->sched, parent, weight);
+	return f;
+}
+
+static void flow_destroy(struct flow *f)
+{
+	flow_exit(f);
+	port_free(f);
+}
+
+void hooks_open(struct hooks *h, const struct sched_ops *ops,
+		const struct sched_params *p, u32 nr_queues)
+{
+	struct topo_place place[HOOKS_QUEUES];
+	u32 i;
+
+	*h = (struct hooks){ .now = 1 };
+	port_queue_is_mine = always;
+	h->sched.queue = h->index;
+	h->sched.nr_queues = nr_queues;
+	for (i = 0; i < nr_queues; i++) {
+		queue_init(&h->queue[i], &h->sched, i);
+		h->index[i] = &h->queue[i];
+		place[i] = (struct topo_place){ .core = i };
+	}
+	assert_int_equal(sched_init(&h->sched, ops, p, place), 0);
+	h->root = flow_create(h, NULL, WEIGHT_DEFAULT);
+}
+
+void hooks_close(struct hooks *h)
+{
+	u32 i;
+
+	for (i = 0; i < h->nr_flows; i++)
+		flow_destroy(h->flow[i]);
+	flow_destroy(h->root);
+	sched_exit(&h->sched);
+}
+
+struct flow *hooks_flow(struct hooks *h, u32 weight)
+{
+	struct flow *f = flow_create(h, h->root, weight);
+
+	assert_true(h->nr_flows < HOOKS_FLOWS);
+	h->flow[h->nr_flows++] = f;
+	return f;
+}
+
+static void note(struct hooks *h, struct wake *wake)
+{
+	u32 queue;
+
+	while ((queue = wake_next(wake)) != QUEUES_MAX)
+		h->woken |= BIT_ULL(queue);
+	if (wake->at_ns && (!h->tick_ns || wake->at_ns < h->tick_ns))
+		h->tick_ns = wake->at_ns;
+}
+
+struct io *hooks_insert(struct hooks *h, u32 queue, struct flow *f, u32 bytes,
+			u8 flags)
+{
+	struct wake wake;
+	u32 i = 0;
+
+	while (h->busy[i])
+		assert_true(++i < HOOKS_IOS);
+	h->busy[i] = true;
+	h->io[i] = (struct io){
+		.flow = f, .bytes = bytes, .op = IO_READ, .flags = flags
+	};
+	wake_init(&wake);
+	h->sched.ops->insert(&h->queue[queue], &h->io[i], h->now, &wake);
+	note(h, &wake);
+	return &h->io[i];
+}
+
+struct io *hooks_dispatch(struct hooks *h, u32 queue,
+			  enum dispatch_result expected)
+{
+	struct io *io = NULL;
+	struct wake wake;
+
+	wake_init(&wake);
+	assert_int_equal(h->sched.ops->dispatch(&h->queue[queue], h->now, &io,
+						&wake),
+			 expected);
+	note(h, &wake);
+	return expected == DISPATCH_IO ? io : NULL;
+}
+
+void hooks_complete(struct hooks *h, struct io *io)
+{
+	struct wake wake;
+
+	wake_init(&wake);
+	h->sched.ops->complete(io, h->now, &wake);
+	note(h, &wake);
+	h->busy[io - h->io] = false;
+}
+
+void hooks_requeue(struct hooks *h, struct io *io)
+{
+	struct wake wake;
+
+	wake_init(&wake);
+	h->sched.ops->requeue(io, &wake);
+	note(h, &wake);
+}
+
+void hooks_block(struct hooks *h, u32 queue)
+{
+	struct wake wake;
+
+	wake_init(&wake);
+	h->sched.ops->block(&h->queue[queue], &wake);
+	note(h, &wake);
+}
+
+void hooks_tick(struct hooks *h)
+{
+	struct wake wake;
+
+	h->tick_ns = 0;
+	wake_init(&wake);
+	h->sched.ops->tick(&h->sched, h->now, &wake);
+	note(h, &wake);
+}
+
+void hooks_tune(struct hooks *h, const struct sched_params *p)
+{
+	struct wake wake;
+
+	wake_init(&wake);
+	h->sched.ops->tune(&h->sched, p, &wake);
+	note(h, &wake);
+}
+
+vtime_t hooks_tag(const struct io *io)
+{
+	u64 epoch;
+
+	return flow_tag(io->flow, io->pos, &epoch);
+}
+
+void hooks_drain(struct hooks *h)
+{
+	u32 i;
+
+	h->sched.drain = true;
+	for (i = 0; i < h->sched.nr_queues; i++)
+		while (h->queue[i].nr)
+			hooks_dispatch(h, i, DISPATCH_IO);
+	for (i = 0; i < HOOKS_IOS; i++)
+		if (h->io[i].flags & IO_OUT)
+			hooks_complete(h, &h->io[i]);
+	h->sched.drain = false;
+}

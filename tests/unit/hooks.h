@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * hooks - a scheduler with a few queues and flows, called hook by hook
+ *
+ * Each function calls one hook and notes the wake-ups and the tick for which
+ * the hook asks.  A test acts on them itself, and moves the time.
+ */
+#ifndef MQFAIR_UNIT_HOOKS_H
+#define MQFAIR_UNIT_HOOKS_H
+
+#include "unit.h"
+#include "sched/core/sched.h"
+
+enum {
+	HOOKS_QUEUES	= 4,
+	HOOKS_FLOWS	= 8,
+	HOOKS_IOS	= 256,
+};
+
+#define MS	1000000ULL
+
+struct hooks {
+	struct sched sched;
+	struct queue queue[HOOKS_QUEUES];
+	struct queue *index[HOOKS_QUEUES];
+	struct flow *root, *flow[HOOKS_FLOWS];
+	u32 nr_flows;
+	struct io io[HOOKS_IOS];
+	bool busy[HOOKS_IOS];
+	u64 now, tick_ns;		/* 0: no tick was asked for */
+	u64 woken;			/* queues, until the test clears it */
+};
+
+/* @nr_queues queues on cores of their own.  The root is the only flow. */
+void hooks_open(struct hooks *h, const struct sched_ops *ops,
+		const struct sched_params *p, u32 nr_queues);
+
+/* No request waits or is in the device. */
+void hooks_close(struct hooks *h);
+
+/* A child of the root. */
+struct flow *hooks_flow(struct hooks *h, u32 weight);
+
+struct io *hooks_insert(struct hooks *h, u32 queue, struct flow *f, u32 bytes,
+			u8 flags);
+/* The request, for DISPATCH_IO; else NULL. */
+struct io *hooks_dispatch(struct hooks *h, u32 queue,
+			  enum dispatch_result expected);
+void hooks_complete(struct hooks *h, struct io *io);
+void hooks_requeue(struct hooks *h, struct io *io);
+void hooks_block(struct hooks *h, u32 queue);
+void hooks_tick(struct hooks *h);
+void hooks_tune(struct hooks *h, const struct sched_params *p);
+
+/* The present start tag of @io. */
+vtime_t hooks_tag(const struct io *io);
+
+/* Dispatches without delay, and completes, all requests. */
+void hooks_drain(struct hooks *h);
+
+#endif /* MQFAIR_UNIT_HOOKS_H */
