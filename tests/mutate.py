@@ -13,8 +13,8 @@ these files: a statement is removed, a condition is negated, a comparison is off
 becomes -. Reports about numbers for people and assertions are left alone.
 
 A mutant that does not compile does not count, nor does an equivalent one. A mutant is killed when
-a test fails, ends by a signal, or takes too long. Everything is built with -O2, and linked with
-the leak checker as the only sanitizer.
+a test fails, ends by a signal, or takes too long. Everything is built with -O2. The unit tests run
+with the address sanitizer, the others with the leak checker alone.
 
     tests/mutate.py --hand              only the mutations written by hand
     tests/mutate.py --sample 15         these, and 15 mechanical ones of each table
@@ -50,10 +50,11 @@ SLOWER_MOST = 5  # than without a mutation; then a mutant counts as stuck
 CC = ["gcc", "-std=gnu11", "-O2", "-w", "-fno-strict-aliasing", "-DMQFAIR_EXAMPLES"]
 # A removed return is undefined behaviour, and no test can be expected to notice it.
 CC += ["-Werror=return-type"]
-# Memory that a mutant does not free ends a program with a status.
-LINK = ["gcc", "-fsanitize=leak"]
+LINK = ["gcc"]
 # The folder of port.h is the difference between the simulator and the threads.
 SIM, THREADS, FLASH = "sim", "tests/mt", "sim"
+# A mutant that leaks ends a program with a status.  The unit tests are short enough for more.
+SANITIZERS = {SIM: ["-fsanitize=leak"], THREADS: ["-fsanitize=address"]}
 SHARED_UNIT = {
     "budget": ["budget_fixture"],
     "budget_rounds": ["budget_fixture"],
@@ -147,7 +148,9 @@ def tables(names: list[str]) -> list[Table]:
 # --- mutations made mechanically ---------------------------------------------------------------
 
 SKIPPED_FUNCTION = re.compile(r"report|_name\b")
-SKIPPED_LINE = re.compile(r"port_assert|static_assert|^\s*(\*|/\*|//|#|case |default:|goto )")
+SKIPPED_LINE = re.compile(
+    r"port_assert|static_assert|^\s*(\*|/\*|//|#|case |default:|goto |\(void\)\w+;)"
+)
 CONTROL = re.compile(r"^\s*(if|for|while|do|else|switch|return [^;]*|\}|\{)")
 CHANGES = (
     (re.compile(r" < "), " <= ", "< to <="),
@@ -238,7 +241,17 @@ def of_line(place: Place, begins: bool) -> Iterator[Mutation]:
 
 
 def compile_to(out: Path, source: Path, port: str, quote: Path, root: Path = ROOT) -> bool:
-    argv = [*CC, f"-I{port}", "-I.", "-Isched", "-iquote", str(quote), "-c", str(source)]
+    argv = [
+        *CC,
+        *SANITIZERS[port],
+        f"-I{port}",
+        "-I.",
+        "-Isched",
+        "-iquote",
+        str(quote),
+        "-c",
+        str(source),
+    ]
     done = subprocess.run([*argv, "-o", str(out)], cwd=root, capture_output=True, check=False)
     return done.returncode == 0
 
@@ -269,7 +282,14 @@ class Build:
         """Links @program with the objects of @mutant in place of those of the same sources."""
         same = [s for s in program.sources if s not in mutant]
         objects = [*mutant.values(), *self.objects(program.port, same)]
-        argv = [*LINK, *map(str, objects), *program.libraries, "-o", str(out)]
+        argv = [
+            *LINK,
+            *SANITIZERS[program.port],
+            *map(str, objects),
+            *program.libraries,
+            "-o",
+            str(out),
+        ]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         if done.returncode:
             raise TableError(f"{program.name} does not link:\n{done.stderr[-2000:]}")
