@@ -144,8 +144,11 @@ static void resize(struct scenario *s, u32 depth)
 	s->depth = depth;
 	slots_resize(&s->slots, depth, &wake);
 	/* All waiting queues are woken, and not only those due a slot. */
-	while ((queue = wake_next(&wake)) != QUEUES_MAX)
+	while ((queue = wake_next(&wake)) != QUEUES_MAX) {
+		assert_true(s->waits[queue]);
 		s->waits[queue] = false;
+	}
+	assert_int_equal(model_rivals(s), 0);
 	for (queue = 0; queue < s->sched.nr_queues; queue++) {
 		struct wake again;
 
@@ -187,40 +190,190 @@ static void slots_match_a_model(void **state)
 	}
 }
 
+/* ------------------------------------------------------------ in small cases */
+
+static const struct topo_place four[] = {
+	{ 0, 0 }, { 1, 0 }, { 2, 0 }, { 3, 0 }
+};
+
+/* Four queues on cores of their own. */
+static void four_init(struct scenario *s, u32 depth, bool parts)
+{
+	u32 i;
+
+	*s = (struct scenario){ .depth = depth, .sched.queue = s->index };
+	s->sched.nr_queues = 4;
+	for (i = 0; i < 4; i++) {
+		queue_init(&s->queue[i], &s->sched, i);
+		s->index[i] = &s->queue[i];
+	}
+	assert_int_equal(topology_init(&s->sched.topo, four, 4), 0);
+	assert_int_equal(slots_init(&s->slots, &s->sched, depth, parts), 0);
+}
+
+/* Gives all slots back.  No queue waits afterwards. */
+static void four_deinit(struct scenario *s)
+{
+	u32 i;
+
+	for (i = 0; i < 4; i++) {
+		slots_withdraw(&s->slots, i);
+		s->waits[i] = false;
+	}
+	for (i = 0; i < 4; i++)
+		while (s->used[i])
+			put(s, i);
+	scenario_deinit(s);
+}
+
+static void take_many(struct scenario *s, u32 queue, u32 n)
+{
+	for (; n; n--)
+		take(s, queue);
+}
+
+/* Gives a slot of @queue back; returns the queues that are woken, as bits. */
+static u64 put_and_look(struct scenario *s, u32 queue)
+{
+	u64 woken = 0;
+	struct wake wake;
+	u32 i;
+
+	wake_init(&wake);
+	s->used[queue]--;
+	slots_put(&s->slots, queue, &wake);
+	while ((i = wake_next(&wake)) != QUEUES_MAX) {
+		woken |= BIT_ULL(i);
+		s->waits[i] = false;
+	}
+	return woken;
+}
+
 /* The example of slots.h. */
 static void newcomer_gets_its_part_with_the_next_slot(void **state)
 {
-	static const struct topo_place four[] = {
-		{ 0, 0 }, { 1, 0 }, { 2, 0 }, { 3, 0 }
-	};
 	static struct scenario s;
-	u32 i, k;
+	u32 i;
 
 	(void)state;
-	s = (struct scenario){ .depth = 16, .sched.queue = s.index };
-	s.sched.nr_queues = 4;
-	for (i = 0; i < 4; i++) {
-		queue_init(&s.queue[i], &s.sched, i);
-		s.index[i] = &s.queue[i];
-	}
-	assert_int_equal(topology_init(&s.sched.topo, four, 4), 0);
-	assert_int_equal(slots_init(&s.slots, &s.sched, 16, true), 0);
+	four_init(&s, 16, true);
 	for (i = 0; i < 3; i++)
-		for (k = 0; k < (i ? 5 : 6); k++)
-			take(&s, i);
+		take_many(&s, i, i ? 5 : 6);
 	for (i = 0; i < 4; i++)
 		take(&s, i);
 	assert_true(s.waits[0] && s.waits[1] && s.waits[2] && s.waits[3]);
 	put(&s, 1);
 	assert_int_equal(s.used[3], 1);
-	for (i = 0; i < 4; i++) {
-		slots_withdraw(&s.slots, i);
-		s.waits[i] = false;
+	four_deinit(&s);
+}
+
+/* Two queues wait.  The slot for the first of them is not for a third queue. */
+static void free_slot_is_left_to_the_woken_queue(void **state)
+{
+	static struct scenario s;
+
+	(void)state;
+	four_init(&s, 4, true);
+	take_many(&s, 0, 3);
+	take(&s, 1);
+	take(&s, 1);
+	take(&s, 2);
+	assert_true(s.waits[1] && s.waits[2]);
+	assert_int_equal(put_and_look(&s, 0), BIT_ULL(1));
+	/* Queue 0 has two slots.  With queue 2 a part is two as well. */
+	assert_false(slots_take(&s.slots, 0));
+	assert_int_equal(slots_used(&s.slots), 3);
+	slots_withdraw(&s.slots, 0);
+	assert_true(slots_take(&s.slots, 1));
+	s.used[1]++;
+	four_deinit(&s);
+}
+
+/* It need not search the whole tree. */
+static void woken_queue_finds_its_slot_on_its_path(void **state)
+{
+	static struct scenario s;
+
+	(void)state;
+	four_init(&s, 2, true);
+	take_many(&s, 0, 2);
+	take(&s, 3);
+	assert_int_equal(put_and_look(&s, 0), BIT_ULL(3));
+	assert_true(slots_try(&s.slots, 3));
+	s.used[3]++;
+	four_deinit(&s);
+}
+
+/* A second announcement, of another CPU, does not make the parts smaller. */
+static void queue_that_waits_twice_counts_once(void **state)
+{
+	static struct scenario s;
+
+	(void)state;
+	four_init(&s, 2, true);
+	take_many(&s, 0, 2);
+	take(&s, 1);
+	assert_false(slots_wait(&s.slots, 1));
+	check(&s);
+	four_deinit(&s);
+}
+
+/* A queue whose other obstacle is gone runs if a slot is free, or waits. */
+static void queue_is_woken_for_a_free_slot_alone(void **state)
+{
+	static struct scenario s;
+	struct wake wake;
+	u32 parts;
+
+	(void)state;
+	for (parts = 0; parts < 2; parts++) {
+		four_init(&s, 1, parts);
+		wake_init(&wake);
+		slots_wake(&s.slots, 1, &wake);
+		assert_int_equal(wake_next(&wake), 1);
+		assert_int_equal(atomic64_read(&s.slots.waiting), 0);
+		assert_true(slots_try(&s.slots, 0));
+		s.used[0]++;
+		slots_wake(&s.slots, 1, &wake);
+		assert_int_equal(wake_next(&wake), QUEUES_MAX);
+		assert_int_equal(atomic64_read(&s.slots.waiting), 1);
+		assert_int_equal(put_and_look(&s, 0), BIT_ULL(1));
+		four_deinit(&s);
 	}
-	for (i = 0; i < 4; i++)
-		while (s.used[i])
-			put(&s, i);
-	scenario_deinit(&s);
+}
+
+/* The memory behind the set, and of a used struct slots, means nothing. */
+static void largest_machine_in_used_memory(void **state)
+{
+	static struct topo_place place[QUEUES_MAX];
+	static struct queue queue[QUEUES_MAX];
+	static struct queue *index[QUEUES_MAX];
+	struct sched sched = { .queue = index, .nr_queues = QUEUES_MAX };
+	struct slots slots;
+	struct wake wake;
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < QUEUES_MAX; i++) {
+		queue_init(&queue[i], &sched, i);
+		index[i] = &queue[i];
+		place[i].core = i;
+	}
+	memset(&slots, 0xff, sizeof(slots));
+	assert_int_equal(topology_init(&sched.topo, place, QUEUES_MAX), 0);
+	assert_int_equal(slots_init(&slots, &sched, 1, false), 0);
+	assert_true(slots_try(&slots, 0));
+	for (i = 0; i < QUEUES_MAX; i++)
+		assert_false(slots_wait(&slots, i));
+	assert_int_equal(atomic64_read(&slots.waiting), QUEUES_MAX);
+	wake_init(&wake);
+	slots_wake_all(&slots, &wake);
+	for (i = 0; i < QUEUES_MAX; i++)
+		assert_int_equal(wake_next(&wake), i);
+	assert_int_equal(wake_next(&wake), QUEUES_MAX);
+	slots_put(&slots, 0, &wake);
+	slots_deinit(&slots);
+	topology_deinit(&sched.topo);
 }
 
 static void init_fails_without_memory(void **state)
@@ -237,6 +390,8 @@ static void init_fails_without_memory(void **state)
 		assert_int_equal(slots_init(&s.slots, &s.sched, 8, true),
 				 -ENOMEM);
 		port_zalloc_fail_never();
+		/* What was not freed is found when no pointer to it is left. */
+		memset(&s.slots, 0, sizeof(s.slots));
 	}
 	topology_deinit(&s.sched.topo);
 }
@@ -246,6 +401,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(slots_match_a_model),
 		cmocka_unit_test(newcomer_gets_its_part_with_the_next_slot),
+		cmocka_unit_test(free_slot_is_left_to_the_woken_queue),
+		cmocka_unit_test(woken_queue_finds_its_slot_on_its_path),
+		cmocka_unit_test(queue_that_waits_twice_counts_once),
+		cmocka_unit_test(queue_is_woken_for_a_free_slot_alone),
+		cmocka_unit_test(largest_machine_in_used_memory),
 		cmocka_unit_test(init_fails_without_memory),
 	};
 
