@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """Measures how far a tenant with few requests is isolated from tenants with many, and the price.
 
-The subject is the first tenant of a case: for example a reader of 4 KiB at depth 1, weight 1000,
-beside four jobs of 64 KiB reads at depth 32, together weight 100. Each setting gives two figures:
+The subject is the first tenant of a case. In case A it is a reader of 4 KiB at depth 1, weight
+1000. The others are four jobs of 64 KiB reads at depth 32, together weight 100. Each setting gives
+two figures:
 
   - total / none: the bytes per second of all tenants, relative to none;
   - slowdown: the IOPS of the subject alone, divided by its IOPS beside the others.
 
-The settings are none, every scheduler with its defaults, and two sweeps of one scheduler: over
-fixed depths, and over the tunable `isolation` where the scheduler has it. The fixed depths give the
-curve that a setting is compared with: /curve is the slowdown divided by that of the curve at the
-same total. A fixed depth has isolation=0.
+The settings are none, every scheduler with its defaults, and two sweeps of one scheduler. One is
+over fixed depths, the other over the tunable `isolation` where the scheduler has it. The fixed
+depths, with isolation=0, give the curve that a setting is compared with: /curve is the slowdown
+divided by that of the curve at the same total.
 
 Every figure is the mean over seeds; spread is that of the slowdown. In a case with windows, p99 is
 the greatest of the window's intervals. `by count` is the part of the subject in the drive's
@@ -92,9 +93,9 @@ class Panel:
         return next(one.scheduler for one in self.unit.settings if one.role == DEPTH)
 
     @property
-    def title(self) -> str:
+    def where(self) -> str:
         window = "" if self.window == WHOLE else f", {self.window}"
-        return f"{self.unit.case.name}{window}: {self.unit.drive}"
+        return f"{self.unit.drive}{window}"
 
 
 def depths(case: Case) -> list[int]:
@@ -149,7 +150,9 @@ def panels(unit: Unit, figures: Mapping[Run, Mapping[str, Figures]]) -> list[Pan
 
 
 def show(one: Panel) -> str:
-    lines = [f"{one.title}  ({one.unit.case.about}; {len(one.unit.seeds)} seeds)"]
+    lines = [
+        f"{one.unit.case.name}: {one.where}  ({one.unit.case.about}; {len(one.unit.seeds)} seeds)"
+    ]
     lines += table(HEAD, [row(found, one.curve) for found in one.points])
     lines += [f"  {verdict}" for verdict in one.verdicts]
     return "\n".join(lines) + "\n"

@@ -175,15 +175,17 @@ def _b() -> list[Case]:
 
 def _full() -> list[Case]:
     def tenants(count: int, sizes: tuple[int, ...]) -> tuple[Tenant, ...]:
+        # Few tenants need more requests each, so that all of them wait outside of the drive.
+        depth = 256 if count <= 4 else 64
         return tuple(
-            Tenant(f"t{i}", 100 * (1 + i % 4), 64, sizes[i % len(sizes)]) for i in range(count)
+            Tenant(f"t{i}", 100 * (1 + i % 4), depth, sizes[i % len(sizes)]) for i in range(count)
         )
 
     return [
         *(
             Case(
                 f"full-{count}",
-                f"{count} tenants at depth 64, 4 KiB, weights 1 to 4",
+                f"{count} tenants with deep queues of 4 KiB, weights 1 to 4",
                 tenants(count, (4 * KIB,)),
                 GOAL_FULL,
             )
@@ -191,7 +193,7 @@ def _full() -> list[Case]:
         ),
         Case(
             "full-4-sizes",
-            "4 tenants at depth 64, 4 and 64 KiB, weights 1 to 4",
+            "4 tenants with deep queues of 4 and 64 KiB, weights 1 to 4",
             tenants(4, (4 * KIB, 64 * KIB)),
             GOAL_FULL,
         ),

@@ -105,14 +105,18 @@ def point(
 
 Curve = list[tuple[float, float]]
 
+# The totals of a saturated drive differ by as much between two seeds.
+SAME_TOTAL = 0.003
+
 
 def front(points: Sequence[tuple[float, float]]) -> Curve:
-    """The (total, slowdown) pairs of @points that no other pair beats in both, by rising total."""
+    """The (total, slowdown) pairs of @points that no other pair beats in both, by rising total. A
+    total counts as greater if it is greater by more than SAME_TOTAL: less is chance."""
     best: Curve = []
-    for total, slowdown in sorted(points, key=lambda one: (-one[0], one[1])):
-        if not best or slowdown < best[-1][1]:
+    for total, slowdown in sorted(points, key=lambda one: (one[1], -one[0])):
+        if not best or total > best[-1][0] + SAME_TOTAL:
             best.append((total, slowdown))
-    return best[::-1]
+    return best
 
 
 def slowdown_at(curve: Curve, total: float) -> float | None:

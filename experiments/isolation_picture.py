@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """The picture of experiments.isolation: total / none against slowdown, a panel for each drive."""
 
+import itertools
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +41,8 @@ DIRECTIONS = (
 LEAST_TOTAL = 0.25
 # The depths that have a label; the others have a dot.
 LABELLED_DEPTHS = (8, 16, 32, 64, 128)
+# The distance, in pixels, of the boxes along a line.
+LINE_STEP = 4
 SOLID = "#d1495b"
 
 
@@ -51,8 +55,8 @@ def _shown(points: Sequence[Point]) -> list[Point]:
 
 
 def _line(axes: Axes, points: Sequence[Point], role: str, style: dict[str, Any]) -> list[Point]:
-    """Draws the points of @role as a line, and returns them in the order of their totals."""
-    chosen = sorted((one for one in points if one.role == role), key=lambda one: one.at)
+    """Draws the points of @role as a line in the order of their values, and returns them."""
+    chosen = sorted((one for one in points if one.role == role), key=lambda one: int(_value(one)))
     axes.plot([one.at[0] for one in chosen], [one.at[1] for one in chosen], **style)
     return chosen
 
@@ -66,12 +70,18 @@ def _anchor(direction: tuple[int, int]) -> dict[str, Any]:
 
 
 def _place_label(
-    axes: Axes, at: tuple[float, float], text: str, taken: list[Bbox], style: dict[str, Any]
+    axes: Axes,
+    at: tuple[float, float],
+    text: str,
+    *,
+    distances: Sequence[int],
+    taken: list[Bbox],
+    style: dict[str, Any],
 ) -> None:
-    """Writes @text near the point @at where it covers nothing in @taken, and adds its box. Writes
-    nothing if there is no room."""
+    """Writes @text at one of @distances from the point @at, where it covers nothing in @taken, and
+    adds its box. Writes nothing if there is no room."""
     frame = axes.get_window_extent()
-    for distance in DISTANCES:
+    for distance in distances:
         for across, up in DIRECTIONS:
             offset = across * distance, up * distance * 0.8
             label = axes.annotate(
@@ -110,6 +120,19 @@ def _marks(axes: Axes, points: Sequence[Point]) -> list[Bbox]:
     return [Bbox.from_bounds(x - 5, y - 5, 10, 10) for x, y in places]
 
 
+def _along(axes: Axes, points: Sequence[Point]) -> list[Bbox]:
+    """Small boxes along the line through @points, which a label should not cover."""
+    places = [axes.transData.transform(one.at) for one in points]
+    boxes: list[Bbox] = []
+    for (x0, y0), (x1, y1) in itertools.pairwise(places):
+        steps = max(1, int(math.hypot(x1 - x0, y1 - y0) / LINE_STEP))
+        boxes += [
+            Bbox.from_bounds(x0 + (x1 - x0) * i / steps - 1, y0 + (y1 - y0) * i / steps - 1, 2, 2)
+            for i in range(steps)
+        ]
+    return boxes
+
+
 def _draw_panel(axes: Axes, panel: "Panel") -> None:
     points = _shown(panel.points)
     schedulers = [one for one in points if one.role == SCHEDULER]
@@ -133,19 +156,19 @@ def _draw_panel(axes: Axes, panel: "Panel") -> None:
     axes.set_ylim(min(1.0, *slowdowns) * 0.9, max(slowdowns) * 1.4)
     axes.set_xlim(min(one.at[0] for one in points) - 0.04, 1.08)
     axes.grid(color=FAINT, linewidth=0.8)
-    axes.set_title(str(panel.title), loc="left", fontsize=9.5, fontweight="bold")
-    panel_labels = [
-        *((one, one.label, {"fontsize": 8.5, "color": INK}) for one in schedulers),
-        *((one, _value(one), {"fontsize": 7.5, "color": SOLID}) for one in ours),
+    axes.set_title(panel.where, loc="left", fontsize=9.5, fontweight="bold")
+    labels = [
+        *((one, one.label, DISTANCES, {"fontsize": 8.5, "color": INK}) for one in schedulers),
+        *((one, _value(one), DISTANCES, {"fontsize": 7.5, "color": SOLID}) for one in ours),
         *(
-            (one, _value(one), {"fontsize": 7.5, "color": NEUTRAL})
+            (one, _value(one), DISTANCES[:2], {"fontsize": 7.5, "color": NEUTRAL})
             for one in fixed
             if int(_value(one)) in LABELLED_DEPTHS
         ),
     ]
-    taken = _marks(axes, points)
-    for one, text, style in panel_labels:
-        _place_label(axes, one.at, text, taken, style)
+    taken = [*_marks(axes, points), *_along(axes, fixed), *_along(axes, ours)]
+    for one, text, distances, style in labels:
+        _place_label(axes, one.at, text, distances=distances, taken=taken, style=style)
 
 
 def _legend(panels: Sequence["Panel"]) -> list[Line2D]:

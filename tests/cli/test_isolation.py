@@ -82,6 +82,12 @@ def test_the_front_has_no_point_that_another_beats_in_both():
     assert front(points) == [(0.6, 1.5), (0.9, 4.0), (1.0, 9.0)]
 
 
+def test_a_total_that_is_greater_by_chance_is_no_reason_for_a_greater_slowdown():
+    saturated = [(0.9, 2.0), (0.9990, 3.0), (0.9995, 7.0), (1.0, 30.0)]
+    assert front(saturated) == [(0.9, 2.0), (0.9990, 3.0)]
+    assert slowdown_at(front(saturated), 1.0) == 3.0
+
+
 def test_the_curve_is_interpolated_between_its_points():
     curve = [(0.5, 1.0), (0.7, 2.0), (1.0, 8.0)]
     assert slowdown_at(curve, 0.6) == pytest.approx(1.5)
