@@ -62,6 +62,9 @@ static void set_automatic(struct device_host *d, unsigned long automatic,
 		if (table[i].automatic == AUTO_DEPTH)
 			tunable_put(&table[i], p, auto_depth(d));
 	for_each_set_bit(i, &automatic, TUNABLES_MAX)
+		if (table[i].automatic == AUTO_ISOLATION)
+			tunable_put(&table[i], p, ISOLATION_AUTO);
+	for_each_set_bit(i, &automatic, TUNABLES_MAX)
 		if (table[i].automatic == AUTO_THRESHOLD)
 			tunable_put(&table[i], p, auto_threshold(p->depth));
 }

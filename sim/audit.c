@@ -14,9 +14,6 @@ void audit_insert(struct host_io *hio)
 
 	a->inserted++;
 	hio->inserted_ns = host_now(hio->flow->host);
-	hio->in_backlog = !(hio->io.flags & IO_URGENT) && !hio->charged;
-	if (hio->in_backlog)
-		a->backlog++;
 }
 
 void audit_inserted(struct host_io *hio)
@@ -24,6 +21,10 @@ void audit_inserted(struct host_io *hio)
 	struct account *a = &hio->flow->account;
 	struct host *h = hio->flow->host;
 
+	/* The scheduler may have made it urgent: isolation.h. */
+	hio->in_backlog = !(hio->io.flags & IO_URGENT);
+	if (hio->in_backlog)
+		a->backlog++;
 	if (hio->charged)
 		return;
 	hio->charged = true;

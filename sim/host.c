@@ -418,10 +418,14 @@ void host_drain(struct host *h)
 
 /* ---------------------------------------------------------------- event loop */
 
-/* A queue without a flow in credit waits for a tick. */
+/*
+ * A queue without a flow in credit waits for a tick, and so do all queues while
+ * the scheduler paces their requests (isolation.h).
+ */
 static bool waits_for_tick(const struct host *h, const struct host_queue *hq)
 {
-	return hq->q.state == DISPATCH_NO_BUDGET && h->tick.armed;
+	return h->tick.armed &&
+	       (hq->q.state == DISPATCH_NO_BUDGET || h->sched.isolation.paces);
 }
 
 /* If ios wait although the device is idle, a wake-up was lost. */

@@ -313,6 +313,7 @@ void budget_complete(struct io *io, u64 now, struct wake *wake)
 {
 	cost_estimator_done(io, now);
 	budget_requeue(io, wake);
+	queue_completed(io, now, wake);
 }
 
 /* ----------------------------------------------------------- life, tuning */
@@ -376,12 +377,14 @@ void budget_report(const struct sched *s, struct report *r)
 	report_number(r, "refills", (s64)READ_ONCE(b->refills));
 	report_number(r, "refills_early", (s64)READ_ONCE(b->early));
 	cost_estimator_report(s, r);
+	isolation_report(s, r);
 }
 
 void budget_report_flow(const struct flow *f, struct report *r)
 {
 	const struct budget_flow *bf = budget_flow_of(f);
 
+	isolation_report_flow(&f->isolation, r);
 	report_number(r, "credit", credit_left(&bf->credit));
 	report_number(r, "granted", READ_ONCE(bf->granted));
 	report_number(r, "spent", (s64)budget_spent(f));
@@ -405,6 +408,8 @@ int budget_init(struct budget *b, struct sched *s, const struct budget_ops *ops,
 	for (i = 0; i < ops->nr_domains; i++)
 		if (slots_init(&b->slots[i], s, depth[i], true))
 			goto free_slots;
+	for (i = 0; i < ops->nr_domains; i++)
+		isolation_attach(s, &b->slots[i]);
 	return 0;
 free_slots:
 	while (i--)

@@ -438,9 +438,13 @@ static const struct tunable hwabc_tunables[] = {
 	{ TUNABLE_DEPTH_AUTO },
 	{ TUNABLE_U32("budget_ms", struct hwabc_params, budget_ms, 1, 4000, 1,
 		      10) },
-	{ TUNABLE_U32("alpha_pct", struct hwabc_params, alpha_pct, 0, PERCENT,
-		      1, 10) },
 	{ TUNABLE_COST_OF(COST_LEARNED) },
+	{ TUNABLE_ISOLATION },
+	{
+		TUNABLE_U32("alpha_pct", struct hwabc_params, alpha_pct, 0,
+			    PERCENT, 1, 10),
+		.research = true,
+	},
 	{ TUNABLE_BUDGET_PERIOD("period_ms"), .research = true },
 	{ TUNABLE_WORK_CONSERVING },
 	{

@@ -230,7 +230,7 @@ static void resize(struct kyber_fair *k, struct wake *wake)
 		struct slots *slots = &k->budget.slots[op];
 		u32 depth = k->domains.domain[op].depth;
 
-		if (slots->tree.depth != depth)
+		if (slots->depth != depth)
 			slots_resize(slots, depth, wake);
 	}
 }
@@ -322,12 +322,11 @@ static void report_domain(const struct kyber_fair *k, enum io_op op,
 			  struct report *r)
 {
 	const struct domain *d = &k->domains.domain[op];
-	const struct token_tree *slots = &k->budget.slots[op].tree;
-	u32 depth = READ_ONCE(slots->depth);
+	const struct slots *slots = &k->budget.slots[op];
 
-	report_part(r, "domain_depth", domain_name(op), depth);
-	report_part(r, "domain_used", domain_name(op),
-		    (s64)depth - token_total(slots));
+	report_part(r, "domain_depth", domain_name(op),
+		    READ_ONCE(slots->depth));
+	report_part(r, "domain_used", domain_name(op), slots_used(slots));
 	report_part(r, "domain_mean_ns", domain_name(op),
 		    (s64)domain_mean_ns(d));
 	report_part(r, "domain_p90_ns", domain_name(op), (s64)d->p90_ns);
@@ -362,6 +361,7 @@ static const struct tunable kyber_tunables[] = {
 		      10000000, 1, 2000) },
 	{ TUNABLE_U32("write_lat_us", struct kyber_params, write_lat_us, 1,
 		      10000000, 1, 10000) },
+	{ TUNABLE_ISOLATION },
 	{ TUNABLE_WORK_CONSERVING },
 	{
 		TUNABLE_NAMES("predict", struct kyber_params, predict,

@@ -216,13 +216,12 @@ static u64 dispatched(const struct budget *b)
 static u64 in_device(const struct budget *b, bool *full)
 {
 	u32 domain;
-	s64 out = 0, free;
+	s64 out = 0;
 
 	*full = false;
 	for (domain = 0; domain < b->ops->nr_domains; domain++) {
-		free = token_total(&b->slots[domain].tree);
-		out += READ_ONCE(b->slots[domain].tree.depth) - free;
-		*full |= free <= 0;
+		out += slots_used(&b->slots[domain]);
+		*full |= token_total(&b->slots[domain].tree) <= 0;
 	}
 	return (u64)max(out, (s64)0);
 }
@@ -514,6 +513,7 @@ void budget_tick(struct sched *s, u64 now, struct wake *wake)
 	bool changed;
 
 	cost_estimator_tick(s, now, wake);
+	isolation_tick(s, now, wake);
 	/* P1: full order.  Pairs with round_exhausted(), request_tick(). */
 	atomic64_xchg(&b->sentinel, 0);
 	atomic64_xchg(&b->tick_requested, 0);

@@ -367,6 +367,7 @@ static const struct tunable wdt_tunables[] = {
 	{ TUNABLE_DEPTH_AUTO },
 	{ TUNABLE_BUDGET_PERIOD("interval_ms") },
 	{ TUNABLE_COST_OF(COST_BYTES) },
+	{ TUNABLE_ISOLATION },
 	{
 		TUNABLE_U32("history", struct wdt_params, history, 1,
 			    DEMAND_SAMPLES, 1, 16),

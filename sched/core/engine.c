@@ -191,8 +191,8 @@ void engine_requeue(struct io *io, struct wake *wake)
 
 void engine_complete(struct io *io, u64 now, struct wake *wake)
 {
-	(void)now;
 	engine_requeue(io, wake);
+	queue_completed(io, now, wake);
 }
 
 /* --------------------------------------------------------- slow work, life */
@@ -207,6 +207,7 @@ void engine_tick(struct sched *s, u64 now, struct wake *wake)
 	struct engine *e = s->own;
 	bool changed;
 
+	isolation_tick(s, now, wake);
 	engine_sweep(&e->sweep, s, now, forgotten, &changed, wake);
 }
 
@@ -241,6 +242,7 @@ void engine_report(const struct sched *s, struct report *r)
 	const struct engine *e = s->own;
 
 	report_number(r, "slots_used", slots_used(&e->slots));
+	isolation_report(s, r);
 }
 
 int engine_init(struct sched *s, const struct engine_ops *ops)
@@ -254,6 +256,7 @@ int engine_init(struct sched *s, const struct engine_ops *ops)
 		watchdog_deinit(&e->sweep.watchdog);
 		return -ENOMEM;
 	}
+	isolation_attach(s, &e->slots);
 	return 0;
 }
 

@@ -67,11 +67,17 @@ static __always_inline bool engine_arrive(struct queue *q, struct io *io,
 					  struct wake *wake)
 {
 	bool urgent = io->flags & (IO_URGENT | IO_CHARGED);
+	u64 pass_until = READ_ONCE(io->flow->isolation.pass_until);
 
 	start->woke = false;
 	queue_inserted(q, io, now);
 	if (likely(!(io->flags & IO_CHARGED))) {
 		io->cost = cost;
+		if (unlikely(pass_until) &&
+		    pass_until > (u64)atomic64_read(&io->flow->pos)) {
+			io->flags |= IO_EXEMPT;
+			urgent = true;
+		}
 		flow_charge(io->flow, cost, vt, !urgent, start);
 		io->pos = start->pos;
 		io->flags |= IO_CHARGED;

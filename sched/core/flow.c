@@ -194,6 +194,8 @@ void flow_totals(const struct flow *f, struct flow_totals *t)
 		t->done += (u64)atomic64_read(&fq->done);
 		t->bytes += READ_ONCE(fq->bytes);
 		t->wait_ns += READ_ONCE(fq->wait_ns);
+		t->cost += (u64)atomic64_read(&fq->cost);
+		t->service_ns += (u64)atomic64_read(&fq->service_ns);
 	}
 }
 

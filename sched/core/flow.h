@@ -39,6 +39,7 @@
 #define MQFAIR_FLOW_H
 
 #include "port.h"
+#include "isolation.h"
 #include "share.h"
 #include "vtime.h"
 
@@ -57,13 +58,15 @@ enum {
 	FLOW_GRACE_NS	= 100 * 1000 * 1000,
 };
 
-/* Counters of a flow in one queue.  That queue's lock covers all but `done`. */
+/* Counters of a flow in one queue.  That queue's lock covers the first four. */
 struct flow_queue {
 	u64 inserted;			/* O: ios */
 	u64 dispatched;			/* O: ios */
 	u64 bytes;			/* O: dispatched */
 	u64 wait_ns;			/* O: summed from insert to dispatch */
 	atomic64_t done;		/* A: ios completed */
+	atomic64_t cost;		/* A: of the ios completed */
+	atomic64_t service_ns;		/* A: summed from dispatch to completion */
 } __port_cacheline;
 
 struct flow {
@@ -84,6 +87,7 @@ struct flow {
 	struct flow *next_active;	/* sched.active_lock */
 	u64 seen;			/* tick: ios inserted by last sweep */
 	u64 idle_since_ns;		/* tick */
+	struct isolation_flow isolation;
 	u32 nr_queues;			/* I */
 	void *own;			/* I: sched_ops.flow_bytes */
 	void *queue_own;		/* I: nr_queues areas .. */
@@ -166,7 +170,7 @@ void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
 
 /* Sums over the queues of a flow.  A snapshot. */
 struct flow_totals {
-	u64 inserted, dispatched, done, bytes, wait_ns;
+	u64 inserted, dispatched, done, bytes, wait_ns, cost, service_ns;
 };
 void flow_totals(const struct flow *f, struct flow_totals *t);
 

@@ -25,6 +25,7 @@ enum {
 
 struct sched_params {
 	u32 depth;			/* D, slots */
+	u32 isolation;			/* percent; isolation.h */
 	struct cost_model cost;
 	u64 own[PARAMS_WORDS];		/* sched_ops.params_bytes */
 };

@@ -69,6 +69,9 @@ static inline void queue_dispatched(struct queue *q, struct io *io, u64 now)
 		WRITE_ONCE(fq->wait_ns, fq->wait_ns + (now - io->insert_ns));
 	WRITE_ONCE(q->nr, q->nr - 1);
 	WRITE_ONCE(q->stats.dispatched, q->stats.dispatched + 1);
+	if (unlikely(READ_ONCE(q->sched->isolation.paces)) &&
+	    (io->flags & IO_SLOT))
+		isolation_spend(&q->sched->isolation, io->cost);
 }
 
 /* Counts @io as back from the device.  Returns true once per dispatch. */
@@ -79,6 +82,24 @@ static inline bool io_returned(struct io *io)
 	io->flags &= (u8)~IO_OUT;
 	atomic64_inc(&io->flow->fq[io->queue->index].done);
 	return true;
+}
+
+/*
+ * Call this last in complete: @io was in the device until @now, and its slot is
+ * given back.
+ */
+static inline void queue_completed(const struct io *io, u64 now,
+				   struct wake *wake)
+{
+	struct flow_queue *fq = &io->flow->fq[io->queue->index];
+	struct sched *s = io->queue->sched;
+
+	atomic64_add(io->cost, &fq->cost);
+	/* CPUs read their clocks at different times. */
+	if (now > io->dispatch_ns)
+		atomic64_add((s64)(now - io->dispatch_ns), &fq->service_ns);
+	if (unlikely(READ_ONCE(s->isolation.paces)))
+		isolation_release(s, io->queue->index, now, wake);
 }
 
 static inline void queue_set_state(struct queue *q, enum dispatch_result state)

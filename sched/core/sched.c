@@ -21,6 +21,7 @@ void sched_params_take(struct sched *s, const struct sched_params *p)
 	u32 *to = (u32 *)s->params.own;
 	u32 i, n = s->ops->params_bytes / (u32)sizeof(u32);
 
+	WRITE_ONCE(s->params.isolation, p->isolation);
 	cost_set(&s->params.cost, &p->cost);
 	for (i = 0; i < n; i++)
 		if (to[i] != from[i])
@@ -70,6 +71,7 @@ static void sched_set_up(struct sched *s, const struct sched_ops *ops,
 	s->active = NULL;
 	s->drain = false;
 	s->cost_estimator = NULL;
+	isolation_init(&s->isolation);
 	share_tree_init(&s->share);
 	port_lock_init(&s->active_lock);
 	atomic64_set(&s->stats.wakes, 0);

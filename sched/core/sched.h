@@ -134,6 +134,7 @@ struct sched {
 	struct sched_params params;	/* O, by tune */
 	struct cost_estimator *cost_estimator;	/* I: of cost=learned, or NULL */
 	struct share_tree share;
+	struct isolation isolation;
 	struct port_lock active_lock;	/* a leaf; for the next field */
 	struct flow *active;		/* the active flows, by next_active */
 	bool drain;			/* O, by the host: delay no io */

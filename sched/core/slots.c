@@ -6,6 +6,9 @@
 int slots_init(struct slots *sl, struct sched *s, u32 depth, bool parts)
 {
 	sl->sched = s;
+	sl->depth = depth;
+	sl->limit = DEPTH_MAX;
+	atomic64_set(&sl->held, 0);
 	atomic64_set(&sl->waiting, 0);
 	sl->ready = (struct queue_set){ 0 };
 	sl->queue = NULL;
@@ -30,7 +33,8 @@ void slots_deinit(struct slots *sl)
 
 s64 slots_used(const struct slots *sl)
 {
-	return (s64)READ_ONCE(sl->tree.depth) - token_total(&sl->tree);
+	return (s64)READ_ONCE(sl->tree.depth) - token_total(&sl->tree) -
+	       atomic64_read(&sl->held);
 }
 
 /* ----------------------------------------------------------------- the set */
@@ -151,13 +155,50 @@ void slots_hand_over_slow(struct slots *sl, u32 queue, struct wake *wake)
 	}
 }
 
+/* The slot is free: @queue or another may have it. */
+static void free_slot(struct slots *sl, u32 queue, struct wake *wake)
+{
+	token_put(&sl->tree, queue);
+	/* Pairs with announce(). */
+	slots_hand_over(sl, queue, wake);
+}
+
+static bool take_held(struct slots *sl)
+{
+	s64 held = atomic64_read(&sl->held);
+
+	while (held > 0)
+		if (atomic64_try_cmpxchg(&sl->held, &held, held - 1))
+			return true;
+	return false;
+}
+
+/*
+ * Holds a slot until slots_release(); a debt is paid first.  False: the caller
+ * frees it.  The holder counts the slot (full order), and then looks whether
+ * the drive is still paced.  Tick ends the pacing, and then releases all slots.
+ * Pairs with open_drive() in isolation.c.
+ */
+static bool hold(struct slots *sl)
+{
+	if (token_in_debt(&sl->tree))
+		return false;
+	(void)atomic64_fetch_add(1, &sl->held);
+	return READ_ONCE(sl->sched->isolation.paces) || !take_held(sl);
+}
+
+void slots_release(struct slots *sl, u32 queue, struct wake *wake)
+{
+	if (take_held(sl))
+		free_slot(sl, queue, wake);
+}
+
 void slots_put(struct slots *sl, u32 queue, struct wake *wake)
 {
 	if (sl->queue)
 		atomic64_dec(&sl->queue[queue].used);
-	token_put(&sl->tree, queue);
-	/* Pairs with announce(). */
-	slots_hand_over(sl, queue, wake);
+	if (likely(!READ_ONCE(sl->sched->isolation.paces)) || !hold(sl))
+		free_slot(sl, queue, wake);
 }
 
 void slots_wake(struct slots *sl, u32 queue, struct wake *wake)
@@ -181,8 +222,17 @@ void slots_wake_all(struct slots *sl, struct wake *wake)
 
 void slots_resize(struct slots *sl, u32 depth, struct wake *wake)
 {
-	token_resize(&sl->tree, depth);
+	sl->depth = depth;
+	token_resize(&sl->tree, min(depth, sl->limit));
 	slots_wake_all(sl, wake);
+}
+
+void slots_limit(struct slots *sl, u32 limit, struct wake *wake)
+{
+	if (limit == sl->limit)
+		return;
+	sl->limit = limit;
+	slots_resize(sl, sl->depth, wake);
 }
 
 bool slots_forgot(const struct slots *sl, u32 queue)

@@ -51,6 +51,8 @@ struct slots_queue {
 
 struct slots {
 	struct sched *sched;		/* I */
+	u32 depth, limit;		/* tick and tune: the tree has the lesser */
+	atomic64_t held;		/* A: kept back from queues: isolation.h */
 	struct token_tree tree;
 	struct slots_queue *queue;	/* I: by index; NULL: without parts */
 	atomic64_t waiting __port_cacheline;	/* queues in the set */
@@ -90,6 +92,18 @@ void slots_wake_all(struct slots *sl, struct wake *wake);
 
 /* Changes D and wakes all queues in the set. */
 void slots_resize(struct slots *sl, u32 depth, struct wake *wake);
+
+/* At most @limit slots are in use.  Slots in use are not revoked. */
+void slots_limit(struct slots *sl, u32 limit, struct wake *wake);
+
+/* Is a slot held back?  A snapshot. */
+static inline bool slots_held(const struct slots *sl)
+{
+	return atomic64_read(&sl->held) > 0;
+}
+
+/* Hands a slot that was held back to the queue nearest to @queue. */
+void slots_release(struct slots *sl, u32 queue, struct wake *wake);
 
 /* Returns the slots in use.  Exact while no other call is under way. */
 s64 slots_used(const struct slots *sl);

@@ -40,6 +40,7 @@ enum tunable_auto {
 	AUTO_NOT,
 	AUTO_DEPTH,		/* requests that the device can take at once */
 	AUTO_THRESHOLD,		/* follows from the depth in force */
+	AUTO_ISOLATION,		/* ISOLATION_AUTO */
 };
 
 struct tunable {
@@ -112,6 +113,13 @@ extern const char *const cost_names[];
 
 #define TUNABLE_DEPTH_AUTO						\
 	TUNABLE_DEPTH(64), .automatic = AUTO_DEPTH
+
+/* The throughput that may be given up for a short flow: isolation.h. */
+#define TUNABLE_ISOLATION						\
+	.name = "isolation", .kind = TUNABLE_NUMBER,			\
+	.offset = offsetof(struct sched_params, isolation),		\
+	.most = ISOLATION_MOST, .unit = 1, .initial = ISOLATION_AUTO,	\
+	.automatic = AUTO_ISOLATION
 
 /* The cost model: see cost.h. */
 #define TUNABLE_COST_OF(initial_)					\

@@ -132,6 +132,7 @@ static int drr_init(struct sched *s)
 static const struct tunable drr_tunables[] = {
 	{ TUNABLE_DEPTH_AUTO },
 	{ TUNABLE_COST_OF(COST_BYTES) },
+	{ TUNABLE_ISOLATION },
 	{ }
 };
 

@@ -284,7 +284,12 @@ static const struct tunable ifq_tunables[] = {
 		      500) },
 	{ TUNABLE_U32("floor_kb", struct ifq_params, floor, 1, 1 << 20, 1024,
 		      64) },
-	{ TUNABLE_U32("clamp", struct ifq_params, clamp, 1, 10000, 1, 1000) },
+	{ TUNABLE_ISOLATION },
+	{
+		TUNABLE_U32("clamp", struct ifq_params, clamp, 1, 10000, 1,
+			    1000),
+		.research = true,
+	},
 	{
 		TUNABLE_U32("damping", struct ifq_params, damping, 0, 100, 1,
 			    50),

@@ -538,11 +538,11 @@ void mqfq_complete(struct io *io, u64 now, struct wake *wake)
 	struct mqfq *m = mqfq_of(io->queue);
 
 	cost_estimator_done(io, now);
-	if (!engine_take_back(io))
-		return;
-	if (!anticipate_wanted(&m->anticipate, io) || !is_due(m, io->flow) ||
-	    !anticipate_slot(&m->anticipate, &m->slots.tree, io, now, wake))
+	if (engine_take_back(io) &&
+	    (!anticipate_wanted(&m->anticipate, io) || !is_due(m, io->flow) ||
+	     !anticipate_slot(&m->anticipate, &m->slots.tree, io, now, wake)))
 		slots_put(&m->slots, io->queue->index, wake);
+	queue_completed(io, now, wake);
 }
 
 void mqfq_flow_init(struct flow *f)
@@ -595,6 +595,7 @@ void mqfq_tick(struct sched *s, u64 now, struct wake *wake)
 	u32 late;
 
 	cost_estimator_tick(s, now, wake);
+	isolation_tick(s, now, wake);
 	for (late = anticipate_tick(&m->anticipate, s, now, wake); late; late--)
 		slots_put(&m->slots, 0, wake);
 	if (!engine_sweep(&m->sweep, s, now, forgotten, &changed, wake))
@@ -654,6 +655,7 @@ int mqfq_init(struct sched *s)
 			 VT_START);
 	if (ret)
 		goto free_slots;
+	isolation_attach(s, &m->slots);
 	return 0;
 free_slots:
 	slots_deinit(&m->slots);
@@ -698,6 +700,7 @@ void mqfq_report(const struct sched *s, struct report *r)
 		      atomic64_read(&m->anticipate.reserved));
 	report_number(r, "wheel_turns", atomic64_read(&m->wheel.turns));
 	cost_estimator_report(s, r);
+	isolation_report(s, r);
 }
 
 void mqfq_report_flow(const struct flow *f, struct report *r)
@@ -705,6 +708,7 @@ void mqfq_report_flow(const struct flow *f, struct report *r)
 	u64 epoch;
 	vtime_t finish = flow_tag(f, (u64)atomic64_read(&f->pos), &epoch);
 
+	isolation_report_flow(&f->isolation, r);
 	report_number(r, "ahead", (s64)(finish - mqfq_vt(f->sched->own)));
 }
 
@@ -716,6 +720,7 @@ static const struct tunable mqfq_tunables[] = {
 		.automatic = AUTO_THRESHOLD,
 	},
 	{ TUNABLE_COST_OF(COST_BYTES) },
+	{ TUNABLE_ISOLATION },
 	{
 		TUNABLE_FLAG("anticipate", struct mqfq_params, anticipate, 1),
 		.research = true,

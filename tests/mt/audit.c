@@ -153,6 +153,7 @@ static const char *audit(const struct sched_ops *ops)
 	s->before = kept;
 	kept = s;
 	sched_params_init(ops, &params);
+	params.isolation = 0;
 	s->host.issue = on_issue;
 	s->host.arg = &s->device;
 	device_init(&s->device, IOS);

@@ -422,6 +422,7 @@ static void scenario_init(struct scenario *s, const struct workload *workload,
 	s->host.issue = on_issue;
 	s->host.arg = s;
 	sched_params_init(ops, &params);
+	params.isolation = 0;
 	budget_params(&params)->work_conserving = workload->conserving;
 	budget_params(&params)->period_ns = workload->period_ms * 1000000;
 	params_set(ops, &params, "predict", workload->predict);

@@ -133,6 +133,7 @@ static void scenario_init(struct scenario *s, const char *policy, u32 bytes,
 	u32 i;
 
 	sched_params_init(ops, &params);
+	params.isolation = 0;
 	params.depth = 64;
 	params_put(ops, &params, "threshold_kb", threshold);
 	memset(s, 0, sizeof(*s));

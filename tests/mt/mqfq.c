@@ -373,6 +373,7 @@ static void scenario_init(struct scenario *s, const struct workload *workload,
 	s->host.issue = on_issue;
 	s->host.arg = s;
 	sched_params_init(sched_find(workload->policy), &params);
+	params.isolation = 0;
 	params.depth = workload->depth;
 	params_put(sched_find(workload->policy), &params, "threshold_kb",
 		   workload->threshold);

@@ -323,6 +323,7 @@ static void reset(void *arg)
 	budget_mock.rule = s->params.rule;
 	budget_mock.total = s->params.total;
 	sched_params_init(&budget_mock_ops, &params);
+	params.isolation = 0;
 	params.depth = s->params.depth;
 	budget_params(&params)->period_ns = PERIOD;
 	s->sched = (struct sched){ .queue = s->index, .nr_queues = QUEUES };

@@ -252,6 +252,7 @@ static struct host *host_open(const struct sched_ops *ops)
 	u32 i;
 
 	sched_params_init(real, &p.sched);
+	p.sched.isolation = 0;
 	params_put(real, &p.sched, "depth", 4);
 	h = host_create(&p);
 	port_assert(h);

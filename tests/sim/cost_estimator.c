@@ -38,6 +38,7 @@ static void owned_open(struct owned *o, struct test_case *t,
 
 	*o = (struct owned){ .flash = scenario_drive(ftl, &pages) };
 	sched_params_init(ops, &p.sched);
+	p.sched.isolation = 0;
 	p.sched.depth = DRIVE_SLOTS;
 	params_put(ops, &p.sched, "threshold_kb", 64 * KIB);
 	p.sched.cost.kind = cost;

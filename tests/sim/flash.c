@@ -66,6 +66,7 @@ static struct result play(struct test_case *t, const struct sched_ops *ops,
 	for (i = 0; i < n; i++)
 		tenant[i].pages = pages;
 	sched_params_init(ops, &p.sched);
+	p.sched.isolation = 0;
 	p.sched.depth = ops == &fifo_ops ? DEPTH_MAX : DRIVE_SLOTS;
 	p.sched.cost.kind = cost;
 	scenario_open(&s, &own, &p, tenant, n);

@@ -209,6 +209,7 @@ static void costs_of(struct test_case *t, const struct sched_ops *ops)
 		u32 depth = p.sched.depth;
 
 		sched_params_init(ops, &p.sched);
+		p.sched.isolation = 0;
 		p.sched.depth = depth;
 		params_put(ops, &p.sched, "threshold_kb", 0);
 		params_set(ops, &p.sched, "anticipate", 0);
@@ -251,6 +252,7 @@ static double time_of_the_small(struct test_case *t,
 
 	p.ops = ops;
 	sched_params_init(ops, &p.sched);
+	p.sched.isolation = 0;
 	p.sched.depth = 16;
 	p.device.ns_per_kib = 4 * US;
 	p.sched.cost.kind = cost;
@@ -442,6 +444,7 @@ static struct host_params flash_params(const struct test_case *t)
 	};
 
 	sched_params_init(&hwabc_ops, &p.sched);
+	p.sched.isolation = 0;
 	p.sched.depth = DRIVE_DEPTH;
 	return p;
 }

@@ -49,6 +49,7 @@ void ifq_window(struct test_case *t)
 	u32 i;
 
 	sched_params_init(&ifq_ops, &p);
+	p.isolation = 0;
 	for (i = 0; i < ARRAY_SIZE(windows); i++) {
 		u32 ms = windows[i];
 		double off = ifq_figure5_on(t, ms, max(24U, 20000 / ms), false);

@@ -176,6 +176,7 @@ struct host_params scenario_params(const struct test_case *t,
 	};
 
 	sched_params_init(ops, &p.sched);
+	p.sched.isolation = 0;
 	return p;
 }
 

@@ -1,0 +1,535 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Looks at the flows, finds the capacity, paces; isolation.h has the model. */
+#include "isolation.h"
+#include "report.h"
+#include "sched.h"
+#include "slots.h"
+
+enum {
+	AVERAGE_SHIFT	= 2,	/* of means over looks: a quarter is new */
+	PRESENT_LEAST	= 2,	/* looks before a flow may count as short */
+	FILL_LOOKS	= 2,	/* looks until an opened drive is full */
+	OPEN_LOOKS	= 4,	/* looks before the capacity is known */
+	TRIAL_LOOKS	= 32,	/* paced looks before the benefit is judged */
+	OPEN_MOST	= 16,	/* looks in the mean of the capacity */
+	QUIET_LOOKS	= 2,	/* looks without a short flow before pacing ends */
+	LOSS_STEPS	= 8,
+	/* The cost of a look, for each flow and queue, is far less than this. */
+	LOOK_NS_PER_QUEUE = 1000,
+	/* A timer per paced request would cost more than the request. */
+	TIMER_SHIFT	= 8,	/* of the time between two looks */
+	LIMIT_LEAST	= 4,	/* slots */
+	WORK_SHIFT	= 20,	/* a rate is work in 2^20 ns */
+	INSIDE_SHIFT	= 8,	/* of a mean number of requests */
+};
+
+/* The sums of a look over all active flows. */
+struct look {
+	u64 now, ns;		/* ns: since the last one */
+	u64 done, cost, service_ns;
+	u64 inside;		/* requests, now */
+	u64 short_cost;		/* of short flows */
+	u64 paced_done, paced_cost;	/* of the others */
+	u32 flows, nr_short;
+	bool unmet;		/* a short flow misses its share */
+	bool full;		/* the open drive has as many requests as ever */
+};
+
+static u64 rate_of(u64 cost, u64 ns)
+{
+	return ns ? mul_u64_u64_div_u64(cost, 1ULL << WORK_SHIFT, ns) : 0;
+}
+
+static u64 work_at(u64 rate, u64 ns)
+{
+	return mul_u64_u64_shr(rate, ns, WORK_SHIFT);
+}
+
+/* The first value is taken whole. */
+static u64 average(u64 mean, u64 value)
+{
+	if (!mean)
+		return value;
+	return mean - (mean >> AVERAGE_SHIFT) + (value >> AVERAGE_SHIFT);
+}
+
+static u64 ratio(u64 sum, u64 count)
+{
+	return count ? div64_u64(sum, count) : 0;
+}
+
+static bool drive_is_open(const struct isolation *i)
+{
+	return i->state != ISOLATION_PACED;
+}
+
+/* -------------------------------------------------------------- the counters */
+
+static void count_flow(struct flow *f, struct look *l)
+{
+	struct isolation_flow *i = &f->isolation;
+	struct isolation_counts *seen = &i->seen, *last = &i->last;
+	struct flow_totals t;
+
+	flow_totals(f, &t);
+	*last = (struct isolation_counts){
+		.dispatched = t.dispatched - seen->dispatched,
+		.done = t.done - seen->done,
+		.cost = t.cost - seen->cost,
+		.wait_ns = t.wait_ns - seen->wait_ns,
+		.service_ns = t.service_ns - seen->service_ns,
+	};
+	*seen = (struct isolation_counts){
+		t.dispatched, t.done, t.cost, t.wait_ns, t.service_ns,
+	};
+	i->inside = t.dispatched > t.done ? t.dispatched - t.done : 0;
+	l->flows++;
+	l->done += last->done;
+	l->cost += last->cost;
+	l->service_ns += last->service_ns;
+	l->inside += i->inside;
+}
+
+/* ----------------------------------------------------------------- the flows */
+
+/* Learns how long the requests of the flow take in the drive. */
+static void learn_times(const struct isolation *i, struct isolation_flow *f,
+			const struct look *l)
+{
+	u64 cost = ratio(f->last.cost, f->last.done);
+	bool alone = f->last.done == l->done;
+
+	if (!f->last.done)
+		return;
+	f->recent_ns = ratio(f->last.service_ns, f->last.done);
+	/* Requests of another size: the times known are not theirs. */
+	if (cost > f->mean_cost + f->mean_cost / 2 || cost < f->mean_cost / 2) {
+		f->mean_cost = cost;
+		f->least_ns = 0;
+		f->open_ns = 0;
+	}
+	if (l->full && i->open_looks >= FILL_LOOKS)
+		f->open_ns = average(f->open_ns, f->recent_ns);
+	/* Beside others, an open drive does not show the least time. */
+	if (f->least_ns)
+		f->least_ns = min(f->least_ns, f->recent_ns);
+	else if (alone || !drive_is_open(i))
+		f->least_ns = f->recent_ns;
+}
+
+/* Do the requests of the flow wait in the drive and not outside? */
+static bool is_under_queued(const struct isolation *i,
+			    const struct isolation_flow *f)
+{
+	return ratio(f->last.wait_ns, f->last.dispatched) <=
+	       max(f->recent_ns, i->open_ns);
+}
+
+/* Does pacing the others help the flow, as far as is known? */
+static bool benefits(const struct isolation *i, const struct isolation_flow *f)
+{
+	if (!f->least_ns)
+		return true;
+	if (drive_is_open(i))
+		return f->recent_ns > f->least_ns + f->least_ns / 2;
+	return i->trial < TRIAL_LOOKS || !f->open_ns ||
+	       f->open_ns > f->recent_ns + f->recent_ns / 3;
+}
+
+static void judge_flow(const struct sched *s, struct flow *f, struct look *l)
+{
+	const struct isolation *i = &s->isolation;
+	struct isolation_flow *fi = &f->isolation;
+	u64 generation;
+	u64 share = share_of((struct share_tree *)&s->share, &f->group,
+			     &generation);
+	/* Once below its share, it stays so until it has all of it. */
+	u32 eighths = fi->passes ? 8 : 7;
+
+	learn_times(i, fi, l);
+	if (!fi->last.done && !fi->inside) {
+		fi->present = 0;
+		fi->got = fi->due = 0;
+	} else {
+		fi->present++;
+		fi->got = average(fi->got, fi->last.cost);
+		fi->due = average(fi->due,
+				  mul_u64_u64_shr(l->cost, share, SHARE_SHIFT));
+	}
+	fi->passes = fi->present >= PRESENT_LEAST &&
+		     8 * fi->got < eighths * fi->due &&
+		     (fi->passes || is_under_queued(i, fi));
+	fi->is_short = fi->passes && benefits(i, fi);
+	if (!fi->is_short) {
+		l->paced_done += fi->last.done;
+		l->paced_cost += fi->last.cost;
+		return;
+	}
+	l->nr_short++;
+	l->short_cost += fi->last.cost;
+	l->unmet |= 16 * fi->got < 15 * fi->due;
+	fi->short_ns += l->ns;
+}
+
+/*
+ * Lets requests of a short flow pass, until its position has advanced by its
+ * part of two looks.  So it gains no more than its share.
+ */
+static void let_pass(const struct sched *s, struct flow *f, u64 look_ns)
+{
+	const struct isolation *i = &s->isolation;
+	u64 generation, until = 0;
+	u64 share = share_of((struct share_tree *)&s->share, &f->group,
+			     &generation);
+
+	if (f->isolation.passes)
+		until = (u64)atomic64_read(&f->pos) +
+			mul_u64_u64_shr(2 * work_at(i->rate, look_ns), share,
+					SHARE_SHIFT);
+	WRITE_ONCE(f->isolation.pass_until, until);
+}
+
+/* ------------------------------------------------------------------- pacing */
+
+static void set_limit(struct isolation *i, u32 limit, struct wake *wake)
+{
+	u32 n;
+
+	for (n = 0; n < i->nr_slots; n++)
+		slots_limit(i->slots[n], limit, wake);
+}
+
+static void open_drive(struct sched *s, enum isolation_state state, u64 now,
+		       struct wake *wake)
+{
+	struct isolation *i = &s->isolation;
+
+	i->state = state;
+	i->open_looks = 0;
+	i->open_cost = 0;
+	i->open_time = 0;
+	WRITE_ONCE(i->paces, false);
+	/* Full order, then the held slots are counted.  Pairs with hold(). */
+	(void)atomic64_xchg(&i->next_ns, (s64)now);
+	set_limit(i, DEPTH_MAX, wake);
+	isolation_release(s, 0, now, wake);
+}
+
+/* The rate of the others, so that the total is the capacity less the loss. */
+static void set_pace(struct isolation *i, const struct look *l)
+{
+	u64 total =
+		i->capacity - mul_u64_u64_div_u64(i->capacity, i->loss, 1000);
+	u64 taken = rate_of(l->short_cost, l->ns);
+	u64 least = i->capacity / 32 + 1;
+	u64 rate = total > taken + least ? total - taken : least;
+	u64 pace = div64_u64(1ULL << (WORK_SHIFT + PACE_SHIFT), rate);
+
+	WRITE_ONCE(i->pace, (u32)clamp(pace, (u64)1, (u64)(u32)-1));
+}
+
+static void pace_drive(struct sched *s, const struct look *l, struct wake *wake)
+{
+	struct isolation *i = &s->isolation;
+
+	i->state = ISOLATION_PACED;
+	i->looks = 0;
+	i->capacity_cost = i->mean_cost;
+	/* A capacity that was measured in few looks is measured again soon. */
+	i->probe_at = PROBE_LOOKS;
+	if (!i->probes)
+		i->probe_at = PROBE_LOOKS / OPEN_MOST *
+			      min(i->open_looks, (u32)OPEN_MOST);
+	if (!i->limit)
+		i->limit = max(s->params.depth / 4, (u32)LIMIT_LEAST);
+	set_pace(i, l);
+	if (!READ_ONCE(i->paces))
+		atomic64_set(&i->next_ns, (s64)l->now);
+	WRITE_ONCE(i->paces, true);
+	set_limit(i, i->limit, wake);
+}
+
+/*
+ * The limit keeps requests out, and not the pace, if the pace would have let
+ * more go.  Then the limit grows.
+ */
+static void adapt_limit(struct sched *s, const struct look *l,
+			struct wake *wake)
+{
+	struct isolation *i = &s->isolation;
+	u64 mean_inside = ratio(l->service_ns, l->ns);
+	bool behind =
+		(u64)atomic64_read(&i->next_ns) + (l->ns >> TIMER_SHIFT) <=
+		l->now + 1;
+
+	if (behind)
+		i->limit += max(i->limit / 4, 1U);
+	else if (2 * mean_inside < i->limit)
+		i->limit -= i->limit / 8;
+	i->limit = clamp(i->limit, (u32)LIMIT_LEAST, s->params.depth);
+	set_limit(i, i->limit, wake);
+}
+
+static void adapt_loss(struct isolation *i, const struct look *l, u32 percent)
+{
+	u32 most = percent * 10, step = max(most / LOSS_STEPS, 1U);
+
+	if (l->unmet)
+		i->loss = min(i->loss + step, most);
+	else
+		i->loss -= min(i->loss, step);
+}
+
+/* -------------------------------------------------------------- the decisions */
+
+/*
+ * The drive was open for this look.  Is it as full as it gets?  A look in which
+ * the flows leave it idle does not show its capacity.
+ */
+static void look_inside(struct isolation *i, struct look *l)
+{
+	u64 inside = ratio(l->service_ns << INSIDE_SHIFT, l->ns);
+
+	if (!drive_is_open(i))
+		return;
+	i->most_inside =
+		max(inside, i->most_inside - i->most_inside / OPEN_MOST);
+	l->full = inside >= i->most_inside - i->most_inside / 8;
+}
+
+/* Returns the work that the open drive does, or 0 while it is not known. */
+static u64 measure(struct isolation *i, const struct look *l)
+{
+	if (!l->full || ++i->open_looks <= FILL_LOOKS)
+		return 0;
+	if (i->open_looks > OPEN_MOST) {
+		i->open_cost -= i->open_cost / OPEN_MOST;
+		i->open_time -= i->open_time / OPEN_MOST;
+	}
+	i->open_cost += l->cost;
+	i->open_time += l->ns;
+	if (i->open_looks < FILL_LOOKS + OPEN_LOOKS)
+		return 0;
+	return rate_of(i->open_cost, i->open_time);
+}
+
+static void decide_open(struct sched *s, const struct look *l, u32 percent,
+			struct wake *wake)
+{
+	struct isolation *i = &s->isolation;
+	u64 capacity = measure(i, l);
+
+	if (!capacity)
+		return;
+	if (i->state == ISOLATION_PROBE) {
+		if (i->open_looks < FILL_LOOKS + PROBE_MEASURES)
+			return;
+		i->probes++;
+		i->capacity = (i->capacity + capacity) / 2;
+	} else {
+		i->capacity = capacity;
+		if (!l->nr_short)
+			return;
+		i->loss = percent * 10;
+		i->quiet = 0;
+		i->trial = 0;
+	}
+	pace_drive(s, l, wake);
+}
+
+/* The capacity is that of another mix of sizes, or of other costs. */
+static bool mix_has_changed(const struct isolation *i)
+{
+	u64 then = i->capacity_cost, now = i->mean_cost;
+
+	return now > then + then / 8 || now < then - then / 8;
+}
+
+static void decide_paced(struct sched *s, const struct look *l, u32 percent,
+			 struct wake *wake)
+{
+	struct isolation *i = &s->isolation;
+	u32 limit = i->limit;
+
+	i->paced_ns += l->ns;
+	i->trial++;
+	i->quiet = l->nr_short ? 0 : i->quiet + 1;
+	if (i->quiet >= QUIET_LOOKS) {
+		open_drive(s, ISOLATION_OPEN, l->now, wake);
+		return;
+	}
+	if (++i->looks >= i->probe_at ||
+	    (i->looks >= OPEN_MOST && mix_has_changed(i))) {
+		open_drive(s, ISOLATION_PROBE, l->now, wake);
+		return;
+	}
+	adapt_loss(i, l, percent);
+	set_pace(i, l);
+	adapt_limit(s, l, wake);
+	if (limit < i->limit && i->limit == s->params.depth)
+		i->probe_at = 0;
+}
+
+static void decide(struct sched *s, const struct look *l, u32 percent,
+		   struct wake *wake)
+{
+	struct isolation *i = &s->isolation;
+
+	i->rate = rate_of(l->cost, l->ns);
+	if (l->paced_done)
+		i->mean_cost = ratio(l->paced_cost, l->paced_done);
+	if (drive_is_open(i))
+		decide_open(s, l, percent, wake);
+	else
+		decide_paced(s, l, percent, wake);
+}
+
+/* The time until the next look. */
+static u64 look_time(const struct sched *s, u32 flows)
+{
+	u64 least = (u64)flows * s->nr_queues * LOOK_NS_PER_QUEUE;
+
+	return clamp(2 * s->isolation.open_ns, max(least, (u64)LOOK_LEAST_NS),
+		     (u64)LOOK_MOST_NS);
+}
+
+static void look(struct sched *s, u64 now, u32 percent, struct wake *wake)
+{
+	struct isolation *i = &s->isolation;
+	struct look l = { .now = now, .ns = now - i->look_ns };
+	unsigned long flags = port_lock(&s->active_lock);
+	struct flow *f;
+
+	for (f = s->active; f; f = f->next_active)
+		count_flow(f, &l);
+	look_inside(i, &l);
+	if (l.full && i->open_looks >= FILL_LOOKS)
+		i->open_ns = average(i->open_ns, ratio(l.service_ns, l.done));
+	for (f = s->active; f; f = f->next_active)
+		judge_flow(s, f, &l);
+	/* A drive that stands still tells nothing. */
+	if (l.done || !l.inside)
+		decide(s, &l, percent, wake);
+	i->look_ns = now;
+	i->at_ns = now + look_time(s, l.flows);
+	for (f = s->active; f; f = f->next_active)
+		let_pass(s, f, i->at_ns - now);
+	port_unlock(&s->active_lock, flags);
+}
+
+/* No flow is active, or the tunable is 0. */
+static void rest(struct sched *s, u64 now, struct wake *wake)
+{
+	struct isolation *i = &s->isolation;
+	unsigned long flags;
+	struct flow *f;
+
+	if (!i->look_ns)
+		return;
+	i->look_ns = 0;
+	i->capacity = 0;
+	open_drive(s, ISOLATION_OPEN, now, wake);
+	flags = port_lock(&s->active_lock);
+	for (f = s->active; f; f = f->next_active) {
+		f->isolation.passes = false;
+		f->isolation.is_short = false;
+		WRITE_ONCE(f->isolation.pass_until, 0);
+	}
+	port_unlock(&s->active_lock, flags);
+}
+
+void isolation_tick(struct sched *s, u64 now, struct wake *wake)
+{
+	struct isolation *i = &s->isolation;
+	u32 percent = READ_ONCE(s->params.isolation);
+
+	if (!percent || !i->nr_slots || !flow_any_active(s)) {
+		rest(s, now, wake);
+		return;
+	}
+	if (!i->look_ns) {
+		i->look_ns = now;
+		i->at_ns = now + look_time(s, 1);
+	} else if (now >= i->at_ns) {
+		look(s, now, percent, wake);
+	}
+	wake_at(wake, i->at_ns);
+	isolation_release(s, 0, now, wake);
+}
+
+/* ------------------------------------------------------------ the I/O path */
+
+/* A time without requests gives no right to a burst of them later. */
+static s64 next_due(struct isolation *i, u64 now)
+{
+	s64 next = atomic64_read(&i->next_ns);
+	s64 least = (s64)(now - ((i->at_ns - i->look_ns) >> TIMER_SHIFT));
+
+	while (next < least)
+		if (atomic64_try_cmpxchg(&i->next_ns, &next, least))
+			return least;
+	return next;
+}
+
+void isolation_release(struct sched *s, u32 queue, u64 now, struct wake *wake)
+{
+	struct isolation *i = &s->isolation;
+	u64 step = max((i->mean_cost * READ_ONCE(i->pace)) >> PACE_SHIFT, 1ULL);
+	bool paces = READ_ONCE(i->paces), left = false;
+	s64 due = paces ? next_due(i, now) : 0;
+	u32 n;
+
+	for (n = 0; n < i->nr_slots; n++) {
+		while (slots_held(i->slots[n]) && (!paces || due <= (s64)now)) {
+			slots_release(i->slots[n], queue, wake);
+			due += (s64)step;
+		}
+		left |= slots_held(i->slots[n]);
+	}
+	if (left)
+		wake_at(wake, max((u64)due, now + ((i->at_ns - i->look_ns) >>
+						   TIMER_SHIFT)));
+}
+
+/* --------------------------------------------------------------------- life */
+
+void isolation_init(struct isolation *i)
+{
+	*i = (struct isolation){ .state = ISOLATION_OPEN };
+	atomic64_set(&i->next_ns, 0);
+}
+
+void isolation_attach(struct sched *s, struct slots *sl)
+{
+	struct isolation *i = &s->isolation;
+
+	port_assert(i->nr_slots < ISOLATION_SLOTS);
+	i->slots[i->nr_slots++] = sl;
+}
+
+/* ------------------------------------------------------------------ reports */
+
+void isolation_report(const struct sched *s, struct report *r)
+{
+	const struct isolation *i = &s->isolation;
+
+	report_number(r, "isolation_paced", READ_ONCE(i->paces));
+	report_number(r, "isolation_loss_permille", READ_ONCE(i->loss));
+	report_number(r, "isolation_limit", READ_ONCE(i->limit));
+	report_number(r, "isolation_probes", (s64)READ_ONCE(i->probes));
+	report_number(r, "isolation_paced_ms",
+		      (s64)div64_u64(READ_ONCE(i->paced_ns), 1000000));
+	report_number(r, "capacity_mib_per_s",
+		      (s64)div64_u64(READ_ONCE(i->capacity) * 954, 1000000));
+}
+
+void isolation_report_flow(const struct isolation_flow *f, struct report *r)
+{
+	u64 recent = READ_ONCE(f->recent_ns), least = READ_ONCE(f->least_ns);
+
+	report_number(r, "short_ms",
+		      (s64)div64_u64(READ_ONCE(f->short_ns), 1000000));
+	report_number(r, "service_us", (s64)div64_u64(recent, 1000));
+	report_number(r, "slowdown_percent",
+		      least ? (s64)div64_u64(100 * recent, least) : 100);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * isolation - shares that hold inside the drive as well
+ *
+ * The problem.  A scheduler orders the requests that wait outside the drive.
+ * Those inside share it by their number.  A tenant that keeps few requests has
+ * all of them inside, so its weight does not help it:
+ *
+ *	a reader of weight 1000 keeps one request of 4 KiB, and four jobs of
+ *	weight 100 keep 128 of 64 KiB.  Alone a read takes 60 us.  Beside the
+ *	jobs it waits at its plane for 1 ms: the reader is slowed 17 times.
+ *
+ * The idea.  Give up a bounded part of the throughput while that helps such a
+ * flow.  The drive's queues are then short, for a queue's length grows as
+ * load / (1 - load).  A flow is *short* if all of this holds:
+ *
+ *	its requests wait in the drive, not outside;
+ *	it gets less than its share of the work done;
+ *	its requests take longer than they must, as far as is known.
+ *
+ * While a flow is short, the requests of the others are *paced*: they enter the
+ * drive evenly in time, at the rate (1 - loss) * capacity - the short flows'
+ * rate.  The requests of a short flow pass all others and need no slot.
+ *
+ *	capacity 3200 MB/s, loss 8 %, the reader does 18 MB/s: the jobs enter at
+ *	2926 MB/s, one request of 64 KiB every 22 us.
+ *
+ * Why paced.  The planes of a drive are queues fed at random.  A limit on the
+ * number inside lets the requests of the others enter in bunches, as they
+ * complete.  Even entry shortens the planes' queues by a tenth at the same
+ * throughput.  It also holds for writes, which a buffer acknowledges: a limit on
+ * their number does not limit the work of the dies.
+ *
+ * The parts
+ *   look	Every two mean times in the drive (LOOK_LEAST_NS at least), tick
+ *		compares the counters of the active flows (flow.h) with those of
+ *		the last look.  Nothing is written per request for this.
+ *   capacity	The work done in a time while the drive is *open*: not paced.
+ *		A *probe* opens the drive for four mean times, once in
+ *		PROBE_LOOKS looks (2 % of the time).  So the capacity is that of
+ *		the present mix of sizes and operations, in units of cost.
+ *   loss	Grows to the tunable `isolation` while a short flow misses its
+ *		share, and shrinks while each has it.
+ *   limit	At most so many slots are in use while the drive is paced.  If
+ *		the drive has become slower than the pace, requests collect
+ *		inside up to the limit.  It grows while it, not the pace, keeps
+ *		requests out, and shrinks while half of it is not used.
+ *   benefit	Each flow's mean time in the drive is known paced and open.  If
+ *		pacing does not make it at least a quarter shorter, the flow is
+ *		not short: the drive is not the cause.
+ *
+ * The bound on the loss.  While paced, the others enter at capacity * (1 -
+ * loss) less the short flows' rate, so the total is at least (1 - loss) of the
+ * capacity at the last probe.  A flow that pretends to be short costs the others
+ * no more.  It gains no more than its share: its requests pass only until its
+ * position has advanced by its part of the capacity for two looks.
+ *
+ * Stability.  The pace is a constant between two looks.  Requests inside grow
+ * only if the drive does less than the pace; the limit stops them, and asks for
+ * a probe once it has doubled.  The loss moves by an eighth of its range at a
+ * look, so it takes longer than the drive's queues to change.
+ *
+ * Limits.  Between two probes a drive that has become faster is used at its old
+ * rate.  Which plane a request needs is known to the drive alone.
+ *
+ * Sources: the throughput of a queue against its delay: Kleinrock, Power and
+ * deterministic rules of thumb, ICC 1979.  Maximum rate and minimum delay,
+ * found by turns, and paced: Cardwell et al., BBR, ACM Queue 2016.
+ *
+ * Locking: tick alone decides, with sched.active_lock.  next_ns and the held
+ * slots (slots.h) are atomic.
+ *
+ * Tested by tests/unit/isolation.c, tests/sim/isolation.c.
+ */
+#ifndef MQFAIR_ISOLATION_H
+#define MQFAIR_ISOLATION_H
+
+#include "port.h"
+
+struct io;
+struct report;
+struct sched;
+struct slots;
+struct wake;
+
+enum {
+	ISOLATION_SLOTS		= 4,	/* most struct slots of a scheduler */
+	ISOLATION_AUTO		= 8,	/* percent */
+	ISOLATION_MOST		= 90,	/* percent */
+
+	LOOK_LEAST_NS		= 2 * 1000 * 1000,
+	LOOK_MOST_NS		= 1000 * 1000 * 1000,
+	PROBE_LOOKS		= 256,	/* from one probe to the next */
+	PROBE_MEASURES		= 4,	/* looks of a probe that measure */
+	PACE_SHIFT		= 16,
+};
+
+/* Sums over requests, or their growth since the last look. */
+struct isolation_counts {
+	u64 dispatched, done;
+	u64 cost;		/* of requests done */
+	u64 wait_ns;		/* from insert to dispatch */
+	u64 service_ns;		/* from dispatch to completion */
+};
+
+/* Of a flow: all but pass_until is for tick alone. */
+struct isolation_flow {
+	u64 pass_until;		/* O: requests up to this position pass; 0: none */
+	struct isolation_counts seen;	/* at the last look */
+	struct isolation_counts last;	/* between the last two looks */
+	u64 inside;		/* requests in the drive at the last look */
+	u64 got, due;		/* work in a look: recent mean */
+	u64 open_ns;		/* mean time in an open drive; 0: not known */
+	u64 least_ns;		/* least mean time so far; 0: not known */
+	u64 recent_ns;		/* mean time in the drive in the last look */
+	u64 mean_cost;		/* of its requests, when least_ns was set */
+	u64 short_ns;		/* time for which it was short */
+	u32 present;		/* looks in a row in which requests were done */
+	bool passes;		/* it is below its share, and its requests pass */
+	bool is_short;
+};
+
+enum isolation_state {
+	ISOLATION_OPEN,
+	ISOLATION_PACED,
+	ISOLATION_PROBE,	/* open for a moment, to measure the capacity */
+};
+
+struct isolation {
+	/* read by the I/O path */
+	bool paces;			/* O */
+	u32 pace;			/* O: ns for a cost of 2^PACE_SHIFT */
+	atomic64_t next_ns __port_cacheline;	/* A: the next may go */
+
+	struct slots *slots[ISOLATION_SLOTS] __port_cacheline;	/* I */
+	u32 nr_slots;			/* I */
+	/* tick */
+	enum isolation_state state;
+	u64 look_ns;			/* time of the last look, or 0 */
+	u64 at_ns;			/* of the next one */
+	u64 open_ns;			/* mean time in the drive while open */
+	u64 capacity;			/* work in 2^20 ns; 0: not known */
+	u64 rate;			/* work in 2^20 ns, in the last look */
+	u64 mean_cost;			/* of the paced requests */
+	u64 capacity_cost;		/* the same, when the capacity was measured */
+	u32 loss;			/* in thousandths of the capacity */
+	u32 limit;			/* slots; 0: none set yet */
+	u64 open_cost, open_time;	/* sums over looks at the open drive */
+	u64 most_inside;		/* recent most of the mean requests inside */
+	u32 open_looks;			/* since it was opened */
+	u32 looks, probe_at;		/* since the last probe; at the next */
+	u32 quiet;			/* looks without a short flow */
+	u32 trial;			/* paced looks in all */
+	u64 probes;
+	u64 paced_ns;			/* time for which the drive was paced */
+};
+
+void isolation_init(struct isolation *i);
+
+/* Of init: the drive is paced by @sl, among others. */
+void isolation_attach(struct sched *s, struct slots *sl);
+
+/* Of tick.  Asks for the next look in @wake while a flow is active. */
+void isolation_tick(struct sched *s, u64 now, struct wake *wake);
+
+/* Slow path of isolation_done(): lets paced requests go that are due. */
+void isolation_release(struct sched *s, u32 queue, u64 now, struct wake *wake);
+
+void isolation_report(const struct sched *s, struct report *r);
+void isolation_report_flow(const struct isolation_flow *f, struct report *r);
+
+/* A paced request of @cost goes: the next one may go later. */
+static inline void isolation_spend(struct isolation *i, u32 cost)
+{
+	atomic64_add((s64)(((u64)cost * READ_ONCE(i->pace)) >> PACE_SHIFT),
+		     &i->next_ns);
+}
+
+#endif /* MQFAIR_ISOLATION_H */
