@@ -27,46 +27,11 @@ static bool research;
 module_param(research, bool, 0444);
 MODULE_PARM_DESC(research, "also offer the tunables of the alternatives that papers compare");
 
-enum {
-	/*
-	 * This is enough for any NVMe drive that is not calibrated.  The paper
-	 * found 64 for an SSD and 128 for a target in memory.
-	 */
-	AUTO_DEPTH_MOST	= 128,
-	/*
-	 * T = D * 4 KiB / 8.  In one round of the device, a queue gets ahead of
-	 * a newcomer by an eighth of the round.
-	 */
-	AUTO_THRESHOLD_PER_SLOT = 512,
-};
-
-static u32 auto_depth(struct device_host *d)
-{
-	return clamp_t(u32, compat_queue_hw_depth(d->q), DEPTH_MIN,
-		       AUTO_DEPTH_MOST);
-}
-
-static u32 auto_threshold(u32 depth)
-{
-	return min_t(u64, (u64)depth * AUTO_THRESHOLD_PER_SLOT, U32_MAX);
-}
-
-/* Sets the automatic tunables.  The depth comes first: the threshold follows it. */
 static void set_automatic(struct device_host *d, unsigned long automatic,
 			  struct sched_params *p)
 {
-	const struct tunable *table = d->sched.ops->tunables;
-	u32 i;
-
-	for_each_set_bit(i, &automatic, TUNABLES_MAX)
-		if (table[i].automatic == AUTO_DEPTH)
-			tunable_put(&table[i], p, auto_depth(d));
-	for_each_set_bit(i, &automatic, TUNABLES_MAX)
-		if (table[i].automatic == AUTO_ISOLATION)
-			tunable_put(&table[i], p, ISOLATION_AUTO);
-	for_each_set_bit(i, &automatic, TUNABLES_MAX)
-		if (table[i].automatic == AUTO_THRESHOLD)
-			tunable_put(&table[i], p, auto_threshold(p->depth));
+	tunables_set_auto(d->sched.ops->tunables, automatic,
+			  compat_queue_hw_depth(d->q), p);
 }
 
 void device_default_params(struct device_host *d, const struct sched_ops *ops,

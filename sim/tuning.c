@@ -5,43 +5,8 @@
 #include "text.h"
 
 enum {
-	AUTO_DEPTH_MOST		= 128,
-	AUTO_THRESHOLD_PER_SLOT	= 512,
 	COEFFICIENTS		= 4,
 };
-
-static u32 auto_value(const struct tuning *t, const struct tunable *tunable)
-{
-	u32 takes = t->takes ? t->takes : AUTO_DEPTH_MOST;
-
-	switch (tunable->automatic) {
-	case AUTO_DEPTH:
-		return min(takes, (u32)AUTO_DEPTH_MOST);
-	case AUTO_THRESHOLD:
-		return t->params.depth * AUTO_THRESHOLD_PER_SLOT;
-	default:
-		return tunable->initial * tunable->unit;
-	}
-}
-
-static void set_automatic(struct tuning *t, bool depth)
-{
-	const struct tunable *table = t->ops->tunables;
-	u32 i;
-
-	for (i = 0; table[i].name; i++)
-		if ((t->automatic & BIT_ULL(i)) &&
-		    (table[i].automatic == AUTO_DEPTH) == depth)
-			tunable_put(&table[i], &t->params,
-				    auto_value(t, &table[i]));
-}
-
-/* The threshold follows the depth, so the depth comes first. */
-static void set_all_automatic(struct tuning *t)
-{
-	set_automatic(t, true);
-	set_automatic(t, false);
-}
 
 void tuning_init(struct tuning *t, const struct sched_ops *ops, u32 takes)
 {
@@ -52,7 +17,7 @@ void tuning_init(struct tuning *t, const struct sched_ops *ops, u32 takes)
 	for (i = 0; ops->tunables[i].name; i++)
 		if (ops->tunables[i].automatic != AUTO_NOT)
 			t->automatic |= (u32)BIT_ULL(i);
-	set_all_automatic(t);
+	tunables_set_auto(ops->tunables, t->automatic, takes, &t->params);
 }
 
 void tuning_set(struct tuning *t, const struct setting *s)
@@ -74,7 +39,7 @@ void tuning_set(struct tuning *t, const struct setting *s)
 		ret = tunable_set(s->tunable, &t->params, s->value);
 	}
 	port_assert(!ret);
-	set_all_automatic(t);
+	tunables_set_auto(t->ops->tunables, t->automatic, t->takes, &t->params);
 }
 
 /* ----------------------------------------------------------------- parsing */

@@ -21,16 +21,19 @@ enum {
 	LIMIT_LEAST	= 4,	/* slots */
 	WORK_SHIFT	= 20,	/* a rate is work in 2^20 ns */
 	INSIDE_SHIFT	= 8,	/* of a mean number of requests */
+	CORRECTION_LOOKS = 16,
+	CORRECTION_MOST	= 32,	/* part of the capacity */
 };
 
 /* The sums of a look over all active flows. */
 struct look {
 	u64 now, ns;		/* ns: since the last one */
-	u64 done, cost, service_ns;
+	u64 done, cost, bytes, service_ns;
 	u64 inside;		/* requests, now */
-	u64 short_cost;		/* of short flows */
-	u64 paced_done, paced_cost;	/* of the others */
+	u64 short_bytes;	/* of short flows */
+	u64 paced_sent, paced_bytes;	/* of the others */
 	u32 flows, nr_short;
+	u64 missed;		/* by flows below their share: depth.h */
 	bool unmet;		/* a short flow misses its share */
 	bool full;		/* the open drive has as many requests as ever */
 };
@@ -76,16 +79,18 @@ static void count_flow(struct flow *f, struct look *l)
 		.dispatched = t.dispatched - seen->dispatched,
 		.done = t.done - seen->done,
 		.cost = t.cost - seen->cost,
+		.bytes = t.bytes - seen->bytes,
 		.wait_ns = t.wait_ns - seen->wait_ns,
 		.service_ns = t.service_ns - seen->service_ns,
 	};
 	*seen = (struct isolation_counts){
-		t.dispatched, t.done, t.cost, t.wait_ns, t.service_ns,
+		t.dispatched, t.done, t.cost, t.bytes, t.wait_ns, t.service_ns,
 	};
 	i->inside = t.dispatched > t.done ? t.dispatched - t.done : 0;
 	l->flows++;
 	l->done += last->done;
 	l->cost += last->cost;
+	l->bytes += last->bytes;
 	l->service_ns += last->service_ns;
 	l->inside += i->inside;
 }
@@ -143,30 +148,35 @@ static void judge_flow(const struct sched *s, struct flow *f, struct look *l)
 	u64 generation;
 	u64 share = share_of((struct share_tree *)&s->share, &f->group,
 			     &generation);
-	/* Once below its share, it stays so until it has all of it. */
-	u32 eighths = fi->passes ? 8 : 7;
+	/* Once below its share, it stays so until it has clearly more. */
+	u32 eighths = fi->passes ? 9 : 7;
+	u64 due = mul_u64_u64_shr(l->cost, share, SHARE_SHIFT);
 
 	learn_times(i, fi, l);
+	/* Since D was changed: does the flow get its share at this D? */
+	if (i->depth.looks <= DEPTH_FILL_LOOKS)
+		fi->missed = 0;
+	fi->missed += (s64)due - (s64)fi->last.cost;
+	l->missed += (u64)max(fi->missed, (s64)0);
 	if (!fi->last.done && !fi->inside) {
 		fi->present = 0;
 		fi->got = fi->due = 0;
 	} else {
 		fi->present++;
 		fi->got = average(fi->got, fi->last.cost);
-		fi->due = average(fi->due,
-				  mul_u64_u64_shr(l->cost, share, SHARE_SHIFT));
+		fi->due = average(fi->due, due);
 	}
 	fi->passes = fi->present >= PRESENT_LEAST &&
 		     8 * fi->got < eighths * fi->due &&
 		     (fi->passes || is_under_queued(i, fi));
 	fi->is_short = fi->passes && benefits(i, fi);
 	if (!fi->is_short) {
-		l->paced_done += fi->last.done;
-		l->paced_cost += fi->last.cost;
+		l->paced_sent += fi->last.dispatched;
+		l->paced_bytes += fi->last.bytes;
 		return;
 	}
 	l->nr_short++;
-	l->short_cost += fi->last.cost;
+	l->short_bytes += fi->last.bytes;
 	l->unmet |= 16 * fi->got < 15 * fi->due;
 	fi->short_ns += l->ns;
 }
@@ -206,7 +216,7 @@ static void open_drive(struct sched *s, enum isolation_state state, u64 now,
 
 	i->state = state;
 	i->open_looks = 0;
-	i->open_cost = 0;
+	i->open_bytes = 0;
 	i->open_time = 0;
 	WRITE_ONCE(i->paces, false);
 	/* Full order, then the held slots are counted.  Pairs with hold(). */
@@ -215,13 +225,32 @@ static void open_drive(struct sched *s, enum isolation_state state, u64 now,
 	isolation_release(s, 0, now, wake);
 }
 
+/* The work that the drive is to do. */
+static u64 wanted(const struct isolation *i)
+{
+	return mul_u64_u64_div_u64(i->capacity, 1000 - i->loss, 1000);
+}
+
+/*
+ * Some paced requests come late, because a queue that was woken takes time to
+ * run.  So the pace is a little higher than wanted, until the drive does as much
+ * work as is wanted.
+ */
+static void correct(struct isolation *i, const struct look *l)
+{
+	s64 missing = (s64)wanted(i) - (s64)rate_of(l->bytes, l->ns);
+	s64 most = (s64)(i->capacity / CORRECTION_MOST);
+
+	i->correction =
+		clamp(i->correction + missing / CORRECTION_LOOKS, -most, most);
+}
+
 /* The rate of the others, so that the total is the capacity less the loss. */
 static void set_pace(struct isolation *i, const struct look *l)
 {
-	u64 total =
-		i->capacity - mul_u64_u64_div_u64(i->capacity, i->loss, 1000);
-	u64 taken = rate_of(l->short_cost, l->ns);
-	u64 least = i->capacity / 32 + 1;
+	u64 total = (u64)((s64)wanted(i) + i->correction);
+	u64 taken = rate_of(l->short_bytes, l->ns);
+	u64 least = total / 32 + 1;
 	u64 rate = total > taken + least ? total - taken : least;
 	u64 pace = div64_u64(1ULL << (WORK_SHIFT + PACE_SHIFT), rate);
 
@@ -234,7 +263,8 @@ static void pace_drive(struct sched *s, const struct look *l, struct wake *wake)
 
 	i->state = ISOLATION_PACED;
 	i->looks = 0;
-	i->capacity_cost = i->mean_cost;
+	i->correction = 0;
+	i->capacity_bytes = i->mean_bytes;
 	/* A capacity that was measured in few looks is measured again soon. */
 	i->probe_at = PROBE_LOOKS;
 	if (!i->probes)
@@ -270,9 +300,20 @@ static void adapt_limit(struct sched *s, const struct look *l,
 	set_limit(i, i->limit, wake);
 }
 
-static void adapt_loss(struct isolation *i, const struct look *l, u32 percent)
+/* The most loss, in thousandths. */
+static u32 loss_most(const struct sched *s, const struct look *l)
 {
-	u32 most = percent * 10, step = max(most / LOSS_STEPS, 1U);
+	u32 most = 10 * READ_ONCE(s->params.isolation);
+
+	if (READ_ONCE(s->params.isolation_auto) && l->bytes)
+		most += (u32)mul_u64_u64_div_u64(10 * AUTO_PER_WORK,
+						 l->short_bytes, l->bytes);
+	return most;
+}
+
+static void adapt_loss(struct isolation *i, const struct look *l, u32 most)
+{
+	u32 step = max(most / LOSS_STEPS, 1U);
 
 	if (l->unmet)
 		i->loss = min(i->loss + step, most);
@@ -303,17 +344,79 @@ static u64 measure(struct isolation *i, const struct look *l)
 	if (!l->full || ++i->open_looks <= FILL_LOOKS)
 		return 0;
 	if (i->open_looks > OPEN_MOST) {
-		i->open_cost -= i->open_cost / OPEN_MOST;
+		i->open_bytes -= i->open_bytes / OPEN_MOST;
 		i->open_time -= i->open_time / OPEN_MOST;
 	}
-	i->open_cost += l->cost;
+	i->open_bytes += l->bytes;
 	i->open_time += l->ns;
 	if (i->open_looks < FILL_LOOKS + OPEN_LOOKS)
 		return 0;
-	return rate_of(i->open_cost, i->open_time);
+	return rate_of(i->open_bytes, i->open_time);
 }
 
-static void decide_open(struct sched *s, const struct look *l, u32 percent,
+/* Has a queue found no slot since the last look? */
+static bool queues_wait(struct sched *s)
+{
+	u64 before = s->isolation.no_slot, sum = 0;
+	u32 n;
+
+	for (n = 0; n < s->nr_queues; n++)
+		sum += READ_ONCE(s->queue[n]->stats.no_slot);
+	s->isolation.no_slot = sum;
+	return sum != before;
+}
+
+static void set_depth(struct sched *s, u32 depth, struct wake *wake)
+{
+	struct isolation *i = &s->isolation;
+	u32 n;
+
+	if (depth == s->params.depth)
+		return;
+	WRITE_ONCE(s->params.depth, depth);
+	for (n = 0; n < i->nr_slots; n++)
+		slots_resize(i->slots[n], depth, wake);
+}
+
+/* Finds D while the drive is open, and no flow needs less. */
+static void adapt_depth(struct sched *s, const struct look *l,
+			struct wake *wake)
+{
+	struct isolation *i = &s->isolation;
+	u32 most = READ_ONCE(s->params.depth_most);
+	struct depth_look d = {
+		.ns = l->ns,
+		.bytes = l->bytes,
+		.cost = l->cost,
+		.done = l->done,
+		.missed = l->missed,
+		.waits = queues_wait(s),
+	};
+
+	if (!most)
+		return;
+	if (i->state == ISOLATION_OPEN && !l->nr_short)
+		set_depth(s, depth_next(&i->depth, &d, s->params.depth, most),
+			  wake);
+	else
+		set_depth(s, depth_settle(&i->depth, s->params.depth), wake);
+}
+
+/*
+ * A probe is short, and begins with requests that were let in together.  So it
+ * tends to show too little, and a lower capacity is believed slowly.
+ */
+static void learn_capacity(struct isolation *i, u64 probed)
+{
+	if (probed < i->capacity - i->capacity / 4)
+		i->capacity = probed;
+	else if (probed < i->capacity)
+		i->capacity -= (i->capacity - probed) / 4;
+	else
+		i->capacity += (probed - i->capacity) / 2;
+}
+
+static void decide_open(struct sched *s, const struct look *l,
 			struct wake *wake)
 {
 	struct isolation *i = &s->isolation;
@@ -325,27 +428,27 @@ static void decide_open(struct sched *s, const struct look *l, u32 percent,
 		if (i->open_looks < FILL_LOOKS + PROBE_MEASURES)
 			return;
 		i->probes++;
-		i->capacity = (i->capacity + capacity) / 2;
+		learn_capacity(i, capacity);
 	} else {
 		i->capacity = capacity;
 		if (!l->nr_short)
 			return;
-		i->loss = percent * 10;
+		i->loss = loss_most(s, l);
 		i->quiet = 0;
 		i->trial = 0;
 	}
 	pace_drive(s, l, wake);
 }
 
-/* The capacity is that of another mix of sizes, or of other costs. */
+/* The capacity is that of another mix of sizes. */
 static bool mix_has_changed(const struct isolation *i)
 {
-	u64 then = i->capacity_cost, now = i->mean_cost;
+	u64 then = i->capacity_bytes, now = i->mean_bytes;
 
 	return now > then + then / 8 || now < then - then / 8;
 }
 
-static void decide_paced(struct sched *s, const struct look *l, u32 percent,
+static void decide_paced(struct sched *s, const struct look *l,
 			 struct wake *wake)
 {
 	struct isolation *i = &s->isolation;
@@ -363,25 +466,27 @@ static void decide_paced(struct sched *s, const struct look *l, u32 percent,
 		open_drive(s, ISOLATION_PROBE, l->now, wake);
 		return;
 	}
-	adapt_loss(i, l, percent);
+	adapt_loss(i, l, loss_most(s, l));
+	correct(i, l);
 	set_pace(i, l);
 	adapt_limit(s, l, wake);
 	if (limit < i->limit && i->limit == s->params.depth)
 		i->probe_at = 0;
 }
 
-static void decide(struct sched *s, const struct look *l, u32 percent,
-		   struct wake *wake)
+static void decide(struct sched *s, const struct look *l, struct wake *wake)
 {
 	struct isolation *i = &s->isolation;
 
 	i->rate = rate_of(l->cost, l->ns);
-	if (l->paced_done)
-		i->mean_cost = ratio(l->paced_cost, l->paced_done);
+	if (l->paced_sent)
+		i->mean_bytes = average(i->mean_bytes,
+					ratio(l->paced_bytes, l->paced_sent));
+	adapt_depth(s, l, wake);
 	if (drive_is_open(i))
-		decide_open(s, l, percent, wake);
+		decide_open(s, l, wake);
 	else
-		decide_paced(s, l, percent, wake);
+		decide_paced(s, l, wake);
 }
 
 /* The time until the next look. */
@@ -393,7 +498,7 @@ static u64 look_time(const struct sched *s, u32 flows)
 		     (u64)LOOK_MOST_NS);
 }
 
-static void look(struct sched *s, u64 now, u32 percent, struct wake *wake)
+static void look(struct sched *s, u64 now, struct wake *wake)
 {
 	struct isolation *i = &s->isolation;
 	struct look l = { .now = now, .ns = now - i->look_ns };
@@ -409,7 +514,7 @@ static void look(struct sched *s, u64 now, u32 percent, struct wake *wake)
 		judge_flow(s, f, &l);
 	/* A drive that stands still tells nothing. */
 	if (l.done || !l.inside)
-		decide(s, &l, percent, wake);
+		decide(s, &l, wake);
 	i->look_ns = now;
 	i->at_ns = now + look_time(s, l.flows);
 	for (f = s->active; f; f = f->next_active)
@@ -441,9 +546,9 @@ static void rest(struct sched *s, u64 now, struct wake *wake)
 void isolation_tick(struct sched *s, u64 now, struct wake *wake)
 {
 	struct isolation *i = &s->isolation;
-	u32 percent = READ_ONCE(s->params.isolation);
 
-	if (!percent || !i->nr_slots || !flow_any_active(s)) {
+	if (!READ_ONCE(s->params.isolation) || !i->nr_slots ||
+	    !flow_any_active(s)) {
 		rest(s, now, wake);
 		return;
 	}
@@ -451,7 +556,7 @@ void isolation_tick(struct sched *s, u64 now, struct wake *wake)
 		i->look_ns = now;
 		i->at_ns = now + look_time(s, 1);
 	} else if (now >= i->at_ns) {
-		look(s, now, percent, wake);
+		look(s, now, wake);
 	}
 	wake_at(wake, i->at_ns);
 	isolation_release(s, 0, now, wake);
@@ -474,7 +579,8 @@ static s64 next_due(struct isolation *i, u64 now)
 void isolation_release(struct sched *s, u32 queue, u64 now, struct wake *wake)
 {
 	struct isolation *i = &s->isolation;
-	u64 step = max((i->mean_cost * READ_ONCE(i->pace)) >> PACE_SHIFT, 1ULL);
+	u64 step =
+		max((i->mean_bytes * READ_ONCE(i->pace)) >> PACE_SHIFT, 1ULL);
 	bool paces = READ_ONCE(i->paces), left = false;
 	s64 due = paces ? next_due(i, now) : 0;
 	u32 n;
@@ -520,7 +626,7 @@ void isolation_report(const struct sched *s, struct report *r)
 	report_number(r, "isolation_paced_ms",
 		      (s64)div64_u64(READ_ONCE(i->paced_ns), 1000000));
 	report_number(r, "capacity_mib_per_s",
-		      (s64)div64_u64(READ_ONCE(i->capacity) * 954, 1000000));
+		      (s64)(READ_ONCE(i->capacity) * 1000 >> 20));
 }
 
 void isolation_report_flow(const struct isolation_flow *f, struct report *r)

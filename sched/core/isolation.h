@@ -40,7 +40,9 @@
  *		PROBE_LOOKS looks (2 % of the time).  So the capacity is that of
  *		the present mix of sizes and operations, in units of cost.
  *   loss	Grows to the tunable `isolation` while a short flow misses its
- *		share, and shrinks while each has it.
+ *		share, and shrinks while each has it.  Under `auto` it may grow
+ *		to ISOLATION_AUTO, and further for short flows that do much of
+ *		the work: they use what the others give up.
  *   limit	At most so many slots are in use while the drive is paced.  If
  *		the drive has become slower than the pace, requests collect
  *		inside up to the limit.  It grows while it, not the pace, keeps
@@ -77,6 +79,8 @@
 
 #include "port.h"
 
+#include "depth.h"
+
 struct io;
 struct report;
 struct sched;
@@ -85,7 +89,8 @@ struct wake;
 
 enum {
 	ISOLATION_SLOTS		= 4,	/* most struct slots of a scheduler */
-	ISOLATION_AUTO		= 8,	/* percent */
+	ISOLATION_AUTO		= 6,	/* percent */
+	AUTO_PER_WORK		= 8,	/* percent, if short flows did all work */
 	ISOLATION_MOST		= 90,	/* percent */
 
 	LOOK_LEAST_NS		= 2 * 1000 * 1000,
@@ -99,6 +104,7 @@ enum {
 struct isolation_counts {
 	u64 dispatched, done;
 	u64 cost;		/* of requests done */
+	u64 bytes;		/* of requests dispatched */
 	u64 wait_ns;		/* from insert to dispatch */
 	u64 service_ns;		/* from dispatch to completion */
 };
@@ -109,6 +115,7 @@ struct isolation_flow {
 	struct isolation_counts seen;	/* at the last look */
 	struct isolation_counts last;	/* between the last two looks */
 	u64 inside;		/* requests in the drive at the last look */
+	s64 missed;		/* of its share, since D was changed */
 	u64 got, due;		/* work in a look: recent mean */
 	u64 open_ns;		/* mean time in an open drive; 0: not known */
 	u64 least_ns;		/* least mean time so far; 0: not known */
@@ -129,7 +136,7 @@ enum isolation_state {
 struct isolation {
 	/* read by the I/O path */
 	bool paces;			/* O */
-	u32 pace;			/* O: ns for a cost of 2^PACE_SHIFT */
+	u32 pace;			/* O: ns for 2^PACE_SHIFT bytes */
 	atomic64_t next_ns __port_cacheline;	/* A: the next may go */
 
 	struct slots *slots[ISOLATION_SLOTS] __port_cacheline;	/* I */
@@ -139,13 +146,16 @@ struct isolation {
 	u64 look_ns;			/* time of the last look, or 0 */
 	u64 at_ns;			/* of the next one */
 	u64 open_ns;			/* mean time in the drive while open */
-	u64 capacity;			/* work in 2^20 ns; 0: not known */
-	u64 rate;			/* work in 2^20 ns, in the last look */
-	u64 mean_cost;			/* of the paced requests */
-	u64 capacity_cost;		/* the same, when the capacity was measured */
+	u64 capacity;			/* bytes in 2^20 ns; 0: not known */
+	u64 rate;			/* cost in 2^20 ns, in the last look */
+	u64 mean_bytes;			/* of the paced requests */
+	u64 capacity_bytes;		/* the same, when the capacity was measured */
+	s64 correction;			/* of the pace, a rate */
 	u32 loss;			/* in thousandths of the capacity */
 	u32 limit;			/* slots; 0: none set yet */
-	u64 open_cost, open_time;	/* sums over looks at the open drive */
+	u64 open_bytes, open_time;	/* sums over looks at the open drive */
+	struct depth depth;
+	u64 no_slot;			/* times so far that a queue found none */
 	u64 most_inside;		/* recent most of the mean requests inside */
 	u32 open_looks;			/* since it was opened */
 	u32 looks, probe_at;		/* since the last probe; at the next */
@@ -169,10 +179,10 @@ void isolation_release(struct sched *s, u32 queue, u64 now, struct wake *wake);
 void isolation_report(const struct sched *s, struct report *r);
 void isolation_report_flow(const struct isolation_flow *f, struct report *r);
 
-/* A paced request of @cost goes: the next one may go later. */
-static inline void isolation_spend(struct isolation *i, u32 cost)
+/* A paced request of @bytes goes: the next one may go later. */
+static inline void isolation_spend(struct isolation *i, u32 bytes)
 {
-	atomic64_add((s64)(((u64)cost * READ_ONCE(i->pace)) >> PACE_SHIFT),
+	atomic64_add((s64)(((u64)bytes * READ_ONCE(i->pace)) >> PACE_SHIFT),
 		     &i->next_ns);
 }
 

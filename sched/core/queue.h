@@ -71,7 +71,7 @@ static inline void queue_dispatched(struct queue *q, struct io *io, u64 now)
 	WRITE_ONCE(q->stats.dispatched, q->stats.dispatched + 1);
 	if (unlikely(READ_ONCE(q->sched->isolation.paces)) &&
 	    (io->flags & IO_SLOT))
-		isolation_spend(&q->sched->isolation, io->cost);
+		isolation_spend(&q->sched->isolation, io->bytes);
 }
 
 /* Counts @io as back from the device.  Returns true once per dispatch. */

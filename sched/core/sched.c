@@ -21,7 +21,9 @@ void sched_params_take(struct sched *s, const struct sched_params *p)
 	u32 *to = (u32 *)s->params.own;
 	u32 i, n = s->ops->params_bytes / (u32)sizeof(u32);
 
+	WRITE_ONCE(s->params.depth_most, p->depth_most);
 	WRITE_ONCE(s->params.isolation, p->isolation);
+	WRITE_ONCE(s->params.isolation_auto, p->isolation_auto);
 	cost_set(&s->params.cost, &p->cost);
 	for (i = 0; i < n; i++)
 		if (to[i] != from[i])

@@ -6,6 +6,7 @@
 int slots_init(struct slots *sl, struct sched *s, u32 depth, bool parts)
 {
 	sl->sched = s;
+	port_lock_init(&sl->resize_lock);
 	sl->depth = depth;
 	sl->limit = DEPTH_MAX;
 	atomic64_set(&sl->held, 0);
@@ -220,19 +221,26 @@ void slots_wake_all(struct slots *sl, struct wake *wake)
 			sched_wake(sl->sched, i, wake);
 }
 
+/* Tick and tune may both resize. */
+static void resize(struct slots *sl, u32 *field, u32 value, struct wake *wake)
+{
+	unsigned long flags = port_lock(&sl->resize_lock);
+
+	WRITE_ONCE(*field, value);
+	token_resize(&sl->tree, min(sl->depth, sl->limit));
+	port_unlock(&sl->resize_lock, flags);
+	slots_wake_all(sl, wake);
+}
+
 void slots_resize(struct slots *sl, u32 depth, struct wake *wake)
 {
-	sl->depth = depth;
-	token_resize(&sl->tree, min(depth, sl->limit));
-	slots_wake_all(sl, wake);
+	resize(sl, &sl->depth, depth, wake);
 }
 
 void slots_limit(struct slots *sl, u32 limit, struct wake *wake)
 {
-	if (limit == sl->limit)
-		return;
-	sl->limit = limit;
-	slots_resize(sl, sl->depth, wake);
+	if (limit != READ_ONCE(sl->limit))
+		resize(sl, &sl->limit, limit, wake);
 }
 
 bool slots_forgot(const struct slots *sl, u32 queue)

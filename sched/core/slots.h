@@ -20,10 +20,10 @@
  *	                 take, wait, withdraw (a)  put  hand_over  resize
  *	take, wait (a)              X               -       -        -
  *	withdraw (a)                X               -       -        -
- *	put                         -               -       -        -
+ *	put, release                -               -       -        -
  *	hand_over                   -               -       -        -
- *	resize                      -               -       -        X
- *   X: the caller serialises these calls: of queue a by its lock; resize.
+ *	resize, limit               -               -       -        -
+ *   X: the caller serialises these calls: of queue a by its lock.
  *   -: these calls may run concurrently.
  *
  * Why no queue is forgotten.  The waiter adds its queue to the set (full order)
@@ -51,7 +51,8 @@ struct slots_queue {
 
 struct slots {
 	struct sched *sched;		/* I */
-	u32 depth, limit;		/* tick and tune: the tree has the lesser */
+	struct port_lock resize_lock;	/* for the next two, and the tree's D */
+	u32 depth, limit;		/* the tree's D is the lesser */
 	atomic64_t held;		/* A: kept back from queues: isolation.h */
 	struct token_tree tree;
 	struct slots_queue *queue;	/* I: by index; NULL: without parts */

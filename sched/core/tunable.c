@@ -5,6 +5,17 @@
 
 enum {
 	PER_KIB_INITIAL = 1024,		/* of a linear cost: as by bytes */
+	/*
+	 * D begins here: enough for most NVMe drives.  The MQFQ paper found 64
+	 * for an SSD and 128 for a target in memory.
+	 */
+	AUTO_DEPTH_START = 128,
+	AUTO_DEPTH_MOST	= 1024,
+	/*
+	 * T = D * 4 KiB / 8.  In one round of the device, a queue gets ahead of
+	 * a newcomer by an eighth of the round.
+	 */
+	AUTO_THRESHOLD_PER_SLOT = 512,
 };
 
 const char *const cost_names[] = {
@@ -108,6 +119,42 @@ void tunables_init(const struct tunable *table, struct sched_params *p)
 			tunable_set_cost(t, p, &cost);
 		else
 			tunable_put(t, p, t->initial * t->unit);
+	}
+}
+
+static u32 auto_value(const struct tunable *t, const struct sched_params *p,
+		      u32 start)
+{
+	u32 depth = p->depth_most ? start : p->depth;
+
+	if (t->automatic == AUTO_THRESHOLD)
+		return min(depth, (u32)DEPTH_MAX) * AUTO_THRESHOLD_PER_SLOT;
+	return t->initial * t->unit;
+}
+
+void tunables_set_auto(const struct tunable *table, unsigned long which,
+		       u32 takes, struct sched_params *p)
+{
+	u32 most =
+		min(takes ? takes : (u32)AUTO_DEPTH_MOST, (u32)AUTO_DEPTH_MOST);
+	u32 start = min(most, (u32)AUTO_DEPTH_START), found = p->depth_most, i;
+
+	p->depth_most = 0;
+	p->isolation_auto = 0;
+	for (i = 0; table[i].name; i++) {
+		if (!(which & BIT_ULL(i)))
+			continue;
+		if (table[i].automatic == AUTO_ISOLATION)
+			p->isolation_auto = 1;
+		if (table[i].automatic != AUTO_DEPTH) {
+			tunable_put(&table[i], p,
+				    auto_value(&table[i], p, start));
+			continue;
+		}
+		p->depth_most = most;
+		/* A depth that was found is kept. */
+		if (!found)
+			p->depth = start;
 	}
 }
 

@@ -35,12 +35,12 @@ enum tunable_kind {
 	TUNABLE_COST,		/* struct cost_model: a name, or linear A B C D */
 };
 
-/* The value that the host finds when "auto" is written. */
+/* The value that "auto" stands for. */
 enum tunable_auto {
 	AUTO_NOT,
-	AUTO_DEPTH,		/* requests that the device can take at once */
+	AUTO_DEPTH,		/* found while running: depth.h */
 	AUTO_THRESHOLD,		/* follows from the depth in force */
-	AUTO_ISOLATION,		/* ISOLATION_AUTO */
+	AUTO_ISOLATION,		/* isolation.h */
 };
 
 struct tunable {
@@ -81,6 +81,13 @@ void tunables_init(const struct tunable *table, struct sched_params *p);
 
 /* Returns 0, or -EINVAL if a value of @table is out of range in @p. */
 int tunables_check(const struct tunable *table, const struct sched_params *p);
+
+/*
+ * Sets the automatic tunables of @table whose index is a bit of @which.  The
+ * device takes @takes requests at once; 0 means any number.
+ */
+void tunables_set_auto(const struct tunable *table, unsigned long which,
+		       u32 takes, struct sched_params *p);
 
 extern const char *const cost_names[];
 

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Trials of half and double the number of slots; depth.h has the rule. */
+#include "depth.h"
+
+enum {
+	TRIAL_DONE	= 1024,	/* requests that decide a trial */
+	SHARES_DONE	= 8192,	/* requests that show whether shares are kept */
+	EARLY_DONE	= 256,	/* requests that decide against one */
+	WAIT_LEAST	= 4,	/* looks */
+	WAIT_MOST	= 1024,
+	DEPTH_LEAST	= 4,
+	MISSED_PERMILLE	= 10,
+	WORK_SHIFT	= 20,	/* a rate is work in 2^20 ns */
+};
+
+static void begin(struct depth *d)
+{
+	d->looks = 0;
+	d->ns = d->bytes = d->cost = d->done = 0;
+}
+
+static u64 rate_of(const struct depth *d)
+{
+	return d->ns ? mul_u64_u64_div_u64(d->bytes, 1ULL << WORK_SHIFT,
+					   d->ns) :
+		       0;
+}
+
+static u64 missed_permille(const struct depth *d, u64 missed)
+{
+	return d->cost ? mul_u64_u64_div_u64(missed, 1000, d->cost) : 0;
+}
+
+static u32 candidate(const struct depth *d, u32 most)
+{
+	return d->up ? min(2 * d->base, most) :
+		       max(d->base / 2, min(most, (u32)DEPTH_LEAST));
+}
+
+/* There is nothing to win in this direction. */
+static void turn(struct depth *d)
+{
+	d->up = !d->up;
+	d->wait = min(2 * d->wait, (u32)WAIT_MOST);
+}
+
+static void begin_trial(struct depth *d, u64 missed, u32 most)
+{
+	u32 trial = candidate(d, most);
+
+	d->rate = rate_of(d);
+	d->missed = missed_permille(d, missed);
+	begin(d);
+	if (trial == d->base)
+		turn(d);
+	else
+		d->trial = trial;
+}
+
+static void end_trial(struct depth *d, bool taken)
+{
+	if (taken) {
+		d->base = d->trial;
+		d->wait = WAIT_LEAST;
+	} else {
+		turn(d);
+	}
+	d->trial = 0;
+	begin(d);
+}
+
+/* Is the rate at the D under trial better, or good enough for a lower D? */
+static bool pays(const struct depth *d)
+{
+	return d->up ? rate_of(d) >= d->rate + d->rate / 50 :
+		       rate_of(d) >= d->rate - d->rate / 100;
+}
+
+static bool keeps_shares(const struct depth *d, u64 missed)
+{
+	return !d->up ||
+	       missed_permille(d, missed) <= d->missed + MISSED_PERMILLE;
+}
+
+static void judge_trial(struct depth *d, u64 missed)
+{
+	if (d->done >= EARLY_DONE && rate_of(d) < d->rate - d->rate / 8)
+		end_trial(d, false);
+	else if (d->done < TRIAL_DONE)
+		return;
+	else if (!pays(d))
+		end_trial(d, false);
+	/* A flow may be some requests behind, which matter less and less. */
+	else if (keeps_shares(d, missed) || d->done >= SHARES_DONE)
+		end_trial(d, keeps_shares(d, missed));
+}
+
+u32 depth_settle(struct depth *d, u32 now)
+{
+	if (!d->trial || now != d->trial)
+		return now;
+	d->trial = 0;
+	begin(d);
+	return d->base;
+}
+
+u32 depth_next(struct depth *d, const struct depth_look *l, u32 now, u32 most)
+{
+	/* At first, or after a user has set another D. */
+	if (!d->base || now != (d->trial ? d->trial : d->base))
+		*d = (struct depth){ .base = now, .wait = WAIT_LEAST };
+	if (!l->waits) {
+		/* D is more than there are requests: it orders nothing. */
+		if (d->trial)
+			end_trial(d, false);
+		begin(d);
+		return d->base;
+	}
+	if (++d->looks <= DEPTH_FILL_LOOKS)
+		return now;
+	d->ns += l->ns;
+	d->bytes += l->bytes;
+	d->cost += l->cost;
+	d->done += l->done;
+	if (d->trial)
+		judge_trial(d, l->missed);
+	else if (d->done >= TRIAL_DONE && d->looks >= d->wait)
+		begin_trial(d, l->missed, most);
+	return d->trial ? d->trial : d->base;
+}
