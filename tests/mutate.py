@@ -58,6 +58,7 @@ SANITIZERS = {SIM: ["-fsanitize=leak"], THREADS: ["-fsanitize=address"]}
 SHARED_UNIT = {
     "budget": ["budget_fixture"],
     "budget_rounds": ["budget_fixture"],
+    "engine_hooks": ["hooks"],
     "ifq": ["hooks"],
 }
 

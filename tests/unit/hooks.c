@@ -104,6 +104,11 @@ struct io *hooks_dispatch(struct hooks *h, u32 queue,
 	return expected == DISPATCH_IO ? io : NULL;
 }
 
+void hooks_merge(struct hooks *h, struct io *io, u32 bytes)
+{
+	h->sched.ops->merge(io->queue, io, bytes);
+}
+
 void hooks_complete(struct hooks *h, struct io *io)
 {
 	struct wake wake;
@@ -120,6 +125,15 @@ void hooks_requeue(struct hooks *h, struct io *io)
 
 	wake_init(&wake);
 	h->sched.ops->requeue(io, &wake);
+	note(h, &wake);
+}
+
+void hooks_insert_again(struct hooks *h, struct io *io)
+{
+	struct wake wake;
+
+	wake_init(&wake);
+	h->sched.ops->insert(io->queue, io, h->now, &wake);
 	note(h, &wake);
 }
 

@@ -46,8 +46,11 @@ struct io *hooks_insert(struct hooks *h, u32 queue, struct flow *f, u32 bytes,
 /* The request, for DISPATCH_IO; else NULL. */
 struct io *hooks_dispatch(struct hooks *h, u32 queue,
 			  enum dispatch_result expected);
+void hooks_merge(struct hooks *h, struct io *io, u32 bytes);
 void hooks_complete(struct hooks *h, struct io *io);
 void hooks_requeue(struct hooks *h, struct io *io);
+/* Inserts @io again, which was requeued. */
+void hooks_insert_again(struct hooks *h, struct io *io);
 void hooks_block(struct hooks *h, u32 queue);
 void hooks_tick(struct hooks *h);
 void hooks_tune(struct hooks *h, const struct sched_params *p);

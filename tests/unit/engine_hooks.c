@@ -1,0 +1,469 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The hooks of the engine under a scheduler that serves lanes in the order in
+ * which they joined, and keeps account of all calls.
+ */
+#include "hooks.h"
+#include "core/engine.h"
+
+enum {
+	BYTES	= 4096,
+};
+
+struct mock_lane {
+	struct lane lane;
+	bool member;
+	u32 paid, payments;
+};
+
+struct mock_queue {
+	struct lane *lane[HOOKS_FLOWS];
+	u32 nr;
+};
+
+static struct hooks h;
+
+static struct mock_lane *mock_lane_of(struct lane *lane)
+{
+	return container_of(lane, struct mock_lane, lane);
+}
+
+static void mock_join(struct queue *q, struct lane *lane)
+{
+	struct mock_queue *mq = q->own;
+
+	assert_false(mock_lane_of(lane)->member);
+	assert_non_null(lane->fifo.head);
+	mock_lane_of(lane)->member = true;
+	mq->lane[mq->nr++] = lane;
+}
+
+static struct lane *mock_next(struct queue *q)
+{
+	struct mock_queue *mq = q->own;
+
+	return mq->nr ? mq->lane[0] : NULL;
+}
+
+static void mock_pay(struct queue *q, struct lane *lane, u32 cost)
+{
+	(void)q;
+	mock_lane_of(lane)->paid += cost;
+	mock_lane_of(lane)->payments++;
+}
+
+static void mock_leave(struct queue *q, struct lane *lane)
+{
+	struct mock_queue *mq = q->own;
+
+	assert_true(mock_lane_of(lane)->member);
+	assert_null(lane->fifo.head);
+	mock_lane_of(lane)->member = false;
+	assert_ptr_equal(mq->lane[0], lane);
+	memmove(&mq->lane[0], &mq->lane[1], --mq->nr * sizeof(mq->lane[0]));
+}
+
+static const struct engine_ops mock_lanes = {
+	.join = mock_join,
+	.next = mock_next,
+	.pay = mock_pay,
+	.leave = mock_leave,
+};
+
+static int mock_init(struct sched *s)
+{
+	return engine_init(s, &mock_lanes);
+}
+
+static const struct tunable mock_tunables[] = { { TUNABLE_DEPTH(4) }, {} };
+
+static const struct sched_ops mock_ops = {
+	.name = "mock",
+	.tunables = mock_tunables,
+	.bytes = sizeof(struct engine),
+	.queue_bytes = sizeof(struct mock_queue),
+	.flow_queue_bytes = sizeof(struct mock_lane),
+	.init = mock_init,
+	ENGINE_HOOKS,
+};
+
+static void open_mock(u32 depth)
+{
+	struct sched_params p;
+
+	sched_params_init(&mock_ops, &p);
+	p.depth = depth;
+	hooks_open(&h, &mock_ops, &p, HOOKS_QUEUES);
+}
+
+static void close_mock(void)
+{
+	hooks_drain(&h);
+	hooks_close(&h);
+}
+
+static const struct slots *slots(void)
+{
+	return &((const struct engine *)h.sched.own)->slots;
+}
+
+static const struct mock_lane *lane(const struct flow *f, u32 queue)
+{
+	return flow_queue_own(f, queue);
+}
+
+static struct io *insert(u32 queue, struct flow *f)
+{
+	return hooks_insert(&h, queue, f, BYTES, 0);
+}
+
+static struct io *insert_flagged(u32 queue, struct flow *f, u8 flags)
+{
+	return hooks_insert(&h, queue, f, BYTES, flags);
+}
+
+static struct io *dispatch(u32 queue)
+{
+	return hooks_dispatch(&h, queue, DISPATCH_IO);
+}
+
+/* Inserts and dispatches @n requests of @f, which find a slot. */
+static void send(u32 queue, struct flow *f, u32 n)
+{
+	while (n--) {
+		insert(queue, f);
+		dispatch(queue);
+	}
+}
+
+/* Inserts a request of @f, which finds no slot. */
+static void send_in_vain(u32 queue, struct flow *f)
+{
+	insert(queue, f);
+	hooks_dispatch(&h, queue, DISPATCH_NO_SLOT);
+}
+
+static bool is_woken(u32 queue)
+{
+	return h.woken & BIT_ULL(queue);
+}
+
+/* ------------------------------------------------------------------ payments */
+
+static void ios_go_in_the_order_of_their_lane(void **state)
+{
+	struct io *io[3];
+	struct flow *f;
+	u32 i;
+
+	(void)state;
+	open_mock(4);
+	f = hooks_flow(&h, 100);
+	for (i = 0; i < 3; i++)
+		io[i] = insert(1, f);
+	for (i = 0; i < 3; i++) {
+		assert_int_equal(atomic64_read(&f->queued), 3 - i);
+		assert_ptr_equal(dispatch(1), io[i]);
+		assert_int_equal(lane(f, 1)->paid, (i + 1) * BYTES);
+	}
+	assert_int_equal(atomic64_read(&f->queued), 0);
+	hooks_dispatch(&h, 1, DISPATCH_EMPTY);
+	close_mock();
+}
+
+/* A driver sends an io back.  Its flow was charged and has paid. */
+static void requeued_io_is_paid_once(void **state)
+{
+	struct flow *f;
+	struct io *io;
+	u32 i;
+
+	(void)state;
+	open_mock(4);
+	f = hooks_flow(&h, 100);
+	io = insert(0, f);
+	for (i = 0; i < 3; i++) {
+		assert_ptr_equal(dispatch(0), io);
+		assert_int_equal(slots_used(slots()), 1);
+		hooks_requeue(&h, io);
+		hooks_requeue(&h, io);
+		assert_int_equal(slots_used(slots()), 0);
+		hooks_insert_again(&h, io);
+	}
+	dispatch(0);
+	assert_int_equal(lane(f, 0)->payments, 1);
+	assert_int_equal(atomic64_read(&f->pos), BYTES);
+	close_mock();
+}
+
+static void urgent_io_passes_and_is_paid(void **state)
+{
+	struct io *waiting, *urgent;
+	struct flow *f;
+
+	(void)state;
+	open_mock(4);
+	f = hooks_flow(&h, 100);
+	waiting = insert(0, f);
+	urgent = insert_flagged(0, f, IO_URGENT);
+	assert_ptr_equal(dispatch(0), urgent);
+	assert_int_equal(lane(f, 0)->paid, BYTES);
+	assert_int_equal(h.queue[0].stats.urgent, 1);
+	assert_ptr_equal(dispatch(0), waiting);
+	assert_int_equal(lane(f, 0)->paid, 2 * BYTES);
+	close_mock();
+}
+
+/* The flow pays at the dispatch for an io that waits, and at once for another. */
+static void merged_bytes_are_paid_once(void **state)
+{
+	struct flow *f;
+	struct io *io;
+
+	(void)state;
+	open_mock(4);
+	f = hooks_flow(&h, 100);
+	io = insert(0, f);
+	hooks_merge(&h, io, 2 * BYTES);
+	assert_int_equal(lane(f, 0)->paid, 0);
+	dispatch(0);
+	assert_int_equal(lane(f, 0)->paid, 2 * BYTES);
+	hooks_merge(&h, io, 5 * BYTES);
+	assert_int_equal(lane(f, 0)->paid, 5 * BYTES);
+	assert_int_equal(io->bytes, 5 * BYTES);
+	assert_int_equal(atomic64_read(&f->pos), 5 * BYTES);
+	/* Nothing is paid for nothing. */
+	assert_int_equal(lane(f, 0)->payments, 2);
+	hooks_merge(&h, io, 5 * BYTES);
+	assert_int_equal(lane(f, 0)->payments, 2);
+	close_mock();
+}
+
+/* --------------------------------------------------------------------- slots */
+
+static void slots_are_for_ios_that_may_wait(void **state)
+{
+	struct flow *f;
+	struct io *io;
+
+	(void)state;
+	open_mock(2);
+	f = hooks_flow(&h, 100);
+	insert_flagged(0, f, IO_EXEMPT);
+	dispatch(0);
+	assert_int_equal(slots_used(slots()), 0);
+	insert_flagged(0, f, IO_URGENT);
+	io = dispatch(0);
+	assert_int_equal(slots_used(slots()), 1);
+	send(0, f, 1);
+	assert_int_equal(slots_used(slots()), 2);
+	/* Without a free slot the urgent and the polled ones go all the same. */
+	insert_flagged(0, f, IO_URGENT);
+	insert_flagged(0, f, IO_EXEMPT);
+	dispatch(0);
+	dispatch(0);
+	assert_int_equal(slots_used(slots()), 2);
+	hooks_complete(&h, io);
+	assert_int_equal(slots_used(slots()), 1);
+	close_mock();
+}
+
+/* A queue that waits is counted and in the set until it dispatches again. */
+static void queue_waits_for_a_slot(void **state)
+{
+	struct flow *f;
+	struct io *io;
+
+	(void)state;
+	open_mock(1);
+	f = hooks_flow(&h, 100);
+	insert(0, f);
+	io = dispatch(0);
+	assert_int_equal(h.queue[1].stats.no_slot, 0);
+	send_in_vain(1, f);
+	assert_int_equal(h.queue[1].stats.no_slot, 1);
+	assert_int_equal(h.queue[1].state, DISPATCH_NO_SLOT);
+	assert_true(queue_set_has(&slots()->ready, 1));
+	assert_false(is_woken(1));
+	hooks_complete(&h, io);
+	assert_true(is_woken(1));
+	dispatch(1);
+	assert_false(queue_set_has(&slots()->ready, 1));
+	hooks_dispatch(&h, 1, DISPATCH_EMPTY);
+	/* An empty queue was refused nothing. */
+	assert_int_equal(h.queue[1].stats.no_slot, 1);
+	close_mock();
+}
+
+/* An urgent io of a queue that waits: the queue waits no more. */
+static void queue_that_dispatches_does_not_wait(void **state)
+{
+	struct flow *f;
+
+	(void)state;
+	open_mock(1);
+	f = hooks_flow(&h, 100);
+	send(0, f, 1);
+	send_in_vain(1, f);
+	insert_flagged(1, f, IO_URGENT);
+	dispatch(1);
+	assert_false(queue_set_has(&slots()->ready, 1));
+	assert_int_equal(atomic64_read(&slots()->waiting), 0);
+	close_mock();
+}
+
+/* The host cannot run the queue: the slot for which it waited is for others. */
+static void blocked_queue_does_not_wait(void **state)
+{
+	struct flow *f;
+	struct io *io;
+
+	(void)state;
+	open_mock(1);
+	f = hooks_flow(&h, 100);
+	insert(0, f);
+	io = dispatch(0);
+	send_in_vain(1, f);
+	send_in_vain(2, f);
+	hooks_block(&h, 1);
+	assert_false(queue_set_has(&slots()->ready, 1));
+	assert_int_equal(atomic64_read(&slots()->waiting), 1);
+	assert_int_not_equal(h.queue[1].state, DISPATCH_NO_SLOT);
+	hooks_complete(&h, io);
+	assert_int_equal(h.woken, BIT_ULL(2));
+	close_mock();
+}
+
+/* The block comes after the wake-up. */
+static void blocked_queue_hands_its_slot_over(void **state)
+{
+	struct flow *f;
+	struct io *io;
+
+	(void)state;
+	open_mock(1);
+	f = hooks_flow(&h, 100);
+	insert(0, f);
+	io = dispatch(0);
+	send_in_vain(1, f);
+	send_in_vain(2, f);
+	hooks_complete(&h, io);
+	assert_int_equal(h.woken, BIT_ULL(1));
+	hooks_block(&h, 1);
+	assert_true(is_woken(2));
+	close_mock();
+}
+
+/*
+ * D = 8, and queue 1 is woken for the free slot.  Before it runs, queue 3 is
+ * refused that slot, because it has its part.  Queue 2 is due the slot as well.
+ */
+static void refused_queue_hands_its_slot_over(void **state)
+{
+	struct flow *f;
+	struct io *io;
+
+	(void)state;
+	open_mock(8);
+	f = hooks_flow(&h, 100);
+	insert(0, f);
+	io = dispatch(0);
+	send(1, f, 3);
+	send(3, f, 4);
+	send_in_vain(1, f);
+	send_in_vain(2, f);
+	hooks_complete(&h, io);
+	assert_int_equal(h.woken, BIT_ULL(1));
+	send_in_vain(3, f);
+	assert_true(is_woken(2));
+	dispatch(2);
+	close_mock();
+}
+
+static void draining_queue_waits_for_no_slot(void **state)
+{
+	struct flow *f;
+	u32 i;
+
+	(void)state;
+	open_mock(1);
+	f = hooks_flow(&h, 100);
+	for (i = 0; i < 5; i++)
+		insert(0, f);
+	h.sched.drain = true;
+	for (i = 0; i < 5; i++)
+		dispatch(0);
+	assert_int_equal(slots_used(slots()), 1);
+	close_mock();
+}
+
+static void tune_changes_the_depth(void **state)
+{
+	struct sched_params p;
+	struct flow *f;
+
+	(void)state;
+	open_mock(1);
+	f = hooks_flow(&h, 100);
+	send(0, f, 1);
+	send_in_vain(1, f);
+	send_in_vain(2, f);
+	/* New shares make no slot. */
+	hooks_tune(&h, NULL);
+	assert_int_equal(h.woken, 0);
+	p = h.sched.params;
+	p.depth = 3;
+	hooks_tune(&h, &p);
+	assert_int_equal(h.sched.params.depth, 3);
+	assert_int_equal(h.woken, BIT_ULL(1) | BIT_ULL(2));
+	dispatch(1);
+	dispatch(2);
+	send_in_vain(0, f);
+	close_mock();
+}
+
+/* ---------------------------------------------------------------------- life */
+
+/* Twice: a first failure leaves nothing that disturbs the second. */
+static void init_fails_without_memory(void **state)
+{
+	static const struct topo_place place[HOOKS_QUEUES];
+	struct sched_params p;
+	u32 allowed = 0;
+	int ret;
+
+	(void)state;
+	open_mock(1);
+	hooks_close(&h);
+	p = h.sched.params;
+	do {
+		port_zalloc_fail_after(allowed++);
+		ret = sched_init(&h.sched, &mock_ops, &p, place);
+		port_zalloc_fail_never();
+		assert_true(!ret || ret == -ENOMEM);
+	} while (ret);
+	/* Queues, scheduler, watchdog, parts and tree at least. */
+	assert_true(allowed > 5);
+	sched_exit(&h.sched);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(ios_go_in_the_order_of_their_lane),
+		cmocka_unit_test(requeued_io_is_paid_once),
+		cmocka_unit_test(urgent_io_passes_and_is_paid),
+		cmocka_unit_test(merged_bytes_are_paid_once),
+		cmocka_unit_test(slots_are_for_ios_that_may_wait),
+		cmocka_unit_test(queue_waits_for_a_slot),
+		cmocka_unit_test(queue_that_dispatches_does_not_wait),
+		cmocka_unit_test(blocked_queue_does_not_wait),
+		cmocka_unit_test(blocked_queue_hands_its_slot_over),
+		cmocka_unit_test(refused_queue_hands_its_slot_over),
+		cmocka_unit_test(draining_queue_waits_for_no_slot),
+		cmocka_unit_test(tune_changes_the_depth),
+		cmocka_unit_test(init_fails_without_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
