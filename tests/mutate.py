@@ -59,7 +59,9 @@ SHARED_UNIT = {
     "budget": ["budget_fixture"],
     "budget_rounds": ["budget_fixture"],
     "engine_hooks": ["hooks"],
+    "hwabc_hooks": ["hooks"],
     "ifq": ["hooks"],
+    "kyber_fair": ["hooks"],
 }
 
 

@@ -18,7 +18,8 @@ static struct fixture *fixture_open(void)
 
 	assert_non_null(b);
 	assert_int_equal(domains_init(&b->d, QUEUES), 0);
-	b->now = 1;
+	/* The clock of a host does not begin with the scheduler. */
+	b->now = 3600 * 1000 * MS;
 	domains_adapt(&b->d, b->now);
 	return b;
 }
@@ -85,8 +86,12 @@ static void write_cost_follows_the_write_time(void **state)
 static void ratio_needs_reads_and_writes(void **state)
 {
 	struct fixture *b = fixture_open();
+	struct domains d = { 0 };
 
 	(void)state;
+	assert_int_equal(domains_init(&d, QUEUES), 0);
+	assert_int_equal(d.ratio, RATIO_ONE);
+	domains_deinit(&d);
 	assert_int_equal(b->d.ratio, RATIO_ONE);
 	done(b, IO_WRITE, 600, 5 * MS, 5 * MS);
 	next_period(b);
@@ -242,6 +247,83 @@ static void few_requests_decide_only_after_a_second(void **state)
 	fixture_close(b);
 }
 
+/* After a judgement of few requests the second begins anew. */
+static void patience_begins_anew(void **state)
+{
+	struct fixture *b = fixture_open();
+	u32 i, after;
+
+	(void)state;
+	for (i = 0; i < 10; i++) {
+		done(b, IO_READ, 10, 3 * MS, 9 * MS);
+		done(b, IO_WRITE, 10, 4 * MS, 4 * MS);
+		next_period(b);
+	}
+	after = depth(b, IO_WRITE);
+	assert_true(after < 128);
+	for (i = 0; i < 9; i++) {
+		done(b, IO_READ, 10, 3 * MS, 9 * MS);
+		done(b, IO_WRITE, 10, 4 * MS, 4 * MS);
+		next_period(b);
+		assert_int_equal(depth(b, IO_WRITE), after);
+	}
+	next_period(b);
+	assert_true(depth(b, IO_WRITE) < after);
+	fixture_close(b);
+}
+
+static void five_hundred_requests_decide_at_once(void **state)
+{
+	struct fixture *b = fixture_open();
+
+	(void)state;
+	done(b, IO_READ, DOMAIN_SAMPLES - 1, 3 * MS, 9 * MS);
+	done(b, IO_WRITE, DOMAIN_SAMPLES, 4 * MS, 5 * MS);
+	next_period(b);
+	assert_int_equal(b->d.domain[IO_READ].p99_ns, 0);
+	assert_true(b->d.domain[IO_WRITE].p99_ns > 0);
+	done(b, IO_READ, 1, 3 * MS, 9 * MS);
+	next_period(b);
+	assert_true(b->d.domain[IO_READ].p99_ns > 0);
+	fixture_close(b);
+}
+
+/* A slow time that was judged is forgotten. */
+static void percentiles_are_of_new_requests(void **state)
+{
+	struct fixture *b = fixture_open();
+	const struct domain *reads = &b->d.domain[IO_READ];
+
+	(void)state;
+	done(b, IO_READ, 600, 3 * MS, 9 * MS);
+	next_period(b);
+	assert_true(reads->p90_ns >= 3 * MS && reads->p99_ns >= 9 * MS);
+	done(b, IO_READ, 600, 100 * US, 200 * US);
+	next_period(b);
+	assert_true(reads->p90_ns < 130 * US && reads->p99_ns < 260 * US);
+	fixture_close(b);
+}
+
+/* A domain that is exactly at its target has met it. */
+static void target_is_met_exactly(void **state)
+{
+	struct fixture *b = fixture_open();
+	struct domain *reads = &b->d.domain[IO_READ];
+	u32 before;
+
+	(void)state;
+	halve(b);
+	before = depth(b, IO_WRITE);
+	reads->target_ns = reads->p90_ns;
+	done(b, IO_READ, 600, 3 * MS, 3 * MS);
+	done(b, IO_WRITE, 600, 4 * MS, 5 * MS);
+	next_period(b);
+	assert_int_equal(reads->p90_ns, reads->target_ns);
+	assert_int_equal(reads->p99_ns, reads->target_ns);
+	assert_int_equal(depth(b, IO_WRITE), before);
+	fixture_close(b);
+}
+
 static void depths_adapt_once_per_period(void **state)
 {
 	struct fixture *b = fixture_open();
@@ -265,6 +347,10 @@ int main(void)
 		cmocka_unit_test(overdue_domain_grows_without_congestion),
 		cmocka_unit_test(depths_stay_in_range),
 		cmocka_unit_test(few_requests_decide_only_after_a_second),
+		cmocka_unit_test(patience_begins_anew),
+		cmocka_unit_test(five_hundred_requests_decide_at_once),
+		cmocka_unit_test(percentiles_are_of_new_requests),
+		cmocka_unit_test(target_is_met_exactly),
 		cmocka_unit_test(depths_adapt_once_per_period),
 	};
 

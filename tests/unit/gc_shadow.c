@@ -79,6 +79,7 @@ static void expect_sound(const struct gc_shadow *o,
 			 const struct gc_shadow_flow *flow)
 {
 	u32 used = 0, valid[FLOWS + 1] = { 0 }, i, k, of, region, in_block;
+	u64 owned = 0;
 
 	for (region = 0; region < o->regions; region++)
 		assert_int_equal(o->slot[o->where[region]].region, region);
@@ -99,9 +100,12 @@ static void expect_sound(const struct gc_shadow *o,
 		assert_int_equal(in_block, o->block[i].valid);
 	}
 	assert_int_equal(used, o->regions + o->invalid);
-	for (i = 0; i < FLOWS; i++)
+	for (i = 0; i < FLOWS; i++) {
 		assert_int_equal(valid[i], flow[i].valid);
+		owned += flow[i].invalid;
+	}
 	assert_int_equal(valid[NO_FLOW], o->unknown);
+	assert_int_equal(owned, o->owned);
 }
 
 /* Checks the exact counts, not the estimates. */
@@ -292,6 +296,197 @@ static void full_ring_loses_samples(void **state)
 	scenario_deinit(&s);
 }
 
+/* Flows come and go.  Room for invalid pages is none, some or all of it. */
+static void drives_of_all_sizes_stay_sound(void **state)
+{
+	static const u32 regions[] = { 1, 16, 17, 63, 64, 65, 74, 320 };
+	static const u32 spare[] = { 1, 20, 100 };
+	struct random r = random_seeded("gc_shadow");
+	u32 i, k, step;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(regions) * ARRAY_SIZE(spare); i++) {
+		u32 pages = regions[i % ARRAY_SIZE(regions)] * SAMPLED;
+		struct scenario s;
+
+		scenario_init(&s, pages);
+		for (step = 0; step < 3000; step++) {
+			struct gc_shadow_flow *gf =
+				&s.flow[random_below(&r, FLOWS)];
+
+			gc_shadow_wrote(&s.o, gf, step % 2,
+					random_below(&r, pages),
+					GC_SHADOW_PAGE *
+						(1 + random_below(&r, 64)));
+			if (random_once_in(&r, 100)) {
+				gc_shadow_flow_exit(&s.o, gf);
+				*gf = (struct gc_shadow_flow){ 0 };
+				gc_shadow_flow_init(&s.o, gf);
+			}
+			gc_shadow_tick(&s.o, spare[i % ARRAY_SIZE(spare)]);
+			if (random_once_in(&r, 100))
+				expect_sound(&s.o, s.flow);
+		}
+		expect_sound(&s.o, s.flow);
+		assert_int_equal(gc_shadow_lost(&s.o), 0);
+		for (k = 0; k < FLOWS; k++)
+			assert_true(s.flow[k].valid <= s.o.regions);
+		scenario_deinit(&s);
+	}
+}
+
+/* Whole regions are written, so that each write counts. */
+static void write_regions(struct scenario *s, u32 flow, u32 first, u32 n)
+{
+	gc_shadow_wrote(&s->o, &s->flow[flow], 0, first * SAMPLED,
+			n * SAMPLED * GC_SHADOW_PAGE);
+}
+
+/* The drive has room for as many invalid pages as `spare` says. */
+static void invalid_pages_stay_while_there_is_room(void **state)
+{
+	struct scenario s;
+
+	(void)state;
+	scenario_init(&s, 200 * SAMPLED);
+	write_regions(&s, 0, 0, 40);
+	gc_shadow_tick(&s.o, 20);
+	assert_int_equal(s.o.room, 40);
+	assert_int_equal(s.o.invalid, 40);
+	write_regions(&s, 0, 40, 1);
+	gc_shadow_tick(&s.o, 20);
+	assert_true(s.o.invalid < 40);
+	scenario_deinit(&s);
+}
+
+static void writes_beyond_the_drive_are_ignored(void **state)
+{
+	struct scenario s;
+
+	(void)state;
+	scenario_init(&s, 64 * SAMPLED);
+	write_regions(&s, 0, 64, 3);
+	gc_shadow_tick(&s.o, SPARE);
+	assert_int_equal(atomic64_read(&s.o.ring[0].next), 0);
+	write_regions(&s, 0, 63, 3);
+	gc_shadow_tick(&s.o, SPARE);
+	assert_int_equal(s.flow[0].valid, 1);
+	scenario_deinit(&s);
+}
+
+/* Tags that differ by the number of buckets, and the tag after the last one. */
+static void flows_in_one_bucket_are_told_apart(void **state)
+{
+	struct scenario s;
+	u32 gone, i;
+
+	(void)state;
+	for (gone = 0; gone < FLOWS; gone++) {
+		scenario_init(&s, 64 * SAMPLED);
+		for (i = 0; i < FLOWS; i++) {
+			gc_shadow_flow_exit(&s.o, &s.flow[i]);
+			s.o.tags = i * GC_SHADOW_BUCKETS + 6;
+			gc_shadow_flow_init(&s.o, &s.flow[i]);
+			assert_int_equal(s.flow[i].tag % GC_SHADOW_BUCKETS, 7);
+		}
+		gc_shadow_flow_exit(&s.o, &s.flow[gone]);
+		if (gone == 1) {
+			/* The bucket has the latest flow first. */
+			assert_ptr_equal(s.flow[2].next, &s.flow[0]);
+			gc_shadow_flow_exit(&s.o, &s.flow[0]);
+			assert_null(s.flow[2].next);
+			gc_shadow_flow_init(&s.o, &s.flow[0]);
+		}
+		s.o.tags = ~0U;
+		gc_shadow_flow_init(&s.o, &s.flow[gone]);
+		assert_int_equal(s.flow[gone].tag, 1);
+		for (i = 0; i < FLOWS; i++)
+			write_regions(&s, i, i * 10, i + 1);
+		gc_shadow_tick(&s.o, SPARE);
+		for (i = 0; i < FLOWS; i++)
+			assert_int_equal(s.flow[i].valid, i + 1);
+		scenario_deinit(&s);
+	}
+}
+
+/*
+ * A writer has its place in the ring and fills it after a tick.  The entry is
+ * lost if the ring comes round before the next tick.
+ */
+static void place_without_an_entry_counts_nothing(void **state)
+{
+	struct scenario s;
+	u32 i;
+
+	(void)state;
+	scenario_init(&s, 64 * SAMPLED);
+	atomic64_inc(&s.o.ring[0].next);
+	gc_shadow_tick(&s.o, SPARE);
+	assert_int_equal(s.o.invalid, 0);
+	assert_int_equal(s.o.unknown, 64);
+	atomic64_set(&s.o.ring[0].wrote[0], (s64)s.flow[1].tag << 32 | 5);
+	for (i = 1; i < GC_SHADOW_RING; i++)
+		write_regions(&s, 0, 7, 1);
+	gc_shadow_tick(&s.o, SPARE);
+	assert_int_equal(s.flow[1].valid, 0);
+	write_regions(&s, 0, 7, 1);
+	assert_int_equal(gc_shadow_lost(&s.o), 1);
+	gc_shadow_tick(&s.o, SPARE);
+	assert_int_equal(s.flow[0].valid, 1);
+	scenario_deinit(&s);
+}
+
+/* Ticks did not come for a long time. */
+static void ring_of_many_laps_is_emptied_at_once(void **state)
+{
+	struct scenario s;
+
+	(void)state;
+	scenario_init(&s, 64 * SAMPLED);
+	atomic64_set(&s.o.ring[0].next, 1LL << 40);
+	write_regions(&s, 0, 0, 64);
+	gc_shadow_tick(&s.o, SPARE);
+	assert_int_equal(s.flow[0].valid, 64);
+	scenario_deinit(&s);
+}
+
+/*
+ * The place of a page in its region, and in the next region, by pairs.  With
+ * 16383 pairs in 256 cells, chi square is 255 on average, with a deviation of
+ * 23.
+ */
+static void sample_has_no_pattern(void **state)
+{
+	u32 cell[16][16] = { 0 }, region, page, last = 0, i;
+	struct scenario s;
+	double square = 0;
+
+	(void)state;
+	scenario_init(&s, GC_SHADOW_REGIONS * SAMPLED);
+	for (region = 0; region < GC_SHADOW_REGIONS; region++) {
+		for (page = 0; page < SAMPLED; page++) {
+			s64 before = atomic64_read(&s.o.ring[0].next);
+
+			gc_shadow_wrote(&s.o, &s.flow[0], 0,
+					region * SAMPLED + page,
+					GC_SHADOW_PAGE);
+			if (atomic64_read(&s.o.ring[0].next) != before)
+				break;
+		}
+		assert_true(page < SAMPLED);
+		if (region)
+			cell[last][page]++;
+		last = page;
+	}
+	for (i = 0; i < 256; i++) {
+		double off = cell[i / 16][i % 16] - 64.0;
+
+		square += off * off / 64;
+	}
+	assert_true(square > 150 && square < 370);
+	scenario_deinit(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -302,6 +497,13 @@ int main(void)
 		cmocka_unit_test(pages_from_before_the_start_are_estimated),
 		cmocka_unit_test(removed_flow_owns_no_pages),
 		cmocka_unit_test(full_ring_loses_samples),
+		cmocka_unit_test(drives_of_all_sizes_stay_sound),
+		cmocka_unit_test(invalid_pages_stay_while_there_is_room),
+		cmocka_unit_test(writes_beyond_the_drive_are_ignored),
+		cmocka_unit_test(flows_in_one_bucket_are_told_apart),
+		cmocka_unit_test(place_without_an_entry_counts_nothing),
+		cmocka_unit_test(ring_of_many_laps_is_emptied_at_once),
+		cmocka_unit_test(sample_has_no_pattern),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

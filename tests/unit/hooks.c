@@ -27,6 +27,15 @@ static void flow_destroy(struct flow *f)
 void hooks_open(struct hooks *h, const struct sched_ops *ops,
 		const struct sched_params *p, u32 nr_queues)
 {
+	static const struct host_map no_map;
+
+	hooks_open_on(h, ops, p, nr_queues, 0, &no_map);
+}
+
+void hooks_open_on(struct hooks *h, const struct sched_ops *ops,
+		   const struct sched_params *p, u32 nr_queues, u64 pages,
+		   const struct host_map *map)
+{
 	struct topo_place place[HOOKS_QUEUES];
 	u32 i;
 
@@ -34,6 +43,8 @@ void hooks_open(struct hooks *h, const struct sched_ops *ops,
 	port_queue_is_mine = always;
 	h->sched.queue = h->index;
 	h->sched.nr_queues = nr_queues;
+	h->sched.pages = pages;
+	h->sched.map = *map;
 	for (i = 0; i < nr_queues; i++) {
 		queue_init(&h->queue[i], &h->sched, i);
 		h->index[i] = &h->queue[i];
@@ -62,6 +73,17 @@ struct flow *hooks_flow(struct hooks *h, u32 weight)
 	return f;
 }
 
+void hooks_flow_gone(struct hooks *h, struct flow *f)
+{
+	u32 i = 0;
+
+	while (h->flow[i] != f)
+		assert_true(++i < h->nr_flows);
+	h->flow[i] = h->flow[--h->nr_flows];
+	flow_destroy(f);
+	hooks_tune(h, NULL);
+}
+
 static void note(struct hooks *h, struct wake *wake)
 {
 	u32 queue;
@@ -75,6 +97,12 @@ static void note(struct hooks *h, struct wake *wake)
 struct io *hooks_insert(struct hooks *h, u32 queue, struct flow *f, u32 bytes,
 			u8 flags)
 {
+	return hooks_insert_op(h, queue, f, IO_READ, bytes, flags);
+}
+
+struct io *hooks_insert_op(struct hooks *h, u32 queue, struct flow *f,
+			   enum io_op op, u32 bytes, u8 flags)
+{
 	struct wake wake;
 	u32 i = 0;
 
@@ -82,7 +110,7 @@ struct io *hooks_insert(struct hooks *h, u32 queue, struct flow *f, u32 bytes,
 		assert_true(++i < HOOKS_IOS);
 	h->busy[i] = true;
 	h->io[i] = (struct io){
-		.flow = f, .bytes = bytes, .op = IO_READ, .flags = flags
+		.flow = f, .bytes = bytes, .op = (u8)op, .flags = flags
 	};
 	wake_init(&wake);
 	h->sched.ops->insert(&h->queue[queue], &h->io[i], h->now, &wake);
@@ -165,11 +193,44 @@ void hooks_tune(struct hooks *h, const struct sched_params *p)
 	note(h, &wake);
 }
 
+void hooks_run(struct hooks *h, u64 until_ns)
+{
+	while (h->tick_ns && h->tick_ns <= until_ns) {
+		h->now = max(h->now, h->tick_ns);
+		hooks_tick(h);
+	}
+	h->now = until_ns;
+}
+
 vtime_t hooks_tag(const struct io *io)
 {
 	u64 epoch;
 
 	return flow_tag(io->flow, io->pos, &epoch);
+}
+
+u32 hooks_init_without_memory(const struct sched_ops *ops)
+{
+	static struct hooks h;
+	struct sched_params p;
+	u32 allowed = 0;
+	int ret;
+
+	sched_params_init(ops, &p);
+	hooks_open(&h, ops, &p, HOOKS_QUEUES);
+	hooks_close(&h);
+	for (;; allowed++) {
+		static const struct topo_place place[HOOKS_QUEUES];
+
+		port_zalloc_fail_after(allowed);
+		ret = sched_init(&h.sched, ops, &p, place);
+		port_zalloc_fail_never();
+		if (!ret)
+			break;
+		assert_int_equal(ret, -ENOMEM);
+	}
+	sched_exit(&h.sched);
+	return allowed;
 }
 
 void hooks_drain(struct hooks *h)

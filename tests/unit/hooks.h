@@ -35,14 +35,23 @@ struct hooks {
 void hooks_open(struct hooks *h, const struct sched_ops *ops,
 		const struct sched_params *p, u32 nr_queues);
 
+/* The same on a device of @pages with the callbacks of @map. */
+void hooks_open_on(struct hooks *h, const struct sched_ops *ops,
+		   const struct sched_params *p, u32 nr_queues, u64 pages,
+		   const struct host_map *map);
+
 /* No request waits or is in the device. */
 void hooks_close(struct hooks *h);
 
-/* A child of the root. */
+/* A child of the root; and its end, with no request left. */
 struct flow *hooks_flow(struct hooks *h, u32 weight);
+void hooks_flow_gone(struct hooks *h, struct flow *f);
 
+/* A read; and any operation. */
 struct io *hooks_insert(struct hooks *h, u32 queue, struct flow *f, u32 bytes,
 			u8 flags);
+struct io *hooks_insert_op(struct hooks *h, u32 queue, struct flow *f,
+			   enum io_op op, u32 bytes, u8 flags);
 /* The request, for DISPATCH_IO; else NULL. */
 struct io *hooks_dispatch(struct hooks *h, u32 queue,
 			  enum dispatch_result expected);
@@ -57,6 +66,15 @@ void hooks_tune(struct hooks *h, const struct sched_params *p);
 
 /* The present start tag of @io. */
 vtime_t hooks_tag(const struct io *io);
+
+/* Until @until_ns, the host calls tick exactly when a hook has asked for it. */
+void hooks_run(struct hooks *h, u64 until_ns);
+
+/*
+ * For each allocation of init: if it fails, so does init, and nothing is left.
+ * Returns the number of allocations.
+ */
+u32 hooks_init_without_memory(const struct sched_ops *ops);
 
 /* Dispatches without delay, and completes, all requests. */
 void hooks_drain(struct hooks *h);

@@ -69,6 +69,16 @@ static void history_has_eight_periods(void **state)
 	assert_int_equal(predict_mean(&p), 1000);
 }
 
+/* Even of a period that is too short for a 1024th of it. */
+static void no_time_counts_as_a_part_of_the_period(void **state)
+{
+	struct predict p = { 0 };
+
+	(void)state;
+	predict_add(&p, 10, 0, PERIOD, 0);
+	assert_int_equal(predict_mean(&p), 10 * PERIOD);
+}
+
 /* The example at the head of predict.h. */
 static void total_and_per_flow_readings_differ(void **state)
 {
@@ -151,6 +161,7 @@ int main(void)
 		cmocka_unit_test(means_match_values_by_hand),
 		cmocka_unit_test(throttled_flow_is_predicted_more),
 		cmocka_unit_test(history_has_eight_periods),
+		cmocka_unit_test(no_time_counts_as_a_part_of_the_period),
 		cmocka_unit_test(total_and_per_flow_readings_differ),
 		cmocka_unit_test(short_rounds_add_up_to_a_period),
 		cmocka_unit_test(mean_matches_a_list),
