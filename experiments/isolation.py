@@ -17,7 +17,11 @@ Every figure is the mean over seeds; spread is that of the slowdown. In a case w
 the greatest of the window's intervals. `by count` is the part of the subject in the drive's
 requests, relative to its due part.
 
+In a guest (--on vm) a seed is a repeat, `by count` is not known, and --schedulers takes tunables as
+`mqfair bench` does. Its drive is stretched, and so are the latencies.
+
     python3 -m experiments.isolation --quick
+    python3 -m experiments.isolation --on vm --schedulers bfq,mqfq,mqfq:isolation=0 --no-sweep
     python3 -m experiments.isolation --cases A,B --picture build/isolation.png --json build/i.json
 
 Exit status: 0 if the swept scheduler keeps the goals of all cases at its defaults, 1 if not, 2 for
@@ -26,7 +30,7 @@ bad input.
 
 import argparse
 import json
-import os
+import math
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,28 +42,32 @@ from experiments.isolation_cases import CASES, Case, Goal
 from experiments.isolation_curve import HEAD, Curve, Point, Verdict, curve_of, judge, point, row
 from experiments.isolation_run import (
     DEPTH,
+    FILLS,
     ISOLATION,
+    MODELS,
     NONE,
+    OURS,
+    RUNTIME_S,
+    SCALE,
+    SCOPES,
+    SIM,
+    VM,
     WHOLE,
     Backend,
     Drive,
     Figures,
+    LeftOutError,
     Run,
+    Scope,
     Setting,
     Simulator,
 )
+from mqfair.benchlib.variant import parse_variants, scheduler_of, tunables_of
 from mqfair.errors import Failure, UsageError
 from mqfair.output import table
 
 SCHEMA = "mqfair.experiment-isolation/1"
-MODELS = ("980pro", "p3700", "p4500")
-FILLS = ("sequential", "random", "steady")
-SCHEDULERS = ("mqfq", "ifq", "kyber-fair", "wdt", "hwabc")
-DEPTHS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
-ISOLATIONS = (2, 5, 8, 12, 20, 30, 50)
-BACKENDS = ("sim",)
 DRIVE_MIB = 1024
-QUICK = {"cases": "A", "models": "980pro", "fills": "random", "seeds": 1}
 
 
 @dataclass(frozen=True)
@@ -69,6 +77,7 @@ class Unit:
     case: Case
     drive: Drive
     settings: tuple[Setting, ...]
+    swept: str
     seeds: tuple[int, ...]
 
     def runs(self) -> Iterator[Run]:
@@ -80,17 +89,19 @@ class Unit:
 
 @dataclass(frozen=True)
 class Panel:
-    """The points of a unit in one window, with their curve and the verdicts on the scheduler."""
+    """The points of a unit in one window, with their curve and the verdicts on the scheduler.
+    @left_out are the settings that could not run, with the reasons."""
 
     unit: Unit
     window: str
     points: list[Point]
     curve: Curve
     verdicts: list[Verdict]
+    left_out: Mapping[str, str]
 
     @property
     def swept(self) -> str:
-        return next(one.scheduler for one in self.unit.settings if one.role == DEPTH)
+        return self.unit.swept
 
     @property
     def where(self) -> str:
@@ -98,35 +109,48 @@ class Panel:
         return f"{self.unit.drive}{window}"
 
 
-def depths(case: Case) -> list[int]:
+def depths(case: Case, known: Sequence[int]) -> list[int]:
     """The depths to sweep: up to the first at which every request of the case has a slot."""
-    enough = next((depth for depth in DEPTHS if depth >= case.outstanding), DEPTHS[-1])
-    return [depth for depth in DEPTHS if depth <= enough]
+    enough = next((depth for depth in known if depth >= case.outstanding), known[-1])
+    return [depth for depth in known if depth <= enough]
 
 
-def settings(
-    case: Case, schedulers: Sequence[str], swept: str, tunables: Sequence[str]
-) -> tuple[Setting, ...]:
-    """The settings of @case, none first. @tunables are those of the scheduler @swept."""
+def fixed(labels: Sequence[str]) -> tuple[Setting, ...]:
+    """none, and the settings of @labels, which are NAME or NAME:TUNABLE=VALUE."""
+    named = [one for one in labels if one != NONE]
+    return (
+        Setting(NONE, NONE),
+        *(Setting(one, scheduler_of(one), tuple(tunables_of(one).items())) for one in named),
+    )
+
+
+def sweeps(case: Case, swept: str, tunables: Sequence[str], scope: Scope) -> tuple[Setting, ...]:
+    """The settings of the scheduler @swept, which has @tunables."""
     has_isolation = ISOLATION in tunables
     without = ((ISOLATION, "0"),) if has_isolation else ()
-    found = [Setting(NONE, NONE), *(Setting(name, name) for name in schedulers)]
-    found += [
+    found = [
         Setting(f"{swept} depth={depth}", swept, ((DEPTH, str(depth)), *without), DEPTH)
-        for depth in depths(case)
+        for depth in depths(case, scope.depths)
     ]
     if has_isolation:
         found += [
             Setting(f"{swept} isolation={price}", swept, ((ISOLATION, str(price)),), ISOLATION)
-            for price in ISOLATIONS
+            for price in scope.isolations
         ]
     return tuple(found)
 
 
-def panel(
-    unit: Unit, window: str, goal: Goal, figures: Mapping[Run, Mapping[str, Figures]]
-) -> Panel:
-    case = unit.case
+@dataclass(frozen=True)
+class Played:
+    """The figures of a unit's runs by window. @left_out are labels of settings, with the reasons
+    why they could not run."""
+
+    figures: Mapping[Run, Mapping[str, Figures]]
+    left_out: Mapping[str, str]
+
+
+def panel(unit: Unit, window: str, goal: Goal, played: Played) -> Panel:
+    case, figures = unit.case, played.figures
 
     def of(setting: Setting, *, alone: bool = False) -> list[Figures]:
         return [figures[Run(case, unit.drive, setting, seed, alone)][window] for seed in unit.seeds]
@@ -134,19 +158,20 @@ def panel(
     none = of(unit.settings[0])
     alone = of(unit.settings[0], alone=True)
     points = [
-        point(case, (one.label, one.role), of(one), none=none, alone=alone) for one in unit.settings
+        point(case, (one.label, one.role), of(one), none=none, alone=alone)
+        for one in unit.settings
+        if one.label not in played.left_out
     ]
     curve = curve_of(points)
-    swept = next(one.scheduler for one in unit.settings if one.role == DEPTH)
-    judged = [one for one in points if one.label == swept]
+    judged = [one for one in points if one.label == unit.swept]
     verdicts = [verdict for one in judged for verdict in judge(goal, one, points[0], curve)]
-    return Panel(unit, window, points, curve, verdicts)
+    return Panel(unit, window, points, curve, verdicts, played.left_out)
 
 
-def panels(unit: Unit, figures: Mapping[Run, Mapping[str, Figures]]) -> list[Panel]:
+def panels(unit: Unit, played: Played) -> list[Panel]:
     if not unit.case.windows:
-        return [panel(unit, WHOLE, unit.case.goal, figures)]
-    return [panel(unit, one.name, one.goal, figures) for one in unit.case.windows]
+        return [panel(unit, WHOLE, unit.case.goal, played)]
+    return [panel(unit, one.name, one.goal, played) for one in unit.case.windows]
 
 
 def show(one: Panel) -> str:
@@ -154,6 +179,7 @@ def show(one: Panel) -> str:
         f"{one.unit.case.name}: {one.where}  ({one.unit.case.about}; {len(one.unit.seeds)} seeds)"
     ]
     lines += table(HEAD, [row(found, one.curve) for found in one.points])
+    lines += [f"  {label} was left out: {why}" for label, why in one.left_out.items()]
     lines += [f"  {verdict}" for verdict in one.verdicts]
     return "\n".join(lines) + "\n"
 
@@ -192,6 +218,17 @@ class Progress:
         self.shown = False
 
 
+def played(futures: Mapping[Run, Future[dict[str, Figures]]]) -> Played:
+    """The results of @futures; raises Failure if a run failed."""
+    figures, left_out = {}, {}
+    for run, future in futures.items():
+        try:
+            figures[run] = future.result()
+        except LeftOutError as error:
+            left_out[run.setting.label] = str(error)
+    return Played(figures, left_out)
+
+
 def measure(backend: Backend, units: Sequence[Unit], jobs: int) -> Iterator[list[Panel]]:
     """Yields the panels of each unit, in order. Runs of different units run side by side."""
     progress = Progress(sum(len(list(unit.runs())) for unit in units))
@@ -199,13 +236,14 @@ def measure(backend: Backend, units: Sequence[Unit], jobs: int) -> Iterator[list
         try:
             started: list[dict[Run, Future[dict[str, Figures]]]] = []
             for unit in units:
+                backend.expect(list(unit.runs()))
                 started.append({run: pool.submit(backend.play, run) for run in unit.runs()})
                 for future in started[-1].values():
                     future.add_done_callback(progress.step)
             for unit, futures in zip(units, started, strict=True):
-                figures = {run: future.result() for run, future in futures.items()}
+                found = played(futures)
                 progress.clear()
-                yield panels(unit, figures)
+                yield panels(unit, found)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
@@ -221,22 +259,37 @@ def chosen(option: str, text: str, known: Sequence[str], noun: str) -> list[str]
     return names
 
 
+def labels_of(text: str, known: Sequence[str]) -> tuple[str, ...]:
+    """The labels in @text, the value of --schedulers."""
+    names = [name for name in map(scheduler_of, text.split(",")) if name != NONE]
+    if names:
+        chosen("--schedulers", ",".join(names), known, "scheduler")
+    return parse_variants(text)
+
+
 def units_of(args: argparse.Namespace, backend: Backend) -> list[Unit]:
+    scope = backend.scope
     cases = [CASES[name] for name in chosen("--cases", args.cases, list(CASES), "case")]
     models = chosen("--models", args.models, MODELS, "model")
     fills = chosen("--fills", args.fills, FILLS, "fill")
-    schedulers = chosen("--schedulers", args.schedulers, SCHEDULERS, "scheduler")
-    swept = chosen("--sweep", args.sweep, SCHEDULERS, "scheduler")
+    labels = labels_of(args.schedulers, scope.schedulers)
+    swept = chosen("--sweep", args.sweep, OURS, "scheduler")
     if len(swept) > 1:
         raise UsageError(f"--sweep {args.sweep}: give one scheduler")
     if args.seeds < 1:
         raise UsageError(f"--seeds {args.seeds}: use 1 or more")
-    tunables = backend.tunables(swept[0])
+    tunables = () if args.no_sweep else backend.tunables(swept[0])
+
+    def settings(case: Case) -> tuple[Setting, ...]:
+        found = fixed(labels)
+        return found if args.no_sweep else (*found, *sweeps(case, swept[0], tunables, scope))
+
     return [
         Unit(
             case,
             Drive(model, fill, args.ftl, DRIVE_MIB),
-            settings(case, schedulers, swept[0], tunables),
+            settings(case),
+            swept[0],
             tuple(range(1, args.seeds + 1)),
         )
         for case in cases
@@ -246,24 +299,39 @@ def units_of(args: argparse.Namespace, backend: Backend) -> list[Unit]:
     ]
 
 
-def document(args: argparse.Namespace, found: Sequence[Panel]) -> dict[str, object]:
+def _plain(value: object) -> object:
+    """@value for JSON, which has no infinity."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def document(
+    args: argparse.Namespace, found: Sequence[Panel], notes: Sequence[str] = ()
+) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "on": args.on,
         "seeds": args.seeds,
         "swept": args.sweep,
-        "panels": [
-            {
-                "case": one.unit.case.name,
-                "about": one.unit.case.about,
-                "window": one.window,
-                "drive": asdict(one.unit.drive),
-                "points": [asdict(each) for each in one.points],
-                "curve": one.curve,
-                "verdicts": [asdict(each) for each in one.verdicts],
-            }
-            for one in found
-        ],
+        "notes": list(notes),
+        "panels": _plain(
+            [
+                {
+                    "case": one.unit.case.name,
+                    "about": one.unit.case.about,
+                    "window": one.window,
+                    "drive": asdict(one.unit.drive),
+                    "points": [asdict(each) for each in one.points],
+                    "left_out": dict(one.left_out),
+                    "curve": one.curve,
+                    "verdicts": [asdict(each) for each in one.verdicts],
+                }
+                for one in found
+            ]
+        ),
     }
 
 
@@ -279,21 +347,76 @@ def draw(found: Sequence[Panel], path: Path) -> None:
         print(f"picture: {target}")
 
 
-def run(args: argparse.Namespace) -> int:
+def backend_of(args: argparse.Namespace) -> Backend:
+    if args.on == VM:
+        # The packages of the bench are not on every machine that simulates.
+        from experiments.isolation_vm import Guest  # noqa: PLC0415
+
+        return Guest(args.runtime, args.scale, args.cpus, args.icount, args.module)
+    simulator = Simulator(args.build)
+    simulator.prepare()
+    return simulator
+
+
+def settle(args: argparse.Namespace) -> None:
+    """Replaces absent options by the defaults of the backend, and options of --quick by its own."""
+    scope = SCOPES[args.on]
+    for name, value in scope.defaults.items():
+        if getattr(args, name) is None:
+            setattr(args, name, value)
     if args.quick:
-        vars(args).update(QUICK)
-    backend = Simulator(args.build)
-    backend.prepare()
+        vars(args).update(scope.quick)
+
+
+def run(args: argparse.Namespace) -> int:
+    settle(args)
+    backend = backend_of(args)
     found: list[Panel] = []
     for some in measure(backend, units_of(args, backend), args.jobs):
         found += some
         for one in some:
             print(show(one), flush=True)
+    for note in backend.notes:
+        print(f"note: {note}")
     if args.json:
-        args.json.write_text(json.dumps(document(args, found), indent=1) + "\n")
+        whole = document(args, found, backend.notes)
+        args.json.write_text(json.dumps(whole, indent=1) + "\n")
     if args.picture:
         draw(found, args.picture)
     return 0 if all(verdict.holds for one in found for verdict in one.verdicts) else 1
+
+
+def _defaults(name: str) -> str:
+    return "; ".join(f"--on {on}: {scope.defaults[name]}" for on, scope in SCOPES.items())
+
+
+def _add_guest_arguments(options: argparse.ArgumentParser) -> None:
+    group = options.add_argument_group("with --on vm")
+    group.add_argument(
+        "--runtime",
+        type=float,
+        default=RUNTIME_S,
+        metavar="S",
+        help="seconds of each run (default %(default)s)",
+    )
+    group.add_argument(
+        "--scale",
+        type=int,
+        default=SCALE,
+        metavar="N",
+        help="how many times slower than the model the drive is (default %(default)s)",
+    )
+    group.add_argument(
+        "--cpus", type=int, default=2, metavar="N", help="CPUs of the guest (default %(default)s)"
+    )
+    group.add_argument(
+        "--icount",
+        action="store_true",
+        help="one CPU whose clock counts instructions: exact on a busy host",
+    )
+    group.add_argument(
+        "--module", type=Path, metavar="FILE", help="mqfair.ko (default: the one built here)"
+    )
 
 
 def parser() -> argparse.ArgumentParser:
@@ -301,30 +424,24 @@ def parser() -> argparse.ArgumentParser:
         prog="isolation", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument(
-        "--on", choices=BACKENDS, default="sim", help="where to run (default %(default)s)"
+        "--on", choices=tuple(SCOPES), default=SIM, help="where to run (default %(default)s)"
     )
     options.add_argument(
         "--cases", default="A,B", metavar="NAME,...", help=f"of {', '.join(CASES)} (default A,B)"
     )
-    options.add_argument(
-        "--models", default=",".join(MODELS), metavar="NAME,...", help="default %(default)s"
-    )
-    options.add_argument(
-        "--fills", default=",".join(FILLS), metavar="NAME,...", help="default %(default)s"
-    )
-    options.add_argument(
-        "--schedulers", default=",".join(SCHEDULERS), metavar="NAME,...", help="default %(default)s"
-    )
+    for name in ("models", "fills", "schedulers"):
+        options.add_argument(f"--{name}", metavar="NAME,...", help=_defaults(name))
     options.add_argument(
         "--sweep", default="mqfq", metavar="NAME", help="scheduler of the sweeps (%(default)s)"
     )
     options.add_argument(
         "--ftl", choices=("device", "host"), default="device", help="keeps the map"
     )
-    options.add_argument("--seeds", type=int, default=3, metavar="N", help="default %(default)s")
     options.add_argument(
-        "--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="runs side by side"
+        "--no-sweep", action="store_true", help="no fixed depths and no curve: fewer runs"
     )
+    options.add_argument("--seeds", type=int, metavar="N", help=_defaults("seeds"))
+    options.add_argument("--jobs", type=int, metavar="N", help="simulations side by side")
     options.add_argument(
         "--build",
         type=Path,
@@ -335,6 +452,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument(
         "--quick", action="store_true", help="case A, one model, one fill, one seed"
     )
+    _add_guest_arguments(options)
     options.add_argument("--json", type=Path, metavar="FILE", help="write points and verdicts")
     options.add_argument("--picture", type=Path, metavar="FILE", help="draw the curves")
     return options

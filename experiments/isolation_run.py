@@ -6,6 +6,7 @@ program sim-run; sim/describe.h has the format of its input.
 """
 
 import json
+import os
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,11 +14,23 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from experiments.isolation_cases import WARM_MS, Case, Tenant, Window
+from mqfair import schedulers
+from mqfair.benchlib.variant import BFQ, IOCOST
 from mqfair.errors import Failure
 
 ROOT = Path(__file__).resolve().parents[1]
+SIM = "sim"
+VM = "vm"
 NONE = "none"
+KYBER = "kyber"
+OURS = schedulers.SCHEDULERS
+MODELS = ("980pro", "p3700", "p4500")
+FILLS = ("sequential", "random", "steady")
 WHOLE = "all"
+# In a guest: the factor of the drive's times, and the seconds of a run.
+SCALE = 100
+RUNTIME_S = 10.0
+QUICK_RUNTIME_S = 4.0
 
 # The roles of a setting, by which a picture draws lines.
 SCHEDULER = "scheduler"
@@ -83,13 +96,77 @@ class Figures:
         return sum(one.bytes_per_s for one in self.tenants.values())
 
 
+class LeftOutError(Failure):
+    """The scheduler of a run cannot run here. The other runs can."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The schedulers that a backend has, and the fixed depths and values of `isolation` that it
+    sweeps. @defaults and @quick are the values of options by name, without and with --quick."""
+
+    schedulers: tuple[str, ...]
+    depths: tuple[int, ...]
+    isolations: tuple[int, ...]
+    defaults: Mapping[str, object]
+    quick: Mapping[str, object]
+
+
+SIMULATED = Scope(
+    schedulers=OURS,
+    depths=(1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024),
+    isolations=(2, 5, 8, 12, 20, 30, 50),
+    defaults={
+        "models": ",".join(MODELS),
+        "fills": ",".join(FILLS),
+        "schedulers": ",".join(OURS),
+        "seeds": 3,
+        "jobs": os.cpu_count() or 1,
+    },
+    quick={"cases": "A", "models": "980pro", "fills": "random", "seeds": 1},
+)
+# A guest is slow, so it runs one drive and few depths unless more are asked for. It has the machine
+# for itself.
+IN_A_GUEST = Scope(
+    schedulers=(KYBER, BFQ, "mq-deadline", IOCOST, *OURS),
+    depths=(8, 16, 32, 48, 64, 96),
+    isolations=(4, 8, 16, 32),
+    defaults={
+        "models": "980pro",
+        "fills": "steady",
+        "schedulers": ",".join((KYBER, BFQ, IOCOST, *OURS)),
+        "seeds": 3,
+        "jobs": 1,
+    },
+    quick={
+        "cases": "A",
+        "schedulers": "mqfq",
+        "seeds": 1,
+        "no_sweep": True,
+        "runtime": QUICK_RUNTIME_S,
+    },
+)
+SCOPES: Mapping[str, Scope] = {SIM: SIMULATED, VM: IN_A_GUEST}
+
+
 class Backend(Protocol):
+    @property
+    def scope(self) -> Scope: ...
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Notes for a reader of the figures, complete after the last run."""
+
     def tunables(self, scheduler: str) -> Sequence[str]:
         """The names of the tunables of @scheduler."""
 
+    def expect(self, runs: Sequence[Run]) -> None:
+        """Tells the backend the runs of one case on one drive, before play() gets any of them.
+        Raises UsageError if the backend cannot run the case."""
+
     def play(self, run: Run) -> dict[str, Figures]:
         """The figures of each window; WHOLE is the window of a case without windows. Raises
-        Failure."""
+        LeftOutError or Failure."""
 
 
 # ------------------------------------------------------------------ the simulator
@@ -164,6 +241,8 @@ class Simulator:
     """Runs sim-run from a build folder without sanitizers, which prepare() brings up to date."""
 
     folder: Path = ROOT / "build" / "sim-release"
+    scope: Scope = SIMULATED
+    notes: tuple[str, ...] = ()
     _known: dict[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -197,6 +276,9 @@ class Simulator:
             found = self.describe(text + "load a depth 1 bytes 4096\n")
             self._known[scheduler] = list(found["tunables"])
         return self._known[scheduler]
+
+    def expect(self, runs: Sequence[Run]) -> None:
+        """Every run is a program of its own."""
 
     def play(self, run: Run) -> dict[str, Figures]:
         flows = self.describe("\n".join(statements(run)) + "\n")["flows"]

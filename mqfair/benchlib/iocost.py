@@ -20,7 +20,7 @@ with 32 slots and weights 100:250:500:1000 the results were:
     50..150 %     throughput 0.50: the controller takes the shortage of tags for saturation
 
 Without a target the controller's period is 1 ms. One 64 KiB read of a drive that is stretched 100
-times takes longer, and the controller then limits nothing: a reader of weight 1000 beside others of
+times takes longer, and the controller then limits nothing. A reader of weight 1000 beside others of
 weight 100 got 5 % of its IOPS alone, as under none. So the period is stretched as the drive is. The
 kernel has no file for the period, but makes it twice the latency of a target with percentile 0.
 """

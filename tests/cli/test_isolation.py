@@ -25,9 +25,11 @@ from experiments.isolation_run import (
     ISOLATION,
     NONE,
     SCHEDULER,
+    SIMULATED,
     WHOLE,
     Drive,
     Figures,
+    LeftOutError,
     Rates,
     Run,
     Setting,
@@ -175,14 +177,22 @@ def test_only_given_bounds_are_judged():
 class Prepared:
     """A backend with figures by the label of the setting."""
 
+    scope = SIMULATED
+    notes = ()
+
     def __init__(self, **shared):
         self.shared = shared
         self.played = []
+        self.expected = []
 
     def tunables(self, scheduler):
         return ["depth", "isolation"]
 
+    def expect(self, runs):
+        self.expected += runs
+
     def play(self, run):
+        assert run in self.expected
         self.played.append(run)
         found = (
             figures(1000, 0) if run.alone else self.shared.get(run.setting.role, figures(500, 400))
@@ -191,9 +201,8 @@ class Prepared:
 
 
 def unit(tunables=("depth",), seeds=(1, 2)):
-    return isolation.Unit(
-        CASE, DRIVE, isolation.settings(CASE, ["mqfq", "ifq"], "mqfq", tunables), seeds
-    )
+    swept = isolation.sweeps(CASE, "mqfq", tunables, SIMULATED)
+    return isolation.Unit(CASE, DRIVE, (*isolation.fixed(["mqfq", "ifq"]), *swept), "mqfq", seeds)
 
 
 def test_each_setting_runs_with_each_seed_and_the_subject_alone_once():
@@ -213,8 +222,18 @@ def test_fixed_depths_have_isolation_0_where_it_exists():
 
 
 def test_depths_are_swept_until_every_request_has_a_slot():
-    assert isolation.depths(CASE) == [1, 2, 4, 8, 12, 16, 24]
-    assert isolation.depths(CASES["B"])[-1] == 384
+    assert isolation.depths(CASE, SIMULATED.depths) == [1, 2, 4, 8, 12, 16, 24]
+    assert isolation.depths(CASES["B"], SIMULATED.depths)[-1] == 384
+    assert isolation.depths(CASE, [1, 2]) == [1, 2]
+
+
+def test_a_scheduler_can_have_tunables():
+    labels = isolation.labels_of("ifq:depth=8:isolation=0,none,ifq", SIMULATED.schedulers)
+    assert [(one.label, one.scheduler, dict(one.tunables)) for one in isolation.fixed(labels)] == [
+        ("none", "none", {}),
+        ("ifq:depth=8:isolation=0", "ifq", {"depth": "8", "isolation": "0"}),
+        ("ifq", "ifq", {}),
+    ]
 
 
 def test_the_table_and_the_document_have_a_row_for_each_setting():
@@ -242,6 +261,43 @@ def test_a_failing_run_ends_the_experiment():
 
     with pytest.raises(Failure, match="no drive"):
         list(isolation.measure(Failing(), [unit()], 1))
+
+
+def test_a_scheduler_that_cannot_run_is_named_with_the_reason():
+    class Without(Prepared):
+        def play(self, run):
+            if run.setting.label == "ifq":
+                raise LeftOutError("no model")
+            return super().play(run)
+
+    (panels,) = isolation.measure(Without(), [unit()], 1)
+    text = isolation.show(panels[0])
+    assert "  ifq was left out: no model" in text
+    assert "ifq" not in [one.label for one in panels[0].points]
+    args = isolation.parser().parse_args(["--seeds", "2"])
+    (panel,) = isolation.document(args, panels)["panels"]
+    assert panel["left_out"] == {"ifq": "no model"}
+
+
+def test_the_document_has_no_infinity():
+    backend = Prepared(**{SCHEDULER: figures(0, 900)})
+    (panels,) = isolation.measure(backend, [unit()], 1)
+    args = isolation.parser().parse_args([])
+    text = json.dumps(isolation.document(args, panels), allow_nan=False)
+    assert json.loads(text)["panels"][0]["points"][0]["slowdown"] == [None, None]
+
+
+def parsed(*argv):
+    args = isolation.parser().parse_args(argv)
+    isolation.settle(args)
+    return args
+
+
+def test_options_have_the_defaults_of_the_backend():
+    assert parsed().fills == "sequential,random,steady"
+    assert (parsed("--on", "vm").fills, parsed("--on", "vm").jobs) == ("steady", 1)
+    assert parsed("--on", "vm", "--fills", "random").fills == "random"
+    assert parsed("--quick", "--seeds", "9").seeds == 1
 
 
 # ---------------------------------------------------------------------- cases, backend
@@ -307,6 +363,7 @@ def test_a_window_takes_its_intervals_in_every_period():
         (["--models", "ramdisk"], "--models ramdisk: no such model: use 980pro, p3700, p4500"),
         (["--fills", "half"], "--fills half: no such fill: use sequential, random, steady"),
         (["--schedulers", "bfq"], "--schedulers bfq: no such scheduler: use mqfq"),
+        (["--schedulers", "ifq:depth"], "'depth' is not TUNABLE=VALUE"),
         (["--sweep", "mqfq,ifq"], "--sweep mqfq,ifq: give one scheduler"),
         (["--seeds", "0"], "--seeds 0: use 1 or more"),
     ],
@@ -319,6 +376,6 @@ def test_wrong_options_are_refused(argv, message, monkeypatch, capsys):
 
 
 def test_cases_for_one_fill_run_on_it_alone():
-    args = isolation.parser().parse_args(["--cases", "A-writers-4k", "--models", "p4500"])
+    args = parsed("--cases", "A-writers-4k", "--models", "p4500")
     found = isolation.units_of(args, Prepared())
     assert [str(one.drive) for one in found] == ["p4500, steady fill"]
