@@ -65,6 +65,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
     "journal": Measurement("journal", "mqfq", common=True),
     "traces": Measurement("traces", "kyber-fair", common=True),
     "isolation": Measurement("isolation", "isolation", picture=True),
+    "isolation.vm": Measurement("isolation", "isolation", "--on vm", common=True, picture=True),
     "flash_shares": Measurement("flash_shares", "on-flash", common=True),
     "ifq.weights": Measurement(_INTERFERENCE, "ifq", "weights", picture=True),
     "ifq.turns": Measurement(_INTERFERENCE, "ifq", "turns", picture=True),

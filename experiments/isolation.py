@@ -21,7 +21,7 @@ In a guest (--on vm) a seed is a repeat, `by count` is not known, and --schedule
 `mqfair bench` does. Its drive is stretched, and so are the latencies.
 
     python3 -m experiments.isolation --quick
-    python3 -m experiments.isolation --on vm --schedulers bfq,mqfq,mqfq:isolation=0 --no-sweep
+    python3 -m experiments.isolation --on vm --icount --schedulers bfq,mqfq:depth=32 --no-sweep
     python3 -m experiments.isolation --cases A,B --picture build/isolation.png --json build/i.json
 
 Exit status: 0 if the swept scheduler keeps the goals of all cases at its defaults, 1 if not, 2 for
