@@ -33,8 +33,10 @@ static u64 missed_permille(const struct depth *d, u64 missed)
 
 static u32 candidate(const struct depth *d, u32 most)
 {
-	return d->up ? min(2 * d->base, most) :
-		       max(d->base / 2, min(most, (u32)DEPTH_LEAST));
+	if (d->up)
+		return min(2 * d->base, most);
+	return d->base > DEPTH_LEAST ? max(d->base / 2, (u32)DEPTH_LEAST) :
+				       d->base;
 }
 
 /* There is nothing to win in this direction. */
@@ -106,9 +108,11 @@ u32 depth_settle(struct depth *d, u32 now)
 
 u32 depth_next(struct depth *d, const struct depth_look *l, u32 now, u32 most)
 {
-	/* At first, or after a user has set another D. */
-	if (!d->base || now != (d->trial ? d->trial : d->base))
+	/* At first, or after a user has set another D or a lesser @most. */
+	if (!d->base || now != (d->trial ? d->trial : d->base) || now > most) {
+		now = min(now, most);
 		*d = (struct depth){ .base = now, .wait = WAIT_LEAST };
+	}
 	if (!l->waits) {
 		/* D is more than there are requests: it orders nothing. */
 		if (d->trial)
