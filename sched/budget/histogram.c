@@ -1,34 +1,20 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "histogram.h"
-
-#define STEPS	(1U << LATENCY_STEP_SHIFT)
+#include "core/log_bucket.h"
 
 static u32 bucket_of(u64 ns)
 {
-	u64 units = ns >> LATENCY_UNIT_SHIFT;
-	u32 octave;
+	u32 bucket = log_bucket(ns >> LATENCY_UNIT_SHIFT, LATENCY_STEP_SHIFT);
 
-	if (units < STEPS)
-		return (u32)units;
-	octave = port_fls64(units) - 1 - LATENCY_STEP_SHIFT;
-	if (octave >= LATENCY_OCTAVES)
-		return LATENCY_BUCKETS - 1;
-	return ((octave + 1) << LATENCY_STEP_SHIFT) +
-	       (u32)((units >> octave) & (STEPS - 1));
+	return min(bucket, (u32)LATENCY_BUCKETS - 1);
 }
 
 /* The greatest value of @bucket; the last bucket takes all beyond. */
 static u64 bucket_end(u32 bucket)
 {
-	u32 octave = bucket >> LATENCY_STEP_SHIFT;
-	u64 step = bucket & (STEPS - 1);
-	u64 units;
-
-	if (!octave)
-		units = step + 1;
-	else
-		units = (STEPS + step + 1) << (octave - 1);
-	return (units << LATENCY_UNIT_SHIFT) - 1;
+	return (log_bucket_start(bucket + 1, LATENCY_STEP_SHIFT)
+		<< LATENCY_UNIT_SHIFT) -
+	       1;
 }
 
 void histogram_record(struct latency_histogram *h, u64 ns)
