@@ -19,6 +19,7 @@ void flow_init(struct flow *f, struct sched *s, struct flow *parent, u32 weight)
 	f->queue_own_bytes = whole_lines(s->ops->flow_queue_bytes);
 	port_lock_init(&f->lock);
 	share_group_init(&f->group, parent ? &parent->group : NULL, weight);
+	latency_init(&f->latency);
 	if (s->ops->flow_init)
 		s->ops->flow_init(f);
 }

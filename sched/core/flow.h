@@ -40,6 +40,7 @@
 
 #include "port.h"
 #include "isolation.h"
+#include "latency.h"
 #include "share.h"
 #include "vtime.h"
 
@@ -88,6 +89,7 @@ struct flow {
 	u64 seen;			/* tick: ios inserted by last sweep */
 	u64 idle_since_ns;		/* tick */
 	struct isolation_flow isolation;
+	struct flow_latency latency;
 	u32 nr_queues;			/* I */
 	void *own;			/* I: sched_ops.flow_bytes */
 	void *queue_own;		/* I: nr_queues areas .. */

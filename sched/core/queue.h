@@ -98,6 +98,10 @@ static inline void queue_completed(const struct io *io, u64 now,
 	/* CPUs read their clocks at different times. */
 	if (now > io->dispatch_ns)
 		atomic64_add((s64)(now - io->dispatch_ns), &fq->service_ns);
+	if (unlikely(!((u64)atomic64_read(&fq->done) &
+		       READ_ONCE(io->flow->latency.mask))))
+		latency_record(io->flow,
+			       now > io->insert_ns ? now - io->insert_ns : 0);
 	if (unlikely(READ_ONCE(s->isolation.paces)))
 		isolation_release(s, io->queue->index, now, wake);
 }

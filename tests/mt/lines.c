@@ -4,7 +4,7 @@
  *
  * Without contention insert, dispatch and complete write only one line that
  * another processor has: that of the flow.  The test counts and names all other
- * shared lines.  Once in T bytes a queue of mqfq advances virtual time.  When
+ * shared lines, but for the requests that are samples of the latency.  Once in T bytes a queue of mqfq advances virtual time.  When
  * slots or virtual time are contended, queues use the trees as intended.  The
  * budget schedulers share nothing between two refills.
  */
@@ -119,6 +119,8 @@ static struct flow *flow_create(struct scenario *s, struct flow *parent)
 
 	port_assert(f);
 	flow_init(f, &s->sched, parent, WEIGHT_DEFAULT);
+	/* No request is a sample.  Of a fast flow few are: see latency.h. */
+	f->latency.mask = ~0U;
 	return f;
 }
 

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Histograms of latencies, and goals; latency.h has the model. */
+#include "latency.h"
+#include "log_bucket.h"
+#include "report.h"
+#include "sched.h"
+
+enum {
+	HALF_BITS	= 32,
+	BOTH_HALVES	= 2,
+	NS_PER_SEC	= 1000 * 1000 * 1000,
+};
+
+void latency_init(struct flow_latency *l)
+{
+	WRITE_ONCE(l->mask, LATENCY_FIRST_MASK);
+}
+
+void latency_record(struct flow *f, u64 ns)
+{
+	struct flow_latency *l = &f->latency;
+	u32 word = log_bucket(ns / LATENCY_UNIT_NS, LATENCY_SHIFT);
+
+	atomic64_add((s64)BIT_ULL(HALF_BITS * READ_ONCE(l->half)),
+		     &l->word[min(word, (u32)LATENCY_WORDS - 1)]);
+}
+
+/* ------------------------------------------------------------- percentiles */
+
+/* Returns the samples of one half, or of both, in @word. */
+static u64 samples_in(const struct flow_latency *l, u32 word, u32 half)
+{
+	u64 value = (u64)atomic64_read(&l->word[word]);
+	u64 low = (u32)value, high = value >> HALF_BITS;
+
+	if (half == BOTH_HALVES)
+		return low + high;
+	return half ? high : low;
+}
+
+static u64 samples(const struct flow_latency *l, u32 half)
+{
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < LATENCY_WORDS; i++)
+		sum += samples_in(l, i, half);
+	return sum;
+}
+
+static u64 percentile(const struct flow_latency *l, u32 half, u32 permille)
+{
+	u64 count = samples(l, half), before = 0, n = 0, start, end;
+	u64 rank = max(div64_u64(count * permille + 999, 1000), 1ULL);
+	u32 i;
+
+	if (!count)
+		return 0;
+	for (i = 0; i < LATENCY_WORDS - 1; i++) {
+		n = samples_in(l, i, half);
+		if (before + n >= rank)
+			break;
+		before += n;
+	}
+	start = log_bucket_start(i, LATENCY_SHIFT) * LATENCY_UNIT_NS;
+	end = log_bucket_start(i + 1, LATENCY_SHIFT) * LATENCY_UNIT_NS;
+	/* The last bucket has no end, and samples may have been cleared. */
+	if (i == LATENCY_WORDS - 1 || before + n < rank)
+		return start;
+	return start + div64_u64((end - start) * (rank - before), n);
+}
+
+u64 latency_percentile(const struct flow *f, u32 permille)
+{
+	return percentile(&f->latency, BOTH_HALVES, permille);
+}
+
+/* -------------------------------------------------------------------- goals */
+
+void latency_set_goal(struct flow *f, u64 ns, u32 permille)
+{
+	WRITE_ONCE(f->latency.goal_permille, permille);
+	WRITE_ONCE(f->latency.goal_ns, ns);
+}
+
+bool latency_has_goal(const struct flow *f)
+{
+	return READ_ONCE(f->latency.goal_ns);
+}
+
+bool latency_goal_pursued(const struct flow *f)
+{
+	return latency_has_goal(f) && READ_ONCE(f->latency.pursued);
+}
+
+enum latency_verdict latency_take_verdict(struct flow *f)
+{
+	enum latency_verdict verdict = (enum latency_verdict)f->latency.verdict;
+
+	f->latency.verdict = LATENCY_NO_VERDICT;
+	return verdict;
+}
+
+/* Compares the half that ends with the goal. */
+static void judge(struct flow_latency *l)
+{
+	u64 goal = READ_ONCE(l->goal_ns), ns;
+
+	if (!goal) {
+		WRITE_ONCE(l->pursued, false);
+		return;
+	}
+	ns = percentile(l, l->half, READ_ONCE(l->goal_permille));
+	if (ns <= goal - goal / 4) {
+		l->verdict = LATENCY_EASY;
+		if (++l->calm >= LATENCY_CALM)
+			WRITE_ONCE(l->pursued, false);
+		return;
+	}
+	l->verdict = ns <= goal ? LATENCY_MET : LATENCY_MISSED;
+	l->calm = 0;
+	if (ns > goal)
+		WRITE_ONCE(l->pursued, true);
+}
+
+/* --------------------------------------------------------------------- tick */
+
+/* A sample that comes meanwhile stays in the half. */
+static void clear_half(struct flow_latency *l, u32 half)
+{
+	u32 i;
+
+	for (i = 0; i < LATENCY_WORDS; i++) {
+		u64 n = samples_in(l, i, half);
+
+		if (n)
+			atomic64_sub((s64)(n << (HALF_BITS * half)),
+				     &l->word[i]);
+	}
+}
+
+static void end_half(struct flow_latency *l, u64 count)
+{
+	u32 other = !l->half;
+
+	if (!count || l->half_ns < LATENCY_HALF_NS ||
+	    (count < LATENCY_ENOUGH && l->half_ns < LATENCY_HALF_MOST_NS))
+		return;
+	judge(l);
+	clear_half(l, other);
+	WRITE_ONCE(l->half, other);
+	l->half_ns = 0;
+}
+
+/* The flow completed @done requests in @ns. */
+static void set_mask(struct flow_latency *l, u64 done, u64 ns)
+{
+	u64 most = div64_u64(LATENCY_SAMPLES * ns, NS_PER_SEC);
+	u32 mask = 0;
+
+	while (done / (mask + 1ULL) > most)
+		mask = 2 * mask + 1;
+	if (mask != l->mask)
+		WRITE_ONCE(l->mask, mask);
+}
+
+static void tick_flow(struct flow *f, u64 ns)
+{
+	struct flow_latency *l = &f->latency;
+	struct flow_totals t;
+
+	flow_totals(f, &t);
+	set_mask(l, t.done - l->seen, ns);
+	l->seen = t.done;
+	l->half_ns += ns;
+	end_half(l, samples(l, l->half));
+}
+
+void latency_tick(struct sched *s, u64 now)
+{
+	u64 ns = now - s->latency_ns;
+	unsigned long flags;
+	struct flow *f;
+
+	if (ns < LATENCY_TICK_NS)
+		return;
+	s->latency_ns = now;
+	/* Was no flow active meanwhile? */
+	if (ns > 4ULL * LATENCY_TICK_NS)
+		return;
+	flags = port_lock(&s->active_lock);
+	for (f = s->active; f; f = f->next_active)
+		tick_flow(f, ns);
+	port_unlock(&s->active_lock, flags);
+}
+
+/* ------------------------------------------------------------------ reports */
+
+void latency_report_flow(const struct flow *f, struct report *r)
+{
+	report_number(r, "p50_us",
+		      (s64)div64_u64(latency_percentile(f, 500), 1000));
+	report_number(r, "p99_us",
+		      (s64)div64_u64(latency_percentile(f, 990), 1000));
+}

@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Histograms of latencies: the percentiles against a sorted array, and the
+ * halves, masks and verdicts with exact figures.
+ */
+#include "unit.h"
+#include "sched/core/sched.h"
+#include "sched/core/latency.h"
+#include "sched/core/log_bucket.h"
+
+enum {
+	VALUES	= 3000,
+	US	= 1000,
+	SECOND	= 1000 * 1000 * 1000,
+};
+
+/* A flow of a scheduler, which the fixture makes active. */
+struct fixture {
+	struct sched sched;
+	struct flow *root, *flow;
+	u64 now;
+};
+
+static const struct sched_ops plain_ops = { .name = "plain" };
+
+static void fixture_init(struct fixture *b)
+{
+	struct flow_start start;
+
+	*b = (struct fixture){ .now = 100ULL * SECOND };
+	b->sched.ops = &plain_ops;
+	b->sched.nr_queues = 2;
+	share_tree_init(&b->sched.share);
+	port_lock_init(&b->sched.active_lock);
+	b->root = port_zalloc(flow_size(&plain_ops, 2));
+	flow_init(b->root, &b->sched, NULL, WEIGHT_DEFAULT);
+	b->flow = port_zalloc(flow_size(&plain_ops, 2));
+	flow_init(b->flow, &b->sched, b->root, WEIGHT_DEFAULT);
+	flow_charge(b->flow, 4096, 0, false, &start);
+	latency_tick(&b->sched, b->now);
+}
+
+static void fixture_deinit(struct fixture *b)
+{
+	flow_exit(b->flow);
+	flow_exit(b->root);
+	port_free(b->flow);
+	port_free(b->root);
+}
+
+/* A request took @ns; tick finds it by the counter of requests done. */
+static void sample(struct fixture *b, u64 ns)
+{
+	atomic64_inc(&b->flow->fq[0].done);
+	latency_record(b->flow, ns);
+}
+
+/* A tick after each quarter of a second of @ns. */
+static void pass(struct fixture *b, u64 ns)
+{
+	u64 until = b->now + ns;
+
+	while (b->now < until) {
+		b->now += LATENCY_TICK_NS;
+		latency_tick(&b->sched, b->now);
+	}
+}
+
+/* @n samples of @ns, then a second. */
+static void second(struct fixture *b, u32 n, u64 ns)
+{
+	while (n--)
+		sample(b, ns);
+	pass(b, SECOND);
+}
+
+static void buckets_begin_where_they_should(void **state)
+{
+	static const u64 start[] = { 0,	 1,  2,	 3,  4,	 5,  6,	 7, 8,
+				     10, 12, 14, 16, 20, 24, 28, 32 };
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(start); i++) {
+		assert_int_equal(log_bucket_start(i, 2), start[i]);
+		assert_int_equal(log_bucket(start[i], 2), i);
+		if (i)
+			assert_int_equal(log_bucket(start[i] - 1, 2), i - 1);
+	}
+	/* 2^24 units of 1024 ns are 17.2 s, the start of the last bucket. */
+	assert_int_equal(log_bucket(1 << 24, 2), LATENCY_WORDS - 1);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* A percentile is within a fourth of the one of a sorted array. */
+static void percentiles_match_a_sorted_array(void **state)
+{
+	static const u32 permille[] = { 1, 10, 500, 900, 990, 999 };
+	struct random r = random_seeded("unit/latency");
+	static u64 value[VALUES];
+	u32 bits, i;
+
+	(void)state;
+	for (bits = 12; bits <= 34; bits += 2) {
+		struct fixture b;
+
+		fixture_init(&b);
+		for (i = 0; i < VALUES; i++) {
+			value[i] = random_next(&r) >> (64 - bits);
+			sample(&b, value[i]);
+		}
+		qsort(value, VALUES, sizeof(*value), by_size);
+		for (i = 0; i < ARRAY_SIZE(permille); i++) {
+			u64 rank = (VALUES * permille[i] + 999ULL) / 1000;
+			u64 truth = value[rank - 1];
+			u64 got = latency_percentile(b.flow, permille[i]);
+			u64 most = max(truth / 4, (u64)LATENCY_UNIT_NS);
+
+			if (got + most < truth || got > truth + most)
+				fail_msg("p%u is %llu, the histogram says %llu",
+					 permille[i], truth, got);
+		}
+		fixture_deinit(&b);
+	}
+}
+
+/* 100 values in the bucket [8192, 10240): each is a hundredth further on. */
+static void percentile_is_interpolated(void **state)
+{
+	struct fixture b;
+	u32 i;
+
+	(void)state;
+	fixture_init(&b);
+	assert_int_equal(latency_percentile(b.flow, 500), 0);
+	for (i = 0; i < 100; i++)
+		sample(&b, 9000);
+	assert_int_equal(latency_percentile(b.flow, 10), 8192 + 20);
+	assert_int_equal(latency_percentile(b.flow, 500), 8192 + 1024);
+	assert_int_equal(latency_percentile(b.flow, 990), 8192 + 2027);
+	/* A hundred above, in [16384, 20480): the median stays below. */
+	for (i = 0; i < 100; i++)
+		sample(&b, 17000);
+	assert_int_equal(latency_percentile(b.flow, 500), 10240);
+	assert_int_equal(latency_percentile(b.flow, 505), 16384 + 40);
+	fixture_deinit(&b);
+}
+
+static void longest_latency_is_in_the_last_bucket(void **state)
+{
+	struct fixture b;
+
+	(void)state;
+	fixture_init(&b);
+	sample(&b, 1ULL << 60);
+	assert_int_equal(latency_percentile(b.flow, 990), 1ULL << 34);
+	fixture_deinit(&b);
+}
+
+/* Samples count in their half and in the next, and then no more. */
+static void halves_forget(void **state)
+{
+	struct fixture b;
+	u32 i;
+
+	(void)state;
+	fixture_init(&b);
+	second(&b, 1000, 9000);
+	assert_int_equal(latency_percentile(b.flow, 500), 9216);
+	for (i = 0; i < 1000; i++)
+		sample(&b, 17000);
+	pass(&b, 3ULL * LATENCY_TICK_NS);
+	assert_int_equal(latency_percentile(b.flow, 500), 10240);
+	assert_int_equal(latency_percentile(b.flow, 990), 16384 + 4014);
+	/* The second half ends, and the first one is forgotten. */
+	pass(&b, LATENCY_TICK_NS);
+	assert_int_equal(latency_percentile(b.flow, 500), 16384 + 2048);
+	assert_int_equal(latency_percentile(b.flow, 1), 16384 + 4);
+	fixture_deinit(&b);
+}
+
+/* With fewer than 200 samples a half lasts up to ten seconds. */
+static void half_of_a_slow_flow_is_longer(void **state)
+{
+	struct fixture b;
+	u32 i;
+
+	(void)state;
+	fixture_init(&b);
+	for (i = 0; i < 3; i++) {
+		second(&b, 60, 9000);
+		assert_int_equal(b.flow->latency.half, 0);
+	}
+	second(&b, 20, 9000);
+	assert_int_equal(b.flow->latency.half, 1);
+	for (i = 0; i < 9; i++) {
+		second(&b, 1, 9000);
+		assert_int_equal(b.flow->latency.half, 1);
+	}
+	second(&b, 1, 9000);
+	assert_int_equal(b.flow->latency.half, 0);
+	/* A half without a sample does not end: the figures stand. */
+	pass(&b, 100ULL * SECOND);
+	assert_int_equal(b.flow->latency.half, 0);
+	assert_int_equal(latency_percentile(b.flow, 500), 9216);
+	fixture_deinit(&b);
+}
+
+/* Time in which no tick came is a time without I/O. */
+static void pause_of_all_flows_does_not_count(void **state)
+{
+	struct fixture b;
+
+	(void)state;
+	fixture_init(&b);
+	second(&b, 10, 9000);
+	b.now += 60ULL * SECOND;
+	latency_tick(&b.sched, b.now);
+	assert_int_equal(b.flow->latency.half_ns, SECOND);
+	fixture_deinit(&b);
+}
+
+/* 500 samples in a quarter of a second are the most. */
+static void mask_follows_the_rate(void **state)
+{
+	static const struct {
+		u64 done;
+		u32 mask;
+	} c[] = { { 1, 0 },    { 500, 0 },    { 1001, 1 }, { 1002, 3 },
+		  { 2500, 7 }, { 20000, 63 }, { 500, 0 } };
+	struct fixture b;
+	u32 i;
+
+	(void)state;
+	fixture_init(&b);
+	assert_int_equal(b.flow->latency.mask, LATENCY_FIRST_MASK);
+	for (i = 0; i < ARRAY_SIZE(c); i++) {
+		atomic64_add((s64)c[i].done, &b.flow->fq[i % 2].done);
+		pass(&b, LATENCY_TICK_NS);
+		assert_int_equal(b.flow->latency.mask, c[i].mask);
+	}
+	fixture_deinit(&b);
+}
+
+/* @slow requests of 900 us and others of 300 us, 1000 together; a second. */
+static enum latency_verdict verdict_on(struct fixture *b, u32 slow)
+{
+	u32 i;
+
+	for (i = 0; i < slow; i++)
+		sample(b, 900 * US);
+	second(b, 1000 - slow, 300 * US);
+	return latency_take_verdict(b->flow);
+}
+
+static void goal_is_pursued_once_missed(void **state)
+{
+	struct fixture b;
+	u32 i;
+
+	(void)state;
+	fixture_init(&b);
+	assert_int_equal(verdict_on(&b, 1000), LATENCY_NO_VERDICT);
+	latency_set_goal(b.flow, 500 * US, 990);
+	/* Ten of 1000 are allowed, and eleven are too many. */
+	assert_int_equal(verdict_on(&b, 10), LATENCY_EASY);
+	assert_int_equal(latency_take_verdict(b.flow), LATENCY_NO_VERDICT);
+	assert_false(latency_goal_pursued(b.flow));
+	assert_int_equal(verdict_on(&b, 11), LATENCY_MISSED);
+	assert_true(latency_goal_pursued(b.flow));
+	/* It is given up after 32 verdicts that were easy. */
+	for (i = 0; i < LATENCY_CALM; i++) {
+		assert_true(latency_goal_pursued(b.flow));
+		assert_int_equal(verdict_on(&b, 0), LATENCY_EASY);
+	}
+	assert_false(latency_goal_pursued(b.flow));
+	fixture_deinit(&b);
+}
+
+/* 1000 requests of 300 us: the 990th is at 327.02 us, for it is interpolated. */
+static void goal_is_easy_below_three_quarters(void **state)
+{
+	static const struct {
+		u64 goal_ns;
+		enum latency_verdict verdict;
+	} c[] = { { 327, LATENCY_MISSED },
+		  { 328, LATENCY_MET },
+		  { 436, LATENCY_MET },
+		  { 437, LATENCY_EASY } };
+	u32 i, calm;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(c); i++) {
+		struct fixture b;
+
+		fixture_init(&b);
+		latency_set_goal(b.flow, c[i].goal_ns * US, 990);
+		assert_int_equal(verdict_on(&b, 0), c[i].verdict);
+		calm = b.flow->latency.calm;
+		assert_int_equal(calm, c[i].verdict == LATENCY_EASY);
+		assert_int_equal(latency_goal_pursued(b.flow),
+				 c[i].verdict == LATENCY_MISSED);
+		fixture_deinit(&b);
+	}
+}
+
+/* A verdict between the two keeps the goal pursued. */
+static void tight_verdict_starts_the_calm_anew(void **state)
+{
+	struct fixture b;
+	u32 i;
+
+	(void)state;
+	fixture_init(&b);
+	latency_set_goal(b.flow, 500 * US, 990);
+	assert_int_equal(verdict_on(&b, 1000), LATENCY_MISSED);
+	for (i = 0; i < LATENCY_CALM - 1; i++)
+		assert_int_equal(verdict_on(&b, 0), LATENCY_EASY);
+	second(&b, 1000, 400 * US);
+	assert_int_equal(latency_take_verdict(b.flow), LATENCY_MET);
+	assert_int_equal(verdict_on(&b, 0), LATENCY_EASY);
+	assert_true(latency_goal_pursued(b.flow));
+	fixture_deinit(&b);
+}
+
+static void removed_goal_is_not_pursued(void **state)
+{
+	struct fixture b;
+
+	(void)state;
+	fixture_init(&b);
+	latency_set_goal(b.flow, 500 * US, 990);
+	second(&b, 1000, 900 * US);
+	assert_true(latency_goal_pursued(b.flow));
+	latency_set_goal(b.flow, 0, 990);
+	assert_false(latency_goal_pursued(b.flow));
+	/* A new goal is not pursued by the verdict on the old one. */
+	second(&b, 1000, 900 * US);
+	latency_set_goal(b.flow, SECOND, 990);
+	assert_false(latency_goal_pursued(b.flow));
+	fixture_deinit(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(buckets_begin_where_they_should),
+		cmocka_unit_test(percentiles_match_a_sorted_array),
+		cmocka_unit_test(percentile_is_interpolated),
+		cmocka_unit_test(longest_latency_is_in_the_last_bucket),
+		cmocka_unit_test(halves_forget),
+		cmocka_unit_test(half_of_a_slow_flow_is_longer),
+		cmocka_unit_test(pause_of_all_flows_does_not_count),
+		cmocka_unit_test(mask_follows_the_rate),
+		cmocka_unit_test(goal_is_pursued_once_missed),
+		cmocka_unit_test(goal_is_easy_below_three_quarters),
+		cmocka_unit_test(tight_verdict_starts_the_calm_anew),
+		cmocka_unit_test(removed_goal_is_not_pursued),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
