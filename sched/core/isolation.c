@@ -33,8 +33,10 @@ struct look {
 	u64 short_bytes;	/* of short flows */
 	u64 paced_sent, paced_bytes;	/* of the others */
 	u32 flows, nr_short;
+	u32 goals;		/* of short flows */
 	u64 missed;		/* by flows below their share: depth.h */
-	bool unmet;		/* a short flow misses its share */
+	bool unmet;		/* a short flow misses its share, or its goal */
+	bool unsure;		/* a goal may be missed with a lesser loss */
 	bool full;		/* the open drive has as many requests as ever */
 };
 
@@ -141,6 +143,24 @@ static bool benefits(const struct isolation *i, const struct isolation_flow *f)
 	       f->open_ns > f->recent_ns + f->recent_ns / 3;
 }
 
+/*
+ * Does the short flow need a greater loss?  A goal tells how much it needs.  So
+ * the loss shrinks while the goal is met, even below the share of the flow.
+ */
+static void judge_need(struct flow *f, struct look *l)
+{
+	enum latency_verdict verdict;
+
+	if (!latency_has_goal(f)) {
+		l->unmet |= 16 * f->isolation.got < 15 * f->isolation.due;
+		return;
+	}
+	verdict = latency_take_verdict(f);
+	l->goals++;
+	l->unmet |= verdict == LATENCY_MISSED;
+	l->unsure |= verdict != LATENCY_EASY;
+}
+
 static void judge_flow(const struct sched *s, struct flow *f, struct look *l)
 {
 	const struct isolation *i = &s->isolation;
@@ -151,6 +171,7 @@ static void judge_flow(const struct sched *s, struct flow *f, struct look *l)
 	/* Once below its share, it stays so until it has clearly more. */
 	u32 eighths = fi->passes ? 9 : 7;
 	u64 due = mul_u64_u64_shr(l->cost, share, SHARE_SHIFT);
+	bool by_goal;
 
 	learn_times(i, fi, l);
 	/* Since D was changed: does the flow get its share at this D? */
@@ -166,10 +187,12 @@ static void judge_flow(const struct sched *s, struct flow *f, struct look *l)
 		fi->got = average(fi->got, fi->last.cost);
 		fi->due = average(fi->due, due);
 	}
-	fi->passes = fi->present >= PRESENT_LEAST &&
-		     8 * fi->got < eighths * fi->due &&
-		     (fi->passes || is_under_queued(i, fi));
-	fi->is_short = fi->passes && benefits(i, fi);
+	/* A flow with requests outside asks for more than its share. */
+	by_goal = latency_goal_pursued(f) && is_under_queued(i, fi);
+	fi->passes = by_goal || (fi->present >= PRESENT_LEAST &&
+				 8 * fi->got < eighths * fi->due &&
+				 (fi->passes || is_under_queued(i, fi)));
+	fi->is_short = by_goal || (fi->passes && benefits(i, fi));
 	if (!fi->is_short) {
 		l->paced_sent += fi->last.dispatched;
 		l->paced_bytes += fi->last.bytes;
@@ -177,7 +200,7 @@ static void judge_flow(const struct sched *s, struct flow *f, struct look *l)
 	}
 	l->nr_short++;
 	l->short_bytes += fi->last.bytes;
-	l->unmet |= 16 * fi->got < 15 * fi->due;
+	judge_need(f, l);
 	fi->short_ns += l->ns;
 }
 
@@ -265,8 +288,9 @@ static void pace_drive(struct sched *s, const struct look *l, struct wake *wake)
 	i->looks = 0;
 	i->correction = 0;
 	i->capacity_bytes = i->mean_bytes;
+	/* Probes must not make more than 1 % of the requests slow. */
+	i->probe_at = l->goals ? PROBE_GOAL_LOOKS : PROBE_LOOKS;
 	/* A capacity that was measured in few looks is measured again soon. */
-	i->probe_at = PROBE_LOOKS;
 	if (!i->probes)
 		i->probe_at = PROBE_LOOKS / OPEN_MOST *
 			      min(i->open_looks, (u32)OPEN_MOST);
@@ -317,7 +341,7 @@ static void adapt_loss(struct isolation *i, const struct look *l, u32 most)
 
 	if (l->unmet)
 		i->loss = min(i->loss + step, most);
-	else
+	else if (!l->unsure)
 		i->loss -= min(i->loss, step);
 }
 
@@ -433,7 +457,10 @@ static void decide_open(struct sched *s, const struct look *l,
 		i->capacity = capacity;
 		if (!l->nr_short)
 			return;
-		i->loss = loss_most(s, l);
+		/* A flow with a goal may return: its last loss was right. */
+		if (l->unmet || !l->goals)
+			i->loss = loss_most(s, l);
+		i->loss = min(i->loss, loss_most(s, l));
 		i->quiet = 0;
 		i->trial = 0;
 	}
@@ -547,6 +574,7 @@ void isolation_tick(struct sched *s, u64 now, struct wake *wake)
 {
 	struct isolation *i = &s->isolation;
 
+	latency_tick(s, now);
 	if (!READ_ONCE(s->params.isolation) || !i->nr_slots ||
 	    !flow_any_active(s)) {
 		rest(s, now, wake);

@@ -43,6 +43,11 @@
  *		share, and shrinks while each has it.  Under `auto` it may grow
  *		to ISOLATION_AUTO, and further for short flows that do much of
  *		the work: they use what the others give up.
+ *   goal	A flow that misses its latency goal (latency.h) is short as
+ *		well, with or without its share.  The loss then grows while a
+ *		goal is missed, and shrinks while all are met with ease.  A flow
+ *		with a goal needs no loss for its share: the goal says how much
+ *		the flow needs.  Probes are rarer, to keep out of the tail.
  *   limit	At most so many slots are in use while the drive is paced.  If
  *		the drive has become slower than the pace, requests collect
  *		inside up to the limit.  It grows while it, not the pace, keeps
@@ -96,6 +101,7 @@ enum {
 	LOOK_LEAST_NS		= 2 * 1000 * 1000,
 	LOOK_MOST_NS		= 1000 * 1000 * 1000,
 	PROBE_LOOKS		= 256,	/* from one probe to the next */
+	PROBE_GOAL_LOOKS	= 2048,	/* the same, beside a flow with a goal */
 	PROBE_MEASURES		= 4,	/* looks of a probe that measure */
 	PACE_SHIFT		= 16,
 };
@@ -178,6 +184,12 @@ void isolation_release(struct sched *s, u32 queue, u64 now, struct wake *wake);
 
 void isolation_report(const struct sched *s, struct report *r);
 void isolation_report_flow(const struct isolation_flow *f, struct report *r);
+
+/* Returns the throughput given up now, in thousandths.  A snapshot. */
+static inline u32 isolation_loss(const struct isolation *i)
+{
+	return READ_ONCE(i->paces) ? READ_ONCE(i->loss) : 0;
+}
 
 /* A paced request of @bytes goes: the next one may go later. */
 static inline void isolation_spend(struct isolation *i, u32 bytes)

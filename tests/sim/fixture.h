@@ -46,6 +46,7 @@ extern const struct test wdt_tests[];
 extern const struct test hwabc_tests[];
 extern const struct test kyber_tests[];
 extern const struct test drr_tests[];
+extern const struct test goal_tests[];
 
 /* Keeps the first message only. */
 __attribute__((format(printf, 2, 3)))

@@ -36,6 +36,7 @@ static const struct {
 	{ &mqfq_ops, own_clock_tests, false },
 	{ &mqfq_ops, cost_estimator_tests, true },
 	{ &mqfq_ops, flash_tests, true },
+	{ &mqfq_ops, goal_tests, true },
 	{ &ifq_ops, ifq_tests, false },
 	{ &wdt_ops, wdt_tests, false },
 	{ &hwabc_ops, hwabc_tests, false },
