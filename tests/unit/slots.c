@@ -12,7 +12,8 @@ struct scenario {
 	/* the model: slots of each queue, and queues that were refused one */
 	s64 used[MACHINE_QUEUES];
 	bool waits[MACHINE_QUEUES];
-	u32 depth;
+	s64 held;
+	u32 depth, limit;
 };
 
 static void scenario_init(struct scenario *s, struct random *r, u32 depth)
@@ -20,7 +21,7 @@ static void scenario_init(struct scenario *s, struct random *r, u32 depth)
 	struct topo_place place[MACHINE_QUEUES];
 	u32 i;
 
-	*s = (struct scenario){ .depth = depth };
+	*s = (struct scenario){ .depth = depth, .limit = DEPTH_MAX };
 	s->sched.queue = s->index;
 	s->sched.nr_queues = machine_random(r, place);
 	for (i = 0; i < s->sched.nr_queues; i++) {
@@ -59,9 +60,21 @@ static s64 model_rivals(const struct scenario *s)
 	return sum;
 }
 
+/* D in force. */
+static s64 model_depth(const struct scenario *s)
+{
+	return min(s->depth, s->limit);
+}
+
+/* Negative: a debt. */
+static s64 model_free(const struct scenario *s)
+{
+	return model_depth(s) - model_used(s) - s->held;
+}
+
 static bool model_due(const struct scenario *s, u32 queue, s64 rivals)
 {
-	return s->used[queue] * rivals < s->depth;
+	return s->used[queue] * rivals < model_depth(s);
 }
 
 /* Each woken queue tries to take a slot, and hands over the slots it leaves. */
@@ -72,7 +85,7 @@ static void follow(struct scenario *s, struct wake *wake)
 	while ((queue = wake_next(wake)) != QUEUES_MAX) {
 		assert_true(s->waits[queue]);
 		assert_true(model_due(s, queue, model_rivals(s)));
-		assert_true(model_used(s) < s->depth);
+		assert_true(model_free(s) > 0);
 		slots_withdraw(&s->slots, queue);
 		s->waits[queue] = false;
 		if (slots_take(&s->slots, queue)) {
@@ -90,22 +103,25 @@ static void check(const struct scenario *s)
 	u32 i;
 
 	assert_int_equal(slots_used(&s->slots), model_used(s));
+	assert_int_equal(token_total(&s->slots.tree), model_free(s));
+	assert_int_equal(atomic64_read(&s->slots.held), s->held);
+	assert_int_equal(slots_held(&s->slots), s->held > 0);
 	assert_int_equal(atomic64_read(&s->slots.waiting), model_rivals(s));
 	for (i = 0; i < s->sched.nr_queues; i++) {
 		assert_int_equal(atomic64_read(&s->slots.queue[i].used),
 				 s->used[i]);
 		assert_false(slots_forgot(&s->slots, i));
 		if (s->waits[i] && model_due(s, i, model_rivals(s)))
-			assert_true(model_used(s) >= s->depth);
+			assert_true(model_free(s) <= 0);
 	}
 	/* By the pigeonhole principle no queue waits while a slot is free. */
-	assert_true(!model_rivals(s) || model_used(s) >= s->depth);
+	assert_true(!model_rivals(s) || model_free(s) <= 0);
 }
 
 static void take(struct scenario *s, u32 queue)
 {
 	s64 rivals = model_rivals(s);
-	bool could = model_used(s) < s->depth &&
+	bool could = model_free(s) > 0 &&
 		     (!rivals || model_due(s, queue, rivals + 1)),
 	     got;
 	struct wake wake;
@@ -130,21 +146,29 @@ static void put(struct scenario *s, u32 queue)
 	if (!s->used[queue])
 		return;
 	wake_init(&wake);
+	/* A debt is paid first. */
+	s->held += s->sched.isolation.paces && model_free(s) >= 0;
 	s->used[queue]--;
 	slots_put(&s->slots, queue, &wake);
 	follow(s, &wake);
 }
 
-static void resize(struct scenario *s, u32 depth)
+static void release(struct scenario *s, u32 queue)
 {
 	struct wake wake;
-	u32 queue;
 
 	wake_init(&wake);
-	s->depth = depth;
-	slots_resize(&s->slots, depth, &wake);
-	/* All waiting queues are woken, and not only those due a slot. */
-	while ((queue = wake_next(&wake)) != QUEUES_MAX) {
+	s->held -= s->held > 0;
+	slots_release(&s->slots, queue, &wake);
+	follow(s, &wake);
+}
+
+/* All waiting queues are woken, and not only those due a slot. */
+static void woken_by_resize(struct scenario *s, struct wake *wake)
+{
+	u32 queue;
+
+	while ((queue = wake_next(wake)) != QUEUES_MAX) {
 		assert_true(s->waits[queue]);
 		s->waits[queue] = false;
 	}
@@ -158,6 +182,30 @@ static void resize(struct scenario *s, u32 depth)
 	}
 }
 
+static void resize(struct scenario *s, u32 depth)
+{
+	struct wake wake;
+
+	wake_init(&wake);
+	s->depth = depth;
+	slots_resize(&s->slots, depth, &wake);
+	woken_by_resize(s, &wake);
+}
+
+static void set_limit(struct scenario *s, u32 limit)
+{
+	bool changes = limit != s->limit;
+	struct wake wake;
+
+	wake_init(&wake);
+	s->limit = limit;
+	slots_limit(&s->slots, limit, &wake);
+	if (changes)
+		woken_by_resize(s, &wake);
+	else
+		assert_int_equal(wake_next(&wake), QUEUES_MAX);
+}
+
 static void slots_match_a_model(void **state)
 {
 	struct random r = random_seeded("unit/slots");
@@ -167,12 +215,20 @@ static void slots_match_a_model(void **state)
 
 	(void)state;
 	for (round = 0; round < random_rounds(60); round++) {
+		bool paced = random_once_in(&r, 2);
+
 		scenario_init(&s, &r, 1 + random_below(&r, 40));
 		for (step = 0; step < 800; step++) {
 			u32 queue = random_below(&r, s.sched.nr_queues);
 
+			if (paced && random_once_in(&r, 50))
+				s.sched.isolation.paces = random_once_in(&r, 2);
 			if (random_once_in(&r, 100))
 				resize(&s, 1 + random_below(&r, 40));
+			else if (paced && random_once_in(&r, 50))
+				set_limit(&s, 1 + random_below(&r, 50));
+			else if (s.held && random_once_in(&r, 3))
+				release(&s, queue);
 			else if (random_below(&r, 100) < 55)
 				take(&s, queue);
 			else
@@ -186,6 +242,10 @@ static void slots_match_a_model(void **state)
 		for (i = 0; i < s.sched.nr_queues; i++)
 			while (s.used[i])
 				put(&s, i);
+		while (s.held)
+			release(&s, 0);
+		check(&s);
+		assert_int_equal(model_free(&s), model_depth(&s));
 		scenario_deinit(&s);
 	}
 }
@@ -201,7 +261,9 @@ static void four_init(struct scenario *s, u32 depth, bool parts)
 {
 	u32 i;
 
-	*s = (struct scenario){ .depth = depth, .sched.queue = s->index };
+	*s = (struct scenario){ .depth = depth,
+				.limit = DEPTH_MAX,
+				.sched.queue = s->index };
 	s->sched.nr_queues = 4;
 	for (i = 0; i < 4; i++) {
 		queue_init(&s->queue[i], &s->sched, i);
@@ -223,6 +285,8 @@ static void four_deinit(struct scenario *s)
 	for (i = 0; i < 4; i++)
 		while (s->used[i])
 			put(s, i);
+	while (s->held)
+		release(s, 0);
 	scenario_deinit(s);
 }
 
@@ -318,6 +382,138 @@ static void queue_that_waits_twice_counts_once(void **state)
 	four_deinit(&s);
 }
 
+/* ------------------------------------------------- slots kept from queues */
+
+/* A slot that returns while the drive is paced waits for the pace. */
+static void held_slot_wakes_no_queue_until_released(void **state)
+{
+	static struct scenario s;
+	struct wake wake;
+
+	(void)state;
+	four_init(&s, 2, true);
+	take_many(&s, 0, 2);
+	take(&s, 1);
+	s.sched.isolation.paces = true;
+	assert_int_equal(put_and_look(&s, 0), 0);
+	s.held = 1;
+	check(&s);
+	/* It is no free slot for another queue, either. */
+	take(&s, 2);
+	assert_true(s.waits[2]);
+	wake_init(&wake);
+	slots_wake(&s.slots, 3, &wake);
+	assert_int_equal(wake_next(&wake), QUEUES_MAX);
+	s.waits[3] = true;
+	check(&s);
+	release(&s, 0);
+	assert_int_equal(s.used[1], 1);
+	check(&s);
+	/* There is nothing left to release. */
+	release(&s, 0);
+	assert_int_equal(s.used[2] + s.used[3], 0);
+	check(&s);
+	four_deinit(&s);
+}
+
+/* Slots are given to the queue nearest to the one that releases them. */
+static void released_slot_goes_to_the_nearest_queue(void **state)
+{
+	static struct scenario s;
+	u32 to;
+
+	(void)state;
+	for (to = 0; to < 4; to++) {
+		four_init(&s, 1, true);
+		take(&s, 0);
+		take(&s, 1);
+		take(&s, 2);
+		take(&s, 3);
+		s.sched.isolation.paces = true;
+		put(&s, 0);
+		assert_int_equal(s.held, 1);
+		take(&s, 0);
+		release(&s, to);
+		assert_int_equal(s.used[to], 1);
+		check(&s);
+		four_deinit(&s);
+	}
+}
+
+/* D was lowered: slots that return repay it, and none of them is held. */
+static void debt_is_paid_before_a_slot_is_held(void **state)
+{
+	static struct scenario s;
+
+	(void)state;
+	four_init(&s, 4, true);
+	take_many(&s, 0, 4);
+	s.sched.isolation.paces = true;
+	set_limit(&s, 2);
+	put(&s, 0);
+	put(&s, 0);
+	assert_int_equal(s.held, 0);
+	assert_int_equal(token_total(&s.slots.tree), 0);
+	put(&s, 0);
+	assert_int_equal(s.held, 1);
+	check(&s);
+	four_deinit(&s);
+}
+
+/* All slots are held, then D is lowered: those released first repay it. */
+static void held_slots_repay_a_debt(void **state)
+{
+	static struct scenario s;
+
+	(void)state;
+	four_init(&s, 4, true);
+	take_many(&s, 0, 4);
+	s.sched.isolation.paces = true;
+	while (s.used[0])
+		put(&s, 0);
+	assert_int_equal(s.held, 4);
+	resize(&s, 2);
+	assert_int_equal(token_total(&s.slots.tree), -2);
+	take(&s, 1);
+	release(&s, 0);
+	release(&s, 0);
+	assert_true(s.waits[1]);
+	release(&s, 0);
+	assert_int_equal(s.used[1], 1);
+	check(&s);
+	four_deinit(&s);
+}
+
+static void lesser_of_depth_and_limit_is_in_force(void **state)
+{
+	static struct scenario s;
+
+	(void)state;
+	four_init(&s, 4, true);
+	set_limit(&s, 2);
+	take_many(&s, 0, 2);
+	take(&s, 1);
+	assert_true(s.waits[1]);
+	resize(&s, 8);
+	take(&s, 1);
+	assert_true(s.waits[1]);
+	/* All waiting queues look again. */
+	set_limit(&s, 3);
+	take(&s, 1);
+	assert_int_equal(s.used[1], 1);
+	take(&s, 1);
+	assert_true(s.waits[1]);
+	set_limit(&s, 3);
+	assert_true(s.waits[1]);
+	set_limit(&s, DEPTH_MAX);
+	take_many(&s, 1, 5);
+	assert_int_equal(s.used[1], 6);
+	check(&s);
+	resize(&s, 1);
+	check(&s);
+	four_deinit(&s);
+}
+
 /* A queue whose other obstacle is gone runs if a slot is free, or waits. */
 static void queue_is_woken_for_a_free_slot_alone(void **state)
 {
@@ -404,6 +600,11 @@ int main(void)
 		cmocka_unit_test(free_slot_is_left_to_the_woken_queue),
 		cmocka_unit_test(woken_queue_finds_its_slot_on_its_path),
 		cmocka_unit_test(queue_that_waits_twice_counts_once),
+		cmocka_unit_test(held_slot_wakes_no_queue_until_released),
+		cmocka_unit_test(released_slot_goes_to_the_nearest_queue),
+		cmocka_unit_test(debt_is_paid_before_a_slot_is_held),
+		cmocka_unit_test(held_slots_repay_a_debt),
+		cmocka_unit_test(lesser_of_depth_and_limit_is_in_force),
 		cmocka_unit_test(queue_is_woken_for_a_free_slot_alone),
 		cmocka_unit_test(largest_machine_in_used_memory),
 		cmocka_unit_test(init_fails_without_memory),
