@@ -61,6 +61,7 @@ SHARED_UNIT = {
     "engine_hooks": ["hooks"],
     "hwabc_hooks": ["hooks"],
     "ifq": ["hooks"],
+    "isolation": ["hooks"],
     "kyber_fair": ["hooks"],
 }
 

@@ -1,0 +1,1283 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * The decisions of isolation.c, from counters that the test sets.  A reader has
+ * weight 1000 and keeps one request of 4 KiB.  The others have weight 100 and
+ * keep 50 of 64 KiB.  The drive does 100 requests of theirs in a look of 2 ms.
+ */
+#include "hooks.h"
+#include "sched/core/engine.h"
+#include "sched/core/policies.h"
+
+enum {
+	LOOK_NS		= LOOK_LEAST_NS,
+	DEPTH		= 64,
+	KNOWN		= 6,		/* looks until the capacity is known */
+	TRIAL		= 32,		/* paced looks that judge the benefit */
+	FIRST_PROBE	= 96,		/* paced looks before the first probe */
+	PROBE		= 6,		/* looks of a probe */
+};
+
+/* The work of a flow in each look. */
+struct act {
+	u32 done, bytes;
+	u64 service_ns, wait_ns;	/* of each request */
+	u32 inside;			/* requests in the drive all the time */
+};
+
+struct scene {
+	struct hooks h;
+	struct flow *reader, *others;
+	struct act reads, other;
+	struct wake wake;
+};
+
+static const struct act slow_reads = {
+	.done = 2, .bytes = 4096, .service_ns = MS, .inside = 1,
+};
+static const struct act fast_reads = {
+	.done = 8, .bytes = 4096, .service_ns = MS / 4, .inside = 1,
+};
+static const struct act deep = {
+	.done = 100,
+	.bytes = 65536,
+	.service_ns = MS,
+	.wait_ns = 3 * MS,
+	.inside = 50,
+};
+static const struct act nothing;
+
+static struct isolation *iso(struct scene *x)
+{
+	return &x->h.sched.isolation;
+}
+
+static struct slots *slots(struct scene *x)
+{
+	return &((struct engine *)x->h.sched.own)->slots;
+}
+
+static struct isolation_flow *reader(struct scene *x)
+{
+	return &x->reader->isolation;
+}
+
+/* Makes @f active. */
+static void first_io(struct scene *x, struct flow *f)
+{
+	struct io *io = hooks_insert(&x->h, 0, f, 4096, 0);
+
+	assert_ptr_equal(hooks_dispatch(&x->h, 0, DISPATCH_IO), io);
+	hooks_complete(&x->h, io);
+}
+
+static void tick(struct scene *x)
+{
+	wake_init(&x->wake);
+	isolation_tick(&x->h.sched, x->h.now, &x->wake);
+}
+
+static void see(struct flow *f)
+{
+	struct flow_totals t;
+
+	flow_totals(f, &t);
+	f->isolation.seen = (struct isolation_counts){
+		t.dispatched, t.done, t.cost, t.bytes, t.wait_ns, t.service_ns,
+	};
+}
+
+static void scene_open(struct scene *x, u32 percent)
+{
+	struct sched_params p;
+
+	*x = (struct scene){ .reads = slow_reads, .other = deep };
+	sched_params_init(&drr_ops, &p);
+	p.depth = DEPTH;
+	p.isolation = percent;
+	hooks_open(&x->h, &drr_ops, &p, 2);
+	x->reader = hooks_flow(&x->h, 1000);
+	x->others = hooks_flow(&x->h, 100);
+	first_io(x, x->reader);
+	first_io(x, x->others);
+	/* These two requests are not of a look. */
+	see(x->reader);
+	see(x->others);
+	tick(x);
+}
+
+static void scene_close(struct scene *x)
+{
+	assert_int_equal(slots_used(slots(x)), 0);
+	hooks_close(&x->h);
+}
+
+/* @ns pass; the flow does its work in queue 1. */
+static void do_work(struct flow *f, const struct act *a, u64 ns)
+{
+	struct flow_queue *fq = &f->fq[1];
+	u64 now = a->done * ns / LOOK_NS,
+	    done = (u64)atomic64_read(&fq->done) + now;
+
+	fq->dispatched = done + a->inside;
+	fq->inserted = fq->dispatched;
+	fq->bytes += now * a->bytes;
+	fq->wait_ns += now * a->wait_ns;
+	atomic64_set(&fq->done, (s64)done);
+	atomic64_add((s64)now * a->bytes, &fq->cost);
+	atomic64_add((s64)(now * a->service_ns), &fq->service_ns);
+}
+
+/* Passes the time of a look, and has the look taken. */
+static void look_behind(struct scene *x)
+{
+	u64 ns = iso(x)->at_ns - x->h.now;
+
+	do_work(x->reader, &x->reads, ns);
+	do_work(x->others, &x->other, ns);
+	x->h.now += ns;
+	tick(x);
+}
+
+/* The same; requests have kept up with the pace, so the next may go now. */
+static void look(struct scene *x)
+{
+	if (iso(x)->paces)
+		atomic64_set(&iso(x)->next_ns, (s64)iso(x)->at_ns);
+	look_behind(x);
+}
+
+static void looks(struct scene *x, u32 n)
+{
+	while (n--)
+		look(x);
+}
+
+static void open_and_pace(struct scene *x, u32 percent)
+{
+	scene_open(x, percent);
+	looks(x, KNOWN);
+	assert_int_equal(iso(x)->state, ISOLATION_PACED);
+}
+
+static void assert_open(struct scene *x)
+{
+	assert_int_equal(iso(x)->state, ISOLATION_OPEN);
+	assert_false(iso(x)->paces);
+	assert_int_equal(slots(x)->limit, DEPTH_MAX);
+	assert_false(slots_held(slots(x)));
+}
+
+static u64 rate_of_bytes(u64 bytes)
+{
+	return (bytes << 20) / LOOK_NS;
+}
+
+static void assert_near(u64 got, u64 want, u64 permille)
+{
+	assert_in_range(got, want - want * permille / 1000,
+			want + want * permille / 1000);
+}
+
+/* ------------------------------------------------------------ beginning, end */
+
+static void pacing_waits_for_the_capacity(void **state)
+{
+	u64 short_rate = rate_of_bytes(2 * 4096),
+	    capacity = rate_of_bytes(100 * 65536) + short_rate;
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 8);
+	looks(&x, KNOWN - 1);
+	assert_true(reader(&x)->is_short);
+	assert_open(&x);
+	assert_int_equal(iso(&x)->capacity, 0);
+	look(&x);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	assert_true(iso(&x)->paces);
+	assert_near(iso(&x)->capacity, capacity, 1);
+	/* The others have 92 % less the short flow's: 64 KiB every 22 us. */
+	assert_int_equal(iso(&x)->loss, 80);
+	assert_near(iso(&x)->pace,
+		    (1ULL << 36) / (capacity * 92 / 100 - short_rate), 1);
+	assert_near(iso(&x)->pace, 21740, 2);
+	assert_int_equal(iso(&x)->limit, DEPTH / 4);
+	assert_int_equal(slots(&x)->limit, DEPTH / 4);
+	assert_int_equal(atomic64_read(&iso(&x)->next_ns), x.h.now);
+	scene_close(&x);
+}
+
+/* Tick asks for the next look, and takes none before. */
+static void looks_come_at_their_time(void **state)
+{
+	struct scene x;
+	u64 at;
+
+	(void)state;
+	scene_open(&x, 8);
+	at = x.h.now + LOOK_NS;
+	assert_int_equal(x.wake.at_ns, at);
+	do_work(x.reader, &x.reads, LOOK_NS);
+	x.h.now = at - 1;
+	tick(&x);
+	assert_int_equal(x.wake.at_ns, at);
+	assert_int_equal(reader(&x)->present, 0);
+	x.h.now = at;
+	tick(&x);
+	assert_int_equal(x.wake.at_ns, at + LOOK_NS);
+	assert_int_equal(reader(&x)->present, 1);
+	scene_close(&x);
+}
+
+/* A look takes two mean times in the open drive, but at most a second. */
+static void looks_are_as_long_as_the_drive_is_slow(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 8);
+	x.other.service_ns = 5 * MS;
+	x.reads.service_ns = 5 * MS;
+	looks(&x, 10);
+	assert_near(iso(&x)->at_ns - x.h.now, 10 * MS, 1);
+	scene_close(&x);
+	scene_open(&x, 8);
+	x.other.service_ns = 5000 * MS;
+	x.reads.service_ns = 5000 * MS;
+	looks(&x, 40);
+	assert_int_equal(iso(&x)->at_ns - x.h.now, LOOK_MOST_NS);
+	scene_close(&x);
+}
+
+static void pacing_ends_when_the_short_flow_is_gone(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	x.reads = nothing;
+	look(&x);
+	assert_true(iso(&x)->paces);
+	assert_false(reader(&x)->is_short);
+	look(&x);
+	assert_open(&x);
+	/* It comes back, and the capacity is measured anew. */
+	x.reads = slow_reads;
+	looks(&x, KNOWN - 1);
+	assert_open(&x);
+	look(&x);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	scene_close(&x);
+}
+
+static void pacing_ends_when_no_flow_is_active(void **state)
+{
+	struct scene x;
+	bool changed;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	x.reads = x.other = nothing;
+	do_work(x.reader, &nothing, LOOK_NS);
+	do_work(x.others, &nothing, LOOK_NS);
+	flow_sweep(&x.h.sched, x.h.now, &changed);
+	while (flow_sweep(&x.h.sched, x.h.now += FLOW_GRACE_NS, &changed))
+		;
+	tick(&x);
+	assert_open(&x);
+	assert_int_equal(x.wake.at_ns, 0);
+	assert_int_equal(iso(&x)->capacity, 0);
+	assert_int_equal(iso(&x)->look_ns, 0);
+	scene_close(&x);
+}
+
+/* ------------------------------------------------------ the flows that are short */
+
+/* Returns whether the drive is ever paced in 100 looks. */
+static bool is_paced_for(const struct act *reads, u32 weight)
+{
+	struct scene x;
+	u32 i;
+	bool paced = false;
+
+	scene_open(&x, 8);
+	flow_set_weight(x.reader, weight);
+	x.reads = *reads;
+	for (i = 0; i < 100; i++) {
+		look(&x);
+		paced |= iso(&x)->paces;
+	}
+	scene_close(&x);
+	return paced;
+}
+
+static void flow_that_waits_outside_is_not_short(void **state)
+{
+	struct act reads = slow_reads;
+
+	(void)state;
+	assert_true(is_paced_for(&reads, 1000));
+	/* As long as in the drive: it may have no more requests. */
+	reads.wait_ns = reads.service_ns;
+	assert_true(is_paced_for(&reads, 1000));
+	reads.wait_ns = reads.service_ns * 5 / 4;
+	assert_false(is_paced_for(&reads, 1000));
+}
+
+/* 99 requests in 100, of 64 KiB, are the others'. */
+static void flow_with_its_share_is_not_short(void **state)
+{
+	struct act reads = slow_reads;
+
+	(void)state;
+	reads.bytes = 65536;
+	/* It has 2 / 102, and 100 / 5100 are due to weight 2. */
+	assert_false(is_paced_for(&reads, 2));
+	/* 7/8 of the due part: 2 / 102 is 0.84 of 2.4 / 102.4. */
+	assert_false(is_paced_for(&reads, 1));
+	assert_true(is_paced_for(&reads, 3));
+}
+
+static void absent_flow_is_not_short(void **state)
+{
+	(void)state;
+	assert_false(is_paced_for(&nothing, 1000));
+}
+
+/* A flow counts as present from the second look with requests on. */
+static void flow_is_short_from_its_second_look_on(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 8);
+	x.reads = nothing;
+	looks(&x, 10);
+	assert_int_equal(reader(&x)->present, 0);
+	x.reads = slow_reads;
+	look(&x);
+	assert_false(reader(&x)->passes);
+	assert_open(&x);
+	look(&x);
+	assert_true(reader(&x)->passes);
+	assert_true(reader(&x)->is_short);
+	assert_true(iso(&x)->paces);
+	scene_close(&x);
+}
+
+/* One request in the drive for many looks is presence too. */
+static void flow_with_a_long_request_is_present(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 8);
+	x.reads.done = 0;
+	looks(&x, 5);
+	assert_int_equal(reader(&x)->present, 5);
+	assert_true(reader(&x)->is_short);
+	scene_close(&x);
+}
+
+/* Once below its share a flow stays so until it has 9/8 of it. */
+static void flow_passes_until_it_clearly_has_its_share(void **state)
+{
+	static const struct {
+		u32 done;
+		bool passes;
+	} steps[] = {
+		/* of 100 + done, one third is due: weight 50 */
+		{ 20, true },  { 43, true },  { 54, true },
+		{ 70, false }, { 46, false }, { 30, true },
+	};
+	struct scene x;
+	u32 i;
+
+	(void)state;
+	scene_open(&x, 8);
+	flow_set_weight(x.reader, 50);
+	x.reads.bytes = 65536;
+	for (i = 0; i < ARRAY_SIZE(steps); i++) {
+		x.reads.done = steps[i].done;
+		looks(&x, 40);
+		assert_int_equal(reader(&x)->passes, steps[i].passes);
+	}
+	scene_close(&x);
+}
+
+/* ------------------------------------------------------------------- benefit */
+
+/* The drive is not the cause if its requests take as long while it is paced. */
+static void flow_that_does_not_gain_is_not_short(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	looks(&x, TRIAL - 1);
+	assert_true(reader(&x)->is_short);
+	assert_true(iso(&x)->paces);
+	looks(&x, 3);
+	assert_false(reader(&x)->is_short);
+	/* It is below its share, so its requests pass. */
+	assert_true(reader(&x)->passes);
+	assert_true(reader(&x)->pass_until > 0);
+	assert_open(&x);
+	looks(&x, 100);
+	assert_open(&x);
+	/* Its requests take half more than the least time now. */
+	x.reads.service_ns = 3 * MS / 2;
+	looks(&x, 10);
+	assert_open(&x);
+	x.reads.service_ns = 8 * MS / 5;
+	looks(&x, 10);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	scene_close(&x);
+}
+
+/* A quarter less is a gain: 4/3 of the paced time is less than the open one. */
+static void flow_that_gains_a_quarter_stays_short(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	x.reads.service_ns = MS * 74 / 100;
+	looks(&x, TRIAL + 20);
+	assert_true(reader(&x)->is_short);
+	assert_true(iso(&x)->paces);
+	x.reads.service_ns = MS * 76 / 100;
+	looks(&x, 4);
+	assert_false(reader(&x)->is_short);
+	assert_open(&x);
+	scene_close(&x);
+}
+
+/* The times of reads of 4 KiB are not those of reads of 16 KiB. */
+static void times_are_those_of_one_size(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	looks(&x, TRIAL + 5);
+	assert_open(&x);
+	looks(&x, 10);
+	assert_false(reader(&x)->is_short);
+	x.reads.bytes = 6144;
+	looks(&x, 10);
+	assert_false(reader(&x)->is_short);
+	x.reads.bytes = 16384;
+	looks(&x, 10);
+	assert_true(iso(&x)->paces);
+	assert_int_equal(reader(&x)->mean_cost, 16384);
+	/* Less than half as large, too. */
+	looks(&x, TRIAL + 5);
+	assert_open(&x);
+	x.reads.bytes = 8192;
+	looks(&x, 10);
+	assert_open(&x);
+	x.reads.bytes = 4096;
+	looks(&x, 10);
+	assert_true(iso(&x)->paces);
+	scene_close(&x);
+}
+
+/* Beside others an open drive does not show the least time of a request. */
+static void least_time_is_learned_alone_or_paced(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 8);
+	looks(&x, KNOWN);
+	assert_int_equal(reader(&x)->least_ns, 0);
+	x.reads = fast_reads;
+	look(&x);
+	assert_int_equal(reader(&x)->least_ns, MS / 4);
+	assert_near(reader(&x)->open_ns, MS, 1);
+	scene_close(&x);
+	scene_open(&x, 8);
+	x.other = nothing;
+	x.reads = fast_reads;
+	look(&x);
+	assert_int_equal(reader(&x)->least_ns, MS / 4);
+	/* Alone it has its share. */
+	looks(&x, 20);
+	assert_open(&x);
+	scene_close(&x);
+}
+
+/* -------------------------------------------------------------- loss and bound */
+
+/* Reads with about the share that is due to weight 50, in requests of 64 KiB. */
+static void reads_of_a_third(struct scene *x, u32 done)
+{
+	flow_set_weight(x->reader, 50);
+	x->reads.bytes = 65536;
+	x->reads.done = done;
+}
+
+static void loss_follows_the_short_flow(void **state)
+{
+	struct scene x;
+	u32 i;
+
+	(void)state;
+	scene_open(&x, 8);
+	reads_of_a_third(&x, 20);
+	looks(&x, KNOWN);
+	assert_true(iso(&x)->paces);
+	assert_int_equal(iso(&x)->loss, 80);
+	/* It never grows beyond the tunable. */
+	x.reads.service_ns = MS / 2;
+	for (i = 0; i < 20; i++) {
+		look(&x);
+		assert_int_equal(iso(&x)->loss, 80);
+	}
+	/* It has 51 of 151: its share, and not clearly more. */
+	x.reads.done = 51;
+	looks(&x, 20);
+	assert_true(reader(&x)->is_short);
+	assert_int_equal(iso(&x)->loss, 0);
+	/* An eighth at a look. */
+	x.reads.done = 20;
+	looks(&x, 3);
+	assert_in_range(iso(&x)->loss, 20, 30);
+	looks(&x, 6);
+	assert_int_equal(iso(&x)->loss, 80);
+	/* The user sets less. */
+	x.h.sched.params.isolation = 3;
+	look(&x);
+	assert_int_equal(iso(&x)->loss, 30);
+	scene_close(&x);
+}
+
+/* Pacing lets in capacity * (1 - loss), however little the short flow does. */
+static void pace_keeps_the_bound(void **state)
+{
+	static const u32 percents[] = { 1, 6, 25, 90 };
+	struct scene x;
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(percents); i++) {
+		u64 total, rate;
+
+		open_and_pace(&x, percents[i]);
+		rate = (1ULL << 36) / iso(&x)->pace + rate_of_bytes(2 * 4096);
+		total = iso(&x)->capacity * (100 - percents[i]) / 100;
+		assert_near(rate, total, 2);
+		/*
+		 * The drive does all that is let in: the pace does not drift.
+		 * The work of a look is what the bound allows.
+		 */
+		x.other.done = 100 - percents[i];
+		x.other.service_ns = x.reads.service_ns = MS / 2;
+		looks(&x, 60);
+		assert_true(iso(&x)->paces);
+		rate = (1ULL << 36) / iso(&x)->pace + rate_of_bytes(2 * 4096);
+		assert_true(rate >=
+			    total - iso(&x)->capacity / 32 - total / 500);
+		assert_true(rate <=
+			    total + iso(&x)->capacity / 32 + total / 500);
+		scene_close(&x);
+	}
+}
+
+/* If requests come late the pace rises, but by no more than 1/32. */
+static void late_requests_raise_the_pace_a_little(void **state)
+{
+	struct scene x;
+	u64 before, rate;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	before = (1ULL << 36) / iso(&x)->pace;
+	x.reads.service_ns = MS / 2;
+	x.other.done = 85;
+	look(&x);
+	rate = (1ULL << 36) / iso(&x)->pace;
+	assert_true(rate > before);
+	looks(&x, 60);
+	rate = (1ULL << 36) / iso(&x)->pace;
+	assert_near(rate, before + iso(&x)->capacity / 32, 2);
+	/* It falls again, and a drive that does more than wanted is slowed. */
+	x.other.done = 99;
+	looks(&x, 25);
+	rate = (1ULL << 36) / iso(&x)->pace;
+	assert_near(rate, before - iso(&x)->capacity / 32, 2);
+	scene_close(&x);
+}
+
+static void auto_gives_more_to_a_flow_that_does_much(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, ISOLATION_AUTO);
+	x.h.sched.params.isolation_auto = 1;
+	/* Weight 1000 is due 91 %, and it does a third of the work. */
+	x.reads = (struct act){ 50, 65536, MS, 0, 25 };
+	looks(&x, KNOWN);
+	assert_true(iso(&x)->paces);
+	assert_int_equal(iso(&x)->loss, 60 + 80 / 3);
+	scene_close(&x);
+	open_and_pace(&x, ISOLATION_AUTO);
+	assert_int_equal(iso(&x)->loss, 60);
+	scene_close(&x);
+}
+
+/* A short flow that does nearly all of the work leaves the others a little. */
+static void the_others_always_get_a_little(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 50);
+	x.reads = (struct act){ 75, 65536, MS, 0, 38 };
+	x.other.done = 25;
+	looks(&x, KNOWN);
+	assert_true(iso(&x)->paces);
+	assert_near((1ULL << 36) / iso(&x)->pace, iso(&x)->capacity / 64, 1);
+	scene_close(&x);
+}
+
+/* ------------------------------------------------------------ requests that pass */
+
+static void short_flow_passes_up_to_two_looks_of_its_share(void **state)
+{
+	u64 due = (100 * 65536 + 2 * 4096) * 2 * 10ULL / 11, until;
+	struct scene x;
+	struct io *io;
+	u32 n = 0;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	until = reader(&x)->pass_until;
+	assert_near(until - (u64)atomic64_read(&x.reader->pos), due, 1);
+	assert_int_equal(x.others->isolation.pass_until, 0);
+	/* Requests before that position pass, and take no slot. */
+	for (;;) {
+		u64 pos = (u64)atomic64_read(&x.reader->pos);
+		bool passes;
+
+		io = hooks_insert(&x.h, 0, x.reader, 1 << 20, 0);
+		passes = io->flags & IO_EXEMPT;
+		assert_int_equal(passes, pos < until);
+		assert_int_equal(!!(io->flags & IO_URGENT), passes);
+		assert_ptr_equal(hooks_dispatch(&x.h, 0, DISPATCH_IO), io);
+		assert_int_equal(!!(io->flags & IO_SLOT), !passes);
+		hooks_complete(&x.h, io);
+		if (!passes)
+			break;
+		n++;
+	}
+	assert_in_range(n, due >> 20, (due >> 20) + 1);
+	/* Requests of the others do not pass. */
+	io = hooks_insert(&x.h, 0, x.others, 4096, 0);
+	assert_int_equal(io->flags & (IO_EXEMPT | IO_URGENT), 0);
+	hooks_drain(&x.h);
+	/* The next look lets the reader pass again. */
+	look(&x);
+	assert_true(reader(&x)->pass_until > until);
+	/* A flow that is not short any more does not pass. */
+	x.reads = nothing;
+	look(&x);
+	assert_int_equal(reader(&x)->pass_until, 0);
+	scene_close(&x);
+}
+
+/* ---------------------------------------------------------------------- probes */
+
+static void probe_opens_the_drive_for_six_looks(void **state)
+{
+	struct scene x;
+	u32 i;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	x.reads = fast_reads;
+	x.other.done = 92;
+	looks(&x, FIRST_PROBE - 1);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	look(&x);
+	assert_int_equal(iso(&x)->state, ISOLATION_PROBE);
+	assert_false(iso(&x)->paces);
+	assert_int_equal(slots(&x)->limit, DEPTH_MAX);
+	x.reads = slow_reads;
+	x.other.done = 100;
+	for (i = 0; i < PROBE - 1; i++) {
+		look(&x);
+		assert_int_equal(iso(&x)->state, ISOLATION_PROBE);
+	}
+	look(&x);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	assert_int_equal(iso(&x)->probes, 1);
+	assert_true(iso(&x)->paces);
+	/* Later probes come after 256 looks. */
+	x.reads = fast_reads;
+	x.other.done = 92;
+	looks(&x, PROBE_LOOKS - 1);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	look(&x);
+	assert_int_equal(iso(&x)->state, ISOLATION_PROBE);
+	scene_close(&x);
+}
+
+/* Runs until a probe has ended in which the others do @done in a look. */
+static u64 capacity_after_probe(struct scene *x, u32 done)
+{
+	u64 probes = iso(x)->probes;
+
+	x->reads = fast_reads;
+	x->other.done = 92;
+	while (iso(x)->state == ISOLATION_PACED)
+		look(x);
+	x->other.done = done;
+	x->reads = slow_reads;
+	while (iso(x)->probes == probes)
+		look(x);
+	return iso(x)->capacity;
+}
+
+static void capacity_follows_the_probes(void **state)
+{
+	u64 full = rate_of_bytes(100 * 65536 + 2 * 4096);
+	struct scene x;
+
+	(void)state;
+	/* More is believed by half, less by a quarter, much less at once. */
+	open_and_pace(&x, 8);
+	assert_near(capacity_after_probe(&x, 110), full * 105 / 100, 2);
+	scene_close(&x);
+	open_and_pace(&x, 8);
+	assert_near(capacity_after_probe(&x, 90), full * 975 / 1000, 2);
+	scene_close(&x);
+	open_and_pace(&x, 8);
+	x.other.inside = 25;
+	assert_near(capacity_after_probe(&x, 92), full * 98 / 100, 2);
+	scene_close(&x);
+}
+
+/* The drive has become much slower: as full as before, it does half. */
+static void capacity_falls_at_once_if_it_is_much_less(void **state)
+{
+	u64 half = rate_of_bytes(50 * 65536 + 2 * 4096);
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	x.other.service_ns = 2 * MS;
+	assert_near(capacity_after_probe(&x, 50), half, 2);
+	scene_close(&x);
+}
+
+static void other_sizes_ask_for_a_probe(void **state)
+{
+	struct scene x;
+	u32 i;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	x.reads = fast_reads;
+	/* A ninth more is the same mix. */
+	x.other.bytes = 65536 / 9 * 10;
+	looks(&x, 30);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	x.other.bytes = 65536 * 5 / 4;
+	for (i = 0; iso(&x)->state == ISOLATION_PACED; i++)
+		look(&x);
+	assert_int_equal(iso(&x)->state, ISOLATION_PROBE);
+	assert_in_range(i, 1, 8);
+	scene_close(&x);
+	/* Not before sixteen looks. */
+	open_and_pace(&x, 8);
+	x.reads = fast_reads;
+	x.other.bytes = 32768;
+	looks(&x, 15);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	look(&x);
+	assert_int_equal(iso(&x)->state, ISOLATION_PROBE);
+	scene_close(&x);
+}
+
+/* ----------------------------------------------------------------------- limit */
+
+/* Mean requests inside that keep a limit of @limit as it is. */
+static void inside(struct scene *x, u32 limit)
+{
+	x->other.service_ns = (u64)limit * LOOK_NS / x->other.done;
+}
+
+static void limit_grows_while_it_keeps_requests_out(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	x.reads = fast_reads;
+	x.other.done = 92;
+	inside(&x, 16);
+	looks(&x, 3);
+	assert_int_equal(iso(&x)->limit, 16);
+	/* The pace would have let more go: next_ns stays in the past. */
+	atomic64_set(&iso(&x)->next_ns, (s64)iso(&x)->at_ns - LOOK_NS / 256);
+	look_behind(&x);
+	assert_int_equal(iso(&x)->limit, 20);
+	assert_int_equal(slots(&x)->limit, 20);
+	/* A little behind is on time. */
+	inside(&x, 20);
+	atomic64_set(&iso(&x)->next_ns, (s64)iso(&x)->at_ns - LOOK_NS / 260);
+	look_behind(&x);
+	assert_int_equal(iso(&x)->limit, 20);
+	scene_close(&x);
+}
+
+static void limit_shrinks_while_half_of_it_is_free(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	x.reads = fast_reads;
+	x.other.done = 92;
+	inside(&x, 6);
+	look(&x);
+	assert_int_equal(iso(&x)->limit, 14);
+	inside(&x, 1);
+	looks(&x, 40);
+	assert_int_equal(iso(&x)->limit, 7);
+	assert_int_equal(slots(&x)->limit, 7);
+	scene_close(&x);
+}
+
+/* A limit of D limits nothing, so the drive has become slower than the pace. */
+static void limit_that_reaches_depth_asks_for_a_probe(void **state)
+{
+	struct scene x;
+	u32 n = 0;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	x.reads = fast_reads;
+	inside(&x, 60);
+	while (iso(&x)->limit < DEPTH) {
+		look_behind(&x);
+		assert_true(iso(&x)->limit <= DEPTH);
+		assert_true(++n < 10);
+	}
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	look(&x);
+	assert_int_equal(iso(&x)->state, ISOLATION_PROBE);
+	scene_close(&x);
+}
+
+/* --------------------------------------------------------------- slots held back */
+
+/* Sends @n requests of the others, and completes them while paced. */
+static void hold_slots(struct scene *x, u32 n)
+{
+	struct io *io[HOOKS_IOS];
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		hooks_insert(&x->h, 0, x->others, 65536, 0);
+		io[i] = hooks_dispatch(&x->h, 0, DISPATCH_IO);
+	}
+	for (i = 0; i < n; i++)
+		hooks_complete(&x->h, io[i]);
+}
+
+/* Each request that is sent moves the time of the next by its bytes. */
+static void requests_advance_the_pace(void **state)
+{
+	struct scene x;
+	s64 before;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	before = atomic64_read(&iso(&x)->next_ns);
+	hold_slots(&x, 3);
+	assert_int_equal(atomic64_read(&iso(&x)->next_ns) - before,
+			 3 * iso(&x)->pace);
+	assert_int_equal(atomic64_read(&slots(&x)->held), 3);
+	scene_close(&x);
+}
+
+static void held_slots_are_released_in_time(void **state)
+{
+	struct scene x;
+	u64 due;
+	u32 i;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	hold_slots(&x, 4);
+	due = (u64)atomic64_read(&iso(&x)->next_ns);
+	hooks_insert(&x.h, 1, x.others, 65536, 0);
+	hooks_dispatch(&x.h, 1, DISPATCH_IO);
+	x.h.now = due - 1;
+	tick(&x);
+	assert_int_equal(atomic64_read(&slots(&x)->held), 4);
+	assert_true(x.wake.at_ns <= due + LOOK_NS / 256 + iso(&x)->pace);
+	/* One for each step of the pace. */
+	due = (u64)atomic64_read(&iso(&x)->next_ns);
+	for (i = 0; i < 3; i++) {
+		atomic64_set(&iso(&x)->next_ns, (s64)due);
+		x.h.now = due;
+		tick(&x);
+		assert_int_equal(atomic64_read(&slots(&x)->held), 3 - i);
+	}
+	hooks_drain(&x.h);
+	scene_close(&x);
+}
+
+/* A time without requests lets at most 1/256 of a look go at once. */
+static void silence_gives_no_right_to_a_burst(void **state)
+{
+	struct scene x;
+	u64 step;
+	s64 held;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	/* 4 KiB each, so that several are due within 1/256 of a look. */
+	iso(&x)->mean_bytes = 4096;
+	step = (4096ULL * iso(&x)->pace) >> PACE_SHIFT;
+	hold_slots(&x, 15);
+	held = atomic64_read(&slots(&x)->held);
+	assert_int_equal(held, 15);
+	atomic64_set(&iso(&x)->next_ns, 1);
+	x.h.now += LOOK_NS / 2;
+	tick(&x);
+	held -= atomic64_read(&slots(&x)->held);
+	assert_int_equal(held, LOOK_NS / 256 / step + 1);
+	scene_close(&x);
+}
+
+static void all_held_slots_are_released_at_the_end(void **state)
+{
+	struct scene x;
+	u32 way;
+
+	(void)state;
+	for (way = 0; way < 3; way++) {
+		open_and_pace(&x, 8);
+		hold_slots(&x, 12);
+		assert_int_equal(atomic64_read(&slots(&x)->held), 12);
+		/* No slot becomes due. */
+		atomic64_set(&iso(&x)->next_ns, (s64)x.h.now + 1000 * LOOK_NS);
+		if (way == 0) {
+			x.reads = nothing;
+			looks(&x, 2);
+		} else if (way == 1) {
+			x.h.sched.params.isolation = 0;
+			tick(&x);
+		} else {
+			iso(&x)->probe_at = 1;
+			look(&x);
+		}
+		assert_false(slots_held(slots(&x)));
+		assert_int_equal(token_total(&slots(&x)->tree), DEPTH);
+		scene_close(&x);
+	}
+}
+
+/* ------------------------------------------------------------ nothing to decide */
+
+static void isolation_0_does_nothing(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 0);
+	assert_int_equal(x.wake.at_ns, 0);
+	for (x.h.now = LOOK_NS; x.h.now < 100 * (u64)LOOK_NS;
+	     x.h.now += LOOK_NS) {
+		do_work(x.reader, &x.reads, LOOK_NS);
+		do_work(x.others, &x.other, LOOK_NS);
+		tick(&x);
+		assert_int_equal(x.wake.at_ns, 0);
+	}
+	assert_open(&x);
+	assert_int_equal(iso(&x)->look_ns, 0);
+	assert_int_equal(reader(&x)->present, 0);
+	assert_int_equal(reader(&x)->pass_until, 0);
+	hold_slots(&x, 4);
+	assert_int_equal(atomic64_read(&iso(&x)->next_ns), 0);
+	scene_close(&x);
+}
+
+static void isolation_0_ends_the_pacing(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	x.h.sched.params.isolation = 0;
+	tick(&x);
+	assert_open(&x);
+	assert_false(reader(&x)->is_short);
+	assert_false(reader(&x)->passes);
+	assert_int_equal(reader(&x)->pass_until, 0);
+	assert_int_equal(x.wake.at_ns, 0);
+	/* Set again, all is learned anew. */
+	x.h.sched.params.isolation = 8;
+	tick(&x);
+	assert_int_equal(x.wake.at_ns, x.h.now + LOOK_NS);
+	looks(&x, KNOWN - 1);
+	assert_open(&x);
+	look(&x);
+	assert_true(iso(&x)->paces);
+	scene_close(&x);
+}
+
+/* The device does nothing for a second, as one that collects or resets. */
+static void a_drive_that_stands_still_decides_nothing(void **state)
+{
+	struct isolation before;
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	x.reads.done = 0;
+	x.other.done = 0;
+	look(&x);
+	before = *iso(&x);
+	looks(&x, 500);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	assert_int_equal(iso(&x)->pace, before.pace);
+	assert_int_equal(iso(&x)->capacity, before.capacity);
+	assert_int_equal(iso(&x)->loss, before.loss);
+	assert_int_equal(iso(&x)->limit, before.limit);
+	assert_int_equal(iso(&x)->looks, before.looks);
+	assert_int_equal(iso(&x)->trial, before.trial);
+	scene_close(&x);
+	/* Nor in an open drive: the capacity is not that of a stall. */
+	scene_open(&x, 8);
+	looks(&x, KNOWN - 1);
+	x.reads.done = 0;
+	x.other.done = 0;
+	looks(&x, 100);
+	assert_open(&x);
+	scene_close(&x);
+}
+
+/* A look in which the flows leave the drive idle does not show its capacity. */
+static void idle_looks_do_not_measure(void **state)
+{
+	u64 full = rate_of_bytes(100 * 65536 + 2 * 4096);
+	struct scene x;
+	u32 i;
+
+	(void)state;
+	scene_open(&x, 8);
+	for (i = 0; i < 2 * KNOWN; i++) {
+		x.other = deep;
+		if (i % 2) {
+			x.other.done = 40;
+			x.other.inside = 20;
+		}
+		look(&x);
+	}
+	/* Each second look counted. */
+	assert_near(iso(&x)->capacity, full, 1);
+	scene_close(&x);
+}
+
+/* ----------------------------------------------------------------------- depth */
+
+static void waiting_look(struct scene *x)
+{
+	x->h.queue[1].stats.no_slot++;
+	look(x);
+}
+
+/* The reader has its share: D may be tried. */
+static void depth_scene(struct scene *x, u32 most)
+{
+	scene_open(x, 8);
+	flow_set_weight(x->reader, 1);
+	x->reads.bytes = 65536;
+	x->h.sched.params.depth_most = most;
+}
+
+static void depth_is_tried_in_the_open_drive(void **state)
+{
+	struct scene x;
+	u32 i;
+
+	(void)state;
+	depth_scene(&x, 256);
+	for (i = 0; i < 100 && x.h.sched.params.depth == DEPTH; i++)
+		waiting_look(&x);
+	assert_int_equal(x.h.sched.params.depth, DEPTH / 2);
+	assert_int_equal(slots(&x)->depth, DEPTH / 2);
+	assert_int_equal(token_total(&slots(&x)->tree), DEPTH / 2);
+	/* The work is the same at half of D, so it is taken, again and again. */
+	for (i = 0; i < 400; i++)
+		waiting_look(&x);
+	assert_true(x.h.sched.params.depth <= 8);
+	scene_close(&x);
+}
+
+static void depth_stays_if_it_is_set_or_if_no_queue_waits(void **state)
+{
+	struct scene x;
+	u32 i;
+
+	(void)state;
+	depth_scene(&x, 0);
+	for (i = 0; i < 200; i++)
+		waiting_look(&x);
+	assert_int_equal(x.h.sched.params.depth, DEPTH);
+	scene_close(&x);
+	depth_scene(&x, 256);
+	looks(&x, 200);
+	assert_int_equal(x.h.sched.params.depth, DEPTH);
+	/* The queue that waits may be any. */
+	for (i = 0; i < 100 && x.h.sched.params.depth == DEPTH; i++) {
+		x.h.queue[i % 2].stats.no_slot++;
+		look(&x);
+	}
+	assert_int_not_equal(x.h.sched.params.depth, DEPTH);
+	scene_close(&x);
+}
+
+/* A trial ends when a flow becomes short, and none begins while one is. */
+static void depth_is_not_tried_beside_a_short_flow(void **state)
+{
+	struct scene x;
+	bool paced = false;
+	u32 i;
+
+	(void)state;
+	depth_scene(&x, 256);
+	for (i = 0; i < 100 && x.h.sched.params.depth == DEPTH; i++)
+		waiting_look(&x);
+	assert_int_not_equal(x.h.sched.params.depth, DEPTH);
+	flow_set_weight(x.reader, 1000);
+	x.reads = slow_reads;
+	for (i = 0; i < 200; i++) {
+		waiting_look(&x);
+		paced |= iso(&x)->paces;
+		if (reader(&x)->is_short) {
+			assert_int_equal(x.h.sched.params.depth, DEPTH);
+			assert_int_equal(slots(&x)->depth, DEPTH);
+		}
+		/* So that it goes on being short. */
+		if (iso(&x)->paces)
+			x.reads.service_ns = MS / 2;
+	}
+	assert_true(paced);
+	scene_close(&x);
+}
+
+/* --------------------------------------------------------------------- reports */
+
+struct numbers {
+	struct report report;
+	s64 paced, loss, limit, probes, paced_ms, capacity;
+	s64 short_ms, service_us, slowdown;
+};
+
+static void put_number(struct report *r, const char *name, const char *part,
+		       s64 value)
+{
+	struct numbers *n = container_of(r, struct numbers, report);
+	const struct {
+		const char *name;
+		s64 *to;
+	} table[] = {
+		{ "isolation_paced", &n->paced },
+		{ "isolation_loss_permille", &n->loss },
+		{ "isolation_limit", &n->limit },
+		{ "isolation_probes", &n->probes },
+		{ "isolation_paced_ms", &n->paced_ms },
+		{ "capacity_mib_per_s", &n->capacity },
+		{ "short_ms", &n->short_ms },
+		{ "service_us", &n->service_us },
+		{ "slowdown_percent", &n->slowdown },
+	};
+	u32 i;
+
+	assert_null(part);
+	for (i = 0; i < ARRAY_SIZE(table); i++)
+		if (!strcmp(table[i].name, name))
+			*table[i].to = value;
+}
+
+static void reports_tell_units(void **state)
+{
+	struct numbers n = { .report.put = put_number };
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	x.reads = fast_reads;
+	looks(&x, 50);
+	x.reads.service_ns = MS / 2;
+	look(&x);
+	isolation_report(&x.h.sched, &n.report);
+	isolation_report_flow(reader(&x), &n.report);
+	assert_int_equal(n.paced, 1);
+	assert_int_equal(n.loss, 80);
+	assert_int_equal(n.limit, iso(&x)->limit);
+	assert_int_equal(n.probes, 0);
+	assert_int_equal(n.paced_ms, 51 * 2);
+	/* 3.13 GiB/s, of 2^20 ns each second. */
+	assert_in_range(n.capacity, 3120, 3300);
+	assert_in_range(n.short_ms, 51 * 2, 60 * 2);
+	assert_int_equal(n.service_us, 500);
+	assert_int_equal(n.slowdown, 200);
+	scene_close(&x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pacing_waits_for_the_capacity),
+		cmocka_unit_test(looks_come_at_their_time),
+		cmocka_unit_test(looks_are_as_long_as_the_drive_is_slow),
+		cmocka_unit_test(pacing_ends_when_the_short_flow_is_gone),
+		cmocka_unit_test(pacing_ends_when_no_flow_is_active),
+		cmocka_unit_test(flow_that_waits_outside_is_not_short),
+		cmocka_unit_test(flow_with_its_share_is_not_short),
+		cmocka_unit_test(absent_flow_is_not_short),
+		cmocka_unit_test(flow_is_short_from_its_second_look_on),
+		cmocka_unit_test(flow_with_a_long_request_is_present),
+		cmocka_unit_test(flow_passes_until_it_clearly_has_its_share),
+		cmocka_unit_test(flow_that_does_not_gain_is_not_short),
+		cmocka_unit_test(flow_that_gains_a_quarter_stays_short),
+		cmocka_unit_test(times_are_those_of_one_size),
+		cmocka_unit_test(least_time_is_learned_alone_or_paced),
+		cmocka_unit_test(loss_follows_the_short_flow),
+		cmocka_unit_test(pace_keeps_the_bound),
+		cmocka_unit_test(late_requests_raise_the_pace_a_little),
+		cmocka_unit_test(auto_gives_more_to_a_flow_that_does_much),
+		cmocka_unit_test(the_others_always_get_a_little),
+		cmocka_unit_test(short_flow_passes_up_to_two_looks_of_its_share),
+		cmocka_unit_test(probe_opens_the_drive_for_six_looks),
+		cmocka_unit_test(capacity_follows_the_probes),
+		cmocka_unit_test(capacity_falls_at_once_if_it_is_much_less),
+		cmocka_unit_test(other_sizes_ask_for_a_probe),
+		cmocka_unit_test(limit_grows_while_it_keeps_requests_out),
+		cmocka_unit_test(limit_shrinks_while_half_of_it_is_free),
+		cmocka_unit_test(limit_that_reaches_depth_asks_for_a_probe),
+		cmocka_unit_test(requests_advance_the_pace),
+		cmocka_unit_test(held_slots_are_released_in_time),
+		cmocka_unit_test(silence_gives_no_right_to_a_burst),
+		cmocka_unit_test(all_held_slots_are_released_at_the_end),
+		cmocka_unit_test(isolation_0_does_nothing),
+		cmocka_unit_test(isolation_0_ends_the_pacing),
+		cmocka_unit_test(a_drive_that_stands_still_decides_nothing),
+		cmocka_unit_test(idle_looks_do_not_measure),
+		cmocka_unit_test(depth_is_tried_in_the_open_drive),
+		cmocka_unit_test(depth_stays_if_it_is_set_or_if_no_queue_waits),
+		cmocka_unit_test(depth_is_not_tried_beside_a_short_flow),
+		cmocka_unit_test(reports_tell_units),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
