@@ -164,21 +164,48 @@ static void set_mask(struct flow_latency *l, u64 done, u64 ns)
 		WRITE_ONCE(l->mask, mask);
 }
 
-static void tick_flow(struct flow *f, u64 ns)
+static u32 mean_x100(u64 sum_ns, u64 ns)
+{
+	return (u32)min(div64_u64(100 * sum_ns, ns), (u64)(u32)-1);
+}
+
+/* Returns the work that the flow got done. */
+static u64 tick_flow(struct flow *f, u64 ns)
 {
 	struct flow_latency *l = &f->latency;
 	struct flow_totals t;
+	u64 done;
 
 	flow_totals(f, &t);
-	set_mask(l, t.done - l->seen, ns);
-	l->seen = t.done;
+	done = t.done - l->seen.done;
+	l->cost = t.cost - l->seen.cost;
+	set_mask(l, done, ns);
 	l->half_ns += ns;
 	end_half(l, samples(l, l->half));
+	WRITE_ONCE(l->usage.inside_x100,
+		   mean_x100(t.service_ns - l->seen.service_ns, ns));
+	WRITE_ONCE(l->usage.waiting_x100,
+		   mean_x100(t.wait_ns - l->seen.wait_ns, ns));
+	if (done)
+		WRITE_ONCE(l->usage.mean_cost, (u32)div64_u64(l->cost, done));
+	l->seen.done = t.done;
+	l->seen.cost = t.cost;
+	l->seen.wait_ns = t.wait_ns;
+	l->seen.service_ns = t.service_ns;
+	return l->cost;
+}
+
+/* The flows got @sum work done together. */
+static void set_part(struct flow_latency *l, u64 sum)
+{
+	u64 part = sum ? mul_u64_u64_div_u64(l->cost, 1000000, sum) : 0;
+
+	WRITE_ONCE(l->usage.part_ppm, (u32)part);
 }
 
 void latency_tick(struct sched *s, u64 now)
 {
-	u64 ns = now - s->latency_ns;
+	u64 ns = now - s->latency_ns, sum = 0;
 	unsigned long flags;
 	struct flow *f;
 
@@ -190,11 +217,30 @@ void latency_tick(struct sched *s, u64 now)
 		return;
 	flags = port_lock(&s->active_lock);
 	for (f = s->active; f; f = f->next_active)
-		tick_flow(f, ns);
+		sum += tick_flow(f, ns);
+	for (f = s->active; f; f = f->next_active)
+		set_part(&f->latency, sum);
 	port_unlock(&s->active_lock, flags);
 }
 
 /* ------------------------------------------------------------------ reports */
+
+static void report_usage(const struct flow *f, struct report *r)
+{
+	const struct flow_usage *u = &f->latency.usage;
+	bool active = atomic64_read(&f->active);
+	struct flow_totals t;
+	u64 inside;
+
+	flow_totals(f, &t);
+	inside = t.dispatched > t.done ? t.dispatched - t.done : 0;
+	report_number(r, "part_ppm", active ? READ_ONCE(u->part_ppm) : 0);
+	report_number(r, "inside_x100", active ? READ_ONCE(u->inside_x100) : 0);
+	report_number(r, "waiting_x100",
+		      active ? READ_ONCE(u->waiting_x100) : 0);
+	report_number(r, "cost_inside",
+		      (s64)(inside * READ_ONCE(u->mean_cost)));
+}
 
 void latency_report_flow(const struct flow *f, struct report *r)
 {
@@ -202,4 +248,7 @@ void latency_report_flow(const struct flow *f, struct report *r)
 		      (s64)div64_u64(latency_percentile(f, 500), 1000));
 	report_number(r, "p99_us",
 		      (s64)div64_u64(latency_percentile(f, 990), 1000));
+	report_number(r, "goal_us",
+		      (s64)div64_u64(READ_ONCE(f->latency.goal_ns), 1000));
+	report_usage(f, r);
 }

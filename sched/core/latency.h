@@ -38,6 +38,10 @@
  * the two the loss is right.  A goal that was missed is *pursued* until
  * LATENCY_CALM verdicts in a row were met with ease.  By then the loss is 0.
  *
+ * Usage.  The same tick takes the flow's part of the work, and its mean number of
+ * requests in the drive and outside, by Little's law.  `mqfair check` tells by
+ * them why a cgroup is slow.
+ *
  * Limits.  The time that a task waits for a scheduler tag comes before insert
  * and is not counted.  A request that the driver sent back counts from its
  * second insert.
@@ -85,17 +89,29 @@ enum latency_verdict {
 	LATENCY_MISSED,
 };
 
+/* How a flow used the drive between the last two ticks.  O, by tick. */
+struct flow_usage {
+	u32 part_ppm;		/* of the work that all flows got done */
+	u32 inside_x100;	/* mean requests in the drive, in hundredths */
+	u32 waiting_x100;	/* mean requests outside, in hundredths */
+	u32 mean_cost;		/* of a request */
+};
+
 /* Of a flow.  tick: for tick alone. */
 struct flow_latency {
 	u32 mask;		/* O, by tick: a queue records 1 of mask + 1 */
 	u32 half;		/* O, by tick: 0 or 1, the one that is filled */
 	u64 half_ns;		/* tick: active time in this half */
-	u64 seen;		/* tick: requests done at the last tick */
 	u64 goal_ns;		/* O, by set_goal: 0: none */
 	u32 goal_permille;	/* O, by set_goal: of the requests */
 	u32 calm;		/* tick: verdicts in a row that found it met */
 	bool pursued;		/* O, by tick: see above */
 	u8 verdict;		/* tick: not taken yet */
+	struct flow_usage usage;
+	u64 cost;		/* tick: of the requests since the last tick */
+	struct {
+		u64 done, cost, wait_ns, service_ns;
+	} seen;			/* tick: counters of the flow at the last tick */
 	atomic64_t word[LATENCY_WORDS];	/* A: half 0 is the low 32 bits */
 };
 
@@ -127,6 +143,7 @@ bool latency_goal_pursued(const struct flow *f);
 /* Takes the verdict on the goal of @f, once.  For tick. */
 enum latency_verdict latency_take_verdict(struct flow *f);
 
+/* Reports percentiles and usage.  The flow need not be active. */
 void latency_report_flow(const struct flow *f, struct report *r);
 
 #endif /* MQFAIR_LATENCY_H */

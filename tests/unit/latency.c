@@ -347,6 +347,86 @@ static void removed_goal_is_not_pursued(void **state)
 	fixture_deinit(&b);
 }
 
+struct numbers {
+	struct report report;
+	s64 part_ppm, inside, waiting, cost_inside, p50_us;
+};
+
+static void put(struct report *r, const char *name, const char *part, s64 value)
+{
+	struct numbers *n = container_of(r, struct numbers, report);
+
+	assert_null(part);
+	if (!strcmp(name, "part_ppm"))
+		n->part_ppm = value;
+	if (!strcmp(name, "inside_x100"))
+		n->inside = value;
+	if (!strcmp(name, "waiting_x100"))
+		n->waiting = value;
+	if (!strcmp(name, "cost_inside"))
+		n->cost_inside = value;
+	if (!strcmp(name, "p50_us"))
+		n->p50_us = value;
+}
+
+static struct numbers report_of(const struct flow *f)
+{
+	struct numbers n = { .report.put = put };
+
+	latency_report_flow(f, &n.report);
+	return n;
+}
+
+/* @done requests of @cost leave the drive, each after 1 ms out and 2 ms in. */
+static void serve(struct flow *f, u32 done, u32 cost)
+{
+	struct flow_queue *fq = &f->fq[1];
+
+	fq->dispatched += done;
+	fq->wait_ns += done * 1000000ULL;
+	atomic64_add(done, &fq->done);
+	atomic64_add((s64)done * cost, &fq->cost);
+	atomic64_add(done * 2000000LL, &fq->service_ns);
+}
+
+/* 250 requests in 250 ms: one waits and two are in the drive, on average. */
+static void usage_is_that_of_the_last_tick(void **state)
+{
+	struct flow_start start;
+	struct fixture b;
+	struct numbers n;
+
+	(void)state;
+	fixture_init(&b);
+	flow_charge(b.root, 4096, 0, false, &start);
+	serve(b.flow, 250, 4096);
+	serve(b.root, 750, 4096);
+	latency_record(b.flow, 3000 * US);
+	b.flow->fq[0].dispatched += 3;
+	pass(&b, LATENCY_TICK_NS);
+	n = report_of(b.flow);
+	assert_int_equal(n.part_ppm, 250000);
+	assert_int_equal(n.inside, 200);
+	assert_int_equal(n.waiting, 100);
+	assert_int_equal(n.cost_inside, 3 * 4096);
+	assert_int_equal(n.p50_us, 3145);
+	/* Nothing is done in the next tick, and three requests are inside. */
+	pass(&b, LATENCY_TICK_NS);
+	n = report_of(b.flow);
+	assert_int_equal(n.part_ppm, 0);
+	assert_int_equal(n.inside, 0);
+	assert_int_equal(n.cost_inside, 3 * 4096);
+	/* An idle flow uses nothing, whatever it did last. */
+	serve(b.flow, 250, 4096);
+	pass(&b, LATENCY_TICK_NS);
+	assert_int_equal(report_of(b.flow).part_ppm, 1000000);
+	atomic64_set(&b.flow->active, 0);
+	assert_int_equal(report_of(b.flow).part_ppm, 0);
+	assert_int_equal(report_of(b.flow).inside, 0);
+	atomic64_set(&b.flow->active, 1);
+	fixture_deinit(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -362,6 +442,7 @@ int main(void)
 		cmocka_unit_test(goal_is_easy_below_three_quarters),
 		cmocka_unit_test(tight_verdict_starts_the_calm_anew),
 		cmocka_unit_test(removed_goal_is_not_pursued),
+		cmocka_unit_test(usage_is_that_of_the_last_tick),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
