@@ -115,6 +115,7 @@ static void show_flow(struct seq_file *m, struct blkcg_gq *blkg, char *path)
 		   READ_ONCE(f->group.weight), flow_share_ppm(f));
 	if (f->sched->ops->report_flow)
 		f->sched->ops->report_flow(f, &sr.report);
+	latency_report_flow(f, &sr.report);
 	seq_printf(m, " queued=%lld outstanding=%lld ios=%llu bytes=%llu\n",
 		   (long long)(t.inserted - t.dispatched),
 		   (long long)(t.dispatched - t.done), t.dispatched, t.bytes);

@@ -19,7 +19,7 @@
  *	device_host.tune_lock
  *	request queue's lock > groups_lock
  *	groups_lock > the locks of sched/ and device_host.timer_lock
- *	cgroup_host.lock > share_tree.lock
+ *	groups_lock > cgroup_host.lock > share_tree.lock
  *	hctx_host.lock > queue_host.lock > the locks of sched/
  *	any of these > flow_tags.wait's lock
  *	any of these > host_ftl_lock > the lock of a driver

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * weights - the one blk-cgroup policy: io.mqfair.weight and mqfair.* in io.stat
+ * weights - the one blk-cgroup policy: io.mqfair.weight and mqfair.* in io.stat;
+ * io.mqfair.latency is in goals.c
  *
  * The kernel has six policy slots for all modules, so all schedulers share this
  * policy.  A cgroup has a default weight and a list of weights per device.  The
@@ -26,6 +27,7 @@
  */
 #include "weights.h"
 
+#include "goals.h"
 #include "wake.h"
 
 /* The weight of a cgroup on one device. */
@@ -35,20 +37,12 @@ struct device_weight {
 	u32 weight;
 };
 
-/* A cgroup, for all devices. */
-struct cgroup_host {
-	struct blkcg_policy_data cpd;	/* first: freed by the core's pointer */
-	spinlock_t lock;
-	u32 weight;			/* lock */
-	struct list_head devices;	/* lock: of device_weight */
-};
-
-static DEFINE_MUTEX(weight_mutex);
-static DEFINE_SPINLOCK(groups_lock);	/* irq-safe */
+DEFINE_MUTEX(weight_mutex);
+DEFINE_SPINLOCK(groups_lock);	/* irq-safe */
 static atomic_t groups_made = ATOMIC_INIT(0);	/* that are not freed yet */
 static DECLARE_WAIT_QUEUE_HEAD(groups_gone);
 
-static struct cgroup_host *cgroup_host_of(struct blkcg *blkcg)
+struct cgroup_host *cgroup_host_of(struct blkcg *blkcg)
 {
 	struct blkcg_policy_data *cpd = blkcg_to_cpd(blkcg, &mqfair_policy);
 
@@ -76,11 +70,6 @@ static u32 cgroup_weight(struct cgroup_host *c, dev_t dev)
 	return weight;
 }
 
-static dev_t queue_dev(const struct request_queue *q)
-{
-	return q->disk ? disk_devt(q->disk) : 0;
-}
-
 static u32 blkg_weight(struct blkcg_gq *blkg)
 {
 	struct cgroup_host *c = cgroup_host_of(blkg->blkcg);
@@ -98,6 +87,7 @@ static struct blkcg_policy_data *weights_cpd_alloc(gfp_t gfp)
 		return NULL;
 	spin_lock_init(&c->lock);
 	INIT_LIST_HEAD(&c->devices);
+	INIT_LIST_HEAD(&c->goals);
 	c->weight = WEIGHT_DEFAULT;
 	return &c->cpd;
 }
@@ -109,6 +99,7 @@ static void weights_cpd_free(struct blkcg_policy_data *cpd)
 
 	list_for_each_entry_safe(w, next, &c->devices, node)
 		kfree(w);
+	goals_free(c);
 	kfree(c);
 }
 
@@ -143,6 +134,7 @@ static void weights_pd_init(struct blkg_policy_data *pd)
 	spin_lock_irqsave(&groups_lock, flags);
 	list_add(&g->node, &d->groups);
 	WRITE_ONCE(g->set_up, true);
+	goal_refresh(blkg);
 	spin_unlock_irqrestore(&groups_lock, flags);
 }
 
@@ -153,8 +145,13 @@ static void weights_pd_init(struct blkg_policy_data *pd)
  */
 static void weights_pd_online(struct blkg_policy_data *pd)
 {
+	unsigned long flags;
+
 	lockdep_assert_held(&pd->blkg->blkcg->lock);
 	flow_set_weight(&group_of(pd)->flow, blkg_weight(pd->blkg));
+	spin_lock_irqsave(&groups_lock, flags);
+	goal_refresh(pd->blkg);
+	spin_unlock_irqrestore(&groups_lock, flags);
 }
 
 /* Takes the flow of a group off its device. */
@@ -233,6 +230,7 @@ static void show_stat(struct flow *f, struct seq_file *s)
 		t.dispatched, div_u64(t.wait_ns, NSEC_PER_USEC));
 	if (f->sched->ops->report_flow)
 		f->sched->ops->report_flow(f, &sr.report);
+	latency_report_flow(f, &sr.report);
 }
 
 static void weights_pd_stat(struct blkg_policy_data *pd, struct seq_file *s)
@@ -337,10 +335,10 @@ static int weight_parse(const char *s, bool or_default, u32 *weight)
 }
 
 /*
- * 0 if there is a disk @dev, or -errno.  The block layer's parser of
- * "MAJ:MIN value" looks the disk up.  The policy need not be active there yet.
+ * The block layer's parser of "MAJ:MIN value" looks the disk up.  The policy
+ * need not be active there yet.
  */
-static int disk_check(struct blkcg *blkcg, dev_t dev)
+int disk_check(struct blkcg *blkcg, dev_t dev)
 {
 	struct blkg_conf_ctx ctx;
 	char line[32];
@@ -353,14 +351,27 @@ static int disk_check(struct blkcg *blkcg, dev_t dev)
 	return ret == -EOPNOTSUPP ? 0 : ret;
 }
 
+int dev_parse(const char *s, dev_t *dev)
+{
+	unsigned int major, minor;
+	char end;
+
+	if (sscanf(s, "%u:%u%c", &major, &minor, &end) != 2)
+		return -EINVAL;
+	/* MKDEV() truncates numbers that are too large. */
+	if (major > MAJOR(~0U) || minor > MINORMASK)
+		return -ENODEV;
+	*dev = MKDEV(major, minor);
+	return 0;
+}
+
 /* Takes "N", "default N", "MAJ:MIN N" or "MAJ:MIN default". */
 static int weight_write_one(struct blkcg *blkcg, struct cgroup_host *c,
 			    char *line)
 {
 	char *key = strsep(&line, " \t");
-	unsigned int major, minor;
 	u32 weight;
-	char end;
+	dev_t dev;
 	int ret;
 
 	line = line ? strim(line) : NULL;
@@ -373,20 +384,18 @@ static int weight_write_one(struct blkcg *blkcg, struct cgroup_host *c,
 		spin_unlock_irq(&c->lock);
 		return 0;
 	}
-	if (sscanf(key, "%u:%u%c", &major, &minor, &end) != 2)
-		return -EINVAL;
-	/* MKDEV() truncates numbers that are too large. */
-	if (major > MAJOR(~0U) || minor > MINORMASK)
-		return -ENODEV;
+	ret = dev_parse(key, &dev);
+	if (ret)
+		return ret;
 	ret = weight_parse(line, true, &weight);
 	if (ret)
 		return ret;
 	if (weight) {
-		ret = disk_check(blkcg, MKDEV(major, minor));
+		ret = disk_check(blkcg, dev);
 		if (ret)
 			return ret;
 	}
-	return weight_set_device(c, MKDEV(major, minor), weight);
+	return weight_set_device(c, dev, weight);
 }
 
 static ssize_t weight_write(struct kernfs_open_file *of, char *buf,
@@ -410,6 +419,12 @@ static struct cftype weight_files[] = {
 		.flags = CFTYPE_NOT_ON_ROOT,
 		.seq_show = weight_show,
 		.write = weight_write,
+	},
+	{
+		.name = "mqfair.latency",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = goals_show,
+		.write = goals_write,
 	},
 	{ }
 };

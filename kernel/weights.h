@@ -11,6 +11,31 @@
 #include "device.h"
 
 extern struct blkcg_policy mqfair_policy;
+extern struct mutex weight_mutex;	/* of writers: weights.c */
+extern spinlock_t groups_lock;		/* of flows on their devices; irq-safe */
+
+/* A cgroup, for all devices. */
+struct cgroup_host {
+	struct blkcg_policy_data cpd;	/* first: freed by the core's pointer */
+	spinlock_t lock;
+	u32 weight;			/* lock */
+	struct list_head devices;	/* lock: of weights for one device */
+	struct list_head goals;		/* lock: goals.c */
+};
+
+/* Returns NULL for a cgroup that was made before the policy. */
+struct cgroup_host *cgroup_host_of(struct blkcg *blkcg);
+
+static inline dev_t queue_dev(const struct request_queue *q)
+{
+	return q->disk ? disk_devt(q->disk) : 0;
+}
+
+/* Takes "MAJ:MIN".  Returns 0, -EINVAL or -ENODEV. */
+int dev_parse(const char *s, dev_t *dev);
+
+/* Returns 0 if there is a disk @dev, or -errno. */
+int disk_check(struct blkcg *blkcg, dev_t dev);
 
 static inline struct group_host *group_of(struct blkg_policy_data *pd)
 {
