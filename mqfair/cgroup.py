@@ -9,6 +9,7 @@ from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
 
 WEIGHT_FILE = "io.mqfair.weight"
+LATENCY_FILE = "io.mqfair.latency"
 WEIGHT_MIN = 1
 WEIGHT_MAX = 10000
 WEIGHT_DEFAULT = 100
@@ -90,7 +91,14 @@ class Cgroup:
 
     def stat(self) -> dict[str, dict[str, str]]:
         """The key=value pairs of io.stat, by device number."""
-        lines = (line.split() for line in (self.text("io.stat") or "").splitlines())
+        return self._pairs("io.stat")
+
+    def goals(self) -> dict[str, dict[str, str]]:
+        """The key=value pairs of io.mqfair.latency, by device number."""
+        return self._pairs(LATENCY_FILE)
+
+    def _pairs(self, name: str) -> dict[str, dict[str, str]]:
+        lines = (line.split() for line in (self.text(name) or "").splitlines())
         return {
             words[0]: dict(word.split("=", 1) for word in words[1:] if "=" in word)
             for words in lines

@@ -7,6 +7,7 @@ from fractions import Fraction
 from mqfair import kmod
 from mqfair.blockdev import Disk
 from mqfair.cgroup import (
+    LATENCY_FILE,
     STAT_PREFIX,
     WEIGHT_DEFAULT,
     WEIGHT_FILE,
@@ -19,6 +20,7 @@ from mqfair.cgroup import (
 from mqfair.finding import Finding, note, ok, problem, warn
 from mqfair.fs import Fs
 from mqfair.output import human_bytes, percent
+from mqfair.slowness import why_slow
 
 LIMITS = {"io.max": "a limit that may be below the share", "io.latency": "a latency target"}
 
@@ -253,3 +255,22 @@ def _activity(group: Cgroup, disk: Disk) -> Iterator[Finding]:
         return
     share = percent(int(stat.get(STAT_PREFIX + "share_ppm", "0")))
     yield ok("activity", f"{human_bytes(int(done))} scheduled, share now {share}", where)
+    reason = why_slow(group, disk)
+    if reason is not None:
+        yield note("speed", reason.sentence, where, reason.hint)
+    yield from _goal(group, disk)
+
+
+def _goal(group: Cgroup, disk: Disk) -> Iterator[Finding]:
+    goal = group.goals().get(disk.number or "", {})
+    if "met" not in goal:
+        return
+    path = group.file(LATENCY_FILE)
+    seen = (
+        f"{goal.get('pct')} % of the requests take at most {goal.get('achieved')}, the goal is"
+        f" {goal.get('target')}, and {goal.get('loss')} of the throughput is given up"
+    )
+    if goal["met"] == "1":
+        yield ok("goal", seen, path)
+    else:
+        yield warn("goal", seen, path, "set a longer target, or raise the tunable isolation")

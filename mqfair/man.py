@@ -28,6 +28,7 @@ FILES = (
     ("/sys/block/DEVICE/queue/scheduler", "the scheduler of a device"),
     ("/sys/block/DEVICE/queue/iosched/", "the tunables of the scheduler"),
     ("/sys/fs/cgroup/CGROUP/io.mqfair.weight", "the weights of a cgroup"),
+    ("/sys/fs/cgroup/CGROUP/io.mqfair.latency", "the latency goals of a cgroup"),
     ("/sys/fs/cgroup/CGROUP/io.stat", "shares and counters of a cgroup"),
 )
 ENVIRONMENT = (

@@ -28,7 +28,18 @@ examples:
   mqfair status nvme0n1
 """
 
-FIGURES = ("weight", "share_ppm", "bytes", "ios", "wait_us")
+FIGURES = (
+    "weight",
+    "share_ppm",
+    "bytes",
+    "ios",
+    "wait_us",
+    "p50_us",
+    "p99_us",
+    "short_ms",
+    "slowdown_percent",
+    "cost_inside",
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +52,11 @@ class Row:
     bytes: int | None
     ios: int | None
     wait_us: int | None
+    p50_us: int | None
+    p99_us: int | None
+    short_ms: int | None
+    slowdown_percent: int | None
+    cost_inside: int | None
 
     @classmethod
     def read(cls, group: Cgroup, number: str) -> "Row | None":
@@ -63,6 +79,8 @@ class Row:
             _shown(self.bytes, human_bytes),
             _shown(self.ios, str),
             _shown(self.wait_us, human_microseconds),
+            _shown(self.p50_us or None, human_microseconds),
+            _shown(self.p99_us or None, human_microseconds),
         ]
 
     def as_dict(self) -> dict[str, object]:
@@ -148,7 +166,7 @@ def _print_device(status: DeviceStatus) -> None:
     if not status.rows:
         print("  no cgroup has done I/O through the scheduler yet")
         return
-    header = ("CGROUP", "WEIGHT", "SHARE", "DONE", "REQUESTS", "WAITED")
+    header = ("CGROUP", "WEIGHT", "SHARE", "DONE", "REQUESTS", "WAITED", "P50", "P99")
     for line in table(header, [row.cells() for row in status.rows]):
         print(f"  {line}")
 

@@ -65,6 +65,17 @@ def _validated(group: Cgroup, value: str) -> str:
     return value if value == "default" else str(number)
 
 
+def require_lowest(disk: Disk, noun: str) -> Disk:
+    """@disk, or an error if it only passes its I/O on."""
+    disks = [low.name for low in lowest(disk)]
+    if disks != [disk.name]:
+        raise UsageError(
+            f"{disk.name} takes no scheduler: set the {noun} on the disks below it:"
+            f" {' '.join(disks)}"
+        )
+    return disk
+
+
 def _device(fs: Fs, text: str) -> Disk:
     try:
         disk = find_disk(fs, text)
@@ -73,22 +84,16 @@ def _device(fs: Fs, text: str) -> Disk:
             hint = f"{error}; a weight is {WEIGHT_MIN}..{WEIGHT_MAX} or default"
             raise UsageError(hint) from None
         raise
-    disks = [low.name for low in lowest(disk)]
-    if disks != [disk.name]:
-        raise UsageError(
-            f"{disk.name} takes no scheduler: set the weight on the disks below it:"
-            f" {' '.join(disks)}"
-        )
-    return disk
+    return require_lowest(disk, "weight")
 
 
-def _require_weights(group: Cgroup) -> Weights:
-    weights = group.weights()
-    if weights is not None:
-        return weights
-    path = group.file(WEIGHT_FILE)
+def require_file(group: Cgroup, name: str, noun: str) -> None:
+    """Raises an error that names the cause if @group does not have the module's file @name."""
+    path = group.file(name)
+    if group.fs.exists(path):
+        return
     if not group.path:
-        raise UsageError("the root cgroup has no weight: name a cgroup below it")
+        raise UsageError(f"the root cgroup has no {noun}: name a cgroup below it")
     if not kmod.loaded(group.fs):
         raise Failure(f"{path} does not exist: {kmod.hint(group.fs)}")
     levels = levels_without(group, "io")
@@ -101,6 +106,11 @@ def _require_weights(group: Cgroup) -> Weights:
         f"{path} does not exist although module {kmod.MODULE} is loaded:"
         " see the reason in the kernel log (dmesg)"
     )
+
+
+def _require_weights(group: Cgroup) -> Weights:
+    require_file(group, WEIGHT_FILE, "weight")
+    return group.weights() or Weights()
 
 
 def _line(disk: Disk | None, value: str) -> str:

@@ -136,6 +136,7 @@ class Machine:
         has_io = "io" in (directory / "cgroup.controllers").read_text().split()
         if directory != self.host("/sys/fs/cgroup") and has_io:
             (directory / "io.mqfair.weight").write_text("default 100\n")
+            (directory / "io.mqfair.latency").write_text("")
 
     def cgroup(self, path, controllers="cpu io memory", subtree="", weight=None, stat="", **files):
         directory = f"/sys/fs/cgroup/{path}".rstrip("/")
@@ -166,6 +167,8 @@ class Machine:
             self._switch(path.removesuffix("/queue/scheduler"), value)
         elif name == "io.mqfair.weight":
             self._weigh(path, value)
+        elif name == "io.mqfair.latency":
+            self._set_goal(path, value)
         elif value == "auto":
             self.put(path, NEW_TUNABLES[name])
         else:
@@ -197,6 +200,14 @@ class Machine:
         lines = dict(line.split() for line in self.get(path).splitlines())
         lines[key] = weight
         if weight == "default":
+            del lines[key]
+        self.put(path, "\n".join(f"{k} {v}" for k, v in lines.items()))
+
+    def _set_goal(self, path: str, value: str) -> None:
+        key, _, goal = value.partition(" ")
+        lines = dict(line.split(" ", 1) for line in self.get(path).splitlines())
+        lines[key] = goal
+        if goal == "target=none":
             del lines[key]
         self.put(path, "\n".join(f"{k} {v}" for k, v in lines.items()))
 

@@ -333,3 +333,101 @@ def test_bad_input(host, run, argv, said):
     assert result.code == 2
     assert said in result.err
     assert result.out == ""
+
+
+def usage(host, group, **figures):
+    """Gives @group figures in io.stat; all others are 0."""
+    names = ("part_ppm", "inside_x100", "waiting_x100", "cost_inside", "slowdown_percent")
+    values = {"bytes": 4096, "share_ppm": 450000, "service_us": 90} | dict.fromkeys(names, 0)
+    pairs = " ".join(f"mqfair.{name}={value}" for name, value in (values | figures).items())
+    host.put(f"{CGROUPS}/{group}/io.stat", f"259:0 rbytes=4096 {pairs}")
+
+
+def speed(check):
+    _, topics = check("nvme0n1", "prod/db")
+    return topics["speed"][0] if "speed" in topics else None
+
+
+def test_slow_by_its_depth(host, check):
+    usage(host, "prod/db", inside_x100=100, slowdown_percent=120, part_ppm=20000, cost_inside=4096)
+    usage(host, "batch", inside_x100=900, cost_inside=1 << 20, part_ppm=980000)
+    found = speed(check)
+    assert found["seen"] == (
+        "prod/db has only 1.0 requests outstanding, and each takes 90 us in a drive that is not"
+        " slowed"
+    )
+    assert found["severity"] == "note"
+
+
+def test_slow_by_its_share(host, check):
+    usage(
+        host, "prod/db", inside_x100=400, waiting_x100=6000, slowdown_percent=500, part_ppm=450000
+    )
+    usage(host, "batch", inside_x100=900, cost_inside=1 << 20)
+    found = speed(check)
+    assert found["seen"] == (
+        "prod/db gets its share, 45.0 % of the work with 45.0 % due, and its other requests wait"
+        " for their turn"
+    )
+    assert found["mend"] == "mqfair weight prod/db nvme0n1 N, with a greater N"
+
+
+@pytest.mark.parametrize("waiting", [0, 300])
+def test_slow_by_another_cgroup(host, check, waiting):
+    """Whether its requests wait in the drive, or outside although it is below its share."""
+    own = {"inside_x100": 100, "waiting_x100": waiting, "part_ppm": 20000, "cost_inside": 4096}
+    usage(host, "prod/db", slowdown_percent=1780, **own)
+    usage(host, "prod/web", inside_x100=100, cost_inside=4096)
+    usage(host, "batch", inside_x100=900, cost_inside=92 * 4096)
+    found = speed(check)
+    assert found["seen"] == (
+        "batch has 97 % of the cost inside the drive, so a request of prod/db takes 17.8 times as"
+        " long there as it must"
+    )
+    assert found["mend"] == "mqfair latency prod/db nvme0n1 TARGET, or a greater tunable isolation"
+
+
+@pytest.mark.parametrize(("inside", "slowdown"), [(100, 900), (6400, 100)])
+def test_slow_by_the_drive(host, check, inside, slowdown):
+    """It has become slower without a rival, or it is as fast as with many requests."""
+    usage(
+        host,
+        "prod/db",
+        inside_x100=inside,
+        slowdown_percent=slowdown,
+        service_us=8200,
+        cost_inside=1 << 20,
+    )
+    usage(host, "batch", inside_x100=10, cost_inside=4096)
+    assert speed(check)["seen"] == (
+        "the drive itself is slow: a request of prod/db takes 8.2 ms in it, and no other cgroup has"
+        " much inside"
+    )
+
+
+def test_an_idle_cgroup_is_not_slow(host, check):
+    usage(host, "prod/db")
+    assert speed(check) is None
+    host.put(f"{CGROUPS}/prod/db/io.stat", "259:0 mqfair.bytes=4096 mqfair.share_ppm=0")
+    assert speed(check) is None
+
+
+@pytest.mark.parametrize(("met", "severity"), [("1", "ok"), ("0", "warn")])
+def test_goal(host, check, met, severity):
+    usage(host, "prod/db")
+    line = f"target=500us pct=99 achieved=430us met={met} loss=4.2%"
+    host.put(f"{CGROUPS}/prod/db/io.mqfair.latency", f"8:0 target=1s pct=1\n259:0 {line}")
+    code, topics = check("nvme0n1", "prod/db")
+    assert code == 0
+    (found,) = topics["goal"]
+    assert found["severity"] == severity
+    assert found["seen"] == (
+        "99 % of the requests take at most 430us, the goal is 500us, and 4.2% of the throughput is"
+        " given up"
+    )
+
+
+def test_goal_without_figures(host, check):
+    usage(host, "prod/db")
+    host.put(f"{CGROUPS}/prod/db/io.mqfair.latency", "259:0 target=500us pct=99 loss=0%")
+    assert "goal" not in check("nvme0n1", "prod/db")[1]
