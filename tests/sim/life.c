@@ -9,6 +9,14 @@
 #include "tests/params.h"
 #include "fixture.h"
 
+/* A kind of chaos. */
+struct chaos {
+	u32 steps;
+	u64 step_ns;		/* at most, from one change to the next */
+	bool no_tick;
+	bool isolation;		/* of any percentage; and D is set or found */
+};
+
 static u32 pick(struct rng *rng, const u32 *from, u32 n)
 {
 	return from[rng_between(rng, 0, n - 1)];
@@ -78,7 +86,23 @@ static struct load *chaos_load(struct fixture *r, struct host_flow *flow,
 	return fixture_load(r, &p);
 }
 
-static void chaos_tune(struct fixture *r, struct rng *rng)
+/* As a user sets it; with a depth of "auto" the number of slots moves, too. */
+static void chaos_isolation(struct rng *rng, const struct sched_ops *ops,
+			    struct sched_params *p)
+{
+	const struct tunable *depth = tunable_find(ops->tunables, "depth");
+	static const u32 percents[] = { 0, ISOLATION_AUTO, ISOLATION_AUTO,
+					ISOLATION_MOST };
+
+	p->isolation = pick(rng, percents, ARRAY_SIZE(percents));
+	p->isolation_auto = p->isolation == ISOLATION_AUTO;
+	p->depth_most = 0;
+	if (depth && depth->automatic == AUTO_DEPTH && rng_chance(rng, 500))
+		p->depth_most = 64;
+}
+
+static void chaos_tune(struct fixture *r, const struct chaos *c,
+		       struct rng *rng)
 {
 	static const u32 thresholds[] = { 0, 4 * KIB, 300 * KIB, 1 * MIB };
 	static const u32 depths[] = { 1, 4, 40 };
@@ -98,6 +122,8 @@ static void chaos_tune(struct fixture *r, struct rng *rng)
 							  COST_BYTES;
 	if (budget_family(ops))
 		budget_chaos(rng, ops, &p);
+	if (c->isolation && rng_chance(rng, 200))
+		chaos_isolation(rng, ops, &p);
 	host_tune(r->host, &p);
 }
 
@@ -120,14 +146,16 @@ static void chaos_weigh(struct fixture *r, struct rng *rng)
 	host_flow_weigh(hf, (u32)rng_between(rng, WEIGHT_MIN, WEIGHT_MAX));
 }
 
-/* @steps changes at random moments. */
-static void chaos_run(struct fixture *r, struct rng *rng, u32 steps)
+/* Changes at random moments. */
+static void chaos_run(struct fixture *r, const struct chaos *c, struct rng *rng)
 {
+	u32 steps = c->steps;
+
 	while (steps-- && !host_failed(r->host)) {
-		fixture_run(r, rng_between(rng, 0, MS));
+		fixture_run(r, rng_between(rng, 0, c->step_ns));
 		switch (rng_between(rng, 0, 3)) {
 		case 0:
-			chaos_tune(r, rng);
+			chaos_tune(r, c, rng);
 			break;
 		case 1:
 			chaos_block(r, rng);
@@ -141,7 +169,9 @@ static void chaos_run(struct fixture *r, struct rng *rng, u32 steps)
 	}
 }
 
-static u64 chaos(struct test_case *t, u64 seed, bool no_tick, u32 steps)
+/* Returns a digest of the run.  *@paced_ns grows by the time of pacing. */
+static u64 chaos(struct test_case *t, u64 seed, const struct chaos *c,
+		 u64 *paced_ns)
 {
 	struct host_flow *parent = NULL;
 	struct host_params params;
@@ -151,7 +181,9 @@ static u64 chaos(struct test_case *t, u64 seed, bool no_tick, u32 steps)
 
 	rng_init(&rng, seed);
 	params = chaos_params(t, &rng, seed);
-	params.no_tick = no_tick;
+	params.no_tick = c->no_tick;
+	if (c->isolation)
+		chaos_isolation(&rng, t->ops, &params.sched);
 	fixture_open(&r, t, &params);
 	for (flows = rng_between(&rng, 1, 6); flows; flows--) {
 		struct host_flow *flow;
@@ -162,7 +194,10 @@ static u64 chaos(struct test_case *t, u64 seed, bool no_tick, u32 steps)
 		if (rng_chance(&rng, 300))
 			parent = flow;
 	}
-	chaos_run(&r, &rng, steps);
+	if (c->isolation)
+		fixture_closed(&r, fixture_flow(&r, NULL, 10000), 1, 4 * KIB);
+	chaos_run(&r, c, &rng);
+	*paced_ns += r.host->sched.isolation.paced_ns;
 	if (rng_chance(&rng, 300))
 		host_drain(r.host);
 	fixture_close(&r);
@@ -171,30 +206,54 @@ static u64 chaos(struct test_case *t, u64 seed, bool no_tick, u32 steps)
 	return r.digest;
 }
 
+/* Returns the time for which drives were paced. */
+static u64 chaos_seeds(struct test_case *t, u64 first, u64 last,
+		       const struct chaos *c)
+{
+	u64 seed, paced_ns = 0;
+
+	for (seed = first; seed <= last && !case_failed(t); seed++)
+		chaos(t, seed, c, &paced_ns);
+	return paced_ns;
+}
+
 /* No blind timer: with tick never called all goes on as well. */
 static void test_no_tick(struct test_case *t)
 {
-	u64 seed;
-
-	for (seed = 1; seed <= 60 && !case_failed(t); seed++)
-		chaos(t, seed, true, 12);
+	chaos_seeds(t, 1, 60,
+		    &(struct chaos){
+			    .steps = 12, .step_ns = MS, .no_tick = true });
 }
 
 static void test_tick(struct test_case *t)
 {
-	u64 seed;
+	chaos_seeds(t, 1001, 1010,
+		    &(struct chaos){ .steps = 600, .step_ns = MS });
+}
 
-	for (seed = 1001; seed <= 1010 && !case_failed(t); seed++)
-		chaos(t, seed, false, 600);
+static void test_isolation(struct test_case *t)
+{
+	static const struct chaos c = { .steps = 150,
+					.step_ns = 4 * MS,
+					.isolation = true };
+	u64 paced_ns = chaos_seeds(t, 2001, 2010, &c);
+
+	case_note(t, "paced for %llu ms", paced_ns / MS);
+	if (paced_ns < 100 * MS)
+		case_fail(t, "the drives were paced for %llu ms alone",
+			  paced_ns / MS);
 }
 
 static void test_determinism(struct test_case *t)
 {
-	u64 one = chaos(t, 7, false, 20);
+	static const struct chaos c = { .steps = 20,
+					.step_ns = MS,
+					.isolation = true };
+	u64 paced_ns = 0, one = chaos(t, 7, &c, &paced_ns);
 
-	if (chaos(t, 7, false, 20) != one)
+	if (chaos(t, 7, &c, &paced_ns) != one)
 		case_fail(t, "the same seed gave another run");
-	if (chaos(t, 8, false, 20) == one)
+	if (chaos(t, 8, &c, &paced_ns) == one)
 		case_fail(t, "another seed gave the same run");
 }
 
@@ -286,6 +345,7 @@ static void test_drain(struct test_case *t)
 
 const struct test life_tests[] = {
 	{ "life/tick", test_tick, false },
+	{ "life/isolation", test_isolation, false },
 	{ "life/determinism", test_determinism, false },
 	{ "life/flows", test_flows, false },
 	{ "life/drain", test_drain, true },
