@@ -278,8 +278,8 @@ static const char *const virtual_time_names[] = {
 };
 
 static const struct tunable ifq_tunables[] = {
-	/* The paper's, for a drive with about that much parallelism. */
-	{ TUNABLE_DEPTH(8) },
+	/* The paper has 8, for a drive with about that much parallelism. */
+	{ TUNABLE_DEPTH_AUTO },
 	{ TUNABLE_U32("window_ms", struct ifq_params, window_ms, 50, 1000000, 1,
 		      500) },
 	{ TUNABLE_U32("floor_kb", struct ifq_params, floor, 1, 1 << 20, 1024,

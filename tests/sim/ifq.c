@@ -15,6 +15,7 @@ struct host_params ifq_host_params(const struct test_case *t, u64 seed)
 	};
 
 	sched_params_init(&ifq_ops, &p.sched);
+	p.sched.depth = 8; /* the paper's */
 	p.sched.isolation = 0;
 	return p;
 }
