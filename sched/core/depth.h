@@ -4,8 +4,8 @@
  *
  * The problem.  With few slots a drive is idle in part.  With many, the requests
  * inside wait for each other, and the drive orders them, not the scheduler.  The
- * right number depends on the drive and on the mix of requests: reads of 64 KiB
- * that lie in order need 16 on a drive that needs 1000 for reads of 4 KiB.
+ * right number depends on the drive and on the mix of requests.  Reads of 64 KiB
+ * that lie in order need 16, on a drive that needs 500 for random 4 KiB.
  *
  * The rule.  D is no more than raises throughput.  Tick compares the work at D
  * with the work at half or double of it, in a *trial*:
@@ -13,8 +13,8 @@
  *	double	is taken if it does at least 2 % more work;
  *	half	is taken if it does at least 99 % of the work.
  *
- * Double is not taken if flows then miss their shares by 1 % of the work more:
- * too few requests wait outside, and the drive orders them, not the scheduler.
+ * Double is not taken if flows then miss their shares by 1 % of the work more.
+ * Too few requests wait outside then, and the drive orders them.
  *
  *	D = 128, 3180 MB/s: a trial of 256 brings 3190, so D stays.  A trial of
  *	64 brings 3090, less than 3148, so D stays.  The next trial comes after

@@ -19,8 +19,9 @@
  *	its requests take longer than they must, as far as is known.
  *
  * While a flow is short, the requests of the others are *paced*: they enter the
- * drive evenly in time, at the rate (1 - loss) * capacity - the short flows'
- * rate.  The requests of a short flow pass all others and need no slot.
+ * drive evenly in time.  Their rate is (1 - loss) * capacity, less the rate of
+ * the short flows.  Whether it is short or not, a flow below its share *passes*:
+ * its requests pass all others and need no slot.
  *
  *	capacity 3200 MB/s, loss 8 %, the reader does 18 MB/s: the jobs enter at
  *	2926 MB/s, one request of 64 KiB every 22 us.
@@ -56,11 +57,11 @@
  *		pacing does not make it at least a quarter shorter, the flow is
  *		not short: the drive is not the cause.
  *
- * The bound on the loss.  While paced, the others enter at capacity * (1 -
- * loss) less the short flows' rate, so the total is at least (1 - loss) of the
- * capacity at the last probe.  A flow that pretends to be short costs the others
- * no more.  It gains no more than its share: its requests pass only until its
- * position has advanced by its part of the capacity for two looks.
+ * The bound on the loss.  The total of a paced drive is (1 - loss) of the
+ * capacity at the last probe, because the pace follows from it.  A flow that
+ * pretends to be short costs the others no more.  It gains no more than its
+ * share: its requests pass only until its position has advanced by its share of
+ * the work of two looks.
  *
  * Stability.  The pace is a constant between two looks.  Requests inside grow
  * only if the drive does less than the pace; the limit stops them, and asks for

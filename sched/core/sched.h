@@ -136,7 +136,7 @@ struct sched {
 	struct share_tree share;
 	struct isolation isolation;
 	u64 latency_ns;		/* tick: time of the last latency_tick() */
-	struct port_lock active_lock;	/* a leaf; for the next field */
+	struct port_lock active_lock;	/* for the next field */
 	struct flow *active;		/* the active flows, by next_active */
 	bool drain;			/* O, by the host: delay no io */
 	struct sched_stats stats;
