@@ -11,6 +11,7 @@ enum {
 	FILL_LOOKS	= 2,	/* looks until an opened drive is full */
 	OPEN_LOOKS	= 4,	/* looks before the capacity is known */
 	TRIAL_LOOKS	= 32,	/* paced looks before the benefit is judged */
+	SETTLE_LOOKS	= 16,	/* paced looks before a change asks for a probe */
 	OPEN_MOST	= 16,	/* looks in the mean of the capacity */
 	QUIET_LOOKS	= 2,	/* looks without a short flow before pacing ends */
 	LOSS_STEPS	= 8,
@@ -432,7 +433,9 @@ static void adapt_depth(struct sched *s, const struct look *l,
  */
 static void learn_capacity(struct isolation *i, u64 probed)
 {
-	if (probed < i->capacity - i->capacity / 4)
+	u64 quarter = i->capacity / 4;
+
+	if (probed < i->capacity - quarter || probed > i->capacity + quarter)
 		i->capacity = probed;
 	else if (probed < i->capacity)
 		i->capacity -= (i->capacity - probed) / 4;
@@ -475,6 +478,20 @@ static bool mix_has_changed(const struct isolation *i)
 	return now > then + then / 8 || now < then - then / 8;
 }
 
+/*
+ * At the same pace, a drive that has become faster has fewer requests inside.
+ * One that has become slower has more, up to the limit.
+ */
+static bool drive_is_faster(struct isolation *i, const struct look *l)
+{
+	u64 inside = ratio(l->service_ns << INSIDE_SHIFT, l->ns);
+
+	i->paced_inside = average(i->paced_inside, inside);
+	if (i->looks <= SETTLE_LOOKS)
+		i->usual_inside = i->paced_inside;
+	return 2 * i->paced_inside < i->usual_inside;
+}
+
 static void decide_paced(struct sched *s, const struct look *l,
 			 struct wake *wake)
 {
@@ -488,8 +505,8 @@ static void decide_paced(struct sched *s, const struct look *l,
 		open_drive(s, ISOLATION_OPEN, l->now, wake);
 		return;
 	}
-	if (++i->looks >= i->probe_at ||
-	    (i->looks >= OPEN_MOST && mix_has_changed(i))) {
+	if (++i->looks >= i->probe_at || drive_is_faster(i, l) ||
+	    (i->looks >= SETTLE_LOOKS && mix_has_changed(i))) {
 		open_drive(s, ISOLATION_PROBE, l->now, wake);
 		return;
 	}

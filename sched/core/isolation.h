@@ -68,8 +68,9 @@
  * a probe once it has doubled.  The loss moves by an eighth of its range at a
  * look, so it takes longer than the drive's queues to change.
  *
- * Limits.  Between two probes a drive that has become faster is used at its old
- * rate.  Which plane a request needs is known to the drive alone.
+ * Limits.  A drive that becomes faster, but so little that the requests inside
+ * do not halve, is used at its old rate until the next probe.  Which plane a
+ * request needs is known to the drive alone.
  *
  * Sources: the throughput of a queue against its delay: Kleinrock, Power and
  * deterministic rules of thumb, ICC 1979.  Maximum rate and minimum delay,
@@ -157,6 +158,7 @@ struct isolation {
 	u64 rate;			/* cost in 2^20 ns, in the last look */
 	u64 mean_bytes;			/* of the paced requests */
 	u64 capacity_bytes;		/* the same, when the capacity was measured */
+	u64 paced_inside, usual_inside;	/* mean requests inside: now; at first */
 	s64 correction;			/* of the pace, a rate */
 	u32 loss;			/* in thousandths of the capacity */
 	u32 limit;			/* slots; 0: none set yet */
