@@ -20,6 +20,7 @@ enum {
 	/* A timer per paced request would cost more than the request. */
 	TIMER_SHIFT	= 8,	/* of the time between two looks */
 	LIMIT_LEAST	= 4,	/* slots */
+	LOOK_DONE	= 16,	/* requests */
 	WORK_SHIFT	= 20,	/* a rate is work in 2^20 ns */
 	INSIDE_SHIFT	= 8,	/* of a mean number of requests */
 	CORRECTION_LOOKS = 16,
@@ -74,7 +75,8 @@ static bool drive_is_open(const struct isolation *i)
 static void count_flow(struct flow *f, struct look *l)
 {
 	struct isolation_flow *i = &f->isolation;
-	struct isolation_counts *seen = &i->seen, *last = &i->last;
+	const struct isolation_counts *seen = &i->seen;
+	struct isolation_counts *last = &i->last;
 	struct flow_totals t;
 
 	flow_totals(f, &t);
@@ -86,9 +88,6 @@ static void count_flow(struct flow *f, struct look *l)
 		.wait_ns = t.wait_ns - seen->wait_ns,
 		.service_ns = t.service_ns - seen->service_ns,
 	};
-	*seen = (struct isolation_counts){
-		t.dispatched, t.done, t.cost, t.bytes, t.wait_ns, t.service_ns,
-	};
 	i->inside = t.dispatched > t.done ? t.dispatched - t.done : 0;
 	l->flows++;
 	l->done += last->done;
@@ -96,6 +95,27 @@ static void count_flow(struct flow *f, struct look *l)
 	l->bytes += last->bytes;
 	l->service_ns += last->service_ns;
 	l->inside += i->inside;
+}
+
+/* The next look begins here. */
+static void end_look(struct isolation_flow *i)
+{
+	i->seen.dispatched += i->last.dispatched;
+	i->seen.done += i->last.done;
+	i->seen.cost += i->last.cost;
+	i->seen.bytes += i->last.bytes;
+	i->seen.wait_ns += i->last.wait_ns;
+	i->seen.service_ns += i->last.service_ns;
+}
+
+/*
+ * As many requests must be done as are inside.  Otherwise the look shows how
+ * requests were let in, and not how they are served.
+ */
+static bool look_is_over(const struct look *l)
+{
+	return l->done >= max(l->inside, (u64)LOOK_DONE) ||
+	       l->ns >= LOOK_MOST_NS;
 }
 
 /* ----------------------------------------------------------------- the flows */
@@ -551,11 +571,18 @@ static void look(struct sched *s, u64 now, struct wake *wake)
 
 	for (f = s->active; f; f = f->next_active)
 		count_flow(f, &l);
+	if (!look_is_over(&l)) {
+		i->at_ns = now + max(l.ns / 4, (u64)LOOK_LEAST_NS);
+		port_unlock(&s->active_lock, flags);
+		return;
+	}
 	look_inside(i, &l);
 	if (l.full && i->open_looks >= FILL_LOOKS)
 		i->open_ns = average(i->open_ns, ratio(l.service_ns, l.done));
-	for (f = s->active; f; f = f->next_active)
+	for (f = s->active; f; f = f->next_active) {
+		end_look(&f->isolation);
 		judge_flow(s, f, &l);
+	}
 	/* A drive that stands still tells nothing. */
 	if (l.done || !l.inside)
 		decide(s, &l, wake);

@@ -33,7 +33,8 @@
  * their number does not limit the work of the dies.
  *
  * The parts
- *   look	Every two mean times in the drive (LOOK_LEAST_NS at least), tick
+ *   look	Every two mean times in the drive (LOOK_LEAST_NS at least, and
+ *		until as many requests are done as are inside), tick
  *		compares the counters of the active flows (flow.h) with those of
  *		the last look.  Nothing is written per request for this.
  *   capacity	The work done in a time while the drive is *open*: not paced.

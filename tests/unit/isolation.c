@@ -218,6 +218,7 @@ static void looks_come_at_their_time(void **state)
 	at = x.h.now + LOOK_NS;
 	assert_int_equal(x.wake.at_ns, at);
 	do_work(x.reader, &x.reads, LOOK_NS);
+	do_work(x.others, &x.other, LOOK_NS);
 	x.h.now = at - 1;
 	tick(&x);
 	assert_int_equal(x.wake.at_ns, at);
@@ -226,6 +227,28 @@ static void looks_come_at_their_time(void **state)
 	tick(&x);
 	assert_int_equal(x.wake.at_ns, at + LOOK_NS);
 	assert_int_equal(reader(&x)->present, 1);
+	scene_close(&x);
+}
+
+/* It lasts until as many requests are done as are inside, or for a second. */
+static void look_lasts_for_a_turnover(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 8);
+	x.other.inside = 130;
+	look(&x);
+	assert_int_equal(reader(&x)->present, 0);
+	look(&x);
+	assert_int_equal(reader(&x)->present, 1);
+	x.reads = x.other = nothing;
+	x.reads.inside = 1;
+	while (iso(&x)->at_ns < x.h.now + LOOK_MOST_NS / 5)
+		look(&x);
+	assert_int_equal(reader(&x)->present, 1);
+	looks(&x, 5);
+	assert_true(reader(&x)->present > 1);
 	scene_close(&x);
 }
 
@@ -500,7 +523,7 @@ static void least_time_is_learned_alone_or_paced(void **state)
 	scene_open(&x, 8);
 	x.other = nothing;
 	x.reads = fast_reads;
-	look(&x);
+	looks(&x, 2);
 	assert_int_equal(reader(&x)->least_ns, MS / 4);
 	/* Alone it has its share. */
 	looks(&x, 20);
@@ -1239,6 +1262,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pacing_waits_for_the_capacity),
 		cmocka_unit_test(looks_come_at_their_time),
+		cmocka_unit_test(look_lasts_for_a_turnover),
 		cmocka_unit_test(looks_are_as_long_as_the_drive_is_slow),
 		cmocka_unit_test(pacing_ends_when_the_short_flow_is_gone),
 		cmocka_unit_test(pacing_ends_when_no_flow_is_active),
