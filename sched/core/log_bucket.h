@@ -3,9 +3,10 @@
  * log_bucket - numbers of the buckets of a log-linear histogram
  *
  * Each octave has 2^@shift buckets of equal width.  The first 2^@shift values
- * have a bucket each.  With @shift 2 the buckets begin at 0 1 2 3 4 5 6 7 8 10
- * 12 14 16 20 24 28 32 40 and so on.  A value is at most 1 / 2^@shift above the
- * start of its bucket.
+ * have a bucket each.  A value is at most 1 / 2^@shift above the start of its
+ * bucket.  With @shift 2 the buckets begin at:
+ *
+ *	0 1 2 3 4 5 6 7 8 10 12 14 16 20 24 28 32 40 ...
  */
 #ifndef MQFAIR_LOG_BUCKET_H
 #define MQFAIR_LOG_BUCKET_H
