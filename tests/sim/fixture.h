@@ -35,9 +35,11 @@ struct test {
 
 /* Of every scheduler. */
 extern const struct test life_tests[], audit_tests[], generic_tests[];
+extern const struct test isolation_tests[];
 
 /* Of one scheduler. */
 extern const struct test bound_tests[], share_tests[];
+extern const struct test isolation_mqfq_tests[];
 extern const struct test ifq_tests[];
 extern const struct test own_clock_tests[];
 extern const struct test cost_estimator_tests[];

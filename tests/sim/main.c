@@ -23,6 +23,7 @@ static const struct test *const of_all[] = {
 	life_tests,
 	audit_tests,
 	generic_tests,
+	isolation_tests,
 };
 
 /* The tests of one scheduler. */
@@ -34,6 +35,7 @@ static const struct {
 	{ &mqfq_ops, bound_tests, false },
 	{ &mqfq_ops, share_tests, false },
 	{ &mqfq_ops, own_clock_tests, false },
+	{ &mqfq_ops, isolation_mqfq_tests, false },
 	{ &mqfq_ops, cost_estimator_tests, true },
 	{ &mqfq_ops, flash_tests, true },
 	{ &mqfq_ops, goal_tests, true },

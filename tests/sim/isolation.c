@@ -1,0 +1,394 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Isolation at its default on a 980 PRO of 256 MiB, filled at random.  In case A
+ * a reader of weight 1000 keeps one read of 4 KiB.  Jobs of weight 100 keep 128
+ * of 64 KiB.  The figures are relative to none on the same drive.
+ */
+#include "fifo.h"
+#include "scenario.h"
+#include "sched/core/policies.h"
+
+enum {
+	QUEUES		= 4,
+	MODEL_MIB	= 256,
+	WINDOWS_MOST	= 3,
+	/* A flow that is short may cost this, and chance a little. */
+	BOUND		= 10 * ISOLATION_AUTO + 20,
+};
+
+#define WARM	(200 * MS)
+#define MEASURED (400 * MS)
+
+/* A change of the drive, at the beginning of a window. */
+enum event_kind {
+	NO_CHANGE,
+	STALL,			/* for 300 ms, which belong to no window */
+	SLOWER,			/* all times are doubled */
+};
+
+/* A run has windows, one after the other, of a time each. */
+struct window {
+	enum event_kind change;
+	u64 skip_ns, ns;	/* not measured; measured */
+};
+
+struct setting {
+	const struct sched_ops *ops;
+	u32 depth;		/* 0: found */
+	bool off;		/* isolation=0 */
+};
+
+struct run {
+	struct outcome window[WINDOWS_MOST];
+	u64 paced_ns;
+};
+
+static struct flash *drive(u32 *pages)
+{
+	const struct flash_config config = {
+		.params = flash_model("980pro"),
+		.bytes = (u64)MODEL_MIB * MIB,
+		.owners = SCENE_TENANTS,
+	};
+	struct flash *f = flash_create(&config);
+	struct flash_fill fill = { .seed = 1, .shuffled = true };
+
+	port_assert(f);
+	*pages = flash_pages(f);
+	fill.pages = *pages;
+	while (flash_fill(f, &fill, *pages))
+		;
+	return f;
+}
+
+/* As a user has them: automatic. */
+static void set_defaults(const struct sched_ops *ops, struct sched_params *p)
+{
+	unsigned long automatic = 0;
+	u32 i;
+
+	sched_params_init(ops, p);
+	for (i = 0; ops->tunables[i].name; i++)
+		if (ops->tunables[i].automatic != AUTO_NOT)
+			automatic |= BIT_ULL(i);
+	tunables_set_auto(ops->tunables, automatic, 0, p);
+}
+
+static void slow_down(struct flash *f)
+{
+	struct flash_params p = *flash_params_of(f);
+
+	p.command_ns *= 2;
+	p.read_fixed_ns *= 2;
+	p.write_fixed_ns *= 2;
+	p.link_ns *= 2;
+	p.channel_ns *= 2;
+	p.read_ns *= 2;
+	p.program_ns *= 2;
+	p.erase_ns *= 2;
+	flash_retime(f, &p);
+}
+
+static void change(struct scenario *s, struct flash *f, enum event_kind kind)
+{
+	struct host *h = s->r.host;
+
+	if (kind == SLOWER)
+		slow_down(f);
+	if (kind != STALL)
+		return;
+	device_stall(&h->device, host_now(h) + 300 * MS);
+	fixture_run(&s->r, 300 * MS);
+}
+
+static void play(struct test_case *t, const struct setting *setting,
+		 const struct tenant *tenant, u32 n,
+		 const struct window *window, u32 windows, struct run *run)
+{
+	struct test_case own = { .ops = setting->ops };
+	struct host_params p = { .seed = 1,
+				 .nr_queues = QUEUES,
+				 .ops = setting->ops,
+				 .wake_ns = 2 * US,
+				 .audit_at_end = true };
+	struct tenant readers[SCENE_TENANTS];
+	struct scenario s;
+	struct flash *f;
+	u32 i, pages;
+
+	f = drive(&pages);
+	p.device.flash = f;
+	set_defaults(setting->ops, &p.sched);
+	if (setting->off)
+		p.sched.isolation = 0;
+	if (setting->depth || setting->ops == &fifo_ops) {
+		p.sched.depth = setting->depth ? setting->depth : DEPTH_MAX;
+		p.sched.depth_most = 0;
+	}
+	for (i = 0; i < n; i++) {
+		readers[i] = tenant[i];
+		readers[i].pages = pages;
+	}
+	scenario_open(&s, &own, &p, readers, n);
+	for (i = 0; i < windows; i++) {
+		change(&s, f, window[i].change);
+		fixture_run(&s.r, window[i].skip_ns);
+		scenario_begin(&s);
+		fixture_run(&s.r, window[i].ns);
+		scenario_end(&s, &run->window[i]);
+	}
+	run->paced_ns = s.r.host->sched.isolation.paced_ns;
+	scenario_close(&s);
+	flash_destroy(f);
+	if (!case_failed(&own))
+		return;
+	case_fail(t, "%s", own.failure);
+	t->host_failed = own.host_failed;
+}
+
+static const struct setting none = { .ops = &fifo_ops,
+				     .depth = DEPTH_MAX,
+				     .off = true };
+static const struct window once = { .skip_ns = WARM, .ns = MEASURED };
+
+static const struct tenant case_a[] = {
+	{ .weight = 1000, .depth = 1, .bytes = 4 * KIB },
+	{ .weight = 100, .depth = 128, .bytes = 64 * KIB },
+};
+static const struct tenant case_b[] = {
+	{ .weight = 1000, .depth = 64, .bytes = 4 * KIB },
+	{ .weight = 100, .depth = 256, .bytes = 4 * KIB },
+};
+
+/* One part in a thousand of @whole. */
+static u64 permille(u64 part, u64 whole)
+{
+	return part * 1000 / max(whole, 1ULL);
+}
+
+/*
+ * The reader is slowed at most half as much as under none, at @least_total
+ * thousandths of the throughput.
+ */
+static void expect_isolated(struct test_case *t, const char *what,
+			    const struct outcome *o, const struct outcome *n,
+			    u32 least_total)
+{
+	u64 total = permille(o->total, n->total);
+	u64 gain = permille(o->bytes[0], n->bytes[0]);
+
+	note(t, "%s: the reader %llu permille of none's, total %llu; ", what,
+	     gain, total);
+	if (gain < 2000)
+		case_fail(t, "%s: the reader does %llu permille of none's",
+			  what, gain);
+	if (total < least_total)
+		case_fail(t, "%s: the total is %llu permille of none's", what,
+			  total);
+}
+
+/* --------------------------------------------------------------------- tests */
+
+/*
+ * Under each scheduler, whatever its order outside the drive.  hwabc needs 0.6 s
+ * to settle.  ifq has 8 slots, as published, which alone cost a third of the
+ * throughput: it gets 128 here.
+ */
+static void test_reader(struct test_case *t)
+{
+	const struct setting own = {
+		.ops = t->ops,
+		.depth = t->ops == &ifq_ops ? 128 : 0,
+	};
+	const struct window settled = { .skip_ns = 800 * MS, .ns = 300 * MS };
+	struct run r, n;
+
+	play(t, &none, case_a, 2, &settled, 1, &n);
+	play(t, &own, case_a, 2, &settled, 1, &r);
+	expect_isolated(t, "A", &r.window[0], &n.window[0], 880);
+}
+
+/* Enough slots for all: no calibration is better than a wrong one. */
+static void test_many_slots(struct test_case *t)
+{
+	const struct setting own = { .ops = t->ops, .depth = 512 };
+	struct run r, n;
+
+	play(t, &none, case_a, 2, &once, 1, &n);
+	play(t, &own, case_a, 2, &once, 1, &r);
+	expect_isolated(t, "D = 512", &r.window[0], &n.window[0], 880);
+}
+
+/*
+ * A tenant with 64 requests, which is due ten elevenths.  It does much of the
+ * work, so more than ISOLATION_AUTO may be given up: AUTO_PER_WORK.
+ */
+static void test_deep_reader(struct test_case *t)
+{
+	const struct setting own = { .ops = t->ops };
+	const struct window settled = { .skip_ns = 800 * MS, .ns = 400 * MS };
+	struct run r, n;
+	u64 part, total;
+
+	play(t, &none, case_b, 2, &settled, 1, &n);
+	play(t, &own, case_b, 2, &settled, 1, &r);
+	part = permille(r.window[0].bytes[0], r.window[0].total);
+	total = permille(r.window[0].total, n.window[0].total);
+	note(t, "part %llu permille of 909, total %llu", part, total);
+	if (total < 840)
+		case_fail(t, "the total is %llu permille of none's", total);
+	if (part * 10 < 909 * 6)
+		case_fail(t, "the part is %llu permille, and 909 are due",
+			  part);
+}
+
+/* Tenants with enough requests outside are not short: nothing is given up. */
+static void test_no_short_flow(struct test_case *t)
+{
+	const struct setting on = { .ops = t->ops },
+			     off = { .ops = t->ops, .depth = 256, .off = true };
+	struct tenant tenant[4];
+	struct run r, without;
+	u64 total;
+
+	scenario_four(tenant, 256, 4 * KIB, 0);
+	play(t, &on, tenant, 4, &once, 1, &r);
+	play(t, &off, tenant, 4, &once, 1, &without);
+	total = permille(r.window[0].total, without.window[0].total);
+	note(t, "index %.5f, total %llu permille, paced %llu ms",
+	     r.window[0].index, total, r.paced_ns / MS);
+	scenario_expect_index(t, &r.window[0], 0.999, "on");
+	if (total < 990)
+		case_fail(t, "the total is %llu permille of isolation=0",
+			  total);
+}
+
+/* The others have the whole drive again soon after the reader has gone. */
+static void test_visit(struct test_case *t)
+{
+	const struct setting own = { .ops = t->ops };
+	const struct window windows[] = {
+		{ .skip_ns = WARM, .ns = 200 * MS },
+		{ .skip_ns = 100 * MS, .ns = 200 * MS },
+		/* The reader stops at 700 ms. */
+		{ .skip_ns = 20 * MS, .ns = 200 * MS },
+	};
+	struct tenant tenant[2] = { case_a[0], case_a[1] };
+	struct run r, n;
+
+	tenant[0].start_ns = 400 * MS;
+	tenant[0].stop_ns = 700 * MS;
+	play(t, &none, tenant, 2, windows, 3, &n);
+	play(t, &own, tenant, 2, windows, 3, &r);
+	expect_isolated(t, "visit", &r.window[1], &n.window[1], 880);
+	note(t, "before %llu, after %llu permille",
+	     permille(r.window[0].total, n.window[0].total),
+	     permille(r.window[2].total, n.window[2].total));
+	if (r.window[2].total * 1000 < n.window[2].total * 970)
+		case_fail(t, "after the visit: %llu bytes, %llu under none",
+			  r.window[2].total, n.window[2].total);
+}
+
+/* No tenant gains above its share, and the others lose no more than agreed. */
+static void expect_harmless(struct test_case *t, const char *what,
+			    const struct tenant *tenant, u32 n)
+{
+	const struct setting on = { .ops = t->ops },
+			     off = { .ops = t->ops, .off = true };
+	struct run r, without;
+	u64 total, weights = 0;
+	u32 i;
+
+	play(t, &on, tenant, n, &once, 1, &r);
+	play(t, &off, tenant, n, &once, 1, &without);
+	total = permille(r.window[0].total, without.window[0].total);
+	note(t, "%s: total %llu permille, paced %llu ms; ", what, total,
+	     r.paced_ns / MS);
+	if (total < 1000 - BOUND)
+		case_fail(t, "%s: the total is %llu permille of isolation=0",
+			  what, total);
+	for (i = 0; i < n; i++)
+		weights += tenant[i].weight;
+	/* The last one is the victim. */
+	for (i = 0; i < n - 1; i++) {
+		u64 part = r.window[0].bytes[i] * 1000000 / r.window[0].total;
+		u64 due = tenant[i].weight * 1000000ULL / weights;
+
+		if (part * 10 > due * 11)
+			case_fail(t, "%s: tenant %u has %llu ppm, %llu are due",
+				  what, i, part, due);
+	}
+}
+
+static void test_adversaries(struct test_case *t)
+{
+	static const struct tenant victim = { .weight = 1000,
+					      .depth = 384,
+					      .bytes = 64 * KIB };
+	struct tenant tenant[17];
+	u32 i;
+
+	tenant[0] = (struct tenant){ .weight = 1000,
+				     .depth = 1,
+				     .bytes = 4 * KIB,
+				     .on_ns = 2 * MS,
+				     .off_ns = 2 * MS };
+	tenant[1] = victim;
+	expect_harmless(t, "pretender", tenant, 2);
+	/* It could do far more than its share with requests that pass. */
+	tenant[0] = (struct tenant){ .weight = 50,
+				     .depth = 8,
+				     .bytes = 256 * KIB,
+				     .on_ns = 6 * MS,
+				     .off_ns = 6 * MS };
+	expect_harmless(t, "large requests", tenant, 2);
+	for (i = 0; i < 16; i++)
+		tenant[i] = (struct tenant){ .weight = 10,
+					     .depth = 1,
+					     .bytes = 4 * KIB };
+	tenant[16] = victim;
+	expect_harmless(t, "cgroups", tenant, 17);
+}
+
+/* The drive does nothing for 300 ms, or takes twice as long for all. */
+static void expect_recovery(struct test_case *t, const char *what,
+			    enum event_kind kind)
+{
+	const struct setting own = { .ops = t->ops };
+	const struct window windows[] = {
+		{ .skip_ns = WARM, .ns = 200 * MS },
+		{ .change = kind, .skip_ns = 200 * MS, .ns = 400 * MS },
+	};
+	struct run r, n;
+
+	play(t, &none, case_a, 2, windows, 2, &n);
+	play(t, &own, case_a, 2, windows, 2, &r);
+	expect_isolated(t, what, &r.window[1], &n.window[1], 880);
+}
+
+static void test_stall(struct test_case *t)
+{
+	expect_recovery(t, "stall", STALL);
+}
+
+static void test_slower_drive(struct test_case *t)
+{
+	expect_recovery(t, "twice as slow", SLOWER);
+}
+
+const struct test isolation_tests[] = {
+	{ "isolation/reader", test_reader, true },
+	{ NULL, NULL, false },
+};
+
+/* Of mqfq. */
+const struct test isolation_mqfq_tests[] = {
+	{ "isolation/many-slots", test_many_slots, true },
+	{ "isolation/deep-reader", test_deep_reader, true },
+	{ "isolation/no-short-flow", test_no_short_flow, true },
+	{ "isolation/visit", test_visit, true },
+	{ "isolation/adversaries", test_adversaries, false },
+	{ "isolation/stall", test_stall, true },
+	{ "isolation/slower-drive", test_slower_drive, true },
+	{ NULL, NULL, false },
+};
