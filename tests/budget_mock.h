@@ -29,9 +29,11 @@ static void budget_mock_predict(struct budget *b, u64 now)
 
 static int budget_mock_init(struct sched *s)
 {
-	const u32 depth[BUDGET_DOMAINS] = { s->params.depth, s->params.depth };
+	u32 depth[BUDGET_DOMAINS], i;
 	struct budget *b = s->own;
 
+	for (i = 0; i < BUDGET_DOMAINS; i++)
+		depth[i] = s->params.depth;
 	if (budget_init(b, s, budget_mock.ops, budget_mock.total, depth))
 		return -ENOMEM;
 	budget_set_rule(b, budget_mock.rule);
@@ -52,7 +54,7 @@ static const struct sched_ops budget_mock_ops = {
 	.queue_bytes		= sizeof(struct budget_queue),
 	.params_bytes		= sizeof(struct budget_params),
 	.flow_bytes		= sizeof(struct budget_flow),
-	.flow_queue_bytes	= BUDGET_FLOW_QUEUE_BYTES(2),
+	.flow_queue_bytes	= BUDGET_FLOW_QUEUE_BYTES(BUDGET_DOMAINS),
 	.init			= budget_mock_init,
 	.exit			= budget_mock_exit,
 	.insert			= budget_insert,

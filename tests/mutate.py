@@ -51,12 +51,28 @@ CC = ["gcc", "-std=gnu11", "-O2", "-w", "-fno-strict-aliasing", "-DMQFAIR_EXAMPL
 # A removed return is undefined behaviour, and no test can be expected to notice it.
 CC += ["-Werror=return-type"]
 LINK = ["gcc"]
-# The folder of port.h is the difference between the simulator and the threads.
-SIM, THREADS, FLASH = "sim", "tests/mt", "sim"
-# A mutant that leaks ends a program with a status.  The unit tests are short enough for more.
-SANITIZERS = {SIM: ["-fsanitize=leak"], THREADS: ["-fsanitize=address"]}
+
+
+@dataclasses.dataclass(frozen=True)
+class Port:
+    """The folder of port.h, and how all objects of a program are compiled. A mutant that leaks ends
+    a program with a status."""
+
+    name: str
+    folder: str
+    flags: tuple[str, ...]
+
+
+SIM = Port("sim", "sim", ("-fsanitize=leak",))
+# The unit tests are short enough for more.
+THREADS = Port("threads", "tests/mt", ("-fsanitize=address",))
+# Processors stand still in the middle of a hook.
+REPLAY = Port("replay", "tests/mt", ("-fsanitize=leak", "-DPORT_PERTURB"))
+REPLAY_PARTS = ["device", "host", "port", "replay", "stall", "threads"]
 SHARED_UNIT = {
     "budget": ["budget_fixture"],
+    "budget_hooks": ["hooks"],
+    "budget_protocol": ["hooks"],
     "budget_rounds": ["budget_fixture"],
     "engine_hooks": ["hooks"],
     "hwabc_hooks": ["hooks"],
@@ -94,6 +110,7 @@ class Table:
     schedulers: list[str]  # that the simulated tests run
     prefixes: list[str]  # of the simulated tests, the fast ones first
     unit: list[str]
+    replay: list[str]  # of tests/mt, those that need no threads
     flash: list[str]
     mutation: list[dict[str, str]]
     equivalent: list[dict[str, str]]
@@ -244,11 +261,11 @@ def of_line(place: Place, begins: bool) -> Iterator[Mutation]:
 # --- building ----------------------------------------------------------------------------------
 
 
-def compile_to(out: Path, source: Path, port: str, quote: Path, root: Path = ROOT) -> bool:
+def compile_to(out: Path, source: Path, port: Port, quote: Path, root: Path = ROOT) -> bool:
     argv = [
         *CC,
-        *SANITIZERS[port],
-        f"-I{port}",
+        *port.flags,
+        f"-I{port.folder}",
         "-I.",
         "-Isched",
         "-iquote",
@@ -266,19 +283,19 @@ class Build:
     def __init__(self, folder: Path, pool: concurrent.futures.Executor) -> None:
         self.folder = folder
         self.pool = pool
-        self.made: dict[tuple[str, str], Path] = {}
+        self.made: dict[tuple[Port, str], Path] = {}
 
-    def objects(self, port: str, sources: list[str]) -> list[Path]:
+    def objects(self, port: Port, sources: list[str]) -> list[Path]:
         missing = [s for s in sources if (port, s) not in self.made]
         for s in missing:
-            self.made[port, s] = self.folder / f"{port}/{s}.o".replace("/", "__")
+            self.made[port, s] = self.folder / f"{port.name}/{s}.o".replace("/", "__")
         tasks = {s: self.pool.submit(self.compile, port, s) for s in missing}
         for s, task in tasks.items():
             if not task.result():
                 raise TableError(f"{s} does not compile")
         return [self.made[port, s] for s in sources]
 
-    def compile(self, port: str, source: str) -> bool:
+    def compile(self, port: Port, source: str) -> bool:
         path = ROOT / source
         return compile_to(self.made[port, source], path, port, path.parent)
 
@@ -288,7 +305,7 @@ class Build:
         objects = [*mutant.values(), *self.objects(program.port, same)]
         argv = [
             *LINK,
-            *SANITIZERS[program.port],
+            *program.port.flags,
             *map(str, objects),
             *program.libraries,
             "-o",
@@ -302,7 +319,7 @@ class Build:
 @dataclasses.dataclass(frozen=True)
 class Program:
     name: str
-    port: str
+    port: Port
     sources: tuple[str, ...]
     libraries: tuple[str, ...]
 
@@ -329,11 +346,15 @@ def programs(table: Table) -> Iterator[tuple[Program, list[list[str]]]]:
         own = [f"tests/unit/{part}.c" for part in [name, *SHARED_UNIT.get(name, [])]]
         sources = (*own, "tests/mt/port.c", *sched_sources())
         yield Program(f"unit-{name}", THREADS, sources, ("-lcmocka", "-lm", "-pthread")), [[]]
+    for name in table.replay:
+        own = [f"tests/mt/{part}.c" for part in [name, *REPLAY_PARTS]]
+        sources = (*own, *sched_sources())
+        yield Program(name, REPLAY, sources, ("-lm", "-pthread")), [[]]
     parts = ["fixture", "audit"]
     for name in table.flash:
         own = [f"tests/flash/{part}.c" for part in [name, *parts]]
         sources = (*own, "sched/core/heap.c", "sim/stats.c", *sources_in("flash"))
-        yield Program(f"flash-{name}", FLASH, sources, ("-lcmocka", "-lm")), [[]]
+        yield Program(f"flash-{name}", SIM, sources, ("-lcmocka", "-lm")), [[]]
     if table.schedulers:
         sources = (*simulator_sources(), *sources_in("tests/sim", "flash"), *sched_sources())
         runs = [

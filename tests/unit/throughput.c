@@ -198,6 +198,10 @@ static void full_device_and_backlog_lose_nothing(void **state)
 		s.c.now += CHECK;
 	}
 	assert_int_equal(s.t.loss, 0);
+	/* Only the interval since the last of these looks counts. */
+	s.c.full = false;
+	throughput_end_wait(&s.t, &s.c);
+	assert_int_equal(s.t.loss, 3 * COST);
 }
 
 /* --------------------------------------------------------------- the rate */
@@ -221,6 +225,7 @@ static void probe_takes_four_turnovers(void **state)
 
 	(void)state;
 	begin_probe(&s);
+	s.t.loss = 1;
 	since = s.c.now;
 	for (i = 1; i <= 8; i++) {
 		s.c.now += CHECK - 1;
@@ -244,6 +249,18 @@ static void probe_of_a_slow_drive_takes_one_turnover(void **state)
 	struct scenario s;
 
 	(void)state;
+	/* Exactly at its end, too. */
+	begin_probe(&s);
+	complete(&s, 2);
+	s.c.now += PERIOD - 1;
+	throughput_check_probe(&s.t, &s.c);
+	assert_true(throughput_probes(&s.t));
+	assert_int_equal(s.t.probe_until_ns, s.c.now + CHECK);
+	begin_probe(&s);
+	complete(&s, 2);
+	s.c.now += PERIOD;
+	throughput_check_probe(&s.t, &s.c);
+	assert_false(throughput_probes(&s.t));
 	begin_probe(&s);
 	s.c.now += PERIOD;
 	complete(&s, 1);
@@ -291,6 +308,30 @@ static void rate_is_known_for_eight_periods(void **state)
 	assert_int_equal(wait(&s), THROUGHPUT_USED);
 	s.c.now++;
 	assert_int_equal(wait(&s), THROUGHPUT_PROBE);
+}
+
+/* A time without flows: its end begins all spans anew. */
+static void start_forgets_what_was_under_way(void **state)
+{
+	struct scenario s;
+
+	(void)state;
+	begin_probe(&s);
+	s.t.rate = COST;
+	s.t.loss = 1;
+	throughput_end_wait(&s.t, &s.c);
+	s.t.wait_span.since_ns = s.c.now;
+	s.c.now += 10 * (u64)PERIOD;
+	throughput_start(&s.t, &s.c, s.dispatched);
+	assert_false(throughput_probes(&s.t));
+	assert_int_equal(s.t.wait_span.since_ns, 0);
+	assert_int_equal(s.t.loss, 0);
+	assert_int_equal(s.t.measuring.since_ns, s.c.now);
+	assert_int_equal(s.t.measuring.work, s.c.work);
+	assert_int_equal(s.t.dispatched, s.dispatched);
+	/* The rate of the drive stays known, and the mean. */
+	assert_int_equal(s.t.rate, COST);
+	assert_int_equal(s.t.mean, COST);
 }
 
 /* --------------------------------------------------- the measuring period */
@@ -359,7 +400,10 @@ static void planes_that_work_less_than_5_8_are_idle(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY_SIZE(table); i++) {
-		struct drive_time time = { .worked_ns = 5, .could_ns = 7 };
+		struct drive_time time = {
+			.worked_ns = 1000ULL * CHECK,
+			.could_ns = 5000ULL * CHECK,
+		};
 
 		scenario_init(&s);
 		throughput_begin_account(&s.t, s.c.now, &time);
@@ -420,6 +464,7 @@ int main(void)
 		cmocka_unit_test(probe_of_a_slow_drive_takes_one_turnover),
 		cmocka_unit_test(probe_counts_the_most_in_the_device),
 		cmocka_unit_test(rate_is_known_for_eight_periods),
+		cmocka_unit_test(start_forgets_what_was_under_way),
 		cmocka_unit_test(mean_follows_after_a_period),
 		cmocka_unit_test(measuring_period_raises_the_rate),
 		cmocka_unit_test(planes_that_work_less_than_5_8_are_idle),
