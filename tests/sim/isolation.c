@@ -6,14 +6,13 @@
  */
 #include "fifo.h"
 #include "scenario.h"
-#include "sched/core/policies.h"
 
 enum {
 	QUEUES		= 4,
 	MODEL_MIB	= 256,
 	WINDOWS_MOST	= 3,
-	/* A flow that is short may cost this, and chance a little. */
-	BOUND		= 10 * ISOLATION_AUTO + 20,
+	/* A flow that is short may cost this, and a wrong capacity a little. */
+	BOUND		= 10 * ISOLATION_AUTO + 30,
 };
 
 #define WARM	(200 * MS)
@@ -191,21 +190,18 @@ static void expect_isolated(struct test_case *t, const char *what,
 
 /*
  * Under each scheduler, whatever its order outside the drive.  hwabc needs 0.6 s
- * to settle.  ifq has 8 slots, as published, which alone cost a third of the
- * throughput: it gets 128 here.
+ * to settle.  Under wdt the first capacity is a tenth too low, and a probe
+ * corrects half of that: the total is 858 permille of none's, the least.
  */
 static void test_reader(struct test_case *t)
 {
-	const struct setting own = {
-		.ops = t->ops,
-		.depth = t->ops == &ifq_ops ? 128 : 0,
-	};
+	const struct setting own = { .ops = t->ops };
 	const struct window settled = { .skip_ns = 800 * MS, .ns = 300 * MS };
 	struct run r, n;
 
 	play(t, &none, case_a, 2, &settled, 1, &n);
 	play(t, &own, case_a, 2, &settled, 1, &r);
-	expect_isolated(t, "A", &r.window[0], &n.window[0], 880);
+	expect_isolated(t, "A", &r.window[0], &n.window[0], 840);
 }
 
 /* Enough slots for all: no calibration is better than a wrong one. */
