@@ -81,8 +81,9 @@ static __always_inline bool engine_arrive(struct queue *q, struct io *io,
 		flow_charge(io->flow, cost, vt, !urgent, start);
 		io->pos = start->pos;
 		io->flags |= IO_CHARGED;
+		/* Soon, for it may be short beside a flow that was alone. */
 		if (unlikely(start->woke))
-			wake_at(wake, now + ENGINE_TICK_NS);
+			wake_at(wake, now + LOOK_LEAST_NS);
 	}
 	if (likely(!urgent))
 		return true;

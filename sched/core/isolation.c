@@ -21,6 +21,8 @@ enum {
 	TIMER_SHIFT	= 8,	/* of the time between two looks */
 	LIMIT_LEAST	= 4,	/* slots */
 	LOOK_DONE	= 16,	/* requests */
+	/* A lone flow is not short: only D can change, and that has time. */
+	LONE_LOOKS	= 15,
 	WORK_SHIFT	= 20,	/* a rate is work in 2^20 ns */
 	INSIDE_SHIFT	= 8,	/* of a mean number of requests */
 	CORRECTION_LOOKS = 16,
@@ -588,6 +590,9 @@ static void look(struct sched *s, u64 now, struct wake *wake)
 		decide(s, &l, wake);
 	i->look_ns = now;
 	i->at_ns = now + look_time(s, l.flows);
+	i->lone = l.flows == 1 && drive_is_open(i);
+	if (i->lone)
+		i->at_ns += LONE_LOOKS * (i->at_ns - now);
 	for (f = s->active; f; f = f->next_active)
 		let_pass(s, f, i->at_ns - now);
 	port_unlock(&s->active_lock, flags);
@@ -614,20 +619,31 @@ static void rest(struct sched *s, u64 now, struct wake *wake)
 	port_unlock(&s->active_lock, flags);
 }
 
+/* Returns the number of active flows, 2 standing for more. */
+static u32 count_active(struct sched *s)
+{
+	unsigned long flags = port_lock(&s->active_lock);
+	const struct flow *f = s->active;
+	u32 n = !f ? 0 : !f->next_active ? 1 : 2;
+
+	port_unlock(&s->active_lock, flags);
+	return n;
+}
+
 void isolation_tick(struct sched *s, u64 now, struct wake *wake)
 {
 	struct isolation *i = &s->isolation;
+	u32 active = count_active(s);
 
 	latency_tick(s, now);
-	if (!READ_ONCE(s->params.isolation) || !i->nr_slots ||
-	    !flow_any_active(s)) {
+	if (!READ_ONCE(s->params.isolation) || !i->nr_slots || !active) {
 		rest(s, now, wake);
 		return;
 	}
 	if (!i->look_ns) {
 		i->look_ns = now;
 		i->at_ns = now + look_time(s, 1);
-	} else if (now >= i->at_ns) {
+	} else if (now >= i->at_ns || (i->lone && active > 1)) {
 		look(s, now, wake);
 	}
 	wake_at(wake, i->at_ns);

@@ -168,6 +168,7 @@ struct isolation {
 	u64 no_slot;			/* times so far that a queue found none */
 	u64 most_inside;		/* recent most of the mean requests inside */
 	u32 open_looks;			/* since it was opened */
+	bool lone;			/* one flow was active at the last look */
 	u32 looks, probe_at;		/* since the last probe; at the next */
 	u32 quiet;			/* looks without a short flow */
 	u32 trial;			/* paced looks in all */
