@@ -674,7 +674,9 @@ void isolation_release(struct sched *s, u32 queue, u64 now, struct wake *wake)
 	u32 n;
 
 	for (n = 0; n < i->nr_slots; n++) {
-		while (slots_held(i->slots[n]) && (!paces || due <= (s64)now)) {
+		while (slots_held(i->slots[n]) &&
+		       (!paces || due <= (s64)now ||
+			slots_all_held(i->slots[n]))) {
 			slots_release(i->slots[n], queue, wake);
 			due += (s64)step;
 		}

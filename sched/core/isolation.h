@@ -64,6 +64,9 @@
  * share: its requests pass only until its position has advanced by its share of
  * the work of two looks.
  *
+ * No starvation.  At least one paced request is in the drive at any time, or may
+ * enter it, whatever the capacity seemed to be.
+ *
  * Stability.  The pace is a constant between two looks.  Requests inside grow
  * only if the drive does less than the pace; the limit stops them, and asks for
  * a probe once it has doubled.  The loss moves by an eighth of its range at a

@@ -103,6 +103,12 @@ static inline bool slots_held(const struct slots *sl)
 	return atomic64_read(&sl->held) > 0;
 }
 
+/* Are all slots held, so that none is in use?  A snapshot. */
+static inline bool slots_all_held(const struct slots *sl)
+{
+	return atomic64_read(&sl->held) >= (s64)READ_ONCE(sl->tree.depth);
+}
+
 /* Hands a slot that was held back to the queue nearest to @queue. */
 void slots_release(struct slots *sl, u32 queue, struct wake *wake);
 
