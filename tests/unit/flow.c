@@ -313,6 +313,133 @@ static void idle_flow_leaves_the_shares_after_its_grace(void **state)
 	fixture_deinit(&b);
 }
 
+/* --------------------------------------------------------------- small cases */
+
+/* The line turns at a virtual time that is before its base. */
+static void new_share_rescales_tags_ahead_of_the_line(void **state)
+{
+	static const u32 weights[] = { 100, 900 };
+	struct fixture b;
+	u64 pos;
+
+	(void)state;
+	fixture_init(&b, weights, 2);
+	charge(&b, b.flow[1], 4096);
+	pos = charge(&b, b.flow[0], 4096);
+	b.vt -= 40960;
+	assert_in_range(ahead(&b, b.flow[0], pos), 40960, 40962);
+	flow_set_weight(b.flow[0], 600);
+	refresh(&b, b.flow[0]);
+	assert_in_range(ahead(&b, b.flow[0], pos), 10240 - 4, 10240 + 4);
+	fixture_deinit(&b);
+}
+
+/* A lag up to the allowance stays, and a greater one is forgiven. */
+static void lag_is_clamped_beyond_its_allowance(void **state)
+{
+	static const u32 weights[] = { 100 };
+	struct fixture b;
+	u64 pos;
+
+	(void)state;
+	fixture_init(&b, weights, 1);
+	pos = charge(&b, b.flow[0], 4096);
+	b.vt += 65536;
+	flow_clamp_lag(b.flow[0], pos, b.vt, 65536);
+	assert_true(ahead(&b, b.flow[0], pos) == -65536);
+	/* Tags are even. */
+	b.vt += 2;
+	flow_clamp_lag(b.flow[0], pos, b.vt, 65536);
+	assert_true(ahead(&b, b.flow[0], pos) == 0);
+	/* Requests behind that one keep their distance. */
+	assert_true(ahead(&b, b.flow[0], pos + 4096) == 4096);
+	/* The lock is free. */
+	flow_clamp_lag(b.flow[0], pos, b.vt, 65536);
+	fixture_deinit(&b);
+}
+
+/* It is charged, and no request of the flow waits for its turn. */
+static void request_that_does_not_wait_is_no_backlog(void **state)
+{
+	static const u32 weights[] = { 100 };
+	struct flow_start start;
+	struct fixture b;
+	struct flow *f;
+
+	(void)state;
+	fixture_init(&b, weights, 1);
+	f = b.flow[0];
+	f->fq[0].inserted++;
+	flow_charge(f, 4096, b.vt, false, &start);
+	assert_true(start.woke);
+	assert_int_equal(atomic64_read(&f->queued), 0);
+	assert_int_equal(atomic64_read(&f->pos), 4096);
+	b.vt += 1 << 20;
+	flow_charge(f, 4096, b.vt, false, &start);
+	assert_false(start.woke);
+	assert_int_equal(start.pos, 4096);
+	/* Without a backlog the flow has saved nothing. */
+	assert_true(start.tag == b.vt);
+	fixture_deinit(&b);
+}
+
+static u32 flows_begun, flows_ended;
+
+static void count_begin(struct flow *f)
+{
+	/* The memory of the scheduler is there, and zeroed. */
+	assert_int_equal(*(char *)flow_own(f), 0);
+	assert_int_equal(*(char *)flow_queue_own(f, QUEUES - 1), 0);
+	flows_begun++;
+}
+
+static void count_end(struct flow *f)
+{
+	assert_int_equal(atomic64_read(&f->active), 0);
+	flows_ended++;
+}
+
+/* In whole cache lines, each apart from all others. */
+static void flow_has_memory_for_its_scheduler(void **state)
+{
+	static const struct sched_ops ops = {
+		.flow_bytes = 65,
+		.flow_queue_bytes = 130,
+		.flow_init = count_begin,
+		.flow_exit = count_end,
+	};
+	struct fixture b = { .sched = { .ops = &ops, .nr_queues = QUEUES } };
+	struct flow *f;
+	u32 q;
+
+	(void)state;
+	flows_begun = flows_ended = 0;
+	share_tree_init(&b.sched.share);
+	port_lock_init(&b.sched.active_lock);
+	f = flow_create(&b, NULL, 100);
+	assert_int_equal(flows_begun, 1);
+	assert_ptr_equal(f->own, &f->fq[QUEUES]);
+	memset(flow_own(f), 0xaa, 65);
+	for (q = 0; q < QUEUES; q++) {
+		char *own = flow_queue_own(f, q);
+
+		assert_int_equal((unsigned long)own % 64, 0);
+		assert_int_equal(own[0], 0);
+		assert_int_equal(own[129], 0);
+		memset(own, 0xbb, 130);
+	}
+	/* Nothing else was hit. */
+	assert_ptr_equal(f->sched, &b.sched);
+	assert_int_equal(atomic64_read(&f->fq[QUEUES - 1].done), 0);
+	charge(&b, f, 4096);
+	served(f);
+	assert_true(flow_any_active(&b.sched));
+	flow_exit(f);
+	assert_false(flow_any_active(&b.sched));
+	assert_int_equal(flows_ended, 1);
+	port_free(f);
+}
+
 static void totals_are_sums_over_the_queues(void **state)
 {
 	static const u32 weights[] = { 100 };
@@ -328,6 +455,8 @@ static void totals_are_sums_over_the_queues(void **state)
 		atomic64_set(&b.flow[0]->fq[q].done, 10 + q);
 		b.flow[0]->fq[q].bytes = 1ULL << (40 + q);
 		b.flow[0]->fq[q].wait_ns = q;
+		atomic64_set(&b.flow[0]->fq[q].cost, 4 + q);
+		atomic64_set(&b.flow[0]->fq[q].service_ns, 7 + q);
 	}
 	flow_totals(b.flow[0], &t);
 	assert_int_equal(t.inserted, 2001);
@@ -335,6 +464,8 @@ static void totals_are_sums_over_the_queues(void **state)
 	assert_int_equal(t.done, 21);
 	assert_int_equal(t.bytes, 3ULL << 40);
 	assert_int_equal(t.wait_ns, 1);
+	assert_int_equal(t.cost, 9);
+	assert_int_equal(t.service_ns, 15);
 	fixture_deinit(&b);
 }
 
@@ -347,6 +478,10 @@ int main(void)
 		cmocka_unit_test(
 			returning_flow_keeps_its_finish_tag_and_saves_nothing),
 		cmocka_unit_test(idle_flow_leaves_the_shares_after_its_grace),
+		cmocka_unit_test(new_share_rescales_tags_ahead_of_the_line),
+		cmocka_unit_test(lag_is_clamped_beyond_its_allowance),
+		cmocka_unit_test(request_that_does_not_wait_is_no_backlog),
+		cmocka_unit_test(flow_has_memory_for_its_scheduler),
 		cmocka_unit_test(totals_are_sums_over_the_queues),
 	};
 
