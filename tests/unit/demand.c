@@ -93,6 +93,17 @@ static void example_of_the_header_holds(void **state)
 	assert_in_range(demand_percentile(&d, 1), 110000000 - 1, 110000000);
 }
 
+/* 100 + 0.8416 * 6 is 105.05, and a root of one sixteenth less gives 104. */
+static void roots_of_squares_are_exact(void **state)
+{
+	struct demand d = { .nr = 0 };
+
+	(void)state;
+	demand_add(&d, 94);
+	demand_add(&d, 106);
+	assert_int_equal(demand_percentile(&d, 16), 105);
+}
+
 static void samples_beyond_the_history_have_no_effect(void **state)
 {
 	struct demand d = { .nr = 0 };
@@ -112,6 +123,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(percentile_matches_floating_point),
 		cmocka_unit_test(example_of_the_header_holds),
+		cmocka_unit_test(roots_of_squares_are_exact),
 		cmocka_unit_test(samples_beyond_the_history_have_no_effect),
 	};
 

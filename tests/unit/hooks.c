@@ -58,7 +58,8 @@ void hooks_close(struct hooks *h)
 {
 	u32 i;
 
-	for (i = 0; i < h->nr_flows; i++)
+	/* Children before their parents. */
+	for (i = h->nr_flows; i--;)
 		flow_destroy(h->flow[i]);
 	flow_destroy(h->root);
 	sched_exit(&h->sched);
@@ -66,7 +67,12 @@ void hooks_close(struct hooks *h)
 
 struct flow *hooks_flow(struct hooks *h, u32 weight)
 {
-	struct flow *f = flow_create(h, h->root, weight);
+	return hooks_flow_below(h, h->root, weight);
+}
+
+struct flow *hooks_flow_below(struct hooks *h, struct flow *parent, u32 weight)
+{
+	struct flow *f = flow_create(h, parent, weight);
 
 	assert_true(h->nr_flows < HOOKS_FLOWS);
 	h->flow[h->nr_flows++] = f;

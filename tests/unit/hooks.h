@@ -45,6 +45,7 @@ void hooks_close(struct hooks *h);
 
 /* A child of the root; and its end, with no request left. */
 struct flow *hooks_flow(struct hooks *h, u32 weight);
+struct flow *hooks_flow_below(struct hooks *h, struct flow *parent, u32 weight);
 void hooks_flow_gone(struct hooks *h, struct flow *f);
 
 /* A read; and any operation. */
