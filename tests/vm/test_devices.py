@@ -237,6 +237,6 @@ def test_a_drive_is_removed_under_load_and_comes_back() -> None:
             write(drive.sysfs / "device/device/remove", 1)
             wait_until(lambda: not drive.sysfs.exists(), "the drive is gone")
         write("/sys/bus/pci/rescan", 1)
-        wait_until(drive.path.exists, "the drive is back")
+        wait_until((drive.sysfs / "queue/scheduler").exists, "the drive is back")
         with mqfq(drive):
             check_errors(fio(drive, groups[0], number_ios=100))
