@@ -546,8 +546,9 @@ static void decide(struct sched *s, const struct look *l, struct wake *wake)
 
 	i->rate = rate_of(l->cost, l->ns);
 	if (l->paced_sent)
-		i->mean_bytes = average(i->mean_bytes,
-					ratio(l->paced_bytes, l->paced_sent));
+		WRITE_ONCE(i->mean_bytes,
+			   average(i->mean_bytes,
+				   ratio(l->paced_bytes, l->paced_sent)));
 	adapt_depth(s, l, wake);
 	if (drive_is_open(i))
 		decide_open(s, l, wake);
@@ -564,6 +565,12 @@ static u64 look_time(const struct sched *s, u32 flows)
 		     (u64)LOOK_MOST_NS);
 }
 
+static void plan_look(struct isolation *i, u64 at_ns)
+{
+	i->at_ns = at_ns;
+	WRITE_ONCE(i->timer_ns, (at_ns - i->look_ns) >> TIMER_SHIFT);
+}
+
 static void look(struct sched *s, u64 now, struct wake *wake)
 {
 	struct isolation *i = &s->isolation;
@@ -574,7 +581,7 @@ static void look(struct sched *s, u64 now, struct wake *wake)
 	for (f = s->active; f; f = f->next_active)
 		count_flow(f, &l);
 	if (!look_is_over(&l)) {
-		i->at_ns = now + max(l.ns / 4, (u64)LOOK_LEAST_NS);
+		plan_look(i, now + max(l.ns / 4, (u64)LOOK_LEAST_NS));
 		port_unlock(&s->active_lock, flags);
 		return;
 	}
@@ -589,10 +596,9 @@ static void look(struct sched *s, u64 now, struct wake *wake)
 	if (l.done || !l.inside)
 		decide(s, &l, wake);
 	i->look_ns = now;
-	i->at_ns = now + look_time(s, l.flows);
 	i->lone = l.flows == 1 && drive_is_open(i);
-	if (i->lone)
-		i->at_ns += LONE_LOOKS * (i->at_ns - now);
+	plan_look(i,
+		  now + (i->lone ? 1 + LONE_LOOKS : 1) * look_time(s, l.flows));
 	for (f = s->active; f; f = f->next_active)
 		let_pass(s, f, i->at_ns - now);
 	port_unlock(&s->active_lock, flags);
@@ -642,7 +648,7 @@ void isolation_tick(struct sched *s, u64 now, struct wake *wake)
 	}
 	if (!i->look_ns) {
 		i->look_ns = now;
-		i->at_ns = now + look_time(s, 1);
+		plan_look(i, now + look_time(s, 1));
 	} else if (now >= i->at_ns || (i->lone && active > 1)) {
 		look(s, now, wake);
 	}
@@ -656,7 +662,7 @@ void isolation_tick(struct sched *s, u64 now, struct wake *wake)
 static s64 next_due(struct isolation *i, u64 now)
 {
 	s64 next = atomic64_read(&i->next_ns);
-	s64 least = (s64)(now - ((i->at_ns - i->look_ns) >> TIMER_SHIFT));
+	s64 least = (s64)(now - READ_ONCE(i->timer_ns));
 
 	while (next < least)
 		if (atomic64_try_cmpxchg(&i->next_ns, &next, least))
@@ -667,8 +673,8 @@ static s64 next_due(struct isolation *i, u64 now)
 void isolation_release(struct sched *s, u32 queue, u64 now, struct wake *wake)
 {
 	struct isolation *i = &s->isolation;
-	u64 step =
-		max((i->mean_bytes * READ_ONCE(i->pace)) >> PACE_SHIFT, 1ULL);
+	u64 bytes = READ_ONCE(i->mean_bytes);
+	u64 step = max((bytes * READ_ONCE(i->pace)) >> PACE_SHIFT, 1ULL);
 	bool paces = READ_ONCE(i->paces), left = false;
 	s64 due = paces ? next_due(i, now) : 0;
 	u32 n;
@@ -683,8 +689,7 @@ void isolation_release(struct sched *s, u32 queue, u64 now, struct wake *wake)
 		left |= slots_held(i->slots[n]);
 	}
 	if (left)
-		wake_at(wake, max((u64)due, now + ((i->at_ns - i->look_ns) >>
-						   TIMER_SHIFT)));
+		wake_at(wake, max((u64)due, now + READ_ONCE(i->timer_ns)));
 }
 
 /* --------------------------------------------------------------------- life */

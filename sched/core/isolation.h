@@ -149,6 +149,8 @@ struct isolation {
 	/* read by the I/O path */
 	bool paces;			/* O */
 	u32 pace;			/* O: ns for 2^PACE_SHIFT bytes */
+	u64 timer_ns;			/* O: least time to the next timer */
+	u64 mean_bytes;			/* O: of the paced requests */
 	atomic64_t next_ns __port_cacheline;	/* A: the next may go */
 
 	struct slots *slots[ISOLATION_SLOTS] __port_cacheline;	/* I */
@@ -160,7 +162,6 @@ struct isolation {
 	u64 open_ns;			/* mean time in the drive while open */
 	u64 capacity;			/* bytes in 2^20 ns; 0: not known */
 	u64 rate;			/* cost in 2^20 ns, in the last look */
-	u64 mean_bytes;			/* of the paced requests */
 	u64 capacity_bytes;		/* the same, when the capacity was measured */
 	u64 paced_inside, usual_inside;	/* mean requests inside: now; at first */
 	s64 correction;			/* of the pace, a rate */
