@@ -335,10 +335,8 @@ void budget_tune(struct sched *s, const struct sched_params *p,
 
 	if (p) {
 		sched_params_take(s, p);
-		if (b->ops->nr_domains == 1 && p->depth != s->params.depth) {
-			WRITE_ONCE(s->params.depth, p->depth);
-			slots_resize(&b->slots[0], p->depth, wake);
-		}
+		if (b->ops->nr_domains == 1)
+			isolation_set_depth(s, p->depth, wake);
 	}
 	/* At once: all may have waited for a flow that has left. */
 	wake_at(wake, 1);

@@ -214,16 +214,11 @@ void engine_tick(struct sched *s, u64 now, struct wake *wake)
 void engine_tune(struct sched *s, const struct sched_params *p,
 		 struct wake *wake)
 {
-	struct engine *e = s->own;
-
 	/* A share is computed when it is used: no queue waits for a change. */
 	if (!p)
 		return;
 	sched_params_take(s, p);
-	if (p->depth == s->params.depth)
-		return;
-	WRITE_ONCE(s->params.depth, p->depth);
-	slots_resize(&e->slots, p->depth, wake);
+	isolation_set_depth(s, p->depth, wake);
 }
 
 void engine_flow_init(struct flow *f)

@@ -418,11 +418,20 @@ static void set_depth(struct sched *s, u32 depth, struct wake *wake)
 	struct isolation *i = &s->isolation;
 	u32 n;
 
+	port_assert_held(&s->active_lock);
 	if (depth == s->params.depth)
 		return;
 	WRITE_ONCE(s->params.depth, depth);
 	for (n = 0; n < i->nr_slots; n++)
 		slots_resize(i->slots[n], depth, wake);
+}
+
+void isolation_set_depth(struct sched *s, u32 depth, struct wake *wake)
+{
+	unsigned long flags = port_lock(&s->active_lock);
+
+	set_depth(s, depth, wake);
+	port_unlock(&s->active_lock, flags);
 }
 
 /* Finds D while the drive is open, and no flow needs less. */

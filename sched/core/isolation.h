@@ -185,6 +185,13 @@ void isolation_init(struct isolation *i);
 /* Of init: the drive is paced by @sl, among others. */
 void isolation_attach(struct sched *s, struct slots *sl);
 
+/*
+ * Of tune, after sched_params_take(): sets D of all attached slots.  Tick may
+ * find another D at the same time.  Both hold active_lock, and tick looks there
+ * whether D is still to be found.  So the D that a user has set stays.
+ */
+void isolation_set_depth(struct sched *s, u32 depth, struct wake *wake);
+
 /* Of tick.  Asks for the next look in @wake while a flow is active. */
 void isolation_tick(struct sched *s, u64 now, struct wake *wake);
 

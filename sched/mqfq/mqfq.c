@@ -624,10 +624,7 @@ void mqfq_tune(struct sched *s, const struct sched_params *p, struct wake *wake)
 		wheel_set_shift(&m->wheel,
 				wheel_shift(mqfq_params(p)->threshold));
 	sched_params_take(s, p);
-	if (p->depth != s->params.depth) {
-		WRITE_ONCE(s->params.depth, p->depth);
-		slots_resize(&m->slots, p->depth, wake);
-	}
+	isolation_set_depth(s, p->depth, wake);
 	unpark_all(m, wake);
 	slots_wake_all(&m->slots, wake);
 }
