@@ -68,6 +68,8 @@ def check_settled(disk: Disk) -> dict[str, int]:
     """Waits until @disk is idle, then checks that no request waits, that every slot is free, and
     that the watchdog found no forgotten queue. Returns state()."""
     wait_until(lambda: disk.in_flight() == 0, f"{disk.name} is idle")
+    # A paced drive holds slots until its flows are inactive.
+    wait_until(lambda: not state(disk).get("isolation_paced"), f"{disk.name} is open")
     found = state(disk)
     print(f"{disk.name}: {found}")
     # Not every scheduler has slots.
