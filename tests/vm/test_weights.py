@@ -146,6 +146,7 @@ def test_io_stat_speaks_of_groups_that_did_io() -> None:
 TUNABLES = {
     "depth": (["1", "65536", "7"], ["0", "-1", "65537", "4294967297", "abc", "", "5 6"]),
     "threshold_kb": (["0", "1048576", "24"], ["-1", "1048577", "4294967296", "abc", "", "1 2"]),
+    "isolation": (["0", "90", "6"], ["91", "-1", "4294967296", "abc", "", "1 2"]),
     "anticipate": (["0", "1"], ["2", "-1", "yes", ""]),
     "cost": (
         ["iops", "learned", "linear 0 0 0 0", "linear 4096 1024 9000 2048", "bytes"],
@@ -204,6 +205,7 @@ def test_auto_tunables_show_the_chosen_number() -> None:
     with NullBlk(hw_queue_depth=32, submit_queues=1) as disk, mqfq(disk):
         assert disk.tunable("depth") == "32 auto"
         assert disk.tunable("threshold_kb") == "16 auto"
+        assert disk.tunable("isolation") == "6 auto"
         disk.set_tunable("depth", 8)
         assert (disk.tunable("depth"), disk.tunable("threshold_kb")) == ("8", "4 auto")
         disk.set_tunable("threshold_kb", 100)
@@ -224,11 +226,11 @@ def test_linear_alone_takes_the_coefficients_in_force() -> None:
 
 
 USER_TUNABLES = {
-    "mqfq": {"depth", "threshold_kb", "cost"},
-    "ifq": {"depth", "window_ms", "floor_kb", "clamp"},
-    "kyber-fair": {"period_ms", "read_lat_us", "write_lat_us"},
-    "wdt": {"depth", "interval_ms", "cost"},
-    "hwabc": {"depth", "budget_ms", "alpha_pct", "cost"},
+    "mqfq": {"depth", "threshold_kb", "cost", "isolation"},
+    "ifq": {"depth", "window_ms", "floor_kb", "isolation"},
+    "kyber-fair": {"period_ms", "read_lat_us", "write_lat_us", "isolation"},
+    "wdt": {"depth", "interval_ms", "cost", "isolation"},
+    "hwabc": {"depth", "budget_ms", "cost", "isolation"},
 }
 
 
