@@ -4,7 +4,7 @@
 #include "tests/budget_mock.h"
 
 enum {
-	BYTES	= 4096,
+	BYTES	= HOOKS_BYTES,
 	TOTAL	= 1 << 20,
 	PERIOD	= 40 * 1000 * 1000,
 };
@@ -74,32 +74,6 @@ static struct budget_flow *budget_flow(struct flow *f)
 	return budget_flow_of(f);
 }
 
-static struct io *insert(u32 queue, struct flow *f)
-{
-	return hooks_insert(&h, queue, f, BYTES, 0);
-}
-
-static struct io *dispatch(u32 queue)
-{
-	return hooks_dispatch(&h, queue, DISPATCH_IO);
-}
-
-/* Inserts and dispatches @n requests of @f, which find a slot. */
-static void send(u32 queue, struct flow *f, u32 n)
-{
-	while (n--) {
-		insert(queue, f);
-		dispatch(queue);
-	}
-}
-
-/* Inserts a request of @f, which finds no slot. */
-static void send_in_vain(u32 queue, struct flow *f)
-{
-	insert(queue, f);
-	hooks_dispatch(&h, queue, DISPATCH_NO_SLOT);
-}
-
 static bool waits_for_slot(u32 queue, u32 domain)
 {
 	return queue_set_has(&slots(domain)->ready, queue);
@@ -119,17 +93,17 @@ static void donor_passes_until_its_time(void **state)
 	other = hooks_flow(&h, 100);
 	budget_flow(donor)->donor_until_ns = h.now + 1;
 	/* Into an empty queue, and before another request. */
-	first = insert(0, donor);
-	second = insert(0, other);
-	assert_ptr_equal(dispatch(0), first);
-	first = insert(0, donor);
-	assert_ptr_equal(dispatch(0), first);
-	assert_ptr_equal(dispatch(0), second);
+	first = hooks_read(&h, 0, donor);
+	second = hooks_read(&h, 0, other);
+	assert_ptr_equal(hooks_next(&h, 0), first);
+	first = hooks_read(&h, 0, donor);
+	assert_ptr_equal(hooks_next(&h, 0), first);
+	assert_ptr_equal(hooks_next(&h, 0), second);
 	h.now++;
-	first = insert(0, other);
-	second = insert(0, donor);
-	assert_ptr_equal(dispatch(0), first);
-	assert_ptr_equal(dispatch(0), second);
+	first = hooks_read(&h, 0, other);
+	second = hooks_read(&h, 0, donor);
+	assert_ptr_equal(hooks_next(&h, 0), first);
+	assert_ptr_equal(hooks_next(&h, 0), second);
 	hooks_dispatch(&h, 0, DISPATCH_EMPTY);
 	close_budget();
 }
@@ -156,7 +130,7 @@ static void domains_take_turns(void **state)
 			hooks_insert_op(&h, 0, f, IO_DISCARD, BYTES, 0);
 	}
 	for (i = 0; wanted[i]; i++)
-		assert_int_equal(letters[dispatch(0)->op], wanted[i]);
+		assert_int_equal(letters[hooks_next(&h, 0)->op], wanted[i]);
 	hooks_dispatch(&h, 0, DISPATCH_EMPTY);
 	close_budget();
 }
@@ -172,9 +146,9 @@ static void flows_take_turns(void **state)
 	for (i = 0; i < 3; i++)
 		f[i] = hooks_flow(&h, 100);
 	for (i = 0; i < 9; i++)
-		insert(0, f[i / 3]);
+		hooks_read(&h, 0, f[i / 3]);
 	for (i = 0; i < 9; i++)
-		assert_ptr_equal(dispatch(0)->flow, f[i % 3]);
+		assert_ptr_equal(hooks_next(&h, 0)->flow, f[i % 3]);
 	close_budget();
 }
 
@@ -188,10 +162,10 @@ static void queue_waits_for_a_slot(void **state)
 	(void)state;
 	open_budget(&one, 1);
 	f = hooks_flow(&h, 100);
-	insert(0, f);
-	io = dispatch(0);
+	hooks_read(&h, 0, f);
+	io = hooks_next(&h, 0);
 	assert_int_equal(h.queue[1].stats.no_slot, 0);
-	send_in_vain(1, f);
+	hooks_send_in_vain(&h, 1, f);
 	assert_int_equal(h.queue[1].stats.no_slot, 1);
 	assert_int_equal(h.queue[1].stats.throttled, 0);
 	assert_int_equal(h.queue[1].state, DISPATCH_NO_SLOT);
@@ -199,7 +173,7 @@ static void queue_waits_for_a_slot(void **state)
 	hooks_complete(&h, io);
 	assert_int_equal(h.woken, BIT_ULL(1));
 	assert_true(h.queue[1].wake_pending);
-	dispatch(1);
+	hooks_next(&h, 1);
 	assert_int_equal(h.queue[1].state, DISPATCH_IO);
 	assert_false(h.queue[1].wake_pending);
 	assert_false(waits_for_slot(1, 0));
@@ -221,7 +195,7 @@ static void queue_waits_in_several_domains(void **state)
 	f = hooks_flow(&h, 100);
 	for (op = IO_READ; op <= IO_WRITE; op++) {
 		hooks_insert_op(&h, 0, f, op, BYTES, 0);
-		dispatch(0);
+		hooks_next(&h, 0);
 		hooks_insert_op(&h, 1, f, op, BYTES, 0);
 	}
 	hooks_dispatch(&h, 1, DISPATCH_NO_SLOT);
@@ -229,7 +203,7 @@ static void queue_waits_in_several_domains(void **state)
 	assert_true(waits_for_slot(1, IO_WRITE));
 	assert_false(waits_for_slot(1, IO_DISCARD));
 	hooks_insert_op(&h, 1, f, IO_DISCARD, BYTES, 0);
-	assert_int_equal(dispatch(1)->op, IO_DISCARD);
+	assert_int_equal(hooks_next(&h, 1)->op, IO_DISCARD);
 	hooks_block(&h, 1);
 	for (op = IO_READ; op <= IO_DISCARD; op++) {
 		assert_false(waits_for_slot(1, op));
@@ -247,11 +221,11 @@ static void queue_that_dispatches_does_not_wait(void **state)
 	open_budget(&one, 1);
 	f = hooks_flow(&h, 100);
 	hooks_insert(&h, 0, f, BYTES, IO_URGENT);
-	dispatch(0);
+	hooks_next(&h, 0);
 	assert_int_equal(slots_used(slots(0)), 1);
-	send_in_vain(1, f);
+	hooks_send_in_vain(&h, 1, f);
 	hooks_insert(&h, 1, f, BYTES, IO_URGENT);
-	dispatch(1);
+	hooks_next(&h, 1);
 	assert_int_equal(slots_used(slots(0)), 1);
 	assert_false(waits_for_slot(1, 0));
 	close_budget();
@@ -265,11 +239,11 @@ static void blocked_queue_does_not_wait(void **state)
 	(void)state;
 	open_budget(&one, 1);
 	f = hooks_flow(&h, 100);
-	insert(0, f);
-	io = dispatch(0);
-	send_in_vain(1, f);
-	send_in_vain(2, f);
-	send_in_vain(3, f);
+	hooks_read(&h, 0, f);
+	io = hooks_next(&h, 0);
+	hooks_send_in_vain(&h, 1, f);
+	hooks_send_in_vain(&h, 2, f);
+	hooks_send_in_vain(&h, 3, f);
 	hooks_block(&h, 1);
 	assert_false(waits_for_slot(1, 0));
 	assert_int_not_equal(h.queue[1].state, DISPATCH_NO_SLOT);
@@ -294,15 +268,15 @@ static void refused_queue_hands_its_slot_over(void **state)
 	(void)state;
 	open_budget(&one, 8);
 	f = hooks_flow(&h, 100);
-	insert(0, f);
-	io = dispatch(0);
-	send(1, f, 3);
-	send(3, f, 4);
-	send_in_vain(1, f);
-	send_in_vain(2, f);
+	hooks_read(&h, 0, f);
+	io = hooks_next(&h, 0);
+	hooks_send(&h, 1, f, 3);
+	hooks_send(&h, 3, f, 4);
+	hooks_send_in_vain(&h, 1, f);
+	hooks_send_in_vain(&h, 2, f);
 	hooks_complete(&h, io);
 	assert_int_equal(h.woken, BIT_ULL(1));
-	send_in_vain(3, f);
+	hooks_send_in_vain(&h, 3, f);
 	assert_true(h.woken & BIT_ULL(2));
 	close_budget();
 }
@@ -317,9 +291,9 @@ static void queue_waits_for_credit(void **state)
 	open_budget(&one, 64);
 	f = hooks_flow(&h, 100);
 	hooks_insert(&h, 0, f, TOTAL, 0);
-	dispatch(0);
+	hooks_next(&h, 0);
 	assert_int_equal(credit_left(&budget_flow(f)->credit), 0);
-	insert(0, f);
+	hooks_read(&h, 0, f);
 	hooks_dispatch(&h, 0, DISPATCH_NO_BUDGET);
 	assert_int_equal(h.queue[0].state, DISPATCH_NO_BUDGET);
 	assert_int_equal(h.queue[0].stats.throttled, 1);
@@ -328,7 +302,7 @@ static void queue_waits_for_credit(void **state)
 	hooks_dispatch(&h, 0, DISPATCH_NO_BUDGET);
 	hooks_run(&h, PERIOD + 1);
 	assert_int_equal(h.woken, BIT_ULL(0));
-	dispatch(0);
+	hooks_next(&h, 0);
 	close_budget();
 }
 
@@ -342,8 +316,8 @@ static void queue_that_waits_for_a_slot_has_no_other_reason(void **state)
 	f[0] = hooks_flow(&h, 100);
 	f[1] = hooks_flow(&h, 100);
 	hooks_insert(&h, 0, f[0], TOTAL, 0);
-	dispatch(0);
-	insert(1, f[1]);
+	hooks_next(&h, 0);
+	hooks_read(&h, 1, f[1]);
 	hooks_insert_op(&h, 1, f[0], IO_WRITE, BYTES, 0);
 	hooks_dispatch(&h, 1, DISPATCH_NO_SLOT);
 	close_budget();
@@ -359,8 +333,8 @@ static void tune_changes_the_depth_of_one_domain(void **state)
 	(void)state;
 	open_budget(&one, 1);
 	f = hooks_flow(&h, 100);
-	send(0, f, 1);
-	send_in_vain(1, f);
+	hooks_send(&h, 0, f, 1);
+	hooks_send_in_vain(&h, 1, f);
 	hooks_run(&h, h.now);
 	p = h.sched.params;
 	p.depth = 3;
@@ -445,7 +419,7 @@ static void first_round_begins_with_the_first_tick(void **state)
 	(void)state;
 	open_budget(&one, 1);
 	h.now = 3600 * 1000 * MS;
-	insert(0, hooks_flow(&h, 100));
+	hooks_read(&h, 0, hooks_flow(&h, 100));
 	hooks_run(&h, h.now);
 	assert_int_equal(budget()->start_ns, h.now);
 	assert_int_equal(budget()->refills, 0);

@@ -7,7 +7,7 @@
 #include "core/engine.h"
 
 enum {
-	BYTES	= 4096,
+	BYTES	= HOOKS_BYTES,
 };
 
 struct mock_lane {
@@ -112,35 +112,9 @@ static const struct mock_lane *lane(const struct flow *f, u32 queue)
 	return flow_queue_own(f, queue);
 }
 
-static struct io *insert(u32 queue, struct flow *f)
-{
-	return hooks_insert(&h, queue, f, BYTES, 0);
-}
-
 static struct io *insert_flagged(u32 queue, struct flow *f, u8 flags)
 {
 	return hooks_insert(&h, queue, f, BYTES, flags);
-}
-
-static struct io *dispatch(u32 queue)
-{
-	return hooks_dispatch(&h, queue, DISPATCH_IO);
-}
-
-/* Inserts and dispatches @n requests of @f, which find a slot. */
-static void send(u32 queue, struct flow *f, u32 n)
-{
-	while (n--) {
-		insert(queue, f);
-		dispatch(queue);
-	}
-}
-
-/* Inserts a request of @f, which finds no slot. */
-static void send_in_vain(u32 queue, struct flow *f)
-{
-	insert(queue, f);
-	hooks_dispatch(&h, queue, DISPATCH_NO_SLOT);
 }
 
 static bool is_woken(u32 queue)
@@ -160,10 +134,10 @@ static void ios_go_in_the_order_of_their_lane(void **state)
 	open_mock(4);
 	f = hooks_flow(&h, 100);
 	for (i = 0; i < 3; i++)
-		io[i] = insert(1, f);
+		io[i] = hooks_read(&h, 1, f);
 	for (i = 0; i < 3; i++) {
 		assert_int_equal(atomic64_read(&f->queued), 3 - i);
-		assert_ptr_equal(dispatch(1), io[i]);
+		assert_ptr_equal(hooks_next(&h, 1), io[i]);
 		assert_int_equal(lane(f, 1)->paid, (i + 1) * BYTES);
 	}
 	assert_int_equal(atomic64_read(&f->queued), 0);
@@ -181,16 +155,16 @@ static void requeued_io_is_paid_once(void **state)
 	(void)state;
 	open_mock(4);
 	f = hooks_flow(&h, 100);
-	io = insert(0, f);
+	io = hooks_read(&h, 0, f);
 	for (i = 0; i < 3; i++) {
-		assert_ptr_equal(dispatch(0), io);
+		assert_ptr_equal(hooks_next(&h, 0), io);
 		assert_int_equal(slots_used(slots()), 1);
 		hooks_requeue(&h, io);
 		hooks_requeue(&h, io);
 		assert_int_equal(slots_used(slots()), 0);
 		hooks_insert_again(&h, io);
 	}
-	dispatch(0);
+	hooks_next(&h, 0);
 	assert_int_equal(lane(f, 0)->payments, 1);
 	assert_int_equal(atomic64_read(&f->pos), BYTES);
 	close_mock();
@@ -204,12 +178,12 @@ static void urgent_io_passes_and_is_paid(void **state)
 	(void)state;
 	open_mock(4);
 	f = hooks_flow(&h, 100);
-	waiting = insert(0, f);
+	waiting = hooks_read(&h, 0, f);
 	urgent = insert_flagged(0, f, IO_URGENT);
-	assert_ptr_equal(dispatch(0), urgent);
+	assert_ptr_equal(hooks_next(&h, 0), urgent);
 	assert_int_equal(lane(f, 0)->paid, BYTES);
 	assert_int_equal(h.queue[0].stats.urgent, 1);
-	assert_ptr_equal(dispatch(0), waiting);
+	assert_ptr_equal(hooks_next(&h, 0), waiting);
 	assert_int_equal(lane(f, 0)->paid, 2 * BYTES);
 	close_mock();
 }
@@ -223,10 +197,10 @@ static void merged_bytes_are_paid_once(void **state)
 	(void)state;
 	open_mock(4);
 	f = hooks_flow(&h, 100);
-	io = insert(0, f);
+	io = hooks_read(&h, 0, f);
 	hooks_merge(&h, io, 2 * BYTES);
 	assert_int_equal(lane(f, 0)->paid, 0);
-	dispatch(0);
+	hooks_next(&h, 0);
 	assert_int_equal(lane(f, 0)->paid, 2 * BYTES);
 	hooks_merge(&h, io, 5 * BYTES);
 	assert_int_equal(lane(f, 0)->paid, 5 * BYTES);
@@ -250,18 +224,18 @@ static void slots_are_for_ios_that_may_wait(void **state)
 	open_mock(2);
 	f = hooks_flow(&h, 100);
 	insert_flagged(0, f, IO_EXEMPT);
-	dispatch(0);
+	hooks_next(&h, 0);
 	assert_int_equal(slots_used(slots()), 0);
 	insert_flagged(0, f, IO_URGENT);
-	io = dispatch(0);
+	io = hooks_next(&h, 0);
 	assert_int_equal(slots_used(slots()), 1);
-	send(0, f, 1);
+	hooks_send(&h, 0, f, 1);
 	assert_int_equal(slots_used(slots()), 2);
 	/* Without a free slot the urgent and the polled ones go all the same. */
 	insert_flagged(0, f, IO_URGENT);
 	insert_flagged(0, f, IO_EXEMPT);
-	dispatch(0);
-	dispatch(0);
+	hooks_next(&h, 0);
+	hooks_next(&h, 0);
 	assert_int_equal(slots_used(slots()), 2);
 	hooks_complete(&h, io);
 	assert_int_equal(slots_used(slots()), 1);
@@ -277,17 +251,17 @@ static void queue_waits_for_a_slot(void **state)
 	(void)state;
 	open_mock(1);
 	f = hooks_flow(&h, 100);
-	insert(0, f);
-	io = dispatch(0);
+	hooks_read(&h, 0, f);
+	io = hooks_next(&h, 0);
 	assert_int_equal(h.queue[1].stats.no_slot, 0);
-	send_in_vain(1, f);
+	hooks_send_in_vain(&h, 1, f);
 	assert_int_equal(h.queue[1].stats.no_slot, 1);
 	assert_int_equal(h.queue[1].state, DISPATCH_NO_SLOT);
 	assert_true(queue_set_has(&slots()->ready, 1));
 	assert_false(is_woken(1));
 	hooks_complete(&h, io);
 	assert_true(is_woken(1));
-	dispatch(1);
+	hooks_next(&h, 1);
 	assert_false(queue_set_has(&slots()->ready, 1));
 	hooks_dispatch(&h, 1, DISPATCH_EMPTY);
 	/* An empty queue was refused nothing. */
@@ -303,10 +277,10 @@ static void queue_that_dispatches_does_not_wait(void **state)
 	(void)state;
 	open_mock(1);
 	f = hooks_flow(&h, 100);
-	send(0, f, 1);
-	send_in_vain(1, f);
+	hooks_send(&h, 0, f, 1);
+	hooks_send_in_vain(&h, 1, f);
 	insert_flagged(1, f, IO_URGENT);
-	dispatch(1);
+	hooks_next(&h, 1);
 	assert_false(queue_set_has(&slots()->ready, 1));
 	assert_int_equal(atomic64_read(&slots()->waiting), 0);
 	close_mock();
@@ -321,10 +295,10 @@ static void blocked_queue_does_not_wait(void **state)
 	(void)state;
 	open_mock(1);
 	f = hooks_flow(&h, 100);
-	insert(0, f);
-	io = dispatch(0);
-	send_in_vain(1, f);
-	send_in_vain(2, f);
+	hooks_read(&h, 0, f);
+	io = hooks_next(&h, 0);
+	hooks_send_in_vain(&h, 1, f);
+	hooks_send_in_vain(&h, 2, f);
 	hooks_block(&h, 1);
 	assert_false(queue_set_has(&slots()->ready, 1));
 	assert_int_equal(atomic64_read(&slots()->waiting), 1);
@@ -343,10 +317,10 @@ static void blocked_queue_hands_its_slot_over(void **state)
 	(void)state;
 	open_mock(1);
 	f = hooks_flow(&h, 100);
-	insert(0, f);
-	io = dispatch(0);
-	send_in_vain(1, f);
-	send_in_vain(2, f);
+	hooks_read(&h, 0, f);
+	io = hooks_next(&h, 0);
+	hooks_send_in_vain(&h, 1, f);
+	hooks_send_in_vain(&h, 2, f);
 	hooks_complete(&h, io);
 	assert_int_equal(h.woken, BIT_ULL(1));
 	hooks_block(&h, 1);
@@ -366,17 +340,17 @@ static void refused_queue_hands_its_slot_over(void **state)
 	(void)state;
 	open_mock(8);
 	f = hooks_flow(&h, 100);
-	insert(0, f);
-	io = dispatch(0);
-	send(1, f, 3);
-	send(3, f, 4);
-	send_in_vain(1, f);
-	send_in_vain(2, f);
+	hooks_read(&h, 0, f);
+	io = hooks_next(&h, 0);
+	hooks_send(&h, 1, f, 3);
+	hooks_send(&h, 3, f, 4);
+	hooks_send_in_vain(&h, 1, f);
+	hooks_send_in_vain(&h, 2, f);
 	hooks_complete(&h, io);
 	assert_int_equal(h.woken, BIT_ULL(1));
-	send_in_vain(3, f);
+	hooks_send_in_vain(&h, 3, f);
 	assert_true(is_woken(2));
-	dispatch(2);
+	hooks_next(&h, 2);
 	close_mock();
 }
 
@@ -389,10 +363,10 @@ static void draining_queue_waits_for_no_slot(void **state)
 	open_mock(1);
 	f = hooks_flow(&h, 100);
 	for (i = 0; i < 5; i++)
-		insert(0, f);
+		hooks_read(&h, 0, f);
 	h.sched.drain = true;
 	for (i = 0; i < 5; i++)
-		dispatch(0);
+		hooks_next(&h, 0);
 	assert_int_equal(slots_used(slots()), 1);
 	close_mock();
 }
@@ -405,9 +379,9 @@ static void tune_changes_the_depth(void **state)
 	(void)state;
 	open_mock(1);
 	f = hooks_flow(&h, 100);
-	send(0, f, 1);
-	send_in_vain(1, f);
-	send_in_vain(2, f);
+	hooks_send(&h, 0, f, 1);
+	hooks_send_in_vain(&h, 1, f);
+	hooks_send_in_vain(&h, 2, f);
 	/* New shares make no slot. */
 	hooks_tune(&h, NULL);
 	assert_int_equal(h.woken, 0);
@@ -416,9 +390,9 @@ static void tune_changes_the_depth(void **state)
 	hooks_tune(&h, &p);
 	assert_int_equal(h.sched.params.depth, 3);
 	assert_int_equal(h.woken, BIT_ULL(1) | BIT_ULL(2));
-	dispatch(1);
-	dispatch(2);
-	send_in_vain(0, f);
+	hooks_next(&h, 1);
+	hooks_next(&h, 2);
+	hooks_send_in_vain(&h, 0, f);
 	close_mock();
 }
 

@@ -138,6 +138,30 @@ struct io *hooks_dispatch(struct hooks *h, u32 queue,
 	return expected == DISPATCH_IO ? io : NULL;
 }
 
+struct io *hooks_read(struct hooks *h, u32 queue, struct flow *f)
+{
+	return hooks_insert(h, queue, f, HOOKS_BYTES, 0);
+}
+
+struct io *hooks_next(struct hooks *h, u32 queue)
+{
+	return hooks_dispatch(h, queue, DISPATCH_IO);
+}
+
+void hooks_send(struct hooks *h, u32 queue, struct flow *f, u32 n)
+{
+	while (n--) {
+		hooks_read(h, queue, f);
+		hooks_next(h, queue);
+	}
+}
+
+void hooks_send_in_vain(struct hooks *h, u32 queue, struct flow *f)
+{
+	hooks_read(h, queue, f);
+	hooks_dispatch(h, queue, DISPATCH_NO_SLOT);
+}
+
 void hooks_merge(struct hooks *h, struct io *io, u32 bytes)
 {
 	h->sched.ops->merge(io->queue, io, bytes);

@@ -15,6 +15,7 @@ enum {
 	HOOKS_QUEUES	= 4,
 	HOOKS_FLOWS	= 8,
 	HOOKS_IOS	= 256,
+	HOOKS_BYTES	= 4096,	/* of most requests */
 };
 
 #define MS	1000000ULL
@@ -56,6 +57,13 @@ struct io *hooks_insert_op(struct hooks *h, u32 queue, struct flow *f,
 /* The request, for DISPATCH_IO; else NULL. */
 struct io *hooks_dispatch(struct hooks *h, u32 queue,
 			  enum dispatch_result expected);
+/* The same for a read of HOOKS_BYTES, and for a dispatch that succeeds. */
+struct io *hooks_read(struct hooks *h, u32 queue, struct flow *f);
+struct io *hooks_next(struct hooks *h, u32 queue);
+/* Inserts and dispatches @n reads of @f, which find a slot. */
+void hooks_send(struct hooks *h, u32 queue, struct flow *f, u32 n);
+/* Inserts a read of @f, and @queue finds no slot. */
+void hooks_send_in_vain(struct hooks *h, u32 queue, struct flow *f);
 void hooks_merge(struct hooks *h, struct io *io, u32 bytes);
 void hooks_complete(struct hooks *h, struct io *io);
 void hooks_requeue(struct hooks *h, struct io *io);
