@@ -70,10 +70,10 @@ THREADS = Port("threads", "tests/mt", ("-fsanitize=address",))
 REPLAY = Port("replay", "tests/mt", ("-fsanitize=leak", "-DPORT_PERTURB"))
 REPLAY_PARTS = ["device", "host", "port", "replay", "stall", "threads"]
 SHARED_UNIT = {
-    "budget": ["budget_fixture"],
+    "budget": ["budget_fixture", "hooks"],
     "budget_hooks": ["hooks"],
     "budget_protocol": ["hooks"],
-    "budget_rounds": ["budget_fixture"],
+    "budget_rounds": ["budget_fixture", "hooks"],
     "engine_hooks": ["hooks"],
     "hwabc_hooks": ["hooks"],
     "ifq": ["hooks"],

@@ -5,12 +5,16 @@
  */
 #include "budget_fixture.h"
 
+enum {
+	IOS	= 64,
+};
+
 /* --------------------------------------------------------------- the twin */
 
 struct twin {
 	s64 credit[FLOWS];
 	struct io *fifo[QUEUES][FLOWS][IOS];
-	u32 nr[QUEUES][FLOWS];
+	u32 nr[QUEUES][FLOWS], waiting;
 	u32 skipped[QUEUES][FLOWS];	/* while it could have gone */
 	enum dispatch_result result[QUEUES];
 	u64 total;
@@ -24,22 +28,24 @@ static bool twin_runnable(u32 queue, u32 flow)
 	return twin.nr[queue][flow] && twin.credit[flow] > 0;
 }
 
-static void twin_insert(struct scenario *s, u32 queue, u32 flow, u32 bytes)
+static void twin_insert(struct hooks *s, u32 queue, u32 flow, u32 bytes)
 {
 	bool was_active = atomic64_read(&s->flow[flow]->active);
 	struct budget_flow *bf = budget_flow_of(s->flow[flow]);
 	u64 round = bf->round;
-	struct io *io = insert(s, queue, flow, bytes, IO_READ, 0);
+	struct io *io;
 
-	if (!io)
+	if (twin.waiting == IOS)
 		return;
+	io = hooks_insert(s, queue, s->flow[flow], bytes, 0);
+	twin.waiting++;
 	twin.fifo[queue][flow][twin.nr[queue][flow]++] = io;
 	if (!was_active && round != budget(s)->round)
 		twin.credit[flow] = min(twin.credit[flow], 0LL) +
 				    (s64)part_of(s, flow, budget(s)->total);
 }
 
-static void twin_dispatch(struct scenario *s, u32 queue)
+static void twin_dispatch(struct hooks *s, u32 queue)
 {
 	enum dispatch_result expected = DISPATCH_EMPTY;
 	struct io *io;
@@ -51,7 +57,7 @@ static void twin_dispatch(struct scenario *s, u32 queue)
 		else if (twin.nr[queue][i] && expected == DISPATCH_EMPTY)
 			expected = DISPATCH_NO_BUDGET;
 	}
-	io = dispatch(s, queue, expected);
+	io = hooks_dispatch(s, queue, expected);
 	twin.result[queue] = expected;
 	if (!io)
 		return;
@@ -62,6 +68,7 @@ static void twin_dispatch(struct scenario *s, u32 queue)
 	assert_ptr_equal(io, twin.fifo[queue][flow][0]);
 	memmove(twin.fifo[queue][flow], twin.fifo[queue][flow] + 1,
 		--twin.nr[queue][flow] * sizeof(io));
+	twin.waiting--;
 	twin.credit[flow] -= io->cost;
 	for (i = 0; i < FLOWS; i++) {
 		/* Lanes take turns. */
@@ -70,16 +77,16 @@ static void twin_dispatch(struct scenario *s, u32 queue)
 		else
 			twin.skipped[queue][i] = 0;
 	}
-	complete(s, io);
+	hooks_complete(s, io);
 }
 
-static bool twin_active(const struct scenario *s, u32 flow)
+static bool twin_active(const struct hooks *s, u32 flow)
 {
-	return s->flow[flow] && atomic64_read(&s->flow[flow]->active);
+	return atomic64_read(&s->flow[flow]->active);
 }
 
 /* As many rounds as the first flow needs to pay its debt. */
-static void twin_refill(struct scenario *s, u64 total)
+static void twin_refill(struct hooks *s, u64 total)
 {
 	u64 rounds = ~0ULL, part, due;
 	u32 i;
@@ -97,7 +104,7 @@ static void twin_refill(struct scenario *s, u64 total)
 					 (s64)(part_of(s, i, total) * rounds);
 }
 
-static bool twin_all_exhausted(const struct scenario *s)
+static bool twin_all_exhausted(const struct hooks *s)
 {
 	u32 i;
 
@@ -108,7 +115,7 @@ static bool twin_all_exhausted(const struct scenario *s)
 }
 
 /* A refill wakes the queues with requests of a flow in credit, and no other. */
-static void check_woken(struct scenario *s)
+static void check_woken(struct hooks *s)
 {
 	u32 q, i;
 
@@ -125,7 +132,7 @@ static void check_woken(struct scenario *s)
 	s->woken = 0;
 }
 
-static void twin_tick(struct scenario *s)
+static void twin_tick(struct hooks *s)
 {
 	u64 refills = budget(s)->refills;
 	bool over = s->now - budget(s)->start_ns >= PERIOD, any = false;
@@ -136,7 +143,7 @@ static void twin_tick(struct scenario *s)
 	s->woken = 0;
 	if (!tick_is_requested(s) && !over)
 		return;
-	tick(s);
+	hooks_tick(s);
 	for (i = 0; i < FLOWS; i++)
 		any |= twin_active(s, i);
 	if (!any)
@@ -150,7 +157,7 @@ static void twin_tick(struct scenario *s)
 	}
 }
 
-static void twin_check(struct scenario *s)
+static void twin_check(struct hooks *s)
 {
 	u32 i, q;
 
@@ -165,7 +172,7 @@ static void twin_check(struct scenario *s)
 	assert_int_equal(atomic64_read(&s->sched.stats.watchdog), 0);
 }
 
-static void twin_step(struct scenario *s, struct random *r)
+static void twin_step(struct hooks *s, struct random *r)
 {
 	static const u32 sizes[] = { 512, 4096, 4096, 65536, 1 << 20 };
 	u32 queue = random_below(r, QUEUES), flow = random_below(r, FLOWS);
@@ -188,7 +195,7 @@ static void twin_step(struct scenario *s, struct random *r)
 		if (random_once_in(r, 4)) {
 			flow_set_weight(s->flow[flow],
 					1 + random_below(r, WEIGHT_MAX));
-			reshare(s);
+			hooks_tune(s, NULL);
 		}
 		if (random_once_in(r, 4))
 			twin.total = 1 + random_next(r) % (1 << 22);
@@ -215,7 +222,7 @@ static void twin_play(struct random *r, bool locks)
 					&twin.lock[random_below(r, FLOWS)]);
 		twin_step(&scenario, r);
 	}
-	drain(&scenario);
+	hooks_drain(&scenario);
 	check_conservation(&scenario);
 	scenario_deinit();
 	for (i = 0; locks && i < FLOWS; i++)
@@ -236,89 +243,86 @@ static void credit_and_queues_match_the_twin(void **state)
 
 static void urgent_request_passes_and_pays_once(void **state)
 {
-	struct scenario *s = &scenario;
-	struct wake wake;
+	struct hooks *s = &scenario;
 	struct io *io;
 	s64 before;
 
 	(void)state;
 	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, 1);
-	insert(s, 1, 1, 4096, IO_READ, 0);
-	complete(s, dispatch(s, 1, DISPATCH_IO));
-	insert(s, 0, 0, 4096, IO_READ, 0);
-	complete(s, dispatch(s, 0, DISPATCH_IO));
+	hooks_read(s, 1, s->flow[1]);
+	hooks_complete(s, hooks_next(s, 1));
+	hooks_read(s, 0, s->flow[0]);
+	hooks_complete(s, hooks_next(s, 0));
 	spend_all(s, 0);
-	insert(s, 0, 0, 4096, IO_READ, 0);
-	dispatch(s, 0, DISPATCH_NO_BUDGET);
+	hooks_read(s, 0, s->flow[0]);
+	hooks_dispatch(s, 0, DISPATCH_NO_BUDGET);
 	/* It passes the one that waits, without credit or slot, and pays. */
-	insert(s, 1, 1, 4096, IO_READ, 0);
-	io = dispatch(s, 1, DISPATCH_IO);
+	hooks_read(s, 1, s->flow[1]);
+	io = hooks_next(s, 1);
 	assert_true(io->flags & IO_SLOT);
 	before = left(s, 0);
-	io = insert(s, 0, 0, 8192, IO_WRITE, IO_URGENT);
+	io = hooks_insert_op(s, 0, s->flow[0], IO_WRITE, 8192, IO_URGENT);
 	assert_int_equal(io->flags & (IO_CHARGED | IO_PAID), IO_CHARGED);
-	assert_ptr_equal(dispatch(s, 0, DISPATCH_IO), io);
+	assert_ptr_equal(hooks_next(s, 0), io);
 	assert_true(io->flags & IO_PAID);
 	assert_false(io->flags & IO_SLOT);
 	assert_int_equal(left(s, 0), before - 8192);
 	/* The driver sends it back: it comes again, and does not pay again. */
-	wake_init(&wake);
-	budget_requeue(io, &wake);
-	budget_requeue(io, &wake);
-	budget_insert(&s->queue[0], io, s->now, &wake);
-	assert_ptr_equal(dispatch(s, 0, DISPATCH_IO), io);
+	hooks_requeue(s, io);
+	hooks_requeue(s, io);
+	hooks_insert_again(s, io);
+	assert_ptr_equal(hooks_next(s, 0), io);
 	assert_int_equal(left(s, 0), before - 8192);
-	complete(s, io);
+	hooks_complete(s, io);
 	check_conservation(s);
-	drain(s);
-	complete_all(s);
+	hooks_drain(s);
 	scenario_deinit();
 }
 
 /* A polled request spends, but takes no slot. */
 static void polled_request_pays_and_takes_no_slot(void **state)
 {
-	struct scenario *s = &scenario;
+	struct hooks *s = &scenario;
 	struct io *io, *polled;
 	s64 before;
 
 	(void)state;
 	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, 1);
-	insert(s, 0, 0, 4096, IO_READ, 0);
-	io = dispatch(s, 0, DISPATCH_IO);
-	insert(s, 0, 0, 4096, IO_READ, 0);
-	dispatch(s, 0, DISPATCH_NO_SLOT);
+	hooks_read(s, 0, s->flow[0]);
+	io = hooks_next(s, 0);
+	hooks_read(s, 0, s->flow[0]);
+	hooks_dispatch(s, 0, DISPATCH_NO_SLOT);
 	before = left(s, 0);
-	insert(s, 1, 0, 4096, IO_READ, IO_EXEMPT);
-	polled = dispatch(s, 1, DISPATCH_IO);
+	hooks_insert_op(s, 1, s->flow[0], IO_READ, 4096, IO_EXEMPT);
+	polled = hooks_next(s, 1);
 	assert_false(polled->flags & IO_SLOT);
 	assert_int_equal(left(s, 0), before - 4096);
 	s->woken = 0;
-	complete(s, polled);
+	hooks_complete(s, polled);
 	assert_int_equal(s->woken, 0);
-	complete(s, io);
+	hooks_complete(s, io);
 	assert_int_equal(s->woken, BIT_ULL(0));
-	complete(s, dispatch(s, 0, DISPATCH_IO));
+	hooks_complete(s, hooks_next(s, 0));
 	scenario_deinit();
 }
 
 /* The flow pays for a merge when the request goes. */
 static void dispatch_pays_for_a_merge(void **state)
 {
-	struct scenario *s = &scenario;
+	struct hooks *s = &scenario;
 	struct io *io;
 	s64 before;
 
 	(void)state;
 	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, IOS);
-	io = insert(s, 0, 0, 4096, IO_READ, 0);
+	io = hooks_read(s, 0, s->flow[0]);
 	before = left(s, 0);
-	budget_merge(&s->queue[0], io, 65536);
+	hooks_merge(s, io, 65536);
 	assert_int_equal(left(s, 0), before);
-	assert_ptr_equal(dispatch(s, 0, DISPATCH_IO), io);
+	assert_ptr_equal(hooks_next(s, 0), io);
 	assert_int_equal(left(s, 0), before - 65536);
 	assert_int_equal(atomic64_read(&s->flow[0]->pos), 65536);
-	complete(s, io);
+	hooks_complete(s, io);
 	scenario_deinit();
 }
 
@@ -332,30 +336,29 @@ static void domains_take_turns_and_have_own_slots(void **state)
 		IO_READ, IO_READ, IO_READ, IO_WRITE, IO_WRITE,
 		IO_READ, IO_READ, IO_READ, IO_WRITE, IO_WRITE,
 	};
-	struct scenario *s = &scenario;
+	struct hooks *s = &scenario;
 	struct io *io[ARRAY_SIZE(order)];
 	u32 i;
 
 	(void)state;
 	scenario_init(&two_domains, BUDGET_ALL_EXHAUSTED, 64 << 20, 6);
 	for (i = 0; i < 8; i++) {
-		insert(s, 0, 0, 4096, IO_READ, 0);
-		insert(s, 0, 0, 4096, IO_WRITE, 0);
+		hooks_read(s, 0, s->flow[0]);
+		hooks_insert_op(s, 0, s->flow[0], IO_WRITE, 4096, 0);
 	}
 	for (i = 0; i < ARRAY_SIZE(order); i++) {
-		io[i] = dispatch(s, 0, DISPATCH_IO);
+		io[i] = hooks_next(s, 0);
 		assert_int_equal(io[i]->op, order[i]);
 	}
 	/* All six slots for reads are in use, and four of those for writes. */
-	assert_int_equal(dispatch(s, 0, DISPATCH_IO)->op, IO_WRITE);
-	assert_int_equal(dispatch(s, 0, DISPATCH_IO)->op, IO_WRITE);
-	dispatch(s, 0, DISPATCH_NO_SLOT);
+	assert_int_equal(hooks_next(s, 0)->op, IO_WRITE);
+	assert_int_equal(hooks_next(s, 0)->op, IO_WRITE);
+	hooks_dispatch(s, 0, DISPATCH_NO_SLOT);
 	s->woken = 0;
-	complete(s, io[0]);
+	hooks_complete(s, io[0]);
 	assert_int_equal(s->woken, BIT_ULL(0));
-	assert_int_equal(dispatch(s, 0, DISPATCH_IO)->op, IO_READ);
-	drain(s);
-	complete_all(s);
+	assert_int_equal(hooks_next(s, 0)->op, IO_READ);
+	hooks_drain(s);
 	scenario_deinit();
 }
 

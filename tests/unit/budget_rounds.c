@@ -2,36 +2,40 @@
 /* The end of a round: when it comes, and which flows it waits for. */
 #include "budget_fixture.h"
 
+enum {
+	DEPTH	= 64,
+};
+
 /* The example of budget.h; the last request goes into debt. */
 static void refills_follow_the_example(void **state)
 {
-	struct scenario *s = &scenario;
+	struct hooks *s = &scenario;
 	s64 debt;
 
 	(void)state;
-	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 12 << 20, IOS);
+	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 12 << 20, DEPTH);
 	flow_set_weight(s->flow[0], 100);
 	flow_set_weight(s->flow[1], 500);
 	/* The first comes alone and has all; then the shares are 1/6 and 5/6. */
-	insert(s, 1, 0, 4096, IO_READ, 0);
-	insert(s, 1, 1, 4096, IO_READ, 0);
-	complete(s, dispatch(s, 1, DISPATCH_IO));
-	complete(s, dispatch(s, 1, DISPATCH_IO));
-	tick(s);
+	hooks_read(s, 1, s->flow[0]);
+	hooks_read(s, 1, s->flow[1]);
+	hooks_complete(s, hooks_next(s, 1));
+	hooks_complete(s, hooks_next(s, 1));
+	hooks_tick(s);
 	s->now += PERIOD;
-	tick(s);
+	hooks_tick(s);
 	assert_in_range(left(s, 0), (2 << 20) - 16, 2 << 20);
 	assert_in_range(left(s, 1), (10 << 20) - 16, 10 << 20);
 	assert_int_equal(spend_all(s, 0), 512);
 	s->now += 1000;
-	tick(s);
+	hooks_tick(s);
 	assert_int_equal(budget(s)->refills, 1);
 	assert_int_equal(spend_all(s, 1), 2560);
 	debt = left(s, 0);
 	assert_in_range(-debt, 0, 4095);
 	/* The flow that spent the last credit has requested a tick. */
 	assert_true(tick_is_requested(s));
-	tick(s);
+	hooks_tick(s);
 	assert_int_equal(budget(s)->refills, 2);
 	assert_int_equal(budget(s)->past.used, (512 + 2560) * 4096);
 	assert_int_equal(left(s, 0), debt + (s64)part_of(s, 0, 12 << 20));
@@ -41,56 +45,56 @@ static void refills_follow_the_example(void **state)
 /* A donor's requests pass those that wait already. */
 static void donors_go_first(void **state)
 {
-	struct scenario *s = &scenario;
+	struct hooks *s = &scenario;
 	struct io *io[3];
 	u32 i;
 
 	(void)state;
-	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, IOS);
+	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, DEPTH);
 	budget_flow_of(s->flow[2])->donor_until_ns = s->now + PERIOD;
 	for (i = 0; i < 4; i++)
-		insert(s, 0, i % 2, 4096, IO_READ, 0);
-	io[0] = dispatch(s, 0, DISPATCH_IO);
-	io[1] = insert(s, 0, 2, 4096, IO_READ, 0);
-	insert(s, 0, 2, 4096, IO_READ, 0);
-	assert_ptr_equal(dispatch(s, 0, DISPATCH_IO), io[1]);
-	io[2] = dispatch(s, 0, DISPATCH_IO);
+		hooks_read(s, 0, s->flow[i % 2]);
+	io[0] = hooks_next(s, 0);
+	io[1] = hooks_read(s, 0, s->flow[2]);
+	hooks_read(s, 0, s->flow[2]);
+	assert_ptr_equal(hooks_next(s, 0), io[1]);
+	io[2] = hooks_next(s, 0);
 	/* Then it is the other flows' turn. */
 	assert_ptr_not_equal(io[2]->flow, s->flow[2]);
-	complete(s, io[0]);
-	complete(s, io[1]);
-	complete(s, io[2]);
+	hooks_complete(s, io[0]);
+	hooks_complete(s, io[1]);
+	hooks_complete(s, io[2]);
 	for (i = 0; i < 3; i++)
-		complete(s, dispatch(s, 0, DISPATCH_IO));
+		hooks_complete(s, hooks_next(s, 0));
 	scenario_deinit();
 }
 
 /* No flow requests a tick, and no credit of the last period is kept. */
 static void periodic_rounds_end_by_the_clock_alone(void **state)
 {
-	struct scenario *s = &scenario;
+	struct hooks *s = &scenario;
 
 	(void)state;
-	scenario_init(&one_domain, BUDGET_PERIODIC, 1 << 20, IOS);
-	insert(s, 0, 0, 4096, IO_READ, 0);
-	complete(s, dispatch(s, 0, DISPATCH_IO));
-	tick(s);
+	scenario_init(&one_domain, BUDGET_PERIODIC, 1 << 20, DEPTH);
+	hooks_read(s, 0, s->flow[0]);
+	hooks_complete(s, hooks_next(s, 0));
+	hooks_tick(s);
 	spend_all(s, 0);
-	insert(s, 0, 0, 4096, IO_READ, 0);
-	dispatch(s, 0, DISPATCH_NO_BUDGET);
+	hooks_read(s, 0, s->flow[0]);
+	hooks_dispatch(s, 0, DISPATCH_NO_BUDGET);
 	assert_false(tick_is_requested(s));
 	s->now = budget(s)->start_ns + PERIOD - 1;
-	tick(s);
+	hooks_tick(s);
 	assert_int_equal(budget(s)->refills, 0);
 	s->woken = 0;
 	s->now++;
 	assert_true(tick_is_requested(s));
-	tick(s);
+	hooks_tick(s);
 	assert_int_equal(budget(s)->refills, 1);
 	assert_int_equal(s->woken, BIT_ULL(0));
-	complete(s, dispatch(s, 0, DISPATCH_IO));
+	hooks_complete(s, hooks_next(s, 0));
 	s->now += PERIOD;
-	tick(s);
+	hooks_tick(s);
 	assert_int_equal(left(s, 0), (s64)part_of(s, 0, 1 << 20));
 	scenario_deinit();
 }
@@ -98,28 +102,27 @@ static void periodic_rounds_end_by_the_clock_alone(void **state)
 /* All wait for one flow, and its cgroup is removed: that ends the round. */
 static void round_ends_when_the_last_flow_in_credit_leaves(void **state)
 {
-	struct scenario *s = &scenario;
+	struct hooks *s = &scenario;
 
 	(void)state;
-	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, IOS);
-	insert(s, 1, 1, 4096, IO_READ, 0);
-	complete(s, dispatch(s, 1, DISPATCH_IO));
-	insert(s, 0, 0, 4096, IO_READ, 0);
-	complete(s, dispatch(s, 0, DISPATCH_IO));
-	tick(s);
+	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, DEPTH);
+	hooks_read(s, 1, s->flow[1]);
+	hooks_complete(s, hooks_next(s, 1));
+	hooks_read(s, 0, s->flow[0]);
+	hooks_complete(s, hooks_next(s, 0));
+	hooks_tick(s);
 	spend_all(s, 0);
-	insert(s, 0, 0, 4096, IO_READ, 0);
-	dispatch(s, 0, DISPATCH_NO_BUDGET);
-	tick(s);
+	hooks_read(s, 0, s->flow[0]);
+	hooks_dispatch(s, 0, DISPATCH_NO_BUDGET);
+	hooks_tick(s);
 	assert_int_equal(budget(s)->refills, 0);
 	s->woken = 0;
-	destroy_flow(s, 1);
-	reshare(s);
+	hooks_flow_gone(s, s->flow[1]);
 	assert_true(tick_is_requested(s));
-	tick(s);
+	hooks_tick(s);
 	assert_int_equal(budget(s)->refills, 1);
 	assert_int_equal(s->woken, BIT_ULL(0));
-	complete(s, dispatch(s, 0, DISPATCH_IO));
+	hooks_complete(s, hooks_next(s, 0));
 	scenario_deinit();
 }
 
@@ -129,37 +132,32 @@ static void round_ends_when_the_last_flow_in_credit_leaves(void **state)
  */
 static void hold(u32 out, struct io **io)
 {
-	struct scenario *s = &scenario;
+	struct hooks *s = &scenario;
 	u32 i;
 
-	scenario_init(&one_domain, BUDGET_CONSERVING, 1 << 20, IOS);
-	insert(s, 0, 0, 4096, IO_READ, 0);
+	scenario_init(&one_domain, BUDGET_CONSERVING, 1 << 20, DEPTH);
+	hooks_read(s, 0, s->flow[0]);
 	for (i = 0; i < out; i++)
-		insert(s, 1, 1, 4096, IO_READ, 0);
-	complete(s, dispatch(s, 0, DISPATCH_IO));
+		hooks_read(s, 1, s->flow[1]);
+	hooks_complete(s, hooks_next(s, 0));
 	for (i = 0; i < out; i++)
-		io[i] = dispatch(s, 1, DISPATCH_IO);
-	tick(s);
+		io[i] = hooks_next(s, 1);
+	hooks_tick(s);
 	budget(s)->throughput.mean = 4096;
 	budget(s)->throughput.rate = (4ULL * 4096 << 20) / (PERIOD / 32);
 	budget(s)->throughput.rate_until_ns = ~0ULL;
 	spend_all(s, 0);
-	insert(s, 0, 0, 4096, IO_READ, 0);
-	dispatch(s, 0, DISPATCH_NO_BUDGET);
-	tick(s);
+	hooks_read(s, 0, s->flow[0]);
+	hooks_dispatch(s, 0, DISPATCH_NO_BUDGET);
+	hooks_tick(s);
 }
 
 /* Check intervals later, by the ticks that were requested. */
-static bool refilled_in(struct scenario *s, u64 intervals)
+static bool refilled_in(struct hooks *s, u64 intervals)
 {
-	u64 until_ns = s->now + intervals * PERIOD / 32;
 	u64 refills = budget(s)->refills;
 
-	while (s->tick_ns && s->tick_ns <= until_ns) {
-		s->now = max(s->now, s->tick_ns);
-		tick(s);
-	}
-	s->now = until_ns;
+	hooks_run(s, s->now + intervals * PERIOD / 32);
 	return budget(s)->refills != refills;
 }
 
@@ -169,7 +167,7 @@ static bool refilled_in(struct scenario *s, u64 intervals)
  */
 static void round_ends_when_the_flow_in_credit_loses_too_much(void **state)
 {
-	struct scenario *s = &scenario;
+	struct hooks *s = &scenario;
 	struct io *io;
 
 	(void)state;
@@ -180,8 +178,8 @@ static void round_ends_when_the_flow_in_credit_loses_too_much(void **state)
 	/* It is a donor: the exhausted flow does not wait for it. */
 	spend_all(s, 0);
 	assert_true(refilled_in(s, 1));
-	complete(s, io);
-	complete(s, dispatch(s, 0, DISPATCH_IO));
+	hooks_complete(s, io);
+	hooks_complete(s, hooks_next(s, 0));
 	scenario_deinit();
 }
 
@@ -194,7 +192,7 @@ static void round_waits_for_a_flow_that_keeps_the_device_busy(void **state)
 	enum {
 		OUT = 6
 	};
-	struct scenario *s = &scenario;
+	struct hooks *s = &scenario;
 	struct io *io[OUT];
 	u32 i, turn;
 
@@ -203,22 +201,22 @@ static void round_waits_for_a_flow_that_keeps_the_device_busy(void **state)
 	for (turn = 0; turn < 10; turn++) {
 		assert_false(refilled_in(s, 2));
 		for (i = 0; i < OUT; i++) {
-			complete(s, io[i]);
-			insert(s, 1, 1, 4096, IO_READ, 0);
-			io[i] = dispatch(s, 1, DISPATCH_IO);
+			hooks_complete(s, io[i]);
+			hooks_read(s, 1, s->flow[1]);
+			io[i] = hooks_next(s, 1);
 		}
 	}
 	for (i = 0; i < OUT; i++)
-		complete(s, io[i]);
+		hooks_complete(s, io[i]);
 	s->now += 2 * PERIOD;
-	tick(s);
-	complete(s, dispatch(s, 0, DISPATCH_IO));
+	hooks_tick(s);
+	hooks_complete(s, hooks_next(s, 0));
 	scenario_deinit();
 }
 
 static void weigh_all_alike(void)
 {
-	struct scenario *s = &scenario;
+	struct hooks *s = &scenario;
 	u32 i;
 
 	for (i = 0; i < FLOWS; i++)
@@ -228,19 +226,19 @@ static void weigh_all_alike(void)
 /* Weights that change in the middle of a refill hold for that refill. */
 static void weights_set_during_a_refill_hold_at_once(void **state)
 {
-	struct scenario *s = &scenario;
+	struct hooks *s = &scenario;
 	u32 i;
 
 	(void)state;
-	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, IOS);
+	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, DEPTH);
 	for (i = 0; i < FLOWS; i++) {
-		insert(s, 0, i, 4096, IO_READ, 0);
-		complete(s, dispatch(s, 0, DISPATCH_IO));
+		hooks_read(s, 0, s->flow[i]);
+		hooks_complete(s, hooks_next(s, 0));
 	}
-	tick(s);
+	hooks_tick(s);
 	set_on_predict(weigh_all_alike);
 	s->now += PERIOD;
-	tick(s);
+	hooks_tick(s);
 	assert_int_equal(predictions(), 1);
 	for (i = 0; i < FLOWS; i++)
 		assert_int_equal(left(s, i), 1 << 18);
