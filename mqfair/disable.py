@@ -6,6 +6,7 @@ import argparse
 from mqfair.blockdev import Disk, Selector, find_disk
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
+from mqfair.lock import locked
 from mqfair.output import add_dry_run_argument, add_json_argument, print_json
 from mqfair.schedulers import SCHEDULERS
 
@@ -62,6 +63,12 @@ def _switch(disk: Disk, target: str) -> None:
 def main(args: argparse.Namespace) -> int:
     fs = Fs(dry_run=args.dry_run)
     disk = find_disk(fs, args.device)
+    with locked(disk):
+        return _disable(args, disk)
+
+
+def _disable(args: argparse.Namespace, disk: Disk) -> int:
+    fs = disk.fs
     selector = disk.require_selector()
     target = _target(disk, selector, args.to)
     if target != selector.active:

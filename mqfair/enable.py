@@ -21,6 +21,7 @@ from mqfair.blockdev import (
 )
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
+from mqfair.lock import locked
 from mqfair.output import add_dry_run_argument, add_json_argument, print_json
 from mqfair.schedulers import SCHEDULERS
 
@@ -220,6 +221,7 @@ class Enabler:
         self.plan = plan
         self.journal = Journal(disk.fs)
         self.notes: list[str] = []
+        self.settings: Mapping[str, str] = plan.tunables
         self.previous = disk.require_selector()
         kmod.require_available(disk, self.previous, plan.scheduler)
         if not self._switches():
@@ -254,10 +256,29 @@ class Enabler:
                 self._set_tunable(name, value)
             self._set_nr_requests()
         except Failure as failure:
+            if self._active() not in (self.plan.scheduler, self.previous.active):
+                self._require_kept()
             raise Failure(f"{failure}; {self.journal.undo()}") from failure
         except KeyboardInterrupt:
             self.journal.undo()
             raise
+        if not self.fs.dry_run:
+            self.settings = self.disk.tunables()
+            self._require_kept()
+
+    def _active(self) -> str:
+        now = self.disk.selector()
+        return now.active if now else "nothing"
+
+    def _require_kept(self) -> None:
+        """Raises Failure if a program without the lock has switched the disk meanwhile. Its choice
+        stays."""
+        active = self._active()
+        if active != self.plan.scheduler:
+            raise Failure(
+                f"{self.disk.scheduler_file} reads '{active}', not '{self.plan.scheduler}': another"
+                " program switched it at the same time: end that program, then run this again"
+            )
 
     @contextlib.contextmanager
     def temporarily(self) -> Iterator[None]:
@@ -286,9 +307,8 @@ class Enabler:
         self.journal.write(path, name, self.previous.active, hints)
         if self.fs.dry_run:
             return
-        now = self.disk.selector()
-        if now is None or now.active != name:
-            active = now.active if now else "nothing"
+        active = self._active()
+        if active != name:
             raise Failure(f"{path} reads back '{active}' after '{name}' was written: {refused}")
 
     def _set_tunable(self, name: str, value: str) -> None:
@@ -375,7 +395,7 @@ class Enabler:
             "scheduler": self.plan.scheduler,
             "previous": self.previous.active,
             "dry_run": self.fs.dry_run,
-            "tunables": dict(self.plan.tunables) if self.fs.dry_run else self.disk.tunables(),
+            "tunables": dict(self.settings),
             "nr_requests": self.disk.nr_requests(),
             "writes": [{"path": w.path, "value": w.value} for w in self.fs.writes],
             "notes": self.notes,
@@ -387,7 +407,7 @@ class Enabler:
                 print(write)
         else:
             was = f"was {self.previous.active}" if self._switches() else "as before"
-            settings = "  ".join(f"{k} {v}" for k, v in self.disk.tunables().items())
+            settings = "  ".join(f"{k} {v}" for k, v in self.settings.items())
             print(f"{self.disk.name}: {self.plan.scheduler} ({was})  {settings}".rstrip())
         for note in self.notes:
             print(f"note: {note}")
@@ -414,6 +434,11 @@ def _with_calibration(plan: Plan, found: calibrate.Calibration) -> Plan:
 def main(args: argparse.Namespace) -> int:
     plan = _plan(args)
     seconds = _seconds(args)
+    with locked(find_disk(Fs(dry_run=args.dry_run), args.device)):
+        return _enable(args, plan, seconds)
+
+
+def _enable(args: argparse.Namespace, plan: Plan, seconds: int | None) -> int:
     found = None
     if seconds is not None:
         disk = find_disk(Fs(), args.device)

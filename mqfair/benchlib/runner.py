@@ -60,6 +60,7 @@ from mqfair.enable import Enabler, calibrated
 from mqfair.enable import Plan as EnablePlan
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
+from mqfair.lock import locked
 
 JOB_FILE = "job.fio"
 RESULT = "fio.json"
@@ -110,6 +111,7 @@ class Runner:
             stack.enter_context(_kernel_log(self._folder / "kernel.log"))
             self._ssd = stack.enter_context(_ssd(self._plan, self._fs))
             disk = stack.enter_context(_drive(self._plan, self._fs))
+            stack.enter_context(locked(disk))
             stack.enter_context(_scheduler_restored(disk))
             stack.enter_context(_modules(self._plan, self._fs))
             own = stack.enter_context(cgroups.io_controller(self._fs))
