@@ -56,6 +56,7 @@ def demo_request() -> session.Request:
 
 
 def run() -> None:
+    make_folder()
     asked = session.with_built_module(demo_request())
     with (
         tempfile.TemporaryDirectory(prefix="mqfair-demo-") as name,
@@ -72,8 +73,15 @@ def run() -> None:
     console.print(f"written: {OUT / 'result.json'}, {OUT / 'shares.png'}", highlight=False)
 
 
+def make_folder() -> None:
+    """Raises UsageError before the runs if their results have no place."""
+    try:
+        OUT.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{OUT}: {error.strerror}: use a checkout that can be written") from error
+
+
 def save(outcome: session.Outcome) -> None:
-    OUT.mkdir(parents=True, exist_ok=True)
     whole = {
         "schema": SCHEMA,
         "results": [document(one, outcome.where, outcome.notes) for one in outcome.results],

@@ -119,6 +119,8 @@ def _add_guest_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
+    if args.out is not None and not args.out.is_dir():
+        raise UsageError(f"lab: --out {args.out}: no such folder: create it")
     try:
         spec = _spec(args)
         if args.lab_verb == "shell":

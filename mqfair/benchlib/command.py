@@ -3,7 +3,9 @@
 
 import argparse
 import contextlib
+import errno
 import json
+import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +24,8 @@ from mqfair.errors import Failure, UsageError
 
 
 def main(args: argparse.Namespace) -> int:
+    for option in ("json", "timeline"):
+        _require_writable(f"--{option}", getattr(args, option))
     asked = session.with_built_module(request(args))
     with _raw_folder(args.raw) as folder, show_progress(asked) as progress:
         outcome = session.run(asked, folder, progress)
@@ -29,8 +33,7 @@ def main(args: argparse.Namespace) -> int:
     whole = document(result, outcome.where, outcome.notes)
     if args.json != "-":
         report.console_for().print(report.render(result, outcome.notes))
-    _write_json(args.json, whole)
-    _write_json(args.timeline, result.timeline)
+    _write_files({args.json: whole, args.timeline: result.timeline})
     return 0
 
 
@@ -112,23 +115,68 @@ def _raw_folder(kept: str | None) -> Iterator[Path]:
             yield Path(name)
         return
     path = Path(kept)
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise UsageError(f"--raw {kept}: exists and is not empty: name a new folder")
-    path.mkdir(parents=True, exist_ok=True)
-    yield path
-
-
-def _write_json(name: str | None, value: object) -> None:
-    if name is None:
-        return
-    text = json.dumps(value, indent=1) + "\n"
-    if name == "-":
-        print(text, end="")
-        return
     try:
-        Path(name).write_text(text)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise UsageError(f"--raw {kept}: exists and is not empty: name a new folder")
+        made = not path.exists()
+        path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise Failure(f"cannot write {name}: {error.strerror}") from error
+        raise UsageError(
+            f"--raw {kept}: {error.strerror}: name a folder that can be created"
+        ) from error
+    try:
+        yield path
+    except BaseException:
+        # A folder with files stays: the finished runs are in it.
+        if made:
+            with contextlib.suppress(OSError):
+                path.rmdir()
+        raise
+
+
+def _require_writable(option: str, name: str | None) -> None:
+    """Raises UsageError before the first run if the results could not be written after the last."""
+    if name in (None, "-"):
+        return
+    path = Path(str(name)).resolve()
+    try:
+        if not path.exists():
+            path.open("xb").close()
+            path.unlink()
+        elif path.is_dir() or not os.access(path, os.W_OK):
+            code = errno.EISDIR if path.is_dir() else errno.EACCES
+            raise OSError(code, os.strerror(code))
+    except OSError as error:
+        raise UsageError(
+            f"{option} {name}: {error.strerror}: name a file that can be written, in a folder that"
+            " exists"
+        ) from error
+
+
+def _write_files(documents: Mapping[str | None, object]) -> None:
+    """Writes each document to the file that is its key; raises Failure after all were tried."""
+    failed = []
+    for name, value in documents.items():
+        text = json.dumps(value, indent=1) + "\n"
+        if name == "-":
+            print(text, end="")
+        elif name is not None:
+            try:
+                Path(name).write_text(text)
+            except OSError as error:
+                failed.append(f"cannot write {name}: {error.strerror}{_written_elsewhere(text)}")
+    if failed:
+        raise Failure("; ".join(failed))
+
+
+def _written_elsewhere(text: str) -> str:
+    """Saves a result that took hours to make; returns words for a message."""
+    with contextlib.suppress(OSError):
+        handle, name = tempfile.mkstemp(prefix="mqfair-bench-", suffix=".json")
+        with open(handle, "w") as file:  # noqa: PTH123 -- a descriptor has no path
+            file.write(text)
+        return f": the results are in {name}"
+    return ""
 
 
 @contextlib.contextmanager

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The files of a bench: their places are checked before the first run, and no result is lost."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mqfair.benchlib import command, session
+
+JOB = "[a]\ncgroup=a\nrw=randread\n[b]\ncgroup=b\nrw=randread\n"
+
+
+@pytest.fixture
+def job(tmp_path):
+    path = tmp_path / "j.fio"
+    path.write_text(JOB)
+    return str(path)
+
+
+@pytest.fixture
+def no_run(monkeypatch):
+    """A bench that must not begin."""
+
+    def begin(*_):
+        pytest.fail("the bench has begun")
+
+    monkeypatch.setattr(session, "run", begin)
+
+
+@pytest.mark.parametrize("option", ["--json", "--timeline"])
+@pytest.mark.parametrize("name", ["/nosuch/dir/x.json", "/proc/x.json", "/proc", "/dev/null/x"])
+def test_a_file_that_cannot_be_written_is_refused_before_the_runs(run, job, no_run, option, name):
+    result = run("bench", job, "--schedulers", "none", option, name)
+    assert result.code == 2
+    assert result.err.startswith(f"mqfair: {option} {name}: ")
+    assert "name a file that can be written" in result.err
+    assert result.err.count("\n") == 1
+
+
+def test_the_check_leaves_no_file_and_no_change(job, tmp_path):
+    command._require_writable("--json", str(tmp_path / "new.json"))
+    assert not (tmp_path / "new.json").exists()
+    (tmp_path / "old.json").write_text("old")
+    command._require_writable("--json", str(tmp_path / "old.json"))
+    assert (tmp_path / "old.json").read_text() == "old"
+    command._require_writable("--json", "-")
+
+
+@pytest.mark.parametrize("folder", ["/proc/foo", "/dev/null/raw"])
+def test_a_raw_folder_that_cannot_be_made_is_refused(run, job, no_run, folder):
+    result = run("bench", job, "--schedulers", "none", "--raw", folder)
+    assert result.code == 2
+    assert result.err.startswith(f"mqfair: --raw {folder}: ")
+    assert result.err.count("\n") == 1
+
+
+def test_a_refused_bench_leaves_no_raw_folder(run, job, tmp_path):
+    raw = tmp_path / "raw"
+    result = run("bench", job, "--raw", str(raw), "--schedulers", "none", "--calibrate")
+    assert result.code == 2
+    assert not raw.exists()
+
+
+def test_results_that_cannot_be_written_in_the_end_are_saved_elsewhere(monkeypatch, tmp_path):
+    """The disk became full during the bench: /dev/full is a file that passes every check."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    timeline = tmp_path / "timeline.json"
+    with pytest.raises(command.Failure) as failure:
+        command._write_files({"/dev/full": {"runs": 7}, str(timeline): {"steps": 8}})
+    text = str(failure.value)
+    assert text.startswith("cannot write /dev/full: No space left on device: the results are in ")
+    assert json.loads(Path(text.rpartition(" ")[2]).read_text()) == {"runs": 7}
+    assert json.loads(timeline.read_text()) == {"steps": 8}
+
+
+def test_the_demo_needs_its_folder_at_first(monkeypatch, capsys):
+    from mqfair import demo
+
+    monkeypatch.setattr(demo, "OUT", Path("/proc/demo"))
+    monkeypatch.setattr(session, "run", lambda *_: pytest.fail("the demo has begun"))
+    assert demo.main() == 2
+    assert "demo: /proc/demo: " in capsys.readouterr().err
+
+
+def test_the_folder_of_a_guest_must_exist(run, monkeypatch):
+    """As --share does: a misspelt name is not created on the host."""
+    monkeypatch.setattr("lab.run", lambda *_, **__: pytest.fail("the guest has booted"))
+    result = run("lab", "exec", "--out", "/nosuchdir", "--", "true")
+    assert result.code == 2
+    assert result.err == "mqfair: lab: --out /nosuchdir: no such folder: create it\n"
+    assert not Path("/nosuchdir").exists()
