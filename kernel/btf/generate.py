@@ -28,6 +28,7 @@ from pathlib import Path
 import needs
 from errors import GenerateError
 from headers import Declared, Headers
+from identity import check_identity, identity
 from model import Btf, BtfType
 from unpack import usable_source
 
@@ -367,7 +368,9 @@ def generate(
         check_options(headers)
     with tempfile.TemporaryDirectory(prefix="mqfair-btf-") as directory:
         scratch = Path(directory)
-        btf = Btf.load(usable_source(btf_source, scratch), str(btf_source))
+        source = usable_source(btf_source, scratch)
+        check_identity(identity(btf_source, source), btf_source, headers)
+        btf = Btf.load(source, str(btf_source))
         check_presence(btf)
         features = Features(btf, with_ssd)
         prototypes = features.functions(headers.exports)

@@ -15,6 +15,7 @@ from errors import GenerateError
 _INCLUDED_MAKEFILE = re.compile(r"^include\s+(\S+)/Makefile\s*$", re.MULTILINE)
 _COMPILER = re.compile(r"^CC\s*[:?]?=.*?(\S+)\s*$", re.MULTILINE)
 _RELEASE = re.compile(r'UTS_RELEASE\s+"([^"]+)"')
+_VERSION = re.compile(r'UTS_VERSION\s+"([^"]+)"')
 _COMMON_SUFFIX = "-common"
 _OUTER_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
 
@@ -82,6 +83,16 @@ class Headers:
                 "use the headers package, or run 'make modules_prepare' in a kernel built by hand"
             )
         return found.group(1)
+
+    @cached_property
+    def version(self) -> str | None:
+        """The build of this kernel, as uname -v prints it; None if the tree does not say."""
+        for name in ("utsversion.h", "compile.h"):
+            file = self.build / "include" / "generated" / name
+            found = _VERSION.search(file.read_text()) if file.is_file() else None
+            if found:
+                return found.group(1)
+        return None
 
     @cached_property
     def compiler(self) -> str:
