@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from mqfair import kmod
 from mqfair.blockdev import Disk, Selector, active_word, below, loop_backing, lowest
-from mqfair.enable import TAGS_PER_SLOT
+from mqfair.enable import COST_LEAST, TAGS_PER_SLOT
 from mqfair.finding import Finding, note, ok, problem, warn
 
 # RAID levels with writes issued by the array's own thread and not by the writer's cgroup.
@@ -123,6 +123,22 @@ def _disk_findings(disk: Disk) -> Iterator[Finding]:
         return
     yield ok("scheduler", f"{selector.active} is active on {disk.name}", disk.scheduler_file)
     yield from _tag_map(disk)
+    yield from _cost(disk)
+
+
+def _cost(disk: Disk) -> Iterator[Finding]:
+    """A linear cost of zeros, which shares requests and not their work."""
+    words = disk.tunables().get("cost", "").split()
+    if len(words) != 5:
+        return
+    for requests, line in (("reads", words[1:3]), ("writes", words[3:5])):
+        if line == ["0", "0"]:
+            yield warn(
+                "cost",
+                f"{requests} of every size cost {COST_LEAST}, the least charge, on {disk.name}",
+                disk.tunable("cost"),
+                f"echo bytes > {disk.tunable('cost')}",
+            )
 
 
 def _not_ours(disk: Disk, selector: Selector) -> Finding:

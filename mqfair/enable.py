@@ -8,6 +8,7 @@ or does not keep a value, all writes are undone.
 import argparse
 import contextlib
 import errno
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
@@ -39,6 +40,11 @@ examples:
 """
 
 COSTS = ("bytes", "iops", "linear", "learned")
+# The ranges of tunables (sched/core/sched.h, cost.h; the table in sched/mqfq/mqfq.c).
+DEPTH_MOST = 65536
+THRESHOLD_KB_MOST = 1048576
+COST_LEAST = 512
+COST_MOST = 1 << 26
 
 # A flow that has used up its quota of scheduler tags must leave tags for the other flows. With four
 # tags for each device slot the quotas of unequal weights fit; with fewer they do not.
@@ -95,12 +101,15 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
         help=f"{', '.join(SCHEDULERS)} (default %(default)s)",
     )
     parser.add_argument(
-        "--depth", metavar="N|auto", help="greatest number of requests in the device"
+        "--depth",
+        metavar="N|auto",
+        help=f"greatest number of requests in the device, 1..{DEPTH_MOST}",
     )
     parser.add_argument(
         "--threshold-kb",
         metavar="N|auto",
-        help="KiB that a cgroup may run ahead of the others (mqfq)",
+        help="KiB that a cgroup may run ahead of the others (mqfq),"
+        f" 0..{THRESHOLD_KB_MOST}; 0 is the strictest order",
     )
     parser.add_argument("--cost", choices=COSTS, help="charge of a request")
     for direction in ("read", "write"):
@@ -136,19 +145,18 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     add_json_argument(parser)
 
 
-def _number(option: str, text: str, least: int, most: int | None = None) -> int:
-    value = int(text) if text.isascii() and text.isdigit() else -1
-    if value < least or (most is not None and value > most):
-        limits = f"{least}..{most}" if most is not None else f"{least} or more"
-        raise UsageError(f"{option} '{text}': use a number, {limits}")
+def _number(option: str, text: str, least: int, most: int) -> int:
+    value = int(text) if re.fullmatch(r"\d{1,10}", text, re.ASCII) else -1
+    if not least <= value <= most:
+        raise UsageError(f"{option} '{text}': use a number, {least}..{most}")
     return value
 
 
-def _number_or_auto(option: str, text: str, least: int) -> str:
+def _number_or_auto(option: str, text: str, least: int, most: int) -> str:
     if text == "auto":
         return text
     try:
-        return str(_number(option, text, least))
+        return str(_number(option, text, least, most))
     except UsageError as error:
         raise UsageError(f"{error}, or auto") from None
 
@@ -168,8 +176,17 @@ def _cost(args: argparse.Namespace) -> str | None:
     if len(given) == 1:
         other = next(option for option in pairs if option not in given)
         raise UsageError(f"{given[0]} needs {other}: give all four coefficients")
-    numbers = [_number(option, text, 0) for option, pair in pairs.items() for text in pair]
-    return " ".join(["linear", *map(str, numbers)])
+    lines = {
+        option: [_number(option, text, 0, COST_MOST) for text in pair]
+        for option, pair in pairs.items()
+    }
+    for option, line in lines.items():
+        if not any(line):
+            raise UsageError(
+                f"{option} 0 0: each such request would cost {COST_LEAST}, the least charge,"
+                " whatever its size: give BASE or PER_KIB above 0, or use --cost iops"
+            )
+    return " ".join(["linear", *(str(number) for line in lines.values() for number in line)])
 
 
 def _plan(args: argparse.Namespace) -> Plan:
@@ -178,9 +195,11 @@ def _plan(args: argparse.Namespace) -> Plan:
     if cost is not None:
         tunables["cost"] = cost
     if args.depth is not None:
-        tunables["depth"] = _number_or_auto("--depth", args.depth, 1)
+        tunables["depth"] = _number_or_auto("--depth", args.depth, 1, DEPTH_MOST)
     if args.threshold_kb is not None:
-        tunables["threshold_kb"] = _number_or_auto("--threshold-kb", args.threshold_kb, 0)
+        tunables["threshold_kb"] = _number_or_auto(
+            "--threshold-kb", args.threshold_kb, 0, THRESHOLD_KB_MOST
+        )
     nr_requests = None
     if args.nr_requests is not None:
         nr_requests = _number("--nr-requests", args.nr_requests, NR_REQUESTS_MIN, NR_REQUESTS_MAX)

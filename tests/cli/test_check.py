@@ -80,6 +80,25 @@ def test_own_share_of_io(host, check):
     assert topics["activity"][0]["seen"] == "1.0 MiB scheduled, share now 45.0 %"
 
 
+@pytest.mark.parametrize(
+    ("cost", "warned"),
+    [
+        ("linear 0 0 0 0", ["reads", "writes"]),
+        ("linear 0 0 0 1024", ["reads"]),
+        ("linear 0 1024 0 0", ["writes"]),
+        ("linear 0 1024 0 1024", []),
+        ("bytes", []),
+    ],
+)
+def test_a_cost_of_zeros(host, check, cost, warned):
+    host.put("/sys/block/nvme0n1/queue/iosched/cost", cost)
+    code, topics = check("nvme0n1", "prod/db")
+    assert code == 0
+    findings = topics.get("cost", [])
+    assert [finding["seen"].split()[0] for finding in findings] == warned
+    assert all("of every size cost 512" in finding["seen"] for finding in findings)
+
+
 def test_scheduler_not_ours(host, check):
     host.disk("vda", "254:0", active="mq-deadline")
     code, topics = check("vda", "prod/db")

@@ -1,8 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0
 import errno
+import re
+from pathlib import Path
 
 import pytest
 from conftest import NEW_TUNABLES
+
+from mqfair import enable
+
+ROOT = Path(__file__).resolve().parents[2]
 
 QUEUE = "/sys/block/nvme0n1/queue"
 SWITCH = f"write 'mqfq' to '{QUEUE}/scheduler'"
@@ -260,10 +266,12 @@ def test_multipath_head_names_its_paths(host, run):
 @pytest.mark.parametrize(
     ("option", "value", "said"),
     [
-        ("--depth", "0", "1 or more, or auto"),
+        ("--depth", "0", "1..65536, or auto"),
+        ("--depth", "99999999", "1..65536, or auto"),
         ("--depth", "-1", "--depth"),
-        ("--depth", "many", "1 or more, or auto"),
-        ("--threshold-kb", "1.5", "0 or more, or auto"),
+        ("--depth", "many", "1..65536, or auto"),
+        ("--threshold-kb", "1.5", "0..1048576, or auto"),
+        ("--threshold-kb", "1048577", "0..1048576, or auto"),
         ("--nr-requests", "3", "4..2048"),
         ("--nr-requests", "2049", "4..2048"),
         ("--cost", "free", "--cost"),
@@ -279,10 +287,43 @@ def test_bad_values_change_nothing(host, run, option, value, said):
     assert host.snapshot() == before
 
 
-@pytest.mark.parametrize("pair", [("1", "x"), ("-1", "4")])
+@pytest.mark.parametrize("pair", [("1", "x"), ("-1", "4"), ("67108865", "0")])
 def test_bad_linear_cost(host, run, pair):
-    assert run("enable", "nvme0n1", "--linear-read", *pair).code == 2
+    words = ("--linear-read", *pair, "--linear-write", "1", "1")
+    assert run("enable", "nvme0n1", *words).code == 2
     assert host.stores == []
+
+
+@pytest.mark.parametrize(("free", "other"), [("read", "write"), ("write", "read")])
+def test_a_cost_of_zeros_is_refused(host, run, free, other):
+    """Otherwise a request of 1 MiB costs as much as one of 512 bytes."""
+    words = (f"--linear-{free}", "0", "0", f"--linear-{other}", "0", "1024")
+    result = run("enable", "nvme0n1", "--cost", "linear", *words)
+    assert result.code == 2
+    assert f"--linear-{free} 0 0: each such request would cost 512" in result.err
+    assert host.stores == []
+
+
+@pytest.mark.parametrize("pair", [("0", "1"), ("1", "0")])
+def test_one_zero_is_a_cost(host, run, pair):
+    words = ("--linear-read", *pair, "--linear-write", *pair)
+    assert run("enable", "nvme0n1", *words).code == 0
+
+
+def test_the_ranges_are_those_of_the_scheduler():
+    """The limits of this command against the tables of sched/."""
+    sched = ROOT / "sched"
+    text = text_of(sched, "core/sched.h") + text_of(sched, "core/cost.h")
+    limits = dict(re.findall(r"^\t([A-Z]\w+)\s*= (\d[\d< ]*),", text, re.MULTILINE))
+    assert int(limits["DEPTH_MAX"]) == enable.DEPTH_MOST
+    assert int(limits["COST_LEAST"]) == enable.COST_LEAST
+    assert limits["COST_MOST"] == "1 << 26" and enable.COST_MOST == 1 << 26
+    manual = text_of(ROOT, "doc/mqfq.md")
+    assert f"| 0..{enable.THRESHOLD_KB_MOST}, `auto` |" in manual
+
+
+def text_of(folder, name):
+    return (folder / name).read_text()
 
 
 def test_linear_coefficients_need_the_linear_cost(host, run):
@@ -355,12 +396,12 @@ def test_refused_tunable_restores_the_others(host, run):
     host.stores.clear()
     before = host.snapshot()
     host.refuse[f"{QUEUE}/iosched/threshold_kb"] = [errno.EINVAL]
-    result = run("enable", "nvme0n1", "--depth", "8", "--threshold-kb", "9999999")
+    result = run("enable", "nvme0n1", "--depth", "8", "--threshold-kb", "99999")
     assert result.code == 1
-    assert "cannot write '9999999'" in result.err
+    assert "cannot write '99999'" in result.err
     assert host.stores == [
         write("iosched/depth", 8),
-        write("iosched/threshold_kb", 9999999),
+        write("iosched/threshold_kb", 99999),
         write("iosched/depth", 16),
     ]
     assert host.snapshot() == before
