@@ -3,7 +3,9 @@
 
 import argparse
 
-from mqfair.blockdev import Disk, Selector, find_disk
+from mqfair import kmod
+from mqfair.blockdev import Disk, Selector, all_disks, find_disk
+from mqfair.cgroup import Cgroup, Weights, root_cgroup
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
 from mqfair.lock import locked
@@ -11,7 +13,8 @@ from mqfair.output import add_dry_run_argument, add_json_argument, print_json
 from mqfair.schedulers import SCHEDULERS
 
 EPILOG = """\
-The weights in io.mqfair.weight stay and apply again after `mqfair enable`.
+The weights in io.mqfair.weight stay and apply again after `mqfair enable`. They end with their
+cgroup, with the module (`modprobe -r mqfair`) and with a restart of the machine.
 
 examples:
   mqfair disable nvme0n1
@@ -60,6 +63,29 @@ def _switch(disk: Disk, target: str) -> None:
         )
 
 
+def _is_set(group: Cgroup) -> bool:
+    """True if a user has set a weight or a goal of @group."""
+    own = any(goal.get("inherited") != "1" for goal in group.goals().values())
+    return own or group.weights() not in (None, Weights())
+
+
+def _notes(disk: Disk) -> list[str]:
+    """A warning if the module is used no more and holds weights that its removal would drop."""
+    selectors = [other.selector() for other in all_disks(disk.fs)]
+    if disk.fs.dry_run or any(selector is not None and selector.ours for selector in selectors):
+        return []
+    try:
+        count = sum(_is_set(group) for group in root_cgroup(disk.fs).walk())
+    except Failure:
+        return []
+    if not count:
+        return []
+    return [
+        f"{count} cgroup{'s have' if count > 1 else ' has'} weights or goals in the module:"
+        f" `modprobe -r {kmod.MODULE}` drops them, as a restart does"
+    ]
+
+
 def main(args: argparse.Namespace) -> int:
     fs = Fs(dry_run=args.dry_run)
     disk = find_disk(fs, args.device)
@@ -73,6 +99,7 @@ def _disable(args: argparse.Namespace, disk: Disk) -> int:
     target = _target(disk, selector, args.to)
     if target != selector.active:
         _switch(disk, target)
+    notes = _notes(disk)
     if args.json:
         print_json(
             {
@@ -82,12 +109,16 @@ def _disable(args: argparse.Namespace, disk: Disk) -> int:
                 "previous": selector.active,
                 "dry_run": fs.dry_run,
                 "writes": [{"path": w.path, "value": w.value} for w in fs.writes],
+                "notes": notes,
             }
         )
-    elif target == selector.active:
+        return 0
+    if target == selector.active:
         print(f"{disk.name}: {target}, unchanged")
     elif fs.dry_run:
         print(fs.writes[0])
     else:
         print(f"{disk.name}: {target} (was {selector.active})")
+    for note in notes:
+        print(f"note: {note}")
     return 0

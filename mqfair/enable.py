@@ -27,7 +27,8 @@ from mqfair.output import add_dry_run_argument, add_json_argument, print_json
 from mqfair.schedulers import SCHEDULERS
 
 EPILOG = """\
-The settings last until the device is removed or the machine restarts.
+The settings last until the device is removed or gets another scheduler, or the machine restarts.
+Weights last as long as their cgroup and the loaded module.
 
 --calibrate measures the device first, with reads only, for about a minute. depth becomes the least
 number of outstanding requests that gives full throughput, then threshold_kb the least threshold

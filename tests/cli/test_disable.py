@@ -3,6 +3,8 @@ import errno
 
 import pytest
 
+from mqfair.__main__ import main
+
 SCHEDULER = "/sys/block/nvme0n1/queue/scheduler"
 
 
@@ -29,7 +31,33 @@ def test_disable_to_a_named_scheduler(host, run):
         "previous": "mqfq",
         "dry_run": False,
         "writes": [{"path": SCHEDULER, "value": "mq-deadline"}],
+        "notes": [],
     }
+
+
+def test_the_last_disk_tells_that_weights_end_with_the_module(host, run):
+    host.disk("nvme1n1", "259:5", active="ifq")
+    host.cgroup("prod", weight="default 900")
+    host.cgroup("batch", weight="default 100")
+    host.cgroup("web", weight="default 100\n259:0 7")
+    assert "note" not in run("disable", "nvme1n1").out
+    said = run("disable", "nvme0n1").out.splitlines()[1]
+    assert said.startswith("note: 2 cgroups have weights or goals in the module: `modprobe -r mqfa")
+    assert run("disable", "nvme0n1", "--json").json["notes"] == [said.removeprefix("note: ")]
+
+
+def test_goals_count_as_well_and_inherited_ones_do_not(host, run):
+    host.cgroup("prod")
+    host.put("/sys/fs/cgroup/prod/io.mqfair.latency", "259:0 target=500us pct=99 inherited=1")
+    assert "note" not in run("disable", "nvme0n1").out
+    host.put("/sys/fs/cgroup/prod/io.mqfair.latency", "259:0 target=500us pct=99")
+    assert "note: 1 cgroup has weights or goals" in run("disable", "nvme0n1").out
+
+
+def test_the_help_tells_when_weights_end(capsys):
+    with pytest.raises(SystemExit):
+        main(["disable", "--help"])
+    assert "with the module (`modprobe -r mqfair`)" in capsys.readouterr().out
 
 
 def test_unknown_target(host, run):
