@@ -79,6 +79,7 @@ SHARED_UNIT = {
     "ifq": ["hooks"],
     "isolation": ["hooks"],
     "kyber_fair": ["hooks"],
+    "mqfq": ["hooks"],
     "wdt": ["hooks"],
 }
 

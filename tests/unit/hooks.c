@@ -96,6 +96,7 @@ static void note(struct hooks *h, struct wake *wake)
 
 	while ((queue = wake_next(wake)) != QUEUES_MAX)
 		h->woken |= BIT_ULL(queue);
+	h->pinned_by = wake->pinned_by;
 	if (wake->at_ns && (!h->tick_ns || wake->at_ns < h->tick_ns))
 		h->tick_ns = wake->at_ns;
 }
@@ -115,9 +116,13 @@ struct io *hooks_insert_op(struct hooks *h, u32 queue, struct flow *f,
 	while (h->busy[i])
 		assert_true(++i < HOOKS_IOS);
 	h->busy[i] = true;
-	h->io[i] = (struct io){
-		.flow = f, .bytes = bytes, .op = (u8)op, .flags = flags
-	};
+	/* The fields of the scheduler may have any value before insert. */
+	memset(&h->io[i], 0xa5, sizeof(h->io[i]));
+	h->io[i].flow = f;
+	h->io[i].bytes = bytes;
+	h->io[i].page = 0;
+	h->io[i].op = (u8)op;
+	h->io[i].flags = flags;
 	wake_init(&wake);
 	h->sched.ops->insert(&h->queue[queue], &h->io[i], h->now, &wake);
 	note(h, &wake);

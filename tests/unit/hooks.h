@@ -30,6 +30,7 @@ struct hooks {
 	bool busy[HOOKS_IOS];
 	u64 now, tick_ns;		/* 0: no tick was asked for */
 	u64 woken;			/* queues, until the test clears it */
+	u32 pinned_by;			/* of the last hook */
 };
 
 /* @nr_queues queues on cores of their own.  The root is the only flow. */
