@@ -421,23 +421,26 @@ class Outcome:
 
 
 def compile_mutant(mutation: Mutation, program: Program, folder: Path) -> dict[str, Path] | None:
-    """The objects that the mutation changes, by source; None if one does not compile."""
+    """The objects that the mutation changes, by source; None if one does not compile. Programs for
+    the same port share them."""
     text = mutation.apply((ROOT / mutation.file).read_text())
     if mutation.file.endswith(".c"):
         source = folder / Path(mutation.file).name
         source.write_text(text)
-        out = folder / f"{program.name}.o"
-        done = compile_to(out, source, program.port, (ROOT / mutation.file).parent)
+        out = folder / f"{program.port.name}.o"
+        quote = (ROOT / mutation.file).parent
+        done = out.exists() or compile_to(out, source, program.port, quote)
         return {mutation.file: out} if done else None
     # A header is found beside its sources, so they are copied.
-    tree = folder / program.name / "tree"
-    for room in ("sched", "flash", "sim", "tests"):
-        shutil.copytree(ROOT / room, tree / room)
-    (tree / mutation.file).write_text(text)
-    objects = {}
-    for s in program.sources:
-        objects[s] = tree / f"{s}.o"
-        if not compile_to(objects[s], tree / s, program.port, (tree / s).parent, tree):
+    tree = folder / program.port.name / "tree"
+    if not tree.exists():
+        for room in ("sched", "flash", "sim", "tests"):
+            shutil.copytree(ROOT / room, tree / room)
+        (tree / mutation.file).write_text(text)
+    objects = {s: tree / f"{s}.o" for s in program.sources}
+    for s, out in objects.items():
+        quote = (tree / s).parent
+        if not out.exists() and not compile_to(out, tree / s, program.port, quote, tree):
             return None
     return objects
 
