@@ -13,8 +13,8 @@ these files: a statement is removed, a condition is negated, a comparison is off
 becomes -. Reports about numbers for people and assertions are left alone.
 
 A mutant that does not compile does not count, nor does an equivalent one. A mutant is killed when
-a test fails, ends by a signal, or takes too long. Everything is built with -O2. The unit tests run
-with the address sanitizer, the others with the leak checker alone.
+a test fails, ends by a signal, or takes too long. Everything is built with -O2. The unit tests and
+those of flash/ run with the address sanitizer, the others with the leak checker alone.
 
     tests/mutate.py --hand              only the mutations written by hand
     tests/mutate.py --sample 15         these, and 15 mechanical ones of each table
@@ -64,7 +64,8 @@ class Port:
 
 
 SIM = Port("sim", "sim", ("-fsanitize=leak",))
-# The unit tests are short enough for more.
+# The unit tests and those of flash/ are short enough for more.
+FLASH = Port("flash", "sim", ("-fsanitize=address",))
 THREADS = Port("threads", "tests/mt", ("-fsanitize=address",))
 # Processors stand still in the middle of a hook.
 REPLAY = Port("replay", "tests/mt", ("-fsanitize=leak", "-DPORT_PERTURB"))
@@ -356,7 +357,7 @@ def programs(table: Table) -> Iterator[tuple[Program, list[list[str]]]]:
     for name in table.flash:
         own = [f"tests/flash/{part}.c" for part in [name, *parts]]
         sources = (*own, "sched/core/heap.c", "sim/stats.c", *sources_in("flash"))
-        yield Program(f"flash-{name}", SIM, sources, ("-lcmocka", "-lm")), [[]]
+        yield Program(f"flash-{name}", FLASH, sources, ("-lcmocka", "-lm")), [[]]
     if table.schedulers:
         sources = (*simulator_sources(), *sources_in("tests/sim", "flash"), *sched_sources())
         runs = [
