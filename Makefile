@@ -16,6 +16,8 @@ EXPERIMENTS ?=
 OPTIONS ?= --icount
 SUITES  ?=
 ONLY    ?=
+# The kernel of the guests, one of `mqfair lab exec --help`; empty is the distribution's.
+KERNEL  ?=
 PREFIX  ?= /usr/local
 RELEASE ?= $(shell uname -r)
 HEADERS ?= /lib/modules/$(RELEASE)/build
@@ -26,6 +28,8 @@ LIBDIR    = $(DESTDIR)$(PREFIX)/lib/mqfair
 BINDIR    = $(DESTDIR)$(PREFIX)/bin
 MANDIR    = $(DESTDIR)$(PREFIX)/share/man/man8
 MODULEDIR = $(DESTDIR)/lib/modules/$(RELEASE)/updates
+
+KERNEL_PROFILE = $(if $(KERNEL),kernels)
 
 BUILD_MODULE = /usr/bin/python3 kernel/build --headers $(HEADERS) $(if $(BTF),--btf $(BTF)) \
 	--out build/module/$(RELEASE)
@@ -42,10 +46,10 @@ demo: ## shares of four cgroups under every scheduler: table, bars, build/demo/ 
 	$(PYTHON) -m lab module
 	$(PYTHON) -m mqfair.demo
 
-bench: ## run fio job JOB under each scheduler in a guest; options in BENCH
-	lab/bootstrap demo
-	$(PYTHON) -m lab module
-	$(PYTHON) -m mqfair bench $(BENCH) $(JOB)
+bench: ## run fio job JOB under each scheduler in a guest with KERNEL; options in BENCH
+	lab/bootstrap demo $(KERNEL_PROFILE)
+	$(PYTHON) -m lab module $(KERNEL)
+	$(PYTHON) -m mqfair bench $(if $(KERNEL),--kernel $(KERNEL)) $(BENCH) $(JOB)
 
 instructions: ## guest instructions per I/O beside none, by function; options in COST
 	lab/bootstrap build guest
@@ -71,16 +75,17 @@ mutate: ## break every line of the schedulers and of flash/, one at a time (hour
 	lab/bootstrap test
 	$(PYTHON) tests/mutate.py --all
 
-module: ## build mqfair.ko for the kernel of the guests
-	lab/bootstrap build guest
-	/usr/bin/python3 -m lab module
+module: ## build mqfair.ko for the guests' KERNEL: 6.1, 6.12 or 7.2
+	lab/bootstrap build guest $(KERNEL_PROFILE)
+	/usr/bin/python3 -m lab module $(KERNEL)
 
 new: ## create a scheduler: make new NAME=edf
 	@/usr/bin/python3 sched/new.py $(if $(NAME),"$(NAME)")
 
-shell: ## open a shell in a guest with the module loaded
-	lab/bootstrap build guest
-	/usr/bin/python3 -m mqfair lab shell --module "$$(/usr/bin/python3 -m lab module)"
+shell: ## open a shell in a guest with KERNEL and the module loaded
+	lab/bootstrap build guest $(KERNEL_PROFILE)
+	/usr/bin/python3 -m mqfair lab shell $(if $(KERNEL),--kernel $(KERNEL)) \
+		--module "$$(/usr/bin/python3 -m lab module $(KERNEL))"
 
 check-style: ## hold code, comments and documents to the rules of CONTRIBUTING.md (2 minutes)
 	lab/bootstrap style

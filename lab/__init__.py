@@ -6,7 +6,7 @@ result = lab.run(spec, ["fio", "--version"])
 print(result.status, result.stdout)
 """
 
-from lab.errors import LabError, SpecError
+from lab.errors import GoneError, LabError, SpecError
 from lab.guest import (
     GUEST_OUT,
     STATUS_DIED,
@@ -16,6 +16,7 @@ from lab.guest import (
     run,
     shell,
 )
+from lab.kernel import DEFAULT_KERNEL, KERNELS
 from lab.spec import (
     MAX_CPUS,
     Drive,
@@ -27,11 +28,14 @@ from lab.spec import (
 )
 
 __all__ = [
+    "DEFAULT_KERNEL",
     "GUEST_OUT",
+    "KERNELS",
     "MAX_CPUS",
     "STATUS_DIED",
     "STATUS_TIMED_OUT",
     "Drive",
+    "GoneError",
     "GuestResult",
     "GuestSpec",
     "HostDir",

@@ -7,5 +7,9 @@ class LabError(Exception):
     """The lab could not fulfil a correct request."""
 
 
+class GoneError(LabError):
+    """The mirror has a newer kernel in place of the one that was asked for."""
+
+
 class SpecError(LabError):
     """The request is wrong: an impossible guest, or a missing file."""

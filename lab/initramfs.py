@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import lzma
 import os
 import shutil
 import time
@@ -101,13 +102,20 @@ def build_archive(busybox: Path, modules: list[Path], init: Path, init_guest: Pa
     entries.extend((f"bin/{applet}", _LINK | 0o777, b"busybox") for applet in _APPLETS)
     entries.append(("init", _FILE | 0o755, init.read_bytes()))
     entries.append(("init-guest.sh", _FILE | 0o755, init_guest.read_bytes()))
-    entries.extend((f"modules/{m.name}", _FILE | 0o644, m.read_bytes()) for m in modules)
-    listing = "".join(f"{module.name}\n" for module in modules)
+    contents = {module.name.removesuffix(".xz"): _uncompressed(module) for module in modules}
+    entries.extend((f"modules/{name}", _FILE | 0o644, data) for name, data in contents.items())
+    listing = "".join(f"{name}\n" for name in contents)
     entries.append(("modules.order", _FILE | 0o644, listing.encode()))
     entries.append(("TRAILER!!!", 0, b""))
     return b"".join(
         _cpio_entry(number, name, mode, data) for number, (name, mode, data) in enumerate(entries)
     )
+
+
+def _uncompressed(module: Path) -> bytes:
+    """The contents of @module. The insmod of busybox takes no compressed one."""
+    data = module.read_bytes()
+    return lzma.decompress(data) if module.suffix == ".xz" else data
 
 
 def _cpio_entry(number: int, name: str, mode: int, data: bytes) -> bytes:

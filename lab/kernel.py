@@ -1,21 +1,22 @@
-"""Guest kernels: the distribution's own packages, unpacked and not installed.
+# SPDX-License-Identifier: GPL-2.0
+"""Guest kernels: Debian's own packages, unpacked and not installed.
 
-``ensure()`` fetches the dependencies of ``linux-image-amd64`` of this distribution and the matching
-headers, and unpacks them below the cache folder:
+``ensure("6.12")`` fetches the dependencies of ``linux-image-amd64`` of the suite that has Linux
+6.12, and the matching headers. It unpacks them below the cache folder:
 
-    <cache>/kernels/distro               release that "distro" was resolved to
+    <cache>/kernels/6.12                 release that the name was resolved to
     <cache>/kernels/<release>/
         vmlinux                          ELF taken out of vmlinuz; holds section .BTF
-        root/boot/vmlinuz-<release>      vmlinuz
-        root/boot/config-<release>
+        root/boot/vmlinuz-<release>      vmlinuz; in 7.2 it is in modules_dir
         root/lib/modules/<release>/      modules_dir, with depmod's indices
         root/usr/src/linux-headers-<release>/          headers_build_dir
         root/usr/src/linux-headers-<abi>-common/
         root/usr/lib/linux-kbuild-<version>/
 
-``make -C <headers_build_dir> M=<module source> modules`` works as with installed headers. The
-resolved release stays the same until ``ensure(refresh=True)``. So an update of the distribution
-does not change the kernel in the middle of a series of measurements.
+``make -C <headers_build_dir> M=<module source> modules`` works as with installed headers, where the
+machine has the compiler and the C library for it. lab/module.py knows the kernels that need a
+chroot. The resolved release stays the same until ``ensure(refresh=True)``. So an update of the
+distribution does not change the kernel in the middle of a series of measurements.
 
 On the command line, ``python -m lab kernel`` prints the tree as JSON.
 """
@@ -25,23 +26,25 @@ from __future__ import annotations
 import bz2
 import dataclasses
 import lzma
-import os
 import re
 import shutil
 import struct
 import subprocess
 import tempfile
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from lab import tools
 from lab.cache import cache_dir, locked, write_atomically
-from lab.errors import LabError, SpecError
+from lab.errors import GoneError, LabError, SpecError
+from lab.packages import Suite
 
 
 @dataclasses.dataclass(frozen=True)
 class KernelTree:
-    """One unpacked kernel. All paths are absolute."""
+    """One unpacked kernel. All paths are absolute. @chroot_suite names the suite with the compiler
+    and C library that the headers need; it is empty if the machine's own are right."""
 
     release: str
     vmlinuz: Path
@@ -49,23 +52,37 @@ class KernelTree:
     modules_dir: Path
     headers_build_dir: Path
     root: Path
+    chroot_suite: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
 class KernelSource:
-    """The source of a kernel: a metapackage that depends on the package of the release."""
+    """The suite of a kernel, and whether its headers need a chroot of that suite."""
 
-    metapackage: str
+    suite: Suite
+    needs_chroot: bool = False
 
 
-DEFAULT_KERNEL = "distro"
+DEFAULT_KERNEL = "6.1"
 KERNELS: dict[str, KernelSource] = {
-    DEFAULT_KERNEL: KernelSource(metapackage="linux-image-amd64"),
+    DEFAULT_KERNEL: KernelSource(Suite()),
+    "6.12": KernelSource(Suite("bookworm-backports")),
+    "7.2": KernelSource(Suite("sid"), needs_chroot=True),
 }
 
+_METAPACKAGE = "linux-image-amd64"
 _IMAGE_PACKAGE = re.compile(r"linux-image-(\d[\w.+-]*)$")
-# The dependencies to fetch. The compiler and the installer's tools are left out.
-_KERNEL_PACKAGE = re.compile(r"linux-(?:headers|kbuild|binary|modules|base|image)-\d[\w.+-]*$")
+# The dependencies to fetch. The compiler, the installer's tools and a second image are left out.
+_KERNEL_PACKAGE = re.compile(
+    r"linux-(?:headers|kbuild|binary|modules|base|image)-\d[\w.+-]*(?<!-unsigned)$"
+)
+
+
+def source_of(name: str) -> KernelSource:
+    """The source of kernel @name. Raises SpecError for an unknown name."""
+    if name not in KERNELS:
+        raise SpecError(f"kernel '{name}': unknown: choose one of {', '.join(KERNELS)}")
+    return KERNELS[name]
 
 
 def ensure(name: str | None = None, *, refresh: bool = False) -> KernelTree:
@@ -74,18 +91,17 @@ def ensure(name: str | None = None, *, refresh: bool = False) -> KernelTree:
     @refresh resolves the release again from the package lists. Raises SpecError or LabError.
     """
     chosen = name or DEFAULT_KERNEL
-    source = KERNELS.get(chosen)
-    if source is None:
-        raise SpecError(f"kernel '{chosen}': unknown: choose one of {', '.join(KERNELS)}")
+    source = source_of(chosen)
     kernels = cache_dir() / "kernels"
     with locked(kernels / ".lock"):
         release = None if refresh else _pinned(kernels / chosen)
         if release is None or not (kernels / release).is_dir():
-            release = _resolve(source)
+            source.suite.update()
+            release = _resolve(chosen, source)
             if not (kernels / release).is_dir():
-                _fetch(release, kernels)
+                _fetch(source, release, kernels)
             write_atomically(kernels / chosen, f"{release}\n".encode())
-    return _tree(kernels / release, release)
+    return _tree(kernels / release, release, source)
 
 
 def _pinned(path: Path) -> str | None:
@@ -95,7 +111,7 @@ def _pinned(path: Path) -> str | None:
         return None
 
 
-def _tree(base: Path, release: str) -> KernelTree:
+def _tree(base: Path, release: str, source: KernelSource) -> KernelTree:
     root = base / "root"
     modules = _first_existing(root / f"{lib}/modules/{release}" for lib in ("lib", "usr/lib"))
     return KernelTree(
@@ -105,6 +121,7 @@ def _tree(base: Path, release: str) -> KernelTree:
         modules_dir=modules,
         headers_build_dir=_first_existing([root / f"usr/src/linux-headers-{release}"]),
         root=root,
+        chroot_suite=source.suite.name if source.needs_chroot else "",
     )
 
 
@@ -118,50 +135,35 @@ def _first_existing(paths: Iterable[Path]) -> Path:
     )
 
 
-def _resolve(source: KernelSource) -> str:
-    for dependency in _dependencies(source.metapackage):
+def _resolve(name: str, source: KernelSource) -> str:
+    """The release that the suite of kernel @name has at present."""
+    for dependency in source.suite.dependencies(_METAPACKAGE):
         match = _IMAGE_PACKAGE.match(dependency)
-        if match:
-            return match.group(1)
-    raise LabError(
-        f"{source.metapackage}: the package lists have no kernel for it: run apt-get update"
-    )
-
-
-def _dependencies(package: str) -> list[str]:
-    output = _tool(["apt-cache", "depends", "--important", package])
-    return re.findall(r"^\s*\|?Depends: ([^<\s]+)$", output, re.MULTILINE)
-
-
-def _closure(packages: Sequence[str]) -> list[str]:
-    """@packages and all kernel packages that they depend on."""
-    found: list[str] = []
-    pending = list(packages)
-    while pending:
-        package = pending.pop()
-        if package in found:
+        if match is None:
             continue
-        found.append(package)
-        pending.extend(d for d in _dependencies(package) if _KERNEL_PACKAGE.match(d))
-    return sorted(found)
+        release = match.group(1)
+        if not release.startswith(f"{name}."):
+            raise GoneError(
+                f"kernel {name}: {source.suite} has {release} instead: use another of"
+                f" {', '.join(KERNELS)}"
+            )
+        return release
+    raise LabError(f"{_METAPACKAGE}: the package lists do not have it: run apt-get update")
 
 
-def _fetch(release: str, kernels: Path) -> None:
+def _fetch(source: KernelSource, release: str, kernels: Path) -> None:
     """Unpacks @release beside its final place, and moves it there when it is complete."""
-    packages = _closure([f"linux-image-{release}", f"linux-headers-{release}"])
+    names = [f"linux-image-{release}", f"linux-headers-{release}"]
+    packages = source.suite.closure(names, _KERNEL_PACKAGE.match)
     partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=kernels))
     try:
-        debs = partial / "debs"
-        debs.mkdir()
-        # By default apt downloads as a user that may not write to this folder.
-        _tool(["apt-get", "download", "-q", "-o", "APT::Sandbox::User=root", *packages], cwd=debs)
         root = partial / "root"
-        root.mkdir()
-        for deb in sorted(debs.glob("*.deb")):
-            _tool(["dpkg", "-x", str(deb), str(root)])
-        shutil.rmtree(debs)
+        source.suite.unpack(packages, root, f"kernel {release}")
+        if not (root / "lib").exists():
+            # depmod looks for the modules here.
+            (root / "lib").symlink_to("usr/lib")
         _relocate_headers(root / f"usr/src/linux-headers-{release}")
-        _tool(["depmod", "-b", str(root), release])
+        tools.run(["depmod", "-b", str(root), release])
         vmlinuz = _first_existing(
             [root / f"boot/vmlinuz-{release}", root / f"usr/lib/modules/{release}/vmlinuz"]
         )
@@ -173,14 +175,14 @@ def _fetch(release: str, kernels: Path) -> None:
 
 
 def _relocate_headers(headers: Path) -> None:
-    """Makes the include of /usr/src/…-common in the packaged Makefile relative to the Makefile."""
+    """Makes the paths below /usr/src in the packaged Makefile relative to the Makefile."""
     makefile = headers / "Makefile"
-    text = makefile.read_text()
+    here = "$(dir $(realpath $(lastword $(MAKEFILE_LIST))))"
+    # The list of makefiles grows, so the folder must be found at once.
+    output = rf"KBUILD_OUTPUT := $(patsubst %/,%,{here})"
+    text = re.sub(r"^KBUILD_OUTPUT=/usr/src/\S+$", output, makefile.read_text(), flags=re.MULTILINE)
     relocated, count = re.subn(
-        r"^include /usr/src/(\S+)$",
-        r"include $(dir $(realpath $(lastword $(MAKEFILE_LIST))))../\1",
-        text,
-        flags=re.MULTILINE,
+        r"^include /usr/src/(\S+)$", rf"include {here}../\1", text, flags=re.MULTILINE
     )
     if count != 1:
         raise LabError(
@@ -190,10 +192,22 @@ def _relocate_headers(headers: Path) -> None:
     makefile.write_text(relocated)
 
 
+def _unzstd(data: bytes) -> bytes:
+    """The first frame of @data. Other bytes follow it, about which the program complains."""
+    try:
+        done = subprocess.run(["zstd", "-dcq"], input=data, capture_output=True, check=False)
+    except FileNotFoundError as error:
+        raise LabError("zstd: not found: run lab/bootstrap kernels") from error
+    if not done.stdout:
+        raise LabError(f"vmlinuz: zstd cannot read it: {done.stderr.decode().strip()}")
+    return done.stdout
+
+
 _DECOMPRESSORS: dict[bytes, Callable[[bytes], bytes]] = {
     b"\x1f\x8b": lambda data: zlib.decompressobj(wbits=31).decompress(data),
     b"\xfd7zXZ\x00": lambda data: lzma.LZMADecompressor().decompress(data),
     b"BZh": lambda data: bz2.BZ2Decompressor().decompress(data),
+    b"\x28\xb5\x2f\xfd": _unzstd,
 }
 
 
@@ -217,33 +231,13 @@ def extract_vmlinux(image: bytes) -> bytes:
 
 def module_aliases(module: Path) -> list[str]:
     """The aliases of a built @module, by which the kernel requests it."""
-    return _tool(["modinfo", "-F", "alias", str(module)]).split()
+    return tools.run(["modinfo", "-F", "alias", str(module)]).split()
 
 
 def module_depends(module: Path) -> list[str]:
     """The modules that a built @module depends on."""
     return [
-        name for name in _tool(["modinfo", "-F", "depends", str(module)]).strip().split(",") if name
+        name
+        for name in tools.run(["modinfo", "-F", "depends", str(module)]).strip().split(",")
+        if name
     ]
-
-
-def _tool(argv: Sequence[str], cwd: Path | None = None) -> str:
-    try:
-        done = subprocess.run(
-            argv,
-            cwd=cwd,
-            check=True,
-            capture_output=True,
-            text=True,
-            env={
-                **os.environ,
-                "LC_ALL": "C.UTF-8",
-                "PATH": f"{os.environ['PATH']}:/sbin:/usr/sbin",
-            },
-        )
-    except FileNotFoundError as error:
-        raise LabError(f"{argv[0]}: not found: run lab/bootstrap guest") from error
-    except subprocess.CalledProcessError as error:
-        last = (error.stderr.strip().splitlines() or ["no message"])[-1]
-        raise LabError(f"{' '.join(argv[:3])}: exit status {error.returncode}: {last}") from error
-    return done.stdout

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab import cache, kernel
+from lab import cache, chroot, kernel
 from lab.errors import LabError
 
 _CHECKOUT = Path(__file__).resolve().parent.parent
@@ -26,14 +27,34 @@ def build(tree: kernel.KernelTree, defines: Sequence[str] = ()) -> Path:
     if not builder.is_file():
         raise LabError(f"{builder}: not found; build the module from a checkout")
     module = module_path(tree, defines)
-    argv = [sys.executable, str(builder), "--headers", str(tree.headers_build_dir)]
+    argv = [str(builder), "--headers", str(tree.headers_build_dir)]
     argv += ["--btf", str(tree.vmlinux), "--out", str(module.parent), "--with-ssd"]
     # The guests of the tests run the worked example, too.
     names = ("MQFAIR_EXAMPLES", *defines)
     argv += [word for name in names for word in ("--define", name)]
     # Two processes that build at once would write the same files.
     with cache.locked(module.parent.with_name(f".{module.parent.name}.lock")):
+        argv = _with_python(tree, argv)
         done = subprocess.run(argv, check=False, capture_output=True, text=True)
     if done.returncode or not module.is_file():
         raise LabError(f"kernel/build: exit status {done.returncode}\n{done.stderr.strip()}")
     return module
+
+
+def _with_python(tree: kernel.KernelTree, argv: Sequence[str]) -> list[str]:
+    """The command line that runs the Python program @argv where the tools for @tree are."""
+    if not tree.chroot_suite:
+        return [sys.executable, *argv]
+    root = chroot.ensure(tree.chroot_suite, compiler(tree))
+    # Byte code of another Python has no place in the checkout.
+    inside = ["/usr/bin/python3", "-B", *argv]
+    return chroot.command(root, inside, [_CHECKOUT, tree.root.parent])
+
+
+def compiler(tree: kernel.KernelTree) -> str:
+    """The compiler that the headers of @tree name, which is also the name of its package."""
+    variables = tree.headers_build_dir / ".kernelvariables"
+    found = re.search(r"gcc-\d+", variables.read_text())
+    if found is None:
+        raise LabError(f"{variables}: names no compiler: the packages have a new layout")
+    return found.group()

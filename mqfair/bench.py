@@ -6,6 +6,7 @@ benchlib/command.py carries it out. It needs packages that --help and the man pa
 
 import argparse
 
+from lab.kernel import DEFAULT_KERNEL, KERNELS
 from mqfair.benchlib.device import DEFAULT_DEVICE
 from mqfair.benchlib.plan import HOST, VM
 from mqfair.benchlib.variant import OURS, SCHEDULERS
@@ -35,6 +36,7 @@ examples:
   mqfair bench examples/four-cgroups.fio --schedulers none,mqfq --calibrate
   mqfair bench examples/four-cgroups.fio --device nvme:size=1G,queues=2,backing=null,latency=1ms
   mqfair bench examples/four-cgroups.fio --device ssd:model=p4500,size_mb=1024,fill=85
+  mqfair bench examples/four-cgroups.fio --kernel 7.2
   mqfair bench examples/four-cgroups.fio --on host --device /dev/nvme1n1
 """
 
@@ -96,6 +98,12 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
         "--calibrate-time",
         metavar="S",
         help=f"time limit of the measurement in seconds (default {SECONDS_DEFAULT})",
+    )
+    parser.add_argument(
+        "--kernel",
+        metavar="NAME",
+        help=f"kernel of the guest: {', '.join(KERNELS)} (default {DEFAULT_KERNEL}); its module"
+        " is built by `make module KERNEL=NAME`",
     )
     parser.add_argument("--module", metavar="FILE", help="mqfair.ko (default: the one built here)")
     parser.add_argument(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""mqfair lab: run a command or a shell in a guest with the distribution's kernel."""
+"""mqfair lab: run a command or a shell in a guest with a kernel of Debian."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ examples:
       --filename=/dev/nvme0n1 --size=64M
   mqfair lab exec --module build/module/RELEASE/mqfair.ko -- \\
       sh -c 'modprobe null_blk && echo mqfq > /sys/block/nullb0/queue/scheduler'
+  mqfair lab exec --kernel 7.2 -- uname -r
   mqfair lab shell --cpus 8 --sockets 2 --threads 2
 """
 
@@ -92,6 +93,7 @@ def _add_guest_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="one instruction is one nanosecond of guest time; one CPU, emulated",
     )
+    add_kernel_argument(parser)
     parser.add_argument(
         "--append", default="", metavar="ARGS", help="words to add to the kernel command line"
     )
@@ -115,6 +117,15 @@ def _add_guest_arguments(parser: argparse.ArgumentParser) -> None:
         default=600.0,
         metavar="S",
         help="end the guest after S seconds (default %(default)s)",
+    )
+
+
+def add_kernel_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--kernel",
+        metavar="NAME",
+        help=f"kernel of the guest: {', '.join(lab.KERNELS)} (default {lab.DEFAULT_KERNEL});"
+        " fetched at first use",
     )
 
 
@@ -147,6 +158,7 @@ def _spec(args: argparse.Namespace) -> lab.GuestSpec:
         drives=tuple(lab.parse_drive(text) for text in args.nvme),
         accel=args.accel,
         icount=args.icount,
+        kernel=args.kernel,
         append=args.append,
         timeout_s=args.timeout,
         host_dirs=tuple(lab.HostDir(path) for path in args.share),

@@ -56,6 +56,7 @@ def request(args: argparse.Namespace) -> session.Request:
         on=on,
         cpus=cpus,
         icount=args.icount,
+        kernel=args.kernel,
         nr_requests=nr_requests,
         module=Path(args.module) if args.module else None,
         tunables=_tunables(args.tunable, schedulers),

@@ -85,7 +85,8 @@ class Request:
 
     @schedulers are labels of variant.py; empty stands for all that are available. @tunables are by
     scheduler. @events happen in every run of every job. With @icount the guest's clock counts
-    instructions, so that load on the host does not slow its processor. With @calibrate_s mqfq's
+    instructions, so that load on the host does not slow its processor. @kernel is the guest's, by
+    its name in lab.kernel. With @calibrate_s mqfq's
     depth and threshold are measured first, within this number of seconds.
     """
 
@@ -96,6 +97,7 @@ class Request:
     on: str = VM
     cpus: int = 2
     icount: bool = False
+    kernel: str | None = None
     nr_requests: int | None = None
     module: Path | None = None
     tunables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -190,6 +192,8 @@ def check(request: Request) -> None:
             raise UsageError(
                 f"--device {request.device.text} exists only in a guest: use --on vm, or /dev/NAME"
             )
+        if request.kernel is not None:
+            raise UsageError(f"--kernel {request.kernel}: names a guest's kernel: use --on vm")
         if os.geteuid() != 0:
             raise UsageError("--on host sets schedulers and cgroups: run as root, or use --on vm")
         check_drive(request.device.text, destroy_data=request.destroy_data)
@@ -277,7 +281,9 @@ def with_built_module(request: Request) -> Request:
     wanted = request.ours or not request.schedulers or request.device.kind == devices.SSD
     if request.module is None and wanted:
         with _lab_errors():
-            release = os.uname().release if request.on == HOST else kernel.ensure().release
+            release = (
+                os.uname().release if request.on == HOST else kernel.ensure(request.kernel).release
+            )
         path = ROOT / "build" / "module" / release / "mqfair.ko"
         if path.is_file():
             request = dataclasses.replace(request, module=path)
@@ -341,6 +347,7 @@ def _run_in_guest(request: Request, plan: Plan, folder: Path, progress: Progress
     spec = GuestSpec(
         cpus=request.cpus,
         icount=request.icount,
+        kernel=request.kernel,
         drives=(drive,) if drive else (),
         modules=_modules(request),
         memory_mb=GuestSpec.memory_mb + int(request.device.settings.get("size_mb", "0")),

@@ -101,6 +101,7 @@ def test_runtime_and_tunables(job):
         (["--device", "nvme:size=many"], "size"),
         (["--device", "nvme:speed=1"], "speed"),
         (["--device", "null:gb=1", "--on", "host"], "exists only in a guest"),
+        (["--device", "/dev/sda", "--kernel", "7.2"], "names a guest's kernel"),
         (["--device", "/dev/sda", "--on", "vm"], "a drive of this host"),
         (["--icount", "--cpus", "2"], "one CPU: add --cpus 1"),
         (["--schedulers", "mqfq", "--module", "/nowhere/mqfair.ko"], "no such file: run `make"),
@@ -114,7 +115,9 @@ def test_refusals(job, words, says):
 def checkout(monkeypatch, tmp_path):
     """An empty checkout, and a function that makes a module in it with the given schedulers."""
     monkeypatch.setattr(session, "ROOT", tmp_path)
-    monkeypatch.setattr(session.kernel, "ensure", lambda: argparse.Namespace(release="6.1.0"))
+    monkeypatch.setattr(
+        session.kernel, "ensure", lambda _name=None: argparse.Namespace(release="6.1.0")
+    )
 
     def built(*names):
         module = tmp_path / "build/module/6.1.0/mqfair.ko"

@@ -2,13 +2,17 @@
 """The lab's refusals and its command line for QEMU; tests/vm tests that guests boot."""
 
 import itertools
+import lzma
+import os
+import shutil
+import struct
 import subprocess
 from pathlib import Path
 
 import pytest
 
 import lab
-from lab import cache, initramfs, kernel, qemu
+from lab import cache, chroot, initramfs, kernel, packages, qemu, tools
 from mqfair.__main__ import main
 
 CHANNELS = qemu.Channels(console=10, control=11, stdout=12, stderr=13)
@@ -100,6 +104,101 @@ def test_unknown_kernel_is_refused(monkeypatch, tmp_path):
     assert cache.cache_dir() == tmp_path
 
 
+def test_unknown_kernel_on_the_command_line_is_refused_with_the_list(capsys):
+    assert main(["lab", "exec", "--kernel", "2.4", "--", "true"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "kernel '2.4'" in line and "6.1, 6.12, 7.2" in line
+
+
+@pytest.fixture
+def programs(monkeypatch, tmp_path):
+    """Records the command lines of the lab's programs, and answers them."""
+    monkeypatch.setenv("MQFAIR_CACHE", str(tmp_path))
+    seen = []
+    answers = {"indextargets": "http://mirror.example/debian/\n"}
+
+    def run(argv, cwd=None, profile="guest"):
+        seen.append(list(argv))
+        return next((text for word, text in answers.items() if word in argv), "")
+
+    monkeypatch.setattr(tools, "run", run)
+    packages.mirror.cache_clear()
+    yield seen, answers
+    packages.mirror.cache_clear()
+
+
+def test_another_suite_has_apt_files_of_its_own(programs, tmp_path):
+    seen, _ = programs
+    suite = packages.Suite("sid")
+    suite.update()
+    suite.dependencies("linux-image-amd64")
+    (source,) = (tmp_path / "apt" / "sid" / "sources.list").read_text().splitlines()
+    assert source.endswith("http://mirror.example/debian/ sid main")
+    for argv in seen[1:]:
+        options = dict(word.split("=", 1) for word in after(argv, "-o"))
+        assert options["Dir::Etc::SourceParts"] == "/dev/null"
+        for name in ("Dir::Etc::SourceList", "Dir::State", "Dir::State::Status", "Dir::Cache"):
+            assert Path(options[name]).is_relative_to(tmp_path), name
+
+
+def test_the_suite_of_the_machine_is_never_updated(programs):
+    seen, _ = programs
+    packages.Suite().update()
+    packages.Suite().dependencies("linux-image-amd64")
+    assert seen == [["apt-cache", "depends", "--important", "linux-image-amd64"]]
+
+
+def test_a_suite_that_has_moved_on_is_named(programs):
+    _, answers = programs
+    answers["depends"] = "linux-image-amd64\n  Depends: linux-image-7.4.1+deb14-amd64\n"
+    with pytest.raises(lab.GoneError, match=r"kernel 7\.2: sid has 7\.4\.1\+deb14-amd64"):
+        kernel.ensure("7.2")
+
+
+def test_a_pinned_kernel_asks_no_program(programs, tmp_path):
+    seen, _ = programs
+    base = tmp_path / "kernels" / "6.12.9-amd64"
+    for folder in ("root/lib/modules/6.12.9-amd64", "root/usr/src/linux-headers-6.12.9-amd64"):
+        (base / folder).mkdir(parents=True)
+    (base / "root/boot").mkdir()
+    (base / "root/boot/vmlinuz-6.12.9-amd64").touch()
+    (base / "vmlinux").touch()
+    (tmp_path / "kernels" / "6.12").write_text("6.12.9-amd64\n")
+    tree = kernel.ensure("6.12")
+    assert (tree.release, tree.chroot_suite, seen) == ("6.12.9-amd64", "", [])
+
+
+def test_a_chroot_is_made_once(programs, monkeypatch, tmp_path):
+    seen, _ = programs
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    root = chroot.ensure("sid", "gcc-16")
+    assert root == tmp_path / "chroots" / "sid"
+    made = [argv for argv in seen if argv[0] == "debootstrap"]
+    assert chroot.ensure("sid", "gcc-16") == root
+    assert [argv for argv in seen if argv[0] == "debootstrap"] == made
+    assert len(made) == 1 and "gcc-16" in made[0][2] and "sid" in made[0]
+
+
+def test_a_chroot_needs_root(programs, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(lab.LabError, match="only root can make this chroot"):
+        chroot.ensure("sid", "gcc-16")
+
+
+@pytest.mark.skipif(shutil.which("zstd") is None, reason="zstd is not installed")
+def test_a_zstd_kernel_is_read_as_a_stream():
+    """Other bytes follow the compressed kernel in its image."""
+    elf = b"\x7fELF" + bytes(range(256)) * 4000
+    packed = subprocess.run(["zstd", "-qc"], input=elf, capture_output=True, check=True).stdout
+    payload = packed + struct.pack("<I", len(elf))
+    head = bytearray(1024)
+    head[0x1F1] = 1
+    head[0x202:0x206] = b"HdrS"
+    struct.pack_into("<H", head, 0x206, 0x20F)
+    struct.pack_into("<II", head, 0x248, 0, len(payload))
+    assert kernel.extract_vmlinux(bytes(head) + payload) == elf
+
+
 def test_topology():
     argv = arguments(lab.GuestSpec(cpus=8, sockets=2, threads=2))
     assert after(argv, "-smp") == ["8,sockets=2,cores=2,threads=2"]
@@ -149,7 +248,12 @@ def test_initramfs_is_an_archive_that_cpio_reads(tmp_path):
     script.write_text("#!/bin/sh\n")
     module = tmp_path / "odd-sized.ko"
     module.write_bytes(b"12345")
-    archive = initramfs.build_archive(busybox, [module], script, script)
+    packed = tmp_path / "packed.ko.xz"
+    packed.write_bytes(lzma.compress(b"a packed module"))
+    archive = initramfs.build_archive(busybox, [module, packed], script, script)
+    assert b"a packed module" in archive
     argv = [busybox, "cpio", "-t"]
     listed = subprocess.run(argv, input=archive, capture_output=True, check=True).stdout.decode()
-    assert {"init", "dev/console", "modules/odd-sized.ko", "bin/sh"} <= set(listed.split())
+    assert {"init", "dev/console", "modules/odd-sized.ko", "modules/packed.ko", "bin/sh"} <= set(
+        listed.split()
+    )
