@@ -184,18 +184,17 @@ static void judge_need(struct flow *f, struct look *l)
 	l->unsure |= verdict != LATENCY_EASY;
 }
 
-static void judge_flow(const struct sched *s, struct flow *f, struct look *l)
+static void judge_flow(struct sched *s, struct flow *f, struct look *l)
 {
 	const struct isolation *i = &s->isolation;
 	struct isolation_flow *fi = &f->isolation;
-	u64 generation;
-	u64 share = share_of((struct share_tree *)&s->share, &f->group,
-			     &generation);
 	/* Once below its share, it stays so until it has clearly more. */
 	u32 eighths = fi->passes ? 9 : 7;
-	u64 due = mul_u64_u64_shr(l->cost, share, SHARE_SHIFT);
+	u64 generation, due;
 	bool by_goal;
 
+	fi->share = share_of(&s->share, &f->group, &generation);
+	due = mul_u64_u64_shr(l->cost, fi->share, SHARE_SHIFT);
 	learn_times(i, fi, l);
 	/* Since D was changed: does the flow get its share at this D? */
 	if (i->depth.looks <= DEPTH_FILL_LOOKS)
@@ -228,21 +227,19 @@ static void judge_flow(const struct sched *s, struct flow *f, struct look *l)
 }
 
 /*
- * Lets requests of a short flow pass, until its position has advanced by its
- * part of two looks.  So it gains no more than its share.
+ * Lets requests of a flow below its share pass, until its position has advanced
+ * by its part of two looks.  So it gains no more than its share.  @work: what the
+ * drive does in a look.
  */
-static void let_pass(const struct sched *s, struct flow *f, u64 look_ns)
+static void let_pass(struct flow *f, u64 work)
 {
-	const struct isolation *i = &s->isolation;
-	u64 generation, until = 0;
-	u64 share = share_of((struct share_tree *)&s->share, &f->group,
-			     &generation);
+	struct isolation_flow *fi = &f->isolation;
+	u64 until = 0;
 
-	if (f->isolation.passes)
+	if (fi->passes)
 		until = (u64)atomic64_read(&f->pos) +
-			mul_u64_u64_shr(2 * work_at(i->rate, look_ns), share,
-					SHARE_SHIFT);
-	WRITE_ONCE(f->isolation.pass_until, until);
+			mul_u64_u64_shr(2 * work, fi->share, SHARE_SHIFT);
+	WRITE_ONCE(fi->pass_until, until);
 }
 
 /* ------------------------------------------------------------------- pacing */
@@ -320,8 +317,7 @@ static void pace_drive(struct sched *s, const struct look *l, struct wake *wake)
 	if (!i->limit)
 		i->limit = max(s->params.depth / 4, (u32)LIMIT_LEAST);
 	set_pace(i, l);
-	if (!READ_ONCE(i->paces))
-		atomic64_set(&i->next_ns, (s64)l->now);
+	atomic64_set(&i->next_ns, (s64)l->now);
 	WRITE_ONCE(i->paces, true);
 	set_limit(i, i->limit, wake);
 }
@@ -609,7 +605,7 @@ static void look(struct sched *s, u64 now, struct wake *wake)
 	plan_look(i,
 		  now + (i->lone ? 1 + LONE_LOOKS : 1) * look_time(s, l.flows));
 	for (f = s->active; f; f = f->next_active)
-		let_pass(s, f, i->at_ns - now);
+		let_pass(f, work_at(i->rate, i->at_ns - now));
 	port_unlock(&s->active_lock, flags);
 }
 

@@ -36,11 +36,13 @@
  *   look	Every two mean times in the drive (LOOK_LEAST_NS at least, and
  *		until as many requests are done as are inside), tick
  *		compares the counters of the active flows (flow.h) with those of
- *		the last look.  Nothing is written per request for this.
+ *		the last look.  A request adds to the counters of its own queue
+ *		and to nothing that CPUs share.
  *   capacity	The work done in a time while the drive is *open*: not paced.
- *		A *probe* opens the drive for four mean times, once in
- *		PROBE_LOOKS looks (2 % of the time).  So the capacity is that of
- *		the present mix of sizes and operations, in units of cost.
+ *		A *probe* opens the drive for six looks, once in PROBE_LOOKS
+ *		looks (2 % of the time).  Two of them fill the drive, and four
+ *		measure.  So the capacity is that of the present mix of sizes
+ *		and operations, in bytes.
  *   loss	Grows to the tunable `isolation` while a short flow misses its
  *		share, and shrinks while each has it.  Under `auto` it may grow
  *		to ISOLATION_AUTO, and further for short flows that do much of
@@ -69,7 +71,7 @@
  *
  * Stability.  The pace is a constant between two looks.  Requests inside grow
  * only if the drive does less than the pace; the limit stops them, and asks for
- * a probe once it has doubled.  The loss moves by an eighth of its range at a
+ * a probe once it has grown to D.  The loss moves by an eighth of its range at a
  * look, so it takes longer than the drive's queues to change.
  *
  * Limits.  A drive that becomes faster, but so little that the requests inside
@@ -92,7 +94,6 @@
 
 #include "depth.h"
 
-struct io;
 struct report;
 struct sched;
 struct slots;
@@ -128,6 +129,7 @@ struct isolation_flow {
 	struct isolation_counts last;	/* between the last two looks */
 	u64 inside;		/* requests in the drive at the last look */
 	s64 missed;		/* of its share, since D was changed */
+	u64 share;		/* of the device, at the last look */
 	u64 got, due;		/* work in a look: recent mean */
 	u64 open_ns;		/* mean time in an open drive; 0: not known */
 	u64 least_ns;		/* least mean time so far; 0: not known */
@@ -162,7 +164,7 @@ struct isolation {
 	u64 open_ns;			/* mean time in the drive while open */
 	u64 capacity;			/* bytes in 2^20 ns; 0: not known */
 	u64 rate;			/* cost in 2^20 ns, in the last look */
-	u64 capacity_bytes;		/* the same, when the capacity was measured */
+	u64 capacity_bytes;		/* mean_bytes when the drive was paced */
 	u64 paced_inside, usual_inside;	/* mean requests inside: now; at first */
 	s64 correction;			/* of the pace, a rate */
 	u32 loss;			/* in thousandths of the capacity */
@@ -195,7 +197,7 @@ void isolation_set_depth(struct sched *s, u32 depth, struct wake *wake);
 /* Of tick.  Asks for the next look in @wake while a flow is active. */
 void isolation_tick(struct sched *s, u64 now, struct wake *wake);
 
-/* Slow path of isolation_done(): lets paced requests go that are due. */
+/* Slow path of queue_completed(): lets paced requests go that are due. */
 void isolation_release(struct sched *s, u32 queue, u64 now, struct wake *wake);
 
 void isolation_report(const struct sched *s, struct report *r);
