@@ -34,6 +34,7 @@ struct look {
 	u64 now, ns;		/* ns: since the last one */
 	u64 done, cost, bytes, service_ns;
 	u64 inside;		/* requests, now */
+	u64 kept;		/* requests, now: inside and waiting */
 	u64 short_bytes;	/* of short flows */
 	u64 paced_sent, paced_bytes;	/* of the others */
 	u32 flows, nr_short;
@@ -96,6 +97,7 @@ static void count_flow(struct flow *f, struct look *l)
 	l->cost += last->cost;
 	l->bytes += last->bytes;
 	l->service_ns += last->service_ns;
+	l->kept += t.inserted > t.done ? t.inserted - t.done : 0;
 	l->inside += i->inside;
 }
 
@@ -244,6 +246,13 @@ static void let_pass(struct flow *f, u64 work)
 
 /* ------------------------------------------------------------------- pacing */
 
+static void begin_measuring(struct isolation *i)
+{
+	i->open_looks = 0;
+	i->open_bytes = 0;
+	i->open_time = 0;
+}
+
 static void set_limit(struct isolation *i, u32 limit, struct wake *wake)
 {
 	u32 n;
@@ -258,9 +267,7 @@ static void open_drive(struct sched *s, enum isolation_state state, u64 now,
 	struct isolation *i = &s->isolation;
 
 	i->state = state;
-	i->open_looks = 0;
-	i->open_bytes = 0;
-	i->open_time = 0;
+	begin_measuring(i);
 	WRITE_ONCE(i->paces, false);
 	/* Full order, then the held slots are counted.  Pairs with hold(). */
 	(void)atomic64_xchg(&i->next_ns, (s64)now);
@@ -303,19 +310,22 @@ static void set_pace(struct isolation *i, const struct look *l)
 static void pace_drive(struct sched *s, const struct look *l, struct wake *wake)
 {
 	struct isolation *i = &s->isolation;
+	u64 inside = ratio(l->service_ns, l->ns);
 
+	/* A limit that was found for less demand would take long to grow. */
+	i->limit = (u32)clamp(max((u64)i->limit, inside / 4), (u64)LIMIT_LEAST,
+			      (u64)s->params.depth);
 	i->state = ISOLATION_PACED;
 	i->looks = 0;
 	i->correction = 0;
 	i->capacity_bytes = i->mean_bytes;
+	i->kept = i->paced_kept = l->kept << INSIDE_SHIFT;
 	/* Probes must not make more than 1 % of the requests slow. */
 	i->probe_at = l->goals ? PROBE_GOAL_LOOKS : PROBE_LOOKS;
 	/* A capacity that was measured in few looks is measured again soon. */
 	if (!i->probes)
 		i->probe_at = PROBE_LOOKS / OPEN_MOST *
 			      min(i->open_looks, (u32)OPEN_MOST);
-	if (!i->limit)
-		i->limit = max(s->params.depth / 4, (u32)LIMIT_LEAST);
 	set_pace(i, l);
 	atomic64_set(&i->next_ns, (s64)l->now);
 	WRITE_ONCE(i->paces, true);
@@ -376,8 +386,11 @@ static void look_inside(struct isolation *i, struct look *l)
 
 	if (!drive_is_open(i))
 		return;
-	i->most_inside =
-		max(inside, i->most_inside - i->most_inside / OPEN_MOST);
+	i->most_inside -= i->most_inside / OPEN_MOST;
+	/* The looks before did not show the capacity of a drive that is so full. */
+	if (inside > 2 * i->most_inside)
+		begin_measuring(i);
+	i->most_inside = max(inside, i->most_inside);
 	l->full = inside >= i->most_inside - i->most_inside / 8;
 }
 
@@ -506,6 +519,16 @@ static bool mix_has_changed(const struct isolation *i)
 }
 
 /*
+ * The flows keep more requests than when the capacity was measured.  The pace
+ * alone does not make them more, for a tenant keeps a number of them.
+ */
+static bool demand_has_grown(struct isolation *i, const struct look *l)
+{
+	i->kept = average(i->kept, l->kept << INSIDE_SHIFT);
+	return i->kept > i->paced_kept + i->paced_kept / 2;
+}
+
+/*
  * At the same pace, a drive that has become faster has fewer requests inside.
  * One that has become slower has more, up to the limit.
  */
@@ -533,6 +556,7 @@ static void decide_paced(struct sched *s, const struct look *l,
 		return;
 	}
 	if (++i->looks >= i->probe_at || drive_is_faster(i, l) ||
+	    demand_has_grown(i, l) ||
 	    (i->looks >= SETTLE_LOOKS && mix_has_changed(i))) {
 		open_drive(s, ISOLATION_PROBE, l->now, wake);
 		return;

@@ -285,6 +285,33 @@ static void test_visit(struct test_case *t)
 			  r.window[2].total, n.window[2].total);
 }
 
+/*
+ * Others that ask for little when the drive is paced, and later for much.  The
+ * first capacity is far too low for them.
+ */
+static void test_growing_demand(struct test_case *t)
+{
+	const struct setting own = { .ops = t->ops };
+	const struct window windows[] = {
+		{ .skip_ns = WARM, .ns = 100 * MS },
+		/* They begin at 300 ms. */
+		{ .skip_ns = 20 * MS, .ns = 80 * MS },
+	};
+	struct tenant tenant[3] = {
+		case_a[0],
+		{ .weight = 50, .depth = 2, .bytes = 64 * KIB },
+		{ .weight = 50,
+		  .depth = 126,
+		  .bytes = 64 * KIB,
+		  .start_ns = 300 * MS },
+	};
+	struct run r, n;
+
+	play(t, &none, tenant, 3, windows, 2, &n);
+	play(t, &own, tenant, 3, windows, 2, &r);
+	expect_isolated(t, "grown", &r.window[1], &n.window[1], 880);
+}
+
 /* No tenant gains above its share, and the others lose no more than agreed. */
 static void expect_harmless(struct test_case *t, const char *what,
 			    const struct tenant *tenant, u32 n)
@@ -383,6 +410,7 @@ const struct test isolation_mqfq_tests[] = {
 	{ "isolation/deep-reader", test_deep_reader, true },
 	{ "isolation/no-short-flow", test_no_short_flow, true },
 	{ "isolation/visit", test_visit, true },
+	{ "isolation/growing-demand", test_growing_demand, true },
 	{ "isolation/adversaries", test_adversaries, false },
 	{ "isolation/stall", test_stall, true },
 	{ "isolation/slower-drive", test_slower_drive, true },

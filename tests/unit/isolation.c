@@ -15,6 +15,7 @@ enum {
 	TRIAL		= 32,		/* paced looks that judge the benefit */
 	FIRST_PROBE	= 96,		/* paced looks before the first probe */
 	PROBE		= 6,		/* looks of a probe */
+	FIRST_LIMIT	= 12,		/* a quarter of the requests inside */
 };
 
 /* The work of a flow in each look. */
@@ -22,6 +23,7 @@ struct act {
 	u32 done, bytes;
 	u64 service_ns, wait_ns;	/* of each request */
 	u32 inside;			/* requests in the drive all the time */
+	u32 waiting;			/* requests outside all the time */
 };
 
 struct scene {
@@ -119,7 +121,7 @@ static void do_work(struct flow *f, const struct act *a, u64 ns)
 	    done = (u64)atomic64_read(&fq->done) + now;
 
 	fq->dispatched = done + a->inside;
-	fq->inserted = fq->dispatched;
+	fq->inserted = fq->dispatched + a->waiting;
 	fq->bytes += now * a->bytes;
 	fq->wait_ns += now * a->wait_ns;
 	atomic64_set(&fq->done, (s64)done);
@@ -201,8 +203,8 @@ static void pacing_waits_for_the_capacity(void **state)
 	assert_near(iso(&x)->pace,
 		    (1ULL << 36) / (capacity * 92 / 100 - short_rate), 1);
 	assert_near(iso(&x)->pace, 21740, 2);
-	assert_int_equal(iso(&x)->limit, DEPTH / 4);
-	assert_int_equal(slots(&x)->limit, DEPTH / 4);
+	assert_int_equal(iso(&x)->limit, FIRST_LIMIT);
+	assert_int_equal(slots(&x)->limit, FIRST_LIMIT);
 	assert_int_equal(atomic64_read(&iso(&x)->next_ns), x.h.now);
 	scene_close(&x);
 }
@@ -641,7 +643,7 @@ static void auto_gives_more_to_a_flow_that_does_much(void **state)
 	scene_open(&x, ISOLATION_AUTO);
 	x.h.sched.params.isolation_auto = 1;
 	/* Weight 1000 is due 91 %, and it does a third of the work. */
-	x.reads = (struct act){ 50, 65536, MS, 0, 25 };
+	x.reads = (struct act){ 50, 65536, MS, 0, 25, 0 };
 	looks(&x, KNOWN);
 	assert_true(iso(&x)->paces);
 	assert_int_equal(iso(&x)->loss, 60 + 80 / 3);
@@ -658,7 +660,7 @@ static void the_others_always_get_a_little(void **state)
 
 	(void)state;
 	scene_open(&x, 50);
-	x.reads = (struct act){ 75, 65536, MS, 0, 38 };
+	x.reads = (struct act){ 75, 65536, MS, 0, 38, 0 };
 	x.other.done = 25;
 	looks(&x, KNOWN);
 	assert_true(iso(&x)->paces);
@@ -825,6 +827,52 @@ static void other_sizes_ask_for_a_probe(void **state)
 	scene_close(&x);
 }
 
+static void growing_demand_asks_for_a_probe(void **state)
+{
+	struct scene x;
+	u32 i;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	x.reads = fast_reads;
+	/* There were 51, all in the drive.  Half as many again is no growth. */
+	x.other.waiting = 25;
+	looks(&x, 30);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	x.other.waiting = 60;
+	for (i = 0; iso(&x)->state == ISOLATION_PACED; i++)
+		look(&x);
+	assert_int_equal(iso(&x)->state, ISOLATION_PROBE);
+	assert_in_range(i, 1, 4);
+	scene_close(&x);
+}
+
+/* Work that was done for few requests does not show the capacity for many. */
+static void a_fuller_drive_is_measured_anew(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 8);
+	/* Each flow has its share, so none is short. */
+	x.reads = (struct act){ 8, 1 << 20, MS / 4, 0, 1, 0 };
+	x.other = (struct act){ 15, 65536, MS / 4, 0, 2, 0 };
+	looks(&x, 20);
+	assert_open(&x);
+	assert_near(iso(&x)->capacity, rate_of_bytes(15 * 65536 + (8 << 20)),
+		    1);
+	x.reads = slow_reads;
+	x.other = deep;
+	looks(&x, KNOWN - 1);
+	assert_true(reader(&x)->is_short);
+	assert_open(&x);
+	look(&x);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	assert_near(iso(&x)->capacity, rate_of_bytes(100 * 65536 + 2 * 4096),
+		    1);
+	scene_close(&x);
+}
+
 /* ----------------------------------------------------------------------- limit */
 
 /* Mean requests inside that keep a limit of @limit as it is. */
@@ -841,19 +889,19 @@ static void limit_grows_while_it_keeps_requests_out(void **state)
 	open_and_pace(&x, 8);
 	x.reads = fast_reads;
 	x.other.done = 92;
-	inside(&x, 16);
+	inside(&x, FIRST_LIMIT);
 	looks(&x, 3);
-	assert_int_equal(iso(&x)->limit, 16);
+	assert_int_equal(iso(&x)->limit, FIRST_LIMIT);
 	/* The pace would have let more go: next_ns stays in the past. */
 	atomic64_set(&iso(&x)->next_ns, (s64)iso(&x)->at_ns - LOOK_NS / 256);
 	look_behind(&x);
-	assert_int_equal(iso(&x)->limit, 20);
-	assert_int_equal(slots(&x)->limit, 20);
+	assert_int_equal(iso(&x)->limit, 15);
+	assert_int_equal(slots(&x)->limit, 15);
 	/* A little behind is on time. */
-	inside(&x, 20);
+	inside(&x, 15);
 	atomic64_set(&iso(&x)->next_ns, (s64)iso(&x)->at_ns - LOOK_NS / 260);
 	look_behind(&x);
-	assert_int_equal(iso(&x)->limit, 20);
+	assert_int_equal(iso(&x)->limit, 15);
 	scene_close(&x);
 }
 
@@ -865,9 +913,9 @@ static void limit_shrinks_while_half_of_it_is_free(void **state)
 	open_and_pace(&x, 8);
 	x.reads = fast_reads;
 	x.other.done = 92;
-	inside(&x, 6);
+	inside(&x, 5);
 	look(&x);
-	assert_int_equal(iso(&x)->limit, 14);
+	assert_int_equal(iso(&x)->limit, 11);
 	inside(&x, 1);
 	looks(&x, 40);
 	assert_int_equal(iso(&x)->limit, 7);
@@ -968,9 +1016,9 @@ static void silence_gives_no_right_to_a_burst(void **state)
 	/* 4 KiB each, so that several are due within 1/256 of a look. */
 	iso(&x)->mean_bytes = 4096;
 	step = (4096ULL * iso(&x)->pace) >> PACE_SHIFT;
-	hold_slots(&x, 15);
+	hold_slots(&x, FIRST_LIMIT - 1);
 	held = atomic64_read(&slots(&x)->held);
-	assert_int_equal(held, 15);
+	assert_int_equal(held, FIRST_LIMIT - 1);
 	atomic64_set(&iso(&x)->next_ns, 1);
 	x.h.now += LOOK_NS / 2;
 	tick(&x);
@@ -987,8 +1035,9 @@ static void all_held_slots_are_released_at_the_end(void **state)
 	(void)state;
 	for (way = 0; way < 3; way++) {
 		open_and_pace(&x, 8);
-		hold_slots(&x, 12);
-		assert_int_equal(atomic64_read(&slots(&x)->held), 12);
+		hold_slots(&x, FIRST_LIMIT - 2);
+		assert_int_equal(atomic64_read(&slots(&x)->held),
+				 FIRST_LIMIT - 2);
 		/* No slot becomes due. */
 		atomic64_set(&iso(&x)->next_ns, (s64)x.h.now + 1000 * LOOK_NS);
 		if (way == 0) {
@@ -1286,6 +1335,8 @@ int main(void)
 		cmocka_unit_test(capacity_follows_the_probes),
 		cmocka_unit_test(capacity_falls_at_once_if_it_is_much_less),
 		cmocka_unit_test(other_sizes_ask_for_a_probe),
+		cmocka_unit_test(growing_demand_asks_for_a_probe),
+		cmocka_unit_test(a_fuller_drive_is_measured_anew),
 		cmocka_unit_test(limit_grows_while_it_keeps_requests_out),
 		cmocka_unit_test(limit_shrinks_while_half_of_it_is_free),
 		cmocka_unit_test(limit_that_reaches_depth_asks_for_a_probe),
