@@ -102,7 +102,7 @@ struct wake;
 enum {
 	ISOLATION_SLOTS		= 4,	/* most struct slots of a scheduler */
 	ISOLATION_AUTO		= 6,	/* percent */
-	AUTO_PER_WORK		= 8,	/* percent, if short flows did all work */
+	AUTO_PER_WORK		= 3,	/* percent, if short flows did all work */
 	ISOLATION_MOST		= 90,	/* percent */
 
 	LOOK_LEAST_NS		= 2 * 1000 * 1000,

@@ -646,7 +646,7 @@ static void auto_gives_more_to_a_flow_that_does_much(void **state)
 	x.reads = (struct act){ 50, 65536, MS, 0, 25, 0 };
 	looks(&x, KNOWN);
 	assert_true(iso(&x)->paces);
-	assert_int_equal(iso(&x)->loss, 60 + 80 / 3);
+	assert_int_equal(iso(&x)->loss, 60 + 30 / 3);
 	scene_close(&x);
 	open_and_pace(&x, ISOLATION_AUTO);
 	assert_int_equal(iso(&x)->loss, 60);
