@@ -32,6 +32,7 @@ struct workload {
 	const char *policy, *name;
 	u32 conserving, predict, period_ms;
 	u32 tunes, blocks, requeues, weights, odd, deaths;
+	u32 isolation;		/* percent */
 };
 
 enum io_state {
@@ -204,6 +205,9 @@ static void tune(struct scenario *s, struct random *r)
 		params_flip(ops, p, "gc_share");
 	if (random_once_in(r, 8))
 		params.cost.kind = random_below(r, COST_KINDS);
+	if (s->workload->isolation)
+		params.isolation =
+			random_once_in(r, 4) ? 0 : s->workload->isolation;
 	host_tune(&s->host, &params);
 }
 
@@ -303,6 +307,16 @@ static void check_waiting(const struct scenario *s, const struct queue *q)
 			      0);
 }
 
+static void check_slots(const struct scenario *s, u32 domain)
+{
+	const struct slots *sl = &budget(s)->slots[domain];
+
+	threads_check(slots_used(sl) == atomic64_read(&s->slots[domain]));
+	threads_check(sl->tree.depth == min(sl->depth, sl->limit));
+	if (!s->host.sched.isolation.paces)
+		threads_check(!slots_held(sl) && sl->limit == DEPTH_MAX);
+}
+
 static void check(void *arg)
 {
 	struct scenario *s = arg;
@@ -310,8 +324,7 @@ static void check(void *arg)
 
 	host_check(&s->host);
 	for (i = 0; i < budget(s)->ops->nr_domains; i++)
-		threads_check(slots_used(&budget(s)->slots[i]) ==
-			      atomic64_read(&s->slots[i]));
+		check_slots(s, i);
 	for (i = 0; i < FLOWS; i++)
 		check_credit(s->flow[i]);
 	for (i = 0; i < s->threads; i++)
@@ -422,7 +435,7 @@ static void scenario_init(struct scenario *s, const struct workload *workload,
 	s->host.issue = on_issue;
 	s->host.arg = s;
 	sched_params_init(ops, &params);
-	params.isolation = 0;
+	params.isolation = workload->isolation;
 	budget_params(&params)->work_conserving = workload->conserving;
 	budget_params(&params)->period_ns = workload->period_ms * 1000000;
 	params_set(ops, &params, "predict", workload->predict);
@@ -470,52 +483,64 @@ int main(void)
 {
 	static const struct workload workloads[] = {
 		{ "kyber-fair", "as published", 0, KYBER_TOTAL, 100, 0, 0, 0, 0,
-		  0, 0 },
+		  0, 0, 0 },
 		{ "kyber-fair", "flow by flow", 0, KYBER_PER_FLOW, 10, 0, 0, 0,
-		  0, 0, 0 },
+		  0, 0, 0, 0 },
 		{ "kyber-fair", "work conserving", 1, KYBER_TOTAL, 100, 0, 0, 0,
-		  0, 0, 0 },
+		  0, 0, 0, 0 },
 		{ "kyber-fair", "short periods", 1, KYBER_TOTAL, 1, 0, 0, 0, 0,
-		  0, 0 },
+		  0, 0, 0 },
 		{ "kyber-fair", "blocked", 1, KYBER_TOTAL, 20, 0, 20, 0, 0, 0,
-		  0 },
+		  0, 0 },
 		{ "kyber-fair", "odd requests", 1, KYBER_TOTAL, 20, 0, 0, 10, 0,
-		  10, 0 },
+		  10, 0, 0 },
 		{ "kyber-fair", "tuned", 1, KYBER_TOTAL, 20, 100, 0, 0, 50, 0,
-		  0 },
+		  0, 0 },
 		{ "kyber-fair", "everything", 1, KYBER_TOTAL, 20, 100, 20, 10,
-		  50, 10, 20 },
-		{ "wdt", "by the clock", 0, WDT_SUM, 100, 0, 0, 0, 0, 0, 0 },
-		{ "wdt", "short intervals", 1, WDT_MEET, 1, 0, 0, 0, 0, 0, 0 },
-		{ "wdt", "blocked", 1, WDT_SUM, 20, 0, 20, 0, 0, 0, 0 },
-		{ "wdt", "odd requests", 1, WDT_SUM, 20, 0, 0, 10, 0, 10, 0 },
-		{ "wdt", "locks that change", 1, WDT_SUM, 20, 20, 0, 0, 50, 0,
+		  50, 10, 20, 0 },
+		{ "wdt", "by the clock", 0, WDT_SUM, 100, 0, 0, 0, 0, 0, 0, 0 },
+		{ "wdt", "short intervals", 1, WDT_MEET, 1, 0, 0, 0, 0, 0, 0,
 		  0 },
-		{ "wdt", "cgroups that go", 1, WDT_SUM, 5, 0, 0, 0, 50, 0, 10 },
-		{ "wdt", "everything", 1, WDT_SUM, 20, 100, 20, 10, 50, 10,
-		  20 },
+		{ "wdt", "blocked", 1, WDT_SUM, 20, 0, 20, 0, 0, 0, 0, 0 },
+		{ "wdt", "odd requests", 1, WDT_SUM, 20, 0, 0, 10, 0, 10, 0,
+		  0 },
+		{ "wdt", "locks that change", 1, WDT_SUM, 20, 20, 0, 0, 50, 0,
+		  0, 0 },
+		{ "wdt", "cgroups that go", 1, WDT_SUM, 5, 0, 0, 0, 50, 0, 10,
+		  0 },
+		{ "wdt", "everything", 1, WDT_SUM, 20, 100, 20, 10, 50, 10, 20,
+		  0 },
 		{ "hwabc", "until all are out", 0, GC_SHARE_FLOW, 1000, 0, 0, 0,
-		  0, 0, 0 },
+		  0, 0, 0, 0 },
 		{ "hwabc", "work conserving", 1, GC_SHARE_VICTIM, 100, 0, 0, 0,
-		  0, 0, 0 },
+		  0, 0, 0, 0 },
 		{ "hwabc", "cgroups that go", 1, GC_SHARE_FLOW, 5, 0, 0, 0, 50,
-		  0, 10 },
+		  0, 10, 0 },
 		{ "hwabc", "everything", 1, GC_SHARE_VICTIM, 20, 100, 20, 10,
-		  50, 10, 20 },
+		  50, 10, 20, 0 },
+		{ "kyber-fair", "paced", 1, KYBER_TOTAL, 100, 0, 0, 40, 0, 40,
+		  20, 50 },
+		{ "wdt", "paced", 1, WDT_SUM, 100, 0, 0, 40, 0, 40, 0, 50 },
+		{ "hwabc", "paced", 1, GC_SHARE_VICTIM, 100, 0, 0, 0, 0, 0, 0,
+		  50 },
 	};
 	struct random r = random_seeded("mt/budget");
 	struct scenario s;
-	u64 round;
+	u64 round, paced_ns, all_ns = 0;
 	u32 i;
 
 	for (round = 0; round < random_rounds(1); round++)
 		for (i = 0; i < ARRAY_SIZE(workloads); i++) {
 			scenario_init(&s, &workloads[i], &r);
 			threads_run(s.threads, &r, work, &s);
-			printf("%s, %s: %lld requests\n", workloads[i].policy,
-			       workloads[i].name, atomic64_read(&s.completed));
+			paced_ns = s.host.sched.isolation.paced_ns;
+			printf("%s, %s: %lld requests, paced for %llu ms\n",
+			       workloads[i].policy, workloads[i].name,
+			       atomic64_read(&s.completed), paced_ns / 1000000);
 			fflush(stdout);
+			all_ns += paced_ns;
 			scenario_deinit(&s);
 		}
+	threads_check(all_ns > 0);
 	return 0;
 }

@@ -170,15 +170,15 @@ static void host_act(struct host *h, struct wake *wake)
 static void insert(struct host *h, u32 queue, struct io *io, bool again)
 {
 	struct host_queue *q = &h->queue[queue];
-	bool waits = !again && !(io->flags & IO_URGENT);
 	unsigned long flags;
 	struct wake wake;
 
 	wake_init(&wake);
 	flags = port_lock(&q->lock);
 	q->inserted++;
-	q->backlog += waits;
 	h->sched.ops->insert(&q->q, io, host_now(h), &wake);
+	/* The scheduler may have made it urgent: isolation.h. */
+	q->backlog += !again && !(io->flags & IO_URGENT);
 	if (!again)
 		atomic64_add(io->cost, &h->charged);
 	queue_dispatch(h, q, &wake);
@@ -279,6 +279,9 @@ static bool reads_back(const struct tunable *t, const struct sched_params *have,
 {
 	const struct cost_model *a, *b;
 
+	/* Tick may have found another D meanwhile. */
+	if (t->automatic == AUTO_DEPTH && given->depth_most)
+		return true;
 	if (t->kind != TUNABLE_COST)
 		return tunable_get(t, have) == tunable_get(t, given);
 	a = tunable_get_cost(t, have);

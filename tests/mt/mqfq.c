@@ -20,6 +20,7 @@ enum {
 	STEPS		= 500,		/* per member, between meetings */
 	FLOWS		= 5,
 	IOS		= 60,		/* per member, at most */
+	LOOKS_MOST	= 10000,	/* until the drive is open in the end */
 };
 
 struct test_io {
@@ -42,6 +43,7 @@ struct workload {
 	const char *policy, *name;
 	u32 depth, threshold;
 	u32 ticks, tunes, blocks, requeues, weights, odd;
+	u32 isolation;		/* percent; then D is set or found, by tunes */
 };
 
 struct scenario {
@@ -50,9 +52,12 @@ struct scenario {
 	struct device device;
 	struct flow *root, *flow[FLOWS];
 	u32 threads;
-	struct port_lock slow;	/* tick, tune */
+	/* Tick and tune run side by side, so tune reads nothing of tick's. */
+	struct port_lock ticking, tuning;
+	struct sched_params params;	/* as tuned */
 	atomic64_t slots;	/* in use, as the test counts them */
 	s64 most;		/* slots ever allowed */
+	u64 paced_ns;		/* by the end */
 	atomic64_t submitted, dispatched, completed;
 	struct random random;	/* for the member that checks */
 	struct test_io *io;	/* [threads][IOS] */
@@ -183,6 +188,15 @@ static void tune_ifq(struct sched_params *p, struct random *r)
 		ifq_params(p)->virtual_time = IFQ_MIN + random_below(r, 3);
 }
 
+/* Mostly on.  A D that is set is in force after tune: host_tune() checks it. */
+static void tune_isolation(const struct scenario *s, struct sched_params *p,
+			   struct random *r)
+{
+	p->isolation = random_once_in(r, 4) ? 0 : s->workload->isolation;
+	p->isolation_auto = random_once_in(r, 2);
+	p->depth_most = random_once_in(r, 2) ? (u32)s->most : 0;
+}
+
 static bool is_ifq(const struct scenario *s)
 {
 	return s->host.sched.ops == &ifq_ops;
@@ -190,10 +204,12 @@ static bool is_ifq(const struct scenario *s)
 
 static void tune(struct scenario *s, struct random *r)
 {
-	struct sched_params params = s->host.sched.params;
+	struct sched_params params = s->params;
 
 	if (random_once_in(r, 2))
 		params.depth = 1 + random_below(r, (u32)s->most);
+	if (s->workload->isolation)
+		tune_isolation(s, &params, r);
 	if (is_ifq(s))
 		tune_ifq(&params, r);
 	else if (!is_drr(s))
@@ -202,6 +218,7 @@ static void tune(struct scenario *s, struct random *r)
 	if (s->workload->ticks && !is_drr(s))
 		mqfq_params(&params)->anticipate = random_once_in(r, 2);
 	host_tune(&s->host, &params);
+	s->params = params;
 }
 
 static void slow_work(struct scenario *s, struct random *r)
@@ -210,15 +227,16 @@ static void slow_work(struct scenario *s, struct random *r)
 	unsigned long flags;
 
 	if (p->ticks && random_once_in(r, p->ticks)) {
-		flags = port_lock(&s->slow);
-		atomic64_add(FLOW_GRACE_NS / 3, &s->host.now_ns);
+		flags = port_lock(&s->ticking);
+		atomic64_add(p->isolation ? LOOK_LEAST_NS : FLOW_GRACE_NS / 3,
+			     &s->host.now_ns);
 		host_tick(&s->host);
-		port_unlock(&s->slow, flags);
+		port_unlock(&s->ticking, flags);
 	}
 	if (p->tunes && random_once_in(r, p->tunes)) {
-		flags = port_lock(&s->slow);
+		flags = port_lock(&s->tuning);
 		tune(s, r);
-		port_unlock(&s->slow, flags);
+		port_unlock(&s->tuning, flags);
 	}
 	if (p->weights && random_once_in(r, p->weights))
 		host_flow_weigh(&s->host, s->flow[random_below(r, FLOWS)],
@@ -273,14 +291,21 @@ static void check_queue_of_engine(const struct engine *e,
 	threads_check(!slots_forgot(&e->slots, q->q.index));
 }
 
-static s64 slots_free(const struct scenario *s)
+/* Free, reserved, held back and in use: these are all slots. */
+static void check_slots(const struct scenario *s)
 {
-	const struct mqfq *m = mqfq_of(s);
+	const struct slots *sl = is_drr(s) ? &engine_state(s)->slots :
+					     &mqfq_of(s)->slots;
+	s64 all = token_total(&sl->tree) + atomic64_read(&sl->held) +
+		  atomic64_read(&s->slots);
 
-	if (is_drr(s))
-		return token_total(&engine_state(s)->slots.tree);
-	return token_total(&m->slots.tree) +
-	       atomic64_read(&m->anticipate.reserved);
+	if (!is_drr(s))
+		all += atomic64_read(&mqfq_of(s)->anticipate.reserved);
+	threads_check(all == sl->tree.depth);
+	threads_check(sl->tree.depth == min(sl->depth, sl->limit));
+	threads_check(sl->depth == s->host.sched.params.depth);
+	if (!s->host.sched.isolation.paces)
+		threads_check(!slots_held(sl) && sl->limit == DEPTH_MAX);
 }
 
 static void check_stopped(void *arg)
@@ -289,8 +314,7 @@ static void check_stopped(void *arg)
 	u32 i;
 
 	host_check(&s->host);
-	threads_check(slots_free(s) + atomic64_read(&s->slots) ==
-		      s->host.sched.params.depth);
+	check_slots(s);
 	for (i = 0; i < s->host.sched.nr_queues; i++) {
 		if (is_drr(s))
 			check_queue_of_engine(engine_state(s),
@@ -300,6 +324,20 @@ static void check_stopped(void *arg)
 	}
 	if (s->workload->ticks)
 		check_watchdog(s);
+}
+
+/* Slots that are held back are released in time, by tick. */
+static void let_time_pass(struct scenario *s)
+{
+	u32 i;
+
+	for (i = 0; i < LOOKS_MOST && s->host.sched.isolation.paces; i++) {
+		atomic64_add(LOOK_LEAST_NS, &s->host.now_ns);
+		host_tick(&s->host);
+		while (finish(s, &s->random))
+			;
+	}
+	threads_check(i < LOOKS_MOST);
 }
 
 /* Only completes requests: that alone must bring all of them out. */
@@ -314,6 +352,9 @@ static void drain(void *arg)
 	check_stopped(s);
 	while (finish(s, &s->random))
 		;
+	s->paced_ns = s->host.sched.isolation.paced_ns;
+	if (s->workload->isolation)
+		let_time_pass(s);
 	threads_check(atomic64_read(&s->completed) ==
 		      atomic64_read(&s->submitted));
 	check_stopped(s);
@@ -373,14 +414,16 @@ static void scenario_init(struct scenario *s, const struct workload *workload,
 	s->host.issue = on_issue;
 	s->host.arg = s;
 	sched_params_init(sched_find(workload->policy), &params);
-	params.isolation = 0;
+	params.isolation = workload->isolation;
 	params.depth = workload->depth;
 	params_put(sched_find(workload->policy), &params, "threshold_kb",
 		   workload->threshold);
+	s->params = params;
 	host_init(&s->host, workload->policy, &params, place,
 		  machine_random(r, place));
 	device_init(&s->device, s->threads * IOS);
-	port_lock_init(&s->slow);
+	port_lock_init(&s->ticking);
+	port_lock_init(&s->tuning);
 	s->root = host_flow_create(&s->host, NULL, WEIGHT_DEFAULT);
 	for (i = 0; i < FLOWS; i++)
 		s->flow[i] = host_flow_create(&s->host,
@@ -398,7 +441,8 @@ static void scenario_deinit(struct scenario *s)
 		host_flow_destroy(&s->host, s->flow[i]);
 	host_flow_destroy(&s->host, s->root);
 	port_free(s->io);
-	port_lock_deinit(&s->slow);
+	port_lock_deinit(&s->tuning);
+	port_lock_deinit(&s->ticking);
 	device_deinit(&s->device);
 	host_deinit(&s->host);
 }
@@ -406,37 +450,46 @@ static void scenario_deinit(struct scenario *s)
 int main(void)
 {
 	static const struct workload workloads[] = {
-		{ "mqfq", "wide", 64, 1 << 20, 0, 0, 0, 0, 0, 0 },
-		{ "mqfq", "narrow", 3, 65536, 0, 0, 0, 0, 0, 0 },
-		{ "mqfq", "one slot", 1, 4096, 0, 0, 0, 0, 0, 0 },
-		{ "mqfq", "exact order", 4, 0, 0, 0, 0, 0, 0, 0 },
-		{ "mqfq", "exact order, one slot", 1, 0, 0, 0, 0, 0, 0, 0 },
-		{ "mqfq", "blocked", 4, 65536, 0, 0, 20, 0, 0, 0 },
-		{ "mqfq", "blocked, exact order", 4, 0, 0, 0, 20, 0, 0, 0 },
-		{ "mqfq", "odd requests", 4, 65536, 0, 0, 0, 10, 0, 10 },
-		{ "mqfq", "tuned", 16, 65536, 200, 100, 0, 0, 50, 0 },
-		{ "mqfq", "everything", 8, 65536, 200, 100, 20, 10, 50, 10 },
-		{ "ifq", "windows", 4, 0, 200, 0, 0, 0, 0, 0 },
-		{ "ifq", "tuned", 8, 0, 200, 100, 0, 0, 50, 0 },
-		{ "ifq", "everything", 8, 0, 200, 100, 20, 10, 50, 10 },
-		{ "drr", "narrow", 3, 0, 0, 0, 0, 0, 0, 0 },
-		{ "drr", "one slot", 1, 0, 0, 0, 0, 0, 0, 0 },
-		{ "drr", "blocked", 4, 0, 0, 0, 20, 0, 0, 0 },
-		{ "drr", "everything", 8, 0, 200, 100, 20, 10, 50, 10 },
+		{ "mqfq", "wide", 64, 1 << 20, 0, 0, 0, 0, 0, 0, 0 },
+		{ "mqfq", "narrow", 3, 65536, 0, 0, 0, 0, 0, 0, 0 },
+		{ "mqfq", "one slot", 1, 4096, 0, 0, 0, 0, 0, 0, 0 },
+		{ "mqfq", "exact order", 4, 0, 0, 0, 0, 0, 0, 0, 0 },
+		{ "mqfq", "exact order, one slot", 1, 0, 0, 0, 0, 0, 0, 0, 0 },
+		{ "mqfq", "blocked", 4, 65536, 0, 0, 20, 0, 0, 0, 0 },
+		{ "mqfq", "blocked, exact order", 4, 0, 0, 0, 20, 0, 0, 0, 0 },
+		{ "mqfq", "odd requests", 4, 65536, 0, 0, 0, 10, 0, 10, 0 },
+		{ "mqfq", "tuned", 16, 65536, 200, 100, 0, 0, 50, 0, 0 },
+		{ "mqfq", "everything", 8, 65536, 200, 100, 20, 10, 50, 10, 0 },
+		{ "mqfq", "paced", 16, 65536, 20, 0, 0, 0, 0, 0, 8 },
+		{ "mqfq", "paced, everything", 16, 65536, 10, 2000, 40, 10,
+		  2000, 10, 50 },
+		{ "ifq", "windows", 4, 0, 200, 0, 0, 0, 0, 0, 0 },
+		{ "ifq", "tuned", 8, 0, 200, 100, 0, 0, 50, 0, 0 },
+		{ "ifq", "everything", 8, 0, 200, 100, 20, 10, 50, 10, 0 },
+		{ "drr", "narrow", 3, 0, 0, 0, 0, 0, 0, 0, 0 },
+		{ "drr", "one slot", 1, 0, 0, 0, 0, 0, 0, 0, 0 },
+		{ "drr", "blocked", 4, 0, 0, 0, 20, 0, 0, 0, 0 },
+		{ "drr", "everything", 8, 0, 200, 100, 20, 10, 50, 10, 0 },
+		{ "drr", "paced, everything", 16, 0, 10, 2000, 40, 10, 2000, 10,
+		  50 },
 	};
 	struct random r = random_seeded("mt/mqfq");
 	struct scenario s;
-	u64 round;
+	u64 round, paced_ns = 0;
 	u32 i;
 
 	for (round = 0; round < random_rounds(1); round++)
 		for (i = 0; i < ARRAY_SIZE(workloads); i++) {
 			scenario_init(&s, &workloads[i], &r);
 			threads_run(s.threads, &r, work, &s);
-			printf("%s, %s: %lld requests\n", workloads[i].policy,
-			       workloads[i].name, atomic64_read(&s.completed));
+			printf("%s, %s: %lld requests, paced for %llu ms\n",
+			       workloads[i].policy, workloads[i].name,
+			       atomic64_read(&s.completed),
+			       s.paced_ns / 1000000);
 			fflush(stdout);
+			paced_ns += s.paced_ns;
 			scenario_deinit(&s);
 		}
+	threads_check(paced_ns > 0);
 	return 0;
 }
