@@ -74,6 +74,7 @@
 #include "cost/cost_estimator.h"
 #include "core/policies.h"
 #include "core/queue.h"
+#include "core/rate.h"
 
 enum {
 	DRAIN_NS	= 10 * 1000 * 1000,
@@ -81,7 +82,6 @@ enum {
 	RECENT_SHIFT	= 3,		/* recent: 8 times JUDGE_NS */
 	RECENT_FRACTION	= 8,
 	WRITTEN_SHIFT	= 12,		/* pages of 4 KiB */
-	RATE_SHIFT	= 20,
 	RATE_FADE_SHIFT	= 3,		/* the best decays by 1/8 a period */
 	PERCENT		= 100,
 	NS_PER_MS	= 1000 * 1000,
@@ -287,7 +287,7 @@ static void learn_rate(struct hwabc *hw, u64 now)
 
 	if (ns < READ_ONCE(budget_params(&s->params)->period_ns))
 		return;
-	rate = mul_u64_u64_div_u64(work - hw->rate_work, 1 << RATE_SHIFT, ns);
+	rate = rate_of(work - hw->rate_work, ns);
 	hw->rate = max(rate, hw->rate - (hw->rate >> RATE_FADE_SHIFT));
 	hw->rate_ns = now;
 	hw->rate_work = work;
@@ -300,7 +300,7 @@ static void hwabc_predict(struct budget *b, u64 now)
 		 NS_PER_MS;
 
 	learn_rate(hw, now);
-	b->total = max(mul_u64_u64_shr(hw->rate, ns, RATE_SHIFT), TOTAL_LEAST);
+	b->total = max(work_at(hw->rate, ns), TOTAL_LEAST);
 	b->total = max(b->total, budget_least_total(b));
 }
 

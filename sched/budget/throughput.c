@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "throughput.h"
+#include "core/rate.h"
 
 enum {
 	/*
@@ -16,7 +17,6 @@ enum {
 	FULL_TURNOVERS	= 4,
 	/* In a period: the recent time, which the drive's own account covers. */
 	ACCOUNTS	= 4,
-	RATE_SHIFT	= 20,
 };
 
 u64 throughput_check_ns(u64 period_ns)
@@ -42,16 +42,6 @@ static s64 span_done(const struct throughput *t,
 	s64 fewer = (s64)span->in_device - (s64)c->in_device;
 
 	return (s64)(c->work - span->work) + fewer * (s64)t->mean;
-}
-
-static u64 rate_of(u64 work, u64 ns)
-{
-	return mul_u64_u64_div_u64(work, 1 << RATE_SHIFT, ns);
-}
-
-static u64 work_at_rate(const struct throughput *t, u64 ns)
-{
-	return mul_u64_u64_shr(t->rate, ns, RATE_SHIFT);
 }
 
 /* --------------------------------------------------- the measuring period */
@@ -94,7 +84,7 @@ void throughput_end_wait(struct throughput *t,
 
 	if (!t->wait_span.since_ns)
 		return;
-	could = (s64)work_at_rate(t, c->now - t->wait_span.since_ns);
+	could = (s64)work_at(t->rate, c->now - t->wait_span.since_ns);
 	t->loss += could / 4 * 3 - span_done(t, &t->wait_span, c);
 	t->loss = max(t->loss, (s64)0);
 	t->wait_span.since_ns = 0;
@@ -103,7 +93,7 @@ void throughput_end_wait(struct throughput *t,
 static s64 loss_bound(const struct throughput *t,
 		      const struct throughput_counts *c)
 {
-	return (s64)(work_at_rate(t, throughput_check_ns(c->period_ns)) +
+	return (s64)(work_at(t->rate, throughput_check_ns(c->period_ns)) +
 		     throughput_turnover(t, c->in_device));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Trials of half and double the number of slots; depth.h has the rule. */
 #include "depth.h"
+#include "rate.h"
 
 enum {
 	TRIAL_DONE	= 1024,	/* requests that decide a trial */
@@ -10,7 +11,6 @@ enum {
 	WAIT_MOST	= 1024,
 	DEPTH_LEAST	= 4,
 	MISSED_PERMILLE	= 10,
-	WORK_SHIFT	= 20,	/* a rate is work in 2^20 ns */
 };
 
 static void begin(struct depth *d)
@@ -19,11 +19,10 @@ static void begin(struct depth *d)
 	d->ns = d->bytes = d->cost = d->done = 0;
 }
 
-static u64 rate_of(const struct depth *d)
+/* Returns the rate since D was changed. */
+static u64 rate_now(const struct depth *d)
 {
-	return d->ns ? mul_u64_u64_div_u64(d->bytes, 1ULL << WORK_SHIFT,
-					   d->ns) :
-		       0;
+	return rate_of(d->bytes, d->ns);
 }
 
 static u64 missed_permille(const struct depth *d, u64 missed)
@@ -50,7 +49,7 @@ static void begin_trial(struct depth *d, u64 missed, u32 most)
 {
 	u32 trial = candidate(d, most);
 
-	d->rate = rate_of(d);
+	d->rate = rate_now(d);
 	d->missed = missed_permille(d, missed);
 	begin(d);
 	if (trial == d->base)
@@ -74,8 +73,8 @@ static void end_trial(struct depth *d, bool taken)
 /* Is the rate at the D under trial better, or good enough for a lower D? */
 static bool pays(const struct depth *d)
 {
-	return d->up ? rate_of(d) >= d->rate + d->rate / 50 :
-		       rate_of(d) >= d->rate - d->rate / 100;
+	return d->up ? rate_now(d) >= d->rate + d->rate / 50 :
+		       rate_now(d) >= d->rate - d->rate / 100;
 }
 
 static bool keeps_shares(const struct depth *d, u64 missed)
@@ -86,7 +85,7 @@ static bool keeps_shares(const struct depth *d, u64 missed)
 
 static void judge_trial(struct depth *d, u64 missed)
 {
-	if (d->done >= EARLY_DONE && rate_of(d) < d->rate - d->rate / 8)
+	if (d->done >= EARLY_DONE && rate_now(d) < d->rate - d->rate / 8)
 		end_trial(d, false);
 	else if (d->done < TRIAL_DONE)
 		return;

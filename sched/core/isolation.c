@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Looks at the flows, finds the capacity, paces; isolation.h has the model. */
 #include "isolation.h"
+#include "rate.h"
 #include "report.h"
 #include "sched.h"
 #include "slots.h"
@@ -23,7 +24,6 @@ enum {
 	LOOK_DONE	= 16,	/* requests */
 	/* A lone flow is not short: only D can change, and that has time. */
 	LONE_LOOKS	= 15,
-	WORK_SHIFT	= 20,	/* a rate is work in 2^20 ns */
 	INSIDE_SHIFT	= 8,	/* of a mean number of requests */
 	CORRECTION_LOOKS = 16,
 	CORRECTION_MOST	= 32,	/* part of the capacity */
@@ -44,16 +44,6 @@ struct look {
 	bool unsure;		/* a goal may be missed with a lesser loss */
 	bool full;		/* the open drive has as many requests as ever */
 };
-
-static u64 rate_of(u64 cost, u64 ns)
-{
-	return ns ? mul_u64_u64_div_u64(cost, 1ULL << WORK_SHIFT, ns) : 0;
-}
-
-static u64 work_at(u64 rate, u64 ns)
-{
-	return mul_u64_u64_shr(rate, ns, WORK_SHIFT);
-}
 
 /* The first value is taken whole. */
 static u64 average(u64 mean, u64 value)
@@ -302,7 +292,7 @@ static void set_pace(struct isolation *i, const struct look *l)
 	u64 taken = rate_of(l->short_bytes, l->ns);
 	u64 least = total / 32 + 1;
 	u64 rate = total > taken + least ? total - taken : least;
-	u64 pace = div64_u64(1ULL << (WORK_SHIFT + PACE_SHIFT), rate);
+	u64 pace = div64_u64(1ULL << (RATE_SHIFT + PACE_SHIFT), rate);
 
 	WRITE_ONCE(i->pace, (u32)clamp(pace, (u64)1, (u64)(u32)-1));
 }

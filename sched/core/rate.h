@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * rate - work per time as an integer
+ *
+ * A rate is the work done in 2^20 ns, about a millisecond.  Work is bytes, or
+ * cost as in cost.h, and the rate counts the same unit.  The power of two makes
+ * work_at() a product and a shift.  A drive of 1 MB/s has a rate of 1048.
+ *
+ *	3 GB/s in bytes: rate_of(3000000, 1000000) = 3145728
+ *	in the next 2 ms: work_at(3145728, 2000000) = 6000000
+ *
+ * Products have 128 bits, so they do not overflow.  Both functions round down.
+ *
+ * Tested by tests/unit/throughput.c, tests/unit/depth.c, tests/unit/isolation.c.
+ */
+#ifndef MQFAIR_RATE_H
+#define MQFAIR_RATE_H
+
+#include "port.h"
+
+enum {
+	RATE_SHIFT	= 20,
+};
+
+/* Returns the rate of @work done in @ns, or 0 if @ns is 0. */
+static inline u64 rate_of(u64 work, u64 ns)
+{
+	return ns ? mul_u64_u64_div_u64(work, 1ULL << RATE_SHIFT, ns) : 0;
+}
+
+/* Returns the work that @rate does in @ns. */
+static inline u64 work_at(u64 rate, u64 ns)
+{
+	return mul_u64_u64_shr(rate, ns, RATE_SHIFT);
+}
+
+#endif /* MQFAIR_RATE_H */
