@@ -2,62 +2,42 @@
 /* No scheduler: see none.h.  The ios of a queue wait in queue.urgent. */
 #include "none.h"
 
-#include "sched/core/queue.h"
+#include "sched/core/engine.h"
 
-enum {
-	TICK_NS	= FLOW_GRACE_NS / 2,
-};
-
-static int none_init(struct sched *s)
+int none_init(struct sched *s)
 {
 	(void)s;
 	return 0;
 }
 
-static void none_exit(struct sched *s)
+void none_exit(struct sched *s)
 {
 	(void)s;
 }
 
 /* The contract asks for charges, though nothing here depends on them. */
-static void none_charge(struct io *io, u64 now, struct wake *wake)
+static u32 cost_with(const struct io *io, u32 bytes)
 {
-	bool waits = !(io->flags & IO_URGENT);
+	return cost_of(&io->flow->sched->params.cost, io->op, bytes);
+}
+
+void none_insert(struct queue *q, struct io *io, u64 now, struct wake *wake)
+{
 	struct flow_start start;
 
-	io->cost = cost_of(&io->flow->sched->params.cost, io->op, io->bytes);
-	flow_charge(io->flow, io->cost, 0, waits, &start);
-	io->pos = start.pos;
-	io->flags |= IO_CHARGED;
-	if (start.woke)
-		wake_at(wake, now + TICK_NS);
+	/* engine_arrive() appends an urgent io itself. */
+	if (engine_arrive(q, io, cost_with(io, io->bytes), 0, now, &start,
+			  wake))
+		io_list_append(&q->urgent, io);
 }
 
-static void none_insert(struct queue *q, struct io *io, u64 now,
-			struct wake *wake)
+void none_merge(struct queue *q, struct io *io, u32 bytes)
 {
-	queue_inserted(q, io, now);
-	/* IO_URGENT marks an io that flow.queued does not count. */
-	if (io->flags & IO_CHARGED)
-		io->flags |= IO_URGENT;
-	else
-		none_charge(io, now, wake);
-	io_list_append(&q->urgent, io);
+	engine_grow(q, io, cost_with(io, bytes), bytes);
 }
 
-static void none_merge(struct queue *q, struct io *io, u32 bytes)
-{
-	u32 cost = cost_of(&q->sched->params.cost, io->op, bytes);
-
-	if (cost > io->cost) {
-		atomic64_add(cost - io->cost, &io->flow->pos);
-		io->cost = cost;
-	}
-	io->bytes = bytes;
-}
-
-static enum dispatch_result none_dispatch(struct queue *q, u64 now,
-					  struct io **out, struct wake *wake)
+enum dispatch_result none_dispatch(struct queue *q, u64 now, struct io **out,
+				   struct wake *wake)
 {
 	(void)wake;
 	queue_looked_at(q);
@@ -91,12 +71,12 @@ static void none_complete(struct io *io, u64 now, struct wake *wake)
 	none_requeue(io, wake);
 }
 
-static void none_tick(struct sched *s, u64 now, struct wake *wake)
+void none_tick(struct sched *s, u64 now, struct wake *wake)
 {
 	bool changed;
 
 	if (flow_sweep(s, now, &changed))
-		wake_at(wake, now + TICK_NS);
+		wake_at(wake, now + ENGINE_TICK_NS);
 }
 
 static void none_tune(struct sched *s, const struct sched_params *p,

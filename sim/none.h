@@ -13,4 +13,13 @@
 
 extern const struct sched_ops none_ops;
 
+/* These hooks also serve tests/sim/fifo.c, which adds slots. */
+int none_init(struct sched *s);
+void none_exit(struct sched *s);
+void none_insert(struct queue *q, struct io *io, u64 now, struct wake *wake);
+void none_merge(struct queue *q, struct io *io, u32 bytes);
+enum dispatch_result none_dispatch(struct queue *q, u64 now, struct io **out,
+				   struct wake *wake);
+void none_tick(struct sched *s, u64 now, struct wake *wake);
+
 #endif /* MQFAIR_SIM_NONE_H */
