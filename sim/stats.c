@@ -1,28 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Histogram of latencies: see stats.h. */
 #include "stats.h"
-
-static u32 histogram_bucket(u64 ns)
-{
-	u32 octave;
-
-	if (ns >> HISTOGRAM_SHIFT == 0)
-		return (u32)ns;
-	octave = port_fls64(ns) - 1 - HISTOGRAM_SHIFT;
-	return ((octave + 1) << HISTOGRAM_SHIFT) +
-	       (u32)(ns >> octave & (BIT_ULL(HISTOGRAM_SHIFT) - 1));
-}
+#include "sched/core/log_bucket.h"
 
 /* Returns the largest value of @bucket. */
 static u64 histogram_end(u32 bucket)
 {
-	u32 octave = bucket >> HISTOGRAM_SHIFT;
-	u64 step = bucket & (BIT_ULL(HISTOGRAM_SHIFT) - 1);
-
-	if (!octave)
-		return step;
-	octave--;
-	return ((BIT_ULL(HISTOGRAM_SHIFT) + step + 1) << octave) - 1;
+	return log_bucket_start(bucket + 1, HISTOGRAM_SHIFT) - 1;
 }
 
 void histogram_add(struct histogram *h, u64 ns)
@@ -30,7 +14,7 @@ void histogram_add(struct histogram *h, u64 ns)
 	h->count++;
 	h->sum_ns += ns;
 	h->max_ns = max(h->max_ns, ns);
-	h->bucket[histogram_bucket(ns)]++;
+	h->bucket[log_bucket(ns, HISTOGRAM_SHIFT)]++;
 }
 
 u64 histogram_at(const struct histogram *h, u32 permille)
