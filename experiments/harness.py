@@ -12,6 +12,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from experiments.guest_options import add_guest_arguments
 from mqfair.benchlib import report, session
 from mqfair.benchlib.command import show_progress
 from mqfair.benchlib.device import default_device, parse_device
@@ -119,32 +120,11 @@ def add_run_arguments(
         metavar="N",
         help="runs of each scheduler, interleaved (default %(default)s)",
     )
-    parser.add_argument(
-        "--runtime",
-        type=float,
-        default=runtime_s,
-        metavar="S",
-        help="seconds of each run (default %(default)s)",
-    )
-    parser.add_argument(
-        "--cpus", type=int, default=2, metavar="N", help="CPUs of the guest (default %(default)s)"
-    )
-    parser.add_argument(
-        "--icount",
-        action="store_true",
-        help="one CPU whose clock counts instructions: exact on a busy host",
-    )
+    add_guest_arguments(parser, runtime_s=runtime_s)
     parser.add_argument(
         "--nr-requests", type=int, metavar="N", help="scheduler tags of each hardware queue"
     )
-    add_module_argument(parser)
     parser.add_argument("--json", metavar="FILE", help="write checks and results to FILE")
-
-
-def add_module_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--module", type=Path, metavar="FILE", help="mqfair.ko (default: the one built here)"
-    )
 
 
 def add_cases(parser: argparse.ArgumentParser, cases: Sequence[str]) -> None:

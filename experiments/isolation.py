@@ -38,6 +38,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from experiments.guest_options import add_guest_arguments
 from experiments.isolation_cases import CASES, Case, Goal
 from experiments.isolation_curve import HEAD, Curve, Point, Verdict, curve_of, judge, point, row
 from experiments.isolation_run import (
@@ -392,30 +393,13 @@ def _defaults(name: str) -> str:
 
 def _add_guest_arguments(options: argparse.ArgumentParser) -> None:
     group = options.add_argument_group("with --on vm")
-    group.add_argument(
-        "--runtime",
-        type=float,
-        default=RUNTIME_S,
-        metavar="S",
-        help="seconds of each run (default %(default)s)",
-    )
+    add_guest_arguments(group, runtime_s=RUNTIME_S)
     group.add_argument(
         "--scale",
         type=int,
         default=SCALE,
         metavar="N",
         help="how many times slower than the model the drive is (default %(default)s)",
-    )
-    group.add_argument(
-        "--cpus", type=int, default=2, metavar="N", help="CPUs of the guest (default %(default)s)"
-    )
-    group.add_argument(
-        "--icount",
-        action="store_true",
-        help="one CPU whose clock counts instructions: exact on a busy host",
-    )
-    group.add_argument(
-        "--module", type=Path, metavar="FILE", help="mqfair.ko (default: the one built here)"
     )
 
 

@@ -43,6 +43,7 @@ from rich import box
 from rich.table import Table
 
 from experiments import harness
+from experiments.guest_options import add_module_argument
 from experiments.harness import Candidate, Check
 from experiments.papers.hwabc import garbage_guest
 from experiments.papers.hwabc.garbage_guest import PLAN, Figures, Load, Scenario
@@ -528,7 +529,7 @@ def add_parser(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]", nam
         metavar="MB",
         help="size of the drive (default %(default)s)",
     )
-    harness.add_module_argument(parser)
+    add_module_argument(parser)
     parser.add_argument(
         "--raw",
         type=Path,

@@ -47,6 +47,7 @@ from rich import box
 from rich.table import Table
 
 from experiments import harness
+from experiments.guest_options import add_module_argument
 from experiments.harness import Candidate, Check, runs_of
 from experiments.papers.ifq import interference_guest
 from experiments.papers.ifq.interference_guest import IFQ, SAMPLES, TURN_WINDOWS, WORKS
@@ -408,7 +409,7 @@ def _parser() -> argparse.ArgumentParser:
             metavar="N",
             help="windows to record (default %(default)s)",
         )
-        harness.add_module_argument(one)
+        add_module_argument(one)
         one.add_argument("--json", metavar="FILE", help="write checks and windows to FILE")
     latency = commands.add_parser("latency", help="tail latencies of two readers beside six")
     latency.set_defaults(command=latency_command)

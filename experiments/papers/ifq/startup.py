@@ -36,6 +36,7 @@ from rich import box
 from rich.table import Table
 
 from experiments import harness
+from experiments.guest_options import add_module_argument
 from experiments.harness import Candidate, Check
 from experiments.papers.ifq import startup_guest
 from experiments.papers.ifq.startup_guest import RUNS, TRACE, read_trace
@@ -270,7 +271,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="runs of each scheduler, interleaved (default %(default)s)",
     )
-    harness.add_module_argument(replaying)
+    add_module_argument(replaying)
     replaying.add_argument("--json", metavar="FILE", help="write checks and runs to FILE")
     replaying.add_argument("--picture", type=Path, metavar="FILE", help="draw the result")
     for one in (recording, replaying):
