@@ -73,7 +73,7 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--icount",
         action="store_true",
-        help="guest with one CPU whose clock counts instructions: exact on a busy host",
+        help="guest with one CPU, and its clock counts instructions: exact on a busy host",
     )
     parser.add_argument(
         "--nr-requests",

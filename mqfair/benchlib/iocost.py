@@ -137,7 +137,7 @@ def calibrate(fio: str, device: str, folder: Path, timeout_s: float) -> dict[str
 
 
 def qos_on(time_scale: int) -> str:
-    """The line that enables iocost on a drive whose times are stretched by @time_scale."""
+    """The line that enables iocost on a drive with times stretched by @time_scale."""
     half_us = min(HALF_PERIOD_US * time_scale, HALF_PERIOD_MOST_US)
     return QOS_ON.format(us=half_us if time_scale > 1 else 0)
 

@@ -83,8 +83,8 @@ void tunables_init(const struct tunable *table, struct sched_params *p);
 int tunables_check(const struct tunable *table, const struct sched_params *p);
 
 /*
- * Sets the automatic tunables of @table whose index is a bit of @which.  The
- * device takes @takes requests at once; 0 means any number.
+ * Sets the automatic tunables of @table.  The bits of @which are the indexes of
+ * those to set.  The device takes @takes requests at once; 0 means any number.
  */
 void tunables_set_auto(const struct tunable *table, unsigned long which,
 		       u32 takes, struct sched_params *p);

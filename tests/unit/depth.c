@@ -100,7 +100,7 @@ static u32 least_enough(const struct drive *c, u32 most)
 	return n;
 }
 
-/* The greatest D whose double still does 2 % more. */
+/* Returns the greatest D for which the double still does 2 % more. */
 static u32 greatest_that_pays(const struct drive *c, u32 most)
 {
 	u32 n = most;

@@ -514,7 +514,7 @@ static void lesser_of_depth_and_limit_is_in_force(void **state)
 	four_deinit(&s);
 }
 
-/* A queue whose other obstacle is gone runs if a slot is free, or waits. */
+/* A queue that has lost its other obstacle runs if a slot is free, or waits. */
 static void queue_is_woken_for_a_free_slot_alone(void **state)
 {
 	static struct scenario s;
