@@ -739,7 +739,7 @@ void isolation_report(const struct sched *s, struct report *r)
 	report_number(r, "isolation_probes", (s64)READ_ONCE(i->probes));
 	report_number(r, "isolation_paced_ms",
 		      (s64)div64_u64(READ_ONCE(i->paced_ns), 1000000));
-	report_number(r, "capacity_mib_per_s",
+	report_number(r, "capacity_mb_per_s",
 		      (s64)(READ_ONCE(i->capacity) * 1000 >> 20));
 }
 
