@@ -36,7 +36,10 @@ static void ring_put(struct gc_shadow_ring *ring, u32 region, u32 tag)
 {
 	u64 at = (u64)atomic64_fetch_add(1, &ring->next) % GC_SHADOW_RING;
 
-	/* If tick has passed this entry already, it finds it a lap later. */
+	/*
+	 * If tick has passed this entry already, it never sees it.  The entry
+	 * of the next lap replaces it, and counts it as lost.
+	 */
 	if (atomic64_xchg(&ring->wrote[at],
 			  (s64)((u64)tag << TAG_SHIFT | region)))
 		atomic64_inc(&ring->lost);

@@ -410,10 +410,10 @@ static void flows_in_one_bucket_are_told_apart(void **state)
 }
 
 /*
- * A writer has its place in the ring and fills it after a tick.  The entry is
- * lost if the ring comes round before the next tick.
+ * A writer has its place in the ring and fills it after a tick.  No tick sees
+ * the entry, and the entry of the next lap counts it as lost.
  */
-static void place_without_an_entry_counts_nothing(void **state)
+static void entry_behind_the_tick_is_lost(void **state)
 {
 	struct scenario s;
 	u32 i;
@@ -501,7 +501,7 @@ int main(void)
 		cmocka_unit_test(invalid_pages_stay_while_there_is_room),
 		cmocka_unit_test(writes_beyond_the_drive_are_ignored),
 		cmocka_unit_test(flows_in_one_bucket_are_told_apart),
-		cmocka_unit_test(place_without_an_entry_counts_nothing),
+		cmocka_unit_test(entry_behind_the_tick_is_lost),
 		cmocka_unit_test(ring_of_many_laps_is_emptied_at_once),
 		cmocka_unit_test(sample_has_no_pattern),
 	};
