@@ -129,10 +129,11 @@ static void each_time_that_the_buffer_is_full_counts_once(void **state)
 	u32 i;
 
 	(void)state;
-	for (i = 0; i < 4; i++) {
+	for (i = 0; i < 4; i++)
 		w[i] = write_of(i * UNIT, UNIT);
+	for (i = 0; i < 3; i++)
 		flash_submit(f, &w[i], 0);
-	}
+	submit_at(f, &w[3], 100);
 	/* Two writes wait, and the buffer has become full once. */
 	flash_advance(f, 500 * US, 1000);
 	assert_int_equal(flash_stats(f).write_stalls, 1);

@@ -8,6 +8,7 @@ enum {
 	TOOK_NS	= 800 * 1000,
 	SENT_NS	= 1000 * 1000,
 	DONE_NS	= SENT_NS + TOOK_NS,
+	TICK_NS	= 100 * 1000,
 };
 
 struct fixture {
@@ -110,6 +111,43 @@ static void slot_is_reserved_for_an_eighth_of_the_service_time(void **state)
 	assert_int_equal(atomic64_read(&b->anticipate.reserved), 0);
 }
 
+/* A timer for each slot of a fast drive would cost more than the slot. */
+static void ticks_are_100_us_apart_at_least(void **state)
+{
+	struct fixture *b = *state;
+
+	/* Each slot is reserved for 10 us. */
+	b->io.dispatch_ns = DONE_NS - 80 * 1000;
+	anticipate_missed(&b->anticipate, DONE_NS);
+	assert_true(anticipate(b, 0));
+	assert_int_equal(b->wake.at_ns, DONE_NS + TICK_NS);
+}
+
+/* Another slot is reserved still. */
+static void tick_asks_for_the_next_while_a_slot_is_reserved(void **state)
+{
+	struct fixture *b = *state;
+
+	assert_true(anticipate(b, 0));
+	b->io.dispatch_ns -= TOOK_NS;
+	assert_true(anticipate(b, 1));
+	wake_init(&b->wake);
+	assert_int_equal(tick(b, DONE_NS + TOOK_NS / 8), 1);
+	assert_int_equal(b->wake.at_ns, DONE_NS + TOOK_NS / 8 + TICK_NS);
+	wake_init(&b->wake);
+	assert_int_equal(tick(b, DONE_NS + TOOK_NS / 4), 1);
+	assert_int_equal(b->wake.at_ns, 0);
+}
+
+static void no_slot_is_reserved_after_no_time(void **state)
+{
+	struct fixture *b = *state;
+
+	b->io.dispatch_ns = DONE_NS;
+	anticipate_missed(&b->anticipate, DONE_NS);
+	assert_false(anticipate(b, 0));
+}
+
 static void returning_flow_takes_its_slot_once(void **state)
 {
 	struct fixture *b = *state;
@@ -207,6 +245,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(slot_is_reserved_for_an_eighth_of_the_service_time),
+		TEST(ticks_are_100_us_apart_at_least),
+		TEST(tick_asks_for_the_next_while_a_slot_is_reserved),
+		TEST(no_slot_is_reserved_after_no_time),
 		TEST(returning_flow_takes_its_slot_once),
 		TEST(no_slot_is_reserved_if_no_queue_missed_one),
 		TEST(no_slot_is_reserved_for_a_backlogged_flow),
