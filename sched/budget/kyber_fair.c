@@ -169,6 +169,7 @@ static void kyber_predict(struct budget *b, u64 now)
 	total = clamp(total, (u64)TOTAL_LEAST, (u64)TOTAL_MOST);
 	WRITE_ONCE(k->predicted, total);
 	WRITE_ONCE(b->total, conserving ? short_round(b, total) : total);
+	WRITE_ONCE(k->last_round_ns, k->round_ns);
 	WRITE_ONCE(k->round_ns, now);
 }
 
@@ -190,9 +191,20 @@ static u32 kyber_charge(const struct budget *b, const struct io *io, u32 bytes)
 }
 
 /*
- * The time from which only the slots of its domain kept the request waiting:
- * its arrival.  If its flow was exhausted after that, the start of this round
- * [R].
+ * Returns the start of the round in which @io was dispatched, if at most one
+ * round has begun since.
+ */
+static u64 round_of(const struct kyber_fair *k, const struct io *io)
+{
+	u64 start = READ_ONCE(k->round_ns);
+
+	return start <= io->dispatch_ns ? start : READ_ONCE(k->last_round_ns);
+}
+
+/*
+ * The time from which only the slots of its domain kept the request waiting.
+ * That is its arrival, or the start of the round in which it was dispatched if
+ * its flow was exhausted after its arrival [R].
  */
 static u64 ready_ns(const struct kyber_fair *k, const struct io *io)
 {
@@ -201,7 +213,8 @@ static u64 ready_ns(const struct kyber_fair *k, const struct io *io)
 	    ready = io->insert_ns;
 
 	if (exhausted_ns > io->insert_ns)
-		ready = max(ready, READ_ONCE(k->round_ns));
+		ready = max(ready, round_of(k, io));
+	/* CPUs read their clocks at different times. */
 	return min(ready, io->dispatch_ns);
 }
 

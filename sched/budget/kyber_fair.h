@@ -27,7 +27,7 @@ static inline struct kyber_params *kyber_params(const struct sched_params *p)
 
 struct kyber_fair {
 	struct budget budget;
-	u64 round_ns;			/* O, by T: start of the round */
+	u64 round_ns, last_round_ns;	/* O, by T: starts of two rounds */
 	u64 predicted;			/* O, by T: tokens of a whole period */
 	struct predict total;		/* T */
 	struct domains domains;		/* T, except its shards and ratio */

@@ -197,6 +197,31 @@ static void request_without_tokens_counts_from_the_refill(void **state)
 	close_kyber();
 }
 
+/* The round after that of the dispatch begins while it is in the device. */
+static void a_later_round_shortens_no_time(void **state)
+{
+	struct recorded r;
+	struct io *io;
+
+	(void)state;
+	open_kyber(KYBER_TOTAL);
+	hooks_run(&h, start_ns + 10 * MS);
+	while (left(0) > 0) {
+		hooks_insert(&h, 1, flow[0], BYTES, 0);
+		hooks_complete(&h, dispatch(1));
+	}
+	hooks_dispatch(&h, 0, DISPATCH_NO_BUDGET);
+	hooks_run(&h, start_ns + PERIOD);
+	h.now += 3 * MS;
+	io = dispatch(0);
+	hooks_run(&h, start_ns + 2 * PERIOD + MS);
+	assert_int_equal(kyber()->budget.refills, 3);
+	r = complete(io);
+	assert_int_equal(r.device_ns, PERIOD - 2 * MS);
+	assert_int_equal(r.total_ns, PERIOD + MS);
+	close_kyber();
+}
+
 /* Clocks of two CPUs: the completion seems to be before the dispatch. */
 static void request_without_a_time_is_not_recorded(void **state)
 {
@@ -321,6 +346,7 @@ int main(void)
 		cmocka_unit_test(readings_differ_if_flows_are_exhausted_apart),
 		cmocka_unit_test(request_counts_from_its_arrival),
 		cmocka_unit_test(request_without_tokens_counts_from_the_refill),
+		cmocka_unit_test(a_later_round_shortens_no_time),
 		cmocka_unit_test(request_without_a_time_is_not_recorded),
 		cmocka_unit_test(depth_follows_in_the_same_tick),
 		cmocka_unit_test(latencies_are_judged_on_time),
