@@ -217,12 +217,15 @@ def closing(text: str, at: int) -> int:
 def mutations_of(file: str) -> Iterator[Mutation]:
     text = (ROOT / file).read_text()
     for start, end in bodies(text):
-        in_comment = False
+        in_comment = in_assertion = False
         begins = True  # the line begins a statement
         for at, line in statements(text, start, end):
             in_comment = in_comment or line.lstrip().startswith("/*")
-            skipped = in_comment or not line.strip() or SKIPPED_LINE.search(line)
+            in_assertion = in_assertion or "assert(" in line
+            skipped = in_comment or in_assertion
+            skipped = skipped or not line.strip() or SKIPPED_LINE.search(line)
             in_comment = in_comment and "*/" not in line
+            in_assertion = in_assertion and not line.rstrip().endswith(";")
             if not skipped:
                 number = text.count("\n", 0, at) + 1
                 yield from of_line(Place(file, text, at, line, number), begins)
