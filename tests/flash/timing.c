@@ -422,6 +422,7 @@ static void busy_time_is_charged_to_the_owner(void **state)
 	struct flash *f = filled(&fixture_params);
 	struct flash_cmd a = read_of(0, 1), b = read_of(PLANE_1, 2);
 	struct flash_cmd w = write_of(0, 8);
+	struct flash_spent spent;
 
 	(void)state;
 	assert_int_equal(busy_us(f, 1), 0);
@@ -437,6 +438,13 @@ static void busy_time_is_charged_to_the_owner(void **state)
 	flash_submit(f, &w, SECOND);
 	fixture_settle(f, SECOND);
 	assert_int_equal(busy_us(f, 7), 50 + 10 + 2 * (500 + 8 * 10));
+	/* The same, by operation. */
+	assert_true(flash_host_spent(f, &spent));
+	assert_int_equal(spent.read_ns, (50 + 10 + 50 + 2 * 10) * US);
+	assert_int_equal(spent.write_ns, 2 * (500 + 8 * 10) * US);
+	/* Two planes have read, and both planes of a die have programmed. */
+	assert_int_equal(spent.busy_ns, (2 * 50 + 2 * 500) * US);
+	assert_int_equal(spent.planes, 8);
 	flash_owner_move(f, 7, 8);
 	assert_int_equal(busy_us(f, 7), 0);
 	assert_int_equal(busy_us(f, 8), 50 + 20 + 50 + 10 + 2 * (500 + 8 * 10));
