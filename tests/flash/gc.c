@@ -109,6 +109,92 @@ static void gc_runs_between_its_watermarks(void **state)
 	watermarks(3, 6);
 }
 
+/* ----------------------------------------------------------------- turns */
+
+enum turn {
+	TURN_NONE,
+	TURN_PROGRAM,
+	TURN_GC,
+};
+
+/* The work of a die.  A transfer precedes a program and follows a read. */
+struct seen {
+	u8 work;
+	bool armed;		/* planes work; else a transfer is under way */
+	enum turn last;
+};
+
+/* Returns the kind of work that has begun since @seen, if any. */
+static enum turn work_begun(const struct flash_die *d, const struct seen *seen)
+{
+	bool transfer_first = d->work == DIE_PROGRAM ||
+			      d->work == DIE_GC_PROGRAM;
+
+	if (d->work == DIE_IDLE || d->event.armed == transfer_first)
+		return TURN_NONE;
+	if (d->work == seen->work && d->event.armed == seen->armed)
+		return TURN_NONE;
+	return d->work == DIE_PROGRAM ? TURN_PROGRAM : TURN_GC;
+}
+
+/* If both wait, the one that has not had the last turn is next. */
+static bool check_turn(const struct flash *f, u32 die, struct seen *seen)
+{
+	const struct flash_die *d = &f->die[die];
+	enum turn begun = work_begun(d, seen);
+	bool both =
+		die_of(f, die)->stream[STREAM_COMMANDS].units &&
+		(begun == TURN_GC || ftl_gc_step(&f->ftl, die) != GC_NOTHING) &&
+		!ftl_gc_urgent(&f->ftl, die);
+	enum turn last = seen->last;
+
+	seen->work = d->work;
+	seen->armed = d->event.armed;
+	if (begun == TURN_NONE)
+		return false;
+	seen->last = begun;
+	if (!both || last == TURN_NONE)
+		return false;
+	assert_int_not_equal(begun, last);
+	return true;
+}
+
+/* Random writes keep units waiting, and GC has much to copy. */
+static void programs_and_steps_of_gc_take_turns(void **state)
+{
+	struct random r = random_seeded("gc, turns");
+	struct flash_params p = fixture_params;
+	struct flash_cmd cmds[32];
+	struct seen seen[4] = { 0 };
+	u32 turns = 0, wave, i;
+	struct flash *f;
+	u64 now = 0;
+
+	(void)state;
+	p.gc_start = 3;
+	p.gc_stop = 6;
+	f = fixture_create(&p, 16);
+	fixture_fill(f, 1);
+	for (wave = 0; wave < 50; wave++) {
+		for (i = 0; i < ARRAY_SIZE(cmds); i++) {
+			cmds[i] = (struct flash_cmd){
+				.op = FLASH_WRITE,
+				.pages = 4,
+				.page = random_below(&r, flash_pages(f) - 4),
+			};
+			flash_submit(f, &cmds[i], now);
+		}
+		while (flash_next_ns(f) != FLASH_NEVER) {
+			now = flash_next_ns(f);
+			flash_advance(f, now, 1);
+			for (i = 0; i < f->ftl.nr_dies; i++)
+				turns += check_turn(f, i, &seen[i]);
+		}
+	}
+	assert_true(turns > 100);
+	flash_destroy(f);
+}
+
 /* One die, and more room in the buffer than in free blocks. */
 static void writes_wait_for_a_free_block(void **state)
 {
@@ -608,6 +694,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(gc_runs_between_its_watermarks),
+		cmocka_unit_test(programs_and_steps_of_gc_take_turns),
 		cmocka_unit_test(writes_wait_for_a_free_block),
 		cmocka_unit_test(amplification_follows_the_formula),
 		cmocka_unit_test(sequential_writes_amplify_nothing),

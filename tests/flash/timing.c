@@ -261,6 +261,31 @@ static void read_burst_reads_pass_a_program(void **state)
 	flash_destroy(f);
 }
 
+/* The same with two units for the only die: two reads pass each of them. */
+static void read_burst_counts_for_each_program(void **state)
+{
+	struct flash_params p = fixture_params;
+	struct flash_cmd reads[6], w = write_of(64, 16);
+	struct flash *f;
+	u32 i;
+
+	(void)state;
+	p.channels = 1;
+	p.dies = 1;
+	f = filled(&p);
+	for (i = 0; i < 6; i++) {
+		reads[i] = read_of(i % 2 ? SAME_PLANE : 0, 1);
+		flash_submit(f, &reads[i], 0);
+	}
+	flash_submit(f, &w, 0);
+	fixture_settle(f, 0);
+	/* Program, two reads, program, the last read. */
+	assert_int_equal(reads[3].done_ns, (181 + 580 + 60 + 1 + 5) * US);
+	assert_int_equal(reads[4].done_ns, (181 + 580 + 120 + 1 + 5) * US);
+	assert_int_equal(reads[5].done_ns, (181 + 2 * 580 + 180 + 1 + 5) * US);
+	flash_destroy(f);
+}
+
 static void trims_and_flushes_take_no_flash_time(void **state)
 {
 	struct flash *f = filled(&fixture_params);
@@ -273,9 +298,12 @@ static void trims_and_flushes_take_no_flash_time(void **state)
 	assert_int_equal(flash_where(f, 202), FLASH_NOWHERE);
 	assert_int_equal(flash_where(f, 203) == FLASH_NOWHERE, 0);
 	assert_int_equal(flash_stats(f).trimmed, 200);
+	/* They have no data any more that could be trimmed. */
+	fixture_do(f, &now, FLASH_TRIM, 2, 200);
+	assert_int_equal(flash_stats(f).trimmed, 201);
 	assert_int_equal(fixture_do(f, &now, FLASH_FLUSH, 0, 0), (1 + 3) * US);
 	/* One read may have mapped and unmapped pages. */
-	assert_int_equal(fixture_do(f, &now, FLASH_READ, 2, 2), READ_US * US);
+	assert_int_equal(fixture_do(f, &now, FLASH_READ, 202, 2), READ_US * US);
 	flash_destroy(f);
 }
 
@@ -479,6 +507,7 @@ int main(void)
 		cmocka_unit_test(a_full_buffer_delays_writes),
 		cmocka_unit_test(a_read_waits_for_a_program),
 		cmocka_unit_test(read_burst_reads_pass_a_program),
+		cmocka_unit_test(read_burst_counts_for_each_program),
 		cmocka_unit_test(trims_and_flushes_take_no_flash_time),
 		cmocka_unit_test(times_do_not_depend_on_the_calls),
 		cmocka_unit_test(the_budget_limits_a_call),
