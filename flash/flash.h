@@ -61,11 +61,15 @@ enum flash_op {
 /* The FTL is hidden in the drive, or the machine's driver keeps it. */
 enum flash_ftl {
 	FLASH_FTL_DEVICE,	/* drive-managed, as in an NVMe drive */
-	FLASH_FTL_HOST,		/* host-managed: a scheduler may ask for owners */
+	/*
+	 * Host-managed.  A scheduler may ask for owners, and the driver keeps
+	 * the queues of the planes: flash_cmd.ahead.
+	 */
+	FLASH_FTL_HOST,
 };
 
 /*
- * The caller's memory.  The caller sets the first four members, flash_submit()
+ * The caller's memory.  The caller sets the first five members, flash_submit()
  * the others.  page + pages is at most flash_pages().
  */
 struct flash_cmd {
@@ -73,6 +77,7 @@ struct flash_cmd {
 	u32 pages;		/* number of pages; 0 for FLASH_FLUSH alone */
 	u32 owner;		/* the owner that is charged, or FLASH_NO_OWNER */
 	u8 op;			/* enum flash_op */
+	bool ahead;		/* FLASH_FTL_HOST: its reads go before others */
 	u64 submit_ns;
 	u64 done_ns;
 	struct flash_cmd *next;	/* next command that is done, or NULL */

@@ -27,6 +27,10 @@
  * more end at 61, 121 and 181.  The unit has the channel until 261 and is
  * programmed until 761.  The fourth read leaves the plane at 821.
  *
+ * If the driver keeps the map (FLASH_FTL_HOST), the queues of the planes are its
+ * own.  There the reads of commands with cmd.ahead go before all others that
+ * have not started, in the order of their arrival.
+ *
  * Time for owners.  A read is charged to the owner of its command here.
  * Planes' time for GC is added to owed_ns, and buffer.c charges it to pages
  * written.
@@ -96,14 +100,36 @@ static void op_give(struct flash *f, struct flash_read *op)
 	controller_retry(f);
 }
 
-static void plane_append(struct flash_plane *pl, struct flash_read *op)
+/* Puts @op behind @before, or first if that is NULL. */
+static void plane_insert(struct flash_plane *pl, struct flash_read *before,
+			 struct flash_read *op)
 {
-	op->next = NULL;
-	if (pl->first)
-		pl->last->next = op;
+	struct flash_read **link = before ? &before->next : &pl->first;
+
+	op->next = *link;
+	*link = op;
+	if (!op->next)
+		pl->last = op;
+}
+
+/* Returns the last of those that are being read or go ahead, or NULL. */
+static struct flash_read *plane_ahead(const struct flash_plane *pl)
+{
+	struct flash_read *op = pl->busy ? pl->first : NULL;
+	struct flash_read *next = op ? op->next : pl->first;
+
+	for (; next && next->cmd->ahead; next = next->next)
+		op = next;
+	return op;
+}
+
+static void plane_queue(const struct flash *f, struct flash_plane *pl,
+			struct flash_read *op)
+{
+	if (f->mode == FLASH_FTL_HOST && op->cmd->ahead)
+		plane_insert(pl, plane_ahead(pl), op);
 	else
-		pl->first = op;
-	pl->last = op;
+		plane_insert(pl, pl->first ? pl->last : NULL, op);
 }
 
 static bool op_writes(const struct flash_read *op)
@@ -339,7 +365,7 @@ void pipeline_read(struct flash *f, struct flash_plane *pl,
 
 	op->cmd = cmd;
 	op->pages = pages;
-	plane_append(pl, op);
+	plane_queue(f, pl, op);
 	pipeline_run_die(f, &f->die[pl->die]);
 }
 

@@ -28,6 +28,15 @@ void mqfair_host_ftl_unregister(struct mqfair_host_ftl *ftl)
 }
 EXPORT_SYMBOL_GPL(mqfair_host_ftl_unregister);
 
+bool mqfair_host_ftl_goes_ahead(const struct request *rq)
+{
+	const struct request_host *r = mqfair_rq_is_ours(rq) ? rq_host(rq) :
+							       NULL;
+
+	return r && (r->io.flags & IO_URGENT);
+}
+EXPORT_SYMBOL_GPL(mqfair_host_ftl_goes_ahead);
+
 static struct mqfair_host_ftl *host_ftl_find(const struct gendisk *disk)
 {
 	struct mqfair_host_ftl *ftl;

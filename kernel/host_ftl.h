@@ -9,6 +9,11 @@
  * The scheduler of that disk can then charge each cgroup for the garbage
  * collection that it causes, and each request its true cost.
  *
+ * Such a driver also keeps a queue for each plane, and may order it.  The
+ * requests that a scheduler let pass all others go ahead there too:
+ * mqfair_host_ftl_goes_ahead().  So a tenant that keeps few requests does not
+ * wait behind those of others inside the drive.
+ *
  * An *owner* is the number by which a driver counts a cgroup.  The owner of a
  * request is host_ftl_owner_of() the cgroup of its bio, asked when the request
  * reaches the driver.  Owner 0 is no cgroup.  A cgroup that has been removed
@@ -69,6 +74,13 @@ void mqfair_host_ftl_register(struct mqfair_host_ftl *ftl);
 
 /* Call after the disk is gone. */
 void mqfair_host_ftl_unregister(struct mqfair_host_ftl *ftl);
+
+/*
+ * Does @rq, which has reached the driver, go before others in queues that the
+ * driver keeps?  It does if the scheduler let it pass all others.  False for a
+ * request of another scheduler.  Any context, while the driver has @rq.
+ */
+bool mqfair_host_ftl_goes_ahead(const struct request *rq);
 
 /*
  * The pages of @f, for sched.map.flow_pages.  A request or the active list keeps

@@ -59,6 +59,7 @@ static void flash_start(struct device *d, struct device_cmd *cmd)
 		.page = min(cmd->page, flash_pages(f) - pages),
 		.pages = pages,
 		.owner = cmd->owner,
+		.ahead = cmd->ahead,
 	};
 	flash_submit(f, &cmd->flash, d->timeline->now);
 	flash_expect(d);

@@ -42,6 +42,7 @@ struct device_cmd {
 	u32 bytes;
 	bool write;
 	u32 page, owner;		/* set by the caller, for a drive */
+	bool ahead;			/* the same: flash_cmd.ahead */
 	struct flash_cmd flash;
 };
 

@@ -136,6 +136,7 @@ static void io_start(struct host_io *hio)
 {
 	hio->cmd.page = hio->page;
 	hio->cmd.owner = hio->flow->id;
+	hio->cmd.ahead = hio->io.flags & IO_URGENT;
 	device_start(&host_of(hio)->device, &hio->cmd, hio->io.op == IO_WRITE,
 		     hio->io.bytes);
 }

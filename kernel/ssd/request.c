@@ -158,6 +158,7 @@ static void ssd_submit(struct ssd_drive *d, struct request *rq)
 	now = ktime_get_ns();
 	/* owner.c explains why this needs the lock. */
 	r->cmd.owner = owner_of_request(rq);
+	r->cmd.ahead = mqfair_host_ftl_goes_ahead(rq);
 	list_add_tail(&r->node, &d->outstanding);
 	flash_submit(d->flash, &r->cmd, now);
 	next = flash_next_ns(d->flash);

@@ -32,6 +32,10 @@
  * throughput.  It also holds for writes, which a buffer acknowledges: a limit on
  * their number does not limit the work of the dies.
  *
+ * Drives whose map the host keeps.  Their driver has a queue for each plane, and
+ * puts urgent requests first there.  Requests that pass are urgent.  So the
+ * reader above is slowed 1.3 times without any loss.
+ *
  * The parts
  *   look	Every two mean times in the drive (LOOK_LEAST_NS at least, and
  *		until as many requests are done as are inside), tick
@@ -75,8 +79,8 @@
  * look, so it takes longer than the drive's queues to change.
  *
  * Limits.  A drive that becomes faster, but so little that the requests inside
- * do not halve, is used at its old rate until the next probe.  Which plane a
- * request needs is known to the drive alone.
+ * do not halve, is used at its old rate until the next probe.  A drive-managed
+ * drive does not tell which plane a request needs.
  *
  * Sources: the throughput of a queue against its delay: Kleinrock, Power and
  * deterministic rules of thumb, ICC 1979.  Maximum rate and minimum delay,

@@ -26,14 +26,15 @@ const struct flash_params fixture_params = {
 	.read_burst = 2,
 };
 
-struct flash *fixture_create(const struct flash_params *p, u32 blocks)
+struct flash *fixture_create_ftl(const struct flash_params *p, u32 blocks,
+				 enum flash_ftl ftl)
 {
 	struct flash_config c = {
 		.params = p,
 		.bytes = (u64)blocks * flash_nr_dies(p) * flash_block_pages(p) *
 			 p->page_bytes,
 		.owners = 1000,
-		.ftl = FLASH_FTL_HOST,
+		.ftl = ftl,
 	};
 	const char *wrong = flash_config_wrong(&c);
 	struct flash *f = flash_create(&c);
@@ -42,6 +43,11 @@ struct flash *fixture_create(const struct flash_params *p, u32 blocks)
 		fprintf(stderr, "fixture: %s\n", wrong);
 	port_assert(f);
 	return f;
+}
+
+struct flash *fixture_create(const struct flash_params *p, u32 blocks)
+{
+	return fixture_create_ftl(p, blocks, FLASH_FTL_HOST);
 }
 
 void fixture_fill(struct flash *f, u32 owner)

@@ -31,6 +31,8 @@ extern const struct flash_params fixture_params;
  * program on an error.  The caller destroys the drive.
  */
 struct flash *fixture_create(const struct flash_params *p, u32 blocks);
+struct flash *fixture_create_ftl(const struct flash_params *p, u32 blocks,
+				 enum flash_ftl ftl);
 
 /* Writes every page once, in order, without time. */
 void fixture_fill(struct flash *f, u32 owner);

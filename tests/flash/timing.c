@@ -73,6 +73,36 @@ static void one_read(void **state)
 	flash_destroy(f);
 }
 
+/* The first read has the plane; the third goes before the second. */
+static void reads_that_go_ahead_pass_others_at_a_plane(void **state)
+{
+	static const u64 done_us[2][4] = {
+		/* device: in turn; the plane is free after each channel time */
+		{ READ_US, READ_US + 60, READ_US + 120, READ_US + 180 },
+		/* host */
+		{ READ_US, READ_US + 180, READ_US + 60, READ_US + 120 },
+	};
+	enum flash_ftl ftl;
+	u32 i;
+
+	(void)state;
+	for (ftl = FLASH_FTL_DEVICE; ftl <= FLASH_FTL_HOST; ftl++) {
+		struct flash_cmd cmd[4];
+		struct flash *f = fixture_create_ftl(&fixture_params, 8, ftl);
+
+		fixture_fill(f, 1);
+		for (i = 0; i < ARRAY_SIZE(cmd); i++) {
+			cmd[i] = read_of(0, 1);
+			cmd[i].ahead = i >= 2;
+			flash_submit(f, &cmd[i], 0);
+		}
+		fixture_settle(f, 0);
+		for (i = 0; i < ARRAY_SIZE(cmd); i++)
+			assert_int_equal(cmd[i].done_ns, done_us[ftl][i] * US);
+		flash_destroy(f);
+	}
+}
+
 static void pages_of_one_flash_page_are_read_at_once(void **state)
 {
 	struct flash *f = filled(&fixture_params);
@@ -494,6 +524,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_read),
+		cmocka_unit_test(reads_that_go_ahead_pass_others_at_a_plane),
 		cmocka_unit_test(pages_of_one_flash_page_are_read_at_once),
 		cmocka_unit_test(a_plane_reads_one_at_a_time),
 		cmocka_unit_test(planes_read_together_and_share_the_channel),

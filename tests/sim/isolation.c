@@ -35,6 +35,7 @@ struct setting {
 	const struct sched_ops *ops;
 	u32 depth;		/* 0: found */
 	bool off;		/* isolation=0 */
+	enum flash_ftl ftl;	/* the drive keeps its map, or the host */
 };
 
 struct run {
@@ -42,12 +43,13 @@ struct run {
 	u64 paced_ns;
 };
 
-static struct flash *drive(u32 *pages)
+static struct flash *drive(enum flash_ftl ftl, u32 *pages)
 {
 	const struct flash_config config = {
 		.params = flash_model("980pro"),
 		.bytes = (u64)MODEL_MIB * MIB,
 		.owners = SCENE_TENANTS,
+		.ftl = ftl,
 	};
 	struct flash *f = flash_create(&config);
 	struct flash_fill fill = { .seed = 1, .shuffled = true };
@@ -115,7 +117,7 @@ static void play(struct test_case *t, const struct setting *setting,
 	struct flash *f;
 	u32 i, pages;
 
-	f = drive(&pages);
+	f = drive(setting->ftl, &pages);
 	p.device.flash = f;
 	set_defaults(setting->ops, &p.sched);
 	if (setting->off)
@@ -286,6 +288,29 @@ static void test_visit(struct test_case *t)
 }
 
 /*
+ * The host keeps the queues of the planes.  The reader's requests go ahead there
+ * too, which costs no throughput.
+ */
+static void test_host_ftl(struct test_case *t)
+{
+	const struct setting own = { .ops = t->ops, .ftl = FLASH_FTL_HOST };
+	const struct setting fifo = { .ops = &fifo_ops,
+				      .depth = DEPTH_MAX,
+				      .off = true,
+				      .ftl = FLASH_FTL_HOST };
+	struct run r, n;
+	u64 gain;
+
+	play(t, &fifo, case_a, 2, &once, 1, &n);
+	play(t, &own, case_a, 2, &once, 1, &r);
+	expect_isolated(t, "host", &r.window[0], &n.window[0], 970);
+	gain = permille(r.window[0].bytes[0], n.window[0].bytes[0]);
+	if (gain < 7000)
+		case_fail(t, "host: the reader does %llu permille of none's",
+			  gain);
+}
+
+/*
  * Others that ask for little when the drive is paced, and later for much.  The
  * first capacity is far too low for them.
  */
@@ -401,6 +426,7 @@ static void test_slower_drive(struct test_case *t)
 
 const struct test isolation_tests[] = {
 	{ "isolation/reader", test_reader, true },
+	{ "isolation/host-ftl", test_host_ftl, true },
 	{ NULL, NULL, false },
 };
 
