@@ -30,9 +30,14 @@ EXPORT_SYMBOL_GPL(mqfair_host_ftl_unregister);
 
 bool mqfair_host_ftl_goes_ahead(const struct request *rq)
 {
-	const struct request_host *r = mqfair_rq_is_ours(rq) ? rq_host(rq) :
-							       NULL;
+	const struct elevator_queue *e = rq->q->elevator;
+	const struct request_host *r;
 
+	/* While the driver has the request, the elevator stays. */
+	if (!e || e->type->elevator_owner != THIS_MODULE ||
+	    !mqfair_rq_is_ours(rq))
+		return false;
+	r = rq_host(rq);
 	return r && (r->io.flags & IO_URGENT);
 }
 EXPORT_SYMBOL_GPL(mqfair_host_ftl_goes_ahead);
