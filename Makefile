@@ -27,12 +27,15 @@ BTF     ?= $(if $(filter $(shell uname -r),$(RELEASE)),$(wildcard /sys/kernel/bt
 LIBDIR    = $(DESTDIR)$(PREFIX)/lib/mqfair
 BINDIR    = $(DESTDIR)$(PREFIX)/bin
 MANDIR    = $(DESTDIR)$(PREFIX)/share/man/man8
-MODULEDIR = $(DESTDIR)/lib/modules/$(RELEASE)/updates
 
 KERNEL_PROFILE = $(if $(KERNEL),kernels)
 
 BUILD_MODULE = /usr/bin/python3 kernel/build --headers $(HEADERS) $(if $(BTF),--btf $(BTF)) \
 	--out build/module/$(RELEASE)
+INSTALL_MODULE = /usr/bin/python3 kernel/install --root "$(DESTDIR)" --release $(RELEASE)
+# The modules of all kernels, unless the user names one.
+REMOVE_MODULES = /usr/bin/python3 kernel/install --root "$(DESTDIR)" --remove \
+	$(if $(filter command environment,$(firstword $(origin RELEASE))),--release $(RELEASE))
 
 .DEFAULT_GOAL := help
 .PHONY: help new demo bench instructions experiments test test-slow mutate module shell check-style man bootstrap \
@@ -105,7 +108,9 @@ man: ## write the man pages of the command to build/man/
 bootstrap: ## install missing packages on this host (Debian 12), as make test does
 	lab/bootstrap test
 
-install: install-command install-module ## install the command and the module for RELEASE (root)
+# The module comes first: without it the command has no use.
+install: install-module ## install the module for RELEASE and the command (root)
+	$(MAKE) --no-print-directory install-command
 
 install-command: man ## install the command and its man pages alone (root)
 	install -d $(LIBDIR) $(BINDIR) $(MANDIR)
@@ -116,21 +121,20 @@ install-command: man ## install the command and its man pages alone (root)
 	chmod 755 $(BINDIR)/mqfair
 
 install-module: ## install mqfair.ko for RELEASE alone (root)
+	$(INSTALL_MODULE) --check
 	$(BUILD_MODULE)
-	install -d $(MODULEDIR)
-	install -m644 build/module/$(RELEASE)/mqfair.ko $(MODULEDIR)
-	$(if $(DESTDIR),,depmod $(RELEASE))
+	$(INSTALL_MODULE) build/module/$(RELEASE)/mqfair.ko
 
-install-ssd: install-module ## install mqfair.ko and the virtual SSD, mqfair-ssd.ko, for RELEASE (root)
+install-ssd: ## install mqfair.ko and the virtual SSD, mqfair-ssd.ko, for RELEASE (root)
+	$(INSTALL_MODULE) --check
 	$(BUILD_MODULE) --with-ssd
-	install -m644 build/module/$(RELEASE)/mqfair-ssd.ko $(MODULEDIR)
-	$(if $(DESTDIR),,depmod $(RELEASE))
+	$(INSTALL_MODULE) build/module/$(RELEASE)/mqfair.ko build/module/$(RELEASE)/mqfair-ssd.ko
 
-uninstall: ## remove the command and both modules
+uninstall: ## remove the command, and both modules for every kernel, or for RELEASE (root)
+	$(REMOVE_MODULES)
 	$(RM) -r $(LIBDIR)
 	$(RM) $(MANDIR)/mqfair.8.gz $(MANDIR)/mqfair-*.8.gz
-	$(RM) $(BINDIR)/mqfair $(MODULEDIR)/mqfair.ko $(MODULEDIR)/mqfair-ssd.ko
-	$(if $(DESTDIR),,depmod $(RELEASE))
+	$(RM) $(BINDIR)/mqfair
 
 clean: ## remove build/; the cache with fetched files stays
 	$(RM) -r build

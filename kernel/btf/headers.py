@@ -20,16 +20,30 @@ _COMMON_SUFFIX = "-common"
 _OUTER_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
 
 
+def _release_in(build: Path) -> str:
+    """Returns the release in /lib/modules/RELEASE/build; that of this machine for other paths."""
+    inside = build.name == "build" and build.parent.parent.name == "modules"
+    return build.parent.name if inside else os.uname().release
+
+
 class Headers:
     """The build tree named by --headers (…/linux-headers-X-amd64 or /lib/modules/X/build)."""
 
     def __init__(self, build: Path) -> None:
         self.build = build.resolve()
+        if not self.build.is_dir():
+            release = _release_in(build)
+            raise GenerateError(
+                f"{build}: no headers of the kernel {release}: apt install linux-headers-{release} "
+                f"(Debian, Ubuntu), dnf install kernel-devel-{release} (Fedora, RHEL), or name "
+                "their build tree with --headers (make: HEADERS=FOLDER)"
+            )
         for name in ("Makefile", ".config", "Module.symvers"):
             if not (self.build / name).is_file():
                 raise GenerateError(
                     f"{build}: no {name} in it: name the build tree of the target kernel's headers "
-                    "package, for instance /lib/modules/$(uname -r)/build"
+                    "package with --headers (make: HEADERS=FOLDER), for instance "
+                    "/usr/src/linux-headers-$(uname -r)"
                 )
 
     @cached_property

@@ -420,7 +420,7 @@ def test_a_source_that_is_not_there(tree, tmp_path):
 def test_headers_that_are_none(tree, tmp_path):
     message = one_line(run_generate(tree.vmlinux, tmp_path, tmp_path / "out"))
     assert str(tmp_path) in message
-    assert "/lib/modules/$(uname -r)/build" in message
+    assert "/usr/src/linux-headers-$(uname -r)" in message
 
 
 @pytest.fixture
