@@ -318,7 +318,7 @@ class Enabler:
             return
         name = self.plan.scheduler
         path = self.disk.scheduler_file
-        refused = "see the reason in the kernel log (dmesg)"
+        refused = kmod.not_loaded(self.fs)
         # The block layer resets nr_requests at every switch, so an undone switch must restore it.
         tags = self.disk.nr_requests()
         if tags is not None:

@@ -129,6 +129,13 @@ class Fs:
                 raise Failure(f"cannot read {path}: {describe(error, {})}") from error
             return None
 
+    def bytes_if_any(self, path: str) -> bytes | None:
+        """The content of a file, or None if it cannot be read."""
+        try:
+            return self.host_path(path).read_bytes()
+        except OSError:
+            return None
+
     def write(self, path: str, value: str, hints: Mapping[int, str] | None = None) -> None:
         """Writes @value in one system call and retries while the kernel answers EBUSY.
 

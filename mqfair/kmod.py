@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kernel module: whether it is loaded or installed, its version, and hints if it is not."""
+"""The kernel module: whether it is loaded, installed and signed, and hints if it is not."""
 
-from mqfair.blockdev import Disk, Selector
+import gzip
+import lzma
+import zlib
+
+from mqfair.blockdev import Disk, Selector, active_word
 from mqfair.errors import Failure
 from mqfair.fs import Fs
 from mqfair.schedulers import SCHEDULERS
 
 MODULE = "mqfair"
+
+SIG_ENFORCE = "/sys/module/module/parameters/sig_enforce"
+LOCKDOWN = "/sys/kernel/security/lockdown"
+# The last bytes of a signed module.
+_SIGNED = b"~Module signature appended~\n"
 
 
 def loaded(fs: Fs) -> bool:
@@ -46,6 +55,9 @@ def require_available(disk: Disk, selector: Selector, scheduler: str) -> None:
     if not loaded(fs):
         if not autoloads(fs, scheduler):
             raise Failure(f"cannot enable {scheduler} on {disk.name}: {missing(fs)}")
+        refused = unsigned(fs)
+        if refused:
+            raise Failure(f"cannot enable {scheduler} on {disk.name}: {refused}")
         return
     zoned = fs.read_if_any(disk.queue("zoned"))
     if zoned and zoned.strip() != "none":
@@ -66,8 +78,66 @@ def missing(fs: Fs) -> str:
     )
 
 
+def file(fs: Fs) -> str | None:
+    """The file that modprobe loads; None if depmod knows none."""
+    folder = _modules_dir(fs)
+    for line in (fs.read_if_any(f"{folder}/modules.dep") or "").splitlines():
+        name = line.partition(":")[0]
+        if name.rpartition("/")[2].partition(".")[0] == MODULE:
+            return name if name.startswith("/") else f"{folder}/{name}"
+    return None
+
+
+def _signatures_required(fs: Fs) -> str | None:
+    """The setting by which the kernel loads only signed modules; None if it loads all."""
+    if (fs.read_if_any(SIG_ENFORCE) or "").strip() == "Y":
+        return "module.sig_enforce=1"
+    lockdown = active_word(fs.read_if_any(LOCKDOWN) or "none")
+    return None if lockdown == "none" else f"lockdown={lockdown}, as under Secure Boot"
+
+
+def _signed(fs: Fs, path: str) -> bool | None:
+    """Whether the module at @path has a signature; None if that is unknown."""
+    data = fs.bytes_if_any(path)
+    try:
+        if data is not None and path.endswith(".xz"):
+            data = lzma.decompress(data)
+        elif data is not None and path.endswith(".gz"):
+            data = gzip.decompress(data)
+    except (lzma.LZMAError, OSError, EOFError, zlib.error):
+        return None
+    return None if data is None or path.endswith(".zst") else data.endswith(_SIGNED)
+
+
+def unsigned(fs: Fs) -> str | None:
+    """Words about a module that this kernel refuses for lack of a signature; None if there is no
+    such refusal."""
+    cause = _signatures_required(fs)
+    path = file(fs)
+    if cause is None or path is None or loaded(fs) or _signed(fs, path) is not False:
+        return None
+    return (
+        f"this kernel loads only signed modules ({cause}), and {path} has no signature: install it"
+        " with dkms, which signs it, then `mokutil --import /var/lib/dkms/mok.pub` and restart"
+    )
+
+
+def not_loaded(fs: Fs) -> str:
+    """The advice after the kernel has refused to load the module or to switch to a scheduler."""
+    cause = _signatures_required(fs)
+    if cause is None or loaded(fs):
+        return "see the reason in the kernel log (dmesg)"
+    return (
+        f"this kernel loads only modules with a key that it knows ({cause}):"
+        f" `modinfo -F signer {MODULE}` names the key, `mokutil --import` enrols it"
+    )
+
+
 def hint(fs: Fs) -> str:
     """The hint for a machine on which the module is not loaded."""
     if autoloads(fs, SCHEDULERS[0]):
-        return f"module {MODULE} is not loaded: `modprobe {MODULE}` or `mqfair enable DEVICE`"
+        return (
+            unsigned(fs)
+            or f"module {MODULE} is not loaded: `modprobe {MODULE}` or `mqfair enable DEVICE`"
+        )
     return missing(fs)
