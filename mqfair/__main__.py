@@ -3,6 +3,7 @@
 
 import argparse
 import contextlib
+import errno
 import importlib
 import os
 import sys
@@ -19,6 +20,8 @@ EXIT_FAILURE = 1
 EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
+
+WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 @dataclass(frozen=True)
@@ -137,7 +140,9 @@ def _run(argv: Sequence[str]) -> int:
         status: int = args.main(args)
         return status
     finally:
-        sys.stdout.flush()
+        # There is no standard output after `>&-`.
+        if sys.stdout is not None:
+            sys.stdout.flush()
 
 
 def _discard_stdout() -> None:
@@ -148,20 +153,39 @@ def _discard_stdout() -> None:
         os.close(null)
 
 
+def _complain(message: str) -> None:
+    with contextlib.suppress(OSError):
+        print(f"mqfair: {message}", file=sys.stderr, flush=True)
+
+
+def _described(error: OSError) -> str:
+    """An error of the operating system that no verb has foreseen. One without a file is that of
+    standard output, if its number is one of those of a write."""
+    reason = error.strerror or str(error)
+    if error.filename is None and error.errno in WRITE_ERRORS:
+        return f"cannot write to standard output: {reason}: the output is incomplete"
+    return f"{error.filename}: {reason}" if error.filename else reason
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(sys.argv[1:] if argv is None else argv)
     except UsageError as error:
-        print(f"mqfair: {error}", file=sys.stderr)
+        _complain(str(error))
         return EXIT_USAGE
     except Failure as error:
-        print(f"mqfair: {error}", file=sys.stderr)
+        _complain(str(error))
         return EXIT_FAILURE
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interrupt:
+        _complain("; ".join(["interrupted", *map(str, interrupt.args)]))
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         _discard_stdout()
         return EXIT_BROKEN_PIPE
+    except OSError as error:
+        _discard_stdout()
+        _complain(_described(error))
+        return EXIT_FAILURE
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ def print_json(value: object) -> None:
 
 def paint(text: str, colour: str) -> str:
     """@text in @colour on a terminal; unchanged elsewhere, and where NO_COLOR is set."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+    if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return text
     return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m"
 

@@ -59,7 +59,15 @@ def test_bad_command_line_is_one_line_and_status_2(run, argv, said):
     [
         (UsageError("bad word"), 2, "mqfair: bad word\n"),
         (Failure("refused"), 1, "mqfair: refused\n"),
-        (KeyboardInterrupt(), 130, ""),
+        (KeyboardInterrupt(), 130, "mqfair: interrupted\n"),
+        (KeyboardInterrupt("all is as before"), 130, "mqfair: interrupted; all is as before\n"),
+        (
+            OSError(28, "No space left on device"),
+            1,
+            "mqfair: cannot write to standard output: No space left on device: the output is"
+            " incomplete\n",
+        ),
+        (FileNotFoundError(2, "No such file", "/a"), 1, "mqfair: /a: No such file\n"),
     ],
 )
 def test_exit_statuses(run, monkeypatch, raised, status, said):
@@ -99,6 +107,49 @@ def test_broken_pipe_is_quiet(machine, tmp_path, argv):
     os.close(writer)
     assert process.returncode == 141
     assert process.stderr == b""
+
+
+def output_to(path, tmp_path, *argv):
+    """The command with its output in the file @path; without one if @path is None."""
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    shell = f'exec "$@" >{path or "&-"}'
+    return subprocess.run(
+        ["/bin/sh", "-c", shell, "sh", sys.executable, "-m", "mqfair", *argv],
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=CHECKOUT,
+        env={**env, "MQFAIR_ROOT": str(tmp_path)},
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("argv", [["status"], ["status", "--json"], ["--help"], ["--version"]])
+def test_a_full_disk_is_one_line(machine, tmp_path, argv):
+    machine.disk()
+    done = output_to("/dev/full", tmp_path, *argv)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "mqfair: cannot write to standard output: No space left on device: the output is"
+        " incomplete\n"
+    )
+
+
+def test_more_output_than_a_buffer_on_a_full_disk(machine, tmp_path):
+    """The error comes from print() and not from the flush at the end."""
+    for number in range(300):
+        machine.disk(f"nvme{number}n1", f"259:{number}")
+    done = output_to("/dev/full", tmp_path, "status", "--json")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+
+
+@pytest.mark.parametrize("argv", [["status"], ["weight", "prod"]])
+def test_a_closed_output_is_no_error(machine, tmp_path, argv):
+    machine.install_module()
+    machine.disk(active="mqfq")
+    machine.cgroup("prod", weight="default 900")
+    done = output_to(None, tmp_path, *argv)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def without_packages(*argv, **kwargs):
