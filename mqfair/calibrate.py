@@ -40,6 +40,7 @@ from mqfair.knee import (
     reach,
 )
 from mqfair.output import table
+from mqfair.signals import ENDING, die_with_parent
 
 # The smallest size comes last, because T is found with it.
 SIZES_KIB = (64, 16, 4)
@@ -74,7 +75,6 @@ SETTLE_LEAST_S = 0.03
 
 SECTOR = 512
 FIO_START_S = 30.0
-_STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True)
@@ -219,6 +219,7 @@ class Load:
             cwd=tempfile.gettempdir(),
             # In a session of its own fio does not get the terminal's Ctrl-C.
             start_new_session=True,
+            preexec_fn=die_with_parent,  # noqa: PLW1509 -- there is one thread
         )
 
     def await_start(self) -> None:
@@ -370,7 +371,7 @@ class Calibrator:
             "norandommap": 1,
             "randrepeat": 0,
             "time_based": 1,
-            # stop() kills fio; the limit is for the case that this program is killed.
+            # stop() kills fio, as the kernel does if this program is killed.
             "runtime": self._seconds + round(FIO_START_S),
         }
         flags = ["--readonly", "--eta=never"]
@@ -535,7 +536,7 @@ _interruption = _Interruption()
 def interrupted_once() -> Iterator[None]:
     """A signal during the block raises KeyboardInterrupt at its next sleep, or at its end."""
     _interruption.forget()
-    before = {one: signal.signal(one, _interruption.heed) for one in _STOPPING}
+    before = {one: signal.signal(one, _interruption.heed) for one in ENDING}
     try:
         yield
         _interruption.check()

@@ -25,6 +25,7 @@ from mqfair.fs import Fs
 from mqfair.lock import locked
 from mqfair.output import add_dry_run_argument, add_json_argument, print_json
 from mqfair.schedulers import SCHEDULERS
+from mqfair.signals import guarded
 
 EPILOG = """\
 The settings last until the device is removed or gets another scheduler, or the machine restarts.
@@ -280,8 +281,7 @@ class Enabler:
                 self._require_kept()
             raise Failure(f"{failure}; {self.journal.undo()}") from failure
         except KeyboardInterrupt:
-            self.journal.undo()
-            raise
+            raise KeyboardInterrupt(self.journal.undo()) from None
         if not self.fs.dry_run:
             self.settings = self.disk.tunables()
             self._require_kept()
@@ -309,9 +309,14 @@ class Enabler:
                 self.journal.old.append((path, setting(self.fs.read(path), value)))
         self.run()
         try:
-            yield
-        finally:
+            with guarded(self.journal.restore):
+                yield
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(self.journal.undo()) from None
+        except BaseException:
             self.journal.restore()
+            raise
+        self.journal.restore()
 
     def _set_scheduler(self) -> None:
         if not self._switches():

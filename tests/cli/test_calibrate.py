@@ -5,13 +5,18 @@ A fake device is a function from a setting to a throughput; its noise is seeded.
 """
 
 import itertools
+import multiprocessing
+import os
 import random
 import signal
 import sys
+import time
+from pathlib import Path
 
 import pytest
 
 from mqfair import calibrate
+from mqfair.__main__ import main
 from mqfair.calibrate import SIZES_KIB, THRESHOLDS_KB
 from mqfair.errors import Failure
 from mqfair.knee import (
@@ -425,7 +430,9 @@ def test_interrupted(host, drive, run, how):
     before = host.snapshot()
     handlers = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
     drive.on_rate = lambda: signal.raise_signal(how)
-    assert run("enable", "nvme0n1", "--calibrate").code == 130
+    result = run("enable", "nvme0n1", "--calibrate")
+    assert result.code == 130
+    assert result.err.endswith("\nmqfair: interrupted; all settings are as before\n")
     assert drive.running == 0
     assert host.stores[-2:] == [
         f"write 'none' to '{QUEUE}/scheduler'",
@@ -433,6 +440,40 @@ def test_interrupted(host, drive, run, how):
     ]
     assert host.snapshot() == before
     assert {one: signal.getsignal(one) for one in handlers} == handlers
+
+
+def test_killed(host, drive):
+    """SIGKILL leaves no clean-up to this program: its guardian restores the disk."""
+    host.put(f"{QUEUE}/nr_requests", "77")
+    before = host.snapshot()
+    drive.on_rate = lambda: os.kill(os.getpid(), signal.SIGKILL)
+    program = multiprocessing.get_context("fork").Process(
+        target=main, args=(["enable", "nvme0n1", "--calibrate"],)
+    )
+    program.start()
+    program.join(60)
+    assert program.exitcode == -signal.SIGKILL
+    deadline = time.monotonic() + 30
+    while host.snapshot() != before:
+        assert time.monotonic() < deadline, host.snapshot()
+
+
+def test_fio_dies_with_a_killed_program(disk, tmp_path):
+    pid = tmp_path / "pid"
+
+    def measure():
+        load = calibrate.Load(disk, ["sleep", "600"])
+        pid.write_text(str(load._fio.pid))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    program = multiprocessing.get_context("fork").Process(target=measure)
+    program.start()
+    program.join(60)
+    process = Path("/proc") / pid.read_text() / "stat"
+    deadline = time.monotonic() + 30
+    # The process that reaps orphans may leave a zombie.
+    while process.exists() and process.read_text().split()[2] != "Z":
+        assert time.monotonic() < deadline, process.read_text()
 
 
 def test_interrupts_take_effect_only_during_a_sleep():

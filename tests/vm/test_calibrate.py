@@ -67,3 +67,17 @@ def test_an_interrupted_calibration_restores_the_disk():
         assert disk.scheduler == "none"
         assert disk.queue("nr_requests") == tags
         assert disk.in_flight() == 0
+
+
+def test_a_killed_calibration_restores_the_disk():
+    """The guardian restores the settings, and the kernel ends fio."""
+    with NullBlk(**SLOW) as disk:
+        disk.scheduler = "none"
+        tags = disk.queue("nr_requests")
+        argv = calibrate(disk, "--calibrate-time", "30")
+        with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as process:
+            wait_until(lambda: disk.in_flight() > 0, "fio reads")
+            process.kill()
+        wait_until(lambda: disk.scheduler == "none", "the scheduler is as before")
+        wait_until(lambda: disk.queue("nr_requests") == tags, "nr_requests is as before")
+        wait_until(lambda: disk.in_flight() == 0, "fio has ended")
