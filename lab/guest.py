@@ -49,6 +49,8 @@ _HERE = Path(__file__).resolve().parent
 _JOB_BYTES = 128 << 10
 _CAPTURE_BYTES = 16 << 20
 _CONSOLE_TAIL_LINES = 25
+# The longest wait for data at once. epoll takes no more than 24 days.
+_SELECT_MOST_S = 3600.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -415,7 +417,7 @@ class _Guest:
                 if remaining <= 0:
                     self._timed_out = True
                     return
-                for key, _ in selector.select(remaining):
+                for key, _ in selector.select(min(remaining, _SELECT_MOST_S)):
                     data = _read(key.fd)
                     if key.data == "keyboard":
                         channels["terminal"].sendall(data)

@@ -41,6 +41,8 @@ def request(args: argparse.Namespace) -> session.Request:
     """The validated command line; raises UsageError."""
     schedulers = parse_variants(args.schedulers) if args.schedulers is not None else ()
     cpus = _number("--cpus", args.cpus or ("1" if args.icount else "2"), 1, 8)
+    if args.on == HOST and args.device is None:
+        raise UsageError("--on host needs a drive of this host: add --device /dev/NAME")
     device = devices.parse_device(args.device or devices.default_device(cpus))
     on = args.on or (HOST if device.kind == devices.DRIVE else VM)
     runtime_s = _positive("--runtime", args.runtime) if args.runtime is not None else None
@@ -84,9 +86,12 @@ def _number(option: str, text: str, least: int, most: int) -> int:
 
 def _positive(option: str, text: str) -> float:
     with contextlib.suppress(ValueError):
-        if 0 < float(text) < float("inf"):
+        if 0 < float(text) <= jobfile.RUNTIME_MOST_S:
             return float(text)
-    raise UsageError(f"{option} {text}: use a number of seconds greater than 0")
+    raise UsageError(
+        f"{option} {text}: use a number of seconds greater than 0, at most"
+        f" {jobfile.RUNTIME_MOST_S:.0f}"
+    )
 
 
 def _tunables(words: Sequence[str], labels: Sequence[str]) -> dict[str, dict[str, str]]:

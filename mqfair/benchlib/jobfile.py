@@ -20,6 +20,8 @@ WEIGHT_MAX = 10000
 WEIGHT_DEFAULT = 100
 RAMP_DEFAULT_S = 1.0
 RUNTIME_DEFAULT_S = 5.0
+# Of one run: a week. Each I/O of a run is logged, so memory ends sooner.
+RUNTIME_MOST_S = 604_800.0
 
 GLOBAL = "global"
 
@@ -343,6 +345,10 @@ def _runtime_s(section: Section, path: str) -> float:
     seconds = RUNTIME_DEFAULT_S if option is None else _seconds(option, path)
     if option is not None and seconds <= 0:
         raise UsageError(f"{path}:{option.line}: {option}: use a time greater than 0")
+    if option is not None and seconds > RUNTIME_MOST_S:
+        raise UsageError(
+            f"{path}:{option.line}: {option}: use at most {RUNTIME_MOST_S:.0f} seconds, a week"
+        )
     return seconds
 
 

@@ -85,6 +85,8 @@ def test_runtime_and_tunables(job):
         (["--runtime", "-1"], "--runtime -1"),
         (["--runtime", "nan"], "--runtime nan"),
         (["--runtime", "inf"], "--runtime inf"),
+        (["--runtime", "1e9"], "--runtime 1e9: use a number of seconds greater than 0, at most"),
+        (["--on", "host"], "--on host needs a drive of this host: add --device /dev/NAME"),
         (["--nr-requests", "2"], "--nr-requests 2: use a number in 4.."),
         (["--tunable", "depth=1"], "write SCHEDULER.NAME=VALUE"),
         (["--tunable", "mqfq.depth=1"], "'mqfq' is not a scheduler with tunables in"),

@@ -193,6 +193,7 @@ def test_the_limits_of_the_range_are_valid(weight):
         ("[a]\ninclude other.fio\n", "j.fio:2: include is not supported"),
         ("[a]\ncgroup=a\nrw=read\nruntime=soon\n", "j.fio:4: runtime=soon"),
         ("[a]\ncgroup=a\nrw=read\nruntime=0\n", "j.fio:4: runtime=0"),
+        ("[a]\ncgroup=a\nrw=read\nruntime=300h\n", "j.fio:4: runtime=300h: use at most 604800"),
         (
             "[a]\ncgroup=p\nrw=read\n[b]\ncgroup=p/b\nrw=read\n",
             "j.fio:1: cgroup p does I/O and contains p/b",

@@ -5,14 +5,16 @@ import itertools
 import lzma
 import os
 import shutil
+import socket
 import struct
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
 
 import lab
-from lab import cache, chroot, initramfs, kernel, packages, qemu, tools
+from lab import cache, chroot, guest, initramfs, kernel, packages, qemu, tools
 from mqfair.__main__ import main
 
 CHANNELS = qemu.Channels(console=10, control=11, stdout=12, stderr=13)
@@ -233,6 +235,18 @@ def test_a_backing_file_without_a_name_ends_with_its_descriptor(monkeypatch, tmp
     with open(fd, "rb") as file:  # noqa: PTH123 -- a descriptor has no path
         assert file.seek(0, 2) == 1 << 20
     assert list((tmp_path / "drives").iterdir()) == []
+
+
+def test_a_time_limit_of_years_is_no_error():
+    """epoll takes at most 2^31 ms; the job of such a bench has a limit beyond that."""
+    reader, writer = socket.socketpair()
+    os.write(writer.fileno(), b"ready\n")
+    writer.close()
+    with reader, subprocess.Popen(["true"], stdout=subprocess.PIPE) as process:
+        spec = lab.GuestSpec(timeout_s=1e12)
+        guest._Guest(spec, None, "tcg", None)._relay(
+            process, {"control": reader}, None, time.monotonic()
+        )
 
 
 def test_a_file_that_is_no_kernel_image_is_refused():
