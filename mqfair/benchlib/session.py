@@ -27,7 +27,7 @@ from lab.errors import LabError, SpecError
 from lab.spec import GuestSpec
 from mqfair import __version__, kmod
 from mqfair.benchlib import device as devices
-from mqfair.benchlib import iocost, ssd
+from mqfair.benchlib import fiocheck, iocost, ssd
 from mqfair.benchlib.cgroups import BFQ_WEIGHT_MAX
 from mqfair.benchlib.device import DEFAULT_DEVICE, Device, check_drive, parse_device
 from mqfair.benchlib.jobfile import JobFile
@@ -54,6 +54,7 @@ from mqfair.benchlib.variant import (
     NONE,
     SCHEDULERS,
     is_ours,
+    merged_tunables,
     scheduler_of,
     schedulers_in,
 )
@@ -212,6 +213,8 @@ def check(request: Request) -> None:
         _check_module(request)
     if request.device.kind == devices.SSD:
         _check_ssd_module(request)
+    for job in request.jobs:
+        fiocheck.check(job)
 
 
 def _check_cpus(request: Request) -> None:
@@ -241,6 +244,7 @@ def _check_module(request: Request) -> None:
                     f"--schedulers: {request.module} has no scheduler {name}:"
                     f" use {', '.join(present)}, or run `make module`"
                 )
+        _check_tunables(request, request.module)
         return
     fs = Fs()
     for name in request.ours:
@@ -248,6 +252,19 @@ def _check_module(request: Request) -> None:
             raise UsageError(
                 f"scheduler {name}: no module: run `make module`, or name it with --module"
             )
+
+
+def _check_tunables(request: Request, module: Path) -> None:
+    """Raises UsageError for a tunable with a name that is nowhere in the module. The runner checks
+    the names again, for each scheduler, with the kernel's own list."""
+    data = module.read_bytes()
+    for label in filter(is_ours, request.schedulers):
+        for name in merged_tunables(label, request.tunables):
+            if name.encode() + b"\0" not in data:
+                raise UsageError(
+                    f"--schedulers {label}: {module.name} has no tunable {name}: use one of the"
+                    f" tunables of {scheduler_of(label)} in doc/"
+                )
 
 
 def _check_ssd_module(request: Request) -> None:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The virtual SSD as a device of the bench: the settings of --device ssd:..., and a drive that
-exists for the time of a block. The kernel checks the name of the model."""
+exists for the time of a block."""
 
 import contextlib
 import errno
@@ -22,6 +22,8 @@ DRIVE = f"{_DRIVES}/bench"
 _OWNERS = "/sys/kernel/debug/mqfair_ssd/ssd-bench/owners"
 _COMPLAINT = "mqfair-ssd: ssd-bench: "
 
+# The drives of flash/model.c.
+MODELS = ("p3700", "p4500", "980pro", "fabric", "four-dies")
 _NUMBERS: Mapping[str, tuple[int, int]] = {
     "size_mb": (1, 1 << 24),
     "queues": (1, 1024),
@@ -104,8 +106,8 @@ def _value(text: str, name: str, value: str) -> str:
     if name == PARTS:
         _check_parts(text, value)
         return value
-    if not value:
-        raise UsageError(f"--device {text}: {name}=: name a model, such as p4500")
+    if value not in MODELS:
+        raise UsageError(f"--device {text}: {name}={value}: use {', '.join(MODELS)}")
     return value
 
 

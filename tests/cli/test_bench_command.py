@@ -113,6 +113,27 @@ def test_refusals(job, words, says):
     assert says in refused(job, *words)
 
 
+@pytest.mark.parametrize(
+    ("option", "says"),
+    [
+        ("rw = bogus", ":3: fio does not accept 'rw=bogus': use read, write, trim, randread"),
+        ("rw=read\nnosuch=3", ":4: fio does not accept 'nosuch=3': see `fio --cmdhelp=all`"),
+        ("rw=read\nbs=x  # big", ":4: fio does not accept 'bs=x': see"),
+    ],
+)
+def test_options_that_fio_refuses_are_found_before_the_guest_boots(tmp_path, option, says):
+    if session.shutil.which("fio") is None:
+        pytest.skip("fio is not installed")
+    path = tmp_path / "j.fio"
+    path.write_text(f"[a]\ncgroup=a\n{option}\n")
+    assert refused(str(path)).startswith(f"{path}{says}")
+
+
+def test_the_examples_are_accepted():
+    for path in sorted((session.ROOT / "examples").glob("*.fio")):
+        session.check(request(str(path)))
+
+
 @pytest.fixture
 def checkout(monkeypatch, tmp_path):
     """An empty checkout, and a function that makes a module in it with the given schedulers."""
@@ -124,7 +145,11 @@ def checkout(monkeypatch, tmp_path):
     def built(*names):
         module = tmp_path / "build/module/6.1.0/mqfair.ko"
         module.parent.mkdir(parents=True, exist_ok=True)
-        module.write_bytes(b"\x7fELF" + b"".join(b"alias=%b-iosched\0" % n.encode() for n in names))
+        module.write_bytes(
+            b"\x7fELF"
+            + b"depth\0caps\0"
+            + b"".join(b"alias=%b-iosched\0" % n.encode() for n in names)
+        )
         return module
 
     return built
@@ -141,6 +166,18 @@ def test_our_schedulers_without_a_module_are_refused_at_once(job, checkout):
     asked = session.with_built_module(request(job, "--schedulers", "none,wdt:caps=1"))
     with pytest.raises(UsageError, match=r"has no scheduler wdt: use mqfq, ifq"):
         session.check(asked)
+
+
+def test_a_tunable_that_the_module_lacks_is_found_before_the_guest_boots(job, checkout):
+    module = checkout("mqfq", "wdt")
+    module.write_bytes(module.read_bytes() + b"\0caps_mbps\0")
+    for words in (["--schedulers", "mqfq:depht=4"], ["--schedulers", "mqfq", "--tunable"]):
+        more = ["mqfq.depht=4"] if "--tunable" in words else []
+        asked = session.with_built_module(request(job, *words, *more))
+        with pytest.raises(UsageError, match=r"mqfair\.ko has no tunable depht: use one of"):
+            session.check(asked)
+    words = ["--schedulers", "none,mqfq:depth=4,bfq:low_latency=0,wdt:caps_mbps=1"]
+    session.check(session.with_built_module(request(job, *words)))
 
 
 def test_the_default_is_all_schedulers_of_the_module(job, checkout):

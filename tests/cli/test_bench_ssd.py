@@ -3,6 +3,7 @@
 
 import errno
 import os
+import re
 
 import pytest
 
@@ -43,7 +44,8 @@ def test_settings_have_defaults_that_slow_the_drive_down():
         ("queues=", "queues=: use a number in 1.."),
         ("ftl=both", "ftl=both: use device or host"),
         ("fill_pattern=x", "fill_pattern=x: use sequential or random or steady"),
-        ("model", "model=: name a model"),
+        ("model", "model=: use p3700, p4500"),
+        ("model=nosuch", "model=nosuch: use p3700, p4500, 980pro"),
         ("fill=1,fill=2", "fill is given twice"),
         ("write_times=0", "write_times=0: use a number in 1.."),
         ("fill_parts=", "'' is not CGROUP:PERCENT:OVERWRITES"),
@@ -204,3 +206,8 @@ def test_busy_time_includes_the_cgroups_below(machine):
     fs = Fs(str(machine.root))
     groups = {name: Cgroup(fs, "/sys/fs/cgroup", f"bench/{name}") for name in ("a b", "ab", "d")}
     assert ssd.busy_us(fs, groups) == {"a b": 1200, "ab": 30, "d": 0}
+
+
+def test_the_models_are_those_of_the_kernel():
+    text = (session.ROOT / "flash" / "model.c").read_text()
+    assert tuple(re.findall(r'\.name = "([^"]+)"', text)) == ssd.MODELS
