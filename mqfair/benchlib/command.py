@@ -28,13 +28,27 @@ def main(args: argparse.Namespace) -> int:
         _require_writable(f"--{option}", getattr(args, option))
     asked = session.with_built_module(request(args))
     with _raw_folder(args.raw) as folder, show_progress(asked) as progress:
-        outcome = session.run(asked, folder, progress)
+        interruption = None
+        try:
+            outcome = session.run(asked, folder, progress)
+        except session.Interrupted as interrupt:
+            if interrupt.outcome is None:
+                raise
+            outcome = interrupt.outcome
+            interruption = interrupt
+    _show(args, outcome)
+    if interruption is not None:
+        raise interruption
+    return 0
+
+
+def _show(args: argparse.Namespace, outcome: session.Outcome) -> None:
+    """Prints the tables and writes the files."""
     result = outcome.results[0]
-    whole = document(result, outcome.where, outcome.notes)
     if args.json != "-":
         report.console_for().print(report.render(result, outcome.notes))
+    whole = document(result, outcome.where, outcome.notes)
     _write_files({args.json: whole, args.timeline: result.timeline})
-    return 0
 
 
 def request(args: argparse.Namespace) -> session.Request:

@@ -32,7 +32,6 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import FrameType
 
 from mqfair import kmod
 from mqfair.benchlib import cgroups, iocost, ssd
@@ -61,6 +60,7 @@ from mqfair.enable import Plan as EnablePlan
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
 from mqfair.lock import locked
+from mqfair.signals import interrupted_once
 
 JOB_FILE = "job.fio"
 RESULT = "fio.json"
@@ -517,16 +517,11 @@ def _on_this_machine(plan: Plan) -> Plan:
     return dataclasses.replace(plan, device=dataclasses.replace(plan.device, path=drive))
 
 
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
-
-
 def main(argv: Sequence[str]) -> int:
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGHUP, _interrupt)
     folder = Path(argv[0])
     try:
-        Runner(_on_this_machine(read_plan(folder / "plan.json")), folder).run()
+        with interrupted_once():
+            Runner(_on_this_machine(read_plan(folder / "plan.json")), folder).run()
     except (Failure, UsageError) as error:
         _say(event="error", message=str(error), usage=isinstance(error, UsageError))
         return 2 if isinstance(error, UsageError) else 1

@@ -61,6 +61,7 @@ from mqfair.benchlib.variant import (
 from mqfair.blockdev import find_disk
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
+from mqfair.signals import interrupted_once
 
 ROOT = Path(__file__).resolve().parents[2]
 RUNNER = "mqfair.benchlib.runner"
@@ -127,6 +128,14 @@ class Outcome:
     notes: tuple[str, ...]
 
 
+class Interrupted(KeyboardInterrupt):
+    """The user has ended the bench. @outcome has the runs that were finished, None without any."""
+
+    def __init__(self, message: str, outcome: Outcome | None) -> None:
+        super().__init__(message)
+        self.outcome = outcome
+
+
 def plan_for(request: Request) -> Plan:
     return Plan(
         cases=tuple(_case(job, request) for job in request.jobs),
@@ -168,22 +177,51 @@ def _case(job: JobFile, request: Request) -> Case:
 
 def run(request: Request, folder: Path, progress: Progress = lambda _message: None) -> Outcome:
     """Runs the bench. @folder must be empty and gets the raw files; @progress gets the runner's
-    messages. Raises UsageError or Failure."""
+    messages. Raises UsageError, Failure or Interrupted."""
     check(request)
     plan = plan_for(request)
     write_plan(plan, folder / "plan.json")
-    with _lab_errors():
-        accel = (_run_in_guest if request.on == VM else _run_here)(request, plan, folder, progress)
+    try:
+        with _lab_errors(), interrupted_once():
+            runs_on = _run_in_guest if request.on == VM else _run_here
+            accel = runs_on(request, plan, folder, progress)
+    except (KeyboardInterrupt, SystemExit) as interrupt:
+        raise _interrupted(request, plan, folder) from interrupt
     trouble = splat((folder / "kernel.log").read_text())
     if trouble:
         raise Failure(f"the kernel logged an error, so the results are not valid:\n{trouble}")
     machine = json.loads((folder / "machine.json").read_text())
-    results = tuple(
-        dataclasses.replace(analyse(folder, case), left_out=machine["left_out"])
-        for case in plan.cases
-    )
+    results = tuple(_analysed(folder, case, machine) for case in plan.cases)
     notes = (*_notes(request, machine), *_processor_bound(request.device, results))
     return Outcome(results, _where(request, machine, accel), notes)
+
+
+def _analysed(folder: Path, case: Case, machine: Mapping[str, Any]) -> CaseResult:
+    return dataclasses.replace(analyse(folder, case), left_out=machine["left_out"])
+
+
+def _interrupted(request: Request, plan: Plan, folder: Path) -> Interrupted:
+    """The runs that have a record. A run writes its record when it is finished."""
+    done = len(list(folder.glob("[0-9]*/run.json")))
+    words = f"{done} of {len(plan.runs())} runs were finished"
+    if request.on == HOST:
+        words += "; scheduler, cgroups and modules are as before"
+    try:
+        machine = json.loads((folder / "machine.json").read_text())
+        results = tuple(_analysed(folder, case, machine) for case in plan.cases)
+    except (OSError, ValueError, Failure):
+        return Interrupted(words, None)
+    if not any(result.runs for result in results):
+        return Interrupted(words, None)
+    notes = [f"interrupted: {words}"]
+    log = folder / "kernel.log"
+    if not log.exists():
+        notes.append("the guest's kernel log was not examined")
+    elif splat(log.read_text()):
+        notes.append("the kernel logged an error: the results are not valid")
+    notes += _notes(request, machine)
+    accel = HOST if request.on == HOST else "unknown"
+    return Interrupted(words, Outcome(results, _where(request, machine, accel), tuple(notes)))
 
 
 def check(request: Request) -> None:
@@ -419,6 +457,7 @@ def _run_here(request: Request, plan: Plan, folder: Path, progress: Progress) ->
             messages.add(line)
         status = process.wait()
     except BaseException:
+        # The runner restores the machine. interrupted_once() holds off more signals meanwhile.
         process.send_signal(signal.SIGTERM)
         process.wait()
         raise
