@@ -108,7 +108,9 @@ def _style(off: float) -> str:
 def scheduler_table(result: CaseResult) -> Table:
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("scheduler")
-    for name in ("total IOPS", "MiB/s", "ratio to none", "Jain index"):
+    single = len(result.runs) == len(schedulers_of(result))
+    ratio = "ratio to none (one run)" if single else "ratio to none"
+    for name in ("total IOPS", "MiB/s", ratio, "Jain index"):
         table.add_column(name, justify="right")
     for line in summarise(result.runs):
         own = [run for run in result.runs if run.scheduler == line["scheduler"]]

@@ -483,6 +483,13 @@ def _where(request: Request, machine: Mapping[str, Any], accel: str) -> Document
 
 def _notes(request: Request, machine: Mapping[str, Any]) -> tuple[str, ...]:
     notes = [note for job in request.jobs for note in job.notes]
+    compared = NONE in request.names and len(request.schedulers) > 1
+    # With counted time repeats are alike.
+    if compared and request.repeat == 1 and not request.icount:
+        notes.append(
+            "a ratio of single runs includes changes of the machine between two moments:"
+            " --repeat 5 shows the least and the greatest ratio"
+        )
     greatest = max(weight for job in request.jobs for weight in job.weights.values())
     if BFQ in request.names and greatest > BFQ_WEIGHT_MAX:
         notes.append(
