@@ -4,6 +4,7 @@
 import argparse
 import errno
 import re
+import shlex
 
 from mqfair import kmod
 from mqfair.blockdev import Disk, find_disk, lowest, require_number
@@ -32,7 +33,8 @@ examples:
   mqfair weight prod nvme0n1 500    set the weight on one device
 """
 
-_VALUE = re.compile(r"default|[-+]?\d[\d.]*")
+# nvme0n1, /dev/nvme0n1, ./link, 259:0
+_DEVICE = re.compile(r"[A-Za-z/.][^ ]*|\d+:\d+")
 
 
 def set_argparser(parser: argparse.ArgumentParser) -> None:
@@ -48,21 +50,41 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     add_json_argument(parser)
 
 
-def _split(args: argparse.Namespace) -> tuple[str | None, str | None]:
-    """(device, value). A single word after the cgroup is a value if it looks like a weight."""
-    if args.value is None and args.device is not None and _VALUE.fullmatch(args.device):
-        return None, args.device
-    return args.device, args.value
+def _split(fs: Fs, args: argparse.Namespace) -> tuple[str | None, str | None]:
+    """(device, value). A single word after the cgroup is a device if it looks like one."""
+    if args.value is not None or args.device is None or _is_device(fs, args.device):
+        return args.device, args.value
+    return None, args.device
 
 
-def _validated(group: Cgroup, value: str) -> str:
+def _is_device(fs: Fs, word: str) -> bool:
+    """A word with a letter in front may be the name of a device, unless there is no such device."""
+    if word == "default":
+        return False
+    return bool(_DEVICE.match(word)) or _exists(fs, word)
+
+
+def _exists(fs: Fs, word: str) -> bool:
+    try:
+        find_disk(fs, word)
+    except UsageError:
+        return False
+    return True
+
+
+def _validated(fs: Fs, group: Cgroup, device: str | None, value: str) -> str:
     number = int(value) if re.fullmatch(r"\d{1,9}", value, re.ASCII) else 0
-    if value != "default" and not WEIGHT_MIN <= number <= WEIGHT_MAX:
+    if value == "default" or WEIGHT_MIN <= number <= WEIGHT_MAX:
+        return value if value == "default" else str(number)
+    if device is not None and re.fullmatch(r"default|\d+", device) and _exists(fs, value):
         raise UsageError(
-            f"weight '{value}' for {group.file(WEIGHT_FILE)}:"
-            f" use {WEIGHT_MIN}..{WEIGHT_MAX} or default"
+            f"'{device}' and '{value}' are in the wrong order:"
+            f" mqfair weight {shlex.quote(group.name)} {value} {device}"
         )
-    return value if value == "default" else str(number)
+    raise UsageError(
+        f"weight '{value}' for {group.file(WEIGHT_FILE)}:"
+        f" use a whole number in {WEIGHT_MIN}..{WEIGHT_MAX}, in digits alone, or default"
+    )
 
 
 def require_lowest(disk: Disk, noun: str) -> Disk:
@@ -80,7 +102,7 @@ def _device(fs: Fs, text: str) -> Disk:
     try:
         disk = find_disk(fs, text)
     except UsageError as error:
-        if text[:1].isalpha() and "/" not in text:
+        if "/" not in text:
             hint = f"{error}; a weight is {WEIGHT_MIN}..{WEIGHT_MAX} or default"
             raise UsageError(hint) from None
         raise
@@ -180,11 +202,11 @@ def _print_text(group: Cgroup, disk: Disk | None, weights: Weights) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    device, value = _split(args)
     fs = Fs(dry_run=args.dry_run)
+    device, value = _split(fs, args)
     group = find_cgroup(fs, args.cgroup)
     if value is not None:
-        value = _validated(group, value)
+        value = _validated(fs, group, device, value)
     disk = _device(fs, device) if device is not None else None
     weights = _require_weights(group)
     if value is not None:

@@ -90,6 +90,26 @@ def test_a_word_that_is_neither_weight_nor_device(host, run):
     assert host.stores == []
 
 
+@pytest.mark.parametrize("value", ["1e3", "0x10", " 900 ", "", "9OO", "+900", "٣", "100%"])
+def test_a_word_that_is_almost_a_weight(host, run, value):
+    """A number in another form is no unknown device."""
+    for device in ((), ("nvme0n1",)):
+        result = run("weight", "prod", *device, value)
+        assert result.code == 2
+        assert f"weight '{value}' for {FILE}: use a whole number in 1..10000" in result.err
+        assert "device" not in result.err
+    assert host.stores == []
+
+
+@pytest.mark.parametrize("device", ["nvme0n1", "/dev/nvme0n1", "259:0"])
+def test_value_and_device_in_the_wrong_order(host, run, device):
+    for value in ("500", "default"):
+        result = run("weight", "prod", value, device)
+        assert result.code == 2
+        assert f"in the wrong order: mqfair weight prod {device} {value}\n" in result.err
+    assert host.stores == []
+
+
 def test_unknown_device(host, run):
     result = run("weight", "prod", "nvme9n1", "100")
     assert result.code == 2
