@@ -2,6 +2,7 @@
 """Control groups, version 2: names, controllers, weights and io.stat."""
 
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -14,6 +15,10 @@ WEIGHT_MIN = 1
 WEIGHT_MAX = 10000
 WEIGHT_DEFAULT = 100
 STAT_PREFIX = "mqfair."
+
+# Names of cgroups that systemd makes and removes.
+_UNITS = (".service", ".slice", ".scope")
+_ALIKE_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -151,8 +156,20 @@ def find_cgroup(fs: Fs, text: str) -> Cgroup:
         raise UsageError(f"bad cgroup name '{text}': use its path below {root.mount}")
     group = Cgroup(fs, root.mount, "/".join(parts))
     if not fs.is_dir(group.directory):
-        raise UsageError(f"no cgroup '{text}': {group.directory} does not exist: mkdir it first")
+        raise UsageError(f"no cgroup '{text}': {_why_none(root, group)}")
     return group
+
+
+def _why_none(root: Cgroup, group: Cgroup) -> str:
+    if group.fs.exists(group.directory):
+        return f"{group.directory} is a file: name its folder, {group.directory.rpartition('/')[0]}"
+    name = group.path.rpartition("/")[2]
+    alike = [one.path for one in root.walk() if one.path.rpartition("/")[2] == name]
+    if alike:
+        return f"did you mean {' or '.join(alike[:_ALIKE_SHOWN])}?"
+    if name.endswith(_UNITS):
+        return f"systemd makes it when the unit runs: systemctl start {shlex.quote(name)}"
+    return f"{group.directory} does not exist: mkdir {shlex.quote(group.directory)}"
 
 
 def levels_without(group: Cgroup, controller: str) -> list[Cgroup]:
@@ -162,4 +179,5 @@ def levels_without(group: Cgroup, controller: str) -> list[Cgroup]:
 
 def enable_commands(levels: list[Cgroup], controller: str) -> str:
     """Shell commands that enable @controller for the children of each of @levels."""
-    return " && ".join(f"echo +{controller} > {a.file('cgroup.subtree_control')}" for a in levels)
+    files = [shlex.quote(level.file("cgroup.subtree_control")) for level in levels]
+    return " && ".join(f"echo +{controller} > {file}" for file in files)

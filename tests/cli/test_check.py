@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
+import shlex
+
 import pytest
 
 from mqfair.fs import Fs
@@ -450,3 +452,52 @@ def test_goal_without_figures(host, check):
     usage(host, "prod/db")
     host.put(f"{CGROUPS}/prod/db/io.mqfair.latency", "259:0 target=500us pct=99 loss=0%")
     assert "goal" not in check("nvme0n1", "prod/db")[1]
+
+
+def test_a_file_of_a_cgroup_is_no_cgroup(host, run):
+    for verb in (("check", "nvme0n1"), ("weight",)):
+        result = run(*verb, "prod/cgroup.procs")
+        assert result.code == 2
+        said = f"{CGROUPS}/prod/cgroup.procs is a file: name its folder, {CGROUPS}/prod\n"
+        assert said in result.err
+        assert "mkdir" not in result.err
+
+
+def test_a_remedy_can_be_pasted_into_a_shell(host, check, run):
+    """Each path in a remedy is one word of a shell, as in a cgroup with a space in its name."""
+    host.cgroup("my app", subtree="io memory", weight="default 900")
+    host.cgroup("my app/it's", weight="default 500", cgroup_events="populated 0")
+    host.put(f"{CGROUPS}/my app/it's/io.max", "259:0 rbps=1048576 wbps=max")
+    host.put(f"{CGROUPS}/my app/cgroup.subtree_control", "")
+    _, topics = check("nvme0n1", "my app/it's")
+    hints = [f["mend"] for findings in topics.values() for f in findings if f["mend"]]
+    places = []
+    for hint in hints:
+        for command in hint.split(" && "):
+            if "echo" in command:
+                words = shlex.split(command[command.index("echo") :])
+                places += words[words.index(">") + 1 :]
+            if command.startswith("mqfair weight"):
+                places.append(f"{CGROUPS}/{shlex.split(command)[2]}")
+    assert f"{CGROUPS}/my app/it's/cgroup.procs" in places
+    assert f"{CGROUPS}/my app/it's/io.max" in places
+    assert f"{CGROUPS}/my app/cgroup.subtree_control" in places
+    assert f"{CGROUPS}/my app" in places
+    assert [place for place in places if not host.host(place).exists()] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("nginx.service", "did you mean system.slice/nginx.service?"),
+        ("prod/nginx.service", "did you mean system.slice/nginx.service?"),
+        ("sshd.service", "systemd makes it when the unit runs: systemctl start sshd.service"),
+        ("new one", f"does not exist: mkdir '{CGROUPS}/new one'"),
+    ],
+)
+def test_a_cgroup_that_does_not_exist(host, run, name, said):
+    host.cgroup("system.slice", subtree="io")
+    host.cgroup("system.slice/nginx.service")
+    result = run("weight", name, "900")
+    assert result.code == 2
+    assert said in result.err
