@@ -11,6 +11,7 @@ _SPLAT = re.compile(
     r"|possible recursive locking|circular locking|UBSAN: |KASAN: |KCSAN: |refcount_t: "
     r"|list_(?:add|del) corruption|unregister_netdevice: waiting|I/O error, dev|timing out command"
 )
+_STALL = re.compile(r"detected stalls? on|self-detected stall|blocked for more than")
 _LINES_AFTER = 12
 
 
@@ -21,6 +22,19 @@ def splat(log: str) -> str | None:
         if _SPLAT.search(line):
             return "\n".join(lines[number : number + _LINES_AFTER])
     return None
+
+
+def starved(log: str) -> str | None:
+    """A message if the first warning in @log says that a guest's processors stood still. The usual
+    cause is the host, and the dump of registers after the warning explains nothing."""
+    found = splat(log)
+    first = found.splitlines()[0] if found else ""
+    if not _STALL.search(first):
+        return None
+    return (
+        f"the guest's processors stood still ({first.strip()}): this host was too busy to run them,"
+        " or the guest's kernel hangs: reduce the host's load or use --icount; --raw keeps the log"
+    )
 
 
 def open_log() -> int:

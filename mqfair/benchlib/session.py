@@ -31,7 +31,7 @@ from mqfair.benchlib import fiocheck, iocost, ssd
 from mqfair.benchlib.cgroups import BFQ_WEIGHT_MAX
 from mqfair.benchlib.device import DEFAULT_DEVICE, Device, check_drive, parse_device
 from mqfair.benchlib.jobfile import JobFile
-from mqfair.benchlib.kernel_log import splat
+from mqfair.benchlib.kernel_log import splat, starved
 from mqfair.benchlib.plan import (
     HOST,
     PROGRESS,
@@ -419,7 +419,10 @@ def _run_in_guest(request: Request, plan: Plan, folder: Path, progress: Progress
             messages.add(data.decode(errors="replace")) if name == "stdout" else None
         ),
     )
-    trouble = result.trouble() or splat(result.dmesg)
+    log = folder / "kernel.log"
+    if not log.exists():
+        log.write_text(result.dmesg)
+    trouble = result.trouble() or starved(result.dmesg) or splat(result.dmesg)
     if trouble:
         raise Failure(trouble)
     messages.raise_error()

@@ -420,6 +420,44 @@ def test_errors_in_the_kernel_log_are_found(line):
     assert "detail" in found
 
 
+STALL = """\
+[  213.2] rcu: INFO: rcu_preempt detected stalls on CPUs/tasks:
+[  213.2] rcu:  0-...!: (0 ticks this GP) idle=1e04/0/0x0 softirq=2151/2151 fqs=0
+[  213.3] RIP: 0010:native_safe_halt+0xb/0x10
+[  213.3] RAX: 0000000000000000 RBX: ffffffff9ae1a940 RCX: 0000000000000001
+"""
+
+
+@pytest.fixture
+def guest_of(monkeypatch, tmp_path):
+    """A function that runs the bench of a job in a guest with a given kernel log."""
+
+    def run(job, dmesg):
+        result = argparse.Namespace(
+            trouble=lambda: None, dmesg=dmesg, status=0, stderr="", accel="tcg"
+        )
+        monkeypatch.setattr(session.guest, "run", lambda *_, **__: result)
+        asked = request(job)
+        return session._run_in_guest(asked, session.plan_for(asked), tmp_path, lambda _: None)
+
+    return run
+
+
+def test_a_starved_guest_is_named_and_its_registers_are_not(job, guest_of, tmp_path):
+    with pytest.raises(Failure) as failure:
+        guest_of(job, f"[    1.0] booted\n{STALL}")
+    text = str(failure.value)
+    assert text.startswith("the guest's processors stood still ([  213.2] rcu: INFO: rcu_preempt")
+    assert "reduce the host's load or use --icount" in text
+    assert "RAX" not in text and "\n" not in text
+    assert "RAX" in (tmp_path / "kernel.log").read_text()
+
+
+def test_a_bug_before_the_stall_is_shown_whole(job, guest_of):
+    with pytest.raises(Failure, match=r"(?s)^\[ 1.0\] BUG: bad page.*stalls on CPUs"):
+        guest_of(job, f"[ 1.0] BUG: bad page\n{STALL}")
+
+
 def test_an_ordinary_kernel_log_has_no_errors():
     log = (
         "[    0.1] Warning: unmaintained driver\n[    1.0] mqfair: loading out-of-tree module"
