@@ -3,9 +3,12 @@
 
 import argparse
 import contextlib
+import difflib
 import errno
 import importlib
+import importlib.util
 import os
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +24,25 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
+# The verbs that change one device.
+ONE_DEVICE = ("enable", "disable")
+# The packages that bench imports beyond the standard library.
+PACKAGES = ("rich", "numpy")
+
 WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+
+
+def _lacking(package: str) -> str:
+    """A message that names @package and the others that would be missed next. The system's Python
+    of a distribution refuses pip, so its packages come first."""
+    others = [one for one in PACKAGES if one != package and importlib.util.find_spec(one) is None]
+    names = [package, *others] if package in PACKAGES else [package]
+    system = " ".join(f"python3-{name}" for name in names)
+    several = "s" if others and package in PACKAGES else ""
+    return (
+        f"Python package{several} {', '.join(names)} missing: apt install {system} (Debian,"
+        f" Ubuntu), dnf install {system} (Fedora, RHEL), or pip in a virtual environment"
+    )
 
 
 @dataclass(frozen=True)
@@ -51,10 +72,7 @@ class SubCommand:
                 raise Failure(
                     f"{self.name}: this installation lacks {missing}: reinstall mqfair"
                 ) from error
-            raise Failure(
-                f"{self.name}: Python package '{missing}' is missing: install it"
-                f" ({sys.executable} -m pip install {missing.partition('.')[0]})"
-            ) from error
+            raise Failure(f"{self.name}: {_lacking(missing.partition('.')[0])}") from error
 
 
 SUBCOMMANDS = (
@@ -82,11 +100,36 @@ examples:
 """
 
 
+def _did_you_mean(message: str) -> str:
+    """For the message of argparse about a word that is no choice: a choice that is spelt alike."""
+    found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
+    if found is None:
+        return ""
+    alike = difflib.get_close_matches(found[1], re.findall(r"[\w-]+", found[2]), n=1)
+    return f": did you mean {alike[0]}?" if alike else ""
+
+
 class Parser(argparse.ArgumentParser):
     """Raises UsageError for a bad command line, so that one line is printed, not the usage."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message} (see {self.prog} --help)")
+        raise UsageError(f"{message}{_did_you_mean(message)} (see {self.prog} --help)")
+
+    def parse(self, argv: Sequence[str]) -> argparse.Namespace:
+        """Parses @argv; the message about superfluous words names the verb that does not take
+        them."""
+        args, extra = self.parse_known_args(argv)
+        if not extra:
+            return args
+        verb = f"{self.prog} {args.verb}"
+        words = " ".join(extra)
+        if any(word.startswith("-") for word in extra):
+            raise UsageError(f"unrecognized arguments: {words} (see {verb} --help)")
+        device = getattr(args, "device", None)
+        hint = ""
+        if isinstance(device, str) and args.verb in ONE_DEVICE:
+            hint = f"one device at a time: for d in {device} {words}; do {verb} $d; done"
+        raise UsageError(f"{verb} takes no '{words}': {hint or f'see {verb} --help'}")
 
 
 class VersionAction(argparse.Action):
@@ -136,7 +179,7 @@ def _run(argv: Sequence[str]) -> int:
     """Runs the chosen verb. Standard output is flushed here, also after --help, so that a closed
     pipe raises BrokenPipeError where main() handles it."""
     try:
-        args = build_parser(argv).parse_args(argv)
+        args = build_parser(argv).parse(argv)
         status: int = args.main(args)
         return status
     finally:

@@ -5,6 +5,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from mqfair import kmod
 from mqfair.blockdev import Disk, Selector, all_disks, find_disk
 from mqfair.cgroup import STAT_PREFIX, WEIGHT_DEFAULT, Cgroup, root_cgroup
 from mqfair.errors import Failure
@@ -18,6 +19,7 @@ from mqfair.output import (
     print_json,
     table,
 )
+from mqfair.schedulers import SCHEDULERS
 
 EPILOG = """\
 Lists the cgroups that have done I/O through the scheduler or have a weight of their own.
@@ -171,7 +173,7 @@ def _print_device(status: DeviceStatus) -> None:
         print(f"  {line}")
 
 
-def _print_text(statuses: Sequence[DeviceStatus]) -> None:
+def _print_text(fs: Fs, statuses: Sequence[DeviceStatus]) -> None:
     if not statuses:
         print("no block devices")
         return
@@ -182,7 +184,9 @@ def _print_text(statuses: Sequence[DeviceStatus]) -> None:
     for status in ours:
         _print_device(status)
     if not ours:
-        print("\nno device runs an mqfair scheduler: mqfair enable DEVICE")
+        usable = kmod.loaded(fs) or kmod.autoloads(fs, SCHEDULERS[0])
+        hint = "mqfair enable DEVICE" if usable else kmod.missing(fs)
+        print(f"\nno device runs an mqfair scheduler: {hint}")
 
 
 def main(args: argparse.Namespace) -> int:
@@ -193,5 +197,5 @@ def main(args: argparse.Namespace) -> int:
         devices = [status.as_dict() for status in statuses]
         print_json({"schema": "mqfair.status/1", "devices": devices})
     else:
-        _print_text(statuses)
+        _print_text(fs, statuses)
     return 0

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -52,6 +53,27 @@ def test_bad_command_line_is_one_line_and_status_2(run, argv, said):
     assert result.err.startswith("mqfair: ")
     assert result.err.count("\n") == 1
     assert said in result.err
+
+
+@pytest.mark.parametrize(
+    ("argv", "said"),
+    [
+        (["statsu"], "did you mean status?"),
+        (["enable", "x", "--scheduler", "mqfqq"], "did you mean mqfq?"),
+        (["enable", "a", "b", "c"], "one device at a time: for d in a b c; do mqfair enable $d;"),
+        (["disable", "a", "b"], "one device at a time: for d in a b; do mqfair disable $d; done"),
+        (["enable", "a", "--jsn"], "unrecognized arguments: --jsn (see mqfair enable --help)"),
+        (["weight", "a", "b", "1", "2"], "mqfair weight takes no '2': see mqfair weight --help"),
+    ],
+)
+def test_a_near_miss_gets_a_hint(run, argv, said):
+    result = run(*argv)
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert said in result.err
+
+
+def test_a_word_like_no_choice_gets_no_guess(run):
+    assert "did you mean" not in run("frobnicate").err
 
 
 @pytest.mark.parametrize(
@@ -184,4 +206,25 @@ def test_bench_names_the_package_that_it_lacks():
     process = without_packages("bench", "examples/four-cgroups.fio")
     assert process.returncode == 1
     assert process.stdout == ""
-    assert process.stderr.startswith("mqfair: bench: Python package 'rich' is missing: install it")
+    assert process.stderr.startswith(
+        "mqfair: bench: Python packages rich, numpy missing: apt install python3-rich"
+        " python3-numpy (Debian, Ubuntu), dnf install python3-rich python3-numpy"
+    )
+
+
+def test_one_missing_package_is_named_alone(monkeypatch):
+    monkeypatch.setattr(front.importlib.util, "find_spec", lambda name: name)
+    assert front._lacking("numpy").startswith("Python package numpy missing: apt install python3-n")
+
+
+def test_bench_imports_no_other_package():
+    """The packages that the message can name are those that bench needs."""
+    script = "import sys, mqfair.benchlib.command; print(*sorted(sys.modules))"
+    loaded = python("-c", script, cwd=CHECKOUT).stdout.split()
+    outside = {name.partition(".")[0] for name in loaded} & set(packages_of_bench())
+    assert outside == set(front.PACKAGES)
+
+
+def packages_of_bench():
+    text = (CHECKOUT / "pyproject.toml").read_text()
+    return re.findall(r'"([a-z]+)>=', re.search(r"^bench = .*$", text, re.MULTILINE)[0])
