@@ -20,6 +20,7 @@ def device_findings(disk: Disk) -> Iterator[Finding]:
             f"{disk.path}/{disk.partition}/partition",
         )
     yield from _stacking(disk)
+    yield from _copies(disk)
     for low in lowest(disk):
         yield from _disk_findings(low)
     yield note(
@@ -27,6 +28,20 @@ def device_findings(disk: Disk) -> Iterator[Finding]:
         "passthrough I/O (SG_IO, NVMe commands through io_uring or ioctl) is not scheduled",
         disk.path,
     )
+
+
+def _copies(disk: Disk) -> Iterator[Finding]:
+    """Two installations of the module, such as `make install` and DKMS."""
+    files = kmod.copies(disk.fs)
+    if len(files) > 1:
+        chosen = kmod.file(disk.fs)
+        others = [file for file in files if file != chosen]
+        yield warn(
+            "module",
+            f"{len(files)} copies are installed: {' '.join(files)}",
+            files[0].rpartition("/")[0],
+            f"modprobe loads {chosen or 'one of them'}: remove {' '.join(others)}",
+        )
 
 
 def _stacking(disk: Disk) -> Iterator[Finding]:

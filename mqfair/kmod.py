@@ -12,6 +12,9 @@ from mqfair.schedulers import SCHEDULERS
 
 MODULE = "mqfair"
 
+# The folders to which `make install`, DKMS and packages install modules.
+PLACES = ("updates", "updates/dkms", "extra", "extra/mqfair", "weak-updates", "kernel/block")
+
 SIG_ENFORCE = "/sys/module/module/parameters/sig_enforce"
 LOCKDOWN = "/sys/kernel/security/lockdown"
 # The last bytes of a signed module.
@@ -86,6 +89,17 @@ def file(fs: Fs) -> str | None:
         if name.rpartition("/")[2].partition(".")[0] == MODULE:
             return name if name.startswith("/") else f"{folder}/{name}"
     return None
+
+
+def copies(fs: Fs) -> list[str]:
+    """All files of the module for this kernel; modprobe loads one of them."""
+    folder = _modules_dir(fs)
+    return [
+        f"{folder}/{place}/{name}"
+        for place in PLACES
+        for name in fs.names(f"{folder}/{place}")
+        if name.partition(".")[0] == MODULE
+    ]
 
 
 def _signatures_required(fs: Fs) -> str | None:

@@ -2,6 +2,7 @@
 import shlex
 
 import pytest
+from conftest import RELEASE
 
 from mqfair.fs import Fs
 
@@ -99,6 +100,20 @@ def test_a_cost_of_zeros(host, check, cost, warned):
     findings = topics.get("cost", [])
     assert [finding["seen"].split()[0] for finding in findings] == warned
     assert all("of every size cost 512" in finding["seen"] for finding in findings)
+
+
+def test_two_copies_of_the_module(host, check):
+    """DKMS does not ask whether `make install` was there before."""
+    folder = f"/lib/modules/{RELEASE}"
+    host.put(f"{folder}/updates/mqfair.ko", "")
+    host.put(f"{folder}/updates/mqfair-ssd.ko", "")
+    host.put(f"{folder}/modules.dep", "updates/dkms/mqfair.ko.xz:")
+    assert "module" not in check("nvme0n1")[1]
+    host.put(f"{folder}/updates/dkms/mqfair.ko.xz", "")
+    finding = one(check("nvme0n1")[1], "module", "warn")
+    assert finding["seen"].startswith("2 copies are installed: ")
+    chosen, other = f"{folder}/updates/dkms/mqfair.ko.xz", f"{folder}/updates/mqfair.ko"
+    assert finding["mend"] == f"modprobe loads {chosen}: remove {other}"
 
 
 def test_scheduler_not_ours(host, check):
