@@ -78,7 +78,7 @@ SHARED_UNIT = {
     "engine_hooks": ["hooks"],
     "hwabc_hooks": ["hooks"],
     "ifq": ["hooks"],
-    "isolation": ["hooks"],
+    "isolation": ["hooks", "isolation_scene"],
     "kyber_fair": ["hooks"],
     "mqfq": ["hooks"],
     "wdt": ["hooks"],
