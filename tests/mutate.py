@@ -79,6 +79,7 @@ SHARED_UNIT = {
     "hwabc_hooks": ["hooks"],
     "ifq": ["hooks"],
     "isolation": ["hooks", "isolation_scene"],
+    "isolation_looks": ["hooks", "isolation_scene"],
     "kyber_fair": ["hooks"],
     "mqfq": ["hooks"],
     "wdt": ["hooks"],

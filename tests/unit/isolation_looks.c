@@ -1,0 +1,552 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The times, goals, capacities and numbers of slots that looks learn. */
+#include "isolation_scene.h"
+#include "sched/core/policies.h"
+
+/* --------------------------------------------------------- looks and their times */
+
+/* All requests that were inside, and sixteen at least. */
+static void look_needs_a_turnover_and_16_requests(void **state)
+{
+	static const struct {
+		u32 done, inside, present;
+	} cases[] = {
+		{ 100, 99, 1 }, { 100, 100, 1 }, { 100, 101, 0 },
+		{ 16, 1, 1 },	{ 15, 1, 0 },
+	};
+	struct scene x;
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		scene_open(&x, 8);
+		x.other = nothing;
+		x.reads.done = cases[i].done;
+		x.reads.inside = cases[i].inside;
+		look(&x);
+		assert_int_equal(reader(&x)->present, cases[i].present);
+		scene_close(&x);
+	}
+}
+
+/* A flow alone is not short.  When another comes, the look is taken at once. */
+static void lone_flow_is_looked_at_rarely(void **state)
+{
+	struct sched_params p;
+	struct scene x = { .reads = deep };
+
+	(void)state;
+	sched_params_init(&drr_ops, &p);
+	p.isolation = 8;
+	hooks_open(&x.h, &drr_ops, &p, 2);
+	x.reader = hooks_flow(&x.h, 100);
+	x.others = hooks_flow(&x.h, 100);
+	first_io(&x, x.reader);
+	see(x.reader);
+	tick(&x);
+	look(&x);
+	assert_int_equal(iso(&x)->at_ns - x.h.now, 16 * LOOK_NS);
+	do_work(x.reader, &x.reads, LOOK_NS);
+	x.h.now += LOOK_NS;
+	tick(&x);
+	assert_int_equal(reader(&x)->present, 1);
+	first_io(&x, x.others);
+	tick(&x);
+	assert_int_equal(reader(&x)->present, 2);
+	assert_int_equal(iso(&x)->at_ns - x.h.now, LOOK_NS);
+	scene_close(&x);
+}
+
+static void look_without_completions_teaches_nothing(void **state)
+{
+	struct isolation_flow before;
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	x.reads = fast_reads;
+	look(&x);
+	before = *reader(&x);
+	assert_int_equal(before.least_ns, MS / 4);
+	x.reads.done = 0;
+	looks(&x, 3);
+	assert_int_equal(reader(&x)->least_ns, before.least_ns);
+	assert_int_equal(reader(&x)->recent_ns, before.recent_ns);
+	assert_int_equal(reader(&x)->open_ns, before.open_ns);
+	assert_int_equal(reader(&x)->mean_cost, before.mean_cost);
+	scene_close(&x);
+}
+
+static void least_time_only_falls(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	x.reads.service_ns = MS / 2;
+	look(&x);
+	assert_int_equal(reader(&x)->least_ns, MS / 2);
+	x.reads.service_ns = MS / 4;
+	look(&x);
+	assert_int_equal(reader(&x)->least_ns, MS / 4);
+	x.reads.service_ns = MS / 3;
+	look(&x);
+	assert_int_equal(reader(&x)->least_ns, MS / 4);
+	scene_close(&x);
+}
+
+/* While paced, the time in the open drive of other requests is not known. */
+static void open_time_is_that_of_one_size(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	assert_near(reader(&x)->open_ns, MS, 1);
+	x.reads.bytes = 16384;
+	look(&x);
+	assert_int_equal(reader(&x)->open_ns, 0);
+	scene_close(&x);
+}
+
+/* The work of a flow before it was away does not count when it is back. */
+static void flow_that_was_away_counts_anew(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 8);
+	flow_set_weight(x.reader, 100);
+	x.reads.bytes = 65536;
+	x.reads.done = 300;
+	looks(&x, 4);
+	assert_false(reader(&x)->passes);
+	x.reads = nothing;
+	look(&x);
+	assert_int_equal(reader(&x)->present, 0);
+	x.reads = slow_reads;
+	look(&x);
+	assert_false(reader(&x)->passes);
+	look(&x);
+	assert_true(reader(&x)->passes);
+	scene_close(&x);
+}
+
+/* ----------------------------------------------------------------------- goals */
+
+/* The reader has its share, and misses a latency goal. */
+static void open_with_goal(struct scene *x)
+{
+	scene_open(x, 8);
+	flow_set_weight(x->reader, 1);
+	x->reads.bytes = 65536;
+	latency_set_goal(x->reader, MS / 2, 990);
+	x->reader->latency.pursued = true;
+}
+
+static void look_with_verdict(struct scene *x, enum latency_verdict verdict)
+{
+	x->reader->latency.verdict = (u8)verdict;
+	look(x);
+}
+
+static void flow_that_misses_its_goal_is_short(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	open_with_goal(&x);
+	looks(&x, KNOWN);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	assert_true(reader(&x)->is_short);
+	assert_true(reader(&x)->passes);
+	/* Met with ease for some time: its goal is not pursued any more. */
+	x.reader->latency.pursued = false;
+	looks(&x, 2);
+	assert_false(reader(&x)->is_short);
+	assert_open(&x);
+	scene_close(&x);
+}
+
+/* Its requests wait outside, so an emptier drive would not help. */
+static void goal_of_a_flow_that_waits_outside_is_not_pursued(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	open_with_goal(&x);
+	x.reads.wait_ns = 5 * MS;
+	looks(&x, 2 * KNOWN);
+	assert_false(reader(&x)->is_short);
+	assert_open(&x);
+	scene_close(&x);
+}
+
+/* One step for each verdict: up if missed, down if met with ease. */
+static void loss_follows_the_verdicts(void **state)
+{
+	static const struct {
+		enum latency_verdict verdict;
+		u32 looks, loss;
+	} steps[] = {
+		{ LATENCY_MISSED, 3, 30 },     { LATENCY_NO_VERDICT, 5, 30 },
+		{ LATENCY_MET, 2, 30 },	       { LATENCY_EASY, 1, 20 },
+		{ LATENCY_NO_VERDICT, 5, 20 }, { LATENCY_MISSED, 20, 80 },
+		{ LATENCY_EASY, 20, 0 },
+	};
+	struct scene x;
+	u32 i, n;
+
+	(void)state;
+	open_with_goal(&x);
+	looks(&x, KNOWN);
+	assert_int_equal(iso(&x)->loss, 0);
+	for (i = 0; i < ARRAY_SIZE(steps); i++) {
+		for (n = 0; n < steps[i].looks; n++)
+			look_with_verdict(&x, steps[i].verdict);
+		assert_int_equal(iso(&x)->loss, steps[i].loss);
+	}
+	scene_close(&x);
+}
+
+/* The flow comes back: its last loss is tried first, if the goal is not missed. */
+static void loss_of_a_goal_is_remembered(void **state)
+{
+	u32 missed, last, i;
+
+	(void)state;
+	for (missed = 0; missed <= 1; missed++) {
+		struct scene x;
+
+		open_with_goal(&x);
+		looks(&x, KNOWN);
+		for (i = 0; i < 3; i++)
+			look_with_verdict(&x, LATENCY_MISSED);
+		x.reader->latency.pursued = false;
+		looks(&x, 2);
+		assert_open(&x);
+		last = iso(&x)->loss;
+		assert_in_range(last, 20, 30);
+		x.reader->latency.pursued = true;
+		while (iso(&x)->state != ISOLATION_PACED)
+			look_with_verdict(&x, missed ? LATENCY_MISSED :
+						       LATENCY_NO_VERDICT);
+		assert_int_equal(iso(&x)->loss, missed ? 80 : last);
+		scene_close(&x);
+	}
+}
+
+/* The user has lowered the tunable meanwhile. */
+static void remembered_loss_is_bounded(void **state)
+{
+	struct scene x;
+	u32 i;
+
+	(void)state;
+	open_with_goal(&x);
+	looks(&x, KNOWN);
+	for (i = 0; i < 8; i++)
+		look_with_verdict(&x, LATENCY_MISSED);
+	x.reader->latency.pursued = false;
+	looks(&x, 2);
+	assert_true(iso(&x)->loss > 10);
+	x.h.sched.params.isolation = 1;
+	x.reader->latency.pursued = true;
+	while (iso(&x)->state != ISOLATION_PACED)
+		look(&x);
+	assert_int_equal(iso(&x)->loss, 10);
+	scene_close(&x);
+}
+
+/* A probe makes requests slow, and a goal is about the slowest ones. */
+static void probes_are_rarer_beside_a_goal(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	open_with_goal(&x);
+	while (!iso(&x)->probes)
+		look(&x);
+	looks(&x, PROBE_GOAL_LOOKS - 1);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	assert_int_equal(iso(&x)->probes, 1);
+	look(&x);
+	assert_int_equal(iso(&x)->state, ISOLATION_PROBE);
+	scene_close(&x);
+}
+
+/* ----------------------------------------------------------------- correction */
+
+/* A new capacity is paced as it is: the correction was that of the old one. */
+static void probe_ends_the_correction(void **state)
+{
+	u64 short_rate = rate_of_bytes(2 * 4096);
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	x.reads = fast_reads;
+	x.other.done = 85;
+	while (iso(&x)->state == ISOLATION_PACED)
+		look(&x);
+	x.reads = slow_reads;
+	x.other.done = 100;
+	while (iso(&x)->state == ISOLATION_PROBE)
+		look(&x);
+	assert_near((1ULL << 36) / iso(&x)->pace,
+		    iso(&x)->capacity * 92 / 100 - short_rate, 2);
+	scene_close(&x);
+}
+
+/* ----------------------------------------------------------- pacing ends and begins */
+
+/* Each pacing ends after two looks without a short flow, also the second one. */
+static void each_pacing_ends_after_two_quiet_looks(void **state)
+{
+	struct scene x;
+	u32 i;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	for (i = 0; i < 2; i++) {
+		x.reads = nothing;
+		look(&x);
+		assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+		look(&x);
+		assert_open(&x);
+		x.reads = slow_reads;
+		looks(&x, KNOWN);
+		assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	}
+	scene_close(&x);
+}
+
+/* At the same pace a faster drive has fewer requests inside. */
+static void faster_drive_is_probed_at_once(void **state)
+{
+	struct scene x;
+	u32 n = 0;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	x.reads = fast_reads;
+	x.other.done = 92;
+	looks(&x, 20);
+	/* A third less is not enough. */
+	x.other.service_ns = MS * 2 / 3;
+	looks(&x, 20);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	x.other.service_ns = MS / 4;
+	while (iso(&x)->state == ISOLATION_PACED) {
+		look(&x);
+		n++;
+	}
+	assert_int_equal(iso(&x)->state, ISOLATION_PROBE);
+	assert_in_range(n, 1, 12);
+	scene_close(&x);
+	/* It does not if it was so from the beginning. */
+	open_and_pace(&x, 8);
+	x.reads = fast_reads;
+	x.other.done = 92;
+	x.other.service_ns = MS / 4;
+	looks(&x, 40);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	scene_close(&x);
+}
+
+/* -------------------------------------------------------------------- capacity */
+
+/* One look was eight times as full, and such a look does not come again. */
+static void fullest_look_is_forgotten(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 8);
+	x.other.service_ns = 8 * MS;
+	look(&x);
+	x.other = deep;
+	looks(&x, KNOWN);
+	assert_open(&x);
+	looks(&x, 60);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	scene_close(&x);
+}
+
+/* The drive does half of its work until it is full. */
+static void first_two_looks_do_not_measure(void **state)
+{
+	u64 full = rate_of_bytes(100 * 65536 + 2 * 4096);
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 8);
+	x.other.done = 50;
+	x.other.service_ns = 2 * MS;
+	looks(&x, 2);
+	x.other = deep;
+	looks(&x, KNOWN - 2);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	assert_near(iso(&x)->capacity, full, 1);
+	scene_close(&x);
+}
+
+/* It is the mean of sixteen looks, and the drive has been open for longer. */
+static void capacity_of_an_open_drive_is_a_recent_one(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 8);
+	flow_set_weight(x.reader, 1);
+	x.reads = nothing;
+	looks(&x, 100);
+	assert_near(iso(&x)->capacity, rate_of_bytes(100 * 65536), 1);
+	/* As full, it does less. */
+	x.other.done = 60;
+	x.other.service_ns = MS * 100 / 60;
+	looks(&x, 100);
+	assert_near(iso(&x)->capacity, rate_of_bytes(60 * 65536), 10);
+	scene_close(&x);
+}
+
+/* ------------------------------------------------------------- depth and shares */
+
+/*
+ * Two flows of one weight wait for slots.  At D = 128 they do 110 requests in a
+ * look, and the reader @at_double of them; at less, it does 47 of 100.  Returns
+ * how many of the last 100 looks had D = 128.
+ */
+static u32 looks_at_double_depth(u32 at_double)
+{
+	struct scene x;
+	u32 n, found = 0;
+
+	depth_scene(&x, 2 * DEPTH);
+	flow_set_weight(x.reader, 100);
+	x.reads = x.other = deep;
+	for (n = 0; n < 600; n++) {
+		u32 depth = x.h.sched.params.depth;
+		bool twice = depth == 2 * DEPTH;
+		/* Half of the slots do less work. */
+		u32 done = twice ? 110 : depth == DEPTH ? 100 : 80;
+
+		x.reads.done = twice ? at_double : done * 47 / 100;
+		x.other.done = done - x.reads.done;
+		found += twice && n >= 500;
+		waiting_look(&x);
+		assert_false(reader(&x)->is_short);
+	}
+	scene_close(&x);
+	return found;
+}
+
+static void depth_that_costs_a_flow_its_share_is_not_taken(void **state)
+{
+	(void)state;
+	/* As far from its half as before. */
+	assert_true(looks_at_double_depth(52) > 80);
+	assert_true(looks_at_double_depth(40) < 80);
+}
+
+/* A queue waited once.  That is no reason to try another D later. */
+static void old_wait_for_a_slot_does_not_count(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	depth_scene(&x, 256);
+	waiting_look(&x);
+	looks(&x, 200);
+	assert_int_equal(x.h.sched.params.depth, DEPTH);
+	scene_close(&x);
+}
+
+/* Only a change of D is a reason to look for slots again. */
+static void look_that_keeps_depth_wakes_no_queue(void **state)
+{
+	struct scene x;
+	u32 i;
+
+	(void)state;
+	depth_scene(&x, 256);
+	for (i = 0; i <= DEPTH; i++)
+		hooks_insert(&x.h, 0, x.others, 65536, 0);
+	for (i = 0; i < DEPTH; i++)
+		hooks_dispatch(&x.h, 0, DISPATCH_IO);
+	hooks_dispatch(&x.h, 0, DISPATCH_NO_SLOT);
+	for (i = 0; i < 10; i++) {
+		look(&x);
+		assert_int_equal(x.h.sched.params.depth, DEPTH);
+		assert_int_equal(wake_next(&x.wake), QUEUES_MAX);
+	}
+	hooks_drain(&x.h);
+	scene_close(&x);
+}
+
+/* The next request is due in 1 ns, and a timer for each would be too many. */
+static void timers_are_a_part_of_a_look_apart(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	hold_slots(&x, 4);
+	hooks_insert(&x.h, 1, x.others, 65536, 0);
+	hooks_dispatch(&x.h, 1, DISPATCH_IO);
+	atomic64_set(&iso(&x)->next_ns, (s64)x.h.now + 1);
+	tick(&x);
+	assert_int_equal(atomic64_read(&slots(&x)->held), 4);
+	assert_int_equal(x.wake.at_ns, x.h.now + LOOK_NS / 256);
+	hooks_drain(&x.h);
+	scene_close(&x);
+}
+
+/* Tick has the flows' use of the drive measured, with isolation or without. */
+static void tick_measures_the_use_of_the_drive(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 0);
+	do_work(x.reader, &x.reads, LATENCY_TICK_NS);
+	do_work(x.others, &x.other, LATENCY_TICK_NS);
+	x.h.now += LATENCY_TICK_NS;
+	tick(&x);
+	/* 100 requests of 1 ms in 2 ms. */
+	assert_near(x.others->latency.usage.inside_x100, 5000, 10);
+	assert_in_range(x.others->latency.usage.part_ppm, 998000, 999999);
+	scene_close(&x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(look_needs_a_turnover_and_16_requests),
+		cmocka_unit_test(lone_flow_is_looked_at_rarely),
+		cmocka_unit_test(look_without_completions_teaches_nothing),
+		cmocka_unit_test(least_time_only_falls),
+		cmocka_unit_test(open_time_is_that_of_one_size),
+		cmocka_unit_test(flow_that_was_away_counts_anew),
+		cmocka_unit_test(flow_that_misses_its_goal_is_short),
+		cmocka_unit_test(
+			goal_of_a_flow_that_waits_outside_is_not_pursued),
+		cmocka_unit_test(loss_follows_the_verdicts),
+		cmocka_unit_test(loss_of_a_goal_is_remembered),
+		cmocka_unit_test(remembered_loss_is_bounded),
+		cmocka_unit_test(probes_are_rarer_beside_a_goal),
+		cmocka_unit_test(probe_ends_the_correction),
+		cmocka_unit_test(each_pacing_ends_after_two_quiet_looks),
+		cmocka_unit_test(faster_drive_is_probed_at_once),
+		cmocka_unit_test(fullest_look_is_forgotten),
+		cmocka_unit_test(first_two_looks_do_not_measure),
+		cmocka_unit_test(capacity_of_an_open_drive_is_a_recent_one),
+		cmocka_unit_test(depth_that_costs_a_flow_its_share_is_not_taken),
+		cmocka_unit_test(old_wait_for_a_slot_does_not_count),
+		cmocka_unit_test(look_that_keeps_depth_wakes_no_queue),
+		cmocka_unit_test(timers_are_a_part_of_a_look_apart),
+		cmocka_unit_test(tick_measures_the_use_of_the_drive),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
