@@ -75,6 +75,7 @@ SHARED_UNIT = {
     "budget_hooks": ["hooks"],
     "budget_protocol": ["hooks"],
     "budget_rounds": ["budget_fixture", "hooks"],
+    "drr": ["hooks"],
     "engine_hooks": ["hooks"],
     "hwabc_hooks": ["hooks"],
     "ifq": ["hooks"],

@@ -31,7 +31,7 @@
  * may wait many rounds.
  *
  * Source: Shreedhar, Varghese, Efficient Fair Queuing Using Deficit Round
- * Robin, SIGCOMM 1995.  Tested by tests/sim (life/, share/), tests/mt, tests/vm.
+ * Robin, SIGCOMM 1995.  Tested by tests/unit/drr.c, tests/sim, mt and vm.
  */
 #include "core/engine.h"
 #include "core/policies.h"

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Turns, quanta, forfeited deficits and debts of drr, hook by hook. */
+#include "hooks.h"
+#include "sched/core/policies.h"
+
+enum {
+	ROUND		= 1 << 16,
+	QUANTUM		= ROUND / 2 + 1,	/* of each of two equal flows */
+	FIRST		= ROUND + 1,		/* of a flow alone */
+};
+
+static struct hooks h;
+static struct flow *flow[2];
+
+static void open_drr(u32 weight0, u32 weight1)
+{
+	struct sched_params p;
+
+	sched_params_init(&drr_ops, &p);
+	p.depth = HOOKS_IOS;
+	p.isolation = 0;
+	hooks_open(&h, &drr_ops, &p, 1);
+	flow[0] = hooks_flow(&h, weight0);
+	flow[1] = hooks_flow(&h, weight1);
+}
+
+static void close_drr(void)
+{
+	hooks_drain(&h);
+	hooks_close(&h);
+}
+
+static void insert(u32 i, u32 bytes, u32 n)
+{
+	while (n--)
+		hooks_insert(&h, 0, flow[i], bytes, 0);
+}
+
+/* The next requests are those of the flows with these digits. */
+static void expect_order(const char *digits)
+{
+	for (; *digits; digits++) {
+		struct io *io = hooks_dispatch(&h, 0, DISPATCH_IO);
+
+		assert_ptr_equal(io->flow, flow[*digits - '0']);
+	}
+}
+
+/* With a deficit of 0 the turn is over. */
+static void flows_with_requests_of_a_quantum_alternate(void **state)
+{
+	(void)state;
+	open_drr(100, 100);
+	insert(0, FIRST, 1);
+	insert(0, QUANTUM, 3);
+	insert(1, QUANTUM, 3);
+	expect_order("0101010");
+	close_drr();
+}
+
+/*
+ * Quanta of 48 and 16 KiB, requests of 33.  Flow 0 sends two and one by turns,
+ * and flow 1 one and none.
+ */
+static void debt_shortens_the_next_turn(void **state)
+{
+	(void)state;
+	open_drr(300, 100);
+	/* Both are active after this, and neither has a deficit. */
+	insert(0, FIRST, 1);
+	insert(1, ROUND / 4 + 1, 1);
+	expect_order("01");
+	insert(0, 33 << 10, 9);
+	insert(1, 33 << 10, 5);
+	expect_order("0010001000");
+	close_drr();
+}
+
+static void empty_lane_forfeits_its_deficit(void **state)
+{
+	(void)state;
+	open_drr(100, 100);
+	insert(0, 4096, 1);
+	expect_order("0");
+	insert(1, QUANTUM, 3);
+	insert(0, QUANTUM, 3);
+	expect_order("101010");
+	close_drr();
+}
+
+static void empty_lane_keeps_its_debt(void **state)
+{
+	(void)state;
+	open_drr(100, 100);
+	/* Its debt is nearly two quanta of the next turns. */
+	insert(0, 2 * ROUND, 1);
+	expect_order("0");
+	insert(1, QUANTUM, 4);
+	insert(0, QUANTUM, 2);
+	expect_order("11010");
+	close_drr();
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flows_with_requests_of_a_quantum_alternate),
+		cmocka_unit_test(debt_shortens_the_next_turn),
+		cmocka_unit_test(empty_lane_forfeits_its_deficit),
+		cmocka_unit_test(empty_lane_keeps_its_debt),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
