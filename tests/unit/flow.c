@@ -469,6 +469,18 @@ static void totals_are_sums_over_the_queues(void **state)
 	fixture_deinit(&b);
 }
 
+/* The rate of its requests is not known yet. */
+static void new_flow_records_one_latency_in_16(void **state)
+{
+	static const u32 weights[] = { 100 };
+	struct fixture b;
+
+	(void)state;
+	fixture_init(&b, weights, 1);
+	assert_int_equal(b.flow[0]->latency.mask, 15);
+	fixture_deinit(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -483,6 +495,7 @@ int main(void)
 		cmocka_unit_test(request_that_does_not_wait_is_no_backlog),
 		cmocka_unit_test(flow_has_memory_for_its_scheduler),
 		cmocka_unit_test(totals_are_sums_over_the_queues),
+		cmocka_unit_test(new_flow_records_one_latency_in_16),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
