@@ -51,6 +51,12 @@
  *
  * There is no bio yet, so `current` alone tells the flow.
  *
+ * Urgent requests (metadata, swap) take a tag at once if they may pass in the
+ * scheduler, and those of the root always do.  The scheduler orders any other
+ * urgent request, maybe as one of the root's (sched/core/urgent.h).  Then the
+ * quota of the flow that pays holds.  Otherwise such requests of one flow would
+ * occupy all tags while they wait.
+ *
  * Wake-ups.  A request that finishes makes room and wakes one waiter of its
  * flow.  A request that a former waiter inserts wakes the next waiter if there
  * is room left.  Both consider waiters for any tag map, because a woken task
@@ -282,6 +288,16 @@ static struct blk_mq_hw_ctx *hctx_asked(blk_opf_t opf,
 	return data->hctx ?: blk_mq_map_queue(opf, blk_mq_get_ctx(data->q));
 }
 
+/* The flow that pays for a request of @f; NULL if its quota does not matter. */
+static struct flow *limited_flow(struct flow *f, blk_opf_t opf)
+{
+	if (!(opf & (REQ_META | REQ_SWAP)))
+		return f;
+	if (!f->group.parent || urgent_may_pass(f, ktime_get_ns()))
+		return NULL;
+	return urgent_payer(f);
+}
+
 void limit_admit_slow(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct blkcg_gq *blkg;
@@ -303,6 +319,8 @@ void limit_admit_slow(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	if (!blkg)
 		return;
 	c.flow = group_flow(blkg);
+	if (c.flow)
+		c.flow = limited_flow(c.flow, opf);
 	if (c.flow)
 		limit_flow(&c, data);
 	blkg_put(blkg);

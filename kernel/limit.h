@@ -49,8 +49,7 @@ static inline void limit_look(struct hctx_host *h, struct flow *f)
 static inline void limit_admit(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	/* A flow that is alone pays for this look only. */
-	if (READ_ONCE(device_of(data->q)->sched.share.nr_active) >= 2 &&
-	    !(opf & (REQ_META | REQ_SWAP)))
+	if (READ_ONCE(device_of(data->q)->sched.share.nr_active) >= 2)
 		limit_admit_slow(opf, data);
 }
 

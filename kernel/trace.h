@@ -20,7 +20,7 @@ TRACE_EVENT(mqfair_insert,
 		__field(u32, bytes)
 		__field(u32, cost)
 		__field(u64, head_tag)
-		__field(u8, flags)
+		__field(u16, flags)
 	),
 	TP_fast_assign(
 		__entry->dev = rq->q->disk ? disk_devt(rq->q->disk) : 0;

@@ -8,24 +8,33 @@ enum {
 
 /* --------------------------------------------------------- the life of an io */
 
+struct host_flow *audit_payer(const struct host_io *hio)
+{
+	struct host_flow *hf = hio->flow;
+
+	if (hio->io.flow != hf->flow)
+		for (hf = hf->host->flows; hf->flow != hio->io.flow;)
+			hf = hf->next;
+	return hf;
+}
+
+static struct account *account_of(const struct host_io *hio)
+{
+	return &audit_payer(hio)->account;
+}
+
 void audit_insert(struct host_io *hio)
 {
-	struct account *a = &hio->flow->account;
-
-	a->inserted++;
 	hio->inserted_ns = host_now(hio->flow->host);
 }
 
-void audit_inserted(struct host_io *hio)
+/* A deferred io is charged after its insert (urgent.h). */
+static void audit_charge(struct host_io *hio)
 {
-	struct account *a = &hio->flow->account;
+	struct account *a = account_of(hio);
 	struct host *h = hio->flow->host;
 
-	/* The scheduler may have made it urgent: isolation.h. */
-	hio->in_backlog = !(hio->io.flags & IO_URGENT);
-	if (hio->in_backlog)
-		a->backlog++;
-	if (hio->charged)
+	if (hio->charged || (hio->io.flags & IO_DEFERRED))
 		return;
 	hio->charged = true;
 	if (!hio->io.cost)
@@ -39,6 +48,18 @@ void audit_inserted(struct host_io *hio)
 	a->charged += hio->io.cost;
 }
 
+void audit_inserted(struct host_io *hio)
+{
+	struct account *a = account_of(hio);
+
+	a->inserted++;
+	/* The scheduler may have made it urgent, or not: isolation.h, urgent.h. */
+	hio->in_backlog = !(hio->io.flags & IO_URGENT);
+	if (hio->in_backlog)
+		a->backlog++;
+	audit_charge(hio);
+}
+
 void audit_merged(struct host_io *hio, u32 cost, u32 bytes)
 {
 	struct host *h = hio->flow->host;
@@ -49,12 +70,13 @@ void audit_merged(struct host_io *hio, u32 cost, u32 bytes)
 	if (hio->io.cost < cost)
 		host_fail(h, "%llu ns: merging lowered a cost from %u to %u",
 			  host_now(h), cost, hio->io.cost);
-	hio->flow->account.charged += hio->io.cost - cost;
+	if (hio->charged)
+		account_of(hio)->charged += hio->io.cost - cost;
 }
 
 void audit_dispatched(struct host_io *hio)
 {
-	struct account *a = &hio->flow->account;
+	struct account *a = account_of(hio);
 
 	a->dispatched++;
 	if (io_op_transfers(hio->io.op))
@@ -69,13 +91,18 @@ void audit_dispatched(struct host_io *hio)
 void audit_returned(struct host_io *hio)
 {
 	if (hio->out)
-		hio->flow->account.done++;
+		account_of(hio)->done++;
 	hio->out = false;
 }
 
 void audit_result(const struct host_queue *hq, enum dispatch_result result)
 {
+	struct io *adopted = hq->q.adopted;
 	struct host *h = hq->host;
+
+	/* Dispatch may have charged a deferred io. */
+	if (adopted)
+		audit_charge(container_of(adopted, struct host_io, io));
 
 	if (hq->q.state != result)
 		host_fail(
@@ -148,7 +175,7 @@ void audit_flow(const struct host_flow *hf)
 	check_count(hf, "queued", (u64)atomic64_read(&f->queued),
 		    (u64)a->backlog);
 	check_count(hf, "position", (u64)atomic64_read(&f->pos), a->charged);
-	if (hf->outstanding)
+	if (a->inserted != a->done)
 		check_count(hf, "active", (u64)atomic64_read(&f->active), 1);
 }
 

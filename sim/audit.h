@@ -42,6 +42,9 @@ struct account {
 	s64 backlog;		/* ios waiting, but urgent and requeued ones */
 };
 
+/* The flow that pays for @hio: the root may have adopted it (urgent.h). */
+struct host_flow *audit_payer(const struct host_io *hio);
+
 /* The host calls these after the hook of the name. */
 void audit_inserted(struct host_io *hio);
 void audit_merged(struct host_io *hio, u32 cost, u32 bytes);

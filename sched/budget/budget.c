@@ -150,7 +150,7 @@ static void put_slot(struct budget *b, struct io *io, struct wake *wake)
 {
 	if (!(io->flags & IO_SLOT))
 		return;
-	io->flags &= (u8)~IO_SLOT;
+	io->flags &= (u16)~IO_SLOT;
 	slots_put(&b->slots[domain_of(b, io)], io->queue->index, wake);
 }
 

@@ -23,7 +23,8 @@
  * Dispatch on a queue touches that queue, its lanes, the credit line of each
  * flow that it looks at, and the slots.  Lanes of flows in credit take turns.
  * A lane of an exhausted flow is put aside until a refill.
- *   - Urgent and requeued requests (IO_URGENT) pass all others, without credit.
+ *   - Urgent and requeued requests (IO_URGENT) pass all others, without credit
+ *     and up to a bound (core/urgent.h).
  *     A flow pays for a request once, when it is dispatched first (IO_PAID).
  *   - Polled requests (IO_EXEMPT) spend credit but take no slot.
  *   - While s->drain is set, no request waits for credit or for a slot.

@@ -59,15 +59,79 @@ bool engine_sweep(struct sweep *sw, struct sched *s, u64 now,
 
 /* ------------------------------------------------------------------ insert */
 
+/* @io passes all lanes.  Its flow has paid, if it was not here before. */
+static void let_pass(struct queue *q, struct io *io)
+{
+	io->flags |= IO_URGENT;
+	if (io_is_counted(io))
+		atomic64_inc(&io->flow->urgent.passing);
+	io_list_append(&q->urgent, io);
+}
+
+/* The root has another adopted io in its lane: @io waits for that to go. */
+static void defer(struct queue *q, struct io *io, u32 cost)
+{
+	io->cost = cost;
+	io->flags |= IO_DEFERRED;
+	atomic64_inc(&io->flow->queued);
+	io_list_append(&q->deferred, io);
+}
+
+/* @io waits in a lane.  False: it is deferred. */
+static bool order(struct queue *q, struct io *io, u32 cost, vtime_t vt, u64 now,
+		  struct flow_start *start, struct wake *wake)
+{
+	struct flow *payer = urgent_payer(io->flow);
+	bool adopted = payer != io->flow;
+
+	io->flags &= (u16)~IO_URGENT;
+	io->flow = payer;
+	queue_inserted(q, io, now);
+	if (adopted && q->adopted) {
+		defer(q, io, cost);
+		return false;
+	}
+	if (adopted)
+		q->adopted = io;
+	engine_charge(io, cost, vt, true, now, start, wake);
+	return true;
+}
+
+bool engine_arrive_urgent(struct queue *q, struct io *io, u32 cost, vtime_t vt,
+			  u64 now, struct flow_start *start, struct wake *wake)
+{
+	start->woke = false;
+	if (io->flags & IO_CHARGED) {
+		queue_inserted(q, io, now);
+		let_pass(q, io);
+		return false;
+	}
+	/* It has been counted as waiting since it was deferred. */
+	if (io->flags & IO_DEFERRED) {
+		io->flags &= (u16)~IO_DEFERRED;
+		engine_charge(io, cost, vt, false, now, start, wake);
+		return true;
+	}
+	flow_refresh(io->flow, vt);
+	if (!urgent_passes(io->flow, cost, now))
+		return order(q, io, cost, vt, now, start, wake);
+	queue_inserted(q, io, now);
+	engine_charge(io, cost, vt, false, now, start, wake);
+	let_pass(q, io);
+	return false;
+}
+
 void engine_insert(struct queue *q, struct io *io, u64 now, struct wake *wake)
 {
-	struct lane *lane = flow_queue_own(io->flow, q->index);
 	u32 cost = cost_of(&q->sched->params.cost, io->op, io->bytes);
 	struct flow_start start;
-	bool joins = !lane->fifo.head;
+	struct lane *lane;
+	bool joins;
 
 	if (!engine_arrive(q, io, cost, 0, now, &start, wake))
 		return;
+	lane = flow_queue_own(io->flow, q->index);
+	joins = !lane->fifo.head;
 	io_list_append(&lane->fifo, io);
 	if (joins)
 		engine_of(q)->ops->join(q, lane);
@@ -142,8 +206,13 @@ static struct io *take_head(struct engine *e, struct queue *q,
 static struct io *take_urgent(struct engine *e, struct queue *q)
 {
 	struct io *io = engine_take_urgent(q);
+	struct lane *lane = flow_queue_own(io->flow, q->index);
 
-	pay_once(e, q, flow_queue_own(io->flow, q->index), io);
+	/* An empty lane has no turns in which it could pay a debt back. */
+	if (lane->fifo.head)
+		pay_once(e, q, lane, io);
+	else
+		io->flags |= IO_PAID;
 	get_slot(&e->slots, q, io);
 	return io;
 }

@@ -27,7 +27,8 @@
  *
  * Rules that the engine keeps
  *   Urgent ios (IO_URGENT: metadata, swap; and those that were requeued) pass
- *   all lanes and need no slot.  Their flow pays, too.
+ *   all lanes and need no slot.  Their flow pays, if it has others in the lane.
+ *   Beyond a bound they wait in a lane: urgent.h.
  *   Polled ios (IO_EXEMPT) are ordered but take no slot: a tenant that never
  *   reaps its completions would hold them all.
  *   While sched.drain is set, no io waits for a slot.
@@ -56,38 +57,55 @@ enum {
 /* ------------------------------------------------- parts: the life of an io */
 
 /*
+ * Charges @cost to the flow of @io, which starts there.  If @waits, the flow has
+ * one more io waiting.  A flow that gets active may be short beside a flow that
+ * was alone, so tick looks soon.
+ */
+static __always_inline void engine_charge(struct io *io, u32 cost, vtime_t vt,
+					  bool waits, u64 now,
+					  struct flow_start *start,
+					  struct wake *wake)
+{
+	io->cost = cost;
+	flow_charge(io->flow, cost, vt, waits, start);
+	io->pos = start->pos;
+	io->flags |= IO_CHARGED;
+	if (unlikely(start->woke))
+		wake_at(wake, now + LOOK_LEAST_NS);
+}
+
+/*
+ * Slow path of engine_arrive(): @io is urgent, was inserted before, or was
+ * deferred (urgent.h).
+ */
+bool engine_arrive_urgent(struct queue *q, struct io *io, u32 cost, vtime_t vt,
+			  u64 now, struct flow_start *start,
+			  struct wake *wake);
+
+/*
  * Of insert: counts @io, charges @cost unless @io was here before, and puts an
- * urgent io into the urgent list.  True if @io is for its flow's lane.  A flow
- * that has nothing waiting starts at @vt or later; *@start says where.
- * start->woke: the flow has become active, and tick was asked for.
+ * io that passes into the urgent list.  True if @io is for the lane of its flow,
+ * which may be another flow than before: see urgent.h.  A flow that has nothing
+ * waiting starts at @vt or later; *@start says where.  start->woke: the flow has
+ * become active, and tick was asked for.
  */
 static __always_inline bool engine_arrive(struct queue *q, struct io *io,
 					  u32 cost, vtime_t vt, u64 now,
 					  struct flow_start *start,
 					  struct wake *wake)
 {
-	bool urgent = io->flags & (IO_URGENT | IO_CHARGED);
 	u64 pass_until = READ_ONCE(io->flow->isolation.pass_until);
+	bool passes;
 
-	start->woke = false;
+	if (unlikely(io->flags & (IO_URGENT | IO_CHARGED | IO_DEFERRED)))
+		return engine_arrive_urgent(q, io, cost, vt, now, start, wake);
 	queue_inserted(q, io, now);
-	if (likely(!(io->flags & IO_CHARGED))) {
-		io->cost = cost;
-		if (unlikely(pass_until) &&
-		    pass_until > (u64)atomic64_read(&io->flow->pos)) {
-			io->flags |= IO_EXEMPT;
-			urgent = true;
-		}
-		flow_charge(io->flow, cost, vt, !urgent, start);
-		io->pos = start->pos;
-		io->flags |= IO_CHARGED;
-		/* Soon, for it may be short beside a flow that was alone. */
-		if (unlikely(start->woke))
-			wake_at(wake, now + LOOK_LEAST_NS);
-	}
-	if (likely(!urgent))
+	passes = unlikely(pass_until) &&
+		 pass_until > (u64)atomic64_read(&io->flow->pos);
+	engine_charge(io, cost, vt, !passes, now, start, wake);
+	if (likely(!passes))
 		return true;
-	io->flags |= IO_URGENT;
+	io->flags |= IO_URGENT | IO_EXEMPT;
 	io_list_append(&q->urgent, io);
 	return false;
 }
@@ -106,7 +124,7 @@ static inline u32 engine_grow(struct queue *q, struct io *io, u32 cost,
 	u32 more = cost > io->cost ? cost - io->cost : 0;
 
 	port_assert_queue_held(q);
-	if (more)
+	if (more && (io->flags & IO_CHARGED))
 		atomic64_add(more, &io->flow->pos);
 	io->cost += more;
 	io->bytes = bytes;
@@ -121,7 +139,7 @@ static inline bool engine_take_back(struct io *io)
 {
 	if (!io_returned(io) || !(io->flags & IO_SLOT))
 		return false;
-	io->flags &= (u8)~IO_SLOT;
+	io->flags &= (u16)~IO_SLOT;
 	return true;
 }
 

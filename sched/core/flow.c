@@ -206,6 +206,7 @@ static bool flow_is_idle(struct flow *f, u64 now)
 	struct flow_totals t;
 
 	flow_totals(f, &t);
+	urgent_count(f, t.cost);
 	if (t.inserted != t.done || t.inserted != f->seen) {
 		f->seen = t.inserted;
 		f->idle_since_ns = now;
@@ -254,6 +255,7 @@ bool flow_sweep(struct sched *s, u64 now, bool *changed)
 			link = &(*link)->next_active;
 	}
 	any = s->active != NULL;
+	urgent_measure(&s->urgent, now);
 	port_unlock(&s->active_lock, flags);
 	return any;
 }

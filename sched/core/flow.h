@@ -42,6 +42,7 @@
 #include "isolation.h"
 #include "latency.h"
 #include "share.h"
+#include "urgent.h"
 #include "vtime.h"
 
 struct io;
@@ -90,6 +91,7 @@ struct flow {
 	u64 idle_since_ns;		/* tick */
 	struct isolation_flow isolation;
 	struct flow_latency latency;
+	struct urgent_flow urgent;
 	u32 nr_queues;			/* I */
 	void *own;			/* I: sched_ops.flow_bytes */
 	void *queue_own;		/* I: nr_queues areas .. */

@@ -72,6 +72,17 @@ static inline void queue_dispatched(struct queue *q, struct io *io, u64 now)
 	if (unlikely(READ_ONCE(q->sched->isolation.paces)) &&
 	    (io->flags & IO_SLOT))
 		isolation_spend(&q->sched->isolation, io->bytes);
+	if (unlikely(q->adopted == io))
+		urgent_release(q, now);
+}
+
+/*
+ * Is @io in urgent_flow.passing?  The requests that pass for isolation are not:
+ * they are exempt from slots.
+ */
+static inline bool io_is_counted(const struct io *io)
+{
+	return (io->flags & (IO_URGENT | IO_EXEMPT)) == IO_URGENT;
 }
 
 /* Counts @io as back from the device.  Returns true once per dispatch. */
@@ -79,7 +90,9 @@ static inline bool io_returned(struct io *io)
 {
 	if (!(io->flags & IO_OUT))
 		return false;
-	io->flags &= (u8)~IO_OUT;
+	io->flags &= (u16)~IO_OUT;
+	if (unlikely(io_is_counted(io)))
+		atomic64_dec(&io->flow->urgent.passing);
 	atomic64_inc(&io->flow->fq[io->queue->index].done);
 	return true;
 }

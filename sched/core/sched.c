@@ -74,6 +74,7 @@ static void sched_set_up(struct sched *s, const struct sched_ops *ops,
 	s->drain = false;
 	s->cost_estimator = NULL;
 	isolation_init(&s->isolation);
+	urgent_init(&s->urgent);
 	s->latency_ns = 0;
 	share_tree_init(&s->share);
 	port_lock_init(&s->active_lock);

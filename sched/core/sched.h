@@ -70,12 +70,13 @@ enum dispatch_result {
 enum io_flags {
 	IO_CHARGED	= 1 << 0,	/* its cost is in the flow's position */
 	IO_SLOT		= 1 << 1,	/* holds one of the D slots */
-	IO_URGENT	= 1 << 2,	/* metadata, swap, requeued: never waits */
+	IO_URGENT	= 1 << 2,	/* metadata, swap: urgent.h; requeued */
 	IO_EXEMPT	= 1 << 3,	/* polled: takes no slot, see engine.h */
 	IO_OUT		= 1 << 4,	/* in the device */
 	IO_PAID		= 1 << 5,	/* its flow has paid: see budget.h */
 	IO_OWN_0	= 1 << 6,	/* the scheduler's */
 	IO_OWN_1	= 1 << 7,
+	IO_DEFERRED	= 1 << 8,	/* not charged yet: see urgent.h */
 };
 
 struct cost_estimator;
@@ -94,7 +95,7 @@ struct io {
 	u32 cost;		/* bytes of 4 KiB reads: cost.h */
 	u32 page;		/* first page of 4 KiB, modulo 2^32 */
 	u8 op;			/* enum io_op */
-	u8 flags;		/* enum io_flags */
+	u16 flags;		/* enum io_flags */
 };
 
 struct io_list {
@@ -110,7 +111,9 @@ struct queue {
 	void *own;		/* I: sched_ops.queue_bytes */
 	u32 index;		/* I: in sched->queue[] */
 	u32 nr;			/* O: ios waiting */
-	struct io_list urgent;	/* Q */
+	struct io_list urgent;	/* Q: ios that pass */
+	struct io *adopted;	/* Q: by the root, in its lane; or NULL */
+	struct io_list deferred;	/* Q: to be adopted next: urgent.h */
 	vtime_t head_tag;	/* O: start tag of the next io, or VTIME_NONE */
 	u8 state;		/* O: enum dispatch_result, of the last dispatch */
 	bool wake_pending;	/* O, set by any: in a struct wake, not run yet */
@@ -135,6 +138,7 @@ struct sched {
 	struct cost_estimator *cost_estimator;	/* I: of cost=learned, or NULL */
 	struct share_tree share;
 	struct isolation isolation;
+	struct urgent urgent;
 	u64 latency_ns;		/* tick: time of the last latency_tick() */
 	struct port_lock active_lock;	/* for the next field */
 	struct flow *active;		/* the active flows, by next_active */

@@ -151,3 +151,14 @@ u64 share_of(struct share_tree *t, struct share_group *g, u64 *generation)
 	port_unlock(&t->lock, flags);
 	return share;
 }
+
+u64 share_of_root(struct share_tree *t, const struct share_group *root)
+{
+	unsigned long flags = port_lock(&t->lock);
+	u64 own = share_own_weight(root), sum = root->active_weight;
+
+	if (!root->own_active)
+		sum += own;
+	port_unlock(&t->lock, flags);
+	return max(mul_u64_u64_div_u64(SHARE_ONE, own, sum), (u64)SHARE_MIN);
+}

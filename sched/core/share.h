@@ -93,6 +93,12 @@ void share_scale_end(struct share_tree *t, unsigned long flags);
  */
 u64 share_of(struct share_tree *t, struct share_group *g, u64 *generation);
 
+/*
+ * Returns the share that the own leaf of @root has, or would have if it were
+ * active.  @root has no parent.
+ */
+u64 share_of_root(struct share_tree *t, const struct share_group *root);
+
 static inline u64 share_generation(const struct share_tree *t)
 {
 	/* Pairs with share_bump(): the sums are at least as new. */

@@ -119,7 +119,7 @@ static void tags_returned(struct device_tags *t, struct io *io)
 	unsigned long flags = port_lock(&t->lock);
 
 	t->batch[io->flags & IO_OWN_1 ? 1 : 0].nr--;
-	io->flags &= (u8) ~(IO_OWN_0 | IO_OWN_1);
+	io->flags &= (u16) ~(IO_OWN_0 | IO_OWN_1);
 	tags_swap_batches(t);
 	port_unlock(&t->lock, flags);
 }

@@ -63,10 +63,10 @@
  *   a slot is reserved for a flow (anticipate.h), tick hands it over.
  *
  * Urgent and polled requests.  An urgent request (IO_URGENT: metadata, swap, or
- * sent back by a driver) passes all others.  It is charged, so its flow pays
- * afterwards, and it takes a slot if one is free.  A polled request (IO_EXEMPT)
- * is ordered but takes no slot, because a tenant that never reaps its
- * completions would occupy all slots.
+ * sent back by a driver) passes all others, up to a bound (core/urgent.h).  It
+ * is charged, so its flow pays afterwards, and it takes a slot if one is free.
+ * A polled request (IO_EXEMPT) is ordered but takes no slot, because a tenant
+ * that never reaps its completions would occupy all slots.
  *
  * Limits.  While a CPU cannot run its queue (preempted, interrupts off), the
  * other queues go T ahead and wait.  A flow's position and backlog count are in

@@ -110,6 +110,12 @@ static u64 host_now(const struct host *h)
 	return (u64)atomic64_read(&h->now_ns);
 }
 
+/* An io was charged in insert or, if it had been deferred, in dispatch. */
+static void count_charge(struct host *h, const struct io *io)
+{
+	atomic64_add(io->cost, &h->charged);
+}
+
 static void queue_issue(struct host *h, struct host_queue *q, struct io *io)
 {
 	q->issued++;
@@ -125,6 +131,7 @@ static void queue_issue(struct host *h, struct host_queue *q, struct io *io)
 static void queue_dispatch(struct host *h, struct host_queue *q,
 			   struct wake *wake)
 {
+	const struct io *adopted;
 	struct io *io;
 
 	port_assert_held(&q->lock);
@@ -132,9 +139,14 @@ static void queue_dispatch(struct host *h, struct host_queue *q,
 		h->sched.ops->block(&q->q, wake);
 		return;
 	}
-	while (h->sched.ops->dispatch(&q->q, host_now(h), &io, wake) ==
-	       DISPATCH_IO)
+	for (adopted = q->q.adopted;
+	     h->sched.ops->dispatch(&q->q, host_now(h), &io, wake) ==
+	     DISPATCH_IO;
+	     adopted = q->q.adopted) {
+		if (q->q.adopted && q->q.adopted != adopted)
+			count_charge(h, q->q.adopted);
 		queue_issue(h, q, io);
+	}
 }
 
 static void queue_run(struct host *h, u32 queue, struct wake *wake)
@@ -177,10 +189,10 @@ static void insert(struct host *h, u32 queue, struct io *io, bool again)
 	flags = port_lock(&q->lock);
 	q->inserted++;
 	h->sched.ops->insert(&q->q, io, host_now(h), &wake);
-	/* The scheduler may have made it urgent: isolation.h. */
-	q->backlog += !again && !(io->flags & IO_URGENT);
-	if (!again)
-		atomic64_add(io->cost, &h->charged);
+	/* A scheduler marks the ios that pass, and no others, urgent. */
+	q->backlog += !(io->flags & IO_URGENT);
+	if (!again && !(io->flags & IO_DEFERRED))
+		count_charge(h, io);
 	queue_dispatch(h, q, &wake);
 	port_unlock(&q->lock, flags);
 	host_act(h, &wake);

@@ -119,19 +119,23 @@ static void check_waiting(struct host *h, const struct host_queue *hq)
 {
 	const struct budget *b = budget_of(&h->sched);
 	const struct budget_queue *bq = budget_queue_of(&hq->q);
-	u32 domain, runnable = 0,
+	u32 domain, runnable = 0, deferred = 0,
 		    exhausted = count_lanes(h, bq->exhausted.head, true);
+	const struct io *io;
 	bool forgot = false;
+
+	for (io = hq->q.deferred.head; io; io = io->next)
+		deferred++;
 
 	for (domain = 0; domain < b->ops->nr_domains; domain++) {
 		runnable += count_lanes(h, bq->runnable[domain].head, false);
 		forgot |= slots_forgot(&b->slots[domain], hq->q.index);
 	}
-	if (runnable + exhausted != hq->waiting)
+	if (runnable + exhausted + deferred != hq->waiting)
 		host_fail(h,
 			  "%llu ns: %u ios wait in queue %u, its lanes have %u",
 			  host_now(h), hq->waiting, hq->q.index,
-			  runnable + exhausted);
+			  runnable + exhausted + deferred);
 	if (runnable && hq->q.state != DISPATCH_NO_SLOT)
 		host_fail(h, "%llu ns: %u ios may go from queue %u (state %u)",
 			  host_now(h), runnable, hq->q.index, hq->q.state);

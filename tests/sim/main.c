@@ -24,6 +24,7 @@ static const struct test *const of_all[] = {
 	audit_tests,
 	generic_tests,
 	isolation_tests,
+	urgent_tests,
 };
 
 /* The tests of one scheduler. */

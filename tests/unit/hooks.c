@@ -15,6 +15,7 @@ static struct flow *flow_create(struct hooks *h, struct flow *parent,
 
 	assert_non_null(f);
 	flow_init(f, &h->sched, parent, weight);
+	atomic64_set(&f->urgent.passing, -(s64)HOOKS_IOS);
 	return f;
 }
 
@@ -51,6 +52,7 @@ void hooks_open_on(struct hooks *h, const struct sched_ops *ops,
 		place[i] = (struct topo_place){ .core = i };
 	}
 	assert_int_equal(sched_init(&h->sched, ops, p, place), 0);
+	h->sched.urgent.rate = HOOKS_RATE;
 	h->root = flow_create(h, NULL, WEIGHT_DEFAULT);
 }
 

@@ -20,6 +20,12 @@ enum {
 
 #define MS	1000000ULL
 
+/*
+ * The rate of the device at first.  By this rate urgent requests cost nothing,
+ * and a flow may have HOOKS_IOS of them.  tests/unit/urgent.c has the bounds.
+ */
+#define HOOKS_RATE	BIT_ULL(40)
+
 struct hooks {
 	struct sched sched;
 	struct queue queue[HOOKS_QUEUES];

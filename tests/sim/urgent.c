@@ -1,0 +1,355 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tests that metadata and swap requests are bounded, and held back by no other
+ * tenant's.
+ *
+ * Two queues, a drive of 16 slots and 100 us for a request of any size, so
+ * 160,000 requests a second.  A light tenant of weight 10 is entitled to 1 %
+ * beside a heavy one of weight 1000 that asks for all.
+ */
+#include "fixture.h"
+
+enum {
+	LIGHT		= 10,
+	HEAVY		= 1000,
+	ROOT		= WEIGHT_DEFAULT,
+	IOPS		= 160000,
+	STEP_MS		= 5,
+	SECOND		= 1000 / STEP_MS,	/* steps */
+	SETTLE_MS	= 2000,
+	/*
+	 * The bound over any second: the shares of the flow and of the root,
+	 * and 100 ms of the flow's share.  A scheduler by budget may be off by
+	 * a tenth, as its rounds do not end with the second.
+	 */
+	SECOND_PERMILLE	= 1100 * (LIGHT + LIGHT / 10 + ROOT) /
+			  (LIGHT + HEAVY + ROOT),
+	/* A flow that becomes active has the grant of a round at once. */
+	BURST_PERMILLE	= 2 * SECOND_PERMILLE,
+	STARVED_MS	= 200,
+	/* Reads of the light tenant afterwards, of those due to it. */
+	READS_PERMILLE	= 900,
+};
+
+struct scene {
+	struct fixture r;
+	struct host_flow *light, *heavy;
+	void (*completed)(void *arg, struct host_io *hio);
+	u64 reads, writes;		/* of the light tenant */
+	u64 longest_commit_ns;		/* of the root */
+	u64 light_bytes, bytes;		/* at the last step */
+	u64 light_step[SECOND], step[SECOND];
+	u32 steps;
+	u64 light_second, second;	/* sums over the steps */
+	u64 most_permille;		/* of the light tenant in any second */
+	u64 reads_seen, quiet_ms, starved_ms;
+};
+
+static void scene_completed(void *arg, struct host_io *hio)
+{
+	struct fixture *r = arg;
+	struct scene *s = container_of(r, struct scene, r);
+	u64 ns = host_now(r->host) - hio->submit_ns;
+
+	s->completed(arg, hio);
+	if (hio->flow == s->light && hio->io.op == IO_READ)
+		s->reads++;
+	if (hio->flow == s->light && hio->io.op == IO_WRITE)
+		s->writes++;
+	if (hio->flow == r->root)
+		s->longest_commit_ns = max(s->longest_commit_ns, ns);
+}
+
+static void scene_open(struct scene *s, struct test_case *t)
+{
+	struct host_params p = fixture_params(t, 1);
+
+	*s = (struct scene){ 0 };
+	p.nr_queues = 2;
+	p.audit_at_end = true;
+	fixture_open(&s->r, t, &p);
+	s->completed = s->r.host->watch.completed;
+	s->r.host->watch.completed = scene_completed;
+	s->light = fixture_flow(&s->r, NULL, LIGHT);
+	s->heavy = fixture_flow(&s->r, NULL, HEAVY);
+	fixture_closed(&s->r, s->heavy, 64, 4 * KIB);
+	fixture_run(&s->r, SETTLE_MS * MS);
+}
+
+/* Counts the second that ends now. */
+static void scene_count(struct scene *s)
+{
+	u64 light = s->light->stats.bytes;
+	u64 all = light + s->heavy->stats.bytes + s->r.root->stats.bytes;
+	u32 i = s->steps++ % SECOND;
+
+	s->light_second += light - s->light_bytes - s->light_step[i];
+	s->second += all - s->bytes - s->step[i];
+	s->light_step[i] = light - s->light_bytes;
+	s->step[i] = all - s->bytes;
+	s->light_bytes = light;
+	s->bytes = all;
+	if (s->steps >= SECOND && s->second)
+		s->most_permille = max(s->most_permille,
+				       s->light_second * 1000 / s->second);
+}
+
+/* @reads: the light tenant has reads outstanding all the time. */
+static void scene_run(struct scene *s, u64 ms, bool reads)
+{
+	u64 end = host_now(s->r.host) + ms * MS;
+
+	s->quiet_ms = 0;
+	while (host_now(s->r.host) < end && !case_failed(s->r.test_case)) {
+		fixture_run(&s->r, STEP_MS * MS);
+		scene_count(s);
+		s->quiet_ms += STEP_MS;
+		if (s->reads != s->reads_seen)
+			s->quiet_ms = 0;
+		s->reads_seen = s->reads;
+		if (reads)
+			s->starved_ms = max(s->starved_ms, s->quiet_ms);
+	}
+}
+
+static void expect_bounds(struct scene *s)
+{
+	struct test_case *t = s->r.test_case;
+
+	if (s->most_permille > SECOND_PERMILLE)
+		case_fail(
+			t,
+			"a tenant of weight %u got %llu permille in a second, and at most %u is due",
+			LIGHT, s->most_permille, SECOND_PERMILLE);
+	if (s->starved_ms > STARVED_MS)
+		case_fail(t, "a tenant's reads stood still for %llu ms",
+			  s->starved_ms);
+}
+
+/* The metadata of the light tenant, for @ms. */
+static void metadata(struct scene *s, u64 ms)
+{
+	struct load_params p = {
+		.flow = s->light,
+		.nr_queues = 2,
+		.depth = 40,
+		.bytes = 4 * KIB,
+		.urgent_permille = 1000,
+		.stop_ns = host_now(s->r.host) + ms * MS,
+	};
+
+	fixture_load(&s->r, &p);
+}
+
+/*
+ * The light tenant reads metadata and then data.  Afterwards its reads go on at
+ * once, at its share.
+ */
+static void burst(struct test_case *t, u64 ms)
+{
+	struct load_params reads = { .nr_queues = 2,
+				     .depth = 8,
+				     .bytes = 4 * KIB };
+	u64 light, all, got, due;
+	struct scene s;
+
+	scene_open(&s, t);
+	light = s.light->stats.bytes;
+	all = light + s.heavy->stats.bytes;
+	metadata(&s, ms);
+	scene_run(&s, ms, false);
+	light = s.light->stats.bytes - light;
+	all = max(s.light->stats.bytes + s.heavy->stats.bytes - all, 1ULL);
+	reads.flow = s.light;
+	fixture_load(&s.r, &reads);
+	scene_run(&s, 1000, true);
+	got = s.reads;
+	scene_run(&s, 1000, true);
+	got = s.reads - got;
+	due = (u64)IOPS * LIGHT / (LIGHT + HEAVY);
+	case_note(
+		t,
+		"burst %llu permille, second %llu, then %llu reads/s of %llu, starved %llu ms",
+		light * 1000 / all, s.most_permille, got, due, s.starved_ms);
+	if (light * 1000 / all > BURST_PERMILLE)
+		case_fail(
+			t,
+			"in %llu ms of metadata a tenant got %llu permille, at most %u is due; afterwards %llu reads/s of %llu, still for %llu ms",
+			ms, light * 1000 / all, BURST_PERMILLE, got, due,
+			s.starved_ms);
+	expect_bounds(&s);
+	if (got * 1000 < due * READS_PERMILLE)
+		case_fail(t, "after %llu ms of metadata %llu reads/s of %llu",
+			  ms, got, due);
+	fixture_close(&s.r);
+}
+
+static void test_burst(struct test_case *t)
+{
+	burst(t, 200);
+}
+
+static void test_seconds(struct test_case *t)
+{
+	burst(t, 2000);
+}
+
+static void test_long(struct test_case *t)
+{
+	burst(t, 20000);
+}
+
+/*
+ * The light tenant swaps: it writes pages out all the time, and a task of it
+ * waits for one page at a time.  A page that comes in is a plain read.
+ */
+static void test_swap(struct test_case *t)
+{
+	struct load_params out = {
+		.nr_queues = 2,
+		.depth = 40,
+		.bytes = 4 * KIB,
+		.write_permille = 1000,
+		.urgent_permille = 1000,
+	};
+	struct load_params in = { .depth = 1, .bytes = 4 * KIB };
+	struct scene s;
+
+	scene_open(&s, t);
+	out.flow = s.light;
+	in.flow = s.light;
+	fixture_load(&s.r, &out);
+	fixture_load(&s.r, &in);
+	scene_run(&s, 5000, true);
+	case_note(
+		t,
+		"second %llu permille, %llu pages out, %llu in, still for %llu ms",
+		s.most_permille, s.writes, s.reads, s.starved_ms);
+	expect_bounds(&s);
+	fixture_close(&s.r);
+}
+
+/*
+ * The journal of the root: @depth requests, and the next @think_ns later.  They
+ * are reads, which all schedulers charge alike.
+ */
+static void journal(struct scene *s, u32 depth, u64 think_ns)
+{
+	struct load_params p = {
+		.flow = s->r.root,
+		.first_queue = 1,
+		.depth = depth,
+		.bytes = 4 * KIB,
+		.urgent_permille = 1000,
+		.think_ns = think_ns,
+	};
+
+	fixture_load(&s->r, &p);
+}
+
+/* The longest commit of a journal that asks for a quarter of the root's share. */
+static u64 longest_commit(struct test_case *t, bool beside_metadata)
+{
+	struct scene s;
+	u64 ns;
+
+	scene_open(&s, t);
+	if (beside_metadata)
+		metadata(&s, 60000);
+	journal(&s, 4, 1100 * US);
+	scene_run(&s, 2000, false);
+	ns = s.longest_commit_ns;
+	fixture_close(&s.r);
+	return ns;
+}
+
+/* No commit waits for the metadata of a light tenant. */
+static void test_commit(struct test_case *t)
+{
+	u64 alone = longest_commit(t, false), beside = longest_commit(t, true);
+
+	case_note(t, "longest commit %llu us, beside metadata %llu us",
+		  alone / US, beside / US);
+	/* One request may be in service in each of the slots. */
+	if (beside > alone + 200 * US)
+		case_fail(
+			t,
+			"the longest commit took %llu us beside metadata of a light tenant, and %llu us alone",
+			beside / US, alone / US);
+}
+
+/*
+ * A journal asks for more than the root's share, and a light tenant sends more
+ * metadata than that.  Virtual time gives the journal the root's share.  The
+ * other schedulers let it have half of that at least, which passes.
+ */
+static void test_journal(struct test_case *t)
+{
+	u64 least =
+		ROOT * (t->ops->ordered ? 850 : 500) / (LIGHT + HEAVY + ROOT);
+	u64 bytes, all;
+	struct scene s;
+
+	scene_open(&s, t);
+	metadata(&s, 60000);
+	journal(&s, 32, 0);
+	scene_run(&s, 500, false);
+	bytes = s.r.root->stats.bytes;
+	all = s.bytes;
+	scene_run(&s, 2000, false);
+	bytes = s.r.root->stats.bytes - bytes;
+	all = max(s.bytes - all, 1ULL);
+	case_note(
+		t,
+		"%llu permille, longest commit %llu us, the tenant's second %llu permille",
+		bytes * 1000 / all, s.longest_commit_ns / US, s.most_permille);
+	if (bytes * 1000 / all < least)
+		case_fail(t, "a journal got %llu permille beside metadata",
+			  bytes * 1000 / all);
+	expect_bounds(&s);
+	fixture_close(&s.r);
+}
+
+/* The metadata of the heavy tenant gets its share beside a third tenant. */
+static void test_heavy(struct test_case *t)
+{
+	struct load_params p = {
+		.nr_queues = 2,
+		.depth = 64,
+		.bytes = 4 * KIB,
+		.urgent_permille = 1000,
+	};
+	struct host_flow *third;
+	struct scene s;
+	u64 bytes, other;
+
+	scene_open(&s, t);
+	third = fixture_flow(&s.r, NULL, HEAVY);
+	p.flow = third;
+	fixture_load(&s.r, &p);
+	metadata(&s, 60000);
+	scene_run(&s, 500, false);
+	bytes = third->stats.bytes;
+	other = s.heavy->stats.bytes;
+	scene_run(&s, 2000, false);
+	bytes = third->stats.bytes - bytes;
+	other = max(s.heavy->stats.bytes - other, 1ULL);
+	case_note(t, "%llu permille of its sibling's", bytes * 1000 / other);
+	if (bytes * 100 < other * 90 || other * 100 < bytes * 90)
+		case_fail(
+			t,
+			"a tenant's metadata got %llu permille of the bytes of a tenant of the same weight",
+			bytes * 1000 / other);
+	fixture_close(&s.r);
+}
+
+const struct test urgent_tests[] = {
+	{ "urgent/burst", test_burst, true },
+	{ "urgent/seconds", test_seconds, true },
+	{ "urgent/long", test_long, false },
+	{ "urgent/swap", test_swap, true },
+	{ "urgent/commit", test_commit, false },
+	{ "urgent/journal", test_journal, true },
+	{ "urgent/heavy", test_heavy, false },
+	{ NULL, NULL, false },
+};
