@@ -156,6 +156,22 @@ static bool take_listed(struct description *d, struct words *w,
 			   (u64 *)((char *)object + n->offset));
 }
 
+/*
+ * Tells that @word is none of @names and no number of @table.  @what begins the
+ * message.
+ */
+static bool unknown(struct description *d, const char *what, const char *word,
+		    const char *names, const struct number *table)
+{
+	char known[256];
+	struct text out = text_of(known, sizeof(known));
+
+	text_add(&out, "%s", names);
+	for (; table->name; table++)
+		text_add(&out, ", %s", table->name);
+	return wrong(d, "%s '%s': use %s", what, word, known);
+}
+
 /* ---------------------------------------------------------------- statements */
 
 static bool read_scheduler(struct description *d, struct words *w)
@@ -329,8 +345,6 @@ static bool take_load_word(struct description *d, struct words *w,
 {
 	const char *word = next_word(w);
 	const struct number *n = find_number(load_numbers, word);
-	char known[256];
-	struct text out = text_of(known, sizeof(known));
 	u32 order;
 
 	if (n)
@@ -344,10 +358,7 @@ static bool take_load_word(struct description *d, struct words *w,
 		l->in_order = order;
 		return true;
 	}
-	text_add(&out, "bytes, order");
-	for (n = load_numbers; n->name; n++)
-		text_add(&out, ", %s", n->name);
-	return wrong(d, "load: no word '%s': use %s", word, known);
+	return unknown(d, "load: no word", word, "bytes, order", load_numbers);
 }
 
 static bool read_load(struct description *d, struct words *w)
@@ -415,8 +426,8 @@ static bool read_statement(struct description *d, struct words *w)
 {
 	const char *name = next_word(w);
 	const struct number *n = find_number(run_numbers, name);
-	char known[256];
-	struct text out = text_of(known, sizeof(known));
+	char names[128];
+	struct text out = text_of(names, sizeof(names));
 	u32 i;
 
 	if (n)
@@ -426,9 +437,7 @@ static bool read_statement(struct description *d, struct words *w)
 			return statements[i].read(d, w);
 		text_add(&out, "%s%s", i ? ", " : "", statements[i].name);
 	}
-	for (n = run_numbers; n->name; n++)
-		text_add(&out, ", %s", n->name);
-	return wrong(d, "no key '%s': use %s", name, known);
+	return unknown(d, "no key", name, names, run_numbers);
 }
 
 bool describe_line(struct description *d, char *line)
