@@ -4,6 +4,7 @@
  *
  *	number		N
  *	automatic	N or "auto"; a reader gets the number in force and "auto"
+ *	depth		also "N auto": automatic, and begins with N
  *	choice		one of the names
  *	cost		"bytes", "iops", "learned", "linear" or "linear A B C D"
  *
@@ -52,6 +53,7 @@ void device_default_params(struct device_host *d, const struct sched_ops *ops,
 /* A value that user space has written for a tunable. */
 struct wish {
 	bool automatic;
+	u32 start;		/* of an automatic depth; 0: the rule's own */
 	u32 value;
 	struct cost_model cost;
 };
@@ -98,11 +100,8 @@ static int parse_cost(const char *text, struct cost_model *cost)
 static int parse(const struct tunable *t, const struct sched_params *p,
 		 const char *text, struct wish *wish)
 {
-	*wish = (struct wish){
-		.automatic = t->automatic != AUTO_NOT &&
-			     sysfs_streq(text, "auto"),
-		.cost = p->cost,
-	};
+	*wish = (struct wish){ .cost = p->cost };
+	wish->automatic = tunable_parse_auto(t, text, &wish->start);
 	if (wish->automatic)
 		return 0;
 	if (t->kind == TUNABLE_COST)
@@ -115,8 +114,10 @@ static int parse(const struct tunable *t, const struct sched_params *p,
 static int apply(const struct tunable *t, const struct wish *wish,
 		 struct sched_params *p)
 {
-	if (wish->automatic)
+	if (wish->automatic) {
+		tunable_set_start(t, p, wish->start);
 		return 0;
+	}
 	if (t->kind == TUNABLE_COST)
 		return tunable_set_cost(t, p, &wish->cost);
 	return tunable_set(t, p, wish->value);

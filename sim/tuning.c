@@ -6,6 +6,7 @@
 
 enum {
 	COEFFICIENTS		= 4,
+	VALUE_BYTES		= 64,
 };
 
 void tuning_init(struct tuning *t, const struct sched_ops *ops, u32 takes)
@@ -29,6 +30,7 @@ void tuning_set(struct tuning *t, const struct setting *s)
 	t->automatic &= ~bit;
 	if (s->automatic) {
 		t->automatic |= bit;
+		tunable_set_start(s->tunable, &t->params, s->start);
 	} else if (s->tunable->kind == TUNABLE_COST) {
 		if (!s->lines) {
 			cost = *tunable_get_cost(s->tunable, &t->params);
@@ -73,18 +75,29 @@ static bool parse_cost(struct setting *s, char *const *word, u32 nr)
 	       parse_lines(s, word + 1);
 }
 
+static void join(char *text, size_t size, char *const *word, u32 nr)
+{
+	struct text out = text_of(text, size);
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		text_add(&out, "%s%s", i ? " " : "", word[i]);
+}
+
 static bool parse_value(struct setting *s, char *const *word, u32 nr)
 {
 	const struct tunable *t = s->tunable;
+	char text[VALUE_BYTES];
 	u64 value;
 
 	if (t->kind == TUNABLE_COST)
 		return parse_cost(s, word, nr);
-	if (nr != 1)
-		return false;
-	s->automatic = t->automatic != AUTO_NOT && !strcmp(word[0], "auto");
+	join(text, sizeof(text), word, nr);
+	s->automatic = tunable_parse_auto(t, text, &s->start);
 	if (s->automatic)
 		return true;
+	if (nr != 1)
+		return false;
 	if (t->kind == TUNABLE_CHOICE) {
 		s->value =
 			text_find(t->choices, text_count(t->choices), word[0]);
@@ -106,7 +119,9 @@ static void say_accepted(const struct tunable *t, struct text *out)
 		text_list(out, t->choices, text_count(t->choices));
 	} else {
 		text_add(out, "a number from %u to %u%s", t->least, t->most,
-			 t->automatic != AUTO_NOT ? ", or auto" : "");
+			 t->automatic == AUTO_DEPTH ? ", auto, or N auto" :
+			 t->automatic != AUTO_NOT   ? ", or auto" :
+						      "");
 	}
 }
 
@@ -126,6 +141,7 @@ bool setting_parse(struct setting *s, const struct sched_ops *ops,
 		   size_t size)
 {
 	struct text out = text_of(wrong, size);
+	char value[VALUE_BYTES];
 
 	*s = (struct setting){ .tunable = tunable_find(ops->tunables, name) };
 	if (!s->tunable) {
@@ -135,7 +151,8 @@ bool setting_parse(struct setting *s, const struct sched_ops *ops,
 	}
 	if (nr && parse_value(s, word, nr))
 		return true;
-	text_add(&out, "%s '%s': use ", name, nr ? word[0] : "");
+	join(value, sizeof(value), word, nr);
+	text_add(&out, "%s '%s': use ", name, value);
 	say_accepted(s->tunable, &out);
 	return false;
 }

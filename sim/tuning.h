@@ -3,10 +3,11 @@
  * tuning - tunables of a scheduler, set from text as the kernel's files are
  *
  * A value is a number, the name of a choice, a cost model, or `auto` for a
- * tunable that the host may choose.  The rules of `auto` are those of
+ * tunable that the host may choose.  `N auto` is a depth that begins with N.  The rules of `auto` are those of
  * kernel/attrs.c:
  *
- *	depth		the requests that the device can take, at most 128
+ *	depth		the requests that the device can take, at most 128;
+ *			for `N auto` N, at most the requests that it can take
  *	threshold	512 bytes for each slot of the depth in force
  *
  * Example.  A host of 4 queues with 16 tags each takes 64 requests, so the
@@ -21,6 +22,7 @@
 struct setting {
 	const struct tunable *tunable;
 	bool automatic;
+	u32 start;		/* of an automatic depth; 0: the rule's own */
 	bool lines;		/* a cost with its coefficients */
 	u32 value;
 	struct cost_model cost;

@@ -152,10 +152,50 @@ void tunables_set_auto(const struct tunable *table, unsigned long which,
 			continue;
 		}
 		p->depth_most = most;
-		/* A depth that was found is kept. */
-		if (!found)
-			p->depth = start;
+		/* A depth that was found, or set as a start, is kept. */
+		p->depth = found ? min(p->depth, most) : start;
 	}
+}
+
+/* Returns the text behind "N " at the start of @text; NULL if N is out of range. */
+static const char *take_start(const struct tunable *t, const char *text,
+			      u32 *start)
+{
+	const char *at = text;
+
+	for (; *at >= '0' && *at <= '9' && *start <= t->most; at++)
+		*start = 10 * *start + (u32)(*at - '0');
+	if (at == text)
+		return text;
+	if (!in_bounds(t, *start) || *at != ' ')
+		return NULL;
+	while (*at == ' ')
+		at++;
+	return at;
+}
+
+bool tunable_parse_auto(const struct tunable *t, const char *text, u32 *start)
+{
+	static const char name[] = "auto";
+
+	*start = 0;
+	if (t->automatic == AUTO_DEPTH)
+		text = take_start(t, text, start);
+	if (t->automatic == AUTO_NOT || !text ||
+	    strncmp(text, name, strlen(name)))
+		return false;
+	text += strlen(name);
+	return !strcmp(text, "") || !strcmp(text, "\n");
+}
+
+void tunable_set_start(const struct tunable *t, struct sched_params *p,
+		       u32 start)
+{
+	if (!start)
+		return;
+	tunable_put(t, p, start);
+	/* tunables_set_auto() keeps a depth for which this is set. */
+	p->depth_most = start;
 }
 
 static bool is_in_range(const struct tunable *t, const struct sched_params *p)

@@ -89,6 +89,19 @@ int tunables_check(const struct tunable *table, const struct sched_params *p);
 void tunables_set_auto(const struct tunable *table, unsigned long which,
 		       u32 takes, struct sched_params *p);
 
+/*
+ * Reads "auto", or "N auto" for a depth that begins with N.  Returns false for
+ * any other text.  *@start is N, or 0.  A newline may end @text.
+ */
+bool tunable_parse_auto(const struct tunable *t, const char *text, u32 *start);
+
+/*
+ * Makes the depth @t begin with @start; 0 changes nothing.  The caller then calls
+ * tunables_set_auto(), which lowers @start to the most that the device takes.
+ */
+void tunable_set_start(const struct tunable *t, struct sched_params *p,
+		       u32 start);
+
 extern const char *const cost_names[];
 
 /*

@@ -38,9 +38,13 @@ WRONG = {
     "run_ms": "run_ms '': use a number from 1 to",
     "run_ms 5 6": "'6' follows the end of the statement",
     "set bogus 1": "set: no tunable 'bogus': mqfq has depth, threshold_kb, cost",
-    "set depth 0": "set: depth '0': use a number from 1 to 65536, or auto",
+    "set depth 0": "set: depth '0': use a number from 1 to 65536, auto, or N auto",
     "set cost magic": "set: cost 'magic': use bytes, iops, linear, learned, or linear A B C D",
-    "set cost linear 1 2 3": "set: cost 'linear': use bytes",
+    "set cost linear 1 2 3": "set: cost 'linear 1 2 3': use bytes",
+    "set depth 0 auto": "set: depth '0 auto': use a number from 1 to 65536, auto, or N auto",
+    "set depth 65537 auto": "set: depth '65537 auto': use a number",
+    "set depth 8 auto 8": "set: depth '8 auto 8': use a number",
+    "set threshold_kb 8 auto": "set: threshold_kb '8 auto': use a number",
     "device 0 1 1": "SLOTS '0': use a number from 1 to",
     "drive floppy 64 empty": "drive 'floppy': use p3700, p4500, 980pro,",
     "drive 980pro 128 full": "FILL 'full': use empty, sequential, random, steady",
@@ -65,7 +69,7 @@ WRONG = {
     "at 5 weight x 1": "no flow 'x': describe it on a line before",
     "at 5 retime 0": "retime '0': use a number from 1 to 100000",
     "at 5 retime 200": "retime: it is for a drive",
-    "at 5 set depth many": "set: depth 'many': use a number from 1 to 65536, or auto",
+    "at 5 set depth many": "set: depth 'many': use a number from 1 to 65536, auto, or N auto",
     "drive 980pro 128 empty": "give one of device and drive",
 }
 
@@ -102,6 +106,17 @@ class Figures(unittest.TestCase):
         self.assertEqual(flow["max_ns"], 82000)
         self.assertAlmostEqual(flow["iops"], 5000 / 0.41, places=0)
         self.assertEqual(found["totals"]["bytes"], 5000 * 4096)
+
+    def test_automatic_depth_begins_with_its_start(self):
+        """The device has 64 slots, and the load fills all of them."""
+        load = "load a depth 256 bytes 4096\n"
+        text = "scheduler mqfq\nset depth {depth}\ndevice 64 80000 500\n" + FLOW + load
+        for depth, first in (("8 auto", 8), ("auto", 128), ("5000 auto", 1024)):
+            found = figures(text.format(depth=depth) + "run_ms 1\n")
+            self.assertEqual(found["depth"], first)
+        for depth, least, most in (("8 auto", 32, 256), ("8", 8, 8)):
+            found = figures(text.format(depth=depth) + "run_ms 2000\n")
+            self.assertTrue(least <= found["depth"] <= most, found["depth"])
 
     def test_same_description_gives_the_same_bytes(self):
         text = DRIVE.format(fill="steady") + (

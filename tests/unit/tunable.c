@@ -117,6 +117,95 @@ static void a_value_is_kept_in_its_unit(void **state)
 	assert_int_equal(p.cost.kind, COST_LINEAR);
 }
 
+static const struct tunable automatic[] = {
+	{ TUNABLE_DEPTH_AUTO },
+	{ TUNABLE_U32("threshold_kb", struct own_params, threshold, 4, 1000,
+		      1024, 32),
+	  .automatic = AUTO_THRESHOLD },
+	{ }
+};
+
+static void auto_is_read_with_the_start_of_a_depth(void **state)
+{
+	static const struct {
+		const char *text;
+		u32 start;
+		bool depth, threshold;
+	} cases[] = {
+		{ "auto", 0, true, true },
+		{ "auto\n", 0, true, true },
+		{ "32 auto\n", 32, true, false },
+		{ "1 auto", 1, true, false },
+		{ "65536  auto", DEPTH_MAX, true, false },
+		{ "0 auto", 0, false, false },
+		{ "65537 auto", 0, false, false },
+		{ "4294967297 auto", 0, false, false },
+		{ "99999999999999999999 auto", 0, false, false },
+		{ "-1 auto", 0, false, false },
+		{ "+1 auto", 0, false, false },
+		{ " auto", 0, false, false },
+		{ "32auto", 0, false, false },
+		{ "32 auto 1", 0, false, false },
+		{ "32 auto\n\n", 0, false, false },
+		{ "32 autos", 0, false, false },
+		{ "32 aut", 0, false, false },
+		{ "auto 32", 0, false, false },
+		{ "auto auto", 0, false, false },
+		{ "32", 0, false, false },
+		{ "32 ", 0, false, false },
+		{ "\n", 0, false, false },
+		{ "", 0, false, false },
+	};
+	u32 i, start;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		const char *text = cases[i].text;
+
+		assert_int_equal(tunable_parse_auto(&automatic[0], text,
+						    &start),
+				 cases[i].depth);
+		if (cases[i].depth)
+			assert_int_equal(start, cases[i].start);
+		assert_int_equal(tunable_parse_auto(&automatic[1], text,
+						    &start),
+				 cases[i].threshold);
+		assert_false(tunable_parse_auto(named("threshold_kb"), text,
+						&start));
+	}
+}
+
+/* The device takes 100 requests.  The automatic threshold does not follow. */
+static void automatic_depth_begins_with_its_start(void **state)
+{
+	static const struct {
+		u32 start, takes, depth;
+	} cases[] = {
+		{ 32, 100, 32 }, { 0, 100, 100 },    { 500, 100, 100 },
+		{ 500, 0, 500 }, { 65536, 0, 1024 }, { 0, 0, 128 },
+	};
+	struct sched_params p;
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		tunables_init(automatic, &p);
+		p.depth_most = 0;
+		tunable_set_start(&automatic[0], &p, cases[i].start);
+		tunables_set_auto(automatic, 3, cases[i].takes, &p);
+		assert_int_equal(p.depth, cases[i].depth);
+		/* It stays when another tunable is set. */
+		tunables_set_auto(automatic, 3, cases[i].takes, &p);
+		assert_int_equal(p.depth, cases[i].depth);
+		assert_int_equal(own(&p)->threshold,
+				 cases[i].takes ? 100 * 512 : 128 * 512);
+		/* A start takes the place of a depth that was found. */
+		tunable_set_start(&automatic[0], &p, 7);
+		tunables_set_auto(automatic, 3, cases[i].takes, &p);
+		assert_int_equal(p.depth, 7);
+	}
+}
+
 static void a_cost_out_of_range_is_refused(void **state)
 {
 	struct cost_model bad[] = {
@@ -183,6 +272,8 @@ int main(void)
 		cmocka_unit_test(defaults_are_valid),
 		cmocka_unit_test(every_scheduler_has_a_sound_table),
 		cmocka_unit_test(a_value_is_kept_in_its_unit),
+		cmocka_unit_test(auto_is_read_with_the_start_of_a_depth),
+		cmocka_unit_test(automatic_depth_begins_with_its_start),
 		cmocka_unit_test(a_cost_out_of_range_is_refused),
 		cmocka_unit_test(out_of_range_changes_nothing),
 		cmocka_unit_test(check_finds_each_bad_value),

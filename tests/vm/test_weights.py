@@ -215,6 +215,24 @@ def test_auto_tunables_show_the_chosen_number() -> None:
         assert disk.tunable("depth") == "32 auto"
 
 
+def test_automatic_depth_takes_a_start() -> None:
+    """N is lowered to the tags of the device, and another tunable does not touch D."""
+    with NullBlk(hw_queue_depth=32, submit_queues=1) as disk, mqfq(disk):
+        for start, depth in (("8", "8"), ("64", "32"), ("1", "1"), ("16", "16")):
+            disk.set_tunable("depth", f"{start} auto")
+            assert disk.tunable("depth") == f"{depth} auto"
+        disk.set_tunable("threshold_kb", 100)
+        for bad in ("0 auto", "65537 auto", "-8 auto", "8auto", "8 auto 8", "auto 8", "x auto"):
+            got = write_fails(disk.sysfs / "queue/iosched/depth", bad)
+            assert got == errno.EINVAL, f"{bad!r}: {errno.errorcode[got]}"
+            assert disk.tunable("depth") == "16 auto", bad
+        assert write_fails(disk.sysfs / "queue/iosched/threshold_kb", "8 auto") == errno.EINVAL
+        assert disk.tunable("threshold_kb") == "100"
+        disk.set_tunable("depth", 8)
+        disk.set_tunable("depth", "4 auto")
+        assert disk.tunable("depth") == "4 auto"
+
+
 def test_linear_alone_takes_the_coefficients_in_force() -> None:
     with NullBlk() as disk, mqfq(disk):
         disk.set_tunable("cost", "linear")
