@@ -35,6 +35,14 @@ def setting(text: str, like: str) -> str:
     return "auto" if "auto" in words else active_word(text)
 
 
+def keeps(found: str, written: str) -> bool:
+    """True if a file that reads back @found, by setting(), has kept the value @written.
+
+    An automatic depth that began with N may have changed already.
+    """
+    return found == written or (written.endswith(" auto") and found.endswith(" auto"))
+
+
 @dataclass(frozen=True)
 class Selector:
     """The content of queue/scheduler. The order of the names differs between kernels."""

@@ -11,6 +11,8 @@ THREADS_MOST. Each thread has more requests waiting than the scheduler dispatche
 each request size. Meanwhile the scheduler's tunables are changed, and the kernel's count of the
 bytes read is sampled. So the result holds for this device behind this scheduler on this machine,
 which is where the tunables apply. Nothing is written to the device.
+
+The scheduler begins with this D and follows the load from there (sched/core/depth.h).
 """
 
 import contextlib
@@ -112,7 +114,8 @@ class Calibration:
         return self.threshold.setting
 
     def tunables(self) -> dict[str, str]:
-        return {"depth": str(self.depth), "threshold_kb": str(self.threshold_kb)}
+        """The depth is a start: the scheduler goes on from there."""
+        return {"depth": f"{self.depth} auto", "threshold_kb": str(self.threshold_kb)}
 
     def as_json(self) -> dict[str, object]:
         return {

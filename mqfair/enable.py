@@ -18,6 +18,7 @@ from mqfair.blockdev import (
     NR_REQUESTS_MIN,
     Disk,
     find_disk,
+    keeps,
     setting,
 )
 from mqfair.errors import Failure, UsageError
@@ -31,9 +32,11 @@ EPILOG = """\
 The settings last until the device is removed or gets another scheduler, or the machine restarts.
 Weights last as long as their cgroup and the loaded module.
 
---calibrate measures the device first, with reads only, for about a minute. depth becomes the least
-number of outstanding requests that gives full throughput, then threshold_kb the least threshold
-that does, within {tolerance}.
+--calibrate measures the device first, with reads only, for about a minute. depth begins with the
+least number of outstanding requests that gives full throughput, and follows the load from there.
+threshold_kb becomes the least threshold that gives full throughput, within {tolerance}.
+
+--depth 'N auto' begins with N likewise; --depth N stays.
 
 examples:
   mqfair enable nvme0n1 --depth 64 --threshold-kb auto
@@ -105,7 +108,8 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--depth",
         metavar="N|auto",
-        help=f"greatest number of requests in the device, 1..{DEPTH_MOST}",
+        help=f"greatest number of requests in the device, 1..{DEPTH_MOST};"
+        " 'N auto': found while running, from N on",
     )
     parser.add_argument(
         "--threshold-kb",
@@ -163,6 +167,14 @@ def _number_or_auto(option: str, text: str, least: int, most: int) -> str:
         raise UsageError(f"{error}, or auto") from None
 
 
+def _depth(text: str) -> str:
+    """A depth: N, auto, or `N auto`, which begins with N."""
+    start, *rest = text.split() or [text]
+    if start == "auto" or rest != ["auto"]:
+        return _number_or_auto("--depth", text, 1, DEPTH_MOST)
+    return f"{_number_or_auto('--depth', start, 1, DEPTH_MOST)} auto"
+
+
 def _cost(args: argparse.Namespace) -> str | None:
     """The value for the tunable `cost`; None if the command line has none.
 
@@ -197,7 +209,7 @@ def _plan(args: argparse.Namespace) -> Plan:
     if cost is not None:
         tunables["cost"] = cost
     if args.depth is not None:
-        tunables["depth"] = _number_or_auto("--depth", args.depth, 1, DEPTH_MOST)
+        tunables["depth"] = _depth(args.depth)
     if args.threshold_kb is not None:
         tunables["threshold_kb"] = _number_or_auto(
             "--threshold-kb", args.threshold_kb, 0, THRESHOLD_KB_MOST
@@ -355,7 +367,7 @@ class Enabler:
         if self.fs.dry_run:
             return
         found = setting(self.fs.read(path), value)
-        if found != value:
+        if not keeps(found, value):
             raise Failure(
                 f"{path} reads back '{found}' after '{value}' was written: use {found or 'another'}"
             )

@@ -314,7 +314,7 @@ def busy_after_first_look(host, monkeypatch, reads):
 def test_chooses_and_sets_both(host, drive, run):
     result = run("enable", "nvme0n1", "--calibrate")
     assert (result.code, drive.running) == (0, 0)
-    assert host.get(f"{QUEUE}/iosched/depth") == "64"
+    assert host.get(f"{QUEUE}/iosched/depth") == "64 auto"
     assert host.get(f"{QUEUE}/iosched/threshold_kb") == "16"
     assert "[mqfq]" in host.get(f"{QUEUE}/scheduler")
     assert host.get(f"{QUEUE}/nr_requests") == "128"
@@ -341,7 +341,7 @@ def test_json(drive, run):
     assert [p["threshold_kb"] for p in thresholds] == list(THRESHOLDS_KB)
     assert len(found["reasons"]) == 2
     assert found["notes"] == []
-    assert report["tunables"]["depth"] == "64"
+    assert report["tunables"]["depth"] == "64 auto"
     assert report["previous"] == "none"
 
 
@@ -378,7 +378,7 @@ def test_a_device_with_more_slots_than_are_tried(host, drive, run):
     drive.knees[4] = 10**6
     result = run("enable", "nvme0n1", "--calibrate")
     assert "still rises at 1024, the greatest depth tried (the hardware has 2046" in result.out
-    assert host.get(f"{QUEUE}/iosched/depth") == "1024"
+    assert host.get(f"{QUEUE}/iosched/depth") == "1024 auto"
 
 
 def test_single_slot_device(machine, drive, run):
@@ -388,7 +388,7 @@ def test_single_slot_device(machine, drive, run):
     machine.queue("nvme0n1", 0, cpus="0, 1", tags=1)
     result = run("enable", "nvme0n1", "--calibrate")
     assert result.code == 0
-    assert machine.get(f"{QUEUE}/iosched/depth") == "1"
+    assert machine.get(f"{QUEUE}/iosched/depth") == "1 auto"
     assert "no plateau" not in result.out
 
 
@@ -513,7 +513,19 @@ def test_an_enabled_disk_can_be_calibrated_again(host, drive, run):
     result = run("enable", "nvme0n1", "--calibrate")
     assert result.code == 0
     assert "as before" in result.out
-    assert host.get(f"{QUEUE}/iosched/depth") == "64"
+    assert host.get(f"{QUEUE}/iosched/depth") == "64 auto"
+
+
+def test_the_calibrated_depth_may_have_changed_when_it_is_read_back(host, drive, run, monkeypatch):
+    store = host.store
+    monkeypatch.setattr(
+        host,
+        "store",
+        lambda path, value: store(path, "128 auto" if value == "64 auto" else value),
+    )
+    result = run("enable", "nvme0n1", "--calibrate")
+    assert (result.code, result.err.count("reads back")) == (0, 0)
+    assert host.get(f"{QUEUE}/iosched/depth") == "128 auto"
 
 
 def test_a_device_too_slow_for_the_time_limit(host, drive, run, monkeypatch):

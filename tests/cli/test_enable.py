@@ -199,6 +199,27 @@ def test_dry_run_prints_the_writes_and_does_none(host, run):
     ]
 
 
+def test_depth_that_is_found_begins_with_a_number(host, run):
+    run("enable", "nvme0n1", "--depth", "8")
+    host.stores.clear()
+    assert run("enable", "nvme0n1", "--depth", "16 auto").code == 0
+    assert run("enable", "nvme0n1", "--depth", "16 auto").code == 0
+    assert host.stores == [write("iosched/depth", "16 auto")]
+    # A failure later puts back what was there, with the depth that was found.
+    host.put(f"{QUEUE}/iosched/depth", "32 auto")
+    host.refuse[f"{QUEUE}/iosched/threshold_kb"] = [errno.EINVAL]
+    result = run("enable", "nvme0n1", "--depth", "64 auto", "--threshold-kb", "9")
+    assert (result.code, host.get(f"{QUEUE}/iosched/depth")) == (1, "32 auto")
+
+
+def test_depth_that_does_not_become_automatic_is_a_failure(host, run):
+    run("enable", "nvme0n1", "--depth", "8")
+    host.ignore.add(f"{QUEUE}/iosched/depth")
+    result = run("enable", "nvme0n1", "--depth", "16 auto")
+    assert result.code == 1
+    assert "iosched/depth reads back '8' after '16 auto' was written" in result.err
+
+
 def test_dry_run_does_not_know_the_choice_of_auto(host, run):
     result = run("enable", "nvme0n1", "--dry-run")
     assert result.out.splitlines()[0] == SWITCH
@@ -270,6 +291,9 @@ def test_multipath_head_names_its_paths(host, run):
         ("--depth", "99999999", "1..65536, or auto"),
         ("--depth", "-1", "--depth"),
         ("--depth", "many", "1..65536, or auto"),
+        ("--depth", "0 auto", "1..65536, or auto"),
+        ("--depth", "auto 8", "1..65536, or auto"),
+        ("--depth", "8 auto 8", "1..65536, or auto"),
         ("--threshold-kb", "1.5", "0..1048576, or auto"),
         ("--threshold-kb", "1048577", "0..1048576, or auto"),
         ("--nr-requests", "3", "4..2048"),
