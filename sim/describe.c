@@ -94,11 +94,16 @@ static bool wrong_at(struct description *d, u32 line, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(what, sizeof(what), fmt, args);
 	va_end(args);
-	text_add(&out, "line %u: %s", line, what);
+	if (line)
+		text_add(&out, "line %u: ", line);
+	text_add(&out, "%s", what);
 	return false;
 }
 
 #define wrong(d, ...) wrong_at(d, (d)->line, __VA_ARGS__)
+
+/* The fault is not one of a single line. */
+#define wrong_whole(d, ...) wrong_at(d, 0, __VA_ARGS__)
 
 /* ------------------------------------------------------------- single words */
 
@@ -122,8 +127,20 @@ static bool take_number(struct description *d, struct words *w,
 
 	if (text_number(word, least, most, value))
 		return true;
+	if (!*word)
+		return wrong(d, "%s is missing: use a number from %llu to %llu",
+			     name, least, most);
 	return wrong(d, "%s '%s': use a number from %llu to %llu", name, word,
 		     least, most);
+}
+
+/* @word is none of those @known, or missing. */
+static bool wrong_word(struct description *d, const char *what,
+		       const char *word, const char *known)
+{
+	if (!*word)
+		return wrong(d, "%s is missing: use %s", what, known);
+	return wrong(d, "%s '%s': use %s", what, word, known);
 }
 
 static bool take_name(struct description *d, struct words *w, const char *what,
@@ -137,7 +154,7 @@ static bool take_name(struct description *d, struct words *w, const char *what,
 	if (*value < nr)
 		return true;
 	text_list(&out, names, nr);
-	return wrong(d, "%s '%s': use %s", what, word, known);
+	return wrong_word(d, what, word, known);
 }
 
 static const struct number *find_number(const struct number *table,
@@ -181,13 +198,17 @@ static bool read_scheduler(struct description *d, struct words *w)
 	char known[256];
 	struct text out = text_of(known, sizeof(known));
 
+	/* The lines that set its tunables would be of another scheduler. */
+	if (d->ops)
+		return wrong(d, "scheduler '%s': it is %s already", name,
+			     d->ops->name);
 	d->ops = strcmp(name, "none") ? sched_find(name) : &none_ops;
 	if (d->ops)
 		return true;
 	text_add(&out, "none");
 	for (p = sched_policies; *p; p++)
 		text_add(&out, ", %s", (*p)->name);
-	return wrong(d, "scheduler '%s': use %s", name, known);
+	return wrong_word(d, "scheduler", name, known);
 }
 
 static bool take_setting(struct description *d, struct words *w,
@@ -233,7 +254,7 @@ static bool read_drive(struct description *d, struct words *w)
 		       take_name(d, w, "FILL", fill_names, FILLS, &d->fill);
 	for (p = flash_models; p->name; p++)
 		text_add(&out, "%s%s", p == flash_models ? "" : ", ", p->name);
-	return wrong(d, "drive '%s': use %s", name, known);
+	return wrong_word(d, "drive", name, known);
 }
 
 static bool read_ftl(struct description *d, struct words *w)
@@ -266,6 +287,9 @@ static bool take_flow(struct description *d, struct words *w, u32 *flow)
 	*flow = find_flow(d, name);
 	if (*flow < d->nr_flows)
 		return true;
+	if (!*name)
+		return wrong(d,
+			     "the flow is missing: name one of a line before");
 	return wrong(d, "no flow '%s': describe it on a line before", name);
 }
 
@@ -478,8 +502,16 @@ static bool check_load(struct description *d, struct described_load *l)
 			d, l->line,
 			"load: queues %llu to %llu, but the host has queues 0 to %llu",
 			l->queue, l->queue + l->queues - 1, d->queues - 1);
-	if (!d->model)
-		return true;
+	if (l->stop_ms && l->stop_ms <= l->start_ms)
+		return wrong_at(d, l->line,
+				"load: stop_ms %llu is not after start_ms %llu",
+				l->stop_ms, l->start_ms);
+	if (!d->model) {
+		if (!l->mib && !l->first_mib)
+			return true;
+		return wrong_at(d, l->line,
+				"load: first_mib and mib are for a drive");
+	}
 	if (!l->mib && l->first_mib < d->drive_mib)
 		l->mib = d->drive_mib - l->first_mib;
 	if (l->first_mib + l->mib > d->drive_mib || !l->mib)
@@ -493,22 +525,40 @@ static bool check_load(struct description *d, struct described_load *l)
 	return true;
 }
 
+static bool check_action(struct description *d,
+			 const struct described_action *a)
+{
+	u64 end_ms = d->warm_ms + d->run_ms;
+
+	if (a->kind == ACTION_RETIME && !d->model)
+		return wrong_at(d, a->line, "retime: it is for a drive");
+	if (a->at_ms < end_ms)
+		return true;
+	return wrong_at(d, a->line,
+			"at %llu: the run ends at %llu ms, warm_ms and run_ms",
+			a->at_ms, end_ms);
+}
+
 bool describe_end(struct description *d)
 {
 	u32 i;
 
 	if (!d->ops)
-		return wrong(d, "the scheduler is missing: scheduler NAME");
+		return wrong_whole(d, "no scheduler: write scheduler NAME");
 	if (!d->model == !d->slots)
-		return wrong(d, "give one of device and drive");
+		return wrong_whole(
+			d,
+			"write one of device SLOTS BASE_NS NS_PER_KIB and drive MODEL SIZE_MIB FILL");
+	if (d->ftl != FLASH_FTL_DEVICE && !d->model)
+		return wrong_whole(d, "ftl: it is for a drive");
 	if (!d->nr_loads)
-		return wrong(d, "no load: nothing would run");
+		return wrong_whole(d,
+				   "no load: write load FLOW depth N bytes N");
 	for (i = 0; i < d->nr_loads; i++)
 		if (!check_load(d, &d->load[i]))
 			return false;
 	for (i = 0; i < d->nr_actions; i++)
-		if (d->action[i].kind == ACTION_RETIME && !d->model)
-			return wrong_at(d, d->action[i].line,
-					"retime: it is for a drive");
+		if (!check_action(d, &d->action[i]))
+			return false;
 	return true;
 }

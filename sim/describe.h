@@ -22,7 +22,7 @@
  *	flow NAME weight W [parent NAME]
  *	load FLOW depth N bytes N[-M] [WORD VALUE ...]
  *	at MS retime PERCENT	all times of the drive are PERCENT % from now on
- *	at MS stall MS		the device completes nothing for so long
+ *	at MS stall N		the device completes nothing for N ms
  *	at MS weight FLOW W
  *	at MS set TUNABLE VALUE
  *
@@ -31,7 +31,8 @@
  *
  * All times in ms count from the start, the warm-up included.  The scheduler
  * comes before the lines that set its tunables, and a flow before the lines
- * that name it.  A flow may have several loads.  The words of a load, with their defaults:
+ * that name it.  A flow may have several loads.  The words of a load, with their
+ * defaults:
  *
  *	write N			writes in a thousand; 0
  *	queue Q, queues N	the first queue, 0, and their number, 1

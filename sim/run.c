@@ -2,7 +2,7 @@
 /*
  * sim-run - runs one described simulation and prints its figures as JSON
  *
- * usage: sim-run < DESCRIPTION
+ * usage: sim-run < DESCRIPTION, or sim-run --help
  *
  * describe.h has the format of the description, and run.h that of the output.
  * The same description gives the same figures on every machine; only wall_s
@@ -350,11 +350,39 @@ close:
 	return status;
 }
 
-int main(void)
+static const char help[] =
+	"usage: sim-run < DESCRIPTION\n"
+	"\n"
+	"Runs the described simulation and prints its figures as JSON. A description\n"
+	"has one statement on each line; sim/describe.h lists them all. An example:\n"
+	"\n"
+	"    scheduler mqfq          # or none, ifq, kyber-fair, wdt, hwabc\n"
+	"    set depth 16            # tunables as in queue/iosched/\n"
+	"    device 2 80000 500      # 2 slots, a request takes 80000 ns + 500 ns/KiB\n"
+	"    run_ms 2000\n"
+	"    flow big weight 300\n"
+	"    flow small weight 100\n"
+	"    load big depth 32 bytes 4096\n"
+	"    load small depth 32 bytes 4096\n"
+	"\n"
+	"Exit status: 0; 1 if the host's audit failed or memory is short; 2 for a wrong\n"
+	"description.\n";
+
+int main(int argc, char **argv)
 {
 	static struct run run;
 	int status;
 
+	if (argc == 2 && !strcmp(argv[1], "--help")) {
+		fputs(help, stdout);
+		return 0;
+	}
+	if (argc > 1) {
+		fprintf(stderr,
+			"sim-run: '%s': the description comes from standard input: sim-run < FILE\n",
+			argv[1]);
+		return STATUS_USAGE;
+	}
 	if (!read_description(&run.described)) {
 		fprintf(stderr, "sim-run: %s\n", run.described.wrong);
 		return STATUS_USAGE;

@@ -31,11 +31,16 @@ THREE_TO_ONE = """
 WRONG = {
     "#" * 5000: "the line is too long: use less than 4095 bytes",
     "bogus 1": "no key 'bogus': use scheduler, set, device,",
-    "scheduler fastest": "scheduler 'fastest': use none, mqfq,",
     "seed -1": "seed '-1': use a number from 0 to",
     "queues 0": "queues '0': use a number from 1 to 1024",
     "tags 70000": "tags '70000': use a number from 0 to 65536",
-    "run_ms": "run_ms '': use a number from 1 to",
+    "run_ms": "run_ms is missing: use a number from 1 to",
+    "scheduler none": "scheduler 'none': it is mqfq already",
+    "ftl": "ftl is missing: use device, host",
+    "load": "the flow is missing: name one of a line before",
+    "load a depth 1 bytes 4096 mib 5": "load: first_mib and mib are for a drive",
+    "load a depth 1 bytes 4096 start_ms 5 stop_ms 5": "load: stop_ms 5 is not after start_ms 5",
+    "at 20 weight a 5": "at 20: the run ends at 20 ms",
     "run_ms 5 6": "'6' follows the end of the statement",
     "set bogus 1": "set: no tunable 'bogus': mqfq has depth, threshold_kb, cost",
     "set depth 0": "set: depth '0': use a number from 1 to 65536, auto, or N auto",
@@ -70,7 +75,6 @@ WRONG = {
     "at 5 retime 0": "retime '0': use a number from 1 to 100000",
     "at 5 retime 200": "retime: it is for a drive",
     "at 5 set depth many": "set: depth 'many': use a number from 1 to 65536, auto, or N auto",
-    "drive 980pro 128 empty": "give one of device and drive",
 }
 
 
@@ -185,6 +189,17 @@ class Actions(unittest.TestCase):
 
 
 class Messages(unittest.TestCase):
+    def test_help_has_an_example_that_runs(self):
+        done = subprocess.run([SIM_RUN, "--help"], capture_output=True, text=True, check=True)
+        example = [line for line in done.stdout.splitlines() if line.startswith("    ")]
+        self.assertEqual(set(figures("\n".join(example))["flows"]), {"big", "small"})
+
+    def test_other_arguments_are_refused(self):
+        for words in (["file"], ["--help", "file"]):
+            done = subprocess.run([SIM_RUN, *words], capture_output=True, text=True, check=False)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn("sim-run < FILE", done.stderr)
+
     def test_wrong_line_is_named_with_the_accepted_values(self):
         for line, message in WRONG.items():
             with self.subTest(line=line):
@@ -195,9 +210,14 @@ class Messages(unittest.TestCase):
 
     def test_missing_statements(self):
         for text, message in (
-            ("device 2 1 1\n", "line 1: the scheduler is missing"),
-            ("scheduler mqfq\n", "line 1: give one of device and drive"),
-            (HEAD, "line 2: no load"),
+            ("", "no scheduler: write scheduler NAME"),
+            ("device 2 1 1\n", "no scheduler: write scheduler NAME"),
+            ("scheduler\n", "line 1: scheduler is missing: use none, mqfq,"),
+            ("scheduler fastest\n", "line 1: scheduler 'fastest': use none, mqfq,"),
+            ("scheduler mqfq\n", "write one of device SLOTS BASE_NS NS_PER_KIB and drive MODEL"),
+            (SOUND + "drive 980pro 128 empty\n", "write one of device SLOTS"),
+            (SOUND + "ftl host\n", "ftl: it is for a drive"),
+            (HEAD, "no load: write load FLOW depth N bytes N"),
             ("set depth 4\n", "line 1: set: name the scheduler on a line before"),
         ):
             with self.subTest(text=text):
