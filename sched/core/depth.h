@@ -2,13 +2,15 @@
 /*
  * depth - the number of slots, D, found while running
  *
- * The problem.  With few slots a drive is idle in part.  With many, the requests
- * inside wait for each other, and the drive orders them, not the scheduler.  The
- * right number depends on the drive and on the mix of requests.  Reads of 64 KiB
- * that lie in order need 16, on a drive that needs 500 for random 4 KiB.
+ * The problem.  With few slots a drive is idle in part.  With many, the
+ * requests inside wait for each other, and the drive orders them, not the
+ * scheduler.  The right number depends on the drive and on the mix of requests.
+ * Reads of 64 KiB that lie in order need 16, on a drive that needs 500 for
+ * random 4 KiB.
  *
- * The rule.  D is no more than raises throughput.  Tick compares the work at D
- * with the work at half or double of it, in a *trial*:
+ * The rule.  D grows only if throughput grows with it.  D begins with 128, or
+ * with the start that a user gave (tunable_set_start()).  Tick compares the
+ * work at D with the work at half or double of it, in a *trial*:
  *
  *	double	is taken if it does at least 2 % more work;
  *	half	is taken if it does at least 99 % of the work.
@@ -20,12 +22,12 @@
  *	64 brings 3090, less than 3148, so D stays.  The next trial comes after
  *	twice the time.
  *
- * The price.  A trial ends after TRIAL_DONE requests, or earlier if it does much
- * less work.  A trial that changes nothing doubles the time to the next one, up
- * to WAIT_MOST looks.  So trials cost less than 1 % of the throughput after the
- * first second.
+ * The price.  A trial ends after TRIAL_DONE requests, or earlier if it does
+ * much less work.  A trial that changes nothing doubles the time to the next
+ * one, up to WAIT_MOST looks.  So trials cost less than 1 % of the throughput
+ * after the first second.
  *
- * Limits.  D moves only while queues wait for slots: otherwise it does not
+ * Limits.  D changes only while queues wait for slots.  Otherwise it does not
  * matter.  A drive that alternates between two mixes within a trial misleads
  * it; the next one corrects that.
  *
@@ -58,7 +60,10 @@ struct depth {
 	u64 missed;		/* in thousandths of the cost, at base */
 };
 
-/* Returns the D to use from now on, in [1, @most].  @d is zeroed memory at first. */
+/*
+ * Returns the D to use from now on, in [1, @most].  @d is zeroed memory at
+ * first.
+ */
 u32 depth_next(struct depth *d, const struct depth_look *l, u32 now, u32 most);
 
 /* Ends a trial.  Returns the D to use. */

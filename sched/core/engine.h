@@ -4,9 +4,9 @@
  *
  * Every scheduler must charge each io once, let urgent ios pass, and count
  * slots.  It must survive requeues and merges, take idle flows out of the
- * shares, and notice a queue that was forgotten.  This file has these parts
- * singly, for the larger schedulers.  It also joins them to a scheduler without
- * a policy, for a simple scheduler.
+ * shares, and notice a queue that was forgotten.  The larger schedulers use
+ * these parts one by one.  A simple scheduler uses all of them, joined to a
+ * scheduler without a policy.
  *
  * A simple scheduler gives four callbacks (struct engine_ops) and uses the
  * hooks below in its struct sched_ops.  It sees lanes: a *lane* is the FIFO of
@@ -18,9 +18,9 @@
  *				the bytes that a merge added to one that went
  *	leave(q, lane)		the lane is empty
  *
- *	A submits two ios to an empty queue: join(A).  The engine asks next(),
- *	gets A, takes a slot, sends the first io, pay(A, 4096); the same again,
- *	then leave(A).
+ *	Flow A submits two ios to an empty queue, and the engine calls join(A).
+ *	Then next() returns A, the engine takes a slot, sends the first io and
+ *	calls pay(A, 4096).  After the same for the second io it calls leave(A).
  *
  * sched.own begins with struct engine, flow_queue_own() with struct lane.
  * queue.own and flow_own() are the scheduler's.
@@ -30,7 +30,7 @@
  *   all lanes and need no slot.  Their flow pays, if it has others in the lane.
  *   Beyond a bound they wait in a lane: urgent.h.
  *   Polled ios (IO_EXEMPT) are ordered but take no slot: a tenant that never
- *   reaps its completions would hold them all.
+ *   reaps its completions would occupy all of them.
  *   While sched.drain is set, no io waits for a slot.
  *   A queue that stops dispatching hands its slots over (slots.h).
  *
@@ -47,9 +47,9 @@
 enum {
 	ENGINE_TICK_NS		= FLOW_GRACE_NS / 2,
 	/*
-	 * Half a second.  If a CPU stands still in the middle of a hook, its
-	 * queue looks forgotten.  So this is longer than a scheduler of CPUs or
-	 * of virtual machines should stop a CPU.
+	 * They take half a second.  If a CPU stands still in the middle of a
+	 * hook, its queue looks forgotten.  A scheduler of CPUs or of virtual
+	 * machines should stop a CPU for less.
 	 */
 	SUSPECT_SWEEPS		= 10,
 };
@@ -83,11 +83,11 @@ bool engine_arrive_urgent(struct queue *q, struct io *io, u32 cost, vtime_t vt,
 			  struct wake *wake);
 
 /*
- * Of insert: counts @io, charges @cost unless @io was here before, and puts an
- * io that passes into the urgent list.  True if @io is for the lane of its flow,
- * which may be another flow than before: see urgent.h.  A flow that has nothing
- * waiting starts at @vt or later; *@start says where.  start->woke: the flow has
- * become active, and tick was asked for.
+ * The insert hook calls this.  It counts @io, charges @cost unless @io was here
+ * before, and puts an io that passes into the urgent list.  Returns true if @io is
+ * for the lane of its flow, which may be another flow than before: see urgent.h.
+ * A flow that has nothing waiting starts at @vt or later, and *@start says where.
+ * If start->woke is set, the flow has become active, and tick was requested.
  */
 static __always_inline bool engine_arrive(struct queue *q, struct io *io,
 					  u32 cost, vtime_t vt, u64 now,
@@ -117,7 +117,10 @@ static inline struct io *engine_take_urgent(struct queue *q)
 	return io_list_take(&q->urgent);
 }
 
-/* Of merge: @io costs @cost with @bytes.  Returns the addition to its cost. */
+/*
+ * The merge hook calls this.  @io costs @cost with @bytes.  Returns the
+ * addition to its cost.
+ */
 static inline u32 engine_grow(struct queue *q, struct io *io, u32 cost,
 			      u32 bytes)
 {
@@ -132,8 +135,8 @@ static inline u32 engine_grow(struct queue *q, struct io *io, u32 cost,
 }
 
 /*
- * Of complete and requeue: true once for each time that @io was out with a
- * slot, which is the caller's then.
+ * Complete and requeue call this.  Returns true once for each time that @io was
+ * out with a slot.  The slot is the caller's then.
  */
 static inline bool engine_take_back(struct io *io)
 {
@@ -156,21 +159,22 @@ struct watchdog {
 	} *queue;			/* tick: by index */
 };
 
-/* 0 or -ENOMEM. */
+/* Returns 0 or -ENOMEM. */
 int watchdog_init(struct watchdog *w, u32 nr_queues);
 void watchdog_deinit(struct watchdog *w);
 
-/* Idle flows and forgotten queues, every ENGINE_TICK_NS. */
+/* The sweep finds idle flows and forgotten queues, every ENGINE_TICK_NS. */
 struct sweep {
 	u64 next_ns;			/* tick */
 	struct watchdog watchdog;
 };
 
 /*
- * Of tick.  False: it was too early, and @wake asks for the time.  True: idle
- * flows are inactive now, *@changed tells whether shares changed, and @wake
- * asks for the next sweep while a flow is active.  @forgotten tells of a queue
- * that is not in a struct wake whether it waits though it could run.
+ * Tick calls this.  Returns false if it is too early, and then @wake asks for
+ * the time.  Otherwise idle flows are inactive now, and *@changed tells whether
+ * shares changed.  While a flow is active, @wake asks for the next sweep.
+ * @forgotten tells of a queue in no struct wake whether it waits though it
+ * could run.
  */
 bool engine_sweep(struct sweep *sw, struct sched *s, u64 now,
 		  bool (*forgotten)(const struct queue *q), bool *changed,
@@ -196,11 +200,11 @@ static inline struct engine *engine_of(const struct queue *q)
 	return q->sched->own;
 }
 
-/* Of init.  0 or -ENOMEM. */
+/* The init hook calls this.  Returns 0 or -ENOMEM. */
 int engine_init(struct sched *s, const struct engine_ops *ops);
 void engine_exit(struct sched *s);
 
-/* The hooks of struct sched_ops. */
+/* These are the hooks of struct sched_ops. */
 void engine_insert(struct queue *q, struct io *io, u64 now, struct wake *wake);
 void engine_merge(struct queue *q, struct io *io, u32 bytes);
 enum dispatch_result engine_dispatch(struct queue *q, u64 now, struct io **out,

@@ -42,7 +42,7 @@ static inline struct heap_node *heap_top(const struct heap *h)
 	return h->top;
 }
 
-/* Slow paths of the functions below: call them with more than one node. */
+/* These are slow paths.  Call them with more than one node. */
 void heap_meld(struct heap *h, struct heap_node *n);
 struct heap_node *heap_pop_meld(struct heap *h);
 

@@ -18,14 +18,14 @@
 struct flow;
 struct sched;
 
-/* Flash pages of one flow. */
+/* This counts the flash pages of one flow. */
 struct flow_pages {
 	u64 valid;		/* hold data of the flow */
 	u64 invalid;		/* hold outdated data, not collected yet */
 	u64 copied;		/* valid pages that garbage collection copied */
 };
 
-/* Busy time so far, summed over the planes; ns. */
+/* Busy times so far are summed over the planes, in ns. */
 struct flash_time {
 	u64 read_ns;		/* for reads */
 	u64 write_ns;		/* for writes and the collection they cause */

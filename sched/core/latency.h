@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * latency - how long the requests of a flow took in the last seconds, and a goal
+ * latency - how long the last requests of a flow took, and a goal for that
  *
  * The *latency* of a request is the time from its insert to its completion: the
  * wait outside the drive and the time in it.  Each flow has one histogram of
@@ -34,13 +34,13 @@
  * Verdicts.  At the end of a half tick compares the percentile of that half
  * with the goal.  The loss of isolation was constant meanwhile, so the verdict
  * is about that loss.  Above the goal it is missed, and the loss grows.  Below
- * three quarters of it the goal is met with ease, and the loss shrinks.  Between
- * the two the loss is right.  A goal that was missed is *pursued* until
+ * three quarters of it the goal is met with ease, and the loss shrinks.
+ * Between the two the loss is right.  A goal that was missed is *pursued* until
  * LATENCY_CALM verdicts in a row were met with ease.  By then the loss is 0.
  *
- * Usage.  The same tick takes the flow's part of the work, and its mean number of
- * requests in the drive and outside, by Little's law.  `mqfair check` tells by
- * them why a cgroup is slow.
+ * Usage.  The same tick takes the flow's part of the work, and its mean number
+ * of requests in the drive and outside, by Little's law.  `mqfair check` tells
+ * by them why a cgroup is slow.
  *
  * Limits.  The time that a task waits for a scheduler tag comes before insert
  * and is not counted.  A request that the driver sent back counts from its
@@ -117,12 +117,12 @@ struct flow_latency {
 
 void latency_init(struct flow_latency *l);
 
-/* Slow path of queue_completed(): a request of @f took @ns. */
+/* queue_completed() calls this slow path: a request of @f took @ns. */
 void latency_record(struct flow *f, u64 ns);
 
 /*
- * Of tick: sets masks, ends halves, and gives verdicts, every LATENCY_TICK_NS.
- * Takes sched.active_lock.
+ * Tick calls this.  It sets masks, ends halves, and gives verdicts, every
+ * LATENCY_TICK_NS.  It takes sched.active_lock.
  */
 void latency_tick(struct sched *s, u64 now);
 
@@ -137,10 +137,13 @@ void latency_set_goal(struct flow *f, u64 ns, u32 permille);
 
 bool latency_has_goal(const struct flow *f);
 
-/* Has @f a goal that was missed, and not met with ease since?  For tick. */
+/*
+ * Tick calls this.  Returns whether @f has a goal that was missed, and was not
+ * met with ease since.
+ */
 bool latency_goal_pursued(const struct flow *f);
 
-/* Takes the verdict on the goal of @f, once.  For tick. */
+/* Tick calls this.  It takes the verdict on the goal of @f, once. */
 enum latency_verdict latency_take_verdict(struct flow *f);
 
 /* Reports percentiles and usage.  The flow need not be active. */

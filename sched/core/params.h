@@ -32,13 +32,13 @@ struct sched_params {
 	u64 own[PARAMS_WORDS];		/* sched_ops.params_bytes */
 };
 
-/* The defaults of the tunables of @ops; 0 elsewhere. */
+/* Sets the defaults of the tunables of @ops, and 0 elsewhere. */
 void sched_params_init(const struct sched_ops *ops, struct sched_params *p);
 
-/* Of tune: takes over cost and own from @p, word by word; not depth. */
+/* Tune calls this.  It takes cost and own from @p, word by word; not depth. */
 void sched_params_take(struct sched *s, const struct sched_params *p);
 
-/* 0, or -EINVAL if a tunable is out of range. */
+/* Returns 0, or -EINVAL if a tunable is out of range. */
 int sched_params_check(const struct sched_ops *ops, const struct sched_params *p);
 
 #endif /* MQFAIR_PARAMS_H */

@@ -17,7 +17,7 @@ enum {
 #undef EXAMPLE
 #undef SCHEDULER
 
-/* NULL-terminated. */
+/* The array ends with NULL. */
 extern const struct sched_ops *const sched_policies[];
 u32 sched_policies_count(void);
 

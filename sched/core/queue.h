@@ -13,8 +13,8 @@
 #include "sched.h"
 
 /*
- * The FIFO of one flow in one queue; Q.  A scheduler embeds it in the memory
- * that it has for each flow and queue, flow_queue_own().
+ * This is the FIFO of one flow in one queue, under Q.  A scheduler embeds it in
+ * the memory that it has for each flow and queue, flow_queue_own().
  */
 struct lane {
 	struct flow *flow;		/* I */

@@ -162,7 +162,10 @@ struct sched_ops {
 	/* Bytes of the scheduler's memory: see above. */
 	u32 bytes, queue_bytes, params_bytes, flow_bytes, flow_queue_bytes;
 
-	/* s->params, s->own, shares, topology and queues exist.  0 or -errno. */
+	/*
+	 * s->params, s->own, shares, topology and queues exist.  Returns 0 or
+	 * -errno.
+	 */
 	int (*init)(struct sched *s);
 	void (*exit)(struct sched *s);
 
@@ -183,22 +186,27 @@ struct sched_ops {
 	/* The host cannot run @q before its next dispatch: no queue awaits it. */
 	void (*block)(struct queue *q, struct wake *wake);
 
-	/* @io is done: once for each dispatched io. */
+	/* @io is done.  The host calls this once for each dispatched io. */
 	void (*complete)(struct io *io, u64 now, struct wake *wake);
 	/* @io came back unserved.  A second call changes nothing. */
 	void (*requeue)(struct io *io, struct wake *wake);
 
-	/* Slow work: idle flows, checks.  Requests the next tick in @wake. */
+	/* Sweeps idle flows, checks, and requests the next tick in @wake. */
 	void (*tick)(struct sched *s, u64 now, struct wake *wake);
 
 	/* Takes over @p, which is valid, or the new shares if @p is NULL. */
 	void (*tune)(struct sched *s, const struct sched_params *p,
 		     struct wake *wake);
 
-	/* Optional.  flow_exit: @f is inactive; spin locks may be held. */
+	/*
+	 * Both are optional.  At flow_exit @f is inactive, and the caller may
+	 * hold spin locks.
+	 */
 	void (*flow_init)(struct flow *f);
 	void (*flow_exit)(struct flow *f);
-	/* Optional: numbers for people, beside those of queue.h. */
+	/*
+	 * Both are optional: they add numbers for people to those of queue.h.
+	 */
 	void (*report)(const struct sched *s, struct report *r);
 	void (*report_flow)(const struct flow *f, struct report *r);
 };

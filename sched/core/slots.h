@@ -53,14 +53,17 @@ struct slots {
 	struct sched *sched;		/* I */
 	struct port_lock resize_lock;	/* for the next two, and the tree's D */
 	u32 depth, limit;		/* the tree's D is the lesser */
-	atomic64_t held;		/* A: kept back from queues: isolation.h */
+	atomic64_t held;		/* A: held slots: isolation.h */
 	struct token_tree tree;
 	struct slots_queue *queue;	/* I: by index; NULL: without parts */
 	atomic64_t waiting __port_cacheline;	/* queues in the set */
 	struct queue_set ready;		/* the set */
 };
 
-/* Call this after topology_init().  @parts: see above.  0 or -ENOMEM. */
+/*
+ * Call this after topology_init().  With @parts, each queue has a part of D.
+ * Returns 0 or -ENOMEM.
+ */
 int slots_init(struct slots *sl, struct sched *s, u32 depth, bool parts);
 void slots_deinit(struct slots *sl);
 
@@ -68,14 +71,15 @@ void slots_deinit(struct slots *sl);
 bool slots_try(struct slots *sl, u32 queue);
 
 /*
- * Takes a slot from any node, after slots_try() failed.  False: @queue waits in
- * the set.
+ * Takes a slot from any node, after slots_try() failed.  Returns false if
+ * @queue waits in the set.
  */
 bool slots_wait(struct slots *sl, u32 queue);
 
 /*
- * Does both, for queues with parts.  False: @queue waits in the set.  Then the
- * caller calls slots_hand_over(), because another queue may be due a free slot.
+ * Takes a slot for @queue, which has a part of D: one that is near, or one from
+ * any node.  Returns false if @queue waits in the set.  Then the caller calls
+ * slots_hand_over(), because another queue may be due a free slot.
  */
 bool slots_take(struct slots *sl, u32 queue);
 
@@ -97,25 +101,28 @@ void slots_resize(struct slots *sl, u32 depth, struct wake *wake);
 /* At most @limit slots are in use.  Slots in use are not revoked. */
 void slots_limit(struct slots *sl, u32 limit, struct wake *wake);
 
-/* Is a slot held back?  A snapshot. */
+/* Returns whether a slot is held.  The result is a snapshot. */
 static inline bool slots_held(const struct slots *sl)
 {
 	return atomic64_read(&sl->held) > 0;
 }
 
-/* Are all slots held, so that none is in use?  A snapshot. */
+/* Returns whether all slots are held.  The result is a snapshot. */
 static inline bool slots_all_held(const struct slots *sl)
 {
 	return atomic64_read(&sl->held) >= (s64)READ_ONCE(sl->tree.depth);
 }
 
-/* Hands a slot that was held back to the queue nearest to @queue. */
+/* Hands a held slot to the queue nearest to @queue. */
 void slots_release(struct slots *sl, u32 queue, struct wake *wake);
 
-/* Returns the slots in use.  Exact while no other call is under way. */
+/* Returns the slots in use.  The number is exact while no other call runs. */
 s64 slots_used(const struct slots *sl);
 
-/* Does @queue wait for a slot that it could have?  A snapshot. */
+/*
+ * Returns whether @queue waits for a slot that it could have.  The result is a
+ * snapshot.
+ */
 bool slots_forgot(const struct slots *sl, u32 queue);
 
 /* Slow path of slots_hand_over(): call it only while a queue waits. */

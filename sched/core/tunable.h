@@ -35,11 +35,11 @@ enum tunable_kind {
 	TUNABLE_COST,		/* struct cost_model: a name, or linear A B C D */
 };
 
-/* The value that "auto" stands for. */
+/* This is the rule for the value of "auto". */
 enum tunable_auto {
 	AUTO_NOT,
 	AUTO_DEPTH,		/* found while running: depth.h */
-	AUTO_THRESHOLD,		/* follows from the depth in force */
+	AUTO_THRESHOLD,		/* follows from D: that set, or auto's first */
 	AUTO_ISOLATION,		/* isolation.h */
 };
 
@@ -96,8 +96,9 @@ void tunables_set_auto(const struct tunable *table, unsigned long which,
 bool tunable_parse_auto(const struct tunable *t, const char *text, u32 *start);
 
 /*
- * Makes the depth @t begin with @start; 0 changes nothing.  The caller then calls
- * tunables_set_auto(), which lowers @start to the most that the device takes.
+ * Makes the depth @t begin with @start; 0 changes nothing.  The caller then
+ * calls tunables_set_auto(), which lowers @start to the most that the device
+ * takes.
  */
 void tunable_set_start(const struct tunable *t, struct sched_params *p,
 		       u32 start);

@@ -23,9 +23,9 @@
  *
  * The price.  At most an eighth of the slots are reserved at once, each for at
  * most an eighth of a service time.  If no flow comes back, that is less than
- * 2 % of the device.  A slot that expires unused halves how often one is
- * reserved for its flow, down to once in 128 completions.  A slot that the flow
- * takes doubles it again.
+ * 2 % of the device.  A slot that expires unused halves the rate of reservations
+ * for its flow, down to one in 128 completions.  A slot that the flow takes
+ * doubles the rate again.
  *
  * Return.  anticipate_slot() requests a tick.  The tick takes back the slots
  * that have expired, and its caller hands them over to queues that wait.
@@ -40,7 +40,7 @@
 #include "mqfq_params.h"
 #include "mt/token_tree.h"
 
-/* The slot that is reserved for a flow; flow_own() begins with it. */
+/* This slot is reserved for a flow.  flow_own() begins with it. */
 struct flow_reserved {
 	atomic64_t until;		/* A: ns; 0: no slot is reserved */
 	u32 late;			/* expired less taken, at most 7 */
@@ -79,8 +79,8 @@ static inline bool anticipate_take(struct anticipate *k,
 }
 
 /*
- * At the completion of @io: has a queue found no slot since its dispatch, and
- * has its flow no request waiting?  This test is cheap.
+ * Call this cheap test at the completion of @io.  Returns true if a queue has
+ * found no slot since the dispatch of @io, and its flow has no request waiting.
  */
 static inline bool anticipate_wanted(const struct anticipate *k,
 				     const struct io *io)
@@ -98,12 +98,12 @@ bool anticipate_slot(struct anticipate *k, const struct token_tree *slots,
 	       const struct io *io, u64 now, struct wake *wake);
 
 /*
- * Part of tick.  Takes back the slots that have expired, and those of flows
- * that are gone.  Returns their number: the caller puts that many slots.
+ * Tick calls this.  It takes back the slots that have expired, and those of
+ * flows that are gone.  Returns their number: the caller puts that many slots.
  */
 u32 anticipate_tick(struct anticipate *k, struct sched *s, u64 now, struct wake *wake);
 
-/* Part of the flow_exit hook. */
+/* The flow_exit hook calls this. */
 void anticipate_flow_exit(struct anticipate *k, struct flow *f);
 
 /* All flows are gone.  Returns the number of slots still reserved for them. */

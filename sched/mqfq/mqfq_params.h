@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The parameters of mqfq.c.  Those of a scheduler that embeds it begin so. */
+/* These are the parameters of mqfq.c.  A scheduler that embeds it has them first. */
 #ifndef MQFAIR_MQFQ_PARAMS_H
 #define MQFAIR_MQFQ_PARAMS_H
 
