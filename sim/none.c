@@ -21,14 +21,19 @@ static u32 cost_with(const struct io *io, u32 bytes)
 	return cost_of(&io->flow->sched->params.cost, io->op, bytes);
 }
 
+/* An urgent io waits like the others, so none of them is deferred (urgent.h). */
 void none_insert(struct queue *q, struct io *io, u64 now, struct wake *wake)
 {
 	struct flow_start start;
 
-	/* engine_arrive() appends an urgent io itself. */
-	if (engine_arrive(q, io, cost_with(io, io->bytes), 0, now, &start,
-			  wake))
-		io_list_append(&q->urgent, io);
+	queue_inserted(q, io, now);
+	/* IO_URGENT marks an io that flow.queued does not count. */
+	if (io->flags & IO_CHARGED)
+		io->flags |= IO_URGENT;
+	else
+		engine_charge(io, cost_with(io, io->bytes), 0,
+			      !(io->flags & IO_URGENT), now, &start, wake);
+	io_list_append(&q->urgent, io);
 }
 
 void none_merge(struct queue *q, struct io *io, u32 bytes)
