@@ -70,21 +70,6 @@ THREADS = Port("threads", "tests/mt", ("-fsanitize=address",))
 # Processors stand still in the middle of a hook.
 REPLAY = Port("replay", "tests/mt", ("-fsanitize=leak", "-DPORT_PERTURB"))
 REPLAY_PARTS = ["device", "host", "port", "replay", "stall", "threads"]
-SHARED_UNIT = {
-    "budget": ["budget_fixture", "hooks"],
-    "budget_hooks": ["hooks"],
-    "budget_protocol": ["hooks"],
-    "budget_rounds": ["budget_fixture", "hooks"],
-    "drr": ["hooks"],
-    "engine_hooks": ["hooks"],
-    "hwabc_hooks": ["hooks"],
-    "ifq": ["hooks"],
-    "isolation": ["hooks", "isolation_scene"],
-    "isolation_looks": ["hooks", "isolation_scene"],
-    "kyber_fair": ["hooks"],
-    "mqfq": ["hooks"],
-    "wdt": ["hooks"],
-}
 
 
 class TableError(Exception):
@@ -337,6 +322,16 @@ def sources_in(*folders: str) -> list[str]:
     return sorted(str(p.relative_to(ROOT)) for p in found)
 
 
+def shared_unit() -> dict[str, list[str]]:
+    """The files that a unit test shares with others, as Meson has them, without their suffix."""
+    text = (ROOT / "tests" / "unit" / "meson.build").read_text()
+    listed = text.split("shared = {")[1].split("}")[0]
+    return {
+        name: re.findall(r"'(\w+)\.c'", files)
+        for name, files in re.findall(r"'(\w+)': \[(.*?)\]", listed)
+    }
+
+
 def sched_sources() -> list[str]:
     return sources_in(*(str(p.relative_to(ROOT)) for p in (ROOT / "sched").iterdir() if p.is_dir()))
 
@@ -350,8 +345,9 @@ def simulator_sources() -> list[str]:
 
 def programs(table: Table) -> Iterator[tuple[Program, list[list[str]]]]:
     """Each program with the arguments of its runs, the fast ones first."""
+    shared = shared_unit()
     for name in table.unit:
-        own = [f"tests/unit/{part}.c" for part in [name, *SHARED_UNIT.get(name, [])]]
+        own = [f"tests/unit/{part}.c" for part in [name, *shared.get(name, [])]]
         sources = (*own, "tests/mt/port.c", *sched_sources())
         yield Program(f"unit-{name}", THREADS, sources, ("-lcmocka", "-lm", "-pthread")), [[]]
     for name in table.replay:
