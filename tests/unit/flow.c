@@ -469,6 +469,23 @@ static void totals_are_sums_over_the_queues(void **state)
 	fixture_deinit(&b);
 }
 
+/* One MiB in a ms, for the limit on urgent requests. */
+static void sweep_measures_the_rate_of_the_device(void **state)
+{
+	static const u32 weights[] = { 100 };
+	struct fixture b;
+	bool changed;
+
+	(void)state;
+	fixture_init(&b, weights, 1);
+	charge(&b, b.flow[0], 4096);
+	atomic64_set(&b.flow[0]->fq[0].cost, 1 << 20);
+	assert_int_equal(b.sched.urgent.rate, 0);
+	flow_sweep(&b.sched, MS, &changed);
+	assert_true(b.sched.urgent.rate > 0);
+	fixture_deinit(&b);
+}
+
 /* The rate of its requests is not known yet. */
 static void new_flow_records_one_latency_in_16(void **state)
 {
@@ -495,6 +512,7 @@ int main(void)
 		cmocka_unit_test(request_that_does_not_wait_is_no_backlog),
 		cmocka_unit_test(flow_has_memory_for_its_scheduler),
 		cmocka_unit_test(totals_are_sums_over_the_queues),
+		cmocka_unit_test(sweep_measures_the_rate_of_the_device),
 		cmocka_unit_test(new_flow_records_one_latency_in_16),
 	};
 
