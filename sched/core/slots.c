@@ -101,25 +101,13 @@ static u32 nearest_due(const struct slots *sl, u32 queue, s64 rivals)
 
 /* ------------------------------------------------------------------- slots */
 
-static bool took(struct slots *sl, u32 queue, bool got)
-{
-	if (got && sl->queue)
-		atomic64_inc(&sl->queue[queue].used);
-	return got;
-}
-
-bool slots_try(struct slots *sl, u32 queue)
-{
-	return took(sl, queue, token_take(&sl->tree, queue));
-}
-
 bool slots_wait(struct slots *sl, u32 queue)
 {
 	announce(sl, queue);
 	if (!is_due(sl, queue, atomic64_read(&sl->waiting)) ||
-	    !took(sl, queue,
-		  token_take(&sl->tree, queue) ||
-			  token_steal(&sl->tree, queue)))
+	    !slots_took(sl, queue,
+			token_take(&sl->tree, queue) ||
+				token_steal(&sl->tree, queue)))
 		return false;
 	claim(sl, queue);
 	return true;
@@ -156,14 +144,6 @@ void slots_hand_over_slow(struct slots *sl, u32 queue, struct wake *wake)
 	}
 }
 
-/* The slot is free: @queue or another may have it. */
-static void free_slot(struct slots *sl, u32 queue, struct wake *wake)
-{
-	token_put(&sl->tree, queue);
-	/* Pairs with announce(). */
-	slots_hand_over(sl, queue, wake);
-}
-
 static bool take_held(struct slots *sl)
 {
 	s64 held = atomic64_read(&sl->held);
@@ -191,15 +171,13 @@ static bool hold(struct slots *sl)
 void slots_release(struct slots *sl, u32 queue, struct wake *wake)
 {
 	if (take_held(sl))
-		free_slot(sl, queue, wake);
+		slots_free(sl, queue, wake);
 }
 
-void slots_put(struct slots *sl, u32 queue, struct wake *wake)
+void slots_put_paced(struct slots *sl, u32 queue, struct wake *wake)
 {
-	if (sl->queue)
-		atomic64_dec(&sl->queue[queue].used);
-	if (likely(!READ_ONCE(sl->sched->isolation.paces)) || !hold(sl))
-		free_slot(sl, queue, wake);
+	if (!hold(sl))
+		slots_free(sl, queue, wake);
 }
 
 void slots_wake(struct slots *sl, u32 queue, struct wake *wake)

@@ -67,8 +67,19 @@ struct slots {
 int slots_init(struct slots *sl, struct sched *s, u32 depth, bool parts);
 void slots_deinit(struct slots *sl);
 
+/* Counts the slot of @queue, if it @got one. */
+static inline bool slots_took(struct slots *sl, u32 queue, bool got)
+{
+	if (got && sl->queue)
+		atomic64_inc(&sl->queue[queue].used);
+	return got;
+}
+
 /* Takes a slot for @queue if one is near.  The queue does not wait for one. */
-bool slots_try(struct slots *sl, u32 queue);
+static inline bool slots_try(struct slots *sl, u32 queue)
+{
+	return slots_took(sl, queue, token_take(&sl->tree, queue));
+}
 
 /*
  * Takes a slot from any node, after slots_try() failed.  Returns false if
@@ -85,9 +96,6 @@ bool slots_take(struct slots *sl, u32 queue);
 
 /* Takes @queue out of the set: it is about to dispatch. */
 void slots_withdraw(struct slots *sl, u32 queue);
-
-/* Gives back a slot of @queue and hands it over to a queue that waits. */
-void slots_put(struct slots *sl, u32 queue, struct wake *wake);
 
 /* Wakes @queue if a slot is free.  Else it waits in the set. */
 void slots_wake(struct slots *sl, u32 queue, struct wake *wake);
@@ -134,6 +142,28 @@ static inline void slots_hand_over(struct slots *sl, u32 queue,
 {
 	if (unlikely(atomic64_read(&sl->waiting) > 0))
 		slots_hand_over_slow(sl, queue, wake);
+}
+
+/* A slot is free: @queue or another may have it. */
+static inline void slots_free(struct slots *sl, u32 queue, struct wake *wake)
+{
+	token_put(&sl->tree, queue);
+	/* Pairs with announce(). */
+	slots_hand_over(sl, queue, wake);
+}
+
+/* Slow path of slots_put(): the drive is paced, so the slot may be held. */
+void slots_put_paced(struct slots *sl, u32 queue, struct wake *wake);
+
+/* Gives back a slot of @queue and hands it over to a queue that waits. */
+static inline void slots_put(struct slots *sl, u32 queue, struct wake *wake)
+{
+	if (sl->queue)
+		atomic64_dec(&sl->queue[queue].used);
+	if (unlikely(READ_ONCE(sl->sched->isolation.paces)))
+		slots_put_paced(sl, queue, wake);
+	else
+		slots_free(sl, queue, wake);
 }
 
 #endif /* MQFAIR_SLOTS_H */

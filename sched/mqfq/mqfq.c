@@ -263,8 +263,9 @@ static void set_head_tag(struct queue *q, vtime_t head_tag)
 		WRITE_ONCE(q->head_tag, head_tag);
 }
 
-static void append(struct queue *q, struct mqfq_lane *lane, struct io *io,
-		   const struct flow_start *start)
+static __always_inline void append(struct queue *q, struct mqfq_lane *lane,
+				   struct io *io,
+				   const struct flow_start *start)
 {
 	struct mqfq_queue *mq = mqfq_queue_of(q);
 
@@ -431,8 +432,9 @@ static bool wait_for_slot(struct mqfq *m, struct queue *q, struct io *io,
 }
 
 /* True if @io has a slot or needs none.  Otherwise @q is in the ready set. */
-static inline bool get_slot(struct mqfq *m, struct queue *q, struct io *io,
-			    vtime_t head_tag, struct wake *wake)
+static __always_inline bool get_slot(struct mqfq *m, struct queue *q,
+				     struct io *io, vtime_t head_tag,
+				     struct wake *wake)
 {
 	if (io->flags & IO_EXEMPT)
 		return true;
