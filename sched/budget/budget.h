@@ -40,8 +40,8 @@
  * Donors [R].  If a round ends because the device was idle, the flows in credit
  * become *donors* for some periods.  No round waits for a donor, and its
  * requests go first.  It keeps its credit, so a flow that was marked by mistake
- * loses nothing that is due to it.  During a probe (throughput.h) no round
- * waits for any flow.
+ * loses nothing that is due to it.  During a probe (throughput.h), and while
+ * isolation measures the capacity, no round waits for any flow.
  *
  * A hook that finds a round over requests a tick; tick alone refills.  So
  * refills are serialised by the contract of tick, and off the I/O path.  A

@@ -129,7 +129,8 @@ void round_join(struct budget *b, struct flow *f, u64 now, struct wake *wake)
 static bool is_donor(const struct budget *b, const struct budget_flow *bf,
 		     u64 now)
 {
-	return bf->donor_until_ns > now || throughput_probes(&b->throughput);
+	return bf->donor_until_ns > now || throughput_probes(&b->throughput) ||
+	       isolation_measures(&b->sched->isolation);
 }
 
 /*

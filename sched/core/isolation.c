@@ -614,6 +614,7 @@ static void look(struct sched *s, u64 now, struct wake *wake)
 	/* A drive that stands still tells nothing. */
 	if (l.done || !l.inside)
 		decide(s, &l, wake);
+	WRITE_ONCE(i->measures, drive_is_open(i) && l.nr_short);
 	i->look_ns = now;
 	i->lone = l.flows == 1 && drive_is_open(i);
 	plan_look(i,
@@ -634,6 +635,7 @@ static void rest(struct sched *s, u64 now, struct wake *wake)
 		return;
 	i->look_ns = 0;
 	i->capacity = 0;
+	WRITE_ONCE(i->measures, false);
 	open_drive(s, ISOLATION_OPEN, now, wake);
 	flags = port_lock(&s->active_lock);
 	for (f = s->active; f; f = f->next_active) {

@@ -155,6 +155,7 @@ struct isolation {
 	/* read by the I/O path */
 	bool paces;			/* O */
 	u32 pace;			/* O: ns for 2^PACE_SHIFT bytes */
+	bool measures;			/* O: the drive is open to be measured */
 	u64 timer_ns;			/* O: least time to the next timer */
 	u64 mean_bytes;			/* O: of the paced requests */
 	atomic64_t next_ns __port_cacheline;	/* A: the next may go */
@@ -212,6 +213,15 @@ void isolation_report_flow(const struct isolation_flow *f, struct report *r);
 static inline u32 isolation_loss(const struct isolation *i)
 {
 	return READ_ONCE(i->paces) ? READ_ONCE(i->loss) : 0;
+}
+
+/*
+ * Is the capacity being measured?  Then a scheduler keeps no request from the
+ * drive for the sake of shares.  A snapshot.
+ */
+static inline bool isolation_measures(const struct isolation *i)
+{
+	return READ_ONCE(i->measures);
 }
 
 /* A paced request of @bytes goes: the next one may go later. */

@@ -183,6 +183,22 @@ static void round_ends_when_the_flow_in_credit_loses_too_much(void **state)
 	scenario_deinit();
 }
 
+/* Isolation measures what the drive does if no request is kept from it. */
+static void round_waits_for_no_flow_while_the_capacity_is_measured(void **state)
+{
+	struct hooks *s = &scenario;
+	struct io *io;
+
+	(void)state;
+	hold(1, &io);
+	s->sched.isolation.measures = true;
+	assert_true(refilled_in(s, 1));
+	assert_int_equal(budget(s)->early, 1);
+	hooks_complete(s, io);
+	hooks_complete(s, hooks_next(s, 0));
+	scenario_deinit();
+}
+
 /*
  * Three requests in a check interval are enough.  Requests in the device count,
  * or six that take two intervals would seem to be none.
@@ -254,6 +270,8 @@ int main(void)
 		cmocka_unit_test(periodic_rounds_end_by_the_clock_alone),
 		cmocka_unit_test(
 			round_ends_when_the_flow_in_credit_loses_too_much),
+		cmocka_unit_test(
+			round_waits_for_no_flow_while_the_capacity_is_measured),
 		cmocka_unit_test(
 			round_waits_for_a_flow_that_keeps_the_device_busy),
 		cmocka_unit_test(round_ends_when_the_last_flow_in_credit_leaves),
