@@ -1,8 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /* main - the module starts its parts in order and ends them in reverse */
+#include <linux/utsname.h>
+
 #include "register.h"
 #include "wake.h"
 #include "weights.h"
+
+/* A kernel with types of a known shape may still behave like none of those. */
+static void __init report_load(void)
+{
+	if (MQFAIR_IS_TESTED)
+		pr_info("mqfair: version %s, tested on Linux %s\n",
+			THIS_MODULE->version, MQFAIR_TESTED);
+	else
+		pr_warn("mqfair: version %s was never tested on Linux %s, only on %s\n",
+			THIS_MODULE->version, init_utsname()->release,
+			MQFAIR_TESTED);
+}
 
 static int __init mqfair_init(void)
 {
@@ -20,6 +34,7 @@ static int __init mqfair_init(void)
 	ret = elevator_register();
 	if (ret)
 		goto workqueue;
+	report_load();
 	return 0;
 workqueue:
 	wake_workqueue_destroy();

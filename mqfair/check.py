@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from mqfair.blockdev import Disk, find_disk, lowest
 from mqfair.cgroup import Cgroup, find_cgroup
 from mqfair.check_cgroup import cgroup_findings, hierarchy_findings, iocost_findings
-from mqfair.check_device import device_findings
+from mqfair.check_device import device_findings, kernel_findings
 from mqfair.errors import UsageError
 from mqfair.finding import Finding, Severity
 from mqfair.fs import Fs
@@ -41,6 +41,7 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
 
 
 def _findings(disk: Disk, group: Cgroup | None) -> Iterator[Finding]:
+    yield from kernel_findings(disk.fs)
     yield from device_findings(disk)
     yield from hierarchy_findings(disk.fs)
     lows = lowest(disk)

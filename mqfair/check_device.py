@@ -7,6 +7,7 @@ from mqfair import kmod
 from mqfair.blockdev import Disk, Selector, active_word, below, loop_backing, lowest
 from mqfair.enable import COST_LEAST, TAGS_PER_SLOT
 from mqfair.finding import Finding, note, ok, problem, warn
+from mqfair.fs import Fs
 
 # RAID levels with writes issued by the array's own thread and not by the writer's cgroup.
 RAID_WITH_PARITY = ("raid4", "raid5", "raid6")
@@ -41,6 +42,18 @@ def _copies(disk: Disk) -> Iterator[Finding]:
             f"{len(files)} copies are installed: {' '.join(files)}",
             files[0].rpartition("/")[0],
             f"modprobe loads {chosen or 'one of them'}: remove {' '.join(others)}",
+        )
+
+
+def kernel_findings(fs: Fs) -> Iterator[Finding]:
+    """A kernel on which the tests do not run. Its types may have known shapes all the same."""
+    kernel = kmod.release(fs)
+    if not kmod.is_tested(kernel):
+        yield warn(
+            "kernel",
+            f"mqfair was never tested on Linux {kernel}, only on {', '.join(kmod.TESTED)}",
+            kmod.RELEASE_FILE,
+            "try it with data that you can lose, and watch the kernel log",
         )
 
 

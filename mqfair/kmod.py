@@ -11,6 +11,9 @@ from mqfair.fs import Fs
 from mqfair.schedulers import SCHEDULERS
 
 MODULE = "mqfair"
+RELEASE_FILE = "/proc/sys/kernel/osrelease"
+# The kernels on which the tests run; kernel/btf/tested.py has the same list for the module.
+TESTED = ("6.1", "6.12", "7.2")
 
 # The folders to which `make install`, DKMS and packages install modules.
 PLACES = ("updates", "updates/dkms", "extra", "extra/mqfair", "weak-updates", "kernel/block")
@@ -31,6 +34,15 @@ def version(fs: Fs) -> str | None:
     return text.strip() if text else None
 
 
+def release(fs: Fs) -> str:
+    return fs.read(RELEASE_FILE).strip()
+
+
+def is_tested(kernel: str) -> bool:
+    """Whether the release @kernel belongs to a series on which the tests run."""
+    return kernel.startswith(tuple(f"{series}{end}" for series in TESTED for end in ".-+"))
+
+
 def research_hint(fs: Fs) -> str:
     """Words for a message about a missing tunable, if the module hides those for research."""
     if (fs.read_if_any(f"/sys/module/{MODULE}/parameters/research") or "").strip() != "N":
@@ -41,7 +53,7 @@ def research_hint(fs: Fs) -> str:
 
 
 def _modules_dir(fs: Fs) -> str:
-    return f"/lib/modules/{fs.read('/proc/sys/kernel/osrelease').strip()}"
+    return f"/lib/modules/{release(fs)}"
 
 
 def autoloads(fs: Fs, scheduler: str) -> bool:

@@ -30,6 +30,7 @@ from errors import GenerateError
 from headers import Declared, Headers
 from identity import check_identity, identity
 from model import Btf, BtfType
+from tested import TESTED, is_tested
 from unpack import usable_source
 
 _KINDS = {"STRUCT": "struct", "UNION": "union", "ENUM": "enum", "ENUM64": "enum"}
@@ -335,12 +336,14 @@ def write_prototypes(lines: Iterable[str], release: str) -> Iterator[str]:
 
 
 def write_features(features: Features, release: str) -> Iterator[str]:
-    """Yields features.h: MQFAIR_HAVE_<X> is 0 or 1."""
+    """Yields features.h: MQFAIR_HAVE_<X> is 0 or 1, and whether tests ran on this kernel."""
     yield "/* SPDX-License-Identifier: GPL-2.0 */\n"
     yield _BANNER.format(release=release)
     yield "#ifndef MQFAIR_FEATURES_H\n#define MQFAIR_FEATURES_H\n\n"
     for name in all_features():
         yield f"#define MQFAIR_HAVE_{name} {int(name in features.present)}\n"
+    yield f"#define MQFAIR_IS_TESTED {int(is_tested(release))}\n"
+    yield f'#define MQFAIR_TESTED "{", ".join(TESTED)}"\n'
     yield "\n#endif\n"
 
 

@@ -71,6 +71,16 @@ def test_text(host, run):
     assert lines[-1] == "weights on nvme0n1: not in force, 1 problem"
 
 
+def test_a_kernel_that_was_never_tested(host, check):
+    _, topics = check("nvme0n1")
+    assert "kernel" not in topics
+    host.put("/proc/sys/kernel/osrelease", "6.18.2-1-generic")
+    code, topics = check("nvme0n1")
+    assert code == 0
+    seen = one(topics, "kernel", "warn")["seen"]
+    assert seen == "mqfair was never tested on Linux 6.18.2-1-generic, only on 6.1, 6.12, 7.2"
+
+
 def test_device_alone(host, check):
     code, topics = check("nvme0n1")
     assert code == 0
