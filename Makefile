@@ -38,11 +38,11 @@ REMOVE_MODULES = /usr/bin/python3 kernel/install --root "$(DESTDIR)" --remove \
 	$(if $(filter command environment,$(firstword $(origin RELEASE))),--release $(RELEASE))
 
 .DEFAULT_GOAL := help
-.PHONY: help new demo bench instructions experiments test test-slow mutate module shell check-style man bootstrap \
+.PHONY: help new demo bench instructions experiments test test-slow mutate module module-arm64 shell check-style man bootstrap \
 	install install-command install-module install-ssd uninstall clean
 
 help: ## list these targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
 demo: ## shares of four cgroups under every scheduler: table, bars, build/demo/ (5 minutes)
 	lab/bootstrap demo
@@ -81,6 +81,10 @@ mutate: ## break every line of the schedulers and of flash/, one at a time (hour
 module: ## build mqfair.ko for the guests' KERNEL: 6.1, 6.12 or 7.2
 	lab/bootstrap build guest $(KERNEL_PROFILE)
 	/usr/bin/python3 -m lab module $(KERNEL)
+
+module-arm64: ## compile mqfair.ko for arm64 with the headers of 6.12; no guest runs it
+	lab/bootstrap arm64
+	/usr/bin/python3 -m lab arm64
 
 new: ## create a scheduler: make new NAME=edf
 	@/usr/bin/python3 sched/new.py $(if $(NAME),"$(NAME)")

@@ -8,7 +8,7 @@ import dataclasses
 import json
 import sys
 
-from lab import kernel, module
+from lab import cross, kernel, module
 from lab.errors import LabError
 
 
@@ -20,6 +20,9 @@ def main() -> int:
         "--refresh", action="store_true", help="look up the newest release in the package lists"
     )
     build = verbs.add_parser("module", help="build mqfair.ko for a guest kernel; print its path")
+    verbs.add_parser(
+        cross.ARCHITECTURE, help="compile mqfair.ko for arm64, which no guest runs; print its path"
+    )
     for verb in (fetch, build):
         verb.add_argument(
             "name", nargs="?", metavar="KERNEL", help=f"one of {', '.join(kernel.KERNELS)}"
@@ -29,6 +32,8 @@ def main() -> int:
         if args.verb == "kernel":
             tree = kernel.ensure(args.name, refresh=args.refresh)
             print(json.dumps(dataclasses.asdict(tree), default=str, indent=2))
+        elif args.verb == cross.ARCHITECTURE:
+            print(module.cross_build(cross.ensure()))
         else:
             print(module.build(kernel.ensure(args.name)))
     except LabError as error:

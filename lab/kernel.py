@@ -162,7 +162,7 @@ def _fetch(source: KernelSource, release: str, kernels: Path) -> None:
         if not (root / "lib").exists():
             # depmod looks for the modules here.
             (root / "lib").symlink_to("usr/lib")
-        _relocate_headers(root / f"usr/src/linux-headers-{release}")
+        relocate_headers(root / f"usr/src/linux-headers-{release}")
         tools.run(["depmod", "-b", str(root), release])
         vmlinuz = _first_existing(
             [root / f"boot/vmlinuz-{release}", root / f"usr/lib/modules/{release}/vmlinuz"]
@@ -174,7 +174,7 @@ def _fetch(source: KernelSource, release: str, kernels: Path) -> None:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def _relocate_headers(headers: Path) -> None:
+def relocate_headers(headers: Path) -> None:
     """Makes the paths below /usr/src in the packaged Makefile relative to the Makefile."""
     makefile = headers / "Makefile"
     here = "$(dir $(realpath $(lastword $(MAKEFILE_LIST))))"

@@ -3,15 +3,20 @@
 
 from __future__ import annotations
 
+import os
 import re
+import struct
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab import cache, chroot, kernel
+from lab import cache, chroot, cross, kernel
 from lab.errors import LabError
 
+# ELF: the place of the machine's number in a file, and the number of arm64.
+_ELF_MACHINE_AT = 18
+_ELF_MACHINE_ARM64 = 183
 _CHECKOUT = Path(__file__).resolve().parent.parent
 
 
@@ -39,6 +44,23 @@ def build(tree: kernel.KernelTree, defines: Sequence[str] = ()) -> Path:
     if done.returncode or not module.is_file():
         raise LabError(f"kernel/build: exit status {done.returncode}\n{done.stderr.strip()}")
     return module
+
+
+def cross_build(headers: Path) -> Path:
+    """Compile both modules for arm64 with @headers; check that they are for it."""
+    out = _CHECKOUT / "build" / "module" / headers.name.removeprefix("linux-headers-")
+    argv = [sys.executable, str(_CHECKOUT / "kernel" / "build"), "--headers", str(headers)]
+    argv += ["--out", str(out), "--with-ssd"]
+    environment = {**os.environ, **cross.ENVIRONMENT}
+    with cache.locked(out.with_name(f".{out.name}.lock")):
+        done = subprocess.run(argv, check=False, capture_output=True, text=True, env=environment)
+    if done.returncode:
+        raise LabError(f"kernel/build: exit status {done.returncode}\n{done.stderr.strip()}")
+    for name in ("mqfair.ko", "mqfair-ssd.ko"):
+        (machine,) = struct.unpack_from("<H", (out / name).read_bytes(), _ELF_MACHINE_AT)
+        if machine != _ELF_MACHINE_ARM64:
+            raise LabError(f"{out / name}: is for machine {machine}, not for arm64")
+    return out / "mqfair.ko"
 
 
 def _with_python(tree: kernel.KernelTree, argv: Sequence[str]) -> list[str]:

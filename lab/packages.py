@@ -26,24 +26,29 @@ _KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 
 @dataclasses.dataclass(frozen=True)
 class Suite:
-    """A suite of the mirror; without a name it is the machine's own."""
+    """A suite of the mirror; without a name it is the machine's own. @architecture is another one
+    than the machine's."""
 
     name: str = ""
+    architecture: str = ""
 
     def __str__(self) -> str:
-        return self.name or "this machine's suite"
+        of_another = f" of {self.architecture}" if self.architecture else ""
+        return (self.name or "this machine's suite") + of_another
 
     def update(self) -> None:
         """Fetches the package lists. The machine's own lists belong to its administrator."""
         if not self.name:
             return
         with locked(self._folder / ".lock"):
-            line = f"deb [signed-by={_KEYRING}] {mirror()} {self.name} main\n"
+            options = f"signed-by={_KEYRING}"
+            options += f" arch={self.architecture}" if self.architecture else ""
+            line = f"deb [{options}] {mirror()} {self.name} main\n"
             write_atomically(self._folder / "sources.list", line.encode())
             write_atomically(self._folder / "status", b"")
             for folder in ("state/lists/partial", "cache/archives/partial"):
                 (self._folder / folder).mkdir(parents=True, exist_ok=True)
-            tools.say(f"fetching the package lists of {self.name}")
+            tools.say(f"fetching the package lists of {self}")
             tools.run(["apt-get", *self._options(), "-q", "--error-on=any", "update"])
 
     def dependencies(self, package: str) -> list[str]:
@@ -82,7 +87,7 @@ class Suite:
 
     @property
     def _folder(self) -> Path:
-        return cache_dir() / "apt" / self.name
+        return cache_dir() / "apt" / "-".join(filter(None, [self.name, self.architecture]))
 
     def _options(self) -> list[str]:
         if not self.name:
@@ -94,6 +99,8 @@ class Suite:
             "Dir::State::Status": self._folder / "status",
             "Dir::Cache": self._folder / "cache",
         }
+        if self.architecture:
+            places["APT::Architecture"] = places["APT::Architectures"] = Path(self.architecture)
         words = {**places, "Acquire::Languages": "none", "APT::Sandbox::User": "root"}
         return [word for name, value in words.items() for word in ("-o", f"{name}={value}")]
 

@@ -91,9 +91,9 @@ def test_modules_exist(name):
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_make_targets_exist(name):
-    targets = set(re.findall(r"^([a-z-]+):", text_of("Makefile"), re.MULTILINE))
-    named = set(commands(name, r"[`\n]make ([a-z-]+)")) | set(
-        re.findall(r"^ {4}make ([a-z-]+)", text_of(name), re.MULTILINE)
+    targets = set(re.findall(r"^([a-z0-9-]+):", text_of("Makefile"), re.MULTILINE))
+    named = set(commands(name, r"[`\n]make ([a-z0-9-]+)")) | set(
+        re.findall(r"^ {4}make ([a-z0-9-]+)", text_of(name), re.MULTILINE)
     )
     assert sorted(named - targets) == []
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import lab
-from lab import cache, chroot, guest, initramfs, kernel, packages, qemu, tools
+from lab import cache, chroot, guest, initramfs, kernel, module, packages, qemu, tools
 from mqfair.__main__ import main
 
 CHANNELS = qemu.Channels(console=10, control=11, stdout=12, stderr=13)
@@ -141,6 +141,32 @@ def test_another_suite_has_apt_files_of_its_own(programs, tmp_path):
         assert options["Dir::Etc::SourceParts"] == "/dev/null"
         for name in ("Dir::Etc::SourceList", "Dir::State", "Dir::State::Status", "Dir::Cache"):
             assert Path(options[name]).is_relative_to(tmp_path), name
+
+
+def test_another_architecture_has_package_lists_of_its_own(programs, tmp_path):
+    seen, _ = programs
+    suite = packages.Suite("sid", "arm64")
+    suite.update()
+    (source,) = (tmp_path / "apt" / "sid-arm64" / "sources.list").read_text().splitlines()
+    assert "arch=arm64" in source
+    assert "APT::Architecture=arm64" in seen[-1]
+    assert not (tmp_path / "apt" / "sid").exists()
+
+
+def test_a_module_for_another_architecture_is_refused(programs, monkeypatch, tmp_path):
+    """The compiler of this machine would build it too, if the environment of make were lost."""
+
+    def build(argv, **_):
+        out = Path(argv[argv.index("--out") + 1])
+        out.mkdir(parents=True)
+        for name in ("mqfair.ko", "mqfair-ssd.ko"):
+            (out / name).write_bytes(Path("/bin/true").read_bytes())
+        return subprocess.CompletedProcess(argv, 0, "", "")
+
+    monkeypatch.setattr(module, "_CHECKOUT", tmp_path)
+    monkeypatch.setattr(subprocess, "run", build)
+    with pytest.raises(lab.LabError, match="is for machine 62, not for arm64"):
+        module.cross_build(Path("/k/linux-headers-6.12.9-arm64"))
 
 
 def test_the_suite_of_the_machine_is_never_updated(programs):
