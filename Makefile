@@ -38,7 +38,8 @@ REMOVE_MODULES = /usr/bin/python3 kernel/install --root "$(DESTDIR)" --remove \
 	$(if $(filter command environment,$(firstword $(origin RELEASE))),--release $(RELEASE))
 
 .DEFAULT_GOAL := help
-.PHONY: help new demo bench instructions experiments test test-slow mutate module module-arm64 shell check-style man bootstrap \
+.PHONY: help new demo bench instructions experiments test kernels test-kernels test-slow mutate module \
+	module-arm64 shell check-style man bootstrap \
 	install install-command install-module install-ssd uninstall clean
 
 help: ## list these targets
@@ -65,9 +66,18 @@ experiments: ## run the measurements of the documents, or EXPERIMENTS="shares if
 	ninja -C build/tests tests/flash/flash-curve
 	$(PYTHON) -m experiments --options='$(OPTIONS)' $(EXPERIMENTS)
 
-test: ## run every test suite, or those in SUITES="unit sim mt cli lab vm", ONLY=REGEX (15 minutes)
-	lab/bootstrap test
-	$(PYTHON) tests/run $(if $(ONLY),--only "$(ONLY)") $(SUITES)
+test: ## run every test suite, or SUITES="unit sim mt cli lab vm vm-kernels", ONLY=REGEX, KERNEL (15 minutes)
+	lab/bootstrap test kernels
+	$(PYTHON) tests/run $(if $(ONLY),--only "$(ONLY)") $(if $(KERNEL),--kernel $(KERNEL)) $(SUITES)
+
+kernels: ## fetch the kernels 6.12 and 7.2 and build their modules, once (3 minutes)
+	lab/bootstrap build guest kernels
+	/usr/bin/python3 -m lab module 6.12
+	/usr/bin/python3 -m lab module 7.2
+
+test-kernels: ## run all tests of guests on the kernels 6.1, 6.12 and 7.2
+	lab/bootstrap test kernels
+	$(PYTHON) tests/run --kernel 6.1,6.12,7.2 vm
 
 test-slow: ## run the tests that take too long for every run (25 minutes)
 	lab/bootstrap test

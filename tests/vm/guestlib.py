@@ -124,6 +124,13 @@ def slow_for(*arguments: object) -> Callable[[Function], Function]:
     return mark
 
 
+def every_kernel(function: Function) -> Function:
+    """Marks a test that `make test` runs on every kernel, with all its cases. The other tests run
+    on the distribution's kernel, and on every kernel with `make test-kernels`."""
+    function.every_kernel = True  # type: ignore[attr-defined]
+    return function
+
+
 def of_each_scheduler(function: Function) -> Function:
     """Marks a test that runs once with the name of each scheduler in the module."""
     function.of_each_scheduler = True  # type: ignore[attr-defined]

@@ -54,38 +54,59 @@ class Test:
 
 @dataclasses.dataclass(frozen=True)
 class Group:
+    """Tests of one guest. @kernel_name is a name of lab.kernel."""
+
     name: str
     guest: Guest
     tests: tuple[Test, ...]
+    kernel_name: str
 
 
 Report = Callable[[TestResult], None]
 
 
 @functools.cache
-def schedulers() -> list[str]:
+def schedulers(kernel_name: str) -> list[str]:
     """The names of the module's schedulers, by its aliases."""
-    aliases = kernel.module_aliases(module.build(kernel.ensure()))
+    aliases = kernel.module_aliases(module.build(kernel.ensure(kernel_name)))
     return [alias.removesuffix("-iosched") for alias in aliases if alias.endswith("-iosched")]
 
 
-def discover(folder: Path = HERE, only: str = "", slow: bool = False) -> list[Group]:
-    """The tests in @folder that match @only, by guest: the slow ones or the others."""
+def discover(
+    folder: Path = HERE,
+    only: str = "",
+    slow: bool = False,
+    kernel_name: str = lab.DEFAULT_KERNEL,
+    every_kernel: bool = False,
+) -> list[Group]:
+    """The tests in @folder that match @only, by guest: the slow ones, or those for @every_kernel,
+    or the others."""
+    kernel.ensure(kernel_name)
     found: dict[Guest, list[Group]] = {}
     for path in sorted(folder.glob("test_*.py")):
         file = _load(path)
-        tests = tuple(test for test in _tests(path, file, slow) if re.search(only, test.name))
+        tests = tuple(
+            dataclasses.replace(test, name=test.name + _on(kernel_name))
+            for test in _tests(path, file, kernel_name, slow, every_kernel)
+            if re.search(only, test.name)
+        )
         if tests:
-            group = Group(path.stem.removeprefix("test_"), file.guest, tests)
+            group = Group(path.stem.removeprefix("test_"), file.guest, tests, kernel_name)
             _join(found.setdefault(file.guest, []), group)
     return [group for groups in found.values() for group in groups]
+
+
+def _on(kernel_name: str) -> str:
+    """The end of the name of a test that runs on another kernel than the distribution's."""
+    return "" if kernel_name == lab.DEFAULT_KERNEL else f" on {kernel_name}"
 
 
 def _join(groups: list[Group], group: Group) -> None:
     """Adds @group to the last one of @groups, or as a new one if the last one has enough tests."""
     if groups and len(groups[-1].tests) < _ENOUGH_TESTS:
         last = groups.pop()
-        group = Group(f"{last.name}+{group.name}", group.guest, last.tests + group.tests)
+        name = f"{last.name}+{group.name}"
+        group = dataclasses.replace(group, name=name, tests=last.tests + group.tests)
     groups.append(group)
 
 
@@ -100,15 +121,19 @@ def _load(path: Path) -> ModuleType:
     return file
 
 
-def _tests(path: Path, file: ModuleType, slow: bool) -> Iterable[Test]:
+def _tests(
+    path: Path, file: ModuleType, kernel_name: str, slow: bool, every_kernel: bool
+) -> Iterable[Test]:
     for name, function in vars(file).items():
         if not name.startswith("test_") or not callable(function):
+            continue
+        if every_kernel and not getattr(function, "every_kernel", False):
             continue
         limit = float(getattr(function, "time_limit_s", DEFAULT_TIME_LIMIT_S))
         tries = int(getattr(function, "tries", 1))
         label = f"{path.stem.removeprefix('test_')}.{name.removeprefix('test_')}"
-        for case, suffix, number in _cases_of(function):
-            if _is_slow(function, case) == slow:
+        for case, suffix, number in _cases_of(function, kernel_name):
+            if every_kernel or _is_slow(function, case) == slow:
                 yield Test(f"{label}{suffix}", f"{path}:{name}{number}", limit, tries)
 
 
@@ -116,10 +141,10 @@ def _is_slow(function: Callable[..., None], case: object) -> bool:
     return getattr(function, "slow", False) or case in getattr(function, "slow_cases", ())
 
 
-def _cases_of(function: Callable[..., None]) -> Iterable[tuple[object, str, str]]:
+def _cases_of(function: Callable[..., None], kernel_name: str) -> Iterable[tuple[object, str, str]]:
     """For each case: the case, its suffix for the test's name, and its suffix for the argument."""
     if getattr(function, "of_each_scheduler", False):
-        for scheduler in schedulers():
+        for scheduler in schedulers(kernel_name):
             yield scheduler, f"[{scheduler}]", f":={scheduler}"
     elif not hasattr(function, "cases"):
         yield None, "", ""
@@ -139,14 +164,14 @@ def run_group(group: Group, report: Report) -> None:
         return
     left = list(group.tests)
     while left:
-        boot = _Boot(f"{group.name}.boot", left, report)
+        boot = _Boot(f"{group.name}.boot{_on(group.kernel_name)}", left, report)
         boot.run(spec)
         left = boot.not_run()
 
 
 def _spec(group: Group) -> lab.GuestSpec:
     guest = group.guest
-    tree = kernel.ensure()
+    tree = kernel.ensure(group.kernel_name)
     modules = (module.build(tree, guest.defines),) if guest.needs_module else ()
     limits = [test.time_limit_s for test in group.tests for _ in range(test.tries)]
     return lab.GuestSpec(
@@ -157,6 +182,7 @@ def _spec(group: Group) -> lab.GuestSpec:
         drives=tuple(lab.parse_drive(text) for text in guest.nvme),
         icount=guest.icount,
         append=guest.append,
+        kernel=group.kernel_name,
         modules=modules,
         timeout_s=_BOOT_S + sum(limits) + _AROUND_A_TEST_S * len(limits),
         silence_s=max(limits) + _AROUND_A_TEST_S,

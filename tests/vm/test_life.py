@@ -38,6 +38,7 @@ from guestlib import (
     Disk,
     NullBlk,
     cases,
+    every_kernel,
     fio,
     modprobe,
     of_each_scheduler,
@@ -53,6 +54,8 @@ from guestlib import (
 guest = SMALL_GUEST
 
 _BETWEEN_READINGS_S = 0.05
+# The files of our schedulers in debugfs.
+OUR_FILES = {"state", "flows", "queues"}
 _HELD_BYTES, _HELD_S = 512 << 10, 8
 
 
@@ -69,6 +72,7 @@ def loaded_disk(scheduler: str, **tunables: object) -> Iterator[tuple[NullBlk, L
         load.goes_on()
 
 
+@every_kernel
 def test_switching_schedulers_200_times_under_load() -> None:
     """Switches from each scheduler to each other one, the kernel's included, while another task
     reads debugfs and io.stat."""
@@ -118,7 +122,11 @@ def test_rmmod_waits_for_a_cgroup_that_is_still_referenced() -> None:
 
 @contextlib.contextmanager
 def reading_everything(disk: Disk) -> Iterator[None]:
-    """Reads debugfs and io.stat repeatedly during the block."""
+    """Reads our files in debugfs, and io.stat, repeatedly during the block.
+
+    Linux 7.2 removes the files of a scheduler after it has switched, and those of Kyber then read
+    the data of its successor as their own. The guest panics in them, without our schedulers too.
+    """
     over = threading.Event()
     rounds = 0
 
@@ -128,6 +136,8 @@ def reading_everything(disk: Disk) -> Iterator[None]:
             # Folders are removed with the scheduler; a file removed while it is open gives EIO.
             with contextlib.suppress(OSError):
                 for path in Path(f"/sys/kernel/debug/block/{disk.name}").rglob("sched/*"):
+                    if path.name not in OUR_FILES:
+                        continue
                     with contextlib.suppress(OSError):
                         read(path)
             read(CGROUP_ROOT / "io.stat")
@@ -220,6 +230,7 @@ def test_all_changes_under_load(scheduler: str) -> None:
             print(f"{change.__name__}: {time.monotonic() - began:.1f} s")
 
 
+@every_kernel
 @of_each_scheduler
 def test_removing_the_device_under_load(scheduler: str) -> None:
     with tenants(a=100, b=1000) as groups:
@@ -231,6 +242,7 @@ def test_removing_the_device_under_load(scheduler: str) -> None:
                     assert not disk.sysfs.exists()
 
 
+@every_kernel
 def test_the_module_cannot_leave_while_in_use() -> None:
     """Unloading fails while a scheduler is active. Afterwards the kernel loads the module again for
     each of its schedulers."""

@@ -30,6 +30,7 @@ from guestlib import (
     NullBlk,
     TimingError,
     cases,
+    every_kernel,
     fio,
     mean_read_ms,
     nvme_disks,
@@ -59,6 +60,7 @@ LIGHT_LEAST = 0.6
 SHARED_TAGS = {"submit_queues": 2, "hw_queue_depth": SLOTS, "shared_tag_bitmap": 1}
 
 
+@every_kernel
 @of_each_scheduler
 @slow_for("ifq", "wdt")
 @timed

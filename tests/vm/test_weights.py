@@ -14,6 +14,7 @@ from guestlib import (
     Disk,
     NullBlk,
     cases,
+    every_kernel,
     fio,
     modprobe,
     read,
@@ -38,6 +39,7 @@ def touch(disk: Disk, group: Cgroup) -> None:
     fio(disk, group, number_ios=8, iodepth=1)
 
 
+@every_kernel
 def test_each_way_to_write_a_weight() -> None:
     with disk_and_group() as (disk, group):
         assert group.weight == "default 100"
@@ -98,6 +100,7 @@ def test_the_root_has_no_weight() -> None:
     assert not (CGROUP_ROOT / "io.mqfair.weight").exists()
 
 
+@every_kernel
 def test_weights_outlive_schedulers() -> None:
     """Weights can be set before the scheduler, stay over a switch to none and back, and can change
     under none."""
@@ -119,6 +122,7 @@ def test_weights_outlive_schedulers() -> None:
         assert flows(disk)["/tenant"]["weight"] == 300
 
 
+@every_kernel
 def test_a_weight_is_of_one_device() -> None:
     with NullBlk("nullb5") as one, NullBlk("nullb6") as two, Cgroup("tenant", 50) as group:
         group.weight = f"{one.number} 700"

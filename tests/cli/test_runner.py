@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: GPL-2.0
+"""tests/run and the kernels: refusals, and the kernels that take too long to prepare."""
+
+import importlib.util
+import json
+import subprocess
+import sys
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+
+import pytest
+
+import lab
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def runner(monkeypatch, tmp_path):
+    monkeypatch.setenv("MQFAIR_CACHE", str(tmp_path))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    loader = SourceFileLoader("tests_run", str(ROOT / "tests" / "run"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("tests_run", loader))
+    monkeypatch.setitem(sys.modules, "tests_run", module)
+    loader.exec_module(module)
+    return module
+
+
+def test_an_unknown_kernel_is_refused_with_the_list(runner, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["tests/run", "--kernel", "6.1,2.4", "vm"])
+    assert runner.main() == 2
+    assert capsys.readouterr().err == ("tests/run: no kernel '2.4': choose from 6.1, 6.12, 7.2\n")
+
+
+def test_a_kernel_that_takes_minutes_to_prepare_is_skipped(runner, monkeypatch):
+    import host
+
+    found = []
+    monkeypatch.setattr(host, "discover", lambda **how: found.append(how["kernel_name"]) or [])
+    outcomes = []
+    runner.other_kernels("", outcomes.append)
+    assert found == ["6.12"]
+    assert [(one.name, one.result) for one in outcomes] == [("kernel 7.2", "skipped")]
+    assert "make kernels" in outcomes[0].reason
+
+
+def test_a_kernel_that_the_mirror_no_longer_has_is_skipped(runner, monkeypatch):
+    import host
+
+    def discover(**_):
+        raise lab.GoneError("sid has 7.4 instead")
+
+    monkeypatch.setattr(host, "discover", discover)
+    outcomes = []
+    runner.other_kernels("", outcomes.append)
+    assert [one.result for one in outcomes] == ["skipped", "skipped"]
+    assert "sid has 7.4 instead" in [one.reason for one in outcomes]
+
+
+DISCOVER = """
+import json, sys
+sys.path[:0] = ["tests/vm", "."]
+import host
+host.kernel.ensure = lambda _name: None
+host.schedulers = lambda _name: ["mqfq", "wdt"]
+part = host.discover(kernel_name="6.12", every_kernel=True)
+print(json.dumps([test.name for group in part for test in group.tests]))
+"""
+
+
+def test_the_part_for_every_kernel_has_shares_switches_and_weights():
+    # Files of tests/vm and of tests/cli have the same names, so another process imports the former.
+    argv = [sys.executable, "-c", DISCOVER]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True)
+    names = json.loads(done.stdout)
+    assert {
+        "shares.by_weight[mqfq] on 6.12",
+        "shares.by_weight[wdt] on 6.12",
+        "life.switching_schedulers_200_times_under_load on 6.12",
+        "life.removing_the_device_under_load[wdt] on 6.12",
+        "life.the_module_cannot_leave_while_in_use on 6.12",
+        "weights.each_way_to_write_a_weight on 6.12",
+    } <= set(names)
+    assert all(name.endswith(" on 6.12") for name in names)
+    assert not any(name.startswith("ssd") for name in names)
