@@ -43,6 +43,9 @@ _DEFINITION = re.compile(
 )
 _TYPEDEF_NAME = re.compile(r"(\w+)(?:\)?\([^()]*(?:\([^()]*\)[^()]*)*\)|\[[^\]]*\])*$")
 
+# bpftool numbers the second and further types of a name.
+_NUMBERED = re.compile(r"\b(\w+?)___\d+\b")
+
 _BANNER = "/* Generated from the BTF of Linux {release}. Do not edit. */\n"
 
 
@@ -81,6 +84,15 @@ class PrivateTypes:
         t = self._btf.struct(name)
         if t is not None:
             self._visit(t["id"], by_value=True)
+
+    def spelled(self, text: str) -> str:
+        """Returns TEXT with the public names of typedefs that bpftool has numbered. User-mode Linux
+        has the typedefs of a C library beside its own, for instance ssize_t."""
+
+        def public(match: re.Match[str]) -> str:
+            return match[1] if self._declared.has("typedef", match[1]) else match[0]
+
+        return _NUMBERED.sub(public, text)
 
     def _visit(self, type_id: int, by_value: bool) -> None:
         if not type_id or (type_id, by_value) in self._seen:
@@ -297,7 +309,7 @@ def write_types(btf: Btf, private: PrivateTypes, release: str) -> Iterator[str]:
         key = (definition.kind, definition.name)
         if key in private.defined and key not in written:
             written.add(key)
-            yield "\n" + definition.text
+            yield "\n" + private.spelled(definition.text)
     missing = private.defined - written
     if missing:
         kind, name = sorted(missing)[0]

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from errors import GenerateError
 
-_INCLUDED_MAKEFILE = re.compile(r"^include\s+(\S+)/Makefile\s*$", re.MULTILINE)
+# The makefile of a whole source tree includes makefiles too, by names with variables.
+_INCLUDED_MAKEFILE = re.compile(r"^include\s+([^\s$]+)/Makefile\s*$", re.MULTILINE)
 _COMPILER = re.compile(r"^CC\s*[:?]?=.*?(\S+)\s*$", re.MULTILINE)
 _RELEASE = re.compile(r'UTS_RELEASE\s+"([^"]+)"')
 _VERSION = re.compile(r'UTS_VERSION\s+"([^"]+)"')

@@ -446,6 +446,21 @@ def test_the_shared_headers_lie_beside(bare_headers):
     assert Headers(bare_headers).source == common
 
 
+def test_a_kernel_built_in_its_source_tree_is_its_own_source(bare_headers):
+    lines = (
+        "include $(srctree)/scripts/Kbuild.include\ninclude $(srctree)/arch/$(SRCARCH)/Makefile\n"
+    )
+    (bare_headers / "Makefile").write_text(lines)
+    assert Headers(bare_headers).source == bare_headers.resolve()
+
+
+def test_a_numbered_typedef_gets_its_public_name():
+    """A private type keeps its number, because the numbers tell such types apart."""
+    private = generate.PrivateTypes(Btf([], "", "kernel"), Declared("typedef long ssize_t;"))
+    text = "ssize_t___2 (*show)(struct elevator_queue___3 *, char *);"
+    assert private.spelled(text) == "ssize_t (*show)(struct elevator_queue___3 *, char *);"
+
+
 def test_the_compiler_is_missing(bare_headers):
     (bare_headers / ".kernelvariables").write_text("CC = $(CCACHE) $(CROSS_COMPILE)gcc-99\n")
     message = refusal(Headers(bare_headers).check_tools)
