@@ -79,6 +79,23 @@ void hctx_block(struct hctx_host *h, struct wake *wake)
 }
 
 /*
+ * The queue may have run between the caller's look and the lock.  The block
+ * layer then asked has_work() before `blocked` was set, and it does not ask
+ * again.  So this function announces first and then looks again.
+ */
+void hctx_block_stuck(struct hctx_host *h, struct wake *wake)
+{
+	hctx_block(h, wake);
+	/*
+	 * `blocked` is visible before the look.  Pairs with el_has_work(): the
+	 * block layer changes the condition, and then runs the queue.
+	 */
+	smp_mb();
+	if (h->nr_queues && !h->staged && !hctx_is_stuck(h))
+		wake_queue(wake, h->queue[0]->queue.index);
+}
+
+/*
  * Whether all driver tags are taken.  A request that is dispatched now would
  * wait in hctx->dispatch, ahead of the requests that are due by then.  The next
  * completion wakes the queue.

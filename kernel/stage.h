@@ -33,6 +33,12 @@ void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake);
  */
 void hctx_block(struct hctx_host *h, struct wake *wake);
 
+/*
+ * Does the same for a queue that was found stuck.  If the queue is not stuck any
+ * more, it is woken.  Task context, under hctx_host.lock.
+ */
+void hctx_block_stuck(struct hctx_host *h, struct wake *wake);
+
 /* Whether the block layer cannot run this hardware queue just now; no lock. */
 bool hctx_is_stuck(struct hctx_host *h);
 

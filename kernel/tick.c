@@ -26,17 +26,24 @@ static void block_stuck(struct device_host *d, u64 now, struct wake *wake)
 		spin_lock(&h->lock);
 		if (hctx_is_stuck(h) ||
 		    (h->staged && (s64)(now - h->staged_ns) > NSEC_PER_MSEC))
-			hctx_block(h, wake);
+			hctx_block_stuck(h, wake);
 		spin_unlock(&h->lock);
 	}
 }
 
 #define LOST_NS		(500 * NSEC_PER_MSEC)	/* as in sched/mqfq/mqfq.c */
 
+/* Whether the block layer must come back for the queue, but has no reason to. */
+static bool blocked_in_vain(struct hctx_host *h)
+{
+	return READ_ONCE(h->blocked) && !hctx_is_stuck(h);
+}
+
 /*
  * The watchdog of wake-ups.  It counts a wake-up as lost after LOST_NS if:
  *
- *	the scheduler has asked for the queue to be run,
+ *	the scheduler has asked for the queue to be run, or the queue is blocked
+ *	although its hardware queue can run,
  *	the queue has requests and dispatches none,
  *	no request is staged, and no work item is under way.
  *
@@ -49,7 +56,8 @@ static void watch_wakes(struct device_host *d, u64 now)
 
 	for (i = 0; i < d->sched.nr_queues; i++) {
 		struct queue_host *qh = &d->queues[i];
-		bool lost = READ_ONCE(qh->queue.wake_pending) &&
+		bool lost = (READ_ONCE(qh->queue.wake_pending) ||
+			     blocked_in_vain(qh->hctx)) &&
 			    READ_ONCE(qh->queue.nr) &&
 			    !READ_ONCE(qh->hctx->staged) &&
 			    !work_busy(&qh->hctx->wake_work);
