@@ -15,7 +15,7 @@
  *
  * Lock order, outermost first
  *
- *	weight_mutex > blkcg->lock > groups_lock
+ *	blkcg->lock > groups_lock
  *	device_host.tune_lock
  *	request queue's lock > groups_lock
  *	groups_lock > the locks of sched/ and device_host.timer_lock

@@ -53,6 +53,7 @@ static struct device_goal *goal_find(struct cgroup_host *c, dev_t dev)
 {
 	struct device_goal *g;
 
+	lockdep_assert_held(&c->lock);
 	list_for_each_entry(g, &c->goals, node)
 		if (g->dev == dev)
 			return g;
@@ -174,25 +175,45 @@ static void put_goal(struct seq_file *sf, struct blkcg *blkcg, dev_t dev,
 	spin_unlock_irq(&blkcg->lock);
 }
 
-/* Own goals come first, then those of ancestors that count here. */
+/* Sets *@dev to the device of goal number @n. */
+static bool goal_device(struct cgroup_host *c, u32 n, dev_t *dev)
+{
+	struct device_goal *g;
+	bool found = false;
+
+	spin_lock_irq(&c->lock);
+	list_for_each_entry(g, &c->goals, node) {
+		if (n--)
+			continue;
+		*dev = g->dev;
+		found = true;
+		break;
+	}
+	spin_unlock_irq(&c->lock);
+	return found;
+}
+
+/*
+ * Own goals come first, then those of ancestors that count here.  No lock is
+ * held between two goals.  A goal that is set meanwhile may be missing.
+ */
 int goals_show(struct seq_file *sf, void *v)
 {
 	struct blkcg *blkcg = css_to_blkcg(seq_css(sf)), *from;
-	struct device_goal *g;
 	struct goal goal;
+	dev_t dev;
+	u32 n;
 
-	mutex_lock(&weight_mutex);
 	for (from = blkcg; from; from = parent_of(from)) {
 		struct cgroup_host *c = cgroup_host_of(from);
 
-		list_for_each_entry(g, &c->goals, node) {
-			if (goal_source(blkcg, g->dev, &goal) != from)
+		for (n = 0; goal_device(c, n, &dev); n++) {
+			if (goal_source(blkcg, dev, &goal) != from)
 				continue;
-			put_goal(sf, blkcg, g->dev, &goal);
+			put_goal(sf, blkcg, dev, &goal);
 			seq_puts(sf, from == blkcg ? "\n" : " inherited=1\n");
 		}
 	}
-	mutex_unlock(&weight_mutex);
 	return 0;
 }
 
@@ -271,12 +292,9 @@ static int goal_parse(char *s, struct goal *goal)
 /* With no target the goal is removed. */
 static int goal_set(struct cgroup_host *c, dev_t dev, const struct goal *goal)
 {
-	struct device_goal *g = goal_find(c, dev), *new = NULL;
+	struct device_goal *g, *new = NULL;
 
-	lockdep_assert_held(&weight_mutex);
-	if (!g && !goal->ns)
-		return 0;
-	if (!g) {
+	if (goal->ns) {
 		new = kmalloc(sizeof(*new), GFP_KERNEL);
 		if (!new)
 			return -ENOMEM;
@@ -284,15 +302,15 @@ static int goal_set(struct cgroup_host *c, dev_t dev, const struct goal *goal)
 		new->goal = *goal;
 	}
 	spin_lock_irq(&c->lock);
-	if (new)
-		list_add_tail(&new->node, &c->goals);
-	else if (goal->ns)
-		g->goal = *goal;
-	else
+	g = goal_find(c, dev);
+	if (g && new)
+		list_replace(&g->node, &new->node);
+	else if (g)
 		list_del(&g->node);
+	else if (new)
+		list_add_tail(&new->node, &c->goals);
 	spin_unlock_irq(&c->lock);
-	if (!goal->ns)
-		kfree(g);
+	kfree(g);
 	return 0;
 }
 
@@ -313,7 +331,7 @@ static int goal_write_one(struct blkcg *blkcg, char *line)
 	if (ret)
 		return ret;
 	if (goal.ns) {
-		ret = disk_check(blkcg, dev);
+		ret = disk_check(dev);
 		if (ret)
 			return ret;
 	}
@@ -326,11 +344,8 @@ static int goal_write_one(struct blkcg *blkcg, char *line)
 ssize_t goals_write(struct kernfs_open_file *of, char *buf, size_t nbytes,
 		    loff_t off)
 {
-	int ret;
+	int ret = goal_write_one(css_to_blkcg(of_css(of)), strim(buf));
 
-	mutex_lock(&weight_mutex);
-	ret = goal_write_one(css_to_blkcg(of_css(of)), strim(buf));
-	mutex_unlock(&weight_mutex);
 	return ret ?: nbytes;
 }
 

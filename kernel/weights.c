@@ -8,13 +8,18 @@
  * cgroup itself keeps the list, and not its blkg.  So a weight can be set before
  * a device has its scheduler, and it survives a change of scheduler.
  *
- * Locks.  Writers of a cgroup_host hold weight_mutex and its spin lock.  Readers
- * that may not sleep, such as a blkg that is being made, hold the spin lock
- * alone.  The list of groups of each device and group_host.set_up are under
- * groups_lock.  The order is:
+ * Locks.  Weights and goals are under the spin lock of their cgroup_host.  The
+ * list of groups of each device and group_host.set_up are under groups_lock.  The
+ * order is:
  *
- *	weight_mutex > blkcg->lock > cgroup_host.lock > share_tree.lock
  *	blkcg->lock, request queue's lock > groups_lock > the locks of sched/
+ *	groups_lock > cgroup_host.lock > share_tree.lock
+ *
+ * A writer changes its cgroup_host first.  Then it takes the present weight over
+ * to each device, under groups_lock.  So of two writers at once the later one
+ * takes over the later weight.  No reader or writer waits for a request queue.
+ * A task that waits here holds its file, and the removal of the cgroup waits for
+ * the file with cgroup_mutex held.
  *
  * Ends.  A device and a removed cgroup may go in either order.  A work item
  * frees the cgroup's blkg after it has left all lists.  That may happen after
@@ -37,7 +42,6 @@ struct device_weight {
 	u32 weight;
 };
 
-DEFINE_MUTEX(weight_mutex);
 DEFINE_SPINLOCK(groups_lock);	/* irq-safe */
 static atomic_t groups_made = ATOMIC_INIT(0);	/* that are not freed yet */
 static DECLARE_WAIT_QUEUE_HEAD(groups_gone);
@@ -252,12 +256,12 @@ static int weight_show(struct seq_file *sf, void *v)
 	struct cgroup_host *c = cgroup_host_of(css_to_blkcg(seq_css(sf)));
 	struct device_weight *w;
 
-	mutex_lock(&weight_mutex);
+	spin_lock_irq(&c->lock);
 	seq_printf(sf, "default %u\n", c->weight);
 	list_for_each_entry(w, &c->devices, node)
 		seq_printf(sf, "%u:%u %u\n", MAJOR(w->dev), MINOR(w->dev),
 			   w->weight);
-	mutex_unlock(&weight_mutex);
+	spin_unlock_irq(&c->lock);
 	return 0;
 }
 
@@ -284,7 +288,7 @@ static struct device_weight *weight_find(struct cgroup_host *c, dev_t dev)
 {
 	struct device_weight *w;
 
-	lockdep_assert_held(&weight_mutex);
+	lockdep_assert_held(&c->lock);
 	list_for_each_entry(w, &c->devices, node)
 		if (w->dev == dev)
 			return w;
@@ -294,11 +298,9 @@ static struct device_weight *weight_find(struct cgroup_host *c, dev_t dev)
 /* With @weight 0 the device follows the default of the cgroup again. */
 static int weight_set_device(struct cgroup_host *c, dev_t dev, u32 weight)
 {
-	struct device_weight *w = weight_find(c, dev), *new = NULL;
+	struct device_weight *w, *new = NULL;
 
-	if (!w && !weight)
-		return 0;
-	if (!w) {
+	if (weight) {
 		new = kmalloc(sizeof(*new), GFP_KERNEL);
 		if (!new)
 			return -ENOMEM;
@@ -306,15 +308,15 @@ static int weight_set_device(struct cgroup_host *c, dev_t dev, u32 weight)
 		new->weight = weight;
 	}
 	spin_lock_irq(&c->lock);
-	if (new)
-		list_add_tail(&new->node, &c->devices);
-	else if (weight)
-		w->weight = weight;
-	else
+	w = weight_find(c, dev);
+	if (w && new)
+		list_replace(&w->node, &new->node);
+	else if (w)
 		list_del(&w->node);
+	else if (new)
+		list_add_tail(&new->node, &c->devices);
 	spin_unlock_irq(&c->lock);
-	if (!weight)
-		kfree(w);
+	kfree(w);
 	return 0;
 }
 
@@ -334,21 +336,32 @@ static int weight_parse(const char *s, bool or_default, u32 *weight)
 	return 0;
 }
 
-/*
- * The block layer's parser of "MAJ:MIN value" looks the disk up.  The policy
- * need not be active there yet.
- */
-int disk_check(struct blkcg *blkcg, dev_t dev)
+/* Whether @q is of disk @dev, which is there. */
+static bool disk_is(const struct request_queue *q, dev_t dev)
 {
-	struct blkg_conf_ctx ctx;
-	char line[32];
-	int ret;
+	struct gendisk *disk = q->disk;
 
-	snprintf(line, sizeof(line), "%u:%u x", MAJOR(dev), MINOR(dev));
-	ret = compat_conf_begin(blkcg, &mqfair_policy, line, &ctx);
-	if (!ret)
-		compat_conf_end(&ctx);
-	return ret == -EOPNOTSUPP ? 0 : ret;
+	return disk && disk_devt(disk) == dev &&
+	       test_bit(GD_ADDED, &disk->state) &&
+	       !test_bit(GD_DEAD, &disk->state);
+}
+
+/*
+ * Each disk has a blkg of the root cgroup, from before it is added until it is
+ * released.  The list of these blkgs tells the disks.  The block layer's own
+ * parser of "MAJ:MIN value" waits while the request queue is frozen.
+ */
+int disk_check(dev_t dev)
+{
+	struct blkcg_gq *blkg;
+	int ret = -ENODEV;
+
+	spin_lock_irq(&blkcg_root.lock);
+	hlist_for_each_entry(blkg, &blkcg_root.blkg_list, blkcg_node)
+		if (disk_is(blkg->q, dev))
+			ret = 0;
+	spin_unlock_irq(&blkcg_root.lock);
+	return ret;
 }
 
 int dev_parse(const char *s, dev_t *dev)
@@ -366,8 +379,7 @@ int dev_parse(const char *s, dev_t *dev)
 }
 
 /* Takes "N", "default N", "MAJ:MIN N" or "MAJ:MIN default". */
-static int weight_write_one(struct blkcg *blkcg, struct cgroup_host *c,
-			    char *line)
+static int weight_write_one(struct cgroup_host *c, char *line)
 {
 	char *key = strsep(&line, " \t");
 	u32 weight;
@@ -391,7 +403,7 @@ static int weight_write_one(struct blkcg *blkcg, struct cgroup_host *c,
 	if (ret)
 		return ret;
 	if (weight) {
-		ret = disk_check(blkcg, dev);
+		ret = disk_check(dev);
 		if (ret)
 			return ret;
 	}
@@ -402,14 +414,10 @@ static ssize_t weight_write(struct kernfs_open_file *of, char *buf,
 			    size_t nbytes, loff_t off)
 {
 	struct blkcg *blkcg = css_to_blkcg(of_css(of));
-	struct cgroup_host *c = cgroup_host_of(blkcg);
-	int ret;
+	int ret = weight_write_one(cgroup_host_of(blkcg), strim(buf));
 
-	mutex_lock(&weight_mutex);
-	ret = weight_write_one(blkcg, c, strim(buf));
 	if (!ret)
 		weight_apply(blkcg);
-	mutex_unlock(&weight_mutex);
 	return ret ?: nbytes;
 }
 

@@ -11,7 +11,6 @@
 #include "device.h"
 
 extern struct blkcg_policy mqfair_policy;
-extern struct mutex weight_mutex;	/* of writers: weights.c */
 extern spinlock_t groups_lock;		/* of flows on their devices; irq-safe */
 
 /* A cgroup, for all devices. */
@@ -34,8 +33,8 @@ static inline dev_t queue_dev(const struct request_queue *q)
 /* Takes "MAJ:MIN".  Returns 0, -EINVAL or -ENODEV. */
 int dev_parse(const char *s, dev_t *dev);
 
-/* Returns 0 if there is a disk @dev, or -errno. */
-int disk_check(struct blkcg *blkcg, dev_t dev);
+/* Returns 0 if there is a disk @dev, or -ENODEV.  Task context. */
+int disk_check(dev_t dev);
 
 static inline struct group_host *group_of(struct blkg_policy_data *pd)
 {

@@ -31,7 +31,6 @@ STRUCTS: tuple[Struct, ...] = (
     Struct("blkcg_policy", _BLK_CGROUP),
     Struct("blkcg_policy_data", _BLK_CGROUP),
     Struct("blkg_policy_data", _BLK_CGROUP),
-    Struct("blkg_conf_ctx", _BLK_CGROUP),
 )
 
 # Public structures with members that the module uses. The generated assertions compare their
@@ -85,8 +84,6 @@ MEMBERS: tuple[str, ...] = (
     "blkcg_policy.pd_stat_fn",
     "blkcg_policy_data.blkcg",
     "blkg_policy_data.blkg",
-    "blkg_conf_ctx.blkg",
-    "blkg_conf_ctx.body",
     "request.elv.priv",
     "request.mq_hctx",
     "request_queue.elevator",
@@ -198,23 +195,6 @@ FUNCTIONS: tuple[Function, ...] = (
             f"void (struct gendisk *, {_POLICY})": "POLICY_DISK",
         },
     ),
-    Function(
-        "blkg_conf_prep",
-        {
-            f"int (struct blkcg *, {_POLICY}, char *, struct blkg_conf_ctx *)": "",
-            f"int (struct blkcg *, {_POLICY}, struct blkg_conf_ctx *)": "CONF_INIT",
-        },
-    ),
-    Function("blkg_conf_finish", {"void (struct blkg_conf_ctx *)": ""}, ("!CONF_INIT",)),
-    Function("blkg_conf_init", {"void (struct blkg_conf_ctx *, char *)": ""}, ("CONF_INIT",)),
-    Function(
-        "blkg_conf_exit",
-        {"void (struct blkg_conf_ctx *)": ""},
-        ("CONF_INIT", "!CONF_UNPREP"),
-    ),
-    Function("blkg_conf_open_bdev", {"int (struct blkg_conf_ctx *)": ""}, ("CONF_UNPREP",)),
-    Function("blkg_conf_unprep", {"void (struct blkg_conf_ctx *)": ""}, ("CONF_UNPREP",)),
-    Function("blkg_conf_close_bdev", {"void (struct blkg_conf_ctx *)": ""}, ("CONF_UNPREP",)),
 )
 
 # Functions of public headers that the module calls. A kernel may stop exporting one.
@@ -247,7 +227,6 @@ MEMBER_FEATURES: dict[str, str] = {
 }
 FUNCTION_FEATURES: dict[str, str] = {
     "HRTIMER_SETUP": "hrtimer_setup",
-    "CONF_UNPREP": "blkg_conf_unprep",
     "WBT": "wbt_disable_default",
 }
 ENUMERATOR_FEATURES: dict[str, str] = {

@@ -190,47 +190,6 @@ void compat_wbt_restore(struct request_queue *q, struct elevator_queue *eq)
 
 #endif
 
-/* ------------------------------------------------ settings of one device */
-
-int compat_conf_begin(struct blkcg *blkcg, struct blkcg_policy *pol, char *buf,
-		      struct blkg_conf_ctx *ctx)
-{
-#if !MQFAIR_HAVE_CONF_INIT
-	return blkg_conf_prep(blkcg, pol, buf, ctx);
-#elif !MQFAIR_HAVE_CONF_UNPREP
-	int ret;
-
-	blkg_conf_init(ctx, buf);
-	ret = blkg_conf_prep(blkcg, pol, ctx);
-	if (ret)
-		blkg_conf_exit(ctx);
-	return ret;
-#else
-	int ret;
-
-	blkg_conf_init(ctx, buf);
-	ret = blkg_conf_open_bdev(ctx);
-	if (ret)
-		return ret;
-	ret = blkg_conf_prep(blkcg, pol, ctx);
-	if (ret)
-		blkg_conf_close_bdev(ctx);
-	return ret;
-#endif
-}
-
-void compat_conf_end(struct blkg_conf_ctx *ctx)
-{
-#if !MQFAIR_HAVE_CONF_INIT
-	blkg_conf_finish(ctx);
-#elif !MQFAIR_HAVE_CONF_UNPREP
-	blkg_conf_exit(ctx);
-#else
-	blkg_conf_unprep(ctx);
-	blkg_conf_close_bdev(ctx);
-#endif
-}
-
 /* ---------------------------------------------------------------- debugfs */
 
 bool compat_debugfs_enter(struct request_queue *q,

@@ -20,8 +20,6 @@
  * zoned disks		refused		scheduled	scheduled
  * policy (de)activate	queue		disk		disk
  * pd_alloc_fn()	(gfp, q, blkcg)	(disk, blkcg, gfp)
- * "MAJ:MIN value"	prep, finish	init, prep,	init, open_bdev, prep,
- *					exit		unprep, close_bdev
  * WBT			queue		disk, elevator	disk, queue flag
  *					flag
  * hrtimer		init, then	init, then	hrtimer_setup()
@@ -425,20 +423,6 @@ static inline void compat_deactivate_policy(struct request_queue *q,
 	gfp_t gfp, struct request_queue *q, struct blkcg *blkcg __maybe_unused
 #define COMPAT_PD_QUEUE		(q)
 #endif
-
-/*
- * Parses "MAJ:MIN rest" and finds the blkg, or makes one. If it returns 0:
- *
- *   the queue lock is held, with interrupts off
- *   ctx->blkg and ctx->body (the rest) are set
- *   compat_conf_end() must follow
- *
- * It returns -EOPNOTSUPP if the policy is not active on that disk. It may wait
- * while a task changes the disk's scheduler.
- */
-int compat_conf_begin(struct blkcg *blkcg, struct blkcg_policy *pol, char *buf,
-		      struct blkg_conf_ctx *ctx);
-void compat_conf_end(struct blkg_conf_ctx *ctx);
 
 /* ---------------------------------------------------------------- debugfs */
 
