@@ -92,7 +92,8 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 
 int wake_workqueue_create(void)
 {
-	mqfair_wq = alloc_workqueue("mqfair", WQ_MEM_RECLAIM | WQ_HIGHPRI, 0);
+	mqfair_wq = alloc_workqueue("mqfair",
+				    WQ_MEM_RECLAIM | WQ_HIGHPRI | WQ_PERCPU, 0);
 	return mqfair_wq ? 0 : -ENOMEM;
 }
 

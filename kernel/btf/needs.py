@@ -232,6 +232,7 @@ FUNCTION_FEATURES: dict[str, str] = {
 ENUMERATOR_FEATURES: dict[str, str] = {
     "RQF_USE_SCHED": "__RQF_USE_SCHED",
     "QUEUE_FLAG_DISABLE_WBT_DEF": "QUEUE_FLAG_DISABLE_WBT_DEF",
+    "WQ_PERCPU": "WQ_PERCPU",
 }
 
 # Needs of mqfair-ssd.ko alone. They are checked when that module is built too; otherwise a

@@ -22,6 +22,7 @@
  * pd_alloc_fn()	(gfp, q, blkcg)	(disk, blkcg, gfp)
  * WBT			queue		disk, elevator	disk, queue flag
  *					flag
+ * per-CPU workqueue	the default	the default	WQ_PERCPU
  * hrtimer		init, then	init, then	hrtimer_setup()
  *			.function	.function
  * debugfs files	gone before the data is		outlive it: guard
@@ -187,6 +188,16 @@ static inline bool mqfair_rq_is_ours(const struct request *rq)
 	return rq->rq_flags & RQF_ELVPRIV;
 #endif
 }
+
+/* ------------------------------------------------------------ workqueues */
+
+/*
+ * Newer kernels warn about a workqueue with neither WQ_PERCPU nor WQ_UNBOUND.
+ * On older ones the first is the default and has no name.
+ */
+#if !MQFAIR_HAVE_WQ_PERCPU
+#define WQ_PERCPU		0
+#endif
 
 /* ---------------------------------------------------------------- queues */
 

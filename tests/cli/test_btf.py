@@ -173,6 +173,25 @@ def test_features_tell_what_the_types_say(btf, generated):
         assert found[f"MQFAIR_HAVE_{feature}"] == str(int(evidence in btf.text)), feature
 
 
+@pytest.mark.parametrize("feature", needs.ENUMERATOR_FEATURES)
+def test_an_enumerator_of_a_newer_kernel_is_a_feature(btf, feature):
+    names = [{"name": needs.ENUMERATOR_FEATURES[feature], "val": 1}]
+    newer = {"id": max(btf._types) + 1, "kind": "ENUM", "name": "newer", "values": names}
+    with_it = Btf([*btf._types.values(), newer], btf.text, "kernel")
+    assert feature in generate.Features(with_it).present
+
+
+def test_each_workqueue_says_where_it_runs():
+    """Newer kernels warn about a workqueue that is neither of the CPUs nor unbound."""
+    calls = [
+        call
+        for file in KERNEL.rglob("*.c")
+        for call in re.findall(r"alloc_workqueue\(.*?;", file.read_text(), re.DOTALL)
+    ]
+    assert calls
+    assert all(re.search("WQ_(PERCPU|UNBOUND)", call) for call in calls), calls
+
+
 def test_unpacked_and_compressed_kernel_give_the_same(tree, generated):
     """An unchanged header is not written again, so that make does not compile its users."""
     before = {path.name: path.stat().st_mtime_ns for path in generated.iterdir()}
