@@ -71,12 +71,14 @@ static void request_host_set(struct request *rq)
  * The plug is set while it is flushed, also from schedule(), where running a
  * queue is forbidden.  After an explicit flush the block layer runs the queue.
  * Insertions at the head come from the requeue worker, which runs all queues
- * afterwards.
+ * afterwards.  A task that reclaims memory has the deepest stack of all, and the
+ * driver may need much of it: PF_MEMALLOC.
  */
 static bool runs_here(struct blk_mq_hw_ctx *hctx, struct request *rq,
 		      blk_insert_t flags)
 {
-	return !current->plug && !(flags & BLK_MQ_INSERT_AT_HEAD) &&
+	return !current->plug && !(current->flags & PF_MEMALLOC) &&
+	       !(flags & BLK_MQ_INSERT_AT_HEAD) &&
 	       !(hctx->flags & BLK_MQ_F_BLOCKING) &&
 	       !(rq->cmd_flags & REQ_NOWAIT) && !irqs_disabled() &&
 	       task_is_running(current);
