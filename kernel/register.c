@@ -73,8 +73,12 @@ static void el_exit(struct elevator_queue *eq)
 {
 	struct device_host *d = eq->elevator_data;
 
-	compat_deactivate_policy(d->q, &mqfair_policy);
 	groups_let_go(d);
+	compat_deactivate_policy(d->q, &mqfair_policy);
+	/* In this test build the groups of the policy are freed by now. */
+	if (IS_ENABLED(MQFAIR_TEST_WINDOWS))
+		rcu_barrier();
+	groups_detach(d);
 	/* From here on no cgroup can ask for a wake-up or a tick. */
 	wake_stop(d);
 	compat_wbt_restore(d->q, eq);

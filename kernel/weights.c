@@ -24,7 +24,9 @@
  * Ends.  A device and a removed cgroup may go in either order.  A work item
  * frees the cgroup's blkg after it has left all lists.  That may happen after
  * the scheduler of its disk has gone.  So each device lists its groups, and
- * takes all of them off before it goes itself.  A caller that comes by way of a
+ * takes all of them off before it goes itself.  A flow that leaves touches its
+ * ancestors' sums.  So all flows leave before the block layer frees the first
+ * group of the device.  A caller that comes by way of a
  * cgroup sees under groups_lock that set_up is false.
  *
  * The module cannot unload before the last group is freed: blkg_free() finds
@@ -119,6 +121,7 @@ static struct blkg_policy_data *weights_pd_alloc(COMPAT_PD_ALLOC_ARGS)
 			 gfp, queue->node);
 	if (!g)
 		return NULL;
+	INIT_LIST_HEAD(&g->node);
 	atomic_inc(&groups_made);
 	return &g->pd;
 }
@@ -158,11 +161,12 @@ static void weights_pd_online(struct blkg_policy_data *pd)
 	spin_unlock_irqrestore(&groups_lock, flags);
 }
 
-/* Takes the flow of a group off its device. */
+/* Takes the flow of a group off its device.  A repetition has no effect. */
 static void group_let_go(struct group_host *g)
 {
 	lockdep_assert_held(&groups_lock);
-	list_del(&g->node);
+	if (!g->set_up)
+		return;
 	WRITE_ONCE(g->set_up, false);
 	flow_exit(&g->flow);
 }
@@ -182,24 +186,36 @@ static void weights_pd_free(struct blkg_policy_data *pd)
 	bool counted;
 
 	spin_lock_irqsave(&groups_lock, flags);
-	if (g->set_up) {
-		counted = flow_share(&g->flow);
-		group_let_go(g);
-		if (counted)
-			host_reshare(g->flow.sched);
-	}
+	list_del_init(&g->node);
+	counted = g->set_up && flow_share(&g->flow);
+	group_let_go(g);
+	if (counted)
+		host_reshare(g->flow.sched);
 	spin_unlock_irqrestore(&groups_lock, flags);
 	call_rcu(&g->rcu, group_free);
 }
 
 void groups_let_go(struct device_host *d)
 {
+	struct group_host *g;
+	unsigned long flags;
+
+	spin_lock_irqsave(&groups_lock, flags);
+	list_for_each_entry(g, &d->groups, node)
+		group_let_go(g);
+	spin_unlock_irqrestore(&groups_lock, flags);
+}
+
+void groups_detach(struct device_host *d)
+{
 	struct group_host *g, *next;
 	unsigned long flags;
 
 	spin_lock_irqsave(&groups_lock, flags);
-	list_for_each_entry_safe(g, next, &d->groups, node)
+	list_for_each_entry_safe(g, next, &d->groups, node) {
 		group_let_go(g);
+		list_del_init(&g->node);
+	}
 	spin_unlock_irqrestore(&groups_lock, flags);
 }
 

@@ -62,10 +62,16 @@ static inline struct flow *root_flow(struct request_queue *q)
 struct blkcg *flow_blkcg(struct flow *f);
 
 /*
- * Takes all flows off a device that is about to go.  Task context, with the
- * policy inactive on the device and no request left.  Takes groups_lock.
+ * Takes all flows off a device that is about to go, before the policy becomes
+ * inactive on it.  Task context, with no request left.  Takes groups_lock.
  */
 void groups_let_go(struct device_host *d);
+
+/*
+ * Parts the device and its remaining groups, of removed cgroups, after the
+ * policy has become inactive.  The rest as for groups_let_go().
+ */
+void groups_detach(struct device_host *d);
 
 /* When the module starts and ends; weights_exit() waits for the last group. */
 int weights_init(void);
