@@ -8,7 +8,10 @@
  * That keeps the flow, which is freed with the last reference on its blkg.
  *
  * A cgroup that was removed before the scheduler was set has no policy data on
- * this request queue.  Its last requests are charged to the root.
+ * this request queue.  Its last requests are charged to the root.  So is a
+ * request with a blkg of another request queue.  A driver makes one if it moves
+ * a bio to another disk and does not move the blkg with it.  The flow of such a
+ * blkg has counters for the queues of that other disk.
  */
 #include "classify.h"
 
@@ -30,19 +33,39 @@ static enum io_op io_op_of(const struct request *rq)
 	}
 }
 
+/* The blkg of the same cgroup on another disk, or @blkg if there is none. */
+static struct blkcg_gq *on_another_disk(struct blkcg_gq *blkg)
+{
+	struct blkcg_gq *other, *found = blkg;
+
+	rcu_read_lock();
+	hlist_for_each_entry_rcu(other, &blkg->blkcg->blkg_list, blkcg_node)
+		if (other->q != blkg->q && blkg_to_pd(other, &mqfair_policy))
+			found = other;
+	rcu_read_unlock();
+	return found;
+}
+
 static struct blkcg_gq *owner_of(const struct request *rq)
 {
+	struct blkcg_gq *blkg = rq->bio ? rq->bio->bi_blkg : NULL;
+
 	/* In this test build all requests are of one flow: first in, first out. */
 	if (IS_ENABLED(MQFAIR_TEST_FIFO))
 		return NULL;
-	return rq->bio ? rq->bio->bi_blkg : NULL;
+	/* In this one a driver has moved each bio here from another disk. */
+	if (IS_ENABLED(MQFAIR_TEST_REMAP) && blkg)
+		return on_another_disk(blkg);
+	return blkg;
 }
 
 void classify(struct request *rq, struct request_host *r)
 {
 	struct blkcg_gq *blkg = owner_of(rq);
-	struct flow *flow = blkg ? group_flow(blkg) : NULL;
+	struct flow *flow = NULL;
 
+	if (likely(blkg && blkg->q == rq->q))
+		flow = group_flow(blkg);
 	if (likely(flow)) {
 		blkg_get(blkg);
 		r->blkg = blkg;
