@@ -13,8 +13,15 @@
  *	learned	the same, with coefficients that were fitted to the device, see
  *		cost_estimator.h; a read of 4 KiB is 4096
  *
- * A request without data to transfer (discard, write zeroes) costs as much as
- * one 4 KiB request: its length is a range, not a transfer.
+ * A request without data to transfer (discard, write zeroes) has a range.  It
+ * costs as much as one 4 KiB request for each started 4 MiB of its range, under
+ * each model [R].  A page of 4 KiB of a drive's map has 1024 entries of 4 bytes,
+ * so it maps 4 MiB.  A request that costs the same for any range would be a way
+ * out of a weight: a discard of 2 GiB changes 512 pages of the map, and any task
+ * that may remove a file can cause it.
+ *
+ *	discard of 64 KiB	4096	1 page of the map
+ *	discard of 2 GiB	2 MiB	512 pages
  *
  * Tested by tests/unit/cost.c.
  */
@@ -46,6 +53,7 @@ static inline bool io_op_transfers(enum io_op op)
 
 enum {
 	COST_UNIT	= 4096,		/* one 4 KiB read */
+	COST_RANGE	= 1 << 22,	/* bytes that a page of the map maps */
 	COST_LEAST	= 512,		/* no request is free */
 	COST_MOST	= 1 << 26,	/* a tag's step is far below a wrap */
 };
@@ -76,13 +84,22 @@ static inline u64 cost_line_at(const struct cost_line *line, u32 bytes)
 	       (((u64)READ_ONCE(line->per_kib) * bytes) >> 10);
 }
 
+/* Returns the charge for a range of @bytes that nothing is transferred for. */
+static inline u64 cost_of_range(u32 bytes)
+{
+	return COST_UNIT *
+	       max(((u64)bytes + COST_RANGE - 1) / COST_RANGE, 1ULL);
+}
+
 /* Returns the charge for @bytes of @op, in [COST_LEAST, COST_MOST]. */
 static inline u32 cost_of(const struct cost_model *m, enum io_op op, u32 bytes)
 {
 	enum cost_kind kind = READ_ONCE(m->kind);
 	u64 cost = bytes;
 
-	if (!io_op_transfers(op) || kind == COST_IOPS)
+	if (!io_op_transfers(op))
+		cost = cost_of_range(bytes);
+	else if (kind == COST_IOPS)
 		cost = COST_UNIT;
 	else if (kind == COST_LINEAR)
 		cost = cost_line_at(op == IO_READ ? &m->read : &m->write,
