@@ -71,19 +71,27 @@ static int parse_choice(const struct tunable *t, const char *text, u32 *value)
 	return -EINVAL;
 }
 
-/* For sscanf() a trailing newline is white space; other trailing text is an error. */
+/* Takes "linear A B C D". */
 static int parse_lines(const char *text, struct cost_model *cost)
 {
-	char end;
+	u32 *const number[] = { &cost->read.base, &cost->read.per_kib,
+				&cost->write.base, &cost->write.per_kib };
+	char copy[64], *rest, *word;
+	u32 n = 0;
 
-	cost->kind = COST_LINEAR;
-	if (strncmp(text, "linear ", strlen("linear ")) ||
-	    sscanf(text, "linear %u %u %u %u %c", &cost->read.base,
-		   &cost->read.per_kib, &cost->write.base, &cost->write.per_kib,
-		   &end) != 4 ||
-	    strchr(text, '-'))
+	if (strscpy(copy, text, sizeof(copy)) < 0 ||
+	    !strstarts(copy, "linear "))
 		return -EINVAL;
-	return 0;
+	rest = strim(copy + strlen("linear "));
+	while ((word = strsep(&rest, " \t"))) {
+		if (!*word)
+			continue;
+		if (n == ARRAY_SIZE(number) || !isdigit(*word) ||
+		    kstrtouint(word, 10, number[n++]))
+			return -EINVAL;
+	}
+	cost->kind = COST_LINEAR;
+	return n == ARRAY_SIZE(number) ? 0 : -EINVAL;
 }
 
 /* A name without numbers leaves the coefficients as they are. */

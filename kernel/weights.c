@@ -382,10 +382,14 @@ int disk_check(dev_t dev)
 
 int dev_parse(const char *s, dev_t *dev)
 {
+	char copy[sizeof("4294967295:4294967295")], *minors = copy, *majors;
 	unsigned int major, minor;
-	char end;
 
-	if (sscanf(s, "%u:%u%c", &major, &minor, &end) != 2)
+	if (strscpy(copy, s, sizeof(copy)) < 0)
+		return -EINVAL;
+	majors = strsep(&minors, ":");
+	if (!minors || !isdigit(*majors) || !isdigit(*minors) ||
+	    kstrtouint(majors, 10, &major) || kstrtouint(minors, 10, &minor))
 		return -EINVAL;
 	/* MKDEV() truncates numbers that are too large. */
 	if (major > MAJOR(~0U) || minor > MINORMASK)

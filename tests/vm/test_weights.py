@@ -93,7 +93,12 @@ def test_bad_weights_change_nothing() -> None:
 def test_a_device_number_that_is_too_large_is_no_other_device() -> None:
     with disk_and_group() as (disk, group):
         major, minor = map(int, disk.number.split(":"))
-        for number in (f"{major + (1 << 12)}:{minor}", f"{major}:{minor + (1 << 20)}"):
+        for number in (
+            f"{major + (1 << 12)}:{minor}",
+            f"{major}:{minor + (1 << 20)}",
+            f"{major + (1 << 32)}:{minor}",
+            f"{major}:{minor + (1 << 32)}",
+        ):
             got = write_fails(group.path / "io.mqfair.weight", f"{number} 5")
             assert got in (errno.EINVAL, errno.ENODEV), errno.errorcode[got]
         assert group.weight == "default 100"
@@ -191,6 +196,7 @@ TUNABLES = {
         [
             *("", "byte", "bytes iops", "0", "linear 1 2 3", "linear 1 2 3 4 5"),
             *("linear -1 5 1 1", "linear 5 -1 1 1", "linear a b c d", "linear 1 67108865 1 1"),
+            *("linear 4294967297 0 0 0", "linear 0 0 0 4294967297"),
             *("linear 1 1 67108865 1", "linear 1 1 1 67108865", "linear1 2 3 4"),
         ],
     ),
