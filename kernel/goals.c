@@ -28,7 +28,7 @@ struct goal {
 /* The goal of a cgroup on one device. */
 struct device_goal {
 	struct list_head node;
-	dev_t dev;
+	struct disk_id disk;
 	struct goal goal;
 };
 
@@ -55,13 +55,14 @@ static struct device_goal *goal_find(struct cgroup_host *c, dev_t dev)
 
 	lockdep_assert_held(&c->lock);
 	list_for_each_entry(g, &c->goals, node)
-		if (g->dev == dev)
+		if (g->disk.dev == dev)
 			return g;
 	return NULL;
 }
 
 /* Sets *@goal to the own goal of @blkcg, if it has one. */
-static bool goal_own(struct blkcg *blkcg, dev_t dev, struct goal *goal)
+static bool goal_own(struct blkcg *blkcg, struct disk_id disk,
+		     struct goal *goal)
 {
 	struct cgroup_host *c = cgroup_host_of(blkcg);
 	struct device_goal *g;
@@ -70,7 +71,9 @@ static bool goal_own(struct blkcg *blkcg, dev_t dev, struct goal *goal)
 	if (!c)
 		return false;
 	spin_lock_irqsave(&c->lock, flags);
-	g = goal_find(c, dev);
+	g = goal_find(c, disk.dev);
+	if (g && !disk_same(g->disk, disk))
+		g = NULL;
 	if (g)
 		*goal = g->goal;
 	spin_unlock_irqrestore(&c->lock, flags);
@@ -78,11 +81,11 @@ static bool goal_own(struct blkcg *blkcg, dev_t dev, struct goal *goal)
 }
 
 /* Returns the nearest cgroup with a goal, from @blkcg upwards, or NULL. */
-static struct blkcg *goal_source(struct blkcg *blkcg, dev_t dev,
+static struct blkcg *goal_source(struct blkcg *blkcg, struct disk_id disk,
 				 struct goal *goal)
 {
 	for (; blkcg; blkcg = parent_of(blkcg))
-		if (goal_own(blkcg, dev, goal))
+		if (goal_own(blkcg, disk, goal))
 			return blkcg;
 	*goal = (struct goal){ 0 };
 	return NULL;
@@ -96,7 +99,7 @@ void goal_refresh(struct blkcg_gq *blkg)
 	lockdep_assert_held(&groups_lock);
 	if (!f)
 		return;
-	goal_source(blkg->blkcg, queue_dev(blkg->q), &goal);
+	goal_source(blkg->blkcg, queue_disk(blkg->q), &goal);
 	latency_set_goal(f, goal.ns, goal.permille);
 }
 
@@ -175,8 +178,8 @@ static void put_goal(struct seq_file *sf, struct blkcg *blkcg, dev_t dev,
 	spin_unlock_irq(&blkcg->lock);
 }
 
-/* Sets *@dev to the device of goal number @n. */
-static bool goal_device(struct cgroup_host *c, u32 n, dev_t *dev)
+/* Sets *@disk to the disk of goal number @n. */
+static bool goal_disk(struct cgroup_host *c, u32 n, struct disk_id *disk)
 {
 	struct device_goal *g;
 	bool found = false;
@@ -185,7 +188,7 @@ static bool goal_device(struct cgroup_host *c, u32 n, dev_t *dev)
 	list_for_each_entry(g, &c->goals, node) {
 		if (n--)
 			continue;
-		*dev = g->dev;
+		*disk = g->disk;
 		found = true;
 		break;
 	}
@@ -201,16 +204,17 @@ int goals_show(struct seq_file *sf, void *v)
 {
 	struct blkcg *blkcg = css_to_blkcg(seq_css(sf)), *from;
 	struct goal goal;
-	dev_t dev;
+	struct disk_id disk;
 	u32 n;
 
 	for (from = blkcg; from; from = parent_of(from)) {
 		struct cgroup_host *c = cgroup_host_of(from);
 
-		for (n = 0; goal_device(c, n, &dev); n++) {
-			if (goal_source(blkcg, dev, &goal) != from)
+		for (n = 0; goal_disk(c, n, &disk); n++) {
+			if (goal_source(blkcg, disk, &goal) != from ||
+			    !disk_is_there(disk))
 				continue;
-			put_goal(sf, blkcg, dev, &goal);
+			put_goal(sf, blkcg, disk.dev, &goal);
 			seq_puts(sf, from == blkcg ? "\n" : " inherited=1\n");
 		}
 	}
@@ -290,7 +294,8 @@ static int goal_parse(char *s, struct goal *goal)
 }
 
 /* With no target the goal is removed. */
-static int goal_set(struct cgroup_host *c, dev_t dev, const struct goal *goal)
+static int goal_set(struct cgroup_host *c, struct disk_id disk,
+		    const struct goal *goal)
 {
 	struct device_goal *g, *new = NULL;
 
@@ -298,11 +303,11 @@ static int goal_set(struct cgroup_host *c, dev_t dev, const struct goal *goal)
 		new = kmalloc(sizeof(*new), GFP_KERNEL);
 		if (!new)
 			return -ENOMEM;
-		new->dev = dev;
+		new->disk = disk;
 		new->goal = *goal;
 	}
 	spin_lock_irq(&c->lock);
-	g = goal_find(c, dev);
+	g = goal_find(c, disk.dev);
 	if (g && new)
 		list_replace(&g->node, &new->node);
 	else if (g)
@@ -318,26 +323,26 @@ static int goal_set(struct cgroup_host *c, dev_t dev, const struct goal *goal)
 static int goal_write_one(struct blkcg *blkcg, char *line)
 {
 	char *key = strsep(&line, " \t");
+	struct disk_id disk = { 0 };
 	struct goal goal;
-	dev_t dev;
 	int ret;
 
 	if (!line)
 		return -EINVAL;
-	ret = dev_parse(key, &dev);
+	ret = dev_parse(key, &disk.dev);
 	if (ret)
 		return ret;
 	ret = goal_parse(line, &goal);
 	if (ret)
 		return ret;
 	if (goal.ns) {
-		ret = disk_check(dev);
+		ret = disk_find(disk.dev, &disk);
 		if (ret)
 			return ret;
 	}
-	ret = goal_set(cgroup_host_of(blkcg), dev, &goal);
+	ret = goal_set(cgroup_host_of(blkcg), disk, &goal);
 	if (!ret)
-		goal_apply(blkcg, dev);
+		goal_apply(blkcg, disk.dev);
 	return ret;
 }
 

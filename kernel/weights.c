@@ -6,7 +6,9 @@
  * The kernel has six policy slots for all modules, so all schedulers share this
  * policy.  A cgroup has a default weight and a list of weights per device.  The
  * cgroup itself keeps the list, and not its blkg.  So a weight can be set before
- * a device has its scheduler, and it survives a change of scheduler.
+ * a device has its scheduler, and it survives a change of scheduler.  It does not
+ * survive its disk: another disk that gets the same MAJ:MIN has another sequence
+ * number.
  *
  * Locks.  Weights and goals are under the spin lock of their cgroup_host.  The
  * list of groups of each device and group_host.set_up are under groups_lock.  The
@@ -40,7 +42,7 @@
 /* The weight of a cgroup on one device. */
 struct device_weight {
 	struct list_head node;
-	dev_t dev;
+	struct disk_id disk;
 	u32 weight;
 };
 
@@ -60,8 +62,8 @@ struct blkcg *flow_blkcg(struct flow *f)
 	return container_of(f, struct group_host, flow)->pd.blkg->blkcg;
 }
 
-/* The weight of a cgroup on @dev: the one for @dev, or the default. */
-static u32 cgroup_weight(struct cgroup_host *c, dev_t dev)
+/* The weight of a cgroup on @disk: the one for @disk, or the default. */
+static u32 cgroup_weight(struct cgroup_host *c, struct disk_id disk)
 {
 	struct device_weight *w;
 	unsigned long flags;
@@ -70,7 +72,7 @@ static u32 cgroup_weight(struct cgroup_host *c, dev_t dev)
 	spin_lock_irqsave(&c->lock, flags);
 	weight = c->weight;
 	list_for_each_entry(w, &c->devices, node)
-		if (w->dev == dev)
+		if (disk_same(w->disk, disk))
 			weight = w->weight;
 	spin_unlock_irqrestore(&c->lock, flags);
 	return weight;
@@ -80,7 +82,7 @@ static u32 blkg_weight(struct blkcg_gq *blkg)
 {
 	struct cgroup_host *c = cgroup_host_of(blkg->blkcg);
 
-	return c ? cgroup_weight(c, queue_dev(blkg->q)) : WEIGHT_DEFAULT;
+	return c ? cgroup_weight(c, queue_disk(blkg->q)) : WEIGHT_DEFAULT;
 }
 
 /* ------------------------------------------------------ cgroup and blkg */
@@ -267,17 +269,36 @@ static void weights_pd_stat(struct blkg_policy_data *pd, struct seq_file *s)
 
 /* ---------------------------------------------------- io.mqfair.weight */
 
+/* Copies the weight number @n of the list. */
+static bool weight_copy(struct cgroup_host *c, u32 n, struct device_weight *to)
+{
+	struct device_weight *w;
+	bool found = false;
+
+	spin_lock_irq(&c->lock);
+	list_for_each_entry(w, &c->devices, node) {
+		if (n--)
+			continue;
+		*to = *w;
+		found = true;
+		break;
+	}
+	spin_unlock_irq(&c->lock);
+	return found;
+}
+
+/* No lock is held between two lines, because disk_is_there() takes an outer one. */
 static int weight_show(struct seq_file *sf, void *v)
 {
 	struct cgroup_host *c = cgroup_host_of(css_to_blkcg(seq_css(sf)));
-	struct device_weight *w;
+	struct device_weight w;
+	u32 n;
 
-	spin_lock_irq(&c->lock);
-	seq_printf(sf, "default %u\n", c->weight);
-	list_for_each_entry(w, &c->devices, node)
-		seq_printf(sf, "%u:%u %u\n", MAJOR(w->dev), MINOR(w->dev),
-			   w->weight);
-	spin_unlock_irq(&c->lock);
+	seq_printf(sf, "default %u\n", READ_ONCE(c->weight));
+	for (n = 0; weight_copy(c, n, &w); n++)
+		if (disk_is_there(w.disk))
+			seq_printf(sf, "%u:%u %u\n", MAJOR(w.disk.dev),
+				   MINOR(w.disk.dev), w.weight);
 	return 0;
 }
 
@@ -306,13 +327,17 @@ static struct device_weight *weight_find(struct cgroup_host *c, dev_t dev)
 
 	lockdep_assert_held(&c->lock);
 	list_for_each_entry(w, &c->devices, node)
-		if (w->dev == dev)
+		if (w->disk.dev == dev)
 			return w;
 	return NULL;
 }
 
-/* With @weight 0 the device follows the default of the cgroup again. */
-static int weight_set_device(struct cgroup_host *c, dev_t dev, u32 weight)
+/*
+ * With @weight 0 the device follows the default of the cgroup again.  Replaces
+ * the weight of an earlier disk of this number too.
+ */
+static int weight_set_device(struct cgroup_host *c, struct disk_id disk,
+			     u32 weight)
 {
 	struct device_weight *w, *new = NULL;
 
@@ -320,11 +345,11 @@ static int weight_set_device(struct cgroup_host *c, dev_t dev, u32 weight)
 		new = kmalloc(sizeof(*new), GFP_KERNEL);
 		if (!new)
 			return -ENOMEM;
-		new->dev = dev;
+		new->disk = disk;
 		new->weight = weight;
 	}
 	spin_lock_irq(&c->lock);
-	w = weight_find(c, dev);
+	w = weight_find(c, disk.dev);
 	if (w && new)
 		list_replace(&w->node, &new->node);
 	else if (w)
@@ -352,13 +377,9 @@ static int weight_parse(const char *s, bool or_default, u32 *weight)
 	return 0;
 }
 
-/* Whether @q is of disk @dev, which is there. */
-static bool disk_is(const struct request_queue *q, dev_t dev)
+static bool disk_alive(const struct gendisk *disk)
 {
-	struct gendisk *disk = q->disk;
-
-	return disk && disk_devt(disk) == dev &&
-	       test_bit(GD_ADDED, &disk->state) &&
+	return test_bit(GD_ADDED, &disk->state) &&
 	       !test_bit(GD_DEAD, &disk->state);
 }
 
@@ -367,17 +388,27 @@ static bool disk_is(const struct request_queue *q, dev_t dev)
  * released.  The list of these blkgs tells the disks.  The block layer's own
  * parser of "MAJ:MIN value" waits while the request queue is frozen.
  */
-int disk_check(dev_t dev)
+int disk_find(dev_t dev, struct disk_id *id)
 {
 	struct blkcg_gq *blkg;
 	int ret = -ENODEV;
 
 	spin_lock_irq(&blkcg_root.lock);
-	hlist_for_each_entry(blkg, &blkcg_root.blkg_list, blkcg_node)
-		if (disk_is(blkg->q, dev))
-			ret = 0;
+	hlist_for_each_entry(blkg, &blkcg_root.blkg_list, blkcg_node) {
+		if (queue_dev(blkg->q) != dev || !disk_alive(blkg->q->disk))
+			continue;
+		*id = queue_disk(blkg->q);
+		ret = 0;
+	}
 	spin_unlock_irq(&blkcg_root.lock);
 	return ret;
+}
+
+bool disk_is_there(struct disk_id id)
+{
+	struct disk_id now;
+
+	return !disk_find(id.dev, &now) && disk_same(id, now);
 }
 
 int dev_parse(const char *s, dev_t *dev)
@@ -402,8 +433,8 @@ int dev_parse(const char *s, dev_t *dev)
 static int weight_write_one(struct cgroup_host *c, char *line)
 {
 	char *key = strsep(&line, " \t");
+	struct disk_id disk = { 0 };
 	u32 weight;
-	dev_t dev;
 	int ret;
 
 	line = line ? strim(line) : NULL;
@@ -416,18 +447,18 @@ static int weight_write_one(struct cgroup_host *c, char *line)
 		spin_unlock_irq(&c->lock);
 		return 0;
 	}
-	ret = dev_parse(key, &dev);
+	ret = dev_parse(key, &disk.dev);
 	if (ret)
 		return ret;
 	ret = weight_parse(line, true, &weight);
 	if (ret)
 		return ret;
 	if (weight) {
-		ret = disk_check(dev);
+		ret = disk_find(disk.dev, &disk);
 		if (ret)
 			return ret;
 	}
-	return weight_set_device(c, dev, weight);
+	return weight_set_device(c, disk, weight);
 }
 
 static ssize_t weight_write(struct kernfs_open_file *of, char *buf,

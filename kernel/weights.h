@@ -30,11 +30,33 @@ static inline dev_t queue_dev(const struct request_queue *q)
 	return q->disk ? disk_devt(q->disk) : 0;
 }
 
+/* A disk.  The kernel gives its MAJ:MIN to another one after its removal. */
+struct disk_id {
+	dev_t dev;
+	u64 seq;
+};
+
+static inline bool disk_same(struct disk_id a, struct disk_id b)
+{
+	return a.dev == b.dev && a.seq == b.seq;
+}
+
+static inline struct disk_id queue_disk(const struct request_queue *q)
+{
+	return (struct disk_id){
+		.dev = queue_dev(q),
+		.seq = q->disk ? q->disk->diskseq : 0,
+	};
+}
+
 /* Takes "MAJ:MIN".  Returns 0, -EINVAL or -ENODEV. */
 int dev_parse(const char *s, dev_t *dev);
 
-/* Returns 0 if there is a disk @dev, or -ENODEV.  Task context. */
-int disk_check(dev_t dev);
+/* Finds the disk that is @dev now.  Returns 0 or -ENODEV.  Task context. */
+int disk_find(dev_t dev, struct disk_id *id);
+
+/* Whether the disk is not removed yet.  Task context. */
+bool disk_is_there(struct disk_id id);
 
 static inline struct group_host *group_of(struct blkg_policy_data *pd)
 {

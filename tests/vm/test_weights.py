@@ -130,6 +130,24 @@ def test_weights_outlive_schedulers() -> None:
         assert flows(disk)["/tenant"]["weight"] == 300
 
 
+def test_weights_and_goals_leave_with_their_disk() -> None:
+    """The next disk gets the same number, and is another disk."""
+    with Cgroup("tenant", 50) as group:
+        with NullBlk("nullb5") as gone:
+            number = gone.number
+            group.weight = f"{number} 700"
+            write(group.path / "io.mqfair.latency", f"{number} target=5ms")
+        assert group.weight == "default 50"
+        with NullBlk("nullb5") as disk, mqfq(disk):
+            assert disk.number == number
+            assert group.weight == "default 50"
+            assert read(group.path / "io.mqfair.latency") == ""
+            touch(disk, group)
+            assert flows(disk)["/tenant"]["weight"] == 50
+            group.weight = f"{number} 800"
+            assert group.weight == f"default 50\n{number} 800"
+
+
 @every_kernel
 def test_a_weight_is_of_one_device() -> None:
     with NullBlk("nullb5") as one, NullBlk("nullb6") as two, Cgroup("tenant", 50) as group:
