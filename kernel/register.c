@@ -9,6 +9,7 @@
  *	init		queues, scheduler, blk-cgroup policy; queue frozen
  *	init_hctx	each hardware queue gets its host
  *	depth_updated	the tag maps have changed; queue frozen
+ *	exit_hctx	each hardware queue forgets its host
  *	exit		init undone; queue frozen
  *	free_data	alloc_data undone
  */
@@ -93,6 +94,11 @@ static int el_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 	return 0;
 }
 
+/* The block layer clears hctx->sched_data if this hook exists. */
+static void el_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
+{
+}
+
 static void el_depth_updated(struct request_queue *q)
 {
 	struct device_host *d = device_of(q);
@@ -107,6 +113,7 @@ static const struct elevator_type template = {
 	.ops = {
 		COMPAT_ELEVATOR_OPS(el_),
 		.init_hctx		= el_init_hctx,
+		.exit_hctx		= el_exit_hctx,
 		.limit_depth		= el_limit_depth,
 		.prepare_request	= el_prepare_request,
 		.insert_requests	= el_insert_requests,
