@@ -11,6 +11,7 @@
  */
 #include "debugfs.h"
 
+#include "stage.h"
 #include "weights.h"
 
 static const char *const dispatch_result_names[] = {
@@ -167,7 +168,8 @@ static int queues_show(void *data, struct seq_file *m)
 		struct hctx_host *h = hctx->sched_data;
 
 		seq_printf(m, "in_flight=%d hw_depth=%u staged=%d blocked=%d\n",
-			   atomic_read(&h->in_flight), h->hw_depth,
+			   atomic_read(&h->in_flight),
+			   hctx_shares_tags(h) ? 0 : h->hw_depth,
 			   READ_ONCE(h->staged) != NULL, READ_ONCE(h->blocked));
 		for (i = 0; i < h->nr_queues; i++)
 			show_queue(m, h->queue[i]);

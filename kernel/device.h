@@ -104,7 +104,7 @@ struct hctx_host {
 	u32 nr_requests;		/* frozen */
 	bool requests_shared;		/* I: requests[] is the device's */
 	struct tag_map *map;		/* I: own_map or the device's */
-	u32 hw_depth;			/* I: driver tags; 0: not known */
+	u32 hw_depth;			/* I: driver tags; 0: queues share them */
 	bool exempt;			/* I: polled, its flows are not limited */
 	u64 null_dispatches;		/* H: the core fetched and got none */
 	struct work_struct wake_work;

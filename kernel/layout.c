@@ -97,8 +97,7 @@ static struct hctx_host *hctx_build(struct device_host *d,
 	h->requests_shared = compat_hw_tags_shared(d->q);
 	h->map = h->requests_shared ? &d->map : &h->own_map;
 	/* in_flight does not tell how many tags are free if others share them. */
-	if (!compat_hw_tags_shared(d->q) &&
-	    !(hctx->flags & BLK_MQ_F_TAG_QUEUE_SHARED))
+	if (!compat_hw_tags_shared(d->q))
 		h->hw_depth = compat_hw_depth(hctx);
 	return h;
 }

@@ -102,7 +102,8 @@ void hctx_block_stuck(struct hctx_host *h, struct wake *wake)
  */
 static bool hctx_is_full(struct hctx_host *h)
 {
-	if (!h->hw_depth || atomic_read(&h->in_flight) < h->hw_depth)
+	if (!h->hw_depth || atomic_read(&h->in_flight) < h->hw_depth ||
+	    hctx_shares_tags(h))
 		return false;
 	/* Announce first, then look again.  Pairs with slot_returned(). */
 	atomic_xchg(&h->full, 1);

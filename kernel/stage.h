@@ -42,6 +42,15 @@ void hctx_block_stuck(struct hctx_host *h, struct wake *wake);
 /* Whether the block layer cannot run this hardware queue just now; no lock. */
 bool hctx_is_stuck(struct hctx_host *h);
 
+/*
+ * Whether another disk takes driver tags of the same map.  That changes when a
+ * disk of the same host comes or goes.
+ */
+static inline bool hctx_shares_tags(const struct hctx_host *h)
+{
+	return h->hctx->flags & BLK_MQ_F_TAG_QUEUE_SHARED;
+}
+
 /* Whether a request waits in a queue of @h; a snapshot, any context. */
 static inline bool hctx_has_queued(struct hctx_host *h)
 {

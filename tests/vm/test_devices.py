@@ -149,6 +149,16 @@ def test_a_driver_that_is_busy_at_times() -> None:
             load.goes_on(500)
 
 
+def test_the_depth_of_a_drive_that_no_longer_shares_its_tags() -> None:
+    """A second disk of the same host takes tags that in_flight does not count: 0 stands for it."""
+    with scsi_disk(max_luns=2, submit_queues=2, max_queue=8) as disk, mqfq(disk):
+        wait_until(lambda: "hw_depth=0" in disk.debugfs("hctx0/sched/queues"), "tags are shared")
+        (second,) = (path for path in Path("/sys/block").glob("sd*") if path.name != disk.name)
+        write(second / "device/delete", 1)
+        wait_until(lambda: "hw_depth=8" in disk.debugfs("hctx0/sched/queues"), "tags are its own")
+        check_errors(fio(disk, number_ios=100))
+
+
 @of_each_scheduler
 @slow_for("ifq", "kyber-fair")
 def test_requests_that_time_out_are_requeued(scheduler: str) -> None:
