@@ -198,6 +198,11 @@ int device_host_build(struct device_host *d, const struct sched_ops *ops)
 	struct queue_plan *plan;
 	int ret;
 
+	if (n > QUEUES_MAX) {
+		pr_err("mqfair: %s: %u queues, one for each CPU of each hardware queue; at most %u are supported\n",
+		       d->q->disk ? d->q->disk->disk_name : "?", n, QUEUES_MAX);
+		return -EINVAL;
+	}
 	plan = kvcalloc(n ?: 1, sizeof(*plan), GFP_NOIO);
 	if (!plan)
 		return -ENOMEM;
