@@ -75,6 +75,7 @@ struct group_host {
 	struct rcu_head rcu;
 	struct list_head node;		/* groups_lock: in device_host.groups */
 	bool set_up;			/* groups_lock: the flow may be used */
+	bool keeps_module;		/* groups_lock: the device has gone */
 	struct flow_tags tags;
 	struct flow flow;
 };

@@ -32,7 +32,10 @@
  * cgroup sees under groups_lock that set_up is false.
  *
  * The module cannot unload before the last group is freed: blkg_free() finds
- * the policy by its number and calls pd_free_fn().
+ * the policy by its number and calls pd_free_fn().  The elevator keeps the
+ * module while a device has groups.  A group that its device leaves behind keeps
+ * the module itself.  A bio of a removed cgroup keeps such a group, and io.max
+ * may delay the bio for long.
  */
 #include "weights.h"
 
@@ -47,8 +50,6 @@ struct device_weight {
 };
 
 DEFINE_SPINLOCK(groups_lock);	/* irq-safe */
-static atomic_t groups_made = ATOMIC_INIT(0);	/* that are not freed yet */
-static DECLARE_WAIT_QUEUE_HEAD(groups_gone);
 
 struct cgroup_host *cgroup_host_of(struct blkcg *blkcg)
 {
@@ -124,7 +125,6 @@ static struct blkg_policy_data *weights_pd_alloc(COMPAT_PD_ALLOC_ARGS)
 	if (!g)
 		return NULL;
 	INIT_LIST_HEAD(&g->node);
-	atomic_inc(&groups_made);
 	return &g->pd;
 }
 
@@ -175,9 +175,12 @@ static void group_let_go(struct group_host *g)
 
 static void group_free(struct rcu_head *rcu)
 {
-	kfree(container_of(rcu, struct group_host, rcu));
-	if (atomic_dec_and_test(&groups_made))
-		wake_up(&groups_gone);
+	struct group_host *g = container_of(rcu, struct group_host, rcu);
+	bool keeps_module = g->keeps_module;
+
+	kfree(g);
+	if (keeps_module)
+		module_put(THIS_MODULE);
 }
 
 /* No request of the group is left.  Spin locks may be held. */
@@ -217,6 +220,8 @@ void groups_detach(struct device_host *d)
 	list_for_each_entry_safe(g, next, &d->groups, node) {
 		group_let_go(g);
 		list_del_init(&g->node);
+		g->keeps_module = true;
+		__module_get(THIS_MODULE);
 	}
 	spin_unlock_irqrestore(&groups_lock, flags);
 }
@@ -506,12 +511,7 @@ int weights_init(void)
 
 void weights_exit(void)
 {
-	/*
-	 * A bio of a removed cgroup keeps its group.  Another policy may delay
-	 * such a bio: io.max does.
-	 */
-	wait_event_idle(groups_gone, !atomic_read(&groups_made));
-	/* The last group_free() may still be running. */
+	/* Waits for each group_free(), and for the end of the last one. */
 	rcu_barrier();
 	blkcg_policy_unregister(&mqfair_policy);
 }

@@ -95,7 +95,7 @@ void groups_let_go(struct device_host *d);
  */
 void groups_detach(struct device_host *d);
 
-/* When the module starts and ends; weights_exit() waits for the last group. */
+/* When the module starts and ends; no group is left, or just being freed. */
 int weights_init(void);
 void weights_exit(void);
 
