@@ -76,7 +76,7 @@ void classify(struct request *rq, struct request_host *r)
 	r->io.flow = flow;
 	r->io.op = io_op_of(rq);
 	r->io.bytes = blk_rq_bytes(rq);
-	r->io.page = (u32)(blk_rq_pos(rq) >> ilog2(SZ_4K >> SECTOR_SHIFT));
+	io_set_page(&r->io, blk_rq_pos(rq) >> ilog2(SZ_4K >> SECTOR_SHIFT));
 	r->io.flags = 0;
 	if (rq->bio && bio_issue_as_root_blkg(rq->bio))
 		r->io.flags |= IO_URGENT;

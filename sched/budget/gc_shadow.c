@@ -24,10 +24,10 @@ static u64 hash(u32 region)
 }
 
 /* The page of the region that is in the sample. */
-static u32 page_of(const struct gc_shadow *g, u32 region)
+static u64 page_of(const struct gc_shadow *g, u32 region)
 {
-	return (region << g->region_shift) |
-	       (u32)(hash(region) & (BIT_ULL(g->region_shift) - 1));
+	return ((u64)region << g->region_shift) |
+	       (hash(region) & (BIT_ULL(g->region_shift) - 1));
 }
 
 /* ----------------------------------------------------------- the I/O path */
@@ -46,17 +46,17 @@ static void ring_put(struct gc_shadow_ring *ring, u32 region, u32 tag)
 }
 
 void gc_shadow_wrote(struct gc_shadow *g, const struct gc_shadow_flow *gf,
-		     u32 queue, u32 page, u32 bytes)
+		     u32 queue, u64 page, u32 bytes)
 {
-	u64 end = (u64)page + (bytes + GC_SHADOW_PAGE - 1) / GC_SHADOW_PAGE;
-	u32 region = page >> g->region_shift;
+	u64 end = page + (bytes + GC_SHADOW_PAGE - 1) / GC_SHADOW_PAGE;
+	u64 region = page >> g->region_shift;
 
-	for (; region < g->regions && (u64)region << g->region_shift < end;
+	for (; region < g->regions && region << g->region_shift < end;
 	     region++) {
-		u32 sampled = page_of(g, region);
+		u64 sampled = page_of(g, (u32)region);
 
 		if (sampled >= page && sampled < end)
-			ring_put(&g->ring[queue], region, gf->tag);
+			ring_put(&g->ring[queue], (u32)region, gf->tag);
 	}
 }
 

@@ -134,7 +134,7 @@ void gc_shadow_flow_exit(struct gc_shadow *g, struct gc_shadow_flow *gf);
 
 /* A write of @bytes at @page, submitted on @queue, is done. */
 void gc_shadow_wrote(struct gc_shadow *g, const struct gc_shadow_flow *gf,
-		      u32 queue, u32 page, u32 bytes);
+		      u32 queue, u64 page, u32 bytes);
 
 /* @spare_pct, up to 100: invalid pages that the drive has room for. */
 void gc_shadow_tick(struct gc_shadow *g, u32 spare_pct);

@@ -334,7 +334,7 @@ static void hwabc_complete(struct io *io, u64 now, struct wake *wake)
 	if (io->op == IO_WRITE && (io->flags & IO_OUT) && READ_ONCE(hw->hidden))
 		gc_shadow_wrote(&hw->gc_shadow,
 				&hwabc_flow_of(io->flow)->gc_shadow,
-				io->queue->index, io->page, io->bytes);
+				io->queue->index, io_first_page(io), io->bytes);
 	budget_complete(io, now, wake);
 }
 

@@ -93,10 +93,22 @@ struct io {
 	u64 dispatch_ns;
 	u32 bytes;
 	u32 cost;		/* bytes of 4 KiB reads: cost.h */
-	u32 page;		/* first page of 4 KiB, modulo 2^32 */
+	u32 page;		/* first page of 4 KiB: io_first_page() .. */
 	u8 op;			/* enum io_op */
+	u8 page_high;		/* .. and its bits from 32 on */
 	u16 flags;		/* enum io_flags */
 };
+
+static inline u64 io_first_page(const struct io *io)
+{
+	return (u64)io->page_high << 32 | io->page;
+}
+
+static inline void io_set_page(struct io *io, u64 page)
+{
+	io->page = (u32)page;
+	io->page_high = (u8)(page >> 32);
+}
 
 struct io_list {
 	struct io *head, *tail;
@@ -169,7 +181,7 @@ struct sched_ops {
 	int (*init)(struct sched *s);
 	void (*exit)(struct sched *s);
 
-	/* @io has flow, op, bytes, page, flags.  IO_CHARGED: inserted before. */
+	/* @io has flow, op, bytes, io_first_page(), flags.  IO_CHARGED: inserted before. */
 	void (*insert)(struct queue *q, struct io *io, u64 now,
 		       struct wake *wake);
 

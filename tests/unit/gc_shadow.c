@@ -296,6 +296,30 @@ static void full_ring_loses_samples(void **state)
 	scenario_deinit(&s);
 }
 
+/* A drive of 64 TiB, whose pages have numbers of 34 bits. */
+static void pages_beyond_16_tib_are_pages_of_their_own(void **state)
+{
+	const u64 pages = 1ULL << 34, region = pages / GC_SHADOW_REGIONS;
+	struct scenario s;
+	u64 page;
+
+	(void)state;
+	scenario_init(&s, 1 << 20);
+	gc_shadow_deinit(&s.o);
+	assert_false(gc_shadow_init(&s.o, 2, pages));
+	gc_shadow_flow_init(&s.o, &s.flow[0]);
+	/* The whole first region, and the whole region at 16 TiB. */
+	for (page = 0; page < region; page++)
+		gc_shadow_wrote(&s.o, &s.flow[0], 0, page, GC_SHADOW_PAGE);
+	gc_shadow_tick(&s.o, SPARE);
+	assert_int_equal(s.flow[0].valid, 1);
+	for (page = 1ULL << 32; page < (1ULL << 32) + region; page++)
+		gc_shadow_wrote(&s.o, &s.flow[0], 0, page, GC_SHADOW_PAGE);
+	gc_shadow_tick(&s.o, SPARE);
+	assert_int_equal(s.flow[0].valid, 2);
+	scenario_deinit(&s);
+}
+
 /* Flows come and go.  Room for invalid pages is none, some or all of it. */
 static void drives_of_all_sizes_stay_sound(void **state)
 {
@@ -504,6 +528,7 @@ int main(void)
 		cmocka_unit_test(entry_behind_the_tick_is_lost),
 		cmocka_unit_test(ring_of_many_laps_is_emptied_at_once),
 		cmocka_unit_test(sample_has_no_pattern),
+		cmocka_unit_test(pages_beyond_16_tib_are_pages_of_their_own),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

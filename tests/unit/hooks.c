@@ -122,7 +122,7 @@ struct io *hooks_insert_op(struct hooks *h, u32 queue, struct flow *f,
 	memset(&h->io[i], 0xa5, sizeof(h->io[i]));
 	h->io[i].flow = f;
 	h->io[i].bytes = bytes;
-	h->io[i].page = 0;
+	io_set_page(&h->io[i], 0);
 	h->io[i].op = (u8)op;
 	h->io[i].flags = flags;
 	wake_init(&wake);
