@@ -82,6 +82,8 @@ static void show_state(struct seq_file *m, struct device_host *d)
 		   (long long)atomic64_read(&d->sched.stats.blocks));
 	seq_printf(m, "null_dispatches %llu\nwatchdog %lld\n", null,
 		   (long long)atomic64_read(&d->sched.stats.watchdog));
+	seq_printf(m, "tag_timeouts %lld\n",
+		   (long long)atomic64_read(&d->tag_timeouts));
 }
 
 static bool is_ours(const struct elevator_type *type)

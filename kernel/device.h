@@ -21,7 +21,7 @@
  *	groups_lock > the locks of sched/ and device_host.timer_lock
  *	groups_lock > cgroup_host.lock > share_tree.lock
  *	hctx_host.lock > queue_host.lock > the locks of sched/
- *	any of these > flow_tags.wait's lock
+ *	any of these > device_host.waiting_lock > flow_tags.wait's lock
  *	any of these > host_ftl_lock > the lock of a driver
  *
  * The locks of sched/ are flow.lock and sched.active_lock, both above
@@ -64,6 +64,8 @@ struct tag_map {
 /* The tags that a flow wants; limit.c explains the interval and the level. */
 struct flow_tags {
 	wait_queue_head_t wait;		/* tasks that wait for a tag */
+	struct list_head waiting;	/* waiting_lock: in device_host.waiting */
+	u32 waiters;			/* waiting_lock */
 	u32 wants;			/* O: most in this interval */
 	u32 wanted;			/* tick: most in the last interval */
 	u32 counted;			/* tick: demand that the level counts */
@@ -128,6 +130,9 @@ struct device_host {
 	u32 tag_depth;			/* frozen: tags of the smallest map */
 	u32 tag_level;			/* O, by tick: see limit.c */
 	u64 tag_next_ns;		/* tick: when tag_level is due again */
+	spinlock_t waiting_lock;
+	struct list_head waiting;	/* waiting_lock: of flow_tags */
+	atomic64_t tag_timeouts;	/* A: waiters found room themselves */
 	struct list_head groups;	/* groups_lock: of group_host */
 	struct mutex tune_lock;		/* serialises writers of tunables */
 	unsigned long automatic;	/* tune_lock: bit per tunable, attrs.c */

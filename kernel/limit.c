@@ -67,8 +67,12 @@
  *	have migrated, and may have inserted into another map.
  *
  * A task may ask in its own name and insert for another cgroup, as an fsync of
- * pages that another cgroup owns does.  Such a task wakes no waiter here.  For
- * the waiters behind it, no task sleeps longer than PATIENCE without a look.
+ * pages that another cgroup owns does.  Such a task wakes no waiter here.  So
+ * limit_tick() looks at each flow with waiters once per interval.  It comes while
+ * any task waits: see limit_awaits_tick().
+ *
+ * A waiter itself looks again after PATIENCE.  It has then lost a wake-up if it
+ * finds room, and tag_timeouts in sched/state counts that.
  *
  * Source of the rule: Bertsekas, Gallager, Data Networks, 1992, section 6.5.2.
  * Tested by tests/vm/test_tags.py, tests/vm/test_shares.py,
@@ -92,7 +96,7 @@ enum {
 };
 
 #define TAGS_ALL	U32_MAX
-#define PATIENCE	(HZ / 10)	/* jiffies */
+#define PATIENCE	(30 * HZ)	/* jiffies */
 
 /* The wish of a task for tags. */
 struct claim {
@@ -225,17 +229,33 @@ static int wake_waiter(struct wait_queue_entry *entry, unsigned int mode,
 	return news->looked && !news->left ? -1 : 0;
 }
 
+/* Lists the flow for limit_tick() while @change of its waiters are there. */
+static void count_waiters(struct device_host *d, struct flow_tags *t,
+			  int change)
+{
+	spin_lock(&d->waiting_lock);
+	if (!t->waiters)
+		list_add_tail(&t->waiting, &d->waiting);
+	t->waiters += change;
+	if (!t->waiters)
+		list_del(&t->waiting);
+	spin_unlock(&d->waiting_lock);
+}
+
 /* Sleeps until the flow may take a tag; returns how many it may take. */
 static u64 wait_for_tags(struct claim *c)
 {
-	wait_queue_head_t *wait = &flow_tags(c->flow)->wait;
+	struct device_host *d = c->hctx->device;
+	struct flow_tags *t = flow_tags(c->flow);
 	struct tag_waiter waiter = { .claim = c };
+	bool timeout = false;
 	u64 left;
 
+	count_waiters(d, t, 1);
 	init_wait(&waiter.entry);
 	waiter.entry.func = wake_waiter;
 	for (;;) {
-		prepare_to_wait_exclusive(wait, &waiter.entry,
+		prepare_to_wait_exclusive(&t->wait, &waiter.entry,
 					  TASK_UNINTERRUPTIBLE);
 		/*
 		 * Announce first, then look again: prepare_to_wait_exclusive()
@@ -244,9 +264,12 @@ static u64 wait_for_tags(struct claim *c)
 		left = tags_left(c);
 		if (left)
 			break;
-		io_schedule_timeout(PATIENCE);
+		timeout = !io_schedule_timeout(PATIENCE);
 	}
-	finish_wait(wait, &waiter.entry);
+	finish_wait(&t->wait, &waiter.entry);
+	count_waiters(d, t, -1);
+	if (unlikely(timeout))
+		atomic64_inc(&d->tag_timeouts);
 	return left;
 }
 
@@ -384,6 +407,32 @@ static u32 next_level(struct sched *s, u32 level, u32 depth)
 	return min_t(u64, div64_u64(rest << LEVEL_SHIFT, shares), LEVEL_MAX);
 }
 
+/* Wakes a waiter of each flow for which there is room. */
+static void look_at_waiters(struct device_host *d)
+{
+	struct flow_tags *t;
+
+	spin_lock(&d->waiting_lock);
+	list_for_each_entry(t, &d->waiting, waiting) {
+		/* No map is named, so the first waiter's own map counts. */
+		struct tag_news news = { .map = NULL };
+
+		__wake_up(&t->wait, TASK_NORMAL, 1, &news);
+	}
+	spin_unlock(&d->waiting_lock);
+}
+
+bool limit_awaits_tick(struct device_host *d)
+{
+	return !list_empty_careful(&d->waiting);
+}
+
+void limit_setup(struct device_host *d)
+{
+	spin_lock_init(&d->waiting_lock);
+	INIT_LIST_HEAD(&d->waiting);
+}
+
 void limit_tick(struct device_host *d, u64 now)
 {
 	u32 level = LEVEL_ONE, depth = READ_ONCE(d->tag_depth), next, pass;
@@ -402,6 +451,7 @@ void limit_tick(struct device_host *d, u64 now)
 	}
 	port_unlock(&d->sched.active_lock, flags);
 	WRITE_ONCE(d->tag_level, level);
+	look_at_waiters(d);
 }
 
 void limit_resized(struct device_host *d)

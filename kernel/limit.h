@@ -10,7 +10,9 @@
  *	limit_inserted	after sched_ops.insert		task		queue's
  *	limit_finished	the request finishes, before	any		none
  *			its flow is released
+ *	limit_setup	before the device is used	task		none
  *	limit_tick	tick work			task		none
+ *	limit_awaits_tick  tick work			task		none
  *	limit_resized	init; the depth has changed	task, frozen	none
  *
  * elevator.c makes the first three calls, tick.c the fourth, register.c the
@@ -78,8 +80,17 @@ static inline void limit_finished(struct hctx_host *h, struct flow *f)
 	limit_look(h, f);
 }
 
-/* Computes the level of the loans if it is due. */
+/* Prepares the list of flows with waiters. */
+void limit_setup(struct device_host *d);
+
+/* Computes the level of the loans, and looks at the waiters, if it is due. */
 void limit_tick(struct device_host *d, u64 now);
+
+/*
+ * Whether another tick must follow.  A task that begins to wait does not ask for
+ * one: half of the tags are in use then, so a flow is active and tick comes.
+ */
+bool limit_awaits_tick(struct device_host *d);
 
 /* Reads the depths of the tag maps anew. */
 void limit_resized(struct device_host *d);

@@ -36,6 +36,7 @@ static void *el_alloc_data(struct request_queue *q)
 	INIT_LIST_HEAD(&d->groups);
 	wake_setup(d);
 	tick_setup(d);
+	limit_setup(d);
 	return d;
 }
 

@@ -83,6 +83,8 @@ static void tick_work(struct work_struct *work)
 	block_stuck(d, now, &wake);
 	watch_wakes(d, now);
 	limit_tick(d, now);
+	if (limit_awaits_tick(d))
+		wake_at(&wake, now + FLOW_GRACE_NS);
 	d->sched.ops->tick(&d->sched, now, &wake);
 	host_wake(d, &wake);
 }
