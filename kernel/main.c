@@ -18,6 +18,23 @@ static void __init report_load(void)
 			MQFAIR_TESTED);
 }
 
+/* A constant of the kernel that the module was built for; `mqfair check` reads it. */
+static bool schedules_flush_data = COMPAT_SCHEDULES_FLUSH_DATA;
+
+static int refuse(const char *value, const struct kernel_param *param)
+{
+	return -EPERM;
+}
+
+static const struct kernel_param_ops constant_ops = {
+	.set = refuse,
+	.get = param_get_bool,
+};
+
+module_param_cb(schedules_flush_data, &constant_ops, &schedules_flush_data,
+		0444);
+MODULE_PARM_DESC(schedules_flush_data, "read only: writes with FUA or PREFLUSH reach the scheduler");
+
 static int __init mqfair_init(void)
 {
 	int ret;

@@ -152,6 +152,7 @@ def _disk_findings(disk: Disk) -> Iterator[Finding]:
     yield ok("scheduler", f"{selector.active} is active on {disk.name}", disk.scheduler_file)
     yield from _tag_map(disk)
     yield from _cost(disk)
+    yield from _write_cache(disk)
 
 
 def _cost(disk: Disk) -> Iterator[Finding]:
@@ -193,4 +194,19 @@ def _tag_map(disk: Disk) -> Iterator[Finding]:
             f"{tags} tags x {queues} queues for depth {slots[-1]}: one cgroup can take all tags",
             disk.queue("nr_requests"),
             f"mqfair enable {disk.name}",
+        )
+
+
+def _write_cache(disk: Disk) -> Iterator[Finding]:
+    """Some kernels send the writes of O_DSYNC and of journal commits past every scheduler."""
+    cache = disk.queue("write_cache")
+    if (disk.fs.read_if_any(cache) or "").strip() != "write back":
+        return
+    if (disk.fs.read_if_any(kmod.FLUSH_DATA) or "").strip() == "N":
+        yield warn(
+            "write cache",
+            f"{disk.name} has a volatile write cache, and this kernel schedules no write that must "
+            "pass it (O_DSYNC, journal commits): weights do not bind such writers",
+            cache,
+            "limit such a cgroup by io.max, or use a newer kernel: 6.12 schedules these writes",
         )

@@ -14,6 +14,8 @@ MODULE = "mqfair"
 RELEASE_FILE = "/proc/sys/kernel/osrelease"
 # The kernels on which the tests run; kernel/btf/tested.py has the same list for the module.
 TESTED = ("6.1", "6.12", "7.2")
+# Y if the kernel sends writes with FUA or PREFLUSH through the scheduler, or else N.
+FLUSH_DATA = f"/sys/module/{MODULE}/parameters/schedules_flush_data"
 
 # The folders to which `make install`, DKMS and packages install modules.
 PLACES = ("updates", "updates/dkms", "extra", "extra/mqfair", "weak-updates", "kernel/block")

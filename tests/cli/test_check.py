@@ -526,3 +526,22 @@ def test_a_cgroup_that_does_not_exist(host, run, name, said):
     result = run("weight", name, "900")
     assert result.code == 2
     assert said in result.err
+
+
+def test_writes_that_no_scheduler_sees(host, check):
+    host.put("/sys/block/nvme0n1/queue/write_cache", "write back")
+    assert "write cache" not in check("nvme0n1")[1]
+    host.put("/sys/module/mqfair/parameters/schedules_flush_data", "N")
+    code, topics = check("nvme0n1")
+    assert code == 0
+    finding = one(topics, "write cache", "warn")
+    assert "weights do not bind such writers" in finding["seen"]
+    assert "io.max" in finding["mend"]
+    host.put("/sys/block/nvme0n1/queue/write_cache", "write through")
+    assert "write cache" not in check("nvme0n1")[1]
+
+
+def test_writes_that_newer_kernels_schedule(host, check):
+    host.put("/sys/block/nvme0n1/queue/write_cache", "write back")
+    host.put("/sys/module/mqfair/parameters/schedules_flush_data", "Y")
+    assert "write cache" not in check("nvme0n1")[1]
