@@ -19,15 +19,9 @@ static u32 cpu_socket(int cpu)
 	return topology_physical_package_id(cpu);
 }
 
-/* A number of the core that is unique within the machine. */
-static u32 cpu_core(int cpu)
-{
-	return cpu_socket(cpu) << 16 | (topology_core_id(cpu) & 0xffff);
-}
-
 /* A queue that is to be built. */
 struct queue_plan {
-	u32 socket, core;
+	u32 socket, core;	/* numbers of the platform; core is of its socket */
 	int cpu;
 	u32 hctx;		/* number of its hardware queue */
 	u32 ctx;		/* index in hctx->ctxs[] */
@@ -67,7 +61,7 @@ static void plan_queues(struct request_queue *q, struct queue_plan *plan, u32 n)
 		for (c = 0; c < hctx->nr_ctx; c++, plan++) {
 			plan->cpu = hctx->ctxs[c]->cpu;
 			plan->socket = cpu_socket(plan->cpu);
-			plan->core = cpu_core(plan->cpu);
+			plan->core = topology_core_id(plan->cpu);
 			plan->hctx = hctx->queue_num;
 			plan->ctx = c;
 		}
@@ -164,6 +158,27 @@ static void device_release(struct device_host *d)
 	d->hctx = NULL;
 }
 
+/*
+ * Numbers cores and sockets from 0, in the order of @plan.  The platform's own
+ * numbers have up to 32 bits each, and two sockets may use the same core numbers.
+ */
+static void number_places(struct topo_place *place,
+			  const struct queue_plan *plan, u32 n)
+{
+	u32 core = 0, socket = 0, i;
+
+	for (i = 0; i < n; i++) {
+		bool moved = i && plan[i].socket != plan[i - 1].socket;
+
+		socket += moved;
+		core += moved || (i && plan[i].core != plan[i - 1].core);
+		place[i] = (struct topo_place){
+			.core = core,
+			.socket = socket,
+		};
+	}
+}
+
 static int device_start(struct device_host *d, const struct sched_ops *ops,
 			const struct queue_plan *plan, u32 n)
 {
@@ -175,13 +190,9 @@ static int device_start(struct device_host *d, const struct sched_ops *ops,
 	place = kvcalloc(n, sizeof(*place), GFP_NOIO);
 	if (!place)
 		return -ENOMEM;
-	for (i = 0; i < n; i++) {
-		place[i] = (struct topo_place){
-			.core = plan[i].core,
-			.socket = plan[i].socket,
-		};
+	number_places(place, plan, n);
+	for (i = 0; i < n; i++)
 		queue_host_init(d, i, &plan[i]);
-	}
 	device_default_params(d, ops, &params);
 	d->sched.map.flow_pages = host_ftl_flow_pages;
 	d->sched.map.flash_time = host_ftl_flash_time;
