@@ -139,6 +139,7 @@ struct device_host {
 	struct port_lock timer_lock;	/* serialises arming the timer */
 	struct hrtimer timer;		/* queues the tick work */
 	struct work_struct tick;
+	bool exiting;			/* O, by wake_stop(): wake no queue */
 };
 
 static inline struct queue_host *queue_host_of(const struct queue *q)

@@ -12,6 +12,9 @@ static void hctx_wake(struct queue_host *qh)
 {
 	int cpu = cpu_online(qh->cpu) ? qh->cpu : WORK_CPU_UNBOUND;
 
+	/* Pairs with wake_stop(), which cancels once more after this look. */
+	if (unlikely(READ_ONCE(qh->hctx->device->exiting)))
+		return;
 	queue_work_on(cpu, mqfair_wq, &qh->hctx->wake_work);
 }
 
@@ -114,15 +117,28 @@ void wake_setup_hctx(struct hctx_host *h)
 	INIT_WORK(&h->wake_work, hctx_wake_work);
 }
 
-void wake_stop(struct device_host *d)
+static void cancel_wakes(struct device_host *d)
 {
 	u32 i;
+
+	for (i = 0; i < d->nr_hctx; i++)
+		cancel_work_sync(&d->hctx[i]->wake_work);
+}
+
+void wake_stop(struct device_host *d)
+{
+	WRITE_ONCE(d->exiting, true);
 
 	hrtimer_cancel(&d->timer);
 	cancel_work_sync(&d->tick);
 	/* The last tick may have armed the timer again; no other tick can. */
 	hrtimer_cancel(&d->timer);
 	cancel_work_sync(&d->tick);
-	for (i = 0; i < d->nr_hctx; i++)
-		cancel_work_sync(&d->hctx[i]->wake_work);
+	/*
+	 * A work item that runs may have looked at `exiting` before, and may wake
+	 * a queue whose work item is cancelled already.  After the first round no
+	 * such item runs, so the second one leaves none behind.
+	 */
+	cancel_wakes(d);
+	cancel_wakes(d);
 }
