@@ -181,7 +181,7 @@ static enum dispatch_result dispatch_in_turn(struct hctx_host *h, u64 now,
 void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake)
 {
 	struct device_host *d = h->device;
-	bool drain = compat_queue_draining(d->q);
+	bool drain = compat_queue_draining(d->q) || unlikely(hctx_leaves(h));
 	struct request *rq = NULL;
 	enum dispatch_result result;
 

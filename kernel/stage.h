@@ -43,6 +43,15 @@ void hctx_block_stuck(struct hctx_host *h, struct wake *wake);
 bool hctx_is_stuck(struct hctx_host *h);
 
 /*
+ * Whether the last CPU of the hardware queue goes offline.  It waits until the
+ * queue has no request, and runs no queue for that.
+ */
+static inline bool hctx_leaves(const struct hctx_host *h)
+{
+	return test_bit(BLK_MQ_S_INACTIVE, &h->hctx->state);
+}
+
+/*
  * Whether another disk takes driver tags of the same map.  That changes when a
  * disk of the same host comes or goes.
  */

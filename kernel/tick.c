@@ -12,6 +12,22 @@
 #include "wake.h"
 
 /*
+ * Hardware queues that a CPU waits for must not delay requests: see
+ * hctx_leaves().  No event tells that one begins to leave.
+ */
+static void wake_leaving(struct device_host *d, struct wake *wake)
+{
+	u32 i;
+
+	for (i = 0; i < d->nr_hctx; i++) {
+		struct hctx_host *h = d->hctx[i];
+
+		if (unlikely(hctx_leaves(h)) && hctx_has_queued(h))
+			wake_queue(wake, h->queue[0]->queue.index);
+	}
+}
+
+/*
  * Blocks hardware queues that cannot run.  A request that was staged more than
  * a millisecond ago and not fetched shows that its hardware queue is stopped.
  * The difference is signed: a request may be staged after @now was read.
@@ -81,6 +97,7 @@ static void tick_work(struct work_struct *work)
 
 	wake_init(&wake);
 	block_stuck(d, now, &wake);
+	wake_leaving(d, &wake);
 	watch_wakes(d, now);
 	limit_tick(d, now);
 	if (limit_awaits_tick(d))

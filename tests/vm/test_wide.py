@@ -7,8 +7,8 @@ import os
 from itertools import cycle, islice
 from pathlib import Path
 
-from fairlib import WIDE_GUEST, Load, mqfq, queues, tenants
-from guestlib import NullBlk, TimingError, cases, read, time_limit, timed, wait_until, write
+from fairlib import WIDE_GUEST, Load, flows, mqfq, queues, tenants
+from guestlib import Fio, NullBlk, TimingError, cases, read, time_limit, timed, wait_until, write
 
 guest = WIDE_GUEST
 
@@ -69,6 +69,28 @@ def test_a_waiter_behind_a_migrated_one_is_not_forgotten() -> None:
             # The switch waits for all tasks that wait for a tag.
             disk.scheduler = "none"
             disk.scheduler = "mqfq"
+
+
+@time_limit(120)
+def test_a_cpu_goes_offline_while_its_requests_are_delayed() -> None:
+    """It waits for the requests of its hardware queue. By the weights they would wait for hours."""
+    slow = {"irqmode": 2, "completion_nsec": 20_000_000, "submit_queues": 4, "hw_queue_depth": 16}
+    online = Path("/sys/devices/system/cpu/cpu3/online")
+    with (
+        NullBlk(**slow) as disk,
+        tenants(heavy=10000, light=1) as (heavy, light),
+        mqfq(disk, depth=4, threshold_kb=4),
+    ):
+        with Load(disk, [heavy], cpus_allowed=0) as load:
+            job = Fio(disk, light, cpus_allowed=3, iodepth=32, number_ios=32, thread=1)
+            wait_until(lambda: flows(disk).get("/light", {}).get("queued", 0) > 20, "they wait")
+            load.goes_on(20)
+            left = flows(disk)["/light"]["queued"]
+            assert left > 20, f"{left} requests are delayed"
+            write(online, 0)
+            load.goes_on()
+            write(online, 1)
+        job.result()
 
 
 # A stopped processor submits no requests.
