@@ -172,10 +172,20 @@ void compat_wbt_disable(struct request_queue *q, struct elevator_queue *eq)
 	wbt_disable_default(compat_wbt_target(q));
 }
 
+/*
+ * Kernels with elevator_lock and without the queue flag call exit with the queue
+ * frozen and the lock held.  There wbt_enable_default() may make a new policy,
+ * which waits for a lock that is taken outside of both.  So on these kernels WBT
+ * stays off until a task writes "-1" to queue/wbt_lat_usec.
+ */
+#define WBT_RESTORES \
+	(!MQFAIR_HAVE_ELEVATOR_LOCK || MQFAIR_HAVE_QUEUE_FLAG_DISABLE_WBT_DEF)
+
 void compat_wbt_restore(struct request_queue *q, struct elevator_queue *eq)
 {
 	wbt_forbid(q, eq, false);
-	wbt_enable_default(compat_wbt_target(q));
+	if (WBT_RESTORES)
+		wbt_enable_default(compat_wbt_target(q));
 }
 
 #else

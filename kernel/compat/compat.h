@@ -249,7 +249,8 @@ static inline bool blk_mq_hctx_stopped(struct blk_mq_hw_ctx *hctx)
 
 /*
  * Writeback throttling (WBT) makes buffered writers sleep above the scheduler,
- * without regard to weights. Init disables it, and exit restores its default.
+ * without regard to weights. Init disables it, and exit restores its default,
+ * except on kernels where that could deadlock.
  */
 void compat_wbt_disable(struct request_queue *q, struct elevator_queue *eq);
 void compat_wbt_restore(struct request_queue *q, struct elevator_queue *eq);
