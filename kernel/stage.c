@@ -139,22 +139,31 @@ dispatch_one(struct hctx_host *h, struct queue_host *qh, u64 now,
 }
 
 /*
- * Asks the queues by their head tags.  Stops at the first queue that is
+ * Asks the queues by their head tags, and stops at the first queue that is
  * throttled or has no slot.  The other head tags are no earlier, and all queues
  * use the same slots.
+ *
+ * A head tag may be of old shares until its queue is asked.  If a throttled queue
+ * is not the one with the least tag any more, that one is asked next.  Each queue
+ * has its present tag after it was asked, so this ends.
  */
 static enum dispatch_result dispatch_least(struct hctx_host *h, u64 now,
 					   struct request **rq,
 					   struct wake *wake)
 {
-	struct queue_host *qh;
+	struct queue_host *qh, *last = NULL;
 	enum dispatch_result result;
+	u32 asked = 0;
 
 	do {
 		qh = hctx_next(h);
+		if (qh && qh == last)
+			break;
 		/* An empty queue that was woken passes the wake-up on. */
 		result = dispatch_one(h, qh ?: h->queue[0], now, rq, wake);
-	} while (qh && result == DISPATCH_EMPTY);
+		last = result == DISPATCH_THROTTLED ? qh : NULL;
+	} while (qh && ++asked <= 2 * h->nr_queues &&
+		 (result == DISPATCH_EMPTY || result == DISPATCH_THROTTLED));
 	return result;
 }
 
