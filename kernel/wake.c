@@ -35,14 +35,26 @@ static void unpin(struct device_host *d, u32 index, struct wake *wake)
 	spin_unlock(&h->lock);
 }
 
-/* The lock lets the earlier time win when two CPUs arm the timer at once. */
+/* Whether the timer will not fire by @at.  A timer that fires now has its tick. */
+static bool fires_too_late(struct device_host *d, ktime_t at)
+{
+	return !hrtimer_is_queued(&d->timer) ||
+	       ktime_before(at, hrtimer_get_expires(&d->timer));
+}
+
+/*
+ * The lock lets the earlier time win when two CPUs arm the timer at once.  Each
+ * throttled queue asks for a time, and most find the timer armed already.
+ */
 static void host_arm(struct device_host *d, u64 at_ns)
 {
-	unsigned long flags = port_lock(&d->timer_lock);
 	ktime_t at = ns_to_ktime(at_ns);
+	unsigned long flags;
 
-	if (!hrtimer_is_queued(&d->timer) ||
-	    ktime_before(at, hrtimer_get_expires(&d->timer)))
+	if (!fires_too_late(d, at))
+		return;
+	flags = port_lock(&d->timer_lock);
+	if (fires_too_late(d, at))
 		hrtimer_start(&d->timer, at, HRTIMER_MODE_ABS);
 	port_unlock(&d->timer_lock, flags);
 }
@@ -128,7 +140,6 @@ static void cancel_wakes(struct device_host *d)
 void wake_stop(struct device_host *d)
 {
 	WRITE_ONCE(d->exiting, true);
-
 	hrtimer_cancel(&d->timer);
 	cancel_work_sync(&d->tick);
 	/* The last tick may have armed the timer again; no other tick can. */

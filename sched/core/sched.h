@@ -155,7 +155,8 @@ struct sched {
 	struct port_lock active_lock;	/* for the next field */
 	struct flow *active;		/* the active flows, by next_active */
 	bool drain;			/* O, by the host: delay no io */
-	struct sched_stats stats;
+	/* In saturation each completion writes these, and each io reads the above. */
+	struct sched_stats stats __port_cacheline;
 };
 
 struct sched_ops {
