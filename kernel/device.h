@@ -89,6 +89,7 @@ struct queue_host {
 	spinlock_t own_lock;		/* if several queues share the hctx */
 	struct list_head requests;	/* Q: waiting, for merging */
 	struct hctx_host *hctx;		/* I */
+	u32 place;			/* I: in hctx_host.queue[] */
 	int cpu;			/* I */
 	u64 lost_ns, lost_dispatched;	/* tick: watchdog of wake-ups, tick.c */
 } ____cacheline_aligned_in_smp;
@@ -115,6 +116,11 @@ struct hctx_host {
 	atomic_t in_flight ____cacheline_aligned_in_smp;
 	atomic_t full;			/* A: waits for a driver tag to return */
 	bool blocked;			/* O: written under H */
+	/* The next three are of places in queue[], if there are several. */
+	DECLARE_BITMAP(asked, QUEUES_MAX);	/* H: dispatched from since block */
+	DECLARE_BITMAP(filled, QUEUES_MAX)	/* Q: with waiting requests */
+		____cacheline_aligned_in_smp;
+	DECLARE_BITMAP(woken, QUEUES_MAX);	/* A: with a wake-up to pass on */
 } ____cacheline_aligned_in_smp;
 
 /* A request queue: elevator_queue.elevator_data. */

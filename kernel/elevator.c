@@ -125,6 +125,8 @@ static void insert_shared(struct hctx_host *h, struct list_head *list, u64 now,
 
 		spin_lock(qh->lock);
 		insert_one(h, qh, rq, now, wake);
+		if (!test_bit(qh->place, h->filled))
+			set_bit(qh->place, h->filled);
 		list_move_tail(&rq->queuelist, &qh->requests);
 		spin_unlock(qh->lock);
 	}

@@ -117,6 +117,7 @@ static void queue_host_init(struct device_host *d, u32 index,
 	spin_lock_init(&qh->own_lock);
 	qh->lock = qh->hctx->nr_queues > 1 ? &qh->own_lock : &qh->hctx->lock;
 	qh->hctx->queue[plan->ctx] = qh;
+	qh->place = plan->ctx;
 	queue_init(&qh->queue, &d->sched, index);
 	d->sched.queue[index] = &qh->queue;
 }

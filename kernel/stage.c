@@ -5,6 +5,10 @@
  * Schedulers by virtual time keep a head tag for each queue (sched_ops.ordered),
  * and the queue with the least one is asked first.  The others have no such
  * order, and their queues are asked in turn.
+ *
+ * A drive with one hardware queue has a queue here for each CPU of the machine.
+ * Most of them are empty, and bitmaps tell the others.  So a request costs as
+ * much as CPUs have requests waiting, not as much as there are CPUs.
  */
 #include "stage.h"
 
@@ -28,7 +32,9 @@ static struct queue_host *hctx_next(struct hctx_host *h)
 	vtime_t least = VTIME_NONE;
 	u32 i;
 
-	for (i = 0; i < h->nr_queues; i++) {
+	if (likely(h->nr_queues == 1))
+		return READ_ONCE(h->queue[0]->queue.nr) ? h->queue[0] : NULL;
+	for_each_set_bit(i, h->filled, h->nr_queues) {
 		struct queue_host *qh = h->queue[i];
 		vtime_t head_tag;
 
@@ -58,10 +64,35 @@ static void queue_unlock(struct hctx_host *h, struct queue_host *qh)
 		spin_unlock(qh->lock);
 }
 
+static void block_one(struct hctx_host *h, u32 place, struct wake *wake)
+{
+	struct queue_host *qh = h->queue[place];
+
+	queue_lock(h, qh);
+	h->device->sched.ops->block(&qh->queue, wake);
+	queue_unlock(h, qh);
+}
+
+/*
+ * A queue that was not asked since its last block has published no tag and waits
+ * for no slot.  Requests that were inserted meanwhile change nothing about that.
+ */
+static void block_queues(struct hctx_host *h, struct wake *wake)
+{
+	u32 i;
+
+	if (h->nr_queues == 1) {
+		block_one(h, 0, wake);
+		return;
+	}
+	for_each_set_bit(i, h->asked, h->nr_queues) {
+		__clear_bit(i, h->asked);
+		block_one(h, i, wake);
+	}
+}
+
 void hctx_block(struct hctx_host *h, struct wake *wake)
 {
-	struct sched *s = &h->device->sched;
-	u32 i;
 
 	lockdep_assert_held(&h->lock);
 	/*
@@ -69,13 +100,7 @@ void hctx_block(struct hctx_host *h, struct wake *wake)
 	 * the block layer comes back for these queues.
 	 */
 	WRITE_ONCE(h->blocked, true);
-	for (i = 0; i < h->nr_queues; i++) {
-		struct queue_host *qh = h->queue[i];
-
-		queue_lock(h, qh);
-		s->ops->block(&qh->queue, wake);
-		queue_unlock(h, qh);
-	}
+	block_queues(h, wake);
 }
 
 /*
@@ -123,6 +148,10 @@ dispatch_one(struct hctx_host *h, struct queue_host *qh, u64 now,
 	struct io *io;
 
 	lockdep_assert_held(&h->lock);
+	if (h->nr_queues > 1) {
+		__set_bit(qh->place, h->asked);
+		clear_bit(qh->place, h->woken);
+	}
 	queue_lock(h, qh);
 	result = s->ops->dispatch(&qh->queue, now, &io, wake);
 	if (result == DISPATCH_IO) {
@@ -134,6 +163,8 @@ dispatch_one(struct hctx_host *h, struct queue_host *qh, u64 now,
 	} else if (result == DISPATCH_THROTTLED) {
 		trace_mqfair_throttle(h->device->q, &qh->queue);
 	}
+	if (h->nr_queues > 1 && !qh->queue.nr)
+		clear_bit(qh->place, h->filled);
 	queue_unlock(h, qh);
 	return result;
 }
@@ -167,23 +198,49 @@ static enum dispatch_result dispatch_least(struct hctx_host *h, u64 now,
 	return result;
 }
 
+/*
+ * The first queue from @place on that has requests, or that was woken and passes
+ * on a wake-up that it cannot use; nr_queues if there is none.
+ */
+static u32 next_to_ask(const struct hctx_host *h, u32 place)
+{
+	return min(find_next_bit(h->filled, h->nr_queues, place),
+		   find_next_bit(h->woken, h->nr_queues, place));
+}
+
+static enum dispatch_result dispatch_single(struct hctx_host *h, u64 now,
+					    struct request **rq,
+					    struct wake *wake)
+{
+	struct queue *q = &h->queue[0]->queue;
+
+	if (!READ_ONCE(q->nr) && !READ_ONCE(q->wake_pending))
+		return DISPATCH_EMPTY;
+	return dispatch_one(h, h->queue[0], now, rq, wake);
+}
+
 /* Asks the queues in turn, beginning after the last that dispatched. */
 static enum dispatch_result dispatch_in_turn(struct hctx_host *h, u64 now,
 					     struct request **rq,
 					     struct wake *wake)
 {
 	enum dispatch_result result = DISPATCH_EMPTY;
-	u32 i, at = h->turn;
+	u32 first = h->turn, at = first;
+	bool wrapped = false;
 
-	for (i = 0; i < h->nr_queues && result != DISPATCH_IO; i++, at++) {
-		if (at >= h->nr_queues)
-			at = 0;
-		/* A queue that was woken passes on a wake-up that it cannot use. */
-		if (READ_ONCE(h->queue[at]->queue.nr) ||
-		    READ_ONCE(h->queue[at]->queue.wake_pending))
-			result = dispatch_one(h, h->queue[at], now, rq, wake);
+	if (likely(h->nr_queues == 1))
+		return dispatch_single(h, now, rq, wake);
+	while (result != DISPATCH_IO) {
+		at = next_to_ask(h, at);
+		if (at >= h->nr_queues && !wrapped) {
+			wrapped = true;
+			at = next_to_ask(h, 0);
+		}
+		if (at >= h->nr_queues || (wrapped && at >= first))
+			break;
+		result = dispatch_one(h, h->queue[at++], now, rq, wake);
 	}
-	h->turn = at;
+	h->turn = result == DISPATCH_IO ? at : first;
 	return result;
 }
 

@@ -63,12 +63,9 @@ static inline bool hctx_shares_tags(const struct hctx_host *h)
 /* Whether a request waits in a queue of @h; a snapshot, any context. */
 static inline bool hctx_has_queued(struct hctx_host *h)
 {
-	u32 i;
-
-	for (i = 0; i < h->nr_queues; i++)
-		if (READ_ONCE(h->queue[i]->queue.nr))
-			return true;
-	return false;
+	if (likely(h->nr_queues == 1))
+		return READ_ONCE(h->queue[0]->queue.nr);
+	return !bitmap_empty(h->filled, h->nr_queues);
 }
 
 /* Has the block layer fetch the staged request, if one is.  Task, no lock. */

@@ -15,6 +15,8 @@ static void hctx_wake(struct queue_host *qh)
 	/* Pairs with wake_stop(), which cancels once more after this look. */
 	if (unlikely(READ_ONCE(qh->hctx->device->exiting)))
 		return;
+	if (qh->hctx->nr_queues > 1)
+		set_bit(qh->place, qh->hctx->woken);
 	queue_work_on(cpu, mqfair_wq, &qh->hctx->wake_work);
 }
 
