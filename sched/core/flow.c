@@ -31,6 +31,8 @@ static void flow_deactivate(struct flow **link)
 
 	port_assert_held(&f->sched->active_lock);
 	*link = f->next_active;
+	if (!*link)
+		f->sched->active_end = link;
 	share_deactivate(&f->sched->share, &f->group);
 	WRITE_ONCE(f->share, 0);
 }
@@ -58,6 +60,8 @@ static void flow_activate(struct flow *f)
 
 	if (!atomic64_read(&f->active)) {
 		f->next_active = s->active;
+		if (!s->active)
+			s->active_end = &f->next_active;
 		s->active = f;
 		share_activate(&s->share, &f->group);
 		atomic64_set(&f->active, 1);
@@ -241,19 +245,71 @@ bool flow_any_active(struct sched *s)
 	return any;
 }
 
+/* Moves the first flow of the list to its end. */
+static void rotate(struct sched *s)
+{
+	struct flow *f = s->active;
+
+	port_assert_held(&s->active_lock);
+	if (!f->next_active)
+		return;
+	s->active = f->next_active;
+	f->next_active = NULL;
+	*s->active_end = f;
+	s->active_end = &f->next_active;
+}
+
+void flow_each_active(struct sched *s, void (*visit)(struct flow *f))
+{
+	u32 left = READ_ONCE(s->share.nr_active);
+	unsigned long flags;
+
+	for (; left; left--) {
+		flags = port_lock(&s->active_lock);
+		if (s->active) {
+			visit(s->active);
+			rotate(s);
+		}
+		port_unlock(&s->active_lock, flags);
+	}
+}
+
+static void flow_count(struct flow *f)
+{
+	flow_totals(f, &f->counted);
+}
+
+void flows_count(struct sched *s)
+{
+	flow_each_active(s, flow_count);
+}
+
+/* Sweeps the first flow of the list, and returns whether a share changed. */
+static bool sweep_first(struct sched *s, u64 now)
+{
+	if (!s->active)
+		return false;
+	if (flow_is_idle(s->active, now) && flow_retire(&s->active))
+		return true;
+	rotate(s);
+	return false;
+}
+
 bool flow_sweep(struct sched *s, u64 now, bool *changed)
 {
-	unsigned long flags = port_lock(&s->active_lock);
-	struct flow **link = &s->active;
+	u32 left = READ_ONCE(s->share.nr_active);
+	unsigned long flags;
 	bool any;
 
 	*changed = false;
-	while (*link) {
-		if (flow_is_idle(*link, now) && flow_retire(link))
+	/* The lock is dropped between two flows: see flow_each_active(). */
+	for (; left; left--) {
+		flags = port_lock(&s->active_lock);
+		if (sweep_first(s, now))
 			*changed = true;
-		else
-			link = &(*link)->next_active;
+		port_unlock(&s->active_lock, flags);
 	}
+	flags = port_lock(&s->active_lock);
 	any = s->active != NULL;
 	urgent_measure(&s->urgent, now);
 	port_unlock(&s->active_lock, flags);

@@ -70,9 +70,8 @@ static void count_flow(struct flow *f, struct look *l)
 	struct isolation_flow *i = &f->isolation;
 	const struct isolation_counts *seen = &i->seen;
 	struct isolation_counts *last = &i->last;
-	struct flow_totals t;
+	const struct flow_totals t = f->counted;
 
-	flow_totals(f, &t);
 	*last = (struct isolation_counts){
 		.dispatched = t.dispatched - seen->dispatched,
 		.done = t.done - seen->done,
@@ -594,9 +593,11 @@ static void look(struct sched *s, u64 now, struct wake *wake)
 {
 	struct isolation *i = &s->isolation;
 	struct look l = { .now = now, .ns = now - i->look_ns };
-	unsigned long flags = port_lock(&s->active_lock);
+	unsigned long flags;
 	struct flow *f;
 
+	flows_count(s);
+	flags = port_lock(&s->active_lock);
 	for (f = s->active; f; f = f->next_active)
 		count_flow(f, &l);
 	if (!look_is_over(&l)) {

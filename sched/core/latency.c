@@ -173,10 +173,9 @@ static u32 mean_x100(u64 sum_ns, u64 ns)
 static u64 tick_flow(struct flow *f, u64 ns)
 {
 	struct flow_latency *l = &f->latency;
-	struct flow_totals t;
+	const struct flow_totals t = f->counted;
 	u64 done;
 
-	flow_totals(f, &t);
 	done = t.done - l->seen.done;
 	l->cost = t.cost - l->seen.cost;
 	set_mask(l, done, ns);
@@ -215,6 +214,7 @@ void latency_tick(struct sched *s, u64 now)
 	/* Was no flow active meanwhile? */
 	if (ns > 4ULL * LATENCY_TICK_NS)
 		return;
+	flows_count(s);
 	flags = port_lock(&s->active_lock);
 	for (f = s->active; f; f = f->next_active)
 		sum += tick_flow(f, ns);

@@ -152,8 +152,9 @@ struct sched {
 	struct isolation isolation;
 	struct urgent urgent;
 	u64 latency_ns;		/* tick: time of the last latency_tick() */
-	struct port_lock active_lock;	/* for the next field */
-	struct flow *active;		/* the active flows, by next_active */
+	struct port_lock active_lock;	/* for the next two fields */
+	struct flow *active;		/* the active flows, by next_active .. */
+	struct flow **active_end;	/* .. and the last link of that list */
 	bool drain;			/* O, by the host: delay no io */
 	/* In saturation each completion writes these, and each io reads the above. */
 	struct sched_stats stats __port_cacheline;

@@ -67,7 +67,7 @@ void share_activate(struct share_tree *t, struct share_group *g)
 
 	if (!g->own_active) {
 		g->own_active = true;
-		t->nr_active++;
+		WRITE_ONCE(t->nr_active, t->nr_active + 1);
 		share_enter(g, share_own_weight(g));
 		share_bump(t);
 	}
@@ -80,7 +80,7 @@ void share_deactivate(struct share_tree *t, struct share_group *g)
 
 	if (g->own_active) {
 		g->own_active = false;
-		t->nr_active--;
+		WRITE_ONCE(t->nr_active, t->nr_active - 1);
 		share_leave(g, share_own_weight(g));
 		share_bump(t);
 	}

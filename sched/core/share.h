@@ -52,7 +52,7 @@ enum {
 struct share_tree {
 	struct port_lock lock;
 	atomic64_t generation;	/* released by the lock's holder */
-	u32 nr_active;		/* L: active leaves */
+	u32 nr_active;		/* L, read anywhere: active leaves */
 };
 
 /* L: share_tree.lock; I: set at initialisation. */

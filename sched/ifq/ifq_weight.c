@@ -55,21 +55,9 @@ static void flow_account(struct flow *f)
 		tenant_add_bytes(&weight_flow_of(g)->group, bytes);
 }
 
-static void account(struct sched *s)
-{
-	struct flow *f;
-
-	port_assert_held(&s->active_lock);
-	for (f = s->active; f; f = f->next_active)
-		flow_account(f);
-}
-
 void ifq_weight_account(struct sched *s)
 {
-	unsigned long flags = port_lock(&s->active_lock);
-
-	account(s);
-	port_unlock(&s->active_lock, flags);
+	flow_each_active(s, flow_account);
 }
 
 /* --------------------------------------------------------------- log usages */
@@ -227,11 +215,12 @@ static void end_windows(struct ifq_weight *e, const struct sched *s, u64 now)
 
 void ifq_weight_roll(struct ifq_weight *e, struct sched *s, u64 now)
 {
-	unsigned long flags = port_lock(&s->active_lock), share_flags;
+	unsigned long flags, share_flags;
 	struct flow *f;
 
+	ifq_weight_account(s);
+	flags = port_lock(&s->active_lock);
 	end_windows(e, s, now);
-	account(s);
 	share_flags = share_scale_begin(&s->share);
 	for (f = s->active; f; f = f->next_active)
 		flow_close(f, e->window);
