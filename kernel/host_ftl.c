@@ -6,15 +6,15 @@
 #include "weights.h"
 
 static LIST_HEAD(host_ftl_drives);
-static DEFINE_SPINLOCK(host_ftl_lock);
+static DEFINE_RAW_SPINLOCK(host_ftl_lock);
 
 void mqfair_host_ftl_register(struct mqfair_host_ftl *ftl)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&host_ftl_lock, flags);
+	raw_spin_lock_irqsave(&host_ftl_lock, flags);
 	list_add_tail(&ftl->node, &host_ftl_drives);
-	spin_unlock_irqrestore(&host_ftl_lock, flags);
+	raw_spin_unlock_irqrestore(&host_ftl_lock, flags);
 }
 EXPORT_SYMBOL_GPL(mqfair_host_ftl_register);
 
@@ -22,9 +22,9 @@ void mqfair_host_ftl_unregister(struct mqfair_host_ftl *ftl)
 {
 	unsigned long flags;
 
-	spin_lock_irqsave(&host_ftl_lock, flags);
+	raw_spin_lock_irqsave(&host_ftl_lock, flags);
 	list_del(&ftl->node);
-	spin_unlock_irqrestore(&host_ftl_lock, flags);
+	raw_spin_unlock_irqrestore(&host_ftl_lock, flags);
 }
 EXPORT_SYMBOL_GPL(mqfair_host_ftl_unregister);
 
@@ -62,11 +62,11 @@ bool host_ftl_flow_pages(const struct sched *s, struct flow *f,
 	struct mqfair_host_ftl *ftl;
 	unsigned long flags;
 
-	spin_lock_irqsave(&host_ftl_lock, flags);
+	raw_spin_lock_irqsave(&host_ftl_lock, flags);
 	ftl = host_ftl_find(d->q->disk);
 	if (ftl)
 		ftl->ops->owner_pages(ftl->disk, owner, &found);
-	spin_unlock_irqrestore(&host_ftl_lock, flags);
+	raw_spin_unlock_irqrestore(&host_ftl_lock, flags);
 	*pages = (struct flow_pages){
 		.valid = found.valid,
 		.invalid = found.invalid,
@@ -83,10 +83,10 @@ bool host_ftl_flash_time(const struct sched *s, struct flash_time *time)
 	unsigned long flags;
 	bool known;
 
-	spin_lock_irqsave(&host_ftl_lock, flags);
+	raw_spin_lock_irqsave(&host_ftl_lock, flags);
 	ftl = host_ftl_find(d->q->disk);
 	known = ftl && ftl->ops->busy(ftl->disk, &busy);
-	spin_unlock_irqrestore(&host_ftl_lock, flags);
+	raw_spin_unlock_irqrestore(&host_ftl_lock, flags);
 	*time = (struct flash_time){
 		.read_ns = busy.read_ns,
 		.write_ns = busy.write_ns,

@@ -23,8 +23,9 @@
  * Context.  A driver may register and unregister in any context.  A scheduler
  * may ask in any context, with any of mqfair's locks held.  The operations of
  * the driver are called under host_ftl_lock with interrupts off; they may not
- * sleep and may not call back.  None runs after mqfair_host_ftl_unregister()
- * has returned.
+ * sleep and may not call back.  A lock that they take is a raw spin lock, because
+ * host_ftl_lock is one, and so are the locks of mqfair above it.  No operation
+ * runs after mqfair_host_ftl_unregister() has returned.
  *
  * Lock order: mqfair's locks > host_ftl_lock > the driver's locks.
  */

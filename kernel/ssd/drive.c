@@ -203,9 +203,9 @@ static bool drive_owner_pages(struct gendisk *disk, u32 owner,
 	unsigned long flags;
 	bool known;
 
-	spin_lock_irqsave(&d->lock, flags);
+	raw_spin_lock_irqsave(&d->lock, flags);
 	known = flash_host_usage(d->flash, owner, &usage);
-	spin_unlock_irqrestore(&d->lock, flags);
+	raw_spin_unlock_irqrestore(&d->lock, flags);
 	pages->valid = usage.valid;
 	pages->invalid = usage.invalid;
 	pages->victim_valid = usage.copied;
@@ -219,9 +219,9 @@ static bool drive_busy(struct gendisk *disk, struct host_ftl_busy *busy)
 	unsigned long flags;
 	bool known;
 
-	spin_lock_irqsave(&d->lock, flags);
+	raw_spin_lock_irqsave(&d->lock, flags);
 	known = flash_host_spent(d->flash, &spent);
-	spin_unlock_irqrestore(&d->lock, flags);
+	raw_spin_unlock_irqrestore(&d->lock, flags);
 	busy->read_ns = spent.read_ns;
 	busy->write_ns = spent.write_ns;
 	busy->busy_ns = spent.busy_ns;
@@ -297,7 +297,7 @@ static struct ssd_drive *drive_make(const char *name,
 
 	if (!d)
 		return ERR_PTR(-ENOMEM);
-	spin_lock_init(&d->lock);
+	raw_spin_lock_init(&d->lock);
 	store_init(&d->store);
 	requests_init(d);
 	ret = drive_build(d, name, c);
@@ -342,9 +342,9 @@ void drive_retime(struct ssd_drive *d, const struct ssd_config *c)
 	struct flash_params params = params_scaled(c);
 	unsigned long flags;
 
-	spin_lock_irqsave(&d->lock, flags);
+	raw_spin_lock_irqsave(&d->lock, flags);
 	flash_retime(d->flash, &params);
-	spin_unlock_irqrestore(&d->lock, flags);
+	raw_spin_unlock_irqrestore(&d->lock, flags);
 }
 
 void drive_destroy(struct ssd_drive *d)

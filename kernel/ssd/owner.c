@@ -36,12 +36,12 @@ void owner_pass_on(struct ssd_drive *d, u32 from, u32 to)
 	struct ssd_request *r;
 	unsigned long flags;
 
-	spin_lock_irqsave(&d->lock, flags);
+	raw_spin_lock_irqsave(&d->lock, flags);
 	list_for_each_entry(r, &d->outstanding, node)
 		if (r->cmd.owner == from)
 			r->cmd.owner = to;
 	flash_owner_move(d->flash, from, to);
-	spin_unlock_irqrestore(&d->lock, flags);
+	raw_spin_unlock_irqrestore(&d->lock, flags);
 }
 
 /* The probe of the tracepoint; any context in which a cgroup is removed. */

@@ -28,13 +28,13 @@ static void snapshot_take(struct ssd_drive *d, struct snapshot *now)
 	const struct flash_stats *before = &d->filled;
 	struct flash_stats *s = &now->stats;
 
-	spin_lock_irq(&d->lock);
+	raw_spin_lock_irq(&d->lock);
 	*s = flash_stats(d->flash);
 	now->outstanding = flash_outstanding(d->flash);
 	now->commands = d->commands;
 	now->service_ns = d->service_ns;
 	now->late_ns = d->late_ns;
-	spin_unlock_irq(&d->lock);
+	raw_spin_unlock_irq(&d->lock);
 	s->written -= before->written;
 	s->copied -= before->copied;
 	s->programs -= before->programs;
@@ -97,9 +97,9 @@ static void owner_show(struct seq_file *m, struct ssd_drive *d, u32 owner,
 	struct flash_usage usage;
 	bool known;
 
-	spin_lock_irq(&d->lock);
+	raw_spin_lock_irq(&d->lock);
 	known = flash_usage(d->flash, owner, &usage);
-	spin_unlock_irq(&d->lock);
+	raw_spin_unlock_irq(&d->lock);
 	if (known)
 		seq_printf(
 			m,

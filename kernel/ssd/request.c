@@ -60,7 +60,7 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	unsigned long flags;
 	u64 now, next;
 
-	spin_lock_irqsave(&d->lock, flags);
+	raw_spin_lock_irqsave(&d->lock, flags);
 	d->armed_ns = FLASH_NEVER;
 	now = ktime_get_ns();
 	done = flash_advance(d->flash, now, EVENTS_MAX);
@@ -69,7 +69,7 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	cmds_count(d, done, now);
 	next = flash_next_ns(d->flash);
 	timer_arm(d, next > now ? next : now + PAUSE_NS);
-	spin_unlock_irqrestore(&d->lock, flags);
+	raw_spin_unlock_irqrestore(&d->lock, flags);
 	cmds_complete(done);
 	return HRTIMER_NORESTART;
 }
@@ -154,7 +154,7 @@ static void ssd_submit(struct ssd_drive *d, struct request *rq)
 	unsigned long flags;
 	u64 now, next;
 
-	spin_lock_irqsave(&d->lock, flags);
+	raw_spin_lock_irqsave(&d->lock, flags);
 	now = ktime_get_ns();
 	/* owner.c explains why this needs the lock. */
 	r->cmd.owner = owner_of_request(rq);
@@ -165,7 +165,7 @@ static void ssd_submit(struct ssd_drive *d, struct request *rq)
 	/* For an overdue event the timer is armed already, perhaps after a pause. */
 	if (next > now)
 		timer_arm(d, next);
-	spin_unlock_irqrestore(&d->lock, flags);
+	raw_spin_unlock_irqrestore(&d->lock, flags);
 }
 
 static blk_status_t ssd_queue_rq(struct blk_mq_hw_ctx *hctx,

@@ -100,7 +100,7 @@ struct ssd_request {
 };
 
 struct ssd_drive {
-	spinlock_t lock;		/* D: serialises the model */
+	raw_spinlock_t lock;		/* D: serialises the model */
 	struct flash *flash;		/* D */
 	struct hrtimer timer;
 	u64 armed_ns;			/* D: expiry, or FLASH_NEVER */
