@@ -114,8 +114,7 @@ static void goal_apply(struct blkcg *blkcg, dev_t dev)
 	hlist_for_each_entry(top, &blkcg->blkg_list, blkcg_node) {
 		if (queue_dev(top->q) != dev)
 			continue;
-		blkg_for_each_descendant_pre(blkg, pos, top)
-		{
+		blkg_for_each_descendant_pre(blkg, pos, top) {
 			spin_lock(&groups_lock);
 			goal_refresh(blkg);
 			spin_unlock(&groups_lock);

@@ -148,9 +148,9 @@ void wake_stop(struct device_host *d)
 	hrtimer_cancel(&d->timer);
 	cancel_work_sync(&d->tick);
 	/*
-	 * A work item that runs may have looked at `exiting` before, and may wake
-	 * a queue whose work item is cancelled already.  After the first round no
-	 * such item runs, so the second one leaves none behind.
+	 * A work item that runs may have looked at `exiting` before.  It may wake
+	 * a queue after the work item of that queue is cancelled.  After the first
+	 * round no such item runs, so the second one leaves none behind.
 	 */
 	cancel_wakes(d);
 	cancel_wakes(d);

@@ -32,7 +32,7 @@
  * throughput.  It also holds for writes, which a buffer acknowledges: a limit on
  * their number does not limit the work of the dies.
  *
- * Drives whose map the host keeps.  Their driver has a queue for each plane, and
+ * Drives with the map on the host.  Their driver has a queue for each plane, and
  * puts urgent requests first there.  Requests that pass are urgent.  So the
  * reader above is slowed 1.3 times without any loss.
  *

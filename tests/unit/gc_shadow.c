@@ -296,7 +296,7 @@ static void full_ring_loses_samples(void **state)
 	scenario_deinit(&s);
 }
 
-/* A drive of 64 TiB, whose pages have numbers of 34 bits. */
+/* Pages of a drive of 64 TiB have numbers of 34 bits. */
 static void pages_beyond_16_tib_are_pages_of_their_own(void **state)
 {
 	const u64 pages = 1ULL << 34, region = pages / GC_SHADOW_REGIONS;
