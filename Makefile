@@ -66,8 +66,8 @@ experiments: ## run the measurements of the documents, or EXPERIMENTS="shares if
 	ninja -C build/tests tests/flash/flash-curve
 	$(PYTHON) -m experiments --options='$(OPTIONS)' $(EXPERIMENTS)
 
-test: ## run every test suite, or SUITES="unit sim mt cli lab vm vm-kernels", ONLY=REGEX, KERNEL (15 minutes)
-	lab/bootstrap test kernels
+test: ## run every test suite, or SUITES="unit sim mt cli lab vm", ONLY=REGEX, KERNEL (15 minutes)
+	lab/bootstrap test $(KERNEL_PROFILE)
 	$(PYTHON) tests/run $(if $(ONLY),--only "$(ONLY)") $(if $(KERNEL),--kernel $(KERNEL)) $(SUITES)
 
 kernels: ## fetch the kernels 6.12 and 7.2 and build their modules, once (3 minutes)
@@ -79,9 +79,9 @@ test-kernels: ## run all tests of guests on the kernels 6.1, 6.12 and 7.2
 	lab/bootstrap test kernels
 	$(PYTHON) tests/run --kernel 6.1,6.12,7.2 vm
 
-test-slow: ## run the tests that take too long for every run (25 minutes)
-	lab/bootstrap test
-	$(PYTHON) tests/run sim-slow vm-slow
+test-slow: ## run the tests that take too long for every run (35 minutes)
+	lab/bootstrap test kernels
+	$(PYTHON) tests/run sim-slow vm-slow vm-kernels
 	$(PYTHON) tests/mutate.py --sample 15 --mechanical
 
 mutate: ## break every line of the schedulers and of flash/, one at a time (hours)
