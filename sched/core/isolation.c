@@ -146,6 +146,20 @@ static bool is_under_queued(const struct isolation *i,
 	       max(f->recent_ns, i->open_ns);
 }
 
+/*
+ * Does the flow have its share of the slots in the drive, by cost?  Then the
+ * slots give it its share.  If all flows passed, no slot would limit the drive.
+ */
+static bool has_its_slots(const struct sched *s, const struct isolation_flow *f,
+			  const struct look *l)
+{
+	u64 inside = ratio(f->last.service_ns, l->ns);
+	u64 slots = mul_u64_u64_shr(s->params.depth, f->share, SHARE_SHIFT);
+
+	return inside * ratio(f->last.cost, f->last.done) >
+	       max(slots, 1ULL) * ratio(l->cost, l->done);
+}
+
 /* Does pacing the others help the flow, as far as is known? */
 static bool benefits(const struct isolation *i, const struct isolation_flow *f)
 {
@@ -204,6 +218,7 @@ static void judge_flow(struct sched *s, struct flow *f, struct look *l)
 	by_goal = latency_goal_pursued(f) && is_under_queued(i, fi);
 	fi->passes = by_goal || (fi->present >= PRESENT_LEAST &&
 				 8 * fi->got < eighths * fi->due &&
+				 !has_its_slots(s, fi, l) &&
 				 (fi->passes || is_under_queued(i, fi)));
 	fi->is_short = by_goal || (fi->passes && benefits(i, fi));
 	if (!fi->is_short) {
@@ -481,8 +496,6 @@ static void decide_open(struct sched *s, const struct look *l,
 	if (!capacity)
 		return;
 	if (i->state == ISOLATION_PROBE) {
-		if (i->open_looks < FILL_LOOKS + PROBE_MEASURES)
-			return;
 		i->probes++;
 		learn_capacity(i, capacity);
 	} else {

@@ -16,12 +16,13 @@
  *
  *	its requests wait in the drive, not outside;
  *	it gets less than its share of the work done;
+ *	it has less than its share of D in the drive, by cost;
  *	its requests take longer than they must, as far as is known.
  *
  * While a flow is short, the requests of the others are *paced*: they enter the
  * drive evenly in time.  Their rate is (1 - loss) * capacity, less the rate of
- * the short flows.  Whether it is short or not, a flow below its share *passes*:
- * its requests pass all others and need no slot.
+ * the short flows.  A flow to which the first three apply *passes*, even if it
+ * is not short: its requests pass all others and need no slot.
  *
  *	capacity 3200 MB/s, loss 8 %, the reader does 18 MB/s: the jobs enter at
  *	2926 MB/s, one request of 64 KiB every 22 us.
@@ -113,7 +114,6 @@ enum {
 	LOOK_MOST_NS		= 1000 * 1000 * 1000,
 	PROBE_LOOKS		= 256,	/* from one probe to the next */
 	PROBE_GOAL_LOOKS	= 2048,	/* the same, beside a flow with a goal */
-	PROBE_MEASURES		= 4,	/* looks of a probe that measure */
 	PACE_SHIFT		= 16,
 };
 

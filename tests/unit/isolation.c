@@ -185,6 +185,26 @@ static void flow_with_its_share_is_not_short(void **state)
 	assert_true(is_paced_for(&reads, 3));
 }
 
+/* Half of 64 slots are due to the reader.  They count by cost. */
+static void flow_with_its_slots_is_not_short(void **state)
+{
+	struct act reads = slow_reads;
+
+	(void)state;
+	reads.bytes = 65536;
+	reads.service_ns = LOOK_NS;
+	reads.done = 30;
+	assert_true(is_paced_for(&reads, 100));
+	reads.done = 34;
+	assert_false(is_paced_for(&reads, 100));
+	reads.bytes = 4096;
+	assert_true(is_paced_for(&reads, 100));
+	/* One request is never too much, whatever is due. */
+	reads.bytes = 65536;
+	reads.done = 1;
+	assert_true(is_paced_for(&reads, 3));
+}
+
 static void absent_flow_is_not_short(void **state)
 {
 	(void)state;
@@ -244,6 +264,7 @@ static void flow_passes_until_it_clearly_has_its_share(void **state)
 	scene_open(&x, 8);
 	flow_set_weight(x.reader, 50);
 	x.reads.bytes = 65536;
+	x.reads.service_ns = MS / 4;
 	for (i = 0; i < ARRAY_SIZE(steps); i++) {
 		x.reads.done = steps[i].done;
 		looks(&x, 40);
@@ -1110,6 +1131,7 @@ int main(void)
 		cmocka_unit_test(pacing_ends_when_no_flow_is_active),
 		cmocka_unit_test(flow_that_waits_outside_is_not_short),
 		cmocka_unit_test(flow_with_its_share_is_not_short),
+		cmocka_unit_test(flow_with_its_slots_is_not_short),
 		cmocka_unit_test(absent_flow_is_not_short),
 		cmocka_unit_test(flow_is_short_from_its_second_look_on),
 		cmocka_unit_test(flow_with_a_long_request_is_present),
