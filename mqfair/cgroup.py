@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from mqfair.errors import Failure, UsageError
+from mqfair.errors import Failure
 from mqfair.fs import Fs
 
 WEIGHT_FILE = "io.mqfair.weight"
@@ -15,10 +15,6 @@ WEIGHT_MIN = 1
 WEIGHT_MAX = 10000
 WEIGHT_DEFAULT = 100
 STAT_PREFIX = "mqfair."
-
-# Names of cgroups that systemd makes and removes.
-_UNITS = (".service", ".slice", ".scope")
-_ALIKE_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -142,34 +138,6 @@ def root_cgroup(fs: Fs) -> Cgroup:
         "no cgroup v2 hierarchy in /proc/self/mounts: boot with systemd.unified_cgroup_hierarchy=1"
         " or mount -t cgroup2 none /sys/fs/cgroup"
     )
-
-
-def find_cgroup(fs: Fs, text: str) -> Cgroup:
-    """The cgroup named @text: prod/db, /prod/db, or the directory's full path. Raises UsageError if
-    there is none."""
-    root = root_cgroup(fs)
-    path = text
-    if text == root.mount or text.startswith(root.mount + "/"):
-        path = text.removeprefix(root.mount)
-    parts = [part for part in path.split("/") if part]
-    if not text or any(part in (".", "..") for part in parts):
-        raise UsageError(f"bad cgroup name '{text}': use its path below {root.mount}")
-    group = Cgroup(fs, root.mount, "/".join(parts))
-    if not fs.is_dir(group.directory):
-        raise UsageError(f"no cgroup '{text}': {_why_none(root, group)}")
-    return group
-
-
-def _why_none(root: Cgroup, group: Cgroup) -> str:
-    if group.fs.exists(group.directory):
-        return f"{group.directory} is a file: name its folder, {group.directory.rpartition('/')[0]}"
-    name = group.path.rpartition("/")[2]
-    alike = [one.path for one in root.walk() if one.path.rpartition("/")[2] == name]
-    if alike:
-        return f"did you mean {' or '.join(alike[:_ALIKE_SHOWN])}?"
-    if name.endswith(_UNITS):
-        return f"systemd makes it when the unit runs: systemctl start {shlex.quote(name)}"
-    return f"{group.directory} does not exist: mkdir {shlex.quote(group.directory)}"
 
 
 def levels_without(group: Cgroup, controller: str) -> list[Cgroup]:

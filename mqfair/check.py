@@ -5,12 +5,13 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from mqfair.blockdev import Disk, find_disk, lowest
-from mqfair.cgroup import Cgroup, find_cgroup
+from mqfair.cgroup import Cgroup
 from mqfair.check_cgroup import cgroup_findings, hierarchy_findings, iocost_findings
 from mqfair.check_device import device_findings, kernel_findings
 from mqfair.errors import UsageError
 from mqfair.finding import Finding, Severity
 from mqfair.fs import Fs
+from mqfair.group_name import CGROUP_HELP, find_cgroup
 from mqfair.output import add_json_argument, paint, print_json
 
 EPILOG = """\
@@ -34,9 +35,7 @@ COLOURS = {
 def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("device", metavar="DEVICE", help="nvme0n1, /dev/nvme0n1 or MAJ:MIN")
-    parser.add_argument(
-        "cgroup", nargs="?", metavar="CGROUP", help="path below the cgroup2 mount, such as prod/db"
-    )
+    parser.add_argument("cgroup", nargs="?", metavar="CGROUP", help=CGROUP_HELP)
     add_json_argument(parser)
 
 

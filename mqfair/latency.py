@@ -6,9 +6,10 @@ import errno
 import re
 
 from mqfair.blockdev import Disk, find_disk, require_number
-from mqfair.cgroup import LATENCY_FILE, Cgroup, find_cgroup
+from mqfair.cgroup import LATENCY_FILE, Cgroup
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
+from mqfair.group_name import CGROUP_HELP, find_cgroup
 from mqfair.output import add_dry_run_argument, add_json_argument, print_json
 from mqfair.weight import require_file, require_lowest
 
@@ -37,7 +38,7 @@ Goals = dict[str, dict[str, str]]
 
 def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("cgroup", metavar="CGROUP", help="path below the cgroup2 mount")
+    parser.add_argument("cgroup", metavar="CGROUP", help=CGROUP_HELP)
     parser.add_argument(
         "device", nargs="?", metavar="DEVICE", help="the device (default: all devices)"
     )

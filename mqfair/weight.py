@@ -16,11 +16,11 @@ from mqfair.cgroup import (
     Cgroup,
     Weights,
     enable_commands,
-    find_cgroup,
     levels_without,
 )
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
+from mqfair.group_name import CGROUP_HELP, find_cgroup
 from mqfair.output import add_dry_run_argument, add_json_argument, print_json
 
 EPILOG = f"""\
@@ -31,6 +31,7 @@ examples:
   mqfair weight prod                read the weights
   mqfair weight prod 900            set the weight on all devices
   mqfair weight prod nvme0n1 500    set the weight on one device
+  mqfair weight nginx.service 900   set the weight of a systemd unit
 """
 
 # nvme0n1, /dev/nvme0n1, ./link, 259:0
@@ -39,7 +40,7 @@ _DEVICE = re.compile(r"[A-Za-z/.][^ ]*|\d+:\d+")
 
 def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("cgroup", metavar="CGROUP", help="path below the cgroup2 mount")
+    parser.add_argument("cgroup", metavar="CGROUP", help=CGROUP_HELP)
     parser.add_argument(
         "device", nargs="?", metavar="DEVICE", help="the device (default: all devices)"
     )

@@ -514,7 +514,6 @@ def test_a_remedy_can_be_pasted_into_a_shell(host, check, run):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("nginx.service", "did you mean system.slice/nginx.service?"),
         ("prod/nginx.service", "did you mean system.slice/nginx.service?"),
         ("sshd.service", "systemd makes it when the unit runs: systemctl start sshd.service"),
         ("new one", f"does not exist: mkdir '{CGROUPS}/new one'"),

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: GPL-2.0
+"""From the name that a user gives to a cgroup: a path, a systemd unit, or the id of a container.
+
+A path is tried first. A unit's cgroup may be anywhere below the root. The id of a container is in
+the name of its cgroup, such as docker-ID.scope (Docker), libpod-ID.scope (podman) or
+cri-containerd-ID.scope (Kubernetes), or ID alone without systemd.
+"""
+
+import difflib
+import re
+import shlex
+
+from mqfair.cgroup import Cgroup, root_cgroup
+from mqfair.errors import UsageError
+from mqfair.fs import Fs
+
+CGROUP_HELP = "path below the cgroup2 mount, systemd unit, or id of a container"
+
+# Names of cgroups that systemd makes and removes.
+UNITS = (".service", ".slice", ".scope")
+_SHOWN = 3
+
+# The start of an id that is long enough to be meant as one; `docker ps` shows twelve digits.
+_ID = re.compile(r"[0-9a-f]{6,64}")
+_CONTAINER = re.compile(r"(?P<maker>[a-z][a-z-]*-)?(?P<id>[0-9a-f]{64})(\.scope)?")
+# The program that watches a container of podman or CRI-O has a cgroup with the container's id.
+_WATCHER = "conmon-"
+
+
+def find_cgroup(fs: Fs, text: str) -> Cgroup:
+    """The cgroup named @text: prod/db, /prod/db, the directory's full path, nginx.service, or the
+    start of a container's id. Raises UsageError if there is none, or more than one."""
+    root = root_cgroup(fs)
+    path = text
+    if text == root.mount or text.startswith(root.mount + "/"):
+        path = text.removeprefix(root.mount)
+    parts = [part for part in path.split("/") if part]
+    if not text or any(part in (".", "..") for part in parts):
+        raise UsageError(f"bad cgroup name '{text}': use its path below {root.mount}")
+    group = Cgroup(fs, root.mount, "/".join(parts))
+    if fs.is_dir(group.directory):
+        return group
+    if fs.exists(group.directory):
+        folder = group.directory.rpartition("/")[0]
+        raise UsageError(
+            f"no cgroup '{text}': {group.directory} is a file: name its folder, {folder}"
+        )
+    groups = {one.path: one for one in root.walk() if one.path}
+    found = [one for path, one in groups.items() if "/" not in text and _means(text, path)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UsageError(
+            f"'{text}' is the name of {len(found)} cgroups: use one of {_listed(found)}"
+        )
+    alike = [groups[path] for path in _alike(group.path, list(groups))]
+    raise UsageError(f"no cgroup '{text}': {_why_none(group, alike)}")
+
+
+def _base(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
+def _means(text: str, path: str) -> bool:
+    """Whether @text, which has no slash, names the unit or the container of the cgroup @path."""
+    name = _base(path)
+    if text.endswith(UNITS):
+        return name == text
+    container = _CONTAINER.fullmatch(name)
+    if container is None or not _ID.fullmatch(text):
+        return False
+    return not (container["maker"] or "").endswith(_WATCHER) and container["id"].startswith(text)
+
+
+def _stem(name: str) -> tuple[str, str]:
+    """@name without the suffix of a unit, and that suffix. All units of one kind end alike, so the
+    suffix must not count as likeness."""
+    suffix = next((unit for unit in UNITS if name.endswith(unit)), "")
+    return name.removesuffix(suffix), suffix
+
+
+def _alike(wanted: str, paths: list[str]) -> list[str]:
+    """The paths that are spelt like @wanted, by their last name or as a whole, nearest first."""
+    same = [path for path in paths if _base(path) == _base(wanted)]
+    if same:
+        return same
+    stem, suffix = _stem(_base(wanted))
+    words: dict[str, list[str]] = {}
+    for path in paths:
+        other, kind = _stem(_base(path))
+        if suffix in ("", kind):
+            words.setdefault(other, []).append(path)
+    if "/" in wanted:
+        for path in paths:
+            words.setdefault(path, []).append(path)
+    near = difflib.get_close_matches(stem, words, n=_SHOWN)
+    near += difflib.get_close_matches(wanted, words, n=_SHOWN, cutoff=0.8) if "/" in wanted else []
+    return list(dict.fromkeys(path for word in near for path in words[word]))
+
+
+def _listed(groups: list[Cgroup]) -> str:
+    names = [shlex.quote(one.path) for one in groups[:_SHOWN]]
+    more = len(groups) - len(names)
+    return ", ".join(names) + (f" and {more} more" if more else "")
+
+
+def _why_none(group: Cgroup, alike: list[Cgroup]) -> str:
+    if alike:
+        names = [shlex.quote(one.path) for one in alike[:_SHOWN]]
+        return f"did you mean {' or '.join(names)}?"
+    name = _base(group.path)
+    if name.endswith(UNITS):
+        return f"systemd makes it when the unit runs: systemctl start {shlex.quote(name)}"
+    if len(name) >= 12 and _ID.fullmatch(name):
+        return "no running container has this id: see `docker ps` or `podman ps`"
+    return f"{group.directory} does not exist: mkdir {shlex.quote(group.directory)}"
