@@ -67,6 +67,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
     "isolation": Measurement("isolation", "isolation", picture=True),
     "isolation.vm": Measurement("isolation", "isolation", "--on vm", common=True, picture=True),
     "flash_shares": Measurement("flash_shares", "on-flash", common=True),
+    "follow": Measurement("follow", "follow"),
     "ifq.weights": Measurement(_INTERFERENCE, "ifq", "weights", picture=True),
     "ifq.turns": Measurement(_INTERFERENCE, "ifq", "turns", picture=True),
     "ifq.latency": Measurement(_INTERFERENCE, "ifq", "latency", common=True, picture=True),

@@ -81,6 +81,7 @@ SUBCOMMANDS = (
     SubCommand("enable", "mqfair.enable", "switch a device to an mqfair scheduler"),
     SubCommand("disable", "mqfair.disable", "switch a device back"),
     SubCommand("weight", "mqfair.weight", "read or set the weight of a cgroup"),
+    SubCommand("follow", "mqfair.follow", "carry weights from io.weight to io.mqfair.weight"),
     SubCommand("latency", "mqfair.latency", "read or set the latency goals of a cgroup"),
     SubCommand(
         "bench",

@@ -17,6 +17,7 @@ from pathlib import Path
 from mqfair.errors import Failure
 
 ROOT_VARIABLE = "MQFAIR_ROOT"
+_GLANCE = 1 << 16
 
 # The kernel answers EBUSY while another task reconfigures the same tag set, which takes
 # milliseconds. Six tries over 1.55 s outlast it and end soon after a real deadlock.
@@ -58,6 +59,7 @@ class Fs:
     def __init__(self, root: str | None = None, *, dry_run: bool = False) -> None:
         chosen = os.environ.get(ROOT_VARIABLE, "/") if root is None else root
         self.root = os.path.realpath(chosen)
+        self._prefix = self.root.rstrip("/")
         self.dry_run = dry_run
         self.writes: list[Write] = []
 
@@ -128,6 +130,20 @@ class Fs:
             if error.errno in (errno.EACCES, errno.EPERM):
                 raise Failure(f"cannot read {path}: {describe(error, {})}") from error
             return None
+
+    def glance(self, path: str) -> str | None:
+        """The text of a small file, or None if it cannot be read. For thousands of files: three
+        system calls, and no more Python than they need."""
+        try:
+            fd = os.open(self._prefix + path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            return os.read(fd, _GLANCE).decode(errors="replace")
+        except OSError:
+            return None
+        finally:
+            os.close(fd)
 
     def bytes_if_any(self, path: str) -> bytes | None:
         """The content of a file, or None if it cannot be read."""

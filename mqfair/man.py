@@ -29,6 +29,7 @@ FILES = (
     ("/sys/block/DEVICE/queue/iosched/", "the tunables of the scheduler"),
     ("/sys/fs/cgroup/CGROUP/io.mqfair.weight", "the weights of a cgroup"),
     ("/sys/fs/cgroup/CGROUP/io.mqfair.latency", "the latency goals of a cgroup"),
+    ("/sys/fs/cgroup/CGROUP/io.weight", "the weights that mqfair follow carries over"),
     ("/sys/fs/cgroup/CGROUP/io.stat", "shares and counters of a cgroup"),
 )
 ENVIRONMENT = (

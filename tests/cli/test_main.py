@@ -33,7 +33,9 @@ def test_help_shows_an_example_and_json(verb, capsys):
 
 def test_table_names_each_verb_once():
     names = [command.name for command in front.SUBCOMMANDS]
-    assert names == ["status", "check", "enable", "disable", "weight", "latency", "bench", "lab"]
+    assert names == [
+        "status", "check", "enable", "disable", "weight", "follow", "latency", "bench", "lab",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

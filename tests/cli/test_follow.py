@@ -1,0 +1,356 @@
+# SPDX-License-Identifier: GPL-2.0
+"""mqfair follow: one pass, the events of a tree that changes, and the service as a program."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mqfair import mirror as mirrors
+from mqfair.cgroup import root_cgroup
+from mqfair.follow import STATE_FILE
+from mqfair.fs import Fs
+from mqfair.inotify import Inotify
+from mqfair.mirror import Mirror
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 10
+
+
+@pytest.fixture
+def host(machine):
+    machine.install_module()
+    machine.disk()
+    machine.host("/run").mkdir()
+    machine.cgroup("system.slice", subtree="io", io_weight="default 100")
+    machine.cgroup("system.slice/nginx.service", io_weight="default 900")
+    machine.cgroup("system.slice/cron.service", io_weight="default 100")
+    return machine
+
+
+def weight(host, path):
+    return host.get(f"/sys/fs/cgroup/{path}/io.mqfair.weight")
+
+
+def set_io_weight(host, path, text, name="io.weight"):
+    host.put(f"/sys/fs/cgroup/{path}/{name}", text)
+
+
+# -- one pass
+
+
+def test_once_carries_the_weights(host, run):
+    result = run("follow", "--once")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.splitlines() == [
+        "system.slice/nginx.service: 100 -> 900 (io.weight)",
+        "4 cgroups: 1 weights written, 0 kept as set by hand",
+    ]
+    assert weight(host, "system.slice/nginx.service") == "default 900"
+    assert weight(host, "system.slice/cron.service") == "default 100"
+    assert run("follow", "--once").out == "4 cgroups: 0 weights written, 0 kept as set by hand\n"
+
+
+def test_a_dry_run_only_tells(host, run):
+    before = host.snapshot()
+    result = run("follow", "--dry-run")
+    path = "/sys/fs/cgroup/system.slice/nginx.service/io.mqfair.weight"
+    assert result.out.splitlines() == [
+        f"write 'default 900' to '{path}'",
+        "4 cgroups: 1 weights to write, 0 kept as set by hand",
+    ]
+    assert host.snapshot() == before
+
+
+def test_json(host, run):
+    host.cgroup("prod", io_weight="default 300", weight="default 500")
+    found = run("follow", "--once", "--json").json
+    assert (found["schema"], found["cgroups"], found["errors"]) == ("mqfair.follow/1", 5, [])
+    assert found["changes"] == [
+        {
+            "path": "system.slice/nginx.service", "key": "default",
+            "old": 100, "new": 900, "source": "io.weight",
+        }
+    ]  # fmt: skip
+    assert found["by_hand"] == [
+        {"path": "prod", "key": "default", "weight": 500, "wanted": 300, "source": "io.weight"}
+    ]
+    assert run("follow", "--json").code == 2
+
+
+def test_a_weight_by_hand_stays(host, run):
+    host.cgroup("prod", io_weight="default 300", weight="default 500")
+    assert "prod: stays at 500, set by hand (io.weight: 300)" in run("follow", "--once").out
+    assert weight(host, "prod") == "default 500"
+    assert run("weight", "prod", "default").code == 0
+    assert "prod: 100 -> 300 (io.weight)" in run("follow", "--once").out
+
+
+def test_its_own_weight_changes_and_returns_to_the_default(host, run):
+    run("follow", "--once")
+    set_io_weight(host, "system.slice/nginx.service", "default 700")
+    assert ": 900 -> 700 (io.weight)" in run("follow", "--once").out
+    set_io_weight(host, "system.slice/nginx.service", "default 100")
+    assert ": 700 -> 100 (io.weight)" in run("follow", "--once").out
+
+
+def test_without_its_memory_a_weight_counts_as_set_by_hand(host, run):
+    run("follow", "--once")
+    set_io_weight(host, "system.slice/nginx.service", "default 700")
+    for text in (
+        "{",
+        '{"schema": 1}',
+        "[]",
+        '{"schema": "mqfair.follow-state/1", "mirrored": [1]}',
+    ):
+        host.put(STATE_FILE, text)
+        assert "stays at 900, set by hand (io.weight: 700)" in run("follow", "--once").out
+
+
+def test_weights_of_devices(host, run):
+    path = "system.slice/nginx.service"
+    set_io_weight(host, path, "default 900\n259:0 50")
+    run("follow", "--once")
+    assert weight(host, path) == "default 900\n259:0 50"
+    set_io_weight(host, path, "default 900\n259:0 60")
+    run("follow", "--once")
+    assert weight(host, path) == "default 900\n259:0 60"
+    set_io_weight(host, path, "default 900")
+    run("follow", "--once")
+    assert weight(host, path) == "default 900"
+
+
+def test_a_devices_weight_by_hand_stays(host, run):
+    path = "system.slice/nginx.service"
+    host.put(f"/sys/fs/cgroup/{path}/io.mqfair.weight", "default 100\n259:0 7")
+    set_io_weight(host, path, "default 900\n259:0 50")
+    out = run("follow", "--once").out
+    assert f"{path} on 259:0: stays at 7, set by hand (io.weight: 50)" in out
+    assert weight(host, path) == "default 900\n259:0 7"
+
+
+@pytest.mark.parametrize(
+    ("path", "said", "expected"),
+    [
+        # systemd presses 900 into 172 of 1000; 892 is the nearest that can be had back.
+        ("system.slice/a.service", (None, "default 172"), 892),
+        ("system.slice/a.service", (None, "172"), 892),
+        ("system.slice/a.service", (None, "default 1000"), 10000),
+        ("system.slice/a.service", (None, "default 40"), 40),
+        ("docker-1.scope", (None, "default 172"), 172),
+        # io.weight has the true value.
+        ("system.slice/a.service", ("default 900", "default 172"), 900),
+        # A runtime that prefers io.bfq.weight leaves io.weight alone.
+        ("docker-1.scope", ("default 100", "default 500"), 500),
+        ("docker-1.scope", ("default 100", "default 100"), 100),
+        ("docker-1.scope", (None, None), 100),
+    ],
+)
+def test_the_weight_of_bfq(host, run, path, said, expected):
+    """@said is the content of io.weight and of io.bfq.weight; None is no such file."""
+    files = dict(zip(("io_weight", "io_bfq_weight"), said, strict=True))
+    host.cgroup(path, **{name: text for name, text in files.items() if text})
+    assert run("follow", "--once").code == 0
+    assert weight(host, path) == f"default {expected}"
+
+
+def test_without_the_module_nothing_is_written(machine, run):
+    machine.install_module(loaded=False)
+    machine.cgroup("prod", io_weight="default 900")
+    result = run("follow", "--once")
+    assert result.code == 0
+    assert "note: module mqfair is not loaded: `modprobe mqfair`" in result.out
+    assert machine.stores == []
+
+
+def test_a_refused_weight_is_an_error(host, run):
+    path = "/sys/fs/cgroup/system.slice/nginx.service/io.mqfair.weight"
+    host.refuse[path] = [13]
+    result = run("follow", "--once")
+    assert result.code == 1
+    assert (
+        f"error: cannot write 'default 900' to {path}: Permission denied: run as root" in result.out
+    )
+
+
+@pytest.mark.parametrize("text", ["", "default\n", "default max", "banana", "default 900 7"])
+def test_text_that_is_no_weight_is_ignored(text):
+    assert mirrors.parse(text) == {}
+
+
+# -- events
+
+
+@pytest.fixture
+def mirror(host):
+    found = Mirror(root_cgroup(Fs(str(host.root))), watches=Inotify())
+    found.scan()
+    yield found
+    found.watches.close()
+
+
+def test_a_change_is_carried_at_its_event(host, mirror):
+    set_io_weight(host, "system.slice/cron.service", "default 250")
+    mirror.handle()
+    assert weight(host, "system.slice/cron.service") == "default 250"
+    mirror.handle()
+    host.stores.clear()
+    mirror.handle()
+    assert host.stores == []
+
+
+def test_new_cgroups_are_found_with_those_below_them(host, mirror):
+    host.cgroup("kube.slice/pod1/c1", io_weight="default 40")
+    mirror.handle()
+    assert weight(host, "kube.slice/pod1/c1") == "default 40"
+    set_io_weight(host, "kube.slice/pod1/c1", "default 60")
+    mirror.handle()
+    assert weight(host, "kube.slice/pod1/c1") == "default 60"
+
+
+def remove(host, path):
+    folder = host.host(f"/sys/fs/cgroup/{path}")
+    for file in folder.iterdir():
+        file.unlink()
+    folder.rmdir()
+
+
+def test_removed_cgroups_are_forgotten(host, mirror):
+    watched = len(mirror._watch_of)
+    for _ in range(3):
+        remove(host, "system.slice/nginx.service")
+        mirror.handle()
+        assert len(mirror._watch_of) == len(mirror._path_of) == watched - 1
+        assert mirror.mirrored == {}
+        host.cgroup("system.slice/nginx.service", io_weight="default 900")
+        mirror.handle()
+        assert weight(host, "system.slice/nginx.service") == "default 900"
+        assert len(mirror._watch_of) == len(mirror._path_of) == watched
+
+
+def test_a_controller_that_is_enabled_later(host, mirror):
+    """The kernel makes the files of the children without an event."""
+    mirror.watches.close()
+    mirror.watches = Inotify()
+    host.cgroup("late", subtree="")
+    host.cgroup("late/a", controllers="", io_weight="default 800")
+    mirror.rewatch()
+    list(mirror.watches.read())
+    assert not host.host("/sys/fs/cgroup/late/a/io.mqfair.weight").exists()
+    quiet = mirror.watches
+    mirror.watches = None
+    host.put("/sys/fs/cgroup/late/a/io.mqfair.weight", "default 100")
+    list(quiet.read())
+    mirror.watches = quiet
+    host.put("/sys/fs/cgroup/late/cgroup.subtree_control", "io")
+    mirror.handle()
+    assert weight(host, "late/a") == "default 800"
+
+
+def test_a_weight_by_hand_is_respected_at_events(host, mirror, run):
+    assert run("weight", "nginx.service", "333").code == 0
+    mirror.handle()
+    set_io_weight(host, "system.slice/nginx.service", "default 200")
+    mirror.handle()
+    assert weight(host, "system.slice/nginx.service") == "default 333"
+    assert run("weight", "nginx.service", "default").code == 0
+    host.put("/sys/fs/cgroup/system.slice/nginx.service/io.mqfair.weight", "default 100")
+    mirror.handle()
+    assert weight(host, "system.slice/nginx.service") == "default 200"
+
+
+def test_after_a_loss_of_events_everything_is_visited(host, mirror, monkeypatch):
+    from mqfair import inotify
+
+    set_io_weight(host, "system.slice/cron.service", "default 250")
+    host.cgroup("new", io_weight="default 70")
+    list(mirror.watches.read())
+    lost = [inotify.Event(-1, inotify.OVERFLOW, "")]
+    with monkeypatch.context() as patch:
+        patch.setattr(Inotify, "read", lambda self: iter(lost))
+        mirror.handle()
+    assert weight(host, "system.slice/cron.service") == "default 250"
+    assert weight(host, "new") == "default 70"
+    set_io_weight(host, "new", "default 71")
+    mirror.handle()
+    assert weight(host, "new") == "default 71"
+
+
+def test_too_few_watches(host, monkeypatch):
+    def refuse(self, path, mask):
+        raise OSError(28, "No space left on device", path)
+
+    monkeypatch.setattr(Inotify, "add", refuse)
+    found = Mirror(root_cgroup(Fs(str(host.root))), watches=Inotify())
+    found.scan()
+    assert found.unwatched.errno == 28
+    assert weight(host, "system.slice/nginx.service") == "default 900"
+
+
+# -- the program
+
+
+@pytest.fixture
+def service(host):
+    """The running service, and a function that waits until a condition holds."""
+    env = {**os.environ, "MQFAIR_ROOT": str(host.root), "PYTHONPATH": str(CHECKOUT)}
+    program = subprocess.Popen(
+        [sys.executable, "-m", "mqfair", "follow"],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env,
+    )  # fmt: skip
+    assert program.stdout is not None
+    for line in program.stdout:
+        if line.startswith("follows "):
+            break
+    yield program
+    program.kill()
+    program.wait()
+
+
+def becomes(condition):
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end, "the service did not act"
+        time.sleep(0.005)
+
+
+def test_the_service_follows_and_ends_cleanly(host, service, run):
+    assert weight(host, "system.slice/nginx.service") == "default 900"
+    again = run("follow", "--once")
+    assert again.code == 1
+    assert f"runs already, as process {service.pid}" in again.err
+    set_io_weight(host, "system.slice/cron.service", "default 250")
+    becomes(lambda: weight(host, "system.slice/cron.service").startswith("default 250"))
+    service.send_signal(signal.SIGHUP)
+    service.send_signal(signal.SIGTERM)
+    out = service.communicate(timeout=PATIENCE_S)[0]
+    assert (service.returncode, "Traceback" in out) == (0, False)
+    assert "system.slice/cron.service: 100 -> 250 (io.weight)\n" in out
+    assert json.loads(host.get(STATE_FILE))["mirrored"] == {
+        "system.slice/cron.service": {"default": 250},
+        "system.slice/nginx.service": {"default": 900},
+    }
+
+
+def test_the_service_tells_systemd_that_it_is_ready(host, tmp_path):
+    import socket
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.bind(str(tmp_path / "notify"))
+        sock.settimeout(PATIENCE_S)
+        env = {
+            **os.environ, "MQFAIR_ROOT": str(host.root), "PYTHONPATH": str(CHECKOUT),
+            "NOTIFY_SOCKET": str(tmp_path / "notify"),
+        }  # fmt: skip
+        argv = [sys.executable, "-m", "mqfair", "follow"]
+        with subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL) as program:
+            assert sock.recv(100) == b"READY=1"
+            assert weight(host, "system.slice/nginx.service") == "default 900"
+            program.terminate()
+            assert sock.recv(100) == b"STOPPING=1"
+        assert program.returncode == 0

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: GPL-2.0
+"""mqfair follow with real cgroups: io.weight and io.bfq.weight, the events of the kernel's own
+files, modules that come and go, and the time for many cgroups."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from fairlib import SMALL_GUEST
+from guestlib import modprobe, read, rmmod, slow, write
+
+guest = SMALL_GUEST
+
+ROOT = Path(__file__).resolve().parents[2]
+CGROUPS = Path("/sys/fs/cgroup")
+WEIGHT = "io.mqfair.weight"
+# An emulated processor takes seconds to start Python.
+PATIENCE_S = 120
+MANY = 1000
+
+
+def becomes(condition: Callable[[], bool], name: str) -> float:
+    """The seconds until @condition holds."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < PATIENCE_S, f"{name}: nothing within {PATIENCE_S} s"
+        time.sleep(0.002)
+    return time.monotonic() - began
+
+
+@contextlib.contextmanager
+def following() -> Iterator[list[str]]:
+    """The service, and at the end its lines. It must end cleanly."""
+    program = subprocess.Popen(
+        [sys.executable, "-m", "mqfair", "follow"],
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
+    )  # fmt: skip
+    lines: list[str] = []
+    assert program.stdout is not None
+    try:
+        for line in program.stdout:
+            lines.append(line.strip())
+            if line.startswith("follows "):
+                break
+        yield lines
+    finally:
+        program.send_signal(signal.SIGTERM)
+        lines += program.communicate()[0].splitlines()
+        print("\n".join(lines[-30:]))
+    assert program.returncode == 0
+
+
+@contextlib.contextmanager
+def tree(*names: str) -> Iterator[Path]:
+    """A cgroup with children that have the io controller."""
+    top = CGROUPS / "follow"
+    write(CGROUPS / "cgroup.subtree_control", "+io")
+    top.mkdir()
+    write(top / "cgroup.subtree_control", "+io")
+    try:
+        for name in names:
+            (top / name).mkdir()
+        yield top
+    finally:
+        for folder in sorted(top.rglob("*/"), reverse=True):
+            folder.rmdir()
+        top.rmdir()
+
+
+def default(group: Path) -> str:
+    return read(group / WEIGHT).splitlines()[0]
+
+
+@slow
+def test_weights_arrive_as_cgroups_come_and_change() -> None:
+    with tree("early") as top:
+        write(top / "early/io.weight", "default 900")
+        with following():
+            assert default(top / "early") == "default 900"
+            write(top / "early/io.weight", "default 300")
+            becomes(lambda: default(top / "early") == "default 300", "a change")
+            new = top / "new"
+            new.mkdir()
+            write(new / "io.weight", "50")
+            becomes(lambda: default(new) == "default 50", "a new cgroup")
+            # The files of the child come with the controller, without an event.
+            child = new / "child"
+            child.mkdir()
+            assert not (child / WEIGHT).exists()
+            write(new / "cgroup.subtree_control", "+io")
+            write(child / "io.weight", "70")
+            becomes(lambda: default(child) == "default 70", "a child")
+            # By hand, and back.
+            write(new / WEIGHT, "default 77")
+            write(new / "io.weight", "60")
+            write(top / "early/io.weight", "default 310")
+            becomes(lambda: default(top / "early") == "default 310", "another change")
+            assert default(new) == "default 77"
+            write(new / WEIGHT, "default 100")
+            becomes(lambda: default(new) == "default 60", "the weight after default")
+            # A removed cgroup and its successor.
+            child.rmdir()
+            child.mkdir()
+            write(child / "io.weight", "80")
+            becomes(lambda: default(child) == "default 80", "a successor")
+
+
+@slow
+def test_weights_come_back_with_the_module() -> None:
+    with tree("a") as top, following():
+        write(top / "a/io.weight", "default 900")
+        becomes(lambda: default(top / "a") == "default 900", "a change")
+        rmmod("mqfair")
+        assert not (top / "a" / WEIGHT).exists()
+        modprobe("mqfair")
+        becomes(lambda: default(top / "a") == "default 900", "the module's return")
+
+
+@slow
+def test_the_weights_of_bfq() -> None:
+    """A runtime of containers prefers io.bfq.weight where it exists."""
+    modprobe("bfq")
+    with tree("c") as top, following():
+        write(top / "c/io.bfq.weight", "500")
+        becomes(lambda: default(top / "c") == "default 500", "io.bfq.weight")
+
+
+@slow
+def test_many_cgroups() -> None:
+    names = [f"g{n}" for n in range(MANY)]
+    with tree(*names) as top:
+        groups = [top / name for name in names]
+        for group in groups:
+            write(group / "io.weight", "200")
+        began = time.monotonic()
+        with following() as lines:
+            print(f"first pass, with Python's start: {time.monotonic() - began:.1f} s")
+            assert [default(group) for group in groups] == ["default 200"] * MANY
+            assert f"and {MANY - 20} more weights written" in lines
+            for group in groups:
+                write(group / "io.weight", "300")
+            took = becomes(lambda: all(default(one) == "default 300" for one in groups), "all")
+            print(f"all changed: {took:.2f} s after the last write")
