@@ -240,6 +240,9 @@ static void report_usage(const struct flow *f, struct report *r)
 		      active ? READ_ONCE(u->waiting_x100) : 0);
 	report_number(r, "cost_inside",
 		      (s64)(inside * READ_ONCE(u->mean_cost)));
+	report_number(r, "done", (s64)t.done);
+	report_number(r, "drive_us", (s64)div64_u64(t.service_ns, 1000));
+	report_number(r, "cost", (s64)t.cost);
 }
 
 void latency_report_flow(const struct flow *f, struct report *r)
