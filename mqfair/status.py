@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mqfair import kmod
 from mqfair.blockdev import Disk, Selector, all_disks, find_disk
-from mqfair.cgroup import STAT_PREFIX, WEIGHT_DEFAULT, Cgroup, root_cgroup
+from mqfair.cgroup import WEIGHT_DEFAULT, Cgroup, root_cgroup
 from mqfair.errors import Failure
 from mqfair.fs import Fs
 from mqfair.output import (
@@ -19,11 +19,16 @@ from mqfair.output import (
     print_json,
     table,
 )
+from mqfair.sample import NO_FIGURES, DiskSample, Figures, Sampler
 from mqfair.schedulers import SCHEDULERS
 
 EPILOG = """\
 Lists the cgroups that have done I/O through the scheduler or have a weight of their own.
 Without DEVICE, all devices are listed.
+
+ENTITLED is the part of the device that is due now, by weight, among the active cgroups. ACHIEVED is
+the part of the work that the cgroup got done in the last quarter of a second. A cgroup with few
+requests achieves less than is due to it. DONE, REQUESTS and WAITED count since `mqfair enable`.
 
 examples:
   mqfair status
@@ -33,6 +38,7 @@ examples:
 FIGURES = (
     "weight",
     "share_ppm",
+    "part_ppm",
     "bytes",
     "ios",
     "wait_us",
@@ -46,51 +52,38 @@ FIGURES = (
 
 @dataclass(frozen=True)
 class Row:
-    """One cgroup on one device. A figure that io.stat does not have is None."""
+    """One cgroup on one device. @own is its own weight there, if the module is loaded."""
 
     cgroup: str
-    weight: int | None
-    share_ppm: int | None
-    bytes: int | None
-    ios: int | None
-    wait_us: int | None
-    p50_us: int | None
-    p99_us: int | None
-    short_ms: int | None
-    slowdown_percent: int | None
-    cost_inside: int | None
+    own: int | None
+    figures: Figures
 
-    @classmethod
-    def read(cls, group: Cgroup, number: str) -> "Row | None":
-        """None for a cgroup without figures and without a weight of its own."""
-        stat = group.stat().get(number, {})
-        figures = {name: _int(stat.get(STAT_PREFIX + name)) for name in FIGURES}
-        weights = group.weights()
-        own = weights.on(number) if weights else None
-        if all(value is None for value in figures.values()) and own in (None, WEIGHT_DEFAULT):
-            return None
-        if figures["weight"] is None:
-            figures["weight"] = own
-        return cls(group.name, **figures)
+    @property
+    def worth_a_line(self) -> bool:
+        """False for a cgroup without figures and without a weight of its own."""
+        return self.figures.known or self.own not in (None, WEIGHT_DEFAULT)
+
+    @property
+    def weight(self) -> int | None:
+        return self.own if self.figures.weight is None else self.figures.weight
 
     def cells(self) -> list[str]:
+        own = self.figures
         return [
             self.cgroup,
             _shown(self.weight, str),
-            _shown(self.share_ppm, percent),
-            _shown(self.bytes, human_bytes),
-            _shown(self.ios, str),
-            _shown(self.wait_us, human_microseconds),
-            _shown(self.p50_us or None, human_microseconds),
-            _shown(self.p99_us or None, human_microseconds),
+            _shown(own.share_ppm, percent),
+            _shown(own.part_ppm, percent),
+            _shown(own.bytes, human_bytes),
+            _shown(own.ios, str),
+            _shown(own.wait_us, human_microseconds),
+            _shown(own.p50_us or None, human_microseconds),
+            _shown(own.p99_us or None, human_microseconds),
         ]
 
     def as_dict(self) -> dict[str, object]:
-        return {"cgroup": self.cgroup, **{name: getattr(self, name) for name in FIGURES}}
-
-
-def _int(text: str | None) -> int | None:
-    return int(text) if text and text.isdigit() else None
+        figures = {name: getattr(self.figures, name) for name in FIGURES}
+        return {"cgroup": self.cgroup, **figures, "weight": self.weight}
 
 
 def _shown(value: int | None, render: Callable[[int], str]) -> str:
@@ -100,27 +93,23 @@ def _shown(value: int | None, render: Callable[[int], str]) -> str:
 @dataclass(frozen=True)
 class DeviceStatus:
     disk: Disk
+    sample: DiskSample
     selector: Selector | None
-    tunables: dict[str, str]
     rows: Sequence[Row]
 
     @classmethod
-    def read(cls, disk: Disk, groups: Sequence[Cgroup]) -> "DeviceStatus":
-        selector = disk.selector()
-        ours = selector is not None and selector.ours
-        number = disk.number
-        found = [Row.read(group, number) for group in groups] if ours and number else []
-        rows = [row for row in found if row is not None]
-        return cls(disk, selector, disk.tunables() if ours else {}, rows)
+    def read(cls, disk: Disk, sample: DiskSample, groups: Sequence[Cgroup]) -> "DeviceStatus":
+        found = [_row(group, sample) for group in groups] if sample.ours and sample.number else []
+        return cls(disk, sample, disk.selector(), [row for row in found if row.worth_a_line])
 
     @property
     def ours(self) -> bool:
-        return self.selector is not None and self.selector.ours
+        return self.sample.ours
 
     def cells(self) -> list[str]:
         return [
             self.disk.name,
-            self.disk.number or "-",
+            self.sample.number or "-",
             self.selector.active if self.selector else "-",
             str(self.disk.queue_count() or "-"),
             str(self.disk.nr_requests() or "-"),
@@ -129,13 +118,13 @@ class DeviceStatus:
     def as_dict(self) -> dict[str, object]:
         return {
             "device": self.disk.name,
-            "number": self.disk.number,
+            "number": self.sample.number,
             "scheduler": self.selector.active if self.selector else None,
             "available": list(self.selector.available) if self.selector else [],
             "ours": self.ours,
             "queues": self.disk.queue_count(),
             "nr_requests": self.disk.nr_requests(),
-            "tunables": self.tunables,
+            "tunables": dict(self.sample.tunables),
             "cgroups": [row.as_dict() for row in self.rows],
         }
 
@@ -162,13 +151,29 @@ def _groups(fs: Fs) -> list[Cgroup]:
         return []
 
 
+def _row(group: Cgroup, sample: DiskSample) -> Row:
+    weights = group.weights()
+    own = weights.on(sample.number) if weights else None
+    return Row(group.name, own, sample.flows.get(group.name, NO_FIGURES))
+
+
 def _print_device(status: DeviceStatus) -> None:
-    settings = "  ".join(f"{name} {value}" for name, value in status.tunables.items())
+    settings = "  ".join(f"{name} {value}" for name, value in status.sample.tunables.items())
     print(f"\n{paint(status.disk.name, 'bold')}  {settings}".rstrip())
     if not status.rows:
         print("  no cgroup has done I/O through the scheduler yet")
         return
-    header = ("CGROUP", "WEIGHT", "SHARE", "DONE", "REQUESTS", "WAITED", "P50", "P99")
+    header = (
+        "CGROUP",
+        "WEIGHT",
+        "ENTITLED",
+        "ACHIEVED",
+        "DONE",
+        "REQUESTS",
+        "WAITED",
+        "P50",
+        "P99",
+    )
     for line in table(header, [row.cells() for row in status.rows]):
         print(f"  {line}")
 
@@ -192,7 +197,9 @@ def _print_text(fs: Fs, statuses: Sequence[DeviceStatus]) -> None:
 def main(args: argparse.Namespace) -> int:
     fs = Fs()
     groups = _groups(fs)
-    statuses = [DeviceStatus.read(disk, groups) for disk in _disks(fs, args.devices)]
+    disks = _disks(fs, args.devices)
+    found = Sampler(fs, disks).sample().disks
+    statuses = [DeviceStatus.read(disk, found[disk.name], groups) for disk in disks]
     if args.json:
         devices = [status.as_dict() for status in statuses]
         print_json({"schema": "mqfair.status/1", "devices": devices})

@@ -4,8 +4,8 @@ import pytest
 STAT = (
     "259:0 rbytes=4096 wbytes=0 rios=1 wios=0 mqfair.weight={} mqfair.share_ppm={}"
     " mqfair.bytes={} mqfair.ios={} mqfair.wait_us={}"
-    " mqfair.short_ms=5 mqfair.slowdown_percent=210 mqfair.p50_us={} mqfair.p99_us=2500"
-    " mqfair.cost_inside=4096"
+    " mqfair.part_ppm={} mqfair.short_ms=5 mqfair.slowdown_percent=210 mqfair.p50_us={}"
+    " mqfair.p99_us=2500 mqfair.cost_inside=4096"
 )
 
 
@@ -20,10 +20,12 @@ def host(machine):
         "prod",
         subtree="io",
         weight="default 900",
-        stat=STAT.format(900, 900000, 0, 0, 0, 0),
+        stat=STAT.format(900, 900000, 0, 0, 0, 0, 0),
     )
     machine.cgroup(
-        "prod/db", weight="default 500", stat=STAT.format(500, 450000, 3 << 29, 77, 1500, 640)
+        "prod/db",
+        weight="default 500",
+        stat=STAT.format(500, 450000, 3 << 29, 77, 1500, 610000, 640),
     )
     machine.cgroup("prod/idle", stat="8:0 rbytes=1\n259:0")
     machine.cgroup("set", weight="default 100\n259:0 7")
@@ -40,10 +42,10 @@ def test_text(host, run):
         "vda      254:0   mq-deadline       1          128",
         "",
         "nvme0n1  cost bytes  depth 128 auto  threshold_kb 64 auto",
-        "  CGROUP   WEIGHT   SHARE     DONE  REQUESTS  WAITED     P50     P99",
-        "  prod        900  90.0 %      0 B         0    0 us       -  2.5 ms",
-        "  prod/db     500  45.0 %  1.5 GiB        77  1.5 ms  640 us  2.5 ms",
-        "  set           7       -        -         -       -       -       -",
+        "  CGROUP   WEIGHT  ENTITLED  ACHIEVED     DONE  REQUESTS  WAITED     P50     P99",
+        "  prod        900    90.0 %     0.0 %      0 B         0    0 us       -  2.5 ms",
+        "  prod/db     500    45.0 %    61.0 %  1.5 GiB        77  1.5 ms  640 us  2.5 ms",
+        "  set           7         -         -        -         -       -       -       -",
     ]
 
 
@@ -57,6 +59,7 @@ def test_json(host, run):
             "cgroup": name,
             "weight": weight,
             "share_ppm": share,
+            "part_ppm": part,
             "bytes": done,
             "ios": ios,
             "wait_us": wait,
@@ -66,10 +69,10 @@ def test_json(host, run):
             "slowdown_percent": None if p50 is None else 210,
             "cost_inside": None if p50 is None else 4096,
         }
-        for name, weight, share, done, ios, wait, p50 in (
-            ("prod", 900, 900000, 0, 0, 0, 0),
-            ("prod/db", 500, 450000, 3 << 29, 77, 1500, 640),
-            ("set", 7, None, None, None, None, None),
+        for name, weight, share, part, done, ios, wait, p50 in (
+            ("prod", 900, 900000, 0, 0, 0, 0, 0),
+            ("prod/db", 500, 450000, 610000, 3 << 29, 77, 1500, 640),
+            ("set", 7, None, None, None, None, None, None),
         )
     ]
     available = device.pop("available")
