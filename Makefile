@@ -38,7 +38,7 @@ REMOVE_MODULES = /usr/bin/python3 kernel/install --root "$(DESTDIR)" --remove \
 	$(if $(filter command environment,$(firstword $(origin RELEASE))),--release $(RELEASE))
 
 .DEFAULT_GOAL := help
-.PHONY: help new demo bench instructions experiments test kernels test-kernels test-slow mutate module \
+.PHONY: help new demo bench instructions experiments test kernels test-kernels test-slow test-people mutate module \
 	module-arm64 shell check-style man bootstrap \
 	install install-command install-module install-ssd uninstall clean
 
@@ -83,6 +83,10 @@ test-slow: ## run the tests that take too long for every run (35 minutes)
 	lab/bootstrap test kernels
 	$(PYTHON) tests/run sim-slow vm-slow vm-kernels
 	$(PYTHON) tests/mutate.py --sample 15 --mechanical
+
+test-people: ## test what people use beside the command: a terminal, Prometheus, a browser
+	lab/bootstrap people
+	$(PYTHON) tests/run people
 
 mutate: ## break every line of the schedulers and of flash/, one at a time (hours)
 	lab/bootstrap test

@@ -6,7 +6,6 @@ import contextlib
 import difflib
 import errno
 import importlib
-import importlib.util
 import os
 import re
 import sys
@@ -18,6 +17,7 @@ from typing import NoReturn
 from mqfair import __version__, kmod
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
+from mqfair.packages import NEEDED, lacking
 
 EXIT_FAILURE = 1
 EXIT_USAGE = 2
@@ -26,23 +26,7 @@ EXIT_BROKEN_PIPE = 141
 
 # The verbs that change one device.
 ONE_DEVICE = ("enable", "disable")
-# The packages that bench imports beyond the standard library.
-PACKAGES = ("rich", "numpy")
-
 WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
-
-
-def _lacking(package: str) -> str:
-    """A message that names @package and the others that would be missed next. The system's Python
-    of a distribution refuses pip, so its packages come first."""
-    others = [one for one in PACKAGES if one != package and importlib.util.find_spec(one) is None]
-    names = [package, *others] if package in PACKAGES else [package]
-    system = " ".join(f"python3-{name}" for name in names)
-    several = "s" if others and package in PACKAGES else ""
-    return (
-        f"Python package{several} {', '.join(names)} missing: apt install {system} (Debian,"
-        f" Ubuntu), dnf install {system} (Fedora, RHEL), or pip in a virtual environment"
-    )
 
 
 @dataclass(frozen=True)
@@ -60,23 +44,31 @@ class SubCommand:
         parser.set_defaults(main=self.main)
 
     def main(self, args: argparse.Namespace) -> int:
-        status: int = self._load(self.main_module or self.module).main(args)
+        module = self._load(self.main_module or self.module)
+        try:
+            status: int = module.main(args)
+        except ModuleNotFoundError as error:
+            raise self._lacks(error) from error
         return status
 
     def _load(self, module: str) -> ModuleType:
         try:
             return importlib.import_module(module)
         except ModuleNotFoundError as error:
-            missing = error.name or "unknown"
-            if missing == module:
+            if error.name == module:
                 raise Failure(
-                    f"{self.name}: this installation lacks {missing}: reinstall mqfair"
+                    f"{self.name}: this installation lacks {module}: reinstall mqfair"
                 ) from error
-            raise Failure(f"{self.name}: {_lacking(missing.partition('.')[0])}") from error
+            raise self._lacks(error) from error
+
+    def _lacks(self, error: ModuleNotFoundError) -> Failure:
+        package = (error.name or "unknown").partition(".")[0]
+        return Failure(f"{self.name}: {lacking(package, NEEDED.get(self.name, ()))}")
 
 
 SUBCOMMANDS = (
     SubCommand("status", "mqfair.status", "show schedulers, tunables and shares"),
+    SubCommand("top", "mqfair.top", "show shares, rates and times of the cgroups, live"),
     SubCommand("check", "mqfair.check", "explain why a weight is or is not in force"),
     SubCommand("enable", "mqfair.enable", "switch a device to an mqfair scheduler"),
     SubCommand("disable", "mqfair.disable", "switch a device back"),

@@ -2,10 +2,14 @@
 """Plain-text tables, units and JSON, with the standard library alone."""
 
 import argparse
+import errno
 import json
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+
+from mqfair.errors import UsageError
 
 COLUMN_GAP = "  "
 BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
@@ -24,6 +28,25 @@ def add_dry_run_argument(parser: argparse.ArgumentParser) -> None:
 
 def print_json(value: object) -> None:
     print(json.dumps(value, indent=2))
+
+
+def require_writable(option: str, name: str | None) -> None:
+    """Raises UsageError before a long run if its results could not be written afterwards."""
+    if name in (None, "-"):
+        return
+    path = Path(str(name)).resolve()
+    try:
+        if not path.exists():
+            path.open("xb").close()
+            path.unlink()
+        elif path.is_dir() or not os.access(path, os.W_OK):
+            code = errno.EISDIR if path.is_dir() else errno.EACCES
+            raise OSError(code, os.strerror(code))
+    except OSError as error:
+        raise UsageError(
+            f"{option} {name}: {error.strerror}: name a file that can be written, in a folder that"
+            " exists"
+        ) from error
 
 
 def paint(text: str, colour: str) -> str:

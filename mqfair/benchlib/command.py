@@ -3,9 +3,7 @@
 
 import argparse
 import contextlib
-import errno
 import json
-import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,11 +19,12 @@ from mqfair.benchlib.variant import SCHEDULERS, WITHOUT_TUNABLES, parse_variants
 from mqfair.blockdev import NR_REQUESTS_MAX, NR_REQUESTS_MIN
 from mqfair.calibrate import SECONDS_DEFAULT, SECONDS_LEAST, SECONDS_MOST
 from mqfair.errors import Failure, UsageError
+from mqfair.output import require_writable
 
 
 def main(args: argparse.Namespace) -> int:
     for option in ("json", "timeline"):
-        _require_writable(f"--{option}", getattr(args, option))
+        require_writable(f"--{option}", getattr(args, option))
     asked = session.with_built_module(request(args))
     with _raw_folder(args.raw) as folder, show_progress(asked) as progress:
         interruption = None
@@ -152,25 +151,6 @@ def _raw_folder(kept: str | None) -> Iterator[Path]:
             with contextlib.suppress(OSError):
                 path.rmdir()
         raise
-
-
-def _require_writable(option: str, name: str | None) -> None:
-    """Raises UsageError before the first run if the results could not be written after the last."""
-    if name in (None, "-"):
-        return
-    path = Path(str(name)).resolve()
-    try:
-        if not path.exists():
-            path.open("xb").close()
-            path.unlink()
-        elif path.is_dir() or not os.access(path, os.W_OK):
-            code = errno.EISDIR if path.is_dir() else errno.EACCES
-            raise OSError(code, os.strerror(code))
-    except OSError as error:
-        raise UsageError(
-            f"{option} {name}: {error.strerror}: name a file that can be written, in a folder that"
-            " exists"
-        ) from error
 
 
 def _write_files(documents: Mapping[str | None, object]) -> None:

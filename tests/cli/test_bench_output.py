@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mqfair.benchlib import command, session
+from mqfair.output import require_writable
 
 JOB = "[a]\ncgroup=a\nrw=randread\n[b]\ncgroup=b\nrw=randread\n"
 
@@ -39,12 +40,12 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_runs(run, job, no_r
 
 
 def test_the_check_leaves_no_file_and_no_change(job, tmp_path):
-    command._require_writable("--json", str(tmp_path / "new.json"))
+    require_writable("--json", str(tmp_path / "new.json"))
     assert not (tmp_path / "new.json").exists()
     (tmp_path / "old.json").write_text("old")
-    command._require_writable("--json", str(tmp_path / "old.json"))
+    require_writable("--json", str(tmp_path / "old.json"))
     assert (tmp_path / "old.json").read_text() == "old"
-    command._require_writable("--json", "-")
+    require_writable("--json", "-")
 
 
 @pytest.mark.parametrize("folder", ["/proc/foo", "/dev/null/raw"])

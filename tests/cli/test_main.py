@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 import mqfair.__main__ as front
+from mqfair import packages
 from mqfair.errors import Failure, UsageError
 
 CHECKOUT = Path(front.__file__).parents[1]
-PLAIN_VERBS = ("status", "check", "enable", "disable", "weight")
+PLAIN_VERBS = ("status", "top", "check", "enable", "disable", "weight")
 
 
 def python(*argv, **kwargs):
@@ -34,7 +35,8 @@ def test_help_shows_an_example_and_json(verb, capsys):
 def test_table_names_each_verb_once():
     names = [command.name for command in front.SUBCOMMANDS]
     assert names == [
-        "status", "check", "enable", "disable", "weight", "follow", "latency", "bench", "lab",
+        "status", "top", "check", "enable", "disable", "weight", "follow", "latency", "bench",
+        "lab",
     ]  # fmt: skip
 
 
@@ -215,8 +217,10 @@ def test_bench_names_the_package_that_it_lacks():
 
 
 def test_one_missing_package_is_named_alone(monkeypatch):
-    monkeypatch.setattr(front.importlib.util, "find_spec", lambda name: name)
-    assert front._lacking("numpy").startswith("Python package numpy missing: apt install python3-n")
+    monkeypatch.setattr(packages.importlib.util, "find_spec", lambda name: name)
+    assert packages.lacking("numpy", packages.NEEDED["bench"]).startswith(
+        "Python package numpy missing: apt install python3-n"
+    )
 
 
 def test_bench_imports_no_other_package():
@@ -224,7 +228,7 @@ def test_bench_imports_no_other_package():
     script = "import sys, mqfair.benchlib.command; print(*sorted(sys.modules))"
     loaded = python("-c", script, cwd=CHECKOUT).stdout.split()
     outside = {name.partition(".")[0] for name in loaded} & set(packages_of_bench())
-    assert outside == set(front.PACKAGES)
+    assert outside == set(packages.NEEDED["bench"])
 
 
 def packages_of_bench():

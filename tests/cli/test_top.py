@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: GPL-2.0
+"""mqfair top: the picture, its keys, --once and --json, and its errors."""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from test_main import CHECKOUT, output_to
+
+from mqfair import view
+from mqfair.blockdev import find_disk
+from mqfair.fs import Fs
+from mqfair.sample import Sampler
+
+FIGURES = (
+    "259:0 rbytes=4096 mqfair.weight={weight} mqfair.share_ppm={share} mqfair.bytes={bytes}"
+    " mqfair.ios={ios} mqfair.wait_us={wait} mqfair.done={ios} mqfair.drive_us={drive}"
+    " mqfair.cost={bytes} mqfair.short_ms={short} mqfair.slowdown_percent=210 mqfair.p50_us=640"
+    " mqfair.p99_us=2500 mqfair.inside_x100=400 mqfair.waiting_x100={waiting}"
+)
+STATE = "isolation_paced {}\nisolation_limit 40\nisolation_loss_permille 60\ncapacity_mb_per_s 3200"
+LIST = {
+    "prod/db": {"weight": 900, "share": 600000, "part": 3},
+    "prod/web": {"weight": 100, "share": 300000, "part": 1},
+    "batch": {"weight": 100, "share": 100000, "part": 4},
+}
+
+
+ONCE = """\
+nvme0n1  mqfq  4.0 IOPS  4.0 MiB/s  3 in flight
+  D 128 auto  T 64 KiB auto  limit 40, paced, loss 6.0 %
+CGROUP                WGHT  DUE%  GOT%  IOPS  MiB/s     Q    IN  WAIT  SERV   P50   P99  SLOW S
+batch                  100  10.0  50.0   2.0    2.0   2.0   4.0  1.0m  300u  640u  2.5m   2.1
+prod                   800  90.0  50.0   2.0    2.0   4.0   8.0  1.0m  300u     -     -     - S
+  db                   900  60.0  37.5   1.5    1.5   2.0   4.0  1.0m  300u  640u  2.5m   2.1 S
+  web                  100  30.0  12.5   0.5    0.5   2.0   4.0  1.0m  300u  640u  2.5m   2.1
+"""
+
+
+def write(machine, step):
+    """Each step serves `part` requests of 1 MiB of each cgroup."""
+    for name, one in LIST.items():
+        done = step * one["part"]
+        figures = {
+            "bytes": done << 20, "ios": done, "wait": 1000 * done, "drive": 300 * done,
+            "short": 5 * step if name == "prod/db" else 0, "waiting": 200,
+        }  # fmt: skip
+        machine.put(f"/sys/fs/cgroup/{name}/io.stat", FIGURES.format(**one, **figures))
+    machine.put("/sys/block/nvme0n1/stat", f"{8 * step} 0 {step << 14} 5 0 0 0 0 3 9 9 0 0 0 0 0 0")
+
+
+@pytest.fixture
+def host(machine, monkeypatch):
+    """A machine whose clock and counters move when the program sleeps."""
+    machine.install_module()
+    machine.disk(active="mqfq")
+    machine.disk("vda", "254:0", active="mq-deadline")
+    machine.cgroup("prod", subtree="io", weight="default 800")
+    for name in LIST:
+        machine.cgroup(name)
+    machine.put("/sys/kernel/debug/block/nvme0n1/sched/state", STATE.format(1))
+    write(machine, 1)
+    steps = itertools.count(2)
+    machine.slept = []
+    now = [0.0]
+
+    def sleep(seconds):
+        machine.slept.append(seconds)
+        now[0] += seconds
+        write(machine, next(steps))
+
+    monkeypatch.setattr("time.sleep", sleep)
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    return machine
+
+
+def test_once_as_text(host, run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "160")
+    result = run("top", "--once", "--interval", "2")
+    assert (result.code, result.err) == (0, "")
+    assert host.slept == [2.0]
+    assert result.out == ONCE
+
+
+def test_once_as_json(host, run):
+    report = run("top", "--once", "--json", "--sort", "name").json
+    assert report["schema"] == "mqfair.top/1"
+    (disk,) = report["disks"]
+    groups = {one["cgroup"]: one for one in disk.pop("cgroups")}
+    assert list(groups) == ["batch", "prod", "prod/db", "prod/web"]
+    assert groups["prod/db"]["achieved_ppm"] == 375000
+    assert groups["prod/db"]["entitled_ppm"] == 600000
+    assert groups["prod/db"]["short_ms"] == 5
+    assert groups["prod"]["weight"] == 800
+    assert disk == {
+        "device": "nvme0n1",
+        "number": "259:0",
+        "scheduler": "mqfq",
+        "ours": True,
+        "iops": 4,
+        "bytes_per_s": 4 << 20,
+        "in_flight": 3,
+        "depth": "128 auto",
+        "threshold_kb": "64 auto",
+        "limit": 40,
+        "loss_permille": 60,
+        "capacity_mb_per_s": 3200,
+    }
+
+
+def test_json_lines_until_interrupted(host, run, monkeypatch):
+    import time
+
+    real = time.sleep
+    left = [3]
+
+    def sleep(seconds):
+        left[0] -= 1
+        if not left[0]:
+            raise KeyboardInterrupt
+        real(seconds)
+
+    monkeypatch.setattr("time.sleep", sleep)
+    result = run("top", "--json", "--interval", "1")
+    assert result.code == 130
+    lines = [json.loads(line) for line in result.out.splitlines()]
+    assert [line["disks"][0]["iops"] for line in lines] == [8, 8]
+
+
+@pytest.mark.parametrize(
+    ("argv", "names"),
+    [
+        (["--sort", "weight"], ["prod", "db", "web", "batch"]),
+        (["--sort", "name"], ["batch", "prod", "db", "web"]),
+        (["--filter", "web"], ["prod", "web"]),
+        (["--filter", "nosuch"], ["no"]),
+    ],
+)
+def test_order_and_filter(host, run, argv, names):
+    lines = run("top", "--once", *argv).out.splitlines()
+    rows = lines[3:] if names != ["no"] else lines[2:]
+    assert [line.split()[0] for line in rows] == names
+
+
+def test_80_columns_are_enough(host, run, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for columns in ("rates", "times"):
+        lines = run("top", "--once", "--view", columns).out.splitlines()
+        assert max(map(len, lines)) <= 80
+        assert "P99" in lines[2]
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "said"),
+    [
+        (["--interval", "0"], 2, "--interval 0: use a number of seconds in 0.1..3600"),
+        (["--interval", "soon"], 2, "--interval soon: use a number of seconds"),
+        (["--sort", "iopss"], 2, "did you mean iops?"),
+        (["sdz"], 2, "unknown device 'sdz'"),
+        (["vda"], 1, "vda has no mqfair scheduler but mq-deadline: mqfair enable vda"),
+        ([], 2, "the live picture needs a terminal: add --once or --json"),
+    ],
+)
+def test_errors_are_one_line(host, run, argv, code, said):
+    result = run("top", *argv)
+    assert (result.code, result.out, result.err.count("\n")) == (code, "", 1)
+    assert said in result.err
+
+
+@pytest.mark.parametrize(
+    ("installed", "said"), [(False, "run `make install`"), (True, "mqfair enable DEVICE")]
+)
+def test_no_device_of_ours(machine, run, installed, said):
+    machine.disk()
+    if installed:
+        machine.install_module(loaded=False)
+    result = run("top", "--once")
+    assert (result.code, result.err.count("\n")) == (1, 1)
+    assert result.err.startswith("mqfair: no device runs an mqfair scheduler: ")
+    assert said in result.err
+
+
+def test_without_debugfs_the_picture_says_so(host, run):
+    host.host("/sys/kernel/debug/block/nvme0n1/sched/state").unlink()
+    assert "limit unknown: debugfs is for root" in run("top", "--once").out
+
+
+def test_an_open_drive_has_no_limit(host, run):
+    host.put("/sys/kernel/debug/block/nvme0n1/sched/state", STATE.format(0))
+    assert "limit none" in run("top", "--once").out
+    assert run("top", "--once", "--json").json["disks"][0]["limit"] is None
+
+
+def test_a_drive_without_io(machine, run):
+    machine.install_module()
+    machine.disk(active="mqfq")
+    result = run("top", "--once")
+    assert result.code == 0
+    assert "no cgroup has done I/O yet" in result.out
+
+
+def test_a_full_disk_is_one_line(machine, tmp_path):
+    machine.install_module()
+    machine.disk(active="mqfq")
+    done = output_to("/dev/full", tmp_path, "top", "--once", "--interval", "0.1")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+
+
+def test_a_reader_that_ends_is_quiet(machine, tmp_path):
+    machine.install_module()
+    machine.disk(active="mqfq")
+    command = f"{sys.executable} -m mqfair top --json --interval 0.1 | head -1"
+    done = subprocess.run(
+        ["/bin/bash", "-c", f"{command}; exit ${{PIPESTATUS[0]}}"],
+        capture_output=True, cwd=CHECKOUT, timeout=60, check=False,
+        env={**os.environ, "MQFAIR_ROOT": str(tmp_path)},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+# --- the live picture, without a terminal
+
+
+@pytest.fixture
+def screen(host):
+    screen = pytest.importorskip("mqfair.screen")
+    fs = Fs()
+    built = screen.Screen(Sampler(fs, [find_disk(fs, "nvme0n1")]), 2.0, view.Picked(), "rates")
+
+    def step():
+        import time
+
+        time.sleep(2.0)
+        built.step()
+
+    built.after_step = step
+    step()
+    return built
+
+
+def text(screen, width=80, height=24):
+    lines = screen.frame(width, height)
+    assert len(lines) == height
+    plain = view.plain(lines)
+    assert max(map(len, plain)) <= width
+    return "\n".join(plain)
+
+
+def names(screen, **size):
+    rows = [line for line in text(screen, **size).splitlines()[:-1] if line][3:]
+    return [line.split()[0] for line in rows]
+
+
+def test_keys_sort_filter_and_hide(screen):
+    assert names(screen) == ["batch", "prod", "db", "web"]
+    screen.press("s")
+    assert "sort name" in text(screen)
+    screen.press("r")
+    assert names(screen) == ["prod", "web", "db", "batch"]
+    for key in ("/", "w", "x", "backspace", "e", "enter"):
+        screen.press(key)
+    assert names(screen) == ["prod", "web"]
+    for key in ("/", "escape"):
+        screen.press(key)
+    assert names(screen) == ["prod", "web"]
+    screen.press("q")
+    assert screen.ended
+
+
+def test_pause_keeps_the_picture_and_the_next_covers_all_the_time(screen):
+    screen.press(" ")
+    before = text(screen)
+    assert "PAUSED" in before
+    screen.after_step()
+    assert text(screen) == before
+    screen.press(" ")
+    screen.after_step()
+    assert "PAUSED" not in text(screen)
+    assert "4.0 IOPS" in text(screen)
+
+
+def test_the_view_and_the_help(screen):
+    assert "DUE%" in text(screen)
+    screen.press("v")
+    assert "DUE%" not in text(screen)
+    assert "SLOW" in text(screen)
+    assert "SLOW" in text(screen, width=200)
+    assert "DUE%" in text(screen, width=200)
+    screen.press("?")
+    assert "achieved share" in text(screen)
+    screen.press("x")
+    assert "achieved share" not in text(screen)
+
+
+def test_a_long_list_scrolls(screen):
+    assert "2 more below" in text(screen, height=6)
+    screen.press("end")
+    assert "web" in text(screen, height=6)
+    assert "more below" not in text(screen, height=6)
+    screen.press("home")
+    assert "nvme0n1" in text(screen, height=6)
+
+
+def test_the_interval_stays_in_its_range(screen):
+    for _ in range(20):
+        screen.press("-")
+    assert "0.1 s" in text(screen)
+    screen.press("+")
+    assert "0.2 s" in text(screen)
+
+
+def test_a_scheduler_that_goes_is_named(screen, host):
+    host.put("/sys/block/nvme0n1/queue/scheduler", "mqfq [none]")
+    screen.after_step()
+    assert "no mqfair scheduler: mqfair enable nvme0n1" in text(screen)
+
+
+def test_keys_of_a_terminal():
+    screen = pytest.importorskip("mqfair.screen")
+    keys = list(screen.keys_of("q\x1b[A\x1bOB\x1b[5~\t\r\x7fä"))
+    assert keys == ["q", "up", "down", "page up", "tab", "enter", "backspace", "ä"]
+
+
+# --- words
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(0, "0"), (7.25, "7.2"), (999.4, "999"), (9999, "9999"), (12_345, "12.3k"), (4.5e7, "45.0M")],
+)
+def test_counts_have_five_characters(number, said):
+    assert view.count(number) == said
+
+
+@pytest.mark.parametrize(
+    ("us", "said"),
+    [
+        (None, "-"),
+        (999, "999u"),
+        (1500, "1.5m"),
+        (99_960, "100m"),
+        (999_999, "1000m"),
+        (2e6, "2.0s"),
+    ],
+)
+def test_durations_have_five_characters(us, said):
+    assert view.duration(us) == said
+
+
+def test_names_of_any_kind_have_their_width():
+    assert view.fit("web", 5) == "web  "
+    assert view.fit("a-long-name", 5) == "a-lo…"
+    assert view.cells(view.fit("日本語の名前", 7)) == 7
+    assert view.printable("a\x1b[2Jb") == "a?[2Jb"
