@@ -37,6 +37,8 @@ static const char *const ftl_names[] = {
 };
 
 static const char *const order_names[] = { "random", "sequential" };
+static const char *const arrival_names[] = { "even", "random" };
+static const char *const series_names[] = { "whole" };
 static const char *const audit_names[] = { "all", "end" };
 
 static const char *const action_names[] = {
@@ -60,10 +62,15 @@ static const struct number run_numbers[] = {
 	NUMBER(description, seed, 0, NUMBER_MOST),
 	NUMBER(description, queues, 1, QUEUES_MAX),
 	NUMBER(description, tags, 0, 65536),
+	NUMBER(description, tag_maps, 1, QUEUES_MAX),
+	NUMBER(description, most_bytes, 0, BYTES_MOST),
 	NUMBER(description, wake_ns, 0, 1000 * 1000 * 1000),
+	NUMBER(description, submit_ns, 0, 1000 * 1000 * 1000),
+	NUMBER(description, complete_ns, 0, 1000 * 1000 * 1000),
 	NUMBER(description, warm_ms, 0, MS_MOST),
 	NUMBER(description, run_ms, 1, MS_MOST),
-	NUMBER(description, series, 1, MS_MOST),
+	NUMBER(description, time_scale, 1, 100000),
+	NUMBER(description, write_times, 1, 100),
 	{ NULL, 0, 0, 0 },
 };
 
@@ -79,6 +86,11 @@ static const struct number load_numbers[] = {
 	NUMBER(described_load, stop_ms, 1, MS_MOST),
 	NUMBER(described_load, first_mib, 0, 1 << 23),
 	NUMBER(described_load, mib, 1, 1 << 23),
+	NUMBER(described_load, first_kib, 0, 1ULL << 33),
+	NUMBER(described_load, kib, 1, 1ULL << 33),
+	NUMBER(described_load, pace_ns, 1, 1000ULL * 1000 * MS_MOST),
+	NUMBER(described_load, burst_ios, 1, NUMBER_MOST),
+	NUMBER(described_load, burst_us, 1, 1000ULL * MS_MOST),
 	{ NULL, 0, 0, 0 },
 };
 
@@ -251,10 +263,23 @@ static bool read_drive(struct description *d, struct words *w)
 	if (d->model)
 		return take_number(d, w, "SIZE_MIB", 1, 1 << 23,
 				   &d->drive_mib) &&
-		       take_name(d, w, "FILL", fill_names, FILLS, &d->fill);
+		       take_name(d, w, "FILL", fill_names, FILLS, &d->fill) &&
+		       (!has_word(w) ||
+			take_number(d, w, "PERCENT", 0, 100, &d->fill_percent));
 	for (p = flash_models; p->name; p++)
 		text_add(&out, "%s%s", p == flash_models ? "" : ", ", p->name);
 	return wrong_word(d, "drive", name, known);
+}
+
+static bool read_series(struct description *d, struct words *w)
+{
+	u32 whole;
+
+	if (!take_number(d, w, "series", 1, MS_MOST, &d->series))
+		return false;
+	d->series_whole = has_word(w);
+	return !d->series_whole ||
+	       take_name(d, w, "series", series_names, 1, &whole);
 }
 
 static bool read_ftl(struct description *d, struct words *w)
@@ -291,6 +316,19 @@ static bool take_flow(struct description *d, struct words *w, u32 *flow)
 		return wrong(d,
 			     "the flow is missing: name one of a line before");
 	return wrong(d, "no flow '%s': describe it on a line before", name);
+}
+
+static bool read_part(struct description *d, struct words *w)
+{
+	struct described_part *p = &d->part[d->nr_parts];
+
+	if (d->nr_parts == PARTS_MAX)
+		return wrong(d, "part: at most %u of them", PARTS_MAX);
+	p->line = d->line;
+	d->nr_parts++;
+	return take_flow(d, w, &p->flow) &&
+	       take_number(d, w, "PERCENT", 1, 100, &p->percent) &&
+	       take_number(d, w, "TIMES", 0, 1000, &p->times);
 }
 
 static bool name_valid(const char *name)
@@ -364,25 +402,69 @@ static bool take_bytes(struct description *d, struct words *w,
 		word, SECTOR, BYTES_MOST);
 }
 
+/* Reads N/W into @size, and cuts @word apart. */
+static bool size_parse(struct load_size *size, char *word)
+{
+	char *slash = strchr(word, '/');
+	u64 bytes, weight;
+
+	if (!slash)
+		return false;
+	*slash = '\0';
+	if (!text_number(word, SECTOR, BYTES_MOST, &bytes) || bytes % SECTOR ||
+	    !text_number(slash + 1, 1, 10000, &weight))
+		return false;
+	*size = (struct load_size){ (u32)bytes, (u32)weight };
+	return true;
+}
+
+/* Takes N/W,N/W,.. */
+static bool take_sizes(struct description *d, struct words *w,
+		       struct described_load *l)
+{
+	char *word = next_word(w), *comma;
+
+	l->nr_sizes = 0;
+	for (; word; word = comma ? comma + 1 : NULL) {
+		comma = strchr(word, ',');
+		if (comma)
+			*comma = '\0';
+		if (l->nr_sizes == LOAD_SIZES_MAX ||
+		    !size_parse(&l->size[l->nr_sizes++], word))
+			return wrong(
+				d,
+				"sizes '%s': use N/W,N/W.. with multiples of %u and weights up to 10000, at most %u",
+				word, SECTOR, LOAD_SIZES_MAX);
+	}
+	return true;
+}
+
+/* Takes one of two names; the second is true. */
+static bool take_either(struct description *d, struct words *w,
+			const char *what, const char *const *names, u32 *value)
+{
+	return take_name(d, w, what, names, 2, value);
+}
+
 static bool take_load_word(struct description *d, struct words *w,
 			   struct described_load *l)
 {
 	const char *word = next_word(w);
 	const struct number *n = find_number(load_numbers, word);
-	u32 order;
 
 	if (n)
 		return take_listed(d, w, n, l);
 	if (!strcmp(word, "bytes"))
 		return take_bytes(d, w, l);
-	if (!strcmp(word, "order")) {
-		if (!take_name(d, w, word, order_names, ARRAY_SIZE(order_names),
-			       &order))
-			return false;
-		l->in_order = order;
-		return true;
-	}
-	return unknown(d, "load: no word", word, "bytes, order", load_numbers);
+	if (!strcmp(word, "sizes"))
+		return take_sizes(d, w, l);
+	if (!strcmp(word, "order"))
+		return take_either(d, w, word, order_names, &l->in_order);
+	if (!strcmp(word, "arrivals"))
+		return take_either(d, w, word, arrival_names,
+				   &l->random_arrivals);
+	return unknown(d, "load: no word", word,
+		       "bytes, sizes, order, arrivals", load_numbers);
 }
 
 static bool read_load(struct description *d, struct words *w)
@@ -397,8 +479,9 @@ static bool read_load(struct description *d, struct words *w)
 	while (has_word(w))
 		if (!take_load_word(d, w, l))
 			return false;
-	if (!l->depth || !l->bytes)
-		return wrong(d, "load: give its depth and its bytes");
+	if (!l->depth || !l->bytes == !l->nr_sizes)
+		return wrong(d,
+			     "load: give its depth, and its bytes or its sizes");
 	if (!l->on_ms != !l->off_ms)
 		return wrong(d, "load: give both on_ms and off_ms, or neither");
 	d->nr_loads++;
@@ -439,9 +522,11 @@ static const struct statement {
 	{ "set", read_set },
 	{ "device", read_device },
 	{ "drive", read_drive },
+	{ "series", read_series },
 	{ "ftl", read_ftl },
 	{ "audit", read_audit },
 	{ "flow", read_flow },
+	{ "part", read_part },
 	{ "load", read_load },
 	{ "at", read_at },
 };
@@ -492,7 +577,37 @@ bool describe_line(struct description *d, char *line)
 
 void describe_begin(struct description *d)
 {
-	*d = (struct description){ .seed = 1, .queues = 1, .run_ms = 1000 };
+	*d = (struct description){ .seed = 1,
+				   .queues = 1,
+				   .run_ms = 1000,
+				   .time_scale = 1,
+				   .write_times = 1,
+				   .fill_percent = NO_PERCENT };
+}
+
+/* Checks the range of a load, and sets first_kib and kib of it. */
+static bool check_range(struct description *d, struct described_load *l)
+{
+	u64 drive_kib = d->drive_mib << 10, most = max(l->bytes, l->bytes_max);
+	u32 i;
+
+	if (l->mib || l->first_mib) {
+		l->first_kib = l->first_mib << 10;
+		l->kib = l->mib << 10;
+	}
+	if (!l->kib && l->first_kib < drive_kib)
+		l->kib = drive_kib - l->first_kib;
+	if (l->first_kib + l->kib > drive_kib || !l->kib)
+		return wrong_at(
+			d, l->line,
+			"load: the range ends at %llu MiB, the drive at %llu MiB",
+			(l->first_kib + l->kib + 1023) >> 10, d->drive_mib);
+	for (i = 0; i < l->nr_sizes; i++)
+		most = max(most, (u64)l->size[i].bytes);
+	if (most > l->kib << 10)
+		return wrong_at(d, l->line,
+				"load: a request is larger than the range");
+	return true;
 }
 
 static bool check_load(struct description *d, struct described_load *l)
@@ -507,21 +622,30 @@ static bool check_load(struct description *d, struct described_load *l)
 				"load: stop_ms %llu is not after start_ms %llu",
 				l->stop_ms, l->start_ms);
 	if (!d->model) {
-		if (!l->mib && !l->first_mib)
+		if (!l->mib && !l->first_mib && !l->kib && !l->first_kib)
 			return true;
 		return wrong_at(d, l->line,
 				"load: first_mib and mib are for a drive");
 	}
-	if (!l->mib && l->first_mib < d->drive_mib)
-		l->mib = d->drive_mib - l->first_mib;
-	if (l->first_mib + l->mib > d->drive_mib || !l->mib)
-		return wrong_at(
-			d, l->line,
-			"load: the range ends at %llu MiB, the drive at %llu MiB",
-			l->first_mib + l->mib, d->drive_mib);
-	if (max(l->bytes, l->bytes_max) > l->mib << 20)
-		return wrong_at(d, l->line,
-				"load: a request is larger than the range");
+	return check_range(d, l);
+}
+
+static bool check_part(struct description *d, u32 i)
+{
+	u64 percent = 0;
+	u32 j;
+
+	for (j = 0; j <= i; j++)
+		percent += d->part[j].percent;
+	if (!d->model)
+		return wrong_at(d, d->part[i].line, "part: it is for a drive");
+	if (d->fill_percent != NO_PERCENT)
+		return wrong_at(d, d->part[i].line,
+				"part: leave out the PERCENT of the drive");
+	if (percent > 100)
+		return wrong_at(d, d->part[i].line,
+				"part: %llu %% in all: use at most 100",
+				percent);
 	return true;
 }
 
@@ -551,6 +675,24 @@ bool describe_end(struct description *d)
 			"write one of device SLOTS BASE_NS NS_PER_KIB and drive MODEL SIZE_MIB FILL");
 	if (d->ftl != FLASH_FTL_DEVICE && !d->model)
 		return wrong_whole(d, "ftl: it is for a drive");
+	if ((d->time_scale > 1 || d->write_times > 1) && !d->model)
+		return wrong_whole(
+			d, "time_scale and write_times: they are for a drive");
+	if (d->series_whole && d->warm_ms % d->series)
+		return wrong_whole(
+			d,
+			"series %llu whole: warm_ms %llu is not a multiple of it",
+			d->series, d->warm_ms);
+	if (d->tag_maps > d->queues)
+		return wrong_whole(d,
+				   "tag_maps %llu: use at most %llu, the queues",
+				   d->tag_maps, d->queues);
+	if (d->most_bytes % SECTOR)
+		return wrong_whole(d, "most_bytes %llu: use a multiple of %u",
+				   d->most_bytes, SECTOR);
+	for (i = 0; i < d->nr_parts; i++)
+		if (!check_part(d, i))
+			return false;
 	if (!d->nr_loads)
 		return wrong_whole(d,
 				   "no load: write load FLOW depth N bytes N");

@@ -11,13 +11,19 @@
  *	seed N			of all chance; default 1
  *	queues N		queues, each with a CPU; default 1
  *	tags N			most requests of a queue in the driver; 0: any
+ *	tag_maps N		maps of that many tags; neighbours share one
+ *	most_bytes N		larger requests are split; 0: none is
  *	wake_ns N		a wake-up takes 0 to N ns; default 0
+ *	submit_ns N, complete_ns N	CPU time of each request; default 0
  *	device SLOTS BASE_NS NS_PER_KIB		fixed service times
- *	drive MODEL SIZE_MIB FILL		a drive of flash/, instead
+ *	drive MODEL SIZE_MIB FILL [PERCENT]	a drive of flash/, instead
+ *	part FLOW PERCENT TIMES	the next part of the drive belongs to FLOW
+ *	time_scale N		factor of all times of the drive; default 1
+ *	write_times N		further factor of its programs and erases
  *	ftl device|host		which side keeps the map of the drive
  *	warm_ms N		nothing is measured before; default 0
  *	run_ms N		the measured time after it; default 1000
- *	series N		figures of each interval of N ms too
+ *	series N [whole]	figures of each interval of N ms too
  *	audit all|end		how often the host compares accounts
  *	flow NAME weight W [parent NAME]
  *	load FLOW depth N bytes N[-M] [WORD VALUE ...]
@@ -27,7 +33,13 @@
  *	at MS set TUNABLE VALUE
  *
  * FILL is empty, sequential (written once in order), random (written once,
- * shuffled) or steady (the same, then overwritten at random 1.5 times).
+ * shuffled) or steady (the same, then overwritten at random 1.5 times).  With
+ * PERCENT only the beginning of the drive is filled, and steady overwrites it
+ * twice, as the virtual SSD does.  With parts each part is filled for its flow,
+ * in order or shuffled as FILL says, and overwritten TIMES times on average.
+ *
+ * The intervals of `series N whole` begin at the start and not after warm_ms,
+ * which is a multiple of N then.
  *
  * All times in ms count from the start, the warm-up included.  The scheduler
  * comes before the lines that set its tunables, and a flow before the lines
@@ -37,10 +49,15 @@
  *	write N			writes in a thousand; 0
  *	queue Q, queues N	the first queue, 0, and their number, 1
  *	think_us N		from an end to the next request; 0
+ *	sizes N/W[,N/W]...	instead of bytes: N bytes with weight W each
+ *	pace_ns N		a request is due every N ns; 0: none waits
+ *	arrivals even|random	of a pace
+ *	burst_ios N, burst_us N	see load.h; think_us is the pause after each
  *	on_ms N, off_ms N	it pauses for off_ms after every on_ms
  *	start_ms N, stop_ms N	0, and never
  *	order random|sequential	of places
  *	first_mib N, mib N	the range of the drive; all of it
+ *	first_kib N, kib N	the same in KiB
  *
  * Example.  Two tenants of weights 3 and 1 on a device that serves 24 390 reads
  * of 4 KiB a second:
@@ -58,6 +75,7 @@
 #ifndef MQFAIR_SIM_DESCRIBE_H
 #define MQFAIR_SIM_DESCRIBE_H
 
+#include "load.h"
 #include "tuning.h"
 #include "flash/flash.h"
 
@@ -68,8 +86,11 @@ enum {
 	LOADS_MAX	= 2048,
 	ACTIONS_MAX	= 1024,
 	SETTINGS_MAX	= 32,
+	PARTS_MAX	= 64,
 	NO_PARENT	= 0xffffffff,
 };
+
+#define NO_PERCENT	(~0ULL)
 
 enum fill {
 	FILL_EMPTY,
@@ -90,8 +111,18 @@ struct described_load {
 	u32 flow;			/* index in description.flow */
 	u64 depth, bytes, bytes_max, write, queue, queues;
 	u64 think_us, on_ms, off_ms, start_ms, stop_ms;
-	u64 first_mib, mib;
-	bool in_order;
+	u64 first_mib, mib, first_kib, kib;
+	u64 pace_ns, burst_ios, burst_us;
+	struct load_size size[LOAD_SIZES_MAX];
+	u32 nr_sizes;
+	u32 in_order, random_arrivals;
+};
+
+/* A part of the drive that is filled for a flow. */
+struct described_part {
+	u32 line;
+	u32 flow;			/* index in description.flow */
+	u64 percent, times;
 };
 
 enum action_kind {
@@ -113,11 +144,17 @@ struct described_action {
 
 struct description {
 	const struct sched_ops *ops;
-	u64 seed, queues, tags, wake_ns, warm_ms, run_ms, series;
+	u64 seed, queues, tags, tag_maps, most_bytes, wake_ns;
+	u64 submit_ns, complete_ns, warm_ms, run_ms, series;
+	bool series_whole;
 	u64 slots, base_ns, ns_per_kib;	/* slots 0: a drive */
 	const struct flash_params *model;
 	u64 drive_mib;
+	u64 time_scale, write_times;
 	u32 fill;			/* enum fill */
+	u64 fill_percent;		/* NO_PERCENT: as FILL says */
+	struct described_part part[PARTS_MAX];
+	u32 nr_parts;
 	u32 ftl;			/* enum flash_ftl */
 	u32 audit_end;			/* the audit at quiet moments is off */
 	struct setting setting[SETTINGS_MAX];

@@ -159,7 +159,7 @@ static void io_dispatched(struct host_queue *hq, struct host_io *hio)
 	struct host *h = hq->host;
 
 	hq->waiting--;
-	hq->in_driver++;
+	hq->tags->in_use++;
 	h->queued--;
 	hio->flow->queued--;
 	hio->flow->stats.wait_ns += host_now(h) - hio->io.insert_ns;
@@ -174,6 +174,54 @@ static void io_dispatched(struct host_queue *hq, struct host_io *hio)
 		h->watch.dispatched(h->watch.arg, hio);
 	io_to_device(hio);
 }
+
+/* ------------------------------------------------------------- driver tags */
+
+/* The queue is woken when a tag of its map is free. */
+static void tags_await(struct host_queue *hq)
+{
+	struct host_tags *t = hq->tags;
+
+	if (hq->awaits_tag)
+		return;
+	hq->awaits_tag = true;
+	hq->next_waiter = NULL;
+	*t->tail = hq;
+	t->tail = &hq->next_waiter;
+}
+
+/* Wakes the first queue that waits for a tag of @t. */
+static void tags_wake(struct host *h, struct host_tags *t)
+{
+	struct host_queue *hq = t->head;
+
+	if (!hq)
+		return;
+	t->head = hq->next_waiter;
+	if (!t->head)
+		t->tail = &t->head;
+	hq->awaits_tag = false;
+	queue_wake(hq, h->params.wake_ns);
+}
+
+/* A queue has run: it waits for a tag, or leaves the free tags to the others. */
+static void tags_settle(struct host_queue *hq)
+{
+	if (!host_queue_is_full(hq))
+		tags_wake(hq->host, hq->tags);
+	else if (!hq->blocked)
+		tags_await(hq);
+}
+
+/* The io of @hq returns its tag. */
+static void tags_return(struct host_queue *hq)
+{
+	if (host_queue_is_full(hq))
+		tags_wake(hq->host, hq->tags);
+	hq->tags->in_use--;
+}
+
+/* ---------------------------------------------------------------- dispatch */
 
 /* Asks the scheduler for an io; returns false if it has none. */
 static bool queue_dispatch(struct host_queue *hq, struct io **io,
@@ -197,6 +245,7 @@ static void queue_run(struct host_queue *hq)
 	if (hq->blocked || host_queue_is_full(hq)) {
 		queue_block(hq, &wake);
 		host_act(h, &wake);
+		tags_settle(hq);
 		return;
 	}
 	queue_lock(hq);
@@ -213,6 +262,7 @@ static void queue_run(struct host_queue *hq)
 		h->sched.ops->block(&hq->q, &wake);
 	queue_unlock(hq);
 	host_act(h, &wake);
+	tags_settle(hq);
 }
 
 static void io_insert(struct host_io *hio, struct host_queue *hq)
@@ -260,11 +310,27 @@ static void io_refused(struct event *ev)
 			  host_now(h), hio->flow->id);
 	host_act(h, &wake);
 	if (rng_chance(&h->rng, 500)) {
-		hq->in_driver--;
+		hq->tags->in_use--;
 		io_insert(hio, hq);
 	} else {
 		io_start(hio);
 	}
+}
+
+/* Counts a completion.  Of a request in parts the last one counts. */
+static void io_count(struct host_io *hio)
+{
+	struct flow_stats *stats = &hio->flow->stats;
+	u64 submit_ns = hio->submit_ns;
+
+	stats->bytes += hio->io.bytes;
+	if (hio->whole) {
+		if (--hio->whole->left)
+			return;
+		submit_ns = hio->whole->submit_ns;
+	}
+	stats->ios++;
+	histogram_add(&stats->latency, host_now(host_of(hio)) - submit_ns);
 }
 
 static void io_completed(struct device_cmd *cmd)
@@ -272,19 +338,15 @@ static void io_completed(struct device_cmd *cmd)
 	struct host_io *hio = container_of(cmd, struct host_io, cmd);
 	struct host_queue *hq = queue_of(hio->io.queue);
 	struct host *h = host_of(hio);
-	struct flow_stats *stats = &hio->flow->stats;
 	struct wake wake;
 
-	stats->ios++;
-	stats->bytes += hio->io.bytes;
-	histogram_add(&stats->latency, host_now(h) - hio->submit_ns);
+	io_count(hio);
+	cpu_spend(&hq->cpu, h->params.complete_ns);
 	h->outstanding--;
 	hio->flow->outstanding--;
 	if (hio->io.flags & IO_SLOT)
 		h->slots--;
-	if (host_queue_is_full(hq))
-		queue_wake(hq, h->params.wake_ns);
-	hq->in_driver--;
+	tags_return(hq);
 
 	wake_init(&wake);
 	h->sched.ops->complete(&hio->io, host_now(h), &wake);
@@ -319,6 +381,7 @@ void host_submit(struct host_io *hio, u32 queue, enum io_op op, u32 bytes,
 		.op = (u8)op,
 		.flags = flags,
 	};
+	cpu_spend(&hq->cpu, h->params.submit_ns);
 	event_init(&hio->event, io_refused);
 	hio->counted = false;
 	hio->charged = false;
@@ -327,6 +390,11 @@ void host_submit(struct host_io *hio, u32 queue, enum io_op op, u32 bytes,
 	h->outstanding++;
 	hio->flow->outstanding++;
 	io_insert(hio, hq);
+}
+
+struct cpu *host_cpu(struct host *h, u32 queue)
+{
+	return &h->queues[queue].cpu;
 }
 
 void host_merge(struct host_io *hio, u32 bytes)
@@ -603,6 +671,12 @@ static void host_place(struct host *h)
 	}
 }
 
+/* Returns the map of queue @i.  Neighbours share a map, as CPUs share queues. */
+static struct host_tags *queue_tags(struct host *h, u32 i)
+{
+	return &h->tags[(u64)i * h->params.tag_maps / h->params.nr_queues];
+}
+
 static bool host_alloc(struct host *h)
 {
 	u32 nr = h->params.nr_queues;
@@ -610,11 +684,13 @@ static bool host_alloc(struct host *h)
 	h->queues = port_zalloc(nr * sizeof(*h->queues));
 	h->places = port_zalloc(nr * sizeof(*h->places));
 	h->sched.queue = port_zalloc(nr * sizeof(*h->sched.queue));
-	return h->queues && h->places && h->sched.queue;
+	h->tags = port_zalloc(h->params.tag_maps * sizeof(*h->tags));
+	return h->queues && h->places && h->sched.queue && h->tags;
 }
 
 static void host_free(struct host *h)
 {
+	port_free(h->tags);
 	port_free(h->sched.queue);
 	port_free(h->places);
 	port_free(h->queues);
@@ -625,10 +701,14 @@ static void host_init_queues(struct host *h)
 {
 	u32 i;
 
+	for (i = 0; i < h->params.tag_maps; i++)
+		h->tags[i].tail = &h->tags[i].head;
 	for (i = 0; i < h->params.nr_queues; i++) {
 		struct host_queue *hq = &h->queues[i];
 
 		hq->host = h;
+		hq->tags = queue_tags(h, i);
+		cpu_init(&hq->cpu, &h->timeline);
 		event_init(&hq->wake_work, queue_woken);
 		event_init(&hq->unblock, queue_unblocked);
 		queue_init(&hq->q, &h->sched, i);
@@ -643,6 +723,8 @@ struct host *host_create(const struct host_params *params)
 	if (!h)
 		return NULL;
 	h->params = *params;
+	if (!h->params.tag_maps)
+		h->params.tag_maps = params->nr_queues;
 	h->sched.nr_queues = params->nr_queues;
 	if (!host_alloc(h))
 		goto free;

@@ -16,13 +16,15 @@
  *   host	flows, queues, requests; it calls the hooks of sched/core/sched.h
  *   device	serves dispatched requests and reports each end (device.h)
  *   audit	compares the scheduler's bookkeeping with the host's (audit.h)
+ *   cpu		the time that submissions and completions take (cpu.h)
  *   rng, stats	chance from a seed; latencies and sums of each flow
  *   port.h	the primitives that sched/ uses, for one thread
  *
  * One thread runs everything.  An event of the timeline fires: a load submits,
  * a command of the device ends, a wake-up or a tick is due.  Its code calls
  * hooks of the scheduler, and the host acts on the struct wake that they leave,
- * by new events.  Hooks take no simulated time.  The same parameters and the
+ * by new events.  Hooks take no simulated time by themselves: a submission and a
+ * completion may cost CPU time as a whole (cpu.h).  The same parameters and the
  * same seed give the same run on every machine.
  *
  * A test, with a device that serves a read of 4 KiB in 82 us:
@@ -70,6 +72,7 @@
 #define MQFAIR_SIM_HOST_H
 
 #include "audit.h"
+#include "cpu.h"
 #include "device.h"
 #include "timeline.h"
 #include "rng.h"
@@ -99,12 +102,22 @@ struct host_flow {
 };
 
 /*
- * A request.  It belongs to the load, which sets flow, done and page.  From
- * host_submit() until done() the host uses it.
+ * A request of a load that is submitted in `left` parts.  The statistics count
+ * it once, when the last part is done.
+ */
+struct host_whole {
+	u32 left;		/* parts that are not done */
+	u64 submit_ns;		/* of the first part */
+};
+
+/*
+ * A request.  It belongs to the load, which sets flow, done, page and whole.
+ * From host_submit() until done() the host uses it.
  */
 struct host_io {
 	struct io io;
 	struct host_flow *flow;
+	struct host_whole *whole;	/* that it is a part of, or NULL */
 	void (*done)(struct host_io *hio);
 	struct event event;	/* the load may use it while idle */
 	struct device_cmd cmd;
@@ -119,15 +132,27 @@ struct host_io {
 	u64 submit_ns;
 };
 
+/*
+ * A map of driver tags, for one queue or for several.  A queue that finds all
+ * tags in use waits in order of arrival.
+ */
+struct host_tags {
+	u32 in_use;
+	struct host_queue *head, **tail;
+};
+
 struct host_queue {
 	struct queue q;
 	struct host *host;
+	struct cpu cpu;
+	struct host_tags *tags;
+	struct host_queue *next_waiter;	/* in host_tags */
 	struct event wake_work;	/* a wake-up is under way */
 	struct event unblock;
 	u32 waiting;		/* ios in the scheduler */
-	u32 in_driver;		/* ios in the driver or the device */
 	bool locked;
 	bool blocked;		/* by host_block() */
+	bool awaits_tag;	/* it is in host_tags */
 };
 
 /*
@@ -145,8 +170,10 @@ struct host_params {
 	const struct sched_ops *ops;
 	struct sched_params sched;
 	struct device_params device;
-	u32 tags;			/* most ios of a queue in the driver; 0: any */
+	u32 tags;			/* of each map; 0: any number */
+	u32 tag_maps;			/* 0: one for each queue; see queue_tags() */
 	u64 wake_ns;			/* a wake-up takes 0 to this, at random */
+	u64 submit_ns, complete_ns;	/* CPU time of each io: cpu.h */
 	u64 dispatch_delay_ns;		/* see above */
 	bool no_tick;			/* never call tick, to test liveness */
 	u32 refuse_permille;		/* ios that the driver sends back .. */
@@ -172,6 +199,7 @@ struct host {
 	struct rng rng;
 	struct host_watch watch;
 	struct host_queue *queues;
+	struct host_tags *tags;
 	struct host_flow *flows;	/* the latest is first */
 	struct topo_place *places;
 	struct event tick;
@@ -210,6 +238,9 @@ void host_flow_weigh(struct host_flow *hf, u32 weight);
 void host_submit(struct host_io *hio, u32 queue, enum io_op op, u32 bytes,
 		 u8 flags);
 
+/* Returns the CPU of @queue, on which a load submits in its turn. */
+struct cpu *host_cpu(struct host *h, u32 queue);
+
 /* Merges a bio of @bytes into @hio, which is queued. */
 void host_merge(struct host_io *hio, u32 bytes);
 
@@ -237,12 +268,12 @@ static inline bool host_failed(const struct host *h)
 	return h->failure[0] != '\0';
 }
 
-/* A completion that makes room wakes the queue. */
+/* A completion that makes room wakes the first queue that waits for a tag. */
 static inline bool host_queue_is_full(const struct host_queue *hq)
 {
 	u32 tags = hq->host->params.tags;
 
-	return tags && hq->in_driver >= tags;
+	return tags && hq->tags->in_use >= tags;
 }
 
 static inline u64 host_now(const struct host *h)

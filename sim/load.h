@@ -10,9 +10,24 @@
  *     on average, at a random queue.  At most `depth` of them are outstanding;
  *     a request that would exceed this is not made.
  *
+ * A closed loop may have one of two further rules:
+ *
+ *   - A *pace* (pace_ns != 0): request n is due n * pace_ns after the start, or
+ *     at random times that are pace_ns apart on average.  A request that is due
+ *     while all others are outstanding is submitted when one of them is done.
+ *   - *Bursts* (burst_ios or burst_ns != 0): after burst_ios requests, or when
+ *     burst_ns have passed since the last pause, the load submits no more until
+ *     all its requests are done.  It pauses for think_ns then.
+ *
  * On a drive of flash/ each request goes to a place in the range of pages from
- * first_page on.  Places are as large as the request, and taken at random or in
- * order.  On a device of fixed service time places do not matter.
+ * first_page on.  Places are taken at random or in order; reads and writes have
+ * each an order for themselves.  A random place is a multiple of the request's
+ * size, or of the least size if there are `sizes`.  On a device of fixed service
+ * time places do not matter.
+ *
+ * A request of more than most_bytes is submitted in parts of at most this size,
+ * as the block layer splits it.  It counts as one request in the statistics, and
+ * is done when its last part is.
  *
  * If off_ns is not 0 the load pauses for off_ns after every on_ns.
  *
@@ -28,12 +43,24 @@
 
 #include "host.h"
 
+enum {
+	LOAD_SIZES_MAX	= 32,
+};
+
+/* A size of requests, and how often it is chosen relative to the other sizes. */
+struct load_size {
+	u32 bytes, weight;
+};
+
 struct load_params {
 	struct host_flow *flow;
 	u32 first_queue;
 	u32 nr_queues;			/* 0: one */
 	u32 depth;
 	u32 bytes, bytes_max;		/* bytes_max != 0: random sizes between */
+	const struct load_size *sizes;	/* instead of bytes; load_create() reads .. */
+	u32 nr_sizes;			/* .. them, and load_destroy() ends the use */
+	u32 most_bytes;			/* larger requests are split; 0: none */
 	u32 write_permille;
 	u32 first_page, pages;		/* of the drive; pages 0: all of it */
 	bool in_order;			/* places in order, not at random */
@@ -43,6 +70,9 @@ struct load_params {
 	u64 arrival_ns;			/* 0: closed loop */
 	u64 think_ns;
 	bool think_random;		/* exponential with mean think_ns */
+	u64 pace_ns;			/* 0: as fast as requests are done */
+	bool pace_random;		/* exponential with mean pace_ns */
+	u64 burst_ios, burst_ns;	/* 0 and 0: no bursts */
 	u64 start_ns, stop_ns;		/* stop_ns 0: never */
 	u64 on_ns, off_ns;		/* counted from start_ns */
 };

@@ -25,13 +25,69 @@ enum {
 	FILL_BUDGET	= 1 << 20,
 	/* Random overwrites of 1.5 times the capacity: see flash.h. */
 	STEADY_PERCENT	= 150,
+	/* The same of the virtual SSD, which fills a part of itself. */
+	SSD_STEADY_PERCENT = 200,
+	FILL_TURNS	= 1000,	/* in which parts are overwritten */
 };
 
 /* --------------------------------------------------------------------- drive */
 
+/* Returns the times of the model, stretched as described. */
+static struct flash_params params_scaled(const struct description *d)
+{
+	struct flash_params p = *d->model;
+	u64 scale = d->time_scale, write = scale * d->write_times;
+
+	p.command_ns *= scale;
+	p.read_fixed_ns *= scale;
+	p.write_fixed_ns *= scale;
+	p.link_ns *= scale;
+	p.channel_ns *= scale;
+	p.read_ns *= scale;
+	p.program_ns *= write;
+	p.erase_ns *= write;
+	return p;
+}
+
+static void fill_go_on(struct run *r, struct flash_fill *fill)
+{
+	while (flash_fill(r->flash, fill, FILL_BUDGET))
+		;
+}
+
+/*
+ * Fills each part once, then overwrites all parts in turns, so that pages of
+ * different parts lie side by side.
+ */
+static void fill_parts(struct run *r)
+{
+	const struct description *d = &r->described;
+	struct flash_fill fill[PARTS_MAX] = { 0 };
+	u64 pages = flash_pages(r->flash), percent = 0;
+	u32 turn, i;
+
+	for (i = 0; i < d->nr_parts; i++) {
+		fill[i].first = (u32)(pages * percent / 100);
+		percent += d->part[i].percent;
+		fill[i].pages = (u32)(pages * percent / 100) - fill[i].first;
+		/* Flow 0 of the host is the root. */
+		fill[i].owner = d->part[i].flow + 1;
+		fill[i].seed = d->seed + i;
+		fill[i].shuffled = d->fill != FILL_SEQUENTIAL;
+	}
+	for (turn = 0; turn <= FILL_TURNS; turn++)
+		for (i = 0; i < d->nr_parts; i++) {
+			fill[i].overwrites = (u64)fill[i].pages *
+					     d->part[i].times * turn /
+					     FILL_TURNS;
+			fill_go_on(r, &fill[i]);
+		}
+}
+
 static void drive_fill(struct run *r)
 {
 	const struct description *d = &r->described;
+	u64 times = STEADY_PERCENT;
 	struct flash_fill fill = {
 		.pages = flash_pages(r->flash),
 		.owner = FLASH_NO_OWNER,
@@ -41,18 +97,26 @@ static void drive_fill(struct run *r)
 
 	if (d->fill == FILL_EMPTY)
 		return;
+	if (d->fill_percent != NO_PERCENT) {
+		fill.pages = (u32)(fill.pages * d->fill_percent / 100);
+		times = SSD_STEADY_PERCENT;
+	}
 	if (d->fill == FILL_STEADY)
-		fill.overwrites = (u64)fill.pages * STEADY_PERCENT / 100;
-	while (flash_fill(r->flash, &fill, FILL_BUDGET))
-		;
+		fill.overwrites = (u64)fill.pages * times / 100;
+	if (d->nr_parts)
+		fill_parts(r);
+	else if (fill.pages)
+		fill_go_on(r, &fill);
 }
 
 /* Returns the exit status. */
 static int drive_open(struct run *r)
 {
 	const struct description *d = &r->described;
+	const struct flash_params params = d->model ? params_scaled(d) :
+						      flash_models[0];
 	const struct flash_config c = {
-		.params = d->model,
+		.params = &params,
 		.bytes = d->drive_mib << 20,
 		.owners = d->nr_flows + 1,
 		.ftl = (enum flash_ftl)d->ftl,
@@ -79,7 +143,7 @@ static int drive_open(struct run *r)
 /* Sets all times of the drive to @percent of those of its model. */
 static void drive_retime(struct run *r, u64 percent)
 {
-	struct flash_params p = *r->described.model;
+	struct flash_params p = params_scaled(&r->described);
 
 	p.command_ns = max(1ULL, p.command_ns * percent / 100);
 	p.read_fixed_ns = p.read_fixed_ns * percent / 100;
@@ -140,7 +204,8 @@ static void tune(struct run *r)
 	const struct description *d = &r->described;
 	u32 i;
 
-	tuning_init(&r->tuning, d->ops, (u32)(d->tags * d->queues));
+	tuning_init(&r->tuning, d->ops,
+		    (u32)(d->tags * (d->tag_maps ? d->tag_maps : d->queues)));
 	for (i = 0; i < d->nr_settings; i++)
 		tuning_set(&r->tuning, &d->setting[i]);
 }
@@ -168,11 +233,11 @@ static bool flows_open(struct run *r)
 	return true;
 }
 
-static u32 pages_of(const struct run *r, u64 mib)
+static u32 pages_of(const struct run *r, u64 kib)
 {
 	if (!r->flash)
 		return 0;
-	return (u32)((mib << 20) / flash_params_of(r->flash)->page_bytes);
+	return (u32)((kib << 10) / flash_params_of(r->flash)->page_bytes);
 }
 
 static bool loads_open(struct run *r)
@@ -189,11 +254,18 @@ static bool loads_open(struct run *r)
 			.depth = (u32)l->depth,
 			.bytes = (u32)l->bytes,
 			.bytes_max = (u32)l->bytes_max,
+			.sizes = l->size,
+			.nr_sizes = l->nr_sizes,
+			.most_bytes = (u32)d->most_bytes,
 			.write_permille = (u32)l->write,
-			.first_page = pages_of(r, l->first_mib),
-			.pages = pages_of(r, l->mib),
+			.first_page = pages_of(r, l->first_kib),
+			.pages = pages_of(r, l->kib),
 			.in_order = l->in_order,
 			.think_ns = l->think_us * US,
+			.pace_ns = l->pace_ns,
+			.pace_random = l->random_arrivals,
+			.burst_ios = l->burst_ios,
+			.burst_ns = l->burst_us * US,
 			.start_ns = l->start_ms * MS,
 			.stop_ns = l->stop_ms * MS,
 			.on_ns = l->on_ms * MS,
@@ -205,6 +277,13 @@ static bool loads_open(struct run *r)
 			return false;
 	}
 	return true;
+}
+
+static u32 intervals(const struct description *d)
+{
+	u64 ms = d->run_ms + (d->series_whole ? d->warm_ms : 0);
+
+	return d->series ? (u32)((ms + d->series - 1) / d->series) : 1;
 }
 
 static bool run_open(struct run *r)
@@ -221,14 +300,16 @@ static bool run_open(struct run *r)
 			.flash = r->flash,
 		},
 		.tags = (u32)d->tags,
+		.tag_maps = (u32)d->tag_maps,
 		.wake_ns = d->wake_ns,
+		.submit_ns = d->submit_ns,
+		.complete_ns = d->complete_ns,
 		.audit_at_end = d->audit_end,
 	};
 
 	tune(r);
 	p.sched = r->tuning.params;
-	r->intervals =
-		d->series ? (u32)((d->run_ms + d->series - 1) / d->series) : 1;
+	r->intervals = intervals(d);
 	r->host = host_create(&p);
 	if (!r->host || !flows_open(r) || !loads_open(r))
 		return false;
@@ -261,7 +342,7 @@ static void histogram_merge(struct histogram *to, const struct histogram *from)
 		to->bucket[i] += from->bucket[i];
 }
 
-/* Takes the figures since the last call, and begins anew. */
+/* Takes the figures since the last call as those of @interval. */
 static void flow_take(struct run_flow *f, u32 interval)
 {
 	struct flow_stats *now = &f->flow->stats;
@@ -272,30 +353,58 @@ static void flow_take(struct run_flow *f, u32 interval)
 		.mean_ns = mean(now->latency.sum_ns, now->latency.count),
 		.p99_ns = histogram_at(&now->latency, 990),
 	};
+}
+
+/* Adds the figures since the last call to the measured ones. */
+static void flow_count(struct run_flow *f)
+{
+	struct flow_stats *now = &f->flow->stats;
+
 	f->sum.ios += now->ios;
 	f->sum.bytes += now->bytes;
 	f->sum.wait_ns += now->wait_ns;
 	histogram_merge(&f->sum.latency, &now->latency);
-	*now = (struct flow_stats){ 0 };
+}
+
+/* Runs to @ms; @interval is that of the series, if @taken. */
+static void run_to(struct run *r, u64 ms, bool taken, u32 interval)
+{
+	u32 flow;
+
+	host_run(r->host, ms * MS);
+	for (flow = 0; flow < r->described.nr_flows; flow++) {
+		struct run_flow *f = &r->flow[flow];
+
+		if (taken)
+			flow_take(f, interval);
+		if (ms > r->described.warm_ms)
+			flow_count(f);
+		f->flow->stats = (struct flow_stats){ 0 };
+	}
 }
 
 static void measure(struct run *r)
 {
 	const struct description *d = &r->described;
 	u64 step = d->series ? d->series : d->run_ms;
-	u32 flow, i;
+	u64 end_ms = d->warm_ms + d->run_ms, ms = 0;
+	u32 i = 0;
 
-	host_run(r->host, d->warm_ms * MS);
-	for (flow = 0; flow < d->nr_flows; flow++)
-		r->flow[flow].flow->stats = (struct flow_stats){ 0 };
+	/* The intervals of a whole series end at the end of the warm-up, too. */
+	while (d->series_whole && ms < d->warm_ms) {
+		ms += step;
+		run_to(r, ms, true, i++);
+	}
+	if (!d->series_whole)
+		run_to(r, d->warm_ms, false, 0);
 	if (r->flash)
 		r->before = flash_stats(r->flash);
-	for (i = 0; i < r->intervals; i++) {
-		host_run(r->host,
-			 (d->warm_ms + min((i + 1) * step, d->run_ms)) * MS);
-		for (flow = 0; flow < d->nr_flows; flow++)
-			flow_take(&r->flow[flow], i);
+	ms = d->warm_ms;
+	while (ms < end_ms) {
+		ms = min(ms + step, end_ms);
+		run_to(r, ms, true, i++);
 	}
+	port_assert(i == r->intervals);
 }
 
 /* ---------------------------------------------------------------------- main */

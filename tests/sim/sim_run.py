@@ -62,11 +62,25 @@ WRONG = {
     "flow b weight 1 parent x": "no flow 'x': describe it on a line before",
     "flow b colour red": "flow: no word 'colour': use weight, parent",
     "load x depth 1 bytes 4096": "no flow 'x': describe it on a line before",
-    "load a depth 1": "load: give its depth and its bytes",
+    "load a depth 1": "load: give its depth, and its bytes or its sizes",
     "load a bytes 100": "bytes '100': use N or N-M, multiples of 512",
     "load a bytes 8192-4096": "bytes '8192-4096': use N or N-M",
-    "load a dept 1": "load: no word 'dept': use bytes, order, depth,",
+    "load a dept 1": "load: no word 'dept': use bytes, sizes, order, arrivals, depth,",
     "load a write 1001": "write '1001': use a number from 0 to 1000",
+    "load a sizes 4096": "sizes '4096': use N/W,N/W.. with multiples of 512",
+    "load a sizes 100/5": "sizes '100': use N/W,N/W..",
+    "load a sizes 4096/0": "sizes '4096': use N/W,N/W..",
+    "load a sizes 4096/1,": "sizes '': use N/W,N/W..",
+    "load a depth 1 bytes 4096 sizes 512/1": "load: give its depth, and its bytes or its sizes",
+    "load a pace_ns 0": "pace_ns '0': use a number from 1 to",
+    "load a arrivals late": "arrivals 'late': use even, random",
+    "load a burst_ios 0": "burst_ios '0': use a number from 1 to",
+    "load a depth 1 bytes 4096 kib 4": "load: first_mib and mib are for a drive",
+    "part a 50 1": "part: it is for a drive",
+    "part a 0 1": "PERCENT '0': use a number from 1 to 100",
+    "part x 1 1": "no flow 'x': describe it on a line before",
+    "series 5 half": "series 'half': use whole",
+    "time_scale 0": "time_scale '0': use a number from 1 to 100000",
     "load a order tidy": "order 'tidy': use random, sequential",
     "load a depth 1 bytes 4096 on_ms 5": "load: give both on_ms and off_ms, or neither",
     "load a depth 1 bytes 4096 queue 1": "load: queues 1 to 1, but the host has queues 0 to 0",
@@ -144,6 +158,41 @@ class Figures(unittest.TestCase):
         self.assertEqual(sum(one["ios"] for one in flow["series"]), flow["ios"])
         self.assertEqual(sum(one["bytes"] for one in flow["series"]), flow["bytes"])
 
+    def test_whole_series_has_the_warm_up(self):
+        found = figures(SOUND + "warm_ms 20\nseries 10 whole\n")["flows"]["a"]
+        self.assertEqual(len(found["series"]), 4)
+        self.assertEqual(sum(one["ios"] for one in found["series"][2:]), found["ios"])
+        self.assertEqual(found["ios"], figures(SOUND + "warm_ms 20\n")["flows"]["a"]["ios"])
+
+    def test_shared_map_of_tags_serves_all_queues(self):
+        """Two queues of which one is idle: a map for each leaves half of the tags unused."""
+        text = "scheduler none\nqueues 2\ntags 4\ndevice 8 100000 0\nrun_ms 100\n" + FLOW
+        text += "load a depth 32 bytes 4096\n"
+        alone = figures(text)["flows"]["a"]["ios"]
+        self.assertEqual(figures(text + "tag_maps 1\n")["flows"]["a"]["ios"], alone)
+        self.assertAlmostEqual(alone, 4 * 1000, delta=40)
+        text = text.replace("tags 4", "tags 8") + "load a queue 1 depth 32 bytes 4096\ntag_maps 1\n"
+        self.assertAlmostEqual(figures(text)["flows"]["a"]["ios"], 8 * 1000, delta=40)
+
+    def test_time_scale_and_write_times_slow_the_drive(self):
+        text = DRIVE.format(fill="random") + "run_ms 200\nload a depth 1 bytes 4096\n"
+        plain, slow = (figures(text + more)["flows"]["a"] for more in ("", "time_scale 10\n"))
+        self.assertAlmostEqual(slow["mean_ns"] / plain["mean_ns"], 10, delta=0.1)
+        busy = [
+            figures(text + f"write_times {n}\nload a depth 8 bytes 4096 write 1000\n")["drive"]
+            for n in (1, 8)
+        ]
+        written = [one["program_busy_ns"] / one["written"] for one in busy]
+        self.assertGreater(written[1], 4 * written[0])
+
+    def test_parts_of_the_drive_belong_to_flows(self):
+        """Under hwabc on a map on the host, overwritten pages cost their owner."""
+        text = DRIVE.format(fill="random").replace("mqfq", "hwabc") + "ftl host\nrun_ms 50\n"
+        text += "flow b weight 100\nload b depth 8 bytes 4096 write 1000\n" + LOAD
+        full = figures(text)["drive"]
+        parts = figures(text + "part a 40 0\npart b 50 3\n")["drive"]
+        self.assertNotEqual(full, parts)
+
     def test_full_drive_reads_flash_and_an_empty_one_does_not(self):
         busy = {}
         for fill in ("empty", "sequential", "random", "steady"):
@@ -188,6 +237,55 @@ class Actions(unittest.TestCase):
         self.assertLess(off, 5)
 
 
+class Loads(unittest.TestCase):
+    """A request of 4 KiB takes 82 us."""
+
+    def flow(self, load: str, head: str = HEAD) -> dict:
+        return figures(head + FLOW + f"load a {load}\nrun_ms 1000\n")["flows"]["a"]
+
+    def test_pace_bounds_the_rate(self):
+        self.assertEqual(self.flow("depth 4 bytes 4096 pace_ns 1000000")["ios"], 1000)
+        poisson = self.flow("depth 4 bytes 4096 pace_ns 1000000 arrivals random")["ios"]
+        self.assertAlmostEqual(poisson, 1000, delta=100)
+        self.assertNotEqual(poisson, 1000)
+
+    def test_late_requests_of_a_pace_catch_up(self):
+        """Requests are due every 100 us, and the device does nothing for the first half."""
+        text = HEAD + FLOW + "load a depth 4 bytes 4096 pace_ns 100000\nrun_ms 1000\n"
+        found = figures(text + "at 0 stall 500\nseries 500\n")["flows"]["a"]
+        self.assertLess(found["series"][0]["ios"], 5)
+        self.assertAlmostEqual(found["ios"], 10000, delta=10)
+
+    def test_pause_after_some_requests(self):
+        """Four requests, two at a time, and a pause of 836 us: 4 in 1 ms."""
+        flow = self.flow("depth 2 bytes 4096 burst_ios 4 think_us 836")
+        self.assertAlmostEqual(flow["ios"], 4000, delta=8)
+
+    def test_pause_after_some_time(self):
+        """Half of the time two requests of 82 us are outstanding, then none is."""
+        flow = self.flow("depth 2 bytes 4096 burst_us 10000 think_us 10000")
+        self.assertAlmostEqual(flow["ios"], 0.5 * 2 * 1e6 / 82, delta=150)
+
+    def test_sizes_have_their_weights(self):
+        flow = self.flow("depth 4 sizes 4096/3,65536/1")
+        self.assertAlmostEqual(flow["bytes"] / flow["ios"], (3 * 4096 + 65536) / 4, delta=1500)
+
+    def test_large_request_is_split_and_counted_once(self):
+        """Four parts of 64 KiB take 112 us each; the device serves two at a time."""
+        flow = self.flow("depth 1 bytes 262144", HEAD + "most_bytes 65536\n")
+        self.assertEqual(flow["mean_ns"], 2 * 112000)
+        self.assertEqual(flow["bytes"], flow["ios"] * 262144)
+
+    def test_cpu_bounds_the_requests_and_tasks_take_turns(self):
+        """A request takes 50 us of its CPU, so a CPU does 20 000 of them."""
+        head = HEAD.replace("2 80000", "64 80000") + "submit_ns 40000\ncomplete_ns 10000\n"
+        loads = "depth 8 bytes 4096\nflow b weight 100\nload b depth 32 bytes 4096"
+        found = figures(head + FLOW + f"load a {loads}\nrun_ms 1000\n")["flows"]
+        total = found["a"]["ios"] + found["b"]["ios"]
+        self.assertAlmostEqual(total, 20000, delta=200)
+        self.assertAlmostEqual(found["a"]["ios"] / total, 0.5, delta=0.02)
+
+
 class Messages(unittest.TestCase):
     def test_help_has_an_example_that_runs(self):
         done = subprocess.run([SIM_RUN, "--help"], capture_output=True, text=True, check=True)
@@ -217,6 +315,18 @@ class Messages(unittest.TestCase):
             ("scheduler mqfq\n", "write one of device SLOTS BASE_NS NS_PER_KIB and drive MODEL"),
             (SOUND + "drive 980pro 128 empty\n", "write one of device SLOTS"),
             (SOUND + "ftl host\n", "ftl: it is for a drive"),
+            (SOUND + "time_scale 2\n", "time_scale and write_times: they are for a drive"),
+            (SOUND + "tag_maps 2\n", "tag_maps 2: use at most 1, the queues"),
+            (SOUND + "most_bytes 5\n", "most_bytes 5: use a multiple of 512"),
+            (SOUND + "warm_ms 5\nseries 2 whole\n", "series 2 whole: warm_ms 5 is not a"),
+            (
+                DRIVE.format(fill="random") + LOAD + "part a 60 1\npart a 41 1\n",
+                "line 7: part: 101 % in all: use at most 100",
+            ),
+            (
+                DRIVE.format(fill="random 50") + LOAD + "part a 60 1\n",
+                "line 6: part: leave out the PERCENT of the drive",
+            ),
             (HEAD, "no load: write load FLOW depth N bytes N"),
             ("set depth 4\n", "line 1: set: name the scheduler on a line before"),
         ):
