@@ -38,9 +38,9 @@ REMOVE_MODULES = /usr/bin/python3 kernel/install --root "$(DESTDIR)" --remove \
 	$(if $(filter command environment,$(firstword $(origin RELEASE))),--release $(RELEASE))
 
 .DEFAULT_GOAL := help
-.PHONY: help new demo bench instructions experiments test kernels test-kernels test-slow test-people mutate module \
+.PHONY: help new demo bench sim instructions experiments test kernels test-kernels test-slow test-people mutate module \
 	module-arm64 shell check-style man bootstrap \
-	install install-command install-module install-ssd uninstall clean
+	install install-command install-sim install-module install-ssd uninstall clean
 
 help: ## list these targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 18
@@ -54,6 +54,12 @@ bench: ## run fio job JOB under each scheduler in a guest with KERNEL; options i
 	lab/bootstrap demo $(KERNEL_PROFILE)
 	$(PYTHON) -m lab module $(KERNEL)
 	$(PYTHON) -m mqfair bench $(if $(KERNEL),--kernel $(KERNEL)) $(BENCH) $(JOB)
+
+sim: ## build the simulator, sim-run, which `mqfair sim` also does at its first use
+	lab/bootstrap build
+	[ -e build/sim-release/build.ninja ] || \
+		meson setup build/sim-release -Dbuildtype=release -Db_sanitize=none
+	ninja -C build/sim-release sim/sim-run
 
 instructions: ## guest instructions per I/O beside none, by function; options in COST
 	lab/bootstrap build guest
@@ -137,6 +143,9 @@ install-command: man ## install the command and its man pages alone (root)
 	printf '#!/bin/sh\nPYTHONPATH=%s exec /usr/bin/python3 -m mqfair "$$@"\n' \
 		$(PREFIX)/lib/mqfair > $(BINDIR)/mqfair
 	chmod 755 $(BINDIR)/mqfair
+
+install-sim: sim ## install the simulator for an installed command (root)
+	install -Dm755 build/sim-release/sim/sim-run $(LIBDIR)/sim-run
 
 install-module: ## install mqfair.ko for RELEASE alone (root)
 	$(INSTALL_MODULE) --check

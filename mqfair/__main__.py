@@ -81,6 +81,12 @@ SUBCOMMANDS = (
         "run a fio job file under several schedulers",
         main_module="mqfair.benchlib.command",
     ),
+    SubCommand(
+        "sim",
+        "mqfair.sim",
+        "run a fio job file under several schedulers in the simulator",
+        main_module="mqfair.benchlib.command",
+    ),
     SubCommand("lab", "mqfair.lab", "run a command in a guest kernel"),
 )
 

@@ -8,7 +8,7 @@ import argparse
 
 from lab.kernel import DEFAULT_KERNEL, KERNELS
 from mqfair.benchlib.device import DEFAULT_DEVICE
-from mqfair.benchlib.plan import HOST, VM
+from mqfair.benchlib.plan import HOST, SIM, VM
 from mqfair.benchlib.variant import OURS, SCHEDULERS
 from mqfair.calibrate import SECONDS_DEFAULT
 
@@ -38,55 +38,23 @@ examples:
   mqfair bench examples/four-cgroups.fio --device ssd:model=p4500,size_mb=1024,fill=85
   mqfair bench examples/four-cgroups.fio --kernel 7.2
   mqfair bench examples/four-cgroups.fio --on host --device /dev/nvme1n1
+  mqfair bench examples/four-cgroups.fio --on sim --schedulers mqfq --sweep depth=8,16,32
 """
 
 
 def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("job", metavar="JOB", help="fio job file")
-    parser.add_argument(
-        "--schedulers",
-        metavar="NAME,...",
-        help="schedulers to compare (default: all of the kernel and the module);"
-        " NAME:TUNABLE=VALUE sets a tunable",
-    )
+    add_measurement(parser)
     parser.add_argument(
         "--on",
-        choices=(VM, HOST),
-        help="run in a guest or on this host (default: host for /dev/..., else vm)",
-    )
-    parser.add_argument(
-        "--device", metavar="SPEC", help="the drive: null:..., nvme:..., ssd:... or /dev/NAME"
-    )
-    parser.add_argument(
-        "--repeat",
-        default="1",
-        metavar="N",
-        help="runs of each scheduler, interleaved (default %(default)s)",
-    )
-    parser.add_argument(
-        "--runtime", metavar="S", help="seconds of a run (default: the job file's runtime)"
-    )
-    parser.add_argument(
-        "--cpus", metavar="N", help="CPUs of the guest (default 2; with --icount 1)"
+        choices=(VM, HOST, SIM),
+        help="run in a guest, on this host or in the simulator (default: host for /dev/..., else"
+        " vm)",
     )
     parser.add_argument(
         "--icount",
         action="store_true",
         help="guest with one CPU, and its clock counts instructions: exact on a busy host",
-    )
-    parser.add_argument(
-        "--nr-requests",
-        metavar="N",
-        help="scheduler tags of each hardware queue, under every scheduler",
-    )
-    parser.add_argument(
-        "--tunable",
-        action="append",
-        default=[],
-        metavar="SCHEDULER.NAME=VALUE",
-        help="set a file of queue/iosched, such as mqfq.depth=128, in all runs of SCHEDULER;"
-        " may be repeated",
     )
     parser.add_argument(
         "--calibrate",
@@ -107,19 +75,92 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--module", metavar="FILE", help="mqfair.ko (default: the one built here)")
     parser.add_argument(
+        "--nr-requests",
+        metavar="N",
+        help="scheduler tags of each hardware queue, under every scheduler",
+    )
+    add_simulation(parser, "with --on sim: ")
+    add_output(parser)
+    parser.add_argument(
+        "--destroy-data",
+        action="store_true",
+        help="allow writes to a drive of this host that holds data",
+    )
+
+
+def add_measurement(parser: argparse.ArgumentParser) -> None:
+    """The options that say what is measured, in a guest or elsewhere."""
+    parser.add_argument("job", metavar="JOB", help="fio job file")
+    parser.add_argument(
+        "--schedulers",
+        metavar="NAME,...",
+        help="schedulers to compare (default: all of the kernel and the module);"
+        " NAME:TUNABLE=VALUE sets a tunable",
+    )
+    parser.add_argument(
+        "--sweep",
+        action="append",
+        default=[],
+        metavar="[SCHEDULER.]NAME=V,...",
+        help="run the schedulers once with each value of a tunable, such as mqfq.depth=8,16,32;"
+        " may be repeated, for all combinations",
+    )
+    parser.add_argument(
+        "--device", metavar="SPEC", help="the drive: null:..., nvme:..., ssd:... or /dev/NAME"
+    )
+    parser.add_argument(
+        "--repeat",
+        default="1",
+        metavar="N",
+        help="runs of each scheduler, interleaved (default %(default)s)",
+    )
+    parser.add_argument(
+        "--runtime", metavar="S", help="seconds of a run (default: the job file's runtime)"
+    )
+    parser.add_argument(
+        "--cpus", metavar="N", help="CPUs of the guest (default 2; with --icount 1)"
+    )
+    parser.add_argument(
+        "--tunable",
+        action="append",
+        default=[],
+        metavar="SCHEDULER.NAME=VALUE",
+        help="set a file of queue/iosched, such as mqfq.depth=128, in all runs of SCHEDULER;"
+        " may be repeated",
+    )
+    parser.add_argument(
         "--solo",
         action="store_true",
         help="also run each cgroup alone, and print the slowdown beside the others",
     )
+
+
+def add_simulation(parser: argparse.ArgumentParser, where: str = "") -> None:
+    """The options of the simulator; @where begins their help."""
+    parser.add_argument(
+        "--seed",
+        metavar="N",
+        help=f"{where}seed of the first repeat; each other adds 1 (default 1)",
+    )
+    parser.add_argument(
+        "--request-ns",
+        metavar="N",
+        help=f"{where}CPU time of a request in ns (default 8400 as in a guest that counts"
+        " instructions; 2800 with a virtual SSD at the speed of its model)",
+    )
+    parser.add_argument(
+        "--jobs", metavar="N", help=f"{where}runs at the same time (default: as many as cores)"
+    )
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--json", metavar="FILE", help="write the results to FILE, or to standard output for -"
     )
     parser.add_argument(
         "--timeline", metavar="FILE", help="write the bytes of each cgroup per 100 ms to FILE"
     )
-    parser.add_argument("--raw", metavar="FOLDER", help="keep fio's results and logs in FOLDER")
     parser.add_argument(
-        "--destroy-data",
-        action="store_true",
-        help="allow writes to a drive of this host that holds data",
+        "--picture", metavar="FILE", help="draw shares and throughput: FILE.png, .svg or .pdf"
     )
+    parser.add_argument("--raw", metavar="FOLDER", help="keep fio's results and logs in FOLDER")

@@ -3,6 +3,7 @@
 
 import argparse
 import contextlib
+import importlib
 import json
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,23 +14,40 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from mqfair.benchlib import device as devices
 from mqfair.benchlib import jobfile, report, session
-from mqfair.benchlib.plan import HOST, VM
+from mqfair.benchlib.plan import HOST, SIM, VM
 from mqfair.benchlib.result import document
-from mqfair.benchlib.variant import SCHEDULERS, WITHOUT_TUNABLES, parse_variants, scheduler_of
+from mqfair.benchlib.variant import (
+    COMPARATORS,
+    SCHEDULERS,
+    WITHOUT_TUNABLES,
+    parse_variants,
+    scheduler_of,
+    sweep,
+)
 from mqfair.blockdev import NR_REQUESTS_MAX, NR_REQUESTS_MIN
 from mqfair.calibrate import SECONDS_DEFAULT, SECONDS_LEAST, SECONDS_MOST
 from mqfair.errors import Failure, UsageError
 from mqfair.output import require_writable
+from mqfair.simlib import session as simulation
+from mqfair.simlib.drive import unstretched
+
+CPUS_MOST = 8
+SEED_MOST = 1 << 60
+REQUEST_NS_MOST = 1_000_000_000
+PROCESSES_MOST = 1024
 
 
 def main(args: argparse.Namespace) -> int:
-    for option in ("json", "timeline"):
+    for option in ("json", "timeline", "picture"):
         require_writable(f"--{option}", getattr(args, option))
-    asked = session.with_built_module(request(args))
+    asked = request(args)
+    simulated = asked.on == SIM
+    asked = simulation.with_schedulers(asked) if simulated else session.with_built_module(asked)
     with _raw_folder(args.raw) as folder, show_progress(asked) as progress:
         interruption = None
         try:
-            outcome = session.run(asked, folder, progress)
+            run = simulation.run if simulated else session.run
+            outcome = run(asked, folder, progress)
         except session.Interrupted as interrupt:
             if interrupt.outcome is None:
                 raise
@@ -48,16 +66,38 @@ def _show(args: argparse.Namespace, outcome: session.Outcome) -> None:
         report.console_for().print(report.render(result, outcome.notes))
     whole = document(result, outcome.where, outcome.notes)
     _write_files({args.json: whole, args.timeline: result.timeline})
+    if args.picture is not None:
+        _draw(outcome, args.picture)
+
+
+def _draw(outcome: session.Outcome, name: str) -> None:
+    """Draws the picture, which needs matplotlib."""
+    picture = importlib.import_module("mqfair.benchlib.picture")
+    titles = [result.case.name for result in outcome.results]
+    try:
+        picture.draw(outcome.results, titles, outcome.where, Path(name))
+    except OSError as error:
+        raise Failure(f"cannot write {name}: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"--picture {name}: {error}: use .png, .svg or .pdf") from error
 
 
 def request(args: argparse.Namespace) -> session.Request:
     """The validated command line; raises UsageError."""
     schedulers = parse_variants(args.schedulers) if args.schedulers is not None else ()
-    cpus = _number("--cpus", args.cpus or ("1" if args.icount else "2"), 1, 8)
+    if args.sweep:
+        schedulers = _swept(args, schedulers)
+    simulated = args.on == SIM
+    most = simulation.CPUS_MOST if simulated else CPUS_MOST
+    cpus = _number("--cpus", args.cpus or ("1" if args.icount else "2"), 1, most)
     if args.on == HOST and args.device is None:
         raise UsageError("--on host needs a drive of this host: add --device /dev/NAME")
     device = devices.parse_device(args.device or devices.default_device(cpus))
     on = args.on or (HOST if device.kind == devices.DRIVE else VM)
+    if simulated:
+        device = unstretched(device)
+    else:
+        _require_simulator(args)
     runtime_s = _positive("--runtime", args.runtime) if args.runtime is not None else None
     job = jobfile.load(args.job, runtime_s)
     nr_requests = None
@@ -78,7 +118,34 @@ def request(args: argparse.Namespace) -> session.Request:
         solo=args.solo,
         destroy_data=args.destroy_data,
         calibrate_s=_calibrate_s(args),
+        seed=1 if args.seed is None else _number("--seed", args.seed, 0, SEED_MOST),
+        at_once=_number("--jobs", args.jobs, 1, PROCESSES_MOST) if args.jobs else 0,
+        request_ns=_request_ns(args),
     )
+
+
+def _require_simulator(args: argparse.Namespace) -> None:
+    for name in ("seed", "request_ns", "jobs"):
+        if getattr(args, name) is not None:
+            option = name.replace("_", "-")
+            raise UsageError(f"--{option} is for the simulator: add --on sim")
+
+
+def _request_ns(args: argparse.Namespace) -> int | None:
+    if args.request_ns is None:
+        return None
+    return _number("--request-ns", args.request_ns, 0, REQUEST_NS_MOST)
+
+
+def _swept(args: argparse.Namespace, labels: tuple[str, ...]) -> tuple[str, ...]:
+    """@labels with one for each value of --sweep, in all combinations."""
+    if not labels:
+        if args.on != SIM:
+            raise UsageError("--sweep needs --schedulers: name those to be swept")
+        labels = simulation.DEFAULTS
+    for word in args.sweep:
+        labels = sweep(word, labels)
+    return labels
 
 
 def _calibrate_s(args: argparse.Namespace) -> int | None:
@@ -109,7 +176,7 @@ def _positive(option: str, text: str) -> float:
 
 def _tunables(words: Sequence[str], labels: Sequence[str]) -> dict[str, dict[str, str]]:
     """The tunables by scheduler and name. Empty @labels stand for all schedulers."""
-    schedulers = [scheduler_of(label) for label in labels] or SCHEDULERS
+    schedulers = [scheduler_of(label) for label in labels] or (*SCHEDULERS, *COMPARATORS)
     found: dict[str, dict[str, str]] = {}
     for word in words:
         name, equals, value = word.partition("=")
@@ -207,6 +274,8 @@ def show_progress(asked: session.Request) -> Iterator[session.Progress]:
 def _step(message: Mapping[str, Any], asked: session.Request) -> str:
     if message["event"] == "boot":
         return f"booting a guest with {asked.cpus} CPUs"
+    if message["event"] == "build":
+        return "building the simulator"
     if message["event"] == "calibrate":
         return f"measuring the drive for {message['what']}"
     alone = f", {message['only']} alone" if message["only"] else ""

@@ -66,7 +66,6 @@ _NAME = re.compile(r"[\w:@-][\w:@.-]*")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
 _TIME_UNITS_S = {
-    "": 1.0,
     "s": 1.0,
     "sec": 1.0,
     "ms": 1e-3,
@@ -110,12 +109,13 @@ class Section:
 @dataclass(frozen=True)
 class Job:
     """One section: its options for fio, and the seconds that it does I/O. @delayed means that it
-    has a startdelay."""
+    has a startdelay. @section has all its options as they are in the file, with their lines."""
 
     name: str
     options: tuple[str, ...]
     runtime_s: float
     delayed: bool
+    section: Section
 
 
 @dataclass(frozen=True)
@@ -329,27 +329,28 @@ def _weight(option: Option | None, path: str) -> int:
     return int(text)
 
 
-def _seconds(option: Option, path: str) -> float:
+def seconds(option: Option, path: str, plain: str = "s") -> float:
+    """The duration that is the value of @option; @plain is the unit of a number without one."""
     match = _TIME.fullmatch(option.value or "")
-    unit = _TIME_UNITS_S.get(match[2].lower()) if match else None
+    unit = _TIME_UNITS_S.get(match[2].lower() or plain) if match else None
     if match is None or unit is None:
         raise UsageError(
-            f"{path}:{option.line}: {option}: not a duration: write seconds, or a number with"
-            " the unit us, ms, s, m or h"
+            f"{path}:{option.line}: {option}: not a duration: write a number with the unit us, ms,"
+            f" s, m or h (none is {plain})"
         )
     return float(match[1]) * unit
 
 
 def _runtime_s(section: Section, path: str) -> float:
     option = section.option("runtime", "timeout")
-    seconds = RUNTIME_DEFAULT_S if option is None else _seconds(option, path)
-    if option is not None and seconds <= 0:
+    found = RUNTIME_DEFAULT_S if option is None else seconds(option, path)
+    if option is not None and found <= 0:
         raise UsageError(f"{path}:{option.line}: {option}: use a time greater than 0")
-    if option is not None and seconds > RUNTIME_MOST_S:
+    if option is not None and found > RUNTIME_MOST_S:
         raise UsageError(
             f"{path}:{option.line}: {option}: use at most {RUNTIME_MOST_S:.0f} seconds, a week"
         )
-    return seconds
+    return found
 
 
 def _scale(sections: list[Section], path: str, runtime_s: float | None) -> float:
@@ -360,7 +361,7 @@ def _scale(sections: list[Section], path: str, runtime_s: float | None) -> float
 
 def _ramp_s(sections: list[Section], path: str) -> float:
     ramps = [option for section in sections if (option := section.option("ramp_time"))]
-    return max((_seconds(option, path) for option in ramps), default=RAMP_DEFAULT_S)
+    return max((seconds(option, path) for option in ramps), default=RAMP_DEFAULT_S)
 
 
 def _job(section: Section, path: str, scale: float) -> Job:
@@ -370,7 +371,7 @@ def _job(section: Section, path: str, scale: float) -> Job:
         if option.key not in ABSORBED and option.key not in REPLACED
     )
     delayed = section.option("startdelay") is not None
-    return Job(section.name, kept, _runtime_s(section, path) * scale, delayed)
+    return Job(section.name, kept, _runtime_s(section, path) * scale, delayed, section)
 
 
 def _notes(sections: list[Section], path: str) -> list[str]:

@@ -15,6 +15,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import PercentFormatter
 
 from mqfair.benchlib.device import in_words
+from mqfair.benchlib.plan import SIM
 from mqfair.benchlib.report import by_cgroup, schedulers_of
 from mqfair.benchlib.result import (
     CaseResult,
@@ -59,6 +60,8 @@ STYLE: dict[Any, Any] = {
 def caption(where: Document) -> str:
     """The drive and the machine of a bench in words, from `where` of its document."""
     cpus = int(where["cpus"])
+    if where["accel"] == SIM:
+        return f"{in_words(where['device'])}; simulated, {cpus} CPU{'' if cpus == 1 else 's'}"
     kind = {"tcg": "emulated ", "kvm": "virtual "}.get(where["accel"], "")
     number = "one" if cpus == 1 else str(cpus)
     plural = "" if cpus == 1 else "s"

@@ -19,6 +19,7 @@ PROGRESS = "mqfair-bench "
 # Where a bench runs.
 VM = "vm"
 HOST = "host"
+SIM = "sim"
 
 
 @dataclass(frozen=True)

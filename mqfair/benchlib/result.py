@@ -157,7 +157,7 @@ def analyse(folder: Path, case: Case) -> CaseResult:
             runs.append(run_result(recorded.scheduler, recorded.repeat, case, used))
             steps.append(_timeline(recorded))
     whole = {"schema": TIMELINE_SCHEMA, "interval_ms": TIMELINE_STEP_MS, "runs": steps}
-    return CaseResult(case, tuple(runs), tuple(_solo(runs, alone)), whole)
+    return CaseResult(case, tuple(runs), tuple(solo_results(runs, alone)), whole)
 
 
 def _usages(recorded: Recorded, case: Case) -> dict[str, Usage]:
@@ -193,7 +193,7 @@ def run_result(scheduler: str, repeat: int, case: Case, used: Mapping[str, Usage
     )
 
 
-def _solo(
+def solo_results(
     runs: Sequence[RunResult], alone: Mapping[tuple[str, int, str], float]
 ) -> Iterator[SoloResult]:
     for run in runs:

@@ -89,7 +89,9 @@ class Request:
     scheduler. @events happen in every run of every job. With @icount the guest's clock counts
     instructions, so that load on the host does not slow its processor. @kernel is the guest's, by
     its name in lab.kernel. With @calibrate_s mqfq's
-    depth and threshold are measured first, within this number of seconds.
+    depth and threshold are measured first, within this number of seconds. In the simulator repeat
+    n has the seed @seed + n, @at_once runs go on at the same time, as many as cores for 0, and a
+    request takes @request_ns of CPU time.
     """
 
     jobs: tuple[JobFile, ...]
@@ -108,6 +110,9 @@ class Request:
     events: tuple[Event, ...] = ()
     time_limit_s: float = math.inf
     calibrate_s: int | None = None
+    seed: int = 1
+    at_once: int = 0
+    request_ns: int | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

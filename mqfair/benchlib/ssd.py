@@ -37,8 +37,8 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
     "fill_pattern": ("sequential", "random", "steady"),
 }
 PARTS = "fill_parts"
-_PLAIN = ("model", *_NUMBERS, *_CHOICES)
-SETTINGS = (*_PLAIN, PARTS)
+PLAIN = ("model", *_NUMBERS, *_CHOICES)
+SETTINGS = (*PLAIN, PARTS)
 _OVERWRITES_MOST = 1000
 _PART = re.compile(r"(.+):(\d{1,9}):(\d{1,9})")
 
@@ -138,7 +138,7 @@ def made(fs: Fs, settings: Mapping[str, str]) -> Iterator[dict[str, str]]:
             if name != PARTS:
                 fs.write(f"{DRIVE}/{name}", value, {errno.EINVAL: _hint(fs, name)})
         _power_on(fs)
-        plain = {name: fs.read(f"{DRIVE}/{name}").strip() for name in _PLAIN}
+        plain = {name: fs.read(f"{DRIVE}/{name}").strip() for name in PLAIN}
         yield {**plain, **({PARTS: settings[PARTS]} if PARTS in settings else {})}
     finally:
         drive.rmdir()

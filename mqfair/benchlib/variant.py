@@ -6,7 +6,7 @@ none,kyber-fair,kyber-fair:work_conserving=0.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mqfair import schedulers
@@ -19,6 +19,8 @@ MQFQ = "mqfq"
 # The examples run only when they are named.
 DEFAULT_OURS = schedulers.SCHEDULERS
 OURS = (*schedulers.SCHEDULERS, *schedulers.EXAMPLES)
+# Schedulers of the literature that only the simulator has.
+COMPARATORS: tuple[str, ...] = ()
 SCHEDULERS = (NONE, "kyber", BFQ, "mq-deadline", IOCOST, *OURS)
 # none has no tunables, and iocost is configured by a model of the drive.
 WITHOUT_TUNABLES = (NONE, IOCOST)
@@ -54,7 +56,7 @@ def parse_variants(text: str) -> tuple[str, ...]:
 def parse_variant(text: str) -> str:
     label = text.strip()
     name, *words = label.split(":")
-    if name not in SCHEDULERS:
+    if name not in (*SCHEDULERS, *COMPARATORS):
         raise UsageError(
             f"--schedulers: unknown scheduler '{name}': use {', '.join(SCHEDULERS)},"
             " or NAME:TUNABLE=VALUE"
@@ -76,6 +78,35 @@ def _file(word: str, label: str) -> str:
             " kyber-fair:work_conserving=0"
         )
     return file
+
+
+def sweep(word: str, labels: Sequence[str]) -> tuple[str, ...]:
+    """@labels, each of the scheduler in @word replaced by one for each of its values. @word is
+    [SCHEDULER.]NAME=VALUE,VALUE...; without a scheduler it is for all that have tunables. Raises
+    UsageError."""
+    path, _, text = word.partition("=")
+    scheduler, dot, name = path.rpartition(".")
+    values = text.split(",")
+    if not _FILE.fullmatch(name) or not all(values) or (dot and not scheduler):
+        raise UsageError(
+            f"--sweep {word}: write NAME=VALUE,VALUE or SCHEDULER.NAME=VALUE,VALUE, such as"
+            " mqfq.depth=8,16,32"
+        )
+    if len(set(values)) < len(values):
+        raise UsageError(f"--sweep {word}: a value is given twice: give it once")
+    found: list[str] = []
+    for label in labels:
+        if scheduler_of(label) in WITHOUT_TUNABLES or scheduler not in ("", scheduler_of(label)):
+            found.append(label)
+            continue
+        if name in tunables_of(label):
+            raise UsageError(f"--sweep {word}: {label} has a value of {name}: give it once")
+        found += [f"{label}:{name}={value}" for value in values]
+    if tuple(found) == tuple(labels):
+        raise UsageError(
+            f"--sweep {word}: no scheduler of {','.join(labels)} has it: add one to --schedulers"
+        )
+    return tuple(found)
 
 
 def merged_tunables(label: str, common: Mapping[str, Mapping[str, str]]) -> dict[str, str]:

@@ -36,7 +36,7 @@ def test_table_names_each_verb_once():
     names = [command.name for command in front.SUBCOMMANDS]
     assert names == [
         "status", "top", "check", "enable", "disable", "weight", "follow", "latency", "bench",
-        "lab",
+        "sim", "lab",
     ]  # fmt: skip
 
 

@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The library of mqfair sim: fio job files on the simulated host of sim/.
+
+program.py    the program sim-run: built when it is first needed, and run
+options.py    from the options of a job file to the loads of sim-run
+drive.py      from --device to the drive of sim-run
+session.py    all runs of a bench, over all cores
+"""

@@ -1,0 +1,438 @@
+# SPDX-License-Identifier: GPL-2.0
+"""mqfair sim: job files on the simulated host. Some tests build and run sim-run."""
+
+import dataclasses
+import errno
+import json
+from pathlib import Path
+
+import pytest
+from test_main import CHECKOUT
+
+from mqfair.__main__ import main
+from mqfair.benchlib import jobfile, variant
+from mqfair.benchlib.device import parse_device
+from mqfair.errors import Failure, UsageError
+from mqfair.simlib import drive, options, program, session
+
+HEAD = "[global]\ndirect=1\nioengine=libaio\n[a]\ncgroup=a\n"
+NULL = "null:irqmode=2,completion_nsec=100000,submit_queues=2,hw_queue_depth=16,gb=1"
+JOB = f"{HEAD}rw=randread\niodepth=16\nnorandommap\nruntime=200ms\nramp_time=50ms\n"
+TWO = (
+    f"{JOB}[b]\ncgroup=b/c\ncgroup_weight=300\nrw=randrw\niodepth=32\nnorandommap\nruntime=200ms\n"
+)
+
+
+@pytest.fixture
+def job(tmp_path):
+    path = tmp_path / "j.fio"
+    path.write_text(TWO)
+    return str(path)
+
+
+@pytest.fixture(scope="session")
+def built():
+    return program.ensure()
+
+
+def loads(text, device=NULL):
+    where = drive.drive(parse_device(device), 2, {})
+    return options.loads(jobfile.parse(text, "j.fio"), where)
+
+
+def words(more, device=NULL):
+    return loads(f"{HEAD}rw=randread\n{more}\n", device)[0].words
+
+
+def run(capsys, *argv):
+    code = main(["sim", *argv])
+    got = capsys.readouterr()
+    return code, got.out, got.err
+
+
+# ------------------------------------------------------------------------- options
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("", "depth 1 bytes 4096 write 0"),
+        ("iodepth=32\nbs=64k", "depth 32 bytes 65536 write 0"),
+        ("iodepth=32\nioengine=psync", "depth 1 bytes 4096 write 0"),
+        ("rw=write", "depth 1 bytes 4096 write 1000 order sequential"),
+        ("rw=randrw", "depth 1 bytes 4096 write 500"),
+        ("rwmixread=70\nrw=rw", "depth 1 bytes 4096 write 300 order sequential"),
+        ("rw=randrw\nrwmixwrite=20", "depth 1 bytes 4096 write 200"),
+        ("rwmixread=70", "depth 1 bytes 4096 write 0"),
+        ("bssplit=4k/60:64k/40", "depth 1 sizes 4096/6000,65536/4000 write 0"),
+        ("bssplit=4k/50:8k:16k", "depth 1 sizes 4096/5000,8192/2500,16384/2500 write 0"),
+        ("rate_iops=200", "depth 1 bytes 4096 write 0 pace_ns 5000000 arrivals even"),
+        (
+            "rate=4m\nrate_process=poisson",
+            "depth 1 bytes 4096 write 0 pace_ns 976562 arrivals random",
+        ),
+        ("thinktime=500", "depth 1 bytes 4096 write 0 think_us 500 burst_ios 1"),
+        (
+            "thinktime=2ms\nthinktime_blocks=8",
+            "depth 1 bytes 4096 write 0 think_us 2000 burst_ios 8",
+        ),
+        (
+            "thinktime=2s\nthinktime_iotime=3",
+            "depth 1 bytes 4096 write 0 think_us 2000000 burst_us 3000000",
+        ),
+        ("startdelay=1", "depth 1 bytes 4096 write 0 start_ms 1000"),
+    ],
+)
+def test_options_of_fio_become_words_of_a_load(more, expected):
+    assert words(more) == expected
+
+
+def test_range_matters_on_a_drive_with_places_only():
+    ssd = "ssd:model=980pro,size_mb=100"
+    text = f"{HEAD}rw=read\nnumjobs=2\noffset=10%\nsize=40%\noffset_increment=50m\n"
+    first, second = (load.words for load in loads(text, ssd))
+    assert "first_kib 10240 kib 40960" in first
+    assert "first_kib 61440 kib 40960" in second
+    assert "kib" not in loads(text)[0].words
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("zonemode=zbd", "j.fio:7: zonemode=zbd: the simulator has no option zonemode"),
+        ("iodepth_batch=4", "the simulator has no option iodepth_batch: remove it, or use --on vm"),
+        ("rw=trim", "j.fio:7: rw=trim: use read, write, rw,"),
+        ("ioengine=mmap", "ioengine=mmap: use libaio, io_uring,"),
+        ("iodepth=0", "j.fio:7: iodepth=0: use a number in 1..65536"),
+        ("iodepth=4k", "iodepth=4k: use a number in 1..65536"),
+        ("numjobs=-1", "numjobs=-1: use a number in 1..2048"),
+        ("bs=4k,8k", "bs=4k,8k: one size for reads and another for writes is not simulated"),
+        ("bs=100", "bs=100: a request has a multiple of 512 bytes"),
+        ("bs=4KiB", "bs=4KiB: a request has a multiple of 512 bytes"),
+        ("bs=2g", "bs=2g: a request has a multiple of 512 bytes, at most 1g"),
+        ("bssplit=4k/50:8k/60", "the percentages add up to 110: make it 100"),
+        ("bssplit=4k/x", "bssplit=4k/x: write SIZE/PERCENT"),
+        ("rwmixread=101", "rwmixread=101: use a number in 0..100"),
+        ("direct=0", "j.fio:4: no direct=1: the simulator has no page cache: add direct=1"),
+        ("size=200%", "size=200%: write bytes, such as 512m, or a percentage up to 100%"),
+        ("size=2g", "j.fio:7: process 1 ends at byte 2147483648, and the drive at 1073741824"),
+        ("offset=1g", "j.fio:7: process 1 begins at byte 1073741824, and the drive ends at"),
+        ("size=1m\nbs=2m", "requests of 2097152 bytes in 1048576 bytes: raise size, or lower bs"),
+        ("rate=fast", "rate=fast: write one number of bytes per second, such as 20m"),
+        ("rate_iops=0", "rate_iops=0: use a number in 1..1000000000"),
+        ("rate_process=bursty", "rate_process=bursty: use linear or poisson"),
+        ("rate_iops=9\nrate=1m", "rate=1m: rate beside rate_iops: give one of them"),
+        ("rate=1m\nbssplit=4k/50:8k/50", "rate=1m: rate beside bssplit is not simulated"),
+        ("rw=randrw\nrate_iops=9", "j.fio:8: rate_iops=9: a rate of reads and writes together"),
+        ("thinktime=soon", "thinktime=soon: not a duration"),
+        ("startdelay=1us", "startdelay=1us: the simulator counts whole milliseconds"),
+    ],
+)
+def test_wrong_option_is_named_with_file_and_line(line, message):
+    with pytest.raises(UsageError) as caught:
+        words(line)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith("j.fio:")
+
+
+def test_random_places_without_a_map_are_noted():
+    text = f"{HEAD}rw=randread\n"
+    assert list(options.notes(jobfile.parse(text, "j.fio")))
+    assert not list(options.notes(jobfile.parse(f"{text}norandommap\n", "j.fio")))
+    assert not list(options.notes(jobfile.parse(f"{HEAD}rw=read\n", "j.fio")))
+
+
+# -------------------------------------------------------------------------- drives
+
+
+def statements(device, cpus=2, flows=None):
+    return drive.drive(drive.unstretched(parse_device(device)), cpus, flows or {}).statements
+
+
+def test_slots_and_maps_of_null_blk():
+    assert statements(NULL)[:3] == ("device 32 100000 0", "tags 16", "tag_maps 2")
+    assert statements(NULL, 1)[:3] == ("device 16 100000 0", "tags 16", "tag_maps 1")
+    assert statements(f"{NULL},shared_tag_bitmap=1")[:3] == (
+        "device 16 100000 0",
+        "tags 16",
+        "tag_maps 1",
+    )
+    assert "most_bytes 130560" in statements(NULL)
+    assert "most_bytes 8192" in statements(f"{NULL},max_sectors=16")
+
+
+def test_virtual_ssd():
+    found = statements("ssd:model=980pro,size_mb=256,fill=85,fill_pattern=random,queues=8", 4)
+    assert found[0] == "drive 980pro 256 random 85"
+    assert {"ftl device", "time_scale 1", "tags 256", "tag_maps 4"} <= set(found)
+    assert statements("ssd:model=p4500")[0] == "drive p4500 1024 empty"
+    parts = statements("ssd:fill_parts=a:40:0+b:45:3", flows={"a": "g0", "b": "g1"})
+    assert parts[0] == "drive p3700 1024 steady"
+    assert parts[-2:] == ("part g0 40 0", "part g1 45 3")
+
+
+def test_virtual_ssd_is_as_fast_as_its_model_unless_it_is_stretched():
+    plain, slow = "ssd:model=980pro", "ssd:model=980pro,time_scale=100"
+    assert "time_scale 1" in statements(plain)
+    assert "time_scale 100" in statements(slow)
+    assert drive.unstretched(parse_device(plain)).text == f"{plain},time_scale=1"
+    assert drive.unstretched(parse_device("ssd:")).text == "ssd:time_scale=1"
+
+
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [
+        ("null:gb=1", "the simulator has no processor time"),
+        (f"{NULL},mbps=100", "mbps=100 is not simulated: leave it out, or use --on vm"),
+        ("nvme:size=1G", "the simulator has no such drive: use null:... or ssd:model=NAME"),
+        ("/dev/sda", "the simulator has no such drive"),
+    ],
+)
+def test_drive_that_is_not_simulated(device, message):
+    with pytest.raises(UsageError) as caught:
+        statements(device)
+    assert message in str(caught.value)
+    assert f"--device {device}" in str(caught.value)
+
+
+# --------------------------------------------------------------------------- sweep
+
+
+def test_sweep_multiplies_labels():
+    labels = ("none", "mqfq", "ifq:cost=iops")
+    assert variant.sweep("mqfq.depth=8,16", labels) == (
+        "none",
+        "mqfq:depth=8",
+        "mqfq:depth=16",
+        "ifq:cost=iops",
+    )
+    both = variant.sweep("depth=8,16", labels)
+    assert len(both) == 5
+    assert len(variant.sweep("mqfq.threshold_kb=1,2,3", both)) == 9
+
+
+@pytest.mark.parametrize(
+    ("word", "message"),
+    [
+        ("depth", "write NAME=VALUE,VALUE"),
+        ("depth=", "write NAME=VALUE,VALUE"),
+        ("depth=8,", "write NAME=VALUE,VALUE"),
+        (".depth=8", "write NAME=VALUE,VALUE"),
+        ("depth=8,8", "a value is given twice"),
+        ("wdt.depth=8", "no scheduler of none,mqfq:cost=iops has it"),
+        ("cost=bytes,iops", "mqfq:cost=iops has a value of cost: give it once"),
+    ],
+)
+def test_wrong_sweep(word, message):
+    with pytest.raises(UsageError) as caught:
+        variant.sweep(word, ("none", "mqfq:cost=iops"))
+    assert message in str(caught.value)
+    assert f"--sweep {word}" in str(caught.value)
+
+
+# ---------------------------------------------------------------------------- runs
+
+
+def test_one_command_prints_tables_and_writes_all_files(built, job, tmp_path, capsys):
+    json_file, timeline, raw = tmp_path / "r.json", tmp_path / "t.json", tmp_path / "raw"
+    code, out, err = run(
+        capsys,
+        job,
+        *("--device", NULL, "--schedulers", "none,mqfq", "--solo", "--raw", str(raw)),
+        *("--json", str(json_file), "--timeline", str(timeline)),
+    )
+    assert code == 0
+    assert "b/c" in out
+    assert "run 6 of 6: j, repeat 1 of 1, mqfq, b/c alone" in err
+    found = json.loads(json_file.read_text())
+    assert found["schema"] == "mqfair.bench/1"
+    assert (found["where"]["accel"], found["where"]["seed"]) == ("sim", 1)
+    mqfq = found["runs"][1]
+    assert [one["name"] for one in mqfq["cgroups"]] == ["a", "b/c"]
+    assert [one["entitled"] for one in mqfq["cgroups"]] == [0.5, 0.5]
+    assert sum(one["share"] for one in mqfq["cgroups"]) == pytest.approx(1)
+    assert len(found["solo"]) == 4
+    steps = json.loads(timeline.read_text())["runs"][0]["cgroups"][0]["bytes"]
+    assert len(steps) == 3
+    assert (raw / "003" / "description").read_text().startswith("scheduler mqfq\nseed 1\n")
+
+
+def test_weights_of_an_example_are_kept(built, capsys):
+    code, out, _ = run(
+        capsys,
+        str(CHECKOUT / "examples" / "nested.fio"),
+        *("--schedulers", "mqfq", "--cpus", "1", "--runtime", "1", "--json", "-"),
+    )
+    assert code == 0
+    shares = [one["share"] for one in json.loads(out)["runs"][0]["cgroups"]]
+    assert shares == pytest.approx([0.45, 0.45, 0.1], rel=0.03)
+
+
+def test_same_seed_gives_the_same_bytes_on_any_number_of_cores(built, job, tmp_path, capsys):
+    texts = {}
+    for name, more in {
+        "one": ("--jobs", "1"),
+        "four": ("--jobs", "4"),
+        "other": ("--seed", "9"),
+    }.items():
+        file = tmp_path / name
+        code, _, _ = run(
+            capsys,
+            job,
+            *("--device", "ssd:model=980pro,size_mb=64,fill=50", "--repeat", "2", "--cpus", "3"),
+            *("--schedulers", "mqfq,wdt", "--json", str(file), *more),
+        )
+        assert code == 0
+        texts[name] = file.read_bytes()
+    assert texts["one"] == texts["four"]
+    runs = {name: json.loads(text)["runs"] for name, text in texts.items()}
+    assert runs["one"] != runs["other"]
+    assert runs["one"][0]["cgroups"] != runs["one"][2]["cgroups"]
+
+
+def test_every_example_runs(built):
+    for path in sorted((CHECKOUT / "examples").glob("*.fio")):
+        job_file = jobfile.load(str(path))
+        where = drive.drive(parse_device("ssd:model=980pro,size_mb=1024,fill=10"), 2, {})
+        assert options.loads(job_file, where), path
+
+
+def test_picture_has_the_caption_of_a_simulation(built, job, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "p.svg"
+    code, _, _ = run(
+        capsys, job, "--device", NULL, "--schedulers", "none,mqfq", "--picture", str(picture)
+    )
+    assert code == 0
+    assert "simulated, 2 CPUs" in picture.read_text()
+    code, _, err = run(
+        capsys, job, "--device", NULL, "--schedulers", "none", "--picture", f"{picture}.x"
+    )
+    assert code == 2
+    assert "--picture" in err
+    assert "use .png, .svg or .pdf" in err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--schedulers", "bfq"), "--schedulers: bfq is not in the simulator: use none, mqfq,"),
+        (("--schedulers", "mqfq:depht=1"), "--schedulers mqfq:depht=1: no tunable 'depht': mqfq"),
+        (("--schedulers", "mqfq:depth=0"), "depth '0': use a number from 1 to 65536"),
+        (("--sweep", "mqfq.depth=8,many"), "--schedulers mqfq:depth=many: depth 'many': use"),
+        (("--cpus", "0"), "--cpus 0: use a number in 1..1024"),
+        (("--seed", "x"), "--seed x: use a number in 0.."),
+        (("--jobs", "0"), "--jobs 0: use a number in 1..1024"),
+        (("--request-ns", "-5"), "--request-ns -5: use a number in 0..1000000000"),
+        (("--json", "/nowhere/r.json"), "--json /nowhere/r.json: No such file or directory"),
+        (("--picture", "/nowhere/r.png"), "--picture /nowhere/r.png: No such file or directory"),
+        (("--device", "ssd:fill_parts=x:5:1"), "j.fio has no cgroup 'x': use a, b, b/c"),
+        (
+            ("--device", "ssd:size_mb=1"),
+            "--device ssd:size_mb=1,time_scale=1: drive p3700 of 1 MiB: the",
+        ),
+    ],
+)
+def test_wrong_command_line(built, job, capsys, words, message):
+    code, out, err = run(capsys, job, *words)
+    assert (code, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1 or "--device ssd" in " ".join(words) or "run 1" in err
+
+
+def test_missing_file_and_job_file_without_jobs(tmp_path, capsys):
+    code, _, err = run(capsys, str(tmp_path / "absent.fio"))
+    assert code == 2
+    assert "absent.fio: No such file or directory: name a fio job file" in err
+    empty = tmp_path / "empty.fio"
+    empty.write_text("[global]\nrw=read\n")
+    code, _, err = run(capsys, str(empty))
+    assert code == 2
+    assert "empty.fio: no job section: add one such as [a] with cgroup=a" in err
+
+
+def test_options_of_the_simulator_need_it_and_those_of_a_guest_do_not_fit(job, capsys):
+    for words in (("--seed", "2"), ("--jobs", "2"), ("--request-ns", "5")):
+        assert main(["bench", job, *words]) == 2
+        assert f"{words[0]} is for the simulator: add --on sim" in capsys.readouterr().err
+    for words in (("--kernel", "7.2"), ("--icount",), ("--calibrate",), ("--module", "x.ko")):
+        assert main(["bench", job, "--on", "sim", "--schedulers", "mqfq", *words]) == 2
+        assert f"{words[0]} is for a guest: leave it out" in capsys.readouterr().err
+    assert main(["bench", job, "--sweep", "depth=1,2"]) == 2
+    assert "--sweep needs --schedulers" in capsys.readouterr().err
+
+
+# -------------------------------------------------------------------------- program
+
+
+def test_installation_without_the_program_says_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(program, "ROOT", tmp_path)
+    monkeypatch.setattr(program, "INSTALLED", tmp_path / "sim-run")
+    with pytest.raises(Failure, match="make install-sim"):
+        program.ensure()
+    (tmp_path / "sim-run").touch()
+    assert program.ensure() == tmp_path / "sim-run"
+
+
+def test_missing_tool_and_failed_build_are_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(program.shutil, "which", lambda name: None)
+    monkeypatch.setattr(program.sys, "executable", str(tmp_path / "python"))
+    with pytest.raises(Failure, match="meson is missing: install the package meson"):
+        program.ensure(tmp_path / "build")
+    tool = tmp_path / "meson"
+    tool.write_text("#!/bin/sh\necho no compiler >&2\nexit 1\n")
+    tool.chmod(0o755)
+    with pytest.raises(Failure, match=r"cannot be built: .*: no compiler"):
+        program.ensure(tmp_path / "build")
+
+
+def test_folder_that_cannot_be_written_is_told(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(Failure, match="use a checkout that can be written"):
+        program.ensure(tmp_path / "file" / "build")
+
+
+def test_program_that_dies_is_told(tmp_path):
+    dead = tmp_path / "dead"
+    dead.write_text("#!/bin/sh\nkill -9 $$\n")
+    dead.chmod(0o755)
+    with pytest.raises(Failure, match="signal 9 ended the program"):
+        program.play(dead, "")
+
+
+def test_interrupt_shows_the_finished_runs(built, job, tmp_path, monkeypatch):
+    asked = dataclasses.replace(
+        session.Request(jobs=(jobfile.load(job),), schedulers=("none", "mqfq")),
+        device=parse_device(NULL),
+        at_once=1,
+    )
+    told = []
+
+    def progress(message):
+        told.append(message)
+        if message.get("number") == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(session.Interrupted) as caught:
+        session.run(asked, tmp_path, progress)
+    outcome = caught.value.outcome
+    assert outcome.results[0].runs[0].scheduler == "none"
+    assert outcome.notes[0].startswith("interrupted: ")
+
+
+def test_result_that_cannot_be_written_is_kept_elsewhere(built, job, monkeypatch, capsys):
+    write = Path.write_text
+
+    def full(path, text, *rest, **more):
+        if path.name == "full.json":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(path, text, *rest, **more)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    code, _, err = run(
+        capsys, job, "--device", NULL, "--schedulers", "none", "--json", "/tmp/full.json"
+    )
+    assert code == 1
+    kept = Path(err.strip().rpartition(" ")[2])
+    assert json.loads(kept.read_text())["schema"] == "mqfair.bench/1"
+    kept.unlink()
