@@ -39,7 +39,7 @@ REMOVE_MODULES = /usr/bin/python3 kernel/install --root "$(DESTDIR)" --remove \
 
 .DEFAULT_GOAL := help
 .PHONY: help new demo bench sim instructions experiments test kernels test-kernels test-slow test-people mutate module \
-	module-arm64 shell check-style man bootstrap \
+	module-arm64 uml shell check-style man bootstrap \
 	install install-command install-sim install-module install-ssd uninstall clean
 
 help: ## list these targets
@@ -125,6 +125,11 @@ check-style: ## hold code, comments and documents to the rules of CONTRIBUTING.m
 	$(PYTHON) tests/style/sparse.py
 	shellcheck lab/bootstrap .ci/run
 	shellcheck -s sh lab/init-initramfs.sh lab/init-guest.sh lab/guest-setup.sh
+
+uml: ## build user-mode Linux, a guest with real CPUs: bench --on uml (10 minutes, once)
+	lab/bootstrap build guest kernels
+	/usr/bin/python3 -m lab uml
+	/usr/bin/python3 -m lab module uml
 
 man: ## write the man pages of the command to build/man/
 	/usr/bin/python3 -m mqfair.man build/man

@@ -16,7 +16,7 @@ from lab.guest import (
     run,
     shell,
 )
-from lab.kernel import DEFAULT_KERNEL, KERNELS
+from lab.kernel import DEFAULT_KERNEL, KERNELS, UML
 from lab.spec import (
     MAX_CPUS,
     Drive,
@@ -34,6 +34,7 @@ __all__ = [
     "MAX_CPUS",
     "STATUS_DIED",
     "STATUS_TIMED_OUT",
+    "UML",
     "Drive",
     "GoneError",
     "GuestResult",

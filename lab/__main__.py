@@ -8,7 +8,7 @@ import dataclasses
 import json
 import sys
 
-from lab import cross, kernel, module
+from lab import cross, kernel, module, uml
 from lab.errors import LabError
 
 
@@ -23,14 +23,16 @@ def main() -> int:
     verbs.add_parser(
         cross.ARCHITECTURE, help="compile mqfair.ko for arm64, which no guest runs; print its path"
     )
+    verbs.add_parser("uml", help="build user-mode Linux; print its tree as JSON")
     for verb in (fetch, build):
         verb.add_argument(
             "name", nargs="?", metavar="KERNEL", help=f"one of {', '.join(kernel.KERNELS)}"
         )
     args = parser.parse_args()
     try:
-        if args.verb == "kernel":
-            tree = kernel.ensure(args.name, refresh=args.refresh)
+        if args.verb in ("kernel", "uml"):
+            chosen = args.verb == "kernel"
+            tree = kernel.ensure(args.name, refresh=args.refresh) if chosen else uml.build()
             print(json.dumps(dataclasses.asdict(tree), default=str, indent=2))
         elif args.verb == cross.ARCHITECTURE:
             print(module.cross_build(cross.ensure()))

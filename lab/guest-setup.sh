@@ -9,10 +9,18 @@ lab_fail() {
 }
 
 # A writable share caches nothing but mapped pages, so that host and guest see the same files.
-lab_share() { # TAG PATH ro|rw
+lab_share() { # TAG-OR-FOLDER PATH ro|rw
 	if [ "$3" = ro ]; then mode=cache=loose,ro; else mode=cache=mmap; fi
-	if ! { $busybox mkdir -p "$2" &&
-		$busybox mount -t 9p -o "trans=virtio,version=9p2000.L,msize=507904,$mode" "$1" "$2"; }; then
+	type=9p
+	options=trans=virtio,version=9p2000.L,msize=507904,$mode
+	# User-mode Linux names the folder in place of a tag.
+	case $1 in
+	/*)
+		type=hostfs
+		options=$3,$1
+		;;
+	esac
+	if ! { $busybox mkdir -p "$2" && $busybox mount -t $type -o "$options" "$1" "$2"; }; then
 		lab_fail "$2: cannot mount the host's folder: see the kernel log"
 	fi
 }

@@ -7,6 +7,9 @@ virtio ports, separate from the console.
 
 Nothing of a guest outlives ``run()``. Its drives and channels are file descriptors without a name.
 It mounts nothing on the host. The host's kernel kills QEMU when this process dies.
+
+The guest may be user-mode Linux instead (lab/uml.py). Then serial lines replace the ports, and
+hostfs replaces 9p. The job, the report and the clean-up are the same.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Literal
 
-from lab import accel, initramfs, kernel, qemu
+from lab import accel, initramfs, kernel, qemu, uml
 from lab.errors import LabError, SpecError
 from lab.spec import GuestSpec
 
@@ -40,6 +43,7 @@ STATUS_TIMED_OUT = 124
 STATUS_DIED = 125
 
 Output = Literal["stdout", "stderr"]
+Accel = Literal["kvm", "tcg", "uml"]
 Sink = Callable[[Output, bytes], None]
 
 _FATAL = re.compile(r"((?:Kernel panic|Oops|BUG:|Unable to mount).*)")
@@ -71,7 +75,7 @@ class GuestResult:
     stdout: str
     stderr: str
     out_dir: Path | None
-    accel: Literal["kvm", "tcg"]
+    accel: Accel
     kernel: str
     boot_s: float
     wall_s: float
@@ -183,13 +187,16 @@ def _run(
         return guest.run(job, output)
 
 
-def accelerator(spec: GuestSpec) -> Literal["kvm", "tcg"]:
+def accelerator(spec: GuestSpec) -> Accel:
     """The acceleration that run() uses for @spec. The first call may boot a guest as a probe."""
     with _signals_raise():
         return _accelerator(spec, kernel.ensure(spec.kernel))
 
 
-def _accelerator(spec: GuestSpec, tree: kernel.KernelTree) -> Literal["kvm", "tcg"]:
+def _accelerator(spec: GuestSpec, tree: kernel.KernelTree) -> Accel:
+    if tree.is_uml:
+        uml.check(spec)
+        return "uml"
     if spec.icount:
         return "tcg"
     if spec.accel != "auto":
@@ -218,9 +225,11 @@ def _job(
     lines.append(f"lab_modules {quote(str(tree.modules_dir.parent))}")
     for number, shared in enumerate(spec.host_dirs):
         mode = "ro" if shared.read_only else "rw"
-        lines.append(f"lab_share lab.dir{number} {quote(str(shared.path.absolute()))} {mode}")
+        path = quote(str(shared.path.absolute()))
+        lines.append(f"lab_share {path if tree.is_uml else f'lab.dir{number}'} {path} {mode}")
     if out_dir is not None:
-        lines.append(f"lab_share lab.out {GUEST_OUT} rw")
+        source = quote(str(out_dir.absolute())) if tree.is_uml else "lab.out"
+        lines.append(f"lab_share {source} {GUEST_OUT} rw")
     else:
         lines.append(f"mkdir -p {GUEST_OUT}")
     lines += _module_lines(spec)
@@ -305,13 +314,13 @@ def _raw_terminal() -> Iterator[None]:
 
 
 class _Guest:
-    """One QEMU process and the channels to it."""
+    """One process, QEMU or user-mode Linux, and the channels to it."""
 
     def __init__(
         self,
         spec: GuestSpec,
         tree: kernel.KernelTree,
-        chosen: Literal["kvm", "tcg"],
+        chosen: Accel,
         out_dir: Path | None,
         *,
         terminal: bool = False,
@@ -328,6 +337,7 @@ class _Guest:
         self._boot_s = 0.0
         self._heard = 0.0
         self._timed_out = False
+        self._when_ready: Callable[[], None] = lambda: None
 
     def run(self, job: bytes, output: Sink | None) -> GuestResult:
         names = [
@@ -350,7 +360,12 @@ class _Guest:
             for end in inherited.values():
                 end.close()
             terminal = "yes" if self._terminal else "no"
-            channels["control"].sendall(f"{len(job)} {terminal}\n".encode() + job)
+            message = f"{len(job)} {terminal}\n".encode() + job
+            if self._tree.is_uml:
+                # A serial line loses the bytes that arrive before the guest has set it up.
+                self._when_ready = lambda: channels["control"].sendall(message)
+            else:
+                channels["control"].sendall(message)
             if self._terminal:
                 stack.enter_context(_raw_terminal())
             self._relay(process, channels, output, started)
@@ -360,17 +375,15 @@ class _Guest:
     def _start(
         self, stack: contextlib.ExitStack, channels: dict[str, int]
     ) -> subprocess.Popen[bytes]:
-        backing = [qemu.open_backing(drive) for drive in self._spec.drives]
-        files = [fd for fd in backing if fd is not None]
-        for fd in files:
-            stack.callback(os.close, fd)
-        argv = qemu.command_line(
-            self._spec,
-            qemu.Boot(self._tree.vmlinux, initramfs.ensure(self._tree), self._accel),
-            self._shares(),
-            qemu.Channels(**channels),
-            backing,
-        )
+        if self._out_dir is not None:
+            self._out_dir.mkdir(parents=True, exist_ok=True)
+        if self._tree.is_uml:
+            folder = stack.enter_context(uml.own_folder())
+            image = initramfs.ensure(self._tree)
+            argv = uml.command_line(self._spec, self._tree, image, channels, folder)
+            files: list[int] = []
+        else:
+            argv, files = self._qemu(stack, channels)
         try:
             process = subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", "--", *argv],
@@ -386,12 +399,24 @@ class _Guest:
         stack.callback(_end, process)
         return process
 
+    def _qemu(
+        self, stack: contextlib.ExitStack, channels: dict[str, int]
+    ) -> tuple[list[str], list[int]]:
+        """The command line of QEMU, and the open files of the drives."""
+        backing = [qemu.open_backing(drive) for drive in self._spec.drives]
+        files = [fd for fd in backing if fd is not None]
+        for fd in files:
+            stack.callback(os.close, fd)
+        assert self._accel != "uml"
+        boot = qemu.Boot(self._tree.vmlinux, initramfs.ensure(self._tree), self._accel)
+        ports = qemu.Channels(**channels)
+        return qemu.command_line(self._spec, boot, self._shares(), ports, backing), files
+
     def _shares(self) -> list[qemu.Share]:
         shares = [qemu.Share("lab.root", Path("/"), read_only=True)]
         for number, shared in enumerate(self._spec.host_dirs):
             shares.append(qemu.Share(f"lab.dir{number}", shared.path.absolute(), shared.read_only))
         if self._out_dir is not None:
-            self._out_dir.mkdir(parents=True, exist_ok=True)
             shares.append(qemu.Share("lab.out", self._out_dir.absolute(), read_only=False))
         return shares
 
@@ -440,6 +465,7 @@ class _Guest:
             self._report.add(data)
             if self._report.ready and not self._boot_s:
                 self._boot_s = time.monotonic() - started
+                self._when_ready()
         elif name == "terminal":
             os.write(sys.stdout.fileno(), data)
         else:
@@ -452,7 +478,8 @@ class _Guest:
         complaint = self._tails["qemu"].text().strip()
         if process.returncode > 0 and reported is None and not self._boot_s:
             raise LabError(
-                f"{qemu.QEMU}: exit status {process.returncode}: {complaint or 'no message'}"
+                f"{'user-mode Linux' if self._tree.is_uml else qemu.QEMU}: exit status"
+                f" {process.returncode}: {complaint or 'no message'}"
             )
         console = self._tails["console"].text()
         timed_out = self._timed_out and reported is None

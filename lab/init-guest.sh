@@ -27,7 +27,22 @@ $busybox mount -t configfs configfs /sys/kernel/config
 $busybox hostname lab
 $busybox ip link set lo up
 
-# The ports appear one after the other.
+read -r words < /proc/cmdline
+terminal_device=/dev/hvc0
+case " $words " in
+*" lab.uml "*)
+	# User-mode Linux has serial lines in place of ports. A line must not change any byte.
+	number=0
+	for port in control stdout stderr terminal; do
+		$busybox ln -s "/dev/ttyS$number" "$lab/ports/$port"
+		[ $port = terminal ] || $busybox stty -F "/dev/ttyS$number" raw -echo
+		number=$((number + 1))
+	done
+	terminal_device=$lab/ports/terminal
+	;;
+esac
+
+# The ports of QEMU appear one after the other.
 until [ -e $lab/ports/control ] && [ -e $lab/ports/stdout ] && [ -e $lab/ports/stderr ]; do
 	for port in /sys/class/virtio-ports/*; do
 		name=
@@ -42,7 +57,7 @@ read -r bytes terminal <&3
 $busybox head -c "$bytes" <&3 > $lab/job
 
 if [ "$terminal" = yes ]; then
-	$busybox setsid -c /bin/sh $lab/job 3>&- < /dev/hvc0 > /dev/hvc0 2>&1
+	$busybox setsid -c /bin/sh $lab/job 3>&- < $terminal_device > $terminal_device 2>&1
 	status=$?
 else
 	# A port can be opened only once. The job writes to pipes, so that it may reopen /dev/stdout.

@@ -11,7 +11,11 @@ while read -r module; do
 	insmod "/modules/$module"
 done < /modules.order
 
-mount -t 9p -o trans=virtio,version=9p2000.L,msize=507904,cache=loose,ro lab.root /lower
+read -r words < /proc/cmdline
+case " $words " in
+*" lab.uml "*) mount -t hostfs -o ro,/ none /lower ;;
+*) mount -t 9p -o trans=virtio,version=9p2000.L,msize=507904,cache=loose,ro lab.root /lower ;;
+esac
 mount -t tmpfs -o size=75% tmpfs /upper
 mkdir /upper/data /upper/work
 mount -t overlay -o lowerdir=/lower,upperdir=/upper/data,workdir=/upper/work root /root

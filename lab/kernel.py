@@ -44,7 +44,8 @@ from lab.packages import Suite
 @dataclasses.dataclass(frozen=True)
 class KernelTree:
     """One unpacked kernel. All paths are absolute. @chroot_suite names the suite with the compiler
-    and C library that the headers need; it is empty if the machine's own are right."""
+    and C library that the headers need; it is empty if the machine's own are right. With @is_uml
+    the kernel is a program of the host, @vmlinuz."""
 
     release: str
     vmlinuz: Path
@@ -53,6 +54,7 @@ class KernelTree:
     headers_build_dir: Path
     root: Path
     chroot_suite: str = ""
+    is_uml: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,6 +66,8 @@ class KernelSource:
 
 
 DEFAULT_KERNEL = "6.1"
+# The name of user-mode Linux, which lab/uml.py builds.
+UML = "uml"
 KERNELS: dict[str, KernelSource] = {
     DEFAULT_KERNEL: KernelSource(Suite()),
     "6.12": KernelSource(Suite("bookworm-backports")),
@@ -91,6 +95,11 @@ def ensure(name: str | None = None, *, refresh: bool = False) -> KernelTree:
     @refresh resolves the release again from the package lists. Raises SpecError or LabError.
     """
     chosen = name or DEFAULT_KERNEL
+    if chosen == UML:
+        # lab.uml imports this module.
+        from lab import uml  # noqa: PLC0415
+
+        return uml.ensure()
     source = source_of(chosen)
     kernels = cache_dir() / "kernels"
     with locked(kernels / ".lock"):
@@ -107,6 +116,10 @@ def ensure(name: str | None = None, *, refresh: bool = False) -> KernelTree:
 def is_cheap(name: str) -> bool:
     """Whether the module for kernel @name can be built without minutes of preparation: it needs no
     chroot, or kernel and chroot are in the cache."""
+    if name == UML:
+        from lab import uml  # noqa: PLC0415
+
+        return uml.is_built()
     source = source_of(name)
     if not source.needs_chroot:
         return True

@@ -33,7 +33,8 @@ def build(tree: kernel.KernelTree, defines: Sequence[str] = ()) -> Path:
         raise LabError(f"{builder}: not found; build the module from a checkout")
     module = module_path(tree, defines)
     argv = [str(builder), "--headers", str(tree.headers_build_dir)]
-    argv += ["--btf", str(tree.vmlinux), "--out", str(module.parent), "--with-ssd"]
+    argv += ["--btf", str(tree.vmlinux), "--out", str(module.parent)]
+    argv += [] if tree.is_uml else ["--with-ssd"]
     # The guests of the tests run the worked example, too.
     names = ("MQFAIR_EXAMPLES", *defines)
     argv += [word for name in names for word in ("--define", name)]
@@ -70,6 +71,8 @@ def _with_python(tree: kernel.KernelTree, argv: Sequence[str]) -> list[str]:
     root = chroot.ensure(tree.chroot_suite, compiler(tree))
     # Byte code of another Python has no place in the checkout.
     inside = ["/usr/bin/python3", "-B", *argv]
+    if tree.is_uml:
+        inside = ["/usr/bin/env", "ARCH=um", *inside]
     return chroot.command(root, inside, [_CHECKOUT, tree.root.parent])
 
 

@@ -6,7 +6,7 @@ benchlib/command.py carries it out. It needs packages that --help and the man pa
 
 import argparse
 
-from lab.kernel import DEFAULT_KERNEL, KERNELS
+from lab.kernel import DEFAULT_KERNEL, KERNELS, UML
 from mqfair.benchlib.device import DEFAULT_DEVICE
 from mqfair.benchlib.plan import HOST, SIM, VM
 from mqfair.benchlib.variant import OURS, SCHEDULERS
@@ -47,9 +47,9 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     add_measurement(parser)
     parser.add_argument(
         "--on",
-        choices=(VM, HOST, SIM),
-        help="run in a guest, on this host or in the simulator (default: host for /dev/..., else"
-        " vm)",
+        choices=(VM, UML, HOST, SIM),
+        help="run in a guest, in user-mode Linux (after `make uml`), on this host or in the"
+        " simulator (default: host for /dev/..., else vm)",
     )
     parser.add_argument(
         "--icount",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""mqfair lab: run a command or a shell in a guest with a kernel of Debian."""
+"""mqfair lab: run a command or a shell in a guest, with a kernel of Debian or user-mode Linux."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from pathlib import Path
 import lab
 from mqfair.errors import Failure, UsageError
 
+VM = "vm"
+
 EXAMPLES = """\
 examples:
   mqfair lab exec --cpus 2 --nvme size=1G,queues=2 -- fio --name=a --rw=randread \\
@@ -18,6 +20,7 @@ examples:
   mqfair lab exec --module build/module/RELEASE/mqfair.ko -- \\
       sh -c 'modprobe null_blk && echo mqfq > /sys/block/nullb0/queue/scheduler'
   mqfair lab exec --kernel 7.2 -- uname -r
+  mqfair lab exec --on uml -- nproc
   mqfair lab shell --cpus 8 --sockets 2 --threads 2
 """
 
@@ -54,6 +57,13 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_guest_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--on",
+        choices=(VM, lab.UML),
+        default=VM,
+        help="a virtual machine (vm, the default), or user-mode Linux (uml, after `make uml`):"
+        " a program of this host with real CPUs, without NVMe drives and counted time",
+    )
     parser.add_argument(
         "--cpus", type=int, default=2, metavar="N", help="virtual CPUs, 1..8 (default %(default)s)"
     )
@@ -150,6 +160,8 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _spec(args: argparse.Namespace) -> lab.GuestSpec:
+    if args.on == lab.UML and args.kernel is not None:
+        raise UsageError(f"lab: --kernel {args.kernel}: names another guest's kernel: use --on vm")
     return lab.GuestSpec(
         cpus=args.cpus,
         sockets=args.sockets,
@@ -158,7 +170,7 @@ def _spec(args: argparse.Namespace) -> lab.GuestSpec:
         drives=tuple(lab.parse_drive(text) for text in args.nvme),
         accel=args.accel,
         icount=args.icount,
-        kernel=args.kernel,
+        kernel=lab.UML if args.on == lab.UML else args.kernel,
         append=args.append,
         timeout_s=args.timeout,
         host_dirs=tuple(lab.HostDir(path) for path in args.share),

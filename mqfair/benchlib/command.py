@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
+from lab.kernel import UML
 from mqfair.benchlib import device as devices
 from mqfair.benchlib import jobfile, report, session
 from mqfair.benchlib.plan import HOST, SIM, VM
@@ -94,6 +95,8 @@ def request(args: argparse.Namespace) -> session.Request:
         raise UsageError("--on host needs a drive of this host: add --device /dev/NAME")
     device = devices.parse_device(args.device or devices.default_device(cpus))
     on = args.on or (HOST if device.kind == devices.DRIVE else VM)
+    if on == UML and args.kernel is not None:
+        raise UsageError(f"--kernel {args.kernel}: names another guest's kernel: use --on vm")
     if simulated:
         device = unstretched(device)
     else:
@@ -108,10 +111,10 @@ def request(args: argparse.Namespace) -> session.Request:
         schedulers=schedulers,
         repeat=_number("--repeat", args.repeat, 1, 1000),
         device=device,
-        on=on,
+        on=VM if on == UML else on,
         cpus=cpus,
         icount=args.icount,
-        kernel=args.kernel,
+        kernel=UML if on == UML else args.kernel,
         nr_requests=nr_requests,
         module=Path(args.module) if args.module else None,
         tunables=_tunables(args.tunable, schedulers),

@@ -62,7 +62,7 @@ def caption(where: Document) -> str:
     cpus = int(where["cpus"])
     if where["accel"] == SIM:
         return f"{in_words(where['device'])}; simulated, {cpus} CPU{'' if cpus == 1 else 's'}"
-    kind = {"tcg": "emulated ", "kvm": "virtual "}.get(where["accel"], "")
+    kind = {"tcg": "emulated ", "kvm": "virtual ", "uml": "user-mode "}.get(where["accel"], "")
     number = "one" if cpus == 1 else str(cpus)
     plural = "" if cpus == 1 else "s"
     return f"{in_words(where['device'])}; Linux {where['kernel']}, {number} {kind}CPU{plural}"

@@ -247,6 +247,7 @@ def check(request: Request) -> None:
             " use --on host, or null:..., nvme:... or ssd:..."
         )
     _check_cpus(request)
+    _check_uml(request)
     _check_parts(request)
     if shutil.which("fio") is None:
         raise UsageError("fio is missing: install the package fio")
@@ -263,6 +264,19 @@ def check(request: Request) -> None:
 def _check_cpus(request: Request) -> None:
     if request.icount and (request.cpus != 1 or request.on != VM):
         raise UsageError("--icount needs a guest with one CPU: add --cpus 1 --on vm")
+
+
+def _check_uml(request: Request) -> None:
+    """Raises UsageError for a guest that user-mode Linux cannot be."""
+    if request.kernel != kernel.UML:
+        return
+    if request.icount:
+        raise UsageError("--icount counts emulated instructions: use --on vm")
+    if request.device.kind != devices.NULL:
+        raise UsageError(
+            f"--device {request.device.text}: user-mode Linux has no such drive: use null:...,"
+            " or --on vm"
+        )
 
 
 def _check_parts(request: Request) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 import lab
-from lab import cache, chroot, guest, initramfs, kernel, module, packages, qemu, tools
+from lab import cache, chroot, guest, initramfs, kernel, module, packages, qemu, tools, uml
 from mqfair.__main__ import main
 
 CHANNELS = qemu.Channels(console=10, control=11, stdout=12, stderr=13)
@@ -225,6 +225,83 @@ def test_a_zstd_kernel_is_read_as_a_stream():
     struct.pack_into("<H", head, 0x206, 0x20F)
     struct.pack_into("<II", head, 0x248, 0, len(payload))
     assert kernel.extract_vmlinux(bytes(head) + payload) == elf
+
+
+def test_user_mode_linux_that_is_not_built_says_how(monkeypatch, tmp_path):
+    monkeypatch.setenv("MQFAIR_CACHE", str(tmp_path))
+    with pytest.raises(lab.LabError, match="run make uml"):
+        kernel.ensure(kernel.UML)
+
+
+def test_user_mode_linux_of_other_options_is_not_used(monkeypatch, tmp_path):
+    monkeypatch.setenv("MQFAIR_CACHE", str(tmp_path))
+    base = tmp_path / "kernels" / kernel.UML
+    (base / "root/lib/modules/7.2.13-uml").mkdir(parents=True)
+    (base / ".recipe").write_text("another")
+    assert not kernel.is_cheap(kernel.UML)
+    with pytest.raises(lab.LabError, match="with other options: run make uml"):
+        kernel.ensure(kernel.UML)
+
+
+def test_the_build_keeps_the_parts_that_modules_need(tmp_path):
+    kept = {"arch/um/asm.h", "include/auto.conf.cmd", "include/c.h"}
+    deleted = {"fs/inode.c", "arch/um/a.o", "arch/um/.a.o.cmd", "arch/arm/b", "README"}
+    for name in kept | deleted:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("")
+    (tmp_path / "source").symlink_to("include")
+    uml.keep_only(tmp_path, ("arch/um", "include", "source"))
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if not path.is_dir()}
+    assert left == kept
+    assert (tmp_path / "source").is_symlink()
+
+
+def test_a_guest_deletes_the_folders_of_killed_programs_only(monkeypatch, tmp_path):
+    monkeypatch.setenv("MQFAIR_CACHE", str(tmp_path))
+    killed = tmp_path / "uml/guest-killed"
+    killed.mkdir(parents=True)
+    (killed / "lock").touch()
+    with uml.own_folder() as first:
+        assert not killed.exists()
+        with uml.own_folder() as second:
+            assert first.exists() and second.exists() and first != second
+        assert not second.exists()
+    assert not first.exists()
+
+
+@pytest.mark.parametrize("on", ["exec", "shell"])
+def test_a_kernel_and_user_mode_linux_exclude_each_other(on, capsys):
+    words = ["--on", "uml", "--kernel", "7.2", *(["--", "true"] if on == "exec" else [])]
+    assert main(["lab", on, *words]) == 2
+    assert "names another guest's kernel: use --on vm" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {"drives": (lab.Drive(),)},
+        {"accel": "tcg"},
+        {"cpus": 1, "icount": True},
+        {"accel": "kvm"},
+        {"cpus": 4, "sockets": 2},
+    ],
+)
+def test_a_guest_that_user_mode_linux_cannot_be_is_refused(wanted):
+    with pytest.raises(lab.SpecError, match="user-mode Linux: "):
+        uml.check(lab.GuestSpec(**wanted))
+
+
+def test_user_mode_linux_has_a_line_for_each_channel(tmp_path):
+    tree = kernel.KernelTree("7.2-uml", *[Path("/k")] * 5, is_uml=True)
+    channels = {"console": 3, "control": 4, "stdout": 5, "stderr": 6}
+    spec = lab.GuestSpec(cpus=2, append="quiet")
+    argv = uml.command_line(spec, tree, Path("/i"), channels, tmp_path)
+    assert {"ncpus=2", "mem=2048M", "initrd=/i", "con0=null,fd:3", "quiet"} <= set(argv)
+    assert [word for word in argv if word.startswith("ssl")] == [
+        "ssl0=fd:4",
+        "ssl1=fd:5",
+        "ssl2=fd:6",
+    ]
 
 
 def test_topology():

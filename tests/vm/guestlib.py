@@ -240,6 +240,10 @@ def splats(lines: Sequence[str]) -> list[str]:
     return [line for line in lines if SPLAT.search(line)]
 
 
+def is_user_mode() -> bool:
+    return "User Mode Linux" in read("/proc/cpuinfo")
+
+
 # --- block devices ---------------------------------------------------------------------------
 
 
@@ -298,7 +302,9 @@ def write_when_free(path: Path, value: object) -> None:
 
 
 def nvme_disks() -> list[Disk]:
-    """The drives of Guest.nvme in their order."""
+    """The drives of Guest.nvme in their order. User-mode Linux has none."""
+    if is_user_mode():
+        raise Skip("user-mode Linux has no NVMe drives")
     return [Disk(path) for path in os.environ.get("LAB_DRIVES", "").split()]
 
 

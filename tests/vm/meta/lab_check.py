@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import re
 import signal
 import subprocess
@@ -15,10 +16,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import host
-from guestlib import wait_until
+from guestlib import Skip, wait_until
 
 import lab
-from lab import cache
+from lab import cache, kernel
 
 ROOT = Path(__file__).resolve().parents[3]
 # Three guests boot at once, on a busy machine.
@@ -99,6 +100,66 @@ def check_nothing_outlives_a_signal() -> None:
     wait_until(lambda: set(our_mounts()) <= mounts, "no mount is left behind")
 
 
+def check_user_mode_linux_has_the_channels_of_a_guest() -> None:
+    """Output, status, two folders of the host, a large command, and two processors."""
+    with tempfile.TemporaryDirectory() as out, tempfile.TemporaryDirectory() as shared:
+        word = "x" * 100_000
+        script = (
+            f"nproc; echo error >&2; echo out > $LAB_OUT/file; cat {shared}/from-host;"
+            f"echo shared > {shared}/file; echo {word} | wc -c; touch /usr/canary; exit 3"
+        )
+        (Path(shared) / "from-host").write_text("from the host\n")
+        spec = user_mode(host_dirs=(lab.HostDir(Path(shared)),))
+        result = lab.run(spec, script=script, out_dir=Path(out), stream=False)
+        assert (result.status, result.accel) == (3, "uml"), result
+        assert result.stdout.splitlines() == ["2", "from the host", "100001"], result.stdout
+        assert result.stderr == "error\n", result.stderr
+        assert (Path(out) / "file").read_text() == "out\n"
+        assert (Path(shared) / "file").read_text() == "shared\n"
+        assert not Path("/usr/canary").exists(), "a guest's write reached the host"
+        assert "Linux version" in result.dmesg
+
+
+def check_user_mode_linux_that_panics_has_died() -> None:
+    result = lab.run(user_mode(), script="echo c > /proc/sysrq-trigger", stream=False)
+    assert result.died and result.status == lab.STATUS_DIED, result
+    assert "guest died" in (result.trouble() or ""), result.trouble()
+    assert "sysrq triggered crash" in result.console, result.console
+
+
+def check_nothing_of_user_mode_linux_outlives_a_signal() -> None:
+    """It has a process of the host for each program that runs in it."""
+    user_mode()
+    argv = [sys.executable, "-m", "mqfair", "lab", "exec", "--on=uml", f"--timeout={PATIENCE_S}"]
+    argv += ["--", "sh", "-c", "echo up; sleep 1000 & sleep 1000"]
+    with heeding_interrupts(), contextlib.ExitStack() as stack:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
+            parent = subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE)
+            stack.callback(parent.wait)
+            stack.callback(parent.kill)
+            assert parent.stdout is not None
+            assert parent.stdout.readline() == b"up\n"
+            family = descendants(parent.pid)
+            assert len(family) > 2, f"the programs of the guest are not processes: {family}"
+            parent.send_signal(number)
+            parent.wait(GONE_WITHIN_S)
+            wait_until(
+                lambda family=family: not any(map(is_alive, family)),
+                f"{family} end with their parent, ended by {number.name}",
+            )
+    # The last guest could not delete its folder, so the next one does.
+    lab.run(user_mode(), ["true"], stream=False)
+    left = [path for path in (cache.cache_dir() / "uml").iterdir() if path.is_dir()]
+    assert not left, f"folders of guests that have ended: {left}"
+
+
+def user_mode(**options: object) -> lab.GuestSpec:
+    if not kernel.is_cheap(lab.UML):
+        raise Skip("user-mode Linux is not in the cache: run make uml")
+    spec = lab.GuestSpec(kernel=lab.UML, memory_mb=512, timeout_s=PATIENCE_S)
+    return dataclasses.replace(spec, **options)
+
+
 @contextlib.contextmanager
 def heeding_interrupts() -> Iterator[None]:
     """Makes this process and its children react to SIGINT.
@@ -133,8 +194,17 @@ def our_mounts() -> list[str]:
 
 
 def children(parent: int) -> list[int]:
-    tasks = Path(f"/proc/{parent}/task").iterdir()
-    return [int(pid) for task in tasks for pid in (task / "children").read_text().split()]
+    found: list[int] = []
+    # The process and its threads may end meanwhile.
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        for task in Path(f"/proc/{parent}/task").iterdir():
+            found += map(int, (task / "children").read_text().split())
+    return found
+
+
+def descendants(parent: int) -> list[int]:
+    found = children(parent)
+    return found + [pid for child in found for pid in descendants(child)]
 
 
 def run(report: Callable[[host.TestResult], None], only: str = "") -> None:
@@ -145,6 +215,8 @@ def run(report: Callable[[host.TestResult], None], only: str = "") -> None:
             continue
         try:
             check()
+        except Skip as skip:
+            report(host.TestResult(label, "skipped", str(skip)))
         except Exception as error:
             reason = (str(error).splitlines() or [repr(error)])[0]
             report(host.TestResult(label, "failed", reason, traceback.format_exc()))
