@@ -3,7 +3,7 @@
 
 import argparse
 
-from mqfair import kmod
+from mqfair import by_hand, kmod
 from mqfair.blockdev import Disk, Selector, all_disks, find_disk
 from mqfair.cgroup import Cgroup, Weights, root_cgroup
 from mqfair.errors import Failure, UsageError
@@ -99,6 +99,7 @@ def _disable(args: argparse.Namespace, disk: Disk) -> int:
     target = _target(disk, selector, args.to)
     if target != selector.active:
         _switch(disk, target)
+    by_hand.remember(disk, target)
     notes = _notes(disk)
     if args.json:
         print_json(

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from mqfair import calibrate, kmod
+from mqfair import by_hand, calibrate, kmod
 from mqfair.blockdev import (
     NR_REQUESTS_MAX,
     NR_REQUESTS_MIN,
@@ -58,6 +58,10 @@ TAGS_PER_SLOT = 4
 # At a switch the block layer sets two tags for each hardware slot, counting at most 128 slots.
 CORE_SLOTS_COUNTED = 128
 CORE_TAGS_PER_SLOT = 2
+
+
+class SwitchedError(Failure):
+    """A program without the lock has switched the disk at the same time."""
 
 
 @dataclass(frozen=True)
@@ -303,11 +307,11 @@ class Enabler:
         return now.active if now else "nothing"
 
     def _require_kept(self) -> None:
-        """Raises Failure if a program without the lock has switched the disk meanwhile. Its choice
-        stays."""
+        """Raises SwitchedError if a program without the lock has switched the disk meanwhile. Its
+        choice stays."""
         active = self._active()
         if active != self.plan.scheduler:
-            raise Failure(
+            raise SwitchedError(
                 f"{self.disk.scheduler_file} reads '{active}', not '{self.plan.scheduler}': another"
                 " program switched it at the same time: end that program, then run this again"
             )
@@ -483,6 +487,7 @@ def _enable(args: argparse.Namespace, plan: Plan, seconds: int | None) -> int:
         plan = _with_calibration(plan, found)
     enabler = Enabler(find_disk(Fs(dry_run=args.dry_run), args.device), plan)
     enabler.run()
+    by_hand.remember(enabler.disk, plan.scheduler)
     if found:
         enabler.notes += found.notes()
     if args.json:

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
-"""mqfair follow: a service that carries weights from io.weight to io.mqfair.weight.
+"""mqfair follow: a service that carries weights from io.weight to io.mqfair.weight, and keeps the
+rules of /etc/mqfair.conf.
 
-The work is in mirror.py. The service waits for events of cgroups (inotify), of the module and of
-disks (netlink), and for signals, and sleeps in between without a timer. It keeps the weights that
-it wrote in a file, because they tell a weight that was set by hand from its own after a restart.
+The work is in mirror.py and keep.py. The service waits for events of cgroups (inotify), of the
+module and of disks (netlink), and for signals, and sleeps in between without a timer. It keeps the
+weights that it wrote in a file, because they tell a weight that was set by hand from its own after
+a restart.
 """
 
 import argparse
@@ -21,11 +23,13 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from mqfair import kmod, uevent
+from mqfair import config, kmod, uevent
+from mqfair.blockdev import find_disk
 from mqfair.cgroup import root_cgroup
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
 from mqfair.inotify import Inotify
+from mqfair.keep import Keeper
 from mqfair.lock import FOLDER
 from mqfair.mirror import Mirror, Weights
 from mqfair.output import add_dry_run_argument, add_json_argument, print_json
@@ -49,11 +53,14 @@ io.weight does not exist or has the default weight.
 A weight that was set by hand stays: one that is neither the default nor the weight that follow
 wrote last. `mqfair weight CGROUP default` hands it back to follow.
 
-Files: {STATE_FILE} has the weights that follow wrote last.
+{config.PATH} has rules for the schedulers of disks and for weights, which follow keeps in force. A
+rule comes before io.weight. SIGHUP, or `systemctl reload mqfair`, reads the file again. A disk for
+which `mqfair disable` or `mqfair enable` chose another scheduler is left alone.
 
 examples:
   mqfair follow --dry-run           show what one pass would write
   mqfair follow --once              write it and end
+  mqfair follow --check             say whether {config.PATH} is right
   systemctl enable --now mqfair     run as a service
 """
 
@@ -61,6 +68,15 @@ examples:
 def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("--once", action="store_true", help="do one pass over all cgroups, and end")
+    parser.add_argument(
+        "--check", action="store_true", help="read the configuration, show its rules, and end"
+    )
+    parser.add_argument(
+        "--config", metavar="FILE", help=f"configuration (default {config.PATH}, if it exists)"
+    )
+    parser.add_argument(
+        "--device", metavar="DEVICE", help="keep the rules of one disk once, and end (for udev)"
+    )
     add_dry_run_argument(parser)
     add_json_argument(parser)
 
@@ -132,22 +148,46 @@ def _lock(file: IO[str]) -> None:
 
 @dataclass
 class Follower:
-    """One mirror, and the words about its work."""
+    """One mirror and the keeper of disks, and the words about their work."""
 
     fs: Fs
     mirror: Mirror
+    keeper: Keeper
     said: set[str] = field(default_factory=set)
+    said_of_disks: set[str] = field(default_factory=set)
 
     @classmethod
-    def create(cls, fs: Fs, *, watches: Inotify | None) -> "Follower":
-        mirror = Mirror(root_cgroup(fs), watches=watches, mirrored=_load_state(fs))
-        return cls(fs, mirror)
+    def create(cls, fs: Fs, chosen: str | None, *, watches: bool) -> "Follower":
+        """@chosen is the configuration of the command line. Raises Failure without an inotify."""
+        rules = _config(fs, chosen)
+        mirror = Mirror(root_cgroup(fs), mirrored=_load_state(fs), rules_name=chosen or config.PATH)
+        keeper = Keeper(fs, rules)
+        if watches:
+            mirror.watches, keeper.watches = _inotify(), _inotify()
+        found = cls(fs, mirror, keeper)
+        found.configure(rules)
+        return found
+
+    def configure(self, rules: config.Config) -> None:
+        self.keeper.config = rules
+        self.mirror.mirrors = rules.mirror
+        self.look_up_devices()
+
+    def look_up_devices(self) -> None:
+        """Disks have come or gone: the rules for their weights have other numbers."""
+        self.mirror.rules = config.Rules(self.fs, self.keeper.config)
+
+    def everything(self) -> None:
+        """One pass over the disks and the cgroups. The disks come first: a switch may load the
+        module, which makes the files of the weights."""
+        self.keeper.keep()
+        self.mirror.scan()
 
     def lines(self) -> list[str]:
         """Words about the changes since the last call, and about weights by hand and errors that
         were not mentioned yet."""
         changes = [str(change) for change in self.mirror.changes]
-        lines = changes[:SHOWN]
+        lines = self.keeper.words + changes[:SHOWN]
         if len(changes) > SHOWN:
             lines.append(f"and {len(changes) - SHOWN} more weights written")
         by_hand = {str(one) for one in self.mirror.by_hand.values()}
@@ -158,19 +198,96 @@ class Follower:
         errors = set(self.mirror.errors)
         lines += [f"error: {error}" for error in sorted(errors - self.said)]
         self.said = by_hand | errors
+        if self.keeper.looked:
+            self.keeper.looked = False
+            words = {f"note: {note}" for note in self.keeper.notes}
+            words |= {f"error: {error}" for error in self.keeper.errors}
+            lines += sorted(words - self.said_of_disks)
+            self.said_of_disks = words
         self.mirror.changes.clear()
-        self.mirror.errors.clear()
+        for told in (self.mirror.errors, *self.keeper.all_words()):
+            told.clear()
         self.fs.writes.clear()
         return lines
 
 
+def _inotify() -> Inotify:
+    try:
+        return Inotify()
+    except OSError as error:
+        raise Failure(
+            f"no inotify: {error.strerror}: raise it with"
+            " `sysctl fs.inotify.max_user_instances=1024`"
+        ) from error
+
+
+def _config(fs: Fs, chosen: str | None) -> config.Config:
+    """The configuration in the file @chosen, or in the usual one; without that, no rules."""
+    found = config.load(fs, chosen or config.PATH)
+    if found is None and chosen is not None:
+        raise UsageError(f"--config {chosen}: no such file")
+    return found or config.Config()
+
+
+def _check(args: argparse.Namespace, fs: Fs) -> int:
+    """Says which disks and cgroups the rules name now."""
+    path = args.config or config.PATH
+    rules = config.load(fs, path)
+    if rules is None:
+        raise UsageError(f"{path} does not exist: there is an example in doc/follow.md")
+    groups = [group.path for group in root_cgroup(fs).walk() if group.path]
+    disks = [(rule, [disk.name for disk in rule.disks(fs)]) for rule in rules.devices]
+    weights = [
+        (rule, [path for path in groups if rule.pattern.fullmatch(path)]) for rule in rules.weights
+    ]
+    if args.json:
+        print_json(
+            {
+                "schema": "mqfair.follow-check/1",
+                "config": path,
+                "mirror": rules.mirror,
+                "devices": [
+                    {"place": rule.place, "scheduler": rule.scheduler, "disks": names}
+                    for rule, names in disks
+                ],
+                "weights": [
+                    {"place": rule.place, "weight": rule.weight, "cgroups": paths}
+                    for rule, paths in weights
+                ],
+            }
+        )
+        return 0
+    for rule, names in disks:
+        print(f"{rule.place}: {rule.scheduler} on {' '.join(names) or 'no disk that is here now'}")
+    for one, paths in weights:
+        shown = ", ".join(paths[:3]) or "no cgroup that is here now"
+        more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
+        print(f"{one.place}: weight {one.weight} for {shown}{more}")
+    print(f"{path}: {len(disks)} rules for devices, {len(weights)} for weights, no mistake")
+    return 0
+
+
+def _one_device(args: argparse.Namespace, fs: Fs) -> int:
+    """Keeps the rules of one disk. A disk without a rule is no error: udev calls for each."""
+    disk = find_disk(fs, args.device)
+    keeper = Keeper(fs, _config(fs, args.config))
+    keeper.keep(only=disk.name)
+    for line in [str(write) for write in fs.writes] if fs.dry_run else keeper.words:
+        print(line)
+    for note in keeper.notes:
+        print(f"note: {note}")
+    if keeper.errors:
+        raise Failure(keeper.errors[0])
+    return 0
+
+
 def _once(args: argparse.Namespace, fs: Fs) -> int:
-    follower = Follower.create(fs, watches=None)
+    follower = Follower.create(fs, args.config, watches=False)
     mirror = follower.mirror
-    mirror.scan()
+    follower.everything()
     if not fs.dry_run:
         _save_state(fs, mirror.mirrored)
-    errors = list(mirror.errors)
+    errors = [*follower.keeper.errors, *mirror.errors]
     notes = [] if kmod.loaded(fs) else [kmod.hint(fs)]
     if args.json:
         print_json(
@@ -179,17 +296,21 @@ def _once(args: argparse.Namespace, fs: Fs) -> int:
                 "cgroups": mirror.count,
                 "dry_run": fs.dry_run,
                 "changes": [asdict(change) for change in mirror.changes],
+                "devices": follower.keeper.words,
                 "by_hand": [asdict(one) for one in mirror.by_hand.values()],
                 "writes": [{"path": w.path, "value": w.value} for w in fs.writes],
                 "errors": errors,
-                "notes": notes,
+                "notes": [*follower.keeper.notes, *notes],
             }
         )
         return 1 if errors else 0
     changed = len(mirror.changes)
     by_hand = len(mirror.by_hand)
     writes = [str(write) for write in fs.writes] if fs.dry_run else []
-    for line in [*writes, *(line for line in follower.lines() if not writes)]:
+    if fs.dry_run:
+        mirror.changes.clear()
+        follower.keeper.words.clear()
+    for line in [*writes, *follower.lines()]:
         print(line)
     for note in notes:
         print(f"note: {note}")
@@ -204,20 +325,15 @@ def _once(args: argparse.Namespace, fs: Fs) -> int:
 class Service:
     """Waits for events and acts on them, until SIGTERM or SIGINT."""
 
-    def __init__(self, fs: Fs) -> None:
+    def __init__(self, fs: Fs, chosen: str | None = None) -> None:
         self.fs = fs
+        self.chosen = chosen
         self.stopped = False
         self.reloads = False
         self._save_at: float | None = None
-        try:
-            watches = Inotify()
-        except OSError as error:
-            raise Failure(
-                f"no inotify: {error.strerror}: raise it with"
-                " `sysctl fs.inotify.max_user_instances=1024`"
-            ) from error
-        self.follower = Follower.create(fs, watches=watches)
+        self.follower = Follower.create(fs, chosen, watches=True)
         self.mirror = self.follower.mirror
+        self.keeper = self.follower.keeper
         self.uevents: uevent.Uevents | None = None
         with contextlib.suppress(OSError):
             self.uevents = uevent.Uevents()
@@ -227,7 +343,7 @@ class Service:
 
     def run(self) -> None:
         with self._signals():
-            self.mirror.scan()
+            self.follower.everything()
             self._report()
             self._say(f"follows {self.mirror.count} cgroups")
             self._complain()
@@ -282,7 +398,7 @@ class Service:
         return self.mirror.unwatched is not None or self.uevents is None
 
     def _timeout_ms(self) -> int | None:
-        times = [SCAN_EVERY_S] if self._blind else []
+        times = [SCAN_EVERY_S] if self._blind or self.keeper.busy else []
         if self._save_at is not None:
             times.append(max(0.0, self._save_at - time.monotonic()))
         return int(1000 * min(times)) + 1 if times else None
@@ -290,9 +406,9 @@ class Service:
     def _wait(self) -> None:
         """One round: waits for an event, acts on all that have come, and tells of the changes."""
         poll = select.poll()
-        assert self.mirror.watches is not None
-        tree = self.mirror.watches.fd
-        files = [tree, self._reader.fileno()]
+        assert self.mirror.watches is not None and self.keeper.watches is not None
+        tree, disks = self.mirror.watches.fd, self.keeper.watches.fd
+        files = [tree, disks, self._reader.fileno()]
         if self.uevents is not None:
             files.append(self.uevents.fileno())
         for file in files:
@@ -303,12 +419,16 @@ class Service:
                 self._reader.recv(4096)
         if self.uevents is not None and self.uevents.fileno() in ready:
             self._uevents()
+        if disks in ready and self.keeper.handle():
+            self._disks()
         if tree in ready:
             self.mirror.handle()
-        if self.reloads or (not ready and self._blind):
+        if self.reloads:
             self.reloads = False
+            self._reload_config()
+        if not ready and (self._blind or self.keeper.busy):
             self.mirror.unwatched = None
-            self.mirror.scan()
+            self.follower.everything()
         if self.mirror.changes:
             self._save_at = self._save_at or time.monotonic() + SAVE_DELAY_S
         self._report()
@@ -325,7 +445,27 @@ class Service:
         messages = list(self.uevents.read())
         if any(uevent.of_module(words, kmod.MODULE) for words in messages):
             # The files of the module come without an event in the cgroups.
+            self.follower.everything()
+        elif any(uevent.of_disk(words) for words in messages):
+            self._disks()
+
+    def _disks(self) -> None:
+        """Disks, their links or their schedulers have changed."""
+        self.keeper.keep()
+        if any(rule.device is not None for rule in self.keeper.config.weights):
+            self.follower.look_up_devices()
             self.mirror.scan()
+
+    def _reload_config(self) -> None:
+        """Reads the configuration again; the old one stays if the new one has a mistake."""
+        try:
+            rules = _config(self.fs, self.chosen)
+        except UsageError as error:
+            self._say(f"error: {error}; the old configuration stays")
+            return
+        self._say("reads its configuration again")
+        self.follower.configure(rules)
+        self.follower.everything()
 
 
 def _notify(word: str) -> None:
@@ -345,10 +485,14 @@ def _notify(word: str) -> None:
 def main(args: argparse.Namespace) -> int:
     fs = Fs(dry_run=args.dry_run)
     once = args.once or args.dry_run
+    if args.check:
+        return _check(args, fs)
     if args.json and not once:
         raise UsageError("--json needs --once or --dry-run: a service has no end to report at")
+    if args.device is not None:
+        return _one_device(args, fs)
     with _alone(fs):
         if once:
             return _once(args, fs)
-        Service(fs).run()
+        Service(fs, args.config).run()
     return 0

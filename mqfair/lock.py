@@ -23,9 +23,14 @@ TRIES = 100
 PAUSE_S = 0.1
 
 
+class BusyError(Failure):
+    """Another program keeps the lock."""
+
+
 @contextlib.contextmanager
-def locked(disk: Disk) -> Iterator[None]:
-    """Holds the lock of @disk for the time of a block; raises Failure if another program keeps it.
+def locked(disk: Disk, *, patient: bool = True) -> Iterator[None]:
+    """Holds the lock of @disk for the time of a block; raises BusyError if another program keeps
+    it, at once if not @patient.
 
     There is no lock in a dry run, without the right to write below /run, and in a copy of a
     machine's tree without /run.
@@ -35,7 +40,7 @@ def locked(disk: Disk) -> Iterator[None]:
         yield
         return
     with file:
-        _take(file, disk)
+        _take(file, disk, TRIES if patient else 1)
         yield
 
 
@@ -48,13 +53,13 @@ def _open(disk: Disk) -> IO[str] | None:
         return None
 
 
-def _take(file: IO[str], disk: Disk) -> None:
-    for left in reversed(range(TRIES)):
+def _take(file: IO[str], disk: Disk, tries: int) -> None:
+    for left in reversed(range(tries)):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if left == 0:
-                raise Failure(_busy(file, disk)) from None
+                raise BusyError(_busy(file, disk, tries)) from None
             time.sleep(PAUSE_S)
         else:
             break
@@ -63,11 +68,11 @@ def _take(file: IO[str], disk: Disk) -> None:
     file.flush()
 
 
-def _busy(file: IO[str], disk: Disk) -> str:
+def _busy(file: IO[str], disk: Disk, tries: int) -> str:
     file.seek(0)
     holder = file.read().strip()
     by = f"process {holder}" if holder else "another process"
     return (
         f"{by} is changing {disk.name} (lock {FOLDER}/{disk.name}.lock) and did not end within"
-        f" {TRIES * PAUSE_S:.0f} s: wait for its end, or end it; nothing was changed"
+        f" {(tries - 1) * PAUSE_S:.0f} s: wait for its end, or end it; nothing was changed"
     )

@@ -25,6 +25,7 @@ mqfair shares one fast drive between cgroups by weight. Its kernel module has fi
 The command switches drives to a scheduler, sets weights, and shows and explains the shares.
 """
 FILES = (
+    ("/etc/mqfair.conf", "schedulers and weights that mqfair follow keeps in force"),
     ("/sys/block/DEVICE/queue/scheduler", "the scheduler of a device"),
     ("/sys/block/DEVICE/queue/iosched/", "the tunables of the scheduler"),
     ("/sys/fs/cgroup/CGROUP/io.mqfair.weight", "the weights of a cgroup"),

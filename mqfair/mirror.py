@@ -135,6 +135,7 @@ class Mirror:
 
     root: Cgroup
     rules: Rules = no_rules
+    rules_name: str = "rule"
     mirrors: bool = True
     watches: inotify.Inotify | None = None
     mirrored: dict[str, Weights] = field(default_factory=dict)
@@ -256,12 +257,12 @@ class Mirror:
         None if neither says anything."""
         ruled = self.rules(path)
         if DEFAULT in ruled:
-            return Wanted(ruled, "rule")
+            return Wanted(ruled, self.rules_name)
         group = Cgroup(self.root.fs, self.root.mount, path)
         found = asked(group) if self.mirrors else None
         if not ruled:
             return found
-        return Wanted({**(found.weights if found else {}), **ruled}, "rule")
+        return Wanted({**(found.weights if found else {}), **ruled}, self.rules_name)
 
     def sync(self, path: str) -> None:
         """Reads both files of a cgroup, and writes the difference."""

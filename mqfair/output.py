@@ -2,11 +2,12 @@
 """Plain-text tables, units and JSON, with the standard library alone."""
 
 import argparse
+import difflib
 import errno
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mqfair.errors import UsageError
@@ -54,6 +55,12 @@ def paint(text: str, colour: str) -> str:
     if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
         return text
     return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m"
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """`did you mean X?` for a misspelt @word; empty if none of @known is near."""
+    alike = difflib.get_close_matches(word, list(known), n=1)
+    return f"did you mean {alike[0]}?" if alike else ""
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:

@@ -5,6 +5,7 @@ files, modules that come and go, and the time for many cgroups."""
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import subprocess
 import sys
@@ -12,8 +13,8 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from fairlib import SMALL_GUEST
-from guestlib import modprobe, read, rmmod, slow, write
+from fairlib import SMALL_GUEST, TIMED
+from guestlib import NullBlk, modprobe, read, rmmod, run, slow, write
 
 guest = SMALL_GUEST
 
@@ -35,10 +36,10 @@ def becomes(condition: Callable[[], bool], name: str) -> float:
 
 
 @contextlib.contextmanager
-def following() -> Iterator[list[str]]:
+def following(*options: str) -> Iterator[list[str]]:
     """The service, and at the end its lines. It must end cleanly."""
     program = subprocess.Popen(
-        [sys.executable, "-m", "mqfair", "follow"],
+        [sys.executable, "-m", "mqfair", "follow", *options],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
     )  # fmt: skip
     lines: list[str] = []
@@ -147,3 +148,57 @@ def test_many_cgroups() -> None:
                 write(group / "io.weight", "300")
             took = becomes(lambda: all(default(one) == "default 300" for one in groups), "all")
             print(f"all changed: {took:.2f} s after the last write")
+
+
+RULES = """
+[[device]]
+match = "nullb7"
+scheduler = "ifq"
+tunables = { depth = 48 }
+
+[[weight]]
+cgroup = "follow/a"
+weight = 300
+device = "nullb7"
+"""
+
+
+def mqfair(*argv: str) -> str:
+    return run(sys.executable, "-m", "mqfair", *argv).stdout
+
+
+@slow
+def test_the_rules_stay_in_force() -> None:
+    """A disk that comes, a scheduler that is switched away, the user's own choice, and the module's
+    return."""
+    os.chdir(ROOT)
+    file = Path("/tmp/mqfair.conf")
+    file.write_text(RULES)
+    with tree("a") as top, following("--config", str(file)):
+        for _ in range(2):
+            with NullBlk(**TIMED) as disk:
+                check_disk(disk, top / "a" / WEIGHT)
+
+
+def check_disk(disk: NullBlk, weights: Path) -> None:
+    def depth() -> str:
+        return disk.tunable("depth").split()[0]
+
+    becomes(lambda: disk.scheduler == "ifq", "the scheduler of a new disk")
+    becomes(lambda: depth() == "48", "its depth")
+    becomes(lambda: read(weights).splitlines()[1:] == [f"{disk.number} 300"], "a weight")
+    for rival in ("none", "mq-deadline"):
+        write(f"/sys/block/{disk.name}/queue/scheduler", rival)
+        becomes(lambda: disk.scheduler == "ifq", f"ifq after {rival}")
+        becomes(lambda: depth() == "48", "the depth")
+    mqfair("disable", disk.name)
+    time.sleep(1)
+    assert disk.scheduler == "none"
+    rmmod("mqfair")
+    modprobe("mqfair")
+    becomes(lambda: len(read(weights).splitlines()) == 2, "the weight")
+    assert disk.scheduler == "none"
+    mqfair("enable", disk.name, "--scheduler", "ifq")
+    write(f"/sys/block/{disk.name}/queue/scheduler", "none")
+    becomes(lambda: disk.scheduler == "ifq" and depth() == "48", "the rule")
+    mqfair("disable", disk.name)

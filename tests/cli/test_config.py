@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: GPL-2.0
+"""/etc/mqfair.conf: its rules, its mistakes, and how follow keeps it in force."""
+
+import errno
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_follow import PATIENCE_S, becomes, weight
+
+from mqfair import config
+
+CHECKOUT = Path(__file__).resolve().parents[2]
+CONF = "/etc/mqfair.conf"
+SCHEDULER = "/sys/block/nvme0n1/queue/scheduler"
+RULES = """\
+# A comment
+[[device]]
+match = "nvme*n1"
+scheduler = "ifq"
+tunables = { depth = 64, cost = "iops" }
+nr_requests = 512
+
+[[weight]]
+unit = "nginx.service"
+weight = 700
+
+[[weight]]
+cgroup = "prod/*"
+weight = 300
+device = "/dev/disk/by-id/nvme-*"
+"""
+
+
+@pytest.fixture
+def host(machine):
+    machine.install_module()
+    machine.host("/run").mkdir()
+    machine.disk()
+    machine.put("/sys/block/nvme0n1/diskseq", "7")
+    machine.disk("sda", "8:0", queues=1)
+    machine.link("/dev/disk/by-id/nvme-eui.1", "/dev/nvme0n1")
+    machine.cgroup("system.slice", subtree="io")
+    machine.cgroup("system.slice/nginx.service", io_weight="default 900")
+    machine.cgroup("prod", subtree="io")
+    machine.cgroup("prod/a", io_weight="default 50")
+    machine.put(CONF, RULES)
+    return machine
+
+
+def active(host, path=SCHEDULER):
+    return host.get(path).split("[")[1].split("]")[0]
+
+
+def test_check_shows_the_rules(host, run):
+    result = run("follow", "--check")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.splitlines() == [
+        f"{CONF}:2: ifq on nvme0n1",
+        f"{CONF}:8: weight 700 for system.slice/nginx.service",
+        f"{CONF}:12: weight 300 for prod/a",
+        f"{CONF}: 1 rules for devices, 2 for weights, no mistake",
+    ]
+    found = run("follow", "--check", "--json").json
+    assert found["weights"][1] == {"place": f"{CONF}:12", "weight": 300, "cgroups": ["prod/a"]}
+    assert host.stores == []
+
+
+def test_once_brings_everything_to_the_rules(host, run):
+    result = run("follow", "--once")
+    assert (result.code, result.err) == (0, "")
+    assert f"nvme0n1: ifq (was none), depth 64, cost iops ({CONF}:2)" in result.out
+    assert active(host) == "ifq"
+    assert host.get("/sys/block/nvme0n1/queue/iosched/depth") == "64"
+    assert host.get("/sys/block/nvme0n1/queue/nr_requests") == "512"
+    assert active(host, "/sys/block/sda/queue/scheduler") == "none"
+    assert weight(host, "system.slice/nginx.service") == "default 700"
+    assert weight(host, "prod/a") == "default 50\n259:0 300"
+    host.stores.clear()
+    assert run("follow", "--once").code == 0
+    assert host.stores == []
+
+
+def test_a_tunable_that_adapts_is_in_force(host, run):
+    host.put(CONF, '[[device]]\nmatch = "nvme0n1"\ntunables = { depth = "32 auto" }')
+    run("follow", "--once")
+    host.put("/sys/block/nvme0n1/queue/iosched/depth", "77 auto")
+    host.stores.clear()
+    assert run("follow", "--once").code == 0
+    assert host.stores == []
+
+
+def test_the_first_rule_counts(host, run):
+    host.put(
+        CONF, '[[weight]]\ncgroup = "prod/a"\nweight = 5\n[[weight]]\ncgroup = "**"\nweight = 9'
+    )
+    run("follow", "--once")
+    assert weight(host, "prod/a") == "default 5"
+    assert weight(host, "prod") == "default 9"
+
+
+def test_without_mirror_io_weight_is_not_read(host, run):
+    host.put(CONF, 'mirror = false\n[[weight]]\ncgroup = "prod"\nweight = 9')
+    run("follow", "--once")
+    assert weight(host, "system.slice/nginx.service") == "default 100"
+    assert weight(host, "prod") == "default 9"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "path", "matches"),
+    [
+        ("prod", "prod", True),
+        ("/sys/fs/cgroup/prod", "prod", True),
+        ("prod", "prod/a", False),
+        ("prod/*", "prod/a", True),
+        ("prod/*", "prod/a/b", False),
+        ("prod/**", "prod/a/b", True),
+        ("prod/**", "prod", False),
+        ("**/db", "db", True),
+        ("**/db", "a/b/db", True),
+        ("a?", "ab", True),
+        ("a?", "a/", False),
+        ("[ab]x", "bx", True),
+        ("[!ab]x", "bx", False),
+        ("a.b", "axb", False),
+    ],
+)
+def test_patterns(pattern, path, matches):
+    rules = config.parse(f'[[weight]]\ncgroup = "{pattern}"\nweight = 5').weights
+    assert bool(rules[0].pattern.fullmatch(path)) == matches
+
+
+DEVICE = '[[device]]\nmatch = "nvme*"\n'
+WEIGHT = '\n\n[[weight]]\ncgroup = "prod"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[[device]]\nmatch = nvme*n1", ":2: 'match = nvme*n1' is no TOML"),
+        ("[[device]]\nmatch = nvme*n1", 'write match = "nvme*n1", in quotes'),
+        ("[[device", ":1: '[[device' is no TOML"),
+        ("[[devize]]", ":1: 'devize' is no key of the top of the file: did you mean device?"),
+        ("a = 1\n", ":1: 'a' is no key of the top of the file: use mirror, device, weight"),
+        ("\nmirror = 1", ":2: mirror = 1: use true or false"),
+        ("[device]\nmatch = 'a'", ":1: 'device' has no list of tables: write [[device]]"),
+        ("[[device]]\n", ":1: [[device]] has no match: add match = "),
+        ("[[device]]\nmatch = 3", ":2: match = 3: use a text in quotes"),
+        ("[[device]]\nmatch = 'by-id/x'", ':2: match = "by-id/x": use a kernel name such as'),
+        (f"{DEVICE}scheduler = 'mqfqq'", ':3: scheduler = "mqfqq": did you mean mqfq?'),
+        (f"{DEVICE}scheduler = 'none'", ':3: scheduler = "none": use one of mqfq, ifq'),
+        (f"{DEVICE}sheduler = 'ifq'", ":3: 'sheduler' is no key of [[device]]: did you mean sched"),
+        (f"{DEVICE}nr_requests = 1", ":3: nr_requests = 1: use a whole number in 4..2048"),
+        (f"{DEVICE}nr_requests = true", ":3: nr_requests = true: use a whole number"),
+        (f"{DEVICE}tunables = 5", ":3: tunables = 5: write tunables = {"),
+        (f"{DEVICE}tunables = {{ depth = 0 }}", ":3: depth = 0: use a number in 1..65536"),
+        (f"{DEVICE}tunables = {{ depth = 1.5 }}", ":3: depth = 1.5: use a number, or a text"),
+        (f"{DEVICE}[device.tunables]\n\ndepth = 'max'", ':5: depth = "max": use a number in'),
+        (f"{DEVICE}tunables.threshold_kb = '4 auto'", ':3: threshold_kb = "4 auto": use a number'),
+        (f"{DEVICE}tunables = {{ 'Depth/../x' = 1 }}", "a tunable's name has letters and _"),
+        (f"{DEVICE}{WEIGHT}", ":5: [[weight]] has no weight: add weight = 900"),
+        (f"{DEVICE}{WEIGHT}weight = 0", ":7: weight = 0: use a whole number in 1..10000"),
+        (f"{WEIGHT}weight = 7{WEIGHT}weight = '9'", ':9: weight = "9": use a whole number'),
+        ("[[weight]]\nweight = 7", ":1: [[weight]] needs one of cgroup and unit: add"),
+        (f"{WEIGHT}unit = 'a.service'\nweight = 7", ":3: [[weight]] needs one of cgroup and unit"),
+        ("[[weight]]\nunit = 'nginx'\nweight = 7", ':2: unit = "nginx": use the name of a unit'),
+        ("[[weight]]\ncgroup = '/'\nweight = 7", ':2: cgroup = "/": use a path below'),
+        ("[[weight]]\ncgroup = '../a'\nweight = 7", ':2: cgroup = "../a": use a path below'),
+        ("[[weight]]\ncgroup = 'a'\nwieght = 7", ":3: 'wieght' is no key of [[weight]]: did you"),
+    ],
+)
+def test_mistakes(host, run, text, said):
+    host.put(CONF, text)
+    for argv in (["--check"], ["--once"], ["--device", "nvme0n1"]):
+        result = run("follow", *argv)
+        assert result.code == 2
+        assert f"mqfair: {CONF}{said}" in result.err or said in result.err
+        assert result.err.startswith(f"mqfair: {CONF}:")
+        assert result.err.count("\n") == 1
+    assert host.stores == []
+
+
+def test_files_that_cannot_be_read(host, run):
+    assert "--config /nosuch: no such file" in run("follow", "--once", "--config", "/nosuch").err
+    host.host(CONF).write_bytes(b"\xff\xfe")
+    assert f"cannot read {CONF}: no text in UTF-8" in run("follow", "--check").err
+    host.host(CONF).unlink()
+    assert f"{CONF} does not exist" in run("follow", "--check").err
+    assert run("follow", "--once").code == 0
+
+
+def test_one_device_for_udev(host, run):
+    assert run("follow", "--device", "sda").out == ""
+    assert run("follow", "--device", "/dev/nvme0n1").code == 0
+    assert active(host) == "ifq"
+    assert weight(host, "system.slice/nginx.service") == "default 100"
+
+
+def test_the_users_choice_stays(host, run):
+    """`disable` and `enable` of another scheduler win, until the rule's scheduler is chosen."""
+    run("follow", "--once")
+    for argv in (["disable", "nvme0n1"], ["enable", "nvme0n1", "--scheduler", "wdt"]):
+        assert run(*argv).code == 0
+        chosen = active(host)
+        result = run("follow", "--once")
+        assert f"note: nvme0n1: {chosen} was chosen by hand: `mqfair enable nvme0n1" in result.out
+        assert active(host) == chosen
+    assert run("enable", "nvme0n1", "--scheduler", "ifq").code == 0
+    host.put(SCHEDULER, "[none] mqfq ifq")
+    run("follow", "--once")
+    assert active(host) == "ifq"
+
+
+def test_a_choice_ends_with_its_disk(host, run):
+    run("disable", "nvme0n1")
+    host.put("/sys/block/nvme0n1/diskseq", "8")
+    run("follow", "--once")
+    assert active(host) == "ifq"
+
+
+def test_a_disk_that_another_program_changes_is_left_for_later(host, run):
+    folder = host.host("/run/mqfair")
+    folder.mkdir()
+    with (folder / "nvme0n1.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        result = run("follow", "--once")
+    assert "is changing nvme0n1" in result.out
+    assert active(host) == "none"
+
+
+def test_a_tunable_that_the_scheduler_does_not_have(host, run):
+    host.put(CONF, DEVICE + "tunables = { banana = 3 }")
+    result = run("follow", "--once")
+    assert result.code == 1
+    assert f"error: {CONF}:1: mqfq has no tunable banana on nvme0n1: use cost" in result.out
+    assert active(host) == "none"
+
+
+def test_a_switch_by_another_program_in_between(host, run, monkeypatch):
+    """The rival switches right after the first switch, before the tunables are written."""
+    store, rivals = host.store, ["mq-deadline", "mqfq"]
+
+    def with_a_rival(path, value):
+        store(path, value)
+        if path == SCHEDULER and value == "ifq" and rivals:
+            store(path, rivals.pop())
+
+    monkeypatch.setattr(host, "store", with_a_rival)
+    result = run("follow", "--once")
+    assert (result.code, active(host)) == (0, "ifq")
+    assert host.get("/sys/block/nvme0n1/queue/iosched/depth") == "64"
+
+
+def test_a_rival_that_does_not_give_up_wins(host, run, monkeypatch):
+    store = host.store
+
+    def with_a_rival(path, value):
+        store(path, "none" if path == SCHEDULER else value)
+
+    monkeypatch.setattr(host, "store", with_a_rival)
+    result = run("follow", "--once")
+    assert (result.code, active(host)) == (1, "none")
+    assert len([line for line in host.stores if SCHEDULER in line]) <= 12
+    assert "error: /etc/mqfair.conf:2: " in result.out
+
+
+def test_a_kernel_that_refuses(host, run):
+    host.refuse["/sys/block/nvme0n1/queue/scheduler"] = [errno.EINVAL] * 2
+    result = run("follow", "--device", "nvme0n1")
+    assert result.code == 1
+    assert f"{CONF}:2: cannot write 'ifq' to {SCHEDULER}" in result.err
+
+
+# -- the program
+
+
+@pytest.fixture
+def service(host):
+    """The service on a tree whose kernel only knows files: the scheduler is always the rule's."""
+    host.put(CONF, '[[weight]]\nunit = "nginx.service"\nweight = 700')
+    env = {**os.environ, "MQFAIR_ROOT": str(host.root), "PYTHONPATH": str(CHECKOUT)}
+    argv = [sys.executable, "-m", "mqfair", "follow"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=env) as program:
+        assert program.stdout is not None
+        for line in program.stdout:
+            if line.startswith("follows "):
+                break
+        yield program
+        program.kill()
+
+
+def reload_until(service, condition):
+    service.send_signal(signal.SIGHUP)
+    becomes(condition)
+
+
+def test_a_configuration_is_read_again(host, service):
+    path = "system.slice/nginx.service"
+    assert weight(host, path).startswith("default 700")
+    host.put(CONF, "mirror = banana")
+    service.send_signal(signal.SIGHUP)
+    for line in service.stdout:
+        if line.startswith("error: "):
+            assert line.startswith(f"error: {CONF}:1: 'mirror = banana' is no TOML")
+            assert line.endswith("; the old configuration stays\n")
+            break
+    host.put(CONF, '[[weight]]\nunit = "nginx.service"\nweight = 800')
+    reload_until(service, lambda: weight(host, path).startswith("default 800"))
+    host.host(CONF).unlink()
+    reload_until(service, lambda: weight(host, path).startswith("default 900"))
+    service.terminate()
+    assert service.wait(PATIENCE_S) == 0
