@@ -87,6 +87,9 @@ SUBCOMMANDS = (
         "run a fio job file under several schedulers in the simulator",
         main_module="mqfair.benchlib.command",
     ),
+    SubCommand("compare", "mqfair.compare", "compare two results of bench, with confidence"),
+    SubCommand("record", "mqfair.record", "record drives and cgroups to a file"),
+    SubCommand("report", "mqfair.report", "make plots of a recording or of results of bench"),
     SubCommand("lab", "mqfair.lab", "run a command in a guest kernel"),
 )
 

@@ -2,13 +2,15 @@
 """Plain-text tables, units and JSON, with the standard library alone."""
 
 import argparse
+import contextlib
 import difflib
 import errno
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TextIO
 
 from mqfair.errors import UsageError
 
@@ -48,6 +50,16 @@ def require_writable(option: str, name: str | None) -> None:
             f"{option} {name}: {error.strerror}: name a file that can be written, in a folder that"
             " exists"
         ) from error
+
+
+@contextlib.contextmanager
+def open_output(name: str) -> Iterator[TextIO]:
+    """The file @name for writing; standard output for -."""
+    if name == "-":
+        yield sys.stdout
+        return
+    with Path(name).open("w", encoding="utf-8") as file:
+        yield file
 
 
 def paint(text: str, colour: str) -> str:

@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 # By verb; the names are those of the modules.
 NEEDED: Mapping[str, Sequence[str]] = {
     "bench": ("rich", "numpy"),
+    "sim": ("rich", "numpy"),
     "top": ("rich",),
+    "report": ("plotly",),
 }
 
 

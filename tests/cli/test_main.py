@@ -12,7 +12,17 @@ from mqfair import packages
 from mqfair.errors import Failure, UsageError
 
 CHECKOUT = Path(front.__file__).parents[1]
-PLAIN_VERBS = ("status", "top", "check", "enable", "disable", "weight")
+PLAIN_VERBS = (
+    "status",
+    "top",
+    "compare",
+    "record",
+    "report",
+    "check",
+    "enable",
+    "disable",
+    "weight",
+)
 
 
 def python(*argv, **kwargs):
@@ -36,7 +46,7 @@ def test_table_names_each_verb_once():
     names = [command.name for command in front.SUBCOMMANDS]
     assert names == [
         "status", "top", "check", "enable", "disable", "weight", "follow", "latency", "bench",
-        "sim", "lab",
+        "sim", "compare", "record", "report", "lab",
     ]  # fmt: skip
 
 

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The command line of mqfair report: plots of a recording, or of results of mqfair bench.
+
+plots.py draws them. It needs a package that --help and --csv do without.
+"""
+
+import argparse
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mqfair import recording
+from mqfair.compare import Document, figures_of, load_bench
+from mqfair.errors import UsageError
+from mqfair.output import open_output, print_json, require_writable
+from mqfair.recording import Recording
+from mqfair.sample import Total, Use, total, uses
+
+EPILOG = """\
+FILE is a recording of `mqfair record`, or one or two results of `mqfair bench --json`. The report
+is one HTML file that needs no network: plots with zoom, and values under the pointer. Of many
+cgroups the busiest are drawn one by one, and the others together.
+
+With --csv the figures are written as a table, too, or alone. Plots need the Python package plotly.
+
+examples:
+  mqfair record --out minute.jsonl
+  mqfair report minute.jsonl --out minute.html
+  mqfair report before.json after.json --out both.html
+  mqfair report minute.jsonl --csv minute.csv
+"""
+
+
+@dataclass(frozen=True)
+class Step:
+    """The time between two samples of one drive. @at is its end, in seconds since the start."""
+
+    at: float
+    total: Total | None
+    uses: dict[str, Use]
+
+
+def steps(found: Recording, disk: str) -> list[Step]:
+    steps = []
+    for before, after in zip(found.samples, found.samples[1:], strict=False):
+        if disk in before.disks and disk in after.disks:
+            was, now = before.disks[disk], after.disks[disk]
+            seconds = max(after.at - before.at, 1e-9)
+            steps.append(Step(after.at, total(was, now, seconds), uses(was, now, seconds)))
+    return steps
+
+
+def set_argparser(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("files", nargs="+", metavar="FILE", help="recording, or results of bench")
+    parser.add_argument("-o", "--out", metavar="HTML", help="the report to write")
+    parser.add_argument("--csv", metavar="FILE", help="write a table to FILE; - for the output")
+    parser.add_argument("--json", action="store_true", help="print the names of the files as JSON")
+
+
+def load(name: str) -> Recording | None:
+    """The recording @name, or None for another file; raises UsageError if it cannot be read."""
+    try:
+        text = Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{name}: {getattr(error, 'strerror', None) or 'no text'}") from error
+    if f'"{recording.SCHEMA}"' not in text.partition("\n")[0]:
+        return None
+    try:
+        found = recording.read(text)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{name}: a damaged recording: {error}") from error
+    if len(found.samples) < 2:
+        raise UsageError(f"{name}: {len(found.samples)} samples are too few: record for longer")
+    return found
+
+
+def main(args: argparse.Namespace) -> int:
+    if args.out is None and args.csv is None:
+        raise UsageError("name a file to write: --out HTML or --csv FILE")
+    require_writable("--out", args.out)
+    require_writable("--csv", args.csv)
+    recorded = load(args.files[0])
+    if len(args.files) > (1 if recorded else 2):
+        raise UsageError("one recording, or one or two results of mqfair bench at a time")
+    benches = [] if recorded else [load_bench(name) for name in args.files]
+    if args.out is not None:
+        from mqfair import plots  # noqa: PLC0415 -- a table needs no package
+
+        page = plots.of_recording(recorded) if recorded else plots.of_benches(args.files, benches)
+        with open_output(args.out) as file:
+            file.write(page)
+    if args.csv is not None:
+        rows = recording_rows(recorded) if recorded else bench_rows(args.files, benches)
+        with open_output(args.csv) as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
+    _say(args)
+    return 0
+
+
+def _say(args: argparse.Namespace) -> None:
+    written = {"html": args.out, "csv": args.csv}
+    if args.json:
+        print_json({"schema": "mqfair.report/1", "files": args.files, **written})
+    else:
+        for name in written.values():
+            if name not in (None, "-"):
+                print(f"{name}: {Path(name).stat().st_size} bytes")
+
+
+def recording_rows(found: Recording) -> Iterator[list[Any]]:
+    """A line for each cgroup in each interval."""
+    names = [name for name in Use.__slots__ if name != "cgroup"]
+    yield ["at_s", "device", "cgroup", *names]
+    for disk in found.samples[-1].disks:
+        for step in steps(found, disk):
+            for use in step.uses.values():
+                values = [getattr(use, name) for name in names]
+                yield [round(step.at, 3), disk, use.cgroup, *values]
+
+
+def bench_rows(names: list[str], benches: list[Document]) -> Iterator[list[Any]]:
+    """A line for each figure in each run."""
+    yield ["file", "scheduler", "figure", "run", "value"]
+    for name, bench in zip(names, benches, strict=True):
+        for (scheduler, figure), values in figures_of(bench).items():
+            for run, value in enumerate(values):
+                yield [name, scheduler, figure, run, value]

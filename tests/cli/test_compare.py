@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: GPL-2.0
+"""mqfair compare: intervals against values of the literature, the table, CSV, and errors."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from mqfair.compare import ratio_interval, t_quantile
+
+
+@pytest.mark.parametrize(
+    ("freedom", "t"),
+    [(1, 12.706), (2, 4.303), (4.5, 2.659), (10, 2.228), (30, 2.042), (1000, 1.962)],
+)
+def test_quantiles_are_those_of_the_table(freedom, t):
+    assert t_quantile(0.95, freedom) == pytest.approx(t, rel=5e-4)
+
+
+def test_an_interval_by_hand():
+    """Logs 0, 1 and 2, 3: means 0.5 and 2.5, variances 1/2, so 2 +- 4.3027 * sqrt(1/2)."""
+    e = 2.718281828459045
+    low, high = ratio_interval([1, e], [e**2, e**3])
+    assert low == pytest.approx(e ** (2 - 4.30265 * 0.5**0.5), rel=1e-3)
+    assert high == pytest.approx(e ** (2 + 4.30265 * 0.5**0.5), rel=1e-3)
+
+
+def test_the_interval_holds_the_truth_as_often_as_it_says():
+    import random
+
+    source = random.Random(1)
+    held = 0
+    for _ in range(300):
+        a = [source.lognormvariate(3, 0.1) for _ in range(5)]
+        b = [source.lognormvariate(3.2, 0.2) for _ in range(3)]
+        low, high = ratio_interval(a, b)
+        held += low <= 2.718281828**0.2 <= high
+    assert 0.92 <= held / 300 <= 0.98
+
+
+@pytest.mark.parametrize(("a", "b"), [([1], [1, 2]), ([1, 2], [3]), ([0, 1], [1, 2])])
+def test_without_two_positive_values_there_is_no_interval(a, b):
+    assert ratio_interval(a, b) is None
+
+
+def bench(path, totals, kernel="6.1.0", scheduler="mqfq", share=0.9):
+    latency = {"mean": 1e6, "p50": 1e6, "p99": 4e6, "p999": 5e6}
+    groups = [
+        {"name": "prod", "weight": 900, "entitled": 0.9, "share": share, "iops": 90.0,
+         "bytes_per_s": 9.0, "lat_ns": latency},
+    ]  # fmt: skip
+    runs = [
+        {"scheduler": scheduler, "repeat": number, "total_iops": total, "total_bytes_per_s": 1.0,
+         "jain": 0.99, "cgroups": groups}
+        for number, total in enumerate(totals)
+    ]  # fmt: skip
+    document = {
+        "schema": "mqfair.bench/1",
+        "job": "four",
+        "where": {"kernel": kernel},
+        "runs": runs,
+    }
+    path.write_text(json.dumps(document))
+    return str(path)
+
+
+@pytest.fixture
+def pair(tmp_path):
+    before = bench(tmp_path / "a.json", [100.0, 101.0, 102.0])
+    return before, bench(tmp_path / "b.json", [150.0, 151.0, 149.0], kernel="6.12", share=0.8)
+
+
+def test_the_table(pair, run):
+    result = run("compare", *pair)
+    assert (result.code, result.err) == (0, "")
+    lines = result.out.splitlines()
+    assert lines[0].split() == ["SCHEDULER", "FIGURE", "A", "B", "B/A", "95", "%", "B", "HAS"]
+    (total,) = [line for line in lines if "total IOPS" in line]
+    assert total.split()[:6] == ["mqfq", "total", "IOPS", "101", "150", "1.485"]
+    assert total.endswith("more")
+    (share,) = [line for line in lines if "prod share" in line]
+    assert share.endswith("less")
+    (p99,) = [line for line in lines if "prod p99 " in line]
+    assert p99.endswith("1.000 .. 1.000  no difference seen")
+    assert lines[-1] == "note: kernel differs: 6.1.0 and 6.12"
+
+
+def test_json_and_csv(pair, run, tmp_path):
+    report = run("compare", *pair, "--json").json
+    assert report["schema"] == "mqfair.compare/1"
+    total = report["figures"][0]
+    assert (total["name"], total["a"], total["b_has"]) == ("total IOPS", [100, 101, 102], "more")
+    assert total["low"] < total["ratio"] < total["high"]
+    rows = list(csv.DictReader(io.StringIO(run("compare", *pair, "--csv", "-").out)))
+    assert rows[0]["figure"] == "total IOPS"
+    assert float(rows[0]["ratio"]) == pytest.approx(total["ratio"])
+    file = tmp_path / "out.csv"
+    assert run("compare", *pair, "--csv", str(file)).code == 0
+    assert file.read_text().startswith("scheduler,figure,a,b,")
+
+
+def test_one_run_is_no_evidence(tmp_path, run):
+    files = [bench(tmp_path / name, [value]) for name, value in (("a", 100.0), ("b", 900.0))]
+    out = run("compare", *files).out
+    assert "more" not in out
+    assert "one run tells no difference from chance: use mqfair bench --repeat 5" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "no JSON: name a file of mqfair bench --json"),
+        ("[]", "no result of mqfair bench"),
+        ('{"schema": "mqfair.top/1"}', "no result of mqfair bench"),
+        ('{"schema": "mqfair.bench/1", "runs": []}', "has no finished run"),
+    ],
+)
+def test_other_files_are_named(pair, tmp_path, run, text, said):
+    (tmp_path / "c").write_text(text)
+    result = run("compare", pair[0], str(tmp_path / "c"))
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert f"{tmp_path}/c: " in result.err
+    assert said in result.err
+
+
+def test_files_that_cannot_be_used(pair, tmp_path, run):
+    result = run("compare", pair[0], "/nosuch")
+    assert (result.code, result.err) == (2, "mqfair: /nosuch: No such file or directory\n")
+    other = bench(tmp_path / "c", [1.0], scheduler="wdt")
+    assert "have no scheduler in common" in run("compare", pair[0], other).err
+    result = run("compare", *pair, "--csv", "/nosuch/x.csv")
+    assert (result.code, result.out) == (2, "")
+    assert "--csv /nosuch/x.csv: No such file or directory: name a file" in result.err
+    result = run("compare", *pair, "--csv", "/dev/full")
+    assert (result.code, result.err.count("\n")) == (1, 1)
