@@ -5,17 +5,20 @@ import argparse
 from collections.abc import Iterator, Sequence
 
 from mqfair.blockdev import Disk, find_disk, lowest
-from mqfair.cgroup import Cgroup
+from mqfair.cgroup import Cgroup, root_cgroup
 from mqfair.check_cgroup import cgroup_findings, hierarchy_findings, iocost_findings
 from mqfair.check_device import device_findings, kernel_findings
+from mqfair.check_follow import config_findings, weight_findings
 from mqfair.errors import UsageError
 from mqfair.finding import Finding, Severity
 from mqfair.fs import Fs
 from mqfair.group_name import CGROUP_HELP, find_cgroup
 from mqfair.output import add_json_argument, paint, print_json
+from mqfair.rivals import rival_findings
 
 EPILOG = """\
-Each problem is printed with the file that shows it and a hint.
+Each problem is printed with the file that shows it and a hint. Without CGROUP, all cgroups are
+listed in which io.weight and the weight in force differ.
 
 exit status:
   0 in force, 1 not in force, 2 bad input
@@ -46,9 +49,13 @@ def _findings(disk: Disk, group: Cgroup | None) -> Iterator[Finding]:
     lows = lowest(disk)
     for low in lows:
         yield from iocost_findings(disk.fs, low)
-    if group is not None:
-        for low in lows:
+        yield from rival_findings(low)
+        yield from config_findings(low)
+    for low in lows:
+        if group is not None:
             yield from cgroup_findings(group, low)
+        groups = iter([group]) if group is not None else root_cgroup(disk.fs).walk()
+        yield from weight_findings(groups, low)
 
 
 def _unique(findings: Iterator[Finding]) -> list[Finding]:
