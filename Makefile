@@ -27,6 +27,8 @@ BTF     ?= $(if $(filter $(shell uname -r),$(RELEASE)),$(wildcard /sys/kernel/bt
 LIBDIR    = $(DESTDIR)$(PREFIX)/lib/mqfair
 BINDIR    = $(DESTDIR)$(PREFIX)/bin
 MANDIR    = $(DESTDIR)$(PREFIX)/share/man/man8
+UNITDIR   = $(DESTDIR)$(PREFIX)/lib/systemd/system
+UDEVDIR   = $(DESTDIR)$(PREFIX)/lib/udev/rules.d
 
 KERNEL_PROFILE = $(if $(KERNEL),kernels)
 
@@ -141,13 +143,17 @@ bootstrap: ## install missing packages on this host (Debian 12), as make test do
 install: install-module ## install the module for RELEASE and the command (root)
 	$(MAKE) --no-print-directory install-command
 
-install-command: man ## install the command and its man pages alone (root)
-	install -d $(LIBDIR) $(BINDIR) $(MANDIR)
+install-command: man ## install the command, its service, udev rule and man pages alone (root)
+	install -d $(LIBDIR) $(BINDIR) $(MANDIR) $(UNITDIR) $(UDEVDIR)
+	sed 's|@BINDIR@|$(PREFIX)/bin|' mqfair/system/mqfair.service > $(UNITDIR)/mqfair.service
+	sed 's|@BINDIR@|$(PREFIX)/bin|' mqfair/system/99-mqfair.rules > $(UDEVDIR)/99-mqfair.rules
 	for page in build/man/*.8; do gzip -9nc $$page > $(MANDIR)/$${page##*/}.gz; done
 	find mqfair lab -type f -not -name '*.pyc' -exec install -Dm644 {} $(LIBDIR)/{} \;
 	printf '#!/bin/sh\nPYTHONPATH=%s exec /usr/bin/python3 -m mqfair "$$@"\n' \
 		$(PREFIX)/lib/mqfair > $(BINDIR)/mqfair
 	chmod 755 $(BINDIR)/mqfair
+	@[ -n "$(DESTDIR)" ] || echo 'weights of systemd: systemctl daemon-reload;' \
+		'systemctl enable --now mqfair'
 
 install-sim: sim ## install the simulator for an installed command (root)
 	install -Dm755 build/sim-release/sim/sim-run $(LIBDIR)/sim-run
@@ -162,11 +168,11 @@ install-ssd: ## install mqfair.ko and the virtual SSD, mqfair-ssd.ko, for RELEAS
 	$(BUILD_MODULE) --with-ssd
 	$(INSTALL_MODULE) build/module/$(RELEASE)/mqfair.ko build/module/$(RELEASE)/mqfair-ssd.ko
 
-uninstall: ## remove the command, and both modules for every kernel, or for RELEASE (root)
+uninstall: ## remove the command and its service, and both modules for every kernel, or for RELEASE (root)
 	$(REMOVE_MODULES)
 	$(RM) -r $(LIBDIR)
 	$(RM) $(MANDIR)/mqfair.8.gz $(MANDIR)/mqfair-*.8.gz
-	$(RM) $(BINDIR)/mqfair
+	$(RM) $(BINDIR)/mqfair $(UNITDIR)/mqfair.service $(UDEVDIR)/99-mqfair.rules
 
 clean: ## remove build/; the cache with fetched files stays
 	$(RM) -r build

@@ -172,3 +172,41 @@ def test_a_production_host_gets_no_virtual_ssd():
     done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
     assert "mqfair.ko" in done.stdout
     assert "ssd" not in done.stdout.replace("lab", "")
+
+
+def test_the_service_and_the_udev_rule(tmp_path):
+    """They call the command where it is installed, and go with it."""
+    for prefix in ("/usr/local", "/usr"):
+        words = [f"PREFIX={prefix}"]
+        assert make("install-command", tmp_path, *words).returncode == 0
+        folder = tmp_path / prefix.lstrip("/")
+        unit = (folder / "lib/systemd/system/mqfair.service").read_text()
+        rule = (folder / "lib/udev/rules.d/99-mqfair.rules").read_text()
+        assert f"\nExecStart={prefix}/bin/mqfair follow\n" in unit
+        assert f'RUN+="{prefix}/bin/mqfair follow --device $kernel"' in rule
+        assert "@" not in unit + rule
+        assert (folder / "bin/mqfair").stat().st_mode & 0o111
+        assert make("uninstall", tmp_path, *words).returncode == 0
+        assert files_in(folder) == []
+
+
+def test_systemd_accepts_the_service(tmp_path):
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed")
+    text = (ROOT / "mqfair/system/mqfair.service").read_text()
+    unit = tmp_path / "mqfair.service"
+    unit.write_text(text.replace("@BINDIR@/mqfair", "/bin/true"))
+    argv = ["systemd-analyze", "verify", "--man=no", unit]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_udev_rule_is_one_that_check_understands():
+    """The parser of check's findings reads it, so a comma or a quote is not missing."""
+    from mqfair.rivals import _PAIR
+
+    rules = (ROOT / "mqfair/system/99-mqfair.rules").read_text().splitlines()
+    (rule,) = [line for line in rules if line and not line.startswith("#")]
+    pairs = _PAIR.findall(rule)
+    assert ", ".join(_PAIR.search(one)[0] for one in rule.split(", ")) == rule
+    assert [pair[0] for pair in pairs] == ["ACTION", "SUBSYSTEM", "ENV", "KERNEL", "TEST", "RUN"]
