@@ -32,8 +32,6 @@ static struct queue_host *hctx_next(struct hctx_host *h)
 	vtime_t least = VTIME_NONE;
 	u32 i;
 
-	if (likely(h->nr_queues == 1))
-		return READ_ONCE(h->queue[0]->queue.nr) ? h->queue[0] : NULL;
 	for_each_set_bit(i, h->filled, h->nr_queues) {
 		struct queue_host *qh = h->queue[i];
 		vtime_t head_tag;
@@ -138,17 +136,19 @@ static bool hctx_is_full(struct hctx_host *h)
 /*
  * Asks the scheduler for a request of one queue.  A merge is charged when its
  * request is dispatched: sched_ops.merge follows sched_ops.dispatch then.
+ * @one_of_many: the hardware queue has several queues.  A constant, because that
+ * saves four instructions per I/O.
  */
 static __always_inline enum dispatch_result
-dispatch_one(struct hctx_host *h, struct queue_host *qh, u64 now,
-	     struct request **rq, struct wake *wake)
+dispatch_one(struct hctx_host *h, struct queue_host *qh, bool one_of_many,
+	     u64 now, struct request **rq, struct wake *wake)
 {
 	struct sched *s = &h->device->sched;
 	enum dispatch_result result;
 	struct io *io;
 
 	lockdep_assert_held(&h->lock);
-	if (h->nr_queues > 1) {
+	if (one_of_many) {
 		__set_bit(qh->place, h->asked);
 		clear_bit(qh->place, h->woken);
 	}
@@ -163,7 +163,7 @@ dispatch_one(struct hctx_host *h, struct queue_host *qh, u64 now,
 	} else if (result == DISPATCH_THROTTLED) {
 		trace_mqfair_throttle(h->device->q, &qh->queue);
 	}
-	if (h->nr_queues > 1 && !qh->queue.nr)
+	if (one_of_many && !qh->queue.nr)
 		clear_bit(qh->place, h->filled);
 	queue_unlock(h, qh);
 	return result;
@@ -186,12 +186,15 @@ static enum dispatch_result dispatch_least(struct hctx_host *h, u64 now,
 	enum dispatch_result result;
 	u32 asked = 0;
 
+	if (likely(h->nr_queues == 1))
+		return dispatch_one(h, h->queue[0], false, now, rq, wake);
 	do {
 		qh = hctx_next(h);
 		if (qh && qh == last)
 			break;
 		/* An empty queue that was woken passes the wake-up on. */
-		result = dispatch_one(h, qh ?: h->queue[0], now, rq, wake);
+		result =
+			dispatch_one(h, qh ?: h->queue[0], true, now, rq, wake);
 		last = result == DISPATCH_THROTTLED ? qh : NULL;
 	} while (qh && ++asked <= 2 * h->nr_queues &&
 		 (result == DISPATCH_EMPTY || result == DISPATCH_THROTTLED));
@@ -216,7 +219,7 @@ static enum dispatch_result dispatch_single(struct hctx_host *h, u64 now,
 
 	if (!READ_ONCE(q->nr) && !READ_ONCE(q->wake_pending))
 		return DISPATCH_EMPTY;
-	return dispatch_one(h, h->queue[0], now, rq, wake);
+	return dispatch_one(h, h->queue[0], false, now, rq, wake);
 }
 
 /* Asks the queues in turn, beginning after the last that dispatched. */
@@ -238,7 +241,7 @@ static enum dispatch_result dispatch_in_turn(struct hctx_host *h, u64 now,
 		}
 		if (at >= h->nr_queues || (wrapped && at >= first))
 			break;
-		result = dispatch_one(h, h->queue[at++], now, rq, wake);
+		result = dispatch_one(h, h->queue[at++], true, now, rq, wake);
 	}
 	h->turn = result == DISPATCH_IO ? at : first;
 	return result;
