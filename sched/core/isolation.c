@@ -81,6 +81,7 @@ static void count_flow(struct flow *f, struct look *l)
 		.service_ns = t.service_ns - seen->service_ns,
 	};
 	i->inside = t.dispatched > t.done ? t.dispatched - t.done : 0;
+	i->waits = t.inserted > t.dispatched;
 	l->flows++;
 	l->done += last->done;
 	l->cost += last->cost;
@@ -142,6 +143,8 @@ static void learn_times(const struct isolation *i, struct isolation_flow *f,
 static bool is_under_queued(const struct isolation *i,
 			    const struct isolation_flow *f)
 {
+	if (!f->last.dispatched)
+		return !f->waits;
 	return ratio(f->last.wait_ns, f->last.dispatched) <=
 	       max(f->recent_ns, i->open_ns);
 }
@@ -316,8 +319,8 @@ static void pace_drive(struct sched *s, const struct look *l, struct wake *wake)
 	struct isolation *i = &s->isolation;
 	u64 inside = ratio(l->service_ns, l->ns);
 
-	/* A limit that was found for less demand would take long to grow. */
-	i->limit = (u32)clamp(max((u64)i->limit, inside / 4), (u64)LIMIT_LEAST,
+	/* The pace is to keep requests out.  The limit falls to what it needs. */
+	i->limit = (u32)clamp(max((u64)i->limit, inside), (u64)LIMIT_LEAST,
 			      (u64)s->params.depth);
 	i->state = ISOLATION_PACED;
 	i->looks = 0;

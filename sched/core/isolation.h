@@ -60,7 +60,8 @@
  *   limit	At most so many slots are in use while the drive is paced.  If
  *		the drive has become slower than the pace, requests collect
  *		inside up to the limit.  It grows while it, not the pace, keeps
- *		requests out, and shrinks while half of it is not used.
+ *		requests out, and shrinks while half of it is not used.  It
+ *		begins with the requests that were inside the open drive.
  *   benefit	Each flow's mean time in the drive is known paced and open.  If
  *		pacing does not make it at least a quarter shorter, the flow is
  *		not short: the drive is not the cause.
@@ -141,6 +142,7 @@ struct isolation_flow {
 	u64 mean_cost;		/* of its requests, when least_ns was set */
 	u64 short_ns;		/* time for which it was short */
 	u32 present;		/* looks in a row in which requests were done */
+	bool waits;		/* requests wait outside, at the last look */
 	bool passes;		/* it is below its share, and its requests pass */
 	bool is_short;
 };

@@ -223,7 +223,7 @@ static void test_many_slots(struct test_case *t)
 static void test_deep_reader(struct test_case *t)
 {
 	const struct setting own = { .ops = t->ops };
-	const struct window settled = { .skip_ns = 800 * MS, .ns = 400 * MS };
+	const struct window settled = { .skip_ns = 800 * MS, .ns = 1200 * MS };
 	struct run r, n;
 	u64 part, total;
 

@@ -171,6 +171,18 @@ static void flow_that_waits_outside_is_not_short(void **state)
 	assert_false(is_paced_for(&reads, 1000));
 }
 
+/* Its requests wait outside for many looks, as those of a spent budget do. */
+static void flow_that_sends_nothing_is_not_short(void **state)
+{
+	struct act reads = nothing;
+
+	(void)state;
+	reads.inside = 1;
+	assert_true(is_paced_for(&reads, 1000));
+	reads.waiting = 1;
+	assert_false(is_paced_for(&reads, 1000));
+}
+
 /* 99 requests in 100, of 64 KiB, are the others'. */
 static void flow_with_its_share_is_not_short(void **state)
 {
@@ -738,13 +750,13 @@ static void limit_grows_while_it_keeps_requests_out(void **state)
 	/* The pace would have let more go: next_ns stays in the past. */
 	atomic64_set(&iso(&x)->next_ns, (s64)iso(&x)->at_ns - LOOK_NS / 256);
 	look_behind(&x);
-	assert_int_equal(iso(&x)->limit, 15);
-	assert_int_equal(slots(&x)->limit, 15);
+	assert_int_equal(iso(&x)->limit, 63);
+	assert_int_equal(slots(&x)->limit, 63);
 	/* A little behind is on time. */
-	inside(&x, 15);
+	inside(&x, 63);
 	atomic64_set(&iso(&x)->next_ns, (s64)iso(&x)->at_ns - LOOK_NS / 260);
 	look_behind(&x);
-	assert_int_equal(iso(&x)->limit, 15);
+	assert_int_equal(iso(&x)->limit, 63);
 	scene_close(&x);
 }
 
@@ -758,7 +770,7 @@ static void limit_shrinks_while_half_of_it_is_free(void **state)
 	x.other.done = 92;
 	inside(&x, 5);
 	look(&x);
-	assert_int_equal(iso(&x)->limit, 11);
+	assert_int_equal(iso(&x)->limit, 45);
 	inside(&x, 1);
 	looks(&x, 40);
 	assert_int_equal(iso(&x)->limit, 7);
@@ -1131,6 +1143,7 @@ int main(void)
 		cmocka_unit_test(pacing_ends_when_no_flow_is_active),
 		cmocka_unit_test(flow_that_waits_outside_is_not_short),
 		cmocka_unit_test(flow_with_its_share_is_not_short),
+		cmocka_unit_test(flow_that_sends_nothing_is_not_short),
 		cmocka_unit_test(flow_with_its_slots_is_not_short),
 		cmocka_unit_test(absent_flow_is_not_short),
 		cmocka_unit_test(flow_is_short_from_its_second_look_on),

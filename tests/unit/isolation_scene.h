@@ -19,7 +19,7 @@ enum {
 	TRIAL		= 32,		/* paced looks that judge the benefit */
 	FIRST_PROBE	= 96,		/* paced looks before the first probe */
 	PROBE		= 6,		/* looks of a probe */
-	FIRST_LIMIT	= 12,		/* a quarter of the requests inside */
+	FIRST_LIMIT	= 51,		/* the requests inside */
 };
 
 /* The work of a flow in each look. */
