@@ -7,10 +7,17 @@ enum {
 	TRIAL_DONE	= 1024,	/* requests that decide a trial */
 	SHARES_DONE	= 8192,	/* requests that show whether shares are kept */
 	EARLY_DONE	= 256,	/* requests that decide against one */
+	FIRST_DONE	= 64,	/* the same, if it does 5/8 of the work or less */
 	WAIT_LEAST	= 4,	/* looks */
 	WAIT_MOST	= 1024,
 	DEPTH_LEAST	= 4,
 	MISSED_PERMILLE	= 10,
+	/* In thousandths of the work of a look. */
+	LOOK_WORK	= 1000,
+	ALLOWED_PER_LOOK = LOOK_WORK / 100,
+	ALLOWED_MOST	= 20 * LOOK_WORK,
+	/* At worst a trial of half does half of the work for four looks. */
+	TRIAL_PRICE	= 2 * LOOK_WORK,
 };
 
 static void begin(struct depth *d)
@@ -23,6 +30,16 @@ static void begin(struct depth *d)
 static u64 rate_now(const struct depth *d)
 {
 	return rate_of(d->bytes, d->ns);
+}
+
+/* Takes from the allowance the work that the trial did not do. */
+static void pay_trial(struct depth *d)
+{
+	u64 looks = (u64)d->looks * LOOK_WORK, did = rate_now(d), lost = 0;
+
+	if (did < d->rate)
+		lost = mul_u64_u64_div_u64(looks, d->rate - did, d->rate);
+	d->allowed -= (u32)min(lost, (u64)d->allowed);
 }
 
 static u64 missed_permille(const struct depth *d, u64 missed)
@@ -45,6 +62,12 @@ static void turn(struct depth *d)
 	d->wait = min(2 * d->wait, (u32)WAIT_MOST);
 }
 
+static bool may_try(const struct depth *d)
+{
+	return d->done >= TRIAL_DONE && d->looks >= d->wait &&
+	       (d->up || d->allowed >= TRIAL_PRICE);
+}
+
 static void begin_trial(struct depth *d, u64 missed, u32 most)
 {
 	u32 trial = candidate(d, most);
@@ -64,6 +87,7 @@ static void end_trial(struct depth *d, bool taken)
 		d->base = d->trial;
 		d->wait = WAIT_LEAST;
 	} else {
+		pay_trial(d);
 		turn(d);
 	}
 	d->trial = 0;
@@ -83,9 +107,18 @@ static bool keeps_shares(const struct depth *d, u64 missed)
 	       missed_permille(d, missed) <= d->missed + MISSED_PERMILLE;
 }
 
+/* Is the trial so bad that few requests show it? */
+static bool fails_early(const struct depth *d)
+{
+	u64 rate = rate_now(d);
+
+	return (d->done >= FIRST_DONE && rate <= 5 * d->rate / 8) ||
+	       (d->done >= EARLY_DONE && rate < d->rate - d->rate / 8);
+}
+
 static void judge_trial(struct depth *d, u64 missed)
 {
-	if (d->done >= EARLY_DONE && rate_now(d) < d->rate - d->rate / 8)
+	if (fails_early(d))
 		end_trial(d, false);
 	else if (d->done < TRIAL_DONE)
 		return;
@@ -110,7 +143,9 @@ u32 depth_next(struct depth *d, const struct depth_look *l, u32 now, u32 most)
 	/* At first, or after a user has set another D or a lesser @most. */
 	if (!d->base || now != (d->trial ? d->trial : d->base) || now > most) {
 		now = min(now, most);
-		*d = (struct depth){ .base = now, .wait = WAIT_LEAST };
+		*d = (struct depth){ .base = now,
+				     .wait = WAIT_LEAST,
+				     .up = true };
 	}
 	if (!l->waits) {
 		/* D is more than there are requests: it orders nothing. */
@@ -119,6 +154,7 @@ u32 depth_next(struct depth *d, const struct depth_look *l, u32 now, u32 most)
 		begin(d);
 		return d->base;
 	}
+	d->allowed = min(d->allowed + ALLOWED_PER_LOOK, (u32)ALLOWED_MOST);
 	if (++d->looks <= DEPTH_FILL_LOOKS)
 		return now;
 	d->ns += l->ns;
@@ -127,7 +163,7 @@ u32 depth_next(struct depth *d, const struct depth_look *l, u32 now, u32 most)
 	d->done += l->done;
 	if (d->trial)
 		judge_trial(d, l->missed);
-	else if (d->done >= TRIAL_DONE && d->looks >= d->wait)
+	else if (may_try(d))
 		begin_trial(d, l->missed, most);
 	return d->trial ? d->trial : d->base;
 }

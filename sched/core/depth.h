@@ -24,8 +24,15 @@
  *
  * The price.  A trial ends after TRIAL_DONE requests, or earlier if it does
  * much less work.  A trial that changes nothing doubles the time to the next
- * one, up to WAIT_MOST looks.  So trials cost less than 1 % of the throughput
- * after the first second.
+ * one, up to WAIT_MOST looks.  A trial of half may cost much of the work: if the
+ * slots are the limit of the drive, it does half.  So the work lost by trials is
+ * at most 1 % of the work since D began.  Each look allows a hundredth of its
+ * work, and a trial of half waits until its price is allowed.  A trial of double
+ * loses nothing on most drives, so it need not wait, and is the first.
+ *
+ *	32 slots of 16 ms, 2000 requests a second, a look of 32 ms: the first
+ *	trial of 16 comes after 200 looks or 6.4 s.  It takes four looks and
+ *	loses two, so the next comes 6.4 s later.
  *
  * Limits.  D changes only while queues wait for slots.  Otherwise it does not
  * matter.  A drive that alternates between two mixes within a trial misleads
@@ -55,6 +62,7 @@ struct depth {
 	bool up;		/* the direction of trials */
 	u32 looks;		/* since D was changed */
 	u32 wait;		/* looks before the next trial */
+	u32 allowed;		/* work that trials may lose: thousandths of a look */
 	u64 ns, bytes, cost, done;	/* sums since D was changed and the drive full */
 	u64 rate;		/* bytes in 2^20 ns at base */
 	u64 missed;		/* in thousandths of the cost, at base */

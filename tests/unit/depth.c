@@ -221,7 +221,7 @@ static void it_begins_anew_when_another_d_is_set(void **state)
 	step(&x, &c);
 	assert_int_equal(x.d.base, 512);
 	assert_int_equal(x.d.wait, 4);
-	run(&x, &c, 60);
+	run(&x, &c, 260);
 	assert_in_range(x.d.base, 63, 128);
 	/* In the middle of a trial too. */
 	while (!x.d.trial)
@@ -370,7 +370,7 @@ static void first_looks_at_a_new_d_do_not_count(void **state)
 	u32 now = 64, i, seen = 0;
 
 	(void)state;
-	for (i = 0; i < 200; i++) {
+	for (i = 0; i < 400; i++) {
 		/* The first two looks of a trial show nothing at all. */
 		bool filling = d.looks < DEPTH_FILL_LOOKS;
 
@@ -420,13 +420,13 @@ static void a_bad_trial_ends_early(void **state)
 	u32 now = 64, looks = 0;
 
 	(void)state;
-	while (!d.trial)
-		now = depth_next(&d, &l, now, MOST);
+	while (d.trial != 32)
+		now = depth_next(&d, &l, now, 64);
 	assert_int_equal(now, 32);
 	l.done = 80;
 	l.bytes = l.cost = 80 * REQUEST;
 	while (d.trial) {
-		now = depth_next(&d, &l, now, MOST);
+		now = depth_next(&d, &l, now, 64);
 		looks++;
 	}
 	/* 256 requests at 80 in a look, after two that do not count. */
@@ -443,7 +443,7 @@ enum {
 
 struct exact {
 	struct depth d;
-	u32 now;
+	u32 now, most;			/* most 0: MOST */
 };
 
 /* A look in which @done requests of together @bytes were done. */
@@ -458,7 +458,7 @@ static void exact_look(struct exact *x, u64 bytes, u64 done, u64 missed)
 		.waits = true,
 	};
 
-	x->now = depth_next(&x->d, &l, x->now, MOST);
+	x->now = depth_next(&x->d, &l, x->now, x->most ? x->most : MOST);
 }
 
 /* Fills the drive, then counts @looks of it. */
@@ -477,14 +477,15 @@ static void exact_begin(struct exact *x, bool up)
 {
 	*x = (struct exact){ .now = 64 };
 	exact_looks(x, EXACT_RATE, 512, 2);
-	assert_int_equal(x->d.trial, 32);
-	if (!up)
+	assert_int_equal(x->d.trial, 128);
+	if (up)
 		return;
 	/* This trial fails, and the wait becomes 8 looks. */
-	exact_looks(x, 1, 256, 1);
+	exact_looks(x, 1, 64, 1);
 	assert_int_equal(x->now, 64);
+	x->d.allowed = 2000;
 	exact_looks(x, EXACT_RATE, 512, 6);
-	assert_int_equal(x->d.trial, 128);
+	assert_int_equal(x->d.trial, 32);
 }
 
 static void half_needs_99_percent(void **state)
@@ -523,6 +524,22 @@ static void a_trial_needs_1024_requests(void **state)
 	assert_int_equal(x.d.trial, 32);
 	exact_look(&x, 5000, 1, 0);
 	assert_int_equal(x.d.base, 32);
+}
+
+/* At 5/8 of the work or less, 64 requests show it. */
+static void a_trial_ends_at_once_at_5_eighths(void **state)
+{
+	struct exact x;
+
+	(void)state;
+	exact_begin(&x, false);
+	exact_looks(&x, 3126, 255, 1);
+	assert_int_equal(x.d.trial, 32);
+	exact_begin(&x, false);
+	exact_looks(&x, 3125, 63, 1);
+	assert_int_equal(x.d.trial, 32);
+	exact_look(&x, 3125, 1, 0);
+	assert_int_equal(x.d.trial, 0);
 }
 
 static void a_trial_ends_early_below_7_eighths(void **state)
@@ -572,13 +589,95 @@ static void a_trial_begins_after_its_wait(void **state)
 	exact_looks(&x, EXACT_RATE, 2000, 1);
 	assert_int_equal(x.d.trial, 0);
 	exact_look(&x, EXACT_RATE, 2000, 0);
-	assert_int_equal(x.d.trial, 32);
+	assert_int_equal(x.d.trial, 128);
 	/* 1024 requests. */
 	x = (struct exact){ .now = 64 };
 	exact_looks(&x, EXACT_RATE, 1, 1023);
 	assert_int_equal(x.d.trial, 0);
 	exact_look(&x, EXACT_RATE, 1, 0);
+	assert_int_equal(x.d.trial, 128);
+}
+
+/* Begins at 64, the most, so that the next trial is one of half. */
+static void exact_half(struct exact *x)
+{
+	*x = (struct exact){ .now = 64, .most = 64 };
+	exact_looks(x, EXACT_RATE, 512, 2);
+	assert_int_equal(x->d.trial, 0);
+}
+
+/* The 200th look has allowed 2000 thousandths of the work of a look. */
+static void half_waits_until_its_price_is_allowed(void **state)
+{
+	struct exact x;
+
+	(void)state;
+	exact_half(&x);
+	while (x.d.allowed < 1990) {
+		exact_look(&x, EXACT_RATE, 512, 0);
+		assert_int_equal(x.now, 64);
+	}
+	exact_look(&x, EXACT_RATE, 512, 0);
+	assert_int_equal(x.d.allowed, 2000);
 	assert_int_equal(x.d.trial, 32);
+}
+
+/* Two looks of filling and one more, at half of the work: 1.5 looks are lost. */
+static void a_failed_trial_is_paid(void **state)
+{
+	struct exact x;
+
+	(void)state;
+	exact_half(&x);
+	while (!x.d.trial)
+		exact_look(&x, EXACT_RATE, 512, 0);
+	exact_looks(&x, EXACT_RATE / 2, 256, 1);
+	assert_int_equal(x.d.trial, 0);
+	assert_int_equal(x.d.allowed, 2030 - 1500);
+	/* A trial that does more work than before costs nothing. */
+	exact_begin(&x, true);
+	x.d.allowed = 100;
+	exact_looks(&x, EXACT_RATE + 50, 1024, 1);
+	assert_int_equal(x.d.base, 64);
+	assert_int_equal(x.d.trial, 0);
+	assert_int_equal(x.d.allowed, 130);
+}
+
+/* After a long time the allowance is that of 2000 looks, and no more. */
+static void the_allowance_has_a_limit(void **state)
+{
+	struct depth d = { 0 };
+	struct depth_look l = { .ns = LOOK_NS, .waits = true };
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 2500; i++)
+		depth_next(&d, &l, 64, MOST);
+	assert_int_equal(d.allowed, 20000);
+}
+
+/*
+ * 32 slots of 16 ms: half of the slots do half of the work.  Trials lose at most
+ * 1 % in any time from the start on, and the price of one beyond it.
+ */
+static void trials_cost_one_percent_where_slots_are_the_limit(void **state)
+{
+	struct depth d = { 0 };
+	struct depth_look l = { .ns = LOOK_NS, .waits = true };
+	u32 now = 32, i;
+	double lost = 0;
+
+	(void)state;
+	for (i = 1; i < 20000; i++) {
+		l.done = 2 * now;
+		l.bytes = l.cost = l.done * REQUEST;
+		lost += 1 - now / 32.0;
+		now = depth_next(&d, &l, now, 32);
+		assert_true(lost <= 0.01 * i + 1);
+		assert_true(i > 199 || !d.trial);
+	}
+	assert_true(lost > 2);
+	assert_int_equal(d.base, 32);
 }
 
 static void settling_ends_a_trial(void **state)
@@ -627,9 +726,15 @@ int main(void)
 		cmocka_unit_test(half_needs_99_percent),
 		cmocka_unit_test(double_needs_2_percent),
 		cmocka_unit_test(a_trial_needs_1024_requests),
+		cmocka_unit_test(a_trial_ends_at_once_at_5_eighths),
 		cmocka_unit_test(a_trial_ends_early_below_7_eighths),
 		cmocka_unit_test(shares_may_be_missed_by_1_percent_more),
 		cmocka_unit_test(a_trial_begins_after_its_wait),
+		cmocka_unit_test(half_waits_until_its_price_is_allowed),
+		cmocka_unit_test(a_failed_trial_is_paid),
+		cmocka_unit_test(the_allowance_has_a_limit),
+		cmocka_unit_test(
+			trials_cost_one_percent_where_slots_are_the_limit),
 		cmocka_unit_test(settling_ends_a_trial),
 	};
 

@@ -1007,8 +1007,8 @@ static void depth_is_tried_in_the_open_drive(void **state)
 	u32 i;
 
 	(void)state;
-	depth_scene(&x, 256);
-	for (i = 0; i < 100 && x.h.sched.params.depth == DEPTH; i++)
+	depth_scene(&x, DEPTH);
+	for (i = 0; i < 300 && x.h.sched.params.depth == DEPTH; i++)
 		waiting_look(&x);
 	assert_int_equal(x.h.sched.params.depth, DEPTH / 2);
 	assert_int_equal(slots(&x)->depth, DEPTH / 2);
