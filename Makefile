@@ -18,6 +18,8 @@ SUITES  ?=
 ONLY    ?=
 # The kernel of the guests, one of `mqfair lab exec --help`; empty is the distribution's.
 KERNEL  ?=
+# The time of `make soak`.
+HOURS   ?= 1
 PREFIX  ?= /usr/local
 RELEASE ?= $(shell uname -r)
 HEADERS ?= /lib/modules/$(RELEASE)/build
@@ -40,7 +42,7 @@ REMOVE_MODULES = /usr/bin/python3 kernel/install --root "$(DESTDIR)" --remove \
 	$(if $(filter command environment,$(firstword $(origin RELEASE))),--release $(RELEASE))
 
 .DEFAULT_GOAL := help
-.PHONY: help new demo bench sim instructions experiments test kernels test-kernels test-slow test-people mutate module \
+.PHONY: help new demo bench sim instructions experiments test kernels test-kernels test-slow test-people soak mutate module \
 	module-arm64 uml shell check-style man bootstrap \
 	install install-command install-sim install-module install-ssd uninstall clean
 
@@ -95,6 +97,11 @@ test-slow: ## run the tests that take too long for every run (35 minutes)
 test-people: ## test what people use beside the command: a terminal, Prometheus, a browser
 	lab/bootstrap people
 	$(PYTHON) tests/run people
+
+soak: ## churn everything at once in user-mode Linux, with checked data, for HOURS
+	lab/bootstrap test kernels
+	/usr/bin/python3 -m lab uml
+	$(PYTHON) tests/soak.py $(HOURS)
 
 mutate: ## break every line of the schedulers and of flash/, one at a time (hours)
 	lab/bootstrap test

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The soak: its arguments, and its report of a guest's counts."""
+
+import importlib.util
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import lab
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def soak(monkeypatch):
+    spec = importlib.util.spec_from_file_location("soak", ROOT / "tests" / "soak.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    monkeypatch.setattr(module.kernel, "ensure", lambda _name: None)
+    monkeypatch.setattr(module.module, "build", lambda _tree: ROOT / "README.md")
+    return module
+
+
+def guest(stdout, trouble=None):
+    result = SimpleNamespace(
+        stdout=stdout, stderr="", status=1, kernel="7.2", wall_s=9.0, trouble=lambda: trouble
+    )
+    return lambda *_, **__: result
+
+
+@pytest.mark.parametrize("hours", ["0", "-1", "2000"])
+def test_hours_out_of_range_are_refused(soak, monkeypatch, capsys, hours):
+    monkeypatch.setattr("sys.argv", ["tests/soak.py", "--", hours])
+    assert soak.main() == 2
+    assert capsys.readouterr().err == (f"tests/soak.py: HOURS {hours}: use more than 0, to 1000\n")
+
+
+def test_counts_and_failures_are_shown(soak, monkeypatch, capsys):
+    found = {"steps": {"switches": 5}, "refused": {"switches": 2}, "failures": ["data is wrong"]}
+    monkeypatch.setattr(lab, "run", guest("noise\n" + json.dumps(found) + "\n"))
+    assert soak.soak(1.0, 1) == 1
+    shown = capsys.readouterr().out
+    assert "5, 2 refused" in shown
+    assert "failed: data is wrong\n1 failures" in shown
+
+
+def test_a_guest_that_dies_fails_the_soak(soak, monkeypatch, capsys):
+    monkeypatch.setattr(lab, "run", guest("", "guest died after 3 s"))
+    assert soak.soak(1.0, 1) == 1
+    assert capsys.readouterr().out == "guest died after 3 s\n"

@@ -1,0 +1,71 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0
+"""Churns everything at once in a guest, with checked data, for hours; prints counts.
+
+usage: tests/soak.py HOURS [--seed N]
+
+tests/vm/soak_guest.py has the activities. The seed repeats their random numbers, not their order.
+The guest is user-mode Linux, which `make uml` builds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import lab  # noqa: E402
+from lab import kernel, module  # noqa: E402
+
+# The time to boot, and to check the file systems at the end, on a busy machine.
+_AROUND_S = 900.0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="tests/soak.py", description=__doc__.splitlines()[0])
+    parser.add_argument("hours", type=float, metavar="HOURS", help="for instance 0.2")
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 31), metavar="N")
+    args = parser.parse_args()
+    if not 0 < args.hours <= 1000:
+        print(f"tests/soak.py: HOURS {args.hours:g}: use more than 0, to 1000", file=sys.stderr)
+        return 2
+    seconds = args.hours * 3600
+    print(f"soak: {seconds:.0f} s with --seed {args.seed}", flush=True)
+    try:
+        return soak(seconds, args.seed)
+    except lab.LabError as error:
+        print(f"tests/soak.py: {error}", file=sys.stderr)
+        return 1
+
+
+def soak(seconds: float, seed: int) -> int:
+    tree = kernel.ensure(lab.UML)
+    spec = lab.GuestSpec(
+        kernel=lab.UML,
+        memory_mb=3072,
+        modules=(module.build(tree),),
+        timeout_s=seconds + _AROUND_S,
+    )
+    program = str(ROOT / "tests" / "vm" / "soak_guest.py")
+    result = lab.run(spec, ["/usr/bin/python3", program, str(seconds), str(seed)], stream=False)
+    last = (result.stdout.splitlines() or [""])[-1]
+    if result.trouble() or not last.startswith("{"):
+        print(result.trouble() or result.stdout + result.stderr)
+        return 1
+    found = json.loads(last)
+    for name, count in sorted(found["steps"].items()):
+        refused = found["refused"].get(name, 0)
+        print(f"{name:32} {count:9}" + (f", {refused} refused" if refused else ""))
+    for failure in found["failures"]:
+        print(f"failed: {failure}")
+    print(f"{len(found['failures'])} failures, Linux {result.kernel}, {result.wall_s:.0f} s")
+    return result.status
+
+
+if __name__ == "__main__":
+    sys.exit(main())
