@@ -103,7 +103,9 @@ void share_set_weight(struct share_tree *t, struct share_group *g, u32 weight)
 
 	if (g->weight != weight) {
 		share_reweigh(g, weight, g->scale);
-		share_bump(t);
+		/* The weight of an idle group is in no sum. */
+		if (g->nr_active)
+			share_bump(t);
 	}
 	port_unlock(&t->lock, flags);
 }

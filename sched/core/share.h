@@ -25,7 +25,8 @@
  *
  * A group is active while its own leaf or any child is active.  It knows the
  * sum of its active children's weights.  The sum changes when a leaf becomes
- * active or idle, and when a weight or a scale is set, but never per request.
+ * active or idle, and when the weight or scale of an active group is set, but
+ * never per request.
  * Each change increments the tree's generation.  A flow that sees another
  * generation than its own computes its share anew when it next needs it.
  *

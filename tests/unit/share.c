@@ -181,7 +181,7 @@ static void change_one(struct share_tree *t, struct random *r)
 		u32 weight = random_weight(r);
 
 		share_set_weight(t, &models[g].group, weight);
-		changed = weight != models[g].weight;
+		changed = weight != models[g].weight && model_active(g);
 		models[g].weight = weight;
 	}
 	}
