@@ -152,7 +152,8 @@ install: install-module ## install the module for RELEASE and the command (root)
 
 install-command: man ## install the command, its service, udev rule and man pages alone (root)
 	install -d $(LIBDIR) $(BINDIR) $(MANDIR) $(UNITDIR) $(UDEVDIR)
-	sed 's|@BINDIR@|$(PREFIX)/bin|' mqfair/system/mqfair.service > $(UNITDIR)/mqfair.service
+	for unit in mqfair.service mqfair-metrics.service mqfair-metrics.socket; do \
+		sed 's|@BINDIR@|$(PREFIX)/bin|' mqfair/system/$$unit > $(UNITDIR)/$$unit; done
 	sed 's|@BINDIR@|$(PREFIX)/bin|' mqfair/system/99-mqfair.rules > $(UDEVDIR)/99-mqfair.rules
 	for page in build/man/*.8; do gzip -9nc $$page > $(MANDIR)/$${page##*/}.gz; done
 	find mqfair lab -type f -not -name '*.pyc' -exec install -Dm644 {} $(LIBDIR)/{} \;
@@ -180,6 +181,7 @@ uninstall: ## remove the command and its service, and both modules for every ker
 	$(RM) -r $(LIBDIR)
 	$(RM) $(MANDIR)/mqfair.8.gz $(MANDIR)/mqfair-*.8.gz
 	$(RM) $(BINDIR)/mqfair $(UNITDIR)/mqfair.service $(UDEVDIR)/99-mqfair.rules
+	$(RM) $(UNITDIR)/mqfair-metrics.service $(UNITDIR)/mqfair-metrics.socket
 
 clean: ## remove build/; the cache with fetched files stays
 	$(RM) -r build

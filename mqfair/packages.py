@@ -10,6 +10,7 @@ NEEDED: Mapping[str, Sequence[str]] = {
     "sim": ("rich", "numpy"),
     "top": ("rich",),
     "report": ("plotly",),
+    "metrics": ("prometheus_client",),
 }
 
 

@@ -21,6 +21,7 @@ DOCUMENTS = sorted(
     ).stdout.split()
 )
 ROOMS = (
+    "contrib",
     "doc",
     "examples",
     "experiments",

@@ -184,19 +184,22 @@ def test_the_service_and_the_udev_rule(tmp_path):
         rule = (folder / "lib/udev/rules.d/99-mqfair.rules").read_text()
         assert f"\nExecStart={prefix}/bin/mqfair follow\n" in unit
         assert f'RUN+="{prefix}/bin/mqfair follow --device $kernel"' in rule
-        assert "@" not in unit + rule
+        metrics = (folder / "lib/systemd/system/mqfair-metrics.service").read_text()
+        assert f"\nExecStart={prefix}/bin/mqfair metrics --listen systemd" in metrics
+        assert "@" not in unit + rule + metrics
         assert (folder / "bin/mqfair").stat().st_mode & 0o111
         assert make("uninstall", tmp_path, *words).returncode == 0
         assert files_in(folder) == []
 
 
-def test_systemd_accepts_the_service(tmp_path):
+@pytest.mark.parametrize("name", ["mqfair.service", "mqfair-metrics.socket"])
+def test_systemd_accepts_the_units(tmp_path, name):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed")
-    text = (ROOT / "mqfair/system/mqfair.service").read_text()
-    unit = tmp_path / "mqfair.service"
-    unit.write_text(text.replace("@BINDIR@/mqfair", "/bin/true"))
-    argv = ["systemd-analyze", "verify", "--man=no", unit]
+    for file in (ROOT / "mqfair/system").glob("mqfair*.s*"):
+        text = file.read_text().replace("@BINDIR@/mqfair", "/bin/true")
+        (tmp_path / file.name).write_text(text)
+    argv = ["systemd-analyze", "verify", "--man=no", tmp_path / name]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 

@@ -37,7 +37,8 @@ FIGURES = (
 )
 STATE = (
     "threshold 65536\nisolation_paced 1\nisolation_limit 40\nisolation_loss_permille 60"
-    "\ncapacity_mb_per_s 3200\ndepth 128\nwakes 5\nnull_dispatches 0\nwatchdog 0"
+    "\ncapacity_mb_per_s 3200\nisolation_paced_ms 70\ndepth 128\nwakes 5\nnull_dispatches 0"
+    "\nwatchdog 0"
 )
 
 

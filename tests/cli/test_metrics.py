@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: GPL-2.0
+"""mqfair metrics: its errors, its addresses, and the dashboard; tests/people has the figures."""
+
+import importlib.machinery
+import importlib.util
+import json
+import sys
+
+import pytest
+from test_main import CHECKOUT
+
+from mqfair import metrics
+from mqfair.errors import UsageError
+
+
+@pytest.fixture
+def host(machine):
+    machine.install_module()
+    machine.disk(active="mqfq")
+    machine.stacked("dm-0", "253:0", "dm", slaves=("nvme0n1",))
+    return machine
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "said"),
+    [
+        (["sdz"], 2, "unknown device 'sdz'"),
+        (["dm-0"], 2, "dm-0 takes no scheduler"),
+        (
+            ["--textfile", "/nosuch/x.prom"],
+            2,
+            "--textfile /nosuch/x.prom: No such file or directory",
+        ),
+        (["--textfile", "/tmp/x"], 2, "--textfile /tmp/x: node_exporter reads files named *.prom"),
+        (["--textfile", "/dev/full"], 2, "--textfile /dev/full: node_exporter reads files named"),
+        (["--idle-exit", "5"], 2, "--idle-exit needs --listen"),
+        (["--listen", ":1", "--idle-exit", "0"], 2, "--idle-exit 0: use a number of seconds"),
+        (["--listen", "9917", "--json"], 2, "not allowed with"),
+    ],
+)
+def test_errors_are_one_line(host, run, argv, code, said):
+    result = run("metrics", *argv)
+    assert (result.code, result.out, result.err.count("\n")) == (code, "", 1)
+    assert said in result.err
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:9917", ("127.0.0.1", 9917)),
+        ("localhost:0", ("127.0.0.1", 0)),
+        ("[::1]:80", ("::1", 80)),
+    ],
+)
+def test_addresses_of_this_machine(text, address):
+    assert metrics.address_of(text) == address
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("0.0.0.0:9917", "not for other machines"),
+        ("[::]:9917", "not for other machines"),
+        ("192.0.2.1:9917", "not for other machines"),
+        ("9917", "'' is no address: write 127.0.0.1:9917"),
+        ("web:9917", "'web' is no address"),
+        ("127.0.0.1", "write ADDRESS:PORT"),
+        ("127.0.0.1:99999", "write ADDRESS:PORT"),
+        ("127.0.0.1:٣", "write ADDRESS:PORT"),
+    ],
+)
+def test_other_addresses_are_refused(text, said):
+    with pytest.raises(UsageError, match=f"--listen {text.replace('[', '.').replace(']', '.')}: "):
+        metrics.address_of(text)
+    with pytest.raises(UsageError) as refused:
+        metrics.address_of(text)
+    assert said in str(refused.value)
+
+
+def test_without_the_package_it_is_named(host, run, monkeypatch):
+    monkeypatch.delitem(sys.modules, "mqfair.exposition", raising=False)
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    result = run("metrics")
+    assert (result.code, result.err.count("\n")) == (1, 1)
+    assert (
+        "Python package prometheus-client missing: apt install python3-prometheus-c" in result.err
+    )
+
+
+def test_the_dashboard_is_the_one_that_its_program_writes():
+    place = CHECKOUT / "contrib/grafana/make.py"
+    loader = importlib.machinery.SourceFileLoader("dashboard", str(place))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("dashboard", loader))
+    loader.exec_module(module)
+    assert json.loads(place.with_name("mqfair.json").read_text()) == module.dashboard()
