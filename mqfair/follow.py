@@ -263,7 +263,7 @@ def _check(args: argparse.Namespace, fs: Fs) -> int:
         shown = ", ".join(paths[:3]) or "no cgroup that is here now"
         more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
         print(f"{one.place}: weight {one.weight} for {shown}{more}")
-    print(f"{path}: {len(disks)} rules for devices, {len(weights)} for weights, no mistake")
+    print(f"{path}: no mistake; rules for devices: {len(disks)}, for weights: {len(weights)}")
     return 0
 
 
@@ -315,7 +315,7 @@ def _once(args: argparse.Namespace, fs: Fs) -> int:
     for note in notes:
         print(f"note: {note}")
     would = "to write" if fs.dry_run else "written"
-    print(f"{mirror.count} cgroups: {changed} weights {would}, {by_hand} kept as set by hand")
+    print(f"cgroups: {mirror.count}, weights {would}: {changed}, kept as set by hand: {by_hand}")
     return 1 if errors else 0
 
 

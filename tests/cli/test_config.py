@@ -63,7 +63,7 @@ def test_check_shows_the_rules(host, run):
         f"{CONF}:2: ifq on nvme0n1",
         f"{CONF}:8: weight 700 for system.slice/nginx.service",
         f"{CONF}:12: weight 300 for prod/a",
-        f"{CONF}: 1 rules for devices, 2 for weights, no mistake",
+        f"{CONF}: no mistake; rules for devices: 1, for weights: 2",
     ]
     found = run("follow", "--check", "--json").json
     assert found["weights"][1] == {"place": f"{CONF}:12", "weight": 300, "cgroups": ["prod/a"]}

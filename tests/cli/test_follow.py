@@ -49,11 +49,11 @@ def test_once_carries_the_weights(host, run):
     assert (result.code, result.err) == (0, "")
     assert result.out.splitlines() == [
         "system.slice/nginx.service: 100 -> 900 (io.weight)",
-        "4 cgroups: 1 weights written, 0 kept as set by hand",
+        "cgroups: 4, weights written: 1, kept as set by hand: 0",
     ]
     assert weight(host, "system.slice/nginx.service") == "default 900"
     assert weight(host, "system.slice/cron.service") == "default 100"
-    assert run("follow", "--once").out == "4 cgroups: 0 weights written, 0 kept as set by hand\n"
+    assert run("follow", "--once").out == "cgroups: 4, weights written: 0, kept as set by hand: 0\n"
 
 
 def test_a_dry_run_only_tells(host, run):
@@ -62,7 +62,7 @@ def test_a_dry_run_only_tells(host, run):
     path = "/sys/fs/cgroup/system.slice/nginx.service/io.mqfair.weight"
     assert result.out.splitlines() == [
         f"write 'default 900' to '{path}'",
-        "4 cgroups: 1 weights to write, 0 kept as set by hand",
+        "cgroups: 4, weights to write: 1, kept as set by hand: 0",
     ]
     assert host.snapshot() == before
 
