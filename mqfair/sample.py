@@ -393,8 +393,8 @@ def total(before: DiskSample, after: DiskSample, seconds: float) -> Total | None
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of the tree. A cgroup with children has the sums of its subtree in @use, and a line
-    with @own for the I/O of its own processes, if there is any."""
+    """One line of the tree. A cgroup with children has the sums of its subtree in @use. The I/O of
+    its own processes has a line with @own."""
 
     depth: int
     label: str

@@ -54,7 +54,7 @@ def write(machine, step):
 
 @pytest.fixture
 def host(machine, monkeypatch):
-    """A machine whose clock and counters move when the program sleeps."""
+    """A machine. Its clock and its counters move when the program sleeps."""
     machine.install_module()
     machine.disk(active="mqfq")
     machine.disk("vda", "254:0", active="mq-deadline")
