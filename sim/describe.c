@@ -4,6 +4,7 @@
 
 #include "describe.h"
 
+#include "comparator.h"
 #include "none.h"
 #include "text.h"
 #include "sched/core/policies.h"
@@ -215,10 +216,14 @@ static bool read_scheduler(struct description *d, struct words *w)
 		return wrong(d, "scheduler '%s': it is %s already", name,
 			     d->ops->name);
 	d->ops = strcmp(name, "none") ? sched_find(name) : &none_ops;
+	if (!d->ops)
+		d->ops = comparator_find(name);
 	if (d->ops)
 		return true;
 	text_add(&out, "none");
 	for (p = sched_policies; *p; p++)
+		text_add(&out, ", %s", (*p)->name);
+	for (p = comparators; *p; p++)
 		text_add(&out, ", %s", (*p)->name);
 	return wrong_word(d, "scheduler", name, known);
 }

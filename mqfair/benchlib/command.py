@@ -100,7 +100,7 @@ def request(args: argparse.Namespace) -> session.Request:
     if simulated:
         device = unstretched(device)
     else:
-        _require_simulator(args)
+        _require_simulator(args, schedulers)
     runtime_s = _positive("--runtime", args.runtime) if args.runtime is not None else None
     job = jobfile.load(args.job, runtime_s)
     nr_requests = None
@@ -127,7 +127,13 @@ def request(args: argparse.Namespace) -> session.Request:
     )
 
 
-def _require_simulator(args: argparse.Namespace) -> None:
+def _require_simulator(args: argparse.Namespace, schedulers: Sequence[str]) -> None:
+    for label in schedulers:
+        if scheduler_of(label) in COMPARATORS:
+            raise UsageError(
+                f"--schedulers: {scheduler_of(label)} is in the simulator only: add --on sim, or"
+                " leave it out"
+            )
     for name in ("seed", "request_ns", "jobs"):
         if getattr(args, name) is not None:
             option = name.replace("_", "-")

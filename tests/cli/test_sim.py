@@ -268,6 +268,19 @@ def test_weights_of_an_example_are_kept(built, capsys):
     assert shares == pytest.approx([0.45, 0.45, 0.1], rel=0.03)
 
 
+def test_comparators_run_in_the_simulator_only(built, job, capsys):
+    code, out, _ = run(
+        capsys, job, "--device", NULL, "--schedulers", "sfq:depth=8,throttle", "--json", "-"
+    )
+    assert code == 0
+    found = [one["scheduler"] for one in json.loads(out)["runs"]]
+    assert found == ["sfq:depth=8", "throttle"]
+    for where in ((), ("--on", "host", "--device", "/dev/null")):
+        assert main(["bench", job, "--schedulers", "none,sfq", *where]) == 2
+        message = "--schedulers: sfq is in the simulator only: add --on sim, or leave it out"
+        assert message in capsys.readouterr().err
+
+
 def test_same_seed_gives_the_same_bytes_on_any_number_of_cores(built, job, tmp_path, capsys):
     texts = {}
     for name, more in {

@@ -73,7 +73,7 @@ WRONG = {
     "load a sizes 4096/1,": "sizes '': use N/W,N/W..",
     "load a depth 1 bytes 4096 sizes 512/1": "load: give its depth, and its bytes or its sizes",
     "load a pace_ns 0": "pace_ns '0': use a number from 1 to",
-    "load a arrivals late": "arrivals 'late': use even, random",
+    "load a arrivals soon": "arrivals 'soon': use even, random",
     "load a burst_ios 0": "burst_ios '0': use a number from 1 to",
     "load a depth 1 bytes 4096 kib 4": "load: first_mib and mib are for a drive",
     "part a 50 1": "part: it is for a drive",
@@ -249,7 +249,7 @@ class Loads(unittest.TestCase):
         self.assertAlmostEqual(poisson, 1000, delta=100)
         self.assertNotEqual(poisson, 1000)
 
-    def test_late_requests_of_a_pace_catch_up(self):
+    def test_overdue_requests_of_a_pace_catch_up(self):
         """Requests are due every 100 us, and the device does nothing for the first half."""
         text = HEAD + FLOW + "load a depth 4 bytes 4096 pace_ns 100000\nrun_ms 1000\n"
         found = figures(text + "at 0 stall 500\nseries 500\n")["flows"]["a"]
@@ -284,6 +284,79 @@ class Loads(unittest.TestCase):
         total = found["a"]["ios"] + found["b"]["ios"]
         self.assertAlmostEqual(total, 20000, delta=200)
         self.assertAlmostEqual(found["a"]["ios"] / total, 0.5, delta=0.02)
+
+
+class Comparators(unittest.TestCase):
+    """The host audits the schedulers of the literature as it does ours."""
+
+    def shares(self, head: str, depths: tuple[int, int], **more: str) -> list[float]:
+        text = head + "flow big weight 300\nflow small weight 100\n"
+        for flow, depth in zip(("big", "small"), depths, strict=True):
+            words = f"depth {depth} bytes 4096 queues 4 {more.get(flow, '')}"
+            text += f"load {flow} {words}\n"
+        found = figures(text + "warm_ms 100\nrun_ms 1000\n")["flows"]
+        total = sum(one["bytes"] for one in found.values())
+        return [found[name]["bytes"] / total for name in ("big", "small")]
+
+    def test_sfq_divides_the_device_by_weight_over_all_queues(self):
+        for depth in (1, 8, 64):
+            for slots in (1, 8, 100):
+                with self.subTest(depth=depth, slots=slots):
+                    head = f"scheduler sfq\nset depth {depth}\nqueues 4\nwake_ns 2000\n"
+                    big, _ = self.shares(f"{head}device {slots} 80000 500\n", (256, 256))
+                    self.assertAlmostEqual(big, 0.75, delta=0.0075)
+
+    def test_sfq_charges_bytes(self):
+        head = "scheduler sfq\nset depth 4\nqueues 4\ndevice 4 80000 500\n"
+        text = head + "flow a weight 100\nflow b weight 100\nrun_ms 2000\n"
+        text += "load a depth 32 bytes 4096 queues 4\nload b depth 32 bytes 65536 queues 4\n"
+        found = figures(text)["flows"]
+        self.assertAlmostEqual(found["a"]["bytes"] / found["b"]["bytes"], 1, delta=0.02)
+
+    def test_sfq_gives_unused_service_to_the_other_flow(self):
+        head = "scheduler sfq\nset depth 8\nqueues 4\ndevice 8 80000 500\n"
+        big, small = self.shares(head, (1, 256))
+        self.assertLess(big, 0.13)
+        self.assertGreater(small, 0.87)
+
+    def test_sfq_goes_on_when_the_driver_has_few_tags(self):
+        head = "scheduler sfq\nset depth 64\nqueues 4\ntags 2\ndevice 8 80000 500\n"
+        big, _ = self.shares(head, (256, 256))
+        self.assertGreater(big, 0.5)
+
+    def test_sfq_takes_new_depth_and_weight(self):
+        text = "scheduler sfq\nset depth 1\nqueues 2\ndevice 16 80000 500\nrun_ms 200\n"
+        text += "flow a weight 100\nflow b weight 100\n"
+        text += "".join(f"load {one} depth 64 bytes 4096 queues 2\n" for one in "ab")
+        found = figures(text + "at 100 set depth 16\nat 100 weight a 300\nseries 100\n")["flows"]
+        before, after = ([found[one]["series"][i]["ios"] for one in "ab"] for i in (0, 1))
+        self.assertGreater(sum(after), 12 * sum(before))
+        self.assertAlmostEqual(before[0] / sum(before), 0.5, delta=0.01)
+        self.assertAlmostEqual(after[0] / sum(after), 0.75, delta=0.01)
+
+    def test_throttle_gives_each_flow_its_rate_and_no_more(self):
+        head = "scheduler throttle\nset kib_per_weight 20\nqueues 4\ndevice 64 80000 500\n"
+        text = head + "flow big weight 300\nflow small weight 100\nrun_ms 2000\n"
+        big = "load big depth 64 bytes 4096 queues 4\n"
+        small = "load small depth 64 bytes 65536 queues 4\n"
+        for loads, rates in ((big + small, (6000, 2000)), (big, (6000, 0)), (small, (0, 2000))):
+            with self.subTest(loads=loads):
+                found = figures(text + loads)["flows"]
+                for name, rate in zip(("big", "small"), rates, strict=True):
+                    seen = found[name]["bytes_per_s"] / 1024
+                    self.assertAlmostEqual(seen, rate, delta=0.02 * rate + 1)
+
+    def test_throttle_follows_a_new_rate(self):
+        text = "scheduler throttle\nset kib_per_weight 10\ndevice 64 80000 500\nrun_ms 2000\n"
+        text += FLOW + "load a depth 8 bytes 4096\nat 1000 set kib_per_weight 40\nseries 1000\n"
+        before, after = (one["bytes"] for one in figures(text)["flows"]["a"]["series"])
+        self.assertAlmostEqual(after / before, 4, delta=0.1)
+
+    def test_throttle_saves_nothing_in_a_pause(self):
+        text = "scheduler throttle\nset kib_per_weight 40\ndevice 64 80000 500\nrun_ms 2000\n"
+        text += FLOW + "load a depth 8 bytes 4096 on_ms 500 off_ms 500\n"
+        found = figures(text)["flows"]["a"]
+        self.assertAlmostEqual(found["bytes_per_s"] / 1024, 2000, delta=100)
 
 
 class Messages(unittest.TestCase):
