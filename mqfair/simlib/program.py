@@ -40,11 +40,23 @@ def ensure(folder: Path = FOLDER) -> Path:
     except OSError as error:
         raise Failure(f"{folder}: {error.strerror}: use a checkout that can be written") from error
     with _locked(folder):
-        if not (folder / "build.ninja").is_file():
-            setup = [_tool("meson"), "setup", str(folder), str(ROOT)]
-            _build([*setup, "-Dbuildtype=release", "-Db_sanitize=none"])
-        _build([_tool("ninja"), "-C", str(folder), "sim/sim-run"])
+        try:
+            _compile(folder)
+        except Failure:
+            # A checkout that was copied or moved has a build folder of the old place.
+            if not (folder / "build.ninja").is_file():
+                raise
+            shutil.rmtree(folder / "meson-private", ignore_errors=True)
+            (folder / "build.ninja").unlink()
+            _compile(folder)
     return folder / "sim" / "sim-run"
+
+
+def _compile(folder: Path) -> None:
+    if not (folder / "build.ninja").is_file():
+        setup = [_tool("meson"), "setup", str(folder), str(ROOT)]
+        _build([*setup, "-Dbuildtype=release", "-Db_sanitize=none"])
+    _build([_tool("ninja"), "-C", str(folder), "sim/sim-run"])
 
 
 def play(program: Path, text: str) -> Any:

@@ -399,6 +399,24 @@ def test_missing_tool_and_failed_build_are_told(tmp_path, monkeypatch):
         program.ensure(tmp_path / "build")
 
 
+def test_build_folder_of_another_place_is_set_up_anew(tmp_path, monkeypatch):
+    done = []
+    (tmp_path / "meson-private").mkdir()
+    (tmp_path / "build.ninja").touch()
+
+    def build(argv):
+        done.append(Path(argv[0]).name)
+        if done[-1] == "ninja" and len(done) == 1:
+            raise Failure("manifest still dirty")
+        if done[-1] == "meson":
+            assert not (tmp_path / "meson-private").exists()
+            (tmp_path / "build.ninja").touch()
+
+    monkeypatch.setattr(program, "_build", build)
+    assert program.ensure(tmp_path) == tmp_path / "sim" / "sim-run"
+    assert done == ["ninja", "meson", "ninja"]
+
+
 def test_folder_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(Failure, match="use a checkout that can be written"):
