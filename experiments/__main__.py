@@ -68,6 +68,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
     "isolation.vm": Measurement("isolation", "isolation", "--on vm", common=True, picture=True),
     "flash_shares": Measurement("flash_shares", "on-flash", common=True),
     "follow": Measurement("follow", "follow"),
+    "fidelity": Measurement("fidelity", "fidelity"),
     "ifq.weights": Measurement(_INTERFERENCE, "ifq", "weights", picture=True),
     "ifq.turns": Measurement(_INTERFERENCE, "ifq", "turns", picture=True),
     "ifq.latency": Measurement(_INTERFERENCE, "ifq", "latency", common=True, picture=True),

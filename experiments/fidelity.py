@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Compares the simulator with a guest: job files on the virtual SSD, each on both.
+
+The guest has one CPU and counts instructions, and the drive is stretched, so that the drive is the
+bottleneck and the figures are repeatable. The simulator has one CPU, too, and runs with several
+seeds. For each cgroup the guest's share of bytes and p99 are compared with the medians of the
+seeds. A share must be within 5 %, and a p99 within 25 %.
+
+    python3 -m experiments.fidelity --cases flash-randread --json fidelity.json
+    python3 -m experiments.fidelity --document doc/measurements/fidelity.md
+
+With --document the table in that file is written anew. A guest runs all cases of one drive.
+"""
+
+import argparse
+import dataclasses
+import re
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments import harness
+from experiments.harness import Candidate, Check
+from mqfair.benchlib import jobfile, report, session
+from mqfair.benchlib.device import parse_device
+from mqfair.benchlib.plan import SIM
+from mqfair.benchlib.result import CaseResult, CgroupResult
+from mqfair.benchlib.variant import MQFQ, NONE
+from mqfair.errors import UsageError
+from mqfair.simlib import session as simulation
+
+FULL = "ssd:model=980pro,size_mb=1024,fill=100,time_scale=100"
+PART = "ssd:model=980pro,size_mb=1024,fill=85,time_scale=100"
+# The job files, and the drive of each: a page that was never written needs no flash.
+CASES: Mapping[str, str] = {
+    "flash-randread": FULL,
+    "flash-sizes": FULL,
+    "isolation-reader": FULL,
+    "isolation-deep": FULL,
+    "nested": FULL,
+    "light-tenant": FULL,
+    "threads-1-4": FULL,
+    "traces": PART,
+    "flash-mixed": PART,
+    "flash-reader-writer": PART,
+}
+# The third has no control loop: depth and isolation of the second follow the drive's latencies.
+SCHEDULERS = (NONE, MQFQ, f"{MQFQ}:depth=64:isolation=0")
+SEEDS = 5
+MOST_SHARE = 0.05
+MOST_P99 = 0.25
+_TABLE = re.compile(r"(<!-- table -->\n).*?(<!-- end -->\n)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One cgroup of one job under one scheduler, in the guest and with all seeds."""
+
+    case: str
+    scheduler: str
+    guest: CgroupResult
+    simulated: Sequence[CgroupResult]
+
+    @property
+    def share_off(self) -> float:
+        return statistics.median(one.share for one in self.simulated) / self.guest.share - 1
+
+    @property
+    def p99_off(self) -> float:
+        middle = statistics.median(map(_p99_ms, self.simulated))
+        return middle / _p99_ms(self.guest) - 1
+
+    def cells(self) -> list[str]:
+        return [
+            self.case,
+            self.scheduler,
+            self.guest.name,
+            f"{self.guest.share * 100:.2f}",
+            report.spread([one.share * 100 for one in self.simulated], "{:.2f}"),
+            _marked(self.share_off, MOST_SHARE),
+            f"{_p99_ms(self.guest):.1f}",
+            report.spread([_p99_ms(one) for one in self.simulated], "{:.1f}"),
+            _marked(self.p99_off, MOST_P99),
+        ]
+
+
+def _p99_ms(group: CgroupResult) -> float:
+    return group.lat_ns["p99"] / 1e6
+
+
+def _marked(off: float, most: float) -> str:
+    """A deviation in percent; one beyond the bound is bold."""
+    text = f"{off * 100:+.1f}"
+    return text if abs(off) <= most else f"**{text}**"
+
+
+def rows(guest: CaseResult, simulated: CaseResult) -> Iterator[Row]:
+    for run in guest.runs:
+        groups = report.by_cgroup(simulated, run.scheduler)
+        for left, right in zip(run.cgroups, groups, strict=True):
+            yield Row(guest.case.name, run.scheduler, left, right)
+
+
+def markdown(found: Sequence[Row]) -> str:
+    head = "| job | scheduler | cgroup | share: guest | simulator | off, % |"
+    lines = [f"{head} p99 ms: guest | simulator | off, % |", "|---" * 9 + "|"]
+    lines += [f"| {' | '.join(row.cells())} |" for row in found]
+    return "\n".join(lines) + "\n"
+
+
+def judge(found: Sequence[Row]) -> Iterator[Check]:
+    for row in found:
+        candidate = Candidate(row.case, row.scheduler)
+        yield candidate.within(f"share of {row.guest.name}", [row.share_off], MOST_SHARE)
+        yield candidate.within(f"p99 of {row.guest.name}", [row.p99_off], MOST_P99)
+
+
+def requests(args: argparse.Namespace, names: Sequence[str]) -> Iterator[session.Request]:
+    """A request for each drive, with all cases on it."""
+    for device in dict.fromkeys(CASES[name] for name in names):
+        chosen = [name for name in names if CASES[name] == device]
+        paths = [str(harness.EXAMPLES / f"{name}.fio") for name in chosen]
+        yield session.Request(
+            jobs=tuple(jobfile.load(path, args.runtime) for path in paths),
+            schedulers=SCHEDULERS,
+            device=parse_device(device),
+            cpus=1,
+            icount=True,
+            module=args.module,
+        )
+
+
+def in_simulator(asked: session.Request) -> session.Outcome:
+    simulated = dataclasses.replace(asked, on=SIM, icount=False, module=None, repeat=SEEDS)
+    with tempfile.TemporaryDirectory(prefix="mqfair-experiment-") as name:
+        return simulation.run(simulated, Path(name))
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.document and not _TABLE.search(args.document.read_text()):
+        raise UsageError(f"--document {args.document}: no line <!-- table --> and <!-- end -->")
+    found: list[Row] = []
+    outcomes = []
+    for asked in requests(args, harness.cases(args, tuple(CASES))):
+        # The guest takes minutes: a mistake of the simulator is found before.
+        simulated = in_simulator(asked)
+        guest = harness.run_bench(session.with_built_module(asked))
+        outcomes += [guest, simulated]
+        for one, other in zip(guest.results, simulated.results, strict=True):
+            found += rows(one, other)
+    print(markdown(found), end="")
+    if args.document:
+        text = args.document.read_text()
+        args.document.write_text(_TABLE.sub(rf"\g<1>{markdown(found)}\g<2>", text))
+    return harness.conclude(args, "fidelity", outcomes, list(judge(found)))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="experiments.fidelity",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    harness.add_cases(parser, tuple(CASES))
+    parser.add_argument(
+        "--runtime",
+        type=float,
+        default=5.0,
+        metavar="S",
+        help="seconds of each run, counted by the guest's instructions (default %(default)s)",
+    )
+    parser.add_argument(
+        "--module", type=Path, metavar="FILE", help="mqfair.ko (default: the one built here)"
+    )
+    parser.add_argument("--json", metavar="FILE", help="write checks and results to FILE")
+    parser.add_argument(
+        "--document", type=Path, metavar="FILE", help="write the table into the document FILE"
+    )
+    return harness.main(parser, run)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: GPL-2.0
+"""experiments.fidelity: the rows of its table, and the bounds that it checks."""
+
+import argparse
+
+import pytest
+
+from experiments import fidelity
+from experiments.harness import EXAMPLES
+from mqfair.benchlib.result import CgroupResult
+from mqfair.errors import UsageError
+
+
+def group(share, p99_ms):
+    return CgroupResult("a", 100, 0.5, share, 1.0, 1.0, {"p99": p99_ms * 1e6})
+
+
+def row(shares, p99s):
+    seeds = [group(share, p99) for share, p99 in zip(shares, p99s, strict=True)]
+    return fidelity.Row("job", "mqfq", group(0.5, 10), seeds)
+
+
+def test_median_of_the_seeds_is_compared_and_a_large_deviation_is_bold():
+    near = row([0.4, 0.51, 0.6], [1, 12, 90])
+    assert near.share_off == pytest.approx(0.02)
+    assert near.p99_off == pytest.approx(0.2)
+    assert near.cells()[5] == "+2.0"
+    far = row([0.3, 0.4, 0.4], [12, 13, 20])
+    assert far.cells()[5] == "**-20.0**"
+    assert far.cells()[8] == "**+30.0**"
+    assert [check.holds for check in fidelity.judge([near, far])] == [True, True, False, False]
+
+
+def test_table_has_a_line_for_each_row():
+    lines = fidelity.markdown([row([0.5], [10])]).splitlines()
+    assert lines[2] == "| job | mqfq | a | 50.00 | 50.00 | +0.0 | 10.0 | 10.0 | +0.0 |"
+    assert len({line.count("|") for line in lines}) == 1
+
+
+def test_each_case_is_an_example():
+    assert len(fidelity.CASES) == 10
+    assert all((EXAMPLES / f"{name}.fio").is_file() for name in fidelity.CASES)
+
+
+def test_document_without_a_place_for_the_table_is_refused_before_a_run(tmp_path):
+    text = tmp_path / "d.md"
+    text.write_text("# no table\n")
+    with pytest.raises(UsageError, match="no line <!-- table -->"):
+        fidelity.run(argparse.Namespace(document=text, cases="nested"))
