@@ -149,6 +149,7 @@ def _check(request: Request) -> None:
         "--module": request.module,
         "--icount": request.icount,
         "--calibrate": request.calibrate_s,
+        "--nr-requests": request.nr_requests,
     }
     for option, value in refused.items():
         if value:

@@ -368,7 +368,13 @@ def test_options_of_the_simulator_need_it_and_those_of_a_guest_do_not_fit(job, c
     for words in (("--seed", "2"), ("--jobs", "2"), ("--request-ns", "5")):
         assert main(["bench", job, *words]) == 2
         assert f"{words[0]} is for the simulator: add --on sim" in capsys.readouterr().err
-    for words in (("--kernel", "7.2"), ("--icount",), ("--calibrate",), ("--module", "x.ko")):
+    for words in (
+        ("--kernel", "7.2"),
+        ("--icount",),
+        ("--calibrate",),
+        ("--module", "x.ko"),
+        ("--nr-requests", "64"),
+    ):
         assert main(["bench", job, "--on", "sim", "--schedulers", "mqfq", *words]) == 2
         assert f"{words[0]} is for a guest: leave it out" in capsys.readouterr().err
     assert main(["bench", job, "--sweep", "depth=1,2"]) == 2
