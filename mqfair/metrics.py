@@ -46,7 +46,7 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
         "devices", nargs="*", metavar="DEVICE", help="drives (default: all with a scheduler)"
     )
     way = parser.add_mutually_exclusive_group()
-    way.add_argument("--textfile", metavar="FILE", help="replace FILE, whose name ends in .prom")
+    way.add_argument("--textfile", metavar="FILE", help="replace FILE; its name must end in .prom")
     way.add_argument(
         "--listen",
         metavar="ADDRESS:PORT",

@@ -3,18 +3,13 @@
 
 import errno
 import fcntl
-import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
-from test_follow import PATIENCE_S, becomes, weight
+from test_follow import PATIENCE_S, becomes, following, weight
 
 from mqfair import config
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 CONF = "/etc/mqfair.conf"
 SCHEDULER = "/sys/block/nvme0n1/queue/scheduler"
 RULES = """\
@@ -280,17 +275,10 @@ def test_a_kernel_that_refuses(host, run):
 
 @pytest.fixture
 def service(host):
-    """The service on a tree whose kernel only knows files: the scheduler is always the rule's."""
+    """The service on a tree of plain files: the kernel sets no scheduler back."""
     host.put(CONF, '[[weight]]\nunit = "nginx.service"\nweight = 700')
-    env = {**os.environ, "MQFAIR_ROOT": str(host.root), "PYTHONPATH": str(CHECKOUT)}
-    argv = [sys.executable, "-m", "mqfair", "follow"]
-    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, env=env) as program:
-        assert program.stdout is not None
-        for line in program.stdout:
-            if line.startswith("follows "):
-                break
+    with following(host.root) as program:
         yield program
-        program.kill()
 
 
 def reload_until(service, condition):

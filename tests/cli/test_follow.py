@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """mqfair follow: one pass, the events of a tree that changes, and the service as a program."""
 
+import contextlib
 import json
 import os
 import signal
@@ -295,21 +296,26 @@ def test_too_few_watches(host, monkeypatch):
 # -- the program
 
 
+@contextlib.contextmanager
+def following(root):
+    """The service on the tree @root, after its first pass."""
+    env = {**os.environ, "MQFAIR_ROOT": str(root), "PYTHONPATH": str(CHECKOUT)}
+    argv = [sys.executable, "-m", "mqfair", "follow"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(argv, **pipes, text=True, env=env) as program:
+        assert program.stdout is not None
+        for line in program.stdout:
+            if line.startswith("follows "):
+                break
+        yield program
+        program.kill()
+
+
 @pytest.fixture
 def service(host):
-    """The running service, and a function that waits until a condition holds."""
-    env = {**os.environ, "MQFAIR_ROOT": str(host.root), "PYTHONPATH": str(CHECKOUT)}
-    program = subprocess.Popen(
-        [sys.executable, "-m", "mqfair", "follow"],
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=env,
-    )  # fmt: skip
-    assert program.stdout is not None
-    for line in program.stdout:
-        if line.startswith("follows "):
-            break
-    yield program
-    program.kill()
-    program.wait()
+    """The running service."""
+    with following(host.root) as program:
+        yield program
 
 
 def becomes(condition):
