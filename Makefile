@@ -18,8 +18,9 @@ SUITES  ?=
 ONLY    ?=
 # The kernel of the guests, one of `mqfair lab exec --help`; empty is the distribution's.
 KERNEL  ?=
-# The time of `make soak`.
+# The time and the guest of `make soak`: uml or vm.
 HOURS   ?= 1
+ON      ?= uml
 PREFIX  ?= /usr/local
 RELEASE ?= $(shell uname -r)
 HEADERS ?= /lib/modules/$(RELEASE)/build
@@ -89,19 +90,19 @@ test-kernels: ## run all tests of guests on the kernels 6.1, 6.12 and 7.2
 	lab/bootstrap test kernels
 	$(PYTHON) tests/run --kernel 6.1,6.12,7.2 vm
 
-test-slow: ## run the tests that take too long for every run (35 minutes)
+test-slow: ## run the tests that take too long for every run (45 minutes)
 	lab/bootstrap test kernels
-	$(PYTHON) tests/run sim-slow vm-slow vm-kernels
+	$(PYTHON) tests/run sim-slow vm-slow vm-kernels soak
 	$(PYTHON) tests/mutate.py --sample 15 --mechanical
 
 test-people: ## test what people use beside the command: a terminal, Prometheus, a browser
 	lab/bootstrap people
 	$(PYTHON) tests/run people
 
-soak: ## churn everything at once in user-mode Linux, with checked data, for HOURS
+soak: ## churn everything at once, with checked data, for HOURS in user-mode Linux, or ON=vm KERNEL=…
 	lab/bootstrap test kernels
-	/usr/bin/python3 -m lab uml
-	$(PYTHON) tests/soak.py $(HOURS)
+	$(if $(filter uml,$(ON)),/usr/bin/python3 -m lab uml)
+	$(PYTHON) tests/soak.py $(HOURS) --on $(ON) $(if $(KERNEL),--kernel $(KERNEL))
 
 mutate: ## break every line of the schedulers and of flash/, one at a time (hours)
 	lab/bootstrap test

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """Churns everything at once in a guest, with checked data, for hours; prints counts.
 
-usage: tests/soak.py HOURS [--seed N]
+usage: tests/soak.py HOURS [--seed N] [--on uml|vm] [--kernel NAME]
 
 tests/vm/soak_guest.py has the activities. The seed repeats their random numbers, not their order.
-The guest is user-mode Linux, which `make uml` builds.
+Without --on the guest is user-mode Linux, which `make uml` builds.
 """
 
 from __future__ import annotations
@@ -22,32 +22,48 @@ sys.path.insert(0, str(ROOT))
 import lab  # noqa: E402
 from lab import kernel, module  # noqa: E402
 
-# The time to boot, and to check the file systems at the end, on a busy machine.
-_AROUND_S = 900.0
+# The time to boot, and to check the file systems and disks at the end, on a busy machine.
+_AROUND_S = 1800.0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="tests/soak.py", description=__doc__.splitlines()[0])
     parser.add_argument("hours", type=float, metavar="HOURS", help="for instance 0.2")
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 31), metavar="N")
+    parser.add_argument(
+        "--on",
+        choices=(lab.UML, "vm"),
+        default=lab.UML,
+        help="user-mode Linux, or emulation or KVM (vm)",
+    )
+    known = ", ".join(lab.KERNELS)
+    parser.add_argument(
+        "--kernel", choices=lab.KERNELS, metavar="NAME", help=f"with --on vm: one of {known}"
+    )
     args = parser.parse_args()
     if not 0 < args.hours <= 1000:
         print(f"tests/soak.py: HOURS {args.hours:g}: use more than 0, to 1000", file=sys.stderr)
         return 2
+    if args.kernel and args.on != "vm":
+        print(f"tests/soak.py: --kernel {args.kernel}: add --on vm", file=sys.stderr)
+        return 2
     seconds = args.hours * 3600
-    print(f"soak: {seconds:.0f} s with --seed {args.seed}", flush=True)
+    chosen = args.on if args.on != "vm" else args.kernel or lab.DEFAULT_KERNEL
+    print(f"soak: {seconds:.0f} s on {chosen} with --seed {args.seed}", flush=True)
     try:
-        return soak(seconds, args.seed)
+        return soak(seconds, args.seed, chosen)
     except lab.LabError as error:
         print(f"tests/soak.py: {error}", file=sys.stderr)
         return 1
 
 
-def soak(seconds: float, seed: int) -> int:
-    tree = kernel.ensure(lab.UML)
+def soak(seconds: float, seed: int, chosen: str) -> int:
+    tree = kernel.ensure(chosen)
     spec = lab.GuestSpec(
-        kernel=lab.UML,
+        kernel=chosen,
         memory_mb=3072,
+        # User-mode Linux has no NVMe drives.
+        drives=() if tree.is_uml else (lab.parse_drive("size=512M,queues=2"),),
         modules=(module.build(tree),),
         timeout_s=seconds + _AROUND_S,
     )
@@ -60,7 +76,7 @@ def soak(seconds: float, seed: int) -> int:
     found = json.loads(last)
     for name, count in sorted(found["steps"].items()):
         refused = found["refused"].get(name, 0)
-        print(f"{name:32} {count:9}" + (f", {refused} refused" if refused else ""))
+        print(f"{name:40} {count:9}" + (f", {refused} refused" if refused else ""))
     for failure in found["failures"]:
         print(f"failed: {failure}")
     print(f"{len(found['failures'])} failures, Linux {result.kernel}, {result.wall_s:.0f} s")

@@ -48,6 +48,19 @@ def test_a_kernel_that_takes_minutes_to_prepare_is_skipped(runner, monkeypatch):
     assert "make uml" in outcomes[1].reason
 
 
+def test_a_soak_reports_its_last_line(runner, monkeypatch):
+    done = subprocess.CompletedProcess([], 1, stdout="switches  5\n1 failures, Linux 7.2\n")
+    monkeypatch.setattr(runner, "run", lambda _argv: done)
+    outcomes = []
+    runner.soak("", outcomes.append)
+    assert [one.result for one in outcomes] == ["skipped"]
+    monkeypatch.setattr(runner.kernel, "is_cheap", lambda _name: True)
+    runner.soak("", outcomes.append)
+    assert outcomes[1].result == "failed"
+    assert outcomes[1].reason == "1 failures, Linux 7.2"
+    assert outcomes[1].output == "switches  5"
+
+
 def test_a_kernel_that_the_mirror_no_longer_has_is_skipped(runner, monkeypatch):
     import host
 
@@ -67,16 +80,20 @@ sys.path[:0] = ["tests/vm", "."]
 import host
 host.kernel.ensure = lambda _name: None
 host.schedulers = lambda _name: ["mqfq", "wdt"]
-part = host.discover(kernel_name="6.12", every_kernel=True)
+part = host.discover(kernel_name=sys.argv[1], every_kernel=sys.argv[2] == "part")
 print(json.dumps([test.name for group in part for test in group.tests]))
 """
 
 
-def test_the_part_for_every_kernel_has_shares_switches_and_weights():
+def discovered(kernel_name, extent):
     # Files of tests/vm and of tests/cli have the same names, so another process imports the former.
-    argv = [sys.executable, "-c", DISCOVER]
+    argv = [sys.executable, "-c", DISCOVER, kernel_name, extent]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=True)
-    names = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+def test_the_part_for_every_kernel_has_shares_switches_and_weights():
+    names = discovered("6.12", "part")
     assert {
         "shares.by_weight[mqfq] on 6.12",
         "shares.by_weight[wdt] on 6.12",

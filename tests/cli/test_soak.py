@@ -18,7 +18,7 @@ def soak(monkeypatch):
     spec = importlib.util.spec_from_file_location("soak", ROOT / "tests" / "soak.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    monkeypatch.setattr(module.kernel, "ensure", lambda _name: None)
+    monkeypatch.setattr(module.kernel, "ensure", lambda _name: SimpleNamespace(is_uml=True))
     monkeypatch.setattr(module.module, "build", lambda _tree: ROOT / "README.md")
     return module
 
@@ -37,10 +37,32 @@ def test_hours_out_of_range_are_refused(soak, monkeypatch, capsys, hours):
     assert capsys.readouterr().err == (f"tests/soak.py: HOURS {hours}: use more than 0, to 1000\n")
 
 
+def test_a_kernel_for_user_mode_linux_is_refused(soak, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["tests/soak.py", "1", "--kernel", "6.12"])
+    assert soak.main() == 2
+    assert capsys.readouterr().err == "tests/soak.py: --kernel 6.12: add --on vm\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "chosen"),
+    [
+        ([], lab.UML),
+        (["--on", "vm"], lab.DEFAULT_KERNEL),
+        (["--on", "vm", "--kernel", "7.2"], "7.2"),
+    ],
+)
+def test_the_guest_is_the_chosen_one(soak, monkeypatch, options, chosen):
+    found = []
+    monkeypatch.setattr(soak, "soak", lambda *arguments: found.append(arguments) or 0)
+    monkeypatch.setattr("sys.argv", ["tests/soak.py", "0.5", "--seed", "7", *options])
+    assert soak.main() == 0
+    assert found == [(1800.0, 7, chosen)]
+
+
 def test_counts_and_failures_are_shown(soak, monkeypatch, capsys):
     found = {"steps": {"switches": 5}, "refused": {"switches": 2}, "failures": ["data is wrong"]}
     monkeypatch.setattr(lab, "run", guest("noise\n" + json.dumps(found) + "\n"))
-    assert soak.soak(1.0, 1) == 1
+    assert soak.soak(1.0, 1, lab.UML) == 1
     shown = capsys.readouterr().out
     assert "5, 2 refused" in shown
     assert "failed: data is wrong\n1 failures" in shown
@@ -48,5 +70,5 @@ def test_counts_and_failures_are_shown(soak, monkeypatch, capsys):
 
 def test_a_guest_that_dies_fails_the_soak(soak, monkeypatch, capsys):
     monkeypatch.setattr(lab, "run", guest("", "guest died after 3 s"))
-    assert soak.soak(1.0, 1) == 1
+    assert soak.soak(1.0, 1, lab.UML) == 1
     assert capsys.readouterr().out == "guest died after 3 s\n"

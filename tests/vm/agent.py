@@ -40,9 +40,7 @@ _OUTPUT_BYTES = 8000
 
 
 def main() -> int:
-    for path, seconds in _PATIENCE.items():
-        with contextlib.suppress(FileNotFoundError):
-            write(path, seconds)
+    be_patient()
     log = KernelLog(whole=True)
     emit({"boot": splats(log.read())})
     for test in sys.argv[1:]:
@@ -55,6 +53,12 @@ def main() -> int:
             return 1
     log.close()
     return 0
+
+
+def be_patient() -> None:
+    for path, seconds in _PATIENCE.items():
+        with contextlib.suppress(FileNotFoundError):
+            write(path, seconds)
 
 
 def try_up_to(tries: int, test: str, log: KernelLog) -> dict[str, object]:

@@ -41,6 +41,7 @@ from typing import Any, TypeVar
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 NULL_BLK_CONFIG = Path("/sys/kernel/config/nullb")
+SCSI_DEBUG = Path("/sys/bus/pseudo/drivers/scsi_debug")
 # Longer than every test that does not hang.
 DEFAULT_TIME_LIMIT_S = 360.0
 PATIENCE_S = 60.0
@@ -306,6 +307,20 @@ def nvme_disks() -> list[Disk]:
     if is_user_mode():
         raise Skip("user-mode Linux has no NVMe drives")
     return [Disk(path) for path in os.environ.get("LAB_DRIVES", "").split()]
+
+
+@contextlib.contextmanager
+def scsi_disk(**parameters: object) -> Iterator[Disk]:
+    """A disk of scsi_debug for the time of a block."""
+    modprobe("sd_mod")
+    with loaded("scsi_debug", dev_size_mb=64, **parameters):
+        pattern = "adapter0/host*/target*/*/block/sd*"
+        wait_until(lambda: list(SCSI_DEBUG.glob(pattern)), "a disk of scsi_debug appears")
+        disk = Disk(next(SCSI_DEBUG.glob(pattern)).name)
+        wait_until(disk.path.exists, f"{disk.path} appears")
+        yield disk
+        write(SCSI_DEBUG / "opts", 0)
+        disk.scheduler = "none"
 
 
 class NullBlk(Disk):

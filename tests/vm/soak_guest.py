@@ -26,17 +26,23 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import agent
 from fairlib import OF_THE_KERNEL, check_settled, ours, own_values
 from guestlib import (
     CGROUP_ROOT,
+    NULL_BLK_CONFIG,
+    SCSI_DEBUG,
     Cgroup,
     Disk,
     Fio,
     KernelLog,
     NullBlk,
+    is_user_mode,
+    nvme_disks,
     read,
     rmmod,
     run,
+    scsi_disk,
     splats,
     write,
 )
@@ -49,6 +55,30 @@ VERIFY = {"rw": "randwrite", "verify": "crc32c", "do_verify": 1, "verify_fatal":
 # Refusals that a change may meet while another change goes on.
 EXPECTED = {errno.EBUSY, errno.EINVAL, errno.ENOENT, errno.ENODEV, errno.EAGAIN, errno.EOPNOTSUPP}
 _FILE_MIB = 8
+_PROCESSOR = Path("/sys/devices/system/cpu/cpu1/online")
+
+# The array does not fit into the memory of its cgroup. Each page has its number, and the number of
+# times that it was written to.
+SWAP_MEMORY, SWAP_ARRAY = 24 << 20, 40 << 20
+SWAPPER = f"""
+import mmap, random, struct, sys
+array = mmap.mmap(-1, {SWAP_ARRAY})
+written = [0] * ({SWAP_ARRAY} // 4096)
+chance = random.Random(int(sys.argv[1]))
+for number in [*range(len(written)), *(chance.randrange(len(written)) for _ in range(2000))]:
+    there = struct.unpack_from("QQ", array, 4096 * number)
+    expected = (number, written[number]) if written[number] else (0, 0)
+    if there != expected:
+        sys.exit(f"page {{number}} has {{there}} instead of {{expected}}")
+    written[number] += 1
+    struct.pack_into("QQ", array, 4096 * number, number, written[number])
+"""
+# Options of scsi_debug: each n-th command is refused, or gets no answer.
+SCSI_FAULTS = {"refused": (20, 0x8000), "without an answer": (150, 4), "served": (0, 0)}
+_SCSI_TIME_LIMIT_S = 1
+# Percentages of the faults of null_blk, and the time limit of its requests.
+NULL_BLK_FAULTS = {"requeue_inject": 5, "timeout_inject": 1}
+_TIME_LIMIT_MS = 300
 
 
 class Soak:
@@ -216,6 +246,55 @@ def pressure(mount: Path, group: Cgroup) -> Callable[[random.Random], None]:
     return step
 
 
+def swapping(group: Cgroup) -> Callable[[random.Random], None]:
+    """A program that has more memory than its cgroup, and checks each page that comes back."""
+    write(group.path / "memory.max", SWAP_MEMORY)
+
+    def step(numbers: random.Random) -> None:
+        program = [sys.executable, "-c", SWAPPER, str(numbers.randrange(1 << 30))]
+        run(*group.command(program))
+
+    return step
+
+
+def processors(numbers: random.Random) -> None:
+    """A processor leaves while requests of its hardware queue are under way, and comes back."""
+    write(_PROCESSOR, 0)
+    try:
+        time.sleep(numbers.random())
+    finally:
+        write(_PROCESSOR, 1)
+
+
+def scsi_faults(numbers: random.Random) -> None:
+    """A driver that refuses commands, so that they are requeued, or never ends some, so that they
+    are aborted at their time limit and sent again. No command may fail."""
+    every, options = SCSI_FAULTS[numbers.choice(sorted(SCSI_FAULTS))]
+    write(SCSI_DEBUG / "every_nth", every)
+    write(SCSI_DEBUG / "opts", options)
+    time.sleep(3 * numbers.random())
+
+
+def faulty(disk: NullBlk, group: Cgroup) -> Callable[[random.Random], None]:
+    """Reads and writes on a disk with the faults of null_blk. Lost requests end in errors."""
+    disk.set_queue("io_timeout", _TIME_LIMIT_MS)
+
+    def step(numbers: random.Random) -> None:
+        options = {"rw": "randrw", "bsrange": "512-32k", "number_ios": 500, "thread": 1}
+        job = Fio(disk, group, continue_on_error="all", **options)
+        for one in job.result(check=False)["jobs"]:
+            assert one["read"]["total_ios"] + one["write"]["total_ios"] > 400, one
+
+    return step
+
+
+def inject(disk: NullBlk, **percent: int) -> None:
+    for name, probability in percent.items():
+        folder = NULL_BLK_CONFIG / disk.name / name
+        for attribute, value in {"verbose": 0, "times": -1, "probability": probability}.items():
+            write(folder / attribute, value)
+
+
 def busy(numbers: random.Random) -> None:
     spin = "import time; e = time.monotonic() + 1.0\nwhile time.monotonic() < e: pass"
     subprocess.run([sys.executable, "-c", spin], check=True)
@@ -229,56 +308,120 @@ def reports(numbers: random.Random) -> None:
     read(CGROUP_ROOT / "io.stat")
 
 
+class Machine:
+    """The disks of the soak, by their purposes."""
+
+    def __init__(self, stack: contextlib.ExitStack) -> None:
+        enter = stack.enter_context
+        self.raw = enter(NullBlk("nullb1", size=256, **MEMORY))
+        self.files = {
+            kind: enter(NullBlk(f"nullb{number}", size=512, cache_size=8, **MEMORY))
+            for number, kind in enumerate(FILE_SYSTEMS, 2)
+        }
+        self.swap = enter(NullBlk("nullb4", size=128, **MEMORY))
+        self.scsi = enter(scsi_disk(ndelay=100_000, submit_queues=2, every_nth=0))
+        write(self.scsi.sysfs / "device/timeout", _SCSI_TIME_LIMIT_S)
+        # User-mode Linux has no NVMe drives.
+        self.nvme = [] if is_user_mode() else nvme_disks()
+        self.null = [self.raw, *self.files.values(), self.swap]
+        self.all = [*self.null, self.scsi, *self.nvme]
+        self.faulty: list[NullBlk] = []
+        if (NULL_BLK_CONFIG / self.raw.name / "requeue_inject").exists():
+            # Its data are not checked.
+            self.faulty = [enter(NullBlk("nullb5", size=64, **MEMORY))]
+            self.all += self.faulty
+
+
+def start_loads(soak: Soak, machine: Machine, groups: list[Cgroup], squeezed: list[Cgroup]) -> None:
+    on_files_group, swap_group = squeezed
+    for number, group in enumerate(groups):
+        for disk in [machine.raw, *machine.nvme]:
+            job = checked(disk, group, 64 * number)
+            soak.start(f"checked data of {group.name} on {disk.name}", job, 0.1)
+    for number, group in enumerate(groups[:2]):
+        job = checked(machine.scsi, group, 32 * number)
+        soak.start(f"checked data of {group.name} on scsi_debug", job, 0.1)
+    for kind, drive in machine.files.items():
+        mount = Path("/run/soak") / kind
+        mount.mkdir(parents=True)
+        run(*FILE_SYSTEMS[kind], drive.path)
+        run("mount", "-t", kind, drive.path, mount)
+        for group in groups[:2]:
+            name = f"files of {group.name} on {kind}"
+            soak.start(name, on_files(mount, group, group.name), 0.1)
+        soak.start(f"metadata on {kind}", metadata(mount), 0.2)
+        soak.start(f"memory pressure on {kind}", pressure(mount, on_files_group), 0.5)
+    soak.start("swap", swapping(swap_group), 0.5)
+    soak.start("disks", brief_disk(groups[2]), 1.0)
+    soak.start("busy processors", busy, 3.0)
+    for disk in machine.faulty:
+        for group in groups[:2]:
+            soak.start(f"requests of {group.name} that fail", faulty(disk, group), 0.2)
+
+
+def start_changes(soak: Soak, machine: Machine, groups: list[Cgroup]) -> None:
+    disks = machine.all
+    soak.start("switches", switch(disks), 0.2)
+    soak.start("nr_requests", tags(disks), 0.5)
+    soak.start("hardware queues", hardware_queues(machine.null), 2.0)
+    soak.start("tunables", tunables(disks), 0.1)
+    soak.start("weights", weights(groups, disks), 0.05)
+    soak.start("cgroups", brief_cgroup(disks), 0.2)
+    soak.start("reports", reports, 0.2)
+    soak.start("faults of scsi_debug", scsi_faults, 2.0)
+    if _PROCESSOR.exists():
+        soak.start("processors offline", processors, 3.0)
+
+
+def check_disk(soak: Soak, disk: Disk, group: Cgroup) -> None:
+    """Checks that no request is left, under the present scheduler and then under each other."""
+    # The scheduler in force has seen the churn; the others see the disk that it left.
+    if disk.scheduler not in OF_THE_KERNEL:
+        check_settled(disk)
+    for name in ours(disk):
+        disk.scheduler = name
+        checked(disk, group, 0)(random.Random(soak.seed))
+        check_settled(disk)
+    soak.steps["requests"] += sum(int(read(disk.sysfs / "stat").split()[n]) for n in (0, 4))
+    disk.scheduler = "none"
+
+
+def swapped_out() -> int:
+    """Pages since the boot."""
+    pairs = (line.split() for line in read("/proc/vmstat").splitlines())
+    return next(int(count) for name, count in pairs if name == "pswpout")
+
+
 def main() -> int:
     seconds, seed = float(sys.argv[1]), int(sys.argv[2])
+    agent.be_patient()
     log = KernelLog(whole=True)
     soak = Soak(seconds, seed)
     run("modprobe", "bfq")
     with contextlib.ExitStack() as stack:
         enter = stack.enter_context
-        raw = enter(NullBlk("nullb1", size=256, **MEMORY))
-        drives = {
-            kind: enter(NullBlk(f"nullb{number}", size=512, cache_size=8, **MEMORY))
-            for number, kind in enumerate(FILE_SYSTEMS, 2)
-        }
-        disks = [raw, *drives.values()]
+        machine = Machine(stack)
         groups = [enter(Cgroup(name, 10**n)) for n, name in enumerate(GROUPS, 1)]
-        squeezed = enter(Cgroup("squeezed", 100))
-        for number, group in enumerate(groups):
-            soak.start(f"checked data of {group.name}", checked(raw, group, 64 * number), 0.1)
-        for kind, drive in drives.items():
-            mount = Path("/run/soak") / kind
-            mount.mkdir(parents=True)
-            run(*FILE_SYSTEMS[kind], drive.path)
-            run("mount", "-t", kind, drive.path, mount)
-            for group in groups[:2]:
-                name = f"files of {group.name} on {kind}"
-                soak.start(name, on_files(mount, group, group.name), 0.1)
-            soak.start(f"metadata on {kind}", metadata(mount), 0.2)
-            soak.start(f"memory pressure on {kind}", pressure(mount, squeezed), 0.5)
-        soak.start("switches", switch(disks), 0.2)
-        soak.start("nr_requests", tags(disks), 0.5)
-        soak.start("hardware queues", hardware_queues(disks), 2.0)
-        soak.start("tunables", tunables(disks), 0.1)
-        soak.start("weights", weights(groups, disks), 0.05)
-        soak.start("cgroups", brief_cgroup(disks), 0.2)
-        soak.start("disks", brief_disk(groups[2]), 1.0)
-        soak.start("busy processors", busy, 3.0)
-        soak.start("reports", reports, 0.2)
+        squeezed = [enter(Cgroup(name, 100)) for name in ("squeezed", "swapping")]
+        run("mkswap", machine.swap.path)
+        run("swapon", machine.swap.path)
+        for disk in machine.faulty:
+            inject(machine.raw, requeue_inject=NULL_BLK_FAULTS["requeue_inject"])
+            inject(disk, **NULL_BLK_FAULTS)
+        start_loads(soak, machine, groups, squeezed)
+        start_changes(soak, machine, groups)
         soak.join()
-        for kind, drive in drives.items():
+        write(SCSI_DEBUG / "opts", 0)
+        for disk in machine.faulty:
+            inject(machine.raw, requeue_inject=0)
+            inject(disk, requeue_inject=0, timeout_inject=0)
+        soak.steps["pages swapped out"] = swapped_out()
+        run("swapoff", machine.swap.path)
+        for kind, drive in machine.files.items():
             run("umount", Path("/run/soak") / kind)
             run(*CHECKS[kind], drive.path)
-        for number, disk in enumerate(disks):
-            # The scheduler in force has seen the churn; the others see the disk that it left.
-            if disk.scheduler not in OF_THE_KERNEL:
-                check_settled(disk)
-            for name in ours(disk):
-                disk.scheduler = name
-                checked(disk, groups[number], 0)(random.Random(seed))
-                check_settled(disk)
-            soak.steps["requests"] += sum(int(read(disk.sysfs / "stat").split()[n]) for n in (0, 4))
-            disk.scheduler = "none"
+        for number, disk in enumerate(machine.all):
+            check_disk(soak, disk, groups[number % len(groups)])
     rmmod("mqfair")
     soak.failures += [f"the kernel complained: {line}" for line in splats(log.read())]
     print(

@@ -7,7 +7,6 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -24,17 +23,16 @@ from fairlib import (
     tenants,
 )
 from guestlib import (
-    Disk,
+    SCSI_DEBUG,
     Fio,
     NullBlk,
     TimingError,
     cases,
     fio,
-    loaded,
-    modprobe,
     nvme_disks,
     of_each_scheduler,
     run,
+    scsi_disk,
     slow_for,
     timed,
     wait_until,
@@ -123,28 +121,13 @@ def test_flushes_and_discards_among_reads_and_writes() -> None:
             load.goes_on()
 
 
-@contextlib.contextmanager
-def scsi_disk(**parameters: object) -> Iterator[Disk]:
-    """A disk of scsi_debug for the time of a block."""
-    modprobe("sd_mod")
-    with loaded("scsi_debug", dev_size_mb=64, **parameters):
-        host = Path("/sys/bus/pseudo/drivers/scsi_debug")
-        pattern = "adapter0/host*/target*/*/block/sd*"
-        wait_until(lambda: list(host.glob(pattern)), "a disk of scsi_debug appears")
-        disk = Disk(next(host.glob(pattern)).name)
-        wait_until(disk.path.exists, f"{disk.path} appears")
-        yield disk
-        write(host / "opts", 0)
-        disk.scheduler = "none"
-
-
 def test_a_driver_that_is_busy_at_times() -> None:
     """Requests that the driver refuses wait in the block layer's dispatch list."""
     with (
         scsi_disk(ndelay=100_000, submit_queues=2, max_queue=8, every_nth=20) as disk,
         tenants(a=100, b=1000) as groups,
     ):
-        write("/sys/bus/pseudo/drivers/scsi_debug/opts", 0x8000)
+        write(SCSI_DEBUG / "opts", 0x8000)
         with mqfq(disk), Load(disk, groups, rw="randrw") as load:
             load.goes_on(500)
 
@@ -170,8 +153,8 @@ def test_requests_that_time_out_are_requeued(scheduler: str) -> None:
         with scheduled(disk, scheduler):
             jobs = [Fio(disk, group, number_ios=400, rw="randrw") for group in groups]
             wait_until(lambda: done(groups[0], disk) > 20, "there is load")
-            write("/sys/bus/pseudo/drivers/scsi_debug/every_nth", 150)
-            write("/sys/bus/pseudo/drivers/scsi_debug/opts", 4)
+            write(SCSI_DEBUG / "every_nth", 150)
+            write(SCSI_DEBUG / "opts", 4)
             for job in jobs:
                 check_errors(job.result())
 
