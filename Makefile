@@ -32,6 +32,8 @@ BINDIR    = $(DESTDIR)$(PREFIX)/bin
 MANDIR    = $(DESTDIR)$(PREFIX)/share/man/man8
 UNITDIR   = $(DESTDIR)$(PREFIX)/lib/systemd/system
 UDEVDIR   = $(DESTDIR)$(PREFIX)/lib/udev/rules.d
+SHAREDIR  = $(DESTDIR)$(PREFIX)/share
+ZSHDIR    = $(SHAREDIR)/zsh/site-functions
 
 KERNEL_PROFILE = $(if $(KERNEL),kernels)
 
@@ -44,7 +46,7 @@ REMOVE_MODULES = /usr/bin/python3 kernel/install --root "$(DESTDIR)" --remove \
 
 .DEFAULT_GOAL := help
 .PHONY: help new demo bench sim instructions experiments test kernels test-kernels test-slow test-people soak mutate module \
-	module-arm64 uml shell check-style man bootstrap \
+	module-arm64 uml shell check-style man completion bootstrap \
 	install install-command install-sim install-module install-ssd uninstall clean
 
 help: ## list these targets
@@ -144,6 +146,9 @@ uml: ## build user-mode Linux, a guest with real CPUs: bench --on uml (10 minute
 man: ## write the man pages of the command to build/man/
 	/usr/bin/python3 -m mqfair.man build/man
 
+completion: ## write the completions of bash, zsh and fish to build/completion/
+	/usr/bin/python3 -m mqfair.completion build/completion
+
 bootstrap: ## install missing packages on this host (Debian 12), as make test does
 	lab/bootstrap test
 
@@ -151,12 +156,15 @@ bootstrap: ## install missing packages on this host (Debian 12), as make test do
 install: install-module ## install the module for RELEASE and the command (root)
 	$(MAKE) --no-print-directory install-command
 
-install-command: man ## install the command, its service, udev rule and man pages alone (root)
+install-command: man completion ## install the command, its service, udev rule, pages, completions (root)
 	install -d $(LIBDIR) $(BINDIR) $(MANDIR) $(UNITDIR) $(UDEVDIR)
 	for unit in mqfair.service mqfair-metrics.service mqfair-metrics.socket; do \
 		sed 's|@BINDIR@|$(PREFIX)/bin|' mqfair/system/$$unit > $(UNITDIR)/$$unit; done
 	sed 's|@BINDIR@|$(PREFIX)/bin|' mqfair/system/99-mqfair.rules > $(UDEVDIR)/99-mqfair.rules
 	for page in build/man/*.8; do gzip -9nc $$page > $(MANDIR)/$${page##*/}.gz; done
+	install -Dm644 -t $(SHAREDIR)/bash-completion/completions build/completion/mqfair
+	install -Dm644 -t $(ZSHDIR) build/completion/_mqfair
+	install -Dm644 -t $(SHAREDIR)/fish/vendor_completions.d build/completion/mqfair.fish
 	find mqfair lab -type f -not -name '*.pyc' -exec install -Dm644 {} $(LIBDIR)/{} \;
 	printf '#!/bin/sh\nPYTHONPATH=%s exec /usr/bin/python3 -m mqfair "$$@"\n' \
 		$(PREFIX)/lib/mqfair > $(BINDIR)/mqfair
@@ -183,6 +191,8 @@ uninstall: ## remove the command and its service, and both modules for every ker
 	$(RM) $(MANDIR)/mqfair.8.gz $(MANDIR)/mqfair-*.8.gz
 	$(RM) $(BINDIR)/mqfair $(UNITDIR)/mqfair.service $(UDEVDIR)/99-mqfair.rules
 	$(RM) $(UNITDIR)/mqfair-metrics.service $(UNITDIR)/mqfair-metrics.socket
+	$(RM) $(SHAREDIR)/bash-completion/completions/mqfair $(ZSHDIR)/_mqfair
+	$(RM) $(SHAREDIR)/fish/vendor_completions.d/mqfair.fish
 
 clean: ## remove build/; the cache with fetched files stays
 	$(RM) -r build

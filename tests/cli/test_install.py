@@ -188,6 +188,10 @@ def test_the_service_and_the_udev_rule(tmp_path):
         assert f"\nExecStart={prefix}/bin/mqfair metrics --listen systemd" in metrics
         assert "@" not in unit + rule + metrics
         assert (folder / "bin/mqfair").stat().st_mode & 0o111
+        bash = (folder / "share/bash-completion/completions/mqfair").read_text()
+        assert "complete -F _mqfair mqfair" in bash
+        assert (folder / "share/zsh/site-functions/_mqfair").exists()
+        assert (folder / "share/fish/vendor_completions.d/mqfair.fish").exists()
         assert make("uninstall", tmp_path, *words).returncode == 0
         assert files_in(folder) == []
 
