@@ -46,7 +46,7 @@ REMOVE_MODULES = /usr/bin/python3 kernel/install --root "$(DESTDIR)" --remove \
 
 .DEFAULT_GOAL := help
 .PHONY: help new demo bench sim instructions experiments test kernels test-kernels test-slow test-people soak mutate module \
-	module-arm64 uml shell check-style man completion bootstrap \
+	module-arm64 uml shell check-style man completion bootstrap deb \
 	install install-command install-sim install-module install-ssd uninstall clean
 
 help: ## list these targets
@@ -171,6 +171,10 @@ install-command: man completion ## install the command, its service, udev rule, 
 	chmod 755 $(BINDIR)/mqfair
 	@[ -n "$(DESTDIR)" ] || echo 'weights of systemd: systemctl daemon-reload;' \
 		'systemctl enable --now mqfair'
+
+deb: ## build the Debian packages mqfair, mqfair-dkms and mqfair-ssd-dkms in build/deb/
+	lab/bootstrap packages
+	packaging/deb
 
 install-sim: sim ## install the simulator for an installed command (root)
 	install -Dm755 build/sim-release/sim/sim-run $(LIBDIR)/sim-run

@@ -3,13 +3,16 @@
 
 import errno
 import fcntl
+import re
 import signal
+from pathlib import Path
 
 import pytest
 from test_follow import PATIENCE_S, becomes, following, weight
 
 from mqfair import config
 
+ROOT = Path(__file__).resolve().parents[2]
 CONF = "/etc/mqfair.conf"
 SCHEDULER = "/sys/block/nvme0n1/queue/scheduler"
 RULES = """\
@@ -87,6 +90,18 @@ def test_a_tunable_that_adapts_is_in_force(host, run):
     host.stores.clear()
     assert run("follow", "--once").code == 0
     assert host.stores == []
+
+
+def test_the_file_of_the_package(host, run):
+    """It has no rule, and a user who takes the # off all of its examples has made no mistake."""
+    text = (ROOT / "mqfair/system/mqfair.conf").read_text()
+    host.put(CONF, text)
+    assert run("follow", "--check").code == 0
+    rules = re.sub(r"^#(?=\S)", "", text, flags=re.M)
+    assert rules.count("[[weight]]") == 2 and rules.count("[[device]]") == 1
+    host.put(CONF, rules)
+    done = run("follow", "--check")
+    assert (done.code, done.err) == (0, "")
 
 
 def test_the_first_rule_counts(host, run):

@@ -29,6 +29,7 @@ ROOMS = (
     "kernel",
     "lab",
     "mqfair",
+    "packaging",
     "sched",
     "sim",
     "tests",

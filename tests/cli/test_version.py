@@ -2,6 +2,8 @@
 """The version: `mqfair --version`, and every file that states one."""
 
 import re
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,15 @@ def test_every_file_states_the_version_of_the_command(file):
 def test_the_newest_release_of_the_changelog_is_the_version():
     releases = re.findall(r"^## (\d[\d.]*)", (CHECKOUT / "CHANGELOG.md").read_text(), re.M)
     assert releases[0] == __version__
+
+
+def test_a_debian_package_of_another_version_states_it_everywhere():
+    """`packaging/deb --version` changes the same files in its copy."""
+    loader = SourceFileLoader("packaging_deb", str(CHECKOUT / "packaging/deb"))
+    module = module_from_spec(spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    assert {*module.STATEMENTS, "README.md"} == {*STATEMENTS, "mqfair/__init__.py"}
+    assert module.version_of(CHECKOUT) == __version__
 
 
 def test_the_package_takes_its_version_from_the_command():
