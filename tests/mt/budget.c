@@ -374,13 +374,14 @@ static void work(struct member *me, void *arg)
 	struct random *r = &me->random;
 	struct scenario *s = arg;
 	struct mortal *m = &s->mortal[me->index];
+	u32 meetings = threads_meetings(MEETINGS), steps = threads_steps(STEPS);
 	u32 meeting, i;
 
-	for (meeting = 0; meeting < MEETINGS; meeting++) {
+	for (meeting = 0; meeting < meetings; meeting++) {
 		/* Tides: more comes than goes, and the other way round. */
 		u32 submits = meeting % 2 ? 35 : 70;
 
-		for (i = 0; i < STEPS; i++) {
+		for (i = 0; i < steps; i++) {
 			struct test_io *t = free_io(s, me->index, r);
 
 			if (t && random_below(r, 100) < submits)
@@ -391,7 +392,7 @@ static void work(struct member *me, void *arg)
 			block_some(s, r);
 			bury(s, m, r);
 		}
-		threads_meet(me, meeting + 1 < MEETINGS ? check : drain, s);
+		threads_meet(me, meeting + 1 < meetings ? check : drain, s);
 	}
 }
 
@@ -545,6 +546,6 @@ int main(void)
 			all_ns += paced_ns;
 			scenario_deinit(&s);
 		}
-	threads_check(all_ns > 0);
+	threads_seen(all_ns > 0, "a paced drive");
 	return 0;
 }

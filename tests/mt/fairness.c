@@ -104,10 +104,11 @@ static void work(struct member *me, void *arg)
 {
 	struct scenario *s = arg;
 	u32 nr_queues = s->host.sched.nr_queues;
-	u32 meeting, i;
+	u32 meetings = threads_meetings(MEETINGS);
+	u32 steps = threads_steps(COMPLETIONS), meeting, i;
 
-	for (meeting = 0; meeting < MEETINGS; meeting++) {
-		for (i = 0; i < COMPLETIONS; i++) {
+	for (meeting = 0; meeting < meetings; meeting++) {
+		for (i = 0; i < steps; i++) {
 			struct io *io = device_finish(&s->device, &me->random);
 
 			if (!io)

@@ -54,12 +54,13 @@ static void check(void *arg)
 static void work(struct member *me, void *arg)
 {
 	struct scenario *s = arg;
-	vtime_t vt = (vtime_t)0 - 64 * MEETINGS;
+	u32 meetings = threads_meetings(MEETINGS), sets = threads_steps(SETS);
+	vtime_t vt = (vtime_t)0 - 64 * meetings;
 	u32 meeting, i, mine;
 
 	mine = (s->topo.nr_queues - me->index + s->threads - 1) / s->threads;
-	for (meeting = 0; meeting < MEETINGS; meeting++, vt += 128) {
-		for (i = 0; mine && i < SETS; i++) {
+	for (meeting = 0; meeting < meetings; meeting++, vt += 128) {
+		for (i = 0; mine && i < sets; i++) {
 			u32 queue =
 				me->index +
 				s->threads * random_below(&me->random, mine);

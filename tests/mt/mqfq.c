@@ -58,6 +58,7 @@ struct scenario {
 	atomic64_t slots;	/* in use, as the test counts them */
 	s64 most;		/* slots ever allowed */
 	u64 paced_ns;		/* by the end */
+	vtime_t seen;		/* virtual time, by check_any_time() */
 	atomic64_t submitted, dispatched, completed;
 	struct random random;	/* for the member that checks */
 	struct test_io *io;	/* [threads][IOS] */
@@ -111,6 +112,21 @@ static void check_vt(struct scenario *s, vtime_t *seen)
 
 	threads_check(!vtime_before(vt, *seen));
 	*seen = vt;
+}
+
+/* At any time: D bounds the slots, and virtual time never decreases (I1). */
+static void check_any_time(void *arg)
+{
+	struct scenario *s = arg;
+
+	threads_check(atomic64_read(&s->slots) <= s->most);
+	if (is_drr(s))
+		return;
+	check_vt(s, &s->seen);
+	if (!s->workload->tunes && !s->workload->isolation)
+		threads_check(token_total(&mqfq_of(s)->slots.tree) +
+				      atomic64_read(&s->slots) <=
+			      s->most);
 }
 
 /* If time passes, flows come and go: two of them are in use at a time. */
@@ -376,13 +392,14 @@ static void work(struct member *me, void *arg)
 	struct scenario *s = arg;
 	vtime_t seen = is_drr(s) ? 0 : mqfq_vt(mqfq_of(s));
 	struct random *r = &me->random;
+	u32 meetings = threads_meetings(MEETINGS), steps = threads_steps(STEPS);
 	u32 meeting, i;
 
-	for (meeting = 0; meeting < MEETINGS; meeting++) {
+	for (meeting = 0; meeting < meetings; meeting++) {
 		/* Members submit more than they complete, then less. */
 		u32 submits = meeting % 2 ? 40 : 60;
 
-		for (i = 0; i < STEPS; i++) {
+		for (i = 0; i < steps; i++) {
 			struct test_io *t = free_io(s, me->index, r);
 
 			if (t && random_below(r, 100) < submits)
@@ -394,7 +411,7 @@ static void work(struct member *me, void *arg)
 			if (!is_drr(s))
 				check_vt(s, &seen);
 		}
-		threads_meet(me, meeting + 1 < MEETINGS ? check_stopped : drain,
+		threads_meet(me, meeting + 1 < meetings ? check_stopped : drain,
 			     s);
 	}
 }
@@ -429,6 +446,7 @@ static void scenario_init(struct scenario *s, const struct workload *workload,
 		s->flow[i] = host_flow_create(&s->host,
 					      i < 3 ? s->root : s->flow[i - 2],
 					      weights[i]);
+	s->seen = is_drr(s) ? 0 : mqfq_vt(mqfq_of(s));
 	s->io = port_zalloc(s->threads * IOS * sizeof(*s->io));
 	threads_check(s->io);
 }
@@ -481,6 +499,7 @@ int main(void)
 	for (round = 0; round < random_rounds(1); round++)
 		for (i = 0; i < ARRAY_SIZE(workloads); i++) {
 			scenario_init(&s, &workloads[i], &r);
+			threads_watch(check_any_time, &s);
 			threads_run(s.threads, &r, work, &s);
 			printf("%s, %s: %lld requests, paced for %llu ms\n",
 			       workloads[i].policy, workloads[i].name,
@@ -490,6 +509,6 @@ int main(void)
 			paced_ns += s.paced_ns;
 			scenario_deinit(&s);
 		}
-	threads_check(paced_ns > 0);
+	threads_seen(paced_ns > 0, "a paced drive");
 	return 0;
 }

@@ -20,6 +20,28 @@ u32 threads_size(void)
 	return (u32)clamp(cpus + 2, (long)THREADS_MIN, (long)THREADS_MAX);
 }
 
+u32 threads_meetings(u32 meetings)
+{
+	return meetings;
+}
+
+u32 threads_steps(u32 steps)
+{
+	return steps;
+}
+
+void threads_seen(bool seen, const char *what)
+{
+	if (!seen)
+		port_assert_failed(what, __FILE__, __LINE__);
+}
+
+void threads_watch(void (*check)(void *arg), void *arg)
+{
+	(void)check;
+	(void)arg;
+}
+
 static void *threads_start(void *arg)
 {
 	struct start *start = arg;

@@ -32,6 +32,23 @@ void threads_meet(struct member *me, void (*check)(void *arg), void *arg);
 /* The number of threads to run: more than processors, so some are preempted. */
 u32 threads_size(void);
 
+/*
+ * The meetings of a run, and the steps of a member between two of them, for a
+ * test that has @meetings and @steps.  On simulated CPUs (tests/smp) both are
+ * fewer, because each span is a whole interleaving.
+ */
+u32 threads_meetings(u32 meetings);
+u32 threads_steps(u32 steps);
+
+/* The test has @seen @what, which a long run must show. */
+void threads_seen(bool seen, const char *what);
+
+/*
+ * On simulated CPUs @check runs before each shared access, until the run ends.
+ * Threads do not call it.
+ */
+void threads_watch(void (*check)(void *arg), void *arg);
+
 #define threads_check(cond)	\
 	((cond) ? (void)0 : port_assert_failed(#cond, __FILE__, __LINE__))
 

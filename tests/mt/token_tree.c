@@ -30,6 +30,16 @@ static void check(void *arg)
 		threads_check(atomic64_read(&s->slots.node[n].free) >= 0);
 }
 
+/* At any time: a slot on its way to a node or a queue is counted in neither. */
+static void check_any_time(void *arg)
+{
+	struct scenario *s = arg;
+
+	threads_check(s->resizing ||
+		      token_total(&s->slots) + atomic64_read(&s->in_use) <=
+			      s->slots.depth);
+}
+
 static bool get(struct scenario *s, u32 queue, bool steal)
 {
 	bool got = steal ? token_steal(&s->slots, queue) :
@@ -79,10 +89,11 @@ static void work(struct member *me, void *arg)
 {
 	struct scenario *s = arg;
 	bool resizing = s->resizing && me->index == 0;
+	u32 meetings = threads_meetings(MEETINGS), steps = threads_steps(STEPS);
 	u32 meeting, i, slots = 0;
 
-	for (meeting = 0; meeting < MEETINGS; meeting++) {
-		for (i = 0; i < STEPS; i++)
+	for (meeting = 0; meeting < meetings; meeting++) {
+		for (i = 0; i < steps; i++)
 			slots = step(s, &me->random, resizing, slots);
 		threads_meet(me, check, s);
 	}
@@ -100,6 +111,7 @@ static void run_scenario(struct random *r, bool resizing, u32 depth)
 
 	threads_check(!topology_init(&s.topo, place, nr));
 	threads_check(!token_tree_init(&s.slots, &s.topo, depth));
+	threads_watch(check_any_time, &s);
 	threads_run(s.threads, r, work, &s);
 	check(&s);
 	threads_check(atomic64_read(&s.in_use) == 0);
@@ -107,7 +119,8 @@ static void run_scenario(struct random *r, bool resizing, u32 depth)
 	while (token_steal(&s.slots, 0))
 		free++;
 	threads_check(free == s.slots.depth);
-	threads_check(atomic64_read(&s.taken) && atomic64_read(&s.stolen));
+	threads_seen(atomic64_read(&s.taken) && atomic64_read(&s.stolen),
+		     "slots that were taken and stolen");
 	token_tree_deinit(&s.slots);
 	topology_deinit(&s.topo);
 }

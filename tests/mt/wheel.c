@@ -31,6 +31,7 @@ struct scenario {
 	u32 threads;
 	bool shifting;		/* the first member changes the width */
 	u64 woken;		/* sum of all wakes, at meetings */
+	vtime_t seen;		/* the wheel turned to it, at any time */
 };
 
 static void on_wake(void *arg, u32 queue)
@@ -81,6 +82,17 @@ static void check(void *arg)
 	}
 }
 
+/* At any time the wheel turns forward, and never beyond virtual time. */
+static void check_any_time(void *arg)
+{
+	struct scenario *s = arg;
+	vtime_t turned = (vtime_t)atomic64_read(&s->wheel.turned);
+
+	threads_check(!vtime_before(turned, s->seen));
+	threads_check(!vtime_before((vtime_t)atomic64_read(&s->vt), turned));
+	s->seen = turned;
+}
+
 static void park(struct scenario *s, u32 queue, struct random *r)
 {
 	struct parker *p = &s->parker[queue];
@@ -113,10 +125,11 @@ static void work(struct member *me, void *arg)
 {
 	struct scenario *s = arg;
 	u32 mine = (QUEUES - me->index + s->threads - 1) / s->threads;
+	u32 meetings = threads_meetings(MEETINGS), steps = threads_steps(STEPS);
 	u32 meeting, i;
 
-	for (meeting = 0; meeting < MEETINGS; meeting++) {
-		for (i = 0; i < STEPS; i++) {
+	for (meeting = 0; meeting < meetings; meeting++) {
+		for (i = 0; i < steps; i++) {
 			if (random_once_in(&me->random, 4))
 				turn(s, &me->random);
 			else
@@ -149,8 +162,10 @@ static void run_scenario(struct random *r, bool shifting)
 	s->shifting = shifting;
 	atomic64_set(&s->vt, (s64)vt);
 	threads_check(!wheel_init(&s->wheel, QUEUES, SHIFT, vt));
+	s->seen = (vtime_t)atomic64_read(&s->wheel.turned);
+	threads_watch(check_any_time, s);
 	threads_run(s->threads, r, work, s);
-	threads_check(s->woken);
+	threads_seen(s->woken, "queues that were woken");
 	wheel_deinit(&s->wheel);
 	port_free(s);
 }
