@@ -211,7 +211,9 @@ def _changing() -> list[Case]:
             (visitor, OTHERS),
             run_ms=20000,
             windows=(
+                Window("arrival", Goal(total=0.92), 20, 100, 10000),
                 Window("visit", GOAL_A, 20, 1000, 10000),
+                Window("return", Goal(total=0.99), 1020, 1100, 10000),
                 Window("after", Goal(total=0.99), 1020, 10000, 10000),
             ),
         ),

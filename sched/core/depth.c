@@ -37,6 +37,9 @@ static void pay_trial(struct depth *d)
 {
 	u64 looks = (u64)d->looks * LOOK_WORK, did = rate_now(d), lost = 0;
 
+	/* The drive was not yet full. */
+	if (!d->ns)
+		return;
 	if (did < d->rate)
 		lost = mul_u64_u64_div_u64(looks, d->rate - did, d->rate);
 	d->allowed -= (u32)min(lost, (u64)d->allowed);
@@ -133,8 +136,7 @@ u32 depth_settle(struct depth *d, u32 now)
 {
 	if (!d->trial || now != d->trial)
 		return now;
-	d->trial = 0;
-	begin(d);
+	end_trial(d, false);
 	return d->base;
 }
 

@@ -15,8 +15,9 @@
  *	double	is taken if it does at least 2 % more work;
  *	half	is taken if it does at least 99 % of the work.
  *
- * Double is not taken if flows then miss their shares by 1 % of the work more.
- * Too few requests wait outside then, and the drive orders them.
+ * Double is not taken if flows then miss their shares by 1 % of the work more,
+ * or if a flow becomes short (isolation.h).  Too few requests wait outside then,
+ * and the drive orders them.
  *
  *	D = 128, 3180 MB/s: a trial of 256 brings 3190, so D stays.  A trial of
  *	64 brings 3090, less than 3148, so D stays.  The next trial comes after
@@ -74,7 +75,10 @@ struct depth {
  */
 u32 depth_next(struct depth *d, const struct depth_look *l, u32 now, u32 most);
 
-/* Ends a trial.  Returns the D to use. */
+/*
+ * Ends a trial, which has failed: a flow has become short.  Returns the D to
+ * use.
+ */
 u32 depth_settle(struct depth *d, u32 now);
 
 #endif /* MQFAIR_DEPTH_H */

@@ -260,6 +260,31 @@ static void test_no_short_flow(struct test_case *t)
 			  total);
 }
 
+/*
+ * Tenants of 4 and 64 KiB with deep queues.  The drive shares by number, so the
+ * heavier tenant of 4 KiB needs more than half of all requests inside.  With
+ * 512 slots it has none left to wait outside, and is short.  Each trial of 512
+ * then misses its share.
+ */
+static void test_two_sizes(struct test_case *t)
+{
+	const struct setting on = { .ops = t->ops };
+	struct tenant tenant[4];
+	struct run r;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(tenant); i++)
+		tenant[i] = (struct tenant){
+			.weight = 100 * (1 + i),
+			.depth = 256,
+			.bytes = i % 2 ? 64 * KIB : 4 * KIB,
+		};
+	play(t, &on, tenant, 4, &once, 1, &r);
+	note(t, "index %.5f, paced %llu ms", r.window[0].index,
+	     r.paced_ns / MS);
+	scenario_expect_index(t, &r.window[0], 0.999, "two sizes");
+}
+
 /* The others have the whole drive again soon after the reader has gone. */
 static void test_visit(struct test_case *t)
 {
@@ -434,6 +459,7 @@ const struct test isolation_mqfq_tests[] = {
 	{ "isolation/many-slots", test_many_slots, true },
 	{ "isolation/deep-reader", test_deep_reader, true },
 	{ "isolation/no-short-flow", test_no_short_flow, true },
+	{ "isolation/two-sizes", test_two_sizes, true },
 	{ "isolation/visit", test_visit, true },
 	{ "isolation/growing-demand", test_growing_demand, true },
 	{ "isolation/adversaries", test_adversaries, false },

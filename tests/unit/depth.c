@@ -698,11 +698,54 @@ static void settling_ends_a_trial(void **state)
 	assert_int_equal(x.d.trial, 0);
 	assert_int_equal(x.d.looks, 0);
 	assert_int_equal(x.d.done, 0);
+	/* The trial has failed, so the other direction is next, and later. */
+	assert_false(x.d.up);
+	assert_int_equal(x.d.wait, 8);
 	/* A user has set another D meanwhile, which stays. */
 	x.now = 64;
 	while (!x.d.trial)
 		step(&x, &c);
 	assert_int_equal(depth_settle(&x.d, 7), 7);
+}
+
+/*
+ * The flows are short at each double D, so tick settles after a look at it.
+ * The trials become rare.
+ */
+static void settled_trials_become_rare(void **state)
+{
+	const struct drive c = { .soft = 8 };
+	struct tuner x = { .now = 256, .most = MOST };
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < SETTLED; i++) {
+		step(&x, &c);
+		if (x.d.trial > x.d.base && x.d.looks)
+			x.now = depth_settle(&x.d, x.now);
+	}
+	assert_int_equal(x.d.base, 256);
+	assert_in_range(x.trials, 4, 20);
+}
+
+/* A trial that is settled before the drive was full has lost nothing. */
+static void a_trial_settled_at_once_is_not_paid(void **state)
+{
+	struct exact x;
+
+	(void)state;
+	exact_begin(&x, true);
+	x.d.allowed = 100;
+	exact_look(&x, EXACT_RATE / 2, 256, 0);
+	assert_int_equal(depth_settle(&x.d, x.now), 64);
+	assert_int_equal(x.d.allowed, 110);
+	/* Afterwards it has: here half of the work of three looks. */
+	exact_begin(&x, true);
+	x.d.allowed = 3000;
+	exact_looks(&x, EXACT_RATE / 2, 60, 1);
+	assert_int_equal(x.d.trial, 128);
+	assert_int_equal(depth_settle(&x.d, x.now), 64);
+	assert_int_equal(x.d.allowed, 3030 - 1500);
 }
 
 int main(void)
@@ -736,6 +779,8 @@ int main(void)
 		cmocka_unit_test(
 			trials_cost_one_percent_where_slots_are_the_limit),
 		cmocka_unit_test(settling_ends_a_trial),
+		cmocka_unit_test(settled_trials_become_rare),
+		cmocka_unit_test(a_trial_settled_at_once_is_not_paid),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
