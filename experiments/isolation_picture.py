@@ -16,7 +16,7 @@ from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
 from matplotlib.transforms import Bbox
 
 from experiments.isolation_curve import Point
-from experiments.isolation_run import DEPTH, ISOLATION, SCHEDULER
+from experiments.isolation_run import DEPTH, ISOLATION, NONE, SCHEDULER
 from experiments.pictures import COLOURS, MARKS
 from mqfair.benchlib.picture import FAINT, INK, NEUTRAL, STYLE
 
@@ -133,6 +133,20 @@ def _along(axes: Axes, points: Sequence[Point]) -> list[Bbox]:
     return boxes
 
 
+def _mark(number: int) -> dict[str, Any]:
+    """The style of the point of the scheduler @number. The light edge separates points that cover
+    each other."""
+    return {
+        "marker": MARKS[number % len(MARKS)],
+        "color": COLOURS[number % len(COLOURS)],
+        "markersize": 7.5,
+        "markeredgecolor": "white",
+        "markeredgewidth": 0.8,
+        "linestyle": "none",
+        "zorder": 3,
+    }
+
+
 def _draw_panel(axes: Axes, panel: "Panel") -> None:
     points = _shown(panel.points)
     schedulers = [one for one in points if one.role == SCHEDULER]
@@ -141,13 +155,7 @@ def _draw_panel(axes: Axes, panel: "Panel") -> None:
     fixed = _line(axes, points, DEPTH, dashed)
     ours = _line(axes, points, ISOLATION, solid)
     for number, one in enumerate(schedulers):
-        axes.plot(
-            *one.at,
-            marker=MARKS[number % len(MARKS)],
-            color=COLOURS[number % len(COLOURS)],
-            markersize=7,
-            linestyle="none",
-        )
+        axes.plot(*one.at, **_mark(number))
     slowdowns = [one.at[1] for one in points]
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(FixedLocator(TICKS))
@@ -158,7 +166,11 @@ def _draw_panel(axes: Axes, panel: "Panel") -> None:
     axes.grid(color=FAINT, linewidth=0.8)
     axes.set_title(panel.where, loc="left", fontsize=9.5, fontweight="bold")
     labels = [
-        *((one, one.label, DISTANCES, {"fontsize": 8.5, "color": INK}) for one in schedulers),
+        *(
+            (one, one.label, DISTANCES, {"fontsize": 8.5, "color": INK})
+            for one in schedulers
+            if one.label == NONE
+        ),
         *((one, _value(one), DISTANCES, {"fontsize": 7.5, "color": SOLID}) for one in ours),
         *(
             (one, _value(one), DISTANCES[:2], {"fontsize": 7.5, "color": NEUTRAL})
@@ -172,7 +184,7 @@ def _draw_panel(axes: Axes, panel: "Panel") -> None:
 
 
 def _legend(panels: Sequence["Panel"]) -> list[Line2D]:
-    """The lines; the points have labels."""
+    """The lines and the schedulers, which lie too close together for labels."""
     lines = [
         Line2D(
             [],
@@ -186,7 +198,10 @@ def _legend(panels: Sequence["Panel"]) -> list[Line2D]:
     if any(point.role == ISOLATION for point in panels[0].points):
         label = f"{panels[0].swept}, isolation"
         lines.append(Line2D([], [], color=SOLID, marker="o", markersize=3.5, label=label))
-    return lines
+    schedulers = [one for one in panels[0].points if one.role == SCHEDULER]
+    return lines + [
+        Line2D([], [], label=one.label, **_mark(number)) for number, one in enumerate(schedulers)
+    ]
 
 
 def draw_case(panels: Sequence["Panel"], path: Path) -> None:
@@ -196,15 +211,15 @@ def draw_case(panels: Sequence["Panel"], path: Path) -> None:
     case = panels[0].unit.case
     with mpl.rc_context(STYLE):
         width = max(PANEL_IN[0] * len(columns), 6.5)
-        figure = Figure(figsize=(width, PANEL_IN[1] * len(rows) + 0.9))
+        figure = Figure(figsize=(width, PANEL_IN[1] * len(rows) + 1.1))
         FigureCanvasAgg(figure)
         grid = figure.subplots(len(rows), len(columns), squeeze=False)
-        height = PANEL_IN[1] * len(rows) + 0.9
+        height = PANEL_IN[1] * len(rows) + 1.1
         figure.subplots_adjust(
             left=0.6 / width,
             right=1 - 0.3 / width,
             top=1 - 0.8 / height,
-            bottom=0.75 / height,
+            bottom=0.95 / height,
             wspace=0.2,
             hspace=0.32,
         )
@@ -217,6 +232,6 @@ def draw_case(panels: Sequence["Panel"], path: Path) -> None:
             axes.set_xlabel("total / none")
         figure.suptitle(f"{case.name}: {case.about}", x=0.01, ha="left", fontsize=11)
         figure.legend(
-            handles=_legend(panels), loc="lower center", ncols=2, frameon=False, fontsize=9
+            handles=_legend(panels), loc="lower center", ncols=4, frameon=False, fontsize=9
         )
         figure.savefig(path, dpi=150)
