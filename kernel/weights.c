@@ -317,10 +317,8 @@ static void weight_apply(struct blkcg *blkcg)
 	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
 		spin_lock(&groups_lock);
 		f = group_flow(blkg);
-		if (f) {
-			flow_set_weight(f, blkg_weight(blkg));
+		if (f && flow_set_weight(f, blkg_weight(blkg)))
 			host_reshare(f->sched);
-		}
 		spin_unlock(&groups_lock);
 	}
 	spin_unlock_irq(&blkcg->lock);

@@ -472,8 +472,8 @@ static void host_reshare(struct host *h)
 
 void host_flow_weigh(struct host_flow *hf, u32 weight)
 {
-	flow_set_weight(hf->flow, weight);
-	host_reshare(hf->host);
+	if (flow_set_weight(hf->flow, weight))
+		host_reshare(hf->host);
 }
 
 void host_drain(struct host *h)

@@ -35,6 +35,8 @@ static void flow_deactivate(struct flow **link)
 		f->sched->active_end = link;
 	share_deactivate(&f->sched->share, &f->group);
 	WRITE_ONCE(f->share, 0);
+	/* The flow computes its share anew, even if the generation stays. */
+	atomic64_set(&f->generation, 0);
 }
 
 void flow_exit(struct flow *f)
@@ -69,9 +71,9 @@ static void flow_activate(struct flow *f)
 	port_unlock(&s->active_lock, flags);
 }
 
-void flow_set_weight(struct flow *f, u32 weight)
+bool flow_set_weight(struct flow *f, u32 weight)
 {
-	share_set_weight(&f->sched->share, &f->group, weight);
+	return share_set_weight(&f->sched->share, &f->group, weight);
 }
 
 u64 flow_share(const struct flow *f)
@@ -309,6 +311,8 @@ bool flow_sweep(struct sched *s, u64 now, bool *changed)
 			*changed = true;
 		port_unlock(&s->active_lock, flags);
 	}
+	if (share_sweep(&s->share))
+		*changed = true;
 	flags = port_lock(&s->active_lock);
 	any = s->active != NULL;
 	urgent_measure(&s->urgent, now);

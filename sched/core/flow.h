@@ -136,10 +136,10 @@ void flow_init(struct flow *f, struct sched *s, struct flow *parent,
 void flow_exit(struct flow *f);
 
 /*
- * @weight is in [WEIGHT_MIN, WEIGHT_MAX].  The host calls sched_ops.tune(NULL)
- * next, because a queue may be throttled by a tag of the old share.
+ * @weight is in [WEIGHT_MIN, WEIGHT_MAX].  If this returns true, the host calls
+ * sched_ops.tune(NULL) next: a queue may be throttled by a tag of the old share.
  */
-void flow_set_weight(struct flow *f, u32 weight);
+bool flow_set_weight(struct flow *f, u32 weight);
 
 /*
  * Returns the start tag of position @pos.  The caller needs no lock.  The tag

@@ -8,6 +8,8 @@ void share_tree_init(struct share_tree *t)
 	port_lock_init(&t->lock);
 	atomic64_set(&t->generation, 1);
 	t->nr_active = 0;
+	t->changes = 0;
+	t->late = false;
 }
 
 void share_group_init(struct share_group *g, struct share_group *parent,
@@ -33,11 +35,29 @@ static u64 share_own_weight(const struct share_group *g)
 	return (u64)WEIGHT_DEFAULT * g->own_scale;
 }
 
-static void share_bump(struct share_tree *t)
+/* Returns false if share_sweep() does it. */
+static bool share_bump(struct share_tree *t)
 {
 	port_assert_held(&t->lock);
+	t->late = t->changes == SHARE_CHANGES;
+	if (t->late)
+		return false;
+	t->changes++;
 	/* Pairs with share_generation(). */
 	atomic64_set_release(&t->generation, atomic64_read(&t->generation) + 1);
+	return true;
+}
+
+bool share_sweep(struct share_tree *t)
+{
+	unsigned long flags = port_lock(&t->lock);
+	bool late = t->late;
+
+	t->changes = 0;
+	if (late)
+		share_bump(t);
+	port_unlock(&t->lock, flags);
+	return late;
 }
 
 /* Adds an active child of weight @weight.  The first child activates @g. */
@@ -97,17 +117,19 @@ static void share_reweigh(struct share_group *g, u32 weight, u32 scale)
 		g->parent->active_weight += share_weight(g) - before;
 }
 
-void share_set_weight(struct share_tree *t, struct share_group *g, u32 weight)
+bool share_set_weight(struct share_tree *t, struct share_group *g, u32 weight)
 {
 	unsigned long flags = port_lock(&t->lock);
+	bool changed = false;
 
 	if (g->weight != weight) {
 		share_reweigh(g, weight, g->scale);
 		/* The weight of an idle group is in no sum. */
 		if (g->nr_active)
-			share_bump(t);
+			changed = share_bump(t);
 	}
 	port_unlock(&t->lock, flags);
+	return changed;
 }
 
 unsigned long share_scale_begin(struct share_tree *t)

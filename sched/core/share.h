@@ -30,6 +30,14 @@
  * Each change increments the tree's generation.  A flow that sees another
  * generation than its own computes its share anew when it next needs it.
  *
+ * Between two sweeps the generation is incremented SHARE_CHANGES times at most.
+ * If there are more changes, the sweep increments it once for all of them.  A
+ * tenant may write weights in a loop, or many cgroups may start and stop I/O.
+ * Without the bound, each flow then computes its share anew at each request:
+ *
+ *	400 flows under mqfq, a weight written every 100 requests: a request
+ *	takes 4.1 times as long as without the writes, and 1.15 with the bound.
+ *
  * Locking: each function takes share_tree.lock (irq-safe, a leaf lock: see
  * sched.h) by itself, except between share_scale_begin() and share_scale_end().
  *
@@ -48,12 +56,16 @@ enum {
 	SCALE_SHIFT	= 16,		/* fraction bits of a scale */
 	SCALE_ONE	= 1 << SCALE_SHIFT,
 	SCALE_MAX	= 1 << 30,
+
+	SHARE_CHANGES	= 64,		/* at once, between two sweeps */
 };
 
 struct share_tree {
 	struct port_lock lock;
 	atomic64_t generation;	/* released by the lock's holder */
 	u32 nr_active;		/* L, read anywhere: active leaves */
+	u32 changes;		/* L: of the generation since the last sweep */
+	bool late;		/* L: the sweep increments the generation */
 };
 
 /* L: share_tree.lock; I: set at initialisation. */
@@ -76,7 +88,11 @@ void share_group_init(struct share_group *g, struct share_group *parent,
 void share_activate(struct share_tree *t, struct share_group *g);
 void share_deactivate(struct share_tree *t, struct share_group *g);
 
-void share_set_weight(struct share_tree *t, struct share_group *g, u32 weight);
+/* Returns whether shares change now: not by a sweep, and not without effect. */
+bool share_set_weight(struct share_tree *t, struct share_group *g, u32 weight);
+
+/* Of flow_sweep().  Returns whether shares change now by earlier changes. */
+bool share_sweep(struct share_tree *t);
 
 /*
  * Scales are in [1, SCALE_MAX].  All scales that are set between begin and end

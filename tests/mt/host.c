@@ -270,8 +270,8 @@ void host_tick(struct host *h)
 
 void host_flow_weigh(struct host *h, struct flow *f, u32 weight)
 {
-	flow_set_weight(f, weight);
-	host_tune(h, NULL);
+	if (flow_set_weight(f, weight))
+		host_tune(h, NULL);
 }
 
 void host_tune(struct host *h, const struct sched_params *params)

@@ -200,6 +200,8 @@ static void shares_match_a_recomputation(void **state)
 		share_tree_init(&t);
 		plant(&r);
 		for (i = 0; i < 200; i++) {
+			if (i % SHARE_CHANGES == 0)
+				assert_false(share_sweep(&t));
 			if (random_once_in(&r, 4))
 				scale_some(&t, &r);
 			else
@@ -207,6 +209,40 @@ static void shares_match_a_recomputation(void **state)
 			check_all(&t);
 		}
 	}
+}
+
+/* Many changes at once: the generation changes for the last of them, too. */
+static void many_changes_wait_for_a_sweep(void **state)
+{
+	struct share_group root, some, other;
+	struct share_tree t;
+	u64 generation;
+	u32 i;
+
+	(void)state;
+	share_tree_init(&t);
+	share_group_init(&root, NULL, WEIGHT_DEFAULT);
+	share_group_init(&some, &root, WEIGHT_DEFAULT);
+	share_group_init(&other, &root, WEIGHT_DEFAULT);
+	share_activate(&t, &some);
+	share_sweep(&t);
+	generation = share_generation(&t);
+	for (i = 0; i < SHARE_CHANGES; i++)
+		assert_true(share_set_weight(&t, &some, 1 + i));
+	assert_int_equal(share_generation(&t), generation + SHARE_CHANGES);
+	for (; i < 10 * SHARE_CHANGES; i++)
+		assert_false(share_set_weight(&t, &some, 1 + i));
+	/* A flow that becomes active computes its share of the present sums. */
+	share_activate(&t, &other);
+	assert_true(share_of(&t, &other, &generation) ==
+		    SHARE_ONE * WEIGHT_DEFAULT /
+			    (WEIGHT_DEFAULT + 10 * SHARE_CHANGES));
+	assert_int_equal(share_generation(&t), generation);
+	assert_true(share_sweep(&t));
+	assert_int_equal(share_generation(&t), generation + 1);
+	assert_false(share_sweep(&t));
+	assert_int_equal(share_generation(&t), generation + 1);
+	assert_true(share_set_weight(&t, &some, 1));
 }
 
 /* The tree of share.h. */
@@ -261,6 +297,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(shares_match_a_recomputation),
+		cmocka_unit_test(many_changes_wait_for_a_sweep),
 		cmocka_unit_test(example_of_the_header_holds),
 		cmocka_unit_test(weight_1_beside_10000_is_exact),
 	};
