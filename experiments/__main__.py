@@ -69,6 +69,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
     "flash_shares": Measurement("flash_shares", "on-flash", common=True),
     "follow": Measurement("follow", "follow"),
     "fidelity": Measurement("fidelity", "fidelity"),
+    "machine": Measurement("machine", "machine", picture=True),
     "ifq.weights": Measurement(_INTERFERENCE, "ifq", "weights", picture=True),
     "ifq.turns": Measurement(_INTERFERENCE, "ifq", "turns", picture=True),
     "ifq.latency": Measurement(_INTERFERENCE, "ifq", "latency", common=True, picture=True),

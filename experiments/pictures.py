@@ -50,6 +50,38 @@ def draw_curves(
         figure.savefig(path, dpi=150)
 
 
+def draw_machines(machines: Mapping[str, Mapping[str, Mapping[int, float]]], path: Path) -> None:
+    """Draws a panel for each machine: million requests per second over CPUs, a line a variant."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(12.5, 4.2), layout="constrained")
+        panels = figure.subplots(1, len(machines), sharey=True, squeeze=False)
+        for axes, (machine, curves) in zip(panels.flat, machines.items(), strict=True):
+            for number, (label, curve) in enumerate(curves.items()):
+                axes.plot(
+                    list(curve),
+                    list(curve.values()),
+                    color=COLOURS[number % len(COLOURS)],
+                    marker=MARKS[number % len(MARKS)],
+                    markersize=4,
+                    label=label,
+                )
+            axes.set_title(machine, loc="left", fontsize=10.5, fontweight="bold")
+            axes.set_xlabel("CPUs")
+            axes.set_ylim(bottom=0)
+            axes.grid(axis="y", color=FAINT, linewidth=0.8)
+        panels.flat[0].set_ylabel("million requests per second")
+        figure.legend(
+            *panels.flat[0].get_legend_handles_labels(), loc="outside right", frameon=False
+        )
+        figure.suptitle(
+            "Requests of 1 KiB on simulated machines, drive of 4 million a second",
+            x=0.01,
+            ha="left",
+            fontsize=11,
+        )
+        figure.savefig(path, dpi=150)
+
+
 def draw_shares_over_time(result: CaseResult, where: Document, path: Path) -> None:
     """Draws a panel for each scheduler. It stacks the rates of the cgroups in each step of the
     scheduler's first run, relative to the median total under none. The last step is left out,

@@ -4,8 +4,8 @@
  *
  * Each of three queues takes or gives back a slot, while the drive stops being
  * paced or D changes.  Then the queues that were woken dispatch.  No queue may
- * wait while a slot is free that it is due, and no slot may be held on a drive
- * that is not paced.
+ * wait while a slot is free that it is due.  No slot may be held on a drive that
+ * is not paced.
  */
 #include "threads.h"
 #include "replay.h"
