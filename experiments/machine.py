@@ -53,6 +53,7 @@ WIDE = (f"threshold_kib={WIDE_KIB}",)
 VARIANTS = (
     Variant("none", "mqfq", ("policy=none",)),
     Variant("mqfq", "mqfq", WIDE),
+    Variant("mqfq, clusters", "mqfq", (*WIDE, "clusters=1")),
     Variant("one lock", "mqfq", (*WIDE, "serial=1")),
     Variant("counter", "counter", WIDE),
     Variant("bitmap", "bitmap", WIDE),
@@ -202,7 +203,7 @@ def write_document(path: Path, results: Results) -> None:
 
 
 def draw(results: Results, path: Path) -> None:
-    shown = [v.name for v in VARIANTS if "T auto" not in v.name and "polling" not in v.name]
+    shown = [v.name for v in VARIANTS if "," not in v.name and "polling" not in v.name]
     curves = {
         machine: {
             name: {n: results.rate(machine, name, n) / 1e6 for n in results.cpus()}

@@ -226,13 +226,15 @@ static void place_all(const struct machine *m, u32 nr)
 			};
 }
 
-void machine_places(const struct machine *m, u32 nr, u32 *core, u32 *socket)
+void machine_places(const struct machine *m, u32 nr, u32 *core, u32 *cluster,
+		    u32 *socket)
 {
 	u32 i;
 
 	place_all(m, nr);
 	for (i = 0; i < nr; i++) {
 		core[i] = cpus[i].core;
+		cluster[i] = cpus[i].cluster;
 		socket[i] = cpus[i].socket;
 	}
 }

@@ -65,7 +65,8 @@ const struct machine *machine_find(const char *name);
 const char *machine_names(void);
 
 /* The place of each of @cpus CPUs, in the order that topology_init() needs. */
-void machine_places(const struct machine *m, u32 cpus, u32 *core, u32 *socket);
+void machine_places(const struct machine *m, u32 cpus, u32 *core, u32 *cluster,
+		    u32 *socket);
 
 /* Runs work(cpu, arg) on @cpus CPUs of @m, all with their clocks at 0. */
 void machine_run(const struct machine *m, u32 cpus,
@@ -90,8 +91,8 @@ const struct machine_counts *machine_counts(u32 cpu);
 void machine_name(const char *name, const void *start, size_t size);
 
 /*
- * Calls @seen for the names with the lines that cost the most time to fetch, waits for
- * busy lines included, the dearest first.  At most @most names.
+ * Calls @seen for the names with the lines that cost the most time to fetch,
+ * waits for busy lines included, the dearest first.  At most @most names.
  */
 void machine_hot(u32 most, void (*seen)(const char *name, u64 ps));
 

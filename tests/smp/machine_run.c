@@ -33,7 +33,7 @@ struct options {
 	const struct machine *machine;
 	const char *policy, *variant;
 	u32 cpus, slots, threshold_kib, ms;
-	bool none, serial;
+	bool none, serial, clusters;
 	u64 poll_ps, stack_ps, host_ps, command_ps, latency_ps;
 };
 
@@ -332,7 +332,7 @@ static void set_up(void)
 	struct topo_place place[CPUS_MAX];
 	struct sched_params params;
 	const struct sched_ops *ops = sched_find(b->o.policy);
-	u32 core[CPUS_MAX], socket[CPUS_MAX], i, j;
+	u32 core[CPUS_MAX], cluster[CPUS_MAX], socket[CPUS_MAX], i, j;
 	struct flow *root;
 
 	port_queue_is_mine = queue_is_mine;
@@ -345,9 +345,12 @@ static void set_up(void)
 	}
 	b->sched.queue = b->index;
 	b->sched.nr_queues = b->o.cpus;
-	machine_places(b->o.machine, b->o.cpus, core, socket);
+	machine_places(b->o.machine, b->o.cpus, core, cluster, socket);
 	for (i = 0; i < b->o.cpus; i++)
-		place[i] = (struct topo_place){ core[i], socket[i] };
+		place[i] = (struct topo_place){
+			core[i],
+			b->o.clusters ? cluster[i] : socket[i],
+		};
 	sched_params_init(ops, &params);
 	params.isolation = 0;
 	params.depth = b->o.slots;
@@ -377,6 +380,7 @@ static int usage(const char *program)
 		"  policy=NAME      scheduler, default mqfq; none: no scheduler\n"
 		"  variant=NAME     the name of the run in the output\n"
 		"  serial=1         one lock for all queues\n"
+		"  clusters=1       the topology has clusters for sockets\n"
 		"  slots=N          D, default 128\n"
 		"  threshold_kib=N  T, default 64\n"
 		"  poll_ns=N        throttled queues look by themselves\n"
@@ -404,6 +408,8 @@ static bool set_number(struct options *o, const char *name, u64 n)
 		o->cpus = (u32)n;
 	else if (!strcmp(name, "serial"))
 		o->serial = n;
+	else if (!strcmp(name, "clusters"))
+		o->clusters = n;
 	else if (!strcmp(name, "slots"))
 		o->slots = (u32)n;
 	else if (!strcmp(name, "threshold_kib"))
