@@ -11,6 +11,7 @@ import contextlib
 import errno
 import mmap
 import os
+import re
 import subprocess
 import threading
 import time
@@ -36,6 +37,7 @@ from guestlib import (
     CGROUP_ROOT,
     Cgroup,
     Disk,
+    KernelLog,
     NullBlk,
     cases,
     every_kernel,
@@ -278,6 +280,15 @@ def leave_and_come_back(disk: Disk, group: Cgroup) -> None:
     assert not ours(disk)
     disk.scheduler = name
     assert group.weight == "default 100"
+
+
+@every_kernel
+def test_the_load_line_says_that_the_kernel_was_tested() -> None:
+    log = KernelLog()
+    rmmod("mqfair")
+    modprobe("mqfair")
+    (line,) = (line for line in log.read() if line.startswith("mqfair: version"))
+    assert "never" not in line and re.search(r"tested on Linux .*\d", line), line
 
 
 # --- tunables --------------------------------------------------------------------------------
