@@ -45,7 +45,7 @@ REMOVE_MODULES = /usr/bin/python3 kernel/install --root "$(DESTDIR)" --remove \
 	$(if $(filter command environment,$(firstword $(origin RELEASE))),--release $(RELEASE))
 
 .DEFAULT_GOAL := help
-.PHONY: help new demo bench sim instructions experiments test kernels test-kernels test-slow test-people soak mutate module \
+.PHONY: help new demo bench sim instructions experiments test kernels test-kernels test-slow test-people test-debug soak mutate module \
 	module-arm64 uml shell check-style man completion bootstrap deb \
 	install install-command install-sim install-module install-ssd uninstall clean
 
@@ -105,6 +105,11 @@ soak: ## churn everything at once, with checked data, for HOURS in user-mode Lin
 	lab/bootstrap test kernels
 	$(if $(filter uml,$(ON)),/usr/bin/python3 -m lab uml)
 	$(PYTHON) tests/soak.py $(HOURS) --on $(ON) $(if $(KERNEL),--kernel $(KERNEL))
+
+test-debug: ## run tests under lockdep, KASAN and failing allocations (an hour; once 15 minutes to build)
+	lab/bootstrap test kernels
+	/usr/bin/python3 -m lab uml --debug
+	$(PYTHON) tests/run vm-debug
 
 mutate: ## break every line of the schedulers and of flash/, one at a time (hours)
 	lab/bootstrap test

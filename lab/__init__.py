@@ -16,7 +16,7 @@ from lab.guest import (
     run,
     shell,
 )
-from lab.kernel import DEFAULT_KERNEL, KERNELS, UML
+from lab.kernel import DEFAULT_KERNEL, KERNELS, UML, UML_DEBUG
 from lab.spec import (
     MAX_CPUS,
     Drive,
@@ -35,6 +35,7 @@ __all__ = [
     "STATUS_DIED",
     "STATUS_TIMED_OUT",
     "UML",
+    "UML_DEBUG",
     "Drive",
     "GoneError",
     "GuestResult",

@@ -23,7 +23,8 @@ def main() -> int:
     verbs.add_parser(
         cross.ARCHITECTURE, help="compile mqfair.ko for arm64, which no guest runs; print its path"
     )
-    verbs.add_parser("uml", help="build user-mode Linux; print its tree as JSON")
+    native = verbs.add_parser("uml", help="build user-mode Linux; print its tree as JSON")
+    native.add_argument("--debug", action="store_true", help="with the checks of the debug kernel")
     for verb in (fetch, build):
         verb.add_argument(
             "name", nargs="?", metavar="KERNEL", help=f"one of {', '.join(kernel.KERNELS)}"
@@ -31,8 +32,10 @@ def main() -> int:
     args = parser.parse_args()
     try:
         if args.verb in ("kernel", "uml"):
-            chosen = args.verb == "kernel"
-            tree = kernel.ensure(args.name, refresh=args.refresh) if chosen else uml.build()
+            if args.verb == "kernel":
+                tree = kernel.ensure(args.name, refresh=args.refresh)
+            else:
+                tree = uml.build(kernel.UML_DEBUG if args.debug else kernel.UML)
             print(json.dumps(dataclasses.asdict(tree), default=str, indent=2))
         elif args.verb == cross.ARCHITECTURE:
             print(module.cross_build(cross.ensure()))

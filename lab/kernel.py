@@ -66,8 +66,9 @@ class KernelSource:
 
 
 DEFAULT_KERNEL = "6.1"
-# The name of user-mode Linux, which lab/uml.py builds.
+# The names of user-mode Linux, which lab/uml.py builds: as a distribution would, and with checks.
 UML = "uml"
+UML_DEBUG = "uml-debug"
 KERNELS: dict[str, KernelSource] = {
     DEFAULT_KERNEL: KernelSource(Suite()),
     "6.12": KernelSource(Suite("bookworm-backports")),
@@ -95,11 +96,11 @@ def ensure(name: str | None = None, *, refresh: bool = False) -> KernelTree:
     @refresh resolves the release again from the package lists. Raises SpecError or LabError.
     """
     chosen = name or DEFAULT_KERNEL
-    if chosen == UML:
+    if chosen in (UML, UML_DEBUG):
         # lab.uml imports this module.
         from lab import uml  # noqa: PLC0415
 
-        return uml.ensure()
+        return uml.ensure(chosen)
     source = source_of(chosen)
     kernels = cache_dir() / "kernels"
     with locked(kernels / ".lock"):
@@ -116,10 +117,10 @@ def ensure(name: str | None = None, *, refresh: bool = False) -> KernelTree:
 def is_cheap(name: str) -> bool:
     """Whether the module for kernel @name can be built without minutes of preparation: it needs no
     chroot, or kernel and chroot are in the cache."""
-    if name == UML:
+    if name in (UML, UML_DEBUG):
         from lab import uml  # noqa: PLC0415
 
-        return uml.is_built()
+        return uml.is_built(name)
     source = source_of(name)
     if not source.needs_chroot:
         return True

@@ -12,6 +12,7 @@ no virtual SSD and no counted time. No distribution ships its kernel.
         build/vmlinux                    the types of the kernel
         root/boot/linux                  the program
         root/lib/modules/<release>/
+        options                          the options of its configuration
         .recipe                          a digest of the options and of the steps
 
     <cache>/uml/                         a folder for each running guest
@@ -34,7 +35,7 @@ from pathlib import Path
 from lab import chroot, tools
 from lab.cache import cache_dir, locked, write_atomically
 from lab.errors import LabError, SpecError
-from lab.kernel import UML, KernelTree
+from lab.kernel import UML, UML_DEBUG, KernelTree
 from lab.packages import Suite
 from lab.spec import GuestSpec
 
@@ -42,7 +43,11 @@ SERIES = "7.2"
 COMPILER = "gcc-16"
 _SUITE = Suite("sid")
 _HERE = Path(__file__).resolve().parent
-_CONFIG = _HERE / "uml.config"
+# Files of options for each kernel, and the target that builds it.
+_OPTIONS = {UML: ("uml.config",), UML_DEBUG: ("uml.config", "uml-debug.config")}
+_TARGETS = {UML: "make uml", UML_DEBUG: "make test-debug"}
+# Minutes of a build on two CPUs, as the remedies say them.
+_MINUTES = {UML: 10, UML_DEBUG: 15}
 # Lines of the build that are shown when it fails.
 _SHOWN_LINES = 15
 
@@ -80,14 +85,15 @@ _KEPT_OF_BUILD = (
 _OBJECTS = re.compile(r".*\.[ao]$|\..*\.cmd$")
 
 
-def ensure() -> KernelTree:
+def ensure(name: str = UML) -> KernelTree:
     """The built kernel. Raises LabError if it is not in the cache."""
-    base = _base()
+    base = _base(name)
     recipe = base / ".recipe"
+    remedy = f"run {_TARGETS[name]} ({_MINUTES[name]} minutes, once)"
     if not recipe.exists():
-        raise LabError("user-mode Linux is not built: run make uml (10 minutes, once)")
-    if recipe.read_text() != _recipe():
-        raise LabError("user-mode Linux was built with other options: run make uml (10 minutes)")
+        raise LabError(f"user-mode Linux is not built: {remedy}")
+    if recipe.read_text() != _recipe(name):
+        raise LabError(f"user-mode Linux was built with other options: {remedy}")
     root = base / "root"
     (modules,) = (root / "lib/modules").iterdir()
     return KernelTree(
@@ -102,32 +108,39 @@ def ensure() -> KernelTree:
     )
 
 
-def is_built() -> bool:
-    recipe = _base() / ".recipe"
-    return recipe.exists() and recipe.read_text() == _recipe()
+def is_built(name: str = UML) -> bool:
+    recipe = _base(name) / ".recipe"
+    return recipe.exists() and recipe.read_text() == _recipe(name)
 
 
-def build() -> KernelTree:
+def build(name: str = UML) -> KernelTree:
     """Builds the kernel if the cache has none with these options."""
-    base = _base()
-    with locked(base.with_name(f".{base.name}.lock")):
-        if not is_built():
-            _build(base)
-    return ensure()
+    base = _base(name)
+    with locked(base.with_name(f".{name}.lock")):
+        if not is_built(name):
+            _build(name, base)
+    return ensure(name)
 
 
-def _base() -> Path:
-    return cache_dir() / "kernels" / UML
+def _base(name: str) -> Path:
+    return cache_dir() / "kernels" / name
 
 
-def _recipe() -> str:
+def _options(name: str) -> str:
+    """The options of kernel @name. The later ones would override the earlier, so @name, which ends
+    the release, replaces that of the plain kernel."""
+    plain, *more = [(_HERE / file).read_text() for file in _OPTIONS[name]]
+    return "".join([plain.replace(f'"-{UML}"', f'"-{name}"'), *more])
+
+
+def _recipe(name: str) -> str:
     digest = hashlib.sha256(_BUILD.encode())
-    digest.update(_CONFIG.read_bytes())
+    digest.update(_options(name).encode())
     digest.update(repr((_KEPT_OF_SOURCE, _KEPT_OF_BUILD)).encode())
     return digest.hexdigest()
 
 
-def _build(base: Path) -> None:
+def _build(name: str, base: Path) -> None:
     started = time.monotonic()
     inside = chroot.ensure(_SUITE.name, COMPILER)
     shutil.rmtree(base, ignore_errors=True)
@@ -135,10 +148,12 @@ def _build(base: Path) -> None:
         _unpack_source(base)
         for folder in ("build", "root/boot"):
             (base / folder).mkdir(parents=True)
-        tools.say(f"building user-mode Linux {SERIES} ({os.cpu_count()} compilers, 10 minutes)")
-        places = (base / "source", base / "build", _CONFIG, base / "root")
+        (base / "options").write_text(_options(name))
+        effort = f"{os.cpu_count()} compilers, {_MINUTES[name]} minutes"
+        tools.say(f"building user-mode Linux {SERIES} ({effort})")
+        places = (base / "source", base / "build", base / "options", base / "root")
         argv = ["/bin/sh", "-c", _BUILD, "sh", *map(str, places)]
-        command = chroot.command(inside, argv, [base, _HERE])
+        command = chroot.command(inside, argv, [base])
         done = subprocess.run(command, check=False, capture_output=True, text=True)
         if done.returncode:
             lines = (done.stdout + done.stderr).strip().splitlines()[-_SHOWN_LINES:]
@@ -147,7 +162,7 @@ def _build(base: Path) -> None:
         (base / "build/.kernelvariables").write_text(variables)
         keep_only(base / "source", _KEPT_OF_SOURCE)
         keep_only(base / "build", (*_KEPT_OF_BUILD, ".kernelvariables"))
-        write_atomically(base / ".recipe", _recipe().encode())
+        write_atomically(base / ".recipe", _recipe(name).encode())
     except BaseException:
         shutil.rmtree(base, ignore_errors=True)
         raise
@@ -228,7 +243,9 @@ def command_line(
     lines = [name for name in ("control", "stdout", "stderr", "terminal") if name in channels]
     argv = [str(tree.vmlinuz), f"mem={spec.memory_mb}M", f"ncpus={spec.cpus}", "seccomp=on"]
     argv += [f"initrd={initramfs}", f"uml_dir={folder}/", "umid=guest", "lab.uml"]
-    argv += ["con=null", f"con0=null,fd:{channels['console']}"]
+    # The guest also reads from its console. Input from /dev/null cannot be polled. The kernel would
+    # print this error under a raw spinlock, with allocations that switch lockdep off.
+    argv += ["con=null", f"con0=fd:{channels['console']}"]
     argv += [f"ssl{number}=fd:{channels[name]}" for number, name in enumerate(lines)]
     # Without noreboot a guest that panics would start again.
     argv += ["noreboot", "panic=-1", "oops=panic", "loglevel=7", "log_buf_len=1M"]

@@ -296,12 +296,20 @@ def test_user_mode_linux_has_a_line_for_each_channel(tmp_path):
     channels = {"console": 3, "control": 4, "stdout": 5, "stderr": 6}
     spec = lab.GuestSpec(cpus=2, append="quiet")
     argv = uml.command_line(spec, tree, Path("/i"), channels, tmp_path)
-    assert {"ncpus=2", "mem=2048M", "initrd=/i", "con0=null,fd:3", "quiet"} <= set(argv)
+    assert {"ncpus=2", "mem=2048M", "initrd=/i", "con0=fd:3", "quiet"} <= set(argv)
     assert [word for word in argv if word.startswith("ssl")] == [
         "ssl0=fd:4",
         "ssl1=fd:5",
         "ssl2=fd:6",
     ]
+
+
+def test_the_debug_kernel_has_the_options_of_the_plain_one_and_its_own_release():
+    plain, checked = (uml._options(name).splitlines() for name in (lab.UML, lab.UML_DEBUG))
+    assert set(plain) - set(checked) == {'CONFIG_LOCALVERSION="-uml"'}
+    assert 'CONFIG_LOCALVERSION="-uml-debug"' in checked
+    assert "CONFIG_PROVE_LOCKING=y" in checked
+    assert uml._recipe(lab.UML) != uml._recipe(lab.UML_DEBUG)
 
 
 def test_topology():

@@ -92,6 +92,12 @@ def discovered(kernel_name, extent):
     return json.loads(done.stdout)
 
 
+def test_faults_are_injected_on_the_debug_kernel_alone():
+    test = "faults.each_allocation_of_a_switch_may_fail[mqfq] on "
+    assert f"{test}{lab.UML_DEBUG}" in discovered(lab.UML_DEBUG, "all")
+    assert not any(name.startswith("faults.") for name in discovered(lab.UML, "all"))
+
+
 def test_the_part_for_every_kernel_has_shares_switches_and_weights():
     names = discovered("6.12", "part")
     assert {

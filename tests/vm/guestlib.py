@@ -41,9 +41,12 @@ from typing import Any, TypeVar
 
 CGROUP_ROOT = Path("/sys/fs/cgroup")
 NULL_BLK_CONFIG = Path("/sys/kernel/config/nullb")
+LOCKDEP = Path("/proc/lockdep_stats")
 SCSI_DEBUG = Path("/sys/bus/pseudo/drivers/scsi_debug")
 # Longer than every test that does not hang.
 DEFAULT_TIME_LIMIT_S = 360.0
+# The checks of the debug kernel take time, so its tests have a multiple of the time limit.
+DEBUG_PATIENCE = 3
 PATIENCE_S = 60.0
 TRIES_OF_TIMED = 3
 # The environment variable with a folder of libraries that fio loads first; see standins.py.
@@ -56,6 +59,7 @@ _REQUEST_TIMEOUT_S = 600
 SPLAT = re.compile(
     r"WARNING: |BUG: |BUG at |kernel BUG|\bOops\b|general protection fault|KASAN|KCSAN|UBSAN"
     r"|INFO: possible|INFO: suspicious|suspicious RCU usage|inconsistent lock state"
+    r"|INFO: trying to register"
     r"|possible (recursive|circular) locking|blocked for more than|soft lockup|hard LOCKUP"
     r"|rcu: INFO: .*(stall|blocking)|self-detected stall|list_(add|del) corruption|refcount_t: "
     r"|ODEBUG: |scheduling while atomic|sleeping function called|Call Trace:"
@@ -106,6 +110,22 @@ def timed(function: Function) -> Function:
     """Marks a test that is tried up to three times, each in a new process, after TimingError."""
     function.tries = TRIES_OF_TIMED  # type: ignore[attr-defined]
     return function
+
+
+def debug_kernel(function: Function) -> Function:
+    """Marks a test that only the debug kernel can run: it injects faults."""
+    function.debug_kernel = True  # type: ignore[attr-defined]
+    return function
+
+
+def expects_reports(pattern: str) -> Callable[[Function], Function]:
+    """Marks a test during which the kernel may report lines that match @pattern."""
+
+    def mark(function: Function) -> Function:
+        function.expected_reports = pattern  # type: ignore[attr-defined]
+        return function
+
+    return mark
 
 
 def slow(function: Function) -> Function:
@@ -239,6 +259,25 @@ class KernelLog:
 
 def splats(lines: Sequence[str]) -> list[str]:
     return [line for line in lines if SPLAT.search(line)]
+
+
+_END_OF_WARNING = "---[ end trace"
+
+
+def without_reports(lines: Sequence[str], pattern: str) -> list[str]:
+    """@lines without those that match @pattern. A warning goes with its registers and calls."""
+    if not pattern:
+        return list(lines)
+    left: list[str] = []
+    within = False
+    for line in lines:
+        if within:
+            within = _END_OF_WARNING not in line
+        elif re.search(pattern, line):
+            within = "WARNING: " in line
+        else:
+            left.append(line)
+    return left
 
 
 def is_user_mode() -> bool:

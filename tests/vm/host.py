@@ -24,11 +24,13 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import standins  # noqa: E402
-from guestlib import DEFAULT_TIME_LIMIT_S, FIO_LIBRARIES, Guest  # noqa: E402
+from guestlib import DEBUG_PATIENCE, DEFAULT_TIME_LIMIT_S, FIO_LIBRARIES, Guest  # noqa: E402
 
 # The time to load a test file in an emulated guest, and to kill the processes that a test left.
 _AROUND_A_TEST_S = 45.0
 _BOOT_S = 600.0
+# The checks of the debug kernel need memory beside each object.
+_DEBUG_MEMORY_MB = 3072
 # A guest with this many tests is worth its boot; the next file may get another guest beside it.
 _ENOUGH_TESTS = 12
 
@@ -129,7 +131,10 @@ def _tests(
             continue
         if every_kernel and not getattr(function, "every_kernel", False):
             continue
+        if getattr(function, "debug_kernel", False) and kernel_name != lab.UML_DEBUG:
+            continue
         limit = float(getattr(function, "time_limit_s", DEFAULT_TIME_LIMIT_S))
+        limit *= DEBUG_PATIENCE if kernel_name == lab.UML_DEBUG else 1
         tries = int(getattr(function, "tries", 1))
         label = f"{path.stem.removeprefix('test_')}.{name.removeprefix('test_')}"
         for case, suffix, number in _cases_of(function, kernel_name):
@@ -156,7 +161,7 @@ def _cases_of(function: Callable[..., None], kernel_name: str) -> Iterable[tuple
 
 def run_group(group: Group, report: Report) -> None:
     """Runs all tests of @group in as many guests as necessary, and reports each test once."""
-    if group.kernel_name == lab.UML and group.guest.icount:
+    if _is_user_mode(group) and group.guest.icount:
         for test in group.tests:
             report(TestResult(test.name, "skipped", "user-mode Linux has no counted time"))
         return
@@ -173,11 +178,17 @@ def run_group(group: Group, report: Report) -> None:
         left = boot.not_run()
 
 
+def _is_user_mode(group: Group) -> bool:
+    return group.kernel_name in (lab.UML, lab.UML_DEBUG)
+
+
 def _spec(group: Group) -> lab.GuestSpec:
     guest = group.guest
-    if group.kernel_name == lab.UML:
+    if _is_user_mode(group):
         # It has plain processors, and no NVMe drive.
         guest = dataclasses.replace(guest, sockets=1, threads=1, nvme=())
+    if group.kernel_name == lab.UML_DEBUG:
+        guest = dataclasses.replace(guest, memory_mb=max(guest.memory_mb, _DEBUG_MEMORY_MB))
     tree = kernel.ensure(group.kernel_name)
     modules = (module.build(tree, guest.defines),) if guest.needs_module else ()
     limits = [test.time_limit_s for test in group.tests for _ in range(test.tries)]
@@ -245,12 +256,21 @@ class _Boot:
         if "boot" in record:
             self._booted = True
             self._report_boot(record["boot"])
+        elif "leaks" in record:
+            self._report_leaks(record["leaks"])
         elif "start" in record:
             self._running = self._tests[str(record["start"])]
         else:
             test = self._tests.pop(str(record.pop("test")))
             self._running = None
             self._report(TestResult(name=test.name, **record))  # type: ignore[arg-type]
+
+    def _report_leaks(self, leaks: object) -> None:
+        name = self._name.replace(".boot", ".leaks")
+        if leaks:
+            self._report(TestResult(name, "failed", "the module leaks memory", str(leaks)))
+        else:
+            self._report(TestResult(name, "passed"))
 
     def _report_boot(self, complaints: object) -> None:
         lines = [str(line) for line in complaints] if isinstance(complaints, list) else []
