@@ -94,7 +94,7 @@ test-kernels: ## run all tests of guests on the kernels 6.1, 6.12 and 7.2
 
 test-slow: ## run the tests that take too long for every run (45 minutes)
 	lab/bootstrap test kernels
-	$(PYTHON) tests/run explore-slow sim-slow vm-slow vm-kernels soak
+	$(PYTHON) tests/run explore-slow sim-slow vm-slow vm-kernels soak arm64
 	$(PYTHON) tests/mutate.py --sample 15 --mechanical
 
 test-people: ## test what people use beside the command: a terminal, Prometheus, a browser
