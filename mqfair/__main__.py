@@ -24,8 +24,6 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
-# The verbs that change one device.
-ONE_DEVICE = ("enable", "disable")
 WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
@@ -128,11 +126,7 @@ class Parser(argparse.ArgumentParser):
         words = " ".join(extra)
         if any(word.startswith("-") for word in extra):
             raise UsageError(f"unrecognized arguments: {words} (see {verb} --help)")
-        device = getattr(args, "device", None)
-        hint = ""
-        if isinstance(device, str) and args.verb in ONE_DEVICE:
-            hint = f"one device at a time: for d in {device} {words}; do {verb} $d; done"
-        raise UsageError(f"{verb} takes no '{words}': {hint or f'see {verb} --help'}")
+        raise UsageError(f"{verb} takes no '{words}': see {verb} --help")
 
 
 class VersionAction(argparse.Action):

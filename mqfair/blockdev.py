@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """Block devices in sysfs: names, schedulers, tunables, and the disks below a stacked device."""
 
+import fnmatch
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mqfair.errors import UsageError
@@ -143,6 +144,29 @@ def find_disk(fs: Fs, text: str) -> Disk:
         known = " ".join(disk.name for disk in all_disks(fs)) or "none"
         raise UsageError(f"unknown device '{text}': not in /sys/class/block; disks here: {known}")
     return _disk_of(fs, link)
+
+
+def is_pattern(text: str) -> bool:
+    return any(one in text for one in "*?[")
+
+
+def find_disks(fs: Fs, texts: Sequence[str]) -> list[Disk]:
+    """The disks named @texts, each once. A name may be a pattern of kernel names, as in nvme*n1.
+    Raises UsageError for a name or a pattern without a disk."""
+    found: dict[str, Disk] = {}
+    for text in texts:
+        if not is_pattern(text):
+            disk = find_disk(fs, text)
+            found.setdefault(disk.name, disk)
+            continue
+        names = [disk.name for disk in all_disks(fs)]
+        matching = fnmatch.filter(names, text.removeprefix("/dev/"))
+        if not matching:
+            known = " ".join(names) or "none"
+            raise UsageError(f"no device matches '{text}': disks here: {known}")
+        for one in matching:
+            found.setdefault(one, Disk(fs, one))
+    return list(found.values())
 
 
 def _class_entry(fs: Fs, text: str) -> str | None:

@@ -4,7 +4,7 @@
 import argparse
 
 from mqfair import by_hand, kmod
-from mqfair.blockdev import Disk, Selector, all_disks, find_disk
+from mqfair.blockdev import Disk, Selector, all_disks, find_disks
 from mqfair.cgroup import Cgroup, Weights, root_cgroup
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
@@ -19,12 +19,15 @@ cgroup, with the module (`modprobe -r mqfair`) and with a restart of the machine
 examples:
   mqfair disable nvme0n1
   mqfair disable nvme0n1 --to mq-deadline
+  mqfair disable 'nvme*n1'
 """
 
 
 def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("device", metavar="DEVICE", help="nvme0n1, /dev/nvme0n1 or MAJ:MIN")
+    parser.add_argument(
+        "devices", nargs="+", metavar="DEVICE", help="nvme0n1, /dev/nvme0n1, MAJ:MIN or 'nvme*n1'"
+    )
     parser.add_argument(
         "--to", metavar="NAME", help="scheduler to switch to (default: none, if it is offered)"
     )
@@ -87,13 +90,18 @@ def _notes(disk: Disk) -> list[str]:
 
 
 def main(args: argparse.Namespace) -> int:
-    fs = Fs(dry_run=args.dry_run)
-    disk = find_disk(fs, args.device)
-    with locked(disk):
-        return _disable(args, disk)
+    reports = []
+    for disk in find_disks(Fs(dry_run=args.dry_run), args.devices):
+        with locked(disk):
+            reports.append(_disable(args, Disk(Fs(dry_run=args.dry_run), disk.name)))
+    if args.json:
+        several = {"schema": "mqfair.disable-several/1", "devices": reports}
+        print_json(reports[0] if len(reports) == 1 else several)
+    return 0
 
 
-def _disable(args: argparse.Namespace, disk: Disk) -> int:
+def _disable(args: argparse.Namespace, disk: Disk) -> dict[str, object]:
+    """Switches one disk and returns the report; prints it as text without --json."""
     fs = disk.fs
     selector = disk.require_selector()
     target = _target(disk, selector, args.to)
@@ -101,19 +109,17 @@ def _disable(args: argparse.Namespace, disk: Disk) -> int:
         _switch(disk, target)
     by_hand.remember(disk, target)
     notes = _notes(disk)
+    report = {
+        "schema": "mqfair.disable/1",
+        "device": disk.name,
+        "scheduler": target,
+        "previous": selector.active,
+        "dry_run": fs.dry_run,
+        "writes": [{"path": w.path, "value": w.value} for w in fs.writes],
+        "notes": notes,
+    }
     if args.json:
-        print_json(
-            {
-                "schema": "mqfair.disable/1",
-                "device": disk.name,
-                "scheduler": target,
-                "previous": selector.active,
-                "dry_run": fs.dry_run,
-                "writes": [{"path": w.path, "value": w.value} for w in fs.writes],
-                "notes": notes,
-            }
-        )
-        return 0
+        return report
     if target == selector.active:
         print(f"{disk.name}: {target}, unchanged")
     elif fs.dry_run:
@@ -122,4 +128,4 @@ def _disable(args: argparse.Namespace, disk: Disk) -> int:
         print(f"{disk.name}: {target} (was {selector.active})")
     for note in notes:
         print(f"note: {note}")
-    return 0
+    return report

@@ -18,6 +18,8 @@ from mqfair.blockdev import (
     NR_REQUESTS_MIN,
     Disk,
     find_disk,
+    find_disks,
+    is_pattern,
     keeps,
     setting,
 )
@@ -42,6 +44,7 @@ examples:
   mqfair enable nvme0n1 --depth 64 --threshold-kb auto
   mqfair enable nvme0n1 --cost linear --linear-read 0 1024 --linear-write 8192 2048
   mqfair enable nvme0n1 --calibrate
+  mqfair enable 'nvme*n1'
 """
 
 COSTS = ("bytes", "iops", "linear", "learned")
@@ -101,7 +104,9 @@ class Journal:
 
 def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG.format(tolerance=calibrate.tolerance_text())
-    parser.add_argument("device", metavar="DEVICE", help="nvme0n1, /dev/nvme0n1 or MAJ:MIN")
+    parser.add_argument(
+        "devices", nargs="+", metavar="DEVICE", help="nvme0n1, /dev/nvme0n1, MAJ:MIN or 'nvme*n1'"
+    )
     parser.add_argument(
         "--scheduler",
         choices=SCHEDULERS,
@@ -475,26 +480,53 @@ def _with_calibration(plan: Plan, found: calibrate.Calibration) -> Plan:
 def main(args: argparse.Namespace) -> int:
     plan = _plan(args)
     seconds = _seconds(args)
-    with locked(find_disk(Fs(dry_run=args.dry_run), args.device)):
-        return _enable(args, plan, seconds)
+    # A device may be named by a partition, of which the report has a note.
+    names = [text for text in args.devices if not is_pattern(text)]
+    disks = find_disks(Fs(dry_run=args.dry_run), args.devices)
+    if len(disks) == 1:
+        report = _enable_locked(args, names[0] if names else disks[0].name, plan, seconds)
+        if args.json:
+            print_json(report)
+        return 0
+    # All disks are examined before the first write.
+    for disk in disks:
+        Enabler(disk, plan)
+    reports = []
+    for disk in disks:
+        try:
+            reports.append(_enable_locked(args, disk.name, plan, seconds))
+        except Failure as failure:
+            done = ", ".join(str(report["device"]) for report in reports) or "none"
+            raise Failure(f"{failure}; devices that were enabled before: {done}") from failure
+    if args.json:
+        print_json({"schema": "mqfair.enable-several/1", "devices": reports})
+    return 0
 
 
-def _enable(args: argparse.Namespace, plan: Plan, seconds: int | None) -> int:
+def _enable_locked(
+    args: argparse.Namespace, name: str, plan: Plan, seconds: int | None
+) -> dict[str, object]:
+    with locked(find_disk(Fs(dry_run=args.dry_run), name)):
+        return _enable(args, name, plan, seconds)
+
+
+def _enable(
+    args: argparse.Namespace, name: str, plan: Plan, seconds: int | None
+) -> dict[str, object]:
+    """Enables one device and returns the report; prints it as text without --json."""
     found = None
     if seconds is not None:
-        disk = find_disk(Fs(), args.device)
+        disk = find_disk(Fs(), name)
         found = calibrated(disk, plan, seconds, force=args.force)
         plan = _with_calibration(plan, found)
-    enabler = Enabler(find_disk(Fs(dry_run=args.dry_run), args.device), plan)
+    enabler = Enabler(find_disk(Fs(dry_run=args.dry_run), name), plan)
     enabler.run()
     by_hand.remember(enabler.disk, plan.scheduler)
     if found:
         enabler.notes += found.notes()
-    if args.json:
-        report = enabler.report()
-        print_json({**report, "calibration": found.as_json()} if found else report)
-        return 0
-    if found:
-        print("\n".join(found.lines()))
-    enabler.print_text()
-    return 0
+    if not args.json:
+        if found:
+            print("\n".join(found.lines()))
+        enabler.print_text()
+    report = enabler.report()
+    return {**report, "calibration": found.as_json()} if found else report

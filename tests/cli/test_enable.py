@@ -448,3 +448,35 @@ def test_a_tunable_that_the_scheduler_does_not_have(host, run):
     assert result.code == 1
     assert "no tunable threshold_kb" in result.err
     assert host.stores == []
+
+
+def test_several_devices_by_a_pattern(host, run):
+    host.disk("nvme1n1", "259:1")
+    host.disk("sda", "8:0")
+    result = run("enable", "nvme*n1", "/dev/nvme0n1", "--json")
+    assert (result.code, result.err) == (0, "")
+    assert result.json["schema"] == "mqfair.enable-several/1"
+    assert [one["device"] for one in result.json["devices"]] == ["nvme0n1", "nvme1n1"]
+    for disk, active in (("nvme0n1", "mqfq"), ("nvme1n1", "mqfq"), ("sda", "none")):
+        assert f"[{active}]" in host.get(f"/sys/block/{disk}/queue/scheduler")
+    result = run("disable", "nvme*n1")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("nvme0n1: none (was mqfq)\nnvme1n1: none (was mqfq)\n")
+
+
+def test_one_of_several_devices_without_the_scheduler_changes_none(host, run):
+    host.disk("nvme1n1", "259:1")
+    result = run("enable", "nvme*n1", "--depth", "x")
+    assert (result.code, host.stores) == (2, [])
+    result = run("enable", "nvme0n1", "nvme9n1")
+    assert (result.code, host.stores) == (2, [])
+    assert "unknown device 'nvme9n1'" in result.err
+
+
+def test_a_failure_names_the_devices_that_were_enabled_before(host, run):
+    host.disk("nvme1n1", "259:1")
+    host.refuse["/sys/block/nvme1n1/queue/scheduler"] = [errno.EBUSY] * 6
+    result = run("enable", "nvme0n1", "nvme1n1")
+    assert result.code == 1
+    assert result.err.endswith("; devices that were enabled before: nvme0n1\n")
+    assert result.err.count("\n") == 1

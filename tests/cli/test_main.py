@@ -74,8 +74,8 @@ def test_bad_command_line_is_one_line_and_status_2(run, argv, said):
     [
         (["statsu"], "did you mean status?"),
         (["enable", "x", "--scheduler", "mqfqq"], "did you mean mqfq?"),
-        (["enable", "a", "b", "c"], "one device at a time: for d in a b c; do mqfair enable $d;"),
-        (["disable", "a", "b"], "one device at a time: for d in a b; do mqfair disable $d; done"),
+        (["enable", "nvem*", "b"], "no device matches 'nvem*': disks here: "),
+        (["disable", "b"], "unknown device 'b': not in /sys/class/block; disks here: "),
         (["enable", "a", "--jsn"], "unrecognized arguments: --jsn (see mqfair enable --help)"),
         (["weight", "a", "b", "1", "2"], "mqfair weight takes no '2': see mqfair weight --help"),
     ],
