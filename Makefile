@@ -46,7 +46,7 @@ REMOVE_MODULES = /usr/bin/python3 kernel/install --root "$(DESTDIR)" --remove \
 
 .DEFAULT_GOAL := help
 .PHONY: help new demo bench sim instructions experiments test kernels test-kernels test-slow test-people test-debug soak mutate module \
-	module-arm64 uml shell check-style man completion bootstrap deb \
+	module-arm64 uml shell check-style man completion bootstrap deb rpm wheel \
 	install install-command install-sim install-module install-ssd uninstall clean
 
 help: ## list these targets
@@ -180,6 +180,14 @@ install-command: man completion ## install the command, its service, udev rule, 
 deb: ## build the Debian packages mqfair, mqfair-dkms and mqfair-ssd-dkms in build/deb/
 	lab/bootstrap packages
 	packaging/deb
+
+rpm: ## build RPM packages of the command and of the module in build/rpm/
+	lab/bootstrap packages
+	packaging/rpm/build
+
+wheel: ## build the wheel of the command for PyPI, and its source archive, in build/wheel/
+	lab/bootstrap release
+	packaging/wheel $(PYTHON)
 
 install-sim: sim ## install the simulator for an installed command (root)
 	install -Dm755 build/sim-release/sim/sim-run $(LIBDIR)/sim-run

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: GPL-2.0
+"""RPM packages, and the wheel of the command for PyPI."""
+
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+from mqfair import __version__
+
+
+def call(*argv, **options):
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def rpms(tmp_path_factory):
+    """rpmlint has found neither an error nor a warning in them."""
+    folder = tmp_path_factory.mktemp("rpm")
+    call(ROOT / "packaging/rpm/build", folder)
+    return folder
+
+
+def contents(package):
+    return set(call("rpm", "-qp", "--list", package).splitlines())
+
+
+def test_the_rpm_of_the_command(rpms):
+    package = rpms / f"mqfair-{__version__}-1.noarch.rpm"
+    assert {
+        "/etc/mqfair.conf",
+        "/usr/bin/mqfair",
+        "/usr/lib/mqfair/mqfair/__main__.py",
+        "/usr/lib/systemd/system/mqfair.service",
+        "/usr/lib/udev/rules.d/99-mqfair.rules",
+        "/usr/share/bash-completion/completions/mqfair",
+        "/usr/share/man/man8/mqfair-top.8.gz",
+    } <= contents(package)
+    assert call("rpm", "-qp", "--configfiles", package).split() == ["/etc/mqfair.conf"]
+
+
+def test_the_rpm_of_the_module_has_the_sources_that_dkms_builds(rpms):
+    found = contents(rpms / f"mqfair-dkms-{__version__}-1.noarch.rpm")
+    folder = f"/usr/src/mqfair-{__version__}"
+    for room in ("kernel", "sched"):
+        for source in (ROOT / room).rglob("*.[ch]"):
+            inner = source.relative_to(ROOT)
+            if not inner.is_relative_to("kernel/ssd"):
+                assert f"{folder}/{inner}" in found
+    assert {f"{folder}/dkms.conf", f"{folder}/kernel/build"} <= found
+    assert not [name for name in found if "ssd/" in name]
+
+
+def test_the_wheel_installs_a_command_that_runs(tmp_path):
+    """twine has checked it. pip installs it without any other package."""
+    call(ROOT / "packaging/wheel", sys.executable, tmp_path / "dist")
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    call(sys.executable, "-m", "venv", tmp_path / "venv")
+    call(tmp_path / "venv/bin/pip", "install", "-q", "--no-index", wheel)
+    command = tmp_path / "venv/bin/mqfair"
+    assert call(command, "--version", cwd=tmp_path).startswith(f"mqfair {__version__}\n")
+    assert "--scheduler" in call(command, "enable", "--help", cwd=tmp_path)
+    (place,) = (tmp_path / "venv").glob("lib/python3*/site-packages")
+    for room in ("mqfair", "lab"):
+        for file in (ROOT / room).rglob("*"):
+            if file.is_file() and "__pycache__" not in file.parts and file.name != "bootstrap":
+                assert (place / file.relative_to(ROOT)).exists(), file
