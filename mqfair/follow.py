@@ -42,6 +42,8 @@ STATE_SCHEMA = "mqfair.follow-state/1"
 SAVE_DELAY_S = 2.0
 # The time between two scans where events are missing: no netlink, or no room for more watches.
 SCAN_EVERY_S = 10.0
+# The priorities of the journal, as sd-daemon(3) writes them, by the first word of a line.
+LEVELS = {"error": "<3>", "warning": "<4>", "note": "<5>"}
 # The lines of one pass; more are counted.
 SHOWN = 20
 
@@ -374,7 +376,10 @@ class Service:
         self.reloads = True
 
     def _say(self, line: str) -> None:
-        print(line, flush=True)
+        """Prints @line. The journal gets its priority, so that `journalctl -p warning` finds it."""
+        word = line.partition(":")[0]
+        level = LEVELS.get(word, "") if os.environ.get("JOURNAL_STREAM") else ""
+        print(f"{level}{line}", flush=True)
 
     def _complain(self) -> None:
         """Says once that events are missing."""

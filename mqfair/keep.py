@@ -44,6 +44,8 @@ class Keeper:
     errors: list[str] = field(default_factory=list)
     busy: bool = False
     looked: bool = False
+    # The scheduler of each disk at the last look at which its rule was in force.
+    _in_force: dict[str, str] = field(default_factory=dict)
     _times: dict[str, list[float]] = field(default_factory=dict)
     _watched: dict[str, int] = field(default_factory=dict)
 
@@ -67,6 +69,9 @@ class Keeper:
         tries: Counter[str] = Counter()
         while True:
             pairs = [pair for pair in self.disks() if only in (None, pair[0].name)]
+            if only is None:
+                here = {disk.name for disk, _ in pairs}
+                self._in_force = {key: one for key, one in self._in_force.items() if key in here}
             self._watch([disk for disk, _ in pairs])
             wrote = False
             for disk, rule in pairs:
@@ -100,12 +105,19 @@ class Keeper:
             )
             return False
         if _missing(disk, rule) is None:
+            self._in_force[disk.name] = rule.scheduler
             return False
         with locked(disk, patient=False):
             plan = _missing(disk, rule)
             if plan is None:
                 return False
             selector = disk.require_selector()
+            before = self._in_force.pop(disk.name, None)
+            if selector.active != rule.scheduler == before:
+                self.words.append(
+                    f"warning: {disk.name} lost {rule.scheduler} to {selector.active}:"
+                    f" `mqfair check {disk.name}` names rivals"
+                )
             if selector.active != rule.scheduler and self._fought(disk):
                 self.busy = True
                 raise Failure(
@@ -114,6 +126,7 @@ class Keeper:
                 )
             enabler = Enabler(disk, plan)
             enabler.run()
+        self._in_force[disk.name] = rule.scheduler
         was = f" (was {selector.active})" if selector.active != rule.scheduler else ""
         values = "".join(f", {name} {value}" for name, value in plan.tunables.items())
         self.words.append(f"{disk.name}: {rule.scheduler}{was}{values} ({rule.place})")

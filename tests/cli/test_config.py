@@ -11,6 +11,9 @@ import pytest
 from test_follow import PATIENCE_S, becomes, following, weight
 
 from mqfair import config
+from mqfair.follow import Service
+from mqfair.fs import Fs
+from mqfair.keep import Keeper
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = "/etc/mqfair.conf"
@@ -276,6 +279,39 @@ def test_a_rival_that_does_not_give_up_wins(host, run, monkeypatch):
     assert (result.code, active(host)) == (1, "none")
     assert len([line for line in host.stores if SCHEDULER in line]) <= 12
     assert "error: /etc/mqfair.conf:2: " in result.out
+
+
+def test_a_lost_scheduler_is_a_warning(host):
+    keeper = Keeper(Fs(), config.load(Fs(), CONF))
+    keeper.keep()
+    assert [word for word in keeper.words if "lost" in word] == []
+    host.store(SCHEDULER, "none")
+    keeper.keep()
+    assert active(host) == "ifq"
+    lost = "warning: nvme0n1 lost ifq to none: `mqfair check nvme0n1` names rivals"
+    assert keeper.words[1:] == [lost, keeper.words[0]]
+
+
+def test_another_rule_takes_no_scheduler_away(host):
+    keeper = Keeper(Fs(), config.load(Fs(), CONF))
+    keeper.keep()
+    host.put(CONF, DEVICE)
+    keeper.config = config.load(Fs(), CONF)
+    keeper.words.clear()
+    keeper.keep()
+    assert active(host) == "mqfq"
+    assert "lost" not in " ".join(keeper.words)
+
+
+@pytest.mark.parametrize(
+    ("journal", "said"), [("8:1234", "<4>warning: a\nb\n"), ("", "warning: a\nb\n")]
+)
+def test_the_journal_gets_priorities(host, monkeypatch, capsys, journal, said):
+    monkeypatch.setenv("JOURNAL_STREAM", journal)
+    service = Service(Fs())
+    service._say("warning: a")
+    service._say("b")
+    assert capsys.readouterr().out == said
 
 
 def test_a_kernel_that_refuses(host, run):
