@@ -118,6 +118,11 @@ def add_measurement(parser: argparse.ArgumentParser) -> None:
         "--runtime", metavar="S", help="seconds of a run (default: the job file's runtime)"
     )
     parser.add_argument(
+        "--fast",
+        action="store_true",
+        help="a first look: runs of 3 s, and mqfq beside none unless --schedulers has others",
+    )
+    parser.add_argument(
         "--cpus", metavar="N", help="CPUs of the guest (default 2; with --icount 1)"
     )
     parser.add_argument(

@@ -50,4 +50,5 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
         module=None,
         nr_requests=None,
         destroy_data=False,
+        fast=False,
     )

@@ -19,6 +19,8 @@ from mqfair.benchlib.plan import HOST, SIM, VM
 from mqfair.benchlib.result import document
 from mqfair.benchlib.variant import (
     COMPARATORS,
+    MQFQ,
+    NONE,
     SCHEDULERS,
     WITHOUT_TUNABLES,
     parse_variants,
@@ -33,6 +35,10 @@ from mqfair.simlib import session as simulation
 from mqfair.simlib.drive import unstretched
 
 CPUS_MOST = 8
+# The runs of --fast: long enough for the shares of small requests, and too short for latencies.
+FAST_S = 3.0
+ESTIMATE_IN_MINUTES_S = 120
+FAST_SCHEDULERS = (NONE, MQFQ)
 SEED_MOST = 1 << 60
 REQUEST_NS_MOST = 1_000_000_000
 PROCESSES_MOST = 1024
@@ -102,6 +108,11 @@ def request(args: argparse.Namespace) -> session.Request:
     else:
         _require_simulator(args, schedulers)
     runtime_s = _positive("--runtime", args.runtime) if args.runtime is not None else None
+    if args.fast:
+        if runtime_s is not None:
+            raise UsageError("--fast and --runtime exclude each other: leave out one")
+        runtime_s = FAST_S
+        schedulers = schedulers or FAST_SCHEDULERS
     job = jobfile.load(args.job, runtime_s)
     nr_requests = None
     if args.nr_requests is not None:
@@ -259,6 +270,8 @@ def _written_elsewhere(text: str) -> str:
 def show_progress(asked: session.Request) -> Iterator[session.Progress]:
     """Shows progress on standard error: a bar on a terminal, a line for each run elsewhere."""
     console = report.console_for(stderr=True)
+    if asked.on != SIM and asked.schedulers:
+        console.print(_estimate(asked), style="dim", highlight=False)
     if not console.is_terminal:
         yield lambda message: console.print(_step(message, asked), style="dim", highlight=False)
         return
@@ -278,6 +291,16 @@ def show_progress(asked: session.Request) -> Iterator[session.Progress]:
                 bar.update(task, completed=message["number"], total=message["runs"])
 
         yield show
+
+
+def _estimate(asked: session.Request) -> str:
+    """The least time of a bench, which the job file states. Boots and overheads come on top."""
+    runs = session.plan_for(asked).runs()
+    each_s = {job.name: job.ramp_s + job.window_s for job in asked.jobs}
+    seconds = sum(each_s[run.case.name] for run in runs) + (asked.calibrate_s or 0)
+    slower = ", more with --icount" if asked.icount else ""
+    least = f"{seconds / 60:.0f} min" if seconds >= ESTIMATE_IN_MINUTES_S else f"{seconds:.0f} s"
+    return f"{len(runs)} runs: at least {least}, and the starts and ends of the runs{slower}"
 
 
 def _step(message: Mapping[str, Any], asked: session.Request) -> str:

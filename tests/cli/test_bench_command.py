@@ -56,6 +56,28 @@ def test_a_drive_of_this_host_implies_on_host(job):
     assert request(job, "--device", "/dev/nvme0n1").on == "host"
 
 
+def test_fast_is_a_first_look(job):
+    parser = argparse.ArgumentParser()
+    bench.set_argparser(parser)
+    asked = command.request(parser.parse_args([job, "--fast"]))
+    assert asked.schedulers == ("none", "mqfq")
+    assert asked.jobs[0].window_s == command.FAST_S
+    assert request(job, "--fast").schedulers == ("none", "bfq")
+    with pytest.raises(UsageError, match="--fast and --runtime exclude each other: leave out one"):
+        request(job, "--fast", "--runtime", "5")
+
+
+def test_the_least_time_is_told_before_the_runs(job, capsys):
+    """Two schedulers, three repeats, with each of two cgroups alone as well."""
+    asked = request(job, "--runtime", "10", "--repeat", "3", "--solo")
+    each = asked.jobs[0].ramp_s + asked.jobs[0].window_s
+    with command.show_progress(asked):
+        pass
+    minutes = round(18 * each / 60)
+    assert f"18 runs: at least {minutes} min, and the starts" in capsys.readouterr().err
+    assert "2 runs: at least" in command._estimate(request(job, "--runtime", "10"))
+
+
 def test_runtime_and_tunables(job):
     asked = request(job, "--runtime", "1.5", "--tunable", "bfq.slice_idle=0")
     assert asked.jobs[0].longest_s == 1.5

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """Entitlements, the counted window, and the document of results."""
 
+import dataclasses
 import json
 import math
 import random
+from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -40,6 +43,7 @@ from mqfair.benchlib.window import (
 )
 from mqfair.errors import Failure
 
+ROOT = Path(__file__).resolve().parents[2]
 FOUR = {"a": 100, "b": 250, "c": 500, "d": 1000}
 NESTED = {"prod": 900, "prod/db": 500, "prod/web": 500, "batch": 100}
 
@@ -250,6 +254,29 @@ def test_the_document_has_the_figures_of_the_files(tmp_path):
     }  # fmt: skip
     assert whole["summary"][1]["ratio_to_none"] == pytest.approx(0.925, rel=0.01)
     assert whole["summary"][0]["min"].keys() == {"total_iops", "ratio_to_none", "jain"}
+
+
+def test_documents_hold_to_the_schema_file(tmp_path):
+    """Without and with each part that is not in every document, and of both kinds of hosts."""
+    schema = json.loads((ROOT / "doc/bench.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    check = jsonschema.Draft202012Validator(schema)
+    record(tmp_path, 0, scheduler="none", rates={"a": 100, "b": 300})
+    record(tmp_path, 1, scheduler="none", only="a", rates={"a": 400})
+    result = analyse(tmp_path, case({"a": 1, "b": 1}))
+    whole = json.loads(json.dumps(document(result, {"kernel": "6.1"}, ["a note"])))
+    assert whole["solo"]
+    check.validate(whole)
+    assert set(schema["properties"]) == {*whole, "left_out"}
+    left_out = dataclasses.replace(result, left_out={"bfq": "not in this kernel"}, runs=(), solo=())
+    check.validate(json.loads(json.dumps(document(left_out, {}, []))))
+    for broken in (
+        {**whole, "schema": "mqfair.bench/2"},
+        {**whole, "more": 1},
+        {**whole, "runs": [{**whole["runs"][0], "jain": 2}]},
+        {key: value for key, value in whole.items() if key != "summary"},
+    ):
+        assert not check.is_valid(broken)
 
 
 def test_slowdown_is_alone_over_shared_of_the_same_scheduler(tmp_path):
