@@ -8,6 +8,9 @@ virtio ports, separate from the console.
 Nothing of a guest outlives ``run()``. Its drives and channels are file descriptors without a name.
 It mounts nothing on the host. The host's kernel kills QEMU when this process dies.
 
+With spec.machine the guest's root is that of a whole Debian instead (lab/debian.py). systemd is its
+first process, and the command is the service lab-job.service.
+
 The guest may be user-mode Linux instead (lab/uml.py). Then serial lines replace the ports, and
 hostfs replaces 9p. The job, the report and the clean-up are the same.
 """
@@ -34,7 +37,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Literal
 
-from lab import accel, initramfs, kernel, qemu, uml
+from lab import accel, debian, initramfs, kernel, qemu, uml
 from lab.errors import LabError, SpecError
 from lab.spec import GuestSpec
 
@@ -181,7 +184,7 @@ def _run(
     terminal: bool = False,
 ) -> GuestResult:
     with _signals_raise():
-        tree = kernel.ensure(spec.kernel)
+        tree = _tree(spec)
         job = _job(spec, tree, command, env, out_dir)
         guest = _Guest(spec, tree, _accelerator(spec, tree), out_dir, terminal=terminal)
         return guest.run(job, output)
@@ -190,7 +193,11 @@ def _run(
 def accelerator(spec: GuestSpec) -> Accel:
     """The acceleration that run() uses for @spec. The first call may boot a guest as a probe."""
     with _signals_raise():
-        return _accelerator(spec, kernel.ensure(spec.kernel))
+        return _accelerator(spec, _tree(spec))
+
+
+def _tree(spec: GuestSpec) -> kernel.KernelTree:
+    return debian.ensure(spec.machine) if spec.machine else kernel.ensure(spec.kernel)
 
 
 def _accelerator(spec: GuestSpec, tree: kernel.KernelTree) -> Accel:
@@ -204,7 +211,11 @@ def _accelerator(spec: GuestSpec, tree: kernel.KernelTree) -> Accel:
 
     def probe_boots() -> bool:
         probe = GuestSpec(
-            cpus=2, memory_mb=512, kernel=spec.kernel, timeout_s=accel.PROBE_TIMEOUT_S
+            cpus=2,
+            memory_mb=512,
+            kernel=spec.kernel,
+            machine=spec.machine,
+            timeout_s=accel.PROBE_TIMEOUT_S,
         )
         job = _job(probe, tree, ["/bin/true"], {}, None)
         return _Guest(probe, tree, "kvm", None).run(job, None).status == 0
@@ -222,7 +233,8 @@ def _job(
     """The script that init-guest.sh runs."""
     quote = shlex.quote
     lines = [(_HERE / "guest-setup.sh").read_text(), "export HOME=/root LC_ALL=C.UTF-8"]
-    lines.append(f"lab_modules {quote(str(tree.modules_dir.parent))}")
+    if not spec.machine:
+        lines.append(f"lab_modules {quote(str(tree.modules_dir.parent))}")
     for number, shared in enumerate(spec.host_dirs):
         mode = "ro" if shared.read_only else "rw"
         path = quote(str(shared.path.absolute()))
@@ -413,7 +425,8 @@ class _Guest:
         return qemu.command_line(self._spec, boot, self._shares(), ports, backing), files
 
     def _shares(self) -> list[qemu.Share]:
-        shares = [qemu.Share("lab.root", Path("/"), read_only=True)]
+        root = self._tree.root if self._spec.machine else Path("/")
+        shares = [qemu.Share("lab.root", root, read_only=True)]
         for number, shared in enumerate(self._spec.host_dirs):
             shares.append(qemu.Share(f"lab.dir{number}", shared.path.absolute(), shared.read_only))
         if self._out_dir is not None:

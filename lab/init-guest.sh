@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0
 # The first process of a guest on the host's root. It mounts the usual file
 # systems and gets the job over the control port. Then it runs the job, reports
-# its status and the kernel log, and switches the guest off.
+# its status and the kernel log, and switches the guest off. In a guest with a
+# root of its own systemd has mounted all, and runs this as a service.
 #
 # Control port, host to guest:  "<bytes> <terminal: yes|no>\n", then the job.
 #               guest to host:  "ready\n", and after the job
@@ -12,20 +13,25 @@ busybox=$lab/busybox
 export PATH=$lab/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin
 
 # Busybox is called by its full path, so that the host needs none of these tools.
-$busybox mkdir -p $lab/bin $lab/ports /dev/shm /dev/pts /run/lock
-$busybox mount -t tmpfs tmpfs /dev/shm
-$busybox mount -t devpts -o mode=620,ptmxmode=666 devpts /dev/pts
-$busybox ln -sf /proc/self/fd /dev/fd
-$busybox ln -sf fd/0 /dev/stdin
-$busybox ln -sf fd/1 /dev/stdout
-$busybox ln -sf fd/2 /dev/stderr
-$busybox mount -t cgroup2 cgroup2 /sys/fs/cgroup
-echo "+cpu +io +memory" > /sys/fs/cgroup/cgroup.subtree_control
-$busybox mount -t debugfs debugfs /sys/kernel/debug
-$busybox mount -t tracefs tracefs /sys/kernel/tracing
-$busybox mount -t configfs configfs /sys/kernel/config
-$busybox hostname lab
-$busybox ip link set lo up
+mount_all() {
+	$busybox mkdir -p /dev/shm /dev/pts /run/lock
+	$busybox mount -t tmpfs tmpfs /dev/shm
+	$busybox mount -t devpts -o mode=620,ptmxmode=666 devpts /dev/pts
+	$busybox ln -sf /proc/self/fd /dev/fd
+	$busybox ln -sf fd/0 /dev/stdin
+	$busybox ln -sf fd/1 /dev/stdout
+	$busybox ln -sf fd/2 /dev/stderr
+	$busybox mount -t cgroup2 cgroup2 /sys/fs/cgroup
+	echo "+cpu +io +memory" > /sys/fs/cgroup/cgroup.subtree_control
+	$busybox mount -t debugfs debugfs /sys/kernel/debug
+	$busybox mount -t tracefs tracefs /sys/kernel/tracing
+	$busybox mount -t configfs configfs /sys/kernel/config
+	$busybox hostname lab
+	$busybox ip link set lo up
+}
+
+$busybox mkdir -p $lab/bin $lab/ports
+[ $$ != 1 ] || mount_all
 
 read -r words < /proc/cmdline
 terminal_device=/dev/hvc0
@@ -69,9 +75,11 @@ else
 	$busybox setsid /bin/sh $lab/job 3>&- < /dev/null > $lab/stdout 2> $lab/stderr
 	status=$?
 	# Processes that the job left behind would keep the pipes open. Kernel threads ignore the signal.
-	for process in /proc/[0-9]*; do
+	processes=$(echo /proc/[0-9]*)
+	[ $$ = 1 ] || processes=$($busybox sed 's|^|/proc/|' /sys/fs/cgroup/system.slice/lab-job.service/cgroup.procs)
+	for process in $processes; do
 		case ${process##*/} in
-		1 | "$out" | "$err") ;;
+		1 | "$$" | "$out" | "$err") ;;
 		*) kill -9 "${process##*/}" ;;
 		esac
 	done 2> /dev/null

@@ -26,4 +26,14 @@ mount --move /sys /root/sys
 mount -t tmpfs -o mode=755 tmpfs /root/run
 mkdir /root/run/lab
 cp /bin/busybox /init-guest.sh /root/run/lab/
+case " $words " in
+*" lab.machine "*)
+	# The machine's own systemd runs the job, as a service.
+	units=/root/run/systemd/system
+	mkdir -p $units/multi-user.target.wants
+	cp /lab-job.service $units/
+	ln -s ../lab-job.service $units/multi-user.target.wants/
+	exec switch_root /root /sbin/init
+	;;
+esac
 exec switch_root /root /run/lab/busybox sh /run/lab/init-guest.sh

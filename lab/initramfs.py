@@ -19,7 +19,7 @@ from lab.kernel import KernelTree
 # driver that uses it is loaded.
 MODULES = ("virtio_pci", "virtio_console", "9pnet_virtio", "9p", "overlay", "configfs")
 # The applets of init-initramfs.sh; init-guest.sh calls busybox by name.
-_APPLETS = ("cp", "insmod", "mkdir", "mount", "sh", "switch_root")
+_APPLETS = ("cp", "insmod", "ln", "mkdir", "mount", "sh", "switch_root")
 _FOLDERS = ("bin", "dev", "lower", "modules", "proc", "root", "sys", "upper")
 _HERE = Path(__file__).resolve().parent
 
@@ -33,7 +33,7 @@ def ensure(tree: KernelTree) -> Path:
     busybox = _static_busybox()
     # User-mode Linux mounts the host's root without a module.
     modules = [] if tree.is_uml else _load_order(tree, MODULES)
-    init_scripts = [_HERE / "init-initramfs.sh", _HERE / "init-guest.sh"]
+    init_scripts = [_HERE / "init-initramfs.sh", _HERE / "init-guest.sh", _HERE / "lab-job.service"]
     digest = hashlib.sha256(Path(__file__).read_bytes())
     for path in [*init_scripts, busybox]:
         digest.update(path.read_bytes())
@@ -94,7 +94,9 @@ def _module_name(file: str) -> str:
     return Path(file).name.partition(".")[0].replace("-", "_")
 
 
-def build_archive(busybox: Path, modules: list[Path], init: Path, init_guest: Path) -> bytes:
+def build_archive(
+    busybox: Path, modules: list[Path], init: Path, init_guest: Path, job: Path
+) -> bytes:
     """A cpio archive in the "newc" format."""
     entries = [(name, _FOLDER | 0o755, b"") for name in _FOLDERS]
     # Without this node process 1 has no console to write to.
@@ -103,6 +105,7 @@ def build_archive(busybox: Path, modules: list[Path], init: Path, init_guest: Pa
     entries.extend((f"bin/{applet}", _LINK | 0o777, b"busybox") for applet in _APPLETS)
     entries.append(("init", _FILE | 0o755, init.read_bytes()))
     entries.append(("init-guest.sh", _FILE | 0o755, init_guest.read_bytes()))
+    entries.append(("lab-job.service", _FILE | 0o644, job.read_bytes()))
     contents = {module.name.removesuffix(".xz"): _uncompressed(module) for module in modules}
     entries.extend((f"modules/{name}", _FILE | 0o644, data) for name, data in contents.items())
     listing = "".join(f"{name}\n" for name in contents)

@@ -67,7 +67,8 @@ def command_line(
     argv += ["-machine", "pc", "-nic", "none", "-m", f"{spec.memory_mb}M"]
     argv += _processor(spec, boot.accel)
     argv += ["-kernel", str(boot.kernel), "-initrd", str(boot.initramfs)]
-    argv += ["-append", f"{_KERNEL_ARGUMENTS} {spec.append}".rstrip()]
+    words = [_KERNEL_ARGUMENTS, "lab.machine" if spec.machine else "", spec.append]
+    argv += ["-append", " ".join(filter(None, words))]
     argv += _channel_arguments(channels)
     for share in shares:
         options = ",readonly=on" if share.read_only else ""

@@ -68,6 +68,8 @@ class GuestSpec:
     @append is added to the kernel's command line.
     @timeout_s limits the whole life of the guest. @silence_s ends the guest when its command has
     written nothing for that time.
+    @machine is a whole Debian of lab/debian.py, with systemd, udev and a kernel of its own. Its
+    root replaces the host's, so only @host_dirs are seen of the host.
     """
 
     cpus: int = 2
@@ -85,6 +87,7 @@ class GuestSpec:
     host_dirs: tuple[HostDir, ...] = ()
     modules: tuple[Path, ...] = ()
     load_modules: bool = True
+    machine: str = ""
 
     def __post_init__(self) -> None:
         _require(1 <= self.cpus <= MAX_CPUS, f"cpus={self.cpus}: use 1 to {MAX_CPUS}")
@@ -107,6 +110,9 @@ class GuestSpec:
             _require(self.cpus == 1, f"icount with cpus={self.cpus}: use 1 CPU")
             _require(self.accel != "kvm", "icount with accel=kvm: use auto or tcg")
         _require(self.icount or not self.plugin, f"plugin={self.plugin}: add icount")
+        if self.machine:
+            _require(self.kernel is None, f"kernel={self.kernel}: a machine has its own")
+            _require(not self.modules, f"modules with machine={self.machine}: load them in the job")
         for module in self.modules:
             _require(module.is_file(), f"{module}: no such module: run `make module`")
         for shared in self.host_dirs:

@@ -375,7 +375,7 @@ def test_initramfs_is_an_archive_that_cpio_reads(tmp_path):
     module.write_bytes(b"12345")
     packed = tmp_path / "packed.ko.xz"
     packed.write_bytes(lzma.compress(b"a packed module"))
-    archive = initramfs.build_archive(busybox, [module, packed], script, script)
+    archive = initramfs.build_archive(busybox, [module, packed], script, script, script)
     assert b"a packed module" in archive
     argv = [busybox, "cpio", "-t"]
     listed = subprocess.run(argv, input=archive, capture_output=True, check=True).stdout.decode()
