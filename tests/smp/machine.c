@@ -15,26 +15,27 @@ enum {
 #define NEVER	(~0ULL)
 
 /*
- * [S] is from a source, [C] is chosen.
+ * [S] is from a source that was read; [C] is chosen.
  *
  * Sources.  Lines between CPUs: the tables of core-to-core-latency
  * (github.com/nviennot/core-to-core-latency), one way, by compare-and-swap.
  * `two-sockets` is the Xeon E5-2695 v4, of the class of the server in Hedayati
- * et al.  `four-sockets` has the times of a Xeon E7-8867L: 120 and 324 cycles of
- * 2.13 GHz, and 355 for memory (David, Guerraoui, Trigonakis, Everything You
- * Always Wanted to Know about Synchronization, SOSP 2013).  It is of the class of the Dell
- * R920 in WDT.  Cores are chosen so that each machine has 64 CPUs.  `epyc` is the EPYC 7773X; the latency within eight cores is of
- * the 7R13 of the same generation, as is that between sockets.  A locked
- * instruction on the CPU's own line takes 18 to 20 cycles (Fog, Instruction
- * tables).  Interrupts: 1600 to 2000 cycles at the sender (Pallipadi, LKML,
- * 6 February 2012, on a Westmere).
+ * et al.  `epyc` is the EPYC 7773X; the latency within eight cores is of the 7R13
+ * of the same generation, as is that between sockets.  Interrupts: 1600 to 2000
+ * cycles at the sender (Pallipadi, LKML, 6 February 2012, on a Westmere).
+ *
+ * Chosen.  `four-sockets` is of the class of the Dell R920 in WDT.  Its times
+ * have the magnitude that David, Guerraoui and Trigonakis report for a Xeon of
+ * eight sockets (SOSP 2013); they were not compared with the paper.  Nor were
+ * the times of locked instructions compared with a table.  Cores are chosen so
+ * that each machine has 64 CPUs.
  */
 static const struct machine machines[] = {
 	{
 		.name = "two-sockets",
 		.sockets = 2, .clusters = 1, .cores = 16, .threads = 2,
 		.own_ps = 1000,			/* [C] */
-		.locked_ps = 8 * NS,		/* [S] */
+		.locked_ps = 8 * NS,		/* [C] */
 		.travel_ps = { 7600, 44 * NS, 44 * NS, 118 * NS },	/* [S] */
 		.memory_ps = 90 * NS,		/* [C] */
 		.interrupt_send_ps = 600 * NS,	/* [S] */
@@ -44,9 +45,9 @@ static const struct machine machines[] = {
 		.name = "four-sockets",
 		.sockets = 4, .clusters = 1, .cores = 8, .threads = 2,
 		.own_ps = 1200,			/* [C] */
-		.locked_ps = 9 * NS,		/* [S] */
-		.travel_ps = { 7600, 56 * NS, 56 * NS, 152 * NS },	/* [S] */
-		.memory_ps = 167 * NS,		/* [S] */
+		.locked_ps = 9 * NS,		/* [C] */
+		.travel_ps = { 7600, 56 * NS, 56 * NS, 152 * NS },	/* [C] */
+		.memory_ps = 167 * NS,		/* [C] */
 		.interrupt_send_ps = 800 * NS,	/* [S] */
 		.interrupt_take_ps = 800 * NS,	/* [C] */
 	},
