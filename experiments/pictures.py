@@ -71,7 +71,7 @@ def draw_machines(machines: Mapping[str, Mapping[str, Mapping[int, float]]], pat
             axes.grid(axis="y", color=FAINT, linewidth=0.8)
         panels.flat[0].set_ylabel("million requests per second")
         figure.legend(
-            *panels.flat[0].get_legend_handles_labels(), loc="outside right", frameon=False
+            *panels.flat[0].get_legend_handles_labels(), loc="outside right upper", frameon=False
         )
         figure.suptitle(
             "Requests of 1 KiB on simulated machines, drive of 4 million a second",

@@ -38,8 +38,8 @@ MIB = 1 << 20
 MEMORY_MAX = 24 * MIB
 ARRAY = 40 * MIB
 FAULTS = 100
-# The tenant is entitled to 1 %, so a page of it is due every 50 ms. An access of the program may need
-# dozens of pages, since its own memory is swapped out, too.
+# The tenant is entitled to 1 %, so a page of it is due every 50 ms. An access of the program may
+# need dozens of pages, since its own memory is swapped out, too.
 LONGEST_PAGE_S = 0.2
 
 DIRECTORIES = 5000
