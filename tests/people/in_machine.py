@@ -1,0 +1,319 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The tests of the installed packages on a whole Debian machine, with systemd and udev.
+
+    in_machine.py FOLDER       FOLDER/this and FOLDER/next have packages, FOLDER/before.json the
+                               files of the machine before it got those of FOLDER/this
+
+The tests run in the order of this file, because each builds on the state that the ones before it
+left: a machine with the packages, then one with a newer command, then one without any. Each test
+writes one line of JSON to standard output.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+
+# A weight must arrive within this time on a real machine. An emulated one is slower.
+WEIGHT_S = 1.0
+PATIENCE_S = 60.0
+DISK = "nvme0n1"
+SLICE = Path("/sys/fs/cgroup/system.slice")
+UNIT = "[Service]\nExecStart=/usr/bin/sleep infinity\nIOWeight={weight}\n"
+# The folders whose contents change without a package, or that record that there was one.
+VOLATILE = (
+    "dev",
+    "proc",
+    "run",
+    "sys",
+    "tmp",
+    "var/cache",
+    "var/lib/dpkg",
+    "var/lib/systemd",
+    "var/log",
+    "var/tmp",
+)
+
+
+def call(*argv: str, expected: int | None = 0, text: str = "") -> str:
+    """The output of a command, which is part of the output of the test."""
+    done = subprocess.run(
+        argv, input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    print("$", *argv, f"-> {done.returncode}\n{done.stdout}")
+    assert expected is None or done.returncode == expected, f"{argv}: status {done.returncode}"
+    return done.stdout
+
+
+def read(path: str | Path) -> str:
+    with contextlib.suppress(OSError):
+        return Path(path).read_text().strip()
+    return ""
+
+
+def becomes(condition: Callable[[], bool], name: str, limit_s: float = PATIENCE_S) -> float:
+    """Waits for @condition, and returns the seconds that it took."""
+    began = time.monotonic()
+    while not condition():
+        assert time.monotonic() - began < limit_s, f"{name}: not within {limit_s} s"
+        time.sleep(0.01)
+    return time.monotonic() - began
+
+
+def weight(unit: str) -> str:
+    return read(SLICE / unit / "io.mqfair.weight").partition("\n")[0].removeprefix("default ")
+
+
+def scheduler(disk: str = DISK) -> str:
+    found = re.search(r"\[(.*)\]", read(f"/sys/block/{disk}/queue/scheduler"))
+    return found[1] if found else ""
+
+
+def remove_null_blk() -> None:
+    """udev may have the disk open for a moment."""
+    argv = ["modprobe", "-r", "null_blk"]
+    becomes(lambda: subprocess.run(argv, check=False).returncode == 0, "modprobe -r null_blk")
+
+
+def packages(which: str, folder: Path | None = None) -> dict[str, str]:
+    """The package files by package name."""
+    found = ((folder or FOLDER) / which).glob("*.deb")
+    return {file.name.partition("_")[0]: str(file) for file in found}
+
+
+def version(which: str, folder: Path | None = None) -> str:
+    return Path(packages(which, folder)["mqfair"]).name.split("_")[1]
+
+
+def listing(root: Path = Path("/")) -> set[str]:
+    """All files of a machine but those of volatile folders, and compiled Python."""
+    found = set()
+    for folder, inner, files in os.walk(root):
+        where = Path(folder).relative_to(root)
+        inner[:] = [
+            name
+            for name in inner
+            if str(where / name) not in VOLATILE
+            and name != "__pycache__"
+            and not os.path.ismount(Path(folder) / name)
+        ]
+        found |= {str(where / name) for name in [*inner, *files]}
+    return found
+
+
+# --- a machine with the packages -------------------------------------------------------------
+
+
+def test_dkms_has_built_both_modules_for_the_running_kernel() -> None:
+    status = call("dkms", "status")
+    release = re.escape(os.uname().release)
+    for name in ("mqfair", "mqfair-ssd"):
+        assert re.search(rf"^{name}/{version('this')}, {release}, .*: installed", status, re.M)
+        assert call("modinfo", "-F", "version", name).strip() == version("this")
+
+
+def test_the_command_and_its_pages_are_there() -> None:
+    assert call("mqfair", "--version").startswith(f"mqfair {version('this')}\n")
+    assert Path("/usr/share/man/man8/mqfair-top.8.gz").exists()
+    program = (
+        "source /usr/share/bash-completion/bash_completion; COMP_WORDS=(mqfair en); COMP_CWORD=1;"
+        " COMP_LINE='mqfair en'; COMP_POINT=9; _completion_loader mqfair; _mqfair;"
+        ' echo "${COMPREPLY[@]}"'
+    )
+    assert call("bash", "-c", program).split() == ["enable"]
+
+
+def test_nothing_is_switched_on_by_the_installation() -> None:
+    assert call("systemctl", "is-enabled", "mqfair", expected=None).strip() == "disabled"
+    assert not Path("/sys/module/mqfair").exists()
+
+
+def test_enable_loads_the_module() -> None:
+    call("mqfair", "enable", DISK)
+    assert scheduler() == "mqfq"
+    assert read("/sys/module/mqfair/version") == version("this")
+
+
+# --- weights by systemd ----------------------------------------------------------------------
+
+
+def test_weights_of_two_services_arrive_within_a_second() -> None:
+    call("systemctl", "enable", "--now", "mqfair")
+    assert call("systemctl", "is-active", "mqfair").strip() == "active"
+    for name, value in (("nginx", 900), ("batch", 50)):
+        Path(f"/run/systemd/system/{name}.service").write_text(UNIT.format(weight=value))
+    call("systemctl", "daemon-reload")
+    call("systemctl", "start", "nginx.service", "batch.service")
+    took = becomes(lambda: (weight("nginx.service"), weight("batch.service")) == ("900", "50"),
+                   "weights of two services", WEIGHT_S)  # fmt: skip
+    print(f"FIGURE two services: {took:.3f} s after systemctl start")
+
+
+def test_a_changed_weight_arrives_within_a_second() -> None:
+    call("systemctl", "set-property", "--runtime", "nginx.service", "IOWeight=700")
+    took = becomes(lambda: weight("nginx.service") == "700", "set-property", WEIGHT_S)
+    print(f"FIGURE set-property: {took:.3f} s after systemctl set-property")
+
+
+def test_a_restarted_service_gets_its_weight_again() -> None:
+    call("systemctl", "restart", "batch.service")
+    becomes(lambda: weight("batch.service") == "50", "restart", WEIGHT_S)
+
+
+def test_a_restart_of_mqfair_keeps_the_weights() -> None:
+    call("mqfair", "weight", "batch.service", "333")
+    assert weight("batch.service") == "333"
+    call("systemctl", "restart", "mqfair")
+    assert (weight("nginx.service"), weight("batch.service")) == ("700", "333")
+    # A weight by hand is handed back.
+    call("mqfair", "weight", "batch.service", "default")
+    becomes(lambda: weight("batch.service") == "50", "default")
+
+
+def test_names_of_units_resolve() -> None:
+    assert "700" in call("mqfair", "weight", "nginx.service")
+    said = call("mqfair", "weight", "ngimx.service", expected=None)
+    assert "nginx.service" in said
+
+
+def test_status_and_top_show_the_services() -> None:
+    join = f"echo $$ > {SLICE}/nginx.service/cgroup.procs"
+    call("sh", "-c", f"{join}; exec dd if=/dev/{DISK} of=/dev/null bs=64k count=64 iflag=direct")
+    assert "nginx.service" in call("mqfair", "status")
+    assert "nginx.service" in call("mqfair", "top", "--once")
+
+
+# --- disks by udev ---------------------------------------------------------------------------
+
+
+def test_a_new_disk_gets_its_scheduler_from_the_service() -> None:
+    Path("/etc/mqfair.conf").write_text('[[device]]\nmatch = "nullb*"\nscheduler = "ifq"\n')
+    call("systemctl", "reload", "mqfair")
+    call("modprobe", "null_blk", "nr_devices=1", "queue_mode=2")
+    took = becomes(lambda: scheduler("nullb0") == "ifq", "a new disk")
+    print(f"FIGURE new disk: {took:.3f} s after modprobe null_blk")
+    remove_null_blk()
+
+
+def test_a_new_disk_gets_its_scheduler_from_udev_alone() -> None:
+    call("systemctl", "stop", "mqfair")
+    call("modprobe", "null_blk", "nr_devices=1", "queue_mode=2")
+    becomes(lambda: scheduler("nullb0") == "ifq", "a new disk by udev")
+    Path("/sys/block/nullb0/queue/scheduler").write_text("none")
+    call("udevadm", "trigger", "--action=change", "/sys/block/nullb0")
+    becomes(lambda: scheduler("nullb0") == "ifq", "a change event")
+    call("systemctl", "start", "mqfair")
+    remove_null_blk()
+    Path("/etc/mqfair.conf").write_text("# no rule\n")
+
+
+def test_check_names_a_rival_rule_of_udev() -> None:
+    rules = Path("/etc/udev/rules.d/60-ioschedulers.rules")
+    rules.write_text('ACTION=="add|change", KERNEL=="nvme*", ATTR{queue/scheduler}="kyber"\n')
+    said = call("mqfair", "check", DISK, expected=None)
+    rules.unlink()
+    assert "60-ioschedulers.rules" in said and "kyber" in said
+
+
+def test_check_names_a_rival_profile_of_tuned() -> None:
+    folder = Path("/etc/tuned/house")
+    folder.mkdir(parents=True)
+    (folder / "tuned.conf").write_text("[disk]\nelevator=bfq\n")
+    Path("/etc/tuned/active_profile").write_text("house\n")
+    said = call("mqfair", "check", DISK, expected=None)
+    for file in (folder / "tuned.conf", Path("/etc/tuned/active_profile")):
+        file.unlink()
+    folder.rmdir()
+    folder.parent.rmdir()
+    assert "tuned" in said.lower() and "bfq" in said
+
+
+# --- upgrade and removal ---------------------------------------------------------------------
+
+
+def test_an_upgrade_of_the_command_restarts_the_service_alone() -> None:
+    before = call("systemctl", "show", "-P", "MainPID", "mqfair")
+    call("dpkg", "-i", packages("next")["mqfair"])
+    assert call("mqfair", "--version") == (
+        f"mqfair {version('next')}\nmodule mqfair {version('this')} (loaded)\n"
+    )
+    assert call("systemctl", "is-active", "mqfair").strip() == "active"
+    assert call("systemctl", "show", "-P", "MainPID", "mqfair") != before
+    assert (scheduler(), weight("nginx.service")) == ("mqfq", "700")
+    assert read("/etc/mqfair.conf") == "# no rule"
+
+
+def test_the_module_comes_back_with_its_weights() -> None:
+    call("mqfair", "disable", DISK)
+    call("modprobe", "-r", "mqfair")
+    assert weight("nginx.service") == ""
+    call("mqfair", "enable", DISK)
+    becomes(lambda: weight("nginx.service") == "700", "the weights of the new module")
+
+
+def test_removal_leaves_a_module_in_use_and_says_so() -> None:
+    said = call("dpkg", "-r", "mqfair-ssd-dkms", "mqfair-dkms")
+    assert f"echo none > /sys/block/{DISK}/queue/scheduler" in said
+    assert "rmmod mqfair" in said
+    assert scheduler() == "mqfq"
+    assert call("modinfo", "mqfair", expected=None).count("filename") == 0
+
+
+def test_removal_of_the_command_ends_the_service() -> None:
+    call("mqfair", "disable", DISK)
+    call("rmmod", "mqfair")
+    call("dpkg", "-r", "mqfair")
+    assert not Path("/usr/bin/mqfair").exists()
+    assert read("/etc/mqfair.conf") == "# no rule"
+    assert call("systemctl", "is-active", "mqfair", expected=None).strip() != "active"
+
+
+def test_purge_leaves_nothing() -> None:
+    call("dpkg", "-P", "mqfair", "mqfair-dkms", "mqfair-ssd-dkms")
+    call("systemctl", "stop", "nginx.service", "batch.service")
+    call("systemctl", "daemon-reload")
+    left = sorted(listing() - set(json.loads(read(FOLDER / "before.json"))))
+    assert [one for one in left if "mqfair" in one] == []
+    print("other new files:", *left[:20], sep="\n")
+    assert "mqfair" not in call("systemctl", "list-unit-files")
+    assert call("dkms", "status").strip() == ""
+    assert not Path("/run/mqfair").exists()
+    assert not Path("/sys/module/mqfair").exists()
+
+
+TESTS = {name: one for name, one in list(globals().items()) if name.startswith("test_")}
+FOLDER = Path(sys.argv[1]) if __name__ == "__main__" else Path()
+
+
+def main() -> int:
+    bad = 0
+    for name, test in TESTS.items():
+        output = io.StringIO()
+        began = time.monotonic()
+        reason = ""
+        with contextlib.redirect_stdout(output):
+            try:
+                test()
+            except Exception as error:
+                reason = str(error) or repr(error)
+                traceback.print_exc(file=output)
+        bad += bool(reason)
+        line = {
+            "name": name, "reason": reason, "output": output.getvalue(),
+            "seconds": round(time.monotonic() - began, 1),
+        }  # fmt: skip
+        print(json.dumps(line), flush=True)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
