@@ -64,7 +64,7 @@ class Figure:
 
 # --- statistics ------------------------------------------------------------------------------
 
-_STEPS = 2000
+_STEPS = 400
 _ALMOST_0 = 1e-9
 
 
@@ -92,7 +92,7 @@ def t_quantile(confidence: float, freedom: float) -> float:
     low, high = 0.1, 1.0
     while _t_above(high, freedom) > tail:
         high *= 2
-    for _ in range(60):
+    for _ in range(40):
         middle = (low + high) / 2
         if _t_above(middle, freedom) > tail:
             low = middle
