@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from guestlib import Guest, cases, fio, time_limit
+from guestlib import Guest, cases, fio, slow, time_limit
 from ssdlib import Ssd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -43,6 +43,7 @@ def test_writes_are_those_of_the_model() -> None:
     latency_us("p4500", rw="write", bs="16k", iodepth=32, number_ios=2000)
 
 
+@slow
 def test_writes_become_slower_while_it_is_on() -> None:
     """A unit of 16 pages takes 900 us and 16 transfers of 8 us. There is no garbage to collect."""
     with Ssd(model="four-dies", size_mb=128, time_scale=SCALE) as drive:

@@ -123,7 +123,7 @@ def swap_on(disk: NullBlk, group: Cgroup) -> Iterator[None]:
 
 
 @of_each_scheduler
-@slow_for("ifq", "kyber-fair", "wdt", "hwabc")
+@slow_for("ifq", "kyber-fair", "wdt", "hwabc", "drr")
 def test_pages_come_in_while_others_go_out(scheduler: str) -> None:
     """The pages that a tenant swaps out do not keep those from it that it waits for."""
     with (
@@ -164,7 +164,7 @@ def directories(disk: NullBlk) -> Iterator[Path]:
 
 
 @of_each_scheduler
-@slow_for("ifq", "kyber-fair", "wdt", "hwabc")
+@slow_for("ifq", "kyber-fair", "wdt", "hwabc", "drr")
 def test_metadata_gets_no_more_than_the_root(scheduler: str) -> None:
     """A tenant that reads cold metadata with many threads leaves the device to a heavy tenant."""
     with (

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from fairlib import Load, mqfq, tenants
-from guestlib import CGROUP_ROOT, Cgroup, Guest, NullBlk, read, wait_until, write
+from guestlib import CGROUP_ROOT, Cgroup, Guest, NullBlk, read, slow, wait_until, write
 
 # The allocator checks freed memory, so a late write to it is a warning.
 guest = Guest(
@@ -39,6 +39,7 @@ def check_freed_memory() -> None:
         write(path, 1)
 
 
+@slow
 def test_a_removed_cgroup_does_not_touch_its_freed_parent() -> None:
     """The cgroup is active and removed when the scheduler leaves. A bio that io.max holds back
     keeps it. Its parent has been freed by then."""
