@@ -65,8 +65,9 @@ def _make(suite: str, wanted: Sequence[str], root: Path) -> None:
     partial = Path(tempfile.mkdtemp(prefix=".partial-", dir=root.parent))
     try:
         include = f"--include={','.join(wanted)}"
-        argv = ["debootstrap", "--variant=minbase", include, suite, str(partial)]
-        tools.run([*argv, packages.mirror()], profile="kernels")
+        # The mounts of a debootstrap that was killed end with this namespace, before rmtree comes.
+        argv = ["unshare", "--mount", "debootstrap", "--variant=minbase", include, suite]
+        tools.run([*argv, str(partial), packages.mirror()], profile="kernels")
         shutil.rmtree(partial / "var/cache/apt/archives", ignore_errors=True)
         (partial / ".packages").write_text("\n".join(wanted) + "\n")
         partial.chmod(0o755)
