@@ -96,7 +96,7 @@ def test_a_tunable_that_adapts_is_in_force(host, run):
 
 
 def test_the_file_of_the_package(host, run):
-    """It has no rule, and a user who takes the # off all of its examples has made no mistake."""
+    """It has no rule, and its examples are correct if a user takes the # off all of them."""
     text = (ROOT / "mqfair/system/mqfair.conf").read_text()
     host.put(CONF, text)
     assert run("follow", "--check").code == 0

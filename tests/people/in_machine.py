@@ -29,7 +29,7 @@ PATIENCE_S = 60.0
 DISK = "nvme0n1"
 SLICE = Path("/sys/fs/cgroup/system.slice")
 UNIT = "[Service]\nExecStart=/usr/bin/sleep infinity\nIOWeight={weight}\n"
-# The folders whose contents change without a package, or that record that there was one.
+# Their contents change without a package, or record that there was one.
 VOLATILE = (
     "dev",
     "proc",
