@@ -7,16 +7,23 @@ struct inner {
 	bool interrupted;
 };
 
+static void run_third(void *arg)
+{
+	const struct replay *r = arg;
+
+	r->run(r->arg, 2);
+}
+
 static void run_inner(void *arg)
 {
 	struct inner *in = arg;
 	const struct replay *r = in->replay;
 
-	if (r->op[2])
-		port_interrupt_at(in->access, r->op[2], r->arg);
-	r->op[1](r->arg);
-	if (r->op[2] && !port_interrupt_done())
-		r->op[2](r->arg);
+	if (r->nr == 3)
+		port_interrupt_at(in->access, run_third, (void *)r);
+	r->run(r->arg, 1);
+	if (r->nr == 3 && !port_interrupt_done())
+		run_third((void *)r);
 	else
 		in->interrupted = true;
 }
@@ -29,7 +36,7 @@ static bool run_once(const struct replay *r, u32 access, struct inner *in)
 	in->interrupted = false;
 	r->reset(r->arg);
 	port_interrupt_at(access, run_inner, in);
-	r->op[0](r->arg);
+	r->run(r->arg, 0);
 	interrupted = port_interrupt_done();
 	if (!interrupted)
 		run_inner(in);
@@ -50,7 +57,7 @@ u64 replay_all(const struct replay *r)
 			outer = run_once(r, access, &in);
 			runs++;
 			in.access++;
-		} while (r->op[2] && in.interrupted);
+		} while (r->nr == 3 && in.interrupted);
 	}
 	return runs;
 }

@@ -14,7 +14,8 @@
 
 struct replay {
 	void (*reset)(void *arg);
-	void (*op[3])(void *arg);	/* the third may be NULL */
+	void (*run)(void *arg, u32 i);	/* operation i, below .. */
+	u32 nr;				/* 2 or 3 */
 	void (*check)(void *arg);
 	void *arg;
 };

@@ -71,19 +71,11 @@ static void run(struct scenario *s, const struct op *op)
 	}
 }
 
-static void run_0(void *arg)
+static void run_op(void *arg, u32 i)
 {
-	run(arg, &((struct scenario *)arg)->op[0]);
-}
+	struct scenario *s = arg;
 
-static void run_1(void *arg)
-{
-	run(arg, &((struct scenario *)arg)->op[1]);
-}
-
-static void run_2(void *arg)
-{
-	run(arg, &((struct scenario *)arg)->op[2]);
+	run(s, &s->op[i]);
 }
 
 static struct flow *flow_create(struct scenario *s, struct flow *parent)
@@ -185,7 +177,7 @@ int main(void)
 {
 	struct random r = random_seeded("mt/replay_flow");
 	static struct scenario s;
-	struct replay three = { reset, { run_0, run_1, run_2 }, check, &s };
+	struct replay three = { reset, run_op, 3, check, &s };
 	u64 i, runs = 0;
 
 	port_queue_is_mine = always;

@@ -180,19 +180,11 @@ static void follow_wakes(struct scenario *s)
 	}
 }
 
-static void run_0(void *arg)
+static void run_op(void *arg, u32 i)
 {
-	run(arg, &((struct scenario *)arg)->op[0]);
-}
+	struct scenario *s = arg;
 
-static void run_1(void *arg)
-{
-	run(arg, &((struct scenario *)arg)->op[1]);
-}
-
-static void run_2(void *arg)
-{
-	run(arg, &((struct scenario *)arg)->op[2]);
+	run(s, &s->op[i]);
 }
 
 static void check_stalled(struct scenario *s)
@@ -326,8 +318,8 @@ int main(void)
 {
 	struct random r = random_seeded("mt/replay_mqfq");
 	static struct scenario s;
-	struct replay two = { reset, { run_0, run_1, NULL }, check, &s };
-	struct replay three = { reset, { run_0, run_1, run_2 }, check, &s };
+	struct replay two = { reset, run_op, 2, check, &s };
+	struct replay three = { reset, run_op, 3, check, &s };
 	u64 i, runs = 0;
 
 	port_queue_is_mine = always;

@@ -20,6 +20,7 @@ struct scenario {
 	vtime_t first[QUEUES];		/* initial head tags */
 	u32 queue[3];			/* of the three operations */
 	vtime_t head_tag[3];
+	void (*op[3])(struct scenario *s);	/* on the slots */
 	s64 in_use;
 	u32 depth;
 };
@@ -52,24 +53,11 @@ static void tags_check(void *arg)
 	}
 }
 
-static void set_head_tag(struct scenario *s, u32 i)
+static void set_head_tag(void *arg, u32 i)
 {
+	struct scenario *s = arg;
+
 	mindicator_set(&s->tags, s->queue[i], s->head_tag[i]);
-}
-
-static void set_0(void *arg)
-{
-	set_head_tag(arg, 0);
-}
-
-static void set_1(void *arg)
-{
-	set_head_tag(arg, 1);
-}
-
-static void set_2(void *arg)
-{
-	set_head_tag(arg, 2);
 }
 
 static vtime_t random_tag(struct random *r)
@@ -80,9 +68,7 @@ static vtime_t random_tag(struct random *r)
 
 static u64 replay_tags(struct scenario *s, struct random *r)
 {
-	struct replay replay = {
-		tags_reset, { set_0, set_1, set_2 }, tags_check, s
-	};
+	struct replay replay = { tags_reset, set_head_tag, 3, tags_check, s };
 	u32 i;
 
 	for (i = 0; i < QUEUES; i++)
@@ -129,63 +115,58 @@ static void slots_check(void *arg)
 	threads_check(s->in_use == s->slots.depth);
 }
 
-static void op_take(void *arg)
+static void op_take(struct scenario *s)
 {
-	struct scenario *s = arg;
-
 	s->in_use += token_take(&s->slots, s->queue[0]);
 }
 
-static void op_steal(void *arg)
+static void op_steal(struct scenario *s)
 {
-	struct scenario *s = arg;
-
 	s->in_use += token_steal(&s->slots, s->queue[1]);
 }
 
-static void op_put(void *arg)
+static void op_put(struct scenario *s)
 {
-	struct scenario *s = arg;
-
 	if (!s->in_use)
 		return;
 	s->in_use--;
 	token_put(&s->slots, s->queue[0]);
 }
 
-static void op_give(void *arg)
+static void op_give(struct scenario *s)
 {
-	struct scenario *s = arg;
-
 	token_give(&s->slots, s->queue[0], s->queue[1]);
 }
 
-static void op_shrink(void *arg)
+static void op_shrink(struct scenario *s)
+{
+	token_resize(&s->slots, s->depth > 2 ? s->depth - 2 : 1);
+}
+
+static void run_op(void *arg, u32 i)
 {
 	struct scenario *s = arg;
 
-	token_resize(&s->slots, s->depth > 2 ? s->depth - 2 : 1);
+	s->op[i](s);
 }
 
 static u64 replay_slots(struct scenario *s)
 {
-	void (*const op[])(void *arg) = { op_take, op_steal, op_put, op_give,
-					  op_shrink };
+	void (*const op[])(struct scenario *s) = { op_take, op_steal, op_put,
+						   op_give, op_shrink };
 	const u32 nr = ARRAY_SIZE(op);
+	struct replay replay = { slots_reset, run_op, 3, slots_check, s };
 	u64 runs = 0;
 	u32 i;
 
 	for (i = 0; i < nr * nr * nr; i++) {
-		struct replay replay = {
-			slots_reset,
-			{ op[i % nr], op[i / nr % nr], op[i / nr / nr] },
-			slots_check,
-			s,
-		};
-		u32 shrinks = (replay.op[0] == op_shrink) +
-			      (replay.op[1] == op_shrink) +
-			      (replay.op[2] == op_shrink);
+		u32 shrinks;
 
+		s->op[0] = op[i % nr];
+		s->op[1] = op[i / nr % nr];
+		s->op[2] = op[i / nr / nr];
+		shrinks = (s->op[0] == op_shrink) + (s->op[1] == op_shrink) +
+			  (s->op[2] == op_shrink);
 		/* Resizing is serialised by its caller. */
 		if (shrinks <= 1)
 			runs += replay_all(&replay);

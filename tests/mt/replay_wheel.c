@@ -69,19 +69,11 @@ static void run(struct scenario *s, const struct op *op)
 	}
 }
 
-static void run_0(void *arg)
+static void run_op(void *arg, u32 i)
 {
-	run(arg, &((struct scenario *)arg)->op[0]);
-}
+	struct scenario *s = arg;
 
-static void run_1(void *arg)
-{
-	run(arg, &((struct scenario *)arg)->op[1]);
-}
-
-static void run_2(void *arg)
-{
-	run(arg, &((struct scenario *)arg)->op[2]);
+	run(s, &s->op[i]);
 }
 
 static void reset(void *arg)
@@ -140,7 +132,7 @@ int main(void)
 {
 	struct random r = random_seeded("mt/replay_wheel");
 	struct scenario s = { .start = (vtime_t) - (10 << SHIFT) };
-	struct replay replay = { reset, { run_0, run_1, run_2 }, check, &s };
+	struct replay replay = { reset, run_op, 3, check, &s };
 	u64 i, runs = 0;
 	u32 j;
 

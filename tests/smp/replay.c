@@ -12,7 +12,7 @@ static void op(u32 cpu, void *arg)
 {
 	const struct replay *r = arg;
 
-	r->op[cpu](r->arg);
+	r->run(r->arg, cpu);
 }
 
 static void reset(void *arg)
@@ -32,9 +32,8 @@ static void check(void *arg)
 u64 replay_all(const struct replay *r)
 {
 	u32 preemptions = (u32)random_env("MQFAIR_PREEMPTIONS", 1);
-	u32 nr = r->op[2] ? 3 : 2;
 
 	/* Two CPUs have fewer schedules than three. */
-	return explore_bounded(nr, preemptions + (nr == 2), reset, op, check,
-			       (void *)r);
+	return explore_bounded(r->nr, preemptions + (r->nr == 2), reset, op,
+			       check, (void *)r);
 }
