@@ -24,6 +24,7 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
+KERNEL_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
@@ -106,6 +107,8 @@ def _did_you_mean(message: str) -> str:
     found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
     if found is None:
         return ""
+    if found[1] in KERNEL_SCHEDULERS and "--scheduler" in message:
+        return f": one of the kernel's comes with `mqfair disable DEVICE --to {found[1]}`"
     alike = difflib.get_close_matches(found[1], re.findall(r"[\w-]+", found[2]), n=1)
     return f": did you mean {alike[0]}?" if alike else ""
 

@@ -132,7 +132,8 @@ def load_bench(name: str) -> Document:
     try:
         text = Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{name}: {getattr(error, 'strerror', None) or 'no text'}") from error
+        reason = getattr(error, "strerror", None) or "no text"
+        raise UsageError(f"{name}: {reason}: `mqfair bench JOB --json FILE` makes one") from error
     try:
         found = json.loads(text)
     except ValueError as error:
@@ -140,7 +141,7 @@ def load_bench(name: str) -> Document:
     if not isinstance(found, dict) or found.get("schema") != BENCH_SCHEMA:
         raise UsageError(f"{name}: no result of mqfair bench ({BENCH_SCHEMA}): see bench --json")
     if not found.get("runs"):
-        raise UsageError(f"{name}: has no finished run")
+        raise UsageError(f"{name}: has no finished run: run the bench again")
     return found
 
 

@@ -9,7 +9,7 @@ import argparse
 import contextlib
 import errno
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from mqfair import by_hand, calibrate, kmod
@@ -26,7 +26,7 @@ from mqfair.blockdev import (
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
 from mqfair.lock import locked
-from mqfair.output import add_dry_run_argument, add_json_argument, print_json
+from mqfair.output import add_dry_run_argument, add_json_argument, nearest, print_json
 from mqfair.schedulers import SCHEDULERS
 from mqfair.signals import guarded
 
@@ -250,6 +250,17 @@ def _seconds(args: argparse.Namespace) -> int | None:
     return _number("--calibrate-time", args.calibrate_time, least, most)
 
 
+def absent_tunable(disk: Disk, wanted: Iterable[str]) -> str:
+    """Words about the first name in @wanted that is no tunable of the disk's scheduler; empty if
+    there is none."""
+    present = disk.tunables()
+    absent = next((name for name in wanted if name not in present), None)
+    if absent is None:
+        return ""
+    guess = nearest(absent, present) or f"use {', '.join(present) or 'none'}"
+    return f"has no tunable {absent} on {disk.name}: {guess}{kmod.research_hint(disk.fs)}"
+
+
 class Enabler:
     """Carries out one plan on one disk.
 
@@ -277,13 +288,9 @@ class Enabler:
         return self.fs.dry_run and self._switches()
 
     def _require_tunables(self) -> None:
-        present = self.disk.tunables()
-        absent = [name for name in self.plan.tunables if name not in present]
+        absent = absent_tunable(self.disk, self.plan.tunables)
         if absent:
-            raise Failure(
-                f"{self.plan.scheduler} has no tunable {absent[0]} on {self.disk.name}:"
-                f" use {', '.join(present) or 'none'}{kmod.research_hint(self.fs)}"
-            )
+            raise Failure(f"{self.plan.scheduler} {absent}")
 
     def run(self) -> None:
         if self.disk.partition:

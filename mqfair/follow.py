@@ -26,6 +26,7 @@ from typing import IO
 from mqfair import config, kmod, uevent
 from mqfair.blockdev import find_disk
 from mqfair.cgroup import root_cgroup
+from mqfair.enable import absent_tunable
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
 from mqfair.inotify import Inotify
@@ -227,8 +228,23 @@ def _config(fs: Fs, chosen: str | None) -> config.Config:
     """The configuration in the file @chosen, or in the usual one; without that, no rules."""
     found = config.load(fs, chosen or config.PATH)
     if found is None and chosen is not None:
-        raise UsageError(f"--config {chosen}: no such file")
+        raise UsageError(
+            f"--config {chosen}: no such file: name one, or leave --config out for {config.PATH}"
+        )
     return found or config.Config()
+
+
+def _checked(rule: config.DeviceRule, fs: Fs) -> list[str]:
+    """The names of the disks of @rule. A disk with the rule's scheduler tells whether the tunables
+    of the rule exist; without such a disk the kernel is the judge. Raises UsageError."""
+    disks = rule.disks(fs)
+    for disk in disks:
+        selector = disk.selector()
+        if selector is not None and selector.active == rule.scheduler:
+            absent = absent_tunable(disk, rule.tunables)
+            if absent:
+                raise UsageError(f"{rule.place}: {rule.scheduler} {absent}")
+    return [disk.name for disk in disks]
 
 
 def _check(args: argparse.Namespace, fs: Fs) -> int:
@@ -238,7 +254,7 @@ def _check(args: argparse.Namespace, fs: Fs) -> int:
     if rules is None:
         raise UsageError(f"{path} does not exist: there is an example in doc/follow.md")
     groups = [group.path for group in root_cgroup(fs).walk() if group.path]
-    disks = [(rule, [disk.name for disk in rule.disks(fs)]) for rule in rules.devices]
+    disks = [(rule, _checked(rule, fs)) for rule in rules.devices]
     weights = [
         (rule, [path for path in groups if rule.pattern.fullmatch(path)]) for rule in rules.weights
     ]

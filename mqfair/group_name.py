@@ -113,4 +113,7 @@ def _why_none(group: Cgroup, alike: list[Cgroup]) -> str:
         return f"systemd makes it when the unit runs: systemctl start {shlex.quote(name)}"
     if len(name) >= 12 and _ID.fullmatch(name):
         return "no running container has this id: see `docker ps` or `podman ps`"
-    return f"{group.directory} does not exist: mkdir {shlex.quote(group.directory)}"
+    made = f"{group.directory} does not exist: mkdir {shlex.quote(group.directory)}"
+    if "/" in group.path:
+        return made
+    return f"{made}, or name a unit in full: {shlex.quote(name)}.service"

@@ -90,8 +90,8 @@ def require_available(disk: Disk, selector: Selector, scheduler: str) -> None:
 
 def missing(fs: Fs) -> str:
     return (
-        f"module {MODULE} is neither loaded nor installed in {_modules_dir(fs)}:"
-        " run `make install` in its source tree, then `depmod -a`"
+        f"module {MODULE} is neither loaded nor installed in {_modules_dir(fs)}: install the"
+        " package mqfair-dkms, or run `make install` in the source tree, then `depmod -a`"
     )
 
 

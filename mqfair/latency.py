@@ -4,6 +4,7 @@
 import argparse
 import errno
 import re
+import shlex
 
 from mqfair.blockdev import Disk, find_disk, require_number
 from mqfair.cgroup import LATENCY_FILE, Cgroup
@@ -54,6 +55,17 @@ def nanoseconds(target: str) -> int | None:
     """The duration that @target states, or None if it is none."""
     match = re.fullmatch(r"(\d{1,11})(ns|us|ms|s)", target, re.ASCII)
     return int(match[1]) * UNITS[match[2]] if match else None
+
+
+def _is_target(fs: Fs, word: str) -> bool:
+    """Whether @word, in the place of a device, may be meant as a target."""
+    if word != "none" and not re.match(r"\d+(\.\d*)?[a-z]*$", word):
+        return False
+    try:
+        find_disk(fs, word)
+    except UsageError:
+        return True
+    return False
 
 
 def _body(path: str, target: str, pct: str | None) -> str:
@@ -133,6 +145,11 @@ def main(args: argparse.Namespace) -> int:
     group = find_cgroup(fs, args.cgroup)
     if args.pct is not None and args.target is None:
         raise UsageError("--pct needs a DEVICE and a TARGET")
+    if args.target is None and args.device and _is_target(fs, args.device):
+        raise UsageError(
+            f"a goal is for one device: mqfair latency {shlex.quote(group.name)} DEVICE"
+            f" {shlex.quote(args.device)}"
+        )
     disk = find_disk(fs, args.device) if args.device is not None else None
     if disk is not None:
         require_lowest(disk, "goal")

@@ -65,7 +65,8 @@ def load(name: str) -> Recording | None:
     try:
         text = Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"{name}: {getattr(error, 'strerror', None) or 'no text'}") from error
+        reason = getattr(error, "strerror", None) or "no text"
+        raise UsageError(f"{name}: {reason}: `mqfair record --out FILE` makes one") from error
     if f'"{recording.SCHEMA}"' not in text.partition("\n")[0]:
         return None
     try:

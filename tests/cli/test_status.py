@@ -126,7 +126,11 @@ def test_unknown_device(host, run):
 
 
 @pytest.mark.parametrize(
-    ("installed", "said"), [(False, "run `make install`"), (True, "mqfair enable DEVICE")]
+    ("installed", "said"),
+    [
+        (False, "install the package mqfair-dkms, or run `make install`"),
+        (True, "mqfair enable DEVICE"),
+    ],
 )
 def test_no_device_of_ours(machine, run, installed, said):
     """Without a module the advice to enable a device would fail."""
