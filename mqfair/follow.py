@@ -3,9 +3,9 @@
 rules of /etc/mqfair.conf.
 
 The work is in mirror.py and keep.py. The service waits for events of cgroups (inotify), of the
-module and of disks (netlink), and for signals, and sleeps in between without a timer. It keeps the
-weights that it wrote in a file, because they tell a weight that was set by hand from its own after
-a restart.
+module and of disks (netlink), and for signals. While the module is loaded, it looks every few
+seconds for cgroups that starve (starved.py). It keeps the weights that it wrote in a file, because
+they tell a weight that was set by hand from its own after a restart.
 """
 
 import argparse
@@ -34,6 +34,7 @@ from mqfair.keep import Keeper
 from mqfair.lock import FOLDER
 from mqfair.mirror import Mirror, Weights
 from mqfair.output import add_dry_run_argument, add_json_argument, print_json
+from mqfair.starved import Starved
 
 LOCK_FILE = f"{FOLDER}/follow.lock"
 STATE_FILE = f"{FOLDER}/follow.json"
@@ -348,7 +349,9 @@ class Service:
         self.chosen = chosen
         self.stopped = False
         self.reloads = False
+        self.starved = Starved(fs)
         self._save_at: float | None = None
+        self._scanned_at = time.monotonic()
         self.follower = Follower.create(fs, chosen, watches=True)
         self.mirror = self.follower.mirror
         self.keeper = self.follower.keeper
@@ -366,6 +369,7 @@ class Service:
             self._say(f"follows {self.mirror.count} cgroups")
             self._complain()
             _notify("READY=1")
+            self.starved.start()
             while not self.stopped:
                 self._wait()
             _notify("STOPPING=1")
@@ -418,11 +422,14 @@ class Service:
     def _blind(self) -> bool:
         return self.mirror.unwatched is not None or self.uevents is None
 
+    @property
+    def _scans(self) -> bool:
+        return self._blind or self.keeper.busy
+
     def _timeout_ms(self) -> int | None:
-        times = [SCAN_EVERY_S] if self._blind or self.keeper.busy else []
-        if self._save_at is not None:
-            times.append(max(0.0, self._save_at - time.monotonic()))
-        return int(1000 * min(times)) + 1 if times else None
+        scan_at = self._scanned_at + SCAN_EVERY_S if self._scans else None
+        times = [at for at in (scan_at, self._save_at, self.starved.at) if at is not None]
+        return int(1000 * max(0.0, min(times) - time.monotonic())) + 1 if times else None
 
     def _wait(self) -> None:
         """One round: waits for an event, acts on all that have come, and tells of the changes."""
@@ -447,12 +454,17 @@ class Service:
         if self.reloads:
             self.reloads = False
             self._reload_config()
-        if not ready and (self._blind or self.keeper.busy):
+        if self._scans and time.monotonic() >= self._scanned_at + SCAN_EVERY_S:
             self.mirror.unwatched = None
             self.follower.everything()
+            self._scanned_at = time.monotonic()
         if self.mirror.changes:
             self._save_at = self._save_at or time.monotonic() + SAVE_DELAY_S
         self._report()
+        self.starved.start()
+        if self.starved.at is not None and time.monotonic() >= self.starved.at:
+            for line in self.starved.look():
+                self._say(line)
         if self._save_at is not None and time.monotonic() >= self._save_at:
             self._save_at = None
             _save_state(self.fs, self.mirror.mirrored)
