@@ -3,7 +3,6 @@
 
 import argparse
 import contextlib
-import difflib
 import errno
 import importlib
 import os
@@ -17,6 +16,7 @@ from typing import NoReturn
 from mqfair import __version__, kmod
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
+from mqfair.output import nearest
 from mqfair.packages import NEEDED, lacking
 
 EXIT_FAILURE = 1
@@ -102,22 +102,23 @@ examples:
 """
 
 
-def _did_you_mean(message: str) -> str:
-    """For the message of argparse about a word that is no choice: a choice that is spelt alike."""
-    found = re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message)
+def _plain(message: str) -> str:
+    """The message of argparse about a word that is no choice, with the nearest choice, or with all
+    of them; any other message as it is."""
+    found = re.fullmatch(r"argument (\S+): invalid choice: '(.*)' \(choose from (.*)\)", message)
     if found is None:
-        return ""
-    if found[1] in KERNEL_SCHEDULERS and "--scheduler" in message:
-        return f": one of the kernel's comes with `mqfair disable DEVICE --to {found[1]}`"
-    alike = difflib.get_close_matches(found[1], re.findall(r"[\w-]+", found[2]), n=1)
-    return f": did you mean {alike[0]}?" if alike else ""
+        return message
+    name, word, choices = found[1], found[2], re.findall(r"[\w-]+", found[3])
+    if name == "--scheduler" and word in KERNEL_SCHEDULERS:
+        return f"{name} {word}: one of the kernel's comes with `mqfair disable DEVICE --to {word}`"
+    return f"unknown {name} '{word}': {nearest(word, choices) or 'use ' + ', '.join(choices)}"
 
 
 class Parser(argparse.ArgumentParser):
     """Raises UsageError for a bad command line, so that one line is printed, not the usage."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message}{_did_you_mean(message)} (see {self.prog} --help)")
+        raise UsageError(f"{_plain(message)} (see {self.prog} --help)")
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
         """Parses @argv; the message about superfluous words names the verb that does not take

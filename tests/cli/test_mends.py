@@ -20,7 +20,12 @@ def host(machine):
     [
         (["enable", "nvme0n1", "--scheduler", "bfq"], "mqfair disable DEVICE --to bfq"),
         (["enable", "nvme0n1", "--scheduler", "none"], "mqfair disable DEVICE --to none"),
-        (["enable", "nvme0n1", "--scheduler", "mqfqq"], "did you mean mqfq?"),
+        (
+            ["enable", "nvme0n1", "--scheduler", "mqfqq"],
+            "unknown --scheduler 'mqfqq': did you mean",
+        ),
+        (["enable", "nvme0n1", "--scheduler", "x"], "'x': use mqfq, ifq, kyber-fair, wdt, hwabc"),
+        (["enabel"], "mqfair: unknown VERB 'enabel': did you mean enable? (see mqfair --help)"),
         (["report", "/nosuch", "--out", "x.html"], "`mqfair record --out FILE` makes one"),
         (["compare", "/nosuch", "/nosuch"], "`mqfair bench JOB --json FILE` makes one"),
         (["follow", "--config", "/nosuch"], f"leave --config out for {CONF}"),
