@@ -17,8 +17,8 @@ Every figure is the mean over seeds; spread is that of the slowdown. In a case w
 the greatest of the window's intervals. `by count` is the part of the subject in the drive's
 requests, relative to its due part.
 
-In a guest (--on vm) a seed is a repeat, `by count` is not known, and --schedulers takes tunables as
-`mqfair bench` does. Its drive is stretched, and so are the latencies.
+In a guest (--on vm, or --on uml after `make uml`) a seed is a repeat, and `by count` is not known.
+The drive is stretched, and so are the latencies. --schedulers takes tunables, as in `mqfair bench`.
 
     python3 -m experiments.isolation --quick
     python3 -m experiments.isolation --on vm --icount --schedulers bfq,mqfq:depth=32 --no-sweep
@@ -52,7 +52,7 @@ from experiments.isolation_run import (
     SCALE,
     SCOPES,
     SIM,
-    VM,
+    UML,
     WHOLE,
     Backend,
     Drive,
@@ -63,6 +63,7 @@ from experiments.isolation_run import (
     Setting,
     Simulator,
 )
+from lab import DEFAULT_KERNEL
 from mqfair.benchlib.variant import parse_variants, scheduler_of, tunables_of
 from mqfair.errors import Failure, UsageError
 from mqfair.output import table
@@ -349,11 +350,12 @@ def draw(found: Sequence[Panel], path: Path) -> None:
 
 
 def backend_of(args: argparse.Namespace) -> Backend:
-    if args.on == VM:
+    if args.on != SIM:
         # The packages of the bench are not on every machine that simulates.
         from experiments.isolation_vm import Guest  # noqa: PLC0415
 
-        return Guest(args.runtime, args.scale, args.cpus, args.icount, args.module)
+        kernel = UML if args.on == UML else DEFAULT_KERNEL
+        return Guest(args.runtime, args.scale, args.cpus, args.icount, args.module, kernel)
     simulator = Simulator(args.build)
     simulator.prepare()
     return simulator
@@ -392,7 +394,7 @@ def _defaults(name: str) -> str:
 
 
 def _add_guest_arguments(options: argparse.ArgumentParser) -> None:
-    group = options.add_argument_group("with --on vm")
+    group = options.add_argument_group("with --on vm or uml")
     add_guest_arguments(group, runtime_s=RUNTIME_S)
     group.add_argument(
         "--scale",

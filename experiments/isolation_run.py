@@ -21,6 +21,7 @@ from mqfair.errors import Failure
 ROOT = Path(__file__).resolve().parents[1]
 SIM = "sim"
 VM = "vm"
+UML = "uml"
 NONE = "none"
 KYBER = "kyber"
 OURS = schedulers.SCHEDULERS
@@ -146,7 +147,7 @@ IN_A_GUEST = Scope(
         "runtime": QUICK_RUNTIME_S,
     },
 )
-SCOPES: Mapping[str, Scope] = {SIM: SIMULATED, VM: IN_A_GUEST}
+SCOPES: Mapping[str, Scope] = {SIM: SIMULATED, VM: IN_A_GUEST, UML: IN_A_GUEST}
 
 
 class Backend(Protocol):

@@ -35,7 +35,7 @@ from experiments.isolation_run import (
     Scope,
     Setting,
 )
-from lab import guest
+from lab import DEFAULT_KERNEL, guest
 from lab.spec import GuestSpec
 from mqfair.benchlib import jobfile, session
 from mqfair.benchlib.device import parse_device
@@ -126,13 +126,14 @@ def figures_of(result: CaseResult) -> dict[tuple[str, int], Figures]:
 
 @dataclass
 class Guest:
-    """Runs the cases in guests. @cpus, @icount and @module are those of `mqfair bench`."""
+    """Runs the cases in guests. @cpus, @icount, @module and @kernel are those of `mqfair bench`."""
 
     runtime_s: float = RUNTIME_S
     scale: int = SCALE
     cpus: int = 2
     icount: bool = False
     module: Path | None = None
+    kernel: str = DEFAULT_KERNEL
     bench: Bench = harness.run_bench
     scope: Scope = IN_A_GUEST
     notes: list[str] = field(default_factory=list)
@@ -143,12 +144,15 @@ class Guest:
     def tunables(self, scheduler: str) -> Sequence[str]:
         """The tunables are listed by the kernel, in a guest with a small drive."""
         asked = session.with_built_module(
-            session.Request((), schedulers=(scheduler,), module=self.module)
+            session.Request((), schedulers=(scheduler,), module=self.module, kernel=self.kernel)
         )
         if is_ours(scheduler) and asked.module is None:
             raise UsageError(f"scheduler {scheduler}: no module: run `make module`")
         spec = GuestSpec(
-            cpus=1, modules=(asked.module,) if asked.module else (), timeout_s=_BOOT_TIMEOUT_S
+            cpus=1,
+            kernel=self.kernel,
+            modules=(asked.module,) if asked.module else (),
+            timeout_s=_BOOT_TIMEOUT_S,
         )
         queue = "/sys/block/nullb0/queue"
         script = (
@@ -201,6 +205,7 @@ class Guest:
                     cpus=1 if self.icount else self.cpus,
                     icount=self.icount,
                     module=self.module,
+                    kernel=self.kernel,
                 )
             )
         )

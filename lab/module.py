@@ -33,8 +33,7 @@ def build(tree: kernel.KernelTree, defines: Sequence[str] = ()) -> Path:
         raise LabError(f"{builder}: not found; build the module from a checkout")
     module = module_path(tree, defines)
     argv = [str(builder), "--headers", str(tree.headers_build_dir)]
-    argv += ["--btf", str(tree.vmlinux), "--out", str(module.parent)]
-    argv += [] if tree.is_uml else ["--with-ssd"]
+    argv += ["--btf", str(tree.vmlinux), "--out", str(module.parent), "--with-ssd"]
     # The guests of the tests run the worked example, too.
     names = ("MQFAIR_EXAMPLES", *defines)
     argv += [word for name in names for word in ("--define", name)]

@@ -181,7 +181,6 @@ def all_features() -> list[str]:
         *needs.OPTIONAL_HOOKS.values(),
         *needs.CALLBACKS.values(),
         *(function.forms for function in needs.FUNCTIONS),
-        *needs.SSD_CALLBACKS.values(),
         *needs.SSD_PUBLIC_FUNCTIONS.values(),
     ]
     tables += [form.values() for form in forms]
@@ -204,7 +203,6 @@ class Features:
         if with_ssd:
             self._members(needs.SSD_MEMBER_FEATURES)
             self._enumerators(needs.SSD_ENUMERATOR_FEATURES)
-            self._callbacks(needs.SSD_CALLBACKS)
             for name, forms in needs.SSD_PUBLIC_FUNCTIONS.items():
                 self._prototype(name, forms)
 

@@ -239,11 +239,6 @@ ENUMERATOR_FEATURES: dict[str, str] = {
 # kernel may lack all of them.
 SSD_OPTION = "CONFIG_CONFIGFS_FS"
 
-SSD_CALLBACKS: dict[str, Forms] = {
-    # The type of a probe of the tracepoint cgroup_rmdir.
-    "btf_trace_cgroup_rmdir": {"void (void *, struct cgroup *, char *)": ""},
-}
-
 # Functions of public headers that differ between kernels.
 SSD_PUBLIC_FUNCTIONS: dict[str, Forms] = {
     "__blk_mq_alloc_disk": {

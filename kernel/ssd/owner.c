@@ -18,6 +18,7 @@
 #include "ssd.h"
 
 #include <linux/tracepoint.h>
+#include <trace/events/cgroup.h>
 
 static LIST_HEAD(drives);
 static DEFINE_SPINLOCK(drives_lock);
@@ -92,6 +93,8 @@ int owners_watch(void)
 		pr_err("mqfair-ssd: this kernel has no tracepoint cgroup_rmdir: the pages of a removed cgroup cannot pass to its parent\n");
 		return -EOPNOTSUPP;
 	}
+	/* A probe of another type does not compile. */
+	check_trace_callback_type_cgroup_rmdir(cgroup_removed);
 	return tracepoint_probe_register(removal, cgroup_removed, NULL);
 }
 

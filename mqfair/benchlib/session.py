@@ -272,10 +272,10 @@ def _check_uml(request: Request) -> None:
         return
     if request.icount:
         raise UsageError("--icount counts emulated instructions: use --on vm")
-    if request.device.kind != devices.NULL:
+    if request.device.kind == devices.NVME:
         raise UsageError(
-            f"--device {request.device.text}: user-mode Linux has no such drive: use null:...,"
-            " or --on vm"
+            f"--device {request.device.text}: user-mode Linux has no such drive: use null:... or"
+            " ssd:..., or --on vm"
         )
 
 

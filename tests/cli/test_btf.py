@@ -310,14 +310,6 @@ def test_a_missing_callback_type_is_named(altered, name):
     assert name in refusal(generate.Features, load())
 
 
-@pytest.mark.parametrize("name", needs.SSD_CALLBACKS)
-def test_only_the_ssd_needs_its_callback_types(altered, name):
-    types, load = altered
-    rename(types, "TYPEDEF", name)
-    generate.Features(load())
-    assert name in refusal(generate.Features, load(), True)
-
-
 @pytest.mark.parametrize("name", needs.SSD_PUBLIC_FUNCTIONS)
 def test_only_the_ssd_needs_its_functions(altered, name):
     types, load = altered

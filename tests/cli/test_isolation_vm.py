@@ -185,3 +185,10 @@ def test_tunables_are_those_of_the_kernel(monkeypatch):
     assert "echo mqfq > /sys/block/nullb0/queue/scheduler" in asked[0]
     with pytest.raises(UsageError, match="run `make module`"):
         Guest().tunables("mqfq")
+
+
+@pytest.mark.parametrize(("on", "kernel"), [("vm", "6.1"), ("uml", "uml")])
+def test_a_guest_has_the_kernel_that_was_asked_for(on, kernel):
+    args = isolation.parser().parse_args(["--on", on, "--quick"])
+    isolation.settle(args)
+    assert isolation.backend_of(args).kernel == kernel
