@@ -56,6 +56,9 @@ VERIFY = {"rw": "randwrite", "verify": "crc32c", "do_verify": 1, "verify_fatal":
 EXPECTED = {errno.EBUSY, errno.EINVAL, errno.ENOENT, errno.ENODEV, errno.EAGAIN, errno.EOPNOTSUPP}
 _FILE_MIB = 8
 _PROCESSOR = Path("/sys/devices/system/cpu/cpu1/online")
+# Before this version the log of xfs loses space that it reserved on a CPU that goes offline. After
+# 2500 s on Linux 6.1 it had none left, and xfs shut itself down.
+_XFS_BESIDE_HOTPLUG = (6, 6)
 
 # The array does not fit into the memory of its cgroup. Each page has its number, and the number of
 # times that it was written to.
@@ -308,6 +311,13 @@ def reports(numbers: random.Random) -> None:
     read(CGROUP_ROOT / "io.stat")
 
 
+def file_systems() -> list[str]:
+    version = tuple(int(part) for part in os.uname().release.split(".")[:2])
+    if version < _XFS_BESIDE_HOTPLUG and _PROCESSOR.exists():
+        return ["ext4"]
+    return list(FILE_SYSTEMS)
+
+
 class Machine:
     """The disks of the soak, by their purposes."""
 
@@ -316,7 +326,7 @@ class Machine:
         self.raw = enter(NullBlk("nullb1", size=256, **MEMORY))
         self.files = {
             kind: enter(NullBlk(f"nullb{number}", size=512, cache_size=8, **MEMORY))
-            for number, kind in enumerate(FILE_SYSTEMS, 2)
+            for number, kind in enumerate(file_systems(), 2)
         }
         self.swap = enter(NullBlk("nullb4", size=128, **MEMORY))
         self.scsi = enter(scsi_disk(ndelay=100_000, submit_queues=2, every_nth=0))
