@@ -262,7 +262,7 @@ def test_the_module_comes_back_with_its_weights() -> None:
 
 def test_removal_leaves_a_module_in_use_and_says_so() -> None:
     said = call("dpkg", "-r", "mqfair-ssd-dkms", "mqfair-dkms")
-    assert f"echo none > /sys/block/{DISK}/queue/scheduler" in said
+    assert f"mqfair-dkms: mqfair disable {DISK}\n" in said
     assert "rmmod mqfair" in said
     assert scheduler() == "mqfq"
     assert call("modinfo", "mqfair", expected=None).count("filename") == 0
