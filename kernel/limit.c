@@ -133,7 +133,7 @@ static u64 tags_occupied(const struct claim *c)
 	}
 	for (i = 0; i < c->hctx->nr_queues; i++) {
 		const struct flow_queue *fq =
-			&f->fq[c->hctx->queue[i]->queue.index];
+			f->fq[c->hctx->queue[i]->queue.index];
 
 		sum += READ_ONCE(fq->inserted) - (u64)atomic64_read(&fq->done);
 	}

@@ -112,18 +112,43 @@ static void weights_cpd_free(struct blkcg_policy_data *cpd)
 	kfree(c);
 }
 
+struct group_memory {
+	struct flow_memory memory;
+	gfp_t gfp;
+	int node;
+};
+
+static void *piece_alloc(const struct flow_memory *m, size_t bytes)
+{
+	const struct group_memory *g =
+		container_of(m, struct group_memory, memory);
+
+	/* kmalloc() aligns only powers of two. */
+	return kzalloc_node(roundup_pow_of_two(bytes), g->gfp, g->node);
+}
+
+static void piece_free(void *piece)
+{
+	kfree(piece);
+}
+
 /* May run under spin locks; gfp says whether it may sleep. */
 static struct blkg_policy_data *weights_pd_alloc(COMPAT_PD_ALLOC_ARGS)
 {
 	struct request_queue *queue = COMPAT_PD_QUEUE;
 	struct device_host *d = device_of(queue);
+	struct group_memory m = {
+		.memory = { .alloc = piece_alloc, .free = piece_free },
+		.gfp = gfp,
+		.node = queue->node,
+	};
+	struct flow *f = flow_alloc(&m.memory, d->sched.ops, d->sched.nr_queues,
+				    offsetof(struct group_host, flow));
 	struct group_host *g;
 
-	g = kzalloc_node(offsetof(struct group_host, flow) +
-				 flow_size(d->sched.ops, d->sched.nr_queues),
-			 gfp, queue->node);
-	if (!g)
+	if (!f)
 		return NULL;
+	g = container_of(f, struct group_host, flow);
 	INIT_LIST_HEAD(&g->node);
 	return &g->pd;
 }
@@ -178,7 +203,7 @@ static void group_free(struct rcu_head *rcu)
 	struct group_host *g = container_of(rcu, struct group_host, rcu);
 	bool keeps_module = g->keeps_module;
 
-	kfree(g);
+	flow_free(&g->flow, piece_free, offsetof(struct group_host, flow));
 	if (keeps_module)
 		module_put(THIS_MODULE);
 }

@@ -571,6 +571,17 @@ void host_finish(struct host *h)
 
 /* ------------------------------------------------------------------- flows */
 
+static void *piece_alloc(const struct flow_memory *m, size_t bytes)
+{
+	(void)m;
+	return port_zalloc(bytes);
+}
+
+static const struct flow_memory memory = {
+	.alloc = piece_alloc,
+	.free = port_free,
+};
+
 struct host_flow *host_flow_create(struct host *h, struct host_flow *parent,
 				   u32 weight)
 {
@@ -578,7 +589,7 @@ struct host_flow *host_flow_create(struct host *h, struct host_flow *parent,
 
 	if (!hf)
 		return NULL;
-	hf->flow = port_zalloc(flow_size(h->params.ops, h->params.nr_queues));
+	hf->flow = flow_alloc(&memory, h->params.ops, h->params.nr_queues, 0);
 	if (!hf->flow) {
 		port_free(hf);
 		return NULL;
@@ -610,7 +621,7 @@ void host_flow_destroy(struct host_flow *hf)
 			flash_owner_move(h->params.device.flash, hf->id,
 					 hf->parent_id);
 	}
-	port_free(hf->flow);
+	flow_free(hf->flow, port_free, 0);
 	port_free(hf);
 }
 

@@ -3,20 +3,96 @@
 #include "flow.h"
 #include "sched.h"
 
+/* The bytes of a flow without its queues. */
+static size_t head_size(const struct sched_ops *ops, u32 nr_queues)
+{
+	size_t pointers = nr_queues * sizeof(struct flow_queue *);
+
+	return whole_lines((u32)(offsetof(struct flow, fq) + pointers)) +
+	       whole_lines(ops->flow_bytes);
+}
+
+/* The bytes of a flow for each queue. */
+static size_t queue_size(const struct sched_ops *ops)
+{
+	return sizeof(struct flow_queue) + whole_lines(ops->flow_queue_bytes);
+}
+
 size_t flow_size(const struct sched_ops *ops, u32 nr_queues)
 {
-	return sizeof(struct flow) + whole_lines(ops->flow_bytes) +
-	       (size_t)nr_queues * (sizeof(struct flow_queue) +
-				    whole_lines(ops->flow_queue_bytes));
+	return head_size(ops, nr_queues) + nr_queues * queue_size(ops);
+}
+
+/* Finds the scheduler's memory, and the first @queues queues behind it. */
+static void lay_out_first(struct flow *f, const struct sched_ops *ops,
+			  u32 nr_queues, u32 queues)
+{
+	char *queue = (char *)f + head_size(ops, nr_queues);
+	u32 i;
+
+	f->nr_queues = nr_queues;
+	f->first_queues = queues;
+	f->own = queue - whole_lines(ops->flow_bytes);
+	for (i = 0; i < queues; i++, queue += queue_size(ops))
+		f->fq[i] = (void *)queue;
+}
+
+/* Allocates the pieces after the first one.  Returns false if one failed. */
+static bool alloc_rest(struct flow *f, const struct flow_memory *m,
+		       const struct sched_ops *ops)
+{
+	size_t bytes = queue_size(ops);
+	u32 i, j, nr;
+
+	f->piece_queues = (u32)max(FLOW_PIECE_BYTES / bytes, (size_t)1);
+	for (i = f->first_queues; i < f->nr_queues; i += nr) {
+		char *queue;
+
+		nr = min(f->nr_queues - i, f->piece_queues);
+		queue = m->alloc(m, nr * bytes);
+		if (!queue)
+			return false;
+		for (j = 0; j < nr; j++, queue += bytes)
+			f->fq[i + j] = (void *)queue;
+	}
+	return true;
+}
+
+struct flow *flow_alloc(const struct flow_memory *m,
+			const struct sched_ops *ops, u32 nr_queues,
+			size_t before)
+{
+	size_t head = before + head_size(ops, nr_queues);
+	size_t room = FLOW_PIECE_BYTES - min(head, (size_t)FLOW_PIECE_BYTES);
+	u32 first = min((u32)(room / queue_size(ops)), nr_queues);
+	char *memory = m->alloc(m, head + first * queue_size(ops));
+	struct flow *f;
+
+	if (!memory)
+		return NULL;
+	f = (void *)(memory + before);
+	lay_out_first(f, ops, nr_queues, first);
+	if (alloc_rest(f, m, ops))
+		return f;
+	flow_free(f, m->free, before);
+	return NULL;
+}
+
+void flow_free(struct flow *f, void (*release)(void *piece), size_t before)
+{
+	u32 i;
+
+	for (i = f->first_queues; i < f->nr_queues && f->fq[i];
+	     i += f->piece_queues)
+		release(f->fq[i]);
+	release((char *)f - before);
 }
 
 void flow_init(struct flow *f, struct sched *s, struct flow *parent, u32 weight)
 {
 	f->sched = s;
-	f->nr_queues = s->nr_queues;
-	f->own = &f->fq[f->nr_queues];
-	f->queue_own = (char *)f->own + whole_lines(s->ops->flow_bytes);
-	f->queue_own_bytes = whole_lines(s->ops->flow_queue_bytes);
+	if (!f->own)
+		lay_out_first(f, s->ops, s->nr_queues, s->nr_queues);
 	port_lock_init(&f->lock);
 	share_group_init(&f->group, parent ? &parent->group : NULL, weight);
 	latency_init(&f->latency);
@@ -194,7 +270,7 @@ void flow_totals(const struct flow *f, struct flow_totals *t)
 
 	*t = (struct flow_totals){ 0 };
 	for (i = 0; i < f->nr_queues; i++) {
-		const struct flow_queue *fq = &f->fq[i];
+		const struct flow_queue *fq = f->fq[i];
 
 		t->inserted += READ_ONCE(fq->inserted);
 		t->dispatched += READ_ONCE(fq->dispatched);

@@ -58,9 +58,18 @@ enum {
 	 * second: by then another flow must use the share.
 	 */
 	FLOW_GRACE_NS	= 100 * 1000 * 1000,
+
+	/*
+	 * The greatest piece of memory of a flow: see flow_alloc().  A page is
+	 * the largest size that is free whenever any memory is.
+	 */
+	FLOW_PIECE_BYTES = 4096,
 };
 
-/* Counters of a flow in one queue.  That queue's lock covers the first four. */
+/*
+ * Counters of a flow in one queue.  That queue's lock covers the first four.
+ * The scheduler's memory for the flow in this queue is behind them.
+ */
 struct flow_queue {
 	u64 inserted;			/* O: ios */
 	u64 dispatched;			/* O: ios */
@@ -99,10 +108,10 @@ struct flow {
 	struct flow_latency latency;
 	struct urgent_flow urgent;
 	u32 nr_queues;			/* I */
+	u32 first_queues;		/* I: queues in the first piece .. */
+	u32 piece_queues;		/* I: .. and in each other one */
 	void *own;			/* I: sched_ops.flow_bytes */
-	void *queue_own;		/* I: nr_queues areas .. */
-	u32 queue_own_bytes;		/* I: .. of this size */
-	struct flow_queue fq[];		/* by queue index */
+	struct flow_queue *fq[];	/* I: by queue index */
 };
 
 /* Returns the scheduler's memory in @f: whole cache lines. */
@@ -114,7 +123,7 @@ static inline void *flow_own(const struct flow *f)
 /* Returns the scheduler's memory in @f for one queue: whole cache lines. */
 static inline void *flow_queue_own(const struct flow *f, u32 queue)
 {
-	return (char *)f->queue_own + (size_t)queue * f->queue_own_bytes;
+	return f->fq[queue] + 1;
 }
 
 /* Rounds @bytes up to whole cache lines. */
@@ -125,10 +134,44 @@ static inline u32 whole_lines(u32 bytes)
 	return (bytes + line - 1) / line * line;
 }
 
-/* Returns the bytes of a flow of scheduler @ops on @nr_queues queues. */
+/* An allocator of the host. */
+struct flow_memory {
+	/* Returns zeroed bytes, aligned to a cache line, or NULL. */
+	void *(*alloc)(const struct flow_memory *m, size_t bytes);
+	void (*free)(void *piece);
+};
+
+/*
+ * Returns memory for a flow of scheduler @ops on @nr_queues queues, or NULL.
+ * The flow begins @before bytes behind the start of the first piece, which is
+ * the host's.  The memory comes in pieces of at most FLOW_PIECE_BYTES, because
+ * the kernel creates a cgroup's flow without waiting for memory:
+ *
+ *	128 queues, mqfq: 17 KiB are one allocation of 32 KiB, that is eight
+ *	pages in a row.  A machine that has run for days may have no such row,
+ *	and the block layer charges the requests to the parent cgroup instead.
+ *
+ * The first piece has the flow, a pointer for each queue, and as many queues as
+ * fit.  So a machine with few CPUs has one piece.  With more than 200 queues the
+ * first piece exceeds FLOW_PIECE_BYTES, because pointers are not divided.
+ */
+struct flow *flow_alloc(const struct flow_memory *m,
+			const struct sched_ops *ops, u32 nr_queues,
+			size_t before);
+
+/* Frees what flow_alloc() returned, with the same @before. */
+void flow_free(struct flow *f, void (*release)(void *piece), size_t before);
+
+/*
+ * Returns the bytes of a flow in one piece, for a host that does not call
+ * flow_alloc().
+ */
 size_t flow_size(const struct sched_ops *ops, u32 nr_queues);
 
-/* @f has flow_size() zeroed bytes.  @parent is NULL for the root cgroup. */
+/*
+ * @f is from flow_alloc(), or has flow_size() zeroed bytes.  @parent is NULL for
+ * the root cgroup.
+ */
 void flow_init(struct flow *f, struct sched *s, struct flow *parent,
 	       u32 weight);
 

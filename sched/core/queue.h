@@ -43,7 +43,7 @@ static inline struct io *io_list_take(struct io_list *l)
 /* Call this first in insert.  The charge comes after it: see flow_sweep(). */
 static inline void queue_inserted(struct queue *q, struct io *io, u64 now)
 {
-	struct flow_queue *fq = &io->flow->fq[q->index];
+	struct flow_queue *fq = io->flow->fq[q->index];
 
 	port_assert_queue_held(q);
 	io->queue = q;
@@ -55,7 +55,7 @@ static inline void queue_inserted(struct queue *q, struct io *io, u64 now)
 /* Counts @io, which is in no list any more, as in the device. */
 static inline void queue_dispatched(struct queue *q, struct io *io, u64 now)
 {
-	struct flow_queue *fq = &io->flow->fq[q->index];
+	struct flow_queue *fq = io->flow->fq[q->index];
 
 	port_assert_queue_held(q);
 	io->dispatch_ns = now;
@@ -93,7 +93,7 @@ static inline bool io_returned(struct io *io)
 	io->flags &= (u16)~IO_OUT;
 	if (unlikely(io_is_counted(io)))
 		atomic64_dec(&io->flow->urgent.passing);
-	atomic64_inc(&io->flow->fq[io->queue->index].done);
+	atomic64_inc(&io->flow->fq[io->queue->index]->done);
 	return true;
 }
 
@@ -104,7 +104,7 @@ static inline bool io_returned(struct io *io)
 static inline void queue_completed(const struct io *io, u64 now,
 				   struct wake *wake)
 {
-	struct flow_queue *fq = &io->flow->fq[io->queue->index];
+	struct flow_queue *fq = io->flow->fq[io->queue->index];
 	struct sched *s = io->queue->sched;
 
 	atomic64_add(io->cost, &fq->cost);

@@ -52,10 +52,14 @@ static bool queue_is_mine(const struct queue *q)
 static void name_flow(const struct flow *f, const char *line, const char *rest,
 		      const char *queues)
 {
+	const char *first = (const char *)f->fq[0];
+
 	trace_name(line, f, offsetof(struct flow, lock));
 	trace_name(rest, &f->lock,
 		   offsetof(struct flow, fq) - offsetof(struct flow, lock));
-	trace_name(queues, f->fq, CPUS * sizeof(f->fq[0]));
+	/* flow_size() is one piece, so the queues stand at equal distances. */
+	trace_name(queues, first,
+		   (size_t)((const char *)f->fq[1] - first) * CPUS);
 }
 
 static void name_mqfq(struct scenario *s)
@@ -89,12 +93,9 @@ static void name_budget(struct scenario *s)
 			   s->sched.topo.nr_nodes *
 				   sizeof(b->slots[i].tree.node[0]));
 	}
-	for (i = 0; i < CPUS; i++) {
+	for (i = 0; i < CPUS; i++)
 		trace_name("flow: credit", flow_own(s->flow[i]),
 			   s->sched.ops->flow_bytes);
-		trace_name("flow: lanes", flow_queue_own(s->flow[i], 0),
-			   CPUS * s->flow[i]->queue_own_bytes);
-	}
 }
 
 static void name_all(struct scenario *s)

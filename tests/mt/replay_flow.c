@@ -42,7 +42,7 @@ struct scenario {
 static void arrive(struct scenario *s, const struct op *op)
 {
 	struct flow *f = s->flow[op->flow];
-	struct flow_queue *fq = &f->fq[op->queue];
+	struct flow_queue *fq = f->fq[op->queue];
 	struct flow_start start;
 
 	WRITE_ONCE(fq->inserted, fq->inserted + 1);
@@ -108,11 +108,11 @@ static void reset(void *arg)
 		s->charged[i] = 0;
 		if (!s->active[i])
 			continue;
-		s->flow[i]->fq[0].inserted++;
+		s->flow[i]->fq[0]->inserted++;
 		flow_charge(s->flow[i], COST, 0, true, &start);
 		s->charged[i] = COST;
 		atomic64_dec(&s->flow[i]->queued);
-		atomic64_inc(&s->flow[i]->fq[0].done);
+		atomic64_inc(&s->flow[i]->fq[0]->done);
 	}
 	/* The sweep sees the requests now, and that no more came at GRACE. */
 	flow_sweep(&s->sched, 1, &changed);

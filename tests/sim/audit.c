@@ -14,7 +14,7 @@ static const struct sched_ops *real;
 
 static struct flow_queue *counters_of(const struct io *io)
 {
-	return &io->flow->fq[io->queue->index];
+	return io->flow->fq[io->queue->index];
 }
 
 static void insert_counts_twice(struct queue *q, struct io *io, u64 now,

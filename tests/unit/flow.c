@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "unit.h"
 #include "sched/core/flow.h"
+#include "sched/core/policies.h"
 #include "sched/core/sched.h"
 
 #include <math.h>
@@ -67,7 +68,7 @@ static u64 charge(struct fixture *b, struct flow *f, u32 cost)
 	struct flow_start start;
 	u64 epoch;
 
-	f->fq[0].inserted++;
+	f->fq[0]->inserted++;
 	flow_charge(f, cost, b->vt, true, &start);
 	assert_true(start.tag == flow_tag(f, start.pos, &epoch));
 	assert_true(start.epoch == epoch);
@@ -83,7 +84,7 @@ static void refresh(struct fixture *b, struct flow *f)
 static void served(struct flow *f)
 {
 	atomic64_dec(&f->queued);
-	f->fq[0].dispatched++;
+	f->fq[0]->dispatched++;
 }
 
 static s64 ahead(const struct fixture *b, const struct flow *f, u64 pos)
@@ -297,7 +298,7 @@ static void idle_flow_leaves_the_shares_after_its_grace(void **state)
 	assert_true(flow_sweep(&b.sched, done, &changed));
 	assert_false(changed);
 
-	atomic64_inc(&b.flow[1]->fq[0].done);
+	atomic64_inc(&b.flow[1]->fq[0]->done);
 	assert_true(flow_sweep(&b.sched, done + FLOW_GRACE_NS - 1, &changed));
 	assert_false(changed);
 	assert_true(flow_sweep(&b.sched, done + FLOW_GRACE_NS, &changed));
@@ -369,7 +370,7 @@ static void request_that_does_not_wait_is_no_backlog(void **state)
 	(void)state;
 	fixture_init(&b, weights, 1);
 	f = b.flow[0];
-	f->fq[0].inserted++;
+	f->fq[0]->inserted++;
 	flow_charge(f, 4096, b.vt, false, &start);
 	assert_true(start.woke);
 	assert_int_equal(atomic64_read(&f->queued), 0);
@@ -418,7 +419,7 @@ static void flow_has_memory_for_its_scheduler(void **state)
 	port_lock_init(&b.sched.active_lock);
 	f = flow_create(&b, NULL, 100);
 	assert_int_equal(flows_begun, 1);
-	assert_ptr_equal(f->own, &f->fq[QUEUES]);
+	assert_true((char *)f->own >= (char *)&f->fq[QUEUES]);
 	memset(flow_own(f), 0xaa, 65);
 	for (q = 0; q < QUEUES; q++) {
 		char *own = flow_queue_own(f, q);
@@ -430,7 +431,7 @@ static void flow_has_memory_for_its_scheduler(void **state)
 	}
 	/* Nothing else was hit. */
 	assert_ptr_equal(f->sched, &b.sched);
-	assert_int_equal(atomic64_read(&f->fq[QUEUES - 1].done), 0);
+	assert_int_equal(atomic64_read(&f->fq[QUEUES - 1]->done), 0);
 	charge(&b, f, 4096);
 	served(f);
 	assert_true(flow_any_active(&b.sched));
@@ -438,6 +439,168 @@ static void flow_has_memory_for_its_scheduler(void **state)
 	assert_false(flow_any_active(&b.sched));
 	assert_int_equal(flows_ended, 1);
 	port_free(f);
+}
+
+/* An allocator that records its pieces, and fails at number `fail_at`. */
+struct recorder {
+	struct flow_memory memory;
+	u32 nr, fail_at;
+	size_t largest, bytes;
+	u32 kib;		/* rounded up to the sizes of kmalloc() */
+};
+
+static u32 pieces_left;
+
+static u32 size_class_kib(size_t bytes)
+{
+	u32 kib = 1;
+
+	while (kib * 1024 < bytes)
+		kib *= 2;
+	return kib;
+}
+
+static void *record_alloc(const struct flow_memory *m, size_t bytes)
+{
+	struct recorder *r = container_of(m, struct recorder, memory);
+
+	if (++r->nr == r->fail_at)
+		return NULL;
+	r->largest = max(r->largest, bytes);
+	r->bytes += bytes;
+	r->kib += size_class_kib(bytes);
+	pieces_left++;
+	return port_zalloc(bytes);
+}
+
+static void record_free(void *piece)
+{
+	assert_non_null(piece);
+	pieces_left--;
+	port_free(piece);
+}
+
+/* The kernel's part of the first piece: its struct group_host has 128 bytes. */
+#define BEFORE	128
+
+static struct flow *record(struct recorder *r, const struct sched_ops *ops,
+			   u32 queues, u32 fail_at)
+{
+	*r = (struct recorder){
+		.memory = { .alloc = record_alloc, .free = record_free },
+		.fail_at = fail_at,
+	};
+	return flow_alloc(&r->memory, ops, queues, BEFORE);
+}
+
+/* Each queue's memory is aligned, zeroed, and apart from all other. */
+static void assert_whole(struct flow *f, const struct sched_ops *ops,
+			 u32 queues)
+{
+	u32 bytes = (u32)sizeof(struct flow_queue) + ops->flow_queue_bytes;
+	u32 i, j;
+
+	memset(flow_own(f), 0xff, ops->flow_bytes);
+	for (i = 0; i < queues; i++) {
+		const u8 *queue = (u8 *)f->fq[i];
+
+		assert_int_equal((unsigned long)queue % 64, 0);
+		for (j = 0; j < bytes; j++)
+			assert_int_equal(queue[j], 0);
+		memset(f->fq[i], 0xff, bytes);
+		assert_ptr_equal(flow_queue_own(f, i), f->fq[i] + 1);
+	}
+	assert_int_equal(f->nr_queues, queues);
+}
+
+/*
+ * One allocation of 128 queues took 32 KiB, and 64 KiB under kyber-fair.  The
+ * kernel has as many pages in a row only if its memory is not fragmented.
+ */
+static void flow_of_a_wide_machine_comes_in_pages(void **state)
+{
+	static const u32 widths[] = { 1, 2, 8, 16, 31, 64, 128, 200 };
+	struct recorder r;
+	struct flow *f;
+	u32 i, w;
+
+	(void)state;
+	for (i = 0; sched_policies[i]; i++) {
+		for (w = 0; w < ARRAY_SIZE(widths); w++) {
+			f = record(&r, sched_policies[i], widths[w], 0);
+			assert_non_null(f);
+			assert_true(r.largest <= 4096);
+			assert_true(widths[w] > 8 || r.nr == 1);
+			assert_true(r.bytes >=
+				    BEFORE + flow_size(sched_policies[i],
+						       widths[w]));
+			assert_whole(f, sched_policies[i], widths[w]);
+			flow_free(f, record_free, BEFORE);
+			assert_int_equal(pieces_left, 0);
+		}
+	}
+}
+
+/* A flow comes whole or not at all. */
+static void failed_piece_leaves_nothing_behind(void **state)
+{
+	struct recorder r;
+	struct flow *f;
+	u32 i, k, nr;
+
+	(void)state;
+	for (i = 0; sched_policies[i]; i++) {
+		f = record(&r, sched_policies[i], 128, 0);
+		flow_free(f, record_free, BEFORE);
+		nr = r.nr;
+		assert_true(nr > 3);
+		for (k = 1; k <= nr; k++) {
+			assert_null(record(&r, sched_policies[i], 128, k));
+			assert_int_equal(r.nr, k);
+			assert_int_equal(pieces_left, 0);
+		}
+	}
+}
+
+/* doc/common.md has this table. */
+static void flow_takes_the_documented_memory(void **state)
+{
+	static const u32 widths[] = { 1, 8, 32, 128 };
+	static const struct {
+		const char *name;
+		u32 kib[ARRAY_SIZE(widths)];
+	} row[] = {
+		{ "mqfq", { 2, 4, 6, 20 } },	    { "ifq", { 2, 4, 6, 20 } },
+		{ "kyber-fair", { 4, 4, 12, 36 } }, { "wdt", { 4, 4, 8, 20 } },
+		{ "hwabc", { 4, 4, 9, 28 } },
+	};
+	struct recorder r;
+	u32 i, w;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(row); i++) {
+		const struct sched_ops *ops = sched_find(row[i].name);
+
+		for (w = 0; w < ARRAY_SIZE(widths); w++) {
+			flow_free(record(&r, ops, widths[w], 0), record_free,
+				  BEFORE);
+			assert_int_equal(r.kib, row[i].kib[w]);
+		}
+	}
+}
+
+/* The first piece is as large as it must be, and holds no queue. */
+static void flow_of_1024_queues_has_its_pointers_in_one_piece(void **state)
+{
+	struct recorder r;
+	struct flow *f = record(&r, sched_find("mqfq"), 1024, 0);
+
+	(void)state;
+	assert_true(r.largest > 8192 && r.largest < 12288);
+	assert_int_equal(f->first_queues, 0);
+	assert_whole(f, sched_find("mqfq"), 1024);
+	flow_free(f, record_free, BEFORE);
+	assert_int_equal(pieces_left, 0);
 }
 
 static void totals_are_sums_over_the_queues(void **state)
@@ -450,13 +613,13 @@ static void totals_are_sums_over_the_queues(void **state)
 	(void)state;
 	fixture_init(&b, weights, 1);
 	for (q = 0; q < QUEUES; q++) {
-		b.flow[0]->fq[q].inserted = 1000 + q;
-		b.flow[0]->fq[q].dispatched = 100 + q;
-		atomic64_set(&b.flow[0]->fq[q].done, 10 + q);
-		b.flow[0]->fq[q].bytes = 1ULL << (40 + q);
-		b.flow[0]->fq[q].wait_ns = q;
-		atomic64_set(&b.flow[0]->fq[q].cost, 4 + q);
-		atomic64_set(&b.flow[0]->fq[q].service_ns, 7 + q);
+		b.flow[0]->fq[q]->inserted = 1000 + q;
+		b.flow[0]->fq[q]->dispatched = 100 + q;
+		atomic64_set(&b.flow[0]->fq[q]->done, 10 + q);
+		b.flow[0]->fq[q]->bytes = 1ULL << (40 + q);
+		b.flow[0]->fq[q]->wait_ns = q;
+		atomic64_set(&b.flow[0]->fq[q]->cost, 4 + q);
+		atomic64_set(&b.flow[0]->fq[q]->service_ns, 7 + q);
 	}
 	flow_totals(b.flow[0], &t);
 	assert_int_equal(t.inserted, 2001);
@@ -479,7 +642,7 @@ static void sweep_measures_the_rate_of_the_device(void **state)
 	(void)state;
 	fixture_init(&b, weights, 1);
 	charge(&b, b.flow[0], 4096);
-	atomic64_set(&b.flow[0]->fq[0].cost, 1 << 20);
+	atomic64_set(&b.flow[0]->fq[0]->cost, 1 << 20);
 	assert_int_equal(b.sched.urgent.rate, 0);
 	flow_sweep(&b.sched, MS, &changed);
 	assert_true(b.sched.urgent.rate > 0);
@@ -556,7 +719,7 @@ static void active_flows_are_counted(void **state)
 	(void)state;
 	fixture_init(&b, weights, 2);
 	charge(&b, b.flow[0], 1);
-	b.flow[1]->fq[1].inserted = 7;
+	b.flow[1]->fq[1]->inserted = 7;
 	flows_count(&b.sched);
 	assert_int_equal(b.flow[0]->counted.inserted, 1);
 	assert_int_equal(b.flow[1]->counted.inserted, 0);
@@ -579,6 +742,11 @@ int main(void)
 		cmocka_unit_test(lag_is_clamped_beyond_its_allowance),
 		cmocka_unit_test(request_that_does_not_wait_is_no_backlog),
 		cmocka_unit_test(flow_has_memory_for_its_scheduler),
+		cmocka_unit_test(flow_of_a_wide_machine_comes_in_pages),
+		cmocka_unit_test(failed_piece_leaves_nothing_behind),
+		cmocka_unit_test(flow_takes_the_documented_memory),
+		cmocka_unit_test(
+			flow_of_1024_queues_has_its_pointers_in_one_piece),
 		cmocka_unit_test(totals_are_sums_over_the_queues),
 		cmocka_unit_test(sweep_measures_the_rate_of_the_device),
 		cmocka_unit_test(new_flow_records_one_latency_in_16),

@@ -203,8 +203,8 @@ static double model_scale(const struct model_tenant *t,
 
 static void request(u32 g)
 {
-	groups[g].flow->fq[0].inserted++;
-	atomic64_inc(&groups[g].flow->fq[0].done);
+	groups[g].flow->fq[0]->inserted++;
+	atomic64_inc(&groups[g].flow->fq[0]->done);
 }
 
 static void flow_arrives(u32 g)
@@ -249,7 +249,7 @@ static void flow_leaves(u32 g)
 
 static void serve(u32 g, u64 bytes)
 {
-	groups[g].flow->fq[0].bytes += bytes;
+	groups[g].flow->fq[0]->bytes += bytes;
 	groups[g].io += bytes;
 }
 

@@ -83,7 +83,7 @@ void scene_close(struct scene *x)
 
 void do_work(struct flow *f, const struct act *a, u64 ns)
 {
-	struct flow_queue *fq = &f->fq[1];
+	struct flow_queue *fq = f->fq[1];
 	u64 now = a->done * ns / LOOK_NS,
 	    done = (u64)atomic64_read(&fq->done) + now;
 

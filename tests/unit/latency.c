@@ -51,7 +51,7 @@ static void fixture_deinit(struct fixture *b)
 /* A request took @ns; tick finds it by the counter of requests done. */
 static void sample(struct fixture *b, u64 ns)
 {
-	atomic64_inc(&b->flow->fq[0].done);
+	atomic64_inc(&b->flow->fq[0]->done);
 	latency_record(b->flow, ns);
 }
 
@@ -241,7 +241,7 @@ static void mask_follows_the_rate(void **state)
 	fixture_init(&b);
 	assert_int_equal(b.flow->latency.mask, LATENCY_FIRST_MASK);
 	for (i = 0; i < ARRAY_SIZE(c); i++) {
-		atomic64_add((s64)c[i].done, &b.flow->fq[i % 2].done);
+		atomic64_add((s64)c[i].done, &b.flow->fq[i % 2]->done);
 		pass(&b, LATENCY_TICK_NS);
 		assert_int_equal(b.flow->latency.mask, c[i].mask);
 	}
@@ -380,7 +380,7 @@ static struct numbers report_of(const struct flow *f)
 /* @done requests of @cost leave the drive, each after 1 ms out and 2 ms in. */
 static void serve(struct flow *f, u32 done, u32 cost)
 {
-	struct flow_queue *fq = &f->fq[1];
+	struct flow_queue *fq = f->fq[1];
 
 	fq->dispatched += done;
 	fq->wait_ns += done * 1000000ULL;
@@ -402,7 +402,7 @@ static void usage_is_that_of_the_last_tick(void **state)
 	serve(b.flow, 250, 4096);
 	serve(b.root, 750, 4096);
 	latency_record(b.flow, 3000 * US);
-	b.flow->fq[0].dispatched += 3;
+	b.flow->fq[0]->dispatched += 3;
 	pass(&b, LATENCY_TICK_NS);
 	n = report_of(b.flow);
 	assert_int_equal(n.part_ppm, 250000);
