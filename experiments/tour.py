@@ -107,8 +107,9 @@ def merged(found: Sequence[Section], results: Sequence[Result]) -> list[dict[str
     ]
 
 
-def run(name: str, folder: Path) -> Record:
-    """Runs the whole tour on the machine @name."""
+def run(name: str, folder: Path, only: str) -> Record:
+    """Runs the tour on the machine @name: the sections with titles in which @only is found, and the
+    installation."""
     this, later = __version__, later_than(__version__)
     folder.mkdir(parents=True, exist_ok=True)
     packages = build_packages(folder, this, later)
@@ -119,7 +120,8 @@ def run(name: str, folder: Path) -> Record:
     with debian.changed(name, [folder]) as machine:
         for package in packages:
             shutil.copy2(package, machine.root / FOLDER.lstrip("/"))
-        for part in parts(sections(this, later)):
+        chosen = [one for one in sections(this, later) if one.first or re.search(only, one.title)]
+        for part in parts(chosen):
             commands = folder / "commands.json"
             commands.write_text(
                 json.dumps([one.command for section in part for one in section.steps])
@@ -139,9 +141,8 @@ def run(name: str, folder: Path) -> Record:
                 results += results_of(output.replace(os.uname().release, AROUND))
             else:
                 results += in_guest(machine, folder, program, record)
-    found = sections(this, later)
-    record["missing"] = sum(len(section.steps) for section in found) - len(results)
-    return {**record, "sections": merged(found, results)}
+    record["missing"] = sum(len(section.steps) for section in chosen) - len(results)
+    return {**record, "sections": merged(chosen, results)}
 
 
 def in_guest(
@@ -242,7 +243,8 @@ ran in the guest. `{around}` stands for the kernel around the chroot.
 TABLE = """\
 ## Machines
 
-The command makes a column for each `--machine` on which it runs.
+The command makes a column for each `--machine` on which it runs. With `--only` it runs a part of
+the sections.
 """
 
 
@@ -306,6 +308,7 @@ def comparison(records: Sequence[Record]) -> list[str]:
         ["requests a second of the disk", *(str(one["iops"]) for one in records)],
         ["p99 of db without mqfair", *(f"{p99_ms(one)[0]:.1f} ms" for one in records)],
         ["p99 of db with mqfair", *(f"{p99_ms(one)[-1]:.1f} ms" for one in records)],
+        ["sections of the tour", *(str(len(one["sections"])) for one in records)],
         ["start of the guest", *(f"{one['boot_s']:.0f} s" for one in records)],
         ["all of the guest", *(f"{one['wall_s']:.0f} s" for one in records)],
         ["commands with the expected status", *map(counted, records)],
@@ -335,6 +338,7 @@ def parser() -> argparse.ArgumentParser:
     chosen = found.add_mutually_exclusive_group(required=True)
     chosen.add_argument("--machine", choices=tuple(debian.MACHINES), help="machine to run on")
     chosen.add_argument("--render", action="store_true", help="write the document again")
+    found.add_argument("--only", default="", metavar="REGEX", help="run these sections alone")
     found.add_argument("--results", type=Path, default=RESULTS, help="folder of the results")
     found.add_argument("--document", type=Path, default=DOCUMENT, help="document to write")
     return found
@@ -345,7 +349,7 @@ def main() -> int:
     failures: list[str] = []
     try:
         if args.machine:
-            record = run(args.machine, args.results.absolute() / args.machine)
+            record = run(args.machine, args.results.absolute() / args.machine, args.only)
             (args.results / f"{args.machine}.json").write_text(json.dumps(record, indent=1) + "\n")
             failures = judge(record)
         write(args.results, args.document)

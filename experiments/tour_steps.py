@@ -33,6 +33,8 @@ class Section:
     steps: tuple[Step, ...]
     chroot: bool = False
     intro: str = ""
+    # All others need this one.
+    first: bool = False
 
 
 def mistake(text: str, command: str, status: int = 2) -> Step:
@@ -55,22 +57,6 @@ TURN = (
 )
 
 
-def pod(runtime: str) -> str:
-    """No registry of images is asked."""
-    return (
-        f"STORAGE_DRIVER=vfs podman --runtime={runtime} run -d --network=none --name={runtime} \\\n"
-        "    --blkio-weight=300 --rootfs /run/tiny /bin/busybox sleep 1000"
-    )
-
-
-def carried(name: str) -> str:
-    """A runtime may put the process into a cgroup below that with the weight."""
-    return (
-        f"sleep 1; cd /sys/fs/cgroup/*/libpod-$(podman inspect -f '{{{{.Id}}}}' {name}).scope;"
-        " echo io.weight: $(cat io.weight); echo mqfair: $(cat io.mqfair.weight)"
-    )
-
-
 def as_user(command: str) -> str:
     return f"runuser -u {USER} -- {command}"
 
@@ -90,6 +76,7 @@ def sections(this: str, later: str) -> tuple[Section, ...]:
                 Step("DKMS tells which module it has built for which kernel.", "dkms status"),
             ),
             chroot=True,
+            first=True,
             intro="The administrator has the two packages of `make deb` in the current folder.",
         ),
         Section(
@@ -200,34 +187,12 @@ def sections(this: str, later: str) -> tuple[Section, ...]:
             ),
         ),
         Section(
-            "Containers",
+            "Mistakes",
             (
                 Step(
                     "Both services stop, to leave the emulated processors to the commands.",
                     "systemctl stop db batch",
                 ),
-                Step(
-                    "A folder with one program is the root of two containers.",
-                    "mkdir -p /run/tiny/bin; cp /run/lab/busybox /run/tiny/bin",
-                ),
-                Step("podman starts a container with a weight. Its runtime is crun.", pod("crun")),
-                Step(
-                    "crun has written the weight to `io.weight` of the container. mqfair has it.",
-                    carried("crun"),
-                    expect="mqfair: default (?!100$)",
-                ),
-                Step("podman starts another one with runc.", pod("runc")),
-                Step(
-                    "Its weight has arrived, too.",
-                    carried("runc"),
-                    expect="mqfair: default (?!100$)",
-                ),
-                Step("The containers end.", "podman rm -f -t 0 crun runc", lines=4),
-            ),
-        ),
-        Section(
-            "Mistakes",
-            (
                 mistake("A disk that does not exist:", "mqfair enable nvme1n1"),
                 mistake("A controller in place of a disk:", "mqfair enable /dev/nvme0"),
                 mistake(
