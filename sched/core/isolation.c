@@ -475,6 +475,20 @@ static void adapt_depth(struct sched *s, const struct look *l,
 }
 
 /*
+ * A paced drive that seemed faster and is not was still emptying.  With a small
+ * loss that takes long.  So the usual number inside is taken later next time.
+ */
+static void learn_settle(struct isolation *i, u64 probed)
+{
+	if (!i->seems_faster)
+		return;
+	i->settle = probed < i->capacity + i->capacity / 8 ?
+			    min(2 * i->settle, (u32)PROBE_LOOKS) :
+			    SETTLE_LOOKS;
+	i->seems_faster = false;
+}
+
+/*
  * A probe is short, and begins with requests that were let in together.  So it
  * tends to show too little, and a lower capacity is believed slowly.
  */
@@ -500,6 +514,7 @@ static void decide_open(struct sched *s, const struct look *l,
 		return;
 	if (i->state == ISOLATION_PROBE) {
 		i->probes++;
+		learn_settle(i, capacity);
 		learn_capacity(i, capacity);
 	} else {
 		i->capacity = capacity;
@@ -542,9 +557,10 @@ static bool drive_is_faster(struct isolation *i, const struct look *l)
 	u64 inside = ratio(l->service_ns << INSIDE_SHIFT, l->ns);
 
 	i->paced_inside = average(i->paced_inside, inside);
-	if (i->looks <= SETTLE_LOOKS)
+	if (i->looks <= i->settle)
 		i->usual_inside = i->paced_inside;
-	return 2 * i->paced_inside < i->usual_inside;
+	i->seems_faster = 2 * i->paced_inside < i->usual_inside;
+	return i->seems_faster;
 }
 
 static void decide_paced(struct sched *s, const struct look *l,
@@ -734,7 +750,8 @@ void isolation_release(struct sched *s, u32 queue, u64 now, struct wake *wake)
 
 void isolation_init(struct isolation *i)
 {
-	*i = (struct isolation){ .state = ISOLATION_OPEN };
+	*i = (struct isolation){ .state = ISOLATION_OPEN,
+				 .settle = SETTLE_LOOKS };
 	atomic64_set(&i->next_ns, 0);
 }
 

@@ -173,6 +173,8 @@ struct isolation {
 	u64 rate;			/* cost in 2^20 ns, in the last look */
 	u64 capacity_bytes;		/* mean_bytes when the drive was paced */
 	u64 paced_inside, usual_inside;	/* mean requests inside: now; at first */
+	u32 settle;			/* looks until usual_inside is known */
+	bool seems_faster;		/* the reason of the last probe */
 	u64 kept, paced_kept;		/* requests of all flows: now; when paced */
 	s64 correction;			/* of the pace, a rate */
 	u32 loss;			/* in thousandths of the capacity */

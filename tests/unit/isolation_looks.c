@@ -354,6 +354,39 @@ static void faster_drive_is_probed_at_once(void **state)
 	scene_close(&x);
 }
 
+/*
+ * With a little loss a paced drive empties slowly: here for 24 looks after each
+ * probe.  That is not a faster drive, so probes remain rare.
+ */
+static void drive_that_empties_slowly_is_not_faster(void **state)
+{
+	struct scene x;
+	u32 i;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	for (i = 0; i < 600; i++) {
+		bool paced = iso(&x)->state == ISOLATION_PACED;
+		u32 looks = paced ? iso(&x)->looks : 0;
+
+		x.reads = paced ? fast_reads : slow_reads;
+		x.other = deep;
+		x.other.done = paced ? 92 : 100;
+		x.other.service_ns = MS - min(looks, 24U) * (MS / 32);
+		look(&x);
+	}
+	assert_in_range(iso(&x)->probes, 1, 5);
+	/* A drive that is faster later is found as before. */
+	while (iso(&x)->state != ISOLATION_PACED || iso(&x)->looks < 40) {
+		x.reads = fast_reads;
+		look(&x);
+	}
+	x.other.service_ns = MS / 16;
+	looks(&x, 12);
+	assert_int_equal(iso(&x)->state, ISOLATION_PROBE);
+	scene_close(&x);
+}
+
 /* -------------------------------------------------------------------- capacity */
 
 /* One look was eight times as full, and such a look does not come again. */
@@ -543,6 +576,7 @@ int main(void)
 		cmocka_unit_test(probe_ends_the_correction),
 		cmocka_unit_test(each_pacing_ends_after_two_quiet_looks),
 		cmocka_unit_test(faster_drive_is_probed_at_once),
+		cmocka_unit_test(drive_that_empties_slowly_is_not_faster),
 		cmocka_unit_test(fullest_look_is_forgotten),
 		cmocka_unit_test(first_two_looks_do_not_measure),
 		cmocka_unit_test(capacity_of_an_open_drive_is_a_recent_one),
