@@ -61,14 +61,10 @@ struct tag_map {
 	atomic_t used;			/* A: held by inserted requests */
 } ____cacheline_aligned_in_smp;
 
-/* The tags that a flow wants; limit.c explains the interval and the level. */
+/* The tasks of a flow that wait for tags; flow.limit.waiters counts them. */
 struct flow_tags {
 	wait_queue_head_t wait;		/* tasks that wait for a tag */
 	struct list_head waiting;	/* waiting_lock: in device_host.waiting */
-	u32 waiters;			/* waiting_lock */
-	u32 wants;			/* O: most in this interval */
-	u32 wanted;			/* tick: most in the last interval */
-	u32 counted;			/* tick: demand that the level counts */
 };
 
 /* A cgroup on a device: its blk-cgroup policy data; see weights.c. */
@@ -133,9 +129,7 @@ struct device_host {
 	struct request_host *requests;	/* frozen: of shared tag maps */
 	u32 nr_requests;		/* frozen */
 	struct tag_map map;		/* if the hardware queues share one */
-	u32 tag_depth;			/* frozen: tags of the smallest map */
-	u32 tag_level;			/* O, by tick: see limit.c */
-	u64 tag_next_ns;		/* tick: when tag_level is due again */
+	struct limit limit;		/* depth: of the smallest map, frozen */
 	spinlock_t waiting_lock;
 	struct list_head waiting;	/* waiting_lock: of flow_tags */
 	atomic64_t tag_timeouts;	/* A: waiters found room themselves */

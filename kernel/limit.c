@@ -7,40 +7,7 @@
  * requests that the scheduler delays.  The other flows would then wait above
  * the scheduler, where no weight is known.
  *
- * The rule.  Half of the tags are first come, first served.  A flow may use
- * tags of the other half up to its *quota*, which is its share of the whole
- * map.  So every flow can have as many requests waiting as its share of the
- * device needs.  A map of twice D tags keeps the device busy even if some flows
- * are idle.
- *
- * Loans.  The tags that a flow leaves of its quota are lent to the flows that
- * want more.  Each of these is filled up to the same multiple of its share, the
- * *water level* (max-min fairness by water-filling).
- *
- *	ifq, D = 8, 32 tags, shares of 91 : 6 : 3.  The first flow wants one
- *	request at a time.  Its 29 tags do not wait for it: one is its own, 2
- *	stay free for the next arrival, and 29 are filled to the level of 10.
- *	The other two flows get 19 and 10 tags.  By shares alone they would get
- *	one each, and the second could not have its two thirds of the device.
- *
- * A tag is lent while more than a sixteenth of the map is free, so that a flow
- * below its quota finds a free tag.  A loan is not renewed after the level has
- * fallen.  When all flows want more the level is 1, and each flow occupies its
- * quota.  With no more than two tags per slot a flow needs its whole quota,
- * because requests that complete together are dispatched together.  A flow that
- * is alone is not limited.
- *
- * Many flows.  Half of the map and all quotas together exceed the map.  When
- * flows are many, the last tags are reserved for flows that have none.  Without
- * a tag a flow cannot claim its share.  A scheduler that waits for such a flow
- * stands still while the flows that it delays have all tags.
- *
- *	128 tags, 64 flows of depth 4: 64 tags go to the first 16 flows, 2 to
- *	each of the next 32, and the last 16 flows would have none.
- *
- * Demand.  The demand of a flow is the largest number of tags that it occupied
- * and asked for, in this interval or in the last one.  It is unlimited if the
- * flow was refused a tag.  limit_tick() computes the level from the demands.
+ * The rule, the loans and the demands are in sched/core/limit.h.
  *
  * Depths.  The block layer's own means, a shallow depth, gives a flow no number
  * of tags.  A depth is a range of low tag numbers, and it is fixed while the
@@ -74,7 +41,6 @@
  * A waiter itself looks again after PATIENCE.  It has then lost a wake-up if it
  * finds room, and tag_timeouts in sched/state counts that.
  *
- * Source of the rule: Bertsekas, Gallager, Data Networks, 1992, section 6.5.2.
  * Tested by tests/vm/test_tags.py, tests/vm/test_shares.py,
  * tests/vm/test_wide.py.
  */
@@ -82,20 +48,6 @@
 
 #include "weights.h"
 
-enum {
-	LEVEL_SHIFT	= 8,	/* fraction bits of the water level */
-	LEVEL_ONE	= 1 << LEVEL_SHIFT,
-	/* At this level the least share is the whole map. */
-	LEVEL_MAX	= LEVEL_ONE << SHARE_MIN_SHIFT,
-	/* The level rises with each pass; fewer passes lend less. */
-	LEVEL_PASSES	= 8,
-	INTERVAL_NS	= FLOW_GRACE_NS,
-	RESERVE_SHIFT	= 4,	/* part of the map that is never lent */
-	MANY_SHIFT	= 3,	/* flows are many from this part of the map on */
-	LAST_SHIFT	= 2,	/* most of the map for flows without a tag */
-};
-
-#define TAGS_ALL	U32_MAX
 #define PATIENCE	(30 * HZ)	/* jiffies */
 
 /* The wish of a task for tags. */
@@ -141,59 +93,14 @@ static u64 tags_occupied(const struct claim *c)
 	return max(sum, 0LL);
 }
 
-/* The part of a map that a flow fills at @level, in units of a share. */
-static u64 part_at(u64 share, u32 level)
-{
-	return min(share * level >> LEVEL_SHIFT, 1ULL << SHARE_SHIFT);
-}
-
-/* @tags of @depth tags, in units of a share. */
-static u64 part_of(u32 tags, u32 depth)
-{
-	return div_u64((u64)min(tags, depth) << SHARE_SHIFT, depth);
-}
-
-static u64 quota(u64 part, u32 depth)
-{
-	return max_t(u64, (part * depth) >> SHARE_SHIFT, 1);
-}
-
-/* Tags that are never lent. */
-static u32 reserve(u32 depth)
-{
-	return max(depth >> RESERVE_SHIFT, 1U);
-}
-
-/* Tags that are reserved for flows without a tag: one for each flow. */
-static u32 last_tags(const struct claim *c)
-{
-	u32 flows = READ_ONCE(c->hctx->device->sched.share.nr_active);
-
-	return flows < c->depth >> MANY_SHIFT ?
-		       0 :
-		       min(flows, c->depth >> LAST_SHIFT);
-}
-
 /* How many tags the flow may take now.  Sets c->occupied. */
 static u64 tags_left(struct claim *c)
 {
 	u32 used = min_t(u32, atomic_read(&c->hctx->map->used), c->depth);
-	u32 free = c->depth - used, level;
-	u64 share = flow_share(c->flow);
-	u64 most = quota(share, c->depth), lent;
 
 	c->occupied = tags_occupied(c);
-	if (used < c->depth / 2)
-		return c->depth / 2 - used;
-	if (c->occupied && free < last_tags(c))
-		return 0;
-	if (free > reserve(c->depth)) {
-		level = READ_ONCE(c->hctx->device->tag_level);
-		lent = quota(part_at(share, level), c->depth);
-		most = max(most,
-			   min(lent, c->occupied + free - reserve(c->depth)));
-	}
-	return c->occupied < most ? most - c->occupied : 0;
+	return limit_left(&c->hctx->device->limit, c->flow, c->depth, used,
+			  c->occupied);
 }
 
 /* Whether the flow of a waiter may take a tag of the waiter's map. */
@@ -230,14 +137,15 @@ static int wake_waiter(struct wait_queue_entry *entry, unsigned int mode,
 }
 
 /* Lists the flow for limit_tick() while @change of its waiters are there. */
-static void count_waiters(struct device_host *d, struct flow_tags *t,
-			  int change)
+static void count_waiters(struct device_host *d, struct flow *f, int change)
 {
+	struct flow_tags *t = flow_tags(f);
+
 	spin_lock(&d->waiting_lock);
-	if (!t->waiters)
+	if (!f->limit.waiters)
 		list_add_tail(&t->waiting, &d->waiting);
-	t->waiters += change;
-	if (!t->waiters)
+	WRITE_ONCE(f->limit.waiters, f->limit.waiters + change);
+	if (!f->limit.waiters)
 		list_del(&t->waiting);
 	spin_unlock(&d->waiting_lock);
 }
@@ -251,7 +159,7 @@ static u64 wait_for_tags(struct claim *c)
 	bool timeout = false;
 	u64 left;
 
-	count_waiters(d, t, 1);
+	count_waiters(d, c->flow, 1);
 	init_wait(&waiter.entry);
 	waiter.entry.func = wake_waiter;
 	for (;;) {
@@ -267,26 +175,17 @@ static u64 wait_for_tags(struct claim *c)
 		timeout = !io_schedule_timeout(PATIENCE);
 	}
 	finish_wait(&t->wait, &waiter.entry);
-	count_waiters(d, t, -1);
+	count_waiters(d, c->flow, -1);
 	if (unlikely(timeout))
 		atomic64_inc(&d->tag_timeouts);
 	return left;
-}
-
-/* Raises the demand of the flow in this interval. */
-static void flow_wants(struct flow *f, u32 tags)
-{
-	struct flow_tags *t = flow_tags(f);
-
-	if (READ_ONCE(t->wants) < tags)
-		WRITE_ONCE(t->wants, tags);
 }
 
 static void limit_flow(struct claim *c, struct blk_mq_alloc_data *data)
 {
 	u64 left = tags_left(c);
 
-	flow_wants(c->flow, left < data->nr_tags ? TAGS_ALL :
+	limit_want(c->flow, left < data->nr_tags ? LIMIT_ALL :
 						   c->occupied + data->nr_tags);
 	if (!left && (data->flags & BLK_MQ_REQ_NOWAIT)) {
 		data->shallow_depth =
@@ -362,50 +261,7 @@ void limit_wake(struct hctx_host *h, struct flow *f)
 		__wake_up(&flow_tags(f)->wait, TASK_NORMAL, 1, &news);
 }
 
-/* --------------------------------------------------------- the water level */
-
-/* Takes the demands of the interval that ends, and begins a new one. */
-static void interval_ends(struct device_host *d)
-{
-	struct flow *f;
-
-	port_assert_held(&d->sched.active_lock);
-	for (f = d->sched.active; f; f = f->next_active) {
-		struct flow_tags *t = flow_tags(f);
-		u32 wants = READ_ONCE(t->wants);
-
-		/* A snapshot: a waiter that comes now counts in the next interval. */
-		t->counted = waitqueue_active(&t->wait) ? TAGS_ALL :
-							  max(wants, t->wanted);
-		t->wanted = wants;
-		WRITE_ONCE(t->wants, 0);
-	}
-}
-
-/*
- * One pass of water-filling.  A flow that wants less than its part at @level
- * gets its demand.  The other flows share the rest, and the result is the level
- * of that.  From the second pass on the level does not fall.
- */
-static u32 next_level(struct sched *s, u32 level, u32 depth)
-{
-	u64 rest = part_of(depth - reserve(depth), depth), shares = 0;
-	struct flow *f;
-
-	port_assert_held(&s->active_lock);
-	for (f = s->active; f; f = f->next_active) {
-		u64 share = flow_share(f);
-		u64 wants = part_of(flow_tags(f)->counted, depth);
-
-		if (wants < part_at(share, level))
-			rest -= min(wants, rest);
-		else
-			shares += share;
-	}
-	if (!shares)
-		return LEVEL_MAX;
-	return min_t(u64, div64_u64(rest << LEVEL_SHIFT, shares), LEVEL_MAX);
-}
+/* ---------------------------------------------------------------- tick work */
 
 /* Wakes a waiter of each flow for which there is room. */
 static void look_at_waiters(struct device_host *d)
@@ -435,23 +291,8 @@ void limit_setup(struct device_host *d)
 
 void limit_tick(struct device_host *d, u64 now)
 {
-	u32 level = LEVEL_ONE, depth = READ_ONCE(d->tag_depth), next, pass;
-	unsigned long flags;
-
-	if (now < d->tag_next_ns)
-		return;
-	d->tag_next_ns = now + INTERVAL_NS;
-	flags = port_lock(&d->sched.active_lock);
-	interval_ends(d);
-	for (pass = 0; pass < LEVEL_PASSES; pass++) {
-		next = next_level(&d->sched, level, depth);
-		if (next <= level)
-			break;
-		level = next;
-	}
-	port_unlock(&d->sched.active_lock, flags);
-	WRITE_ONCE(d->tag_level, level);
-	look_at_waiters(d);
+	if (limit_level_tick(&d->limit, &d->sched, now))
+		look_at_waiters(d);
 }
 
 void limit_resized(struct device_host *d)
@@ -461,6 +302,6 @@ void limit_resized(struct device_host *d)
 
 	for (i = 0; i < d->nr_hctx; i++)
 		least = min(least, compat_sched_depth(d->hctx[i]->hctx));
-	WRITE_ONCE(d->tag_depth, max(least, 1U));
+	WRITE_ONCE(d->limit.depth, max(least, 1U));
 	compat_set_min_shallow_depth(d->q, max(least / 2, 1U));
 }

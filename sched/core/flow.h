@@ -41,6 +41,7 @@
 #include "port.h"
 #include "isolation.h"
 #include "latency.h"
+#include "limit.h"
 #include "share.h"
 #include "urgent.h"
 #include "vtime.h"
@@ -107,6 +108,7 @@ struct flow {
 	struct isolation_flow isolation;
 	struct flow_latency latency;
 	struct urgent_flow urgent;
+	struct limit_flow limit;
 	u32 nr_queues;			/* I */
 	u32 first_queues;		/* I: queues in the first piece .. */
 	u32 piece_queues;		/* I: .. and in each other one */
