@@ -12,6 +12,7 @@
  *	queues N		queues, each with a CPU; default 1
  *	tags N			most requests of a queue in the driver; 0: any
  *	tag_maps N		maps of that many tags; neighbours share one
+ *	sched_tags N		scheduler tags of each map; 0: any (tags.h)
  *	most_bytes N		larger requests are split; 0: none is
  *	wake_ns N		a wake-up takes 0 to N ns; default 0
  *	submit_ns N, complete_ns N	CPU time of each request; default 0
@@ -144,7 +145,7 @@ struct described_action {
 
 struct description {
 	const struct sched_ops *ops;
-	u64 seed, queues, tags, tag_maps, most_bytes, wake_ns;
+	u64 seed, queues, tags, tag_maps, sched_tags, most_bytes, wake_ns;
 	u64 submit_ns, complete_ns, warm_ms, run_ms, series;
 	bool series_whole;
 	u64 slots, base_ns, ns_per_kib;	/* slots 0: a drive */

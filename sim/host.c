@@ -265,7 +265,7 @@ static void queue_run(struct host_queue *hq)
 	tags_settle(hq);
 }
 
-static void io_insert(struct host_io *hio, struct host_queue *hq)
+void host_insert(struct host_io *hio, struct host_queue *hq)
 {
 	struct host *h = hq->host;
 	struct wake wake;
@@ -311,7 +311,7 @@ static void io_refused(struct event *ev)
 	host_act(h, &wake);
 	if (rng_chance(&h->rng, 500)) {
 		hq->tags->in_use--;
-		io_insert(hio, hq);
+		host_insert(hio, hq);
 	} else {
 		io_start(hio);
 	}
@@ -355,6 +355,7 @@ static void io_completed(struct device_cmd *cmd)
 	if (h->watch.completed)
 		h->watch.completed(h->watch.arg, hio);
 	host_act(h, &wake);
+	tags_finished(hio, hq);
 	hio->done(hio);
 }
 
@@ -389,7 +390,7 @@ void host_submit(struct host_io *hio, u32 queue, enum io_op op, u32 bytes,
 	hio->submit_ns = host_now(h);
 	h->outstanding++;
 	hio->flow->outstanding++;
-	io_insert(hio, hq);
+	tags_submit(hio, hq);
 }
 
 struct cpu *host_cpu(struct host *h, u32 queue)
@@ -447,6 +448,7 @@ static void host_ticked(struct event *ev)
 	wake_init(&wake);
 	h->sched.ops->tick(&h->sched, host_now(h), &wake);
 	host_act(h, &wake);
+	tags_tick(h);
 }
 
 void host_tune(struct host *h, const struct sched_params *p)
@@ -502,7 +504,7 @@ static void check_stall(struct host *h)
 {
 	u32 i;
 
-	if (!h->queued || h->outstanding > h->queued)
+	if (!h->queued || h->outstanding > h->queued + h->waiting_for_tags)
 		return;
 	for (i = 0; i < h->params.nr_queues; i++) {
 		const struct host_queue *hq = &h->queues[i];
@@ -522,6 +524,7 @@ static void host_quiet(struct host *h)
 	if (h->wakes)
 		return;
 	check_stall(h);
+	tags_audit(h);
 	if (!h->params.audit_at_end)
 		audit_quiet(h);
 	if (h->watch.quiet)
@@ -595,6 +598,7 @@ struct host_flow *host_flow_create(struct host *h, struct host_flow *parent,
 		return NULL;
 	}
 	flow_init(hf->flow, &h->sched, parent ? parent->flow : NULL, weight);
+	tags_flow_init(hf);
 	hf->host = h;
 	hf->id = h->nr_flows++;
 	hf->parent_id = parent ? parent->id : hf->id;
@@ -696,11 +700,13 @@ static bool host_alloc(struct host *h)
 	h->places = port_zalloc(nr * sizeof(*h->places));
 	h->sched.queue = port_zalloc(nr * sizeof(*h->sched.queue));
 	h->tags = port_zalloc(h->params.tag_maps * sizeof(*h->tags));
-	return h->queues && h->places && h->sched.queue && h->tags;
+	return h->queues && h->places && h->sched.queue && h->tags &&
+	       tags_init(h);
 }
 
 static void host_free(struct host *h)
 {
+	tags_exit(h);
 	port_free(h->tags);
 	port_free(h->sched.queue);
 	port_free(h->places);

@@ -15,6 +15,7 @@
  *   load	the requests of one tenant, as host_io (load.h)
  *   host	flows, queues, requests; it calls the hooks of sched/core/sched.h
  *   device	serves dispatched requests and reports each end (device.h)
+ *   tags	the scheduler tags, and the ios that wait for one (tags.h)
  *   audit	compares the scheduler's bookkeeping with the host's (audit.h)
  *   cpu		the time that submissions and completions take (cpu.h)
  *   rng, stats	chance from a seed; latencies and sums of each flow
@@ -78,12 +79,14 @@
 #include "rng.h"
 #include "sched/core/sched.h"
 #include "stats.h"
+#include "tags.h"
 
 struct host;
 struct host_io;
 
 enum host_io_state {
 	HOST_IO_IDLE,
+	HOST_IO_NO_TAG,		/* waits for a scheduler tag */
 	HOST_IO_QUEUED,
 	HOST_IO_DEVICE,		/* in the driver or the device */
 };
@@ -97,6 +100,7 @@ struct host_flow {
 	u32 queued;		/* ios waiting in the scheduler */
 	u32 outstanding;	/* submitted and not completed */
 	u64 dispatched_cost;	/* of all ios dispatched at least once */
+	struct tag_list tag_waiters;	/* beyond the quota of the flow */
 	struct account account;
 	struct flow_stats stats;
 };
@@ -119,7 +123,10 @@ struct host_io {
 	struct host_flow *flow;
 	struct host_whole *whole;	/* that it is a part of, or NULL */
 	void (*done)(struct host_io *hio);
+	void (*got_tag)(struct host_io *hio);	/* after a wait; or NULL */
 	struct event event;	/* the load may use it while idle */
+	struct host_io *next_waiter;	/* in a tag_list */
+	struct host_queue *submit_queue;
 	struct device_cmd cmd;
 	u32 page;		/* of a drive of flash/, by the load */
 	enum host_io_state state;
@@ -172,6 +179,8 @@ struct host_params {
 	struct device_params device;
 	u32 tags;			/* of each map; 0: any number */
 	u32 tag_maps;			/* 0: one for each queue; see queue_tags() */
+	u32 sched_tags;			/* of each map; 0: any number; see tags.h */
+	bool quotas;			/* of scheduler tags, as in the kernel module */
 	u64 wake_ns;			/* a wake-up takes 0 to this, at random */
 	u64 submit_ns, complete_ns;	/* CPU time of each io: cpu.h */
 	u64 dispatch_delay_ns;		/* see above */
@@ -200,6 +209,8 @@ struct host {
 	struct host_watch watch;
 	struct host_queue *queues;
 	struct host_tags *tags;
+	struct sched_tags *sched_tags;
+	struct limit limit;
 	struct host_flow *flows;	/* the latest is first */
 	struct topo_place *places;
 	struct event tick;
@@ -208,6 +219,7 @@ struct host {
 	u32 blocked;			/* queues that host_block() has stopped */
 	u32 queued;			/* ios waiting in the scheduler */
 	u32 outstanding;		/* ios submitted and not completed */
+	u32 waiting_for_tags;		/* of these: ios without a tag */
 	u32 slots;			/* ios with IO_SLOT */
 	u64 requeues;
 	u64 audits;			/* quiet moments so far */
@@ -234,9 +246,12 @@ void host_flow_destroy(struct host_flow *hf);
 /* Sets the weight of @hf. */
 void host_flow_weigh(struct host_flow *hf, u32 weight);
 
-/* Submits @hio on @queue: insert, then dispatch.  @flags: enum io_flags. */
+/* Submits @hio on @queue: tag, insert, then dispatch.  @flags: enum io_flags. */
 void host_submit(struct host_io *hio, u32 queue, enum io_op op, u32 bytes,
 		 u8 flags);
+
+/* Inserts @hio, which has its scheduler tag.  For tags.c. */
+void host_insert(struct host_io *hio, struct host_queue *hq);
 
 /* Returns the CPU of @queue, on which a load submits in its turn. */
 struct cpu *host_cpu(struct host *h, u32 queue);

@@ -35,6 +35,7 @@ struct load {
 	u32 outstanding;		/* requests */
 	u32 least_bytes;
 	bool resting;			/* a burst has ended: no submission */
+	bool asleep;			/* closed loop: its task waits for a tag */
 	struct load_slot slot[];
 };
 
@@ -187,10 +188,21 @@ static void burst_issued(struct load *l)
 		l->resting = true;
 }
 
+/* Does a part of the request wait for a scheduler tag? */
+static bool slot_awaits_tag(const struct load_slot *slot)
+{
+	u32 i;
+
+	for (i = 0; i < slot->load->parts; i++)
+		if (slot->part[i].hio.state == HOST_IO_NO_TAG)
+			return true;
+	return false;
+}
+
 /* Asks the CPU of the next request for a turn. */
 static void closed_pump(struct load *l)
 {
-	if (l->ready && !l->resting)
+	if (l->ready && !l->resting && !l->asleep)
 		cpu_want(host_cpu(l->host, l->ready->queue), &l->task);
 }
 
@@ -201,7 +213,7 @@ static void closed_run(struct cpu_task *task)
 	struct load_slot *slot = l->ready;
 
 	/* A burst may have ended since the load asked. */
-	if (!slot || l->resting)
+	if (!slot || l->resting || l->asleep)
 		return;
 	l->ready = slot->next;
 	if (!l->ready)
@@ -209,8 +221,18 @@ static void closed_run(struct cpu_task *task)
 	if (!load_over(l, host_now(l->host))) {
 		load_submit(l, slot, slot->queue);
 		burst_issued(l);
+		l->asleep = slot_awaits_tag(slot);
 	}
 	closed_pump(l);
+}
+
+/* The task of the load may have waited for this tag. */
+static void closed_got_tag(struct host_io *hio)
+{
+	struct load_slot *slot = container_of(hio, struct load_part, hio)->slot;
+
+	slot->load->asleep = slot_awaits_tag(slot);
+	closed_pump(slot->load);
 }
 
 static void closed_due(struct event *ev)
@@ -344,6 +366,8 @@ static void slot_init(struct load *l, u32 index)
 		slot->part[i].hio.flow = l->params.flow;
 		slot->part[i].hio.done = l->params.arrival_ns ? open_done :
 								closed_done;
+		if (!l->params.arrival_ns)
+			slot->part[i].hio.got_tag = closed_got_tag;
 	}
 }
 

@@ -29,6 +29,9 @@
  * as the block layer splits it.  It counts as one request in the statistics, and
  * is done when its last part is.
  *
+ * A closed loop is one task.  While a request of it waits for a scheduler tag
+ * (tags.h), it submits no other.  A request of an open loop waits by itself.
+ *
  * If off_ns is not 0 the load pauses for off_ns after every on_ns.
  *
  * Example.  A load has depth 32, bytes 4096 and think_ns 0, and its flow is

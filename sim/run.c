@@ -15,6 +15,7 @@
 
 #include "load.h"
 #include "run.h"
+#include "sched/core/policies.h"
 
 #define US	1000ULL
 #define MS	(1000 * US)
@@ -301,6 +302,9 @@ static bool run_open(struct run *r)
 		},
 		.tags = (u32)d->tags,
 		.tag_maps = (u32)d->tag_maps,
+		.sched_tags = (u32)d->sched_tags,
+		/* Only the kernel module has them. */
+		.quotas = sched_find(d->ops->name) == d->ops,
 		.wake_ns = d->wake_ns,
 		.submit_ns = d->submit_ns,
 		.complete_ns = d->complete_ns,

@@ -36,6 +36,7 @@ u64 histogram_at(const struct histogram *h, u32 permille);
 
 struct flow_stats {
 	u64 ios, bytes;			/* completed */
+	u64 tag_waits;			/* ios that waited for a scheduler tag */
 	u64 wait_ns;			/* from insert to dispatch */
 	struct histogram latency;	/* from submission to completion */
 };

@@ -35,7 +35,7 @@ struct test {
 
 /* Of every scheduler. */
 extern const struct test life_tests[], audit_tests[], generic_tests[];
-extern const struct test isolation_tests[], urgent_tests[];
+extern const struct test isolation_tests[], urgent_tests[], tag_tests[];
 
 /* Of one scheduler. */
 extern const struct test bound_tests[], share_tests[];
@@ -63,7 +63,7 @@ static inline bool case_failed(const struct test_case *t)
 
 enum {
 	RIG_FLOWS	= 16,
-	RIG_LOADS	= 32,
+	RIG_LOADS	= 64,
 };
 
 /*

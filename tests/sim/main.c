@@ -25,6 +25,7 @@ static const struct test *const of_all[] = {
 	generic_tests,
 	isolation_tests,
 	urgent_tests,
+	tag_tests,
 };
 
 /* The tests of one scheduler. */

@@ -174,6 +174,23 @@ class Figures(unittest.TestCase):
         text = text.replace("tags 4", "tags 8") + "load a queue 1 depth 32 bytes 4096\ntag_maps 1\n"
         self.assertAlmostEqual(figures(text)["flows"]["a"]["ios"], 8 * 1000, delta=40)
 
+    def test_scheduler_tags_are_taken_under_none_alone(self):
+        """25 tasks write 1,000 requests at once; a reader has one."""
+        text = "device 16 100000 0\nwarm_ms 300\nrun_ms 300\nflow w weight 100\n" + FLOW
+        text += "load w depth 40 bytes 4096 write 1000\n" * 25 + "load a depth 1 bytes 4096\n"
+        free, scarce = (
+            [
+                figures(f"scheduler {name}\n{more}{text}")["flows"]["a"]["ios"]
+                for name in ("none", "mqfq")
+            ]
+            for more in ("", "sched_tags 64\n")
+        )
+        # Without a limit the reader waits behind 1,000 requests under none.
+        self.assertLess(free[0], 60)
+        self.assertLess(scarce[0], 600)
+        self.assertGreater(scarce[1], 2 * scarce[0])
+        self.assertGreater(scarce[1], 0.95 * free[1])
+
     def test_time_scale_and_write_times_slow_the_drive(self):
         text = DRIVE.format(fill="random") + "run_ms 200\nload a depth 1 bytes 4096\n"
         plain, slow = (figures(text + more)["flows"]["a"] for more in ("", "time_scale 10\n"))

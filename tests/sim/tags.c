@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Scarce scheduler tags.  64 tags, D = 16, a drive of 16 slots and 100 us for
+ * each request: 160,000 requests a second.  25 tasks of a cgroup have 1,000
+ * requests for the drive.  They would take all tags, and the tasks of the others
+ * would wait behind them, above the scheduler.
+ */
+#include "fixture.h"
+#include "none.h"
+
+enum {
+	TAGS		= 64,
+	TASKS		= 25,
+	DEPTH		= 40,		/* of each */
+};
+
+struct scene {
+	struct fixture r;
+	struct host_flow *heavy, *light;
+};
+
+static struct host_params scene_params(const struct test_case *t, bool quotas)
+{
+	struct host_params p = fixture_params(t, 7);
+
+	p.sched_tags = TAGS;
+	p.quotas = quotas;
+	return p;
+}
+
+/* Tasks of a cgroup that write as much as they can. */
+static void writers(struct fixture *r, struct host_flow *flow)
+{
+	u32 i;
+
+	for (i = 0; i < TASKS; i++)
+		fixture_load(r, &(struct load_params){
+					.flow = flow,
+					.nr_queues = r->host->params.nr_queues,
+					.depth = DEPTH,
+					.bytes = 4 * KIB,
+					.write_permille = 1000 });
+}
+
+/* Has a writer take what it can, and a reader come with one request at a time. */
+static void scene_open(struct scene *s, struct test_case *t,
+		       const struct host_params *p)
+{
+	struct fixture *r = &s->r;
+
+	fixture_open(r, t, p);
+	s->heavy = fixture_flow(r, NULL, 100);
+	s->light = fixture_flow(r, NULL, 100);
+	writers(r, s->heavy);
+	fixture_load(r, &(struct load_params){ .flow = s->light,
+					       .depth = 1,
+					       .bytes = 4 * KIB,
+					       .start_ns = 100 * MS });
+	/* The level of the loans follows within two intervals. */
+	fixture_run(r, 500 * MS);
+	s->heavy->stats = s->light->stats = (struct flow_stats){ 0 };
+	fixture_run(r, 1 * SEC);
+}
+
+/* Requests of a thousand that waited for a tag. */
+static u64 waits_permille(const struct host_flow *hf)
+{
+	return hf->stats.ios ? hf->stats.tag_waits * 1000 / hf->stats.ios : 0;
+}
+
+static void tags_of_a_reader_are_not_taken(struct test_case *t)
+{
+	struct host_params p = scene_params(t, true);
+	struct scene s;
+	u64 waits, ios;
+
+	scene_open(&s, t, &p);
+	waits = waits_permille(s.light);
+	ios = s.light->stats.ios;
+	if (waits > 10)
+		case_fail(t, "%llu permille of the reads waited for a tag",
+			  waits);
+	if (ios < 2000)
+		case_fail(t, "the reader got %llu requests in a second", ios);
+	if (s.heavy->stats.ios < 150000)
+		case_fail(t, "the writer got %llu requests in a second",
+			  s.heavy->stats.ios);
+	if (s.r.host->waiting_for_tags < TASKS)
+		case_fail(t, "only %u tasks wait for a tag",
+			  s.r.host->waiting_for_tags);
+	case_note(t, "%llu reads in a second, %llu of them waited for a tag",
+		  ios, s.light->stats.tag_waits);
+	fixture_close(&s.r);
+}
+
+/* Returns the reads in a second under @ops, and their waits. */
+static u64 reads(struct test_case *t, const struct sched_ops *ops, bool quotas,
+		 u64 *waits)
+{
+	struct test_case own = { .ops = ops };
+	struct host_params p = scene_params(&own, quotas);
+	struct scene s;
+	u64 ios;
+
+	scene_open(&s, &own, &p);
+	ios = s.light->stats.ios;
+	*waits = waits_permille(s.light);
+	fixture_close(&s.r);
+	if (case_failed(&own))
+		case_fail(t, "%s", own.failure);
+	return ios;
+}
+
+/*
+ * Without quotas each read waits behind 25 tasks for a tag, where no weight
+ * counts.  Under `none` it waits behind the 64 requests with tags, too.
+ */
+static void tags_without_quotas_are_taken(struct test_case *t)
+{
+	u64 waits, with, without, none;
+
+	with = reads(t, t->ops, true, &waits);
+	without = reads(t, t->ops, false, &waits);
+	if (waits < 900)
+		case_fail(t, "%llu permille of the reads waited", waits);
+	none = reads(t, &none_ops, false, &waits);
+	if (waits < 900)
+		case_fail(t, "%llu permille of the reads waited under none",
+			  waits);
+	case_note(t, "%llu reads a second, %llu without quotas, none: %llu",
+		  with, without, none);
+	if (without * 4 > with * 3 || none > 2000)
+		case_fail(t, "%llu reads with quotas, %llu without, none: %llu",
+			  with, without, none);
+}
+
+/* Two cgroups of 1,000 requests have tags, and the device, by weight. */
+static void tags_by_weight(struct test_case *t)
+{
+	struct host_params p = scene_params(t, true);
+	struct host_flow *flow[2];
+	struct fixture r;
+	u32 i;
+
+	fixture_open(&r, t, &p);
+	for (i = 0; i < 2; i++) {
+		flow[i] = fixture_flow(&r, NULL, i ? 300 : 100);
+		writers(&r, flow[i]);
+	}
+	fixture_run(&r, 500 * MS);
+	fixture_expect_parts(&r, flow, (u32[]){ 1, 3 }, 2, 2 * SEC, 30,
+			     "share of the drive");
+	fixture_close(&r);
+}
+
+/* 40 flows of depth 8 on 64 tags: each has a tag at least now and then. */
+static void tags_for_every_flow_of_many(struct test_case *t)
+{
+	struct host_params p = scene_params(t, true);
+	struct host_flow *flow[12];
+	struct fixture r;
+	u32 i;
+
+	p.sched_tags = 16;
+	p.sched.depth = 8;
+	fixture_open(&r, t, &p);
+	for (i = 0; i < ARRAY_SIZE(flow); i++) {
+		flow[i] = fixture_flow(&r, NULL, 100);
+		fixture_closed(&r, flow[i], 40, 4 * KIB);
+	}
+	fixture_run(&r, 1 * SEC);
+	for (i = 0; i < ARRAY_SIZE(flow); i++)
+		flow[i]->stats = (struct flow_stats){ 0 };
+	fixture_run(&r, 1 * SEC);
+	for (i = 0; i < ARRAY_SIZE(flow); i++)
+		if (flow[i]->stats.ios < 80000 / ARRAY_SIZE(flow) / 2)
+			case_fail(t, "flow %u got %llu requests", i,
+				  flow[i]->stats.ios);
+	fixture_close(&r);
+}
+
+/* A map for each queue, and loads on all of them: no io is forgotten. */
+static void tags_of_several_maps(struct test_case *t)
+{
+	struct host_params p = scene_params(t, true);
+	struct scene s;
+
+	p.nr_queues = 4;
+	p.sched_tags = 8;
+	scene_open(&s, t, &p);
+	if (s.light->stats.ios < 1000)
+		case_fail(t, "the reader got %llu requests in a second",
+			  s.light->stats.ios);
+	fixture_close(&s.r);
+}
+
+const struct test tag_tests[] = {
+	{ "tags/a reader's are not taken", tags_of_a_reader_are_not_taken, false },
+	{ "tags/without quotas they are taken", tags_without_quotas_are_taken, false },
+	{ "tags/by weight", tags_by_weight, false },
+	{ "tags/every flow of many", tags_for_every_flow_of_many, false },
+	{ "tags/several maps", tags_of_several_maps, false },
+	{ }
+};
