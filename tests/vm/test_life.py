@@ -48,7 +48,7 @@ from guestlib import (
     read,
     rmmod,
     run,
-    skip_if_failed,
+    skip_if_ended,
     slow,
     wait_until,
     write,
@@ -110,12 +110,13 @@ def test_rmmod_refuses_while_a_cgroup_is_still_referenced() -> None:
         disk.scheduler = "mqfq"
         write(group.path / "io.max", f"{disk.number} rbps={_HELD_BYTES // _HELD_S}")
         read_once = ["dd", f"if={disk.path}", "of=/dev/null", f"bs={_HELD_BYTES}", "count=1"]
+        began = time.monotonic()
         reader = subprocess.Popen(group.command([*read_once, "iflag=direct", "status=none"]))
         wait_until(lambda: "blkdev_direct" in read(f"/proc/{reader.pid}/stack"), "it is held back")
         write(CGROUP_ROOT / "cgroup.procs", reader.pid)
         group.path.rmdir()
         # Meanwhile the cgroup's data for the disk are removed from the lists.
-        skip_if_failed(reader)
+        skip_if_ended(reader, began, _HELD_S)
         disk.scheduler = "none"
         refusal = run("rmmod", "mqfair", check=False)
         assert refusal.returncode and "in use" in refusal.stderr, refusal
