@@ -103,13 +103,14 @@ test-people: ## test what people use beside the command: a terminal, Prometheus,
 
 soak: ## churn everything at once, with checked data, for HOURS in user-mode Linux, or ON=vm KERNEL=…
 	lab/bootstrap test kernels
-	$(if $(filter uml,$(ON)),/usr/bin/python3 -m lab uml)
+	$(if $(filter uml,$(ON)),/usr/bin/python3 -m lab compile uml)
 	$(PYTHON) tests/soak.py $(HOURS) --on $(ON) $(if $(KERNEL),--kernel $(KERNEL))
 
-test-debug: ## run tests under lockdep, KASAN and failing allocations (an hour; once 15 minutes to build)
+test-debug: ## run tests under lockdep, KASAN, KCSAN and failing allocations (hours; once 30 minutes to build)
 	lab/bootstrap test kernels
-	/usr/bin/python3 -m lab uml --debug
-	$(PYTHON) tests/run vm-debug
+	/usr/bin/python3 -m lab compile uml-debug
+	/usr/bin/python3 -m lab compile kcsan
+	$(PYTHON) tests/run vm-debug vm-kcsan
 
 mutate: ## break every line of the schedulers and of flash/, one at a time (hours)
 	lab/bootstrap test
@@ -145,7 +146,7 @@ check-style: ## hold code, comments and documents to the rules of CONTRIBUTING.m
 
 uml: ## build user-mode Linux, a guest with real CPUs: bench --on uml (10 minutes, once)
 	lab/bootstrap build guest kernels
-	/usr/bin/python3 -m lab uml
+	/usr/bin/python3 -m lab compile uml
 	/usr/bin/python3 -m lab module uml
 
 man: ## write the man pages of the command to build/man/

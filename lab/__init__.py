@@ -16,7 +16,7 @@ from lab.guest import (
     run,
     shell,
 )
-from lab.kernel import DEFAULT_KERNEL, KERNELS, UML, UML_DEBUG
+from lab.kernel import DEFAULT_KERNEL, KCSAN, KERNELS, UML, UML_DEBUG
 from lab.spec import (
     MAX_CPUS,
     Drive,
@@ -30,6 +30,7 @@ from lab.spec import (
 __all__ = [
     "DEFAULT_KERNEL",
     "GUEST_OUT",
+    "KCSAN",
     "KERNELS",
     "MAX_CPUS",
     "STATUS_DIED",

@@ -8,7 +8,7 @@ import dataclasses
 import json
 import sys
 
-from lab import cross, kernel, module, uml
+from lab import compiled, cross, kernel, module
 from lab.errors import LabError
 
 
@@ -23,19 +23,26 @@ def main() -> int:
     verbs.add_parser(
         cross.ARCHITECTURE, help="compile mqfair.ko for arm64, which no guest runs; print its path"
     )
-    native = verbs.add_parser("uml", help="build user-mode Linux; print its tree as JSON")
-    native.add_argument("--debug", action="store_true", help="with the checks of the debug kernel")
+    compile_it = verbs.add_parser(
+        "compile", help="compile a kernel that no distribution ships; print its tree as JSON"
+    )
+    compile_it.add_argument(
+        "name",
+        choices=kernel.COMPILED,
+        metavar="KERNEL",
+        help=f"one of {', '.join(kernel.COMPILED)}",
+    )
     for verb in (fetch, build):
         verb.add_argument(
             "name", nargs="?", metavar="KERNEL", help=f"one of {', '.join(kernel.KERNELS)}"
         )
     args = parser.parse_args()
     try:
-        if args.verb in ("kernel", "uml"):
+        if args.verb in ("kernel", "compile"):
             if args.verb == "kernel":
                 tree = kernel.ensure(args.name, refresh=args.refresh)
             else:
-                tree = uml.build(kernel.UML_DEBUG if args.debug else kernel.UML)
+                tree = compiled.build(args.name)
             print(json.dumps(dataclasses.asdict(tree), default=str, indent=2))
         elif args.verb == cross.ARCHITECTURE:
             print(module.cross_build(cross.ensure()))

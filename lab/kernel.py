@@ -66,9 +66,12 @@ class KernelSource:
 
 
 DEFAULT_KERNEL = "6.1"
-# The names of user-mode Linux, which lab/uml.py builds: as a distribution would, and with checks.
+# The names of the kernels that lab/compiled.py compiles: user-mode Linux as a distribution would
+# have it, the same with checks, and an emulated kernel that finds data races.
 UML = "uml"
 UML_DEBUG = "uml-debug"
+KCSAN = "kcsan"
+COMPILED = (UML, UML_DEBUG, KCSAN)
 KERNELS: dict[str, KernelSource] = {
     DEFAULT_KERNEL: KernelSource(Suite()),
     "6.12": KernelSource(Suite("bookworm-backports")),
@@ -96,11 +99,11 @@ def ensure(name: str | None = None, *, refresh: bool = False) -> KernelTree:
     @refresh resolves the release again from the package lists. Raises SpecError or LabError.
     """
     chosen = name or DEFAULT_KERNEL
-    if chosen in (UML, UML_DEBUG):
-        # lab.uml imports this module.
-        from lab import uml  # noqa: PLC0415
+    if chosen in COMPILED:
+        # lab.compiled imports this module.
+        from lab import compiled  # noqa: PLC0415
 
-        return uml.ensure(chosen)
+        return compiled.ensure(chosen)
     source = source_of(chosen)
     kernels = cache_dir() / "kernels"
     with locked(kernels / ".lock"):
@@ -117,10 +120,10 @@ def ensure(name: str | None = None, *, refresh: bool = False) -> KernelTree:
 def is_cheap(name: str) -> bool:
     """Whether the module for kernel @name can be built without minutes of preparation: it needs no
     chroot, or kernel and chroot are in the cache."""
-    if name in (UML, UML_DEBUG):
-        from lab import uml  # noqa: PLC0415
+    if name in COMPILED:
+        from lab import compiled  # noqa: PLC0415
 
-        return uml.is_built(name)
+        return compiled.is_built(name)
     source = source_of(name)
     if not source.needs_chroot:
         return True

@@ -14,7 +14,19 @@ from pathlib import Path
 import pytest
 
 import lab
-from lab import cache, chroot, guest, initramfs, kernel, module, packages, qemu, tools, uml
+from lab import (
+    cache,
+    chroot,
+    compiled,
+    guest,
+    initramfs,
+    kernel,
+    module,
+    packages,
+    qemu,
+    tools,
+    uml,
+)
 from mqfair.__main__ import main
 
 CHANNELS = qemu.Channels(console=10, control=11, stdout=12, stderr=13)
@@ -251,7 +263,7 @@ def test_the_build_keeps_the_parts_that_modules_need(tmp_path):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("")
     (tmp_path / "source").symlink_to("include")
-    uml.keep_only(tmp_path, ("arch/um", "include", "source"))
+    compiled.keep_only(tmp_path, ("arch/um", "include", "source"))
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if not path.is_dir()}
     assert left == kept
     assert (tmp_path / "source").is_symlink()
@@ -306,11 +318,11 @@ def test_user_mode_linux_has_a_line_for_each_channel(tmp_path):
 
 
 def test_the_debug_kernel_has_the_options_of_the_plain_one_and_its_own_release():
-    plain, checked = (uml._options(name).splitlines() for name in (lab.UML, lab.UML_DEBUG))
+    plain, checked = (compiled.options(name).splitlines() for name in (lab.UML, lab.UML_DEBUG))
     assert set(plain) - set(checked) == {'CONFIG_LOCALVERSION="-uml"'}
     assert 'CONFIG_LOCALVERSION="-uml-debug"' in checked
     assert "CONFIG_PROVE_LOCKING=y" in checked
-    assert uml._recipe(lab.UML) != uml._recipe(lab.UML_DEBUG)
+    assert compiled.digest_of(lab.UML) != compiled.digest_of(lab.UML_DEBUG)
 
 
 def test_topology():

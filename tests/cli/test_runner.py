@@ -98,6 +98,12 @@ def test_faults_are_injected_on_the_debug_kernel_alone():
     assert not any(name.startswith("faults.") for name in discovered(lab.UML, "all"))
 
 
+def test_races_are_watched_on_the_kcsan_kernel_alone():
+    name = "races.the_accesses_of_the_module_are_watched on "
+    assert f"{name}{lab.KCSAN}" in discovered(lab.KCSAN, "all")
+    assert not any(name.startswith("races.") for name in discovered("6.1", "all"))
+
+
 def test_the_part_for_every_kernel_has_shares_switches_and_weights():
     names = discovered("6.12", "part")
     assert {

@@ -57,7 +57,7 @@ _BUSY_DELAY_S = 0.05
 _REQUEST_TIMEOUT_S = 600
 
 SPLAT = re.compile(
-    r"WARNING: |BUG: |BUG at |kernel BUG|\bOops\b|general protection fault|KASAN|KCSAN|UBSAN"
+    r"WARNING: |BUG: |BUG at |kernel BUG|\bOops\b|general protection fault|KASAN|KCSAN: |UBSAN"
     r"|INFO: possible|INFO: suspicious|suspicious RCU usage|inconsistent lock state"
     r"|INFO: trying to register"
     r"|possible (recursive|circular) locking|blocked for more than|soft lockup|hard LOCKUP"
@@ -112,10 +112,14 @@ def timed(function: Function) -> Function:
     return function
 
 
-def debug_kernel(function: Function) -> Function:
-    """Marks a test that only the debug kernel can run: it injects faults."""
-    function.debug_kernel = True  # type: ignore[attr-defined]
-    return function
+def only_on(kernel_name: str) -> Callable[[Function], Function]:
+    """Marks a test that only the kernel @kernel_name of the lab can run."""
+
+    def mark(function: Function) -> Function:
+        function.only_on = kernel_name  # type: ignore[attr-defined]
+        return function
+
+    return mark
 
 
 def expects_reports(pattern: str) -> Callable[[Function], Function]:

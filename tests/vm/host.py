@@ -131,10 +131,10 @@ def _tests(
             continue
         if every_kernel and not getattr(function, "every_kernel", False):
             continue
-        if getattr(function, "debug_kernel", False) and kernel_name != lab.UML_DEBUG:
+        if getattr(function, "only_on", kernel_name) != kernel_name:
             continue
         limit = float(getattr(function, "time_limit_s", DEFAULT_TIME_LIMIT_S))
-        limit *= DEBUG_PATIENCE if kernel_name == lab.UML_DEBUG else 1
+        limit *= DEBUG_PATIENCE if kernel_name in (lab.UML_DEBUG, lab.KCSAN) else 1
         tries = int(getattr(function, "tries", 1))
         label = f"{path.stem.removeprefix('test_')}.{name.removeprefix('test_')}"
         for case, suffix, number in _cases_of(function, kernel_name):

@@ -25,11 +25,11 @@ from guestlib import (
     Fio,
     NullBlk,
     cases,
-    debug_kernel,
     expects_reports,
     fio,
     modprobe,
     of_each_scheduler,
+    only_on,
     rmmod,
     run,
     write,
@@ -44,6 +44,8 @@ guest = SMALL_GUEST
 KOBJECT = r"kobject_add_internal failed for \S+ \(error: -12 "
 POLICY = r"WARNING: block/blk-cgroup\.c:\d+ at blkcg_policy_register\+"
 
+# Faults are injected on the debug kernel alone.
+DEBUG = only_on("uml-debug")
 DEBUGFS = Path("/sys/kernel/debug")
 MODULE = Path(__file__).parents[2] / "build/module" / os.uname().release / "mqfair.ko"
 _FAIL_NTH = Path("/proc/thread-self/fail-nth")
@@ -136,7 +138,7 @@ def writer(path: Path, value: object) -> Callable[[], None]:
     return call
 
 
-@debug_kernel
+@DEBUG
 def test_the_checks_are_on() -> None:
     """Each check that doc/kernels.md promises for this kernel is there and active."""
     assert lockdep_off() == [] and LOCKDEP.exists()
@@ -157,7 +159,7 @@ CHECKS = (
 )
 
 
-@debug_kernel
+@DEBUG
 @expects_reports(KOBJECT)
 @cases(*ALLOCATING)
 def test_each_allocation_of_a_switch_may_fail(scheduler: str) -> None:
@@ -173,7 +175,7 @@ def test_each_allocation_of_a_switch_may_fail(scheduler: str) -> None:
                 fio(disk, group, number_ios=64)
 
 
-@debug_kernel
+@DEBUG
 @cases(*ALLOCATING)
 def test_each_allocation_of_a_change_of_tags_may_fail(scheduler: str) -> None:
     with NullBlk(**TIMED) as disk, Cgroup("a") as group, scheduled(disk, scheduler):
@@ -183,7 +185,7 @@ def test_each_allocation_of_a_change_of_tags_may_fail(scheduler: str) -> None:
         fio(disk, group, number_ios=64)
 
 
-@debug_kernel
+@DEBUG
 def test_each_allocation_of_a_cgroup_may_fail() -> None:
     with NullBlk(**TIMED) as disk, scheduled(disk, "mqfq"):
         path = CGROUP_ROOT / "brief"
@@ -204,7 +206,7 @@ SETTINGS = (
 )
 
 
-@debug_kernel
+@DEBUG
 @expects_reports(f"{KOBJECT}|{POLICY}")
 def test_allocations_at_the_end_of_a_load_of_the_module_may_fail() -> None:
     """Those before are the kernel's, for any module. Each load takes seconds, so every fifth one
@@ -235,7 +237,7 @@ def test_allocations_at_the_end_of_a_load_of_the_module_may_fail() -> None:
 # --- requests that fail ----------------------------------------------------------------------
 
 
-@debug_kernel
+@DEBUG
 @of_each_scheduler
 def test_requests_that_the_block_layer_never_ends(scheduler: str) -> None:
     """The completion of a request is lost on its way from the driver, as by a drive's fault."""
@@ -246,7 +248,7 @@ def test_requests_that_the_block_layer_never_ends(scheduler: str) -> None:
         write(disk.sysfs / "io-timeout-fail", 0)
 
 
-@debug_kernel
+@DEBUG
 @of_each_scheduler
 def test_requests_that_the_block_layer_fails(scheduler: str) -> None:
     with (
@@ -265,14 +267,14 @@ def test_requests_that_the_block_layer_fails(scheduler: str) -> None:
         check_settled(disk)
 
 
-@debug_kernel
+@DEBUG
 @of_each_scheduler
 def test_requests_that_null_blk_requeues(scheduler: str) -> None:
     with faulty_disk(requeue_inject=20) as disk:
         run_both(disk, scheduler)
 
 
-@debug_kernel
+@DEBUG
 @of_each_scheduler
 def test_requests_that_null_blk_loses(scheduler: str) -> None:
     """The block layer ends them at their time limit."""
