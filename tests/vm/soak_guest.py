@@ -184,9 +184,15 @@ def tags(disks: list[Disk]) -> Callable[[random.Random], None]:
     return step
 
 
+# Linux 6.12 and 7.2 remake a hardware queue while its processor is offline, and it stays inactive,
+# with any scheduler or none. A task that submits to it waits for ever.
+ALL_PROCESSORS_ONLINE = threading.Lock()
+
+
 def hardware_queues(disks: list[NullBlk]) -> Callable[[random.Random], None]:
     def step(numbers: random.Random) -> None:
-        numbers.choice(disks).set("submit_queues", numbers.choice([1, 2]))
+        with ALL_PROCESSORS_ONLINE:
+            numbers.choice(disks).set("submit_queues", numbers.choice([1, 2]))
 
     return step
 
@@ -262,11 +268,12 @@ def swapping(group: Cgroup) -> Callable[[random.Random], None]:
 
 def processors(numbers: random.Random) -> None:
     """A processor leaves while requests of its hardware queue are under way, and comes back."""
-    write(_PROCESSOR, 0)
-    try:
-        time.sleep(numbers.random())
-    finally:
-        write(_PROCESSOR, 1)
+    with ALL_PROCESSORS_ONLINE:
+        write(_PROCESSOR, 0)
+        try:
+            time.sleep(numbers.random())
+        finally:
+            write(_PROCESSOR, 1)
 
 
 def scsi_faults(numbers: random.Random) -> None:
