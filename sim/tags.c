@@ -134,7 +134,7 @@ static bool take_later(struct host_io *hio)
 	return true;
 }
 
-/* Returns the flow whose quota @hio has to wait for, or NULL. */
+/* Returns the flow that leaves @hio no room in its quota, or NULL. */
 static struct flow *flow_in_the_way(struct host_io *hio,
 				    const struct host_queue *hq)
 {

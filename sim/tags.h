@@ -35,7 +35,7 @@ struct tag_list {
 
 struct sched_tags {
 	u32 used;
-	struct tag_list list;		/* of ios whose flow may have a tag */
+	struct tag_list list;		/* of ios that wait for a free tag */
 };
 
 /* Allocates the maps of @h.  Returns false if memory is short. */
