@@ -90,9 +90,10 @@ class Starved:
         told: set[Key] = set()
         for key, waits in found.items():
             before = self._since.get(key)
-            same = before is not None and before[0] == waits.dispatched
-            since[key] = before if before is not None and same else (waits.dispatched, now)
-            seconds = now - since[key][1]
+            if before is None or before[0] != waits.dispatched:
+                before = (waits.dispatched, now)
+            since[key] = before
+            seconds = now - before[1]
             if seconds < STARVED_S:
                 continue
             told.add(key)
