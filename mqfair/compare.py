@@ -12,11 +12,18 @@ import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from mqfair.errors import UsageError
-from mqfair.output import add_json_argument, open_output, paint, print_json, require_writable, table
+from mqfair.output import (
+    add_json_argument,
+    open_output,
+    paint,
+    print_json,
+    read_text,
+    require_writable,
+    table,
+)
 
 SCHEMA = "mqfair.compare/1"
 BENCH_SCHEMA = "mqfair.bench/1"
@@ -129,11 +136,7 @@ def _ratio(a: Sequence[float], b: Sequence[float]) -> float | None:
 
 def load_bench(name: str) -> Document:
     """The result of a bench; raises UsageError for any other file."""
-    try:
-        text = Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "no text"
-        raise UsageError(f"{name}: {reason}: `mqfair bench JOB --json FILE` makes one") from error
+    text = read_text(name, "`mqfair bench JOB --json FILE` makes one")
     try:
         found = json.loads(text)
     except ValueError as error:

@@ -33,6 +33,15 @@ def print_json(value: object) -> None:
     print(json.dumps(value, indent=2))
 
 
+def read_text(name: str, remedy: str) -> str:
+    """The text of the file @name, in UTF-8. Raises UsageError with the reason and @remedy."""
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "no text"
+        raise UsageError(f"{name}: {reason}: {remedy}") from error
+
+
 def require_writable(option: str, name: str | None) -> None:
     """Raises UsageError before a long run if its results could not be written afterwards."""
     if name in (None, "-"):

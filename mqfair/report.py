@@ -14,7 +14,7 @@ from typing import Any
 from mqfair import recording
 from mqfair.compare import Document, figures_of, load_bench
 from mqfair.errors import UsageError
-from mqfair.output import open_output, print_json, require_writable
+from mqfair.output import open_output, print_json, read_text, require_writable
 from mqfair.recording import Recording
 from mqfair.sample import Total, Use, total, uses
 
@@ -62,11 +62,7 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
 
 def load(name: str) -> Recording | None:
     """The recording @name, or None for another file; raises UsageError if it cannot be read."""
-    try:
-        text = Path(name).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "no text"
-        raise UsageError(f"{name}: {reason}: `mqfair record --out FILE` makes one") from error
+    text = read_text(name, "`mqfair record --out FILE` makes one")
     if f'"{recording.SCHEMA}"' not in text.partition("\n")[0]:
         return None
     try:
