@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
@@ -25,6 +26,10 @@ EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
 KERNEL_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
+# The wheel has the package lab in this folder, because its name is too common for site-packages.
+# A checkout and the packages of distributions have it beside this package.
+PRIVATE = Path(__file__).parent / "private"
+LAB = "lab"
 WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
@@ -54,14 +59,14 @@ class SubCommand:
         try:
             return importlib.import_module(module)
         except ModuleNotFoundError as error:
-            if error.name == module:
-                raise Failure(
-                    f"{self.name}: this installation lacks {module}: reinstall mqfair"
-                ) from error
             raise self._lacks(error) from error
 
     def _lacks(self, error: ModuleNotFoundError) -> Failure:
-        package = (error.name or "unknown").partition(".")[0]
+        module = error.name or "unknown"
+        package = module.partition(".")[0]
+        # pip would install the package `lab` of another project.
+        if package == LAB or module in (self.module, self.main_module):
+            return Failure(f"{self.name}: this installation lacks {module}: reinstall mqfair")
         return Failure(f"{self.name}: {lacking(package, NEEDED.get(self.name, ()))}")
 
 
@@ -212,6 +217,8 @@ def _described(error: OSError) -> str:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    if PRIVATE.is_dir():
+        sys.path.insert(0, str(PRIVATE))
     try:
         return _run(sys.argv[1:] if argv is None else argv)
     except UsageError as error:

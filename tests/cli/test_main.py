@@ -233,6 +233,18 @@ def test_one_missing_package_is_named_alone(monkeypatch):
     )
 
 
+@pytest.mark.parametrize("verb", ["lab", "bench"])
+def test_pip_is_not_advised_for_the_package_lab(verb, monkeypatch, capsys):
+    """`pip install lab` would install the package of another project."""
+    for name in ("mqfair.lab", "mqfair.bench", "lab.kernel", "lab.debian"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    monkeypatch.setitem(sys.modules, "lab", None)
+    assert front.main([verb, "--help"]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"mqfair: {verb}: this installation lacks lab")
+    assert said.endswith(": reinstall mqfair\n")
+
+
 def test_bench_imports_no_other_package():
     """The packages that the message can name are those that bench needs."""
     script = "import sys, mqfair.benchlib.command; print(*sorted(sys.modules))"

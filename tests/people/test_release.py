@@ -54,17 +54,39 @@ def test_the_rpm_of_the_module_has_the_sources_that_dkms_builds(rpms):
     assert not [name for name in found if "ssd/" in name]
 
 
-def test_the_wheel_installs_a_command_that_runs(tmp_path):
-    """twine has checked it. pip installs it without any other package."""
-    call(ROOT / "packaging/wheel", sys.executable, tmp_path / "dist")
-    (wheel,) = (tmp_path / "dist").glob("*.whl")
-    call(sys.executable, "-m", "venv", tmp_path / "venv")
-    call(tmp_path / "venv/bin/pip", "install", "-q", "--no-index", wheel)
-    command = tmp_path / "venv/bin/mqfair"
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A virtual environment with the wheel alone; twine has checked the wheel."""
+    folder = tmp_path_factory.mktemp("wheel")
+    call(ROOT / "packaging/wheel", sys.executable, folder / "dist")
+    (wheel,) = (folder / "dist").glob("*.whl")
+    call(sys.executable, "-m", "venv", folder / "venv")
+    call(folder / "venv/bin/pip", "install", "-q", "--no-index", wheel)
+    return folder / "venv"
+
+
+def site_packages(environment):
+    (place,) = environment.glob("lib/python3*/site-packages")
+    return place
+
+
+def test_the_wheel_installs_a_command_that_runs(installed, tmp_path):
+    command = installed / "bin/mqfair"
     assert call(command, "--version", cwd=tmp_path).startswith(f"mqfair {__version__}\n")
     assert "--scheduler" in call(command, "enable", "--help", cwd=tmp_path)
-    (place,) = (tmp_path / "venv").glob("lib/python3*/site-packages")
-    for room in ("mqfair", "lab"):
+    place = site_packages(installed)
+    for room, target in (("mqfair", "mqfair"), ("lab", "mqfair/private/lab")):
         for file in (ROOT / room).rglob("*"):
             if file.is_file() and "__pycache__" not in file.parts and file.name != "bootstrap":
-                assert (place / file.relative_to(ROOT)).exists(), file
+                assert (place / target / file.relative_to(ROOT / room)).exists(), file
+
+
+def test_the_wheel_leaves_the_name_lab_to_other_projects(installed, tmp_path):
+    place = site_packages(installed)
+    record = (place / f"mqfair-{__version__}.dist-info/RECORD").read_text()
+    names = {line.partition("/")[0] for line in record.splitlines()}
+    assert names == {"..", "mqfair", f"mqfair-{__version__}.dist-info"}
+    (place / "lab").mkdir()
+    (place / "lab/__init__.py").write_text("OTHER = True\n")
+    assert "--machine" in call(installed / "bin/mqfair", "lab", "exec", "--help", cwd=tmp_path)
+    call(installed / "bin/python", "-c", "import mqfair, lab; assert lab.OTHER", cwd=tmp_path)
