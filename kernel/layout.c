@@ -194,6 +194,9 @@ static int device_start(struct device_host *d, const struct sched_ops *ops,
 	number_places(place, plan, n);
 	for (i = 0; i < n; i++)
 		queue_host_init(d, i, &plan[i]);
+	for (i = 0; i < n; i++)
+		d->queues[i].queue.home =
+			d->queues[i].hctx->queue[0]->queue.index;
 	device_default_params(d, ops, &params);
 	d->sched.map.flow_pages = host_ftl_flow_pages;
 	d->sched.map.flash_time = host_ftl_flash_time;

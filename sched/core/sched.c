@@ -35,6 +35,7 @@ void queue_init(struct queue *q, struct sched *s, u32 index)
 	*q = (struct queue){
 		.sched = s,
 		.index = index,
+		.home = index,
 		.head_tag = VTIME_NONE,
 		.state = DISPATCH_EMPTY,
 	};

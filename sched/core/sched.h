@@ -122,6 +122,8 @@ struct queue {
 	struct sched *sched;	/* I */
 	void *own;		/* I: sched_ops.queue_bytes */
 	u32 index;		/* I: in sched->queue[] */
+	u32 home;		/* I: index of the queue that waits for slots .. */
+				/* .. for all queues of its hardware queue */
 	u32 nr;			/* O: ios waiting */
 	struct io_list urgent;	/* Q: ios that pass */
 	struct io *adopted;	/* Q: by the root, in its lane; or NULL */

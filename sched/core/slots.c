@@ -10,7 +10,6 @@ int slots_init(struct slots *sl, struct sched *s, u32 depth, bool parts)
 	sl->depth = depth;
 	sl->limit = DEPTH_MAX;
 	atomic64_set(&sl->held, 0);
-	atomic64_set(&sl->waiting, 0);
 	sl->ready = (struct queue_set){ 0 };
 	sl->queue = NULL;
 	if (parts) {
@@ -40,31 +39,14 @@ s64 slots_used(const struct slots *sl)
 
 /* ----------------------------------------------------------------- the set */
 
-/*
- * `waiting` is never less than the number of queues in the set.  It may be one
- * too high for a moment, which makes the parts smaller.  The CPU that corrects
- * it looks at the set afterwards, when its queue stops dispatching.
- */
-static void announce(struct slots *sl, u32 queue)
+static s64 nr_waiting(const struct slots *sl)
 {
-	(void)atomic64_fetch_add(1, &sl->waiting);
-	/* Pairs with slots_put(). */
-	if (!queue_set_add(&sl->ready, queue))
-		atomic64_dec(&sl->waiting);
-}
-
-/* Takes @queue out.  A caller that gets true has to wake @queue. */
-static bool claim(struct slots *sl, u32 queue)
-{
-	if (!queue_set_claim(&sl->ready, queue))
-		return false;
-	atomic64_dec(&sl->waiting);
-	return true;
+	return queue_set_count(&sl->ready, sl->sched->nr_queues);
 }
 
 void slots_withdraw(struct slots *sl, u32 queue)
 {
-	claim(sl, queue);
+	queue_set_claim(&sl->ready, queue);
 }
 
 /* May @queue have one more slot?  It is one of @rivals queues that wait. */
@@ -101,21 +83,33 @@ static u32 nearest_due(const struct slots *sl, u32 queue, s64 rivals)
 
 /* ------------------------------------------------------------------- slots */
 
+/*
+ * A queue in the set need not look: every slot that is freed goes to a queue in
+ * the set.  The first look writes no shared line.  A queue that finds a slot by
+ * it never enters the set, where completions would hand it slots of others.
+ */
 bool slots_wait(struct slots *sl, u32 queue)
 {
-	announce(sl, queue);
-	if (!is_due(sl, queue, atomic64_read(&sl->waiting)) ||
+	if (!sl->queue) {
+		if (queue_set_has(&sl->ready, queue))
+			return false;
+		if (token_steal(&sl->tree, queue))
+			return true;
+	}
+	/* Pairs with slots_free(). */
+	queue_set_add(&sl->ready, queue);
+	if (!is_due(sl, queue, nr_waiting(sl)) ||
 	    !slots_took(sl, queue,
 			token_take(&sl->tree, queue) ||
 				token_steal(&sl->tree, queue)))
 		return false;
-	claim(sl, queue);
+	slots_withdraw(sl, queue);
 	return true;
 }
 
 bool slots_take(struct slots *sl, u32 queue)
 {
-	s64 others = atomic64_read(&sl->waiting);
+	s64 others = nr_waiting(sl);
 
 	if (likely(!others || is_due(sl, queue, others + 1)) &&
 	    slots_try(sl, queue))
@@ -123,24 +117,56 @@ bool slots_take(struct slots *sl, u32 queue)
 	return slots_wait(sl, queue);
 }
 
+/*
+ * Moves a free slot near @queue into the leaf of @due.  With parts the slot may
+ * be anywhere: it was left when no queue seemed to be due it.
+ */
+static bool give(struct slots *sl, u32 queue, u32 due)
+{
+	if (token_give(&sl->tree, queue, due))
+		return true;
+	if (!sl->queue || !token_steal(&sl->tree, queue))
+		return false;
+	token_put(&sl->tree, due);
+	return true;
+}
+
+/* Hands over one slot.  Returns true if another one may be left. */
+static bool hand_over_one(struct slots *sl, u32 queue, u32 due,
+			  struct wake *wake)
+{
+	bool gave = give(sl, queue, due);
+
+	if (!gave && !token_peek(&sl->tree, due))
+		return false;
+	/* The slot is in the leaf (full order).  Pairs with slots_leave_slow(). */
+	if (queue_set_claim(&sl->ready, due)) {
+		sched_wake(sl->sched, due, wake);
+		/* With parts, a slot that is given is free for every queue. */
+		return gave && !sl->queue;
+	}
+	if (gave)
+		token_give(&sl->tree, due, queue);
+	return true;
+}
+
 void slots_hand_over_slow(struct slots *sl, u32 queue, struct wake *wake)
 {
-	u32 due;
 	s64 rivals;
+	u32 due;
 
-	while ((rivals = atomic64_read(&sl->waiting)) > 0) {
+	while ((rivals = nr_waiting(sl)) > 0) {
 		due = nearest_due(sl, queue, rivals);
 		if (due == QUEUES_MAX)
 			return;
-		if (due != queue)
-			token_give(&sl->tree, queue, due);
-		/* A slot anywhere in the tree suffices: the queue steals it. */
-		if (!token_peek(&sl->tree, due) && token_total(&sl->tree) <= 0)
-			return;
-		if (claim(sl, due)) {
-			sched_wake(sl->sched, due, wake);
+		if (due == queue && !sl->queue) {
+			/* It stays in the set while it uses its own slots. */
+			if (token_peek(&sl->tree, queue))
+				sched_wake(sl->sched, queue, wake);
 			return;
 		}
+		if (!hand_over_one(sl, queue, due, wake))
+			return;
 	}
 }
 
@@ -180,14 +206,23 @@ void slots_put_paced(struct slots *sl, u32 queue, struct wake *wake)
 		slots_free(sl, queue, wake);
 }
 
-void slots_wake(struct slots *sl, u32 queue, struct wake *wake)
+void slots_offer(struct slots *sl, struct wake *wake)
 {
-	if (token_total(&sl->tree) <= 0) {
-		announce(sl, queue);
-		if (token_total(&sl->tree) <= 0 || !claim(sl, queue))
-			return;
-	}
-	sched_wake(sl->sched, queue, wake);
+	u32 i;
+
+	for (i = 0; i < sl->sched->nr_queues; i++)
+		if (token_peek(&sl->tree, i))
+			slots_hand_over(sl, i, wake);
+}
+
+/*
+ * The queue leaves the set (full order), and then looks at its leaf.  Pairs with
+ * hand_over_one(), and with the look at the set in slots_free().
+ */
+void slots_leave_slow(struct slots *sl, u32 queue, struct wake *wake)
+{
+	slots_withdraw(sl, queue);
+	slots_hand_over(sl, queue, wake);
 }
 
 void slots_wake_all(struct slots *sl, struct wake *wake)
@@ -195,7 +230,7 @@ void slots_wake_all(struct slots *sl, struct wake *wake)
 	u32 i;
 
 	for (i = 0; i < sl->sched->nr_queues; i++)
-		if (claim(sl, i))
+		if (queue_set_claim(&sl->ready, i))
 			sched_wake(sl->sched, i, wake);
 }
 
@@ -224,5 +259,5 @@ void slots_limit(struct slots *sl, u32 limit, struct wake *wake)
 bool slots_forgot(const struct slots *sl, u32 queue)
 {
 	return queue_set_has(&sl->ready, queue) && token_total(&sl->tree) > 0 &&
-	       is_due(sl, queue, atomic64_read(&sl->waiting));
+	       is_due(sl, queue, nr_waiting(sl));
 }

@@ -3,8 +3,21 @@
  * slots - the D requests that may be in the device, and the queues that wait
  *
  * A token tree holds the free slots.  A set holds the queues that found none.
- * A queue to which slots_take() or slots_wait() gave no slot is in the set.  A
- * queue that frees a slot takes the nearest queue out of the set and wakes it.
+ * A queue to which slots_take() or slots_wait() gave no slot is in the set, until
+ * it dispatches no more or another queue gives it a slot.
+ *
+ * Handing over.  A completion puts its slot into the leaf of its own queue.  If
+ * that queue is in the set, the slot is for it.  The queue is woken and stays in
+ * the set, so a queue that uses its own slots again writes no shared line.
+ * Otherwise the slot goes into the leaf of the nearest queue in the set, which
+ * is taken out of the set and woken.
+ *
+ *	D = 128, 64 queues with 128 requests each, 64 CPUs on two sockets: a
+ *	queue that left and entered the set for each request, and looked through
+ *	the tree, did 2.2 million requests a second.  It does 3.9 million so.
+ *
+ * One slot for each entry into the set: a queue that enters it for a moment
+ * would otherwise collect the slots of all completions of that moment.
  *
  * Parts [R].  A queue that gets its slots back at every completion would keep
  * all slots while it has requests.  The other queues would starve.  Virtual
@@ -20,8 +33,9 @@
  *	                 take, wait, withdraw (a)  put  hand_over  resize
  *	take, wait (a)              X               -       -        -
  *	withdraw (a)                X               -       -        -
+ *	leave (a)                   X               -       -        -
  *	put, release                -               -       -        -
- *	hand_over                   -               -       -        -
+ *	hand_over, offer            -               -       -        -
  *	resize, limit               -               -       -        -
  *   X: the caller serialises these calls: of queue a by its lock.
  *   -: these calls may run concurrently.
@@ -29,11 +43,17 @@
  * Why no queue is forgotten.  The waiter adds its queue to the set (full order)
  * and then looks through the whole tree again.  The completion returns its slot
  * (full order) and then looks at the set.  One of the two sees the other.
- * While a slot is free some queue in the set is due it, because less than D are
- * in use.  A queue over its part has slots in flight, so one of their
- * completions considers it again.  A queue that stops dispatching, for any
- * reason, calls slots_hand_over(): it may have been woken for a slot that it
- * does not use.
+ * A queue that stops dispatching, for any reason, calls slots_leave(): it may
+ * have been woken for a slot that it does not use.  It leaves the set (full
+ * order) and then looks at its leaf.  A CPU that gives it a slot puts the slot
+ * there (full order) and then takes the queue out of the set.  If the queue is
+ * in it no more, that CPU takes the slot back, unless the queue has done so.
+ *
+ * With parts, some queue in the set is due a slot while one is free, because
+ * less than D are in use.  A queue over its part has slots in flight, so one of
+ * their completions considers it again.  It then takes a slot from any node,
+ * because a queue may have seemed to be over its part for a moment.  A scheduler
+ * with parts takes its queue out of the set before each dispatch.
  *
  * Tested by tests/unit/slots.c, tests/mt/replay_budget.c,
  * tests/mt/replay_mqfq.c.
@@ -56,8 +76,7 @@ struct slots {
 	atomic64_t held;		/* A: held slots: isolation.h */
 	struct token_tree tree;
 	struct slots_queue *queue;	/* I: by index; NULL: without parts */
-	atomic64_t waiting __port_cacheline;	/* queues in the set */
-	struct queue_set ready;		/* the set */
+	struct queue_set ready __port_cacheline;	/* the set */
 };
 
 /*
@@ -94,11 +113,21 @@ bool slots_wait(struct slots *sl, u32 queue);
  */
 bool slots_take(struct slots *sl, u32 queue);
 
-/* Takes @queue out of the set: it is about to dispatch. */
+/* Takes @queue out of the set. */
 void slots_withdraw(struct slots *sl, u32 queue);
 
-/* Wakes @queue if a slot is free.  Else it waits in the set. */
-void slots_wake(struct slots *sl, u32 queue, struct wake *wake);
+/*
+ * Puts @queue into the set, on any CPU.  Call slots_offer() after the last of
+ * several: a slot may be free.  One look for all of them is enough.
+ */
+static inline void slots_announce(struct slots *sl, u32 queue)
+{
+	/* Pairs with slots_free(). */
+	queue_set_add(&sl->ready, queue);
+}
+
+/* Hands all free slots to queues in the set. */
+void slots_offer(struct slots *sl, struct wake *wake);
 
 /* Takes all queues out of the set and wakes them. */
 void slots_wake_all(struct slots *sl, struct wake *wake);
@@ -133,22 +162,35 @@ s64 slots_used(const struct slots *sl);
  */
 bool slots_forgot(const struct slots *sl, u32 queue);
 
-/* Slow path of slots_hand_over(): call it only while a queue waits. */
+/* Slow path of slots_hand_over(): a queue waits. */
 void slots_hand_over_slow(struct slots *sl, u32 queue, struct wake *wake);
 
-/* Wakes the queue nearest to @queue that is due a slot, if one is free. */
+/* Hands the free slots near @queue to queues that are due one, nearest first. */
 static inline void slots_hand_over(struct slots *sl, u32 queue,
 				   struct wake *wake)
 {
-	if (unlikely(atomic64_read(&sl->waiting) > 0))
+	if (unlikely(queue_set_any(&sl->ready, sl->sched->nr_queues)))
 		slots_hand_over_slow(sl, queue, wake);
+}
+
+/* Slow path of slots_leave(): a queue waits. */
+void slots_leave_slow(struct slots *sl, u32 queue, struct wake *wake);
+
+/*
+ * @queue stops dispatching: it leaves the set, and the free slots of its leaf go
+ * to queues that wait.
+ */
+static inline void slots_leave(struct slots *sl, u32 queue, struct wake *wake)
+{
+	if (unlikely(queue_set_any(&sl->ready, sl->sched->nr_queues)))
+		slots_leave_slow(sl, queue, wake);
 }
 
 /* A slot is free: @queue or another may have it. */
 static inline void slots_free(struct slots *sl, u32 queue, struct wake *wake)
 {
 	token_put(&sl->tree, queue);
-	/* Pairs with announce(). */
+	/* Pairs with slots_wait() and slots_announce(). */
 	slots_hand_over(sl, queue, wake);
 }
 

@@ -52,8 +52,8 @@
  *   throttled: the CPU that advances virtual time past the start of the
  *     queue's bucket turns the wheel.
  *   ready: a completion puts its slot and then looks at the ready set.  A
- *     queue may leave slots behind, because it became empty or throttled after
- *     its wake.  It hands them over in the same way.
+ *     queue that waits goes on doing so until it is empty, throttled or
+ *     blocked.  Then it leaves the set and hands over the slots that it has.
  *   A queue that waits announces itself first (a full-order atomic), and then
  *   looks at its condition again.  A waker changes the condition first (full
  *   order), and then looks for queues that wait.  One of the two sees the
@@ -129,22 +129,41 @@ static bool beyond(const struct sched *s, vtime_t a, vtime_t vt)
 struct unpark {
 	struct mqfq *m;
 	struct wake *wake;
+	bool any;
 };
 
-/* The queue is no longer throttled: it runs, or waits for a slot. */
+/*
+ * The queue is no longer throttled: it waits for a slot.  slots_offer() comes
+ * after the last queue of a turn.  A look for each of them, in one hook of one
+ * CPU, would keep the slots of the first ones idle meanwhile.
+ */
 static void unpark(void *arg, u32 queue)
 {
 	struct unpark *u = arg;
 
-	slots_wake(&u->m->slots, queue, u->wake);
+	slots_announce(&u->m->slots, u->m->sched->queue[queue]->home);
+	u->any = true;
 }
 
+static void run_again(void *arg, u32 queue)
+{
+	struct unpark *u = arg;
+
+	sched_wake(u->m->sched, queue, u->wake);
+}
+
+/*
+ * The tags have changed: each queue that waits publishes its head tag anew.  With
+ * the old tag in force, a queue could use its own slots again and again, while a
+ * queue with an earlier tag waits for one.
+ */
 static void unpark_all(struct mqfq *m, struct wake *wake)
 {
 	struct unpark u = { .m = m, .wake = wake };
 
-	wheel_flush(&m->wheel, unpark, &u);
-	queue_set_drain(&m->throttled, m->sched->nr_queues, unpark, &u);
+	wheel_flush(&m->wheel, run_again, &u);
+	queue_set_drain(&m->throttled, m->sched->nr_queues, run_again, &u);
+	slots_wake_all(&m->slots, wake);
 }
 
 /* Raises virtual time to @to, if it is less (I1). */
@@ -164,7 +183,7 @@ static void raise_vt(struct mqfq *m, vtime_t to)
 static void advance(struct mqfq *m, struct wake *wake)
 {
 	vtime_t least = mindicator_min(&m->tags);
-	struct unpark u = { .m = m, .wake = wake };
+	struct unpark u = { .m = m };
 
 	if (least == VTIME_NONE)
 		return;
@@ -179,6 +198,8 @@ static void advance(struct mqfq *m, struct wake *wake)
 		    queue_set_claim(&m->throttled, holder))
 			unpark(&u, holder);
 	}
+	if (u.any)
+		slots_offer(&m->slots, wake);
 }
 
 /*
@@ -336,21 +357,28 @@ void mqfq_merge(struct queue *q, struct io *io, u32 bytes)
 
 /* -------------------------------------------------------------- dispatch */
 
-/* While dispatch looks at the queue, the queue waits for nothing. */
-static void withdraw_waiting(struct mqfq *m, struct queue *q)
+/* While dispatch looks at the queue, the queue is not throttled. */
+static inline void withdraw(struct mqfq *m, struct queue *q)
 {
 	if (q->state == DISPATCH_THROTTLED) {
 		wheel_unpark(&m->wheel, q->index, mqfq_queue_of(q)->bucket);
 		queue_set_claim(&m->throttled, q->index);
 	}
-	/* unpark() may have put a throttled queue into the ready set. */
-	slots_withdraw(&m->slots, q->index);
 }
 
-static inline void withdraw(struct mqfq *m, struct queue *q)
+/*
+ * Is the queue in the wheel, for the head tag that it has now, and has no slot
+ * to hand over?  Then an insert writes nothing shared.  A turn or a flush after
+ * this look wakes the queue.
+ */
+static bool stays_parked(const struct mqfq *m, const struct queue *q,
+			 vtime_t head_tag)
 {
-	if (q->state == DISPATCH_THROTTLED || q->state == DISPATCH_NO_SLOT)
-		withdraw_waiting(m, q);
+	return q->state == DISPATCH_THROTTLED && !q->urgent.head &&
+	       !q->sched->drain &&
+	       mindicator_tag(&m->tags, q->index) == head_tag &&
+	       !token_peek(&m->slots.tree, q->home) &&
+	       wheel_has(&m->wheel, q->index, mqfq_queue_of(q)->bucket);
 }
 
 /*
@@ -392,9 +420,12 @@ static bool throttle(struct mqfq *m, struct queue *q, vtime_t head_tag,
 		return false;
 	}
 	publish(m, q, head_tag, wake);
-	while (beyond(q->sched, head_tag, mqfq_vt(m)))
+	while (beyond(q->sched, head_tag, mqfq_vt(m))) {
+		/* Later another CPU may unpark the queue, into this set. */
+		slots_withdraw(&m->slots, q->home);
 		if (park(m, q, head_tag))
 			return true;
+	}
 	return false;
 }
 
@@ -416,7 +447,8 @@ static vtime_t clamp_lag(struct mqfq *m, struct queue *q, vtime_t head_tag)
 
 /*
  * Slow path of get_slot(): no slot is near.  The announcement in slots_wait()
- * pairs with slots_put().
+ * pairs with slots_put().  A queue that waits already, with the same head tag,
+ * writes nothing shared.
  */
 static bool wait_for_slot(struct mqfq *m, struct queue *q, struct io *io,
 			  vtime_t head_tag, struct wake *wake)
@@ -424,8 +456,10 @@ static bool wait_for_slot(struct mqfq *m, struct queue *q, struct io *io,
 	if ((io->flags & IO_URGENT) || q->sched->drain)
 		return true;
 
-	publish(m, q, head_tag, wake);
-	if (!slots_wait(&m->slots, q->index))
+	if (!mqfq_queue_of(q)->published ||
+	    mindicator_tag(&m->tags, q->index) != head_tag)
+		publish(m, q, head_tag, wake);
+	if (!slots_wait(&m->slots, q->home))
 		return false;
 	io->flags |= IO_SLOT;
 	return true;
@@ -439,8 +473,8 @@ static __always_inline bool get_slot(struct mqfq *m, struct queue *q,
 	if (io->flags & IO_EXEMPT)
 		return true;
 	if (unlikely(!anticipate_take(&m->anticipate, &m->slots.tree, io->flow,
-				      q->index) &&
-		     !slots_try(&m->slots, q->index)))
+				      q->home) &&
+		     !slots_try(&m->slots, q->home)))
 		return wait_for_slot(m, q, io, head_tag, wake);
 	io->flags |= IO_SLOT;
 	return true;
@@ -451,13 +485,16 @@ static enum dispatch_result give_up(struct mqfq *m, struct queue *q,
 				    struct wake *wake)
 {
 	queue_set_state(q, why);
-	if (why == DISPATCH_THROTTLED) {
-		WRITE_ONCE(q->stats.throttled, q->stats.throttled + 1);
-		wake->pinned_by = mindicator_holder(&m->tags);
-		wake_at(wake, now + PINNED_NS);
-	}
 	/* The queue may have been woken for a slot that it does not use. */
-	slots_hand_over(&m->slots, q->index, wake);
+	if (why == DISPATCH_EMPTY) {
+		slots_leave(&m->slots, q->home, wake);
+		return why;
+	}
+	WRITE_ONCE(q->stats.throttled, q->stats.throttled + 1);
+	wake->pinned_by = mindicator_holder(&m->tags);
+	wake_at(wake, now + PINNED_NS);
+	/* The queue left the set before it was parked: see throttle(). */
+	slots_hand_over(&m->slots, q->home, wake);
 	return why;
 }
 
@@ -470,9 +507,13 @@ enum dispatch_result mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 	struct io *io;
 
 	queue_looked_at(q);
-	withdraw(m, q);
 	head_tag = queue_head_tag(q);
 	set_head_tag(q, head_tag);
+	if (unlikely(stays_parked(m, q, head_tag))) {
+		wake_at(wake, now + PINNED_NS);
+		return DISPATCH_THROTTLED;
+	}
+	withdraw(m, q);
 	if (unlikely(q->urgent.head)) {
 		io = engine_take_urgent(q);
 		get_slot(m, q, io, head_tag, wake);
@@ -514,7 +555,7 @@ void mqfq_block(struct queue *q, struct wake *wake)
 		atomic64_inc(&q->sched->stats.blocks);
 		publish(m, q, VTIME_NONE, wake);
 	}
-	slots_hand_over(&m->slots, q->index, wake);
+	slots_leave(&m->slots, q->home, wake);
 }
 
 /* ------------------------------------------------------------ completion */
@@ -532,7 +573,7 @@ static bool is_due(const struct mqfq *m, const struct flow *f)
 void mqfq_requeue(struct io *io, struct wake *wake)
 {
 	if (engine_take_back(io))
-		slots_put(&mqfq_of(io->queue)->slots, io->queue->index, wake);
+		slots_put(&mqfq_of(io->queue)->slots, io->queue->home, wake);
 }
 
 void mqfq_complete(struct io *io, u64 now, struct wake *wake)
@@ -543,7 +584,7 @@ void mqfq_complete(struct io *io, u64 now, struct wake *wake)
 	if (engine_take_back(io) &&
 	    (!anticipate_wanted(&m->anticipate, io) || !is_due(m, io->flow) ||
 	     !anticipate_slot(&m->anticipate, &m->slots.tree, io, now, wake)))
-		slots_put(&m->slots, io->queue->index, wake);
+		slots_put(&m->slots, io->queue->home, wake);
 	queue_completed(io, now, wake);
 }
 
@@ -575,7 +616,7 @@ static bool forgotten(const struct queue *q)
 
 	if (head_tag == VTIME_NONE)
 		return false;
-	if (slots_forgot(&m->slots, q->index))
+	if (slots_forgot(&m->slots, q->home))
 		return true;
 	if (READ_ONCE(q->state) != DISPATCH_THROTTLED)
 		return false;
@@ -628,7 +669,6 @@ void mqfq_tune(struct sched *s, const struct sched_params *p, struct wake *wake)
 	sched_params_take(s, p);
 	isolation_set_depth(s, p->depth, wake);
 	unpark_all(m, wake);
-	slots_wake_all(&m->slots, wake);
 }
 
 int mqfq_init(struct sched *s)

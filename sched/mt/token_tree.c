@@ -59,15 +59,21 @@ bool token_peek(const struct token_tree *t, u32 queue)
 	return true;
 }
 
-/* Takes a slot from a node below @n that is neither @done nor below @done. */
+/*
+ * Takes a slot from a node below @n that is neither @done nor below @done.  The
+ * leaves are asked from @done on, in a ring: queues that look at the same time
+ * begin at different leaves.
+ */
 static bool below_take(struct token_tree *t, u32 n, u32 done)
 {
 	const struct topo_node *node = t->topo->node;
 	u32 i;
 
-	for (i = node[n].first; i < node[n].last; i++)
-		if ((i < node[done].first || i >= node[done].last) &&
-		    token_node_take(t, i))
+	for (i = node[done].last; i < node[n].last; i++)
+		if (token_node_take(t, i))
+			return true;
+	for (i = node[n].first; i < node[done].first; i++)
+		if (token_node_take(t, i))
 			return true;
 	/* Children come before their parents, the leaves before all others. */
 	for (i = t->topo->nr_queues; i < n; i++) {
@@ -99,9 +105,9 @@ bool token_steal(struct token_tree *t, u32 queue)
 
 bool token_give(struct token_tree *t, u32 from, u32 to)
 {
-	if (!token_node_take(t, from))
+	if (!token_take(t, from))
 		return false;
-	token_node_free(t, topology_lca(t->topo, from, to));
+	token_node_free(t, to);
 	return true;
 }
 

@@ -9,8 +9,7 @@
  *
  * A queue takes a slot from its leaf, then from its ancestors.  A completion
  * puts its slot into the leaf of its queue.  It may then give the slot to
- * another queue by way of their lowest common ancestor, where all queues below
- * that node can take it.
+ * another queue, by moving it into the leaf of that one.
  *
  * Synchronisation
  *	              take  steal  put  give  resize
@@ -122,7 +121,7 @@ static inline bool token_take(struct token_tree *t, u32 queue)
 
 /*
  * Gives a slot back, to the leaf or against the debt.  Fully ordered; pairs
- * with the announcement of a queue that waits (wait_for_slot() in mqfq.c).
+ * with the announcement of a queue that waits, in slots_wait().
  */
 static inline void token_put(struct token_tree *t, u32 queue)
 {
@@ -138,8 +137,8 @@ bool token_peek(const struct token_tree *t, u32 queue);
 bool token_steal(struct token_tree *t, u32 queue);
 
 /*
- * Moves a free slot from the leaf of @from to the lowest common ancestor of
- * @from and @to.  False if the leaf has no slot (any more).
+ * Moves a free slot from the path of @from to the leaf of @to.  False if the path
+ * has no slot (any more).  Fully ordered if it succeeds.
  */
 bool token_give(struct token_tree *t, u32 from, u32 to);
 

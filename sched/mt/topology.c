@@ -137,15 +137,6 @@ void topology_deinit(struct topology *t)
 	port_free(t->node);
 }
 
-u32 topology_lca(const struct topology *t, u32 a, u32 b)
-{
-	u32 n = a;
-
-	while (b < t->node[n].first || b >= t->node[n].last)
-		n = t->node[n].parent;
-	return n;
-}
-
 const char *topology_level_name(enum topo_level level)
 {
 	static const char *const names[] = {

@@ -60,9 +60,6 @@ int topology_init(struct topology *t, const struct topo_place *place,
 		  u32 nr_queues);
 void topology_deinit(struct topology *t);
 
-/* The lowest node that has both queues below it; the leaf itself if a == b. */
-u32 topology_lca(const struct topology *t, u32 a, u32 b);
-
 const char *topology_level_name(enum topo_level level);
 
 #endif /* MQFAIR_TOPOLOGY_H */

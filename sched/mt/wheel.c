@@ -68,6 +68,12 @@ bool wheel_park(struct wheel *w, u32 queue, vtime_t due, u32 *bucket)
 	return true;
 }
 
+bool wheel_has(const struct wheel *w, u32 queue, u32 bucket)
+{
+	return (u64)atomic64_read(queue_word(w, queue, bucket)) &
+	       BIT_ULL(queue % 64);
+}
+
 bool wheel_unpark(struct wheel *w, u32 queue, u32 bucket)
 {
 	atomic64_t *word = queue_word(w, queue, bucket);

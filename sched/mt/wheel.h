@@ -66,6 +66,9 @@ void wheel_deinit(struct wheel *w);
  */
 bool wheel_park(struct wheel *w, u32 queue, vtime_t due, u32 *bucket);
 
+/* Is @queue still in @bucket, in which it was put?  A snapshot. */
+bool wheel_has(const struct wheel *w, u32 queue, u32 bucket);
+
 /* Takes @queue out of @bucket.  False if a turn or a flush has done so. */
 bool wheel_unpark(struct wheel *w, u32 queue, u32 bucket);
 

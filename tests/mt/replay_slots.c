@@ -2,8 +2,8 @@
 /*
  * Slots, with one or two processors that stop half-way.
  *
- * Each of three queues takes or gives back a slot, while the drive stops being
- * paced or D changes.  Then the queues that were woken dispatch.  No queue may
+ * Each of three queues takes a slot, gives one back or wants none any more, while
+ * the drive stops being paced or D changes.  Then the queues that were woken dispatch.  No queue may
  * wait while a slot is free that it is due.  No slot may be held on a drive that
  * is not paced.
  */
@@ -23,7 +23,7 @@ static const struct topo_place square[QUEUES] = { { 0, 0 }, { 1, 0 },
 						  { 2, 1 }, { 3, 1 } };
 
 struct op {
-	enum { TAKE, PUT, OPEN, RESIZE, KINDS } kind;
+	enum { TAKE, PUT, LEAVE, OPEN, RESIZE, KINDS } kind;
 	u32 queue, depth;
 };
 
@@ -49,20 +49,38 @@ static void act(struct scenario *s, struct wake *wake)
 		s->wakes |= 1U << queue;
 }
 
+static bool gets_slot(struct scenario *s, u32 queue)
+{
+	if (!s->parts)
+		return slots_try(&s->slots, queue) ||
+		       slots_wait(&s->slots, queue);
+	slots_withdraw(&s->slots, queue);
+	return slots_take(&s->slots, queue);
+}
+
 /* A queue dispatches its request if it gets a slot. */
 static void take(struct scenario *s, u32 queue)
+{
+	bool got = gets_slot(s, queue);
+	struct wake wake;
+
+	wake_init(&wake);
+	s->wants[queue] = !got;
+	s->used[queue] += got;
+	if (got)
+		slots_leave(&s->slots, queue, &wake);
+	else if (s->parts)
+		slots_hand_over(&s->slots, queue, &wake);
+	act(s, &wake);
+}
+
+static void leave(struct scenario *s, u32 queue)
 {
 	struct wake wake;
 
 	wake_init(&wake);
-	slots_withdraw(&s->slots, queue);
-	if (slots_take(&s->slots, queue)) {
-		s->wants[queue] = false;
-		s->used[queue]++;
-	} else {
-		s->wants[queue] = true;
-	}
-	slots_hand_over(&s->slots, queue, &wake);
+	s->wants[queue] = false;
+	slots_leave(&s->slots, queue, &wake);
 	act(s, &wake);
 }
 
@@ -109,6 +127,9 @@ static void run(struct scenario *s, const struct op *op)
 	case PUT:
 		put(s, op->queue);
 		break;
+	case LEAVE:
+		leave(s, op->queue);
+		break;
 	case OPEN:
 		open_drive(s);
 		break;
@@ -132,6 +153,8 @@ static void follow_wakes(struct scenario *s)
 		s->wakes &= s->wakes - 1;
 		if (s->wants[queue])
 			take(s, queue);
+		else
+			leave(s, queue);
 	}
 }
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = tomllib.loads((Path(__file__).parent / "broken.toml").read_text())
-INTERLEAVINGS = 200_000
+INTERLEAVINGS = 1_000_000
 TIMEOUT_S = 120
 
 

@@ -301,7 +301,6 @@ static void name_lines(void)
 	if (b->sched.ops != &mqfq_ops)
 		return;
 	machine_name("virtual time", &m->vt, sizeof(m->vt));
-	machine_name("queues that wait", &m->slots.waiting, 8);
 	machine_name("ready set", &m->slots.ready, sizeof(m->slots.ready));
 	if (m->wheel.mask) /* polling needs no wheel */
 		machine_name("wheel", m->wheel.mask,

@@ -518,8 +518,8 @@ static void queue_without_a_slot_is_woken_by_a_completion(void **state)
 	close_mqfq();
 }
 
-/* An urgent request of a queue that waits: the queue waits no more. */
-static void queue_that_dispatches_waits_for_no_slot(void **state)
+/* An urgent request passes, and the other request waits on. */
+static void queue_with_an_urgent_request_goes_on_waiting(void **state)
 {
 	(void)state;
 	open_mqfq(T, 1);
@@ -529,31 +529,33 @@ static void queue_that_dispatches_waits_for_no_slot(void **state)
 	assert_true(queue_set_has(&mqfq()->slots.ready, 1));
 	hooks_insert(&h, 1, flow[1], BYTES, IO_URGENT);
 	dispatch(1);
-	assert_false(queue_set_has(&mqfq()->slots.ready, 1));
+	assert_true(queue_set_has(&mqfq()->slots.ready, 1));
+	hooks_dispatch(&h, 1, DISPATCH_NO_SLOT);
+	assert_true(queue_set_has(&mqfq()->slots.ready, 1));
 	close_mqfq();
 }
 
 static void requeued_request_gives_its_slot_back_once(void **state)
 {
 	struct io *io;
-	u32 i;
 
 	(void)state;
 	open_mqfq(T, 1);
 	io = insert(0, flow[0]);
 	insert(1, flow[1]);
-	for (i = 0; i < 3; i++) {
-		assert_ptr_equal(dispatch(0), io);
-		hooks_dispatch(&h, 1, DISPATCH_NO_SLOT);
-		h.woken = 0;
-		hooks_requeue(&h, io);
-		assert_int_equal(slots_used(&mqfq()->slots), 0);
-		assert_int_equal(h.woken, BIT_ULL(1));
-		hooks_requeue(&h, io);
-		assert_int_equal(slots_used(&mqfq()->slots), 0);
-		hooks_insert_again(&h, io);
-	}
-	dispatch(0);
+	assert_ptr_equal(dispatch(0), io);
+	hooks_dispatch(&h, 1, DISPATCH_NO_SLOT);
+	hooks_requeue(&h, io);
+	assert_int_equal(slots_used(&mqfq()->slots), 0);
+	assert_int_equal(h.woken, BIT_ULL(1));
+	hooks_requeue(&h, io);
+	assert_int_equal(slots_used(&mqfq()->slots), 0);
+	hooks_insert_again(&h, io);
+	/* It is urgent now, and needs no slot.  The slot is for queue 1. */
+	assert_ptr_equal(dispatch(0), io);
+	assert_int_equal(slots_used(&mqfq()->slots), 0);
+	dispatch(1);
+	assert_int_equal(slots_used(&mqfq()->slots), 1);
 	assert_int_equal(atomic64_read(&flow[0]->pos), BYTES);
 	close_mqfq();
 }
@@ -653,23 +655,27 @@ static void blocked_queue_hands_its_slot_over(void **state)
 	close_mqfq();
 }
 
-/* Queue 1 was woken for a slot, and has to wait for virtual time instead. */
+/*
+ * A turn of the wheel put queue 2 into the set late: it had been parked again.
+ * So it is woken for a slot, and has to wait for virtual time instead.
+ */
 static void throttled_queue_hands_its_slot_over(void **state)
 {
 	struct io *io[2];
 
 	(void)state;
 	open_rivals(T, 1, BYTES, io);
-	send_polled(3, flow[0], 7);
-	insert(3, flow[0]);
-	hooks_dispatch(&h, 3, DISPATCH_THROTTLED);
-	insert(2, flow[1]);
-	hooks_dispatch(&h, 2, DISPATCH_NO_SLOT);
+	send_polled(2, flow[0], 7);
+	insert(2, flow[0]);
+	hooks_dispatch(&h, 2, DISPATCH_THROTTLED);
+	insert(3, flow[1]);
+	hooks_dispatch(&h, 3, DISPATCH_NO_SLOT);
+	slots_withdraw(&mqfq()->slots, 1);
+	slots_announce(&mqfq()->slots, 2);
 	hooks_complete(&h, io[0]);
-	assert_int_equal(h.woken, BIT_ULL(1));
-	/* The slot is free still, and queue 3 could not use it. */
-	hooks_dispatch(&h, 3, DISPATCH_THROTTLED);
-	assert_int_equal(h.woken, BIT_ULL(1) | BIT_ULL(2));
+	assert_int_equal(h.woken, BIT_ULL(2));
+	hooks_dispatch(&h, 2, DISPATCH_THROTTLED);
+	assert_int_equal(h.woken, BIT_ULL(2) | BIT_ULL(3));
 	close_mqfq();
 }
 
@@ -727,6 +733,8 @@ static void slot_of_a_removed_flow_is_handed_over(void **state)
 	(void)state;
 	open_reserved();
 	hooks_flow_gone(&h, flow[0]);
+	/* The shares have changed: queue 1 looks again. */
+	hooks_dispatch(&h, 1, DISPATCH_NO_SLOT);
 	h.woken = 0;
 	hooks_tick(&h);
 	assert_int_equal(h.woken, BIT_ULL(1));
@@ -1009,7 +1017,7 @@ int main(void)
 		cmocka_unit_test(forgotten_lag_reorders_the_other_queues),
 		cmocka_unit_test(slot_is_taken_from_any_queue),
 		cmocka_unit_test(queue_without_a_slot_is_woken_by_a_completion),
-		cmocka_unit_test(queue_that_dispatches_waits_for_no_slot),
+		cmocka_unit_test(queue_with_an_urgent_request_goes_on_waiting),
 		cmocka_unit_test(requeued_request_gives_its_slot_back_once),
 		cmocka_unit_test(merged_bytes_are_charged),
 		cmocka_unit_test(completion_is_counted),

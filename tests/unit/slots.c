@@ -40,6 +40,11 @@ static void scenario_deinit(struct scenario *s)
 	topology_deinit(&s->sched.topo);
 }
 
+static u32 nr_waiting(const struct scenario *s)
+{
+	return queue_set_count(&s->slots.ready, s->sched.nr_queues);
+}
+
 static s64 model_used(const struct scenario *s)
 {
 	s64 sum = 0;
@@ -106,7 +111,7 @@ static void check(const struct scenario *s)
 	assert_int_equal(token_total(&s->slots.tree), model_free(s));
 	assert_int_equal(atomic64_read(&s->slots.held), s->held);
 	assert_int_equal(slots_held(&s->slots), s->held > 0);
-	assert_int_equal(atomic64_read(&s->slots.waiting), model_rivals(s));
+	assert_int_equal(nr_waiting(s), model_rivals(s));
 	for (i = 0; i < s->sched.nr_queues; i++) {
 		assert_int_equal(atomic64_read(&s->slots.queue[i].used),
 				 s->used[i]);
@@ -402,7 +407,8 @@ static void held_slot_wakes_no_queue_until_released(void **state)
 	take(&s, 2);
 	assert_true(s.waits[2]);
 	wake_init(&wake);
-	slots_wake(&s.slots, 3, &wake);
+	slots_announce(&s.slots, 3);
+	slots_offer(&s.slots, &wake);
 	assert_int_equal(wake_next(&wake), QUEUES_MAX);
 	s.waits[3] = true;
 	check(&s);
@@ -525,15 +531,17 @@ static void queue_is_woken_for_a_free_slot_alone(void **state)
 	for (parts = 0; parts < 2; parts++) {
 		four_init(&s, 1, parts);
 		wake_init(&wake);
-		slots_wake(&s.slots, 1, &wake);
+		slots_announce(&s.slots, 1);
+		slots_offer(&s.slots, &wake);
 		assert_int_equal(wake_next(&wake), 1);
-		assert_int_equal(atomic64_read(&s.slots.waiting), 0);
-		assert_true(slots_try(&s.slots, 0));
-		s.used[0]++;
-		slots_wake(&s.slots, 1, &wake);
+		assert_int_equal(nr_waiting(&s), 0);
+		assert_true(slots_try(&s.slots, 1));
+		s.used[1]++;
+		slots_announce(&s.slots, 1);
+		slots_offer(&s.slots, &wake);
 		assert_int_equal(wake_next(&wake), QUEUES_MAX);
-		assert_int_equal(atomic64_read(&s.slots.waiting), 1);
-		assert_int_equal(put_and_look(&s, 0), BIT_ULL(1));
+		assert_int_equal(nr_waiting(&s), 1);
+		assert_int_equal(put_and_look(&s, 1), BIT_ULL(1));
 		four_deinit(&s);
 	}
 }
@@ -561,7 +569,7 @@ static void largest_machine_in_used_memory(void **state)
 	assert_true(slots_try(&slots, 0));
 	for (i = 0; i < QUEUES_MAX; i++)
 		assert_false(slots_wait(&slots, i));
-	assert_int_equal(atomic64_read(&slots.waiting), QUEUES_MAX);
+	assert_int_equal(queue_set_count(&slots.ready, QUEUES_MAX), QUEUES_MAX);
 	wake_init(&wake);
 	slots_wake_all(&slots, &wake);
 	for (i = 0; i < QUEUES_MAX; i++)

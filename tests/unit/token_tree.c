@@ -109,12 +109,13 @@ static void put(struct token_tree *t, struct model *w, u32 queue)
 
 static void give(struct token_tree *t, struct model *w, u32 from, u32 to)
 {
-	bool any = w->free[from] > 0;
+	u32 at = model_path(w, from), root = w->topo->root;
+	bool any = at < w->topo->nr_nodes;
 
 	assert_int_equal(token_give(t, from, to), any);
 	if (any) {
-		w->free[from]--;
-		w->free[topology_lca(w->topo, from, to)]++;
+		w->free[at]--;
+		w->free[w->free[root] < 0 ? root : to]++;
 	}
 }
 
@@ -209,14 +210,14 @@ static void one_slot_moves_between_queues(void **state)
 	assert_true(token_steal(&t, 3));
 	token_put(&t, 3);
 	assert_true(token_give(&t, 3, 2));
-	assert_false(token_take(&t, 0));
+	assert_false(token_take(&t, 3));
 	assert_true(token_take(&t, 2));
 	token_put(&t, 2);
 	assert_true(token_give(&t, 2, 1));
-	assert_int_equal(token_level(&t, TOPO_MACHINE), 1);
-	assert_true(token_take(&t, 3));
-	assert_false(token_give(&t, 3, 0));
-	token_put(&t, 3);
+	assert_int_equal(token_level(&t, TOPO_QUEUE), 1);
+	assert_true(token_take(&t, 1));
+	assert_false(token_give(&t, 1, 0));
+	token_put(&t, 1);
 	assert_int_equal(token_total(&t), 1);
 	token_tree_deinit(&t);
 	topology_deinit(&topo);

@@ -48,21 +48,6 @@ static void check_members(const struct topology *t,
 	}
 }
 
-static u32 model_lca(const struct topology *t, u32 a, u32 b)
-{
-	u32 n, best = t->root;
-
-	for (n = 0; n < t->nr_nodes; n++) {
-		const struct topo_node *node = &t->node[n];
-
-		if (min(a, b) >= node->first && max(a, b) < node->last &&
-		    node->last - node->first <
-			    t->node[best].last - t->node[best].first)
-			best = n;
-	}
-	return best;
-}
-
 static void tree_covers_machines_of_any_shape(void **state)
 {
 	struct random r = random_seeded("topology");
@@ -72,7 +57,7 @@ static void tree_covers_machines_of_any_shape(void **state)
 
 	(void)state;
 	for (i = 0; i < random_rounds(300); i++) {
-		u32 nr = machine_random(&r, place), n, a, b;
+		u32 nr = machine_random(&r, place), n;
 
 		assert_int_equal(topology_init(&t, place, nr), 0);
 		assert_int_equal(t.nr_queues, nr);
@@ -85,10 +70,6 @@ static void tree_covers_machines_of_any_shape(void **state)
 			check_node(&t, n);
 			check_members(&t, place, n);
 		}
-		for (a = 0; a < nr; a++)
-			for (b = 0; b < nr; b++)
-				assert_int_equal(topology_lca(&t, a, b),
-						 model_lca(&t, a, b));
 		topology_deinit(&t);
 	}
 }
@@ -110,7 +91,6 @@ static void tree_leaves_out_levels_that_separate_nothing(void **state)
 	assert_int_equal(topology_init(&t, &lone, 1), 0);
 	assert_int_equal(t.nr_nodes, 2);
 	assert_int_equal(t.node[t.root].nr_children, 1);
-	assert_int_equal(topology_lca(&t, 0, 0), 0);
 	topology_deinit(&t);
 
 	assert_int_equal(topology_init(&t, core, 2), 0);
@@ -123,8 +103,9 @@ static void tree_leaves_out_levels_that_separate_nothing(void **state)
 
 	assert_int_equal(topology_init(&t, two, 4), 0);
 	assert_int_equal(t.nr_nodes, 4 + 2 + 1);
-	assert_int_equal(t.node[topology_lca(&t, 2, 3)].level, TOPO_SOCKET);
-	assert_int_equal(topology_lca(&t, 1, 2), t.root);
+	assert_int_equal(t.node[t.node[2].parent].level, TOPO_SOCKET);
+	assert_int_equal(t.node[3].parent, t.node[2].parent);
+	assert_int_not_equal(t.node[1].parent, t.node[2].parent);
 	topology_deinit(&t);
 }
 

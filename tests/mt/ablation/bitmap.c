@@ -104,8 +104,10 @@ void token_put(struct token_tree *t, u32 queue)
 /* Every queue can take any free slot already. */
 bool token_give(struct token_tree *t, u32 from, u32 to)
 {
+	(void)t;
+	(void)from;
 	(void)to;
-	return token_peek(t, from);
+	return false;
 }
 
 void token_resize(struct token_tree *t, u32 depth)
