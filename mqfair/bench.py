@@ -5,12 +5,14 @@ benchlib/command.py carries it out. It needs packages that --help and the man pa
 """
 
 import argparse
+from collections.abc import Sequence
 
 from lab.kernel import DEFAULT_KERNEL, KERNELS, UML
 from mqfair.benchlib.device import DEFAULT_DEVICE
 from mqfair.benchlib.plan import HOST, SIM, VM
 from mqfair.benchlib.variant import OURS, SCHEDULERS
 from mqfair.calibrate import SECONDS_DEFAULT
+from mqfair.errors import UsageError
 
 EPILOG = f"""\
 Each section of JOB names its cgroup (cgroup=web, cgroup=prod/db) and optionally its weight
@@ -40,6 +42,25 @@ examples:
   mqfair bench examples/four-cgroups.fio --on host --device /dev/nvme1n1
   mqfair bench examples/four-cgroups.fio --on sim --schedulers mqfq --sweep depth=8,16,32
 """
+
+
+class OneDevice(argparse.Action):
+    """--device. A second one would replace the first without a word."""
+
+    def __call__(
+        self,
+        _parser: argparse.ArgumentParser,
+        args: argparse.Namespace,
+        value: str | Sequence[object] | None,
+        _option: str | None = None,
+    ) -> None:
+        before = getattr(args, self.dest)
+        if before is not None:
+            raise UsageError(
+                f"--device {value}: a bench has one drive, and {before} is given already: run it"
+                " once for each drive"
+            )
+        setattr(args, self.dest, value)
 
 
 def set_argparser(parser: argparse.ArgumentParser) -> None:
@@ -106,7 +127,10 @@ def add_measurement(parser: argparse.ArgumentParser) -> None:
         " may be repeated, for all combinations",
     )
     parser.add_argument(
-        "--device", metavar="SPEC", help="the drive: null:..., nvme:..., ssd:... or /dev/NAME"
+        "--device",
+        action=OneDevice,
+        metavar="SPEC",
+        help="the drive: null:..., nvme:..., ssd:... or /dev/NAME",
     )
     parser.add_argument(
         "--repeat",

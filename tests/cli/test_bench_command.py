@@ -115,6 +115,7 @@ def test_runtime_and_tunables(job):
         (["--tunable", "none.depth=1"], "'none' is not a scheduler with tunables in"),
         (["--tunable", "bfq.../x=1"], "write SCHEDULER.NAME=VALUE"),
         (["--device", "disk"], "not a device"),
+        (["--device", "/dev/sda", "--device", "/dev/sdb"], "a bench has one drive, and /dev/sda"),
         (["--device", "null:speed=1"], "unknown parameter 'speed'"),
         (["--device", "null:gb=x"], "gb=x: use a number in"),
         (["--device", "null:gb"], "gb=: use a number in"),
