@@ -18,6 +18,8 @@ FOLDER = ROOT / "build" / "sim-release"
 # Beside the packages of an installation: `make install-sim` puts it there.
 INSTALLED = ROOT / "sim-run"
 
+Process = subprocess.Popen[str]
+
 _PACKAGES = {"meson": "meson", "ninja": "ninja-build"}
 
 
@@ -59,15 +61,29 @@ def _compile(folder: Path) -> None:
     _build([_tool("ninja"), "-C", str(folder), "sim/sim-run"])
 
 
-def play(program: Path, text: str) -> Any:
-    """The figures of the run that @text describes. Raises Failure."""
-    done = subprocess.run([program], input=text, capture_output=True, text=True, check=False)
-    if done.returncode == 0:
-        return json.loads(done.stdout)
-    said = done.stderr.strip().removeprefix("sim-run: ")
-    if done.returncode < 0:
-        said = f"signal {-done.returncode} ended the program {program}: memory may be short"
-    raise (WrongDescriptionError if done.returncode == 2 else Failure)(said)
+def play(program: Path, text: str, running: set[Process] | None = None) -> Any:
+    """The figures of the run that @text describes. The run's process is in @running meanwhile, so
+    that another thread can end it. Raises Failure."""
+    running = set() if running is None else running
+    with subprocess.Popen(
+        [program],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        running.add(process)
+        try:
+            figures, errors = process.communicate(text)
+        finally:
+            running.discard(process)
+    status = process.returncode
+    if status == 0:
+        return json.loads(figures)
+    said = errors.strip().removeprefix("sim-run: ")
+    if status < 0:
+        said = f"signal {-status} ended the program {program}: memory may be short"
+    raise (WrongDescriptionError if status == 2 else Failure)(said)
 
 
 def _tool(name: str) -> str:

@@ -6,10 +6,11 @@ the number of cores changes no figure.
 """
 
 import dataclasses
+import functools
 import json
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +40,7 @@ from mqfair.benchlib.variant import (
 )
 from mqfair.benchlib.window import Usage
 from mqfair.errors import Failure, UsageError
+from mqfair.signals import interrupted_once
 from mqfair.simlib import options, program
 from mqfair.simlib.drive import Drive, drive
 from mqfair.simlib.options import Load, milliseconds
@@ -80,9 +82,12 @@ def run(request: Request, folder: Path, progress: Progress = lambda _message: No
     runs = plan_for(request).runs()
     progress({"event": "build"})
     figures: list[Any] = []
-    with ThreadPoolExecutor(request.at_once or os.cpu_count() or 1) as pool:
+    running: set[program.Process] = set()
+    play = functools.partial(program.play, binary, running=running)
+    processors = request.at_once or os.cpu_count() or 1
+    with interrupted_once(), ThreadPoolExecutor(processors) as pool:
         waiting = [
-            pool.submit(_play, request, scenes[one.case.name], one, binary, folder / f"{i:03d}")
+            pool.submit(_play, request, scenes[one.case.name], one, play, folder / f"{i:03d}")
             for i, one in enumerate(runs)
         ]
         try:
@@ -91,6 +96,9 @@ def run(request: Request, folder: Path, progress: Progress = lambda _message: No
                 figures.append(future.result())
         except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
+            # A terminal sends Ctrl-C to these too, but a signal reaches this process alone.
+            for process in tuple(running):
+                process.kill()
             if isinstance(error, KeyboardInterrupt):
                 raise _interrupted(request, scenes, runs, waiting) from error
             raise
@@ -242,12 +250,14 @@ def _event(scene: _Scene, event: Event) -> str:
     return f"at {at_ms} weight {scene.flows[event.cgroup]} {event.value}"
 
 
-def _play(request: Request, scene: _Scene, run: Run, binary: Path, folder: Path) -> Any:
+def _play(
+    request: Request, scene: _Scene, run: Run, play: Callable[[str], Any], folder: Path
+) -> Any:
     text = description(request, scene, run)
     folder.mkdir()
     (folder / "description").write_text(text)
     try:
-        figures = program.play(binary, text)
+        figures = play(text)
     except program.WrongDescriptionError as error:
         drive_is_wrong = str(error).startswith("drive ")
         place = f"--device {request.device.text}" if drive_is_wrong else scene.job.path

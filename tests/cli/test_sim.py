@@ -4,6 +4,9 @@
 import dataclasses
 import errno
 import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -455,6 +458,32 @@ def test_interrupt_shows_the_finished_runs(built, job, tmp_path, monkeypatch):
     outcome = caught.value.outcome
     assert outcome.results[0].runs[0].scheduler == "none"
     assert outcome.notes[0].startswith("interrupted: ")
+
+
+def ended_by(number, begun, *argv):
+    """The command as a process that gets a signal after the begin of a run."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "mqfair", "sim", *argv, "--schedulers", "none,mqfq", "--jobs", "1"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=CHECKOUT,
+    ) as process:  # fmt: skip
+        assert any(f"run {begun} of" in line for line in process.stderr)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=20)
+    return process.returncode, said.splitlines()[-1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signal_leaves_the_finished_runs(built, job, tmp_path, number):
+    file = tmp_path / "out.json"
+    status, said = ended_by(number, 3, job, "--repeat", "1000", "--json", str(file))
+    assert status == 130
+    assert said.startswith("mqfair: interrupted; ") and "of 2000 runs were finished" in said
+    assert len(json.loads(file.read_text())["runs"]) >= 2
+
+
+def test_signal_does_not_wait_for_the_end_of_a_long_run(built, job):
+    status, said = ended_by(signal.SIGTERM, 1, job, "--runtime", "36000")
+    assert (status, said) == (130, "mqfair: interrupted; 0 of 2 runs were finished")
 
 
 def test_result_that_cannot_be_written_is_kept_elsewhere(built, job, monkeypatch, capsys):
