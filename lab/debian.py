@@ -49,7 +49,7 @@ _PACKAGES = (
     "udev",
 )
 # debootstrap does not get their order right, so apt installs them.
-_LATER = ("crun", "podman")
+_LATER = ("crun", "podman", "runc")
 _INSTALL = """\
 set -e
 export DEBIAN_FRONTEND=noninteractive

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0
 """The tests of the installed packages on a whole Debian machine, with systemd and udev.
 
-    in_machine.py FOLDER       FOLDER/this and FOLDER/next have packages, FOLDER/before.json the
-                               files of the machine before it got those of FOLDER/this
+    in_machine.py FOLDER [TEST...]
+
+FOLDER/this and FOLDER/next have packages, FOLDER/before.json the files of the machine before it got
+those of FOLDER/this. Without a TEST, all run.
 
 The tests run in the order of this file, because each builds on the state that the ones before it
 left: a machine with the packages, then one with a newer command, then one without any. Each test
@@ -237,6 +239,112 @@ def test_check_names_a_rival_profile_of_tuned() -> None:
     assert "tuned" in said.lower() and "bfq" in said
 
 
+# --- containers ------------------------------------------------------------------------------
+
+# podman keeps images in an overlay, which cannot lie on the overlay of a guest's root.
+PODMAN = (
+    "podman", "--root=/run/pods", "--runroot=/run/pods-run", "--storage-driver=vfs",
+    "--cgroup-manager=systemd",
+)  # fmt: skip
+# The runtime stretches --blkio-weight=10..1000 to 1..10000.
+CONTAINERS = {"one": "--blkio-weight=300", "two": "--cgroup-conf=io.weight=700"}
+
+
+def start_containers(runtime: str) -> dict[str, Path]:
+    """The scopes of two containers by name, after their weights have arrived."""
+    return {name: start_container(runtime, name, option) for name, option in CONTAINERS.items()}
+
+
+def start_container(runtime: str, name: str, option: str) -> Path:
+    said = call(*PODMAN, f"--runtime={runtime}", "run", "-d", "--network=none", f"--name={name}",
+                option, "tiny", "/bin/busybox", "sleep", "infinity")  # fmt: skip
+    scope = SLICE.parent / f"machine.slice/libpod-{said.split()[-1]}.scope"
+    print(f"{scope.name}: {asked(scope)}")
+    took = becomes(lambda: arrived(scope), f"{runtime} {option}", WEIGHT_S)
+    print(f"FIGURE {runtime} {option}: {took:.3f} s after podman run")
+    return scope
+
+
+def asked(scope: Path) -> dict[str, str]:
+    """The weights that a container has in io.weight. crun sets that of the scope and that of a
+    cgroup in the scope, runc that of the scope alone."""
+    folders = [scope, *scope.glob("*/")]
+    weights = {one.name: read(one / "io.weight") for one in folders}
+    return {name: text for name, text in weights.items() if text not in ("", "default 100")}
+
+
+def arrived(scope: Path) -> bool:
+    wanted = asked(scope)
+    return bool(wanted) and all(
+        read((scope if name == scope.name else scope / name) / "io.mqfair.weight") == text
+        for name, text in wanted.items()
+    )
+
+
+def scopes() -> dict[str, Path]:
+    said = call(*PODMAN, "ps", "--no-trunc", "--format={{.Names}} {{.ID}}")
+    rows = [line.split() for line in said.splitlines()]
+    return {name: SLICE.parent / f"machine.slice/libpod-{one}.scope" for name, one in rows}
+
+
+def test_weights_of_containers_of_crun_arrive_within_a_second() -> None:
+    tiny = Path("/run/tiny/bin")
+    tiny.mkdir(parents=True)
+    call("cp", "/run/lab/busybox", str(tiny))
+    # The image has busybox alone, and no registry is asked.
+    call("sh", "-c", f"tar -C {tiny.parent} -c . | {' '.join(PODMAN)} import - tiny")
+    found = start_containers("crun")
+    assert "default 700" in asked(found["two"]).values()
+
+
+def test_a_changed_weight_of_a_container_arrives_within_a_second() -> None:
+    one = scopes()["one"]
+    before = asked(one)
+    call(*PODMAN, "update", "--blkio-weight=500", "one")
+    took = becomes(lambda: arrived(one), "podman update", WEIGHT_S)
+    print(f"FIGURE crun --blkio-weight=500: {took:.3f} s after podman update")
+    assert asked(one) != before
+
+
+def test_the_id_of_a_container_names_its_cgroup() -> None:
+    two = scopes()["two"]
+    identity = two.name.removeprefix("libpod-").removesuffix(".scope")
+    said = call("mqfair", "weight", identity[:12]).split()
+    assert said == [f"machine.slice/{two.name}", *read(two / "io.mqfair.weight").split()]
+
+
+def test_check_agrees_about_containers_while_the_service_runs() -> None:
+    found = scopes()
+    names = [scope.name for scope in found.values()]
+    assert len(names) == len(CONTAINERS)
+    assert "io.weight says" not in call("mqfair", "check", DISK, expected=None)
+    call("systemctl", "stop", "mqfair")
+    call(*PODMAN, "update", "--blkio-weight=200", "one")
+    said = call("mqfair", "check", DISK, expected=None)
+    assert f"machine.slice/{found['one'].name}" in said and "io.weight says" in said
+    assert found["two"].name not in said
+    call("systemctl", "start", "mqfair")
+    assert "io.weight says" not in call("mqfair", "check", DISK, expected=None)
+
+
+def test_the_weight_of_a_container_ends_with_it() -> None:
+    found = scopes()
+    weights = Path("/run/mqfair/follow.json")
+    becomes(lambda: all(one.name in read(weights) for one in found.values()), "a saved weight")
+    call(*PODMAN, "rm", "-f", "-t", "0", *found)
+    becomes(lambda: not any(scope.exists() for scope in found.values()), "the end of the scopes")
+    # The service saves the weights that it knows when it ends.
+    call("systemctl", "stop", "mqfair")
+    assert not [scope for scope in found.values() if scope.name in read(weights)]
+    call("systemctl", "start", "mqfair")
+
+
+def test_weights_of_containers_of_runc_arrive_within_a_second() -> None:
+    found = start_containers("runc")
+    assert "default 700" in asked(found["two"]).values()
+    call(*PODMAN, "rm", "-f", "-t", "0", *found)
+
+
 # --- upgrade and removal ---------------------------------------------------------------------
 
 
@@ -296,7 +404,8 @@ FOLDER = Path(sys.argv[1]) if __name__ == "__main__" else Path()
 
 def main() -> int:
     bad = 0
-    for name, test in TESTS.items():
+    chosen = sys.argv[2:] or list(TESTS)
+    for name, test in [(name, TESTS[name]) for name in chosen]:
         output = io.StringIO()
         began = time.monotonic()
         reason = ""
