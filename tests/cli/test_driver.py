@@ -3,6 +3,7 @@
 
 import importlib.machinery
 import importlib.util
+import subprocess
 import sys
 from pathlib import Path
 
@@ -81,3 +82,20 @@ def test_unknown_suite_is_refused(driver, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["tests/run", "units"])
     assert driver.main() == 2
     assert "choose from unit" in capsys.readouterr().err
+
+
+def test_figures_of_pytest_are_shown(driver, monkeypatch, capsys, tmp_path):
+    """pytest's own output is shown for failures alone."""
+
+    def run(argv, *, limit_s):
+        (junit,) = (word.partition("=")[2] for word in argv if word.startswith("--junit-xml="))
+        Path(junit).write_text('<x><testcase classname="a.b" name="c" /></x>')
+        assert limit_s == 60.0
+        return subprocess.CompletedProcess(argv, 0, stdout="..\nfigure: a start: 3 ms\n.\nend\n")
+
+    monkeypatch.setattr(driver, "run", run)
+    monkeypatch.setattr(driver, "BUILD", tmp_path)
+    found = []
+    driver.pytest("people", "", found.append, 60.0)
+    assert capsys.readouterr().out == "people: figure: a start: 3 ms\n"
+    assert [(one.name, one.result) for one in found] == [("b: c", "passed")]

@@ -84,7 +84,7 @@ class Trial:
             self._results[one["name"]] = one
             with capsys.disabled():
                 for figure in re.findall(r"^FIGURE (.*)", one["output"], re.M):
-                    print(f"\n{result.kernel}: {figure}")
+                    print(f"\nfigure: {result.kernel}: {figure}")
 
 
 @pytest.fixture(scope="module", params=debian.MACHINES)

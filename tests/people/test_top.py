@@ -148,5 +148,5 @@ def test_a_picture_of_500_cgroups_takes_little_of_a_cpu(large_cluster, monkeypat
                 costs.append(time.process_time() - begun)
     part = min(costs) / INTERVAL_S
     with capsys.disabled():
-        print(f"\n500 cgroups on two drives: {100 * part:.2f} % of a CPU")
+        print(f"\nfigure: 500 cgroups on two drives: {100 * part:.2f} % of a CPU")
     assert part <= COST_MOST
