@@ -166,7 +166,8 @@ static int queues_show(void *data, struct seq_file *m)
 	struct blk_mq_hw_ctx *hctx = data;
 	u32 i;
 
-	if (compat_debugfs_enter(hctx->queue, is_ours)) {
+	/* There is no hctx_host while the hardware queue is new: el_has_work(). */
+	if (compat_debugfs_enter(hctx->queue, is_ours) && hctx->sched_data) {
 		struct hctx_host *h = hctx->sched_data;
 
 		seq_printf(m, "in_flight=%d hw_depth=%u staged=%d blocked=%d\n",

@@ -193,11 +193,17 @@ struct request *el_dispatch_request(struct blk_mq_hw_ctx *hctx)
 /*
  * A blocked hardware queue has work while requests are queued.  The block layer
  * runs it again when the driver can take requests, and must then find work.
+ *
+ * Before Linux 6.16 a task may attach the scheduler while another task makes new
+ * hardware queues.  The scheduler does not know the new ones.  They have no work,
+ * because the request queue is frozen until the scheduler is attached anew.
  */
 bool el_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct hctx_host *h = hctx->sched_data;
 
+	if (unlikely(!h))
+		return false;
 	return READ_ONCE(h->staged) ||
 	       (unlikely(READ_ONCE(h->blocked) ||
 			 compat_queue_draining(hctx->queue)) &&

@@ -71,6 +71,18 @@ static int el_init(struct request_queue *q, struct elevator_queue *eq)
 	return 0;
 }
 
+/*
+ * A removed hardware queue is kept for later use.  Then the block layer may ask
+ * it for work before a scheduler is attached: see el_has_work().
+ */
+static void forget_hctx(struct device_host *d)
+{
+	u32 i;
+
+	for (i = 0; i < d->nr_hctx; i++)
+		d->hctx[i]->hctx->sched_data = NULL;
+}
+
 static void el_exit(struct elevator_queue *eq)
 {
 	struct device_host *d = eq->elevator_data;
@@ -84,6 +96,7 @@ static void el_exit(struct elevator_queue *eq)
 	/* From here on no cgroup can ask for a wake-up or a tick. */
 	wake_stop(d);
 	compat_wbt_restore(d->q, eq);
+	forget_hctx(d);
 	device_host_destroy(d);
 }
 
@@ -95,7 +108,10 @@ static int el_init_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 	return 0;
 }
 
-/* The block layer clears hctx->sched_data if this hook exists. */
+/*
+ * The block layer clears hctx->sched_data if this hook exists.  It does not call
+ * the hook for a hardware queue that was removed meanwhile: see forget_hctx().
+ */
 static void el_exit_hctx(struct blk_mq_hw_ctx *hctx, unsigned int index)
 {
 }

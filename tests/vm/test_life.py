@@ -28,6 +28,7 @@ from fairlib import (
     Load,
     check_little_in_vain,
     check_settled,
+    for_seconds,
     ours,
     own_values,
     scheduled,
@@ -53,6 +54,7 @@ from guestlib import (
     wait_until,
     write,
     write_fails,
+    write_when_free,
 )
 
 guest = SMALL_GUEST
@@ -61,6 +63,7 @@ _BETWEEN_READINGS_S = 0.05
 # The files of our schedulers in debugfs.
 OUR_FILES = {"state", "flows", "queues"}
 _HELD_BYTES, _HELD_S = 512 << 10, 8
+_RACE_S = 60
 
 
 @contextlib.contextmanager
@@ -239,6 +242,49 @@ def test_all_changes_under_load(scheduler: str) -> None:
             change(disk, load)
             load.goes_on()
             print(f"{change.__name__}: {time.monotonic() - began:.1f} s")
+
+
+@every_kernel
+@slow
+def test_the_scheduler_is_switched_while_hardware_queues_change() -> None:
+    """The block layer detaches the scheduler, and makes the queues. Another task may attach one in
+    between. The new queues are not known to it, and yet nr_requests runs them."""
+    counts, schedulers, sizes = cycle([1, 2]), cycle(["mqfq", "none"]), cycle([8, 16])
+    with NullBlk(**TIMED) as disk:
+        changes = [
+            lambda: disk.set("submit_queues", next(counts)),
+            lambda: write_when_free(disk.sysfs / "queue/scheduler", next(schedulers)),
+            lambda: disk.set_queue("nr_requests", next(sizes)),
+        ]
+        with contextlib.ExitStack() as stack:
+            for change in changes[1:]:
+                stack.enter_context(repeated(change))
+            for_seconds(_RACE_S, changes[0])
+        disk.scheduler = "mqfq"
+        fio(disk, size="4m")
+
+
+@contextlib.contextmanager
+def repeated(change: Callable[[], object]) -> Iterator[None]:
+    """Makes @change again and again in a thread, for the time of a block."""
+    over = threading.Event()
+    errors: list[BaseException] = []
+
+    def repeat() -> None:
+        try:
+            while not over.is_set():
+                change()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    assert not errors, errors
 
 
 @every_kernel
