@@ -244,8 +244,11 @@ def brief_disk(group: Cgroup) -> Callable[[random.Random], None]:
 
 
 def pressure(mount: Path, group: Cgroup) -> Callable[[random.Random], None]:
-    """Buffered writes of more than the cgroup's memory, and then fsync."""
-    write(group.path / "memory.max", 32 << 20)
+    """Buffered writes of more than the cgroup's memory, and then fsync.
+
+    The limit slows the writer. At memory.max Linux 6.12 kills it, if most of its pages are dirty.
+    """
+    write(group.path / "memory.high", 32 << 20)
 
     def step(numbers: random.Random) -> None:
         target = ["dd", "if=/dev/zero", f"of={mount / 'big'}", "bs=1M", "count=48"]
