@@ -7,6 +7,7 @@ import json
 import shutil
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -61,10 +62,35 @@ def _compile(folder: Path) -> None:
     _build([_tool("ninja"), "-C", str(folder), "sim/sim-run"])
 
 
-def play(program: Path, text: str, running: set[Process] | None = None) -> Any:
-    """The figures of the run that @text describes. The run's process is in @running meanwhile, so
-    that another thread can end it. Raises Failure."""
-    running = set() if running is None else running
+class Processes:
+    """The processes of runs. Another thread may end them all, and those that begin later."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._running: set[Process] = set()
+        self._ended = False
+
+    def add(self, process: Process) -> None:
+        with self._lock:
+            self._running.add(process)
+            if self._ended:
+                process.kill()
+
+    def discard(self, process: Process) -> None:
+        with self._lock:
+            self._running.discard(process)
+
+    def end(self) -> None:
+        with self._lock:
+            self._ended = True
+            for process in self._running:
+                process.kill()
+
+
+def play(program: Path, text: str, running: Processes | None = None) -> Any:
+    """The figures of the run that @text describes. The run's process is in @running meanwhile.
+    Raises Failure."""
+    running = running or Processes()
     with subprocess.Popen(
         [program],
         stdin=subprocess.PIPE,

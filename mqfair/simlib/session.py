@@ -11,7 +11,7 @@ import json
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,8 @@ from mqfair.simlib.options import Load, milliseconds
 CPUS_MOST = 1024
 # A wake-up of another CPU takes up to this time, at random.
 WAKE_NS = 2000
+# A signal that comes just before a wait does not end the wait, so each wait is short.
+_LOOK_S = 0.2
 # The schedulers that sim-run has.
 SIMULATED = (NONE, *OURS, *COMPARATORS)
 DEFAULTS = (NONE, *DEFAULT_OURS)
@@ -82,7 +84,7 @@ def run(request: Request, folder: Path, progress: Progress = lambda _message: No
     runs = plan_for(request).runs()
     progress({"event": "build"})
     figures: list[Any] = []
-    running: set[program.Process] = set()
+    running = program.Processes()
     play = functools.partial(program.play, binary, running=running)
     processors = request.at_once or os.cpu_count() or 1
     with interrupted_once(), ThreadPoolExecutor(processors) as pool:
@@ -93,12 +95,13 @@ def run(request: Request, folder: Path, progress: Progress = lambda _message: No
         try:
             for number, (one, future) in enumerate(zip(runs, waiting, strict=True)):
                 progress(_message(one, number, len(runs)))
+                while not future.done():
+                    wait([future], _LOOK_S)
                 figures.append(future.result())
         except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
             # A terminal sends Ctrl-C to these too, but a signal reaches this process alone.
-            for process in tuple(running):
-                process.kill()
+            running.end()
             if isinstance(error, KeyboardInterrupt):
                 raise _interrupted(request, scenes, runs, waiting) from error
             raise

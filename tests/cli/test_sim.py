@@ -440,6 +440,16 @@ def test_program_that_dies_is_told(tmp_path):
         program.play(dead, "")
 
 
+def test_run_that_begins_after_the_end_is_ended(tmp_path):
+    sleeper = tmp_path / "sleeper"
+    sleeper.write_text("#!/bin/sh\nexec sleep 60\n")
+    sleeper.chmod(0o755)
+    processes = program.Processes()
+    processes.end()
+    with pytest.raises(Failure, match="signal 9"):
+        program.play(sleeper, "", processes)
+
+
 def test_interrupt_shows_the_finished_runs(built, job, tmp_path, monkeypatch):
     asked = dataclasses.replace(
         session.Request(jobs=(jobfile.load(job),), schedulers=("none", "mqfq")),
