@@ -70,6 +70,8 @@ def check_settled(disk: Disk) -> dict[str, int]:
     wait_until(lambda: disk.in_flight() == 0, f"{disk.name} is idle")
     # A paced drive holds slots until its flows are inactive.
     wait_until(lambda: not state(disk).get("isolation_paced"), f"{disk.name} is open")
+    # The next tick hands over a slot that was reserved for a flow.
+    wait_until(lambda: not state(disk).get("slots_reserved"), f"{disk.name} reserves no slot")
     found = state(disk)
     print(f"{disk.name}: {found}")
     # Not every scheduler has slots.
