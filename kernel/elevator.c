@@ -51,6 +51,9 @@ void el_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 void el_prepare_request(struct request *rq)
 {
 	rq->elv.priv[0] = NULL;
+	rq->elv.priv[1] = NULL;
+	if (unlikely(current->flags & PF_KTHREAD))
+		limit_foreign_prepared(rq);
 }
 
 /* A request that comes back from a requeue has its host and flow already. */
@@ -93,7 +96,7 @@ static void insert_one(struct hctx_host *h, struct queue_host *qh,
 	lockdep_assert_held(qh->lock);
 	r->rq = rq;
 	h->device->sched.ops->insert(&qh->queue, &r->io, now, wake);
-	limit_inserted(qh, r->io.flow, first);
+	limit_inserted(qh, rq, r->io.flow, first);
 	trace_mqfair_insert(rq, &qh->queue, &r->io);
 }
 
@@ -313,6 +316,8 @@ void el_finish_request(struct request *rq)
 {
 	struct request_host *r = rq_host(rq);
 
+	if (unlikely(rq->elv.priv[1]))
+		limit_foreign_finished(rq);
 	if (!r)
 		return;
 	if (unlikely(is_out(r)))

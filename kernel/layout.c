@@ -90,6 +90,7 @@ static struct hctx_host *hctx_build(struct device_host *d,
 	h->exempt = hctx->type == HCTX_TYPE_POLL;
 	h->requests_shared = compat_hw_tags_shared(d->q);
 	h->map = h->requests_shared ? &d->map : &h->own_map;
+	init_waitqueue_head(&h->map->foreign_wait);
 	/* in_flight does not tell how many tags are free if others share them. */
 	if (!compat_hw_tags_shared(d->q))
 		h->hw_depth = compat_hw_depth(hctx);

@@ -16,7 +16,8 @@
  * later.  The context is the same, the task holds only q_usage_counter, and
  * io_schedule() flushes the plug.
  *
- * There is no bio yet, so `current` alone tells the flow.
+ * There is no bio yet, so `current` alone tells the flow.  Kernel threads that
+ * work for cgroups have half of a map: see sched/core/limit.h.
  *
  * Urgent requests (metadata, swap) take a tag at once if they may pass in the
  * scheduler, and those of the root always do.  The scheduler orders any other
@@ -220,6 +221,59 @@ static struct flow *limited_flow(struct flow *f, blk_opf_t opf)
 	return urgent_payer(f);
 }
 
+static bool foreign_room(const struct claim *c, u32 tags)
+{
+	return limit_foreign_left(c->depth, atomic_read(&c->hctx->map->foreign),
+				  tags);
+}
+
+/*
+ * A kernel thread waits while its kind holds half of the map.  io_wait_event()
+ * announces the task before it looks, and lets it submit the requests that it
+ * has collected.  Pairs with limit_foreign_finished().
+ */
+static void limit_foreign(const struct claim *c, struct blk_mq_alloc_data *data)
+{
+	if (likely(foreign_room(c, data->nr_tags)))
+		return;
+	data->nr_tags = 1;
+	if (data->flags & BLK_MQ_REQ_NOWAIT)
+		data->shallow_depth =
+			compat_shallow_depth(c->hctx->hctx,
+					     max(c->depth / 2, 1U));
+	else
+		io_wait_event(c->hctx->map->foreign_wait, foreign_room(c, 1));
+}
+
+/*
+ * The thread may collect requests before it submits them, so they are counted
+ * when they have their tags.
+ */
+void limit_foreign_prepared(struct request *rq)
+{
+	struct hctx_host *h = rq->mq_hctx->sched_data;
+
+	if (rq->cmd_flags & (REQ_META | REQ_SWAP))
+		return;
+	atomic_inc(&h->map->foreign);
+	rq->elv.priv[1] = h->map;
+}
+
+/*
+ * All waiters are woken, because one that writes for the root, or fails, would
+ * wake no other.
+ */
+void limit_foreign_finished(struct request *rq)
+{
+	struct tag_map *map = rq->elv.priv[1];
+
+	rq->elv.priv[1] = NULL;
+	/* Fully ordered before the look for waiters.  Pairs with limit_foreign(). */
+	atomic_dec_return(&map->foreign);
+	if (waitqueue_active(&map->foreign_wait))
+		wake_up_all(&map->foreign_wait);
+}
+
 void limit_admit_slow(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct blkcg_gq *blkg;
@@ -229,6 +283,9 @@ void limit_admit_slow(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	if (c.hctx->exempt)
 		return;
 	c.depth = compat_sched_depth(c.hctx->hctx);
+	if (unlikely(current->flags & PF_KTHREAD) &&
+	    !(opf & (REQ_META | REQ_SWAP)))
+		limit_foreign(&c, data);
 	/* The first half is free for all, so the flow need not be looked up. */
 	if (atomic_read(&c.hctx->map->used) + data->nr_tags <= c.depth / 2)
 		return;

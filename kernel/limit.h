@@ -7,7 +7,11 @@
  *	call		stage				context		lock
  *	limit_admit	before the block layer takes	task, may	none
  *			a tag for the task		sleep
+ *	limit_foreign_prepared	a kernel thread has	task		none
+ *			its tag
  *	limit_inserted	after sched_ops.insert		task		queue's
+ *	limit_foreign_finished	that request finishes,	any		any
+ *			or is the root's
  *	limit_finished	the request finishes, before	any		none
  *			its flow is released
  *	limit_setup	before the device is used	task		none
@@ -15,8 +19,8 @@
  *	limit_awaits_tick  tick work			task		none
  *	limit_resized	init; the depth has changed	task, frozen	none
  *
- * elevator.c makes the first three calls, tick.c the fourth, register.c the
- * last.
+ * elevator.c makes the calls for requests, tick.c those of tick work, and
+ * register.c the others.
  */
 #ifndef MQFAIR_LIMIT_H
 #define MQFAIR_LIMIT_H
@@ -25,6 +29,8 @@
 
 void limit_admit_slow(blk_opf_t opf, struct blk_mq_alloc_data *data);
 void limit_wake(struct hctx_host *h, struct flow *f);
+void limit_foreign_prepared(struct request *rq);
+void limit_foreign_finished(struct request *rq);
 
 static inline struct flow_tags *flow_tags(struct flow *f)
 {
@@ -56,17 +62,20 @@ static inline void limit_admit(blk_opf_t opf, struct blk_mq_alloc_data *data)
 }
 
 /*
- * A request of @f was inserted into @qh.  @first: it has not been inserted
+ * Request @rq of @f was inserted into @qh.  @first: it has not been inserted
  * before, so its tag is counted now.  No other CPU can finish the request
  * before the lock of @qh is dropped, so the count never falls below 0.  A task
  * that waited may be the inserter; it passes the remaining room on.
  */
-static inline void limit_inserted(struct queue_host *qh, struct flow *f,
-				  bool first)
+static inline void limit_inserted(struct queue_host *qh, struct request *rq,
+				  struct flow *f, bool first)
 {
 	lockdep_assert_held(qh->lock);
 	if (first)
 		atomic_inc(&qh->hctx->map->used);
+	/* The thread works for its own cgroup. */
+	if (unlikely(rq->elv.priv[1]) && !f->group.parent)
+		limit_foreign_finished(rq);
 	limit_look(qh->hctx, f);
 }
 

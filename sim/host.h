@@ -121,6 +121,7 @@ struct host_whole {
 struct host_io {
 	struct io io;
 	struct host_flow *flow;
+	struct host_flow *task;		/* asks for the tag in its name, or NULL */
 	struct host_whole *whole;	/* that it is a part of, or NULL */
 	void (*done)(struct host_io *hio);
 	void (*got_tag)(struct host_io *hio);	/* after a wait; or NULL */

@@ -364,6 +364,7 @@ static void slot_init(struct load *l, u32 index)
 	for (i = 0; i < l->parts; i++) {
 		slot->part[i].slot = slot;
 		slot->part[i].hio.flow = l->params.flow;
+		slot->part[i].hio.task = l->params.task;
 		slot->part[i].hio.done = l->params.arrival_ns ? open_done :
 								closed_done;
 		if (!l->params.arrival_ns)

@@ -57,6 +57,7 @@ struct load_size {
 
 struct load_params {
 	struct host_flow *flow;
+	struct host_flow *task;		/* a kernel thread of that flow submits */
 	u32 first_queue;
 	u32 nr_queues;			/* 0: one */
 	u32 depth;

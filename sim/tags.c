@@ -34,8 +34,10 @@ bool tags_init(struct host *h)
 	h->limit.depth = h->params.sched_tags;
 	h->sched_tags =
 		port_zalloc(h->params.tag_maps * sizeof(*h->sched_tags));
-	for (i = 0; h->sched_tags && i < h->params.tag_maps; i++)
+	for (i = 0; h->sched_tags && i < h->params.tag_maps; i++) {
 		list_init(&h->sched_tags[i].list);
+		list_init(&h->sched_tags[i].threads);
+	}
 	return h->sched_tags;
 }
 
@@ -83,7 +85,7 @@ static u64 tags_left(struct flow *f, const struct host_queue *hq)
 /* The flow that pays for @hio; NULL if no quota matters for it. */
 static struct flow *limited_flow(const struct host_io *hio)
 {
-	struct flow *f = hio->io.flow;
+	struct flow *f = hio->task ? hio->task->flow : hio->io.flow;
 
 	if (hio->io.flags & IO_EXEMPT)
 		return NULL;
@@ -120,6 +122,7 @@ static void take(struct host_io *hio, struct host_queue *hq)
 		return;
 	}
 	map->used++;
+	map->foreign += hio->task != NULL;
 	host_insert(hio, hq);
 }
 
@@ -132,6 +135,15 @@ static bool take_later(struct host_io *hio)
 	if (hio->got_tag)
 		hio->got_tag(hio);
 	return true;
+}
+
+/* Do the kernel threads have their part of the map? */
+static bool threads_have_half(const struct host_queue *hq)
+{
+	const struct host *h = hq->host;
+
+	return h->params.quotas && !limit_foreign_left(h->params.sched_tags,
+						       map_of(hq)->foreign, 1);
 }
 
 /* Returns the flow that leaves @hio no room in its quota, or NULL. */
@@ -165,7 +177,10 @@ void tags_submit(struct host_io *hio, struct host_queue *hq)
 	hio->state = HOST_IO_NO_TAG;
 	hio->submit_queue = hq;
 	f = flow_in_the_way(hio, hq);
-	if (f) {
+	if (hio->task && threads_have_half(hq)) {
+		h->waiting_for_tags++;
+		list_append(&map_of(hq)->threads, hio);
+	} else if (f) {
 		h->waiting_for_tags++;
 		f->limit.waiters++;
 		list_append(&payer_of(hio, f)->tag_waiters, hio);
@@ -224,6 +239,15 @@ static void wake_flow(struct host_flow *hf, const struct host_queue *hq)
 		;
 }
 
+/* The first kernel thread that waits may take a tag. */
+static void wake_thread(struct host *h, struct sched_tags *map)
+{
+	if (!map->threads.head)
+		return;
+	h->waiting_for_tags--;
+	take_later(list_take(&map->threads, &map->threads.head));
+}
+
 void tags_finished(struct host_io *hio, struct host_queue *hq)
 {
 	struct host *h = hq->host;
@@ -233,6 +257,10 @@ void tags_finished(struct host_io *hio, struct host_queue *hq)
 	if (!h->params.sched_tags)
 		return;
 	map->used--;
+	if (hio->task) {
+		map->foreign--;
+		wake_thread(h, map);
+	}
 	if (map->list.head) {
 		next = list_take(&map->list, &map->list.head);
 		h->waiting_for_tags--;

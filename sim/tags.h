@@ -4,14 +4,15 @@
  *
  * The block layer gives a request a tag before the scheduler sees it.  A map of
  * host_params.sched_tags tags belongs to each map of driver tags.  A submitted
- * io waits in one of two places:
+ * io waits in up to three places:
  *
+ *   - in the list of kernel threads while these occupy half of the map;
  *   - in the list of its flow while the flow occupies its quota of the map;
  *   - then in the list of the map while no tag is free, in order of arrival.
  *
  * The quotas are those of the kernel module: sched/core/limit.h.  They hold with
  * host_params.quotas.  Without it, as under the block layer's `none`, only the
- * second list exists.
+ * last list exists.
  *
  * The differences to kernel/limit.c: an io that gets a tag is inserted at once,
  * because no task has to wake up first.  So no other io takes the tag meanwhile.
@@ -35,7 +36,9 @@ struct tag_list {
 
 struct sched_tags {
 	u32 used;
+	u32 foreign;			/* of these: ios of kernel threads */
 	struct tag_list list;		/* of ios that wait for a free tag */
+	struct tag_list threads;	/* of ios of kernel threads */
 };
 
 /* Allocates the maps of @h.  Returns false if memory is short. */

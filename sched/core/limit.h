@@ -43,6 +43,18 @@
  * and asked for, in this interval or in the last one.  It is unlimited if the
  * flow was refused a tag.  limit_level_tick() computes the level from the demands.
  *
+ * Kernel threads.  A task asks in the name of its own flow, because there is no
+ * bio yet.  The flusher of written pages, dm-crypt, md and loop are of the root,
+ * and work for other cgroups.  The root's flow has no tags, however many such a
+ * thread fills.  So the tags of *foreign* requests are counted for each map: those
+ * of a kernel thread, unless it works for the root.  They have half of it at most.
+ *
+ *	64 tags, D = 16, and a flusher that writes for a cgroup of weight 100.  A
+ *	reader of weight 900 with 32 requests got 50 % of the drive, because it had
+ *	8 tags.  With half of the map for the flusher it gets its 90 %.
+ *
+ * Cgroups for which one thread writes share its half in order of arrival.
+ *
  * Source of the rule: Bertsekas, Gallager, Data Networks, 1992, section 6.5.2.
  * Tested by tests/unit/limit.c, tests/sim/tags.c, tests/vm/test_tags.py.
  */
@@ -78,6 +90,12 @@ struct limit {
  */
 u64 limit_left(const struct limit *l, const struct flow *f, u32 depth, u32 used,
 	       u64 occupied);
+
+/* May kernel threads take @tags more for cgroups, with @foreign such tags in use? */
+static inline bool limit_foreign_left(u32 depth, u32 foreign, u32 tags)
+{
+	return foreign + tags <= max(depth / 2, 1U);
+}
 
 /* Raises the demand of @f in this interval: it wants @tags in all. */
 void limit_want(struct flow *f, u32 tags);

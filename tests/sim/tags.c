@@ -134,6 +134,37 @@ static void tags_without_quotas_are_taken(struct test_case *t)
 			  with, without, none);
 }
 
+/*
+ * A kernel thread writes for a cgroup of weight 100, as the flusher does.  A
+ * reader of weight 900 with 32 requests is due 90 % of the drive.
+ */
+static void tags_of_a_kernel_thread(struct test_case *t)
+{
+	struct host_params p = scene_params(t, true);
+	struct host_flow *writer, *reader;
+	struct fixture r;
+	u64 before, ios;
+
+	fixture_open(&r, t, &p);
+	writer = fixture_flow(&r, NULL, 100);
+	reader = fixture_flow(&r, NULL, 900);
+	fixture_load(&r, &(struct load_params){ .flow = writer,
+						.task = r.root,
+						.depth = 1000,
+						.bytes = 4 * KIB,
+						.write_permille = 1000 });
+	fixture_closed(&r, reader, 32, 4 * KIB);
+	fixture_run(&r, 500 * MS);
+	before = reader->stats.ios;
+	fixture_run(&r, 1 * SEC);
+	ios = reader->stats.ios - before;
+	case_note(t, "%llu permille of the drive", ios * 1000 / 160000);
+	if (ios < 160000 * 88 / 100)
+		case_fail(t, "the reader got %llu permille of the drive",
+			  ios * 1000 / 160000);
+	fixture_close(&r);
+}
+
 /* Two cgroups of 1,000 requests have tags, and the device, by weight. */
 static void tags_by_weight(struct test_case *t)
 {
@@ -197,6 +228,7 @@ static void tags_of_several_maps(struct test_case *t)
 const struct test tag_tests[] = {
 	{ "tags/a reader's are not taken", tags_of_a_reader_are_not_taken, false },
 	{ "tags/without quotas they are taken", tags_without_quotas_are_taken, false },
+	{ "tags/of a kernel thread", tags_of_a_kernel_thread, false },
 	{ "tags/by weight", tags_by_weight, false },
 	{ "tags/every flow of many", tags_for_every_flow_of_many, false },
 	{ "tags/several maps", tags_of_several_maps, false },

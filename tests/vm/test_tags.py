@@ -6,8 +6,12 @@ The time is counted. A submitter that does not run has no requests waiting, what
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
 from fairlib import Load, mqfq, scheduled, served_bytes, tenants
-from guestlib import Cgroup, Disk, Guest, NullBlk, cases, slow, wait_until
+from guestlib import Cgroup, Disk, Guest, NullBlk, cases, slow, wait_until, write
 
 guest = Guest(cpus=1, memory_mb=1024, icount=True, needs_module=True)
 
@@ -26,6 +30,8 @@ READS = {"rw": "randread", "bs": "4k", "norandommap": 1}
 GREEDY = {**READS, "ioengine": "psync", "numjobs": 24}
 # The idler has nearly all of the weight and issues one request now and then.
 IDLER = {**READS, "iodepth": 1, "thinktime": 20_000}
+# A direct read of a page that was written lets the reading task write it out.
+BUFFERED = {**READS, "rw": "randwrite", "ioengine": "psync", "direct": 0, "offset": "50%"}
 TOLERANCE = 0.1
 
 
@@ -61,6 +67,36 @@ def test_one_heavy_among_eight_light() -> None:
         few = {**READS, "ioengine": "psync", "numjobs": 2}
         with Load(disk, others, **few), Load(disk, [heavy], **GREEDY):
             check_ratio(disk, heavy, others, 1.0)
+
+
+@cases("mqfq", "ifq", "kyber-fair", "wdt", "hwabc")
+@slow
+def test_a_buffered_writer_beside_a_reader(scheduler: str) -> None:
+    """The flusher asks for tags in the name of the root. Half of the map is left for the reader,
+    which has eight times the weight."""
+    tunables = {"damping": 0} if scheduler == "ifq" else {}
+    with (
+        NullBlk(**DEVICE) as disk,
+        tenants(writer=100, reader=800) as (writer, reader),
+        small_background(),
+        scheduled(disk, scheduler, **tunables),
+    ):
+        disk.set_queue("nr_requests", TAGS)
+        disk.set_queue("max_sectors_kb", PAGE // 1024)
+        with Load(disk, [reader], **GREEDY, size="50%"), Load(disk, [writer], **BUFFERED):
+            # hwabc charges a write 2.4 times here, for the collection that follows.
+            check_ratio(disk, reader, writer, 8.0 * (2.4 if scheduler == "hwabc" else 1.0))
+
+
+@contextlib.contextmanager
+def small_background() -> Iterator[None]:
+    """Written pages go to the disk soon."""
+    limit = Path("/proc/sys/vm/dirty_background_bytes")
+    write(limit, 1 << 20)
+    try:
+        yield
+    finally:
+        write(limit.with_name("dirty_background_ratio"), 10)
 
 
 def check_ratio(disk: Disk, one: Cgroup, other: Cgroup | list[Cgroup], due: float) -> None:
