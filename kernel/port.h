@@ -49,6 +49,12 @@ static inline unsigned int port_fls64(u64 x)
 	return fls64(x);
 }
 
+/* The number of bits that are set. */
+static inline unsigned int port_count64(u64 x)
+{
+	return hweight64(x);
+}
+
 #define port_assert(condition)	((void)WARN_ON_ONCE(!(condition)))
 
 /*

@@ -79,21 +79,13 @@ static inline bool queue_set_any(const struct queue_set *s, u32 nr_queues)
 	return false;
 }
 
-static inline u32 bits_count(u64 x)
-{
-	x -= (x >> 1) & 0x5555555555555555ULL;
-	x = (x & 0x3333333333333333ULL) + ((x >> 2) & 0x3333333333333333ULL);
-	x = (x + (x >> 4)) & 0x0f0f0f0f0f0f0f0fULL;
-	return (u32)((x * 0x0101010101010101ULL) >> 56);
-}
-
 /* The number of members below @nr_queues. */
 static inline u32 queue_set_count(const struct queue_set *s, u32 nr_queues)
 {
 	u32 i, n = 0;
 
 	for (i = 0; i * 64 < nr_queues; i++)
-		n += bits_count((u64)atomic64_read(&s->word[i]));
+		n += port_count64((u64)atomic64_read(&s->word[i]));
 	return n;
 }
 

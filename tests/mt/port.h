@@ -246,6 +246,12 @@ static inline u32 port_fls64(u64 x)
 	return x ? 64 - (u32)__builtin_clzll(x) : 0;
 }
 
+/* Returns the number of bits that are set. */
+static inline u32 port_count64(u64 x)
+{
+	return (u32)__builtin_popcountll(x);
+}
+
 __extension__ typedef unsigned __int128 port_u128;
 
 static inline u64 div64_u64(u64 a, u64 b)
