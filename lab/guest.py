@@ -525,8 +525,14 @@ def _read(fd: int) -> bytes:
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Kills QEMU in whatever state it is, and waits for its end."""
+    """Kills the guest in whatever state it is, and waits for its end.
+
+    The programs of user-mode Linux are processes of the guest's group. One that is just being made
+    outlives its kernel.
+    """
     process.kill()
     process.wait()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
     if process.stdout is not None:
         process.stdout.close()
