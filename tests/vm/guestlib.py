@@ -299,6 +299,11 @@ def is_user_mode() -> bool:
     return "User Mode Linux" in read("/proc/cpuinfo")
 
 
+def kernel_version() -> tuple[int, ...]:
+    """The first two numbers of the release: (6, 12)."""
+    return tuple(int(part) for part in os.uname().release.split(".")[:2])
+
+
 # --- block devices ---------------------------------------------------------------------------
 
 

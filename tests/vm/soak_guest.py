@@ -38,6 +38,7 @@ from guestlib import (
     KernelLog,
     NullBlk,
     is_user_mode,
+    kernel_version,
     nvme_disks,
     read,
     rmmod,
@@ -324,12 +325,8 @@ def reports(numbers: random.Random) -> None:
     read(CGROUP_ROOT / "io.stat")
 
 
-def version() -> tuple[int, ...]:
-    return tuple(int(part) for part in os.uname().release.split(".")[:2])
-
-
 def file_systems() -> list[str]:
-    if version() < _XFS_BESIDE_HOTPLUG and _PROCESSOR.exists():
+    if kernel_version() < _XFS_BESIDE_HOTPLUG and _PROCESSOR.exists():
         return ["ext4"]
     return list(FILE_SYSTEMS)
 
@@ -395,7 +392,7 @@ def start_changes(soak: Soak, machine: Machine, groups: list[Cgroup]) -> None:
     soak.start("cgroups", brief_cgroup(disks), 0.2)
     soak.start("reports", reports, 0.2)
     soak.start("faults of scsi_debug", scsi_faults, 2.0)
-    if _PROCESSOR.exists() and version() != _NO_HOTPLUG:
+    if _PROCESSOR.exists() and kernel_version() != _NO_HOTPLUG:
         soak.start("processors offline", processors, 3.0)
 
 

@@ -45,6 +45,7 @@ from guestlib import (
     every_kernel,
     fio,
     is_user_mode,
+    kernel_version,
     modprobe,
     of_each_scheduler,
     read,
@@ -133,7 +134,7 @@ def test_rmmod_refuses_while_a_cgroup_is_still_referenced() -> None:
             modprobe("mqfair")
         if ended:
             raise TimingError("the bio was not held back for so long")
-        if _release() < _LISTED_UNTIL_FREED:
+        if kernel_version() < _LISTED_UNTIL_FREED:
             assert refusal.returncode and "in use" in refusal.stderr, refusal
         else:
             assert not refusal.returncode, refusal
@@ -143,8 +144,27 @@ def test_rmmod_refuses_while_a_cgroup_is_still_referenced() -> None:
         modprobe("mqfair")
 
 
-def _release() -> tuple[int, ...]:
-    return tuple(int(part) for part in os.uname().release.split(".")[:2])
+@contextlib.contextmanager
+def repeated(change: Callable[[], object]) -> Iterator[None]:
+    """Makes @change again and again in a thread, for the time of a block."""
+    over = threading.Event()
+    errors: list[BaseException] = []
+
+    def repeat() -> None:
+        try:
+            while not over.is_set():
+                change()
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+    assert not errors, errors
 
 
 @contextlib.contextmanager
@@ -154,32 +174,25 @@ def reading_everything(disk: Disk) -> Iterator[None]:
     Linux 7.2 removes the files of a scheduler after it has switched, and those of Kyber then read
     the data of its successor as their own. The guest panics in them, without our schedulers too.
     """
-    over = threading.Event()
     rounds = 0
 
-    def reader() -> None:
+    def read_all() -> None:
         nonlocal rounds
-        while not over.is_set():
-            # Folders are removed with the scheduler; a file removed while it is open gives EIO.
-            with contextlib.suppress(OSError):
-                for path in Path(f"/sys/kernel/debug/block/{disk.name}").rglob("sched/*"):
-                    if path.name not in OUR_FILES:
-                        continue
-                    with contextlib.suppress(OSError):
-                        read(path)
-            read(CGROUP_ROOT / "io.stat")
-            rounds += 1
-            time.sleep(_BETWEEN_READINGS_S)
+        # Folders are removed with the scheduler; a file removed while it is open gives EIO.
+        with contextlib.suppress(OSError):
+            for path in Path(f"/sys/kernel/debug/block/{disk.name}").rglob("sched/*"):
+                if path.name not in OUR_FILES:
+                    continue
+                with contextlib.suppress(OSError):
+                    read(path)
+        read(CGROUP_ROOT / "io.stat")
+        rounds += 1
+        time.sleep(_BETWEEN_READINGS_S)
 
-    thread = threading.Thread(target=reader, daemon=True)
-    thread.start()
-    try:
+    with repeated(read_all):
         yield
         last = rounds
         wait_until(lambda: rounds > last, "the reader makes progress")
-    finally:
-        over.set()
-        thread.join()
 
 
 # --- changes while a scheduler is active -----------------------------------------------------
@@ -268,40 +281,13 @@ def test_the_scheduler_is_switched_while_hardware_queues_change() -> None:
     between. The new queues are not known to it, and yet nr_requests runs them."""
     counts, schedulers, sizes = cycle([1, 2]), cycle(["mqfq", "none"]), cycle([8, 16])
     with NullBlk(**TIMED) as disk:
-        changes = [
-            lambda: disk.set("submit_queues", next(counts)),
-            lambda: write_when_free(disk.sysfs / "queue/scheduler", next(schedulers)),
-            lambda: disk.set_queue("nr_requests", next(sizes)),
-        ]
-        with contextlib.ExitStack() as stack:
-            for change in changes[1:]:
-                stack.enter_context(repeated(change))
-            for_seconds(_RACE_S, changes[0])
+        with (
+            repeated(lambda: write_when_free(disk.sysfs / "queue/scheduler", next(schedulers))),
+            repeated(lambda: disk.set_queue("nr_requests", next(sizes))),
+        ):
+            for_seconds(_RACE_S, lambda: disk.set("submit_queues", next(counts)))
         disk.scheduler = "mqfq"
         fio(disk, size="4m")
-
-
-@contextlib.contextmanager
-def repeated(change: Callable[[], object]) -> Iterator[None]:
-    """Makes @change again and again in a thread, for the time of a block."""
-    over = threading.Event()
-    errors: list[BaseException] = []
-
-    def repeat() -> None:
-        try:
-            while not over.is_set():
-                change()
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=repeat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()
-        thread.join()
-    assert not errors, errors
 
 
 @every_kernel
