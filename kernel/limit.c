@@ -191,7 +191,7 @@ static void limit_flow(struct claim *c, struct blk_mq_alloc_data *data)
 	if (!left && (data->flags & BLK_MQ_REQ_NOWAIT)) {
 		data->shallow_depth =
 			compat_shallow_depth(c->hctx->hctx,
-					     max(c->depth / 2, 1U));
+					     limit_foreign_most(c->depth));
 		return;
 	}
 	if (!left)
@@ -211,10 +211,16 @@ static struct blk_mq_hw_ctx *hctx_asked(blk_opf_t opf,
 	return data->hctx ?: blk_mq_map_queue(opf, blk_mq_get_ctx(data->q));
 }
 
+/* Metadata and swap: they may pass in the scheduler. */
+static bool is_urgent(blk_opf_t opf)
+{
+	return opf & (REQ_META | REQ_SWAP);
+}
+
 /* The flow that pays for a request of @f; NULL if its quota does not matter. */
 static struct flow *limited_flow(struct flow *f, blk_opf_t opf)
 {
-	if (!(opf & (REQ_META | REQ_SWAP)))
+	if (!is_urgent(opf))
 		return f;
 	if (!f->group.parent || urgent_may_pass(f, ktime_get_ns()))
 		return NULL;
@@ -240,20 +246,20 @@ static void limit_foreign(const struct claim *c, struct blk_mq_alloc_data *data)
 	if (data->flags & BLK_MQ_REQ_NOWAIT)
 		data->shallow_depth =
 			compat_shallow_depth(c->hctx->hctx,
-					     max(c->depth / 2, 1U));
+					     limit_foreign_most(c->depth));
 	else
 		io_wait_event(c->hctx->map->foreign_wait, foreign_room(c, 1));
 }
 
 /*
  * The thread may collect requests before it submits them, so they are counted
- * when they have their tags.
+ * when they have their tags.  rq->elv.priv[1] is the map that counts @rq, or NULL.
  */
 void limit_foreign_prepared(struct request *rq)
 {
 	struct hctx_host *h = rq->mq_hctx->sched_data;
 
-	if (rq->cmd_flags & (REQ_META | REQ_SWAP))
+	if (is_urgent(rq->cmd_flags))
 		return;
 	atomic_inc(&h->map->foreign);
 	rq->elv.priv[1] = h->map;
@@ -283,8 +289,7 @@ void limit_admit_slow(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	if (c.hctx->exempt)
 		return;
 	c.depth = compat_sched_depth(c.hctx->hctx);
-	if (unlikely(current->flags & PF_KTHREAD) &&
-	    !(opf & (REQ_META | REQ_SWAP)))
+	if (unlikely(current->flags & PF_KTHREAD) && !is_urgent(opf))
 		limit_foreign(&c, data);
 	/* The first half is free for all, so the flow need not be looked up. */
 	if (atomic_read(&c.hctx->map->used) + data->nr_tags <= c.depth / 2)

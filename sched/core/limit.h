@@ -91,10 +91,16 @@ struct limit {
 u64 limit_left(const struct limit *l, const struct flow *f, u32 depth, u32 used,
 	       u64 occupied);
 
+/* The most tags of a map of @depth that kernel threads may hold for cgroups. */
+static inline u32 limit_foreign_most(u32 depth)
+{
+	return max(depth / 2, 1U);
+}
+
 /* May kernel threads take @tags more for cgroups, with @foreign such tags in use? */
 static inline bool limit_foreign_left(u32 depth, u32 foreign, u32 tags)
 {
-	return foreign + tags <= max(depth / 2, 1U);
+	return foreign + tags <= limit_foreign_most(depth);
 }
 
 /* Raises the demand of @f in this interval: it wants @tags in all. */
