@@ -204,6 +204,12 @@ def _changing() -> list[Case]:
     visitor = replace(READER, pauses=(1000, 9000))
     storm = Tenant("storm", 100, 32, 4 * KIB, jobs=2, writes=1000, pauses=(1000, 1000))
     throttled = ((1000, "retime 200"), (3000, "retime 100"))
+    # The drive is paced anew about 120 ms after it became slower, and then empties.
+    briefly = tuple(
+        event
+        for i in range(12)
+        for event in ((800 * i, "retime 200"), (800 * i + 120 + 15 * i, "retime 100"))
+    )
     return [
         Case(
             "visits",
@@ -236,6 +242,14 @@ def _changing() -> list[Case]:
                 Window("after", GOAL_A, 3020, 5000),
             ),
             events=throttled,
+        ),
+        Case(
+            "throttled-briefly",
+            "A, the drive takes twice as long, 12 times for 120 to 285 ms",
+            (READER, OTHERS),
+            run_ms=9600,
+            windows=(Window("after", GOAL_A, 400, 800, 800),),
+            events=briefly,
         ),
         Case(
             "storm",

@@ -13,6 +13,8 @@ enum {
 	OPEN_LOOKS	= 4,	/* looks before the capacity is known */
 	TRIAL_LOOKS	= 32,	/* paced looks before the benefit is judged */
 	SETTLE_LOOKS	= 16,	/* paced looks before a change asks for a probe */
+	/* The usual number inside until it is known: a part of the open drive's. */
+	USUAL_GUESS	= 8,
 	OPEN_MOST	= 16,	/* looks in the mean of the capacity */
 	QUIET_LOOKS	= 2,	/* looks without a short flow before pacing ends */
 	LOSS_STEPS	= 8,
@@ -314,11 +316,24 @@ static void set_pace(struct isolation *i, const struct look *l)
 	WRITE_ONCE(i->pace, (u32)clamp(pace, (u64)1, (u64)(u32)-1));
 }
 
+/* The capacity is that of another mix of sizes. */
+static bool mix_has_changed(const struct isolation *i)
+{
+	u64 then = i->capacity_bytes, now = i->mean_bytes;
+
+	return now > then + then / 8 || now < then - then / 8;
+}
+
 static void pace_drive(struct sched *s, const struct look *l, struct wake *wake)
 {
 	struct isolation *i = &s->isolation;
 	u64 inside = ratio(l->service_ns, l->ns);
 
+	if (mix_has_changed(i))
+		i->usual_inside = mul_u64_u64_div_u64(i->most_inside,
+						      1000 - i->loss,
+						      1000 * USUAL_GUESS);
+	i->paced_inside = i->last_inside = inside << INSIDE_SHIFT;
 	/* The pace is to keep requests out.  The limit falls to what it needs. */
 	i->limit = (u32)clamp(max((u64)i->limit, inside), (u64)LIMIT_LEAST,
 			      (u64)s->params.depth);
@@ -477,15 +492,19 @@ static void adapt_depth(struct sched *s, const struct look *l,
 /*
  * A paced drive that seemed faster and is not was still emptying.  With a small
  * loss that takes long.  So the usual number inside is taken later next time.
+ * Half of it does not mean a faster drive.
  */
 static void learn_settle(struct isolation *i, u64 probed)
 {
 	if (!i->seems_faster)
 		return;
-	i->settle = probed < i->capacity + i->capacity / 8 ?
-			    min(2 * i->settle, (u32)PROBE_LOOKS) :
-			    SETTLE_LOOKS;
 	i->seems_faster = false;
+	if (probed >= i->capacity + i->capacity / 8) {
+		i->settle = SETTLE_LOOKS;
+		return;
+	}
+	i->settle = min(2 * i->settle, (u32)PROBE_LOOKS);
+	i->usual_inside /= 2;
 }
 
 /*
@@ -530,14 +549,6 @@ static void decide_open(struct sched *s, const struct look *l,
 	pace_drive(s, l, wake);
 }
 
-/* The capacity is that of another mix of sizes. */
-static bool mix_has_changed(const struct isolation *i)
-{
-	u64 then = i->capacity_bytes, now = i->mean_bytes;
-
-	return now > then + then / 8 || now < then - then / 8;
-}
-
 /*
  * The flows keep more requests than when the capacity was measured.  The pace
  * alone does not make them more, for a tenant keeps a number of them.
@@ -551,15 +562,22 @@ static bool demand_has_grown(struct isolation *i, const struct look *l)
 /*
  * At the same pace, a drive that has become faster has fewer requests inside.
  * One that has become slower has more, up to the limit.
+ *
+ * After a probe the usual number is that of before.  It depends on the load and
+ * on the loss, and not on the speed of the drive.  Otherwise a drive that becomes
+ * faster while it empties would have few inside as usual, and would be used at
+ * its old rate until the next probe.  Two looks in a row tell.  A mean of more
+ * would take ten looks to fall from that of a full drive.
  */
 static bool drive_is_faster(struct isolation *i, const struct look *l)
 {
 	u64 inside = ratio(l->service_ns << INSIDE_SHIFT, l->ns);
 
 	i->paced_inside = average(i->paced_inside, inside);
-	if (i->looks <= i->settle)
+	if (i->looks == i->settle)
 		i->usual_inside = i->paced_inside;
-	i->seems_faster = 2 * i->paced_inside < i->usual_inside;
+	i->seems_faster = 2 * max(inside, i->last_inside) < i->usual_inside;
+	i->last_inside = inside;
 	return i->seems_faster;
 }
 

@@ -80,6 +80,12 @@
  * a probe once it has grown to D.  The loss moves by an eighth of its range at a
  * look, so it takes longer than the drive's queues to change.
  *
+ * A faster drive.  At its old pace it has fewer requests inside.  If two looks
+ * in a row have less than half of the usual number, a probe follows at once.
+ * The usual number is taken SETTLE_LOOKS after each probe, and is that of before
+ * until then.  For requests of another size it is at first an eighth of those in
+ * the open drive, times (1 - loss).  An alarm that was false halves it.
+ *
  * Limits.  A drive that becomes faster, but so little that the requests inside
  * do not halve, is used at its old rate until the next probe.  A drive-managed
  * drive does not tell which plane a request needs.
@@ -172,8 +178,10 @@ struct isolation {
 	u64 capacity;			/* bytes in 2^20 ns; 0: not known */
 	u64 rate;			/* cost in 2^20 ns, in the last look */
 	u64 capacity_bytes;		/* mean_bytes when the drive was paced */
-	u64 paced_inside, usual_inside;	/* mean requests inside: now; at first */
-	u32 settle;			/* looks until usual_inside is known */
+	u64 paced_inside;		/* mean requests inside: now */
+	u64 last_inside;		/* in the last look */
+	u64 usual_inside;		/* at a drive that keeps its speed */
+	u32 settle;			/* looks until usual_inside is taken */
 	bool seems_faster;		/* the reason of the last probe */
 	u64 kept, paced_kept;		/* requests of all flows: now; when paced */
 	s64 correction;			/* of the pace, a rate */

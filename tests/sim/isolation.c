@@ -23,6 +23,7 @@ enum event_kind {
 	NO_CHANGE,
 	STALL,			/* for 300 ms, which belong to no window */
 	SLOWER,			/* all times are doubled */
+	FASTER,			/* as at first, just after the drive was paced */
 };
 
 /* A run has windows, one after the other, of a time each. */
@@ -90,12 +91,29 @@ static void slow_down(struct flash *f)
 	flash_retime(f, &p);
 }
 
+/* Two looks after the next time that the drive is paced, or 2 s. */
+static void await_pace(struct fixture *r)
+{
+	const struct isolation *i = &r->host->sched.isolation;
+	u32 ms;
+
+	for (ms = 0; ms < 2000 && i->paces; ms++)
+		fixture_run(r, MS);
+	for (; ms < 2000 && (!i->paces || i->looks < 2); ms++)
+		fixture_run(r, MS);
+}
+
 static void change(struct scenario *s, struct flash *f, enum event_kind kind)
 {
 	struct host *h = s->r.host;
 
 	if (kind == SLOWER)
 		slow_down(f);
+	if (kind == FASTER) {
+		if (h->sched.ops != &fifo_ops)
+			await_pace(&s->r);
+		flash_retime(f, flash_model("980pro"));
+	}
 	if (kind != STALL)
 		return;
 	device_stall(&h->device, host_now(h) + 300 * MS);
@@ -448,6 +466,25 @@ static void test_slower_drive(struct test_case *t)
 	expect_recovery(t, "twice as slow", SLOWER);
 }
 
+/*
+ * The drive is slower for a time, and fast again when it has just been paced at
+ * the lower rate.  It still empties then.
+ */
+static void test_faster_drive(struct test_case *t)
+{
+	const struct setting own = { .ops = t->ops };
+	const struct window windows[] = {
+		{ .skip_ns = WARM, .ns = 10 * MS },
+		{ .change = SLOWER, .skip_ns = 10 * MS, .ns = 10 * MS },
+		{ .change = FASTER, .skip_ns = 150 * MS, .ns = 400 * MS },
+	};
+	struct run r, n;
+
+	play(t, &none, case_a, 2, windows, 3, &n);
+	play(t, &own, case_a, 2, windows, 3, &r);
+	expect_isolated(t, "fast again", &r.window[2], &n.window[2], 880);
+}
+
 const struct test isolation_tests[] = {
 	{ "isolation/reader", test_reader, true },
 	{ "isolation/host-ftl", test_host_ftl, true },
@@ -465,5 +502,6 @@ const struct test isolation_mqfq_tests[] = {
 	{ "isolation/adversaries", test_adversaries, false },
 	{ "isolation/stall", test_stall, true },
 	{ "isolation/slower-drive", test_slower_drive, true },
+	{ "isolation/faster-drive", test_faster_drive, true },
 	{ NULL, NULL, false },
 };

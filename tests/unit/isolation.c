@@ -771,7 +771,7 @@ static void limit_shrinks_while_half_of_it_is_free(void **state)
 	inside(&x, 5);
 	look(&x);
 	assert_int_equal(iso(&x)->limit, 45);
-	inside(&x, 1);
+	inside(&x, 3);
 	looks(&x, 40);
 	assert_int_equal(iso(&x)->limit, 7);
 	assert_int_equal(slots(&x)->limit, 7);
