@@ -2,12 +2,16 @@
 """From --device to the statements of sim-run that describe the drive (sim/describe.h)."""
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mqfair.benchlib import device as devices
 from mqfair.benchlib import ssd
 from mqfair.benchlib.device import NULL_REQUEST_BYTES, NULL_TIMER, Device
+from mqfair.benchlib.variant import NONE, is_ours
+from mqfair.blockdev import NR_REQUESTS_MAX
+from mqfair.enable import CORE_SLOTS_COUNTED, CORE_TAGS_PER_SLOT, TAGS_PER_SLOT
 from mqfair.errors import UsageError
 
 _MIB = 1 << 20
@@ -15,6 +19,8 @@ _MIB = 1 << 20
 # counted time does one in a nanosecond, and a fast core three.
 _GUEST_REQUEST_NS = 8400
 _FAST_REQUEST_NS = 2800
+# sched/core/tunable.c: the first depth of `auto`.
+_AUTO_DEPTH_START = 128
 # The defaults of null_blk and of kernel/ssd/config.c.
 _NULL_COMPLETION_NS = 10_000
 _NULL_DEPTH = 64
@@ -46,16 +52,34 @@ _NULL_WITHOUT_EFFECT = ("bs", "memory_backed", "discard", "fua", "home_node", "r
 
 @dataclass(frozen=True)
 class Drive:
-    """@places says that the place of a request matters, so that ranges of the drive do. @request_ns
-    is the CPU time of a request unless the user names one. @settings are those of a virtual SSD.
+    """@slots are the driver tags of each of @maps maps, which serve @queues hardware queues.
+    @places says that the place of a request matters, so that ranges of the drive do. @request_ns is
+    the CPU time of a request unless the user names one. @settings are those of a virtual SSD.
     """
 
     statements: tuple[str, ...]
     bytes: int
     most_bytes: int
+    slots: int
+    maps: int
+    queues: int
     request_ns: int = _GUEST_REQUEST_NS
     places: bool = False
     settings: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def sched_tags(self, scheduler: str, depth: str | None) -> int:
+        """The scheduler tags of each map. Ours get those that `mqfair enable` leaves,
+        where @depth is the tunable of that name, and comparators those of a switch. Without a
+        scheduler a request takes a driver tag, in the same way."""
+        if scheduler == NONE:
+            return self.slots
+        at_switch = CORE_TAGS_PER_SLOT * min(self.slots, CORE_SLOTS_COUNTED)
+        if not is_ours(scheduler):
+            return at_switch
+        number = re.match(r"\d+", depth or "")
+        start = min(self.slots * self.maps, _AUTO_DEPTH_START)
+        wanted = TAGS_PER_SLOT * (int(number[0]) if number else start)
+        return max(at_switch, min(-(-wanted // self.queues), NR_REQUESTS_MAX))
 
 
 def unstretched(device: Device) -> Device:
@@ -97,7 +121,8 @@ def _null(device: Device, cpus: int) -> Drive:
                 " --on vm"
             )
     depth = given.get("hw_queue_depth", _NULL_DEPTH)
-    maps = 1 if given.get("shared_tag_bitmap", 0) else min(given.get("submit_queues", 1), cpus)
+    queues = min(given.get("submit_queues", 1), cpus)
+    maps = 1 if given.get("shared_tag_bitmap", 0) else queues
     completion_ns = max(1, given.get("completion_nsec", _NULL_COMPLETION_NS))
     sectors = given.get("max_sectors", 0)
     most = sectors * 512 if sectors else NULL_REQUEST_BYTES
@@ -107,13 +132,14 @@ def _null(device: Device, cpus: int) -> Drive:
         f"tag_maps {maps}",
         f"most_bytes {most}",
     )
-    return Drive(lines, given.get("gb", _NULL_GB) << 30, most)
+    return Drive(lines, given.get("gb", _NULL_GB) << 30, most, depth, maps, queues)
 
 
 def _ssd(device: Device, cpus: int, flows: Mapping[str, str]) -> Drive:
     plain = {"queues": str(cpus), **SSD_PLAIN, **device.settings}
     fill = plain["fill"]
     parts = ssd.parts_of(plain)
+    queues = min(int(plain["queues"]), cpus)
     pattern = plain["fill_pattern"]
     filled = parts or int(fill)
     percent = "" if parts or not filled else f" {fill}"
@@ -123,7 +149,7 @@ def _ssd(device: Device, cpus: int, flows: Mapping[str, str]) -> Drive:
         f"time_scale {plain['time_scale']}",
         f"write_times {plain['write_times']}",
         f"tags {plain['hw_depth']}",
-        f"tag_maps {min(int(plain['queues']), cpus)}",
+        f"tag_maps {queues}",
         f"most_bytes {_SSD_REQUEST_BYTES}",
         *(f"part {flows[one.cgroup]} {one.percent} {one.overwrites}" for one in parts),
     )
@@ -134,6 +160,9 @@ def _ssd(device: Device, cpus: int, flows: Mapping[str, str]) -> Drive:
         lines,
         capacity,
         _SSD_REQUEST_BYTES,
+        int(plain["hw_depth"]),
+        queues,
+        queues,
         _FAST_REQUEST_NS if fast else _GUEST_REQUEST_NS,
         places=True,
         settings=shown,

@@ -238,6 +238,9 @@ def description(request: Request, scene: _Scene, run: Run) -> str:
         below = f" parent {scene.flows[parent]}" if parent else ""
         lines.append(f"flow {flow} weight {scene.job.weights[name]}{below}")
     lines += scene.drive.statements
+    depth = merged_tunables(run.scheduler, request.tunables).get("depth")
+    tags = scene.drive.sched_tags(scheduler_of(run.scheduler), depth)
+    lines.append(f"sched_tags {tags}")
     chosen = {group.name for group in run.groups}
     for number, load in enumerate(scene.loads):
         if load.cgroup in chosen:

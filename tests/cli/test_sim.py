@@ -164,6 +164,30 @@ def test_slots_and_maps_of_null_blk():
     assert "most_bytes 8192" in statements(f"{NULL},max_sectors=16")
 
 
+@pytest.mark.parametrize(
+    ("device", "cpus", "label", "depth", "tags"),
+    [
+        # A map of 16 driver tags for each of two queues; without a scheduler these alone count.
+        (NULL, 2, "none", None, 16),
+        (NULL, 2, "mqfq", None, 64),
+        (NULL, 2, "mqfq", "auto", 64),
+        (NULL, 2, "mqfq", "8", 32),
+        (NULL, 2, "mqfq", "24 auto", 48),
+        (NULL, 1, "mqfq", None, 64),
+        (NULL, 2, "sfq", "64", 32),
+        (f"{NULL},shared_tag_bitmap=1", 2, "wdt", None, 32),
+        # The kernel counts 128 of 256 slots at a switch, and has at most 2048 scheduler tags.
+        ("ssd:model=980pro", 1, "none", None, 256),
+        ("ssd:model=980pro", 1, "ifq", None, 512),
+        ("ssd:model=980pro", 1, "ifq", "1000", 2048),
+        ("ssd:model=980pro", 1, "throttle", None, 256),
+        ("ssd:model=980pro", 16, "mqfq", None, 256),
+    ],
+)
+def test_scheduler_tags_are_those_of_a_real_host(device, cpus, label, depth, tags):
+    assert drive.drive(parse_device(device), cpus, {}).sched_tags(label, depth) == tags
+
+
 def test_virtual_ssd():
     found = statements("ssd:model=980pro,size_mb=256,fill=85,fill_pattern=random,queues=8", 4)
     assert found[0] == "drive 980pro 256 random 85"
@@ -258,6 +282,20 @@ def test_one_command_prints_tables_and_writes_all_files(built, job, tmp_path, ca
     steps = json.loads(timeline.read_text())["runs"][0]["cgroups"][0]["bytes"]
     assert len(steps) == 3
     assert (raw / "003" / "description").read_text().startswith("scheduler mqfq\nseed 1\n")
+
+
+def test_description_has_the_scheduler_tags_of_each_scheduler(built, job, tmp_path, capsys):
+    labels = "none,mqfq:depth=8,mqfq,ifq,throttle"
+    code, _, _ = run(
+        capsys,
+        job,
+        *("--device", NULL, "--schedulers", labels, "--tunable", "ifq.depth=64"),
+        *("--raw", str(tmp_path / "raw")),
+    )
+    assert code == 0
+    texts = [path.read_text() for path in sorted((tmp_path / "raw").glob("*/description"))]
+    found = [int(text.partition("\nsched_tags ")[2].split()[0]) for text in texts]
+    assert found == [16, 32, 64, 128, 32]
 
 
 def test_weights_of_an_example_are_kept(built, capsys):
