@@ -240,11 +240,16 @@ class Runner:
         (folder / "run.json").write_text(json.dumps(record, indent=1))
 
     def _fill(self, disk: Disk, groups: dict[str, Cgroup]) -> None:
-        """Makes a virtual SSD with owners of its pages anew for each run, as the cgroups are."""
+        """Makes a virtual SSD anew for each run. fio writes the same places in each run, so on a
+        drive with the garbage of the run before whole blocks become free, and writes are faster."""
+        if not self._ssd:
+            return
         parts = ssd.parts_of(self._ssd)
         if parts:
             ssd.fill_parts(self._fs, parts, groups)
-            self._number = require_number(disk)
+        else:
+            ssd.remake(self._fs)
+        self._number = require_number(disk)
 
     @contextlib.contextmanager
     def _scheduled(self, disk: Disk, label: str) -> Iterator[dict[str, str]]:

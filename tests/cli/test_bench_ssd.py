@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from mqfair.benchlib import jobfile, session, ssd
+from mqfair.benchlib import jobfile, runner, session, ssd
 from mqfair.benchlib.device import parse_device
 from mqfair.benchlib.plan import read_plan, write_plan
 from mqfair.cgroup import Cgroup
@@ -169,6 +169,26 @@ def test_parts_are_filled_for_existing_cgroups(configfs):
         ssd.fill_parts(configfs, ssd.parts_of(made), groups)
         assert (configfs.drives / "bench/power").read_text() == "1"
     assert configfs.left["fill_parts"] == "40 0 /bench/a\n45 3 /bench/top/b"
+
+
+def test_each_run_has_a_new_drive(configfs, monkeypatch):
+    told = []
+    write = type(configfs).write
+
+    def noted(fs, path, text, *rest):
+        told.append((path.rpartition("/")[2], text))
+        write(fs, path, text, *rest)
+
+    monkeypatch.setattr(runner.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(runner, "require_number", lambda disk: "259:7")
+    asked = request(device=parse_device("ssd:fill=85"))
+    one = runner.Runner(session.plan_for(asked), configfs.root)
+    one._fs = configfs
+    with ssd.made(configfs, {"model": "p4500", "fill": "85"}) as one._ssd:
+        monkeypatch.setattr(type(configfs), "write", noted)
+        one._fill(None, {})
+    assert told == [("power", "0"), ("power", "1")]
+    assert one._number == "259:7"
 
 
 def test_an_unknown_model_is_refused_with_the_known_ones(configfs):
