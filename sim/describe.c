@@ -82,6 +82,7 @@ static const struct number load_numbers[] = {
 	NUMBER(described_load, queue, 0, QUEUES_MAX - 1),
 	NUMBER(described_load, queues, 1, QUEUES_MAX),
 	NUMBER(described_load, think_us, 0, 1000ULL * MS_MOST),
+	NUMBER(described_load, reaped, 0, 1),
 	NUMBER(described_load, on_ms, 1, MS_MOST),
 	NUMBER(described_load, off_ms, 1, MS_MOST),
 	NUMBER(described_load, start_ms, 0, MS_MOST),

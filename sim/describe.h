@@ -54,6 +54,7 @@
  *	pace_ns N		a request is due every N ns; 0: none waits
  *	arrivals even|random	of a pace
  *	burst_ios N, burst_us N	see load.h; think_us is the pause after each
+ *	reaped 0|1		latencies end when the task sees it: load.h; 0
  *	on_ms N, off_ms N	it pauses for off_ms after every on_ms
  *	start_ms N, stop_ms N	0, and never
  *	order random|sequential	of places
@@ -111,7 +112,7 @@ struct described_load {
 	u32 line;
 	u32 flow;			/* index in description.flow */
 	u64 depth, bytes, bytes_max, write, queue, queues;
-	u64 think_us, on_ms, off_ms, start_ms, stop_ms;
+	u64 think_us, reaped, on_ms, off_ms, start_ms, stop_ms;
 	u64 first_mib, mib, first_kib, kib;
 	u64 pace_ns, burst_ios, burst_us;
 	struct load_size size[LOAD_SIZES_MAX];

@@ -322,15 +322,25 @@ static void io_count(struct host_io *hio)
 {
 	struct flow_stats *stats = &hio->flow->stats;
 	u64 submit_ns = hio->submit_ns;
+	bool reaped = false;
 
 	stats->bytes += hio->io.bytes;
 	if (hio->whole) {
 		if (--hio->whole->left)
 			return;
 		submit_ns = hio->whole->submit_ns;
+		reaped = hio->whole->reaped;
 	}
 	stats->ios++;
-	histogram_add(&stats->latency, host_now(host_of(hio)) - submit_ns);
+	if (!reaped)
+		histogram_add(&stats->latency,
+			      host_now(host_of(hio)) - submit_ns);
+}
+
+void host_reaped(struct host_flow *hf, const struct host_whole *whole)
+{
+	histogram_add(&hf->stats.latency,
+		      host_now(hf->host) - whole->submit_ns);
 }
 
 static void io_completed(struct device_cmd *cmd)

@@ -107,11 +107,12 @@ struct host_flow {
 
 /*
  * A request of a load that is submitted in `left` parts.  The statistics count
- * it once, when the last part is done.
+ * it once, when the last part is done.  With `reaped` the load adds the latency.
  */
 struct host_whole {
 	u32 left;		/* parts that are not done */
 	u64 submit_ns;		/* of the first part */
+	bool reaped;		/* host_reaped() ends its latency */
 };
 
 /*
@@ -256,6 +257,9 @@ void host_insert(struct host_io *hio, struct host_queue *hq);
 
 /* Returns the CPU of @queue, on which a load submits in its turn. */
 struct cpu *host_cpu(struct host *h, u32 queue);
+
+/* The task has taken the completion of @whole: the latency ends. */
+void host_reaped(struct host_flow *hf, const struct host_whole *whole);
 
 /* Merges a bio of @bytes into @hio, which is queued. */
 void host_merge(struct host_io *hio, u32 bytes);

@@ -15,6 +15,7 @@ struct load_slot {
 	struct load_part *part;		/* load.parts of them */
 	struct host_whole whole;
 	u32 queue;			/* closed loop */
+	bool unreaped;			/* it is done, and its latency goes on */
 };
 
 struct load {
@@ -115,6 +116,15 @@ static u32 load_next_page(struct load *l, const struct flash *f, enum io_op op,
 
 /* ------------------------------------------------------------------ submission */
 
+/* Does the latency of a request end when the task takes the completion? */
+static bool load_reaps(const struct load *l)
+{
+	const struct load_params *p = &l->params;
+
+	return p->reaped && !p->arrival_ns && !p->pace_ns && !p->think_ns &&
+	       !p->off_ns;
+}
+
 static void slot_submit_parts(struct load_slot *slot, u32 queue, enum io_op op,
 			      u32 bytes, u8 flags, u32 page)
 {
@@ -126,6 +136,7 @@ static void slot_submit_parts(struct load_slot *slot, u32 queue, enum io_op op,
 	slot->whole = (struct host_whole){
 		.left = nr,
 		.submit_ns = host_now(l->host),
+		.reaped = load_reaps(l),
 	};
 	for (i = 0; i < nr; i++) {
 		struct host_io *hio = &slot->part[i].hio;
@@ -218,6 +229,9 @@ static void closed_run(struct cpu_task *task)
 	l->ready = slot->next;
 	if (!l->ready)
 		l->ready_end = &l->ready;
+	if (slot->unreaped)
+		host_reaped(l->params.flow, &slot->whole);
+	slot->unreaped = false;
 	if (!load_over(l, host_now(l->host))) {
 		load_submit(l, slot, slot->queue);
 		burst_issued(l);
@@ -293,6 +307,7 @@ static void closed_done(struct host_io *hio)
 	if (!slot)
 		return;
 	l = slot->load;
+	slot->unreaped = load_reaps(l);
 	think = l->params.think_ns;
 	if (l->params.think_random)
 		think = rng_exponential(&l->host->rng, think);

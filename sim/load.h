@@ -32,6 +32,12 @@
  * A closed loop is one task.  While a request of it waits for a scheduler tag
  * (tags.h), it submits no other.  A request of an open loop waits by itself.
  *
+ * With `reaped` the task takes each completion before it submits the request
+ * again, and the latency ends there.  So a request that is done while the task
+ * sleeps for a tag counts on.  fio measures so: it waits for a tag inside the
+ * call of the kernel that submits.  A load with a pace or pauses has latencies
+ * that end with the request, because its task waits for completions meanwhile.
+ *
  * If off_ns is not 0 the load pauses for off_ns after every on_ns.
  *
  * Example.  A load has depth 32, bytes 4096 and think_ns 0, and its flow is
@@ -74,6 +80,7 @@ struct load_params {
 	u64 arrival_ns;			/* 0: closed loop */
 	u64 think_ns;
 	bool think_random;		/* exponential with mean think_ns */
+	bool reaped;			/* see above */
 	u64 pace_ns;			/* 0: as fast as requests are done */
 	bool pace_random;		/* exponential with mean pace_ns */
 	u64 burst_ios, burst_ns;	/* 0 and 0: no bursts */

@@ -264,6 +264,7 @@ static bool loads_open(struct run *r)
 			.in_order = l->in_order,
 			.think_ns = l->think_us * US,
 			.pace_ns = l->pace_ns,
+			.reaped = l->reaped,
 			.pace_random = l->random_arrivals,
 			.burst_ios = l->burst_ios,
 			.burst_ns = l->burst_us * US,

@@ -38,7 +38,7 @@ struct flow_stats {
 	u64 ios, bytes;			/* completed */
 	u64 tag_waits;			/* ios that waited for a scheduler tag */
 	u64 wait_ns;			/* from insert to dispatch */
-	struct histogram latency;	/* from submission to completion */
+	struct histogram latency;	/* from submission to completion, or reap */
 };
 
 #endif /* MQFAIR_SIM_STATS_H */

@@ -245,7 +245,7 @@ def description(request: Request, scene: _Scene, run: Run) -> str:
     for number, load in enumerate(scene.loads):
         if load.cgroup in chosen:
             queue = number % request.cpus
-            lines.append(f"load {scene.flows[load.cgroup]} queue {queue} {load.words}")
+            lines.append(f"load {scene.flows[load.cgroup]} queue {queue} {load.words} reaped 1")
     if run.only is None:
         lines += [_event(scene, event) for event in run.case.events]
     return "\n".join(lines) + "\n"

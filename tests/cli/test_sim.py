@@ -298,6 +298,20 @@ def test_description_has_the_scheduler_tags_of_each_scheduler(built, job, tmp_pa
     assert found == [16, 32, 64, 128, 32]
 
 
+def test_latency_of_a_task_that_waits_for_tags_contains_the_waits(built, tmp_path, capsys):
+    """By Little's law the 64 requests of two tasks that fill the drive are all outstanding."""
+    path = tmp_path / "two.fio"
+    path.write_text(f"{JOB}iodepth=32\nnumjobs=2\n")
+    scarce = NULL.replace("queues=2", "queues=1")
+    code, out, _ = run(
+        capsys, str(path), "--device", scarce, "--schedulers", "none", "--cpus", "1", "--json", "-"
+    )
+    assert code == 0
+    found = json.loads(out)["runs"][0]
+    mean_s = found["cgroups"][0]["lat_ns"]["mean"] / 1e9
+    assert mean_s * found["total_iops"] == pytest.approx(64, rel=0.02)
+
+
 def test_weights_of_an_example_are_kept(built, capsys):
     code, out, _ = run(
         capsys,

@@ -191,6 +191,20 @@ class Figures(unittest.TestCase):
         self.assertGreater(scarce[1], 2 * scarce[0])
         self.assertGreater(scarce[1], 0.95 * free[1])
 
+    def test_latency_ends_when_the_task_takes_the_completion(self):
+        """Two tasks with 32 requests each share 16 tags, and the device does 160,000 a second."""
+        text = "scheduler none\ndevice 16 100000 0\nsched_tags 16\nwarm_ms 100\nrun_ms 500\n"
+        load = "load a depth 32 bytes 4096 reaped {}\n" * 2
+        done, reaped = (figures(text + FLOW + load.format(n, n))["flows"]["a"] for n in (0, 1))
+        self.assertEqual(done["ios"], reaped["ios"])
+        self.assertLess(done["mean_ns"], 130000)
+        # Little's law for the 64 requests that the tasks have not taken back.
+        self.assertAlmostEqual(reaped["mean_ns"], 64e9 / reaped["iops"], delta=4000)
+        # A task that waits for no tag takes each completion at once.
+        text = HEAD + FLOW + "load a depth 2 bytes 4096\nrun_ms 100\n"
+        plain, same = (figures(text.replace("4096", f"4096 reaped {n}")) for n in (0, 1))
+        self.assertEqual(plain["flows"], same["flows"])
+
     def test_time_scale_and_write_times_slow_the_drive(self):
         text = DRIVE.format(fill="random") + "run_ms 200\nload a depth 1 bytes 4096\n"
         plain, slow = (figures(text + more)["flows"]["a"] for more in ("", "time_scale 10\n"))
