@@ -172,6 +172,11 @@ def add_simulation(parser: argparse.ArgumentParser, where: str = "") -> None:
         help=f"{where}seed of the first repeat; each other adds 1 (default 1)",
     )
     parser.add_argument(
+        "--sockets",
+        metavar="N",
+        help=f"{where}sockets of the host, with equal numbers of its CPUs (default 1)",
+    )
+    parser.add_argument(
         "--request-ns",
         metavar="N",
         help=f"{where}CPU time of a request in ns (default 8400 as in a guest that counts"

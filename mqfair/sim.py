@@ -31,6 +31,7 @@ of its model unless time_scale stretches it. The default drive is that of mqfair
 examples:
   mqfair sim examples/four-cgroups.fio
   mqfair sim examples/four-cgroups.fio --cpus 16 --device ssd:model=980pro,fill=100
+  mqfair sim examples/four-cgroups.fio --cpus 64 --sockets 4 --device ssd:model=980pro
   mqfair sim examples/nested.fio --schedulers none,mqfq --repeat 5 --json nested.json
   mqfair sim examples/four-cgroups.fio --schedulers mqfq --sweep depth=8,16,32
 """

@@ -62,6 +62,7 @@ struct number {
 static const struct number run_numbers[] = {
 	NUMBER(description, seed, 0, NUMBER_MOST),
 	NUMBER(description, queues, 1, QUEUES_MAX),
+	NUMBER(description, sockets, 1, QUEUES_MAX),
 	NUMBER(description, tags, 0, 65536),
 	NUMBER(description, tag_maps, 1, QUEUES_MAX),
 	NUMBER(description, sched_tags, 0, 65536),
@@ -586,6 +587,7 @@ void describe_begin(struct description *d)
 {
 	*d = (struct description){ .seed = 1,
 				   .queues = 1,
+				   .sockets = 1,
 				   .run_ms = 1000,
 				   .time_scale = 1,
 				   .write_times = 1,
@@ -690,6 +692,10 @@ bool describe_end(struct description *d)
 			d,
 			"series %llu whole: warm_ms %llu is not a multiple of it",
 			d->series, d->warm_ms);
+	if (d->queues % d->sockets)
+		return wrong_whole(
+			d, "sockets %llu: use a divisor of %llu, the queues",
+			d->sockets, d->queues);
 	if (d->tag_maps > d->queues)
 		return wrong_whole(d,
 				   "tag_maps %llu: use at most %llu, the queues",

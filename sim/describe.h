@@ -10,6 +10,7 @@
  *	set TUNABLE VALUE	as in queue/iosched/, research too; see tuning.h
  *	seed N			of all chance; default 1
  *	queues N		queues, each with a CPU; default 1
+ *	sockets N		equal parts of these CPUs, in order; default 1
  *	tags N			most requests of a queue in the driver; 0: any
  *	tag_maps N		maps of that many tags; neighbours share one
  *	sched_tags N		scheduler tags of each map; 0: any (tags.h)
@@ -146,7 +147,7 @@ struct described_action {
 
 struct description {
 	const struct sched_ops *ops;
-	u64 seed, queues, tags, tag_maps, sched_tags, most_bytes, wake_ns;
+	u64 seed, queues, sockets, tags, tag_maps, sched_tags, most_bytes, wake_ns;
 	u64 submit_ns, complete_ns, warm_ms, run_ms, series;
 	bool series_whole;
 	u64 slots, base_ns, ns_per_kib;	/* slots 0: a drive */

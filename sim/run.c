@@ -294,6 +294,7 @@ static bool run_open(struct run *r)
 	struct host_params p = {
 		.seed = d->seed,
 		.nr_queues = (u32)d->queues,
+		.cores_per_socket = (u32)(d->queues / d->sockets),
 		.ops = d->ops,
 		.device = {
 			.slots = (u32)d->slots,

@@ -135,6 +135,7 @@ def request(args: argparse.Namespace) -> session.Request:
         seed=1 if args.seed is None else _number("--seed", args.seed, 0, SEED_MOST),
         at_once=_number("--jobs", args.jobs, 1, PROCESSES_MOST) if args.jobs else 0,
         request_ns=_request_ns(args),
+        sockets=_sockets(args, cpus),
     )
 
 
@@ -145,10 +146,22 @@ def _require_simulator(args: argparse.Namespace, schedulers: Sequence[str]) -> N
                 f"--schedulers: {scheduler_of(label)} is in the simulator only: add --on sim, or"
                 " leave it out"
             )
-    for name in ("seed", "request_ns", "jobs"):
+    for name in ("seed", "sockets", "request_ns", "jobs"):
         if getattr(args, name) is not None:
             option = name.replace("_", "-")
             raise UsageError(f"--{option} is for the simulator: add --on sim")
+
+
+def _sockets(args: argparse.Namespace, cpus: int) -> int:
+    if args.sockets is None:
+        return 1
+    sockets = _number("--sockets", args.sockets, 1, cpus)
+    if cpus % sockets:
+        raise UsageError(
+            f"--sockets {sockets}: {cpus} CPUs are not that many equal parts:"
+            " use a divisor of --cpus"
+        )
+    return sockets
 
 
 def _request_ns(args: argparse.Namespace) -> int | None:

@@ -90,8 +90,8 @@ class Request:
     instructions, so that load on the host does not slow its processor. @kernel is the guest's, by
     its name in lab.kernel. With @calibrate_s mqfq's
     depth and threshold are measured first, within this number of seconds. In the simulator repeat
-    n has the seed @seed + n, @at_once runs go on at the same time, as many as cores for 0, and a
-    request takes @request_ns of CPU time.
+    n has the seed @seed + n, @at_once runs go on at the same time, as many as cores for 0, a
+    request takes @request_ns of CPU time, and the CPUs are on @sockets sockets.
     """
 
     jobs: tuple[JobFile, ...]
@@ -113,6 +113,7 @@ class Request:
     seed: int = 1
     at_once: int = 0
     request_ns: int | None = None
+    sockets: int = 1
 
     @property
     def names(self) -> tuple[str, ...]:

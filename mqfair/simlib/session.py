@@ -225,6 +225,7 @@ def description(request: Request, scene: _Scene, run: Run) -> str:
         *_scheduler(request, run.scheduler),
         f"seed {request.seed + run.repeat}",
         f"queues {request.cpus}",
+        f"sockets {request.sockets}",
         f"wake_ns {WAKE_NS}",
         f"submit_ns {request_ns - complete_ns}",
         f"complete_ns {complete_ns}",
@@ -244,11 +245,16 @@ def description(request: Request, scene: _Scene, run: Run) -> str:
     chosen = {group.name for group in run.groups}
     for number, load in enumerate(scene.loads):
         if load.cgroup in chosen:
-            queue = number % request.cpus
+            queue = _cpu(number, request.cpus, request.sockets)
             lines.append(f"load {scene.flows[load.cgroup]} queue {queue} {load.words} reaped 1")
     if run.only is None:
         lines += [_event(scene, event) for event in run.case.events]
     return "\n".join(lines) + "\n"
+
+
+def _cpu(number: int, cpus: int, sockets: int) -> int:
+    """The CPU of load @number: each socket in turn, as Linux spreads new tasks."""
+    return number % sockets * (cpus // sockets) + number // sockets % (cpus // sockets)
 
 
 def _event(scene: _Scene, event: Event) -> str:
@@ -327,6 +333,7 @@ def _where(request: Request, settings: Mapping[str, str]) -> Document:
         "kernel": "simulated",
         "accel": SIM,
         "cpus": request.cpus,
+        **({"sockets": request.sockets} if request.sockets > 1 else {}),
         "device": request.device.text,
         "seed": request.seed,
         **({"ssd": dict(settings)} if settings else {}),

@@ -312,6 +312,23 @@ def test_latency_of_a_task_that_waits_for_tags_contains_the_waits(built, tmp_pat
     assert mean_s * found["total_iops"] == pytest.approx(64, rel=0.02)
 
 
+def test_tasks_are_spread_over_the_sockets(built, job, tmp_path, capsys):
+    code, out, _ = run(
+        capsys,
+        job,
+        *("--device", "ssd:model=980pro,size_mb=64", "--cpus", "64", "--sockets", "4"),
+        *("--schedulers", "mqfq", "--raw", str(tmp_path / "raw"), "--json", "-"),
+    )
+    assert code == 0
+    assert json.loads(out)["where"]["sockets"] == 4
+    text = (tmp_path / "raw" / "000" / "description").read_text()
+    assert "\nqueues 64\nsockets 4\n" in text
+    cpus = [int(line.split()[3]) for line in text.splitlines() if line.startswith("load ")]
+    assert cpus == [0, 16]
+    assert [session._cpu(n, 8, 4) for n in range(9)] == [0, 2, 4, 6, 1, 3, 5, 7, 0]
+    assert [session._cpu(n, 3, 1) for n in range(4)] == [0, 1, 2, 0]
+
+
 def test_weights_of_an_example_are_kept(built, capsys):
     code, out, _ = run(
         capsys,
@@ -389,6 +406,9 @@ def test_picture_has_the_caption_of_a_simulation(built, job, tmp_path, capsys):
         (("--schedulers", "mqfq:depth=0"), "depth '0': use a number from 1 to 65536"),
         (("--sweep", "mqfq.depth=8,many"), "--schedulers mqfq:depth=many: depth 'many': use"),
         (("--cpus", "0"), "--cpus 0: use a number in 1..1024"),
+        (("--cpus", "64", "--sockets", "3"), "--sockets 3: 64 CPUs are not that many equal parts"),
+        (("--sockets", "4"), "--sockets 4: use a number in 1..2"),
+        (("--sockets", "0"), "--sockets 0: use a number in 1..2"),
         (("--seed", "x"), "--seed x: use a number in 0.."),
         (("--jobs", "0"), "--jobs 0: use a number in 1..1024"),
         (("--request-ns", "-5"), "--request-ns -5: use a number in 0..1000000000"),
@@ -420,7 +440,12 @@ def test_missing_file_and_job_file_without_jobs(tmp_path, capsys):
 
 
 def test_options_of_the_simulator_need_it_and_those_of_a_guest_do_not_fit(job, capsys):
-    for words in (("--seed", "2"), ("--jobs", "2"), ("--request-ns", "5")):
+    for words in (
+        ("--seed", "2"),
+        ("--jobs", "2"),
+        ("--request-ns", "5"),
+        ("--sockets", "2"),
+    ):
         assert main(["bench", job, *words]) == 2
         assert f"{words[0]} is for the simulator: add --on sim" in capsys.readouterr().err
     for words in (

@@ -32,6 +32,7 @@ WRONG = {
     "#" * 5000: "the line is too long: use less than 4095 bytes",
     "bogus 1": "no key 'bogus': use scheduler, set, device,",
     "seed -1": "seed '-1': use a number from 0 to",
+    "sockets 0": "sockets '0': use a number from 1 to 1024",
     "queues 0": "queues '0': use a number from 1 to 1024",
     "tags 70000": "tags '70000': use a number from 0 to 65536",
     "run_ms": "run_ms is missing: use a number from 1 to",
@@ -204,6 +205,19 @@ class Figures(unittest.TestCase):
         text = HEAD + FLOW + "load a depth 2 bytes 4096\nrun_ms 100\n"
         plain, same = (figures(text.replace("4096", f"4096 reaped {n}")) for n in (0, 1))
         self.assertEqual(plain["flows"], same["flows"])
+
+    def test_sockets_change_the_way_of_slots_and_not_the_shares(self):
+        text = "scheduler mqfq\nset depth 64\nqueues 16\nwake_ns 2000\nsubmit_ns 2000\n"
+        text += "device 64 100000 500\nrun_ms 50\nflow b weight 300\n" + FLOW
+        text += "".join(
+            f"load {flow} queue {n} depth 32 bytes 4096-65536\n" for n in range(16) for flow in "ab"
+        )
+        one, four = (figures(text + more) for more in ("", "sockets 4\n"))
+        self.assertEqual(one, {**figures(text + "sockets 1\n"), "wall_s": one["wall_s"]})
+        self.assertNotEqual(one["flows"], four["flows"])
+        for found in (one, four):
+            share = found["flows"]["b"]["bytes"] / found["totals"]["bytes"]
+            self.assertAlmostEqual(share, 0.75, delta=0.02)
 
     def test_time_scale_and_write_times_slow_the_drive(self):
         text = DRIVE.format(fill="random") + "run_ms 200\nload a depth 1 bytes 4096\n"
@@ -421,6 +435,7 @@ class Messages(unittest.TestCase):
             (SOUND + "ftl host\n", "ftl: it is for a drive"),
             (SOUND + "time_scale 2\n", "time_scale and write_times: they are for a drive"),
             (SOUND + "tag_maps 2\n", "tag_maps 2: use at most 1, the queues"),
+            (SOUND + "queues 6\nsockets 4\n", "sockets 4: use a divisor of 6, the queues"),
             (SOUND + "most_bytes 5\n", "most_bytes 5: use a multiple of 512"),
             (SOUND + "warm_ms 5\nseries 2 whole\n", "series 2 whole: warm_ms 5 is not a"),
             (
