@@ -4,6 +4,7 @@
 
 const struct sched_ops *const comparators[] = {
 	&sfq_ops,
+	&bwf2q_ops,
 	&throttle_ops,
 	NULL,
 };

@@ -369,6 +369,49 @@ class Comparators(unittest.TestCase):
         big, _ = self.shares(head, (256, 256))
         self.assertGreater(big, 0.5)
 
+    def test_bwf2q_divides_the_device_by_weight_over_all_queues(self):
+        for budget in (512, 8192):
+            for slots in (1, 8, 64):
+                with self.subTest(budget=budget, slots=slots):
+                    head = f"scheduler bwf2q\nset budget_kb {budget}\nqueues 4\nwake_ns 2000\n"
+                    head += f"tags 64\ntag_maps 1\ndevice {slots} 80000 500\nwarm_ms 1000\n"
+                    big, _ = self.shares(head, (256, 256))
+                    self.assertAlmostEqual(big, 0.75, delta=0.02)
+
+    def test_bwf2q_charges_bytes_and_goes_on_with_few_tags(self):
+        head = "scheduler bwf2q\nset budget_kb 512\nqueues 4\ntags 2\ndevice 4 80000 500\n"
+        text = head + "flow a weight 100\nflow b weight 100\nrun_ms 2000\n"
+        text += "load a depth 32 bytes 4096 queues 4\nload b depth 32 bytes 65536 queues 4\n"
+        found = figures(text)["flows"]
+        self.assertAlmostEqual(found["a"]["bytes"] / found["b"]["bytes"], 1, delta=0.02)
+
+    def test_bwf2q_waits_for_a_flow_that_thinks(self):
+        """With idle_us a flow with one request holds the drive, and without it gets little."""
+        rates = []
+        for idle in (0, 8000):
+            head = f"scheduler bwf2q\nset idle_us {idle}\nqueues 4\ntags 64\ntag_maps 1\n"
+            text = head + "device 64 80000 500\nrun_ms 1000\n"
+            text += "flow a weight 100\nflow b weight 100\n"
+            text += "load a depth 1 bytes 4096\nload b depth 256 bytes 4096 queues 4\n"
+            found = figures(text)
+            rates.append((found["flows"]["a"]["iops"], found["totals"]["iops"]))
+        self.assertGreater(rates[1][0], 10 * rates[0][0])
+        self.assertLess(rates[1][1], 0.1 * rates[0][1])
+
+    def test_bwf2q_ends_the_turn_of_a_flow_after_its_timeout(self):
+        """The other flow gets nothing while a flow with one request is in service."""
+        head = "scheduler bwf2q\nset timeout_ms {}\nqueues 2\ntags 64\ntag_maps 1\n"
+        head += "device 64 80000 500\nrun_ms 1000\nseries 10\n"
+        head += "flow a weight 100\nflow b weight 100\n"
+        head += "load a depth 1 bytes 4096\nload b depth 256 bytes 4096 queues 2\n"
+        pauses = []
+        for timeout in (20, 200):
+            series = figures(head.format(timeout))["flows"]["b"]["series"]
+            idle = "".join("0" if one["ios"] else "1" for one in series)
+            pauses.append(max(map(len, idle.split("0"))))
+        self.assertLessEqual(pauses[0], 2)
+        self.assertGreaterEqual(pauses[1], 15)
+
     def test_sfq_takes_new_depth_and_weight(self):
         text = "scheduler sfq\nset depth 1\nqueues 2\ndevice 16 80000 500\nrun_ms 200\n"
         text += "flow a weight 100\nflow b weight 100\n"
