@@ -2,20 +2,24 @@
 """Compares the simulator with a guest: job files on the virtual SSD, each on both.
 
 The guest has one CPU and counts instructions, and the drive is stretched, so that the drive is the
-bottleneck and the figures are repeatable. The simulator has one CPU, too, and runs with several
-seeds. For each cgroup the guest's share of bytes and p99 are compared with the medians of the
-seeds. A share must be within 5 %, and a p99 within 25 %.
+bottleneck. The simulator has one CPU, too, and runs with several seeds. For each cgroup the shares
+of bytes and the p99 are compared: the median of the guest's runs with that of the seeds. A share
+must be within 5 %, and a p99 within 25 %.
 
     python3 -m experiments.fidelity --cases flash-randread --json fidelity.json
     python3 -m experiments.fidelity --document doc/measurements/fidelity.md
+    python3 -m experiments.fidelity --guest fidelity.json
 
-With --document the table in that file is written anew. A guest runs all cases of one drive.
+With --document the table in that file is written anew. A guest runs all cases of one drive. With
+--guest no guest runs: its figures are those in a file that --json wrote. So a change of the
+simulator is judged in seconds.
 """
 
 import argparse
 import dataclasses
+import itertools
+import json
 import re
-import statistics
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +31,7 @@ from experiments.harness import Candidate, Check
 from mqfair.benchlib import jobfile, report, session
 from mqfair.benchlib.device import parse_device
 from mqfair.benchlib.plan import SIM
-from mqfair.benchlib.result import CaseResult, CgroupResult
+from mqfair.benchlib.result import CaseResult, CgroupResult, Document, document
 from mqfair.benchlib.variant import MQFQ, NONE
 from mqfair.errors import UsageError
 from mqfair.simlib import session as simulation
@@ -50,41 +54,50 @@ CASES: Mapping[str, str] = {
 # The third has no control loop: depth and isolation of the second follow the drive's latencies.
 SCHEDULERS = (NONE, MQFQ, f"{MQFQ}:depth=64:isolation=0")
 SEEDS = 5
+REPEATS = 3
 MOST_SHARE = 0.05
 MOST_P99 = 0.25
 _TABLE = re.compile(r"(<!-- table -->\n).*?(<!-- end -->\n)", re.DOTALL)
 
 
+# By case and scheduler: the cgroups of each run of the guest.
+Guest = Mapping[tuple[str, str], Sequence[Sequence[CgroupResult]]]
+
+
 @dataclass(frozen=True)
 class Row:
-    """One cgroup of one job under one scheduler, in the guest and with all seeds."""
+    """One cgroup of one job under one scheduler, in all runs of the guest and with all seeds."""
 
     case: str
     scheduler: str
-    guest: CgroupResult
+    guest: Sequence[CgroupResult]
     simulated: Sequence[CgroupResult]
 
     @property
     def share_off(self) -> float:
-        return statistics.median(one.share for one in self.simulated) / self.guest.share - 1
+        return report.median(self.simulated, _share) / report.median(self.guest, _share) - 1
 
     @property
     def p99_off(self) -> float:
-        middle = statistics.median(map(_p99_ms, self.simulated))
-        return middle / _p99_ms(self.guest) - 1
+        return report.median(self.simulated, _p99_ms) / report.median(self.guest, _p99_ms) - 1
 
     def cells(self) -> list[str]:
         return [
             self.case,
             self.scheduler,
-            self.guest.name,
-            f"{self.guest.share * 100:.2f}",
-            report.spread([one.share * 100 for one in self.simulated], "{:.2f}"),
+            self.guest[0].name,
+            report.spread([_share(one) for one in self.guest], "{:.2f}"),
+            report.spread([_share(one) for one in self.simulated], "{:.2f}"),
             _marked(self.share_off, MOST_SHARE),
-            f"{_p99_ms(self.guest):.1f}",
+            report.spread([_p99_ms(one) for one in self.guest], "{:.1f}"),
             report.spread([_p99_ms(one) for one in self.simulated], "{:.1f}"),
             _marked(self.p99_off, MOST_P99),
         ]
+
+
+def _share(group: CgroupResult) -> float:
+    """In percent."""
+    return group.share * 100
 
 
 def _p99_ms(group: CgroupResult) -> float:
@@ -97,11 +110,39 @@ def _marked(off: float, most: float) -> str:
     return text if abs(off) <= most else f"**{text}**"
 
 
-def rows(guest: CaseResult, simulated: CaseResult) -> Iterator[Row]:
-    for run in guest.runs:
-        groups = report.by_cgroup(simulated, run.scheduler)
-        for left, right in zip(run.cgroups, groups, strict=True):
-            yield Row(guest.case.name, run.scheduler, left, right)
+def guest_of(documents: Sequence[Document]) -> Guest:
+    """The runs of guests in documents of the bench; those of the simulator are left out."""
+    found: dict[tuple[str, str], list[list[CgroupResult]]] = {}
+    for one in documents:
+        if one["where"]["accel"] == SIM:
+            continue
+        for run in one["runs"]:
+            groups = [CgroupResult(**group) for group in run["cgroups"]]
+            found.setdefault((one["job"], run["scheduler"]), []).append(groups)
+    return found
+
+
+def read_guest(names: Sequence[str]) -> Guest:
+    """The guest's runs in the files @names, which --json wrote. Raises UsageError."""
+    found: dict[tuple[str, str], list[Sequence[CgroupResult]]] = {}
+    for name in names:
+        try:
+            runs = guest_of(json.loads(Path(name).read_text())["results"])
+        except OSError as error:
+            raise UsageError(f"--guest {name}: {error.strerror}: name a file of --json") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"--guest {name}: not a file that --json wrote: name one") from error
+        for pair, more in runs.items():
+            found.setdefault(pair, []).extend(more)
+    return found
+
+
+def rows(guest: Guest, simulated: CaseResult) -> Iterator[Row]:
+    case = simulated.case.name
+    for scheduler in report.schedulers_of(simulated):
+        groups = zip(*guest[case, scheduler], strict=True)
+        for left, right in zip(groups, report.by_cgroup(simulated, scheduler), strict=True):
+            yield Row(case, scheduler, left, right)
 
 
 def markdown(found: Sequence[Row]) -> str:
@@ -114,8 +155,9 @@ def markdown(found: Sequence[Row]) -> str:
 def judge(found: Sequence[Row]) -> Iterator[Check]:
     for row in found:
         candidate = Candidate(row.case, row.scheduler)
-        yield candidate.within(f"share of {row.guest.name}", [row.share_off], MOST_SHARE)
-        yield candidate.within(f"p99 of {row.guest.name}", [row.p99_off], MOST_P99)
+        name = row.guest[0].name
+        yield candidate.within(f"share of {name}", [row.share_off], MOST_SHARE)
+        yield candidate.within(f"p99 of {name}", [row.p99_off], MOST_P99)
 
 
 def requests(args: argparse.Namespace, names: Sequence[str]) -> Iterator[session.Request]:
@@ -126,6 +168,7 @@ def requests(args: argparse.Namespace, names: Sequence[str]) -> Iterator[session
         yield session.Request(
             jobs=tuple(jobfile.load(path, args.runtime) for path in paths),
             schedulers=SCHEDULERS,
+            repeat=args.repeat,
             device=parse_device(device),
             cpus=1,
             icount=True,
@@ -142,15 +185,23 @@ def in_simulator(asked: session.Request) -> session.Outcome:
 def run(args: argparse.Namespace) -> int:
     if args.document and not _TABLE.search(args.document.read_text()):
         raise UsageError(f"--document {args.document}: no line <!-- table --> and <!-- end -->")
+    names = harness.cases(args, tuple(CASES))
+    guest = dict(read_guest(args.guest))
+    absent = [pair for pair in itertools.product(names, SCHEDULERS) if pair not in guest]
+    if args.guest and absent:
+        raise UsageError(f"--guest: no run of {absent[0][0]} under {absent[0][1]}: name its file")
     found: list[Row] = []
     outcomes = []
-    for asked in requests(args, harness.cases(args, tuple(CASES))):
+    for asked in requests(args, names):
         # The guest takes minutes: a mistake of the simulator is found before.
         simulated = in_simulator(asked)
-        guest = harness.run_bench(session.with_built_module(asked))
-        outcomes += [guest, simulated]
-        for one, other in zip(guest.results, simulated.results, strict=True):
-            found += rows(one, other)
+        outcomes.append(simulated)
+        if not args.guest:
+            outcome = harness.run_bench(session.with_built_module(asked))
+            outcomes.append(outcome)
+            guest |= guest_of([document(one, outcome.where, ()) for one in outcome.results])
+        for one in simulated.results:
+            found += rows(guest, one)
     print(markdown(found), end="")
     if args.document:
         text = args.document.read_text()
@@ -165,6 +216,20 @@ def main() -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     harness.add_cases(parser, tuple(CASES))
+    parser.add_argument(
+        "--repeat",
+        type=int,
+        default=REPEATS,
+        metavar="N",
+        help="runs of the guest under each scheduler (default %(default)s)",
+    )
+    parser.add_argument(
+        "--guest",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="take the guest's runs from FILE, which --json wrote; may be repeated",
+    )
     parser.add_argument(
         "--runtime",
         type=float,

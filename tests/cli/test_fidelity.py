@@ -2,6 +2,8 @@
 """experiments.fidelity: the rows of its table, and the bounds that it checks."""
 
 import argparse
+import dataclasses
+import json
 
 import pytest
 
@@ -17,7 +19,7 @@ def group(share, p99_ms):
 
 def row(shares, p99s):
     seeds = [group(share, p99) for share, p99 in zip(shares, p99s, strict=True)]
-    return fidelity.Row("job", "mqfq", group(0.5, 10), seeds)
+    return fidelity.Row("job", "mqfq", [group(0.5, 10)], seeds)
 
 
 def test_median_of_the_seeds_is_compared_and_a_large_deviation_is_bold():
@@ -35,6 +37,41 @@ def test_table_has_a_line_for_each_row():
     lines = fidelity.markdown([row([0.5], [10])]).splitlines()
     assert lines[2] == "| job | mqfq | a | 50.00 | 50.00 | +0.0 | 10.0 | 10.0 | +0.0 |"
     assert len({line.count("|") for line in lines}) == 1
+
+
+def test_median_of_several_runs_of_the_guest_is_compared():
+    found = dataclasses.replace(row([0.5], [10]), guest=[group(s, 20) for s in (0.2, 0.4, 0.9)])
+    assert found.share_off == pytest.approx(0.25)
+    assert found.cells()[3:6] == ["40.00 (20.00 .. 90.00)", "50.00", "**+25.0**"]
+
+
+def bench(accel, *shares):
+    """A document of the bench with a run for each of @shares."""
+    runs = [
+        {"scheduler": "mqfq", "cgroups": [dataclasses.asdict(group(share, 10))]} for share in shares
+    ]
+    return {"job": "nested", "where": {"accel": accel}, "runs": runs}
+
+
+def test_runs_of_a_guest_are_read_from_several_files_and_those_of_the_simulator_are_not(tmp_path):
+    names = []
+    for number, results in enumerate(([bench("tcg", 0.1), bench("sim", 0.7)], [bench("tcg", 0.3)])):
+        names.append(str(tmp_path / f"{number}.json"))
+        (tmp_path / f"{number}.json").write_text(json.dumps({"results": results}))
+    found = fidelity.read_guest(names)
+    assert [one[0].share for one in found["nested", "mqfq"]] == [0.1, 0.3]
+    with pytest.raises(UsageError, match="--guest: no run of nested under none: name its file"):
+        fidelity.run(argparse.Namespace(document=None, cases="nested", guest=names))
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"results": [{"where": {}}]}'])
+def test_wrong_file_of_a_guest_is_named(tmp_path, text):
+    file = tmp_path / "wrong.json"
+    file.write_text(text)
+    with pytest.raises(UsageError, match=r"--guest .*wrong.json: not a file that --json wrote"):
+        fidelity.read_guest([str(file)])
+    with pytest.raises(UsageError, match="absent: No such file or directory: name a file"):
+        fidelity.read_guest([str(tmp_path / "absent")])
 
 
 def test_each_case_is_an_example():
