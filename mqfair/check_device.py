@@ -125,6 +125,14 @@ def _attribution_lost(disk: Disk) -> Iterator[Finding]:
             f"{disk.path}/md/level",
             "use raid1 or raid10 where writes must be shared by weight",
         )
+    if (fs.read_if_any(f"{disk.path}/dm/uuid") or "").startswith("CRYPT-"):
+        yield warn(
+            "attribution",
+            f"{disk.name} is dm-crypt: unless it has no_write_workqueue, its thread issues writes,"
+            " and cgroups share half of the tags in order of arrival",
+            f"{disk.path}/dm/uuid",
+            "cryptsetup refresh --perf-no_write_workqueue NAME",
+        )
     if fs.is_dir(f"{disk.path}/bcache"):
         yield warn(
             "attribution",

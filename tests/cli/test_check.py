@@ -310,6 +310,16 @@ def test_stack_over_a_disk_that_is_not_ours(host, check):
     assert "raid5" in one(topics, "attribution", "warn")["seen"]
 
 
+def test_encrypted_disk(host, check):
+    host.stacked("dm-0", "253:0", "dm", slaves=("nvme0n1",))
+    host.put("/sys/block/dm-0/dm/uuid", "CRYPT-LUKS2-0123456789abcdef-data")
+    code, topics = check("dm-0", "prod/db")
+    assert code == 0
+    finding = one(topics, "attribution", "warn")
+    assert "no_write_workqueue" in finding["seen"]
+    assert finding["mend"] == "cryptsetup refresh --perf-no_write_workqueue NAME"
+
+
 def test_bcache(host, check):
     host.stacked("bcache0", "252:0", "bcache", slaves=("nvme0n1",))
     code, topics = check("bcache0")

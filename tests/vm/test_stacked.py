@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Weights below device-mapper: the disk under it has the scheduler.
+
+A thread of dm-crypt issues all writes, in order of arrival, unless the disk has no_write_workqueue.
+With weights of 8 to 1 it gave 1.46 to 1. `mqfair check` warns of it. The time is counted, as in
+test_tags.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from fairlib import Load, done, scheduled, tenants
+from guestlib import Disk, Guest, NullBlk, cases, run, slow, wait_until
+
+guest = Guest(cpus=1, memory_mb=1024, icount=True, needs_module=True)
+
+SLOTS = 8
+# The number that `mqfair enable` sets.
+TAGS = 4 * SLOTS
+DEVICE = {
+    "irqmode": 2,
+    "completion_nsec": 8_000_000,
+    "submit_queues": 1,
+    "hw_queue_depth": SLOTS,
+    "memory_backed": 1,
+    "size": 64,
+}
+SECTORS = DEVICE["size"] << 11
+GREEDY = {"bs": "4k", "norandommap": 1, "ioengine": "psync", "numjobs": 24}
+HEAVY, LIGHT = 800, 100
+TOLERANCE = 0.1
+KEY = "00" * 64
+
+CRYPT = f"crypt aes-xts-plain64 {KEY} 0 {{under}} 0"
+TABLES = {
+    "linear": "linear {under} 0",
+    "crypt": CRYPT,
+    "crypt without a thread for writes": f"{CRYPT} 1 no_write_workqueue",
+}
+
+
+@contextlib.contextmanager
+def mapped(under: Disk, kind: str) -> Iterator[Disk]:
+    """A device-mapper disk over @under."""
+    table = f"0 {SECTORS} " + TABLES[kind].format(under=under.path)
+    run("dmsetup", "create", "--noudevsync", "stacked", "--table", table)
+    try:
+        yield Disk("dm-0")
+    finally:
+        run("dmsetup", "remove", "--noudevsync", "--retry", "stacked")
+
+
+@cases(
+    ("linear", "randread"),
+    ("linear", "randwrite"),
+    ("crypt", "randread"),
+    ("crypt without a thread for writes", "randwrite"),
+)
+@slow
+def test_weights_below_device_mapper(kind: str, way: str) -> None:
+    with (
+        NullBlk(**DEVICE) as disk,
+        tenants(heavy=HEAVY, light=LIGHT) as (heavy, light),
+        scheduled(disk, "mqfq"),
+        mapped(disk, kind) as top,
+    ):
+        disk.set_queue("nr_requests", TAGS)
+        with Load(top.path, [heavy, light], device=disk, rw=way, **GREEDY):
+            wait_until(lambda: done(light, disk) > 40, "the first requests are served")
+            before = done(heavy, disk), done(light, disk)
+            wait_until(lambda: done(light, disk) >= before[1] + 200, "more requests are served")
+            ratio = (done(heavy, disk) - before[0]) / (done(light, disk) - before[1])
+    print(f"{ratio:.2f} : 1")
+    assert abs(ratio * LIGHT / HEAVY - 1) < TOLERANCE, f"{ratio:.2f} : 1"
