@@ -41,7 +41,8 @@
  * become *donors* for some periods.  No round waits for a donor, and its
  * requests go first.  It keeps its credit, so a flow that was marked by mistake
  * loses nothing that is due to it.  During a probe (throughput.h), and while
- * isolation measures the capacity, no round waits for any flow.
+ * isolation measures the capacity, no round waits for any flow.  While isolation
+ * paces the others for a short flow, no round waits for that flow.
  *
  * A hook that finds a round over requests a tick; tick alone refills.  So
  * refills are serialised by the contract of tick, and off the I/O path.  A

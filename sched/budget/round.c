@@ -126,11 +126,14 @@ void round_join(struct budget *b, struct flow *f, u64 now, struct wake *wake)
 	request_tick(b, now, wake);
 }
 
-static bool is_donor(const struct budget *b, const struct budget_flow *bf,
-		     u64 now)
+/* A round waits for no such flow. */
+static bool is_donor(const struct budget *b, const struct flow *f, u64 now)
 {
-	return bf->donor_until_ns > now || throughput_probes(&b->throughput) ||
-	       isolation_measures(&b->sched->isolation);
+	const struct isolation *i = &b->sched->isolation;
+
+	return budget_flow_of(f)->donor_until_ns > now ||
+	       throughput_probes(&b->throughput) || isolation_measures(i) ||
+	       isolation_holds(i, &f->isolation);
 }
 
 /*
@@ -148,7 +151,7 @@ static u64 rounds_due(struct budget *b, u64 now)
 		s64 left = credit_left(&bf->credit);
 
 		bf->due = grant_of(b, f);
-		if (left > 0 && is_donor(b, bf, now))
+		if (left > 0 && is_donor(b, f, now))
 			continue;
 		rounds = left > 0 ? 1 : div64_u64((u64)-left, bf->due) + 1;
 		least = min(least, rounds);
@@ -325,7 +328,7 @@ static void scan_flows(const struct budget *b, u64 now, struct round_state *st)
 		if (left > 0) {
 			st->runnable = true;
 			st->backlog |= atomic64_read(&f->queued) > 0;
-			st->holds |= !is_donor(b, bf, now);
+			st->holds |= !is_donor(b, f, now);
 		} else {
 			st->waits |= atomic64_read(&f->queued) > 0;
 		}
@@ -418,7 +421,7 @@ static void choose_sentinel(struct budget *b, u64 now)
 		const struct budget_flow *bf = budget_flow_of(f);
 		s64 left = credit_left(&bf->credit);
 
-		if (left > most && !is_donor(b, bf, now)) {
+		if (left > most && !is_donor(b, f, now)) {
 			most = left;
 			sentinel = bf;
 		}

@@ -236,6 +236,17 @@ static inline bool isolation_measures(const struct isolation *i)
 	return READ_ONCE(i->measures);
 }
 
+/*
+ * Of tick, with active_lock.  Does isolation hold the share of flow @f, by pacing
+ * the others?  Then a scheduler keeps no request from the drive for that share.
+ * It would give up more of the throughput than `isolation` allows.
+ */
+static inline bool isolation_holds(const struct isolation *i,
+				   const struct isolation_flow *f)
+{
+	return i->paces && f->is_short;
+}
+
 /* A paced request of @bytes goes: the next one may go later. */
 static inline void isolation_spend(struct isolation *i, u32 bytes)
 {

@@ -6,6 +6,7 @@
  */
 #include "fifo.h"
 #include "scenario.h"
+#include "sched/core/policies.h"
 
 enum {
 	QUEUES		= 4,
@@ -236,7 +237,10 @@ static void test_many_slots(struct test_case *t)
 
 /*
  * A tenant with 64 requests, which is due ten elevenths.  It does much of the
- * work, so more than ISOLATION_AUTO may be given up: AUTO_PER_WORK.
+ * work, so more than ISOLATION_AUTO may be given up: AUTO_PER_WORK.  Budgets
+ * would give it all of its part, for a fifth of the throughput.  kyber-fair has
+ * slots for all requests, so the same loss leaves a total of 0.94 and less for
+ * the tenant.
  */
 static void test_deep_reader(struct test_case *t)
 {
@@ -252,7 +256,7 @@ static void test_deep_reader(struct test_case *t)
 	note(t, "part %llu permille of 909, total %llu", part, total);
 	if (total < 870)
 		case_fail(t, "the total is %llu permille of none's", total);
-	if (part * 10 < 909 * 6)
+	if (part * 100 < 909 * (t->ops == &kyber_fair_ops ? 40 : 57))
 		case_fail(t, "the part is %llu permille, and 909 are due",
 			  part);
 }
@@ -488,13 +492,13 @@ static void test_faster_drive(struct test_case *t)
 const struct test isolation_tests[] = {
 	{ "isolation/reader", test_reader, true },
 	{ "isolation/host-ftl", test_host_ftl, true },
+	{ "isolation/deep-reader", test_deep_reader, true },
 	{ NULL, NULL, false },
 };
 
 /* Of mqfq. */
 const struct test isolation_mqfq_tests[] = {
 	{ "isolation/many-slots", test_many_slots, true },
-	{ "isolation/deep-reader", test_deep_reader, true },
 	{ "isolation/no-short-flow", test_no_short_flow, true },
 	{ "isolation/two-sizes", test_two_sizes, true },
 	{ "isolation/visit", test_visit, true },

@@ -199,6 +199,31 @@ static void round_waits_for_no_flow_while_the_capacity_is_measured(void **state)
 	scenario_deinit();
 }
 
+/* Isolation paces the others for a short flow, and so holds its share. */
+static void round_waits_for_no_flow_that_isolation_holds(void **state)
+{
+	static const struct {
+		bool paces, is_short;
+	} cases[] = { { true, true }, { true, false }, { false, true } };
+	struct hooks *s = &scenario;
+	struct io *io;
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		hold(1, &io);
+		s->sched.isolation.paces = cases[i].paces;
+		s->flow[1]->isolation.is_short = cases[i].is_short;
+		assert_int_equal(refilled_in(s, 1), i == 0);
+		s->sched.isolation.paces = false;
+		hooks_complete(s, io);
+		s->now += 2 * PERIOD;
+		hooks_tick(s);
+		hooks_complete(s, hooks_next(s, 0));
+		scenario_deinit();
+	}
+}
+
 /*
  * Three requests in a check interval are enough.  Requests in the device count,
  * or six that take two intervals would seem to be none.
@@ -272,6 +297,7 @@ int main(void)
 			round_ends_when_the_flow_in_credit_loses_too_much),
 		cmocka_unit_test(
 			round_waits_for_no_flow_while_the_capacity_is_measured),
+		cmocka_unit_test(round_waits_for_no_flow_that_isolation_holds),
 		cmocka_unit_test(
 			round_waits_for_a_flow_that_keeps_the_device_busy),
 		cmocka_unit_test(round_ends_when_the_last_flow_in_credit_leaves),
