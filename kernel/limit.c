@@ -191,7 +191,7 @@ static void limit_flow(struct claim *c, struct blk_mq_alloc_data *data)
 	if (!left && (data->flags & BLK_MQ_REQ_NOWAIT)) {
 		data->shallow_depth =
 			compat_shallow_depth(c->hctx->hctx,
-					     limit_foreign_most(c->depth));
+					     limit_half(c->depth));
 		return;
 	}
 	if (!left)
@@ -246,7 +246,7 @@ static void limit_foreign(const struct claim *c, struct blk_mq_alloc_data *data)
 	if (data->flags & BLK_MQ_REQ_NOWAIT)
 		data->shallow_depth =
 			compat_shallow_depth(c->hctx->hctx,
-					     limit_foreign_most(c->depth));
+					     limit_half(c->depth));
 	else
 		io_wait_event(c->hctx->map->foreign_wait, foreign_room(c, 1));
 }

@@ -91,8 +91,11 @@ struct limit {
 u64 limit_left(const struct limit *l, const struct flow *f, u32 depth, u32 used,
 	       u64 occupied);
 
-/* The most tags of a map of @depth that kernel threads may hold for cgroups. */
-static inline u32 limit_foreign_most(u32 depth)
+/*
+ * The half of a map with @depth tags that is first come, first served.  Kernel
+ * threads may hold as many tags for cgroups.
+ */
+static inline u32 limit_half(u32 depth)
 {
 	return max(depth / 2, 1U);
 }
@@ -100,7 +103,7 @@ static inline u32 limit_foreign_most(u32 depth)
 /* May kernel threads take @tags more for cgroups, with @foreign such tags in use? */
 static inline bool limit_foreign_left(u32 depth, u32 foreign, u32 tags)
 {
-	return foreign + tags <= limit_foreign_most(depth);
+	return foreign + tags <= limit_half(depth);
 }
 
 /* Raises the demand of @f in this interval: it wants @tags in all. */
