@@ -106,7 +106,7 @@ soak: ## churn everything at once, with checked data, for HOURS in user-mode Lin
 	$(if $(filter uml,$(ON)),/usr/bin/python3 -m lab compile uml)
 	$(PYTHON) tests/soak.py $(HOURS) --on $(ON) $(if $(KERNEL),--kernel $(KERNEL))
 
-test-debug: ## run tests under lockdep, KASAN, KCSAN and failing allocations (hours; once 30 minutes to build)
+test-debug: ## run tests under lockdep, KASAN, KCSAN and failing allocations (about an hour; once 30 minutes to build)
 	lab/bootstrap test kernels
 	/usr/bin/python3 -m lab compile uml-debug
 	/usr/bin/python3 -m lab compile kcsan
