@@ -126,7 +126,7 @@ void round_join(struct budget *b, struct flow *f, u64 now, struct wake *wake)
 	request_tick(b, now, wake);
 }
 
-/* A round waits for no such flow. */
+/* Do rounds end while @f still has credit? */
 static bool is_donor(const struct budget *b, const struct flow *f, u64 now)
 {
 	const struct isolation *i = &b->sched->isolation;

@@ -24,6 +24,8 @@ SMALL_GUEST = Guest(
     nvme=("size=512M,queues=2", "size=512M,queues=2", f"size=128M,queues=2,iops={SLOW_IOPS}"),
     needs_module=True,
 )
+# Its time is counted in instructions, so a busy host does not slow its processor.
+COUNTED_GUEST = Guest(cpus=1, memory_mb=1024, icount=True, needs_module=True)
 WIDE_GUEST = Guest(cpus=4, sockets=2, memory_mb=1024, needs_module=True)
 
 # The runtime of a fio that is stopped by its test; longer than every test.

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import time
 
-from fairlib import Load, scheduled, state, tenants
-from guestlib import Guest, NullBlk, cases, fio, mean_read_ms, of_each_scheduler, slow, wait_until
+from fairlib import COUNTED_GUEST, Load, scheduled, state, tenants
+from guestlib import NullBlk, cases, fio, mean_read_ms, of_each_scheduler, slow, wait_until
 
-guest = Guest(cpus=1, memory_mb=1024, icount=True, needs_module=True)
+guest = COUNTED_GUEST
 
 SERVICE_NS = 1_000_000
 DEVICE = {"irqmode": 2, "completion_nsec": SERVICE_NS, "submit_queues": 1, "hw_queue_depth": 16}

@@ -8,14 +8,15 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from guestlib import Guest, cases, fio, slow, time_limit
+from fairlib import COUNTED_GUEST
+from guestlib import cases, fio, slow, time_limit
 from ssdlib import Ssd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from mqfair.benchlib import iocost
 
-guest = Guest(cpus=1, memory_mb=1024, icount=True, needs_module=True)
+guest = COUNTED_GUEST
 
 TOLERANCE = 0.05
 # All pages are written in order, so that reads are served by the flash and not by the buffer.

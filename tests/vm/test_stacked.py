@@ -11,10 +11,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from fairlib import Load, done, scheduled, tenants
-from guestlib import Disk, Guest, NullBlk, cases, run, slow, wait_until
+from fairlib import COUNTED_GUEST, Load, done, scheduled, tenants
+from guestlib import Disk, NullBlk, cases, run, slow, wait_until
 
-guest = Guest(cpus=1, memory_mb=1024, icount=True, needs_module=True)
+guest = COUNTED_GUEST
 
 SLOTS = 8
 # The number that `mqfair enable` sets.

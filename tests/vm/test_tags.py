@@ -10,10 +10,10 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairlib import Load, mqfq, scheduled, served_bytes, tenants
-from guestlib import Cgroup, Disk, Guest, NullBlk, cases, slow, wait_until, write
+from fairlib import COUNTED_GUEST, Load, mqfq, scheduled, served_bytes, tenants
+from guestlib import Cgroup, Disk, NullBlk, cases, slow, wait_until, write
 
-guest = Guest(cpus=1, memory_mb=1024, icount=True, needs_module=True)
+guest = COUNTED_GUEST
 
 SLOTS = 8
 # The number that `mqfair enable` sets.

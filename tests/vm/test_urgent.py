@@ -14,10 +14,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairlib import Load, done, scheduled, tenants
-from guestlib import Cgroup, Guest, NullBlk, of_each_scheduler, read, run, slow_for, write
+from fairlib import COUNTED_GUEST, Load, done, scheduled, tenants
+from guestlib import Cgroup, NullBlk, of_each_scheduler, read, run, slow_for, write
 
-guest = Guest(cpus=1, memory_mb=1024, icount=True, needs_module=True)
+guest = COUNTED_GUEST
 
 SLOTS = 16
 DEVICE = {
