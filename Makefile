@@ -24,8 +24,8 @@ ON      ?= uml
 PREFIX  ?= /usr/local
 RELEASE ?= $(shell uname -r)
 HEADERS ?= /lib/modules/$(RELEASE)/build
-# The types of the running kernel; kernel/build looks for those of another one.
-BTF     ?= $(if $(filter $(shell uname -r),$(RELEASE)),$(wildcard /sys/kernel/btf/vmlinux))
+# The types of the kernel; kernel/build looks for them if no file is named.
+BTF     ?=
 
 LIBDIR    = $(DESTDIR)$(PREFIX)/lib/mqfair
 BINDIR    = $(DESTDIR)$(PREFIX)/bin

@@ -28,7 +28,7 @@ from pathlib import Path
 import needs
 from errors import GenerateError
 from headers import Declared, Headers
-from identity import check_identity, identity
+from identity import check_identity
 from model import Btf, BtfType
 from tested import TESTED, is_tested
 from unpack import usable_source
@@ -382,7 +382,7 @@ def generate(
     with tempfile.TemporaryDirectory(prefix="mqfair-btf-") as directory:
         scratch = Path(directory)
         source = usable_source(btf_source, scratch)
-        check_identity(identity(btf_source, source), btf_source, headers)
+        check_identity(btf_source, source, headers)
         btf = Btf.load(source, str(btf_source))
         check_presence(btf)
         features = Features(btf, with_ssd)

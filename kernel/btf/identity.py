@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,20 +33,30 @@ def identity(source: Path, image: Path) -> Identity | None:
     return Identity(found[1].decode(), found[2].decode()) if found else None
 
 
-def check_identity(found: Identity | None, source: Path, headers: Headers) -> None:
-    """Raises an error for types of another release. Another build of that release is a warning."""
+def difference(source: Path, image: Path, headers: Headers) -> str | None:
+    """Returns how the kernel of SOURCE, unpacked to IMAGE, differs from that of HEADERS; None if
+    it does not, or if one of them does not say which kernel it is of."""
+    found = identity(source, image)
     if found is None:
-        return
+        return None
     if found.release != headers.release:
-        raise GenerateError(
+        return (
             f"{source} has the BTF of Linux {found.release}, but {headers.build} has the headers "
-            f"of {headers.release}, and a module of both would corrupt memory: {NAME_ANOTHER}, or "
-            f"use the headers of {found.release}"
+            f"of {headers.release}"
         )
     if headers.version and found.build != headers.version:
-        print(
-            f"warning: {source} is of the build '{found.build}', and {headers.build} of the build "
-            f"'{headers.version}' of {headers.release}: if a newer kernel is installed than runs, "
-            "restart first",
-            file=sys.stderr,
+        return (
+            f"{source} has the BTF of the build '{found.build}' of Linux {found.release}, but "
+            f"{headers.build} has the headers of the build '{headers.version}'"
+        )
+    return None
+
+
+def check_identity(source: Path, image: Path, headers: Headers) -> None:
+    """Raises an error for types of another release, or of another build of the same release."""
+    why = difference(source, image, headers)
+    if why:
+        raise GenerateError(
+            f"{why}, and a module of both would corrupt memory: {NAME_ANOTHER}, or use the headers "
+            "of that kernel"
         )
