@@ -18,9 +18,10 @@ SUITES  ?=
 ONLY    ?=
 # The kernel of the guests, one of `mqfair lab exec --help`; empty is the distribution's.
 KERNEL  ?=
-# The time and the guest of `make soak`: uml or vm.
+# The time, the guest (uml or vm) and the seed of `make soak`; empty is another seed each time.
 HOURS   ?= 1
 ON      ?= uml
+SEED    ?=
 PREFIX  ?= /usr/local
 RELEASE ?= $(shell uname -r)
 HEADERS ?= /lib/modules/$(RELEASE)/build
@@ -80,7 +81,7 @@ experiments: ## run the measurements of the documents, or EXPERIMENTS="shares if
 	$(PYTHON) -m experiments --options='$(OPTIONS)' $(EXPERIMENTS)
 
 test: ## run every test suite, or SUITES="unit sim mt cli lab vm", ONLY=REGEX, KERNEL (15 minutes)
-	lab/bootstrap test $(KERNEL_PROFILE)
+	lab/bootstrap test kernels
 	$(PYTHON) tests/run $(if $(ONLY),--only "$(ONLY)") $(if $(KERNEL),--kernel $(KERNEL)) $(SUITES)
 
 kernels: ## fetch the kernels 6.12 and 7.2 and build their modules, once (3 minutes)
@@ -91,20 +92,23 @@ kernels: ## fetch the kernels 6.12 and 7.2 and build their modules, once (3 minu
 test-kernels: ## run all tests of guests on the kernels 6.1, 6.12 and 7.2
 	lab/bootstrap test kernels
 	$(PYTHON) tests/run --kernel 6.1,6.12,7.2 vm
+	$(PYTHON) tests/run --kernel 6.12,7.2 --only while_hardware_queues_change vm-slow
 
-test-slow: ## run the tests that take too long for every run (45 minutes)
-	lab/bootstrap test kernels
-	$(PYTHON) tests/run explore-slow sim-slow vm-slow vm-kernels soak arm64
+test-slow: ## run the tests that take too long for every run (45 minutes; once 15 more to build)
+	lab/bootstrap test kernels arm64
+	/usr/bin/python3 -m lab compile uml
+	$(PYTHON) tests/run explore-slow sim-slow vm-slow vm-uml soak arm64
 	$(PYTHON) tests/mutate.py --sample 15 --mechanical
 
 test-people: ## test what people use beside the command: a terminal, Prometheus, a browser
 	lab/bootstrap people
 	$(PYTHON) tests/run people
 
-soak: ## churn everything at once, with checked data, for HOURS in user-mode Linux, or ON=vm KERNEL=…
+soak: ## churn everything at once, with checked data, for HOURS in user-mode Linux, or ON=vm KERNEL=… SEED=…
 	lab/bootstrap test kernels
 	$(if $(filter uml,$(ON)),/usr/bin/python3 -m lab compile uml)
-	$(PYTHON) tests/soak.py $(HOURS) --on $(ON) $(if $(KERNEL),--kernel $(KERNEL))
+	$(PYTHON) tests/soak.py $(HOURS) --on $(ON) $(if $(KERNEL),--kernel $(KERNEL)) \
+		$(if $(SEED),--seed $(SEED))
 
 test-debug: ## run tests under lockdep, KASAN, KCSAN and failing allocations (about an hour; once 30 minutes to build)
 	lab/bootstrap test kernels
@@ -144,7 +148,7 @@ check-style: ## hold code, comments and documents to the rules of CONTRIBUTING.m
 	shellcheck lab/bootstrap .ci/run
 	shellcheck -s sh lab/init-initramfs.sh lab/init-guest.sh lab/guest-setup.sh
 
-uml: ## build user-mode Linux, a guest with real CPUs: bench --on uml (10 minutes, once)
+uml: ## build user-mode Linux, a guest with real CPUs: bench --on uml (13 minutes, once)
 	lab/bootstrap build guest kernels
 	/usr/bin/python3 -m lab compile uml
 	/usr/bin/python3 -m lab module uml

@@ -9,7 +9,7 @@
 /* A kernel with types of a known shape may still behave like none of those. */
 static void __init report_load(void)
 {
-	if (MQFAIR_IS_TESTED)
+	if (MQFAIR_IS_TESTED && !IS_ENABLED(MQFAIR_TEST_UNTESTED))
 		pr_info("mqfair: version %s, tested on Linux %s\n",
 			THIS_MODULE->version, MQFAIR_TESTED);
 	else

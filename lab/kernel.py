@@ -117,21 +117,6 @@ def ensure(name: str | None = None, *, refresh: bool = False) -> KernelTree:
     return _tree(kernels / release, release, source)
 
 
-def is_cheap(name: str) -> bool:
-    """Whether the module for kernel @name can be built without minutes of preparation: it needs no
-    chroot, or kernel and chroot are in the cache."""
-    if name in COMPILED:
-        from lab import compiled  # noqa: PLC0415
-
-        return compiled.is_built(name)
-    source = source_of(name)
-    if not source.needs_chroot:
-        return True
-    release = _pinned(cache_dir() / "kernels" / name)
-    chroot = cache_dir() / "chroots" / source.suite.name / ".packages"
-    return release is not None and chroot.exists()
-
-
 def _pinned(path: Path) -> str | None:
     try:
         return path.read_text().strip() or None

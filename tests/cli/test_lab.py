@@ -251,7 +251,7 @@ def test_user_mode_linux_of_other_options_is_not_used(monkeypatch, tmp_path):
     base = tmp_path / "kernels" / kernel.UML
     (base / "root/lib/modules/7.2.13-uml").mkdir(parents=True)
     (base / ".recipe").write_text("another")
-    assert not kernel.is_cheap(kernel.UML)
+    assert not compiled.is_built(kernel.UML)
     with pytest.raises(lab.LabError, match="with other options: run make uml"):
         kernel.ensure(kernel.UML)
 

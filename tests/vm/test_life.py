@@ -274,7 +274,6 @@ def test_all_changes_under_load(scheduler: str) -> None:
             print(f"{change.__name__}: {time.monotonic() - began:.1f} s")
 
 
-@every_kernel
 @slow
 def test_the_scheduler_is_switched_while_hardware_queues_change() -> None:
     """The block layer detaches the scheduler, and makes the queues. Another task may attach one in

@@ -19,7 +19,7 @@ import host
 from guestlib import Skip, wait_until
 
 import lab
-from lab import cache, kernel
+from lab import cache, compiled
 
 ROOT = Path(__file__).resolve().parents[3]
 # Three guests boot at once, on a busy machine.
@@ -154,7 +154,7 @@ def check_nothing_of_user_mode_linux_outlives_a_signal() -> None:
 
 
 def user_mode(**options: object) -> lab.GuestSpec:
-    if not kernel.is_cheap(lab.UML):
+    if not compiled.is_built(lab.UML):
         raise Skip("user-mode Linux is not in the cache: run make uml")
     spec = lab.GuestSpec(kernel=lab.UML, memory_mb=512, timeout_s=PATIENCE_S)
     return dataclasses.replace(spec, **options)
