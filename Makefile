@@ -36,6 +36,8 @@ UDEVDIR   = $(DESTDIR)$(PREFIX)/lib/udev/rules.d
 SHAREDIR  = $(DESTDIR)$(PREFIX)/share
 ZSHDIR    = $(SHAREDIR)/zsh/site-functions
 
+GO = GOCACHE=$(MQFAIR_CACHE)/go/build GOMODCACHE=$(MQFAIR_CACHE)/go/modules go
+
 KERNEL_PROFILE = $(if $(KERNEL),kernels)
 
 BUILD_MODULE = /usr/bin/python3 kernel/build --headers $(HEADERS) $(if $(BTF),--btf $(BTF)) \
@@ -47,7 +49,7 @@ REMOVE_MODULES = /usr/bin/python3 kernel/install --root "$(DESTDIR)" --remove \
 
 .DEFAULT_GOAL := help
 .PHONY: help new demo bench sim instructions experiments test kernels test-kernels test-slow test-people test-debug soak mutate module \
-	module-arm64 uml shell check-style man completion bootstrap deb rpm wheel \
+	module-arm64 uml shell check-style man completion bootstrap deb rpm wheel nri \
 	install install-command install-sim install-module install-ssd uninstall clean
 
 help: ## list these targets
@@ -163,6 +165,10 @@ bootstrap: ## install missing packages on this host (Debian 12), as make test do
 	lab/bootstrap test
 
 # The module comes first: without it the command has no use.
+nri: ## build build/nri/mqfair-nri: weights for pods and containers of Kubernetes
+	lab/bootstrap nri
+	cd contrib/nri && $(GO) build -o ../../build/nri/mqfair-nri .
+
 install: install-module ## install the module for RELEASE and the command (root)
 	$(MAKE) --no-print-directory install-command
 
