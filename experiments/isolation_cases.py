@@ -224,6 +224,25 @@ def _changing() -> list[Case]:
             ),
         ),
         Case(
+            "bursts",
+            "A, the reader comes for 20 ms in 100",
+            (replace(READER, pauses=(20, 80)), OTHERS),
+            windows=(
+                Window("burst", Goal(total=0.92), 0, 20, 100),
+                Window("after", Goal(total=0.99), 50, 100, 100),
+            ),
+        ),
+        Case(
+            "bursts-50",
+            "A, the reader comes for 50 ms in 100",
+            (replace(READER, pauses=(50, 50)), OTHERS),
+            windows=(
+                Window("begin", Goal(total=0.92), 0, 30, 100),
+                Window("burst", GOAL_A, 30, 50, 100),
+                Window("after", Goal(total=0.99), 80, 100, 100),
+            ),
+        ),
+        Case(
             "stall",
             "A, the drive completes nothing for 1 s",
             (READER, OTHERS),

@@ -15,6 +15,7 @@ enum {
 	SETTLE_LOOKS	= 16,	/* paced looks before a change asks for a probe */
 	/* The usual number inside until it is known: a part of the open drive's. */
 	USUAL_GUESS	= 8,
+	RESUME_LOOKS	= 8,	/* open looks in which pacing may resume */
 	OPEN_MOST	= 16,	/* looks in the mean of the capacity */
 	QUIET_LOOKS	= 2,	/* looks without a short flow before pacing ends */
 	LOSS_STEPS	= 8,
@@ -40,6 +41,7 @@ struct look {
 	u64 short_bytes;	/* of short flows */
 	u64 paced_sent, paced_bytes;	/* of the others */
 	u32 flows, nr_short;
+	bool passing;		/* a flow is below its share */
 	u32 goals;		/* of short flows */
 	u64 missed;		/* by flows below their share: depth.h */
 	bool unmet;		/* a short flow misses its share, or its goal */
@@ -225,6 +227,7 @@ static void judge_flow(struct sched *s, struct flow *f, struct look *l)
 				 8 * fi->got < eighths * fi->due &&
 				 !has_its_slots(s, fi, l) &&
 				 (fi->passes || is_under_queued(i, fi)));
+	l->passing |= fi->passes;
 	fi->is_short = by_goal || (fi->passes && benefits(i, fi));
 	if (!fi->is_short) {
 		l->paced_sent += fi->last.dispatched;
@@ -257,6 +260,7 @@ static void let_pass(struct flow *f, u64 work)
 
 static void begin_measuring(struct isolation *i)
 {
+	i->resume = 0;
 	i->open_looks = 0;
 	i->open_bytes = 0;
 	i->open_time = 0;
@@ -324,6 +328,31 @@ static bool mix_has_changed(const struct isolation *i)
 	return now > then + then / 8 || now < then - then / 8;
 }
 
+/* The capacity has just been measured. */
+static void plan_probe(struct isolation *i, const struct look *l)
+{
+	i->looks = 0;
+	i->paced_kept = i->kept;
+	/* Probes must not make more than 1 % of the requests slow. */
+	i->probe_at = l->goals ? PROBE_GOAL_LOOKS : PROBE_LOOKS;
+	/* A capacity that was measured in few looks is measured again soon. */
+	if (!i->probes)
+		i->probe_at = PROBE_LOOKS / OPEN_MOST *
+			      min(i->open_looks, (u32)OPEN_MOST);
+}
+
+/*
+ * The time in which the drive does the requests that it has beyond the usual
+ * number.  At the pace alone it would take 1 / loss times as long.
+ */
+static u64 drain_ns(const struct isolation *i, const struct look *l)
+{
+	u64 usual = i->usual_inside >> INSIDE_SHIFT;
+	u64 each = (i->mean_bytes * i->pace) >> PACE_SHIFT;
+
+	return l->inside > usual ? (l->inside - usual) * each : 0;
+}
+
 static void pace_drive(struct sched *s, const struct look *l, struct wake *wake)
 {
 	struct isolation *i = &s->isolation;
@@ -338,18 +367,14 @@ static void pace_drive(struct sched *s, const struct look *l, struct wake *wake)
 	i->limit = (u32)clamp(max((u64)i->limit, inside), (u64)LIMIT_LEAST,
 			      (u64)s->params.depth);
 	i->state = ISOLATION_PACED;
-	i->looks = 0;
 	i->correction = 0;
 	i->capacity_bytes = i->mean_bytes;
-	i->kept = i->paced_kept = l->kept << INSIDE_SHIFT;
-	/* Probes must not make more than 1 % of the requests slow. */
-	i->probe_at = l->goals ? PROBE_GOAL_LOOKS : PROBE_LOOKS;
-	/* A capacity that was measured in few looks is measured again soon. */
-	if (!i->probes)
-		i->probe_at = PROBE_LOOKS / OPEN_MOST *
-			      min(i->open_looks, (u32)OPEN_MOST);
+	i->kept = l->kept << INSIDE_SHIFT;
+	if (!i->resume)
+		plan_probe(i, l);
+	i->resume = 0;
 	set_pace(i, l);
-	atomic64_set(&i->next_ns, (s64)l->now);
+	atomic64_set(&i->next_ns, (s64)(l->now + drain_ns(i, l)));
 	WRITE_ONCE(i->paces, true);
 	set_limit(i, i->limit, wake);
 }
@@ -523,12 +548,28 @@ static void learn_capacity(struct isolation *i, u64 probed)
 		i->capacity += (probed - i->capacity) / 2;
 }
 
+/*
+ * The drive was opened a moment ago, and a flow is short again.  Then the
+ * capacity is that of before, and the next probe comes when it was due.
+ */
+static bool resumes(struct isolation *i, const struct look *l)
+{
+	if (!i->resume || l->nr_short)
+		return i->resume;
+	i->resume--;
+	return false;
+}
+
 static void decide_open(struct sched *s, const struct look *l,
 			struct wake *wake)
 {
 	struct isolation *i = &s->isolation;
 	u64 capacity = measure(i, l);
 
+	if (capacity || mix_has_changed(i))
+		i->resume = 0;
+	if (resumes(i, l))
+		capacity = i->capacity;
 	if (!capacity)
 		return;
 	if (i->state == ISOLATION_PROBE) {
@@ -592,6 +633,8 @@ static void decide_paced(struct sched *s, const struct look *l,
 	i->quiet = l->nr_short ? 0 : i->quiet + 1;
 	if (i->quiet >= QUIET_LOOKS) {
 		open_drive(s, ISOLATION_OPEN, l->now, wake);
+		/* A flow below its share was not short: pacing did not help. */
+		i->resume = l->passing ? 0 : RESUME_LOOKS;
 		return;
 	}
 	if (++i->looks >= i->probe_at || drive_is_faster(i, l) ||

@@ -334,6 +334,38 @@ static void test_visit(struct test_case *t)
 }
 
 /*
+ * The reader comes for 50 ms in 100.  So short a time is isolated as well,
+ * from the first 30 ms on: the others' requests inside go first.
+ */
+static void test_bursts(struct test_case *t)
+{
+	const struct setting own = { .ops = t->ops };
+	const struct window windows[] = {
+		{ .skip_ns = WARM + 200 * MS, .ns = 30 * MS },
+		{ .skip_ns = 70 * MS, .ns = 30 * MS },
+		{ .skip_ns = 70 * MS, .ns = 30 * MS },
+	};
+	struct tenant tenant[2] = { case_a[0], case_a[1] };
+	u64 reads = 0, reads_none = 0;
+	struct run r, n;
+	u32 i;
+
+	tenant[0].on_ns = 50 * MS;
+	tenant[0].off_ns = 50 * MS;
+	play(t, &none, tenant, 2, windows, 3, &n);
+	play(t, &own, tenant, 2, windows, 3, &r);
+	for (i = 0; i < 3; i++) {
+		reads += r.window[i].bytes[0];
+		reads_none += n.window[i].bytes[0];
+	}
+	note(t, "%llu permille of the reads under none",
+	     permille(reads, reads_none));
+	if (2 * reads < 7 * reads_none)
+		case_fail(t, "%llu bytes read, %llu under none", reads,
+			  reads_none);
+}
+
+/*
  * The host keeps the queues of the planes.  The reader's requests go ahead there
  * too, which costs no throughput.  The pacing is tried and ends.
  */
@@ -502,6 +534,7 @@ const struct test isolation_mqfq_tests[] = {
 	{ "isolation/no-short-flow", test_no_short_flow, true },
 	{ "isolation/two-sizes", test_two_sizes, true },
 	{ "isolation/visit", test_visit, true },
+	{ "isolation/bursts", test_bursts, true },
 	{ "isolation/growing-demand", test_growing_demand, true },
 	{ "isolation/adversaries", test_adversaries, false },
 	{ "isolation/stall", test_stall, true },

@@ -315,9 +315,121 @@ static void each_pacing_ends_after_two_quiet_looks(void **state)
 		look(&x);
 		assert_open(&x);
 		x.reads = slow_reads;
-		looks(&x, KNOWN);
+		looks(&x, 2);
+		assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+		x.reads = fast_reads;
+		looks(&x, 4);
 		assert_int_equal(iso(&x)->state, ISOLATION_PACED);
 	}
+	scene_close(&x);
+}
+
+/* The drive has been paced for 12 looks, and open for @away of them since. */
+static void leave(struct scene *x, u32 away)
+{
+	open_and_pace(x, 8);
+	x->reads = fast_reads;
+	looks(x, 10);
+	x->reads = nothing;
+	looks(x, 2);
+	assert_open(x);
+	/* It is not full, and so it is not measured. */
+	x->other.service_ns = MS / 2;
+	looks(x, away);
+	x->other = deep;
+	x->reads = slow_reads;
+}
+
+/* Is the drive paced after the second look at the reader? */
+static void assert_resumes(struct scene *x, bool resumes)
+{
+	look(x);
+	assert_open(x);
+	look(x);
+	assert_true(reader(x)->is_short);
+	assert_int_equal(iso(x)->paces, resumes);
+}
+
+/* A tenant that comes in bursts does not wait until the drive is measured. */
+static void flow_that_returns_soon_is_isolated_at_once(void **state)
+{
+	struct scene x;
+	u64 capacity;
+	u32 i;
+
+	(void)state;
+	leave(&x, 7);
+	capacity = iso(&x)->capacity;
+	assert_resumes(&x, false);
+	scene_close(&x);
+	leave(&x, 6);
+	assert_resumes(&x, true);
+	assert_int_equal(iso(&x)->capacity, capacity);
+	/* The first probe comes after 96 paced looks in all, 11 of them before. */
+	x.reads = fast_reads;
+	x.other.done = 92;
+	for (i = 11; iso(&x)->state == ISOLATION_PACED; i++)
+		look(&x);
+	assert_int_equal(i, FIRST_PROBE);
+	assert_int_equal(iso(&x)->state, ISOLATION_PROBE);
+	scene_close(&x);
+}
+
+/* The capacity was that of another load. */
+static void flow_that_returns_beside_another_load_waits(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	/* Requests of half the size. */
+	leave(&x, 0);
+	x.other.bytes = 32768;
+	x.other.done = 200;
+	assert_resumes(&x, false);
+	scene_close(&x);
+	/* The drive is more than twice as full. */
+	leave(&x, 0);
+	x.other.service_ns = 3 * MS;
+	assert_resumes(&x, false);
+	scene_close(&x);
+	/* It has been measured meanwhile. */
+	leave(&x, 0);
+	x.reads = nothing;
+	x.other.done = 80;
+	x.other.service_ns = 5 * MS / 4;
+	looks(&x, KNOWN);
+	assert_near(iso(&x)->capacity, rate_of_bytes(80 * 65536), 5);
+	x.reads = slow_reads;
+	assert_resumes(&x, true);
+	assert_near(iso(&x)->capacity, rate_of_bytes(80 * 65536), 5);
+	assert_int_equal(iso(&x)->looks, 0);
+	scene_close(&x);
+	/* The others keep more requests: the first paced look asks for a probe. */
+	leave(&x, 0);
+	x.other.waiting = 200;
+	assert_resumes(&x, true);
+	look(&x);
+	assert_int_equal(iso(&x)->state, ISOLATION_PROBE);
+	scene_close(&x);
+}
+
+/* Pacing ended because it brought nothing, so it does not begin at once. */
+static void flow_without_benefit_waits_for_the_next_trial(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	while (iso(&x)->state == ISOLATION_PACED)
+		look(&x);
+	assert_open(&x);
+	assert_true(reader(&x)->passes);
+	x.reads.service_ns = 2 * MS;
+	looks(&x, KNOWN - 1);
+	assert_true(reader(&x)->is_short);
+	assert_open(&x);
+	look(&x);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
 	scene_close(&x);
 }
 
@@ -665,6 +777,9 @@ int main(void)
 		cmocka_unit_test(probes_are_rarer_beside_a_goal),
 		cmocka_unit_test(probe_ends_the_correction),
 		cmocka_unit_test(each_pacing_ends_after_two_quiet_looks),
+		cmocka_unit_test(flow_that_returns_soon_is_isolated_at_once),
+		cmocka_unit_test(flow_that_returns_beside_another_load_waits),
+		cmocka_unit_test(flow_without_benefit_waits_for_the_next_trial),
 		cmocka_unit_test(faster_drive_is_probed_at_once),
 		cmocka_unit_test(
 			drive_that_is_faster_soon_after_a_probe_is_probed),
