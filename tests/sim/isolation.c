@@ -36,6 +36,7 @@ struct window {
 struct setting {
 	const struct sched_ops *ops;
 	u32 depth;		/* 0: found */
+	u32 start;		/* D is found from here on; 0: as by default */
 	bool off;		/* isolation=0 */
 	enum flash_ftl ftl;	/* the drive keeps its map, or the host */
 };
@@ -145,6 +146,9 @@ static void play(struct test_case *t, const struct setting *setting,
 		p.sched.depth = setting->depth ? setting->depth : DEPTH_MAX;
 		p.sched.depth_most = 0;
 	}
+	/* depth_most is set, so D is found. */
+	if (setting->start)
+		p.sched.depth = setting->start;
 	for (i = 0; i < n; i++) {
 		readers[i] = tenant[i];
 		readers[i].pages = pages;
@@ -228,11 +232,15 @@ static void test_reader(struct test_case *t)
 static void test_many_slots(struct test_case *t)
 {
 	const struct setting own = { .ops = t->ops, .depth = 512 };
+	const struct setting start = { .ops = t->ops, .start = 512 };
 	struct run r, n;
 
 	play(t, &none, case_a, 2, &once, 1, &n);
 	play(t, &own, case_a, 2, &once, 1, &r);
 	expect_isolated(t, "D = 512", &r.window[0], &n.window[0], 880);
+	/* As `mqfair enable --calibrate` sets it: a start. */
+	play(t, &start, case_a, 2, &once, 1, &r);
+	expect_isolated(t, "512 auto", &r.window[0], &n.window[0], 880);
 }
 
 /*
