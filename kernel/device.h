@@ -22,7 +22,7 @@
  *	groups_lock > cgroup_host.lock > share_tree.lock
  *	hctx_host.lock > queue_host.lock > the locks of sched/
  *	any of these > device_host.waiting_lock > flow_tags.wait's lock
- *	any of these > tag_map.foreign_wait's lock
+ *	any of these > the locks of tag_map.foreign_wait and free_wait
  *	any of these > host_ftl_lock > the lock of a driver
  *
  * The locks of sched/ are flow.lock and sched.active_lock, both above
@@ -62,6 +62,7 @@ struct tag_map {
 	atomic_t used;			/* A: held by inserted requests */
 	atomic_t foreign;		/* A: held by kernel threads */
 	wait_queue_head_t foreign_wait;	/* kernel threads that wait for a tag */
+	wait_queue_head_t free_wait;	/* tasks in their quota, while none is free */
 } ____cacheline_aligned_in_smp;
 
 /* The tasks of a flow that wait for tags; flow.limit.waiters counts them. */

@@ -39,6 +39,16 @@
  * limit_tick() looks at each flow with waiters once per interval.  It comes while
  * any task waits: see limit_awaits_tick().
  *
+ * Claims.  The quota of a flow may have room while no tag is free.  The block
+ * layer would let the tasks of all flows wait in one line then.  A thousand tasks
+ * that find room for one more would pass their quota, and would stand before the
+ * tasks of lighter flows.  So a task with a claim waits here for a free tag, in
+ * order of arrival, and its flow's quota counts it.  A request that finishes
+ * frees a tag and wakes one of these tasks.  Another task may take the tag
+ * meanwhile, if its quota has room, and the woken task waits again.  A woken task
+ * may also migrate and take a tag of another map.  Then limit_tick() wakes the
+ * next.
+ *
  * A waiter itself looks again after PATIENCE.  It has then lost a wake-up if it
  * finds room, and tag_timeouts in sched/state counts that.
  *
@@ -71,17 +81,26 @@ struct tag_news {
 	bool looked;		/* a waiter for another map was looked at */
 };
 
-/* Tags of the map that the flow's requests occupy. */
+/* The tasks of the flow that wait for a free tag of the map. */
+static atomic64_t *claims(const struct claim *c)
+{
+	const struct hctx_host *h = c->hctx;
+	u32 first = h->requests_shared ? 0 : h->queue[0]->queue.index;
+
+	return &c->flow->fq[first]->claims;
+}
+
+/* Tags of the map that the flow's requests occupy, or that its tasks claim. */
 static u64 tags_occupied(const struct claim *c)
 {
+	s64 sum = atomic64_read(claims(c));
 	const struct flow *f = c->flow;
 	struct flow_totals t;
-	s64 sum = 0;
 	u32 i;
 
 	if (c->hctx->requests_shared) {
 		flow_totals(f, &t);
-		sum = t.inserted - t.done;
+		sum += t.inserted - t.done;
 		return max(sum, 0LL);
 	}
 	for (i = 0; i < c->hctx->nr_queues; i++) {
@@ -182,6 +201,35 @@ static u64 wait_for_tags(struct claim *c)
 	return left;
 }
 
+static bool has_free_tag(const struct claim *c)
+{
+	return atomic_read(&c->hctx->map->used) < (int)c->depth;
+}
+
+/*
+ * Sleeps until a tag is free.  ___wait_event() announces the task before it
+ * looks, and io_schedule_timeout() submits the requests that it has collected.
+ * Pairs with limit_finished().
+ */
+static void wait_for_free_tag(const struct claim *c)
+{
+	bool timeout = false;
+
+	atomic64_inc(claims(c));
+	___wait_event(c->hctx->map->free_wait, has_free_tag(c),
+		      TASK_UNINTERRUPTIBLE, 1, 0,
+		      timeout = !io_schedule_timeout(PATIENCE));
+	atomic64_dec(claims(c));
+	if (unlikely(timeout))
+		atomic64_inc(&c->hctx->device->tag_timeouts);
+}
+
+/* One exclusive waiter.  It stays out of the list until it looks again. */
+void limit_wake_claim(struct tag_map *map)
+{
+	wake_up(&map->free_wait);
+}
+
 static void limit_flow(struct claim *c, struct blk_mq_alloc_data *data)
 {
 	u64 left = tags_left(c);
@@ -199,6 +247,8 @@ static void limit_flow(struct claim *c, struct blk_mq_alloc_data *data)
 	/* A plug takes a batch of tags at once. */
 	if (data->nr_tags > left)
 		data->nr_tags = left;
+	if (!has_free_tag(c) && !(data->flags & BLK_MQ_REQ_NOWAIT))
+		wait_for_free_tag(c);
 }
 
 /*
@@ -340,9 +390,34 @@ static void look_at_waiters(struct device_host *d)
 	spin_unlock(&d->waiting_lock);
 }
 
+/* Wakes a task for each map that has a free tag. */
+static void look_at_claims(struct device_host *d)
+{
+	u32 i;
+
+	for (i = 0; i < d->nr_hctx; i++) {
+		struct hctx_host *h = d->hctx[i];
+
+		if (waitqueue_active(&h->map->free_wait) &&
+		    atomic_read(&h->map->used) <
+			    (int)compat_sched_depth(h->hctx))
+			limit_wake_claim(h->map);
+	}
+}
+
+static bool has_claims(const struct device_host *d)
+{
+	u32 i;
+
+	for (i = 0; i < d->nr_hctx; i++)
+		if (waitqueue_active(&d->hctx[i]->map->free_wait))
+			return true;
+	return false;
+}
+
 bool limit_awaits_tick(struct device_host *d)
 {
-	return !list_empty_careful(&d->waiting);
+	return !list_empty_careful(&d->waiting) || has_claims(d);
 }
 
 void limit_setup(struct device_host *d)
@@ -353,8 +428,10 @@ void limit_setup(struct device_host *d)
 
 void limit_tick(struct device_host *d, u64 now)
 {
-	if (limit_level_tick(&d->limit, &d->sched, now))
+	if (limit_level_tick(&d->limit, &d->sched, now)) {
 		look_at_waiters(d);
+		look_at_claims(d);
+	}
 }
 
 void limit_resized(struct device_host *d)

@@ -29,6 +29,7 @@
 
 void limit_admit_slow(blk_opf_t opf, struct blk_mq_alloc_data *data);
 void limit_wake(struct hctx_host *h, struct flow *f);
+void limit_wake_claim(struct tag_map *map);
 void limit_foreign_prepared(struct request *rq);
 void limit_foreign_finished(struct request *rq);
 
@@ -81,11 +82,14 @@ static inline void limit_inserted(struct queue_host *qh, struct request *rq,
 
 /*
  * A request of @f gives its tag back.  The decrement is fully ordered and
- * comes before the look for waiters; pairs with wait_for_tags().
+ * comes before the looks for waiters; pairs with wait_for_tags() and
+ * wait_for_free_tag().
  */
 static inline void limit_finished(struct hctx_host *h, struct flow *f)
 {
 	atomic_dec_return(&h->map->used);
+	if (unlikely(waitqueue_active(&h->map->free_wait)))
+		limit_wake_claim(h->map);
 	limit_look(h, f);
 }
 

@@ -129,6 +129,7 @@ struct host_io {
 	struct event event;	/* the load may use it while idle */
 	struct host_io *next_waiter;	/* in a tag_list */
 	struct host_queue *submit_queue;
+	struct flow *claimant;	/* its quota has room: see tags.h; or NULL */
 	struct device_cmd cmd;
 	u32 page;		/* of a drive of flash/, by the load */
 	enum host_io_state state;

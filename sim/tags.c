@@ -56,11 +56,18 @@ static struct sched_tags *map_of(const struct host_queue *hq)
 	return &hq->host->sched_tags[hq->tags - hq->host->tags];
 }
 
-/* The tags of the map of @hq that the ios of @f occupy. */
+/* The ios of @f that wait for a free tag of the map of @hq, though in its quota. */
+static atomic64_t *claims(const struct flow *f, const struct host_queue *hq)
+{
+	/* Queues that share a map have one counter. */
+	return &f->fq[hq->tags - hq->host->tags]->claims;
+}
+
+/* The tags of the map of @hq that the ios of @f occupy or have a claim to. */
 static u64 occupied(const struct flow *f, const struct host_queue *hq)
 {
 	const struct host *h = hq->host;
-	u64 sum = 0;
+	u64 sum = (u64)atomic64_read(claims(f, hq));
 	u32 i;
 
 	for (i = 0; i < h->params.nr_queues; i++)
@@ -110,13 +117,17 @@ static struct host_flow *payer_of(const struct host_io *hio,
 	return hf;
 }
 
-/* Inserts @hio if its map has a free tag. */
-static void take(struct host_io *hio, struct host_queue *hq)
+/* Inserts @hio if its map has a free tag.  @f: its quota has room; or NULL. */
+static void take(struct host_io *hio, struct host_queue *hq, struct flow *f)
 {
 	struct sched_tags *map = map_of(hq);
 	struct host *h = hq->host;
 
+	hio->claimant = NULL;
 	if (map->used >= h->params.sched_tags) {
+		hio->claimant = f;
+		if (f)
+			atomic64_inc(claims(f, hq));
 		h->waiting_for_tags++;
 		list_append(&map->list, hio);
 		return;
@@ -127,9 +138,9 @@ static void take(struct host_io *hio, struct host_queue *hq)
 }
 
 /* The same for an io that has waited.  Returns whether it was inserted. */
-static bool take_later(struct host_io *hio)
+static bool take_later(struct host_io *hio, struct flow *f)
 {
-	take(hio, hio->submit_queue);
+	take(hio, hio->submit_queue, f);
 	if (hio->state == HOST_IO_NO_TAG)
 		return false;
 	if (hio->got_tag)
@@ -146,23 +157,25 @@ static bool threads_have_half(const struct host_queue *hq)
 						       map_of(hq)->foreign, 1);
 }
 
-/* Returns the flow that leaves @hio no room in its quota, or NULL. */
-static struct flow *flow_in_the_way(struct host_io *hio,
-				    const struct host_queue *hq)
+/* Returns the flow that quotas limit to take a tag for @hio, or NULL. */
+static struct flow *flow_asked(const struct host_io *hio,
+			       const struct host_queue *hq)
 {
 	struct host *h = hq->host;
-	struct flow *f;
-	u64 left;
 
 	if (!h->params.quotas || h->sched.share.nr_active < 2 ||
 	    map_of(hq)->used + 1 <= h->params.sched_tags / 2)
 		return NULL;
-	f = limited_flow(hio);
-	if (!f)
-		return NULL;
-	left = tags_left(f, hq);
+	return limited_flow(hio);
+}
+
+/* May @f take one more tag? */
+static bool has_quota(struct flow *f, const struct host_queue *hq)
+{
+	bool left = tags_left(f, hq);
+
 	limit_want(f, left ? (u32)occupied(f, hq) + 1 : LIMIT_ALL);
-	return left ? NULL : f;
+	return left;
 }
 
 void tags_submit(struct host_io *hio, struct host_queue *hq)
@@ -176,16 +189,16 @@ void tags_submit(struct host_io *hio, struct host_queue *hq)
 	}
 	hio->state = HOST_IO_NO_TAG;
 	hio->submit_queue = hq;
-	f = flow_in_the_way(hio, hq);
+	f = flow_asked(hio, hq);
 	if (hio->task && threads_have_half(hq)) {
 		h->waiting_for_tags++;
 		list_append(&map_of(hq)->threads, hio);
-	} else if (f) {
+	} else if (f && !has_quota(f, hq)) {
 		h->waiting_for_tags++;
 		f->limit.waiters++;
 		list_append(&payer_of(hio, f)->tag_waiters, hio);
 	} else {
-		take(hio, hq);
+		take(hio, hq, f);
 	}
 	if (hio->state == HOST_IO_NO_TAG)
 		hio->flow->stats.tag_waits++;
@@ -197,8 +210,7 @@ void tags_submit(struct host_io *hio, struct host_queue *hq)
  * Finds the first waiter of @hf that may take a tag, and has it take one.  All
  * waiters for the map of @hq, if that is not NULL, count, and of the others the
  * first: as in wake_waiter() of kernel/limit.c.  Returns whether the waiter was
- * inserted.  If not, it waits for a free tag now, and is not yet counted in the
- * tags of its flow.
+ * inserted.  If not, it waits for a free tag now, and has a claim to it.
  */
 static bool wake_one(struct host_flow *hf, const struct host_queue *hq)
 {
@@ -229,7 +241,7 @@ static bool wake_one(struct host_flow *hf, const struct host_queue *hq)
 	hio = list_take(&hf->tag_waiters, link);
 	hf->flow->limit.waiters--;
 	h->waiting_for_tags--;
-	return take_later(hio);
+	return take_later(hio, hf->flow);
 }
 
 /* An io of @hf has finished or was inserted: wakes waiters while there is room. */
@@ -245,7 +257,7 @@ static void wake_thread(struct host *h, struct sched_tags *map)
 	if (!map->threads.head)
 		return;
 	h->waiting_for_tags--;
-	take_later(list_take(&map->threads, &map->threads.head));
+	take_later(list_take(&map->threads, &map->threads.head), NULL);
 }
 
 void tags_finished(struct host_io *hio, struct host_queue *hq)
@@ -264,7 +276,9 @@ void tags_finished(struct host_io *hio, struct host_queue *hq)
 	if (map->list.head) {
 		next = list_take(&map->list, &map->list.head);
 		h->waiting_for_tags--;
-		take_later(next);
+		if (next->claimant)
+			atomic64_dec(claims(next->claimant, hq));
+		take_later(next, next->claimant);
 		wake_flow(next->flow, hq);
 	}
 	wake_flow(payer_of(hio, hio->io.flow), hq);

