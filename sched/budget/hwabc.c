@@ -200,8 +200,9 @@ static u32 pages_ratio(struct hwabc *hw, struct flow *f)
 	return hwabc_ratio(pages.valid, pages.invalid);
 }
 
-static void judge(struct hwabc *hw, struct flow *f)
+static void judge(struct flow *f)
 {
+	struct hwabc *hw = hwabc_of(f->sched);
 	u32 alpha_pct =
 		READ_ONCE(hwabc_params(&hw->budget.sched->params)->alpha_pct);
 	struct hwabc_flow *hf = hwabc_flow_of(f);
@@ -211,17 +212,6 @@ static void judge(struct hwabc *hw, struct flow *f)
 	WRITE_ONCE(hf->ratio, pages_ratio(hw, f));
 	WRITE_ONCE(hf->factor,
 		   hwabc_factor(alpha_pct, hf->ratio, hf->writes_part));
-}
-
-static void judge_all(struct hwabc *hw)
-{
-	struct sched *s = hw->budget.sched;
-	unsigned long flags = port_lock(&s->active_lock);
-	struct flow *f;
-
-	for (f = s->active; f; f = f->next_active)
-		judge(hw, f);
-	port_unlock(&s->active_lock, flags);
 }
 
 static void hwabc_tick(struct sched *s, u64 now, struct wake *wake)
@@ -237,7 +227,7 @@ static void hwabc_tick(struct sched *s, u64 now, struct wake *wake)
 	}
 	if (now >= hw->judge_ns) {
 		hw->judge_ns = now + JUDGE_NS;
-		judge_all(hw);
+		flow_each_active(s, judge);
 	}
 	if (flow_any_active(s))
 		wake_at(wake, hw->drain_ns);

@@ -169,12 +169,11 @@ static u32 mean_x100(u64 sum_ns, u64 ns)
 	return (u32)min(div64_u64(100 * sum_ns, ns), (u64)(u32)-1);
 }
 
-/* Returns the work that the flow got done. */
-static u64 tick_flow(struct flow *f, u64 ns)
+static void tick_flow(struct flow *f)
 {
+	u64 done, ns = f->sched->latency_span_ns;
 	struct flow_latency *l = &f->latency;
 	const struct flow_totals t = f->counted;
-	u64 done;
 
 	done = t.done - l->seen.done;
 	l->cost = t.cost - l->seen.cost;
@@ -191,22 +190,23 @@ static u64 tick_flow(struct flow *f, u64 ns)
 	l->seen.cost = t.cost;
 	l->seen.wait_ns = t.wait_ns;
 	l->seen.service_ns = t.service_ns;
-	return l->cost;
+	f->sched->latency_cost += l->cost;
 }
 
-/* The flows got @sum work done together. */
-static void set_part(struct flow_latency *l, u64 sum)
+static void set_part(struct flow *f)
 {
-	u64 part = sum ? mul_u64_u64_div_u64(l->cost, 1000000, sum) : 0;
+	u64 sum = f->sched->latency_cost, part = 0;
 
-	WRITE_ONCE(l->usage.part_ppm, (u32)part);
+	/* A flow that became active meanwhile has the work of an older tick. */
+	if (sum)
+		part = mul_u64_u64_div_u64(min(f->latency.cost, sum), 1000000,
+					   sum);
+	WRITE_ONCE(f->latency.usage.part_ppm, (u32)part);
 }
 
 void latency_tick(struct sched *s, u64 now)
 {
-	u64 ns = now - s->latency_ns, sum = 0;
-	unsigned long flags;
-	struct flow *f;
+	u64 ns = now - s->latency_ns;
 
 	if (ns < LATENCY_TICK_NS)
 		return;
@@ -214,13 +214,11 @@ void latency_tick(struct sched *s, u64 now)
 	/* Was no flow active meanwhile? */
 	if (ns > 4ULL * LATENCY_TICK_NS)
 		return;
+	s->latency_span_ns = ns;
+	s->latency_cost = 0;
 	flows_count(s);
-	flags = port_lock(&s->active_lock);
-	for (f = s->active; f; f = f->next_active)
-		sum += tick_flow(f, ns);
-	for (f = s->active; f; f = f->next_active)
-		set_part(&f->latency, sum);
-	port_unlock(&s->active_lock, flags);
+	flow_each_active(s, tick_flow);
+	flow_each_active(s, set_part);
 }
 
 /* ------------------------------------------------------------------ reports */

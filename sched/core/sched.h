@@ -153,7 +153,9 @@ struct sched {
 	struct share_tree share;
 	struct isolation isolation;
 	struct urgent urgent;
-	u64 latency_ns;		/* tick: time of the last latency_tick() */
+	u64 latency_ns;		/* tick: time of the last latency_tick() .. */
+	u64 latency_span_ns;	/* tick: .. the time before it .. */
+	u64 latency_cost;	/* tick: .. and the work of all flows in it */
 	struct port_lock active_lock;	/* for the next two fields */
 	struct flow *active;		/* the active flows, by next_active .. */
 	struct flow **active_end;	/* .. and the last link of that list */
