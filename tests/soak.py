@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """Churns everything at once in a guest, with checked data, for hours; prints counts.
 
-usage: tests/soak.py HOURS [--seed N] [--on uml|vm] [--kernel NAME]
+usage: tests/soak.py HOURS [--seed N] [--on uml|vm] [--kernel NAME] [--blocked]
 
 tests/vm/soak_guest.py has the activities. The seed repeats their random numbers, not their order.
-Without --on the guest is user-mode Linux, which `make uml` builds.
+Without --on the guest is user-mode Linux, which `make uml` builds. With --blocked the guest holds
+the race of blocked queues open instead: tests/vm/blocked_guest.py.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ def main() -> int:
     parser.add_argument(
         "--kernel", choices=lab.KERNELS, metavar="NAME", help=f"with --on vm: one of {known}"
     )
+    parser.add_argument(
+        "--blocked", action="store_true", help="only the race of queues that are blocked"
+    )
     args = parser.parse_args()
     if not 0 < args.hours <= 1000:
         print(f"tests/soak.py: HOURS {args.hours:g}: use more than 0, to 1000", file=sys.stderr)
@@ -51,23 +55,25 @@ def main() -> int:
     chosen = args.on if args.on != "vm" else args.kernel or lab.DEFAULT_KERNEL
     print(f"soak: {seconds:.0f} s on {chosen} with --seed {args.seed}", flush=True)
     try:
-        return soak(seconds, args.seed, chosen)
+        return soak(seconds, args.seed, chosen, args.blocked)
     except lab.LabError as error:
         print(f"tests/soak.py: {error}", file=sys.stderr)
         return 1
 
 
-def soak(seconds: float, seed: int, chosen: str) -> int:
+def soak(seconds: float, seed: int, chosen: str, blocked: bool = False) -> int:
     tree = kernel.ensure(chosen)
+    defines = ("MQFAIR_TEST_WINDOWS",) if blocked else ()
     spec = lab.GuestSpec(
         kernel=chosen,
         memory_mb=3072,
         # User-mode Linux has no NVMe drives.
         drives=() if tree.is_uml else (lab.parse_drive("size=512M,queues=2"),),
-        modules=(module.build(tree),),
+        modules=(module.build(tree, defines),),
         timeout_s=seconds + _AROUND_S,
     )
-    program = str(ROOT / "tests" / "vm" / "soak_guest.py")
+    name = "blocked_guest.py" if blocked else "soak_guest.py"
+    program = str(ROOT / "tests" / "vm" / name)
     result = lab.run(spec, ["/usr/bin/python3", program, str(seconds), str(seed)], stream=False)
     last = (result.stdout.splitlines() or [""])[-1]
     if result.trouble() or not last.startswith("{"):

@@ -19,7 +19,7 @@ def soak(monkeypatch):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setattr(module.kernel, "ensure", lambda _name: SimpleNamespace(is_uml=True))
-    monkeypatch.setattr(module.module, "build", lambda _tree: ROOT / "README.md")
+    monkeypatch.setattr(module.module, "build", lambda *_: ROOT / "README.md")
     return module
 
 
@@ -44,19 +44,31 @@ def test_a_kernel_for_user_mode_linux_is_refused(soak, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("options", "chosen"),
+    ("options", "chosen", "blocked"),
     [
-        ([], lab.UML),
-        (["--on", "vm"], lab.DEFAULT_KERNEL),
-        (["--on", "vm", "--kernel", "7.2"], "7.2"),
+        ([], lab.UML, False),
+        (["--on", "vm"], lab.DEFAULT_KERNEL, False),
+        (["--on", "vm", "--kernel", "7.2"], "7.2", False),
+        (["--blocked"], lab.UML, True),
     ],
 )
-def test_the_guest_is_the_chosen_one(soak, monkeypatch, options, chosen):
+def test_the_guest_is_the_chosen_one(soak, monkeypatch, options, chosen, blocked):
     found = []
     monkeypatch.setattr(soak, "soak", lambda *arguments: found.append(arguments) or 0)
     monkeypatch.setattr("sys.argv", ["tests/soak.py", "0.5", "--seed", "7", *options])
     assert soak.main() == 0
-    assert found == [(1800.0, 7, chosen)]
+    assert found == [(1800.0, 7, chosen, blocked)]
+
+
+def test_blocked_queues_need_a_build_of_their_own(soak, monkeypatch):
+    built = []
+    monkeypatch.setattr(
+        soak.module, "build", lambda _tree, defines: built.append(defines) or ROOT / "README.md"
+    )
+    monkeypatch.setattr(lab, "run", guest(json.dumps({"steps": {}, "refused": {}, "failures": []})))
+    soak.soak(1.0, 1, lab.UML, True)
+    soak.soak(1.0, 1, lab.UML)
+    assert built == [("MQFAIR_TEST_WINDOWS",), ()]
 
 
 def test_counts_and_failures_are_shown(soak, monkeypatch, capsys):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Weights below device-mapper: the disk under it has the scheduler.
+"""Weights below device-mapper and md: the disk under it has the scheduler.
 
 A thread of dm-crypt issues all writes, in order of arrival, unless the disk has no_write_workqueue.
 With weights of 8 to 1 it gave 1.46 to 1. `mqfair check` warns of it. The time is counted, as in
@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 
 from fairlib import COUNTED_GUEST, Load, done, scheduled, tenants
-from guestlib import Disk, NullBlk, cases, run, slow, wait_until
+from guestlib import Cgroup, Disk, NullBlk, cases, run, slow, wait_until, write
 
 guest = COUNTED_GUEST
 
@@ -68,9 +69,50 @@ def test_weights_below_device_mapper(kind: str, way: str) -> None:
     ):
         disk.set_queue("nr_requests", TAGS)
         with Load(top.path, [heavy, light], device=disk, rw=way, **GREEDY):
-            wait_until(lambda: done(light, disk) > 40, "the first requests are served")
-            before = done(heavy, disk), done(light, disk)
-            wait_until(lambda: done(light, disk) >= before[1] + 200, "more requests are served")
-            ratio = (done(heavy, disk) - before[0]) / (done(light, disk) - before[1])
+            check_weights(disk, heavy, light)
+
+
+def check_weights(disk: Disk, heavy: Cgroup, light: Cgroup) -> None:
+    wait_until(lambda: done(light, disk) > 40, "the first requests are served")
+    before = done(heavy, disk), done(light, disk)
+    wait_until(lambda: done(light, disk) >= before[1] + 200, "more requests are served")
+    ratio = (done(heavy, disk) - before[0]) / (done(light, disk) - before[1])
     print(f"{ratio:.2f} : 1")
     assert abs(ratio * LIGHT / HEAVY - 1) < TOLERANCE, f"{ratio:.2f} : 1"
+
+
+@contextlib.contextmanager
+def raid0(under: Disk) -> Iterator[Disk]:
+    """An array of md with one member, which its files in sysfs assemble."""
+    run("modprobe", "raid0")
+    write("/sys/module/md_mod/parameters/new_array", "md_stacked")
+    md = Path("/sys/block/md_stacked/md")
+    try:
+        for name, value in (
+            ("metadata_version", "none"),
+            ("level", "raid0"),
+            ("raid_disks", 1),
+            ("chunk_size", 65536),
+            ("new_dev", under.number),
+            (f"dev-{under.name}/size", SECTORS // 2),
+            (f"dev-{under.name}/slot", 0),
+            ("array_state", "active"),
+        ):
+            write(md / name, value)
+        yield Disk("md_stacked")
+    finally:
+        write(md / "array_state", "clear")
+
+
+@cases("randread", "randwrite")
+@slow
+def test_weights_below_md(way: str) -> None:
+    with (
+        NullBlk(**DEVICE) as disk,
+        tenants(heavy=HEAVY, light=LIGHT) as (heavy, light),
+        scheduled(disk, "mqfq"),
+        raid0(disk) as top,
+    ):
+        disk.set_queue("nr_requests", TAGS)
+        with Load(top.path, [heavy, light], device=disk, rw=way, **GREEDY):
+            check_weights(disk, heavy, light)
