@@ -94,7 +94,7 @@ kernels: ## fetch the kernels 6.12 and 7.2 and build their modules, once (3 minu
 test-kernels: ## run all tests of guests on the kernels 6.1, 6.12 and 7.2
 	lab/bootstrap test kernels
 	$(PYTHON) tests/run --kernel 6.1,6.12,7.2 vm
-	$(PYTHON) tests/run --kernel 6.12,7.2 --only while_hardware_queues_change vm-slow
+	$(PYTHON) tests/run --kernel 6.12,7.2 --only 'while_hardware_queues_change|shares.by_weight\[' vm-slow
 
 test-slow: ## run the tests that take too long for every run (45 minutes; once 15 more to build)
 	lab/bootstrap test kernels arm64

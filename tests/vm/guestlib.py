@@ -150,8 +150,8 @@ def slow_for(*arguments: object) -> Callable[[Function], Function]:
 
 
 def every_kernel(function: Function) -> Function:
-    """Marks a test that `make test` runs on every kernel, with all its cases. The other tests run
-    on the distribution's kernel, and on every kernel with `make test-kernels`."""
+    """Marks a test that `make test` runs on every kernel, but for its slow cases. The other tests
+    run on the distribution's kernel, and on every kernel with `make test-kernels`."""
     function.every_kernel = True  # type: ignore[attr-defined]
     return function
 

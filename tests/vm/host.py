@@ -81,8 +81,8 @@ def discover(
     kernel_name: str = lab.DEFAULT_KERNEL,
     every_kernel: bool = False,
 ) -> list[Group]:
-    """The tests in @folder that match @only, by guest: the slow ones, or those for @every_kernel,
-    or the others."""
+    """The tests in @folder that match @only, by guest: the slow ones, or the others. Of those for
+    @every_kernel, @slow means all."""
     kernel.ensure(kernel_name)
     found: dict[Guest, list[Group]] = {}
     for path in sorted(folder.glob("test_*.py")):
@@ -138,7 +138,7 @@ def _tests(
         tries = int(getattr(function, "tries", 1))
         label = f"{path.stem.removeprefix('test_')}.{name.removeprefix('test_')}"
         for case, suffix, number in _cases_of(function, kernel_name):
-            if every_kernel or _is_slow(function, case) == slow:
+            if (every_kernel and slow) or _is_slow(function, case) == slow:
                 yield Test(f"{label}{suffix}", f"{path}:{name}{number}", limit, tries)
 
 
