@@ -6,8 +6,8 @@ usage: blocked_guest.py SECONDS
 
 In this build each look at a queue that holds virtual time back is out of date: it is blocked,
 although it can run. It has one request at a time, so no later insert finds a forgotten one.
-On the second disk a writer also calls fsync, whose flushes block the queue in truth. The last line
-of the output is JSON: counts, and the failures.
+On the second disk a writer also calls fsync. Each of its flushes really blocks the queue. The last
+line of the output is JSON: counts, and the failures.
 """
 
 from __future__ import annotations
