@@ -157,7 +157,8 @@ class Follower:
     fs: Fs
     mirror: Mirror
     keeper: Keeper
-    said: set[str] = field(default_factory=set)
+    said_by_hand: set[str] = field(default_factory=set)
+    said_errors: set[str] = field(default_factory=set)
     said_of_disks: set[str] = field(default_factory=set)
 
     @classmethod
@@ -190,18 +191,21 @@ class Follower:
     def lines(self) -> list[str]:
         """Words about the changes since the last call, and about weights by hand and errors that
         were not mentioned yet."""
-        changes = [str(change) for change in self.mirror.changes]
-        lines = self.keeper.words + changes[:SHOWN]
+        changes = self.mirror.changes
+        lines = self.keeper.words + [str(change) for change in changes[:SHOWN]]
         if len(changes) > SHOWN:
             lines.append(f"and {len(changes) - SHOWN} more weights written")
-        by_hand = {str(one) for one in self.mirror.by_hand.values()}
-        news = sorted(by_hand - self.said)
-        lines += news[:SHOWN]
-        if len(news) > SHOWN:
-            lines.append(f"and {len(news) - SHOWN} more weights stay, set by hand")
+        if self.mirror.by_hand_changed:
+            self.mirror.by_hand_changed = False
+            by_hand = {str(one) for one in self.mirror.stays()}
+            news = sorted(by_hand - self.said_by_hand)
+            lines += news[:SHOWN]
+            if len(news) > SHOWN:
+                lines.append(f"and {len(news) - SHOWN} more weights stay, set by hand")
+            self.said_by_hand = by_hand
         errors = set(self.mirror.errors)
-        lines += [f"error: {error}" for error in sorted(errors - self.said)]
-        self.said = by_hand | errors
+        lines += [f"error: {error}" for error in sorted(errors - self.said_errors)]
+        self.said_errors = errors
         if self.keeper.looked:
             self.keeper.looked = False
             words = {f"note: {note}" for note in self.keeper.notes}
@@ -316,7 +320,7 @@ def _once(args: argparse.Namespace, fs: Fs) -> int:
                 "dry_run": fs.dry_run,
                 "changes": [asdict(change) for change in mirror.changes],
                 "devices": follower.keeper.words,
-                "by_hand": [asdict(one) for one in mirror.by_hand.values()],
+                "by_hand": [asdict(one) for one in mirror.stays()],
                 "writes": [{"path": w.path, "value": w.value} for w in fs.writes],
                 "errors": errors,
                 "notes": [*follower.keeper.notes, *notes],
@@ -324,7 +328,7 @@ def _once(args: argparse.Namespace, fs: Fs) -> int:
         )
         return 1 if errors else 0
     changed = len(mirror.changes)
-    by_hand = len(mirror.by_hand)
+    by_hand = len(list(mirror.stays()))
     writes = [str(write) for write in fs.writes] if fs.dry_run else []
     if fs.dry_run:
         mirror.changes.clear()

@@ -221,7 +221,7 @@ class Fs:
 
     def _store(self, path: str, value: str) -> None:
         # No O_CREAT: a missing kernel file is an error.
-        fd = os.open(self.host_path(path), os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+        fd = os.open(self._prefix + path, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
         try:
             os.write(fd, value.encode())
         finally:

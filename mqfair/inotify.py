@@ -5,7 +5,7 @@ import ctypes
 import os
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 CLOSE_WRITE = 0x8
 MOVED_TO = 0x80
@@ -24,8 +24,7 @@ _EVENT = struct.Struct("iIII")
 _BUFFER = 1 << 18
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """@watch is the number that add() gave; @name is a file in the watched directory."""
 
     watch: int

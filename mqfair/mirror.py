@@ -14,8 +14,9 @@ and writes the difference. Events only say for which cgroup, so a lost or double
 as long as scan() follows a loss.
 """
 
+import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from mqfair import inotify
@@ -25,7 +26,7 @@ from mqfair.errors import Failure
 DEFAULT = "default"
 IO_WEIGHT = "io.weight"
 BFQ_WEIGHT = "io.bfq.weight"
-SOURCES = (IO_WEIGHT, BFQ_WEIGHT, WEIGHT_FILE)
+SOURCES = (IO_WEIGHT, BFQ_WEIGHT)
 CONTROLLERS = "cgroup.subtree_control"
 
 # systemd alone writes to the cgroups of these units; a runtime of containers writes to scopes too.
@@ -83,7 +84,8 @@ class Wanted:
     source: str
 
 
-def parse(text: str) -> Weights:
+@functools.lru_cache(maxsize=4096)
+def parse(text: str) -> Mapping[str, int]:
     """The lines `default N` and `MAJ:MIN N` of a weight file. A number alone is the default; BFQ of
     older kernels writes it so."""
     found: Weights = {}
@@ -95,7 +97,7 @@ def parse(text: str) -> Weights:
     return found
 
 
-def of_bfq(path: str, weights: Weights, alone: bool) -> Weights:
+def of_bfq(path: str, weights: Mapping[str, int], alone: bool) -> Mapping[str, int]:
     """The weights that io.bfq.weight stands for. systemd presses IOWeight= 100..10000 into BFQ's
     100..1000, which is undone where io.weight, with the true value, does not exist."""
     if not alone or not path.endswith(_SYSTEMDS):
@@ -140,7 +142,9 @@ class Mirror:
     watches: inotify.Inotify | None = None
     mirrored: dict[str, Weights] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
-    by_hand: dict[tuple[str, str], ByHand] = field(default_factory=dict)
+    # By path and key, as @mirrored.
+    by_hand: dict[str, dict[str, ByHand]] = field(default_factory=dict)
+    by_hand_changed: bool = False
     errors: list[str] = field(default_factory=list)
     unwatched: OSError | None = None
     count: int = 0
@@ -153,6 +157,7 @@ class Mirror:
         """Visits all cgroups, and forgets those that are gone."""
         self.count = 0
         self.by_hand.clear()
+        self.by_hand_changed = True
         seen = set(self._visit(""))
         for path in [path for path in self.mirrored if path not in seen]:
             del self.mirrored[path]
@@ -205,8 +210,8 @@ class Mirror:
             del self._path_of[watch]
             self.watches.remove(watch)
         self.mirrored.pop(path, None)
-        for key in [key for key in self.by_hand if key[0] == path]:
-            del self.by_hand[key]
+        if self.by_hand.pop(path, None):
+            self.by_hand_changed = True
 
     # -- events
 
@@ -214,7 +219,8 @@ class Mirror:
         """Acts on the events that have arrived. After a loss of events everything is visited."""
         if self.watches is None:
             return
-        touched: dict[str, None] = {}
+        # By path; true if a file may ask for another weight than before.
+        touched: dict[str, bool] = {}
         for event in self.watches.read():
             if event.mask & inotify.OVERFLOW:
                 self.rewatch()
@@ -223,10 +229,11 @@ class Mirror:
             if path is None or event.mask & inotify.IGNORED:
                 continue
             self._note(path, event, touched)
-        for path in touched:
-            self.sync(path)
+        for path, asks in touched.items():
+            if asks or not self._as_left(path):
+                self.sync(path)
 
-    def _note(self, path: str, event: inotify.Event, touched: dict[str, None]) -> None:
+    def _note(self, path: str, event: inotify.Event, touched: dict[str, bool]) -> None:
         if event.mask & inotify.ISDIR:
             child = f"{path}/{event.name}" if path else event.name
             if event.mask & inotify.CREATE:
@@ -235,11 +242,27 @@ class Mirror:
                 self._forget(child)
                 touched.pop(child, None)
         elif event.name in SOURCES and path:
-            touched[path] = None
+            touched[path] = True
+        elif event.name == WEIGHT_FILE and path:
+            touched.setdefault(path, False)
         elif event.name == CONTROLLERS:
             # The files of the io controller come and go in the children, without an event there.
             prefix = f"{path}/" if path else ""
-            touched.update((prefix + name, None) for name in _subdirs(self._folder(path)))
+            touched.update((prefix + name, True) for name in _subdirs(self._folder(path)))
+
+    def _as_left(self, path: str) -> bool:
+        """Whether the cgroup has the weights that the mirror left in it. Each write of the mirror
+        is an event too, and this costs one file where sync() reads two. Without it a write that the
+        kernel refuses would be tried again at its own event, without end."""
+        if path in self.by_hand:
+            return False
+        text = self.root.fs.glance(f"{self.root.mount}/{path}/{WEIGHT_FILE}")
+        if text is None:
+            return False
+        has = dict(parse(text))
+        if has.get(DEFAULT) == WEIGHT_DEFAULT:
+            del has[DEFAULT]
+        return has == self.mirrored.get(path, {})
 
     def rewatch(self) -> None:
         """Begins anew after a loss: a watch may be missing, or may belong to a removed cgroup."""
@@ -249,6 +272,11 @@ class Mirror:
         self._path_of.clear()
         self._watch_of.clear()
         self.scan()
+
+    def stays(self) -> Iterator[ByHand]:
+        """All weights that stay because they were set by hand."""
+        for keys in self.by_hand.values():
+            yield from keys.values()
 
     # -- one cgroup
 
@@ -266,12 +294,18 @@ class Mirror:
 
     def sync(self, path: str) -> None:
         """Reads both files of a cgroup, and writes the difference."""
+        stayed = self.by_hand.pop(path, None)
+        self._carry(path)
+        if self.by_hand.get(path) != stayed:
+            self.by_hand_changed = True
+
+    def _carry(self, path: str) -> None:
         file = f"{self.root.mount}/{path}/{WEIGHT_FILE}"
         text = self.root.fs.glance(file)
         if text is None:
             self.mirrored.pop(path, None)
             return
-        has = parse(text)
+        has = dict(parse(text))
         last = self.mirrored.get(path, {})
         wanted = self.wanted(path) or Wanted({}, "nothing asks for a weight")
         if not last and not wanted.weights:
@@ -302,12 +336,12 @@ class Mirror:
             untouched = own is None
             # The kernel may drop a device's weight that equals the default.
             holds = (base if own is None and want is not None else own) == want
-        self.by_hand.pop((path, key), None)
         if holds:
             return want if want != WEIGHT_DEFAULT or key != DEFAULT else None
         if not untouched and own != last:
             assert own is not None
-            self.by_hand[path, key] = ByHand(path, key, own, want, wanted.source)
+            stays = ByHand(path, key, own, want, wanted.source)
+            self.by_hand.setdefault(path, {})[key] = stays
             return None
         if not self._write(path, key, want):
             return last

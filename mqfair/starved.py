@@ -38,6 +38,9 @@ def parse(text: str) -> dict[str, Waits]:
     """The cgroups in sched/flows of which requests wait."""
     found = {}
     for line in text.splitlines():
+        # Most cgroups wait for nothing, and there may be thousands.
+        if " queued=0 " in line:
+            continue
         path, _, figures = line.partition(" weight=")
         pairs = dict(word.split("=", 1) for word in figures.split() if "=" in word)
         queued = int(pairs.get("queued", 0))
