@@ -19,6 +19,8 @@ _MIB = 1 << 20
 # counted time does one in a nanosecond, and a fast core three.
 _GUEST_REQUEST_NS = 8400
 _FAST_REQUEST_NS = 2800
+# io.max holds bios back before they get a tag.
+_ABOVE_TAGS = ("throttle",)
 # sched/core/tunable.c: the first depth of `auto`.
 _AUTO_DEPTH_START = 128
 # The defaults of null_blk and of kernel/ssd/config.c.
@@ -70,9 +72,11 @@ class Drive:
     def sched_tags(self, scheduler: str, depth: str | None) -> int:
         """The scheduler tags of each map. Ours get those that `mqfair enable` leaves,
         where @depth is the tunable of that name, and comparators those of a switch. Without a
-        scheduler a request takes a driver tag, in the same way."""
+        scheduler a request takes a driver tag, in the same way. 0 means that no task waits."""
         if scheduler == NONE:
             return self.slots
+        if scheduler in _ABOVE_TAGS:
+            return 0
         at_switch = CORE_TAGS_PER_SLOT * min(self.slots, CORE_SLOTS_COUNTED)
         if not is_ours(scheduler):
             return at_switch

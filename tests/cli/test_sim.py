@@ -180,7 +180,7 @@ def test_slots_and_maps_of_null_blk():
         ("ssd:model=980pro", 1, "none", None, 256),
         ("ssd:model=980pro", 1, "ifq", None, 512),
         ("ssd:model=980pro", 1, "ifq", "1000", 2048),
-        ("ssd:model=980pro", 1, "throttle", None, 256),
+        ("ssd:model=980pro", 1, "throttle", None, 0),
         ("ssd:model=980pro", 16, "mqfq", None, 256),
     ],
 )
@@ -295,7 +295,7 @@ def test_description_has_the_scheduler_tags_of_each_scheduler(built, job, tmp_pa
     assert code == 0
     texts = [path.read_text() for path in sorted((tmp_path / "raw").glob("*/description"))]
     found = [int(text.partition("\nsched_tags ")[2].split()[0]) for text in texts]
-    assert found == [16, 32, 64, 128, 32]
+    assert found == [16, 32, 64, 128, 0]
 
 
 def test_latency_of_a_task_that_waits_for_tags_contains_the_waits(built, tmp_path, capsys):
