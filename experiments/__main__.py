@@ -80,6 +80,7 @@ MEASUREMENTS: Mapping[str, Measurement] = {
     "hwabc.writers": Measurement(_GARBAGE, "hwabc", "writers --seconds 0.7"),
     "hwabc.estimate": Measurement(_GARBAGE, "hwabc", "estimate --seconds 3"),
     "hwabc.costs": Measurement(_GARBAGE, "hwabc", "costs --seconds 21"),
+    "figures": Measurement("papers", "figures", "all"),
     "drives.curve": Measurement("papers.drives.curve", "flash", picture=True),
 }
 

@@ -148,9 +148,17 @@ def run_once(folder: Path, machine: str, variant: Variant, cpus: int) -> Run:
     return Run(**json.loads(done.stdout))
 
 
-def measure(folder: Path, machines: Sequence[str], cpus: Sequence[int]) -> Results:
-    plan = [(m, v, n) for m in machines for n in cpus for v in VARIANTS]
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+def measure(
+    folder: Path,
+    machines: Sequence[str],
+    cpus: Sequence[int],
+    variants: Sequence[Variant] = VARIANTS,
+    at_once: int | None = None,
+) -> Results:
+    """Runs each variant on each machine with each number of CPUs, @at_once at the same time: None
+    stands for the number of cores."""
+    plan = [(m, v, n) for m in machines for n in cpus for v in variants]
+    with concurrent.futures.ThreadPoolExecutor(at_once or os.cpu_count()) as pool:
         return Results(list(pool.map(lambda one: run_once(folder, *one), plan)))
 
 

@@ -44,7 +44,7 @@ def _with_weights(job: JobFile, weights: Mapping[str, int]) -> JobFile:
     heaviest = max(weights, key=lambda name: weights[name])
     groups = tuple(dataclasses.replace(one, weight=weights[one.name]) for one in job.groups)
     return dataclasses.replace(
-        job, path=f"{JOB}-{heaviest}-heaviest.fio", groups=groups, weights=weights
+        job, path=f"{job.name}-{heaviest}-heaviest.fio", groups=groups, weights=weights
     )
 
 

@@ -2,11 +2,13 @@
 """A machine made of files, with a kernel that responds to writes like the real one."""
 
 import errno
+import importlib
 import json
 import os
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -21,6 +23,13 @@ NEW_TUNABLES = {
     "cost": "bytes",
 }
 LINEAR = "linear 0 1024 0 1024"
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def program(name: str) -> ModuleType:
+    """The module that `python3 -m` runs."""
+    package = (ROOT / name.replace(".", "/") / "__main__.py").is_file()
+    return importlib.import_module(f"{name}.__main__" if package else name)
 
 
 @dataclass

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import re
 import subprocess
@@ -13,6 +12,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from conftest import program
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
@@ -116,7 +116,7 @@ def test_job_files_exist(name):
 
 @cache
 def help_of(name: str, *verb: str) -> str:
-    module = importlib.import_module(f"{name}.__main__" if name == "mqfair" else name)
+    module = program(name)
     text = io.StringIO()
     argv = [name, *verb, "--help"]
     with (

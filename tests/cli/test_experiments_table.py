@@ -1,18 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
 """The table of measurements: each entry can be run as `make experiments` does."""
 
-import importlib
 import sys
 from pathlib import Path
 
 import pytest
+from conftest import program
 
 from experiments.__main__ import MEASUREMENTS, main
 
 
 def help_of(name, capsys, monkeypatch):
     one = MEASUREMENTS[name]
-    module = importlib.import_module(f"experiments.{one.module}")
+    module = program(f"experiments.{one.module}")
     verb = one.arguments.split()[:1] if one.module.startswith("papers.") else []
     monkeypatch.setattr(sys, "argv", [name, *verb, "--help"])
     with pytest.raises(SystemExit) as end:

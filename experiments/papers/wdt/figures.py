@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The figures of the paper of wdt, and the runs that show them here."""
+
+from experiments.papers.drives.simulated import SLOTS_64
+from experiments.papers.entry import Absent, Entry, Paper, least, most
+from experiments.papers.kyber_fair.figures import CGROUPS, PLAIN_WDT, TRACES
+from experiments.papers.sources import Scene, index, total
+
+# The drive's 4000 requests of 4 KiB a second, divided by the sum of the weights.
+THROTTLE = "throttle:kib_per_weight=8"
+MOVING = Scene(
+    "wdt-moving",
+    "4000 IOPS, four weights, the heaviest idle half of the time",
+    "rw=randread bs=4k iodepth=128 ramp_time=1 runtime=8",
+    (*CGROUPS[:-1], ("w1000", "cgroup_weight=1000 thinktime=2s thinktime_iotime=2s")),
+    SLOTS_64,
+    (THROTTLE, PLAIN_WDT),
+    cpus=2,
+    sockets=1,
+)
+
+# fmt: off
+ENTRIES = (
+    Entry("static", "first attempt", "bytes: `throttle` / `none`", "too few",
+          most(0.9), MOVING, total(THROTTLE)),
+    Entry("dynamic", "TotalCredit", "bytes: `wdt` / `none`", "no idle time",
+          least(0.95), MOVING, total(PLAIN_WDT)),
+    Entry("result1", "result 1", "Jain's index of synthetic traces", "by weight",
+          least(0.95), TRACES, index(PLAIN_WDT)),
+)
+# fmt: on
+
+ABSENT = (
+    Absent("motivation", "CFQ shares on SATA, not on NVMe", "the simulator has no CFQ"),
+    Absent("result 1", "traces of UMass and SNIA", "they are not shipped"),
+    Absent("result 2", "WDT and WDT-", "the machine model has no timer, which refills"),
+    Absent("locks", "cache misses: 38.2 to 12.8 %", "the machine model has no timer"),
+)
+
+PAPER = Paper(
+    "wdt",
+    "Ahn, La, Kim, *Improving I/O Resource Sharing of Linux Cgroup for NVMe SSDs on Multi-core"
+    " Systems*, USENIX HotStorage 2016 (slides)",
+    ENTRIES,
+    ABSENT,
+)
