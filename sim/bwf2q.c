@@ -5,16 +5,9 @@
  * A flow with waiting requests has a start tag, which its service so far gives,
  * and a finish tag: the start tag plus the budget divided by the flow's share.
  * Virtual time has reached the start tags of some flows.  The one of these with
- * the least finish tag is the next in service.  Only its requests are
- * dispatched, until one of these is true:
- *
- *   - it has got the budget;
- *   - it has been in service for timeout_ms;
- *   - it has no request left, and has sent none within idle_us of the last
- *     completion.
- *
- * If its requests are in a queue that the driver has stopped, all others wait.
- * BFQ has a single queue and waits in the same way.
+ * the least finish tag is the next in service (service.h).  Its service ends when
+ * it has got the budget, after timeout_ms, or when it has sent no request for
+ * idle_us.
  *
  * Virtual time goes on by the bytes that are served.  A flow pays for the bytes
  * that it got, and not for its whole budget.
@@ -35,7 +28,7 @@
  * defaults are those of Linux 6.1 (block/bfq-iosched.c).  Tested by
  * tests/sim/sim_run.py.
  */
-#include "comparator.h"
+#include "service.h"
 #include "none.h"
 
 enum {
@@ -48,16 +41,14 @@ struct bwf2q_params {
 };
 
 struct bwf2q {
+	struct service service;
 	vtime_t now;			/* virtual time */
-	struct flow *service;		/* the flow in service, or NULL */
-	u64 got;			/* its bytes since it is */
-	u64 end_ns;			/* of its timeout */
+	u64 got;			/* bytes of the flow in service since it is */
 };
 
 struct bwf2q_flow {
+	struct service_flow service;
 	u64 pos;			/* of the next byte that it gets */
-	u32 out;			/* requests in the driver */
-	u64 idle_end_ns;		/* it may send a request until then */
 };
 
 static const struct bwf2q_params *params_of(const struct sched *s)
@@ -68,16 +59,6 @@ static const struct bwf2q_params *params_of(const struct sched *s)
 static u64 budget(const struct sched *s)
 {
 	return (u64)params_of(s)->budget_kb * 1024;
-}
-
-static struct comparator_lane *lane_of(const struct queue *q,
-				       const struct flow *f)
-{
-	struct comparator_lane *l = comparator_lanes(q);
-
-	while (l && l->lane.flow != f)
-		l = l->next;
-	return l;
 }
 
 /* The tag that @f has after @more bytes of service from now on. */
@@ -99,81 +80,67 @@ static struct flow *least_flow(const struct sched *s, u64 more, vtime_t latest)
 	struct flow *least = NULL;
 	u32 i;
 
-	for (i = 0; i < s->nr_queues; i++)
-		for (l = comparator_lanes(s->queue[i]); l; l = l->next) {
-			struct flow *f = l->lane.flow;
+	service_each_waiting(s, i, l) {
+		struct flow *f = l->lane.flow;
 
-			if (vtime_before(latest, tag_after(f, 0)))
-				continue;
-			if (!least || vtime_before(tag_after(f, more),
-						   tag_after(least, more)))
-				least = f;
-		}
+		if (vtime_before(latest, tag_after(f, 0)))
+			continue;
+		if (!least ||
+		    vtime_before(tag_after(f, more), tag_after(least, more)))
+			least = f;
+	}
 	return least;
 }
 
-/* Returns the flow with the least start tag, or NULL. */
-static struct flow *least_start(const struct sched *s)
+static struct flow *bwf2q_next(struct sched *s, u64 now, u64 *time_ns)
 {
-	const struct bwf2q *b = s->own;
-
-	return least_flow(s, 0, b->now + ((vtime_t)1 << 62));
-}
-
-static struct flow *next_in_service(struct sched *s)
-{
-	struct flow *least = least_start(s);
 	struct bwf2q *b = s->own;
+	struct flow *least = least_flow(s, 0, b->now + ((vtime_t)1 << 62));
 
+	(void)now;
+	b->got = 0;
+	*time_ns = (u64)params_of(s)->timeout_ms * MS;
 	if (!least)
 		return NULL;
 	b->now = vtime_max(b->now, tag_after(least, 0));
 	return least_flow(s, budget(s), b->now);
 }
 
-/* Does the flow in service stay so, though it has no request that waits? */
-static bool waits_for(const struct sched *s, struct flow *f, u64 now)
+static void bwf2q_serve(struct sched *s, const struct io *io)
 {
-	const struct bwf2q_flow *bf = flow_own(f);
+	struct bwf2q_flow *bf = flow_own(io->flow);
+	struct bwf2q *b = s->own;
 
-	return params_of(s)->idle_us && (bf->out || now < bf->idle_end_ns);
+	bf->pos += io->cost;
+	b->got += io->cost;
+	b->now += io->cost;
 }
 
-static bool ends_service(const struct sched *s, u64 now)
+static bool bwf2q_is_over(const struct sched *s)
 {
 	const struct bwf2q *b = s->own;
 
-	if (b->got >= budget(s) || now >= b->end_ns)
-		return true;
-	return !atomic64_read(&b->service->queued) &&
-	       !waits_for(s, b->service, now);
+	return b->got >= budget(s);
 }
 
-/* Chooses the flow in service, and wakes the queues that have requests of it. */
-static void bwf2q_turn(struct sched *s, u64 now, struct wake *wake)
+static u64 bwf2q_idle_ns(const struct sched *s)
+{
+	return (u64)params_of(s)->idle_us * US;
+}
+
+static const struct service_rule rule = {
+	.next		= bwf2q_next,
+	.serve		= bwf2q_serve,
+	.is_over	= bwf2q_is_over,
+	.idle_ns	= bwf2q_idle_ns,
+};
+
+static int bwf2q_init(struct sched *s)
 {
 	struct bwf2q *b = s->own;
-	u32 i;
 
-	if (b->service && ends_service(s, now))
-		b->service = NULL;
-	if (!b->service) {
-		b->service = next_in_service(s);
-		b->got = 0;
-		b->end_ns = now + (u64)params_of(s)->timeout_ms * MS;
-	}
-	if (!b->service)
-		return;
-	for (i = 0; i < s->nr_queues; i++)
-		if (s->queue[i]->state == DISPATCH_NO_BUDGET &&
-		    lane_of(s->queue[i], b->service))
-			sched_wake(s, i, wake);
-	if (!atomic64_read(&b->service->queued) && least_start(s)) {
-		const struct bwf2q_flow *bf = flow_own(b->service);
-
-		wake_at(wake,
-			bf->out ? b->end_ns : min(b->end_ns, bf->idle_end_ns));
-	}
+	b->service.rule = &rule;
+	return 0;
 }
 
 static void bwf2q_insert(struct queue *q, struct io *io, u64 now,
@@ -188,76 +155,6 @@ static void bwf2q_insert(struct queue *q, struct io *io, u64 now,
 		bf->pos = io->pos;
 }
 
-static enum dispatch_result bwf2q_dispatch(struct queue *q, u64 now,
-					   struct io **out, struct wake *wake)
-{
-	struct comparator_lane *lane;
-	struct bwf2q_flow *bf;
-	struct sched *s = q->sched;
-	struct bwf2q *b = s->own;
-	bool passes;
-
-	queue_looked_at(q);
-	bwf2q_turn(s, now, wake);
-	passes = q->urgent.head || (comparator_lanes(q) && s->drain);
-	if (!passes && !comparator_lanes(q))
-		return comparator_give_up(q, DISPATCH_EMPTY);
-	lane = passes ? comparator_lanes(q) : lane_of(q, b->service);
-	if (!passes && !lane)
-		return comparator_give_up(q, DISPATCH_NO_BUDGET);
-	*out = comparator_take(q, lane, now);
-	bf = flow_own((*out)->flow);
-	bf->out++;
-	if (!passes) {
-		bf->pos += (*out)->cost;
-		b->got += (*out)->cost;
-		b->now += (*out)->cost;
-		bwf2q_turn(s, now, wake);
-	}
-	return DISPATCH_IO;
-}
-
-static void bwf2q_block(struct queue *q, struct wake *wake)
-{
-	(void)q;
-	(void)wake;
-}
-
-static void bwf2q_requeue(struct io *io, struct wake *wake)
-{
-	struct bwf2q_flow *bf = flow_own(io->flow);
-
-	(void)wake;
-	io_returned(io);
-	bf->out--;
-}
-
-static void bwf2q_complete(struct io *io, u64 now, struct wake *wake)
-{
-	struct sched *s = io->queue->sched;
-	struct bwf2q_flow *bf = flow_own(io->flow);
-
-	bwf2q_requeue(io, wake);
-	bf->idle_end_ns = now + (u64)params_of(s)->idle_us * US;
-	bwf2q_turn(s, now, wake);
-	queue_completed(io, now, wake);
-}
-
-static void bwf2q_tick(struct sched *s, u64 now, struct wake *wake)
-{
-	none_tick(s, now, wake);
-	bwf2q_turn(s, now, wake);
-}
-
-/* New values hold for the present flow in service, too. */
-static void bwf2q_tune(struct sched *s, const struct sched_params *p,
-		       struct wake *wake)
-{
-	(void)wake;
-	if (p)
-		s->params = *p;
-}
-
 static const struct tunable bwf2q_tunables[] = {
 	{ TUNABLE_U32("budget_kb", struct bwf2q_params, budget_kb, 1, 1000000,
 		      1, 8192) },
@@ -270,22 +167,12 @@ static const struct tunable bwf2q_tunables[] = {
 };
 
 const struct sched_ops bwf2q_ops = {
-	.name			= "bwf2q",
-	.tunables		= bwf2q_tunables,
-	.params_bytes		= sizeof(struct bwf2q_params),
-	.bytes			= sizeof(struct bwf2q),
-	.queue_bytes		= sizeof(struct comparator_queue),
-	.flow_bytes		= sizeof(struct bwf2q_flow),
-	.flow_queue_bytes	= sizeof(struct comparator_lane),
-	.init			= none_init,
-	.exit			= none_exit,
-	.insert			= bwf2q_insert,
-	.merge			= comparator_merge,
-	.dispatch		= bwf2q_dispatch,
-	.block			= bwf2q_block,
-	.complete		= bwf2q_complete,
-	.requeue		= bwf2q_requeue,
-	.tick			= bwf2q_tick,
-	.tune			= bwf2q_tune,
-	.flow_init		= engine_flow_init,
+	.name		= "bwf2q",
+	.tunables	= bwf2q_tunables,
+	.params_bytes	= sizeof(struct bwf2q_params),
+	.bytes		= sizeof(struct bwf2q),
+	.flow_bytes	= sizeof(struct bwf2q_flow),
+	.init		= bwf2q_init,
+	.insert		= bwf2q_insert,
+	SERVICE_HOOKS,
 };
