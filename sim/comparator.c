@@ -5,6 +5,7 @@
 const struct sched_ops *const comparators[] = {
 	&sfq_ops,
 	&bwf2q_ops,
+	&mfap_ops,
 	&throttle_ops,
 	NULL,
 };

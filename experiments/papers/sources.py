@@ -166,6 +166,37 @@ def slowdown(name: str, label: str) -> Read:
     ]
 
 
+def latency(name: str, figure: str, label: str, base: str) -> Read:
+    """The latency @figure, such as p999, of cgroup @name under @label over that under @base."""
+    return lambda cases: [
+        value
+        for case in cases
+        for value in ratios(case, label, base, lambda run: _group(run, name).lat_ns[figure])
+    ]
+
+
+def _tail(run: RunResult, name: str, figure: str) -> float:
+    """The p99.9 of cgroup @name over its latency @figure."""
+    latencies = _group(run, name).lat_ns
+    return latencies["p999"] / latencies[figure]
+
+
+def tail(name: str, figure: str, label: str) -> Read:
+    """The p99.9 of cgroup @name over its latency @figure."""
+    return lambda cases: [
+        _tail(run, name, figure) for case in cases for run in runs_of(case, label)
+    ]
+
+
+def tails(name: str, figure: str, label: str, base: str) -> Read:
+    """tail() under @label over that under @base."""
+    return lambda cases: [
+        value
+        for case in cases
+        for value in ratios(case, label, base, lambda run: _tail(run, name, figure))
+    ]
+
+
 def alone(name: str, other: str, label: str) -> Read:
     """The bytes of cgroup @name alone over those of @other alone."""
 

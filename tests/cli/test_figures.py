@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """experiments.papers: the table of figures, the values that it reads, and its page."""
 
+import dataclasses
 import json
 from dataclasses import dataclass
 
@@ -180,6 +181,18 @@ def test_slowdown_and_rates_alone_are_those_of_the_named_cgroup():
     cases = [case((), solo)]
     assert sources.slowdown("a", "x")(cases) == [3.0]
     assert sources.alone("a", "b", "x")(cases) == [2.0]
+
+
+def waiting(scheduler, p50, p999):
+    groups = (dataclasses.replace(group("a", 1), lat_ns={"p50": p50, "p999": p999}),)
+    return RunResult(scheduler, 0, 1.0, 1, 1, groups)
+
+
+def test_latencies_and_their_tails_are_compared():
+    cases = [case((waiting("x", 2.0, 40.0), waiting("y", 1.0, 5.0)))]
+    assert sources.latency("a", "p999", "x", "y")(cases) == [8.0]
+    assert sources.tail("a", "p50", "x")(cases) == [20.0]
+    assert sources.tails("a", "p50", "x", "y")(cases) == [4.0]
 
 
 def machine_run(variant, cpus, rate, looks):

@@ -5,6 +5,7 @@ usage: sim_run.py SIM_RUN
 """
 
 import json
+import statistics
 import subprocess
 import sys
 import unittest
@@ -386,18 +387,20 @@ class Comparators(unittest.TestCase):
         head = "scheduler bwf2q\nset budget_kb 512\nqueues 4\ntags 2\ndevice 4 80000 500\n"
         self.check_equal_bytes(head)
 
-    def test_bwf2q_waits_for_a_flow_that_thinks(self):
+    def test_flow_in_service_that_thinks_holds_the_drive(self):
         """With idle_us a flow with one request holds the drive, and without it gets little."""
-        rates = []
-        for idle in (0, 8000):
-            head = f"scheduler bwf2q\nset idle_us {idle}\nqueues 4\ntags 64\ntag_maps 1\n"
-            text = head + "device 64 80000 500\nrun_ms 1000\n"
-            text += "flow a weight 100\nflow b weight 100\n"
-            text += "load a depth 1 bytes 4096\nload b depth 256 bytes 4096 queues 4\n"
-            found = figures(text)
-            rates.append((found["flows"]["a"]["iops"], found["totals"]["iops"]))
-        self.assertGreater(rates[1][0], 10 * rates[0][0])
-        self.assertLess(rates[1][1], 0.1 * rates[0][1])
+        for name in ("bwf2q", "mfap"):
+            rates = []
+            for idle in (0, 8000):
+                head = f"scheduler {name}\nset idle_us {idle}\nqueues 4\ntags 64\ntag_maps 1\n"
+                text = head + "device 64 80000 500\nrun_ms 1000\n"
+                text += "flow a weight 100\nflow b weight 100\n"
+                text += "load a depth 1 bytes 4096\nload b depth 256 bytes 4096 queues 4\n"
+                found = figures(text)
+                rates.append((found["flows"]["a"]["iops"], found["totals"]["iops"]))
+            with self.subTest(name=name):
+                self.assertGreater(rates[1][0], 5 * rates[0][0])
+                self.assertLess(rates[1][1], 0.6 * rates[0][1])
 
     def test_bwf2q_ends_the_turn_of_a_flow_after_its_timeout(self):
         """The other flow gets nothing while a flow with one request is in service."""
@@ -407,11 +410,48 @@ class Comparators(unittest.TestCase):
         head += "load a depth 1 bytes 4096\nload b depth 256 bytes 4096 queues 2\n"
         pauses = []
         for timeout in (20, 200):
-            series = figures(head.format(timeout))["flows"]["b"]["series"]
-            idle = "".join("0" if one["ios"] else "1" for one in series)
-            pauses.append(max(map(len, idle.split("0"))))
+            pauses.append(max(self.pauses(head.format(timeout), "b"), default=0))
         self.assertLessEqual(pauses[0], 2)
         self.assertGreaterEqual(pauses[1], 15)
+
+    def pauses(self, text: str, flow: str) -> list[int]:
+        """The lengths of the times without an end of an io of @flow, in intervals."""
+        series = figures(text)["flows"][flow]["series"]
+        idle = "".join("0" if one["ios"] else "1" for one in series)
+        return [len(one) for one in idle.split("0") if one]
+
+    def test_mfap_slices_are_inverse_to_the_time_used(self):
+        """A flow that is there for half of the time uses a third of it beside another. So its
+        slices become twice as long, 40 ms, as in the paper's example."""
+        head = "scheduler mfap\nset slice_ms 20\nset window_ms {}\nqueues 2\ntags 4\n"
+        head += "tag_maps 1\ndevice 4 80000 500\nwarm_ms 10000\nrun_ms 500\nseries 1\n"
+        head += "flow half weight 100\nflow whole weight 100\n"
+        head += "load half depth 64 bytes 4096 queues 2 on_ms 500 off_ms 500\n"
+        head += "load whole depth 64 bytes 4096 queues 2\n"
+        for window, pause in ((100000, 20), (1000, 40)):
+            found = self.pauses(head.format(window), "whole")
+            with self.subTest(window=window):
+                self.assertAlmostEqual(statistics.median(found), pause, delta=6)
+
+    def test_mfap_divides_the_first_window_by_weight(self):
+        head = "scheduler mfap\nset slice_ms 5\nqueues 4\nwake_ns 2000\n"
+        head += "tags 64\ntag_maps 1\ndevice 16 80000 500\n"
+        big, _ = self.shares(head, (256, 256))
+        self.assertAlmostEqual(big, 0.75, delta=0.02)
+
+    def test_mfap_reader_waits_for_the_slices_of_the_others(self):
+        head = "scheduler mfap\nset slice_ms {}\nqueues 3\ntags 64\ntag_maps 1\n"
+        head += "device 16 80000 500\nrun_ms 5000\nflow reader weight 100\n"
+        head += "load reader depth 1 bytes 4096 think_us 9000\n"
+        head += "".join(
+            f"flow {one} weight 100\nload {one} depth 64 bytes 4096 queue {queue}\n"
+            for queue, one in ((1, "b"), (2, "c"))
+        )
+        for slice_ms in (10, 100):
+            with self.subTest(slice_ms=slice_ms):
+                reader = figures(head.format(slice_ms))["flows"]["reader"]
+                self.assertGreater(reader["max_ns"], 1.5e6 * slice_ms)
+                self.assertLess(reader["max_ns"], 2.1e6 * slice_ms)
 
     def test_sfq_takes_new_depth_and_weight(self):
         text = "scheduler sfq\nset depth 1\nqueues 2\ndevice 16 80000 500\nrun_ms 200\n"

@@ -3,7 +3,7 @@
 
 from experiments.papers.drives.simulated import PRO_980
 from experiments.papers.entry import Absent, Entry, Paper, least, most, near
-from experiments.papers.sources import Scene, Test, alone, noted
+from experiments.papers.sources import Scene, Test, alone, latency, noted, tail, tails
 from mqfair.benchlib.variant import NONE
 
 READERS = Scene(
@@ -20,8 +20,35 @@ READERS = Scene(
     (),
     solo=True,
 )
+# The paper's D, and windows of 5 s for all: shorter ones than the paper's 100 s, and longer than a
+# turn of all slices. The two readers stand for its traces: a web search engine and a bank, with
+# arrivals at random. Six others read as fast as they can.
+PLAIN = "ifq:depth=8:isolation=0:window_ms=5000"
+MFAP = "mfap:window_ms=5000"
+MFAP_S = f"{MFAP}:slice_ms=10"
+_WAITING = "rw=randread iodepth=1 rate_process=poisson"
+_READERS = (
+    ("websearch", f"{_WAITING} bssplit=8k/40:16k/40:32k/20 rate_iops=150"),
+    ("financial", f"{_WAITING} bssplit=512/15:2k/60:4k/20:8k/5 rate_iops=90"),
+)
+_HEAVY = tuple((f"heavy{n}", "rw=randread bs=64k iodepth=16") for n in range(1, 7))
+BESIDE = Scene(
+    "ifq-interference",
+    "980pro: two readers at random times beside six of depth 16 and 64 KiB",
+    "ramp_time=12 runtime=20",
+    (*_READERS, *_HEAVY),
+    PRO_980,
+    (MFAP, MFAP_S, PLAIN),
+    cpus=8,
+    sockets=1,
+)
 EXAMPLE = Test("6 slots, weights 2:2:1 given", "ifq", "ifq/example")
 DUE = Test("8 slots, 512 MiB/s, windows of 2 s", "ifq", "ifq/due-weights")
+
+MEAN = (
+    "One read in a hundred waits for a turn of all slices, 0.7 s, and makes the mean. The paper"
+    " does not say when a reader without a request loses its slice. Here it does after 8 ms."
+)
 
 # fmt: off
 ENTRIES = (
@@ -29,6 +56,8 @@ ENTRIES = (
           least(2), READERS, alone("many-4k", "one-4k", NONE)),
     Entry("1.128k", "1", "the same, 128 KiB", "rises",
           least(2), READERS, alone("many-128k", "one-128k", NONE)),
+    Entry("3", "3", "p99.9 / mean under MFAP, websearch", "long",
+          least(2), BESIDE, tail("websearch", "mean", MFAP)),
     Entry("4.a", "4", "end of A", 6.17,
           near(6.17, 0.01), EXAMPLE, noted(r"done at ([\d.]+) and")),
     Entry("4.b", "4", "end of B", 8.17,
@@ -37,17 +66,26 @@ ENTRIES = (
           near(36, 0.01), EXAMPLE, noted(r"C has ([\d.]+) at 12")),
     Entry("5a", "5a", "a weight is off its due, %", "very fair",
           most(10), DUE, noted(r"within ([\d.]+) %")),
+    Entry("7.websearch", "7", "mean latency: MFAP / `ifq`, websearch", "equal",
+          near(1, 0.25), BESIDE, latency("websearch", "mean", MFAP, PLAIN), MEAN),
+    Entry("7.financial", "7", "the same, financial", "equal",
+          near(1, 0.25), BESIDE, latency("financial", "mean", MFAP, PLAIN), MEAN),
+    Entry("8.short", "8", "p99.9: MFAP / MFAP-S, websearch", "more",
+          least(1), BESIDE, latency("websearch", "p999", MFAP, MFAP_S)),
+    Entry("8.websearch", "8", "p99.9: MFAP-S / `ifq`, websearch", "more",
+          least(1), BESIDE, latency("websearch", "p999", MFAP_S, PLAIN)),
+    Entry("8.financial", "8", "the same, financial", "more",
+          least(1), BESIDE, latency("financial", "p999", MFAP_S, PLAIN)),
+    Entry("9", "9", "p99.9 / median: MFAP-S / `ifq`, websearch", "wider",
+          least(1), BESIDE, tails("websearch", "p50", MFAP_S, PLAIN)),
 )
 # fmt: on
 
-_NO_MFAP = "the simulator has no MFAP"
 ABSENT = (
-    Absent("3", "p99.9 / mean of MFAP, disk and SSD", f"{_NO_MFAP} and no disk"),
-    Absent("5b", "weights under MFAP beside their due", _NO_MFAP),
-    Absent("6", "start of four applications", "no CFQ, CFQ-P, STF or MFAP, and not their reads"),
-    Absent("7", "mean latency of four traces", f"{_NO_MFAP}; the traces are not shipped"),
-    Absent("8", "p99.9: MFAP, MFAP-S, IFQ", _NO_MFAP),
-    Absent("9", "latencies of a web server", _NO_MFAP),
+    Absent("3", "the same on a disk", "the simulator has no disk"),
+    Absent("5b", "weights under MFAP beside their due", "`mfap` has slices and no weights to read"),
+    Absent("6", "start of four applications", "no CFQ, CFQ-P or STF, and not their reads"),
+    Absent("7, 8, 9", "the traces and the web server", "they are not shipped"),
 )
 
 PAPER = Paper(
