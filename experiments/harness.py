@@ -183,7 +183,7 @@ def run_bench(
     """Runs the bench. @look is called with the folder of fio's raw files before it is removed."""
     with (
         tempfile.TemporaryDirectory(prefix="mqfair-experiment-") as name,
-        show_progress(asked) as progress,
+        show_progress([asked]) as progress,
     ):
         outcome = session.run(asked, Path(name), progress)
         look(Path(name))

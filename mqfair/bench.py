@@ -5,14 +5,12 @@ benchlib/command.py carries it out. It needs packages that --help and the man pa
 """
 
 import argparse
-from collections.abc import Sequence
 
 from lab.kernel import DEFAULT_KERNEL, KERNELS, UML
 from mqfair.benchlib.device import DEFAULT_DEVICE
 from mqfair.benchlib.plan import HOST, SIM, VM
 from mqfair.benchlib.variant import OURS, SCHEDULERS
 from mqfair.calibrate import SECONDS_DEFAULT
-from mqfair.errors import UsageError
 
 EPILOG = f"""\
 Each section of JOB names its cgroup (cgroup=web, cgroup=prod/db) and optionally its weight
@@ -40,27 +38,11 @@ examples:
   mqfair bench examples/four-cgroups.fio --device ssd:model=p4500,size_mb=1024,fill=85
   mqfair bench examples/four-cgroups.fio --kernel 7.2
   mqfair bench examples/four-cgroups.fio --on host --device /dev/nvme1n1
+  mqfair bench examples/four-cgroups.fio --device 'nvme*n1' --repeat 5 --json all.json
+  mqfair bench examples/four-cgroups.fio --repeat 20 --raw runs
+  mqfair bench examples/four-cgroups.fio --repeat 20 --raw runs --resume
   mqfair bench examples/four-cgroups.fio --on sim --schedulers mqfq --sweep depth=8,16,32
 """
-
-
-class OneDevice(argparse.Action):
-    """--device. A second one would replace the first without a word."""
-
-    def __call__(
-        self,
-        _parser: argparse.ArgumentParser,
-        args: argparse.Namespace,
-        value: str | Sequence[object] | None,
-        _option: str | None = None,
-    ) -> None:
-        before = getattr(args, self.dest)
-        if before is not None:
-            raise UsageError(
-                f"--device {value}: a bench has one drive, and {before} is given already: run it"
-                " once for each drive"
-            )
-        setattr(args, self.dest, value)
 
 
 def set_argparser(parser: argparse.ArgumentParser) -> None:
@@ -128,9 +110,11 @@ def add_measurement(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--device",
-        action=OneDevice,
+        action="append",
+        default=[],
         metavar="SPEC",
-        help="the drive: null:..., nvme:..., ssd:... or /dev/NAME",
+        help="the drive: null:..., nvme:..., ssd:..., /dev/NAME or 'nvme*n1'; may be repeated, for"
+        " one drive after the other",
     )
     parser.add_argument(
         "--repeat",
@@ -197,4 +181,11 @@ def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--picture", metavar="FILE", help="draw shares and throughput: FILE.png, .svg or .pdf"
     )
-    parser.add_argument("--raw", metavar="FOLDER", help="keep fio's results and logs in FOLDER")
+    parser.add_argument(
+        "--raw", metavar="FOLDER", help="keep the raw results of each run in FOLDER, as it ends"
+    )
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="go on with the bench in the folder of --raw: its finished runs are not made again",
+    )

@@ -27,6 +27,7 @@ from mqfair.output import (
 
 SCHEMA = "mqfair.compare/1"
 BENCH_SCHEMA = "mqfair.bench/1"
+SEVERAL_SCHEMA = "mqfair.bench-several/1"
 CONFIDENCE = 0.95
 
 EPILOG = """\
@@ -35,7 +36,8 @@ ratio B / A, and the interval that holds the true ratio with a confidence of 95 
 if that interval leaves out 1. With one run in A or B there is no interval, and one difference among
 20 equal figures is to be expected by chance.
 
-Latencies are in milliseconds, shares in percent.
+Latencies are in milliseconds, shares in percent. Of results with several drives the same drives are
+compared, by their --device.
 
 examples:
   mqfair bench job.fio --repeat 5 --json before.json
@@ -134,18 +136,28 @@ def _ratio(a: Sequence[float], b: Sequence[float]) -> float | None:
 # --- results ---------------------------------------------------------------------------------
 
 
-def load_bench(name: str) -> Document:
-    """The result of a bench; raises UsageError for any other file."""
+def load_benches(name: str) -> list[Document]:
+    """The result of a bench, one for each drive. Raises UsageError for any other file."""
     text = read_text(name, "`mqfair bench JOB --json FILE` makes one")
     try:
         found = json.loads(text)
     except ValueError as error:
         raise UsageError(f"{name}: no JSON: name a file of mqfair bench --json") from error
-    if not isinstance(found, dict) or found.get("schema") != BENCH_SCHEMA:
+    schema = found.get("schema") if isinstance(found, dict) else None
+    if schema not in (BENCH_SCHEMA, SEVERAL_SCHEMA):
         raise UsageError(f"{name}: no result of mqfair bench ({BENCH_SCHEMA}): see bench --json")
-    if not found.get("runs"):
+    benches = found.get("devices", []) if schema == SEVERAL_SCHEMA else [found]
+    if not benches or not all(one.get("runs") for one in benches):
         raise UsageError(f"{name}: has no finished run: run the bench again")
-    return found
+    return list(benches)
+
+
+def pairs_of(a: Sequence[Document], b: Sequence[Document]) -> list[tuple[Document, Document]]:
+    """The results to compare: of the same drive if @a or @b has several."""
+    if len(a) == len(b) == 1:
+        return [(a[0], b[0])]
+    after = {one["where"].get("device"): one for one in b}
+    return [(one, after[key]) for one in a if (key := one["where"].get("device")) in after]
 
 
 def figures_of(result: Document) -> dict[tuple[str, str], list[float]]:
@@ -167,16 +179,17 @@ def _of_run(run: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
             yield f"{group['name']} {name} ms", group["lat_ns"][name] / 1e6
 
 
-def compare(a: Document, b: Document) -> list[Figure]:
-    """The figures that both results have, in the order of A."""
+def compare(a: Document, b: Document, drive: str = "") -> list[Figure]:
+    """The figures that both results have, in the order of A. @drive is put before the scheduler."""
     before, after = figures_of(a), figures_of(b)
     found = []
-    for key, values in before.items():
-        if key in after:
-            interval = ratio_interval(values, after[key])
-            ratio = _ratio(values, after[key])
-            low, high = interval or (None, None)
-            found.append(Figure(*key, tuple(values), tuple(after[key]), ratio, low, high))
+    for (scheduler, name), values in before.items():
+        others = after.get((scheduler, name))
+        if others:
+            low, high = ratio_interval(values, others) or (None, None)
+            label = f"{drive} {scheduler}".lstrip()
+            ratio = _ratio(values, others)
+            found.append(Figure(label, name, tuple(values), tuple(others), ratio, low, high))
     return found
 
 
@@ -224,7 +237,7 @@ def _cells(figure: Figure) -> list[str]:
     ]
 
 
-def _print_text(found: Sequence[Figure], a: Document, b: Document) -> None:
+def _print_text(found: Sequence[Figure], notes: Sequence[str]) -> None:
     header = ("SCHEDULER", "FIGURE", "A", "B", "B/A", "95 %", "B HAS")
     colours = {"more": "yellow", "less": "yellow"}
     head, *lines = table(header, [_cells(figure) for figure in found], left=2)
@@ -232,7 +245,7 @@ def _print_text(found: Sequence[Figure], a: Document, b: Document) -> None:
     for line, figure in zip(lines, found, strict=True):
         colour = colours.get(figure.verdict)
         print(paint(line, colour) if colour else line)
-    for text in differences(a, b):
+    for text in notes:
         print(f"note: {text}")
     if any(figure.verdict == "one run" for figure in found):
         print("note: one run tells no difference from chance: use mqfair bench --repeat 5")
@@ -250,15 +263,22 @@ def _write_csv(name: str, found: Sequence[Figure]) -> None:
 
 def main(args: argparse.Namespace) -> int:
     require_writable("--csv", args.csv)
-    a, b = load_bench(args.a), load_bench(args.b)
-    found = compare(a, b)
+    pairs = pairs_of(load_benches(args.a), load_benches(args.b))
+    found: list[Figure] = []
+    notes: list[str] = []
+    for a, b in pairs:
+        drive = str(a["where"].get("device")) if len(pairs) > 1 else ""
+        found += compare(a, b, drive)
+        notes += [f"{drive} {text}".lstrip() for text in differences(a, b)]
+    if not pairs:
+        raise UsageError(f"{args.a} and {args.b} have no drive in common: compare other results")
     if not found:
         raise UsageError(f"{args.a} and {args.b} have no scheduler in common")
     if args.csv:
         _write_csv(args.csv, found)
     if args.json:
         lines = [{**asdict(figure), "b_has": figure.verdict} for figure in found]
-        print_json({"schema": SCHEMA, "notes": differences(a, b), "figures": lines})
+        print_json({"schema": SCHEMA, "notes": notes, "figures": lines})
     elif args.csv != "-":
-        _print_text(found, a, b)
+        _print_text(found, notes)
     return 0

@@ -60,7 +60,7 @@ def run() -> None:
     asked = session.with_built_module(demo_request())
     with (
         tempfile.TemporaryDirectory(prefix="mqfair-demo-") as name,
-        show_progress(asked) as progress,
+        show_progress([asked]) as progress,
     ):
         outcome = session.run(asked, Path(name), progress)
     console = report.console_for()

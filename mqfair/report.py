@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mqfair import recording
-from mqfair.compare import Document, figures_of, load_bench
+from mqfair.compare import Document, figures_of, load_benches
 from mqfair.errors import UsageError
 from mqfair.output import open_output, print_json, read_text, require_writable
 from mqfair.recording import Recording
@@ -74,6 +74,18 @@ def load(name: str) -> Recording | None:
     return found
 
 
+def _benches(files: list[str]) -> tuple[list[str], list[Document]]:
+    """The results in @files, with a name for each; a file may have several drives."""
+    names: list[str] = []
+    benches: list[Document] = []
+    for name in files:
+        found = load_benches(name)
+        for one in found:
+            names.append(f"{name}, {one['where'].get('device')}" if len(found) > 1 else name)
+            benches.append(one)
+    return names, benches
+
+
 def main(args: argparse.Namespace) -> int:
     if args.out is None and args.csv is None:
         raise UsageError("name a file to write: --out HTML or --csv FILE")
@@ -82,15 +94,15 @@ def main(args: argparse.Namespace) -> int:
     recorded = load(args.files[0])
     if len(args.files) > (1 if recorded else 2):
         raise UsageError("one recording, or one or two results of mqfair bench at a time")
-    benches = [] if recorded else [load_bench(name) for name in args.files]
+    names, benches = ([], []) if recorded else _benches(args.files)
     if args.out is not None:
         from mqfair import plots  # noqa: PLC0415 -- a table needs no package
 
-        page = plots.of_recording(recorded) if recorded else plots.of_benches(args.files, benches)
+        page = plots.of_recording(recorded) if recorded else plots.of_benches(names, benches)
         with open_output(args.out) as file:
             file.write(page)
     if args.csv is not None:
-        rows = recording_rows(recorded) if recorded else bench_rows(args.files, benches)
+        rows = recording_rows(recorded) if recorded else bench_rows(names, benches)
         with open_output(args.csv) as file:
             csv.writer(file, lineterminator="\n").writerows(rows)
     _say(args)

@@ -3,6 +3,7 @@
 
 import argparse
 import contextlib
+import functools
 import importlib
 import json
 import tempfile
@@ -14,9 +15,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from lab.kernel import UML
 from mqfair.benchlib import device as devices
-from mqfair.benchlib import jobfile, report, session
-from mqfair.benchlib.plan import HOST, SIM, VM
-from mqfair.benchlib.result import document
+from mqfair.benchlib import jobfile, report, resume, session
+from mqfair.benchlib.plan import HOST, PLAN, SIM, VM
+from mqfair.benchlib.result import SEVERAL_SCHEMA, TIMELINES_SCHEMA, document
 from mqfair.benchlib.variant import (
     COMPARATORS,
     MQFQ,
@@ -47,59 +48,120 @@ PROCESSES_MOST = 1024
 def main(args: argparse.Namespace) -> int:
     for option in ("json", "timeline", "picture"):
         require_writable(f"--{option}", getattr(args, option))
-    asked = request(args)
-    simulated = asked.on == SIM
-    asked = simulation.with_schedulers(asked) if simulated else session.with_built_module(asked)
-    with _raw_folder(args.raw) as folder, show_progress(asked) as progress:
-        interruption = None
-        try:
-            run = simulation.run if simulated else session.run
-            outcome = run(asked, folder, progress)
-        except session.Interrupted as interrupt:
-            if interrupt.outcome is None:
-                raise
-            outcome = interrupt.outcome
-            interruption = interrupt
-    _show(args, outcome)
-    if interruption is not None:
-        raise interruption
+    asked = [_with_schedulers(one) for one in requests(args)]
+    with _raw_folder(args.raw, args.resume, len(asked)) as folder:
+        places = _places(folder, len(asked))
+        outcomes, ending = _run_all(asked, places)
+    if outcomes:
+        _show(args, outcomes, several=len(asked) > 1)
+    if ending is not None:
+        if args.raw is not None and isinstance(ending, session.Interrupted):
+            raise session.Interrupted(f"{ending}; --resume goes on from there", None)
+        raise ending
     return 0
 
 
-def _show(args: argparse.Namespace, outcome: session.Outcome) -> None:
+def _run_all(
+    asked: Sequence[session.Request], places: Sequence[Path]
+) -> tuple[list[session.Outcome], BaseException | None]:
+    """Runs the bench of each drive, one after the other. Returns the results so far, and the
+    exception that ended it before its last run."""
+    outcomes: list[session.Outcome] = []
+    if len(asked) > 1:
+        # A mistake about the last drive is told before the hours that the first ones take.
+        for one in asked:
+            _check(one)
+    with show_progress(asked, places) as progress:
+        for number, (one, place) in enumerate(zip(asked, places, strict=True)):
+            run = simulation.run if one.on == SIM else session.run
+            place.mkdir(exist_ok=True)
+            try:
+                outcomes.append(run(one, place, functools.partial(_of_drive, progress, number)))
+            except session.Interrupted as interrupt:
+                if interrupt.outcome is not None:
+                    outcomes.append(interrupt.outcome)
+                drive = f"drive {number + 1} of {len(asked)}: " if len(asked) > 1 else ""
+                return outcomes, session.Interrupted(f"{drive}{interrupt}", None)
+            except (Failure, UsageError) as error:
+                if not outcomes:
+                    raise
+                return outcomes, error
+    return outcomes, None
+
+
+def _of_drive(progress: session.Progress, drive: int, message: Mapping[str, Any]) -> None:
+    progress({**message, "drive": drive})
+
+
+def _check(one: session.Request) -> None:
+    if one.on == SIM:
+        simulation.check(one)
+    else:
+        session.check(one)
+
+
+def _with_schedulers(one: session.Request) -> session.Request:
+    if one.on == SIM:
+        return simulation.with_schedulers(one)
+    return session.with_built_module(one)
+
+
+def _show(args: argparse.Namespace, outcomes: Sequence[session.Outcome], *, several: bool) -> None:
     """Prints the tables and writes the files."""
-    result = outcome.results[0]
     if args.json != "-":
-        report.console_for().print(report.render(result, outcome.notes))
-    whole = document(result, outcome.where, outcome.notes)
-    _write_files({args.json: whole, args.timeline: result.timeline})
+        console = report.console_for()
+        for outcome in outcomes:
+            if several:
+                console.print(f"drive {outcome.where['device']}", style="bold", highlight=False)
+            console.print(report.render(outcome.results[0], outcome.notes))
+    written = [document(one.results[0], one.where, one.notes) for one in outcomes]
+    whole, times = written[0], outcomes[0].results[0].timeline
+    if several:
+        whole = {"schema": SEVERAL_SCHEMA, "devices": written}
+        drives = [{"device": one.where["device"], **one.results[0].timeline} for one in outcomes]
+        times = {"schema": TIMELINES_SCHEMA, "devices": drives}
+    _write_files({args.json: whole, args.timeline: times})
     if args.picture is not None:
-        _draw(outcome, args.picture)
+        _draw(outcomes, args.picture)
 
 
-def _draw(outcome: session.Outcome, name: str) -> None:
+def _draw(outcomes: Sequence[session.Outcome], name: str) -> None:
     """Draws the picture, which needs matplotlib."""
     picture = importlib.import_module("mqfair.benchlib.picture")
-    titles = [result.case.name for result in outcome.results]
+    pairs = [(outcome, result) for outcome in outcomes for result in outcome.results]
+    titles = [result.case.name for _, result in pairs]
+    where = dict(outcomes[0].where)
+    if len(outcomes) > 1:
+        where["device"] = None
+        titles = [
+            f"{result.case.name}, {devices.in_words(outcome.where['device'])}"
+            for outcome, result in pairs
+        ]
     try:
-        picture.draw(outcome.results, titles, outcome.where, Path(name))
+        picture.draw([result for _, result in pairs], titles, where, Path(name))
     except OSError as error:
         raise Failure(f"cannot write {name}: {error.strerror}") from error
     except ValueError as error:
         raise UsageError(f"--picture {name}: {error}: use .png, .svg or .pdf") from error
 
 
-def request(args: argparse.Namespace) -> session.Request:
-    """The validated command line; raises UsageError."""
+def requests(args: argparse.Namespace) -> list[session.Request]:
+    """The validated command line: a request for each drive. Raises UsageError."""
+    found = devices.parse_devices(args.device)
+    return [_request(args, device) for device in found] if found else [_request(args, None)]
+
+
+def _request(args: argparse.Namespace, device: devices.Device | None) -> session.Request:
     schedulers = parse_variants(args.schedulers) if args.schedulers is not None else ()
     if args.sweep:
         schedulers = _swept(args, schedulers)
     simulated = args.on == SIM
     most = simulation.CPUS_MOST if simulated else CPUS_MOST
     cpus = _number("--cpus", args.cpus or ("1" if args.icount else "2"), 1, most)
-    if args.on == HOST and args.device is None:
-        raise UsageError("--on host needs a drive of this host: add --device /dev/NAME")
-    device = devices.parse_device(args.device or devices.default_device(cpus))
+    if device is None:
+        if args.on == HOST:
+            raise UsageError("--on host needs a drive of this host: add --device /dev/NAME")
+        device = devices.parse_device(devices.default_device(cpus))
     on = args.on or (HOST if device.kind == devices.DRIVE else VM)
     if on == UML and args.kernel is not None:
         raise UsageError(f"--kernel {args.kernel}: names another guest's kernel: use --on vm")
@@ -228,15 +290,17 @@ def _tunables(words: Sequence[str], labels: Sequence[str]) -> dict[str, dict[str
 
 
 @contextlib.contextmanager
-def _raw_folder(kept: str | None) -> Iterator[Path]:
+def _raw_folder(kept: str | None, resumed: bool, drives: int) -> Iterator[Path]:
     if kept is None:
+        if resumed:
+            raise UsageError("--resume needs the folder of the finished runs: add --raw FOLDER")
         with tempfile.TemporaryDirectory(prefix="mqfair-bench-") as name:
             yield Path(name)
         return
     path = Path(kept)
     try:
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise UsageError(f"--raw {kept}: exists and is not empty: name a new folder")
+            _require_resumable(path, resumed, drives)
         made = not path.exists()
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -251,6 +315,25 @@ def _raw_folder(kept: str | None) -> Iterator[Path]:
             with contextlib.suppress(OSError):
                 path.rmdir()
         raise
+
+
+def _require_resumable(path: Path, resumed: bool, drives: int) -> None:
+    """Raises UsageError unless a bench of so many drives has begun in the folder @path."""
+    begun = len([one for one in _places(path, drives) if (one / PLAN).exists()])
+    if not resumed:
+        more = " or add --resume" if begun else ""
+        raise UsageError(f"--raw {path}: exists and is not empty: name a new folder{more}")
+    if not begun or (drives > 1 and (path / PLAN).exists()):
+        raise UsageError(
+            f"--resume: no bench with as many drives has begun in {path}: name its folder"
+        )
+
+
+def _places(folder: Path, drives: int) -> list[Path]:
+    """The folder of each drive's raw results."""
+    if drives == 1:
+        return [folder]
+    return [folder / f"drive-{number}" for number in range(1, drives + 1)]
 
 
 def _write_files(documents: Mapping[str | None, object]) -> None:
@@ -280,11 +363,14 @@ def _written_elsewhere(text: str) -> str:
 
 
 @contextlib.contextmanager
-def show_progress(asked: session.Request) -> Iterator[session.Progress]:
-    """Shows progress on standard error: a bar on a terminal, a line for each run elsewhere."""
+def show_progress(
+    asked: Sequence[session.Request], places: Sequence[Path] = ()
+) -> Iterator[session.Progress]:
+    """Shows progress on standard error: a bar on a terminal, a line for each run elsewhere. The
+    runs that are finished in @places count as done."""
     console = report.console_for(stderr=True)
-    if asked.on != SIM and asked.schedulers:
-        console.print(_estimate(asked), style="dim", highlight=False)
+    if asked[0].on != SIM and asked[0].schedulers:
+        console.print(_estimate(asked, places), style="dim", highlight=False)
     if not console.is_terminal:
         yield lambda message: console.print(_step(message, asked), style="dim", highlight=False)
         return
@@ -295,28 +381,45 @@ def show_progress(asked: session.Request) -> Iterator[session.Progress]:
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
         TimeElapsedColumn(),
     )
+    runs = [len(session.plan_for(one).runs()) for one in asked]
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("starting", total=len(session.plan_for(asked).runs()))
+        task = bar.add_task("starting", total=sum(runs))
 
         def show(message: Mapping[str, Any]) -> None:
             bar.update(task, description=_step(message, asked))
             if message["event"] == "run":
-                bar.update(task, completed=message["number"], total=message["runs"])
+                before = sum(runs[: message.get("drive", 0)])
+                bar.update(task, completed=before + message["number"])
 
         yield show
 
 
-def _estimate(asked: session.Request) -> str:
+def _estimate(asked: Sequence[session.Request], places: Sequence[Path] = ()) -> str:
     """The least time of a bench, which the job file states. Boots and overheads come on top."""
-    runs = session.plan_for(asked).runs()
-    each_s = {job.name: job.ramp_s + job.window_s for job in asked.jobs}
-    seconds = sum(each_s[run.case.name] for run in runs) + (asked.calibrate_s or 0)
-    slower = ", more with --icount" if asked.icount else ""
+    count = done = 0
+    seconds = 0.0
+    for number, one in enumerate(asked):
+        place = places[number] if places else None
+        each_s = {job.name: job.ramp_s + job.window_s for job in one.jobs}
+        runs = list(enumerate(session.plan_for(one).runs()))
+        left = [run for i, run in runs if place is None or not resume.is_finished(place, i)]
+        count += len(runs)
+        done += len(runs) - len(left)
+        seconds += sum(each_s[run.case.name] for run in left) + (one.calibrate_s or 0)
+    slower = ", more with --icount" if asked[0].icount else ""
     least = f"{seconds / 60:.0f} min" if seconds >= ESTIMATE_IN_MINUTES_S else f"{seconds:.0f} s"
-    return f"{len(runs)} runs: at least {least}, and the starts and ends of the runs{slower}"
+    finished = f", of which {done} are finished" if done else ""
+    return f"{count} runs{finished}: at least {least}, and the starts and ends of the runs{slower}"
 
 
-def _step(message: Mapping[str, Any], asked: session.Request) -> str:
+def _step(message: Mapping[str, Any], asked: Sequence[session.Request]) -> str:
+    number = message.get("drive", 0)
+    one = asked[number]
+    drive = f"drive {number + 1} of {len(asked)}: " if len(asked) > 1 else ""
+    return drive + _step_of(message, one)
+
+
+def _step_of(message: Mapping[str, Any], asked: session.Request) -> str:
     if message["event"] == "boot":
         return f"booting a guest with {asked.cpus} CPUs"
     if message["event"] == "build":

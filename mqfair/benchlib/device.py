@@ -11,14 +11,14 @@ import json
 import math
 import os
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from lab.errors import SpecError
 from lab.spec import Drive, parse_drive
 from mqfair.benchlib import ssd
-from mqfair.blockdev import find_disk
+from mqfair.blockdev import find_disk, find_disks, is_pattern
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs, describe
 
@@ -113,8 +113,22 @@ def parse_device(text: str) -> Device:
         return Device(DRIVE, text, path=text)
     raise UsageError(
         f"--device {text}: not a device: use null:NAME=N,..., nvme:size=1G,queues=N or"
-        " ssd:model=NAME,... for a drive in the guest, /dev/NAME for a drive of this host"
+        " ssd:model=NAME,... for a drive in the guest, /dev/NAME or 'nvme*n1' for one of this host"
     )
+
+
+def parse_devices(texts: Sequence[str]) -> list[Device]:
+    """The devices of all --device options, each once. A pattern such as nvme*n1 stands for drives
+    of this host, as in `mqfair enable`. Raises UsageError."""
+    found: dict[str, Device] = {}
+    for text in texts:
+        of_a_guest = text.partition(":")[0] in (NULL, NVME, SSD)
+        names = [text]
+        if is_pattern(text) and not of_a_guest:
+            names = [f"/dev/{disk.name}" for disk in find_disks(Fs(), [text])]
+        for name in names:
+            found.setdefault(name, parse_device(name))
+    return list(found.values())
 
 
 def in_words(text: str) -> str:

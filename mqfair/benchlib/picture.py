@@ -58,14 +58,16 @@ STYLE: dict[Any, Any] = {
 
 
 def caption(where: Document) -> str:
-    """The drive and the machine of a bench in words, from `where` of its document."""
+    """The drive and the machine of a bench in words, from `where` of its document. Without a
+    device, as for several drives, it is the machine alone."""
     cpus = int(where["cpus"])
+    drive = f"{in_words(where['device'])}; " if where["device"] else ""
     if where["accel"] == SIM:
-        return f"{in_words(where['device'])}; simulated, {cpus} CPU{'' if cpus == 1 else 's'}"
+        return f"{drive}simulated, {cpus} CPU{'' if cpus == 1 else 's'}"
     kind = {"tcg": "emulated ", "kvm": "virtual ", "uml": "user-mode "}.get(where["accel"], "")
     number = "one" if cpus == 1 else str(cpus)
     plural = "" if cpus == 1 else "s"
-    return f"{in_words(where['device'])}; Linux {where['kernel']}, {number} {kind}CPU{plural}"
+    return f"{drive}Linux {where['kernel']}, {number} {kind}CPU{plural}"
 
 
 def draw(results: Sequence[CaseResult], titles: Sequence[str], where: Document, path: Path) -> None:
@@ -85,7 +87,8 @@ def picture(results: Sequence[CaseResult], titles: Sequence[str], where: Documen
         _draw_shares(shares, result, title)
         _draw_totals(totals, result)
     figure.suptitle(
-        f"Shares of one drive between cgroups of different weight\n{caption(where)}",
+        f"Shares of {'one' if where['device'] else 'each'} drive between cgroups of different"
+        f" weight\n{caption(where)}",
         x=0.01,
         ha="left",
         fontsize=12,

@@ -16,6 +16,10 @@ RUN_GRACE_S = 60.0
 
 PROGRESS = "mqfair-bench "
 
+# In the folder of raw results, and in the folder of each run.
+PLAN = "plan.json"
+RECORD = "run.json"
+
 # Where a bench runs.
 VM = "vm"
 HOST = "host"

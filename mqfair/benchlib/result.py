@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from mqfair.benchlib.fairness import entitlements, jain
-from mqfair.benchlib.plan import Case
+from mqfair.benchlib.plan import RECORD, Case
 from mqfair.benchlib.variant import NONE
 from mqfair.benchlib.window import (
     Completions,
@@ -41,6 +41,9 @@ from mqfair.errors import Failure
 
 SCHEMA = "mqfair.bench/1"
 TIMELINE_SCHEMA = "mqfair.bench-timeline/1"
+# A bench of several drives: {schema, devices: [documents of the schema for one]}.
+SEVERAL_SCHEMA = "mqfair.bench-several/1"
+TIMELINES_SCHEMA = "mqfair.bench-timeline-several/1"
 TIMELINE_STEP_MS = 100
 
 Document = dict[str, Any]
@@ -107,7 +110,7 @@ MOST_LOST = 0.001
 
 def read_runs(folder: Path, case: Case) -> Iterator[Recorded]:
     """The runs of @case in @folder; raises Failure if their logs are incomplete."""
-    for path in sorted(folder.glob("[0-9]*/run.json")):
+    for path in sorted(folder.glob(f"[0-9]*/{RECORD}")):
         record = json.loads(path.read_text())
         if record["case"] != case.name:
             continue

@@ -3,10 +3,11 @@
 
     python3 -m mqfair.benchlib.runner FOLDER
 
-reads FOLDER/plan.json and writes
+reads FOLDER/plan.json, leaves out the runs that are finished there, and writes
 
     machine.json                kernel, fio, drive, iocost's model, calibration, and the schedulers
-                                that were left out, with the reasons
+                                that were left out, with the reasons; a part of a bench takes
+                                these over from the part before it
     kernel.log                  the kernel's messages from begin to end
     NNN/run.json                the run of the plan, the time when its jobs had started and, on a
                                 virtual SSD, the time planes were busy for each group
@@ -32,12 +33,15 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from mqfair import kmod
-from mqfair.benchlib import cgroups, iocost, ssd
+from mqfair.benchlib import cgroups, iocost, resume, ssd
 from mqfair.benchlib.kernel_log import messages, open_log
 from mqfair.benchlib.plan import (
+    PLAN,
     PROGRESS,
+    RECORD,
     RUN_GRACE_S,
     Event,
     Plan,
@@ -105,6 +109,7 @@ class Runner:
         self._calibration: dict[str, object] = {}
         self._ssd: dict[str, str] = {}
         self._number = ""
+        self._before = resume.machine_before(folder)
 
     def run(self) -> None:
         with contextlib.ExitStack() as stack:
@@ -118,8 +123,11 @@ class Runner:
             self._number = require_number(disk)
             iocost.require_off(root_cgroup(self._fs), self._number)
             self._try_tunables(disk)
-            self._fit_iocost(disk)
-            self._calibrate(disk)
+            if self._before is None:
+                self._fit_iocost(disk)
+                self._calibrate(disk)
+            else:
+                self._take_over(self._before)
             self._record_machine(disk)
             self._all_runs(disk, own)
 
@@ -128,6 +136,8 @@ class Runner:
         runs = self._plan.runs()
         started = time.monotonic()
         for number, run in enumerate(runs):
+            if resume.is_finished(self._folder, number):
+                continue
             if run.repeat and run.repeat != runs[number - 1].repeat:
                 spent = time.monotonic() - started
                 if spent + spent / run.repeat > self._plan.time_limit_s:
@@ -141,7 +151,7 @@ class Runner:
                 repeat=run.repeat,
                 only=run.only.name if run.only else None,
             )
-            self._one(disk, own, run, self._folder / f"{number:03d}")
+            self._one(disk, own, run, resume.run_folder(self._folder, number))
 
     def _try_tunables(self, disk: Disk) -> None:
         """Sets all tunables once before the first run, because only the kernel can check them."""
@@ -184,6 +194,14 @@ class Runner:
             ssd.remake(self._fs)
             self._number = require_number(disk)
 
+    def _take_over(self, before: Mapping[str, Any]) -> None:
+        """Uses what the part before has measured, so that all runs have the same tunables."""
+        self._model = before["iocost_model"]
+        self._calibration = before["calibration"]
+        self._tunables = before["tunables"]
+        for label, reason in before["left_out"].items():
+            self._leave_out(label, Failure(reason))
+
     def _leave_out(self, label: str, reason: Failure) -> None:
         """Goes on without @label; raises @reason if no other scheduler is left."""
         others = tuple(one for one in self._plan.schedulers if one != label)
@@ -204,10 +222,13 @@ class Runner:
             "disk": disk.name,
             "iocost_model": self._model,
             "calibration": self._calibration,
+            "tunables": self._tunables,
             "left_out": self._left_out,
             "ssd": self._ssd,
             "module": self._fs.read_if_any("/sys/module/mqfair/srcversion"),
         }
+        if self._before is not None:
+            resume.require_same_machine(self._before, machine)
         (self._folder / "machine.json").write_text(json.dumps(machine, indent=1))
 
     def _one(self, disk: Disk, own: Cgroup, run: Run, folder: Path) -> None:
@@ -237,7 +258,10 @@ class Runner:
             "tunables": tunables,
             **({"busy_us": busy_us} if busy_us else {}),
         }
-        (folder / "run.json").write_text(json.dumps(record, indent=1))
+        # In one step: a run with a record is finished.
+        partial = folder / f"{RECORD}.new"
+        partial.write_text(json.dumps(record, indent=1))
+        partial.rename(folder / RECORD)
 
     def _fill(self, disk: Disk, groups: dict[str, Cgroup]) -> None:
         """Makes a virtual SSD anew for each run. fio writes the same places in each run, so on a
@@ -526,7 +550,7 @@ def main(argv: Sequence[str]) -> int:
     folder = Path(argv[0])
     try:
         with interrupted_once():
-            Runner(_on_this_machine(read_plan(folder / "plan.json")), folder).run()
+            Runner(_on_this_machine(read_plan(folder / PLAN)), folder).run()
     except (Failure, UsageError) as error:
         _say(event="error", message=str(error), usage=isinstance(error, UsageError))
         return 2 if isinstance(error, UsageError) else 1

@@ -27,7 +27,7 @@ from lab.errors import LabError, SpecError
 from lab.spec import GuestSpec
 from mqfair import __version__, kmod
 from mqfair.benchlib import device as devices
-from mqfair.benchlib import fiocheck, iocost, ssd
+from mqfair.benchlib import fiocheck, iocost, resume, ssd
 from mqfair.benchlib.cgroups import BFQ_WEIGHT_MAX
 from mqfair.benchlib.device import DEFAULT_DEVICE, Device, check_drive, parse_device
 from mqfair.benchlib.jobfile import JobFile
@@ -43,7 +43,6 @@ from mqfair.benchlib.plan import (
     PlannedDevice,
     PlannedGroup,
     PlannedJob,
-    write_plan,
 )
 from mqfair.benchlib.result import CaseResult, Document, analyse
 from mqfair.benchlib.variant import (
@@ -182,24 +181,38 @@ def _case(job: JobFile, request: Request) -> Case:
 
 
 def run(request: Request, folder: Path, progress: Progress = lambda _message: None) -> Outcome:
-    """Runs the bench. @folder must be empty and gets the raw files; @progress gets the runner's
-    messages. Raises UsageError, Failure or Interrupted."""
+    """Runs the bench. @folder gets the raw files. It must be empty, or that of the same bench,
+    which then goes on. @progress gets the runner's messages. Raises UsageError, Failure or
+    Interrupted."""
     check(request)
     plan = plan_for(request)
-    write_plan(plan, folder / "plan.json")
+    resume.begin(plan, folder)
+    resume.keep_log(folder)
+    _require_valid(folder)
     try:
         with _lab_errors(), interrupted_once():
             runs_on = _run_in_guest if request.on == VM else _run_here
             accel = runs_on(request, plan, folder, progress)
     except (KeyboardInterrupt, SystemExit) as interrupt:
         raise _interrupted(request, plan, folder) from interrupt
-    trouble = splat((folder / "kernel.log").read_text())
-    if trouble:
-        raise Failure(f"the kernel logged an error, so the results are not valid:\n{trouble}")
+    _require_valid(folder)
     machine = json.loads((folder / "machine.json").read_text())
     results = tuple(_analysed(folder, case, machine) for case in plan.cases)
-    notes = (*_notes(request, machine), *_processor_bound(request.device, results))
+    notes = (*_log_notes(folder), *_notes(request, machine))
+    notes += tuple(_processor_bound(request.device, results))
     return Outcome(results, _where(request, machine, accel), notes)
+
+
+def _require_valid(folder: Path) -> None:
+    for log in resume.kernel_logs(folder):
+        trouble = splat(log)
+        if trouble:
+            raise Failure(f"the kernel logged an error, so the results are not valid:\n{trouble}")
+
+
+def _log_notes(folder: Path) -> Iterator[str]:
+    if resume.log_is_missing(folder):
+        yield "the kernel log of an interrupted guest was not examined"
 
 
 def _analysed(folder: Path, case: Case, machine: Mapping[str, Any]) -> CaseResult:
@@ -208,8 +221,7 @@ def _analysed(folder: Path, case: Case, machine: Mapping[str, Any]) -> CaseResul
 
 def _interrupted(request: Request, plan: Plan, folder: Path) -> Interrupted:
     """The runs that have a record. A run writes its record when it is finished."""
-    done = len(list(folder.glob("[0-9]*/run.json")))
-    words = f"{done} of {len(plan.runs())} runs were finished"
+    words = f"{resume.finished(folder)} of {len(plan.runs())} runs were finished"
     if request.on == HOST:
         words += "; scheduler, cgroups and modules are as before"
     try:
@@ -219,11 +231,8 @@ def _interrupted(request: Request, plan: Plan, folder: Path) -> Interrupted:
         return Interrupted(words, None)
     if not any(result.runs for result in results):
         return Interrupted(words, None)
-    notes = [f"interrupted: {words}"]
-    log = folder / "kernel.log"
-    if not log.exists():
-        notes.append("the guest's kernel log was not examined")
-    elif splat(log.read_text()):
+    notes = [f"interrupted: {words}", *_log_notes(folder)]
+    if any(map(splat, resume.kernel_logs(folder))):
         notes.append("the kernel logged an error: the results are not valid")
     notes += _notes(request, machine)
     accel = HOST if request.on == HOST else "unknown"

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from mqfair import __version__
-from mqfair.benchlib import fiocheck, ssd
+from mqfair.benchlib import fiocheck, resume, ssd
 from mqfair.benchlib.jobfile import JobFile
-from mqfair.benchlib.plan import SIM, Case, Event, Run
+from mqfair.benchlib.plan import RECORD, SIM, Case, Event, Run
 from mqfair.benchlib.result import (
     TIMELINE_SCHEMA,
     TIMELINE_STEP_MS,
@@ -50,6 +50,8 @@ CPUS_MOST = 1024
 WAKE_NS = 2000
 # A signal that comes just before a wait does not end the wait, so each wait is short.
 _LOOK_S = 0.2
+# A run's input of sim-run, in the run's folder.
+DESCRIPTION = "description"
 # The schedulers that sim-run has.
 SIMULATED = (NONE, *OURS, *COMPARATORS)
 DEFAULTS = (NONE, *DEFAULT_OURS)
@@ -75,13 +77,15 @@ class _Scene:
 
 
 def run(request: Request, folder: Path, progress: Progress = lambda _message: None) -> Outcome:
-    """Runs the bench. @folder must be empty and gets the descriptions and the figures. Raises
-    UsageError, Failure or Interrupted."""
-    _check(request)
+    """Runs the bench. @folder gets the descriptions and the figures. It must be empty, or have
+    those of the same bench, which then goes on. Raises UsageError, Failure or Interrupted."""
+    check(request)
     scenes = {case.name: scene for case, scene in _scenes(request)}
     binary = program.ensure()
     _try_labels(request, binary)
-    runs = plan_for(request).runs()
+    plan = plan_for(request)
+    resume.begin(plan, folder)
+    runs = plan.runs()
     progress({"event": "build"})
     figures: list[Any] = []
     running = program.Processes()
@@ -89,7 +93,9 @@ def run(request: Request, folder: Path, progress: Progress = lambda _message: No
     processors = request.at_once or os.cpu_count() or 1
     with interrupted_once(), ThreadPoolExecutor(processors) as pool:
         waiting = [
-            pool.submit(_play, request, scenes[one.case.name], one, play, folder / f"{i:03d}")
+            pool.submit(
+                _play, request, scenes[one.case.name], one, play, resume.run_folder(folder, i)
+            )
             for i, one in enumerate(runs)
         ]
         try:
@@ -148,7 +154,8 @@ def with_schedulers(request: Request) -> Request:
     return request if request.schedulers else dataclasses.replace(request, schedulers=DEFAULTS)
 
 
-def _check(request: Request) -> None:
+def check(request: Request) -> None:
+    """Raises UsageError for a request that the simulator cannot carry out."""
     for label in request.schedulers:
         if scheduler_of(label) not in SIMULATED:
             raise UsageError(
@@ -266,8 +273,11 @@ def _play(
     request: Request, scene: _Scene, run: Run, play: Callable[[str], Any], folder: Path
 ) -> Any:
     text = description(request, scene, run)
+    record = folder / RECORD
+    if record.exists():
+        return _recorded(folder, text)
     folder.mkdir()
-    (folder / "description").write_text(text)
+    (folder / DESCRIPTION).write_text(text)
     try:
         figures = play(text)
     except program.WrongDescriptionError as error:
@@ -278,8 +288,20 @@ def _play(
         raise Failure(f"{scene.case.name}, {run.scheduler}: {error}") from error
     # The only figure that differs between two equal runs.
     del figures["wall_s"]
-    (folder / "figures.json").write_text(json.dumps(figures, indent=1))
+    partial = folder / f"{RECORD}.new"
+    partial.write_text(json.dumps(figures, indent=1))
+    partial.rename(record)
     return figures
+
+
+def _recorded(folder: Path, text: str) -> Any:
+    """The figures of a run that is finished; its description must be the present one."""
+    if (folder / DESCRIPTION).read_text() != text:
+        raise UsageError(
+            f"--resume: the run in {folder} had another description: use the same command line,"
+            " or a new folder"
+        )
+    return json.loads((folder / RECORD).read_text())
 
 
 # ----------------------------------------------------------------------- results

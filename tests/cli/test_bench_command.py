@@ -30,7 +30,8 @@ def job(tmp_path):
 def request(job, *words):
     parser = argparse.ArgumentParser()
     bench.set_argparser(parser)
-    return command.request(parser.parse_args([job, "--schedulers", "none,bfq", *words]))
+    (one,) = command.requests(parser.parse_args([job, "--schedulers", "none,bfq", *words]))
+    return one
 
 
 def refused(job, *words):
@@ -56,10 +57,42 @@ def test_a_drive_of_this_host_implies_on_host(job):
     assert request(job, "--device", "/dev/nvme0n1").on == "host"
 
 
+def test_several_drives_are_named_as_in_enable(job, machine, run, monkeypatch):
+    """Each drive once, and a pattern stands for those of this host."""
+    for number in range(3):
+        machine.disk(f"nvme{number}n1", f"259:{number}")
+    parser = argparse.ArgumentParser()
+    bench.set_argparser(parser)
+
+    def drives(*words):
+        asked = command.requests(parser.parse_args([job, "--schedulers", "none", *words]))
+        return [(one.on, one.device.text) for one in asked]
+
+    every = [("host", f"/dev/nvme{number}n1") for number in range(3)]
+    assert drives("--device", "nvme*n1") == every
+    assert drives("--device", "/dev/nvme[01]n1", "--device", "nvme*n1") == every
+    assert drives("--device", "null:gb=1", "--device", "null:gb=2") == [
+        ("vm", "null:gb=1"),
+        ("vm", "null:gb=2"),
+    ]
+    said = run("bench", job, "--device", "sd*")
+    assert said.code == 2
+    known = "nvme0n1 nvme1n1 nvme2n1"
+    assert said.err == f"mqfair: no device matches 'sd*': disks here: {known}\n"
+
+
+def test_a_mistake_about_the_last_drive_is_found_before_the_first_runs(job, run, monkeypatch):
+    monkeypatch.setattr(session, "_run_in_guest", lambda *_: pytest.fail("the bench has begun"))
+    words = ["--schedulers", "none", "--icount", "--device", "null:gb=1"]
+    said = run("bench", job, *words, "--device", "/dev/sda", "--on", "vm")
+    assert said.code == 2
+    assert "/dev/sda is a drive of this host" in said.err
+
+
 def test_fast_is_a_first_look(job):
     parser = argparse.ArgumentParser()
     bench.set_argparser(parser)
-    asked = command.request(parser.parse_args([job, "--fast"]))
+    (asked,) = command.requests(parser.parse_args([job, "--fast"]))
     assert asked.schedulers == ("none", "mqfq")
     assert asked.jobs[0].window_s == command.FAST_S
     assert request(job, "--fast").schedulers == ("none", "bfq")
@@ -71,11 +104,11 @@ def test_the_least_time_is_told_before_the_runs(job, capsys):
     """Two schedulers, three repeats, with each of two cgroups alone as well."""
     asked = request(job, "--runtime", "10", "--repeat", "3", "--solo")
     each = asked.jobs[0].ramp_s + asked.jobs[0].window_s
-    with command.show_progress(asked):
+    with command.show_progress([asked]):
         pass
     minutes = round(18 * each / 60)
     assert f"18 runs: at least {minutes} min, and the starts" in capsys.readouterr().err
-    assert "2 runs: at least" in command._estimate(request(job, "--runtime", "10"))
+    assert "2 runs: at least" in command._estimate([request(job, "--runtime", "10")])
 
 
 def test_runtime_and_tunables(job):
@@ -115,7 +148,6 @@ def test_runtime_and_tunables(job):
         (["--tunable", "none.depth=1"], "'none' is not a scheduler with tunables in"),
         (["--tunable", "bfq.../x=1"], "write SCHEDULER.NAME=VALUE"),
         (["--device", "disk"], "not a device"),
-        (["--device", "/dev/sda", "--device", "/dev/sdb"], "a bench has one drive, and /dev/sda"),
         (["--device", "null:speed=1"], "unknown parameter 'speed'"),
         (["--device", "null:gb=x"], "gb=x: use a number in"),
         (["--device", "null:gb"], "gb=: use a number in"),

@@ -4,6 +4,7 @@
 import errno
 import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -182,7 +183,7 @@ def test_each_run_has_a_new_drive(configfs, monkeypatch):
     monkeypatch.setattr(runner.shutil, "which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(runner, "require_number", lambda disk: "259:7")
     asked = request(device=parse_device("ssd:fill=85"))
-    one = runner.Runner(session.plan_for(asked), configfs.root)
+    one = runner.Runner(session.plan_for(asked), Path(configfs.root))
     one._fs = configfs
     with ssd.made(configfs, {"model": "p4500", "fill": "85"}) as one._ssd:
         monkeypatch.setattr(type(configfs), "write", noted)

@@ -50,7 +50,7 @@ def paper(*entries, absent=()):
 def test_each_scene_is_one_that_the_simulator_accepts():
     for scene in SCENES:
         request = scene.request(Options())
-        session._check(request)
+        session.check(request)
         session._scenes(request)
 
 
