@@ -299,7 +299,7 @@ def test_compare_and_report_take_several_drives(bench, guest, run, tmp_path):
 
 
 def test_the_runs_of_the_simulator_go_on(run, tmp_path, monkeypatch):
-    """A run whose figures are there is not played again; another description is refused."""
+    """A run with figures is not played again; another description is refused."""
     from mqfair.simlib import session as simulated
 
     job = tmp_path / "j.fio"
