@@ -8,6 +8,7 @@
 
 #include <linux/tracepoint.h>
 #include "device.h"
+#include "weights.h"
 
 TRACE_EVENT(mqfair_insert,
 	TP_PROTO(struct request *rq, struct queue *q, struct io *io),
@@ -16,6 +17,7 @@ TRACE_EVENT(mqfair_insert,
 		__field(dev_t, dev)
 		__field(sector_t, sector)
 		__field(void *, flow)
+		__field(u64, cgroup)
 		__field(u32, queue)
 		__field(u32, bytes)
 		__field(u32, cost)
@@ -26,17 +28,18 @@ TRACE_EVENT(mqfair_insert,
 		__entry->dev = rq->q->disk ? disk_devt(rq->q->disk) : 0;
 		__entry->sector = blk_rq_pos(rq);
 		__entry->flow = io->flow;
+		__entry->cgroup = flow_cgroup_id(io->flow);
 		__entry->queue = q->index;
 		__entry->bytes = io->bytes;
 		__entry->cost = io->cost;
 		__entry->head_tag = q->head_tag;
 		__entry->flags = io->flags;
 	),
-	TP_printk("%d,%d sector=%llu flow=%p queue=%u bytes=%u cost=%u head_tag=%llu flags=%x",
+	TP_printk("%d,%d sector=%llu flow=%p cgroup=%llu queue=%u bytes=%u cost=%u head_tag=%llu flags=%x",
 		  MAJOR(__entry->dev), MINOR(__entry->dev),
 		  (unsigned long long)__entry->sector, __entry->flow,
-		  __entry->queue, __entry->bytes, __entry->cost, __entry->head_tag,
-		  __entry->flags)
+		  __entry->cgroup, __entry->queue, __entry->bytes,
+		  __entry->cost, __entry->head_tag, __entry->flags)
 );
 
 TRACE_EVENT(mqfair_dispatch,
@@ -46,6 +49,7 @@ TRACE_EVENT(mqfair_dispatch,
 		__field(dev_t, dev)
 		__field(sector_t, sector)
 		__field(void *, flow)
+		__field(u64, cgroup)
 		__field(u32, queue)
 		__field(u32, bytes)
 		__field(u64, wait_ns)
@@ -54,14 +58,15 @@ TRACE_EVENT(mqfair_dispatch,
 		__entry->dev = rq->q->disk ? disk_devt(rq->q->disk) : 0;
 		__entry->sector = blk_rq_pos(rq);
 		__entry->flow = io->flow;
+		__entry->cgroup = flow_cgroup_id(io->flow);
 		__entry->queue = io->queue->index;
 		__entry->bytes = io->bytes;
 		__entry->wait_ns = io->dispatch_ns - io->insert_ns;
 	),
-	TP_printk("%d,%d sector=%llu flow=%p queue=%u bytes=%u wait_ns=%llu",
+	TP_printk("%d,%d sector=%llu flow=%p cgroup=%llu queue=%u bytes=%u wait_ns=%llu",
 		  MAJOR(__entry->dev), MINOR(__entry->dev),
 		  (unsigned long long)__entry->sector, __entry->flow,
-		  __entry->queue, __entry->bytes, __entry->wait_ns)
+		  __entry->cgroup, __entry->queue, __entry->bytes, __entry->wait_ns)
 );
 
 TRACE_EVENT(mqfair_throttle,
@@ -105,6 +110,7 @@ TRACE_EVENT(mqfair_complete,
 	TP_STRUCT__entry(
 		__field(dev_t, dev)
 		__field(void *, flow)
+		__field(u64, cgroup)
 		__field(u32, queue)
 		__field(u32, bytes)
 		__field(u64, device_ns)
@@ -112,13 +118,14 @@ TRACE_EVENT(mqfair_complete,
 	TP_fast_assign(
 		__entry->dev = rq->q->disk ? disk_devt(rq->q->disk) : 0;
 		__entry->flow = io->flow;
+		__entry->cgroup = flow_cgroup_id(io->flow);
 		__entry->queue = io->queue->index;
 		__entry->bytes = io->bytes;
 		__entry->device_ns = now - io->dispatch_ns;
 	),
-	TP_printk("%d,%d flow=%p queue=%u bytes=%u device_ns=%llu",
+	TP_printk("%d,%d flow=%p cgroup=%llu queue=%u bytes=%u device_ns=%llu",
 		  MAJOR(__entry->dev), MINOR(__entry->dev), __entry->flow,
-		  __entry->queue, __entry->bytes, __entry->device_ns)
+		  __entry->cgroup, __entry->queue, __entry->bytes, __entry->device_ns)
 );
 
 #endif /* MQFAIR_TRACE_H */

@@ -8,6 +8,7 @@
 #ifndef MQFAIR_WEIGHTS_H
 #define MQFAIR_WEIGHTS_H
 
+#include <linux/cgroup.h>
 #include "device.h"
 
 extern struct blkcg_policy mqfair_policy;
@@ -82,6 +83,15 @@ static inline struct flow *root_flow(struct request_queue *q)
 
 /* The cgroup of @f; any context. */
 struct blkcg *flow_blkcg(struct flow *f);
+
+/*
+ * The number of the flow's cgroup: the inode of its directory.  Any context.
+ * The blkg keeps the directory entry after the removal of the cgroup.
+ */
+static inline u64 flow_cgroup_id(struct flow *f)
+{
+	return cgroup_id(flow_blkcg(f)->css.cgroup);
+}
 
 /*
  * Takes all flows off a device that is about to go, before the policy becomes

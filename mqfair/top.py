@@ -54,6 +54,9 @@ A cgroup that asks for more and gets less than nine tenths of its share is yello
 is dim. Percentiles cover waiting and the drive together. The live picture needs the Python package
 rich; --once and --json do not. debugfs, which root can read, has the limit of a paced drive.
 
+The scripts latency.bt and waits.bt in bpftrace/, beside the modules of this command, are for
+bpftrace: histograms of the latencies of each cgroup, and which cgroup waits for which.
+
 columns:
 {_LEGEND}
 
