@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from experiments import machine
 from experiments.harness import ratios, runs_of, total_bytes
+from experiments.machine import Variant
 from experiments.traces import rotations
 from mqfair.benchlib import jobfile, session
 from mqfair.benchlib.device import parse_device
@@ -229,15 +230,19 @@ class Machines:
     """Variants of the scheduler on simulated CPUs (experiments/machine.py)."""
 
     words: str
-    variants: tuple[str, ...]
+    variants: tuple[Variant, ...]
     name: str = "two-sockets"
     cpus: tuple[int, ...] = machine.CPUS
 
     def play(self, options: Options) -> machine.Results:
-        chosen = [one for one in machine.VARIANTS if one.name in self.variants]
         return machine.measure(
-            machine.build(), [self.name], self.cpus, chosen, at_once=options.at_once
+            machine.build(), [self.name], self.cpus, self.variants, at_once=options.at_once
         )
+
+
+def variants(*names: str) -> tuple[Variant, ...]:
+    """Those of experiments/machine.py with these names."""
+    return tuple(one for one in machine.VARIANTS if one.name in names)
 
 
 def peak(ours: str, other: str) -> Read:
@@ -260,6 +265,16 @@ def looks(cpus: int, ours: str, other: str) -> Read:
 
     def read(results: machine.Results) -> Values:
         found = {run.variant: run.looks for run in results.runs if run.cpus == cpus}
+        return [found[ours] / found[other]]
+
+    return read
+
+
+def misses(cpus: int, ours: str, other: str) -> Read:
+    """Lines that a request fetches from another CPU with @cpus, over that of @other."""
+
+    def read(results: machine.Results) -> Values:
+        found = {run.variant: sum(run.misses) for run in results.runs if run.cpus == cpus}
         return [found[ours] / found[other]]
 
     return read

@@ -196,7 +196,8 @@ def test_latencies_and_their_tails_are_compared():
 
 
 def machine_run(variant, cpus, rate, looks):
-    return machine.Run("epyc", variant, cpus, rate, 1, 1, 1, [], 0, 0, 0, looks, {})
+    fetched = [0.5 * looks, 0, 0, 0.5 * looks]
+    return machine.Run("epyc", variant, cpus, rate, 1, 1, 1, fetched, 0, 0, 0, looks, {})
 
 
 def test_peaks_runs_at_a_number_of_cpus_and_looks_are_compared():
@@ -211,6 +212,11 @@ def test_peaks_runs_at_a_number_of_cpus_and_looks_are_compared():
     assert sources.peak("a", "b")(results) == [2.0]
     assert sources.at(32, "a", "b")(results) == [1.0]
     assert sources.looks(32, "a", "b")(results) == [2.0]
+    assert sources.misses(32, "a", "b")(results) == [2.0]
+
+
+def test_variants_are_those_of_the_machine_model_by_name():
+    assert [one.name for one in sources.variants("mqfq", "scan")] == ["mqfq", "scan"]
 
 
 def test_number_is_read_from_the_note_of_a_test():

@@ -10,6 +10,9 @@
  *	none	no scheduler: requests go to the drive at once
  *	serial	one lock for the insert and dispatch of all queues
  *
+ * CPU 0 has the timer for tick.  A hook that asks for an earlier time interrupts
+ * it.
+ *
  * It prints one line of JSON.
  */
 #include "machine.h"
@@ -27,13 +30,15 @@ enum {
 	RUN		= DEPTH * 2,	/* completions under way, a power of two */
 };
 
+#define NO_TICK	((s64)(~0ULL >> 1))
+
 #define US	1000000ULL		/* picoseconds */
 
 struct options {
 	const struct machine *machine;
 	const char *policy, *variant;
 	u32 cpus, slots, threshold_kib, ms;
-	bool none, serial, clusters;
+	bool none, serial, clusters, single_lock;
 	u64 poll_ps, stack_ps, host_ps, command_ps, latency_ps;
 };
 
@@ -63,6 +68,7 @@ static struct bench {
 	struct host_cpu *cpu;
 	struct queue **index;
 	struct port_lock *one;
+	atomic64_t tick_ns __port_cacheline;	/* of the timer */
 	u64 warm_ps, end_ps, command_free_ps;
 	u64 done_from[CPUS_MAX];
 } *b;
@@ -91,11 +97,25 @@ drive_start(struct host_cpu *c, struct io *io)
 	c->done[last].at = b->command_free_ps + b->o.latency_ps;
 }
 
-/* Interrupts the CPUs of the queues that the hooks name. */
+/* Arms the timer for @ns, unless it is armed for an earlier time. */
+static void arm(u64 ns)
+{
+	s64 armed = atomic64_read(&b->tick_ns);
+
+	while ((u64)armed > ns)
+		if (atomic64_try_cmpxchg(&b->tick_ns, &armed, (s64)ns)) {
+			machine_interrupt(0, ns * 1000);
+			return;
+		}
+}
+
+/* Does as the hooks ask: runs queues and arms the timer. */
 static void act(struct host_cpu *c, struct wake *wake)
 {
 	u32 queue;
 
+	if (wake->at_ns)
+		arm(wake->at_ns);
 	while ((queue = wake_next(wake)) != QUEUES_MAX) {
 		struct host_cpu *to = &b->cpu[queue];
 
@@ -178,10 +198,33 @@ static void complete(struct host_cpu *c)
 	c->completed++;
 }
 
+static void tick(struct host_cpu *c)
+{
+	struct wake wake;
+
+	atomic64_xchg(&b->tick_ns, NO_TICK);
+	machine_spend(b->o.machine->interrupt_take_ps);
+	wake_init(&wake);
+	b->sched.ops->tick(&b->sched, machine_now() / 1000, &wake);
+	act(c, &wake);
+}
+
+static bool tick_is_due(const struct host_cpu *c)
+{
+	return c == b->cpu &&
+	       (u64)atomic64_read(&b->tick_ns) <= machine_now() / 1000;
+}
+
 /* The time of the next event of @c, or the end. */
 static u64 next_event(const struct host_cpu *c)
 {
-	u64 at = b->end_ps;
+	u64 at = b->end_ps, tick_ns;
+
+	if (c == b->cpu) {
+		tick_ns = (u64)atomic64_read(&b->tick_ns);
+		if (tick_ns < at / 1000)
+			at = tick_ns * 1000 + 1000;
+	}
 
 	if (c->nr_done)
 		at = min(at, c->done[c->first].at);
@@ -194,7 +237,9 @@ static void step(struct host_cpu *c)
 {
 	u64 now = machine_now();
 
-	if (atomic64_read_acquire(&c->wake)) {
+	if (!b->o.none && tick_is_due(c)) {
+		tick(c);
+	} else if (atomic64_read_acquire(&c->wake)) {
 		atomic64_xchg(&c->wake, 0);
 		machine_spend(b->o.machine->interrupt_take_ps);
 		run(c);
@@ -355,8 +400,10 @@ static void set_up(void)
 	params.depth = b->o.slots;
 	params_put(ops, &params, "threshold_kb", b->o.threshold_kib << 10);
 	params_put(ops, &params, "anticipate", 0);
+	params_put(ops, &params, "single_lock", b->o.single_lock);
 	if (sched_init(&b->sched, ops, &params, place))
 		abort();
+	atomic64_set(&b->tick_ns, NO_TICK);
 	name_lines();
 	root = flow_create(NULL);
 	for (i = 0; i < b->o.cpus; i++) {
@@ -379,6 +426,7 @@ static int usage(const char *program)
 		"  policy=NAME      scheduler, default mqfq; none: no scheduler\n"
 		"  variant=NAME     the name of the run in the output\n"
 		"  serial=1         one lock for all queues\n"
+		"  single_lock=1    that tunable of wdt: one lock for all credit\n"
 		"  clusters=1       the topology has clusters for sockets\n"
 		"  slots=N          D, default 128\n"
 		"  threshold_kib=N  T, default 64\n"
@@ -407,6 +455,8 @@ static bool set_number(struct options *o, const char *name, u64 n)
 		o->cpus = (u32)n;
 	else if (!strcmp(name, "serial"))
 		o->serial = n;
+	else if (!strcmp(name, "single_lock"))
+		o->single_lock = n;
 	else if (!strcmp(name, "clusters"))
 		o->clusters = n;
 	else if (!strcmp(name, "slots"))

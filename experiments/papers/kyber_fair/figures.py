@@ -4,9 +4,10 @@
 from collections.abc import Iterator
 
 from experiments import harness
+from experiments.machine import Variant
 from experiments.papers.drives.simulated import BFQ, P4500
 from experiments.papers.entry import Absent, Bound, Entry, Paper, least, most
-from experiments.papers.sources import Scene, index, total
+from experiments.papers.sources import Machines, Scene, at, index, total
 from mqfair.benchlib import jobfile
 
 KYBER_FAIR = "kyber-fair"
@@ -58,6 +59,17 @@ BFQ_FREE = (
     " dispatch queue of BFQ as the cause."
 )
 ISOLATION = "Isolation is the cause: the row above has `isolation=0`."
+
+
+# The paper's drive, and a cgroup for each CPU.
+SCALING = Machines(
+    "two sockets, 64 CPUs with a cgroup and 128 reads of 1 KiB each, 490,000 IOPS",
+    (
+        Variant("none", "mqfq", ("policy=none", "drive=490", "ms=20")),
+        Variant(KYBER_FAIR, "mqfq", (f"policy={KYBER_FAIR}", "drive=490", "ms=20")),
+    ),
+    cpus=(64,),
+)
 
 
 def _of_four(name: str, scene: Scene, stated: float | str, bound: Bound) -> tuple[Entry, ...]:
@@ -121,11 +133,13 @@ ENTRIES = (
           least(0.98), TRACES, index(PLAIN)),
     Entry("5b.bfq", "5b", "the same, `bwf2q`", "near that",
           least(0.9), TRACES, index(BFQ)),
+    Entry("6", "6", "IOPS of 64 cgroups: `kyber-fair` / `none`", "close",
+          least(0.9), SCALING, at(64, KYBER_FAIR, "none")),
 )
 # fmt: on
 
 ABSENT = (
-    Absent("6", "1 KiB reads of many cgroups", "the machine model has no timer, which refills"),
+    Absent("6", "the same under BFQ", "no program of BFQ runs on the machine model"),
     Absent("5", "the traces themselves", "they are not shipped, so their sizes are drawn"),
 )
 

@@ -15,6 +15,7 @@ from experiments.papers.sources import (
     peak,
     slowdown,
     total,
+    variants,
 )
 from mqfair.benchlib.variant import MQFQ, NONE
 
@@ -85,11 +86,11 @@ STORE = Scene(
     solo=True,
 )
 # T is 1 MiB where the paper's T is the least that costs no throughput (experiments/machine.py).
-PEAKS = Machines("two sockets, 1 to 64 CPUs", ("none", "mqfq", "one lock"))
-SLOTS = Machines("two sockets, 32 CPUs", ("mqfq", "counter", "bitmap"), cpus=(32,))
+PEAKS = Machines("two sockets, 1 to 64 CPUs", variants("none", "mqfq", "one lock"))
+SLOTS = Machines("two sockets, 32 CPUs", variants("mqfq", "counter", "bitmap"), cpus=(32,))
 CLOCK = Machines(
     "two sockets, 32 CPUs, T 64 KiB",
-    ("mqfq, T auto", "scan, T auto", "polling 1 us", "polling 5 us"),
+    variants("mqfq, T auto", "scan, T auto", "polling 1 us", "polling 5 us"),
     cpus=(32,),
 )
 _MIXES = "random mixes of loads"
