@@ -11,7 +11,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.text import Text
 
 from lab.kernel import UML
 from mqfair.benchlib import device as devices
@@ -362,6 +371,25 @@ def _written_elsewhere(text: str) -> str:
     return ""
 
 
+class InsideRun(ProgressColumn):
+    """The seconds of the present run, of those that its job file asks for. A simulated run has
+    none. Starts and ends of runs come on top."""
+
+    def render(self, task: Task) -> Text:
+        seconds = task.fields["seconds"]
+        if not seconds:
+            return Text("")
+        spent = min(task.get_time() - task.fields["began"], seconds)
+        return Text(f"{spent:.0f} of {seconds:.0f} s", style="cyan")
+
+
+def _seconds(one: session.Request, case: str) -> float:
+    """The length of a run of the job @case, as its file states it; 0 in the simulator."""
+    if one.on == SIM:
+        return 0.0
+    return next(job.ramp_s + job.window_s for job in one.jobs if job.name == case)
+
+
 @contextlib.contextmanager
 def show_progress(
     asked: Sequence[session.Request], places: Sequence[Path] = ()
@@ -379,17 +407,20 @@ def show_progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        InsideRun(),
         TimeElapsedColumn(),
     )
     runs = [len(session.plan_for(one).runs()) for one in asked]
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("starting", total=sum(runs))
+        task = bar.add_task("starting", total=sum(runs), began=0.0, seconds=0.0)
 
         def show(message: Mapping[str, Any]) -> None:
-            bar.update(task, description=_step(message, asked))
+            bar.update(task, description=_step(message, asked), seconds=0.0)
             if message["event"] == "run":
-                before = sum(runs[: message.get("drive", 0)])
-                bar.update(task, completed=before + message["number"])
+                drive = message.get("drive", 0)
+                done = sum(runs[:drive]) + message["number"]
+                seconds = _seconds(asked[drive], message["case"])
+                bar.update(task, completed=done, seconds=seconds, began=bar.get_time())
 
         yield show
 

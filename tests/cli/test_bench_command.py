@@ -3,9 +3,11 @@
 
 import argparse
 import dataclasses
+import io
 import json
 
 import pytest
+from rich.console import Console
 
 from mqfair import bench
 from mqfair.benchlib import cgroups, command, device, iocost, session, variant
@@ -109,6 +111,31 @@ def test_the_least_time_is_told_before_the_runs(job, capsys):
     minutes = round(18 * each / 60)
     assert f"18 runs: at least {minutes} min, and the starts" in capsys.readouterr().err
     assert "2 runs: at least" in command._estimate([request(job, "--runtime", "10")])
+
+
+@pytest.mark.parametrize(("on", "shown"), [("vm", True), ("sim", False)])
+def test_a_terminal_shows_the_progress_inside_a_run(job, monkeypatch, on, shown):
+    """A run of a simulator has no length of its own."""
+    words = ["--runtime", "10", "--schedulers", "none", "--on", on]
+    out = io.StringIO()
+    terminal = Console(file=out, force_terminal=True, width=120)
+    monkeypatch.setattr(command.report, "console_for", lambda stderr=False: terminal)
+    with command.show_progress([request(job, *words)]) as progress:
+        progress({"event": "boot"})
+        progress(
+            {"event": "run", "number": 0, "runs": 1, "case": "j", "scheduler": "none", "repeat": 0,
+             "only": None}
+        )  # fmt: skip
+    assert "run 1 of 1: j" in out.getvalue()
+    assert (" of 11 s" in out.getvalue()) == shown
+
+
+@pytest.mark.parametrize(
+    ("now", "shown"), [(100, "0 of 6 s"), (104, "4 of 6 s"), (190, "6 of 6 s")]
+)
+def test_the_progress_inside_a_run_ends_with_its_length(now, shown):
+    task = argparse.Namespace(fields={"began": 100.0, "seconds": 6.0}, get_time=lambda: now)
+    assert command.InsideRun().render(task).plain == shown
 
 
 def test_runtime_and_tunables(job):
