@@ -98,7 +98,7 @@ def test_the_part_for_every_kernel_has_shares_switches_and_weights():
     names = discovered("6.12", "part")
     assert {
         "shares.by_weight[mqfq] on 6.12",
-        "life.switching_schedulers_200_times_under_load on 6.12",
+        "life.switching_between_all_schedulers_under_load on 6.12",
         "life.removing_the_device_under_load[wdt] on 6.12",
         "life.the_module_cannot_leave_while_in_use on 6.12",
         "weights.each_way_to_write_a_weight on 6.12",
