@@ -22,6 +22,7 @@
 
 struct test_case {
 	const struct sched_ops *ops;
+	u32 most_seeds;			/* of a test with several */
 	char failure[256];		/* empty: none */
 	bool host_failed;		/* it is a message of the host */
 	char note[256];			/* a figure worth showing */

@@ -212,6 +212,7 @@ static u64 chaos_seeds(struct test_case *t, u64 first, u64 last,
 {
 	u64 seed, paced_ns = 0;
 
+	last = min(last, first + t->most_seeds - 1);
 	for (seed = first; seed <= last && !case_failed(t); seed++)
 		chaos(t, seed, c, &paced_ns);
 	return paced_ns;
@@ -239,7 +240,7 @@ static void test_isolation(struct test_case *t)
 	u64 paced_ns = chaos_seeds(t, 2001, 2010, &c);
 
 	case_note(t, "paced for %llu ms", paced_ns / MS);
-	if (paced_ns < 100 * MS)
+	if (paced_ns < 100 * MS && t->most_seeds >= 10)
 		case_fail(t, "the drives were paced for %llu ms alone",
 			  paced_ns / MS);
 }

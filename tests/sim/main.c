@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Runs every test under its scheduler.  Each fairness test also runs under
+ * Runs every test under its scheduler.  Each fairness test also runs once under
  * FIFO, and has to fail there: a test that cannot tell the two apart proves
- * nothing.  A failed check of the host, such as an audit, does not count.
+ * nothing.  A failed check of the host, such as an audit, does not count.  A test
+ * of every scheduler runs under FIFO beside the first one.
  *
- *	sim-tests [-q | -l] [-s SCHEDULER] [NAME]
+ *	sim-tests [-q | -l] [-f] [-s SCHEDULER] [NAME]
  *		runs all tests, or those of SCHEDULER, or those with a name that
- *		begins with NAME; -q: the quick tests, -l: the long tests
+ *		begins with NAME; -q: the quick tests, -l: the long tests, -f: few
+ *		seeds, for a slow build
  *
  * Prints TAP.
  */
@@ -17,6 +19,10 @@
 #include "fifo.h"
 #include "sched/core/policies.h"
 #include "fixture.h"
+
+enum {
+	FEW_SEEDS	= 2,
+};
 
 /* Every scheduler of policies.def runs these. */
 static const struct test *const of_all[] = {
@@ -51,6 +57,7 @@ static const struct {
 struct tap_report {
 	const char *scheduler;		/* NULL: all */
 	const char *prefix;
+	u32 most_seeds;
 	u32 run, failed;
 };
 
@@ -65,9 +72,9 @@ static void report_test(struct tap_report *r, const char *name,
 }
 
 static void run_test(struct tap_report *r, const struct sched_ops *ops,
-		     const struct test *test)
+		     const struct test *test, bool fifo)
 {
-	struct test_case t = { .ops = ops };
+	struct test_case t = { .ops = ops, .most_seeds = r->most_seeds };
 	char under[32] = "";
 
 	if (ops != &mqfq_ops)
@@ -75,7 +82,7 @@ static void run_test(struct tap_report *r, const struct sched_ops *ops,
 	test->run(&t);
 	report_test(r, test->name, under, !case_failed(&t),
 		    case_failed(&t) ? t.failure : t.note);
-	if (!test->fairness)
+	if (!test->fairness || !fifo)
 		return;
 	t = (struct test_case){ .ops = &fifo_ops };
 	test->run(&t);
@@ -83,14 +90,15 @@ static void run_test(struct tap_report *r, const struct sched_ops *ops,
 		    case_failed(&t) && !t.host_failed, t.failure);
 }
 
+/* @fifo: the fairness tests run under FIFO, too. */
 static void run_table(struct tap_report *r, const struct sched_ops *ops,
-		      const struct test *test)
+		      const struct test *test, bool fifo)
 {
 	if (r->scheduler && strcmp(ops->name, r->scheduler))
 		return;
 	for (; test->name; test++)
 		if (!strncmp(test->name, r->prefix, strlen(r->prefix)))
-			run_test(r, ops, test);
+			run_test(r, ops, test, fifo);
 }
 
 /* @only: 'q' or 'l'; 0: both. */
@@ -101,22 +109,24 @@ static void run_all(struct tap_report *r, int only)
 
 	for (i = 0; i < ARRAY_SIZE(of_one); i++)
 		if (!only || of_one[i].is_long == (only == 'l'))
-			run_table(r, of_one[i].ops, of_one[i].tests);
+			run_table(r, of_one[i].ops, of_one[i].tests, true);
 	for (ops = sched_policies; *ops && only != 'l'; ops++)
 		for (i = 0; i < ARRAY_SIZE(of_all); i++)
-			run_table(r, *ops, of_all[i]);
+			run_table(r, *ops, of_all[i], ops == sched_policies);
 }
 
 int main(int argc, char **argv)
 {
-	struct tap_report r = { .prefix = "" };
+	struct tap_report r = { .prefix = "", .most_seeds = ~0U };
 	int option, only = 0;
 
-	while ((option = getopt(argc, argv, "qls:")) != -1) {
+	while ((option = getopt(argc, argv, "qlfs:")) != -1) {
 		if (option == '?')
 			return 2;
 		if (option == 's')
 			r.scheduler = optarg;
+		else if (option == 'f')
+			r.most_seeds = FEW_SEEDS;
 		else
 			only = option;
 	}
