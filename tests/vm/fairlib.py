@@ -241,6 +241,16 @@ def for_seconds(seconds: float, step: Callable[[], object], pause_s: float = 0.0
     return times
 
 
+def check_ratio(disk: Disk, heavy: Cgroup, light: Cgroup, due: float) -> None:
+    """Checks that @heavy is served @due times as many requests as @light, within 10 %."""
+    wait_until(lambda: done(light, disk) > 40, "the first requests are served")
+    before = done(heavy, disk), done(light, disk)
+    wait_until(lambda: done(light, disk) >= before[1] + 200, "more requests are served")
+    ratio = (done(heavy, disk) - before[0]) / (done(light, disk) - before[1])
+    print(f"{ratio:.2f} : 1")
+    assert abs(ratio / due - 1) < 0.1, f"{ratio:.2f} : 1"
+
+
 @contextlib.contextmanager
 def tenants(**weights: int) -> Iterator[list[Cgroup]]:
     """Makes cgroups below the root, by name and weight, for the time of a block."""

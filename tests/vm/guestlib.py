@@ -492,7 +492,10 @@ def kill_all(cgroup: Path) -> None:
 
 
 class Fio:
-    """A running fio; ``result()`` waits for its end and returns its JSON."""
+    """A running fio; ``result()`` waits for its end and returns its JSON.
+
+    An option that is None is left out, and so is its default.
+    """
 
     _DEFAULTS: Mapping[str, object] = {
         "name": "job",
@@ -510,7 +513,7 @@ class Fio:
         if "runtime" in chosen:
             chosen.setdefault("time_based", 1)
         argv = ["fio", "--output-format=json"]
-        argv += [f"--{key}={value}" for key, value in chosen.items()]
+        argv += [f"--{key}={value}" for key, value in chosen.items() if value is not None]
         self._output = tempfile.TemporaryFile("w+")  # noqa: SIM115 -- closed by result()
         self.process = subprocess.Popen(
             cgroup.command(argv) if cgroup else argv,

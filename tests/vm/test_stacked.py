@@ -12,8 +12,8 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairlib import COUNTED_GUEST, Load, done, scheduled, tenants
-from guestlib import Cgroup, Disk, NullBlk, cases, run, slow, wait_until, write
+from fairlib import COUNTED_GUEST, Load, check_ratio, scheduled, tenants
+from guestlib import Disk, NullBlk, cases, run, slow, write
 
 guest = COUNTED_GUEST
 
@@ -31,7 +31,6 @@ DEVICE = {
 SECTORS = DEVICE["size"] << 11
 GREEDY = {"bs": "4k", "norandommap": 1, "ioengine": "psync", "numjobs": 24}
 HEAVY, LIGHT = 800, 100
-TOLERANCE = 0.1
 KEY = "00" * 64
 
 CRYPT = f"crypt aes-xts-plain64 {KEY} 0 {{under}} 0"
@@ -69,16 +68,7 @@ def test_weights_below_device_mapper(kind: str, way: str) -> None:
     ):
         disk.set_queue("nr_requests", TAGS)
         with Load(top.path, [heavy, light], device=disk, rw=way, **GREEDY):
-            check_weights(disk, heavy, light)
-
-
-def check_weights(disk: Disk, heavy: Cgroup, light: Cgroup) -> None:
-    wait_until(lambda: done(light, disk) > 40, "the first requests are served")
-    before = done(heavy, disk), done(light, disk)
-    wait_until(lambda: done(light, disk) >= before[1] + 200, "more requests are served")
-    ratio = (done(heavy, disk) - before[0]) / (done(light, disk) - before[1])
-    print(f"{ratio:.2f} : 1")
-    assert abs(ratio * LIGHT / HEAVY - 1) < TOLERANCE, f"{ratio:.2f} : 1"
+            check_ratio(disk, heavy, light, HEAVY / LIGHT)
 
 
 @contextlib.contextmanager
@@ -115,4 +105,4 @@ def test_weights_below_md(way: str) -> None:
     ):
         disk.set_queue("nr_requests", TAGS)
         with Load(top.path, [heavy, light], device=disk, rw=way, **GREEDY):
-            check_weights(disk, heavy, light)
+            check_ratio(disk, heavy, light, HEAVY / LIGHT)
