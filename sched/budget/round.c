@@ -48,7 +48,7 @@ bool round_announce(struct budget *b, struct budget_flow *bf, u32 queue,
 {
 	s64 bit = (s64)BIT_ULL(queue % 64);
 
-	/* P2: full order.  Pairs with take_waiting(). */
+	/* P2: full order.  Pairs with wake_waiting(). */
 	atomic64_fetch_or(bit, &bf->waits[queue / 64]);
 	if (credit_may_spend(&bf->credit)) {
 		atomic64_fetch_andnot(bit, &bf->waits[queue / 64]);
@@ -60,30 +60,17 @@ bool round_announce(struct budget *b, struct budget_flow *bf, u32 queue,
 	return false;
 }
 
-/* Queues that waited for credit, and are to be woken. */
-struct waiting {
-	u64 word[QUEUE_WORDS];
-};
-
-/* The flow has been granted credit: takes the queues that wait for it. */
-static void take_waiting(const struct budget *b, struct budget_flow *bf,
-			 struct waiting *w)
-{
-	u32 word;
-
-	/* P2: full order after the grant.  Pairs with round_announce(). */
-	for (word = 0; word * 64 < b->sched->nr_queues; word++)
-		w->word[word] |= (u64)atomic64_xchg(&bf->waits[word], 0);
-}
-
-static void wake_waiting(struct budget *b, const struct waiting *w,
+/* The flow has been granted credit: wakes the queues that wait for it. */
+static void wake_waiting(struct budget *b, struct budget_flow *bf,
 			 struct wake *wake)
 {
 	u32 word, queue;
 	u64 bits;
 
+	/* P2: full order after the grant.  Pairs with round_announce(). */
 	for (word = 0; word * 64 < b->sched->nr_queues; word++)
-		for (bits = w->word[word]; bits; bits &= bits - 1) {
+		for (bits = (u64)atomic64_xchg(&bf->waits[word], 0); bits;
+		     bits &= bits - 1) {
 			queue = word * 64 + port_ffs64(bits);
 			/* P3: pairs with retry_exhausted(). */
 			(void)atomic64_fetch_add(
@@ -97,13 +84,13 @@ static void wake_waiting(struct budget *b, const struct waiting *w,
 
 static u64 grant_of(struct budget *b, struct flow *f)
 {
-	u64 share = flow_present_share(f), amount;
+	u64 generation, amount;
+	u64 share = share_of(&b->sched->share, &f->group, &generation);
 
 	if (b->ops->grant)
 		amount = b->ops->grant(b, f, share);
 	else
-		amount = mul_u64_u64_shr(READ_ONCE(b->total), share,
-					 SHARE_SHIFT);
+		amount = mul_u64_u64_shr(b->total, share, SHARE_SHIFT);
 	return clamp(amount, 1ULL, 1ULL << BUDGET_MOST_SHIFT);
 }
 
@@ -123,16 +110,14 @@ static void grant(struct budget_flow *bf, u64 round, u64 amount)
 static void grant_initial(struct budget *b, struct flow *f, struct wake *wake)
 {
 	struct budget_flow *bf = budget_flow_of(f);
-	struct waiting waiting = { 0 };
 	unsigned long flags = port_lock(&b->sched->active_lock);
 
 	if (bf->round != b->round) {
 		grant(bf, b->round, grant_of(b, f));
 		bf->mark = credit_left(&bf->credit);
-		take_waiting(b, bf, &waiting);
+		wake_waiting(b, bf, wake);
 	}
 	port_unlock(&b->sched->active_lock, flags);
-	wake_waiting(b, &waiting, wake);
 }
 
 void round_join(struct budget *b, struct flow *f, u64 now, struct wake *wake)
@@ -161,7 +146,6 @@ static u64 rounds_due(struct budget *b, u64 now)
 	u64 least = ~0ULL, rounds;
 	struct flow *f;
 
-	port_assert_held(&b->sched->active_lock);
 	for (f = b->sched->active; f; f = f->next_active) {
 		struct budget_flow *bf = budget_flow_of(f);
 		s64 left = credit_left(&bf->credit);
@@ -202,7 +186,6 @@ static void account_round(struct budget *b, u64 now)
 {
 	struct budget_past *all = &b->past;
 	u64 round_ns = now - b->start_ns, used = 0, longest_ns = 0;
-	unsigned long flags = port_lock(&b->sched->active_lock);
 	struct flow *f;
 
 	all->exhausted = true;
@@ -216,7 +199,6 @@ static void account_round(struct budget *b, u64 now)
 		else if (bf->donor_until_ns <= now)
 			all->exhausted = false;
 	}
-	port_unlock(&b->sched->active_lock, flags);
 	all->used = used;
 	all->ran_ns = all->exhausted ? longest_ns : round_ns;
 	b->used += used;
@@ -294,48 +276,25 @@ static void measure_round(struct budget *b, u64 now)
 		begin_account(b, now);
 }
 
-/* Begins a round, and returns how many grants each flow gets. */
-static u64 begin_round(struct budget *b, u64 now)
-{
-	unsigned long flags = port_lock(&b->sched->active_lock);
-	u64 rounds = rounds_due(b, now);
-
-	b->round++;
-	port_unlock(&b->sched->active_lock, flags);
-	b->start_ns = now;
-	return rounds;
-}
-
-/* A flow that became active in this round has its grant: grant_initial(). */
-static void grant_all(struct budget *b, u64 rounds, struct wake *wake)
-{
-	struct waiting waiting = { 0 };
-	unsigned long flags = port_lock(&b->sched->active_lock);
-	struct flow *f;
-
-	for (f = b->sched->active; f; f = f->next_active) {
-		struct budget_flow *bf = budget_flow_of(f);
-
-		if (bf->round == b->round)
-			continue;
-		grant(bf, b->round, bf->due * rounds);
-		if (credit_may_spend(&bf->credit))
-			take_waiting(b, bf, &waiting);
-	}
-	port_unlock(&b->sched->active_lock, flags);
-	wake_waiting(b, &waiting, wake);
-}
-
 static void refill(struct budget *b, u64 now, struct wake *wake)
 {
 	u64 rounds;
+	struct flow *f;
 
 	account_round(b, now);
 	measure_round(b, now);
 	b->ops->predict(b, now);
 	WRITE_ONCE(b->total, clamp(b->total, 1ULL, 1ULL << BUDGET_MOST_SHIFT));
-	rounds = begin_round(b, now);
-	grant_all(b, rounds, wake);
+	rounds = rounds_due(b, now);
+	b->round++;
+	b->start_ns = now;
+	for (f = b->sched->active; f; f = f->next_active) {
+		struct budget_flow *bf = budget_flow_of(f);
+
+		grant(bf, b->round, bf->due * rounds);
+		if (credit_may_spend(&bf->credit))
+			wake_waiting(b, bf, wake);
+	}
 	WRITE_ONCE(b->refills, b->refills + 1);
 }
 
@@ -358,7 +317,6 @@ struct round_state {
 
 static void scan_flows(const struct budget *b, u64 now, struct round_state *st)
 {
-	unsigned long flags = port_lock(&b->sched->active_lock);
 	struct flow *f;
 
 	*st = (struct round_state){ 0 };
@@ -375,7 +333,6 @@ static void scan_flows(const struct budget *b, u64 now, struct round_state *st)
 			st->waits |= atomic64_read(&f->queued) > 0;
 		}
 	}
-	port_unlock(&b->sched->active_lock, flags);
 }
 
 static u64 round_most_ns(const struct budget *b)
@@ -404,7 +361,6 @@ static bool round_is_over(const struct budget *b, const struct round_state *st)
 
 static void mark_donors(struct budget *b, u64 now)
 {
-	unsigned long flags = port_lock(&b->sched->active_lock);
 	struct flow *f;
 
 	for (f = b->sched->active; f; f = f->next_active) {
@@ -414,7 +370,6 @@ static void mark_donors(struct budget *b, u64 now)
 			WRITE_ONCE(bf->donor_until_ns,
 				   now + DONOR_PERIODS * period_ns(b));
 	}
-	port_unlock(&b->sched->active_lock, flags);
 }
 
 /*
@@ -458,7 +413,6 @@ static bool watch_waiting(struct budget *b, const struct round_state *st,
 /* P1: the flow with the most credit, which is probably exhausted last. */
 static void choose_sentinel(struct budget *b, u64 now)
 {
-	unsigned long flags = port_lock(&b->sched->active_lock);
 	const struct budget_flow *sentinel = NULL;
 	s64 most = 0;
 	struct flow *f;
@@ -473,7 +427,6 @@ static void choose_sentinel(struct budget *b, u64 now)
 		}
 	}
 	atomic64_set(&b->sentinel, (s64)(unsigned long)sentinel);
-	port_unlock(&b->sched->active_lock, flags);
 }
 
 static void start(struct budget *b, u64 now)
@@ -487,10 +440,6 @@ static void start(struct budget *b, u64 now)
 	throughput_start(&b->throughput, &c, dispatched(b));
 }
 
-/*
- * Each walk over the active flows takes active_lock anew, so interrupts are off
- * for one walk alone.
- */
 static void tick_active(struct budget *b, u64 now, struct wake *wake)
 {
 	struct round_state st;
@@ -565,7 +514,7 @@ void budget_tick(struct sched *s, u64 now, struct wake *wake)
 {
 	struct budget *b = budget_of(s);
 	unsigned long flags;
-	bool changed, any;
+	bool changed;
 
 	cost_estimator_tick(s, now, wake);
 	isolation_tick(s, now, wake);
@@ -575,13 +524,12 @@ void budget_tick(struct sched *s, u64 now, struct wake *wake)
 	if (engine_sweep(&b->sweep, s, now, queue_is_forgotten, &changed, wake))
 		watch_flows(b);
 	flags = port_lock(&s->active_lock);
-	any = s->active;
-	if (!any && !b->idle) {
+	if (s->active) {
+		tick_active(b, now, wake);
+	} else if (!b->idle) {
 		/* The next flow that comes finds a round without a grant. */
 		b->idle = true;
 		b->round++;
 	}
 	port_unlock(&s->active_lock, flags);
-	if (any)
-		tick_active(b, now, wake);
 }

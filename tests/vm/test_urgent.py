@@ -67,11 +67,9 @@ print(longest, flush=True)
 """
 
 READER = """
-import os, random, sys, threading
-first, last, shuffled = map(int, sys.argv[3:6])
+import os, sys, threading
+first, last = map(int, sys.argv[3:5])
 names = sorted(os.listdir(sys.argv[1]))[first:last]
-if shuffled:
-    random.Random(1).shuffle(names)
 readers = int(sys.argv[2])
 print("ready", flush=True)
 sys.stdin.readline()
@@ -181,7 +179,7 @@ def test_metadata_gets_no_more_than_the_root(scheduler: str) -> None:
         scheduled(disk, scheduler),
     ):
         disk.set_queue("nr_requests", TAGS)
-        reader = program(light, READER, mount, READERS, 0, DIRECTORIES, 0)
+        reader = program(light, READER, mount, READERS, 0, DIRECTORIES)
         with reader as process, Load(disk, [heavy], **READS):
             go_on(process)
             time.sleep(1)
@@ -237,8 +235,7 @@ class Shares:
 def test_bursts_of_metadata_are_bounded_and_starve_no_reads(scheduler: str) -> None:
     """A tenant reads metadata for 200 ms, 2 s and 20 s, and reads data meanwhile and afterwards.
 
-    Without read-ahead, and with directories that are no neighbours, each request has 4 KiB. One of
-    128 KiB would be the tenant's share of 1.7 s.
+    Without read-ahead a request has few pages. One of 128 KiB would be the tenant's share of 1.7 s.
     """
     with (
         NullBlk(**DEVICE) as disk,
@@ -249,19 +246,18 @@ def test_bursts_of_metadata_are_bounded_and_starve_no_reads(scheduler: str) -> N
         disk.set_queue("nr_requests", TAGS)
         for seconds, (first, last) in BURSTS.items():
             shares = Shares(disk, heavy)
-            reader = program(light, READER, mount, READERS, first, last, 1)
+            reader = program(light, READER, mount, READERS, first, last)
             with reader as process, Load(disk, [heavy], **READS):
                 reads = Load(disk, [light], **{**READS, "iodepth": 1})
                 with reads:
                     shares.go_on(1)
                     go_on(process)
                     shares.go_on(seconds)
-                    ended = process.poll() is not None
                     process.kill()
                     shares.go_on(3)
             longest_s = reads.results[0]["jobs"][0]["read"]["clat_ns"]["max"] / 1e9
             most = shares.most_of_a_second()
             print(f"{seconds:g} s: {100 * most:.1f} % in a second, a read of {longest_s:.3f} s")
-            assert not ended, "all metadata was read before the end"
+            assert most > LIGHT / (LIGHT + HEAVY), "little metadata was read"
             assert most < SECOND_MOST, f"{100 * most:.1f} % in a second"
             assert longest_s < STARVED_S, f"a read took {longest_s:.3f} s"
