@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from mqfair.benchlib import plan
 from mqfair.errors import UsageError
 from mqfair.output import (
     add_json_argument,
@@ -26,8 +27,6 @@ from mqfair.output import (
 )
 
 SCHEMA = "mqfair.compare/1"
-BENCH_SCHEMA = "mqfair.bench/1"
-SEVERAL_SCHEMA = "mqfair.bench-several/1"
 CONFIDENCE = 0.95
 
 EPILOG = """\
@@ -144,9 +143,9 @@ def load_benches(name: str) -> list[Document]:
     except ValueError as error:
         raise UsageError(f"{name}: no JSON: name a file of mqfair bench --json") from error
     schema = found.get("schema") if isinstance(found, dict) else None
-    if schema not in (BENCH_SCHEMA, SEVERAL_SCHEMA):
-        raise UsageError(f"{name}: no result of mqfair bench ({BENCH_SCHEMA}): see bench --json")
-    benches = found.get("devices", []) if schema == SEVERAL_SCHEMA else [found]
+    if schema not in (plan.SCHEMA, plan.SEVERAL_SCHEMA):
+        raise UsageError(f"{name}: no result of mqfair bench ({plan.SCHEMA}): see bench --json")
+    benches = found.get("devices", []) if schema == plan.SEVERAL_SCHEMA else [found]
     if not benches or not all(one.get("runs") for one in benches):
         raise UsageError(f"{name}: has no finished run: run the bench again")
     return list(benches)

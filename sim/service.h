@@ -55,7 +55,7 @@ struct service_flow {
 	u64 done_ns;			/* the last completion */
 };
 
-/* Calls @each for each flow that has requests in a queue, perhaps repeatedly. */
+/* Goes through all lanes with requests, queue by queue.  A flow may have several. */
 #define service_each_waiting(s, i, l)				\
 	for (i = 0; i < (s)->nr_queues; i++)			\
 		for (l = comparator_lanes((s)->queue[i]); l; l = l->next)

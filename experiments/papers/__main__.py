@@ -106,17 +106,15 @@ def read_results(chosen: Chosen, name: str) -> list[tuple[Paper, list[Measured]]
     """The values in the file @name, which --json wrote. Raises UsageError."""
     try:
         known = {one["name"]: one for one in json.loads(Path(name).read_text())["figures"]}
-        return [
-            (
-                paper,
-                [
-                    Measured(entry, known[key]["values"], known[key]["seconds"])
-                    for entry in entries
-                    for key in [full_name(paper, entry)]
-                ],
-            )
-            for paper, entries in chosen
-        ]
+        found = []
+        for paper, entries in chosen:
+            values = [known[full_name(paper, entry)] for entry in entries]
+            measured = [
+                Measured(entry, value["values"], value["seconds"])
+                for entry, value in zip(entries, values, strict=True)
+            ]
+            found.append((paper, measured))
+        return found
     except OSError as error:
         raise UsageError(f"--results {name}: {error.strerror}: name a file of --json") from error
     except KeyError as error:

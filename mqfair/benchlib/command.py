@@ -25,8 +25,8 @@ from rich.text import Text
 from lab.kernel import UML
 from mqfair.benchlib import device as devices
 from mqfair.benchlib import jobfile, report, resume, session
-from mqfair.benchlib.plan import HOST, PLAN, SIM, VM
-from mqfair.benchlib.result import SEVERAL_SCHEMA, TIMELINES_SCHEMA, document
+from mqfair.benchlib.plan import HOST, PLAN, SEVERAL_SCHEMA, SIM, TIMELINES_SCHEMA, VM
+from mqfair.benchlib.result import document
 from mqfair.benchlib.variant import (
     COMPARATORS,
     MQFQ,

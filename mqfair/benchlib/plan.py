@@ -16,6 +16,12 @@ RUN_GRACE_S = 60.0
 
 PROGRESS = "mqfair-bench "
 
+# The documents of a bench. Those of several drives have {schema, devices: [one for each drive]}.
+SCHEMA = "mqfair.bench/1"
+TIMELINE_SCHEMA = "mqfair.bench-timeline/1"
+SEVERAL_SCHEMA = "mqfair.bench-several/1"
+TIMELINES_SCHEMA = "mqfair.bench-timeline-several/1"
+
 # In the folder of raw results, and in the folder of each run.
 PLAN = "plan.json"
 RECORD = "run.json"

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from mqfair.benchlib.fairness import entitlements, jain
-from mqfair.benchlib.plan import RECORD, Case
+from mqfair.benchlib.plan import RECORD, SCHEMA, TIMELINE_SCHEMA, Case
 from mqfair.benchlib.variant import NONE
 from mqfair.benchlib.window import (
     Completions,
@@ -39,11 +39,6 @@ from mqfair.benchlib.window import (
 )
 from mqfair.errors import Failure
 
-SCHEMA = "mqfair.bench/1"
-TIMELINE_SCHEMA = "mqfair.bench-timeline/1"
-# A bench of several drives: {schema, devices: [documents of the schema for one]}.
-SEVERAL_SCHEMA = "mqfair.bench-several/1"
-TIMELINES_SCHEMA = "mqfair.bench-timeline-several/1"
 TIMELINE_STEP_MS = 100
 
 Document = dict[str, Any]

@@ -19,9 +19,8 @@ from typing import Any
 from mqfair import __version__
 from mqfair.benchlib import fiocheck, resume, ssd
 from mqfair.benchlib.jobfile import JobFile
-from mqfair.benchlib.plan import RECORD, SIM, Case, Event, Run
+from mqfair.benchlib.plan import RECORD, SIM, TIMELINE_SCHEMA, Case, Event, Run
 from mqfair.benchlib.result import (
-    TIMELINE_SCHEMA,
     TIMELINE_STEP_MS,
     CaseResult,
     Document,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from guestlib import PATIENCE_S, Cgroup, Disk, Fio, Guest, TimingError, read, wait_until
+from guestlib import PATIENCE_S, Cgroup, Disk, Fio, Guest, TimingError, read, run, wait_until
 
 # The third drive: slow for an emulated processor, so that the drive is the bottleneck.
 SLOW_IOPS = 500
@@ -34,6 +34,16 @@ OF_THE_KERNEL = {"none", "mq-deadline", "kyber", "bfq"}
 # The device completes by a timer, so that some requests are always in flight, waiting or throttled.
 TIMED = {"irqmode": 2, "completion_nsec": 1_000_000, "hw_queue_depth": 16, "submit_queues": 2}
 MIXED = {"rw": "randrw", "bsrange": "512-32k"}
+
+# A null_blk with 1000 requests a second, and the number of tags that `mqfair enable` sets for it.
+SLOTS = 8
+TAGS = 4 * SLOTS
+EIGHT_SLOTS = {
+    "irqmode": 2,
+    "completion_nsec": 8_000_000,
+    "submit_queues": 1,
+    "hw_queue_depth": SLOTS,
+}
 
 _PART_IN_VAIN = 0.01
 
@@ -249,6 +259,20 @@ def check_ratio(disk: Disk, heavy: Cgroup, light: Cgroup, due: float) -> None:
     ratio = (done(heavy, disk) - before[0]) / (done(light, disk) - before[1])
     print(f"{ratio:.2f} : 1")
     assert abs(ratio / due - 1) < 0.1, f"{ratio:.2f} : 1"
+
+
+@contextlib.contextmanager
+def mounted(drive: Disk, kind: str) -> Iterator[Path]:
+    """Mounts a new file system, ext4 or xfs, for the time of a block."""
+    mount = Path("/run/mounted")
+    mount.mkdir(exist_ok=True)
+    options = ("-F", "-b", 4096) if kind == "ext4" else ("-f",)
+    run(f"mkfs.{kind}", "-q", *options, drive.path)
+    run("mount", "-t", kind, drive.path, mount)
+    try:
+        yield mount
+    finally:
+        run("umount", mount)
 
 
 @contextlib.contextmanager

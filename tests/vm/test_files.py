@@ -4,11 +4,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairlib import SMALL_GUEST, Load, done, mqfq, sent_bytes, served_bytes, tenants
+from fairlib import SMALL_GUEST, Load, done, mounted, mqfq, sent_bytes, served_bytes, tenants
 from guestlib import (
     Cgroup,
     Disk,
@@ -27,16 +26,10 @@ CHECK = {"ext4": ("e2fsck", "-fn"), "xfs": ("xfs_repair", "-n")}
 
 
 @contextlib.contextmanager
-def mounted(drive: Disk, kind: str) -> Iterator[Path]:
+def checked(drive: Disk, kind: str) -> Iterator[Path]:
     """Mounts a new file system on @drive for the time of a block, and checks it afterwards."""
-    mount = Path("/mnt") if os.access("/mnt", os.W_OK) else Path("/run/mnt")
-    mount.mkdir(exist_ok=True)
-    run(f"mkfs.{kind}", "-q", "-F" if kind == "ext4" else "-f", drive.path)
-    run("mount", "-t", kind, drive.path, mount)
-    try:
+    with mounted(drive, kind) as mount:
         yield mount
-    finally:
-        run("umount", mount)
     run(*CHECK[kind], drive.path)
 
 
@@ -48,7 +41,7 @@ def test_fsyncs_beside_heavy_direct_writes(kind: str) -> None:
     with (
         tenants(light=1, heavy=1000) as (light, heavy),
         mqfq(drive, depth=4),
-        mounted(drive, kind) as mount,
+        checked(drive, kind) as mount,
         Load(mount / "heavy", [heavy], device=drive, bs="16k", **BIG) as load,
     ):
         check_no_error(fio(mount / "light", light, number_ios=10, **FSYNCS))
@@ -72,7 +65,7 @@ def test_writeback_is_charged_to_the_writer(kind: str) -> None:
     with (
         tenants(little=100, much=100) as groups,
         mqfq(drive),
-        mounted(drive, kind) as mount,
+        checked(drive, kind) as mount,
     ):
         before = {group.name: sent_bytes(group, drive) for group in groups}
         for group in groups:

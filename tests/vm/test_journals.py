@@ -7,26 +7,25 @@ The time is counted, as in test_tags.py.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 
-from fairlib import COUNTED_GUEST, Load, check_ratio, scheduled, tenants
-from guestlib import Cgroup, Disk, NullBlk, cases, fio, of_each_scheduler, run, slow
+from fairlib import (
+    COUNTED_GUEST,
+    EIGHT_SLOTS,
+    SLOTS,
+    TAGS,
+    Load,
+    check_ratio,
+    mounted,
+    scheduled,
+    tenants,
+)
+from guestlib import Cgroup, NullBlk, cases, fio, of_each_scheduler, run, slow
 
 guest = COUNTED_GUEST
 
-SLOTS = 8
-# The number that `mqfair enable` sets.
-TAGS = 4 * SLOTS
-DEVICE = {
-    "irqmode": 2,
-    "completion_nsec": 8_000_000,
-    "submit_queues": 1,
-    "hw_queue_depth": SLOTS,
-    "memory_backed": 1,
-    "size": 512,
-}
-MAKE = {"ext4": ("mkfs.ext4", "-q", "-F", "-b", "4096"), "xfs": ("mkfs.xfs", "-q", "-f")}
+DEVICE = {**EIGHT_SLOTS, "memory_backed": 1, "size": 512}
+KINDS = ("ext4", "xfs")
 TASKS = 24
 FILE_BYTES = 64 << 10
 # Each task has a file of its own, so that no task waits for the lock of another one's file.
@@ -44,18 +43,6 @@ WRITERS = {
 }
 
 
-@contextlib.contextmanager
-def mounted(disk: Disk, kind: str) -> Iterator[Path]:
-    mount = Path("/run/journals")
-    mount.mkdir(exist_ok=True)
-    run(*MAKE[kind], disk.path)
-    run("mount", "-t", kind, disk.path, mount)
-    try:
-        yield mount
-    finally:
-        run("umount", mount)
-
-
 def make_files(group: Cgroup, mount: Path) -> None:
     """The files of its tasks. Otherwise a tenant's weight would decide when its tasks begin."""
     for number in range(TASKS):
@@ -63,7 +50,7 @@ def make_files(group: Cgroup, mount: Path) -> None:
     run("sync")
 
 
-@cases(*MAKE)
+@cases(*KINDS)
 @slow
 def test_weights_of_buffered_writers(kind: str) -> None:
     """Each task writes pages through the cache, and waits for each with fdatasync."""
@@ -103,7 +90,7 @@ def storms(mount: Path) -> dict[str, dict[str, object]]:
 @of_each_scheduler
 @slow
 def test_no_commit_of_a_heavy_tenant_waits_for_a_light_one(scheduler: str) -> None:
-    for kind in MAKE:
+    for kind in KINDS:
         with (
             NullBlk(**DEVICE) as disk,
             tenants(light=10, heavy=1000) as (light, heavy),

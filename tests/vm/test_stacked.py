@@ -12,22 +12,12 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairlib import COUNTED_GUEST, Load, check_ratio, scheduled, tenants
+from fairlib import COUNTED_GUEST, EIGHT_SLOTS, TAGS, Load, check_ratio, scheduled, tenants
 from guestlib import Disk, NullBlk, cases, run, slow, write
 
 guest = COUNTED_GUEST
 
-SLOTS = 8
-# The number that `mqfair enable` sets.
-TAGS = 4 * SLOTS
-DEVICE = {
-    "irqmode": 2,
-    "completion_nsec": 8_000_000,
-    "submit_queues": 1,
-    "hw_queue_depth": SLOTS,
-    "memory_backed": 1,
-    "size": 64,
-}
+DEVICE = {**EIGHT_SLOTS, "memory_backed": 1, "size": 64}
 SECTORS = DEVICE["size"] << 11
 GREEDY = {"bs": "4k", "norandommap": 1, "ioengine": "psync", "numjobs": 24}
 HEAVY, LIGHT = 800, 100

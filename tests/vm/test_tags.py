@@ -10,20 +10,21 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairlib import COUNTED_GUEST, Load, mqfq, scheduled, served_bytes, tenants
+from fairlib import (
+    COUNTED_GUEST,
+    EIGHT_SLOTS,
+    SLOTS,
+    TAGS,
+    Load,
+    mqfq,
+    scheduled,
+    served_bytes,
+    tenants,
+)
 from guestlib import Cgroup, Disk, NullBlk, cases, slow, wait_until, write
 
 guest = COUNTED_GUEST
 
-SLOTS = 8
-# The number that `mqfair enable` sets.
-TAGS = 4 * SLOTS
-DEVICE = {
-    "irqmode": 2,
-    "completion_nsec": 8_000_000,
-    "submit_queues": 1,
-    "hw_queue_depth": SLOTS,
-}
 PAGE = 4096
 READS = {"rw": "randread", "bs": "4k", "norandommap": 1}
 # Each thread has one request, so every thread without a request in service waits for a tag.
@@ -43,7 +44,7 @@ def test_a_late_tenant_beside_one_that_does_not_use_its_share(scheduler: str) ->
     # With damping=0 ifq keeps the weights as they are set.
     tunables = {"depth": SLOTS} | ({"damping": 0} if scheduler == "ifq" else {})
     with (
-        NullBlk(**DEVICE) as disk,
+        NullBlk(**EIGHT_SLOTS) as disk,
         tenants(idler=10000, first=100, late=200) as (idler, first, late),
         scheduled(disk, scheduler, **tunables),
     ):
@@ -59,7 +60,7 @@ def test_one_heavy_among_eight_light() -> None:
     """The heavy tenant has the tags for its half of the device; a ninth of them would not do."""
     light = {f"light{number}": 10 for number in range(8)}
     with (
-        NullBlk(**DEVICE) as disk,
+        NullBlk(**EIGHT_SLOTS) as disk,
         tenants(heavy=80, **light) as (heavy, *others),
         mqfq(disk, depth=SLOTS, threshold_kb=4),
     ):
@@ -76,7 +77,7 @@ def test_many_times_as_many_tasks_as_tags(scheduler: str) -> None:
     tenant, while no tag is free, do not stand before those of the light tenant."""
     tunables = {"depth": SLOTS} | ({"damping": 0} if scheduler == "ifq" else {})
     with (
-        NullBlk(**DEVICE) as disk,
+        NullBlk(**EIGHT_SLOTS) as disk,
         tenants(light=100, heavy=300) as (light, heavy),
         scheduled(disk, scheduler, **tunables),
     ):
@@ -95,7 +96,7 @@ def test_a_buffered_writer_beside_a_reader(scheduler: str) -> None:
     which has eight times the weight."""
     tunables = {"damping": 0} if scheduler == "ifq" else {}
     with (
-        NullBlk(**DEVICE) as disk,
+        NullBlk(**EIGHT_SLOTS) as disk,
         tenants(writer=100, reader=800) as (writer, reader),
         small_background(),
         scheduled(disk, scheduler, **tunables),
