@@ -42,7 +42,9 @@
  * requests go first.  It keeps its credit, so a flow that was marked by mistake
  * loses nothing that is due to it.  During a probe (throughput.h), and while
  * isolation measures the capacity, no round waits for any flow.  While isolation
- * paces the others for a short flow, no round waits for that flow.
+ * paces the others for a short flow, no round waits for that flow.  The last two
+ * rules do not apply to a drive that gives an account of its time: the account
+ * shows how much a wait costs.
  *
  * A hook that finds a round over requests a tick; tick alone refills.  So
  * refills are serialised by the contract of tick, and off the I/O path.  A
@@ -253,6 +255,7 @@ struct budget {
 	u64 round;			/* L: number of the present one */
 	struct budget_past past;	/* L: of the round that is over */
 	bool idle;			/* L: no flow active at the last tick */
+	bool accounted;			/* T: the drive gives an account of its time */
 	u64 start_ns;			/* T: of the present round */
 	u64 least_used;			/* T: two turnovers, see above */
 	struct sweep sweep;		/* T */

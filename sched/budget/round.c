@@ -131,9 +131,12 @@ static bool is_donor(const struct budget *b, const struct flow *f, u64 now)
 {
 	const struct isolation *i = &b->sched->isolation;
 
-	return budget_flow_of(f)->donor_until_ns > now ||
-	       throughput_probes(&b->throughput) || isolation_measures(i) ||
-	       isolation_holds(i, &f->isolation);
+	if (budget_flow_of(f)->donor_until_ns > now ||
+	    throughput_probes(&b->throughput))
+		return true;
+	if (b->accounted)
+		return false;
+	return isolation_measures(i) || isolation_holds(i, &f->isolation);
 }
 
 /*
@@ -259,7 +262,7 @@ static void begin_account(struct budget *b, u64 now)
 {
 	struct drive_time time;
 
-	drive_time(b, now, &time);
+	b->accounted = drive_time(b, now, &time);
 	throughput_begin_account(&b->throughput, now, &time);
 }
 

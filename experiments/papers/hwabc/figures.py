@@ -20,12 +20,6 @@ GARBAGE = Scene(
     sockets=1,
 )
 
-ISOLATION = (
-    "Isolation is the cause. No round waits for a flow while others are paced for it, or while the"
-    " drive is measured (`sched/budget/budget.h`). Without these two rules the ratio is 4.3, and"
-    " the total is 0.93 of none's."
-)
-
 # fmt: off
 ENTRIES = (
     Entry("2a", "2a", "bytes: reader / writer, `none`", "below 1",
@@ -33,8 +27,7 @@ ENTRIES = (
     Entry("2b", "2b", "the same, `hwabc`", "above 1",
           least(1), GARBAGE, bytes_of("reader", "writer", HWABC)),
     Entry("2b.default", "2b", "the same, `hwabc` with defaults", "above 1",
-          least(1), GARBAGE, bytes_of("reader", "writer", DEFAULT),
-          ISOLATION),
+          least(1), GARBAGE, bytes_of("reader", "writer", DEFAULT)),
     Entry("2.none", "2a", "MB/s of both, `none`", 201.0,
           None, GARBAGE, megabytes(NONE)),
     Entry("2.hwabc", "2b", "MB/s of both, `hwabc`", 193.0,
