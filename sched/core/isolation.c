@@ -241,18 +241,21 @@ static void judge_flow(struct sched *s, struct flow *f, struct look *l)
 }
 
 /*
- * Lets requests of a flow below its share pass, until its position has advanced
- * by its part of two looks.  So it gains no more than its share.  @work: what the
- * drive does in a look.
+ * Lets requests of a flow below its share pass.  @work: what the drive does in a
+ * look.  At each look the position up to which they pass grows by the flow's part
+ * of that.  It is never more than two parts ahead.  So passing requests get the
+ * flow its share and leave the others theirs, whatever the share is.
  */
 static void let_pass(struct flow *f, u64 work)
 {
 	struct isolation_flow *fi = &f->isolation;
-	u64 until = 0;
+	u64 pos = (u64)atomic64_read(&f->pos), until = 0;
+	u64 part = mul_u64_u64_shr(work, fi->share, SHARE_SHIFT);
 
-	if (fi->passes)
-		until = (u64)atomic64_read(&f->pos) +
-			mul_u64_u64_shr(2 * work, fi->share, SHARE_SHIFT);
+	if (fi->passes && !fi->pass_until)
+		until = pos + 2 * part;
+	else if (fi->passes)
+		until = clamp(fi->pass_until + part, pos, pos + 2 * part);
 	WRITE_ONCE(fi->pass_until, until);
 }
 

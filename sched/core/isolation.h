@@ -78,8 +78,9 @@
  * The bound on the loss.  The total of a paced drive is (1 - loss) of the
  * capacity at the last probe, because the pace follows from it.  A flow that
  * pretends to be short costs the others no more.  It gains no more than its
- * share: its requests pass only until its position has advanced by its share of
- * the work of two looks.
+ * share: the position up to which its requests pass grows by its part of the
+ * work, look by look, and is at most two parts ahead.  A flow with more requests
+ * than the driver has tags would take the whole drive otherwise.
  *
  * No starvation.  At least one paced request is in the drive at any time, or may
  * enter it, whatever the capacity seemed to be.

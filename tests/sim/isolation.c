@@ -529,7 +529,66 @@ static void test_faster_drive(struct test_case *t)
 	expect_isolated(t, "fast again", &r.window[2], &n.window[2], 880);
 }
 
+/*
+ * The driver has fewer tags than D, so a request that passes may wait for a tag,
+ * before all others.  A tenant with nearly all of the weight keeps more requests
+ * than there are tags.  It is below its share at first, while another tenant's
+ * metadata goes on.  Afterwards it leaves the other one its share.
+ */
+static void test_few_tags(struct test_case *t)
+{
+	enum {
+		LIGHT = 10,
+		HEAVY = 1000,
+		TAGS = 16
+	};
+	struct host_params p = fixture_params(t, 1);
+	struct load_params metadata = { .depth = 2,
+					.bytes = 4 * KIB,
+					.urgent_permille = 1000,
+					.stop_ns = 1100 * MS };
+	struct load_params reads = { .bytes = 4 * KIB };
+	struct host_flow *light, *heavy;
+	struct fixture r;
+	u64 got, all;
+
+	p.device.base_ns = 8 * MS;
+	p.tags = TAGS;
+	p.sched_tags = 4 * TAGS;
+	p.quotas = true;
+	p.submit_ns = 300 * US;
+	sched_params_init(t->ops, &p.sched);
+	fixture_open(&r, t, &p);
+	/* It takes a queue without a tag for one that may run. */
+	r.host->watch.quiet = NULL;
+	light = fixture_flow(&r, NULL, LIGHT);
+	heavy = fixture_flow(&r, NULL, HEAVY);
+	metadata.flow = light;
+	fixture_load(&r, &metadata);
+	reads.flow = light;
+	reads.depth = 1;
+	fixture_load(&r, &reads);
+	reads.flow = heavy;
+	reads.depth = 4 * TAGS;
+	reads.start_ns = 1003 * MS;
+	fixture_load(&r, &reads);
+	fixture_run(&r, 2000 * MS);
+	got = light->stats.ios;
+	all = got + heavy->stats.ios;
+	fixture_run(&r, 12000 * MS);
+	got = light->stats.ios - got;
+	all = max(light->stats.ios + heavy->stats.ios - all, 1ULL);
+	got = got * 1000 * (LIGHT + HEAVY) / (all * LIGHT);
+	case_note(t, "%llu permille of its share", got);
+	if (got < 900)
+		case_fail(t,
+			  "a tenant of weight %u got %llu permille of its share",
+			  LIGHT, got);
+	fixture_close(&r);
+}
+
 const struct test isolation_tests[] = {
+	{ "isolation/few-tags", test_few_tags, false },
 	{ "isolation/reader", test_reader, true },
 	{ "isolation/host-ftl", test_host_ftl, true },
 	{ "isolation/deep-reader", test_deep_reader, true },
