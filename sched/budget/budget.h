@@ -106,7 +106,9 @@
  *   refill grants as many rounds at once as that takes.
  *
  * Flows that come and go.  Credit is granted under sched.active_lock, which
- * flow_exit() takes as well.  An insert that makes a flow active grants it its
+ * flow_exit() takes as well.  tick drops the lock between two walks over the
+ * active flows.  A flow that becomes active after a round began has its grant of
+ * that round, and the refill leaves it out.  An insert that makes a flow active grants it its
  * part of the total.  After a flow has left, tune(NULL) asks for a tick: all
  * others may have waited for that flow.  The refill reads the shares: if
  * weights change meanwhile, it may grant a little more or less than the total,
@@ -156,10 +158,9 @@ struct budget_ops {
 	u32 (*charge)(const struct budget *b, const struct io *io, u32 bytes);
 
 	/*
-	 * A round is over: sets b->total of the next one.  Called by tick with
-	 * sched.active_lock held: the active flows are sched.active, then
-	 * next_active.  budget_flow.past has the use of each flow, b->past
-	 * that of all.  Round b->round began at b->start_ns.
+	 * A round is over: sets b->total of the next one.  Called by tick.  The
+	 * caller holds no lock.  budget_flow.past has the use of each flow,
+	 * b->past that of all.  Round b->round began at b->start_ns.
 	 */
 	void (*predict)(struct budget *b, u64 now);
 
@@ -251,9 +252,9 @@ struct budget {
 	struct sched *sched;		/* I */
 	const struct budget_ops *ops;	/* I */
 	enum budget_rule rule;		/* O, by tune */
-	u64 total;			/* L: of a round */
+	u64 total;			/* O, by T: of a round */
 	u64 round;			/* L: number of the present one */
-	struct budget_past past;	/* L: of the round that is over */
+	struct budget_past past;	/* T: of the round that is over */
 	bool idle;			/* L: no flow active at the last tick */
 	bool accounted;			/* T: the drive gives an account of its time */
 	u64 start_ns;			/* T: of the present round */

@@ -288,10 +288,11 @@ static void hwabc_predict(struct budget *b, u64 now)
 	struct hwabc *hw = hwabc_of(b->sched);
 	u64 ns = (u64)READ_ONCE(hwabc_params(&b->sched->params)->budget_ms) *
 		 NS_PER_MS;
+	u64 total;
 
 	learn_rate(hw, now);
-	b->total = max(work_at(hw->rate, ns), TOTAL_LEAST);
-	b->total = max(b->total, budget_least_total(b));
+	total = max(work_at(hw->rate, ns), TOTAL_LEAST);
+	WRITE_ONCE(b->total, max(total, budget_least_total(b)));
 }
 
 /* --------------------------------------------------------------- requests */

@@ -112,9 +112,9 @@ static u64 predict_total(struct kyber_fair *k, u64 period_ns, u64 least_ns)
 static u64 predict_flows(struct kyber_fair *k, u64 period_ns, u64 least_ns)
 {
 	u64 sum = 0;
+	unsigned long flags = port_lock(&k->budget.sched->active_lock);
 	struct flow *f;
 
-	port_assert_held(&k->budget.sched->active_lock);
 	for (f = k->budget.sched->active; f; f = f->next_active) {
 		struct kyber_flow *kf = kyber_flow_of(f);
 		const struct budget_past *past = &kf->budget.past;
@@ -123,6 +123,7 @@ static u64 predict_flows(struct kyber_fair *k, u64 period_ns, u64 least_ns)
 			    least_ns);
 		sum += predict_mean(&kf->own);
 	}
+	port_unlock(&k->budget.sched->active_lock, flags);
 	return sum;
 }
 
@@ -138,6 +139,7 @@ static u64 short_round(const struct budget *b, u64 total)
 
 static void count_throttled(const struct budget *b, u64 now)
 {
+	unsigned long flags = port_lock(&b->sched->active_lock);
 	struct flow *f;
 
 	for (f = b->sched->active; f; f = f->next_active) {
@@ -149,6 +151,7 @@ static void count_throttled(const struct budget *b, u64 now)
 				   kf->throttled_ns + (now - b->start_ns) -
 					   ran_ns);
 	}
+	port_unlock(&b->sched->active_lock, flags);
 }
 
 static void kyber_predict(struct budget *b, u64 now)

@@ -48,7 +48,7 @@ bool round_announce(struct budget *b, struct budget_flow *bf, u32 queue,
 {
 	s64 bit = (s64)BIT_ULL(queue % 64);
 
-	/* P2: full order.  Pairs with wake_waiting(). */
+	/* P2: full order.  Pairs with take_waiting(). */
 	atomic64_fetch_or(bit, &bf->waits[queue / 64]);
 	if (credit_may_spend(&bf->credit)) {
 		atomic64_fetch_andnot(bit, &bf->waits[queue / 64]);
@@ -60,17 +60,30 @@ bool round_announce(struct budget *b, struct budget_flow *bf, u32 queue,
 	return false;
 }
 
-/* The flow has been granted credit: wakes the queues that wait for it. */
-static void wake_waiting(struct budget *b, struct budget_flow *bf,
+/* Queues that waited for credit, and are to be woken. */
+struct waiting {
+	u64 word[QUEUE_WORDS];
+};
+
+/* The flow has been granted credit: takes the queues that wait for it. */
+static void take_waiting(const struct budget *b, struct budget_flow *bf,
+			 struct waiting *w)
+{
+	u32 word;
+
+	/* P2: full order after the grant.  Pairs with round_announce(). */
+	for (word = 0; word * 64 < b->sched->nr_queues; word++)
+		w->word[word] |= (u64)atomic64_xchg(&bf->waits[word], 0);
+}
+
+static void wake_waiting(struct budget *b, const struct waiting *w,
 			 struct wake *wake)
 {
 	u32 word, queue;
 	u64 bits;
 
-	/* P2: full order after the grant.  Pairs with round_announce(). */
 	for (word = 0; word * 64 < b->sched->nr_queues; word++)
-		for (bits = (u64)atomic64_xchg(&bf->waits[word], 0); bits;
-		     bits &= bits - 1) {
+		for (bits = w->word[word]; bits; bits &= bits - 1) {
 			queue = word * 64 + port_ffs64(bits);
 			/* P3: pairs with retry_exhausted(). */
 			(void)atomic64_fetch_add(
@@ -84,13 +97,13 @@ static void wake_waiting(struct budget *b, struct budget_flow *bf,
 
 static u64 grant_of(struct budget *b, struct flow *f)
 {
-	u64 generation, amount;
-	u64 share = share_of(&b->sched->share, &f->group, &generation);
+	u64 share = flow_present_share(f), amount;
 
 	if (b->ops->grant)
 		amount = b->ops->grant(b, f, share);
 	else
-		amount = mul_u64_u64_shr(b->total, share, SHARE_SHIFT);
+		amount = mul_u64_u64_shr(READ_ONCE(b->total), share,
+					 SHARE_SHIFT);
 	return clamp(amount, 1ULL, 1ULL << BUDGET_MOST_SHIFT);
 }
 
@@ -110,14 +123,16 @@ static void grant(struct budget_flow *bf, u64 round, u64 amount)
 static void grant_initial(struct budget *b, struct flow *f, struct wake *wake)
 {
 	struct budget_flow *bf = budget_flow_of(f);
+	struct waiting waiting = { 0 };
 	unsigned long flags = port_lock(&b->sched->active_lock);
 
 	if (bf->round != b->round) {
 		grant(bf, b->round, grant_of(b, f));
 		bf->mark = credit_left(&bf->credit);
-		wake_waiting(b, bf, wake);
+		take_waiting(b, bf, &waiting);
 	}
 	port_unlock(&b->sched->active_lock, flags);
+	wake_waiting(b, &waiting, wake);
 }
 
 void round_join(struct budget *b, struct flow *f, u64 now, struct wake *wake)
@@ -149,6 +164,7 @@ static u64 rounds_due(struct budget *b, u64 now)
 	u64 least = ~0ULL, rounds;
 	struct flow *f;
 
+	port_assert_held(&b->sched->active_lock);
 	for (f = b->sched->active; f; f = f->next_active) {
 		struct budget_flow *bf = budget_flow_of(f);
 		s64 left = credit_left(&bf->credit);
@@ -189,6 +205,7 @@ static void account_round(struct budget *b, u64 now)
 {
 	struct budget_past *all = &b->past;
 	u64 round_ns = now - b->start_ns, used = 0, longest_ns = 0;
+	unsigned long flags = port_lock(&b->sched->active_lock);
 	struct flow *f;
 
 	all->exhausted = true;
@@ -202,6 +219,7 @@ static void account_round(struct budget *b, u64 now)
 		else if (bf->donor_until_ns <= now)
 			all->exhausted = false;
 	}
+	port_unlock(&b->sched->active_lock, flags);
 	all->used = used;
 	all->ran_ns = all->exhausted ? longest_ns : round_ns;
 	b->used += used;
@@ -279,25 +297,48 @@ static void measure_round(struct budget *b, u64 now)
 		begin_account(b, now);
 }
 
+/* Begins a round, and returns how many grants each flow gets. */
+static u64 begin_round(struct budget *b, u64 now)
+{
+	unsigned long flags = port_lock(&b->sched->active_lock);
+	u64 rounds = rounds_due(b, now);
+
+	b->round++;
+	port_unlock(&b->sched->active_lock, flags);
+	b->start_ns = now;
+	return rounds;
+}
+
+/* A flow that became active in this round has its grant: grant_initial(). */
+static void grant_all(struct budget *b, u64 rounds, struct wake *wake)
+{
+	struct waiting waiting = { 0 };
+	unsigned long flags = port_lock(&b->sched->active_lock);
+	struct flow *f;
+
+	for (f = b->sched->active; f; f = f->next_active) {
+		struct budget_flow *bf = budget_flow_of(f);
+
+		if (bf->round == b->round)
+			continue;
+		grant(bf, b->round, bf->due * rounds);
+		if (credit_may_spend(&bf->credit))
+			take_waiting(b, bf, &waiting);
+	}
+	port_unlock(&b->sched->active_lock, flags);
+	wake_waiting(b, &waiting, wake);
+}
+
 static void refill(struct budget *b, u64 now, struct wake *wake)
 {
 	u64 rounds;
-	struct flow *f;
 
 	account_round(b, now);
 	measure_round(b, now);
 	b->ops->predict(b, now);
 	WRITE_ONCE(b->total, clamp(b->total, 1ULL, 1ULL << BUDGET_MOST_SHIFT));
-	rounds = rounds_due(b, now);
-	b->round++;
-	b->start_ns = now;
-	for (f = b->sched->active; f; f = f->next_active) {
-		struct budget_flow *bf = budget_flow_of(f);
-
-		grant(bf, b->round, bf->due * rounds);
-		if (credit_may_spend(&bf->credit))
-			wake_waiting(b, bf, wake);
-	}
+	rounds = begin_round(b, now);
+	grant_all(b, rounds, wake);
 	WRITE_ONCE(b->refills, b->refills + 1);
 }
 
@@ -320,6 +361,7 @@ struct round_state {
 
 static void scan_flows(const struct budget *b, u64 now, struct round_state *st)
 {
+	unsigned long flags = port_lock(&b->sched->active_lock);
 	struct flow *f;
 
 	*st = (struct round_state){ 0 };
@@ -336,6 +378,7 @@ static void scan_flows(const struct budget *b, u64 now, struct round_state *st)
 			st->waits |= atomic64_read(&f->queued) > 0;
 		}
 	}
+	port_unlock(&b->sched->active_lock, flags);
 }
 
 static u64 round_most_ns(const struct budget *b)
@@ -364,6 +407,7 @@ static bool round_is_over(const struct budget *b, const struct round_state *st)
 
 static void mark_donors(struct budget *b, u64 now)
 {
+	unsigned long flags = port_lock(&b->sched->active_lock);
 	struct flow *f;
 
 	for (f = b->sched->active; f; f = f->next_active) {
@@ -373,6 +417,7 @@ static void mark_donors(struct budget *b, u64 now)
 			WRITE_ONCE(bf->donor_until_ns,
 				   now + DONOR_PERIODS * period_ns(b));
 	}
+	port_unlock(&b->sched->active_lock, flags);
 }
 
 /*
@@ -416,6 +461,7 @@ static bool watch_waiting(struct budget *b, const struct round_state *st,
 /* P1: the flow with the most credit, which is probably exhausted last. */
 static void choose_sentinel(struct budget *b, u64 now)
 {
+	unsigned long flags = port_lock(&b->sched->active_lock);
 	const struct budget_flow *sentinel = NULL;
 	s64 most = 0;
 	struct flow *f;
@@ -430,6 +476,7 @@ static void choose_sentinel(struct budget *b, u64 now)
 		}
 	}
 	atomic64_set(&b->sentinel, (s64)(unsigned long)sentinel);
+	port_unlock(&b->sched->active_lock, flags);
 }
 
 static void start(struct budget *b, u64 now)
@@ -443,6 +490,10 @@ static void start(struct budget *b, u64 now)
 	throughput_start(&b->throughput, &c, dispatched(b));
 }
 
+/*
+ * Each walk over the active flows takes active_lock anew, so interrupts are off
+ * for one walk alone.
+ */
 static void tick_active(struct budget *b, u64 now, struct wake *wake)
 {
 	struct round_state st;
@@ -517,7 +568,7 @@ void budget_tick(struct sched *s, u64 now, struct wake *wake)
 {
 	struct budget *b = budget_of(s);
 	unsigned long flags;
-	bool changed;
+	bool changed, any;
 
 	cost_estimator_tick(s, now, wake);
 	isolation_tick(s, now, wake);
@@ -527,12 +578,13 @@ void budget_tick(struct sched *s, u64 now, struct wake *wake)
 	if (engine_sweep(&b->sweep, s, now, queue_is_forgotten, &changed, wake))
 		watch_flows(b);
 	flags = port_lock(&s->active_lock);
-	if (s->active) {
-		tick_active(b, now, wake);
-	} else if (!b->idle) {
+	any = s->active;
+	if (!any && !b->idle) {
 		/* The next flow that comes finds a round without a grant. */
 		b->idle = true;
 		b->round++;
 	}
 	port_unlock(&s->active_lock, flags);
+	if (any)
+		tick_active(b, now, wake);
 }

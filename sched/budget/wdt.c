@@ -111,12 +111,14 @@ static u64 waiting(const struct flow *f)
 /* Adds up the rounds.  True when they are long enough for a sample. */
 static bool sample_is_due(struct wdt *w)
 {
+	unsigned long flags = port_lock(&w->budget.sched->active_lock);
 	struct flow *f;
 
-	w->used += w->budget.past.used;
-	w->ran_ns += w->budget.past.ran_ns;
 	for (f = w->budget.sched->active; f; f = f->next_active)
 		wdt_flow_of(f)->used += budget_flow_of(f)->past.used;
+	port_unlock(&w->budget.sched->active_lock, flags);
+	w->used += w->budget.past.used;
+	w->ran_ns += w->budget.past.ran_ns;
 	return w->ran_ns >= interval_ns(w) / SAMPLE_SHARE;
 }
 
@@ -129,71 +131,84 @@ static u64 scaled(const struct wdt *w, u64 used)
 static void learn_service(struct wdt *w)
 {
 	u64 service = scaled(w, w->used);
+	unsigned long flags = port_lock(&w->budget.sched->active_lock);
 	bool saturated = false;
 	struct flow *f;
 
 	for (f = w->budget.sched->active; f; f = f->next_active)
 		saturated |= atomic64_read(&f->queued) > 0;
+	port_unlock(&w->budget.sched->active_lock, flags);
 	if (!saturated)
 		service = max(service, w->service);
 	w->service = service;
 }
 
-static void learn_demand(const struct wdt *w, struct flow *f)
-{
-	struct wdt_flow *wf = wdt_flow_of(f);
-	u64 demand = scaled(w, wf->used) + waiting(f);
-
-	demand_add(&wf->demand, min(demand, w->service));
-	wf->used = 0;
-}
-
 /* The least total that meets @demand at the flow's present share. */
-static u64 total_to_meet(const struct wdt *w, struct flow *f, u64 demand)
+static u64 total_to_meet(struct flow *f, u64 demand)
 {
-	u64 generation;
-	u64 share = share_of(&w->budget.sched->share, &f->group, &generation);
+	u64 share = flow_present_share(f);
 
 	if (!share)
 		return demand;
 	return mul_u64_u64_div_u64(demand, SHARE_ONE, share);
 }
 
-static u64 total_of_demands(const struct wdt *w)
+static u64 percentile_of(const struct wdt *w, const struct wdt_flow *wf)
 {
 	const struct wdt_params *p = wdt_params(&w->budget.sched->params);
-	u32 history = READ_ONCE(p->history);
-	bool meet = READ_ONCE(p->total) == WDT_MEET;
+
+	return demand_percentile(&wf->demand, READ_ONCE(p->history));
+}
+
+static bool meets_demands(const struct wdt *w)
+{
+	return READ_ONCE(wdt_params(&w->budget.sched->params)->total) ==
+	       WDT_MEET;
+}
+
+static void learn_demand(struct flow *f)
+{
+	const struct wdt *w = wdt_of(f->sched);
+	struct wdt_flow *wf = wdt_flow_of(f);
+	u64 demand = scaled(w, wf->used) + waiting(f);
+
+	demand_add(&wf->demand, min(demand, w->service));
+	wf->used = 0;
+	wf->asks = percentile_of(w, wf);
+	if (meets_demands(w))
+		wf->asks = total_to_meet(f, wf->asks);
+}
+
+static u64 total_of_demands(const struct wdt *w)
+{
+	unsigned long flags = port_lock(&w->budget.sched->active_lock);
+	u64 sum = 0, most = 0;
 	struct flow *f;
-	u64 total = 0, demand;
 
 	for (f = w->budget.sched->active; f; f = f->next_active) {
-		demand = demand_percentile(&wdt_flow_of(f)->demand, history);
-		if (meet)
-			total = max(total, total_to_meet(w, f, demand));
-		else
-			total += demand;
+		sum += wdt_flow_of(f)->asks;
+		most = max(most, wdt_flow_of(f)->asks);
 	}
-	return total;
+	port_unlock(&w->budget.sched->active_lock, flags);
+	return meets_demands(w) ? most : sum;
 }
 
 static void wdt_predict(struct budget *b, u64 now)
 {
 	struct wdt *w = wdt_of(b->sched);
-	struct flow *f;
 
 	(void)now;
 	if (!sample_is_due(w)) {
 		if (!w->service)
-			b->total *= 2;
+			WRITE_ONCE(b->total, b->total * 2);
 		return;
 	}
 	learn_service(w);
-	for (f = b->sched->active; f; f = f->next_active)
-		learn_demand(w, f);
+	/* A percentile takes up to a microsecond. */
+	flow_each_active(b->sched, learn_demand);
 	w->used = 0;
 	w->ran_ns = 0;
-	b->total = min(total_of_demands(w), w->service);
+	WRITE_ONCE(b->total, min(total_of_demands(w), w->service));
 }
 
 /* ------------------------------------------------------------ static caps */
@@ -250,7 +265,7 @@ static u64 wdt_grant(const struct budget *b, const struct flow *f, u64 share)
 	if (READ_ONCE(wdt_params(&b->sched->params)->caps_mbps))
 		return parent_of(f) ? cap_of(wdt_of(b->sched), f) :
 				      1ULL << BUDGET_MOST_SHIFT;
-	return mul_u64_u64_shr(b->total, share, SHARE_SHIFT);
+	return mul_u64_u64_shr(READ_ONCE(b->total), share, SHARE_SHIFT);
 }
 
 /* ----------------------------------------------------------- life, tuning */

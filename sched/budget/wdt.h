@@ -25,12 +25,13 @@ static inline struct wdt_params *wdt_params(const struct sched_params *p)
 	return (struct wdt_params *)p->own;
 }
 
-/* L as in budget.h; W: wdt.lock. */
+/* T as in budget.h; W: wdt.lock. */
 struct wdt_flow {
 	struct budget_flow budget;
 	struct port_lock lock;		/* the container's own */
-	struct demand demand;		/* L: bytes in an interval */
-	u64 used;			/* L: since the last sample */
+	struct demand demand;		/* T: bytes in an interval */
+	u64 used;			/* T: since the last sample */
+	u64 asks;			/* T: its demand, or the total that meets it */
 	struct wdt_flow *next, **link;	/* W: in wdt.flows */
 	struct flow *flow;		/* I */
 	u32 weight;			/* W: of the container */
@@ -39,8 +40,8 @@ struct wdt_flow {
 
 struct wdt {
 	struct budget budget;
-	u64 service;			/* L: of the device in an interval */
-	u64 used, ran_ns;		/* L: since the last sample */
+	u64 service;			/* T: of the device in an interval */
+	u64 used, ran_ns;		/* T: since the last sample */
 	struct port_lock single;	/* instead of the containers' locks */
 	struct port_lock lock;		/* for the list; credit_set_lock() */
 	struct wdt_flow *flows;		/* W: all flows, active or not */

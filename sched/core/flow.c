@@ -157,6 +157,16 @@ u64 flow_share(const struct flow *f)
 	return READ_ONCE(f->share);
 }
 
+u64 flow_present_share(struct flow *f)
+{
+	struct share_tree *t = &f->sched->share;
+	u64 generation = (u64)atomic64_read(&f->generation);
+
+	if (likely(generation == share_generation(t)))
+		return flow_share(f);
+	return share_of(t, &f->group, &generation);
+}
+
 static void flow_set_epoch(struct flow *f, vtime_t base, u64 base_pos, u64 inv)
 {
 	s64 seq = atomic64_read(&f->seq);

@@ -249,7 +249,14 @@ void flows_count(struct sched *s);
  */
 u64 flow_share(const struct flow *f);
 
-/* Returns the same in parts per million, for reports. */
+/*
+ * Returns the present share of @f, which is active.  It takes the lock of the
+ * share tree only if a share has changed since the flow last needed a tag.  A
+ * snapshot: it may be the share of a moment ago.
+ */
+u64 flow_present_share(struct flow *f);
+
+/* Returns the same as flow_share() in parts per million, for reports. */
 static inline u64 flow_share_ppm(const struct flow *f)
 {
 	return (flow_share(f) * 1000000) >> SHARE_SHIFT;

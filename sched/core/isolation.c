@@ -202,10 +202,10 @@ static void judge_flow(struct sched *s, struct flow *f, struct look *l)
 	struct isolation_flow *fi = &f->isolation;
 	/* Once below its share, it stays so until it has clearly more. */
 	u32 eighths = fi->passes ? 9 : 7;
-	u64 generation, due;
 	bool by_goal;
+	u64 due;
 
-	fi->share = share_of(&s->share, &f->group, &generation);
+	fi->share = flow_present_share(f);
 	due = mul_u64_u64_shr(l->cost, fi->share, SHARE_SHIFT);
 	learn_times(i, fi, l);
 	/* Since D was changed: does the flow get its share at this D? */
@@ -557,8 +557,10 @@ static void learn_capacity(struct isolation *i, u64 probed)
  */
 static bool resumes(struct isolation *i, const struct look *l)
 {
-	if (!i->resume || l->nr_short)
-		return i->resume;
+	if (!i->resume)
+		return false;
+	if (l->nr_short)
+		return true;
 	i->resume--;
 	return false;
 }
@@ -685,40 +687,83 @@ static void plan_look(struct isolation *i, u64 at_ns)
 	WRITE_ONCE(i->timer_ns, (at_ns - i->look_ns) >> TIMER_SHIFT);
 }
 
-static void look(struct sched *s, u64 now, struct wake *wake)
+/*
+ * A look has three walks over the active flows.  Each walk takes active_lock
+ * anew, so interrupts are off for one walk alone.  A flow that becomes active
+ * between two walks is left out of this look.
+ */
+static bool is_in_look(const struct sched *s, const struct flow *f)
 {
-	struct isolation *i = &s->isolation;
-	struct look l = { .now = now, .ns = now - i->look_ns };
+	return f->isolation.look == s->isolation.nr_looks;
+}
+
+static void count_flows(struct sched *s, struct look *l)
+{
 	unsigned long flags;
 	struct flow *f;
 
 	flows_count(s);
 	flags = port_lock(&s->active_lock);
+	s->isolation.nr_looks++;
+	for (f = s->active; f; f = f->next_active) {
+		count_flow(f, l);
+		f->isolation.look = s->isolation.nr_looks;
+	}
+	port_unlock(&s->active_lock, flags);
+}
+
+static void judge_flows(struct sched *s, struct look *l)
+{
+	unsigned long flags = port_lock(&s->active_lock);
+	struct flow *f;
+
+	for (f = s->active; f; f = f->next_active) {
+		if (!is_in_look(s, f))
+			continue;
+		end_look(&f->isolation);
+		judge_flow(s, f, l);
+	}
+	port_unlock(&s->active_lock, flags);
+}
+
+/* @work: what the drive does until the next look. */
+static void let_flows_pass(struct sched *s, u64 work)
+{
+	unsigned long flags = port_lock(&s->active_lock);
+	struct flow *f;
+
 	for (f = s->active; f; f = f->next_active)
-		count_flow(f, &l);
+		if (is_in_look(s, f))
+			let_pass(f, work);
+	port_unlock(&s->active_lock, flags);
+}
+
+static void look(struct sched *s, u64 now, struct wake *wake)
+{
+	struct isolation *i = &s->isolation;
+	struct look l = { .now = now, .ns = now - i->look_ns };
+	unsigned long flags;
+
+	count_flows(s, &l);
 	if (!look_is_over(&l)) {
 		plan_look(i, now + max(l.ns / 4, (u64)LOOK_LEAST_NS));
-		port_unlock(&s->active_lock, flags);
 		return;
 	}
 	look_inside(i, &l);
 	if (l.full && i->open_looks >= FILL_LOOKS)
 		i->open_ns = average(i->open_ns, ratio(l.service_ns, l.done));
-	for (f = s->active; f; f = f->next_active) {
-		end_look(&f->isolation);
-		judge_flow(s, f, &l);
-	}
+	judge_flows(s, &l);
+	flags = port_lock(&s->active_lock);
 	/* A drive that stands still tells nothing. */
 	if (l.done || !l.inside)
 		decide(s, &l, wake);
+	port_unlock(&s->active_lock, flags);
 	WRITE_ONCE(i->measures, drive_is_open(i) && l.nr_short);
 	i->look_ns = now;
 	i->lone = l.flows == 1 && drive_is_open(i);
 	plan_look(i,
 		  now + (i->lone ? 1 + LONE_LOOKS : 1) * look_time(s, l.flows));
-	for (f = s->active; f; f = f->next_active)
-		let_pass(f, work_at(i->rate, i->at_ns - now));
-	port_unlock(&s->active_lock, flags);
+	let_flows_pass(s, work_at(i->rate, i->at_ns - now));
 }
 
 /* No flow is active, or the tunable is 0. */

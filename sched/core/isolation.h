@@ -104,7 +104,8 @@
  * deterministic rules of thumb, ICC 1979.  Maximum rate and minimum delay,
  * found by turns, and paced: Cardwell et al., BBR, ACM Queue 2016.
  *
- * Locking: tick alone decides, with sched.active_lock.  next_ns and the held
+ * Locking: tick alone decides.  It holds sched.active_lock for a walk over the
+ * active flows, and while it sets D.  next_ns and the held
  * slots (slots.h) are atomic.
  *
  * Tested by tests/unit/isolation.c, tests/sim/isolation.c.
@@ -157,6 +158,7 @@ struct isolation_flow {
 	u64 recent_ns;		/* mean time in the drive in the last look */
 	u64 mean_cost;		/* of its requests, when least_ns was set */
 	u64 short_ns;		/* time for which it was short */
+	u32 look;		/* number of the last look that counted it */
 	u32 present;		/* looks in a row in which requests were done */
 	bool waits;		/* requests wait outside, at the last look */
 	bool passes;		/* it is below its share, and its requests pass */
@@ -182,6 +184,7 @@ struct isolation {
 	u32 nr_slots;			/* I */
 	/* tick */
 	enum isolation_state state;
+	u32 nr_looks;			/* looks begun so far */
 	u64 look_ns;			/* time of the last look, or 0 */
 	u64 at_ns;			/* of the next one */
 	u64 open_ns;			/* mean time in the drive while open */
