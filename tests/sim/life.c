@@ -237,7 +237,7 @@ static void test_isolation(struct test_case *t)
 	static const struct chaos c = { .steps = 150,
 					.step_ns = 4 * MS,
 					.isolation = true };
-	u64 paced_ns = chaos_seeds(t, 2001, 2010, &c);
+	u64 paced_ns = chaos_seeds(t, 2001, 2016, &c);
 
 	case_note(t, "paced for %llu ms", paced_ns / MS);
 	if (paced_ns < 100 * MS && t->most_seeds >= 10)
