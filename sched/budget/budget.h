@@ -40,11 +40,14 @@
  * Donors [R].  If a round ends because the device was idle, the flows in credit
  * become *donors* for some periods.  No round waits for a donor, and its
  * requests go first.  It keeps its credit, so a flow that was marked by mistake
- * loses nothing that is due to it.  During a probe (throughput.h), and while
- * isolation measures the capacity, no round waits for any flow.  While isolation
- * paces the others for a short flow, no round waits for that flow.  The last two
- * rules do not apply to a drive that gives an account of its time: the account
- * shows how much a wait costs.
+ * loses nothing that is due to it.  During a probe (throughput.h) no round waits
+ * for any flow.
+ *
+ * Rounds and isolation [R].  Most drives give no account of their time.  There no
+ * round waits for any flow while isolation measures the capacity.  No round waits
+ * for a short flow either while isolation paces the others for it.  A drive with
+ * its map on the host gives an account, which shows what a wait costs.  There
+ * rounds wait as without isolation.
  *
  * A hook that finds a round over requests a tick; tick alone refills.  So
  * refills are serialised by the contract of tick, and off the I/O path.  A

@@ -243,8 +243,9 @@ static void judge_flow(struct sched *s, struct flow *f, struct look *l)
 /*
  * Lets requests of a flow below its share pass.  @work: what the drive does in a
  * look.  At each look the position up to which they pass grows by the flow's part
- * of that.  It is never more than two parts ahead.  So passing requests get the
- * flow its share and leave the others theirs, whatever the share is.
+ * of @work.  It is at most two parts ahead of the flow's own position, and not
+ * behind it.  So requests that pass get the flow its share and leave the others
+ * theirs, whatever the share is.
  */
 static void let_pass(struct flow *f, u64 work)
 {

@@ -559,7 +559,7 @@ static void test_few_tags(struct test_case *t)
 	p.submit_ns = 300 * US;
 	sched_params_init(t->ops, &p.sched);
 	fixture_open(&r, t, &p);
-	/* It takes a queue without a tag for one that may run. */
+	/* This check takes a queue whose driver has no tag for one that may run. */
 	r.host->watch.quiet = NULL;
 	light = fixture_flow(&r, NULL, LIGHT);
 	heavy = fixture_flow(&r, NULL, HEAVY);

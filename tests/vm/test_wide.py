@@ -7,7 +7,7 @@ import os
 from itertools import cycle, islice
 from pathlib import Path
 
-from fairlib import WIDE_GUEST, Load, flows, mqfq, queues, tenants
+from fairlib import EIGHT_SLOTS, WIDE_GUEST, Load, flows, mqfq, queues, tenants
 from guestlib import (
     Fio,
     NullBlk,
@@ -111,7 +111,7 @@ def test_a_cpu_goes_offline_while_its_requests_are_delayed() -> None:
 @timed
 def test_the_queue_of_each_processor_is_served() -> None:
     with (
-        NullBlk(irqmode=2, completion_nsec=8_000_000, submit_queues=1, hw_queue_depth=8) as disk,
+        NullBlk(**EIGHT_SLOTS) as disk,
         tenants(a=100, b=100) as groups,
         mqfq(disk, depth=4),
     ):
