@@ -552,6 +552,12 @@ def mean_read_ms(result: Mapping[str, Any]) -> float:
     return float(result["jobs"][0]["read"]["lat_ns"]["mean"]) / 1e6
 
 
+def median_read_ms(result: Mapping[str, Any]) -> float:
+    """The median completion latency of a fio result's first job. A guest that stands still for a
+    moment delays one read, which moves the mean alone."""
+    return float(result["jobs"][0]["read"]["clat_ns"]["percentile"]["50.000000"]) / 1e6
+
+
 def io_bytes(result: Mapping[str, Any]) -> int:
     """The bytes read and written by all jobs of a fio result."""
     return sum(job[way]["io_bytes"] for job in result["jobs"] for way in ("read", "write"))
