@@ -58,6 +58,9 @@ _CAPTURE_BYTES = 16 << 20
 _CONSOLE_TAIL_LINES = 25
 # The longest wait for data at once. epoll takes no more than 24 days.
 _SELECT_MOST_S = 3600.0
+# The longest silence of the console in a boot: an emulated guest boots in 4 s, and on a machine
+# with nine times its load in 40 s.
+_BOOT_SILENCE_S = 180.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,6 +86,11 @@ class GuestResult:
     boot_s: float
     wall_s: float
 
+    @property
+    def stood_still_in_boot(self) -> bool:
+        """The guest reached a limit of time before its command could start."""
+        return self.timed_out and not self.boot_s
+
     def console_tail(self, lines: int = _CONSOLE_TAIL_LINES) -> str:
         return "\n".join(self.console.splitlines()[-lines:])
 
@@ -90,6 +98,8 @@ class GuestResult:
         """None if the guest ended regularly; else a message with the console's last lines."""
         if self.timed_out:
             end = f"guest ended at its time limit after {self.wall_s:.0f} s"
+            if self.stood_still_in_boot:
+                end += ", in its boot"
         elif self.died:
             cause = _FATAL.search(self.console)
             end = f"guest died after {self.wall_s:.0f} s: {cause.group(1) if cause else 'no panic'}"
@@ -467,12 +477,14 @@ class _Guest:
 
     def _deadline(self, started: float) -> float:
         deadline = started + self._spec.timeout_s
-        if self._spec.silence_s is not None and self._boot_s:
-            deadline = min(deadline, self._heard + self._spec.silence_s)
+        silence_s = self._spec.silence_s
+        if silence_s is not None:
+            most_s = silence_s if self._boot_s else min(silence_s, _BOOT_SILENCE_S)
+            deadline = min(deadline, self._heard + most_s)
         return deadline
 
     def _received(self, name: str, data: bytes, output: Sink | None, started: float) -> None:
-        if name != "console":
+        if name != "console" or not self._boot_s:
             self._heard = time.monotonic()
         if name == "control":
             self._report.add(data)

@@ -67,7 +67,7 @@ class GuestSpec:
     @load_modules they are loaded, in order, before the command.
     @append is added to the kernel's command line.
     @timeout_s limits the whole life of the guest. @silence_s ends the guest when its command has
-    written nothing for that time.
+    written nothing for that time. In the boot, the console counts, and at most 180 s.
     @machine is a whole Debian of lab/debian.py, with systemd, udev and a kernel of its own. Its
     root replaces the host's, so only @host_dirs are seen of the host.
     """

@@ -218,12 +218,17 @@ class _Boot:
         self._strange: list[str] = []
         self._running: Test | None = None
         self._booted = False
+        self._first_boot = ""
 
     def run(self, spec: lab.GuestSpec) -> None:
         argv = ["/usr/bin/python3", "-s", "-E", str(HERE / "agent.py"), *self._tests]
         libraries = standins.folder()
         env = {FIO_LIBRARIES: str(libraries)} if libraries else None
         result = lab.run(spec, argv, env=env, sink=self._received)
+        if result.stood_still_in_boot:
+            # One boot of some thousands does. No code of the module has run in it.
+            self._first_boot = str(result.trouble())
+            result = lab.run(spec, argv, env=env, sink=self._received)
         why = result.trouble() or f"its agent ended with exit status {result.status}"
         first, _, rest = why.partition("\n")
         output = "\n".join([rest, *self._strange])
@@ -277,5 +282,8 @@ class _Boot:
         if lines:
             reason = f"the kernel complained: {lines[0]}"
             self._report(TestResult(self._name, "failed", reason, "\n".join(lines)))
+        elif self._first_boot:
+            first, _, output = self._first_boot.partition("\n")
+            self._report(TestResult(self._name, "passed", f"passed at try 2: {first}", output))
         else:
             self._report(TestResult(self._name, "passed"))

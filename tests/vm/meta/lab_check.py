@@ -14,6 +14,8 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import host
 from guestlib import Skip, wait_until
@@ -69,6 +71,31 @@ def check_time_limit() -> None:
     result = lab.run(lab.GuestSpec(memory_mb=512, timeout_s=1), ["true"], stream=False)
     assert result.timed_out and result.status == lab.STATUS_TIMED_OUT, result
     assert "time limit" in (result.trouble() or "")
+
+
+def check_a_guest_that_stands_still_in_its_boot_is_booted_once_more() -> None:
+    """The first process of the first guest sleeps."""
+    (group,) = host.discover(Path(host.__file__).resolve().parent / "meta", only=r"bad\.passes$")
+    run_guest = lab.run
+    results: list[lab.GuestResult] = []
+
+    def run_first_asleep(spec: lab.GuestSpec, *args: Any, **kwargs: Any) -> lab.GuestResult:
+        if not results:
+            asleep = "rdinit=/bin/busybox -- sleep 1000"
+            spec = dataclasses.replace(spec, append=asleep, silence_s=10)
+        results.append(run_guest(spec, *args, **kwargs))
+        return results[-1]
+
+    seen: dict[str, host.TestResult] = {}
+    with mock.patch.object(lab, "run", run_first_asleep):
+        host.run_group(group, lambda result: seen.update({result.name: result}))
+    first, second = results
+    assert first.stood_still_in_boot and "in its boot" in (first.trouble() or ""), first
+    assert not second.timed_out, second
+    boot = seen["bad.boot"]
+    assert boot.result == "passed" and boot.reason.startswith("passed at try 2: guest ended"), boot
+    assert "Linux version" in first.console and boot.output, boot
+    assert seen["bad.passes"].result == "passed", seen
 
 
 def check_nothing_outlives_a_signal() -> None:
