@@ -500,13 +500,17 @@ void host_drain(struct host *h)
 /* ---------------------------------------------------------------- event loop */
 
 /*
- * A queue without a flow in credit waits for a tick, and so do all queues while
- * the scheduler paces their requests (isolation.h).
+ * A queue without a flow in credit waits for a tick. All queues wait for one
+ * while the scheduler paces their requests (isolation.h), or while it reserves
+ * slots for a flow that has no request.
  */
 static bool waits_for_tick(const struct host *h, const struct host_queue *hq)
 {
+	const struct host_watch *w = &h->watch;
+
 	return h->tick.armed &&
-	       (hq->q.state == DISPATCH_NO_BUDGET || h->sched.isolation.paces);
+	       (hq->q.state == DISPATCH_NO_BUDGET || h->sched.isolation.paces ||
+		(w->reserved && w->reserved(w->arg)));
 }
 
 /* If ios wait although the device is idle, a wake-up was lost. */

@@ -201,6 +201,7 @@ struct host_watch {
 	void (*completed)(void *arg, struct host_io *hio);
 	void (*step)(void *arg);	/* after every event */
 	void (*quiet)(void *arg);	/* before time moves, no wake-up under way */
+	bool (*reserved)(void *arg);	/* does tick hand over reserved slots? */
 };
 
 struct host {

@@ -137,6 +137,14 @@ static void fixture_quiet(void *arg)
 		check_waiting(r, m, &r->host->queues[i]);
 }
 
+static bool fixture_reserved(void *arg)
+{
+	const struct fixture *r = arg;
+	const struct mqfq *m = r->host->sched.own;
+
+	return atomic64_read(&m->anticipate.reserved) > 0;
+}
+
 /* ------------------------------------------------------------------ bounds */
 
 /* W / r in units of virtual time. */
@@ -381,6 +389,7 @@ void fixture_open(struct fixture *r, struct test_case *t,
 
 		r->host->watch.step = fixture_step;
 		r->host->watch.quiet = fixture_quiet;
+		r->host->watch.reserved = fixture_reserved;
 		r->vt = (vtime_t)atomic64_read(&m->vt);
 	}
 	if (budget_family(params->ops)) {
