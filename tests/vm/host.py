@@ -70,7 +70,7 @@ Report = Callable[[TestResult], None]
 @functools.cache
 def schedulers(kernel_name: str) -> list[str]:
     """The names of the module's schedulers, by its aliases."""
-    aliases = kernel.module_aliases(module.build(kernel.ensure(kernel_name)))
+    aliases = kernel.module_aliases(_module(kernel.ensure(kernel_name)))
     return [alias.removesuffix("-iosched") for alias in aliases if alias.endswith("-iosched")]
 
 
@@ -182,6 +182,12 @@ def _is_user_mode(group: Group) -> bool:
     return group.kernel_name in (lab.UML, lab.UML_DEBUG)
 
 
+@functools.cache
+def _module(tree: kernel.KernelTree, defines: tuple[str, ...] = ()) -> Path:
+    """The built module. Its sources do not change during a run, and a look at them takes 5 s."""
+    return module.build(tree, defines)
+
+
 def _spec(group: Group) -> lab.GuestSpec:
     guest = group.guest
     if _is_user_mode(group):
@@ -190,7 +196,7 @@ def _spec(group: Group) -> lab.GuestSpec:
     if group.kernel_name == lab.UML_DEBUG:
         guest = dataclasses.replace(guest, memory_mb=max(guest.memory_mb, _DEBUG_MEMORY_MB))
     tree = kernel.ensure(group.kernel_name)
-    modules = (module.build(tree, guest.defines),) if guest.needs_module else ()
+    modules = (_module(tree, guest.defines),) if guest.needs_module else ()
     limits = [test.time_limit_s for test in group.tests for _ in range(test.tries)]
     return lab.GuestSpec(
         cpus=guest.cpus,
