@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from fairlib import SMALL_GUEST, check_settled
-from guestlib import NullBlk, TimingError, run, time_limit, timed, wait_until
+from guestlib import NullBlk, TimingError, run, slow, time_limit, timed, wait_until
 
 guest = SMALL_GUEST
 
@@ -35,6 +35,7 @@ def relative(curve, depth):
 
 
 # Calibration measures rates, and a processor that is slow for a moment looks like a slow device.
+@slow
 @time_limit(300)
 @timed
 def test_depth_is_the_number_of_hardware_slots():

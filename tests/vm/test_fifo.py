@@ -6,12 +6,13 @@ from __future__ import annotations
 import dataclasses
 
 from fairlib import SMALL_GUEST, Load, mqfq, sent_bytes, tenants
-from guestlib import NullBlk, TimingError, timed
+from guestlib import NullBlk, TimingError, slow, timed
 from sharing import DEMAND, SLOTS, WEIGHTS, check_shares, on_a_busy_device, shares
 
 guest = dataclasses.replace(SMALL_GUEST, defines=("MQFAIR_TEST_FIFO",))
 
 
+@slow
 @timed  # The device must be the bottleneck; else demand decides the shares.
 def test_order_of_arrival_is_not_by_weight() -> None:
     def measure(disk: NullBlk) -> None:

@@ -61,6 +61,7 @@ def test_writes_become_slower_while_it_is_on() -> None:
         assert not drive.stat()["gc_erases"]
 
 
+@slow
 @time_limit(600)
 def test_a_full_stretched_drive_is_measured_for_iocost_in_time() -> None:
     """Collecting garbage, it writes 2 MB/s, and fio waits for the writes outstanding. Half of the

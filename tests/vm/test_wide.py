@@ -15,6 +15,7 @@ from guestlib import (
     cases,
     is_user_mode,
     read,
+    slow_for,
     time_limit,
     timed,
     wait_until,
@@ -27,6 +28,7 @@ LOAD = {"rw": "randrw", "bsrange": "512-16k", "numjobs": 4, "iodepth": 16}
 TIMED = {"irqmode": 2, "completion_nsec": 2_000_000}
 
 
+@slow_for((1, 16), (4, 4))
 @cases((1, 16), (2, 8), (4, 4))
 def test_all_changes_under_load(hardware_queues: int, slots: int) -> None:
     options = {**TIMED, "submit_queues": hardware_queues, "hw_queue_depth": slots}
