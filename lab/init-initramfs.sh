@@ -13,6 +13,13 @@ done < /modules.order
 
 read -r words < /proc/cmdline
 case " $words " in
+*" maxcpus=1 "*)
+	for online in /sys/devices/system/cpu/cpu[1-9]*/online; do
+		echo 1 > "$online"
+	done
+	;;
+esac
+case " $words " in
 *" lab.uml "*) mount -t hostfs -o ro,/ none /lower ;;
 *) mount -t 9p -o trans=virtio,version=9p2000.L,msize=507904,cache=loose,ro lab.root /lower ;;
 esac

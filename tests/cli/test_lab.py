@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The lab's refusals and its command line for QEMU; tests/vm tests that guests boot."""
 
+import dataclasses
 import itertools
 import lzma
 import os
@@ -39,6 +40,15 @@ def arguments(spec, boot=BOOT, fds=()):
 
 def after(argv, option):
     return [value for name, value in itertools.pairwise(argv) if name == option]
+
+
+@pytest.mark.parametrize(
+    ("cpus", "accel", "expected"), [(2, "tcg", True), (1, "tcg", False), (2, "kvm", False)]
+)
+def test_an_emulated_guest_boots_with_one_cpu(cpus, accel, expected):
+    boot = dataclasses.replace(BOOT, accel=accel)
+    (words,) = after(arguments(lab.GuestSpec(cpus=cpus), boot), "-append")
+    assert ("maxcpus=1" in words.split()) is expected
 
 
 @pytest.mark.parametrize(
