@@ -22,7 +22,7 @@
  *	groups_lock > cgroup_host.lock > share_tree.lock
  *	hctx_host.lock > queue_host.lock > the locks of sched/
  *	any of these > device_host.waiting_lock > flow_tags.wait's lock
- *	any of these > the locks of tag_map.foreign_wait and free_wait
+ *	any of these > the locks of tag_kind.wait and tag_map.free_wait
  *	any of these > host_ftl_lock > the lock of a driver
  *
  * The locks of sched/ are flow.lock and sched.active_lock, both above
@@ -57,11 +57,16 @@ struct request_host {
 	struct blkcg_gq *blkg;		/* reference that keeps io.flow; or NULL */
 };
 
+/* The requests of one kind: limit.c bounds their tags. */
+struct tag_kind {
+	atomic_t held;			/* A: tags of these requests */
+	wait_queue_head_t wait;		/* tasks that wait until one is given back */
+};
+
 /* The scheduler tags of a hardware queue, or of all that share one map. */
 struct tag_map {
 	atomic_t used;			/* A: held by inserted requests */
-	atomic_t foreign;		/* A: held by kernel threads */
-	wait_queue_head_t foreign_wait;	/* kernel threads that wait for a tag */
+	struct tag_kind foreign;	/* of kernel threads */
 	wait_queue_head_t free_wait;	/* tasks in their quota, while none is free */
 } ____cacheline_aligned_in_smp;
 
@@ -69,6 +74,7 @@ struct tag_map {
 struct flow_tags {
 	wait_queue_head_t wait;		/* tasks that wait for a tag */
 	struct list_head waiting;	/* waiting_lock: in device_host.waiting */
+	struct tag_kind swap;		/* of tasks that write pages to swap */
 };
 
 /* A cgroup on a device: its blk-cgroup policy data; see weights.c. */

@@ -51,9 +51,7 @@ void el_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 void el_prepare_request(struct request *rq)
 {
 	rq->elv.priv[0] = NULL;
-	rq->elv.priv[1] = NULL;
-	if (unlikely(current->flags & PF_KTHREAD))
-		limit_foreign_prepared(rq);
+	limit_prepared(rq);
 }
 
 /* A request that comes back from a requeue has its host and flow already. */
@@ -317,7 +315,7 @@ void el_finish_request(struct request *rq)
 	struct request_host *r = rq_host(rq);
 
 	if (unlikely(rq->elv.priv[1]))
-		limit_foreign_finished(rq);
+		limit_kind_finished(rq);
 	if (!r)
 		return;
 	if (unlikely(is_out(r)))

@@ -71,7 +71,7 @@ static void plan_queues(struct request_queue *q, struct queue_plan *plan, u32 n)
 
 static void tag_map_init(struct tag_map *map)
 {
-	init_waitqueue_head(&map->foreign_wait);
+	init_waitqueue_head(&map->foreign.wait);
 	init_waitqueue_head(&map->free_wait);
 }
 

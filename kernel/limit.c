@@ -25,6 +25,18 @@
  * quota of the flow that pays holds.  Otherwise such requests of one flow would
  * occupy all tags while they wait.
  *
+ * Swap.  A task that needs memory writes pages to swap until enough pages are free.
+ * A page is free when its write has finished.  Beside a heavy neighbour writes are
+ * slow, and the task would write most pages of its cgroup in that time.  An access to
+ * shared memory waits for the write of its page, and then reads the page again.  So
+ * a cgroup with a smaller share than the root writes with one request at a time.
+ *
+ *	24 MiB of memory, an array of 40 MiB, weight 50 beside 1000, 800 accesses:
+ *	419 pages were read and 2454 written, and one access took 9.0 s.  With one
+ *	request at a time 346 pages are written, and an access takes 0.13 s at most.
+ *
+ * The kernel's thread for reclaim does not wait, because it works for all cgroups.
+ *
  * Wake-ups.  A request that finishes makes room and wakes one waiter of its
  * flow.  A request that a former waiter inserts wakes the next waiter if there
  * is room left.  Both consider waiters for any tag map, because a woken task
@@ -279,14 +291,15 @@ static struct flow *limited_flow(struct flow *f, blk_opf_t opf)
 
 static bool foreign_room(const struct claim *c, u32 tags)
 {
-	return limit_foreign_left(c->depth, atomic_read(&c->hctx->map->foreign),
+	return limit_foreign_left(c->depth,
+				  atomic_read(&c->hctx->map->foreign.held),
 				  tags);
 }
 
 /*
  * A kernel thread waits while its kind holds half of the map.  io_wait_event()
  * announces the task before it looks, and lets it submit the requests that it
- * has collected.  Pairs with limit_foreign_finished().
+ * has collected.  Pairs with limit_kind_finished().
  */
 static void limit_foreign(const struct claim *c, struct blk_mq_alloc_data *data)
 {
@@ -298,42 +311,107 @@ static void limit_foreign(const struct claim *c, struct blk_mq_alloc_data *data)
 			compat_shallow_depth(c->hctx->hctx,
 					     limit_half(c->depth));
 	else
-		io_wait_event(c->hctx->map->foreign_wait, foreign_room(c, 1));
+		io_wait_event(c->hctx->map->foreign.wait, foreign_room(c, 1));
+}
+
+/* Takes a reference on the running task's cgroup on the device of @q; or NULL. */
+static struct blkcg_gq *current_blkg(struct request_queue *q)
+{
+	struct blkcg_gq *blkg;
+
+	rcu_read_lock();
+	blkg = blkg_lookup(compat_current_blkcg(), q);
+	if (!blkg_tryget(blkg))
+		blkg = NULL;
+	rcu_read_unlock();
+	return blkg;
 }
 
 /*
- * The thread may collect requests before it submits them, so they are counted
- * when they have their tags.  rq->elv.priv[1] is the map that counts @rq, or NULL.
+ * A task that writes pages of @f to swap waits for the last of these writes.  The
+ * wait submits the requests that the task has collected, as wait_for_free_tag()
+ * does.  A task that comes between a wake-up and the woken task may go first, and
+ * the woken one waits again.  Pairs with limit_kind_finished().
  */
-void limit_foreign_prepared(struct request *rq)
+static void limit_swap(struct device_host *d, struct flow *f)
+{
+	struct tag_kind *swap = &flow_tags(f)->swap;
+	bool timeout = false;
+
+	if (!f->group.parent || urgent_payer(f) == f)
+		return;
+	___wait_event(swap->wait, !atomic_read(&swap->held),
+		      TASK_UNINTERRUPTIBLE, 1, 0,
+		      timeout = !io_schedule_timeout(PATIENCE));
+	if (unlikely(timeout))
+		atomic64_inc(&d->tag_timeouts);
+}
+
+/* The kind of a swap write of the running task; takes a reference on its cgroup. */
+static struct tag_kind *swap_kind(struct request *rq)
+{
+	struct blkcg_gq *blkg = current_blkg(rq->q);
+	struct flow *f = blkg ? group_flow(blkg) : NULL;
+
+	if (f && f->group.parent)
+		return &flow_tags(f)->swap;
+	if (blkg)
+		blkg_put(blkg);
+	return NULL;
+}
+
+static void swap_kind_put(struct tag_kind *swap)
+{
+	struct group_host *g = container_of(swap, struct group_host, tags.swap);
+
+	blkg_put(g->pd.blkg);
+}
+
+/*
+ * A task may collect requests before it submits them, so they are counted when
+ * they have their tags.
+ */
+void limit_kind_prepared(struct request *rq)
 {
 	struct hctx_host *h = rq->mq_hctx->sched_data;
+	struct tag_kind *kind = NULL;
 
-	if (is_urgent(rq->cmd_flags))
+	if (!is_urgent(rq->cmd_flags))
+		kind = &h->map->foreign;
+	else if (!(current->flags & PF_KTHREAD))
+		kind = swap_kind(rq);
+	if (!kind)
 		return;
-	atomic_inc(&h->map->foreign);
-	rq->elv.priv[1] = h->map;
+	atomic_inc(&kind->held);
+	rq->elv.priv[1] = kind;
 }
 
 /*
- * All waiters are woken, because one that writes for the root, or fails, would
- * wake no other.
+ * wake_up() wakes all kernel threads, because one that writes for the root, or
+ * fails, would wake no other.  Tasks that write to swap wait exclusively, so it
+ * wakes one of them.
  */
-void limit_foreign_finished(struct request *rq)
+void limit_kind_finished(struct request *rq)
 {
-	struct tag_map *map = rq->elv.priv[1];
+	struct tag_kind *kind = rq->elv.priv[1];
 
 	rq->elv.priv[1] = NULL;
-	/* Fully ordered before the look for waiters.  Pairs with limit_foreign(). */
-	atomic_dec_return(&map->foreign);
-	if (waitqueue_active(&map->foreign_wait))
-		wake_up_all(&map->foreign_wait);
+	/*
+	 * Fully ordered before the look for waiters.  Pairs with limit_foreign()
+	 * and limit_swap().
+	 */
+	atomic_dec_return(&kind->held);
+	if (waitqueue_active(&kind->wait))
+		wake_up(&kind->wait);
+	if (limit_is_swap_write(rq->cmd_flags))
+		swap_kind_put(kind);
 }
 
 void limit_admit_slow(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	struct blkcg_gq *blkg;
 	struct claim c;
+	bool swaps;
 
 	c.hctx = hctx_asked(opf, data)->sched_data;
 	if (c.hctx->exempt)
@@ -341,18 +419,21 @@ void limit_admit_slow(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	c.depth = compat_sched_depth(c.hctx->hctx);
 	if (unlikely(current->flags & PF_KTHREAD) && !is_urgent(opf))
 		limit_foreign(&c, data);
+	swaps = limit_is_swap_write(opf) && !(current->flags & PF_KTHREAD) &&
+		!(data->flags & BLK_MQ_REQ_NOWAIT);
 	/* The first half is free for all, so the flow need not be looked up. */
-	if (atomic_read(&c.hctx->map->used) + data->nr_tags <= c.depth / 2)
+	if (!swaps &&
+	    atomic_read(&c.hctx->map->used) + data->nr_tags <= c.depth / 2)
 		return;
 
-	rcu_read_lock();
-	blkg = blkg_lookup(compat_current_blkcg(), data->q);
-	if (!blkg_tryget(blkg))
-		blkg = NULL;
-	rcu_read_unlock();
+	blkg = current_blkg(data->q);
 	if (!blkg)
 		return;
 	c.flow = group_flow(blkg);
+	if (c.flow && swaps) {
+		limit_swap(c.hctx->device, c.flow);
+		data->nr_tags = 1;
+	}
 	if (c.flow)
 		c.flow = limited_flow(c.flow, opf);
 	if (c.flow)

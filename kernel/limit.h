@@ -7,11 +7,10 @@
  *	call		stage				context		lock
  *	limit_admit	before the block layer takes	task, may	none
  *			a tag for the task		sleep
- *	limit_foreign_prepared	a kernel thread has	task		none
- *			its tag
+ *	limit_prepared	the task has its tag		task		none
  *	limit_inserted	after sched_ops.insert		task		queue's
- *	limit_foreign_finished	that request finishes,	any		any
- *			or is the root's
+ *	limit_kind_finished	a request of a kind	any		any
+ *			finishes
  *	limit_finished	the request finishes, before	any		none
  *			its flow is released
  *	limit_setup	before the device is used	task		none
@@ -30,8 +29,13 @@
 void limit_admit_slow(blk_opf_t opf, struct blk_mq_alloc_data *data);
 void limit_wake(struct hctx_host *h, struct flow *f);
 void limit_wake_claim(struct tag_map *map);
-void limit_foreign_prepared(struct request *rq);
-void limit_foreign_finished(struct request *rq);
+void limit_kind_prepared(struct request *rq);
+void limit_kind_finished(struct request *rq);
+
+static inline bool limit_is_swap_write(blk_opf_t opf)
+{
+	return (opf & REQ_SWAP) && op_is_write(opf);
+}
 
 static inline struct flow_tags *flow_tags(struct flow *f)
 {
@@ -63,6 +67,18 @@ static inline void limit_admit(blk_opf_t opf, struct blk_mq_alloc_data *data)
 }
 
 /*
+ * Request @rq of the running task has a tag.  Counts it if it is of a kind with a
+ * bound: rq->elv.priv[1] is that kind from now on, or NULL.
+ */
+static inline void limit_prepared(struct request *rq)
+{
+	rq->elv.priv[1] = NULL;
+	if (unlikely((current->flags & PF_KTHREAD) ||
+		     limit_is_swap_write(rq->cmd_flags)))
+		limit_kind_prepared(rq);
+}
+
+/*
  * Request @rq of @f was inserted into @qh.  @first: it has not been inserted
  * before, so its tag is counted now.  No other CPU can finish the request
  * before the lock of @qh is dropped, so the count never falls below 0.  A task
@@ -74,9 +90,10 @@ static inline void limit_inserted(struct queue_host *qh, struct request *rq,
 	lockdep_assert_held(qh->lock);
 	if (first)
 		atomic_inc(&qh->hctx->map->used);
-	/* The thread works for its own cgroup. */
-	if (unlikely(rq->elv.priv[1]) && !f->group.parent)
-		limit_foreign_finished(rq);
+	/* A kernel thread works for its own cgroup. */
+	if (unlikely(rq->elv.priv[1] == &qh->hctx->map->foreign) &&
+	    !f->group.parent)
+		limit_kind_finished(rq);
 	limit_look(qh->hctx, f);
 }
 

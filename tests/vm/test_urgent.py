@@ -37,11 +37,13 @@ TAGS = 8 * SLOTS
 MIB = 1 << 20
 MEMORY_MAX = 24 * MIB
 ARRAY = 40 * MIB
-FAULTS = 100
-# A page is due every 50 ms. One access may need dozens of pages, or wait for the write of its page,
-# which the root has adopted. Measured: up to 3.75 s under mqfq, 3.08 s under drr, 1.28 s under ifq,
-# 0.10 s under none.
-LONGEST_FAULT_S = 8.0
+FAULTS = 600
+# At first some pages leave the memory without a write, because they are in the swap, too.
+ROUNDS_MOST = 8
+SWAPPER_WEIGHT = 50
+# One access may need several pages, and one page is due every 10 ms. Measured: 0.09 to 0.73 s. An
+# access also waits for the write of its page: with any number of these, up to 9.0 s.
+LONGEST_FAULT_S = 1.0
 
 DIRECTORIES = 5000
 READERS = 2 * SLOTS
@@ -56,14 +58,14 @@ pages = {ARRAY} // 4096
 for page in range(pages):
     array[4096 * page] = 1
 print("ready", flush=True)
-sys.stdin.readline()
-longest = 0.0
 chance = random.Random(1)
-for number in range({FAULTS}):
-    before = time.monotonic()
-    array[4096 * chance.randrange(pages)] = 2
-    longest = max(longest, time.monotonic() - before)
-print(longest, flush=True)
+for line in sys.stdin:
+    longest = 0.0
+    for number in range({FAULTS}):
+        before = time.monotonic()
+        array[4096 * chance.randrange(pages)] = 2
+        longest = max(longest, time.monotonic() - before)
+    print(longest, flush=True)
 """
 
 # The order is random, so that no task finds what another one has read. `stat` reads an inode. A
@@ -128,7 +130,7 @@ def test_pages_come_in_while_others_go_out(scheduler: str) -> None:
     """The pages that a tenant swaps out do not keep those from it that it waits for."""
     with (
         NullBlk(**DEVICE) as disk,
-        tenants(light=LIGHT, heavy=HEAVY) as (light, heavy),
+        tenants(light=SWAPPER_WEIGHT, heavy=HEAVY) as (light, heavy),
         scheduled(disk, scheduler),
         swap_on(disk, light),
     ):
@@ -136,13 +138,17 @@ def test_pages_come_in_while_others_go_out(scheduler: str) -> None:
         with program(light, SWAPPER) as process, Load(disk, [heavy], **READS) as load:
             load.goes_on(10 * TAGS)
             before = light.io_stat(disk)
-            go_on(process)
-            assert process.stdout
-            longest = float(process.stdout.readline())
-            after = light.io_stat(disk)
-    pages = {key: after[key] - before[key] for key in ("rios", "wios")}
+            longest, pages = 0.0, {"rios": 0, "wios": 0}
+            for _ in range(ROUNDS_MOST):
+                go_on(process)
+                assert process.stdout
+                longest = max(longest, float(process.stdout.readline()))
+                pages = {key: light.io_stat(disk)[key] - before[key] for key in pages}
+                if pages["wios"]:
+                    break
     print(f"longest fault {longest:.3f} s, {pages}")
     assert pages["rios"] > FAULTS / 5, "few pages came in"
+    assert pages["wios"] > 0, "no page went out"
     assert longest < LONGEST_FAULT_S
 
 
