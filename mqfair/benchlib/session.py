@@ -300,16 +300,27 @@ def _check_parts(request: Request) -> None:
                 )
 
 
+def _make_module(request: Request) -> str:
+    """The command that builds the modules for the kernel of @request."""
+    if request.kernel == kernel.UML:
+        return "make uml"
+    if request.kernel in (None, kernel.DEFAULT_KERNEL):
+        return "make module"
+    return f"make module KERNEL={request.kernel}"
+
+
 def _check_module(request: Request) -> None:
     if request.module is not None:
         if not request.module.is_file():
-            raise UsageError(f"--module {request.module}: no such file: run `make module`")
+            raise UsageError(
+                f"--module {request.module}: no such file: run `{_make_module(request)}`"
+            )
         present = schedulers_in(request.module)
         for name in request.ours:
             if name not in present:
                 raise UsageError(
                     f"--schedulers: {request.module} has no scheduler {name}:"
-                    f" use {', '.join(present)}, or run `make module`"
+                    f" use {', '.join(present)}, or run `{_make_module(request)}`"
                 )
         _check_tunables(request, request.module)
         return
@@ -317,7 +328,8 @@ def _check_module(request: Request) -> None:
     for name in request.ours:
         if request.on == VM or not (kmod.loaded(fs) or kmod.autoloads(fs, name)):
             raise UsageError(
-                f"scheduler {name}: no module: run `make module`, or name it with --module"
+                f"scheduler {name}: no module: run `{_make_module(request)}`, or name it with"
+                " --module"
             )
 
 
@@ -339,8 +351,9 @@ def _check_ssd_module(request: Request) -> None:
     beside = _ssd_module(request)
     if beside is None or not beside.is_file():
         raise UsageError(
-            f"--device {request.device.text}: {beside or 'no module'}: run `make module`,"
-            " or use --module with a mqfair.ko that has mqfair-ssd.ko beside it"
+            f"--device {request.device.text}: {beside or 'no module'}:"
+            f" run `{_make_module(request)}`, or use --module with a mqfair.ko that has"
+            " mqfair-ssd.ko beside it"
         )
 
 

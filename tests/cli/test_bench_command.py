@@ -253,6 +253,20 @@ def test_our_schedulers_without_a_module_are_refused_at_once(job, checkout):
         session.check(asked)
 
 
+@pytest.mark.parametrize(
+    ("words", "command"),
+    [
+        ([], "make module"),
+        (["--kernel", "6.12"], "make module KERNEL=6.12"),
+        (["--on", "uml"], "make uml"),
+    ],
+)
+def test_the_message_names_the_command_that_builds_the_missing_module(job, words, command):
+    asked = request(job, "--schedulers", "mqfq", *words)
+    with pytest.raises(UsageError, match=f"no module: run `{command}`"):
+        session.check(asked)
+
+
 def test_a_tunable_that_the_module_lacks_is_found_before_the_guest_boots(job, checkout):
     module = checkout("mqfq", "wdt")
     module.write_bytes(module.read_bytes() + b"\0caps_mbps\0")
