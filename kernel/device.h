@@ -68,6 +68,7 @@ struct tag_map {
 	atomic_t used;			/* A: held by inserted requests */
 	struct tag_kind foreign;	/* of kernel threads */
 	wait_queue_head_t free_wait;	/* tasks in their quota, while none is free */
+	bool wide;			/* I: several queues have these tags */
 } ____cacheline_aligned_in_smp;
 
 /* The tasks of a flow that wait for tags; flow.limit.waiters counts them. */

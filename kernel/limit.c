@@ -93,32 +93,14 @@ struct tag_news {
 	bool looked;		/* a waiter for another map was looked at */
 };
 
-/* The tasks of the flow that wait for a free tag of the map. */
-static atomic64_t *claims(const struct claim *c)
-{
-	const struct hctx_host *h = c->hctx;
-	u32 first = h->requests_shared ? 0 : h->queue[0]->queue.index;
-
-	return &c->flow->fq[first]->claims;
-}
-
 /* Tags of the map that the flow's requests occupy, or that its tasks claim. */
 static u64 tags_occupied(const struct claim *c)
 {
-	s64 sum = atomic64_read(claims(c));
-	const struct flow *f = c->flow;
-	struct flow_totals t;
-	u32 i;
+	s64 sum = atomic64_read(limit_claims(c->hctx, c->flow));
+	const struct flow_queue *fq;
 
-	if (c->hctx->requests_shared) {
-		flow_totals(f, &t);
-		sum += t.inserted - t.done;
-		return max(sum, 0LL);
-	}
-	for (i = 0; i < c->hctx->nr_queues; i++) {
-		const struct flow_queue *fq =
-			f->fq[c->hctx->queue[i]->queue.index];
-
+	if (!c->hctx->map->wide) {
+		fq = c->flow->fq[c->hctx->queue[0]->queue.index];
 		sum += READ_ONCE(fq->inserted) - (u64)atomic64_read(&fq->done);
 	}
 	/* The counters are read one after the other, so the sum may be negative. */
@@ -227,11 +209,11 @@ static void wait_for_free_tag(const struct claim *c)
 {
 	bool timeout = false;
 
-	atomic64_inc(claims(c));
+	atomic64_inc(limit_claims(c->hctx, c->flow));
 	___wait_event(c->hctx->map->free_wait, has_free_tag(c),
 		      TASK_UNINTERRUPTIBLE, 1, 0,
 		      timeout = !io_schedule_timeout(PATIENCE));
-	atomic64_dec(claims(c));
+	atomic64_dec(limit_claims(c->hctx, c->flow));
 	if (unlikely(timeout))
 		atomic64_inc(&c->hctx->device->tag_timeouts);
 }

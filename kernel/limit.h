@@ -43,6 +43,19 @@ static inline struct flow_tags *flow_tags(struct flow *f)
 }
 
 /*
+ * The tasks of @f that wait for a free tag of the map of @h.  If several queues have
+ * these tags, it also counts those that requests of @f hold.  Otherwise each look
+ * would add up the counters of as many queues as the machine has CPUs.
+ */
+static inline atomic64_t *limit_claims(const struct hctx_host *h,
+				       const struct flow *f)
+{
+	u32 first = h->requests_shared ? 0 : h->queue[0]->queue.index;
+
+	return &f->fq[first]->claims;
+}
+
+/*
  * Wakes a waiter for tags if the flow may take one more.  limit_finished() makes
  * room first, fully ordered, and pairs with wait_for_tags().  limit_inserted()
  * makes no room, so its look needs no order.
@@ -87,12 +100,16 @@ static inline void limit_prepared(struct request *rq)
 static inline void limit_inserted(struct queue_host *qh, struct request *rq,
 				  struct flow *f, bool first)
 {
+	struct tag_map *map = qh->hctx->map;
+
 	lockdep_assert_held(qh->lock);
-	if (first)
-		atomic_inc(&qh->hctx->map->used);
+	if (first) {
+		if (map->wide)
+			atomic64_inc(limit_claims(qh->hctx, f));
+		atomic_inc(&map->used);
+	}
 	/* A kernel thread works for its own cgroup. */
-	if (unlikely(rq->elv.priv[1] == &qh->hctx->map->foreign) &&
-	    !f->group.parent)
+	if (unlikely(rq->elv.priv[1] == &map->foreign) && !f->group.parent)
 		limit_kind_finished(rq);
 	limit_look(qh->hctx, f);
 }
@@ -104,6 +121,8 @@ static inline void limit_inserted(struct queue_host *qh, struct request *rq,
  */
 static inline void limit_finished(struct hctx_host *h, struct flow *f)
 {
+	if (h->map->wide)
+		atomic64_dec(limit_claims(h, f));
 	atomic_dec_return(&h->map->used);
 	if (unlikely(waitqueue_active(&h->map->free_wait)))
 		limit_wake_claim(h->map);

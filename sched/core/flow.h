@@ -79,7 +79,7 @@ struct flow_queue {
 	atomic64_t done;		/* A: ios completed */
 	atomic64_t cost;		/* A: of the ios completed */
 	atomic64_t service_ns;		/* A: summed from dispatch to completion */
-	atomic64_t claims;		/* A: tasks that wait for a free tag: limit.h */
+	atomic64_t claims;		/* A: of tags, by the host: limit.h */
 } __port_cacheline;
 
 /* Sums over the queues of a flow.  A snapshot. */
