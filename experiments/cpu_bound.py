@@ -20,6 +20,7 @@ The mean latency is shown.
 
     python3 -m experiments.cpu_bound --cpus 2
     python3 -m experiments.cpu_bound --cpus 2 --schedulers bfq,kyber-fair --workloads mixed
+    python3 -m experiments.cpu_bound --on uml
 """
 
 import argparse
@@ -34,6 +35,7 @@ from rich.table import Table
 from experiments import harness, inside
 from experiments.cpu_bound_guest import WORKLOADS
 from experiments.harness import Candidate, Check
+from lab.kernel import DEFAULT_KERNEL, UML
 from mqfair.benchlib import report
 from mqfair.benchlib.variant import BFQ, MQFQ, NONE
 
@@ -103,6 +105,7 @@ def run(args: argparse.Namespace) -> int:
         (",".join(schedulers), ",".join(workloads), str(args.repeat), str(args.runtime)),
         harness.cpus(args),
         BOOT_S + each * (args.runtime + SWITCH_S),
+        name=UML if args.on == UML else DEFAULT_KERNEL,
     )
     harness.console().print(show(runs, where))
     return harness.conclude(
@@ -119,6 +122,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         default=",".join(WORKLOADS),
         metavar="NAME,...",
         help="workloads to run (default %(default)s)",
+    )
+    parser.add_argument(
+        "--on",
+        choices=("vm", UML),
+        default="vm",
+        help="an emulated or virtual machine, or user-mode Linux (default %(default)s)",
     )
     harness.add_arguments(parser, schedulers=SCHEDULERS, runtime_s=2.0, repeat=5)
     return harness.main(parser, run, argv)

@@ -16,6 +16,7 @@ from typing import Any
 
 from lab import guest, kernel
 from lab.errors import LabError
+from lab.module import module_path
 from lab.spec import GuestSpec
 from mqfair.benchlib.kernel_log import splat
 from mqfair.benchlib.session import ROOT
@@ -47,17 +48,30 @@ def schedulers(text: str) -> tuple[Any, ...]:
 
 
 def run(
-    args: argparse.Namespace, script: str, words: Sequence[str], cpus: int, timeout_s: float
+    args: argparse.Namespace,
+    script: str,
+    words: Sequence[str],
+    cpus: int,
+    timeout_s: float,
+    *,
+    name: str = kernel.DEFAULT_KERNEL,
 ) -> tuple[str, Any]:
-    """Runs module @script of this folder in a guest with @words as arguments.
+    """Runs module @script of this folder in a guest with kernel @name and @words as arguments.
 
     Returns a description of the machine, and the value that the module left. Raises UsageError
-    when mqfair.ko is missing and Failure when the guest fails.
+    when mqfair.ko is missing and Failure when the kernel is missing or the guest fails.
     """
-    built = args.module or ROOT / "build" / "module" / kernel.ensure().release / "mqfair.ko"
+    try:
+        tree = kernel.ensure(name)
+    except LabError as error:
+        raise Failure(str(error)) from error
+    built = args.module or module_path(tree)
     if not built.is_file():
-        raise UsageError(f"--module {built}: no such file: run `make module`")
-    spec = GuestSpec(cpus=cpus, icount=args.icount, modules=(built,), timeout_s=timeout_s)
+        make = "make uml" if tree.is_uml else "make module"
+        raise UsageError(f"--module {built}: no such file: run `{make}`")
+    spec = GuestSpec(
+        kernel=name, cpus=cpus, icount=args.icount, modules=(built,), timeout_s=timeout_s
+    )
     with tempfile.TemporaryDirectory(prefix="mqfair-experiment-") as folder:
         argv = [sys.executable, "-m", f"experiments.{script}", guest.GUEST_OUT, *words]
         try:
