@@ -56,6 +56,8 @@ _HERE = Path(__file__).resolve().parent
 _JOB_BYTES = 128 << 10
 _CAPTURE_BYTES = 16 << 20
 _CONSOLE_TAIL_LINES = 25
+# An oops takes about 70 lines, a report of KASAN about 120.
+_OOPS_LINES = 150
 # The longest wait for data at once. epoll takes no more than 24 days.
 _SELECT_MOST_S = 3600.0
 # The longest silence of the console in a boot: an emulated guest boots in 4 s, and on a machine
@@ -95,14 +97,20 @@ class GuestResult:
         return "\n".join(self.console.splitlines()[-lines:])
 
     def trouble(self) -> str | None:
-        """None if the guest ended regularly; else a message with the console's last lines."""
+        """None if the guest ended regularly; else a message with lines of the console.
+
+        They are the lines from a fatal error on, which begin with its calls, or else the last ones.
+        """
         if self.timed_out:
             end = f"guest ended at its time limit after {self.wall_s:.0f} s"
             if self.stood_still_in_boot:
                 end += ", in its boot"
         elif self.died:
-            cause = _FATAL.search(self.console)
-            end = f"guest died after {self.wall_s:.0f} s: {cause.group(1) if cause else 'no panic'}"
+            if cause := _FATAL.search(self.console):
+                lines = self.console[cause.start() :].splitlines()[:_OOPS_LINES]
+                end = f"guest died after {self.wall_s:.0f} s: {cause.group(1)}"
+                return "\n".join([f"{end}; its console from there on:", *lines])
+            end = f"guest died after {self.wall_s:.0f} s: no panic"
         else:
             return None
         return f"{end}; last lines of its console:\n{self.console_tail()}"
