@@ -1,13 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * debugfs - read-only state, under block/<disk>/sched/ and
- * block/<disk>/hctxN/sched/
+ * debugfs - read-only state, under block/<disk>/sched/
  *
- *	sched/state	the scheduler's own state, then counters of all
- *	sched/flows	a line per cgroup: weight, share, waiting, in the device
- *	hctxN/sched/queues	a line per CPU: state, reason, waiting requests
+ *	state	the scheduler's own state, then counters of all
+ *	flows	a line per cgroup: weight, share, waiting, in the device
+ *	queues	a line per hardware queue, each followed by a line per CPU:
+ *		state, reason, waiting requests
  *
  * A reader gets a snapshot: I/O goes on meanwhile.
+ *
+ * No file is in a folder of a hardware queue.  Before Linux 6.16 a task that
+ * attaches a scheduler creates such files while another task may remove the
+ * folder, because the number of hardware queues changes.  The kernel then
+ * dereferences a null pointer.  It creates none for a scheduler without them.
  */
 #include "debugfs.h"
 
@@ -161,33 +166,36 @@ static void show_queue(struct seq_file *m, struct queue_host *qh)
 		q->stats.throttled, q->stats.no_slot, q->stats.urgent);
 }
 
-static int queues_show(void *data, struct seq_file *m)
+static void show_hctx(struct seq_file *m, u32 index, struct hctx_host *h)
 {
-	struct blk_mq_hw_ctx *hctx = data;
 	u32 i;
 
-	/* There is no hctx_host while the hardware queue is new: el_has_work(). */
-	if (compat_debugfs_enter(hctx->queue, is_ours) && hctx->sched_data) {
-		struct hctx_host *h = hctx->sched_data;
+	seq_printf(m, "hctx=%u in_flight=%d hw_depth=%u staged=%d blocked=%d\n",
+		   index, atomic_read(&h->in_flight),
+		   hctx_shares_tags(h) ? 0 : h->hw_depth,
+		   READ_ONCE(h->staged) != NULL, READ_ONCE(h->blocked));
+	for (i = 0; i < h->nr_queues; i++)
+		show_queue(m, h->queue[i]);
+}
 
-		seq_printf(m, "in_flight=%d hw_depth=%u staged=%d blocked=%d\n",
-			   atomic_read(&h->in_flight),
-			   hctx_shares_tags(h) ? 0 : h->hw_depth,
-			   READ_ONCE(h->staged) != NULL, READ_ONCE(h->blocked));
-		for (i = 0; i < h->nr_queues; i++)
-			show_queue(m, h->queue[i]);
+static int queues_show(void *data, struct seq_file *m)
+{
+	struct request_queue *q = data;
+
+	if (compat_debugfs_enter(q, is_ours)) {
+		struct device_host *d = device_of(q);
+		u32 i;
+
+		for (i = 0; i < d->nr_hctx; i++)
+			show_hctx(m, i, d->hctx[i]);
 	}
-	compat_debugfs_exit(hctx->queue);
+	compat_debugfs_exit(q);
 	return 0;
 }
 
 const struct blk_mq_debugfs_attr mqfair_queue_debugfs[] = {
 	{ "state", 0400, state_show },
 	{ "flows", 0400, flows_show },
-	{ },
-};
-
-const struct blk_mq_debugfs_attr mqfair_hctx_debugfs[] = {
 	{ "queues", 0400, queues_show },
 	{ },
 };

@@ -2,7 +2,7 @@
 /*
  * debugfs - read-only views of a device and its hardware queues
  *
- * register.c puts these tables into each elevator type.  The block layer makes
+ * register.c puts this table into each elevator type.  The block layer makes
  * the files.  Readers run in task context; debugfs.c takes the locks that keep
  * a scheduler in place, and none of mqfair's.
  */
@@ -12,6 +12,5 @@
 #include "device.h"
 
 extern const struct blk_mq_debugfs_attr mqfair_queue_debugfs[];
-extern const struct blk_mq_debugfs_attr mqfair_hctx_debugfs[];
 
 #endif /* MQFAIR_DEBUGFS_H */

@@ -142,7 +142,6 @@ static const struct elevator_type template = {
 		.finish_request		= el_finish_request,
 	},
 	.queue_debugfs_attrs	= mqfair_queue_debugfs,
-	.hctx_debugfs_attrs	= mqfair_hctx_debugfs,
 	.elevator_owner		= THIS_MODULE,
 };
 

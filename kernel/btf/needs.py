@@ -55,7 +55,6 @@ MEMBERS: tuple[str, ...] = (
     "elevator_type.elevator_name",
     "elevator_type.elevator_owner",
     "elevator_type.queue_debugfs_attrs",
-    "elevator_type.hctx_debugfs_attrs",
     "elevator_queue.type",
     "elevator_queue.elevator_data",
     "elevator_queue.kobj",

@@ -34,7 +34,7 @@ ROOMS = (
     "sim",
     "tests",
 )
-IN_DEBUGFS = ("sched/state", "sched/flows")
+IN_DEBUGFS = ("sched/state", "sched/flows", "sched/queues")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PATH = re.compile(rf"`((?:{'|'.join(ROOMS)}|\.ci|\.github)/[\w./-]*[\w/])`")
 

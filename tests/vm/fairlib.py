@@ -71,9 +71,7 @@ def flows(disk: Disk) -> dict[str, dict[str, int]]:
 
 def queues(disk: Disk) -> list[str]:
     """The lines of sched/queues, one for each CPU's queue."""
-    folder = Path("/sys/kernel/debug/block") / disk.name
-    files = sorted(folder.glob("hctx*/sched/queues"))
-    return [line for file in files for line in read(file).splitlines() if "cpu=" in line]
+    return [line for line in disk.debugfs("sched/queues").splitlines() if "cpu=" in line]
 
 
 def check_settled(disk: Disk) -> dict[str, int]:

@@ -145,12 +145,12 @@ def shares_tags(disk: Disk) -> bool:
 def test_the_depth_of_a_drive_that_no_longer_shares_its_tags() -> None:
     """A second disk of the same host takes tags that in_flight does not count: 0 stands for it."""
     with scsi_disk(max_luns=2, submit_queues=2, max_queue=8) as disk, mqfq(disk):
-        wait_until(lambda: "hw_depth=0" in disk.debugfs("hctx0/sched/queues"), "tags are shared")
+        wait_until(lambda: "hw_depth=0" in disk.debugfs("sched/queues"), "tags are shared")
         (second,) = (path for path in Path("/sys/block").glob("sd*") if path.name != disk.name)
         write(second / "device/delete", 1)
         if shares_tags(disk):
             raise Skip("this kernel's SCSI host has a queue of its own, which shares the tags")
-        wait_until(lambda: "hw_depth=8" in disk.debugfs("hctx0/sched/queues"), "tags are its own")
+        wait_until(lambda: "hw_depth=8" in disk.debugfs("sched/queues"), "tags are its own")
         check_errors(fio(disk, number_ios=100))
 
 

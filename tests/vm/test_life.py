@@ -277,6 +277,18 @@ def test_all_changes_under_load(scheduler: str) -> None:
             print(f"{change.__name__}: {time.monotonic() - began:.1f} s")
 
 
+@every_kernel
+def test_a_hardware_queue_has_no_file_of_the_scheduler() -> None:
+    """Linux 6.1 crashes if it creates one while the number of hardware queues changes."""
+    with NullBlk(**TIMED) as disk:
+        disk.scheduler = "mqfq"
+        folder = Path("/sys/kernel/debug/block") / disk.name
+        assert {path.name for path in folder.glob("sched/*")} == OUR_FILES
+        assert list(folder.glob("hctx*")) and not list(folder.glob("hctx*/sched"))
+        numbers = [line.split()[0] for line in disk.debugfs("sched/queues").splitlines()]
+        assert "hctx=0" in numbers and "cpu=0" in numbers, numbers
+
+
 @slow
 def test_the_scheduler_is_switched_while_hardware_queues_change() -> None:
     """The block layer detaches the scheduler, and makes the queues. Another task may attach one in
