@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Looks at the flows, finds the capacity, paces; isolation.h has the model. */
+/* Finds the capacity, paces, and decides by looks; isolation.h has the model. */
 #include "isolation.h"
+#include "isolation_look.h"
 #include "rate.h"
 #include "report.h"
 #include "sched.h"
 #include "slots.h"
 
 enum {
-	AVERAGE_SHIFT	= 2,	/* of means over looks: a quarter is new */
-	PRESENT_LEAST	= 2,	/* looks before a flow may count as short */
-	FILL_LOOKS	= 2,	/* looks until an opened drive is full */
 	OPEN_LOOKS	= 4,	/* looks before the capacity is known */
-	TRIAL_LOOKS	= 32,	/* paced looks before the benefit is judged */
 	SETTLE_LOOKS	= 16,	/* paced looks before a change asks for a probe */
 	/* The usual number inside until it is known: a part of the open drive's. */
 	USUAL_GUESS	= 8,
@@ -31,234 +28,6 @@ enum {
 	CORRECTION_LOOKS = 16,
 	CORRECTION_MOST	= 32,	/* part of the capacity */
 };
-
-/* The sums of a look over all active flows. */
-struct look {
-	u64 now, ns;		/* ns: since the last one */
-	u64 done, cost, bytes, service_ns;
-	u64 inside;		/* requests, now */
-	u64 kept;		/* requests, now: inside and waiting */
-	u64 short_bytes;	/* of short flows */
-	u64 paced_sent, paced_bytes;	/* of the others */
-	u32 flows, nr_short;
-	bool passing;		/* a flow is below its share */
-	u32 goals;		/* of short flows */
-	u64 missed;		/* by flows below their share: depth.h */
-	bool unmet;		/* a short flow misses its share, or its goal */
-	bool unsure;		/* a goal may be missed with a lesser loss */
-	bool full;		/* the open drive has as many requests as ever */
-};
-
-/* The first value is taken whole. */
-static u64 average(u64 mean, u64 value)
-{
-	if (!mean)
-		return value;
-	return mean - (mean >> AVERAGE_SHIFT) + (value >> AVERAGE_SHIFT);
-}
-
-static u64 ratio(u64 sum, u64 count)
-{
-	return count ? div64_u64(sum, count) : 0;
-}
-
-static bool drive_is_open(const struct isolation *i)
-{
-	return i->state != ISOLATION_PACED;
-}
-
-/* -------------------------------------------------------------- the counters */
-
-static void count_flow(struct flow *f, struct look *l)
-{
-	struct isolation_flow *i = &f->isolation;
-	const struct isolation_counts *seen = &i->seen;
-	struct isolation_counts *last = &i->last;
-	const struct flow_totals t = f->counted;
-
-	*last = (struct isolation_counts){
-		.dispatched = t.dispatched - seen->dispatched,
-		.done = t.done - seen->done,
-		.cost = t.cost - seen->cost,
-		.bytes = t.bytes - seen->bytes,
-		.wait_ns = t.wait_ns - seen->wait_ns,
-		.service_ns = t.service_ns - seen->service_ns,
-	};
-	i->inside = t.dispatched > t.done ? t.dispatched - t.done : 0;
-	i->waits = t.inserted > t.dispatched;
-	l->flows++;
-	l->done += last->done;
-	l->cost += last->cost;
-	l->bytes += last->bytes;
-	l->service_ns += last->service_ns;
-	l->kept += t.inserted > t.done ? t.inserted - t.done : 0;
-	l->inside += i->inside;
-}
-
-/* The next look begins here. */
-static void end_look(struct isolation_flow *i)
-{
-	i->seen.dispatched += i->last.dispatched;
-	i->seen.done += i->last.done;
-	i->seen.cost += i->last.cost;
-	i->seen.bytes += i->last.bytes;
-	i->seen.wait_ns += i->last.wait_ns;
-	i->seen.service_ns += i->last.service_ns;
-}
-
-/*
- * As many requests must be done as are inside.  Otherwise the look shows how
- * requests were let in, and not how they are served.
- */
-static bool look_is_over(const struct look *l)
-{
-	return l->done >= max(l->inside, (u64)LOOK_DONE) ||
-	       l->ns >= LOOK_MOST_NS;
-}
-
-/* ----------------------------------------------------------------- the flows */
-
-/* Learns how long the requests of the flow take in the drive. */
-static void learn_times(const struct isolation *i, struct isolation_flow *f,
-			const struct look *l)
-{
-	u64 cost = ratio(f->last.cost, f->last.done);
-	bool alone = f->last.done == l->done;
-
-	if (!f->last.done)
-		return;
-	f->recent_ns = ratio(f->last.service_ns, f->last.done);
-	/* Requests of another size: the times known are not theirs. */
-	if (cost > f->mean_cost + f->mean_cost / 2 || cost < f->mean_cost / 2) {
-		f->mean_cost = cost;
-		f->least_ns = 0;
-		f->open_ns = 0;
-	}
-	if (l->full && i->open_looks >= FILL_LOOKS)
-		f->open_ns = average(f->open_ns, f->recent_ns);
-	/* Beside others, an open drive does not show the least time. */
-	if (f->least_ns)
-		f->least_ns = min(f->least_ns, f->recent_ns);
-	else if (alone || !drive_is_open(i))
-		f->least_ns = f->recent_ns;
-}
-
-/* Do the requests of the flow wait in the drive and not outside? */
-static bool is_under_queued(const struct isolation *i,
-			    const struct isolation_flow *f)
-{
-	if (!f->last.dispatched)
-		return !f->waits;
-	return ratio(f->last.wait_ns, f->last.dispatched) <=
-	       max(f->recent_ns, i->open_ns);
-}
-
-/*
- * Does the flow have its share of the slots in the drive, by cost?  Then the
- * slots give it its share.  If all flows passed, no slot would limit the drive.
- */
-static bool has_its_slots(const struct sched *s, const struct isolation_flow *f,
-			  const struct look *l)
-{
-	u64 inside = ratio(f->last.service_ns, l->ns);
-	u64 slots = mul_u64_u64_shr(s->params.depth, f->share, SHARE_SHIFT);
-
-	return inside * ratio(f->last.cost, f->last.done) >
-	       max(slots, 1ULL) * ratio(l->cost, l->done);
-}
-
-/* Does pacing the others help the flow, as far as is known? */
-static bool benefits(const struct isolation *i, const struct isolation_flow *f)
-{
-	if (!f->least_ns)
-		return true;
-	if (drive_is_open(i))
-		return f->recent_ns > f->least_ns + f->least_ns / 2;
-	return i->trial < TRIAL_LOOKS || !f->open_ns ||
-	       f->open_ns > f->recent_ns + f->recent_ns / 3;
-}
-
-/*
- * Does the short flow need a greater loss?  A goal tells how much it needs.  So
- * the loss shrinks while the goal is met, even below the share of the flow.
- */
-static void judge_need(struct flow *f, struct look *l)
-{
-	enum latency_verdict verdict;
-
-	if (!latency_has_goal(f)) {
-		l->unmet |= 16 * f->isolation.got < 15 * f->isolation.due;
-		return;
-	}
-	verdict = latency_take_verdict(f);
-	l->goals++;
-	l->unmet |= verdict == LATENCY_MISSED;
-	l->unsure |= verdict != LATENCY_EASY;
-}
-
-static void judge_flow(struct sched *s, struct flow *f, struct look *l)
-{
-	const struct isolation *i = &s->isolation;
-	struct isolation_flow *fi = &f->isolation;
-	/* Once below its share, it stays so until it has clearly more. */
-	u32 eighths = fi->passes ? 9 : 7;
-	bool by_goal;
-	u64 due;
-
-	fi->share = flow_present_share(f);
-	due = mul_u64_u64_shr(l->cost, fi->share, SHARE_SHIFT);
-	learn_times(i, fi, l);
-	/* Since D was changed: does the flow get its share at this D? */
-	if (i->depth.looks <= DEPTH_FILL_LOOKS)
-		fi->missed = 0;
-	fi->missed += (s64)due - (s64)fi->last.cost;
-	l->missed += (u64)max(fi->missed, (s64)0);
-	if (!fi->last.done && !fi->inside) {
-		fi->present = 0;
-		fi->got = fi->due = 0;
-	} else {
-		fi->present++;
-		fi->got = average(fi->got, fi->last.cost);
-		fi->due = average(fi->due, due);
-	}
-	/* A flow with requests outside asks for more than its share. */
-	by_goal = latency_goal_pursued(f) && is_under_queued(i, fi);
-	fi->passes = by_goal || (fi->present >= PRESENT_LEAST &&
-				 8 * fi->got < eighths * fi->due &&
-				 !has_its_slots(s, fi, l) &&
-				 (fi->passes || is_under_queued(i, fi)));
-	l->passing |= fi->passes;
-	fi->is_short = by_goal || (fi->passes && benefits(i, fi));
-	if (!fi->is_short) {
-		l->paced_sent += fi->last.dispatched;
-		l->paced_bytes += fi->last.bytes;
-		return;
-	}
-	l->nr_short++;
-	l->short_bytes += fi->last.bytes;
-	judge_need(f, l);
-	fi->short_ns += l->ns;
-}
-
-/*
- * Lets requests of a flow below its share pass.  @work: what the drive does in a
- * look.  At each look the position up to which they pass grows by the flow's part
- * of @work.  It is at most two parts ahead of the flow's own position, and not
- * behind it.  So requests that pass get the flow its share and leave the others
- * theirs, whatever the share is.
- */
-static void let_pass(struct flow *f, u64 work)
-{
-	struct isolation_flow *fi = &f->isolation;
-	u64 pos = (u64)atomic64_read(&f->pos), until = 0;
-	u64 part = mul_u64_u64_shr(work, fi->share, SHARE_SHIFT);
-
-	if (fi->passes && !fi->pass_until)
-		until = pos + 2 * part;
-	else if (fi->passes)
-		until = clamp(fi->pass_until + part, pos, pos + 2 * part);
-	WRITE_ONCE(fi->pass_until, until);
-}
 
 /* ------------------------------------------------------------------- pacing */
 
@@ -435,7 +204,7 @@ static void look_inside(struct isolation *i, struct look *l)
 {
 	u64 inside = ratio(l->service_ns << INSIDE_SHIFT, l->ns);
 
-	if (!drive_is_open(i))
+	if (!isolation_is_open(i))
 		return;
 	i->most_inside -= i->most_inside / OPEN_MOST;
 	/* The looks before did not show the capacity of a drive that is so full. */
@@ -667,7 +436,7 @@ static void decide(struct sched *s, const struct look *l, struct wake *wake)
 			   average(i->mean_bytes,
 				   ratio(l->paced_bytes, l->paced_sent)));
 	adapt_depth(s, l, wake);
-	if (drive_is_open(i))
+	if (isolation_is_open(i))
 		decide_open(s, l, wake);
 	else
 		decide_paced(s, l, wake);
@@ -689,54 +458,13 @@ static void plan_look(struct isolation *i, u64 at_ns)
 }
 
 /*
- * A look has three walks over the active flows.  Each walk takes active_lock
- * anew, so interrupts are off for one walk alone.  A flow that becomes active
- * between two walks is left out of this look.
+ * As many requests must be done as are inside.  Otherwise the look shows how
+ * requests were let in, and not how they are served.
  */
-static bool is_in_look(const struct sched *s, const struct flow *f)
+static bool look_is_over(const struct look *l)
 {
-	return f->isolation.look == s->isolation.nr_looks;
-}
-
-static void count_flows(struct sched *s, struct look *l)
-{
-	unsigned long flags;
-	struct flow *f;
-
-	flows_count(s);
-	flags = port_lock(&s->active_lock);
-	s->isolation.nr_looks++;
-	for (f = s->active; f; f = f->next_active) {
-		count_flow(f, l);
-		f->isolation.look = s->isolation.nr_looks;
-	}
-	port_unlock(&s->active_lock, flags);
-}
-
-static void judge_flows(struct sched *s, struct look *l)
-{
-	unsigned long flags = port_lock(&s->active_lock);
-	struct flow *f;
-
-	for (f = s->active; f; f = f->next_active) {
-		if (!is_in_look(s, f))
-			continue;
-		end_look(&f->isolation);
-		judge_flow(s, f, l);
-	}
-	port_unlock(&s->active_lock, flags);
-}
-
-/* @work: what the drive does until the next look. */
-static void let_flows_pass(struct sched *s, u64 work)
-{
-	unsigned long flags = port_lock(&s->active_lock);
-	struct flow *f;
-
-	for (f = s->active; f; f = f->next_active)
-		if (is_in_look(s, f))
-			let_pass(f, work);
-	port_unlock(&s->active_lock, flags);
+	return l->done >= max(l->inside, (u64)LOOK_DONE) ||
+	       l->ns >= LOOK_MOST_NS;
 }
 
 static void look(struct sched *s, u64 now, struct wake *wake)
@@ -745,7 +473,7 @@ static void look(struct sched *s, u64 now, struct wake *wake)
 	struct look l = { .now = now, .ns = now - i->look_ns };
 	unsigned long flags;
 
-	count_flows(s, &l);
+	isolation_count_flows(s, &l);
 	if (!look_is_over(&l)) {
 		plan_look(i, now + max(l.ns / 4, (u64)LOOK_LEAST_NS));
 		return;
@@ -753,18 +481,18 @@ static void look(struct sched *s, u64 now, struct wake *wake)
 	look_inside(i, &l);
 	if (l.full && i->open_looks >= FILL_LOOKS)
 		i->open_ns = average(i->open_ns, ratio(l.service_ns, l.done));
-	judge_flows(s, &l);
+	isolation_judge_flows(s, &l);
 	flags = port_lock(&s->active_lock);
 	/* A drive that stands still tells nothing. */
 	if (l.done || !l.inside)
 		decide(s, &l, wake);
 	port_unlock(&s->active_lock, flags);
-	WRITE_ONCE(i->measures, drive_is_open(i) && l.nr_short);
+	WRITE_ONCE(i->measures, isolation_is_open(i) && l.nr_short);
 	i->look_ns = now;
-	i->lone = l.flows == 1 && drive_is_open(i);
+	i->lone = l.flows == 1 && isolation_is_open(i);
 	plan_look(i,
 		  now + (i->lone ? 1 + LONE_LOOKS : 1) * look_time(s, l.flows));
-	let_flows_pass(s, work_at(i->rate, i->at_ns - now));
+	isolation_let_flows_pass(s, work_at(i->rate, i->at_ns - now));
 }
 
 /* No flow is active, or the tunable is 0. */
@@ -887,15 +615,4 @@ void isolation_report(const struct sched *s, struct report *r)
 		      (s64)div64_u64(READ_ONCE(i->paced_ns), 1000000));
 	report_number(r, "capacity_mb_per_s",
 		      (s64)(READ_ONCE(i->capacity) * 1000 >> 20));
-}
-
-void isolation_report_flow(const struct isolation_flow *f, struct report *r)
-{
-	u64 recent = READ_ONCE(f->recent_ns), least = READ_ONCE(f->least_ns);
-
-	report_number(r, "short_ms",
-		      (s64)div64_u64(READ_ONCE(f->short_ns), 1000000));
-	report_number(r, "service_us", (s64)div64_u64(recent, 1000));
-	report_number(r, "slowdown_percent",
-		      least ? (s64)div64_u64(100 * recent, least) : 100);
 }

@@ -108,7 +108,10 @@
  * active flows, and while it sets D.  next_ns and the held
  * slots (slots.h) are atomic.
  *
- * Tested by tests/unit/isolation.c, tests/sim/isolation.c.
+ * The files: isolation_flow.c looks at the flows, and isolation.c decides.
+ * isolation_look.h is between them.
+ *
+ * Tested by tests/unit/isolation*.c, tests/sim/isolation.c.
  */
 #ifndef MQFAIR_ISOLATION_H
 #define MQFAIR_ISOLATION_H

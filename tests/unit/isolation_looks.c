@@ -77,61 +77,6 @@ static void look_without_completions_teaches_nothing(void **state)
 	scene_close(&x);
 }
 
-static void least_time_only_falls(void **state)
-{
-	struct scene x;
-
-	(void)state;
-	open_and_pace(&x, 8);
-	x.reads.service_ns = MS / 2;
-	look(&x);
-	assert_int_equal(reader(&x)->least_ns, MS / 2);
-	x.reads.service_ns = MS / 4;
-	look(&x);
-	assert_int_equal(reader(&x)->least_ns, MS / 4);
-	x.reads.service_ns = MS / 3;
-	look(&x);
-	assert_int_equal(reader(&x)->least_ns, MS / 4);
-	scene_close(&x);
-}
-
-/* While paced, the time in the open drive of other requests is not known. */
-static void open_time_is_that_of_one_size(void **state)
-{
-	struct scene x;
-
-	(void)state;
-	open_and_pace(&x, 8);
-	assert_near(reader(&x)->open_ns, MS, 1);
-	x.reads.bytes = 16384;
-	look(&x);
-	assert_int_equal(reader(&x)->open_ns, 0);
-	scene_close(&x);
-}
-
-/* The work of a flow before it was away does not count when it is back. */
-static void flow_that_was_away_counts_anew(void **state)
-{
-	struct scene x;
-
-	(void)state;
-	scene_open(&x, 8);
-	flow_set_weight(x.reader, 100);
-	x.reads.bytes = 65536;
-	x.reads.done = 300;
-	looks(&x, 4);
-	assert_false(reader(&x)->passes);
-	x.reads = nothing;
-	look(&x);
-	assert_int_equal(reader(&x)->present, 0);
-	x.reads = slow_reads;
-	look(&x);
-	assert_false(reader(&x)->passes);
-	look(&x);
-	assert_true(reader(&x)->passes);
-	scene_close(&x);
-}
-
 /* ----------------------------------------------------------------------- goals */
 
 /* The reader has its share, and misses a latency goal. */
@@ -765,9 +710,6 @@ int main(void)
 		cmocka_unit_test(look_needs_a_turnover_and_16_requests),
 		cmocka_unit_test(lone_flow_is_looked_at_rarely),
 		cmocka_unit_test(look_without_completions_teaches_nothing),
-		cmocka_unit_test(least_time_only_falls),
-		cmocka_unit_test(open_time_is_that_of_one_size),
-		cmocka_unit_test(flow_that_was_away_counts_anew),
 		cmocka_unit_test(flow_that_misses_its_goal_is_short),
 		cmocka_unit_test(
 			goal_of_a_flow_that_waits_outside_is_not_pursued),

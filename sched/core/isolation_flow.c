@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Looks at the flows, and says which of them are short; isolation.h has the model. */
+#include "isolation_look.h"
+#include "report.h"
+#include "sched.h"
+
+enum {
+	PRESENT_LEAST	= 2,	/* looks before a flow may count as short */
+	TRIAL_LOOKS	= 32,	/* paced looks before the benefit is judged */
+};
+
+/* -------------------------------------------------------------- the counters */
+
+static void count_flow(struct flow *f, struct look *l)
+{
+	struct isolation_flow *i = &f->isolation;
+	const struct isolation_counts *seen = &i->seen;
+	struct isolation_counts *last = &i->last;
+	const struct flow_totals t = f->counted;
+
+	*last = (struct isolation_counts){
+		.dispatched = t.dispatched - seen->dispatched,
+		.done = t.done - seen->done,
+		.cost = t.cost - seen->cost,
+		.bytes = t.bytes - seen->bytes,
+		.wait_ns = t.wait_ns - seen->wait_ns,
+		.service_ns = t.service_ns - seen->service_ns,
+	};
+	i->inside = t.dispatched > t.done ? t.dispatched - t.done : 0;
+	i->waits = t.inserted > t.dispatched;
+	l->flows++;
+	l->done += last->done;
+	l->cost += last->cost;
+	l->bytes += last->bytes;
+	l->service_ns += last->service_ns;
+	l->kept += t.inserted > t.done ? t.inserted - t.done : 0;
+	l->inside += i->inside;
+}
+
+/* The next look begins here. */
+static void end_look(struct isolation_flow *i)
+{
+	i->seen.dispatched += i->last.dispatched;
+	i->seen.done += i->last.done;
+	i->seen.cost += i->last.cost;
+	i->seen.bytes += i->last.bytes;
+	i->seen.wait_ns += i->last.wait_ns;
+	i->seen.service_ns += i->last.service_ns;
+}
+
+/* ----------------------------------------------------------------- the flows */
+
+/* Learns how long the requests of the flow take in the drive. */
+static void learn_times(const struct isolation *i, struct isolation_flow *f,
+			const struct look *l)
+{
+	u64 cost = ratio(f->last.cost, f->last.done);
+	bool alone = f->last.done == l->done;
+
+	if (!f->last.done)
+		return;
+	f->recent_ns = ratio(f->last.service_ns, f->last.done);
+	/* Requests of another size: the times known are not theirs. */
+	if (cost > f->mean_cost + f->mean_cost / 2 || cost < f->mean_cost / 2) {
+		f->mean_cost = cost;
+		f->least_ns = 0;
+		f->open_ns = 0;
+	}
+	if (l->full && i->open_looks >= FILL_LOOKS)
+		f->open_ns = average(f->open_ns, f->recent_ns);
+	/* Beside others, an open drive does not show the least time. */
+	if (f->least_ns)
+		f->least_ns = min(f->least_ns, f->recent_ns);
+	else if (alone || !isolation_is_open(i))
+		f->least_ns = f->recent_ns;
+}
+
+/* Do the requests of the flow wait in the drive and not outside? */
+static bool is_under_queued(const struct isolation *i,
+			    const struct isolation_flow *f)
+{
+	if (!f->last.dispatched)
+		return !f->waits;
+	return ratio(f->last.wait_ns, f->last.dispatched) <=
+	       max(f->recent_ns, i->open_ns);
+}
+
+/*
+ * Does the flow have its share of the slots in the drive, by cost?  Then the
+ * slots give it its share.  If all flows passed, no slot would limit the drive.
+ */
+static bool has_its_slots(const struct sched *s, const struct isolation_flow *f,
+			  const struct look *l)
+{
+	u64 inside = ratio(f->last.service_ns, l->ns);
+	u64 slots = mul_u64_u64_shr(s->params.depth, f->share, SHARE_SHIFT);
+
+	return inside * ratio(f->last.cost, f->last.done) >
+	       max(slots, 1ULL) * ratio(l->cost, l->done);
+}
+
+/* Does pacing the others help the flow, as far as is known? */
+static bool benefits(const struct isolation *i, const struct isolation_flow *f)
+{
+	if (!f->least_ns)
+		return true;
+	if (isolation_is_open(i))
+		return f->recent_ns > f->least_ns + f->least_ns / 2;
+	return i->trial < TRIAL_LOOKS || !f->open_ns ||
+	       f->open_ns > f->recent_ns + f->recent_ns / 3;
+}
+
+/*
+ * Does the short flow need a greater loss?  A goal tells how much it needs.  So
+ * the loss shrinks while the goal is met, even below the share of the flow.
+ */
+static void judge_need(struct flow *f, struct look *l)
+{
+	enum latency_verdict verdict;
+
+	if (!latency_has_goal(f)) {
+		l->unmet |= 16 * f->isolation.got < 15 * f->isolation.due;
+		return;
+	}
+	verdict = latency_take_verdict(f);
+	l->goals++;
+	l->unmet |= verdict == LATENCY_MISSED;
+	l->unsure |= verdict != LATENCY_EASY;
+}
+
+static void judge_flow(struct sched *s, struct flow *f, struct look *l)
+{
+	const struct isolation *i = &s->isolation;
+	struct isolation_flow *fi = &f->isolation;
+	/* Once below its share, it stays so until it has clearly more. */
+	u32 eighths = fi->passes ? 9 : 7;
+	bool by_goal;
+	u64 due;
+
+	fi->share = flow_present_share(f);
+	due = mul_u64_u64_shr(l->cost, fi->share, SHARE_SHIFT);
+	learn_times(i, fi, l);
+	/* Since D was changed: does the flow get its share at this D? */
+	if (i->depth.looks <= DEPTH_FILL_LOOKS)
+		fi->missed = 0;
+	fi->missed += (s64)due - (s64)fi->last.cost;
+	l->missed += (u64)max(fi->missed, (s64)0);
+	if (!fi->last.done && !fi->inside) {
+		fi->present = 0;
+		fi->got = fi->due = 0;
+	} else {
+		fi->present++;
+		fi->got = average(fi->got, fi->last.cost);
+		fi->due = average(fi->due, due);
+	}
+	/* A flow with requests outside asks for more than its share. */
+	by_goal = latency_goal_pursued(f) && is_under_queued(i, fi);
+	fi->passes = by_goal || (fi->present >= PRESENT_LEAST &&
+				 8 * fi->got < eighths * fi->due &&
+				 !has_its_slots(s, fi, l) &&
+				 (fi->passes || is_under_queued(i, fi)));
+	l->passing |= fi->passes;
+	fi->is_short = by_goal || (fi->passes && benefits(i, fi));
+	if (!fi->is_short) {
+		l->paced_sent += fi->last.dispatched;
+		l->paced_bytes += fi->last.bytes;
+		return;
+	}
+	l->nr_short++;
+	l->short_bytes += fi->last.bytes;
+	judge_need(f, l);
+	fi->short_ns += l->ns;
+}
+
+/*
+ * Lets requests of a flow below its share pass.  @work: what the drive does in a
+ * look.  At each look the position up to which they pass grows by the flow's part
+ * of @work.  It is at most two parts ahead of the flow's own position, and not
+ * behind it.  So requests that pass get the flow its share and leave the others
+ * theirs, whatever the share is.
+ */
+static void let_pass(struct flow *f, u64 work)
+{
+	struct isolation_flow *fi = &f->isolation;
+	u64 pos = (u64)atomic64_read(&f->pos), until = 0;
+	u64 part = mul_u64_u64_shr(work, fi->share, SHARE_SHIFT);
+
+	if (fi->passes && !fi->pass_until)
+		until = pos + 2 * part;
+	else if (fi->passes)
+		until = clamp(fi->pass_until + part, pos, pos + 2 * part);
+	WRITE_ONCE(fi->pass_until, until);
+}
+
+/* ----------------------------------------------------------------- the walks */
+
+/* A flow that has become active since the look began is not in it. */
+static bool is_in_look(const struct sched *s, const struct flow *f)
+{
+	return f->isolation.look == s->isolation.nr_looks;
+}
+
+void isolation_count_flows(struct sched *s, struct look *l)
+{
+	unsigned long flags;
+	struct flow *f;
+
+	flows_count(s);
+	flags = port_lock(&s->active_lock);
+	s->isolation.nr_looks++;
+	for (f = s->active; f; f = f->next_active) {
+		count_flow(f, l);
+		f->isolation.look = s->isolation.nr_looks;
+	}
+	port_unlock(&s->active_lock, flags);
+}
+
+void isolation_judge_flows(struct sched *s, struct look *l)
+{
+	unsigned long flags = port_lock(&s->active_lock);
+	struct flow *f;
+
+	for (f = s->active; f; f = f->next_active) {
+		if (!is_in_look(s, f))
+			continue;
+		end_look(&f->isolation);
+		judge_flow(s, f, l);
+	}
+	port_unlock(&s->active_lock, flags);
+}
+
+void isolation_let_flows_pass(struct sched *s, u64 work)
+{
+	unsigned long flags = port_lock(&s->active_lock);
+	struct flow *f;
+
+	for (f = s->active; f; f = f->next_active)
+		if (is_in_look(s, f))
+			let_pass(f, work);
+	port_unlock(&s->active_lock, flags);
+}
+
+/* ------------------------------------------------------------------ reports */
+
+void isolation_report_flow(const struct isolation_flow *f, struct report *r)
+{
+	u64 recent = READ_ONCE(f->recent_ns), least = READ_ONCE(f->least_ns);
+
+	report_number(r, "short_ms",
+		      (s64)div64_u64(READ_ONCE(f->short_ns), 1000000));
+	report_number(r, "service_us", (s64)div64_u64(recent, 1000));
+	report_number(r, "slowdown_percent",
+		      least ? (s64)div64_u64(100 * recent, least) : 100);
+}

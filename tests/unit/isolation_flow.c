@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Looks at flows: which of them are short, and which pass. */
+#include "isolation_scene.h"
+#include "sched/core/policies.h"
+
+/* ------------------------------------------------------ the flows that are short */
+
+/* Returns whether the drive is ever paced in 100 looks. */
+static bool is_paced_for(const struct act *reads, u32 weight)
+{
+	struct scene x;
+	u32 i;
+	bool paced = false;
+
+	scene_open(&x, 8);
+	flow_set_weight(x.reader, weight);
+	x.reads = *reads;
+	for (i = 0; i < 100; i++) {
+		look(&x);
+		paced |= iso(&x)->paces;
+	}
+	scene_close(&x);
+	return paced;
+}
+
+static void flow_that_waits_outside_is_not_short(void **state)
+{
+	struct act reads = slow_reads;
+
+	(void)state;
+	assert_true(is_paced_for(&reads, 1000));
+	/* As long as in the drive: it may have no more requests. */
+	reads.wait_ns = reads.service_ns;
+	assert_true(is_paced_for(&reads, 1000));
+	reads.wait_ns = reads.service_ns * 5 / 4;
+	assert_false(is_paced_for(&reads, 1000));
+}
+
+/* Its requests wait outside for many looks, as those of a spent budget do. */
+static void flow_that_sends_nothing_is_not_short(void **state)
+{
+	struct act reads = nothing;
+
+	(void)state;
+	reads.inside = 1;
+	assert_true(is_paced_for(&reads, 1000));
+	reads.waiting = 1;
+	assert_false(is_paced_for(&reads, 1000));
+}
+
+/* 99 requests in 100, of 64 KiB, are the others'. */
+static void flow_with_its_share_is_not_short(void **state)
+{
+	struct act reads = slow_reads;
+
+	(void)state;
+	reads.bytes = 65536;
+	/* It has 2 / 102, and 100 / 5100 are due to weight 2. */
+	assert_false(is_paced_for(&reads, 2));
+	/* 7/8 of the due part: 2 / 102 is 0.84 of 2.4 / 102.4. */
+	assert_false(is_paced_for(&reads, 1));
+	assert_true(is_paced_for(&reads, 3));
+}
+
+/* Half of 64 slots are due to the reader.  They count by cost. */
+static void flow_with_its_slots_is_not_short(void **state)
+{
+	struct act reads = slow_reads;
+
+	(void)state;
+	reads.bytes = 65536;
+	reads.service_ns = LOOK_NS;
+	reads.done = 30;
+	assert_true(is_paced_for(&reads, 100));
+	reads.done = 34;
+	assert_false(is_paced_for(&reads, 100));
+	reads.bytes = 4096;
+	assert_true(is_paced_for(&reads, 100));
+	/* One request is never too much, whatever is due. */
+	reads.bytes = 65536;
+	reads.done = 1;
+	assert_true(is_paced_for(&reads, 3));
+}
+
+static void absent_flow_is_not_short(void **state)
+{
+	(void)state;
+	assert_false(is_paced_for(&nothing, 1000));
+}
+
+/* A flow counts as present from the second look with requests on. */
+static void flow_is_short_from_its_second_look_on(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 8);
+	x.reads = nothing;
+	looks(&x, 10);
+	assert_int_equal(reader(&x)->present, 0);
+	x.reads = slow_reads;
+	look(&x);
+	assert_false(reader(&x)->passes);
+	assert_open(&x);
+	look(&x);
+	assert_true(reader(&x)->passes);
+	assert_true(reader(&x)->is_short);
+	assert_true(iso(&x)->paces);
+	scene_close(&x);
+}
+
+/* One request in the drive for many looks is presence too. */
+static void flow_with_a_long_request_is_present(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 8);
+	x.reads.done = 0;
+	looks(&x, 5);
+	assert_int_equal(reader(&x)->present, 5);
+	assert_true(reader(&x)->is_short);
+	scene_close(&x);
+}
+
+/* Once below its share a flow stays so until it has 9/8 of it. */
+static void flow_passes_until_it_clearly_has_its_share(void **state)
+{
+	static const struct {
+		u32 done;
+		bool passes;
+	} steps[] = {
+		/* of 100 + done, one third is due: weight 50 */
+		{ 20, true },  { 43, true },  { 54, true },
+		{ 70, false }, { 46, false }, { 30, true },
+	};
+	struct scene x;
+	u32 i;
+
+	(void)state;
+	scene_open(&x, 8);
+	flow_set_weight(x.reader, 50);
+	x.reads.bytes = 65536;
+	x.reads.service_ns = MS / 4;
+	for (i = 0; i < ARRAY_SIZE(steps); i++) {
+		x.reads.done = steps[i].done;
+		looks(&x, 40);
+		assert_int_equal(reader(&x)->passes, steps[i].passes);
+	}
+	scene_close(&x);
+}
+
+/* ------------------------------------------------------------------- benefit */
+
+/* The drive is not the cause if its requests take as long while it is paced. */
+static void flow_that_does_not_gain_is_not_short(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	looks(&x, TRIAL - 1);
+	assert_true(reader(&x)->is_short);
+	assert_true(iso(&x)->paces);
+	looks(&x, 3);
+	assert_false(reader(&x)->is_short);
+	/* It is below its share, so its requests pass. */
+	assert_true(reader(&x)->passes);
+	assert_true(reader(&x)->pass_until > 0);
+	assert_open(&x);
+	looks(&x, 100);
+	assert_open(&x);
+	/* Its requests take half more than the least time now. */
+	x.reads.service_ns = 3 * MS / 2;
+	looks(&x, 10);
+	assert_open(&x);
+	x.reads.service_ns = 8 * MS / 5;
+	looks(&x, 10);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	scene_close(&x);
+}
+
+/* A quarter less is a gain: 4/3 of the paced time is less than the open one. */
+static void flow_that_gains_a_quarter_stays_short(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	x.reads.service_ns = MS * 74 / 100;
+	looks(&x, TRIAL + 20);
+	assert_true(reader(&x)->is_short);
+	assert_true(iso(&x)->paces);
+	x.reads.service_ns = MS * 76 / 100;
+	looks(&x, 4);
+	assert_false(reader(&x)->is_short);
+	assert_open(&x);
+	scene_close(&x);
+}
+
+/* The times of reads of 4 KiB are not those of reads of 16 KiB. */
+static void times_are_those_of_one_size(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	looks(&x, TRIAL + 5);
+	assert_open(&x);
+	looks(&x, 10);
+	assert_false(reader(&x)->is_short);
+	x.reads.bytes = 6144;
+	looks(&x, 10);
+	assert_false(reader(&x)->is_short);
+	x.reads.bytes = 16384;
+	looks(&x, 10);
+	assert_true(iso(&x)->paces);
+	assert_int_equal(reader(&x)->mean_cost, 16384);
+	/* Less than half as large, too. */
+	looks(&x, TRIAL + 5);
+	assert_open(&x);
+	x.reads.bytes = 8192;
+	looks(&x, 10);
+	assert_open(&x);
+	x.reads.bytes = 4096;
+	looks(&x, 10);
+	assert_true(iso(&x)->paces);
+	scene_close(&x);
+}
+
+/* Beside others an open drive does not show the least time of a request. */
+static void least_time_is_learned_alone_or_paced(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 8);
+	looks(&x, KNOWN);
+	assert_int_equal(reader(&x)->least_ns, 0);
+	x.reads = fast_reads;
+	look(&x);
+	assert_int_equal(reader(&x)->least_ns, MS / 4);
+	assert_near(reader(&x)->open_ns, MS, 1);
+	scene_close(&x);
+	scene_open(&x, 8);
+	x.other = nothing;
+	x.reads = fast_reads;
+	looks(&x, 2);
+	assert_int_equal(reader(&x)->least_ns, MS / 4);
+	/* Alone it has its share. */
+	looks(&x, 20);
+	assert_open(&x);
+	scene_close(&x);
+}
+
+/* --------------------------------------------------------------- their times */
+
+static void least_time_only_falls(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	x.reads.service_ns = MS / 2;
+	look(&x);
+	assert_int_equal(reader(&x)->least_ns, MS / 2);
+	x.reads.service_ns = MS / 4;
+	look(&x);
+	assert_int_equal(reader(&x)->least_ns, MS / 4);
+	x.reads.service_ns = MS / 3;
+	look(&x);
+	assert_int_equal(reader(&x)->least_ns, MS / 4);
+	scene_close(&x);
+}
+
+/* While paced, the time in the open drive of other requests is not known. */
+static void open_time_is_that_of_one_size(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	assert_near(reader(&x)->open_ns, MS, 1);
+	x.reads.bytes = 16384;
+	look(&x);
+	assert_int_equal(reader(&x)->open_ns, 0);
+	scene_close(&x);
+}
+
+/* The work of a flow before it was away does not count when it is back. */
+static void flow_that_was_away_counts_anew(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 8);
+	flow_set_weight(x.reader, 100);
+	x.reads.bytes = 65536;
+	x.reads.done = 300;
+	looks(&x, 4);
+	assert_false(reader(&x)->passes);
+	x.reads = nothing;
+	look(&x);
+	assert_int_equal(reader(&x)->present, 0);
+	x.reads = slow_reads;
+	look(&x);
+	assert_false(reader(&x)->passes);
+	look(&x);
+	assert_true(reader(&x)->passes);
+	scene_close(&x);
+}
+
+/* ------------------------------------------------------------ requests that pass */
+
+static void short_flow_passes_up_to_two_looks_of_its_share(void **state)
+{
+	u64 due = (100 * 65536 + 2 * 4096) * 2 * 10ULL / 11, until;
+	struct scene x;
+	struct io *io;
+	u32 n = 0;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	until = reader(&x)->pass_until;
+	assert_near(until - (u64)atomic64_read(&x.reader->pos), due, 1);
+	assert_int_equal(x.others->isolation.pass_until, 0);
+	/* Requests before that position pass, and take no slot. */
+	for (;;) {
+		u64 pos = (u64)atomic64_read(&x.reader->pos);
+		bool passes;
+
+		io = hooks_insert(&x.h, 0, x.reader, 1 << 20, 0);
+		passes = io->flags & IO_EXEMPT;
+		assert_int_equal(passes, pos < until);
+		assert_int_equal(!!(io->flags & IO_URGENT), passes);
+		assert_ptr_equal(hooks_dispatch(&x.h, 0, DISPATCH_IO), io);
+		assert_int_equal(!!(io->flags & IO_SLOT), !passes);
+		hooks_complete(&x.h, io);
+		if (!passes)
+			break;
+		n++;
+	}
+	assert_in_range(n, due >> 20, (due >> 20) + 1);
+	/* Requests of the others do not pass. */
+	io = hooks_insert(&x.h, 0, x.others, 4096, 0);
+	assert_int_equal(io->flags & (IO_EXEMPT | IO_URGENT), 0);
+	hooks_drain(&x.h);
+	/* The next look lets the reader pass again. */
+	look(&x);
+	assert_true(reader(&x)->pass_until > until);
+	/* A flow that is not short any more does not pass. */
+	x.reads = nothing;
+	look(&x);
+	assert_int_equal(reader(&x)->pass_until, 0);
+	scene_close(&x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flow_that_waits_outside_is_not_short),
+		cmocka_unit_test(flow_that_sends_nothing_is_not_short),
+		cmocka_unit_test(flow_with_its_share_is_not_short),
+		cmocka_unit_test(flow_with_its_slots_is_not_short),
+		cmocka_unit_test(absent_flow_is_not_short),
+		cmocka_unit_test(flow_is_short_from_its_second_look_on),
+		cmocka_unit_test(flow_with_a_long_request_is_present),
+		cmocka_unit_test(flow_passes_until_it_clearly_has_its_share),
+		cmocka_unit_test(flow_that_does_not_gain_is_not_short),
+		cmocka_unit_test(flow_that_gains_a_quarter_stays_short),
+		cmocka_unit_test(times_are_those_of_one_size),
+		cmocka_unit_test(least_time_is_learned_alone_or_paced),
+		cmocka_unit_test(least_time_only_falls),
+		cmocka_unit_test(open_time_is_that_of_one_size),
+		cmocka_unit_test(flow_that_was_away_counts_anew),
+		cmocka_unit_test(short_flow_passes_up_to_two_looks_of_its_share),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
