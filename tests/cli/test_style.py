@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""tests/style/words.py: which words it sees as prose, and which not."""
+"""tests/style/: the words that words.py sees as prose, and the lengths that length.py allows."""
 
 from __future__ import annotations
 
@@ -12,15 +12,24 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture(scope="module")
-def words() -> ModuleType:
+def loaded(name: str) -> ModuleType:
     import sys
 
-    spec = importlib.util.spec_from_file_location("words", ROOT / "tests/style/words.py")
+    spec = importlib.util.spec_from_file_location(name, ROOT / f"tests/style/{name}.py")
     module = importlib.util.module_from_spec(spec)
-    sys.modules["words"] = module
+    sys.modules[name] = module
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def words() -> ModuleType:
+    return loaded("words")
+
+
+@pytest.fixture(scope="module")
+def length() -> ModuleType:
+    return loaded("length")
 
 
 def counted(words: ModuleType, tmp_path: Path, name: str, text: str):
@@ -74,3 +83,17 @@ def test_rate_is_for_1000_words(words, tmp_path):
     count = counted(words, tmp_path, "a.md", "who " + "word " * 99 + "\n")
     assert count.words == 100
     assert count.rate == 10
+
+
+def test_a_file_of_801_lines_and_a_function_of_61_are_too_long(length):
+    assert list(length.too_long("a.c", "\n" * 800)) == []
+    assert len(list(length.too_long("a.c", "\n" * 801))) == 1
+    assert list(length.too_long("a.h", "\n" * 801)) == []
+    longest = "int f(void)\n{\n" + "\t;\n" * 57 + "}\n"
+    assert list(length.too_long("a.c", longest)) == []
+    (found,) = length.too_long("a.c", longest.replace("\t;\n", "\t;\n\t;\n", 1))
+    assert found.startswith("a.c:1: 61 lines in a function")
+
+
+def test_no_file_and_no_function_is_too_long(length):
+    assert length.main([]) == 0
