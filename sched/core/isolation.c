@@ -482,6 +482,7 @@ static void look(struct sched *s, u64 now, struct wake *wake)
 	if (l.full && i->open_looks >= FILL_LOOKS)
 		i->open_ns = average(i->open_ns, ratio(l.service_ns, l.done));
 	isolation_judge_flows(s, &l);
+	i->lacking = l.lacking;
 	flags = port_lock(&s->active_lock);
 	/* A drive that stands still tells nothing. */
 	if (l.done || !l.inside)
@@ -506,6 +507,7 @@ static void rest(struct sched *s, u64 now, struct wake *wake)
 		return;
 	i->look_ns = 0;
 	i->capacity = 0;
+	i->lacking = 0;
 	WRITE_ONCE(i->measures, false);
 	open_drive(s, ISOLATION_OPEN, now, wake);
 	flags = port_lock(&s->active_lock);

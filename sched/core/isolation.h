@@ -83,7 +83,15 @@
  * than the driver has tags would take the whole drive otherwise.
  *
  * No starvation.  At least one paced request is in the drive at any time, or may
- * enter it, whatever the capacity seemed to be.
+ * enter it, whatever the capacity seemed to be.  A flow does not pass while
+ * another one waits outside and lacks more of its share.
+ *
+ *	two queues of 32 tags are all slots.  A flow that is due 54 % sends to one
+ *	of them.  Its requests pass, and it remains below its share with the 50 %
+ *	of that queue.  Another flow of this queue would get none.
+ *
+ * A flow that waits is judged by BACKLOG_NS at least.  Budgets make flows wait by
+ * turns, and that is no lack.
  *
  * Stability.  The pace is a constant between two looks.  Requests inside grow
  * only if the drive does less than the pace; the limit stops them, and asks for
@@ -136,6 +144,7 @@ enum {
 	PROBE_LOOKS		= 256,	/* from one probe to the next */
 	PROBE_GOAL_LOOKS	= 2048,	/* the same, beside a flow with a goal */
 	PACE_SHIFT		= 16,
+	SHARE_WHOLE		= 1 << 10,	/* unit of isolation_flow.lacks */
 };
 
 /* Sums over requests, or their growth since the last look. */
@@ -160,6 +169,9 @@ struct isolation_flow {
 	u64 least_ns;		/* least mean time so far; 0: not known */
 	u64 recent_ns;		/* mean time in the drive in the last look */
 	u64 mean_cost;		/* of its requests, when least_ns was set */
+	u64 wait_got, wait_due, wait_ns;	/* since `lacks` was judged */
+	u32 wait_looks;
+	u32 lacks;		/* of its share, in SHARE_WHOLE, for want of turns */
 	u64 short_ns;		/* time for which it was short */
 	u32 look;		/* number of the last look that counted it */
 	u32 present;		/* looks in a row in which requests were done */
@@ -193,6 +205,7 @@ struct isolation {
 	u64 open_ns;			/* mean time in the drive while open */
 	u64 capacity;			/* bytes in 2^20 ns; 0: not known */
 	u64 rate;			/* cost in 2^20 ns, in the last look */
+	u32 lacking;			/* most that a flow outside lacked then */
 	u64 capacity_bytes;		/* mean_bytes when the drive was paced */
 	u64 paced_inside;		/* mean requests inside: now */
 	u64 last_inside;		/* in the last look */

@@ -7,6 +7,10 @@
 enum {
 	PRESENT_LEAST	= 2,	/* looks before a flow may count as short */
 	TRIAL_LOOKS	= 32,	/* paced looks before the benefit is judged */
+	/* The least time and work by which a lack is judged. */
+	BACKLOG_LOOKS	= 8,
+	BACKLOG_IOS	= 8,
+	BACKLOG_NS	= 250 * 1000 * 1000,
 };
 
 /* -------------------------------------------------------------- the counters */
@@ -128,6 +132,43 @@ static void judge_need(struct flow *f, struct look *l)
 	l->unsure |= verdict != LATENCY_EASY;
 }
 
+/*
+ * Learns how much of its share a flow lacks for which requests wait outside.  They
+ * do not pass, so the order outside gives it all that it gets.  If none waits at
+ * the end of a look, the flow got as much as it asked for.
+ */
+static void learn_lack(struct isolation_flow *f, u64 due, struct look *l)
+{
+	u64 got = f->waits ? f->last.cost : due;
+	bool known;
+
+	f->wait_got += got;
+	f->wait_due += due;
+	f->wait_ns += l->ns;
+	f->wait_looks++;
+	known = f->wait_looks >= BACKLOG_LOOKS && f->wait_ns >= BACKLOG_NS &&
+		f->wait_due > BACKLOG_IOS * ratio(l->cost, l->done);
+	if (known)
+		f->lacks = (u32)ratio((f->wait_due -
+				       min(f->wait_got, f->wait_due)) *
+					      SHARE_WHOLE,
+				      f->wait_due);
+	if (f->passes)
+		f->lacks = 0;
+	if (known || f->passes)
+		f->wait_got = f->wait_due = f->wait_ns = f->wait_looks = 0;
+	l->lacking = max(l->lacking, f->lacks);
+}
+
+/* Does a flow that waits outside have less of its share than @f? */
+static bool another_lacks_more(const struct isolation *i,
+			       const struct isolation_flow *f, u32 eighths)
+{
+	return i->lacking &&
+	       8 * f->got * SHARE_WHOLE >
+		       eighths * f->due * (SHARE_WHOLE - i->lacking);
+}
+
 static void judge_flow(struct sched *s, struct flow *f, struct look *l)
 {
 	const struct isolation *i = &s->isolation;
@@ -153,10 +194,12 @@ static void judge_flow(struct sched *s, struct flow *f, struct look *l)
 		fi->got = average(fi->got, fi->last.cost);
 		fi->due = average(fi->due, due);
 	}
+	learn_lack(fi, due, l);
 	/* A flow with requests outside asks for more than its share. */
 	by_goal = latency_goal_pursued(f) && is_under_queued(i, fi);
 	fi->passes = by_goal || (fi->present >= PRESENT_LEAST &&
 				 8 * fi->got < eighths * fi->due &&
+				 !another_lacks_more(i, fi, eighths) &&
 				 !has_its_slots(s, fi, l) &&
 				 (fi->passes || is_under_queued(i, fi)));
 	l->passing |= fi->passes;

@@ -35,6 +35,7 @@ struct look {
 	bool unmet;		/* a short flow misses its share, or its goal */
 	bool unsure;		/* a goal may be missed with a lesser loss */
 	bool full;		/* the open drive has as many requests as ever */
+	u32 lacking;		/* most that a flow outside lacks of its share */
 };
 
 /* The first value is taken whole. */

@@ -3,6 +3,10 @@
 #include "isolation_scene.h"
 #include "sched/core/policies.h"
 
+enum {
+	PRESENT = 8,		/* looks until all is known of a flow */
+};
+
 /* ------------------------------------------------------ the flows that are short */
 
 /* Returns whether the drive is ever paced in 100 looks. */
@@ -312,6 +316,51 @@ static void flow_that_was_away_counts_anew(void **state)
 
 /* ------------------------------------------------------------ requests that pass */
 
+/*
+ * All are due a part, and a third tenant does nearly all of the work.  The others
+ * wait outside and get @done requests in a look.  Does the reader pass, once their
+ * lack is known?
+ */
+static bool passes_beside(u32 done)
+{
+	const struct act third = deep;
+	struct scene x;
+	struct flow *f;
+	bool passes;
+	u32 i;
+
+	scene_open(&x, 8);
+	f = hooks_flow(&x.h, 100);
+	first_io(&x, f);
+	see(f);
+	flow_set_weight(x.reader, 100);
+	x.reads.bytes = 65536;
+	x.reads.done = 20;
+	x.other.done = done;
+	x.other.inside = 0;
+	x.other.waiting = 10;
+	for (i = 0; i < 200; i++) {
+		do_work(f, &third, LOOK_NS);
+		look(&x);
+		/* A lack of 250 ms is a lack. */
+		if (i > PRESENT && i < 120)
+			assert_true(reader(&x)->passes);
+	}
+	passes = reader(&x)->passes;
+	scene_close(&x);
+	return passes;
+}
+
+/* The reader has half of its share. */
+static void flow_does_not_pass_beside_one_that_lacks_more(void **state)
+{
+	(void)state;
+	assert_false(passes_beside(0));
+	assert_false(passes_beside(10));
+	assert_true(passes_beside(40));
+	assert_true(passes_beside(20));
+}
+
 static void short_flow_passes_up_to_two_looks_of_its_share(void **state)
 {
 	u64 due = (100 * 65536 + 2 * 4096) * 2 * 10ULL / 11, until;
@@ -358,6 +407,7 @@ static void short_flow_passes_up_to_two_looks_of_its_share(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(flow_does_not_pass_beside_one_that_lacks_more),
 		cmocka_unit_test(flow_that_waits_outside_is_not_short),
 		cmocka_unit_test(flow_that_sends_nothing_is_not_short),
 		cmocka_unit_test(flow_with_its_share_is_not_short),
