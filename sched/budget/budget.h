@@ -95,6 +95,9 @@
  *       4. It takes the bits out of flow.waits (full order).
  *       The queue sees the credit (3 before 2), or the refill sees the bit
  *       (1 before 4).
+ *       A queue that sees the credit clears its bit only if it has set it in 1.
+ *       If the bit was set before, a lane of another domain is put aside, and
+ *       step 4 must find the bit.
  *   P3  1. A refill raises queue.grants (full order).
  *       2. It wakes the queue.
  *       3. dispatch reads queue.grants (acquire), and retries the lanes put

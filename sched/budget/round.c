@@ -47,11 +47,13 @@ bool round_announce(struct budget *b, struct budget_flow *bf, u32 queue,
 		    u64 now, struct wake *wake)
 {
 	s64 bit = (s64)BIT_ULL(queue % 64);
-
 	/* P2: full order.  Pairs with take_waiting(). */
-	atomic64_fetch_or(bit, &bf->waits[queue / 64]);
+	bool first = !(atomic64_fetch_or(bit, &bf->waits[queue / 64]) & bit);
+
 	if (credit_may_spend(&bf->credit)) {
-		atomic64_fetch_andnot(bit, &bf->waits[queue / 64]);
+		/* Else a lane of another domain waits, and the bit is its. */
+		if (first)
+			atomic64_fetch_andnot(bit, &bf->waits[queue / 64]);
 		return true;
 	}
 	/* P4: pairs with tick_active(). */

@@ -22,6 +22,7 @@ enum {
 	FRESH	= 4,		/* the last of them: their wakes are under way */
 	PERIOD	= 40 * 1000 * 1000,
 	PERIODS	= 2000,		/* in which all requests must be served */
+	DOMAINS	= 2,		/* at most */
 };
 
 static const struct topo_place square[QUEUES] = { { 0, 0 }, { 1, 0 },
@@ -29,14 +30,14 @@ static const struct topo_place square[QUEUES] = { { 0, 0 }, { 1, 0 },
 
 struct op {
 	enum { RUN, INSERT, FINISH, BLOCK, UNBLOCK, RESHARE, RELOCK, TICK } kind;
-	u32 queue, flow, bytes, pick;
+	u32 queue, flow, domain, bytes, pick;
 };
 
 struct params {
 	enum budget_rule rule;
 	u32 depth;
 	u64 total;
-	bool locks, urgent;
+	bool locks, urgent, domains;
 	bool over;			/* is the period, when the last three begin */
 };
 
@@ -57,8 +58,19 @@ struct scenario {
 	struct op op[OPS];
 };
 
+static u32 domain_of(const struct io *io)
+{
+	return io->op;
+}
+
 static const struct budget_ops one_domain = {
 	.nr_domains = 1, .predict = budget_mock_predict,
+};
+static const struct budget_ops two_domains = {
+	.nr_domains = DOMAINS,
+	.batch = { 2, 1 },
+	.domain = domain_of,
+	.predict = budget_mock_predict,
 };
 
 static bool always(const struct queue *q)
@@ -115,7 +127,9 @@ static void insert(struct scenario *s, const struct op *op)
 	if (s->nr_ios == IOS)
 		return;
 	io = &s->io[s->nr_ios++];
-	*io = (struct io){ .flow = s->flow[op->flow], .bytes = op->bytes };
+	*io = (struct io){ .flow = s->flow[op->flow],
+			   .bytes = op->bytes,
+			   .op = (u8)op->domain };
 	if (s->params.urgent && op->pick % 16 == 0)
 		io->flags = IO_URGENT;
 	wake_init(&wake);
@@ -243,17 +257,23 @@ static void check_queue(const struct scenario *s, u32 queue)
 {
 	const struct budget_queue *bq = budget_queue_of(&s->queue[queue]);
 	const struct budget_lane *lane;
+	bool runnable = false;
+	u32 i;
 
-	/* A queue that does not wait for a slot is not in the set of slots.h. */
-	if (s->queue[queue].state != DISPATCH_NO_SLOT)
-		threads_check(!queue_set_has(&budget(s)->slots[0].ready,
-					     queue));
+	/* A queue that does not wait for a slot is not in a set of slots.h. */
+	for (i = 0; i < budget(s)->ops->nr_domains; i++)
+		if (s->queue[queue].state != DISPATCH_NO_SLOT)
+			threads_check(!queue_set_has(&budget(s)->slots[i].ready,
+						     queue));
 	if (!s->queue[queue].nr || s->blocked & (1U << queue))
 		return;
 	for (lane = bq->exhausted.head; lane; lane = lane->next)
 		check_lane(s, lane, queue);
-	threads_check(!slots_forgot(&budget(s)->slots[0], queue));
-	if (bq->runnable[0].head)
+	for (i = 0; i < budget(s)->ops->nr_domains; i++) {
+		threads_check(!slots_forgot(&budget(s)->slots[i], queue));
+		runnable |= bq->runnable[i].head != NULL;
+	}
+	if (runnable)
 		threads_check(s->queue[queue].state == DISPATCH_NO_SLOT);
 	else
 		threads_check(bq->exhausted.head);
@@ -273,12 +293,13 @@ static void check_refills(const struct scenario *s)
 
 static void check_stalled(const struct scenario *s)
 {
-	s64 used = 0;
+	s64 used[DOMAINS] = { 0 };
 	u32 i;
 
 	for (i = 0; i < s->nr_flight; i++)
-		used += !!(s->flight[i]->flags & IO_SLOT);
-	threads_check(slots_used(&budget(s)->slots[0]) == used);
+		used[s->flight[i]->op] += !!(s->flight[i]->flags & IO_SLOT);
+	for (i = 0; i < budget(s)->ops->nr_domains; i++)
+		threads_check(slots_used(&budget(s)->slots[i]) == used[i]);
 	for (i = 0; i < FLOWS; i++) {
 		s64 left = credit_left(&budget_flow_of(s->flow[i])->credit);
 
@@ -311,7 +332,7 @@ static void reset(void *arg)
 	struct sched_params params;
 	u32 i;
 
-	budget_mock.ops = &one_domain;
+	budget_mock.ops = s->params.domains ? &two_domains : &one_domain;
 	budget_mock.rule = s->params.rule;
 	budget_mock.total = s->params.total;
 	sched_params_init(&budget_mock_ops, &params);
@@ -388,7 +409,7 @@ static void check(void *arg)
 	sched_exit(&s->sched);
 }
 
-static struct op random_op(struct random *r)
+static struct op random_op(struct random *r, bool domains)
 {
 	static const u32 kinds[] = { RUN,     INSERT,  INSERT, INSERT, INSERT,
 				     INSERT,  FINISH,  FINISH, FINISH, BLOCK,
@@ -398,6 +419,7 @@ static struct op random_op(struct random *r)
 		.kind = kinds[random_below(r, ARRAY_SIZE(kinds))],
 		.queue = random_below(r, QUEUES),
 		.flow = random_below(r, FLOWS),
+		.domain = domains ? random_below(r, DOMAINS) : 0,
 		.bytes = random_once_in(r, 4) ? LARGE : 4096,
 		.pick = random_below(r, IOS),
 	};
@@ -414,11 +436,12 @@ static void draw(struct scenario *s, struct random *r)
 		.locks = random_once_in(r, 3),
 		.urgent = random_once_in(r, 2),
 		.over = random_once_in(r, 2),
+		.domains = random_once_in(r, 2),
 	};
 	for (i = 0; i < HISTORY; i++)
-		s->history[i] = random_op(r);
+		s->history[i] = random_op(r, s->params.domains);
 	for (i = 0; i < OPS; i++) {
-		s->op[i] = random_op(r);
+		s->op[i] = random_op(r, s->params.domains);
 		/* Each has another queue, for its lock; ticks are serialised. */
 		s->op[i].queue = (first + i) % QUEUES;
 		if (s->op[i].kind == TICK && ticks++)
@@ -429,17 +452,48 @@ static void draw(struct scenario *s, struct random *r)
 		s->op[random_below(r, 2)].kind = TICK;
 }
 
+/*
+ * A flow is exhausted, and a queue waits for its credit in one domain.  Then a
+ * request of another domain comes to that queue, beside a refill.
+ */
+static void wait_in_another_domain(struct scenario *s)
+{
+	static const struct op other = {
+		.kind = INSERT, .queue = 1, .flow = 1, .bytes = 4096
+	};
+	static const struct op first = { .kind = INSERT, .bytes = 4096 };
+	u32 i;
+
+	s->params = (struct params){
+		.rule = BUDGET_ALL_EXHAUSTED,
+		.depth = IOS,
+		.total = 32768, /* 10,922 and 21,845 */
+		.over = true,
+		.domains = true,
+	};
+	for (i = 0; i < HISTORY; i++)
+		s->history[i] = (struct op){ .kind = RUN };
+	s->history[0] = other;
+	for (i = 1; i <= 4; i++)
+		s->history[i] = first;
+	s->op[0] = first;
+	s->op[0].domain = 1;
+	s->op[1] = (struct op){ .kind = TICK };
+}
+
 int main(void)
 {
 	struct random r = random_seeded("mt/replay_budget");
 	static struct scenario s;
 	struct replay two = { reset, run_op, 2, check, &s };
 	struct replay three = { reset, run_op, 3, check, &s };
-	u64 i, runs = 0;
+	u64 i, runs;
 
 	port_queue_is_mine = always;
 	for (i = 0; i < FLOWS; i++)
 		port_lock_init(&s.lock[i]);
+	wait_in_another_domain(&s);
+	runs = replay_all(&two);
 	for (i = 0; i < random_rounds(2000); i++) {
 		draw(&s, &r);
 		runs += replay_all(i % 10 ? &two : &three);
