@@ -92,7 +92,7 @@ static bool order(struct queue *q, struct io *io, u32 cost, vtime_t vt, u64 now,
 		return false;
 	}
 	if (adopted)
-		q->adopted = io;
+		WRITE_ONCE(q->adopted, io);
 	engine_charge(io, cost, vt, true, now, start, wake);
 	return true;
 }

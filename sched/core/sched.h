@@ -126,7 +126,7 @@ struct queue {
 				/* .. for all queues of its hardware queue */
 	u32 nr;			/* O: ios waiting */
 	struct io_list urgent;	/* Q: ios that pass */
-	struct io *adopted;	/* Q: by the root, in its lane; or NULL */
+	struct io *adopted;	/* O: by the root, in its lane; or NULL */
 	struct io_list deferred;	/* Q: to be adopted next: urgent.h */
 	vtime_t head_tag;	/* O: start tag of the next io, or VTIME_NONE */
 	u8 state;		/* O: enum dispatch_result, of the last dispatch */

@@ -179,7 +179,7 @@ u64 share_of(struct share_tree *t, struct share_group *g, u64 *generation)
 u64 share_of_root(struct share_tree *t, const struct share_group *root)
 {
 	unsigned long flags = port_lock(&t->lock);
-	u64 own = share_own_weight(root), sum = root->active_weight;
+	u64 own = (u64)WEIGHT_DEFAULT * SCALE_ONE, sum = root->active_weight;
 
 	if (!root->own_active)
 		sum += own;

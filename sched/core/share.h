@@ -112,7 +112,7 @@ u64 share_of(struct share_tree *t, struct share_group *g, u64 *generation);
 
 /*
  * Returns the share that the own leaf of @root has, or would have if it were
- * active.  @root has no parent.
+ * active, by its weight without the scale.  @root has no parent.
  */
 u64 share_of_root(struct share_tree *t, const struct share_group *root);
 

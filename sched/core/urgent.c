@@ -107,7 +107,7 @@ void urgent_release(struct queue *q, u64 now)
 	struct wake wake;
 
 	port_assert_queue_held(q);
-	q->adopted = next;
+	WRITE_ONCE(q->adopted, next);
 	if (!next)
 		return;
 	q->deferred.head = next->next;

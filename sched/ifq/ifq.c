@@ -173,6 +173,13 @@ static void ifq_insert(struct queue *q, struct io *io, u64 now,
 
 	if (unlikely(mqfq_insert_at(q, io, now, start_of_flow(q->sched), wake)))
 		ifq_weight_join(&i->ifq_weight, io->flow, now);
+	/*
+	 * The wake of urgent_release() is dropped.  But while an adopted io has
+	 * waited, the root has had the scale 1, and no share changes there.
+	 */
+	if (unlikely(q->adopted == io) &&
+	    ifq_weight_adopt(&i->ifq_weight, io->flow))
+		mqfq_tune(q->sched, NULL, wake); /* I7 */
 }
 
 static enum dispatch_result ifq_dispatch(struct queue *q, u64 now,

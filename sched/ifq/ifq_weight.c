@@ -182,15 +182,27 @@ static void flow_close(struct flow *f, u64 window)
 			     g->weight);
 }
 
-static void flow_scale(struct flow *f)
+/*
+ * The scale of the cgroup's own processes.  It is 1 for the root while that
+ * adopts.
+ */
+static u32 own_scale_of(const struct ifq_weight *e, const struct flow *f)
+{
+	const struct ifq_weight_flow *i = flow_own(f);
+
+	if (!f->group.parent && e->adopted && e->adopted + 1 >= e->window)
+		return SCALE_ONE;
+	return scale_of(f->sched, &i->family, i->own.log_usage);
+}
+
+static void flow_scale(const struct ifq_weight *e, struct flow *f)
 {
 	struct sched *s = f->sched;
 	struct ifq_weight_flow *i = flow_own(f);
 	struct share_group *g;
 
 	tenant_clamp(&i->own, &i->family, s);
-	share_scale_own(&s->share, &f->group,
-			scale_of(s, &i->family, i->own.log_usage));
+	share_scale_own(&s->share, &f->group, own_scale_of(e, f));
 	for (g = &f->group; g->parent; g = g->parent) {
 		struct tenant *t = &weight_flow_of(g)->group;
 		const struct family *family =
@@ -209,23 +221,37 @@ static void end_windows(struct ifq_weight *e, const struct sched *s, u64 now)
 	if (now < ifq_weight_end_ns(e, s))
 		return;
 	ended = div64_u64(now - e->start_ns, window_ns(s));
-	e->window += ended;
+	WRITE_ONCE(e->window, e->window + ended);
 	WRITE_ONCE(e->start_ns, e->start_ns + ended * window_ns(s));
+}
+
+/* Has the root an adopted io in any queue?  A snapshot. */
+static bool any_adopted(const struct sched *s)
+{
+	u32 i;
+
+	for (i = 0; i < s->nr_queues; i++)
+		if (READ_ONCE(s->queue[i]->adopted))
+			return true;
+	return false;
 }
 
 void ifq_weight_roll(struct ifq_weight *e, struct sched *s, u64 now)
 {
+	bool adopted = any_adopted(s);
 	unsigned long flags, share_flags;
 	struct flow *f;
 
 	ifq_weight_account(s);
 	flags = port_lock(&s->active_lock);
 	end_windows(e, s, now);
+	if (adopted)
+		WRITE_ONCE(e->adopted, e->window);
 	share_flags = share_scale_begin(&s->share);
 	for (f = s->active; f; f = f->next_active)
 		flow_close(f, e->window);
 	for (f = s->active; f; f = f->next_active)
-		flow_scale(f);
+		flow_scale(e, f);
 	share_scale_end(&s->share, share_flags);
 	port_unlock(&s->active_lock, flags);
 }
@@ -253,9 +279,8 @@ static void join(struct ifq_weight *e, struct flow *f)
 	unsigned long flags = share_scale_begin(&s->share);
 	struct share_group *g;
 
-	share_scale_own(&s->share, &f->group,
-			tenant_join(&i->own, &i->family, s, e->window,
-				    WEIGHT_DEFAULT));
+	tenant_join(&i->own, &i->family, s, e->window, WEIGHT_DEFAULT);
+	share_scale_own(&s->share, &f->group, own_scale_of(e, f));
 	for (g = &f->group; g->parent; g = g->parent)
 		share_scale(&s->share, g,
 			    tenant_join(&weight_flow_of(g)->group,
@@ -274,4 +299,24 @@ void ifq_weight_join(struct ifq_weight *e, struct flow *f, u64 now)
 		end_windows(e, s, now);
 	join(e, f);
 	port_unlock(&s->active_lock, flags);
+}
+
+bool ifq_weight_adopt(struct ifq_weight *e, struct flow *root)
+{
+	struct sched *s = root->sched;
+	unsigned long flags, share_flags;
+	bool changes;
+
+	if (likely(READ_ONCE(e->adopted) == READ_ONCE(e->window)))
+		return false;
+	flags = port_lock(&s->active_lock);
+	WRITE_ONCE(e->adopted, e->window);
+	changes = root->group.own_scale != SCALE_ONE;
+	if (changes) {
+		share_flags = share_scale_begin(&s->share);
+		share_scale_own(&s->share, &root->group, SCALE_ONE);
+		share_scale_end(&s->share, share_flags);
+	}
+	port_unlock(&s->active_lock, flags);
+	return changes;
 }

@@ -19,13 +19,14 @@ enum {
 	SETTLE_MS	= 2000,
 	/*
 	 * The bound over any second: the shares of the flow and of the root,
-	 * and 100 ms of the flow's share.  A scheduler by budget may be off by
-	 * a tenth, as its rounds do not end with the second.
+	 * and 100 ms of the flow's share.
 	 */
-	SECOND_PERMILLE	= 1100 * (LIGHT + LIGHT / 10 + ROOT) /
+	SECOND_PERMILLE	= 1000 * (LIGHT + LIGHT / 10 + ROOT) /
 			  (LIGHT + HEAVY + ROOT),
-	/* A flow that becomes active has the grant of a round at once. */
-	BURST_PERMILLE	= 2 * SECOND_PERMILLE,
+	/* The part of the bound that metadata may add to data. */
+	MORE_PERMILLE	= 1000 * (LIGHT / 10 + ROOT) / (LIGHT + HEAVY + ROOT),
+	/* A tenant that sent requests for this long, and then none to SETTLE_MS. */
+	SPOKE_MS	= 50,
 	STARVED_MS	= 200,
 	/* Reads of the light tenant afterwards, of those due to it. */
 	READS_PERMILLE	= 900,
@@ -60,7 +61,28 @@ static void scene_completed(void *arg, struct host_io *hio)
 		s->longest_commit_ns = max(s->longest_commit_ns, ns);
 }
 
-static void scene_open(struct scene *s, struct test_case *t)
+/* Flows that were active before the test, and are silent when it begins. */
+enum silent {
+	SILENT_ROOT	= 1,
+	SILENT_LIGHT	= 2,
+};
+
+static void speak(struct scene *s, struct host_flow *f)
+{
+	struct load_params p = {
+		.flow = f,
+		.nr_queues = 1,
+		.depth = 1,
+		.bytes = 4 * KIB,
+		.stop_ns = SPOKE_MS * MS,
+	};
+
+	fixture_load(&s->r, &p);
+}
+
+/* @silent is of enum silent. */
+static void scene_open_after(struct scene *s, struct test_case *t, u32 light,
+			     u32 silent)
 {
 	struct host_params p = fixture_params(t, 1);
 
@@ -70,10 +92,19 @@ static void scene_open(struct scene *s, struct test_case *t)
 	fixture_open(&s->r, t, &p);
 	s->completed = s->r.host->watch.completed;
 	s->r.host->watch.completed = scene_completed;
-	s->light = fixture_flow(&s->r, NULL, LIGHT);
+	s->light = fixture_flow(&s->r, NULL, light);
 	s->heavy = fixture_flow(&s->r, NULL, HEAVY);
 	fixture_closed(&s->r, s->heavy, 64, 4 * KIB);
+	if (silent & SILENT_ROOT)
+		speak(s, s->r.root);
+	if (silent & SILENT_LIGHT)
+		speak(s, s->light);
 	fixture_run(&s->r, SETTLE_MS * MS);
+}
+
+static void scene_open(struct scene *s, struct test_case *t)
+{
+	scene_open_after(s, t, LIGHT, 0);
 }
 
 /* Counts the second that ends now. */
@@ -112,30 +143,77 @@ static void scene_run(struct scene *s, u64 ms, bool reads)
 	}
 }
 
+/*
+ * A scheduler by budget may be off by a tenth, as its rounds do not end with the
+ * second.
+ */
+static u64 in_a_second(const struct test_case *t, u64 permille)
+{
+	return t->ops->ordered ? permille : permille * 11 / 10;
+}
+
+/* By budget, a flow that becomes active has the grant of a round at once. */
+static u64 in_a_burst(const struct test_case *t, u64 permille)
+{
+	return t->ops->ordered ? permille : permille * 22 / 10;
+}
+
 static void expect_bounds(struct scene *s)
 {
 	struct test_case *t = s->r.test_case;
+	u64 most = in_a_second(t, SECOND_PERMILLE);
 
-	if (s->most_permille > SECOND_PERMILLE)
+	if (s->most_permille > most)
 		case_fail(
 			t,
-			"a tenant of weight %u got %llu permille in a second, and at most %u is due",
-			LIGHT, s->most_permille, SECOND_PERMILLE);
+			"a tenant of weight %u got %llu permille in a second, and at most %llu is due",
+			LIGHT, s->most_permille, most);
 	if (s->starved_ms > STARVED_MS)
 		case_fail(t, "a tenant's reads stood still for %llu ms",
 			  s->starved_ms);
 }
 
-/* The metadata of the light tenant, for @ms. */
-static void metadata(struct scene *s, u64 ms)
+/* The light tenant sends requests for @ms, and @urgent_permille are metadata. */
+static void requests(struct scene *s, u64 ms, u32 urgent_permille)
 {
 	struct load_params p = {
 		.flow = s->light,
 		.nr_queues = 2,
 		.depth = 40,
 		.bytes = 4 * KIB,
-		.urgent_permille = 1000,
+		.urgent_permille = urgent_permille,
 		.stop_ns = host_now(s->r.host) + ms * MS,
+	};
+
+	fixture_load(&s->r, &p);
+}
+
+/* The metadata of the light tenant, for @ms. */
+static void metadata(struct scene *s, u64 ms)
+{
+	requests(s, ms, 1000);
+}
+
+/* Returns the part of the drive, in permille, that requests() get in @ms. */
+static u64 part_of_requests(struct scene *s, u64 ms, u32 urgent_permille)
+{
+	u64 light = s->light->stats.bytes, heavy = s->heavy->stats.bytes;
+
+	requests(s, ms, urgent_permille);
+	scene_run(s, ms, false);
+	light = s->light->stats.bytes - light;
+	heavy = s->heavy->stats.bytes - heavy;
+	return light * 1000 / max(light + heavy, 1ULL);
+}
+
+/* The light tenant reads data from now on. */
+static void reads(struct scene *s, u32 nr_queues, u32 depth)
+{
+	struct load_params p = {
+		.flow = s->light,
+		.nr_queues = nr_queues,
+		.depth = depth,
+		.bytes = 4 * KIB,
 	};
 
 	fixture_load(&s->r, &p);
@@ -147,21 +225,12 @@ static void metadata(struct scene *s, u64 ms)
  */
 static void burst(struct test_case *t, u64 ms)
 {
-	struct load_params reads = { .nr_queues = 2,
-				     .depth = 8,
-				     .bytes = 4 * KIB };
-	u64 light, all, got, due;
+	u64 part, got, due;
 	struct scene s;
 
 	scene_open(&s, t);
-	light = s.light->stats.bytes;
-	all = light + s.heavy->stats.bytes;
-	metadata(&s, ms);
-	scene_run(&s, ms, false);
-	light = s.light->stats.bytes - light;
-	all = max(s.light->stats.bytes + s.heavy->stats.bytes - all, 1ULL);
-	reads.flow = s.light;
-	fixture_load(&s.r, &reads);
+	part = part_of_requests(&s, ms, 1000);
+	reads(&s, 2, 8);
 	scene_run(&s, 1000, true);
 	got = s.reads;
 	scene_run(&s, 1000, true);
@@ -170,12 +239,12 @@ static void burst(struct test_case *t, u64 ms)
 	case_note(
 		t,
 		"burst %llu permille, second %llu, then %llu reads/s of %llu, starved %llu ms",
-		light * 1000 / all, s.most_permille, got, due, s.starved_ms);
-	if (light * 1000 / all > BURST_PERMILLE)
+		part, s.most_permille, got, due, s.starved_ms);
+	if (part > in_a_burst(t, SECOND_PERMILLE))
 		case_fail(
 			t,
-			"in %llu ms of metadata a tenant got %llu permille, at most %u is due; afterwards %llu reads/s of %llu, still for %llu ms",
-			ms, light * 1000 / all, BURST_PERMILLE, got, due,
+			"in %llu ms of metadata a tenant got %llu permille, at most %llu is due; afterwards %llu reads/s of %llu, still for %llu ms",
+			ms, part, in_a_burst(t, SECOND_PERMILLE), got, due,
 			s.starved_ms);
 	expect_bounds(&s);
 	if (got * 1000 < due * READS_PERMILLE)
@@ -197,6 +266,72 @@ static void test_seconds(struct test_case *t)
 static void test_long(struct test_case *t)
 {
 	burst(t, 20000);
+}
+
+/* Parts of the drive that the light tenant has, in permille. */
+struct parts {
+	u64 all, second;	/* in all of the time, in any second */
+};
+
+/* The light tenant sends requests for @ms, and then has one read at a time. */
+static struct parts parts_after(struct test_case *t, u64 ms, u32 silent,
+				u32 urgent_permille)
+{
+	struct parts parts;
+	struct scene s;
+
+	scene_open_after(&s, t, LIGHT, silent);
+	parts.all = part_of_requests(&s, ms, urgent_permille);
+	reads(&s, 1, 1);
+	scene_run(&s, 1000, true);
+	parts.second = s.most_permille;
+	if (s.starved_ms > STARVED_MS)
+		case_fail(t, "a tenant's reads stood still for %llu ms",
+			  s.starved_ms);
+	fixture_close(&s.r);
+	return parts;
+}
+
+/*
+ * Flows have been silent for long, so ifq gives them a large share at first.  By
+ * its metadata a tenant gets no more than it would get by data, and the bound.
+ */
+static void silent(struct test_case *t, u64 ms, u32 silent)
+{
+	struct parts data = parts_after(t, ms, silent, 0);
+	struct parts metadata = parts_after(t, ms, silent, 1000);
+
+	case_note(
+		t,
+		"%llu ms: metadata %llu permille, second %llu; data %llu, second %llu",
+		ms, metadata.all, metadata.second, data.all, data.second);
+	if (metadata.all > data.all + in_a_burst(t, MORE_PERMILLE) ||
+	    metadata.second > data.second + in_a_second(t, MORE_PERMILLE))
+		case_fail(
+			t,
+			"in %llu ms a tenant got %llu permille by metadata, %llu in a second, and %llu and %llu by data",
+			ms, metadata.all, metadata.second, data.all,
+			data.second);
+}
+
+/* A long burst differs from one of 2 s only after the first second: test_long. */
+static void test_silent_root(struct test_case *t)
+{
+	silent(t, 200, SILENT_ROOT);
+	silent(t, 2000, SILENT_ROOT);
+}
+
+/* The tenant comes first, by metadata. */
+static void test_silent_tenant(struct test_case *t)
+{
+	silent(t, 200, SILENT_LIGHT);
+	silent(t, 2000, SILENT_LIGHT);
+}
+
+static void test_silent_both(struct test_case *t)
+{
+	silent(t, 200, SILENT_ROOT | SILENT_LIGHT);
+	silent(t, 2000, SILENT_ROOT | SILENT_LIGHT);
 }
 
 /*
@@ -247,15 +382,22 @@ static void journal(struct scene *s, u32 depth, u64 think_ns)
 	fixture_load(&s->r, &p);
 }
 
+/* A load of the tenant beside a journal. */
+struct beside {
+	u32 weight, silent;
+	u64 ms;
+	u32 urgent_permille;
+};
+
 /* The longest commit of a journal that asks for a quarter of the root's share. */
-static u64 longest_commit(struct test_case *t, bool beside_metadata)
+static u64 longest_commit(struct test_case *t, const struct beside *b)
 {
 	struct scene s;
 	u64 ns;
 
-	scene_open(&s, t);
-	if (beside_metadata)
-		metadata(&s, 60000);
+	scene_open_after(&s, t, b->weight, b->silent);
+	if (b->ms)
+		requests(&s, b->ms, b->urgent_permille);
 	journal(&s, 4, 1100 * US);
 	scene_run(&s, 2000, false);
 	ns = s.longest_commit_ns;
@@ -263,19 +405,46 @@ static u64 longest_commit(struct test_case *t, bool beside_metadata)
 	return ns;
 }
 
-/* No commit waits for the metadata of a light tenant. */
-static void test_commit(struct test_case *t)
+static void expect_commits(struct test_case *t, const struct beside *b)
 {
-	u64 alone = longest_commit(t, false), beside = longest_commit(t, true);
+	struct beside none = { .weight = b->weight, .silent = b->silent };
+	u64 alone = longest_commit(t, &none), beside = longest_commit(t, b);
 
-	case_note(t, "longest commit %llu us, beside metadata %llu us",
+	case_note(t, "longest commit %llu us, beside a tenant %llu us",
 		  alone / US, beside / US);
 	/* One request may be in service in each of the slots. */
 	if (beside > alone + 200 * US)
 		case_fail(
 			t,
-			"the longest commit took %llu us beside metadata of a light tenant, and %llu us alone",
+			"the longest commit took %llu us beside a light tenant, and %llu us alone",
 			beside / US, alone / US);
+}
+
+/* No commit waits for the metadata of a light tenant. */
+static void test_commit(struct test_case *t)
+{
+	struct beside b = {
+		.weight = LIGHT,
+		.ms = 60000,
+		.urgent_permille = 1000,
+	};
+
+	expect_commits(t, &b);
+}
+
+/*
+ * Nor for the data of a tenant that was silent, which has a large share at first
+ * under ifq.  The journal was silent, too.
+ */
+static void test_silent_commit(struct test_case *t)
+{
+	struct beside b = {
+		.weight = WEIGHT_DEFAULT,
+		.silent = SILENT_ROOT | SILENT_LIGHT,
+		.ms = 60000,
+	};
+
+	expect_commits(t, &b);
 }
 
 /*
@@ -347,8 +516,12 @@ const struct test urgent_tests[] = {
 	{ "urgent/burst", test_burst, true },
 	{ "urgent/seconds", test_seconds, true },
 	{ "urgent/long", test_long, false },
+	{ "urgent/silent-root", test_silent_root, false },
+	{ "urgent/silent-tenant", test_silent_tenant, false },
+	{ "urgent/silent-both", test_silent_both, false },
 	{ "urgent/swap", test_swap, true },
 	{ "urgent/commit", test_commit, false },
+	{ "urgent/silent-commit", test_silent_commit, false },
 	{ "urgent/journal", test_journal, true },
 	{ "urgent/heavy", test_heavy, false },
 	{ NULL, NULL, false },

@@ -10,14 +10,19 @@ enum {
 
 static struct hooks h;
 
-static void open_ifq(u32 virtual_time, u32 depth)
+static void open_ifq_on(u32 nr_queues, u32 virtual_time, u32 depth)
 {
 	struct sched_params p;
 
 	sched_params_init(&ifq_ops, &p);
 	p.depth = depth;
 	ifq_params(&p)->virtual_time = virtual_time;
-	hooks_open(&h, &ifq_ops, &p, 1);
+	hooks_open(&h, &ifq_ops, &p, nr_queues);
+}
+
+static void open_ifq(u32 virtual_time, u32 depth)
+{
+	open_ifq_on(1, virtual_time, depth);
 }
 
 static void close_ifq(void)
@@ -354,6 +359,43 @@ static void returning_tenant_has_its_weight_at_once(void **state)
 	close_ifq();
 }
 
+static void set_scale_of_root(u32 scale)
+{
+	unsigned long flags = share_scale_begin(&h.sched.share);
+
+	share_scale_own(&h.sched.share, &h.root->group, scale * SCALE_ONE);
+	share_scale_end(&h.sched.share, flags);
+}
+
+/*
+ * The root has a large scale, so a queue of another tenant is far ahead of it.
+ * Then the root adopts, and that queue may go earlier: it looks again (I7).
+ */
+static void adoption_wakes_throttled_queues(void **state)
+{
+	struct flow *light, *heavy;
+
+	(void)state;
+	open_ifq_on(2, IFQ_MIN, 4);
+	light = hooks_flow(&h, 10);
+	heavy = hooks_flow(&h, 1000);
+	hooks_send(&h, 0, h.root, 3);
+	set_scale_of_root(300);
+	hooks_send(&h, 1, heavy, 1);
+	hooks_send_in_vain(&h, 0, h.root);
+	hooks_read(&h, 1, heavy);
+	hooks_dispatch(&h, 1, DISPATCH_THROTTLED);
+	h.woken = 0;
+	/* Too many of its requests pass. */
+	atomic64_set(&light->urgent.passing, HOOKS_IOS);
+	assert_ptr_equal(hooks_insert(&h, 0, light, BYTES, IO_URGENT)->flow,
+			 h.root);
+	atomic64_set(&light->urgent.passing, 0);
+	assert_true(h.woken & BIT_ULL(1));
+	assert_int_equal(h.root->group.own_scale, SCALE_ONE);
+	close_ifq();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -367,6 +409,7 @@ int main(void)
 		cmocka_unit_test(windows_end_on_time),
 		cmocka_unit_test(windows_need_no_tick_without_flows),
 		cmocka_unit_test(returning_tenant_has_its_weight_at_once),
+		cmocka_unit_test(adoption_wakes_throttled_queues),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

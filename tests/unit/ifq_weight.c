@@ -36,7 +36,7 @@ struct group {
 
 static struct group groups[GROUPS];
 static struct sched sched;
-static struct queue queue;
+static struct queue queue, *queues[1] = { &queue };
 static struct ifq_weight ifq_weight;
 static u64 now_ns, sweep_ns;
 
@@ -48,7 +48,11 @@ static void open_tree(struct random *r, const struct ifq_params *params)
 {
 	u32 g;
 
-	sched = (struct sched){ .ops = &ops, .nr_queues = 1 };
+	sched = (struct sched){
+		.ops = &ops,
+		.nr_queues = 1,
+		.queue = queues,
+	};
 	*ifq_params(&sched.params) = *params;
 	share_tree_init(&sched.share);
 	port_lock_init(&sched.active_lock);
@@ -616,6 +620,84 @@ static void join_with_an_older_time_ends_no_window(void **state)
 	close_tree();
 }
 
+/* A tenant of weight 100 and the root, which was silent for long. */
+static void open_silent_root(void)
+{
+	const u32 weight[] = { 100 };
+	struct ifq_params params = paper;
+	u32 i;
+
+	params.damping = 50;
+	open_siblings(&params, weight, 1);
+	flow_arrives(0);
+	flow_leaves(0);
+	for (i = 0; i < 8; i++)
+		run_window((const u64[]){ 1 << 20 }, 1);
+	flow_arrives(0);
+	assert_true(share_at(0) > 0.9);
+}
+
+static bool adopt(void)
+{
+	return ifq_weight_adopt(&ifq_weight, groups[0].flow);
+}
+
+/* The root's scale is 1 in a window in which it adopts, and in the next one. */
+static void root_that_adopts_has_no_scale(void **state)
+{
+	u32 i;
+
+	(void)state;
+	open_silent_root();
+	assert_true(adopt());
+	expect_near(share_at(0), 0.5);
+	assert_false(adopt());
+	for (i = 0; i < 4; i++) {
+		run_window((const u64[]){ 1 << 20 }, 1);
+		expect_near(share_at(0), 0.5);
+		assert_false(adopt());
+	}
+	run_window((const u64[]){ 1 << 20 }, 1);
+	expect_near(share_at(0), 0.5);
+	run_window((const u64[]){ 1 << 20 }, 1);
+	assert_true(share_at(0) > 0.9);
+	close_tree();
+}
+
+/* However long an adopted request waits. */
+static void root_has_no_scale_while_it_has_adopted_requests(void **state)
+{
+	struct io io = { 0 };
+	u32 i;
+
+	(void)state;
+	open_silent_root();
+	queue.adopted = &io;
+	assert_true(adopt());
+	for (i = 0; i < 4; i++) {
+		run_window((const u64[]){ 1 << 20 }, 1);
+		expect_near(share_at(0), 0.5);
+	}
+	queue.adopted = NULL;
+	run_window((const u64[]){ 1 << 20 }, 1);
+	expect_near(share_at(0), 0.5);
+	run_window((const u64[]){ 1 << 20 }, 1);
+	assert_true(share_at(0) > 0.9);
+	close_tree();
+}
+
+/* Also if it gets active by adopting, or was idle for a part of a window. */
+static void root_that_returns_and_adopts_has_no_scale(void **state)
+{
+	(void)state;
+	open_silent_root();
+	assert_true(adopt());
+	flow_leaves(0);
+	flow_arrives(0);
+	expect_near(share_at(0), 0.5);
+	close_tree();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -629,6 +711,10 @@ int main(void)
 		cmocka_unit_test(last_window_is_kept_for_reports),
 		cmocka_unit_test(window_may_end_before_the_join),
 		cmocka_unit_test(join_with_an_older_time_ends_no_window),
+		cmocka_unit_test(root_that_adopts_has_no_scale),
+		cmocka_unit_test(
+			root_has_no_scale_while_it_has_adopted_requests),
+		cmocka_unit_test(root_that_returns_and_adopts_has_no_scale),
 		cmocka_unit_test(scales_match_a_model),
 	};
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
+#include <math.h>
+
 #include "unit.h"
 #include "sched/core/share.h"
 #include "sched/core/vtime.h"
@@ -80,6 +82,22 @@ static void check_share(struct share_tree *t, u32 g)
 	assert_true(share >= exact - (DEPTH + 1) || share == (double)SHARE_MIN);
 }
 
+/* The root's own leaf without its scale, active or not. */
+static void check_root(struct share_tree *t)
+{
+	double own = (double)WEIGHT_DEFAULT * SCALE_ONE, exact;
+	double sum = model_active_weight(0);
+	double share = (double)share_of_root(t, &models[0].group);
+
+	if (!models[0].active)
+		sum += own;
+	exact = own / sum * (double)SHARE_ONE;
+	if (exact <= (double)SHARE_MIN)
+		assert_true(share == (double)SHARE_MIN);
+	else
+		assert_true(fabs(share - exact) <= 1);
+}
+
 static void check_all(struct share_tree *t)
 {
 	u32 g, active = 0;
@@ -95,6 +113,7 @@ static void check_all(struct share_tree *t)
 		check_share(t, g);
 	}
 	assert_int_equal(t->nr_active, active);
+	check_root(t);
 }
 
 static u32 random_weight(struct random *r)
