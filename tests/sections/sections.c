@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sections - the longest sections with interrupts off, natively
+ * sections - the longest sections with interrupts off
  *
  * In the kernel, port_lock() of sched/ is a raw lock with interrupts off.  This
- * program runs a scheduler in the simulator, and reads the processor's clock
- * when a lock of sched/ is taken and when it is dropped.  Other programs on the
- * machine lengthen some sections, so compare the medians.  The caches are those
- * of one processor: no other processor writes to the lines meanwhile.
+ * program runs a scheduler in the simulator, and reads a meter when a lock of
+ * sched/ is taken and when it is dropped.
  *
  *	meson setup build/sections -Dbuildtype=release -Db_sanitize=none
  *	ninja -C build/sections tests/sections/sections
@@ -14,22 +12,25 @@
  *
  * The arguments are the scheduler, the queues and the flows.  A line has the
  * function and line of the unlock, the number of sections, and their median, 90th
- * percentile and maximum in microseconds.
+ * percentile and maximum.  The unit is nanoseconds.  Other programs on the
+ * machine lengthen some sections, so compare the medians.  The caches are those
+ * of one processor: no other processor writes to the lines meanwhile.
+ *
+ * sections-counted counts accesses to memory instead, exactly.  A fourth argument
+ * is the most accesses that a section may have, and the status is 1 above it.
  */
-#include "host.h"
-#include "load.h"
+#include "meter.h"
+#include "scene.h"
 #include "sched/core/policies.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum {
 	SITES		= 128,
 	SAMPLES		= 100000,	/* of each site; later ones are not kept */
 	DEEP		= 8,
 	DEPTH		= 256,
-	TAGS		= 4 * DEPTH,
 	RUN_NS		= 400 * 1000 * 1000,
 };
 
@@ -37,20 +38,13 @@ struct site {
 	const char *function;
 	int line;
 	u32 nr;
-	u32 *ns;
+	u32 *work;
+	u32 most;
 };
 
 static struct site site[SITES];
 static u64 began[DEEP];
 static u32 deep;
-
-static u64 clock_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u64)t.tv_sec * 1000000000ULL + (u64)t.tv_nsec;
-}
 
 static struct site *site_of(const char *function, int line)
 {
@@ -59,26 +53,29 @@ static struct site *site_of(const char *function, int line)
 	while (s->function && (s->function != function || s->line != line))
 		s++;
 	port_assert(s < site + SITES - 1);
-	if (!s->function)
-		*s = (struct site){ function, line, 0,
-				    port_zalloc(SAMPLES * sizeof(*s->ns)) };
-	port_assert(s->ns);
+	if (!s->function) {
+		s->function = function;
+		s->line = line;
+		s->work = port_zalloc(SAMPLES * sizeof(*s->work));
+	}
+	port_assert(s->work);
 	return s;
 }
 
 void section_begins(void)
 {
 	port_assert(deep < DEEP);
-	began[deep++] = clock_ns();
+	began[deep++] = meter_now();
 }
 
 void section_ends(const char *function, int line)
 {
-	u64 ns = clock_ns() - began[--deep];
+	u32 work = (u32)(meter_now() - began[--deep]);
 	struct site *s = site_of(function, line);
 
+	s->most = max(s->most, work);
 	if (s->nr < SAMPLES)
-		s->ns[s->nr++] = (u32)ns;
+		s->work[s->nr++] = work;
 }
 
 static int compare(const void *a, const void *b)
@@ -88,78 +85,43 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void print_sites(void)
+/* Returns the number of sites with a section of more than @most. */
+static int print_sites(u32 most)
 {
 	struct site *s;
+	int long_ones = 0;
 
 	for (s = site; s->function; s++) {
-		qsort(s->ns, s->nr, sizeof(*s->ns), compare);
-		printf("%-24s %4d %7u %9.1f %9.1f %9.1f\n", s->function,
-		       s->line, s->nr, s->ns[s->nr / 2] / 1000.0,
-		       s->ns[s->nr * 9ULL / 10] / 1000.0,
-		       s->ns[s->nr - 1] / 1000.0);
-		port_free(s->ns);
+		qsort(s->work, s->nr, sizeof(*s->work), compare);
+		printf("%-24s %4d %7u %8u %8u %8u%s\n", s->function, s->line,
+		       s->nr, s->work[s->nr / 2], s->work[s->nr * 9ULL / 10],
+		       s->most, s->most > most ? "  too long" : "");
+		long_ones += s->most > most;
+		port_free(s->work);
 	}
-}
-
-/* Each flow has four requests, on all queues in turn. */
-static int run(const struct sched_ops *ops, u32 queues, u32 flows)
-{
-	struct host_params p = {
-		.seed = 1,
-		.nr_queues = queues,
-		.ops = ops,
-		.sched_tags = TAGS,
-		.tag_maps = 1,
-		.quotas = true,
-		.audit_at_end = true,
-		.device = { .slots = DEPTH, .base_ns = 100000 },
-	};
-	struct host_flow *root;
-	struct load **load;
-	struct host *h;
-	int failed;
-	u32 i;
-
-	sched_params_init(ops, &p.sched);
-	p.sched.depth = DEPTH;
-	load = port_zalloc(flows * sizeof(struct load *));
-	h = host_create(&p);
-	port_assert(load && h);
-	root = host_flow_create(h, NULL, 0);
-	for (i = 0; i < flows; i++)
-		load[i] = load_create(
-			h, &(struct load_params){
-				   .flow = host_flow_create(h, root,
-							    100 + i % 7 * 50),
-				   .nr_queues = queues,
-				   .depth = 4,
-				   .bytes = 4096,
-				   .write_permille = 300 });
-	host_run(h, RUN_NS);
-	host_finish(h);
-	failed = host_failed(h);
-	if (failed)
-		fprintf(stderr, "%s\n", h->failure);
-	host_destroy(h);
-	for (i = 0; i < flows; i++)
-		load_destroy(load[i]);
-	port_free(load);
-	return failed;
+	return long_ones;
 }
 
 int main(int argc, char **argv)
 {
-	const struct sched_ops *ops = argc == 4 ? sched_find(argv[1]) : NULL;
-	u32 queues = argc == 4 ? (u32)atoi(argv[2]) : 0;
-	u32 flows = argc == 4 ? (u32)atoi(argv[3]) : 0;
-	int failed;
+	const struct sched_ops *ops = argc >= 4 ? sched_find(argv[1]) : NULL;
+	struct scene scene = {
+		.ops = ops,
+		.queues = argc >= 4 ? (u32)atoi(argv[2]) : 0,
+		.flows = argc >= 4 ? (u32)atoi(argv[3]) : 0,
+		.slots = DEPTH,
+		.tags = 4 * DEPTH,
+		.depth = 4,
+		/* A test has no use for many samples. */
+		.run_ns = argc > 4 ? RUN_NS / 2 : RUN_NS,
+	};
+	u64 done;
 
-	if (!ops || !queues || !flows) {
-		fprintf(stderr, "usage: sections SCHEDULER QUEUES FLOWS\n");
+	if (!ops || !scene.queues || !scene.flows) {
+		fprintf(stderr,
+			"usage: sections SCHEDULER QUEUES FLOWS [MOST]\n");
 		return 2;
 	}
-	failed = run(ops, queues, flows);
-	print_sites();
-	return failed;
+	done = scene_run(&scene);
+	return print_sites(argc > 4 ? (u32)atoi(argv[4]) : ~0U) || !done;
 }
