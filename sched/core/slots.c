@@ -210,7 +210,11 @@ void slots_offer(struct slots *sl, struct wake *wake)
 {
 	u32 i;
 
-	for (i = 0; i < sl->sched->nr_queues; i++)
+	/* The path of any queue has the slots of the root. */
+	if (token_peek(&sl->tree, 0))
+		slots_hand_over(sl, 0, wake);
+	for (i = token_next_leaf(&sl->tree, 1); i != QUEUES_MAX;
+	     i = token_next_leaf(&sl->tree, i + 1))
 		if (token_peek(&sl->tree, i))
 			slots_hand_over(sl, i, wake);
 }

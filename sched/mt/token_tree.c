@@ -59,33 +59,29 @@ bool token_peek(const struct token_tree *t, u32 queue)
 	return true;
 }
 
+static bool leaves_take(struct token_tree *t, u32 first, u32 last)
+{
+	u32 i = first;
+
+	while ((i = queue_set_find(&t->leaves, i, last)) != QUEUES_MAX) {
+		if (token_node_take(t, i))
+			return true;
+		i++;
+	}
+	return false;
+}
+
 /*
- * Takes a slot from a node below @n that is neither @done nor below @done.  The
- * leaves are asked from @done on, in a ring: queues that look at the same time
- * begin at different leaves.
+ * Takes a slot from a leaf below @n that is not below @done.  The leaves are
+ * asked from @done on, in a ring: queues that look at the same time begin at
+ * different leaves.  Nodes between leaves and root have no slots.
  */
 static bool below_take(struct token_tree *t, u32 n, u32 done)
 {
 	const struct topo_node *node = t->topo->node;
-	u32 i;
 
-	for (i = node[done].last; i < node[n].last; i++)
-		if (token_node_take(t, i))
-			return true;
-	for (i = node[n].first; i < node[done].first; i++)
-		if (token_node_take(t, i))
-			return true;
-	/* Children come before their parents, the leaves before all others. */
-	for (i = t->topo->nr_queues; i < n; i++) {
-		bool below = node[i].first >= node[n].first &&
-			     node[i].last <= node[n].last;
-		bool tried = node[i].first >= node[done].first &&
-			     node[i].last <= node[done].last;
-
-		if (below && !tried && token_node_take(t, i))
-			return true;
-	}
-	return false;
+	return leaves_take(t, node[done].last, node[n].last) ||
+	       leaves_take(t, node[n].first, node[done].first);
 }
 
 bool token_steal(struct token_tree *t, u32 queue)
@@ -101,6 +97,11 @@ bool token_steal(struct token_tree *t, u32 queue)
 			return true;
 	}
 	return false;
+}
+
+u32 token_next_leaf(const struct token_tree *t, u32 queue)
+{
+	return queue_set_find(&t->leaves, queue, t->topo->nr_queues);
 }
 
 bool token_give(struct token_tree *t, u32 from, u32 to)

@@ -3,9 +3,8 @@
  * token_tree - the free slots of the device, kept near the queues that use them
  *
  * The tree has a count of free slots for each node of the topology.  A leaf
- * holds slots for one queue, an inner node slots for its core, its socket or
- * the machine.  The sum of all counts is D minus the slots in use: the tree
- * neither loses nor invents a slot.
+ * holds slots for one queue, the root slots for any queue.  The sum of all counts
+ * is D minus the slots in use: the tree neither loses nor invents a slot.
  *
  * A queue takes a slot from its leaf, then from its ancestors.  A completion
  * puts its slot into the leaf of its queue.  It may then give the slot to
@@ -34,6 +33,13 @@
  * queues.  A queue that finds no slot on its own path first announces that it
  * waits, and then steals.  mqfq.c argues the pairing with the completion.
  *
+ * Leaves without slots.  The CPUs of one hardware queue use the leaf of one of
+ * them, so with 128 CPUs 127 leaves never have a slot.  A set has the leaves that
+ * have had one, and a search visits no other leaf.  The putter adds its leaf to
+ * the set, then the slot to the leaf (full order), and then looks for waiters.
+ * The waiter announces itself (full order), then reads the set, then the leaves.
+ * If it misses the leaf, the putter sees the waiter.
+ *
  * Source: Hedayati et al., Multi-Queue Fair Queueing, ATC 2019, section 3.2;
  * stealing and debt are our own [R].
  * Tested by tests/unit/token_tree.c, tests/mt/token_tree.c.
@@ -41,6 +47,7 @@
 #ifndef MQFAIR_TOKEN_TREE_H
 #define MQFAIR_TOKEN_TREE_H
 
+#include "queue_set.h"
 #include "topology.h"
 
 struct token_node {
@@ -51,6 +58,7 @@ struct token_tree {
 	const struct topology *topo;
 	struct token_node *node;	/* by node index */
 	u32 depth;			/* D */
+	struct queue_set leaves;	/* that have had a slot */
 };
 
 /* All @depth slots start at the root.  0 or -ENOMEM. */
@@ -94,13 +102,15 @@ static inline void token_node_put(struct token_tree *t, u32 n)
 }
 
 /*
- * Puts a free slot into node @n.  The putter adds the slot (fully ordered) and
+ * Puts a free slot into leaf @n.  The putter adds the slot (fully ordered) and
  * then looks at the debt.  The resizer makes the debt (fully ordered) in
  * token_resize() and then looks at the nodes.  One of the two sees the other,
  * so no free slot stays beside a debt.
  */
 static inline void token_node_free(struct token_tree *t, u32 n)
 {
+	if (unlikely(!queue_set_has(&t->leaves, n)))
+		(void)queue_set_add(&t->leaves, n);
 	token_node_put(t, n);
 	if (unlikely(token_in_debt(t)))
 		token_settle(t, n);
@@ -135,6 +145,12 @@ bool token_peek(const struct token_tree *t, u32 queue);
 
 /* Takes a slot from any node, nearest first. */
 bool token_steal(struct token_tree *t, u32 queue);
+
+/*
+ * The first leaf from @queue on that has had a slot, or QUEUES_MAX.  Slots in the
+ * root belong to no leaf.
+ */
+u32 token_next_leaf(const struct token_tree *t, u32 queue);
 
 /*
  * Moves a free slot from the path of @from to the leaf of @to.  False if the path

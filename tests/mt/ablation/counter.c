@@ -61,6 +61,11 @@ bool token_give(struct token_tree *t, u32 from, u32 to)
 	return false;
 }
 
+u32 token_next_leaf(const struct token_tree *t, u32 queue)
+{
+	return queue < t->topo->nr_queues ? queue : QUEUES_MAX;
+}
+
 void token_resize(struct token_tree *t, u32 depth)
 {
 	(void)atomic64_fetch_add((s64)depth - t->depth, &t->node->free);
