@@ -28,6 +28,10 @@ _KERNEL_ARGUMENTS = (
 # starts all CPUs but the first. That also takes 2 to 3 s less.
 _ONE_CPU_AT_FIRST = "maxcpus=1"
 
+# QEMU translates code once for each virtual address. With random addresses it would translate the
+# code of a program and of its libraries again at each start.
+_SAME_ADDRESSES = "norandmaps"
+
 
 @dataclasses.dataclass(frozen=True)
 class Share:
@@ -74,6 +78,8 @@ def command_line(
     words = [_KERNEL_ARGUMENTS]
     if boot.accel == "tcg" and spec.cpus > 1:
         words.append(_ONE_CPU_AT_FIRST)
+    if boot.accel == "tcg":
+        words.append(_SAME_ADDRESSES)
     if spec.machine:
         words.append("lab.machine")
     if spec.append:

@@ -51,6 +51,12 @@ def test_an_emulated_guest_boots_with_one_cpu(cpus, accel, expected):
     assert ("maxcpus=1" in words.split()) is expected
 
 
+@pytest.mark.parametrize(("accel", "expected"), [("tcg", True), ("kvm", False)])
+def test_programs_of_an_emulated_guest_keep_their_addresses(accel, expected):
+    (words,) = after(arguments(lab.GuestSpec(), dataclasses.replace(BOOT, accel=accel)), "-append")
+    assert ("norandmaps" in words.split()) is expected
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
