@@ -47,6 +47,14 @@ struct io *comparator_take(struct queue *q, struct comparator_lane *lane,
 enum dispatch_result comparator_give_up(struct queue *q,
 					enum dispatch_result why);
 
+/* The start tag of the first io of @l, which is not empty. */
+static inline vtime_t comparator_tag(const struct comparator_lane *l)
+{
+	u64 epoch;
+
+	return flow_tag(l->lane.flow, l->lane.fifo.head->pos, &epoch);
+}
+
 static inline struct comparator_lane *comparator_lanes(const struct queue *q)
 {
 	return ((const struct comparator_queue *)q->own)->lanes;
