@@ -4,6 +4,7 @@
 
 const struct sched_ops *const comparators[] = {
 	&sfq_ops,
+	&flashfq_ops,
 	&bwf2q_ops,
 	&mfap_ops,
 	&throttle_ops,

@@ -60,6 +60,7 @@ static inline struct comparator_lane *comparator_lanes(const struct queue *q)
 	return ((const struct comparator_queue *)q->own)->lanes;
 }
 
-extern const struct sched_ops sfq_ops, bwf2q_ops, mfap_ops, throttle_ops;
+extern const struct sched_ops sfq_ops, flashfq_ops, bwf2q_ops, mfap_ops,
+	throttle_ops;
 
 #endif /* MQFAIR_SIM_COMPARATOR_H */

@@ -453,6 +453,48 @@ class Comparators(unittest.TestCase):
                 self.assertGreater(reader["max_ns"], 1.5e6 * slice_ms)
                 self.assertLess(reader["max_ns"], 2.1e6 * slice_ms)
 
+    def test_flashfq_divides_the_device_by_weight_over_all_queues(self):
+        for slots in (1, 8, 64):
+            with self.subTest(slots=slots):
+                head = "scheduler flashfq\nset depth 8\nqueues 4\nwake_ns 2000\n"
+                big, _ = self.shares(f"{head}device {slots} 80000 500\n", (256, 256))
+                self.assertAlmostEqual(big, 0.75, delta=0.0075)
+        head = "scheduler flashfq\nset depth 4\nqueues 4\ndevice 4 80000 500\n"
+        self.check_equal_bytes(head)
+
+    def thinker(self, head: str) -> list[float]:
+        """The requests per second of a flow that thinks for 50 us after each, and of a flow with
+        many, on a drive of 195,000."""
+        text = head + "queues 4\nwake_ns 2000\ntags 64\ntag_maps 1\ndevice 16 80000 500\n"
+        text += "warm_ms 100\nrun_ms 500\nflow a weight 100\nflow b weight 100\n"
+        text += "load a depth 1 bytes 4096 think_us 50\nload b depth 64 bytes 4096 queues 4\n"
+        return [one["iops"] for one in figures(text)["flows"].values()]
+
+    def test_flashfq_waits_for_a_flow_that_thinks(self):
+        """Deceptive idleness: with anticipation both flows get the same, at the thinker's rate."""
+        one, other = self.thinker("scheduler flashfq\nset depth 8\n")
+        self.assertAlmostEqual(other / one, 1, delta=0.02)
+        self.assertGreater(one, 7000)
+        one, other = self.thinker("scheduler flashfq\nset depth 8\nset anticipate_us 40\n")
+        self.assertGreater(other / one, 1.5)
+
+    def test_flashfq_does_not_throttle_within_its_threshold(self):
+        """A flow that ends its pause is at most the threshold behind."""
+        head = "scheduler flashfq\nset depth 8\nset threshold_kb 1000000\n"
+        one, other = self.thinker(head)
+        self.assertGreater(other / one, 10)
+
+    def test_first_come_first_served_fails(self):
+        """The bounds above tell a comparator from no scheduler."""
+        for slots in (1, 8, 64):
+            big, _ = self.shares(f"scheduler none\nqueues 4\ndevice {slots} 80000 500\n", (64, 64))
+            self.assertLess(big, 0.55)
+        with self.assertRaises(AssertionError):
+            self.check_equal_bytes("scheduler none\nqueues 4\ndevice 4 80000 500\n")
+        one, other = self.thinker("scheduler none\n")
+        self.assertLess(one, 5500)
+        self.assertGreater(other / one, 10)
+
     def test_sfq_takes_new_depth_and_weight(self):
         text = "scheduler sfq\nset depth 1\nqueues 2\ndevice 16 80000 500\nrun_ms 200\n"
         text += "flow a weight 100\nflow b weight 100\n"
