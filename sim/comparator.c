@@ -7,6 +7,7 @@ const struct sched_ops *const comparators[] = {
 	&flashfq_ops,
 	&bwf2q_ops,
 	&mfap_ops,
+	&stf_ops,
 	&throttle_ops,
 	NULL,
 };

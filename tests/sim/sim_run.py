@@ -484,6 +484,23 @@ class Comparators(unittest.TestCase):
         one, other = self.thinker(head)
         self.assertGreater(other / one, 10)
 
+    def test_stf_serves_the_flow_first_that_is_slowed_down_most(self):
+        """A read alone takes 82 us. In the order of arrival it also waits for the others."""
+        fair, _ = self.thinker("scheduler stf\nset depth 8\n")
+        arrival, _ = self.thinker("scheduler stf\nset depth 8\nset alpha_pct 100000\n")
+        self.assertGreater(fair, 5500)
+        self.assertLess(arrival, 1500)
+
+    def test_stf_raises_a_slowdown_by_the_weight_and_promises_no_shares(self):
+        head = "scheduler stf\nset depth 8\nqueues 4\ndevice 8 80000 500\n"
+        big, _ = self.shares(head, (64, 64))
+        self.assertGreater(big, 0.55)
+        self.assertLess(big, 0.7)
+        text = head + "flow a weight 100\nflow b weight 100\nrun_ms 500\n"
+        text += "load a depth 32 bytes 4096 queues 4\nload b depth 32 bytes 65536 queues 4\n"
+        found = figures(text)["flows"]
+        self.assertGreater(found["b"]["bytes"] / found["a"]["bytes"], 5)
+
     def test_first_come_first_served_fails(self):
         """The bounds above tell a comparator from no scheduler."""
         for slots in (1, 8, 64):
