@@ -6,6 +6,7 @@ const struct sched_ops *const comparators[] = {
 	&sfq_ops,
 	&flashfq_ops,
 	&bwf2q_ops,
+	&cfq_ops,
 	&mfap_ops,
 	&stf_ops,
 	&throttle_ops,

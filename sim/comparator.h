@@ -18,6 +18,10 @@
 
 #include "sched/core/engine.h"
 
+enum {
+	COMPARATOR_SHIFT	= 20,	/* of a share */
+};
+
 struct comparator_lane {
 	struct lane lane;		/* first: engine_flow_init() */
 	struct comparator_lane *next;	/* Q: in comparator_queue */
@@ -55,12 +59,24 @@ static inline vtime_t comparator_tag(const struct comparator_lane *l)
 	return flow_tag(l->lane.flow, l->lane.fifo.head->pos, &epoch);
 }
 
+/*
+ * The present share of @f in units of 2^-COMPARATOR_SHIFT, at least 1; 0 if @f is
+ * not active.  So a time of hours can be divided by it.
+ */
+static inline u64 comparator_share(struct flow *f)
+{
+	u64 share = flow_present_share(f);
+
+	return share ? max(share >> (SHARE_SHIFT - COMPARATOR_SHIFT), (u64)1) :
+		       0;
+}
+
 static inline struct comparator_lane *comparator_lanes(const struct queue *q)
 {
 	return ((const struct comparator_queue *)q->own)->lanes;
 }
 
-extern const struct sched_ops sfq_ops, flashfq_ops, bwf2q_ops, mfap_ops,
-	stf_ops, throttle_ops;
+extern const struct sched_ops sfq_ops, flashfq_ops, bwf2q_ops, cfq_ops,
+	mfap_ops, stf_ops, throttle_ops;
 
 #endif /* MQFAIR_SIM_COMPARATOR_H */

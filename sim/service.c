@@ -76,6 +76,13 @@ static void begin_service(struct sched *s, u64 now)
 	sv->end_ns = now + time_ns;
 }
 
+static bool may_serve(const struct sched *s)
+{
+	const struct service_rule *rule = service_of(s)->rule;
+
+	return !rule->may_serve || rule->may_serve(s);
+}
+
 /* Chooses the flow in service, and wakes the queues that have requests of it. */
 static void turn(struct sched *s, u64 now, struct wake *wake)
 {
@@ -87,7 +94,7 @@ static void turn(struct sched *s, u64 now, struct wake *wake)
 		end_service(s, now);
 	if (!sv->flow)
 		begin_service(s, now);
-	if (!sv->flow)
+	if (!sv->flow || !may_serve(s))
 		return;
 	for (i = 0; i < s->nr_queues; i++)
 		if (s->queue[i]->state == DISPATCH_NO_BUDGET &&
@@ -114,7 +121,7 @@ enum dispatch_result service_dispatch(struct queue *q, u64 now, struct io **out,
 	if (!passes && !comparator_lanes(q))
 		return comparator_give_up(q, DISPATCH_EMPTY);
 	lane = passes ? comparator_lanes(q) : lane_of(q, service_of(s)->flow);
-	if (!passes && !lane)
+	if (!passes && (!lane || !may_serve(s)))
 		return comparator_give_up(q, DISPATCH_NO_BUDGET);
 	*out = comparator_take(q, lane, now);
 	sf = flow_own((*out)->flow);

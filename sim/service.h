@@ -36,6 +36,11 @@ struct service_rule {
 	/* Optional.  Is the service over, though there is time left? */
 	bool (*is_over)(const struct sched *s);
 	/*
+	 * Optional.  May one more request of the flow in service go?  It may when
+	 * none of them is in the driver.
+	 */
+	bool (*may_serve)(const struct sched *s);
+	/*
 	 * Optional.  The service is over.  The flow used the drive from @since
 	 * to @until, the last completion if none of its requests is out.
 	 */

@@ -20,7 +20,7 @@ MQFQ = "mqfq"
 DEFAULT_OURS = schedulers.SCHEDULERS
 OURS = (*schedulers.SCHEDULERS, *schedulers.EXAMPLES)
 # Schedulers of the literature that only the simulator has.
-COMPARATORS = ("sfq", "flashfq", "bwf2q", "mfap", "stf", "throttle")
+COMPARATORS = ("sfq", "flashfq", "bwf2q", "cfq", "mfap", "stf", "throttle")
 SCHEDULERS = (NONE, "kyber", BFQ, "mq-deadline", IOCOST, *OURS)
 # none has no tunables, and iocost is configured by a model of the drive.
 WITHOUT_TUNABLES = (NONE, IOCOST)

@@ -501,6 +501,60 @@ class Comparators(unittest.TestCase):
         found = figures(text)["flows"]
         self.assertGreater(found["b"]["bytes"] / found["a"]["bytes"], 5)
 
+    def test_cfq_divides_the_time_of_the_drive_by_weight(self):
+        """A flow with requests of 64 KiB gets the same time, and so more bytes."""
+        head = "scheduler cfq\nset slice_ms 5\nset idle_us 1000\nqueues 4\nwake_ns 2000\n"
+        head += "tags 64\ntag_maps 1\ndevice 16 80000 500\nwarm_ms 100\nrun_ms 2000\n"
+        for size, ns in ((4096, 82000), (65536, 112000)):
+            text = head + "flow big weight 300\nflow small weight 100\n"
+            text += "load big depth 64 bytes 4096 queues 4\n"
+            text += f"load small depth 64 bytes {size} queues 4\n"
+            found = figures(text)["flows"]
+            times = [found["big"]["ios"] * 82000, found["small"]["ios"] * ns]
+            with self.subTest(size=size):
+                self.assertAlmostEqual(times[0] / sum(times), 0.75, delta=0.02)
+
+    def test_cfq_keeps_few_requests_in_the_drive_while_another_flow_waits(self):
+        head = "scheduler cfq\nset quantum {}\nqueues 4\nwake_ns 2000\n"
+        head += "tags 64\ntag_maps 1\ndevice 16 80000 500\nrun_ms 500\n"
+        both = "flow a weight 100\nload a depth 64 bytes 4096 queues 4\n"
+        both += "flow b weight 100\nload b depth 64 bytes 4096 queues 4\n"
+        alone = "flow a weight 100\nload a depth 64 bytes 4096 queues 4\n"
+        rates = [
+            figures(head.format(quantum) + loads)["totals"]["iops"]
+            for quantum, loads in ((8, both), (16, both), (8, alone))
+        ]
+        self.assertAlmostEqual(rates[0] / rates[1], 0.5, delta=0.02)
+        self.assertAlmostEqual(rates[2] / rates[1], 1, delta=0.02)
+
+    def test_cfq_slices_follow_the_number_of_flows(self):
+        """Three of weight 100 have slices of 100 ms, and six have a sixth of 300 ms."""
+        for flows, slice_ms in ((3, 100), (6, 50)):
+            head = "scheduler cfq\nqueues 2\ntags 16\ntag_maps 1\ndevice 16 80000 500\n"
+            head += "run_ms 4000\nseries 5\n"
+            for number in range(flows):
+                head += f"flow f{number} weight 100\n"
+                head += f"load f{number} depth 32 bytes 4096 queues 2\n"
+            with self.subTest(flows=flows):
+                found = self.pauses(head, "f1")
+                expected = slice_ms * (flows - 1) / 5
+                self.assertAlmostEqual(statistics.median(found), expected, delta=2)
+
+    def test_cfq_serves_the_real_time_class_at_once(self):
+        """CFQ-P. The reader of weight 1000 waits for no slice, and the others only for it."""
+        head = "scheduler cfq\nset realtime_weight {}\nqueues 3\ntags 64\ntag_maps 1\n"
+        head += "device 16 80000 500\nrun_ms 5000\nflow reader weight 1000\n"
+        head += "load reader depth 1 bytes 4096 think_us 9000 queue 2\n"
+        head += "".join(
+            f"flow {one} weight 100\nload {one} depth 64 bytes 4096 queue {queue}\n"
+            for queue, one in ((0, "b"), (1, "c"))
+        )
+        plain, raised = (figures(head.format(weight))["flows"] for weight in (0, 1000))
+        self.assertGreater(plain["reader"]["max_ns"], 40e6)
+        self.assertLess(raised["reader"]["max_ns"], 1e6)
+        self.assertGreater(raised["reader"]["ios"], 500)
+        self.assertGreater(raised["b"]["ios"], 1000)
+
     def test_first_come_first_served_fails(self):
         """The bounds above tell a comparator from no scheduler."""
         for slots in (1, 8, 64):
