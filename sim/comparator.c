@@ -9,6 +9,7 @@ const struct sched_ops *const comparators[] = {
 	&cfq_ops,
 	&mfap_ops,
 	&stf_ops,
+	&iocost_ops,
 	&throttle_ops,
 	NULL,
 };

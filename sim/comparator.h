@@ -77,6 +77,6 @@ static inline struct comparator_lane *comparator_lanes(const struct queue *q)
 }
 
 extern const struct sched_ops sfq_ops, flashfq_ops, bwf2q_ops, cfq_ops,
-	mfap_ops, stf_ops, throttle_ops;
+	mfap_ops, stf_ops, iocost_ops, throttle_ops;
 
 #endif /* MQFAIR_SIM_COMPARATOR_H */

@@ -136,6 +136,14 @@ def calibrate(fio: str, device: str, folder: Path, timeout_s: float) -> dict[str
     return coefficients(json.loads(done.stdout))
 
 
+def notes(model: Mapping[str, int]) -> tuple[str, ...]:
+    """The line about @model in the notes of a bench; none if no model was measured."""
+    if not model:
+        return ()
+    rates = " ".join(f"{name}={rate}" for name, rate in model.items())
+    return (f"iocost's model of this drive, measured under none: {rates}",)
+
+
 def qos_on(time_scale: int) -> str:
     """The line that enables iocost on a drive with times stretched by @time_scale."""
     half_us = min(HALF_PERIOD_US * time_scale, HALF_PERIOD_MOST_US)

@@ -543,9 +543,7 @@ def _notes(request: Request, machine: Mapping[str, Any]) -> tuple[str, ...]:
         )
     if machine["ssd"]:
         notes += ssd.notes(machine["ssd"])
-    if machine["iocost_model"]:
-        rates = " ".join(f"{name}={rate}" for name, rate in machine["iocost_model"].items())
-        notes.append(f"iocost's model of this drive, measured under none: {rates}")
+    notes += iocost.notes(machine["iocost_model"] or {})
     notes += [f"{name} was left out: {why}" for name, why in machine["left_out"].items()]
     found = machine["calibration"]
     if found:

@@ -10,14 +10,14 @@ import functools
 import json
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mqfair import __version__
-from mqfair.benchlib import fiocheck, resume, ssd
+from mqfair.benchlib import fiocheck, iocost, resume, ssd
 from mqfair.benchlib.jobfile import JobFile
 from mqfair.benchlib.plan import RECORD, SIM, TIMELINE_SCHEMA, Case, Event, Run
 from mqfair.benchlib.result import (
@@ -32,6 +32,7 @@ from mqfair.benchlib.session import Interrupted, Outcome, Progress, Request, pla
 from mqfair.benchlib.variant import (
     COMPARATORS,
     DEFAULT_OURS,
+    IOCOST,
     NONE,
     OURS,
     merged_tunables,
@@ -40,7 +41,7 @@ from mqfair.benchlib.variant import (
 from mqfair.benchlib.window import Usage
 from mqfair.errors import Failure, UsageError
 from mqfair.signals import interrupted_once
-from mqfair.simlib import options, program
+from mqfair.simlib import model, options, program
 from mqfair.simlib.drive import Drive, drive
 from mqfair.simlib.options import Load, milliseconds
 
@@ -52,14 +53,14 @@ _LOOK_S = 0.2
 # A run's input of sim-run, in the run's folder.
 DESCRIPTION = "description"
 # The schedulers that sim-run has.
-SIMULATED = (NONE, *OURS, *COMPARATORS)
+SIMULATED = (NONE, *OURS, IOCOST, *COMPARATORS)
 DEFAULTS = (NONE, *DEFAULT_OURS)
 
 
 @dataclass(frozen=True)
 class _Scene:
     """One job file on the drive: the parts of its descriptions that all runs share. @flows has the
-    name in sim-run of each cgroup. Times are ms."""
+    name in sim-run of each cgroup. Times are ms. @rates is iocost's model of the drive."""
 
     job: JobFile
     case: Case
@@ -68,6 +69,7 @@ class _Scene:
     loads: tuple[Load, ...]
     warm_ms: int
     run_ms: int
+    rates: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     @property
     def step_ms(self) -> int:
@@ -82,6 +84,9 @@ def run(request: Request, folder: Path, progress: Progress = lambda _message: No
     scenes = {case.name: scene for case, scene in _scenes(request)}
     binary = program.ensure()
     _try_labels(request, binary)
+    if IOCOST in request.names:
+        rates = _rates(request, next(iter(scenes.values())), binary)
+        scenes = {name: dataclasses.replace(scene, rates=rates) for name, scene in scenes.items()}
     plan = plan_for(request)
     resume.begin(plan, folder)
     runs = plan.runs()
@@ -225,26 +230,18 @@ def _scheduler(request: Request, label: str) -> list[str]:
 
 def description(request: Request, scene: _Scene, run: Run) -> str:
     """The description of @run, as sim-run reads it."""
-    request_ns = scene.drive.request_ns if request.request_ns is None else request.request_ns
-    complete_ns = request_ns * 2 // 7
     lines = [
         *_scheduler(request, run.scheduler),
+        *(model.settings(scene.rates) if scheduler_of(run.scheduler) == IOCOST else ()),
         f"seed {request.seed + run.repeat}",
-        f"queues {request.cpus}",
-        f"sockets {request.sockets}",
-        f"wake_ns {WAKE_NS}",
-        f"submit_ns {request_ns - complete_ns}",
-        f"complete_ns {complete_ns}",
+        *_host(request, scene),
         f"warm_ms {scene.warm_ms}",
         f"run_ms {scene.run_ms}",
         f"series {scene.step_ms} whole",
         "audit end",
+        *_flows(scene),
+        *scene.drive.statements,
     ]
-    for name, flow in scene.flows.items():
-        parent = name.rpartition("/")[0]
-        below = f" parent {scene.flows[parent]}" if parent else ""
-        lines.append(f"flow {flow} weight {scene.job.weights[name]}{below}")
-    lines += scene.drive.statements
     depth = merged_tunables(run.scheduler, request.tunables).get("depth")
     tags = scene.drive.sched_tags(scheduler_of(run.scheduler), depth)
     lines.append(f"sched_tags {tags}")
@@ -256,6 +253,42 @@ def description(request: Request, scene: _Scene, run: Run) -> str:
     if run.only is None:
         lines += [_event(scene, event) for event in run.case.events]
     return "\n".join(lines) + "\n"
+
+
+def _host(request: Request, scene: _Scene) -> list[str]:
+    request_ns = scene.drive.request_ns if request.request_ns is None else request.request_ns
+    complete_ns = request_ns * 2 // 7
+    return [
+        f"queues {request.cpus}",
+        f"sockets {request.sockets}",
+        f"wake_ns {WAKE_NS}",
+        f"submit_ns {request_ns - complete_ns}",
+        f"complete_ns {complete_ns}",
+    ]
+
+
+def _rates(request: Request, scene: _Scene, binary: Path) -> dict[str, int]:
+    """iocost's model of the drive of @scene. Raises Failure."""
+    flow = next(iter(scene.flows.values()))
+    head = [
+        f"seed {request.seed}",
+        *_host(request, scene),
+        *_flows(scene),
+        *scene.drive.statements,
+        f"sched_tags {scene.drive.sched_tags(NONE, None)}",
+    ]
+
+    def load(number: int, words: str) -> str:
+        return f"load {flow} queue {_cpu(number, request.cpus, request.sockets)} {words}"
+
+    return model.rates(head, load, flow, functools.partial(program.play, binary))
+
+
+def _flows(scene: _Scene) -> Iterator[str]:
+    for name, flow in scene.flows.items():
+        parent = name.rpartition("/")[0]
+        below = f" parent {scene.flows[parent]}" if parent else ""
+        yield f"flow {flow} weight {scene.job.weights[name]}{below}"
 
 
 def _cpu(number: int, cpus: int, sockets: int) -> int:
@@ -313,8 +346,10 @@ def _outcome(
         _result(scene, [(run, figures) for run, figures in done if run.case.name == name])
         for name, scene in scenes.items()
     )
-    settings = next(iter(scenes.values())).drive.settings
-    return Outcome(results, _where(request, settings), _notes(request, settings))
+    first = next(iter(scenes.values()))
+    settings = first.drive.settings
+    notes = (*_notes(request, settings), *iocost.notes(first.rates))
+    return Outcome(results, _where(request, settings), notes)
 
 
 def _result(scene: _Scene, done: Sequence[tuple[Run, Any]]) -> CaseResult:

@@ -181,6 +181,7 @@ def test_slots_and_maps_of_null_blk():
         ("ssd:model=980pro", 1, "ifq", None, 512),
         ("ssd:model=980pro", 1, "ifq", "1000", 2048),
         ("ssd:model=980pro", 1, "throttle", None, 0),
+        ("ssd:model=980pro", 1, "iocost", None, 0),
         ("ssd:model=980pro", 16, "mqfq", None, 256),
     ],
 )
@@ -351,6 +352,25 @@ def test_comparators_run_in_the_simulator_only(built, job, capsys):
         assert main(["bench", job, "--schedulers", "none,sfq", *where]) == 2
         message = "--schedulers: sfq is in the simulator only: add --on sim, or leave it out"
         assert message in capsys.readouterr().err
+
+
+def test_iocost_has_a_model_of_the_drive(built, job, tmp_path, capsys):
+    """32 slots of 100 us: 320,000 requests a second. One of 1 MiB has nine parts."""
+    argv = (job, "--device", NULL, "--schedulers", "none,iocost", "--request-ns", "0")
+    code, out, _ = run(capsys, *argv, "--raw", str(tmp_path / "raw"), "--json", "-")
+    assert code == 0
+    text = (tmp_path / "raw" / "001" / "description").read_text()
+    words = [line.split() for line in text.splitlines() if line.startswith("set ")]
+    rates = {name: int(value) for _, name, value in words}
+    assert len(rates) == 6
+    for name, rate in rates.items():
+        each = 1024 / 9 if name.endswith("kib") else 1
+        assert rate == pytest.approx(320_000 * each, rel=0.05), name
+    assert "set " not in (tmp_path / "raw" / "000" / "description").read_text()
+    total = {one["scheduler"]: one["total_iops"] for one in json.loads(out)["runs"]}
+    assert total["iocost"] <= 0.96 * total["none"]
+    _, out, _ = run(capsys, *argv)
+    assert "iocost's model of this drive, measured under none: rbps=" in " ".join(out.split())
 
 
 def test_same_seed_gives_the_same_bytes_on_any_number_of_cores(built, job, tmp_path, capsys):

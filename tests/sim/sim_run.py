@@ -555,6 +555,61 @@ class Comparators(unittest.TestCase):
         self.assertGreater(raised["reader"]["ios"], 500)
         self.assertGreater(raised["b"]["ios"], 1000)
 
+    IOCOST = (
+        "scheduler iocost\nset rbps_kib 9142857\nset rseqiops 195000\nset rrandiops 195000\n"
+        "queues 4\nwake_ns 2000\ntags 64\ntag_maps 1\ndevice 16 80000 500\n"
+    )
+
+    def test_iocost_divides_the_time_of_the_model_by_weight(self):
+        """A request costs 4.69 us and 0.44 us for each 4 KiB."""
+        text = f"{self.IOCOST}warm_ms 100\nrun_ms 1000\n"
+        text += "flow big weight 300\nflow small weight 100\n"
+        for size, cost in ((4096, 5.13), (65536, 11.70)):
+            loads = "load big depth 64 bytes 4096 queues 4\n"
+            loads += f"load small depth 64 bytes {size} queues 4\n"
+            found = figures(text + loads)["flows"]
+            times = [found["big"]["iops"] * 5.13, found["small"]["iops"] * cost]
+            with self.subTest(size=size):
+                self.assertAlmostEqual(times[0] / sum(times), 0.75, delta=0.01)
+                self.assertAlmostEqual(sum(times), 0.95e6, delta=0.02e6)
+
+    def test_iocost_goes_on_at_its_rate_whatever_the_drive_does(self):
+        rates = []
+        for vrate in (50, 90):
+            text = f"{self.IOCOST}set vrate_pct {vrate}\nrun_ms 500\n"
+            text += FLOW + "load a depth 64 bytes 4096 queues 4\n"
+            rates.append(figures(text)["flows"]["a"]["iops"])
+        self.assertAlmostEqual(rates[0], 97500, delta=1500)
+        self.assertAlmostEqual(rates[1] / rates[0], 1.8, delta=0.03)
+
+    def test_iocost_gives_unused_shares_away_and_takes_them_back(self):
+        """The flow of weight 300 uses 4 % of the drive, and later all that it may. It takes its
+        share back at once, and not at the end of the period of 240 ms."""
+        text = f"{self.IOCOST}set vrate_pct 50\nset period_us 240000\nrun_ms 700\nseries 100\n"
+        text += "flow big weight 300\nflow small weight 100\n"
+        text += "load big depth 1 bytes 4096 think_us 50\n"
+        text += "load big depth 64 bytes 4096 queues 4 start_ms 500\n"
+        text += "load small depth 64 bytes 4096 queues 4\n"
+        found = figures(text)["flows"]
+        light, heavy = (found[one]["series"][4]["ios"] * 10 for one in ("big", "small"))
+        self.assertGreater(light, 7500)
+        self.assertGreater(heavy, 80000)
+        ours, theirs = (found[one]["series"][5]["ios"] for one in ("big", "small"))
+        self.assertGreater(ours / (ours + theirs), 0.65)
+        ours, theirs = (found[one]["series"][6]["ios"] for one in ("big", "small"))
+        self.assertAlmostEqual(ours / (ours + theirs), 0.75, delta=0.02)
+
+    def test_iocost_charges_requests_in_order_less(self):
+        head = "scheduler iocost\nset rbps_kib 4000000\nset rseqiops 100000\n"
+        head += "set rrandiops 10000\ndrive 980pro 128 random\nrun_ms 500\n"
+        rates = [
+            figures(f"{head}{FLOW}load a depth 16 bytes 4096 order {order}\n")["flows"]["a"]
+            for order in ("sequential", "random")
+        ]
+        self.assertAlmostEqual(rates[0]["iops"], 95000, delta=2000)
+        # A place within 16 MiB of the last one counts as in order: 25 % of 128 MiB.
+        self.assertAlmostEqual(rates[1]["iops"], 12200, delta=600)
+
     def test_first_come_first_served_fails(self):
         """The bounds above tell a comparator from no scheduler."""
         for slots in (1, 8, 64):
