@@ -20,10 +20,12 @@ to completion of a counted I/O and includes the wait for a free request.
 
 Schedulers: {", ".join(SCHEDULERS)}
 
-iocost is the scheduler none with the iocost controller. NAME:TUNABLE=VALUE[:TUNABLE=VALUE...] sets
-tunables (files of queue/iosched), so that a scheduler can be compared with itself; the whole word
-is its name in the results. {", ".join(OURS)} belong to this project. In a guest their tunables for
-research are available, too; on a host they are if the module was loaded with research=1.
+iocost is the scheduler none with the iocost controller. throttle:kib_per_weight=N is none with
+io.max: each cgroup with jobs gets N KiB/s for each unit of its weight, and no more.
+NAME:TUNABLE=VALUE[:TUNABLE=VALUE...] sets tunables (files of queue/iosched), so that a scheduler
+can be compared with itself; the whole word is its name in the results. {", ".join(OURS)} belong to
+this project. In a guest their tunables for research are available, too; on a host they are if the
+module was loaded with research=1.
 
 The default drive of the guest (with one CPU it has one queue):
   {DEFAULT_DEVICE}

@@ -22,9 +22,9 @@ default 100). A job needs direct=1. An option of fio that the simulator lacks is
 and line. doc/simulator.md lists the options, and the parts of a host that are modelled.
 
 Schedulers: none, {", ".join(SCHEDULERS)}. Their tunables for research are available, too.
-{", ".join(COMPARATORS)} are schedulers of the
-literature, and iocost is a controller of the kernel, which needs a model of the drive: six short
-runs measure it first. They run when they are named.
+{", ".join(COMPARATORS)} are schedulers of the literature.
+throttle is static throttling. iocost is a controller of the kernel, and needs a model of the drive:
+six short runs measure it first. All these run when they are named.
 
 Drives: null:irqmode=2,... and ssd:model=NAME,... as in mqfair bench. A virtual SSD has the speed
 of its model unless time_scale stretches it. The default drive is that of mqfair bench:

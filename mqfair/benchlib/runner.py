@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any
 
 from mqfair import kmod
-from mqfair.benchlib import cgroups, iocost, resume, ssd
+from mqfair.benchlib import cgroups, iocost, iomax, resume, ssd
 from mqfair.benchlib.kernel_log import messages, open_log
 from mqfair.benchlib.plan import (
     PLAN,
@@ -53,6 +53,7 @@ from mqfair.benchlib.variant import (
     IOCOST,
     MQFQ,
     NONE,
+    THROTTLE,
     is_ours,
     merged_tunables,
     scheduler_of,
@@ -242,7 +243,10 @@ class Runner:
             tunables = stack.enter_context(self._scheduled(disk, run.scheduler))
             for name, group in groups.items():
                 cgroups.set_weight(group, scheduler, weights[name])
-            started_ms, busy_us = self._measure(run, groups, work)
+            if scheduler == THROTTLE:
+                for one in run.groups:
+                    iomax.limit(groups[one.name], self._number, weights[one.name], tunables)
+            started_ms, busy_us = self._measure(run, groups, tunables, work)
             _served(groups, run, self._number)
             for file in work.iterdir():
                 if not file.name.endswith(_PRERUN_OUTPUT):
@@ -287,6 +291,9 @@ class Runner:
                 yield {}
             return
         tunables = merged_tunables(label, self._tunables)
+        if scheduler == THROTTLE:
+            yield {iomax.TUNABLE: str(iomax.kib_per_weight(tunables))}
+            return
         _set_scheduler(disk, scheduler)
         _require_tunables(disk, scheduler, tunables)
         if is_ours(scheduler):
@@ -303,13 +310,13 @@ class Runner:
             self._fs.write(disk.tunable(name), value)
 
     def _measure(
-        self, run: Run, groups: dict[str, Cgroup], work: Path
+        self, run: Run, groups: dict[str, Cgroup], tunables: Mapping[str, str], work: Path
     ) -> tuple[float, dict[str, int]]:
         """Runs fio. Returns the time when all jobs were in their cgroups (ms of the monotonic
         clock), and each group's busy time on a virtual SSD (us)."""
         looks: list[dict[str, int]] = []
         at = (run.case.ramp_s, run.case.ramp_s + run.case.window_s) if self._ssd else ()
-        steps = _events(run, groups)
+        steps = _events(run, groups, self._number, tunables)
         steps += [(after_s, lambda: looks.append(ssd.busy_us(self._fs, groups))) for after_s in at]
         (work / JOB_FILE).write_text(self._job_text(run, groups))
         argv = [self._fio, "--output-format=json", "--eta=never", f"--output={RESULT}", JOB_FILE]
@@ -393,19 +400,22 @@ def _supervise(
         ) from None
 
 
-def _events(run: Run, groups: dict[str, Cgroup]) -> list[Step]:
+def _events(
+    run: Run, groups: dict[str, Cgroup], number: str, tunables: Mapping[str, str]
+) -> list[Step]:
+    limited = scheduler_of(run.scheduler) == THROTTLE
+
+    def act(event: Event) -> None:
+        group = groups[event.cgroup]
+        if event.action != "weight":
+            group.fs.write(group.file("cgroup.freeze"), str(event.value))
+        elif limited:
+            iomax.limit(group, number, event.value, tunables)
+        else:
+            cgroups.set_weight(group, scheduler_of(run.scheduler), event.value)
+
     events = run.case.events if run.only is None else ()
-    return [
-        (event.after_s, functools.partial(_act, event, groups, run.scheduler)) for event in events
-    ]
-
-
-def _act(event: Event, groups: dict[str, Cgroup], label: str) -> None:
-    group = groups[event.cgroup]
-    if event.action == "weight":
-        cgroups.set_weight(group, scheduler_of(label), event.value)
-    else:
-        group.fs.write(group.file("cgroup.freeze"), str(event.value))
+    return [(event.after_s, functools.partial(act, event)) for event in events]
 
 
 def _complaint(status: int, errors: Path) -> str:

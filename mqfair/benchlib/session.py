@@ -52,6 +52,7 @@ from mqfair.benchlib.variant import (
     MQFQ,
     NONE,
     SCHEDULERS,
+    THROTTLE,
     is_ours,
     merged_tunables,
     scheduler_of,
@@ -388,7 +389,9 @@ def with_built_module(request: Request) -> Request:
         return request
     # Without a module mqfq stays in the list, so that check() tells how to build one.
     present = _present(request) or (MQFQ,)
-    names = tuple(name for name in SCHEDULERS if not is_ours(name) or name in present)
+    # The rate of throttle is the user's.
+    known = tuple(name for name in SCHEDULERS if name != THROTTLE)
+    names = tuple(name for name in known if not is_ours(name) or name in present)
     return dataclasses.replace(request, schedulers=names)
 
 

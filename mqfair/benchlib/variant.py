@@ -19,9 +19,11 @@ MQFQ = "mqfq"
 # The examples run only when they are named.
 DEFAULT_OURS = schedulers.SCHEDULERS
 OURS = (*schedulers.SCHEDULERS, *schedulers.EXAMPLES)
+# The scheduler none with limits in io.max, or its model in the simulator.
+THROTTLE = "throttle"
 # Schedulers of the literature that only the simulator has.
-COMPARATORS = ("sfq", "flashfq", "bwf2q", "cfq", "mfap", "stf", "throttle")
-SCHEDULERS = (NONE, "kyber", BFQ, "mq-deadline", IOCOST, *OURS)
+COMPARATORS = ("sfq", "flashfq", "bwf2q", "cfq", "mfap", "stf")
+SCHEDULERS = (NONE, "kyber", BFQ, "mq-deadline", IOCOST, THROTTLE, *OURS)
 # none has no tunables, and iocost is configured by a model of the drive.
 WITHOUT_TUNABLES = (NONE, IOCOST)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mqfair.benchlib import device as devices
 from mqfair.benchlib import ssd
 from mqfair.benchlib.device import NULL_REQUEST_BYTES, NULL_TIMER, Device
-from mqfair.benchlib.variant import IOCOST, NONE, is_ours
+from mqfair.benchlib.variant import IOCOST, NONE, THROTTLE, is_ours
 from mqfair.blockdev import NR_REQUESTS_MAX
 from mqfair.enable import CORE_SLOTS_COUNTED, CORE_TAGS_PER_SLOT, TAGS_PER_SLOT
 from mqfair.errors import UsageError
@@ -20,7 +20,7 @@ _MIB = 1 << 20
 _GUEST_REQUEST_NS = 8400
 _FAST_REQUEST_NS = 2800
 # io.max and iocost hold bios back before they get a tag.
-_ABOVE_TAGS = ("throttle", IOCOST)
+_ABOVE_TAGS = (THROTTLE, IOCOST)
 # sched/core/tunable.c: the first depth of `auto`.
 _AUTO_DEPTH_START = 128
 # The defaults of null_blk and of kernel/ssd/config.c.

@@ -35,6 +35,7 @@ from mqfair.benchlib.variant import (
     IOCOST,
     NONE,
     OURS,
+    THROTTLE,
     merged_tunables,
     scheduler_of,
 )
@@ -53,7 +54,7 @@ _LOOK_S = 0.2
 # A run's input of sim-run, in the run's folder.
 DESCRIPTION = "description"
 # The schedulers that sim-run has.
-SIMULATED = (NONE, *OURS, IOCOST, *COMPARATORS)
+SIMULATED = (NONE, *OURS, IOCOST, THROTTLE, *COMPARATORS)
 DEFAULTS = (NONE, *DEFAULT_OURS)
 
 

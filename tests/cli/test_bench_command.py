@@ -8,9 +8,10 @@ import json
 
 import pytest
 from rich.console import Console
+from test_main import CHECKOUT
 
 from mqfair import bench
-from mqfair.benchlib import cgroups, command, device, iocost, session, variant
+from mqfair.benchlib import cgroups, command, device, iocost, iomax, session, variant
 from mqfair.benchlib.device import parse_device
 from mqfair.benchlib.kernel_log import splat
 from mqfair.benchlib.plan import Case, PlannedGroup, PlannedJob
@@ -147,7 +148,7 @@ def test_runtime_and_tunables(job):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--schedulers", "none,cfq"], "unknown scheduler 'cfq': use none"),
+        (["--schedulers", "none,noop"], "unknown scheduler 'noop': use none"),
         (["--schedulers", "none,none"], "none is given twice"),
         (["--schedulers", ""], "unknown scheduler ''"),
         (["--schedulers", "none,wdt:"], "wdt:: '' is not TUNABLE=VALUE"),
@@ -445,6 +446,38 @@ def test_a_scheduler_without_weights_gets_none(scheduler):
     fs = Fs("/", dry_run=True)
     cgroups.set_weight(Cgroup(fs, "/cg", "a"), scheduler, 250)
     assert fs.writes == []
+
+
+def test_throttle_limits_a_cgroup_by_its_weight(tmp_path):
+    file = tmp_path / "cg/mqfair-bench/a/io.max"
+    file.parent.mkdir(parents=True)
+    group = Cgroup(Fs(str(tmp_path)), "/cg", "mqfair-bench/a")
+    with pytest.raises(Failure, match=r"no io\.max: leave throttle out"):
+        iomax.limit(group, "8:0", 250, {})
+    for tunables, rate in (({}, 256_000_000), ({"kib_per_weight": "8"}, 2_048_000)):
+        file.write_text("")
+        iomax.limit(group, "8:0", 250, tunables)
+        assert file.read_text() == f"8:0 rbps={rate} wbps={rate}"
+
+
+@pytest.mark.parametrize(
+    ("tunables", "message"),
+    [
+        ({"rate": "1"}, "no tunable 'rate': use kib_per_weight"),
+        ({"kib_per_weight": "0"}, "kib_per_weight '0': use a number from 1 to 10000000"),
+        ({"kib_per_weight": "8k"}, "kib_per_weight '8k': use a number"),
+    ],
+)
+def test_wrong_rate_of_throttle(tunables, message):
+    with pytest.raises(Failure, match=message):
+        iomax.kib_per_weight(tunables)
+
+
+def test_rate_of_throttle_is_that_of_the_simulator():
+    text = (CHECKOUT / "sim" / "throttle.c").read_text()
+    numbers = f"1, {iomax.MOST}, 1, {iomax.DEFAULT})"
+    assert f'"{iomax.TUNABLE}"' in text
+    assert numbers in " ".join(text.split())
 
 
 def fio_result(**rates):
