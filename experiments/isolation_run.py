@@ -17,6 +17,7 @@ from experiments.isolation_cases import WARM_MS, Case, Tenant, Window
 from mqfair import schedulers
 from mqfair.benchlib.variant import BFQ, COMPARATORS, IOCOST, THROTTLE
 from mqfair.errors import Failure
+from mqfair.simlib import model
 
 ROOT = Path(__file__).resolve().parents[1]
 SIM = "sim"
@@ -114,7 +115,7 @@ class Scope:
 
 
 SIMULATED = Scope(
-    schedulers=(*OURS, THROTTLE, *COMPARATORS),
+    schedulers=(*OURS, IOCOST, THROTTLE, *COMPARATORS),
     depths=(1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024),
     isolations=(2, 5, 8, 12, 20, 30, 50),
     defaults={
@@ -173,17 +174,28 @@ class Backend(Protocol):
 # ------------------------------------------------------------------ the simulator
 
 
-def statements(run: Run) -> list[str]:
-    """The description of @run, as sim-run reads it."""
-    case, drive = run.case, run.drive
-    lines = [
-        f"scheduler {run.setting.scheduler}",
-        *(f"set {name} {value}" for name, value in run.setting.tunables),
+def drive_statements(run: Run) -> list[str]:
+    drive = run.drive
+    return [
         f"seed {run.seed}",
-        f"queues {case.queues}",
+        f"queues {run.case.queues}",
         "wake_ns 2000",
         f"drive {drive.model} {drive.mib} {drive.fill}",
         f"ftl {drive.ftl}",
+    ]
+
+
+def _probe_load(number: int, words: str) -> str:
+    return f"load probe queue {number} {words}"
+
+
+def statements(run: Run) -> list[str]:
+    """The description of @run, as sim-run reads it."""
+    case = run.case
+    lines = [
+        f"scheduler {run.setting.scheduler}",
+        *(f"set {name} {value}" for name, value in run.setting.tunables),
+        *drive_statements(run),
         f"warm_ms {WARM_MS}",
         f"run_ms {case.run_ms}",
         "audit end",
@@ -245,6 +257,7 @@ class Simulator:
     scope: Scope = SIMULATED
     notes: tuple[str, ...] = ()
     _known: dict[str, list[str]] = field(default_factory=dict)
+    _models: dict[tuple[Drive, int], list[str]] = field(default_factory=dict)
 
     @property
     def program(self) -> Path:
@@ -281,8 +294,21 @@ class Simulator:
     def expect(self, runs: Sequence[Run]) -> None:
         """Every run is a program of its own."""
 
+    def iocost(self, run: Run) -> list[str]:
+        """The tunables of iocost for the drive of @run, which is measured once."""
+        key = (run.drive, run.case.queues)
+        if key not in self._models:
+            flow = "flow probe weight 100"
+            head = [*drive_statements(run), flow]
+            rates = model.rates(head, _probe_load, "probe", self.describe)
+            self._models[key] = model.settings(rates)
+        return self._models[key]
+
     def play(self, run: Run) -> dict[str, Figures]:
-        flows = self.describe("\n".join(statements(run)) + "\n")["flows"]
+        lines = statements(run)
+        if run.setting.scheduler == IOCOST:
+            lines[1:1] = self.iocost(run)
+        flows = self.describe("\n".join(lines) + "\n")["flows"]
         if not run.case.windows:
             return {WHOLE: Figures({name: _whole(flow) for name, flow in flows.items()})}
         return {
