@@ -19,8 +19,9 @@ _MIB = 1 << 20
 # counted time does one in a nanosecond, and a fast core three.
 _GUEST_REQUEST_NS = 8400
 _FAST_REQUEST_NS = 2800
-# io.max and iocost hold bios back before they get a tag.
-_ABOVE_TAGS = (THROTTLE, IOCOST)
+# io.max and iocost hold bios back before they get a tag. The block layer of CFQ had 128 requests
+# for each cgroup, and no tags for all.
+_WITHOUT_TAGS = (THROTTLE, IOCOST, "cfq")
 # sched/core/tunable.c: the first depth of `auto`.
 _AUTO_DEPTH_START = 128
 # The defaults of null_blk and of kernel/ssd/config.c.
@@ -75,7 +76,7 @@ class Drive:
         scheduler a request takes a driver tag, in the same way. 0 means that no task waits."""
         if scheduler == NONE:
             return self.slots
-        if scheduler in _ABOVE_TAGS:
+        if scheduler in _WITHOUT_TAGS:
             return 0
         at_switch = CORE_TAGS_PER_SLOT * min(self.slots, CORE_SLOTS_COUNTED)
         if not is_ours(scheduler):

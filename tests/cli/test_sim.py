@@ -182,6 +182,7 @@ def test_slots_and_maps_of_null_blk():
         ("ssd:model=980pro", 1, "ifq", "1000", 2048),
         ("ssd:model=980pro", 1, "throttle", None, 0),
         ("ssd:model=980pro", 1, "iocost", None, 0),
+        ("ssd:model=980pro", 1, "cfq", None, 0),
         ("ssd:model=980pro", 16, "mqfq", None, 256),
     ],
 )
