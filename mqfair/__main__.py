@@ -93,6 +93,7 @@ SUBCOMMANDS = (
     ),
     SubCommand("compare", "mqfair.compare", "compare two results of bench, with confidence"),
     SubCommand("record", "mqfair.record", "record drives and cgroups to a file"),
+    SubCommand("trace", "mqfair.trace", "show, convert and generate block traces"),
     SubCommand("report", "mqfair.report", "make plots of a recording or of results of bench"),
     SubCommand("metrics", "mqfair.metrics", "give drives' and cgroups' figures to Prometheus"),
     SubCommand("lab", "mqfair.lab", "run a command in a guest kernel"),

@@ -46,7 +46,7 @@ def test_table_names_each_verb_once():
     names = [command.name for command in front.SUBCOMMANDS]
     assert names == [
         "status", "top", "check", "enable", "disable", "weight", "follow", "latency", "bench",
-        "sim", "compare", "record", "report", "metrics", "lab",
+        "sim", "compare", "record", "trace", "report", "metrics", "lab",
     ]  # fmt: skip
 
 

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Block traces: readers, a writer for replay, figures, and generators.
+
+    request.py      one request of a trace, and the units of its numbers
+    formats.py      the table of formats, and the guess from a file's first lines
+    spc.py, systor.py, msr.py, blkparse.py, iolog.py, native.py     one format each
+    reader.py       a file as a stream of requests in the order of time
+    replay.py       the files that fio and sim-run replay
+    figures.py      counts, sizes and rates
+    generators.py   traces with the published characteristics of those that cannot be shipped
+
+The package needs the standard library alone. A trace is a stream: a million lines need a few MiB.
+"""

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The files that fio and sim-run replay, written from a trace.
+
+    mqfair     the format of native.py, which sim-run reads
+    iolog      fio's version 3, which fio 3.31 and later read; times are µs
+    iolog2     fio's version 2, for an older fio; times are ms from the start of fio
+
+A section with numjobs=N replays a trace with N processes. Process i has the requests i, i + N,
+i + 2N and so on, and one of them outstanding at a time. So up to N are outstanding. fio cannot
+measure a replay with an asynchronous engine: it takes completions only when iodepth of them are
+outstanding, so latencies contain the gaps of the trace, and the last requests are not counted.
+"""
+
+import contextlib
+import hashlib
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+from mqfair.errors import UsageError
+from mqfair.traces import native
+from mqfair.traces.reader import Trace
+from mqfair.traces.request import SECTOR, TRIM, Request
+
+# fio's option replay_redirect names the real drive.
+_FIO_FILE = "/dev/replayed"
+_US_NS = 1000
+_MS_NS = 1000 * _US_NS
+# sim/describe.c: BYTES_MOST.
+_BYTES_MOST = 1 << 30
+_SCALE_PLAIN = 100
+# The most files that are open at the same time.
+_SOURCES_MOST = 256
+_UNSAFE = re.compile(r"[^\w.-]+")
+
+
+def _write_native(file: TextIO, requests: Iterable[Request]) -> None:
+    print(native.HEAD, file=file)
+    for request in requests:
+        print(native.line_of(request), file=file)
+
+
+def _write_iolog(file: TextIO, requests: Iterable[Request]) -> None:
+    """fio takes the times as differences, and no difference from a time 0. So times begin at 1."""
+    print(f"fio version 3 iolog\n0 {_FIO_FILE} add\n1 {_FIO_FILE} open", file=file)
+    last_us = 0
+    for at_ns, op, offset, size, _ in requests:
+        last_us = at_ns // _US_NS
+        print(f"{last_us + 1} {_FIO_FILE} {op} {offset} {size}", file=file)
+    print(f"{last_us + 1} {_FIO_FILE} close", file=file)
+
+
+def _write_iolog2(file: TextIO, requests: Iterable[Request]) -> None:
+    print(f"fio version 2 iolog\n{_FIO_FILE} add\n{_FIO_FILE} open", file=file)
+    last_ms = 0
+    for at_ns, op, offset, size, _ in requests:
+        at_ms = at_ns // _MS_NS
+        if at_ms > last_ms:
+            print(f"{_FIO_FILE} wait {at_ms} 0", file=file)
+            last_ms = at_ms
+        print(f"{_FIO_FILE} {op} {offset} {size}", file=file)
+    print(f"{_FIO_FILE} close", file=file)
+
+
+Writer = Callable[[TextIO, Iterable[Request]], None]
+WRITERS: dict[str, Writer] = {
+    native.NAME: _write_native,
+    "iolog": _write_iolog,
+    "iolog2": _write_iolog2,
+}
+
+
+@dataclass(frozen=True)
+class Change:
+    """Changes to each request of a trace. The places are those of a drive of @size bytes, and are
+    taken modulo this size. Begin and end are rounded outwards to multiples of @align bytes. Only
+    the requests of @sources are kept, and none with an operation of @without."""
+
+    size: int | None = None
+    align: int = 1
+    sources: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    most: int | None = None
+
+    def made(self, requests: Iterable[Request]) -> Iterator[Request]:
+        """Times begin at 0 with the first request that is kept."""
+        kept = 0
+        first_ns = 0
+        for request in requests:
+            if self.sources and request.source not in self.sources:
+                continue
+            if request.op in self.without:
+                continue
+            if self.most is not None and kept == self.most:
+                return
+            first_ns = first_ns if kept else request.at_ns
+            kept += 1
+            yield self._moved(request)._replace(at_ns=request.at_ns - first_ns)
+
+    def _moved(self, request: Request) -> Request:
+        begin = request.offset // self.align * self.align
+        end = -(-(request.offset + request.bytes) // self.align) * self.align
+        size = end - begin
+        if self.size is not None and end > self.size:
+            if size > self.size:
+                raise UsageError(
+                    f"--size {self.size}: a request has {size} bytes: use a larger size"
+                )
+            # Whole places of the alignment, so that the request still ends inside.
+            places = (self.size - size) // self.align + 1
+            begin = begin // self.align % places * self.align
+        return request._replace(offset=begin, bytes=size)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A section's replay of the file @path by @processes processes. @scale is fio's
+    replay_time_scale: 200 halves all times. With @no_stall no request waits for its time."""
+
+    path: str
+    processes: int = 1
+    scale: int = _SCALE_PLAIN
+    no_stall: bool = False
+
+    def requests(self) -> Iterator[Request]:
+        for request in Trace(self.path).requests():
+            at_ns = 0 if self.no_stall else request.at_ns * _SCALE_PLAIN // self.scale
+            yield request._replace(at_ns=at_ns)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """@last_ns is the time of the last request of a replay, and @largest its largest size."""
+
+    requests: int
+    largest: int
+    last_ns: int
+
+
+def measured(replay: Replay, drive_bytes: int | None) -> Extent:
+    """Reads the whole trace. Raises UsageError with file and line for a request that cannot be
+    replayed on a drive of @drive_bytes, or of any size for None."""
+    count = largest = last_ns = 0
+    for line, request in Trace(replay.path).numbered():
+        _check(f"{replay.path}:{line}", request, replay.path, drive_bytes)
+        count += 1
+        largest = max(largest, request.bytes)
+        last_ns = request.at_ns
+    if not count:
+        raise UsageError(f"{replay.path}: it has no request: name a trace with reads or writes")
+    scaled = 0 if replay.no_stall else last_ns * _SCALE_PLAIN // replay.scale
+    return Extent(count, largest, scaled)
+
+
+def _check(place: str, request: Request, path: str, drive_bytes: int | None) -> None:
+    convert = f"`mqfair trace {path} --out NEW"
+    if request.op == TRIM:
+        raise UsageError(
+            f"{place}: a trim is not replayed: leave it out by {convert} --without trim`"
+        )
+    if request.offset % SECTOR or request.bytes % SECTOR:
+        raise UsageError(
+            f"{place}: {request.bytes} bytes at {request.offset}: a drive has sectors of {SECTOR}"
+            f" bytes: round by {convert} --align {SECTOR}`"
+        )
+    if request.bytes > _BYTES_MOST:
+        raise UsageError(f"{place}: {request.bytes} bytes: a request has at most {_BYTES_MOST}")
+    end = request.offset + request.bytes
+    if drive_bytes is not None and end > drive_bytes:
+        raise UsageError(
+            f"{place}: it ends at byte {end}, and the drive at {drive_bytes}: use a larger drive,"
+            f" or {convert} --size {drive_bytes}`"
+        )
+
+
+def deal(replay: Replay, writer: str, folder: Path) -> list[str]:
+    """Writes a file for each process of @replay to @folder and returns their names. A name depends
+    on the content alone, so a file that is there already is the same."""
+    pieces = [folder / f".trace-{number}" for number in range(replay.processes)]
+    for number, piece in enumerate(pieces):
+        with piece.open("w", encoding="utf-8") as file:
+            WRITERS[writer](file, _every(replay.requests(), number, replay.processes))
+    return [_named(piece) for piece in pieces]
+
+
+def _every(requests: Iterable[Request], first: int, step: int) -> Iterator[Request]:
+    return (request for number, request in enumerate(requests) if number % step == first)
+
+
+def _named(piece: Path) -> str:
+    with piece.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    name = f"trace-{digest[:16]}"
+    piece.rename(piece.with_name(name))
+    return name
+
+
+def split(requests: Iterable[Request], folder: Path) -> dict[str, Path]:
+    """Writes the requests of each source to a file of its own in @folder, in the format of
+    mqfair, with the times of the whole trace. Returns the files by the name of their cgroup."""
+    parts: dict[str, Path] = {}
+    with contextlib.ExitStack() as stack:
+        files: dict[str, TextIO] = {}
+        for request in requests:
+            file = files.get(request.source)
+            if file is None:
+                if len(files) == _SOURCES_MOST:
+                    raise UsageError(
+                        f"--split: more than {_SOURCES_MOST} sources: choose some by --source"
+                    )
+                cgroup = _cgroup_of(request.source, parts)
+                parts[cgroup] = folder / f"{cgroup}.trace"
+                file = stack.enter_context(parts[cgroup].open("w", encoding="utf-8"))
+                files[request.source] = file
+                print(native.HEAD, file=file)
+            print(native.line_of(request), file=file)
+    return parts
+
+
+def _cgroup_of(source: str, taken: Iterable[str]) -> str:
+    """A name for the cgroup of @source that a job file accepts and that is not in @taken."""
+    plain = _UNSAFE.sub("-", source.strip("/")).lstrip(".") or "root"
+    tries = itertools.chain((plain,), (f"{plain}-{n}" for n in itertools.count(2)))
+    return next(name for name in tries if name not in taken)

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0
+"""One request of a trace, and the numbers of a trace's line.
+
+Times are whole nanoseconds, offsets and sizes bytes. Decimal seconds are read digit by digit, since
+a float of the present Unix time has no nanoseconds.
+"""
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+READ = "read"
+WRITE = "write"
+TRIM = "trim"
+OPS = (READ, WRITE, TRIM)
+SECTOR = 512
+NS = 10**9
+
+_SECONDS = re.compile(r"(\d+)(?:\.(\d*))?")
+
+
+class Request(NamedTuple):
+    """@at_ns is the arrival. Only differences of times have a meaning until reader.py has set the
+    first one to 0. @source is the disk, the cgroup or the file that the trace names."""
+
+    at_ns: int
+    op: str
+    offset: int
+    bytes: int
+    source: str
+
+
+class MalformedError(ValueError):
+    """A @value of a line that the format does not have, and the @remedy."""
+
+    def __init__(self, value: str, remedy: str) -> None:
+        super().__init__(f"'{value}': {remedy}")
+
+
+# From a line to its request; None for a line without data, such as a flush.
+Parse = Callable[[str], Request | None]
+
+
+def fields(line: str, least: int, most: int, layout: str) -> list[str]:
+    """The fields between the commas of @line, at least @least and at most @most of them."""
+    found = [word.strip() for word in line.split(",")]
+    if not least <= len(found) <= most:
+        raise MalformedError(line.strip(), f"{len(found)} fields: write {layout}")
+    return found
+
+
+def seconds_ns(text: str, name: str) -> int:
+    """Decimal seconds in ns. Digits beyond the ninth are dropped."""
+    match = _SECONDS.fullmatch(text)
+    if match is None:
+        raise MalformedError(text, f"{name} is a number of seconds, such as 0.026214")
+    fraction = (match[2] or "")[:9]
+    return int(match[1]) * NS + int(fraction.ljust(9, "0"))
+
+
+def number(text: str, name: str) -> int:
+    """A whole number from 0 on; @name and its unit are for the message."""
+    if not (text.isascii() and text.isdecimal()):
+        raise MalformedError(text, f"{name} is a whole number from 0 on")
+    return int(text)
+
+
+def operation(text: str, names: dict[str, str]) -> str:
+    """The operation with this name, in lower case, among @names."""
+    found = names.get(text.lower())
+    if found is None:
+        raise MalformedError(text, f"an operation is {', '.join(names)}")
+    return found

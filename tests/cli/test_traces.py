@@ -1,0 +1,384 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Traces: each format is read with exact units, faults are named, and a conversion keeps all."""
+
+import gzip
+import itertools
+import json
+import random
+import tracemalloc
+
+import pytest
+
+from mqfair.errors import UsageError
+from mqfair.traces import native, reader
+from mqfair.traces.figures import describe
+from mqfair.traces.formats import FORMATS
+from mqfair.traces.generators import PROFILES, generate
+from mqfair.traces.reader import Trace
+from mqfair.traces.replay import Change, Replay, deal, measured, split
+from mqfair.traces.request import NS, READ, TRIM, WRITE, Request
+
+SAMPLES = {
+    "spc": """\
+0,20941264,8192,W,0.551706
+1,20939840,8192,r,0.554041,0.1,more
+0, 16 , 512 ,R, 1.554041
+""",
+    "systor": """\
+Timestamp,Response,IOType,LUN,Offset,Size
+1455592800.002183000,0.001230000,R,1,3398356992,65536
+1455592800.002183001,,W,1,4096,8192
+1455592801.5,0.001,,2,4096,8192
+1455592801.5,0.001,R,2,512,1024
+""",
+    "msr": """\
+128166372003061629,hm,0,Read,383496192,32768,413
+128166372003061630,hm,1,Write,2822144,4096,1133
+128166372013061629,hm,0,write,0,512,1
+""",
+    "blkparse": """\
+  8,0    3        1     0.000000000   697  A   W 223490 + 8 <- (8,1) 223427
+  8,0    3       11     0.009507758   697  Q   W 223490 + 8 [kjournald]
+  8,0    3       12     0.009507960   697  G   W 223490 + 8 [kjournald]
+  8,0    3       13     0.010507758     0  Q FWS [swapper/0]
+  8,0    1       14     0.011507758  1024  Q  RA 16 + 256 [kworker/1:1 H]
+259,0    1       15     0.012507758  1024  Q   D 0 + 2048 [fstrim]
+  8,0    1       16     0.012600000  1024  m   N cfq1024 served
+CPU0 (8,0):
+ Reads Queued:           1,      128KiB\t Writes Queued:           1,        4KiB
+""",
+    "iolog": """\
+fio version 3 iolog
+16 /dev/sda add
+131 /dev/sda open
+138 /dev/sda read 61440 4096
+155 /dev/sda write 774144 8192
+156 /dev/sda sync 0 0
+168 /dev/sda trim 4096 4096
+183 /dev/sda close
+""",
+    "mqfair": """\
+mqfair trace 1
+# a remark
+7 read 4096 16384 prod/db
+1250000 write 1048576 4096 a%20b
+""",
+}
+READ_AS = {
+    "spc": [
+        Request(0, WRITE, 20941264 * 512, 8192, "asu0"),
+        Request(2335000, READ, 20939840 * 512, 8192, "asu1"),
+        Request(1002335000, READ, 16 * 512, 512, "asu0"),
+    ],
+    "systor": [
+        Request(0, READ, 3398356992, 65536, "lun1"),
+        Request(1, WRITE, 4096, 8192, "lun1"),
+        Request(1497817000, READ, 512, 1024, "lun2"),
+    ],
+    "msr": [
+        Request(0, READ, 383496192, 32768, "hm-0"),
+        Request(100, WRITE, 2822144, 4096, "hm-1"),
+        Request(NS, WRITE, 0, 512, "hm-0"),
+    ],
+    "blkparse": [
+        Request(0, WRITE, 223490 * 512, 4096, "8:0"),
+        Request(2000000, READ, 8192, 131072, "8:0"),
+        Request(3000000, TRIM, 0, 1 << 20, "259:0"),
+    ],
+    "iolog": [
+        Request(138000, READ, 61440, 4096, "/dev/sda"),
+        Request(155000, WRITE, 774144, 8192, "/dev/sda"),
+        Request(168000, TRIM, 4096, 4096, "/dev/sda"),
+    ],
+    "mqfair": [
+        Request(7, READ, 4096, 16384, "prod/db"),
+        Request(1250000, WRITE, 1048576, 4096, "a b"),
+    ],
+}
+# (format, line of the sample that is replaced, its new text, the message after FILE:LINE).
+WRONG = [
+    ("spc", 2, "0,1,2", "'0,1,2': 3 fields: write ASU,LBA,SIZE,OPCODE,SECONDS"),
+    ("spc", 2, "0,x,512,R,1.0", "'x': LBA, in blocks of 512 bytes, is a whole number"),
+    ("spc", 3, "0,1,-512,R,1.0", "'-512': SIZE in bytes is a whole number from 0 on"),
+    ("spc", 3, "0,1,512,Q,1.0", "'Q': an operation is r, w"),
+    ("spc", 3, "0,1,512,R,1e3", "'1e3': TIMESTAMP is a number of seconds"),
+    ("systor", 3, "1,0,R,1,0", "5 fields: write Timestamp,Response,IOType,LUN,Offset,Size"),
+    ("systor", 3, "1,soon,R,1,0,512", "'soon': Response is a number of seconds"),
+    ("systor", 3, "1,0,R,one,0,512", "'one': LUN is a whole number from 0 on"),
+    ("msr", 2, "1.5,hm,0,Read,0,512,1", "'1.5': Timestamp, in ticks of 100 ns, is a whole number"),
+    ("msr", 2, "1,hm,0,Trim,0,512,1", "'Trim': an operation is read, write"),
+    ("msr", 3, "1,hm,0,Read,0,٤,1", "'٤': Size in bytes is a whole number"),
+    ("blkparse", 2, "8,0 3 11 0.0095 697 Q W 2 [x]", "'2 [x]': write SECTOR + SECTORS"),
+    ("blkparse", 2, "8,0 3 11 now 697 Q W 2 + 8", "write DEVICE CPU NUMBER SECONDS PID"),
+    ("blkparse", 2, "8,0 3 11 0.5 697 Q W 2 + x", "'x': the number of sectors is a whole number"),
+    ("iolog", 1, "fio version 1 iolog", "the first line is fio version 2 iolog or fio version 3"),
+    ("iolog", 4, "138 /dev/sda peek 0 512", "'peek': an action is read, write, trim, add, open"),
+    ("iolog", 4, "138 /dev/sda wait 1 0", "'wait': an action is read, write, trim"),
+    ("iolog", 4, "138 /dev/sda read 0", "write FILE read OFFSET BYTES"),
+    ("iolog", 4, "soon /dev/sda read 0 1", "'soon': the time in µs is a whole number"),
+    ("mqfair", 3, "7 read 4096 512", "write NS OPERATION OFFSET BYTES SOURCE"),
+    ("mqfair", 3, "7 erase 4096 512 a", "'erase': an operation is read, write, trim"),
+]
+
+
+@pytest.fixture
+def sample(tmp_path):
+    def make(name, text=None):
+        path = tmp_path / f"{name}.trace"
+        path.write_text(SAMPLES[name] if text is None else text)
+        return str(path)
+
+    return make
+
+
+def mixed(count, seed=1):
+    """@count requests of two profiles."""
+    half = count // 2
+    pair = (itertools.islice(generate(name, seed), half) for name in ("lun1", "lun3"))
+    return sorted(itertools.chain(*pair))
+
+
+def as_native(path, requests):
+    path.write_text("".join(f"{line}\n" for line in (native.HEAD, *map(native.line_of, requests))))
+    return str(path)
+
+
+# -------------------------------------------------------------------------- reading
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_format_is_known_by_its_content_and_its_units_are_exact(sample, name):
+    trace = Trace(sample(name))
+    assert trace.format.name == name
+    assert list(trace.requests()) == READ_AS[name]
+
+
+@pytest.mark.parametrize(("name", "line", "text", "message"), WRONG)
+def test_a_malformed_line_is_named_with_file_line_and_remedy(sample, name, line, text, message):
+    lines = SAMPLES[name].splitlines()
+    lines[line - 1] = text
+    path = sample(name, "\n".join(lines) + "\n")
+    with pytest.raises(UsageError) as caught:
+        list(Trace(path, name).requests())
+    assert str(caught.value).startswith(f"{path}:{line}: '")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_any_damage_of_a_line_is_a_usage_error_or_another_request(sample, name):
+    rng = random.Random(name)
+    for _ in range(200):
+        text = list(SAMPLES[name])
+        text[rng.randrange(len(text))] = rng.choice("\0 ,x-9\n")
+        try:
+            list(Trace(sample(name, "".join(text)), name).requests())
+        except UsageError as error:
+            assert f"{name}.trace:" in str(error)
+
+
+def test_waits_of_version_2_are_milliseconds_from_the_start(sample):
+    text = "fio version 2 iolog\n/d add\n/d open\n/d read 0 512\n/d wait 300 0\n/d write 512 512\n"
+    assert [one.at_ns for one in Trace(sample("iolog", text)).requests()] == [0, 300_000_000]
+
+
+def test_gzip_is_read_and_damage_of_it_is_told(sample, tmp_path):
+    path = tmp_path / "packed"
+    packed = gzip.compress(SAMPLES["msr"].encode())
+    path.write_bytes(packed)
+    assert list(Trace(str(path)).requests()) == READ_AS["msr"]
+    path.write_bytes(packed[:-9])
+    with pytest.raises(UsageError, match=r"packed: damaged after line \d+: .*: copy it again"):
+        list(Trace(str(path), "msr").requests())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "empty: name a trace file"),
+        (b"\xff\xfe\x00", "x:1: no text: name a trace file"),
+        (b"hello\n", "x:1: 'hello': of no known format: name it with --format, one of spc, systor"),
+    ],
+)
+def test_a_file_that_is_no_trace(tmp_path, content, message):
+    path = tmp_path / "x"
+    path.write_bytes(content)
+    with pytest.raises(UsageError) as caught:
+        Trace(str(path))
+    assert message in str(caught.value)
+
+
+def test_requests_are_sorted_within_a_window_and_refused_beyond_it(sample, monkeypatch):
+    lines = ["0,1,512,R,0.5", "0,2,512,R,0.2", "0,3,512,R,0.2", "0,4,512,R,0.9"]
+    path = sample("spc", "\n".join(lines) + "\n")
+    found = list(Trace(path).requests())
+    assert [one.offset // 512 for one in found] == [2, 3, 1, 4]
+    assert [one.at_ns for one in found] == [0, 0, 300_000_000, 700_000_000]
+    monkeypatch.setattr(reader, "WINDOW", 1)
+    with pytest.raises(UsageError, match=r":3: its time is .* ns before .*: sort the file"):
+        list(Trace(sample("spc", "0,1,512,R,0.5\n0,2,512,R,0.6\n0,3,512,R,0.2\n")).requests())
+
+
+def test_a_long_trace_needs_little_memory(tmp_path):
+    path = tmp_path / "long.csv"
+    with path.open("w") as file:
+        for number in range(60_000):
+            file.write(f"{number * 1000},hm,0,Read,{number * 4096},4096,1\n")
+    tracemalloc.start()
+    try:
+        assert describe(Trace(str(path)).requests()).whole.requests == 60_000
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
+
+
+# ----------------------------------------------------------------------- conversion
+
+
+@pytest.mark.parametrize(("to", "unit_ns"), [("mqfair", 1), ("iolog", 1000), ("iolog2", 10**6)])
+def test_a_conversion_keeps_requests_bytes_and_times(tmp_path, capsys, to, unit_ns):
+    from mqfair.__main__ import main
+
+    before = mixed(2000)
+    source = as_native(tmp_path / "in", before)
+    out = tmp_path / "out"
+    assert main(["trace", source, "--out", str(out), "--to", to]) == 0
+    after = list(Trace(str(out)).requests())
+    assert [one[1:4] for one in after] == [one[1:4] for one in before]
+    # fio's version 3 begins at 1 µs.
+    begin = 1 if to == "iolog" else 0
+    assert [one.at_ns // unit_ns - begin for one in after] == [
+        one.at_ns // unit_ns for one in before
+    ]
+    assert "2000 requests of" in capsys.readouterr().out
+
+
+def test_dealt_files_have_each_request_once(tmp_path):
+    before = mixed(999)
+    source = as_native(tmp_path / "in", before)
+    names = deal(Replay(source, 4), "mqfair", tmp_path)
+    parts = [list(Trace(str(tmp_path / name)).requests()) for name in names]
+    assert [len(part) for part in parts] == [250, 250, 249, 249]
+    assert sorted(itertools.chain(*parts)) == before
+    assert deal(Replay(source, 4), "mqfair", tmp_path) == names
+
+
+def test_time_scale_and_no_stall(tmp_path):
+    source = as_native(tmp_path / "in", [Request(1000, READ, 0, 512, "a")])
+    assert [one.at_ns for one in Replay(source, scale=200).requests()] == [500]
+    assert [one.at_ns for one in Replay(source, scale=50).requests()] == [2000]
+    assert [one.at_ns for one in Replay(source, no_stall=True).requests()] == [0]
+
+
+def test_changes_of_places():
+    moved = Change(size=1 << 20, align=4096).made(
+        [Request(5, READ, (1 << 30) + 100, 512, "a"), Request(6, READ, 4000, 200, "a")]
+    )
+    first, second = moved
+    assert (first.at_ns, second.at_ns) == (0, 1)
+    assert first.offset % 4096 == 0 and first.bytes == 4096
+    assert first.offset + first.bytes <= 1 << 20
+    assert (second.offset, second.bytes) == (0, 8192)
+
+
+@pytest.mark.parametrize("align", [1, 512, 4096])
+def test_moved_requests_stay_inside(align):
+    size = 1 << 20
+    for one in Change(size=size, align=align).made(mixed(500)):
+        assert one.offset + one.bytes <= size
+        assert one.offset % align == one.bytes % align == 0
+
+
+def test_split_makes_one_file_for_each_source_and_keeps_times(tmp_path):
+    before = [*mixed(100), Request(10**12, READ, 0, 512, "a/b c"), Request(10**12, READ, 0, 1, "/")]
+    parts = split(before, tmp_path)
+    assert set(parts) == {"lun1", "lun3", "a-b-c", "root"}
+    found = itertools.chain(*(Trace(str(path)).requests() for path in parts.values()))
+    assert sorted(found) == sorted(before)
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (Request(0, TRIM, 0, 512, "a"), ":2: a trim is not replayed: leave it out"),
+        (Request(0, READ, 100, 512, "a"), ":2: 512 bytes at 100: a drive has sectors of 512"),
+        (Request(0, READ, 0, 100, "a"), ":2: 100 bytes at 0: a drive has sectors of 512 bytes"),
+        (Request(0, READ, 1 << 20, 512, "a"), ":2: it ends at byte 1049088, and the drive at"),
+        (Request(0, READ, 0, 2 << 30, "a"), ":2: 2147483648 bytes: a request has at most"),
+    ],
+)
+def test_a_request_that_cannot_be_replayed_is_named(tmp_path, request_, message):
+    source = as_native(tmp_path / "in", [request_])
+    with pytest.raises(UsageError) as caught:
+        measured(Replay(source), 1 << 20)
+    assert str(caught.value).startswith(f"{source}{message}")
+
+
+# ----------------------------------------------------------------------- generators
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_generated_trace_has_the_published_characteristics(name):
+    profile = PROFILES[name]
+    whole = describe(itertools.islice(generate(name, 3), 20_000)).whole
+    mean = profile.reads * profile.read_bytes + (1 - profile.reads) * profile.write_bytes
+    assert whole.bytes / whole.requests == pytest.approx(mean, rel=0.06)
+    assert whole.reads / whole.requests == pytest.approx(profile.reads, abs=0.015)
+    assert whole.sequential / whole.requests == pytest.approx(profile.sequential, abs=0.015)
+    assert whole.iops == pytest.approx(profile.iops, rel=0.03)
+    assert not whole.unaligned and whole.end <= 1 << 30
+
+
+def test_the_seed_decides():
+    first, same, other = (list(itertools.islice(generate("lun0", n), 50)) for n in (1, 1, 2))
+    assert first == same != other
+
+
+# ---------------------------------------------------------------------- the command
+
+
+def test_the_command_shows_figures_by_source(sample, run):
+    got = run("trace", sample("blkparse"))
+    assert (got.code, got.err) == (0, "")
+    assert "blkparse, 0.003 s, 1.1 MiB" in got.out
+    assert "1 trims: a replay needs --without trim" in got.out
+    assert [line.split()[0] for line in got.out.splitlines() if ":0 " in line] == ["8:0", "259:0"]
+
+
+def test_figures_as_json(sample, run):
+    found = json.loads(run("trace", sample("msr"), "--json").out)
+    assert found["schema"] == "mqfair.trace/1"
+    assert (found["format"], found["requests"], found["reads"]) == ("msr", 3, 1)
+    assert found["bytes"] == 32768 + 4096 + 512
+    assert found["seconds"] == 1.0
+    assert found["iops"] == 2.0
+    assert list(found["sources"]) == ["hm-0", "hm-1"]
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        ([], "name a trace file, or --generate with a profile"),
+        (["{}", "--generate", "lun0"], "name a trace file, or --generate with a profile"),
+        (["{}", "--requests", "0"], "--requests 0: use a whole number from 1 on"),
+        (["{}", "--align", "3"], "--align 3: use a power of two up to 1m"),
+        (["{}", "--size", "1k"], "--size 1k: use at least 1048576 bytes"),
+        (["{}", "--out", "a", "--split", "b"], "--out a: not beside --split: use one of them"),
+        (["{}", "--out", "{}"], "it is the trace that is read: name another file"),
+        (["{}", "--source", "x", "--out", "y"], "no request is left: check --source"),
+        (["{}", "--format", "tape"], "unknown --format 'tape': use spc, systor"),
+        (["--generate", "lun0", "--format", "spc"], "--format spc: is for a file: leave it out"),
+    ],
+)
+def test_wrong_command_lines(sample, run, argv, message):
+    path = sample("msr")
+    got = run("trace", *(word.replace("{}", path) for word in argv))
+    assert got.code == 2
+    assert message in got.err
+
+
+def test_a_malformed_trace_leaves_no_file(sample, run, tmp_path):
+    path = sample("msr", "1,hm,0,Read,0,x,1\n")
+    out = tmp_path / "new"
+    got = run("trace", path, "--format", "msr", "--out", str(out))
+    assert (got.code, out.exists()) == (2, False)
+    assert got.err.startswith(f"mqfair: {path}:1: 'x': Size in bytes is a whole number")
