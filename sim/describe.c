@@ -454,6 +454,20 @@ static bool take_either(struct description *d, struct words *w,
 	return take_name(d, w, what, names, 2, value);
 }
 
+/* Takes the name of a file, without blanks. */
+static bool take_trace(struct description *d, struct words *w,
+		       struct described_load *l)
+{
+	const char *word = next_word(w);
+
+	if (!*word || strlen(word) >= TRACE_PATH_MAX)
+		return wrong(d,
+			     "trace '%s': name a file, in less than %u bytes",
+			     word, TRACE_PATH_MAX);
+	strcpy(l->trace, word);
+	return true;
+}
+
 static bool take_load_word(struct description *d, struct words *w,
 			   struct described_load *l)
 {
@@ -471,8 +485,10 @@ static bool take_load_word(struct description *d, struct words *w,
 	if (!strcmp(word, "arrivals"))
 		return take_either(d, w, word, arrival_names,
 				   &l->random_arrivals);
+	if (!strcmp(word, "trace"))
+		return take_trace(d, w, l);
 	return unknown(d, "load: no word", word,
-		       "bytes, sizes, order, arrivals", load_numbers);
+		       "bytes, sizes, order, arrivals, trace", load_numbers);
 }
 
 static bool read_load(struct description *d, struct words *w)
@@ -492,6 +508,10 @@ static bool read_load(struct description *d, struct words *w)
 			     "load: give its depth, and its bytes or its sizes");
 	if (!l->on_ms != !l->off_ms)
 		return wrong(d, "load: give both on_ms and off_ms, or neither");
+	if (l->trace[0] && (!l->bytes || l->bytes_max || l->pace_ns))
+		return wrong(
+			d,
+			"load: trace: give its largest size as bytes, and no pace_ns");
 	d->nr_loads++;
 	return true;
 }

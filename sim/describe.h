@@ -61,6 +61,7 @@
  *	order random|sequential	of places
  *	first_mib N, mib N	the range of the drive; all of it
  *	first_kib N, kib N	the same in KiB
+ *	trace FILE		replays FILE (replay.h); bytes is its largest size
  *
  * Example.  Two tenants of weights 3 and 1 on a device that serves 24 390 reads
  * of 4 KiB a second:
@@ -85,6 +86,7 @@
 enum {
 	LINE_BYTES	= 4096,		/* room for a line with its end */
 	FLOW_NAME_MAX	= 32,
+	TRACE_PATH_MAX	= 256,
 	FLOWS_MAX	= 2048,
 	LOADS_MAX	= 2048,
 	ACTIONS_MAX	= 1024,
@@ -119,6 +121,7 @@ struct described_load {
 	struct load_size size[LOAD_SIZES_MAX];
 	u32 nr_sizes;
 	u32 in_order, random_arrivals;
+	char trace[TRACE_PATH_MAX];	/* or empty */
 };
 
 /* A part of the drive that is filled for a flow. */

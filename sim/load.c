@@ -2,6 +2,8 @@
 /* Closed and open loops of requests: see load.h. */
 #include "load.h"
 
+#include "replay.h"
+
 /* A part of a request, or a whole one. */
 struct load_part {
 	struct host_io hio;
@@ -14,6 +16,7 @@ struct load_slot {
 	struct load_slot *next;		/* in load.free or load.ready */
 	struct load_part *part;		/* load.parts of them */
 	struct host_whole whole;
+	struct replay_request request;	/* replay: the next one */
 	u32 queue;			/* closed loop */
 	bool unreaped;			/* it is done, and its latency goes on */
 };
@@ -27,6 +30,7 @@ struct load {
 	struct load_slot *free;		/* open loop */
 	struct load_slot *ready, **ready_end;	/* closed loop: to be submitted */
 	struct load_part *part;		/* of all slots */
+	struct replay *replay;		/* or NULL */
 	u64 position[2];		/* in bytes, of reads and writes in order */
 	u64 due_ns;			/* of the next request of a pace */
 	u64 burst_start_ns;
@@ -122,7 +126,7 @@ static bool load_reaps(const struct load *l)
 	const struct load_params *p = &l->params;
 
 	return p->reaped && !p->arrival_ns && !p->pace_ns && !p->think_ns &&
-	       !p->off_ns;
+	       !p->off_ns && !p->trace;
 }
 
 static void slot_submit_parts(struct load_slot *slot, u32 queue, enum io_op op,
@@ -172,6 +176,18 @@ static void load_submit(struct load *l, struct load_slot *slot, u32 queue)
 		page = load_next_page(l, f, op, bytes);
 	l->outstanding++;
 	slot_submit_parts(slot, queue, op, bytes, flags, page);
+}
+
+static void load_submit_replayed(struct load_slot *slot)
+{
+	const struct flash *f = slot->load->host->params.device.flash;
+	const struct replay_request *q = &slot->request;
+	u32 page = 0;
+
+	if (f)
+		page = (u32)(q->offset / flash_params_of(f)->page_bytes);
+	slot->load->outstanding++;
+	slot_submit_parts(slot, slot->queue, q->op, q->bytes, 0, page);
 }
 
 /* Returns the slot of a part that is done, or NULL if other parts are not. */
@@ -233,7 +249,10 @@ static void closed_run(struct cpu_task *task)
 		host_reaped(l->params.flow, &slot->whole);
 	slot->unreaped = false;
 	if (!load_over(l, host_now(l->host))) {
-		load_submit(l, slot, slot->queue);
+		if (l->replay)
+			load_submit_replayed(slot);
+		else
+			load_submit(l, slot, slot->queue);
 		burst_issued(l);
 		l->asleep = slot_awaits_tag(slot);
 	}
@@ -271,12 +290,34 @@ static void closed_submit_at(struct load_slot *slot, u64 ns)
 	event_arm(&l->host->timeline, &slot->event, ns);
 }
 
+/* Submits @slot when the next request of the trace is due, if there is one. */
+static void closed_submit_replayed(struct load_slot *slot)
+{
+	struct load *l = slot->load;
+
+	if (replay_next(l->replay, &slot->request))
+		closed_submit_at(slot,
+				 max(l->params.start_ns + slot->request.at_ns,
+				     host_now(l->host)));
+	else if (replay_wrong(l->replay))
+		host_fail(l->host, "%s", replay_wrong(l->replay));
+}
+
+static bool has_pace(const struct load *l)
+{
+	return l->params.pace_ns || l->replay;
+}
+
 /* Submits @slot when the next request of the pace is due. */
 static void closed_submit_paced(struct load_slot *slot)
 {
 	struct load *l = slot->load;
 	u64 gap = l->params.pace_ns, due = l->due_ns;
 
+	if (l->replay) {
+		closed_submit_replayed(slot);
+		return;
+	}
 	if (l->params.pace_random)
 		gap = rng_exponential(&l->host->rng, gap);
 	l->due_ns += gap;
@@ -316,7 +357,7 @@ static void closed_done(struct host_io *hio)
 			  host_now(l->host) + think);
 	if (has_bursts(l))
 		think = 0;
-	if (l->params.pace_ns)
+	if (has_pace(l))
 		closed_submit_paced(slot);
 	else
 		closed_submit_at(slot, host_now(l->host) + think);
@@ -398,7 +439,7 @@ static void load_start(struct load *l)
 		slot_init(l, i);
 		if (p->arrival_ns)
 			open_free(slot);
-		else if (p->pace_ns)
+		else if (has_pace(l))
 			closed_submit_paced(slot);
 		else
 			closed_submit_at(slot, p->start_ns);
@@ -425,6 +466,21 @@ static void load_measure(struct load *l)
 				   1;
 }
 
+/* Opens the trace of a replay.  False if memory is short. */
+static bool load_open_trace(struct load *l)
+{
+	const struct load_params *p = &l->params;
+	const struct flash *f = l->host->params.device.flash;
+	u64 end = 0;
+
+	if (!p->trace)
+		return true;
+	if (f)
+		end = (u64)flash_pages(f) * flash_params_of(f)->page_bytes;
+	l->replay = replay_open(p->trace, p->bytes, end);
+	return l->replay;
+}
+
 struct load *load_create(struct host *h, const struct load_params *params)
 {
 	struct load *l =
@@ -444,8 +500,8 @@ struct load *load_create(struct host *h, const struct load_params *params)
 	load_measure(l);
 	l->part = port_zalloc((size_t)params->depth * l->parts *
 			      sizeof(l->part[0]));
-	if (!l->part) {
-		port_free(l);
+	if (!l->part || !load_open_trace(l)) {
+		load_destroy(l);
 		return NULL;
 	}
 	load_start(l);
@@ -456,6 +512,7 @@ void load_destroy(struct load *l)
 {
 	if (!l)
 		return;
+	replay_close(l->replay);
 	port_free(l->part);
 	port_free(l);
 }

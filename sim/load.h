@@ -10,7 +10,7 @@
  *     on average, at a random queue.  At most `depth` of them are outstanding;
  *     a request that would exceed this is not made.
  *
- * A closed loop may have one of two further rules:
+ * A closed loop may have one of three further rules:
  *
  *   - A *pace* (pace_ns != 0): request n is due n * pace_ns after the start, or
  *     at random times that are pace_ns apart on average.  A request that is due
@@ -18,6 +18,10 @@
  *   - *Bursts* (burst_ios or burst_ns != 0): after burst_ios requests, or when
  *     burst_ns have passed since the last pause, the load submits no more until
  *     all its requests are done.  It pauses for think_ns then.
+ *
+ * A *replay* (trace != NULL) is a pace whose requests are those of a file
+ * (replay.h): each has its time, operation, place and size there.  At the end of
+ * the file the load submits no more.  A fault in the file ends the run.
  *
  * On a drive of flash/ each request goes to a place in the range of pages from
  * first_page on.  Places are taken at random or in order; reads and writes have
@@ -84,6 +88,7 @@ struct load_params {
 	u64 pace_ns;			/* 0: as fast as requests are done */
 	bool pace_random;		/* exponential with mean pace_ns */
 	u64 burst_ios, burst_ns;	/* 0 and 0: no bursts */
+	const char *trace;		/* a file; its sizes are up to bytes; or NULL */
 	u64 start_ns, stop_ns;		/* stop_ns 0: never */
 	u64 on_ns, off_ns;		/* counted from start_ns */
 };

@@ -266,6 +266,7 @@ static bool loads_open(struct run *r)
 			.pace_ns = l->pace_ns,
 			.reaped = l->reaped,
 			.pace_random = l->random_arrivals,
+			.trace = l->trace[0] ? l->trace : NULL,
 			.burst_ios = l->burst_ios,
 			.burst_ns = l->burst_us * US,
 			.start_ns = l->start_ms * MS,

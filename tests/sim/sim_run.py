@@ -8,6 +8,7 @@ import json
 import statistics
 import subprocess
 import sys
+import tempfile
 import unittest
 
 HEAD = "scheduler mqfq\ndevice 2 80000 500\n"
@@ -67,7 +68,10 @@ WRONG = {
     "load a depth 1": "load: give its depth, and its bytes or its sizes",
     "load a bytes 100": "bytes '100': use N or N-M, multiples of 512",
     "load a bytes 8192-4096": "bytes '8192-4096': use N or N-M",
-    "load a dept 1": "load: no word 'dept': use bytes, sizes, order, arrivals, depth,",
+    "load a dept 1": "load: no word 'dept': use bytes, sizes, order, arrivals, trace, depth,",
+    "load a depth 1 bytes 512 trace": "trace '': name a file, in less than 256 bytes",
+    "load a depth 1 sizes 512/1 trace x": "load: trace: give its largest size as bytes",
+    "load a depth 1 bytes 512 pace_ns 5 trace x": "load: trace: give its largest size as bytes",
     "load a write 1001": "write '1001': use a number from 0 to 1000",
     "load a sizes 4096": "sizes '4096': use N/W,N/W.. with multiples of 512",
     "load a sizes 100/5": "sizes '100': use N/W,N/W..",
@@ -91,6 +95,21 @@ WRONG = {
     "at 5 retime 0": "retime '0': use a number from 1 to 100000",
     "at 5 retime 200": "retime: it is for a drive",
     "at 5 set depth many": "set: depth 'many': use a number from 1 to 65536, auto, or N auto",
+}
+
+
+TRACE = "mqfair trace 1\n"
+WRONG_TRACE = {
+    "mqfair trace 2\n": "1: 'mqfair trace 2': the first line is 'mqfair trace 1'",
+    "": "0: '': the first line is 'mqfair trace 1'",
+    f"{TRACE}5 read 0\n": "2: '5': write NS OPERATION OFFSET BYTES",
+    f"{TRACE}# x\n5 trim 0 512\n": "3: 'trim': use read or write",
+    f"{TRACE}x read 0 512\n": "2: 'x': a time in ns, not before the last",
+    f"{TRACE}5 read 0 512\n4 read 0 512\n": "3: '4': a time in ns, not before the last",
+    f"{TRACE}5 read 100 512\n": "2: '100': an offset is a multiple of 512",
+    f"{TRACE}5 read 0 100\n": "2: '100': a size is a multiple of 512, up to that of the load",
+    f"{TRACE}5 read 0 16384\n": "2: '16384': a size is a multiple of 512, up to that of the load",
+    f"{TRACE}5 read 134217728 512\n": "2: '134217728': the request ends beyond the drive",
 }
 
 
@@ -301,6 +320,38 @@ class Loads(unittest.TestCase):
         found = figures(text + "at 0 stall 500\nseries 500\n")["flows"]["a"]
         self.assertLess(found["series"][0]["ios"], 5)
         self.assertAlmostEqual(found["ios"], 10000, delta=10)
+
+    def replayed(self, trace: str, load: str, device: str = "device 2 80000 500") -> tuple:
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write(trace)
+            file.flush()
+            text = f"scheduler mqfq\n{device}\n{FLOW}load a {load} trace {file.name}\n"
+            return run(text + "run_ms 100\nseries 10\n"), file.name
+
+    def test_replay_submits_the_requests_of_a_file_at_their_times(self):
+        lines = [f"{ms * 1000000} {op} {ms * 8192} {size} a" for ms, op, size in (
+            (0, "read", 4096), (0, "write", 8192), (25, "read", 512), (99, "read", 4096),
+        )]  # fmt: skip
+        done, _ = self.replayed(TRACE + "\n".join(lines) + "\n", "depth 4 bytes 8192")
+        flow = json.loads(done.stdout)["flows"]["a"]
+        self.assertEqual((flow["ios"], flow["bytes"]), (4, 4096 + 8192 + 512 + 4096))
+        self.assertEqual([one["ios"] for one in flow["series"]], [2, 0, 1, 0, 0, 0, 0, 0, 0, 1])
+        self.assertEqual(flow["max_ns"] // 1000, 84)
+
+    def test_overdue_requests_of_a_replay_catch_up_in_order(self):
+        lines = "".join(f"{number} read 0 4096 a\n" for number in range(20))
+        done, _ = self.replayed(TRACE + lines, "depth 1 bytes 4096 start_ms 10")
+        flow = json.loads(done.stdout)["flows"]["a"]
+        self.assertEqual(flow["ios"], 20)
+        self.assertEqual([one["ios"] for one in flow["series"]][:3], [0, 20, 0])
+        self.assertLess(flow["max_ns"], 90_000)
+
+    def test_fault_in_a_replayed_file_ends_the_run(self):
+        for trace, message in WRONG_TRACE.items():
+            with self.subTest(trace=trace):
+                done, name = self.replayed(trace, "depth 1 bytes 8192", "drive 980pro 128 empty")
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn(f"sim-run: {name}:{message}", done.stderr)
 
     def test_pause_after_some_requests(self):
         """Four requests, two at a time, and a pause of 836 us: 4 in 1 ms."""
