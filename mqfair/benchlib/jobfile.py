@@ -61,6 +61,8 @@ REFUSED = {
     "include": "write the options into this file",
 }
 RW_KEYS = ("rw", "readwrite")
+# A section with one of them does I/O.
+_IO_KEYS = (*RW_KEYS, "read_iolog")
 
 _NAME = re.compile(r"[\w:@-][\w:@.-]*")
 _VARIABLE = re.compile(r"\$\{([^}]*)\}")
@@ -258,7 +260,7 @@ def _drafts(sections: list[Section], path: str) -> dict[str, _Draft]:
         draft = drafts.setdefault(name, _Draft(section.line))
         _take_weight(draft, section, name, path)
         inner = any(other.startswith(f"{name}/") for _, other in named)
-        does_io = section.has_own(*RW_KEYS) if inner else section.option(*RW_KEYS) is not None
+        does_io = section.has_own(*_IO_KEYS) if inner else section.option(*_IO_KEYS) is not None
         if does_io:
             draft.jobs.append(section)
     return drafts

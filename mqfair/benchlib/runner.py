@@ -249,7 +249,7 @@ class Runner:
             started_ms, busy_us = self._measure(run, groups, tunables, work)
             _served(groups, run, self._number)
             for file in work.iterdir():
-                if not file.name.endswith(_PRERUN_OUTPUT):
+                if not file.name.endswith(_PRERUN_OUTPUT) and not file.is_symlink():
                     shutil.copyfile(file, folder / file.name)
         record = {
             "case": run.case.name,
@@ -319,6 +319,8 @@ class Runner:
         steps = _events(run, groups, self._number, tunables)
         steps += [(after_s, lambda: looks.append(ssd.busy_us(self._fs, groups))) for after_s in at]
         (work / JOB_FILE).write_text(self._job_text(run, groups))
+        for trace in self._folder.glob("trace-*"):
+            (work / trace.name).symlink_to(trace.resolve())
         argv = [self._fio, "--output-format=json", "--eta=never", f"--output={RESULT}", JOB_FILE]
         with (work / ERRORS).open("w") as errors:
             fio = subprocess.Popen(
@@ -348,6 +350,8 @@ class Runner:
 
     def _own_options(self, job: PlannedJob, index: int, group: Cgroup) -> Iterator[str]:
         yield f"filename={self._plan.device.path}"
+        if any(option.startswith("read_iolog=") for option in job.options):
+            yield f"replay_redirect={self._plan.device.path}"
         yield "time_based"
         yield f"runtime={round(job.run_s * 1000)}ms"
         # fio appends a redirection, and treats the rest of a line after a semicolon as a comment.

@@ -17,6 +17,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,7 +28,7 @@ from lab.errors import LabError, SpecError
 from lab.spec import GuestSpec
 from mqfair import __version__, kmod
 from mqfair.benchlib import device as devices
-from mqfair.benchlib import fiocheck, iocost, resume, ssd
+from mqfair.benchlib import fiocheck, iocost, replays, resume, ssd
 from mqfair.benchlib.cgroups import BFQ_WEIGHT_MAX
 from mqfair.benchlib.device import DEFAULT_DEVICE, Device, check_drive, parse_device
 from mqfair.benchlib.jobfile import JobFile
@@ -158,6 +159,15 @@ def plan_for(request: Request) -> Plan:
     )
 
 
+def _with_replays(plan: Plan, request: Request, folder: Path) -> Plan:
+    """@plan with the files that fio replays, which are written to @folder."""
+    cases = tuple(
+        replays.planned(case, job, folder)
+        for case, job in zip(plan.cases, request.jobs, strict=True)
+    )
+    return dataclasses.replace(plan, cases=cases)
+
+
 def _planned(device: Device) -> PlannedDevice:
     if device.kind == devices.NULL:
         return PlannedDevice(NULL_BLK_NODE, parameters=dict(device.parameters))
@@ -186,8 +196,11 @@ def run(request: Request, folder: Path, progress: Progress = lambda _message: No
     which then goes on. @progress gets the runner's messages. Raises UsageError, Failure or
     Interrupted."""
     check(request)
-    plan = plan_for(request)
-    resume.begin(plan, folder)
+    with tempfile.TemporaryDirectory(prefix="mqfair-bench-") as name:
+        plan = _with_replays(plan_for(request), request, Path(name))
+        resume.begin(plan, folder)
+        for trace in Path(name).iterdir():
+            shutil.copyfile(trace, folder / trace.name)
     resume.keep_log(folder)
     _require_valid(folder)
     try:
@@ -530,7 +543,7 @@ def _where(request: Request, machine: Mapping[str, Any], accel: str) -> Document
 
 
 def _notes(request: Request, machine: Mapping[str, Any]) -> tuple[str, ...]:
-    notes = [note for job in request.jobs for note in job.notes]
+    notes = [note for job in request.jobs for note in (*job.notes, *replays.notes(job))]
     compared = NONE in request.names and len(request.schedulers) > 1
     # With counted time repeats are alike.
     if compared and request.repeat == 1 and not request.icount:

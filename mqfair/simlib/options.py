@@ -10,10 +10,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mqfair.benchlib import jobfile
+from mqfair.benchlib import jobfile, replays
 from mqfair.benchlib.jobfile import ABSORBED, REPLACED, Job, JobFile, Option
 from mqfair.errors import UsageError
 from mqfair.simlib.drive import Drive
+from mqfair.traces.replay import Replay
 
 # The part of writes in a thousand, and whether places are in order.
 _DIRECTIONS: Mapping[str, tuple[int | None, bool]] = {
@@ -64,15 +65,20 @@ _DEPTH_MOST = 65536
 _PROCESSES_MOST = 2048
 _MS_MOST = 10**9
 _SIZES_MOST = 32
+# The other options of a replay are read by replays.py.
+_OF_REPLAY = ("direct", "startdelay")
 
 
 @dataclass(frozen=True)
 class Load:
-    """One process of a job: the words of sim-run's statement after the name of the flow."""
+    """One process of a job: the words of sim-run's statement after the name of the flow. It has the
+    requests of @replay that fall to its @piece, if there is one."""
 
     cgroup: str
     start_ms: int
     words: str
+    replay: Replay | None = None
+    piece: int = 0
 
 
 @dataclass
@@ -125,7 +131,8 @@ def loads(job: JobFile, drive: Drive) -> list[Load]:
 
 
 def notes(job: JobFile) -> Iterator[str]:
-    """Notes on options that the simulator does not follow to the letter."""
+    """Notes on options that the simulator does not follow to the letter, and on short traces."""
+    yield from replays.notes(job)
     for group in job.groups:
         for one in group.jobs:
             rw = one.section.option(*jobfile.RW_KEYS)
@@ -169,8 +176,11 @@ class _Reader:
 
     def loads(self, cgroup: str, job: Job) -> Iterator[Load]:
         draft = _Draft(f"{self._path}:{job.section.line}")
+        replay = replays.replay_of(job, self._path)
         for option in (*job.section.inherited, *job.section.own):
             if option.key in ABSORBED or option.key in REPLACED or option.key in _WITHOUT_EFFECT:
+                continue
+            if replay is not None and option.key not in _OF_REPLAY:
                 continue
             handler = self._handlers.get(option.key)
             if handler is None:
@@ -181,8 +191,20 @@ class _Reader:
                 )
             handler(draft, option)
         self._check(draft)
+        if replay is not None:
+            yield from self._replayed(cgroup, job, draft, replay)
+            return
         for number in range(draft.processes):
             yield Load(cgroup, draft.start_ms, self._words(draft, number))
+
+    def _replayed(self, cgroup: str, job: Job, draft: _Draft, replay: Replay) -> Iterator[Load]:
+        drive_bytes = self._drive.bytes
+        largest = replays.extent_of(job, self._path, replay, drive_bytes).largest
+        words = f"depth 1 bytes {largest}"
+        if draft.start_ms:
+            words += f" start_ms {draft.start_ms}"
+        for piece in range(replay.processes):
+            yield Load(cgroup, draft.start_ms, words, replay, piece)
 
     # ------------------------------------------------------------------ checks
 

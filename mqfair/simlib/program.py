@@ -87,9 +87,11 @@ class Processes:
                 process.kill()
 
 
-def play(program: Path, text: str, running: Processes | None = None) -> Any:
+def play(
+    program: Path, text: str, running: Processes | None = None, folder: Path | None = None
+) -> Any:
     """The figures of the run that @text describes. The run's process is in @running meanwhile.
-    Raises Failure."""
+    @folder has the traces that @text names. Raises Failure."""
     running = running or Processes()
     with subprocess.Popen(
         [program],
@@ -97,6 +99,7 @@ def play(program: Path, text: str, running: Processes | None = None) -> Any:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        cwd=folder,
     ) as process:
         running.add(process)
         try:

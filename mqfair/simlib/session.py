@@ -10,7 +10,7 @@ import functools
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,6 +45,8 @@ from mqfair.signals import interrupted_once
 from mqfair.simlib import model, options, program
 from mqfair.simlib.drive import Drive, drive
 from mqfair.simlib.options import Load, milliseconds
+from mqfair.traces import native
+from mqfair.traces.replay import Replay, deal
 
 CPUS_MOST = 1024
 # A wake-up of another CPU takes up to this time, at random.
@@ -90,16 +92,23 @@ def run(request: Request, folder: Path, progress: Progress = lambda _message: No
         scenes = {name: dataclasses.replace(scene, rates=rates) for name, scene in scenes.items()}
     plan = plan_for(request)
     resume.begin(plan, folder)
+    traces = _traces(scenes.values(), folder)
     runs = plan.runs()
     progress({"event": "build"})
     figures: list[Any] = []
     running = program.Processes()
-    play = functools.partial(program.play, binary, running=running)
+    play = functools.partial(program.play, binary, running=running, folder=folder)
     processors = request.at_once or os.cpu_count() or 1
     with interrupted_once(), ThreadPoolExecutor(processors) as pool:
         waiting = [
             pool.submit(
-                _play, request, scenes[one.case.name], one, play, resume.run_folder(folder, i)
+                _play,
+                request,
+                scenes[one.case.name],
+                one,
+                play,
+                resume.run_folder(folder, i),
+                traces=traces,
             )
             for i, one in enumerate(runs)
         ]
@@ -229,8 +238,24 @@ def _scheduler(request: Request, label: str) -> list[str]:
     ]
 
 
-def description(request: Request, scene: _Scene, run: Run) -> str:
-    """The description of @run, as sim-run reads it."""
+# The files of each replay, by process.
+Traces = Mapping[Replay, Sequence[str]]
+
+
+def _traces(scenes: Iterable[_Scene], folder: Path) -> Traces:
+    """Writes the traces of all loads to @folder."""
+    replays = {load.replay for scene in scenes for load in scene.loads}
+    return {one: deal(one, native.NAME, folder) for one in replays if one is not None}
+
+
+def _words(load: Load, traces: Traces) -> str:
+    if load.replay is None:
+        return load.words
+    return f"{load.words} trace {traces[load.replay][load.piece]}"
+
+
+def description(request: Request, scene: _Scene, run: Run, traces: Traces) -> str:
+    """The description of @run, as sim-run reads it in the folder of @traces."""
     lines = [
         *_scheduler(request, run.scheduler),
         *(model.settings(scene.rates) if scheduler_of(run.scheduler) == IOCOST else ()),
@@ -250,7 +275,8 @@ def description(request: Request, scene: _Scene, run: Run) -> str:
     for number, load in enumerate(scene.loads):
         if load.cgroup in chosen:
             queue = _cpu(number, request.cpus, request.sockets)
-            lines.append(f"load {scene.flows[load.cgroup]} queue {queue} {load.words} reaped 1")
+            words = _words(load, traces)
+            lines.append(f"load {scene.flows[load.cgroup]} queue {queue} {words} reaped 1")
     if run.only is None:
         lines += [_event(scene, event) for event in run.case.events]
     return "\n".join(lines) + "\n"
@@ -303,9 +329,15 @@ def _event(scene: _Scene, event: Event) -> str:
 
 
 def _play(
-    request: Request, scene: _Scene, run: Run, play: Callable[[str], Any], folder: Path
+    request: Request,
+    scene: _Scene,
+    run: Run,
+    play: Callable[[str], Any],
+    folder: Path,
+    *,
+    traces: Traces,
 ) -> Any:
-    text = description(request, scene, run)
+    text = description(request, scene, run, traces)
     record = folder / RECORD
     if record.exists():
         return _recorded(folder, text)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The format of mqfair itself, which `mqfair record --trace` writes and sim-run replays.
+"""The format of mqfair itself, which `mqfair trace --out` writes and sim-run replays.
 
     mqfair trace 1
     0 read 4096 16384 prod/db
     1250000 write 1048576 4096 prod/batch
 
 A line has the time in ns from the start, the operation (read, write or trim), offset and size in
-bytes, and the source. In a recording the source is the cgroup. A blank or a percent sign in a name
+bytes, and the source, such as a cgroup. A blank or a percent sign in a name
 is written as in a URL. An empty line and a line that begins with # are skipped.
 """
 

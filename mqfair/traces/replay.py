@@ -12,6 +12,7 @@ outstanding, so latencies contain the gaps of the trace, and the last requests a
 """
 
 import contextlib
+import functools
 import hashlib
 import itertools
 import re
@@ -37,20 +38,41 @@ _SOURCES_MOST = 256
 _UNSAFE = re.compile(r"[^\w.-]+")
 
 
-def _write_native(file: TextIO, requests: Iterable[Request]) -> None:
-    print(native.HEAD, file=file)
-    for request in requests:
-        print(native.line_of(request), file=file)
+@dataclass(frozen=True)
+class _Layout:
+    """A format whose lines depend on one request each: @head, a @line for each request, and the
+    @tail after the last one, given its time in ns."""
+
+    head: str
+    line: Callable[[Request], str]
+    tail: Callable[[int], str]
 
 
-def _write_iolog(file: TextIO, requests: Iterable[Request]) -> None:
+def _iolog_line(request: Request) -> str:
     """fio takes the times as differences, and no difference from a time 0. So times begin at 1."""
-    print(f"fio version 3 iolog\n0 {_FIO_FILE} add\n1 {_FIO_FILE} open", file=file)
-    last_us = 0
-    for at_ns, op, offset, size, _ in requests:
-        last_us = at_ns // _US_NS
-        print(f"{last_us + 1} {_FIO_FILE} {op} {offset} {size}", file=file)
-    print(f"{last_us + 1} {_FIO_FILE} close", file=file)
+    at_ns, op, offset, size, _ = request
+    return f"{at_ns // _US_NS + 1} {_FIO_FILE} {op} {offset} {size}\n"
+
+
+_LAYOUTS = {
+    native.NAME: _Layout(
+        f"{native.HEAD}\n", lambda one: f"{native.line_of(one)}\n", lambda _last_ns: ""
+    ),
+    "iolog": _Layout(
+        f"fio version 3 iolog\n0 {_FIO_FILE} add\n1 {_FIO_FILE} open\n",
+        _iolog_line,
+        lambda last_ns: f"{last_ns // _US_NS + 1} {_FIO_FILE} close\n",
+    ),
+}
+
+
+def _write_plain(layout: _Layout, file: TextIO, requests: Iterable[Request]) -> None:
+    file.write(layout.head)
+    last_ns = 0
+    for request in requests:
+        file.write(layout.line(request))
+        last_ns = request.at_ns
+    file.write(layout.tail(last_ns))
 
 
 def _write_iolog2(file: TextIO, requests: Iterable[Request]) -> None:
@@ -67,8 +89,7 @@ def _write_iolog2(file: TextIO, requests: Iterable[Request]) -> None:
 
 Writer = Callable[[TextIO, Iterable[Request]], None]
 WRITERS: dict[str, Writer] = {
-    native.NAME: _write_native,
-    "iolog": _write_iolog,
+    **{name: functools.partial(_write_plain, layout) for name, layout in _LAYOUTS.items()},
     "iolog2": _write_iolog2,
 }
 
@@ -176,18 +197,22 @@ def _check(place: str, request: Request, path: str, drive_bytes: int | None) -> 
         )
 
 
-def deal(replay: Replay, writer: str, folder: Path) -> list[str]:
-    """Writes a file for each process of @replay to @folder and returns their names. A name depends
-    on the content alone, so a file that is there already is the same."""
+def deal(replay: Replay, name: str, folder: Path) -> list[str]:
+    """Writes a file for each process of @replay to @folder, in the format @name, mqfair or iolog.
+    Returns the names of the files. A name depends on the content alone."""
+    layout = _LAYOUTS[name]
     pieces = [folder / f".trace-{number}" for number in range(replay.processes)]
-    for number, piece in enumerate(pieces):
-        with piece.open("w", encoding="utf-8") as file:
-            WRITERS[writer](file, _every(replay.requests(), number, replay.processes))
+    last_ns = [0] * len(pieces)
+    with contextlib.ExitStack() as stack:
+        files = [stack.enter_context(piece.open("w", encoding="utf-8")) for piece in pieces]
+        for file in files:
+            file.write(layout.head)
+        for number, request in enumerate(replay.requests()):
+            files[number % len(files)].write(layout.line(request))
+            last_ns[number % len(files)] = request.at_ns
+        for file, last in zip(files, last_ns, strict=True):
+            file.write(layout.tail(last))
     return [_named(piece) for piece in pieces]
-
-
-def _every(requests: Iterable[Request], first: int, step: int) -> Iterator[Request]:
-    return (request for number, request in enumerate(requests) if number % step == first)
 
 
 def _named(piece: Path) -> str:

@@ -314,9 +314,9 @@ def test_the_runs_of_the_simulator_go_on(run, tmp_path, monkeypatch):
         return {"wall_s": 1, "flows": {}}
 
     folder = tmp_path / "000"
-    figures = simulated._play(asked, scene, one, play, folder)
-    assert simulated._play(asked, scene, one, play, folder) == figures == {"flows": {}}
+    figures = simulated._play(asked, scene, one, play, folder, traces={})
+    assert simulated._play(asked, scene, one, play, folder, traces={}) == figures == {"flows": {}}
     assert len(played) == 1
     other = dataclasses.replace(asked, seed=5)
     with pytest.raises(UsageError, match=r"--resume: the run in .* had another description"):
-        simulated._play(other, scene, one, play, folder)
+        simulated._play(other, scene, one, play, folder, traces={})
