@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import subprocess
 from collections.abc import Iterator
 
 from fairlib import SMALL_GUEST, flows, mqfq, scheduled, tenants
@@ -13,7 +12,6 @@ from guestlib import (
     CGROUP_ROOT,
     Cgroup,
     Disk,
-    Fio,
     NullBlk,
     cases,
     every_kernel,
@@ -21,7 +19,6 @@ from guestlib import (
     modprobe,
     read,
     rmmod,
-    wait_until,
     write,
     write_fails,
 )
@@ -171,37 +168,6 @@ def test_io_stat_speaks_of_groups_that_did_io() -> None:
         idle.weight = f"{disk.number} 200"
         assert "mqfair" not in read(idle.path / "io.stat")
     assert "mqfair" not in read("/sys/fs/cgroup/io.stat")
-
-
-@contextlib.contextmanager
-def frozen_disk() -> Iterator[tuple[Disk, subprocess.Popen[bytes]]]:
-    """A disk that is frozen for 20 s, and the task that waits for it."""
-    slow = {"irqmode": 2, "completion_nsec": 1_000_000_000}
-    with NullBlk("nullb5", **slow, submit_queues=1, hw_queue_depth=1) as disk:
-        disk.scheduler = "mqfq"
-        disk.set_queue("nr_requests", 32)
-        reader = Fio(disk, iodepth=22, number_ios=22)
-        wait_until(lambda: flows(disk).get("/", {}).get("queued", 0) > 18, "reads wait")
-        switch = subprocess.Popen(["sh", "-c", f"echo none > {disk.sysfs}/queue/scheduler"])
-        wait_until(lambda: "freeze" in read(f"/proc/{switch.pid}/stack"), "the disk is frozen")
-        yield disk, switch
-        assert switch.wait() == 0
-        reader.result()
-
-
-def test_no_file_and_no_cgroup_waits_for_a_frozen_disk() -> None:
-    """A task that waits while it holds a file of a cgroup makes the removal of the cgroup wait, and
-    that makes every other cgroup wait."""
-    with frozen_disk() as (disk, switch), tenants(writer=100, other=100) as (writer, other):
-        number = disk.number
-        writer.weight = f"{number} 200"
-        write(writer.path / "io.mqfair.latency", f"{number} target=5ms")
-        assert writer.weight == f"default 100\n{number} 200"
-        assert f"{number} target=5ms" in read(writer.path / "io.mqfair.latency")
-        assert other.weight == "default 100"
-        other.path.rmdir()
-        other.path.mkdir()
-        assert switch.poll() is None, "a task waited until the disk was not frozen any more"
 
 
 TUNABLES = {
