@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Callable, Iterator
 from itertools import cycle, islice
 from pathlib import Path
 
@@ -127,3 +129,38 @@ def test_the_queue_of_each_processor_is_served() -> None:
         assert len(served) == 4, f"{len(served)} processors had I/O"
         if min(served) <= sum(served) / 16:
             raise TimingError(f"a processor was passed over: {served}")
+
+
+KPROBES = Path("/sys/kernel/tracing")
+
+
+@contextlib.contextmanager
+def calls_of(function: str) -> Iterator[Callable[[], int]]:
+    """Counts the calls of a function of the module during a block."""
+    events, enable = KPROBES / "kprobe_events", KPROBES / "events/kprobes/counted/enable"
+    write(events, f"p:counted mqfair:{function}")
+    try:
+        write(enable, 1)
+        yield lambda: int(read(KPROBES / "kprobe_profile").split()[1])
+        write(enable, 0)
+    finally:
+        write(events, "-:counted")
+
+
+def test_a_full_hardware_queue_blocks_no_queue_twice() -> None:
+    """Each block takes a queue's lock. A queue that was not asked since its last one needs none."""
+    with (
+        NullBlk(irqmode=2, completion_nsec=2_000_000, submit_queues=1, hw_queue_depth=2) as disk,
+        tenants(a=100, b=300) as groups,
+        mqfq(disk, depth=4),
+        Load(
+            disk, groups, numjobs=4, iodepth=8, cpus_allowed="0-3", cpus_allowed_policy="split"
+        ) as load,
+        calls_of("mqfq_block") as blocks,
+    ):
+        before = load.done()
+        load.goes_on(400)
+        served, blocked = load.done() - before, blocks()
+        print(f"{blocked} blocks for {served} requests")
+        assert blocked, "the hardware queue was never full"
+        assert blocked < 2 * served, f"{blocked} blocks for {served} requests"
