@@ -248,6 +248,40 @@ static void tags_of_a_thousand_tasks(struct test_case *t)
 	fixture_close(&r);
 }
 
+/*
+ * A cgroup with nearly all of the weight has a request now and then, so the
+ * shares of the two others are less than one tag each.  They share its part by
+ * weight, although one of them comes when the other has the tags.
+ */
+static void tags_of_a_late_tenant(struct test_case *t)
+{
+	struct host_params p = scene_params(t, true);
+	struct host_flow *idler, *flow[2];
+	struct fixture r;
+	u32 i, task;
+
+	fixture_open(&r, t, &p);
+	idler = fixture_flow(&r, NULL, 10000);
+	fixture_load(&r, &(struct load_params){ .flow = idler,
+						.depth = 1,
+						.bytes = 4 * KIB,
+						.think_ns = 20 * MS });
+	for (i = 0; i < 2; i++) {
+		flow[i] = fixture_flow(&r, NULL, i ? 200 : 100);
+		for (task = 0; task < 2 * TAGS; task++)
+			fixture_load(&r, &(struct load_params){
+						 .flow = flow[i],
+						 .depth = 1,
+						 .bytes = 4 * KIB,
+						 .start_ns = i * 500 * MS });
+	}
+	/* The level of the loans follows within two intervals. */
+	fixture_run(&r, 1 * SEC);
+	fixture_expect_parts(&r, flow, (u32[]){ 1, 2 }, 2, 1 * SEC, 20,
+			     "share of the drive");
+	fixture_close(&r);
+}
+
 const struct test tag_tests[] = {
 	{ "tags/a reader's are not taken", tags_of_a_reader_are_not_taken, false },
 	{ "tags/without quotas they are taken", tags_without_quotas_are_taken, false },
@@ -255,6 +289,7 @@ const struct test tag_tests[] = {
 	{ "tags/by weight", tags_by_weight, false },
 	{ "tags/a thousand tasks", tags_of_a_thousand_tasks, false },
 	{ "tags/every flow of many", tags_for_every_flow_of_many, false },
+	{ "tags/a late tenant", tags_of_a_late_tenant, false },
 	{ "tags/several maps", tags_of_several_maps, false },
 	{ }
 };
