@@ -33,16 +33,16 @@ done
 """
 
 
-@pytest.fixture(scope="module")
-def said():
-    """The output of each script, by name."""
+@pytest.fixture(scope="module", params=lab.KERNELS)
+def said(request):
+    """The output of each script on one kernel, by name."""
     require("bpftrace")
     built = subprocess.run(
-        ["/usr/bin/python3", "-m", "lab", "module"],
+        ["/usr/bin/python3", "-m", "lab", "module", request.param],
         capture_output=True, text=True, check=True, cwd=ROOT,
     )  # fmt: skip
     module = ROOT / built.stdout.strip()
-    spec = lab.GuestSpec(cpus=2, modules=(module,), timeout_s=550)
+    spec = lab.GuestSpec(cpus=2, kernel=request.param, modules=(module,), timeout_s=550)
     result = lab.run(spec, ["/bin/sh", "-c", LOAD % (SECONDS, SCRIPTS)], stream=False)
     assert result.status == 0, result.trouble() or result.stdout + result.stderr
     parts = re.split(r"^script (\w+)\n", result.stdout, flags=re.M)
