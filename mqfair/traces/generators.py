@@ -12,6 +12,8 @@
 - LUN0 to LUN3 are traces of the SYSTOR '17 set, as the Kyber-fairness paper replays them.
 - hm_0: Narayanan et al., FAST 2008.
 
+LUN0 to LUN3 were checked against the text of the paper. The figures of DFTL and of hm_0 were not.
+
 Nothing else is published with them, so all other properties are ours: gaps are exponential, sizes
 are powers of two from 512 B (financial), 4 KiB or 8 KiB on with geometric weights of the published
 mean, and places are uniform, in multiples of 4 KiB, on a disk of @disk_bytes. The order of
