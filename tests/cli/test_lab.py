@@ -11,11 +11,13 @@ import struct
 import subprocess
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import lab
 from lab import (
+    accel,
     cache,
     chroot,
     compiled,
@@ -49,6 +51,51 @@ def test_an_emulated_guest_boots_with_one_cpu(cpus, accel, expected):
     boot = dataclasses.replace(BOOT, accel=accel)
     (words,) = after(arguments(lab.GuestSpec(cpus=cpus), boot), "-append")
     assert ("maxcpus=1" in words.split()) is expected
+
+
+class Kvm:
+    """Notes the kernels that are tried under KVM, of which those in @boot boot."""
+
+    def __init__(self, *boot):
+        self.tried = []
+        self._boot = boot
+
+    def choose(self, release):
+        def probe_boots():
+            self.tried.append(release)
+            return release in self._boot
+
+        return accel.choose(SimpleNamespace(release=release), probe_boots)
+
+
+@pytest.fixture
+def accel_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("MQFAIR_CACHE", str(tmp_path))
+    monkeypatch.setattr(accel.os, "access", lambda *_: True)
+    return tmp_path / "accel"
+
+
+def test_each_kernel_is_tried_once_where_kvm_boots_one(accel_cache):
+    kvm = Kvm("6.1", "7.2")
+    chosen = [kvm.choose(release) for release in 2 * ("6.1", "6.12", "7.2")]
+    assert chosen == 2 * ["kvm", "tcg", "kvm"]
+    assert kvm.tried == ["6.1", "6.12", "7.2"]
+
+
+def test_one_kernel_is_tried_where_kvm_boots_none(accel_cache):
+    kvm = Kvm()
+    assert {kvm.choose(release) for release in 2 * ("6.1", "6.12", "7.2")} == {"tcg"}
+    assert kvm.tried == ["6.1"]
+
+
+def test_results_of_another_boot_of_the_host_are_forgotten(accel_cache):
+    Kvm("6.1").choose("6.1")
+    (result,) = accel_cache.glob("[!.]*")
+    result.rename(accel_cache / "0123456789abcdef-6.1")
+    kvm = Kvm("6.1")
+    assert kvm.choose("6.1") == "kvm"
+    assert kvm.tried == ["6.1"]
+    assert [path.name for path in accel_cache.glob("[!.]*")] == [result.name]
 
 
 @pytest.mark.parametrize(("accel", "expected"), [("tcg", True), ("kvm", False)])
