@@ -26,7 +26,8 @@
  *
  * Source: block/cfq-iosched.c and Documentation/block/cfq-iosched.txt of Linux
  * 4.20, whose defaults these are: slice_sync, target_latency, group_idle, and
- * quantum.  Tested by tests/sim/sim_run.py.
+ * quantum.  The length of a slice and the return of a flow were not compared with
+ * the code.  Tested by tests/sim/sim_run.py.
  */
 #include "service.h"
 #include "none.h"

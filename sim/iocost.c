@@ -28,8 +28,8 @@
  *
  * Source: the head comment and the constants of block/blk-iocost.c, Linux 5.4.
  * The period is that of a drive without a latency target.  `mqfair sim` measures
- * the six rates first; the defaults are those of no drive.  Tested by
- * tests/sim/sim_run.py.
+ * the six rates first; the defaults are those of no drive.  The gifts of shares were
+ * not compared with the code in full.  Tested by tests/sim/sim_run.py.
  */
 #include "comparator.h"
 #include "none.h"

@@ -24,8 +24,9 @@
  * numbers of places in the drive, and not equal bytes.
  *
  * Source: Mutlu, Moscibroda, Stall-Time Fair Memory Access Scheduling for Chip
- * Multiprocessors, MICRO 2007, which doc/ifq.md's paper names as STF.  Tested by
- * tests/sim/sim_run.py.
+ * Multiprocessors, MICRO 2007, which doc/ifq.md's paper names as STF.  Its abstract
+ * was read; alpha, the interval and the form of the weights were not compared with
+ * its text.  Tested by tests/sim/sim_run.py.
  */
 #include "order.h"
 
