@@ -122,21 +122,17 @@ u32 trace_shared(void (*seen)(void *arg, const char *name, size_t offset,
 
 /* --------------------------- called by the compiler, under names it gives */
 
-#define TRACE_PLAIN(size)						\
-void __tsan_read##size(void *p);					\
-void __tsan_read##size(void *p) { touch(p, size, false); }		\
-void __tsan_write##size(void *p);					\
-void __tsan_write##size(void *p) { touch(p, size, true); }		\
-void __tsan_unaligned_read##size(void *p);				\
-void __tsan_unaligned_read##size(void *p) { touch(p, size, false); }	\
-void __tsan_unaligned_write##size(void *p);				\
-void __tsan_unaligned_write##size(void *p) { touch(p, size, true); }
+static void on_access(void *p, unsigned long size, bool write)
+{
+	touch(p, size, write);
+}
 
-TRACE_PLAIN(1)
-TRACE_PLAIN(2)
-TRACE_PLAIN(4)
-TRACE_PLAIN(8)
-TRACE_PLAIN(16)
+static void on_range(void *p, unsigned long size, bool write)
+{
+	touch(p, size, write);
+}
+
+#include "tests/compiler_calls.h"
 
 #define TRACE_RMW(bits, type, op)					\
 type __tsan_atomic##bits##_##op(volatile type *p, type v, int order);	\
@@ -188,31 +184,3 @@ TRACE_ATOMIC(8, unsigned char)
 TRACE_ATOMIC(16, unsigned short)
 TRACE_ATOMIC(32, unsigned int)
 TRACE_ATOMIC(64, unsigned long long)
-
-void __tsan_init(void);
-void __tsan_init(void)
-{
-}
-
-void __tsan_func_entry(void *caller);
-void __tsan_func_entry(void *caller)
-{
-	(void)caller;
-}
-
-void __tsan_func_exit(void);
-void __tsan_func_exit(void)
-{
-}
-
-void __tsan_read_range(void *p, unsigned long size);
-void __tsan_read_range(void *p, unsigned long size)
-{
-	touch(p, size, false);
-}
-
-void __tsan_write_range(void *p, unsigned long size);
-void __tsan_write_range(void *p, unsigned long size)
-{
-	touch(p, size, true);
-}

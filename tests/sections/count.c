@@ -15,51 +15,20 @@ u64 meter_now(void)
 	return accesses;
 }
 
-/* --------------------------- called by the compiler, under names it gives */
-
-#define COUNT(size)							\
-void __tsan_read##size(void *p);					\
-void __tsan_read##size(void *p) { (void)p; accesses++; }		\
-void __tsan_write##size(void *p);					\
-void __tsan_write##size(void *p) { (void)p; accesses++; }		\
-void __tsan_unaligned_read##size(void *p);				\
-void __tsan_unaligned_read##size(void *p) { (void)p; accesses++; }	\
-void __tsan_unaligned_write##size(void *p);				\
-void __tsan_unaligned_write##size(void *p) { (void)p; accesses++; }
-
-COUNT(1)
-COUNT(2)
-COUNT(4)
-COUNT(8)
-COUNT(16)
+static void on_access(void *p, unsigned long size, bool write)
+{
+	(void)p;
+	(void)size;
+	(void)write;
+	accesses++;
+}
 
 /* A range counts as its words. */
-void __tsan_read_range(void *p, unsigned long size);
-void __tsan_read_range(void *p, unsigned long size)
+static void on_range(void *p, unsigned long size, bool write)
 {
 	(void)p;
+	(void)write;
 	accesses += size / sizeof(u64);
 }
 
-void __tsan_write_range(void *p, unsigned long size);
-void __tsan_write_range(void *p, unsigned long size)
-{
-	(void)p;
-	accesses += size / sizeof(u64);
-}
-
-void __tsan_init(void);
-void __tsan_init(void)
-{
-}
-
-void __tsan_func_entry(void *caller);
-void __tsan_func_entry(void *caller)
-{
-	(void)caller;
-}
-
-void __tsan_func_exit(void);
-void __tsan_func_exit(void)
-{
-}
+#include "tests/compiler_calls.h"

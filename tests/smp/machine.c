@@ -518,21 +518,21 @@ bool port_lock_is_mine(const struct port_lock *l)
 
 /* --------------------------- called by the compiler, under names it gives */
 
-#define PLAIN(size)							\
-void __tsan_read##size(void *p);					\
-void __tsan_read##size(void *p) { touch(p, LOAD); }			\
-void __tsan_write##size(void *p);					\
-void __tsan_write##size(void *p) { touch(p, STORE); }			\
-void __tsan_unaligned_read##size(void *p);				\
-void __tsan_unaligned_read##size(void *p) { touch(p, LOAD); }		\
-void __tsan_unaligned_write##size(void *p);				\
-void __tsan_unaligned_write##size(void *p) { touch(p, STORE); }
+static void on_access(void *p, unsigned long size, bool write)
+{
+	(void)size;
+	touch(p, write ? STORE : LOAD);
+}
 
-PLAIN(1)
-PLAIN(2)
-PLAIN(4)
-PLAIN(8)
-PLAIN(16)
+static void on_range(void *p, unsigned long size, bool write)
+{
+	unsigned long at;
+
+	for (at = 0; at < size; at += LINE)
+		touch((char *)p + at, write ? STORE : LOAD);
+}
+
+#include "tests/compiler_calls.h"
 
 #define RMW(bits, type, op)						\
 type __tsan_atomic##bits##_##op(volatile type *p, type v, int order);	\
@@ -584,39 +584,3 @@ ATOMIC(8, unsigned char)
 ATOMIC(16, unsigned short)
 ATOMIC(32, unsigned int)
 ATOMIC(64, unsigned long long)
-
-void __tsan_init(void);
-void __tsan_init(void)
-{
-}
-
-void __tsan_func_entry(void *caller);
-void __tsan_func_entry(void *caller)
-{
-	(void)caller;
-}
-
-void __tsan_func_exit(void);
-void __tsan_func_exit(void)
-{
-}
-
-static void range(void *p, unsigned long size, enum kind kind)
-{
-	unsigned long at;
-
-	for (at = 0; at < size; at += LINE)
-		touch((char *)p + at, kind);
-}
-
-void __tsan_read_range(void *p, unsigned long size);
-void __tsan_read_range(void *p, unsigned long size)
-{
-	range(p, size, LOAD);
-}
-
-void __tsan_write_range(void *p, unsigned long size);
-void __tsan_write_range(void *p, unsigned long size)
-{
-	range(p, size, STORE);
-}
