@@ -11,17 +11,18 @@ or Write. The source is HOST-DISK. The published files have no line of names.
 from mqfair.traces.request import (
     READ,
     WRITE,
-    MalformedError,
     Parse,
     Request,
     fields,
+    is_head,
     number,
     operation,
+    parses,
 )
 
 NAME = "msr"
-SUMMARY = "MSR Cambridge: Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime"
-HEAD = "timestamp,hostname,disknumber,type,offset,size,responsetime"
+LAYOUT = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime"
+SUMMARY = f"MSR Cambridge: {LAYOUT}"
 TICK_NS = 100
 _OPS = {"read": READ, "write": WRITE}
 
@@ -31,9 +32,9 @@ def parser() -> Parse:
 
 
 def parse(line: str) -> Request | None:
-    if is_head(line):
+    if is_head(line, LAYOUT):
         return None
-    at, host, disk, op, offset, size, response = fields(line, 7, 7, SUMMARY.partition(": ")[2])
+    at, host, disk, op, offset, size, response = fields(line, 7, 7, LAYOUT)
     number(response, "ResponseTime, in ticks of 100 ns,")
     return Request(
         number(at, "Timestamp, in ticks of 100 ns,") * TICK_NS,
@@ -44,12 +45,5 @@ def parse(line: str) -> Request | None:
     )
 
 
-def is_head(line: str) -> bool:
-    return line.replace(" ", "").strip().lower() == HEAD
-
-
 def matches(line: str) -> bool:
-    try:
-        return is_head(line) or parse(line) is not None
-    except MalformedError:
-        return False
+    return is_head(line, LAYOUT) or parses(parse, line)

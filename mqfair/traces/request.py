@@ -49,6 +49,19 @@ def fields(line: str, least: int, most: int, layout: str) -> list[str]:
     return found
 
 
+def is_head(line: str, layout: str) -> bool:
+    """Whether @line has the names of @layout, in any case, and so is the head of a file."""
+    return line.replace(" ", "").strip().lower() == layout.lower()
+
+
+def parses(parse: Parse, line: str) -> bool:
+    """Whether @line is a request by @parse."""
+    try:
+        return parse(line) is not None
+    except MalformedError:
+        return False
+
+
 def seconds_ns(text: str, name: str) -> int:
     """Decimal seconds in ns. Digits beyond the ninth are dropped."""
     match = _SECONDS.fullmatch(text)

@@ -13,17 +13,18 @@ from mqfair.traces.request import (
     READ,
     SECTOR,
     WRITE,
-    MalformedError,
     Parse,
     Request,
     fields,
     number,
     operation,
+    parses,
     seconds_ns,
 )
 
 NAME = "spc"
-SUMMARY = "SPC of the UMass repository: ASU,LBA,SIZE,OPCODE,SECONDS"
+LAYOUT = "ASU,LBA,SIZE,OPCODE,SECONDS"
+SUMMARY = f"SPC of the UMass repository: {LAYOUT}"
 _MOST_FIELDS = 64
 _OPS = {"r": READ, "w": WRITE}
 
@@ -33,7 +34,7 @@ def parser() -> Parse:
 
 
 def parse(line: str) -> Request | None:
-    unit, block, size, op, at, *_ = fields(line, 5, _MOST_FIELDS, "ASU,LBA,SIZE,OPCODE,SECONDS")
+    unit, block, size, op, at, *_ = fields(line, 5, _MOST_FIELDS, LAYOUT)
     return Request(
         seconds_ns(at, "TIMESTAMP"),
         operation(op, _OPS),
@@ -44,7 +45,4 @@ def parse(line: str) -> Request | None:
 
 
 def matches(line: str) -> bool:
-    try:
-        return parse(line) is not None
-    except MalformedError:
-        return False
+    return parses(parse, line)

@@ -12,18 +12,19 @@ out. The first line has the names.
 from mqfair.traces.request import (
     READ,
     WRITE,
-    MalformedError,
     Parse,
     Request,
     fields,
+    is_head,
     number,
     operation,
+    parses,
     seconds_ns,
 )
 
 NAME = "systor"
-SUMMARY = "SYSTOR '17: Timestamp,Response,IOType,LUN,Offset,Size"
-HEAD = "timestamp,response,iotype,lun,offset,size"
+LAYOUT = "Timestamp,Response,IOType,LUN,Offset,Size"
+SUMMARY = f"SYSTOR '17: {LAYOUT}"
 _OPS = {"r": READ, "w": WRITE}
 
 
@@ -32,9 +33,9 @@ def parser() -> Parse:
 
 
 def parse(line: str) -> Request | None:
-    if is_head(line):
+    if is_head(line, LAYOUT):
         return None
-    at, response, op, lun, offset, size = fields(line, 6, 6, SUMMARY.partition(": ")[2])
+    at, response, op, lun, offset, size = fields(line, 6, 6, LAYOUT)
     if response:
         seconds_ns(response, "Response")
     at_ns = seconds_ns(at, "Timestamp")
@@ -44,12 +45,5 @@ def parse(line: str) -> Request | None:
     return Request(at_ns, operation(op, _OPS), where, bytes_, f"lun{number(lun, 'LUN')}")
 
 
-def is_head(line: str) -> bool:
-    return line.replace(" ", "").strip().lower() == HEAD
-
-
 def matches(line: str) -> bool:
-    try:
-        return is_head(line) or parse(line) is not None
-    except MalformedError:
-        return False
+    return is_head(line, LAYOUT) or parses(parse, line)
