@@ -25,7 +25,7 @@
  * asynchronous writes, and the mode that counts requests (slice_idle=0).
  *
  * Source: block/cfq-iosched.c and Documentation/block/cfq-iosched.txt of Linux
- * 4.20, whose defaults these are: slice_sync, target_latency, group_idle, and
+ * 4.20.  These are its defaults: slice_sync, target_latency, group_idle, and
  * quantum.  The length of a slice and the return of a flow were not compared with
  * the code.  Tested by tests/sim/sim_run.py.
  */

@@ -19,7 +19,7 @@
  *     burst_ns have passed since the last pause, the load submits no more until
  *     all its requests are done.  It pauses for think_ns then.
  *
- * A *replay* (trace != NULL) is a pace whose requests are those of a file
+ * A *replay* (trace != NULL) is a pace with the requests of a file
  * (replay.h): each has its time, operation, place and size there.  At the end of
  * the file the load submits no more.  A fault in the file ends the run.
  *

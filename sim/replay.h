@@ -29,7 +29,7 @@ struct replay_request {
 struct replay;
 
 /*
- * Opens the file @path, whose requests have at most @most_bytes and end at
+ * Opens the file @path.  Its requests have at most @most_bytes and end at
  * @end, or anywhere if @end is 0.  Returns NULL if memory is short.  A file that
  * cannot be read is told by replay_wrong().
  */

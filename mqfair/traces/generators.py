@@ -90,7 +90,7 @@ PROFILES: Mapping[str, Profile] = {
 
 
 def weights(sizes: Sequence[int], mean: float) -> list[float]:
-    """Weights q^0, q^1, ... of @sizes, which rise, whose mean is @mean bytes. @mean is between the
+    """Weights q^0, q^1, ... of the rising @sizes, with a mean of @mean bytes. @mean is between the
     least and the largest size."""
     low, high = 1e-6, 1e6
     for _ in range(200):

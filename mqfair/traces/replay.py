@@ -40,8 +40,8 @@ _UNSAFE = re.compile(r"[^\w.-]+")
 
 @dataclass(frozen=True)
 class _Layout:
-    """A format whose lines depend on one request each: @head, a @line for each request, and the
-    @tail after the last one, given its time in ns."""
+    """A format in which a line depends on one request alone: @head, a @line for each request, and
+    the @tail after the last one, given its time in ns."""
 
     head: str
     line: Callable[[Request], str]
