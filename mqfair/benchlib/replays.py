@@ -19,7 +19,7 @@ from pathlib import Path
 from mqfair.benchlib.jobfile import ABSORBED, REPLACED, RW_KEYS, Job, JobFile, Option
 from mqfair.benchlib.plan import Case, PlannedJob
 from mqfair.errors import UsageError
-from mqfair.traces.replay import Extent, Replay, deal, measured
+from mqfair.traces.replay import Extent, Replay, deal, measured, require_inside
 
 READ_IOLOG = "read_iolog"
 # fio 3.33 does not begin a longer line of options.
@@ -54,8 +54,11 @@ def replay_of(job: Job, path: str) -> Replay | None:
 
 
 def extent_of(job: Job, path: str, replay: Replay, drive_bytes: int | None) -> Extent:
-    """Reads the trace once. Raises UsageError if it cannot be replayed."""
-    found = measured(replay, drive_bytes)
+    """Raises UsageError if the trace cannot be replayed on a drive of @drive_bytes, or of any size
+    for None."""
+    found = measured(replay)
+    if drive_bytes is not None:
+        require_inside(replay, drive_bytes)
     if found.requests < replay.processes:
         option = job.section.option("numjobs")
         line = option.line if option else job.section.line
@@ -73,7 +76,7 @@ def notes(job: JobFile) -> Iterator[str]:
             replay = replay_of(one, job.path)
             if replay is None:
                 continue
-            last_s = measured(replay, None).last_ns / 1e9
+            last_s = measured(replay).last_ns / 1e9
             end_s = job.ramp_s + job.window_s
             if last_s < _MUCH * end_s:
                 yield (

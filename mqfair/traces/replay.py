@@ -154,30 +154,51 @@ class Replay:
 
 @dataclass(frozen=True)
 class Extent:
-    """@last_ns is the time of the last request of a replay, and @largest its largest size."""
+    """@last_ns is the time of the last request of a replay, and @largest its largest size. No
+    request ends beyond the byte @end."""
 
     requests: int
     largest: int
     last_ns: int
+    end: int
 
 
-def measured(replay: Replay, drive_bytes: int | None) -> Extent:
-    """Reads the whole trace. Raises UsageError with file and line for a request that cannot be
-    replayed on a drive of @drive_bytes, or of any size for None."""
-    count = largest = last_ns = 0
+@functools.cache
+def measured(replay: Replay) -> Extent:
+    """Reads the whole trace, once in a process. So a trace that is gone when the runs end loses no
+    result. Raises UsageError with file and line for a request that no drive replays."""
+    count = largest = last_ns = end = 0
     for line, request in Trace(replay.path).numbered():
-        _check(f"{replay.path}:{line}", request, replay.path, drive_bytes)
+        _check(f"{replay.path}:{line}", request, replay.path)
         count += 1
         largest = max(largest, request.bytes)
         last_ns = request.at_ns
+        end = max(end, request.offset + request.bytes)
     if not count:
         raise UsageError(f"{replay.path}: it has no request: name a trace with reads or writes")
     scaled = 0 if replay.no_stall else last_ns * _SCALE_PLAIN // replay.scale
-    return Extent(count, largest, scaled)
+    return Extent(count, largest, scaled, end)
 
 
-def _check(place: str, request: Request, path: str, drive_bytes: int | None) -> None:
-    convert = f"`mqfair trace {path} --out NEW"
+def require_inside(replay: Replay, drive_bytes: int) -> None:
+    """Raises UsageError with the line of the first request that ends beyond @drive_bytes."""
+    if measured(replay).end <= drive_bytes:
+        return
+    for line, request in Trace(replay.path).numbered():
+        end = request.offset + request.bytes
+        if end > drive_bytes:
+            raise UsageError(
+                f"{replay.path}:{line}: it ends at byte {end}, and the drive at {drive_bytes}:"
+                f" use a larger drive, or {_convert(replay.path)} --size {drive_bytes}`"
+            )
+
+
+def _convert(path: str) -> str:
+    return f"`mqfair trace {path} --out NEW"
+
+
+def _check(place: str, request: Request, path: str) -> None:
+    convert = _convert(path)
     if request.op == TRIM:
         raise UsageError(
             f"{place}: a trim is not replayed: leave it out by {convert} --without trim`"
@@ -189,12 +210,6 @@ def _check(place: str, request: Request, path: str, drive_bytes: int | None) -> 
         )
     if request.bytes > _BYTES_MOST:
         raise UsageError(f"{place}: {request.bytes} bytes: a request has at most {_BYTES_MOST}")
-    end = request.offset + request.bytes
-    if drive_bytes is not None and end > drive_bytes:
-        raise UsageError(
-            f"{place}: it ends at byte {end}, and the drive at {drive_bytes}: use a larger drive,"
-            f" or {convert} --size {drive_bytes}`"
-        )
 
 
 def deal(replay: Replay, name: str, folder: Path) -> list[str]:

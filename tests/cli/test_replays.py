@@ -127,6 +127,14 @@ def test_a_trace_beyond_the_drive_or_shorter_than_the_processes(tmp_path):
         options.loads(jobfile.load(path), where)
 
 
+def test_the_trace_is_read_once_before_the_runs(trace, tmp_path):
+    """The notes come after the runs, and the trace may be gone then."""
+    job = jobfile.load(job_file(tmp_path))
+    options.loads(job, drive.drive(parse_device(FAST), 2, {}))
+    (tmp_path / "in.trace").unlink()
+    assert "the last request of" in next(options.notes(job))
+
+
 def planned(path, folder):
     request = BenchRequest((jobfile.load(path),), ("none",), device=parse_device(FAST))
     plan = _with_replays(plan_for(request), request, folder)

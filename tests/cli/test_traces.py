@@ -15,7 +15,7 @@ from mqfair.traces.figures import describe
 from mqfair.traces.formats import FORMATS
 from mqfair.traces.generators import PROFILES, generate
 from mqfair.traces.reader import Trace
-from mqfair.traces.replay import Change, Replay, deal, measured, split
+from mqfair.traces.replay import Change, Replay, deal, require_inside, split
 from mqfair.traces.request import NS, READ, TRIM, WRITE, Request
 
 SAMPLES = {
@@ -309,7 +309,7 @@ def test_split_makes_one_file_for_each_source_and_keeps_times(tmp_path):
 def test_a_request_that_cannot_be_replayed_is_named(tmp_path, request_, message):
     source = as_native(tmp_path / "in", [request_])
     with pytest.raises(UsageError) as caught:
-        measured(Replay(source), 1 << 20)
+        require_inside(Replay(source), 1 << 20)
     assert str(caught.value).startswith(f"{source}{message}")
 
 
