@@ -59,6 +59,13 @@ static inline vtime_t comparator_tag(const struct comparator_lane *l)
 	return flow_tag(l->lane.flow, l->lane.fifo.head->pos, &epoch);
 }
 
+/* Does the first io of @a go before that of @b by start tags? */
+static inline bool comparator_tag_before(const struct comparator_lane *a,
+					 const struct comparator_lane *b)
+{
+	return vtime_before(comparator_tag(a), comparator_tag(b));
+}
+
 /*
  * The present share of @f in units of 2^-COMPARATOR_SHIFT, at least 1; 0 if @f is
  * not active.  So a time of hours can be divided by it.

@@ -53,12 +53,6 @@ static const struct flashfq_params *params_of(const struct sched *s)
 	return (const void *)s->params.own;
 }
 
-static bool flashfq_before(const struct comparator_lane *a,
-			   const struct comparator_lane *b)
-{
-	return vtime_before(comparator_tag(a), comparator_tag(b));
-}
-
 /*
  * The time until which @f without a waiting request holds the others, or 0 if it
  * does not.  A flow in the drive does so until it has its answer.
@@ -109,7 +103,7 @@ static void flashfq_serve(struct sched *s, const struct comparator_lane *l)
 }
 
 static const struct order_rule rule = {
-	.before		= flashfq_before,
+	.before		= comparator_tag_before,
 	.may_go		= flashfq_may_go,
 	.serve		= flashfq_serve,
 };

@@ -25,12 +25,6 @@ struct sfq {
 	vtime_t now;			/* virtual time */
 };
 
-static bool sfq_before(const struct comparator_lane *a,
-		       const struct comparator_lane *b)
-{
-	return vtime_before(comparator_tag(a), comparator_tag(b));
-}
-
 static void sfq_serve(struct sched *s, const struct comparator_lane *l)
 {
 	struct sfq *sfq = s->own;
@@ -39,7 +33,7 @@ static void sfq_serve(struct sched *s, const struct comparator_lane *l)
 }
 
 static const struct order_rule rule = {
-	.before		= sfq_before,
+	.before		= comparator_tag_before,
 	.serve		= sfq_serve,
 };
 
