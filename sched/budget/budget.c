@@ -273,6 +273,7 @@ enum dispatch_result budget_dispatch(struct queue *q, u64 now, struct io **out,
 {
 	struct budget *b = budget_of(q->sched);
 	struct budget_queue *bq = budget_queue_of(q);
+	u32 waited = bq->waits;
 	enum dispatch_result why;
 	struct io *io;
 
@@ -287,6 +288,9 @@ enum dispatch_result budget_dispatch(struct queue *q, u64 now, struct io **out,
 		return give_up(b, q, why, wake);
 	queue_dispatched(q, io, now);
 	queue_set_state(q, DISPATCH_IO);
+	/* A host may ask an empty queue no more, and others are due more now. */
+	if (unlikely(waited && !q->nr))
+		hand_over(b, q, wake);
 	*out = io;
 	return DISPATCH_IO;
 }

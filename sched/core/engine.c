@@ -164,10 +164,13 @@ static bool get_slot(struct slots *sl, const struct queue *q, struct io *io)
 	return !waits;
 }
 
-static void withdraw(struct engine *e, const struct queue *q)
+/* Returns whether @q waited for a slot. */
+static bool withdraw(struct engine *e, const struct queue *q)
 {
-	if (q->state == DISPATCH_NO_SLOT)
-		slots_withdraw(&e->slots, q->index);
+	if (q->state != DISPATCH_NO_SLOT)
+		return false;
+	slots_withdraw(&e->slots, q->index);
+	return true;
 }
 
 static enum dispatch_result give_up(struct engine *e, struct queue *q,
@@ -222,9 +225,10 @@ enum dispatch_result engine_dispatch(struct queue *q, u64 now, struct io **out,
 {
 	struct engine *e = engine_of(q);
 	struct lane *lane;
+	bool waited;
 
 	queue_looked_at(q);
-	withdraw(e, q);
+	waited = withdraw(e, q);
 	if (unlikely(q->urgent.head)) {
 		*out = take_urgent(e, q);
 	} else {
@@ -237,6 +241,9 @@ enum dispatch_result engine_dispatch(struct queue *q, u64 now, struct io **out,
 	}
 	queue_dispatched(q, *out, now);
 	queue_set_state(q, DISPATCH_IO);
+	/* A host may ask an empty queue no more, and others are due more now. */
+	if (unlikely(waited && !q->nr))
+		slots_hand_over(&e->slots, q->index, wake);
 	return DISPATCH_IO;
 }
 

@@ -11,6 +11,7 @@ int slots_init(struct slots *sl, struct sched *s, u32 depth, bool parts)
 	sl->limit = DEPTH_MAX;
 	atomic64_set(&sl->held, 0);
 	sl->ready = (struct queue_set){ 0 };
+	sl->woken = (struct queue_set){ 0 };
 	sl->queue = NULL;
 	if (parts) {
 		sl->queue = port_zalloc(s->nr_queues * sizeof(*sl->queue));
@@ -44,44 +45,166 @@ static s64 nr_waiting(const struct slots *sl)
 	return queue_set_count(&sl->ready, sl->sched->nr_queues);
 }
 
+/* The queues that share D: those in the set, and with parts the woken ones. */
+static s64 nr_rivals(const struct slots *sl)
+{
+	if (!sl->queue)
+		return nr_waiting(sl);
+	return queue_set_count_either(&sl->ready, &sl->woken,
+				      sl->sched->nr_queues);
+}
+
+/* The set comes first.  Pairs with claim(). */
 void slots_withdraw(struct slots *sl, u32 queue)
 {
 	queue_set_claim(&sl->ready, queue);
+	if (sl->queue)
+		queue_set_claim(&sl->woken, queue);
 }
 
-/* May @queue have one more slot?  It is one of @rivals queues that wait. */
+/*
+ * Takes @queue out of the set, to wake it.  It is a rival until it runs, so it
+ * is added to `woken` (full order) before it leaves the set.  If it has left the
+ * set already, it may run no more, so the addition is taken back.
+ */
+static bool claim(struct slots *sl, u32 queue)
+{
+	bool added = sl->queue && queue_set_add(&sl->woken, queue);
+
+	if (queue_set_claim(&sl->ready, queue))
+		return true;
+	if (added)
+		queue_set_claim(&sl->woken, queue);
+	return false;
+}
+
+/* May @queue have one more slot?  It is one of @rivals. */
 static bool is_due(const struct slots *sl, u32 queue, s64 rivals)
 {
 	return !sl->queue || atomic64_read(&sl->queue[queue].used) * rivals <
 				     (s64)READ_ONCE(sl->tree.depth);
 }
 
-/* Returns the first member in [first, last) that is due, or QUEUES_MAX. */
-static u32 find_due(const struct slots *sl, u32 first, u32 last, s64 rivals)
+/* Is it below its part even with one more, rounded down? */
+static bool is_below(const struct slots *sl, u32 queue, s64 rivals)
 {
-	u32 found = queue_set_find(&sl->ready, first, last);
+	return !sl->queue ||
+	       (atomic64_read(&sl->queue[queue].used) + 1) * rivals <=
+		       (s64)READ_ONCE(sl->tree.depth);
+}
 
-	while (found != QUEUES_MAX && !is_due(sl, found, rivals))
-		found = queue_set_find(&sl->ready, found + 1, last);
+typedef bool (*entitled)(const struct slots *sl, u32 queue, s64 rivals);
+
+/* Returns the first such member of @set in [first, last), or QUEUES_MAX. */
+static u32 find_in(const struct slots *sl, const struct queue_set *set,
+		   u32 first, u32 last, s64 rivals, entitled is)
+{
+	u32 found = queue_set_find(set, first, last);
+
+	while (found != QUEUES_MAX && !is(sl, found, rivals))
+		found = queue_set_find(set, found + 1, last);
 	return found;
 }
 
-/* Returns the due member nearest to @queue, itself included, or QUEUES_MAX. */
-static u32 nearest_due(const struct slots *sl, u32 queue, s64 rivals)
+/* Is a rival in @set below its part? */
+static bool any_below(const struct slots *sl, const struct queue_set *set,
+		      s64 rivals)
+{
+	return find_in(sl, set, 0, sl->sched->nr_queues, rivals, is_below) !=
+	       QUEUES_MAX;
+}
+
+/* Returns the first such queue in the set, in a ring from @first on. */
+static u32 next_in_ring(const struct slots *sl, u32 first, s64 rivals,
+			entitled is)
+{
+	u32 found = find_in(sl, &sl->ready, first, sl->sched->nr_queues, rivals,
+			    is);
+
+	return found != QUEUES_MAX ?
+		       found :
+		       find_in(sl, &sl->ready, 0, first, rivals, is);
+}
+
+/* Returns the queue in the set that is nearest to @queue, itself included. */
+static u32 nearest(const struct slots *sl, u32 queue)
 {
 	const struct topology *t = &sl->sched->topo;
 	u32 node = queue, found;
 
 	for (;;) {
-		found = find_due(sl, t->node[node].first, t->node[node].last,
-				 rivals);
+		found = queue_set_find(&sl->ready, t->node[node].first,
+				       t->node[node].last);
 		if (found != QUEUES_MAX || node == t->root)
 			return found;
 		node = t->node[node].parent;
 	}
 }
 
+/*
+ * Returns the queue in the set that gets a slot of @queue, or QUEUES_MAX.  The
+ * slots that parts leave over go round, so @queue itself is the last.  They are
+ * left to a woken rival below its part, which looks when it runs: take_part().
+ */
+static u32 next_due(const struct slots *sl, u32 queue)
+{
+	s64 rivals;
+	u32 found;
+
+	if (!sl->queue)
+		return nearest(sl, queue);
+	rivals = nr_rivals(sl);
+	found = next_in_ring(sl, queue, rivals, is_below);
+	if (found != QUEUES_MAX || any_below(sl, &sl->woken, rivals))
+		return found;
+	return next_in_ring(sl, queue + 1, rivals, is_due);
+}
+
 /* ------------------------------------------------------------------- slots */
+
+/* Takes a slot from a leaf in [first, last), but not from that of a woken queue. */
+static bool steal_leaf(struct slots *sl, u32 first, u32 last)
+{
+	u32 n;
+
+	for (n = token_next_leaf(&sl->tree, first); n < last;
+	     n = token_next_leaf(&sl->tree, n + 1))
+		if (!queue_set_has(&sl->woken, n) &&
+		    token_node_take(&sl->tree, n))
+			return true;
+	return false;
+}
+
+/*
+ * Takes a slot from any node.  With parts, the leaves of woken queues are left
+ * out.  Otherwise woken queues would take each other's slots in turn.
+ */
+static bool steal(struct slots *sl, u32 queue)
+{
+	if (!sl->queue)
+		return token_steal(&sl->tree, queue);
+	return token_take(&sl->tree, queue) ||
+	       steal_leaf(sl, queue + 1, sl->sched->nr_queues) ||
+	       steal_leaf(sl, 0, queue);
+}
+
+/*
+ * Below its part @queue takes a slot from its path, or from @any node.  If no
+ * rival is below, it may have one more from its leaf, which was given to it.
+ */
+static bool take_part(struct slots *sl, u32 queue, s64 rivals, bool any)
+{
+	bool got;
+
+	if (likely(is_below(sl, queue, rivals)))
+		got = token_take(&sl->tree, queue) || (any && steal(sl, queue));
+	else
+		got = is_due(sl, queue, rivals) &&
+		      !any_below(sl, &sl->ready, rivals) &&
+		      !any_below(sl, &sl->woken, rivals) &&
+		      token_node_take(&sl->tree, queue);
+	return slots_took(sl, queue, got);
+}
 
 /*
  * A queue in the set need not look: every slot that is freed goes to a queue in
@@ -98,10 +221,7 @@ bool slots_wait(struct slots *sl, u32 queue)
 	}
 	/* Pairs with slots_free(). */
 	queue_set_add(&sl->ready, queue);
-	if (!is_due(sl, queue, nr_waiting(sl)) ||
-	    !slots_took(sl, queue,
-			token_take(&sl->tree, queue) ||
-				token_steal(&sl->tree, queue)))
+	if (!take_part(sl, queue, nr_rivals(sl), true))
 		return false;
 	slots_withdraw(sl, queue);
 	return true;
@@ -109,12 +229,11 @@ bool slots_wait(struct slots *sl, u32 queue)
 
 bool slots_take(struct slots *sl, u32 queue)
 {
-	s64 others = nr_waiting(sl);
+	s64 others = nr_rivals(sl);
 
-	if (likely(!others || is_due(sl, queue, others + 1)) &&
-	    slots_try(sl, queue))
+	if (likely(!others) && slots_try(sl, queue))
 		return true;
-	return slots_wait(sl, queue);
+	return take_part(sl, queue, others + 1, false) || slots_wait(sl, queue);
 }
 
 /*
@@ -125,7 +244,7 @@ static bool give(struct slots *sl, u32 queue, u32 due)
 {
 	if (token_give(&sl->tree, queue, due))
 		return true;
-	if (!sl->queue || !token_steal(&sl->tree, queue))
+	if (!sl->queue || !steal(sl, queue))
 		return false;
 	token_put(&sl->tree, due);
 	return true;
@@ -140,7 +259,7 @@ static bool hand_over_one(struct slots *sl, u32 queue, u32 due,
 	if (!gave && !token_peek(&sl->tree, due))
 		return false;
 	/* The slot is in the leaf (full order).  Pairs with slots_leave_slow(). */
-	if (queue_set_claim(&sl->ready, due)) {
+	if (claim(sl, due)) {
 		sched_wake(sl->sched, due, wake);
 		/* With parts, a slot that is given is free for every queue. */
 		return gave && !sl->queue;
@@ -152,13 +271,9 @@ static bool hand_over_one(struct slots *sl, u32 queue, u32 due,
 
 void slots_hand_over_slow(struct slots *sl, u32 queue, struct wake *wake)
 {
-	s64 rivals;
 	u32 due;
 
-	while ((rivals = nr_waiting(sl)) > 0) {
-		due = nearest_due(sl, queue, rivals);
-		if (due == QUEUES_MAX)
-			return;
+	while ((due = next_due(sl, queue)) != QUEUES_MAX) {
 		if (due == queue && !sl->queue) {
 			/* It stays in the set while it uses its own slots. */
 			if (token_peek(&sl->tree, queue))
@@ -234,7 +349,7 @@ void slots_wake_all(struct slots *sl, struct wake *wake)
 	u32 i;
 
 	for (i = 0; i < sl->sched->nr_queues; i++)
-		if (queue_set_claim(&sl->ready, i))
+		if (queue_set_has(&sl->ready, i) && claim(sl, i))
 			sched_wake(sl->sched, i, wake);
 }
 
@@ -263,5 +378,5 @@ void slots_limit(struct slots *sl, u32 limit, struct wake *wake)
 bool slots_forgot(const struct slots *sl, u32 queue)
 {
 	return queue_set_has(&sl->ready, queue) && token_total(&sl->tree) > 0 &&
-	       is_due(sl, queue, nr_waiting(sl));
+	       is_due(sl, queue, nr_rivals(sl));
 }

@@ -22,12 +22,23 @@
  * Parts [R].  A queue that gets its slots back at every completion would keep
  * all slots while it has requests.  The other queues would starve.  Virtual
  * time prevents that.  Under a scheduler without virtual time, a queue is *due*
- * a slot only while it has less than its part of D.  The part is D / (queues
- * that wait, this one included):
+ * a slot only while it has less than its part of D.  The part is D / rivals.
+ * The *rivals* are the queues that wait, this one included, and those that were
+ * woken for a slot and have not run yet.
  *
  *	D = 16, four queues, the fourth comes last with one request:
  *	6 + 5 + 5 + 0 slots are in use, and a part is 4.  The fourth queue gets
  *	the slot of the next completion in a queue with more than 4.
+ *
+ *	D = 16, nine queues: a part is 1.8.  Each has 1 slot, and 7 slots are
+ *	left.  They go round: the slot of a completion goes to the next queue
+ *	that is due one.  The nearest would be the queue itself.
+ *
+ * A queue takes slots from other leaves only up to its part, rounded down.  The
+ * slot in another leaf may be that of a queue which was woken for it.
+ *
+ *	D = 16, four queues: 16 requests complete before any woken queue runs.
+ *	The first that ran took all 16 slots, and the last had none for ever.
  *
  * Synchronisation
  *	                 take, wait, withdraw (a)  put  hand_over  resize
@@ -49,14 +60,16 @@
  * there (full order) and then takes the queue out of the set.  If the queue is
  * in it no more, that CPU takes the slot back, unless the queue has done so.
  *
- * With parts, some queue in the set is due a slot while one is free, because
- * less than D are in use.  A queue over its part has slots in flight, so one of
- * their completions considers it again.  It then takes a slot from any node,
- * because a queue may have seemed to be over its part for a moment.  A scheduler
- * with parts takes its queue out of the set before each dispatch.
+ * With parts, some rival is due a slot while one is free, because less than D
+ * are in use.  slots_hand_over() finds a rival in the set.  It takes the slot
+ * from any node but the leaf of a woken queue, because a queue may have seemed
+ * to be over its part for a moment.  A woken rival runs.  A scheduler with parts
+ * takes its queue out of both sets before each dispatch.  That makes the parts
+ * of the others larger.  So it calls slots_hand_over() when the queue dispatches
+ * no more: it got no io, it was blocked, or it dispatched its last io.
  *
- * Tested by tests/unit/slots.c, tests/mt/replay_budget.c,
- * tests/mt/replay_mqfq.c.
+ * Tested by tests/unit/slots.c, tests/sim/life.c, tests/mt/replay_slots.c,
+ * tests/mt/replay_budget.c, tests/mt/replay_mqfq.c.
  */
 #ifndef MQFAIR_SLOTS_H
 #define MQFAIR_SLOTS_H
@@ -77,6 +90,8 @@ struct slots {
 	struct token_tree tree;
 	struct slots_queue *queue;	/* I: by index; NULL: without parts */
 	struct queue_set ready __port_cacheline;	/* the set */
+	/* With parts: queues that were woken for a slot, and have not run yet. */
+	struct queue_set woken __port_cacheline;
 };
 
 /*
@@ -113,7 +128,7 @@ bool slots_wait(struct slots *sl, u32 queue);
  */
 bool slots_take(struct slots *sl, u32 queue);
 
-/* Takes @queue out of the set. */
+/* Takes @queue out of the set.  With parts, it counts as woken no more. */
 void slots_withdraw(struct slots *sl, u32 queue);
 
 /*
@@ -177,8 +192,8 @@ static inline void slots_hand_over(struct slots *sl, u32 queue,
 void slots_leave_slow(struct slots *sl, u32 queue, struct wake *wake);
 
 /*
- * @queue stops dispatching: it leaves the set, and the free slots of its leaf go
- * to queues that wait.
+ * Without parts.  @queue stops dispatching: it leaves the set, and the free slots
+ * of its leaf go to queues that wait.
  */
 static inline void slots_leave(struct slots *sl, u32 queue, struct wake *wake)
 {

@@ -317,6 +317,7 @@ static void check_slots(const struct scenario *s, u32 domain)
 
 	threads_check(slots_used(sl) == atomic64_read(&s->slots[domain]));
 	threads_check(sl->tree.depth == min(sl->depth, sl->limit));
+	threads_check(!queue_set_any(&sl->woken, s->host.sched.nr_queues));
 	if (!s->host.sched.isolation.paces)
 		threads_check(!slots_held(sl) && sl->limit == DEPTH_MAX);
 }

@@ -58,6 +58,17 @@ static bool gets_slot(struct scenario *s, u32 queue)
 	return slots_take(&s->slots, queue);
 }
 
+/* A queue dispatches no more: slots_leave() is for schedulers without parts. */
+static void stop(struct scenario *s, u32 queue, struct wake *wake)
+{
+	if (!s->parts) {
+		slots_leave(&s->slots, queue, wake);
+		return;
+	}
+	slots_withdraw(&s->slots, queue);
+	slots_hand_over(&s->slots, queue, wake);
+}
+
 /* A queue dispatches its request if it gets a slot. */
 static void take(struct scenario *s, u32 queue)
 {
@@ -68,7 +79,7 @@ static void take(struct scenario *s, u32 queue)
 	s->wants[queue] = !got;
 	s->used[queue] += got;
 	if (got)
-		slots_leave(&s->slots, queue, &wake);
+		stop(s, queue, &wake);
 	else if (s->parts)
 		slots_hand_over(&s->slots, queue, &wake);
 	act(s, &wake);
@@ -80,7 +91,7 @@ static void leave(struct scenario *s, u32 queue)
 
 	wake_init(&wake);
 	s->wants[queue] = false;
-	slots_leave(&s->slots, queue, &wake);
+	stop(s, queue, &wake);
 	act(s, &wake);
 }
 
@@ -207,6 +218,8 @@ static void check(void *arg)
 		used += s->used[i];
 	threads_check(slots_used(&s->slots) == used);
 	threads_check(s->sched.isolation.paces || !slots_held(&s->slots));
+	/* All woken queues have run. */
+	threads_check(!queue_set_any(&s->slots.woken, QUEUES));
 	for (i = 0; i < QUEUES; i++) {
 		threads_check(queue_set_has(&s->slots.ready, i) == s->wants[i]);
 		threads_check(!slots_forgot(&s->slots, i));

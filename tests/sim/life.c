@@ -346,11 +346,73 @@ static void test_drain(struct test_case *t)
 	fixture_close(&r);
 }
 
+/*
+ * All queues have requests, and completions come at the same time.  Each queue
+ * gets at least half of its part of the device in each step.  Returns how much of
+ * the device was used, in permille.
+ */
+static u64 every_queue_is_served(struct test_case *t, u32 queues, u64 wake_ns)
+{
+	struct host_params p = fixture_params(t, 1);
+	u64 seen[9] = { 0 }, steps, all = 0;
+	struct host_flow *flow;
+	struct fixture r;
+	u32 i;
+
+	p.nr_queues = queues;
+	p.wake_ns = wake_ns;
+	fixture_open(&r, t, &p);
+	flow = fixture_flow(&r, NULL, 100);
+	for (i = 0; i < queues; i++)
+		fixture_load(&r, &(struct load_params){ .flow = flow,
+							.first_queue = i,
+							.depth = 32,
+							.bytes = 4 * KIB });
+	for (steps = 0; steps < 20; steps++) {
+		u64 step = flow->stats.ios - all;
+
+		all += step;
+		for (i = 0; i < queues; i++) {
+			const struct queue *q = r.host->sched.queue[i];
+			u64 got = q->stats.dispatched - seen[i];
+
+			seen[i] += got;
+			if (steps && got * 2 * queues < step)
+				case_fail(
+					t,
+					"queue %u of %u got %llu of %llu requests, with wake-ups of %llu ns",
+					i, queues, got, step, wake_ns);
+		}
+		fixture_run(&r, 20 * MS);
+	}
+	fixture_close(&r);
+	/* 16 slots of 100 us, for 19 steps of 20 ms. */
+	return all * 1000 / (160 * 20 * 19);
+}
+
+static void test_queues(struct test_case *t)
+{
+	static const u32 queues[] = { 2, 4, 5, 9 };
+	u64 used[3] = { 0 };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(queues); i++) {
+		used[0] = every_queue_is_served(t, queues[i], 0);
+		used[1] = every_queue_is_served(t, queues[i], 5 * US);
+		used[2] = every_queue_is_served(t, queues[i], 20 * US);
+	}
+	case_note(
+		t,
+		"nine queues use %llu, %llu, %llu permille with wake-ups of 0, 5, 20 us",
+		used[0], used[1], used[2]);
+}
+
 const struct test life_tests[] = {
 	{ "life/tick", test_tick, false },
 	{ "life/isolation", test_isolation, false },
 	{ "life/determinism", test_determinism, false },
 	{ "life/flows", test_flows, false },
+	{ "life/queues", test_queues, false },
 	{ "life/drain", test_drain, true },
 	{ NULL, NULL, false },
 };

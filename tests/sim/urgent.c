@@ -80,16 +80,21 @@ static void speak(struct scene *s, struct host_flow *f)
 	fixture_load(&s->r, &p);
 }
 
-/* @silent is of enum silent. */
-static void scene_open_after(struct scene *s, struct test_case *t, u32 light,
-			     u32 silent)
+static struct host_params scene_params(const struct test_case *t, u64 seed)
 {
-	struct host_params p = fixture_params(t, 1);
+	struct host_params p = fixture_params(t, seed);
 
-	*s = (struct scene){ 0 };
 	p.nr_queues = 2;
 	p.audit_at_end = true;
-	fixture_open(&s->r, t, &p);
+	return p;
+}
+
+/* @silent is of enum silent. */
+static void scene_open_with(struct scene *s, struct test_case *t,
+			    const struct host_params *p, u32 light, u32 silent)
+{
+	*s = (struct scene){ 0 };
+	fixture_open(&s->r, t, p);
 	s->completed = s->r.host->watch.completed;
 	s->r.host->watch.completed = scene_completed;
 	s->light = fixture_flow(&s->r, NULL, light);
@@ -100,6 +105,14 @@ static void scene_open_after(struct scene *s, struct test_case *t, u32 light,
 	if (silent & SILENT_LIGHT)
 		speak(s, s->light);
 	fixture_run(&s->r, SETTLE_MS * MS);
+}
+
+static void scene_open_after(struct scene *s, struct test_case *t, u32 light,
+			     u32 silent)
+{
+	struct host_params p = scene_params(t, 1);
+
+	scene_open_with(s, t, &p, light, silent);
 }
 
 static void scene_open(struct scene *s, struct test_case *t)
@@ -178,7 +191,7 @@ static void requests(struct scene *s, u64 ms, u32 urgent_permille)
 {
 	struct load_params p = {
 		.flow = s->light,
-		.nr_queues = 2,
+		.nr_queues = s->r.host->params.nr_queues,
 		.depth = 40,
 		.bytes = 4 * KIB,
 		.urgent_permille = urgent_permille,
@@ -365,6 +378,37 @@ static void test_swap(struct test_case *t)
 }
 
 /*
+ * Four queues with 16 scheduler tags each, and a task of the light tenant that
+ * reads one block at a time in the first.  Wake-ups take up to 5 us.
+ */
+static void test_queues(struct test_case *t)
+{
+	struct load_params in = { .depth = 1, .bytes = 4 * KIB };
+	u64 seed, longest_ms = 0;
+	struct scene s;
+
+	for (seed = 1; seed <= min(t->most_seeds, 12U); seed++) {
+		struct host_params p = scene_params(t, seed);
+
+		p.nr_queues = 4;
+		p.sched_tags = 16;
+		p.quotas = true;
+		p.wake_ns = 5 * US;
+		scene_open_with(&s, t, &p, LIGHT, 0);
+		in.flow = s.light;
+		metadata(&s, 60000);
+		fixture_load(&s.r, &in);
+		scene_run(&s, 1000, true);
+		longest_ms = max(longest_ms, s.starved_ms);
+		if (s.starved_ms > STARVED_MS)
+			case_fail(t, "a tenant's reads stood still for %llu ms",
+				  s.starved_ms);
+		fixture_close(&s.r);
+	}
+	case_note(t, "still for %llu ms at most", longest_ms);
+}
+
+/*
  * The journal of the root: @depth requests, and the next @think_ns later.  They
  * are reads, which all schedulers charge alike.
  */
@@ -520,6 +564,7 @@ const struct test urgent_tests[] = {
 	{ "urgent/silent-tenant", test_silent_tenant, false },
 	{ "urgent/silent-both", test_silent_both, false },
 	{ "urgent/swap", test_swap, true },
+	{ "urgent/queues", test_queues, false },
 	{ "urgent/commit", test_commit, false },
 	{ "urgent/silent-commit", test_silent_commit, false },
 	{ "urgent/journal", test_journal, true },
