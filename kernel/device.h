@@ -99,6 +99,7 @@ struct queue_host {
 	u32 place;			/* I: in hctx_host.queue[] */
 	int cpu;			/* I */
 	u64 lost_ns, lost_dispatched;	/* tick: watchdog of wake-ups, tick.c */
+	unsigned long lost_grace;	/* tick: the same */
 } ____cacheline_aligned_in_smp;
 
 /* A hardware queue; stage.h explains `staged` and `blocked`. */
@@ -150,6 +151,7 @@ struct device_host {
 	struct port_lock timer_lock;	/* serialises arming the timer */
 	struct hrtimer timer;		/* queues the tick work */
 	struct work_struct tick;
+	bool grace_wanted;		/* tick: see tick_hooks_begin() */
 	bool exiting;			/* O, by wake_stop(): wake no queue */
 };
 

@@ -10,6 +10,7 @@
 
 #include "attrs.h"
 #include "host_ftl.h"
+#include "tick.h"
 
 #include <linux/sort.h>
 #include <linux/topology.h>
@@ -209,6 +210,8 @@ static int device_start(struct device_host *d, const struct sched_ops *ops,
 	device_default_params(d, ops, &params);
 	d->sched.map.flow_pages = host_ftl_flow_pages;
 	d->sched.map.flash_time = host_ftl_flash_time;
+	d->sched.hooks.begin = tick_hooks_begin;
+	d->sched.hooks.ended = tick_hooks_ended;
 	d->sched.pages = get_capacity(d->q->disk) >>
 			 (PAGE_SHIFT - SECTOR_SHIFT);
 	ret = sched_init(&d->sched, ops, &params, place);

@@ -56,6 +56,22 @@ static bool blocked_in_vain(struct hctx_host *h)
 }
 
 /*
+ * Each hook runs under a spin lock or in an interrupt.  So after a grace period
+ * of RCU no hook runs that ran before it.  begin() may be called with a raw lock
+ * held, where no grace period can be started: tick_work() starts it.
+ */
+u64 tick_hooks_begin(struct sched *s)
+{
+	container_of(s, struct device_host, sched)->grace_wanted = true;
+	return get_state_synchronize_rcu();
+}
+
+bool tick_hooks_ended(const struct sched *s, u64 mark)
+{
+	return poll_state_synchronize_rcu(mark);
+}
+
+/*
  * The watchdog of wake-ups.  It counts a wake-up as lost after LOST_NS if:
  *
  *	the scheduler has asked for the queue to be run, or the queue is blocked
@@ -63,8 +79,8 @@ static bool blocked_in_vain(struct hctx_host *h)
  *	the queue has requests and dispatches none,
  *	no request is staged, and no work item is under way.
  *
- * A CPU that stands still for a moment is no lost wake-up; LOST_NS allows for
- * that.
+ * A CPU that stands still is no lost wake-up.  So a grace period must have passed
+ * as well: tick_hooks_begin().
  */
 static void watch_wakes(struct device_host *d, u64 now)
 {
@@ -81,10 +97,14 @@ static void watch_wakes(struct device_host *d, u64 now)
 		if (!lost ||
 		    qh->lost_dispatched != qh->queue.stats.dispatched) {
 			qh->lost_dispatched = qh->queue.stats.dispatched;
+			qh->lost_ns = 0;
+		} else if (!qh->lost_ns) {
 			qh->lost_ns = now;
-		} else if (now - qh->lost_ns > LOST_NS) {
+			qh->lost_grace = start_poll_synchronize_rcu();
+		} else if (now - qh->lost_ns > LOST_NS &&
+			   poll_state_synchronize_rcu(qh->lost_grace)) {
 			atomic64_inc(&d->sched.stats.watchdog);
-			qh->lost_ns = now;
+			qh->lost_ns = 0;
 		}
 	}
 }
@@ -104,6 +124,10 @@ static void tick_work(struct work_struct *work)
 		wake_at(&wake, now + FLOW_GRACE_NS);
 	d->sched.ops->tick(&d->sched, now, &wake);
 	host_wake(d, &wake);
+	if (unlikely(d->grace_wanted)) {
+		d->grace_wanted = false;
+		(void)start_poll_synchronize_rcu();
+	}
 }
 
 void tick_setup(struct device_host *d)

@@ -14,4 +14,8 @@
 /* Prepares device_host.tick; nothing runs yet. */
 void tick_setup(struct device_host *d);
 
+/* These are the callbacks of struct host_hooks.  Any context. */
+u64 tick_hooks_begin(struct sched *s);
+bool tick_hooks_ended(const struct sched *s, u64 mark);
+
 #endif /* MQFAIR_TICK_H */

@@ -127,7 +127,7 @@
  *   I1  granted = spent + left, for each flow.  Forfeited credit does not count
  *       as granted.
  *   I2  A flow in credit has no bit in `waits`, or a hook is about to take the
- *       bit out.
+ *       bit out.  A queue that waits for credit has its bit in some flow's.
  *   I3  A lane with requests is in one list of its queue.
  *
  * Files: credit.h the balance of a flow; throughput.[ch] the rate of the drive;
@@ -235,7 +235,7 @@ struct budget_flow {
 	s64 mark;		/* L: credit at the start of the round */
 	u64 due;		/* L: its grant for one round */
 	u64 round;		/* L: of the last grant */
-	u32 suspect;		/* L: sweeps in which it seemed forgotten */
+	struct suspicion suspicion;	/* L: it seems forgotten */
 	struct budget_past past;
 };
 
@@ -266,6 +266,7 @@ struct budget {
 	u64 start_ns;			/* T: of the present round */
 	u64 least_used;			/* T: two turnovers, see above */
 	struct sweep sweep;		/* T */
+	u64 announced[QUEUE_WORDS];	/* T: queues in flow.waits at the sweep */
 	struct throughput throughput;	/* T */
 	u64 used;			/* T: in all rounds that are over */
 	u64 refills, early;		/* O by T: rounds; before their time */

@@ -523,16 +523,26 @@ static void tick_active(struct budget *b, u64 now, struct wake *wake)
 
 /* ----------------------------------------------------------- the watchdog */
 
-/* I2, for a flow. */
-static bool flow_is_forgotten(const struct budget *b,
-			      const struct budget_flow *bf)
+/* I2, for a flow.  Notes the queues that wait for it. */
+static bool flow_is_forgotten(struct budget *b, const struct budget_flow *bf)
 {
+	bool waits = false;
 	u32 word;
 
-	for (word = 0; word * 64 < b->sched->nr_queues; word++)
-		if (atomic64_read(&bf->waits[word]))
-			return credit_may_spend(&bf->credit);
-	return false;
+	for (word = 0; word * 64 < b->sched->nr_queues; word++) {
+		u64 bits = (u64)atomic64_read(&bf->waits[word]);
+
+		b->announced[word] |= bits;
+		waits |= bits != 0;
+	}
+	return waits && credit_may_spend(&bf->credit);
+}
+
+/* I2, for a queue.  A bit that is set after watch_flows() shows in the next sweep. */
+static bool credit_is_unannounced(const struct budget *b, const struct queue *q)
+{
+	return READ_ONCE(q->state) == DISPATCH_NO_BUDGET &&
+	       !(b->announced[q->index / 64] & BIT_ULL(q->index % 64));
 }
 
 static bool queue_is_forgotten(const struct queue *q)
@@ -540,6 +550,8 @@ static bool queue_is_forgotten(const struct queue *q)
 	const struct budget *b = budget_of(q->sched);
 	u32 domain;
 
+	if (credit_is_unannounced(b, q))
+		return true;
 	for (domain = 0; domain < b->ops->nr_domains; domain++)
 		if (slots_forgot(&b->slots[domain], q->index))
 			return true;
@@ -554,13 +566,16 @@ static void watch_flows(struct budget *b)
 {
 	unsigned long flags = port_lock(&b->sched->active_lock);
 	struct flow *f;
+	u32 word;
 
+	for (word = 0; word < QUEUE_WORDS; word++)
+		b->announced[word] = 0;
 	for (f = b->sched->active; f; f = f->next_active) {
 		struct budget_flow *bf = budget_flow_of(f);
 
 		if (!flow_is_forgotten(b, bf))
-			bf->suspect = 0;
-		else if (++bf->suspect == SUSPECT_SWEEPS)
+			bf->suspicion.sweeps = 0;
+		else if (suspicion_grows(&bf->suspicion, b->sched))
 			atomic64_inc(&b->sched->stats.watchdog);
 	}
 	port_unlock(&b->sched->active_lock, flags);
@@ -577,8 +592,9 @@ void budget_tick(struct sched *s, u64 now, struct wake *wake)
 	/* P1: full order.  Pairs with round_exhausted(), request_tick(). */
 	atomic64_xchg(&b->sentinel, 0);
 	atomic64_xchg(&b->tick_requested, 0);
-	if (engine_sweep(&b->sweep, s, now, queue_is_forgotten, &changed, wake))
+	if (now >= b->sweep.next_ns)
 		watch_flows(b);
+	engine_sweep(&b->sweep, s, now, queue_is_forgotten, &changed, wake);
 	flags = port_lock(&s->active_lock);
 	any = s->active;
 	if (!any && !b->idle) {

@@ -15,6 +15,21 @@ void watchdog_deinit(struct watchdog *w)
 	port_free(w->queue);
 }
 
+bool suspicion_grows(struct suspicion *x, struct sched *s)
+{
+	if (x->sweeps > SUSPECT_SWEEPS)
+		return false;
+	if (!x->sweeps && s->hooks.begin)
+		x->mark = s->hooks.begin(s);
+	if (x->sweeps < SUSPECT_SWEEPS)
+		x->sweeps++;
+	if (x->sweeps < SUSPECT_SWEEPS ||
+	    (s->hooks.ended && !s->hooks.ended(s, x->mark)))
+		return false;
+	x->sweeps++;
+	return true;
+}
+
 /* A queue in a struct wake is not forgotten: the host watches that one. */
 static bool is_suspect(const struct queue *q,
 		       bool (*forgotten)(const struct queue *q))
@@ -35,8 +50,8 @@ static void watchdog_look(struct watchdog *w, struct sched *s,
 		if (!is_suspect(q, forgotten) ||
 		    suspect->dispatched != dispatched) {
 			suspect->dispatched = dispatched;
-			suspect->sweeps = 0;
-		} else if (++suspect->sweeps == SUSPECT_SWEEPS) {
+			suspect->suspicion.sweeps = 0;
+		} else if (suspicion_grows(&suspect->suspicion, s)) {
 			atomic64_inc(&s->stats.watchdog);
 		}
 	}

@@ -46,12 +46,7 @@
 
 enum {
 	ENGINE_TICK_NS		= FLOW_GRACE_NS / 2,
-	/*
-	 * They take half a second.  If a CPU stands still in the middle of a
-	 * hook, its queue looks forgotten.  A scheduler of CPUs or of virtual
-	 * machines should stop a CPU for less.
-	 */
-	SUSPECT_SWEEPS		= 10,
+	SUSPECT_SWEEPS		= 10,	/* they take half a second */
 };
 
 /* ------------------------------------------------- parts: the life of an io */
@@ -149,13 +144,34 @@ static inline bool engine_take_back(struct io *io)
 /* --------------------------------------------------------- parts: slow work */
 
 /*
+ * Each sweep finds the same suspect.  A CPU that stands still in the middle of a
+ * hook makes its queue look forgotten.  A host of virtual machines may stop a CPU
+ * for seconds.  So the suspect counts once two conditions hold:
+ *
+ *	SUSPECT_SWEEPS sweeps in a row have found it, and
+ *	all hooks have ended that ran when the first of them found it.
+ *
+ * A kernel in which a hook can be preempted knows the second too early.
+ */
+struct suspicion {
+	u64 mark;			/* of host_hooks.begin() */
+	u32 sweeps;
+};
+
+/*
+ * Tick calls this for a suspect that this sweep has found, as have all since
+ * x->sweeps was 0.  Returns true once, when it counts.
+ */
+bool suspicion_grows(struct suspicion *x, struct sched *s);
+
+/*
  * Counts queues that could have run for SUSPECT_SWEEPS sweeps and did not.  It
  * wakes none: a stall is a bug to be found, not one to be covered.
  */
 struct watchdog {
 	struct suspect {
 		u64 dispatched;		/* when the queue was first suspected */
-		u32 sweeps;		/* since then */
+		struct suspicion suspicion;
 	} *queue;			/* tick: by index */
 };
 

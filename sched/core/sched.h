@@ -140,6 +140,16 @@ struct sched_stats {			/* A: queues .. */
 	atomic64_t blocks;		/* .. with a tag that block withdrew */
 };
 
+/*
+ * By these tick tells a lost wake-up from a CPU that stands still in a hook.
+ * begin() returns a mark.  ended() is true once all hooks have ended that ran at
+ * the mark.  Any context.  NULL: no CPU stands still.
+ */
+struct host_hooks {
+	u64 (*begin)(struct sched *s);
+	bool (*ended)(const struct sched *s, u64 mark);
+};
+
 struct sched {
 	const struct sched_ops *ops;	/* I */
 	void *own;			/* I: sched_ops.bytes */
@@ -147,6 +157,7 @@ struct sched {
 	u32 nr_queues;			/* I */
 	u64 pages;			/* I: of 4 KiB, that the device has */
 	struct host_map map;		/* I, by the host before sched_init() */
+	struct host_hooks hooks;	/* I, the same */
 	struct topology topo;		/* I */
 	struct sched_params params;	/* O, by tune */
 	struct cost_estimator *cost_estimator;	/* I: of cost=learned, or NULL */
@@ -231,8 +242,8 @@ struct sched_ops {
 
 /*
  * Sets up the common part and the scheduler.  The host has set up s->queue[],
- * s->nr_queues, s->pages and s->map; @place as for topology_init().  Returns 0,
- * -EINVAL or -ENOMEM; on failure everything is as before.
+ * s->nr_queues, s->pages, s->map and s->hooks; @place as for topology_init().
+ * Returns 0, -EINVAL or -ENOMEM; on failure everything is as before.
  */
 int sched_init(struct sched *s, const struct sched_ops *ops,
 	       const struct sched_params *params,

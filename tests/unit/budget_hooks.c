@@ -340,6 +340,33 @@ static void queue_waits_for_credit(void **state)
 	close_budget();
 }
 
+/*
+ * Its bit is gone, so the refill does not wake it.  Another flow keeps ticks
+ * coming.
+ */
+static void queue_that_no_flow_knows_of_is_counted(void **state)
+{
+	struct flow *f, *other;
+
+	(void)state;
+	open_budget(&four, 64);
+	f = hooks_flow(&h, 100);
+	other = hooks_flow(&h, 100);
+	hooks_read(&h, 1, other);
+	hooks_next(&h, 1);
+	hooks_insert(&h, 0, f, TOTAL, 0);
+	hooks_next(&h, 0);
+	hooks_read(&h, 0, f);
+	hooks_dispatch(&h, 0, DISPATCH_NO_BUDGET);
+	atomic64_set(&budget_flow(f)->waits[0], 0);
+	hooks_run(&h, h.now + (SUSPECT_SWEEPS - 1) * ENGINE_TICK_NS);
+	assert_int_equal(atomic64_read(&h.sched.stats.watchdog), 0);
+	hooks_run(&h, h.now + 3 * ENGINE_TICK_NS);
+	assert_int_equal(atomic64_read(&h.sched.stats.watchdog), 1);
+	assert_int_equal(h.woken, 0);
+	close_budget();
+}
+
 /* Also while it waits for a slot in another domain. */
 static void queue_that_waits_for_a_slot_has_no_other_reason(void **state)
 {
@@ -482,6 +509,7 @@ int main(void)
 		cmocka_unit_test(refused_queue_hands_its_slot_over),
 		cmocka_unit_test(last_io_of_a_queue_hands_slots_over),
 		cmocka_unit_test(queue_waits_for_credit),
+		cmocka_unit_test(queue_that_no_flow_knows_of_is_counted),
 		cmocka_unit_test(
 			queue_that_waits_for_a_slot_has_no_other_reason),
 		cmocka_unit_test(tune_changes_the_depth_of_one_domain),

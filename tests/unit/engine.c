@@ -125,12 +125,55 @@ static void test_reset(void **state)
 	teardown(&x);
 }
 
+static u64 marks;
+static bool hook_runs;
+
+static u64 begin(struct sched *s)
+{
+	(void)s;
+	return ++marks;
+}
+
+static bool ended(const struct sched *s, u64 mark)
+{
+	(void)s;
+	return mark == marks && !hook_runs;
+}
+
+/* A CPU stands still in a hook for longer than all sweeps. */
+static void test_cpu_stands_still(void **state)
+{
+	struct fixture x;
+
+	(void)state;
+	setup(&x);
+	marks = 0;
+	x.sched.hooks = (struct host_hooks){ begin, ended };
+	hook_runs = true;
+	assert_int_equal(sweeps(&x, 3 * SUSPECT_SWEEPS), 0);
+	assert_int_equal(marks, 1);
+	/* The hook ends, and leaves the queue forgotten. */
+	hook_runs = false;
+	assert_int_equal(sweeps(&x, 1), 1);
+	assert_int_equal(sweeps(&x, 3 * SUSPECT_SWEEPS), 0);
+	/* It ends, and the queue is not. */
+	x.queue[1].stats.dispatched++;
+	hook_runs = true;
+	assert_int_equal(sweeps(&x, 2 * SUSPECT_SWEEPS), 0);
+	assert_int_equal(marks, 2);
+	x.queue[1].stats.dispatched++;
+	hook_runs = false;
+	assert_int_equal(sweeps(&x, SUSPECT_SWEEPS), 0);
+	teardown(&x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_early),
 		cmocka_unit_test(test_forgotten),
 		cmocka_unit_test(test_reset),
+		cmocka_unit_test(test_cpu_stands_still),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
