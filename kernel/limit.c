@@ -383,6 +383,7 @@ void limit_kind_finished(struct request *rq)
 	 * and limit_swap().
 	 */
 	atomic_dec_return(&kind->held);
+	/* After the full barrier above. */
 	if (waitqueue_active(&kind->wait))
 		wake_up(&kind->wait);
 	if (limit_is_swap_write(rq->cmd_flags))
@@ -461,6 +462,7 @@ static void look_at_claims(struct device_host *d)
 	for (i = 0; i < d->nr_hctx; i++) {
 		struct hctx_host *h = d->hctx[i];
 
+		/* A task that comes later looks at `used` itself. */
 		if (waitqueue_active(&h->map->free_wait) &&
 		    atomic_read(&h->map->used) <
 			    (int)compat_sched_depth(h->hctx))
@@ -473,6 +475,7 @@ static bool has_claims(const struct device_host *d)
 	u32 i;
 
 	for (i = 0; i < d->nr_hctx; i++)
+		/* A task that comes later is woken by a completion. */
 		if (waitqueue_active(&d->hctx[i]->map->free_wait))
 			return true;
 	return false;
