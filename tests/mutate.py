@@ -339,7 +339,7 @@ def sched_sources() -> list[str]:
 def simulator_sources() -> list[str]:
     """Those of the library of sim/: the folder has other programs, too."""
     text = (ROOT / "sim" / "meson.build").read_text()
-    listed = text.split("static_library('sim',")[1].split(")")[0]
+    listed = text.split("sim_sources = files(")[1].split(")")[0]
     return [f"sim/{name}" for name in re.findall(r"'(\w+\.c)'", listed)]
 
 
