@@ -176,13 +176,20 @@ u64 share_of(struct share_tree *t, struct share_group *g, u64 *generation)
 	return share;
 }
 
-u64 share_of_root(struct share_tree *t, const struct share_group *root)
+u64 share_by_weight(struct share_tree *t, const struct share_group *g)
 {
 	unsigned long flags = port_lock(&t->lock);
-	u64 own = (u64)WEIGHT_DEFAULT * SCALE_ONE, sum = root->active_weight;
+	u64 share = SHARE_ONE, weight = (u64)WEIGHT_DEFAULT * SCALE_ONE, sum;
+	bool active = g->own_active;
 
-	if (!root->own_active)
-		sum += own;
+	for (; g; g = g->parent) {
+		sum = g->active_weight + (active ? 0 : weight);
+		share = mul_u64_u64_div_u64(share, weight, sum);
+		/* The sum may have a scaled weight that is smaller. */
+		share = min(max(share, (u64)SHARE_MIN), SHARE_ONE);
+		active = g->nr_active;
+		weight = (u64)g->weight * SCALE_ONE;
+	}
 	port_unlock(&t->lock, flags);
-	return max(mul_u64_u64_div_u64(SHARE_ONE, own, sum), (u64)SHARE_MIN);
+	return share;
 }

@@ -111,10 +111,11 @@ void share_scale_end(struct share_tree *t, unsigned long flags);
 u64 share_of(struct share_tree *t, struct share_group *g, u64 *generation);
 
 /*
- * Returns the share that the own leaf of @root has, or would have if it were
- * active, by its weight without the scale.  @root has no parent.
+ * Returns the share that the own leaf of @g has, or would have if it were active.
+ * The weights of @g and its parents are taken without their scales.  It is at
+ * least SHARE_MIN.
  */
-u64 share_of_root(struct share_tree *t, const struct share_group *root);
+u64 share_by_weight(struct share_tree *t, const struct share_group *g);
 
 static inline u64 share_generation(const struct share_tree *t)
 {

@@ -31,17 +31,20 @@ static bool has_room(const struct flow *f)
 	return atomic64_read(&f->urgent.passing) < (s64)max(most, 1U);
 }
 
+/* The share of @f, or that which it gets by its weight when its request comes. */
+static u64 coming_share(const struct flow *f)
+{
+	return flow_share(f) ?: share_by_weight(&f->sched->share, &f->group);
+}
+
 bool urgent_passes(struct flow *f, u32 cost, u64 now)
 {
 	s64 paid = atomic64_read(&f->urgent.paid_ns), from;
-	u64 share = flow_share(f), ns;
+	u64 ns;
 
 	if (!has_room(f))
 		return false;
-	/* The first request of an idle flow; its share is not known yet. */
-	if (!share)
-		return true;
-	ns = paying_ns(f->sched, share, cost);
+	ns = paying_ns(f->sched, coming_share(f), cost);
 	do {
 		from = max(paid, (s64)now);
 		if (from + (s64)ns - (s64)now >
@@ -72,7 +75,7 @@ struct flow *urgent_payer(struct flow *f)
 	struct flow *root = root_of(f);
 
 	if (f == root ||
-	    flow_share(f) >= share_of_root(&f->sched->share, &root->group))
+	    coming_share(f) >= share_by_weight(&f->sched->share, &root->group))
 		return f;
 	return root;
 }

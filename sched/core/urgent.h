@@ -12,8 +12,9 @@
  *
  * The rule [R].  An urgent request passes while its flow has
  *   - less than a quarter of D of them in the device or about to go, and
- *   - a debt below URGENT_DEBT_NS of its share.  Half of its share pays the
- *     debt, and the other half is left to its other requests.
+ *   - a debt of at most URGENT_DEBT_NS of its share, with the request.  Half of
+ *     its share pays the debt, and the other half is left to other requests.
+ *     An idle flow has the share that its weight will give it.
  * Any other urgent request is *ordered*: it waits in a lane, as if it were not
  * urgent.  The lane is that of the root, if the root's share is larger than the
  * flow's.  Then the request is *adopted*: from its insert on it is a request of
@@ -31,6 +32,9 @@
  * Of each queue, one adopted request at a time is in the root's lane.  The next
  * is *deferred*: it waits in queue.deferred, and is charged and put into the
  * lane when that one is dispatched.
+ *
+ *	Swap: 62 pages go out in one request, which is 3.4 s of that flow's share.
+ *	It is ordered.  If it passed, no page would come in for 1.4 s.
  *
  * The debt is counted as the time at which it will be paid (GCRA): each request
  * that passes adds its cost / (half of the share * rate of the device).  The

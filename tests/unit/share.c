@@ -82,20 +82,24 @@ static void check_share(struct share_tree *t, u32 g)
 	assert_true(share >= exact - (DEPTH + 1) || share == (double)SHARE_MIN);
 }
 
-/* The root's own leaf without its scale, active or not. */
-static void check_root(struct share_tree *t)
+/* The own leaf of @g, active or not, without the scales of its path. */
+static void check_by_weight(struct share_tree *t, u32 g)
 {
-	double own = (double)WEIGHT_DEFAULT * SCALE_ONE, exact;
-	double sum = model_active_weight(0);
-	double share = (double)share_of_root(t, &models[0].group);
+	double own = (double)WEIGHT_DEFAULT * SCALE_ONE, exact = SHARE_ONE;
+	double share = (double)share_by_weight(t, &models[g].group);
+	bool active = models[g].active;
 
-	if (!models[0].active)
-		sum += own;
-	exact = own / sum * (double)SHARE_ONE;
-	if (exact <= (double)SHARE_MIN)
-		assert_true(share == (double)SHARE_MIN);
-	else
-		assert_true(fabs(share - exact) <= 1);
+	for (;; g = models[g].parent) {
+		exact *= own / (model_active_weight(g) + (active ? 0 : own));
+		exact = fmax(fmin(exact, (double)SHARE_ONE), (double)SHARE_MIN);
+		if (!g)
+			break;
+		active = model_active(g);
+		own = (double)models[g].weight * SCALE_ONE;
+	}
+	/* Each level rounds by a unit, and by at most 1 / SHARE_MIN of the share. */
+	assert_true(fabs(share - exact) <=
+		    (DEPTH + 1) * (1 + exact / (double)SHARE_MIN));
 }
 
 static void check_all(struct share_tree *t)
@@ -104,6 +108,7 @@ static void check_all(struct share_tree *t)
 	u64 generation;
 
 	for (g = 0; g < GROUPS; g++) {
+		check_by_weight(t, g);
 		if (!models[g].active) {
 			assert_true(share_of(t, &models[g].group,
 					     &generation) == 0);
@@ -113,7 +118,6 @@ static void check_all(struct share_tree *t)
 		check_share(t, g);
 	}
 	assert_int_equal(t->nr_active, active);
-	check_root(t);
 }
 
 static u32 random_weight(struct random *r)

@@ -146,6 +146,24 @@ static void large_request_is_ordered(void **state)
 	close_urgent();
 }
 
+/*
+ * The same if the flow is idle: its share is that of its weight.  A task that
+ * waits for its swap writes leaves its flow idle.
+ */
+static void large_request_of_an_idle_flow_is_ordered(void **state)
+{
+	struct io *io;
+
+	(void)state;
+	open_urgent();
+	hooks_complete(&h, (hooks_read(&h, 0, heavy), hooks_next(&h, 0)));
+	io = hooks_insert(&h, 0, light, 1 << 20, IO_URGENT);
+	assert_false(passes(io));
+	assert_ptr_equal(io->flow, h.root);
+	assert_int_equal(flow_share(light), 0);
+	close_urgent();
+}
+
 /* Inserts an urgent request of the light flow that does not pass. */
 static struct io *adopted(u32 queue)
 {
@@ -285,6 +303,7 @@ int main(void)
 		cmocka_unit_test(quarter_of_the_depth_passes),
 		cmocka_unit_test(debt_is_bounded),
 		cmocka_unit_test(large_request_is_ordered),
+		cmocka_unit_test(large_request_of_an_idle_flow_is_ordered),
 		cmocka_unit_test(adopted_requests_wait_for_each_other),
 		cmocka_unit_test(root_waits_for_one_adopted_request),
 		cmocka_unit_test(requeued_request_passes),

@@ -10,11 +10,12 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairlib import COUNTED_GUEST, Load, done, scheduled, tenants
+from fairlib import COUNTED_GUEST, Load, done, flows, scheduled, tenants
 from guestlib import Cgroup, NullBlk, of_each_scheduler, read, run, slow, slow_for, write
 
 guest = COUNTED_GUEST
@@ -37,13 +38,16 @@ TAGS = 8 * SLOTS
 MIB = 1 << 20
 MEMORY_MAX = 24 * MIB
 ARRAY = 40 * MIB
-FAULTS = 600
+FAULTS = 200
 # At first some pages leave the memory without a write, because they are in the swap, too.
 ROUNDS_MOST = 8
-SWAPPER_WEIGHT = 50
-# One access may need several pages, and one page is due every 10 ms. Measured: 0.09 to 0.73 s. An
-# access also waits for the write of its page: with any number of these, up to 9.0 s.
-LONGEST_FAULT_S = 1.0
+# The kernel writes some 60 of them at a time, in one or two requests. Such a request is 170 ms of
+# the root's share of this device.
+SWAP = {**DEVICE, "completion_nsec": 4_000_000}
+WRITTEN_LEAST = 100
+LOOK_S = 0.01
+# One page is due every 25 ms. An access may need several pages, and may wait for their writes.
+STILL_MOST_S = 0.2
 
 DIRECTORIES = 5000
 READERS = 2 * SLOTS
@@ -124,13 +128,47 @@ def swap_on(disk: NullBlk, group: Cgroup) -> Iterator[None]:
         run("swapoff", disk.path)
 
 
+class Progress:
+    """Looks every LOOK_S, until it is closed, whether the device serves requests of @group.
+
+    Those that the root has adopted count. The root must have no others.
+    """
+
+    def __init__(self, group: Cgroup, disk: NullBlk) -> None:
+        self.group, self.disk = group, disk
+        self.still_s = 0.0
+        self.ends = threading.Event()
+        self.thread = threading.Thread(target=self._look)
+
+    def __enter__(self) -> Progress:
+        self.thread.start()
+        return self
+
+    def _look(self) -> None:
+        served, since = self._served(), time.monotonic()
+        while not self.ends.wait(LOOK_S):
+            now, before = time.monotonic(), served
+            served = self._served()
+            if served != before:
+                since = now
+            self.still_s = max(self.still_s, now - since)
+
+    def _served(self) -> int:
+        found = flows(self.disk)
+        return sum(found[name]["ios"] for name in ("/", f"/{self.group.name}") if name in found)
+
+    def __exit__(self, *_: object) -> None:
+        self.ends.set()
+        self.thread.join()
+
+
 @of_each_scheduler
 @slow_for("ifq", "kyber-fair", "wdt", "hwabc", "drr")
 def test_pages_come_in_while_others_go_out(scheduler: str) -> None:
     """The pages that a tenant swaps out do not keep those from it that it waits for."""
     with (
-        NullBlk(**DEVICE) as disk,
-        tenants(light=SWAPPER_WEIGHT, heavy=HEAVY) as (light, heavy),
+        NullBlk(**SWAP) as disk,
+        tenants(light=LIGHT, heavy=HEAVY) as (light, heavy),
         scheduled(disk, scheduler),
         swap_on(disk, light),
     ):
@@ -138,18 +176,20 @@ def test_pages_come_in_while_others_go_out(scheduler: str) -> None:
         with program(light, SWAPPER) as process, Load(disk, [heavy], **READS) as load:
             load.goes_on(10 * TAGS)
             before = light.io_stat(disk)
-            longest, pages = 0.0, {"rios": 0, "wios": 0}
+            longest, still, pages = 0.0, 0.0, {"rios": 0, "wios": 0}
             for _ in range(ROUNDS_MOST):
-                go_on(process)
-                assert process.stdout
-                longest = max(longest, float(process.stdout.readline()))
+                with Progress(light, disk) as progress:
+                    go_on(process)
+                    assert process.stdout
+                    longest = max(longest, float(process.stdout.readline()))
+                still = max(still, progress.still_s)
                 pages = {key: light.io_stat(disk)[key] - before[key] for key in pages}
-                if pages["wios"]:
+                if pages["wios"] >= WRITTEN_LEAST:
                     break
-    print(f"longest fault {longest:.3f} s, {pages}")
+    print(f"figure: still for {still:.3f} s, longest access {longest:.3f} s, {pages}")
     assert pages["rios"] > FAULTS / 5, "few pages came in"
-    assert pages["wios"] > 0, "no page went out"
-    assert longest < LONGEST_FAULT_S
+    assert pages["wios"] >= WRITTEN_LEAST, "few pages went out"
+    assert still < STILL_MOST_S
 
 
 @contextlib.contextmanager
