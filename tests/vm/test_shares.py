@@ -27,6 +27,7 @@ from fairlib import (
 from guestlib import (
     Cgroup,
     Disk,
+    Fio,
     NullBlk,
     TimingError,
     cases,
@@ -36,8 +37,10 @@ from guestlib import (
     nvme_disks,
     of_each_scheduler,
     read,
+    run,
     slow_for,
     timed,
+    wait_until,
 )
 from sharing import (
     DEMAND,
@@ -57,6 +60,7 @@ ONE_QUEUE = {"submit_queues": 1, "hw_queue_depth": SLOTS}
 _WOKEN_REQUESTS = 100
 # The least rate of a tenant with one request at a time beside others, relative to its rate alone.
 LIGHT_LEAST = 0.6
+MIB = 1 << 20
 SHARED_TAGS = {"submit_queues": 2, "hw_queue_depth": SLOTS, "shared_tag_bitmap": 1}
 
 
@@ -105,6 +109,44 @@ def share_by_weight(disk: Disk, scheduler: str, tags: int, **options: object) ->
         if read(disk.sysfs / "mq/0/cpu_list") == "0":
             check_little_in_vain(disk)
         check_shares(got, WEIGHTS, scheduler)
+
+
+@every_kernel
+@of_each_scheduler
+@slow_for("ifq", "kyber-fair", "wdt", "hwabc", "drr")
+@timed
+def test_discards_by_weight(scheduler: str) -> None:
+    """Each tenant discards a partition of its own, because the kernel lets one task at a time
+    discard a block device. It does not count the parts of a discard in io.stat, so the
+    scheduler's count is used."""
+    device = {**ONE_QUEUE, "memory_backed": 1, "discard": 1, "size": 192}
+    weights = {"light": 100, "heavy": 300}
+    load = {"rw": "trim", "bs": 8 * MIB, "iodepth": 1, "thread": 1}
+
+    def served(group: Cgroup, disk: Disk) -> int:
+        return PAGE * flows(disk).get(f"/{group.name}", {"ios": 0})["ios"]
+
+    def share(disk: Disk) -> None:
+        disk.set_queue("discard_max_bytes", PAGE)
+        with tenants(**weights) as groups, scheduled(disk, scheduler):
+            if "depth" in own_values(disk):
+                disk.set_tunable("depth", SLOTS)
+            disk.set_queue("nr_requests", TAGS)
+            jobs = []
+            try:
+                for n, group in enumerate(groups):
+                    run("addpart", disk.path, n + 1, n * 96 * MIB // 512, 96 * MIB // 512)
+                    part = disk.path.with_name(f"{disk.name}p{n + 1}")
+                    jobs.append(Fio(part, group, runtime=600, **load))
+                wait_until(lambda: all(served(group, disk) for group in groups), "both discard")
+                got = shares(disk, groups, served)
+            finally:
+                for job in jobs:
+                    job.process.kill()
+                    job.process.wait()
+            check_shares(got, weights, scheduler)
+
+    on_a_busy_device(share, **device)
 
 
 @timed
