@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle, islice
 from pathlib import Path
 
-from fairlib import SMALL_GUEST, Load, mqfq, tenants
+from fairlib import SMALL_GUEST, Load, mqfq, scheduled, state, tenants
 from guestlib import (
     CGROUP_ROOT,
     Cgroup,
@@ -429,6 +429,19 @@ def test_writes_in_flight_when_a_cgroup_is_removed_count_for_its_parent() -> Non
         print(owners)
         assert owners["/parent"]["valid"] == requests
         assert set(owners) <= {"-", "/", "/parent"}, owners
+
+
+def test_hwabc_asks_for_the_pages_and_the_time_of_a_map_that_the_host_keeps() -> None:
+    """It asks under its own locks, which are raw. The debug kernel checks the order."""
+    with (
+        Ssd(**FULL, ftl="host") as drive,
+        tenants(a=100, b=300) as groups,
+        scheduled(drive, "hwabc"),
+        Load(drive, groups, rw="randwrite", bs="4k") as jobs,
+    ):
+        jobs.goes_on(500)
+        wait_until(lambda: state(drive)["ftl_hidden"] == 0, "hwabc knows the pages")
+        jobs.goes_on(500)
 
 
 # --- sharing ---------------------------------------------------------------------------------
