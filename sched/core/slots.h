@@ -34,6 +34,9 @@
  *	left.  They go round: the slot of a completion goes to the next queue
  *	that is due one.  The nearest would be the queue itself.
  *
+ * So with parts the set is asked in a ring, first for queues below their part.
+ * Queues with near indexes are near in the machine.
+ *
  * A queue takes slots from other leaves only up to its part, rounded down.  The
  * slot in another leaf may be that of a queue which was woken for it.
  *
@@ -180,7 +183,7 @@ bool slots_forgot(const struct slots *sl, u32 queue);
 /* Slow path of slots_hand_over(): a queue waits. */
 void slots_hand_over_slow(struct slots *sl, u32 queue, struct wake *wake);
 
-/* Hands the free slots near @queue to queues that are due one, nearest first. */
+/* Hands the free slots near @queue to queues that are due one. */
 static inline void slots_hand_over(struct slots *sl, u32 queue,
 				   struct wake *wake)
 {
