@@ -9,12 +9,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
-from fairlib import SMALL_GUEST, TIMED
-from guestlib import NullBlk, modprobe, read, rmmod, run, slow, write
+from fairlib import SMALL_GUEST, TIMED, done, tenants
+from guestlib import Fio, NullBlk, modprobe, read, rmmod, run, slow, time_limit, write
 
 guest = SMALL_GUEST
 
@@ -23,38 +25,48 @@ CGROUPS = Path("/sys/fs/cgroup")
 WEIGHT = "io.mqfair.weight"
 # An emulated processor takes seconds to start Python.
 PATIENCE_S = 120
+# For thousands of cgroups, and for the looks for those that starve: these take at most 1 % of a
+# processor, so an emulated one looks rarely.
+LONG_S = 300
 MANY = 1000
 
 
-def becomes(condition: Callable[[], bool], name: str) -> float:
+def becomes(condition: Callable[[], bool], name: str, patience_s: float = PATIENCE_S) -> float:
     """The seconds until @condition holds."""
     began = time.monotonic()
     while not condition():
-        assert time.monotonic() - began < PATIENCE_S, f"{name}: nothing within {PATIENCE_S} s"
+        assert time.monotonic() - began < patience_s, f"{name}: nothing within {patience_s} s"
         time.sleep(0.002)
     return time.monotonic() - began
 
 
 @contextlib.contextmanager
 def following(*options: str) -> Iterator[list[str]]:
-    """The service, and at the end its lines. It must end cleanly."""
+    """The service and its lines, from the end of its first pass on. It must end cleanly."""
     program = subprocess.Popen(
         [sys.executable, "-m", "mqfair", "follow", *options],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT,
     )  # fmt: skip
     lines: list[str] = []
-    assert program.stdout is not None
+    reader = threading.Thread(target=collect, args=(program.stdout, lines), daemon=True)
+    reader.start()
     try:
-        for line in program.stdout:
-            lines.append(line.strip())
-            if line.startswith("follows "):
-                break
+        becomes(lambda: has(lines, "follows ") or program.poll() is not None, "the first pass")
         yield lines
     finally:
         program.send_signal(signal.SIGTERM)
-        lines += program.communicate()[0].splitlines()
+        program.wait()
+        reader.join()
         print("\n".join(lines[-30:]))
     assert program.returncode == 0
+
+
+def collect(source: IO[str], lines: list[str]) -> None:
+    lines.extend(line.strip() for line in source)
+
+
+def has(lines: Sequence[str], words: str) -> bool:
+    return any(words in line for line in lines)
 
 
 @contextlib.contextmanager
@@ -148,6 +160,29 @@ def test_many_cgroups() -> None:
                 write(group / "io.weight", "300")
             took = becomes(lambda: all(default(one) == "default 300" for one in groups), "all")
             print(f"all changed: {took:.2f} s after the last write")
+
+
+# 250 requests a second, of which the light cgroup gets one in 40 s.
+STARVING = {**TIMED, "completion_nsec": 16_000_000, "hw_queue_depth": 4, "submit_queues": 1}
+
+
+@slow
+@time_limit(1000)
+def test_a_cgroup_that_starves_is_told() -> None:
+    with NullBlk(**STARVING) as disk, tenants(heavy=10000, light=1) as groups:
+        heavy, light = groups
+        disk.scheduler = "mqfq"
+        with following() as lines:
+            greedy = Fio(disk, heavy, iodepth=32, thread=1, runtime=600)
+            becomes(lambda: done(heavy, disk) > 100, "the heavy cgroup")
+            modest = Fio(disk, light, iodepth=32, thread=1, runtime=600)
+            told = f"{disk.name}: light starves: "
+            took = becomes(lambda: has(lines, told), "the warning", LONG_S)
+            print(f"figure: told {took:.1f} s after the start of fio")
+            assert not has(lines, "heavy starves")
+            greedy.stop()
+            becomes(lambda: has(lines, f"{disk.name}: light starves no more"), "its end", LONG_S)
+            modest.stop()
 
 
 RULES = """
