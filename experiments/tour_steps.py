@@ -153,7 +153,8 @@ def sections(this: str, later: str) -> tuple[Section, ...]:
             "Watch",
             (
                 Step(
-                    "`top` shows one interval of five seconds.",
+                    "`top` shows one interval of five seconds. db has one request at a time. S says"
+                    " that the requests of batch slow it in the drive.",
                     f"mqfair top {DISK} --once --interval 5",
                 ),
                 Step("`status` shows the totals since the switch.", f"mqfair status {DISK}"),

@@ -70,6 +70,15 @@ def _or_0(value: float | None) -> float:
     return value or 0.0
 
 
+def reason_of(use: Use) -> str:
+    """A letter of LEGEND that tells why a cgroup has less than its share; empty if it has it."""
+    if use.short_ms:
+        return "S"
+    if use.idle or use.achieved_ppm >= SHARE_MET * use.entitled_ppm:
+        return ""
+    return "Q" if use.asks_for_more else "F"
+
+
 COLUMNS = {
     "weight": Column("WGHT", 5, lambda use: str(use.weight), lambda use: use.weight),
     "entitled": Column("DUE%", 5, lambda use: share(use.entitled_ppm), lambda u: u.entitled_ppm),
@@ -88,7 +97,7 @@ COLUMNS = {
         "SLOW", 5, lambda use: slowdown(use.slowdown_percent),
         lambda use: _or_0(use.slowdown_percent),
     ),
-    "short": Column("S", 1, lambda use: "S" if use.short_ms else "", lambda use: use.short_ms),
+    "short": Column("S", 1, reason_of, lambda use: use.short_ms),
 }  # fmt: skip
 
 RATES = (
@@ -125,7 +134,10 @@ GOT%  achieved share of the work done  IOPS  requests sent to the drive
 Q     mean requests that wait outside  IN    mean requests in the drive
 WAIT  mean wait outside                SERV  mean time in the drive
 P50   median latency, last seconds     P99   the same, 99th percentile
-SLOW  time in the drive / least known  S     short: too little there
+SLOW  time in the drive / least known  S     why GOT% is below DUE%:
+                                       S short: others slow it in the drive
+                                       Q queued: its requests wait outside
+                                       F few: it sends too few requests
 """
 
 

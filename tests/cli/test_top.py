@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """mqfair top: the picture, its keys, --once and --json, and its errors."""
 
+import dataclasses
 import itertools
 import json
 import os
@@ -13,7 +14,7 @@ from test_main import CHECKOUT, output_to
 from mqfair import view
 from mqfair.blockdev import find_disk
 from mqfair.fs import Fs
-from mqfair.sample import Sampler
+from mqfair.sample import Sampler, Use
 
 FIGURES = (
     "259:0 rbytes=4096 mqfair.weight={weight} mqfair.share_ppm={share} mqfair.bytes={bytes}"
@@ -36,7 +37,7 @@ CGROUP                WGHT  DUE%  GOT%  IOPS  MiB/s     Q    IN  WAIT  SERV   P5
 batch                  100  10.0  50.0   2.0    2.0   2.0   4.0  1.0m  300u  640u  2.5m   2.1
 prod                   800  90.0  50.0   2.0    2.0   4.0   8.0  1.0m  300u     -     -     - S
   db                   900  60.0  37.5   1.5    1.5   2.0   4.0  1.0m  300u  640u  2.5m   2.1 S
-  web                  100  30.0  12.5   0.5    0.5   2.0   4.0  1.0m  300u  640u  2.5m   2.1
+  web                  100  30.0  12.5   0.5    0.5   2.0   4.0  1.0m  300u  640u  2.5m   2.1 Q
 """
 
 
@@ -348,6 +349,22 @@ def test_counts_have_five_characters(number, said):
 )
 def test_durations_have_five_characters(us, said):
     assert view.duration(us) == said
+
+
+@pytest.mark.parametrize(
+    ("figures", "letter"),
+    [
+        ({"achieved_ppm": 890_000, "waiting_x100": 150, "short_ms": 5}, "S"),
+        ({"achieved_ppm": 890_000, "waiting_x100": 150}, "Q"),
+        # All its requests are in the drive, so it does not ask for its share.
+        ({"achieved_ppm": 69_000, "waiting_x100": 0}, "F"),
+        ({"achieved_ppm": 910_000, "waiting_x100": 150}, ""),
+        ({"iops": 0.0, "waiting_x100": 0, "inside_x100": 0, "achieved_ppm": 0}, ""),
+    ],
+)
+def test_a_share_that_is_missed_has_its_reason(figures, letter):
+    use = Use("db", 950, 1_000_000, 1_000_000, 25.0, 1e5, 0, 100)
+    assert view.reason_of(dataclasses.replace(use, **figures)) == letter
 
 
 def test_names_of_any_kind_have_their_width():
