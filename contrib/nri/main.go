@@ -11,8 +11,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 
 	"github.com/containerd/nri/pkg/stub"
 )
@@ -26,9 +24,8 @@ func run(socket, index, cgroups string) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	defer stop()
-	return connection.Run(ctx)
+	// Signals keep their effect: Run() does not end with its context, and the program has nothing to put away.
+	return connection.Run(context.Background())
 }
 
 // lost ends the program, so that its service starts it again when the runtime is back.

@@ -6,9 +6,12 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/containerd/nri/pkg/adaptation"
 	"github.com/containerd/nri/pkg/api"
@@ -17,28 +20,44 @@ import (
 
 const slice = "kubepods-burstable-pod12.slice"
 
+// With this variable the program of the tests is mqfair-nri.
+const asPlugin = "MQFAIR_NRI_TEST_PLUGIN"
+
+func TestMain(m *testing.M) {
+	if socket := os.Getenv(asPlugin); socket != "" {
+		if err := run(socket, "51", os.TempDir()); err != nil {
+			complain("%v", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
 // node has the cgroups of a node, a runtime's side of NRI, and the plugin, which speak over a socket.
 type node struct {
 	*testing.T
-	cgroups    string
-	runtime    *adaptation.Adaptation
-	complaints []string
+	cgroups      string
+	socket       string
+	runtime      *adaptation.Adaptation
+	synchronized chan []*api.ContainerUpdate
+	complaints   []string
 }
 
 // newNode starts the plugin while @pods and @containers are there already.
 func newNode(t *testing.T, pods []*api.PodSandbox, containers []*api.Container) (*node, []*api.ContainerUpdate) {
 	n := &node{T: t, cgroups: t.TempDir()}
 	n.makeCgroup("kubepods.slice/kubepods-burstable.slice/" + slice)
-	socket := filepath.Join(t.TempDir(), "nri.sock")
-	synchronized := make(chan []*api.ContainerUpdate, 1)
+	n.socket = filepath.Join(t.TempDir(), "nri.sock")
+	n.synchronized = make(chan []*api.ContainerUpdate, 1)
 	sync := func(ctx context.Context, call adaptation.SyncCB) error {
 		updates, err := call(ctx, pods, containers)
-		synchronized <- updates
+		n.synchronized <- updates
 		return err
 	}
 	update := func(context.Context, []*api.ContainerUpdate) ([]*api.ContainerUpdate, error) { return nil, nil }
 	var err error
-	n.runtime, err = adaptation.New("test", "1", sync, update, adaptation.WithSocketPath(socket),
+	n.runtime, err = adaptation.New("test", "1", sync, update, adaptation.WithSocketPath(n.socket),
 		adaptation.WithPluginPath(t.TempDir()), adaptation.WithPluginConfigPath(t.TempDir()))
 	n.must(err)
 	n.must(n.runtime.Start())
@@ -47,12 +66,12 @@ func newNode(t *testing.T, pods []*api.PodSandbox, containers []*api.Container) 
 		n.complaints = append(n.complaints, fmt.Sprintf(format, values...))
 	}
 	connection, err := stub.New(&plugin{cgroups: n.cgroups, complain: complain},
-		stub.WithPluginName("mqfair"), stub.WithPluginIdx("50"), stub.WithSocketPath(socket),
+		stub.WithPluginName("mqfair"), stub.WithPluginIdx("50"), stub.WithSocketPath(n.socket),
 		stub.WithOnClose(func() {}))
 	n.must(err)
 	n.must(connection.Start(context.Background()))
 	t.Cleanup(connection.Stop)
-	return n, <-synchronized
+	return n, <-n.synchronized
 }
 
 func (n *node) must(err error) {
@@ -165,4 +184,21 @@ func TestTheCgroupOfAPod(t *testing.T) {
 			t.Errorf("%s: %s, not %s", parent, got, want)
 		}
 	}
+}
+
+// systemd ends the service by SIGTERM, and kills it only 90 s later.
+func TestSIGTERMEndsTheProgram(t *testing.T) {
+	n, _ := newNode(t, nil, nil)
+	program := exec.Command(os.Args[0])
+	program.Env = append(os.Environ(), asPlugin+"="+n.socket)
+	program.Stderr = os.Stderr
+	n.must(program.Start())
+	<-n.synchronized
+	n.must(program.Process.Signal(syscall.SIGTERM))
+	timer := time.AfterFunc(20*time.Second, func() {
+		t.Error("mqfair-nri runs 20 s after SIGTERM")
+		program.Process.Kill()
+	})
+	program.Wait()
+	timer.Stop()
 }
