@@ -6,7 +6,8 @@
 The tree stands for the cgroup file system, in memory (/dev/shm). It has as many slices as the
 square root of the number of cgroups. The files are ordinary ones, so the kernel's own part of the
 work in cgroups is left out; tests/vm/test_follow.py measures in a guest. A disk has a flow for each
-cgroup, with no request waiting, for the looks at cgroups that starve.
+cgroup, with no request waiting, for the looks at cgroups that starve. At the end all cgroups are
+removed and made again, one by one, each with its weight at once.
 
 The times depend on other load of this machine. The processor times do so far less.
 """
@@ -31,6 +32,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SETTLE_S = 3
 # A cgroup has about as many files; only four of them matter here.
 OTHER_FILES = 60
+WEIGHTS = ("io.mqfair.weight", "io.weight")
 TICKS = os.sysconf("SC_CLK_TCK")
 FLOWS = "sys/kernel/debug/block/nvme0n1/sched/flows"
 FLOW = "/{} weight=200 share_ppm=100 position=8412 queued=0 outstanding=0 ios=1231 bytes=5042176\n"
@@ -53,7 +55,7 @@ def build(root: Path, count: int) -> list[Path]:
         folder.mkdir(parents=True)
         for n in range(OTHER_FILES):
             (folder / f"other.{n}").touch()
-        for name in ("io.weight", "io.mqfair.weight"):
+        for name in WEIGHTS:
             (folder / name).write_text("default 100\n")
     top = root / "sys/fs/cgroup"
     for path, text in (
@@ -63,6 +65,14 @@ def build(root: Path, count: int) -> list[Path]:
         (root / path).parent.mkdir(parents=True)
         (root / path).write_text(text)
     return folders
+
+
+def make_anew(folders: Sequence[Path], weight: int) -> None:
+    """Cgroups without other files: the kernel announces no file of a new cgroup."""
+    for folder in folders:
+        folder.mkdir()
+        for name, number in zip(WEIGHTS, (100, weight), strict=True):
+            (folder / name).write_text(f"default {number}\n")
 
 
 def set_all(folders: Sequence[Path], weight: int) -> None:
@@ -95,18 +105,20 @@ def resident_mib(pid: int) -> float:
 
 
 @contextmanager
-def following(root: Path) -> Iterator[subprocess.Popen[str]]:
+def following(root: Path) -> Iterator[subprocess.Popen[bytes]]:
     """The service on the tree @root, after its first pass."""
     env = {**os.environ, "MQFAIR_ROOT": str(root), "PYTHONPATH": str(ROOT)}
     argv = [sys.executable, "-m", "mqfair", "follow"]
-    with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True) as service:
-        assert service.stdout is not None
-        for line in service.stdout:
-            if line.startswith("follows "):
-                break
+    # A pipe would be full after a few hundred changes.
+    with (
+        tempfile.TemporaryFile("w+") as said,
+        subprocess.Popen(argv, env=env, stdout=said) as service,
+    ):
+        while b"follows " not in os.pread(said.fileno(), 1 << 20, 0):
+            assert service.poll() is None, "mqfair follow ended"
+            time.sleep(0.01)
         yield service
         service.terminate()
-        service.stdout.read()
 
 
 def measure(count: int, idle_s: float) -> dict[str, float]:
@@ -142,6 +154,17 @@ def measure(count: int, idle_s: float) -> dict[str, float]:
             time.sleep(idle_s)
             found["processor time while idle"] = cpu_s(service.pid) - before
             found["memory, MiB"] = resident_mib(service.pid)
+            for folder in reversed(folders):
+                shutil.rmtree(folder)
+            time.sleep(SETTLE_S)
+            before = cpu_s(service.pid)
+            began = time.monotonic()
+            make_anew(folders, 600)
+            written = time.monotonic()
+            found["all new, after the last"] = wait_for(folders, 600) - written
+            found["all new, the making alone"] = written - began
+            time.sleep(SETTLE_S)
+            found["all new, processor time"] = cpu_s(service.pid) - before
     finally:
         shutil.rmtree(root)
     return found

@@ -16,7 +16,19 @@ from pathlib import Path
 from typing import IO
 
 from fairlib import SMALL_GUEST, TIMED, done, tenants
-from guestlib import Fio, NullBlk, modprobe, read, rmmod, run, slow, time_limit, write
+from guestlib import (
+    Fio,
+    NullBlk,
+    TimingError,
+    modprobe,
+    read,
+    rmmod,
+    run,
+    slow,
+    time_limit,
+    timed,
+    write,
+)
 
 guest = SMALL_GUEST
 
@@ -25,10 +37,19 @@ CGROUPS = Path("/sys/fs/cgroup")
 WEIGHT = "io.mqfair.weight"
 # An emulated processor takes seconds to start Python.
 PATIENCE_S = 120
-# For thousands of cgroups, and for the looks for those that starve: these take at most 1 % of a
+# For thousands of cgroups, and for the looks for those that starve. These take at most 1 % of a
 # processor, so an emulated one looks rarely.
 LONG_S = 300
 MANY = 1000
+# The goal of the service: one second for so many.
+SLICES, IN_SLICE = 100, 99
+GOAL = SLICES * (1 + IN_SLICE)
+GOAL_S = 1.0
+# The most processor time for a start, or for a change of all. The unit is a pass in Python, which
+# reads the two files of each cgroup and writes one of them.
+PASSES_MOST = 4
+SINGLE_CHANGES = 11
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def becomes(condition: Callable[[], bool], name: str, patience_s: float = PATIENCE_S) -> float:
@@ -160,6 +181,122 @@ def test_many_cgroups() -> None:
                 write(group / "io.weight", "300")
             took = becomes(lambda: all(default(one) == "default 300" for one in groups), "all")
             print(f"all changed: {took:.2f} s after the last write")
+
+
+def set_all(groups: Sequence[Path], weight: int) -> None:
+    for group in groups:
+        (group / "io.weight").write_text(f"default {weight}")
+
+
+def wait_for(groups: Sequence[Path], weight: int) -> float:
+    """The seconds until all cgroups have the weight in force, with one look at each."""
+    left = list(groups)
+
+    def gone() -> bool:
+        while left and default(left[-1]) == f"default {weight}":
+            left.pop()
+        return not left
+
+    return becomes(gone, f"the weight {weight}", LONG_S)
+
+
+def cpu_s(name: int | str) -> float:
+    words = read(f"/proc/{name}/stat").rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / TICKS
+
+
+def settled_cpu_s(pid: int) -> float:
+    """The processor time of the service, once it has acted on all events and saved its state."""
+    last = -1.0
+    while (now := cpu_s(pid)) - last > 0.02:
+        last = now
+        time.sleep(3)
+    return now
+
+
+def pass_s(groups: Sequence[Path], weight: int) -> float:
+    """The processor time of one pass: two reads and a write for each cgroup."""
+    began = cpu_s("self")
+    for group in groups:
+        (group / "io.weight").read_text()
+        (group / WEIGHT).read_text()
+        (group / WEIGHT).write_text(f"default {weight}")
+    return cpu_s("self") - began
+
+
+def at_most(limit_s: float, took_s: float, name: str) -> None:
+    if took_s > limit_s:
+        raise TimingError(f"{name}: {took_s:.2f} s, and {limit_s:.2f} s at most")
+
+
+def make_all(slices: Sequence[Path], leaves: Sequence[Path]) -> None:
+    for one in slices:
+        one.mkdir()
+        write(one / "cgroup.subtree_control", "+io")
+    for one in leaves:
+        one.mkdir()
+
+
+def single_s(groups: Sequence[Path]) -> str:
+    """The times of single changes: each is a changed weight and a new cgroup in turn."""
+    found = []
+    for n, group in enumerate(groups):
+        one = group if n % 2 else group.parent / f"new{n}.service"
+        if one is not group:
+            one.mkdir()
+        (one / "io.weight").write_text(f"default {500 + n}")
+        found.append(wait_for([one], 500 + n))
+        if one is not group:
+            one.rmdir()
+        time.sleep(0.5)
+    found.sort()
+    # Other work on the machine may stop a guest for longer.
+    at_most(GOAL_S, found[len(found) // 2], "the median of single changes")
+    return f"{found[0]:.3f}, {found[len(found) // 2]:.3f}, {found[-1]:.3f} s"
+
+
+@slow
+@timed
+@time_limit(1500)
+def test_ten_thousand_cgroups() -> None:
+    """All cgroups exist and have weights before the service starts. Then all change, then all are
+    new, then one changes at a time. An emulated processor is many times slower than a real one, so
+    the work for all of them is compared with that of the same reads and writes."""
+    with tree() as top:
+        slices = [top / f"s{n}.slice" for n in range(SLICES)]
+        leaves = [one / f"c{n}.service" for one in slices for n in range(IN_SLICE)]
+        groups = [*slices, *leaves]
+        make_all(slices, leaves)
+        # The kernel makes the inodes of a cgroup at the first pass.
+        first, one_pass = pass_s(groups, 150), pass_s(groups, 100)
+        print(f"figure: passes over {GOAL} cgroups: {first:.2f} s, {one_pass:.2f} s of a processor")
+        set_all(groups, 200)
+        with following() as lines:
+            # The lock has the process of the service.
+            pid = int(read("/run/mqfair/follow.lock"))
+            start_cpu_s = cpu_s(pid)
+            print(f"figure: start: {start_cpu_s:.2f} s of a processor")
+            began = time.monotonic()
+            assert all(default(group) == "default 200" for group in groups), "the first pass"
+            print(f"figure: a look at all: {time.monotonic() - began:.2f} s, in the times below")
+            assert f"and {GOAL - 20} more weights written" in lines
+            at_most(PASSES_MOST * one_pass, start_cpu_s, "start")
+            before = settled_cpu_s(pid)
+            set_all(groups, 300)
+            took = wait_for(groups, 300)
+            used = settled_cpu_s(pid) - before
+            print(f"figure: all change: {took:.2f} s after the last, {used:.2f} s of a processor")
+            at_most(PASSES_MOST * one_pass, used, "all change")
+            for group in [*leaves, *slices]:
+                group.rmdir()
+            before = settled_cpu_s(pid)
+            make_all(slices, leaves)
+            set_all(groups, 400)
+            took = wait_for(groups, 400)
+            used = settled_cpu_s(pid) - before
+            print(f"figure: all new: {took:.2f} s after the last, {used:.2f} s of a processor")
+            at_most(PASSES_MOST * one_pass, used, "all new")
+            print(f"figure: single changes: {single_s(leaves[:SINGLE_CHANGES])}")
 
 
 # 250 requests a second, of which the light cgroup gets one in 40 s.
