@@ -572,6 +572,10 @@ static void expect_spent(struct test_case *t, const struct flash_scenario *s,
 			  got, truth);
 }
 
+/*
+ * The estimate is learned for @ns.  In a single second garbage collection may cost
+ * a fifth more or less, so the flash is observed for four.
+ */
 static void spend(struct test_case *t, struct flash_scenario *s, u64 ns,
 		  const char *when)
 {
@@ -581,7 +585,7 @@ static void spend(struct test_case *t, struct flash_scenario *s, u64 ns,
 	fixture_run(&s->r, ns);
 	were = flash_stats(s->flash);
 	flash_host_spent(s->flash, &before);
-	fixture_run(&s->r, SEC);
+	fixture_run(&s->r, 4 * SEC);
 	expect_spent(t, s, &before, &were, when);
 }
 
@@ -608,7 +612,7 @@ static void test_spent(struct test_case *t)
 	slower.program_ns *= 3;
 	slower.erase_ns *= 3;
 	flash_retime(s.flash, &slower);
-	spend(t, &s, 9 * SEC, "slower");
+	spend(t, &s, 6 * SEC, "slower");
 	flash_close(&s);
 }
 
