@@ -43,6 +43,8 @@
 #include "trace.h"
 #include "wake.h"
 
+#include "sched/core/queue.h"
+
 void el_limit_depth(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
 	limit_admit(opf, data);
@@ -94,6 +96,9 @@ static void insert_one(struct hctx_host *h, struct queue_host *qh,
 	lockdep_assert_held(qh->lock);
 	r->rq = rq;
 	h->device->sched.ops->insert(&qh->queue, &r->io, now, wake);
+	/* What merges into a request that passes would pass without bound. */
+	if (unlikely(io_is_counted(&r->io)))
+		rq->cmd_flags |= REQ_NOMERGE;
 	limit_inserted(qh, rq, r->io.flow, first);
 	trace_mqfair_insert(rq, &qh->queue, &r->io);
 }

@@ -34,7 +34,8 @@
  * lane when that one is dispatched.
  *
  *	Swap: 62 pages go out in one request, which is 3.4 s of that flow's share.
- *	It is ordered.  If it passed, no page would come in for 1.4 s.
+ *	It is ordered.  If it passed, no page would come in for 1.4 s.  The host
+ *	merges nothing into a request that passes, for the same reason.
  *
  * The debt is counted as the time at which it will be paid (GCRA): each request
  * that passes adds its cost / (half of the share * rate of the device).  The

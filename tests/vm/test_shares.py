@@ -112,8 +112,8 @@ def share_by_weight(disk: Disk, scheduler: str, tags: int, **options: object) ->
 
 
 @every_kernel
-@of_each_scheduler
-@slow_for("ifq", "kyber-fair", "wdt", "hwabc", "drr")
+@cases("mqfq", "ifq", "kyber-fair", "wdt", "hwabc")
+@slow_for("ifq", "kyber-fair", "wdt", "hwabc")
 @timed
 def test_discards_by_weight(scheduler: str) -> None:
     """Each tenant discards a partition of its own, because the kernel lets one task at a time
