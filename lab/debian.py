@@ -49,7 +49,18 @@ _PACKAGES = (
     "udev",
 )
 # debootstrap does not get their order right, so apt installs them.
-_LATER = ("crun", "podman", "runc")
+_LATER = (
+    "crun",
+    "docker.io",
+    "libvirt-clients",
+    "libvirt-daemon-driver-lxc",
+    "libvirt-daemon-system",
+    "lxc",
+    "podman",
+    "runc",
+)
+# Debian 12 has the command docker in docker.io.
+_LATER_OF = {"trixie": ("docker-cli",)}
 _INSTALL = """\
 set -e
 export DEBIAN_FRONTEND=noninteractive
@@ -59,6 +70,12 @@ apt-get -q update
 apt-get -q -y --no-install-recommends install "$@"
 apt-get clean
 rm /usr/sbin/policy-rc.d
+# The managers of containers start when a test wants them.
+for unit in /etc/systemd/system/*.wants/*; do
+	case ${unit##*/} in
+	containerd.* | docker.* | libvirt* | lxc* | virt*) rm "$unit" ;;
+	esac
+done
 # The first boot would ask for these.
 echo mqfair > /etc/hostname
 : > /etc/fstab
@@ -144,7 +161,11 @@ def tree_of(base: Path) -> kernel.KernelTree:
 
 
 def _recipe(name: str) -> str:
-    return "\n".join([MACHINES[name], *_PACKAGES, *_LATER, _INSTALL])
+    return "\n".join([MACHINES[name], *_PACKAGES, *_later(MACHINES[name]), _INSTALL])
+
+
+def _later(suite: str) -> tuple[str, ...]:
+    return _LATER + _LATER_OF.get(suite, ())
 
 
 def _make(name: str, base: Path) -> None:
@@ -167,7 +188,7 @@ def _make(name: str, base: Path) -> None:
             packages.mirror(),
         ]
         tools.run(argv, profile="people")
-        install = ["/bin/sh", "-c", _INSTALL, "sh", *_LATER]
+        install = ["/bin/sh", "-c", _INSTALL, "sh", *_later(suite)]
         tools.run(chroot.command(root, install, []), profile="people")
         (image,) = (root / "boot").glob("vmlinuz-*")
         (partial / "vmlinux").write_bytes(kernel.extract_vmlinux(image.read_bytes()))

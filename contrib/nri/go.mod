@@ -2,7 +2,11 @@ module mqfair/nri
 
 go 1.19
 
-require github.com/containerd/nri v0.6.1
+require (
+	github.com/containerd/nri v0.6.1
+	google.golang.org/grpc v1.57.1
+	k8s.io/cri-api v0.25.3
+)
 
 require (
 	github.com/containerd/ttrpc v1.2.3 // indirect
@@ -14,7 +18,5 @@ require (
 	golang.org/x/sys v0.13.0 // indirect
 	golang.org/x/text v0.13.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20230731190214-cbb8c96f2d6d // indirect
-	google.golang.org/grpc v1.57.1 // indirect
 	google.golang.org/protobuf v1.31.0 // indirect
-	k8s.io/cri-api v0.25.3 // indirect
 )

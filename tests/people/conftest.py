@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from lab.cache import cache_dir
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -114,3 +116,17 @@ def require(program: str) -> str:
     place = shutil.which(program)
     assert place, f"{program} is missing: run lab/bootstrap people"
     return place
+
+
+def go(*words: str) -> subprocess.CompletedProcess[str]:
+    """Runs go in contrib/nri. Its programs need no library, so that any machine can run them."""
+    assert shutil.which("go"), "run lab/bootstrap nri"
+    cache = cache_dir() / "go"
+    env = {
+        **os.environ, "GOCACHE": str(cache / "build"), "GOMODCACHE": str(cache / "modules"),
+        "CGO_ENABLED": "0",
+    }  # fmt: skip
+    return subprocess.run(
+        ["go", *words], cwd=ROOT / "contrib/nri", env=env, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip

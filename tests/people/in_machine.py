@@ -404,11 +404,11 @@ TESTS = {name: one for name, one in list(globals().items()) if name.startswith("
 FOLDER = Path(sys.argv[1]) if __name__ == "__main__" else Path()
 
 
-def main() -> int:
+def run_tests(tests: dict[str, Callable[[], None]], chosen: list[str]) -> int:
+    """Runs the @chosen of @tests, or all; returns the exit status."""
     os.environ["SYSTEMD_BUS_TIMEOUT"] = str(SYSTEMCTL_S)
     bad = 0
-    chosen = sys.argv[2:] or list(TESTS)
-    for name, test in [(name, TESTS[name]) for name in chosen]:
+    for name, test in [(name, tests[name]) for name in chosen or tests]:
         output = io.StringIO()
         began = time.monotonic()
         reason = ""
@@ -428,4 +428,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_tests(TESTS, sys.argv[2:]))
