@@ -157,6 +157,15 @@ def bytes_of(name: str, other: str, label: str) -> Read:
     ]
 
 
+def faster(name: str, label: str, base: str) -> Read:
+    """The bytes of cgroup @name under @label over those under @base."""
+    return lambda cases: [
+        value
+        for case in cases
+        for value in ratios(case, label, base, lambda run: _group(run, name).bytes_per_s)
+    ]
+
+
 def slowdown(name: str, label: str) -> Read:
     """The bytes of cgroup @name alone under @label over those beside the others."""
     return lambda cases: [

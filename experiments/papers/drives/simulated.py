@@ -24,3 +24,8 @@ SLOTS_64 = (
     "null:irqmode=2,completion_nsec=16000000,submit_queues=2,hw_queue_depth=64,"
     "shared_tag_bitmap=1,gb=4,poll_queues=0"
 )
+# A SATA drive takes 32 commands in one queue. This one does 100,000 requests a second.
+SATA = (
+    "null:irqmode=2,completion_nsec=320000,submit_queues=1,hw_queue_depth=32,"
+    "shared_tag_bitmap=1,gb=4,poll_queues=0"
+)

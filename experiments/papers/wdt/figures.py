@@ -2,10 +2,11 @@
 """The figures of the paper of wdt, and the runs that show them here."""
 
 from experiments.machine import Variant
-from experiments.papers.drives.simulated import SLOTS_64
+from experiments.papers.drives.simulated import SATA, SLOTS_64
 from experiments.papers.entry import Absent, Entry, Paper, least, most
 from experiments.papers.kyber_fair.figures import CGROUPS, PLAIN_WDT, TRACES
 from experiments.papers.sources import Machines, Scene, at, index, misses, total
+from mqfair.benchlib.variant import NONE
 
 # The drive's 4000 requests of 4 KiB a second, divided by the sum of the weights.
 THROTTLE = "throttle:kib_per_weight=8"
@@ -16,6 +17,18 @@ MOVING = Scene(
     (*CGROUPS[:-1], ("w1000", "cgroup_weight=1000 thinktime=2s thinktime_iotime=2s")),
     SLOTS_64,
     (THROTTLE, PLAIN_WDT),
+    cpus=2,
+    sockets=1,
+)
+
+CFQ = "cfq"
+ON_SATA = Scene(
+    "wdt-sata",
+    "one queue of 32 commands, 100,000 IOPS, four weights",
+    "rw=randread bs=4k iodepth=128 ramp_time=1 runtime=8",
+    CGROUPS,
+    SATA,
+    (CFQ,),
     cpus=2,
     sockets=1,
 )
@@ -31,6 +44,10 @@ LOCKS = Machines(
 
 # fmt: off
 ENTRIES = (
+    Entry("motivation.cfq", "motivation", "Jain's index, `cfq` on SATA", "by weight",
+          least(0.95), ON_SATA, index(CFQ)),
+    Entry("motivation.none", "motivation", "the same, `none`", "not by weight",
+          most(0.9), ON_SATA, index(NONE)),
     Entry("static", "first attempt", "bytes: `throttle` / `none`", "too few",
           most(0.9), MOVING, total(THROTTLE)),
     Entry("dynamic", "TotalCredit", "bytes: `wdt` / `none`", "no idle time",
@@ -44,10 +61,7 @@ ENTRIES = (
 )
 # fmt: on
 
-ABSENT = (
-    Absent("motivation", "CFQ shares on SATA, not on NVMe", "the simulator has no CFQ"),
-    Absent("result 1", "traces of UMass and SNIA", "they are not shipped"),
-)
+ABSENT = (Absent("result 1", "traces of UMass and SNIA", "they are not shipped"),)
 
 PAPER = Paper(
     "wdt",
