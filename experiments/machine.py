@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments import harness
+from experiments.markdown import lines
 from experiments.pictures import draw_machines
 from mqfair.errors import Failure, UsageError
 from mqfair.simlib import program
@@ -163,11 +164,6 @@ def measure(
 
 
 # --- tables ----------------------------------------------------------------------------------
-
-
-def lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    text = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(cells)} |\n" for cells in text)
 
 
 def claims_table(results: Results) -> str:

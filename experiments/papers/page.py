@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from experiments.machine import lines
+from experiments.markdown import lines
 from experiments.papers.entry import Entry, Paper
 from experiments.papers.sources import Values
 
