@@ -1,0 +1,576 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Measures the tables of doc/measurements/isolation.md and writes them there.
+
+Each table has a command of experiments.isolation behind it. Its result is a file of --folder, and
+is measured only if the file is not there. A figure is the median over the seeds.
+
+    python3 -m experiments.isolation_tables --list
+    python3 -m experiments.isolation_tables variants adversaries
+    python3 -m experiments.isolation_tables --document doc/measurements/isolation.md
+
+The first command lists the tables, and the second prints two of them. The third measures all tables
+and writes them.
+"""
+
+import argparse
+import json
+import re
+import shlex
+import statistics
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from experiments.isolation_curve import Point, on_curve, slowdown_at, spread
+from experiments.isolation_run import NONE, OURS
+from experiments.markdown import lines
+from mqfair.errors import Failure, UsageError
+from mqfair.output import table
+
+FOLDER = Path("build") / "isolation"
+MQFQ = "mqfq"
+_PLACE = re.compile(r"(<!-- ([\w-]+) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
+Rows = list[list[str]]
+
+
+# ------------------------------------------------------------------------ a result
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A panel of a result: the points by label, and the curve."""
+
+    case: str
+    drive: str
+    window: str
+    points: Mapping[str, Point]
+    curve: list[tuple[float, float]]
+
+    def __getitem__(self, label: str) -> Point:
+        return self.points[label]
+
+
+def read(path: Path) -> list[Seen]:
+    """The panels of the result in @path. JSON has null for an infinite value."""
+
+    def values(found: Any) -> Any:
+        if isinstance(found, list):
+            return tuple(float("inf") if one is None else one for one in found)
+        return found
+
+    return [
+        Seen(
+            one["case"],
+            f"{one['drive']['model']}, {one['drive']['fill']}",
+            one["window"],
+            {
+                point["label"]: Point(**{name: values(it) for name, it in point.items()})
+                for point in one["points"]
+            },
+            [(total, slowdown) for total, slowdown in one["curve"]],
+        )
+        for one in json.loads(path.read_text())["panels"]
+    ]
+
+
+# --------------------------------------------------------------------------- cells
+
+
+def median(values: Sequence[float]) -> float:
+    return statistics.median(values)
+
+
+def slowdown(point: Point) -> str:
+    return f"{median(point.slowdown):.1f}"
+
+
+def total(point: Point) -> str:
+    return f"{median(point.total):.3f}"
+
+
+def at(point: Point) -> str:
+    """Slowdown at total / none."""
+    return f"{slowdown(point)} at {total(point)}"
+
+
+def p99(point: Point) -> str:
+    return f"{median(point.p99_none):.2f}"
+
+
+def scatter(point: Point) -> str:
+    return f"{spread(point.slowdown) * 100:.0f} %"
+
+
+def span(values: Sequence[float]) -> str:
+    return f"{min(values):.3f} to {max(values):.3f}"
+
+
+def part(point: Point) -> str:
+    return f"{median(point.part):.2f}"
+
+
+# -------------------------------------------------------------------------- tables
+
+
+def each(settings: Sequence[str], cell: Callable[[Point], str]) -> Callable[[Seen], list[str]]:
+    return lambda one: [cell(one[label]) for label in settings]
+
+
+def by_drive(seen: Sequence[Seen], cells: Callable[[Seen], list[str]]) -> Rows:
+    return [[one.drive, *cells(one)] for one in seen]
+
+
+def by_case(seen: Sequence[Seen], cells: Callable[[Seen], list[str]]) -> Rows:
+    """A row for each case, with the cells of each of its drives side by side."""
+    rows: dict[str, list[str]] = {}
+    for one in seen:
+        rows.setdefault(one.case, [f"`{one.case}`"]).extend(cells(one))
+    return list(rows.values())
+
+
+def by_setting(seen: Sequence[Seen], cell: Callable[[Point], str]) -> Rows:
+    """A row for each setting, with a cell for each panel."""
+    labels = [label for label in seen[0].points if all(label in one.points for one in seen)]
+    return [[label, *(cell(one[label]) for one in seen)] for label in labels]
+
+
+def below(seen: Sequence[Seen]) -> Rows:
+    """The totals of each scheduler over all drives and seeds."""
+    rows = []
+    for label in OURS:
+        totals = [value for one in seen for value in one[label].total]
+        means = [statistics.fmean(one[label].total) for one in seen]
+        few = sum(value < 0.92 for value in totals)
+        rows.append([label, f"{min(means):.3f}", f"{few} of {len(totals)}", f"{min(totals):.3f}"])
+    return rows
+
+
+def swept(seen: Sequence[Seen]) -> Rows:
+    """The points of `isolation`, with their slowdown relative to the curve's in brackets."""
+
+    def cell(one: Seen, label: str) -> str:
+        point, base = one[label], on_curve(one[label], one.curve)
+        mean = statistics.fmean
+        text = f"{mean(point.slowdown):.2f} at {mean(point.total):.3f}"
+        return text if base is None else f"{text} ({base:.2f})"
+
+    labels = [label for label in seen[0].points if label.startswith("mqfq isolation=")]
+    return [
+        [label.removeprefix("mqfq isolation=").replace(MQFQ, "default")]
+        + [cell(one, label) for one in seen]
+        for label in [MQFQ, *labels]
+    ]
+
+
+def against_curve(seen: Sequence[Seen]) -> Rows:
+    rows = []
+    for one in seen:
+        if one.window in ("return", "after") and one.case == "visits":
+            continue
+        point = one[MQFQ]
+        base = slowdown_at(one.curve, point.at[0])
+        if base is None:
+            continue
+        name = f"`{one.case}`" if one.window == "all" else f"`{one.case}`, {one.window}"
+        rows.append(
+            [
+                name,
+                f"{point.at[0]:.3f}",
+                f"{point.at[1]:.2f}",
+                f"{base:.2f}",
+                f"{point.at[1] / base:.2f}",
+            ]
+        )
+    return rows
+
+
+def many(seen: Sequence[Seen]) -> Rows:
+    strict = f"{MQFQ}:isolation=25"
+    return by_case(
+        seen,
+        lambda one: [
+            part(one[NONE]),
+            f"{total(one[MQFQ])}, {part(one[MQFQ])}",
+            f"{median(one[MQFQ].by_count):.2f}",
+            f"{total(one[strict])}, {part(one[strict])}",
+            f"{median(one[strict].by_count):.2f}",
+        ],
+    )
+
+
+def many_by_scheduler(seen: Sequence[Seen]) -> Rows:
+    rows = by_setting(seen, lambda point: f"{part(point)} at {total(point)}")
+    for row in rows:
+        row.append(f"{max(spread(one[row[0]].part) for one in seen) * 100:.0f} %")
+    return rows
+
+
+def deep(seen: Sequence[Seen]) -> Rows:
+    """A row for each case, over all drives and seeds."""
+    rows: Rows = []
+    for case in dict.fromkeys(one.case for one in seen):
+        points = [one[MQFQ] for one in seen if one.case == case]
+        totals = [value for point in points for value in point.total]
+        indices = [value for point in points for value in point.jain]
+        rows.append([f"`{case}`", span(totals), f"{min(indices):.4f}"])
+    return rows
+
+
+def deep_at_depth(seen: Sequence[Seen]) -> Rows:
+    rows = by_setting(seen, lambda one: f"{total(one)}, {median(one.jain):.4f}")
+    return [
+        [row[0].split("=")[1].split(":")[0], *row[1:]] for row in rows if row[0].startswith(MQFQ)
+    ]
+
+
+def windows(seen: Sequence[Seen]) -> Rows:
+    """A row for each drive and window. Without a subject in the window there is no slowdown."""
+    rows: Rows = []
+    for one in seen:
+        point, none = one[MQFQ], one[NONE]
+        absent = median(none.slowdown) == float("inf")
+        figures = ["-", "-", "-"] if absent else [slowdown(none), slowdown(point), scatter(point)]
+        model = one.drive.split(",")[0]
+        cases = {other.case for other in seen}
+        window = one.window if len(cases) == 1 else f"{one.case}, {one.window}"
+        rows.append([model, window, *figures, f"{total(point)}, {span(point.total)}"])
+    return rows
+
+
+def calm(seen: Sequence[Seen]) -> Rows:
+    """The window after a storm, under each scheduler."""
+    return [
+        [one.drive.split(",")[0], *(at(one[label]) for label in OURS)]
+        for one in seen
+        if one.window == "calm"
+    ]
+
+
+def bursts(seen: Sequence[Seen]) -> Rows:
+    rows: Rows = []
+    for drive in dict.fromkeys(one.drive for one in seen):
+        of = {(one.case, one.window): one[MQFQ] for one in seen if one.drive == drive}
+        short, rest = of["bursts", "burst"], of["bursts-50", "burst"]
+        rows.append(
+            [
+                drive.split(",")[0],
+                at(short),
+                total(of["bursts", "after"]),
+                at(of["bursts-50", "begin"]),
+                at(rest),
+                p99(rest),
+                total(of["bursts-50", "after"]),
+            ]
+        )
+    return rows
+
+
+def adversaries(seen: Sequence[Seen]) -> Rows:
+    return [
+        [
+            f"`{one.case}`",
+            one.drive.split(",")[0],
+            f"{total(point)}, {min(point.total):.3f}",
+            f"{median(point.part):.3f}, {max(point.part):.3f}",
+            slowdown(point),
+            scatter(point),
+        ]
+        for one in seen
+        for point in [one[MQFQ]]
+    ]
+
+
+def jobs8(seen: Sequence[Seen]) -> Rows:
+    return [
+        [f"`{one.case}`", one.drive.split(",")[0], total(one[f"{MQFQ}:isolation=0"])]
+        + [at(one[label]) for label in (MQFQ, f"{MQFQ}:depth=256")]
+        for one in seen
+    ]
+
+
+def setting_rows(seen: Sequence[Seen]) -> Rows:
+    return [
+        [label, total(point), slowdown(point), p99(point)]
+        for label, point in seen[0].points.items()
+    ]
+
+
+# ------------------------------------------------------------------------ the tables
+
+
+@dataclass(frozen=True)
+class Table:
+    """@result names the result that the rows are made of."""
+
+    result: str
+    head: Sequence[str]
+    rows: Callable[[Sequence[Seen]], Rows]
+
+
+_VARIANTS = (
+    "A-reader16k,A-depth4,A-reader16k-depth4,A-1to1,A-100to1,A-others16k,A-others128k,A-mixed,"
+    "A-jobs2,A-jobs8,A-jobs8-mixed-1to1"
+)
+_B = "B,B-depth8,B-depth16,B-depth32,B-all8,B-2to1,B-100to1"
+_STRICT = ",".join(f"{name}:isolation=25" for name in OURS)
+_FULL = "full-2,full-4,full-16,full-4-sizes"
+_DEPTHS = ",".join(f"mqfq:depth={n}:isolation=0" for n in (256, 384, 448, 512, 640, 768))
+_PRICES = ",".join(f"mqfq:isolation={n}" for n in (10, 12, 16, 25))
+_WRITERS = "mqfq,mqfq:isolation=20,mqfq:isolation=50,mqfq:isolation=80"
+
+# The arguments of experiments.isolation by result.
+RESULTS: Mapping[str, str] = {
+    "first": "--cases A --seeds 10 --no-sweep",
+    "curve": "--cases A --models 980pro,p4500 --fills sequential,random --seeds 2",
+    "p99": f"--cases A --schedulers {_PRICES} --seeds 1 --no-sweep",
+    "variants": f"--cases {_VARIANTS} --schedulers mqfq --models 980pro --fills random --seeds 10 "
+    "--no-sweep",
+    "variants-others": f"--cases {_VARIANTS} --schedulers mqfq --models p4500,p3700 "
+    "--fills random --seeds 3 --no-sweep",
+    "against-curve": f"--cases {_VARIANTS},cgroups,pretender,visits,stall --schedulers mqfq "
+    "--models 980pro --fills random --seeds 1",
+    "jobs8": "--cases A-jobs8,A-jobs8-mixed-1to1 --fills random --seeds 3 --no-sweep "
+    "--schedulers mqfq:isolation=0,mqfq,mqfq:depth=256",
+    "b": f"--cases {_B} --schedulers mqfq,mqfq:isolation=25 --models 980pro --fills random "
+    "--seeds 10 --no-sweep",
+    "b-schedulers": f"--cases B --schedulers {','.join(OURS)},kyber-fair:isolation=12,{_STRICT} "
+    "--fills random --seeds 3 --no-sweep",
+    "full": f"--cases {_FULL} --schedulers mqfq --fills random --seeds 3 --no-sweep",
+    "full-64": "--cases full-64 --schedulers mqfq --fills random --seeds 1 --no-sweep",
+    "full-depths": f"--cases {_FULL} --models 980pro --fills random --seeds 1 --no-sweep "
+    f"--schedulers {_DEPTHS}",
+    "start512": "--cases A --models 980pro --fills random --seeds 3 --no-sweep "
+    "--schedulers 'mqfq,mqfq:depth=512,mqfq:depth=512 auto'",
+    "visits": "--cases visits --schedulers mqfq --fills random --seeds 10 --no-sweep",
+    "bursts": "--cases bursts,bursts-50 --schedulers mqfq --fills random --seeds 10 --no-sweep",
+    "stall": "--cases stall,throttled --schedulers mqfq --fills random --seeds 3 --no-sweep",
+    "briefly": "--cases throttled-briefly --schedulers mqfq --fills random --seeds 2 --no-sweep",
+    "storm": "--cases storm --fills steady --seeds 5 --no-sweep",
+    "adversaries": "--cases pretender,cgroups,cgroups-pretend --schedulers mqfq --fills random "
+    "--seeds 10 --no-sweep",
+    "writers": f"--cases A-writers-4k,A-writers-64k --schedulers {_WRITERS},"
+    "mqfq:depth=8:isolation=0,mqfq:depth=32:isolation=0 --models 980pro --fills steady "
+    "--seeds 5 --no-sweep",
+    "host": "--cases A --schedulers mqfq --seeds 3 --no-sweep --ftl host",
+    "literature": "--cases A --schedulers sfq,sfq:depth=16,sfq:depth=24,"
+    "throttle:kib_per_weight=29000,mqfq,mqfq:isolation=8 --models 980pro --fills random --seeds 5 "
+    "--no-sweep",
+}
+
+_DRIVE_WINDOW = ("drive", "window", "none", "slowdown", "spread", "total / none, range")
+_EACH = ("drive, fill", *OURS)
+
+TABLES: Mapping[str, Table] = {
+    "first": Table(
+        "first",
+        ("drive, fill", "none", *OURS),
+        lambda seen: by_drive(
+            seen, lambda one: [slowdown(one[NONE]), *(at(one[label]) for label in OURS)]
+        ),
+    ),
+    "first-spread": Table(
+        "first",
+        _EACH,
+        lambda seen: by_drive(seen, each(OURS, lambda one: f"{scatter(one)}, {p99(one)}")),
+    ),
+    "first-below": Table(
+        "first", ("", "least mean total", "seeds below 0.92", "least of a seed"), below
+    ),
+    "curve": Table(
+        "curve",
+        ("isolation", "980pro, sequential", "980pro, random", "p4500, sequential", "p4500, random"),
+        swept,
+    ),
+    "p99": Table(
+        "p99",
+        ("drive, fill", *(f"isolation={n}" for n in (10, 12, 16, 25))),
+        lambda seen: by_drive(
+            seen, each(_PRICES.split(","), lambda one: f"{p99(one)} at {total(one)}")
+        ),
+    ),
+    "variants": Table(
+        "variants",
+        ("case", "none", "mqfq", "spread", "p99 / none"),
+        lambda seen: by_case(
+            seen,
+            lambda one: [slowdown(one[NONE]), at(one[MQFQ]), scatter(one[MQFQ]), p99(one[MQFQ])],
+        ),
+    ),
+    "variants-others": Table(
+        "variants-others",
+        ("case", "p4500: none", "mqfq", "p99 / none", "p3700: none", "mqfq", "p99 / none"),
+        lambda seen: by_case(
+            seen, lambda one: [slowdown(one[NONE]), at(one[MQFQ]), p99(one[MQFQ])]
+        ),
+    ),
+    "against-curve": Table(
+        "against-curve",
+        ("case", "total / none", "slowdown", "curve", "relative"),
+        against_curve,
+    ),
+    "jobs8": Table(
+        "jobs8", ("case", "drive", "D = 128, `isolation=0`", "mqfq", "mqfq, D = 256"), jobs8
+    ),
+    "b": Table(
+        "b",
+        (
+            "case",
+            "none",
+            "mqfq: total / none, part / due",
+            "by number",
+            "isolation=25",
+            "by number",
+        ),
+        many,
+    ),
+    "b-schedulers": Table(
+        "b-schedulers", ("setting", "980pro", "p3700", "p4500", "spread"), many_by_scheduler
+    ),
+    "full": Table("full", ("case", "total / none", "Jain, least"), deep),
+    "full-64": Table("full-64", ("case", "total / none", "Jain, least"), deep),
+    "full-depths": Table(
+        "full-depths", ("D", *(f"`{n}`" for n in _FULL.split(","))), deep_at_depth
+    ),
+    "start512": Table(
+        "start512", ("setting", "total / none", "slowdown", "p99 / none"), setting_rows
+    ),
+    "visits": Table("visits", _DRIVE_WINDOW, windows),
+    "bursts": Table(
+        "bursts",
+        ("drive", "20 ms", "after", "50 ms: first 30", "rest", "p99 / none", "after"),
+        bursts,
+    ),
+    "stall": Table("stall", _DRIVE_WINDOW, windows),
+    "briefly": Table("briefly", _DRIVE_WINDOW, windows),
+    "storm": Table("storm", _DRIVE_WINDOW, windows),
+    "storm-calm": Table("storm", ("drive", *OURS), calm),
+    "adversaries": Table(
+        "adversaries",
+        ("case", "drive", "total / none, least", "part / due, most", "slowdown", "spread"),
+        adversaries,
+    ),
+    "writers": Table(
+        "writers",
+        ("setting", "4 KiB", "64 KiB"),
+        lambda seen: by_setting(
+            seen, lambda one: f"{median(one.slowdown):.2f} at {median(one.total):.3f}"
+        ),
+    ),
+    "host": Table(
+        "host",
+        ("drive, fill", "none: slowdown", "mqfq: total / none", "slowdown", "spread", "p99 / none"),
+        lambda seen: by_drive(
+            seen,
+            lambda one: [
+                slowdown(one[NONE]),
+                total(one[MQFQ]),
+                f"{median(one[MQFQ].slowdown):.2f}",
+                scatter(one[MQFQ]),
+                p99(one[MQFQ]),
+            ],
+        ),
+    ),
+    "literature": Table(
+        "literature", ("setting", "total / none", "slowdown", "p99 / none"), setting_rows
+    ),
+}
+
+
+# -------------------------------------------------------------------------- command
+
+
+@dataclass
+class Results:
+    """Measures what is not in @folder yet."""
+
+    folder: Path
+    _read: dict[str, list[Seen]] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> list[Seen]:
+        if name not in self._read:
+            path = self.folder / f"{name}.json"
+            if not path.is_file():
+                self._measure(name, path)
+            self._read[name] = read(path)
+        return self._read[name]
+
+    def _measure(self, name: str, path: Path) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        words = [*shlex.split(RESULTS[name]), "--json", str(path)]
+        print(f"experiments.isolation {shlex.join(words)}", file=sys.stderr, flush=True)
+        argv = [sys.executable, "-m", "experiments.isolation", *words]
+        status = subprocess.run(argv, stdout=subprocess.DEVNULL, check=False).returncode
+        # Status 1 with a result says that a goal was missed.
+        if not path.is_file():
+            raise Failure(f"{name}: experiments.isolation ended with status {status}")
+
+
+def made(name: str, results: Results) -> str:
+    one = TABLES[name]
+    return lines(one.head, one.rows(results[one.result]))
+
+
+def write(path: Path, text: Mapping[str, str]) -> None:
+    """Puts the tables of @text in the places of @path that have their names."""
+    old = path.read_text()
+    places = {found[2] for found in _PLACE.finditer(old)}
+    if missing := sorted(set(text) - places):
+        raise UsageError(f"{path}: no place for {', '.join(missing)}: write <!-- NAME --> there")
+    path.write_text(_PLACE.sub(lambda m: f"{m[1]}{text.get(m[2], m[3])}{m[4]}", old))
+
+
+def listing() -> Iterable[str]:
+    rows = [[name, f"experiments.isolation {RESULTS[one.result]}"] for name, one in TABLES.items()]
+    return table(["table", "command"], rows, left=2)
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.list:
+        print("\n".join(listing()))
+        return 0
+    for name in args.names:
+        if name not in TABLES:
+            raise UsageError(f"no table '{name}': use {', '.join(TABLES)}")
+    results = Results(args.folder)
+    names = args.names or list(TABLES)
+    text = {}
+    for name in names:
+        text[name] = made(name, results)
+        if not args.document:
+            print(f"{name}:\n\n{text[name]}", flush=True)
+    if args.document:
+        write(args.document, text)
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    options = argparse.ArgumentParser(
+        prog="isolation_tables",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    options.add_argument("names", nargs="*", metavar="NAME", help="tables (default: all)")
+    options.add_argument("--list", action="store_true", help="list the tables and end")
+    options.add_argument(
+        "--folder",
+        type=Path,
+        default=FOLDER,
+        help="has the results, and gets new ones (default %(default)s)",
+    )
+    options.add_argument("--document", type=Path, metavar="FILE", help="write the tables there")
+    return options
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    try:
+        return run(parser().parse_args(argv))
+    except (UsageError, Failure) as error:
+        print(f"isolation_tables: {error}", file=sys.stderr)
+        return 2 if isinstance(error, UsageError) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
