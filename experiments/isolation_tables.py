@@ -13,67 +13,24 @@ and writes them.
 """
 
 import argparse
-import json
 import re
-import shlex
 import statistics
-import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from experiments import isolation_goals
 from experiments.isolation_curve import Point, on_curve, slowdown_at, spread
+from experiments.isolation_results import FOLDER, FULL, PRICES, RESULTS, Results, Seen
 from experiments.isolation_run import NONE, OURS
 from experiments.markdown import lines
 from mqfair.errors import Failure, UsageError
 from mqfair.output import table
 
-FOLDER = Path("build") / "isolation"
 MQFQ = "mqfq"
 _PLACE = re.compile(r"(<!-- ([\w-]+) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
 Rows = list[list[str]]
-
-
-# ------------------------------------------------------------------------ a result
-
-
-@dataclass(frozen=True)
-class Seen:
-    """A panel of a result: the points by label, and the curve."""
-
-    case: str
-    drive: str
-    window: str
-    points: Mapping[str, Point]
-    curve: list[tuple[float, float]]
-
-    def __getitem__(self, label: str) -> Point:
-        return self.points[label]
-
-
-def read(path: Path) -> list[Seen]:
-    """The panels of the result in @path. JSON has null for an infinite value."""
-
-    def values(found: Any) -> Any:
-        if isinstance(found, list):
-            return tuple(float("inf") if one is None else one for one in found)
-        return found
-
-    return [
-        Seen(
-            one["case"],
-            f"{one['drive']['model']}, {one['drive']['fill']}",
-            one["window"],
-            {
-                point["label"]: Point(**{name: values(it) for name, it in point.items()})
-                for point in one["points"]
-            },
-            [(total, slowdown) for total, slowdown in one["curve"]],
-        )
-        for one in json.loads(path.read_text())["panels"]
-    ]
 
 
 # --------------------------------------------------------------------------- cells
@@ -293,7 +250,7 @@ def jobs8(seen: Sequence[Seen]) -> Rows:
 
 def setting_rows(seen: Sequence[Seen]) -> Rows:
     return [
-        [label, total(point), slowdown(point), p99(point)]
+        [label, total(point), f"{median(point.slowdown):.2f}", scatter(point), p99(point)]
         for label, point in seen[0].points.items()
     ]
 
@@ -303,67 +260,21 @@ def setting_rows(seen: Sequence[Seen]) -> Rows:
 
 @dataclass(frozen=True)
 class Table:
-    """@result names the result that the rows are made of."""
+    """@results names the results that the rows are made of: one, or some with commas."""
 
-    result: str
+    results: str
     head: Sequence[str]
-    rows: Callable[[Sequence[Seen]], Rows]
+    rows: Callable[..., Rows]
 
+    def made(self, results: Results) -> str:
+        return lines(self.head, self.rows(*(results[name] for name in self.results.split(","))))
 
-_VARIANTS = (
-    "A-reader16k,A-depth4,A-reader16k-depth4,A-1to1,A-100to1,A-others16k,A-others128k,A-mixed,"
-    "A-jobs2,A-jobs8,A-jobs8-mixed-1to1"
-)
-_B = "B,B-depth8,B-depth16,B-depth32,B-all8,B-2to1,B-100to1"
-_STRICT = ",".join(f"{name}:isolation=25" for name in OURS)
-_FULL = "full-2,full-4,full-16,full-4-sizes"
-_DEPTHS = ",".join(f"mqfq:depth={n}:isolation=0" for n in (256, 384, 448, 512, 640, 768))
-_PRICES = ",".join(f"mqfq:isolation={n}" for n in (10, 12, 16, 25))
-_WRITERS = "mqfq,mqfq:isolation=20,mqfq:isolation=50,mqfq:isolation=80"
-
-# The arguments of experiments.isolation by result.
-RESULTS: Mapping[str, str] = {
-    "first": "--cases A --seeds 10 --no-sweep",
-    "curve": "--cases A --models 980pro,p4500 --fills sequential,random --seeds 2",
-    "p99": f"--cases A --schedulers {_PRICES} --seeds 1 --no-sweep",
-    "variants": f"--cases {_VARIANTS} --schedulers mqfq --models 980pro --fills random --seeds 10 "
-    "--no-sweep",
-    "variants-others": f"--cases {_VARIANTS} --schedulers mqfq --models p4500,p3700 "
-    "--fills random --seeds 3 --no-sweep",
-    "against-curve": f"--cases {_VARIANTS},cgroups,pretender,visits,stall --schedulers mqfq "
-    "--models 980pro --fills random --seeds 1",
-    "jobs8": "--cases A-jobs8,A-jobs8-mixed-1to1 --fills random --seeds 3 --no-sweep "
-    "--schedulers mqfq:isolation=0,mqfq,mqfq:depth=256",
-    "b": f"--cases {_B} --schedulers mqfq,mqfq:isolation=25 --models 980pro --fills random "
-    "--seeds 10 --no-sweep",
-    "b-schedulers": f"--cases B --schedulers {','.join(OURS)},kyber-fair:isolation=12,{_STRICT} "
-    "--fills random --seeds 3 --no-sweep",
-    "full": f"--cases {_FULL} --schedulers mqfq --fills random --seeds 3 --no-sweep",
-    "full-64": "--cases full-64 --schedulers mqfq --fills random --seeds 1 --no-sweep",
-    "full-depths": f"--cases {_FULL} --models 980pro --fills random --seeds 1 --no-sweep "
-    f"--schedulers {_DEPTHS}",
-    "start512": "--cases A --models 980pro --fills random --seeds 3 --no-sweep "
-    "--schedulers 'mqfq,mqfq:depth=512,mqfq:depth=512 auto'",
-    "visits": "--cases visits --schedulers mqfq --fills random --seeds 10 --no-sweep",
-    "bursts": "--cases bursts,bursts-50 --schedulers mqfq --fills random --seeds 10 --no-sweep",
-    "stall": "--cases stall,throttled --schedulers mqfq --fills random --seeds 3 --no-sweep",
-    "briefly": "--cases throttled-briefly --schedulers mqfq --fills random --seeds 2 --no-sweep",
-    "storm": "--cases storm --fills steady --seeds 5 --no-sweep",
-    "adversaries": "--cases pretender,cgroups,cgroups-pretend --schedulers mqfq --fills random "
-    "--seeds 10 --no-sweep",
-    "writers": f"--cases A-writers-4k,A-writers-64k --schedulers {_WRITERS},"
-    "mqfq:depth=8:isolation=0,mqfq:depth=32:isolation=0 --models 980pro --fills steady "
-    "--seeds 5 --no-sweep",
-    "host": "--cases A --schedulers mqfq --seeds 3 --no-sweep --ftl host",
-    "literature": "--cases A --schedulers sfq,sfq:depth=16,sfq:depth=24,"
-    "throttle:kib_per_weight=29000,mqfq,mqfq:isolation=8 --models 980pro --fills random --seeds 5 "
-    "--no-sweep",
-}
 
 _DRIVE_WINDOW = ("drive", "window", "none", "slowdown", "spread", "total / none, range")
 _EACH = ("drive, fill", *OURS)
 
 TABLES: Mapping[str, Table] = {
+    "goals": Table(isolation_goals.RESULTS, isolation_goals.HEAD, isolation_goals.goals),
     "first": Table(
         "first",
         ("drive, fill", "none", *OURS),
@@ -388,7 +299,7 @@ TABLES: Mapping[str, Table] = {
         "p99",
         ("drive, fill", *(f"isolation={n}" for n in (10, 12, 16, 25))),
         lambda seen: by_drive(
-            seen, each(_PRICES.split(","), lambda one: f"{p99(one)} at {total(one)}")
+            seen, each(PRICES.split(","), lambda one: f"{p99(one)} at {total(one)}")
         ),
     ),
     "variants": Table(
@@ -431,11 +342,9 @@ TABLES: Mapping[str, Table] = {
     ),
     "full": Table("full", ("case", "total / none", "Jain, least"), deep),
     "full-64": Table("full-64", ("case", "total / none", "Jain, least"), deep),
-    "full-depths": Table(
-        "full-depths", ("D", *(f"`{n}`" for n in _FULL.split(","))), deep_at_depth
-    ),
+    "full-depths": Table("full-depths", ("D", *(f"`{n}`" for n in FULL.split(","))), deep_at_depth),
     "start512": Table(
-        "start512", ("setting", "total / none", "slowdown", "p99 / none"), setting_rows
+        "start512", ("setting", "total / none", "slowdown", "spread", "p99 / none"), setting_rows
     ),
     "visits": Table("visits", _DRIVE_WINDOW, windows),
     "bursts": Table(
@@ -474,43 +383,12 @@ TABLES: Mapping[str, Table] = {
         ),
     ),
     "literature": Table(
-        "literature", ("setting", "total / none", "slowdown", "p99 / none"), setting_rows
+        "literature", ("setting", "total / none", "slowdown", "spread", "p99 / none"), setting_rows
     ),
 }
 
 
 # -------------------------------------------------------------------------- command
-
-
-@dataclass
-class Results:
-    """Measures what is not in @folder yet."""
-
-    folder: Path
-    _read: dict[str, list[Seen]] = field(default_factory=dict)
-
-    def __getitem__(self, name: str) -> list[Seen]:
-        if name not in self._read:
-            path = self.folder / f"{name}.json"
-            if not path.is_file():
-                self._measure(name, path)
-            self._read[name] = read(path)
-        return self._read[name]
-
-    def _measure(self, name: str, path: Path) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        words = [*shlex.split(RESULTS[name]), "--json", str(path)]
-        print(f"experiments.isolation {shlex.join(words)}", file=sys.stderr, flush=True)
-        argv = [sys.executable, "-m", "experiments.isolation", *words]
-        status = subprocess.run(argv, stdout=subprocess.DEVNULL, check=False).returncode
-        # Status 1 with a result says that a goal was missed.
-        if not path.is_file():
-            raise Failure(f"{name}: experiments.isolation ended with status {status}")
-
-
-def made(name: str, results: Results) -> str:
-    one = TABLES[name]
-    return lines(one.head, one.rows(results[one.result]))
 
 
 def write(path: Path, text: Mapping[str, str]) -> None:
@@ -523,7 +401,12 @@ def write(path: Path, text: Mapping[str, str]) -> None:
 
 
 def listing() -> Iterable[str]:
-    rows = [[name, f"experiments.isolation {RESULTS[one.result]}"] for name, one in TABLES.items()]
+    """Each table with the command of its result. `goals` has the results of the other tables."""
+    rows = [
+        [name, f"experiments.isolation {RESULTS[one.results]}"]
+        for name, one in TABLES.items()
+        if one.results in RESULTS
+    ]
     return table(["table", "command"], rows, left=2)
 
 
@@ -538,7 +421,7 @@ def run(args: argparse.Namespace) -> int:
     names = args.names or list(TABLES)
     text = {}
     for name in names:
-        text[name] = made(name, results)
+        text[name] = TABLES[name].made(results)
         if not args.document:
             print(f"{name}:\n\n{text[name]}", flush=True)
     if args.document:
