@@ -84,14 +84,17 @@ static struct cpu_clock {
 	u64 stored_ps;		/* all buffered stores have arrived */
 	bool asleep;
 	u32 core, cluster, socket;
+	u64 within[DISTANCES];	/* mask: CPUs at that distance or nearer */
 	struct machine_counts counts;
 } cpus[CPUS_MAX];
 
 static struct {
 	const struct machine *machine;
 	u32 nr, self;		/* self: as cpu_self(), for speed */
-	u64 now[CPUS_MAX];	/* NEVER: waits for a lock */
+	u64 now[CPUS_MAX];	/* NEVER: waits for a lock, or no such CPU */
 	u64 others;		/* the earliest of the other clocks */
+	u32 leaves;		/* of the tree: a power of two */
+	u8 winner[2 * CPUS_MAX];
 	char *arena;
 	size_t used;
 	struct line *line;
@@ -114,13 +117,44 @@ const char *machine_names(void)
 
 /* -------------------------------------------------------------------- clocks */
 
+/*
+ * A tree of CPUs by their clocks.  A node has the earlier of its two children,
+ * the first of equals.  Node 1 is the root, 2i and 2i + 1 are the children of i,
+ * and the leaf of a CPU never changes.  The nodes above the running CPU are right
+ * only after update(), because its clock goes on with each access.
+ */
+static void update(u32 cpu)
+{
+	u32 i, left, right;
+
+	for (i = (s.leaves + cpu) / 2; i; i /= 2) {
+		left = s.winner[2 * i];
+		right = s.winner[2 * i + 1];
+		s.winner[i] = (u8)(s.now[right] < s.now[left] ? right : left);
+	}
+}
+
+static void plant(void)
+{
+	u32 i;
+
+	s.leaves = 1;
+	while (s.leaves < s.nr)
+		s.leaves *= 2;
+	for (i = 0; i < s.leaves; i++) {
+		s.now[i] = i < s.nr ? 0 : NEVER;
+		s.winner[s.leaves + i] = (u8)i;
+	}
+	for (i = 0; i < s.leaves; i++)
+		update(i);
+}
+
 static u32 earliest(void)
 {
-	u32 i, best = 0;
+	u32 best;
 
-	for (i = 1; i < s.nr; i++)
-		if (s.now[i] < s.now[best])
-			best = i;
+	update(s.self);
+	best = s.winner[1];
 	if (s.now[best] == NEVER) {
 		fprintf(stderr, "machine: every CPU waits for a lock\n");
 		abort();
@@ -135,9 +169,8 @@ static void look(void)
 
 	s.self = cpu_self();
 	s.others = NEVER;
-	for (i = 0; i < s.nr; i++)
-		if (i != s.self && s.now[i] < s.others)
-			s.others = s.now[i];
+	for (i = s.leaves + s.self; i > 1; i /= 2)
+		s.others = min(s.others, s.now[s.winner[i ^ 1]]);
 }
 
 /* Gives way to the CPU with the earliest clock. */
@@ -179,6 +212,7 @@ void machine_interrupt(u32 cpu, u64 at)
 	if (!cpus[cpu].asleep || s.now[cpu] <= at)
 		return;
 	s.now[cpu] = at;
+	update(cpu);
 	if (cpu != s.self && at < s.others)
 		s.others = at;
 }
@@ -249,6 +283,17 @@ static enum distance distance(u32 a, u32 b)
 	return cpus[a].socket == cpus[b].socket ? SAME_SOCKET : OTHER_SOCKET;
 }
 
+/* Fills in `within` of each CPU. */
+static void measure_all(u32 nr)
+{
+	u32 i, j, d;
+
+	for (i = 0; i < nr; i++)
+		for (j = 0; j < nr; j++)
+			for (d = distance(i, j); d < DISTANCES; d++)
+				cpus[i].within[d] |= BIT_ULL(j);
+}
+
 struct start {
 	void (*work)(u32 cpu, void *arg);
 	void *arg;
@@ -268,15 +313,14 @@ void machine_run(const struct machine *m, u32 nr,
 {
 	static const struct cpu_driver driver = { first, after_end, stuck };
 	struct start all = { work, arg };
-	u32 i;
 
 	port_assert(nr <= m->sockets * m->clusters * m->cores * m->threads);
 	cpu_driver = &driver;
 	s.machine = m;
 	s.nr = nr;
 	place_all(m, nr);
-	for (i = 0; i < nr; i++)
-		s.now[i] = 0;
+	measure_all(nr);
+	plant();
 	cpus_run(nr, start, &all);
 	s.self = CPU_NONE;
 }
@@ -292,15 +336,19 @@ enum kind {
 /* The nearest or the farthest of the users, other than @self. */
 static enum distance reach(u64 users, u32 self, bool farthest)
 {
-	enum distance found = farthest ? SAME_CORE : OTHER_SOCKET;
+	const u64 *within = cpus[self].within;
+	enum distance d;
 
-	for (users &= ~BIT_ULL(self); users; users &= users - 1) {
-		enum distance d = distance(port_ffs64(users), self);
-
-		if (farthest ? d > found : d < found)
-			found = d;
+	users &= ~BIT_ULL(self);
+	if (farthest) {
+		for (d = OTHER_SOCKET; d && !(users & ~within[d - 1]); d--)
+			;
+	} else {
+		for (d = SAME_CORE; d < OTHER_SOCKET && !(users & within[d]);
+		     d++)
+			;
 	}
-	return found;
+	return d;
 }
 
 /* When the line has arrived that leaves at @from, or later if it is busy. */
@@ -508,6 +556,7 @@ void port_unlock(struct port_lock *l, unsigned long flags)
 	l->owner = owner(cpu);
 	s.now[cpu] =
 		s.now[s.self] + s.machine->travel_ps[distance(s.self, cpu)];
+	update(cpu);
 	look();
 }
 
