@@ -112,23 +112,80 @@ static void test_lock_serialises(const char *name, u32 cpus)
 	check(cpus == 1 || last > 0);
 }
 
+/* The CPUs in the order in which they came to some point. */
+static u32 came[4], nr_came;
+
+static void come(u32 cpu)
+{
+	came[nr_came++] = cpu;
+}
+
+static bool came_as(u32 nr, u32 a, u32 b, u32 c, u32 d)
+{
+	u32 all[4] = { a, b, c, d };
+	bool same = nr_came == nr && !memcmp(came, all, nr * sizeof(*all));
+
+	nr_came = 0;
+	return same;
+}
+
+static void come_at_once(u32 cpu, void *arg)
+{
+	(void)arg;
+	come(cpu);
+}
+
+/* The clocks are equal. */
+static void test_first_of_equals_runs(void)
+{
+	machine_run(machine_find("epyc"), 4, come_at_once, NULL);
+	check(came_as(4, 0, 1, 2, 3));
+}
+
 static void sleep_or_wake(u32 cpu, void *arg)
 {
 	struct shared *s = arg;
 
-	if (cpu) {
+	if (cpu == 3) {
 		machine_spend(300000);
 		machine_interrupt(0, machine_now());
 		return;
 	}
-	machine_sleep(1000000000);
-	s->took_ps[0] = machine_now();
+	machine_sleep(cpu == 2 ? 500000 : 1000000000 - cpu);
+	if (!cpu)
+		s->took_ps[0] = machine_now();
+	come(cpu);
 }
 
+/* CPU 3 interrupts CPU 0, which comes before CPU 2 that slept for less. */
 static void test_interrupt_ends_a_sleep(void)
 {
-	machine_run(machine_find("four-sockets"), 2, sleep_or_wake, shared);
+	machine_run(machine_find("four-sockets"), 4, sleep_or_wake, shared);
 	check(shared->took_ps[0] == 300000);
+	check(came_as(3, 0, 2, 1, 0));
+}
+
+static void lock_or_sleep(u32 cpu, void *arg)
+{
+	unsigned long flags;
+
+	(void)arg;
+	if (cpu == 1 || cpu == 2) {
+		machine_sleep(cpu * 1000000);
+		flags = port_lock(&shared->lock);
+		machine_spend(5000000);
+		port_unlock(&shared->lock, flags);
+	} else {
+		machine_sleep(1000000000000);
+	}
+	come(cpu);
+}
+
+/* CPU 2 waits for the lock, and has got it long before CPU 3 wakes up. */
+static void test_lock_is_handed_over_in_time(void)
+{
+	machine_run(machine_find("four-sockets"), 4, lock_or_sleep, NULL);
+	check(came_as(4, 1, 2, 0, 3));
 }
 
 int main(void)
@@ -140,7 +197,9 @@ int main(void)
 	test_lock_serialises("two-sockets", 1);
 	test_lock_serialises("two-sockets", 64);
 	test_lock_serialises("epyc", 64);
+	test_first_of_equals_runs();
 	test_interrupt_ends_a_sleep();
+	test_lock_is_handed_over_in_time();
 	printf("the machine model charges as stated\n");
 	return 0;
 }
