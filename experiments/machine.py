@@ -64,6 +64,16 @@ VARIANTS = (
     Variant("polling 1 us", "poll", (f"threshold_kib={AUTO_KIB}", "poll_ns=1000")),
     Variant("polling 5 us", "poll", (f"threshold_kib={AUTO_KIB}", "poll_ns=5000")),
 )
+# The variants of mqfq by T, and the numbers of CPUs at which T matters.
+BETWEEN = {
+    kib: Variant(f"mqfq, T {kib} KiB", "mqfq", (f"threshold_kib={kib}",)) for kib in (128, 256, 512)
+}
+BY_THRESHOLD = {
+    AUTO_KIB: "mqfq, T auto",
+    **{kib: one.name for kib, one in BETWEEN.items()},
+    WIDE_KIB: "mqfq",
+}
+MANY_CPUS = (32, 48, 64)
 
 
 @dataclass(frozen=True)
@@ -163,6 +173,13 @@ def measure(
         return Results(list(pool.map(lambda one: run_once(folder, *one), plan)))
 
 
+def measure_all(folder: Path, machines: Sequence[str]) -> Results:
+    """The runs of all tables."""
+    found = measure(folder, machines, CPUS).runs
+    found += measure(folder, machines, MANY_CPUS, tuple(BETWEEN.values())).runs
+    return Results(found)
+
+
 # --- tables ----------------------------------------------------------------------------------
 
 
@@ -184,6 +201,17 @@ def rates_table(results: Results, machine: str) -> str:
     return lines([machine, *map(str, results.cpus())], rows)
 
 
+def thresholds_table(results: Results) -> str:
+    """Of mqfq by T, in million requests per second."""
+    rows = [
+        [f"{machine}, {cpus} CPUs"]
+        + [f"{results.rate(machine, name, cpus) / 1e6:.2f}" for name in BY_THRESHOLD.values()]
+        for machine in results.machines()
+        for cpus in MANY_CPUS
+    ]
+    return lines(["T, KiB", *map(str, BY_THRESHOLD)], rows)
+
+
 def hot_table(results: Results) -> str:
     """The data that cost mqfq the most time at the greatest number of CPUs."""
     most = results.cpus()[-1]
@@ -197,7 +225,12 @@ def hot_table(results: Results) -> str:
 
 def tables(results: Results) -> dict[str, str]:
     rates = "\n".join(rates_table(results, machine) for machine in results.machines())
-    return {"claims": claims_table(results), "rates": rates, "hot": hot_table(results)}
+    return {
+        "claims": claims_table(results),
+        "rates": rates,
+        "thresholds": thresholds_table(results),
+        "hot": hot_table(results),
+    }
 
 
 def write_document(path: Path, results: Results) -> None:
@@ -241,7 +274,7 @@ def run(args: argparse.Namespace) -> int:
     if args.document and "<!-- claims -->" not in args.document.read_text():
         raise UsageError(f"--document {args.document}: no line <!-- claims -->")
     machines = harness.chosen("--machines", args.machines, MACHINES, "machine")
-    results = measure(build(), machines, CPUS)
+    results = measure_all(build(), machines)
     print("\n".join(tables(results).values()), end="")
     if args.json:
         args.json.write_text(json.dumps(document(results), indent=1) + "\n")

@@ -16,7 +16,7 @@ def run(name, variant, cpus, rate):
 
 
 def results(rate=lambda variant, cpus: 1e6):
-    names = [variant.name for variant in machine.VARIANTS]
+    names = [variant.name for variant in (*machine.VARIANTS, *machine.BETWEEN.values())]
     return machine.Results(
         [run("epyc", v, n, rate(v, n)) for v, n in itertools.product(names, machine.CPUS)]
     )
@@ -40,6 +40,14 @@ def test_ratio_below_the_papers_is_bold_and_does_not_hold():
     assert "| **1.00** |" in machine.claims_table(found)
     checks = machine.document(found)["checks"]
     assert {check["holds"] for check in checks} == {True, False}
+
+
+def test_rates_are_shown_by_threshold():
+    rates = {"mqfq, T auto": 1e6, "mqfq, T 256 KiB": 2e6, "mqfq": 3e6}
+    found = results(lambda variant, cpus: rates.get(variant, 0.5e6) * (cpus == 48))
+    table = machine.thresholds_table(found)
+    assert "| T, KiB | 64 | 128 | 256 | 512 | 1024 |\n" in table
+    assert "| epyc, 48 CPUs | 1.00 | 0.50 | 2.00 | 0.50 | 3.00 |\n" in table
 
 
 def test_tables_replace_those_of_the_document(tmp_path):
