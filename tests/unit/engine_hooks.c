@@ -330,61 +330,19 @@ static void blocked_queue_hands_its_slot_over(void **state)
 	close_mock();
 }
 
-/*
- * D = 8, and queue 1 is woken for the free slot.  Before it runs, queue 3 waits
- * for a slot, too.  With three rivals queue 1 has its part, and queue 2 is due the
- * slot.
- */
 static void refused_queue_hands_its_slot_over(void **state)
 {
-	struct flow *f;
-	struct io *io;
-
 	(void)state;
 	open_mock(8);
-	f = hooks_flow(&h, 100);
-	hooks_read(&h, 0, f);
-	io = hooks_next(&h, 0);
-	hooks_send(&h, 1, f, 3);
-	hooks_send(&h, 3, f, 4);
-	hooks_send_in_vain(&h, 1, f);
-	hooks_send_in_vain(&h, 2, f);
-	hooks_complete(&h, io);
-	assert_int_equal(h.woken, BIT_ULL(1));
-	hooks_send_in_vain(&h, 3, f);
-	assert_false(is_woken(2));
-	hooks_dispatch(&h, 1, DISPATCH_NO_SLOT);
-	assert_true(is_woken(2));
-	hooks_next(&h, 2);
+	hooks_refused_queue_hands_over(&h);
 	close_mock();
 }
 
-/*
- * D = 4, and two slots are free.  Queue 1 is woken for one of them, and queue 2 has
- * its part until queue 1 has sent its last io.  A host asks an empty queue no more.
- */
 static void last_io_of_a_queue_hands_slots_over(void **state)
 {
-	struct io *io[2];
-	struct flow *f;
-	u32 i;
-
 	(void)state;
 	open_mock(4);
-	f = hooks_flow(&h, 100);
-	for (i = 0; i < 2; i++) {
-		hooks_read(&h, 0, f);
-		io[i] = hooks_next(&h, 0);
-	}
-	hooks_send(&h, 2, f, 2);
-	hooks_send_in_vain(&h, 2, f);
-	hooks_send_in_vain(&h, 1, f);
-	hooks_complete(&h, io[0]);
-	hooks_complete(&h, io[1]);
-	assert_int_equal(h.woken, BIT_ULL(1));
-	hooks_next(&h, 1);
-	assert_int_equal(h.woken, BIT_ULL(1) | BIT_ULL(2));
-	hooks_next(&h, 2);
+	hooks_last_io_hands_over(&h);
 	close_mock();
 }
 

@@ -270,6 +270,47 @@ u32 hooks_init_without_memory(const struct sched_ops *ops)
 	return allowed;
 }
 
+void hooks_refused_queue_hands_over(struct hooks *h)
+{
+	struct flow *f = hooks_flow(h, 100);
+	struct io *io;
+
+	hooks_read(h, 0, f);
+	io = hooks_next(h, 0);
+	hooks_send(h, 1, f, 3);
+	hooks_send(h, 3, f, 4);
+	hooks_send_in_vain(h, 1, f);
+	hooks_send_in_vain(h, 2, f);
+	hooks_complete(h, io);
+	assert_int_equal(h->woken, BIT_ULL(1));
+	hooks_send_in_vain(h, 3, f);
+	assert_false(h->woken & BIT_ULL(2));
+	hooks_dispatch(h, 1, DISPATCH_NO_SLOT);
+	assert_true(h->woken & BIT_ULL(2));
+	hooks_next(h, 2);
+}
+
+void hooks_last_io_hands_over(struct hooks *h)
+{
+	struct flow *f = hooks_flow(h, 100);
+	struct io *io[2];
+	u32 i;
+
+	for (i = 0; i < 2; i++) {
+		hooks_read(h, 0, f);
+		io[i] = hooks_next(h, 0);
+	}
+	hooks_send(h, 2, f, 2);
+	hooks_send_in_vain(h, 2, f);
+	hooks_send_in_vain(h, 1, f);
+	hooks_complete(h, io[0]);
+	hooks_complete(h, io[1]);
+	assert_int_equal(h->woken, BIT_ULL(1));
+	hooks_next(h, 1);
+	assert_int_equal(h->woken, BIT_ULL(1) | BIT_ULL(2));
+	hooks_next(h, 2);
+}
+
 void hooks_drain(struct hooks *h)
 {
 	u32 i;

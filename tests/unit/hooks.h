@@ -92,6 +92,22 @@ void hooks_run(struct hooks *h, u64 until_ns);
  */
 u32 hooks_init_without_memory(const struct sched_ops *ops);
 
+/*
+ * Scenes of a scheduler with parts of D (slots.h).  No request waits, and none is
+ * in the device.  The caller has opened the scheduler with this D.
+ *
+ * D = 8, and queue 1 is woken for the free slot.  Before it runs, queue 3 waits
+ * for a slot, too.  With three rivals queue 1 has its part, and queue 2 is due the
+ * slot.
+ */
+void hooks_refused_queue_hands_over(struct hooks *h);
+
+/*
+ * D = 4, and two slots are free.  Queue 1 is woken for one of them, and queue 2 has
+ * its part until queue 1 has sent its last io.  A host asks an empty queue no more.
+ */
+void hooks_last_io_hands_over(struct hooks *h);
+
 /* Dispatches without delay, and completes, all requests. */
 void hooks_drain(struct hooks *h);
 
