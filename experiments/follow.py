@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -121,6 +121,21 @@ def following(root: Path) -> Iterator[subprocess.Popen[bytes]]:
         service.terminate()
 
 
+def costs(
+    pid: int, folders: Sequence[Path], weight: int, change: Callable[[Sequence[Path], int], None]
+) -> tuple[float, float, float]:
+    """@change gives @folders a new @weight. The times are those from its end until the weights are
+    in force, of @change alone, and of the service @pid on a processor. It has settled before."""
+    time.sleep(SETTLE_S)
+    before = cpu_s(pid)
+    began = time.monotonic()
+    change(folders, weight)
+    written = time.monotonic()
+    after = wait_for(folders, weight) - written
+    time.sleep(SETTLE_S)
+    return after, written - began, cpu_s(pid) - before
+
+
 def measure(count: int, idle_s: float) -> dict[str, float]:
     """One run: all times in seconds."""
     found: dict[str, float] = {}
@@ -141,30 +156,20 @@ def measure(count: int, idle_s: float) -> dict[str, float]:
             found["one change"] = statistics.median(single)
             set_all(folders, 400)
             wait_for(folders, 400)
-            time.sleep(SETTLE_S)
-            before = cpu_s(service.pid)
-            began = time.monotonic()
-            set_all(folders, 500)
-            written = time.monotonic()
-            found["all change, after the last write"] = wait_for(folders, 500) - written
-            found["all change, the writes alone"] = written - began
-            time.sleep(SETTLE_S)
-            found["all change, processor time"] = cpu_s(service.pid) - before
+            after, alone, used = costs(service.pid, folders, 500, set_all)
+            found["all change, after the last write"] = after
+            found["all change, the writes alone"] = alone
+            found["all change, processor time"] = used
             before = cpu_s(service.pid)
             time.sleep(idle_s)
             found["processor time while idle"] = cpu_s(service.pid) - before
             found["memory, MiB"] = resident_mib(service.pid)
             for folder in reversed(folders):
                 shutil.rmtree(folder)
-            time.sleep(SETTLE_S)
-            before = cpu_s(service.pid)
-            began = time.monotonic()
-            make_anew(folders, 600)
-            written = time.monotonic()
-            found["all new, after the last"] = wait_for(folders, 600) - written
-            found["all new, the making alone"] = written - began
-            time.sleep(SETTLE_S)
-            found["all new, processor time"] = cpu_s(service.pid) - before
+            after, alone, used = costs(service.pid, folders, 600, make_anew)
+            found["all new, after the last"] = after
+            found["all new, the making alone"] = alone
+            found["all new, processor time"] = used
     finally:
         shutil.rmtree(root)
     return found
