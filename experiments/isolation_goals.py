@@ -9,9 +9,9 @@ figure at its bad end keeps the bound.
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from experiments.isolation_curve import Curve, Point, front, on_curve, slowdown_at
+from experiments.isolation_results import Seen
 from experiments.isolation_run import ISOLATION, NONE, OURS
 
 HEAD = ("goal", "bound", "measured", "")
@@ -29,21 +29,6 @@ SHALLOW = ("B-depth8", "B-depth16", "B-depth32")
 DEEP = ("B", "B-2to1", "B-100to1")
 
 median = statistics.median
-
-
-class Seen(Protocol):
-    """A panel of a result."""
-
-    @property
-    def case(self) -> str: ...
-    @property
-    def drive(self) -> str: ...
-    @property
-    def window(self) -> str: ...
-    @property
-    def points(self) -> Mapping[str, Point]: ...
-    @property
-    def curve(self) -> Curve: ...
 
 
 Panels = Sequence[Seen]
