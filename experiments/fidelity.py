@@ -19,7 +19,6 @@ import argparse
 import dataclasses
 import itertools
 import json
-import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from pathlib import Path
 
 from experiments import harness
 from experiments.harness import Candidate, Check
+from experiments.markdown import filled, places
 from mqfair.benchlib import jobfile, report, session
 from mqfair.benchlib.device import parse_device
 from mqfair.benchlib.plan import SIM
@@ -57,7 +57,6 @@ SEEDS = 5
 REPEATS = 3
 MOST_SHARE = 0.05
 MOST_P99 = 0.25
-_TABLE = re.compile(r"(<!-- table -->\n).*?(<!-- end -->\n)", re.DOTALL)
 
 
 # By case and scheduler: the cgroups of each run of the guest.
@@ -183,7 +182,7 @@ def in_simulator(asked: session.Request) -> session.Outcome:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.document and not _TABLE.search(args.document.read_text()):
+    if args.document and "table" not in places(args.document.read_text()):
         raise UsageError(f"--document {args.document}: no line <!-- table --> and <!-- end -->")
     names = harness.cases(args, tuple(CASES))
     guest = dict(read_guest(args.guest))
@@ -205,7 +204,7 @@ def run(args: argparse.Namespace) -> int:
     print(markdown(found), end="")
     if args.document:
         text = args.document.read_text()
-        args.document.write_text(_TABLE.sub(rf"\g<1>{markdown(found)}\g<2>", text))
+        args.document.write_text(filled(text, {"table": markdown(found)}))
     return harness.conclude(args, "fidelity", outcomes, list(judge(found)))
 
 

@@ -13,7 +13,6 @@ and writes them.
 """
 
 import argparse
-import re
 import statistics
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,20 +23,16 @@ from experiments import isolation_goals
 from experiments.isolation_curve import Point, on_curve, slowdown_at, spread
 from experiments.isolation_results import FOLDER, FULL, PRICES, RESULTS, Results, Seen
 from experiments.isolation_run import NONE, OURS
-from experiments.markdown import lines
+from experiments.markdown import filled, lines, places
 from mqfair.errors import Failure, UsageError
 from mqfair.output import table
 
 MQFQ = "mqfq"
-_PLACE = re.compile(r"(<!-- ([\w-]+) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
+median = statistics.median
 Rows = list[list[str]]
 
 
 # --------------------------------------------------------------------------- cells
-
-
-def median(values: Sequence[float]) -> float:
-    return statistics.median(values)
 
 
 def slowdown(point: Point) -> str:
@@ -394,10 +389,9 @@ TABLES: Mapping[str, Table] = {
 def write(path: Path, text: Mapping[str, str]) -> None:
     """Puts the tables of @text in the places of @path that have their names."""
     old = path.read_text()
-    places = {found[2] for found in _PLACE.finditer(old)}
-    if missing := sorted(set(text) - places):
+    if missing := sorted(set(text) - places(old)):
         raise UsageError(f"{path}: no place for {', '.join(missing)}: write <!-- NAME --> there")
-    path.write_text(_PLACE.sub(lambda m: f"{m[1]}{text.get(m[2], m[3])}{m[4]}", old))
+    path.write_text(filled(old, text))
 
 
 def listing() -> Iterable[str]:

@@ -18,7 +18,6 @@ import concurrent.futures
 import dataclasses
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -27,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from experiments import harness
-from experiments.markdown import lines
+from experiments.markdown import filled, lines
 from experiments.pictures import draw_machines
 from mqfair.errors import Failure, UsageError
 from mqfair.simlib import program
@@ -38,7 +37,6 @@ CPUS = (1, 4, 8, 12, 16, 24, 32, 48, 64)
 # The threshold that the module chooses for D = 128, and one beyond which throughput grows no more.
 AUTO_KIB = 64
 WIDE_KIB = 1024
-_TABLE = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- end -->\n)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -234,9 +232,7 @@ def tables(results: Results) -> dict[str, str]:
 
 
 def write_document(path: Path, results: Results) -> None:
-    made = tables(results)
-    text = _TABLE.sub(lambda m: f"{m[1]}{made.get(m[2], '')}{m[3]}", path.read_text())
-    path.write_text(text)
+    path.write_text(filled(path.read_text(), tables(results)))
 
 
 def draw(results: Results, path: Path) -> None:

@@ -1,9 +1,25 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Tables of the documents."""
+"""Tables of the documents.
 
-from collections.abc import Sequence
+The place of a table lies between the lines `<!-- NAME -->` and `<!-- end -->`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+_PLACE = re.compile(r"(<!-- ([\w-]+) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
 
 
 def lines(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     text = [head, ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(cells)} |\n" for cells in text)
+
+
+def places(text: str) -> set[str]:
+    """The names of the places in the document @text."""
+    return {found[2] for found in _PLACE.finditer(text)}
+
+
+def filled(text: str, tables: Mapping[str, str]) -> str:
+    """The document @text with @tables, by name, in their places. Other places stay as they are."""
+    return _PLACE.sub(lambda m: f"{m[1]}{tables.get(m[2], m[3])}{m[4]}", text)
