@@ -43,6 +43,7 @@ CGROUP_ROOT = Path("/sys/fs/cgroup")
 NULL_BLK_CONFIG = Path("/sys/kernel/config/nullb")
 LOCKDEP = Path("/proc/lockdep_stats")
 SCSI_DEBUG = Path("/sys/bus/pseudo/drivers/scsi_debug")
+MIB = 1 << 20
 # Longer than every test that does not hang.
 DEFAULT_TIME_LIMIT_S = 360.0
 # The checks of the debug kernel take time, so its tests have a multiple of the time limit.

@@ -10,7 +10,6 @@ from guestlib import Disk, read, run, wait_until, write
 
 DRIVES = Path("/sys/kernel/config/mqfair_ssd")
 PAGE = 4096
-MIB = 1 << 20
 
 # The module of the virtual SSD is built beside mqfair.ko.
 _MODULE = Path(__file__).parents[2] / "build/module" / os.uname().release / "mqfair-ssd.ko"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from fairlib import SMALL_GUEST, Load, done, mounted, mqfq, sent_bytes, served_bytes, tenants
 from guestlib import (
+    MIB,
     Cgroup,
     Disk,
     cases,
@@ -21,7 +22,6 @@ from guestlib import (
 
 guest = SMALL_GUEST
 
-MIB = 1 << 20
 CHECK = {"ext4": ("e2fsck", "-fn"), "xfs": ("xfs_repair", "-n")}
 
 

@@ -170,16 +170,14 @@ def test_many_cgroups() -> None:
     names = [f"g{n}" for n in range(MANY)]
     with tree(*names) as top:
         groups = [top / name for name in names]
-        for group in groups:
-            write(group / "io.weight", "200")
+        set_all(groups, 200)
         began = time.monotonic()
         with following() as lines:
             print(f"first pass, with Python's start: {time.monotonic() - began:.1f} s")
             assert [default(group) for group in groups] == ["default 200"] * MANY
             assert f"and {MANY - 20} more weights written" in lines
-            for group in groups:
-                write(group / "io.weight", "300")
-            took = becomes(lambda: all(default(one) == "default 300" for one in groups), "all")
+            set_all(groups, 300)
+            took = wait_for(groups, 300)
             print(f"all changed: {took:.2f} s after the last write")
 
 

@@ -7,9 +7,11 @@ timed. The checks that no request is lost or forgotten are not.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
+from collections.abc import Iterator, Mapping
 
 from fairlib import (
     SMALL_GUEST,
@@ -25,6 +27,7 @@ from fairlib import (
     tenants,
 )
 from guestlib import (
+    MIB,
     Cgroup,
     Disk,
     Fio,
@@ -60,7 +63,6 @@ ONE_QUEUE = {"submit_queues": 1, "hw_queue_depth": SLOTS}
 _WOKEN_REQUESTS = 100
 # The least rate of a tenant with one request at a time beside others, relative to its rate alone.
 LIGHT_LEAST = 0.6
-MIB = 1 << 20
 SHARED_TAGS = {"submit_queues": 2, "hw_queue_depth": SLOTS, "shared_tag_bitmap": 1}
 
 
@@ -95,12 +97,21 @@ def test_by_weight_on_nvme(tags: int) -> None:
     share_by_weight(nvme_disks()[2], "mqfq", tags)
 
 
-def share_by_weight(disk: Disk, scheduler: str, tags: int, **options: object) -> None:
-    """Checks the shares of four tenants under @scheduler, with all slots of the device."""
-    with tenants(**WEIGHTS) as groups, scheduled(disk, scheduler):
+@contextlib.contextmanager
+def sharers(
+    disk: Disk, scheduler: str, weights: Mapping[str, int], tags: int
+) -> Iterator[list[Cgroup]]:
+    """Tenants of @weights on @disk under @scheduler, with all slots of the device."""
+    with tenants(**weights) as groups, scheduled(disk, scheduler):
         if "depth" in own_values(disk):
             disk.set_tunable("depth", SLOTS)
         disk.set_queue("nr_requests", tags)
+        yield groups
+
+
+def share_by_weight(disk: Disk, scheduler: str, tags: int, **options: object) -> None:
+    """Checks the shares of four tenants under @scheduler."""
+    with sharers(disk, scheduler, WEIGHTS, tags) as groups:
         with Load(disk, groups, **{**DEMAND, **options}):
             got = shares(disk, groups)
             print(state(disk), flows(disk))
@@ -128,10 +139,7 @@ def test_discards_by_weight(scheduler: str) -> None:
 
     def share(disk: Disk) -> None:
         disk.set_queue("discard_max_bytes", PAGE)
-        with tenants(**weights) as groups, scheduled(disk, scheduler):
-            if "depth" in own_values(disk):
-                disk.set_tunable("depth", SLOTS)
-            disk.set_queue("nr_requests", TAGS)
+        with sharers(disk, scheduler, weights, TAGS) as groups:
             jobs = []
             try:
                 for n, group in enumerate(groups):
@@ -142,8 +150,7 @@ def test_discards_by_weight(scheduler: str) -> None:
                 got = shares(disk, groups, served)
             finally:
                 for job in jobs:
-                    job.process.kill()
-                    job.process.wait()
+                    job.stop()
             check_shares(got, weights, scheduler)
 
     on_a_busy_device(share, **device)

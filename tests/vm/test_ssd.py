@@ -17,6 +17,7 @@ from pathlib import Path
 from fairlib import SMALL_GUEST, Load, mqfq, scheduled, state, tenants
 from guestlib import (
     CGROUP_ROOT,
+    MIB,
     Cgroup,
     Fio,
     KernelLog,
@@ -33,7 +34,7 @@ from guestlib import (
     write_fails,
 )
 from sharing import DEMAND, SLOTS, TAGS, WEIGHTS, check_shares, shares
-from ssdlib import DRIVES, MIB, PAGE, Ssd, load
+from ssdlib import DRIVES, PAGE, Ssd, load
 
 guest = SMALL_GUEST
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fairlib import COUNTED_GUEST, Load, done, flows, scheduled, tenants
-from guestlib import Cgroup, NullBlk, of_each_scheduler, read, run, slow, slow_for, write
+from guestlib import MIB, Cgroup, NullBlk, of_each_scheduler, read, run, slow, slow_for, write
 
 guest = COUNTED_GUEST
 
@@ -35,7 +35,6 @@ READS = {"rw": "randread", "bs": "4k", "norandommap": 1, "iodepth": 4 * SLOTS}
 # The heavy tenant has requests waiting all the time.
 TAGS = 8 * SLOTS
 
-MIB = 1 << 20
 MEMORY_MAX = 24 * MIB
 ARRAY = 40 * MIB
 FAULTS = 200
@@ -46,7 +45,7 @@ ROUNDS_MOST = 8
 SWAP = {**DEVICE, "completion_nsec": 4_000_000}
 WRITTEN_LEAST = 100
 LOOK_S = 0.01
-# One page is due every 25 ms. An access may need several pages, and may wait for their writes.
+# The longest time in which the device serves no request of the tenant. One page is due every 25 ms.
 STILL_MOST_S = 0.2
 
 DIRECTORIES = 5000
