@@ -165,15 +165,10 @@ def plugin(has_nri: bool) -> Iterator[None]:
     if not has_nri:
         yield
         return
-    log = TOP / "nri.log"
     becomes((ROOT / NRI.lstrip("/")).exists, NRI)
-    with log.open("w") as output:
-        program = subprocess.Popen(["chroot", str(ROOT), "/run/mqfair-nri"], stderr=output)
-        # The runtime asks the plugin in the moments after its start.
-        time.sleep(5)
+    # The runtime asks the plugin in the moments after its start, and no command tells when.
+    with daemon("/run/mqfair-nri", ready=("sleep", "5")):
         yield
-        end(program)
-    print("mqfair-nri", read(log), sep="\n")
 
 
 # --- LXC -------------------------------------------------------------------------------------
