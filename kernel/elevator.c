@@ -96,7 +96,7 @@ static void insert_one(struct hctx_host *h, struct queue_host *qh,
 	lockdep_assert_held(qh->lock);
 	r->rq = rq;
 	h->device->sched.ops->insert(&qh->queue, &r->io, now, wake);
-	/* What merges into a request that passes would pass without bound. */
+	/* A bio that is merged into a request that passes would pass unbounded. */
 	if (unlikely(io_is_counted(&r->io)))
 		rq->cmd_flags |= REQ_NOMERGE;
 	limit_inserted(qh, rq, r->io.flow, first);

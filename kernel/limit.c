@@ -378,12 +378,11 @@ void limit_kind_finished(struct request *rq)
 	struct tag_kind *kind = rq->elv.priv[1];
 
 	rq->elv.priv[1] = NULL;
-	/*
-	 * Fully ordered before the look for waiters.  Pairs with limit_foreign()
-	 * and limit_swap().
-	 */
 	atomic_dec_return(&kind->held);
-	/* After the full barrier above. */
+	/*
+	 * The decrement is fully ordered before this look for waiters.  Pairs
+	 * with limit_foreign() and limit_swap().
+	 */
 	if (waitqueue_active(&kind->wait))
 		wake_up(&kind->wait);
 	if (limit_is_swap_write(rq->cmd_flags))

@@ -124,7 +124,7 @@ static inline void limit_finished(struct hctx_host *h, struct flow *f)
 	if (h->map->wide)
 		atomic64_dec(limit_claims(h, f));
 	atomic_dec_return(&h->map->used);
-	/* After the full barrier above. */
+	/* The decrement above is fully ordered. */
 	if (unlikely(waitqueue_active(&h->map->free_wait)))
 		limit_wake_claim(h->map);
 	limit_look(h, f);

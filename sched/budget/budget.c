@@ -85,14 +85,20 @@ void budget_merge(struct queue *q, struct io *io, u32 bytes)
 
 /* --------------------------------------------------------------- dispatch */
 
-/* The queue dispatches, and waits for no slot meanwhile. */
-static void withdraw(struct budget *b, const struct queue *q,
+/*
+ * The queue dispatches, and waits for no slot meanwhile.  Returns whether it
+ * waited for one.
+ */
+static bool withdraw(struct budget *b, const struct queue *q,
 		     struct budget_queue *bq)
 {
+	bool waited = bq->waits;
+
 	while (unlikely(bq->waits)) {
 		slots_withdraw(&b->slots[port_ffs64(bq->waits)], q->index);
 		bq->waits &= bq->waits - 1;
 	}
+	return waited;
 }
 
 /* P3: pairs with wake_waiting().  Have exhausted flows been granted credit? */
@@ -273,12 +279,12 @@ enum dispatch_result budget_dispatch(struct queue *q, u64 now, struct io **out,
 {
 	struct budget *b = budget_of(q->sched);
 	struct budget_queue *bq = budget_queue_of(q);
-	u32 waited = bq->waits;
 	enum dispatch_result why;
 	struct io *io;
+	bool waited;
 
 	queue_looked_at(q);
-	withdraw(b, q, bq);
+	waited = withdraw(b, q, bq);
 	retry_exhausted(q->sched, bq);
 	if (unlikely(q->urgent.head))
 		io = take_urgent(b, q, now, wake);

@@ -127,7 +127,8 @@
  *   I1  granted = spent + left, for each flow.  Forfeited credit does not count
  *       as granted.
  *   I2  A flow in credit has no bit in `waits`, or a hook is about to take the
- *       bit out.  A queue that waits for credit has its bit in some flow's.
+ *       bit out.  A queue that waits for credit has a bit in the
+ *       `waits` of a flow.
  *   I3  A lane with requests is in one list of its queue.
  *
  * Files: credit.h the balance of a flow; throughput.[ch] the rate of the drive;

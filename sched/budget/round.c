@@ -592,7 +592,8 @@ void budget_tick(struct sched *s, u64 now, struct wake *wake)
 	/* P1: full order.  Pairs with round_exhausted(), request_tick(). */
 	atomic64_xchg(&b->sentinel, 0);
 	atomic64_xchg(&b->tick_requested, 0);
-	if (now >= b->sweep.next_ns)
+	/* The sweep judges queues by the announcements that this notes. */
+	if (sweep_is_due(&b->sweep, now))
 		watch_flows(b);
 	engine_sweep(&b->sweep, s, now, queue_is_forgotten, &changed, wake);
 	flags = port_lock(&s->active_lock);

@@ -61,7 +61,7 @@ bool engine_sweep(struct sweep *sw, struct sched *s, u64 now,
 		  bool (*forgotten)(const struct queue *q), bool *changed,
 		  struct wake *wake)
 {
-	if (now < sw->next_ns) {
+	if (!sweep_is_due(sw, now)) {
 		wake_at(wake, sw->next_ns);
 		return false;
 	}

@@ -144,9 +144,10 @@ static inline bool engine_take_back(struct io *io)
 /* --------------------------------------------------------- parts: slow work */
 
 /*
- * Each sweep finds the same suspect.  A CPU that stands still in the middle of a
- * hook makes its queue look forgotten.  A host of virtual machines may stop a CPU
- * for seconds.  So the suspect counts once two conditions hold:
+ * A suspect is a queue or a flow that a sweep finds forgotten.  It need not be: a
+ * CPU that stands still in the middle of a hook makes its queue look so, and a
+ * host of virtual machines may stop a CPU for seconds.  So the suspect counts as
+ * forgotten once two conditions hold:
  *
  *	SUSPECT_SWEEPS sweeps in a row have found it, and
  *	all hooks have ended that ran when the first of them found it.
@@ -184,6 +185,12 @@ struct sweep {
 	u64 next_ns;			/* tick */
 	struct watchdog watchdog;
 };
+
+/* Is it time for the sweep that the next engine_sweep() does?  Tick asks. */
+static inline bool sweep_is_due(const struct sweep *sw, u64 now)
+{
+	return now >= sw->next_ns;
+}
 
 /*
  * Tick calls this.  Returns false if it is too early, and then @wake asks for

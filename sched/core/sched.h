@@ -141,9 +141,10 @@ struct sched_stats {			/* A: queues .. */
 };
 
 /*
- * By these tick tells a lost wake-up from a CPU that stands still in a hook.
- * begin() returns a mark.  ended() is true once all hooks have ended that ran at
- * the mark.  Any context.  NULL: no CPU stands still.
+ * With these functions of the host, tick tells a lost wake-up from a CPU that
+ * stands still in a hook of the scheduler.  begin() returns a mark.  ended() is
+ * true once all hooks have ended that ran at the mark.  Any context.  They are
+ * NULL if no CPU stands still.
  */
 struct host_hooks {
 	u64 (*begin)(struct sched *s);

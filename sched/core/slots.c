@@ -40,16 +40,11 @@ s64 slots_used(const struct slots *sl)
 
 /* ----------------------------------------------------------------- the set */
 
-static s64 nr_waiting(const struct slots *sl)
-{
-	return queue_set_count(&sl->ready, sl->sched->nr_queues);
-}
-
 /* The queues that share D: those in the set, and with parts the woken ones. */
 static s64 nr_rivals(const struct slots *sl)
 {
 	if (!sl->queue)
-		return nr_waiting(sl);
+		return queue_set_count(&sl->ready, sl->sched->nr_queues);
 	return queue_set_count_either(&sl->ready, &sl->woken,
 				      sl->sched->nr_queues);
 }
@@ -93,9 +88,10 @@ static bool is_below(const struct slots *sl, u32 queue, s64 rivals)
 		       (s64)READ_ONCE(sl->tree.depth);
 }
 
+/* is_due() or is_below() */
 typedef bool (*entitled)(const struct slots *sl, u32 queue, s64 rivals);
 
-/* Returns the first such member of @set in [first, last), or QUEUES_MAX. */
+/* Returns the first member of @set in [first, last) that @is, or QUEUES_MAX. */
 static u32 find_in(const struct slots *sl, const struct queue_set *set,
 		   u32 first, u32 last, s64 rivals, entitled is)
 {
@@ -114,7 +110,10 @@ static bool any_below(const struct slots *sl, const struct queue_set *set,
 	       QUEUES_MAX;
 }
 
-/* Returns the first such queue in the set, in a ring from @first on. */
+/*
+ * Returns the first queue of the set that @is, in a ring from @first on, or
+ * QUEUES_MAX.
+ */
 static u32 next_in_ring(const struct slots *sl, u32 first, s64 rivals,
 			entitled is)
 {
@@ -126,7 +125,10 @@ static u32 next_in_ring(const struct slots *sl, u32 first, s64 rivals,
 		       find_in(sl, &sl->ready, 0, first, rivals, is);
 }
 
-/* Returns the queue in the set that is nearest to @queue, itself included. */
+/*
+ * Returns the queue in the set that is nearest to @queue, itself included, or
+ * QUEUES_MAX.
+ */
 static u32 nearest(const struct slots *sl, u32 queue)
 {
 	const struct topology *t = &sl->sched->topo;
@@ -142,9 +144,11 @@ static u32 nearest(const struct slots *sl, u32 queue)
 }
 
 /*
- * Returns the queue in the set that gets a slot of @queue, or QUEUES_MAX.  The
- * slots that parts leave over go round, so @queue itself is the last.  They are
- * left to a woken rival below its part, which looks when it runs: take_part().
+ * Returns the queue in the set that gets a slot of @queue, or QUEUES_MAX.  With
+ * parts, queues below their part come first, @queue before the others.  If there
+ * is none in the set but a woken one, the slot is left to that: it takes the slot
+ * when it runs, in take_part().  The slots that parts leave over go round, so
+ * @queue comes last for these.
  */
 static u32 next_due(const struct slots *sl, u32 queue)
 {

@@ -31,7 +31,7 @@ static bool has_room(const struct flow *f)
 	return atomic64_read(&f->urgent.passing) < (s64)max(most, 1U);
 }
 
-/* The share of @f, or that which it gets by its weight when its request comes. */
+/* The share of @f.  If @f is idle, it is that which its weight will give it. */
 static u64 coming_share(const struct flow *f)
 {
 	return flow_share(f) ?: share_by_weight(&f->sched->share, &f->group);
