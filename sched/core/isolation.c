@@ -335,12 +335,26 @@ static bool resumes(struct isolation *i, const struct look *l)
 	return false;
 }
 
+/*
+ * A scheduler by budget keeps requests of the others for a flow that is not short.
+ * Until a flow that comes now and then is known, the looks show less than the
+ * drive's capacity.  A flow that stays is short before that.
+ */
+static bool kept_for_expected(const struct isolation *i, const struct look *l)
+{
+	return l->expects && l->nr_short <= l->expects && !i->measures &&
+	       !i->resume;
+}
+
 static void decide_open(struct sched *s, const struct look *l,
 			struct wake *wake)
 {
 	struct isolation *i = &s->isolation;
-	u64 capacity = measure(i, l);
+	u64 capacity;
 
+	if (kept_for_expected(i, l))
+		begin_measuring(i);
+	capacity = measure(i, l);
 	if (capacity || mix_has_changed(i))
 		i->resume = 0;
 	if (resumes(i, l))
@@ -488,7 +502,8 @@ static void look(struct sched *s, u64 now, struct wake *wake)
 	if (l.done || !l.inside)
 		decide(s, &l, wake);
 	port_unlock(&s->active_lock, flags);
-	WRITE_ONCE(i->measures, isolation_is_open(i) && l.nr_short);
+	WRITE_ONCE(i->measures,
+		   isolation_is_open(i) && (l.nr_short || l.expects));
 	i->look_ns = now;
 	i->lone = l.flows == 1 && isolation_is_open(i);
 	plan_look(i,

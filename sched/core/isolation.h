@@ -57,6 +57,13 @@
  *		request enters, at its full rate.  At the pace alone they would
  *		go at `loss` of the rate.  100 requests of 64 KiB above take 2
  *		ms, and would take 26.
+ *   gap	A flow may send a request now and then.  It remains short in
+ *		between for as many looks as it was away before, AWAY_MOST at
+ *		most.  Otherwise the drive would be open when its request comes:
+ *
+ *		a database reads every 20 ms.  A look takes 5 ms, and pacing ends
+ *		after two looks without it.  The jobs fill the drive for 10 ms,
+ *		and the next read waits as it would without isolation.
  *   loss	Grows to the tunable `isolation` while a short flow misses its
  *		share, and shrinks while each has it.  Under `auto` it may grow
  *		to ISOLATION_AUTO, and further for short flows that do much of
@@ -166,6 +173,7 @@ struct isolation_flow {
 	u64 share;		/* of the device, at the last look */
 	u64 got, due;		/* work in a look: recent mean */
 	u64 open_ns;		/* mean time in an open drive; 0: not known */
+	u64 paced_ns;		/* the same in a paced one */
 	u64 least_ns;		/* least mean time so far; 0: not known */
 	u64 recent_ns;		/* mean time in the drive in the last look */
 	u64 mean_cost;		/* of its requests, when least_ns was set */
@@ -174,7 +182,9 @@ struct isolation_flow {
 	u32 lacks;		/* of its share, in SHARE_WHOLE, for want of turns */
 	u64 short_ns;		/* time for which it was short */
 	u32 look;		/* number of the last look that counted it */
-	u32 present;		/* looks in a row in which requests were done */
+	u32 present;		/* looks with requests, since it was given up */
+	u32 away;		/* looks in a row without a request */
+	u32 gap;		/* looks in which it is expected back; 0: it stays */
 	bool waits;		/* requests wait outside, at the last look */
 	bool passes;		/* it is below its share, and its requests pass */
 	bool is_short;

@@ -6,6 +6,9 @@
 
 enum {
 	PRESENT_LEAST	= 2,	/* looks before a flow may count as short */
+	PRESENT_LONG	= 8,	/* looks in a row of a flow that comes and stays */
+	AWAY_MOST	= 4,	/* looks in which a flow may be expected back */
+	AWAY_FORGET	= 16,	/* looks without it, and it is a new flow */
 	TRIAL_LOOKS	= 32,	/* paced looks before the benefit is judged */
 	/* The least time and work by which a lack is judged. */
 	BACKLOG_LOOKS	= 8,
@@ -69,7 +72,10 @@ static void learn_times(const struct isolation *i, struct isolation_flow *f,
 		f->mean_cost = cost;
 		f->least_ns = 0;
 		f->open_ns = 0;
+		f->paced_ns = 0;
 	}
+	if (!isolation_is_open(i))
+		f->paced_ns = average(f->paced_ns, f->recent_ns);
 	if (l->full && i->open_looks >= FILL_LOOKS)
 		f->open_ns = average(f->open_ns, f->recent_ns);
 	/* Beside others, an open drive does not show the least time. */
@@ -111,7 +117,7 @@ static bool benefits(const struct isolation *i, const struct isolation_flow *f)
 	if (isolation_is_open(i))
 		return f->recent_ns > f->least_ns + f->least_ns / 2;
 	return i->trial < TRIAL_LOOKS || !f->open_ns ||
-	       f->open_ns > f->recent_ns + f->recent_ns / 3;
+	       f->open_ns > f->paced_ns + f->paced_ns / 3;
 }
 
 /*
@@ -169,6 +175,43 @@ static bool another_lacks_more(const struct isolation *i,
 		       eighths * f->due * (SHARE_WHOLE - i->lacking);
 }
 
+/*
+ * A flow that sends a request now and then is expected back for as many looks as
+ * it has been away before.  Returns true in these looks.  The flow is judged as
+ * before meanwhile.
+ */
+static bool is_expected(struct isolation_flow *f)
+{
+	if (!f->last.done && !f->inside) {
+		if (++f->away > AWAY_FORGET)
+			f->gap = 0;
+		return f->away <= f->gap;
+	}
+	if (f->away) {
+		if (f->away <= AWAY_MOST)
+			f->gap = max(f->gap, f->away);
+		f->away = 0;
+		f->present = f->gap ? PRESENT_LEAST - 1 : 0;
+	} else if (f->present >= PRESENT_LONG) {
+		f->gap = 0;
+	}
+	return false;
+}
+
+static void learn_presence(struct isolation_flow *f, u64 due)
+{
+	if (is_expected(f))
+		return;
+	if (f->away) {
+		f->present = 0;
+		f->got = f->due = 0;
+		return;
+	}
+	f->present++;
+	f->got = average(f->got, f->last.cost);
+	f->due = average(f->due, due);
+}
+
 static void judge_flow(struct sched *s, struct flow *f, struct look *l)
 {
 	const struct isolation *i = &s->isolation;
@@ -186,14 +229,8 @@ static void judge_flow(struct sched *s, struct flow *f, struct look *l)
 		fi->missed = 0;
 	fi->missed += (s64)due - (s64)fi->last.cost;
 	l->missed += (u64)max(fi->missed, (s64)0);
-	if (!fi->last.done && !fi->inside) {
-		fi->present = 0;
-		fi->got = fi->due = 0;
-	} else {
-		fi->present++;
-		fi->got = average(fi->got, fi->last.cost);
-		fi->due = average(fi->due, due);
-	}
+	learn_presence(fi, due);
+	l->expects += fi->gap > 0;
 	learn_lack(fi, due, l);
 	/* A flow with requests outside asks for more than its share. */
 	by_goal = latency_goal_pursued(f) && is_under_queued(i, fi);

@@ -30,6 +30,7 @@ struct look {
 	u64 paced_sent, paced_bytes;	/* of the others */
 	u32 flows, nr_short;
 	bool passing;		/* a flow is below its share */
+	u32 expects;		/* flows that send a request now and then */
 	u32 goals;		/* of short flows */
 	u64 missed;		/* by flows below their share: depth.h */
 	bool unmet;		/* a short flow misses its share, or its goal */

@@ -374,6 +374,33 @@ static void test_bursts(struct test_case *t)
 }
 
 /*
+ * The reader pauses for 12 ms on average after each read.  So it is away for some
+ * looks in between.  It is isolated all the same, and the loss is that of a reader
+ * that stays.
+ */
+static void test_now_and_then(struct test_case *t)
+{
+	const struct setting own = { .ops = t->ops };
+	const struct window settled = { .skip_ns = 800 * MS, .ns = 2000 * MS };
+	struct tenant tenant[2] = { case_a[0], case_a[1] };
+	struct run r, n;
+	u64 total;
+
+	tenant[0].think_ns = 12 * MS;
+	play(t, &none, tenant, 2, &settled, 1, &n);
+	play(t, &own, tenant, 2, &settled, 1, &r);
+	total = permille(r.window[0].total, n.window[0].total);
+	note(t, "median %llu us, %llu under none, total %llu permille",
+	     r.window[0].p50_ns[0] / US, n.window[0].p50_ns[0] / US, total);
+	if (2 * r.window[0].p50_ns[0] > n.window[0].p50_ns[0])
+		case_fail(t, "a read takes %llu us, and %llu under none",
+			  r.window[0].p50_ns[0] / US,
+			  n.window[0].p50_ns[0] / US);
+	if (total < 890)
+		case_fail(t, "the total is %llu permille of none's", total);
+}
+
+/*
  * The host keeps the queues of the planes.  The reader's requests go ahead there
  * too, which costs no throughput.  The pacing is tried and ends.
  */
@@ -649,6 +676,7 @@ const struct test isolation_tests[] = {
 	{ "isolation/few-tags", test_few_tags, false },
 	{ "isolation/confined", test_confined, false },
 	{ "isolation/reader", test_reader, true },
+	{ "isolation/now-and-then", test_now_and_then, true },
 	{ "isolation/host-ftl", test_host_ftl, true },
 	{ "isolation/deep-reader", test_deep_reader, true },
 	{ NULL, NULL, false },

@@ -67,6 +67,7 @@ void scenario_end(const struct scenario *s, struct outcome *o)
 		double x;
 
 		o->bytes[i] = s->flow[i]->stats.bytes - s->before[i];
+		o->p50_ns[i] = histogram_at(&s->flow[i]->stats.latency, 500);
 		o->p99_ns[i] = histogram_at(&s->flow[i]->stats.latency, 990);
 		o->total += o->bytes[i];
 		x = (double)o->bytes[i] / s->tenant[i].weight;

@@ -31,7 +31,7 @@ struct scenario {
 
 struct outcome {
 	u64 bytes[SCENE_TENANTS];
-	u64 p99_ns[SCENE_TENANTS];
+	u64 p50_ns[SCENE_TENANTS], p99_ns[SCENE_TENANTS];
 	u64 total;
 	double index;			/* Jain's, of bytes / weight */
 };

@@ -113,6 +113,133 @@ static void flow_is_short_from_its_second_look_on(void **state)
 	scene_close(&x);
 }
 
+/* ------------------------------------------------ flows that come now and then */
+
+/* The reader is away for @away looks, and then has requests in a look. */
+static void come_after(struct scene *x, u32 away)
+{
+	x->reads = nothing;
+	looks(x, away);
+	x->reads = iso(x)->paces ? fast_reads : slow_reads;
+	look(x);
+}
+
+static void flow_that_comes_now_and_then_stays_short(void **state)
+{
+	struct scene x;
+	u32 away, i;
+
+	(void)state;
+	for (away = 1; away <= 4; away++) {
+		scene_open(&x, 8);
+		looks(&x, 2);
+		for (i = 0; i < 20; i++)
+			come_after(&x, away);
+		assert_int_equal(reader(&x)->gap, away);
+		for (i = 0; i < 20; i++) {
+			come_after(&x, away);
+			assert_true(reader(&x)->is_short);
+			assert_int_not_equal(iso(&x)->state, ISOLATION_OPEN);
+		}
+		/* It is expected for so many looks, and no longer. */
+		x.reads = nothing;
+		looks(&x, away);
+		assert_true(reader(&x)->is_short);
+		look(&x);
+		assert_false(reader(&x)->is_short);
+		assert_int_equal(reader(&x)->present, 0);
+		looks(&x, 15 - away);
+		assert_open(&x);
+		assert_int_equal(reader(&x)->gap, away);
+		look(&x);
+		assert_int_equal(reader(&x)->gap, 0);
+		scene_close(&x);
+	}
+	/* Rarer than that: each request is a first one. */
+	scene_open(&x, 8);
+	for (i = 0; i < 20; i++) {
+		come_after(&x, 5);
+		assert_false(reader(&x)->passes);
+		assert_open(&x);
+	}
+	scene_close(&x);
+}
+
+/* The longest of the recent absences counts, until the flow has come to stay. */
+static void flow_that_stays_is_not_expected(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 8);
+	come_after(&x, 1);
+	come_after(&x, 3);
+	assert_int_equal(reader(&x)->gap, 3);
+	come_after(&x, 2);
+	assert_int_equal(reader(&x)->gap, 3);
+	looks(&x, 6);
+	assert_int_equal(reader(&x)->gap, 3);
+	look(&x);
+	assert_int_equal(reader(&x)->gap, 0);
+	assert_true(reader(&x)->is_short);
+	x.reads = nothing;
+	look(&x);
+	assert_false(reader(&x)->is_short);
+	scene_close(&x);
+}
+
+/* It is short at its second request.  While it is away, its means are kept. */
+static void absence_of_an_expected_flow_teaches_nothing(void **state)
+{
+	struct isolation_flow before;
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 8);
+	come_after(&x, 0);
+	come_after(&x, 2);
+	assert_int_equal(reader(&x)->present, 2);
+	assert_true(reader(&x)->is_short);
+	before = *reader(&x);
+	x.reads = nothing;
+	looks(&x, 2);
+	assert_true(reader(&x)->is_short);
+	assert_int_equal(reader(&x)->present, before.present);
+	assert_int_equal(reader(&x)->got, before.got);
+	assert_int_equal(reader(&x)->due, before.due);
+	scene_close(&x);
+}
+
+/*
+ * Before such a flow is known, a scheduler by budget keeps requests of the others
+ * for it.  The drive does less then, and those looks do not measure it.
+ */
+static void drive_is_measured_anew_for_a_flow_that_is_expected(void **state)
+{
+	u64 whole = rate_of_bytes(100 * 65536);
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 8);
+	x.other.done = 80;
+	x.other.service_ns = 5 * MS / 4;
+	x.reads = nothing;
+	looks(&x, 12);
+	come_after(&x, 0);
+	assert_false(isolation_measures(iso(&x)));
+	come_after(&x, 2);
+	assert_true(isolation_measures(iso(&x)));
+	x.other = deep;
+	come_after(&x, 2);
+	/* These are four looks of six. */
+	assert_true(reader(&x)->is_short);
+	assert_int_equal(iso(&x)->state, ISOLATION_OPEN);
+	come_after(&x, 2);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	assert_near(iso(&x)->capacity, whole, 10);
+	scene_close(&x);
+}
+
 /* One request in the drive for many looks is presence too. */
 static void flow_with_a_long_request_is_present(void **state)
 {
@@ -304,7 +431,8 @@ static void flow_that_was_away_counts_anew(void **state)
 	looks(&x, 4);
 	assert_false(reader(&x)->passes);
 	x.reads = nothing;
-	look(&x);
+	/* So long that it is not expected back. */
+	looks(&x, 5);
 	assert_int_equal(reader(&x)->present, 0);
 	x.reads = slow_reads;
 	look(&x);
@@ -414,6 +542,11 @@ int main(void)
 		cmocka_unit_test(flow_with_its_slots_is_not_short),
 		cmocka_unit_test(absent_flow_is_not_short),
 		cmocka_unit_test(flow_is_short_from_its_second_look_on),
+		cmocka_unit_test(flow_that_comes_now_and_then_stays_short),
+		cmocka_unit_test(flow_that_stays_is_not_expected),
+		cmocka_unit_test(absence_of_an_expected_flow_teaches_nothing),
+		cmocka_unit_test(
+			drive_is_measured_anew_for_a_flow_that_is_expected),
 		cmocka_unit_test(flow_with_a_long_request_is_present),
 		cmocka_unit_test(flow_passes_until_it_clearly_has_its_share),
 		cmocka_unit_test(flow_that_does_not_gain_is_not_short),
