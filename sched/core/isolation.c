@@ -13,7 +13,7 @@ enum {
 	/* The usual number inside until it is known: a part of the open drive's. */
 	USUAL_GUESS	= 8,
 	RESUME_LOOKS	= 8,	/* open looks in which pacing may resume */
-	OPEN_MOST	= 16,	/* looks in the mean of the capacity */
+	OPEN_MOST	= 16,	/* looks in the mean of the capacity, or of a probe */
 	QUIET_LOOKS	= 2,	/* looks without a short flow before pacing ends */
 	LOSS_STEPS	= 8,
 	/* The cost of a look, for each flow and queue, is far less than this. */
@@ -35,6 +35,7 @@ static void begin_measuring(struct isolation *i)
 {
 	i->resume = 0;
 	i->open_looks = 0;
+	i->measured = 0;
 	i->open_bytes = 0;
 	i->open_time = 0;
 }
@@ -214,18 +215,32 @@ static void look_inside(struct isolation *i, struct look *l)
 	l->full = inside >= i->most_inside - i->most_inside / 8;
 }
 
+/*
+ * Does the drive do an eighth more than in the looks that measure it?  Then they
+ * do not show its capacity.  A drive that has collected garbage does so.
+ */
+static bool speeds_up(const struct isolation *i, const struct look *l)
+{
+	u64 before = rate_of(i->open_bytes, i->open_time);
+
+	return i->measured < OPEN_LOOKS &&
+	       rate_of(l->bytes, l->ns) > before + before / 8;
+}
+
 /* Returns the work that the open drive does, or 0 while it is not known. */
 static u64 measure(struct isolation *i, const struct look *l)
 {
 	if (!l->full || ++i->open_looks <= FILL_LOOKS)
 		return 0;
-	if (i->open_looks > OPEN_MOST) {
+	if (speeds_up(i, l))
+		i->measured = i->open_bytes = i->open_time = 0;
+	if (++i->measured > OPEN_MOST) {
 		i->open_bytes -= i->open_bytes / OPEN_MOST;
 		i->open_time -= i->open_time / OPEN_MOST;
 	}
 	i->open_bytes += l->bytes;
 	i->open_time += l->ns;
-	if (i->open_looks < FILL_LOOKS + OPEN_LOOKS)
+	if (i->measured < OPEN_LOOKS && i->open_looks < OPEN_MOST)
 		return 0;
 	return rate_of(i->open_bytes, i->open_time);
 }

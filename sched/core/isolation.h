@@ -47,11 +47,13 @@
  *		A *probe* opens the drive for six looks, once in PROBE_LOOKS
  *		looks (2 % of the time).  Two of them fill the drive, and four
  *		measure.  So the capacity is that of the present mix of sizes
- *		and operations, in bytes.  The drive is opened when no flow is
- *		short.  A flow that is short again within RESUME_LOOKS is paced
- *		for with the same capacity, and the next probe comes when it was
- *		due.  So a tenant that comes in bursts does not wait for six
- *		looks.  A tenant that pacing did not help does.
+ *		and operations, in bytes.  A look that shows an eighth more than
+ *		those before begins the measurement anew.  A probe measures for
+ *		16 looks at most.  The drive is opened when no flow is short.  A
+ *		flow that is short again within RESUME_LOOKS is paced for with
+ *		the same capacity, and the next probe comes when it was due.  So
+ *		a tenant that comes in bursts does not wait for six looks.  A
+ *		tenant that pacing did not help does.
  *   drain	When pacing begins, the drive has the requests of an open one.
  *		It does those beyond the usual number before the next paced
  *		request enters, at its full rate.  At the pace alone they would
@@ -231,7 +233,8 @@ struct isolation {
 	struct depth depth;
 	u64 no_slot;			/* times so far that a queue found none */
 	u64 most_inside;		/* recent most of the mean requests inside */
-	u32 open_looks;			/* since it was opened */
+	u32 open_looks;			/* full ones, since it was opened */
+	u32 measured;			/* of these: in the mean of the capacity */
 	bool lone;			/* one flow was active at the last look */
 	u32 looks, probe_at;		/* since the last probe; at the next */
 	u32 quiet;			/* looks without a short flow */
