@@ -411,8 +411,9 @@ static bool demand_has_grown(struct isolation *i, const struct look *l)
  * After a probe the usual number is that of before.  It depends on the load and
  * on the loss, and not on the speed of the drive.  Otherwise a drive that becomes
  * faster while it empties would have few inside as usual, and would be used at
- * its old rate until the next probe.  Two looks in a row tell.  A mean of more
- * would take ten looks to fall from that of a full drive.
+ * its old rate until the next probe.  Two looks in a row tell, and one with less
+ * than a quarter.  A mean of more would take ten looks to fall from that of a full
+ * drive.
  */
 static bool drive_is_faster(struct isolation *i, const struct look *l)
 {
@@ -421,7 +422,8 @@ static bool drive_is_faster(struct isolation *i, const struct look *l)
 	i->paced_inside = average(i->paced_inside, inside);
 	if (i->looks == i->settle)
 		i->usual_inside = i->paced_inside;
-	i->seems_faster = 2 * max(inside, i->last_inside) < i->usual_inside;
+	i->seems_faster = 2 * max(inside, i->last_inside) < i->usual_inside ||
+			  4 * inside < i->usual_inside;
 	i->last_inside = inside;
 	return i->seems_faster;
 }

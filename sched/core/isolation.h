@@ -108,7 +108,8 @@
  * look, so it takes longer than the drive's queues to change.
  *
  * A faster drive.  At its old pace it has fewer requests inside.  If two looks
- * in a row have less than half of the usual number, a probe follows at once.
+ * in a row have less than half of the usual number, or one less than a quarter, a
+ * probe follows at once.
  * The usual number is taken SETTLE_LOOKS after each probe, and is that of before
  * until then.  For requests of another size it is at first an eighth of those in
  * the open drive, times (1 - loss).  An alarm that was false halves it.

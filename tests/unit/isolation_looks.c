@@ -393,8 +393,8 @@ static void faster_drive_is_probed_at_once(void **state)
 	/* A third less is not enough. */
 	x.other.service_ns = MS * 2 / 3;
 	looks(&x, 20);
-	/* A single look is not, either. */
-	x.other.service_ns = MS / 4;
+	/* A single look is not, either, with more than a quarter. */
+	x.other.service_ns = MS * 2 / 7;
 	look(&x);
 	x.other.service_ns = MS;
 	looks(&x, 20);
@@ -414,6 +414,22 @@ static void faster_drive_is_probed_at_once(void **state)
 	x.other.service_ns = MS / 4;
 	looks(&x, 40);
 	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	scene_close(&x);
+}
+
+static void drive_that_is_far_faster_is_probed_after_one_look(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	open_and_pace(&x, 8);
+	x.reads = fast_reads;
+	x.other.done = 92;
+	looks(&x, 20);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	x.other.service_ns = MS / 5;
+	look(&x);
+	assert_int_equal(iso(&x)->state, ISOLATION_PROBE);
 	scene_close(&x);
 }
 
@@ -781,6 +797,8 @@ int main(void)
 		cmocka_unit_test(flow_that_returns_beside_another_load_waits),
 		cmocka_unit_test(flow_without_benefit_waits_for_the_next_trial),
 		cmocka_unit_test(faster_drive_is_probed_at_once),
+		cmocka_unit_test(
+			drive_that_is_far_faster_is_probed_after_one_look),
 		cmocka_unit_test(
 			drive_that_is_faster_soon_after_a_probe_is_probed),
 		cmocka_unit_test(
