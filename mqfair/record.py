@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
-"""mqfair record: samples of drives and cgroups in a file, for `mqfair report`."""
+"""mqfair record: samples of drives and cgroups in a file, for `mqfair report`, or the requests of a
+drive, for a replay (record_trace.py)."""
 
 import argparse
 import time
 from collections.abc import Iterator
 
-from mqfair import __version__, recording
-from mqfair.errors import Failure
+from mqfair import __version__, record_trace, recording
+from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
 from mqfair.output import open_output, print_json, require_writable
 from mqfair.sample import Sample, Sampler
@@ -19,15 +20,21 @@ from mqfair.watch import (
 )
 
 SECONDS_MOST = 86400.0
+INTERVAL = "1"
 
 EPILOG = """\
 Each line of FILE is a sample in JSON: the counters of each drive and of its cgroups. The first line
 tells the machine. An interrupted recording keeps its samples. `mqfair report` makes plots of it.
 
+With --trace each line is a request that arrived at one drive, with its time and its cgroup, in the
+format of `mqfair trace`. Root and the kernel's tracefs are needed, and no scheduler of mqfair. FILE
+should be on another drive, since its writes are requests, too. doc/traces.md tells more.
+
 examples:
   mqfair record --out minute.jsonl
   mqfair record nvme0n1 --out hour.jsonl --seconds 3600 --interval 10
   mqfair report minute.jsonl --out minute.html
+  mqfair record nvme0n1 --trace --out /dev/shm/prod.trace
 """
 
 
@@ -40,11 +47,18 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds", metavar="S", default="60", help="time to record (default %(default)s)"
     )
-    add_interval_argument(parser, "1")
+    add_interval_argument(parser, INTERVAL)
+    parser.add_argument(
+        "--trace", action="store_true", help="record each request of DEVICE, for a replay"
+    )
     parser.add_argument("--json", action="store_true", help="print the summary as JSON")
 
 
 def main(args: argparse.Namespace) -> int:
+    if args.trace:
+        if args.interval != INTERVAL:
+            raise UsageError(f"--interval {args.interval}: is for samples: leave out --trace")
+        return record_trace.main(args, SECONDS_MOST)
     interval_s = interval_of(args)
     seconds = seconds_of("--seconds", args.seconds, interval_s, SECONDS_MOST)
     require_writable("--out", args.out)
