@@ -5,7 +5,9 @@ import gzip
 import itertools
 import json
 import random
+import statistics
 import tracemalloc
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +20,7 @@ from mqfair.traces.reader import Trace
 from mqfair.traces.replay import Change, Replay, deal, require_inside, split
 from mqfair.traces.request import NS, READ, TRIM, WRITE, Request
 
+ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = {
     "spc": """\
 0,20941264,8192,W,0.551706
@@ -326,6 +329,54 @@ def test_a_generated_trace_has_the_published_characteristics(name):
     assert whole.sequential / whole.requests == pytest.approx(profile.sequential, abs=0.015)
     assert whole.iops == pytest.approx(profile.iops, rel=0.03)
     assert not whole.unaligned and whole.end <= 1 << 30
+
+
+# The figures as their sources state them: mean KiB of reads and of writes, reads in percent,
+# requests in order in percent, and the rate: ms between requests, MB/s, or requests in a week.
+PUBLISHED = {
+    "financial": (4.38, 4.38, 9.0, 2.0, (133.50, "ms")),
+    "websearch": (14.86, 14.86, 99.0, 14.0, (9.97, "ms")),
+    "lun0": (31.1, 31.1, 100 * 3.44 / 4.44, 0.0, (462.45, "MB/s")),
+    "lun1": (24.8, 24.8, 100 * 3.19 / 4.19, 0.0, (540.66, "MB/s")),
+    "lun2": (50.4, 50.4, 100 * 2.78 / 3.78, 0.0, (364.98, "MB/s")),
+    "lun3": (63.7, 63.7, 100 * 1.60 / 2.60, 0.0, (476.54, "MB/s")),
+    "hm_0": (7.4, 8.3, 35.5, 0.0, (3_993_316, "a week")),
+}
+MANY = 60_000
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_a_generated_trace_has_the_figures_of_its_source(name):
+    """Within three standard errors of the generator's own distribution, or 3 %."""
+    read_kib, write_kib, reads, in_order, (rate, unit) = PUBLISHED[name]
+    requests = list(itertools.islice(generate(name, 5), MANY))
+    whole = describe(requests).whole
+    for op, kib in (("read", read_kib), ("write", write_kib)):
+        sizes = [one.bytes for one in requests if one.op == op]
+        error = 3 * statistics.stdev(sizes) / len(sizes) ** 0.5
+        assert abs(statistics.fmean(sizes) - kib * 1024) < max(error, 0.03 * kib * 1024)
+    assert 100 * whole.reads / MANY == pytest.approx(reads, abs=0.6)
+    assert 100 * whole.sequential / MANY == pytest.approx(in_order, abs=0.5)
+    found = {
+        "ms": 1e3 / whole.iops,
+        "MB/s": whole.bytes_per_s / 1e6,
+        "a week": whole.iops * 7 * 24 * 3600,
+    }
+    assert found[unit] == pytest.approx(rate, rel=0.03)
+
+
+def test_the_document_has_the_figures_of_the_profiles():
+    lines = (ROOT / "doc/traces.md").read_text().splitlines()
+    rows = [[one.strip() for one in line.strip("|").split("|")] for line in lines if "| `" in line]
+    found = {row[0].strip("`"): row[1:5] for row in rows if row[0].strip("`") in PROFILES}
+    assert set(found) == set(PROFILES)
+    for name, (reads, size, rate, in_order) in found.items():
+        one = PROFILES[name]
+        mean = one.reads * one.read_bytes + (1 - one.reads) * one.write_bytes
+        assert float(reads.removesuffix(" %")) == pytest.approx(100 * one.reads, abs=0.06)
+        assert float(size.removesuffix(" KiB")) == pytest.approx(mean / 1024, abs=0.06)
+        assert float(rate.replace(",", "")) == pytest.approx(one.iops, rel=0.006)
+        assert float(in_order.removesuffix(" %") or 0) == pytest.approx(100 * one.sequential)
 
 
 def test_the_seed_decides():
