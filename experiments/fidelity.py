@@ -10,7 +10,8 @@ must be within 5 %, and a p99 within 25 %.
     python3 -m experiments.fidelity --document doc/measurements/fidelity.md
     python3 -m experiments.fidelity --guest fidelity.json
 
-With --document the table in that file is written anew. A guest runs all cases of one drive. With
+With --document the table in that file gets the rows of these cases, and keeps those of others. A
+guest runs all cases of one drive. With
 --guest no guest runs: its figures are those in a file that --json wrote. So a change of the
 simulator is judged in seconds.
 """
@@ -27,7 +28,8 @@ from pathlib import Path
 
 from experiments import harness
 from experiments.harness import Candidate, Check
-from experiments.markdown import filled, places
+from experiments.markdown import filled, lines, places
+from experiments.markdown import rows as rows_in
 from mqfair.benchlib import jobfile, report, session
 from mqfair.benchlib.device import parse_device
 from mqfair.benchlib.plan import SIM
@@ -57,6 +59,9 @@ SEEDS = 5
 REPEATS = 3
 MOST_SHARE = 0.05
 MOST_P99 = 0.25
+# The places of the document.
+TABLE = "table"
+SUMMARY = "summary"
 
 
 # By case and scheduler: the cgroups of each run of the guest.
@@ -144,11 +149,33 @@ def rows(guest: Guest, simulated: CaseResult) -> Iterator[Row]:
             yield Row(case, scheduler, left, right)
 
 
-def markdown(found: Sequence[Row]) -> str:
-    head = "| job | scheduler | cgroup | share: guest | simulator | off, % |"
-    lines = [f"{head} p99 ms: guest | simulator | off, % |", "|---" * 9 + "|"]
-    lines += [f"| {' | '.join(row.cells())} |" for row in found]
-    return "\n".join(lines) + "\n"
+HEAD = (
+    "job", "scheduler", "cgroup", "share: guest", "simulator", "off, %",
+    "p99 ms: guest", "simulator", "off, %",
+)  # fmt: skip
+_SHARE_OFF, _P99_OFF = 5, 8
+
+
+def updated(text: str, found: Sequence[Row]) -> str:
+    """The document @text with the rows @found, and a summary of all rows. Rows of other cases stay
+    as they are."""
+    new = [row.cells() for row in found]
+    ran = {cells[0] for cells in new}
+    kept = [cells for cells in rows_in(text, TABLE) if cells[0] not in ran]
+    order = list(CASES)
+    # The sort is stable, so the rows of a case keep their order.
+    cells = sorted([*kept, *new], key=lambda one: order.index(one[0]))
+    return filled(text, {TABLE: lines(HEAD, cells), SUMMARY: _summary(cells)})
+
+
+def _summary(cells: Sequence[Sequence[str]]) -> str:
+    shares, p99s = (
+        sum(not row[column].startswith("**") for row in cells) for column in (_SHARE_OFF, _P99_OFF)
+    )
+    return (
+        f"Of {len(cells)} rows {shares} have the share within {MOST_SHARE:.0%}, and {p99s} the p99"
+        f" within {MOST_P99:.0%}.\n".replace("%", " %")
+    )
 
 
 def judge(found: Sequence[Row]) -> Iterator[Check]:
@@ -182,8 +209,11 @@ def in_simulator(asked: session.Request) -> session.Outcome:
 
 
 def run(args: argparse.Namespace) -> int:
-    if args.document and "table" not in places(args.document.read_text()):
-        raise UsageError(f"--document {args.document}: no line <!-- table --> and <!-- end -->")
+    if args.document:
+        for name in {TABLE, SUMMARY} - places(args.document.read_text()):
+            raise UsageError(
+                f"--document {args.document}: no line <!-- {name} --> and <!-- end -->"
+            )
     names = harness.cases(args, tuple(CASES))
     guest = dict(read_guest(args.guest))
     absent = [pair for pair in itertools.product(names, SCHEDULERS) if pair not in guest]
@@ -201,10 +231,9 @@ def run(args: argparse.Namespace) -> int:
             guest |= guest_of([document(one, outcome.where, ()) for one in outcome.results])
         for one in simulated.results:
             found += rows(guest, one)
-    print(markdown(found), end="")
+    print(lines(HEAD, [row.cells() for row in found]), end="")
     if args.document:
-        text = args.document.read_text()
-        args.document.write_text(filled(text, {"table": markdown(found)}))
+        args.document.write_text(updated(args.document.read_text(), found))
     return harness.conclude(args, "fidelity", outcomes, list(judge(found)))
 
 

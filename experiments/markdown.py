@@ -20,6 +20,14 @@ def places(text: str) -> set[str]:
     return {found[2] for found in _PLACE.finditer(text)}
 
 
+def rows(text: str, name: str) -> list[list[str]]:
+    """The cells of the table at the place @name of the document @text, without its head."""
+    found = next(one[3] for one in _PLACE.finditer(text) if one[2] == name)
+    return [
+        [cell.strip() for cell in line.strip("| ").split(" | ")] for line in found.splitlines()[2:]
+    ]
+
+
 def filled(text: str, tables: Mapping[str, str]) -> str:
     """The document @text with @tables, by name, in their places. Other places stay as they are."""
     return _PLACE.sub(lambda m: f"{m[1]}{tables.get(m[2], m[3])}{m[4]}", text)

@@ -33,10 +33,33 @@ def test_median_of_the_seeds_is_compared_and_a_large_deviation_is_bold():
     assert [check.holds for check in fidelity.judge([near, far])] == [True, True, False, False]
 
 
-def test_table_has_a_line_for_each_row():
-    lines = fidelity.markdown([row([0.5], [10])]).splitlines()
-    assert lines[2] == "| job | mqfq | a | 50.00 | 50.00 | +0.0 | 10.0 | 10.0 | +0.0 |"
+DOCUMENT = """\
+<!-- summary -->
+<!-- end -->
+<!-- table -->
+| head |
+|---|
+| nested | none | a | 1 | 2 | **+9.0** | 3 | 4 | **-30.0** |
+| flash-randread | none | a | 5 | 6 | +0.0 | 7 | 8 | +1.0 |
+| nested | mqfq | a | 9 | 9 | **+9.0** | 9 | 9 | +9.0 |
+<!-- end -->
+"""
+
+
+def test_the_rows_of_the_cases_that_ran_replace_theirs_and_all_rows_are_counted():
+    found = dataclasses.replace(row([0.5], [10]), case="nested")
+    text = fidelity.updated(DOCUMENT, [found])
+    assert text.splitlines()[1] == (
+        "Of 2 rows 2 have the share within 5 %, and 2 the p99 within 25 %."
+    )
+    lines = text.splitlines()[4:-1]
     assert len({line.count("|") for line in lines}) == 1
+    assert lines[2:] == [
+        "| flash-randread | none | a | 5 | 6 | +0.0 | 7 | 8 | +1.0 |",
+        "| nested | mqfq | a | 50.00 | 50.00 | +0.0 | 10.0 | 10.0 | +0.0 |",
+    ]
+    again = fidelity.updated(DOCUMENT, [dataclasses.replace(found, case="traces")])
+    assert "Of 4 rows 2 have the share within 5 %, and 3 the p99" in again
 
 
 def test_median_of_several_runs_of_the_guest_is_compared():
@@ -82,5 +105,5 @@ def test_each_case_is_an_example():
 def test_document_without_a_place_for_the_table_is_refused_before_a_run(tmp_path):
     text = tmp_path / "d.md"
     text.write_text("# no table\n")
-    with pytest.raises(UsageError, match="no line <!-- table -->"):
+    with pytest.raises(UsageError, match=r"no line <!-- (table|summary) -->"):
         fidelity.run(argparse.Namespace(document=text, cases="nested"))
