@@ -171,6 +171,11 @@ def add_simulation(parser: argparse.ArgumentParser, where: str = "") -> None:
     parser.add_argument(
         "--jobs", metavar="N", help=f"{where}runs at the same time (default: as many as cores)"
     )
+    parser.add_argument(
+        "--cluster",
+        metavar="ADDRESS",
+        help=f"{where}play the runs on the workers of a Dask scheduler, such as tcp://host:8786",
+    )
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

@@ -15,7 +15,8 @@ from mqfair.schedulers import SCHEDULERS
 EPILOG = f"""\
 Runs a fio job file as `mqfair bench` does, but on a simulated host with simulated CPUs and a model
 of the drive. The code of the schedulers is that of the kernel module. No guest, no module and no
-fio are needed. The same command and seed give the same results, on any number of cores.
+fio are needed. The same command and seed give the same results, on any number of cores, or on the
+workers of a Dask scheduler.
 
 Each section of JOB names its cgroup (cgroup=web) and optionally its weight (cgroup_weight=1..10000,
 default 100). A job needs direct=1. An option of fio that the simulator lacks is an error with file
@@ -36,6 +37,7 @@ examples:
   mqfair sim examples/four-cgroups.fio --cpus 64 --sockets 4 --device ssd:model=980pro
   mqfair sim examples/nested.fio --schedulers none,mqfq --repeat 5 --json nested.json
   mqfair sim examples/four-cgroups.fio --schedulers mqfq --sweep depth=8,16,32
+  mqfair sim examples/four-cgroups.fio --repeat 100 --cluster tcp://host:8786
 """
 
 

@@ -207,6 +207,7 @@ def _request(args: argparse.Namespace, device: devices.Device | None) -> session
         at_once=_number("--jobs", args.jobs, 1, PROCESSES_MOST) if args.jobs else 0,
         request_ns=_request_ns(args),
         sockets=_sockets(args, cpus),
+        cluster=_cluster(args),
     )
 
 
@@ -217,7 +218,7 @@ def _require_simulator(args: argparse.Namespace, schedulers: Sequence[str]) -> N
                 f"--schedulers: {scheduler_of(label)} is in the simulator only: add --on sim, or"
                 " leave it out"
             )
-    for name in ("seed", "sockets", "request_ns", "jobs"):
+    for name in ("seed", "sockets", "request_ns", "jobs", "cluster"):
         if getattr(args, name) is not None:
             option = name.replace("_", "-")
             raise UsageError(f"--{option} is for the simulator: add --on sim")
@@ -233,6 +234,13 @@ def _sockets(args: argparse.Namespace, cpus: int) -> int:
             " use a divisor of --cpus"
         )
     return sockets
+
+
+def _cluster(args: argparse.Namespace) -> str | None:
+    if args.cluster is not None and args.jobs is not None:
+        raise UsageError(f"--jobs {args.jobs}: the workers of --cluster decide: leave it out")
+    address: str | None = args.cluster
+    return address
 
 
 def _request_ns(args: argparse.Namespace) -> int | None:

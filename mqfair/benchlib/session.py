@@ -92,7 +92,8 @@ class Request:
     its name in lab.kernel. With @calibrate_s mqfq's
     depth and threshold are measured first, within this number of seconds. In the simulator repeat
     n has the seed @seed + n, @at_once runs go on at the same time, as many as cores for 0, a
-    request takes @request_ns of CPU time, and the CPUs are on @sockets sockets.
+    request takes @request_ns of CPU time, and the CPUs are on @sockets sockets. The runs are played
+    by the Dask cluster of the scheduler at @cluster, or here.
     """
 
     jobs: tuple[JobFile, ...]
@@ -115,6 +116,7 @@ class Request:
     at_once: int = 0
     request_ns: int | None = None
     sockets: int = 1
+    cluster: str | None = None
 
     @property
     def names(self) -> tuple[str, ...]:

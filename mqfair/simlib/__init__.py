@@ -4,5 +4,8 @@
 program.py    the program sim-run: built when it is first needed, and run
 options.py    from the options of a job file to the loads of sim-run
 drive.py      from --device to the drive of sim-run
-session.py    all runs of a bench, over all cores
+model.py      iocost's model of a drive
+session.py    all runs of a bench
+player.py     the place of the runs: this machine
+cluster.py    another place: the workers of a Dask cluster; remote.py is sent to them
 """

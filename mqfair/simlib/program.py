@@ -106,7 +106,11 @@ def play(
             figures, errors = process.communicate(text)
         finally:
             running.discard(process)
-    status = process.returncode
+    return outcome(process.returncode, figures, errors, str(program))
+
+
+def outcome(status: int, figures: str, errors: str, program: str) -> Any:
+    """The figures of a run with this exit status of @program. Raises Failure."""
     if status == 0:
         return json.loads(figures)
     said = errors.strip().removeprefix("sim-run: ")

@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 """A bench on the simulated host: the same request and the same outcome as in a guest.
 
-Each run is a process of its own, so all cores are used. A run depends on its description alone, so
-the number of cores changes no figure.
+Each run is a process of its own, on all cores or on a cluster (player.py). A run depends on its
+description alone, so the number of cores changes no figure.
 """
 
+import contextlib
 import dataclasses
 import functools
+import importlib
 import json
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ from mqfair.signals import interrupted_once
 from mqfair.simlib import model, options, program
 from mqfair.simlib.drive import Drive, drive
 from mqfair.simlib.options import Load, milliseconds
+from mqfair.simlib.player import Here, Player, check_cluster
 from mqfair.traces import native
 from mqfair.traces.replay import Replay, deal
 
@@ -96,17 +98,18 @@ def run(request: Request, folder: Path, progress: Progress = lambda _message: No
     runs = plan.runs()
     progress({"event": "build"})
     figures: list[Any] = []
-    running = program.Processes()
-    play = functools.partial(program.play, binary, running=running, folder=folder)
-    processors = request.at_once or os.cpu_count() or 1
-    with interrupted_once(), ThreadPoolExecutor(processors) as pool:
+    with (
+        interrupted_once(),
+        _player(request, binary, folder) as player,
+        ThreadPoolExecutor(player.at_once) as pool,
+    ):
         waiting = [
             pool.submit(
                 _play,
                 request,
                 scenes[one.case.name],
                 one,
-                play,
+                player.play,
                 resume.run_folder(folder, i),
                 traces=traces,
             )
@@ -121,11 +124,22 @@ def run(request: Request, folder: Path, progress: Progress = lambda _message: No
         except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
             # A terminal sends Ctrl-C to these too, but a signal reaches this process alone.
-            running.end()
+            player.end()
             if isinstance(error, KeyboardInterrupt):
                 raise _interrupted(request, scenes, runs, waiting) from error
             raise
     return _outcome(request, scenes, list(zip(runs, figures, strict=True)))
+
+
+@contextlib.contextmanager
+def _player(request: Request, binary: Path, folder: Path) -> Iterator[Player]:
+    """The place of the runs. Dask is not imported unless it is asked for."""
+    if request.cluster is None:
+        yield Here(binary, folder, request.at_once)
+        return
+    cluster = importlib.import_module("mqfair.simlib.cluster")
+    with cluster.connected(request.cluster, binary, folder) as player:
+        yield player
 
 
 def _message(run: Run, number: int, runs: int) -> Mapping[str, Any]:
@@ -191,6 +205,8 @@ def check(request: Request) -> None:
             raise UsageError(f"the simulator has no event '{event.action}': use --on vm")
     for job in request.jobs:
         fiocheck.check(job)
+    if request.cluster is not None:
+        check_cluster(request.cluster)
 
 
 def _scenes(request: Request) -> list[tuple[Case, _Scene]]:
