@@ -23,6 +23,7 @@ SMALL_GUEST = Guest(
     memory_mb=1536,
     nvme=("size=512M,queues=2", "size=512M,queues=2", f"size=128M,queues=2,iops={SLOW_IOPS}"),
     needs_module=True,
+    needs_simulator=True,
 )
 # Its time is counted in instructions, so a busy host does not slow its processor.
 COUNTED_GUEST = Guest(cpus=1, memory_mb=1024, icount=True, needs_module=True)

@@ -52,6 +52,8 @@ PATIENCE_S = 60.0
 TRIES_OF_TIMED = 3
 # The environment variable with a folder of libraries that fio loads first; see standins.py.
 FIO_LIBRARIES = "MQFAIR_TEST_FIO_LIBRARIES"
+# The same for the host's Python, which has the packages of the command. The guest's has none.
+PYTHON = "MQFAIR_TEST_PYTHON"
 
 # The kernel answers EBUSY while another task reconfigures the same tag set.
 _BUSY_DELAY_S = 0.05
@@ -83,7 +85,7 @@ class Guest:
     """The guest that a test file needs; see lab.GuestSpec.
 
     @nvme lists drives in the syntax of `mqfair lab --nvme`. With @needs_module, mqfair is loaded,
-    built with the macros in @defines.
+    built with the macros in @defines. With @needs_simulator, sim-run is built.
     """
 
     cpus: int = 2
@@ -94,6 +96,7 @@ class Guest:
     icount: bool = False
     append: str = ""
     needs_module: bool = False
+    needs_simulator: bool = False
     defines: tuple[str, ...] = ()
 
 

@@ -19,12 +19,14 @@ from types import ModuleType
 
 import lab
 from lab import kernel, module
+from mqfair.errors import Failure
+from mqfair.simlib import program
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
 import standins  # noqa: E402
-from guestlib import DEBUG_PATIENCE, DEFAULT_TIME_LIMIT_S, FIO_LIBRARIES, Guest  # noqa: E402
+from guestlib import DEBUG_PATIENCE, DEFAULT_TIME_LIMIT_S, FIO_LIBRARIES, PYTHON, Guest  # noqa: E402
 
 # The time to load a test file in an emulated guest, and to kill the processes that a test left.
 _AROUND_A_TEST_S = 45.0
@@ -167,7 +169,7 @@ def run_group(group: Group, report: Report) -> None:
         return
     try:
         spec = _spec(group)
-    except lab.LabError as error:
+    except (lab.LabError, Failure) as error:
         for test in group.tests:
             report(TestResult(test.name, "failed", str(error).splitlines()[0], str(error)))
         return
@@ -197,6 +199,8 @@ def _spec(group: Group) -> lab.GuestSpec:
         guest = dataclasses.replace(guest, memory_mb=max(guest.memory_mb, _DEBUG_MEMORY_MB))
     tree = kernel.ensure(group.kernel_name)
     modules = (_module(tree, guest.defines),) if guest.needs_module else ()
+    if guest.needs_simulator:
+        program.ensure()
     limits = [test.time_limit_s for test in group.tests for _ in range(test.tries)]
     return lab.GuestSpec(
         cpus=guest.cpus,
@@ -229,7 +233,9 @@ class _Boot:
     def run(self, spec: lab.GuestSpec) -> None:
         argv = ["/usr/bin/python3", "-s", "-E", str(HERE / "agent.py"), *self._tests]
         libraries = standins.folder()
-        env = {FIO_LIBRARIES: str(libraries)} if libraries else None
+        env = {PYTHON: sys.executable}
+        if libraries:
+            env[FIO_LIBRARIES] = str(libraries)
         result = lab.run(spec, argv, env=env, sink=self._received)
         if result.stood_still_in_boot:
             # One boot of some thousands does. No code of the module has run in it.
