@@ -23,6 +23,8 @@ OURS = (*schedulers.SCHEDULERS, *schedulers.EXAMPLES)
 THROTTLE = "throttle"
 # Schedulers of the literature that only the simulator has.
 COMPARATORS = ("sfq", "flashfq", "bwf2q", "cfq", "mfap", "stf")
+# mqfq with one lock around all dispatches, of its paper. Only a model of CPUs shows a lock.
+SERIAL = "mqfq-serial"
 SCHEDULERS = (NONE, "kyber", BFQ, "mq-deadline", IOCOST, THROTTLE, *OURS)
 # none has no tunables, and iocost is configured by a model of the drive.
 WITHOUT_TUNABLES = (NONE, IOCOST)
@@ -58,10 +60,15 @@ def parse_variants(text: str) -> tuple[str, ...]:
 def parse_variant(text: str) -> str:
     label = text.strip()
     name, *words = label.split(":")
+    if name == SERIAL:
+        raise UsageError(
+            f"--schedulers: {name} sends requests in the order of {MQFQ}: use that, and for the"
+            " cost of its lock python3 -m experiments.machine"
+        )
     if name not in (*SCHEDULERS, *COMPARATORS):
         raise UsageError(
-            f"--schedulers: unknown scheduler '{name}': use {', '.join(SCHEDULERS)},"
-            " or NAME:TUNABLE=VALUE"
+            f"--schedulers: unknown scheduler '{name}': use {', '.join(SCHEDULERS)}, in the"
+            f" simulator also {', '.join(COMPARATORS)}, or NAME:TUNABLE=VALUE"
         )
     if words and name in WITHOUT_TUNABLES:
         raise UsageError(f"--schedulers: {label}: {name} has no tunables: write {name}")

@@ -149,6 +149,8 @@ def test_runtime_and_tunables(job):
     ("words", "says"),
     [
         (["--schedulers", "none,noop"], "unknown scheduler 'noop': use none"),
+        (["--schedulers", "noop"], "in the simulator also sfq, flashfq"),
+        (["--schedulers", "none,mqfq-serial"], "mqfq-serial sends requests in the order of mqfq"),
         (["--schedulers", "none,none"], "none is given twice"),
         (["--schedulers", ""], "unknown scheduler ''"),
         (["--schedulers", "none,wdt:"], "wdt:: '' is not TUNABLE=VALUE"),
