@@ -106,7 +106,7 @@ class _Recorder:
     _known: dict[str, str] = field(default_factory=dict)
 
     def write(self, file: TextIO) -> None:
-        """Writes those that have come since the last call."""
+        """Writes those that have come since the last call, or the first of them."""
         fresh: dict[str, str] = {}
         for line in self.instance.lines():
             request = self._parse(line, fresh)
@@ -161,6 +161,8 @@ def _record(out: str, recorder: _Recorder, name: str, seconds: float) -> None:
                 shown.end()
                 recorder.instance.stop()
                 recorder.write(file)
+                while not recorder.instance.drained:
+                    recorder.write(file)
     except KeyboardInterrupt as interrupt:
         raise _interrupted(out, recorder) from interrupt
     except OSError as error:
@@ -174,7 +176,8 @@ def _follow(file: TextIO, recorder: _Recorder, seconds: float, shown: "_Progress
     until = time.monotonic() + seconds
     left = seconds
     while left > 0:
-        time.sleep(min(left, _POLL_S))
+        if recorder.instance.drained:
+            time.sleep(min(left, _POLL_S))
         recorder.write(file)
         shown(recorder.whole.requests)
         left = until - time.monotonic()

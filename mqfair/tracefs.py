@@ -23,6 +23,8 @@ _BUFFERS_KIB = 256 << 10
 _BUFFER_MOST_KIB = 8 << 10
 _BUFFER_LEAST_KIB = 64
 _READ_BYTES = 1 << 16
+# In one call of lines(). The kernel returns at most a page or two at a time.
+_READS_MOST = 64
 _LOST = re.compile(r"^(?:commit overrun|overrun|dropped events): (\d+)$", re.MULTILINE)
 
 
@@ -52,6 +54,8 @@ class Instance:
         self._stack = contextlib.ExitStack()
         self._pipe = -1
         self._rest = b""
+        # The last call of lines() has returned all lines that had come.
+        self.drained = False
 
     def __enter__(self) -> "Instance":
         path = self._fs.host_path(self._folder)
@@ -70,8 +74,14 @@ class Instance:
         self._stack.close()
 
     def lines(self) -> Iterator[str]:
-        """The lines that have come since the last call. Only complete lines are returned."""
-        while chunk := self._chunk():
+        """Lines that have come since the last call, each complete. If more come than are read, a
+        call ends, and @drained is false."""
+        self.drained = False
+        for _ in range(_READS_MOST):
+            chunk = self._chunk()
+            if not chunk:
+                self.drained = True
+                return
             *whole, self._rest = (self._rest + chunk).split(b"\n")
             for line in whole:
                 yield line.decode(errors="replace")

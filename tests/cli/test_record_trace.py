@@ -149,6 +149,21 @@ def test_a_partition_is_recorded_alone(tracefs, record):
     )
 
 
+def test_a_load_that_never_pauses_is_recorded_for_the_asked_time(tracefs, record, monkeypatch):
+    """Each read of the pipe brings a request and takes a tenth of a second."""
+    line = LINES[0]
+
+    def chunk(_instance):
+        tracefs.now += 0.1
+        on = tracefs.machine.get(f"{tracefs.made[-1]}/tracing_on") == "1"
+        return line.encode() if on else b""
+
+    monkeypatch.setattr("mqfair.tracefs.Instance._chunk", chunk)
+    path, result = record()
+    assert (result.code, result.err) == (0, "")
+    assert 40 <= len(list(Trace(str(path)).requests())) <= 40 + 64
+
+
 def test_lost_requests_are_an_error(tracefs, record):
     tracefs.lost = (3, 4)
     path, result = record()
@@ -206,7 +221,7 @@ def test_to_standard_output(tracefs, run):
 def test_progress_on_a_terminal(tracefs, record, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     _, result = record()
-    assert "recording nvme0n1: 2 of 4 s, 2 requests" in result.err
+    assert "recording nvme0n1: 1 of 4 s, 2 requests" in result.err
     assert result.err.endswith("\r\x1b[K")
 
 
