@@ -12,6 +12,7 @@ import logging
 import operator
 import pickle
 import re
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -25,6 +26,9 @@ from mqfair.simlib import program, remote
 
 # A scheduler and a first worker have this time to answer.
 PATIENCE_S = 5
+# Workers that are lost during a run have this time to come back.
+ABSENCE_S = 30
+_LOOK_S = 5
 # Of the threads that wait for runs here. The cluster decides how many are played at the same time.
 AT_ONCE = 256
 _TRACE = re.compile(r" trace (\S+)")
@@ -84,9 +88,11 @@ class Cluster:
         try:
             if self._ended:
                 future.cancel()
-            status, figures, said = future.result()
+            status, figures, said = self._result(future)
         except distributed.CancelledError as error:
             raise Failure(f"--cluster {self._address}: the scheduler is gone") from error
+        except Failure:
+            raise
         except Exception as error:
             raise Failure(f"--cluster {self._address}: a run failed: {error}") from error
         finally:
@@ -98,6 +104,21 @@ class Cluster:
         self._ended = True
         for future in list(self._running):
             future.cancel()
+
+    def _result(self, future: distributed.Future) -> Any:
+        """The result of @future. Dask itself waits for ever if no worker is left."""
+        absent_since = None
+        while True:
+            try:
+                return future.result(timeout=_LOOK_S)
+            except TimeoutError:
+                now = time.monotonic()
+                absent_since = None if self._client.nthreads() else absent_since or now
+                if absent_since is not None and now - absent_since > ABSENCE_S:
+                    raise Failure(
+                        f"--cluster {self._address}: no worker for {ABSENCE_S} s: start some; with"
+                        " --raw, --resume goes on"
+                    ) from None
 
     def _sent(self, made: Callable[[bytes], Any], content: bytes) -> distributed.Future:
         """@made of @content, which a worker can get again if another one with it is lost."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """mqfair sim --cluster: the workers of a Dask scheduler give the same bytes as this machine."""
 
+import contextlib
 import json
 import signal
 import socket
@@ -25,7 +26,8 @@ def started(folder, *argv):
     """A program of Dask. Its folder has no package of ours."""
     log = (folder / f"{argv[0]}.log").open("a")
     argv = [sys.executable, "-P", "-m", f"distributed.cli.dask_{argv[0]}", *argv[1:]]
-    return subprocess.Popen(argv, cwd=folder, stdout=log, stderr=log, env={"PATH": "/usr/bin:/bin"})
+    env = {"PATH": "/usr/bin:/bin", "TMPDIR": str(folder)}
+    return subprocess.Popen(argv, cwd=folder, stdout=log, stderr=log, env=env)
 
 
 def free_port():
@@ -34,18 +36,25 @@ def free_port():
         return one.getsockname()[1]
 
 
+@contextlib.contextmanager
+def scheduler_in(folder):
+    pytest.importorskip("distributed", reason="the package distributed is missing")
+    port = str(free_port())
+    process = started(folder, "scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard")
+    try:
+        wait_for(lambda: "Scheduler at" in (folder / "scheduler.log").read_text(), process)
+        yield f"tcp://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
 @pytest.fixture(scope="module")
 def scheduler(tmp_path_factory):
     """The address of a scheduler without workers, and its folder."""
-    pytest.importorskip("distributed", reason="the package distributed is missing")
     folder = tmp_path_factory.mktemp("cluster")
-    address = f"tcp://127.0.0.1:{free_port()}"
-    port = address.rpartition(":")[2]
-    process = started(folder, "scheduler", "--host", "127.0.0.1", "--port", port, "--no-dashboard")
-    wait_for(lambda: "Scheduler at" in (folder / "scheduler.log").read_text(), process)
-    yield address, folder
-    process.kill()
-    process.wait()
+    with scheduler_in(folder) as address:
+        yield address, folder
 
 
 @pytest.fixture(scope="module")
@@ -134,6 +143,20 @@ def test_a_worker_that_cannot_run_the_program_is_named(address, tmp_path):
         there.end()
         with pytest.raises(Failure, match="the scheduler is gone"):
             there.play("run_ms 1\n")
+
+
+def test_lost_workers_are_told(tmp_path, monkeypatch):
+    with scheduler_in(tmp_path) as address:
+        from mqfair.simlib import cluster
+
+        monkeypatch.setattr(cluster, "_LOOK_S", 0.2)
+        monkeypatch.setattr(cluster, "ABSENCE_S", 1)
+        worker = started(tmp_path, "worker", address, "--no-nanny", "--no-dashboard")
+        with cluster.connected(address, program.ensure(), tmp_path) as there:
+            worker.kill()
+            worker.wait()
+            with pytest.raises(Failure, match="no worker for 1 s: start some; with --raw, --resum"):
+                there.play("scheduler none\ndevice 1 1000 0\nrun_ms 1\nflow a weight 1\n")
 
 
 def test_an_interrupted_bench_ends_soon_and_keeps_its_runs(address, tmp_path):
