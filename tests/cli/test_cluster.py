@@ -145,6 +145,28 @@ def test_a_worker_that_cannot_run_the_program_is_named(address, tmp_path):
             there.play("run_ms 1\n")
 
 
+def test_a_run_of_a_lost_worker_is_played_by_another(run, tmp_path):
+    argv = [JOB, "--runtime", "20", "--schedulers", "none,mqfq", "--repeat", "3"]
+    here = results(run, tmp_path, "here", *argv)
+    with scheduler_in(tmp_path) as address:
+        options = ("--nthreads", "1", "--no-nanny", "--no-dashboard")
+        workers = [started(tmp_path, "worker", address, *options) for _ in range(2)]
+        log = tmp_path / "worker.log"
+        wait_for(lambda: log.read_text().count("Registered to") == 2, *workers)
+        raw, document = tmp_path / "there", tmp_path / "there.json"
+        process = subprocess.Popen(
+            [sys.executable, "-m", "mqfair", "sim", *argv, "--raw", raw, "--json", document,
+             "--cluster", address], cwd=ROOT, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        wait_for(lambda: any(raw.glob("*/run.json")), process)
+        workers[0].kill()
+        assert process.wait(timeout=120) == 0
+        workers[1].kill()
+        for one in workers:
+            one.wait()
+    assert document.read_bytes() == here[0]
+
+
 def test_lost_workers_are_told(tmp_path, monkeypatch):
     with scheduler_in(tmp_path) as address:
         from mqfair.simlib import cluster
