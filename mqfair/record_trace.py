@@ -16,6 +16,7 @@ import os
 import re
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TextIO
 
@@ -23,7 +24,7 @@ from mqfair.blockdev import Disk, find_disk
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
 from mqfair.output import human_bytes, open_output, print_json, require_writable
-from mqfair.signals import interrupted_once
+from mqfair.signals import ending_at_ease, interrupted_once
 from mqfair.tracefs import Instance
 from mqfair.traces import native
 from mqfair.traces.figures import Figures
@@ -151,18 +152,10 @@ class _Recorder:
 def _record(out: str, recorder: _Recorder, name: str, seconds: float) -> None:
     """Writes the requests of @seconds to @out. An interruption or a full disk keeps those that are
     written."""
-    shown = _Progress(name, seconds)
     try:
-        with open_output(out) as file:
+        with open_output(out) as file, ending_at_ease() as ended:
             print(native.HEAD, file=file)
-            try:
-                _follow(file, recorder, seconds, shown)
-            finally:
-                shown.end()
-                recorder.instance.stop()
-                recorder.write(file)
-                while not recorder.instance.drained:
-                    recorder.write(file)
+            _follow(file, recorder, _Progress(name, seconds), ended)
     except KeyboardInterrupt as interrupt:
         raise _interrupted(out, recorder) from interrupt
     except OSError as error:
@@ -170,17 +163,26 @@ def _record(out: str, recorder: _Recorder, name: str, seconds: float) -> None:
             raise
         count = recorder.whole.requests
         raise Failure(f"cannot write {out}: {error.strerror}: it has {count} requests") from error
+    if ended():
+        raise _interrupted(out, recorder)
 
 
-def _follow(file: TextIO, recorder: _Recorder, seconds: float, shown: "_Progress") -> None:
-    until = time.monotonic() + seconds
-    left = seconds
-    while left > 0:
-        if recorder.instance.drained:
-            time.sleep(min(left, _POLL_S))
+def _follow(
+    file: TextIO, recorder: _Recorder, shown: "_Progress", ended: Callable[[], bool]
+) -> None:
+    """An ending signal ends the recording between two batches, so it loses no request."""
+    try:
+        while not ended() and (left := shown.left()) > 0:
+            if recorder.instance.drained:
+                time.sleep(min(left, _POLL_S))
+            recorder.write(file)
+            shown(recorder.whole.requests)
+    finally:
+        shown.end()
+    recorder.instance.stop()
+    recorder.write(file)
+    while not recorder.instance.drained:
         recorder.write(file)
-        shown(recorder.whole.requests)
-        left = until - time.monotonic()
 
 
 def _interrupted(out: str, recorder: _Recorder) -> KeyboardInterrupt:
@@ -194,12 +196,16 @@ def _loss(lost: int) -> str:
 
 
 class _Progress:
-    """A line on standard error, if that is a terminal."""
+    """The time of a recording, and a line on standard error if that is a terminal."""
 
     def __init__(self, name: str, seconds: float) -> None:
         self._name = name
         self._seconds = seconds
         self._begun = self._next = time.monotonic()
+
+    def left(self) -> float:
+        """Seconds."""
+        return self._begun + self._seconds - time.monotonic()
 
     def __call__(self, requests: int) -> None:
         now = time.monotonic()

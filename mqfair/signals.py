@@ -38,6 +38,29 @@ def interrupted_once() -> Iterator[None]:
             signal.signal(one, handler)
 
 
+@contextlib.contextmanager
+def ending_at_ease() -> Iterator[Callable[[], bool]]:
+    """The block gets a function that tells whether an ending signal has come, and ends by itself
+    when nothing is half done. A second signal raises KeyboardInterrupt."""
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False
+        return
+    came = False
+
+    def heed(_number: int, _frame: FrameType | None) -> None:
+        nonlocal came
+        second, came = came, True
+        if second:
+            raise KeyboardInterrupt
+
+    before = {one: signal.signal(one, heed) for one in ENDING}
+    try:
+        yield lambda: came
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
 def die_with_parent() -> None:
     """For a child process before it starts its program: the kernel kills it with its parent."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -5,6 +5,7 @@ import errno
 import os
 import re
 import shutil
+import signal
 import time
 from pathlib import Path
 
@@ -175,10 +176,11 @@ def test_lost_requests_are_an_error(tracefs, record):
     assert path.read_text() == TRACE
 
 
-def test_an_interrupted_trace_keeps_its_requests(tracefs, record):
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_trace_keeps_its_requests(tracefs, record, how):
     def interrupt():
         if len(tracefs.chunks) == 3:
-            raise KeyboardInterrupt
+            signal.raise_signal(how)
 
     tracefs.at_sleep = interrupt
     tracefs.lost = (0, 2)
@@ -190,6 +192,22 @@ def test_an_interrupted_trace_keeps_its_requests(tracefs, record):
     )
     assert path.read_text() == "".join(TRACE.splitlines(keepends=True)[:3])
     assert list(tracefs.machine.host(INSTANCES).iterdir()) == []
+
+
+def test_a_signal_amid_a_batch_loses_no_request_of_it(tracefs, record, monkeypatch):
+    from mqfair import record_trace
+
+    real = record_trace._Recorder._parse
+
+    def parse(recorder, line, fresh):
+        if "<...>-12" in line:
+            signal.raise_signal(signal.SIGINT)
+        return real(recorder, line, fresh)
+
+    monkeypatch.setattr(record_trace._Recorder, "_parse", parse)
+    tracefs.chunks = ["".join(LINES)]
+    path, result = record()
+    assert (result.code, result.err) == (130, f"mqfair: interrupted; {path} has 6 requests\n")
 
 
 def test_the_folder_of_a_killed_program_is_replaced(tracefs, record):

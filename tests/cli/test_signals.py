@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from mqfair.signals import ENDING, guarded, interrupted_once
+from mqfair.signals import ENDING, ending_at_ease, guarded, interrupted_once
 
 
 @pytest.mark.parametrize("how", ENDING)
@@ -59,3 +59,12 @@ def test_a_living_program_restores_itself(tmp_path, error):
     except ValueError:
         assert error
     assert (tmp_path / "setting").read_text() == "changed"
+
+
+def test_the_first_signal_is_told_and_the_second_interrupts():
+    with pytest.raises(KeyboardInterrupt), ending_at_ease() as ended:
+        assert not ended()
+        signal.raise_signal(signal.SIGTERM)
+        assert ended()
+        signal.raise_signal(signal.SIGINT)
+    assert ended()
