@@ -7,8 +7,10 @@ if this program is killed.
 """
 
 import contextlib
+import errno
 import os
 import re
+import time
 from collections.abc import Iterator
 
 from mqfair.errors import Failure
@@ -25,6 +27,7 @@ _BUFFER_LEAST_KIB = 64
 _READ_BYTES = 1 << 16
 # In one call of lines(). The kernel returns at most a page or two at a time.
 _READS_MOST = 64
+_BUSY_DELAYS_S = (0.01, 0.1, 0.5, 1.0, 3.0, 0.0)
 _LOST = re.compile(r"^(?:commit overrun|overrun|dropped events): (\d+)$", re.MULTILINE)
 
 
@@ -133,5 +136,14 @@ class Instance:
             raise Failure(f"cannot read {self._folder}/trace_pipe: {reason}") from error
 
     def _remove(self) -> None:
-        with contextlib.suppress(OSError):
-            self._fs.host_path(self._folder).rmdir()
+        """The kernel refuses while a file is open. It closes the files of a killed program one by
+        one, and the guardian may come in between."""
+        for delay in _BUSY_DELAYS_S:
+            try:
+                self._fs.host_path(self._folder).rmdir()
+            except OSError as error:
+                if error.errno != errno.EBUSY:
+                    return
+            else:
+                return
+            time.sleep(delay)

@@ -217,6 +217,21 @@ def test_the_folder_of_a_killed_program_is_replaced(tracefs, record):
     assert record()[1].code == 0
 
 
+def test_an_instance_that_is_still_in_use_is_removed_later(tracefs, record, monkeypatch):
+    real, left = Path.rmdir, [2]
+
+    def refuse(path):
+        left[0] -= tracefs.made != []
+        if tracefs.made and left[0] >= 0:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        real(path)
+
+    monkeypatch.setattr(Path, "rmdir", refuse)
+    assert record()[1].code == 0
+    assert left[0] == -1
+    assert list(tracefs.machine.host(INSTANCES).iterdir()) == []
+
+
 def test_json(tracefs, record):
     path, result = record("--json")
     assert result.json == {
