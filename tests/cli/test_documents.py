@@ -154,3 +154,21 @@ def test_options_exist(name):
             if not re.search(rf"(?<![\w-]){re.escape(option.split('=')[0])}(?![\w-])", text)
         ]
     assert unknown == []
+
+
+MEASURED = [one for one in DOCUMENTS if one.startswith("doc/measurements/")] + ["doc/figures.md"]
+TABLE = re.compile(r"^\|[-: |]+\|$", re.MULTILINE)
+BLOCK = re.compile(r"^ {4}\S", re.MULTILINE)
+COMMAND = re.compile(
+    r"^ {4}\S|`(?:python3 -m|mqfair bench|mqfair sim|make|build/)[^`]*`", re.MULTILINE
+)
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_a_measured_table_has_its_command(name):
+    """In its section, or at the head of the page."""
+    head, *sections = re.split(r"^(?=##+ )", (ROOT / name).read_text(), flags=re.MULTILINE)
+    without = [
+        one.splitlines()[0] for one in sections if TABLE.search(one) and not COMMAND.search(one)
+    ]
+    assert not without or BLOCK.search(head), f"{name}: tables without a command: {without}"
