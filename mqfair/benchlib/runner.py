@@ -50,6 +50,7 @@ from mqfair.benchlib.plan import (
     read_plan,
 )
 from mqfair.benchlib.variant import (
+    BFQ,
     IOCOST,
     MQFQ,
     NONE,
@@ -246,6 +247,7 @@ class Runner:
             if scheduler == THROTTLE:
                 for one in run.groups:
                     iomax.limit(groups[one.name], self._number, weights[one.name], tunables)
+            tags = _sched_tags(disk, scheduler)
             started_ms, busy_us = self._measure(run, groups, tunables, work)
             _served(groups, run, self._number)
             for file in work.iterdir():
@@ -261,6 +263,7 @@ class Runner:
             "started_ms": started_ms,
             "tunables": tunables,
             **({"busy_us": busy_us} if busy_us else {}),
+            **({"sched_tags": tags} if tags else {}),
         }
         # In one step: a run with a record is finished.
         partial = folder / f"{RECORD}.new"
@@ -434,6 +437,13 @@ def _served(groups: dict[str, Cgroup], run: Run, number: str) -> None:
         stat = groups[group.name].stat().get(number, {})
         if not any(int(stat.get(key, "0")) for key in ("rios", "wios", "dios")):
             raise Failure(f"{run.scheduler}: no I/O was charged to cgroup {group.name}")
+
+
+def _sched_tags(disk: Disk, scheduler: str) -> int | None:
+    """The scheduler tags of BFQ, the one scheduler of the kernel that shares by weight among the
+    requests with a tag."""
+    requests = disk.nr_requests() if scheduler == BFQ else None
+    return None if requests is None else requests * disk.queue_count()
 
 
 def _set_scheduler(disk: Disk, scheduler: str) -> None:

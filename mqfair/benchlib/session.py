@@ -36,6 +36,7 @@ from mqfair.benchlib.kernel_log import splat, starved
 from mqfair.benchlib.plan import (
     HOST,
     PROGRESS,
+    RECORD,
     SLACK_S,
     VM,
     Case,
@@ -59,7 +60,7 @@ from mqfair.benchlib.variant import (
     scheduler_of,
     schedulers_in,
 )
-from mqfair.blockdev import find_disk
+from mqfair.blockdev import NR_REQUESTS_MAX, find_disk
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
 from mqfair.signals import interrupted_once
@@ -216,6 +217,7 @@ def run(request: Request, folder: Path, progress: Progress = lambda _message: No
     results = tuple(_analysed(folder, case, machine) for case in plan.cases)
     notes = (*_log_notes(folder), *_notes(request, machine))
     notes += tuple(_processor_bound(request.device, results))
+    notes += tuple(_short_of_tags(folder, results))
     return Outcome(results, _where(request, machine, accel), notes)
 
 
@@ -583,6 +585,22 @@ def _number(job: PlannedJob, name: str) -> float:
     found = [text for key, _, text in (one.partition("=") for one in job.options) if key == name]
     text = found[-1] if found else "1"
     return int(text) if text.isdecimal() else math.inf
+
+
+def _short_of_tags(folder: Path, results: Sequence[CaseResult]) -> Iterator[str]:
+    """A note for each case in which BFQ saw a part of the requests only, so that the order in which
+    tags became free decided its shares."""
+    records = [json.loads(file.read_text()) for file in sorted(folder.glob(f"*/{RECORD}"))]
+    tags = {one["case"]: one["sched_tags"] for one in records if "sched_tags" in one}
+    for case in (result.case for result in results):
+        depth = _depth(case)
+        found = tags.get(case.name, depth)
+        if found < depth < math.inf:
+            enough = min(round(depth), NR_REQUESTS_MAX)
+            yield (
+                f"{case.name}: {BFQ} had {found} scheduler tags for {depth:g} I/Os, and orders only"
+                f" those with a tag: --nr-requests {enough} gives it more"
+            )
 
 
 def _processor_bound(drive: Device, results: Sequence[CaseResult]) -> Iterator[str]:

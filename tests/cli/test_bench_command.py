@@ -352,6 +352,25 @@ def test_a_drive_that_was_not_the_bottleneck_is_reported(reached, threads, notes
     assert all("reached 2,000 of the drive's 4,000 requests" in note for note in found)
 
 
+@pytest.mark.parametrize(
+    ("depth", "tags", "advised"),
+    [(64, 128, 256), (64, 256, None), (4000, 128, 2048), ("2*k", 1, None)],
+)
+def test_bfq_with_fewer_tags_than_requests_is_reported(tmp_path, depth, tags, advised):
+    options = ("rw=read", f"iodepth={depth}", "numjobs=4")
+    groups = (PlannedGroup("a", (PlannedJob("a", options, 4.0),)),)
+    cases = [Case(name, groups, {}, 1.0, 2.0) for name in ("j", "other")]
+    for number, scheduler in enumerate(("none", "bfq", "mqfq")):
+        record = {"case": "j", "scheduler": scheduler}
+        record |= {"sched_tags": tags} if scheduler == "bfq" else {}
+        (tmp_path / str(number)).mkdir()
+        (tmp_path / str(number) / "run.json").write_text(json.dumps(record))
+    found = list(session._short_of_tags(tmp_path, [CaseResult(c, (), (), {}) for c in cases]))
+    assert len(found) == (advised is not None)
+    assert all(f"j: bfq had {tags} scheduler tags for" in note for note in found)
+    assert all(f"--nr-requests {advised} gives it more" in note for note in found)
+
+
 def test_a_split_io_counts_as_several_requests():
     drive = parse_device("null:irqmode=2,gb=4")
     assert device.null_requests(drive, 444, 444 * 2**20) == 444 * 9
