@@ -3,8 +3,8 @@
 
 import argparse
 import contextlib
-import errno
 import importlib
+import io
 import os
 import re
 import sys
@@ -17,7 +17,7 @@ from typing import NoReturn
 from mqfair import __version__, kmod
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
-from mqfair.output import nearest
+from mqfair.output import WRITE_ERRORS, nearest, visible
 from mqfair.packages import NEEDED, lacking
 
 EXIT_FAILURE = 1
@@ -30,7 +30,6 @@ KERNEL_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 # A checkout and the packages of distributions have it beside this package.
 PRIVATE = Path(__file__).parent / "private"
 LAB = "lab"
-WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 @dataclass(frozen=True)
@@ -115,6 +114,8 @@ def _plain(message: str) -> str:
     if found is None:
         return message
     name, word, choices = found[1], found[2], re.findall(r"[\w-]+", found[3])
+    if name == "VERB" and word in ("help", "version"):
+        return f"unknown {name} '{word}': write --{word}"
     if name == "--scheduler" and word in KERNEL_SCHEDULERS:
         return f"{name} {word}: one of the kernel's comes with `mqfair disable DEVICE --to {word}`"
     return f"unknown {name} '{word}': {nearest(word, choices) or 'use ' + ', '.join(choices)}"
@@ -135,7 +136,8 @@ class Parser(argparse.ArgumentParser):
         verb = f"{self.prog} {args.verb}"
         words = " ".join(extra)
         if any(word.startswith("-") for word in extra):
-            raise UsageError(f"unrecognized arguments: {words} (see {verb} --help)")
+            names = "" if words.startswith("--") else "; a name with - in front goes behind --"
+            raise UsageError(f"unrecognized arguments: {words} (see {verb} --help{names})")
         raise UsageError(f"{verb} takes no '{words}': see {verb} --help")
 
 
@@ -203,9 +205,21 @@ def _discard_stdout() -> None:
         os.close(null)
 
 
+def _allow_all_names() -> None:
+    """Names of cgroups may have characters that the encoding of a terminal lacks."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors="backslashreplace")
+
+
 def _complain(message: str) -> None:
+    """Prints @message. A name in it may have characters that a terminal would obey. There is no
+    standard error after `2>&-`."""
+    if sys.stderr is None:
+        return
+    shown = "\n".join(map(visible, message.split("\n")))
     with contextlib.suppress(OSError):
-        print(f"mqfair: {message}", file=sys.stderr, flush=True)
+        print(f"mqfair: {shown}", file=sys.stderr, flush=True)
 
 
 def _described(error: OSError) -> str:
@@ -214,12 +228,16 @@ def _described(error: OSError) -> str:
     reason = error.strerror or str(error)
     if error.filename is None and error.errno in WRITE_ERRORS:
         return f"cannot write to standard output: {reason}: the output is incomplete"
+    if error.errno in WRITE_ERRORS:
+        mend = "free space, or name another file"
+        return f"cannot write {error.filename}: {reason}: it is incomplete: {mend}"
     return f"{error.filename}: {reason}" if error.filename else reason
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     if PRIVATE.is_dir():
         sys.path.insert(0, str(PRIVATE))
+    _allow_all_names()
     try:
         return _run(sys.argv[1:] if argv is None else argv)
     except UsageError as error:

@@ -2,12 +2,12 @@
 """Control groups, version 2: names, controllers, weights and io.stat."""
 
 import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from mqfair.errors import Failure
 from mqfair.fs import Fs
+from mqfair.output import quoted
 
 WEIGHT_FILE = "io.mqfair.weight"
 LATENCY_FILE = "io.mqfair.latency"
@@ -147,5 +147,5 @@ def levels_without(group: Cgroup, controller: str) -> list[Cgroup]:
 
 def enable_commands(levels: list[Cgroup], controller: str) -> str:
     """Shell commands that enable @controller for the children of each of @levels."""
-    files = [shlex.quote(level.file("cgroup.subtree_control")) for level in levels]
+    files = [quoted(level.file("cgroup.subtree_control")) for level in levels]
     return " && ".join(f"echo +{controller} > {file}" for file in files)

@@ -13,7 +13,7 @@ from mqfair.errors import UsageError
 from mqfair.finding import Finding, Severity
 from mqfair.fs import Fs
 from mqfair.group_name import CGROUP_HELP, find_cgroup
-from mqfair.output import add_json_argument, paint, print_json
+from mqfair.output import add_json_argument, paint, print_json, visible
 from mqfair.rivals import rival_findings
 
 EPILOG = """\
@@ -67,12 +67,12 @@ def _print_text(subject: str, findings: Sequence[Finding], problems: int) -> Non
     width = max(len(finding.topic) for finding in findings)
     for finding in findings:
         word = paint(f"{finding.severity.value:<8}", COLOURS[finding.severity])
-        print(f"{word} {finding.topic:<{width}}  {finding.seen}")
+        print(f"{word} {finding.topic:<{width}}  {visible(finding.seen)}")
         if finding.severity is not Severity.OK:
             indent = " " * (width + 11)
-            print(paint(f"{indent}in {finding.where}", "dim"))
+            print(paint(f"{indent}in {visible(finding.where)}", "dim"))
             if finding.hint:
-                print(f"{indent}-> {finding.hint}")
+                print(f"{indent}-> {visible(finding.hint)}")
     print()
     if problems:
         plural = "s" if problems > 1 else ""
@@ -100,6 +100,10 @@ def main(args: argparse.Namespace) -> int:
             }
         )
     else:
-        subject = f"weight of {group.name} on {disk.name}" if group else f"weights on {disk.name}"
+        subject = (
+            f"weight of {visible(group.name)} on {disk.name}"
+            if group
+            else f"weights on {disk.name}"
+        )
         _print_text(subject, findings, problems)
     return 1 if problems else 0

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Findings about a cgroup's weight on a disk, from the root of the hierarchy downwards."""
 
-import shlex
 from collections.abc import Iterator
 from fractions import Fraction
 
@@ -20,7 +19,7 @@ from mqfair.cgroup import (
 )
 from mqfair.finding import Finding, note, ok, problem, warn
 from mqfair.fs import Fs
-from mqfair.output import human_bytes, percent
+from mqfair.output import human_bytes, percent, quoted
 from mqfair.slowness import why_slow
 
 LIMITS = {"io.max": "a limit that may be below the share", "io.latency": "a latency target"}
@@ -60,7 +59,7 @@ def iocost_findings(fs: Fs, disk: Disk) -> Iterator[Finding]:
             "iocost",
             f"iocost is enabled on {disk.name} and throttles by io.weight before the scheduler",
             path,
-            f"echo '{number} enable=0' > {shlex.quote(path)}",
+            f"echo '{number} enable=0' > {quoted(path)}",
         )
 
 
@@ -169,7 +168,7 @@ def _alone(group: Cgroup, where: str) -> Finding:
         )
     rival = next((a for a in reversed(group.ancestors()) if a.path and a.siblings()), None)
     hint = (
-        f"mqfair weight {shlex.quote(rival.path)} N"
+        f"mqfair weight {quoted(rival.path)} N"
         if rival
         else "create cgroups for the loads it competes with"
     )
@@ -206,7 +205,7 @@ def _processes(group: Cgroup) -> Iterator[Finding]:
             "processes",
             f"no process is in {group.name} or below it",
             group.file("cgroup.events"),
-            f"echo PID > {shlex.quote(group.file('cgroup.procs'))}",
+            f"echo PID > {quoted(group.file('cgroup.procs'))}",
         )
 
 
@@ -221,7 +220,7 @@ def _limits(group: Cgroup, disk: Disk) -> Iterator[Finding]:
                     name,
                     f"{level.name} has {' '.join(entry)} on {disk.name}: {meaning}",
                     path,
-                    f"echo '{disk.number} {off}' > {shlex.quote(path)}",
+                    f"echo '{disk.number} {off}' > {quoted(path)}",
                 )
 
 

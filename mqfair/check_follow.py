@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """Findings about io.weight and /etc/mqfair.conf: weights and schedulers that did not arrive."""
 
-import shlex
 from collections.abc import Iterator
 
 from mqfair import by_hand, config
@@ -10,6 +9,7 @@ from mqfair.cgroup import WEIGHT_FILE, Cgroup
 from mqfair.errors import UsageError
 from mqfair.finding import Finding, warn
 from mqfair.mirror import disagreement
+from mqfair.output import quoted
 
 ALL = "mqfair follow --once, or systemctl enable --now mqfair, for all cgroups"
 
@@ -70,4 +70,4 @@ def _mend(group: Cgroup, disk: Disk, weight: int) -> str:
     weights = group.weights()
     own = weights is not None and disk.number in weights.devices
     on = f" {disk.name}" if own else ""
-    return f"mqfair weight {shlex.quote(group.name)}{on} {weight}"
+    return f"mqfair weight {quoted(group.name)}{on} {weight}"

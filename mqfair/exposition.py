@@ -19,6 +19,7 @@ from mqfair.blockdev import Disk
 from mqfair.cgroup import root_cgroup
 from mqfair.errors import Failure
 from mqfair.fs import Fs
+from mqfair.output import visible
 from mqfair.sample import PPM, DiskSample, Figures, Sampler
 
 # A client that sends nothing for so long loses its connection.
@@ -123,9 +124,9 @@ class Collector:
         for disk in disks:
             for name, figures in disk.flows.items():
                 if figures.goal_us:
-                    target.add_metric([disk.name, name], figures.goal_us / PPM)
+                    target.add_metric([disk.name, visible(name)], figures.goal_us / PPM)
                     for word in self._met(name, disk):
-                        met.add_metric([disk.name, name], float(word == "1"))
+                        met.add_metric([disk.name, visible(name)], float(word == "1"))
         yield from (target, met)
 
     def _met(self, path: str, disk: DiskSample) -> list[str]:
@@ -177,7 +178,7 @@ def _of_cgroups(disks: Sequence[DiskSample]) -> Iterator[Family]:
             for name, figures in disk.flows.items():
                 value = metric.value(figures)
                 if value is not None:
-                    family.add_metric([disk.name, name], value)
+                    family.add_metric([disk.name, visible(name)], value)
         yield family
     latency = GaugeMetricFamily(
         "mqfair_cgroup_latency_seconds",
@@ -188,7 +189,7 @@ def _of_cgroups(disks: Sequence[DiskSample]) -> Iterator[Family]:
         for name, figures in disk.flows.items():
             for quantile, value in (("0.5", figures.p50_us), ("0.99", figures.p99_us)):
                 if value:
-                    latency.add_metric([disk.name, name, quantile], value / PPM)
+                    latency.add_metric([disk.name, visible(name), quantile], value / PPM)
     yield latency
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mqfair.errors import Failure
+from mqfair.errors import Failure, UsageError
 
 ROOT_VARIABLE = "MQFAIR_ROOT"
 _GLANCE = 1 << 16
@@ -90,6 +90,8 @@ class Fs:
     def __init__(self, root: str | None = None, *, dry_run: bool = False) -> None:
         chosen = os.environ.get(ROOT_VARIABLE, "/") if root is None else root
         self.root = os.path.realpath(chosen)
+        if not os.path.isdir(self.root):  # noqa: PTH112 -- no Path is at hand
+            raise UsageError(f"{ROOT_VARIABLE}={chosen}: no such folder: unset it for this machine")
         self._prefix = self.root.rstrip("/")
         self.dry_run = dry_run
         self.writes: list[Write] = []

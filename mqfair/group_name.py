@@ -7,17 +7,24 @@ cri-containerd-ID.scope (Kubernetes), or ID alone without systemd.
 """
 
 import difflib
+import os
 import re
-import shlex
 
 from mqfair.cgroup import Cgroup, root_cgroup
 from mqfair.errors import UsageError
 from mqfair.fs import Fs
+from mqfair.output import quoted, shortened, visible
 
 CGROUP_HELP = "path below the cgroup2 mount, systemd unit, or id of a container"
 
 # Names of cgroups that systemd makes and removes.
 UNITS = (".service", ".slice", ".scope")
+# The unit that stands for the root cgroup.
+ROOT_SLICE = "-.slice"
+# The longest name of a file, in bytes.
+_NAME_MOST = 255
+# The longest path, with room for the mount and the name of a file.
+_PATH_MOST = 4000
 _SHOWN = 3
 
 # The start of an id that is long enough to be meant as one; `docker ps` shows twelve digits.
@@ -32,18 +39,22 @@ def find_cgroup(fs: Fs, text: str) -> Cgroup:
     start of a container's id. Raises UsageError if there is none, or more than one."""
     root = root_cgroup(fs)
     path = text
+    shown = visible(text)
     if text == root.mount or text.startswith(root.mount + "/"):
         path = text.removeprefix(root.mount)
     parts = [part for part in path.split("/") if part]
     if not text or any(part in (".", "..") for part in parts):
-        raise UsageError(f"bad cgroup name '{text}': use its path below {root.mount}")
+        raise UsageError(f"bad cgroup name '{shown}': use its path below {root.mount}")
+    if text == ROOT_SLICE:
+        return root
+    _require_short(parts)
     group = Cgroup(fs, root.mount, "/".join(parts))
     if fs.is_dir(group.directory):
         return group
     if fs.exists(group.directory):
         folder = group.directory.rpartition("/")[0]
         raise UsageError(
-            f"no cgroup '{text}': {group.directory} is a file: name its folder, {folder}"
+            f"no cgroup '{shown}': {group.directory} is a file: name its folder, {folder}"
         )
     groups = {one.path: one for one in root.walk() if one.path}
     found = [one for path, one in groups.items() if "/" not in text and _means(text, path)]
@@ -51,10 +62,23 @@ def find_cgroup(fs: Fs, text: str) -> Cgroup:
         return found[0]
     if found:
         raise UsageError(
-            f"'{text}' is the name of {len(found)} cgroups: use one of {_listed(found)}"
+            f"'{shown}' is the name of {len(found)} cgroups: use one of {_listed(found)}"
         )
     alike = [groups[path] for path in _alike(group.path, list(groups))]
-    raise UsageError(f"no cgroup '{text}': {_why_none(group, alike)}")
+    raise UsageError(f"no cgroup '{shown}': {_why_none(group, alike)}")
+
+
+def _require_short(parts: list[str]) -> None:
+    """The kernel refuses a longer name before it looks for one."""
+    longest = max(parts, key=len, default="")
+    size = len(os.fsencode(longest))
+    if size > _NAME_MOST:
+        raise UsageError(
+            f"no cgroup '{visible(shortened(longest))}': {size} bytes, and a name has at most"
+            f" {_NAME_MOST}: check the name"
+        )
+    if len("/".join(parts)) > _PATH_MOST:
+        raise UsageError(f"no cgroup has a path of {len(parts)} names: check the path")
 
 
 def _base(path: str) -> str:
@@ -99,21 +123,21 @@ def _alike(wanted: str, paths: list[str]) -> list[str]:
 
 
 def _listed(groups: list[Cgroup]) -> str:
-    names = [shlex.quote(one.path) for one in groups[:_SHOWN]]
+    names = [quoted(one.path) for one in groups[:_SHOWN]]
     more = len(groups) - len(names)
     return ", ".join(names) + (f" and {more} more" if more else "")
 
 
 def _why_none(group: Cgroup, alike: list[Cgroup]) -> str:
     if alike:
-        names = [shlex.quote(one.path) for one in alike[:_SHOWN]]
+        names = [quoted(one.path) for one in alike[:_SHOWN]]
         return f"did you mean {' or '.join(names)}?"
     name = _base(group.path)
     if name.endswith(UNITS):
-        return f"systemd makes it when the unit runs: systemctl start {shlex.quote(name)}"
+        return f"systemd makes it when the unit runs: systemctl start {quoted(name)}"
     if len(name) >= 12 and _ID.fullmatch(name):
         return "no running container has this id: see `docker ps` or `podman ps`"
-    made = f"{group.directory} does not exist: mkdir {shlex.quote(group.directory)}"
+    made = f"{group.directory} does not exist: mkdir {quoted(group.directory)}"
     if "/" in group.path:
         return made
-    return f"{made}, or name a unit in full: {shlex.quote(name)}.service"
+    return f"{made}, or name a unit in full: {quoted(name)}.service"

@@ -4,14 +4,13 @@
 import argparse
 import errno
 import re
-import shlex
 
 from mqfair.blockdev import Disk, find_disk, require_number
 from mqfair.cgroup import LATENCY_FILE, Cgroup
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
 from mqfair.group_name import CGROUP_HELP, find_cgroup
-from mqfair.output import add_dry_run_argument, add_json_argument, print_json
+from mqfair.output import add_dry_run_argument, add_json_argument, print_json, quoted, visible
 from mqfair.weight import require_file, require_lowest
 
 TARGET_MIN_NS = 1000
@@ -121,12 +120,12 @@ def _line(name: str, goal: dict[str, str]) -> str:
 
 def _print_text(group: Cgroup, goals: Goals) -> None:
     if group.fs.writes and group.fs.dry_run:
-        print(group.fs.writes[0])
+        print(visible(str(group.fs.writes[0])))
         return
     if not goals:
-        print(f"{group.name}  no goal")
+        print(f"{visible(group.name)}  no goal")
     for number, goal in goals.items():
-        print(f"{group.name}  {_line(_name(group.fs, number), goal)}")
+        print(f"{visible(group.name)}  {_line(_name(group.fs, number), goal)}")
 
 
 def _report(group: Cgroup, disk: Disk | None, goals: Goals) -> dict[str, object]:
@@ -147,8 +146,8 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("--pct needs a DEVICE and a TARGET")
     if args.target is None and args.device and _is_target(fs, args.device):
         raise UsageError(
-            f"a goal is for one device: mqfair latency {shlex.quote(group.name)} DEVICE"
-            f" {shlex.quote(args.device)}"
+            f"a goal is for one device: mqfair latency {quoted(group.name)} DEVICE"
+            f" {quoted(args.device)}"
         )
     disk = find_disk(fs, args.device) if args.device is not None else None
     if disk is not None:

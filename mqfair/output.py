@@ -7,6 +7,7 @@ import difflib
 import errno
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +17,10 @@ from mqfair.errors import UsageError
 
 COLUMN_GAP = "  "
 BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+# The most characters of a user's line in a message.
+_MOST = 80
+# The errors of a write. Python does not say in which file.
+WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 COLOURS = {"red": 31, "green": 32, "yellow": 33, "cyan": 36, "bold": 1, "dim": 2}
 
 
@@ -42,11 +47,14 @@ def read_text(name: str, remedy: str) -> str:
         raise UsageError(f"{name}: {reason}: {remedy}") from error
 
 
-def require_writable(option: str, name: str | None) -> None:
-    """Raises UsageError before a long run if its results could not be written afterwards."""
+def require_writable(option: str, name: str | None, inputs: Iterable[str] = ()) -> None:
+    """Raises UsageError before a long run if its results could not be written afterwards, or would
+    replace one of the files @inputs that it reads."""
     if name in (None, "-"):
         return
     path = Path(str(name)).resolve()
+    if path in [Path(one).resolve() for one in inputs]:
+        raise UsageError(f"{option} {name}: it is a file that is read: name another file")
     try:
         if not path.exists():
             path.open("xb").close()
@@ -67,8 +75,13 @@ def open_output(name: str) -> Iterator[TextIO]:
     if name == "-":
         yield sys.stdout
         return
-    with Path(name).open("w", encoding="utf-8") as file:
-        yield file
+    try:
+        with Path(name).open("w", encoding="utf-8", errors="backslashreplace") as file:
+            yield file
+    except OSError as error:
+        if error.filename is None and error.errno in WRITE_ERRORS:
+            error.filename = name
+        raise
 
 
 def paint(text: str, colour: str) -> str:
@@ -78,9 +91,38 @@ def paint(text: str, colour: str) -> str:
     return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m"
 
 
+def printable(text: str) -> str:
+    """@text in as many columns, without characters that a terminal would obey."""
+    return "".join(one if one.isprintable() else "?" for one in text)
+
+
+def visible(text: str) -> str:
+    """@text with the bytes of such characters in hexadecimal, as $'...' of bash takes them."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else _escaped(one) for one in text)
+
+
+def quoted(text: str) -> str:
+    """@text as one word of a shell's command line."""
+    shown = visible(text)
+    if shown == text:
+        return shlex.quote(text)
+    return "$'" + visible(text.replace("\\", "\\\\").replace("'", "\\'")) + "'"
+
+
+def _escaped(one: str) -> str:
+    return "".join(f"\\x{byte:02x}" for byte in one.encode("utf-8", "surrogateescape"))
+
+
+def shortened(text: str) -> str:
+    """@text, or its begin, for a message of one line."""
+    return text if len(text) <= _MOST else text[: _MOST - 1] + "…"
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """`did you mean X?` for a misspelt @word; empty if none of @known is near."""
-    alike = difflib.get_close_matches(word, list(known), n=1)
+    alike = difflib.get_close_matches(word.lower(), list(known), n=1)
     return f"did you mean {alike[0]}?" if alike else ""
 
 

@@ -4,13 +4,13 @@
 import configparser
 import fnmatch
 import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mqfair.blockdev import Disk, active_word
 from mqfair.finding import Finding, warn
 from mqfair.fs import Fs
+from mqfair.output import quoted
 
 # A file of an earlier folder replaces the file of the same name in a later one.
 UDEV_FOLDERS = (
@@ -180,7 +180,7 @@ def _finding(disk: Disk, rival: Rival) -> Finding:
         name = rival.file.rpartition("/")[2]
         override = f"/etc/udev/rules.d/{name}"
         hint = (
-            f"ln -s /dev/null {shlex.quote(override)}"
+            f"ln -s /dev/null {quoted(override)}"
             if rival.file != override
             else f"remove that line, or exclude {disk.name} from it"
         )

@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.style import Style
 
+from mqfair.output import printable
 from mqfair.sample import Sample, Sampler
 from mqfair.signals import interrupted_once
 from mqfair.view import (
@@ -36,13 +37,13 @@ from mqfair.view import (
     entries,
     fit,
     fitting,
-    printable,
     views,
 )
 from mqfair.watch import INTERVAL_LEAST_S, INTERVAL_MOST_S
 
 # Weights change rarely; only those of parents are read, because io.stat has the others.
 WEIGHTS_EVERY = 5
+UNKNOWN_SIZE = (80, 24)
 KEYS_HELP = "q quit  space pause  s sort  r turn  v view  / filter  i idle  tab drive  ? help"
 
 # The sequences that terminals send, in both modes of their cursor keys.
@@ -225,7 +226,8 @@ class Screen:
             size = os.get_terminal_size(sys.stdout.fileno())
         except (OSError, ValueError):
             return self._console.size
-        return size.columns, size.lines
+        # A serial line does not know its size.
+        return size.columns or UNKNOWN_SIZE[0], size.lines or UNKNOWN_SIZE[1]
 
     def _style(self, text: str) -> Style:
         if text not in self._styles:

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0
 """Why a cgroup is slow on a disk: its depth, its share, another cgroup, or the drive."""
 
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mqfair.blockdev import Disk
 from mqfair.cgroup import STAT_PREFIX, Cgroup, root_cgroup
-from mqfair.output import human_microseconds, percent
+from mqfair.output import human_microseconds, percent, quoted
 
 # A mean of requests, in hundredths, below which a cgroup does not keep a drive busy.
 FEW_X100 = 400
@@ -70,7 +69,7 @@ def _by_share(own: Usage, disk: Disk) -> Reason:
     return Reason(
         f"{own.name} gets its share, {percent(own['part_ppm'])} of the work with"
         f" {percent(own['share_ppm'])} due, and its other requests wait for their turn",
-        f"mqfair weight {shlex.quote(own.name)} {disk.name} N, with a greater N",
+        f"mqfair weight {quoted(own.name)} {disk.name} N, with a greater N",
     )
 
 
@@ -78,8 +77,7 @@ def _by_tenant(own: Usage, other: Usage, part: int, disk: Disk) -> Reason:
     return Reason(
         f"{other.name} has {part} % of the cost inside the drive, so a request of {own.name} takes"
         f" {_times(own['slowdown_percent'])} as long there as it must",
-        f"mqfair latency {shlex.quote(own.name)} {disk.name} TARGET,"
-        " or a greater tunable isolation",
+        f"mqfair latency {quoted(own.name)} {disk.name} TARGET, or a greater tunable isolation",
     )
 
 

@@ -18,6 +18,7 @@ from mqfair.output import (
     percent,
     print_json,
     table,
+    visible,
 )
 from mqfair.sample import NO_FIGURES, DiskSample, Figures, Sampler
 from mqfair.schedulers import SCHEDULERS
@@ -70,7 +71,7 @@ class Row:
     def cells(self) -> list[str]:
         own = self.figures
         return [
-            self.cgroup,
+            visible(self.cgroup),
             _shown(self.weight, str),
             _shown(own.share_ppm, percent),
             _shown(own.part_ppm, percent),

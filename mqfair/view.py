@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mqfair.output import printable
 from mqfair.sample import PPM, DiskSample, Line, Sample, Sampler, Total, Use, total, tree, uses
 
 NAME_LEAST = 20
@@ -148,11 +149,6 @@ def fitting(view: str, width: int) -> tuple[str, ...]:
 
 def room(columns: Sequence[str]) -> int:
     return sum(COLUMNS[name].width + 1 for name in columns)
-
-
-def printable(text: str) -> str:
-    """@text without characters that a terminal would obey."""
-    return "".join(one if one.isprintable() else "?" for one in text)
 
 
 def cells(text: str) -> int:

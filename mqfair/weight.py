@@ -4,7 +4,6 @@
 import argparse
 import errno
 import re
-import shlex
 
 from mqfair import kmod
 from mqfair.blockdev import Disk, find_disk, lowest, require_number
@@ -21,7 +20,7 @@ from mqfair.cgroup import (
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
 from mqfair.group_name import CGROUP_HELP, find_cgroup
-from mqfair.output import add_dry_run_argument, add_json_argument, print_json
+from mqfair.output import add_dry_run_argument, add_json_argument, print_json, quoted, visible
 
 EPILOG = f"""\
 With DEVICE, the value `default` removes the device's own weight. Without DEVICE, it sets
@@ -80,7 +79,7 @@ def _validated(fs: Fs, group: Cgroup, device: str | None, value: str) -> str:
     if device is not None and re.fullmatch(r"default|\d+", device) and _exists(fs, value):
         raise UsageError(
             f"'{device}' and '{value}' are in the wrong order:"
-            f" mqfair weight {shlex.quote(group.name)} {value} {device}"
+            f" mqfair weight {quoted(group.name)} {value} {device}"
         )
     raise UsageError(
         f"weight '{value}' for {group.file(WEIGHT_FILE)}:"
@@ -191,15 +190,16 @@ def _report(group: Cgroup, disk: Disk | None, weights: Weights) -> dict[str, obj
 
 def _print_text(group: Cgroup, disk: Disk | None, weights: Weights) -> None:
     if group.fs.writes and group.fs.dry_run:
-        print(group.fs.writes[0])
+        print(visible(str(group.fs.writes[0])))
         return
+    own = visible(group.name)
     if disk is not None:
         source = "" if disk.number in weights.devices else "  (the default)"
-        print(f"{group.name}  {disk.name}  {weights.on(disk.number)}{source}")
+        print(f"{own}  {disk.name}  {weights.on(disk.number)}{source}")
         return
-    print(f"{group.name}  default  {weights.default}")
+    print(f"{own}  default  {weights.default}")
     for number, name in _device_names(group.fs, weights).items():
-        print(f"{group.name}  {name}  {weights.devices[number]}")
+        print(f"{own}  {name}  {weights.devices[number]}")
 
 
 def main(args: argparse.Namespace) -> int:

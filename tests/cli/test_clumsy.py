@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Mistakes that an operator made in a trial: each gets one line with a mend.
+
+test_mends.py has those of a newcomer, and test_config.py those of /etc/mqfair.conf.
+"""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from test_main import CHECKOUT
+
+from mqfair.output import quoted, visible
+
+JOB = CHECKOUT / "examples/four-cgroups.fio"
+PATIENCE_S = 30
+CONF = "/etc/mqfair.conf"
+DEVICE = '[[device]]\nmatch = "nvme0n1"\n'
+WEIGHT = '[[weight]]\ncgroup = "prod/db"\nweight = 5\n'
+BYTES = os.fsdecode(b"caf\xe9")
+STAT = "259:0 rbytes=1 wbytes=0 rios=1 wios=0 dbytes=0 dios=0 mqfair.weight=100 mqfair.ios=1"
+
+
+@pytest.fixture
+def host(machine):
+    machine.install_module()
+    machine.disk(active="mqfq")
+    machine.partition("nvme0n1", "nvme0n1p1", "259:2")
+    machine.cgroup("prod", subtree="cpu io memory")
+    machine.cgroup("prod/db")
+    return machine
+
+
+def one_line(result, code):
+    assert (result.code, result.out, result.err.count("\n")) == (code, "", 1)
+    return result.err
+
+
+# --- names -----------------------------------------------------------------------------------
+
+
+def test_names_are_shown_as_a_shell_takes_them():
+    assert visible("my app ünï") == "my app ünï"
+    assert (visible("a\nb"), visible(BYTES)) == (r"a\x0ab", r"caf\xe9")
+    for name in ("my app", "a\nb", "it's\x1b", "back\\slash\n", BYTES):
+        shell = subprocess.run(
+            ["bash", "-c", f"printf %s {quoted(name)}"], capture_output=True, check=True
+        )
+        assert os.fsdecode(shell.stdout) == name
+
+
+def test_a_terminal_obeys_no_name(host, run):
+    for name in ("new\nline", "red\x1b[31m", BYTES):
+        host.cgroup(name, stat=STAT, weight="default 7")
+        outputs = [
+            run("weight", name), run("status"), run("check", "nvme0n1", name),
+            run("weight", f"{name}x", "5"), run("weight", name, "0"), run("follow", "--once"),
+        ]  # fmt: skip
+        assert run("weight", name).out == f"{visible(name)}  default  7\n"
+        text = "".join(one.out + one.err for one in outputs)
+        assert all(one.isprintable() for one in text.replace("\n", "")), ascii(text)
+        assert outputs[3].err.count("\n") == 1
+
+
+def called(host, *words, **env):
+    """The command in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "mqfair", *words], cwd=CHECKOUT, capture_output=True, text=True,
+        check=False, env={**os.environ, "MQFAIR_ROOT": str(host.root), **env},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def test_a_name_that_is_no_text_does_not_stop_the_metrics(host):
+    pytest.importorskip("prometheus_client")
+    host.cgroup(BYTES, stat=STAT)
+    assert r'cgroup="caf\\xe9"' in called(host, "metrics")
+
+
+def test_an_encoding_without_the_characters_of_a_name(host):
+    host.cgroup("ünï", weight="default 7")
+    assert called(host, "weight", "ünï", PYTHONIOENCODING="ascii") == "\\xfcn\\xef  default  7\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "mend"),
+    [
+        ("y" * 300, "300 bytes, and a name has at most 255: check the name"),
+        ("/".join("y" * 3000), "no cgroup has a path of 3000 names: check the path"),
+        ("-.slice", "a name with - in front goes behind --"),
+    ],
+)
+def test_a_bad_name(host, run, name, mend):
+    assert mend in one_line(run("weight", name, "5"), 2)
+    assert host.stores == []
+
+
+def test_the_root_slice_is_the_root(host, run):
+    said = one_line(run("weight", "--", "-.slice", "5"), 2)
+    assert "the root cgroup has no weight: name a cgroup below it" in said
