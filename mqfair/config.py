@@ -5,6 +5,7 @@ The file is TOML. tomllib gives values without their lines, so lines are found b
 the text: the n-th head `[[weight]]`, and the key below it.
 """
 
+import errno
 import fnmatch
 import glob
 import os
@@ -15,10 +16,11 @@ from dataclasses import dataclass, field
 
 from mqfair.blockdev import NR_REQUESTS_MAX, NR_REQUESTS_MIN, Disk, all_disks, find_disk
 from mqfair.cgroup import WEIGHT_MAX, WEIGHT_MIN
+from mqfair.config_mend import not_toml
 from mqfair.enable import DEPTH_MOST, THRESHOLD_KB_MOST
 from mqfair.errors import UsageError
 from mqfair.fs import Fs
-from mqfair.group_name import UNITS
+from mqfair.group_name import ROOT_SLICE, UNITS
 from mqfair.output import nearest
 from mqfair.schedulers import SCHEDULERS
 
@@ -28,6 +30,8 @@ _TOP = ("mirror", "device", "weight")
 _DEVICE = ("match", "scheduler", "tunables", "nr_requests")
 _WEIGHT = ("cgroup", "unit", "weight", "device")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
+_TUNABLES = ("depth", "threshold_kb", "cost", "isolation")
+_READ_MENDS = {errno.EACCES: "run as root", errno.EISDIR: "remove the folder, and write a file"}
 # The range of a tunable with a number; all others are judged by the kernel.
 _RANGES = {"depth": (1, DEPTH_MOST), "threshold_kb": (0, THRESHOLD_KB_MOST)}
 
@@ -124,12 +128,15 @@ def load(fs: Fs, path: str = PATH) -> Config | None:
     """The configuration in the file @path; None if there is no file. Raises UsageError."""
     file = fs.host_path(path)
     try:
-        text = file.read_text(encoding="utf-8")
+        # Some editors begin a file with a byte order mark.
+        text = file.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "no text in UTF-8"
-        raise UsageError(f"cannot read {path}: {reason}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"cannot read {path}: no text in UTF-8: save it as UTF-8") from error
+    except OSError as error:
+        mend = _READ_MENDS.get(error.errno or 0, "put a text file there")
+        raise UsageError(f"cannot read {path}: {error.strerror}: {mend}") from error
     return parse(text, path)
 
 
@@ -137,22 +144,10 @@ def parse(text: str, path: str = PATH) -> Config:
     try:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(_not_toml(text, path, str(error))) from error
+        raise UsageError(not_toml(text, path, str(error))) from error
+    except RecursionError as error:
+        raise UsageError(f"{path}: brackets are nested too deep: remove them") from error
     return Reader(path, text.splitlines()).config(table)
-
-
-def _not_toml(text: str, path: str, message: str) -> str:
-    """tomllib's message, with the line in front and a hint for the usual mistake."""
-    at = re.search(r"\(at line (\d+), column \d+\)", message)
-    lines = text.splitlines()
-    line = int(at[1]) if at else len(lines)
-    shown = lines[line - 1].strip() if 0 < line <= len(lines) else ""
-    reason = message.partition(" (at ")[0]
-    hint = 'write key = "text" or key = number'
-    if re.fullmatch(r"[\w-]+\s*=\s*[A-Za-z*/].*", shown) and "=" in shown:
-        key, _, value = shown.partition("=")
-        hint = f'write {key.strip()} = "{value.strip()}", in quotes'
-    return f"{path}:{line}: {shown!r} is no TOML ({reason}): {hint}"
 
 
 @dataclass(frozen=True)
@@ -204,10 +199,8 @@ class Reader:
             if key not in keys:
                 line = self._line(section, index, key)
                 where = f"[[{section}]]" if section else "the top of the file"
-                raise UsageError(
-                    f"{self.path}:{line}: '{key}' is no key of {where}:"
-                    f" {nearest(key, keys) or 'use ' + ', '.join(keys)}"
-                )
+                mend = _moved(section, key) or nearest(key, keys) or f"use {', '.join(keys)}"
+                raise UsageError(f"{self.path}:{line}: '{key}' is no key of {where}: {mend}")
 
     def _tables(self, section: str, value: object) -> Iterator[tuple[int, Mapping[str, object]]]:
         if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
@@ -223,6 +216,9 @@ class Reader:
             if key not in table:
                 line = self._line(section, index, "")
                 raise UsageError(f'{self.path}:{line}: [[{section}]] has no {key}: add {key} = "…"')
+            if isinstance(value, list):
+                mend = f"use one text in quotes, and a [[{section}]] for each other"
+                raise self._bad(section, index, key, value, mend)
             raise self._bad(section, index, key, value, "use a text in quotes")
         return value
 
@@ -325,13 +321,37 @@ class Reader:
                 found += "(?:[^/]+/)*" if position < len(parts) - 1 else "[^/]+(?:/[^/]+)*"
             else:
                 found += _name_pattern(part) + ("/" if position < len(parts) - 1 else "")
-        return re.compile(found)
+        return self._compiled(index, "cgroup", text, found)
 
     def _unit(self, index: int, text: str) -> re.Pattern[str]:
         if "/" in text or not text.endswith(UNITS):
             mend = f"use the name of a unit that ends in {', '.join(UNITS)}, or cgroup = …"
             raise self._bad("weight", index, "unit", text, mend)
-        return re.compile("(?:.*/)?" + _name_pattern(text))
+        if text == ROOT_SLICE:
+            mend = "this unit is the root cgroup, which has no weight: use one below it"
+            raise self._bad("weight", index, "unit", text, mend)
+        return self._compiled(index, "unit", text, "(?:.*/)?" + _name_pattern(text))
+
+    def _compiled(self, index: int, key: str, text: str, found: str) -> re.Pattern[str]:
+        try:
+            return re.compile(found)
+        except re.error as error:
+            mend = f"{error.msg}: write [a-z] with the lesser character first"
+            raise self._bad("weight", index, key, text, mend) from error
+
+
+def _moved(section: str, key: str) -> str:
+    """The mend for a @key that stands in the wrong place; empty for a key of no place."""
+    if section == "device" and key in _TUNABLES:
+        return f"it is a tunable: write tunables = {{ {key} = … }}"
+    if section and key == "mirror":
+        return f"move it above the first [[{section}]]"
+    if key == "tunables" and not section:
+        return "write tunables = { … } below [[device]]"
+    if not section:
+        owners = [name for name, keys in (("device", _DEVICE), ("weight", _WEIGHT)) if key in keys]
+        return f"write it below a line [[{owners[0]}]]" if owners else ""
+    return ""
 
 
 def _name_pattern(text: str) -> str:

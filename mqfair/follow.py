@@ -17,7 +17,7 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -33,7 +33,7 @@ from mqfair.inotify import Inotify
 from mqfair.keep import Keeper
 from mqfair.lock import FOLDER
 from mqfair.mirror import Mirror, Weights
-from mqfair.output import add_dry_run_argument, add_json_argument, print_json
+from mqfair.output import add_dry_run_argument, add_json_argument, print_json, visible
 from mqfair.starved import Starved
 
 LOCK_FILE = f"{FOLDER}/follow.lock"
@@ -48,6 +48,8 @@ SCAN_EVERY_S = 10.0
 LEVELS = {"error": "<3>", "warning": "<4>", "note": "<5>"}
 # The lines of one pass; more are counted.
 SHOWN = 20
+# The disks or cgroups of a rule in --check.
+RULE_SHOWN = 3
 
 EPILOG = f"""\
 Without --once the command runs until SIGTERM, as the service mqfair.service. It acts on each change
@@ -66,6 +68,16 @@ examples:
   mqfair follow --once              write it and end
   mqfair follow --check             say whether {config.PATH} is right
   systemctl enable --now mqfair     run as a service
+
+rules in {config.PATH}:
+  [[device]]
+  match = "nvme*n1"                 a kernel name, or "/dev/disk/by-id/nvme-Samsung*"
+  scheduler = "mqfq"
+  tunables = {{ depth = "64 auto" }}
+
+  [[weight]]
+  unit = "nginx.service"            or: cgroup = "kubepods.slice/**"
+  weight = 900
 """
 
 
@@ -243,6 +255,8 @@ def _checked(rule: config.DeviceRule, fs: Fs) -> list[str]:
     """The names of the disks of @rule. A disk with the rule's scheduler tells whether the tunables
     of the rule exist; without such a disk the kernel is the judge. Raises UsageError."""
     disks = rule.disks(fs)
+    if not disks:
+        _require_whole(rule, fs)
     for disk in disks:
         selector = disk.selector()
         if selector is not None and selector.active == rule.scheduler:
@@ -252,17 +266,62 @@ def _checked(rule: config.DeviceRule, fs: Fs) -> list[str]:
     return [disk.name for disk in disks]
 
 
+def _require_whole(rule: config.DeviceRule, fs: Fs) -> None:
+    """A rule with the name of a partition would wait for ever. Raises UsageError."""
+    try:
+        disk = find_disk(fs, rule.match)
+    except UsageError:
+        return
+    if disk.partition is not None:
+        whole = f"/dev/{disk.name}" if rule.match.startswith("/") else disk.name
+        mend = f'a partition has no scheduler: use "{whole}"'
+        raise UsageError(f'{rule.place}: match = "{rule.match}": {mend}')
+
+
+def _earlier(rules: Sequence[tuple[str, str | None, list[str]]]) -> dict[str, list[str]]:
+    """By place, the names of each rule that an earlier rule for the same devices has."""
+    taken: dict[str | None, set[str]] = {}
+    found = {}
+    for place, device, names in rules:
+        own = taken.setdefault(device, set())
+        found[place] = [name for name in names if name in own]
+        own.update(names)
+    return found
+
+
+def _left(names: list[str], earlier: list[str]) -> list[str]:
+    return [name for name in names if name not in earlier]
+
+
+def _named(names: list[str], earlier: list[str], noun: str) -> str:
+    """The first of the names for which a rule counts, and the reason if there is none."""
+    counts = _left(names, earlier)
+    if not names:
+        return f"no {noun} that is here now"
+    if not counts:
+        return f"no {noun}: an earlier rule has {_short(earlier)}"
+    return _short(counts) + (f"; an earlier rule has {_short(earlier)}" if earlier else "")
+
+
+def _short(names: list[str]) -> str:
+    more = f" and {len(names) - RULE_SHOWN} more" if len(names) > RULE_SHOWN else ""
+    return ", ".join(visible(name) for name in names[:RULE_SHOWN]) + more
+
+
 def _check(args: argparse.Namespace, fs: Fs) -> int:
     """Says which disks and cgroups the rules name now."""
     path = args.config or config.PATH
     rules = config.load(fs, path)
     if rules is None:
-        raise UsageError(f"{path} does not exist: there is an example in doc/follow.md")
+        raise UsageError(f"{path} does not exist: mqfair follow --help shows an example")
     groups = [group.path for group in root_cgroup(fs).walk() if group.path]
     disks = [(rule, _checked(rule, fs)) for rule in rules.devices]
     weights = [
         (rule, [path for path in groups if rule.pattern.fullmatch(path)]) for rule in rules.weights
     ]
+    named = [(rule.place, None, names) for rule, names in disks]
+    matched = [(rule.place, rule.device, paths) for rule, paths in weights]
+    earlier = {**_earlier(named), **_earlier(matched)}
     if args.json:
         print_json(
             {
@@ -270,22 +329,28 @@ def _check(args: argparse.Namespace, fs: Fs) -> int:
                 "config": path,
                 "mirror": rules.mirror,
                 "devices": [
-                    {"place": rule.place, "scheduler": rule.scheduler, "disks": names}
+                    {
+                        "place": rule.place,
+                        "scheduler": rule.scheduler,
+                        "disks": _left(names, earlier[rule.place]),
+                    }
                     for rule, names in disks
                 ],
                 "weights": [
-                    {"place": rule.place, "weight": rule.weight, "cgroups": paths}
+                    {
+                        "place": rule.place,
+                        "weight": rule.weight,
+                        "cgroups": _left(paths, earlier[rule.place]),
+                    }
                     for rule, paths in weights
                 ],
             }
         )
         return 0
     for rule, names in disks:
-        print(f"{rule.place}: {rule.scheduler} on {' '.join(names) or 'no disk that is here now'}")
+        print(f"{rule.place}: {rule.scheduler} on {_named(names, earlier[rule.place], 'disk')}")
     for one, paths in weights:
-        shown = ", ".join(paths[:3]) or "no cgroup that is here now"
-        more = f" and {len(paths) - 3} more" if len(paths) > 3 else ""
-        print(f"{one.place}: weight {one.weight} for {shown}{more}")
+        print(f"{one.place}: weight {one.weight} for {_named(paths, earlier[one.place], 'cgroup')}")
     print(f"{path}: no mistake; rules for devices: {len(disks)}, for weights: {len(weights)}")
     return 0
 
@@ -334,7 +399,7 @@ def _once(args: argparse.Namespace, fs: Fs) -> int:
         mirror.changes.clear()
         follower.keeper.words.clear()
     for line in [*writes, *follower.lines()]:
-        print(line)
+        print(visible(line))
     for note in notes:
         print(f"note: {note}")
     would = "to write" if fs.dry_run else "written"
@@ -403,7 +468,7 @@ class Service:
         """Prints @line. The journal gets its priority, so that `journalctl -p warning` finds it."""
         word = line.partition(":")[0]
         level = LEVELS.get(word, "") if os.environ.get("JOURNAL_STREAM") else ""
-        print(f"{level}{line}", flush=True)
+        print(f"{level}{visible(line)}", flush=True)
 
     def _complain(self) -> None:
         """Says once that events are missing."""

@@ -11,6 +11,7 @@ import sys
 import pytest
 from test_main import CHECKOUT
 
+from mqfair import __main__ as command
 from mqfair.output import quoted, visible
 
 JOB = CHECKOUT / "examples/four-cgroups.fio"
@@ -35,6 +36,84 @@ def host(machine):
 def one_line(result, code):
     assert (result.code, result.out, result.err.count("\n")) == (code, "", 1)
     return result.err
+
+
+# --- /etc/mqfair.conf ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "mend"),
+    [
+        (
+            "[[device]]\nmatch = \u201cnvme0n1\u201d\n",
+            'write match = "nvme0n1", in straight quotes',
+        ),
+        ("[[device]]\nmatch: nvme0n1\n", 'write match = "nvme0n1", in quotes'),
+        ("[[weight]]\nweight: 900\n", "write weight = 900"),
+        (DEVICE + 'match = "sda"\n', "a table has each key once: remove one, or begin another"),
+        ("; mine\n" + DEVICE, "a comment begins with #"),
+        ('[[device]]\nmatch = "nvme0n1" // mine\n', "a comment begins with #"),
+        ("a = " + "[" * 9999 + "\n", "brackets are nested too deep"),
+        ('match = "nvme0n1"\n', "write it below a line [[device]]"),
+        ('unit = "a.service"\n', "write it below a line [[weight]]"),
+        (DEVICE + "[tunables]\ndepth = 64\n", "write tunables = { … } below [[device]]"),
+        (DEVICE + "depth = 64\n", "it is a tunable: write tunables = { depth = … }"),
+        (DEVICE + "mirror = false\n", "move it above the first [[device]]"),
+        (DEVICE + 'scheduler = "MQFQ"\n', "did you mean mqfq?"),
+        ('[[device]]\nmatch = ["sda", "sdb"]\n', "use one text in quotes, and a [[device]] for"),
+        ('[[device]]\nmatch = "nvme0n1p1"\n', 'a partition has no scheduler: use "nvme0n1"'),
+        ('[[device]]\nmatch = "/dev/nvme0n1p1"\n', 'use "/dev/nvme0n1"'),
+        ('[[weight]]\ncgroup = "a[z-b]"\nweight = 5\n', "write [a-z] with the lesser character"),
+        ('[[weight]]\nunit = "-.slice"\nweight = 5\n', "is the root cgroup, which has no weight"),
+    ],
+)
+def test_a_mistake_in_the_configuration(host, run, text, mend):
+    host.put(CONF, text)
+    assert mend in one_line(run("follow", "--check"), 2)
+
+
+@pytest.mark.parametrize(
+    ("content", "mend"),
+    [
+        (DEVICE.encode("utf-16"), "no text in UTF-8: save it as UTF-8"),
+        (b"# caf\xe9\n" + DEVICE.encode(), "no text in UTF-8: save it as UTF-8"),
+        (None, "Is a directory: remove the folder, and write a file"),
+    ],
+)
+def test_a_configuration_that_is_no_text(host, run, content, mend):
+    file = host.put(CONF, "")
+    if content is None:
+        file.unlink()
+        file.mkdir()
+    else:
+        file.write_bytes(content)
+    assert mend in one_line(run("follow", "--check"), 2)
+
+
+@pytest.mark.parametrize("mark", ["\ufeff", "\t"])
+def test_the_files_of_other_editors_are_read(host, run, mark):
+    host.put(CONF, mark + DEVICE.replace("\n", "\r\n"))
+    assert run("follow", "--check").code == 0
+
+
+def test_without_a_configuration_the_help_has_an_example(host, run, capsys):
+    assert "mqfair follow --help shows an example" in one_line(run("follow", "--check"), 2)
+    with pytest.raises(SystemExit):
+        command.main(["follow", "--help"])
+    text = capsys.readouterr().out
+    example = text[text.index("  [[device]]") :]
+    lines = [line.strip() for line in example.splitlines() if line.strip()]
+    host.put(CONF, "\n".join(line.split("   ")[0] for line in lines))
+    assert run("follow", "--check").code == 0
+
+
+def test_a_rule_that_an_earlier_one_hides_is_told(host, run):
+    host.put(CONF, DEVICE + DEVICE + WEIGHT + WEIGHT.replace("prod/db", "prod/*"))
+    out = run("follow", "--check").out.splitlines()
+    assert out[1] == f"{CONF}:3: mqfq on no disk: an earlier rule has nvme0n1"
+    assert out[3] == f"{CONF}:8: weight 5 for no cgroup: an earlier rule has prod/db"
+    found = run("follow", "--check", "--json").json
+    assert [one["disks"] for one in found["devices"]] == [["nvme0n1"], []]
 
 
 # --- names -----------------------------------------------------------------------------------
