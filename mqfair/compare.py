@@ -10,7 +10,7 @@ import csv
 import json
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -27,6 +27,7 @@ from mqfair.output import (
 )
 
 SCHEMA = "mqfair.compare/1"
+MAKER = "mqfair bench JOB --json FILE"
 CONFIDENCE = 0.95
 
 EPILOG = """\
@@ -135,18 +136,25 @@ def _ratio(a: Sequence[float], b: Sequence[float]) -> float | None:
 # --- results ---------------------------------------------------------------------------------
 
 
-def load_benches(name: str) -> list[Document]:
-    """The result of a bench, one for each drive. Raises UsageError for any other file."""
-    text = read_text(name, "`mqfair bench JOB --json FILE` makes one")
+def load_benches(name: str, maker: str = f"`{MAKER}`") -> list[Document]:
+    """The result of a bench, one for each drive. Raises UsageError for any other file; @maker is
+    the command that makes a right one."""
+    text = read_text(name, f"{maker} makes one")
     try:
         found = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"{name}: no JSON: name a file of mqfair bench --json") from error
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{name}: no JSON: {maker} makes it") from error
     schema = found.get("schema") if isinstance(found, dict) else None
     if schema not in (plan.SCHEMA, plan.SEVERAL_SCHEMA):
-        raise UsageError(f"{name}: no result of mqfair bench ({plan.SCHEMA}): see bench --json")
+        raise UsageError(f"{name}: no result of mqfair bench ({plan.SCHEMA}): {maker} makes one")
     benches = found.get("devices", []) if schema == plan.SEVERAL_SCHEMA else [found]
-    if not benches or not all(one.get("runs") for one in benches):
+    try:
+        finished = bool(benches) and all(one.get("runs") for one in benches)
+        for one in benches if finished else []:
+            _ = figures_of(one), one["job"], one["where"].get("device")
+    except (KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{name}: a damaged result ({error}): run the bench again") from error
+    if not finished:
         raise UsageError(f"{name}: has no finished run: run the bench again")
     return list(benches)
 
@@ -190,6 +198,10 @@ def compare(a: Document, b: Document, drive: str = "") -> list[Figure]:
             ratio = _ratio(values, others)
             found.append(Figure(label, name, tuple(values), tuple(others), ratio, low, high))
     return found
+
+
+def _schedulers(benches: Iterable[Document]) -> list[str]:
+    return list(dict.fromkeys(run["scheduler"] for one in benches for run in one["runs"]))
 
 
 def differences(a: Document, b: Document) -> list[str]:
@@ -261,7 +273,7 @@ def _write_csv(name: str, found: Sequence[Figure]) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    require_writable("--csv", args.csv)
+    require_writable("--csv", args.csv, (args.a, args.b))
     pairs = pairs_of(load_benches(args.a), load_benches(args.b))
     found: list[Figure] = []
     notes: list[str] = []
@@ -272,7 +284,11 @@ def main(args: argparse.Namespace) -> int:
     if not pairs:
         raise UsageError(f"{args.a} and {args.b} have no drive in common: compare other results")
     if not found:
-        raise UsageError(f"{args.a} and {args.b} have no scheduler in common")
+        names = [", ".join(_schedulers(side)) for side in zip(*pairs, strict=True)]
+        raise UsageError(
+            f"no scheduler in common: {args.a} has {names[0]}, and {args.b} has {names[1]}: run a"
+            " bench with the --schedulers of the other"
+        )
     if args.csv:
         _write_csv(args.csv, found)
     if args.json:

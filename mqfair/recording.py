@@ -17,6 +17,7 @@ from typing import Any, TextIO
 from mqfair.sample import DiskSample, Figures, Sample
 
 SCHEMA = "mqfair.record/1"
+MAKER = "mqfair record --out FILE"
 
 
 @dataclass(frozen=True)

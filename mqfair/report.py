@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mqfair import recording
-from mqfair.compare import Document, figures_of, load_benches
+from mqfair.compare import MAKER, Document, figures_of, load_benches
 from mqfair.errors import UsageError
 from mqfair.output import open_output, print_json, read_text, require_writable
 from mqfair.recording import Recording
@@ -31,6 +31,10 @@ examples:
   mqfair report before.json after.json --out both.html
   mqfair report minute.jsonl --csv minute.csv
 """
+
+
+# The endings of files with pictures, which a report is not.
+PICTURES = (".png", ".svg", ".pdf", ".jpg", ".jpeg")
 
 
 @dataclass(frozen=True)
@@ -62,15 +66,16 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
 
 def load(name: str) -> Recording | None:
     """The recording @name, or None for another file; raises UsageError if it cannot be read."""
-    text = read_text(name, "`mqfair record --out FILE` makes one")
+    text = read_text(name, f"`{recording.MAKER}` makes one")
     if f'"{recording.SCHEMA}"' not in text.partition("\n")[0]:
         return None
     try:
         found = recording.read(text)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UsageError(f"{name}: a damaged recording: {error}") from error
+        raise UsageError(f"{name}: a damaged recording ({error}): record anew") from error
     if len(found.samples) < 2:
-        raise UsageError(f"{name}: {len(found.samples)} samples are too few: record for longer")
+        many = "no sample is" if not found.samples else "one sample is"
+        raise UsageError(f"{name}: {many} too few: record for longer")
     return found
 
 
@@ -79,7 +84,7 @@ def _benches(files: list[str]) -> tuple[list[str], list[Document]]:
     names: list[str] = []
     benches: list[Document] = []
     for name in files:
-        found = load_benches(name)
+        found = load_benches(name, f"`{recording.MAKER}` or `{MAKER}`")
         for one in found:
             names.append(f"{name}, {one['where'].get('device')}" if len(found) > 1 else name)
             benches.append(one)
@@ -89,8 +94,10 @@ def _benches(files: list[str]) -> tuple[list[str], list[Document]]:
 def main(args: argparse.Namespace) -> int:
     if args.out is None and args.csv is None:
         raise UsageError("name a file to write: --out HTML or --csv FILE")
-    require_writable("--out", args.out)
-    require_writable("--csv", args.csv)
+    if args.out is not None and Path(args.out).suffix.lower() in PICTURES:
+        raise UsageError(f"--out {args.out}: the report is HTML: name a file that ends in .html")
+    for option in ("out", "csv"):
+        require_writable(f"--{option}", getattr(args, option), args.files)
     recorded = load(args.files[0])
     if len(args.files) > (1 if recorded else 2):
         raise UsageError("one recording, or one or two results of mqfair bench at a time")

@@ -150,9 +150,7 @@ def _requests(args: argparse.Namespace, change: Change) -> tuple[Trace | None, I
 def _write(args: argparse.Namespace, change: Change) -> int:
     trace, requests = _requests(args, change)
     first = _first(args, requests)
-    require_writable("--out", args.out)
-    if trace and args.out != "-" and Path(args.out).exists() and Path(args.out).samefile(args.file):
-        raise UsageError(f"--out {args.out}: it is the trace that is read: name another file")
+    require_writable("--out", args.out, [args.file] if trace else [])
     whole = Figures()
     with open_output(args.out) as file:
         WRITERS[args.to](file, _counted(itertools.chain((first,), requests), whole))

@@ -56,7 +56,7 @@ PROCESSES_MOST = 1024
 
 def main(args: argparse.Namespace) -> int:
     for option in ("json", "timeline", "picture"):
-        require_writable(f"--{option}", getattr(args, option))
+        require_writable(f"--{option}", getattr(args, option), [args.job])
     asked = [_with_schedulers(one) for one in requests(args)]
     with _raw_folder(args.raw, args.resume, len(asked)) as folder:
         places = _places(folder, len(asked))

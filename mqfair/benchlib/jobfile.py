@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mqfair.errors import UsageError
+from mqfair.output import shortened
 
 WEIGHT_MIN = 1
 WEIGHT_MAX = 10000
@@ -214,7 +215,8 @@ def _sections(text: str, path: str) -> Iterator[Section]:
             continue
         if name is None:
             raise UsageError(
-                f"{path}:{number}: '{line}' is before the first [section]: move it into one"
+                f"{path}:{number}: '{shortened(line)}' is before the first [section]:"
+                " move it into one"
             )
         option = _option(line, number, f"{path}:{number}")
         (shared if name == GLOBAL else own).append(option)

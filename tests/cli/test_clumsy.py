@@ -4,11 +4,13 @@
 test_mends.py has those of a newcomer, and test_config.py those of /etc/mqfair.conf.
 """
 
+import json
 import os
 import subprocess
 import sys
 
 import pytest
+from test_compare import bench
 from test_main import CHECKOUT
 
 from mqfair import __main__ as command
@@ -179,3 +181,48 @@ def test_a_bad_name(host, run, name, mend):
 def test_the_root_slice_is_the_root(host, run):
     said = one_line(run("weight", "--", "-.slice", "5"), 2)
     assert "the root cgroup has no weight: name a cgroup below it" in said
+
+
+# --- files -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def recorded(host, run, tmp_path):
+    host.put("/sys/fs/cgroup/prod/db/io.stat", STAT)
+    file = tmp_path / "r.jsonl"
+    assert run("record", "--seconds", "0.2", "--interval", "0.1", "--out", str(file)).code == 0
+    return str(file)
+
+
+def test_no_file_that_is_read_is_replaced(recorded, run, tmp_path):
+    results = [bench(tmp_path / f"{name}.json", [1.0]) for name in "ab"]
+    job = tmp_path / "j.fio"
+    job.write_text(JOB.read_text())
+    for words in (
+        ["report", recorded, "--out", recorded],
+        ["report", recorded, "--csv", recorded],
+        ["compare", *results, "--csv", results[1]],
+        ["sim", str(job), "--json", str(job)],
+    ):
+        before = (tmp_path / words[-1]).read_text()
+        said = one_line(run(*words), 2)
+        assert f"{words[-1]}: it is a file that is read: name another file" in said
+        assert (tmp_path / words[-1]).read_text() == before
+
+
+def test_a_report_is_no_picture(recorded, run, tmp_path):
+    said = one_line(run("report", recorded, "--out", str(tmp_path / "x.PNG")), 2)
+    assert "the report is HTML: name a file that ends in .html" in said
+
+
+def test_a_full_disk_is_named(recorded, run):
+    said = one_line(run("report", recorded, "--csv", "/dev/full"), 1)
+    assert "cannot write /dev/full: No space left on device" in said
+    assert "free space, or name another file" in said
+
+
+@pytest.mark.parametrize("text", ["", "<html>", json.dumps([1])])
+def test_a_file_that_is_neither_recording_nor_result(run, tmp_path, text):
+    (tmp_path / "x").write_text(text)
+    said = one_line(run("report", str(tmp_path / "x"), "--csv", "-"), 2)
+    assert "`mqfair record --out FILE` or `mqfair bench JOB --json FILE` makes" in said

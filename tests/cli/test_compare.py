@@ -110,10 +110,13 @@ def test_one_run_is_no_evidence(tmp_path, run):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{", "no JSON: name a file of mqfair bench --json"),
+        ("{", "no JSON: `mqfair bench JOB --json FILE` makes it"),
         ("[]", "no result of mqfair bench"),
         ('{"schema": "mqfair.top/1"}', "no result of mqfair bench"),
         ('{"schema": "mqfair.bench/1", "runs": []}', "has no finished run"),
+        ('{"schema": "mqfair.bench/1", "runs": 5}', "a damaged result ('int' object is not"),
+        ('{"schema": "mqfair.bench/1", "runs": [{}]}', "('total_iops'): run the bench again"),
+        ("[" * 9999, "no JSON: `mqfair bench"),
     ],
 )
 def test_other_files_are_named(pair, tmp_path, run, text, said):
@@ -129,7 +132,9 @@ def test_files_that_cannot_be_used(pair, tmp_path, run):
     assert result.code == 2
     assert result.err.startswith("mqfair: /nosuch: No such file or directory: `mqfair bench")
     other = bench(tmp_path / "c", [1.0], scheduler="wdt")
-    assert "have no scheduler in common" in run("compare", pair[0], other).err
+    assert run("compare", pair[0], other).err.endswith(
+        f"{other} has wdt: run a bench with the --schedulers of the other\n"
+    )
     result = run("compare", *pair, "--csv", "/nosuch/x.csv")
     assert (result.code, result.out) == (2, "")
     assert "--csv /nosuch/x.csv: No such file or directory: name a file" in result.err

@@ -110,8 +110,8 @@ def test_damaged_recordings(recorded, run, tmp_path):
     bad = tmp_path / "bad.jsonl"
     for damaged, said in (
         ('{"schema": "mqfair.record/1"}\n', "a damaged recording"),
-        (text.replace('"gone"', '"gnoe"'), "a damaged recording: 'gone'"),
-        (text.splitlines()[0] + "\n", "0 samples are too few: record for longer"),
+        (text.replace('"gone"', '"gnoe"'), "a damaged recording ('gone'): record anew"),
+        (text.splitlines()[0] + "\n", "no sample is too few: record for longer"),
     ):
         bad.write_text(damaged)
         result = run("report", str(bad), "--csv", "-")

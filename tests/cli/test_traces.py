@@ -414,7 +414,7 @@ def test_figures_as_json(sample, run):
         (["{}", "--align", "3"], "--align 3: use a power of two up to 1m"),
         (["{}", "--size", "1k"], "--size 1k: use at least 1048576 bytes"),
         (["{}", "--out", "a", "--split", "b"], "--out a: not beside --split: use one of them"),
-        (["{}", "--out", "{}"], "it is the trace that is read: name another file"),
+        (["{}", "--out", "{}"], "it is a file that is read: name another file"),
         (["{}", "--source", "x", "--out", "y"], "no request is left: check --source"),
         (["{}", "--format", "tape"], "unknown --format 'tape': use spc, systor"),
         (["--generate", "lun0", "--format", "spc"], "--format spc: is for a file: leave it out"),
