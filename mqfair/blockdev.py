@@ -142,8 +142,21 @@ def find_disk(fs: Fs, text: str) -> Disk:
     link = _class_entry(fs, text)
     if link is None:
         known = " ".join(disk.name for disk in all_disks(fs)) or "none"
-        raise UsageError(f"unknown device '{text}': not in /sys/class/block; disks here: {known}")
+        mend = _meant(text) or f"not in /sys/class/block; disks here: {known}"
+        raise UsageError(f"unknown device '{text}': {mend}")
     return _disk_of(fs, link)
+
+
+def _meant(text: str) -> str:
+    """The mend for a word that stands where a device is expected; empty if it may be one."""
+    if text in SCHEDULERS:
+        return f"it is a scheduler: write --scheduler {text}"
+    if text in ("none", "mq-deadline", "kyber", "bfq"):
+        return f"it is a scheduler of the kernel: mqfair disable DEVICE --to {text}"
+    if "," in text:
+        return f"write the names with spaces between them: {' '.join(text.split(','))}"
+    found = re.fullmatch(r"(depth|cost|threshold.kb|nr.requests)=(\w+)", text)
+    return f"write --{found[1].replace('_', '-')} {found[2]}" if found else ""
 
 
 def is_pattern(text: str) -> bool:

@@ -99,7 +99,8 @@ def listener(text: str) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        raise Failure(f"--listen {text}: {error.strerror or error}: choose another port") from error
+        reason = os.strerror(error.errno) if error.errno else error
+        raise Failure(f"--listen {text}: {reason}: choose another port") from error
 
 
 def _passed_socket() -> socket.socket:
@@ -135,7 +136,12 @@ def main(args: argparse.Namespace) -> int:
 
     figures = exposition.Collector(fs, lambda: _disks(fs, args.devices))
     if args.listen is not None:
-        exposition.serve(figures, listener(args.listen), idle_s)
+        listening = listener(args.listen)
+        if args.listen != SYSTEMD:
+            host, port = listening.getsockname()[:2]
+            shown = f"[{host}]" if ":" in host else host
+            print(f"http://{shown}:{port}/metrics", flush=True)
+        exposition.serve(figures, listening, idle_s)
     elif args.textfile is not None:
         exposition.write_textfile(figures, args.textfile)
     elif args.json:

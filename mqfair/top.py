@@ -6,6 +6,7 @@ The picture of one interval needs the standard library alone. mqfair/screen.py h
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import time
@@ -41,6 +42,8 @@ from mqfair.watch import (
 SCHEMA = "mqfair.top/1"
 # The width of a picture in a file.
 PLAIN_WIDTH = 160
+# The names of terminals that cannot move their cursor.
+DUMB = ("dumb", "unknown")
 
 # The colours of a view that mqfair.output has; the others are for the live picture.
 _PLAIN_COLOURS = ("bold", "dim", "red", "yellow", "cyan")
@@ -114,6 +117,12 @@ def main(args: argparse.Namespace) -> int:
 def _live(sampler: Sampler, interval_s: float, args: argparse.Namespace, picked: Picked) -> int:
     if sys.stdout is None or not sys.stdout.isatty() or not sys.stdin.isatty():
         raise UsageError("the live picture needs a terminal: add --once or --json")
+    term = os.environ.get("TERM", "")
+    if term in DUMB:
+        raise UsageError(
+            f"TERM={term}: the live picture needs a terminal that moves its cursor: set TERM to the"
+            " name of yours, or add --once or --json"
+        )
     from mqfair.screen import Screen  # noqa: PLC0415 -- the other pictures do without rich
 
     return Screen(sampler, interval_s, picked, args.view).run()

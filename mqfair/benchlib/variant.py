@@ -66,6 +66,8 @@ def parse_variant(text: str) -> str:
             " cost of its lock python3 -m experiments.machine"
         )
     if name not in (*SCHEDULERS, *COMPARATORS):
+        if set(name.split()) <= {*SCHEDULERS, *COMPARATORS} and name:
+            raise UsageError(f"--schedulers '{name}': write {','.join(name.split())}")
         raise UsageError(
             f"--schedulers: unknown scheduler '{name}': use {', '.join(SCHEDULERS)}, in the"
             f" simulator also {', '.join(COMPARATORS)}, or NAME:TUNABLE=VALUE"

@@ -6,14 +6,21 @@ test_mends.py has those of a newcomer, and test_config.py those of /etc/mqfair.c
 
 import json
 import os
+import pty
+import select
+import socket
 import subprocess
 import sys
+import time
+import urllib.request
 
 import pytest
 from test_compare import bench
 from test_main import CHECKOUT
 
 from mqfair import __main__ as command
+from mqfair import metrics
+from mqfair.errors import Failure
 from mqfair.output import quoted, visible
 
 JOB = CHECKOUT / "examples/four-cgroups.fio"
@@ -183,6 +190,32 @@ def test_the_root_slice_is_the_root(host, run):
     assert "the root cgroup has no weight: name a cgroup below it" in said
 
 
+# --- words in the wrong place ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "mend"),
+    [
+        (["enable", "nvme0n1", "mqfq"], "it is a scheduler: write --scheduler mqfq"),
+        (["enable", "nvme0n1", "none"], "mqfair disable DEVICE --to none"),
+        (["enable", "nvme0n1", "depth=64"], "write --depth 64"),
+        (["top", "nvme0n1,sda"], "write the names with spaces between them: nvme0n1 sda"),
+        (["help"], "write --help"),
+        (["version"], "write --version"),
+        (["sim", str(JOB), "--schedulers", "mqfq ifq"], "write mqfq,ifq"),
+    ],
+)
+def test_a_word_in_the_wrong_place(host, run, words, mend):
+    assert mend in one_line(run(*words), 2)
+    assert host.stores == []
+
+
+def test_a_root_that_does_not_exist(run, monkeypatch):
+    monkeypatch.setenv("MQFAIR_ROOT", "/nosuch")
+    for words in (["status"], ["weight", "prod", "5"], ["top", "--once"]):
+        assert "MQFAIR_ROOT=/nosuch: no such folder: unset it" in one_line(run(*words), 2)
+
+
 # --- files -----------------------------------------------------------------------------------
 
 
@@ -226,3 +259,65 @@ def test_a_file_that_is_neither_recording_nor_result(run, tmp_path, text):
     (tmp_path / "x").write_text(text)
     said = one_line(run("report", str(tmp_path / "x"), "--csv", "-"), 2)
     assert "`mqfair record --out FILE` or `mqfair bench JOB --json FILE` makes" in said
+
+
+# --- terminals and ports ---------------------------------------------------------------------
+
+
+def started(host, *words, **env):
+    """A command on a terminal that does not know its size, and the terminal's other end."""
+    ours, theirs = pty.openpty()
+    program = subprocess.Popen(
+        [sys.executable, "-m", "mqfair", *words], stdin=theirs, stdout=theirs, stderr=theirs,
+        cwd=CHECKOUT, env={**os.environ, "MQFAIR_ROOT": str(host.root), **env},
+    )  # fmt: skip
+    os.close(theirs)
+    return program, ours
+
+
+def shown(ours, words):
+    """The text on the terminal up to @words, or to its end."""
+    text = ""
+    ends = time.monotonic() + PATIENCE_S
+    while words not in text and select.select([ours], [], [], ends - time.monotonic())[0]:
+        try:
+            text += os.read(ours, 4096).decode()
+        except OSError:
+            break
+    return text
+
+
+def test_a_terminal_without_a_size_has_80_columns(host):
+    program, ours = started(host, "top", "--interval", "0.1", TERM="xterm")
+    foot = "0.1 s  sort achieved  ? help  q quit".ljust(80)
+    assert foot in shown(ours, foot)
+    os.write(ours, b"q")
+    assert "1049l" in shown(ours, "1049l")
+    assert program.wait(PATIENCE_S) == 0
+    os.close(ours)
+
+
+def test_a_dumb_terminal_is_named(host):
+    program, ours = started(host, "top", TERM="dumb")
+    text = shown(ours, "--json")
+    assert text.startswith("mqfair: TERM=dumb: the live picture needs a terminal that moves its")
+    assert program.wait(PATIENCE_S) == 2
+    os.close(ours)
+
+
+def test_a_port_that_is_taken():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(Failure, match=f":{port}: Address already in use: choose another port"):
+            metrics.listener(f"127.0.0.1:{port}")
+
+
+def test_the_endpoint_tells_its_address(host):
+    pytest.importorskip("prometheus_client")
+    program, ours = started(host, "metrics", "--listen", "127.0.0.1:0", "--idle-exit", "5")
+    address = shown(ours, "/metrics\r\n").strip()
+    with urllib.request.urlopen(address, timeout=PATIENCE_S) as answer:
+        assert b"mqfair_module_loaded 1.0" in answer.read()
+    program.terminate()
+    program.wait(PATIENCE_S)
+    os.close(ours)
