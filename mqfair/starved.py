@@ -19,8 +19,10 @@ STARVED_S = 1.0
 # The second look comes after this time.
 CONFIRM_S = 1.1
 EVERY_S = 5.0
-# A look takes at most this part of a processor.
+# A look takes at most this part of a processor, unless the pause would be longer than PAUSE_MOST_S.
+# In a guest of a busy host the time of a look has that of the host's other work in it.
 CPU_MOST = 0.01
+PAUSE_MOST_S = 30.0
 
 # Disk and path of a cgroup.
 Key = tuple[str, str]
@@ -74,7 +76,7 @@ class Starved:
         now, used = time.monotonic(), time.thread_time()
         found = self._waiting()
         lines = self._judged(found, now)
-        pause = max(EVERY_S, (time.thread_time() - used) / CPU_MOST)
+        pause = min(max(EVERY_S, (time.thread_time() - used) / CPU_MOST), PAUSE_MOST_S)
         self._confirms = bool(found) and not self._confirms
         self.at = time.monotonic() + (CONFIRM_S if self._confirms else pause)
         return lines

@@ -6,7 +6,7 @@ import pytest
 from mqfair import follow, starved
 from mqfair.follow import Service
 from mqfair.fs import Fs
-from mqfair.starved import CONFIRM_S, EVERY_S, Starved, Waits, parse
+from mqfair.starved import CONFIRM_S, EVERY_S, PAUSE_MOST_S, Starved, Waits, parse
 
 FLOWS = "/sys/kernel/debug/block/nvme0n1/sched/flows"
 
@@ -83,11 +83,13 @@ def test_two_looks_and_a_pause(host, clock):
     assert waits == [CONFIRM_S, EVERY_S, CONFIRM_S, EVERY_S]
 
 
-def test_a_look_that_takes_long_is_rare(host, clock, monkeypatch):
+@pytest.mark.parametrize(("cpu", "pause"), [(0.2, 20.0), (3.0, PAUSE_MOST_S)])
+def test_a_look_that_takes_long_is_rare(host, clock, monkeypatch, cpu, pause):
+    """But a cgroup that starves is told within a minute."""
     host.starved = Starved(Fs())
-    monkeypatch.setattr(starved, "parse", lambda _: setattr(clock, "cpu", clock.cpu + 0.2) or {})
+    monkeypatch.setattr(starved, "parse", lambda _: setattr(clock, "cpu", clock.cpu + cpu) or {})
     look(host, clock, 0)
-    assert host.starved.at - clock.now == pytest.approx(20.0)
+    assert host.starved.at - clock.now == pytest.approx(pause)
 
 
 def test_without_the_module_there_is_no_timer(machine, clock):
