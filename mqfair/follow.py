@@ -486,6 +486,13 @@ class Service:
             )
         if not kmod.loaded(self.fs):
             self._say(f"note: {kmod.hint(self.fs)}")
+        self._name_absent()
+
+    def _name_absent(self) -> None:
+        """Says which rules name no disk: a disk may come later, or its name may be misspelt."""
+        for rule in self.keeper.config.devices:
+            if not rule.disks(self.fs):
+                self._say(f"note: {rule.place}: no disk '{rule.match}' is here now")
 
     @property
     def _blind(self) -> bool:
@@ -568,6 +575,7 @@ class Service:
         self._say("reads its configuration again")
         self.follower.configure(rules)
         self.follower.everything()
+        self._name_absent()
 
 
 def _notify(word: str) -> None:

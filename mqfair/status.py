@@ -2,6 +2,8 @@
 """mqfair status: schedulers and tunables of the devices, and shares of the cgroups."""
 
 import argparse
+import shutil
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -11,6 +13,7 @@ from mqfair.cgroup import WEIGHT_DEFAULT, Cgroup, root_cgroup
 from mqfair.errors import Failure
 from mqfair.fs import Fs
 from mqfair.output import (
+    COLUMN_GAP,
     add_json_argument,
     human_bytes,
     human_microseconds,
@@ -49,6 +52,12 @@ FIGURES = (
     "slowdown_percent",
     "cost_inside",
 )
+
+
+# The lines of cgroups begin with two spaces.
+INDENT = 2
+# The fewest characters of a name that is cut.
+NAME_LEAST = 20
 
 
 @dataclass(frozen=True)
@@ -175,8 +184,24 @@ def _print_device(status: DeviceStatus) -> None:
         "P50",
         "P99",
     )
-    for line in table(header, [row.cells() for row in status.rows]):
-        print(f"  {line}")
+    rows = [row.cells() for row in status.rows]
+    for line in table(header, _narrowed(header, rows)):
+        print(f"{' ' * INDENT}{line}")
+
+
+def _narrowed(header: Sequence[str], rows: Sequence[list[str]]) -> list[list[str]]:
+    """On a terminal, names of cgroups lose their begin where the line would not fit: those of
+    Kubernetes have up to 200 characters. Elsewhere the rows are as they were."""
+    if sys.stdout is None or not sys.stdout.isatty():
+        return list(rows)
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    others = sum(len(COLUMN_GAP) + width for width in widths[1:])
+    most = max(shutil.get_terminal_size().columns - INDENT - others, NAME_LEAST)
+    return [[_end_of(name, most), *figures] for name, *figures in rows]
+
+
+def _end_of(name: str, most: int) -> str:
+    return name if len(name) <= most else f"…{name[len(name) - most + 1 :]}"
 
 
 def _print_text(fs: Fs, statuses: Sequence[DeviceStatus]) -> None:

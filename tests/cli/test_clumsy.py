@@ -21,6 +21,8 @@ from test_main import CHECKOUT
 from mqfair import __main__ as command
 from mqfair import metrics
 from mqfair.errors import Failure
+from mqfair.follow import Service
+from mqfair.fs import Fs
 from mqfair.output import quoted, visible
 
 JOB = CHECKOUT / "examples/four-cgroups.fio"
@@ -114,6 +116,14 @@ def test_without_a_configuration_the_help_has_an_example(host, run, capsys):
     lines = [line.strip() for line in example.splitlines() if line.strip()]
     host.put(CONF, "\n".join(line.split("   ")[0] for line in lines))
     assert run("follow", "--check").code == 0
+
+
+def test_the_service_names_a_rule_without_a_disk(host, capsys):
+    host.put(CONF, DEVICE.replace("nvme0n1", "nvmeOn1"))
+    service = Service(Fs())
+    service._complain()
+    service._reload_config()
+    assert capsys.readouterr().out.count(f"note: {CONF}:1: no disk 'nvmeOn1' is here now\n") == 2
 
 
 def test_a_rule_that_an_earlier_one_hides_is_told(host, run):
@@ -295,6 +305,20 @@ def test_a_terminal_without_a_size_has_80_columns(host):
     assert "1049l" in shown(ours, "1049l")
     assert program.wait(PATIENCE_S) == 0
     os.close(ours)
+
+
+def test_a_long_name_loses_its_begin_on_a_terminal_alone(host):
+    pod = "kubepods.slice/kubepods-pod0123456789.slice"
+    for name in (pod, f"{pod}/cri-containerd-{'ab' * 32}.scope"):
+        host.cgroup(name, stat=STAT)
+    program, ours = started(host, "status", NO_COLOR="1", COLUMNS="100")
+    text = shown(ours, "abab.scope")
+    program.wait(PATIENCE_S)
+    os.close(ours)
+    lines = [line for line in text.splitlines() if "kubepods" in line or "abab" in line]
+    assert max(map(len, text.splitlines())) <= 100
+    assert len(lines) == 2 and "…" in lines[1]
+    assert f"  {name} " in called(host, "status")
 
 
 def test_a_dumb_terminal_is_named(host):
