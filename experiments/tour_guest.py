@@ -27,13 +27,15 @@ def run(command: str, folder: str) -> dict[str, object]:
     begin = time.monotonic()
     try:
         done = subprocess.run(
-            ["/bin/bash", "-c", command], cwd=folder, env=ENVIRONMENT, check=False, text=True,
+            ["/bin/bash", "-c", command], cwd=folder, env=ENVIRONMENT, check=False,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            errors="replace", timeout=LIMIT_S,
+            timeout=LIMIT_S,
         )  # fmt: skip
-        status, output = done.returncode, done.stdout
+        status, found = done.returncode, done.stdout
     except subprocess.TimeoutExpired as error:
-        status, output = 124, (error.output or b"").decode(errors="replace")
+        status, found = 124, error.output or b""
+    # As bytes, because a text has no carriage returns: dpkg writes over its own line.
+    output = found.decode(errors="replace")
     seconds = time.monotonic() - begin
     return {"command": command, "status": status, "output": output, "seconds": seconds}
 

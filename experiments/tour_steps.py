@@ -157,7 +157,11 @@ def sections(this: str, later: str) -> tuple[Section, ...]:
                     " that the requests of batch slow it in the drive.",
                     f"mqfair top {DISK} --once --interval 5",
                 ),
-                Step("`status` shows the totals since the switch.", f"mqfair status {DISK}"),
+                Step(
+                    "`status` shows the totals since the switch. ENTITLED and ACHIEVED are of this"
+                    " moment: a cgroup without a request is due nothing.",
+                    f"mqfair status {DISK}",
+                ),
             ),
         ),
         Section(

@@ -99,6 +99,11 @@ def test_a_long_output_is_cut_in_the_middle():
     assert lines == ["0", "1", "[… 6 lines …]", "8", "9"]
 
 
+def test_a_line_that_was_written_over_is_shown_as_on_a_terminal(tmp_path):
+    output = tour_guest.run("printf 'a\\n5%%\\r10%%\\rdone\\nb\\r\\nc'", str(tmp_path))["output"]
+    assert tour.shown(output, 9) == ["a", "done", "b", "c"]
+
+
 def test_neighbours_in_one_place_run_together():
     places = [[one.chroot for one in part] for part in tour.parts(sections("1.0", "1.1"))]
     assert [len(set(one)) for one in places] == [1, 1, 1]
