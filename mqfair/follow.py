@@ -216,7 +216,10 @@ class Follower:
                 lines.append(f"and {len(news) - SHOWN} more weights stay, set by hand")
             self.said_by_hand = by_hand
         errors = set(self.mirror.errors)
-        lines += [f"error: {error}" for error in sorted(errors - self.said_errors)]
+        fresh = sorted(errors - self.said_errors)
+        lines += [f"error: {error}" for error in fresh[:SHOWN]]
+        if len(fresh) > SHOWN:
+            lines.append(f"error: and {len(fresh) - SHOWN} more weights were not written")
         self.said_errors = errors
         if self.keeper.looked:
             self.keeper.looked = False

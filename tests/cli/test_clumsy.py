@@ -4,6 +4,7 @@
 test_mends.py has those of a newcomer, and test_config.py those of /etc/mqfair.conf.
 """
 
+import errno
 import json
 import os
 import pty
@@ -21,7 +22,7 @@ from test_main import CHECKOUT
 from mqfair import __main__ as command
 from mqfair import metrics
 from mqfair.errors import Failure
-from mqfair.follow import Service
+from mqfair.follow import SHOWN, Service
 from mqfair.fs import Fs
 from mqfair.output import quoted, visible
 
@@ -198,6 +199,20 @@ def test_a_bad_name(host, run, name, mend):
 def test_the_root_slice_is_the_root(host, run):
     said = one_line(run("weight", "--", "-.slice", "5"), 2)
     assert "the root cgroup has no weight: name a cgroup below it" in said
+
+
+def test_a_refusal_of_all_weights_is_told_for_some(host, run):
+    """As in a container with cgroups that are read-only."""
+    for number in range(SHOWN + 5):
+        name = f"prod/{number}"
+        host.cgroup(name, io_weight="default 900")
+        host.refuse[f"/sys/fs/cgroup/{name}/io.mqfair.weight"] = [errno.EROFS]
+    result = run("follow", "--once")
+    assert (result.code, result.err) == (1, "")
+    lines = result.out.splitlines()
+    assert len(lines) == SHOWN + 2
+    assert "the mount is read-only: run outside of the container" in lines[0]
+    assert lines[-2] == "error: and 5 more weights were not written"
 
 
 # --- words in the wrong place ----------------------------------------------------------------
