@@ -220,7 +220,8 @@ def write_textfile(figures: Collector, name: str) -> None:
     try:
         write_to_textfile(name, registry(figures))
     except OSError as error:
-        raise Failure(f"cannot write {name}: {error.strerror}: it is as before") from error
+        mend = "it is as before: free space, or name a file in another folder"
+        raise Failure(f"cannot write {name}: {error.strerror}: {mend}") from error
 
 
 class _Handler(WSGIRequestHandler):

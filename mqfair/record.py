@@ -79,9 +79,8 @@ def main(args: argparse.Namespace) -> int:
     except OSError as error:
         if args.out == "-":
             raise
-        raise Failure(
-            f"cannot write {args.out}: {error.strerror}: it has {taken} samples"
-        ) from error
+        kept = f"it has {taken} samples: free space, or name another file"
+        raise Failure(f"cannot write {args.out}: {error.strerror}: {kept}") from error
     if args.out != "-" and last is not None:
         _summarise(args, taken, last)
     return 0
@@ -112,3 +111,5 @@ def _summarise(args: argparse.Namespace, taken: int, last: Sample) -> None:
     else:
         drives = " ".join(last.disks)
         print(f"{args.out}: {taken} samples of {drives}, {len(names)} cgroups with I/O")
+        for name in [name for name, disk in last.disks.items() if not disk.ours]:
+            print(f"note: {name} was removed or lost its scheduler before the end: mqfair status")

@@ -32,6 +32,7 @@ CONF = "/etc/mqfair.conf"
 DEVICE = '[[device]]\nmatch = "nvme0n1"\n'
 WEIGHT = '[[weight]]\ncgroup = "prod/db"\nweight = 5\n'
 BYTES = os.fsdecode(b"caf\xe9")
+SCHEDULER = "/sys/block/nvme0n1/queue/scheduler"
 STAT = "259:0 rbytes=1 wbytes=0 rios=1 wios=0 dbytes=0 dios=0 mqfair.weight=100 mqfair.ios=1"
 
 
@@ -277,6 +278,19 @@ def test_a_full_disk_is_named(recorded, run):
     said = one_line(run("report", recorded, "--csv", "/dev/full"), 1)
     assert "cannot write /dev/full: No space left on device" in said
     assert "free space, or name another file" in said
+
+
+def test_a_full_disk_ends_a_recording(host, run):
+    said = one_line(run("record", "--seconds", "0.1", "--interval", "0.1", "--out", "/dev/full"), 1)
+    assert said.endswith("it has 0 samples: free space, or name another file\n")
+
+
+def test_a_drive_that_goes_while_it_is_recorded(host, run, tmp_path, monkeypatch):
+    monkeypatch.setattr("mqfair.record.time.sleep", lambda _: host.put(SCHEDULER, "mqfq [none]"))
+    words = ["--seconds", "0.2", "--interval", "0.1", "--out", str(tmp_path / "x")]
+    assert run("record", *words).out.splitlines()[1] == (
+        "note: nvme0n1 was removed or lost its scheduler before the end: mqfair status"
+    )
 
 
 @pytest.mark.parametrize("text", ["", "<html>", json.dumps([1])])
