@@ -112,7 +112,9 @@ def quoted(text: str) -> str:
 
 
 def _escaped(one: str) -> str:
-    return "".join(f"\\x{byte:02x}" for byte in one.encode("utf-8", "surrogateescape"))
+    # A byte that is no UTF-8 stands in a name as one of these surrogates; others come from JSON.
+    errors = "surrogateescape" if "\udc80" <= one <= "\udcff" else "surrogatepass"
+    return "".join(f"\\x{byte:02x}" for byte in one.encode("utf-8", errors))
 
 
 def shortened(text: str) -> str:

@@ -143,6 +143,7 @@ def test_a_rule_that_an_earlier_one_hides_is_told(host, run):
 def test_names_are_shown_as_a_shell_takes_them():
     assert visible("my app ünï") == "my app ünï"
     assert (visible("a\nb"), visible(BYTES)) == (r"a\x0ab", r"caf\xe9")
+    assert visible("\ud800") == r"\xed\xa0\x80"
     for name in ("my app", "a\nb", "it's\x1b", "back\\slash\n", BYTES):
         shell = subprocess.run(
             ["bash", "-c", f"printf %s {quoted(name)}"], capture_output=True, check=True
