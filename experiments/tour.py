@@ -251,7 +251,7 @@ the sections.
 def shown(output: str, most: int) -> list[str]:
     """The lines of @output as a terminal shows them, where a carriage return begins a line anew.
     Lines in the middle are left out if there are more than @most."""
-    whole = output.expandtabs().rstrip().split("\n")
+    whole = output.expandtabs().rstrip().split("\n") if output.strip() else []
     lines = [line.rstrip("\r").rpartition("\r")[2] for line in whole]
     if len(lines) > most:
         left = len(lines) - most

@@ -102,6 +102,7 @@ def test_a_long_output_is_cut_in_the_middle():
 def test_a_line_that_was_written_over_is_shown_as_on_a_terminal(tmp_path):
     output = tour_guest.run("printf 'a\\n5%%\\r10%%\\rdone\\nb\\r\\nc'", str(tmp_path))["output"]
     assert tour.shown(output, 9) == ["a", "done", "b", "c"]
+    assert tour.shown("\n", 9) == []
 
 
 def test_neighbours_in_one_place_run_together():
