@@ -2,14 +2,17 @@
 """The packages on whole Debian machines: DKMS, systemd and udev.
 
 dpkg and DKMS run in a chroot of the machine, where the processor is not emulated. Then a guest
-boots the machine once, with the tests of in_machine.py.
+boots the machine, with the tests of in_machine.py. A second guest boots it with the units enabled,
+as after a restart of the machine, with the tests of in_boot.py.
 """
 
+import contextlib
 import json
 import os
 import re
 import subprocess
 
+import in_boot
 import in_machine
 import pytest
 from conftest import ROOT
@@ -42,7 +45,7 @@ class Trial:
         self.packages = packages
         self.before = in_machine.listing(machine.root)
         (packages / "before.json").write_text(json.dumps(sorted(self.before)))
-        self._results = None
+        self._results = {}
 
     def call(self, *argv):
         status, output = self.machine.call(*argv)
@@ -52,20 +55,40 @@ class Trial:
     def install(self, which):
         return self.call("dpkg", "-i", *sorted(map(str, (self.packages / which).glob("*.deb"))))
 
+    @contextlib.contextmanager
+    def enabled(self):
+        """The units and files of in_boot.py, for the time of a boot."""
+        files = [self.machine.root / name.lstrip("/") for name in in_boot.FILES]
+        before = {file: file.read_text() for file in files if file.exists()}
+        in_boot.prepare(self.machine.root)
+        # The endpoint needs it, and the package only suggests it.
+        self.call("apt-get", "-y", "-q", "install", "python3-prometheus-client")
+        self.call("systemctl", "enable", *in_boot.UNITS)
+        try:
+            yield
+        finally:
+            self.call("systemctl", "disable", *in_boot.UNITS)
+            for file in files:
+                if file in before:
+                    file.write_text(before[file])
+                else:
+                    file.unlink()
+
     def installed(self):
         """The version of each package of DKMS that is installed for the machine's kernel."""
         release = re.escape(debian.tree_of(self.machine.base).release)
         status = self.call("dkms", "status")
         return dict(re.findall(rf"^([\w-]+)/([\w.]+), {release}, .*: installed", status, re.M))
 
-    def in_guest(self, name, capsys):
-        """The result of a test of in_machine.py; the first question boots the guest."""
-        if self._results is None:
-            self._results = {}
-            self._boot(capsys)
-        return self._results.get(name, {"reason": "not run", "output": self._trouble})
+    def in_guest(self, tests, name, capsys):
+        """The result of a test of the module @tests; the first question boots its guest."""
+        if tests not in self._results:
+            with self.enabled() if tests is in_boot else contextlib.nullcontext():
+                self._results[tests] = self._boot(tests, capsys)
+        results, trouble = self._results[tests]
+        return results.get(name, {"reason": "not run", "output": trouble})
 
-    def _boot(self, capsys):
+    def _boot(self, tests, capsys):
         spec = lab.GuestSpec(
             cpus=2,
             memory_mb=3072,
@@ -74,17 +97,14 @@ class Trial:
             timeout_s=GUEST_S,
             host_dirs=(lab.HostDir(ROOT / "tests", True), lab.HostDir(self.packages, True)),
         )
-        program = str(ROOT / "tests/people/in_machine.py")
-        result = lab.run(
-            spec, ["/usr/bin/python3", "-B", program, str(self.packages)], stream=False
-        )
-        self._trouble = result.trouble() or result.stderr
-        for line in result.stdout.splitlines():
-            one = json.loads(line)
-            self._results[one["name"]] = one
+        program = [tests.__file__, str(self.packages)]
+        result = lab.run(spec, ["/usr/bin/python3", "-B", *program], stream=False)
+        results = {one["name"]: one for one in map(json.loads, result.stdout.splitlines())}
+        for one in results.values():
             with capsys.disabled():
                 for figure in re.findall(r"^FIGURE (.*)", one["output"], re.M):
                     print(f"\nfigure: {result.kernel}: {figure}")
+        return results, result.trouble() or result.stderr
 
 
 @pytest.fixture(scope="module", params=debian.MACHINES)
@@ -103,7 +123,13 @@ def test_the_installation_builds_both_modules(trial):
 
 @pytest.mark.parametrize("name", in_machine.TESTS)
 def test_in_a_guest(trial, name, capsys):
-    result = trial.in_guest(name, capsys)
+    result = trial.in_guest(in_machine, name, capsys)
+    assert not result["reason"], result["output"]
+
+
+@pytest.mark.parametrize("name", in_boot.TESTS)
+def test_after_a_boot(trial, name, capsys):
+    result = trial.in_guest(in_boot, name, capsys)
     assert not result["reason"], result["output"]
 
 
