@@ -153,8 +153,9 @@ def sections(this: str, later: str) -> tuple[Section, ...]:
             "Watch",
             (
                 Step(
-                    "`top` shows one interval of five seconds. db has one request at a time. S says"
-                    " that the requests of batch slow it in the drive.",
+                    "`top` shows one interval of five seconds. db has one request at a time, so it"
+                    " cannot use all of its share, and batch gets the rest. S says that requests of"
+                    " batch also slow it in the drive.",
                     f"mqfair top {DISK} --once --interval 5",
                 ),
                 Step(
