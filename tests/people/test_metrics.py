@@ -21,6 +21,8 @@ from lab.cache import cache_dir
 
 CONTRIB = ROOT / "contrib"
 PATIENCE_S = 60
+# The usual scrape_timeout of Prometheus.
+SCRAPE_S = 10
 DRAWN_S = 12
 
 
@@ -131,6 +133,11 @@ def test_the_endpoint_takes_the_socket_of_systemd_and_ends_when_idle(cluster):
         kind, text = fetch(url, Accept="application/openmetrics-text; version=1.0.0")
         assert kind.startswith("application/openmetrics-text")
         assert text.endswith("# EOF\n")
+        # A client that says nothing does not keep Prometheus waiting until it gives up.
+        with socket.create_connection(("127.0.0.1", port)):
+            began = time.monotonic()
+            assert "mqfair_disk_ours" in fetch(url)[1]
+            assert time.monotonic() - began < SCRAPE_S
         # A client that hangs up is no error.
         with socket.create_connection(("127.0.0.1", port)) as client:
             client.sendall(b"GET /metrics HTTP/1.0\r\n")
