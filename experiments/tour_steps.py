@@ -154,7 +154,7 @@ def sections(this: str, later: str) -> tuple[Section, ...]:
             (
                 Step(
                     "`top` shows one interval of five seconds. db has one request at a time, so it"
-                    " cannot use all of its share, and batch gets the rest. S says that requests of"
+                    " cannot use all of its share. batch gets the rest. S says that requests of"
                     " batch also slow it in the drive.",
                     f"mqfair top {DISK} --once --interval 5",
                 ),
