@@ -73,6 +73,9 @@ class Trial:
                     file.write_text(before[file])
                 else:
                     file.unlink()
+                    # The folder of the drop-in alone is empty now.
+                    with contextlib.suppress(OSError):
+                        file.parent.rmdir()
 
     def installed(self):
         """The version of each package of DKMS that is installed for the machine's kernel."""
