@@ -416,6 +416,16 @@ static void open_time_is_that_of_one_size(void **state)
 	look(&x);
 	assert_int_equal(reader(&x)->open_ns, 0);
 	scene_close(&x);
+	/* The same of the time in a paced drive, where the first look is slow. */
+	open_and_pace(&x, 8);
+	x.reads = fast_reads;
+	looks(&x, 5);
+	assert_near(reader(&x)->paced_ns, MS / 4, 1);
+	x.reads = slow_reads;
+	x.reads.bytes = 16384;
+	look(&x);
+	assert_near(reader(&x)->paced_ns, MS, 1);
+	scene_close(&x);
 }
 
 /* The work of a flow before it was away does not count when it is back. */

@@ -628,6 +628,23 @@ static void drive_that_speeds_up_is_measured_anew(void **state)
 	}
 }
 
+/* Once the capacity is known, a faster look counts as any other. */
+static void known_capacity_is_kept_when_the_drive_speeds_up(void **state)
+{
+	struct scene x;
+	u32 n;
+
+	(void)state;
+	scene_open(&x, 8);
+	x.reads = nothing;
+	for (n = 0; n < KNOWN; n++)
+		do_in_a_look(&x, 80);
+	assert_near(iso(&x)->capacity, rate_of_bytes(80 * 65536), 5);
+	do_in_a_look(&x, 100);
+	assert_near(iso(&x)->capacity, rate_of_bytes(84 * 65536), 5);
+	scene_close(&x);
+}
+
 /* Its last looks count, after sixteen in all. */
 static void drive_that_always_speeds_up_is_paced(void **state)
 {
@@ -808,6 +825,8 @@ int main(void)
 		cmocka_unit_test(fullest_look_is_forgotten),
 		cmocka_unit_test(first_two_looks_do_not_measure),
 		cmocka_unit_test(drive_that_speeds_up_is_measured_anew),
+		cmocka_unit_test(
+			known_capacity_is_kept_when_the_drive_speeds_up),
 		cmocka_unit_test(drive_that_always_speeds_up_is_paced),
 		cmocka_unit_test(capacity_of_an_open_drive_is_a_recent_one),
 		cmocka_unit_test(depth_that_costs_a_flow_its_share_is_not_taken),
