@@ -6,7 +6,8 @@ The subject is the first tenant of a case. In case A it is a reader of 4 KiB at 
 two figures:
 
   - total / none: the bytes per second of all tenants, relative to none;
-  - slowdown: the IOPS of the subject alone, divided by its IOPS beside the others.
+  - slowdown: the IOPS of the subject alone, divided by its IOPS beside the others; or the mean time
+    of its requests beside the others, divided by that alone, if it pauses after each request.
 
 The settings are none, every scheduler with its defaults, and two sweeps of one scheduler. One is
 over fixed depths, the other over the tunable `isolation` where the scheduler has it. The fixed

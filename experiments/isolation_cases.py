@@ -19,7 +19,8 @@ WARM_MS = 500
 class Tenant:
     """@depth requests of each job are outstanding. @bytes_most is not 0 if sizes are mixed. With
     @pauses (on, off), the tenant is silent for `off` after every `on`, from the start of the
-    measured time. @writes are a thousandth each."""
+    measured time. @writes are a thousandth each. @think_us passes from the end of a request to the
+    next one."""
 
     name: str
     weight: int
@@ -29,6 +30,7 @@ class Tenant:
     bytes_most: int = 0
     writes: int = 0
     pauses: tuple[int, int] | None = None
+    think_us: int = 0
 
 
 @dataclass(frozen=True)
@@ -108,8 +110,27 @@ GOAL_FULL = Goal(total=0.99, jain=0.999)
 GOAL_ADVERSARY = Goal(total=0.92, most_part=1.0)
 
 
-def _a(name: str, about: str, reader: Tenant = READER, others: Tenant = OTHERS) -> Case:
-    return Case(name, about, (reader, others), GOAL_A)
+def _a(
+    name: str,
+    about: str,
+    reader: Tenant = READER,
+    others: Tenant = OTHERS,
+    run_ms: int = 2000,
+) -> Case:
+    return Case(name, about, (reader, others), GOAL_A, run_ms=run_ms)
+
+
+def _rare_readers() -> list[Case]:
+    return [
+        _a(
+            f"A-every-{pause}ms",
+            f"A, the reader pauses for {pause} ms after each read",
+            replace(READER, think_us=1000 * pause),
+            # Some hundred reads.
+            run_ms=max(2000, 200 * pause),
+        )
+        for pause in (1, 3, 6, 12, 25, 50, 100)
+    ]
 
 
 def _reader_variants() -> list[Case]:
@@ -314,6 +335,7 @@ def _adversaries() -> list[Case]:
 def all_cases() -> dict[str, Case]:
     cases = [
         *_reader_variants(),
+        *_rare_readers(),
         *_others_variants(),
         *_writers(),
         *_b(),

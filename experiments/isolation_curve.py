@@ -11,14 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from experiments.isolation_cases import Case, Goal
-from experiments.isolation_run import DEPTH, Figures
+from experiments.isolation_run import DEPTH, Figures, Rates
 
 
 @dataclass(frozen=True)
 class Point:
     """One value for each seed in every list.
 
-    @total: bytes per second / none's. @slowdown: IOPS of the subject alone / shared. @p99_ms: of
+    @total: bytes per second / none's. @slowdown: IOPS of the subject alone / shared, or the mean
+    time of a request shared / alone if it pauses after each. @p99_ms: of
     the subject, and @p99_none: / none's. @part: of the subject in all bytes / its due part by
     weight. @by_count: the part that the subject's requests are of all in the drive, / the due part.
     @jain: Jain's index of the bytes, relative to the weights.
@@ -68,6 +69,13 @@ def _jain(case: Case, shared: Figures) -> float:
     return jain([shared.tenants[one.name].bytes_per_s / one.weight for one in case.tenants])
 
 
+def _slowdown(case: Case, shared: Rates, alone: Rates) -> float:
+    """A tenant that pauses after each request spends most of its time in the pauses."""
+    if case.subject.think_us:
+        return _over(shared.mean_ns, alone.mean_ns)
+    return _over(alone.iops, shared.iops)
+
+
 def point(
     case: Case,
     name: tuple[str, str],
@@ -89,7 +97,7 @@ def point(
             one.bytes_per_s / base.bytes_per_s for one, base in zip(shared, none, strict=True)
         ),
         slowdown=tuple(
-            _over(base.iops, one.iops) for one, base in zip(subjects, alones, strict=True)
+            _slowdown(case, one, base) for one, base in zip(subjects, alones, strict=True)
         ),
         p99_ms=tuple(one.p99_ns / 1e6 for one in subjects),
         p99_none=tuple(

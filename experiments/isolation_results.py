@@ -62,6 +62,7 @@ _VARIANTS = (
     "A-reader16k,A-depth4,A-reader16k-depth4,A-1to1,A-100to1,A-others16k,A-others128k,A-mixed,"
     "A-jobs2,A-jobs8,A-jobs8-mixed-1to1"
 )
+RARE = ",".join(f"A-every-{pause}ms" for pause in (1, 3, 6, 12, 25, 50, 100))
 _B = "B,B-depth8,B-depth16,B-depth32,B-all8,B-2to1,B-100to1"
 _STRICT = ",".join(f"{name}:isolation=25" for name in OURS)
 _DEPTHS = ",".join(f"mqfq:depth={n}:isolation=0" for n in (256, 384, 448, 512, 640, 768))
@@ -94,6 +95,7 @@ RESULTS: Mapping[str, str] = {
     "bursts": "--cases bursts,bursts-50 --schedulers mqfq --fills random --seeds 10 --no-sweep",
     "stall": "--cases stall,throttled --schedulers mqfq --fills random --seeds 3 --no-sweep",
     "briefly": "--cases throttled-briefly --schedulers mqfq --fills random --seeds 2 --no-sweep",
+    "rare": f"--cases {RARE} --models 980pro,p4500 --fills random --seeds 5 --no-sweep",
     "storm": "--cases storm --fills steady --seeds 5 --no-sweep",
     "adversaries": "--cases pretender,cgroups,cgroups-pretend --schedulers mqfq --fills random "
     "--seeds 10 --no-sweep",

@@ -215,6 +215,8 @@ def statements(run: Run) -> list[str]:
 def _words(tenant: Tenant) -> str:
     size = f"{tenant.bytes}-{tenant.bytes_most}" if tenant.bytes_most else f"{tenant.bytes}"
     words = f"depth {tenant.depth} bytes {size} write {tenant.writes}"
+    if tenant.think_us:
+        words += f" think_us {tenant.think_us}"
     if tenant.pauses:
         on, off = tenant.pauses
         words += f" start_ms {WARM_MS} on_ms {on} off_ms {off}"

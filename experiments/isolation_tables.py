@@ -235,6 +235,15 @@ def adversaries(seen: Sequence[Seen]) -> Rows:
     ]
 
 
+def rare(seen: Sequence[Seen]) -> Rows:
+    """A row for each case, under none and each scheduler."""
+    return [
+        [one.drive.split(",")[0], one.case.removeprefix("A-every-"), slowdown(one[NONE])]
+        + [at(one[label]) for label in OURS]
+        for one in seen
+    ]
+
+
 def jobs8(seen: Sequence[Seen]) -> Rows:
     return [
         [f"`{one.case}`", one.drive.split(",")[0], total(one[f"{MQFQ}:isolation=0"])]
@@ -317,6 +326,7 @@ TABLES: Mapping[str, Table] = {
         ("case", "total / none", "slowdown", "curve", "relative"),
         against_curve,
     ),
+    "rare": Table("rare", ("drive", "pause", "none", *OURS), rare),
     "jobs8": Table(
         "jobs8", ("case", "drive", "D = 128, `isolation=0`", "mqfq", "mqfq, D = 256"), jobs8
     ),

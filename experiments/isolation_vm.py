@@ -105,7 +105,8 @@ def bench_label(setting: Setting) -> str:
 
 def check_case(case: Case) -> None:
     """Raises UsageError for a case that needs the simulator."""
-    if case.windows or case.events or any(tenant.pauses for tenant in case.tenants):
+    pauses = any(tenant.pauses or tenant.think_us for tenant in case.tenants)
+    if case.windows or case.events or pauses:
         raise UsageError(
             f"--cases {case.name}: it has events or pauses, which only the simulator has:"
             " use --on sim, or leave the case out"
