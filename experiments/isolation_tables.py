@@ -23,7 +23,7 @@ from experiments import isolation_goals
 from experiments.isolation_curve import Point, on_curve, slowdown_at, spread
 from experiments.isolation_results import FOLDER, FULL, PRICES, RESULTS, Results, Seen
 from experiments.isolation_run import NONE, OURS
-from experiments.markdown import filled, lines, places
+from experiments.markdown import lines, put
 from mqfair.errors import Failure, UsageError
 from mqfair.output import table
 
@@ -396,14 +396,6 @@ TABLES: Mapping[str, Table] = {
 # -------------------------------------------------------------------------- command
 
 
-def write(path: Path, text: Mapping[str, str]) -> None:
-    """Puts the tables of @text in the places of @path that have their names."""
-    old = path.read_text()
-    if missing := sorted(set(text) - places(old)):
-        raise UsageError(f"{path}: no place for {', '.join(missing)}: write <!-- NAME --> there")
-    path.write_text(filled(old, text))
-
-
 def listing() -> Iterable[str]:
     """Each table with the command of its result. `goals` has the results of the other tables."""
     rows = [
@@ -429,7 +421,7 @@ def run(args: argparse.Namespace) -> int:
         if not args.document:
             print(f"{name}:\n\n{text[name]}", flush=True)
     if args.document:
-        write(args.document, text)
+        put(args.document, text)
     return 0
 
 

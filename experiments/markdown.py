@@ -6,6 +6,9 @@ The place of a table lies between the lines `<!-- NAME -->` and `<!-- end -->`.
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mqfair.errors import UsageError
 
 _PLACE = re.compile(r"(<!-- ([\w-]+) -->\n)(.*?)(<!-- end -->\n)", re.DOTALL)
 
@@ -31,3 +34,12 @@ def rows(text: str, name: str) -> list[list[str]]:
 def filled(text: str, tables: Mapping[str, str]) -> str:
     """The document @text with @tables, by name, in their places. Other places stay as they are."""
     return _PLACE.sub(lambda m: f"{m[1]}{tables.get(m[2], m[3])}{m[4]}", text)
+
+
+def put(path: Path, tables: Mapping[str, str]) -> None:
+    """Writes @tables, by name, into their places of the document @path. Raises UsageError if one is
+    missing, and changes nothing then."""
+    old = path.read_text()
+    if missing := sorted(set(tables) - places(old)):
+        raise UsageError(f"{path}: no place for {', '.join(missing)}: write <!-- NAME --> there")
+    path.write_text(filled(old, tables))

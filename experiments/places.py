@@ -22,7 +22,7 @@ from pathlib import Path
 
 from experiments.isolation_curve import jain
 from experiments.isolation_run import OURS, Simulator
-from experiments.markdown import lines
+from experiments.markdown import lines, put
 from mqfair.errors import Failure, UsageError
 
 WEIGHTS = (100, 250, 500, 1000)
@@ -142,11 +142,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="places", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     options.add_argument("--build", type=Path, default=Simulator.folder, metavar="FOLDER")
+    options.add_argument(
+        "--document", type=Path, metavar="FILE", help="write the table at <!-- places --> of FILE"
+    )
     args = options.parse_args(argv)
     try:
         simulator = Simulator(args.build)
         simulator.prepare()
-        print(table(simulator), end="")
+        text = table(simulator)
+        if args.document:
+            put(args.document, {"places": text})
+        else:
+            print(text, end="")
     except (UsageError, Failure) as error:
         print(f"places: {error}", file=sys.stderr)
         return 2 if isinstance(error, UsageError) else 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import isolation, isolation_tables
+from experiments import isolation, isolation_tables, markdown
 from experiments.isolation_curve import Point
 from experiments.isolation_results import RESULTS, Results
 from experiments.isolation_run import SIMULATED
@@ -72,7 +72,7 @@ def test_a_figure_is_the_median_over_the_seeds(tmp_path):
 def test_tables_are_written_to_their_places(tmp_path):
     path = tmp_path / "a.md"
     path.write_text("# A\n\n<!-- one -->\nold\n<!-- end -->\n\nb\n\n<!-- two -->\n<!-- end -->\n")
-    isolation_tables.write(path, {"one": "| new |\n"})
+    markdown.put(path, {"one": "| new |\n"})
     assert path.read_text() == (
         "# A\n\n<!-- one -->\n| new |\n<!-- end -->\n\nb\n\n<!-- two -->\n<!-- end -->\n"
     )
