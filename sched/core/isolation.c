@@ -112,7 +112,7 @@ static void plan_probe(struct isolation *i, const struct look *l)
 	/* A capacity that was measured in few looks is measured again soon. */
 	if (!i->probes)
 		i->probe_at = PROBE_LOOKS / OPEN_MOST *
-			      min(i->open_looks, (u32)OPEN_MOST);
+			      min(i->measured + FILL_LOOKS, (u32)OPEN_MOST);
 }
 
 /*
@@ -351,13 +351,15 @@ static bool resumes(struct isolation *i, const struct look *l)
 }
 
 /*
- * A scheduler by budget keeps requests of the others for a flow that is not short.
- * Until a flow that comes now and then is known, the looks show less than the
- * drive's capacity.  A flow that stays is short before that.
+ * A scheduler by budget keeps requests of the others back for a flow that has
+ * credit and is not short.  A flow that sends requests now and then was such a flow
+ * in the looks before, so they show less than the capacity.  From here on nothing
+ * is kept back: isolation_measures().
  */
-static bool kept_for_expected(const struct isolation *i, const struct look *l)
+static bool begins_with_rare_flows(const struct isolation *i,
+				   const struct look *l)
 {
-	return l->expects && l->nr_short <= l->expects && !i->measures &&
+	return l->nr_short && l->nr_short == l->nr_rare && !i->measures &&
 	       !i->resume;
 }
 
@@ -367,7 +369,7 @@ static void decide_open(struct sched *s, const struct look *l,
 	struct isolation *i = &s->isolation;
 	u64 capacity;
 
-	if (kept_for_expected(i, l))
+	if (begins_with_rare_flows(i, l))
 		begin_measuring(i);
 	capacity = measure(i, l);
 	if (capacity || mix_has_changed(i))
@@ -412,8 +414,8 @@ static bool demand_has_grown(struct isolation *i, const struct look *l)
  * on the loss, and not on the speed of the drive.  Otherwise a drive that becomes
  * faster while it empties would have few inside as usual, and would be used at
  * its old rate until the next probe.  Two looks in a row tell, and one with less
- * than a quarter.  A mean of more would take ten looks to fall from that of a full
- * drive.
+ * than a quarter.  A mean over more looks would take ten of them to fall from that
+ * of a full drive.
  */
 static bool drive_is_faster(struct isolation *i, const struct look *l)
 {
@@ -519,8 +521,7 @@ static void look(struct sched *s, u64 now, struct wake *wake)
 	if (l.done || !l.inside)
 		decide(s, &l, wake);
 	port_unlock(&s->active_lock, flags);
-	WRITE_ONCE(i->measures,
-		   isolation_is_open(i) && (l.nr_short || l.expects));
+	WRITE_ONCE(i->measures, isolation_is_open(i) && l.nr_short);
 	i->look_ns = now;
 	i->lone = l.flows == 1 && isolation_is_open(i);
 	plan_look(i,
@@ -569,10 +570,14 @@ void isolation_tick(struct sched *s, u64 now, struct wake *wake)
 
 	latency_tick(s, now);
 	if (!READ_ONCE(s->params.isolation) || !i->nr_slots || !active) {
+		i->was_off |= !READ_ONCE(s->params.isolation);
 		rest(s, now, wake);
 		return;
 	}
 	if (!i->look_ns) {
+		if (i->was_off)
+			isolation_skip_flows(s);
+		i->was_off = false;
 		i->look_ns = now;
 		plan_look(i, now + look_time(s, 1));
 	} else if (now >= i->at_ns || (i->lone && active > 1)) {

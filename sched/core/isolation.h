@@ -48,8 +48,8 @@
  *		looks (2 % of the time).  Two of them fill the drive, and four
  *		measure.  So the capacity is that of the present mix of sizes
  *		and operations, in bytes.  A look that shows an eighth more than
- *		those before begins the measurement anew.  A probe measures for
- *		16 looks at most.  The drive is opened when no flow is short.  A
+ *		those before begins the measurement anew.  A probe has 16 full
+ *		looks at most.  The drive is opened when no flow is short.  A
  *		flow that is short again within RESUME_LOOKS is paced for with
  *		the same capacity, and the next probe comes when it was due.  So
  *		a tenant that comes in bursts does not wait for six looks.  A
@@ -60,7 +60,7 @@
  *		go at `loss` of the rate.  100 requests of 64 KiB above take 2
  *		ms, and would take 26.
  *   gap	A flow may send a request now and then.  It remains short in
- *		between for as many looks as it was away before, AWAY_MOST at
+ *		between for as many looks as its longest absence, AWAY_MOST at
  *		most.  Otherwise the drive would be open when its request comes:
  *
  *		a database reads every 20 ms.  A look takes 5 ms, and pacing ends
@@ -185,7 +185,7 @@ struct isolation_flow {
 	u32 lacks;		/* of its share, in SHARE_WHOLE, for want of turns */
 	u64 short_ns;		/* time for which it was short */
 	u32 look;		/* number of the last look that counted it */
-	u32 present;		/* looks with requests, since it was given up */
+	u32 present;		/* looks with requests, from 1 on after an absence */
 	u32 away;		/* looks in a row without a request */
 	u32 gap;		/* looks in which it is expected back; 0: it stays */
 	bool waits;		/* requests wait outside, at the last look */
@@ -234,9 +234,10 @@ struct isolation {
 	struct depth depth;
 	u64 no_slot;			/* times so far that a queue found none */
 	u64 most_inside;		/* recent most of the mean requests inside */
-	u32 open_looks;			/* full ones, since it was opened */
+	u32 open_looks;			/* full ones, since measuring began */
 	u32 measured;			/* of these: in the mean of the capacity */
 	bool lone;			/* one flow was active at the last look */
+	bool was_off;			/* the tunable was 0 since the last look */
 	u32 looks, probe_at;		/* since the last probe; at the next */
 	u32 quiet;			/* looks without a short flow */
 	u32 trial;			/* paced looks in all */

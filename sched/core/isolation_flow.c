@@ -44,6 +44,18 @@ static void count_flow(struct flow *f, struct look *l)
 	l->inside += i->inside;
 }
 
+/*
+ * The flow was not active at the look before: nothing that was known of it counts.
+ * Its times in the drive do.
+ */
+static void forget(struct isolation_flow *i)
+{
+	i->present = i->away = i->gap = 0;
+	i->got = i->due = 0;
+	i->passes = i->is_short = false;
+	WRITE_ONCE(i->pass_until, 0);
+}
+
 /* The next look begins here. */
 static void end_look(struct isolation_flow *i)
 {
@@ -177,8 +189,9 @@ static bool another_lacks_more(const struct isolation *i,
 
 /*
  * A flow that sends a request now and then is expected back for as many looks as
- * it has been away before.  Returns true in these looks.  The flow is judged as
- * before meanwhile.
+ * its longest absence so far, AWAY_MOST at most.  Returns true in these looks.  The
+ * flow is judged as before meanwhile.  After eight looks in a row with requests it
+ * is a flow that stays.
  */
 static bool is_expected(struct isolation_flow *f)
 {
@@ -190,6 +203,8 @@ static bool is_expected(struct isolation_flow *f)
 	if (f->away) {
 		if (f->away <= AWAY_MOST)
 			f->gap = max(f->gap, f->away);
+		else
+			f->gap -= min(f->gap, 1U);
 		f->away = 0;
 		f->present = f->gap ? PRESENT_LEAST - 1 : 0;
 	} else if (f->present >= PRESENT_LONG) {
@@ -230,7 +245,6 @@ static void judge_flow(struct sched *s, struct flow *f, struct look *l)
 	fi->missed += (s64)due - (s64)fi->last.cost;
 	l->missed += (u64)max(fi->missed, (s64)0);
 	learn_presence(fi, due);
-	l->expects += fi->gap > 0;
 	learn_lack(fi, due, l);
 	/* A flow with requests outside asks for more than its share. */
 	by_goal = latency_goal_pursued(f) && is_under_queued(i, fi);
@@ -247,6 +261,7 @@ static void judge_flow(struct sched *s, struct flow *f, struct look *l)
 		return;
 	}
 	l->nr_short++;
+	l->nr_rare += fi->gap > 0;
 	l->short_bytes += fi->last.bytes;
 	judge_need(f, l);
 	fi->short_ns += l->ns;
@@ -289,9 +304,25 @@ void isolation_count_flows(struct sched *s, struct look *l)
 	flags = port_lock(&s->active_lock);
 	s->isolation.nr_looks++;
 	for (f = s->active; f; f = f->next_active) {
+		if (f->isolation.look + 1 != s->isolation.nr_looks)
+			forget(&f->isolation);
 		count_flow(f, l);
 		f->isolation.look = s->isolation.nr_looks;
 	}
+	port_unlock(&s->active_lock, flags);
+}
+
+void isolation_skip_flows(struct sched *s)
+{
+	struct look unused = { 0 };
+	unsigned long flags;
+	struct flow *f;
+
+	isolation_count_flows(s, &unused);
+	flags = port_lock(&s->active_lock);
+	for (f = s->active; f; f = f->next_active)
+		if (is_in_look(s, f))
+			end_look(&f->isolation);
 	port_unlock(&s->active_lock, flags);
 }
 

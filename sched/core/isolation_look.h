@@ -29,8 +29,8 @@ struct look {
 	u64 short_bytes;	/* of short flows */
 	u64 paced_sent, paced_bytes;	/* of the others */
 	u32 flows, nr_short;
+	u32 nr_rare;		/* short flows that send a request now and then */
 	bool passing;		/* a flow is below its share */
-	u32 expects;		/* flows that send a request now and then */
 	u32 goals;		/* of short flows */
 	u64 missed;		/* by flows below their share: depth.h */
 	bool unmet;		/* a short flow misses its share, or its goal */
@@ -62,6 +62,12 @@ static inline bool isolation_is_open(const struct isolation *i)
  * sums in @l.  Called again, it counts from the same point.
  */
 void isolation_count_flows(struct sched *s, struct look *l);
+
+/*
+ * The first look begins here.  Work that the flows did while the tunable was 0
+ * belongs to no look.
+ */
+void isolation_skip_flows(struct sched *s);
 
 /*
  * The look has been long enough, and ends.  Says of each flow whether it is

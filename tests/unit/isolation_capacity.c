@@ -131,6 +131,24 @@ static void capacity_of_an_open_drive_is_a_recent_one(void **state)
 	scene_close(&x);
 }
 
+/* Work that was done while the tunable was 0 is not of the first look. */
+static void work_without_isolation_is_not_measured(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 0);
+	do_work(x.reader, &slow_reads, 1000 * LOOK_NS);
+	do_work(x.others, &deep, 1000 * LOOK_NS);
+	x.h.sched.params.isolation = 8;
+	tick(&x);
+	looks(&x, KNOWN);
+	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
+	assert_near(iso(&x)->capacity, rate_of_bytes(100 * 65536 + 2 * 4096),
+		    1);
+	scene_close(&x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -141,6 +159,7 @@ int main(void)
 			known_capacity_is_kept_when_the_drive_speeds_up),
 		cmocka_unit_test(drive_that_always_speeds_up_is_paced),
 		cmocka_unit_test(capacity_of_an_open_drive_is_a_recent_one),
+		cmocka_unit_test(work_without_isolation_is_not_measured),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

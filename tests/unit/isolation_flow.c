@@ -188,6 +188,28 @@ static void flow_that_stays_is_not_expected(void **state)
 	scene_close(&x);
 }
 
+/* It was not active at the look before, and comes as a new flow. */
+static void flow_that_was_not_active_is_forgotten(void **state)
+{
+	struct scene x;
+
+	(void)state;
+	scene_open(&x, 8);
+	come_after(&x, 1);
+	come_after(&x, 1);
+	assert_true(reader(&x)->is_short);
+	assert_int_equal(reader(&x)->gap, 1);
+	/* As if looks had gone by without it. */
+	reader(&x)->look -= 3;
+	x.reads = slow_reads;
+	look(&x);
+	assert_int_equal(reader(&x)->present, 1);
+	assert_int_equal(reader(&x)->gap, 0);
+	assert_int_equal(reader(&x)->pass_until, 0);
+	assert_false(reader(&x)->is_short);
+	scene_close(&x);
+}
+
 /* It is short at its second request.  While it is away, its means are kept. */
 static void absence_of_an_expected_flow_teaches_nothing(void **state)
 {
@@ -554,6 +576,7 @@ int main(void)
 		cmocka_unit_test(flow_is_short_from_its_second_look_on),
 		cmocka_unit_test(flow_that_comes_now_and_then_stays_short),
 		cmocka_unit_test(flow_that_stays_is_not_expected),
+		cmocka_unit_test(flow_that_was_not_active_is_forgotten),
 		cmocka_unit_test(absence_of_an_expected_flow_teaches_nothing),
 		cmocka_unit_test(
 			drive_is_measured_anew_for_a_flow_that_is_expected),
