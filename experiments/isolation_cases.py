@@ -103,6 +103,9 @@ WRITERS = replace(OTHERS, name="writers", writes=1000)
 DEEP = Tenant("deep", weight=1000, depth=64, bytes=4 * KIB)
 DEEP_OTHERS = Tenant("others", weight=100, depth=64, bytes=4 * KIB, jobs=4)
 
+# The pauses of a reader that reads now and then.
+PAUSES_MS = (1, 3, 6, 12, 25, 50, 100)
+
 GOAL_A = Goal(total=0.92, curve=1.0, p99=0.2)
 GOAL_WRITERS = Goal(total=0.9, none=1 / 3)
 GOAL_B = Goal(total=0.88, part=0.6)
@@ -126,10 +129,10 @@ def _rare_readers() -> list[Case]:
             f"A-every-{pause}ms",
             f"A, the reader pauses for {pause} ms after each read",
             replace(READER, think_us=1000 * pause),
-            # Some hundred reads.
+            # Two hundred reads or more.
             run_ms=max(2000, 200 * pause),
         )
-        for pause in (1, 3, 6, 12, 25, 50, 100)
+        for pause in PAUSES_MS
     ]
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from experiments.isolation_cases import PAUSES_MS
 from experiments.isolation_curve import Point
 from experiments.isolation_run import OURS
 from mqfair.errors import Failure
@@ -62,7 +63,7 @@ _VARIANTS = (
     "A-reader16k,A-depth4,A-reader16k-depth4,A-1to1,A-100to1,A-others16k,A-others128k,A-mixed,"
     "A-jobs2,A-jobs8,A-jobs8-mixed-1to1"
 )
-RARE = ",".join(f"A-every-{pause}ms" for pause in (1, 3, 6, 12, 25, 50, 100))
+RARE = ",".join(f"A-every-{pause}ms" for pause in PAUSES_MS)
 _B = "B,B-depth8,B-depth16,B-depth32,B-all8,B-2to1,B-100to1"
 _STRICT = ",".join(f"{name}:isolation=25" for name in OURS)
 _DEPTHS = ",".join(f"mqfq:depth={n}:isolation=0" for n in (256, 384, 448, 512, 640, 768))
