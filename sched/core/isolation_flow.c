@@ -188,40 +188,39 @@ static bool another_lacks_more(const struct isolation *i,
 }
 
 /*
- * A flow that sends a request now and then is expected back for as many looks as
- * its longest absence so far, AWAY_MOST at most.  Returns true in these looks.  The
- * flow is judged as before meanwhile.  After eight looks in a row with requests it
- * is a flow that stays.
+ * A flow has requests again.  It is expected back for as long as a short absence
+ * took, and for less after a long one.
  */
-static bool is_expected(struct isolation_flow *f)
+static void come_back(struct isolation_flow *f)
+{
+	if (f->away <= AWAY_MOST)
+		f->gap = max(f->gap, f->away);
+	else
+		f->gap -= min(f->gap, 1U);
+	f->away = 0;
+	f->present = f->gap ? PRESENT_LEAST - 1 : 0;
+}
+
+/*
+ * A flow that sends a request now and then is expected back for as many looks as
+ * its longest absence so far, AWAY_MOST at most.  The flow is judged as before in
+ * these looks.  After eight looks in a row with requests it is a flow that stays.
+ */
+static void learn_presence(struct isolation_flow *f, u64 due)
 {
 	if (!f->last.done && !f->inside) {
 		if (++f->away > AWAY_FORGET)
 			f->gap = 0;
-		return f->away <= f->gap;
+		if (f->away > f->gap) {
+			f->present = 0;
+			f->got = f->due = 0;
+		}
+		return;
 	}
-	if (f->away) {
-		if (f->away <= AWAY_MOST)
-			f->gap = max(f->gap, f->away);
-		else
-			f->gap -= min(f->gap, 1U);
-		f->away = 0;
-		f->present = f->gap ? PRESENT_LEAST - 1 : 0;
-	} else if (f->present >= PRESENT_LONG) {
+	if (f->away)
+		come_back(f);
+	else if (f->present >= PRESENT_LONG)
 		f->gap = 0;
-	}
-	return false;
-}
-
-static void learn_presence(struct isolation_flow *f, u64 due)
-{
-	if (is_expected(f))
-		return;
-	if (f->away) {
-		f->present = 0;
-		f->got = f->due = 0;
-		return;
-	}
 	f->present++;
 	f->got = average(f->got, f->last.cost);
 	f->due = average(f->due, due);
