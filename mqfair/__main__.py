@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import NoReturn
 
 from mqfair import __version__, kmod
+from mqfair.blockdev import KERNEL_SCHEDULERS
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
 from mqfair.output import WRITE_ERRORS, nearest, visible
@@ -25,7 +26,6 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130
 EXIT_BROKEN_PIPE = 141
 
-KERNEL_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 # The wheel has the package lab in this folder, because its name is too common for site-packages.
 # A checkout and the packages of distributions have it beside this package.
 PRIVATE = Path(__file__).parent / "private"

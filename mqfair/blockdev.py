@@ -12,6 +12,8 @@ from mqfair.schedulers import SCHEDULERS
 
 # The range of queue/nr_requests: the kernel raises smaller values and cuts greater ones
 # (MAX_SCHED_RQ).
+# Those of the kernel, by the names in queue/scheduler.
+KERNEL_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 NR_REQUESTS_MIN = 4
 NR_REQUESTS_MAX = 2048
 
@@ -151,7 +153,7 @@ def _meant(text: str) -> str:
     """The mend for a word that stands where a device is expected; empty if it may be one."""
     if text in SCHEDULERS:
         return f"it is a scheduler: write --scheduler {text}"
-    if text in ("none", "mq-deadline", "kyber", "bfq"):
+    if text in KERNEL_SCHEDULERS:
         return f"it is a scheduler of the kernel: mqfair disable DEVICE --to {text}"
     if "," in text:
         return f"write the names with spaces between them: {' '.join(text.split(','))}"
