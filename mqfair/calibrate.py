@@ -41,7 +41,7 @@ from mqfair.knee import (
     powers_of_two,
     reach,
 )
-from mqfair.output import table
+from mqfair.output import overwrite, table
 from mqfair.signals import ENDING, die_with_parent
 
 # The smallest size comes last, because T is found with it.
@@ -278,14 +278,14 @@ class Progress:
         if sys.stderr.isatty():
             now = time.monotonic() - self._started
             text = f"calibrating {self._name}: {phase}, {now:.0f} s of at most {self._seconds} s"
-            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+            overwrite(text)
         elif phase != self._shown:
             print(f"calibrating {self._name}: {phase}", file=sys.stderr, flush=True)
         self._shown = phase
 
     def end(self) -> None:
         if self._shown and sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            overwrite("")
 
 
 class Calibrator:

@@ -84,6 +84,11 @@ def open_output(name: str) -> Iterator[TextIO]:
         raise
 
 
+def overwrite(text: str) -> None:
+    """Puts @text in the place of the last line of a terminal, which standard error is."""
+    print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
 def paint(text: str, colour: str) -> str:
     """@text in @colour on a terminal; unchanged elsewhere, and where NO_COLOR is set."""
     if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):

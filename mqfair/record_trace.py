@@ -23,7 +23,7 @@ from typing import TextIO
 from mqfair.blockdev import Disk, find_disk
 from mqfair.errors import Failure, UsageError
 from mqfair.fs import Fs
-from mqfair.output import human_bytes, open_output, print_json, require_writable
+from mqfair.output import human_bytes, open_output, overwrite, print_json, require_writable
 from mqfair.signals import ending_at_ease, interrupted_once
 from mqfair.tracefs import Instance
 from mqfair.traces import native
@@ -214,11 +214,11 @@ class _Progress:
         self._next = now + _SHOW_S
         passed = f"{now - self._begun:.0f} of {self._seconds:g} s"
         text = f"recording {self._name}: {passed}, {requests} requests"
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+        overwrite(text)
 
     def end(self) -> None:
         if sys.stderr.isatty():
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            overwrite("")
 
 
 def _summarise(args: argparse.Namespace, recorder: _Recorder, lost: int) -> None:
