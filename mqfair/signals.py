@@ -16,21 +16,20 @@ _PR_SET_PDEATHSIG = 1
 
 
 @contextlib.contextmanager
-def interrupted_once() -> Iterator[None]:
-    """The first ending signal during the block raises KeyboardInterrupt. Later ones are ignored, so
-    that they do not end the clean-up: `timeout -s INT` sends two, and so does an impatient user."""
+def _heeded(heed: Callable[[bool], None]) -> Iterator[None]:
+    """Calls @heed at each ending signal of the block, with whether it is the first. A thread that
+    is not the main one gets no signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     came = False
 
-    def heed(_number: int, _frame: FrameType | None) -> None:
+    def handle(_number: int, _frame: FrameType | None) -> None:
         nonlocal came
         first, came = not came, True
-        if first:
-            raise KeyboardInterrupt
+        heed(first)
 
-    before = {one: signal.signal(one, heed) for one in ENDING}
+    before = {one: signal.signal(one, handle) for one in ENDING}
     try:
         yield
     finally:
@@ -39,26 +38,32 @@ def interrupted_once() -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def interrupted_once() -> Iterator[None]:
+    """The first ending signal during the block raises KeyboardInterrupt. Later ones are ignored, so
+    that they do not end the clean-up: `timeout -s INT` sends two, and so does an impatient user."""
+
+    def heed(first: bool) -> None:
+        if first:
+            raise KeyboardInterrupt
+
+    with _heeded(heed):
+        yield
+
+
+@contextlib.contextmanager
 def ending_at_ease() -> Iterator[Callable[[], bool]]:
     """The block gets a function that tells whether an ending signal has come, and ends by itself
     when nothing is half done. A second signal raises KeyboardInterrupt."""
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False
-        return
     came = False
 
-    def heed(_number: int, _frame: FrameType | None) -> None:
+    def heed(first: bool) -> None:
         nonlocal came
-        second, came = came, True
-        if second:
+        came = True
+        if not first:
             raise KeyboardInterrupt
 
-    before = {one: signal.signal(one, heed) for one in ENDING}
-    try:
+    with _heeded(heed):
         yield lambda: came
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
 
 
 def die_with_parent() -> None:
