@@ -16,8 +16,12 @@
  */
 #include "debugfs.h"
 
+#include "limit.h"
 #include "stage.h"
 #include "weights.h"
+
+/* A task that waits for a tag so long is stuck, or its flow starves. */
+#define TAG_STUCK_NS	(60ULL * NSEC_PER_SEC)
 
 static const char *const dispatch_result_names[] = {
 	[DISPATCH_IO]		= "runs",
@@ -60,6 +64,7 @@ static void show_state(struct seq_file *m, struct device_host *d)
 {
 	struct seq_report sr = { .report.put = put_state, .m = m };
 	u64 throttled = 0, no_slot = 0, urgent = 0, rebuilds = 0, null = 0;
+	u64 now = ktime_get_ns();
 	u32 i;
 
 	for (i = 0; i < d->sched.nr_queues; i++) {
@@ -87,8 +92,9 @@ static void show_state(struct seq_file *m, struct device_host *d)
 		   (long long)atomic64_read(&d->sched.stats.blocks));
 	seq_printf(m, "null_dispatches %llu\nwatchdog %lld\n", null,
 		   (long long)atomic64_read(&d->sched.stats.watchdog));
-	seq_printf(m, "tag_timeouts %lld\n",
-		   (long long)atomic64_read(&d->tag_timeouts));
+	seq_printf(m, "tag_waiters %u\ntag_waiters_stuck %u\n",
+		   limit_waiters(d, now),
+		   limit_waiters(d, now - min(now, (u64)TAG_STUCK_NS)));
 }
 
 static bool is_ours(const struct elevator_type *type)

@@ -21,8 +21,8 @@
  *	groups_lock > the locks of sched/ and device_host.timer_lock
  *	groups_lock > cgroup_host.lock > share_tree.lock
  *	hctx_host.lock > queue_host.lock > the locks of sched/
- *	any of these > device_host.waiting_lock > flow_tags.wait's lock
- *	any of these > the locks of tag_kind.wait and tag_map.free_wait
+ *	any of these > tag_map.order.lock > flow.lock, share_tree.lock
+ *	any of these > the lock of tag_kind.wait
  *	any of these > host_ftl_lock > the lock of a driver
  *
  * The locks of sched/ are flow.lock and sched.active_lock, both above
@@ -65,16 +65,16 @@ struct tag_kind {
 
 /* The scheduler tags of a hardware queue, or of all that share one map. */
 struct tag_map {
-	atomic_t used;			/* A: held by inserted requests */
+	atomic_t used;			/* A: of requests */
+	u32 half;			/* frozen: of the tags; limit_admit() */
+	struct tag_order order;		/* line: I */
+	u32 granted;			/* order.lock: handed to tasks that wake up */
+	struct list_head tasks;		/* order.lock: waiters, in order of arrival */
 	struct tag_kind foreign;	/* of kernel threads */
-	wait_queue_head_t free_wait;	/* tasks in their quota, while none is free */
-	bool wide;			/* I: several queues have these tags */
 } ____cacheline_aligned_in_smp;
 
-/* The tasks of a flow that wait for tags; flow.limit.waiters counts them. */
+/* The tags of a flow that limit.c bounds. */
 struct flow_tags {
-	wait_queue_head_t wait;		/* tasks that wait for a tag */
-	struct list_head waiting;	/* waiting_lock: in device_host.waiting */
 	struct tag_kind swap;		/* of tasks that write pages to swap */
 };
 
@@ -141,10 +141,7 @@ struct device_host {
 	struct request_host *requests;	/* frozen: of shared tag maps */
 	u32 nr_requests;		/* frozen */
 	struct tag_map map;		/* if the hardware queues share one */
-	struct limit limit;		/* depth: of the smallest map, frozen */
-	spinlock_t waiting_lock;
-	struct list_head waiting;	/* waiting_lock: of flow_tags */
-	atomic64_t tag_timeouts;	/* A: waiters found room themselves */
+	u64 tags_next_ns;		/* tick: when limit_tick() is due again */
 	struct list_head groups;	/* groups_lock: of group_host */
 	struct mutex tune_lock;		/* serialises writers of tunables */
 	unsigned long automatic;	/* tune_lock: bit per tunable, attrs.c */

@@ -6,8 +6,7 @@
  * that sched/ sees none of them.
  *
  *	limit_depth	A task is about to take a scheduler tag; there is no
- *			request yet.  The task may have to wait for a tag of its
- *			flow: limit.h.
+ *			request yet.  The task may have to wait for one: limit.h.
  *	prepare		The request exists.  It gets its request host at the
  *			first insertion.
  *	insert		The request is classified.  Under the lock of its queue
@@ -24,8 +23,8 @@
  *			the scheduler may wake other queues.
  *	requeue		The driver gives the request back unserved.  Its slot
  *			returns, and the request is inserted again.
- *	finish		The references of the request are dropped, and a waiter
- *			for a tag of its flow is woken.
+ *	finish		The references of the request are dropped, and its tag goes
+ *			to a task that waits.
  *
  * Each hook of the scheduler may leave queues to wake in struct wake.
  * host_wake() wakes them after all locks are dropped: wake.h.
@@ -99,7 +98,7 @@ static void insert_one(struct hctx_host *h, struct queue_host *qh,
 	/* A bio that is merged into a request that passes would pass unbounded. */
 	if (unlikely(io_is_counted(&r->io)))
 		rq->cmd_flags |= REQ_NOMERGE;
-	limit_inserted(qh, rq, r->io.flow, first);
+	limit_inserted(qh, rq, r->io.flow, r->io.cost, first);
 	trace_mqfair_insert(rq, &qh->queue, &r->io);
 }
 
@@ -321,11 +320,11 @@ void el_finish_request(struct request *rq)
 
 	if (unlikely(rq->elv.priv[1]))
 		limit_kind_finished(rq);
-	if (!r)
-		return;
-	if (unlikely(is_out(r)))
-		el_requeue_request(rq);
-	limit_finished(rq->mq_hctx->sched_data, r->io.flow);
-	declassify(r);
-	rq->elv.priv[0] = NULL;
+	if (likely(r)) {
+		if (unlikely(is_out(r)))
+			el_requeue_request(rq);
+		declassify(r);
+		rq->elv.priv[0] = NULL;
+	}
+	limit_finished(rq->mq_hctx->sched_data);
 }

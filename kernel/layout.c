@@ -70,11 +70,11 @@ static void plan_queues(struct request_queue *q, struct queue_plan *plan, u32 n)
 	sort(plan - n, n, sizeof(*plan), plan_compare, NULL);
 }
 
-static void tag_map_init(struct tag_map *map, bool wide)
+static void tag_map_init(struct tag_map *map)
 {
-	map->wide = wide;
+	limit_order_init(&map->order, 0);
+	INIT_LIST_HEAD(&map->tasks);
 	init_waitqueue_head(&map->foreign.wait);
-	init_waitqueue_head(&map->free_wait);
 }
 
 static struct hctx_host *hctx_build(struct device_host *d,
@@ -98,7 +98,7 @@ static struct hctx_host *hctx_build(struct device_host *d,
 	h->exempt = hctx->type == HCTX_TYPE_POLL;
 	h->requests_shared = compat_hw_tags_shared(d->q);
 	h->map = h->requests_shared ? &d->map : &h->own_map;
-	tag_map_init(&h->own_map, hctx->nr_ctx > 1);
+	tag_map_init(&h->own_map);
 	/* in_flight does not tell how many tags are free if others share them. */
 	if (!compat_hw_tags_shared(d->q))
 		h->hw_depth = compat_hw_depth(hctx);
@@ -137,7 +137,7 @@ static int device_allocate(struct device_host *d, u32 n)
 	struct blk_mq_hw_ctx *hctx;
 	unsigned long i;
 
-	tag_map_init(&d->map, true);
+	tag_map_init(&d->map);
 	d->nr_hctx = d->q->nr_hw_queues;
 	d->hctx = kcalloc(d->nr_hctx, sizeof(*d->hctx), GFP_NOIO);
 	d->queues = port_zalloc(n * sizeof(*d->queues));

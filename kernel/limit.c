@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * limit - bounds the scheduler tags that one flow occupies
+ * limit - decides which task gets the next scheduler tag
  *
  * The block layer takes a scheduler tag before the scheduler sees the request.
  * Tasks sleep for tags in order of arrival.  A flow could fill the tag map with
  * requests that the scheduler delays.  The other flows would then wait above
  * the scheduler, where no weight is known.
  *
- * The rule, the loans and the demands are in sched/core/limit.h.
+ * The rule is in sched/core/limit.h.
  *
  * Depths.  The block layer's own means, a shallow depth, gives a flow no number
  * of tags.  A depth is a range of low tag numbers, and it is fixed while the
@@ -21,9 +21,9 @@
  *
  * Urgent requests (metadata, swap) take a tag at once if they may pass in the
  * scheduler, and those of the root always do.  The scheduler orders any other
- * urgent request, maybe as one of the root's (sched/core/urgent.h).  Then the
- * quota of the flow that pays holds.  Otherwise such requests of one flow would
- * occupy all tags while they wait.
+ * urgent request, maybe as one of the root's (sched/core/urgent.h).  Its task
+ * waits in the name of the flow that pays.  Otherwise such requests of one flow
+ * would occupy all tags while they wait.
  *
  * Swap.  A task that needs memory writes pages to swap until enough pages are free.
  * A page is free when its write has finished.  Beside a heavy neighbour writes are
@@ -37,32 +37,14 @@
  *
  * The kernel's thread for reclaim does not wait, because it works for all cgroups.
  *
- * Wake-ups.  A request that finishes makes room and wakes one waiter of its
- * flow.  A request that a former waiter inserts wakes the next waiter if there
- * is room left.  Both consider waiters for any tag map, because a woken task
- * may migrate and insert elsewhere:
+ * Wake-ups.  A request that finishes hands its tag to the waiter that goes next,
+ * and wakes its task.  The tag counts as used until the task has run: tag_map.granted.
+ * Before 6.10 the task may have migrated meanwhile, and take a tag of another map.
+ * Then it hands the tag out again.  limit_tick() does the same for a task that
+ * migrates later.
  *
- *	A waiter's flow had a request in the waiter's map.  The task that was
- *	woken when this request ended may have slept for the tag itself, may
- *	have migrated, and may have inserted into another map.
- *
- * A task may ask in its own name and insert for another cgroup, as an fsync of
- * pages that another cgroup owns does.  Such a task wakes no waiter here.  So
- * limit_tick() looks at each flow with waiters once per interval.  It comes while
- * any task waits: see limit_awaits_tick().
- *
- * Claims.  The quota of a flow may have room while no tag is free.  The block
- * layer would let the tasks of all flows wait in one line then.  A thousand tasks
- * that find room for one more would pass their quota, and would stand before the
- * tasks of lighter flows.  So a task with a claim waits here for a free tag, in
- * order of arrival, and its flow's quota counts it.  A request that finishes
- * frees a tag and wakes one of these tasks.  Another task may take the tag
- * meanwhile, if its quota has room, and the woken task waits again.  A woken task
- * may also migrate and take a tag of another map.  Then limit_tick() wakes the
- * next.
- *
- * A waiter itself looks again after PATIENCE.  It has then lost a wake-up if it
- * finds room, and tag_timeouts in sched/state counts that.
+ * A task sleeps without a timeout, so the kernel reports one that waits for two
+ * minutes as it does for any other.
  *
  * Tested by tests/vm/test_tags.py, tests/vm/test_shares.py,
  * tests/vm/test_wide.py.
@@ -71,188 +53,114 @@
 
 #include "weights.h"
 
-#define PATIENCE	(30 * HZ)	/* jiffies */
-
-/* The wish of a task for tags. */
-struct claim {
-	struct hctx_host *hctx;
-	struct flow *flow;
-	u32 depth;		/* tags of the map */
-	u64 occupied;		/* tags of the flow, at the last look */
+/* A task that waits for a tag. */
+struct task_waiter {
+	struct tag_waiter waiter;
+	struct task_struct *task;
+	struct list_head node;		/* tag_map.order.lock: in tag_map.tasks */
+	bool granted;			/* written under tag_map.order.lock */
 };
 
-struct tag_waiter {
-	struct wait_queue_entry entry;
-	const struct claim *claim;
-};
-
-/* The reason of a wake-up: a flow may take @left tags of @map. */
-struct tag_news {
-	const struct tag_map *map;
-	u64 left;
-	bool looked;		/* a waiter for another map was looked at */
-};
-
-/* Tags of the map that the flow's requests occupy, or that its tasks claim. */
-static u64 tags_occupied(const struct claim *c)
+/* The tags of the map that are in use, or on their way to a woken task. */
+static u32 tags_taken(const struct tag_map *map)
 {
-	s64 sum = atomic64_read(limit_claims(c->hctx, c->flow));
-	const struct flow_queue *fq;
-
-	if (!c->hctx->map->wide) {
-		fq = c->flow->fq[c->hctx->queue[0]->queue.index];
-		sum += READ_ONCE(fq->inserted) - (u64)atomic64_read(&fq->done);
-	}
-	/* The counters are read one after the other, so the sum may be negative. */
-	return max(sum, 0LL);
+	return (u32)atomic_read(&map->used) + READ_ONCE(map->granted);
 }
 
-/* How many tags the flow may take now.  Sets c->occupied. */
-static u64 tags_left(struct claim *c)
+static u32 tags_most(const struct hctx_host *h)
 {
-	u32 used = min_t(u32, atomic_read(&c->hctx->map->used), c->depth);
-
-	c->occupied = tags_occupied(c);
-	return limit_left(&c->hctx->device->limit, c->flow, c->depth, used,
-			  c->occupied);
+	return limit_most(&h->device->sched, compat_sched_depth(h->hctx));
 }
 
-/* Whether the flow of a waiter may take a tag of the waiter's map. */
-static bool has_room(const struct claim *claim, struct tag_news *news)
+/* May a task of @f take @tags tags before the tasks that wait? */
+static bool goes_first(const struct hctx_host *h, const struct flow *f,
+		       u32 tags)
 {
-	struct claim c;
+	const struct tag_map *map = h->map;
+	u32 taken = tags_taken(map);
 
-	if (claim->hctx->map == news->map)
-		return news->left;
-	if (news->looked)
-		return false;
-	news->looked = true;
-	/* tags_left() writes to the claim, and the waiter may do so just now. */
-	c = *claim;
-	return tags_left(&c);
+	if (taken + tags <= tags_most(h) && !limit_awaited(&map->order))
+		return true;
+	return tags == 1 && taken < compat_sched_depth(h->hctx) &&
+	       limit_is_behind(&map->order, f);
 }
 
-/*
- * Wakes a waiter if there is room for it.  The waiters of a flow stand in one
- * list for all tag maps, in order of arrival.  Of the waiters for other maps
- * only the first is looked at: a waiter that is passed over becomes the first
- * in the end.
- */
-static int wake_waiter(struct wait_queue_entry *entry, unsigned int mode,
-		       int flags, void *key)
+/* The task cannot leave wait_for_tag() before the lock is dropped. */
+static void grant(struct tag_map *map, struct task_waiter *w)
 {
-	struct tag_waiter *w = container_of(entry, struct tag_waiter, entry);
-	struct tag_news *news = key;
-
-	if (has_room(w->claim, news))
-		return autoremove_wake_function(entry, mode, flags, key);
-	/* A return value below 0 ends the walk over the list. */
-	return news->looked && !news->left ? -1 : 0;
+	port_assert_held(&map->order.lock);
+	map->granted++;
+	list_del(&w->node);
+	WRITE_ONCE(w->granted, true);
+	wake_up_process(w->task);
 }
 
-/* Lists the flow for limit_tick() while @change of its waiters are there. */
-static void count_waiters(struct device_host *d, struct flow *f, int change)
+/* Free tags of the map go to the tasks that wait. */
+void limit_hand_out(struct hctx_host *h)
 {
-	struct flow_tags *t = flow_tags(f);
+	struct tag_map *map = h->map;
+	unsigned long flags = port_lock(&map->order.lock);
+	struct tag_waiter *w;
 
-	spin_lock(&d->waiting_lock);
-	if (!f->limit.waiters)
-		list_add_tail(&t->waiting, &d->waiting);
-	WRITE_ONCE(f->limit.waiters, f->limit.waiters + change);
-	if (!f->limit.waiters)
-		list_del(&t->waiting);
-	spin_unlock(&d->waiting_lock);
+	while (tags_taken(map) < tags_most(h) && (w = limit_take(&map->order)))
+		grant(map, container_of(w, struct task_waiter, waiter));
+	port_unlock(&map->order.lock, flags);
 }
 
-/* Sleeps until the flow may take a tag; returns how many it may take. */
-static u64 wait_for_tags(struct claim *c)
+/* Sleeps until a tag is handed to the running task. */
+static void wait_for_tag(struct hctx_host *h, struct flow *f)
 {
-	struct device_host *d = c->hctx->device;
-	struct flow_tags *t = flow_tags(c->flow);
-	struct tag_waiter waiter = { .claim = c };
-	bool timeout = false;
-	u64 left;
+	struct tag_map *map = h->map;
+	struct task_waiter w = {
+		.waiter = {
+			.order = &map->order,
+			.flow = f,
+			.since_ns = ktime_get_ns(),
+		},
+		.task = current,
+	};
+	unsigned long flags = port_lock(&map->order.lock);
 
-	count_waiters(d, c->flow, 1);
-	init_wait(&waiter.entry);
-	waiter.entry.func = wake_waiter;
+	list_add_tail(&w.node, &map->tasks);
+	port_unlock(&map->order.lock, flags);
+	/* Fully ordered before the look for a free tag.  Pairs with limit_finished(). */
+	limit_wait(&w.waiter);
+	limit_hand_out(h);
 	for (;;) {
-		prepare_to_wait_exclusive(&t->wait, &waiter.entry,
-					  TASK_UNINTERRUPTIBLE);
-		/*
-		 * Announce first, then look again: prepare_to_wait_exclusive()
-		 * is fully ordered.  Pairs with limit_finished().
-		 */
-		left = tags_left(c);
-		if (left)
+		set_current_state(TASK_UNINTERRUPTIBLE);
+		if (READ_ONCE(w.granted))
 			break;
-		timeout = !io_schedule_timeout(PATIENCE);
+		io_schedule();
 	}
-	finish_wait(&t->wait, &waiter.entry);
-	count_waiters(d, c->flow, -1);
-	if (unlikely(timeout))
-		atomic64_inc(&d->tag_timeouts);
-	return left;
+	__set_current_state(TASK_RUNNING);
+	/* From here on the block layer takes the tag. */
+	flags = port_lock(&map->order.lock);
+	map->granted--;
+	port_unlock(&map->order.lock, flags);
 }
 
-static bool has_free_tag(const struct claim *c)
+/* The running task asks for tags, and @f pays for the requests to come. */
+static void limit_flow(struct hctx_host *h, struct flow *f, blk_opf_t opf,
+		       struct blk_mq_alloc_data *data)
 {
-	return atomic_read(&c->hctx->map->used) < (int)c->depth;
-}
+	struct hctx_host *now;
 
-/*
- * Sleeps until a tag is free.  ___wait_event() announces the task before it
- * looks, and io_schedule_timeout() submits the requests that it has collected.
- * Pairs with limit_finished().
- */
-static void wait_for_free_tag(const struct claim *c)
-{
-	bool timeout = false;
-
-	atomic64_inc(limit_claims(c->hctx, c->flow));
-	___wait_event(c->hctx->map->free_wait, has_free_tag(c),
-		      TASK_UNINTERRUPTIBLE, 1, 0,
-		      timeout = !io_schedule_timeout(PATIENCE));
-	atomic64_dec(limit_claims(c->hctx, c->flow));
-	if (unlikely(timeout))
-		atomic64_inc(&c->hctx->device->tag_timeouts);
-}
-
-/* One exclusive waiter.  It stays out of the list until it looks again. */
-void limit_wake_claim(struct tag_map *map)
-{
-	wake_up(&map->free_wait);
-}
-
-static void limit_flow(struct claim *c, struct blk_mq_alloc_data *data)
-{
-	u64 left = tags_left(c);
-
-	limit_want(c->flow, left < data->nr_tags ? LIMIT_ALL :
-						   c->occupied + data->nr_tags);
-	if (!left && (data->flags & BLK_MQ_REQ_NOWAIT)) {
-		data->shallow_depth =
-			compat_shallow_depth(c->hctx->hctx,
-					     limit_half(c->depth));
+	if (goes_first(h, f, data->nr_tags))
 		return;
+	data->nr_tags = 1;
+	while (!goes_first(h, f, 1)) {
+		if (data->flags & BLK_MQ_REQ_NOWAIT) {
+			data->shallow_depth =
+				compat_shallow_depth(h->hctx, h->map->half);
+			return;
+		}
+		wait_for_tag(h, f);
+		now = limit_hctx(opf, data);
+		if (now == h)
+			return;
+		limit_hand_out(h);
+		h = now;
 	}
-	if (!left)
-		left = wait_for_tags(c);
-	/* A plug takes a batch of tags at once. */
-	if (data->nr_tags > left)
-		data->nr_tags = left;
-	if (!has_free_tag(c) && !(data->flags & BLK_MQ_REQ_NOWAIT))
-		wait_for_free_tag(c);
-}
-
-/*
- * The hardware queue of the request to come.  The block layer has chosen it
- * already from 6.10 on, and in stable kernels before.
- */
-static struct blk_mq_hw_ctx *hctx_asked(blk_opf_t opf,
-					const struct blk_mq_alloc_data *data)
-{
-	return data->hctx ?: blk_mq_map_queue(opf, blk_mq_get_ctx(data->q));
 }
 
 /* Metadata and swap: they may pass in the scheduler. */
@@ -261,7 +169,7 @@ static bool is_urgent(blk_opf_t opf)
 	return opf & (REQ_META | REQ_SWAP);
 }
 
-/* The flow that pays for a request of @f; NULL if its quota does not matter. */
+/* The flow that pays for a request of @f; NULL if it takes a tag at once. */
 static struct flow *limited_flow(struct flow *f, blk_opf_t opf)
 {
 	if (!is_urgent(opf))
@@ -271,10 +179,10 @@ static struct flow *limited_flow(struct flow *f, blk_opf_t opf)
 	return urgent_payer(f);
 }
 
-static bool foreign_room(const struct claim *c, u32 tags)
+static bool foreign_room(const struct hctx_host *h, u32 tags)
 {
-	return limit_foreign_left(c->depth,
-				  atomic_read(&c->hctx->map->foreign.held),
+	return limit_foreign_left(compat_sched_depth(h->hctx),
+				  (u32)atomic_read(&h->map->foreign.held),
 				  tags);
 }
 
@@ -283,17 +191,16 @@ static bool foreign_room(const struct claim *c, u32 tags)
  * announces the task before it looks, and lets it submit the requests that it
  * has collected.  Pairs with limit_kind_finished().
  */
-static void limit_foreign(const struct claim *c, struct blk_mq_alloc_data *data)
+static void limit_foreign(struct hctx_host *h, struct blk_mq_alloc_data *data)
 {
-	if (likely(foreign_room(c, data->nr_tags)))
+	if (likely(foreign_room(h, data->nr_tags)))
 		return;
 	data->nr_tags = 1;
 	if (data->flags & BLK_MQ_REQ_NOWAIT)
 		data->shallow_depth =
-			compat_shallow_depth(c->hctx->hctx,
-					     limit_half(c->depth));
+			compat_shallow_depth(h->hctx, h->map->half);
 	else
-		io_wait_event(c->hctx->map->foreign.wait, foreign_room(c, 1));
+		io_wait_event(h->map->foreign.wait, foreign_room(h, 1));
 }
 
 /* Takes a reference on the running task's cgroup on the device of @q; or NULL. */
@@ -311,22 +218,18 @@ static struct blkcg_gq *current_blkg(struct request_queue *q)
 
 /*
  * A task that writes pages of @f to swap waits for the last of these writes.  The
- * wait submits the requests that the task has collected, as wait_for_free_tag()
+ * wait submits the requests that the task has collected, as wait_for_tag()
  * does.  A task that comes between a wake-up and the woken task may go first, and
  * the woken one waits again.  Pairs with limit_kind_finished().
  */
-static void limit_swap(struct device_host *d, struct flow *f)
+static void limit_swap(struct flow *f)
 {
 	struct tag_kind *swap = &flow_tags(f)->swap;
-	bool timeout = false;
 
 	if (!f->group.parent || urgent_payer(f) == f)
 		return;
 	___wait_event(swap->wait, !atomic_read(&swap->held),
-		      TASK_UNINTERRUPTIBLE, 1, 0,
-		      timeout = !io_schedule_timeout(PATIENCE));
-	if (unlikely(timeout))
-		atomic64_inc(&d->tag_timeouts);
+		      TASK_UNINTERRUPTIBLE, 1, 0, io_schedule());
 }
 
 /* The kind of a swap write of the running task; takes a reference on its cgroup. */
@@ -391,121 +294,118 @@ void limit_kind_finished(struct request *rq)
 
 void limit_admit_slow(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
+	struct hctx_host *h = limit_hctx(opf, data);
 	struct blkcg_gq *blkg;
-	struct claim c;
+	struct flow *f;
 	bool swaps;
 
-	c.hctx = hctx_asked(opf, data)->sched_data;
-	if (c.hctx->exempt)
+	/* A flow that is alone takes all tags. */
+	if (h->exempt || (READ_ONCE(h->device->sched.share.nr_active) < 2 &&
+			  tags_taken(h->map) + data->nr_tags <= tags_most(h)))
 		return;
-	c.depth = compat_sched_depth(c.hctx->hctx);
 	if (unlikely(current->flags & PF_KTHREAD) && !is_urgent(opf))
-		limit_foreign(&c, data);
+		limit_foreign(h, data);
 	swaps = limit_is_swap_write(opf) && !(current->flags & PF_KTHREAD) &&
 		!(data->flags & BLK_MQ_REQ_NOWAIT);
 	/* The first half is free for all, so the flow need not be looked up. */
-	if (!swaps &&
-	    atomic_read(&c.hctx->map->used) + data->nr_tags <= c.depth / 2)
+	if (!swaps && tags_taken(h->map) + data->nr_tags <= h->map->half)
 		return;
 
 	blkg = current_blkg(data->q);
 	if (!blkg)
 		return;
-	c.flow = group_flow(blkg);
-	if (c.flow && swaps) {
-		limit_swap(c.hctx->device, c.flow);
+	f = group_flow(blkg);
+	if (f && swaps) {
+		limit_swap(f);
 		data->nr_tags = 1;
 	}
-	if (c.flow)
-		c.flow = limited_flow(c.flow, opf);
-	if (c.flow)
-		limit_flow(&c, data);
+	if (f)
+		f = limited_flow(f, opf);
+	if (f)
+		limit_flow(limit_hctx(opf, data), f, opf, data);
 	blkg_put(blkg);
-}
-
-void limit_wake(struct hctx_host *h, struct flow *f)
-{
-	struct claim c = {
-		.hctx = h,
-		.flow = f,
-		.depth = compat_sched_depth(h->hctx),
-	};
-	struct tag_news news = { .map = h->map, .left = tags_left(&c) };
-
-	if (news.left || h->device->nr_hctx > 1)
-		__wake_up(&flow_tags(f)->wait, TASK_NORMAL, 1, &news);
 }
 
 /* ---------------------------------------------------------------- tick work */
 
-/* Wakes a waiter of each flow for which there is room. */
-static void look_at_waiters(struct device_host *d)
+/* Returns the next hardware queue from *@i on that has tags of its own, or NULL. */
+static struct hctx_host *next_map(struct device_host *d, u32 *i)
 {
-	struct flow_tags *t;
+	struct hctx_host *h;
 
-	spin_lock(&d->waiting_lock);
-	list_for_each_entry(t, &d->waiting, waiting) {
-		/* No map is named, so the first waiter's own map counts. */
-		struct tag_news news = { .map = NULL };
-
-		__wake_up(&t->wait, TASK_NORMAL, 1, &news);
+	while (*i < d->nr_hctx) {
+		h = d->hctx[(*i)++];
+		if (h->map == &h->own_map || h == d->hctx[0])
+			return h;
 	}
-	spin_unlock(&d->waiting_lock);
-}
-
-/* Wakes a task for each map that has a free tag. */
-static void look_at_claims(struct device_host *d)
-{
-	u32 i;
-
-	for (i = 0; i < d->nr_hctx; i++) {
-		struct hctx_host *h = d->hctx[i];
-
-		/* A task that comes later looks at `used` itself. */
-		if (waitqueue_active(&h->map->free_wait) &&
-		    atomic_read(&h->map->used) <
-			    (int)compat_sched_depth(h->hctx))
-			limit_wake_claim(h->map);
-	}
-}
-
-static bool has_claims(const struct device_host *d)
-{
-	u32 i;
-
-	for (i = 0; i < d->nr_hctx; i++)
-		/* A task that comes later is woken by a completion. */
-		if (waitqueue_active(&d->hctx[i]->map->free_wait))
-			return true;
-	return false;
+	return NULL;
 }
 
 bool limit_awaits_tick(struct device_host *d)
 {
-	return !list_empty_careful(&d->waiting) || has_claims(d);
-}
+	struct hctx_host *h;
+	u32 i = 0;
 
-void limit_setup(struct device_host *d)
-{
-	spin_lock_init(&d->waiting_lock);
-	INIT_LIST_HEAD(&d->waiting);
+	while ((h = next_map(d, &i)))
+		if (limit_awaited(&h->map->order))
+			return true;
+	return false;
 }
 
 void limit_tick(struct device_host *d, u64 now)
 {
-	if (limit_level_tick(&d->limit, &d->sched, now)) {
-		look_at_waiters(d);
-		look_at_claims(d);
-	}
+	struct hctx_host *h;
+	u32 i = 0;
+
+	if (now < d->tags_next_ns)
+		return;
+	d->tags_next_ns = now + FLOW_GRACE_NS;
+	while ((h = next_map(d, &i)))
+		if (limit_awaited(&h->map->order)) {
+			limit_reweigh(&h->map->order);
+			limit_hand_out(h);
+		}
 }
 
 void limit_resized(struct device_host *d)
 {
 	unsigned int least = UINT_MAX;
-	u32 i;
+	struct hctx_host *h;
+	u32 i = 0;
 
-	for (i = 0; i < d->nr_hctx; i++)
-		least = min(least, compat_sched_depth(d->hctx[i]->hctx));
-	WRITE_ONCE(d->limit.depth, max(least, 1U));
-	compat_set_min_shallow_depth(d->q, max(least / 2, 1U));
+	while ((h = next_map(d, &i))) {
+		u32 depth = compat_sched_depth(h->hctx);
+
+		h->map->half = limit_half(depth);
+		if (h->map == &h->own_map && h->nr_queues)
+			h->map->order.line = h->queue[0]->queue.index;
+		least = min(least, depth);
+	}
+	compat_set_min_shallow_depth(d->q, limit_half(least));
+}
+
+/* The tasks stand in order of arrival. */
+static u32 waiters_of(struct tag_map *map, u64 before_ns)
+{
+	unsigned long flags = port_lock(&map->order.lock);
+	struct task_waiter *w;
+	u32 nr = 0;
+
+	list_for_each_entry(w, &map->tasks, node) {
+		if (w->waiter.since_ns > before_ns)
+			break;
+		nr++;
+	}
+	port_unlock(&map->order.lock, flags);
+	return nr;
+}
+
+u32 limit_waiters(struct device_host *d, u64 before_ns)
+{
+	struct hctx_host *h;
+	u32 i = 0, nr = 0;
+
+	while ((h = next_map(d, &i)))
+		nr += waiters_of(h->map, before_ns);
+	return nr;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * limit - bounds the scheduler tags that one flow holds
+ * limit - decides which task gets the next scheduler tag
  *
  * limit.c explains the rule.  A request enters here once at each stage:
  *
@@ -11,12 +11,11 @@
  *	limit_inserted	after sched_ops.insert		task		queue's
  *	limit_kind_finished	a request of a kind	any		any
  *			finishes
- *	limit_finished	the request finishes, before	any		none
- *			its flow is released
- *	limit_setup	before the device is used	task		none
+ *	limit_finished	the request gives its tag back	any		none
  *	limit_tick	tick work			task		none
  *	limit_awaits_tick  tick work			task		none
  *	limit_resized	init; the depth has changed	task, frozen	none
+ *	limit_waiters	debugfs				task		none
  *
  * elevator.c makes the calls for requests, tick.c those of tick work, and
  * register.c the others.
@@ -27,8 +26,7 @@
 #include "device.h"
 
 void limit_admit_slow(blk_opf_t opf, struct blk_mq_alloc_data *data);
-void limit_wake(struct hctx_host *h, struct flow *f);
-void limit_wake_claim(struct tag_map *map);
+void limit_hand_out(struct hctx_host *h);
 void limit_kind_prepared(struct request *rq);
 void limit_kind_finished(struct request *rq);
 
@@ -43,48 +41,41 @@ static inline struct flow_tags *flow_tags(struct flow *f)
 }
 
 /*
- * The tasks of @f that wait for a free tag of the map of @h.  If several queues have
- * these tags, it also counts those that requests of @f hold.  Otherwise each look
- * would add up the counters of as many queues as the machine has CPUs.
+ * The hardware queue of the request to come.  The block layer has chosen it
+ * already from 6.10 on, and in stable kernels before.
  */
-static inline atomic64_t *limit_claims(const struct hctx_host *h,
-				       const struct flow *f)
+static inline struct hctx_host *limit_hctx(blk_opf_t opf,
+					   const struct blk_mq_alloc_data *data)
 {
-	u32 first = h->requests_shared ? 0 : h->queue[0]->queue.index;
+	struct blk_mq_hw_ctx *hctx = data->hctx;
 
-	return &f->fq[first]->claims;
+	return (hctx ?: blk_mq_map_queue(opf, blk_mq_get_ctx(data->q)))
+		->sched_data;
 }
 
 /*
- * Wakes a waiter for tags if the flow may take one more.  limit_finished() makes
- * room first, fully ordered, and pairs with wait_for_tags().  limit_inserted()
- * makes no room, so its look needs no order.
- */
-static inline void limit_look(struct hctx_host *h, struct flow *f)
-{
-	/* A later waiter finds the room itself. */
-	if (unlikely(waitqueue_active(&flow_tags(f)->wait)))
-		limit_wake(h, f);
-}
-
-/*
- * The running task is about to take data->nr_tags tags.  Sleeps until its flow
- * may take one; may lower data->nr_tags.  A task that may not sleep gets a
+ * The running task is about to take data->nr_tags tags.  It may have to sleep
+ * until it gets one; data->nr_tags may become 1.  A task that may not sleep gets a
  * shallow depth instead.  The task holds request_queue.q_usage_counter.
  */
 static inline void limit_admit(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
-	/* A flow that is alone pays for this look only. */
-	if (READ_ONCE(device_of(data->q)->sched.share.nr_active) >= 2)
+	const struct tag_map *map = limit_hctx(opf, data)->map;
+
+	if (unlikely((u32)atomic_read(&map->used) + data->nr_tags > map->half ||
+		     (current->flags & PF_KTHREAD) || limit_is_swap_write(opf)))
 		limit_admit_slow(opf, data);
 }
 
 /*
- * Request @rq of the running task has a tag.  Counts it if it is of a kind with a
- * bound: rq->elv.priv[1] is that kind from now on, or NULL.
+ * Request @rq of the running task has a tag.  If it is of a kind with a bound,
+ * rq->elv.priv[1] is that kind from now on; otherwise it is NULL.
  */
 static inline void limit_prepared(struct request *rq)
 {
+	struct hctx_host *h = rq->mq_hctx->sched_data;
+
+	atomic_inc(&h->map->used);
 	rq->elv.priv[1] = NULL;
 	if (unlikely((current->flags & PF_KTHREAD) ||
 		     limit_is_swap_write(rq->cmd_flags)))
@@ -92,57 +83,46 @@ static inline void limit_prepared(struct request *rq)
 }
 
 /*
- * Request @rq of @f was inserted into @qh.  @first: it has not been inserted
- * before, so its tag is counted now.  No other CPU can finish the request
- * before the lock of @qh is dropped, so the count never falls below 0.  A task
- * that waited may be the inserter; it passes the remaining room on.
+ * Request @rq of @f, which costs @cost, was inserted into @qh.  @first: it has not
+ * been inserted before.
  */
 static inline void limit_inserted(struct queue_host *qh, struct request *rq,
-				  struct flow *f, bool first)
+				  struct flow *f, u32 cost, bool first)
 {
 	struct tag_map *map = qh->hctx->map;
 
 	lockdep_assert_held(qh->lock);
-	if (first) {
-		if (map->wide)
-			atomic64_inc(limit_claims(qh->hctx, f));
-		atomic_inc(&map->used);
-	}
+	if (first)
+		limit_charge(&map->order, f, cost);
 	/* A kernel thread works for its own cgroup. */
 	if (unlikely(rq->elv.priv[1] == &map->foreign) && !f->group.parent)
 		limit_kind_finished(rq);
-	limit_look(qh->hctx, f);
 }
 
 /*
- * A request of @f gives its tag back.  The decrement is fully ordered and
- * comes before the looks for waiters; pairs with wait_for_tags() and
- * wait_for_free_tag().
+ * A request gives its tag back.  The decrement is fully ordered and comes before
+ * the look for waiters; pairs with wait_for_tag().
  */
-static inline void limit_finished(struct hctx_host *h, struct flow *f)
+static inline void limit_finished(struct hctx_host *h)
 {
-	if (h->map->wide)
-		atomic64_dec(limit_claims(h, f));
 	atomic_dec_return(&h->map->used);
-	/* The decrement above is fully ordered. */
-	if (unlikely(waitqueue_active(&h->map->free_wait)))
-		limit_wake_claim(h->map);
-	limit_look(h, f);
+	if (unlikely(limit_awaited(&h->map->order)))
+		limit_hand_out(h);
 }
 
-/* Prepares the list of flows with waiters. */
-void limit_setup(struct device_host *d);
-
-/* Computes the level of the loans, and looks at the waiters, if it is due. */
+/* Hands out free tags if shares have changed, once in FLOW_GRACE_NS. */
 void limit_tick(struct device_host *d, u64 now);
 
 /*
  * Whether another tick must follow.  A task that begins to wait does not ask for
- * one: half of the tags are in use then, so a flow is active and tick comes.
+ * one: tags are in use then, so a flow is active and tick comes.
  */
 bool limit_awaits_tick(struct device_host *d);
 
 /* Reads the depths of the tag maps anew. */
 void limit_resized(struct device_host *d);
+
+/* Counts the tasks that have waited for a tag since @before_ns, or longer. */
+u32 limit_waiters(struct device_host *d, u64 before_ns);
 
 #endif /* MQFAIR_LIMIT_H */

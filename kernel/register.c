@@ -36,7 +36,6 @@ static void *el_alloc_data(struct request_queue *q)
 	INIT_LIST_HEAD(&d->groups);
 	wake_setup(d);
 	tick_setup(d);
-	limit_setup(d);
 	return d;
 }
 
@@ -56,10 +55,6 @@ static int el_init(struct request_queue *q, struct elevator_queue *eq)
 		return ret;
 	for (i = 0; i < d->nr_hctx; i++)
 		wake_setup_hctx(d->hctx[i]);
-	/*
-	 * limit_tick() uses the depth.  It may run as soon as the policy is
-	 * active, because a task that writes a weight can ask for a tick.
-	 */
 	limit_resized(d);
 	ret = compat_activate_policy(q, &mqfair_policy);
 	if (ret) {

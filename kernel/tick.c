@@ -2,7 +2,7 @@
 /*
  * tick - looks for stuck queues and lost wake-ups, then runs the slow work
  *
- * The slow work is the water level of the tags (limit.c) and the tick hook of
+ * The slow work is the look at tasks that wait for tags (limit.c) and the tick hook of
  * the scheduler.
  */
 #include "tick.h"

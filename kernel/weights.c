@@ -164,7 +164,6 @@ static void weights_pd_init(struct blkg_policy_data *pd)
 
 	lockdep_assert_held(&blkg->q->queue_lock);
 	flow_init(&g->flow, &d->sched, parent, blkg_weight(blkg));
-	init_waitqueue_head(&g->tags.wait);
 	init_waitqueue_head(&g->tags.swap.wait);
 	spin_lock_irqsave(&groups_lock, flags);
 	list_add(&g->node, &d->groups);

@@ -54,8 +54,8 @@ THRESHOLD_KB_MOST = 1048576
 COST_LEAST = 512
 COST_MOST = 1 << 26
 
-# A flow that has used up its quota of scheduler tags must leave tags for the other flows. With four
-# tags for each device slot the quotas of unequal weights fit; with fewer they do not.
+# Flows that wait for tags share those for two requests in each device slot. The rest is for flows
+# that have had less than their share.
 TAGS_PER_SLOT = 4
 
 # At a switch the block layer sets two tags for each hardware slot, counting at most 128 slots.

@@ -612,7 +612,6 @@ struct host_flow *host_flow_create(struct host *h, struct host_flow *parent,
 		return NULL;
 	}
 	flow_init(hf->flow, &h->sched, parent ? parent->flow : NULL, weight);
-	tags_flow_init(hf);
 	hf->host = h;
 	hf->id = h->nr_flows++;
 	hf->parent_id = parent ? parent->id : hf->id;

@@ -100,7 +100,6 @@ struct host_flow {
 	u32 queued;		/* ios waiting in the scheduler */
 	u32 outstanding;	/* submitted and not completed */
 	u64 dispatched_cost;	/* of all ios dispatched at least once */
-	struct tag_list tag_waiters;	/* beyond the quota of the flow */
 	struct account account;
 	struct flow_stats stats;
 };
@@ -129,7 +128,7 @@ struct host_io {
 	struct event event;	/* the load may use it while idle */
 	struct host_io *next_waiter;	/* in a tag_list */
 	struct host_queue *submit_queue;
-	struct flow *claimant;	/* its quota has room: see tags.h; or NULL */
+	struct tag_waiter waiter;	/* in a tag_order */
 	struct device_cmd cmd;
 	u32 page;		/* of a drive of flash/, by the load */
 	enum host_io_state state;
@@ -183,7 +182,7 @@ struct host_params {
 	u32 tags;			/* of each map; 0: any number */
 	u32 tag_maps;			/* 0: one for each queue; see queue_tags() */
 	u32 sched_tags;			/* of each map; 0: any number; see tags.h */
-	bool quotas;			/* of scheduler tags, as in the kernel module */
+	bool quotas;			/* tags in the order of sched/core/limit.h */
 	u64 wake_ns;			/* a wake-up takes 0 to this, at random */
 	u64 submit_ns, complete_ns;	/* CPU time of each io: cpu.h */
 	u64 dispatch_delay_ns;		/* see above */
@@ -214,7 +213,6 @@ struct host {
 	struct host_queue *queues;
 	struct host_tags *tags;
 	struct sched_tags *sched_tags;
-	struct limit limit;
 	struct host_flow *flows;	/* the latest is first */
 	struct topo_place *places;
 	struct event tick;

@@ -4,16 +4,12 @@
  *
  * The block layer gives a request a tag before the scheduler sees it.  A map of
  * host_params.sched_tags tags belongs to each map of driver tags.  A submitted
- * io waits in up to three places:
+ * io that finds no tag waits in one of three places:
  *
  *   - in the list of kernel threads while these occupy half of the map;
- *   - in the list of its flow while the flow occupies its quota of the map;
- *   - then in the list of the map while no tag is free, in order of arrival.  Its
- *     flow's quota counts it there, as a claim.
- *
- * The quotas are those of the kernel module: sched/core/limit.h.  They hold with
- * host_params.quotas.  Without it, as under the block layer's `none`, only the
- * last list exists.
+ *   - in the order of sched/core/limit.h, with host_params.quotas;
+ *   - in order of arrival if that order does not count it.  Without quotas, as
+ *     under the block layer's `none`, only this list exists.
  *
  * The differences to kernel/limit.c: an io that gets a tag is inserted at once,
  * because no task has to wake up first.  So no other io takes the tag meanwhile.
@@ -24,6 +20,7 @@
 #define MQFAIR_SIM_TAGS_H
 
 #include "port.h"
+#include "sched/core/limit.h"
 
 struct host;
 struct host_flow;
@@ -38,7 +35,8 @@ struct tag_list {
 struct sched_tags {
 	u32 used;
 	u32 foreign;			/* of these: ios of kernel threads */
-	struct tag_list list;		/* of ios that wait for a free tag */
+	struct tag_order order;		/* of ios that wait for a tag */
+	struct tag_list list;		/* of ios outside that order */
 	struct tag_list threads;	/* of ios of kernel threads */
 };
 
@@ -46,16 +44,13 @@ struct sched_tags {
 bool tags_init(struct host *h);
 void tags_exit(struct host *h);
 
-/* Prepares the list of a new flow. */
-void tags_flow_init(struct host_flow *hf);
-
 /* Gives @hio a tag and inserts it, or has it wait. */
 void tags_submit(struct host_io *hio, struct host_queue *hq);
 
 /* @hio, which is done, gives its tag back.  Other ios may get it. */
 void tags_finished(struct host_io *hio, struct host_queue *hq);
 
-/* Computes the level of the loans if it is due: see limit_level_tick(). */
+/* Of tick: shares may have changed. */
 void tags_tick(struct host *h);
 
 /* Compares the tags in use with the ios that have one. */

@@ -147,6 +147,14 @@ static void flow_activate(struct flow *f)
 	port_unlock(&s->active_lock, flags);
 }
 
+void flow_await(struct flow *f)
+{
+	/* Fully ordered, before `active` is read.  Pairs with flow_retire(). */
+	atomic64_fetch_add(1, &f->limit.waiters);
+	if (unlikely(!atomic64_read(&f->active)))
+		flow_activate(f);
+}
+
 bool flow_set_weight(struct flow *f, u32 weight)
 {
 	return share_set_weight(&f->sched->share, &f->group, weight);
@@ -292,6 +300,12 @@ void flow_totals(const struct flow *f, struct flow_totals *t)
 	}
 }
 
+/* Has an io been inserted since flow_is_idle(), or does a task wait for a tag? */
+static bool flow_is_used(const struct flow *f, const struct flow_totals *t)
+{
+	return t->inserted != f->seen || atomic64_read(&f->limit.waiters);
+}
+
 /* Has the flow had no io, waiting or in the device, for the grace period? */
 static bool flow_is_idle(struct flow *f, u64 now)
 {
@@ -299,7 +313,7 @@ static bool flow_is_idle(struct flow *f, u64 now)
 
 	flow_totals(f, &t);
 	urgent_count(f, t.cost);
-	if (t.inserted != t.done || t.inserted != f->seen) {
+	if (t.inserted != t.done || flow_is_used(f, &t)) {
 		f->seen = t.inserted;
 		f->idle_since_ns = now;
 		return false;
@@ -313,10 +327,10 @@ static bool flow_retire(struct flow **link)
 	struct flow *f = *link;
 	struct flow_totals t;
 
-	/* Pairs with flow_charge(). */
+	/* Pairs with flow_charge() and flow_await(). */
 	atomic64_xchg(&f->active, 0);
 	flow_totals(f, &t);
-	if (t.inserted != f->seen) {
+	if (flow_is_used(f, &t)) {
 		atomic64_set(&f->active, 1);
 		return false;
 	}

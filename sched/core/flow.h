@@ -26,7 +26,8 @@
  * rule a flow with few requests at a time would escape its debt [R].
  *
  * A flow is *active* from its first request until FLOW_GRACE_NS after its
- * last.  Only active flows count in the shares.
+ * last.  It is also active while its tasks wait for a scheduler tag.  Only active
+ * flows count in the shares.
  *
  * A reader of the epoch takes no lock.  The number `seq` is odd while a writer
  * replaces the epoch.  A reader repeats until it finds the same even number
@@ -79,7 +80,7 @@ struct flow_queue {
 	atomic64_t done;		/* A: ios completed */
 	atomic64_t cost;		/* A: of the ios completed */
 	atomic64_t service_ns;		/* A: summed from dispatch to completion */
-	atomic64_t claims;		/* A: of tags, by the host: limit.h */
+	vtime_t tag;			/* start tag of its next waiter: limit.h */
 } __port_cacheline;
 
 /* Sums over the queues of a flow.  A snapshot. */
@@ -113,6 +114,7 @@ struct flow {
 	u32 nr_queues;			/* I */
 	u32 first_queues;		/* I: queues in the first piece .. */
 	u32 piece_queues;		/* I: .. and in each other one */
+	u32 tag_cost;			/* O: of its last limit_charge() */
 	void *own;			/* I: sched_ops.flow_bytes */
 	struct flow_queue *fq[];	/* I: by queue index */
 };
@@ -224,6 +226,12 @@ struct flow_start {
 void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
 		 struct flow_start *start);
 
+/*
+ * A task waits for a tag in the name of @f: it is active, and stays so until
+ * limit.waiters is 0 again.
+ */
+void flow_await(struct flow *f);
+
 /* Sums over the queues of a flow.  A snapshot. */
 void flow_totals(const struct flow *f, struct flow_totals *t);
 
@@ -273,7 +281,8 @@ static inline u64 flow_share_ppm(const struct flow *f)
  *   - The sweep clears `active` (full order).  Then it counts the inserted ios
  *     again (flow_retire()).
  * One of the two sees the other.  The submitter finds the flow inactive and
- * activates it, or the sweep finds the io and leaves the flow active.
+ * activates it, or the sweep finds the io and leaves the flow active.  The same
+ * holds for a task that waits for a tag, and limit.waiters: flow_await().
  */
 bool flow_sweep(struct sched *s, u64 now, bool *changed);
 

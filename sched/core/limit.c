@@ -1,136 +1,204 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Quotas of tags and the level of the loans: see limit.h. */
+/* The fair queue of the tasks that wait for tags: see limit.h. */
 #include "limit.h"
 #include "sched.h"
 
-enum {
-	LEVEL_SHIFT	= 8,	/* fraction bits of the water level */
-	LEVEL_ONE	= 1 << LEVEL_SHIFT,
-	/* At this level the least share is the whole map. */
-	LEVEL_MAX	= LEVEL_ONE << SHARE_MIN_SHIFT,
-	/* The level rises with each pass; fewer passes lend less. */
-	LEVEL_PASSES	= 8,
-	INTERVAL_NS	= FLOW_GRACE_NS,
-	RESERVE_SHIFT	= 4,	/* part of the map that is never lent */
-	MANY_SHIFT	= 3,	/* flows are many from this part of the map on */
-	LAST_SHIFT	= 2,	/* most of the map for flows without a tag */
-};
-
-/* The part of a map that a flow fills at @level, in units of a share. */
-static u64 part_at(u64 share, u32 level)
+void limit_order_init(struct tag_order *o, u32 line)
 {
-	return min(share * level >> LEVEL_SHIFT, (u64)1 << SHARE_SHIFT);
+	*o = (struct tag_order){ .line = line };
+	port_lock_init(&o->lock);
+	heap_init(&o->heap);
 }
 
-/* @tags of @depth tags, in units of a share. */
-static u64 part_of(u32 tags, u32 depth)
+/* The start tag of the next request of @f in the map of @o. */
+static vtime_t *start_of(const struct tag_order *o, const struct flow *f)
 {
-	return div64_u64((u64)min(tags, depth) << SHARE_SHIFT, depth);
+	return &f->fq[o->line]->tag;
 }
 
-static u64 quota(u64 part, u32 depth)
+u32 limit_most(const struct sched *s, u32 depth)
 {
-	return max((part * depth) >> SHARE_SHIFT, (u64)1);
+	if (READ_ONCE(s->share.nr_active) < 2)
+		return depth;
+	return clamp(2 * READ_ONCE(s->params.depth), limit_half(depth),
+		     depth - depth / 16);
 }
 
-/* Tags that are never lent. */
-static u32 reserve(u32 depth)
+static struct tag_waiter *waiter_of(struct heap_node *n)
 {
-	return max(depth >> RESERVE_SHIFT, 1U);
+	return container_of(n, struct tag_waiter, node);
 }
 
-/* Tags that are reserved for flows without a tag: one for each flow. */
-static u32 last_tags(const struct sched *s, u32 depth)
+bool limit_is_behind(const struct tag_order *o, const struct flow *f)
 {
-	u32 flows = READ_ONCE(s->share.nr_active);
-
-	return flows < depth >> MANY_SHIFT ? 0 :
-					     min(flows, depth >> LAST_SHIFT);
+	return !vtime_before(READ_ONCE(o->vt), READ_ONCE(*start_of(o, f)));
 }
 
-u64 limit_left(const struct limit *l, const struct flow *f, u32 depth, u32 used,
-	       u64 occupied)
+/* The link to the first waiter of @f for the map of @o; it links to NULL if none. */
+static struct tag_waiter **first_link(const struct tag_order *o, struct flow *f)
 {
-	u32 free = depth - used;
-	u64 share = flow_share(f), most = quota(share, depth), lent;
+	struct tag_waiter **link = &f->limit.first;
 
-	if (used < depth / 2)
-		return depth / 2 - used;
-	if (occupied && free < last_tags(f->sched, depth))
-		return 0;
-	if (free > reserve(depth)) {
-		lent = quota(part_at(share, READ_ONCE(l->level)), depth);
-		most = max(most, min(lent, occupied + free - reserve(depth)));
+	port_assert_held(&f->lock);
+	while (*link && (*link)->order != o)
+		link = &(*link)->next_first;
+	return link;
+}
+
+/* @w is the first waiter of its flow: it joins the heap. */
+static void push(struct tag_waiter *w)
+{
+	struct tag_order *o = w->order;
+	vtime_t *start = start_of(o, w->flow);
+
+	WRITE_ONCE(*start, vtime_max(*start, o->vt));
+	o->last = vtime_max(o->last, *start);
+	heap_push(&o->heap, &w->node, *start);
+}
+
+void limit_wait(struct tag_waiter *w)
+{
+	struct tag_order *o = w->order;
+	struct flow *f = w->flow;
+	unsigned long flags, flow_flags;
+	struct tag_waiter **link;
+
+	w->next = w->next_first = NULL;
+	w->last = w;
+	w->nr = 1;
+	flow_await(f);
+	flags = port_lock(&o->lock);
+	flow_flags = port_lock(&f->lock);
+	link = first_link(o, f);
+	if (*link) {
+		(*link)->last->next = w;
+		(*link)->last = w;
+		(*link)->nr++;
+	} else {
+		*link = w;
+		push(w);
 	}
-	return occupied < most ? most - occupied : 0;
+	port_unlock(&f->lock, flow_flags);
+	/* Fully ordered: see limit.h. */
+	atomic64_fetch_add(1, &o->nr);
+	port_unlock(&o->lock, flags);
 }
 
-void limit_want(struct flow *f, u32 tags)
+/* The next waiter of the flow takes the place of @w, which is in no heap. */
+static void succeed(struct tag_waiter *w)
 {
-	if (READ_ONCE(f->limit.wants) < tags)
-		WRITE_ONCE(f->limit.wants, tags);
-}
+	struct flow *f = w->flow;
+	unsigned long flags = port_lock(&f->lock);
+	struct tag_waiter **link = first_link(w->order, f), *next = w->next;
 
-/* Takes the demands of the interval that ends, and begins a new one. */
-static void interval_ends(struct sched *s)
-{
-	struct flow *f;
-
-	port_assert_held(&s->active_lock);
-	for (f = s->active; f; f = f->next_active) {
-		struct limit_flow *t = &f->limit;
-		u32 wants = READ_ONCE(t->wants);
-
-		/* A snapshot: a waiter that comes now counts in the next interval. */
-		t->counted = READ_ONCE(t->waiters) ? LIMIT_ALL :
-						     max(wants, t->wanted);
-		t->wanted = wants;
-		WRITE_ONCE(t->wants, 0);
+	if (next) {
+		next->last = w->last;
+		next->nr = w->nr - 1;
+		next->next_first = w->next_first;
+		*link = next;
+		push(next);
+	} else {
+		*link = w->next_first;
 	}
+	port_unlock(&f->lock, flags);
 }
 
 /*
- * One pass of water-filling.  A flow that wants less than its part at @level
- * gets its demand.  The other flows share the rest, and the result is the level
- * of that.  From the second pass on the level does not fall.
+ * A flow's start tag may have advanced since its waiter was pushed.  Each charge
+ * makes one key old, so all calls together re-key as often as charges are made.
  */
-static u32 next_level(struct sched *s, u32 level, u32 depth)
+static struct heap_node *least(struct tag_order *o)
 {
-	u64 rest = part_of(depth - reserve(depth), depth), shares = 0;
-	struct flow *f;
+	struct heap_node *n;
 
-	port_assert_held(&s->active_lock);
-	for (f = s->active; f; f = f->next_active) {
-		u64 share = flow_share(f);
-		u64 wants = part_of(f->limit.counted, depth);
+	while ((n = heap_top(&o->heap))) {
+		vtime_t start = *start_of(o, waiter_of(n)->flow);
 
-		if (wants < part_at(share, level))
-			rest -= min(wants, rest);
-		else
-			shares += share;
+		if (n->key == start)
+			break;
+		heap_rekey_top(&o->heap, start);
 	}
-	if (!shares)
-		return LEVEL_MAX;
-	return (u32)min(div64_u64(rest << LEVEL_SHIFT, shares), (u64)LEVEL_MAX);
+	return n;
 }
 
-bool limit_level_tick(struct limit *l, struct sched *s, u64 now)
+struct tag_waiter *limit_take(struct tag_order *o)
 {
-	u32 level = LEVEL_ONE, depth = READ_ONCE(l->depth), next, pass;
-	unsigned long flags;
+	struct heap_node *n = least(o);
+	struct tag_waiter *w;
 
-	if (now < l->next_ns)
-		return false;
-	l->next_ns = now + INTERVAL_NS;
-	flags = port_lock(&s->active_lock);
-	interval_ends(s);
-	for (pass = 0; pass < LEVEL_PASSES; pass++) {
-		next = next_level(s, level, depth);
-		if (next <= level)
-			break;
-		level = next;
+	port_assert_held(&o->lock);
+	if (!n)
+		return NULL;
+	w = waiter_of(heap_pop(&o->heap));
+	WRITE_ONCE(o->vt, vtime_max(o->vt, n->key));
+	succeed(w);
+	/* The last waiter has its tag: all debts end. */
+	if (atomic64_fetch_add(-1, &o->nr) == 1)
+		WRITE_ONCE(o->vt, o->last);
+	atomic64_fetch_add(-1, &w->flow->limit.waiters);
+	return w;
+}
+
+/* The tag to which @cost takes the tag @from, by the present share of @f. */
+static vtime_t ahead_by(struct flow *f, vtime_t from, u64 cost)
+{
+	return vtime_at(from, 0, share_inverse(flow_present_share(f)), cost);
+}
+
+/*
+ * Returns @cost for a flow that waits in this map alone.  A flow that waits in
+ * several has its share in each, in proportion to its tasks there.
+ */
+static u64 cost_in_map(const struct tag_order *o, struct flow *f, u32 cost)
+{
+	u64 all = (u64)atomic64_read(&f->limit.waiters), here = 0;
+	unsigned long flags = port_lock(&f->lock);
+	const struct tag_waiter *first = *first_link(o, f);
+
+	if (first)
+		here = first->nr;
+	port_unlock(&f->lock, flags);
+	/* The request that is charged counts as one here. */
+	return div64_u64(cost * (max(all, here) + 1), here + 1);
+}
+
+void limit_charge_slow(struct tag_order *o, struct flow *f, u32 cost)
+{
+	unsigned long flags = port_lock(&o->lock);
+	vtime_t *start = start_of(o, f);
+
+	WRITE_ONCE(*start,
+		   vtime_max(ahead_by(f, *start, cost_in_map(o, f, cost)),
+			     o->vt));
+	o->last = vtime_max(o->last, *start);
+	WRITE_ONCE(f->tag_cost, cost);
+	port_unlock(&o->lock, flags);
+}
+
+/* Bounds the start tag of the flow of @n; see limit.h. */
+static vtime_t bounded(struct heap_node *n)
+{
+	struct tag_waiter *w = waiter_of(n);
+	struct tag_order *o = w->order;
+	vtime_t *start = start_of(o, w->flow);
+	vtime_t most = ahead_by(w->flow, o->vt, READ_ONCE(w->flow->tag_cost));
+
+	if (vtime_before(most, *start))
+		WRITE_ONCE(*start, most);
+	return *start;
+}
+
+void limit_reweigh(struct tag_order *o)
+{
+	unsigned long flags = port_lock(&o->lock);
+	struct heap_node *n = heap_top(&o->heap);
+	u64 now;
+
+	if (n) {
+		now = share_generation(&waiter_of(n)->flow->sched->share);
+		if (now != o->generation)
+			heap_rebuild(&o->heap, bounded);
+		o->generation = now;
 	}
-	port_unlock(&s->active_lock, flags);
-	WRITE_ONCE(l->level, level);
-	return true;
+	port_unlock(&o->lock, flags);
 }

@@ -1,60 +1,59 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * limit - how many scheduler tags of a map one flow may occupy
+ * limit - which task gets the next scheduler tag of a map
  *
  * The block layer gives a request a tag before the scheduler sees the request.
- * A flow could fill the tag map with requests that the scheduler delays.  The
- * other flows would then wait above the scheduler, where no weight is known.
- * This file has the numbers.  The host counts the tags and lets tasks wait:
- * kernel/limit.c does, and sim/tags.c.
+ * Tasks sleep for tags in order of arrival, where no weight is known.  A flow
+ * could fill the map with requests that the scheduler delays, and the other
+ * flows would wait above the scheduler.
  *
- * The rule.  Half of the tags are first come, first served.  A flow may use
- * tags of the other half up to its *quota*, which is its share of the whole
- * map.  So every flow can have as many requests waiting as its share of the
- * device needs.  A map of twice D tags keeps the device busy even if some flows
- * are idle.
+ * The rule [R].  The tasks that wait for tags of a map are a fair queue of their
+ * own.  A free tag goes to the task of the flow with the least *start tag*.  A
+ * request that is inserted while tasks wait advances the start tag of its flow
+ * by cost / share, as the scheduler does (SFQ).  A flow that begins to wait
+ * starts at the virtual time of the map or later.  Virtual time is the start tag
+ * of the last task that got a tag.
  *
- * Loans.  The tags that a flow leaves of its quota are lent to the flows that
- * want more.  Each of these is filled up to the same multiple of its share, the
- * *water level* (max-min fairness by water-filling).
+ * Once no task waits, all debts end: virtual time becomes the greatest start tag.
+ * Otherwise a flow that was charged while a task waited now and then would pay
+ * for requests that others get without waiting.
  *
- *	ifq, D = 8, 32 tags, shares of 91 : 6 : 3.  The first flow wants one
- *	request at a time.  Its 29 tags do not wait for it: one is its own, 2
- *	stay free for the next arrival, and 29 are filled to the level of 10.
- *	The other two flows get 19 and 10 tags.  By shares alone they would get
- *	one each, and the second could not have its two thirds of the device.
+ * So the map holds those requests that would be dispatched first if each task
+ * had a tag, and scarce tags change no share.  The number of flows does not
+ * matter:
  *
- * A tag is lent while more than a sixteenth of the map is free, so that a flow
- * below its quota finds a free tag.  A loan is not renewed after the level has
- * fallen.  When all flows want more the level is 1, and each flow occupies its
- * quota.  With no more than two tags per slot a flow needs its whole quota,
- * because requests that complete together are dispatched together.  A flow that
- * is alone is not limited.
+ *	64 tags, a task of weight 900 with 64 requests, and a cgroup of weight 100
+ *	with 256 children of one request each.  A child's request advances its tag
+ *	by 2,560 costs and each of the other task by 1.1.  So between two requests
+ *	of a child 2,304 of the task get a tag, and the task gets its 90 %.
  *
- * Many flows.  Half of the map and all quotas together exceed the map.  When
- * flows are many, the last tags are reserved for flows that have none.  Without
- * a tag a flow cannot claim its share.  A scheduler that waits for such a flow
- * stands still while the flows that it delays have all tags.
+ * A quota of tags for each flow could not do that.  A share of 1/2,560 of 64
+ * tags is none, and one tag for each flow is the whole map.
  *
- *	128 tags, 64 flows of depth 4: 64 tags go to the first 16 flows, 2 to
- *	each of the next 32, and the last 16 flows would have none.
+ * A flow that waits in several maps has its share in each of them, in proportion
+ * to its tasks there.
  *
- * Demand.  The demand of a flow is the largest number of tags that it occupied
- * and asked for, in this interval or in the last one.  It is unlimited if the
- * flow was refused a tag.  limit_level_tick() computes the level from the demands.
+ * The reserve.  Some tags are for flows that are behind virtual time, so a light
+ * flow finds a tag without sleeping.  The other flows share half of the map, or
+ * as many tags as twice D, which keep the drive busy.  A sixteenth is left in any
+ * case.  A flow that is alone takes all tags.
  *
- * Claims.  A flow may have room in its quota while no tag is free.  Its tasks
- * that wait for a free tag then count as if they had one.
+ * The first request of a flow is free: it advances the tag to virtual time and no
+ * further.  So a flow with one request at a time does not lose the time that a
+ * request spends in the scheduler.
  *
- *	64 tags, D = 16, two flows of 1,000 tasks, weights of 100 and 300.  The
- *	first has asked earlier and occupies the map.  All tasks of the second find
- *	room for 48 tags.  Without claims 1,000 of them stood in the line for a free
- *	tag, and the first flow got 14.5 % of the device.  With claims it gets 25 %.
+ * A flow whose tasks wait counts as active, and keeps its share: see
+ * flow_is_idle().  On a slow drive its next tag comes after more than
+ * FLOW_GRACE_NS, and its debt must not be forgotten.
+ *
+ * Weights.  The start tag of a flow is ahead of virtual time by its last request
+ * at most.  limit_reweigh() bounds that distance by the present share, so a
+ * flow whose weight is raised does not wait for the debt of its old weight.
  *
  * Kernel threads.  A task asks in the name of its own flow, because there is no
  * bio yet.  The flusher of written pages, dm-crypt, md and loop are of the root,
- * and work for other cgroups.  The root's flow has no tags, however many such a
- * thread fills.  So the tags of *foreign* requests are counted for each map: those
+ * and work for other cgroups.  The root is not charged, however many tags such
+ * a thread fills.  So the tags of *foreign* requests are counted for each map: those
  * of a kernel thread, unless it works for the root.  They have half of it at most.
  *
  *	64 tags, D = 16, and a flusher that writes for a cgroup of weight 100.  A
@@ -63,46 +62,93 @@
  *
  * Cgroups for which one thread writes share its half in order of arrival.
  *
- * Source of the rule: Bertsekas, Gallager, Data Networks, 1992, section 6.5.2.
+ * Locking: tag_order.lock is irq-safe, above flow.lock and share_tree.lock.
+ *
+ * Source: Goyal, Vin, Cheng, Start-time Fair Queuing, SIGCOMM 1996, section 2.
  * Tested by tests/unit/limit.c, tests/sim/tags.c, tests/vm/test_tags.py.
  */
 #ifndef MQFAIR_CORE_LIMIT_H
 #define MQFAIR_CORE_LIMIT_H
 
 #include "port.h"
+#include "heap.h"
 
 struct flow;
 struct sched;
 
-/* The demand of a flow that wants as many tags as it can get. */
-#define LIMIT_ALL	(~0U)
+/* The waiters of a tag map.  L: under lock. */
+struct tag_order {
+	struct port_lock lock;
+	struct heap heap;	/* L: the first waiter of each flow */
+	vtime_t vt;		/* L: start tag of the last waiter taken */
+	vtime_t last;		/* L: greatest start tag of all flows */
+	u64 generation;		/* L: of the shares, at limit_reweigh() */
+	atomic64_t nr;		/* A: waiters; changed under lock */
+	u32 line;		/* I: a flow's tag is in its fq[line] */
+};
 
-/* The tags that a flow wants.  The host counts the waiters. */
+/* A task, or an io of the simulator, that waits for a tag. */
+struct tag_waiter {
+	struct heap_node node;		/* L: of the first waiter of its flow */
+	struct tag_order *order;	/* I */
+	struct flow *flow;		/* I: pays for the request to come */
+	struct tag_waiter *next;	/* L: of the same flow and map */
+	struct tag_waiter *last;	/* L: of the first: end of that list .. */
+	u32 nr;				/* L: of the first: .. and its length */
+	struct tag_waiter *next_first;	/* F: the flow's first in another map */
+	u64 since_ns;			/* I: time at which it began to wait */
+};
+
+/* Of a flow. */
 struct limit_flow {
-	u32 waiters;		/* O: tasks that wait for a tag */
-	u32 wants;		/* O: most in this interval */
-	u32 wanted;		/* tick: most in the last interval */
-	u32 counted;		/* tick: demand that the level counts */
+	struct tag_waiter *first;	/* F: its first waiter of each map */
+	atomic64_t waiters;		/* A: in all maps */
 };
 
-/* The tag maps of a device.  All zeros, but for the depth, at the start. */
-struct limit {
-	u32 depth;		/* O: tags of the smallest map */
-	u32 level;		/* O, by tick: the water level */
-	u64 next_ns;		/* tick: when the level is due again */
-};
+/* @line is the index of any queue with tags of this map, and of no other map. */
+void limit_order_init(struct tag_order *o, u32 line);
+
+/* Does any task wait?  Fully ordered after a tag was given back. */
+static inline bool limit_awaited(const struct tag_order *o)
+{
+	return atomic64_read(&o->nr);
+}
+
+/* The tags of a map of @depth tags outside the reserve.  A snapshot. */
+u32 limit_most(const struct sched *s, u32 depth);
 
 /*
- * Returns how many more tags @f may take of a map with @depth tags.  @used of
- * them are occupied, @occupied by @f, its claims included.  The caller needs no
- * lock.
+ * Is @f behind virtual time?  Then it may take a tag of the reserve, before all
+ * waiters.  A snapshot; no lock.
  */
-u64 limit_left(const struct limit *l, const struct flow *f, u32 depth, u32 used,
-	       u64 occupied);
+bool limit_is_behind(const struct tag_order *o, const struct flow *f);
 
 /*
- * The half of a map with @depth tags that is first come, first served.  Kernel
- * threads may hold as many tags for cgroups.
+ * Adds @w, with order, flow and since_ns set, and activates its flow.  The number
+ * of waiters changes fully ordered, and the caller looks for a free tag afterwards.
+ * Pairs with the host: it gives a tag back, and then calls limit_awaited().
+ */
+void limit_wait(struct tag_waiter *w);
+
+/* Takes the waiter out that gets the next tag; NULL if there is none.  Under lock. */
+struct tag_waiter *limit_take(struct tag_order *o);
+
+/* Slow path of limit_charge(). */
+void limit_charge_slow(struct tag_order *o, struct flow *f, u32 cost);
+
+/* A request of @f that costs @cost was inserted with a tag of the map. */
+static inline void limit_charge(struct tag_order *o, struct flow *f, u32 cost)
+{
+	if (unlikely(limit_awaited(o)))
+		limit_charge_slow(o, f, cost);
+}
+
+/* Bounds the start tags of waiting flows by their present shares.  By tick. */
+void limit_reweigh(struct tag_order *o);
+
+/*
+ * The half of a map with @depth tags that kernel threads may hold for cgroups.
+ * Tasks that may not sleep take tags of a half, too.
  */
 static inline u32 limit_half(u32 depth)
 {
@@ -114,14 +160,5 @@ static inline bool limit_foreign_left(u32 depth, u32 foreign, u32 tags)
 {
 	return foreign + tags <= limit_half(depth);
 }
-
-/* Raises the demand of @f in this interval: it wants @tags in all. */
-void limit_want(struct flow *f, u32 tags);
-
-/*
- * Computes the level anew, by tick, if it is due.  Returns whether it was: the
- * host then looks at the flows with waiters.
- */
-bool limit_level_tick(struct limit *l, struct sched *s, u64 now);
 
 #endif /* MQFAIR_CORE_LIMIT_H */

@@ -37,6 +37,7 @@ struct test {
 /* Of every scheduler. */
 extern const struct test life_tests[], audit_tests[], generic_tests[];
 extern const struct test isolation_tests[], urgent_tests[], tag_tests[];
+extern const struct test crowd_tests[];
 
 /* Of one scheduler. */
 extern const struct test bound_tests[], share_tests[];

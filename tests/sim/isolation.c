@@ -617,12 +617,10 @@ static void test_few_tags(struct test_case *t)
 /*
  * Two queues with as many tags as half of the slots.  The heaviest tenant is due
  * 54 %, and sends to one of them alone.  So it is below its share, though all its
- * requests are in the drive.  It leaves another tenant of that queue its part, or
- * three quarters of that under the worked example, for a reason not found.
+ * requests are in the drive.  It leaves another tenant of that queue its part.
  */
 static void play_confined(struct test_case *t, u64 base_ns)
 {
-	u64 least = t->ops == &drr_ops ? 240 : 300;
 	static const u32 weight[] = { 100, 250, 500, 1000 };
 	enum {
 		TENANTS = 4,
@@ -658,7 +656,7 @@ static void play_confined(struct test_case *t, u64 base_ns)
 	got = flow[2]->stats.ios - got;
 	all = flow[2]->stats.ios + flow[3]->stats.ios - all;
 	note(t, "%llu permille of its queue for 333; ", permille(got, all));
-	if (permille(got, all) < least)
+	if (permille(got, all) < 300)
 		case_fail(t,
 			  "a third of the weight got %llu permille of its queue",
 			  permille(got, all));

@@ -32,6 +32,7 @@ static const struct test *const of_all[] = {
 	isolation_tests,
 	urgent_tests,
 	tag_tests,
+	crowd_tests,
 };
 
 /* The tests of one scheduler. */

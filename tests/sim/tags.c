@@ -56,7 +56,6 @@ static void scene_open(struct scene *s, struct test_case *t,
 					       .depth = 1,
 					       .bytes = 4 * KIB,
 					       .start_ns = 100 * MS });
-	/* The level of the loans follows within two intervals. */
 	fixture_run(r, 500 * MS);
 	s->heavy->stats = s->light->stats = (struct flow_stats){ 0 };
 	fixture_run(r, 1 * SEC);
@@ -226,8 +225,7 @@ static void tags_of_several_maps(struct test_case *t)
 }
 
 /*
- * Each cgroup has 1,000 tasks with one request each.  All of them find room in
- * the quota before the first has a tag.
+ * Each cgroup has 1,000 tasks with one request each.
  */
 static void tags_of_a_thousand_tasks(struct test_case *t)
 {
@@ -275,7 +273,6 @@ static void tags_of_a_late_tenant(struct test_case *t)
 						 .bytes = 4 * KIB,
 						 .start_ns = i * 500 * MS });
 	}
-	/* The level of the loans follows within two intervals. */
 	fixture_run(&r, 1 * SEC);
 	fixture_expect_parts(&r, flow, (u32[]){ 1, 2 }, 2, 1 * SEC, 20,
 			     "share of the drive");

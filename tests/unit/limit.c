@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The quotas of scheduler tags, with the examples of limit.h. */
+/* The order of the tasks that wait for scheduler tags: see limit.h. */
 #include "unit.h"
 #include "sched/core/limit.h"
 #include "sched/core/sched.h"
 
 enum {
-	FLOWS	= 80,
+	FLOWS	= 300,
+	WAITERS	= 2000,
+	MAPS	= 4,
+	COST	= 4096,
 	MS	= 1000 * 1000,
 };
 
@@ -13,233 +16,321 @@ static const struct sched_ops plain_ops = { .name = "plain" };
 
 struct fixture {
 	struct sched sched;
-	struct limit limit;
-	struct flow *root, *flow[FLOWS];
+	struct tag_order map[MAPS];
+	struct flow *flow[FLOWS];	/* the first is the root */
 	u32 nr;
-	u64 now;
-	u64 has[FLOWS];		/* tags */
+	struct tag_waiter waiter[WAITERS];
+	u32 nr_waiters;
 };
 
-static struct flow *flow_create(struct fixture *b, struct flow *parent,
-				u32 weight)
+static struct fixture b;
+
+static struct flow *add_flow(struct flow *parent, u32 weight)
 {
-	struct flow *f = port_zalloc(flow_size(&plain_ops, 1));
+	struct flow *f = port_zalloc(flow_size(&plain_ops, MAPS));
 
 	assert_non_null(f);
-	flow_init(f, &b->sched, parent, weight);
+	flow_init(f, &b.sched, parent, weight);
+	b.flow[b.nr++] = f;
 	return f;
 }
 
-/* @nr active flows of these weights on one map of @depth tags. */
-static void fixture_init(struct fixture *b, const u32 *weights, u32 nr,
-			 u32 depth)
-{
-	struct flow_start start;
-	u32 i;
-
-	*b = (struct fixture){ .nr = nr, .limit.depth = depth };
-	b->sched.ops = &plain_ops;
-	b->sched.nr_queues = 1;
-	share_tree_init(&b->sched.share);
-	port_lock_init(&b->sched.active_lock);
-	b->root = flow_create(b, NULL, WEIGHT_DEFAULT);
-	for (i = 0; i < nr; i++) {
-		b->flow[i] = flow_create(b, b->root, weights[i]);
-		b->flow[i]->fq[0]->inserted++;
-		flow_charge(b->flow[i], 512, 0, false, &start);
-	}
-	for (i = 0; i < nr; i++)
-		flow_refresh(b->flow[i], 0);
-}
-
-static void fixture_deinit(struct fixture *b)
+static int setup(void **state)
 {
 	u32 i;
-
-	for (i = 0; i < b->nr; i++) {
-		flow_exit(b->flow[i]);
-		port_free(b->flow[i]);
-	}
-	flow_exit(b->root);
-	port_free(b->root);
-}
-
-static u32 used(const struct fixture *b)
-{
-	u64 sum = 0;
-	u32 i;
-
-	for (i = 0; i < b->nr; i++)
-		sum += b->has[i];
-	return (u32)sum;
-}
-
-/* Flow @i takes up to @tags tags, one at a time.  Returns their number. */
-static u32 take(struct fixture *b, u32 i, u32 tags)
-{
-	u32 depth = b->limit.depth, n;
-
-	for (n = 0; n < tags; n++) {
-		u64 left = limit_left(&b->limit, b->flow[i], depth, used(b),
-				      b->has[i]);
-
-		limit_want(b->flow[i], left ? (u32)b->has[i] + 1 : LIMIT_ALL);
-		if (!left || used(b) == depth)
-			break;
-		b->has[i]++;
-	}
-	return n;
-}
-
-/* Two intervals pass, and every tag comes back. */
-static void settle(struct fixture *b)
-{
-	u32 i;
-
-	for (i = 0; i < 2; i++) {
-		b->now += 100 * MS;
-		assert_true(limit_level_tick(&b->limit, &b->sched, b->now));
-		assert_false(limit_level_tick(&b->limit, &b->sched, b->now));
-	}
-	memset(b->has, 0, sizeof(b->has));
-}
-
-static void half_is_first_come_first_served(void **state)
-{
-	static const u32 weights[] = { 1, 10000 };
-	struct fixture b;
 
 	(void)state;
-	fixture_init(&b, weights, 2, 64);
-	assert_int_equal(take(&b, 0, 100), 32);
-	/* Nothing is lent before the first interval. */
-	assert_int_equal(take(&b, 0, 1), 0);
-	assert_int_equal(take(&b, 1, 100), 32);
-	assert_int_equal(used(&b), 64);
-	fixture_deinit(&b);
+	b = (struct fixture){ 0 };
+	b.sched.ops = &plain_ops;
+	b.sched.nr_queues = MAPS;
+	b.sched.params.depth = 16;
+	share_tree_init(&b.sched.share);
+	port_lock_init(&b.sched.active_lock);
+	for (i = 0; i < MAPS; i++)
+		limit_order_init(&b.map[i], i);
+	add_flow(NULL, WEIGHT_DEFAULT);
+	return 0;
 }
 
-/* All flows want all they can get: each has its quota, by weight. */
-static void quotas_are_by_weight(void **state)
+static int teardown(void **state)
+{
+	(void)state;
+	while (b.nr) {
+		flow_exit(b.flow[--b.nr]);
+		port_free(b.flow[b.nr]);
+	}
+	return 0;
+}
+
+static void await(struct flow *f, u32 map, u32 tasks)
+{
+	while (tasks--) {
+		struct tag_waiter *w = &b.waiter[b.nr_waiters++];
+
+		*w = (struct tag_waiter){ .order = &b.map[map], .flow = f };
+		limit_wait(w);
+	}
+}
+
+/* A tag of the map is free.  Returns the waiter that gets it, or NULL. */
+static struct tag_waiter *take(u32 map)
+{
+	unsigned long flags = port_lock(&b.map[map].lock);
+	struct tag_waiter *w = limit_take(&b.map[map]);
+
+	port_unlock(&b.map[map].lock, flags);
+	return w;
+}
+
+/*
+ * Hands out @tags tags of the map.  Each task inserts a request of @cost, and
+ * waits for the next tag.  Returns how many @f got.
+ */
+static u32 hand_out(u32 map, u32 tags, u32 cost, const struct flow *f)
+{
+	u32 got = 0;
+
+	while (tags--) {
+		struct tag_waiter *w = take(map);
+
+		assert_non_null(w);
+		got += w->flow == f;
+		limit_charge(&b.map[map], w->flow, cost);
+		limit_wait(w);
+	}
+	return got;
+}
+
+static void tags_go_by_weight(void **state)
 {
 	static const u32 weights[] = { 100, 200, 500 };
-	u32 due[] = { 16, 32, 80 }, i, n;
-	struct fixture b;
+	u32 i;
 
 	(void)state;
-	fixture_init(&b, weights, 3, 128);
-	for (n = 0; n < 4; n++) {
-		for (i = 0; i < 3; i++)
-			b.flow[i]->limit.waiters = 1;
-		settle(&b);
-		/* The heavy one has the first half and more: it comes last. */
-		for (i = 0; i < 3; i++)
-			b.has[i] = due[i] / 2;
-		for (i = 0; i < 3; i++)
-			take(&b, i, 128);
-		for (i = 0; i < 3; i++)
-			assert_in_range(b.has[i], due[i] - 1, due[i] + 1);
-		assert_true(used(&b) <= 128);
+	for (i = 0; i < 3; i++)
+		await(add_flow(b.flow[0], weights[i]), 0, 100);
+	hand_out(0, 100, COST, NULL);
+	for (i = 0; i < 3; i++)
+		assert_in_range(hand_out(0, 800, COST, b.flow[1 + i]),
+				weights[i] - 2, weights[i] + 2);
+}
+
+/* The example of limit.h: 256 children of one task each. */
+static void a_crowd_has_the_share_of_its_parent(void **state)
+{
+	struct flow *deep, *parent;
+	u32 i;
+
+	(void)state;
+	deep = add_flow(b.flow[0], 900);
+	parent = add_flow(b.flow[0], 100);
+	for (i = 0; i < 256; i++)
+		await(add_flow(parent, 100), 0, 1);
+	await(deep, 0, 64);
+	/* Each child has two requests at once, as it is new. */
+	hand_out(0, 600, COST, deep);
+	assert_in_range(hand_out(0, 25600, COST, deep), 23000, 23080);
+}
+
+/* Costs differ: the tags differ by as much, and the work is by weight. */
+static void large_requests_get_fewer_tags(void **state)
+{
+	struct flow *small, *large;
+	struct tag_waiter *w;
+	u32 i, got[2] = { 0 };
+
+	(void)state;
+	small = add_flow(b.flow[0], 100);
+	large = add_flow(b.flow[0], 100);
+	await(small, 0, 50);
+	await(large, 0, 50);
+	for (i = 0; i < 1700; i++) {
+		w = take(0);
+		got[w->flow == large]++;
+		limit_charge(&b.map[0], w->flow,
+			     w->flow == large ? 16 * COST : COST);
+		limit_wait(w);
 	}
-	fixture_deinit(&b);
+	assert_in_range(got[1], 98, 103);
+}
+
+/* A flow in debt does not take the reserve; a flow that has waited does. */
+static void flows_behind_virtual_time_go_first(void **state)
+{
+	struct flow *deep, *light;
+
+	(void)state;
+	deep = add_flow(b.flow[0], 100);
+	light = add_flow(b.flow[0], 100);
+	assert_true(limit_is_behind(&b.map[0], light));
+	await(deep, 0, 10);
+	hand_out(0, 10, COST, NULL);
+	assert_false(limit_is_behind(&b.map[0], deep));
+	assert_true(limit_is_behind(&b.map[0], light));
+	/* It does not save up the time in which it had no task. */
+	await(light, 0, 10);
+	assert_in_range(hand_out(0, 20, COST, light), 10, 12);
+}
+
+static void tags_beyond_the_reserve(void **state)
+{
+	(void)state;
+	/* A flow that is alone takes all tags. */
+	await(add_flow(b.flow[0], 100), 0, 1);
+	assert_int_equal(limit_most(&b.sched, 64), 64);
+	await(add_flow(b.flow[0], 100), 0, 1);
+	assert_int_equal(limit_most(&b.sched, 128), 64);
+	/* Twice D fill the drive, while some are free. */
+	assert_int_equal(limit_most(&b.sched, 48), 32);
+	assert_int_equal(limit_most(&b.sched, 32), 30);
+	assert_int_equal(limit_most(&b.sched, 8), 8);
+	assert_int_equal(limit_most(&b.sched, 1), 1);
+}
+
+/* A flow whose task waits keeps its share, however long it waits. */
+static void a_waiting_flow_stays_active(void **state)
+{
+	struct flow *f = add_flow(b.flow[0], 100);
+	bool changed;
+	u32 i;
+
+	(void)state;
+	await(f, 0, 1);
+	assert_true(flow_present_share(f) > 0);
+	for (i = 1; i < 10; i++)
+		assert_true(flow_sweep(&b.sched, (u64)i * 100 * MS, &changed));
+	assert_ptr_equal(take(0)->flow, f);
+	for (; i < 13; i++)
+		flow_sweep(&b.sched, (u64)i * 100 * MS, &changed);
+	assert_false(flow_any_active(&b.sched));
+}
+
+/* A share that grows while the flow waits counts at once after limit_reweigh(). */
+static void a_raised_weight_ends_the_debt(void **state)
+{
+	struct flow *heavy, *f;
+	u32 turn;
+
+	(void)state;
+	heavy = add_flow(b.flow[0], 10000);
+	f = add_flow(b.flow[0], 1);
+	await(heavy, 0, 10);
+	await(f, 0, 10);
+	/* It is 10,001 requests ahead. */
+	hand_out(0, 100, COST, f);
+	assert_int_equal(hand_out(0, 1000, COST, f), 0);
+	for (turn = 0; turn < 2; turn++) {
+		flow_set_weight(f, turn ? 10000 : 100);
+		limit_reweigh(&b.map[0]);
+		assert_in_range(hand_out(0, 1010, COST, f), turn ? 500 : 9,
+				turn ? 510 : 11);
+	}
+}
+
+/* A flow on four maps and one on a single map have equal parts of the drive. */
+static void a_share_is_divided_among_maps(void **state)
+{
+	struct flow *wide, *narrow;
+	u32 i, map, got = 0;
+
+	(void)state;
+	wide = add_flow(b.flow[0], 400);
+	narrow = add_flow(b.flow[0], 100);
+	for (map = 0; map < MAPS; map++)
+		await(wide, map, 40);
+	await(narrow, 0, 40);
+	for (i = 0; i < 1000; i++) {
+		got += hand_out(0, 1, COST, narrow);
+		for (map = 1; map < MAPS; map++)
+			hand_out(map, 1, COST, narrow);
+	}
+	/* 100 : 400 / 4 on the first map. */
+	assert_in_range(got, 480, 520);
+}
+
+/* The waiter of the map that goes next, by looking at each of them. */
+static const struct tag_waiter *oracle(const bool *waits, u32 map)
+{
+	const struct tag_waiter *best = NULL;
+	u32 i;
+
+	for (i = 0; i < b.nr_waiters; i++) {
+		const struct tag_waiter *w = &b.waiter[i];
+
+		if (!waits[i] || w->order != &b.map[map])
+			continue;
+		if (!best || vtime_before(w->flow->fq[map]->tag,
+					  best->flow->fq[map]->tag))
+			best = w;
+	}
+	return best;
 }
 
 /*
- * The example of limit.h: 32 tags, shares of 91 : 6 : 3.  The first flow wants
- * one request at a time.
+ * Any weights, costs, maps and order of arrival: each waiter is taken once, none
+ * of a flow before an earlier one, and always one of a flow with the least tag.
  */
-static void unused_quota_is_lent_by_share(void **state)
+static void the_least_tag_goes_next(void **state)
 {
-	static const u32 weights[] = { 91, 6, 3 };
-	struct fixture b;
-	u32 n;
+	static u64 since[WAITERS];
+	struct random r = random_seeded("unit/limit");
+	bool waits[WAITERS] = { false };
+	const struct tag_waiter *least;
+	struct tag_waiter *w;
+	u32 step, map, left = 0, i;
 
 	(void)state;
-	fixture_init(&b, weights, 3, 32);
-	for (n = 0; n < 3; n++) {
-		take(&b, 0, 1);
-		b.flow[1]->limit.waiters = b.flow[2]->limit.waiters = 1;
-		settle(&b);
-	}
-	assert_int_equal(take(&b, 0, 1), 1);
-	/* Both ask in turn, as their requests end. */
-	for (n = 0; n < 32; n++) {
-		take(&b, 1, 1);
-		take(&b, 2, 1);
-	}
-	assert_in_range(b.has[1], 18, 20);
-	assert_in_range(b.has[2], 9, 11);
-	assert_in_range(used(&b), 29, 30);
-	/* The tags that are never lent serve the next arrival. */
-	assert_int_equal(take(&b, 0, 2), 2);
-	fixture_deinit(&b);
-}
-
-/* The example of limit.h: 128 tags and 64 flows of depth 4. */
-static void last_tags_are_for_flows_without_one(void **state)
-{
-	struct fixture b;
-	u32 weights[64], i;
-
-	(void)state;
-	for (i = 0; i < 64; i++)
-		weights[i] = 100;
-	fixture_init(&b, weights, 64, 128);
-	for (i = 0; i < 64; i++)
-		take(&b, i, 4);
-	for (i = 0; i < 64; i++)
-		assert_true(b.has[i] >= 1);
-	assert_true(used(&b) <= 128);
-	fixture_deinit(&b);
-}
-
-/*
- * Any weights, any demands, in any order: tags are never given twice, a flow
- * below its quota is refused only while all tags are used or reserved, and a
- * flow alone above its quota never takes the reserve.
- */
-static void tags_are_conserved(void **state)
-{
-	struct random r = random_seeded("limit");
-	struct fixture b;
-	u32 weights[12], turn, i;
-
-	(void)state;
-	for (turn = 0; turn < 300; turn++) {
-		u32 nr = 2 + random_below(&r, 11);
-		u32 depth = 4 + random_below(&r, 200), step;
-
-		for (i = 0; i < nr; i++)
-			weights[i] = 1 + random_below(&r, 10000);
-		fixture_init(&b, weights, nr, depth);
-		for (step = 0; step < 400; step++) {
-			i = random_below(&r, nr);
-			if (random_below(&r, 3))
-				take(&b, i, 1 + random_below(&r, 8));
-			else if (b.has[i])
-				b.has[i]--;
-			assert_true(used(&b) <= depth);
-			if (step % 50 == 0) {
-				b.now += 100 * MS;
-				limit_level_tick(&b.limit, &b.sched, b.now);
-			}
+	for (i = 0; i < 20; i++)
+		add_flow(b.flow[random_below(&r, b.nr)],
+			 1 + random_below(&r, 10000));
+	for (step = 0; step < 6000 || left; step++) {
+		map = random_below(&r, MAPS);
+		if (b.nr_waiters < WAITERS && step < 6000 &&
+		    random_once_in(&r, 2)) {
+			waits[b.nr_waiters] = true;
+			since[b.nr_waiters] = step;
+			await(b.flow[random_below(&r, b.nr)], map, 1);
+			left++;
+			continue;
 		}
-		/* A flow without a tag gets one as long as one is free. */
-		for (i = 0; i < nr; i++)
-			if (!b.has[i] && used(&b) < depth)
-				assert_int_equal(take(&b, i, 1), 1);
-		fixture_deinit(&b);
+		least = oracle(waits, map);
+		w = take(map);
+		assert_int_equal(!w, !least);
+		if (!w)
+			continue;
+		i = (u32)(w - b.waiter);
+		assert_true(waits[i]);
+		assert_int_equal(w->flow->fq[map]->tag,
+				 least->flow->fq[map]->tag);
+		waits[i] = false;
+		left--;
+		for (i = 0; i < b.nr_waiters; i++)
+			if (waits[i] && b.waiter[i].flow == w->flow &&
+			    b.waiter[i].order == w->order)
+				assert_true(since[i] > since[w - b.waiter]);
+		limit_charge(&b.map[map], w->flow,
+			     COST * (1 + random_below(&r, 64)));
+		if (random_once_in(&r, 20))
+			limit_reweigh(&b.map[map]);
 	}
+	for (map = 0; map < MAPS; map++)
+		assert_false(limit_awaited(&b.map[map]));
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(half_is_first_come_first_served),
-		cmocka_unit_test(quotas_are_by_weight),
-		cmocka_unit_test(unused_quota_is_lent_by_share),
-		cmocka_unit_test(last_tags_are_for_flows_without_one),
-		cmocka_unit_test(tags_are_conserved),
+		TEST(tags_go_by_weight),
+		TEST(a_crowd_has_the_share_of_its_parent),
+		TEST(large_requests_get_fewer_tags),
+		TEST(flows_behind_virtual_time_go_first),
+		TEST(tags_beyond_the_reserve),
+		TEST(a_waiting_flow_stays_active),
+		TEST(a_raised_weight_ends_the_debt),
+		TEST(a_share_is_divided_among_maps),
+		TEST(the_least_tag_goes_next),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,7 +89,7 @@ def check_settled(disk: Disk) -> dict[str, int]:
     slots = found.get("slots_free", found["depth"])
     assert slots == found["depth"], f"slots lost or invented: {found}"
     assert found["watchdog"] == 0, f"queues were forgotten: {found}"
-    assert found["tag_timeouts"] == 0, f"tasks that wait for tags were forgotten: {found}"
+    assert found["tag_waiters"] == 0, f"tasks wait for tags of an idle disk: {found}"
     for path, flow in flows(disk).items():
         assert flow["queued"] == 0 and flow["outstanding"] == 0, f"{path} is not idle: {flow}"
     return found

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """Scarce scheduler tags: a flow that uses its share gets the tags for it.
 
-The time is counted. A submitter that does not run has no requests waiting, whatever its quota.
+The time is counted. A submitter that does not run has no requests waiting.
 """
 
 from __future__ import annotations
 
 import contextlib
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,12 +17,25 @@ from fairlib import (
     SLOTS,
     TAGS,
     Load,
+    check_settled,
     mqfq,
     scheduled,
     served_bytes,
+    state,
     tenants,
 )
-from guestlib import Cgroup, Disk, NullBlk, cases, slow, wait_until, write
+from guestlib import (
+    Cgroup,
+    Disk,
+    NullBlk,
+    cases,
+    kill_all,
+    read,
+    slow,
+    slow_for,
+    wait_until,
+    write,
+)
 
 guest = COUNTED_GUEST
 
@@ -33,6 +47,7 @@ GREEDY = {**READS, "ioengine": "psync", "numjobs": 24}
 IDLER = {**READS, "iodepth": 1, "thinktime": 20_000}
 # A direct read of a page that was written lets the reading task write it out.
 BUFFERED = {**READS, "rw": "randwrite", "ioengine": "psync", "direct": 0, "offset": "50%"}
+ONE_READ = ("bs=4k", "count=1", "iflag=direct")
 TOLERANCE = 0.1
 
 
@@ -73,8 +88,8 @@ def test_one_heavy_among_eight_light() -> None:
 @cases("mqfq", "ifq")
 @slow
 def test_many_times_as_many_tasks_as_tags(scheduler: str) -> None:
-    """Each tenant has ten tasks for each tag. The tasks that find room in the quota of the heavy
-    tenant, while no tag is free, do not stand before those of the light tenant."""
+    """Each tenant has ten tasks for each tag. Tags go to the tasks by weight, not in order of
+    arrival."""
     tunables = {"depth": SLOTS} | ({"damping": 0} if scheduler == "ifq" else {})
     with (
         NullBlk(**EIGHT_SLOTS) as disk,
@@ -106,6 +121,88 @@ def test_a_buffered_writer_beside_a_reader(scheduler: str) -> None:
         with Load(disk, [reader], **GREEDY, size="50%"), Load(disk, [writer], **BUFFERED):
             # hwabc charges a write 2.4 times here, for the collection that follows.
             check_ratio(disk, reader, writer, 8.0 * (2.4 if scheduler == "hwabc" else 1.0))
+
+
+@cases(200, 1000)
+@slow_for(1000)
+def test_a_crowd_has_the_share_of_its_parent(number: int) -> None:
+    """A cgroup with many children, of one task each, takes its half of the drive and no more. There
+    are 6 or 31 tasks for each tag."""
+    with (
+        NullBlk(**EIGHT_SLOTS) as disk,
+        tenants(heavy=100, crowd=100) as (heavy, crowd),
+        mqfq(disk, depth=SLOTS),
+    ):
+        disk.set_queue("nr_requests", TAGS)
+        with readers_in_children(crowd, number, disk), Load(disk, [heavy], **GREEDY) as load:
+            # A new cgroup has two requests before its debt counts. Each has one request in the
+            # time in which the heavy one has as many as there are children.
+            load.goes_on(2 * number)
+            check_part(disk, heavy, 0.5, 6 * number)
+
+
+@slow
+def test_tasks_that_wait_for_a_minute_are_counted() -> None:
+    """The drive serves nothing for 75 s."""
+    stalled = {**EIGHT_SLOTS, "completion_nsec": 75_000_000_000}
+    with (
+        NullBlk(**stalled) as disk,
+        tenants(one=100, other=100) as groups,
+        mqfq(disk, depth=SLOTS),
+    ):
+        disk.set_queue("nr_requests", SLOTS)
+        readers = [
+            subprocess.Popen(group.command(["dd", f"if={disk.path}", "of=/dev/null", *ONE_READ]))
+            for group in groups
+            for _ in range(SLOTS)
+        ]
+        wait_until(lambda: state(disk)["tag_waiters"] == SLOTS, "half of the tasks wait for a tag")
+        assert state(disk)["tag_waiters_stuck"] == 0
+        wait_until(
+            lambda: state(disk)["tag_waiters_stuck"] == SLOTS, "they have waited for long", 70
+        )
+        assert [reader.wait() for reader in readers] == [0] * len(readers)
+        check_settled(disk)
+
+
+@contextlib.contextmanager
+def readers_in_children(parent: Cgroup, number: int, disk: Disk) -> Iterator[None]:
+    """A task with one read at a time in each of @number children of @parent."""
+    write(parent.path / "cgroup.subtree_control", "+io")
+    children = [parent.path / str(index) for index in range(number)]
+    script = f"""
+        for child in {parent.path}/[0-9]*; do
+            echo $$ > $child/cgroup.procs
+            dd if={disk.path} of=/dev/null bs=4k iflag=direct 2> /dev/null &
+        done
+        echo $$ > {parent.path.parent}/cgroup.procs
+        wait"""
+    for child in children:
+        child.mkdir()
+    tasks = subprocess.Popen(["/bin/sh", "-c", script])
+    try:
+        wait_until(lambda: all(read(child / "cgroup.procs") for child in children), "all read")
+        yield
+    finally:
+        for child in children:
+            kill_all(child)
+        tasks.wait()
+        for child in children:
+            child.rmdir()
+
+
+def check_part(disk: Disk, group: Cgroup, due: float, requests: int) -> None:
+    """Checks the part of @group in the next requests of the drive."""
+
+    def read_so_far() -> int:
+        return int(read(disk.sysfs / "stat").split()[0])
+
+    begin, own = read_so_far(), served_bytes(group, disk)
+    wait_until(lambda: read_so_far() >= begin + requests, f"{requests} more requests are served")
+    own = (served_bytes(group, disk) - own) // PAGE
+    part = own / (read_so_far() - begin)
+    print(f"{group.name}: {part:.3f} of the requests, due {due}")
+    assert abs(part / due - 1) <= TOLERANCE, f"{part:.3f} of the requests, due {due}"
 
 
 @contextlib.contextmanager
