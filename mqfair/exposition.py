@@ -77,7 +77,8 @@ STATE = {
     "isolation_paced_ms": ("paced_seconds", "Time for which the drive was paced.", 1e3, True),
     "watchdog": ("watchdog", "Queues that were forgotten. More than 0 is a bug.", 1.0, True),
     "null_dispatches": ("null_dispatches", "Dispatches that found no request.", 1.0, True),
-    "tag_timeouts": ("tag_timeouts", "Tasks that found a tag without a wake-up.", 1.0, True),
+    "tag_waiters": ("tag_waiters", "Tasks that wait for a scheduler tag.", 1.0, False),
+    "tag_waiters_stuck": ("tag_waiters_stuck", "Of these: for a minute or more.", 1.0, False),
 }
 CAPACITY = "capacity_mb_per_s"
 
