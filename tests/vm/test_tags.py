@@ -25,6 +25,7 @@ from fairlib import (
     tenants,
 )
 from guestlib import (
+    PATIENCE_S,
     Cgroup,
     Disk,
     NullBlk,
@@ -47,7 +48,6 @@ GREEDY = {**READS, "ioengine": "psync", "numjobs": 24}
 IDLER = {**READS, "iodepth": 1, "thinktime": 20_000}
 # A direct read of a page that was written lets the reading task write it out.
 BUFFERED = {**READS, "rw": "randwrite", "ioengine": "psync", "direct": 0, "offset": "50%"}
-ONE_READ = ("bs=4k", "count=1", "iflag=direct")
 TOLERANCE = 0.1
 
 
@@ -143,25 +143,24 @@ def test_a_crowd_has_the_share_of_its_parent(number: int) -> None:
 
 @slow
 def test_tasks_that_wait_for_a_minute_are_counted() -> None:
-    """The drive serves nothing for 75 s."""
-    stalled = {**EIGHT_SLOTS, "completion_nsec": 75_000_000_000}
+    """The drive serves 64 requests a second, and the light tenant gets one of 10,001."""
+    large = {**GREEDY, "bs": "16k"}
     with (
-        NullBlk(**stalled) as disk,
-        tenants(one=100, other=100) as groups,
+        NullBlk(**{**EIGHT_SLOTS, "completion_nsec": 1_000_000}, mbps=1) as disk,
+        tenants(heavy=10000, light=1) as (heavy, light),
         mqfq(disk, depth=SLOTS),
     ):
         disk.set_queue("nr_requests", SLOTS)
-        readers = [
-            subprocess.Popen(group.command(["dd", f"if={disk.path}", "of=/dev/null", *ONE_READ]))
-            for group in groups
-            for _ in range(SLOTS)
-        ]
-        wait_until(lambda: state(disk)["tag_waiters"] == SLOTS, "half of the tasks wait for a tag")
-        assert state(disk)["tag_waiters_stuck"] == 0
-        wait_until(
-            lambda: state(disk)["tag_waiters_stuck"] == SLOTS, "they have waited for long", 70
-        )
-        assert [reader.wait() for reader in readers] == [0] * len(readers)
+        with Load(disk, [heavy], **large) as load:
+            load.goes_on(SLOTS)
+            reader = ["dd", f"if={disk.path}", "of=/dev/null", "bs=16k", "count=4", "iflag=direct"]
+            with subprocess.Popen(light.command(reader)) as dd:
+                wait_until(lambda: state(disk)["tag_waiters"] > 1, "tasks wait for tags")
+                assert state(disk)["tag_waiters_stuck"] == 0
+                wait_until(lambda: state(disk)["tag_waiters_stuck"] == 1, "one is counted", 90)
+                assert dd.poll() is None
+                light.weight = 10000
+                assert dd.wait(PATIENCE_S) == 0
         check_settled(disk)
 
 
