@@ -141,7 +141,6 @@ struct device_host {
 	struct request_host *requests;	/* frozen: of shared tag maps */
 	u32 nr_requests;		/* frozen */
 	struct tag_map map;		/* if the hardware queues share one */
-	u64 tags_next_ns;		/* tick: when limit_tick() is due again */
 	struct list_head groups;	/* groups_lock: of group_host */
 	struct mutex tune_lock;		/* serialises writers of tunables */
 	unsigned long automatic;	/* tune_lock: bit per tunable, attrs.c */

@@ -67,22 +67,12 @@ static u32 tags_taken(const struct tag_map *map)
 	return (u32)atomic_read(&map->used) + READ_ONCE(map->granted);
 }
 
-static u32 tags_most(const struct hctx_host *h)
+static struct tag_use use_of(const struct tag_map *map)
 {
-	return limit_most(&h->device->sched, compat_sched_depth(h->hctx));
-}
-
-/* May a task of @f take @tags tags before the tasks that wait? */
-static bool goes_first(const struct hctx_host *h, const struct flow *f,
-		       u32 tags)
-{
-	const struct tag_map *map = h->map;
-	u32 taken = tags_taken(map);
-
-	if (taken + tags <= tags_most(h) && !limit_awaited(&map->order))
-		return true;
-	return tags == 1 && taken < compat_sched_depth(h->hctx) &&
-	       limit_is_behind(&map->order, f);
+	return (struct tag_use){
+		.all = tags_taken(map),
+		.foreign = (u32)atomic_read(&map->foreign.held),
+	};
 }
 
 /* The task cannot leave wait_for_tag() before the lock is dropped. */
@@ -95,14 +85,15 @@ static void grant(struct tag_map *map, struct task_waiter *w)
 	wake_up_process(w->task);
 }
 
-/* Free tags of the map go to the tasks that wait. */
-void limit_hand_out(struct hctx_host *h)
+/* Free tags of the map go to the tasks that wait.  @given_back: see limit_take(). */
+void limit_hand_out(struct hctx_host *h, bool given_back)
 {
+	const struct sched *s = &h->device->sched;
 	struct tag_map *map = h->map;
 	unsigned long flags = port_lock(&map->order.lock);
 	struct tag_waiter *w;
 
-	while (tags_taken(map) < tags_most(h) && (w = limit_take(&map->order)))
+	while ((w = limit_take(s, &map->order, use_of(map), given_back)))
 		grant(map, container_of(w, struct task_waiter, waiter));
 	port_unlock(&map->order.lock, flags);
 }
@@ -125,7 +116,7 @@ static void wait_for_tag(struct hctx_host *h, struct flow *f)
 	port_unlock(&map->order.lock, flags);
 	/* Fully ordered before the look for a free tag.  Pairs with limit_finished(). */
 	limit_wait(&w.waiter);
-	limit_hand_out(h);
+	limit_hand_out(h, false);
 	for (;;) {
 		set_current_state(TASK_UNINTERRUPTIBLE);
 		if (READ_ONCE(w.granted))
@@ -145,10 +136,10 @@ static void limit_flow(struct hctx_host *h, struct flow *f, blk_opf_t opf,
 {
 	struct hctx_host *now;
 
-	if (goes_first(h, f, data->nr_tags))
+	if (limit_goes_first(&h->map->order, f, use_of(h->map), data->nr_tags))
 		return;
 	data->nr_tags = 1;
-	while (!goes_first(h, f, 1)) {
+	while (!limit_goes_first(&h->map->order, f, use_of(h->map), 1)) {
 		if (data->flags & BLK_MQ_REQ_NOWAIT) {
 			data->shallow_depth =
 				compat_shallow_depth(h->hctx, h->map->half);
@@ -158,7 +149,7 @@ static void limit_flow(struct hctx_host *h, struct flow *f, blk_opf_t opf,
 		now = limit_hctx(opf, data);
 		if (now == h)
 			return;
-		limit_hand_out(h);
+		limit_hand_out(h, true);
 		h = now;
 	}
 }
@@ -300,8 +291,9 @@ void limit_admit_slow(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	bool swaps;
 
 	/* A flow that is alone takes all tags. */
-	if (h->exempt || (READ_ONCE(h->device->sched.share.nr_active) < 2 &&
-			  tags_taken(h->map) + data->nr_tags <= tags_most(h)))
+	if (h->exempt ||
+	    (READ_ONCE(h->device->sched.share.nr_active) < 2 &&
+	     tags_taken(h->map) + data->nr_tags <= compat_sched_depth(h->hctx)))
 		return;
 	if (unlikely(current->flags & PF_KTHREAD) && !is_urgent(opf))
 		limit_foreign(h, data);
@@ -347,7 +339,7 @@ bool limit_awaits_tick(struct device_host *d)
 	u32 i = 0;
 
 	while ((h = next_map(d, &i)))
-		if (limit_awaited(&h->map->order))
+		if (limit_is_scarce(&h->map->order))
 			return true;
 	return false;
 }
@@ -357,14 +349,9 @@ void limit_tick(struct device_host *d, u64 now)
 	struct hctx_host *h;
 	u32 i = 0;
 
-	if (now < d->tags_next_ns)
-		return;
-	d->tags_next_ns = now + FLOW_GRACE_NS;
 	while ((h = next_map(d, &i)))
-		if (limit_awaited(&h->map->order)) {
-			limit_reweigh(&h->map->order);
-			limit_hand_out(h);
-		}
+		if (limit_refresh(&h->map->order, now))
+			limit_hand_out(h, true);
 }
 
 void limit_resized(struct device_host *d)
@@ -377,6 +364,7 @@ void limit_resized(struct device_host *d)
 		u32 depth = compat_sched_depth(h->hctx);
 
 		h->map->half = limit_half(depth);
+		WRITE_ONCE(h->map->order.depth, depth);
 		if (h->map == &h->own_map && h->nr_queues)
 			h->map->order.line = h->queue[0]->queue.index;
 		least = min(least, depth);

@@ -26,7 +26,7 @@
 #include "device.h"
 
 void limit_admit_slow(blk_opf_t opf, struct blk_mq_alloc_data *data);
-void limit_hand_out(struct hctx_host *h);
+void limit_hand_out(struct hctx_host *h, bool given_back);
 void limit_kind_prepared(struct request *rq);
 void limit_kind_finished(struct request *rq);
 
@@ -107,7 +107,7 @@ static inline void limit_finished(struct hctx_host *h)
 {
 	atomic_dec_return(&h->map->used);
 	if (unlikely(limit_awaited(&h->map->order)))
-		limit_hand_out(h);
+		limit_hand_out(h, true);
 }
 
 /* Hands out free tags if shares have changed, once in FLOW_GRACE_NS. */

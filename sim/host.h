@@ -126,6 +126,7 @@ struct host_io {
 	void (*done)(struct host_io *hio);
 	void (*got_tag)(struct host_io *hio);	/* after a wait; or NULL */
 	struct event event;	/* the load may use it while idle */
+	struct event wake;	/* its task has a tag, and wakes up */
 	struct host_io *next_waiter;	/* in a tag_list */
 	struct host_queue *submit_queue;
 	struct tag_waiter waiter;	/* in a tag_order */
@@ -184,6 +185,7 @@ struct host_params {
 	u32 sched_tags;			/* of each map; 0: any number; see tags.h */
 	bool quotas;			/* tags in the order of sched/core/limit.h */
 	u64 wake_ns;			/* a wake-up takes 0 to this, at random */
+	u64 task_wake_ns;		/* the same of a task that waits for a tag */
 	u64 submit_ns, complete_ns;	/* CPU time of each io: cpu.h */
 	u64 dispatch_delay_ns;		/* see above */
 	bool no_tick;			/* never call tick, to test liveness */

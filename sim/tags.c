@@ -35,6 +35,7 @@ bool tags_init(struct host *h)
 		port_zalloc(h->params.tag_maps * sizeof(*h->sched_tags));
 	for (i = 0; h->sched_tags && i < h->params.tag_maps; i++) {
 		limit_order_init(&h->sched_tags[i].order, i);
+		h->sched_tags[i].order.depth = h->params.sched_tags;
 		list_init(&h->sched_tags[i].list);
 		list_init(&h->sched_tags[i].threads);
 	}
@@ -73,15 +74,21 @@ static bool has_free_tag(const struct host_queue *hq)
 	return map_of(hq)->used < hq->host->params.sched_tags;
 }
 
+static struct tag_use use_of(const struct sched_tags *map)
+{
+	return (struct tag_use){ .all = map->used, .foreign = map->foreign };
+}
+
 /* May a request of @f take a tag before those that wait? */
 static bool goes_first(const struct host_queue *hq, const struct flow *f)
 {
 	const struct sched_tags *map = map_of(hq);
-	const struct host *h = hq->host;
-	u32 most = limit_most(&h->sched, h->params.sched_tags);
+	const struct sched *s = &hq->host->sched;
 
-	return limit_is_behind(&map->order, f) ||
-	       (map->used < most && !limit_awaited(&map->order));
+	/* A flow that is alone takes all tags. */
+	if (READ_ONCE(s->share.nr_active) < 2)
+		return has_free_tag(hq);
+	return limit_goes_first(&map->order, f, use_of(map), 1);
 }
 
 /* Do the kernel threads have their part of the map? */
@@ -93,24 +100,44 @@ static bool threads_have_half(const struct host_queue *hq)
 						       map_of(hq)->foreign, 1);
 }
 
-/* A tag of the map is free: @hio takes it. */
+/* A tag of the map is free: @hio has it from now on. */
 static void take(struct host_io *hio, struct host_queue *hq)
 {
-	struct sched_tags *map = map_of(hq);
-
-	map->used++;
-	map->foreign += hio->task != NULL;
-	host_insert(hio, hq);
-	limit_charge(&map->order, hio->io.flow, hio->io.cost);
+	map_of(hq)->used++;
+	map_of(hq)->foreign += hio->task != NULL;
 }
 
-/* The same for an io that has waited. */
-static void take_later(struct host_io *hio)
+/* @hio has a tag. */
+static void insert(struct host_io *hio, struct host_queue *hq)
 {
-	hio->flow->host->waiting_for_tags--;
-	take(hio, hio->submit_queue);
+	host_insert(hio, hq);
+	limit_charge(&map_of(hq)->order, hio->io.flow, hio->io.cost);
+}
+
+/* The task of an io that has waited runs. */
+static void task_runs(struct event *ev)
+{
+	struct host_io *hio = container_of(ev, struct host_io, wake);
+
+	insert(hio, hio->submit_queue);
 	if (hio->got_tag)
 		hio->got_tag(hio);
+}
+
+/* @hio has waited: it gets a tag, and its task wakes up. */
+static void take_later(struct host_io *hio)
+{
+	struct host *h = hio->flow->host;
+	u64 most = h->params.task_wake_ns;
+
+	h->waiting_for_tags--;
+	take(hio, hio->submit_queue);
+	event_init(&hio->wake, task_runs);
+	if (most)
+		event_arm(&h->timeline, &hio->wake,
+			  host_now(h) + rng_between(&h->rng, 0, most));
+	else
+		task_runs(&hio->wake);
 }
 
 /* @hio waits: in @list, or in the order of the map in the name of @f. */
@@ -144,9 +171,10 @@ void tags_submit(struct host_io *hio, struct host_queue *hq)
 	f = payer_of(hio);
 	if (hio->task && threads_have_half(hq))
 		await(hio, hq, &map_of(hq)->threads, NULL);
-	else if (has_free_tag(hq) && (!f || goes_first(hq, f)))
+	else if (has_free_tag(hq) && (!f || goes_first(hq, f))) {
 		take(hio, hq);
-	else
+		insert(hio, hq);
+	} else
 		await(hio, hq, f ? NULL : &map_of(hq)->list, f);
 }
 
@@ -161,8 +189,7 @@ static struct host_io *next_waiter(struct host *h, struct sched_tags *map)
 	if (map->list.head)
 		return list_take(&map->list);
 	flags = port_lock(&map->order.lock);
-	if (map->used < limit_most(&h->sched, h->params.sched_tags))
-		w = limit_take(&map->order);
+	w = limit_take(&h->sched, &map->order, use_of(map), true);
 	port_unlock(&map->order.lock, flags);
 	return w ? container_of(w, struct host_io, waiter) : NULL;
 }
@@ -192,15 +219,13 @@ void tags_finished(struct host_io *hio, struct host_queue *hq)
 	hand_out(h, map);
 }
 
-/* Shares, and the number of active flows, may have changed. */
 void tags_tick(struct host *h)
 {
 	u32 i;
 
-	for (i = 0; h->params.sched_tags && i < h->params.tag_maps; i++) {
-		limit_reweigh(&h->sched_tags[i].order);
-		hand_out(h, &h->sched_tags[i]);
-	}
+	for (i = 0; h->params.sched_tags && i < h->params.tag_maps; i++)
+		if (limit_refresh(&h->sched_tags[i].order, host_now(h)))
+			hand_out(h, &h->sched_tags[i]);
 }
 
 void tags_audit(struct host *h)

@@ -11,8 +11,9 @@
  *   - in order of arrival if that order does not count it.  Without quotas, as
  *     under the block layer's `none`, only this list exists.
  *
- * The differences to kernel/limit.c: an io that gets a tag is inserted at once,
- * because no task has to wake up first.  So no other io takes the tag meanwhile.
+ * An io that gets a tag after a wait is inserted when its task has woken up
+ * (host_params.task_wake_ns).  The difference to kernel/limit.c: no other io takes
+ * the tag meanwhile.
  *
  * Tested by tests/sim/tags.c.
  */

@@ -24,14 +24,31 @@ u32 limit_most(const struct sched *s, u32 depth)
 		     depth - depth / 16);
 }
 
+/* The tags that flows share which are not behind virtual time. */
+static u32 open_use(struct tag_use use)
+{
+	return use.all - min(use.foreign, use.all);
+}
+
 static struct tag_waiter *waiter_of(struct heap_node *n)
 {
 	return container_of(n, struct tag_waiter, node);
 }
 
-bool limit_is_behind(const struct tag_order *o, const struct flow *f)
+static bool is_behind(const struct tag_order *o, vtime_t start)
 {
-	return !vtime_before(READ_ONCE(o->vt), READ_ONCE(*start_of(o, f)));
+	return !vtime_before(READ_ONCE(o->vt), start);
+}
+
+bool limit_goes_first(const struct tag_order *o, const struct flow *f,
+		      struct tag_use use, u32 tags)
+{
+	u32 depth = READ_ONCE(o->depth);
+
+	if (open_use(use) + tags <= limit_half(depth))
+		return use.all + tags <= depth;
+	return tags == 1 && use.all < depth &&
+	       is_behind(o, READ_ONCE(*start_of(o, f)));
 }
 
 /* The link to the first waiter of @f for the map of @o; it links to NULL if none. */
@@ -45,13 +62,20 @@ static struct tag_waiter **first_link(const struct tag_order *o, struct flow *f)
 	return link;
 }
 
+/* The least start tag of @f: it is behind by its part of the map. */
+static vtime_t floor_of(const struct tag_order *o, const struct flow *f)
+{
+	return (o->vt - (u64)READ_ONCE(o->depth) * READ_ONCE(f->tag_cost)) &
+	       ~(vtime_t)1;
+}
+
 /* @w is the first waiter of its flow: it joins the heap. */
 static void push(struct tag_waiter *w)
 {
 	struct tag_order *o = w->order;
 	vtime_t *start = start_of(o, w->flow);
 
-	WRITE_ONCE(*start, vtime_max(*start, o->vt));
+	WRITE_ONCE(*start, vtime_max(*start, floor_of(o, w->flow)));
 	o->last = vtime_max(o->last, *start);
 	heap_push(&o->heap, &w->node, *start);
 }
@@ -79,6 +103,8 @@ void limit_wait(struct tag_waiter *w)
 		push(w);
 	}
 	port_unlock(&f->lock, flow_flags);
+	WRITE_ONCE(o->scarce, true);
+	o->waited = true;
 	/* Fully ordered: see limit.h. */
 	atomic64_fetch_add(1, &o->nr);
 	port_unlock(&o->lock, flags);
@@ -121,20 +147,29 @@ static struct heap_node *least(struct tag_order *o)
 	return n;
 }
 
-struct tag_waiter *limit_take(struct tag_order *o)
+/* Are the waiters to have a tag of those that are free? */
+static bool has_room(const struct sched *s, const struct tag_order *o,
+		     struct tag_use use, vtime_t start, bool given_back)
+{
+	u32 most = given_back ? limit_most(s, o->depth) : limit_half(o->depth);
+
+	return use.all < o->depth &&
+	       (open_use(use) < most || is_behind(o, start));
+}
+
+struct tag_waiter *limit_take(const struct sched *s, struct tag_order *o,
+			      struct tag_use use, bool given_back)
 {
 	struct heap_node *n = least(o);
 	struct tag_waiter *w;
 
 	port_assert_held(&o->lock);
-	if (!n)
+	if (!n || !has_room(s, o, use, n->key, given_back))
 		return NULL;
 	w = waiter_of(heap_pop(&o->heap));
 	WRITE_ONCE(o->vt, vtime_max(o->vt, n->key));
 	succeed(w);
-	/* The last waiter has its tag: all debts end. */
-	if (atomic64_fetch_add(-1, &o->nr) == 1)
-		WRITE_ONCE(o->vt, o->last);
+	atomic64_fetch_add(-1, &o->nr);
 	atomic64_fetch_add(-1, &w->flow->limit.waiters);
 	return w;
 }
@@ -169,7 +204,7 @@ void limit_charge_slow(struct tag_order *o, struct flow *f, u32 cost)
 
 	WRITE_ONCE(*start,
 		   vtime_max(ahead_by(f, *start, cost_in_map(o, f, cost)),
-			     o->vt));
+			     floor_of(o, f)));
 	o->last = vtime_max(o->last, *start);
 	WRITE_ONCE(f->tag_cost, cost);
 	port_unlock(&o->lock, flags);
@@ -201,4 +236,28 @@ void limit_reweigh(struct tag_order *o)
 		o->generation = now;
 	}
 	port_unlock(&o->lock, flags);
+}
+
+/* Ends the debts if no task waits, or has waited since the last call. */
+static void end_debts(struct tag_order *o)
+{
+	unsigned long flags = port_lock(&o->lock);
+	bool waits = limit_awaited(o);
+
+	if (!waits && !o->waited) {
+		WRITE_ONCE(o->vt, o->last);
+		WRITE_ONCE(o->scarce, false);
+	}
+	o->waited = waits;
+	port_unlock(&o->lock, flags);
+}
+
+bool limit_refresh(struct tag_order *o, u64 now)
+{
+	if (!limit_is_scarce(o) || now < o->next_ns)
+		return false;
+	o->next_ns = now + FLOW_GRACE_NS;
+	limit_reweigh(o);
+	end_debts(o);
+	return limit_awaited(o);
 }

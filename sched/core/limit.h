@@ -8,15 +8,10 @@
  * flows would wait above the scheduler.
  *
  * The rule [R].  The tasks that wait for tags of a map are a fair queue of their
- * own.  A free tag goes to the task of the flow with the least *start tag*.  A
- * request that is inserted while tasks wait advances the start tag of its flow
- * by cost / share, as the scheduler does (SFQ).  A flow that begins to wait
- * starts at the virtual time of the map or later.  Virtual time is the start tag
- * of the last task that got a tag.
- *
- * Once no task waits, all debts end: virtual time becomes the greatest start tag.
- * Otherwise a flow that was charged while a task waited now and then would pay
- * for requests that others get without waiting.
+ * own (SFQ).  A free tag goes to the task of the flow with the least *start tag*.
+ * A request that is inserted advances the start tag of its flow by cost / share,
+ * as in the scheduler.  Virtual time is the start tag of the last task that got a
+ * tag.
  *
  * So the map holds those requests that would be dispatched first if each task
  * had a tag, and scarce tags change no share.  The number of flows does not
@@ -33,10 +28,26 @@
  * A flow that waits in several maps has its share in each of them, in proportion
  * to its tasks there.
  *
- * The reserve.  Some tags are for flows that are behind virtual time, so a light
- * flow finds a tag without sleeping.  The other flows share half of the map, or
- * as many tags as twice D, which keep the drive busy.  A sixteenth is left in any
- * case.  A flow that is alone takes all tags.
+ * A task that wakes up for a tag waits for no other one meanwhile.  Tasks of other
+ * flows do, and get the tags that are due to its flow.  So a flow may be behind
+ * virtual time by its share of the map, and its task takes these tags when it runs:
+ *
+ *	64 tags, and four tasks of weight 200, 300, 500 and 1000, each with 1,000
+ *	requests.  Each wakes up for one request of every four, whatever its weight.
+ *	The heaviest is behind by 32 requests at most.  It takes these tags without
+ *	waiting, and the four get their shares.
+ *
+ * Which tags are free for whom.  A flow that is behind virtual time takes any tag,
+ * and before all waiters.  The other flows share half of the map, or as many tags
+ * as twice D, which keep the drive busy.  A sixteenth is left in any case.  Their
+ * tasks take a tag without waiting only from the first half of the map.  Above it
+ * a request that finishes leaves its tag to one of them.  Otherwise they would take
+ * the tags of a flow whose task is about to run.  The tags of kernel threads (see
+ * below) do not count in either part.  A flow that is alone takes all tags.
+ *
+ * Tags are *scarce* while tasks wait now and then.  Requests are charged meanwhile,
+ * whether their tasks wait or not.  When no task has waited for FLOW_GRACE_NS, all
+ * debts end: virtual time becomes the greatest start tag.
  *
  * The first request of a flow is free: it advances the tag to virtual time and no
  * further.  So a flow with one request at a time does not lose the time that a
@@ -85,6 +96,16 @@ struct tag_order {
 	u64 generation;		/* L: of the shares, at limit_reweigh() */
 	atomic64_t nr;		/* A: waiters; changed under lock */
 	u32 line;		/* I: a flow's tag is in its fq[line] */
+	u32 depth;		/* O: tags of the map; the host sets it */
+	bool scarce;		/* W: see above */
+	bool waited;		/* L: a task has waited since limit_refresh() */
+	u64 next_ns;		/* tick: when limit_refresh() is due again */
+};
+
+/* The tags of a map that are in use.  A snapshot. */
+struct tag_use {
+	u32 all;
+	u32 foreign;		/* of these: by kernel threads for cgroups */
 };
 
 /* A task, or an io of the simulator, that waits for a tag. */
@@ -105,7 +126,10 @@ struct limit_flow {
 	atomic64_t waiters;		/* A: in all maps */
 };
 
-/* @line is the index of any queue with tags of this map, and of no other map. */
+/*
+ * @line is the index of any queue with tags of this map, and of no other map.  The
+ * host sets order.depth before it calls another function.
+ */
 void limit_order_init(struct tag_order *o, u32 line);
 
 /* Does any task wait?  Fully ordered after a tag was given back. */
@@ -114,24 +138,36 @@ static inline bool limit_awaited(const struct tag_order *o)
 	return atomic64_read(&o->nr);
 }
 
-/* The tags of a map of @depth tags outside the reserve.  A snapshot. */
+static inline bool limit_is_scarce(const struct tag_order *o)
+{
+	return READ_ONCE(o->scarce);
+}
+
+/* The tags of a map of @depth tags for flows that are not behind.  A snapshot. */
 u32 limit_most(const struct sched *s, u32 depth);
 
 /*
- * Is @f behind virtual time?  Then it may take a tag of the reserve, before all
- * waiters.  A snapshot; no lock.
+ * May a task of @f take @tags tags before the tasks that wait?  A snapshot; no
+ * lock.
  */
-bool limit_is_behind(const struct tag_order *o, const struct flow *f);
+bool limit_goes_first(const struct tag_order *o, const struct flow *f,
+		      struct tag_use use, u32 tags);
 
 /*
  * Adds @w, with order, flow and since_ns set, and activates its flow.  The number
- * of waiters changes fully ordered, and the caller looks for a free tag afterwards.
- * Pairs with the host: it gives a tag back, and then calls limit_awaited().
+ * of waiters changes fully ordered, and the caller looks for a free tag afterwards:
+ * limit_take(), without @given_back.  Pairs with the host: it gives a tag back, and
+ * then calls limit_awaited().
  */
 void limit_wait(struct tag_waiter *w);
 
-/* Takes the waiter out that gets the next tag; NULL if there is none.  Under lock. */
-struct tag_waiter *limit_take(struct tag_order *o);
+/*
+ * Takes the waiter out that gets the next tag, and returns it.  Returns NULL if there
+ * is none, or no tag for it.  @given_back: by a request; otherwise a task has
+ * begun to wait.  Under order.lock.
+ */
+struct tag_waiter *limit_take(const struct sched *s, struct tag_order *o,
+			      struct tag_use use, bool given_back);
 
 /* Slow path of limit_charge(). */
 void limit_charge_slow(struct tag_order *o, struct flow *f, u32 cost);
@@ -139,12 +175,18 @@ void limit_charge_slow(struct tag_order *o, struct flow *f, u32 cost);
 /* A request of @f that costs @cost was inserted with a tag of the map. */
 static inline void limit_charge(struct tag_order *o, struct flow *f, u32 cost)
 {
-	if (unlikely(limit_awaited(o)))
+	if (unlikely(limit_is_scarce(o)))
 		limit_charge_slow(o, f, cost);
 }
 
-/* Bounds the start tags of waiting flows by their present shares.  By tick. */
+/* Bounds the start tags of waiting flows by their present shares. */
 void limit_reweigh(struct tag_order *o);
+
+/*
+ * By tick.  Once in FLOW_GRACE_NS it calls limit_reweigh(), ends the debts if no
+ * task has waited, and returns whether tasks wait: the host hands out free tags.
+ */
+bool limit_refresh(struct tag_order *o, u64 now);
 
 /*
  * The half of a map with @depth tags that kernel threads may hold for cgroups.

@@ -279,6 +279,71 @@ static void tags_of_a_late_tenant(struct test_case *t)
 	fixture_close(&r);
 }
 
+enum { TENANTS = 4 };
+
+static const u32 tenant_weight[TENANTS] = { 200, 300, 500, 1000 };
+
+/* Each tenant is one task.  Writes the part of the drive of each, in millionths. */
+static void parts_of_single_tasks(struct test_case *t, u32 tags, u64 wake_ns,
+				  u64 *part)
+{
+	struct host_params p = scene_params(t, true);
+	u64 before[TENANTS], all = 0;
+	struct host_flow *flow[TENANTS];
+	struct fixture r;
+	u32 i;
+
+	p.sched_tags = tags;
+	p.task_wake_ns = wake_ns;
+	p.device.base_ns = 400 * US;
+	fixture_open(&r, t, &p);
+	for (i = 0; i < TENANTS; i++) {
+		flow[i] = fixture_flow(&r, NULL, tenant_weight[i]);
+		fixture_closed(&r, flow[i], 1000, 4 * KIB);
+	}
+	fixture_run(&r, 2 * SEC);
+	for (i = 0; i < TENANTS; i++)
+		before[i] = flow[i]->stats.ios;
+	fixture_run(&r, 1 * SEC);
+	for (i = 0; i < TENANTS; i++)
+		all += flow[i]->stats.ios - before[i];
+	for (i = 0; i < TENANTS; i++)
+		part[i] = (flow[i]->stats.ios - before[i]) * 1000000 /
+			  max(all, (u64)1);
+	fixture_close(&r);
+}
+
+/*
+ * While a task wakes up for one tag it does not wait for the next, and others do.
+ * The parts are those with ample tags.  The drive finishes 16 requests at a time, and
+ * a task gets a whole number of their tags: 1 or 2 for 1.6.
+ */
+static void tags_of_single_tasks(struct test_case *t)
+{
+	static const u32 tags[] = { 32, 64, 512 };
+	static const u64 wake_us[] = { 0, 12, 50, 200 };
+	u64 ample[TENANTS], part[TENANTS], off;
+	u32 i, j, k;
+
+	parts_of_single_tasks(t, 0, 0, ample);
+	for (i = 0; i < ARRAY_SIZE(tags); i++)
+		for (j = 0; j < ARRAY_SIZE(wake_us); j++) {
+			parts_of_single_tasks(t, tags[i], wake_us[j] * US,
+					      part);
+			for (k = 0; k < TENANTS; k++) {
+				off = max(part[k], ample[k]) -
+				      min(part[k], ample[k]);
+				if (off * 100 > ample[k] * 15)
+					case_fail(
+						t,
+						"%u tags, a wake-up in %llu us: weight %u got %llu ppm, with ample tags %llu",
+						tags[i], wake_us[j],
+						tenant_weight[k], part[k],
+						ample[k]);
+			}
+		}
+}
+
 const struct test tag_tests[] = {
 	{ "tags/a reader's are not taken", tags_of_a_reader_are_not_taken, false },
 	{ "tags/without quotas they are taken", tags_without_quotas_are_taken, false },
@@ -287,6 +352,7 @@ const struct test tag_tests[] = {
 	{ "tags/a thousand tasks", tags_of_a_thousand_tasks, false },
 	{ "tags/every flow of many", tags_for_every_flow_of_many, false },
 	{ "tags/a late tenant", tags_of_a_late_tenant, false },
+	{ "tags/single tasks", tags_of_single_tasks, false },
 	{ "tags/several maps", tags_of_several_maps, false },
 	{ }
 };

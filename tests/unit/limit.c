@@ -8,6 +8,7 @@ enum {
 	FLOWS	= 300,
 	WAITERS	= 2000,
 	MAPS	= 4,
+	TAGS	= 64,			/* of each map */
 	COST	= 4096,
 	MS	= 1000 * 1000,
 };
@@ -46,8 +47,10 @@ static int setup(void **state)
 	b.sched.params.depth = 16;
 	share_tree_init(&b.sched.share);
 	port_lock_init(&b.sched.active_lock);
-	for (i = 0; i < MAPS; i++)
+	for (i = 0; i < MAPS; i++) {
 		limit_order_init(&b.map[i], i);
+		b.map[i].depth = TAGS;
+	}
 	add_flow(NULL, WEIGHT_DEFAULT);
 	return 0;
 }
@@ -76,7 +79,8 @@ static void await(struct flow *f, u32 map, u32 tasks)
 static struct tag_waiter *take(u32 map)
 {
 	unsigned long flags = port_lock(&b.map[map].lock);
-	struct tag_waiter *w = limit_take(&b.map[map]);
+	struct tag_use none = { 0 };
+	struct tag_waiter *w = limit_take(&b.sched, &b.map[map], none, true);
 
 	port_unlock(&b.map[map].lock, flags);
 	return w;
@@ -154,6 +158,14 @@ static void large_requests_get_fewer_tags(void **state)
 	assert_in_range(got[1], 98, 103);
 }
 
+/* May a task of @f take a tag of the reserve of map 0? */
+static bool goes_first(const struct flow *f)
+{
+	struct tag_use most = { .all = TAGS - 1 };
+
+	return limit_goes_first(&b.map[0], f, most, 1);
+}
+
 /* A flow in debt does not take the reserve; a flow that has waited does. */
 static void flows_behind_virtual_time_go_first(void **state)
 {
@@ -162,14 +174,101 @@ static void flows_behind_virtual_time_go_first(void **state)
 	(void)state;
 	deep = add_flow(b.flow[0], 100);
 	light = add_flow(b.flow[0], 100);
-	assert_true(limit_is_behind(&b.map[0], light));
+	assert_true(goes_first(light));
 	await(deep, 0, 10);
 	hand_out(0, 10, COST, NULL);
-	assert_false(limit_is_behind(&b.map[0], deep));
-	assert_true(limit_is_behind(&b.map[0], light));
-	/* It does not save up the time in which it had no task. */
+	assert_false(goes_first(deep));
+	assert_true(goes_first(light));
+	/* It is new, so it is behind by nothing. */
 	await(light, 0, 10);
 	assert_in_range(hand_out(0, 20, COST, light), 10, 12);
+}
+
+/* A flow whose only task was awake for a long time gets its part of the map. */
+static void a_flow_is_behind_by_its_part_of_the_map(void **state)
+{
+	struct flow *deep, *light;
+	struct tag_waiter *w;
+	u32 got;
+
+	(void)state;
+	deep = add_flow(b.flow[0], 300);
+	light = add_flow(b.flow[0], 100);
+	await(deep, 0, 100);
+	await(light, 0, 1);
+	hand_out(0, 10, COST, light);
+	while ((w = take(0))->flow != light) {
+		limit_charge(&b.map[0], deep, COST);
+		limit_wait(w);
+	}
+	hand_out(0, 1000, COST, deep);
+	for (got = 0; goes_first(light); got++)
+		limit_charge(&b.map[0], light, COST);
+	/* The first request is free, and one at virtual time is not ahead of it. */
+	assert_in_range(got, TAGS / 4, TAGS / 4 + 2);
+}
+
+/* Debts end when no task has waited for FLOW_GRACE_NS. */
+static void debts_end_when_tags_are_ample(void **state)
+{
+	struct flow *deep;
+	u64 now = 1;
+
+	(void)state;
+	deep = add_flow(b.flow[0], 1);
+	add_flow(b.flow[0], 10000);
+	await(deep, 0, 1);
+	assert_true(limit_refresh(&b.map[0], now));
+	take(0);
+	limit_charge(&b.map[0], deep, COST);
+	assert_false(limit_refresh(&b.map[0], now + FLOW_GRACE_NS - 1));
+	/* A task has waited in the time before this one. */
+	assert_false(limit_refresh(&b.map[0], now += FLOW_GRACE_NS));
+	assert_false(goes_first(deep));
+	assert_false(limit_refresh(&b.map[0], now += FLOW_GRACE_NS));
+	assert_true(goes_first(deep));
+	assert_false(limit_is_scarce(&b.map[0]));
+	/* No request is charged. */
+	limit_charge(&b.map[0], deep, COST);
+	assert_true(goes_first(deep));
+}
+
+/* A tag that nobody gave back is for those that are behind, or of the first half. */
+static void tags_for_a_task_that_begins_to_wait(void **state)
+{
+	struct tag_use use = { 0 };
+	struct tag_order *o = &b.map[0];
+	struct flow *deep;
+	unsigned long flags;
+	bool given_back;
+	u32 most;
+
+	(void)state;
+	deep = add_flow(b.flow[0], 100);
+	await(add_flow(b.flow[0], 100), 0, 1);
+	take(0);
+	await(deep, 0, 2);
+	take(0);
+	limit_charge(o, deep, COST);
+	b.sched.params.depth = 24;
+	for (given_back = false;; given_back = true) {
+		most = given_back ? 48 : TAGS / 2;
+		flags = port_lock(&o->lock);
+		use.all = most;
+		assert_null(limit_take(&b.sched, o, use, given_back));
+		/* The tags of kernel threads do not count, but they are in use. */
+		use.foreign = 1;
+		use.all = TAGS;
+		assert_null(limit_take(&b.sched, o, use, given_back));
+		use.all = most;
+		assert_non_null(limit_take(&b.sched, o, use, given_back));
+		port_unlock(&o->lock, flags);
+		if (given_back)
+			break;
+		await(deep, 0, 1);
+		limit_charge(o, deep, COST);
+		use.foreign = 0;
+	}
 }
 
 static void tags_beyond_the_reserve(void **state)
@@ -326,6 +425,9 @@ int main(void)
 		TEST(a_crowd_has_the_share_of_its_parent),
 		TEST(large_requests_get_fewer_tags),
 		TEST(flows_behind_virtual_time_go_first),
+		TEST(a_flow_is_behind_by_its_part_of_the_map),
+		TEST(debts_end_when_tags_are_ample),
+		TEST(tags_for_a_task_that_begins_to_wait),
 		TEST(tags_beyond_the_reserve),
 		TEST(a_waiting_flow_stays_active),
 		TEST(a_raised_weight_ends_the_debt),
