@@ -22,6 +22,7 @@
  */
 #include "attrs.h"
 
+#include "parse.h"
 #include "wake.h"
 
 static bool research;
@@ -86,8 +87,7 @@ static int parse_lines(const char *text, struct cost_model *cost)
 	while ((word = strsep(&rest, " \t"))) {
 		if (!*word)
 			continue;
-		if (n == ARRAY_SIZE(number) || !isdigit(*word) ||
-		    kstrtouint(word, 10, number[n++]))
+		if (n == ARRAY_SIZE(number) || parse_number(word, number[n++]))
 			return -EINVAL;
 	}
 	cost->kind = COST_LINEAR;
@@ -116,7 +116,7 @@ static int parse(const struct tunable *t, const struct sched_params *p,
 		return parse_cost(text, &wish->cost);
 	if (t->kind == TUNABLE_CHOICE)
 		return parse_choice(t, text, &wish->value);
-	return kstrtouint(text, 10, &wish->value) ? -EINVAL : 0;
+	return parse_number(text, &wish->value);
 }
 
 static int apply(const struct tunable *t, const struct wish *wish,
@@ -165,6 +165,8 @@ static ssize_t tunable_store(struct elevator_queue *e, const char *page,
 	struct device_host *d = e->elevator_data;
 	int ret;
 
+	if (!parse_is_text(page, count))
+		return -EINVAL;
 	mutex_lock(&d->tune_lock);
 	ret = device_tune(d, place, page);
 	mutex_unlock(&d->tune_lock);

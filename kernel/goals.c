@@ -10,6 +10,8 @@
  */
 #include "goals.h"
 
+#include "parse.h"
+
 #define TARGET_LEAST	NSEC_PER_USEC
 #define TARGET_MOST	(16ULL * NSEC_PER_SEC)
 
@@ -254,8 +256,7 @@ static int percent_parse(char *s, u32 *permille)
 	char *whole = strsep(&s, ".");
 	unsigned int percent, tenth = 0;
 
-	if (!isdigit(*whole) || kstrtouint(whole, 10, &percent) ||
-	    percent > PERMILLE_MOST / 10)
+	if (parse_number(whole, &percent) || percent > PERMILLE_MOST / 10)
 		return -EINVAL;
 	if (s) {
 		if (!isdigit(s[0]) || s[1])
@@ -348,8 +349,10 @@ static int goal_write_one(struct blkcg *blkcg, char *line)
 ssize_t goals_write(struct kernfs_open_file *of, char *buf, size_t nbytes,
 		    loff_t off)
 {
-	int ret = goal_write_one(css_to_blkcg(of_css(of)), strim(buf));
+	int ret = -EINVAL;
 
+	if (parse_is_text(buf, nbytes))
+		ret = goal_write_one(css_to_blkcg(of_css(of)), strim(buf));
 	return ret ?: nbytes;
 }
 

@@ -40,6 +40,7 @@
 #include "weights.h"
 
 #include "goals.h"
+#include "parse.h"
 #include "wake.h"
 
 /* The weight of a cgroup on one device. */
@@ -399,7 +400,7 @@ static int weight_parse(const char *s, bool or_default, u32 *weight)
 		*weight = 0;
 		return 0;
 	}
-	if (kstrtouint(s, 10, weight) || *weight < WEIGHT_MIN ||
+	if (parse_number(s, weight) || *weight < WEIGHT_MIN ||
 	    *weight > WEIGHT_MAX)
 		return -EINVAL;
 	return 0;
@@ -419,11 +420,14 @@ static bool disk_alive(const struct gendisk *disk)
 int disk_find(dev_t dev, struct disk_id *id)
 {
 	struct blkcg_gq *blkg;
+	struct gendisk *disk;
 	int ret = -ENODEV;
 
 	spin_lock_irq(&blkcg_root.lock);
 	hlist_for_each_entry(blkg, &blkcg_root.blkg_list, blkcg_node) {
-		if (queue_dev(blkg->q) != dev || !disk_alive(blkg->q->disk))
+		/* The blkg of a new disk is in the list before the disk is known. */
+		disk = READ_ONCE(blkg->q->disk);
+		if (!disk || disk_devt(disk) != dev || !disk_alive(disk))
 			continue;
 		*id = queue_disk(blkg->q);
 		ret = 0;
@@ -447,14 +451,15 @@ int dev_parse(const char *s, dev_t *dev)
 	if (strscpy(copy, s, sizeof(copy)) < 0)
 		return -EINVAL;
 	majors = strsep(&minors, ":");
-	if (!minors || !isdigit(*majors) || !isdigit(*minors) ||
-	    kstrtouint(majors, 10, &major) || kstrtouint(minors, 10, &minor))
+	if (!minors || parse_number(majors, &major) ||
+	    parse_number(minors, &minor))
 		return -EINVAL;
 	/* MKDEV() truncates numbers that are too large. */
 	if (major > MAJOR(~0U) || minor > MINORMASK)
 		return -ENODEV;
 	*dev = MKDEV(major, minor);
-	return 0;
+	/* 0:0 is no disk, but queue_dev() of a queue without one. */
+	return *dev ? 0 : -ENODEV;
 }
 
 /* Takes "N", "default N", "MAJ:MIN N" or "MAJ:MIN default". */
@@ -493,8 +498,10 @@ static ssize_t weight_write(struct kernfs_open_file *of, char *buf,
 			    size_t nbytes, loff_t off)
 {
 	struct blkcg *blkcg = css_to_blkcg(of_css(of));
-	int ret = weight_write_one(cgroup_host_of(blkcg), strim(buf));
+	int ret = -EINVAL;
 
+	if (parse_is_text(buf, nbytes))
+		ret = weight_write_one(cgroup_host_of(blkcg), strim(buf));
 	if (!ret)
 		weight_apply(blkcg);
 	return ret ?: nbytes;

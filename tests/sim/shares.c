@@ -243,6 +243,52 @@ static void test_nested(struct test_case *t)
 }
 
 /*
+ * The owner of a cgroup of weight 100 gives its children any weights.  All together
+ * they get the share of the cgroup, beside one of weight 300.
+ */
+static void test_weights_of_an_owner(struct test_case *t)
+{
+	static const u32 weight[] = { 10000, 1, 10000, 300 };
+	static const u32 due[] = { 250, 750 };
+	enum {
+		CHILDREN = ARRAY_SIZE(weight)
+	};
+	struct host_params p = fixture_params(t, 1);
+	struct host_flow *parent, *other, *child[CHILDREN];
+	u64 before[2] = { 0 }, got[2] = { 0 };
+	struct fixture r;
+	u32 i;
+
+	p.nr_queues = 2;
+	fixture_open(&r, t, &p);
+	parent = fixture_flow(&r, NULL, 100);
+	other = fixture_flow(&r, NULL, 300);
+	fixture_closed(&r, other, 64, 4 * KIB);
+	for (i = 0; i < CHILDREN; i++) {
+		child[i] = fixture_flow(&r, parent, weight[i]);
+		fixture_closed(&r, child[i], 64, 4 * KIB);
+	}
+	fixture_run(&r, 200 * MS);
+	for (i = 0; i < CHILDREN; i++)
+		before[0] += child[i]->stats.bytes;
+	before[1] = other->stats.bytes;
+	fixture_run(&r, 400 * MS);
+	for (i = 0; i < CHILDREN; i++)
+		got[0] += child[i]->stats.bytes;
+	got[0] -= before[0];
+	got[1] = other->stats.bytes - before[1];
+	for (i = 0; i < 2; i++) {
+		u64 part = got[i] * 1000 / (got[0] + got[1]);
+
+		if (part + 10 < due[i] || part > due[i] + 10)
+			case_fail(t, "%s got %llu permille for %u",
+				  i ? "the other" : "the children", part,
+				  due[i]);
+	}
+	fixture_close(&r);
+}
+
+/*
  * Weights 1 and 10000 change places with 256 requests queued in each flow:
  * within 20 ms the heavy one has all but a thousandth, in every 20 ms; the
  * light one goes on once it has paid for the T that it was ahead, which at its
@@ -683,6 +729,7 @@ const struct test share_tests[] = {
 	{ "share/urgent", test_urgent, true },
 	{ "share/requeue", test_requeue, true },
 	{ "share/nested", test_nested, true },
+	{ "share/weights of an owner", test_weights_of_an_owner, true },
 	{ "share/reweigh", test_reweigh, true },
 	{ "share/sibling", test_sibling, true },
 	{ "share/reshare", test_reshare, true },
