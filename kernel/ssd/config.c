@@ -17,6 +17,7 @@
 #include "ssd.h"
 
 #include <linux/ctype.h>
+#include "../parse.h"
 
 #define DISK_PREFIX	"ssd-"
 
@@ -66,7 +67,8 @@ static ssize_t number_store(struct ssd *ssd, u32 *setting, u32 least, u32 most,
 {
 	u32 value;
 
-	if (kstrtou32(page, 10, &value) || value < least || value > most)
+	if (!parse_is_text(page, count) || parse_number(page, &value) ||
+	    value < least || value > most)
 		return -EINVAL;
 	return setting_store(ssd, setting, value, count);
 }
@@ -155,7 +157,8 @@ static ssize_t ssd_write_times_store(struct config_item *item, const char *page,
 	struct ssd *ssd = ssd_of(item);
 	u32 value;
 
-	if (kstrtou32(page, 10, &value) || !value || value > WRITE_TIMES_MAX)
+	if (!parse_is_text(page, count) || parse_number(page, &value) ||
+	    !value || value > WRITE_TIMES_MAX)
 		return -EINVAL;
 	mutex_lock(&ssd->mutex);
 	WRITE_ONCE(ssd->config.write_times, value);

@@ -14,6 +14,7 @@
  * its parent.  It runs when the drive learns of further removals (owner.c).
  */
 #include "ssd.h"
+#include "../parse.h"
 
 enum {
 	PARTS_MOST	= 64,
@@ -29,7 +30,7 @@ static bool number_take(char **line, u32 most, u32 *number)
 
 	*line = skip_spaces(*line);
 	word = strsep(line, " \t");
-	return *line && !kstrtou32(word, 10, number) && *number <= most;
+	return *line && !parse_number(word, number) && *number <= most;
 }
 
 static bool part_parse(char *line, struct ssd_part *p)

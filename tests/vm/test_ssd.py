@@ -61,6 +61,8 @@ BAD = [
     ("fill_pattern", "zigzag"),
     ("write_times", 0),
     ("write_times", 101),
+    ("write_times", "+7"),
+    ("size_mb", "+64"),
     ("fill_parts", "40 0"),
     ("fill_parts", "0 0 /a"),
     ("fill_parts", "101 0 /a"),
