@@ -616,8 +616,9 @@ static bool forgotten(const struct queue *q)
 
 	if (head_tag == VTIME_NONE)
 		return false;
-	if (slots_forgot(&m->slots, q->home))
-		return true;
+	/* It waits for a slot, and a drive that stalls frees none. */
+	if (queue_set_has(&m->slots.ready, q->home))
+		return slots_forgot(&m->slots, q->home);
 	if (READ_ONCE(q->state) != DISPATCH_THROTTLED)
 		return false;
 	/* Several queues may have the least tag: advance() wakes one by one. */

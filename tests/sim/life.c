@@ -407,7 +407,88 @@ static void test_queues(struct test_case *t)
 		used[0], used[1], used[2]);
 }
 
+struct stall {
+	u32 queues;
+	u64 ns;
+	bool defaults;		/* of the tunables; otherwise of the fixture */
+};
+
+/*
+ * The drive completes nothing for a while, three times.  Returns the least number
+ * of requests in the 100 ms that begin 100 ms after a stall.  fixture_close()
+ * checks the watchdog, and that no request is lost.
+ */
+static u64 least_after_stall(struct test_case *t, const struct stall *s)
+{
+	struct host_params p = fixture_params(t, 1);
+	struct host_flow *flow[2];
+	u64 before, least = ~0ULL;
+	struct fixture r;
+	u32 i;
+
+	p.nr_queues = s->queues;
+	p.wake_ns = 5 * US;
+	if (s->defaults)
+		sched_params_init(t->ops, &p.sched);
+	fixture_open(&r, t, &p);
+	for (i = 0; i < 2; i++) {
+		flow[i] = fixture_flow(&r, NULL, i ? 300 : 100);
+		fixture_closed(&r, flow[i], 256, 4 * KIB);
+	}
+	fixture_run(&r, 500 * MS);
+	for (i = 0; i < 3; i++) {
+		device_stall(&r.host->device, host_now(r.host) + s->ns);
+		fixture_run(&r, s->ns + 100 * MS);
+		before = flow[0]->stats.ios + flow[1]->stats.ios;
+		fixture_run(&r, 100 * MS);
+		least = min(least,
+			    flow[0]->stats.ios + flow[1]->stats.ios - before);
+	}
+	fixture_close(&r);
+	return least;
+}
+
+/*
+ * With isolation, kyber-fair serves two backlogged flows at a tenth of the rate of
+ * the drive for up to 150 ms after a stall: the looks at the stalled drive give the
+ * pace.  This is expected until isolation knows what a drive can do.
+ */
+static bool recovers_late(const struct test_case *t, const struct stall *s)
+{
+	return s->defaults && !strcmp(t->ops->name, "kyber-fair");
+}
+
+static void test_stalls(struct test_case *t)
+{
+	static const u64 stall_ms[] = { 300, 600, 1000, 5000 };
+	static const u32 queues[] = { 1, 4, 8 };
+	/* 16 slots of 100 us, for 100 ms, without a tenth. */
+	const u64 enough = 16000 * 9 / 10;
+	u32 i, j, late = 0;
+	struct stall s;
+	u64 got;
+
+	for (i = 0; i < ARRAY_SIZE(stall_ms); i++)
+		for (j = 0; j < 2 * ARRAY_SIZE(queues); j++) {
+			s = (struct stall){ .queues = queues[j / 2],
+					    .ns = stall_ms[i] * MS,
+					    .defaults = j % 2 };
+			got = least_after_stall(t, &s);
+			if (got < enough && recovers_late(t, &s))
+				late++;
+			else if (got < enough)
+				case_fail(
+					t,
+					"%u queues, %llu ms: %llu requests in 100 ms",
+					s.queues, s.ns / MS, got);
+		}
+	s.defaults = true;
+	if (recovers_late(t, &s) && !late)
+		case_fail(t, "no stall is expected to fail any longer");
+}
+
 const struct test life_tests[] = {
+	{ "life/stalls", test_stalls, false },
 	{ "life/tick", test_tick, false },
 	{ "life/isolation", test_isolation, false },
 	{ "life/determinism", test_determinism, false },
