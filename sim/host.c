@@ -132,13 +132,18 @@ static bool dispatch_valid(struct host_queue *hq, const struct host_io *hio)
 	return false;
 }
 
+/* A discard reads and programs the pages of the map of its range: cost.h. */
 static void io_start(struct host_io *hio)
 {
+	u32 bytes = io_op_transfers(hio->io.op) ?
+			    hio->io.bytes :
+			    (u32)cost_of_range(hio->io.bytes);
+
 	hio->cmd.page = hio->page;
 	hio->cmd.owner = hio->flow->id;
 	hio->cmd.ahead = hio->io.flags & IO_URGENT;
 	device_start(&host_of(hio)->device, &hio->cmd, hio->io.op == IO_WRITE,
-		     hio->io.bytes);
+		     bytes);
 }
 
 static void io_to_device(struct host_io *hio)
@@ -228,10 +233,13 @@ static bool queue_dispatch(struct host_queue *hq, struct io **io,
 			   struct wake *wake)
 {
 	struct host *h = hq->host;
-	enum dispatch_result result;
+	s64 due_ns = audit_due_ns(h);
+	enum dispatch_result result =
+		h->sched.ops->dispatch(&hq->q, host_now(h), io, wake);
 
-	result = h->sched.ops->dispatch(&hq->q, host_now(h), io, wake);
 	audit_result(hq, result);
+	if (result == DISPATCH_IO)
+		audit_spent(io_of(*io), due_ns);
 	return result == DISPATCH_IO;
 }
 

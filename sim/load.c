@@ -166,12 +166,17 @@ static void load_submit(struct load *l, struct load_slot *slot, u32 queue)
 	u8 flags = 0;
 
 	if (f && !p->in_order)
-		page = load_random_page(l, f, bytes);
+		page = load_random_page(l, f,
+					p->discards ?
+						(u32)cost_of_range(bytes) :
+						bytes);
 	if (rng_chance(rng, p->urgent_permille))
 		flags |= IO_URGENT;
 	if (rng_chance(rng, p->exempt_permille))
 		flags |= IO_EXEMPT;
 	op = rng_chance(rng, p->write_permille) ? IO_WRITE : IO_READ;
+	if (p->discards)
+		op = IO_DISCARD;
 	if (f && p->in_order)
 		page = load_next_page(l, f, op, bytes);
 	l->outstanding++;

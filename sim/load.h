@@ -76,6 +76,7 @@ struct load_params {
 	u32 nr_sizes;			/* .. them, and load_destroy() ends the use */
 	u32 most_bytes;			/* larger requests are split; 0: none */
 	u32 write_permille;
+	bool discards;			/* of a range of `bytes`; the pages are the map's */
 	u32 first_page, pages;		/* of the drive; pages 0: all of it */
 	bool in_order;			/* places in order, not at random */
 	u32 urgent_permille;

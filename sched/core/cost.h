@@ -7,21 +7,25 @@
  * long as three 4 KiB reads costs 12288, whatever its size.
  *
  *	bytes	the bytes that the request transfers: the default, as in the
- *		MQFQ paper
+ *		MQFQ paper.  4096 at least [R]: no drive reads less of the flash
  *	iops	4096 for each request: for drives bound by their number
  *	linear	base + per_kib * KiB, for reads and for writes
  *	learned	the same, with coefficients that were fitted to the device, see
  *		cost_estimator.h; a read of 4 KiB is 4096
  *
- * A request without data to transfer (discard, write zeroes) has a range.  It
- * costs as much as one 4 KiB request for each started 4 MiB of its range, under
- * each model [R].  A page of 4 KiB of a drive's map has 1024 entries of 4 bytes,
- * so it maps 4 MiB.  A request that costs the same for any range would be a way
- * out of a weight: a discard of 2 GiB changes 512 pages of the map, and any task
- * that may remove a file can cause it.
+ * A discard transfers nothing: it has a range.  It costs as much as one 4 KiB
+ * request for each started 4 MiB of its range, under each model [R].  A page of
+ * 4 KiB of a drive's map has 1024 entries of 4 bytes, so it maps 4 MiB.  A request
+ * that costs the same for any range would be a way out of a weight: a discard of
+ * 2 GiB changes 512 pages of the map, and any task that may remove a file can
+ * cause it.
  *
  *	discard of 64 KiB	4096	1 page of the map
  *	discard of 2 GiB	2 MiB	512 pages
+ *
+ * Write zeroes have a range, too.  They cost as much as a write of it [R]: many
+ * drives program the zeroes, and the host does not know which.  Other operations
+ * (flush, zones) are charged the same way, most of them with a range of 0.
  *
  * Tested by tests/unit/cost.c.
  */
@@ -84,7 +88,7 @@ static inline u64 cost_line_at(const struct cost_line *line, u32 bytes)
 	       (((u64)READ_ONCE(line->per_kib) * bytes) >> 10);
 }
 
-/* Returns the charge for a range of @bytes that nothing is transferred for. */
+/* Returns the charge for a discard of @bytes. */
 static inline u64 cost_of_range(u32 bytes)
 {
 	return COST_UNIT *
@@ -95,9 +99,9 @@ static inline u64 cost_of_range(u32 bytes)
 static inline u32 cost_of(const struct cost_model *m, enum io_op op, u32 bytes)
 {
 	enum cost_kind kind = READ_ONCE(m->kind);
-	u64 cost = bytes;
+	u64 cost = max((u64)bytes, (u64)COST_UNIT);
 
-	if (!io_op_transfers(op))
+	if (op == IO_DISCARD)
 		cost = cost_of_range(bytes);
 	else if (kind == COST_IOPS)
 		cost = COST_UNIT;
@@ -105,7 +109,7 @@ static inline u32 cost_of(const struct cost_model *m, enum io_op op, u32 bytes)
 		cost = cost_line_at(op == IO_READ ? &m->read : &m->write,
 				    bytes);
 	else if (kind == COST_LEARNED)
-		cost = cost_line_at(&m->learned[op], bytes);
+		cost = cost_line_at(&m->learned[op != IO_READ], bytes);
 	return (u32)clamp(cost, (u64)COST_LEAST, (u64)COST_MOST);
 }
 

@@ -61,9 +61,7 @@ static inline void queue_dispatched(struct queue *q, struct io *io, u64 now)
 	io->dispatch_ns = now;
 	io->flags |= IO_OUT;
 	WRITE_ONCE(fq->dispatched, fq->dispatched + 1);
-	/* A discarded range is not a transfer: see cost.h. */
-	if (io_op_transfers(io->op))
-		WRITE_ONCE(fq->bytes, fq->bytes + io->bytes);
+	WRITE_ONCE(fq->bytes, fq->bytes + io_transferred(io));
 	/* A host may give an insert a later time than its dispatch. */
 	if (now > io->insert_ns)
 		WRITE_ONCE(fq->wait_ns, fq->wait_ns + (now - io->insert_ns));
@@ -71,7 +69,7 @@ static inline void queue_dispatched(struct queue *q, struct io *io, u64 now)
 	WRITE_ONCE(q->stats.dispatched, q->stats.dispatched + 1);
 	if (unlikely(READ_ONCE(q->sched->isolation.paces)) &&
 	    (io->flags & IO_SLOT))
-		isolation_spend(&q->sched->isolation, io->bytes);
+		isolation_spend(&q->sched->isolation, io_transferred(io));
 	if (unlikely(q->adopted == io))
 		urgent_release(q, now);
 }

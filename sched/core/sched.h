@@ -99,6 +99,15 @@ struct io {
 	u16 flags;		/* enum io_flags */
 };
 
+/*
+ * The bytes that @io moves to or from the drive.  The range of a discard is not
+ * moved: see cost.h.  All accounts in bytes count these.
+ */
+static inline u32 io_transferred(const struct io *io)
+{
+	return io_op_transfers(io->op) ? io->bytes : 0;
+}
+
 static inline u64 io_first_page(const struct io *io)
 {
 	return (u64)io->page_high << 32 | io->page;

@@ -46,10 +46,10 @@ static void flow_account(struct flow *f)
 	u64 bytes;
 
 	flow_totals(f, &totals);
-	bytes = totals.bytes - own->counted_bytes;
+	bytes = totals.cost - own->counted_bytes;
 	if (!bytes)
 		return;
-	own->counted_bytes = totals.bytes;
+	own->counted_bytes = totals.cost;
 	tenant_add_bytes(&own->own, bytes);
 	for (g = &f->group; g; g = g->parent)
 		tenant_add_bytes(&weight_flow_of(g)->group, bytes);

@@ -12,6 +12,10 @@
  * window: 100 MB and 200 MB give 2 : 1.  A weight is no reservation: a tenant
  * that is alone has the whole device.
  *
+ * Bytes are those that requests cost (core/cost.h) [R]: for reads and writes what
+ * they transfer, 4 KiB at least.  A discard transfers nothing.  A tenant that sends
+ * nothing else would have served no bytes, and the greatest weight.
+ *
  * The rule.  A tenant's *log usage* is the logarithm of its served bytes,
  * smoothed over windows:
  *
@@ -116,7 +120,7 @@ struct ifq_weight_flow {
 	struct tenant group;	/* the cgroup */
 	struct tenant own;	/* its own processes */
 	struct family family;	/* of its children and its own processes */
-	u64 counted_bytes;	/* L: bytes of the flow already counted */
+	u64 counted_bytes;	/* L: cost of the flow already counted */
 };
 
 struct ifq_weight {

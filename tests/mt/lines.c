@@ -34,7 +34,7 @@ struct scenario {
 	struct queue *queue[CPUS];
 	struct flow *root, *flow[CPUS];
 	struct cpu cpu[CPUS];
-	u32 bytes;			/* of a request */
+	u32 rounds;			/* of requests that are watched */
 };
 
 struct line_report {
@@ -125,7 +125,7 @@ static struct flow *flow_create(struct scenario *s, struct flow *parent)
 	return f;
 }
 
-static void scenario_init(struct scenario *s, const char *policy, u32 bytes,
+static void scenario_init(struct scenario *s, const char *policy, u32 rounds,
 			  u32 threshold)
 {
 	static const struct topo_place place[CPUS] = {
@@ -140,7 +140,7 @@ static void scenario_init(struct scenario *s, const char *policy, u32 bytes,
 	params.depth = 64;
 	params_put(ops, &params, "threshold_kb", threshold);
 	memset(s, 0, sizeof(*s));
-	s->bytes = bytes;
+	s->rounds = rounds;
 	port_queue_is_mine = queue_is_mine;
 	for (i = 0; i < CPUS; i++) {
 		s->queue[i] = port_zalloc(sizeof(struct queue));
@@ -186,7 +186,7 @@ static void request(struct scenario *s, u32 cpu, struct flow *f)
 	struct cpu *c = &s->cpu[cpu];
 
 	trace_cpu(cpu);
-	c->io = (struct io){ .flow = f, .bytes = s->bytes };
+	c->io = (struct io){ .flow = f, .bytes = BYTES };
 	wake_init(&c->wake);
 	ops->insert(q, &c->io, 0, &c->wake);
 	port_assert(ops->dispatch(q, 0, &c->out, &c->wake) == DISPATCH_IO);
@@ -212,10 +212,10 @@ static void own_flows(struct scenario *s)
 	struct line_report r;
 	u32 i;
 
-	for (i = 0; i < 8; i++)
+	for (i = 0; i < s->rounds / 8; i++)
 		round_of_requests(s, false);
 	trace_reset();
-	for (i = 0; i < 64; i++)
+	for (i = 0; i < s->rounds; i++)
 		round_of_requests(s, false);
 	r = shared(true);
 	printf("own flows: %u lines shared, %u of flows\n", r.foreign + r.flows,
@@ -229,10 +229,10 @@ static void one_flow(struct scenario *s, u32 lines)
 	struct line_report r;
 	u32 i;
 
-	for (i = 0; i < 8; i++)
+	for (i = 0; i < s->rounds / 8; i++)
 		round_of_requests(s, true);
 	trace_reset();
-	for (i = 0; i < 64; i++)
+	for (i = 0; i < s->rounds; i++)
 		round_of_requests(s, true);
 	r = shared(true);
 	printf("one flow: %u lines shared, %u of the flow\n",
@@ -264,15 +264,15 @@ int main(void)
 	static struct scenario s;
 	u32 i;
 
-	scenario_init(&s, "mqfq", BYTES, 8 << 20);
+	scenario_init(&s, "mqfq", 64, 8 << 20);
 	own_flows(&s);
 	one_flow(&s, 1);
-	scenario_init(&s, "mqfq", BYTES, 1 << 20);
+	scenario_init(&s, "mqfq", 64, 1 << 20);
 	long_run(&s, 1 << 20);
 	for (i = 0; i < ARRAY_SIZE(budgets); i++) {
 		printf("%s\n", budgets[i]);
-		/* The requests are small: the first grant suffices for all. */
-		scenario_init(&s, budgets[i], 512, 0);
+		/* They are few: the first grant suffices for all. */
+		scenario_init(&s, budgets[i], 8, 0);
 		own_flows(&s);
 		one_flow(&s, 2);
 	}

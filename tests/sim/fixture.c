@@ -185,7 +185,7 @@ static void bound_inserted(struct fixture *r, const struct host_flow *f,
 	struct bound *b = &r->bound;
 	const struct host_flow *m;
 
-	b->largest[f->id] = max(b->largest[f->id], hio->io.bytes);
+	b->largest[f->id] = max(b->largest[f->id], hio->io.cost);
 	for (m = r->host->flows; m; m = m->next) {
 		u32 lo = min(f->id, m->id), hi = max(f->id, m->id);
 
@@ -352,6 +352,18 @@ static void fixture_completed(void *arg, struct host_io *hio)
 }
 
 /* -------------------------------------------------------------------- life */
+
+void fixture_defaults(const struct sched_ops *ops, struct sched_params *p)
+{
+	unsigned long automatic = 0;
+	u32 i;
+
+	sched_params_init(ops, p);
+	for (i = 0; ops->tunables[i].name; i++)
+		if (ops->tunables[i].automatic != AUTO_NOT)
+			automatic |= BIT_ULL(i);
+	tunables_set_auto(ops->tunables, automatic, 0, p);
+}
 
 struct host_params fixture_params(const struct test_case *t, u64 seed)
 {

@@ -37,6 +37,7 @@ struct test {
 /* Of every scheduler. */
 extern const struct test life_tests[], audit_tests[], generic_tests[];
 extern const struct test isolation_tests[], urgent_tests[], tag_tests[];
+extern const struct test adversary_tests[];
 extern const struct test crowd_tests[];
 
 /* Of one scheduler. */
@@ -113,6 +114,9 @@ struct fixture {
  * 64 KiB, one queue.
  */
 struct host_params fixture_params(const struct test_case *t, u64 seed);
+
+/* The tunables as a host has them that sets none: automatic where they can be. */
+void fixture_defaults(const struct sched_ops *ops, struct sched_params *p);
 
 /* @r is left usable after a failure too: nothing moves in it any more. */
 void fixture_open(struct fixture *r, struct test_case *t, const struct host_params *params);

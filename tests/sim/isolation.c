@@ -65,19 +65,6 @@ static struct flash *drive(enum flash_ftl ftl, u32 *pages)
 	return f;
 }
 
-/* As a user has them: automatic. */
-static void set_defaults(const struct sched_ops *ops, struct sched_params *p)
-{
-	unsigned long automatic = 0;
-	u32 i;
-
-	sched_params_init(ops, p);
-	for (i = 0; ops->tunables[i].name; i++)
-		if (ops->tunables[i].automatic != AUTO_NOT)
-			automatic |= BIT_ULL(i);
-	tunables_set_auto(ops->tunables, automatic, 0, p);
-}
-
 static void slow_down(struct flash *f)
 {
 	struct flash_params p = *flash_params_of(f);
@@ -139,7 +126,7 @@ static void play(struct test_case *t, const struct setting *setting,
 
 	f = drive(setting->ftl, &pages);
 	p.device.flash = f;
-	set_defaults(setting->ops, &p.sched);
+	fixture_defaults(setting->ops, &p.sched);
 	if (setting->off)
 		p.sched.isolation = 0;
 	if (setting->depth || setting->ops == &fifo_ops) {
@@ -639,7 +626,7 @@ static void play_confined(struct test_case *t, u64 base_ns)
 	p.tags = TAGS;
 	p.sched_tags = 2 * TAGS;
 	p.quotas = true;
-	set_defaults(t->ops, &p.sched);
+	fixture_defaults(t->ops, &p.sched);
 	fixture_open(&r, t, &p);
 	/* To this check a queue without a driver tag is one that may run. */
 	r.host->watch.quiet = NULL;

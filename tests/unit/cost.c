@@ -28,10 +28,10 @@ static void costs_match_the_table(void **state)
 	} table[] = {
 		/*  0 */ { &bytes_model, IO_READ, 4096, 4096 },
 		/*  1 */ { &bytes_model, IO_WRITE, 1 << 20, 1 << 20 },
-		/*  2 */ { &bytes_model, IO_READ, 0, COST_LEAST },
-		/*  3 */ { &bytes_model, IO_READ, 511, COST_LEAST },
+		/*  2 */ { &bytes_model, IO_READ, 0, COST_UNIT },
+		/*  3 */ { &bytes_model, IO_READ, 512, COST_UNIT },
 		/*  4 */ { &bytes_model, IO_WRITE, ~0U, COST_MOST },
-		/*  5 */ { &bytes_model, IO_OTHER, ~0U, 1 << 22 },
+		/*  5 */ { &bytes_model, IO_OTHER, ~0U, COST_MOST },
 		/*  6 */ { &iops_model, IO_READ, 512, COST_UNIT },
 		/*  7 */ { &iops_model, IO_WRITE, 1 << 20, COST_UNIT },
 		/*  8 */ { &iops_model, IO_OTHER, 0, COST_UNIT },
@@ -39,7 +39,7 @@ static void costs_match_the_table(void **state)
 		/* 10 */ { &linear_model, IO_READ, 65536, 3072 + 64 * 256 },
 		/* 11 */ { &linear_model, IO_WRITE, 4096, 8192 + 4 * 1024 },
 		/* 12 */ { &linear_model, IO_WRITE, 512, 8192 + 512 },
-		/* 13 */ { &linear_model, IO_OTHER, 1 << 30, 1 << 20 },
+		/* 13 */ { &linear_model, IO_OTHER, 1 << 20, 8192 + (1 << 20) },
 		/* 14 */ { &greatest_model, IO_READ, ~0U, COST_MOST },
 		/* 15 */ { &greatest_model, IO_READ, 0, COST_MOST },
 		/* 16 */ { &greatest_model, IO_WRITE, ~0U, COST_LEAST },
@@ -50,6 +50,9 @@ static void costs_match_the_table(void **state)
 		/* 21 */ { &iops_model, IO_DISCARD, 1U << 31, 1 << 21 },
 		/* 22 */ { &bytes_model, IO_DISCARD, 1 << 22, COST_UNIT },
 		/* 23 */ { &bytes_model, IO_DISCARD, (1 << 22) + 1, 8192 },
+		/* 24 */ { &bytes_model, IO_OTHER, 1 << 22, 1 << 22 },
+		/* 25 */ { &bytes_model, IO_OTHER, 0, COST_UNIT },
+		/* 26 */ { &learned_model, IO_OTHER, 1 << 22, 20000 },
 	};
 	size_t i;
 

@@ -94,15 +94,15 @@ static void part_of_writes_is_of_recent_requests(void **state)
 {
 	(void)state;
 	open_hwabc(0, GC_SHARE_FLOW);
-	send_many(IO_READ, 512, 30);
-	send_many(IO_WRITE, 512, 10);
+	send_many(IO_READ, COST_UNIT, 3);
+	send_many(IO_WRITE, COST_UNIT, 1);
 	hooks_run(&h, 1);
 	assert_int_equal(hwabc_flow()->writes_part, ONE / 4);
-	send_many(IO_READ, 512, 40);
+	send_many(IO_READ, COST_UNIT, 4);
 	hooks_run(&h, JUDGE);
 	assert_int_equal(hwabc_flow()->writes_part, ONE / 4);
 	hooks_run(&h, JUDGE + 1);
-	/* 7/8 * 10 of 7/8 * 40 + 40 */
+	/* 7/8 * 1 of 7/8 * 4 + 4 */
 	assert_int_equal(hwabc_flow()->writes_part, ONE * 35 / 300);
 	close_hwabc();
 }

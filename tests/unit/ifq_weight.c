@@ -253,7 +253,7 @@ static void flow_leaves(u32 g)
 
 static void serve(u32 g, u64 bytes)
 {
-	groups[g].flow->fq[0]->bytes += bytes;
+	atomic64_add((s64)bytes, &groups[g].flow->fq[0]->cost);
 	groups[g].io += bytes;
 }
 

@@ -98,9 +98,15 @@ static void polled_is_throttled(u32 queue, struct flow *f)
  */
 static void open_rivals(u32 threshold, u32 n, u32 bytes, struct io *io[2])
 {
+	/* The bytes, also of a request of less than 4 KiB. */
+	static const struct cost_model by_size = {
+		.kind = COST_LINEAR,
+		.read = { .per_kib = KIB },
+	};
 	u32 i;
 
 	open_mqfq(threshold, 2);
+	cost_set(&h.sched.params.cost, &by_size);
 	/* Urgent ones raise no virtual time. */
 	for (i = 0; i < 2; i++) {
 		io[i] = hooks_insert(&h, 0, flow[0], BYTES, IO_URGENT);
