@@ -33,6 +33,7 @@ static const struct test *const of_all[] = {
 	urgent_tests,
 	tag_tests,
 	crowd_tests,
+	adversary_tests,
 };
 
 /* The tests of one scheduler. */

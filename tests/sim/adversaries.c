@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Tenants that try to get more than their share.  The victims have 900 of 1,000
+ * parts of the weight, and a reader that is short has 1,000 beside them, so the
+ * drive may be paced.  The attacker has the rest, and does what the scene says.
+ *
+ * The judge.  The victims have a rate without the attacker.  With it they keep at
+ * least 1 - due - 5 % of that rate, where due is the attacker's part of the weight.
+ * So what the attacker gains is at most its due and 5 % of the drive.
+ *
+ * Scenes that a scheduler fails are listed, with what it lacks.  A scene of the
+ * list that holds with a margin is a failure: its row has to go.
+ *
+ * doc/isolation.md has the table of the results.
+ */
+#include <string.h>
+
+#include "fixture.h"
+
+enum {
+	QUEUES		= 4,
+	OWNERS		= 600,
+	ATTACKER	= 100,		/* weights */
+	VICTIMS		= 900,
+	READER		= 1000,
+	GAIN		= 50,		/* permille of the drive beyond the due */
+	MARGIN		= 20,		/* permille by which a mend is seen */
+	MANY		= 256,		/* requests of the victims: some wait */
+	FEW		= 128,		/* all of them fit into the drive */
+};
+
+#define WARM		(500 * MS)
+#define SPAN		(1 * SEC)
+
+struct scene {
+	struct fixture r;
+	struct flash *flash;
+	struct host_flow *victims, *attacker;
+};
+
+struct attack {
+	const char *name;
+	void (*begin)(struct scene *s);
+	u32 due;			/* permille of the attacker */
+	u32 bound;			/* permille that it may gain; 0: GAIN */
+	bool inside;			/* the victims have FEW requests */
+};
+
+/* What a scheduler does not hold yet. */
+struct expected {
+	const char *attack, *scheduler;	/* scheduler NULL: each */
+	const char *lacks;
+};
+
+/* ------------------------------------------------------------------ the scene */
+
+static struct flash *drive(void)
+{
+	const struct flash_config config = {
+		.params = flash_model("980pro"),
+		.bytes = 256ULL * MIB,
+		.owners = OWNERS,
+		.ftl = FLASH_FTL_DEVICE,
+	};
+	struct flash *f = flash_create(&config);
+	struct flash_fill fill = { .seed = 1, .shuffled = true };
+
+	port_assert(f);
+	fill.pages = flash_pages(f);
+	while (flash_fill(f, &fill, fill.pages))
+		;
+	return f;
+}
+
+static void add(struct scene *s, struct host_flow *flow, struct load_params p)
+{
+	p.flow = flow;
+	p.nr_queues = QUEUES;
+	fixture_load(&s->r, &p);
+}
+
+static void scene_open(struct scene *s, struct test_case *t, u32 victims)
+{
+	struct host_params p = { .seed = 1,
+				 .nr_queues = QUEUES,
+				 .ops = t->ops,
+				 .wake_ns = 2 * US,
+				 .audit_at_end = true };
+
+	fixture_defaults(t->ops, &p.sched);
+	s->flash = drive();
+	p.device.flash = s->flash;
+	fixture_open(&s->r, t, &p);
+	s->victims = fixture_flow(&s->r, NULL, VICTIMS);
+	s->attacker = fixture_flow(&s->r, NULL, ATTACKER);
+	add(s, s->victims,
+	    (struct load_params){ .depth = victims, .bytes = 64 * KIB });
+	add(s, fixture_flow(&s->r, NULL, READER),
+	    (struct load_params){ .depth = 1, .bytes = 4 * KIB });
+}
+
+static void scene_close(struct scene *s)
+{
+	fixture_close(&s->r);
+	flash_destroy(s->flash);
+}
+
+/* ---------------------------------------------------------------- the attacks */
+
+/* Children of the attacker, each active for 10 ms in turn. */
+static void rotate(struct scene *s, u32 urgent_permille)
+{
+	enum {
+		CHILDREN = 16
+	};
+	u32 i;
+
+	for (i = 0; i < CHILDREN; i++)
+		add(s, fixture_flow(&s->r, s->attacker, 100),
+		    (struct load_params){ .depth = 64,
+					  .bytes = 64 * KIB,
+					  .urgent_permille = urgent_permille,
+					  .start_ns = i * 10 * MS,
+					  .on_ns = 10 * MS,
+					  .off_ns = (CHILDREN - 1) * 10 * MS });
+}
+
+static void rotate_data(struct scene *s)
+{
+	rotate(s, 0);
+}
+
+static void rotate_metadata(struct scene *s)
+{
+	rotate(s, 1000);
+}
+
+/* A discard of 2 GiB in each tenth of a second. */
+static void discard(struct scene *s)
+{
+	add(s, s->attacker,
+	    (struct load_params){ .depth = 4,
+				  .bytes = 2048U * MIB,
+				  .discards = true,
+				  .pace_ns = 100 * MS });
+}
+
+/* As many discards of 64 MiB as it can. */
+static void discard_deep(struct scene *s)
+{
+	add(s, s->attacker,
+	    (struct load_params){
+		    .depth = 256, .bytes = 64 * MIB, .discards = true });
+}
+
+static void poll(struct scene *s)
+{
+	add(s, s->attacker,
+	    (struct load_params){ .depth = 1024,
+				  .bytes = 64 * KIB,
+				  .exempt_permille = 1000 });
+}
+
+static void small_requests(struct scene *s)
+{
+	add(s, s->attacker,
+	    (struct load_params){ .depth = 1024, .bytes = 512 });
+}
+
+/* One that reads so seldom that it is never served late, and seems to be short. */
+static void pretend(struct scene *s)
+{
+	flow_set_weight(s->attacker->flow, 1);
+	add(s, s->attacker,
+	    (struct load_params){
+		    .depth = 1, .bytes = 4 * KIB, .think_ns = 5 * MS });
+}
+
+/* A child has a goal that no drive meets. */
+static void goal(struct scene *s)
+{
+	struct host_flow *child = fixture_flow(&s->r, s->attacker, 100);
+
+	latency_set_goal(child->flow, 1 * US, 990);
+	add(s, child, (struct load_params){ .depth = 4, .bytes = 4 * KIB });
+}
+
+/* Large requests and small ones, in turn. */
+static void alternate(struct scene *s)
+{
+	u32 i;
+
+	for (i = 0; i < 2; i++)
+		add(s, s->attacker,
+		    (struct load_params){ .depth = 256,
+					  .bytes = (i ? 4 : 128) * KIB,
+					  .start_ns = i * 25 * MS,
+					  .on_ns = 25 * MS,
+					  .off_ns = 25 * MS });
+}
+
+static void on_and_off(struct scene *s)
+{
+	add(s, s->attacker,
+	    (struct load_params){ .depth = 256,
+				  .bytes = 64 * KIB,
+				  .on_ns = 20 * MS,
+				  .off_ns = 20 * MS });
+}
+
+static void deep_chain(struct scene *s)
+{
+	struct host_flow *flow = s->attacker;
+	u32 i;
+
+	for (i = 0; i < 64; i++)
+		flow = fixture_flow(&s->r, flow, 10000);
+	add(s, flow, (struct load_params){ .depth = 256, .bytes = 64 * KIB });
+}
+
+static void crowd(struct scene *s)
+{
+	u32 i;
+
+	for (i = 0; i < 500; i++)
+		add(s, fixture_flow(&s->r, s->attacker, 100),
+		    (struct load_params){ .depth = 1, .bytes = 512 * KIB });
+}
+
+static void write_beside(struct scene *s)
+{
+	add(s, s->attacker,
+	    (struct load_params){
+		    .depth = 32, .bytes = 64 * KIB, .write_permille = 1000 });
+}
+
+/*
+ * A drive does fewer reads of 4 KiB than their bytes are of large ones, and a
+ * request of 512 bytes is charged 4 KiB.
+ */
+static const struct attack attacks[] = {
+	{ "rotating data", rotate_data, 100, 0, false },
+	{ "rotating metadata", rotate_metadata, 100, 0, false },
+	{ "discards of 2 GiB", discard, 0, 0, false },
+	{ "deep discards", discard_deep, 100, 0, false },
+	{ "polled requests", poll, 100, 0, false },
+	{ "polled, victims inside", poll, 100, 0, true },
+	{ "512-byte requests", small_requests, 100, 80, false },
+	{ "a pretender", pretend, 0, 0, false },
+	{ "a child's goal", goal, 0, 0, false },
+	{ "alternating sizes", alternate, 100, 0, false },
+	{ "on and off", on_and_off, 100, 0, false },
+	{ "a deep chain", deep_chain, 100, 0, false },
+	{ "500 cgroups", crowd, 100, 0, false },
+	{ "writes", write_beside, 100, 0, false },
+};
+
+static const char no_slot[] = "a polled request takes no slot";
+static const char rotation[] = "no round waits for a flow while isolation measures";
+static const char many_slots[] = "the requests of all flows are in the drive";
+static const char unknown[] = "the cause is not known";
+
+static const struct expected expected[] = {
+	{ "writes", NULL, "a write is charged its bytes, and slows all reads" },
+	{ "polled, victims inside", "mqfq", no_slot },
+	{ "polled, victims inside", "ifq", no_slot },
+	{ "polled, victims inside", "drr", no_slot },
+	{ "polled, victims inside", "kyber-fair", no_slot },
+	{ "polled requests", "kyber-fair", no_slot },
+	{ "rotating data", "kyber-fair", rotation },
+	{ "rotating metadata", "kyber-fair", rotation },
+	{ "500 cgroups", "kyber-fair", many_slots },
+	{ "discards of 2 GiB", "kyber-fair", unknown },
+	{ "deep discards", "kyber-fair", unknown },
+	{ "polled requests", "wdt", no_slot },
+	{ "rotating data", "wdt", unknown },
+	{ "rotating metadata", "wdt", unknown },
+	{ "deep discards", "wdt", unknown },
+	{ "alternating sizes", "wdt", unknown },
+	{ "500 cgroups", "wdt", unknown },
+	{ "alternating sizes", "hwabc", unknown },
+	{ "rotating data", "hwabc", unknown },
+	{ "rotating metadata", "hwabc", unknown },
+	{ "deep discards", "hwabc", unknown },
+	{ "discards of 2 GiB", "hwabc", unknown },
+	{ "512-byte requests", "hwabc", unknown },
+	{ "500 cgroups", "hwabc", unknown },
+};
+
+/* ------------------------------------------------------------------ the judge */
+
+/* Returns the bytes of the victims in SPAN. */
+static u64 play(struct test_case *t, const struct attack *a, bool inside)
+{
+	struct scene s;
+	u64 bytes;
+
+	scene_open(&s, t, inside ? FEW : MANY);
+	if (a)
+		a->begin(&s);
+	fixture_run(&s.r, WARM);
+	bytes = s.victims->stats.bytes;
+	fixture_run(&s.r, SPAN);
+	bytes = s.victims->stats.bytes - bytes;
+	scene_close(&s);
+	return bytes;
+}
+
+static const struct expected *is_expected(const struct test_case *t,
+					  const struct attack *a)
+{
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(expected); i++)
+		if (!strcmp(expected[i].attack, a->name) &&
+		    (!expected[i].scheduler ||
+		     !strcmp(expected[i].scheduler, t->ops->name)))
+			return &expected[i];
+	return NULL;
+}
+
+static void judge(struct test_case *t, const struct attack *a, u64 alone)
+{
+	const struct expected *e = is_expected(t, a);
+	u64 kept = play(t, a, a->inside) * 1000 / alone;
+	u32 least = 1000 - a->due - (a->bound ? a->bound : GAIN);
+
+	printf("# %s: the victims keep %llu permille, due %u\n", a->name, kept,
+	       1000 - a->due);
+	if (kept < least && !e)
+		case_fail(t, "%s: the victims keep %llu permille, due %u",
+			  a->name, kept, 1000 - a->due);
+	if (kept >= least + MARGIN && e)
+		case_fail(
+			t,
+			"%s: expected to fail (%s), and the victims keep %llu permille",
+			a->name, e->lacks, kept);
+}
+
+static void test_adversaries(struct test_case *t)
+{
+	u64 alone[] = { play(t, NULL, false), play(t, NULL, true) };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(attacks); i++)
+		judge(t, &attacks[i], alone[attacks[i].inside]);
+}
+
+const struct test adversary_tests[] = {
+	{ "adversaries/gain", test_adversaries, false },
+	{ NULL, NULL, false },
+};
