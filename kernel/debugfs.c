@@ -85,6 +85,7 @@ static void show_state(struct seq_file *m, struct device_host *d)
 	seq_printf(m, "depth %u\n", d->sched.params.depth);
 	seq_printf(m, "active_flows %u\ngeneration %llu\n",
 		   d->sched.share.nr_active, share_generation(&d->sched.share));
+	seq_printf(m, "ticks %llu\n", READ_ONCE(d->sched.stats.ticks));
 	seq_printf(m, "wakes %lld\nthrottles %llu\nno_slot %llu\nurgent %llu\n",
 		   (long long)atomic64_read(&d->sched.stats.wakes), throttled,
 		   no_slot, urgent);

@@ -47,6 +47,7 @@ static void block_stuck(struct device_host *d, u64 now, struct wake *wake)
 	}
 }
 
+#define LOOK_NS		(5 * NSEC_PER_MSEC)	/* as PINNED_NS of mqfq.c */
 #define LOST_NS		(500 * NSEC_PER_MSEC)	/* as in sched/mqfq/mqfq.c */
 
 /* Whether the block layer must come back for the queue, but has no reason to. */
@@ -109,6 +110,23 @@ static void watch_wakes(struct device_host *d, u64 now)
 	}
 }
 
+/*
+ * Looks for queues that are stuck or were not woken.  The look takes the lock of
+ * each hardware queue, so a tick that comes too soon after a look leaves it to a
+ * later one.
+ */
+static void look_at_queues(struct device_host *d, u64 now, struct wake *wake)
+{
+	if (now < d->look_next_ns) {
+		wake_at(wake, d->look_next_ns);
+		return;
+	}
+	d->look_next_ns = now + LOOK_NS;
+	block_stuck(d, now, wake);
+	wake_leaving(d, wake);
+	watch_wakes(d, now);
+}
+
 static void tick_work(struct work_struct *work)
 {
 	struct device_host *d = container_of(work, struct device_host, tick);
@@ -116,13 +134,11 @@ static void tick_work(struct work_struct *work)
 	struct wake wake __uninitialized;
 
 	wake_init(&wake);
-	block_stuck(d, now, &wake);
-	wake_leaving(d, &wake);
-	watch_wakes(d, now);
+	look_at_queues(d, now, &wake);
 	limit_tick(d, now);
 	if (limit_awaits_tick(d))
 		wake_at(&wake, now + FLOW_GRACE_NS);
-	d->sched.ops->tick(&d->sched, now, &wake);
+	sched_run_tick(&d->sched, now, &wake);
 	host_wake(d, &wake);
 	if (unlikely(d->grace_wanted)) {
 		d->grace_wanted = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0
-/* wake - work items that wake queues, and the timer: wake.h */
+/* wake - work items that wake queues, and the timers: wake.h */
 #include "wake.h"
 
 #include "stage.h"
@@ -37,27 +37,27 @@ static void unpin(struct device_host *d, u32 index, struct wake *wake)
 	spin_unlock(&h->lock);
 }
 
-/* Whether the timer will not fire by @at.  A timer that fires now has its tick. */
-static bool fires_too_late(struct device_host *d, ktime_t at)
+/* Whether the timer will not fire by @at.  One that fires now does its work. */
+static bool fires_too_late(const struct hrtimer *timer, ktime_t at)
 {
-	return !hrtimer_is_queued(&d->timer) ||
-	       ktime_before(at, hrtimer_get_expires(&d->timer));
+	return !hrtimer_is_queued((struct hrtimer *)timer) ||
+	       ktime_before(at, hrtimer_get_expires(timer));
 }
 
 /*
  * The lock lets the earlier time win when two CPUs arm the timer at once.  Each
  * throttled queue asks for a time, and most find the timer armed already.
  */
-static void host_arm(struct device_host *d, u64 at_ns)
+static void host_arm(struct device_host *d, struct hrtimer *timer, u64 at_ns)
 {
 	ktime_t at = ns_to_ktime(at_ns);
 	unsigned long flags;
 
-	if (!fires_too_late(d, at))
+	if (!fires_too_late(timer, at))
 		return;
 	flags = port_lock(&d->timer_lock);
-	if (fires_too_late(d, at))
-		hrtimer_start(&d->timer, at, HRTIMER_MODE_ABS);
+	if (fires_too_late(timer, at))
+		hrtimer_start(timer, at, HRTIMER_MODE_ABS);
 	port_unlock(&d->timer_lock, flags);
 }
 
@@ -74,7 +74,9 @@ void host_wake_slow(struct device_host *d, struct wake *wake)
 		hctx_wake(&d->queues[queue]);
 	}
 	if (unlikely(wake->at_ns))
-		host_arm(d, wake->at_ns);
+		host_arm(d, &d->timer, wake->at_ns);
+	if (unlikely(wake->release_ns))
+		host_arm(d, &d->release_timer, wake->release_ns);
 }
 
 void host_reshare(struct sched *s)
@@ -107,6 +109,19 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
+static enum hrtimer_restart release_fired(struct hrtimer *timer)
+{
+	struct device_host *d =
+		container_of(timer, struct device_host, release_timer);
+	struct wake wake __uninitialized;
+
+	wake_init(&wake);
+	sched_release(&d->sched, ktime_get_ns(), &wake);
+	host_wake(d, &wake);
+	/* host_wake() has started the timer again, if a request is left. */
+	return HRTIMER_NORESTART;
+}
+
 int wake_workqueue_create(void)
 {
 	mqfair_wq = alloc_workqueue("mqfair",
@@ -123,6 +138,8 @@ void wake_setup(struct device_host *d)
 {
 	port_lock_init(&d->timer_lock);
 	hrtimer_setup(&d->timer, timer_fired, CLOCK_MONOTONIC,
+		      HRTIMER_MODE_ABS);
+	hrtimer_setup(&d->release_timer, release_fired, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_ABS);
 }
 
@@ -147,6 +164,8 @@ void wake_stop(struct device_host *d)
 	/* The last tick may have armed the timer again; no other tick can. */
 	hrtimer_cancel(&d->timer);
 	cancel_work_sync(&d->tick);
+	/* It arms no other timer, and only tick might have armed it. */
+	hrtimer_cancel(&d->release_timer);
 	/*
 	 * A work item that runs may have looked at `exiting` before.  It may wake
 	 * a queue after the work item of that queue is cancelled.  After the first

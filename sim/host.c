@@ -69,17 +69,6 @@ static void host_wake_queue(struct host *h, u32 queue)
 	queue_wake(&h->queues[queue], h->params.wake_ns);
 }
 
-static void host_tick_at(struct host *h, u64 ns)
-{
-	if (h->params.no_tick)
-		return;
-	ns = max(ns, host_now(h));
-	if (!h->tick.armed)
-		event_arm(&h->timeline, &h->tick, ns);
-	else if (ns < h->tick.at_ns)
-		event_hasten(&h->timeline, &h->tick, ns);
-}
-
 static void queue_block(struct host_queue *hq, struct wake *wake)
 {
 	queue_lock(hq);
@@ -87,7 +76,7 @@ static void queue_block(struct host_queue *hq, struct wake *wake)
 	queue_unlock(hq);
 }
 
-static void host_act(struct host *h, struct wake *wake)
+void host_act(struct host *h, struct wake *wake)
 {
 	u32 queue;
 
@@ -97,8 +86,7 @@ static void host_act(struct host *h, struct wake *wake)
 		queue_block(&h->queues[wake->pinned_by], wake);
 	while ((queue = wake_next(wake)) != QUEUES_MAX)
 		host_wake_queue(h, queue);
-	if (wake->at_ns)
-		host_tick_at(h, wake->at_ns);
+	ticks_ask(h, wake);
 }
 
 /* ------------------------------------------------------- the life of an io */
@@ -458,17 +446,6 @@ static void queue_woken(struct event *ev)
 	queue_run(hq);
 }
 
-static void host_ticked(struct event *ev)
-{
-	struct host *h = container_of(ev, struct host, tick);
-	struct wake wake;
-
-	wake_init(&wake);
-	h->sched.ops->tick(&h->sched, host_now(h), &wake);
-	host_act(h, &wake);
-	tags_tick(h);
-}
-
 void host_tune(struct host *h, const struct sched_params *p)
 {
 	struct wake wake;
@@ -769,7 +746,7 @@ struct host *host_create(const struct host_params *params)
 	timeline_init(&h->timeline);
 	rng_init(&h->rng, params->seed);
 	device_init(&h->device, &h->timeline, &params->device, io_completed);
-	event_init(&h->tick, host_ticked);
+	ticks_init(h);
 	host_init_queues(h);
 	host_place(h);
 	if (params->device.flash) {

@@ -80,6 +80,7 @@
 #include "sched/core/sched.h"
 #include "stats.h"
 #include "tags.h"
+#include "ticks.h"
 
 struct host;
 struct host_io;
@@ -218,6 +219,7 @@ struct host {
 	struct host_flow *flows;	/* the latest is first */
 	struct topo_place *places;
 	struct event tick;
+	struct event release;		/* sched_release() */
 	u32 nr_flows;
 	u32 wakes;			/* wake-ups under way */
 	u32 blocked;			/* queues that host_block() has stopped */
@@ -256,6 +258,9 @@ void host_submit(struct host_io *hio, u32 queue, enum io_op op, u32 bytes,
 
 /* Inserts @hio, which has its scheduler tag.  For tags.c. */
 void host_insert(struct host_io *hio, struct host_queue *hq);
+
+/* Does as a hook asks in @wake, with no lock held.  For ticks.c. */
+void host_act(struct host *h, struct wake *wake);
 
 /* Returns the CPU of @queue, on which a load submits in its turn. */
 struct cpu *host_cpu(struct host *h, u32 queue);

@@ -18,8 +18,8 @@ enum {
 	LOSS_STEPS	= 8,
 	/* The cost of a look, for each flow and queue, is far less than this. */
 	LOOK_NS_PER_QUEUE = 1000,
-	/* A timer per paced request would cost more than the request. */
-	TIMER_SHIFT	= 8,	/* of the time between two looks */
+	/* A timer per paced request would cost as much as the request. */
+	TIMER_SHIFT	= 6,	/* of the time between two looks */
 	LIMIT_LEAST	= 4,	/* slots */
 	LOOK_DONE	= 16,	/* requests */
 	/* A lone flow is not short: only D can change, and that has time. */
@@ -620,7 +620,8 @@ void isolation_release(struct sched *s, u32 queue, u64 now, struct wake *wake)
 		left |= slots_held(i->slots[n]);
 	}
 	if (left)
-		wake_at(wake, max((u64)due, now + READ_ONCE(i->timer_ns)));
+		wake_release_at(wake,
+				max((u64)due, now + READ_ONCE(i->timer_ns)));
 }
 
 /* --------------------------------------------------------------------- life */

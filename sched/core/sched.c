@@ -80,6 +80,7 @@ static void sched_set_up(struct sched *s, const struct sched_ops *ops,
 	s->latency_ns = 0;
 	share_tree_init(&s->share);
 	port_lock_init(&s->active_lock);
+	s->stats.ticks = 0;
 	atomic64_set(&s->stats.wakes, 0);
 	atomic64_set(&s->stats.watchdog, 0);
 	atomic64_set(&s->stats.blocks, 0);
@@ -113,6 +114,11 @@ own:
 topology:
 	topology_deinit(&s->topo);
 	return ret;
+}
+
+void sched_release(struct sched *s, u64 now, struct wake *wake)
+{
+	isolation_release(s, 0, now, wake);
 }
 
 void sched_exit(struct sched *s)

@@ -143,7 +143,9 @@ struct queue {
 	struct queue_stats stats;
 } __port_cacheline;
 
-struct sched_stats {			/* A: queues .. */
+struct sched_stats {
+	u64 ticks;			/* tick: calls of sched_run_tick() */
+	/* A: queues .. */
 	atomic64_t wakes;		/* .. that hooks asked to be run */
 	atomic64_t watchdog;		/* .. found forgotten: a bug */
 	atomic64_t blocks;		/* .. with a tag that block withdrew */
@@ -258,6 +260,19 @@ struct sched_ops {
 int sched_init(struct sched *s, const struct sched_ops *ops,
 	       const struct sched_params *params,
 	       const struct topo_place *place);
+
+/* Calls the tick hook and counts it.  No lock; never meets itself. */
+static inline void sched_run_tick(struct sched *s, u64 now, struct wake *wake)
+{
+	WRITE_ONCE(s->stats.ticks, s->stats.ticks + 1);
+	s->ops->tick(s, now, wake);
+}
+
+/*
+ * Gives the paced requests slots whose time has come, at wake.release_ns.  Any
+ * context, with no lock of a queue; it may meet itself and every hook.
+ */
+void sched_release(struct sched *s, u64 now, struct wake *wake);
 
 /* No io is left, no hook runs, and every flow has been through flow_exit(). */
 void sched_exit(struct sched *s);

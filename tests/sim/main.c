@@ -34,6 +34,7 @@ static const struct test *const of_all[] = {
 	tag_tests,
 	crowd_tests,
 	adversary_tests,
+	tick_tests,
 };
 
 /* The tests of one scheduler. */

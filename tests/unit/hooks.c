@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "hooks.h"
 
+const struct cost_model hooks_cost_by_size = {
+	.kind = COST_LINEAR,
+	.read = { .per_kib = 1024 },
+};
+
 static bool always(const struct queue *q)
 {
 	(void)q;
@@ -99,6 +104,9 @@ static void note(struct hooks *h, struct wake *wake)
 	while ((queue = wake_next(wake)) != QUEUES_MAX)
 		h->woken |= BIT_ULL(queue);
 	h->pinned_by = wake->pinned_by;
+	/* Tick releases paced requests, too. */
+	if (wake->release_ns)
+		wake_at(wake, wake->release_ns);
 	if (wake->at_ns && (!h->tick_ns || wake->at_ns < h->tick_ns))
 		h->tick_ns = wake->at_ns;
 }

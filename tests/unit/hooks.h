@@ -111,4 +111,7 @@ void hooks_last_io_hands_over(struct hooks *h);
 /* Dispatches without delay, and completes, all requests. */
 void hooks_drain(struct hooks *h);
 
+/* A cost is the bytes, also of a request of less than 4 KiB. */
+extern const struct cost_model hooks_cost_by_size;
+
 #endif /* MQFAIR_UNIT_HOOKS_H */

@@ -22,13 +22,13 @@ static void limit_grows_while_it_keeps_requests_out(void **state)
 	looks(&x, 3);
 	assert_int_equal(iso(&x)->limit, FIRST_LIMIT);
 	/* The pace would have let more go: next_ns stays in the past. */
-	atomic64_set(&iso(&x)->next_ns, (s64)iso(&x)->at_ns - LOOK_NS / 256);
+	atomic64_set(&iso(&x)->next_ns, (s64)iso(&x)->at_ns - LOOK_NS / 64);
 	look_behind(&x);
 	assert_int_equal(iso(&x)->limit, 63);
 	assert_int_equal(slots(&x)->limit, 63);
 	/* A little behind is on time. */
 	inside(&x, 63);
-	atomic64_set(&iso(&x)->next_ns, (s64)iso(&x)->at_ns - LOOK_NS / 260);
+	atomic64_set(&iso(&x)->next_ns, (s64)iso(&x)->at_ns - LOOK_NS / 65);
 	look_behind(&x);
 	assert_int_equal(iso(&x)->limit, 63);
 	scene_close(&x);
@@ -106,7 +106,7 @@ static void held_slots_are_released_in_time(void **state)
 	x.h.now = due - 1;
 	tick(&x);
 	assert_int_equal(atomic64_read(&slots(&x)->held), 4);
-	assert_true(x.wake.at_ns <= due + LOOK_NS / 256 + iso(&x)->pace);
+	assert_true(x.wake.release_ns <= due + LOOK_NS / 64 + iso(&x)->pace);
 	/* One for each step of the pace. */
 	due = (u64)atomic64_read(&iso(&x)->next_ns);
 	for (i = 0; i < 3; i++) {
@@ -119,7 +119,7 @@ static void held_slots_are_released_in_time(void **state)
 	scene_close(&x);
 }
 
-/* A time without requests lets at most 1/256 of a look go at once. */
+/* A time without requests lets at most 1/64 of a look go at once. */
 static void silence_gives_no_right_to_a_burst(void **state)
 {
 	struct scene x;
@@ -128,9 +128,9 @@ static void silence_gives_no_right_to_a_burst(void **state)
 
 	(void)state;
 	open_and_pace(&x, 8);
-	/* 4 KiB each, so that several are due within 1/256 of a look. */
-	iso(&x)->mean_bytes = 4096;
-	step = (4096ULL * iso(&x)->pace) >> PACE_SHIFT;
+	/* 16 KiB each, so that several are due within 1/64 of a look. */
+	iso(&x)->mean_bytes = 16384;
+	step = (16384ULL * iso(&x)->pace) >> PACE_SHIFT;
 	hold_slots(&x, FIRST_LIMIT - 1);
 	held = atomic64_read(&slots(&x)->held);
 	assert_int_equal(held, FIRST_LIMIT - 1);
@@ -138,7 +138,7 @@ static void silence_gives_no_right_to_a_burst(void **state)
 	x.h.now += LOOK_NS / 2;
 	tick(&x);
 	held -= atomic64_read(&slots(&x)->held);
-	assert_int_equal(held, LOOK_NS / 256 / step + 1);
+	assert_int_equal(held, LOOK_NS / 64 / step + 1);
 	scene_close(&x);
 }
 

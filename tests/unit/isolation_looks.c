@@ -638,7 +638,7 @@ static void timers_are_a_part_of_a_look_apart(void **state)
 	atomic64_set(&iso(&x)->next_ns, (s64)x.h.now + 1);
 	tick(&x);
 	assert_int_equal(atomic64_read(&slots(&x)->held), 4);
-	assert_int_equal(x.wake.at_ns, x.h.now + LOOK_NS / 256);
+	assert_int_equal(x.wake.release_ns, x.h.now + LOOK_NS / 64);
 	hooks_drain(&x.h);
 	scene_close(&x);
 }

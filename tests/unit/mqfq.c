@@ -92,21 +92,15 @@ static void polled_is_throttled(u32 queue, struct flow *f)
 }
 
 /*
- * D = 2.  Flow 0 has both slots, and its next request has tag 16 KiB.  Flow 1
- * waits in queue 1 for a slot, with @n requests of @bytes from tag 0 on.  So
- * virtual time is 0.
+ * D = 2.  Flow 0 has both slots, and its next request has tag 16 KiB.  Flow 1 waits
+ * in queue 1 for a slot, with @n requests of cost @bytes from tag 0 on.  vt is 0.
  */
 static void open_rivals(u32 threshold, u32 n, u32 bytes, struct io *io[2])
 {
-	/* The bytes, also of a request of less than 4 KiB. */
-	static const struct cost_model by_size = {
-		.kind = COST_LINEAR,
-		.read = { .per_kib = KIB },
-	};
 	u32 i;
 
 	open_mqfq(threshold, 2);
-	cost_set(&h.sched.params.cost, &by_size);
+	cost_set(&h.sched.params.cost, &hooks_cost_by_size);
 	/* Urgent ones raise no virtual time. */
 	for (i = 0; i < 2; i++) {
 		io[i] = hooks_insert(&h, 0, flow[0], BYTES, IO_URGENT);

@@ -79,3 +79,28 @@ def test_a_light_tenant_is_not_delayed() -> None:
             beside = mean_read_ms(fio(disk, light, **LIGHT))
         print(f"{alone:.2f} ms alone, {beside:.2f} ms beside three")
         assert alone / beside >= LIGHT_LEAST, f"{alone / beside:.3f} of its rate alone"
+
+
+@cases("mqfq", "ifq", "wdt", "drr")
+def test_ticks_do_not_follow_the_rate_of_requests(scheduler: str) -> None:
+    """A reader with one request at a time keeps the drive paced for the other tenant.
+
+    Each round of kyber-fair and hwabc ends by a tick.
+    """
+    seconds, most = 2.0, 2000
+    with (
+        NullBlk(**DEVICE) as disk,
+        tenants(reader=1000, jobs=100) as (reader, jobs),
+        scheduled(disk, scheduler),
+        Load(disk, [reader], iodepth=1),
+        Load(disk, [jobs], iodepth=64) as load,
+    ):
+        load.goes_on(REQUESTS)
+        before, began = state(disk)["ticks"], time.monotonic()
+        paced = 0
+        while time.monotonic() < began + seconds:
+            time.sleep(0.05)
+            paced += state(disk)["isolation_paced"]
+        rate = (state(disk)["ticks"] - before) / (time.monotonic() - began)
+        print(f"{rate:.0f} ticks/s, paced at {paced} looks")
+        assert 0 < rate <= most, f"{rate:.0f} ticks/s"

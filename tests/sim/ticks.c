@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * How often tick is called.  Tick reads the flows and the queues, so its rate must
+ * not follow the rate of requests: 2,000 calls a second at most, whatever the
+ * tenants do.
+ *
+ * A reader that needs little beside tenants that fill the drive keeps it paced.
+ */
+#include <string.h>
+
+#include "fixture.h"
+
+enum { MOST = 2000 };
+
+/*
+ * Tick ends a round of these two when all credit is spent.  On a drive that does
+ * 700,000 small requests a second their rounds are short.  They are expected to
+ * exceed the rate until a round ends without tick.
+ */
+static bool ticks_by_round(const struct test_case *t)
+{
+	return !strcmp(t->ops->name, "kyber-fair") ||
+	       !strcmp(t->ops->name, "hwabc");
+}
+
+struct tick_scene {
+	const char *name;
+	u32 queues;
+	u32 readers, weight;		/* of each reader, one request at a time */
+	u64 think_ns;
+	u32 jobs, depth, bytes;		/* of each tenant that fills the drive */
+	bool anticipates;		/* no isolation: slots are reserved */
+};
+
+static const struct tick_scene scenes[] = {
+	{ "a reader beside jobs", 4, 1, 1000, 0, 1, 128, 64 * KIB, false },
+	{ "a light reader", 4, 1, 1, 5 * MS, 2, 128, 64 * KIB, false },
+	{ "small requests", 4, 1, 1000, 0, 2, 256, 4 * KIB, false },
+	{ "32 queues", 32, 1, 1000, 0, 2, 256, 16 * KIB, false },
+	{ "8 readers", 4, 8, 100, 200 * US, 2, 128, 64 * KIB, false },
+	{ "without isolation", 4, 4, 1000, 0, 2, 256, 4 * KIB, true },
+	{ "jobs alone", 4, 0, 0, 0, 2, 256, 4 * KIB, false },
+};
+
+static struct flash *drive(void)
+{
+	const struct flash_config config = {
+		.params = flash_model("980pro"),
+		.bytes = 256ULL * MIB,
+		.owners = 16,
+		.ftl = FLASH_FTL_DEVICE,
+	};
+	struct flash *f = flash_create(&config);
+	struct flash_fill fill = { .seed = 1, .shuffled = true };
+
+	port_assert(f);
+	fill.pages = flash_pages(f);
+	while (flash_fill(f, &fill, fill.pages))
+		;
+	return f;
+}
+
+static void add(struct fixture *r, u32 weight, struct load_params p)
+{
+	p.flow = fixture_flow(r, NULL, weight);
+	p.nr_queues = r->host->params.nr_queues;
+	fixture_load(r, &p);
+}
+
+/* Returns the calls of tick in a second. */
+static u64 ticks_in(struct test_case *t, const struct tick_scene *s)
+{
+	struct host_params p = { .seed = 1,
+				 .nr_queues = s->queues,
+				 .ops = t->ops,
+				 .wake_ns = 2 * US,
+				 .audit_at_end = true };
+	struct flash *f = drive();
+	struct fixture r;
+	u64 ticks;
+	u32 i;
+
+	fixture_defaults(t->ops, &p.sched);
+	if (s->anticipates)
+		p.sched.isolation = 0;
+	p.device.flash = f;
+	fixture_open(&r, t, &p);
+	for (i = 0; i < s->readers; i++)
+		add(&r, s->weight,
+		    (struct load_params){ .depth = 1,
+					  .bytes = 4 * KIB,
+					  .think_ns = s->think_ns });
+	for (i = 0; i < s->jobs; i++)
+		add(&r, 100,
+		    (struct load_params){ .depth = s->depth,
+					  .bytes = s->bytes });
+	fixture_run(&r, 300 * MS);
+	ticks = r.host->sched.stats.ticks;
+	fixture_run(&r, 300 * MS);
+	ticks = (r.host->sched.stats.ticks - ticks) * 10 / 3;
+	fixture_close(&r);
+	flash_destroy(f);
+	return ticks;
+}
+
+static void test_ticks(struct test_case *t)
+{
+	u64 ticks, greatest = 0;
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(scenes); i++) {
+		ticks = ticks_in(t, &scenes[i]);
+		greatest = max(greatest, ticks);
+		if (ticks > MOST && !ticks_by_round(t))
+			case_fail(t, "%s: %llu ticks a second, %u may be",
+				  scenes[i].name, ticks, (u32)MOST);
+	}
+	if (greatest <= MOST && ticks_by_round(t))
+		case_fail(t, "%llu ticks a second, more are expected",
+			  greatest);
+	case_note(t, "%llu ticks a second at most", greatest);
+}
+
+const struct test tick_tests[] = {
+	{ "ticks/rate", test_ticks, false },
+	{ NULL, NULL, false },
+};
