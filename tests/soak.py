@@ -18,7 +18,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "vm")]
+
+import consoles  # noqa: E402
 
 import lab  # noqa: E402
 from lab import kernel, module  # noqa: E402
@@ -78,6 +80,7 @@ def soak(seconds: float, seed: int, chosen: str, blocked: bool = False) -> int:
     last = (result.stdout.splitlines() or [""])[-1]
     if result.trouble() or not last.startswith("{"):
         print(result.trouble() or result.stdout + result.stderr)
+        keep_console(chosen, result)
         return 1
     found = json.loads(last)
     for name, count in sorted(found["steps"].items()):
@@ -86,7 +89,15 @@ def soak(seconds: float, seed: int, chosen: str, blocked: bool = False) -> int:
     for failure in found["failures"]:
         print(f"failed: {failure}")
     print(f"{len(found['failures'])} failures, Linux {result.kernel}, {result.wall_s:.0f} s")
+    if found["failures"]:
+        keep_console(chosen, result)
     return result.status
+
+
+def keep_console(chosen: str, result: lab.GuestResult) -> None:
+    path = consoles.path_of(f"soak-{chosen}")
+    consoles.keep(path, result)
+    print(f"the whole console of the guest: {path}")
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from mqfair.simlib import program
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 
+import consoles  # noqa: E402
 import standins  # noqa: E402
 from guestlib import DEBUG_PATIENCE, DEFAULT_TIME_LIMIT_S, FIO_LIBRARIES, PYTHON, Guest  # noqa: E402
 
@@ -223,12 +224,21 @@ class _Boot:
     def __init__(self, name: str, tests: Sequence[Test], report: Report) -> None:
         self._name = name
         self._tests = {test.argument: test for test in tests}
-        self._report = report
+        self._report_on = report
+        self._failed = False
+        self._console = consoles.path_of(name)
         self._line = b""
         self._strange: list[str] = []
         self._running: Test | None = None
         self._booted = False
         self._first_boot = ""
+
+    def _report(self, result: TestResult) -> None:
+        if result.result == "failed":
+            self._failed = True
+            output = f"{result.output}\nthe whole console of the guest: {self._console}"
+            result = dataclasses.replace(result, output=output)
+        self._report_on(result)
 
     def run(self, spec: lab.GuestSpec) -> None:
         argv = ["/usr/bin/python3", "-s", "-E", str(HERE / "agent.py"), *self._tests]
@@ -239,10 +249,14 @@ class _Boot:
         result = lab.run(spec, argv, env=env, sink=self._received)
         if result.stood_still_in_boot:
             # One boot of some thousands does. No code of the module has run in it.
-            self._first_boot = str(result.trouble())
+            first_console = consoles.path_of(self._name)
+            consoles.keep(first_console, result)
+            self._first_boot = f"{result.trouble()}\nits whole console: {first_console}"
             result = lab.run(spec, argv, env=env, sink=self._received)
         why = result.trouble() or f"its agent ended with exit status {result.status}"
         first, _, rest = why.partition("\n")
+        if self._failed or self._running is not None or result.trouble():
+            consoles.keep(self._console, result)
         output = "\n".join([rest, *self._strange])
         if self._running is not None:
             self._report(TestResult(self._running.name, "failed", first, output, result.wall_s))

@@ -32,6 +32,10 @@ EXPECTED = {
 }
 
 
+# For a guest that ends after the test, and for one that dies in it, a text of its console.
+CONSOLES = {"bad.makes_the_kernel_complain": "nowhere.c", "bad.panics": "sysrq"}
+
+
 def run(report: Callable[[host.TestResult], None], only: str = "") -> None:
     """Report one result for each expectation."""
     if not re.search(only, "meta"):
@@ -41,6 +45,18 @@ def run(report: Callable[[host.TestResult], None], only: str = "") -> None:
     host.run_group(group, lambda result: seen.update({result.name: result}))
     for name in {**EXPECTED, **seen}:
         report(_judge(name, seen.get(name)))
+    for name, text in CONSOLES.items():
+        report(_judge_console(name, text, seen[name].output))
+
+
+def _judge_console(name: str, text: str, output: str) -> host.TestResult:
+    """Whether the output names a file with the console of the guest, from its boot on."""
+    label = f"meta.console_of_{name.removeprefix('bad.')}"
+    found = re.search(r"the whole console of the guest: (\S+)", output)
+    console = Path(found.group(1)).read_text() if found else ""
+    if "Linux version" in console and text in console:
+        return host.TestResult(label, "passed")
+    return host.TestResult(label, "failed", f"no console with '{text}'", output)
 
 
 def _judge(name: str, found: host.TestResult | None) -> host.TestResult:
