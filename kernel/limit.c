@@ -266,9 +266,14 @@ void limit_kind_prepared(struct request *rq)
  * wake_up() wakes all kernel threads, because one that writes for the root, or
  * fails, would wake no other.  Tasks that write to swap wait exclusively, so it
  * wakes one of them.
+ *
+ * The kind, and not the flags, tells whether limit_kind_prepared() took a reference:
+ * a plug may make several requests for its first bio, and each gets the flags of a
+ * bio of its own later.
  */
 void limit_kind_finished(struct request *rq)
 {
+	const struct hctx_host *h = rq->mq_hctx->sched_data;
 	struct tag_kind *kind = rq->elv.priv[1];
 
 	rq->elv.priv[1] = NULL;
@@ -279,7 +284,7 @@ void limit_kind_finished(struct request *rq)
 	 */
 	if (waitqueue_active(&kind->wait))
 		wake_up(&kind->wait);
-	if (limit_is_swap_write(rq->cmd_flags))
+	if (kind != &h->map->foreign)
 		swap_kind_put(kind);
 }
 
