@@ -300,7 +300,7 @@ static int goal_set(struct cgroup_host *c, struct disk_id disk,
 	struct device_goal *g, *new = NULL;
 
 	if (goal->ns) {
-		new = kmalloc(sizeof(*new), GFP_KERNEL);
+		new = kmalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
 		if (!new)
 			return -ENOMEM;
 		new->disk = disk;

@@ -91,7 +91,7 @@ static u32 blkg_weight(struct blkcg_gq *blkg)
 
 static struct blkcg_policy_data *weights_cpd_alloc(gfp_t gfp)
 {
-	struct cgroup_host *c = kzalloc(sizeof(*c), gfp);
+	struct cgroup_host *c = kzalloc(sizeof(*c), gfp | __GFP_ACCOUNT);
 
 	if (!c)
 		return NULL;
@@ -124,8 +124,9 @@ static void *piece_alloc(const struct flow_memory *m, size_t bytes)
 	const struct group_memory *g =
 		container_of(m, struct group_memory, memory);
 
-	/* kmalloc() aligns only powers of two. */
-	return kzalloc_node(roundup_pow_of_two(bytes), g->gfp, g->node);
+	/* kmalloc() aligns only powers of two.  The owner may make many cgroups. */
+	return kzalloc_node(roundup_pow_of_two(bytes), g->gfp | __GFP_ACCOUNT,
+			    g->node);
 }
 
 static void piece_free(void *piece)
@@ -371,7 +372,7 @@ static int weight_set_device(struct cgroup_host *c, struct disk_id disk,
 	struct device_weight *w, *new = NULL;
 
 	if (weight) {
-		new = kmalloc(sizeof(*new), GFP_KERNEL);
+		new = kmalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
 		if (!new)
 			return -ENOMEM;
 		new->disk = disk;
