@@ -32,7 +32,7 @@
  * Freezing.  A task freezes the request queue to switch the scheduler, to
  * change nr_requests or to remove the disk.  It waits for all requests, and the
  * block layer runs all hardware queues once.  From then on no request is
- * delayed: has_work() is true while any is queued, and sched.drain is set.
+ * delayed: has_work() is true while any is queued, and queue.drain is set.
  */
 #include "elevator.h"
 
@@ -144,8 +144,11 @@ void el_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 	struct request_queue *q = hctx->queue;
 	struct request *rq = list_first_entry(list, struct request, queuelist);
 	bool run = runs_here(hctx, rq, flags);
-	/* The time at which the request was made is near enough and costs nothing. */
-	u64 now = rq->start_time_ns;
+	/*
+	 * The time at which the request was made is near enough and costs nothing.
+	 * One that a driver sent back was made long ago.
+	 */
+	u64 now = rq_host(rq) ? ktime_get_ns() : rq->start_time_ns;
 	struct wake wake __uninitialized;
 
 	/*
