@@ -124,6 +124,7 @@ struct hctx_host {
 	atomic_t in_flight ____cacheline_aligned_in_smp;
 	atomic_t full;			/* A: waits for a driver tag to return */
 	bool blocked;			/* O: written under H */
+	bool drains;			/* H: queue.drain of its queues */
 	/* The next three are of places in queue[], if there are several. */
 	DECLARE_BITMAP(asked, QUEUES_MAX);	/* H: dispatched from since block */
 	DECLARE_BITMAP(filled, QUEUES_MAX)	/* Q: with waiting requests */

@@ -247,6 +247,16 @@ static enum dispatch_result dispatch_in_turn(struct hctx_host *h, u64 now,
 	return result;
 }
 
+/* Each queue notes it under its lock, which is h->lock if there is only one. */
+static void set_drain(struct hctx_host *h, bool drain)
+{
+	u32 i;
+
+	h->drains = drain;
+	for (i = 0; i < h->nr_queues; i++)
+		WRITE_ONCE(h->queue[i]->queue.drain, drain);
+}
+
 void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake)
 {
 	struct device_host *d = h->device;
@@ -259,8 +269,8 @@ void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake)
 		return;
 	if (unlikely(h->blocked))
 		WRITE_ONCE(h->blocked, false);
-	if (READ_ONCE(d->sched.drain) != drain)
-		WRITE_ONCE(d->sched.drain, drain);
+	if (unlikely(h->drains != drain))
+		set_drain(h, drain);
 	if (unlikely(!drain && hctx_is_full(h))) {
 		hctx_block(h, wake);
 		/* The next completion wakes; the block layer need not ask. */

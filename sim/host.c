@@ -477,9 +477,10 @@ void host_drain(struct host *h)
 {
 	u32 i;
 
-	h->sched.drain = true;
-	for (i = 0; i < h->params.nr_queues; i++)
+	for (i = 0; i < h->params.nr_queues; i++) {
+		h->queues[i].q.drain = true;
 		host_wake_queue(h, i);
+	}
 }
 
 /* ---------------------------------------------------------------- event loop */

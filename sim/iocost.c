@@ -215,7 +215,7 @@ static enum dispatch_result iocost_dispatch(struct queue *q, u64 now,
 
 	queue_looked_at(q);
 	lane = comparator_lanes(q);
-	passes = q->urgent.head || (lane && q->sched->drain);
+	passes = q->urgent.head || (lane && q->drain);
 	if (!passes && !lane)
 		return comparator_give_up(q, DISPATCH_EMPTY);
 	if (!passes)

@@ -99,7 +99,7 @@ enum dispatch_result order_dispatch(struct queue *q, u64 now, struct io **out,
 	order_pass(s, now);
 	o->blocked[q->index] = false;
 	lane = queue_first(q);
-	if (q->urgent.head || (lane && s->drain)) {
+	if (q->urgent.head || (lane && q->drain)) {
 		*out = comparator_take(q, lane, now);
 		return DISPATCH_IO;
 	}

@@ -117,7 +117,7 @@ enum dispatch_result service_dispatch(struct queue *q, u64 now, struct io **out,
 
 	queue_looked_at(q);
 	turn(s, now, wake);
-	passes = q->urgent.head || (comparator_lanes(q) && s->drain);
+	passes = q->urgent.head || (comparator_lanes(q) && q->drain);
 	if (!passes && !comparator_lanes(q))
 		return comparator_give_up(q, DISPATCH_EMPTY);
 	lane = passes ? comparator_lanes(q) : lane_of(q, service_of(s)->flow);

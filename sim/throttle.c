@@ -78,7 +78,7 @@ throttle_dispatch(struct queue *q, u64 now, struct io **out, struct wake *wake)
 	queue_looked_at(q);
 	if (!q->urgent.head && !lane)
 		return comparator_give_up(q, DISPATCH_EMPTY);
-	if (!q->urgent.head && !q->sched->drain && *lane_clock(lane) > now) {
+	if (!q->urgent.head && !q->drain && *lane_clock(lane) > now) {
 		wake_at(wake, *lane_clock(lane));
 		return comparator_give_up(q, DISPATCH_NO_BUDGET);
 	}

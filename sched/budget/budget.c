@@ -102,12 +102,12 @@ static bool withdraw(struct budget *b, const struct queue *q,
 }
 
 /* P3: pairs with wake_waiting().  Have exhausted flows been granted credit? */
-static void retry_exhausted(struct sched *s, struct budget_queue *bq)
+static void retry_exhausted(const struct queue *q, struct budget_queue *bq)
 {
 	u64 grants = (u64)atomic64_read_acquire(&bq->grants);
 	struct budget_lane *lane;
 
-	if (likely(grants == bq->seen && !s->drain))
+	if (likely(grants == bq->seen && !q->drain))
 		return;
 	bq->seen = grants;
 	while (bq->exhausted.head) {
@@ -127,7 +127,7 @@ static struct budget_lane *first_runnable(struct budget *b, struct queue *q,
 	while ((lane = bq->runnable[domain].head)) {
 		struct budget_flow *bf = budget_flow_of(lane->flow);
 
-		if (credit_may_spend(&bf->credit) || q->sched->drain ||
+		if (credit_may_spend(&bf->credit) || q->drain ||
 		    round_announce(b, bf, q->index, now, wake))
 			break;
 		lane_append(&bq->exhausted, lane_take(&bq->runnable[domain]));
@@ -138,7 +138,7 @@ static struct budget_lane *first_runnable(struct budget *b, struct queue *q,
 static bool get_slot(struct budget *b, struct queue *q, struct io *io,
 		     u32 domain)
 {
-	bool waits = !(io->flags & IO_URGENT) && !q->sched->drain;
+	bool waits = !(io->flags & IO_URGENT) && !q->drain;
 
 	if (io->flags & IO_EXEMPT)
 		return true;
@@ -166,7 +166,7 @@ static bool charge(struct budget *b, struct queue *q, struct io *io, u64 now,
 {
 	struct budget_flow_queue *fq = flow_queue_of(io->flow, q->index);
 	struct budget_flow *bf = budget_flow_of(io->flow);
-	bool always = (io->flags & IO_URGENT) || q->sched->drain, exhausted;
+	bool always = (io->flags & IO_URGENT) || q->drain, exhausted;
 
 	if (io->flags & IO_PAID)
 		return true;
@@ -285,7 +285,7 @@ enum dispatch_result budget_dispatch(struct queue *q, u64 now, struct io **out,
 
 	queue_looked_at(q);
 	waited = withdraw(b, q, bq);
-	retry_exhausted(q->sched, bq);
+	retry_exhausted(q, bq);
 	if (unlikely(q->urgent.head))
 		io = take_urgent(b, q, now, wake);
 	else

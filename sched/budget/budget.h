@@ -27,7 +27,7 @@
  *     and up to a bound (core/urgent.h).
  *     A flow pays for a request once, when it is dispatched first (IO_PAID).
  *   - Polled requests (IO_EXEMPT) spend credit but take no slot.
- *   - While s->drain is set, no request waits for credit or for a slot.
+ *   - While queue.drain is set, no request of the queue waits for credit or for a slot.
  *
  * The end of a round.  Each rule includes those above it.
  *   BUDGET_PERIODIC		The period is over.

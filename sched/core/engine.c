@@ -168,7 +168,7 @@ void engine_merge(struct queue *q, struct io *io, u32 bytes)
 /* True if @io has a slot or needs none.  Otherwise @q waits for a slot. */
 static bool get_slot(struct slots *sl, const struct queue *q, struct io *io)
 {
-	bool waits = !(io->flags & IO_URGENT) && !q->sched->drain;
+	bool waits = !(io->flags & IO_URGENT) && !q->drain;
 
 	if (io->flags & IO_EXEMPT)
 		return true;

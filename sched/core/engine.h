@@ -31,7 +31,7 @@
  *   Beyond a bound they wait in a lane: urgent.h.
  *   Polled ios (IO_EXEMPT) are ordered but take no slot: a tenant that never
  *   reaps its completions would occupy all of them.
- *   While sched.drain is set, no io waits for a slot.
+ *   While queue.drain is set, no io of the queue waits for a slot.
  *   A queue that stops dispatching hands its slots over (slots.h).
  *
  * Locking: as struct sched_ops states for the hook of the same name.

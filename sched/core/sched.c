@@ -73,7 +73,6 @@ static void sched_set_up(struct sched *s, const struct sched_ops *ops,
 	s->params = *params;
 	s->active = NULL;
 	s->active_end = &s->active;
-	s->drain = false;
 	s->cost_estimator = NULL;
 	isolation_init(&s->isolation);
 	urgent_init(&s->urgent);

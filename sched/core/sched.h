@@ -140,6 +140,7 @@ struct queue {
 	vtime_t head_tag;	/* O: start tag of the next io, or VTIME_NONE */
 	u8 state;		/* O: enum dispatch_result, of the last dispatch */
 	bool wake_pending;	/* O, set by any: in a struct wake, not run yet */
+	bool drain;		/* Q, by the host: delay no io of this queue */
 	struct queue_stats stats;
 } __port_cacheline;
 
@@ -182,7 +183,6 @@ struct sched {
 	struct port_lock active_lock;	/* for the next two fields */
 	struct flow *active;		/* the active flows, by next_active .. */
 	struct flow **active_end;	/* .. and the last link of that list */
-	bool drain;			/* O, by the host: delay no io */
 	/* In saturation each completion writes these, and each io reads the above. */
 	struct sched_stats stats __port_cacheline;
 };

@@ -374,8 +374,7 @@ static inline void withdraw(struct mqfq *m, struct queue *q)
 static bool stays_parked(const struct mqfq *m, const struct queue *q,
 			 vtime_t head_tag)
 {
-	return q->state == DISPATCH_THROTTLED && !q->urgent.head &&
-	       !q->sched->drain &&
+	return q->state == DISPATCH_THROTTLED && !q->urgent.head && !q->drain &&
 	       mindicator_tag(&m->tags, q->index) == head_tag &&
 	       !token_peek(&m->slots.tree, q->home) &&
 	       wheel_has(&m->wheel, q->index, mqfq_queue_of(q)->bucket);
@@ -411,7 +410,7 @@ static bool throttle(struct mqfq *m, struct queue *q, vtime_t head_tag,
 {
 	if (likely(!beyond(q->sched, head_tag, mqfq_vt(m))))
 		return false;
-	if (q->sched->drain)
+	if (q->drain)
 		return false;
 	/* This queue may hold virtual time back by an unpublished tag. */
 	if (mindicator_min(&m->tags) == VTIME_NONE) {
@@ -453,7 +452,7 @@ static vtime_t clamp_lag(struct mqfq *m, struct queue *q, vtime_t head_tag)
 static bool wait_for_slot(struct mqfq *m, struct queue *q, struct io *io,
 			  vtime_t head_tag, struct wake *wake)
 {
-	if ((io->flags & IO_URGENT) || q->sched->drain)
+	if ((io->flags & IO_URGENT) || q->drain)
 		return true;
 
 	if (!mqfq_queue_of(q)->published ||

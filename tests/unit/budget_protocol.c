@@ -596,7 +596,7 @@ static void flow_with_a_backlog_is_waited_for(void **state)
 	assert_int_equal(budget()->early, early);
 	assert_int_equal(budget()->throughput.wait_span.since_ns, h.now);
 	/* The wait ends when its request goes. */
-	h.sched.drain = true;
+	hooks_set_drain(&h, true);
 	finish(0);
 	hooks_tick(&h);
 	assert_int_equal(budget()->throughput.wait_span.since_ns, 0);

@@ -356,10 +356,13 @@ static void draining_queue_waits_for_no_slot(void **state)
 	f = hooks_flow(&h, 100);
 	for (i = 0; i < 5; i++)
 		hooks_read(&h, 0, f);
-	h.sched.drain = true;
+	hooks_read(&h, 1, f);
+	h.queue[0].drain = true;
 	for (i = 0; i < 5; i++)
 		hooks_next(&h, 0);
 	assert_int_equal(slots_used(slots()), 1);
+	/* A CPU that goes offline ends no bound of the others. */
+	hooks_dispatch(&h, 1, DISPATCH_NO_SLOT);
 	close_mock();
 }
 

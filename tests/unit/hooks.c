@@ -319,16 +319,24 @@ void hooks_last_io_hands_over(struct hooks *h)
 	hooks_next(h, 2);
 }
 
+void hooks_set_drain(struct hooks *h, bool drain)
+{
+	u32 i;
+
+	for (i = 0; i < h->sched.nr_queues; i++)
+		h->queue[i].drain = drain;
+}
+
 void hooks_drain(struct hooks *h)
 {
 	u32 i;
 
-	h->sched.drain = true;
+	hooks_set_drain(h, true);
 	for (i = 0; i < h->sched.nr_queues; i++)
 		while (h->queue[i].nr)
 			hooks_dispatch(h, i, DISPATCH_IO);
 	for (i = 0; i < HOOKS_IOS; i++)
 		if (h->io[i].flags & IO_OUT)
 			hooks_complete(h, &h->io[i]);
-	h->sched.drain = false;
+	hooks_set_drain(h, false);
 }

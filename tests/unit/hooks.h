@@ -108,6 +108,9 @@ void hooks_refused_queue_hands_over(struct hooks *h);
  */
 void hooks_last_io_hands_over(struct hooks *h);
 
+/* Sets queue.drain of all queues. */
+void hooks_set_drain(struct hooks *h, bool drain);
+
 /* Dispatches without delay, and completes, all requests. */
 void hooks_drain(struct hooks *h);
 

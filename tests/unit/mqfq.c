@@ -274,7 +274,7 @@ static void draining_queue_waits_for_nothing(void **state)
 	open_rivals(T, 1, BYTES, io);
 	send_polled(0, flow[0], 7);
 	polled_is_throttled(0, flow[0]);
-	h.sched.drain = true;
+	hooks_set_drain(&h, true);
 	dispatch(0);
 	dispatch(1);
 	assert_int_equal(slots_used(&mqfq()->slots), 2);

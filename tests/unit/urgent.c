@@ -263,7 +263,7 @@ static void deferred_requests_drain(void **state)
 	activate();
 	for (i = 0; i < 3 * D; i++)
 		adopted(0);
-	h.sched.drain = true;
+	hooks_set_drain(&h, true);
 	for (i = 0; i < 3 * D; i++)
 		hooks_next(&h, 0);
 	hooks_dispatch(&h, 0, DISPATCH_EMPTY);
