@@ -21,7 +21,7 @@ u32 limit_most(const struct sched *s, u32 depth)
 	if (READ_ONCE(s->share.nr_active) < 2)
 		return depth;
 	return clamp(2 * READ_ONCE(s->params.depth), limit_half(depth),
-		     depth - depth / 16);
+		     depth - depth / 4);
 }
 
 /* The tags that flows share which are not behind virtual time. */

@@ -39,7 +39,7 @@
  *
  * Which tags are free for whom.  A flow that is behind virtual time takes any tag,
  * and before all waiters.  The other flows share half of the map, or as many tags
- * as twice D, which keep the drive busy.  A sixteenth is left in any case.  Their
+ * as twice D, which keep the drive busy.  A quarter is left in any case.  Their
  * tasks take a tag without waiting only from the first half of the map.  Above it
  * a request that finishes leaves its tag to one of them.  Otherwise they would take
  * the tags of a flow whose task is about to run.  The tags of kernel threads (see

@@ -321,7 +321,7 @@ static void parts_of_single_tasks(struct test_case *t, u32 tags, u64 wake_ns,
 static void tags_of_single_tasks(struct test_case *t)
 {
 	static const u32 tags[] = { 32, 64, 512 };
-	static const u64 wake_us[] = { 0, 12, 50, 200 };
+	static const u64 wake_us[] = { 0, 12, 50, 400 };
 	u64 ample[TENANTS], part[TENANTS], off;
 	u32 i, j, k;
 

@@ -281,8 +281,8 @@ static void tags_beyond_the_reserve(void **state)
 	assert_int_equal(limit_most(&b.sched, 128), 64);
 	/* Twice D fill the drive, while some are free. */
 	assert_int_equal(limit_most(&b.sched, 48), 32);
-	assert_int_equal(limit_most(&b.sched, 32), 30);
-	assert_int_equal(limit_most(&b.sched, 8), 8);
+	assert_int_equal(limit_most(&b.sched, 32), 24);
+	assert_int_equal(limit_most(&b.sched, 8), 6);
 	assert_int_equal(limit_most(&b.sched, 1), 1);
 }
 
