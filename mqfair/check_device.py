@@ -196,13 +196,16 @@ def _tag_map(disk: Disk) -> Iterator[Finding]:
     queues = disk.queue_count()
     if active_word(depth) == "" or not slots or tags is None or queues == 0:
         return
-    if tags * queues < TAGS_PER_SLOT * slots[-1]:
-        yield warn(
-            "tags",
-            f"{tags} tags x {queues} queues for depth {slots[-1]}: one cgroup can take all tags",
-            disk.queue("nr_requests"),
-            f"mqfair enable {disk.name}",
-        )
+    all_tags, depth_now = tags * queues, slots[-1]
+    seen = f"{tags} tags x {queues} queues for depth {depth_now}"
+    if all_tags <= depth_now:
+        why = "all requests are inside the drive, where no weight counts"
+    elif all_tags < TAGS_PER_SLOT * depth_now:
+        why = "tasks often sleep for a tag"
+    else:
+        return
+    file = disk.queue("nr_requests")
+    yield warn("tags", f"{seen}: {why}", file, f"mqfair enable {disk.name}")
 
 
 def _write_cache(disk: Disk) -> Iterator[Finding]:

@@ -371,7 +371,12 @@ def test_bio_based_device_over_nothing(host, check):
 def test_too_few_tags(host, check):
     host.put("/sys/block/nvme0n1/queue/iosched/depth", "128")
     _, topics = check("nvme0n1")
-    assert "128 tags x 2 queues for depth 128" in one(topics, "tags", "warn")["seen"]
+    seen = one(topics, "tags", "warn")["seen"]
+    assert seen == "128 tags x 2 queues for depth 128: tasks often sleep for a tag"
+    host.put("/sys/block/nvme0n1/queue/iosched/depth", "256")
+    seen = one(check("nvme0n1")[1], "tags", "warn")["seen"]
+    assert "all requests are inside the drive" in seen
+    host.put("/sys/block/nvme0n1/queue/iosched/depth", "128")
     host.put("/sys/block/nvme0n1/queue/nr_requests", "256")
     assert "tags" not in check("nvme0n1")[1]
 
