@@ -14,18 +14,28 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def soak(monkeypatch):
+def soak(monkeypatch, tmp_path):
     spec = importlib.util.spec_from_file_location("soak", ROOT / "tests" / "soak.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setattr(module.kernel, "ensure", lambda _name: SimpleNamespace(is_uml=True))
     monkeypatch.setattr(module.module, "build", lambda *_: ROOT / "README.md")
+    monkeypatch.setattr(module.consoles, "FOLDER", tmp_path)
     return module
 
 
 def guest(stdout, trouble=None):
     result = SimpleNamespace(
-        stdout=stdout, stderr="", status=1, kernel="7.2", wall_s=9.0, trouble=lambda: trouble
+        stdout=stdout,
+        stderr="",
+        console="",
+        dmesg="",
+        died=False,
+        timed_out=False,
+        status=1,
+        kernel="7.2",
+        wall_s=9.0,
+        trouble=lambda: trouble,
     )
     return lambda *_, **__: result
 
@@ -80,7 +90,9 @@ def test_counts_and_failures_are_shown(soak, monkeypatch, capsys):
     assert "failed: data is wrong\n1 failures" in shown
 
 
-def test_a_guest_that_dies_fails_the_soak(soak, monkeypatch, capsys):
+def test_a_guest_that_dies_fails_the_soak(soak, monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(lab, "run", guest("", "guest died after 3 s"))
     assert soak.soak(1.0, 1, lab.UML) == 1
-    assert capsys.readouterr().out == "guest died after 3 s\n"
+    (console,) = tmp_path.glob("*.log")
+    shown = f"guest died after 3 s\nthe whole console of the guest: {console}\n"
+    assert capsys.readouterr().out == shown

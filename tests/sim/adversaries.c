@@ -274,6 +274,7 @@ static const struct expected expected[] = {
 	{ "deep discards", "wdt", unknown },
 	{ "alternating sizes", "wdt", unknown },
 	{ "500 cgroups", "wdt", unknown },
+	{ "alternating sizes", "hwabc", unknown },
 	{ "rotating data", "hwabc", unknown },
 	{ "rotating metadata", "hwabc", unknown },
 	{ "deep discards", "hwabc", unknown },
