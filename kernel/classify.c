@@ -81,5 +81,5 @@ void classify(struct request *rq, struct request_host *r)
 	if (rq->bio && bio_issue_as_root_blkg(rq->bio))
 		r->io.flags |= IO_URGENT;
 	if (rq->mq_hctx->type == HCTX_TYPE_POLL)
-		r->io.flags |= IO_EXEMPT;
+		r->io.flags |= IO_POLLED;
 }

@@ -101,6 +101,12 @@ static struct host *host_of(const struct host_io *hio)
 	return hio->flow->host;
 }
 
+/* A polled io has a lease, which may end before it. */
+static bool has_slot(const struct host_io *hio)
+{
+	return (hio->io.flags & (IO_SLOT | IO_POLLED)) == IO_SLOT;
+}
+
 /* Checks a dispatch; returns whether a correct scheduler could make it. */
 static bool dispatch_valid(struct host_queue *hq, const struct host_io *hio)
 {
@@ -111,7 +117,7 @@ static bool dispatch_valid(struct host_queue *hq, const struct host_io *hio)
 		wrong = "that is not queued";
 	else if (hio->io.queue != &hq->q)
 		wrong = "of another queue";
-	else if ((hio->io.flags & IO_SLOT) && h->slots >= h->sched.params.depth)
+	else if (has_slot(hio) && h->slots >= h->sched.params.depth)
 		wrong = "although all D slots are taken";
 	if (!wrong)
 		return true;
@@ -161,7 +167,7 @@ static void io_dispatched(struct host_queue *hq, struct host_io *hio)
 		hio->counted = true;
 	}
 	audit_dispatched(hio);
-	if (hio->io.flags & IO_SLOT)
+	if (has_slot(hio))
 		h->slots++;
 	if (h->watch.dispatched)
 		h->watch.dispatched(h->watch.arg, hio);
@@ -296,7 +302,7 @@ static void io_refused(struct event *ev)
 	struct wake wake;
 
 	h->requeues++;
-	if (hio->io.flags & IO_SLOT)
+	if (has_slot(hio))
 		h->slots--;
 	wake_init(&wake);
 	h->sched.ops->requeue(&hio->io, &wake);
@@ -339,9 +345,8 @@ void host_reaped(struct host_flow *hf, const struct host_whole *whole)
 		      host_now(hf->host) - whole->submit_ns);
 }
 
-static void io_completed(struct device_cmd *cmd)
+static void io_ended(struct host_io *hio)
 {
-	struct host_io *hio = container_of(cmd, struct host_io, cmd);
 	struct host_queue *hq = queue_of(hio->io.queue);
 	struct host *h = host_of(hio);
 	struct wake wake;
@@ -350,7 +355,7 @@ static void io_completed(struct device_cmd *cmd)
 	cpu_spend(&hq->cpu, h->params.complete_ns);
 	h->outstanding--;
 	hio->flow->outstanding--;
-	if (hio->io.flags & IO_SLOT)
+	if (has_slot(hio))
 		h->slots--;
 	tags_return(hq);
 
@@ -365,6 +370,24 @@ static void io_completed(struct device_cmd *cmd)
 	hio->done(hio);
 }
 
+static void io_reaped(struct event *ev)
+{
+	io_ended(container_of(ev, struct host_io, event));
+}
+
+static void io_completed(struct device_cmd *cmd)
+{
+	struct host_io *hio = container_of(cmd, struct host_io, cmd);
+	u64 reap_ns = hio->io.flags & IO_POLLED ? hio->reap_ns : 0;
+	struct timeline *t = &host_of(hio)->timeline;
+
+	event_init(&hio->event, io_reaped);
+	if (reap_ns)
+		event_arm(t, &hio->event, t->now + reap_ns);
+	else
+		io_ended(hio);
+}
+
 /* Converts a page of the drive to pages of 4 KiB. */
 static u32 io_page(const struct host *h, u32 page)
 {
@@ -374,7 +397,7 @@ static u32 io_page(const struct host *h, u32 page)
 }
 
 void host_submit(struct host_io *hio, u32 queue, enum io_op op, u32 bytes,
-		 u8 flags)
+		 u16 flags)
 {
 	struct host *h = host_of(hio);
 	struct host_queue *hq = &h->queues[queue];

@@ -116,7 +116,7 @@ struct host_whole {
 };
 
 /*
- * A request.  It belongs to the load, which sets flow, done, page and whole.
+ * A request.  It belongs to the load, which sets flow, done, page, whole, reap_ns.
  * From host_submit() until done() the host uses it.
  */
 struct host_io {
@@ -124,6 +124,7 @@ struct host_io {
 	struct host_flow *flow;
 	struct host_flow *task;		/* asks for the tag in its name, or NULL */
 	struct host_whole *whole;	/* that it is a part of, or NULL */
+	u64 reap_ns;			/* from the drive until it ends, if polled */
 	void (*done)(struct host_io *hio);
 	void (*got_tag)(struct host_io *hio);	/* after a wait; or NULL */
 	struct event event;	/* the load may use it while idle */
@@ -254,7 +255,7 @@ void host_flow_weigh(struct host_flow *hf, u32 weight);
 
 /* Submits @hio on @queue: tag, insert, then dispatch.  @flags: enum io_flags. */
 void host_submit(struct host_io *hio, u32 queue, enum io_op op, u32 bytes,
-		 u8 flags);
+		 u16 flags);
 
 /* Inserts @hio, which has its scheduler tag.  For tags.c. */
 void host_insert(struct host_io *hio, struct host_queue *hq);

@@ -130,7 +130,7 @@ static bool load_reaps(const struct load *l)
 }
 
 static void slot_submit_parts(struct load_slot *slot, u32 queue, enum io_op op,
-			      u32 bytes, u8 flags, u32 page)
+			      u32 bytes, u16 flags, u32 page)
 {
 	struct load *l = slot->load;
 	const struct flash *f = l->host->params.device.flash;
@@ -146,6 +146,7 @@ static void slot_submit_parts(struct load_slot *slot, u32 queue, enum io_op op,
 		struct host_io *hio = &slot->part[i].hio;
 
 		hio->whole = &slot->whole;
+		hio->reap_ns = slot->load->params.reap_ns;
 		hio->page = page;
 		if (f)
 			hio->page += (u32)((u64)i * most /
@@ -163,7 +164,7 @@ static void load_submit(struct load *l, struct load_slot *slot, u32 queue)
 	struct rng *rng = &l->host->rng;
 	u32 bytes = load_bytes(l), page = 0;
 	enum io_op op;
-	u8 flags = 0;
+	u16 flags = 0;
 
 	if (f && !p->in_order)
 		page = load_random_page(l, f,
@@ -172,8 +173,8 @@ static void load_submit(struct load *l, struct load_slot *slot, u32 queue)
 						bytes);
 	if (rng_chance(rng, p->urgent_permille))
 		flags |= IO_URGENT;
-	if (rng_chance(rng, p->exempt_permille))
-		flags |= IO_EXEMPT;
+	if (rng_chance(rng, p->polled_permille))
+		flags |= IO_POLLED;
 	op = rng_chance(rng, p->write_permille) ? IO_WRITE : IO_READ;
 	if (p->discards)
 		op = IO_DISCARD;

@@ -80,7 +80,8 @@ struct load_params {
 	u32 first_page, pages;		/* of the drive; pages 0: all of it */
 	bool in_order;			/* places in order, not at random */
 	u32 urgent_permille;
-	u32 exempt_permille;
+	u32 polled_permille;
+	u64 reap_ns;			/* a polled request ends so late */
 	u32 merge_bytes;		/* merged into each request that waits */
 	u64 arrival_ns;			/* 0: closed loop */
 	u64 think_ns;

@@ -60,7 +60,7 @@ static struct flow *payer_of(const struct host_io *hio)
 	struct flow *f = hio->task ? hio->task->flow : hio->io.flow;
 	const struct host *h = hio->flow->host;
 
-	if (!h->params.quotas || (hio->io.flags & IO_EXEMPT))
+	if (!h->params.quotas || (hio->io.flags & IO_POLLED))
 		return NULL;
 	if (!(hio->io.flags & IO_URGENT))
 		return f;

@@ -144,7 +144,7 @@ static bool get_slot(struct budget *b, struct queue *q, struct io *io,
 		return true;
 	if (waits ? slots_take(&b->slots[domain], q->index) :
 		    slots_try(&b->slots[domain], q->index)) {
-		io->flags |= IO_SLOT;
+		slots_give_io(&b->slots[domain], q->index, io);
 		return true;
 	}
 	if (waits)
@@ -154,10 +154,10 @@ static bool get_slot(struct budget *b, struct queue *q, struct io *io,
 
 static void put_slot(struct budget *b, struct io *io, struct wake *wake)
 {
-	if (!(io->flags & IO_SLOT))
-		return;
-	io->flags &= (u16)~IO_SLOT;
-	slots_put(&b->slots[domain_of(b, io)], io->queue->index, wake);
+	struct slots *sl = &b->slots[domain_of(b, io)];
+
+	if (slots_take_back(sl, io->queue->index, io))
+		slots_put(sl, io->queue->index, wake);
 }
 
 /* False if the flow is exhausted. */
@@ -313,10 +313,8 @@ void budget_block(struct queue *q, struct wake *wake)
 
 void budget_requeue(struct io *io, struct wake *wake)
 {
-	struct budget *b = budget_of(io->queue->sched);
-
-	if (engine_take_back(io))
-		slots_put(&b->slots[domain_of(b, io)], io->queue->index, wake);
+	if (io_returned(io))
+		put_slot(budget_of(io->queue->sched), io, wake);
 }
 
 void budget_complete(struct io *io, u64 now, struct wake *wake)

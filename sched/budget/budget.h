@@ -26,7 +26,7 @@
  *   - Urgent and requeued requests (IO_URGENT) pass all others, without credit
  *     and up to a bound (core/urgent.h).
  *     A flow pays for a request once, when it is dispatched first (IO_PAID).
- *   - Polled requests (IO_EXEMPT) spend credit but take no slot.
+ *   - Polled requests (IO_POLLED) have their slot for a lease (core/slots.h).
  *   - While queue.drain is set, no request of the queue waits for credit or for a slot.
  *
  * The end of a round.  Each rule includes those above it.

@@ -173,7 +173,7 @@ static bool get_slot(struct slots *sl, const struct queue *q, struct io *io)
 	if (io->flags & IO_EXEMPT)
 		return true;
 	if (waits ? slots_take(sl, q->index) : slots_try(sl, q->index)) {
-		io->flags |= IO_SLOT;
+		slots_give_io(sl, q->index, io);
 		return true;
 	}
 	return !waits;
@@ -276,8 +276,10 @@ void engine_block(struct queue *q, struct wake *wake)
 
 void engine_requeue(struct io *io, struct wake *wake)
 {
-	if (engine_take_back(io))
-		slots_put(&engine_of(io->queue)->slots, io->queue->index, wake);
+	struct slots *sl = &engine_of(io->queue)->slots;
+
+	if (engine_take_back(sl, io->queue->index, io))
+		slots_put(sl, io->queue->index, wake);
 }
 
 void engine_complete(struct io *io, u64 now, struct wake *wake)

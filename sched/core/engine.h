@@ -29,8 +29,7 @@
  *   Urgent ios (IO_URGENT: metadata, swap; and those that were requeued) pass
  *   all lanes and need no slot.  Their flow pays, if it has others in the lane.
  *   Beyond a bound they wait in a lane: urgent.h.
- *   Polled ios (IO_EXEMPT) are ordered but take no slot: a tenant that never
- *   reaps its completions would occupy all of them.
+ *   Polled ios (IO_POLLED) are ordered, and have their slot for a lease: slots.h.
  *   While queue.drain is set, no io of the queue waits for a slot.
  *   A queue that stops dispatching hands its slots over (slots.h).
  *
@@ -131,14 +130,12 @@ static inline u32 engine_grow(struct queue *q, struct io *io, u32 cost,
 
 /*
  * Complete and requeue call this.  Returns true once for each time that @io was
- * out with a slot.  The slot is the caller's then.
+ * out with a slot of @sl, taken by @queue, and still has it.  The slot is the
+ * caller's then.
  */
-static inline bool engine_take_back(struct io *io)
+static inline bool engine_take_back(struct slots *sl, u32 queue, struct io *io)
 {
-	if (!io_returned(io) || !(io->flags & IO_SLOT))
-		return false;
-	io->flags &= (u16)~IO_SLOT;
-	return true;
+	return io_returned(io) && slots_take_back(sl, queue, io);
 }
 
 /* --------------------------------------------------------- parts: slow work */

@@ -71,12 +71,13 @@ enum io_flags {
 	IO_CHARGED	= 1 << 0,	/* its cost is in the flow's position */
 	IO_SLOT		= 1 << 1,	/* holds one of the D slots */
 	IO_URGENT	= 1 << 2,	/* metadata, swap: urgent.h; requeued */
-	IO_EXEMPT	= 1 << 3,	/* polled: takes no slot, see engine.h */
+	IO_EXEMPT	= 1 << 3,	/* passes for isolation: takes no slot */
 	IO_OUT		= 1 << 4,	/* in the device */
 	IO_PAID		= 1 << 5,	/* its flow has paid: see budget.h */
 	IO_OWN_0	= 1 << 6,	/* the scheduler's */
 	IO_OWN_1	= 1 << 7,
 	IO_DEFERRED	= 1 << 8,	/* not charged yet: see urgent.h */
+	IO_POLLED	= 1 << 9,	/* has its slot for a lease: slots.h */
 };
 
 struct cost_estimator;

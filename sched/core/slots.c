@@ -12,17 +12,25 @@ int slots_init(struct slots *sl, struct sched *s, u32 depth, bool parts)
 	atomic64_set(&sl->held, 0);
 	sl->ready = (struct queue_set){ 0 };
 	sl->woken = (struct queue_set){ 0 };
+	sl->leased = false;
+	sl->term = 0;
+	sl->term_ns = 0;
+	sl->term_sent = 0;
 	sl->queue = NULL;
+	sl->leases = port_zalloc(s->nr_queues * sizeof(*sl->leases));
+	if (!sl->leases)
+		return -ENOMEM;
 	if (parts) {
 		sl->queue = port_zalloc(s->nr_queues * sizeof(*sl->queue));
 		if (!sl->queue)
-			return -ENOMEM;
+			goto leases;
 	}
-	if (token_tree_init(&sl->tree, &s->topo, depth)) {
-		port_free(sl->queue);
-		return -ENOMEM;
-	}
-	return 0;
+	if (!token_tree_init(&sl->tree, &s->topo, depth))
+		return 0;
+	port_free(sl->queue);
+leases:
+	port_free(sl->leases);
+	return -ENOMEM;
 }
 
 void slots_deinit(struct slots *sl)
@@ -30,12 +38,24 @@ void slots_deinit(struct slots *sl)
 	port_assert(slots_used(sl) == 0);
 	token_tree_deinit(&sl->tree);
 	port_free(sl->queue);
+	port_free(sl->leases);
 }
 
 s64 slots_used(const struct slots *sl)
 {
 	return (s64)READ_ONCE(sl->tree.depth) - token_total(&sl->tree) -
 	       atomic64_read(&sl->held);
+}
+
+s64 slots_leased(const struct slots *sl)
+{
+	s64 sum = 0;
+	u32 i, term;
+
+	for (i = 0; i < sl->sched->nr_queues; i++)
+		for (term = 0; term < LEASE_TERMS; term++)
+			sum += atomic64_read(&sl->leases[i].in_term[term]);
+	return sum;
 }
 
 /* ----------------------------------------------------------------- the set */
@@ -289,12 +309,13 @@ void slots_hand_over_slow(struct slots *sl, u32 queue, struct wake *wake)
 	}
 }
 
-static bool take_held(struct slots *sl)
+/* Takes one from @count, which stays at 0 or more. */
+static bool take_one(atomic64_t *count)
 {
-	s64 held = atomic64_read(&sl->held);
+	s64 left = atomic64_read(count);
 
-	while (held > 0)
-		if (atomic64_try_cmpxchg(&sl->held, &held, held - 1))
+	while (left > 0)
+		if (atomic64_try_cmpxchg(count, &left, left - 1))
 			return true;
 	return false;
 }
@@ -310,12 +331,12 @@ static bool hold(struct slots *sl)
 	if (token_in_debt(&sl->tree))
 		return false;
 	(void)atomic64_fetch_add(1, &sl->held);
-	return READ_ONCE(sl->sched->isolation.paces) || !take_held(sl);
+	return READ_ONCE(sl->sched->isolation.paces) || !take_one(&sl->held);
 }
 
 void slots_release(struct slots *sl, u32 queue, struct wake *wake)
 {
-	if (take_held(sl))
+	if (take_one(&sl->held))
 		slots_free(sl, queue, wake);
 }
 
@@ -323,6 +344,30 @@ void slots_put_paced(struct slots *sl, u32 queue, struct wake *wake)
 {
 	if (!hold(sl))
 		slots_free(sl, queue, wake);
+}
+
+bool slots_end_lease(struct slots *sl, u32 queue)
+{
+	atomic64_t *in_term = sl->leases[queue].in_term;
+	u32 term = READ_ONCE(sl->term);
+
+	return take_one(&in_term[!term]) || take_one(&in_term[term]);
+}
+
+void slots_end_term(struct slots *sl, u64 now, u64 sent, u64 depth,
+		    struct wake *wake)
+{
+	u32 last = !sl->term, i;
+
+	if (sent - sl->term_sent < 2 * depth &&
+	    now - sl->term_ns < LEASE_MOST_NS)
+		return;
+	sl->term_ns = now;
+	sl->term_sent = sent;
+	for (i = 0; i < sl->sched->nr_queues; i++)
+		while (take_one(&sl->leases[i].in_term[last]))
+			slots_put(sl, i, wake);
+	WRITE_ONCE(sl->term, last);
 }
 
 void slots_offer(struct slots *sl, struct wake *wake)

@@ -43,12 +43,27 @@
  *	D = 16, four queues: 16 requests complete before any woken queue runs.
  *	The first that ran took all 16 slots, and the last had none for ever.
  *
+ * Leases.  A polled request (IO_POLLED) ends when its tenant asks whether it is
+ * done.  A tenant that never asks would keep all slots.  So such a request has
+ * its slot for a *lease*: until it ends, and for two *terms* at most.  A term
+ * ends at the first tick after as many requests as twice the slots were sent, or
+ * after LEASE_MOST_NS.  A drive that is full sends as many as it holds in one
+ * mean time in it (Little's law).  So a lease is two to four mean times, or the
+ * time between two ticks.  Leases are counted by queue and term, and not by
+ * request.  When a request ends, so does the oldest lease of its queue, if any is
+ * left.  So each slot that was taken comes back once.
+ *
+ *	D = 128: a tenant with a tenth of the requests that asks for none has 25
+ *	to 51 slots.
+ *
  * Synchronisation
  *	                 take, wait, withdraw (a)  put  hand_over  resize
  *	take, wait (a)              X               -       -        -
  *	withdraw (a)                X               -       -        -
  *	leave (a)                   X               -       -        -
  *	put, release                -               -       -        -
+ *	lease, end_lease            -               -       -        -
+ *	end_term (one at a time)    -               -       -        -
  *	hand_over, offer            -               -       -        -
  *	resize, limit               -               -       -        -
  *   X: the caller serialises these calls: of queue a by its lock.
@@ -71,8 +86,8 @@
  * of the others larger.  So it calls slots_hand_over() when the queue dispatches
  * no more: it got no io, it was blocked, or it dispatched its last io.
  *
- * Tested by tests/unit/slots.c, tests/sim/life.c, tests/mt/replay_slots.c,
- * tests/mt/replay_budget.c, tests/mt/replay_mqfq.c.
+ * Tested by tests/unit/slots.c, tests/sim/life.c, tests/sim/adversaries.c,
+ * tests/mt/replay_slots.c, tests/mt/replay_budget.c, tests/mt/replay_mqfq.c.
  */
 #ifndef MQFAIR_SLOTS_H
 #define MQFAIR_SLOTS_H
@@ -81,8 +96,18 @@
 #include "mt/queue_set.h"
 #include "mt/token_tree.h"
 
+enum {
+	LEASE_TERMS		= 2,
+	LEASE_MOST_NS		= 20 * 1000 * 1000,
+};
+
 struct slots_queue {
 	atomic64_t used;		/* slots of the queue's requests */
+} __port_cacheline;
+
+/* Leased slots of a queue, by the term in which the lease began. */
+struct slots_leases {
+	atomic64_t in_term[LEASE_TERMS];
 } __port_cacheline;
 
 struct slots {
@@ -92,6 +117,10 @@ struct slots {
 	atomic64_t held;		/* A: held slots: isolation.h */
 	struct token_tree tree;
 	struct slots_queue *queue;	/* I: by index; NULL: without parts */
+	struct slots_leases *leases;	/* I: by index */
+	bool leased;			/* O: a slot was leased once */
+	u32 term;			/* O: index of the present term */
+	u64 term_ns, term_sent;		/* tick: time and requests at its begin */
 	struct queue_set ready __port_cacheline;	/* the set */
 	/* With parts: queues that were woken for a slot, and have not run yet. */
 	struct queue_set woken __port_cacheline;
@@ -117,6 +146,48 @@ static inline bool slots_try(struct slots *sl, u32 queue)
 {
 	return slots_took(sl, queue, token_take(&sl->tree, queue));
 }
+
+/* Counts the slot that @queue has just taken as leased.  Any context. */
+static inline void slots_lease(struct slots *sl, u32 queue)
+{
+	if (!READ_ONCE(sl->leased))
+		WRITE_ONCE(sl->leased, true);
+	atomic64_inc(&sl->leases[queue].in_term[READ_ONCE(sl->term)]);
+}
+
+/* @io gets a slot that @queue has taken. */
+static inline void slots_give_io(struct slots *sl, u32 queue, struct io *io)
+{
+	io->flags |= IO_SLOT;
+	if (unlikely(io->flags & IO_POLLED))
+		slots_lease(sl, queue);
+}
+
+/*
+ * A request of @queue with a lease ends.  Returns true if a lease was left, and
+ * its slot is the caller's.  False: a term has ended it.  Any context.
+ */
+bool slots_end_lease(struct slots *sl, u32 queue);
+
+/*
+ * Takes the slot of @io back, which @queue took.  Returns false if @io has none
+ * any more.  Otherwise the slot is the caller's.
+ */
+static inline bool slots_take_back(struct slots *sl, u32 queue, struct io *io)
+{
+	if (!(io->flags & IO_SLOT))
+		return false;
+	io->flags &= (u16)~IO_SLOT;
+	return likely(!(io->flags & IO_POLLED)) || slots_end_lease(sl, queue);
+}
+
+/*
+ * Of tick.  @sent requests have been sent to the drive so far, and @depth of
+ * them may be inside.  Ends the term if that is due, and gives back the slots
+ * that were leased before it.
+ */
+void slots_end_term(struct slots *sl, u64 now, u64 sent, u64 depth,
+		    struct wake *wake);
 
 /*
  * Takes a slot from any node, after slots_try() failed.  Returns false if
@@ -170,6 +241,9 @@ static inline bool slots_all_held(const struct slots *sl)
 
 /* Hands a held slot to the queue nearest to @queue. */
 void slots_release(struct slots *sl, u32 queue, struct wake *wake);
+
+/* Returns the leased slots in use.  The number is exact while no other call runs. */
+s64 slots_leased(const struct slots *sl);
 
 /* Returns the slots in use.  The number is exact while no other call runs. */
 s64 slots_used(const struct slots *sl);

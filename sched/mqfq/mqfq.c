@@ -65,8 +65,7 @@
  * Urgent and polled requests.  An urgent request (IO_URGENT: metadata, swap, or
  * sent back by a driver) passes all others, up to a bound (core/urgent.h).  It
  * is charged, so its flow pays afterwards, and it takes a slot if one is free.
- * A polled request (IO_EXEMPT) is ordered but takes no slot, because a tenant
- * that never reaps its completions would occupy all slots.
+ * A polled request (IO_POLLED) has its slot for a lease (core/slots.h).
  *
  * Limits.  While a CPU cannot run its queue (preempted, interrupts off), the
  * other queues go T ahead and wait.  A flow's position and backlog count are in
@@ -460,7 +459,7 @@ static bool wait_for_slot(struct mqfq *m, struct queue *q, struct io *io,
 		publish(m, q, head_tag, wake);
 	if (!slots_wait(&m->slots, q->home))
 		return false;
-	io->flags |= IO_SLOT;
+	slots_give_io(&m->slots, q->home, io);
 	return true;
 }
 
@@ -475,7 +474,7 @@ static __always_inline bool get_slot(struct mqfq *m, struct queue *q,
 				      q->home) &&
 		     !slots_try(&m->slots, q->home)))
 		return wait_for_slot(m, q, io, head_tag, wake);
-	io->flags |= IO_SLOT;
+	slots_give_io(&m->slots, q->home, io);
 	return true;
 }
 
@@ -571,8 +570,10 @@ static bool is_due(const struct mqfq *m, const struct flow *f)
 
 void mqfq_requeue(struct io *io, struct wake *wake)
 {
-	if (engine_take_back(io))
-		slots_put(&mqfq_of(io->queue)->slots, io->queue->home, wake);
+	struct slots *sl = &mqfq_of(io->queue)->slots;
+
+	if (engine_take_back(sl, io->queue->home, io))
+		slots_put(sl, io->queue->home, wake);
 }
 
 void mqfq_complete(struct io *io, u64 now, struct wake *wake)
@@ -580,7 +581,7 @@ void mqfq_complete(struct io *io, u64 now, struct wake *wake)
 	struct mqfq *m = mqfq_of(io->queue);
 
 	cost_estimator_done(io, now);
-	if (engine_take_back(io) &&
+	if (engine_take_back(&m->slots, io->queue->home, io) &&
 	    (!anticipate_wanted(&m->anticipate, io) || !is_due(m, io->flow) ||
 	     !anticipate_slot(&m->anticipate, &m->slots.tree, io, now, wake)))
 		slots_put(&m->slots, io->queue->home, wake);

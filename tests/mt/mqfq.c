@@ -99,7 +99,8 @@ static void on_issue(struct host *h, struct io *io)
 
 	io_move(t, WAITING, DEVICE);
 	atomic64_inc(&s->dispatched);
-	t->counted = io->flags & IO_SLOT;
+	/* The lease of a polled request may end before it. */
+	t->counted = (io->flags & (IO_SLOT | IO_POLLED)) == IO_SLOT;
 	if (t->counted)
 		threads_check(atomic64_inc_return(&s->slots) <= s->most);
 	device_start(&s->device, io);
@@ -151,7 +152,7 @@ static void submit(struct scenario *s, struct random *r, struct test_io *t)
 		.op = (u8)random_below(r, IO_OPS),
 	};
 	if (s->workload->odd && random_once_in(r, s->workload->odd))
-		t->io.flags = random_once_in(r, 2) ? IO_URGENT : IO_EXEMPT;
+		t->io.flags = random_once_in(r, 2) ? IO_URGENT : IO_POLLED;
 	io_move(t, IDLE, WAITING);
 	atomic64_inc(&s->submitted);
 	host_insert(&s->host, queue, &t->io);
@@ -307,13 +308,13 @@ static void check_queue_of_engine(const struct engine *e,
 	threads_check(!slots_forgot(&e->slots, q->q.index));
 }
 
-/* Free, reserved, held back and in use: these are all slots. */
+/* Free, reserved, held back, leased and in use: these are all slots. */
 static void check_slots(const struct scenario *s)
 {
 	const struct slots *sl = is_drr(s) ? &engine_state(s)->slots :
 					     &mqfq_of(s)->slots;
 	s64 all = token_total(&sl->tree) + atomic64_read(&sl->held) +
-		  atomic64_read(&s->slots);
+		  slots_leased(sl) + atomic64_read(&s->slots);
 
 	if (!is_drr(s))
 		all += atomic64_read(&mqfq_of(s)->anticipate.reserved);

@@ -157,7 +157,17 @@ static void poll(struct scene *s)
 	add(s, s->attacker,
 	    (struct load_params){ .depth = 1024,
 				  .bytes = 64 * KIB,
-				  .exempt_permille = 1000 });
+				  .polled_permille = 1000 });
+}
+
+/* As many as it can, and it never asks whether they are done. */
+static void poll_late(struct scene *s)
+{
+	add(s, s->attacker,
+	    (struct load_params){ .depth = 1024,
+				  .bytes = 64 * KIB,
+				  .polled_permille = 1000,
+				  .reap_ns = 100 * MS });
 }
 
 static void small_requests(struct scene *s)
@@ -241,6 +251,7 @@ static const struct attack attacks[] = {
 	{ "deep discards", discard_deep, 100, false },
 	{ "polled requests", poll, 100, false },
 	{ "polled, victims inside", poll, 100, true },
+	{ "polled, ended late", poll_late, 100, false },
 	{ "512-byte requests", small_requests, 100, false },
 	{ "a pretender", pretend, 0, false },
 	{ "a child's goal", goal, ISOLATION_AUTO * 10, false },
@@ -251,24 +262,17 @@ static const struct attack attacks[] = {
 	{ "writes", write_beside, 100, false },
 };
 
-static const char no_slot[] = "a polled request takes no slot";
 static const char rotation[] = "no round waits for a flow while isolation measures";
 static const char many_slots[] = "the requests of all flows are in the drive";
 static const char unknown[] = "the cause is not known";
 
 static const struct expected expected[] = {
 	{ "writes", NULL, "a write is charged its bytes, and slows all reads" },
-	{ "polled, victims inside", "mqfq", no_slot },
-	{ "polled, victims inside", "ifq", no_slot },
-	{ "polled, victims inside", "drr", no_slot },
-	{ "polled, victims inside", "kyber-fair", no_slot },
-	{ "polled requests", "kyber-fair", no_slot },
 	{ "rotating data", "kyber-fair", rotation },
 	{ "rotating metadata", "kyber-fair", rotation },
 	{ "500 cgroups", "kyber-fair", many_slots },
 	{ "discards of 2 GiB", "kyber-fair", unknown },
 	{ "deep discards", "kyber-fair", unknown },
-	{ "polled requests", "wdt", no_slot },
 	{ "rotating data", "wdt", unknown },
 	{ "rotating metadata", "wdt", unknown },
 	{ "deep discards", "wdt", unknown },

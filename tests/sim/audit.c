@@ -244,7 +244,7 @@ static struct host *host_open(const struct sched_ops *ops)
 		.bytes = 4 * KIB,
 		.write_permille = 300,
 		.urgent_permille = 50,
-		.exempt_permille = 50,
+		.polled_permille = 50,
 		.merge_bytes = 4 * KIB,
 	};
 	struct host_flow *root;

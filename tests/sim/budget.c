@@ -75,20 +75,21 @@ static void check_credit(struct host *h)
 static void check_slots(struct host *h)
 {
 	const struct budget *b = budget_of(&h->sched);
-	s64 used = 0, counted = 0;
+	s64 used = 0, counted = 0, leased = 0;
 	u32 domain, i;
 
 	for (domain = 0; domain < b->ops->nr_domains; domain++) {
 		used += slots_used(&b->slots[domain]);
+		leased += slots_leased(&b->slots[domain]);
 		for (i = 0; i < h->params.nr_queues; i++)
 			counted +=
 				atomic64_read(&b->slots[domain].queue[i].used);
 	}
-	if (used != (s64)h->slots || counted != used)
+	if (used != h->slots + leased || counted != used)
 		host_fail(
 			h,
-			"%llu ns: %lld slots are taken, queues have %lld and requests %u",
-			host_now(h), used, counted, h->slots);
+			"%llu ns: %lld slots are taken, queues have %lld, requests %u and leases %lld",
+			host_now(h), used, counted, h->slots, leased);
 }
 
 void budget_step(void *arg)

@@ -42,12 +42,14 @@ static void check_slots(struct fixture *r, const struct mqfq *m)
 	s64 total = token_total(&m->slots.tree);
 	s64 reserved = atomic64_read(&m->anticipate.reserved);
 
-	if (total + reserved + atomic64_read(&m->slots.held) + h->slots !=
+	s64 used = h->slots + slots_leased(&m->slots);
+
+	if (total + reserved + atomic64_read(&m->slots.held) + used !=
 	    (s64)m->slots.tree.depth)
 		host_fail(
 			h,
-			"%llu ns: %lld slots free, %lld kept and %u in use, D is %u",
-			host_now(h), total, reserved, h->slots,
+			"%llu ns: %lld slots free, %lld kept and %lld in use, D is %u",
+			host_now(h), total, reserved, used,
 			m->slots.tree.depth);
 }
 
@@ -331,7 +333,7 @@ static void fixture_dispatched(void *arg, struct host_io *hio)
 	if (fixture_is_mqfq(r) && !(hio->io.flags & IO_URGENT))
 		check_published(r, hio->io.queue);
 	if ((hio->io.flags & IO_EXEMPT) && (hio->io.flags & IO_SLOT))
-		case_fail(r->test_case, "a polled io holds a slot");
+		case_fail(r->test_case, "an exempt io holds a slot");
 	if (!r->bound.on)
 		return;
 	r->bound.dispatched[hio->flow->id] += hio->io.cost;

@@ -200,7 +200,7 @@ static void test_urgent_first(struct test_case *t)
 		.depth = 64,
 		.bytes = 4 * KIB,
 		.urgent_permille = 300,
-		.exempt_permille = 50,
+		.polled_permille = 50,
 	};
 	static const u32 equal[] = { 1, 1 };
 	struct host_flow *flow[2];

@@ -15,7 +15,7 @@ static void roll_under(struct test_case *t, u32 virtual_time, u64 delay_ns,
 	struct load_params bursts = {
 		.on_ns = 30 * MS,
 		.off_ns = 37 * MS,
-		.exempt_permille = 20,
+		.polled_permille = 20,
 		.urgent_permille = 20,
 	};
 	struct host_flow *flow;

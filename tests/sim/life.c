@@ -70,7 +70,7 @@ static struct load *chaos_load(struct fixture *r, struct host_flow *flow,
 	if (rng_chance(rng, 300))
 		p.urgent_permille = 50;
 	if (rng_chance(rng, 200))
-		p.exempt_permille = 100;
+		p.polled_permille = 100;
 	if (rng_chance(rng, 300))
 		p.merge_bytes = 4 * KIB;
 	if (rng_chance(rng, 300))

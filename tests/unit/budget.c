@@ -279,11 +279,11 @@ static void urgent_request_passes_and_pays_once(void **state)
 	scenario_deinit();
 }
 
-/* A polled request spends, but takes no slot. */
-static void polled_request_pays_and_takes_no_slot(void **state)
+/* An exempt request spends, but takes no slot. */
+static void exempt_request_pays_and_takes_no_slot(void **state)
 {
 	struct hooks *s = &scenario;
-	struct io *io, *polled;
+	struct io *io, *exempt;
 	s64 before;
 
 	(void)state;
@@ -294,11 +294,11 @@ static void polled_request_pays_and_takes_no_slot(void **state)
 	hooks_dispatch(s, 0, DISPATCH_NO_SLOT);
 	before = left(s, 0);
 	hooks_insert_op(s, 1, s->flow[0], IO_READ, 4096, IO_EXEMPT);
-	polled = hooks_next(s, 1);
-	assert_false(polled->flags & IO_SLOT);
+	exempt = hooks_next(s, 1);
+	assert_false(exempt->flags & IO_SLOT);
 	assert_int_equal(left(s, 0), before - 4096);
 	s->woken = 0;
-	hooks_complete(s, polled);
+	hooks_complete(s, exempt);
 	assert_int_equal(s->woken, 0);
 	hooks_complete(s, io);
 	assert_int_equal(s->woken, BIT_ULL(0));
@@ -386,7 +386,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(credit_and_queues_match_the_twin),
 		cmocka_unit_test(urgent_request_passes_and_pays_once),
-		cmocka_unit_test(polled_request_pays_and_takes_no_slot),
+		cmocka_unit_test(exempt_request_pays_and_takes_no_slot),
 		cmocka_unit_test(dispatch_pays_for_a_merge),
 		cmocka_unit_test(domains_take_turns_and_have_own_slots),
 		cmocka_unit_test(init_without_memory_leaves_nothing),

@@ -231,7 +231,7 @@ static void slots_are_for_ios_that_may_wait(void **state)
 	assert_int_equal(slots_used(slots()), 1);
 	hooks_send(&h, 0, f, 1);
 	assert_int_equal(slots_used(slots()), 2);
-	/* Without a free slot the urgent and the polled ones go all the same. */
+	/* Without a free slot the urgent and the exempt ones go all the same. */
 	insert_flagged(0, f, IO_URGENT);
 	insert_flagged(0, f, IO_EXEMPT);
 	hooks_next(&h, 0);

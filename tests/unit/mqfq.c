@@ -76,8 +76,8 @@ static struct io *send(u32 queue, struct flow *f)
 	return dispatch(queue);
 }
 
-/* Polled requests take no slots, so the order alone may stop them. */
-static void send_polled(u32 queue, struct flow *f, u32 n)
+/* Exempt requests take no slots, so the order alone may stop them. */
+static void send_exempt(u32 queue, struct flow *f, u32 n)
 {
 	while (n--) {
 		hooks_insert(&h, queue, f, BYTES, IO_EXEMPT);
@@ -85,7 +85,7 @@ static void send_polled(u32 queue, struct flow *f, u32 n)
 	}
 }
 
-static void polled_is_throttled(u32 queue, struct flow *f)
+static void exempt_is_throttled(u32 queue, struct flow *f)
 {
 	hooks_insert(&h, queue, f, BYTES, IO_EXEMPT);
 	hooks_dispatch(&h, queue, DISPATCH_THROTTLED);
@@ -130,8 +130,8 @@ static void queue_goes_at_most_t_ahead_of_one_that_waits(void **state)
 	(void)state;
 	open_rivals(T, 2, BYTES, io);
 	/* Tags 16, 24, .. 64 KiB. */
-	send_polled(0, flow[0], 7);
-	polled_is_throttled(0, flow[0]);
+	send_exempt(0, flow[0], 7);
+	exempt_is_throttled(0, flow[0]);
 	assert_int_equal(head_tag(0), 72 * KIB);
 	assert_int_equal(h.queue[0].state, DISPATCH_THROTTLED);
 	assert_int_equal(h.queue[0].stats.throttled, 1);
@@ -142,7 +142,7 @@ static void queue_goes_at_most_t_ahead_of_one_that_waits(void **state)
 	assert_int_equal(vt(), 8 * KIB);
 	assert_int_equal(h.woken, BIT_ULL(0));
 	assert_int_equal(tag(dispatch(0)), 72 * KIB);
-	polled_is_throttled(0, flow[0]);
+	exempt_is_throttled(0, flow[0]);
 	assert_int_equal(h.queue[0].stats.throttled, 2);
 	close_mqfq();
 }
@@ -154,8 +154,8 @@ static void throttled_queue_is_woken_when_it_is_due(void **state)
 
 	(void)state;
 	open_rivals(T, 4, BYTES / 2, io);
-	send_polled(0, flow[0], 7);
-	polled_is_throttled(0, flow[0]);
+	send_exempt(0, flow[0], 7);
+	exempt_is_throttled(0, flow[0]);
 	complete_both(io);
 	hooks_complete(&h, dispatch(1));
 	assert_int_equal(vt(), 4 * KIB);
@@ -173,9 +173,9 @@ static void throttled_queue_names_the_one_that_holds_it_back(void **state)
 
 	(void)state;
 	open_rivals(T, 1, BYTES, io);
-	send_polled(0, flow[0], 7);
+	send_exempt(0, flow[0], 7);
 	h.tick_ns = 0;
-	polled_is_throttled(0, flow[0]);
+	exempt_is_throttled(0, flow[0]);
 	assert_int_equal(h.pinned_by, 1);
 	assert_int_equal(h.tick_ns, h.now + PINNED_NS);
 	close_mqfq();
@@ -187,11 +187,11 @@ static void lone_queue_is_never_throttled(void **state)
 	(void)state;
 	open_mqfq(T, 1);
 	/* Tags 0, 4, .. 136 KiB; at 68 and 136 it is more than T ahead. */
-	send_polled(0, flow[0], 17);
+	send_exempt(0, flow[0], 17);
 	assert_int_equal(vt(), 0);
-	send_polled(0, flow[0], 1);
+	send_exempt(0, flow[0], 1);
 	assert_int_equal(vt(), 68 * KIB);
-	send_polled(0, flow[0], 17);
+	send_exempt(0, flow[0], 17);
 	assert_int_equal(vt(), 136 * KIB);
 	assert_int_equal(h.queue[0].stats.throttled, 0);
 	assert_true(mindicator_min(&mqfq()->tags) == VTIME_NONE);
@@ -205,7 +205,7 @@ static void queue_follows_the_least_tag_at_t_0(void **state)
 
 	(void)state;
 	open_rivals(0, 2, BYTES, io);
-	polled_is_throttled(0, flow[0]);
+	exempt_is_throttled(0, flow[0]);
 	assert_int_equal(head_tag(0), 16 * KIB);
 	complete_both(io);
 	hooks_complete(&h, dispatch(1));
@@ -229,8 +229,8 @@ static void queue_that_dispatches_is_not_woken(void **state)
 	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
 		open_rivals(thresholds[i], 2, BYTES, io);
 		if (thresholds[i])
-			send_polled(0, flow[0], 7);
-		polled_is_throttled(0, flow[0]);
+			send_exempt(0, flow[0], 7);
+		exempt_is_throttled(0, flow[0]);
 		hooks_insert(&h, 0, flow[0], BYTES, IO_URGENT);
 		assert_true(dispatch(0)->flags & IO_URGENT);
 		assert_int_equal(h.queue[0].state, DISPATCH_IO);
@@ -254,8 +254,8 @@ static void early_queue_is_parked_again(void **state)
 	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
 		open_rivals(thresholds[i], 2, BYTES, io);
 		if (thresholds[i])
-			send_polled(0, flow[0], 7);
-		polled_is_throttled(0, flow[0]);
+			send_exempt(0, flow[0], 7);
+		exempt_is_throttled(0, flow[0]);
 		hooks_dispatch(&h, 0, DISPATCH_THROTTLED);
 		complete_both(io);
 		hooks_complete(&h, dispatch(1));
@@ -272,8 +272,8 @@ static void draining_queue_waits_for_nothing(void **state)
 
 	(void)state;
 	open_rivals(T, 1, BYTES, io);
-	send_polled(0, flow[0], 7);
-	polled_is_throttled(0, flow[0]);
+	send_exempt(0, flow[0], 7);
+	exempt_is_throttled(0, flow[0]);
 	hooks_set_drain(&h, true);
 	dispatch(0);
 	dispatch(1);
@@ -380,8 +380,8 @@ static void throttled_queue_shows_its_new_tag(void **state)
 
 	(void)state;
 	open_rivals(T, 1, BYTES, io);
-	send_polled(0, flow[0], 7);
-	polled_is_throttled(0, flow[0]);
+	send_exempt(0, flow[0], 7);
+	exempt_is_throttled(0, flow[0]);
 	assert_int_equal(head_tag(0), 72 * KIB);
 	/* Its share falls from a half to a third. */
 	flow_set_weight(flow[1], 200);
@@ -426,9 +426,9 @@ static void lag_within_the_allowance_is_kept(void **state)
 
 	(void)state;
 	open_mqfq(32 * KIB, 1);
-	send_polled(2, flow[1], 1);
+	send_exempt(2, flow[1], 1);
 	io = insert(0, flow[0]);
-	send_polled(2, flow[1], 5);
+	send_exempt(2, flow[1], 5);
 	assert_int_equal(vt(), 40 * KIB);
 	assert_ptr_equal(dispatch(0), io);
 	assert_int_equal(tag(io), 0);
@@ -443,7 +443,7 @@ static void greater_lag_is_forgotten(void **state)
 	open_mqfq(32 * KIB, 1);
 	send(3, flow[1]);
 	io = insert(0, flow[0]);
-	send_polled(2, flow[1], 10);
+	send_exempt(2, flow[1], 10);
 	assert_int_equal(vt(), 80 * KIB);
 	hooks_dispatch(&h, 0, DISPATCH_NO_SLOT);
 	assert_int_equal(tag(io), 80 * KIB);
@@ -461,12 +461,12 @@ static void forgotten_lag_reorders_the_other_queues(void **state)
 	open_mqfq(32 * KIB, 4);
 	ours = insert(0, flow[0]);
 	insert(1, flow[0]);
-	send_polled(2, flow[1], 12);
+	send_exempt(2, flow[1], 12);
 	other = insert(0, flow[1]);
 	assert_int_equal(tag(other), 96 * KIB);
 	assert_int_equal(head_tag(0), 0);
 	/* The allowance is 256 KiB. */
-	send_polled(2, flow[1], 24);
+	send_exempt(2, flow[1], 24);
 	assert_int_equal(vt(), 280 * KIB);
 	dispatch(1);
 	assert_int_equal(tag(ours), 272 * KIB);
@@ -601,8 +601,8 @@ static void blocked_queue_holds_no_queue_back(void **state)
 
 	(void)state;
 	open_rivals(T, 1, BYTES, io);
-	send_polled(0, flow[0], 7);
-	polled_is_throttled(0, flow[0]);
+	send_exempt(0, flow[0], 7);
+	exempt_is_throttled(0, flow[0]);
 	assert_int_equal(atomic64_read(&h.sched.stats.blocks), 0);
 	complete_both(io);
 	hooks_block(&h, 1);
@@ -611,7 +611,7 @@ static void blocked_queue_holds_no_queue_back(void **state)
 	assert_int_equal(vt(), 72 * KIB);
 	assert_int_equal(h.woken, BIT_ULL(0));
 	dispatch(0);
-	send_polled(0, flow[0], 20);
+	send_exempt(0, flow[0], 20);
 	/* It has no tag any more that could be withdrawn. */
 	hooks_block(&h, 1);
 	assert_int_equal(atomic64_read(&h.sched.stats.blocks), 1);
@@ -665,7 +665,7 @@ static void throttled_queue_hands_its_slot_over(void **state)
 
 	(void)state;
 	open_rivals(T, 1, BYTES, io);
-	send_polled(2, flow[0], 7);
+	send_exempt(2, flow[0], 7);
 	insert(2, flow[0]);
 	hooks_dispatch(&h, 2, DISPATCH_THROTTLED);
 	insert(3, flow[1]);
@@ -769,7 +769,7 @@ static void no_slot_is_reserved_for_a_flow_beyond_t(void **state)
 			send(0, flow[0]);
 		insert(1, flow[1]);
 		hooks_dispatch(&h, 1, DISPATCH_NO_SLOT);
-		send_polled(0, flow[0], more);
+		send_exempt(0, flow[0], more);
 		h.now += 8 * MS;
 		hooks_complete(&h, io);
 		assert_int_equal(h.woken, more ? BIT_ULL(1) : 0);
@@ -795,8 +795,8 @@ static void throttled_by_rivals(u32 threshold)
 
 	open_rivals(threshold, 1, BYTES, io);
 	if (threshold)
-		send_polled(0, flow[0], 7);
-	polled_is_throttled(0, flow[0]);
+		send_exempt(0, flow[0], 7);
+	exempt_is_throttled(0, flow[0]);
 }
 
 static void watchdog_leaves_waiting_queues_alone(void **state)
@@ -859,8 +859,8 @@ static void tick_wakes_throttled_queues_when_shares_grow(void **state)
 	insert(1, flow[1]);
 	hooks_dispatch(&h, 1, DISPATCH_NO_SLOT);
 	/* Tags 24, 36, 48 and 60 KiB. */
-	send_polled(0, flow[0], 4);
-	polled_is_throttled(0, flow[0]);
+	send_exempt(0, flow[0], 4);
+	exempt_is_throttled(0, flow[0]);
 	complete_both(io);
 	hooks_run(&h, h.now + FLOW_GRACE_NS / 2);
 	assert_int_equal(h.woken, 0);
@@ -921,8 +921,8 @@ static void new_shares_wake_throttled_queues(void **state)
 	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
 		open_rivals(thresholds[i], 1, BYTES, io);
 		if (thresholds[i])
-			send_polled(0, flow[0], 7);
-		polled_is_throttled(0, flow[0]);
+			send_exempt(0, flow[0], 7);
+		exempt_is_throttled(0, flow[0]);
 		complete_both(io);
 		hooks_tune(&h, NULL);
 		assert_int_equal(h.woken, BIT_ULL(0));
@@ -939,8 +939,8 @@ static void new_parameters_wake_all_that_wait(void **state)
 
 	(void)state;
 	open_rivals(T, 1, BYTES, io);
-	send_polled(0, flow[0], 7);
-	polled_is_throttled(0, flow[0]);
+	send_exempt(0, flow[0], 7);
+	exempt_is_throttled(0, flow[0]);
 	h.woken = 0;
 	p = h.sched.params;
 	mqfq_params(&p)->threshold = 2 * T;
@@ -968,7 +968,7 @@ static void new_threshold_wakes_in_time(void **state)
 	mqfq_params(&p)->threshold = 12 * KIB;
 	hooks_tune(&h, &p);
 	hooks_dispatch(&h, 1, DISPATCH_NO_SLOT);
-	polled_is_throttled(0, flow[0]);
+	exempt_is_throttled(0, flow[0]);
 	complete_both(io);
 	dispatch(1);
 	assert_int_equal(vt(), 4 * KIB);

@@ -646,6 +646,98 @@ static void largest_machine_in_used_memory(void **state)
 	topology_deinit(&sched.topo);
 }
 
+/* -------------------------------------------------------------------- leases */
+
+static void end_term(struct scenario *s, u64 now, u64 sent)
+{
+	struct wake wake;
+
+	wake_init(&wake);
+	slots_end_term(&s->slots, now, sent, s->depth, &wake);
+}
+
+static void take_polled(struct scenario *s, u32 queue, struct io *io)
+{
+	*io = (struct io){ .flags = IO_POLLED };
+	if (slots_try(&s->slots, queue))
+		slots_give_io(&s->slots, queue, io);
+}
+
+static void put_back(struct scenario *s, u32 queue, struct io *io)
+{
+	struct wake wake;
+
+	wake_init(&wake);
+	if (slots_take_back(&s->slots, queue, io))
+		slots_put(&s->slots, queue, &wake);
+}
+
+/* A request that no tenant asks for keeps its slot for one or two terms. */
+static void lease_ends_after_its_second_term(void **state)
+{
+	static struct scenario s;
+	struct io io, late;
+
+	(void)state;
+	four_init(&s, 8, true);
+	end_term(&s, LEASE_MOST_NS, 0);
+	take_polled(&s, 0, &late);
+	take_polled(&s, 1, &io);
+	assert_int_equal(slots_leased(&s.slots), 2);
+	/* A term ends with requests or with time, and not before. */
+	end_term(&s, 2 * LEASE_MOST_NS - 1, 15);
+	end_term(&s, 2 * LEASE_MOST_NS - 1, 16);
+	assert_int_equal(slots_used(&s.slots), 2);
+	end_term(&s, 3 * LEASE_MOST_NS - 2, 31);
+	assert_int_equal(slots_used(&s.slots), 2);
+	put_back(&s, 1, &io);
+	assert_int_equal(slots_used(&s.slots), 1);
+	end_term(&s, 3 * LEASE_MOST_NS - 1, 31);
+	assert_int_equal(slots_used(&s.slots), 0);
+	/* It ends late, and has no slot to give back. */
+	put_back(&s, 0, &late);
+	assert_int_equal(slots_used(&s.slots), 0);
+	assert_int_equal(slots_leased(&s.slots), 0);
+	scenario_deinit(&s);
+}
+
+/*
+ * Each slot comes back once, whatever the order of terms and ends: the slots in
+ * use are those of the leases, and at most one for each request.
+ */
+static void leased_slots_come_back_once(void **state)
+{
+	enum {
+		IOS = 24,
+		STEPS = 2000,
+	};
+	struct random r = random_seeded("unit/slots/leases");
+	static struct scenario s;
+	struct io io[IOS] = { 0 };
+	u64 now = 0;
+	u32 i, step, out;
+
+	(void)state;
+	four_init(&s, 8, random_once_in(&r, 2));
+	for (step = 0; step < STEPS; step++) {
+		i = random_below(&r, IOS);
+		if (random_once_in(&r, 8))
+			end_term(&s, now += LEASE_MOST_NS, 0);
+		else if (io[i].flags)
+			put_back(&s, i % 4, &io[i]), io[i].flags = 0;
+		else
+			take_polled(&s, i % 4, &io[i]);
+		for (out = 0, i = 0; i < IOS; i++)
+			out += !!(io[i].flags & IO_SLOT);
+		assert_int_equal(slots_used(&s.slots), slots_leased(&s.slots));
+		assert_in_range(slots_used(&s.slots), 0, min(out, 8U));
+	}
+	for (i = 0; i < IOS; i++)
+		put_back(&s, i % 4, &io[i]);
+	assert_int_equal(slots_used(&s.slots), 0);
+	scenario_deinit(&s);
+}
+
 static void init_fails_without_memory(void **state)
 {
 	struct random r = random_seeded("unit/slots");
@@ -655,7 +747,7 @@ static void init_fails_without_memory(void **state)
 	(void)state;
 	scenario_init(&s, &r, 8);
 	slots_deinit(&s.slots);
-	for (allowed = 0; allowed < 2; allowed++) {
+	for (allowed = 0; allowed < 3; allowed++) {
 		port_zalloc_fail_after(allowed);
 		assert_int_equal(slots_init(&s.slots, &s.sched, 8, true),
 				 -ENOMEM);
@@ -683,6 +775,8 @@ int main(void)
 		cmocka_unit_test(lesser_of_depth_and_limit_is_in_force),
 		cmocka_unit_test(queue_is_woken_for_a_free_slot_alone),
 		cmocka_unit_test(largest_machine_in_used_memory),
+		cmocka_unit_test(lease_ends_after_its_second_term),
+		cmocka_unit_test(leased_slots_come_back_once),
 		cmocka_unit_test(init_fails_without_memory),
 	};
 

@@ -80,6 +80,16 @@ for number in [*range(len(written)), *(chance.randrange(len(written)) for _ in r
     written[number] += 1
     struct.pack_into("QQ", array, 4096 * number, number, written[number])
 """
+POLLER = f"""
+import os, signal, sys, time
+sys.path.insert(0, {str(Path(__file__).resolve().parent)!r})
+from iouring import PolledReads
+reads = PolledReads(sys.argv[1], int(sys.argv[2]))
+reads.submit()
+time.sleep(0.2)
+"""
+CROWD = 300
+_UNCHECKED_MIB = 200
 # Options of scsi_debug: each n-th command is refused, or gets no answer.
 SCSI_FAULTS = {"refused": (20, 0x8000), "without an answer": (150, 4), "served": (0, 0)}
 _SCSI_TIME_LIMIT_S = 1
@@ -233,6 +243,62 @@ def brief_cgroup(disks: list[Disk]) -> Callable[[random.Random], None]:
     return step
 
 
+def crowd(parent: Cgroup, disk: Disk) -> Callable[[random.Random], None]:
+    """A task in each of CROWD children of @parent, which reads some blocks. The children leave
+    while the weights of some change."""
+    write(parent.path / "cgroup.subtree_control", "+io")
+    children = [parent.path / str(number) for number in range(CROWD)]
+    script = f"""
+        for child in {parent.path}/[0-9]*; do
+            echo $$ > $child/cgroup.procs
+            dd if={disk.path} of=/dev/null bs=4k count=8 iflag=direct 2> /dev/null &
+        done
+        echo $$ > {parent.path.parent}/cgroup.procs
+        wait"""
+
+    def step(numbers: random.Random) -> None:
+        for child in children:
+            child.mkdir(exist_ok=True)
+        with subprocess.Popen(["/bin/sh", "-c", script]) as tasks:
+            while tasks.poll() is None:
+                child = numbers.choice(children)
+                write(child / "io.mqfair.weight", numbers.choice([1, 100, 10000]))
+                time.sleep(0.05)
+        for child in children:
+            child.rmdir()
+
+    return step
+
+
+def discards(disk: Disk) -> Callable[[random.Random], None]:
+    """Discards in the part of @disk from _UNCHECKED_MIB on, whose data are not checked."""
+
+    def step(numbers: random.Random) -> None:
+        mib = numbers.choice([1, 8, 32])
+        part = ["--offset", f"{_UNCHECKED_MIB}MiB", "--length", f"{mib}MiB"]
+        run("blkdiscard", "--force", *part, disk.path)
+
+    return step
+
+
+def polled(disk: Disk, group: Cgroup) -> Callable[[random.Random], None]:
+    def step(numbers: random.Random) -> None:
+        depth = numbers.choice([1, 8, 64])
+        options = {"ioengine": "io_uring", "hipri": 1, "iodepth": depth, "number_ios": 2000}
+        no_error(Fio(disk, group, **options))
+
+    return step
+
+
+def polled_for_ever(disk: Disk, group: Cgroup) -> Callable[[random.Random], None]:
+    """A task submits polled reads, and dies before it has asked whether they are done."""
+
+    def step(numbers: random.Random) -> None:
+        run(*group.command([sys.executable, "-c", POLLER, disk.path, numbers.choice("148")]))
+
+    return step
+
+
 def brief_disk(group: Cgroup) -> Callable[[random.Random], None]:
     """A disk that is removed under load."""
 
@@ -336,7 +402,7 @@ class Machine:
 
     def __init__(self, stack: contextlib.ExitStack) -> None:
         enter = stack.enter_context
-        self.raw = enter(NullBlk("nullb1", size=256, **MEMORY))
+        self.raw = enter(NullBlk("nullb1", size=256, discard=1, **MEMORY))
         self.files = {
             kind: enter(NullBlk(f"nullb{number}", size=512, cache_size=8, **MEMORY))
             for number, kind in enumerate(file_systems(), 2)
@@ -347,7 +413,9 @@ class Machine:
         # User-mode Linux has no NVMe drives.
         self.nvme = [] if is_user_mode() else nvme_disks()
         self.null = [self.raw, *self.files.values(), self.swap]
-        self.all = [*self.null, self.scsi, *self.nvme]
+        # Its data are checked at the end alone.
+        self.polled = enter(NullBlk("nullb6", size=64, poll_queues=1, **MEMORY))
+        self.all = [*self.null, self.polled, self.scsi, *self.nvme]
         self.faulty: list[NullBlk] = []
         if (NULL_BLK_CONFIG / self.raw.name / "requeue_inject").exists():
             # Its data are not checked.
@@ -355,8 +423,8 @@ class Machine:
             self.all += self.faulty
 
 
-def start_loads(soak: Soak, machine: Machine, groups: list[Cgroup], squeezed: list[Cgroup]) -> None:
-    on_files_group, swap_group = squeezed
+def start_loads(soak: Soak, machine: Machine, groups: list[Cgroup], others: list[Cgroup]) -> None:
+    on_files_group, swap_group, crowded = others
     for number, group in enumerate(groups):
         for disk in [machine.raw, *machine.nvme]:
             job = checked(disk, group, 64 * number)
@@ -374,6 +442,10 @@ def start_loads(soak: Soak, machine: Machine, groups: list[Cgroup], squeezed: li
             soak.start(name, on_files(mount, group, group.name), 0.1)
         soak.start(f"metadata on {kind}", metadata(mount), 0.2)
         soak.start(f"memory pressure on {kind}", pressure(mount, on_files_group), 0.5)
+    soak.start("a crowd of cgroups", crowd(crowded, machine.polled), 2.0)
+    soak.start("discards", discards(machine.raw), 0.2)
+    soak.start("polled reads", polled(machine.polled, groups[1]), 0.2)
+    soak.start("polled reads that no task reaps", polled_for_ever(machine.polled, groups[2]), 0.5)
     soak.start("swap", swapping(swap_group), 0.5)
     soak.start("disks", brief_disk(groups[2]), 1.0)
     soak.start("busy processors", busy, 3.0)
@@ -425,13 +497,13 @@ def main() -> int:
         enter = stack.enter_context
         machine = Machine(stack)
         groups = [enter(Cgroup(name, 10**n)) for n, name in enumerate(GROUPS, 1)]
-        squeezed = [enter(Cgroup(name, 100)) for name in ("squeezed", "swapping")]
+        others = [enter(Cgroup(name, 100)) for name in ("squeezed", "swapping", "crowded")]
         run("mkswap", machine.swap.path)
         run("swapon", machine.swap.path)
         for disk in machine.faulty:
             inject(machine.raw, requeue_inject=NULL_BLK_FAULTS["requeue_inject"])
             inject(disk, **NULL_BLK_FAULTS)
-        start_loads(soak, machine, groups, squeezed)
+        start_loads(soak, machine, groups, others)
         start_changes(soak, machine, groups)
         soak.join()
         write(SCSI_DEBUG / "opts", 0)
