@@ -175,10 +175,12 @@ bool slots_end_lease(struct slots *sl, u32 queue);
  */
 static inline bool slots_take_back(struct slots *sl, u32 queue, struct io *io)
 {
-	if (!(io->flags & IO_SLOT))
-		return false;
+	u16 flags = io->flags;
+
 	io->flags &= (u16)~IO_SLOT;
-	return likely(!(io->flags & IO_POLLED)) || slots_end_lease(sl, queue);
+	if (likely((flags & (IO_SLOT | IO_POLLED)) == IO_SLOT))
+		return true;
+	return (flags & IO_SLOT) && slots_end_lease(sl, queue);
 }
 
 /*
