@@ -63,6 +63,7 @@ read -r bytes terminal <&3
 $busybox head -c "$bytes" <&3 > $lab/job
 
 if [ "$terminal" = yes ]; then
+	# shellcheck disable=SC2094 # It is a terminal, which has no content to lose.
 	$busybox setsid -c /bin/sh $lab/job 3>&- < $terminal_device > $terminal_device 2>&1
 	status=$?
 else
