@@ -132,9 +132,8 @@ void order_requeue(struct io *io, struct wake *wake)
 	struct order_flow *of = flow_own(io->flow);
 	struct sched *s = io->queue->sched;
 
-	if (!io_returned(io) || !(io->flags & IO_SLOT))
+	if (!io_returned_with_slot(io))
 		return;
-	io->flags &= (u16)~IO_SLOT;
 	order_of(s)->out--;
 	of->out--;
 	order_wake(s, wake);
