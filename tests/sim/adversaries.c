@@ -160,7 +160,7 @@ static void poll(struct scene *s)
 				  .polled_permille = 1000 });
 }
 
-/* As many as it can, and it never asks whether they are done. */
+/* The attacker polls for each read 100 ms after the drive has done it. */
 static void poll_late(struct scene *s)
 {
 	add(s, s->attacker,

@@ -721,12 +721,15 @@ static void leased_slots_come_back_once(void **state)
 	four_init(&s, 8, random_once_in(&r, 2));
 	for (step = 0; step < STEPS; step++) {
 		i = random_below(&r, IOS);
-		if (random_once_in(&r, 8))
-			end_term(&s, now += LEASE_MOST_NS, 0);
-		else if (io[i].flags)
-			put_back(&s, i % 4, &io[i]), io[i].flags = 0;
-		else
+		if (random_once_in(&r, 8)) {
+			now += LEASE_MOST_NS;
+			end_term(&s, now, 0);
+		} else if (io[i].flags) {
+			put_back(&s, i % 4, &io[i]);
+			io[i].flags = 0;
+		} else {
 			take_polled(&s, i % 4, &io[i]);
+		}
 		for (out = 0, i = 0; i < IOS; i++)
 			out += !!(io[i].flags & IO_SLOT);
 		assert_int_equal(slots_used(&s.slots), slots_leased(&s.slots));

@@ -81,7 +81,7 @@ for number in [*range(len(written)), *(chance.randrange(len(written)) for _ in r
     struct.pack_into("QQ", array, 4096 * number, number, written[number])
 """
 POLLER = f"""
-import os, signal, sys, time
+import sys, time
 sys.path.insert(0, {str(Path(__file__).resolve().parent)!r})
 from iouring import PolledReads
 reads = PolledReads(sys.argv[1], int(sys.argv[2]))
@@ -271,7 +271,7 @@ def crowd(parent: Cgroup, disk: Disk) -> Callable[[random.Random], None]:
 
 
 def discards(disk: Disk) -> Callable[[random.Random], None]:
-    """Discards in the part of @disk from _UNCHECKED_MIB on, whose data are not checked."""
+    """A task discards a part of @disk from _UNCHECKED_MIB on. No job checks the data there."""
 
     def step(numbers: random.Random) -> None:
         mib = numbers.choice([1, 8, 32])
