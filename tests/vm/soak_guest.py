@@ -60,6 +60,9 @@ _PROCESSOR = Path("/sys/devices/system/cpu/cpu1/online")
 # Before this version the log of xfs loses space that it reserved on a CPU that goes offline. After
 # 2500 s on Linux 6.1 it had none left, and xfs shut itself down.
 _XFS_BESIDE_HOTPLUG = (6, 6)
+# Before this version io_wq_create() enters the list of those who are told that a processor came up,
+# before it has the memory that they look at. A task that makes an io_uring then panics the kernel.
+_IO_URING_BESIDE_HOTPLUG = (6, 4)
 # When a processor leaves, this version warns in sched_cpu_dying() and inactive_task_timer(), which
 # are parts of its scheduler of tasks. It did so twice in 44 times.
 _NO_HOTPLUG = (6, 12)
@@ -201,6 +204,10 @@ def tags(disks: list[Disk]) -> Callable[[random.Random], None]:
 # Linux 6.12 and 7.2 remake a hardware queue while its processor is offline, and it stays inactive,
 # with any scheduler or none. A task that submits to it waits for ever.
 ALL_PROCESSORS_ONLINE = threading.Lock()
+# No processor comes up while a task may make an io_uring.
+NO_PROCESSOR_COMES_UP: contextlib.AbstractContextManager[object] = (
+    threading.Lock() if kernel_version() < _IO_URING_BESIDE_HOTPLUG else contextlib.nullcontext()
+)
 
 
 def hardware_queues(disks: list[NullBlk]) -> Callable[[random.Random], None]:
@@ -285,7 +292,8 @@ def polled(disk: Disk, group: Cgroup) -> Callable[[random.Random], None]:
     def step(numbers: random.Random) -> None:
         depth = numbers.choice([1, 8, 64])
         options = {"ioengine": "io_uring", "hipri": 1, "iodepth": depth, "number_ios": 2000}
-        no_error(Fio(disk, group, **options))
+        with NO_PROCESSOR_COMES_UP:
+            no_error(Fio(disk, group, **options))
 
     return step
 
@@ -294,7 +302,9 @@ def polled_for_ever(disk: Disk, group: Cgroup) -> Callable[[random.Random], None
     """A task submits polled reads, and dies before it has asked whether they are done."""
 
     def step(numbers: random.Random) -> None:
-        run(*group.command([sys.executable, "-c", POLLER, disk.path, numbers.choice("148")]))
+        program = [sys.executable, "-c", POLLER, disk.path, numbers.choice("148")]
+        with NO_PROCESSOR_COMES_UP:
+            run(*group.command(program))
 
     return step
 
@@ -346,7 +356,8 @@ def processors(numbers: random.Random) -> None:
         try:
             time.sleep(numbers.random())
         finally:
-            write(_PROCESSOR, 1)
+            with NO_PROCESSOR_COMES_UP:
+                write(_PROCESSOR, 1)
 
 
 def scsi_faults(numbers: random.Random) -> None:
