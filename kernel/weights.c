@@ -227,30 +227,48 @@ static void weights_pd_free(struct blkg_policy_data *pd)
 	call_rcu(&g->rcu, group_free);
 }
 
+/*
+ * Both release the lock after each group, of which a tenant may have made
+ * thousands.  Those that were let go are at the end of the list.
+ */
+static struct group_host *next_group(struct device_host *d)
+{
+	lockdep_assert_held(&groups_lock);
+	return list_first_entry_or_null(&d->groups, struct group_host, node);
+}
+
 void groups_let_go(struct device_host *d)
 {
 	struct group_host *g;
-	unsigned long flags;
+	bool left = true;
 
-	spin_lock_irqsave(&groups_lock, flags);
-	list_for_each_entry(g, &d->groups, node)
-		group_let_go(g);
-	spin_unlock_irqrestore(&groups_lock, flags);
+	while (left) {
+		spin_lock_irq(&groups_lock);
+		g = next_group(d);
+		left = g && g->set_up;
+		if (left) {
+			group_let_go(g);
+			list_move_tail(&g->node, &d->groups);
+		}
+		spin_unlock_irq(&groups_lock);
+	}
 }
 
 void groups_detach(struct device_host *d)
 {
-	struct group_host *g, *next;
-	unsigned long flags;
+	struct group_host *g;
 
-	spin_lock_irqsave(&groups_lock, flags);
-	list_for_each_entry_safe(g, next, &d->groups, node) {
-		group_let_go(g);
-		list_del_init(&g->node);
-		g->keeps_module = true;
-		__module_get(THIS_MODULE);
-	}
-	spin_unlock_irqrestore(&groups_lock, flags);
+	do {
+		spin_lock_irq(&groups_lock);
+		g = next_group(d);
+		if (g) {
+			group_let_go(g);
+			list_del_init(&g->node);
+			g->keeps_module = true;
+			__module_get(THIS_MODULE);
+		}
+		spin_unlock_irq(&groups_lock);
+	} while (g);
 }
 
 struct stat_report {

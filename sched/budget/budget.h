@@ -50,8 +50,14 @@
  * rounds wait as without isolation.
  *
  * A hook that finds a round over requests a tick; tick alone refills.  So
- * refills are serialised by the contract of tick, and off the I/O path.  A
- * refill costs a visit of each active flow, and a mark for each queue to wake.
+ * refills are serialised by the contract of tick, and off the I/O path.
+ *
+ * The cost of rounds [R].  A tick visits each active flow up to eight times.  So a
+ * short round has four requests of each flow on average.  Otherwise a tenant with
+ * thousands of cgroups could keep CPUs busy:
+ *
+ *	5000 flows of one request each on a drive that does a million a second:
+ *	hwabc walked 8,000 times a second, and each walk took 0.28 ms.
  *
  * The protocol.  Why no end of a round is missed, and no queue by a refill.
  *
@@ -112,10 +118,9 @@
  *   refill grants as many rounds at once as that takes.
  *
  * Flows that come and go.  Credit is granted under sched.active_lock, which
- * flow_exit() takes as well.  tick drops the lock between two walks over the
- * active flows.  A flow that becomes active after a round began has its grant of
- * that round, and the refill leaves it out.  An insert that makes a flow active grants it its
- * part of the total.  After a flow has left, tune(NULL) asks for a tick: all
+ * flow_exit() takes as well.  An insert that makes a flow active grants it its part
+ * of the total.  If it becomes active after a round began, it has its grant of that
+ * round, and the refill leaves it out.  After a flow has left, tune(NULL) asks for a tick: all
  * others may have waited for that flow.  The refill reads the shares: if
  * weights change meanwhile, it may grant a little more or less than the total,
  * once.
@@ -309,8 +314,9 @@ int budget_init(struct budget *b, struct sched *s,
 void budget_deinit(struct budget *b);
 
 /*
- * Of predict: the least total of a round, two turnovers of the device.  A flow
- * with all its requests in the device could not use its part of less in time.
+ * Of predict: the least total of a round, two turnovers of the device, or four
+ * requests of each active flow.  A flow with all its requests in the device could
+ * not use its part of less in time.
  */
 u64 budget_least_total(const struct budget *b);
 

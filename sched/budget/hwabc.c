@@ -217,6 +217,8 @@ static void judge(struct flow *f)
 static void hwabc_tick(struct sched *s, u64 now, struct wake *wake)
 {
 	struct hwabc *hw = hwabc_of(s);
+	struct flow_walk w;
+	struct flow *f;
 
 	if (now >= hw->drain_ns) {
 		hw->drain_ns = now + DRAIN_NS;
@@ -227,7 +229,8 @@ static void hwabc_tick(struct sched *s, u64 now, struct wake *wake)
 	}
 	if (now >= hw->judge_ns) {
 		hw->judge_ns = now + JUDGE_NS;
-		flow_each_active(s, judge);
+		for_each_active_flow(f, &w, s)
+			judge(f);
 	}
 	if (flow_any_active(s))
 		wake_at(wake, hw->drain_ns);

@@ -111,11 +111,11 @@ static u64 predict_total(struct kyber_fair *k, u64 period_ns, u64 least_ns)
 /* Algorithm 1 to the letter: each flow by itself. */
 static u64 predict_flows(struct kyber_fair *k, u64 period_ns, u64 least_ns)
 {
-	u64 sum = 0;
-	unsigned long flags = port_lock(&k->budget.sched->active_lock);
+	struct flow_walk w;
 	struct flow *f;
+	u64 sum = 0;
 
-	for (f = k->budget.sched->active; f; f = f->next_active) {
+	for_each_active_flow(f, &w, k->budget.sched) {
 		struct kyber_flow *kf = kyber_flow_of(f);
 		const struct budget_past *past = &kf->budget.past;
 
@@ -123,7 +123,6 @@ static u64 predict_flows(struct kyber_fair *k, u64 period_ns, u64 least_ns)
 			    least_ns);
 		sum += predict_mean(&kf->own);
 	}
-	port_unlock(&k->budget.sched->active_lock, flags);
 	return sum;
 }
 
@@ -139,10 +138,10 @@ static u64 short_round(const struct budget *b, u64 total)
 
 static void count_throttled(const struct budget *b, u64 now)
 {
-	unsigned long flags = port_lock(&b->sched->active_lock);
+	struct flow_walk w;
 	struct flow *f;
 
-	for (f = b->sched->active; f; f = f->next_active) {
+	for_each_active_flow(f, &w, b->sched) {
 		struct kyber_flow *kf = kyber_flow_of(f);
 		u64 ran_ns = kf->budget.past.ran_ns;
 
@@ -151,7 +150,6 @@ static void count_throttled(const struct budget *b, u64 now)
 				   kf->throttled_ns + (now - b->start_ns) -
 					   ran_ns);
 	}
-	port_unlock(&b->sched->active_lock, flags);
 }
 
 static void kyber_predict(struct budget *b, u64 now)

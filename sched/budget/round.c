@@ -13,6 +13,8 @@ enum {
 	ROUND_PERIODS = 2,
 	/* .. the device has not been turned over so often. */
 	ROUND_TURNOVERS = 2,
+	/* A total is so many requests of each flow, on average, at least. */
+	FLOW_REQUESTS = 4,
 };
 
 static u64 period_ns(const struct budget *b)
@@ -164,13 +166,15 @@ static bool is_donor(const struct budget *b, const struct flow *f, u64 now)
 static u64 rounds_due(struct budget *b, u64 now)
 {
 	u64 least = ~0ULL, rounds;
+	struct flow_walk w;
 	struct flow *f;
 
-	port_assert_held(&b->sched->active_lock);
-	for (f = b->sched->active; f; f = f->next_active) {
+	for_each_active_flow(f, &w, b->sched) {
 		struct budget_flow *bf = budget_flow_of(f);
 		s64 left = credit_left(&bf->credit);
 
+		if (bf->round == b->round)
+			continue;
 		bf->due = grant_of(b, f);
 		if (left > 0 && is_donor(b, f, now))
 			continue;
@@ -207,11 +211,11 @@ static void account_round(struct budget *b, u64 now)
 {
 	struct budget_past *all = &b->past;
 	u64 round_ns = now - b->start_ns, used = 0, longest_ns = 0;
-	unsigned long flags = port_lock(&b->sched->active_lock);
+	struct flow_walk w;
 	struct flow *f;
 
 	all->exhausted = true;
-	for (f = b->sched->active; f; f = f->next_active) {
+	for_each_active_flow(f, &w, b->sched) {
 		struct budget_flow *bf = budget_flow_of(f);
 
 		account_flow(b, bf, round_ns);
@@ -221,7 +225,6 @@ static void account_round(struct budget *b, u64 now)
 		else if (bf->donor_until_ns <= now)
 			all->exhausted = false;
 	}
-	port_unlock(&b->sched->active_lock, flags);
 	all->used = used;
 	all->ran_ns = all->exhausted ? longest_ns : round_ns;
 	b->used += used;
@@ -263,12 +266,21 @@ static void count(const struct budget *b, u64 used, u64 now,
 	c->in_device = in_device(b, &c->full);
 }
 
-u64 budget_least_total(const struct budget *b)
+/* Credit that is spent in a round before its time is over. */
+static u64 least_used(const struct budget *b)
 {
 	bool full;
 
 	return ROUND_TURNOVERS *
 	       throughput_turnover(&b->throughput, in_device(b, &full));
+}
+
+u64 budget_least_total(const struct budget *b)
+{
+	u64 flows = READ_ONCE(b->sched->share.nr_active);
+
+	return max(least_used(b),
+		   throughput_turnover(&b->throughput, FLOW_REQUESTS * flows));
 }
 
 /* False: the drive gives no account of its time. */
@@ -294,40 +306,47 @@ static void measure_round(struct budget *b, u64 now)
 
 	count(b, 0, now, &c);
 	throughput_round(&b->throughput, &c, dispatched(b));
-	b->least_used = budget_least_total(b);
+	b->least_used = least_used(b);
 	if (throughput_account_is_due(&b->throughput, now, c.period_ns))
 		begin_account(b, now);
 }
 
-/* Begins a round, and returns how many grants each flow gets. */
+/*
+ * Begins a round, and returns how many grants each flow gets.  A flow that becomes
+ * active from now on has its grant from grant_initial() alone.
+ */
 static u64 begin_round(struct budget *b, u64 now)
 {
 	unsigned long flags = port_lock(&b->sched->active_lock);
-	u64 rounds = rounds_due(b, now);
 
 	b->round++;
 	port_unlock(&b->sched->active_lock, flags);
 	b->start_ns = now;
-	return rounds;
+	return rounds_due(b, now);
 }
 
-/* A flow that became active in this round has its grant: grant_initial(). */
+/* Without a due, the flow became active after begin_round(). */
+static bool gets_grant(const struct budget *b, const struct budget_flow *bf)
+{
+	return bf->round != b->round && bf->due;
+}
+
 static void grant_all(struct budget *b, u64 rounds, struct wake *wake)
 {
 	struct waiting waiting = { 0 };
-	unsigned long flags = port_lock(&b->sched->active_lock);
+	struct flow_walk w;
 	struct flow *f;
 
-	for (f = b->sched->active; f; f = f->next_active) {
+	for_each_active_flow(f, &w, b->sched) {
 		struct budget_flow *bf = budget_flow_of(f);
 
-		if (bf->round == b->round)
-			continue;
-		grant(bf, b->round, bf->due * rounds);
-		if (credit_may_spend(&bf->credit))
-			take_waiting(b, bf, &waiting);
+		if (gets_grant(b, bf)) {
+			grant(bf, b->round, bf->due * rounds);
+			if (credit_may_spend(&bf->credit))
+				take_waiting(b, bf, &waiting);
+		}
+		bf->due = 0;
 	}
-	port_unlock(&b->sched->active_lock, flags);
 	wake_waiting(b, &waiting, wake);
 }
 
@@ -352,35 +371,53 @@ static void refill_early(struct budget *b, u64 now, struct wake *wake)
 
 /* ----------------------------------------------------- the end of a round */
 
-/* The active flows at one moment. */
+/* The active flows, each at the moment of its visit. */
 struct round_state {
 	u64 used;		/* credit, since the round began */
 	bool waits;		/* an exhausted flow has requests */
 	bool holds;		/* the round waits for a flow with credit */
 	bool runnable;		/* a flow has credit, .. */
 	bool backlog;		/* .. and requests that are queued */
+	/* P1: the one with the most credit, which is probably exhausted last */
+	const struct budget_flow *sentinel;
+	s64 most;		/* its credit */
 };
+
+static void see_exhausted(struct round_state *st, const struct flow *f)
+{
+	st->waits |= atomic64_read(&f->queued) > 0;
+}
+
+static void see_in_credit(const struct budget *b, struct round_state *st,
+			  const struct flow *f, s64 left, u64 now)
+{
+	st->runnable = true;
+	st->backlog |= atomic64_read(&f->queued) > 0;
+	if (is_donor(b, f, now))
+		return;
+	st->holds = true;
+	if (left >= st->most) {
+		st->most = left;
+		st->sentinel = budget_flow_of(f);
+	}
+}
 
 static void scan_flows(const struct budget *b, u64 now, struct round_state *st)
 {
-	unsigned long flags = port_lock(&b->sched->active_lock);
+	struct flow_walk w;
 	struct flow *f;
 
 	*st = (struct round_state){ 0 };
-	for (f = b->sched->active; f; f = f->next_active) {
-		struct budget_flow *bf = budget_flow_of(f);
+	for_each_active_flow(f, &w, b->sched) {
+		const struct budget_flow *bf = budget_flow_of(f);
 		s64 left = credit_left(&bf->credit);
 
 		st->used += (u64)max(bf->mark - left, (s64)0);
-		if (left > 0) {
-			st->runnable = true;
-			st->backlog |= atomic64_read(&f->queued) > 0;
-			st->holds |= !is_donor(b, f, now);
-		} else {
-			st->waits |= atomic64_read(&f->queued) > 0;
-		}
+		if (left > 0)
+			see_in_credit(b, st, f, left, now);
+		else
+			see_exhausted(st, f);
 	}
-	port_unlock(&b->sched->active_lock, flags);
 }
 
 static u64 round_most_ns(const struct budget *b)
@@ -409,17 +446,16 @@ static bool round_is_over(const struct budget *b, const struct round_state *st)
 
 static void mark_donors(struct budget *b, u64 now)
 {
-	unsigned long flags = port_lock(&b->sched->active_lock);
+	struct flow_walk w;
 	struct flow *f;
 
-	for (f = b->sched->active; f; f = f->next_active) {
+	for_each_active_flow(f, &w, b->sched) {
 		struct budget_flow *bf = budget_flow_of(f);
 
 		if (credit_may_spend(&bf->credit))
 			WRITE_ONCE(bf->donor_until_ns,
 				   now + DONOR_PERIODS * period_ns(b));
 	}
-	port_unlock(&b->sched->active_lock, flags);
 }
 
 /*
@@ -460,27 +496,6 @@ static bool watch_waiting(struct budget *b, const struct round_state *st,
 	return !throughput_probes(t) && watch(b, st, &c, wake);
 }
 
-/* P1: the flow with the most credit, which is probably exhausted last. */
-static void choose_sentinel(struct budget *b, u64 now)
-{
-	unsigned long flags = port_lock(&b->sched->active_lock);
-	const struct budget_flow *sentinel = NULL;
-	s64 most = 0;
-	struct flow *f;
-
-	for (f = b->sched->active; f; f = f->next_active) {
-		const struct budget_flow *bf = budget_flow_of(f);
-		s64 left = credit_left(&bf->credit);
-
-		if (left > most && !is_donor(b, f, now)) {
-			most = left;
-			sentinel = bf;
-		}
-	}
-	atomic64_set(&b->sentinel, (s64)(unsigned long)sentinel);
-	port_unlock(&b->sched->active_lock, flags);
-}
-
 static void start(struct budget *b, u64 now)
 {
 	struct throughput_counts c;
@@ -492,10 +507,6 @@ static void start(struct budget *b, u64 now)
 	throughput_start(&b->throughput, &c, dispatched(b));
 }
 
-/*
- * Each walk over the active flows takes active_lock anew, so interrupts are off
- * for one walk alone.
- */
 static void tick_active(struct budget *b, u64 now, struct wake *wake)
 {
 	struct round_state st;
@@ -514,9 +525,11 @@ static void tick_active(struct budget *b, u64 now, struct wake *wake)
 		refill_early(b, now, wake);
 		scan_flows(b, now, &st);
 	}
-	if (watch_waiting(b, &st, now, wake))
+	if (watch_waiting(b, &st, now, wake)) {
 		refill_early(b, now, wake);
-	choose_sentinel(b, now);
+		scan_flows(b, now, &st);
+	}
+	atomic64_set(&b->sentinel, (s64)(unsigned long)st.sentinel);
 	end_ns = b->start_ns + round_most_ns(b);
 	wake_at(wake, end_ns > now ? end_ns : now + period_ns(b));
 }
@@ -564,13 +577,13 @@ static bool queue_is_forgotten(const struct queue *q)
  */
 static void watch_flows(struct budget *b)
 {
-	unsigned long flags = port_lock(&b->sched->active_lock);
+	struct flow_walk w;
 	struct flow *f;
 	u32 word;
 
 	for (word = 0; word < QUEUE_WORDS; word++)
 		b->announced[word] = 0;
-	for (f = b->sched->active; f; f = f->next_active) {
+	for_each_active_flow(f, &w, b->sched) {
 		struct budget_flow *bf = budget_flow_of(f);
 
 		if (!flow_is_forgotten(b, bf))
@@ -578,7 +591,6 @@ static void watch_flows(struct budget *b)
 		else if (suspicion_grows(&bf->suspicion, b->sched))
 			atomic64_inc(&b->sched->stats.watchdog);
 	}
-	port_unlock(&b->sched->active_lock, flags);
 }
 
 void budget_tick(struct sched *s, u64 now, struct wake *wake)

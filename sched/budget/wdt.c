@@ -111,12 +111,11 @@ static u64 waiting(const struct flow *f)
 /* Adds up the rounds.  True when they are long enough for a sample. */
 static bool sample_is_due(struct wdt *w)
 {
-	unsigned long flags = port_lock(&w->budget.sched->active_lock);
+	struct flow_walk walk;
 	struct flow *f;
 
-	for (f = w->budget.sched->active; f; f = f->next_active)
+	for_each_active_flow(f, &walk, w->budget.sched)
 		wdt_flow_of(f)->used += budget_flow_of(f)->past.used;
-	port_unlock(&w->budget.sched->active_lock, flags);
 	w->used += w->budget.past.used;
 	w->ran_ns += w->budget.past.ran_ns;
 	return w->ran_ns >= interval_ns(w) / SAMPLE_SHARE;
@@ -131,13 +130,12 @@ static u64 scaled(const struct wdt *w, u64 used)
 static void learn_service(struct wdt *w)
 {
 	u64 service = scaled(w, w->used);
-	unsigned long flags = port_lock(&w->budget.sched->active_lock);
 	bool saturated = false;
+	struct flow_walk walk;
 	struct flow *f;
 
-	for (f = w->budget.sched->active; f; f = f->next_active)
+	for_each_active_flow(f, &walk, w->budget.sched)
 		saturated |= atomic64_read(&f->queued) > 0;
-	port_unlock(&w->budget.sched->active_lock, flags);
 	if (!saturated)
 		service = max(service, w->service);
 	w->service = service;
@@ -181,21 +179,22 @@ static void learn_demand(struct flow *f)
 
 static u64 total_of_demands(const struct wdt *w)
 {
-	unsigned long flags = port_lock(&w->budget.sched->active_lock);
 	u64 sum = 0, most = 0;
+	struct flow_walk walk;
 	struct flow *f;
 
-	for (f = w->budget.sched->active; f; f = f->next_active) {
+	for_each_active_flow(f, &walk, w->budget.sched) {
 		sum += wdt_flow_of(f)->asks;
 		most = max(most, wdt_flow_of(f)->asks);
 	}
-	port_unlock(&w->budget.sched->active_lock, flags);
 	return meets_demands(w) ? most : sum;
 }
 
 static void wdt_predict(struct budget *b, u64 now)
 {
 	struct wdt *w = wdt_of(b->sched);
+	struct flow_walk walk;
+	struct flow *f;
 
 	(void)now;
 	if (!sample_is_due(w)) {
@@ -204,8 +203,8 @@ static void wdt_predict(struct budget *b, u64 now)
 		return;
 	}
 	learn_service(w);
-	/* A percentile takes up to a microsecond. */
-	flow_each_active(b->sched, learn_demand);
+	for_each_active_flow(f, &walk, b->sched)
+		learn_demand(f);
 	w->used = 0;
 	w->ran_ns = 0;
 	WRITE_ONCE(b->total, min(total_of_demands(w), w->service));
@@ -221,50 +220,13 @@ static u64 cap_bytes(const struct wdt *w)
 				   NS_PER_S);
 }
 
-static struct flow *parent_of(const struct flow *f)
-{
-	return f->group.parent ?
-		       container_of(f->group.parent, struct flow, group) :
-		       NULL;
-}
-
-/* The weights that are set now.  The host calls tune when they change. */
-static void sum_weights(struct wdt *w)
-{
-	struct share_tree *tree = &w->budget.sched->share;
-	unsigned long flags = port_lock(&w->lock), tree_flags;
-	struct wdt_flow *wf;
-
-	tree_flags = port_lock(&tree->lock);
-	for (wf = w->flows; wf; wf = wf->next) {
-		wf->weight = wf->flow->group.weight;
-		wf->below = 0;
-	}
-	port_unlock(&tree->lock, tree_flags);
-	for (wf = w->flows; wf; wf = wf->next)
-		if (parent_of(wf->flow))
-			wdt_flow_of(parent_of(wf->flow))->below += wf->weight;
-	port_unlock(&w->lock, flags);
-}
-
-static u64 cap_of(struct wdt *w, const struct flow *f)
-{
-	unsigned long flags = port_lock(&w->lock);
-	u64 cap = cap_bytes(w);
-	const struct flow *parent;
-
-	for (; (parent = parent_of(f)); f = parent)
-		cap = mul_u64_u64_div_u64(cap, wdt_flow_of(f)->weight,
-					  wdt_flow_of(parent)->below);
-	port_unlock(&w->lock, flags);
-	return cap;
-}
-
 static u64 wdt_grant(const struct budget *b, const struct flow *f, u64 share)
 {
 	if (READ_ONCE(wdt_params(&b->sched->params)->caps_mbps))
-		return parent_of(f) ? cap_of(wdt_of(b->sched), f) :
-				      1ULL << BUDGET_MOST_SHIFT;
+		return f->group.parent ?
+			       share_divide(&b->sched->share, &f->group,
+					    cap_bytes(wdt_of(b->sched))) :
+			       1ULL << BUDGET_MOST_SHIFT;
 	return mul_u64_u64_shr(READ_ONCE(b->total), share, SHARE_SHIFT);
 }
 
@@ -295,7 +257,6 @@ static void wdt_flow_init(struct flow *f)
 		wf->next->link = &wf->next;
 	w->flows = wf;
 	port_unlock(&w->lock, flags);
-	sum_weights(w);
 }
 
 static void wdt_flow_exit(struct flow *f)
@@ -328,7 +289,6 @@ static void wdt_tune(struct sched *s, const struct sched_params *p,
 	struct wdt_flow *wf;
 	unsigned long flags;
 
-	sum_weights(w);
 	budget_tune(s, p, wake);
 	if (!p)
 		return;

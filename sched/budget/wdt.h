@@ -34,8 +34,6 @@ struct wdt_flow {
 	u64 asks;			/* T: its demand, or the total that meets it */
 	struct wdt_flow *next, **link;	/* W: in wdt.flows */
 	struct flow *flow;		/* I */
-	u32 weight;			/* W: of the container */
-	u64 below;			/* W: sum of its children's weights */
 };
 
 struct wdt {

@@ -31,7 +31,7 @@ static void lay_out_first(struct flow *f, const struct sched_ops *ops,
 	u32 i;
 
 	f->nr_queues = nr_queues;
-	f->first_queues = queues;
+	f->first_queues = (u16)queues;
 	f->own = queue - whole_lines(ops->flow_bytes);
 	for (i = 0; i < queues; i++, queue += queue_size(ops))
 		f->fq[i] = (void *)queue;
@@ -44,11 +44,11 @@ static bool alloc_rest(struct flow *f, const struct flow_memory *m,
 	size_t bytes = queue_size(ops);
 	u32 i, j, nr;
 
-	f->piece_queues = (u32)max(FLOW_PIECE_BYTES / bytes, (size_t)1);
+	f->piece_queues = (u16)max(FLOW_PIECE_BYTES / bytes, (size_t)1);
 	for (i = f->first_queues; i < f->nr_queues; i += nr) {
 		char *queue;
 
-		nr = min(f->nr_queues - i, f->piece_queues);
+		nr = min(f->nr_queues - i, (u32)f->piece_queues);
 		queue = m->alloc(m, nr * bytes);
 		if (!queue)
 			return false;
@@ -95,20 +95,36 @@ void flow_init(struct flow *f, struct sched *s, struct flow *parent, u32 weight)
 		lay_out_first(f, s->ops, s->nr_queues, s->nr_queues);
 	port_lock_init(&f->lock);
 	share_group_init(&f->group, parent ? &parent->group : NULL, weight);
+	share_add(&s->share, &f->group);
 	latency_init(&f->latency);
 	if (s->ops->flow_init)
 		s->ops->flow_init(f);
 }
 
-/* *@link is the link to the flow in the list of active flows. */
-static void flow_deactivate(struct flow **link)
+static void list_append(struct flow *f)
 {
-	struct flow *f = *link;
+	struct sched *s = f->sched;
 
+	port_assert_held(&s->active_lock);
+	f->active_link = s->active ? s->active_end : &s->active;
+	f->next_active = NULL;
+	*f->active_link = f;
+	s->active_end = &f->next_active;
+}
+
+static void list_remove(struct flow *f)
+{
 	port_assert_held(&f->sched->active_lock);
-	*link = f->next_active;
-	if (!*link)
-		f->sched->active_end = link;
+	*f->active_link = f->next_active;
+	if (f->next_active)
+		f->next_active->active_link = f->active_link;
+	else
+		f->sched->active_end = f->active_link;
+}
+
+static void flow_deactivate(struct flow *f)
+{
+	list_remove(f);
 	share_deactivate(&f->sched->share, &f->group);
 	WRITE_ONCE(f->share, 0);
 	/* The flow computes its share anew, even if the generation stays. */
@@ -118,15 +134,12 @@ static void flow_deactivate(struct flow **link)
 void flow_exit(struct flow *f)
 {
 	unsigned long flags = port_lock(&f->sched->active_lock);
-	struct flow **link = &f->sched->active;
 
 	port_assert(atomic64_read(&f->queued) == 0);
-	if (atomic64_xchg(&f->active, 0)) {
-		while (*link != f)
-			link = &(*link)->next_active;
-		flow_deactivate(link);
-	}
+	if (atomic64_xchg(&f->active, 0))
+		flow_deactivate(f);
 	port_unlock(&f->sched->active_lock, flags);
+	share_remove(&f->sched->share, &f->group);
 	if (f->sched->ops->flow_exit)
 		f->sched->ops->flow_exit(f);
 }
@@ -137,10 +150,9 @@ static void flow_activate(struct flow *f)
 	unsigned long flags = port_lock(&s->active_lock);
 
 	if (!atomic64_read(&f->active)) {
-		f->next_active = s->active;
-		if (!s->active)
-			s->active_end = &f->next_active;
-		s->active = f;
+		/* A walk that goes on ends before this flow. */
+		f->walk = s->walks;
+		list_append(f);
 		share_activate(&s->share, &f->group);
 		atomic64_set(&f->active, 1);
 	}
@@ -322,9 +334,8 @@ static bool flow_is_idle(struct flow *f, u64 now)
 }
 
 /* Takes an idle flow out of the shares, unless an io has arrived. */
-static bool flow_retire(struct flow **link)
+static bool flow_retire(struct flow *f)
 {
-	struct flow *f = *link;
 	struct flow_totals t;
 
 	/* Pairs with flow_charge() and flow_await(). */
@@ -334,7 +345,7 @@ static bool flow_retire(struct flow **link)
 		atomic64_set(&f->active, 1);
 		return false;
 	}
-	flow_deactivate(link);
+	flow_deactivate(f);
 	return true;
 }
 
@@ -347,70 +358,66 @@ bool flow_any_active(struct sched *s)
 	return any;
 }
 
-/* Moves the first flow of the list to its end. */
-static void rotate(struct sched *s)
-{
-	struct flow *f = s->active;
+/* ----------------------------------------------------------------- walks */
 
-	port_assert_held(&s->active_lock);
-	if (!f->next_active)
-		return;
-	s->active = f->next_active;
-	f->next_active = NULL;
-	*s->active_end = f;
-	s->active_end = &f->next_active;
+static void walk_lock(struct flow_walk *w)
+{
+	w->left = max(FLOW_WALK_LINES / (FLOW_LINES + w->sched->nr_queues), 1U);
+	w->flags = port_lock(&w->sched->active_lock);
 }
 
-void flow_each_active(struct sched *s, void (*visit)(struct flow *f))
+/* The flows that were visited are at the end of the list, and those that came. */
+static struct flow *walk_take(struct flow_walk *w)
 {
-	u32 left = READ_ONCE(s->share.nr_active);
-	unsigned long flags;
+	struct flow *f = w->sched->active;
 
-	for (; left; left--) {
-		flags = port_lock(&s->active_lock);
-		if (s->active) {
-			visit(s->active);
-			rotate(s);
-		}
-		port_unlock(&s->active_lock, flags);
+	if (!f || f->walk == w->number) {
+		port_unlock(&w->sched->active_lock, w->flags);
+		return NULL;
 	}
+	f->walk = w->number;
+	list_remove(f);
+	list_append(f);
+	return f;
 }
 
-static void flow_count(struct flow *f)
+struct flow *flow_walk_begin(struct flow_walk *w, struct sched *s)
 {
-	flow_totals(f, &f->counted);
+	w->sched = s;
+	walk_lock(w);
+	w->number = ++s->walks;
+	return walk_take(w);
+}
+
+struct flow *flow_walk_next(struct flow_walk *w)
+{
+	if (!--w->left) {
+		port_unlock(&w->sched->active_lock, w->flags);
+		walk_lock(w);
+	}
+	return walk_take(w);
 }
 
 void flows_count(struct sched *s)
 {
-	flow_each_active(s, flow_count);
-}
+	struct flow_walk w;
+	struct flow *f;
 
-/* Sweeps the first flow of the list, and returns whether a share changed. */
-static bool sweep_first(struct sched *s, u64 now)
-{
-	if (!s->active)
-		return false;
-	if (flow_is_idle(s->active, now) && flow_retire(&s->active))
-		return true;
-	rotate(s);
-	return false;
+	for_each_active_flow(f, &w, s)
+		flow_totals(f, &f->counted);
 }
 
 bool flow_sweep(struct sched *s, u64 now, bool *changed)
 {
-	u32 left = READ_ONCE(s->share.nr_active);
 	unsigned long flags;
+	struct flow_walk w;
+	struct flow *f;
 	bool any;
 
 	*changed = false;
-	/* The lock is dropped between two flows: see flow_each_active(). */
-	for (; left; left--) {
-		flags = port_lock(&s->active_lock);
-		if (sweep_first(s, now))
+	for_each_active_flow(f, &w, s)
+		if (flow_is_idle(f, now) && flow_retire(f))
 			*changed = true;
-		port_unlock(&s->active_lock, flags);
-	}
 	if (share_sweep(&s->share))
 		*changed = true;
 	flags = port_lock(&s->active_lock);

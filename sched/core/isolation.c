@@ -533,7 +533,7 @@ static void look(struct sched *s, u64 now, struct wake *wake)
 static void rest(struct sched *s, u64 now, struct wake *wake)
 {
 	struct isolation *i = &s->isolation;
-	unsigned long flags;
+	struct flow_walk w;
 	struct flow *f;
 
 	if (!i->look_ns)
@@ -543,13 +543,11 @@ static void rest(struct sched *s, u64 now, struct wake *wake)
 	i->lacking = 0;
 	WRITE_ONCE(i->measures, false);
 	open_drive(s, ISOLATION_OPEN, now, wake);
-	flags = port_lock(&s->active_lock);
-	for (f = s->active; f; f = f->next_active) {
+	for_each_active_flow(f, &w, s) {
 		f->isolation.passes = false;
 		f->isolation.is_short = false;
 		WRITE_ONCE(f->isolation.pass_until, 0);
 	}
-	port_unlock(&s->active_lock, flags);
 }
 
 /* Returns the number of active flows, 2 standing for more. */

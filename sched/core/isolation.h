@@ -122,9 +122,9 @@
  * deterministic rules of thumb, ICC 1979.  Maximum rate and minimum delay,
  * found by turns, and paced: Cardwell et al., BBR, ACM Queue 2016.
  *
- * Locking: tick alone decides.  It holds sched.active_lock for a walk over the
- * active flows, and while it sets D.  next_ns and the held
- * slots (slots.h) are atomic.
+ * Locking: tick alone decides.  It walks over the active flows (flow.h), and holds
+ * sched.active_lock while it sets D.  next_ns and the held slots (slots.h) are
+ * atomic.
  *
  * The files: isolation_flow.c looks at the flows, and isolation.c decides.
  * isolation_look.h is between them.

@@ -296,58 +296,52 @@ static bool is_in_look(const struct sched *s, const struct flow *f)
 
 void isolation_count_flows(struct sched *s, struct look *l)
 {
-	unsigned long flags;
+	struct flow_walk w;
 	struct flow *f;
 
 	flows_count(s);
-	flags = port_lock(&s->active_lock);
 	s->isolation.nr_looks++;
-	for (f = s->active; f; f = f->next_active) {
+	for_each_active_flow(f, &w, s) {
 		if (f->isolation.look + 1 != s->isolation.nr_looks)
 			forget(&f->isolation);
 		count_flow(f, l);
 		f->isolation.look = s->isolation.nr_looks;
 	}
-	port_unlock(&s->active_lock, flags);
 }
 
 void isolation_skip_flows(struct sched *s)
 {
 	struct look unused = { 0 };
-	unsigned long flags;
+	struct flow_walk w;
 	struct flow *f;
 
 	isolation_count_flows(s, &unused);
-	flags = port_lock(&s->active_lock);
-	for (f = s->active; f; f = f->next_active)
+	for_each_active_flow(f, &w, s)
 		if (is_in_look(s, f))
 			end_look(&f->isolation);
-	port_unlock(&s->active_lock, flags);
 }
 
 void isolation_judge_flows(struct sched *s, struct look *l)
 {
-	unsigned long flags = port_lock(&s->active_lock);
+	struct flow_walk w;
 	struct flow *f;
 
-	for (f = s->active; f; f = f->next_active) {
+	for_each_active_flow(f, &w, s) {
 		if (!is_in_look(s, f))
 			continue;
 		end_look(&f->isolation);
 		judge_flow(s, f, l);
 	}
-	port_unlock(&s->active_lock, flags);
 }
 
 void isolation_let_flows_pass(struct sched *s, u64 work)
 {
-	unsigned long flags = port_lock(&s->active_lock);
+	struct flow_walk w;
 	struct flow *f;
 
-	for (f = s->active; f; f = f->next_active)
+	for_each_active_flow(f, &w, s)
 		if (is_in_look(s, f))
 			let_pass(f, work);
-	port_unlock(&s->active_lock, flags);
 }
 
 /* ------------------------------------------------------------------ reports */

@@ -7,8 +7,7 @@
  * this one.
  *
  * A struct look is local to tick, which calls the three walks in the order below.
- * Each walk takes active_lock itself, so interrupts are off for one walk alone.  A
- * flow that becomes active between two walks is left out of this look.
+ * A flow that becomes active meanwhile is left out of this look.
  */
 #ifndef MQFAIR_ISOLATION_LOOK_H
 #define MQFAIR_ISOLATION_LOOK_H

@@ -79,7 +79,7 @@ u64 latency_percentile(const struct flow *f, u32 permille)
 
 void latency_set_goal(struct flow *f, u64 ns, u32 permille)
 {
-	WRITE_ONCE(f->latency.goal_permille, permille);
+	WRITE_ONCE(f->latency.goal_permille, (u16)permille);
 	WRITE_ONCE(f->latency.goal_ns, ns);
 }
 
@@ -207,6 +207,8 @@ static void set_part(struct flow *f)
 void latency_tick(struct sched *s, u64 now)
 {
 	u64 ns = now - s->latency_ns;
+	struct flow_walk w;
+	struct flow *f;
 
 	if (ns < LATENCY_TICK_NS)
 		return;
@@ -217,8 +219,10 @@ void latency_tick(struct sched *s, u64 now)
 	s->latency_span_ns = ns;
 	s->latency_cost = 0;
 	flows_count(s);
-	flow_each_active(s, tick_flow);
-	flow_each_active(s, set_part);
+	for_each_active_flow(f, &w, s)
+		tick_flow(f);
+	for_each_active_flow(f, &w, s)
+		set_part(f);
 }
 
 /* ------------------------------------------------------------------ reports */

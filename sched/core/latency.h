@@ -103,10 +103,10 @@ struct flow_latency {
 	u32 half;		/* O, by tick: 0 or 1, the one that is filled */
 	u64 half_ns;		/* tick: active time in this half */
 	u64 goal_ns;		/* O, by set_goal: 0: none */
-	u32 goal_permille;	/* O, by set_goal: of the requests */
-	u32 calm;		/* tick: verdicts in a row that found it met */
+	u16 goal_permille;	/* O, by set_goal: of the requests */
 	bool pursued;		/* O, by tick: see above */
 	u8 verdict;		/* tick: not taken yet */
+	u32 calm;		/* tick: verdicts in a row that found it met */
 	struct flow_usage usage;
 	u64 cost;		/* tick: of the requests since the last tick */
 	struct {

@@ -181,9 +181,10 @@ struct sched {
 	u64 latency_ns;		/* tick: time of the last latency_tick() .. */
 	u64 latency_span_ns;	/* tick: .. the time before it .. */
 	u64 latency_cost;	/* tick: .. and the work of all flows in it */
-	struct port_lock active_lock;	/* for the next two fields */
+	struct port_lock active_lock;	/* for the next three fields */
 	struct flow *active;		/* the active flows, by next_active .. */
 	struct flow **active_end;	/* .. and the last link of that list */
+	u32 walks;			/* struct flow_walk: begun so far */
 	/* In saturation each completion writes these, and each io reads the above. */
 	struct sched_stats stats __port_cacheline;
 };

@@ -17,10 +17,28 @@ void share_group_init(struct share_group *g, struct share_group *parent,
 {
 	*g = (struct share_group){
 		.parent = parent,
-		.weight = weight,
+		.weight = (u16)weight,
 		.scale = SCALE_ONE,
 		.own_scale = SCALE_ONE,
 	};
+}
+
+void share_add(struct share_tree *t, struct share_group *g)
+{
+	unsigned long flags = port_lock(&t->lock);
+
+	if (g->parent)
+		g->parent->below += g->weight;
+	port_unlock(&t->lock, flags);
+}
+
+void share_remove(struct share_tree *t, struct share_group *g)
+{
+	unsigned long flags = port_lock(&t->lock);
+
+	if (g->parent)
+		g->parent->below -= g->weight;
+	port_unlock(&t->lock, flags);
 }
 
 /* Returns the scaled weight of the group among its siblings. */
@@ -111,7 +129,9 @@ static void share_reweigh(struct share_group *g, u32 weight, u32 scale)
 {
 	u64 before = share_weight(g);
 
-	g->weight = weight;
+	if (g->parent)
+		g->parent->below += (u64)weight - g->weight;
+	g->weight = (u16)weight;
 	g->scale = scale;
 	if (g->nr_active && g->parent)
 		g->parent->active_weight += share_weight(g) - before;
@@ -132,29 +152,29 @@ bool share_set_weight(struct share_tree *t, struct share_group *g, u32 weight)
 	return changed;
 }
 
-unsigned long share_scale_begin(struct share_tree *t)
-{
-	return port_lock(&t->lock);
-}
-
 void share_scale(struct share_tree *t, struct share_group *g, u32 scale)
 {
-	port_assert_held(&t->lock);
+	unsigned long flags = port_lock(&t->lock);
+
 	share_reweigh(g, g->weight, scale);
+	port_unlock(&t->lock, flags);
 }
 
 void share_scale_own(struct share_tree *t, struct share_group *g, u32 scale)
 {
+	unsigned long flags = port_lock(&t->lock);
 	u64 before = share_own_weight(g);
 
-	port_assert_held(&t->lock);
 	g->own_scale = scale;
 	if (g->own_active)
 		g->active_weight += share_own_weight(g) - before;
+	port_unlock(&t->lock, flags);
 }
 
-void share_scale_end(struct share_tree *t, unsigned long flags)
+void share_scaled(struct share_tree *t)
 {
+	unsigned long flags = port_lock(&t->lock);
+
 	share_bump(t);
 	port_unlock(&t->lock, flags);
 }
@@ -192,4 +212,15 @@ u64 share_by_weight(struct share_tree *t, const struct share_group *g)
 	}
 	port_unlock(&t->lock, flags);
 	return share;
+}
+
+u64 share_divide(struct share_tree *t, const struct share_group *g, u64 amount)
+{
+	unsigned long flags = port_lock(&t->lock);
+
+	for (; g->parent; g = g->parent)
+		amount = mul_u64_u64_div_u64(amount, g->weight,
+					     g->parent->below);
+	port_unlock(&t->lock, flags);
+	return amount;
 }

@@ -39,7 +39,7 @@
  *	takes 4.1 times as long as without the writes, and 1.15 with the bound.
  *
  * Locking: each function takes share_tree.lock (irq-safe, a leaf lock: see
- * sched.h) by itself, except between share_scale_begin() and share_scale_end().
+ * sched.h) by itself.
  *
  * Tested by tests/unit/share.c against a recomputation from scratch.
  */
@@ -71,11 +71,12 @@ struct share_tree {
 /* L: share_tree.lock; I: set at initialisation. */
 struct share_group {
 	struct share_group *parent;	/* I: NULL for the root */
-	u32 weight;			/* L */
+	u16 weight;			/* L */
+	bool own_active;		/* L */
 	u32 scale, own_scale;		/* L: of the weight; of the own leaf */
 	u32 nr_active;			/* L: active children, own leaf included */
 	u64 active_weight;		/* L: sum of their scaled weights */
-	bool own_active;		/* L */
+	u64 below;			/* L: weights of all children, active or not */
 };
 
 void share_tree_init(struct share_tree *t);
@@ -83,6 +84,10 @@ void share_tree_init(struct share_tree *t);
 /* @weight is in [WEIGHT_MIN, WEIGHT_MAX]. */
 void share_group_init(struct share_group *g, struct share_group *parent,
 		      u32 weight);
+
+/* @g is a child of its parent from the one call to the other. */
+void share_add(struct share_tree *t, struct share_group *g);
+void share_remove(struct share_tree *t, struct share_group *g);
 
 /* The group's own leaf becomes active or idle.  A repetition has no effect. */
 void share_activate(struct share_tree *t, struct share_group *g);
@@ -95,13 +100,12 @@ bool share_set_weight(struct share_tree *t, struct share_group *g, u32 weight);
 bool share_sweep(struct share_tree *t);
 
 /*
- * Scales are in [1, SCALE_MAX].  All scales that are set between begin and end
- * take effect together.  begin returns the flags of the lock, for end.
+ * Scales are in [1, SCALE_MAX].  share_scaled() makes the scales that were set
+ * before it take effect.
  */
-unsigned long share_scale_begin(struct share_tree *t);
 void share_scale(struct share_tree *t, struct share_group *g, u32 scale);
 void share_scale_own(struct share_tree *t, struct share_group *g, u32 scale);
-void share_scale_end(struct share_tree *t, unsigned long flags);
+void share_scaled(struct share_tree *t);
 
 /*
  * Returns the share of the group's own leaf, in units of 2^-SHARE_SHIFT.  It is
@@ -116,6 +120,12 @@ u64 share_of(struct share_tree *t, struct share_group *g, u64 *generation);
  * least SHARE_MIN.
  */
 u64 share_by_weight(struct share_tree *t, const struct share_group *g);
+
+/*
+ * Divides @amount of the root among all cgroups by weight, active or not: returns
+ * the part of @g and of all cgroups below it.  Scales and own leaves do not count.
+ */
+u64 share_divide(struct share_tree *t, const struct share_group *g, u64 amount);
 
 static inline u64 share_generation(const struct share_tree *t)
 {

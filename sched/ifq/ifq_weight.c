@@ -57,7 +57,11 @@ static void flow_account(struct flow *f)
 
 void ifq_weight_account(struct sched *s)
 {
-	flow_each_active(s, flow_account);
+	struct flow_walk w;
+	struct flow *f;
+
+	for_each_active_flow(f, &w, s)
+		flow_account(f);
 }
 
 /* --------------------------------------------------------------- log usages */
@@ -143,15 +147,14 @@ static void family_add(struct family *family, u64 window, u32 log_usage)
 
 /*
  * Brings a tenant to @window.  A loop over flows meets a tenant once for each
- * flow below it; only the first time counts.
+ * flow below it; only the first time counts.  One without a window has come since
+ * flow_start_tenants(), and joins by itself.
  */
 static void tenant_close(struct tenant *t, struct family *family,
 			 const struct sched *s, u64 window, u32 weight)
 {
-	if (t->window == window)
+	if (!t->window || t->window == window)
 		return;
-	if (!t->window)
-		tenant_start(t, family, s, window - 1, weight);
 	tenant_step(t, s, window, weight);
 	family_add(family, window, t->log_usage);
 }
@@ -167,6 +170,22 @@ static void tenant_clamp(struct tenant *t, const struct family *family,
 
 	if (family->highest > t->log_usage + most)
 		t->log_usage = family->highest - most;
+}
+
+/* New tenants start at the mean of their siblings, before these are counted anew. */
+static void flow_start_tenants(struct flow *f, u64 window)
+{
+	struct sched *s = f->sched;
+	struct ifq_weight_flow *i = flow_own(f);
+	struct share_group *g;
+
+	if (!i->own.window)
+		tenant_start(&i->own, &i->family, s, window, WEIGHT_DEFAULT);
+	for (g = &f->group; g->parent; g = g->parent)
+		if (!weight_flow_of(g)->group.window)
+			tenant_start(&weight_flow_of(g)->group,
+				     &weight_flow_of(g->parent)->family, s,
+				     window, g->weight);
 }
 
 static void flow_close(struct flow *f, u64 window)
@@ -236,10 +255,16 @@ static bool any_adopted(const struct sched *s)
 	return false;
 }
 
+/*
+ * The scales follow from the highest log usage of a family, which is known once all
+ * its tenants were visited.  A tenant that joins meanwhile has a scale from those
+ * that were, until the second walk visits it or the window ends.
+ */
 void ifq_weight_roll(struct ifq_weight *e, struct sched *s, u64 now)
 {
 	bool adopted = any_adopted(s);
-	unsigned long flags, share_flags;
+	unsigned long flags;
+	struct flow_walk w;
 	struct flow *f;
 
 	ifq_weight_account(s);
@@ -247,13 +272,14 @@ void ifq_weight_roll(struct ifq_weight *e, struct sched *s, u64 now)
 	end_windows(e, s, now);
 	if (adopted)
 		WRITE_ONCE(e->adopted, e->window);
-	share_flags = share_scale_begin(&s->share);
-	for (f = s->active; f; f = f->next_active)
-		flow_close(f, e->window);
-	for (f = s->active; f; f = f->next_active)
-		flow_scale(e, f);
-	share_scale_end(&s->share, share_flags);
 	port_unlock(&s->active_lock, flags);
+	for_each_active_flow(f, &w, s)
+		flow_start_tenants(f, e->window - 1);
+	for_each_active_flow(f, &w, s)
+		flow_close(f, e->window);
+	for_each_active_flow(f, &w, s)
+		flow_scale(e, f);
+	share_scaled(&s->share);
 }
 
 /* -------------------------------------------------------------- coming back */
@@ -276,7 +302,6 @@ static void join(struct ifq_weight *e, struct flow *f)
 {
 	struct sched *s = f->sched;
 	struct ifq_weight_flow *i = flow_own(f);
-	unsigned long flags = share_scale_begin(&s->share);
 	struct share_group *g;
 
 	tenant_join(&i->own, &i->family, s, e->window, WEIGHT_DEFAULT);
@@ -286,7 +311,7 @@ static void join(struct ifq_weight *e, struct flow *f)
 			    tenant_join(&weight_flow_of(g)->group,
 					&weight_flow_of(g->parent)->family, s,
 					e->window, g->weight));
-	share_scale_end(&s->share, flags);
+	share_scaled(&s->share);
 }
 
 void ifq_weight_join(struct ifq_weight *e, struct flow *f, u64 now)
@@ -304,7 +329,7 @@ void ifq_weight_join(struct ifq_weight *e, struct flow *f, u64 now)
 bool ifq_weight_adopt(struct ifq_weight *e, struct flow *root)
 {
 	struct sched *s = root->sched;
-	unsigned long flags, share_flags;
+	unsigned long flags;
 	bool changes;
 
 	if (likely(READ_ONCE(e->adopted) == READ_ONCE(e->window)))
@@ -313,9 +338,8 @@ bool ifq_weight_adopt(struct ifq_weight *e, struct flow *root)
 	WRITE_ONCE(e->adopted, e->window);
 	changes = root->group.own_scale != SCALE_ONE;
 	if (changes) {
-		share_flags = share_scale_begin(&s->share);
 		share_scale_own(&s->share, &root->group, SCALE_ONE);
-		share_scale_end(&s->share, share_flags);
+		share_scaled(&s->share);
 	}
 	port_unlock(&s->active_lock, flags);
 	return changes;

@@ -77,17 +77,15 @@ static bool is_late(struct flow_reserved *reserved, u64 now)
 u32 anticipate_tick(struct anticipate *k, struct sched *s, u64 now,
 		    struct wake *wake)
 {
-	unsigned long flags;
+	struct flow_walk w;
 	struct flow *f;
 	u32 late;
 
 	if (likely(!atomic64_read(&k->reserved)))
 		return 0;
 	late = (u32)atomic64_xchg(&k->left, 0);
-	flags = port_lock(&s->active_lock);
-	for (f = s->active; f; f = f->next_active)
+	for_each_active_flow(f, &w, s)
 		late += is_late(flow_reserved(f), now);
-	port_unlock(&s->active_lock, flags);
 	if (atomic64_sub_return(late, &k->reserved))
 		wake_at(wake, now + TICK_NS);
 	return late;

@@ -263,14 +263,12 @@ static const struct attack attacks[] = {
 };
 
 static const char rotation[] = "no round waits for a flow while isolation measures";
-static const char many_slots[] = "the requests of all flows are in the drive";
 static const char unknown[] = "the cause is not known";
 
 static const struct expected expected[] = {
 	{ "writes", NULL, "a write is charged its bytes, and slows all reads" },
 	{ "rotating data", "kyber-fair", rotation },
 	{ "rotating metadata", "kyber-fair", rotation },
-	{ "500 cgroups", "kyber-fair", many_slots },
 	{ "discards of 2 GiB", "kyber-fair", unknown },
 	{ "deep discards", "kyber-fair", unknown },
 	{ "rotating data", "wdt", unknown },

@@ -661,55 +661,6 @@ static void new_flow_records_one_latency_in_16(void **state)
 	fixture_deinit(&b);
 }
 
-static u32 visits[FLOWS];
-static struct fixture *visited;
-
-static void visit(struct flow *f)
-{
-	u32 i;
-
-	port_assert_held(&f->sched->active_lock);
-	for (i = 0; i < FLOWS; i++)
-		visits[i] += visited->flow[i] == f;
-}
-
-static void assert_visits(struct fixture *b, const u32 *times)
-{
-	memset(visits, 0, sizeof(visits));
-	visited = b;
-	flow_each_active(&b->sched, visit);
-	assert_memory_equal(visits, times, sizeof(visits));
-}
-
-/* Flows leave at both ends and in the middle, and come again. */
-static void each_active_flow_is_visited_once(void **state)
-{
-	static const u32 weights[FLOWS] = { 1, 1, 1, 1, 1, 1 };
-	struct fixture b;
-	u32 i;
-
-	(void)state;
-	fixture_init(&b, weights, FLOWS);
-	assert_visits(&b, (u32[FLOWS]){ 0 });
-	for (i = 0; i < 4; i++)
-		charge(&b, b.flow[i], 1);
-	assert_visits(&b, (u32[FLOWS]){ 1, 1, 1, 1 });
-	for (i = 0; i < 4; i += 3) {
-		atomic64_set(&b.flow[i]->queued, 0);
-		flow_exit(b.flow[i]);
-	}
-	charge(&b, b.flow[4], 1);
-	charge(&b, b.flow[5], 1);
-	assert_visits(&b, (u32[FLOWS]){ 0, 1, 1, 0, 1, 1 });
-	for (i = 1; i < FLOWS; i++) {
-		atomic64_set(&b.flow[i]->queued, 0);
-		flow_exit(b.flow[i]);
-	}
-	charge(&b, b.flow[2], 1);
-	assert_visits(&b, (u32[FLOWS]){ 0, 0, 1 });
-	fixture_deinit(&b);
-}
-
 /* A count is of the flows that are active, and stays until the next one. */
 static void active_flows_are_counted(void **state)
 {
@@ -750,7 +701,6 @@ int main(void)
 		cmocka_unit_test(totals_are_sums_over_the_queues),
 		cmocka_unit_test(sweep_measures_the_rate_of_the_device),
 		cmocka_unit_test(new_flow_records_one_latency_in_16),
-		cmocka_unit_test(each_active_flow_is_visited_once),
 		cmocka_unit_test(active_flows_are_counted),
 	};
 

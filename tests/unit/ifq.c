@@ -361,10 +361,8 @@ static void returning_tenant_has_its_weight_at_once(void **state)
 
 static void set_scale_of_root(u32 scale)
 {
-	unsigned long flags = share_scale_begin(&h.sched.share);
-
 	share_scale_own(&h.sched.share, &h.root->group, scale * SCALE_ONE);
-	share_scale_end(&h.sched.share, flags);
+	share_scaled(&h.sched.share);
 }
 
 /*

@@ -102,6 +102,22 @@ static void check_by_weight(struct share_tree *t, u32 g)
 		    (DEPTH + 1) * (1 + exact / (double)SHARE_MIN));
 }
 
+/* The part of @amount by the weights of all groups. */
+static void check_divided(struct share_tree *t, u32 g, u64 amount)
+{
+	u64 part = amount;
+	u32 child = g, k, below;
+
+	for (; child; child = models[child].parent) {
+		below = 0;
+		for (k = 1; k < GROUPS; k++)
+			if (models[k].parent == models[child].parent)
+				below += models[k].weight;
+		part = mul_u64_u64_div_u64(part, models[child].weight, below);
+	}
+	assert_true(share_divide(t, &models[g].group, amount) == part);
+}
+
 static void check_all(struct share_tree *t)
 {
 	u32 g, active = 0;
@@ -109,6 +125,7 @@ static void check_all(struct share_tree *t)
 
 	for (g = 0; g < GROUPS; g++) {
 		check_by_weight(t, g);
+		check_divided(t, g, 1ULL << 40);
 		if (!models[g].active) {
 			assert_true(share_of(t, &models[g].group,
 					     &generation) == 0);
@@ -129,7 +146,7 @@ static u32 random_weight(struct random *r)
 	return WEIGHT_MIN + random_below(r, WEIGHT_MAX);
 }
 
-static void plant(struct random *r)
+static void plant(struct share_tree *t, struct random *r)
 {
 	u32 g;
 
@@ -148,6 +165,7 @@ static void plant(struct random *r)
 		share_group_init(&models[g].group,
 				 g ? &models[parent].group : NULL,
 				 models[g].weight);
+		share_add(t, &models[g].group);
 	}
 }
 
@@ -168,7 +186,6 @@ static u32 random_scale(struct random *r)
 static void scale_some(struct share_tree *t, struct random *r)
 {
 	u64 generation = share_generation(t);
-	unsigned long flags = share_scale_begin(t);
 	u32 i;
 
 	for (i = 0; i < 5; i++) {
@@ -179,7 +196,7 @@ static void scale_some(struct share_tree *t, struct random *r)
 		share_scale(t, &model->group, model->scale);
 		share_scale_own(t, &model->group, model->own_scale);
 	}
-	share_scale_end(t, flags);
+	share_scaled(t);
 	assert_true(share_generation(t) == generation + 1);
 }
 
@@ -221,7 +238,7 @@ static void shares_match_a_recomputation(void **state)
 	(void)state;
 	for (tree = 0; tree < random_rounds(10); tree++) {
 		share_tree_init(&t);
-		plant(&r);
+		plant(&t, &r);
 		for (i = 0; i < 200; i++) {
 			if (i % SHARE_CHANGES == 0)
 				assert_false(share_sweep(&t));
