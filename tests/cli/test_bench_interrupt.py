@@ -98,7 +98,8 @@ RUNNER = """
     (folder.parent / "ready").touch()
     while not ends:
         time.sleep(0.01)
-    time.sleep(1)  # restores the scheduler, the cgroups, the modules
+    while not (folder.parent / "sent").exists():  # restores the scheduler, the cgroups, the modules
+        time.sleep(0.01)
     (folder / "kernel.log").write_text("restored")
     (folder.parent / "ended").write_text(str(len(ends)))
 """
@@ -123,6 +124,7 @@ def test_a_bench_on_this_host_waits_for_its_runner(job, tmp_path, monkeypatch, h
         for _ in range(3):
             os.kill(os.getpid(), how)
             time.sleep(0.1)
+        (tmp_path / "sent").touch()
 
     user = threading.Thread(target=interrupt)
     user.start()
