@@ -131,7 +131,7 @@ static void share_reweigh(struct share_group *g, u32 weight, u32 scale)
 
 	if (g->parent)
 		g->parent->below += (u64)weight - g->weight;
-	g->weight = (u16)weight;
+	WRITE_ONCE(g->weight, (u16)weight);
 	g->scale = scale;
 	if (g->nr_active && g->parent)
 		g->parent->active_weight += share_weight(g) - before;

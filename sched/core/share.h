@@ -38,8 +38,8 @@
  *	400 flows under mqfq, a weight written every 100 requests: a request
  *	takes 4.1 times as long as without the writes, and 1.15 with the bound.
  *
- * Locking: each function takes share_tree.lock (irq-safe, a leaf lock: see
- * sched.h) by itself.
+ * Locking: each function but share_group_weight() takes share_tree.lock
+ * (irq-safe, a leaf lock: see sched.h) by itself.
  *
  * Tested by tests/unit/share.c against a recomputation from scratch.
  */
@@ -71,7 +71,7 @@ struct share_tree {
 /* L: share_tree.lock; I: set at initialisation. */
 struct share_group {
 	struct share_group *parent;	/* I: NULL for the root */
-	u16 weight;			/* L */
+	u16 weight;			/* L; share_group_weight() reads it without */
 	bool own_active;		/* L */
 	u32 scale, own_scale;		/* L: of the weight; of the own leaf */
 	u32 nr_active;			/* L: active children, own leaf included */
@@ -84,6 +84,12 @@ void share_tree_init(struct share_tree *t);
 /* @weight is in [WEIGHT_MIN, WEIGHT_MAX]. */
 void share_group_init(struct share_group *g, struct share_group *parent,
 		      u32 weight);
+
+/* The weight that was set last.  Takes no lock; WRITE_ONCE() is in share_reweigh(). */
+static inline u32 share_group_weight(const struct share_group *g)
+{
+	return READ_ONCE(g->weight);
+}
 
 /* @g is a child of its parent from the one call to the other. */
 void share_add(struct share_tree *t, struct share_group *g);

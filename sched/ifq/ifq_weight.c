@@ -185,7 +185,7 @@ static void flow_start_tenants(struct flow *f, u64 window)
 		if (!weight_flow_of(g)->group.window)
 			tenant_start(&weight_flow_of(g)->group,
 				     &weight_flow_of(g->parent)->family, s,
-				     window, g->weight);
+				     window, share_group_weight(g));
 }
 
 static void flow_close(struct flow *f, u64 window)
@@ -198,7 +198,7 @@ static void flow_close(struct flow *f, u64 window)
 	for (g = &f->group; g->parent; g = g->parent)
 		tenant_close(&weight_flow_of(g)->group,
 			     &weight_flow_of(g->parent)->family, s, window,
-			     g->weight);
+			     share_group_weight(g));
 }
 
 /*
@@ -310,7 +310,7 @@ static void join(struct ifq_weight *e, struct flow *f)
 		share_scale(&s->share, g,
 			    tenant_join(&weight_flow_of(g)->group,
 					&weight_flow_of(g->parent)->family, s,
-					e->window, g->weight));
+					e->window, share_group_weight(g)));
 	share_scaled(&s->share);
 }
 
