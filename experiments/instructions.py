@@ -6,8 +6,10 @@ host. The drive, null_blk, completes within the submission, so only the path of 
 counted. The job marks the beginning and the end of its I/O. It runs with N and with 2 N requests;
 the difference of the two counts excludes start-up and end. Compare figures of the same kernel only.
 
-In the workload `tenants` the drive completes requests later. Another cgroup uses it, too, so a
-figure also has the instructions of that cgroup, which does about as many I/Os.
+In the workloads `tenants` and `paced` the drive completes requests later. Another cgroup uses it,
+too, so a figure also has the instructions of that cgroup. In `tenants` it does about as many I/Os.
+In `paced` it is a reader with one request at a time and ten times the weight, so schedulers with
+isolation pace the job.
 """
 
 from __future__ import annotations
@@ -54,11 +56,46 @@ MOST_ABOVE_NONE = {
 MOST_FOR_CPU = 4
 
 POSSIBLE_CPUS_MOST = 512
-TENANTS = "tenants"
-# Its requests complete later, so that they hold tags.
-BUSY_DISK = "/dev/busy"
-BUSY = {"irqmode": 2, "completion_nsec": 1_000_000, "submit_queues": 1, "hw_queue_depth": 64}
+TENANTS, PACED = "tenants", "paced"
 BUSY_TAGS = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Neighbour:
+    """The load of the other cgroup, and the drive that both use."""
+
+    disk: str
+    folder: str  # in configfs
+    values: Mapping[str, Any]
+    depth: int
+    weight: int
+
+
+NEIGHBOURS = {
+    TENANTS: Neighbour(
+        "busy",
+        "nullb/busy",
+        # Requests complete later, so they hold tags.
+        {"irqmode": 2, "completion_nsec": 1_000_000, "submit_queues": 1, "hw_queue_depth": 64},
+        depth=64,
+        weight=100,
+    ),
+    PACED: Neighbour(
+        "ssd-paced",
+        "mqfair_ssd/paced",
+        # Requests of the job delay those of the reader. The processor is not the limit.
+        {
+            "model": "980pro",
+            "size_mb": 64,
+            "queues": 1,
+            "time_scale": 40,
+            "fill": 100,
+            "fill_pattern": "random",
+        },
+        depth=1,
+        weight=1000,
+    ),
+}
 
 WORKLOADS: Mapping[str, tuple[str, ...]] = {
     "qd32": ("iodepth=32",),
@@ -67,9 +104,12 @@ WORKLOADS: Mapping[str, tuple[str, ...]] = {
     "batch8": ("iodepth=32", "iodepth_batch_submit=8", "iodepth_batch_complete_min=8"),
     "mixed": ("iodepth=32", "rw=randrw", "rwmixread=50"),
     # Beside another cgroup, and there are too few tags for both.
-    TENANTS: ("iodepth=64", f"filename={BUSY_DISK}"),
+    TENANTS: ("iodepth=64", f"filename=/dev/{NEIGHBOURS[TENANTS].disk}"),
+    PACED: ("iodepth=128", f"filename=/dev/{NEIGHBOURS[PACED].disk}"),
 }
 
+# A line tells how long a scheduler with isolation has paced the drive.
+STATE = "/sys/kernel/debug/block/$disk/sched/state"
 DEVICE = "queue_mode=2 irqmode=0 submit_queues=1 hw_queue_depth=64 poll_queues=0 gb=4"
 FIO = (
     "filename=/dev/nullb0",
@@ -160,18 +200,19 @@ def guest_script(plan: Plan, mark: Path) -> str:
     lines = [
         "set -e",
         f"modprobe null_blk {DEVICE}",
-        "modprobe -a kyber-iosched bfq mqfair",
+        "modprobe -a kyber-iosched bfq mqfair mqfair-ssd",
         "echo 0 > /proc/sys/kernel/kptr_restrict",
         "cat /proc/kallsyms > $LAB_OUT/kallsyms",
         "queue=/sys/block/nullb0/queue",
         # /run is a tmpfs, so nothing waits for the host. fio writes files there for each mark.
         "cd /run",
         f"cp {shlex.quote(str(mark))} mark",
-        *busy_disk(),
+        *shared_disks(),
     ]
     for load, scheduler in plan.cells():
         lines += [
-            f"queue=/sys/block/{'busy' if load == TENANTS else 'nullb0'}/queue",
+            f"disk={NEIGHBOURS[load].disk if load in NEIGHBOURS else 'nullb0'}",
+            "queue=/sys/block/$disk/queue",
             "echo none > $queue/scheduler",
             f"echo {scheduler_of(scheduler)} > $queue/scheduler",
             f"grep -qF '[{scheduler_of(scheduler)}]' $queue/scheduler",
@@ -179,34 +220,40 @@ def guest_script(plan: Plan, mark: Path) -> str:
                 f"echo {shlex.quote(value)} > $queue/iosched/{name}"
                 for name, value in tunables_of(scheduler).items()
             ),
-            *(neighbour() if load == TENANTS else ()),
+            *(neighbour(load) if load in NEIGHBOURS else ()),
             f"fio $LAB_OUT/{load}.fio > fio.log || {{ cat fio.log; exit 1; }}",
-            *(["kill -INT $other; wait $other || true"] if load == TENANTS else ()),
-            f"echo {load} {scheduler}",
+            *(["kill -INT $other; wait $other || true"] if load in NEIGHBOURS else ()),
+            f"echo {load} {scheduler} $(grep paced_ms {STATE} 2> /dev/null || true)",
         ]
     return "\n".join(lines)
 
 
-def busy_disk() -> list[str]:
-    """The drive of the two cgroups, and the cgroups. The job runs in the first one."""
-    folder = "/sys/kernel/config/nullb/busy"
+def shared_disks() -> list[str]:
+    """The drives of two cgroups, and the cgroups. The job runs in the first one."""
+    lines = ["mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config"]
+    for one in NEIGHBOURS.values():
+        folder = f"/sys/kernel/config/{one.folder}"
+        lines += [
+            f"mkdir {folder}",
+            *(f"echo {value} > {folder}/{key}" for key, value in one.values.items()),
+            f"echo 1 > {folder}/power",
+        ]
     return [
-        "mountpoint -q /sys/kernel/config || mount -t configfs none /sys/kernel/config",
-        f"mkdir {folder}",
-        *(f"echo {value} > {folder}/{key}" for key, value in BUSY.items()),
-        f"echo 1 > {folder}/power",
+        *lines,
         "echo +io > /sys/fs/cgroup/cgroup.subtree_control",
         "mkdir /sys/fs/cgroup/mine /sys/fs/cgroup/other",
         "echo $$ > /sys/fs/cgroup/mine/cgroup.procs",
     ]
 
 
-def neighbour() -> list[str]:
+def neighbour(load: str) -> list[str]:
     """Starts the load of the other cgroup, which runs until it is interrupted."""
-    options = (*FIO, *WORKLOADS[TENANTS], "time_based", "runtime=100000")
+    other = NEIGHBOURS[load]
+    options = (*FIO, *WORKLOADS[load], f"iodepth={other.depth}", "time_based", "runtime=100000")
     words = " ".join(f"--{option}" for option in ("name=other", *options))
     return [
-        f"echo {BUSY_TAGS} > $queue/nr_requests || true",
+        *([f"echo {BUSY_TAGS} > $queue/nr_requests || true"] if load == TENANTS else []),
+        f"echo {other.weight} > /sys/fs/cgroup/other/io.mqfair.weight",
         f"(echo 0 > /sys/fs/cgroup/other/cgroup.procs; exec fio {words} > other.log) & other=$!",
     ]
 
@@ -253,7 +300,8 @@ def measure(plan: Plan, built: Path | None) -> tuple[dict[tuple[str, str], Cost]
     with tempfile.TemporaryDirectory(prefix="mqfair-instructions-") as name:
         folder = Path(name)
         # A copy, because the checkout may be rebuilt meanwhile. modprobe needs the file's name.
-        own = Path(shutil.copy(built, folder / "mqfair.ko"))
+        names = ("mqfair.ko", "mqfair-ssd.ko")
+        own = tuple(Path(shutil.copy(built.with_name(name), folder / name)) for name in names)
         for load in plan.workloads:
             (folder / f"{load}.fio").write_text(job_file(plan, load))
         spec = lab.GuestSpec(
@@ -262,7 +310,7 @@ def measure(plan: Plan, built: Path | None) -> tuple[dict[tuple[str, str], Cost]
             plugin=tools.argument(folder / "counts"),
             # The addresses of functions must be the same in every run.
             append=f"nokaslr possible_cpus={plan.possible_cpus}",
-            modules=(own,),
+            modules=own,
             timeout_s=BOOT_S + plan.runs * TIMEOUT_PER_RUN_S,
         )
         result = lab.run(
