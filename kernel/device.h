@@ -67,7 +67,7 @@ struct tag_kind {
 struct tag_map {
 	atomic_t used;			/* A: of requests */
 	u32 half;			/* frozen: of the tags; limit_admit() */
-	struct tag_order order;		/* line: I */
+	struct tag_waiters order;		/* line: I */
 	u32 granted;			/* order.lock: handed to tasks that wake up */
 	struct list_head tasks;		/* order.lock: waiters, in order of arrival */
 	struct tag_kind foreign;	/* of kernel threads */

@@ -131,7 +131,7 @@ struct host_io {
 	struct event wake;	/* its task has a tag, and wakes up */
 	struct host_io *next_waiter;	/* in a tag_list */
 	struct host_queue *submit_queue;
-	struct tag_waiter waiter;	/* in a tag_order */
+	struct tag_waiter waiter;	/* in a tag_waiters */
 	struct device_cmd cmd;
 	u32 page;		/* of a drive of flash/, by the load */
 	enum host_io_state state;

@@ -36,7 +36,7 @@ struct tag_list {
 struct sched_tags {
 	u32 used;
 	u32 foreign;			/* of these: ios of kernel threads */
-	struct tag_order order;		/* of ios that wait for a tag */
+	struct tag_waiters order;		/* of ios that wait for a tag */
 	struct tag_list list;		/* of ios outside that order */
 	struct tag_list threads;	/* of ios of kernel threads */
 };

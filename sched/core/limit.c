@@ -3,15 +3,15 @@
 #include "limit.h"
 #include "sched.h"
 
-void limit_order_init(struct tag_order *o, u32 line)
+void limit_order_init(struct tag_waiters *o, u32 line)
 {
-	*o = (struct tag_order){ .line = line };
+	*o = (struct tag_waiters){ .line = line };
 	port_lock_init(&o->lock);
 	heap_init(&o->heap);
 }
 
 /* The start tag of the next request of @f in the map of @o. */
-static vtime_t *start_of(const struct tag_order *o, const struct flow *f)
+static vtime_t *start_of(const struct tag_waiters *o, const struct flow *f)
 {
 	return &f->fq[o->line]->tag;
 }
@@ -35,12 +35,12 @@ static struct tag_waiter *waiter_of(struct heap_node *n)
 	return container_of(n, struct tag_waiter, node);
 }
 
-static bool is_behind(const struct tag_order *o, vtime_t start)
+static bool is_behind(const struct tag_waiters *o, vtime_t start)
 {
 	return !vtime_before(READ_ONCE(o->vt), start);
 }
 
-bool limit_goes_first(const struct tag_order *o, const struct flow *f,
+bool limit_goes_first(const struct tag_waiters *o, const struct flow *f,
 		      struct tag_use use, u32 tags)
 {
 	u32 depth = READ_ONCE(o->depth);
@@ -52,7 +52,8 @@ bool limit_goes_first(const struct tag_order *o, const struct flow *f,
 }
 
 /* The link to the first waiter of @f for the map of @o; it links to NULL if none. */
-static struct tag_waiter **first_link(const struct tag_order *o, struct flow *f)
+static struct tag_waiter **first_link(const struct tag_waiters *o,
+				      struct flow *f)
 {
 	struct tag_waiter **link = &f->limit.first;
 
@@ -63,7 +64,7 @@ static struct tag_waiter **first_link(const struct tag_order *o, struct flow *f)
 }
 
 /* The least start tag of @f: it is behind by its part of the map. */
-static vtime_t floor_of(const struct tag_order *o, const struct flow *f)
+static vtime_t floor_of(const struct tag_waiters *o, const struct flow *f)
 {
 	return (o->vt - (u64)READ_ONCE(o->depth) * READ_ONCE(f->tag_cost)) &
 	       ~(vtime_t)1;
@@ -72,7 +73,7 @@ static vtime_t floor_of(const struct tag_order *o, const struct flow *f)
 /* @w is the first waiter of its flow: it joins the heap. */
 static void push(struct tag_waiter *w)
 {
-	struct tag_order *o = w->order;
+	struct tag_waiters *o = w->order;
 	vtime_t *start = start_of(o, w->flow);
 
 	WRITE_ONCE(*start, vtime_max(*start, floor_of(o, w->flow)));
@@ -82,7 +83,7 @@ static void push(struct tag_waiter *w)
 
 void limit_wait(struct tag_waiter *w)
 {
-	struct tag_order *o = w->order;
+	struct tag_waiters *o = w->order;
 	struct flow *f = w->flow;
 	unsigned long flags, flow_flags;
 	struct tag_waiter **link;
@@ -133,7 +134,7 @@ static void succeed(struct tag_waiter *w)
  * A flow's start tag may have advanced since its waiter was pushed.  Each charge
  * makes one key old, so all calls together re-key as often as charges are made.
  */
-static struct heap_node *least(struct tag_order *o)
+static struct heap_node *least(struct tag_waiters *o)
 {
 	struct heap_node *n;
 
@@ -148,7 +149,7 @@ static struct heap_node *least(struct tag_order *o)
 }
 
 /* Are the waiters to have a tag of those that are free? */
-static bool has_room(const struct sched *s, const struct tag_order *o,
+static bool has_room(const struct sched *s, const struct tag_waiters *o,
 		     struct tag_use use, vtime_t start, bool given_back)
 {
 	u32 most = given_back ? limit_most(s, o->depth) : limit_half(o->depth);
@@ -157,7 +158,7 @@ static bool has_room(const struct sched *s, const struct tag_order *o,
 	       (open_use(use) < most || is_behind(o, start));
 }
 
-struct tag_waiter *limit_take(const struct sched *s, struct tag_order *o,
+struct tag_waiter *limit_take(const struct sched *s, struct tag_waiters *o,
 			      struct tag_use use, bool given_back)
 {
 	struct heap_node *n = least(o);
@@ -184,7 +185,7 @@ static vtime_t ahead_by(struct flow *f, vtime_t from, u64 cost)
  * Returns @cost for a flow that waits in this map alone.  A flow that waits in
  * several has its share in each, in proportion to its tasks there.
  */
-static u64 cost_in_map(const struct tag_order *o, struct flow *f, u32 cost)
+static u64 cost_in_map(const struct tag_waiters *o, struct flow *f, u32 cost)
 {
 	u64 all = (u64)atomic64_read(&f->limit.waiters), here = 0;
 	unsigned long flags = port_lock(&f->lock);
@@ -197,7 +198,7 @@ static u64 cost_in_map(const struct tag_order *o, struct flow *f, u32 cost)
 	return div64_u64(cost * (max(all, here) + 1), here + 1);
 }
 
-void limit_charge_slow(struct tag_order *o, struct flow *f, u32 cost)
+void limit_charge_slow(struct tag_waiters *o, struct flow *f, u32 cost)
 {
 	unsigned long flags = port_lock(&o->lock);
 	vtime_t *start = start_of(o, f);
@@ -214,7 +215,7 @@ void limit_charge_slow(struct tag_order *o, struct flow *f, u32 cost)
 static vtime_t bounded(struct heap_node *n)
 {
 	struct tag_waiter *w = waiter_of(n);
-	struct tag_order *o = w->order;
+	struct tag_waiters *o = w->order;
 	vtime_t *start = start_of(o, w->flow);
 	vtime_t most = ahead_by(w->flow, o->vt, READ_ONCE(w->flow->tag_cost));
 
@@ -223,7 +224,7 @@ static vtime_t bounded(struct heap_node *n)
 	return *start;
 }
 
-void limit_reweigh(struct tag_order *o)
+void limit_reweigh(struct tag_waiters *o)
 {
 	unsigned long flags = port_lock(&o->lock);
 	struct heap_node *n = heap_top(&o->heap);
@@ -239,7 +240,7 @@ void limit_reweigh(struct tag_order *o)
 }
 
 /* Ends the debts if no task waits, or has waited since the last call. */
-static void end_debts(struct tag_order *o)
+static void end_debts(struct tag_waiters *o)
 {
 	unsigned long flags = port_lock(&o->lock);
 	bool waits = limit_awaited(o);
@@ -252,7 +253,7 @@ static void end_debts(struct tag_order *o)
 	port_unlock(&o->lock, flags);
 }
 
-bool limit_refresh(struct tag_order *o, u64 now)
+bool limit_refresh(struct tag_waiters *o, u64 now)
 {
 	if (!limit_is_scarce(o) || now < o->next_ns)
 		return false;

@@ -73,7 +73,7 @@
  *
  * Cgroups for which one thread writes share its half in order of arrival.
  *
- * Locking: tag_order.lock is irq-safe, above flow.lock and share_tree.lock.
+ * Locking: tag_waiters.lock is irq-safe, above flow.lock and share_tree.lock.
  *
  * Source: Goyal, Vin, Cheng, Start-time Fair Queuing, SIGCOMM 1996, section 2.
  * Tested by tests/unit/limit.c, tests/sim/tags.c, tests/vm/test_tags.py.
@@ -88,7 +88,7 @@ struct flow;
 struct sched;
 
 /* The waiters of a tag map.  L: under lock. */
-struct tag_order {
+struct tag_waiters {
 	struct port_lock lock;
 	struct heap heap;	/* L: the first waiter of each flow */
 	vtime_t vt;		/* L: start tag of the last waiter taken */
@@ -111,7 +111,7 @@ struct tag_use {
 /* A task, or an io of the simulator, that waits for a tag. */
 struct tag_waiter {
 	struct heap_node node;		/* L: of the first waiter of its flow */
-	struct tag_order *order;	/* I */
+	struct tag_waiters *order;	/* I */
 	struct flow *flow;		/* I: pays for the request to come */
 	struct tag_waiter *next;	/* L: of the same flow and map */
 	struct tag_waiter *last;	/* L: of the first: end of that list .. */
@@ -130,15 +130,15 @@ struct limit_flow {
  * @line is the index of any queue with tags of this map, and of no other map.  The
  * host sets order.depth before it calls another function.
  */
-void limit_order_init(struct tag_order *o, u32 line);
+void limit_order_init(struct tag_waiters *o, u32 line);
 
 /* Does any task wait?  Fully ordered after a tag was given back. */
-static inline bool limit_awaited(const struct tag_order *o)
+static inline bool limit_awaited(const struct tag_waiters *o)
 {
 	return atomic64_read(&o->nr);
 }
 
-static inline bool limit_is_scarce(const struct tag_order *o)
+static inline bool limit_is_scarce(const struct tag_waiters *o)
 {
 	return READ_ONCE(o->scarce);
 }
@@ -150,7 +150,7 @@ u32 limit_most(const struct sched *s, u32 depth);
  * May a task of @f take @tags tags before the tasks that wait?  A snapshot; no
  * lock.
  */
-bool limit_goes_first(const struct tag_order *o, const struct flow *f,
+bool limit_goes_first(const struct tag_waiters *o, const struct flow *f,
 		      struct tag_use use, u32 tags);
 
 /*
@@ -166,27 +166,27 @@ void limit_wait(struct tag_waiter *w);
  * is none, or no tag for it.  @given_back: by a request; otherwise a task has
  * begun to wait.  Under order.lock.
  */
-struct tag_waiter *limit_take(const struct sched *s, struct tag_order *o,
+struct tag_waiter *limit_take(const struct sched *s, struct tag_waiters *o,
 			      struct tag_use use, bool given_back);
 
 /* Slow path of limit_charge(). */
-void limit_charge_slow(struct tag_order *o, struct flow *f, u32 cost);
+void limit_charge_slow(struct tag_waiters *o, struct flow *f, u32 cost);
 
 /* A request of @f that costs @cost was inserted with a tag of the map. */
-static inline void limit_charge(struct tag_order *o, struct flow *f, u32 cost)
+static inline void limit_charge(struct tag_waiters *o, struct flow *f, u32 cost)
 {
 	if (unlikely(limit_is_scarce(o)))
 		limit_charge_slow(o, f, cost);
 }
 
 /* Bounds the start tags of waiting flows by their present shares. */
-void limit_reweigh(struct tag_order *o);
+void limit_reweigh(struct tag_waiters *o);
 
 /*
  * By tick.  Once in FLOW_GRACE_NS it calls limit_reweigh(), ends the debts if no
  * task has waited, and returns whether tasks wait: the host hands out free tags.
  */
-bool limit_refresh(struct tag_order *o, u64 now);
+bool limit_refresh(struct tag_waiters *o, u64 now);
 
 /*
  * The half of a map with @depth tags that kernel threads may hold for cgroups.

@@ -17,7 +17,7 @@ static const struct sched_ops plain_ops = { .name = "plain" };
 
 struct fixture {
 	struct sched sched;
-	struct tag_order map[MAPS];
+	struct tag_waiters map[MAPS];
 	struct flow *flow[FLOWS];	/* the first is the root */
 	u32 nr;
 	struct tag_waiter waiter[WAITERS];
@@ -237,7 +237,7 @@ static void debts_end_when_tags_are_ample(void **state)
 static void tags_for_a_task_that_begins_to_wait(void **state)
 {
 	struct tag_use use = { 0 };
-	struct tag_order *o = &b.map[0];
+	struct tag_waiters *o = &b.map[0];
 	struct flow *deep;
 	unsigned long flags;
 	bool given_back;
