@@ -22,8 +22,9 @@ void event_arm(struct timeline *t, struct event *ev, u64 ns)
 	heap_push(&t->events, &ev->node, ns);
 }
 
-static u64 event_key(struct heap_node *n)
+static u64 event_key(struct heap_node *n, const void *unused)
 {
+	(void)unused;
 	return container_of(n, struct event, node)->at_ns;
 }
 
@@ -32,7 +33,7 @@ void event_hasten(struct timeline *t, struct event *ev, u64 ns)
 	port_assert(ev->armed);
 	port_assert(ns >= t->now && ns <= ev->at_ns);
 	ev->at_ns = ns;
-	heap_rebuild(&t->events, event_key);
+	heap_rebuild(&t->events, event_key, NULL);
 }
 
 u64 timeline_next_ns(const struct timeline *t)

@@ -68,7 +68,9 @@ struct heap_node *heap_pop_meld(struct heap *h)
 	return n;
 }
 
-void heap_rebuild(struct heap *h, vtime_t (*key)(struct heap_node *n))
+void heap_rebuild(struct heap *h,
+		  vtime_t (*key)(struct heap_node *n, const void *arg),
+		  const void *arg)
 {
 	struct heap_node *todo = h->top, *root = NULL;
 
@@ -85,7 +87,7 @@ void heap_rebuild(struct heap *h, vtime_t (*key)(struct heap_node *n))
 		}
 		n->child = NULL;
 		n->next = NULL;
-		n->key = key(n);
+		n->key = key(n, arg);
 		root = node_meld(root, n);
 	}
 	h->top = root;

@@ -96,7 +96,9 @@ static inline void heap_rekey_top(struct heap *h, vtime_t key)
 		heap_meld(h, heap_pop_meld(h));
 }
 
-/* Gives every node the key that @key returns for it, in one pass. */
-void heap_rebuild(struct heap *h, vtime_t (*key)(struct heap_node *n));
+/* Gives every node the key that @key returns for it and @arg, in one pass. */
+void heap_rebuild(struct heap *h,
+		  vtime_t (*key)(struct heap_node *n, const void *arg),
+		  const void *arg);
 
 #endif /* MQFAIR_HEAP_H */

@@ -212,13 +212,14 @@ void limit_charge_slow(struct tag_waiters *o, struct flow *f, u32 cost)
 }
 
 /* Bounds the start tag of the flow of @n; see limit.h. */
-static vtime_t bounded(struct heap_node *n)
+static vtime_t bounded(struct heap_node *n, const void *unused)
 {
 	struct tag_waiter *w = waiter_of(n);
 	struct tag_waiters *o = w->order;
 	vtime_t *start = start_of(o, w->flow);
 	vtime_t most = ahead_by(w->flow, o->vt, READ_ONCE(w->flow->tag_cost));
 
+	(void)unused;
 	if (vtime_before(most, *start))
 		WRITE_ONCE(*start, most);
 	return *start;
@@ -233,7 +234,7 @@ void limit_reweigh(struct tag_waiters *o)
 	if (n) {
 		now = share_generation(&waiter_of(n)->flow->sched->share);
 		if (now != o->generation)
-			heap_rebuild(&o->heap, bounded);
+			heap_rebuild(&o->heap, bounded, NULL);
 		o->generation = now;
 	}
 	port_unlock(&o->lock, flags);

@@ -111,11 +111,6 @@ static struct mqfq *mqfq_of(const struct queue *q)
 	return q->sched->own;
 }
 
-static struct mqfq_lane *lane_of(struct heap_node *n)
-{
-	return container_of(n, struct mqfq_lane, node);
-}
-
 /* Is @a more than T ahead of virtual time @vt? */
 static bool beyond(const struct sched *s, vtime_t a, vtime_t vt)
 {
@@ -216,65 +211,13 @@ static void publish(struct mqfq *m, struct queue *q, vtime_t head_tag,
 
 /* ------------------------------------------------------------- the queue */
 
-/* Returns the tag of the lane's first request under the present shares. */
-static vtime_t fresh_key(struct heap_node *n)
-{
-	struct mqfq_lane *lane = lane_of(n);
-
-	flow_refresh(lane->lane.flow, mqfq_vt(lane->lane.flow->sched->own));
-	return flow_tag(lane->lane.flow, lane->lane.fifo.head->pos,
-			&lane->epoch);
-}
-
-/*
- * Slow path of queue_head_tag(): some key is out of date.  If shares have
- * changed, it computes all keys anew, because any lane may have become the
- * least.  If a single flow has a new epoch, that flow's tags have only grown.
- * Then it is enough to correct the top.
- */
-static vtime_t queue_head_tag_slow(struct queue *q)
-{
-	u64 generation = share_generation(&q->sched->share);
-	struct mqfq_queue *mq = mqfq_queue_of(q);
-	struct heap_node *n;
-
-	if (mq->generation != generation) {
-		heap_rebuild(&mq->heap, fresh_key);
-		WRITE_ONCE(q->stats.rebuilds, q->stats.rebuilds + 1);
-		mq->generation = generation;
-	}
-	for (;;) {
-		struct mqfq_lane *lane;
-		vtime_t key;
-
-		n = heap_top(&mq->heap);
-		lane = lane_of(n);
-		if (lane->epoch == (u64)atomic64_read(&lane->lane.flow->seq))
-			return n->key;
-		key = flow_tag(lane->lane.flow, lane->lane.fifo.head->pos,
-			       &lane->epoch);
-		if (key != n->key)
-			heap_rekey_top(&mq->heap, key);
-	}
-}
-
 /* Returns the start tag of the first request of the queue, or VTIME_NONE. */
 static inline vtime_t queue_head_tag(struct queue *q)
 {
-	u64 generation = share_generation(&q->sched->share);
-	struct mqfq_queue *mq = mqfq_queue_of(q);
-	struct heap_node *n = heap_top(&mq->heap);
-	struct mqfq_lane *lane;
+	struct tag_lane *l = tag_order_first(&mqfq_queue_of(q)->order, q,
+					     mqfq_vt(mqfq_of(q)));
 
-	if (!n) {
-		mq->generation = generation;
-		return VTIME_NONE;
-	}
-	lane = lane_of(n);
-	if (likely(mq->generation == generation &&
-		   lane->epoch == (u64)atomic64_read(&lane->lane.flow->seq)))
-		return n->key;
-	return queue_head_tag_slow(q);
+	return l ? l->node.key : VTIME_NONE;
 }
 
 static void set_head_tag(struct queue *q, vtime_t head_tag)
@@ -283,46 +226,40 @@ static void set_head_tag(struct queue *q, vtime_t head_tag)
 		WRITE_ONCE(q->head_tag, head_tag);
 }
 
-static __always_inline void append(struct queue *q, struct mqfq_lane *lane,
+static __always_inline void append(struct queue *q, struct tag_lane *l,
 				   struct io *io,
 				   const struct flow_start *start)
 {
-	struct mqfq_queue *mq = mqfq_queue_of(q);
+	struct tag_order *order = &mqfq_queue_of(q)->order;
+	bool joins = !l->lane.fifo.head;
 
-	io->next = NULL;
-	if (lane->lane.fifo.head) {
-		lane->lane.fifo.tail->next = io;
-		lane->lane.fifo.tail = io;
+	io_list_append(&l->lane.fifo, io);
+	if (!joins)
 		return;
-	}
-	lane->lane.fifo.head = io;
-	lane->lane.fifo.tail = io;
-	lane->epoch = start->epoch;
 	/*
 	 * A flow that was idle starts at virtual time, and the first lane may
 	 * have the same tag.  The new lane has one request and that lane many,
 	 * so the new lane goes first.  It does so once: its next tag is greater.
 	 */
 	if (READ_ONCE(mqfq_params(&q->sched->params)->anticipate))
-		heap_push_first(&mq->heap, &lane->node, start->tag);
+		tag_order_add_first(order, l, start->tag, start->epoch);
 	else
-		heap_push(&mq->heap, &lane->node, start->tag);
-	set_head_tag(q, heap_top(&mq->heap)->key);
+		tag_order_add(order, l, start->tag, start->epoch);
+	set_head_tag(q, tag_order_top(order)->node.key);
 }
 
-static void take_head(struct queue *q)
+static struct io *first_io(const struct queue *q)
 {
-	struct mqfq_queue *mq = mqfq_queue_of(q);
-	struct mqfq_lane *lane = lane_of(heap_top(&mq->heap));
+	return tag_order_top(&mqfq_queue_of(q)->order)->lane.fifo.head;
+}
 
-	lane->lane.fifo.head = lane->lane.fifo.head->next;
-	if (lane->lane.fifo.head)
-		heap_rekey_top(&mq->heap, flow_tag(lane->lane.flow,
-						   lane->lane.fifo.head->pos,
-						   &lane->epoch));
-	else
-		heap_pop(&mq->heap);
-	atomic64_dec(&lane->lane.flow->queued);
+static void take_first(struct queue *q)
+{
+	struct tag_order *order = &mqfq_queue_of(q)->order;
+	struct io *io = io_list_take(&tag_order_top(order)->lane.fifo);
+
+	tag_order_took(order);
+	atomic64_dec(&io->flow->queued);
 }
 
 static __always_inline bool insert_at(struct queue *q, struct io *io, u64 now,
@@ -431,12 +368,11 @@ static bool throttle(struct mqfq *m, struct queue *q, vtime_t head_tag,
 static vtime_t clamp_lag(struct mqfq *m, struct queue *q, vtime_t head_tag)
 {
 	u64 allowance = (u64)READ_ONCE(q->sched->params.depth) * LAG_PER_SLOT;
-	struct mqfq_lane *lane;
 
 	while (unlikely(vtime_before(head_tag + allowance, mqfq_vt(m)))) {
-		lane = lane_of(heap_top(&mqfq_queue_of(q)->heap));
-		flow_clamp_lag(lane->lane.flow, lane->lane.fifo.head->pos,
-			       mqfq_vt(m), allowance);
+		struct io *io = first_io(q);
+
+		flow_clamp_lag(io->flow, io->pos, mqfq_vt(m), allowance);
 		head_tag = queue_head_tag(q);
 	}
 	set_head_tag(q, head_tag);
@@ -525,17 +461,18 @@ enum dispatch_result mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 	if (throttle(m, q, head_tag, wake))
 		return give_up(m, q, DISPATCH_THROTTLED, now, wake);
 	head_tag = clamp_lag(m, q, head_tag);
-	io = lane_of(heap_top(&mq->heap))->lane.fifo.head;
+	io = first_io(q);
 	if (!get_slot(m, q, io, head_tag, wake)) {
 		queue_set_state(q, DISPATCH_NO_SLOT);
 		anticipate_missed(&m->anticipate, now);
 		WRITE_ONCE(q->stats.no_slot, q->stats.no_slot + 1);
 		return DISPATCH_NO_SLOT;
 	}
-	take_head(q);
+	take_first(q);
 	queue_dispatched(q, io, now);
 	queue_set_state(q, DISPATCH_IO);
-	set_head_tag(q, heap_top(&mq->heap) ? queue_head_tag(q) : VTIME_NONE);
+	set_head_tag(q, tag_order_top(&mq->order) ? queue_head_tag(q) :
+						    VTIME_NONE);
 	if (mq->published)
 		publish(m, q, q->head_tag, wake);
 	*out = io;
@@ -586,17 +523,6 @@ void mqfq_complete(struct io *io, u64 now, struct wake *wake)
 	     !anticipate_slot(&m->anticipate, &m->slots.tree, io, now, wake)))
 		slots_put(&m->slots, io->queue->home, wake);
 	queue_completed(io, now, wake);
-}
-
-void mqfq_flow_init(struct flow *f)
-{
-	u32 i;
-
-	for (i = 0; i < f->nr_queues; i++) {
-		struct mqfq_lane *lane = flow_queue_own(f, i);
-
-		lane->lane.flow = f;
-	}
 }
 
 void mqfq_flow_exit(struct flow *f)
@@ -776,7 +702,7 @@ const struct sched_ops mqfq_ops = {
 	.queue_bytes	= sizeof(struct mqfq_queue),
 	.params_bytes	= sizeof(struct mqfq_params),
 	.flow_bytes	= sizeof(struct mqfq_flow),
-	.flow_queue_bytes = sizeof(struct mqfq_lane),
+	.flow_queue_bytes = sizeof(struct tag_lane),
 	.init		= mqfq_init,
 	.exit		= mqfq_exit,
 	.insert		= mqfq_insert,
@@ -787,7 +713,7 @@ const struct sched_ops mqfq_ops = {
 	.requeue	= mqfq_requeue,
 	.tick		= mqfq_tick,
 	.tune		= mqfq_tune,
-	.flow_init	= mqfq_flow_init,
+	.flow_init	= engine_flow_init,
 	.flow_exit	= mqfq_flow_exit,
 	.report		= mqfq_report,
 	.report_flow	= mqfq_report_flow,

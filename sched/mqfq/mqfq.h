@@ -12,7 +12,7 @@
 #include "anticipate.h"
 #include "mqfq_params.h"
 #include "core/engine.h"
-#include "core/heap.h"
+#include "core/tag_order.h"
 #include "mt/mindicator.h"
 #include "mt/wheel.h"
 
@@ -29,17 +29,9 @@ struct mqfq {
 
 /* queue.own */
 struct mqfq_queue {
-	struct heap heap;		/* Q: lanes, by tag of their first io */
-	u64 generation;			/* Q: share generation of the keys */
+	struct tag_order order;		/* Q */
 	u32 bucket;			/* Q: of the wheel, while parked */
 	bool published;			/* Q: the mindicator has the head tag */
-};
-
-/* flow_queue_own() */
-struct mqfq_lane {
-	struct lane lane;
-	struct heap_node node;		/* in mqfq_queue.heap while not empty */
-	u64 epoch;			/* flow.seq for which the key holds */
 };
 
 /* flow_own() begins with it. */
@@ -80,7 +72,6 @@ void mqfq_requeue(struct io *io, struct wake *wake);
 void mqfq_tick(struct sched *s, u64 now, struct wake *wake);
 void mqfq_tune(struct sched *s, const struct sched_params *p,
 	       struct wake *wake);
-void mqfq_flow_init(struct flow *f);
 void mqfq_flow_exit(struct flow *f);
 void mqfq_report(const struct sched *s, struct report *r);
 void mqfq_report_flow(const struct flow *f, struct report *r);

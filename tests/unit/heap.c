@@ -71,8 +71,9 @@ static void pop_least(struct heap *h)
 	assert_ptr_equal(heap_pop(h), &least->node);
 }
 
-static vtime_t new_key(struct heap_node *n)
+static vtime_t new_key(struct heap_node *n, const void *unused)
 {
+	(void)unused;
 	return container_of(n, struct item, node)->key;
 }
 
@@ -82,7 +83,7 @@ static void rebuild(struct heap *h, struct random *r)
 
 	for (i = 0; i < NODES; i++)
 		items[i].key = random_key(r);
-	heap_rebuild(h, new_key);
+	heap_rebuild(h, new_key, NULL);
 }
 
 static void top_matches_a_scan(void **state)
