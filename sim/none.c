@@ -81,7 +81,7 @@ void none_tick(struct sched *s, u64 now, struct wake *wake)
 	bool changed;
 
 	if (flow_sweep(s, now, &changed))
-		wake_at(wake, now + ENGINE_TICK_NS);
+		wake_at(wake, now + SWEEP_NS);
 }
 
 static void none_tune(struct sched *s, const struct sched_params *p,

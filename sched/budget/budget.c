@@ -341,11 +341,8 @@ void budget_tune(struct sched *s, const struct sched_params *p,
 {
 	struct budget *b = budget_of(s);
 
-	if (p) {
-		sched_params_take(s, p);
-		if (b->ops->nr_domains == 1)
-			isolation_set_depth(s, p->depth, wake);
-	}
+	if (p)
+		chassis_tune(&b->chassis, s, p, wake);
 	/* At once: all may have waited for a flow that has left. */
 	wake_at(wake, 1);
 }
@@ -382,8 +379,7 @@ void budget_report(const struct sched *s, struct report *r)
 	report_number(r, "total", (s64)READ_ONCE(b->total));
 	report_number(r, "refills", (s64)READ_ONCE(b->refills));
 	report_number(r, "refills_early", (s64)READ_ONCE(b->early));
-	cost_estimator_report(s, r);
-	isolation_report(s, r);
+	chassis_report(s, r);
 }
 
 void budget_report_flow(const struct flow *f, struct report *r)
@@ -399,39 +395,17 @@ void budget_report_flow(const struct flow *f, struct report *r)
 int budget_init(struct budget *b, struct sched *s, const struct budget_ops *ops,
 		u64 total, const u32 *depth)
 {
-	u32 i;
-
 	b->sched = s;
 	b->ops = ops;
 	b->rule = BUDGET_ALL_EXHAUSTED;
 	b->total = total;
 	b->round = 1;
 	b->idle = true;
-	if (cost_estimator_init(s))
-		return -ENOMEM;
-	if (watchdog_init(&b->sweep.watchdog, s->nr_queues))
-		goto cost_estimator;
-	for (i = 0; i < ops->nr_domains; i++)
-		if (slots_init(&b->slots[i], s, depth[i], true))
-			goto free_slots;
-	for (i = 0; i < ops->nr_domains; i++)
-		isolation_attach(s, &b->slots[i]);
-	return 0;
-free_slots:
-	while (i--)
-		slots_deinit(&b->slots[i]);
-	watchdog_deinit(&b->sweep.watchdog);
-cost_estimator:
-	cost_estimator_deinit(s);
-	return -ENOMEM;
+	return chassis_init(&b->chassis, s, b->slots, ops->nr_domains, depth,
+			    true);
 }
 
 void budget_deinit(struct budget *b)
 {
-	u32 i;
-
-	for (i = b->ops->nr_domains; i--;)
-		slots_deinit(&b->slots[i]);
-	watchdog_deinit(&b->sweep.watchdog);
-	cost_estimator_deinit(b->sched);
+	chassis_exit(&b->chassis, b->sched);
 }

@@ -271,7 +271,7 @@ struct budget {
 	bool accounted;			/* T: the drive gives an account of its time */
 	u64 start_ns;			/* T: of the present round */
 	u64 least_used;			/* T: two turnovers, see above */
-	struct sweep sweep;		/* T */
+	struct chassis chassis;
 	u64 announced[QUEUE_WORDS];	/* T: queues in flow.waits at the sweep */
 	struct throughput throughput;	/* T */
 	u64 used;			/* T: in all rounds that are over */

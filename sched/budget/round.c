@@ -4,7 +4,6 @@
  * states and the orderings P1 to P4 are in budget.h.
  */
 #include "round.h"
-#include "cost/cost_estimator.h"
 
 enum {
 	/* How long a flow stays a donor: as long as a rate is known. */
@@ -597,17 +596,16 @@ void budget_tick(struct sched *s, u64 now, struct wake *wake)
 {
 	struct budget *b = budget_of(s);
 	unsigned long flags;
-	bool changed, any;
+	bool any;
 
-	cost_estimator_tick(s, now, wake);
-	isolation_tick(s, now, wake);
+	chassis_tick(&b->chassis, s, now, wake);
 	/* P1: full order.  Pairs with round_exhausted(), request_tick(). */
 	atomic64_xchg(&b->sentinel, 0);
 	atomic64_xchg(&b->tick_requested, 0);
 	/* The sweep judges queues by the announcements that this notes. */
-	if (sweep_is_due(&b->sweep, now))
+	if (chassis_sweep_is_due(&b->chassis, now))
 		watch_flows(b);
-	engine_sweep(&b->sweep, s, now, queue_is_forgotten, &changed, wake);
+	chassis_sweep(&b->chassis, s, now, queue_is_forgotten, wake);
 	flags = port_lock(&s->active_lock);
 	any = s->active;
 	if (!any && !b->idle) {

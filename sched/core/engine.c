@@ -1,76 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The hooks of a simple scheduler, and the slow parts for every scheduler. */
+/* The hooks of a simple scheduler, and slow paths of the parts. */
 #include "engine.h"
-
-/* --------------------------------------------------------- parts: slow work */
-
-int watchdog_init(struct watchdog *w, u32 nr_queues)
-{
-	w->queue = port_zalloc(nr_queues * sizeof(w->queue[0]));
-	return w->queue ? 0 : -ENOMEM;
-}
-
-void watchdog_deinit(struct watchdog *w)
-{
-	port_free(w->queue);
-}
-
-bool suspicion_grows(struct suspicion *x, struct sched *s)
-{
-	if (x->sweeps > SUSPECT_SWEEPS)
-		return false;
-	if (!x->sweeps && s->hooks.begin)
-		x->mark = s->hooks.begin(s);
-	if (x->sweeps < SUSPECT_SWEEPS)
-		x->sweeps++;
-	if (x->sweeps < SUSPECT_SWEEPS ||
-	    (s->hooks.ended && !s->hooks.ended(s, x->mark)))
-		return false;
-	x->sweeps++;
-	return true;
-}
-
-/* A queue in a struct wake is not forgotten: the host watches that one. */
-static bool is_suspect(const struct queue *q,
-		       bool (*forgotten)(const struct queue *q))
-{
-	return READ_ONCE(q->nr) && !READ_ONCE(q->wake_pending) && forgotten(q);
-}
-
-static void watchdog_look(struct watchdog *w, struct sched *s,
-			  bool (*forgotten)(const struct queue *q))
-{
-	u32 i;
-
-	for (i = 0; i < s->nr_queues; i++) {
-		const struct queue *q = s->queue[i];
-		u64 dispatched = READ_ONCE(q->stats.dispatched);
-		struct suspect *suspect = &w->queue[i];
-
-		if (!is_suspect(q, forgotten) ||
-		    suspect->dispatched != dispatched) {
-			suspect->dispatched = dispatched;
-			suspect->suspicion.sweeps = 0;
-		} else if (suspicion_grows(&suspect->suspicion, s)) {
-			atomic64_inc(&s->stats.watchdog);
-		}
-	}
-}
-
-bool engine_sweep(struct sweep *sw, struct sched *s, u64 now,
-		  bool (*forgotten)(const struct queue *q), bool *changed,
-		  struct wake *wake)
-{
-	if (!sweep_is_due(sw, now)) {
-		wake_at(wake, sw->next_ns);
-		return false;
-	}
-	sw->next_ns = now + ENGINE_TICK_NS;
-	watchdog_look(&sw->watchdog, s, forgotten);
-	if (flow_sweep(s, now, changed))
-		wake_at(wake, sw->next_ns);
-	return true;
-}
+#include "cost/cost_estimator.h"
 
 /* ------------------------------------------------------------------ insert */
 
@@ -284,6 +215,7 @@ void engine_requeue(struct io *io, struct wake *wake)
 
 void engine_complete(struct io *io, u64 now, struct wake *wake)
 {
+	cost_estimator_done(io, now);
 	engine_requeue(io, wake);
 	queue_completed(io, now, wake);
 }
@@ -298,20 +230,19 @@ static bool forgotten(const struct queue *q)
 void engine_tick(struct sched *s, u64 now, struct wake *wake)
 {
 	struct engine *e = s->own;
-	bool changed;
 
-	isolation_tick(s, now, wake);
-	engine_sweep(&e->sweep, s, now, forgotten, &changed, wake);
+	chassis_tick(&e->chassis, s, now, wake);
+	chassis_sweep(&e->chassis, s, now, forgotten, wake);
 }
 
 void engine_tune(struct sched *s, const struct sched_params *p,
 		 struct wake *wake)
 {
+	struct engine *e = s->own;
+
 	/* A share is computed when it is used: no queue waits for a change. */
-	if (!p)
-		return;
-	sched_params_take(s, p);
-	isolation_set_depth(s, p->depth, wake);
+	if (p)
+		chassis_tune(&e->chassis, s, p, wake);
 }
 
 void engine_flow_init(struct flow *f)
@@ -330,7 +261,7 @@ void engine_report(const struct sched *s, struct report *r)
 	const struct engine *e = s->own;
 
 	report_number(r, "slots_used", slots_used(&e->slots));
-	isolation_report(s, r);
+	chassis_report(s, r);
 }
 
 int engine_init(struct sched *s, const struct engine_ops *ops)
@@ -338,20 +269,13 @@ int engine_init(struct sched *s, const struct engine_ops *ops)
 	struct engine *e = s->own;
 
 	e->ops = ops;
-	if (watchdog_init(&e->sweep.watchdog, s->nr_queues))
-		return -ENOMEM;
-	if (slots_init(&e->slots, s, s->params.depth, true)) {
-		watchdog_deinit(&e->sweep.watchdog);
-		return -ENOMEM;
-	}
-	isolation_attach(s, &e->slots);
-	return 0;
+	return chassis_init(&e->chassis, s, &e->slots, 1, &s->params.depth,
+			    true);
 }
 
 void engine_exit(struct sched *s)
 {
 	struct engine *e = s->own;
 
-	slots_deinit(&e->slots);
-	watchdog_deinit(&e->sweep.watchdog);
+	chassis_exit(&e->chassis, s);
 }

@@ -40,13 +40,8 @@
 #ifndef MQFAIR_ENGINE_H
 #define MQFAIR_ENGINE_H
 
+#include "chassis.h"
 #include "queue.h"
-#include "slots.h"
-
-enum {
-	ENGINE_TICK_NS		= FLOW_GRACE_NS / 2,
-	SUSPECT_SWEEPS		= 10,	/* they take half a second */
-};
 
 /* ------------------------------------------------- parts: the life of an io */
 
@@ -138,68 +133,6 @@ static inline bool engine_take_back(struct slots *sl, u32 queue, struct io *io)
 	return io_returned(io) && slots_take_back(sl, queue, io);
 }
 
-/* --------------------------------------------------------- parts: slow work */
-
-/*
- * A suspect is a queue or a flow that a sweep finds forgotten.  It need not be: a
- * CPU that stands still in the middle of a hook makes its queue look so, and a
- * host of virtual machines may stop a CPU for seconds.  So the suspect counts as
- * forgotten once two conditions hold:
- *
- *	SUSPECT_SWEEPS sweeps in a row have found it, and
- *	all hooks have ended that ran when the first of them found it.
- *
- * A kernel in which a hook can be preempted knows the second too early.
- */
-struct suspicion {
-	u64 mark;			/* of host_hooks.begin() */
-	u32 sweeps;
-};
-
-/*
- * Tick calls this for a suspect that this sweep has found, as have all since
- * x->sweeps was 0.  Returns true once, when it counts.
- */
-bool suspicion_grows(struct suspicion *x, struct sched *s);
-
-/*
- * Counts queues that could have run for SUSPECT_SWEEPS sweeps and did not.  It
- * wakes none: a stall is a bug to be found, not one to be covered.
- */
-struct watchdog {
-	struct suspect {
-		u64 dispatched;		/* when the queue was first suspected */
-		struct suspicion suspicion;
-	} *queue;			/* tick: by index */
-};
-
-/* Returns 0 or -ENOMEM. */
-int watchdog_init(struct watchdog *w, u32 nr_queues);
-void watchdog_deinit(struct watchdog *w);
-
-/* The sweep finds idle flows and forgotten queues, every ENGINE_TICK_NS. */
-struct sweep {
-	u64 next_ns;			/* tick */
-	struct watchdog watchdog;
-};
-
-/* Is it time for the sweep that the next engine_sweep() does?  Tick asks. */
-static inline bool sweep_is_due(const struct sweep *sw, u64 now)
-{
-	return now >= sw->next_ns;
-}
-
-/*
- * Tick calls this.  Returns false if it is too early, and then @wake asks for
- * the time.  Otherwise idle flows are inactive now, and *@changed tells whether
- * shares changed.  While a flow is active, @wake asks for the next sweep.
- * @forgotten tells of a queue in no struct wake whether it waits though it
- * could run.
- */
-bool engine_sweep(struct sweep *sw, struct sched *s, u64 now,
-		  bool (*forgotten)(const struct queue *q), bool *changed,
-		  struct wake *wake);
-
 /* ------------------------------------------------------- a simple scheduler */
 
 struct engine_ops {
@@ -212,7 +145,7 @@ struct engine_ops {
 struct engine {
 	const struct engine_ops *ops;	/* I */
 	struct slots slots;
-	struct sweep sweep;
+	struct chassis chassis;
 };
 
 static inline struct engine *engine_of(const struct queue *q)

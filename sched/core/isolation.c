@@ -561,33 +561,12 @@ static u32 count_active(struct sched *s)
 	return n;
 }
 
-/* The requests of all domains are sent to one drive, so their terms are one. */
-static void end_terms(struct sched *s, u64 now, struct wake *wake)
-{
-	const struct isolation *i = &s->isolation;
-	u64 sent = 0, depth = 0;
-	bool leased = false;
-	u32 n;
-
-	for (n = 0; n < i->nr_slots; n++) {
-		leased |= READ_ONCE(i->slots[n]->leased);
-		depth += READ_ONCE(i->slots[n]->tree.depth);
-	}
-	if (likely(!leased))
-		return;
-	for (n = 0; n < s->nr_queues; n++)
-		sent += READ_ONCE(s->queue[n]->stats.dispatched);
-	for (n = 0; n < i->nr_slots; n++)
-		slots_end_term(i->slots[n], now, sent, depth, wake);
-}
-
 void isolation_tick(struct sched *s, u64 now, struct wake *wake)
 {
 	struct isolation *i = &s->isolation;
 	u32 active = count_active(s);
 
 	latency_tick(s, now);
-	end_terms(s, now, wake);
 	if (!READ_ONCE(s->params.isolation) || !i->nr_slots || !active) {
 		i->was_off |= !READ_ONCE(s->params.isolation);
 		rest(s, now, wake);

@@ -14,8 +14,6 @@ int slots_init(struct slots *sl, struct sched *s, u32 depth, bool parts)
 	sl->woken = (struct queue_set){ 0 };
 	sl->leased = false;
 	sl->term = 0;
-	sl->term_ns = 0;
-	sl->term_sent = 0;
 	sl->queue = NULL;
 	sl->leases = port_zalloc(s->nr_queues * sizeof(*sl->leases));
 	if (!sl->leases)
@@ -354,16 +352,10 @@ bool slots_end_lease(struct slots *sl, u32 queue)
 	return take_one(&in_term[!term]) || take_one(&in_term[term]);
 }
 
-void slots_end_term(struct slots *sl, u64 now, u64 sent, u64 depth,
-		    struct wake *wake)
+void slots_end_term(struct slots *sl, struct wake *wake)
 {
 	u32 last = !sl->term, i;
 
-	if (sent - sl->term_sent < 2 * depth &&
-	    now - sl->term_ns < LEASE_MOST_NS)
-		return;
-	sl->term_ns = now;
-	sl->term_sent = sent;
 	for (i = 0; i < sl->sched->nr_queues; i++)
 		while (take_one(&sl->leases[i].in_term[last]))
 			slots_put(sl, i, wake);

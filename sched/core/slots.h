@@ -120,7 +120,6 @@ struct slots {
 	struct slots_leases *leases;	/* I: by index */
 	bool leased;			/* O: a slot was leased once */
 	u32 term;			/* O: index of the present term */
-	u64 term_ns, term_sent;		/* tick: time and requests at its begin */
 	struct queue_set ready __port_cacheline;	/* the set */
 	/* With parts: queues that were woken for a slot, and have not run yet. */
 	struct queue_set woken __port_cacheline;
@@ -183,13 +182,8 @@ static inline bool slots_take_back(struct slots *sl, u32 queue, struct io *io)
 	return (flags & IO_SLOT) && slots_end_lease(sl, queue);
 }
 
-/*
- * Of tick.  @sent requests have been sent to the drive so far, and @depth of
- * them may be inside.  Ends the term if that is due, and gives back the slots
- * that were leased before it.
- */
-void slots_end_term(struct slots *sl, u64 now, u64 sent, u64 depth,
-		    struct wake *wake);
+/* Of tick.  Ends the term, and gives back the slots that were leased before it. */
+void slots_end_term(struct slots *sl, struct wake *wake);
 
 /*
  * Takes a slot from any node, after slots_try() failed.  Returns false if

@@ -19,7 +19,7 @@
  *   - the wheel holds the throttled queues, by the virtual time at which each
  *     may go on.
  * The set of queues that wait for a slot is in core/slots.h.  The watchdog and
- * the sweep for idle flows are in core/engine.h.
+ * the sweep for idle flows are in core/chassis.h.
  *
  * Example.  T = 64 KiB.  Two flows of share 1/2 submit requests of 4 KiB, one
  * flow on each of two CPUs.  Each request advances its flow's tag by 8 KiB.
@@ -561,17 +561,13 @@ static bool forgotten(const struct queue *q)
 void mqfq_tick(struct sched *s, u64 now, struct wake *wake)
 {
 	struct mqfq *m = s->own;
-	bool changed;
 	u32 late;
 
-	cost_estimator_tick(s, now, wake);
-	isolation_tick(s, now, wake);
+	chassis_tick(&m->chassis, s, now, wake);
 	for (late = anticipate_tick(&m->anticipate, s, now, wake); late; late--)
 		slots_put(&m->slots, 0, wake);
-	if (!engine_sweep(&m->sweep, s, now, forgotten, &changed, wake))
-		return;
 	/* Larger shares bring tags nearer: due times in the wheel are old. */
-	if (changed)
+	if (chassis_sweep(&m->chassis, s, now, forgotten, wake))
 		unpark_all(m, wake);
 }
 
@@ -593,44 +589,31 @@ void mqfq_tune(struct sched *s, const struct sched_params *p, struct wake *wake)
 	if (mqfq_params(p)->threshold != mqfq_params(&s->params)->threshold)
 		wheel_set_shift(&m->wheel,
 				wheel_shift(mqfq_params(p)->threshold));
-	sched_params_take(s, p);
-	isolation_set_depth(s, p->depth, wake);
+	chassis_tune(&m->chassis, s, p, wake);
 	unpark_all(m, wake);
 }
 
 int mqfq_init(struct sched *s)
 {
 	struct mqfq *m = s->own;
-	int ret;
+	int ret = chassis_init(&m->chassis, s, &m->slots, 1, &s->params.depth,
+			       false);
 
+	if (ret)
+		return ret;
 	m->sched = s;
 	atomic64_set(&m->vt, (s64)VT_START);
-	if (watchdog_init(&m->sweep.watchdog, s->nr_queues))
-		return -ENOMEM;
-	ret = cost_estimator_init(s);
-	if (ret)
-		goto watchdog;
 	ret = mindicator_init(&m->tags, &s->topo);
 	if (ret)
-		goto estimator;
-	ret = slots_init(&m->slots, s, s->params.depth, false);
-	if (ret)
-		goto tags;
+		goto chassis;
 	ret = wheel_init(&m->wheel, s->nr_queues,
 			 wheel_shift(mqfq_params(&s->params)->threshold),
 			 VT_START);
-	if (ret)
-		goto free_slots;
-	isolation_attach(s, &m->slots);
-	return 0;
-free_slots:
-	slots_deinit(&m->slots);
-tags:
+	if (!ret)
+		return 0;
 	mindicator_deinit(&m->tags);
-estimator:
-	cost_estimator_deinit(s);
-watchdog:
-	watchdog_deinit(&m->sweep.watchdog);
+chassis:
+	chassis_exit(&m->chassis, s);
 	return ret;
 }
 
@@ -643,10 +626,8 @@ void mqfq_exit(struct sched *s)
 		token_put(&m->slots.tree, 0);
 	port_assert(mindicator_min(&m->tags) == VTIME_NONE);
 	wheel_deinit(&m->wheel);
-	slots_deinit(&m->slots);
 	mindicator_deinit(&m->tags);
-	cost_estimator_deinit(s);
-	watchdog_deinit(&m->sweep.watchdog);
+	chassis_exit(&m->chassis, s);
 }
 
 /* --------------------------------------------------------------- reports */
@@ -665,8 +646,7 @@ void mqfq_report(const struct sched *s, struct report *r)
 	report_number(r, "slots_reserved",
 		      atomic64_read(&m->anticipate.reserved));
 	report_number(r, "wheel_turns", atomic64_read(&m->wheel.turns));
-	cost_estimator_report(s, r);
-	isolation_report(s, r);
+	chassis_report(s, r);
 }
 
 void mqfq_report_flow(const struct flow *f, struct report *r)

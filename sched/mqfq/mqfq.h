@@ -24,7 +24,7 @@ struct mqfq {
 	struct wheel wheel;		/* throttled queues, at T > 0 */
 	atomic64_t vt __port_cacheline;	/* virtual time; only grows */
 	struct queue_set throttled __port_cacheline;	/* those at T = 0 */
-	struct sweep sweep;
+	struct chassis chassis;
 };
 
 /* queue.own */

@@ -39,6 +39,7 @@ extern const struct test life_tests[], audit_tests[], generic_tests[];
 extern const struct test isolation_tests[], urgent_tests[], tag_tests[];
 extern const struct test adversary_tests[];
 extern const struct test tick_tests[];
+extern const struct test tunable_tests[];
 extern const struct test crowd_tests[];
 
 /* Of one scheduler. */

@@ -35,6 +35,7 @@ static const struct test *const of_all[] = {
 	crowd_tests,
 	adversary_tests,
 	tick_tests,
+	tunable_tests,
 };
 
 /* The tests of one scheduler. */

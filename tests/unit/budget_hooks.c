@@ -318,9 +318,9 @@ static void queue_that_no_flow_knows_of_is_counted(void **state)
 	hooks_read(&h, 0, f);
 	hooks_dispatch(&h, 0, DISPATCH_NO_BUDGET);
 	atomic64_set(&budget_flow(f)->waits[0], 0);
-	hooks_run(&h, h.now + (SUSPECT_SWEEPS - 1) * ENGINE_TICK_NS);
+	hooks_run(&h, h.now + (SUSPECT_SWEEPS - 1) * SWEEP_NS);
 	assert_int_equal(atomic64_read(&h.sched.stats.watchdog), 0);
-	hooks_run(&h, h.now + 3 * ENGINE_TICK_NS);
+	hooks_run(&h, h.now + 3 * SWEEP_NS);
 	assert_int_equal(atomic64_read(&h.sched.stats.watchdog), 1);
 	assert_int_equal(h.woken, 0);
 	close_budget();

@@ -725,7 +725,7 @@ static s64 forgotten(void)
 
 static void run_sweeps(u32 n)
 {
-	hooks_run(&h, h.now + n * ENGINE_TICK_NS);
+	hooks_run(&h, h.now + n * SWEEP_NS);
 }
 
 /* A queue waits for a flow that has credit: a wake-up was lost. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Turns, quanta, forfeited deficits and debts of drr, hook by hook. */
 #include "hooks.h"
+#include "sched/cost/cost_estimator.h"
 #include "sched/core/policies.h"
 
 enum {
@@ -101,6 +102,29 @@ static void empty_lane_keeps_its_debt(void **state)
 	close_drr();
 }
 
+/* One request of 100 us after another, for samples of 10 ms. */
+static void costs_are_learned_from_completions(void **state)
+{
+	struct sched_params p;
+	u32 i;
+
+	(void)state;
+	open_drr(100, 100);
+	p = h.sched.params;
+	p.cost.kind = COST_LEARNED;
+	hooks_tune(&h, &p);
+	for (i = 0; i < 1000; i++) {
+		struct io *io;
+
+		hooks_read(&h, 0, flow[0]);
+		io = hooks_next(&h, 0);
+		hooks_run(&h, h.now + 100 * 1000);
+		hooks_complete(&h, io);
+	}
+	assert_true(h.sched.cost_estimator->cost_rls.samples > 0);
+	close_drr();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -108,6 +132,7 @@ int main(void)
 		cmocka_unit_test(debt_shortens_the_next_turn),
 		cmocka_unit_test(empty_lane_forfeits_its_deficit),
 		cmocka_unit_test(empty_lane_keeps_its_debt),
+		cmocka_unit_test(costs_are_learned_from_completions),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

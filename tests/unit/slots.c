@@ -648,12 +648,12 @@ static void largest_machine_in_used_memory(void **state)
 
 /* -------------------------------------------------------------------- leases */
 
-static void end_term(struct scenario *s, u64 now, u64 sent)
+static void end_term(struct scenario *s)
 {
 	struct wake wake;
 
 	wake_init(&wake);
-	slots_end_term(&s->slots, now, sent, s->depth, &wake);
+	slots_end_term(&s->slots, &wake);
 }
 
 static void take_polled(struct scenario *s, u32 queue, struct io *io)
@@ -680,19 +680,14 @@ static void lease_ends_after_its_second_term(void **state)
 
 	(void)state;
 	four_init(&s, 8, true);
-	end_term(&s, LEASE_MOST_NS, 0);
 	take_polled(&s, 0, &late);
 	take_polled(&s, 1, &io);
 	assert_int_equal(slots_leased(&s.slots), 2);
-	/* A term ends with requests or with time, and not before. */
-	end_term(&s, 2 * LEASE_MOST_NS - 1, 15);
-	end_term(&s, 2 * LEASE_MOST_NS - 1, 16);
-	assert_int_equal(slots_used(&s.slots), 2);
-	end_term(&s, 3 * LEASE_MOST_NS - 2, 31);
+	end_term(&s);
 	assert_int_equal(slots_used(&s.slots), 2);
 	put_back(&s, 1, &io);
 	assert_int_equal(slots_used(&s.slots), 1);
-	end_term(&s, 3 * LEASE_MOST_NS - 1, 31);
+	end_term(&s);
 	assert_int_equal(slots_used(&s.slots), 0);
 	/* It ends late, and has no slot to give back. */
 	put_back(&s, 0, &late);
@@ -714,7 +709,6 @@ static void leased_slots_come_back_once(void **state)
 	struct random r = random_seeded("unit/slots/leases");
 	static struct scenario s;
 	struct io io[IOS] = { 0 };
-	u64 now = 0;
 	u32 i, step, out;
 
 	(void)state;
@@ -722,8 +716,7 @@ static void leased_slots_come_back_once(void **state)
 	for (step = 0; step < STEPS; step++) {
 		i = random_below(&r, IOS);
 		if (random_once_in(&r, 8)) {
-			now += LEASE_MOST_NS;
-			end_term(&s, now, 0);
+			end_term(&s);
 		} else if (io[i].flags) {
 			put_back(&s, i % 4, &io[i]);
 			io[i].flags = 0;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The sweep and the watchdog of the engine. */
-#include "unit.h"
+/* The sweep, the watchdog and the terms of leases. */
+#include "hooks.h"
 #include "core/engine.h"
+#include "sched/core/policies.h"
 
 enum {
 	QUEUES	= 2,
@@ -11,7 +12,7 @@ struct fixture {
 	struct sched sched;
 	struct queue queue[QUEUES];
 	struct queue *index[QUEUES];
-	struct sweep sweep;
+	struct chassis chassis;
 	u64 now;
 };
 
@@ -35,13 +36,13 @@ static void setup(struct fixture *x)
 		x->index[i] = &x->queue[i];
 		x->queue[i].nr = 1;
 	}
-	assert_int_equal(watchdog_init(&x->sweep.watchdog, QUEUES), 0);
+	assert_int_equal(watchdog_init(&x->chassis.watchdog, QUEUES), 0);
 	is_forgotten = true;
 }
 
 static void teardown(struct fixture *x)
 {
-	watchdog_deinit(&x->sweep.watchdog);
+	watchdog_deinit(&x->chassis.watchdog);
 	port_lock_deinit(&x->sched.active_lock);
 }
 
@@ -50,13 +51,11 @@ static s64 sweeps(struct fixture *x, u32 n)
 {
 	s64 before = atomic64_read(&x->sched.stats.watchdog);
 	struct wake wake;
-	bool changed;
 
 	while (n--) {
 		wake_init(&wake);
-		assert_true(engine_sweep(&x->sweep, &x->sched, x->now,
-					 forgotten, &changed, &wake));
-		x->now += ENGINE_TICK_NS;
+		chassis_sweep(&x->chassis, &x->sched, x->now, forgotten, &wake);
+		x->now += SWEEP_NS;
 	}
 	return atomic64_read(&x->sched.stats.watchdog) - before;
 }
@@ -65,20 +64,20 @@ static void test_early(void **state)
 {
 	struct wake wake;
 	struct fixture x;
-	bool changed;
 
 	(void)state;
 	setup(&x);
 	sweeps(&x, 1);
 	wake_init(&wake);
-	assert_false(engine_sweep(&x.sweep, &x.sched, x.now - 1, forgotten,
-				  &changed, &wake));
+	assert_false(chassis_sweep_is_due(&x.chassis, x.now - 1));
+	chassis_sweep(&x.chassis, &x.sched, x.now - 1, forgotten, &wake);
 	assert_int_equal(wake.at_ns, x.now);
 	/* Exactly at its time a sweep is made; no flow asks for another. */
 	wake_init(&wake);
-	assert_true(engine_sweep(&x.sweep, &x.sched, x.now, forgotten, &changed,
-				 &wake));
+	assert_true(chassis_sweep_is_due(&x.chassis, x.now));
+	chassis_sweep(&x.chassis, &x.sched, x.now, forgotten, &wake);
 	assert_int_equal(wake.at_ns, 0);
+	assert_false(chassis_sweep_is_due(&x.chassis, x.now));
 	teardown(&x);
 }
 
@@ -167,6 +166,55 @@ static void test_cpu_stands_still(void **state)
 	teardown(&x);
 }
 
+/* A lease ends with its second term, and a term with requests or with time. */
+static void test_terms(void **state)
+{
+	static const struct {
+		u64 now, sent;
+		s64 left;  /* leases */
+	} ticks[2][4] = {
+		{
+			{ LEASE_MOST_NS, 0, 1 },
+			{ 2 * LEASE_MOST_NS - 2, 0, 1 },
+			{ 2 * LEASE_MOST_NS - 1, 15, 1 },
+			{ 2 * LEASE_MOST_NS - 1, 16, 0 },
+		},
+		{
+			{ LEASE_MOST_NS, 0, 1 },
+			{ 2 * LEASE_MOST_NS - 2, 0, 1 },
+			{ 2 * LEASE_MOST_NS - 1, 15, 1 },
+			{ 2 * LEASE_MOST_NS, 15, 0 },
+		},
+	};
+	struct sched_params p;
+	struct engine *e;
+	struct wake wake;
+	struct hooks h;
+	u32 i, j;
+
+	(void)state;
+	sched_params_init(&drr_ops, &p);
+	p.isolation = 0;
+	p.depth = 8;
+	for (i = 0; i < ARRAY_SIZE(ticks); i++) {
+		hooks_open(&h, &drr_ops, &p, 1);
+		e = h.sched.own;
+		assert_true(slots_try(&e->slots, 0));
+		slots_lease(&e->slots, 0);
+		for (j = 0; j < ARRAY_SIZE(ticks[i]); j++) {
+			h.sched.queue[0]->stats.dispatched = ticks[i][j].sent;
+			wake_init(&wake);
+			chassis_tick(&e->chassis, &h.sched, ticks[i][j].now,
+				     &wake);
+			assert_int_equal(slots_leased(&e->slots),
+					 ticks[i][j].left);
+		}
+		assert_int_equal(slots_used(&e->slots), 0);
+		h.sched.queue[0]->stats.dispatched = 0;
+		hooks_close(&h);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +222,7 @@ int main(void)
 		cmocka_unit_test(test_forgotten),
 		cmocka_unit_test(test_reset),
 		cmocka_unit_test(test_cpu_stands_still),
+		cmocka_unit_test(test_terms),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
