@@ -40,8 +40,8 @@
 #define MQFAIR_FLOW_H
 
 #include "port.h"
-#include "isolation.h"
-#include "latency.h"
+#include "isolation/isolation.h"
+#include "isolation/latency.h"
 #include "limit.h"
 #include "share.h"
 #include "urgent.h"

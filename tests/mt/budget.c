@@ -12,9 +12,9 @@
 #include "sched/core/policies.h"
 #include "device.h"
 #include "host.h"
-#include "sched/budget/hwabc.h"
-#include "sched/budget/kyber_fair.h"
-#include "sched/budget/wdt.h"
+#include "sched/hwabc/hwabc.h"
+#include "sched/kyber_fair/kyber_fair.h"
+#include "sched/wdt/wdt.h"
 #include "tests/machine.h"
 
 enum {

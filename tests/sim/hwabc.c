@@ -8,7 +8,7 @@
 #include "fifo.h"
 #include "tests/params.h"
 #include "scenario.h"
-#include "sched/budget/hwabc.h"
+#include "sched/hwabc/hwabc.h"
 #include "sched/cost/cost_estimator.h"
 #include "sched/core/policies.h"
 

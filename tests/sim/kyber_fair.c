@@ -6,7 +6,7 @@
  */
 
 #include "scenario.h"
-#include "sched/budget/kyber_fair.h"
+#include "sched/kyber_fair/kyber_fair.h"
 #include "sched/core/policies.h"
 
 enum {

@@ -7,7 +7,7 @@
 #include "fifo.h"
 #include "scenario.h"
 #include "sched/core/policies.h"
-#include "sched/budget/wdt.h"
+#include "sched/wdt/wdt.h"
 
 static struct host_params wdt_host_params(const struct test_case *t)
 {

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "unit.h"
-#include "sched/budget/demand.h"
+#include "sched/wdt/demand.h"
 
 /* The model remembers all samples and computes in floating point. */
 struct model {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The trials of depth.h on drives with known curves of throughput. */
 #include "unit.h"
-#include "sched/core/depth.h"
+#include "sched/isolation/depth.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "unit.h"
-#include "sched/budget/domain.h"
+#include "sched/kyber_fair/domain.h"
 
 #define US	1000ULL
 #define MS	(1000 * US)

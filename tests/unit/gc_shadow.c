@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The shadow FTL against a map of all pages. */
 #include "unit.h"
-#include "sched/budget/gc_shadow.h"
+#include "sched/hwabc/gc_shadow.h"
 
 enum {
 	FLOWS	= 3,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "unit.h"
-#include "sched/budget/histogram.h"
+#include "sched/kyber_fair/histogram.h"
 
 enum {
 	VALUES	= 5000,

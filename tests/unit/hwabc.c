@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The formula of the paper, with values computed by hand. */
 #include "unit.h"
-#include "sched/budget/hwabc.h"
+#include "sched/hwabc/hwabc.h"
 
 #define ONE	(1U << HWABC_FACTOR_SHIFT)
 

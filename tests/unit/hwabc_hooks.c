@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Factors, counts and totals of hwabc, hook by hook. */
 #include "hooks.h"
-#include "sched/budget/hwabc.h"
+#include "sched/hwabc/hwabc.h"
 #include "sched/core/policies.h"
 
 enum {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Predictions, latencies and ticks of kyber-fair, hook by hook. */
 #include "hooks.h"
-#include "sched/budget/kyber_fair.h"
+#include "sched/kyber_fair/kyber_fair.h"
 #include "sched/core/policies.h"
 
 enum {

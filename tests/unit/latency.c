@@ -5,7 +5,7 @@
  */
 #include "unit.h"
 #include "sched/core/sched.h"
-#include "sched/core/latency.h"
+#include "sched/isolation/latency.h"
 #include "sched/core/log_bucket.h"
 
 enum {

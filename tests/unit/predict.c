@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Times are in ms and tokens in any unit: values can be checked by hand. */
 #include "unit.h"
-#include "sched/budget/predict.h"
+#include "sched/kyber_fair/predict.h"
 
 enum { PERIOD = 100 };
 

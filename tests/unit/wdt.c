@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Demands, totals, caps and locks of wdt, hook by hook. */
 #include "hooks.h"
-#include "sched/budget/wdt.h"
+#include "sched/wdt/wdt.h"
 #include "sched/core/policies.h"
 
 enum {

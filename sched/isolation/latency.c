@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Histograms of latencies, and goals; latency.h has the model. */
 #include "latency.h"
-#include "log_bucket.h"
-#include "report.h"
-#include "sched.h"
+#include "core/log_bucket.h"
+#include "core/report.h"
+#include "core/sched.h"
 
 enum {
 	HALF_BITS	= 32,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Trials of half and double the number of slots; depth.h has the rule. */
 #include "depth.h"
-#include "rate.h"
+#include "core/rate.h"
 
 enum {
 	TRIAL_DONE	= 1024,	/* requests that decide a trial */

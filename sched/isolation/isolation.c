@@ -2,10 +2,10 @@
 /* Finds the capacity, paces, and decides by looks; isolation.h has the model. */
 #include "isolation.h"
 #include "isolation_look.h"
-#include "rate.h"
-#include "report.h"
-#include "sched.h"
-#include "slots.h"
+#include "core/rate.h"
+#include "core/report.h"
+#include "core/sched.h"
+#include "core/slots.h"
 
 enum {
 	OPEN_LOOKS	= 4,	/* looks before the capacity is known */

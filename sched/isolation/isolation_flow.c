@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Looks at the flows, and says which of them are short; isolation.h has the model. */
 #include "isolation_look.h"
-#include "report.h"
-#include "sched.h"
+#include "core/report.h"
+#include "core/sched.h"
 
 enum {
 	PRESENT_LEAST	= 2,	/* looks before a flow may count as short */
