@@ -15,7 +15,7 @@
  */
 #include "classify.h"
 
-#include "weights.h"
+#include "cgroup.h"
 
 static enum io_op io_op_of(const struct request *rq)
 {

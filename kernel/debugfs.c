@@ -18,7 +18,7 @@
 
 #include "limit.h"
 #include "stage.h"
-#include "weights.h"
+#include "cgroup.h"
 
 /* A task that waits for a tag so long is stuck, or its flow starves. */
 #define TAG_STUCK_NS	(60ULL * NSEC_PER_SEC)

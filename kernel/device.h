@@ -11,7 +11,7 @@
  *	struct group_host		one per cgroup; holds the flow
  *
  * layout.c builds and frees all of these but the groups, which belong to
- * weights.c.  The device_host itself comes from register.c.
+ * cgroup.c.  The device_host itself comes from register.c.
  *
  * Lock order, outermost first
  *
@@ -78,7 +78,7 @@ struct flow_tags {
 	struct tag_kind swap;		/* of tasks that write pages to swap */
 };
 
-/* A cgroup on a device: its blk-cgroup policy data; see weights.c. */
+/* A cgroup on a device: its blk-cgroup policy data; see cgroup.c. */
 struct group_host {
 	struct blkg_policy_data pd;
 	struct rcu_head rcu;

@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * Latency goals of cgroups; goals.h.
- *
- * No flow keeps an old goal.  A writer changes the list of its cgroup under the
- * cgroup_host's lock, then looks for the blkgs below it, and refreshes each one
- * under groups_lock.  A new blkg is listed first, and then refreshed under the
- * same two locks.  So either the writer finds the blkg, or the new blkg finds
- * the goal.
- */
+/* io.mqfair.latency: goals.h. */
 #include "goals.h"
 
+#include "cgroup.h"
 #include "parse.h"
 
 #define TARGET_LEAST	NSEC_PER_USEC
@@ -22,18 +15,6 @@ enum {
 	DIGITS_MOST	= 11,		/* 16 s in ns */
 };
 
-struct goal {
-	u64 ns;				/* 0: none */
-	u32 permille;
-};
-
-/* The goal of a cgroup on one device. */
-struct device_goal {
-	struct list_head node;
-	struct disk_id disk;
-	struct goal goal;
-};
-
 static const struct {
 	const char *name;
 	u64 ns;
@@ -43,88 +24,6 @@ static const struct {
 	{ "us", NSEC_PER_USEC },
 	{ "ns", 1 },
 };
-
-/* ----------------------------------------------------------- the goal that counts */
-
-static struct blkcg *parent_of(struct blkcg *blkcg)
-{
-	return css_to_blkcg(blkcg->css.parent);
-}
-
-static struct device_goal *goal_find(struct cgroup_host *c, dev_t dev)
-{
-	struct device_goal *g;
-
-	lockdep_assert_held(&c->lock);
-	list_for_each_entry(g, &c->goals, node)
-		if (g->disk.dev == dev)
-			return g;
-	return NULL;
-}
-
-/* Sets *@goal to the own goal of @blkcg, if it has one. */
-static bool goal_own(struct blkcg *blkcg, struct disk_id disk,
-		     struct goal *goal)
-{
-	struct cgroup_host *c = cgroup_host_of(blkcg);
-	struct device_goal *g;
-	unsigned long flags;
-
-	if (!c)
-		return false;
-	spin_lock_irqsave(&c->lock, flags);
-	g = goal_find(c, disk.dev);
-	if (g && !disk_same(g->disk, disk))
-		g = NULL;
-	if (g)
-		*goal = g->goal;
-	spin_unlock_irqrestore(&c->lock, flags);
-	return g;
-}
-
-/* Returns the nearest cgroup with a goal, from @blkcg upwards, or NULL. */
-static struct blkcg *goal_source(struct blkcg *blkcg, struct disk_id disk,
-				 struct goal *goal)
-{
-	for (; blkcg; blkcg = parent_of(blkcg))
-		if (goal_own(blkcg, disk, goal))
-			return blkcg;
-	*goal = (struct goal){ 0 };
-	return NULL;
-}
-
-void goal_refresh(struct blkcg_gq *blkg)
-{
-	struct flow *f = group_flow(blkg);
-	struct goal goal;
-
-	lockdep_assert_held(&groups_lock);
-	if (!f)
-		return;
-	goal_source(blkg->blkcg, queue_disk(blkg->q), &goal);
-	latency_set_goal(f, goal.ns, goal.permille);
-}
-
-/* Refreshes the flows of @blkcg and of all cgroups below it on @dev. */
-static void goal_apply(struct blkcg *blkcg, dev_t dev)
-{
-	struct cgroup_subsys_state *pos;
-	struct blkcg_gq *top, *blkg;
-
-	spin_lock_irq(&blkcg->lock);
-	rcu_read_lock();
-	hlist_for_each_entry(top, &blkcg->blkg_list, blkcg_node) {
-		if (queue_dev(top->q) != dev)
-			continue;
-		blkg_for_each_descendant_pre(blkg, pos, top) {
-			spin_lock(&groups_lock);
-			goal_refresh(blkg);
-			spin_unlock(&groups_lock);
-		}
-	}
-	rcu_read_unlock();
-	spin_unlock_irq(&blkcg->lock);
-}
 
 /* --------------------------------------------------------------------- read */
 
@@ -179,24 +78,6 @@ static void put_goal(struct seq_file *sf, struct blkcg *blkcg, dev_t dev,
 	spin_unlock_irq(&blkcg->lock);
 }
 
-/* Sets *@disk to the disk of goal number @n. */
-static bool goal_disk(struct cgroup_host *c, u32 n, struct disk_id *disk)
-{
-	struct device_goal *g;
-	bool found = false;
-
-	spin_lock_irq(&c->lock);
-	list_for_each_entry(g, &c->goals, node) {
-		if (n--)
-			continue;
-		*disk = g->disk;
-		found = true;
-		break;
-	}
-	spin_unlock_irq(&c->lock);
-	return found;
-}
-
 /*
  * Own goals come first, then those of ancestors that count here.  No lock is
  * held between two goals.  A goal that is set meanwhile may be missing.
@@ -204,18 +85,18 @@ static bool goal_disk(struct cgroup_host *c, u32 n, struct disk_id *disk)
 int goals_show(struct seq_file *sf, void *v)
 {
 	struct blkcg *blkcg = css_to_blkcg(seq_css(sf)), *from;
+	struct disk_settings s;
 	struct goal goal;
-	struct disk_id disk;
 	u32 n;
 
-	for (from = blkcg; from; from = parent_of(from)) {
+	for (from = blkcg; from; from = blkcg_parent_of(from)) {
 		struct cgroup_host *c = cgroup_host_of(from);
 
-		for (n = 0; goal_disk(c, n, &disk); n++) {
-			if (goal_source(blkcg, disk, &goal) != from ||
-			    !disk_is_there(disk))
+		for (n = 0; settings_nth(c, n, &s); n++) {
+			if (goal_source(blkcg, s.disk, &goal) != from ||
+			    !disk_is_there(s.disk))
 				continue;
-			put_goal(sf, blkcg, disk.dev, &goal);
+			put_goal(sf, blkcg, s.disk.dev, &goal);
 			seq_puts(sf, from == blkcg ? "\n" : " inherited=1\n");
 		}
 	}
@@ -293,35 +174,15 @@ static int goal_parse(char *s, struct goal *goal)
 	return target ? 0 : -EINVAL;
 }
 
-/* With no target the goal is removed. */
-static int goal_set(struct cgroup_host *c, struct disk_id disk,
-		    const struct goal *goal)
+static void set_goal(struct disk_settings *s, const void *to)
 {
-	struct device_goal *g, *new = NULL;
-
-	if (goal->ns) {
-		new = kmalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
-		if (!new)
-			return -ENOMEM;
-		new->disk = disk;
-		new->goal = *goal;
-	}
-	spin_lock_irq(&c->lock);
-	g = goal_find(c, disk.dev);
-	if (g && new)
-		list_replace(&g->node, &new->node);
-	else if (g)
-		list_del(&g->node);
-	else if (new)
-		list_add_tail(&new->node, &c->goals);
-	spin_unlock_irq(&c->lock);
-	kfree(g);
-	return 0;
+	s->goal = *(const struct goal *)to;
 }
 
 /* Takes "MAJ:MIN target=T [pct=P]" or "MAJ:MIN target=none". */
 static int goal_write_one(struct blkcg *blkcg, char *line)
 {
+	struct cgroup_host *c = cgroup_host_of(blkcg);
 	char *key = strsep(&line, " \t");
 	struct disk_id disk = { 0 };
 	struct goal goal;
@@ -335,12 +196,11 @@ static int goal_write_one(struct blkcg *blkcg, char *line)
 	ret = goal_parse(line, &goal);
 	if (ret)
 		return ret;
-	if (goal.ns) {
-		ret = disk_find(disk.dev, &disk);
-		if (ret)
-			return ret;
-	}
-	ret = goal_set(cgroup_host_of(blkcg), disk, &goal);
+	if (goal.ns)
+		ret = disk_find(disk.dev, &disk) ?:
+			      settings_change(c, disk, set_goal, &goal);
+	else
+		settings_clear(c, disk.dev, set_goal, &goal);
 	if (!ret)
 		goal_apply(blkcg, disk.dev);
 	return ret;
@@ -354,12 +214,4 @@ ssize_t goals_write(struct kernfs_open_file *of, char *buf, size_t nbytes,
 	if (parse_is_text(buf, nbytes))
 		ret = goal_write_one(css_to_blkcg(of_css(of)), strim(buf));
 	return ret ?: nbytes;
-}
-
-void goals_free(struct cgroup_host *c)
-{
-	struct device_goal *g, *next;
-
-	list_for_each_entry_safe(g, next, &c->goals, node)
-		kfree(g);
 }

@@ -3,7 +3,7 @@
 #include "host_ftl.h"
 
 #include "device.h"
-#include "weights.h"
+#include "cgroup.h"
 
 static LIST_HEAD(host_ftl_drives);
 static DEFINE_RAW_SPINLOCK(host_ftl_lock);

@@ -51,7 +51,7 @@
  */
 #include "limit.h"
 
-#include "weights.h"
+#include "cgroup.h"
 
 /* A task that waits for a tag. */
 struct task_waiter {

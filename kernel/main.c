@@ -2,6 +2,8 @@
 /* main - the module starts its parts in order and ends them in reverse */
 #include <linux/utsname.h>
 
+#include "cgroup.h"
+#include "goals.h"
 #include "register.h"
 #include "wake.h"
 #include "weights.h"
@@ -35,6 +37,23 @@ module_param_cb(schedules_flush_data, &constant_ops, &schedules_flush_data,
 		0444);
 MODULE_PARM_DESC(schedules_flush_data, "read only: writes with FUA or PREFLUSH reach the scheduler");
 
+/* Of the io controller: their names begin with "io.". */
+static struct cftype cgroup_files[] = {
+	{
+		.name = "mqfair.weight",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = weights_show,
+		.write = weights_write,
+	},
+	{
+		.name = "mqfair.latency",
+		.flags = CFTYPE_NOT_ON_ROOT,
+		.seq_show = goals_show,
+		.write = goals_write,
+	},
+	{ }
+};
+
 static int __init mqfair_init(void)
 {
 	int ret;
@@ -42,12 +61,12 @@ static int __init mqfair_init(void)
 	ret = compat_init();
 	if (ret)
 		return ret;
-	ret = weights_init();
+	ret = cgroups_init(cgroup_files);
 	if (ret)
 		return ret;
 	ret = wake_workqueue_create();
 	if (ret)
-		goto weights;
+		goto cgroups;
 	ret = elevator_register();
 	if (ret)
 		goto workqueue;
@@ -55,8 +74,8 @@ static int __init mqfair_init(void)
 	return 0;
 workqueue:
 	wake_workqueue_destroy();
-weights:
-	weights_exit();
+cgroups:
+	cgroups_exit();
 	return ret;
 }
 
@@ -64,7 +83,7 @@ static void __exit mqfair_exit(void)
 {
 	elevator_unregister();
 	wake_workqueue_destroy();
-	weights_exit();
+	cgroups_exit();
 }
 
 module_init(mqfair_init);

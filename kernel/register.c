@@ -22,7 +22,7 @@
 #include "limit.h"
 #include "tick.h"
 #include "wake.h"
-#include "weights.h"
+#include "cgroup.h"
 #include "sched/core/policies.h"
 
 static void *el_alloc_data(struct request_queue *q)

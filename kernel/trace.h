@@ -8,7 +8,7 @@
 
 #include <linux/tracepoint.h>
 #include "device.h"
-#include "weights.h"
+#include "cgroup.h"
 
 TRACE_EVENT(mqfair_insert,
 	TP_PROTO(struct request *rq, struct queue *q, struct io *io),

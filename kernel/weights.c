@@ -1,412 +1,28 @@
 // SPDX-License-Identifier: GPL-2.0
-/*
- * weights - the one blk-cgroup policy: io.mqfair.weight and mqfair.* in io.stat;
- * io.mqfair.latency is in goals.c
- *
- * The kernel has six policy slots for all modules, so all schedulers share this
- * policy.  A cgroup has a default weight and a list of weights per device.  The
- * cgroup itself keeps the list, and not its blkg.  So a weight can be set before
- * a device has its scheduler, and it survives a change of scheduler.  It does not
- * survive its disk: another disk that gets the same MAJ:MIN has another sequence
- * number.
- *
- * Locks.  Weights and goals are under the spin lock of their cgroup_host.  The
- * list of groups of each device and group_host.set_up are under groups_lock.  The
- * order is:
- *
- *	blkcg->lock, request queue's lock > groups_lock > the locks of sched/
- *	groups_lock > cgroup_host.lock > share_tree.lock
- *
- * A writer changes its cgroup_host first.  Then it takes the present weight over
- * to each device, under groups_lock.  So of two writers at once the later one
- * takes over the later weight.  No reader or writer waits for a request queue.
- * A task that waits here holds its file, and the removal of the cgroup waits for
- * the file with cgroup_mutex held.
- *
- * Ends.  A device and a removed cgroup may go in either order.  A work item
- * frees the cgroup's blkg after it has left all lists.  That may happen after
- * the scheduler of its disk has gone.  So each device lists its groups, and
- * takes all of them off before it goes itself.  A flow that leaves touches its
- * ancestors' sums.  So all flows leave before the block layer frees the first
- * group of the device.  A caller that comes by way of a
- * cgroup sees under groups_lock that set_up is false.
- *
- * The module cannot unload before the last group is freed: blkg_free() finds
- * the policy by its number and calls pd_free_fn().  The elevator keeps the
- * module while a device has groups.  A group that its device leaves behind keeps
- * the module itself.  A bio of a removed cgroup keeps such a group, and io.max
- * may delay the bio for long.
- */
+/* io.mqfair.weight: weights.h. */
 #include "weights.h"
 
-#include "goals.h"
+#include "cgroup.h"
 #include "parse.h"
-#include "wake.h"
-
-/* The weight of a cgroup on one device. */
-struct device_weight {
-	struct list_head node;
-	struct disk_id disk;
-	u32 weight;
-};
-
-DEFINE_SPINLOCK(groups_lock);	/* irq-safe */
-
-struct cgroup_host *cgroup_host_of(struct blkcg *blkcg)
-{
-	struct blkcg_policy_data *cpd = blkcg_to_cpd(blkcg, &mqfair_policy);
-
-	return cpd ? container_of(cpd, struct cgroup_host, cpd) : NULL;
-}
-
-struct blkcg *flow_blkcg(struct flow *f)
-{
-	return container_of(f, struct group_host, flow)->pd.blkg->blkcg;
-}
-
-/* The weight of a cgroup on @disk: the one for @disk, or the default. */
-static u32 cgroup_weight(struct cgroup_host *c, struct disk_id disk)
-{
-	struct device_weight *w;
-	unsigned long flags;
-	u32 weight;
-
-	spin_lock_irqsave(&c->lock, flags);
-	weight = c->weight;
-	list_for_each_entry(w, &c->devices, node)
-		if (disk_same(w->disk, disk))
-			weight = w->weight;
-	spin_unlock_irqrestore(&c->lock, flags);
-	return weight;
-}
-
-static u32 blkg_weight(struct blkcg_gq *blkg)
-{
-	struct cgroup_host *c = cgroup_host_of(blkg->blkcg);
-
-	return c ? cgroup_weight(c, queue_disk(blkg->q)) : WEIGHT_DEFAULT;
-}
-
-/* ------------------------------------------------------ cgroup and blkg */
-
-static struct blkcg_policy_data *weights_cpd_alloc(gfp_t gfp)
-{
-	struct cgroup_host *c = kzalloc(sizeof(*c), gfp | __GFP_ACCOUNT);
-
-	if (!c)
-		return NULL;
-	spin_lock_init(&c->lock);
-	INIT_LIST_HEAD(&c->devices);
-	INIT_LIST_HEAD(&c->goals);
-	c->weight = WEIGHT_DEFAULT;
-	return &c->cpd;
-}
-
-static void weights_cpd_free(struct blkcg_policy_data *cpd)
-{
-	struct cgroup_host *c = container_of(cpd, struct cgroup_host, cpd);
-	struct device_weight *w, *next;
-
-	list_for_each_entry_safe(w, next, &c->devices, node)
-		kfree(w);
-	goals_free(c);
-	kfree(c);
-}
-
-struct group_memory {
-	struct flow_memory memory;
-	gfp_t gfp;
-	int node;
-};
-
-static void *piece_alloc(const struct flow_memory *m, size_t bytes)
-{
-	const struct group_memory *g =
-		container_of(m, struct group_memory, memory);
-
-	/* kmalloc() aligns only powers of two.  The owner may make many cgroups. */
-	return kzalloc_node(roundup_pow_of_two(bytes), g->gfp | __GFP_ACCOUNT,
-			    g->node);
-}
-
-static void piece_free(void *piece)
-{
-	kfree(piece);
-}
-
-/* May run under spin locks; gfp says whether it may sleep. */
-static struct blkg_policy_data *weights_pd_alloc(COMPAT_PD_ALLOC_ARGS)
-{
-	struct request_queue *queue = COMPAT_PD_QUEUE;
-	struct device_host *d = device_of(queue);
-	struct group_memory m = {
-		.memory = { .alloc = piece_alloc, .free = piece_free },
-		.gfp = gfp,
-		.node = queue->node,
-	};
-	struct flow *f = flow_alloc(&m.memory, d->sched.ops, d->sched.nr_queues,
-				    offsetof(struct group_host, flow));
-	struct group_host *g;
-
-	if (!f)
-		return NULL;
-	g = container_of(f, struct group_host, flow);
-	INIT_LIST_HEAD(&g->node);
-	return &g->pd;
-}
-
-/* Called for parents first, under the request queue's lock. */
-static void weights_pd_init(struct blkg_policy_data *pd)
-{
-	struct blkcg_gq *blkg = pd->blkg;
-	struct device_host *d = device_of(blkg->q);
-	struct group_host *g = group_of(pd);
-	struct flow *parent = blkg->parent ? group_flow(blkg->parent) : NULL;
-	unsigned long flags;
-
-	lockdep_assert_held(&blkg->q->queue_lock);
-	flow_init(&g->flow, &d->sched, parent, blkg_weight(blkg));
-	init_waitqueue_head(&g->tags.swap.wait);
-	spin_lock_irqsave(&groups_lock, flags);
-	list_add(&g->node, &d->groups);
-	WRITE_ONCE(g->set_up, true);
-	goal_refresh(blkg);
-	spin_unlock_irqrestore(&groups_lock, flags);
-}
-
-/*
- * The blkg is in the lists of the block layer now, and blkcg->lock is held.  A
- * writer of a weight holds that lock too.  So it has either written before, or
- * it finds this group.
- */
-static void weights_pd_online(struct blkg_policy_data *pd)
-{
-	unsigned long flags;
-
-	lockdep_assert_held(&pd->blkg->blkcg->lock);
-	flow_set_weight(&group_of(pd)->flow, blkg_weight(pd->blkg));
-	spin_lock_irqsave(&groups_lock, flags);
-	goal_refresh(pd->blkg);
-	spin_unlock_irqrestore(&groups_lock, flags);
-}
-
-/* Takes the flow of a group off its device.  A repetition has no effect. */
-static void group_let_go(struct group_host *g)
-{
-	lockdep_assert_held(&groups_lock);
-	if (!g->set_up)
-		return;
-	WRITE_ONCE(g->set_up, false);
-	flow_exit(&g->flow);
-}
-
-static void group_free(struct rcu_head *rcu)
-{
-	struct group_host *g = container_of(rcu, struct group_host, rcu);
-	bool keeps_module = g->keeps_module;
-
-	flow_free(&g->flow, piece_free, offsetof(struct group_host, flow));
-	if (keeps_module)
-		module_put(THIS_MODULE);
-}
-
-/* No request of the group is left.  Spin locks may be held. */
-static void weights_pd_free(struct blkg_policy_data *pd)
-{
-	struct group_host *g = group_of(pd);
-	unsigned long flags;
-	bool counted;
-
-	spin_lock_irqsave(&groups_lock, flags);
-	list_del_init(&g->node);
-	counted = g->set_up && flow_share(&g->flow);
-	group_let_go(g);
-	if (counted)
-		host_reshare(g->flow.sched);
-	spin_unlock_irqrestore(&groups_lock, flags);
-	call_rcu(&g->rcu, group_free);
-}
-
-/*
- * Both release the lock after each group, of which a tenant may have made
- * thousands.  Those that were let go are at the end of the list.
- */
-static struct group_host *next_group(struct device_host *d)
-{
-	lockdep_assert_held(&groups_lock);
-	return list_first_entry_or_null(&d->groups, struct group_host, node);
-}
-
-void groups_let_go(struct device_host *d)
-{
-	struct group_host *g;
-	bool left = true;
-
-	while (left) {
-		spin_lock_irq(&groups_lock);
-		g = next_group(d);
-		left = g && g->set_up;
-		if (left) {
-			group_let_go(g);
-			list_move_tail(&g->node, &d->groups);
-		}
-		spin_unlock_irq(&groups_lock);
-	}
-}
-
-void groups_detach(struct device_host *d)
-{
-	struct group_host *g;
-
-	do {
-		spin_lock_irq(&groups_lock);
-		g = next_group(d);
-		if (g) {
-			group_let_go(g);
-			list_del_init(&g->node);
-			g->keeps_module = true;
-			__module_get(THIS_MODULE);
-		}
-		spin_unlock_irq(&groups_lock);
-	} while (g);
-}
-
-struct stat_report {
-	struct report report;
-	struct seq_file *s;
-};
-
-/* Prints " mqfair.name.part=value" for io.stat. */
-static void put_stat(struct report *r, const char *name, const char *part,
-		     s64 value)
-{
-	struct stat_report *sr = container_of(r, struct stat_report, report);
-
-	seq_printf(sr->s, " mqfair.%s%s%s=%lld", name, part ? "." : "",
-		   part ?: "", (long long)value);
-}
-
-static void show_stat(struct flow *f, struct seq_file *s)
-{
-	struct stat_report sr = { .report.put = put_stat, .s = s };
-	struct flow_totals t;
-
-	lockdep_assert_held(&groups_lock);
-	flow_totals(f, &t);
-	if (!t.dispatched)
-		return;
-	seq_printf(
-		s,
-		" mqfair.weight=%u mqfair.share_ppm=%llu mqfair.bytes=%llu mqfair.ios=%llu mqfair.wait_us=%llu",
-		READ_ONCE(f->group.weight), flow_share_ppm(f), t.bytes,
-		t.dispatched, div_u64(t.wait_ns, NSEC_PER_USEC));
-	if (f->sched->ops->report_flow)
-		f->sched->ops->report_flow(f, &sr.report);
-	latency_report_flow(f, &sr.report);
-}
-
-static void weights_pd_stat(struct blkg_policy_data *pd, struct seq_file *s)
-{
-	unsigned long flags;
-	struct flow *f;
-
-	spin_lock_irqsave(&groups_lock, flags);
-	f = group_flow(pd->blkg);
-	if (f)
-		show_stat(f, s);
-	spin_unlock_irqrestore(&groups_lock, flags);
-}
-
-/* ---------------------------------------------------- io.mqfair.weight */
-
-/* Copies the weight number @n of the list. */
-static bool weight_copy(struct cgroup_host *c, u32 n, struct device_weight *to)
-{
-	struct device_weight *w;
-	bool found = false;
-
-	spin_lock_irq(&c->lock);
-	list_for_each_entry(w, &c->devices, node) {
-		if (n--)
-			continue;
-		*to = *w;
-		found = true;
-		break;
-	}
-	spin_unlock_irq(&c->lock);
-	return found;
-}
 
 /* No lock is held between two lines, because disk_is_there() takes an outer one. */
-static int weight_show(struct seq_file *sf, void *v)
+int weights_show(struct seq_file *sf, void *v)
 {
 	struct cgroup_host *c = cgroup_host_of(css_to_blkcg(seq_css(sf)));
-	struct device_weight w;
+	struct disk_settings s;
 	u32 n;
 
 	seq_printf(sf, "default %u\n", READ_ONCE(c->weight));
-	for (n = 0; weight_copy(c, n, &w); n++)
-		if (disk_is_there(w.disk))
-			seq_printf(sf, "%u:%u %u\n", MAJOR(w.disk.dev),
-				   MINOR(w.disk.dev), w.weight);
+	for (n = 0; settings_nth(c, n, &s); n++)
+		if (s.weight && disk_is_there(s.disk))
+			seq_printf(sf, "%u:%u %u\n", MAJOR(s.disk.dev),
+				   MINOR(s.disk.dev), s.weight);
 	return 0;
 }
 
-/* Sets the weight of the cgroup's flow on each device. */
-static void weight_apply(struct blkcg *blkcg)
+static void set_weight(struct disk_settings *s, const void *to)
 {
-	struct blkcg_gq *blkg;
-	struct flow *f;
-
-	spin_lock_irq(&blkcg->lock);
-	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
-		spin_lock(&groups_lock);
-		f = group_flow(blkg);
-		if (f && flow_set_weight(f, blkg_weight(blkg)))
-			host_reshare(f->sched);
-		spin_unlock(&groups_lock);
-	}
-	spin_unlock_irq(&blkcg->lock);
-}
-
-static struct device_weight *weight_find(struct cgroup_host *c, dev_t dev)
-{
-	struct device_weight *w;
-
-	lockdep_assert_held(&c->lock);
-	list_for_each_entry(w, &c->devices, node)
-		if (w->disk.dev == dev)
-			return w;
-	return NULL;
-}
-
-/*
- * With @weight 0 the device follows the default of the cgroup again.  Replaces
- * the weight of an earlier disk of this number too.
- */
-static int weight_set_device(struct cgroup_host *c, struct disk_id disk,
-			     u32 weight)
-{
-	struct device_weight *w, *new = NULL;
-
-	if (weight) {
-		new = kmalloc(sizeof(*new), GFP_KERNEL_ACCOUNT);
-		if (!new)
-			return -ENOMEM;
-		new->disk = disk;
-		new->weight = weight;
-	}
-	spin_lock_irq(&c->lock);
-	w = weight_find(c, disk.dev);
-	if (w && new)
-		list_replace(&w->node, &new->node);
-	else if (w)
-		list_del(&w->node);
-	else if (new)
-		list_add_tail(&new->node, &c->devices);
-	spin_unlock_irq(&c->lock);
-	kfree(w);
-	return 0;
+	s->weight = *(const u32 *)to;
 }
 
 /*
@@ -425,62 +41,6 @@ static int weight_parse(const char *s, bool or_default, u32 *weight)
 	return 0;
 }
 
-static bool disk_alive(const struct gendisk *disk)
-{
-	return test_bit(GD_ADDED, &disk->state) &&
-	       !test_bit(GD_DEAD, &disk->state);
-}
-
-/*
- * Each disk has a blkg of the root cgroup, from before it is added until it is
- * released.  The list of these blkgs tells the disks.  The block layer's own
- * parser of "MAJ:MIN value" waits while the request queue is frozen.
- */
-int disk_find(dev_t dev, struct disk_id *id)
-{
-	struct blkcg_gq *blkg;
-	struct gendisk *disk;
-	int ret = -ENODEV;
-
-	spin_lock_irq(&blkcg_root.lock);
-	hlist_for_each_entry(blkg, &blkcg_root.blkg_list, blkcg_node) {
-		/* The blkg of a new disk is in the list before the disk is known. */
-		disk = READ_ONCE(blkg->q->disk);
-		if (!disk || disk_devt(disk) != dev || !disk_alive(disk))
-			continue;
-		*id = queue_disk(blkg->q);
-		ret = 0;
-	}
-	spin_unlock_irq(&blkcg_root.lock);
-	return ret;
-}
-
-bool disk_is_there(struct disk_id id)
-{
-	struct disk_id now;
-
-	return !disk_find(id.dev, &now) && disk_same(id, now);
-}
-
-int dev_parse(const char *s, dev_t *dev)
-{
-	char copy[sizeof("4294967295:4294967295")], *minors = copy, *majors;
-	unsigned int major, minor;
-
-	if (strscpy(copy, s, sizeof(copy)) < 0)
-		return -EINVAL;
-	majors = strsep(&minors, ":");
-	if (!minors || parse_number(majors, &major) ||
-	    parse_number(minors, &minor))
-		return -EINVAL;
-	/* MKDEV() truncates numbers that are too large. */
-	if (major > MAJOR(~0U) || minor > MINORMASK)
-		return -ENODEV;
-	*dev = MKDEV(major, minor);
-	/* 0:0 is no disk, but queue_dev() of a queue without one. */
-	return *dev ? 0 : -ENODEV;
-}
-
 /* Takes "N", "default N", "MAJ:MIN N" or "MAJ:MIN default". */
 static int weight_write_one(struct cgroup_host *c, char *line)
 {
@@ -495,7 +55,8 @@ static int weight_write_one(struct cgroup_host *c, char *line)
 		if (ret)
 			return ret;
 		spin_lock_irq(&c->lock);
-		c->weight = weight;
+		/* Pairs with READ_ONCE() in cgroup_weight(). */
+		WRITE_ONCE(c->weight, weight);
 		spin_unlock_irq(&c->lock);
 		return 0;
 	}
@@ -505,16 +66,16 @@ static int weight_write_one(struct cgroup_host *c, char *line)
 	ret = weight_parse(line, true, &weight);
 	if (ret)
 		return ret;
-	if (weight) {
-		ret = disk_find(disk.dev, &disk);
-		if (ret)
-			return ret;
+	if (!weight) {
+		settings_clear(c, disk.dev, set_weight, &weight);
+		return 0;
 	}
-	return weight_set_device(c, disk, weight);
+	ret = disk_find(disk.dev, &disk);
+	return ret ?: settings_change(c, disk, set_weight, &weight);
 }
 
-static ssize_t weight_write(struct kernfs_open_file *of, char *buf,
-			    size_t nbytes, loff_t off)
+ssize_t weights_write(struct kernfs_open_file *of, char *buf, size_t nbytes,
+		      loff_t off)
 {
 	struct blkcg *blkcg = css_to_blkcg(of_css(of));
 	int ret = -EINVAL;
@@ -524,43 +85,4 @@ static ssize_t weight_write(struct kernfs_open_file *of, char *buf,
 	if (!ret)
 		weight_apply(blkcg);
 	return ret ?: nbytes;
-}
-
-static struct cftype weight_files[] = {
-	{
-		.name = "mqfair.weight",	/* the io controller's */
-		.flags = CFTYPE_NOT_ON_ROOT,
-		.seq_show = weight_show,
-		.write = weight_write,
-	},
-	{
-		.name = "mqfair.latency",
-		.flags = CFTYPE_NOT_ON_ROOT,
-		.seq_show = goals_show,
-		.write = goals_write,
-	},
-	{ }
-};
-
-struct blkcg_policy mqfair_policy = {
-	.dfl_cftypes	= weight_files,
-	.cpd_alloc_fn	= weights_cpd_alloc,
-	.cpd_free_fn	= weights_cpd_free,
-	.pd_alloc_fn	= weights_pd_alloc,
-	.pd_init_fn	= weights_pd_init,
-	.pd_online_fn	= weights_pd_online,
-	.pd_free_fn	= weights_pd_free,
-	.pd_stat_fn	= weights_pd_stat,
-};
-
-int weights_init(void)
-{
-	return blkcg_policy_register(&mqfair_policy);
-}
-
-void weights_exit(void)
-{
-	/* Waits for each group_free(), and for the end of the last one. */
-	rcu_barrier();
-	blkcg_policy_unregister(&mqfair_policy);
 }

@@ -1,112 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * weights - the blk-cgroup policy of mqfair: flows, weights, io.stat
+ * weights - io.mqfair.weight: the weight of a cgroup, and for each disk
  *
- * The block layer makes a group_host for each cgroup that does I/O to a device,
- * through the policy.  The other files look flows up here, by blkg.
+ * Both are for struct cftype.
  */
 #ifndef MQFAIR_WEIGHTS_H
 #define MQFAIR_WEIGHTS_H
 
 #include <linux/cgroup.h>
-#include "device.h"
 
-extern struct blkcg_policy mqfair_policy;
-extern spinlock_t groups_lock;		/* of flows on their devices; irq-safe */
-
-/* A cgroup, for all devices. */
-struct cgroup_host {
-	struct blkcg_policy_data cpd;	/* first: freed by the core's pointer */
-	spinlock_t lock;
-	u32 weight;			/* lock */
-	struct list_head devices;	/* lock: of weights for one device */
-	struct list_head goals;		/* lock: goals.c */
-};
-
-/* Returns NULL for a cgroup that was made before the policy. */
-struct cgroup_host *cgroup_host_of(struct blkcg *blkcg);
-
-static inline dev_t queue_dev(const struct request_queue *q)
-{
-	return q->disk ? disk_devt(q->disk) : 0;
-}
-
-/* A disk.  The kernel gives its MAJ:MIN to another one after its removal. */
-struct disk_id {
-	dev_t dev;
-	u64 seq;
-};
-
-static inline bool disk_same(struct disk_id a, struct disk_id b)
-{
-	return a.dev == b.dev && a.seq == b.seq;
-}
-
-static inline struct disk_id queue_disk(const struct request_queue *q)
-{
-	return (struct disk_id){
-		.dev = queue_dev(q),
-		.seq = q->disk ? q->disk->diskseq : 0,
-	};
-}
-
-/* Takes "MAJ:MIN".  Returns 0, -EINVAL or -ENODEV. */
-int dev_parse(const char *s, dev_t *dev);
-
-/* Finds the disk that is @dev now.  Returns 0 or -ENODEV.  Task context. */
-int disk_find(dev_t dev, struct disk_id *id);
-
-/* Whether the disk is not removed yet.  Task context. */
-bool disk_is_there(struct disk_id id);
-
-static inline struct group_host *group_of(struct blkg_policy_data *pd)
-{
-	return pd ? container_of(pd, struct group_host, pd) : NULL;
-}
-
-/*
- * The flow of @blkg; NULL if the cgroup was removed before the device got its
- * scheduler.  Any context.  A reference on @blkg keeps the flow's memory; a
- * request or groups_lock keeps the flow on its device.
- */
-static inline struct flow *group_flow(struct blkcg_gq *blkg)
-{
-	struct group_host *g = group_of(blkg_to_pd(blkg, &mqfair_policy));
-
-	return g && likely(READ_ONCE(g->set_up)) ? &g->flow : NULL;
-}
-
-static inline struct flow *root_flow(struct request_queue *q)
-{
-	return group_flow(q->root_blkg);
-}
-
-/* The cgroup of @f; any context. */
-struct blkcg *flow_blkcg(struct flow *f);
-
-/*
- * The number of the flow's cgroup: the inode of its directory.  Any context.
- * The blkg keeps the directory entry after the removal of the cgroup.
- */
-static inline u64 flow_cgroup_id(struct flow *f)
-{
-	return cgroup_id(flow_blkcg(f)->css.cgroup);
-}
-
-/*
- * Takes all flows off a device that is about to go, before the policy becomes
- * inactive on it.  Task context, with no request left.  Takes groups_lock.
- */
-void groups_let_go(struct device_host *d);
-
-/*
- * Parts the device and its remaining groups, of removed cgroups, after the
- * policy has become inactive.  The rest as for groups_let_go().
- */
-void groups_detach(struct device_host *d);
-
-/* When the module starts and ends; no group is left, or just being freed. */
-int weights_init(void);
-void weights_exit(void);
+int weights_show(struct seq_file *sf, void *v);
+ssize_t weights_write(struct kernfs_open_file *of, char *buf, size_t nbytes,
+		      loff_t off);
 
 #endif /* MQFAIR_WEIGHTS_H */
