@@ -70,17 +70,19 @@ bool engine_arrive_urgent(struct queue *q, struct io *io, u32 cost, vtime_t vt,
 void engine_insert(struct queue *q, struct io *io, u64 now, struct wake *wake)
 {
 	u32 cost = cost_of(&q->sched->params.cost, io->op, io->bytes);
+	const struct engine_ops *ops = engine_of(q)->ops;
+	vtime_t vt = ops->start ? ops->start(q) : 0;
 	struct flow_start start;
 	struct lane *lane;
 	bool joins;
 
-	if (!engine_arrive(q, io, cost, 0, now, &start, wake))
+	if (!engine_arrive(q, io, cost, vt, now, &start, wake))
 		return;
 	lane = flow_queue_own(io->flow, q->index);
 	joins = !lane->fifo.head;
 	io_list_append(&lane->fifo, io);
 	if (joins)
-		engine_of(q)->ops->join(q, lane);
+		ops->join(q, lane);
 }
 
 void engine_merge(struct queue *q, struct io *io, u32 bytes)

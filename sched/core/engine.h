@@ -8,7 +8,7 @@
  * these parts one by one.  A simple scheduler uses all of them, joined to a
  * scheduler without a policy.
  *
- * A simple scheduler gives four callbacks (struct engine_ops) and uses the
+ * A simple scheduler gives four callbacks or five (struct engine_ops) and uses the
  * hooks below in its struct sched_ops.  It sees lanes: a *lane* is the FIFO of
  * one flow in one queue (queue.h).  The callbacks run under the queue's lock:
  *
@@ -17,6 +17,8 @@
  *	pay(q, lane, cost)	the lane's flow pays for an io that goes, or for
  *				the bytes that a merge added to one that went
  *	leave(q, lane)		the lane is empty
+ *	start(q)		optional: the tag at which a flow begins that has
+ *				nothing waiting, or later; see tag_order.h
  *
  *	Flow A submits two ios to an empty queue, and the engine calls join(A).
  *	Then next() returns A, the engine takes a slot, sends the first io and
@@ -140,6 +142,7 @@ struct engine_ops {
 	struct lane *(*next)(struct queue *q);
 	void (*pay)(struct queue *q, struct lane *lane, u32 cost);
 	void (*leave)(struct queue *q, struct lane *lane);
+	vtime_t (*start)(const struct queue *q);	/* optional */
 };
 
 struct engine {

@@ -7,8 +7,11 @@
  *
  *	sim-tests [-q | -l] [-f] [-s SCHEDULER] [NAME]
  *		runs all tests, or those of SCHEDULER, or those with a name that
- *		begins with NAME; -q: the quick tests, -l: the long tests, -f: few
- *		seeds, for a slow build
+ *		begins with NAME.  The name "policy" is for those of the order of
+ *		requests: life/, share/ and audit/.  -q: the quick tests, -l: the
+ *		long tests, -f: few seeds, for a slow build
+ *
+ * A test of isolation is skipped under a scheduler without that tunable.
  *
  * Prints TAP.
  */
@@ -25,18 +28,24 @@ enum {
 };
 
 /* Every scheduler of policies.def runs these. */
-static const struct test *const of_all[] = {
-	life_tests,
-	audit_tests,
-	generic_tests,
-	isolation_tests,
-	urgent_tests,
-	tag_tests,
-	crowd_tests,
-	adversary_tests,
-	tick_tests,
-	tunable_tests,
+static const struct {
+	const struct test *tests;
+	const char *tunable;		/* it needs this one, or NULL */
+} of_all[] = {
+	{ life_tests, NULL },
+	{ audit_tests, NULL },
+	{ generic_tests, NULL },
+	{ isolation_tests, "isolation" },
+	{ urgent_tests, NULL },
+	{ tag_tests, NULL },
+	{ crowd_tests, NULL },
+	{ adversary_tests, "isolation" },
+	{ tick_tests, NULL },
+	{ tunable_tests, NULL },
 };
+
+/* The tests that "policy" names. */
+static const char *const of_policy[] = { "life/", "share/", "audit/" };
 
 /* The tests of one scheduler. */
 static const struct {
@@ -94,15 +103,48 @@ static void run_test(struct tap_report *r, const struct sched_ops *ops,
 		    case_failed(&t) && !t.host_failed, t.failure);
 }
 
-/* @fifo: the fairness tests run under FIFO, too. */
-static void run_table(struct tap_report *r, const struct sched_ops *ops,
-		      const struct test *test, bool fifo)
+static bool begins(const char *name, const char *prefix)
 {
+	return !strncmp(name, prefix, strlen(prefix));
+}
+
+static bool is_asked_for(const struct tap_report *r, const struct test *test)
+{
+	u32 i;
+
+	if (strcmp(r->prefix, "policy"))
+		return begins(test->name, r->prefix);
+	for (i = 0; i < ARRAY_SIZE(of_policy); i++)
+		if (begins(test->name, of_policy[i]))
+			return true;
+	return false;
+}
+
+static void skip_test(struct tap_report *r, const struct sched_ops *ops,
+		      const struct test *test, const char *tunable)
+{
+	printf("ok %u - %s under %s # SKIP it has no tunable %s\n", ++r->run,
+	       test->name, ops->name, tunable);
+}
+
+/*
+ * @fifo: the fairness tests run under FIFO, too.  A scheduler without @tunable
+ * runs none of the tests.
+ */
+static void run_table(struct tap_report *r, const struct sched_ops *ops,
+		      const struct test *test, bool fifo, const char *tunable)
+{
+	bool has = !tunable || tunable_find(ops->tunables, tunable);
+
 	if (r->scheduler && strcmp(ops->name, r->scheduler))
 		return;
 	for (; test->name; test++)
-		if (!strncmp(test->name, r->prefix, strlen(r->prefix)))
+		if (!is_asked_for(r, test))
+			continue;
+		else if (has)
 			run_test(r, ops, test, fifo);
+		else
+			skip_test(r, ops, test, tunable);
 }
 
 /* @only: 'q' or 'l'; 0: both. */
@@ -113,10 +155,12 @@ static void run_all(struct tap_report *r, int only)
 
 	for (i = 0; i < ARRAY_SIZE(of_one); i++)
 		if (!only || of_one[i].is_long == (only == 'l'))
-			run_table(r, of_one[i].ops, of_one[i].tests, true);
+			run_table(r, of_one[i].ops, of_one[i].tests, true,
+				  NULL);
 	for (ops = sched_policies; *ops && only != 'l'; ops++)
 		for (i = 0; i < ARRAY_SIZE(of_all); i++)
-			run_table(r, *ops, of_all[i], ops == sched_policies);
+			run_table(r, *ops, of_all[i].tests,
+				  ops == sched_policies, of_all[i].tunable);
 }
 
 int main(int argc, char **argv)

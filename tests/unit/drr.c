@@ -37,14 +37,9 @@ static void insert(u32 i, u32 bytes, u32 n)
 		hooks_insert(&h, 0, flow[i], bytes, 0);
 }
 
-/* The next requests are those of the flows with these digits. */
 static void expect_order(const char *digits)
 {
-	for (; *digits; digits++) {
-		struct io *io = hooks_dispatch(&h, 0, DISPATCH_IO);
-
-		assert_ptr_equal(io->flow, flow[*digits - '0']);
-	}
+	hooks_expect_order(&h, 0, digits);
 }
 
 /* With a deficit of 0 the turn is over. */

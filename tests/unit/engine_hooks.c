@@ -63,11 +63,20 @@ static void mock_leave(struct queue *q, struct lane *lane)
 	memmove(&mq->lane[0], &mq->lane[1], --mq->nr * sizeof(mq->lane[0]));
 }
 
+static vtime_t virtual_time;
+
+static vtime_t mock_start(const struct queue *q)
+{
+	assert_ptr_equal(q->sched, &h.sched);
+	return virtual_time;
+}
+
 static const struct engine_ops mock_lanes = {
 	.join = mock_join,
 	.next = mock_next,
 	.pay = mock_pay,
 	.leave = mock_leave,
+	.start = mock_start,
 };
 
 static int mock_init(struct sched *s)
@@ -123,6 +132,25 @@ static bool is_woken(u32 queue)
 }
 
 /* ------------------------------------------------------------------ payments */
+
+/* The next io of a flow with one that waits follows that, whatever time it is. */
+static void a_flow_without_ios_starts_at_virtual_time(void **state)
+{
+	struct io *io;
+	struct flow *f;
+
+	(void)state;
+	open_mock(4);
+	f = hooks_flow(&h, 100);
+	virtual_time = 1 << 20;
+	io = hooks_read(&h, 1, f);
+	assert_int_equal(hooks_tag(io), virtual_time);
+	virtual_time = 2 << 20;
+	io = hooks_read(&h, 1, f);
+	assert_int_equal(hooks_tag(io), (1 << 20) + BYTES);
+	virtual_time = 0;
+	close_mock();
+}
 
 static void ios_go_in_the_order_of_their_lane(void **state)
 {
@@ -403,6 +431,7 @@ static void init_fails_without_memory(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_flow_without_ios_starts_at_virtual_time),
 		cmocka_unit_test(ios_go_in_the_order_of_their_lane),
 		cmocka_unit_test(requeued_io_is_paid_once),
 		cmocka_unit_test(urgent_io_passes_and_is_paid),

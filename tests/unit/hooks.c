@@ -163,6 +163,22 @@ struct io *hooks_next(struct hooks *h, u32 queue)
 	return hooks_dispatch(h, queue, DISPATCH_IO);
 }
 
+void hooks_expect_order(struct hooks *h, u32 queue, const char *digits)
+{
+	const char *at;
+
+	for (at = digits; *at; at++) {
+		const struct io *io = hooks_next(h, queue);
+		u32 due = (u32)(*at - '0'), i = 0;
+
+		while (i < HOOKS_FLOWS && h->flow[i] != io->flow)
+			i++;
+		if (i != due)
+			fail_msg("io %td of \"%s\" is of flow %u, not %u",
+				 at - digits + 1, digits, i, due);
+	}
+}
+
 void hooks_send(struct hooks *h, u32 queue, struct flow *f, u32 n)
 {
 	while (n--) {

@@ -67,6 +67,8 @@ struct io *hooks_dispatch(struct hooks *h, u32 queue,
 /* The same for a read of HOOKS_BYTES, and for a dispatch that succeeds. */
 struct io *hooks_read(struct hooks *h, u32 queue, struct flow *f);
 struct io *hooks_next(struct hooks *h, u32 queue);
+/* The next ios of @queue are of the flows with these indexes in h->flow[]. */
+void hooks_expect_order(struct hooks *h, u32 queue, const char *digits);
 /* Inserts and dispatches @n reads of @f, which find a slot. */
 void hooks_send(struct hooks *h, u32 queue, struct flow *f, u32 n);
 /* Inserts a read of @f, and @queue finds no slot. */
