@@ -35,7 +35,7 @@ from rich.table import Table
 from experiments import harness, inside
 from experiments.cpu_bound_guest import WORKLOADS
 from experiments.harness import Candidate, Check
-from lab.kernel import DEFAULT_KERNEL, UML
+from lab.tree import DEFAULT_KERNEL, UML
 from mqfair.benchlib import report
 from mqfair.benchlib.variant import BFQ, MQFQ, NONE
 

@@ -18,6 +18,7 @@ from lab import guest, kernel
 from lab.errors import LabError
 from lab.module import module_path
 from lab.spec import GuestSpec
+from lab.tree import DEFAULT_KERNEL
 from mqfair.benchlib.kernel_log import splat
 from mqfair.benchlib.session import ROOT
 from mqfair.benchlib.variant import NONE, OURS, parse_variants, scheduler_of
@@ -54,7 +55,7 @@ def run(
     cpus: int,
     timeout_s: float,
     *,
-    name: str = kernel.DEFAULT_KERNEL,
+    name: str = DEFAULT_KERNEL,
 ) -> tuple[str, Any]:
     """Runs module @script of this folder in a guest with kernel @name and @words as arguments.
 

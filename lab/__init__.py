@@ -16,7 +16,7 @@ from lab.guest import (
     run,
     shell,
 )
-from lab.kernel import DEFAULT_KERNEL, KCSAN, KERNELS, UML, UML_DEBUG
+from lab.kernel import KERNELS
 from lab.spec import (
     MAX_CPUS,
     Drive,
@@ -26,6 +26,7 @@ from lab.spec import (
     parse_duration_ns,
     parse_size,
 )
+from lab.tree import DEFAULT_KERNEL, KCSAN, UML, UML_DEBUG
 
 __all__ = [
     "DEFAULT_KERNEL",

@@ -10,6 +10,7 @@ import sys
 
 from lab import compiled, cross, kernel, module
 from lab.errors import LabError
+from lab.tree import COMPILED
 
 
 def main() -> int:
@@ -28,9 +29,9 @@ def main() -> int:
     )
     compile_it.add_argument(
         "name",
-        choices=kernel.COMPILED,
+        choices=COMPILED,
         metavar="KERNEL",
-        help=f"one of {', '.join(kernel.COMPILED)}",
+        help=f"one of {', '.join(COMPILED)}",
     )
     for verb in (fetch, build):
         verb.add_argument(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from lab.cache import cache_dir, locked, write_atomically
-from lab.kernel import KernelTree
+from lab.tree import KernelTree
 
 PROBE_TIMEOUT_S = 20.0
 

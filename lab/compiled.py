@@ -28,8 +28,8 @@ from pathlib import Path
 from lab import chroot, tools
 from lab.cache import cache_dir, locked, write_atomically
 from lab.errors import LabError
-from lab.kernel import KCSAN, UML, UML_DEBUG, KernelTree
 from lab.packages import Suite
+from lab.tree import KCSAN, UML, UML_DEBUG, KernelTree
 
 SERIES = "7.2"
 COMPILER = "gcc-16"

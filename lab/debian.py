@@ -26,6 +26,7 @@ from pathlib import Path
 from lab import chroot, kernel, packages, tools
 from lab.cache import cache_dir, locked, write_atomically
 from lab.errors import LabError, SpecError
+from lab.tree import KernelTree
 
 # The machines by name, with their suites.
 MACHINES = {"debian12": "bookworm", "debian13": "trixie"}
@@ -85,7 +86,7 @@ systemctl mask apt-daily.timer apt-daily-upgrade.timer systemd-networkd-wait-onl
 """
 
 
-def ensure(name: str) -> kernel.KernelTree:
+def ensure(name: str) -> KernelTree:
     """The machine @name, with its own kernel; made if it is not in the cache. A path is that of a
     changed machine."""
     if name.startswith("/"):
@@ -146,11 +147,11 @@ class Machine:
         return done.returncode, done.stdout
 
 
-def tree_of(base: Path) -> kernel.KernelTree:
+def tree_of(base: Path) -> KernelTree:
     root = base / "root"
     (image,) = (root / "boot").glob("vmlinuz-*")
     release = image.name.removeprefix("vmlinuz-")
-    return kernel.KernelTree(
+    return KernelTree(
         release=release,
         vmlinuz=image,
         vmlinux=base / "vmlinux",

@@ -40,6 +40,7 @@ from typing import Literal
 from lab import accel, debian, initramfs, kernel, qemu, uml
 from lab.errors import LabError, SpecError
 from lab.spec import GuestSpec
+from lab.tree import KernelTree
 
 GUEST_OUT = "/run/lab/out"
 STATUS_TIMED_OUT = 124
@@ -214,11 +215,11 @@ def accelerator(spec: GuestSpec) -> Accel:
         return _accelerator(spec, _tree(spec))
 
 
-def _tree(spec: GuestSpec) -> kernel.KernelTree:
+def _tree(spec: GuestSpec) -> KernelTree:
     return debian.ensure(spec.machine) if spec.machine else kernel.ensure(spec.kernel)
 
 
-def _accelerator(spec: GuestSpec, tree: kernel.KernelTree) -> Accel:
+def _accelerator(spec: GuestSpec, tree: KernelTree) -> Accel:
     if tree.is_uml:
         uml.check(spec)
         return "uml"
@@ -243,7 +244,7 @@ def _accelerator(spec: GuestSpec, tree: kernel.KernelTree) -> Accel:
 
 def _job(
     spec: GuestSpec,
-    tree: kernel.KernelTree,
+    tree: KernelTree,
     command: Sequence[str],
     env: Mapping[str, str],
     out_dir: Path | None,
@@ -349,7 +350,7 @@ class _Guest:
     def __init__(
         self,
         spec: GuestSpec,
-        tree: kernel.KernelTree,
+        tree: KernelTree,
         chosen: Accel,
         out_dir: Path | None,
         *,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from lab.cache import locked, write_atomically
 from lab.errors import LabError
-from lab.kernel import KernelTree
+from lab.tree import KernelTree
 
 # virtio_console carries the output; 9p and overlay carry the root. configfs is mounted before a
 # driver that uses it is loaded.

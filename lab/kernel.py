@@ -35,26 +35,11 @@ import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from lab import tools
+from lab import compiled, tools
 from lab.cache import cache_dir, locked, write_atomically
 from lab.errors import GoneError, LabError, SpecError
 from lab.packages import Suite
-
-
-@dataclasses.dataclass(frozen=True)
-class KernelTree:
-    """One unpacked kernel. All paths are absolute. @chroot_suite names the suite with the compiler
-    and C library that the headers need; it is empty if the machine's own are right. With @is_uml
-    the kernel is a program of the host, @vmlinuz."""
-
-    release: str
-    vmlinuz: Path
-    vmlinux: Path
-    modules_dir: Path
-    headers_build_dir: Path
-    root: Path
-    chroot_suite: str = ""
-    is_uml: bool = False
+from lab.tree import COMPILED, DEFAULT_KERNEL, KernelTree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,13 +50,6 @@ class KernelSource:
     needs_chroot: bool = False
 
 
-DEFAULT_KERNEL = "6.1"
-# The names of the kernels that lab/compiled.py compiles: user-mode Linux as a distribution would
-# have it, the same with checks, and an emulated kernel that finds data races.
-UML = "uml"
-UML_DEBUG = "uml-debug"
-KCSAN = "kcsan"
-COMPILED = (UML, UML_DEBUG, KCSAN)
 KERNELS: dict[str, KernelSource] = {
     DEFAULT_KERNEL: KernelSource(Suite()),
     "6.12": KernelSource(Suite("bookworm-backports")),
@@ -100,9 +78,6 @@ def ensure(name: str | None = None, *, refresh: bool = False) -> KernelTree:
     """
     chosen = name or DEFAULT_KERNEL
     if chosen in COMPILED:
-        # lab.compiled imports this module.
-        from lab import compiled  # noqa: PLC0415
-
         return compiled.ensure(chosen)
     source = source_of(chosen)
     kernels = cache_dir() / "kernels"

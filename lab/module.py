@@ -11,8 +11,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab import cache, chroot, cross, kernel
+from lab import cache, chroot, cross
 from lab.errors import LabError
+from lab.tree import KernelTree
 
 # ELF: the place of the machine's number in a file, and the number of arm64.
 _ELF_MACHINE_AT = 18
@@ -20,13 +21,13 @@ _ELF_MACHINE_ARM64 = 183
 _CHECKOUT = Path(__file__).resolve().parent.parent
 
 
-def module_path(tree: kernel.KernelTree, defines: Sequence[str] = ()) -> Path:
+def module_path(tree: KernelTree, defines: Sequence[str] = ()) -> Path:
     """The place of mqfair.ko for @tree once it is built; a test build has its own folder."""
     folder = "-".join([tree.release, *defines])
     return _CHECKOUT / "build" / "module" / folder / "mqfair.ko"
 
 
-def build(tree: kernel.KernelTree, defines: Sequence[str] = ()) -> Path:
+def build(tree: KernelTree, defines: Sequence[str] = ()) -> Path:
     """Build both modules for @tree, with macros for a test build; quick when nothing changed."""
     builder = _CHECKOUT / "kernel" / "build"
     if not builder.is_file():
@@ -63,7 +64,7 @@ def cross_build(headers: Path) -> Path:
     return out / "mqfair.ko"
 
 
-def _with_python(tree: kernel.KernelTree, argv: Sequence[str]) -> list[str]:
+def _with_python(tree: KernelTree, argv: Sequence[str]) -> list[str]:
     """The command line that runs the Python program @argv where the tools for @tree are."""
     if not tree.chroot_suite:
         return [sys.executable, *argv]
@@ -75,7 +76,7 @@ def _with_python(tree: kernel.KernelTree, argv: Sequence[str]) -> list[str]:
     return chroot.command(root, inside, [_CHECKOUT, tree.root.parent])
 
 
-def compiler(tree: kernel.KernelTree) -> str:
+def compiler(tree: KernelTree) -> str:
     """The compiler that the headers of @tree name, which is also the name of its package."""
     variables = tree.headers_build_dir / ".kernelvariables"
     found = re.search(r"gcc-\d+", variables.read_text())

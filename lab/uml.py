@@ -19,8 +19,8 @@ from pathlib import Path
 
 from lab.cache import cache_dir, locked
 from lab.errors import SpecError
-from lab.kernel import KernelTree
 from lab.spec import GuestSpec
+from lab.tree import KernelTree
 
 
 def check(spec: GuestSpec) -> None:

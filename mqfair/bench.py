@@ -6,7 +6,8 @@ benchlib/command.py carries it out. It needs packages that --help and the man pa
 
 import argparse
 
-from lab.kernel import DEFAULT_KERNEL, KERNELS, UML
+from lab.kernel import KERNELS
+from lab.tree import DEFAULT_KERNEL, UML
 from mqfair.benchlib.device import DEFAULT_DEVICE
 from mqfair.benchlib.plan import HOST, SIM, VM
 from mqfair.benchlib.variant import OURS, SCHEDULERS

@@ -13,8 +13,8 @@ from plotly.colors import qualitative
 
 from mqfair.compare import Document
 from mqfair.recording import Recording
-from mqfair.report import Step, steps
 from mqfair.sample import PPM, Use
+from mqfair.steps import Step, steps
 
 # So many cgroups have lines of their own; more cannot be told apart.
 DRAWN_MOST = 12

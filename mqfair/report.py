@@ -7,7 +7,6 @@ plots.py draws them. It needs a package that --help and --csv do without.
 import argparse
 import csv
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,8 @@ from mqfair.compare import MAKER, Document, figures_of, load_benches
 from mqfair.errors import UsageError
 from mqfair.output import open_output, print_json, read_text, require_writable
 from mqfair.recording import Recording
-from mqfair.sample import Total, Use, total, uses
+from mqfair.sample import Use
+from mqfair.steps import steps
 
 EPILOG = """\
 FILE is a recording of `mqfair record`, or one or two results of `mqfair bench --json`. The report
@@ -35,25 +35,6 @@ examples:
 
 # The endings of files with pictures, which a report is not.
 PICTURES = (".png", ".svg", ".pdf", ".jpg", ".jpeg")
-
-
-@dataclass(frozen=True)
-class Step:
-    """The time between two samples of one drive. @at is its end, in seconds since the start."""
-
-    at: float
-    total: Total | None
-    uses: dict[str, Use]
-
-
-def steps(found: Recording, disk: str) -> list[Step]:
-    steps = []
-    for before, after in zip(found.samples, found.samples[1:], strict=False):
-        if disk in before.disks and disk in after.disks:
-            was, now = before.disks[disk], after.disks[disk]
-            seconds = max(after.at - before.at, 1e-9)
-            steps.append(Step(after.at, total(was, now, seconds), uses(was, now, seconds)))
-    return steps
 
 
 def set_argparser(parser: argparse.ArgumentParser) -> None:

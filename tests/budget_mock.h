@@ -8,7 +8,7 @@
 #ifndef MQFAIR_TESTS_BUDGET_MOCK_H
 #define MQFAIR_TESTS_BUDGET_MOCK_H
 
-#include "sched/budget/budget.h"
+#include "sched/budget/round.h"
 
 static struct {
 	const struct budget_ops *ops;
@@ -63,7 +63,7 @@ static const struct sched_ops budget_mock_ops = {
 	.block			= budget_block,
 	.complete		= budget_complete,
 	.requeue		= budget_requeue,
-	.tick			= budget_tick,
+	.tick			= round_tick,
 	.tune			= budget_tune,
 	.flow_init		= budget_flow_init,
 };

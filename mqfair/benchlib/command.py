@@ -22,7 +22,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from lab.kernel import UML
+from lab.tree import UML
 from mqfair.benchlib import device as devices
 from mqfair.benchlib import jobfile, report, resume, session
 from mqfair.benchlib.plan import HOST, PLAN, SEVERAL_SCHEMA, SIM, TIMELINES_SCHEMA, VM

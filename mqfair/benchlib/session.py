@@ -26,6 +26,7 @@ from typing import Any
 from lab import guest, kernel
 from lab.errors import LabError, SpecError
 from lab.spec import GuestSpec
+from lab.tree import DEFAULT_KERNEL, UML
 from mqfair import __version__, kmod
 from mqfair.benchlib import device as devices
 from mqfair.benchlib import fiocheck, iocost, replays, resume, ssd
@@ -296,7 +297,7 @@ def _check_cpus(request: Request) -> None:
 
 def _check_uml(request: Request) -> None:
     """Raises UsageError for a guest that user-mode Linux cannot be."""
-    if request.kernel != kernel.UML:
+    if request.kernel != UML:
         return
     if request.icount:
         raise UsageError("--icount counts emulated instructions: use --on vm")
@@ -320,9 +321,9 @@ def _check_parts(request: Request) -> None:
 
 def _make_module(request: Request) -> str:
     """The command that builds the modules for the kernel of @request."""
-    if request.kernel == kernel.UML:
+    if request.kernel == UML:
         return "make uml"
-    if request.kernel in (None, kernel.DEFAULT_KERNEL):
+    if request.kernel in (None, DEFAULT_KERNEL):
         return "make module"
     return f"make module KERNEL={request.kernel}"
 

@@ -313,17 +313,10 @@ int budget_init(struct budget *b, struct sched *s,
 		const struct budget_ops *ops, u64 total, const u32 *depth);
 void budget_deinit(struct budget *b);
 
-/*
- * Of predict: the least total of a round, two turnovers of the device, or four
- * requests of each active flow.  A flow with all its requests in the device could
- * not use its part of less in time.
- */
-u64 budget_least_total(const struct budget *b);
-
 /* By init and tune of the scheduler alone. */
 void budget_set_rule(struct budget *b, enum budget_rule rule);
 
-/* The hooks of struct sched_ops, with the same contract. */
+/* The hooks of struct sched_ops but tick, with the same contract. */
 void budget_flow_init(struct flow *f);
 void budget_insert(struct queue *q, struct io *io, u64 now, struct wake *wake);
 void budget_merge(struct queue *q, struct io *io, u32 bytes);
@@ -332,7 +325,6 @@ enum dispatch_result budget_dispatch(struct queue *q, u64 now, struct io **io,
 void budget_block(struct queue *q, struct wake *wake);
 void budget_complete(struct io *io, u64 now, struct wake *wake);
 void budget_requeue(struct io *io, struct wake *wake);
-void budget_tick(struct sched *s, u64 now, struct wake *wake);
 
 /*
  * Of tune: takes over @p, with the depth if there is one domain.  With several

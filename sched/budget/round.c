@@ -23,7 +23,7 @@ static u64 period_ns(const struct budget *b)
 
 static void request_tick(struct budget *b, u64 now, struct wake *wake)
 {
-	/* P1: pairs with budget_tick().  At 0 no time would be asked for. */
+	/* P1: pairs with round_tick().  At 0 no time would be asked for. */
 	if (!atomic64_xchg(&b->tick_requested, 1))
 		wake_at(wake, max(now, (u64)1));
 }
@@ -38,7 +38,7 @@ void round_exhausted(struct budget *b, struct budget_flow *bf, u64 now,
 	atomic64_set(&bf->exhausted_ns, (s64)now);
 	if (round_rule(b) == BUDGET_PERIODIC)
 		return;
-	/* P1: a full order after the spending.  Pairs with budget_tick(). */
+	/* P1: a full order after the spending.  Pairs with round_tick(). */
 	sentinel = atomic64_fetch_add(0, &b->sentinel);
 	if (!sentinel || sentinel == (s64)(unsigned long)bf)
 		request_tick(b, now, wake);
@@ -274,7 +274,7 @@ static u64 least_used(const struct budget *b)
 	       throughput_turnover(&b->throughput, in_device(b, &full));
 }
 
-u64 budget_least_total(const struct budget *b)
+u64 round_least_total(const struct budget *b)
 {
 	u64 flows = READ_ONCE(b->sched->share.nr_active);
 
@@ -592,7 +592,7 @@ static void watch_flows(struct budget *b)
 	}
 }
 
-void budget_tick(struct sched *s, u64 now, struct wake *wake)
+void round_tick(struct sched *s, u64 now, struct wake *wake)
 {
 	struct budget *b = budget_of(s);
 	unsigned long flags;

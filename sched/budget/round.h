@@ -11,6 +11,16 @@
 
 #include "budget.h"
 
+/* The hook tick. */
+void round_tick(struct sched *s, u64 now, struct wake *wake);
+
+/*
+ * Of predict: the least total of a round, two turnovers of the device, or four
+ * requests of each active flow.  A flow with all its requests in the device could
+ * not use its part of less in time.
+ */
+u64 round_least_total(const struct budget *b);
+
 /* An insert has made @f active: grants its part, if it had none this round. */
 void round_join(struct budget *b, struct flow *f, u64 now, struct wake *wake);
 

@@ -234,7 +234,7 @@ static void hwabc_tick(struct sched *s, u64 now, struct wake *wake)
 	}
 	if (flow_any_active(s))
 		wake_at(wake, hw->drain_ns);
-	budget_tick(s, now, wake);
+	round_tick(s, now, wake);
 }
 
 /* ---------------------------------------------------------------- budgets */
@@ -295,7 +295,7 @@ static void hwabc_predict(struct budget *b, u64 now)
 
 	learn_rate(hw, now);
 	total = max(work_at(hw->rate, ns), TOTAL_LEAST);
-	WRITE_ONCE(b->total, max(total, budget_least_total(b)));
+	WRITE_ONCE(b->total, max(total, round_least_total(b)));
 }
 
 /* --------------------------------------------------------------- requests */

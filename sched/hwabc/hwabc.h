@@ -3,7 +3,7 @@
 #ifndef MQFAIR_HWABC_H
 #define MQFAIR_HWABC_H
 
-#include "budget/budget.h"
+#include "budget/round.h"
 #include "gc_shadow.h"
 
 enum hwabc_gc_share {

@@ -133,7 +133,7 @@ static u64 short_round(const struct budget *b, u64 total)
 	u64 least = max((u64)ROUND_LEAST, flows * FLOW_LEAST);
 
 	return max(min(max(total / ROUNDS, least), total),
-		   budget_least_total(b));
+		   round_least_total(b));
 }
 
 static void count_throttled(const struct budget *b, u64 now)
@@ -255,8 +255,8 @@ static void kyber_tick(struct sched *s, u64 now, struct wake *wake)
 
 	if (domains_adapt(&k->domains, now))
 		resize(k, wake);
-	budget_tick(s, now, wake);
-	/* budget_tick() asks for another tick while a flow is active. */
+	round_tick(s, now, wake);
+	/* round_tick() asks for another tick while a flow is active. */
 	if (wake->at_ns)
 		wake_at(wake, k->domains.next_ns);
 }

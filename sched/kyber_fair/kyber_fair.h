@@ -3,7 +3,7 @@
 #ifndef MQFAIR_KYBER_FAIR_H
 #define MQFAIR_KYBER_FAIR_H
 
-#include "budget/budget.h"
+#include "budget/round.h"
 #include "domain.h"
 #include "predict.h"
 

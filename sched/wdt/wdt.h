@@ -3,7 +3,7 @@
 #ifndef MQFAIR_WDT_H
 #define MQFAIR_WDT_H
 
-#include "budget/budget.h"
+#include "budget/round.h"
 #include "demand.h"
 
 enum wdt_total {

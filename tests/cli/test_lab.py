@@ -30,6 +30,7 @@ from lab import (
     tools,
     uml,
 )
+from lab.tree import UML, KernelTree
 from mqfair.__main__ import main
 
 CHANNELS = qemu.Channels(console=10, control=11, stdout=12, stderr=13)
@@ -306,17 +307,17 @@ def test_a_zstd_kernel_is_read_as_a_stream():
 def test_user_mode_linux_that_is_not_built_says_how(monkeypatch, tmp_path):
     monkeypatch.setenv("MQFAIR_CACHE", str(tmp_path))
     with pytest.raises(lab.LabError, match="run make uml"):
-        kernel.ensure(kernel.UML)
+        kernel.ensure(UML)
 
 
 def test_user_mode_linux_of_other_options_is_not_used(monkeypatch, tmp_path):
     monkeypatch.setenv("MQFAIR_CACHE", str(tmp_path))
-    base = tmp_path / "kernels" / kernel.UML
+    base = tmp_path / "kernels" / UML
     (base / "root/lib/modules/7.2.13-uml").mkdir(parents=True)
     (base / ".recipe").write_text("another")
-    assert not compiled.is_built(kernel.UML)
+    assert not compiled.is_built(UML)
     with pytest.raises(lab.LabError, match="with other options: run make uml"):
-        kernel.ensure(kernel.UML)
+        kernel.ensure(UML)
 
 
 def test_the_build_keeps_the_parts_that_modules_need(tmp_path):
@@ -368,7 +369,7 @@ def test_a_guest_that_user_mode_linux_cannot_be_is_refused(wanted):
 
 
 def test_user_mode_linux_has_a_line_for_each_channel(tmp_path):
-    tree = kernel.KernelTree("7.2-uml", *[Path("/k")] * 5, is_uml=True)
+    tree = KernelTree("7.2-uml", *[Path("/k")] * 5, is_uml=True)
     channels = {"console": 3, "control": 4, "stdout": 5, "stderr": 6}
     spec = lab.GuestSpec(cpus=2, append="quiet")
     argv = uml.command_line(spec, tree, Path("/i"), channels, tmp_path)

@@ -160,7 +160,7 @@ static void tick(struct scenario *s)
 
 	s->tick_ns = 0;
 	wake_init(&wake);
-	budget_tick(&s->sched, s->now, &wake);
+	round_tick(&s->sched, s->now, &wake);
 	act(s, &wake);
 }
 

@@ -311,7 +311,7 @@ static void short_rounds_are_measured_together(void **state)
 	close_hwabc();
 }
 
-/* Two turnovers of the device: see budget_least_total(). */
+/* Two turnovers of the device: see round_least_total(). */
 static void total_is_worth_two_turnovers(void **state)
 {
 	u32 i;

@@ -19,6 +19,7 @@ from types import ModuleType
 
 import lab
 from lab import kernel, module
+from lab.tree import KernelTree
 from mqfair.errors import Failure
 from mqfair.simlib import program
 
@@ -186,7 +187,7 @@ def _is_user_mode(group: Group) -> bool:
 
 
 @functools.cache
-def _module(tree: kernel.KernelTree, defines: tuple[str, ...] = ()) -> Path:
+def _module(tree: KernelTree, defines: tuple[str, ...] = ()) -> Path:
     """The built module. Its sources do not change during a run, and a look at them takes 5 s."""
     return module.build(tree, defines)
 
