@@ -214,7 +214,7 @@ void buffer_init(struct flash *f);
 /* @cmd, a write, waits for room behind the writes that came before it. */
 void buffer_write(struct flash *f, struct flash_cmd *cmd);
 
-/* A program made room in the buffer, or an erase brought a free block. */
+/* A program operation has freed buffer space, or an erase a block. */
 void buffer_resume(struct flash *f);
 
 /* pipeline.c */

@@ -40,7 +40,7 @@
  * Donors [R].  If a round ends because the device was idle, the flows in credit
  * become *donors* for some periods.  No round waits for a donor, and its
  * requests go first.  It keeps its credit, so a flow that was marked by mistake
- * loses nothing that is due to it.  During a probe (throughput.h) no round waits
+ * loses nothing that is due to it.  During a gauge span (throughput.h) no round waits
  * for any flow.
  *
  * Rounds and isolation [R].  Most drives give no account of their time.  There no
@@ -266,7 +266,7 @@ struct budget {
 	enum budget_rule rule;		/* O, by tune */
 	u64 total;			/* O, by T: of a round */
 	u64 round;			/* L: number of the present one */
-	struct budget_past past;	/* T: of the round that is over */
+	struct budget_past past;	/* T: the sums of the last round */
 	bool idle;			/* L: no flow active at the last tick */
 	bool accounted;			/* T: the drive gives an account of its time */
 	u64 start_ns;			/* T: of the present round */

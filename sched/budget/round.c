@@ -150,7 +150,7 @@ static bool is_donor(const struct budget *b, const struct flow *f, u64 now)
 	const struct isolation *i = &b->sched->isolation;
 
 	if (budget_flow_of(f)->donor_until_ns > now ||
-	    throughput_probes(&b->throughput))
+	    throughput_gauges(&b->throughput))
 		return true;
 	if (b->accounted)
 		return false;
@@ -205,7 +205,10 @@ static void account_flow(const struct budget *b, struct budget_flow *bf,
 	WRITE_ONCE(bf->donor_until_ns, 0);
 }
 
-/* Sets the past of each flow, and of all flows that are not donors. */
+/*
+ * Records the round that has ended: the usage and the exhaustion of each flow, and
+ * in b->past the sums over the flows that are not donors.
+ */
 static void account_round(struct budget *b, u64 now)
 {
 	struct budget_past *all = &b->past;
@@ -459,7 +462,7 @@ static void mark_donors(struct budget *b, u64 now)
 
 /*
  * A flow waits for those with credit.  True if the round ends for that: they
- * leave the device idle, or a probe is to find out whether they do.
+ * leave the device idle, or a gauge span is to find out whether they do.
  */
 static bool watch(struct budget *b, const struct round_state *st,
 		  const struct throughput_counts *c, struct wake *wake)
@@ -484,15 +487,15 @@ static bool watch_waiting(struct budget *b, const struct round_state *st,
 	struct throughput_counts c;
 
 	count(b, st->used, now, &c);
-	throughput_check_probe(t, &c);
-	if (throughput_probes(t))
-		wake_at(wake, t->probe_until_ns);
+	throughput_check_gauge(t, &c);
+	if (throughput_gauges(t))
+		wake_at(wake, t->gauge_until_ns);
 	if (round_rule(b) != BUDGET_CONSERVING || !st->waits) {
 		throughput_end_wait(t, &c);
 		return false;
 	}
 	atomic64_set(&b->watched, 1);
-	return !throughput_probes(t) && watch(b, st, &c, wake);
+	return !throughput_gauges(t) && watch(b, st, &c, wake);
 }
 
 static void start(struct budget *b, u64 now)
@@ -535,7 +538,10 @@ static void tick_active(struct budget *b, u64 now, struct wake *wake)
 
 /* ----------------------------------------------------------- the watchdog */
 
-/* I2, for a flow.  Notes the queues that wait for it. */
+/*
+ * Returns whether queues wait for credit of a flow that has some, against I2.
+ * Marks the queues that wait for it in b->announced.
+ */
 static bool flow_is_forgotten(struct budget *b, const struct budget_flow *bf)
 {
 	bool waits = false;

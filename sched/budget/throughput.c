@@ -9,9 +9,9 @@ enum {
 	 * request of a fast drive.
 	 */
 	CHECKS		= 32,
-	/* A probe costs one check interval in 256. */
+	/* A gauge span costs one check interval in 256. */
 	KNOWN_PERIODS	= 8,
-	/* A probe of a slow drive takes long, and costs a 64th of the time. */
+	/* A gauge span of a slow drive takes long, and costs a 64th of the time. */
 	KNOWN_LENGTHS	= 64,
 	/* Requests complete in bunches: one turnover may miss a bunch. */
 	FULL_TURNOVERS	= 4,
@@ -75,7 +75,7 @@ static void end_measuring(struct throughput *t,
 		t->rate = max(t->rate, rate_of((u64)done, ns));
 }
 
-/* ---------------------------------------------------- the wait span, loss */
+/* ---------------------------------------------------- the wait span and loss */
 
 void throughput_end_wait(struct throughput *t,
 			 const struct throughput_counts *c)
@@ -85,8 +85,8 @@ void throughput_end_wait(struct throughput *t,
 	if (!t->wait_span.since_ns)
 		return;
 	could = (s64)work_at(t->rate, c->now - t->wait_span.since_ns);
-	t->loss += could / 4 * 3 - span_done(t, &t->wait_span, c);
-	t->loss = max(t->loss, (s64)0);
+	t->wait_loss += could / 4 * 3 - span_done(t, &t->wait_span, c);
+	t->wait_loss = max(t->wait_loss, (s64)0);
 	t->wait_span.since_ns = 0;
 }
 
@@ -97,36 +97,36 @@ static s64 loss_bound(const struct throughput *t,
 		     throughput_turnover(t, c->in_device));
 }
 
-/* -------------------------------------------------------------- the probe */
+/* -------------------------------------------------------------- the gauge span */
 
-static void begin_probe(struct throughput *t, const struct throughput_counts *c)
+static void begin_gauge(struct throughput *t, const struct throughput_counts *c)
 {
-	span_open(&t->probe, c);
+	span_open(&t->gauge, c);
 	t->most_in_device = c->in_device;
-	t->probe_until_ns = c->now + throughput_check_ns(c->period_ns);
+	t->gauge_until_ns = c->now + throughput_check_ns(c->period_ns);
 }
 
-void throughput_check_probe(struct throughput *t,
+void throughput_check_gauge(struct throughput *t,
 			    const struct throughput_counts *c)
 {
-	u64 ns = c->now - t->probe.since_ns;
+	u64 ns = c->now - t->gauge.since_ns;
 	s64 done, turnover;
 
-	if (!t->probe_until_ns || c->now < t->probe_until_ns)
+	if (!t->gauge_until_ns || c->now < t->gauge_until_ns)
 		return;
-	done = span_done(t, &t->probe, c);
+	done = span_done(t, &t->gauge, c);
 	t->most_in_device = max(t->most_in_device, c->in_device);
 	turnover = (s64)throughput_turnover(t, t->most_in_device);
 	if (done < turnover ||
 	    (done < FULL_TURNOVERS * turnover && ns < c->period_ns)) {
-		t->probe_until_ns = c->now + throughput_check_ns(c->period_ns);
+		t->gauge_until_ns = c->now + throughput_check_ns(c->period_ns);
 		return;
 	}
 	t->rate = rate_of((u64)max(done, (s64)0), ns);
 	t->rate_until_ns =
 		c->now + max(KNOWN_PERIODS * c->period_ns, KNOWN_LENGTHS * ns);
-	t->probe_until_ns = 0;
-	t->loss = 0;
+	t->gauge_until_ns = 0;
+	t->wait_loss = 0;
 }
 
 /* ------------------------------------------------ the drive's own account */
@@ -165,8 +165,8 @@ void throughput_start(struct throughput *t, const struct throughput_counts *c,
 {
 	begin_measuring(t, c, dispatched);
 	t->wait_span.since_ns = 0;
-	t->probe_until_ns = 0;
-	t->loss = 0;
+	t->gauge_until_ns = 0;
+	t->wait_loss = 0;
 }
 
 void throughput_round(struct throughput *t, const struct throughput_counts *c,
@@ -190,13 +190,13 @@ enum throughput_result throughput_wait(struct throughput *t,
 		return THROUGHPUT_USED;
 	}
 	if (c->now >= t->rate_until_ns) {
-		begin_probe(t, c);
-		return THROUGHPUT_PROBE;
+		begin_gauge(t, c);
+		return THROUGHPUT_GAUGE;
 	}
 	throughput_end_wait(t, c);
 	span_open(&t->wait_span, c);
-	if (t->loss < loss_bound(t, c))
+	if (t->wait_loss < loss_bound(t, c))
 		return THROUGHPUT_USED;
-	t->loss = 0;
+	t->wait_loss = 0;
 	return THROUGHPUT_IDLE;
 }

@@ -6,7 +6,7 @@
  * theirs.  If they leave the drive idle meanwhile, throughput is lost.  A
  * scheduler must see that soon, and it does not know the rate of the drive.
  *
- * The idea [R].  Measure the rate in a *probe*, in which no flow waits for
+ * The idea [R].  Measure the rate in a *gauge span*, in which no flow waits for
  * credit.  Then count, in each *wait span*, the throughput below that rate.
  *
  * Model.  The caller counts the work that it has dispatched, and the requests
@@ -19,35 +19,35 @@
  *   mean	cost of a request in the last *measuring period*, which is at
  *		least as long as a period of the scheduler.
  *   turnover	the work of as many requests as were in the device.
- *   probe	It lasts until FULL_TURNOVERS are done; once a period is over,
+ *   gauge span	It lasts until FULL_TURNOVERS are done; once a period is over,
  *		one is enough.  Its rate is known for KNOWN_PERIODS, or for
  *		KNOWN_LENGTHS of its own length if that is longer.
- *   loss	A wait span adds 3/4 of the work that the rate allows, and
- *		subtracts the work done.  The loss is never below 0.
+ *   wait loss	A wait span adds 3/4 of the work that the rate allows, and
+ *		subtracts the work done.  The wait loss is never below 0.
  *   bound	The work that the rate allows in a check interval, and the
  *		requests in the device: they count as done, however long they
- *		take.  The drive is *idle* once the loss has reached the bound.
+ *		take.  The drive is *idle* once the wait loss has reached the bound.
  *
  * A span adds nothing if the device is full in it, or if a flow with credit has
  * requests queued: such flows use all the room that there is.
  *
- * Example.  The period is 32 ms, so a check interval is 1 ms.  A probe found
+ * Example.  The period is 32 ms, so a check interval is 1 ms.  A gauge span found
  * that the drive does four requests of 4096 each ms.  A flow waits; the only
  * other one has credit, and one request that stays in the device.
  *
- *	after 1 ms: loss 3/4 * 16384 = 12288, bound 16384 + 4096 = 20480
- *	after 2 ms: loss 24576, above the bound: idle
+ *	after 1 ms: wait loss 3/4 * 16384 = 12288, bound 16384 + 4096 = 20480
+ *	after 2 ms: wait loss 24576, above the bound: idle
  *
- * If three of its requests were done each ms, the loss would stay at 0.
+ * If three of its requests were done each ms, the wait loss would stay at 0.
  *
  * The drive's own account.  A host-managed FTL knows how long its planes
- * worked.  Then neither probes nor losses are needed.  Counts of requests can
+ * worked.  Then neither gauge spans nor wait losses are needed.  Counts of requests can
  * mislead: a write buffer accepts more for a while than the planes can do, and
  * a machine takes time to send the next request.  The drive is idle if its
  * planes worked less than 5/8 of the recent time, less a check interval.
  *
- * Limits.  A drive that has become slower since the last probe, such as one
- * with a full write cache, seems idle until the next probe.  A rate that has
+ * Limits.  A drive that has become slower since the last gauge span, such as one
+ * with a full write cache, seems idle until the next gauge span.  A rate that has
  * grown is noticed at the end of a measuring period.
  *
  * Locking: the caller serialises.  Nothing here touches a request.
@@ -84,12 +84,12 @@ struct throughput {
 	u64 dispatched;		/* requests before it */
 	u64 mean;		/* work of a request; 0: not known */
 	struct throughput_span wait_span;
-	struct throughput_span probe;
-	u64 probe_until_ns;	/* next look at it; 0: no probe */
-	u64 most_in_device;	/* in the probe */
+	struct throughput_span gauge;
+	u64 gauge_until_ns;	/* next look at it; 0: no gauge span */
+	u64 most_in_device;	/* in the gauge span */
 	u64 rate;		/* work in 2^20 ns */
 	u64 rate_until_ns;	/* the rate is known until then */
-	s64 loss;		/* work */
+	s64 wait_loss;		/* work */
 	u64 account_ns;		/* start of the recent time, and .. */
 	struct drive_time account;	/* .. the drive's account then */
 };
@@ -97,7 +97,7 @@ struct throughput {
 /* How the flows with credit use the device while another flow waits. */
 enum throughput_result {
 	THROUGHPUT_USED,	/* they use it: wait for them */
-	THROUGHPUT_PROBE,	/* not known: a probe has begun */
+	THROUGHPUT_GAUGE,	/* not known: a gauge span has begun */
 	THROUGHPUT_IDLE,	/* they leave it idle: do not wait for them */
 };
 
@@ -112,8 +112,8 @@ void throughput_start(struct throughput *t, const struct throughput_counts *c,
 void throughput_round(struct throughput *t, const struct throughput_counts *c,
 		      u64 dispatched);
 
-/* Ends the probe if it has seen enough. */
-void throughput_check_probe(struct throughput *t,
+/* Ends the gauge span if it has seen enough. */
+void throughput_check_gauge(struct throughput *t,
 			    const struct throughput_counts *c);
 
 /* No flow waits for credit: ends the wait span. */
@@ -121,7 +121,7 @@ void throughput_end_wait(struct throughput *t,
 			 const struct throughput_counts *c);
 
 /*
- * A flow waits for credit and no probe runs.  @backlog: a flow with credit has
+ * A flow waits for credit and no gauge span runs.  @backlog: a flow with credit has
  * requests queued.  @time: the drive's own account, or NULL.  The caller looks
  * again after a check interval.
  */
@@ -138,9 +138,9 @@ bool throughput_account_is_due(const struct throughput *t, u64 now,
 void throughput_begin_account(struct throughput *t, u64 now,
 			      const struct drive_time *time);
 
-static inline bool throughput_probes(const struct throughput *t)
+static inline bool throughput_gauges(const struct throughput *t)
 {
-	return t->probe_until_ns;
+	return t->gauge_until_ns;
 }
 
 /* Work of @in_device requests. */

@@ -84,7 +84,7 @@ enum {
 struct urgent_flow {
 	atomic64_t paid_ns;	/* A: the time at which its debt is paid */
 	atomic64_t passing;	/* A: ios that pass, waiting or in the device */
-	u64 seen_cost;		/* tick: of ios completed by the last sweep */
+	u64 seen_cost;		/* tick: cost of the ios completed by the last sweep */
 };
 
 /* Of a device. */

@@ -32,7 +32,7 @@
  * quarter of that of reads.  From then on the estimator learns from samples
  * without writes, and from trials.
  *
- * A *trial* has two stages, each with its own price of writes.
+ * A *discount trial* has two stages, each with its own price of writes.
  *   1. A write costs as much as a read.  The price is halved until the buffer
  *      is full, so that the drive completes no more writes than it can program.
  *   2. A write costs a quarter of that.

@@ -10,7 +10,7 @@
  *
  * The rule.  D grows only if throughput grows with it.  D begins with 128, or
  * with the start that a user gave (tunable_set_start()).  Tick compares the
- * work at D with the work at half or double of it, in a *trial*:
+ * work at D with the work at half or double of it, in a *depth trial*:
  *
  *	double	is taken if it does at least 2 % more work;
  *	half	is taken if it does at least 99 % of the work.

@@ -31,7 +31,7 @@ struct wdt_flow {
 	struct port_lock lock;		/* the container's own */
 	struct demand demand;		/* T: bytes in an interval */
 	u64 used;			/* T: since the last sample */
-	u64 asks;			/* T: its demand, or the total that meets it */
+	u64 asks;			/* T: demand in bytes, or the total that meets it */
 	struct wdt_flow *next, **link;	/* W: in wdt.flows */
 	struct flow *flow;		/* I */
 };

@@ -214,7 +214,7 @@ static double worst_change(const struct ask *ask, const struct got *from,
 	return worst;
 }
 
-/* Monotony: with fewer tenants, or a larger drive, no tenant gets less. */
+/* Monotonicity: with fewer tenants, or a larger drive, no tenant gets less. */
 void ifq_monotony(struct test_case *t)
 {
 	struct got all = serve(t, mixed, 8), other;

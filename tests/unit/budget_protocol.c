@@ -399,8 +399,8 @@ static void round_begins_anew_after_a_time_without_flows(void **state)
 	assert_null(h.sched.active);
 	assert_int_equal(h.tick_ns, 0);
 	assert_int_equal(atomic64_read(&budget()->sentinel), 0);
-	budget()->throughput.loss = 5;
-	budget()->throughput.probe_until_ns = 1;
+	budget()->throughput.wait_loss = 5;
+	budget()->throughput.gauge_until_ns = 1;
 	insert(1);
 	assert_int_equal(left(1), 5 * BYTES);
 	start_ns = budget()->refills;
@@ -414,8 +414,8 @@ static void round_begins_anew_after_a_time_without_flows(void **state)
 	assert_int_equal(t->account_ns, h.now);
 	assert_int_equal(t->account.worked_ns, 7);
 	assert_int_equal(t->account.could_ns, h.now);
-	assert_int_equal(t->loss, 0);
-	assert_int_equal(t->probe_until_ns, 0);
+	assert_int_equal(t->wait_loss, 0);
+	assert_int_equal(t->gauge_until_ns, 0);
 	close_rounds();
 }
 
@@ -509,11 +509,11 @@ static void device_is_watched_while_a_flow_waits(void **state)
 	assert_int_equal(atomic64_read(&budget()->watched), 0);
 	exhaust_and_wait(0);
 	assert_true(tick_is_asked_for_now());
-	/* Nothing is known of the device: a probe begins, and no flow waits. */
+	/* Nothing is known of the device: a gauge span begins, and no flow waits. */
 	hooks_run(&h, h.now);
 	assert_int_equal(budget()->early, 1);
 	assert_int_equal(atomic64_read(&budget()->watched), 1);
-	assert_int_equal(budget()->throughput.probe_until_ns, h.now + CHECK);
+	assert_int_equal(budget()->throughput.gauge_until_ns, h.now + CHECK);
 	assert_int_equal(h.tick_ns, h.now + CHECK);
 	/* When no flow waits any more, neither is the device watched. */
 	finish(0);
@@ -544,22 +544,22 @@ static void announcement_asks_for_a_tick_if_none_watches(void **state)
 	close_rounds();
 }
 
-/* A probe in which four requests are done in a check interval. */
-static void probe(void)
+/* A gauge span in which four requests are done in a check interval. */
+static void gauge(void)
 {
 	u32 i;
 
 	finish(1);
 	exhaust_and_wait(0);
 	hooks_run(&h, h.now);
-	assert_true(throughput_probes(&budget()->throughput));
+	assert_true(throughput_gauges(&budget()->throughput));
 	finish(0);
 	for (i = 0; i < 4; i++) {
 		insert_if_empty(1);
 		finish(1);
 	}
 	hooks_run(&h, h.now + CHECK);
-	assert_false(throughput_probes(&budget()->throughput));
+	assert_false(throughput_gauges(&budget()->throughput));
 	assert_true(budget()->throughput.rate > 0);
 }
 
@@ -570,7 +570,7 @@ static void flow_that_leaves_the_device_idle_becomes_a_donor(void **state)
 
 	(void)state;
 	open_rounds(&by_share, BUDGET_CONSERVING, 2);
-	probe();
+	gauge();
 	exhaust_and_wait(0);
 	early = budget()->early;
 	while (budget()->early == early)
@@ -588,7 +588,7 @@ static void flow_with_a_backlog_is_waited_for(void **state)
 
 	(void)state;
 	open_rounds(&by_share, BUDGET_CONSERVING, 2);
-	probe();
+	gauge();
 	insert_if_empty(1);
 	exhaust_and_wait(0);
 	early = budget()->early;

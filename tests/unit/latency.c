@@ -410,7 +410,7 @@ static void usage_is_that_of_the_last_tick(void **state)
 	assert_int_equal(n.waiting, 100);
 	assert_int_equal(n.cost_inside, 3 * 4096);
 	assert_int_equal(n.p50_us, 3145);
-	/* Nothing is done in the next tick, and three requests are inside. */
+	/* No request completes before the next tick.  Three are in the drive. */
 	pass(&b, LATENCY_TICK_NS);
 	n = report_of(b.flow);
 	assert_int_equal(n.part_ppm, 0);

@@ -52,7 +52,7 @@ static void scenario_init(struct scenario *s)
 	assert_int_equal(s->t.mean, COST);
 }
 
-/* The drive does four requests in each check interval; a probe found that. */
+/* The drive does four requests in each check interval; a gauge span found that. */
 static void scenario_init_known(struct scenario *s)
 {
 	scenario_init(s);
@@ -80,11 +80,11 @@ static void loss_of_the_example(void **state)
 	assert_int_equal(wait(&s), THROUGHPUT_USED);
 	s.c.now += CHECK;
 	assert_int_equal(wait(&s), THROUGHPUT_USED);
-	assert_int_equal(s.t.loss, 12288);
+	assert_int_equal(s.t.wait_loss, 12288);
 	s.c.now += CHECK;
 	/* 24576 is more than 20480. */
 	assert_int_equal(wait(&s), THROUGHPUT_IDLE);
-	assert_int_equal(s.t.loss, 0);
+	assert_int_equal(s.t.wait_loss, 0);
 }
 
 /* Three of four requests in each interval are enough, for any time. */
@@ -97,7 +97,7 @@ static void three_quarters_of_the_rate_lose_nothing(void **state)
 	scenario_init_known(&s);
 	for (i = 0; i < 1000; i++) {
 		assert_int_equal(wait(&s), THROUGHPUT_USED);
-		assert_int_equal(s.t.loss, 0);
+		assert_int_equal(s.t.wait_loss, 0);
 		check_interval(&s, 3);
 	}
 }
@@ -112,7 +112,7 @@ static void half_of_the_rate_is_idle_after_four_intervals(void **state)
 	scenario_init_known(&s);
 	for (i = 0; i < 4; i++) {
 		assert_int_equal(wait(&s), THROUGHPUT_USED);
-		assert_int_equal(s.t.loss, i * COST);
+		assert_int_equal(s.t.wait_loss, i * COST);
 		check_interval(&s, 2);
 	}
 	assert_int_equal(wait(&s), THROUGHPUT_IDLE);
@@ -147,16 +147,16 @@ static void work_above_the_rate_reduces_the_loss(void **state)
 	wait(&s);
 	check_interval(&s, 1);
 	assert_int_equal(wait(&s), THROUGHPUT_USED);
-	assert_int_equal(s.t.loss, 2 * COST);
+	assert_int_equal(s.t.wait_loss, 2 * COST);
 	check_interval(&s, 4);
 	wait(&s);
-	assert_int_equal(s.t.loss, COST);
+	assert_int_equal(s.t.wait_loss, COST);
 	check_interval(&s, 100);
 	wait(&s);
-	assert_int_equal(s.t.loss, 0);
+	assert_int_equal(s.t.wait_loss, 0);
 	check_interval(&s, 0);
 	wait(&s);
-	assert_int_equal(s.t.loss, 3 * COST);
+	assert_int_equal(s.t.wait_loss, 3 * COST);
 }
 
 /* Time in which no flow waits is not part of a wait span. */
@@ -169,18 +169,18 @@ static void loss_grows_in_wait_spans_alone(void **state)
 	wait(&s);
 	s.c.now += CHECK / 2;
 	throughput_end_wait(&s.t, &s.c);
-	assert_int_equal(s.t.loss, 3 * COST / 2);
+	assert_int_equal(s.t.wait_loss, 3 * COST / 2);
 	s.c.now += 100 * CHECK;
 	throughput_end_wait(&s.t, &s.c);
 	wait(&s);
-	assert_int_equal(s.t.loss, 3 * COST / 2);
+	assert_int_equal(s.t.wait_loss, 3 * COST / 2);
 	/* The end of a round ends the span as well. */
 	s.c.now += CHECK / 2;
 	new_round(&s);
-	assert_int_equal(s.t.loss, 3 * COST);
+	assert_int_equal(s.t.wait_loss, 3 * COST);
 	assert_int_equal(s.t.wait_span.since_ns, 0);
 	throughput_start(&s.t, &s.c, s.dispatched);
-	assert_int_equal(s.t.loss, 0);
+	assert_int_equal(s.t.wait_loss, 0);
 }
 
 /* The flows with credit use all the room that there is. */
@@ -197,117 +197,117 @@ static void full_device_and_backlog_lose_nothing(void **state)
 				 THROUGHPUT_USED);
 		s.c.now += CHECK;
 	}
-	assert_int_equal(s.t.loss, 0);
+	assert_int_equal(s.t.wait_loss, 0);
 	/* Only the interval since the last of these looks counts. */
 	s.c.full = false;
 	throughput_end_wait(&s.t, &s.c);
-	assert_int_equal(s.t.loss, 3 * COST);
+	assert_int_equal(s.t.wait_loss, 3 * COST);
 }
 
 /* --------------------------------------------------------------- the rate */
 
-/* A probe that begins now; two requests are in the device. */
-static void begin_probe(struct scenario *s)
+/* A gauge span that begins now; two requests are in the device. */
+static void begin_gauge(struct scenario *s)
 {
 	scenario_init(s);
 	dispatch(s, 2);
-	assert_int_equal(wait(s), THROUGHPUT_PROBE);
-	assert_true(throughput_probes(&s->t));
-	assert_int_equal(s->t.probe_until_ns, s->c.now + CHECK);
+	assert_int_equal(wait(s), THROUGHPUT_GAUGE);
+	assert_true(throughput_gauges(&s->t));
+	assert_int_equal(s->t.gauge_until_ns, s->c.now + CHECK);
 }
 
 /* One request each interval: the eighth makes four turnovers. */
-static void probe_takes_four_turnovers(void **state)
+static void gauge_span_takes_four_turnovers(void **state)
 {
 	struct scenario s;
 	u64 since;
 	u32 i;
 
 	(void)state;
-	begin_probe(&s);
-	s.t.loss = 1;
+	begin_gauge(&s);
+	s.t.wait_loss = 1;
 	since = s.c.now;
 	for (i = 1; i <= 8; i++) {
 		s.c.now += CHECK - 1;
-		throughput_check_probe(&s.t, &s.c);
-		assert_true(throughput_probes(&s.t));
+		throughput_check_gauge(&s.t, &s.c);
+		assert_true(throughput_gauges(&s.t));
 		s.c.now++;
 		complete(&s, 1);
 		dispatch(&s, 1);
-		throughput_check_probe(&s.t, &s.c);
-		assert_int_equal(throughput_probes(&s.t), i < 8);
+		throughput_check_gauge(&s.t, &s.c);
+		assert_int_equal(throughput_gauges(&s.t), i < 8);
 	}
 	assert_int_equal(s.t.rate, COST);
 	/* 64 of its lengths are more than eight periods. */
 	assert_int_equal(s.t.rate_until_ns, s.c.now + 64 * (s.c.now - since));
-	assert_int_equal(s.t.loss, 0);
+	assert_int_equal(s.t.wait_loss, 0);
 }
 
 /* Once a period is over, one turnover is enough. */
-static void probe_of_a_slow_drive_takes_one_turnover(void **state)
+static void gauge_span_of_a_slow_drive_takes_one_turnover(void **state)
 {
 	struct scenario s;
 
 	(void)state;
 	/* Exactly at its end, too. */
-	begin_probe(&s);
+	begin_gauge(&s);
 	complete(&s, 2);
 	s.c.now += PERIOD - 1;
-	throughput_check_probe(&s.t, &s.c);
-	assert_true(throughput_probes(&s.t));
-	assert_int_equal(s.t.probe_until_ns, s.c.now + CHECK);
-	begin_probe(&s);
+	throughput_check_gauge(&s.t, &s.c);
+	assert_true(throughput_gauges(&s.t));
+	assert_int_equal(s.t.gauge_until_ns, s.c.now + CHECK);
+	begin_gauge(&s);
 	complete(&s, 2);
 	s.c.now += PERIOD;
-	throughput_check_probe(&s.t, &s.c);
-	assert_false(throughput_probes(&s.t));
-	begin_probe(&s);
+	throughput_check_gauge(&s.t, &s.c);
+	assert_false(throughput_gauges(&s.t));
+	begin_gauge(&s);
 	s.c.now += PERIOD;
 	complete(&s, 1);
-	throughput_check_probe(&s.t, &s.c);
-	assert_true(throughput_probes(&s.t));
+	throughput_check_gauge(&s.t, &s.c);
+	assert_true(throughput_gauges(&s.t));
 	s.c.now += PERIOD;
 	complete(&s, 1);
-	throughput_check_probe(&s.t, &s.c);
-	assert_false(throughput_probes(&s.t));
+	throughput_check_gauge(&s.t, &s.c);
+	assert_false(throughput_gauges(&s.t));
 	/* Two requests in 64 intervals. */
 	assert_int_equal(s.t.rate, COST / 32);
 }
 
 /* The greatest number in the device counts, not that of the start. */
-static void probe_counts_the_most_in_the_device(void **state)
+static void gauge_span_counts_the_most_in_the_device(void **state)
 {
 	struct scenario s;
 
 	(void)state;
-	begin_probe(&s);
+	begin_gauge(&s);
 	dispatch(&s, 8);
 	s.c.now += CHECK;
-	throughput_check_probe(&s.t, &s.c);
+	throughput_check_gauge(&s.t, &s.c);
 	check_interval(&s, 39);
-	throughput_check_probe(&s.t, &s.c);
-	assert_true(throughput_probes(&s.t));
+	throughput_check_gauge(&s.t, &s.c);
+	assert_true(throughput_gauges(&s.t));
 	check_interval(&s, 1);
-	throughput_check_probe(&s.t, &s.c);
-	assert_false(throughput_probes(&s.t));
+	throughput_check_gauge(&s.t, &s.c);
+	assert_false(throughput_gauges(&s.t));
 }
 
-/* A short probe is valid for eight periods, and then a new one begins. */
+/* A short gauge span is valid for eight periods, and then a new one begins. */
 static void rate_is_known_for_eight_periods(void **state)
 {
 	struct scenario s;
 
 	(void)state;
-	begin_probe(&s);
+	begin_gauge(&s);
 	check_interval(&s, 8);
-	throughput_check_probe(&s.t, &s.c);
-	assert_false(throughput_probes(&s.t));
+	throughput_check_gauge(&s.t, &s.c);
+	assert_false(throughput_gauges(&s.t));
 	assert_int_equal(s.t.rate, 8 * COST);
 	dispatch(&s, 100);
 	s.c.now += 8 * (u64)PERIOD - 1;
 	assert_int_equal(wait(&s), THROUGHPUT_USED);
 	s.c.now++;
-	assert_int_equal(wait(&s), THROUGHPUT_PROBE);
+	assert_int_equal(wait(&s), THROUGHPUT_GAUGE);
 }
 
 /* A time without flows: its end begins all spans anew. */
@@ -316,16 +316,16 @@ static void start_forgets_what_was_under_way(void **state)
 	struct scenario s;
 
 	(void)state;
-	begin_probe(&s);
+	begin_gauge(&s);
 	s.t.rate = COST;
-	s.t.loss = 1;
+	s.t.wait_loss = 1;
 	throughput_end_wait(&s.t, &s.c);
 	s.t.wait_span.since_ns = s.c.now;
 	s.c.now += 10 * (u64)PERIOD;
 	throughput_start(&s.t, &s.c, s.dispatched);
-	assert_false(throughput_probes(&s.t));
+	assert_false(throughput_gauges(&s.t));
 	assert_int_equal(s.t.wait_span.since_ns, 0);
-	assert_int_equal(s.t.loss, 0);
+	assert_int_equal(s.t.wait_loss, 0);
 	assert_int_equal(s.t.measuring.since_ns, s.c.now);
 	assert_int_equal(s.t.measuring.work, s.c.work);
 	assert_int_equal(s.t.dispatched, s.dispatched);
@@ -416,8 +416,8 @@ static void planes_that_work_less_than_5_8_are_idle(void **state)
 		if (throughput_wait(&s.t, &s.c, table[i].backlog, &time) !=
 		    table[i].result)
 			fail_msg("row %zu", i);
-		/* No probe is needed. */
-		assert_false(throughput_probes(&s.t));
+		/* No gauge span is needed. */
+		assert_false(throughput_gauges(&s.t));
 	}
 }
 
@@ -438,7 +438,7 @@ static void busy_drives_are_never_idle(void **state)
 			u64 due;
 
 			assert_int_equal(wait(&s), THROUGHPUT_USED);
-			assert_true(s.t.loss >= 0);
+			assert_true(s.t.wait_loss >= 0);
 			s.c.now += 1 + random_below(&r, 2 * CHECK);
 			due = (s.c.now - 1) * 3 / CHECK + 1;
 			if (due <= done)
@@ -460,9 +460,9 @@ int main(void)
 		cmocka_unit_test(work_above_the_rate_reduces_the_loss),
 		cmocka_unit_test(loss_grows_in_wait_spans_alone),
 		cmocka_unit_test(full_device_and_backlog_lose_nothing),
-		cmocka_unit_test(probe_takes_four_turnovers),
-		cmocka_unit_test(probe_of_a_slow_drive_takes_one_turnover),
-		cmocka_unit_test(probe_counts_the_most_in_the_device),
+		cmocka_unit_test(gauge_span_takes_four_turnovers),
+		cmocka_unit_test(gauge_span_of_a_slow_drive_takes_one_turnover),
+		cmocka_unit_test(gauge_span_counts_the_most_in_the_device),
 		cmocka_unit_test(rate_is_known_for_eight_periods),
 		cmocka_unit_test(start_forgets_what_was_under_way),
 		cmocka_unit_test(mean_follows_after_a_period),
