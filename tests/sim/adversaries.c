@@ -53,24 +53,6 @@ struct expected {
 
 /* ------------------------------------------------------------------ the scene */
 
-static struct flash *drive(void)
-{
-	const struct flash_config config = {
-		.params = flash_model("980pro"),
-		.bytes = 256ULL * MIB,
-		.owners = OWNERS,
-		.ftl = FLASH_FTL_DEVICE,
-	};
-	struct flash *f = flash_create(&config);
-	struct flash_fill fill = { .seed = 1, .shuffled = true };
-
-	port_assert(f);
-	fill.pages = flash_pages(f);
-	while (flash_fill(f, &fill, fill.pages))
-		;
-	return f;
-}
-
 static void add(struct scene *s, struct host_flow *flow, struct load_params p)
 {
 	p.flow = flow;
@@ -87,7 +69,7 @@ static void scene_open(struct scene *s, struct test_case *t, u32 victims)
 				 .audit_at_end = true };
 
 	fixture_defaults(t->ops, &p.sched);
-	s->flash = drive();
+	s->flash = fixture_full_drive(FLASH_FTL_DEVICE, 256, OWNERS);
 	p.device.flash = s->flash;
 	fixture_open(&s->r, t, &p);
 	s->victims = fixture_flow(&s->r, NULL, VICTIMS);

@@ -367,6 +367,24 @@ void fixture_defaults(const struct sched_ops *ops, struct sched_params *p)
 	tunables_set_auto(ops->tunables, automatic, 0, p);
 }
 
+struct flash *fixture_full_drive(enum flash_ftl ftl, u32 mib, u32 owners)
+{
+	const struct flash_config config = {
+		.params = flash_model("980pro"),
+		.bytes = (u64)mib * MIB,
+		.owners = owners,
+		.ftl = ftl,
+	};
+	struct flash *f = flash_create(&config);
+	struct flash_fill fill = { .seed = 1, .shuffled = true };
+
+	port_assert(f);
+	fill.pages = flash_pages(f);
+	while (flash_fill(f, &fill, fill.pages))
+		;
+	return f;
+}
+
 struct host_params fixture_params(const struct test_case *t, u64 seed)
 {
 	struct host_params p = {

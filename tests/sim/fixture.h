@@ -112,6 +112,12 @@ struct fixture {
 };
 
 /*
+ * A model of the Samsung 980 PRO with @mib MiB, whose pages were written once, in
+ * random order, with so many owners.  The caller destroys it.
+ */
+struct flash *fixture_full_drive(enum flash_ftl ftl, u32 mib, u32 owners);
+
+/*
  * D = 16 on a drive of 16 slots, 100 us for each request of any size, T =
  * 64 KiB, one queue.
  */

@@ -27,25 +27,6 @@ struct phase {
 	u32 loss;		/* permille, mean */
 };
 
-static struct flash *drive(u32 *pages)
-{
-	const struct flash_config config = {
-		.params = flash_model("980pro"),
-		.bytes = 1024ULL * MIB,
-		.owners = 8,
-		.ftl = FLASH_FTL_DEVICE,
-	};
-	struct flash *f = flash_create(&config);
-	struct flash_fill fill = { .seed = 1, .shuffled = true };
-
-	port_assert(f);
-	*pages = flash_pages(f);
-	fill.pages = *pages;
-	while (flash_fill(f, &fill, *pages))
-		;
-	return f;
-}
-
 static void scene_open(struct scene *s, struct test_case *t, struct flash *f,
 		       u32 pages)
 {
@@ -132,7 +113,8 @@ static void test_loss(struct test_case *t)
 	struct scene s;
 	u32 pages;
 
-	f = drive(&pages);
+	f = fixture_full_drive(FLASH_FTL_DEVICE, 1024, 8);
+	pages = flash_pages(f);
 	scene_open(&s, t, f, pages);
 	share = play(&s, 0);
 	lax = play(&s, 6 * MS);

@@ -46,25 +46,6 @@ struct run {
 	u64 paced_ns;
 };
 
-static struct flash *drive(enum flash_ftl ftl, u32 *pages)
-{
-	const struct flash_config config = {
-		.params = flash_model("980pro"),
-		.bytes = (u64)MODEL_MIB * MIB,
-		.owners = SCENE_TENANTS,
-		.ftl = ftl,
-	};
-	struct flash *f = flash_create(&config);
-	struct flash_fill fill = { .seed = 1, .shuffled = true };
-
-	port_assert(f);
-	*pages = flash_pages(f);
-	fill.pages = *pages;
-	while (flash_fill(f, &fill, *pages))
-		;
-	return f;
-}
-
 static void slow_down(struct flash *f)
 {
 	struct flash_params p = *flash_params_of(f);
@@ -124,7 +105,8 @@ static void play(struct test_case *t, const struct setting *setting,
 	struct flash *f;
 	u32 i, pages;
 
-	f = drive(setting->ftl, &pages);
+	f = fixture_full_drive(setting->ftl, MODEL_MIB, SCENE_TENANTS);
+	pages = flash_pages(f);
 	p.device.flash = f;
 	fixture_defaults(setting->ops, &p.sched);
 	if (setting->off)

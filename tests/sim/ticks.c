@@ -42,24 +42,6 @@ static const struct tick_scene scenes[] = {
 	{ "jobs alone", 4, 0, 0, 0, 2, 256, 4 * KIB, false },
 };
 
-static struct flash *drive(void)
-{
-	const struct flash_config config = {
-		.params = flash_model("980pro"),
-		.bytes = 256ULL * MIB,
-		.owners = 16,
-		.ftl = FLASH_FTL_DEVICE,
-	};
-	struct flash *f = flash_create(&config);
-	struct flash_fill fill = { .seed = 1, .shuffled = true };
-
-	port_assert(f);
-	fill.pages = flash_pages(f);
-	while (flash_fill(f, &fill, fill.pages))
-		;
-	return f;
-}
-
 static void add(struct fixture *r, u32 weight, struct load_params p)
 {
 	p.flow = fixture_flow(r, NULL, weight);
@@ -75,7 +57,7 @@ static u64 ticks_in(struct test_case *t, const struct tick_scene *s)
 				 .ops = t->ops,
 				 .wake_ns = 2 * US,
 				 .audit_at_end = true };
-	struct flash *f = drive();
+	struct flash *f = fixture_full_drive(FLASH_FTL_DEVICE, 256, 16);
 	struct fixture r;
 	u64 ticks;
 	u32 i;

@@ -77,24 +77,6 @@ static const struct scene scenes[] = {
 	    { 300, 64, 4 * KIB, 0, 0 } } },
 };
 
-static struct flash *full_drive(enum flash_ftl ftl)
-{
-	const struct flash_config config = {
-		.params = flash_model("980pro"),
-		.bytes = 256ULL * MIB,
-		.owners = 16,
-		.ftl = ftl,
-	};
-	struct flash *f = flash_create(&config);
-	struct flash_fill fill = { .seed = 1, .shuffled = true };
-
-	port_assert(f);
-	fill.pages = flash_pages(f);
-	while (flash_fill(f, &fill, fill.pages))
-		;
-	return f;
-}
-
 static void apply(const struct sched_ops *ops, struct sched_params *p,
 		  const struct setting *s)
 {
@@ -146,7 +128,8 @@ static void run_scene(struct test_case *t, const struct scene *c,
 {
 	struct host_flow *flow[TENANTS];
 	struct host_params p = fixture_params(t, 1);
-	struct flash *f = c->request_ns ? NULL : full_drive(c->ftl);
+	struct flash *f = c->request_ns ? NULL :
+					  fixture_full_drive(c->ftl, 256, 16);
 	struct load_params load = { .nr_queues = 4 };
 	struct fixture r;
 	u32 i;
