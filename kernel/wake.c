@@ -37,11 +37,15 @@ static void unpin(struct device_host *d, u32 index, struct wake *wake)
 	spin_unlock(&h->lock);
 }
 
-/* Whether the timer will not fire by @at.  One that fires now does its work. */
+/*
+ * Whether the timer will not fire by @at.  One that fires now does its work: tick
+ * runs after this look.  Another CPU may set the time meanwhile, and only to an
+ * earlier one while the timer is queued.
+ */
 static bool fires_too_late(const struct hrtimer *timer, ktime_t at)
 {
 	return !hrtimer_is_queued((struct hrtimer *)timer) ||
-	       ktime_before(at, hrtimer_get_expires(timer));
+	       ktime_before(at, data_race(hrtimer_get_expires(timer)));
 }
 
 /*
