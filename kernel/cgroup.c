@@ -109,7 +109,7 @@ bool settings_nth(struct cgroup_host *c, u32 n, struct disk_settings *to)
 	return found;
 }
 
-/* Returns @e for kfree() if it says nothing any more, and else NULL. */
+/* Takes @e off its list if it has no setting left, and returns it for kfree(). */
 static struct disk_entry *entry_drop_empty(struct disk_entry *e)
 {
 	if (e->settings.weight || e->settings.goal.ns)

@@ -88,7 +88,7 @@ struct chassis {
 int chassis_init(struct chassis *c, struct sched *s, struct slots *slots,
 		 u32 nr_slots, const u32 *depth, bool parts);
 
-/* No io is left.  This also ends a chassis whose scheduler failed to start. */
+/* No io is left.  A scheduler that fails to start calls this, too. */
 void chassis_exit(struct chassis *c, struct sched *s);
 
 void chassis_tick(struct chassis *c, struct sched *s, u64 now,

@@ -88,7 +88,7 @@ static inline struct tag_lane *tag_order_first(struct tag_order *t,
 	return tag_order_correct(t, q, vt);
 }
 
-/* Adds @l, whose first io has the start tag @tag in @epoch of its flow. */
+/* Adds @l.  Its first io has the start tag @tag in @epoch of its flow. */
 static inline void tag_order_add(struct tag_order *t, struct tag_lane *l,
 				 vtime_t tag, u64 epoch)
 {

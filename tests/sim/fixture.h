@@ -112,8 +112,8 @@ struct fixture {
 };
 
 /*
- * A model of the Samsung 980 PRO with @mib MiB, whose pages were written once, in
- * random order, with so many owners.  The caller destroys it.
+ * A model of the Samsung 980 PRO with @mib MiB, and with so many owners of pages.
+ * Each page was written once, in random order.  The caller destroys the drive.
  */
 struct flash *fixture_full_drive(enum flash_ftl ftl, u32 mib, u32 owners);
 

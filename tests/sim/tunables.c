@@ -24,7 +24,7 @@ struct setting {
 	bool automatic;
 };
 
-/* What the runs of these differ in is no order of requests. */
+/* These change no order of requests, and no run of the simulator. */
 static const char *const inert[] = {
 	"single_lock",		/* the price of a lock, which the simulator has not */
 };
@@ -108,7 +108,7 @@ static void set_others(const struct sched_ops *ops, struct sched_params *p)
 	}
 }
 
-/* What a run has shown. */
+/* The figures of a run. */
 struct outcome {
 	u64 digest;			/* of all dispatches and completions */
 	u64 relative_cost;		/* of a request of the last tenant to one .. */

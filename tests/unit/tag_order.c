@@ -84,7 +84,7 @@ static void come(struct fixture *x, u32 flow, u32 n)
 	}
 }
 
-/* Returns the lane whose first io went. */
+/* Takes the first io out.  Returns the lane that had it. */
 static const struct tag_lane *take_first(struct fixture *x)
 {
 	struct tag_lane *l = tag_order_first(&x->order, &x->queue, 0);
