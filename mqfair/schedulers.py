@@ -3,4 +3,4 @@
 
 SCHEDULERS = ("mqfq", "ifq", "kyber-fair", "wdt", "hwabc")
 # A module has these only when it is built with MQFAIR_EXAMPLES, as for the guests of the tests.
-EXAMPLES = ("drr",)
+EXAMPLES = ("drr", "sfq")

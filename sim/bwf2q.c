@@ -29,7 +29,6 @@
  * tests/sim/sim_run.py.
  */
 #include "service.h"
-#include "none.h"
 
 enum {
 	MS	= 1000 * 1000,
@@ -76,13 +75,10 @@ static vtime_t tag_after(const struct flow *f, u64 more)
  */
 static struct flow *least_flow(const struct sched *s, u64 more, vtime_t latest)
 {
-	struct comparator_lane *l;
-	struct flow *least = NULL;
-	u32 i;
+	struct flow *f, *least = NULL;
 
-	service_each_waiting(s, i, l) {
-		struct flow *f = l->lane.flow;
-
+	comparator_each(s, f)
+	{
 		if (vtime_before(latest, tag_after(f, 0)))
 			continue;
 		if (!least ||
@@ -135,24 +131,32 @@ static const struct service_rule rule = {
 	.idle_ns	= bwf2q_idle_ns,
 };
 
-static int bwf2q_init(struct sched *s)
+/* A flow that had nothing waiting goes on where its request begins. */
+static void bwf2q_join(struct queue *q, struct lane *lane)
 {
-	struct bwf2q *b = s->own;
+	struct bwf2q_flow *bf = flow_own(lane->flow);
 
-	b->service.rule = &rule;
-	return 0;
+	(void)q;
+	if (atomic64_read(&lane->flow->queued) == 1)
+		bf->pos = lane->fifo.head->pos;
 }
 
-static void bwf2q_insert(struct queue *q, struct io *io, u64 now,
-			 struct wake *wake)
+static vtime_t bwf2q_start(struct flow *f)
 {
-	bool backlogged = atomic64_read(&io->flow->queued);
-	struct bwf2q_flow *bf = flow_own(io->flow);
-	const struct bwf2q *b = q->sched->own;
+	const struct bwf2q *b = f->sched->own;
 
-	comparator_insert(q, io, b->now, now, wake);
-	if (!backlogged)
-		bf->pos = io->pos;
+	return b->now;
+}
+
+static const struct engine_ops bwf2q_lanes = {
+	.join	= bwf2q_join,
+	.start	= bwf2q_start,
+	SERVICE_LANES,
+};
+
+static int bwf2q_init(struct sched *s)
+{
+	return service_init(s, &rule, &bwf2q_lanes);
 }
 
 static const struct tunable bwf2q_tunables[] = {
@@ -173,6 +177,5 @@ const struct sched_ops bwf2q_ops = {
 	.bytes		= sizeof(struct bwf2q),
 	.flow_bytes	= sizeof(struct bwf2q_flow),
 	.init		= bwf2q_init,
-	.insert		= bwf2q_insert,
 	SERVICE_HOOKS,
 };

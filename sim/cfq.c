@@ -30,7 +30,6 @@
  * the code.  Tested by tests/sim/sim_run.py.
  */
 #include "service.h"
-#include "none.h"
 
 enum {
 	MS		= 1000 * 1000,
@@ -88,15 +87,11 @@ static u64 slice_ns(struct flow *f)
 
 static struct flow *cfq_next(struct sched *s, u64 now, u64 *time_ns)
 {
-	struct comparator_lane *l;
-	struct flow *next = NULL;
+	struct flow *f, *next = NULL;
 	struct cfq *c = s->own;
-	u32 i;
 
 	(void)now;
-	service_each_waiting(s, i, l)
-		if (!next || before(l->lane.flow, next))
-			next = l->lane.flow;
+	comparator_each(s, f) if (!next || before(f, next)) next = f;
 	if (!next)
 		return NULL;
 	c->least_ns =
@@ -108,14 +103,11 @@ static struct flow *cfq_next(struct sched *s, u64 now, u64 *time_ns)
 static bool cfq_is_over(const struct sched *s)
 {
 	const struct cfq *c = s->own;
-	struct comparator_lane *l;
-	u32 i;
+	struct flow *f;
 
 	if (is_realtime(c->service.flow))
 		return false;
-	service_each_waiting(s, i, l)
-		if (is_realtime(l->lane.flow))
-			return true;
+	comparator_each(s, f) if (is_realtime(f)) return true;
 	return false;
 }
 
@@ -123,14 +115,11 @@ static bool cfq_may_serve(const struct sched *s)
 {
 	const struct cfq *c = s->own;
 	const struct service_flow *sf = flow_own(c->service.flow);
-	struct comparator_lane *l;
-	u32 i;
+	struct flow *f;
 
 	if (sf->out < params_of(s)->quantum)
 		return true;
-	service_each_waiting(s, i, l)
-		if (l->lane.flow != c->service.flow)
-			return false;
+	comparator_each(s, f) if (f != c->service.flow) return false;
 	return true;
 }
 
@@ -159,39 +148,41 @@ static const struct service_rule rule = {
 	.idle_ns	= cfq_idle_ns,
 };
 
-static int cfq_init(struct sched *s)
-{
-	struct cfq *c = s->own;
-
-	c->service.rule = &rule;
-	return 0;
-}
-
 /* Puts @f behind the other flows that wait, unless it has the drive. */
 static void come_back(struct flow *f)
 {
 	const struct cfq *c = f->sched->own;
 	struct cfq_flow *cf = flow_own(f);
 	u64 last_ns = c->least_ns;
-	struct comparator_lane *l;
-	u32 i;
+	struct flow *other;
 
 	if (c->service.flow == f)
 		return;
-	service_each_waiting(f->sched, i, l) {
-		const struct cfq_flow *other = flow_own(l->lane.flow);
+	comparator_each(f->sched, other)
+	{
+		const struct cfq_flow *of = flow_own(other);
 
-		last_ns = max(last_ns, other->paid_ns + BEHIND_NS);
+		if (other != f)
+			last_ns = max(last_ns, of->paid_ns + BEHIND_NS);
 	}
 	cf->paid_ns = max(cf->paid_ns, last_ns);
 }
 
-static void cfq_insert(struct queue *q, struct io *io, u64 now,
-		       struct wake *wake)
+static void cfq_join(struct queue *q, struct lane *lane)
 {
-	if (!atomic64_read(&io->flow->queued))
-		come_back(io->flow);
-	comparator_insert(q, io, 0, now, wake);
+	(void)q;
+	if (atomic64_read(&lane->flow->queued) == 1)
+		come_back(lane->flow);
+}
+
+static const struct engine_ops cfq_lanes = {
+	.join	= cfq_join,
+	SERVICE_LANES,
+};
+
+static int cfq_init(struct sched *s)
+{
+	return service_init(s, &rule, &cfq_lanes);
 }
 
 static const struct tunable cfq_tunables[] = {
@@ -214,6 +205,5 @@ const struct sched_ops cfq_ops = {
 	.bytes		= sizeof(struct cfq),
 	.flow_bytes	= sizeof(struct cfq_flow),
 	.init		= cfq_init,
-	.insert		= cfq_insert,
 	SERVICE_HOOKS,
 };

@@ -4,7 +4,7 @@
 
 #include "describe.h"
 
-#include "comparator.h"
+#include "comparators.h"
 #include "none.h"
 #include "text.h"
 #include "sched/core/policies.h"

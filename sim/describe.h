@@ -6,7 +6,7 @@
  * follows a #, are skipped.  A word in capitals stands for a value, brackets
  * mean that a part may be left out.
  *
- *	scheduler NAME		of policies.def or comparator.h, or none
+ *	scheduler NAME		of policies.def or comparators.h, or none
  *	set TUNABLE VALUE	as in queue/iosched/, research too; see tuning.h
  *	seed N			of all chance; default 1
  *	queues N		queues, each with a CPU; default 1

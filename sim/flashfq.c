@@ -2,7 +2,7 @@
 /*
  * flashfq - FlashFQ: SFQ(D) with throttled dispatch and anticipation
  *
- * The order is that of SFQ(D) (sim/sfq.c).  With it, a flow with many requests
+ * The order is that of SFQ(D) (sched/example/sfq.c).  With it, a flow with many requests
  * fills the D places of the drive as soon as another flow has none waiting.  So
  * FlashFQ adds two rules, and the text at hand states their purpose only [P]:
  *
@@ -33,7 +33,8 @@
  * Source: the abstract of Shen, Park, FlashFQ, USENIX ATC 2013.  Tested by
  * tests/sim/sim_run.py.
  */
-#include "order.h"
+#include "comparators.h"
+#include "sched/example/sfq.h"
 
 enum {
 	US	= 1000,
@@ -44,8 +45,13 @@ struct flashfq_params {
 };
 
 struct flashfq {
-	struct order order;
-	vtime_t now;			/* virtual time */
+	struct sfq sfq;			/* first */
+	u64 now_ns;			/* of the last hook that knows the time */
+};
+
+struct flashfq_flow {
+	u32 out;			/* requests in service */
+	u64 done_ns;			/* the last completion */
 };
 
 static const struct flashfq_params *params_of(const struct sched *s)
@@ -60,26 +66,29 @@ static const struct flashfq_params *params_of(const struct sched *s)
 static u64 held_until_ns(const struct flow *f)
 {
 	const struct flashfq *ff = f->sched->own;
-	const struct order_flow *of = flow_own(f);
+	const struct flashfq_flow *of = flow_own(f);
 	u64 end_ns = of->done_ns + (u64)params_of(f->sched)->anticipate_us * US;
 
 	if (of->out)
 		return ~0ULL;
-	return of->done_ns && ff->order.now_ns < end_ns ? end_ns : 0;
+	return of->done_ns && ff->now_ns < end_ns ? end_ns : 0;
 }
 
 /*
  * May the first of all requests go?  The other waiting requests are not behind
  * it, so only flows without one are compared with it.
  */
-static bool flashfq_may_go(struct sched *s, const struct comparator_lane *l,
+static bool flashfq_may_go(struct queue *q, struct lane *lane, u64 now,
 			   struct wake *wake)
 {
+	struct sched *s = q->sched;
 	vtime_t latest =
-		comparator_tag(l) - (vtime_t)params_of(s)->threshold_kb * 1024;
+		sfq_tag(q) - (vtime_t)params_of(s)->threshold_kb * 1024;
 	u64 until_ns = 0, epoch;
 	struct flow *f;
 
+	(void)lane;
+	(void)now;
 	for (f = s->active; f; f = f->next_active) {
 		u64 held_ns = held_until_ns(f);
 
@@ -95,40 +104,91 @@ static bool flashfq_may_go(struct sched *s, const struct comparator_lane *l,
 	return !until_ns;
 }
 
-static void flashfq_serve(struct sched *s, const struct comparator_lane *l)
+/* A flow that was awaited goes on from where it was. */
+static vtime_t flashfq_start(struct flow *f)
 {
-	struct flashfq *ff = s->own;
+	u64 epoch;
 
-	ff->now = vtime_max(ff->now, comparator_tag(l));
+	if (held_until_ns(f))
+		return flow_tag(f, (u64)atomic64_read(&f->pos), &epoch);
+	return sfq_start(f);
 }
 
-static const struct order_rule rule = {
-	.before		= comparator_tag_before,
-	.may_go		= flashfq_may_go,
-	.serve		= flashfq_serve,
+static const struct engine_ops flashfq_lanes = {
+	.join	= sfq_join,
+	.next	= sfq_next,
+	.pay	= sfq_pay,
+	.leave	= sfq_leave,
+	.start	= flashfq_start,
+	.tag	= sfq_tag,
+	.may_go	= flashfq_may_go,
 };
 
 static int flashfq_init(struct sched *s)
 {
-	struct flashfq *ff = s->own;
-
-	ff->order.rule = &rule;
-	return 0;
+	return engine_init(s, &flashfq_lanes);
 }
 
-/* A flow that was awaited goes on from where it was. */
 static void flashfq_insert(struct queue *q, struct io *io, u64 now,
 			   struct wake *wake)
 {
-	const struct flashfq *ff = q->sched->own;
-	vtime_t vt = ff->now;
-	u64 epoch;
+	struct flashfq *ff = q->sched->own;
 
-	order_pass(q->sched, now);
-	if (held_until_ns(io->flow))
-		vt = flow_tag(io->flow, (u64)atomic64_read(&io->flow->pos),
-			      &epoch);
-	comparator_insert(q, io, vt, now, wake);
+	ff->now_ns = now;
+	engine_insert(q, io, now, wake);
+}
+
+/* A flow is in service while it has a slot. */
+static enum dispatch_result flashfq_dispatch(struct queue *q, u64 now,
+					     struct io **out, struct wake *wake)
+{
+	struct flashfq *ff = q->sched->own;
+	enum dispatch_result why;
+
+	ff->now_ns = now;
+	why = engine_dispatch(q, now, out, wake);
+	if (why == DISPATCH_IO)
+		((struct flashfq_flow *)flow_own((*out)->flow))->out++;
+	return why;
+}
+
+static void flashfq_requeue(struct io *io, struct wake *wake)
+{
+	struct flashfq_flow *of = flow_own(io->flow);
+
+	if (io->flags & IO_OUT)
+		of->out--;
+	engine_requeue(io, wake);
+	engine_pass_turn(io->queue->sched, wake);
+}
+
+static void flashfq_complete(struct io *io, u64 now, struct wake *wake)
+{
+	struct flashfq_flow *of = flow_own(io->flow);
+	struct flashfq *ff = io->queue->sched->own;
+
+	if (io->flags & IO_OUT)
+		of->out--;
+	of->done_ns = now;
+	ff->now_ns = now;
+	engine_complete(io, now, wake);
+	engine_pass_turn(io->queue->sched, wake);
+}
+
+static void flashfq_tick(struct sched *s, u64 now, struct wake *wake)
+{
+	struct flashfq *ff = s->own;
+
+	ff->now_ns = now;
+	engine_tick(s, now, wake);
+	engine_pass_turn(s, wake);
+}
+
+static void flashfq_tune(struct sched *s, const struct sched_params *p,
+			 struct wake *wake)
+{
+	engine_tune(s, p, wake);
+	engine_pass_turn(s, wake);
 }
 
 static const struct tunable flashfq_tunables[] = {
@@ -146,8 +206,20 @@ const struct sched_ops flashfq_ops = {
 	.tunables	= flashfq_tunables,
 	.params_bytes	= sizeof(struct flashfq_params),
 	.bytes		= sizeof(struct flashfq),
-	.flow_bytes	= sizeof(struct order_flow),
+	.ordered	= true,
+	.queue_bytes	= sizeof(struct tag_order),
+	.flow_bytes	= sizeof(struct flashfq_flow),
+	.flow_queue_bytes = sizeof(struct tag_lane),
 	.init		= flashfq_init,
+	.exit		= engine_exit,
 	.insert		= flashfq_insert,
-	ORDER_HOOKS,
+	.merge		= engine_merge,
+	.dispatch	= flashfq_dispatch,
+	.block		= engine_block,
+	.complete	= flashfq_complete,
+	.requeue	= flashfq_requeue,
+	.tick		= flashfq_tick,
+	.tune		= flashfq_tune,
+	.flow_init	= engine_flow_init,
+	.report		= engine_report,
 };

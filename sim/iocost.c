@@ -31,8 +31,7 @@
  * the six rates first; the defaults are those of no drive.  The gifts of shares were
  * not compared with the code in full.  Tested by tests/sim/sim_run.py.
  */
-#include "comparator.h"
-#include "none.h"
+#include "comparators.h"
 
 enum {
 	US		= 1000,
@@ -52,6 +51,7 @@ struct iocost_params {
 };
 
 struct iocost {
+	struct engine engine;		/* first */
 	u64 begin_ns, begin_vns;	/* of the present vrate */
 	u64 now_ns;			/* of the last hook that knows the time */
 	u64 period_end_ns;
@@ -85,10 +85,9 @@ static u64 saved_ns(const struct sched *s)
 	       100;
 }
 
-/* The drive's time for the first io of @l, in ns. */
-static u64 cost_ns(const struct comparator_lane *l)
+/* The drive's time for @io, in ns. */
+static u64 cost_ns(const struct io *io)
 {
-	const struct io *io = l->lane.fifo.head;
 	const struct iocost_params *p = params_of(io->flow->sched);
 	const struct iocost_flow *f = flow_own(io->flow);
 	const u32 *rate = io->op == IO_READ ? &p->rbps_kib : &p->wbps_kib;
@@ -147,31 +146,38 @@ static void take_back(struct flow *f)
 	divide_rest(f->sched);
 }
 
-static u64 due_vns(const struct comparator_lane *l)
+/* The time at which @io, the first of its flow in a queue, may go. */
+static u64 due_vns(const struct io *io)
 {
-	const struct iocost_flow *own = flow_own(l->lane.flow);
+	const struct iocost_flow *own = flow_own(io->flow);
 
-	return own->vns +
-	       (cost_ns(l) << COMPARATOR_SHIFT) / part_of(l->lane.flow);
+	return own->vns + (cost_ns(io) << COMPARATOR_SHIFT) / part_of(io->flow);
 }
 
-/* Returns the lane of @q with the oldest io that may go; or NULL and *@least_vns. */
-static struct comparator_lane *queue_first(const struct queue *q, u64 vns,
-					   u64 *least_vns)
+/*
+ * Returns the oldest io in @q that may go at @vns, or the one that may go first if
+ * none may yet; NULL: no lane has an io.
+ */
+static const struct io *queue_first(const struct queue *q, u64 vns)
 {
-	struct comparator_lane *l, *first = NULL;
+	const struct io *oldest = NULL, *first = NULL;
+	struct flow *f;
 
-	*least_vns = ~0ULL;
-	for (l = comparator_lanes(q); l; l = l->next) {
-		if (due_vns(l) > vns)
-			take_back(l->lane.flow);
-		*least_vns = min(*least_vns, due_vns(l));
-		if (due_vns(l) <= vns &&
-		    (!first || l->lane.fifo.head->insert_ns <
-				       first->lane.fifo.head->insert_ns))
-			first = l;
+	comparator_each(q->sched, f)
+	{
+		const struct io *io = comparator_head(q, f);
+
+		if (!io)
+			continue;
+		if (due_vns(io) > vns)
+			take_back(f);
+		if (!first || due_vns(io) < due_vns(first))
+			first = io;
+		if (due_vns(io) <= vns &&
+		    (!oldest || io->insert_ns < oldest->insert_ns))
+			oldest = io;
 	}
-	return first;
+	return oldest ?: first;
 }
 
 static void ask_for(const struct sched *s, u64 vns, u64 now, struct wake *wake)
@@ -184,11 +190,29 @@ static void ask_for(const struct sched *s, u64 vns, u64 now, struct wake *wake)
 	wake_at(wake, max(at_ns, now + 1));
 }
 
-static void lane_pay(const struct comparator_lane *l)
+static struct lane *iocost_next(struct queue *q)
 {
-	const struct io *io = l->lane.fifo.head;
+	const struct iocost *ic = q->sched->own;
+	const struct io *io = queue_first(q, virtual_ns(q->sched, ic->now_ns));
+
+	return io ? flow_queue_own(io->flow, q->index) : NULL;
+}
+
+static bool iocost_may_go(struct queue *q, struct lane *lane, u64 now,
+			  struct wake *wake)
+{
+	u64 due = due_vns(lane->fifo.head);
+
+	if (due <= virtual_ns(q->sched, now))
+		return true;
+	ask_for(q->sched, due, now, wake);
+	return false;
+}
+
+static void flow_pay(const struct io *io)
+{
 	struct iocost_flow *own = flow_own(io->flow);
-	u64 ns = cost_ns(l);
+	u64 ns = cost_ns(io);
 
 	own->vns += (ns << COMPARATOR_SHIFT) / part_of(io->flow);
 	own->used_ns[0] += ns;
@@ -203,31 +227,21 @@ static void iocost_insert(struct queue *q, struct io *io, u64 now,
 
 	if (!atomic64_read(&io->flow->queued))
 		own->vns = max(own->vns, least);
-	comparator_insert(q, io, 0, now, wake);
+	engine_insert(q, io, now, wake);
 }
 
+/* A request that passes or drains costs its flow nothing. */
 static enum dispatch_result iocost_dispatch(struct queue *q, u64 now,
 					    struct io **out, struct wake *wake)
 {
-	u64 due = 0;
-	struct comparator_lane *lane;
-	bool passes;
+	struct iocost *ic = q->sched->own;
+	enum dispatch_result why;
 
-	queue_looked_at(q);
-	lane = comparator_lanes(q);
-	passes = q->urgent.head || (lane && q->drain);
-	if (!passes && !lane)
-		return comparator_give_up(q, DISPATCH_EMPTY);
-	if (!passes)
-		lane = queue_first(q, virtual_ns(q->sched, now), &due);
-	if (!passes && !lane) {
-		ask_for(q->sched, due, now, wake);
-		return comparator_give_up(q, DISPATCH_NO_BUDGET);
-	}
-	if (!passes)
-		lane_pay(lane);
-	*out = comparator_take(q, lane, now);
-	return DISPATCH_IO;
+	ic->now_ns = now;
+	why = engine_dispatch(q, now, out, wake);
+	if (why == DISPATCH_IO && !((*out)->flags & IO_URGENT) && !q->drain)
+		flow_pay(*out);
+	return why;
 }
 
 /* Makes @f a donor if it used clearly less than its share. */
@@ -271,39 +285,24 @@ static void iocost_tick(struct sched *s, u64 now, struct wake *wake)
 	struct iocost *ic = s->own;
 	u32 i;
 
-	none_tick(s, now, wake);
+	engine_tick(s, now, wake);
 	if (now >= ic->period_end_ns)
 		end_period(s, now);
 	if (s->active)
 		wake_at(wake, ic->period_end_ns);
 	for (i = 0; i < s->nr_queues; i++) {
-		u64 due;
+		const struct io *io;
 
 		if (s->queue[i]->state != DISPATCH_NO_BUDGET)
 			continue;
-		if (queue_first(s->queue[i], virtual_ns(s, now), &due))
+		io = queue_first(s->queue[i], virtual_ns(s, now));
+		if (!io)
+			continue;
+		if (due_vns(io) <= virtual_ns(s, now))
 			sched_wake(s, i, wake);
-		else if (due != ~0ULL)
-			ask_for(s, due, now, wake);
+		else
+			ask_for(s, due_vns(io), now, wake);
 	}
-}
-
-static void iocost_complete(struct io *io, u64 now, struct wake *wake)
-{
-	io_returned(io);
-	queue_completed(io, now, wake);
-}
-
-static void iocost_requeue(struct io *io, struct wake *wake)
-{
-	(void)wake;
-	io_returned(io);
-}
-
-static void iocost_block(struct queue *q, struct wake *wake)
-{
-	(void)q;
-	(void)wake;
 }
 
 /* Virtual time goes on from here at the new rate. */
@@ -312,13 +311,20 @@ static void iocost_tune(struct sched *s, const struct sched_params *p,
 {
 	struct iocost *ic = s->own;
 
-	(void)wake;
 	if (!p)
 		return;
 	ic->begin_vns = virtual_ns(s, ic->now_ns);
 	ic->begin_ns = ic->now_ns;
-	s->params = *p;
+	engine_tune(s, p, wake);
 }
+
+static const struct engine_ops iocost_lanes = {
+	.join	= comparator_join,
+	.next	= iocost_next,
+	.pay	= comparator_pay,
+	.leave	= comparator_join,
+	.may_go	= iocost_may_go,
+};
 
 static int iocost_init(struct sched *s)
 {
@@ -327,7 +333,7 @@ static int iocost_init(struct sched *s)
 	/* No time that is saved is before 0. */
 	ic->begin_vns = SECOND;
 	ic->lent = WHOLE;
-	return 0;
+	return engine_init(s, &iocost_lanes);
 }
 
 #define RATE(name, initial)						\
@@ -353,18 +359,18 @@ const struct sched_ops iocost_ops = {
 	.tunables		= iocost_tunables,
 	.params_bytes		= sizeof(struct iocost_params),
 	.bytes			= sizeof(struct iocost),
-	.queue_bytes		= sizeof(struct comparator_queue),
 	.flow_bytes		= sizeof(struct iocost_flow),
-	.flow_queue_bytes	= sizeof(struct comparator_lane),
+	.flow_queue_bytes	= sizeof(struct lane),
 	.init			= iocost_init,
-	.exit			= none_exit,
+	.exit			= engine_exit,
 	.insert			= iocost_insert,
-	.merge			= comparator_merge,
+	.merge			= engine_merge,
 	.dispatch		= iocost_dispatch,
-	.block			= iocost_block,
-	.complete		= iocost_complete,
-	.requeue		= iocost_requeue,
+	.block			= engine_block,
+	.complete		= engine_complete,
+	.requeue		= engine_requeue,
 	.tick			= iocost_tick,
 	.tune			= iocost_tune,
 	.flow_init		= engine_flow_init,
+	.report			= engine_report,
 };

@@ -25,7 +25,6 @@
  * al., MFAP, ICCD 2016.  Tested by tests/sim/sim_run.py.
  */
 #include "service.h"
-#include "none.h"
 
 enum {
 	MS		= 1000 * 1000,
@@ -106,19 +105,18 @@ static u64 slice_ns(const struct flow *f)
 /* The flow that waits for the longest time since its last turn. */
 static struct flow *mfap_next(struct sched *s, u64 now, u64 *time_ns)
 {
-	struct comparator_lane *l;
 	struct mfap *m = s->own;
 	struct mfap_flow *first = NULL;
-	struct flow *next = NULL;
-	u32 i;
+	struct flow *f, *next = NULL;
 
 	roll(s, now);
-	service_each_waiting(s, i, l) {
-		struct mfap_flow *mf = flow_own(l->lane.flow);
+	comparator_each(s, f)
+	{
+		struct mfap_flow *mf = flow_own(f);
 
 		if (!first || mf->turn < first->turn) {
 			first = mf;
-			next = l->lane.flow;
+			next = f;
 		}
 	}
 	if (!next)
@@ -148,18 +146,14 @@ static const struct service_rule rule = {
 	.idle_ns	= mfap_idle_ns,
 };
 
+static const struct engine_ops mfap_lanes = {
+	.join	= comparator_join,
+	SERVICE_LANES,
+};
+
 static int mfap_init(struct sched *s)
 {
-	struct mfap *m = s->own;
-
-	m->service.rule = &rule;
-	return 0;
-}
-
-static void mfap_insert(struct queue *q, struct io *io, u64 now,
-			struct wake *wake)
-{
-	comparator_insert(q, io, 0, now, wake);
+	return service_init(s, &rule, &mfap_lanes);
 }
 
 static const struct tunable mfap_tunables[] = {
@@ -179,6 +173,5 @@ const struct sched_ops mfap_ops = {
 	.bytes		= sizeof(struct mfap),
 	.flow_bytes	= sizeof(struct mfap_flow),
 	.init		= mfap_init,
-	.insert		= mfap_insert,
 	SERVICE_HOOKS,
 };

@@ -1,31 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0
 /* One flow at a time has the drive: see service.h. */
 #include "service.h"
-#include "none.h"
 
 static struct service *service_of(const struct sched *s)
 {
 	return s->own;
 }
 
-static struct comparator_lane *lane_of(const struct queue *q,
-				       const struct flow *f)
-{
-	struct comparator_lane *l = comparator_lanes(q);
-
-	while (l && l->lane.flow != f)
-		l = l->next;
-	return l;
-}
-
 static bool any_waits(const struct sched *s)
 {
-	u32 i;
-
-	for (i = 0; i < s->nr_queues; i++)
-		if (comparator_lanes(s->queue[i]))
-			return true;
-	return false;
+	return comparator_waiting(s->active);
 }
 
 /* The end of the time in which @f, without a request, may send one. */
@@ -98,7 +82,7 @@ static void turn(struct sched *s, u64 now, struct wake *wake)
 		return;
 	for (i = 0; i < s->nr_queues; i++)
 		if (s->queue[i]->state == DISPATCH_NO_BUDGET &&
-		    lane_of(s->queue[i], sv->flow))
+		    comparator_head(s->queue[i], sv->flow))
 			sched_wake(s, i, wake);
 	sf = flow_own(sv->flow);
 	if (!atomic64_read(&sv->flow->queued) && any_waits(s))
@@ -107,68 +91,74 @@ static void turn(struct sched *s, u64 now, struct wake *wake)
 				  min(sv->end_ns, idle_end_ns(s, sv->flow)));
 }
 
+struct lane *service_next(struct queue *q)
+{
+	struct flow *f = service_of(q->sched)->flow;
+
+	if (!f || !comparator_head(q, f))
+		comparator_each(q->sched, f) if (comparator_head(q, f)) break;
+	return f ? flow_queue_own(f, q->index) : NULL;
+}
+
+bool service_may_go(struct queue *q, struct lane *lane, u64 now,
+		    struct wake *wake)
+{
+	(void)now;
+	(void)wake;
+	return lane->flow == service_of(q->sched)->flow && may_serve(q->sched);
+}
+
 enum dispatch_result service_dispatch(struct queue *q, u64 now, struct io **out,
 				      struct wake *wake)
 {
-	struct comparator_lane *lane;
+	const struct service_rule *rule = service_of(q->sched)->rule;
 	struct service_flow *sf;
-	struct sched *s = q->sched;
-	bool passes;
+	enum dispatch_result why;
 
-	queue_looked_at(q);
-	turn(s, now, wake);
-	passes = q->urgent.head || (comparator_lanes(q) && q->drain);
-	if (!passes && !comparator_lanes(q))
-		return comparator_give_up(q, DISPATCH_EMPTY);
-	lane = passes ? comparator_lanes(q) : lane_of(q, service_of(s)->flow);
-	if (!passes && (!lane || !may_serve(s)))
-		return comparator_give_up(q, DISPATCH_NO_BUDGET);
-	*out = comparator_take(q, lane, now);
+	turn(q->sched, now, wake);
+	why = engine_dispatch(q, now, out, wake);
+	if (why != DISPATCH_IO)
+		return why;
 	sf = flow_own((*out)->flow);
 	sf->out++;
-	if (passes)
+	if (((*out)->flags & IO_URGENT) || q->drain)
 		return DISPATCH_IO;
-	if (service_of(s)->rule->serve)
-		service_of(s)->rule->serve(s, *out);
-	turn(s, now, wake);
+	if (rule->serve)
+		rule->serve(q->sched, *out);
+	turn(q->sched, now, wake);
 	return DISPATCH_IO;
 }
 
-void service_block(struct queue *q, struct wake *wake)
-{
-	(void)q;
-	(void)wake;
-}
-
+/* A second call for one dispatch changes nothing. */
 void service_requeue(struct io *io, struct wake *wake)
 {
 	struct service_flow *sf = flow_own(io->flow);
 
-	(void)wake;
-	io_returned(io);
-	sf->out--;
+	if (io->flags & IO_OUT)
+		sf->out--;
+	engine_requeue(io, wake);
 }
 
 void service_complete(struct io *io, u64 now, struct wake *wake)
 {
 	struct service_flow *sf = flow_own(io->flow);
 
-	service_requeue(io, wake);
+	if (io->flags & IO_OUT)
+		sf->out--;
 	sf->done_ns = now;
+	engine_complete(io, now, wake);
 	turn(io->queue->sched, now, wake);
-	queue_completed(io, now, wake);
 }
 
 void service_tick(struct sched *s, u64 now, struct wake *wake)
 {
-	none_tick(s, now, wake);
+	engine_tick(s, now, wake);
 	turn(s, now, wake);
 }
 
-void service_tune(struct sched *s, const struct sched_params *p,
-		  struct wake *wake)
+int service_init(struct sched *s, const struct service_rule *rule,
+		 const struct engine_ops *ops)
 {
-	(void)wake;
-	if (p)
-		s->params = *p;
+	service_of(s)->rule = rule;
+	return engine_init(s, ops);
 }

@@ -23,7 +23,7 @@
 #ifndef MQFAIR_SIM_SERVICE_H
 #define MQFAIR_SIM_SERVICE_H
 
-#include "comparator.h"
+#include "comparators.h"
 
 struct service_rule {
 	/*
@@ -50,7 +50,8 @@ struct service_rule {
 };
 
 struct service {
-	const struct service_rule *rule;	/* by the init hook */
+	struct engine engine;		/* first */
+	const struct service_rule *rule;
 	struct flow *flow;		/* in service, or NULL */
 	u64 begin_ns, end_ns;		/* of its service, at the latest */
 };
@@ -60,33 +61,43 @@ struct service_flow {
 	u64 done_ns;			/* the last completion */
 };
 
-/* Goes through all lanes with requests, queue by queue.  A flow may have several. */
-#define service_each_waiting(s, i, l)				\
-	for (i = 0; i < (s)->nr_queues; i++)			\
-		for (l = comparator_lanes((s)->queue[i]); l; l = l->next)
+/* The init hook calls this.  Returns 0 or -ENOMEM. */
+int service_init(struct sched *s, const struct service_rule *rule,
+		 const struct engine_ops *ops);
+
+/*
+ * Callbacks of struct engine_ops.  @q offers a request of the flow in service,
+ * or any other, which may not go.
+ */
+struct lane *service_next(struct queue *q);
+bool service_may_go(struct queue *q, struct lane *lane, u64 now,
+		    struct wake *wake);
 
 /* These are hooks of struct sched_ops. */
 enum dispatch_result service_dispatch(struct queue *q, u64 now,
 				      struct io **out, struct wake *wake);
-void service_block(struct queue *q, struct wake *wake);
 void service_requeue(struct io *io, struct wake *wake);
 void service_complete(struct io *io, u64 now, struct wake *wake);
 void service_tick(struct sched *s, u64 now, struct wake *wake);
-/* New values hold for the present flow in service, too. */
-void service_tune(struct sched *s, const struct sched_params *p,
-		  struct wake *wake);
+
+#define SERVICE_LANES				\
+	.next		= service_next,		\
+	.pay		= comparator_pay,	\
+	.leave		= comparator_join,	\
+	.may_go		= service_may_go
 
 #define SERVICE_HOOKS						\
-	.queue_bytes		= sizeof(struct comparator_queue), \
-	.flow_queue_bytes	= sizeof(struct comparator_lane), \
-	.exit			= none_exit,			\
-	.merge			= comparator_merge,		\
+	.flow_queue_bytes	= sizeof(struct lane),		\
+	.exit			= engine_exit,			\
+	.insert			= engine_insert,		\
+	.merge			= engine_merge,			\
 	.dispatch		= service_dispatch,		\
-	.block			= service_block,		\
+	.block			= engine_block,			\
 	.complete		= service_complete,		\
 	.requeue		= service_requeue,		\
 	.tick			= service_tick,			\
-	.tune			= service_tune,			\
-	.flow_init		= engine_flow_init
+	.tune			= engine_tune,			\
+	.flow_init		= engine_flow_init,		\
+	.report			= engine_report
 
 #endif /* MQFAIR_SIM_SERVICE_H */

@@ -20,8 +20,7 @@
  * slices; here each request has its time.  Reads and writes have one rate.
  * Tested by tests/sim/sim_run.py.
  */
-#include "comparator.h"
-#include "none.h"
+#include "comparators.h"
 
 struct throttle_params {
 	u32 kib_per_weight;
@@ -36,100 +35,81 @@ static const struct throttle_params *throttle_params(const struct sched *s)
 	return (const void *)s->params.own;
 }
 
-static u64 *lane_clock(const struct comparator_lane *l)
+static u64 *flow_clock(const struct flow *f)
 {
-	struct throttle_flow *tf = flow_own(l->lane.flow);
+	struct throttle_flow *tf = flow_own(f);
 
 	return &tf->next_ns;
 }
 
 /* Returns the lane of @q that may go first, or NULL. */
-static struct comparator_lane *queue_first(const struct queue *q)
+static struct lane *throttle_next(struct queue *q)
 {
-	struct comparator_lane *l, *first = NULL;
+	struct flow *f, *first = NULL;
 
-	for (l = comparator_lanes(q); l; l = l->next)
-		if (!first || *lane_clock(l) < *lane_clock(first))
-			first = l;
-	return first;
+	comparator_each(q->sched,
+			f) if (comparator_head(q, f) &&
+			       (!first || *flow_clock(f) < *flow_clock(first)))
+		first = f;
+	return first ? flow_queue_own(first, q->index) : NULL;
 }
 
-static void lane_pay(const struct comparator_lane *l, u32 bytes, u64 now)
-{
-	const struct sched *s = l->lane.flow->sched;
-	u64 rate = (u64)throttle_params(s)->kib_per_weight *
-		   l->lane.flow->group.weight * 1024;
-	u64 *clock = lane_clock(l);
-
-	*clock = max(*clock, now) + (u64)bytes * 1000000000 / rate;
-}
-
-static void throttle_insert(struct queue *q, struct io *io, u64 now,
+static bool throttle_may_go(struct queue *q, struct lane *lane, u64 now,
 			    struct wake *wake)
 {
-	comparator_insert(q, io, 0, now, wake);
+	const u64 *clock = flow_clock(lane->flow);
+
+	(void)q;
+	if (*clock > now)
+		wake_at(wake, *clock);
+	return *clock <= now;
+}
+
+/* A request that passes or drains moves no clock. */
+static void flow_pay(const struct flow *f, u32 bytes, u64 now)
+{
+	u64 rate = (u64)throttle_params(f->sched)->kib_per_weight *
+		   f->group.weight * 1024;
+	u64 *clock = flow_clock(f);
+
+	*clock = max(*clock, now) + (u64)bytes * 1000000000 / rate;
 }
 
 static enum dispatch_result
 throttle_dispatch(struct queue *q, u64 now, struct io **out, struct wake *wake)
 {
-	struct comparator_lane *lane = queue_first(q);
+	enum dispatch_result why = engine_dispatch(q, now, out, wake);
 
-	queue_looked_at(q);
-	if (!q->urgent.head && !lane)
-		return comparator_give_up(q, DISPATCH_EMPTY);
-	if (!q->urgent.head && !q->drain && *lane_clock(lane) > now) {
-		wake_at(wake, *lane_clock(lane));
-		return comparator_give_up(q, DISPATCH_NO_BUDGET);
-	}
-	if (!q->urgent.head)
-		lane_pay(lane, lane->lane.fifo.head->bytes, now);
-	*out = comparator_take(q, lane, now);
-	return DISPATCH_IO;
-}
-
-static void throttle_block(struct queue *q, struct wake *wake)
-{
-	(void)q;
-	(void)wake;
-}
-
-static void throttle_requeue(struct io *io, struct wake *wake)
-{
-	(void)wake;
-	io_returned(io);
-}
-
-static void throttle_complete(struct io *io, u64 now, struct wake *wake)
-{
-	throttle_requeue(io, wake);
-	queue_completed(io, now, wake);
+	if (why == DISPATCH_IO && !((*out)->flags & IO_URGENT) && !q->drain)
+		flow_pay((*out)->flow, (*out)->bytes, now);
+	return why;
 }
 
 static void throttle_tick(struct sched *s, u64 now, struct wake *wake)
 {
 	u32 i;
 
-	none_tick(s, now, wake);
+	engine_tick(s, now, wake);
 	for (i = 0; i < s->nr_queues; i++) {
-		struct comparator_lane *first = queue_first(s->queue[i]);
+		struct lane *first = throttle_next(s->queue[i]);
 
-		if (!first || s->queue[i]->state != DISPATCH_NO_BUDGET)
-			continue;
-		if (*lane_clock(first) <= now)
+		if (first && s->queue[i]->state == DISPATCH_NO_BUDGET &&
+		    throttle_may_go(s->queue[i], first, now, wake))
 			sched_wake(s, i, wake);
-		else
-			wake_at(wake, *lane_clock(first));
 	}
 }
 
-/* A new rate holds for the next request of each flow. */
-static void throttle_tune(struct sched *s, const struct sched_params *p,
-			  struct wake *wake)
+static const struct engine_ops throttle_lanes = {
+	.join	= comparator_join,
+	.next	= throttle_next,
+	.pay	= comparator_pay,
+	.leave	= comparator_join,
+	.may_go	= throttle_may_go,
+};
+
+static int throttle_init(struct sched *s)
 {
-	(void)wake;
-	if (p)
-		s->params = *p;
+	return engine_init(s, &throttle_lanes);
 }
 
 static const struct tunable throttle_tunables[] = {
@@ -142,18 +122,19 @@ const struct sched_ops throttle_ops = {
 	.name			= "throttle",
 	.tunables		= throttle_tunables,
 	.params_bytes		= sizeof(struct throttle_params),
-	.queue_bytes		= sizeof(struct comparator_queue),
+	.bytes			= sizeof(struct engine),
 	.flow_bytes		= sizeof(struct throttle_flow),
-	.flow_queue_bytes	= sizeof(struct comparator_lane),
-	.init			= none_init,
-	.exit			= none_exit,
-	.insert			= throttle_insert,
-	.merge			= comparator_merge,
+	.flow_queue_bytes	= sizeof(struct lane),
+	.init			= throttle_init,
+	.exit			= engine_exit,
+	.insert			= engine_insert,
+	.merge			= engine_merge,
 	.dispatch		= throttle_dispatch,
-	.block			= throttle_block,
-	.complete		= throttle_complete,
-	.requeue		= throttle_requeue,
+	.block			= engine_block,
+	.complete		= engine_complete,
+	.requeue		= engine_requeue,
 	.tick			= throttle_tick,
-	.tune			= throttle_tune,
+	.tune			= engine_tune,
 	.flow_init		= engine_flow_init,
+	.report			= engine_report,
 };

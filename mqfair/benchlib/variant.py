@@ -22,7 +22,7 @@ OURS = (*schedulers.SCHEDULERS, *schedulers.EXAMPLES)
 # The scheduler none with limits in io.max, or its model in the simulator.
 THROTTLE = "throttle"
 # Schedulers of the literature that only the simulator has.
-COMPARATORS = ("sfq", "flashfq", "bwf2q", "cfq", "mfap", "stf")
+COMPARATORS = ("flashfq", "bwf2q", "cfq", "mfap", "stf")
 # mqfq with one lock around all dispatches, of its paper. Only a model of CPUs shows a lock.
 SERIAL = "mqfq-serial"
 SCHEDULERS = (NONE, "kyber", BFQ, "mq-deadline", IOCOST, THROTTLE, *OURS)

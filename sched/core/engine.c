@@ -71,7 +71,7 @@ void engine_insert(struct queue *q, struct io *io, u64 now, struct wake *wake)
 {
 	u32 cost = cost_of(&q->sched->params.cost, io->op, io->bytes);
 	const struct engine_ops *ops = engine_of(q)->ops;
-	vtime_t vt = ops->start ? ops->start(q) : 0;
+	vtime_t vt = ops->start ? ops->start(io->flow) : 0;
 	struct flow_start start;
 	struct lane *lane;
 	bool joins;
@@ -94,6 +94,75 @@ void engine_merge(struct queue *q, struct io *io, u32 bytes)
 	/* The flow pays for a waiting io when it is dispatched. */
 	if (more && (io->flags & IO_PAID))
 		engine_of(q)->ops->pay(q, lane, more);
+}
+
+/* ------------------------------------------------- one order for the device */
+
+/* Publishes @tag as the place of the next io of @q. */
+static void publish(struct queue *q, vtime_t tag)
+{
+	if (q->head_tag != tag)
+		WRITE_ONCE(q->head_tag, tag);
+}
+
+static void publish_next(const struct engine *e, struct queue *q)
+{
+	if (e->ops->tag)
+		publish(q, e->ops->tag(q));
+}
+
+/* Returns the queue that has published the least tag, or NULL. */
+static struct queue *first_queue(const struct sched *s)
+{
+	struct queue *first = NULL;
+	vtime_t least = VTIME_NONE;
+	u32 i;
+
+	for (i = 0; i < s->nr_queues; i++) {
+		vtime_t tag = READ_ONCE(s->queue[i]->head_tag);
+
+		if (tag == VTIME_NONE || vtime_min_tag(least, tag) == least)
+			continue;
+		least = tag;
+		first = s->queue[i];
+	}
+	return first;
+}
+
+/* Is no other queue ahead of @q, which has published its tag? */
+static bool is_first(const struct queue *q)
+{
+	const struct queue *first = first_queue(q->sched);
+
+	return !first || !vtime_before(READ_ONCE(first->head_tag), q->head_tag);
+}
+
+/*
+ * @q sends no more for now.  Wakes the first of all queues if that waits for its
+ * turn.  If may_go() has just told @q to wait, its scheduler wakes it.
+ */
+static void pass_turn(struct engine *e, struct sched *s, const struct queue *q,
+		      struct wake *wake)
+{
+	const struct queue *first;
+	u8 state;
+
+	if (!e->ops->tag)
+		return;
+	/* Fully ordered.  Pairs with itself for another queue: see engine.h. */
+	atomic64_inc_return(&e->turns);
+	first = first_queue(s);
+	if (!first)
+		return;
+	state = READ_ONCE(first->state);
+	if (state == DISPATCH_THROTTLED ||
+	    (state == DISPATCH_NO_BUDGET && first != q))
+		sched_wake(s, first->index, wake);
+}
+
+void engine_pass_turn(struct sched *s, struct wake *wake)
+{
+	pass_turn(s->own, s, NULL, wake);
 }
 
 /* ---------------------------------------------------------------- dispatch */
@@ -128,7 +197,24 @@ static enum dispatch_result give_up(struct engine *e, struct queue *q,
 	if (why == DISPATCH_NO_SLOT)
 		WRITE_ONCE(q->stats.no_slot, q->stats.no_slot + 1);
 	slots_hand_over(&e->slots, q->index, wake);
+	pass_turn(e, q->sched, q, wake);
 	return why;
+}
+
+/* May the first io of @lane go?  Otherwise returns why it may not. */
+static enum dispatch_result may_send(struct engine *e, struct queue *q,
+				     struct lane *lane, u64 now,
+				     struct wake *wake)
+{
+	const struct engine_ops *ops = e->ops;
+
+	/* With may_go(), the first of all may wait for a tick, so all may. */
+	if (ops->tag && !q->drain && !is_first(q))
+		return ops->may_go ? DISPATCH_NO_BUDGET : DISPATCH_THROTTLED;
+	if (ops->may_go && !q->drain && !ops->may_go(q, lane, now, wake))
+		return DISPATCH_NO_BUDGET;
+	return get_slot(&e->slots, q, lane->fifo.head) ? DISPATCH_IO :
+							 DISPATCH_NO_SLOT;
 }
 
 /* The flow of @lane pays for @io once, even if a driver sends @io back. */
@@ -172,6 +258,7 @@ enum dispatch_result engine_dispatch(struct queue *q, u64 now, struct io **out,
 				     struct wake *wake)
 {
 	struct engine *e = engine_of(q);
+	enum dispatch_result why;
 	struct lane *lane;
 	bool waited;
 
@@ -181,17 +268,21 @@ enum dispatch_result engine_dispatch(struct queue *q, u64 now, struct io **out,
 		*out = take_urgent(e, q);
 	} else {
 		lane = e->ops->next(q);
-		if (!lane)
-			return give_up(e, q, DISPATCH_EMPTY, wake);
-		if (!get_slot(&e->slots, q, lane->fifo.head))
-			return give_up(e, q, DISPATCH_NO_SLOT, wake);
+		publish_next(e, q);
+		why = lane ? may_send(e, q, lane, now, wake) : DISPATCH_EMPTY;
+		if (why != DISPATCH_IO)
+			return give_up(e, q, why, wake);
 		*out = take_head(e, q, lane);
 	}
+	publish_next(e, q);
 	queue_dispatched(q, *out, now);
 	queue_set_state(q, DISPATCH_IO);
 	/* A host may ask an empty queue no more, and others are due more now. */
-	if (unlikely(waited && !q->nr))
-		slots_hand_over(&e->slots, q->index, wake);
+	if (unlikely(!q->nr)) {
+		if (waited)
+			slots_hand_over(&e->slots, q->index, wake);
+		pass_turn(e, q->sched, q, wake);
+	}
 	return DISPATCH_IO;
 }
 
@@ -201,8 +292,10 @@ void engine_block(struct queue *q, struct wake *wake)
 
 	port_assert_queue_held(q);
 	withdraw(e, q);
+	publish(q, VTIME_NONE);
 	queue_set_state(q, DISPATCH_IO);
 	slots_hand_over(&e->slots, q->index, wake);
+	pass_turn(e, q->sched, q, wake);
 }
 
 /* -------------------------------------------------------------- completion */

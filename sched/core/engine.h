@@ -8,7 +8,7 @@
  * these parts one by one.  A simple scheduler uses all of them, joined to a
  * scheduler without a policy.
  *
- * A simple scheduler gives four callbacks or five (struct engine_ops) and uses the
+ * A simple scheduler gives four callbacks or more (struct engine_ops) and uses the
  * hooks below in its struct sched_ops.  It sees lanes: a *lane* is the FIFO of
  * one flow in one queue (queue.h).  The callbacks run under the queue's lock:
  *
@@ -17,12 +17,31 @@
  *	pay(q, lane, cost)	the lane's flow pays for an io that goes, or for
  *				the bytes that a merge added to one that went
  *	leave(q, lane)		the lane is empty
- *	start(q)		optional: the tag at which a flow begins that has
- *				nothing waiting, or later; see tag_order.h
+ *
+ * Three more are optional:
+ *
+ *	start(f)		the tag at which @f begins when it has nothing
+ *				waiting, or later; see tag_order.h
+ *	tag(q)			the place of the io that next() would send, in one
+ *				order of all queues; see below
+ *	may_go(q, lane, now, wake)
+ *				may the first io of @lane go?  If it may not, the
+ *				scheduler wakes @q when it may
  *
  *	Flow A submits two ios to an empty queue, and the engine calls join(A).
  *	Then next() returns A, the engine takes a slot, sends the first io and
  *	calls pay(A, 4096).  After the same for the second io it calls leave(A).
+ *
+ * One order for the device.  By default each queue has an order of its own.  With
+ * tag(), a queue sends an io only while no other queue has an earlier one.  The
+ * engine publishes the tag of each queue in queue.head_tag, and the scheduler sets
+ * sched_ops.ordered.  A queue publishes VTIME_NONE while it is empty or blocked.
+ *
+ * Why no queue is forgotten.  A queue that must wait sets its state (full order)
+ * and then reads all tags.  A queue whose tag has changed, and that sends no more
+ * for now, has published it (full order) and then reads the state of the first
+ * queue.  One of the two sees the other, and the first queue is woken.  Each reads
+ * all tags, so this is for devices with few queues; mt/mindicator.h is for many.
  *
  * sched.own begins with struct engine, flow_queue_own() with struct lane.
  * queue.own and flow_own() are the scheduler's.
@@ -142,11 +161,16 @@ struct engine_ops {
 	struct lane *(*next)(struct queue *q);
 	void (*pay)(struct queue *q, struct lane *lane, u32 cost);
 	void (*leave)(struct queue *q, struct lane *lane);
-	vtime_t (*start)(const struct queue *q);	/* optional */
+	/* Optional: */
+	vtime_t (*start)(struct flow *f);
+	vtime_t (*tag)(struct queue *q);
+	bool (*may_go)(struct queue *q, struct lane *lane, u64 now,
+		       struct wake *wake);
 };
 
 struct engine {
 	const struct engine_ops *ops;	/* I */
+	atomic64_t turns;		/* with tag(): orders pass_turn() */
 	struct slots slots;
 	struct chassis chassis;
 };
@@ -173,6 +197,13 @@ void engine_tune(struct sched *s, const struct sched_params *p,
 		 struct wake *wake);
 void engine_flow_init(struct flow *f);
 void engine_report(const struct sched *s, struct report *r);
+
+/*
+ * Of a scheduler with tag(): wakes the queue with the first io if that waits for
+ * its turn.  The engine does so when tags change.  A scheduler calls this when
+ * may_go() may have changed its answer.
+ */
+void engine_pass_turn(struct sched *s, struct wake *wake);
 
 #define ENGINE_HOOKS				\
 	.exit		= engine_exit,		\

@@ -4,7 +4,8 @@
 
 void sched_params_init(const struct sched_ops *ops, struct sched_params *p)
 {
-	*p = (struct sched_params){ 0 };
+	/* A scheduler without the tunable `depth` holds no request back. */
+	*p = (struct sched_params){ .depth = DEPTH_MAX };
 	tunables_init(ops->tunables, p);
 }
 

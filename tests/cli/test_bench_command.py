@@ -149,7 +149,7 @@ def test_runtime_and_tunables(job):
     ("words", "says"),
     [
         (["--schedulers", "none,noop"], "unknown scheduler 'noop': use none"),
-        (["--schedulers", "noop"], "in the simulator also sfq, flashfq"),
+        (["--schedulers", "noop"], "in the simulator also flashfq"),
         (["--schedulers", "none,mqfq-serial"], "mqfq-serial sends requests in the order of mqfq"),
         (["--schedulers", "none,none"], "none is given twice"),
         (["--schedulers", ""], "unknown scheduler ''"),

@@ -28,7 +28,7 @@ def new(tree: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 def test_the_lists_follow_from_policies_def() -> None:
     assert new(ROOT, "--check").returncode == 0
-    assert "mqfq" in schedulers.SCHEDULERS and schedulers.EXAMPLES == ("drr",)
+    assert "mqfq" in schedulers.SCHEDULERS and schedulers.EXAMPLES == ("drr", "sfq")
 
 
 def test_a_new_scheduler_is_entered_everywhere(tree: Path) -> None:

@@ -174,7 +174,7 @@ def test_slots_and_maps_of_null_blk():
         (NULL, 2, "mqfq", "8", 32),
         (NULL, 2, "mqfq", "24 auto", 48),
         (NULL, 1, "mqfq", None, 64),
-        (NULL, 2, "sfq", "64", 32),
+        (NULL, 2, "stf", "64", 32),
         (f"{NULL},shared_tag_bitmap=1", 2, "wdt", None, 32),
         # The kernel counts 128 of 256 slots at a switch, and has at most 2048 scheduler tags.
         ("ssd:model=980pro", 1, "none", None, 256),
@@ -344,14 +344,14 @@ def test_weights_of_an_example_are_kept(built, capsys):
 
 def test_comparators_run_in_the_simulator_only(built, job, capsys):
     code, out, _ = run(
-        capsys, job, "--device", NULL, "--schedulers", "sfq:depth=8,throttle", "--json", "-"
+        capsys, job, "--device", NULL, "--schedulers", "stf:depth=8,throttle", "--json", "-"
     )
     assert code == 0
     found = [one["scheduler"] for one in json.loads(out)["runs"]]
-    assert found == ["sfq:depth=8", "throttle"]
+    assert found == ["stf:depth=8", "throttle"]
     for where in ((), ("--on", "host", "--device", "/dev/null")):
-        assert main(["bench", job, "--schedulers", "none,sfq", *where]) == 2
-        message = "--schedulers: sfq is in the simulator only: add --on sim, or leave it out"
+        assert main(["bench", job, "--schedulers", "none,stf", *where]) == 2
+        message = "--schedulers: stf is in the simulator only: add --on sim, or leave it out"
         assert message in capsys.readouterr().err
 
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * mqfq, ifq upon it, and drr upon the engine, on threads.  Members submit, complete, requeue,
+ * mqfq, ifq upon it, and drr and sfq upon the engine, on threads.  Members submit, complete, requeue,
  * block and tune at random.  No member calls tick unless the workload says so:
  * a queue that waits must be woken by the thread that made it runnable.  When
  * all members stand still, every queue with requests must have a reason to
@@ -64,9 +64,10 @@ struct scenario {
 	struct test_io *io;	/* [threads][IOS] */
 };
 
-static bool is_drr(const struct scenario *s)
+/* Does the scheduler stand on the engine? */
+static bool is_simple(const struct scenario *s)
 {
-	return s->host.sched.ops == &drr_ops;
+	return s->host.sched.ops == &drr_ops || s->host.sched.ops == &sfq_ops;
 }
 
 static const struct engine *engine_state(const struct scenario *s)
@@ -121,7 +122,7 @@ static void check_any_time(void *arg)
 	struct scenario *s = arg;
 
 	threads_check(atomic64_read(&s->slots) <= s->most);
-	if (is_drr(s))
+	if (is_simple(s))
 		return;
 	check_vt(s, &s->seen);
 	if (!s->workload->tunes && !s->workload->isolation)
@@ -229,10 +230,10 @@ static void tune(struct scenario *s, struct random *r)
 		tune_isolation(s, &params, r);
 	if (is_ifq(s))
 		tune_ifq(&params, r);
-	else if (!is_drr(s))
+	else if (!is_simple(s))
 		tune_mqfq(&params, r);
 	/* Only tick gives reserved slots back. */
-	if (s->workload->ticks && !is_drr(s))
+	if (s->workload->ticks && !is_simple(s))
 		mqfq_params(&params)->anticipate = random_once_in(r, 2);
 	host_tune(&s->host, &params);
 	s->params = params;
@@ -298,25 +299,42 @@ static void check_queue_of_mqfq(const struct mqfq *m,
 			      VTIME_NONE);
 }
 
-/* A queue with requests waits for a slot, and none is free that it may have. */
+/* Does @q wait for its turn, and another queue has published a lesser tag? */
+static bool is_throttled(const struct queue *q)
+{
+	vtime_t least = q->head_tag;
+	u32 i;
+
+	for (i = 0; i < q->sched->nr_queues; i++)
+		least = vtime_min_tag(least, q->sched->queue[i]->head_tag);
+	return q->state == DISPATCH_THROTTLED && least != q->head_tag;
+}
+
+/*
+ * A queue with requests waits for a slot, and none is free that it may have.  Or
+ * another queue is ahead of it, under sfq.
+ */
 static void check_queue_of_engine(const struct engine *e,
 				  const struct host_queue *q)
 {
 	bool waits = queue_set_has(&e->slots.ready, q->q.index);
+	bool must_wait = q->q.nr && !q->blocked;
 
-	threads_check(waits == (q->q.nr && !q->blocked));
+	threads_check(waits + is_throttled(&q->q) == must_wait);
 	threads_check(!slots_forgot(&e->slots, q->q.index));
+	if (!must_wait)
+		threads_check(q->q.head_tag == VTIME_NONE);
 }
 
 /* Free, reserved, held back, leased and in use: these are all slots. */
 static void check_slots(const struct scenario *s)
 {
-	const struct slots *sl = is_drr(s) ? &engine_state(s)->slots :
-					     &mqfq_of(s)->slots;
+	const struct slots *sl = is_simple(s) ? &engine_state(s)->slots :
+						&mqfq_of(s)->slots;
 	s64 all = token_total(&sl->tree) + atomic64_read(&sl->held) +
 		  slots_leased(sl) + atomic64_read(&s->slots);
 
-	if (!is_drr(s))
+	if (!is_simple(s))
 		all += atomic64_read(&mqfq_of(s)->anticipate.reserved);
 	threads_check(all == sl->tree.depth);
 	threads_check(sl->tree.depth == min(sl->depth, sl->limit));
@@ -333,7 +351,7 @@ static void check_stopped(void *arg)
 	host_check(&s->host);
 	check_slots(s);
 	for (i = 0; i < s->host.sched.nr_queues; i++) {
-		if (is_drr(s))
+		if (is_simple(s))
 			check_queue_of_engine(engine_state(s),
 					      &s->host.queue[i]);
 		else
@@ -375,7 +393,7 @@ static void drain(void *arg)
 	threads_check(atomic64_read(&s->completed) ==
 		      atomic64_read(&s->submitted));
 	check_stopped(s);
-	if (!is_drr(s))
+	if (!is_simple(s))
 		stall_check_empty(mqfq_of(s));
 }
 
@@ -391,7 +409,7 @@ static struct test_io *free_io(struct scenario *s, u32 member, struct random *r)
 static void work(struct member *me, void *arg)
 {
 	struct scenario *s = arg;
-	vtime_t seen = is_drr(s) ? 0 : mqfq_vt(mqfq_of(s));
+	vtime_t seen = is_simple(s) ? 0 : mqfq_vt(mqfq_of(s));
 	struct random *r = &me->random;
 	u32 meetings = threads_meetings(MEETINGS), steps = threads_steps(STEPS);
 	u32 meeting, i;
@@ -409,7 +427,7 @@ static void work(struct member *me, void *arg)
 				finish(s, r);
 			slow_work(s, r);
 			block_or_unblock(s, r);
-			if (!is_drr(s))
+			if (!is_simple(s))
 				check_vt(s, &seen);
 		}
 		threads_meet(me, meeting + 1 < meetings ? check_stopped : drain,
@@ -447,7 +465,7 @@ static void scenario_init(struct scenario *s, const struct workload *workload,
 		s->flow[i] = host_flow_create(&s->host,
 					      i < 3 ? s->root : s->flow[i - 2],
 					      weights[i]);
-	s->seen = is_drr(s) ? 0 : mqfq_vt(mqfq_of(s));
+	s->seen = is_simple(s) ? 0 : mqfq_vt(mqfq_of(s));
 	s->io = port_zalloc(s->threads * IOS * sizeof(*s->io));
 	threads_check(s->io);
 }
@@ -491,6 +509,10 @@ int main(void)
 		{ "drr", "everything", 8, 0, 200, 100, 20, 10, 50, 10, 0 },
 		{ "drr", "paced, everything", 16, 0, 10, 2000, 40, 10, 2000, 10,
 		  50 },
+		{ "sfq", "narrow", 3, 0, 0, 0, 0, 0, 0, 0, 0 },
+		{ "sfq", "one slot", 1, 0, 0, 0, 0, 0, 0, 0, 0 },
+		{ "sfq", "blocked", 4, 0, 0, 0, 20, 0, 0, 0, 0 },
+		{ "sfq", "everything", 8, 0, 200, 100, 20, 10, 50, 10, 0 },
 	};
 	struct random r = random_seeded("mt/mqfq");
 	struct scenario s;

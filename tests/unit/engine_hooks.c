@@ -65,9 +65,9 @@ static void mock_leave(struct queue *q, struct lane *lane)
 
 static vtime_t virtual_time;
 
-static vtime_t mock_start(const struct queue *q)
+static vtime_t mock_start(struct flow *f)
 {
-	assert_ptr_equal(q->sched, &h.sched);
+	assert_ptr_equal(f->sched, &h.sched);
 	return virtual_time;
 }
 

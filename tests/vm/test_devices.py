@@ -155,7 +155,7 @@ def test_the_depth_of_a_drive_that_no_longer_shares_its_tags() -> None:
 
 
 @of_each_scheduler
-@slow_for("ifq", "kyber-fair", "wdt", "hwabc", "drr")
+@slow_for("ifq", "kyber-fair", "wdt", "hwabc", "drr", "sfq")
 def test_requests_that_time_out_are_requeued(scheduler: str) -> None:
     with (
         scsi_disk(ndelay=100_000, submit_queues=2, every_nth=-150) as disk,

@@ -267,7 +267,7 @@ CHANGES: tuple[Change, ...] = (weights, tunables, tags, hardware_queues, process
 
 
 @of_each_scheduler
-@slow_for("kyber-fair", "wdt", "drr")
+@slow_for("kyber-fair", "wdt", "drr", "sfq")
 def test_all_changes_under_load(scheduler: str) -> None:
     with loaded_disk(scheduler) as (disk, load), reading_everything(disk):
         for change in CHANGES:

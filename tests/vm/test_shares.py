@@ -68,7 +68,7 @@ SHARED_TAGS = {"submit_queues": 2, "hw_queue_depth": SLOTS, "shared_tag_bitmap":
 
 @every_kernel
 @of_each_scheduler
-@slow_for("ifq", "wdt", "hwabc", "drr")
+@slow_for("ifq", "wdt", "hwabc", "drr", "sfq")
 @timed
 def test_by_weight(scheduler: str) -> None:
     on_a_busy_device(lambda disk: share_by_weight(disk, scheduler, TAGS), **TWO_QUEUES)

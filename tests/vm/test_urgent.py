@@ -162,7 +162,7 @@ class Progress:
 
 
 @of_each_scheduler
-@slow_for("ifq", "kyber-fair", "wdt", "hwabc", "drr")
+@slow_for("ifq", "kyber-fair", "wdt", "hwabc", "drr", "sfq")
 def test_pages_come_in_while_others_go_out(scheduler: str) -> None:
     """The pages that a tenant swaps out do not keep those from it that it waits for."""
     with (
@@ -223,7 +223,7 @@ def read_requests(disk: NullBlk) -> int:
 
 
 @of_each_scheduler
-@slow_for("ifq", "kyber-fair", "wdt", "hwabc", "drr")
+@slow_for("ifq", "kyber-fair", "wdt", "hwabc", "drr", "sfq")
 def test_metadata_gets_no_more_than_the_root(scheduler: str) -> None:
     """A tenant that reads cold metadata with many threads leaves the device to a heavy tenant."""
     with (
