@@ -47,6 +47,22 @@ static void expect_wait(u32 queue, enum dispatch_result why)
 	assert_null(hooks_dispatch(&h, queue, why));
 }
 
+/*
+ * Queue 0 has sent one of the @nr requests of flow 0.  Queue 1 has sent two of the
+ * four of flow 1, and waits for its turn.
+ */
+static void open_with_queue_1_throttled(u32 nr)
+{
+	open_sfq(HOOKS_IOS, 100, 100);
+	insert(0, 0, nr);
+	insert(1, 1, 4);
+	expect_io(0, 0);
+	expect_io(1, 1);
+	expect_io(1, 1);
+	expect_wait(1, DISPATCH_THROTTLED);
+	h.woken = 0;
+}
+
 /* Shares of 3/4 and 1/4: the second request of flow 1 is as early as the fourth of 0. */
 static void flows_of_one_queue_go_by_start_tag(void **state)
 {
@@ -76,14 +92,7 @@ static void a_queue_waits_for_an_earlier_request_of_another(void **state)
 static void the_queue_that_is_first_now_is_woken(void **state)
 {
 	(void)state;
-	open_sfq(HOOKS_IOS, 100, 100);
-	insert(0, 0, 4);
-	insert(1, 1, 3);
-	expect_io(0, 0);
-	expect_io(1, 1);
-	expect_io(1, 1);
-	expect_wait(1, DISPATCH_THROTTLED);
-	h.woken = 0;
+	open_with_queue_1_throttled(4);
 	expect_io(0, 0);
 	expect_io(0, 0);
 	expect_wait(0, DISPATCH_THROTTLED);
@@ -95,14 +104,7 @@ static void the_queue_that_is_first_now_is_woken(void **state)
 static void the_last_request_of_a_queue_passes_the_turn(void **state)
 {
 	(void)state;
-	open_sfq(HOOKS_IOS, 100, 100);
-	insert(0, 0, 2);
-	insert(1, 1, 4);
-	expect_io(0, 0);
-	expect_io(1, 1);
-	expect_io(1, 1);
-	expect_wait(1, DISPATCH_THROTTLED);
-	h.woken = 0;
+	open_with_queue_1_throttled(2);
 	expect_io(0, 0);
 	assert_true(is_woken(1));
 	close_sfq();
@@ -111,14 +113,7 @@ static void the_last_request_of_a_queue_passes_the_turn(void **state)
 static void a_blocked_queue_does_not_hold_the_others(void **state)
 {
 	(void)state;
-	open_sfq(HOOKS_IOS, 100, 100);
-	insert(0, 0, 3);
-	insert(1, 1, 4);
-	expect_io(0, 0);
-	expect_io(1, 1);
-	expect_io(1, 1);
-	expect_wait(1, DISPATCH_THROTTLED);
-	h.woken = 0;
+	open_with_queue_1_throttled(3);
 	hooks_block(&h, 0);
 	assert_true(is_woken(1));
 	expect_io(1, 1);
@@ -144,13 +139,7 @@ static void a_flow_that_was_away_is_not_ahead(void **state)
 static void a_drained_queue_waits_for_no_turn(void **state)
 {
 	(void)state;
-	open_sfq(HOOKS_IOS, 100, 100);
-	insert(0, 0, 2);
-	insert(1, 1, 4);
-	expect_io(0, 0);
-	expect_io(1, 1);
-	expect_io(1, 1);
-	expect_wait(1, DISPATCH_THROTTLED);
+	open_with_queue_1_throttled(2);
 	hooks_set_drain(&h, true);
 	expect_io(1, 1);
 	hooks_set_drain(&h, false);
