@@ -58,7 +58,7 @@ help: ## list these targets
 demo: ## shares of four cgroups under every scheduler: table, bars, build/demo/ (5 minutes)
 	lab/bootstrap demo
 	$(PYTHON) -m lab module
-	$(PYTHON) -m mqfair.demo
+	$(PYTHON) -m mqfair.bench.demo
 
 bench: ## run fio job JOB under each scheduler in a guest with KERNEL; options in BENCH
 	lab/bootstrap demo $(KERNEL_PROFILE)
@@ -157,10 +157,10 @@ uml: ## build user-mode Linux, a guest with real CPUs: bench --on uml (13 minute
 	/usr/bin/python3 -m lab module uml
 
 man: ## write the man pages of the command to build/man/
-	/usr/bin/python3 -m mqfair.man build/man
+	/usr/bin/python3 -m mqfair.manual.man build/man
 
 completion: ## write the completions of bash, zsh and fish to build/completion/
-	/usr/bin/python3 -m mqfair.completion build/completion
+	/usr/bin/python3 -m mqfair.manual.completion build/completion
 
 bootstrap: ## install missing packages on this host (Debian 12), as make test does
 	lab/bootstrap test

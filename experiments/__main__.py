@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from experiments import harness
-from mqfair.errors import UsageError
-from mqfair.output import table
+from mqfair.text.errors import UsageError
+from mqfair.text.output import table
 
 FOLDER = Path("build") / "experiments"
 COUNTED = "--icount"

@@ -36,8 +36,8 @@ from experiments import harness, inside
 from experiments.cpu_bound_guest import WORKLOADS
 from experiments.harness import Candidate, Check
 from lab.tree import DEFAULT_KERNEL, UML
-from mqfair.benchlib import report
-from mqfair.benchlib.variant import BFQ, MQFQ, NONE
+from mqfair.bench import report
+from mqfair.bench.variant import BFQ, MQFQ, NONE
 
 KYBER, KYBER_FAIR = "kyber", "kyber-fair"
 SCHEDULERS = f"{KYBER},{BFQ},{MQFQ},{KYBER_FAIR}"

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments import inside
-from mqfair.blockdev import Disk
+from mqfair.machine.blockdev import Disk
 
 # As in instructions.py: eight requests in one system call are plugged, a single one is not.
 WORKLOADS: Mapping[str, str] = {

@@ -30,13 +30,13 @@ from experiments import harness
 from experiments.harness import Candidate, Check
 from experiments.markdown import filled, lines, places
 from experiments.markdown import rows as rows_in
-from mqfair.benchlib import jobfile, report, session
-from mqfair.benchlib.device import parse_device
-from mqfair.benchlib.plan import SIM
-from mqfair.benchlib.result import CaseResult, CgroupResult, Document, document
-from mqfair.benchlib.variant import MQFQ, NONE
-from mqfair.errors import UsageError
-from mqfair.simlib import session as simulation
+from mqfair.bench import jobfile, report, session
+from mqfair.bench.device import parse_device
+from mqfair.bench.plan import SIM
+from mqfair.bench.result import CaseResult, CgroupResult, Document, document
+from mqfair.bench.simulated import session as simulation
+from mqfair.bench.variant import MQFQ, NONE
+from mqfair.text.errors import UsageError
 
 FULL = "ssd:model=980pro,size_mb=1024,fill=100,time_scale=100"
 PART = "ssd:model=980pro,size_mb=1024,fill=85,time_scale=100"

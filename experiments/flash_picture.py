@@ -19,10 +19,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from experiments import harness
-from mqfair.benchlib.fairness import jain
-from mqfair.benchlib.picture import FAINT, STYLE, caption
-from mqfair.benchlib.result import Document
-from mqfair.errors import UsageError
+from mqfair.bench.fairness import jain
+from mqfair.bench.picture import FAINT, STYLE, caption
+from mqfair.bench.result import Document
+from mqfair.text.errors import UsageError
 
 BYTES = "#9aa7b2"
 TIME = "#d1495b"

@@ -32,11 +32,11 @@ from rich.table import Table
 
 from experiments import harness
 from experiments.harness import Candidate, Check, ratios, runs_of, total_bytes
-from mqfair.benchlib import jobfile, report, session
-from mqfair.benchlib.fairness import jain
-from mqfair.benchlib.jobfile import JobFile
-from mqfair.benchlib.result import CaseResult, Document, RunResult
-from mqfair.benchlib.variant import NONE, tunables_of
+from mqfair.bench import jobfile, report, session
+from mqfair.bench.fairness import jain
+from mqfair.bench.jobfile import JobFile
+from mqfair.bench.result import CaseResult, Document, RunResult
+from mqfair.bench.variant import NONE, tunables_of
 
 CASES = (
     "flash-randread",

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from mqfair.output import table
+from mqfair.text.output import table
 
 ROOT = Path(__file__).resolve().parents[1]
 # The service saves its state after the last change; that is not idle time.

@@ -13,13 +13,13 @@ from pathlib import Path
 from rich.console import Console
 
 from experiments.guest_options import add_guest_arguments
-from mqfair.benchlib import report, session
-from mqfair.benchlib.command import show_progress
-from mqfair.benchlib.device import default_device, parse_device
-from mqfair.benchlib.jobfile import JobFile
-from mqfair.benchlib.result import CaseResult, Document, RunResult, document
-from mqfair.benchlib.variant import BFQ, NONE, parse_variants
-from mqfair.errors import Failure, UsageError
+from mqfair.bench import report, session
+from mqfair.bench.command import show_progress
+from mqfair.bench.device import default_device, parse_device
+from mqfair.bench.jobfile import JobFile
+from mqfair.bench.result import CaseResult, Document, RunResult, document
+from mqfair.bench.variant import BFQ, NONE, parse_variants
+from mqfair.text.errors import Failure, UsageError
 
 EXAMPLES = session.ROOT / "examples"
 

@@ -19,13 +19,13 @@ from lab.errors import LabError
 from lab.module import module_path
 from lab.spec import GuestSpec
 from lab.tree import DEFAULT_KERNEL
-from mqfair.benchlib.kernel_log import splat
-from mqfair.benchlib.session import ROOT
-from mqfair.benchlib.variant import NONE, OURS, parse_variants, scheduler_of
-from mqfair.blockdev import Disk, find_disk
-from mqfair.enable import Enabler, Plan
-from mqfair.errors import Failure, UsageError
-from mqfair.fs import Fs
+from mqfair.bench.kernel_log import splat
+from mqfair.bench.session import ROOT
+from mqfair.bench.variant import NONE, OURS, parse_variants, scheduler_of
+from mqfair.machine.blockdev import Disk, find_disk
+from mqfair.machine.fs import Fs
+from mqfair.text.errors import Failure, UsageError
+from mqfair.tune.enable import Enabler, Plan
 
 RESULT = "result.json"
 DEVICE = Path("/dev/nullb0")

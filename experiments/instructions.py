@@ -29,8 +29,8 @@ from typing import Any
 import lab
 from lab import kernel, module, plugin
 from lab.plugin import USER_SPACE, Count, Function, Profile
-from mqfair.benchlib.kernel_log import splat
-from mqfair.benchlib.variant import (
+from mqfair.bench.kernel_log import splat
+from mqfair.bench.variant import (
     IOCOST,
     NONE,
     is_ours,
@@ -39,8 +39,8 @@ from mqfair.benchlib.variant import (
     schedulers_in,
     tunables_of,
 )
-from mqfair.errors import Failure, UsageError
-from mqfair.output import table
+from mqfair.text.errors import Failure, UsageError
+from mqfair.text.output import table
 
 SCHEMA = "mqfair.instructions/1"
 

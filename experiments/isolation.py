@@ -65,9 +65,9 @@ from experiments.isolation_run import (
     Simulator,
 )
 from lab import DEFAULT_KERNEL
-from mqfair.benchlib.variant import parse_variants, scheduler_of, tunables_of
-from mqfair.errors import Failure, UsageError
-from mqfair.output import table
+from mqfair.bench.variant import parse_variants, scheduler_of, tunables_of
+from mqfair.text.errors import Failure, UsageError
+from mqfair.text.output import table
 
 SCHEMA = "mqfair.experiment-isolation/1"
 DRIVE_MIB = 1024

@@ -15,7 +15,7 @@ from typing import Any
 from experiments.isolation_cases import PAUSES_MS
 from experiments.isolation_curve import Point
 from experiments.isolation_run import OURS
-from mqfair.errors import Failure
+from mqfair.text.errors import Failure
 
 FOLDER = Path("build") / "isolation"
 PRICES = ",".join(f"mqfq:isolation={n}" for n in (10, 12, 16, 25))

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 
 from experiments.isolation_cases import WARM_MS, Case, Tenant, Window
 from mqfair import schedulers
-from mqfair.benchlib.variant import BFQ, COMPARATORS, IOCOST, THROTTLE
-from mqfair.errors import Failure
-from mqfair.simlib import model
+from mqfair.bench.simulated import model
+from mqfair.bench.variant import BFQ, COMPARATORS, IOCOST, THROTTLE
+from mqfair.text.errors import Failure
 
 ROOT = Path(__file__).resolve().parents[1]
 SIM = "sim"
@@ -115,7 +115,7 @@ class Scope:
 
 
 SIMULATED = Scope(
-    schedulers=(*OURS, IOCOST, THROTTLE, *COMPARATORS),
+    schedulers=(*OURS, *schedulers.EXAMPLES, IOCOST, THROTTLE, *COMPARATORS),
     depths=(1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024),
     isolations=(2, 5, 8, 12, 20, 30, 50),
     defaults={

@@ -24,8 +24,8 @@ from experiments.isolation_curve import Point, on_curve, slowdown_at, spread
 from experiments.isolation_results import FOLDER, FULL, PRICES, RESULTS, Results, Seen
 from experiments.isolation_run import NONE, OURS
 from experiments.markdown import lines, put
-from mqfair.errors import Failure, UsageError
-from mqfair.output import table
+from mqfair.text.errors import Failure, UsageError
+from mqfair.text.output import table
 
 MQFQ = "mqfq"
 median = statistics.median

@@ -37,12 +37,12 @@ from experiments.isolation_run import (
 )
 from lab import DEFAULT_KERNEL, guest
 from lab.spec import GuestSpec
-from mqfair.benchlib import jobfile, session
-from mqfair.benchlib.device import parse_device
-from mqfair.benchlib.jobfile import JobFile
-from mqfair.benchlib.result import CaseResult, CgroupResult
-from mqfair.benchlib.variant import is_ours
-from mqfair.errors import Failure, UsageError
+from mqfair.bench import jobfile, session
+from mqfair.bench.device import parse_device
+from mqfair.bench.jobfile import JobFile
+from mqfair.bench.result import CaseResult, CgroupResult
+from mqfair.bench.variant import is_ours
+from mqfair.text.errors import Failure, UsageError
 
 RAMP_S = 2.0
 # Overwrites of each page on average in the fill pattern `steady`.

@@ -22,8 +22,8 @@ from rich.table import Table
 from experiments import harness, inside
 from experiments.harness import Candidate, Check
 from experiments.journal_guest import HEAVY, LIGHT, MKFS, SETTLE_S, TURN_S, TURNS_EACH
-from mqfair.benchlib import report
-from mqfair.benchlib.variant import BFQ, MQFQ
+from mqfair.bench import report
+from mqfair.bench.variant import BFQ, MQFQ
 
 SCHEDULERS = f"{BFQ},{MQFQ}"
 LEAST = 0.95

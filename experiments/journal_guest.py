@@ -19,9 +19,9 @@ from typing import Any
 
 from experiments import inside
 from experiments.inside import DEVICE
-from mqfair.benchlib import cgroups
-from mqfair.blockdev import Disk
-from mqfair.cgroup import Cgroup
+from mqfair.bench import cgroups
+from mqfair.machine.blockdev import Disk
+from mqfair.machine.cgroup import Cgroup
 
 LIGHT, HEAVY = "light", "heavy"
 WEIGHTS = {LIGHT: 1, HEAVY: 1000}

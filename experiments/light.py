@@ -22,10 +22,10 @@ from rich.table import Table
 
 from experiments import harness
 from experiments.harness import Candidate, Check, ratios, runs_of, total_iops
-from mqfair.benchlib import jobfile, report
-from mqfair.benchlib.jobfile import JobFile
-from mqfair.benchlib.result import CaseResult, CgroupResult, RunResult
-from mqfair.benchlib.variant import NONE
+from mqfair.bench import jobfile, report
+from mqfair.bench.jobfile import JobFile
+from mqfair.bench.result import CaseResult, CgroupResult, RunResult
+from mqfair.bench.variant import NONE
 
 JOB = "light-tenant"
 LIGHT = "light"

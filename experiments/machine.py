@@ -28,8 +28,8 @@ from typing import Any
 from experiments import harness
 from experiments.markdown import filled, lines
 from experiments.pictures import draw_machines
-from mqfair.errors import Failure, UsageError
-from mqfair.simlib import program
+from mqfair.bench.simulated import program
+from mqfair.text.errors import Failure, UsageError
 
 SCHEMA = "mqfair.machine/1"
 MACHINES = ("two-sockets", "four-sockets", "epyc")

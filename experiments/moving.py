@@ -30,12 +30,12 @@ from rich.table import Table
 
 from experiments import harness, pictures
 from experiments.harness import Candidate, Check
-from mqfair.benchlib import jobfile, report, session
-from mqfair.benchlib.fairness import entitlements, jain
-from mqfair.benchlib.plan import Case
-from mqfair.benchlib.result import Document, Recorded, read_runs
-from mqfair.benchlib.variant import NONE
-from mqfair.benchlib.window import Completions, merge
+from mqfair.bench import jobfile, report, session
+from mqfair.bench.fairness import entitlements, jain
+from mqfair.bench.plan import Case
+from mqfair.bench.result import Document, Recorded, read_runs
+from mqfair.bench.variant import NONE
+from mqfair.bench.window import Completions, merge
 
 JOB = "moving-demand"
 # The IOPS are those of the bench's default drive; the completion time is shorter than a step of

@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter, ScalarFormatter
 
-from mqfair.benchlib.picture import FAINT, INK, STYLE, caption
-from mqfair.benchlib.report import schedulers_of
-from mqfair.benchlib.result import CaseResult, Document
+from mqfair.bench.picture import FAINT, INK, STYLE, caption
+from mqfair.bench.report import schedulers_of
+from mqfair.bench.result import CaseResult, Document
 
 # Curves differ in hue, in lightness and in their mark, so that they can be told apart in print.
 COLOURS = ("#22303c", "#d1495b", "#1f7a8c", "#e0a030", "#6a4c93", "#4a9a5a", "#9a6a4a")

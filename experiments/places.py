@@ -23,7 +23,7 @@ from pathlib import Path
 from experiments.isolation_curve import jain
 from experiments.isolation_run import OURS, Simulator
 from experiments.markdown import lines, put
-from mqfair.errors import Failure, UsageError
+from mqfair.text.errors import Failure, UsageError
 
 WEIGHTS = (100, 250, 500, 1000)
 TAGS = 32

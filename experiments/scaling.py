@@ -31,12 +31,12 @@ from rich.table import Table
 
 from experiments import harness, pictures
 from experiments.harness import Candidate, Check, ratios, runs_of, total_iops
-from mqfair.benchlib import jobfile, report
-from mqfair.benchlib.jobfile import JobFile
-from mqfair.benchlib.picture import caption
-from mqfair.benchlib.result import CaseResult, Document
-from mqfair.benchlib.variant import BFQ, NONE
-from mqfair.errors import UsageError
+from mqfair.bench import jobfile, report
+from mqfair.bench.jobfile import JobFile
+from mqfair.bench.picture import caption
+from mqfair.bench.result import CaseResult, Document
+from mqfair.bench.variant import BFQ, NONE
+from mqfair.text.errors import UsageError
 
 MIXED = "four-cgroups-mixed"
 CASES = ("cgroups", MIXED)

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 
 from experiments import harness
 from experiments.harness import Candidate, Check, ratios, runs_of, total_iops
-from mqfair.benchlib import jobfile, report
-from mqfair.benchlib.result import CaseResult
-from mqfair.benchlib.variant import NONE
+from mqfair.bench import jobfile, report
+from mqfair.bench.result import CaseResult
+from mqfair.bench.variant import NONE
 
 CASES = (
     "four-cgroups",

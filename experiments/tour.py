@@ -28,7 +28,7 @@ from experiments.tour_steps import DISK, Section, sections
 from lab import debian
 from lab.errors import LabError
 from mqfair import __version__
-from mqfair.errors import Failure
+from mqfair.text.errors import Failure
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "build/tour"

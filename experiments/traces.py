@@ -17,10 +17,10 @@ from collections.abc import Iterator, Mapping
 
 from experiments import harness
 from experiments.harness import Candidate, Check, runs_of, total_bytes
-from mqfair.benchlib import jobfile, report
-from mqfair.benchlib.device import default_device
-from mqfair.benchlib.jobfile import JobFile
-from mqfair.benchlib.result import CaseResult
+from mqfair.bench import jobfile, report
+from mqfair.bench.device import default_device
+from mqfair.bench.jobfile import JobFile
+from mqfair.bench.result import CaseResult
 
 JOB = "traces"
 # The largest I/O of the job, 256 KiB, is not split.

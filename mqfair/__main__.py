@@ -14,12 +14,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import NoReturn
 
-from mqfair import __version__, kmod
-from mqfair.blockdev import KERNEL_SCHEDULERS
-from mqfair.errors import Failure, UsageError
-from mqfair.fs import Fs
-from mqfair.output import WRITE_ERRORS, nearest, visible
+from mqfair import __version__
+from mqfair.machine import kmod
+from mqfair.machine.blockdev import KERNEL_SCHEDULERS
+from mqfair.machine.fs import Fs
 from mqfair.packages import NEEDED, lacking
+from mqfair.text.errors import Failure, UsageError
+from mqfair.text.output import WRITE_ERRORS, nearest, visible
 
 EXIT_FAILURE = 1
 EXIT_USAGE = 2
@@ -70,31 +71,37 @@ class SubCommand:
 
 
 SUBCOMMANDS = (
-    SubCommand("status", "mqfair.status", "show schedulers, tunables and shares"),
-    SubCommand("top", "mqfair.top", "show shares, rates and times of the cgroups, live"),
-    SubCommand("check", "mqfair.check", "explain why a weight is or is not in force"),
-    SubCommand("enable", "mqfair.enable", "switch a device to an mqfair scheduler"),
-    SubCommand("disable", "mqfair.disable", "switch a device back"),
-    SubCommand("weight", "mqfair.weight", "read or set the weight of a cgroup"),
-    SubCommand("follow", "mqfair.follow", "carry weights from io.weight to io.mqfair.weight"),
-    SubCommand("latency", "mqfair.latency", "read or set the latency goals of a cgroup"),
+    SubCommand("status", "mqfair.watch.status", "show schedulers, tunables and shares"),
+    SubCommand("top", "mqfair.watch.top", "show shares, rates and times of the cgroups, live"),
+    SubCommand("check", "mqfair.check.check", "explain why a weight is or is not in force"),
+    SubCommand("enable", "mqfair.tune.enable", "switch a device to an mqfair scheduler"),
+    SubCommand("disable", "mqfair.tune.disable", "switch a device back"),
+    SubCommand("weight", "mqfair.tune.weight", "read or set the weight of a cgroup"),
+    SubCommand(
+        "follow", "mqfair.follow.follow", "carry weights from io.weight to io.mqfair.weight"
+    ),
+    SubCommand("latency", "mqfair.tune.latency", "read or set the latency goals of a cgroup"),
     SubCommand(
         "bench",
-        "mqfair.bench",
+        "mqfair.bench.options",
         "run a fio job file under several schedulers",
-        main_module="mqfair.benchlib.command",
+        main_module="mqfair.bench.command",
     ),
     SubCommand(
         "sim",
-        "mqfair.sim",
+        "mqfair.bench.simulated.short_form",
         "run a fio job file under several schedulers in the simulator",
-        main_module="mqfair.benchlib.command",
+        main_module="mqfair.bench.command",
     ),
-    SubCommand("compare", "mqfair.compare", "compare two results of bench, with confidence"),
-    SubCommand("record", "mqfair.record", "record drives and cgroups to a file"),
-    SubCommand("trace", "mqfair.trace", "show, convert and generate block traces"),
-    SubCommand("report", "mqfair.report", "make plots of a recording or of results of bench"),
-    SubCommand("metrics", "mqfair.metrics", "give drives' and cgroups' figures to Prometheus"),
+    SubCommand("compare", "mqfair.report.compare", "compare two results of bench, with confidence"),
+    SubCommand("record", "mqfair.watch.record", "record drives and cgroups to a file"),
+    SubCommand("trace", "mqfair.traces.command", "show, convert and generate block traces"),
+    SubCommand(
+        "report", "mqfair.report.report", "make plots of a recording or of results of bench"
+    ),
+    SubCommand(
+        "metrics", "mqfair.watch.metrics", "give drives' and cgroups' figures to Prometheus"
+    ),
     SubCommand("lab", "mqfair.lab", "run a command in a guest kernel"),
 )
 

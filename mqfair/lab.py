@@ -10,7 +10,7 @@ from pathlib import Path
 
 import lab
 from lab.debian import MACHINES
-from mqfair.errors import Failure, UsageError
+from mqfair.text.errors import Failure, UsageError
 
 VM = "vm"
 

@@ -22,7 +22,7 @@
  *
  * Departures.  vrate_pct is fixed, so the latencies and the waits for tags do not
  * change the rate.  The bench sets it so in a guest, too, with min = max = 95
- * (mqfair/benchlib/iocost.py).  Shares that were given away go to all flows, and
+ * (mqfair/bench/iocost.py).  Shares that were given away go to all flows, and
  * not to siblings first.  A merge costs nothing.  The kernel charges a cgroup as
  * soon as its bio comes; here each queue sends the oldest request that may go.
  *

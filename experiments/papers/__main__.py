@@ -27,8 +27,8 @@ from experiments.papers.mqfq import figures as mqfq
 from experiments.papers.page import Measured, full_name, page
 from experiments.papers.sources import Options, Player, Scene
 from experiments.papers.wdt import figures as wdt
-from mqfair.errors import UsageError
-from mqfair.output import nearest, require_writable, table
+from mqfair.text.errors import UsageError
+from mqfair.text.output import nearest, require_writable, table
 
 PAPERS: Sequence[Paper] = (
     mqfq.PAPER,

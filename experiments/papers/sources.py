@@ -19,16 +19,16 @@ from experiments import machine
 from experiments.harness import ratios, runs_of, total_bytes
 from experiments.machine import Variant
 from experiments.traces import rotations
-from mqfair.benchlib import jobfile, session
-from mqfair.benchlib.device import parse_device
-from mqfair.benchlib.jobfile import JobFile
-from mqfair.benchlib.plan import SIM
-from mqfair.benchlib.result import CaseResult, CgroupResult, RunResult
-from mqfair.benchlib.variant import NONE
-from mqfair.errors import Failure
-from mqfair.simlib import program
-from mqfair.simlib import session as simulation
-from mqfair.simlib.drive import unstretched
+from mqfair.bench import jobfile, session
+from mqfair.bench.device import parse_device
+from mqfair.bench.jobfile import JobFile
+from mqfair.bench.plan import SIM
+from mqfair.bench.result import CaseResult, CgroupResult, RunResult
+from mqfair.bench.simulated import program
+from mqfair.bench.simulated import session as simulation
+from mqfair.bench.simulated.drive import unstretched
+from mqfair.bench.variant import NONE
+from mqfair.text.errors import Failure
 
 # The values of one figure, one for each seed.
 Values = Sequence[float]

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from mqfair.errors import UsageError
+from mqfair.text.errors import UsageError
 from mqfair.traces.formats import FORMATS, Format, guess
 from mqfair.traces.request import MalformedError, Request
 

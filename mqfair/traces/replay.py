@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from mqfair.errors import UsageError
+from mqfair.text.errors import UsageError
 from mqfair.traces import native
 from mqfair.traces.reader import Trace
 from mqfair.traces.request import SECTOR, TRIM, Request

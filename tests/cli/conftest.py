@@ -13,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from mqfair.__main__ import main
-from mqfair.fs import Fs
+from mqfair.machine.fs import Fs
 
 RELEASE = "6.1.0-56-amd64"
 OURS = ("mqfq", "ifq", "kyber-fair", "wdt", "hwabc")
@@ -224,7 +224,7 @@ class Machine:
 @pytest.fixture
 def delays(monkeypatch):
     slept: list[float] = []
-    monkeypatch.setattr("mqfair.fs.time.sleep", slept.append)
+    monkeypatch.setattr("mqfair.machine.fs.time.sleep", slept.append)
     return slept
 
 

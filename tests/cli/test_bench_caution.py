@@ -5,7 +5,7 @@ import pytest
 from test_bench_interrupt import JOB, MACHINE
 from test_bench_result import record
 
-from mqfair.benchlib import jobfile, report, session
+from mqfair.bench import jobfile, report, session
 
 
 @pytest.fixture

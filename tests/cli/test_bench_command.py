@@ -10,15 +10,15 @@ import pytest
 from rich.console import Console
 from test_main import CHECKOUT
 
-from mqfair import bench
-from mqfair.benchlib import cgroups, command, device, iocost, iomax, session, variant
-from mqfair.benchlib.device import parse_device
-from mqfair.benchlib.kernel_log import splat
-from mqfair.benchlib.plan import Case, PlannedGroup, PlannedJob
-from mqfair.benchlib.result import CaseResult, RunResult
-from mqfair.cgroup import Cgroup
-from mqfair.errors import Failure, UsageError
-from mqfair.fs import Fs
+from mqfair.bench import cgroups, command, device, iocost, iomax, session, variant
+from mqfair.bench import options as bench
+from mqfair.bench.device import parse_device
+from mqfair.bench.kernel_log import splat
+from mqfair.bench.plan import Case, PlannedGroup, PlannedJob
+from mqfair.bench.result import CaseResult, RunResult
+from mqfair.machine.cgroup import Cgroup
+from mqfair.machine.fs import Fs
+from mqfair.text.errors import Failure, UsageError
 
 JOB = "[a]\ncgroup=a\nrw=randread\n[b]\ncgroup=b\nrw=randread\ncgroup_weight=300\n"
 

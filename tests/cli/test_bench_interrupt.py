@@ -11,8 +11,8 @@ import time
 import pytest
 from test_bench_result import record
 
-from mqfair.benchlib import jobfile, session
-from mqfair.benchlib.device import parse_device
+from mqfair.bench import jobfile, session
+from mqfair.bench.device import parse_device
 
 JOB = "[global]\nruntime=3\nrw=read\n[a]\ncgroup=a\n[b]\ncgroup=b\ncgroup_weight=300\n"
 MACHINE = {

@@ -10,12 +10,12 @@ import time
 
 import pytest
 
-from mqfair.benchlib import iocost, jobfile, report, runner, session
-from mqfair.benchlib.device import parse_device
-from mqfair.benchlib.plan import PlannedDevice
-from mqfair.benchlib.result import CaseResult, document
-from mqfair.errors import Failure
-from mqfair.fs import Fs
+from mqfair.bench import iocost, jobfile, report, runner, session
+from mqfair.bench.device import parse_device
+from mqfair.bench.plan import PlannedDevice
+from mqfair.bench.result import CaseResult, document
+from mqfair.machine.fs import Fs
+from mqfair.text.errors import Failure
 
 JOB = "[a]\ncgroup=a\nrw=randread\n"
 MODEL = {"rbps": 31, "wbps": 2}

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from mqfair.benchlib import jobfile
-from mqfair.benchlib.fairness import entitlements
-from mqfair.errors import UsageError
+from mqfair.bench import jobfile
+from mqfair.bench.fairness import entitlements
+from mqfair.text.errors import UsageError
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.fio"))
 

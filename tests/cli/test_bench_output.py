@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from mqfair.benchlib import command, session
-from mqfair.output import require_writable
+from mqfair.bench import command, session
+from mqfair.text.output import require_writable
 
 JOB = "[a]\ncgroup=a\nrw=randread\n[b]\ncgroup=b\nrw=randread\n"
 
@@ -76,7 +76,7 @@ def test_results_that_cannot_be_written_in_the_end_are_saved_elsewhere(monkeypat
 
 
 def test_the_demo_needs_its_folder_at_first(monkeypatch, capsys):
-    from mqfair import demo
+    from mqfair.bench import demo
 
     monkeypatch.setattr(demo, "OUT", Path("/proc/demo"))
     monkeypatch.setattr(session, "run", lambda *_: pytest.fail("the demo has begun"))

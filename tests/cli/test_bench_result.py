@@ -11,9 +11,9 @@ import jsonschema
 import numpy as np
 import pytest
 
-from mqfair.benchlib import report
-from mqfair.benchlib.fairness import entitlements, jain
-from mqfair.benchlib.plan import (
+from mqfair.bench import report
+from mqfair.bench.fairness import entitlements, jain
+from mqfair.bench.plan import (
     Case,
     Event,
     Plan,
@@ -23,7 +23,7 @@ from mqfair.benchlib.plan import (
     read_plan,
     write_plan,
 )
-from mqfair.benchlib.result import (
+from mqfair.bench.result import (
     CaseResult,
     analyse,
     document,
@@ -31,7 +31,7 @@ from mqfair.benchlib.result import (
     run_result,
     summarise,
 )
-from mqfair.benchlib.window import (
+from mqfair.bench.window import (
     Completions,
     Usage,
     common_window,
@@ -41,7 +41,7 @@ from mqfair.benchlib.window import (
     timeline,
     usage,
 )
-from mqfair.errors import Failure
+from mqfair.text.errors import Failure
 
 ROOT = Path(__file__).resolve().parents[2]
 FOUR = {"a": 100, "b": 250, "c": 500, "d": 1000}

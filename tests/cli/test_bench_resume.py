@@ -8,10 +8,10 @@ import pytest
 from test_bench_interrupt import MACHINE
 from test_bench_result import record
 
-from mqfair.benchlib import jobfile, resume, runner, session
-from mqfair.benchlib.plan import read_plan
-from mqfair.errors import Failure, UsageError
-from mqfair.fs import Fs
+from mqfair.bench import jobfile, resume, runner, session
+from mqfair.bench.plan import read_plan
+from mqfair.machine.fs import Fs
+from mqfair.text.errors import Failure, UsageError
 
 JOB = "[global]\nruntime=3\nrw=read\n[a]\ncgroup=a\n[b]\ncgroup=b\ncgroup_weight=300\n"
 DRIVES = ("null:gb=1", "null:gb=2", "null:gb=3")
@@ -300,7 +300,7 @@ def test_compare_and_report_take_several_drives(bench, guest, run, tmp_path):
 
 def test_the_runs_of_the_simulator_go_on(run, tmp_path, monkeypatch):
     """A run with figures is not played again; another description is refused."""
-    from mqfair.simlib import session as simulated
+    from mqfair.bench.simulated import session as simulated
 
     job = tmp_path / "j.fio"
     job.write_text("[global]\nruntime=1\ndirect=1\nrw=randread\n[a]\ncgroup=a\n[b]\ncgroup=b\n")

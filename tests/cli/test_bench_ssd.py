@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mqfair.benchlib import jobfile, runner, session, ssd
-from mqfair.benchlib.device import parse_device
-from mqfair.benchlib.plan import read_plan, write_plan
-from mqfair.cgroup import Cgroup
-from mqfair.errors import Failure, UsageError
-from mqfair.fs import Fs
+from mqfair.bench import jobfile, runner, session, ssd
+from mqfair.bench.device import parse_device
+from mqfair.bench.plan import read_plan, write_plan
+from mqfair.machine.cgroup import Cgroup
+from mqfair.machine.fs import Fs
+from mqfair.text.errors import Failure, UsageError
 
 
 def request(**options):

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from mqfair import calibrate
 from mqfair.__main__ import main
-from mqfair.calibrate import SIZES_KIB, THRESHOLDS_KB
-from mqfair.errors import Failure
-from mqfair.knee import (
+from mqfair.text.errors import Failure
+from mqfair.tune import calibrate
+from mqfair.tune.calibrate import SIZES_KIB, THRESHOLDS_KB
+from mqfair.tune.knee import (
     NOISE_GOAL,
     NOISE_MOST,
     REPEATS_MOST,
@@ -308,7 +308,7 @@ def busy_after_first_look(host, monkeypatch, reads):
     def sleep(_seconds):
         host.put("/sys/block/nvme0n1/stat", f"{reads} 0 {8 * reads} " + " ".join(["0"] * 14))
 
-    monkeypatch.setattr("mqfair.calibrate.time.sleep", sleep)
+    monkeypatch.setattr("mqfair.tune.calibrate.time.sleep", sleep)
 
 
 def test_chooses_and_sets_both(host, drive, run):
@@ -589,8 +589,8 @@ def test_bad_options_change_nothing(host, drive, run, options, said):
 
 @pytest.fixture
 def disk(host):
-    from mqfair.blockdev import find_disk
-    from mqfair.fs import Fs
+    from mqfair.machine.blockdev import find_disk
+    from mqfair.machine.fs import Fs
 
     return find_disk(Fs(), "nvme0n1")
 
@@ -610,8 +610,8 @@ def test_the_rate_is_the_slope_of_the_bytes_read(host, disk, monkeypatch):
         sectors = round((clock[0] - 100.0) * 2000)
         host.put("/sys/block/nvme0n1/stat", f"1 0 {sectors} " + " ".join(["0"] * 14))
 
-    monkeypatch.setattr("mqfair.calibrate.time.sleep", sleep)
-    monkeypatch.setattr("mqfair.calibrate.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("mqfair.tune.calibrate.time.sleep", sleep)
+    monkeypatch.setattr("mqfair.tune.calibrate.time.monotonic", lambda: clock[0])
     load = calibrate.Load(disk, ["sleep", "60"])
     try:
         assert load.rate(1.0) == pytest.approx(2000 * 512, rel=0.01)

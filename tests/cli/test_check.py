@@ -4,7 +4,7 @@ import shlex
 import pytest
 from conftest import RELEASE
 
-from mqfair.fs import Fs
+from mqfair.machine.fs import Fs
 
 CGROUPS = "/sys/fs/cgroup"
 

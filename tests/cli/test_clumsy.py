@@ -20,11 +20,11 @@ from test_compare import bench
 from test_main import CHECKOUT
 
 from mqfair import __main__ as command
-from mqfair import metrics
-from mqfair.errors import Failure
-from mqfair.follow import SHOWN, Service
-from mqfair.fs import Fs
-from mqfair.output import quoted, visible
+from mqfair.follow.follow import SHOWN, Service
+from mqfair.machine.fs import Fs
+from mqfair.text.errors import Failure
+from mqfair.text.output import quoted, visible
+from mqfair.watch import metrics
 
 JOB = CHECKOUT / "examples/four-cgroups.fio"
 PATIENCE_S = 30
@@ -287,7 +287,9 @@ def test_a_full_disk_ends_a_recording(host, run):
 
 
 def test_a_drive_that_goes_while_it_is_recorded(host, run, tmp_path, monkeypatch):
-    monkeypatch.setattr("mqfair.record.time.sleep", lambda _: host.put(SCHEDULER, "mqfq [none]"))
+    monkeypatch.setattr(
+        "mqfair.watch.record.time.sleep", lambda _: host.put(SCHEDULER, "mqfq [none]")
+    )
     words = ["--seconds", "0.2", "--interval", "0.1", "--out", str(tmp_path / "x")]
     assert run("record", *words).out.splitlines()[1] == (
         "note: nvme0n1 was removed or lost its scheduler before the end: mqfair status"

@@ -13,9 +13,9 @@ import pytest
 from test_replays import HEAD
 from test_traces import as_native, mixed
 
-from mqfair.benchlib.session import ROOT
-from mqfair.errors import Failure
-from mqfair.simlib import player, program
+from mqfair.bench.session import ROOT
+from mqfair.bench.simulated import player, program
+from mqfair.text.errors import Failure
 
 FAST = "null:irqmode=2,completion_nsec=10000,submit_queues=2,hw_queue_depth=64,gb=1"
 JOB = str(ROOT / "examples/four-cgroups.fio")
@@ -80,7 +80,7 @@ def wait_for(condition, *processes):
 
 @pytest.fixture
 def impatient(monkeypatch):
-    module = pytest.importorskip("mqfair.simlib.cluster")
+    module = pytest.importorskip("mqfair.bench.simulated.cluster")
     monkeypatch.setattr(module, "PATIENCE_S", 1)
 
 
@@ -120,7 +120,7 @@ def test_traces_are_sent(address, run, tmp_path):
 
 
 def test_a_mistake_in_a_description_is_told_as_here(address, tmp_path):
-    from mqfair.simlib import cluster
+    from mqfair.bench.simulated import cluster
 
     binary = program.ensure()
     said = []
@@ -133,7 +133,7 @@ def test_a_mistake_in_a_description_is_told_as_here(address, tmp_path):
 
 
 def test_a_worker_that_cannot_run_the_program_is_named(address, tmp_path):
-    from mqfair.simlib import cluster
+    from mqfair.bench.simulated import cluster
 
     wrong = tmp_path / "sim-run"
     wrong.write_bytes(b"\x7fELF of another machine")
@@ -169,7 +169,7 @@ def test_a_run_of_a_lost_worker_is_played_by_another(run, tmp_path):
 
 def test_lost_workers_are_told(tmp_path, monkeypatch):
     with scheduler_in(tmp_path) as address:
-        from mqfair.simlib import cluster
+        from mqfair.bench.simulated import cluster
 
         monkeypatch.setattr(cluster, "_LOOK_S", 0.2)
         monkeypatch.setattr(cluster, "ABSENCE_S", 1)
@@ -229,7 +229,7 @@ def test_wrong_command_lines(run, argv, said):
 
 def test_a_run_here_needs_no_dask(run, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    monkeypatch.delitem(sys.modules, "mqfair.simlib.cluster", raising=False)
+    monkeypatch.delitem(sys.modules, "mqfair.bench.simulated.cluster", raising=False)
     assert run("sim", JOB, "--schedulers", "none").code == 0
 
 

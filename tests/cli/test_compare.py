@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from mqfair.compare import ratio_interval, t_quantile
+from mqfair.report.compare import ratio_interval, t_quantile
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from mqfair import completion
 from mqfair.__main__ import SUBCOMMANDS
+from mqfair.manual import completion
 
 FILES = completion.files()
 VERBS = [command.name for command in SUBCOMMANDS]

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from test_follow import PATIENCE_S, becomes, following, weight
 
-from mqfair import config
-from mqfair.follow import Service
-from mqfair.fs import Fs
-from mqfair.keep import Keeper
+from mqfair.follow import config
+from mqfair.follow.follow import Service
+from mqfair.follow.rules_in_force import Keeper
+from mqfair.machine.fs import Fs
 
 ROOT = Path(__file__).resolve().parents[2]
 CONF = "/etc/mqfair.conf"

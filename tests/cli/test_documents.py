@@ -14,6 +14,8 @@ from unittest import mock
 import pytest
 from conftest import program
 
+from mqfair.__main__ import SUBCOMMANDS
+
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
     subprocess.run(
@@ -102,7 +104,7 @@ def test_make_targets_exist(name):
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_verbs_exist(name):
-    verbs = {path.stem for path in (ROOT / "mqfair").glob("*.py")}
+    verbs = {command.name for command in SUBCOMMANDS}
     named = set(re.findall(r"^ {4}mqfair ([a-z]+)\b", text_of(name), re.MULTILINE))
     named |= set(commands(name, r"`mqfair ([a-z]+)\b"))
     assert sorted(named - verbs) == []

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from conftest import NEW_TUNABLES
 
-from mqfair import enable
+from mqfair.tune import enable
 
 ROOT = Path(__file__).resolve().parents[2]
 

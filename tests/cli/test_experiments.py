@@ -11,11 +11,11 @@ import pytest
 
 from experiments import harness, light, moving, scaling, shares, traces
 from experiments.harness import Candidate
-from mqfair.benchlib import jobfile, session
-from mqfair.benchlib.plan import Case
-from mqfair.benchlib.result import CaseResult, CgroupResult, RunResult
-from mqfair.benchlib.window import Completions
-from mqfair.errors import UsageError
+from mqfair.bench import jobfile, session
+from mqfair.bench.plan import Case
+from mqfair.bench.result import CaseResult, CgroupResult, RunResult
+from mqfair.bench.window import Completions
+from mqfair.text.errors import UsageError
 
 WEIGHTS = {"w100": 100, "w250": 250, "w500": 500, "w1000": 1000}
 

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from experiments import cpu_bound, inside, journal
-from mqfair.errors import UsageError
+from mqfair.text.errors import UsageError
 
 
 def cpu_runs(*, loads=("qd1", "qd32", "batch8"), **iops):

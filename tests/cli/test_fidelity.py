@@ -9,8 +9,8 @@ import pytest
 
 from experiments import fidelity
 from experiments.harness import EXAMPLES
-from mqfair.benchlib.result import CgroupResult
-from mqfair.errors import UsageError
+from mqfair.bench.result import CgroupResult
+from mqfair.text.errors import UsageError
 
 
 def group(share, p99_ms):

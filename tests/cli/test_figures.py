@@ -14,10 +14,10 @@ from experiments.papers import sources
 from experiments.papers.entry import Absent, Entry, Paper, least, most, near
 from experiments.papers.page import Measured, full_name, page
 from experiments.papers.sources import Options, Player, Scene
-from mqfair.benchlib.plan import Case, PlannedGroup
-from mqfair.benchlib.result import CaseResult, CgroupResult, RunResult, SoloResult
-from mqfair.errors import Failure, UsageError
-from mqfair.simlib import session
+from mqfair.bench.plan import Case, PlannedGroup
+from mqfair.bench.result import CaseResult, CgroupResult, RunResult, SoloResult
+from mqfair.bench.simulated import session
+from mqfair.text.errors import Failure, UsageError
 
 ENTRIES = [(paper, entry) for paper in command.PAPERS for entry in paper.entries]
 SCENES = list(dict.fromkeys(e.source for _, e in ENTRIES if isinstance(e.source, Scene)))

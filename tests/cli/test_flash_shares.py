@@ -8,10 +8,10 @@ import pytest
 
 from experiments import flash_picture, flash_shares, harness
 from experiments.flash_shares import Measured
-from mqfair.benchlib import jobfile
-from mqfair.benchlib.plan import Case
-from mqfair.benchlib.result import CaseResult, CgroupResult, RunResult, document
-from mqfair.errors import UsageError
+from mqfair.bench import jobfile
+from mqfair.bench.plan import Case
+from mqfair.bench.result import CaseResult, CgroupResult, RunResult, document
+from mqfair.text.errors import UsageError
 
 WEIGHTS = {"reader": 100, "writer": 300}
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from mqfair import mirror as mirrors
-from mqfair.cgroup import root_cgroup
-from mqfair.follow import STATE_FILE, Follower
-from mqfair.fs import Fs
-from mqfair.inotify import Inotify
-from mqfair.mirror import Mirror
+from mqfair.follow import carried_weights as mirrors
+from mqfair.follow.carried_weights import Mirror
+from mqfair.follow.follow import STATE_FILE, Follower
+from mqfair.machine.cgroup import root_cgroup
+from mqfair.machine.fs import Fs
+from mqfair.machine.inotify import Inotify
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 10
@@ -267,7 +267,7 @@ def test_a_weight_by_hand_is_respected_at_events(host, mirror, run):
 
 
 def test_after_a_loss_of_events_everything_is_visited(host, mirror, monkeypatch):
-    from mqfair import inotify
+    from mqfair.machine import inotify
 
     set_io_weight(host, "system.slice/cron.service", "default 250")
     host.cgroup("new", io_weight="default 70")

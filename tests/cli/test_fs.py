@@ -3,8 +3,8 @@ import errno
 
 import pytest
 
-from mqfair.errors import Failure
-from mqfair.fs import BUSY_DELAYS_S, Fs, Write
+from mqfair.machine.fs import BUSY_DELAYS_S, Fs, Write
+from mqfair.text.errors import Failure
 
 FILE = "/sys/block/nvme0n1/queue/scheduler"
 

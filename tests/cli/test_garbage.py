@@ -7,8 +7,8 @@ import pytest
 
 from experiments.harness import EXAMPLES
 from experiments.papers.hwabc import garbage, garbage_guest
-from mqfair.benchlib import jobfile
-from mqfair.errors import UsageError
+from mqfair.bench import jobfile
+from mqfair.text.errors import UsageError
 
 
 def asked(**options):

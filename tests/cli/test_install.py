@@ -210,7 +210,7 @@ def test_systemd_accepts_the_units(tmp_path, name):
 
 def test_the_udev_rule_is_one_that_check_understands():
     """The parser of check's findings reads it, so a comma or a quote is not missing."""
-    from mqfair.rivals import _PAIR
+    from mqfair.check.other_programs import _PAIR
 
     rules = (ROOT / "mqfair/system/99-mqfair.rules").read_text().splitlines()
     (rule,) = [line for line in rules if line and not line.startswith("#")]

@@ -5,9 +5,9 @@ import pytest
 
 from experiments.papers.ifq import interference, parallelism
 from experiments.papers.ifq.interference import SETTLING, WindowWeights
-from mqfair.benchlib.plan import Case
-from mqfair.benchlib.result import CaseResult, CgroupResult, RunResult
-from mqfair.errors import Failure, UsageError
+from mqfair.bench.plan import Case
+from mqfair.bench.result import CaseResult, CgroupResult, RunResult
+from mqfair.text.errors import Failure, UsageError
 
 
 def sample(window, **flows):

@@ -36,7 +36,7 @@ from experiments.isolation_run import (
     in_window,
     statements,
 )
-from mqfair.errors import Failure
+from mqfair.text.errors import Failure
 
 DRIVE = Drive("980pro", "steady", "device", 128)
 CASE = Case(

@@ -17,10 +17,10 @@ from experiments.isolation_run import (
     Setting,
 )
 from experiments.isolation_vm import Guest, bench_label, device, job_file
-from mqfair.benchlib import jobfile, session
-from mqfair.benchlib.device import parse_device
-from mqfair.benchlib.result import CaseResult, CgroupResult, RunResult
-from mqfair.errors import UsageError
+from mqfair.bench import jobfile, session
+from mqfair.bench.device import parse_device
+from mqfair.bench.result import CaseResult, CgroupResult, RunResult
+from mqfair.text.errors import UsageError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 DRIVE = Drive("980pro", "steady", "device", 1024)

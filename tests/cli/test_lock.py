@@ -12,9 +12,9 @@ import time
 import pytest
 from conftest import OURS
 
-from mqfair import lock
 from mqfair.__main__ import main
-from mqfair.fs import Fs
+from mqfair.machine import lock
+from mqfair.machine.fs import Fs
 
 SCHEDULER = "/sys/block/nvme0n1/queue/scheduler"
 LOCK = f"{lock.FOLDER}/nvme0n1.lock"

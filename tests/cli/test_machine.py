@@ -7,7 +7,7 @@ import itertools
 import pytest
 
 from experiments import machine
-from mqfair.errors import UsageError
+from mqfair.text.errors import UsageError
 
 
 def run(name, variant, cpus, rate):

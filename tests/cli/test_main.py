@@ -9,7 +9,7 @@ import pytest
 
 import mqfair.__main__ as front
 from mqfair import packages
-from mqfair.errors import Failure, UsageError
+from mqfair.text.errors import Failure, UsageError
 
 CHECKOUT = Path(front.__file__).parents[1]
 PLAIN_VERBS = (
@@ -110,7 +110,7 @@ def test_exit_statuses(run, monkeypatch, raised, status, said):
     def fail(_args):
         raise raised
 
-    monkeypatch.setattr("mqfair.status.main", fail)
+    monkeypatch.setattr("mqfair.watch.status.main", fail)
     result = run("status")
     assert (result.code, result.out, result.err) == (status, "", said)
 
@@ -236,7 +236,7 @@ def test_one_missing_package_is_named_alone(monkeypatch):
 @pytest.mark.parametrize("verb", ["lab", "bench"])
 def test_pip_is_not_advised_for_the_package_lab(verb, monkeypatch, capsys):
     """`pip install lab` would install the package of another project."""
-    for name in ("mqfair.lab", "mqfair.bench", "lab.kernel", "lab.debian"):
+    for name in ("mqfair.lab", "mqfair.bench.options", "lab.kernel", "lab.debian"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setitem(sys.modules, "lab", None)
     assert front.main([verb, "--help"]) == 1
@@ -247,7 +247,7 @@ def test_pip_is_not_advised_for_the_package_lab(verb, monkeypatch, capsys):
 
 def test_bench_imports_no_other_package():
     """The packages that the message can name are those that bench needs."""
-    script = "import sys, mqfair.benchlib.command; print(*sorted(sys.modules))"
+    script = "import sys, mqfair.bench.command; print(*sorted(sys.modules))"
     loaded = python("-c", script, cwd=CHECKOUT).stdout.split()
     outside = {name.partition(".")[0] for name in loaded} & set(packages_of_bench())
     assert outside == set(packages.NEEDED["bench"])

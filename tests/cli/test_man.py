@@ -10,8 +10,8 @@ import sys
 import pytest
 from test_main import CHECKOUT
 
-from mqfair import man
 from mqfair.__main__ import SUBCOMMANDS
+from mqfair.manual import man
 
 PAGES = man.pages()
 VERBS = [command.name for command in SUBCOMMANDS]
@@ -92,7 +92,7 @@ def test_special_characters_are_escaped():
 
 def test_pages_need_the_standard_library_alone(tmp_path):
     script = (
-        f"import sys; sys.path.insert(0, {str(CHECKOUT)!r}); from mqfair.man import main;"
+        f"import sys; sys.path.insert(0, {str(CHECKOUT)!r}); from mqfair.manual.man import main;"
         f" sys.exit(main([{str(tmp_path)!r}]))"
     )
     subprocess.run([sys.executable, "-I", "-S", "-c", script], check=True)

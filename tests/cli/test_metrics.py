@@ -9,8 +9,8 @@ import sys
 import pytest
 from test_main import CHECKOUT
 
-from mqfair import metrics
-from mqfair.errors import UsageError
+from mqfair.text.errors import UsageError
+from mqfair.watch import metrics
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_other_addresses_are_refused(text, said):
 
 
 def test_without_the_package_it_is_named(host, run, monkeypatch):
-    monkeypatch.delitem(sys.modules, "mqfair.exposition", raising=False)
+    monkeypatch.delitem(sys.modules, "mqfair.watch.exposition", raising=False)
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
     result = run("metrics")
     assert (result.code, result.err.count("\n")) == (1, 1)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 import pytest
 
-from mqfair import output
+from mqfair.text import output
 
 
 @pytest.mark.parametrize(

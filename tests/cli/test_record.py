@@ -8,8 +8,8 @@ import json
 import pytest
 from test_top import host, write  # noqa: F401 -- host is a fixture
 
-from mqfair import recording
-from mqfair.sample import DiskSample, Figures, Sample
+from mqfair.watch import recording
+from mqfair.watch.sample import DiskSample, Figures, Sample
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_damaged_recordings(recorded, run, tmp_path):
 def test_without_plotly_the_package_is_named(recorded, run, monkeypatch, tmp_path):
     import sys
 
-    monkeypatch.delitem(sys.modules, "mqfair.plots", raising=False)
+    monkeypatch.delitem(sys.modules, "mqfair.report.plots", raising=False)
     monkeypatch.setitem(sys.modules, "plotly", None)
     monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
     result = run("report", str(recorded), "--out", str(tmp_path / "r.html"))

@@ -159,7 +159,7 @@ def test_a_load_that_never_pauses_is_recorded_for_the_asked_time(tracefs, record
         on = tracefs.machine.get(f"{tracefs.made[-1]}/tracing_on") == "1"
         return line.encode() if on else b""
 
-    monkeypatch.setattr("mqfair.tracefs.Instance._chunk", chunk)
+    monkeypatch.setattr("mqfair.machine.tracefs.Instance._chunk", chunk)
     path, result = record()
     assert (result.code, result.err) == (0, "")
     assert 40 <= len(list(Trace(str(path)).requests())) <= 40 + 64
@@ -195,7 +195,7 @@ def test_an_interrupted_trace_keeps_its_requests(tracefs, record, how):
 
 
 def test_a_signal_amid_a_batch_loses_no_request_of_it(tracefs, record, monkeypatch):
-    from mqfair import record_trace
+    from mqfair.watch import record_trace
 
     real = record_trace._Recorder._parse
 

@@ -8,12 +8,12 @@ import subprocess
 import pytest
 from test_traces import as_native, mixed
 
-from mqfair.benchlib import jobfile, replays
-from mqfair.benchlib.device import parse_device
-from mqfair.benchlib.session import Request as BenchRequest
-from mqfair.benchlib.session import _with_replays, plan_for
-from mqfair.errors import UsageError
-from mqfair.simlib import drive, options
+from mqfair.bench import jobfile, replays
+from mqfair.bench.device import parse_device
+from mqfair.bench.session import Request as BenchRequest
+from mqfair.bench.session import _with_replays, plan_for
+from mqfair.bench.simulated import drive, options
+from mqfair.text.errors import UsageError
 from mqfair.traces.reader import Trace
 from mqfair.traces.replay import Replay
 from mqfair.traces.request import READ, Request
@@ -72,7 +72,7 @@ def test_a_run_can_be_repeated_from_its_folder(trace, run, tmp_path):
     raw = tmp_path / "raw"
     path = job_file(tmp_path)
     assert run("sim", path, "--device", FAST, "--schedulers", "mqfq", "--raw", str(raw)).code == 0
-    from mqfair.simlib import program
+    from mqfair.bench.simulated import program
 
     text = (raw / "000" / "description").read_text()
     again = program.play(program.ensure(), text, folder=raw)

@@ -3,9 +3,9 @@
 
 import pytest
 
-from mqfair.blockdev import find_disk
-from mqfair.fs import Fs
-from mqfair.sample import (
+from mqfair.machine.blockdev import find_disk
+from mqfair.machine.fs import Fs
+from mqfair.watch.sample import (
     OWN,
     DiskSample,
     Figures,

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from mqfair.signals import ENDING, ending_at_ease, guarded, interrupted_once
+from mqfair.machine.signals import ENDING, ending_at_ease, guarded, interrupted_once
 
 
 @pytest.mark.parametrize("how", ENDING)

@@ -8,7 +8,7 @@ import lzma
 import pytest
 from conftest import RELEASE
 
-from mqfair import kmod
+from mqfair.machine import kmod
 
 FOLDER = f"/lib/modules/{RELEASE}"
 SIGNED = b"\x7fELF code" + bytes(600) + b"~Module signature appended~\n"

@@ -13,10 +13,10 @@ import pytest
 from test_main import CHECKOUT
 
 from mqfair.__main__ import main
-from mqfair.benchlib import jobfile, variant
-from mqfair.benchlib.device import parse_device
-from mqfair.errors import Failure, UsageError
-from mqfair.simlib import drive, options, program, session
+from mqfair.bench import jobfile, variant
+from mqfair.bench.device import parse_device
+from mqfair.bench.simulated import drive, options, program, session
+from mqfair.text.errors import Failure, UsageError
 
 HEAD = "[global]\ndirect=1\nioengine=libaio\n[a]\ncgroup=a\n"
 NULL = "null:irqmode=2,completion_nsec=100000,submit_queues=2,hw_queue_depth=16,gb=1"

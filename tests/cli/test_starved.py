@@ -3,10 +3,11 @@
 
 import pytest
 
-from mqfair import follow, starved
-from mqfair.follow import Service
-from mqfair.fs import Fs
-from mqfair.starved import CONFIRM_S, EVERY_S, PAUSE_MOST_S, Starved, Waits, parse
+from mqfair.follow import follow
+from mqfair.follow import starving as starved
+from mqfair.follow.follow import Service
+from mqfair.follow.starving import CONFIRM_S, EVERY_S, PAUSE_MOST_S, Starved, Waits, parse
+from mqfair.machine.fs import Fs
 
 FLOWS = "/sys/kernel/debug/block/nvme0n1/sched/flows"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import lab
-from mqfair import kmod
+from mqfair.machine import kmod
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "kernel" / "btf"))

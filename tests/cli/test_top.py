@@ -11,10 +11,10 @@ import sys
 import pytest
 from test_main import CHECKOUT, output_to
 
-from mqfair import view
-from mqfair.blockdev import find_disk
-from mqfair.fs import Fs
-from mqfair.sample import Sampler, Use
+from mqfair.machine.blockdev import find_disk
+from mqfair.machine.fs import Fs
+from mqfair.watch import top_lines as view
+from mqfair.watch.sample import Sampler, Use
 
 FIGURES = (
     "259:0 rbytes=4096 mqfair.weight={weight} mqfair.share_ppm={share} mqfair.bytes={bytes}"
@@ -227,7 +227,7 @@ def test_a_reader_that_ends_is_quiet(machine, tmp_path):
 
 @pytest.fixture
 def screen(host):
-    screen = pytest.importorskip("mqfair.screen")
+    screen = pytest.importorskip("mqfair.watch.top_screen")
     fs = Fs()
     built = screen.Screen(Sampler(fs, [find_disk(fs, "nvme0n1")]), 2.0, view.Picked(), "rates")
 
@@ -320,7 +320,7 @@ def test_a_scheduler_that_goes_is_named(screen, host):
 
 
 def test_keys_of_a_terminal():
-    screen = pytest.importorskip("mqfair.screen")
+    screen = pytest.importorskip("mqfair.watch.top_screen")
     keys = list(screen.keys_of("q\x1b[A\x1bOB\x1b[5~\t\r\x7fä"))
     assert keys == ["q", "up", "down", "page up", "tab", "enter", "backspace", "ä"]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mqfair.errors import UsageError
+from mqfair.text.errors import UsageError
 from mqfair.traces import native, reader
 from mqfair.traces.figures import describe
 from mqfair.traces.formats import FORMATS

@@ -96,7 +96,7 @@ def test_a_recording_in_a_browser(cluster, recorded, tmp_path):
 
 def test_names_cannot_inject(cluster, tmp_path):
     """A cgroup may be named like a tag, and a browser must not obey it."""
-    from mqfair import plots
+    from mqfair.report import plots
 
     name = "</script><script>console.error('obeyed')</script><b>"
     run = {

@@ -12,11 +12,11 @@ import pytest
 from conftest import ROOT, require
 from rich.console import Console
 
-from mqfair.fs import Fs
-from mqfair.sample import Sampler
-from mqfair.screen import Screen
-from mqfair.view import Picked
-from mqfair.watch import watched
+from mqfair.machine.fs import Fs
+from mqfair.watch.drives import watched
+from mqfair.watch.sample import Sampler
+from mqfair.watch.top_lines import Picked
+from mqfair.watch.top_screen import Screen
 
 PATIENCE_S = 20
 INTERVAL_S = 2.0

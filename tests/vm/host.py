@@ -20,8 +20,8 @@ from types import ModuleType
 import lab
 from lab import kernel, module
 from lab.tree import KernelTree
-from mqfair.errors import Failure
-from mqfair.simlib import program
+from mqfair.bench.simulated import program
+from mqfair.text.errors import Failure
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))

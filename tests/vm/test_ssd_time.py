@@ -14,7 +14,7 @@ from ssdlib import Ssd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from mqfair.benchlib import iocost
+from mqfair.bench import iocost
 
 guest = COUNTED_GUEST
 

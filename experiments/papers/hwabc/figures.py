@@ -4,7 +4,7 @@
 from experiments.papers.drives.simulated import FOUR_DIES
 from experiments.papers.entry import Absent, Entry, Paper, least, most
 from experiments.papers.sources import Scene, bytes_of, megabytes, total
-from mqfair.benchlib.variant import NONE
+from mqfair.bench.variant import NONE
 
 # The slots of doc/measurements/hwabc.md, and none of our additions.
 HWABC = "hwabc:depth=24:isolation=0"

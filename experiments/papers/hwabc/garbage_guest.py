@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mqfair.benchlib import cgroups, ssd
-from mqfair.benchlib.variant import merged_tunables, scheduler_of
-from mqfair.blockdev import Disk, find_disk, require_number
-from mqfair.cgroup import Cgroup
-from mqfair.enable import Enabler, Plan
-from mqfair.errors import Failure
-from mqfair.fs import Fs
+from mqfair.bench import cgroups, ssd
+from mqfair.bench.variant import merged_tunables, scheduler_of
+from mqfair.machine.blockdev import Disk, find_disk, require_number
+from mqfair.machine.cgroup import Cgroup
+from mqfair.machine.fs import Fs
+from mqfair.text.errors import Failure
+from mqfair.tune.enable import Enabler, Plan
 
 PLAN = "plan.json"
 SAMPLE_S = 0.25
@@ -48,7 +48,7 @@ class Load:
 
 @dataclass(frozen=True)
 class Scenario:
-    """@scheduler is a label of benchlib/variant.py. @drive are the settings of the virtual SSD; its
+    """@scheduler is a label of bench/variant.py. @drive are the settings of the virtual SSD; its
     fill_parts name cgroups of @groups. A change (seconds, name, value) is a later write to a
     setting."""
 

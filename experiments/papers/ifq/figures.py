@@ -4,7 +4,7 @@
 from experiments.papers.drives.simulated import PRO_980
 from experiments.papers.entry import Absent, Entry, Paper, least, most, near
 from experiments.papers.sources import Scene, Test, alone, faster, latency, noted, tail, tails
-from mqfair.benchlib.variant import NONE
+from mqfair.bench.variant import NONE
 
 READERS = Scene(
     "ifq-readers",

@@ -55,15 +55,15 @@ from experiments.pictures import COLOURS
 from lab import guest, kernel
 from lab.errors import LabError
 from lab.spec import GuestSpec
-from mqfair.benchlib import jobfile, report
-from mqfair.benchlib.jobfile import JobFile
-from mqfair.benchlib.kernel_log import splat
-from mqfair.benchlib.picture import FAINT, STYLE, caption
-from mqfair.benchlib.result import CaseResult, CgroupResult, Document, RunResult, read_runs
-from mqfair.benchlib.session import ROOT
-from mqfair.benchlib.variant import BFQ, NONE
-from mqfair.benchlib.window import merge
-from mqfair.errors import Failure, UsageError
+from mqfair.bench import jobfile, report
+from mqfair.bench.jobfile import JobFile
+from mqfair.bench.kernel_log import splat
+from mqfair.bench.picture import FAINT, STYLE, caption
+from mqfair.bench.result import CaseResult, CgroupResult, Document, RunResult, read_runs
+from mqfair.bench.session import ROOT
+from mqfair.bench.variant import BFQ, NONE
+from mqfair.bench.window import merge
+from mqfair.text.errors import Failure, UsageError
 
 # ------------------------------------------------------------------------- weights
 

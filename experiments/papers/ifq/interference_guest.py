@@ -20,10 +20,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mqfair.benchlib import cgroups
-from mqfair.blockdev import find_disk
-from mqfair.enable import Enabler, Plan
-from mqfair.fs import Fs
+from mqfair.bench import cgroups
+from mqfair.machine.blockdev import find_disk
+from mqfair.machine.fs import Fs
+from mqfair.tune.enable import Enabler, Plan
 
 IFQ = "ifq"
 

@@ -32,12 +32,12 @@ from experiments.harness import Candidate, Check, ratios, runs_of
 from experiments.papers.ifq.interference import JOB, READERS, alone, heavy_bytes, percentiles
 from experiments.papers.ifq.interference_guest import IFQ
 from experiments.pictures import COLOURS, MARKS
-from mqfair.benchlib import jobfile, report
-from mqfair.benchlib.jobfile import JobFile
-from mqfair.benchlib.picture import FAINT, STYLE, caption
-from mqfair.benchlib.result import CaseResult
-from mqfair.benchlib.session import Outcome
-from mqfair.benchlib.variant import NONE
+from mqfair.bench import jobfile, report
+from mqfair.bench.jobfile import JobFile
+from mqfair.bench.picture import FAINT, STYLE, caption
+from mqfair.bench.result import CaseResult
+from mqfair.bench.session import Outcome
+from mqfair.bench.variant import NONE
 
 Curve = Mapping[int, Sequence[float]]
 

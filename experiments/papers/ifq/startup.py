@@ -45,13 +45,13 @@ from lab import guest, kernel
 from lab.errors import LabError
 from lab.guest import GuestResult
 from lab.spec import GuestSpec
-from mqfair.benchlib import report
-from mqfair.benchlib.kernel_log import splat
-from mqfair.benchlib.picture import FAINT, STYLE
-from mqfair.benchlib.result import Document
-from mqfair.benchlib.session import ROOT
-from mqfair.benchlib.variant import BFQ, NONE
-from mqfair.errors import Failure, UsageError
+from mqfair.bench import report
+from mqfair.bench.kernel_log import splat
+from mqfair.bench.picture import FAINT, STYLE
+from mqfair.bench.result import Document
+from mqfair.bench.session import ROOT
+from mqfair.bench.variant import BFQ, NONE
+from mqfair.text.errors import Failure, UsageError
 
 RECORDED = Path("build") / "experiments" / TRACE
 IFQ = "ifq"

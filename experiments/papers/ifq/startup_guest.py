@@ -22,12 +22,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mqfair.benchlib import cgroups
-from mqfair.benchlib.variant import OURS
-from mqfair.blockdev import Disk, find_disk
-from mqfair.cgroup import Cgroup
-from mqfair.enable import Enabler, Plan
-from mqfair.fs import Fs
+from mqfair.bench import cgroups
+from mqfair.bench.variant import OURS
+from mqfair.machine.blockdev import Disk, find_disk
+from mqfair.machine.cgroup import Cgroup
+from mqfair.machine.fs import Fs
+from mqfair.tune.enable import Enabler, Plan
 
 DEVICE = Path("/dev/nullb0")
 TRACEFS = Path("/sys/kernel/tracing")

@@ -8,7 +8,7 @@ from experiments.machine import Variant
 from experiments.papers.drives.simulated import BFQ, P4500
 from experiments.papers.entry import Absent, Bound, Entry, Paper, least, most
 from experiments.papers.sources import Machines, Scene, at, index, total
-from mqfair.benchlib import jobfile
+from mqfair.bench import jobfile
 
 KYBER_FAIR = "kyber-fair"
 # The algorithms of the papers, without our isolation.

@@ -17,7 +17,7 @@ from experiments.papers.sources import (
     total,
     variants,
 )
-from mqfair.benchlib.variant import MQFQ, NONE
+from mqfair.bench.variant import MQFQ, NONE
 
 # The algorithm of the paper: D as the paper measured it for the drive, and none of our additions.
 _PLAIN = "isolation=0:anticipate=0"

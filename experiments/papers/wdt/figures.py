@@ -6,7 +6,7 @@ from experiments.papers.drives.simulated import SATA, SLOTS_64
 from experiments.papers.entry import Absent, Entry, Paper, least, most
 from experiments.papers.kyber_fair.figures import CGROUPS, PLAIN_WDT, TRACES
 from experiments.papers.sources import Machines, Scene, at, index, misses, total
-from mqfair.benchlib.variant import NONE
+from mqfair.bench.variant import NONE
 
 # The drive's 4000 requests of 4 KiB a second, divided by the sum of the weights.
 THROTTLE = "throttle:kib_per_weight=8"

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Results for a terminal: a table of cgroups, a table of schedulers, and bars of shares."""
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from mqfair.bench.result import CaseResult, CgroupResult, RunResult, summarise
+
+BAR_CELLS = 40
+# Deviations of a share from its entitlement: green up to the first, yellow up to the second.
+GOOD_DEVIATION = 0.05
+FAIR_DEVIATION = 0.10
+PLAIN_WIDTH = 132
+
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+_NS_PER_MS = 1_000_000
+_MIB = 1 << 20
+
+
+def console_for(stderr: bool = False) -> Console:
+    """A console for standard output or error; as wide as the tables if it is no terminal."""
+    console = Console(stderr=stderr)
+    return console if console.is_terminal else Console(stderr=stderr, width=PLAIN_WIDTH)
+
+
+def render(result: CaseResult, notes: Sequence[str]) -> RenderableType:
+    parts: list[RenderableType] = [cgroup_table(result), scheduler_table(result)]
+    if result.solo:
+        parts.append(solo_table(result))
+    parts += [Text(f"note: {note}", style="dim") for note in notes]
+    return Group(*parts)
+
+
+def schedulers_of(result: CaseResult) -> list[str]:
+    return list(dict.fromkeys(run.scheduler for run in result.runs))
+
+
+def by_cgroup(result: CaseResult, scheduler: str) -> list[list[CgroupResult]]:
+    """For each cgroup its results in all repeats."""
+    runs = [run for run in result.runs if run.scheduler == scheduler]
+    return [list(group) for group in zip(*(run.cgroups for run in runs), strict=True)]
+
+
+def deviation(group: CgroupResult) -> float:
+    return group.share / group.entitled - 1
+
+
+def median(groups: Sequence[CgroupResult], value: Callable[[CgroupResult], float]) -> float:
+    return statistics.median(value(group) for group in groups)
+
+
+def cgroup_table(result: CaseResult) -> Table:
+    repeats = len({run.repeat for run in result.runs})
+    title = (
+        f"{result.case.name}: median of {repeats} (least .. most)"
+        if repeats > 1
+        else (f"{result.case.name}: one run")
+    )
+    table = Table(title=title, title_style="bold", title_justify="left", box=box.SIMPLE_HEAD)
+    for name in ("scheduler", "cgroup"):
+        table.add_column(name)
+    for name in ("weight", "entitled", "share", "deviation", "IOPS", "MiB/s"):
+        table.add_column(name, justify="right")
+    for name in ("p50 ms", "p99 ms", "p99.9 ms"):
+        table.add_column(name, justify="right")
+    for scheduler in schedulers_of(result):
+        for number, groups in enumerate(by_cgroup(result, scheduler)):
+            table.add_row(scheduler if number == 0 else "", *_cells(groups))
+        table.add_section()
+    return table
+
+
+def _cells(groups: Sequence[CgroupResult]) -> Iterator[RenderableType]:
+    first = groups[0]
+    off = median(groups, deviation)
+    yield first.name
+    yield str(first.weight)
+    yield f"{first.entitled * 100:.2f} %"
+    yield spread([group.share * 100 for group in groups], "{:.2f}")
+    yield Text(f"{off * 100:+.1f} %", style=_style(off))
+    yield f"{median(groups, lambda group: group.iops):,.0f}"
+    yield f"{median(groups, lambda group: group.bytes_per_s) / _MIB:,.1f}"
+    for name in ("p50", "p99", "p999"):
+        latency_ns = statistics.median(group.lat_ns[name] for group in groups)
+        yield f"{latency_ns / _NS_PER_MS:,.2f}"
+
+
+def spread(values: Sequence[float], form: str) -> str:
+    """The median of @values, with the least and the greatest if there are several."""
+    middle = form.format(statistics.median(values))
+    if len(values) == 1:
+        return middle
+    return f"{middle} ({form.format(min(values))} .. {form.format(max(values))})"
+
+
+def _style(off: float) -> str:
+    if abs(off) <= GOOD_DEVIATION:
+        return "green"
+    return "yellow" if abs(off) <= FAIR_DEVIATION else "red"
+
+
+def scheduler_table(result: CaseResult) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("scheduler")
+    single = len(result.runs) == len(schedulers_of(result))
+    ratio = "ratio to none (one run)" if single else "ratio to none"
+    for name in ("total IOPS", "MiB/s", ratio, "Jain index"):
+        table.add_column(name, justify="right")
+    for line in summarise(result.runs):
+        own = [run for run in result.runs if run.scheduler == line["scheduler"]]
+        table.add_row(
+            line["scheduler"],
+            _range(line, "total_iops", "{:,.0f}"),
+            f"{statistics.median(run.total_bytes_per_s for run in own) / _MIB:,.1f}",
+            _range(line, "ratio_to_none", "{:.3f}"),
+            _range(line, "jain", "{:.4f}"),
+        )
+    for name in result.left_out:
+        table.add_row(name, "left out", *["-"] * 3)
+    return table
+
+
+def _range(line: dict[str, Any], name: str, form: str) -> str:
+    if line[name] is None:
+        return "-"
+    least, most = line["min"][name], line["max"][name]
+    return spread([least, line[name], most] if least != most else [most], form)
+
+
+def solo_table(result: CaseResult) -> Table:
+    names = [group.name for group in result.case.groups]
+    table = Table(
+        title="slowdown: throughput alone / shared", title_justify="left", box=box.SIMPLE_HEAD
+    )
+    table.add_column("scheduler")
+    for name in names:
+        table.add_column(name, justify="right")
+    for scheduler in schedulers_of(result):
+        table.add_row(scheduler, *(_slowdown(result, scheduler, name) for name in names))
+    return table
+
+
+def _slowdown(result: CaseResult, scheduler: str, name: str) -> str:
+    values = [
+        one.slowdown
+        for one in result.solo
+        if one.scheduler == scheduler and one.cgroup == name and one.slowdown is not None
+    ]
+    return spread(values, "{:.2f}") if values else "stopped"
+
+
+def share_bars(result: CaseResult) -> Table:
+    """A bar for each cgroup with a mark at its entitlement."""
+    longest = max(
+        max(median(groups, lambda group: group.share), groups[0].entitled)
+        for scheduler in schedulers_of(result)
+        for groups in by_cgroup(result, scheduler)
+    )
+    table = Table(
+        title=f"{result.case.name}: share of each cgroup, │ its entitlement",
+        title_style="bold",
+        title_justify="left",
+        box=None,
+        padding=(0, 1),
+    )
+    table.add_column("scheduler")
+    table.add_column("weight", justify="right")
+    table.add_column("")
+    table.add_column("share", justify="right")
+    for scheduler in schedulers_of(result):
+        for number, groups in enumerate(by_cgroup(result, scheduler)):
+            share = median(groups, lambda group: group.share)
+            off = share / groups[0].entitled - 1
+            table.add_row(
+                Text(scheduler if number == 0 else "", style="bold"),
+                str(groups[0].weight),
+                _bar(share / longest, groups[0].entitled / longest, _style(off)),
+                f"{share * 100:.1f} %",
+            )
+        table.add_row()
+    return table
+
+
+def _bar(part: float, mark: float, style: str) -> Text:
+    eighths = round(part * BAR_CELLS * 8)
+    full, rest = divmod(eighths, 8)
+    cells = list(("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(BAR_CELLS + 1))
+    place = min(round(mark * BAR_CELLS), BAR_CELLS)
+    bar = Text("".join(cells), style=style)
+    marked = Text("│", style="bold reverse" if place < full else "bold")
+    return Text.assemble(bar[:place], marked, bar[place + 1 :])
+
+
+def totals(runs: Sequence[RunResult], scheduler: str) -> list[float]:
+    return [run.total_iops for run in runs if run.scheduler == scheduler]

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Computes a document of schema mqfair.bench/1 from the files of the runner.
+
+    where    {kernel, accel, cpus, device, versions}
+    runs     [{scheduler, repeat, total_iops, total_bytes_per_s, jain,
+               cgroups: [{name, weight, entitled, share, iops, bytes_per_s,
+                          lat_ns: {mean, p50, p99, p999}}]}]
+    summary  [{scheduler, total_iops, ratio_to_none, jain, min: {...}, max: {...}}]
+
+A scheduler is identified by its label, such as mqfq or mqfq:depth=64. Shares are shares of bytes,
+because weights divide bytes. A ratio is relative to none's run in the same repeat. The summary has
+medians, and in min and max the extremes of the same figures. With --solo there is also
+
+    solo     [{scheduler, repeat, cgroup, alone_bytes_per_s, shared_bytes_per_s, slowdown}]
+
+If schedulers could not run there is also
+
+    left_out {scheduler: reason}
+"""
+
+import json
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mqfair.bench.fairness import entitlements, jain
+from mqfair.bench.plan import RECORD, SCHEMA, TIMELINE_SCHEMA, Case
+from mqfair.bench.variant import NONE
+from mqfair.bench.window import (
+    Completions,
+    Usage,
+    common_window,
+    merge,
+    read_log,
+    timeline,
+    usage,
+)
+from mqfair.text.errors import Failure
+
+TIMELINE_STEP_MS = 100
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class CgroupResult:
+    name: str
+    weight: int
+    entitled: float
+    share: float
+    iops: float
+    bytes_per_s: float
+    lat_ns: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class RunResult:
+    scheduler: str
+    repeat: int
+    total_iops: float
+    total_bytes_per_s: float
+    jain: float
+    cgroups: tuple[CgroupResult, ...]
+
+
+@dataclass(frozen=True)
+class SoloResult:
+    scheduler: str
+    repeat: int
+    cgroup: str
+    alone_bytes_per_s: float
+    shared_bytes_per_s: float
+    slowdown: float | None
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """One run's folder: the time when all jobs had started, and the completions of their threads
+    by cgroup."""
+
+    scheduler: str
+    repeat: int
+    only: str | None
+    started_ms: float
+    threads: Mapping[str, tuple[Completions, ...]]
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """@left_out are the schedulers that could not run, with the reasons."""
+
+    case: Case
+    runs: tuple[RunResult, ...]
+    solo: tuple[SoloResult, ...]
+    timeline: Document
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+# A log of more than LOG_ENTRIES lines loses a few of a million lines while fio extends it. A
+# greater loss means that fio had no memory and that the shares are not reliable.
+MOST_LOST = 0.001
+
+
+def read_runs(folder: Path, case: Case) -> Iterator[Recorded]:
+    """The runs of @case in @folder; raises Failure if their logs are incomplete."""
+    for path in sorted(folder.glob(f"[0-9]*/{RECORD}")):
+        record = json.loads(path.read_text())
+        if record["case"] != case.name:
+            continue
+        yield Recorded(
+            record["scheduler"],
+            record["repeat"],
+            record["only"],
+            record["started_ms"],
+            _read_threads(path.parent, record["groups"]),
+        )
+
+
+def _read_threads(folder: Path, groups: Sequence[str]) -> dict[str, tuple[Completions, ...]]:
+    """The completions by cgroup; raises Failure if fio logged fewer I/Os than it counted."""
+    threads = {
+        name: tuple(read_log(path) for path in sorted(folder.glob(f"{index}_lat.*.log")))
+        for index, name in enumerate(groups)
+    }
+    idle = [name for name, members in threads.items() if not members or not all(members)]
+    if idle:
+        raise Failure(f"a job of cgroup {idle[0]} did no I/O: correct its options in the job file")
+    counted = sum(
+        job[direction]["lat_ns"]["N"]
+        for job in json.loads((folder / "fio.json").read_text())["jobs"]
+        for direction in ("read", "write", "trim")
+    )
+    logged = sum(len(thread) for members in threads.values() for thread in members)
+    if counted - logged > counted * MOST_LOST:
+        raise Failure(
+            f"fio counted {counted} I/Os and logged {logged}, for lack of memory: use a shorter"
+            " runtime or more memory"
+        )
+    return threads
+
+
+def analyse(folder: Path, case: Case) -> CaseResult:
+    """The results of @case from the runner's files in @folder; raises Failure."""
+    runs: list[RunResult] = []
+    alone: dict[tuple[str, int, str], float] = {}
+    steps: list[Document] = []
+    for recorded in read_runs(folder, case):
+        used = _usages(recorded, case)
+        if recorded.only is not None:
+            key = (recorded.scheduler, recorded.repeat, recorded.only)
+            alone[key] = used[recorded.only].bytes_per_s
+        else:
+            runs.append(run_result(recorded.scheduler, recorded.repeat, case, used))
+            steps.append(_timeline(recorded))
+    whole = {"schema": TIMELINE_SCHEMA, "interval_ms": TIMELINE_STEP_MS, "runs": steps}
+    return CaseResult(case, tuple(runs), tuple(solo_results(runs, alone)), whole)
+
+
+def _usages(recorded: Recorded, case: Case) -> dict[str, Usage]:
+    every = [thread for threads in recorded.threads.values() for thread in threads]
+    try:
+        window = common_window(every, case.ramp_s, case.window_s)
+    except Failure as error:
+        raise Failure(f"{case.name}, {recorded.scheduler}: {error}") from error
+    return {name: usage(merge(threads), window) for name, threads in recorded.threads.items()}
+
+
+def run_result(scheduler: str, repeat: int, case: Case, used: Mapping[str, Usage]) -> RunResult:
+    due = entitlements(case.weights, list(used))
+    total = sum(one.bytes_per_s for one in used.values())
+    return RunResult(
+        scheduler,
+        repeat,
+        sum(one.iops for one in used.values()),
+        total,
+        jain([one.bytes_per_s / due[name] for name, one in used.items()]),
+        tuple(
+            CgroupResult(
+                name,
+                case.weights[name],
+                due[name],
+                one.bytes_per_s / total if total else 0.0,
+                one.iops,
+                one.bytes_per_s,
+                one.latency_ns,
+            )
+            for name, one in used.items()
+        ),
+    )
+
+
+def solo_results(
+    runs: Sequence[RunResult], alone: Mapping[tuple[str, int, str], float]
+) -> Iterator[SoloResult]:
+    for run in runs:
+        for group in run.cgroups:
+            undisturbed = alone.get((run.scheduler, run.repeat, group.name))
+            if undisturbed is None:
+                continue
+            slowdown = undisturbed / group.bytes_per_s if group.bytes_per_s else None
+            yield SoloResult(
+                run.scheduler, run.repeat, group.name, undisturbed, group.bytes_per_s, slowdown
+            )
+
+
+def _timeline(recorded: Recorded) -> Document:
+    merged = {name: merge(threads) for name, threads in recorded.threads.items()}
+    end_ms = max(completions.end_ms for completions in merged.values())
+    return {
+        "scheduler": recorded.scheduler,
+        "repeat": recorded.repeat,
+        "cgroups": [
+            {
+                "name": name,
+                "bytes": timeline(
+                    completions, recorded.started_ms, end_ms, TIMELINE_STEP_MS
+                ).tolist(),
+            }
+            for name, completions in merged.items()
+        ],
+    }
+
+
+def ratios_to_none(runs: Sequence[RunResult], scheduler: str) -> list[float]:
+    """The total IOPS of each repeat relative to none's; empty if none did not run."""
+    reference = {run.repeat: run.total_iops for run in runs if run.scheduler == NONE}
+    return [
+        run.total_iops / reference[run.repeat]
+        for run in runs
+        if run.scheduler == scheduler and reference.get(run.repeat)
+    ]
+
+
+def summarise(runs: Sequence[RunResult]) -> list[Document]:
+    return [_summary(runs, name) for name in dict.fromkeys(run.scheduler for run in runs)]
+
+
+def _summary(runs: Sequence[RunResult], scheduler: str) -> Document:
+    own = [run for run in runs if run.scheduler == scheduler]
+    figures: dict[str, list[float]] = {
+        "total_iops": [run.total_iops for run in own],
+        "ratio_to_none": ratios_to_none(runs, scheduler),
+        "jain": [run.jain for run in own],
+    }
+    return {
+        "scheduler": scheduler,
+        **{name: statistics.median(values) if values else None for name, values in figures.items()},
+        "min": {name: min(values, default=None) for name, values in figures.items()},
+        "max": {name: max(values, default=None) for name, values in figures.items()},
+    }
+
+
+def document(result: CaseResult, where: Document, notes: Sequence[str]) -> Document:
+    built: Document = {
+        "schema": SCHEMA,
+        "job": result.case.name,
+        "where": where,
+        "notes": list(notes),
+        "runs": [asdict(run) for run in result.runs],
+        "summary": summarise(result.runs),
+    }
+    if result.solo:
+        built["solo"] = [asdict(one) for one in result.solo]
+    if result.left_out:
+        built["left_out"] = dict(result.left_out)
+    return built

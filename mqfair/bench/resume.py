@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A bench that was ended before its last run, and goes on in the folder of its raw results.
+
+The folder has the plan, and a folder for each run. A run is finished once its record is there,
+which the runner writes last and in one step. So a bench can go on after an interruption, after a
+failure, and after a machine that was switched off. The plan must be the same but for the number of
+repeats: a greater one adds runs behind the others.
+"""
+
+import dataclasses
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from mqfair.bench.plan import PLAN, RECORD, Plan, write_plan
+from mqfair.text.errors import UsageError
+
+# The options that a part of the plan comes from.
+_OPTIONS: Mapping[str, str] = {
+    "cases": "the job file or --runtime",
+    "schedulers": "--schedulers",
+    "device": "--device",
+    "solo": "--solo",
+    "nr_requests": "--nr-requests",
+    "patience": "--icount",
+    "module": "--module",
+    "tunables": "--tunable",
+    "calibrate_s": "--calibrate",
+}
+# The parts of a machine's record on which all figures depend.
+_MACHINE = ("kernel", "cpus", "fio", "disk", "module")
+_LOG = "kernel.log"
+_LOST = "kernel-lost.log"
+
+
+def finished(folder: Path) -> int:
+    """The number of finished runs in the folder of raw results."""
+    return len(list(folder.glob(f"[0-9]*/{RECORD}")))
+
+
+def run_folder(folder: Path, number: int) -> Path:
+    return folder / f"{number:03d}"
+
+
+def is_finished(folder: Path, number: int) -> bool:
+    return (run_folder(folder, number) / RECORD).exists()
+
+
+def begin(plan: Plan, folder: Path) -> None:
+    """Writes @plan to @folder. If a bench has begun there, it must be the same one, and its
+    unfinished runs are removed. Raises UsageError for another one."""
+    file = folder / PLAN
+    if not file.exists():
+        write_plan(plan, file)
+        return
+    differing = _differing(json.loads(file.read_text()), plan)
+    if differing:
+        raise UsageError(
+            f"--resume: the bench in {folder} had another value of {', '.join(differing)}: use the"
+            " same command line, or a new folder"
+        )
+    write_plan(plan, file)
+    for one in folder.glob("[0-9]*"):
+        if not (one / RECORD).exists():
+            shutil.rmtree(one)
+
+
+def _differing(before: Mapping[str, Any], plan: Plan) -> list[str]:
+    now = json.loads(json.dumps(dataclasses.asdict(plan)))
+    found = [words for name, words in _OPTIONS.items() if before[name] != now[name]]
+    return [*found, "--repeat"] if before["repeat"] > plan.repeat else found
+
+
+def keep_log(folder: Path) -> None:
+    """Keeps the kernel log of the part before this one. A guest that was killed left none."""
+    log = folder / _LOG
+    if log.exists():
+        log.rename(folder / f"kernel-{len(list(folder.glob('kernel*.log')))}.log")
+    elif finished(folder):
+        (folder / _LOST).touch()
+
+
+def kernel_logs(folder: Path) -> Iterator[str]:
+    """The kernel logs of all parts of a bench."""
+    for path in sorted(folder.glob("kernel*.log")):
+        yield path.read_text()
+
+
+def log_is_missing(folder: Path) -> bool:
+    """Whether a part of the bench has left no kernel log."""
+    return (folder / _LOST).exists() or not (folder / _LOG).exists()
+
+
+def machine_before(folder: Path) -> Mapping[str, Any] | None:
+    """The record of the machine that an earlier part of the bench left in @folder."""
+    path = folder / "machine.json"
+    found: Mapping[str, Any] | None = json.loads(path.read_text()) if path.exists() else None
+    return found
+
+
+def require_same_machine(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
+    """Raises UsageError if the finished runs were made under other conditions."""
+    for name in _MACHINE:
+        if before[name] != now[name]:
+            raise UsageError(
+                f"--resume: {name} was {_word(before[name])} in the finished runs and is"
+                f" {_word(now[name])} now: restore it, or use a new folder"
+            )
+
+
+def _word(value: object) -> str:
+    return "absent" if value is None else str(value).strip()

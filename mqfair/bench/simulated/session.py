@@ -1,0 +1,453 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A bench on the simulated host: the same request and the same outcome as in a guest.
+
+Each run is a process of its own, on all cores or on a cluster (player.py). A run depends on its
+description alone, so the number of cores changes no figure.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import importlib
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mqfair import __version__
+from mqfair.bench import fiocheck, iocost, resume, ssd
+from mqfair.bench.jobfile import JobFile
+from mqfair.bench.plan import RECORD, SIM, TIMELINE_SCHEMA, Case, Event, Run
+from mqfair.bench.result import (
+    TIMELINE_STEP_MS,
+    CaseResult,
+    Document,
+    RunResult,
+    run_result,
+    solo_results,
+)
+from mqfair.bench.session import Interrupted, Outcome, Progress, Request, plan_for
+from mqfair.bench.simulated import model, options, program
+from mqfair.bench.simulated.drive import Drive, drive
+from mqfair.bench.simulated.options import Load, milliseconds
+from mqfair.bench.simulated.player import Here, Player, check_cluster
+from mqfair.bench.variant import (
+    COMPARATORS,
+    DEFAULT_OURS,
+    IOCOST,
+    NONE,
+    OURS,
+    THROTTLE,
+    merged_tunables,
+    scheduler_of,
+)
+from mqfair.bench.window import Usage
+from mqfair.machine.signals import interrupted_once
+from mqfair.text.errors import Failure, UsageError
+from mqfair.traces import native
+from mqfair.traces.replay import Replay, deal
+
+CPUS_MOST = 1024
+# A wake-up of another CPU takes up to this time, at random.
+WAKE_NS = 2000
+# A signal that comes just before a wait does not end the wait, so each wait is short.
+_LOOK_S = 0.2
+# A run's input of sim-run, in the run's folder.
+DESCRIPTION = "description"
+# The schedulers that sim-run has.
+SIMULATED = (NONE, *OURS, IOCOST, THROTTLE, *COMPARATORS)
+DEFAULTS = (NONE, *DEFAULT_OURS)
+
+
+@dataclass(frozen=True)
+class _Scene:
+    """One job file on the drive: the parts of its descriptions that all runs share. @flows has the
+    name in sim-run of each cgroup. Times are ms. @rates is iocost's model of the drive."""
+
+    job: JobFile
+    case: Case
+    drive: Drive
+    flows: Mapping[str, str]
+    loads: tuple[Load, ...]
+    warm_ms: int
+    run_ms: int
+    rates: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    @property
+    def step_ms(self) -> int:
+        """The interval of the series: the warm-up has a whole number of them."""
+        return math.gcd(TIMELINE_STEP_MS, self.warm_ms)
+
+
+def run(request: Request, folder: Path, progress: Progress = lambda _message: None) -> Outcome:
+    """Runs the bench. @folder gets the descriptions and the figures. It must be empty, or have
+    those of the same bench, which then goes on. Raises UsageError, Failure or Interrupted."""
+    check(request)
+    scenes = {case.name: scene for case, scene in _scenes(request)}
+    binary = program.ensure()
+    _try_labels(request, binary)
+    if IOCOST in request.names:
+        rates = _rates(request, next(iter(scenes.values())), binary)
+        scenes = {name: dataclasses.replace(scene, rates=rates) for name, scene in scenes.items()}
+    plan = plan_for(request)
+    resume.begin(plan, folder)
+    traces = _traces(scenes.values(), folder)
+    runs = plan.runs()
+    progress({"event": "build"})
+    figures: list[Any] = []
+    with (
+        interrupted_once(),
+        _player(request, binary, folder) as player,
+        ThreadPoolExecutor(player.at_once) as pool,
+    ):
+        waiting = [
+            pool.submit(
+                _play,
+                request,
+                scenes[one.case.name],
+                one,
+                player.play,
+                resume.run_folder(folder, i),
+                traces=traces,
+            )
+            for i, one in enumerate(runs)
+        ]
+        try:
+            for number, (one, future) in enumerate(zip(runs, waiting, strict=True)):
+                progress(_message(one, number, len(runs)))
+                while not future.done():
+                    wait([future], _LOOK_S)
+                figures.append(future.result())
+        except BaseException as error:
+            pool.shutdown(wait=False, cancel_futures=True)
+            # A terminal sends Ctrl-C to these too, but a signal reaches this process alone.
+            player.end()
+            if isinstance(error, KeyboardInterrupt):
+                raise _interrupted(request, scenes, runs, waiting) from error
+            raise
+    return _outcome(request, scenes, list(zip(runs, figures, strict=True)))
+
+
+@contextlib.contextmanager
+def _player(request: Request, binary: Path, folder: Path) -> Iterator[Player]:
+    """The place of the runs. Dask is not imported unless it is asked for."""
+    if request.cluster is None:
+        yield Here(binary, folder, request.at_once)
+        return
+    cluster = importlib.import_module("mqfair.bench.simulated.cluster")
+    with cluster.connected(request.cluster, binary, folder) as player:
+        yield player
+
+
+def _message(run: Run, number: int, runs: int) -> Mapping[str, Any]:
+    return {
+        "event": "run",
+        "number": number,
+        "runs": runs,
+        "case": run.case.name,
+        "scheduler": run.scheduler,
+        "repeat": run.repeat,
+        "only": run.only.name if run.only else None,
+    }
+
+
+def _interrupted(
+    request: Request,
+    scenes: Mapping[str, _Scene],
+    runs: Sequence[Run],
+    waiting: Sequence[Future[Any]],
+) -> Interrupted:
+    done = [
+        (run, future.result())
+        for run, future in zip(runs, waiting, strict=True)
+        if future.done() and not future.cancelled() and future.exception() is None
+    ]
+    words = f"{len(done)} of {len(runs)} runs were finished"
+    if not any(run.only is None for run, _ in done):
+        return Interrupted(words, None)
+    outcome = _outcome(request, scenes, done)
+    return Interrupted(
+        words, dataclasses.replace(outcome, notes=(f"interrupted: {words}", *outcome.notes))
+    )
+
+
+# ------------------------------------------------------------------------ checks
+
+
+def with_schedulers(request: Request) -> Request:
+    """@request with the schedulers of the simulator if it names none."""
+    return request if request.schedulers else dataclasses.replace(request, schedulers=DEFAULTS)
+
+
+def check(request: Request) -> None:
+    """Raises UsageError for a request that the simulator cannot carry out."""
+    for label in request.schedulers:
+        if scheduler_of(label) not in SIMULATED:
+            raise UsageError(
+                f"--schedulers: {scheduler_of(label)} is not in the simulator: use"
+                f" {', '.join(SIMULATED)}, or --on vm"
+            )
+    refused = {
+        "--kernel": request.kernel,
+        "--module": request.module,
+        "--icount": request.icount,
+        "--calibrate": request.calibrate_s,
+        "--nr-requests": request.nr_requests,
+    }
+    for option, value in refused.items():
+        if value:
+            raise UsageError(f"{option} is for a guest: leave it out, or use --on vm")
+    for event in request.events:
+        if event.action != "weight":
+            raise UsageError(f"the simulator has no event '{event.action}': use --on vm")
+    for job in request.jobs:
+        fiocheck.check(job)
+    if request.cluster is not None:
+        check_cluster(request.cluster)
+
+
+def _scenes(request: Request) -> list[tuple[Case, _Scene]]:
+    found = []
+    for job, case in zip(request.jobs, plan_for(request).cases, strict=True):
+        flows = {name: f"g{number}" for number, name in enumerate(_parents_first(job.weights))}
+        for part in ssd.parts_of(request.device.settings):
+            if part.cgroup not in flows:
+                raise UsageError(
+                    f"--device {request.device.text}: {ssd.PARTS}: {job.path} has no cgroup"
+                    f" '{part.cgroup}': use {', '.join(job.weights)}"
+                )
+        where = drive(request.device, request.cpus, flows)
+        loads = tuple(options.loads(job, where))
+        warm_ms = milliseconds(job.ramp_s, f"{job.path}: ramp_time")
+        warm_ms += max(load.start_ms for load in loads)
+        run_ms = max(1, round(job.window_s * 1000))
+        found.append((case, _Scene(job, case, where, flows, loads, warm_ms, run_ms)))
+    return found
+
+
+def _parents_first(weights: Mapping[str, int]) -> list[str]:
+    return sorted(weights, key=lambda name: (name.count("/"), name))
+
+
+def _try_labels(request: Request, binary: Path) -> None:
+    """Raises UsageError for a tunable that a scheduler does not have or accept."""
+    for label in request.schedulers:
+        lines = [*_scheduler(request, label), "device 1 1000 0", "run_ms 1", "flow a weight 1"]
+        try:
+            program.play(binary, "\n".join([*lines, "load a depth 1 bytes 4096", ""]))
+        except program.WrongDescriptionError as error:
+            said = str(error).partition(": set: ")[2] or str(error)
+            raise UsageError(f"--schedulers {label}: {said}") from error
+
+
+# ------------------------------------------------------------------------- a run
+
+
+def _scheduler(request: Request, label: str) -> list[str]:
+    tunables = merged_tunables(label, request.tunables)
+    return [
+        f"scheduler {scheduler_of(label)}",
+        *(f"set {name} {value}" for name, value in tunables.items()),
+    ]
+
+
+# The files of each replay, by process.
+Traces = Mapping[Replay, Sequence[str]]
+
+
+def _traces(scenes: Iterable[_Scene], folder: Path) -> Traces:
+    """Writes the traces of all loads to @folder."""
+    replays = {load.replay for scene in scenes for load in scene.loads}
+    return {one: deal(one, native.NAME, folder) for one in replays if one is not None}
+
+
+def _words(load: Load, traces: Traces) -> str:
+    if load.replay is None:
+        return load.words
+    return f"{load.words} trace {traces[load.replay][load.piece]}"
+
+
+def description(request: Request, scene: _Scene, run: Run, traces: Traces) -> str:
+    """The description of @run, as sim-run reads it in the folder of @traces."""
+    lines = [
+        *_scheduler(request, run.scheduler),
+        *(model.settings(scene.rates) if scheduler_of(run.scheduler) == IOCOST else ()),
+        f"seed {request.seed + run.repeat}",
+        *_host(request, scene),
+        f"warm_ms {scene.warm_ms}",
+        f"run_ms {scene.run_ms}",
+        f"series {scene.step_ms} whole",
+        "audit end",
+        *_flows(scene),
+        *scene.drive.statements,
+    ]
+    depth = merged_tunables(run.scheduler, request.tunables).get("depth")
+    tags = scene.drive.sched_tags(scheduler_of(run.scheduler), depth)
+    lines.append(f"sched_tags {tags}")
+    chosen = {group.name for group in run.groups}
+    for number, load in enumerate(scene.loads):
+        if load.cgroup in chosen:
+            queue = _cpu(number, request.cpus, request.sockets)
+            words = _words(load, traces)
+            lines.append(f"load {scene.flows[load.cgroup]} queue {queue} {words} reaped 1")
+    if run.only is None:
+        lines += [_event(scene, event) for event in run.case.events]
+    return "\n".join(lines) + "\n"
+
+
+def _host(request: Request, scene: _Scene) -> list[str]:
+    request_ns = scene.drive.request_ns if request.request_ns is None else request.request_ns
+    complete_ns = request_ns * 2 // 7
+    return [
+        f"queues {request.cpus}",
+        f"sockets {request.sockets}",
+        f"wake_ns {WAKE_NS}",
+        f"submit_ns {request_ns - complete_ns}",
+        f"complete_ns {complete_ns}",
+    ]
+
+
+def _rates(request: Request, scene: _Scene, binary: Path) -> dict[str, int]:
+    """iocost's model of the drive of @scene. Raises Failure."""
+    flow = next(iter(scene.flows.values()))
+    head = [
+        f"seed {request.seed}",
+        *_host(request, scene),
+        *_flows(scene),
+        *scene.drive.statements,
+        f"sched_tags {scene.drive.sched_tags(NONE, None)}",
+    ]
+
+    def load(number: int, words: str) -> str:
+        return f"load {flow} queue {_cpu(number, request.cpus, request.sockets)} {words}"
+
+    return model.rates(head, load, flow, functools.partial(program.play, binary))
+
+
+def _flows(scene: _Scene) -> Iterator[str]:
+    for name, flow in scene.flows.items():
+        parent = name.rpartition("/")[0]
+        below = f" parent {scene.flows[parent]}" if parent else ""
+        yield f"flow {flow} weight {scene.job.weights[name]}{below}"
+
+
+def _cpu(number: int, cpus: int, sockets: int) -> int:
+    """The CPU of load @number: each socket in turn, as Linux spreads new tasks."""
+    return number % sockets * (cpus // sockets) + number // sockets % (cpus // sockets)
+
+
+def _event(scene: _Scene, event: Event) -> str:
+    at_ms = milliseconds(event.after_s, f"{scene.job.path}: event")
+    return f"at {at_ms} weight {scene.flows[event.cgroup]} {event.value}"
+
+
+def _play(
+    request: Request,
+    scene: _Scene,
+    run: Run,
+    play: Callable[[str], Any],
+    folder: Path,
+    *,
+    traces: Traces,
+) -> Any:
+    text = description(request, scene, run, traces)
+    record = folder / RECORD
+    if record.exists():
+        return _recorded(folder, text)
+    folder.mkdir()
+    (folder / DESCRIPTION).write_text(text)
+    try:
+        figures = play(text)
+    except program.WrongDescriptionError as error:
+        drive_is_wrong = str(error).startswith("drive ")
+        place = f"--device {request.device.text}" if drive_is_wrong else scene.job.path
+        raise UsageError(f"{place}: {error}") from error
+    except Failure as error:
+        raise Failure(f"{scene.case.name}, {run.scheduler}: {error}") from error
+    # The only figure that differs between two equal runs.
+    del figures["wall_s"]
+    partial = folder / f"{RECORD}.new"
+    partial.write_text(json.dumps(figures, indent=1))
+    partial.rename(record)
+    return figures
+
+
+def _recorded(folder: Path, text: str) -> Any:
+    """The figures of a run that is finished; its description must be the present one."""
+    if (folder / DESCRIPTION).read_text() != text:
+        raise UsageError(
+            f"--resume: the run in {folder} had another description: use the same command line,"
+            " or a new folder"
+        )
+    return json.loads((folder / RECORD).read_text())
+
+
+# ----------------------------------------------------------------------- results
+
+
+def _outcome(
+    request: Request, scenes: Mapping[str, _Scene], done: Sequence[tuple[Run, Any]]
+) -> Outcome:
+    results = tuple(
+        _result(scene, [(run, figures) for run, figures in done if run.case.name == name])
+        for name, scene in scenes.items()
+    )
+    first = next(iter(scenes.values()))
+    settings = first.drive.settings
+    notes = (*_notes(request, settings), *iocost.notes(first.rates))
+    return Outcome(results, _where(request, settings), notes)
+
+
+def _result(scene: _Scene, done: Sequence[tuple[Run, Any]]) -> CaseResult:
+    runs: list[RunResult] = []
+    alone: dict[tuple[str, int, str], float] = {}
+    steps: list[Document] = []
+    for run, figures in done:
+        used = {
+            group.name: _usage(figures["flows"][scene.flows[group.name]]) for group in run.groups
+        }
+        if run.only is not None:
+            alone[run.scheduler, run.repeat, run.only.name] = used[run.only.name].bytes_per_s
+            continue
+        runs.append(run_result(run.scheduler, run.repeat, scene.case, used))
+        steps.append(_timeline(scene, run, figures))
+    whole = {"schema": TIMELINE_SCHEMA, "interval_ms": TIMELINE_STEP_MS, "runs": steps}
+    return CaseResult(scene.case, tuple(runs), tuple(solo_results(runs, alone)), whole)
+
+
+def _usage(flow: Mapping[str, Any]) -> Usage:
+    latency = {name: float(flow[f"{name}_ns"]) for name in ("mean", "p50", "p99", "p999")}
+    return Usage(flow["iops"], flow["bytes_per_s"], latency)
+
+
+def _timeline(scene: _Scene, run: Run, figures: Any) -> Document:
+    steps = TIMELINE_STEP_MS // scene.step_ms
+    groups = []
+    for group in run.groups:
+        series = [one["bytes"] for one in figures["flows"][scene.flows[group.name]]["series"]]
+        sums = [sum(series[at : at + steps]) for at in range(0, len(series), steps)]
+        groups.append({"name": group.name, "bytes": sums})
+    return {"scheduler": run.scheduler, "repeat": run.repeat, "cgroups": groups}
+
+
+def _where(request: Request, settings: Mapping[str, str]) -> Document:
+    return {
+        "kernel": "simulated",
+        "accel": SIM,
+        "cpus": request.cpus,
+        **({"sockets": request.sockets} if request.sockets > 1 else {}),
+        "device": request.device.text,
+        "seed": request.seed,
+        **({"ssd": dict(settings)} if settings else {}),
+        "versions": {"mqfair": __version__},
+    }
+
+
+def _notes(request: Request, settings: Mapping[str, str]) -> tuple[str, ...]:
+    notes = [note for job in request.jobs for note in (*job.notes, *options.notes(job))]
+    if settings:
+        notes += ssd.notes(settings)
+    return tuple(notes)

@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Findings about a device: its scheduler, and the devices that it is stacked on."""
+
+from collections.abc import Iterator
+
+from mqfair.check.finding import Finding, note, ok, problem, warn
+from mqfair.machine import kmod
+from mqfair.machine.blockdev import Disk, Selector, active_word, below, loop_backing, lowest
+from mqfair.machine.fs import Fs
+from mqfair.tune.enable import COST_LEAST, TAGS_PER_SLOT
+
+# RAID levels with writes issued by the array's own thread and not by the writer's cgroup.
+RAID_WITH_PARITY = ("raid4", "raid5", "raid6")
+
+
+def device_findings(disk: Disk) -> Iterator[Finding]:
+    if disk.partition:
+        yield note(
+            "partition",
+            f"{disk.partition} is a partition: scheduler and weights are those of {disk.name}",
+            f"{disk.path}/{disk.partition}/partition",
+        )
+    yield from _stacking(disk)
+    yield from _copies(disk)
+    for low in lowest(disk):
+        yield from _disk_findings(low)
+    yield note(
+        "passthrough",
+        "passthrough I/O (SG_IO, NVMe commands through io_uring or ioctl) is not scheduled",
+        disk.path,
+    )
+
+
+def _copies(disk: Disk) -> Iterator[Finding]:
+    """Two installations of the module, such as `make install` and DKMS."""
+    files = kmod.copies(disk.fs)
+    if len(files) > 1:
+        chosen = kmod.file(disk.fs)
+        others = [file for file in files if file != chosen]
+        yield warn(
+            "module",
+            f"{len(files)} copies are installed: {' '.join(files)}",
+            files[0].rpartition("/")[0],
+            f"modprobe loads {chosen or 'one of them'}: remove {' '.join(others)}",
+        )
+
+
+def kernel_findings(fs: Fs) -> Iterator[Finding]:
+    """A kernel on which the tests do not run. Its types may have known shapes all the same."""
+    kernel = kmod.release(fs)
+    if not kmod.is_tested(kernel):
+        yield warn(
+            "kernel",
+            f"mqfair was never tested on Linux {kernel}, only on {', '.join(kmod.TESTED)}",
+            kmod.RELEASE_FILE,
+            "try it with data that you can lose, and watch the kernel log",
+        )
+
+
+def _stacking(disk: Disk) -> Iterator[Finding]:
+    yield from _loop(disk)
+    lows = lowest(disk)
+    if lows == [disk]:
+        yield from _own_queue_over_others(disk)
+        return
+    names = " ".join(low.name for low in lows)
+    yield note(
+        "stacking",
+        f"{disk.name} ({_kind(disk)}) has no queue of its own: weights act on {names}",
+        f"{disk.path}/slaves" if disk.fs.names(f"{disk.path}/slaves") else disk.path,
+    )
+    yield from _attribution_lost(disk)
+    if any(low.number is None for low in lows):
+        yield note(
+            "multipath",
+            "path devices have no number: only default weights apply, and io.stat omits them",
+            lows[0].path,
+        )
+
+
+def _own_queue_over_others(disk: Disk) -> Iterator[Finding]:
+    under = below(disk)
+    if under:
+        names = " ".join(low.name for low in under)
+        yield note(
+            "stacking",
+            f"{disk.name} ({_kind(disk)}) has its own scheduler and bypasses those of {names}",
+            f"{disk.path}/slaves",
+        )
+
+
+def _loop(disk: Disk) -> Iterator[Finding]:
+    backing = loop_backing(disk)
+    if backing is None:
+        return
+    file, under = backing
+    name = under.name if under else "the disk that holds it"
+    yield warn(
+        "stacking",
+        f"{disk.name} is a loop device over {file}: cgroups compete on {name}",
+        f"{disk.path}/loop/backing_file",
+        f"mqfair enable {under.name if under else 'DISK'}, and set the weights on that disk",
+    )
+
+
+def _kind(disk: Disk) -> str:
+    fs = disk.fs
+    if fs.is_dir(f"{disk.path}/dm"):
+        return "device-mapper"
+    if fs.is_dir(f"{disk.path}/md"):
+        return "md array"
+    if fs.is_dir(f"{disk.path}/bcache"):
+        return "bcache"
+    return "NVMe multipath" if disk.name.startswith("nvme") else "bio-based"
+
+
+def _attribution_lost(disk: Disk) -> Iterator[Finding]:
+    """Stacked drivers that issue a cgroup's I/O from their own threads."""
+    fs = disk.fs
+    level = (fs.read_if_any(f"{disk.path}/md/level") or "").strip()
+    if level in RAID_WITH_PARITY:
+        yield warn(
+            "attribution",
+            f"{disk.name} is {level}: its thread issues writes, which are charged to the root",
+            f"{disk.path}/md/level",
+            "use raid1 or raid10 where writes must be shared by weight",
+        )
+    if (fs.read_if_any(f"{disk.path}/dm/uuid") or "").startswith("CRYPT-"):
+        yield warn(
+            "attribution",
+            f"{disk.name} is dm-crypt: unless it has no_write_workqueue, its thread issues writes,"
+            " and cgroups share half of the tags in order of arrival",
+            f"{disk.path}/dm/uuid",
+            "cryptsetup refresh --perf-no_write_workqueue NAME",
+        )
+    if fs.is_dir(f"{disk.path}/bcache"):
+        yield warn(
+            "attribution",
+            f"{disk.name} writes its cache back in its own thread, which is charged to the root",
+            f"{disk.path}/bcache",
+            f"echo writearound > {disk.path}/bcache/cache_mode",
+        )
+    for under in below(disk):
+        yield from _attribution_lost(under)
+
+
+def _disk_findings(disk: Disk) -> Iterator[Finding]:
+    selector = disk.selector()
+    if selector is None:
+        yield problem(
+            "scheduler",
+            f"{disk.name} takes no scheduler",
+            disk.scheduler_file,
+            "use a disk with a queue of its own (blk-mq)",
+        )
+        return
+    if not selector.ours:
+        yield _not_ours(disk, selector)
+        return
+    yield ok("scheduler", f"{selector.active} is active on {disk.name}", disk.scheduler_file)
+    yield from _tag_map(disk)
+    yield from _cost(disk)
+    yield from _write_cache(disk)
+
+
+def _cost(disk: Disk) -> Iterator[Finding]:
+    """A linear cost of zeros, which shares requests and not their work."""
+    words = disk.tunables().get("cost", "").split()
+    if len(words) != 5:
+        return
+    for requests, line in (("reads", words[1:3]), ("writes", words[3:5])):
+        if line == ["0", "0"]:
+            yield warn(
+                "cost",
+                f"{requests} of every size cost {COST_LEAST}, the least charge, on {disk.name}",
+                disk.tunable("cost"),
+                f"echo bytes > {disk.tunable('cost')}",
+            )
+
+
+def _not_ours(disk: Disk, selector: Selector) -> Finding:
+    fs = disk.fs
+    seen = f"{disk.name} runs {selector.active}, not an mqfair scheduler"
+    hint = f"mqfair enable {disk.name} (it retries while the kernel answers busy)"
+    if not kmod.loaded(fs) and not kmod.autoloads(fs, "mqfq"):
+        hint = f"{kmod.missing(fs)}; then mqfair enable {disk.name}"
+    elif refused := kmod.unsigned(fs):
+        hint = f"{refused}; then mqfair enable {disk.name}"
+    return problem("scheduler", seen, disk.scheduler_file, hint)
+
+
+def _tag_map(disk: Disk) -> Iterator[Finding]:
+    depth = disk.tunables().get("depth", "")
+    slots = [int(word) for word in depth.split() if word.isdigit()]
+    tags = disk.nr_requests()
+    queues = disk.queue_count()
+    if active_word(depth) == "" or not slots or tags is None or queues == 0:
+        return
+    all_tags, depth_now = tags * queues, slots[-1]
+    seen = f"{tags} tags x {queues} queues for depth {depth_now}"
+    if all_tags <= depth_now:
+        why = "all requests are inside the drive, where no weight counts"
+    elif all_tags < TAGS_PER_SLOT * depth_now:
+        why = "tasks often sleep for a tag"
+    else:
+        return
+    file = disk.queue("nr_requests")
+    yield warn("tags", f"{seen}: {why}", file, f"mqfair enable {disk.name}")
+
+
+def _write_cache(disk: Disk) -> Iterator[Finding]:
+    """Some kernels send the writes of O_DSYNC and of journal commits past every scheduler."""
+    cache = disk.queue("write_cache")
+    if (disk.fs.read_if_any(cache) or "").strip() != "write back":
+        return
+    if (disk.fs.read_if_any(kmod.FLUSH_DATA) or "").strip() == "N":
+        yield warn(
+            "write cache",
+            f"{disk.name} has a volatile write cache, and this kernel schedules no write that must "
+            "pass it (O_DSYNC, journal commits): weights do not bind such writers",
+            cache,
+            "limit such a cgroup by io.max, or use a newer kernel: 6.12 schedules these writes",
+        )

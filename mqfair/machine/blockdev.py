@@ -1,0 +1,269 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Block devices in sysfs: names, schedulers, tunables, and the disks below a stacked device."""
+
+import fnmatch
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mqfair.machine.fs import Fs
+from mqfair.schedulers import SCHEDULERS
+from mqfair.text.errors import UsageError
+
+# The range of queue/nr_requests: the kernel raises smaller values and cuts greater ones
+# (MAX_SCHED_RQ).
+# Those of the kernel, by the names in queue/scheduler.
+KERNEL_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
+NR_REQUESTS_MIN = 4
+NR_REQUESTS_MAX = 2048
+
+_NUMBER = re.compile(r"\d+:\d+")
+_NVME_HEAD = re.compile(r"(nvme\d+)(n\d+)")
+
+
+def active_word(text: str) -> str:
+    """The active value in the text of a kernel file: the word in brackets, else the first word."""
+    bracketed = re.search(r"\[([^\]]+)\]", text)
+    return bracketed.group(1) if bracketed else (text.split() or [""])[0]
+
+
+def setting(text: str, like: str) -> str:
+    """The part of a kernel file's text to compare with a written value @like.
+
+    A tunable that is set to auto reads back as `auto` with the chosen number.
+    """
+    words = text.split()
+    if len(like.split()) > 1:
+        return " ".join(words)
+    return "auto" if "auto" in words else active_word(text)
+
+
+def keeps(found: str, written: str) -> bool:
+    """True if a file that reads back @found, by setting(), has kept the value @written.
+
+    An automatic depth that began with N may have changed already.
+    """
+    return found == written or (written.endswith(" auto") and found.endswith(" auto"))
+
+
+@dataclass(frozen=True)
+class Selector:
+    """The content of queue/scheduler. The order of the names differs between kernels."""
+
+    active: str
+    available: tuple[str, ...]
+
+    @property
+    def ours(self) -> bool:
+        return self.active in SCHEDULERS
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A whole disk. @partition is the partition that the user named, if any."""
+
+    fs: Fs
+    name: str
+    partition: str | None = None
+
+    @property
+    def path(self) -> str:
+        return f"/sys/block/{self.name}"
+
+    @property
+    def scheduler_file(self) -> str:
+        return self.queue("scheduler")
+
+    @property
+    def number(self) -> str | None:
+        """MAJ:MIN; None for the hidden path devices of NVMe multipath, which have no node."""
+        text = self.fs.read_if_any(f"{self.path}/dev")
+        return text.strip() if text else None
+
+    def queue(self, attribute: str) -> str:
+        return f"{self.path}/queue/{attribute}"
+
+    def tunable(self, name: str) -> str:
+        return self.queue(f"iosched/{name}")
+
+    def selector(self) -> Selector | None:
+        """None if the device takes no scheduler. Bio-based devices have no such file, or, on Linux
+        6.1, a file that reads `none` without brackets."""
+        text = self.fs.read_if_any(self.scheduler_file)
+        if text is None or "[" not in text:
+            return None
+        return Selector(active_word(text), tuple(re.findall(r"[\w-]+", text)))
+
+    def require_selector(self) -> Selector:
+        """The selector; raises UsageError if the device takes no scheduler."""
+        selector = self.selector()
+        if selector is None:
+            raise UsageError(self._why_unschedulable())
+        return selector
+
+    def _why_unschedulable(self) -> str:
+        disks = [disk.name for disk in lowest(self) if disk != self]
+        hint = f"name the disks below it: {' '.join(disks)}" if disks else "choose a blk-mq disk"
+        return f"{self.name} takes no scheduler ({self.scheduler_file}): {hint}"
+
+    def tunables(self) -> dict[str, str]:
+        names = self.fs.names(self.queue("iosched"))
+        texts = {name: self.fs.read_if_any(self.tunable(name)) for name in names}
+        return {name: text.strip() for name, text in texts.items() if text is not None}
+
+    def nr_requests(self) -> int | None:
+        text = self.fs.read_if_any(self.queue("nr_requests"))
+        return int(text) if text and text.strip().isdigit() else None
+
+    def hardware_depth(self) -> int | None:
+        """The slots of one hardware queue. All queues of a device have the same number."""
+        text = self.fs.read_if_any(f"{self.path}/mq/0/nr_tags")
+        return int(text) if text and text.strip().isdigit() else None
+
+    def queue_count(self) -> int:
+        """The number of hardware queues for ordinary I/O.
+
+        Polling queues and read queues have higher numbers and serve the same CPUs again. But a
+        queue's kind is not in sysfs. So a queue counts if it serves a CPU that no lower queue
+        serves.
+        """
+        queues = [name for name in self.fs.subdirs(f"{self.path}/mq") if name.isdigit()]
+        served: set[str] = set()
+        count = 0
+        for queue in sorted(queues, key=int):
+            text = self.fs.read_if_any(f"{self.path}/mq/{queue}/cpu_list") or ""
+            cpus = set(text.replace(",", " ").split())
+            count += not cpus <= served
+            served |= cpus
+        return count
+
+
+def find_disk(fs: Fs, text: str) -> Disk:
+    """The disk named @text: /dev/nvme0n1, nvme0n1, MAJ:MIN, a symbolic link, or a partition by any
+    of these. Raises UsageError if there is none."""
+    link = _class_entry(fs, text)
+    if link is None:
+        known = " ".join(disk.name for disk in all_disks(fs)) or "none"
+        mend = _meant(text) or f"not in /sys/class/block; disks here: {known}"
+        raise UsageError(f"unknown device '{text}': {mend}")
+    return _disk_of(fs, link)
+
+
+def _meant(text: str) -> str:
+    """The mend for a word that stands where a device is expected; empty if it may be one."""
+    if text in SCHEDULERS:
+        return f"it is a scheduler: write --scheduler {text}"
+    if text in KERNEL_SCHEDULERS:
+        return f"it is a scheduler of the kernel: mqfair disable DEVICE --to {text}"
+    if "," in text:
+        return f"write the names with spaces between them: {' '.join(text.split(','))}"
+    found = re.fullmatch(r"(depth|cost|threshold.kb|nr.requests)=(\w+)", text)
+    return f"write --{found[1].replace('_', '-')} {found[2]}" if found else ""
+
+
+def is_pattern(text: str) -> bool:
+    return any(one in text for one in "*?[")
+
+
+def find_disks(fs: Fs, texts: Sequence[str]) -> list[Disk]:
+    """The disks named @texts, each once. A name may be a pattern of kernel names, as in nvme*n1.
+    Raises UsageError for a name or a pattern without a disk."""
+    found: dict[str, Disk] = {}
+    for text in texts:
+        if not is_pattern(text):
+            disk = find_disk(fs, text)
+            found.setdefault(disk.name, disk)
+            continue
+        names = [disk.name for disk in all_disks(fs)]
+        matching = fnmatch.filter(names, text.removeprefix("/dev/"))
+        if not matching:
+            known = " ".join(names) or "none"
+            raise UsageError(f"no device matches '{text}': disks here: {known}")
+        for one in matching:
+            found.setdefault(one, Disk(fs, one))
+    return list(found.values())
+
+
+def _class_entry(fs: Fs, text: str) -> str | None:
+    if _NUMBER.fullmatch(text):
+        return _existing(fs, f"/sys/dev/block/{text}")
+    if "/" not in text:
+        return _existing(fs, f"/sys/class/block/{text}") if text not in ("", ".", "..") else None
+    number = fs.block_number(text)
+    if number:
+        return _existing(fs, f"/sys/dev/block/{number}")
+    if not fs.exists(text):
+        return None
+    return _existing(fs, f"/sys/class/block/{fs.resolve(text).rpartition('/')[2]}")
+
+
+def _existing(fs: Fs, path: str) -> str | None:
+    return path if fs.exists(path) else None
+
+
+def _disk_of(fs: Fs, link: str) -> Disk:
+    parent, _, name = fs.resolve(link).rpartition("/")
+    if fs.exists(f"{link}/partition"):
+        return Disk(fs, parent.rpartition("/")[2], partition=name)
+    return Disk(fs, name)
+
+
+def all_disks(fs: Fs) -> Iterator[Disk]:
+    """Every disk with a size above 0; loop and zram devices that are not in use have size 0."""
+    for name in fs.names("/sys/block"):
+        size = fs.read_if_any(f"/sys/block/{name}/size")
+        if size is None or size.strip() != "0":
+            yield Disk(fs, name)
+
+
+def multipath_paths(disk: Disk) -> list[Disk]:
+    """The path devices nvmeXcYnZ of an NVMe multipath head nvmeXnZ, which own its queues."""
+    head = _NVME_HEAD.fullmatch(disk.name)
+    if head is None:
+        return []
+    path = re.compile(rf"{head.group(1)}c\d+{head.group(2)}")
+    return [Disk(disk.fs, name) for name in disk.fs.names("/sys/block") if path.fullmatch(name)]
+
+
+def below(disk: Disk) -> list[Disk]:
+    """The disks directly under a stacked device."""
+    slaves = [
+        _disk_of(disk.fs, f"/sys/class/block/{name}")
+        for name in disk.fs.names(f"{disk.path}/slaves")
+        if disk.fs.exists(f"/sys/class/block/{name}")
+    ]
+    return slaves or multipath_paths(disk)
+
+
+def lowest(disk: Disk) -> list[Disk]:
+    """The disks with the schedulers that order this device's I/O: the device itself if it has
+    one."""
+    if disk.selector() is not None:
+        return [disk]
+    found: dict[str, Disk] = {}
+    for under in below(disk):
+        found.update((low.name, Disk(low.fs, low.name)) for low in lowest(under))
+    return list(found.values()) or [disk]
+
+
+def loop_backing(disk: Disk) -> tuple[str, Disk | None] | None:
+    """The file behind a loop device, and its disk if that is visible from here. None for a device
+    that is not a loop device."""
+    text = disk.fs.read_if_any(f"{disk.path}/loop/backing_file")
+    if text is None:
+        return None
+    file = text.strip()
+    number = disk.fs.block_number(file) or disk.fs.backing_number(file)
+    link = _existing(disk.fs, f"/sys/dev/block/{number}") if number else None
+    return file, _disk_of(disk.fs, link) if link else None
+
+
+def require_number(disk: Disk) -> str:
+    """MAJ:MIN of @disk; raises UsageError if it has no number."""
+    number = disk.number
+    if number is None:
+        raise UsageError(
+            f"{disk.name} has no device number ({disk.path}/dev) and takes no weight of its own:"
+            " set the cgroup's default weight"
+        )
+    return number

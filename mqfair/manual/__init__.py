@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Man pages and completions, written from the parsers of the verbs."""

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The command line of mqfair report: plots of a recording, or of results of mqfair bench.
+
+plots.py draws them. It needs a package that --help and --csv do without.
+"""
+
+import argparse
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mqfair.report.compare import MAKER, Document, figures_of, load_benches
+from mqfair.report.steps import steps
+from mqfair.text.errors import UsageError
+from mqfair.text.output import open_output, print_json, read_text, require_writable
+from mqfair.watch import recording
+from mqfair.watch.recording import Recording
+from mqfair.watch.sample import Use
+
+EPILOG = """\
+FILE is a recording of `mqfair record`, or one or two results of `mqfair bench --json`. The report
+is one HTML file that needs no network: plots with zoom, and values under the pointer. Of many
+cgroups the busiest are drawn one by one, and the others together.
+
+With --csv the figures are written as a table, too, or alone. Plots need the Python package plotly.
+
+examples:
+  mqfair record --out minute.jsonl
+  mqfair report minute.jsonl --out minute.html
+  mqfair report before.json after.json --out both.html
+  mqfair report minute.jsonl --csv minute.csv
+"""
+
+
+# The endings of files with pictures, which a report is not.
+PICTURES = (".png", ".svg", ".pdf", ".jpg", ".jpeg")
+
+
+def set_argparser(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("files", nargs="+", metavar="FILE", help="recording, or results of bench")
+    parser.add_argument("-o", "--out", metavar="HTML", help="the report to write")
+    parser.add_argument("--csv", metavar="FILE", help="write a table to FILE; - for the output")
+    parser.add_argument("--json", action="store_true", help="print the names of the files as JSON")
+
+
+def load(name: str) -> Recording | None:
+    """The recording @name, or None for another file; raises UsageError if it cannot be read."""
+    text = read_text(name, f"`{recording.MAKER}` makes one")
+    if f'"{recording.SCHEMA}"' not in text.partition("\n")[0]:
+        return None
+    try:
+        found = recording.read(text)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(f"{name}: a damaged recording ({error}): record anew") from error
+    if len(found.samples) < 2:
+        many = "no sample is" if not found.samples else "one sample is"
+        raise UsageError(f"{name}: {many} too few: record for longer")
+    return found
+
+
+def _benches(files: list[str]) -> tuple[list[str], list[Document]]:
+    """The results in @files, with a name for each; a file may have several drives."""
+    names: list[str] = []
+    benches: list[Document] = []
+    for name in files:
+        found = load_benches(name, f"`{recording.MAKER}` or `{MAKER}`")
+        for one in found:
+            names.append(f"{name}, {one['where'].get('device')}" if len(found) > 1 else name)
+            benches.append(one)
+    return names, benches
+
+
+def main(args: argparse.Namespace) -> int:
+    if args.out is None and args.csv is None:
+        raise UsageError("name a file to write: --out HTML or --csv FILE")
+    if args.out is not None and Path(args.out).suffix.lower() in PICTURES:
+        raise UsageError(f"--out {args.out}: the report is HTML: name a file that ends in .html")
+    for option in ("out", "csv"):
+        require_writable(f"--{option}", getattr(args, option), args.files)
+    recorded = load(args.files[0])
+    if len(args.files) > (1 if recorded else 2):
+        raise UsageError("one recording, or one or two results of mqfair bench at a time")
+    names, benches = ([], []) if recorded else _benches(args.files)
+    if args.out is not None:
+        from mqfair.report import plots  # noqa: PLC0415 -- a table needs no package
+
+        page = plots.of_recording(recorded) if recorded else plots.of_benches(names, benches)
+        with open_output(args.out) as file:
+            file.write(page)
+    if args.csv is not None:
+        rows = recording_rows(recorded) if recorded else bench_rows(names, benches)
+        with open_output(args.csv) as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
+    _say(args)
+    return 0
+
+
+def _say(args: argparse.Namespace) -> None:
+    written = {"html": args.out, "csv": args.csv}
+    if args.json:
+        print_json({"schema": "mqfair.report/1", "files": args.files, **written})
+    else:
+        for name in written.values():
+            if name not in (None, "-"):
+                print(f"{name}: {Path(name).stat().st_size} bytes")
+
+
+def recording_rows(found: Recording) -> Iterator[list[Any]]:
+    """A line for each cgroup in each interval."""
+    names = [name for name in Use.__slots__ if name != "cgroup"]
+    yield ["at_s", "device", "cgroup", *names]
+    for disk in found.samples[-1].disks:
+        for step in steps(found, disk):
+            for use in step.uses.values():
+                values = [getattr(use, name) for name in names]
+                yield [round(step.at, 3), disk, use.cgroup, *values]
+
+
+def bench_rows(names: list[str], benches: list[Document]) -> Iterator[list[Any]]:
+    """A line for each figure in each run."""
+    yield ["file", "scheduler", "figure", "run", "value"]
+    for name, bench in zip(names, benches, strict=True):
+        for (scheduler, figure), values in figures_of(bench).items():
+            for run, value in enumerate(values):
+                yield [name, scheduler, figure, run, value]

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0
+"""What is printed: errors that end a verb in one line, tables, units, JSON."""

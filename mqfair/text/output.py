@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Plain-text tables, units and JSON, with the standard library alone."""
+
+import argparse
+import contextlib
+import difflib
+import errno
+import json
+import os
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from mqfair.text.errors import UsageError
+
+COLUMN_GAP = "  "
+BYTE_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+# The most characters of a user's line in a message.
+_MOST = 80
+# The errors of a write. Python does not say in which file.
+WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
+COLOURS = {"red": 31, "green": 32, "yellow": 33, "cyan": 36, "bold": 1, "dim": 2}
+
+
+def add_json_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+
+
+def add_dry_run_argument(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dry-run", action="store_true", help="print the writes instead of doing them"
+    )
+
+
+def print_json(value: object) -> None:
+    print(json.dumps(value, indent=2))
+
+
+def read_text(name: str, remedy: str) -> str:
+    """The text of the file @name, in UTF-8. Raises UsageError with the reason and @remedy."""
+    try:
+        return Path(name).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "no text"
+        raise UsageError(f"{name}: {reason}: {remedy}") from error
+
+
+def require_writable(option: str, name: str | None, inputs: Iterable[str] = ()) -> None:
+    """Raises UsageError before a long run if its results could not be written afterwards, or would
+    replace one of the files @inputs that it reads."""
+    if name in (None, "-"):
+        return
+    path = Path(str(name)).resolve()
+    if path in [Path(one).resolve() for one in inputs]:
+        raise UsageError(f"{option} {name}: it is a file that is read: name another file")
+    try:
+        if not path.exists():
+            path.open("xb").close()
+            path.unlink()
+        elif path.is_dir() or not os.access(path, os.W_OK):
+            code = errno.EISDIR if path.is_dir() else errno.EACCES
+            raise OSError(code, os.strerror(code))
+    except OSError as error:
+        raise UsageError(
+            f"{option} {name}: {error.strerror}: name a file that can be written, in a folder that"
+            " exists"
+        ) from error
+
+
+@contextlib.contextmanager
+def open_output(name: str) -> Iterator[TextIO]:
+    """The file @name for writing; standard output for -."""
+    if name == "-":
+        yield sys.stdout
+        return
+    try:
+        with Path(name).open("w", encoding="utf-8", errors="backslashreplace") as file:
+            yield file
+    except OSError as error:
+        if error.filename is None and error.errno in WRITE_ERRORS:
+            error.filename = name
+        raise
+
+
+def overwrite(text: str) -> None:
+    """Puts @text in the place of the last line of a terminal, which standard error is."""
+    print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def paint(text: str, colour: str) -> str:
+    """@text in @colour on a terminal; unchanged elsewhere, and where NO_COLOR is set."""
+    if sys.stdout is None or not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return text
+    return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m"
+
+
+def printable(text: str) -> str:
+    """@text in as many columns, without characters that a terminal would obey."""
+    return "".join(one if one.isprintable() else "?" for one in text)
+
+
+def visible(text: str) -> str:
+    """@text with the bytes of such characters in hexadecimal, as $'...' of bash takes them."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() else _escaped(one) for one in text)
+
+
+def quoted(text: str) -> str:
+    """@text as one word of a shell's command line."""
+    shown = visible(text)
+    if shown == text:
+        return shlex.quote(text)
+    return "$'" + visible(text.replace("\\", "\\\\").replace("'", "\\'")) + "'"
+
+
+def _escaped(one: str) -> str:
+    # A byte that is no UTF-8 stands in a name as one of these surrogates; others come from JSON.
+    errors = "surrogateescape" if "\udc80" <= one <= "\udcff" else "surrogatepass"
+    return "".join(f"\\x{byte:02x}" for byte in one.encode("utf-8", errors))
+
+
+def shortened(text: str) -> str:
+    """@text, or its begin, for a message of one line."""
+    return text if len(text) <= _MOST else text[: _MOST - 1] + "…"
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """`did you mean X?` for a misspelt @word; empty if none of @known is near."""
+    alike = difflib.get_close_matches(word.lower(), list(known), n=1)
+    return f"did you mean {alike[0]}?" if alike else ""
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Aligned lines. The first @left columns are aligned to the left, the others to the right."""
+    widths = [max(len(line[i]) for line in (header, *rows)) for i in range(len(header))]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [
+            cell.ljust(width) if i < left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ]
+        return COLUMN_GAP.join(padded).rstrip()
+
+    return [paint(line(header), "bold"), *(line(row) for row in rows)]
+
+
+def human_bytes(count: int) -> str:
+    power = min((max(count, 1).bit_length() - 1) // 10, len(BYTE_UNITS) - 1)
+    return f"{count} B" if power == 0 else f"{count / 1024**power:.1f} {BYTE_UNITS[power]}"
+
+
+def human_microseconds(count: int) -> str:
+    if count < 1000:
+        return f"{count} us"
+    if count < 1_000_000:
+        return f"{count / 1000:.1f} ms"
+    return f"{count / 1_000_000:.1f} s"
+
+
+def percent(ppm: int) -> str:
+    return f"{ppm / 10_000:.1f} %"

@@ -1,0 +1,277 @@
+# SPDX-License-Identifier: GPL-2.0
+"""mqfair trace: the figures of a block trace, its conversion for a replay, and generated traces."""
+
+import argparse
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from mqfair.text.errors import UsageError
+from mqfair.text.output import (
+    add_json_argument,
+    human_bytes,
+    open_output,
+    print_json,
+    require_writable,
+    table,
+)
+from mqfair.traces import native
+from mqfair.traces.figures import Description, Figures, describe
+from mqfair.traces.formats import FORMATS
+from mqfair.traces.generators import DISK_BYTES, PROFILES, generate
+from mqfair.traces.reader import Trace
+from mqfair.traces.replay import WRITERS, Change, split
+from mqfair.traces.request import OPS, Request
+
+SCHEMA = "mqfair.trace/1"
+JOB = "replay.fio"
+REQUESTS_GENERATED = 100_000
+_ROWS = 40
+_SIZE = re.compile(r"(\d+)([kmgt]?)", re.IGNORECASE)
+_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_LEAST_DISK = 1 << 20
+
+EPILOG = f"""\
+Shows the requests, sizes and rates of a trace, for each of its disks or cgroups. With --out or
+--split it writes a trace that fio and the simulator replay. FILE may be compressed with gzip. Its
+format is taken from its first lines, or from --format:
+
+{chr(10).join(f"  {one.name:9} {one.summary}" for one in FORMATS.values())}
+
+--generate makes a trace with published characteristics, of one of the profiles
+{", ".join(PROFILES)}. --split writes a file for each source, and {JOB}, a job file for
+`mqfair sim` and `mqfair bench` with a cgroup for each of them. doc/traces.md tells more.
+
+examples:
+  mqfair trace Financial1.spc.gz
+  mqfair trace hm_0.csv.gz --out hm.trace --align 4k --size 1g
+  mqfair trace LUN.csv --split replay --size 1g --requests 100000
+  mqfair trace --generate websearch --seed 7 --requests 50000 --out web.trace
+"""
+
+
+def set_argparser(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("file", nargs="?", metavar="FILE", help="a trace")
+    parser.add_argument("--format", choices=list(FORMATS), help="the format of FILE")
+    parser.add_argument("--generate", choices=list(PROFILES), help="make a trace instead")
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="of --generate (default %(default)s)"
+    )
+    parser.add_argument(
+        "--requests",
+        metavar="N",
+        help=f"take the first N; default: all, or {REQUESTS_GENERATED} of a generated trace",
+    )
+    parser.add_argument(
+        "--source",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="take this disk, file or cgroup alone; may be repeated",
+    )
+    parser.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        choices=OPS,
+        help="leave an operation out; may be repeated",
+    )
+    parser.add_argument(
+        "--align", default="1", metavar="BYTES", help="round begin and end outwards, such as 4k"
+    )
+    parser.add_argument(
+        "--size", metavar="BYTES", help="move all places into a drive of this size, such as 1g"
+    )
+    parser.add_argument("--out", metavar="FILE", help="write the trace; - is standard output")
+    parser.add_argument(
+        "--to",
+        choices=list(WRITERS),
+        default=native.NAME,
+        help="format of --out: mqfair (the default), or iolog of fio in version 3 or 2",
+    )
+    parser.add_argument(
+        "--split", metavar="FOLDER", help="write a trace for each source, and a job file"
+    )
+    add_json_argument(parser)
+
+
+def main(args: argparse.Namespace) -> int:
+    change = _change(args)
+    if args.out and args.split:
+        raise UsageError(f"--out {args.out}: not beside --split: use one of them")
+    if args.split:
+        return _split(args, change)
+    if args.out:
+        return _write(args, change)
+    return _show(args, change)
+
+
+def _change(args: argparse.Namespace) -> Change:
+    if (args.file is None) == (args.generate is None):
+        raise UsageError("name a trace file, or --generate with a profile (see --help)")
+    if args.generate and args.format:
+        raise UsageError(f"--format {args.format}: is for a file: leave it out")
+    most = None if args.requests is None else _whole("--requests", args.requests, 1)
+    if args.generate and most is None:
+        most = REQUESTS_GENERATED
+    align = _bytes("--align", args.align, 1)
+    if align & (align - 1) or align > _LEAST_DISK:
+        raise UsageError(f"--align {args.align}: use a power of two up to 1m")
+    size = None if args.size is None else _bytes("--size", args.size, _LEAST_DISK)
+    if size is not None and size % align:
+        raise UsageError(f"--size {args.size}: use a multiple of {align}, the --align")
+    return Change(size, align, tuple(args.source), tuple(args.without), most)
+
+
+def _whole(option: str, text: str, least: int) -> int:
+    if not text.isdecimal() or int(text) < least:
+        raise UsageError(f"{option} {text}: use a whole number from {least} on")
+    return int(text)
+
+
+def _bytes(option: str, text: str, least: int) -> int:
+    match = _SIZE.fullmatch(text)
+    found = int(match[1]) * _UNITS[match[2].lower()] if match else 0
+    if found < least:
+        raise UsageError(f"{option} {text}: use at least {least} bytes, such as 4k or 1g")
+    return found
+
+
+def _requests(args: argparse.Namespace, change: Change) -> tuple[Trace | None, Iterator[Request]]:
+    if args.generate:
+        disk = DISK_BYTES if change.size is None else change.size
+        return None, change.made(generate(args.generate, args.seed, disk))
+    trace = Trace(args.file, args.format)
+    return trace, change.made(trace.requests())
+
+
+def _write(args: argparse.Namespace, change: Change) -> int:
+    trace, requests = _requests(args, change)
+    first = _first(args, requests)
+    require_writable("--out", args.out, [args.file] if trace else [])
+    whole = Figures()
+    with open_output(args.out) as file:
+        WRITERS[args.to](file, _counted(itertools.chain((first,), requests), whole))
+    if args.out != "-":
+        _tell(args, {"files": {args.out: whole.requests}}, [_line(args.out, whole)])
+    return 0
+
+
+def _first(args: argparse.Namespace, requests: Iterator[Request]) -> Request:
+    """The first request: a wrong trace is refused before a file is written."""
+    for request in requests:
+        return request
+    raise UsageError(f"{args.file}: no request is left: check --source and --without")
+
+
+def _counted(requests: Iterator[Request], whole: Figures) -> Iterator[Request]:
+    for request in requests:
+        whole.add(request, sequential=False)
+        yield request
+
+
+def _line(name: str, whole: Figures) -> str:
+    return (
+        f"{name}: {whole.requests} requests of {human_bytes(whole.bytes)} in {whole.seconds:.1f} s"
+    )
+
+
+def _split(args: argparse.Namespace, change: Change) -> int:
+    folder = Path(args.split)
+    _, requests = _requests(args, change)
+    first = _first(args, requests)
+    try:
+        folder.mkdir(parents=True)
+    except OSError as error:
+        raise UsageError(f"--split {folder}: {error.strerror}: name a new folder") from error
+    whole = Figures()
+    parts = split(_counted(itertools.chain((first,), requests), whole), folder)
+    job = folder / JOB
+    job.write_text(_job_text(parts, whole), encoding="utf-8")
+    lines = [_line(str(folder), whole), f"run it: mqfair sim {job}"]
+    _tell(
+        args, {"job": str(job), "files": {name: str(path) for name, path in parts.items()}}, lines
+    )
+    return 0
+
+
+def _job_text(parts: dict[str, Path], whole: Figures) -> str:
+    """All cgroups run from the first request of the trace to its last."""
+    lines = [
+        "# Each cgroup replays its part of one trace, with up to 32 requests outstanding.",
+        "[global]",
+        "ioengine=psync",
+        "direct=1",
+        "numjobs=32",
+        "ramp_time=0",
+        f"runtime={max(1, whole.last_ns // 10**6 + 1)}ms",
+    ]
+    for name, path in parts.items():
+        lines += ["", f"[{name}]", f"cgroup={name}", f"read_iolog={path.name}"]
+    return "\n".join(lines) + "\n"
+
+
+def _tell(args: argparse.Namespace, document: dict[str, object], lines: list[str]) -> None:
+    if args.json:
+        print_json({"schema": SCHEMA, **document})
+    else:
+        print("\n".join(lines))
+
+
+def _show(args: argparse.Namespace, change: Change) -> int:
+    trace, requests = _requests(args, change)
+    found = describe(requests)
+    if not found.whole.requests:
+        raise UsageError(f"{args.file or args.generate}: no request is left: check --source")
+    name = trace.format.name if trace else args.generate
+    without = trace.without_data if trace else 0
+    _tell(
+        args,
+        {
+            "format": name,
+            "lines_without_data": without,
+            **found.whole.document(),
+            "sources": {one: own.document() for one, own in found.sources.items()},
+        },
+        _shown(args.file or args.generate, name, without, found),
+    )
+    return 0
+
+
+def _shown(file: str, name: str, without: int, found: Description) -> list[str]:
+    whole = found.whole
+    head = ("source", "requests", "reads", "size", "median", "per s", "peak", "MiB/s", "in order")
+    ranked = sorted(found.sources.items(), key=lambda one: -one[1].requests)
+    rows = [_row(one, own) for one, own in ranked[:_ROWS]]
+    if len(ranked) > 1:
+        rows.append(_row("all", whole))
+    lines = [f"{file}: {name}, {whole.seconds:.3f} s, {human_bytes(whole.bytes)}", ""]
+    lines += table(head, rows)
+    lines.append("")
+    if len(ranked) > _ROWS:
+        lines.append(f"{len(ranked) - _ROWS} more sources: see --json")
+    if without:
+        lines.append(f"{without} lines without data, such as flushes and heads")
+    if whole.trims:
+        lines.append(f"{whole.trims} trims: a replay needs --without trim")
+    if whole.unaligned:
+        lines.append(f"{whole.unaligned} requests are not of whole sectors: use --align 512")
+    lines.append(f"the last byte of all requests is {whole.end}: a smaller drive needs --size")
+    return lines
+
+
+def _row(name: str, own: Figures) -> list[str]:
+    count = own.requests
+    return [
+        name,
+        str(count),
+        f"{100 * own.reads / count:.1f} %",
+        human_bytes(round(own.bytes / count)),
+        human_bytes(own.median_bytes),
+        f"{own.iops:.1f}",
+        str(own.peak),
+        f"{own.bytes_per_s / (1 << 20):.2f}",
+        f"{100 * own.sequential / count:.1f} %",
+    ]

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Files of samples: JSON lines, the first of which tells the schema and the machine.
+
+    {"schema": "mqfair.record/1", "started": S, "interval_s": S, "kernel": "...", "version": "..."}
+    {"at": S, "disks": {"nvme0n1": {..., "flows": {"prod/db": {"ios": N, ...}}, "gone": []}}}
+
+A sample leaves out the cgroups with the same figures as in the sample before. `gone` names those
+that it no longer has. So each line can be written at once, and a file that ends early has all
+samples but the last. `at` is the time since the first sample, by a clock that is never set.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, TextIO
+
+from mqfair.watch.sample import DiskSample, Figures, Sample
+
+SCHEMA = "mqfair.record/1"
+MAKER = "mqfair record --out FILE"
+
+
+@dataclass(frozen=True)
+class Head:
+    """The first line of a file."""
+
+    started: float
+    interval_s: float
+    kernel: str
+    version: str
+
+
+@dataclass(frozen=True)
+class Recording:
+    head: Head
+    samples: tuple[Sample, ...]
+
+
+def _flows(before: DiskSample | None, now: DiskSample) -> dict[str, Any]:
+    was: Mapping[str, Figures] = before.flows if before else {}
+    changed = {name: own for name, own in now.flows.items() if was.get(name) != own}
+    return {
+        "flows": {
+            name: {key: value for key, value in own._asdict().items() if value is not None}
+            for name, own in changed.items()
+        },
+        "gone": [name for name in was if name not in now.flows],
+    }
+
+
+def _disk(before: DiskSample | None, now: DiskSample) -> dict[str, Any]:
+    own = {
+        name: getattr(now, name)
+        for name in ("number", "scheduler", "state", "ios", "bytes", "in_flight")
+    }
+    return {**own, "tunables": dict(now.tunables), **_flows(before, now)}
+
+
+def write(file: TextIO, head: Head, samples: Iterable[Sample]) -> Iterator[Sample]:
+    """Writes each of @samples as it comes, and passes it on."""
+    print(json.dumps({"schema": SCHEMA, **asdict(head)}), file=file, flush=True)
+    before: Sample | None = None
+    first = 0.0
+    for sample in samples:
+        first = sample.at if before is None else first
+        disks = {
+            name: _disk(before.disks.get(name) if before else None, disk)
+            for name, disk in sample.disks.items()
+        }
+        line = {"at": sample.at - first, "disks": disks}
+        print(json.dumps(line), file=file, flush=True)
+        before = sample
+        yield sample
+
+
+def _read_disk(name: str, before: DiskSample | None, line: Mapping[str, Any]) -> DiskSample:
+    flows = dict(before.flows) if before else {}
+    for gone in line["gone"]:
+        flows.pop(gone, None)
+    for path, found in line["flows"].items():
+        flows[path] = Figures(**{key: found[key] for key in Figures._fields if key in found})
+    own = {key: line[key] for key in ("number", "scheduler", "state", "ios", "bytes", "in_flight")}
+    return DiskSample(name, tunables=line["tunables"], flows=flows, **own)
+
+
+def read(text: str) -> Recording:
+    """The recording in @text. A last line that is cut off is left out. Raises ValueError, KeyError
+    or TypeError for any other text."""
+    first, *lines = text.split("\n")
+    words = json.loads(first)
+    if words.pop("schema") != SCHEMA:
+        raise ValueError(f"its schema is not {SCHEMA}")
+    head = Head(**words)
+    samples: list[Sample] = []
+    for number, line in enumerate(lines):
+        if not line:
+            continue
+        try:
+            words = json.loads(line)
+        except ValueError:
+            if number == len(lines) - 1:
+                break
+            raise
+        before = samples[-1].disks if samples else {}
+        disks = {
+            name: _read_disk(name, before.get(name), disk) for name, disk in words["disks"].items()
+        }
+        samples.append(Sample(words["at"], head.started + words["at"], disks))
+    return Recording(head, tuple(samples))
