@@ -111,7 +111,7 @@ static void publish_next(const struct engine *e, struct queue *q)
 		publish(q, e->ops->tag(q));
 }
 
-/* Returns the queue that has published the least tag, or NULL. */
+/* Returns the queue that has published the least tag, the first of several; or NULL. */
 static struct queue *first_queue(const struct sched *s)
 {
 	struct queue *first = NULL;
@@ -127,14 +127,6 @@ static struct queue *first_queue(const struct sched *s)
 		first = s->queue[i];
 	}
 	return first;
-}
-
-/* Is no other queue ahead of @q, which has published its tag? */
-static bool is_first(const struct queue *q)
-{
-	const struct queue *first = first_queue(q->sched);
-
-	return !first || !vtime_before(READ_ONCE(first->head_tag), q->head_tag);
 }
 
 /*
@@ -209,7 +201,7 @@ static enum dispatch_result may_send(struct engine *e, struct queue *q,
 	const struct engine_ops *ops = e->ops;
 
 	/* With may_go(), the first of all may wait for a tick, so all may. */
-	if (ops->tag && !q->drain && !is_first(q))
+	if (ops->tag && !q->drain && q != first_queue(q->sched))
 		return ops->may_go ? DISPATCH_NO_BUDGET : DISPATCH_THROTTLED;
 	if (ops->may_go && !q->drain && !ops->may_go(q, lane, now, wake))
 		return DISPATCH_NO_BUDGET;

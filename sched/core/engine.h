@@ -35,7 +35,8 @@
  * One order for the device.  By default each queue has an order of its own.  With
  * tag(), a queue sends an io only while no other queue has an earlier one.  The
  * engine publishes the tag of each queue in queue.head_tag, and the scheduler sets
- * sched_ops.ordered.  A queue publishes VTIME_NONE while it is empty or blocked.
+ * sched_ops.ordered.  A queue publishes VTIME_NONE while it is empty or blocked.  Of
+ * queues with equal tags the one with the least index is first.
  *
  * Why no queue is forgotten.  A queue that must wait sets its state (full order)
  * and then reads all tags.  A queue whose tag has changed, and that sends no more

@@ -299,15 +299,22 @@ static void check_queue_of_mqfq(const struct mqfq *m,
 			      VTIME_NONE);
 }
 
-/* Does @q wait for its turn, and another queue has published a lesser tag? */
+/* Does @q wait for its turn, and another queue is ahead?  Of equal tags the first is. */
 static bool is_throttled(const struct queue *q)
 {
-	vtime_t least = q->head_tag;
+	const struct queue *first = q;
 	u32 i;
 
-	for (i = 0; i < q->sched->nr_queues; i++)
-		least = vtime_min_tag(least, q->sched->queue[i]->head_tag);
-	return q->state == DISPATCH_THROTTLED && least != q->head_tag;
+	for (i = 0; i < q->sched->nr_queues; i++) {
+		const struct queue *other = q->sched->queue[i];
+
+		if (vtime_min_tag(first->head_tag, other->head_tag) !=
+		    first->head_tag)
+			first = other;
+		else if (other->head_tag == first->head_tag && i < first->index)
+			first = other;
+	}
+	return q->state == DISPATCH_THROTTLED && first != q;
 }
 
 /*

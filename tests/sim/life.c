@@ -456,7 +456,8 @@ static u64 least_after_stall(struct test_case *t, const struct stall *s)
  */
 static bool recovers_late(const struct test_case *t, const struct stall *s)
 {
-	return s->defaults && strcmp(t->ops->name, "hwabc") &&
+	return s->defaults && tunable_find(t->ops->tunables, "isolation") &&
+	       strcmp(t->ops->name, "hwabc") &&
 	       strcmp(t->ops->name, "kyber-fair");
 }
 
