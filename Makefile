@@ -201,6 +201,11 @@ wheel: ## build the wheel of the command for PyPI, and its source archive, in bu
 	lab/bootstrap release
 	packaging/wheel $(PYTHON)
 
+release: ## build all files of a release in build/release/, twice, and compare them
+	lab/bootstrap packages
+	lab/bootstrap release
+	packaging/release --python $(PYTHON)
+
 install-sim: sim ## install the simulator for an installed command (root)
 	install -Dm755 build/sim-release/sim/sim-run $(LIBDIR)/sim-run
 

@@ -31,6 +31,10 @@
  * merging		asked for	asked for	always
  *
  * elevator_attrs: an array without const fits all three.
+ *
+ * A row may go with the last kernel that has its older form: those of 6.1 with
+ * Debian 12, those of 6.12 with Debian 13 (doc/compatibility.md). Upstream commits:
+ * d4c3ef56a161 gave Kyber alloc_sched_data(), 930c2ea566af added WQ_PERCPU.
  */
 #ifndef MQFAIR_COMPAT_H
 #define MQFAIR_COMPAT_H
