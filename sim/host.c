@@ -510,16 +510,12 @@ void host_drain(struct host *h)
 
 /*
  * A queue without a flow in credit waits for a tick. All queues wait for one
- * while the scheduler paces their requests (isolation.h), or while it reserves
- * slots for a flow that has no request.
+ * while the scheduler paces their requests (isolation.h).
  */
 static bool waits_for_tick(const struct host *h, const struct host_queue *hq)
 {
-	const struct host_watch *w = &h->watch;
-
 	return h->tick.armed &&
-	       (hq->q.state == DISPATCH_NO_BUDGET || h->sched.isolation.paces ||
-		(w->reserved && w->reserved(w->arg)));
+	       (hq->q.state == DISPATCH_NO_BUDGET || h->sched.isolation.paces);
 }
 
 /* If ios wait although the device is idle, a wake-up was lost. */

@@ -204,7 +204,6 @@ struct host_watch {
 	void (*completed)(void *arg, struct host_io *hio);
 	void (*step)(void *arg);	/* after every event */
 	void (*quiet)(void *arg);	/* before time moves, no wake-up under way */
-	bool (*reserved)(void *arg);	/* does tick hand over reserved slots? */
 };
 
 struct host {

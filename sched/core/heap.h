@@ -3,8 +3,7 @@
  * heap - intrusive pairing heap in (key, sequence) order
  *
  * Keys are virtual times, compared by vtime_before().  Nodes with equal keys
- * leave in the order in which they were pushed.  A node of heap_push_first()
- * leaves before all its equals.  A push is O(1), a pop O(log n) amortised, a
+ * leave in the order in which they were pushed.  A push is O(1), a pop O(log n) amortised, a
  * rebuild O(n).  No function recurses or allocates, and the caller serialises
  * all calls.  A queue with a single flow has a heap of one node, which these
  * inline functions handle alone.
@@ -27,14 +26,12 @@ struct heap_node {
 struct heap {
 	struct heap_node *top;
 	u64 seq;			/* of the next push */
-	u64 first;			/* of the latest push_first */
 };
 
 static inline void heap_init(struct heap *h)
 {
 	h->top = NULL;
 	h->seq = 0;
-	h->first = 0;
 }
 
 static inline struct heap_node *heap_top(const struct heap *h)
@@ -46,30 +43,17 @@ static inline struct heap_node *heap_top(const struct heap *h)
 void heap_meld(struct heap *h, struct heap_node *n);
 struct heap_node *heap_pop_meld(struct heap *h);
 
-static inline void heap_push_seq(struct heap *h, struct heap_node *n,
-				 vtime_t key, u64 seq)
+/* Adds @n, which is in no heap. */
+static inline void heap_push(struct heap *h, struct heap_node *n, vtime_t key)
 {
 	n->key = key;
-	n->seq = seq;
+	n->seq = h->seq++;
 	n->child = NULL;
 	n->next = NULL;
 	if (!h->top)
 		h->top = n;
 	else
 		heap_meld(h, n);
-}
-
-/* Adds @n, which is in no heap. */
-static inline void heap_push(struct heap *h, struct heap_node *n, vtime_t key)
-{
-	heap_push_seq(h, n, key, h->seq++);
-}
-
-/* Adds @n, which is in no heap, ahead of its equals. */
-static inline void heap_push_first(struct heap *h, struct heap_node *n,
-				   vtime_t key)
-{
-	heap_push_seq(h, n, key, --h->first);
 }
 
 /* Takes the least node out.  The heap is not empty. */

@@ -96,14 +96,6 @@ static inline void tag_order_add(struct tag_order *t, struct tag_lane *l,
 	heap_push(&t->heap, &l->node, tag);
 }
 
-/* The same, ahead of all lanes with an equal tag. */
-static inline void tag_order_add_first(struct tag_order *t, struct tag_lane *l,
-				       vtime_t tag, u64 epoch)
-{
-	l->epoch = epoch;
-	heap_push_first(&t->heap, &l->node, tag);
-}
-
 /* The lane at the top has lost its first io: it gets its new place, or leaves. */
 static inline void tag_order_took(struct tag_order *t)
 {

@@ -330,7 +330,6 @@ const struct sched_ops ifq_ops = {
 	.tick		= ifq_tick,
 	.tune		= ifq_tune,
 	.flow_init	= engine_flow_init,
-	.flow_exit	= mqfq_flow_exit,
 	.report		= ifq_report,
 	.report_flow	= ifq_report_flow,
 };

@@ -101,7 +101,7 @@ struct family {
 
 /* sched_params.own */
 struct ifq_params {
-	struct mqfq_params mqfq;	/* both 0: T = 0, no anticipation */
+	struct mqfq_params mqfq;	/* T = 0 */
 	u32 window_ms;
 	u32 floor;			/* bytes in a window */
 	u32 clamp;			/* greatest ratio of two scales */
@@ -116,7 +116,6 @@ static inline struct ifq_params *ifq_params(const struct sched_params *p)
 
 /* flow_own() */
 struct ifq_weight_flow {
-	struct mqfq_flow mqfq;
 	struct tenant group;	/* the cgroup */
 	struct tenant own;	/* its own processes */
 	struct family family;	/* of its children and its own processes */

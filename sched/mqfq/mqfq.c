@@ -40,7 +40,7 @@
  * Invariants
  *   I1  virtual time never decreases.
  *   I2  no request that may be delayed starts with a tag beyond VT + T.
- *   I3  slots in use, reserved slots and all counts of the token tree sum to D.
+ *   I3  slots in use and all counts of the token tree sum to D.
  *   I4  the queue that holds virtual time back is never parked.  A queue is
  *       throttled only while head tag > VT + T.  The wheel wakes a queue less
  *       than one bucket, at most T, after its due time.  At T = 0 there is no
@@ -59,8 +59,7 @@
  *   order), and then looks for queues that wait.  One of the two sees the
  *   other.  The figure in the paper announces after the look, and so loses a
  *   slot that is freed in between.
- *   If a slot is in the leaf of an idle queue, the second look steals it.  If
- *   a slot is reserved for a flow (anticipate.h), tick hands it over.
+ *   If a slot is in the leaf of an idle queue, the second look steals it.
  *
  * Urgent and polled requests.  An urgent request (IO_URGENT: metadata, swap, or
  * sent back by a driver) passes all others, up to a bound (core/urgent.h).  It
@@ -236,15 +235,7 @@ static __always_inline void append(struct queue *q, struct tag_lane *l,
 	io_list_append(&l->lane.fifo, io);
 	if (!joins)
 		return;
-	/*
-	 * A flow that was idle starts at virtual time, and the first lane may
-	 * have the same tag.  The new lane has one request and that lane many,
-	 * so the new lane goes first.  It does so once: its next tag is greater.
-	 */
-	if (READ_ONCE(mqfq_params(&q->sched->params)->anticipate))
-		tag_order_add_first(order, l, start->tag, start->epoch);
-	else
-		tag_order_add(order, l, start->tag, start->epoch);
+	tag_order_add(order, l, start->tag, start->epoch);
 	set_head_tag(q, tag_order_top(order)->node.key);
 }
 
@@ -406,9 +397,7 @@ static __always_inline bool get_slot(struct mqfq *m, struct queue *q,
 {
 	if (io->flags & IO_EXEMPT)
 		return true;
-	if (unlikely(!anticipate_take(&m->anticipate, &m->slots.tree, io->flow,
-				      q->home) &&
-		     !slots_try(&m->slots, q->home)))
+	if (unlikely(!slots_try(&m->slots, q->home)))
 		return wait_for_slot(m, q, io, head_tag, wake);
 	slots_give_io(&m->slots, q->home, io);
 	return true;
@@ -464,7 +453,6 @@ enum dispatch_result mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 	io = first_io(q);
 	if (!get_slot(m, q, io, head_tag, wake)) {
 		queue_set_state(q, DISPATCH_NO_SLOT);
-		anticipate_missed(&m->anticipate, now);
 		WRITE_ONCE(q->stats.no_slot, q->stats.no_slot + 1);
 		return DISPATCH_NO_SLOT;
 	}
@@ -495,16 +483,6 @@ void mqfq_block(struct queue *q, struct wake *wake)
 
 /* ------------------------------------------------------------ completion */
 
-/* Would virtual time let a request of @f go if it arrived now? */
-static bool is_due(const struct mqfq *m, const struct flow *f)
-{
-	u64 epoch;
-
-	return !beyond(m->sched,
-		       flow_tag(f, (u64)atomic64_read(&f->pos), &epoch),
-		       mqfq_vt(m));
-}
-
 void mqfq_requeue(struct io *io, struct wake *wake)
 {
 	struct slots *sl = &mqfq_of(io->queue)->slots;
@@ -518,18 +496,9 @@ void mqfq_complete(struct io *io, u64 now, struct wake *wake)
 	struct mqfq *m = mqfq_of(io->queue);
 
 	cost_estimator_done(io, now);
-	if (engine_take_back(&m->slots, io->queue->home, io) &&
-	    (!anticipate_wanted(&m->anticipate, io) || !is_due(m, io->flow) ||
-	     !anticipate_slot(&m->anticipate, &m->slots.tree, io, now, wake)))
+	if (engine_take_back(&m->slots, io->queue->home, io))
 		slots_put(&m->slots, io->queue->home, wake);
 	queue_completed(io, now, wake);
-}
-
-void mqfq_flow_exit(struct flow *f)
-{
-	struct mqfq *m = f->sched->own;
-
-	anticipate_flow_exit(&m->anticipate, f);
 }
 
 /* ------------------------------------------------------------- slow work */
@@ -561,11 +530,8 @@ static bool forgotten(const struct queue *q)
 void mqfq_tick(struct sched *s, u64 now, struct wake *wake)
 {
 	struct mqfq *m = s->own;
-	u32 late;
 
 	chassis_tick(&m->chassis, s, now, wake);
-	for (late = anticipate_tick(&m->anticipate, s, now, wake); late; late--)
-		slots_put(&m->slots, 0, wake);
 	/* Larger shares bring tags nearer: due times in the wheel are old. */
 	if (chassis_sweep(&m->chassis, s, now, forgotten, wake))
 		unpark_all(m, wake);
@@ -620,10 +586,7 @@ chassis:
 void mqfq_exit(struct sched *s)
 {
 	struct mqfq *m = s->own;
-	u32 left = anticipate_drain(&m->anticipate);
 
-	while (left--)
-		token_put(&m->slots.tree, 0);
 	port_assert(mindicator_min(&m->tags) == VTIME_NONE);
 	wheel_deinit(&m->wheel);
 	mindicator_deinit(&m->tags);
@@ -643,8 +606,6 @@ void mqfq_report(const struct sched *s, struct report *r)
 	for (level = 0; level < TOPO_LEVELS; level++)
 		report_part(r, "slots_free", topology_level_name(level),
 			    token_level(&m->slots.tree, level));
-	report_number(r, "slots_reserved",
-		      atomic64_read(&m->anticipate.reserved));
 	report_number(r, "wheel_turns", atomic64_read(&m->wheel.turns));
 	chassis_report(s, r);
 }
@@ -667,10 +628,6 @@ static const struct tunable mqfq_tunables[] = {
 	},
 	{ TUNABLE_COST_OF(COST_BYTES) },
 	{ TUNABLE_ISOLATION },
-	{
-		TUNABLE_FLAG("anticipate", struct mqfq_params, anticipate, 1),
-		.research = true,
-	},
 	{ }
 };
 
@@ -681,7 +638,6 @@ const struct sched_ops mqfq_ops = {
 	.bytes		= sizeof(struct mqfq),
 	.queue_bytes	= sizeof(struct mqfq_queue),
 	.params_bytes	= sizeof(struct mqfq_params),
-	.flow_bytes	= sizeof(struct mqfq_flow),
 	.flow_queue_bytes = sizeof(struct tag_lane),
 	.init		= mqfq_init,
 	.exit		= mqfq_exit,
@@ -694,7 +650,6 @@ const struct sched_ops mqfq_ops = {
 	.tick		= mqfq_tick,
 	.tune		= mqfq_tune,
 	.flow_init	= engine_flow_init,
-	.flow_exit	= mqfq_flow_exit,
 	.report		= mqfq_report,
 	.report_flow	= mqfq_report_flow,
 };

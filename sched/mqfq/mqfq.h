@@ -9,7 +9,6 @@
 #ifndef MQFAIR_MQFQ_H
 #define MQFAIR_MQFQ_H
 
-#include "anticipate.h"
 #include "mqfq_params.h"
 #include "core/engine.h"
 #include "core/tag_order.h"
@@ -20,7 +19,6 @@ struct mqfq {
 	struct sched *sched;		/* I */
 	struct mindicator tags;
 	struct slots slots;
-	struct anticipate anticipate;
 	struct wheel wheel;		/* throttled queues, at T > 0 */
 	atomic64_t vt __port_cacheline;	/* virtual time; only grows */
 	struct queue_set throttled __port_cacheline;	/* those at T = 0 */
@@ -32,11 +30,6 @@ struct mqfq_queue {
 	struct tag_order order;		/* Q */
 	u32 bucket;			/* Q: of the wheel, while parked */
 	bool published;			/* Q: the mindicator has the head tag */
-};
-
-/* flow_own() begins with it. */
-struct mqfq_flow {
-	struct flow_reserved reserved;
 };
 
 static inline struct mqfq_queue *mqfq_queue_of(const struct queue *q)
@@ -72,7 +65,6 @@ void mqfq_requeue(struct io *io, struct wake *wake);
 void mqfq_tick(struct sched *s, u64 now, struct wake *wake);
 void mqfq_tune(struct sched *s, const struct sched_params *p,
 	       struct wake *wake);
-void mqfq_flow_exit(struct flow *f);
 void mqfq_report(const struct sched *s, struct report *r);
 void mqfq_report_flow(const struct flow *f, struct report *r);
 

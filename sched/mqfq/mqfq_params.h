@@ -11,7 +11,6 @@ enum {
 
 struct mqfq_params {
 	u32 threshold;			/* T, bytes of total service */
-	u32 anticipate;			/* 1: reserve slots, anticipate.h */
 };
 
 static inline struct mqfq_params *mqfq_params(const struct sched_params *p)

@@ -130,7 +130,6 @@ static void scenario_init(struct scenario *s, const struct setting *setting,
 	u32 f, i;
 
 	mqfq_params(&params)->threshold = setting->threshold;
-	mqfq_params(&params)->anticipate = 1;
 	memset(s, 0, sizeof(*s));
 	s->setting = setting;
 	s->threads = threads_size();

@@ -232,9 +232,6 @@ static void tune(struct scenario *s, struct random *r)
 		tune_ifq(&params, r);
 	else if (!is_simple(s))
 		tune_mqfq(&params, r);
-	/* Only tick gives reserved slots back. */
-	if (s->workload->ticks && !is_simple(s))
-		mqfq_params(&params)->anticipate = random_once_in(r, 2);
 	host_tune(&s->host, &params);
 	s->params = params;
 }
@@ -333,7 +330,7 @@ static void check_queue_of_engine(const struct engine *e,
 		threads_check(q->q.head_tag == VTIME_NONE);
 }
 
-/* Free, reserved, held back, leased and in use: these are all slots. */
+/* Free, held back, leased and in use: these are all slots. */
 static void check_slots(const struct scenario *s)
 {
 	const struct slots *sl = is_simple(s) ? &engine_state(s)->slots :
@@ -341,8 +338,6 @@ static void check_slots(const struct scenario *s)
 	s64 all = token_total(&sl->tree) + atomic64_read(&sl->held) +
 		  slots_leased(sl) + atomic64_read(&s->slots);
 
-	if (!is_simple(s))
-		all += atomic64_read(&mqfq_of(s)->anticipate.reserved);
 	threads_check(all == sl->tree.depth);
 	threads_check(sl->tree.depth == min(sl->depth, sl->limit));
 	threads_check(sl->depth == s->host.sched.params.depth);

@@ -193,9 +193,7 @@ static void check_stalled(struct scenario *s)
 
 	for (q = 0; q < s->nr_flight; q++)
 		in_use += !!(s->flight[q]->flags & IO_SLOT);
-	threads_check(token_total(&mqfq_of(s)->slots.tree) +
-			      atomic64_read(&mqfq_of(s)->anticipate.reserved) +
-			      in_use ==
+	threads_check(token_total(&mqfq_of(s)->slots.tree) + in_use ==
 		      s->sched.params.depth);
 	for (q = 0; q < QUEUES; q++)
 		if (s->queue[q].nr && !is_blocked(s, q))

@@ -35,12 +35,8 @@ static struct host_params mix_params(struct test_case *t, const struct mix *mix,
 	p.device.base_ns = rng_between(rng, 0, 20 * US);
 	p.device.ns_per_kib = rng_between(rng, 1, 300);
 	p.wake_ns = rng_chance(rng, 500) ? 5 * US : 0;
-	/*
-	 * tick returns reserved slots.  No flow becomes inactive before the end:
-	 * shares have to be constant.
-	 */
-	mqfq_params(&p.sched)->anticipate = rng_chance(rng, 500);
-	p.no_tick = !mqfq_params(&p.sched)->anticipate;
+	/* No flow becomes inactive before the end: shares have to be constant. */
+	p.no_tick = rng_chance(rng, 500);
 	return p;
 }
 

@@ -40,17 +40,13 @@ static void check_slots(struct fixture *r, const struct mqfq *m)
 {
 	struct host *h = r->host;
 	s64 total = token_total(&m->slots.tree);
-	s64 reserved = atomic64_read(&m->anticipate.reserved);
-
 	s64 used = h->slots + slots_leased(&m->slots);
 
-	if (total + reserved + atomic64_read(&m->slots.held) + used !=
+	if (total + atomic64_read(&m->slots.held) + used !=
 	    (s64)m->slots.tree.depth)
-		host_fail(
-			h,
-			"%llu ns: %lld slots free, %lld kept and %lld in use, D is %u",
-			host_now(h), total, reserved, used,
-			m->slots.tree.depth);
+		host_fail(h,
+			  "%llu ns: %lld slots free and %lld in use, D is %u",
+			  host_now(h), total, used, m->slots.tree.depth);
 }
 
 static void check_vt(struct fixture *r, const struct mqfq *m)
@@ -137,14 +133,6 @@ static void fixture_quiet(void *arg)
 		return;
 	for (i = 0; i < r->host->params.nr_queues; i++)
 		check_waiting(r, m, &r->host->queues[i]);
-}
-
-static bool fixture_reserved(void *arg)
-{
-	const struct fixture *r = arg;
-	const struct mqfq *m = r->host->sched.own;
-
-	return atomic64_read(&m->anticipate.reserved) > 0;
 }
 
 /* ------------------------------------------------------------------ bounds */
@@ -399,8 +387,6 @@ struct host_params fixture_params(const struct test_case *t, u64 seed)
 	/* The papers know no isolation; isolation.c tests it. */
 	p.sched.isolation = 0;
 	params_put(t->ops, &p.sched, "threshold_kb", 64 * KIB);
-	/* What is kept is given back by tick alone, which not every test has. */
-	params_set(t->ops, &p.sched, "anticipate", 0);
 	return p;
 }
 
@@ -421,7 +407,6 @@ void fixture_open(struct fixture *r, struct test_case *t,
 
 		r->host->watch.step = fixture_step;
 		r->host->watch.quiet = fixture_quiet;
-		r->host->watch.reserved = fixture_reserved;
 		r->vt = (vtime_t)atomic64_read(&m->vt);
 	}
 	if (budget_family(params->ops)) {

@@ -212,7 +212,6 @@ static void costs_of(struct test_case *t, const struct sched_ops *ops)
 		p.sched.isolation = 0;
 		p.sched.depth = depth;
 		params_put(ops, &p.sched, "threshold_kb", 0);
-		params_set(ops, &p.sched, "anticipate", 0);
 	}
 	p.sched.cost.kind = COST_LEARNED;
 	scenario_open(&s, &own, &p, tenant, ARRAY_SIZE(tenant));

@@ -114,9 +114,6 @@ static void chaos_tune(struct fixture *r, const struct chaos *c,
 			   pick(rng, thresholds, ARRAY_SIZE(thresholds)));
 	if (rng_chance(rng, 500))
 		p.depth = pick(rng, depths, ARRAY_SIZE(depths));
-	/* What is kept is given back by tick alone. */
-	if (!r->host->params.no_tick)
-		params_set(ops, &p, "anticipate", rng_chance(rng, 500));
 	if (rng_chance(rng, 200))
 		p.cost.kind = p.cost.kind == COST_BYTES ? COST_IOPS :
 							  COST_BYTES;
@@ -239,8 +236,6 @@ static void test_isolation(struct test_case *t)
 					.isolation = true };
 	u64 paced_ns = chaos_seeds(t, 2001, 2016, &c);
 
-	/* mqfq: the depth falls to 1 while slots are reserved. */
-	paced_ns += chaos_seeds(t, 2512, 2512, &c);
 	case_note(t, "paced for %llu ms", paced_ns / MS);
 	if (paced_ns < 100 * MS && t->most_seeds >= 10)
 		case_fail(t, "the drives were paced for %llu ms alone",

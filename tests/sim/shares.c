@@ -628,9 +628,8 @@ static void test_light(struct test_case *t)
 }
 
 /*
- * The same where requests complete in bunches, as what was sent together does
- * for ever after: the next free slot may be most of a service time away, and
- * the one that the flow had is kept for it.
+ * The same where requests that were sent together complete together.  The next
+ * free slot may be most of a service time away, so isolation has to help.
  */
 static void test_light_among_bunches(struct test_case *t)
 {
@@ -649,8 +648,8 @@ static void test_light_among_bunches(struct test_case *t)
 	u32 i;
 
 	p.nr_queues = 4;
+	p.sched.isolation = 6;
 	mqfq_params(&p.sched)->threshold = 8 * KIB;
-	mqfq_params(&p.sched)->anticipate = 1;
 	fixture_open(&r, t, &p);
 	for (i = 0; i < 3; i++) {
 		flow[i] = fixture_flow(&r, NULL, 100);

@@ -29,17 +29,17 @@ struct tick_scene {
 	u32 readers, weight;		/* of each reader, one request at a time */
 	u64 think_ns;
 	u32 jobs, depth, bytes;		/* of each tenant that fills the drive */
-	bool anticipates;		/* no isolation: slots are reserved */
+	bool isolation;
 };
 
 static const struct tick_scene scenes[] = {
-	{ "a reader beside jobs", 4, 1, 1000, 0, 1, 128, 64 * KIB, false },
-	{ "a light reader", 4, 1, 1, 5 * MS, 2, 128, 64 * KIB, false },
-	{ "small requests", 4, 1, 1000, 0, 2, 256, 4 * KIB, false },
-	{ "32 queues", 32, 1, 1000, 0, 2, 256, 16 * KIB, false },
-	{ "8 readers", 4, 8, 100, 200 * US, 2, 128, 64 * KIB, false },
-	{ "without isolation", 4, 4, 1000, 0, 2, 256, 4 * KIB, true },
-	{ "jobs alone", 4, 0, 0, 0, 2, 256, 4 * KIB, false },
+	{ "a reader beside jobs", 4, 1, 1000, 0, 1, 128, 64 * KIB, true },
+	{ "a light reader", 4, 1, 1, 5 * MS, 2, 128, 64 * KIB, true },
+	{ "small requests", 4, 1, 1000, 0, 2, 256, 4 * KIB, true },
+	{ "32 queues", 32, 1, 1000, 0, 2, 256, 16 * KIB, true },
+	{ "8 readers", 4, 8, 100, 200 * US, 2, 128, 64 * KIB, true },
+	{ "without isolation", 4, 4, 1000, 0, 2, 256, 4 * KIB, false },
+	{ "jobs alone", 4, 0, 0, 0, 2, 256, 4 * KIB, true },
 };
 
 static void add(struct fixture *r, u32 weight, struct load_params p)
@@ -63,7 +63,7 @@ static u64 ticks_in(struct test_case *t, const struct tick_scene *s)
 	u32 i;
 
 	fixture_defaults(t->ops, &p.sched);
-	if (s->anticipates)
+	if (!s->isolation)
 		p.sched.isolation = 0;
 	p.device.flash = f;
 	fixture_open(&r, t, &p);

@@ -402,7 +402,6 @@ static void set_up(void)
 	params.isolation = 0;
 	params.depth = b->o.slots;
 	params_put(ops, &params, "threshold_kb", b->o.threshold_kib << 10);
-	params_put(ops, &params, "anticipate", 0);
 	params_put(ops, &params, "single_lock", b->o.single_lock);
 	if (sched_init(&b->sched, ops, &params, place))
 		abort();

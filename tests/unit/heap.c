@@ -136,27 +136,6 @@ static void equal_keys_pop_in_order_of_arrival(void **state)
 	assert_null(heap_top(&h));
 }
 
-static void push_first_goes_ahead_of_equal_keys(void **state)
-{
-	struct heap_node old[3], new[3], less;
-	struct heap h;
-	u32 i;
-
-	(void)state;
-	heap_init(&h);
-	for (i = 0; i < 3; i++)
-		heap_push(&h, &old[i], 42);
-	for (i = 0; i < 3; i++)
-		heap_push_first(&h, &new[i], 42);
-	heap_push(&h, &less, 41);
-	assert_ptr_equal(heap_pop(&h), &less);
-	for (i = 3; i--;)
-		assert_ptr_equal(heap_pop(&h), &new[i]);
-	for (i = 0; i < 3; i++)
-		assert_ptr_equal(heap_pop(&h), &old[i]);
-	assert_null(heap_top(&h));
-}
-
 static void sequence_numbers_wrap(void **state)
 {
 	struct heap_node node[4];
@@ -177,7 +156,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(top_matches_a_scan),
 		cmocka_unit_test(equal_keys_pop_in_order_of_arrival),
-		cmocka_unit_test(push_first_goes_ahead_of_equal_keys),
 		cmocka_unit_test(sequence_numbers_wrap),
 	};
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * Order, throttling, slots and reserved slots of mqfq, hook by hook.  Tags are
- * told as distances from the first virtual time.
+ * Order, throttling and slots of mqfq, hook by hook.  Tags are told as distances
+ * from the first virtual time.
  */
 #include "hooks.h"
 #include "sched/core/policies.h"
@@ -305,29 +305,6 @@ static void requests_of_a_flow_go_in_order(void **state)
 	hooks_dispatch(&h, 2, DISPATCH_EMPTY);
 	assert_int_equal(h.queue[2].state, DISPATCH_EMPTY);
 	close_mqfq();
-}
-
-/* The flow that comes back has the tag of the flow with many requests. */
-static void newcomer_goes_first_at_the_same_tag(void **state)
-{
-	u32 anticipate;
-
-	(void)state;
-	for (anticipate = 0; anticipate <= 1; anticipate++) {
-		struct sched_params p;
-		struct io *io[2];
-		u32 i;
-
-		open_mqfq(T, 8);
-		p = h.sched.params;
-		mqfq_params(&p)->anticipate = anticipate;
-		hooks_tune(&h, &p);
-		for (i = 0; i < 2; i++)
-			io[i] = insert(0, flow[i]);
-		assert_true(tag(io[0]) == tag(io[1]));
-		assert_ptr_equal(dispatch(0), io[anticipate]);
-		close_mqfq();
-	}
 }
 
 /* After the heads are gone, flow 0 has the lesser tags; then it loses weight. */
@@ -679,104 +656,6 @@ static void throttled_queue_hands_its_slot_over(void **state)
 	close_mqfq();
 }
 
-/* ------------------------------------------------------------ reserved slots */
-
-/*
- * D = 8.  Flow 0 has one request, flow 1 the other slots, and queue 1 has found
- * none.  After 8 ms the request of flow 0 is done.
- */
-static void open_reserved(void)
-{
-	struct io *io;
-	u32 i;
-
-	open_mqfq(T, 8);
-	io = send(0, flow[0]);
-	for (i = 0; i < 7; i++)
-		send(1, flow[1]);
-	insert(1, flow[1]);
-	hooks_dispatch(&h, 1, DISPATCH_NO_SLOT);
-	h.now += 8 * MS;
-	h.tick_ns = 0;
-	hooks_complete(&h, io);
-}
-
-/* The slot waits for the flow for an eighth of the time in the device. */
-static void slot_is_reserved_for_a_flow_that_will_be_back(void **state)
-{
-	(void)state;
-	open_reserved();
-	assert_int_equal(h.woken, 0);
-	assert_int_equal(h.tick_ns, h.now + MS);
-	h.now += MS / 2;
-	send(0, flow[0]);
-	assert_int_equal(slots_used(&mqfq()->slots), 8);
-	hooks_run(&h, h.now + MS);
-	assert_int_equal(h.woken, 0);
-	close_mqfq();
-}
-
-static void tick_hands_an_unused_slot_over(void **state)
-{
-	(void)state;
-	open_reserved();
-	hooks_run(&h, h.now + MS - 1);
-	assert_int_equal(h.woken, 0);
-	hooks_run(&h, h.now + 1);
-	assert_int_equal(h.woken, BIT_ULL(1));
-	dispatch(1);
-	close_mqfq();
-}
-
-static void slot_of_a_removed_flow_is_handed_over(void **state)
-{
-	(void)state;
-	open_reserved();
-	hooks_flow_gone(&h, flow[0]);
-	/* The shares have changed: queue 1 looks again. */
-	hooks_dispatch(&h, 1, DISPATCH_NO_SLOT);
-	h.woken = 0;
-	hooks_tick(&h);
-	assert_int_equal(h.woken, BIT_ULL(1));
-	dispatch(1);
-	close_mqfq();
-}
-
-static void reserved_slot_does_not_outlive_the_device(void **state)
-{
-	(void)state;
-	open_reserved();
-	hooks_drain(&h);
-	assert_int_equal(slots_used(&mqfq()->slots), 1);
-	/* The close finds all slots free. */
-	hooks_close(&h);
-}
-
-/*
- * Flow 0 has all slots, and flow 1 waits at tag 0.  The next tag of flow 0 is
- * 64 KiB, or 72 KiB after one more request.
- */
-static void no_slot_is_reserved_for_a_flow_beyond_t(void **state)
-{
-	struct io *io;
-	u32 more, i;
-
-	(void)state;
-	for (more = 0; more <= 1; more++) {
-		open_mqfq(T, 8);
-		io = send(0, flow[0]);
-		for (i = 0; i < 7; i++)
-			send(0, flow[0]);
-		insert(1, flow[1]);
-		hooks_dispatch(&h, 1, DISPATCH_NO_SLOT);
-		send_exempt(0, flow[0], more);
-		h.now += 8 * MS;
-		hooks_complete(&h, io);
-		assert_int_equal(h.woken, more ? BIT_ULL(1) : 0);
-		close_mqfq();
-	}
-}
-
 /* ---------------------------------------------------------------------- tick */
 
 /* The queue is counted, not woken: a lost wake-up is a defect to be found. */
@@ -1007,7 +886,6 @@ int main(void)
 		cmocka_unit_test(early_queue_is_parked_again),
 		cmocka_unit_test(draining_queue_waits_for_nothing),
 		cmocka_unit_test(requests_of_a_flow_go_in_order),
-		cmocka_unit_test(newcomer_goes_first_at_the_same_tag),
 		cmocka_unit_test(new_weights_order_the_requests_that_wait),
 		cmocka_unit_test(empty_queue_is_not_rebuilt),
 		cmocka_unit_test(throttled_queue_shows_its_new_tag),
@@ -1025,11 +903,6 @@ int main(void)
 		cmocka_unit_test(blocked_queue_waits_for_no_slot),
 		cmocka_unit_test(blocked_queue_hands_its_slot_over),
 		cmocka_unit_test(throttled_queue_hands_its_slot_over),
-		cmocka_unit_test(slot_is_reserved_for_a_flow_that_will_be_back),
-		cmocka_unit_test(tick_hands_an_unused_slot_over),
-		cmocka_unit_test(slot_of_a_removed_flow_is_handed_over),
-		cmocka_unit_test(reserved_slot_does_not_outlive_the_device),
-		cmocka_unit_test(no_slot_is_reserved_for_a_flow_beyond_t),
 		cmocka_unit_test(watchdog_leaves_waiting_queues_alone),
 		cmocka_unit_test(
 			watchdog_finds_a_queue_that_virtual_time_forgot),

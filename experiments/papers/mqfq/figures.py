@@ -20,7 +20,7 @@ from experiments.papers.sources import (
 from mqfair.bench.variant import MQFQ, NONE
 
 # The algorithm of the paper: D as the paper measured it for the drive, and none of our additions.
-_PLAIN = "isolation=0:anticipate=0"
+_PLAIN = "isolation=0"
 ON_SSD = f"mqfq:depth=64:{_PLAIN}"
 ON_FABRIC = f"mqfq:depth=128:{_PLAIN}"
 
