@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: GPL-2.0
-import errno
-
 import pytest
 
 from mqfair.__main__ import main
@@ -94,12 +92,6 @@ def test_dry_run(host, run):
     result = run("disable", "nvme0n1", "--dry-run")
     assert result.out == f"write 'none' to '{SCHEDULER}'\n"
     assert host.snapshot() == before
-
-
-def test_busy_then_success(host, run):
-    host.refuse[SCHEDULER] = [errno.EBUSY]
-    assert run("disable", "nvme0n1").code == 0
-    assert len(host.stores) == 2
 
 
 def test_a_value_that_does_not_stay_is_an_error(host, run):
