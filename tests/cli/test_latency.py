@@ -74,50 +74,52 @@ def test_dry_run(host, run):
     assert host.stores == []
 
 
+WRONG_TARGETS = ("0us", "500", "us", "-5us", "1.5ms", "5m", "999ns", "17s", "9" * 20 + "s", "abc")
+WRONG_PERCENT = ("0", "0.9", "100", "99.99", "99.", "x")
+
+
 @pytest.mark.parametrize(
-    "target", ["0us", "500", "us", "-5us", "1.5ms", "5m", "999ns", "17s", "9" * 20 + "s", "abc"]
+    ("argv", "said"),
+    [
+        *(
+            (("prod", "nvme0n1", "--", one), f"target '{one}' for {FILE}: use 1us..16s")
+            for one in WRONG_TARGETS
+        ),
+        *(
+            (("prod", "nvme0n1", "500us", "--pct", one), f"--pct '{one}' for {FILE}: use 1..99.9")
+            for one in WRONG_PERCENT
+        ),
+        (("prod", "--pct", "99"), "--pct needs"),
+        (("prod", "nvme0n1", "none", "--pct", "99"), "--pct needs"),
+        (("prod", "nvme9n1", "500us"), "unknown device 'nvme9n1'"),
+        (("prod", "dm-0", "500us"), "set the goal on the disks below it: nvme0n1"),
+        (("/", "nvme0n1", "500us"), "the root cgroup has no latency goal"),
+    ],
 )
-def test_bad_target(host, run, target):
-    result = run("latency", "prod", "nvme0n1", "--", target)
-    assert result.code == 2
-    assert f"target '{target}' for {FILE}: use 1us..16s" in result.err
-    assert host.stores == []
-
-
-@pytest.mark.parametrize("pct", ["0", "0.9", "100", "99.99", "99.", "x"])
-def test_bad_percent(host, run, pct):
-    result = run("latency", "prod", "nvme0n1", "500us", "--pct", pct)
-    assert result.code == 2
-    assert f"--pct '{pct}' for {FILE}: use 1..99.9" in result.err
-    assert host.stores == []
-
-
-@pytest.mark.parametrize("argv", [("--pct", "99"), ("nvme0n1", "none", "--pct", "99")])
-def test_percent_without_target(host, run, argv):
-    result = run("latency", "prod", *argv)
-    assert result.code == 2
-    assert "--pct needs" in result.err
-    assert host.stores == []
-
-
-def test_unknown_device(host, run):
-    result = run("latency", "prod", "nvme9n1", "500us")
-    assert result.code == 2
-    assert "unknown device 'nvme9n1'" in result.err
-
-
-def test_stacked_device(host, run):
+def test_a_wrong_word_changes_nothing(host, run, argv, said):
     host.stacked("dm-0", "253:0", "dm", slaves=("nvme0n1",))
-    result = run("latency", "prod", "dm-0", "500us")
+    result = run("latency", *argv)
     assert result.code == 2
-    assert "set the goal on the disks below it: nvme0n1" in result.err
+    assert said in result.err
     assert host.stores == []
 
 
-def test_root(host, run):
-    result = run("latency", "/", "nvme0n1", "500us")
-    assert result.code == 2
-    assert "the root cgroup has no latency goal" in result.err
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        # The device was removed meanwhile.
+        (errno.ENODEV, "nvme0n1 takes no goal"),
+        (None, "reads back '' after '259:0 target=500us pct=99'"),
+    ],
+)
+def test_a_goal_that_the_kernel_refuses_or_does_not_keep(host, run, code, said):
+    if code:
+        host.refuse[FILE] = [code]
+    else:
+        host.ignore.add(FILE)
+    result = run("latency", "prod", "nvme0n1", "500us")
+    assert result.code == 1
+    assert said in result.err
 
 
 def test_module_not_loaded(machine, run):
@@ -126,17 +128,3 @@ def test_module_not_loaded(machine, run):
     result = run("latency", "prod")
     assert result.code == 1
     assert f"{FILE} does not exist" in result.err
-
-
-def test_device_removed_meanwhile(host, run):
-    host.refuse[FILE] = [errno.ENODEV]
-    result = run("latency", "prod", "nvme0n1", "500us")
-    assert result.code == 1
-    assert "nvme0n1 takes no goal" in result.err
-
-
-def test_kernel_that_does_not_keep_the_goal(host, run):
-    host.ignore.add(FILE)
-    result = run("latency", "prod", "nvme0n1", "500us")
-    assert result.code == 1
-    assert "reads back '' after '259:0 target=500us pct=99'" in result.err
