@@ -10,7 +10,7 @@ import sys
 import pytest
 from test_main import CHECKOUT
 
-from mqfair.__main__ import SUBCOMMANDS
+from mqfair.__main__ import SUBCOMMANDS, main
 from mqfair.manual import man
 
 PAGES = man.pages()
@@ -48,12 +48,13 @@ def test_a_verbs_page_has_name_synopsis_options_and_example(verb):
 
 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb != "lab"])
-def test_a_verbs_page_has_each_option_of_its_help(verb, capsys):
-    from mqfair.__main__ import main
-
-    with pytest.raises(SystemExit):
+def test_a_verbs_help_has_an_example_and_its_page_has_each_option_of_the_help(verb, capsys):
+    with pytest.raises(SystemExit) as leave:
         main([verb, "--help"])
     text = capsys.readouterr().out
+    assert leave.value.code == 0
+    assert re.search(rf"^examples?:.*mqfair {verb}", text, re.M | re.S)
+    assert "--json" in text
     options = sections(plain(PAGES[f"mqfair-{verb}.8"]))["OPTIONS"]
     for option in set(re.findall(r"^  (--[a-z-]+)", text, re.M)):
         assert re.search(rf"^{option}\b", options, re.M), option
