@@ -118,6 +118,13 @@ def require(program: str) -> str:
     return place
 
 
+def built_module(*kernel: str) -> Path:
+    """The module for a kernel of the lab."""
+    argv = ["/usr/bin/python3", "-m", "lab", "module", *kernel]
+    done = subprocess.run(argv, capture_output=True, text=True, check=True, cwd=ROOT)
+    return ROOT / done.stdout.strip()
+
+
 def go(*words: str) -> subprocess.CompletedProcess[str]:
     """Runs go in contrib/nri. Its programs need no library, so that any machine can run them."""
     assert shutil.which("go"), "run lab/bootstrap nri"

@@ -2,10 +2,9 @@
 """The bpftrace scripts in a guest: two cgroups on a drive that both want whole."""
 
 import re
-import subprocess
 
 import pytest
-from conftest import ROOT, require
+from conftest import ROOT, built_module, require
 
 import lab
 
@@ -37,11 +36,7 @@ done
 def said(request):
     """The output of each script on one kernel, by name."""
     require("bpftrace")
-    built = subprocess.run(
-        ["/usr/bin/python3", "-m", "lab", "module", request.param],
-        capture_output=True, text=True, check=True, cwd=ROOT,
-    )  # fmt: skip
-    module = ROOT / built.stdout.strip()
+    module = built_module(request.param)
     spec = lab.GuestSpec(cpus=2, kernel=request.param, modules=(module,), timeout_s=550)
     result = lab.run(spec, ["/bin/sh", "-c", LOAD % (SECONDS, SCRIPTS)], stream=False)
     assert result.status == 0, result.trouble() or result.stdout + result.stderr

@@ -148,9 +148,3 @@ def test_a_removal_keeps_the_configuration_alone(trial):
     new = in_machine.listing(trial.machine.root) - trial.before
     assert [path for path in sorted(new) if "mqfair" in path] == ["etc/mqfair.conf"]
     assert trial.installed() == {}
-
-
-def test_a_purge_leaves_nothing(trial):
-    trial.call("dpkg", "-P", *NAMES)
-    new = in_machine.listing(trial.machine.root) - trial.before
-    assert [path for path in sorted(new) if "mqfair" in path] == []

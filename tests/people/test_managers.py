@@ -4,11 +4,10 @@
 import json
 import os
 import re
-import subprocess
 
 import in_managers
 import pytest
-from conftest import ROOT, go
+from conftest import ROOT, built_module, go
 
 import lab
 from lab import debian
@@ -33,12 +32,8 @@ def results(request, programs):
     if os.geteuid() != 0:
         pytest.skip("only root can make a machine")
     debian.ensure(request.param)
-    built = subprocess.run(
-        ["/usr/bin/python3", "-m", "lab", "module"],
-        capture_output=True, text=True, check=True, cwd=ROOT,
-    )  # fmt: skip
-    module = ROOT / built.stdout.strip()
-    spec = lab.GuestSpec(cpus=2, memory_mb=3072, modules=(module,), timeout_s=GUEST_S)
+    modules = (built_module(),)
+    spec = lab.GuestSpec(cpus=2, memory_mb=3072, modules=modules, timeout_s=GUEST_S)
     program = str(ROOT / "tests/people/in_managers.py")
     root = cache_dir() / "machines" / request.param / "root"
     argv = ["/usr/bin/python3", "-B", program, str(root), str(programs)]

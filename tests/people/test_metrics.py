@@ -152,13 +152,6 @@ def test_without_a_socket_of_systemd_the_message_helps(cluster):
     assert "systemctl start mqfair-metrics.socket, or use --listen 127.0.0.1:9917" in done.stderr
 
 
-def test_an_address_in_use_is_named(cluster):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        done = cluster.command("metrics", "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert "choose another port" in done.stderr
-
-
 # --- Prometheus ------------------------------------------------------------------------------
 
 CONFIG = """\
