@@ -172,7 +172,7 @@ def test_the_limits_of_the_range_are_valid(weight):
     ("text", "says"),
     [
         ("", "j.fio: no job section"),
-        ("[global]\nrw=read\n", "j.fio: no job section"),
+        ("[global]\nrw=read\n", "j.fio: no job section: add one such as [a] with cgroup=a"),
         ("[a]\nrw=read\n", "j.fio:1: section [a] has no cgroup="),
         ("rw=read\n[a]\ncgroup=a\n", "j.fio:1: 'rw=read' is before the first"),
         ("[a\ncgroup=a\n", "j.fio:1: '[a' is not a section header"),
@@ -209,7 +209,7 @@ def test_refusals_name_place_and_hint(text, says):
 
 
 def test_a_missing_file_and_a_binary_one_are_refused(tmp_path):
-    with pytest.raises(UsageError, match=r"gone\.fio: No such file"):
+    with pytest.raises(UsageError, match=r"gone\.fio: No such file or directory: name a fio job"):
         jobfile.load(str(tmp_path / "gone.fio"))
     (tmp_path / "binary.fio").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UsageError, match="not text"):

@@ -502,19 +502,3 @@ def test_a_remedy_can_be_pasted_into_a_shell(host, check, run):
     assert f"{CGROUPS}/my app/cgroup.subtree_control" in places
     assert f"{CGROUPS}/my app" in places
     assert [place for place in places if not host.host(place).exists()] == []
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [
-        ("prod/nginx.service", "did you mean system.slice/nginx.service?"),
-        ("sshd.service", "systemd makes it when the unit runs: systemctl start sshd.service"),
-        ("new one", f"does not exist: mkdir '{CGROUPS}/new one'"),
-    ],
-)
-def test_a_cgroup_that_does_not_exist(host, run, name, said):
-    host.cgroup("system.slice", subtree="io")
-    host.cgroup("system.slice/nginx.service")
-    result = run("weight", name, "900")
-    assert result.code == 2
-    assert said in result.err

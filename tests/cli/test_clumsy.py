@@ -88,7 +88,7 @@ def test_a_mistake_in_the_configuration(host, run, text, mend):
 @pytest.mark.parametrize(
     ("content", "mend"),
     [
-        (DEVICE.encode("utf-16"), "no text in UTF-8: save it as UTF-8"),
+        (DEVICE.encode("utf-16"), f"cannot read {CONF}: no text in UTF-8: save it as UTF-8"),
         (b"# caf\xe9\n" + DEVICE.encode(), "no text in UTF-8: save it as UTF-8"),
         (None, "Is a directory: remove the folder, and write a file"),
     ],

@@ -176,7 +176,7 @@ def test_module_missing(machine, run):
     result = run("enable", "nvme0n1")
     assert (result.code, machine.stores, result.err.count("\n")) == (1, [], 1)
     assert "neither loaded nor installed in /lib/modules/6.1.0-56-amd64" in result.err
-    assert "make install" in result.err
+    assert "install the package mqfair-dkms, or run `make install`" in result.err
 
 
 @pytest.mark.parametrize(

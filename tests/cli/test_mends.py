@@ -51,13 +51,6 @@ def test_a_disk_may_have_a_name_like_a_target(host, run):
     assert run("latency", "prod", "259:0").code == 0
 
 
-def test_a_missing_module_is_a_package_or_a_build(machine, run):
-    machine.disk()
-    result = run("enable", "nvme0n1")
-    assert result.code == 1
-    assert "install the package mqfair-dkms, or run `make install`" in result.err
-
-
 RULE = '[[device]]\nmatch = "nvme*n1"\ntunables = {{ {name} = 64 }}'
 
 
