@@ -2,11 +2,13 @@
 """A machine made of files, with a kernel that responds to writes like the real one."""
 
 import errno
-import importlib
+import importlib.util
 import json
 import os
+import sys
 from collections import defaultdict
 from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 
@@ -30,6 +32,15 @@ def program(name: str) -> ModuleType:
     """The module that `python3 -m` runs."""
     package = (ROOT / name.replace(".", "/") / "__main__.py").is_file()
     return importlib.import_module(f"{name}.__main__" if package else name)
+
+
+def loaded(path: str | Path, name: str) -> ModuleType:
+    """The program at @path of the checkout as a module; dataclasses look themselves up by @name."""
+    loader = SourceFileLoader(name, str(ROOT / path))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))
+    sys.modules[name] = module
+    loader.exec_module(module)
+    return module
 
 
 @dataclass

@@ -4,9 +4,9 @@
 import json
 import subprocess
 import sys
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from conftest import ROOT
+
 WARNING = [
     "------------[ cut here ]------------",
     "WARNING: block/blk-cgroup.c:1785 at blkcg_policy_register+0x355/0x40b, CPU#0: python3/256",

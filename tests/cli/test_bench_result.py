@@ -5,11 +5,11 @@ import dataclasses
 import json
 import math
 import random
-from pathlib import Path
 
 import jsonschema
 import numpy as np
 import pytest
+from conftest import ROOT
 
 from mqfair.bench import report
 from mqfair.bench.fairness import entitlements, jain
@@ -43,7 +43,6 @@ from mqfair.bench.window import (
 )
 from mqfair.text.errors import Failure
 
-ROOT = Path(__file__).resolve().parents[2]
 FOUR = {"a": 100, "b": 250, "c": 500, "d": 1000}
 NESTED = {"prod": 900, "prod/db": 500, "prod/web": 500, "batch": 100}
 

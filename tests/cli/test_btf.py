@@ -14,8 +14,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 KERNEL = ROOT / "kernel"
 sys.path.insert(0, str(KERNEL / "btf"))
 

@@ -2,21 +2,19 @@
 """The build compares the kernel of the BTF with that of the headers."""
 
 import gzip
-import importlib.machinery
-import importlib.util
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from conftest import ROOT, loaded
 
-ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "kernel" / "btf"))
 
-from errors import GenerateError  # noqa: E402
-from headers import Headers  # noqa: E402
-from identity import Identity, check_identity, identity  # noqa: E402
+from errors import GenerateError
+from headers import Headers
+from identity import Identity, check_identity, identity
 
 BUILD = "#1 SMP PREEMPT_DYNAMIC Debian 6.1.192-2 (2026-11-16)"
 
@@ -96,9 +94,7 @@ def test_a_tree_that_does_not_say_its_build_is_accepted(headers_of):
 
 def test_an_upgrade_that_waits_for_a_restart_finds_its_own_types(headers_of, monkeypatch, tmp_path):
     """The running kernel is another build of the release, and the new one lies in /boot."""
-    builder = importlib.machinery.SourceFileLoader("builder", str(ROOT / "kernel" / "build"))
-    program = importlib.util.module_from_spec(importlib.util.spec_from_loader("builder", builder))
-    builder.exec_module(program)
+    program = loaded("kernel/build", "builder")
     running, installed = tmp_path / "running", tmp_path / "vmlinuz"
     running.write_bytes(image("6.1.0-56-amd64", "#1 SMP older"))
     installed.write_bytes(gzip.compress(image("6.1.0-56-amd64")))

@@ -5,9 +5,9 @@ import errno
 import fcntl
 import re
 import signal
-from pathlib import Path
 
 import pytest
+from conftest import ROOT
 from test_follow import PATIENCE_S, becomes, following, weight
 
 from mqfair.follow import config
@@ -15,7 +15,6 @@ from mqfair.follow.follow import Service
 from mqfair.follow.rules_in_force import Keeper
 from mqfair.machine.fs import Fs
 
-ROOT = Path(__file__).resolve().parents[2]
 CONF = "/etc/mqfair.conf"
 SCHEDULER = "/sys/block/nvme0n1/queue/scheduler"
 RULES = """\

@@ -8,15 +8,13 @@ import io
 import re
 import subprocess
 from functools import cache
-from pathlib import Path
 from unittest import mock
 
 import pytest
-from conftest import program
+from conftest import ROOT, program
 
 from mqfair.__main__ import SUBCOMMANDS
 
-ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted(
     subprocess.run(
         ["git", "ls-files", "*.md"], cwd=ROOT, capture_output=True, text=True, check=True

@@ -1,24 +1,17 @@
 # SPDX-License-Identifier: GPL-2.0
 """tests/run counts correctly, with programs that report their tests and with those that do not."""
 
-import importlib.machinery
-import importlib.util
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
-DRIVER = Path(__file__).resolve().parents[1] / "run"
+from conftest import loaded
 
 
 @pytest.fixture(scope="module")
 def driver():
-    loader = importlib.machinery.SourceFileLoader("driver", str(DRIVER))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("driver", loader))
-    sys.modules["driver"] = module
-    loader.exec_module(module)
-    return module
+    return loaded("tests/run", "driver")
 
 
 def results(driver, **test):

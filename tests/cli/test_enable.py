@@ -1,14 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 import errno
 import re
-from pathlib import Path
 
 import pytest
-from conftest import NEW_TUNABLES
+from conftest import NEW_TUNABLES, ROOT
 
 from mqfair.tune import enable
-
-ROOT = Path(__file__).resolve().parents[2]
 
 QUEUE = "/sys/block/nvme0n1/queue"
 SWITCH = f"write 'mqfq' to '{QUEUE}/scheduler'"

@@ -9,9 +9,9 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
 from mqfair.follow import carried_weights as mirrors
 from mqfair.follow.carried_weights import Mirror
@@ -20,7 +20,6 @@ from mqfair.machine.cgroup import root_cgroup
 from mqfair.machine.fs import Fs
 from mqfair.machine.inotify import Inotify
 
-CHECKOUT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 10
 
 
@@ -300,7 +299,7 @@ def test_too_few_watches(host, monkeypatch):
 @contextlib.contextmanager
 def following(root):
     """The service on the tree @root, after its first pass."""
-    env = {**os.environ, "MQFAIR_ROOT": str(root), "PYTHONPATH": str(CHECKOUT)}
+    env = {**os.environ, "MQFAIR_ROOT": str(root), "PYTHONPATH": str(ROOT)}
     argv = [sys.executable, "-m", "mqfair", "follow"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(argv, **pipes, text=True, env=env) as program:
@@ -351,7 +350,7 @@ def test_the_service_tells_systemd_that_it_is_ready(host, tmp_path):
         sock.bind(str(tmp_path / "notify"))
         sock.settimeout(PATIENCE_S)
         env = {
-            **os.environ, "MQFAIR_ROOT": str(host.root), "PYTHONPATH": str(CHECKOUT),
+            **os.environ, "MQFAIR_ROOT": str(host.root), "PYTHONPATH": str(ROOT),
             "NOTIFY_SOCKET": str(tmp_path / "notify"),
         }  # fmt: skip
         argv = [sys.executable, "-m", "mqfair", "follow"]

@@ -1,25 +1,20 @@
 # SPDX-License-Identifier: GPL-2.0
 """make install and make uninstall, into a folder, and kernel/install itself."""
 
-import importlib.machinery
-import importlib.util
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import ROOT, loaded
 
-ROOT = Path(__file__).resolve().parents[2]
 RELEASE = "6.1.0-56-amd64"
 
 
 @pytest.fixture(scope="module")
 def program():
-    loader = importlib.machinery.SourceFileLoader("mqfair_install", str(ROOT / "kernel/install"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
+    return loaded("kernel/install", "mqfair_install")
 
 
 @pytest.fixture

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """mqfair metrics: its errors, its addresses, and the dashboard; tests/people has the figures."""
 
-import importlib.machinery
-import importlib.util
 import json
 import sys
 
 import pytest
+from conftest import loaded
 from test_main import CHECKOUT
 
 from mqfair.text.errors import UsageError
@@ -89,7 +88,5 @@ def test_without_the_package_it_is_named(host, run, monkeypatch):
 
 def test_the_dashboard_is_the_one_that_its_program_writes():
     place = CHECKOUT / "contrib/grafana/make.py"
-    loader = importlib.machinery.SourceFileLoader("dashboard", str(place))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("dashboard", loader))
-    loader.exec_module(module)
-    assert json.loads(place.with_name("mqfair.json").read_text()) == module.dashboard()
+    written = loaded(place, "dashboard").dashboard()
+    assert json.loads(place.with_name("mqfair.json").read_text()) == written

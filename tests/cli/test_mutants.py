@@ -1,29 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0
 """The tables of mutants fit the sources, although `make test` does not run the mutants."""
 
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
+from conftest import ROOT, loaded
 
-ROOT = Path(__file__).resolve().parents[2]
 TABLES = sorted((ROOT / "tests" / "mutate").glob("*.toml"))
 
 
-def load() -> ModuleType:
-    path = ROOT / "tests" / "mutate.py"
-    spec = importlib.util.spec_from_file_location("mutate", path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    # Its dataclasses look themselves up there.
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-mutate = load()
+mutate = loaded("tests/mutate.py", "mutate")
 
 
 @pytest.mark.parametrize("table", TABLES, ids=lambda path: path.stem)

@@ -7,10 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
 from mqfair import schedulers
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture

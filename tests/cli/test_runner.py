@@ -1,29 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
 """tests/run and the kernels: refusals, and the kernels that take too long to prepare."""
 
-import importlib.util
 import json
 import subprocess
 import sys
-from importlib.machinery import SourceFileLoader
-from pathlib import Path
 
 import pytest
+from conftest import ROOT, loaded
 
 import lab
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
 def runner(monkeypatch, tmp_path):
     monkeypatch.setenv("MQFAIR_CACHE", str(tmp_path))
     monkeypatch.setattr(sys, "path", list(sys.path))
-    loader = SourceFileLoader("tests_run", str(ROOT / "tests" / "run"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("tests_run", loader))
-    monkeypatch.setitem(sys.modules, "tests_run", module)
-    loader.exec_module(module)
-    return module
+    return loaded("tests/run", "tests_run")
 
 
 def test_an_unknown_kernel_is_refused_with_the_list(runner, monkeypatch, capsys):

@@ -1,23 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
 """The soak: its arguments, and its report of a guest's counts."""
 
-import importlib.util
 import json
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from conftest import ROOT, loaded
 
 import lab
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
 def soak(monkeypatch, tmp_path):
-    spec = importlib.util.spec_from_file_location("soak", ROOT / "tests" / "soak.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = loaded("tests/soak.py", "soak")
     monkeypatch.setattr(module.kernel, "ensure", lambda _name: SimpleNamespace(is_uml=True))
     monkeypatch.setattr(module.module, "build", lambda *_: ROOT / "README.md")
     monkeypatch.setattr(module.consoles, "FOLDER", tmp_path)

@@ -3,33 +3,21 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-
-
-def loaded(name: str) -> ModuleType:
-    import sys
-
-    spec = importlib.util.spec_from_file_location(name, ROOT / f"tests/style/{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+from conftest import loaded
 
 
 @pytest.fixture(scope="module")
 def words() -> ModuleType:
-    return loaded("words")
+    return loaded("tests/style/words.py", "words")
 
 
 @pytest.fixture(scope="module")
 def length() -> ModuleType:
-    return loaded("length")
+    return loaded("tests/style/length.py", "length")
 
 
 def counted(words: ModuleType, tmp_path: Path, name: str, text: str):

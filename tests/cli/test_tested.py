@@ -4,17 +4,16 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
 import lab
 from mqfair.machine import kmod
 
-ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "kernel" / "btf"))
 
-import tested  # noqa: E402
+import tested
 
 PACKAGES = ("kernel/dkms.conf", "kernel/ssd/dkms.conf")
 

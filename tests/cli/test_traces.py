@@ -7,9 +7,9 @@ import json
 import random
 import statistics
 import tracemalloc
-from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
 from mqfair.text.errors import UsageError
 from mqfair.traces import native, reader
@@ -20,7 +20,6 @@ from mqfair.traces.reader import Trace
 from mqfair.traces.replay import Change, Replay, deal, require_inside, split
 from mqfair.traces.request import NS, READ, TRIM, WRITE, Request
 
-ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = {
     "spc": """\
 0,20941264,8192,W,0.551706

@@ -2,16 +2,13 @@
 """The version: `mqfair --version`, and every file that states one."""
 
 import re
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
-from pathlib import Path
 
 import pytest
+from conftest import ROOT, loaded
 
 import mqfair.__main__ as front
 from mqfair import __version__
 
-CHECKOUT = Path(front.__file__).parents[1]
 STATEMENTS = {
     "kernel/main.c": r'^MODULE_VERSION\("(.*)"\);$',
     "kernel/ssd/main.c": r'^MODULE_VERSION\("(.*)"\);$',
@@ -22,27 +19,25 @@ STATEMENTS = {
 
 @pytest.mark.parametrize("file", STATEMENTS)
 def test_every_file_states_the_version_of_the_command(file):
-    text = (CHECKOUT / file).read_text()
+    text = (ROOT / file).read_text()
     found = {"".join(match.groups("")) for match in re.finditer(STATEMENTS[file], text, re.M)}
     assert found == {__version__}
 
 
 def test_the_newest_release_of_the_changelog_is_the_version():
-    releases = re.findall(r"^## (\d[\d.]*)", (CHECKOUT / "CHANGELOG.md").read_text(), re.M)
+    releases = re.findall(r"^## (\d[\d.]*)", (ROOT / "CHANGELOG.md").read_text(), re.M)
     assert releases[0] == __version__
 
 
 def test_a_debian_package_of_another_version_states_it_everywhere():
     """`packaging/deb --version` changes the same files in its copy."""
-    loader = SourceFileLoader("packaging_deb", str(CHECKOUT / "packaging/deb"))
-    module = module_from_spec(spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
+    module = loaded("packaging/deb", "packaging_deb")
     assert set(module.STATEMENTS) == {*STATEMENTS, "mqfair/__init__.py"}
-    assert module.version_of(CHECKOUT) == __version__
+    assert module.version_of(ROOT) == __version__
 
 
 def test_the_package_takes_its_version_from_the_command():
-    assert 'version = { attr = "mqfair.__version__" }' in (CHECKOUT / "pyproject.toml").read_text()
+    assert 'version = { attr = "mqfair.__version__" }' in (ROOT / "pyproject.toml").read_text()
 
 
 def said(capsys):
