@@ -248,6 +248,16 @@ def machine(tmp_path, monkeypatch, delays):
 
 
 @pytest.fixture
+def four(tmp_path):
+    """A job file of two cgroups for a bench."""
+    path = tmp_path / "four.fio"
+    path.write_text(
+        "[global]\nruntime=3\nrw=read\n[a]\ncgroup=a\n[b]\ncgroup=b\ncgroup_weight=300\n"
+    )
+    return path
+
+
+@pytest.fixture
 def run(capsys):
     def call(*argv: str) -> Result:
         code = main(list(argv))

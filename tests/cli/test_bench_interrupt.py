@@ -14,18 +14,10 @@ from test_bench_result import record
 from mqfair.bench import jobfile, session
 from mqfair.bench.device import parse_device
 
-JOB = "[global]\nruntime=3\nrw=read\n[a]\ncgroup=a\n[b]\ncgroup=b\ncgroup_weight=300\n"
 MACHINE = {
     "kernel": "6.1", "cpus": 2, "fio": "fio-3", "python": "3.11", "disk": "nullb0", "ssd": {},
     "iocost_model": {}, "calibration": {}, "left_out": {}, "module": None,
 }  # fmt: skip
-
-
-@pytest.fixture
-def job(tmp_path):
-    path = tmp_path / "four.fio"
-    path.write_text(JOB)
-    return path
 
 
 def finish(folder, *schedulers):
@@ -52,11 +44,11 @@ def interrupted(monkeypatch):
 
 
 @pytest.mark.parametrize("how", [KeyboardInterrupt, SystemExit(143)])
-def test_finished_runs_are_shown_and_written(run, job, tmp_path, interrupted, how):
+def test_finished_runs_are_shown_and_written(run, four, tmp_path, interrupted, how):
     interrupted("none", "bfq", how=how)
     file = tmp_path / "out.json"
     words = ("--schedulers", "none,bfq", "--repeat", "2", "--json", str(file))
-    result = run("bench", str(job), *words)
+    result = run("bench", str(four), *words)
     assert result.code == 130
     assert result.err.splitlines()[-1] == "mqfair: interrupted; 2 of 4 runs were finished"
     assert "bfq" in result.out and "75.0" in result.out
@@ -67,12 +59,12 @@ def test_finished_runs_are_shown_and_written(run, job, tmp_path, interrupted, ho
 
 
 @pytest.mark.parametrize("schedulers", [(), ("none",)])
-def test_an_interruption_without_a_result_is_one_line(run, job, interrupted, schedulers):
+def test_an_interruption_without_a_result_is_one_line(run, four, interrupted, schedulers):
     """The second case: the record of the only run is damaged."""
     interrupted(*schedulers)
     if schedulers:
         damage_records(session)
-    result = run("bench", str(job), "--schedulers", "none,bfq")
+    result = run("bench", str(four), "--schedulers", "none,bfq")
     assert (result.code, result.out) == (130, "")
     assert result.err.splitlines()[-1].startswith("mqfair: interrupted; ")
 
@@ -106,7 +98,7 @@ RUNNER = """
 
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
-def test_a_bench_on_this_host_waits_for_its_runner(job, tmp_path, monkeypatch, how):
+def test_a_bench_on_this_host_waits_for_its_runner(four, tmp_path, monkeypatch, how):
     """`timeout -s INT` sends the signal to the program and to its group, so it comes twice."""
     (tmp_path / "slow_runner.py").write_text(textwrap.dedent(RUNNER))
     monkeypatch.setattr(session, "ROOT", tmp_path)
@@ -115,7 +107,7 @@ def test_a_bench_on_this_host_waits_for_its_runner(job, tmp_path, monkeypatch, h
     folder = tmp_path / "raw"
     folder.mkdir()
     asked = session.Request(
-        (jobfile.load(str(job)),), ("none",), device=parse_device("/dev/null"), on="host"
+        (jobfile.load(str(four)),), ("none",), device=parse_device("/dev/null"), on="host"
     )
 
     def interrupt():

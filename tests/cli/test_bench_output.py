@@ -9,15 +9,6 @@ import pytest
 from mqfair.bench import command, session
 from mqfair.text.output import require_writable
 
-JOB = "[a]\ncgroup=a\nrw=randread\n[b]\ncgroup=b\nrw=randread\n"
-
-
-@pytest.fixture
-def job(tmp_path):
-    path = tmp_path / "j.fio"
-    path.write_text(JOB)
-    return str(path)
-
 
 @pytest.fixture
 def no_run(monkeypatch):
@@ -31,15 +22,15 @@ def no_run(monkeypatch):
 
 @pytest.mark.parametrize("option", ["--json", "--timeline"])
 @pytest.mark.parametrize("name", ["/nosuch/dir/x.json", "/proc/x.json", "/proc", "/dev/null/x"])
-def test_a_file_that_cannot_be_written_is_refused_before_the_runs(run, job, no_run, option, name):
-    result = run("bench", job, "--schedulers", "none", option, name)
+def test_a_file_that_cannot_be_written_is_refused_before_the_runs(run, four, no_run, option, name):
+    result = run("bench", str(four), "--schedulers", "none", option, name)
     assert result.code == 2
     assert result.err.startswith(f"mqfair: {option} {name}: ")
     assert "name a file that can be written" in result.err
     assert result.err.count("\n") == 1
 
 
-def test_the_check_leaves_no_file_and_no_change(job, tmp_path):
+def test_the_check_leaves_no_file_and_no_change(four, tmp_path):
     require_writable("--json", str(tmp_path / "new.json"))
     assert not (tmp_path / "new.json").exists()
     (tmp_path / "old.json").write_text("old")
@@ -49,16 +40,16 @@ def test_the_check_leaves_no_file_and_no_change(job, tmp_path):
 
 
 @pytest.mark.parametrize("folder", ["/proc/foo", "/dev/null/raw"])
-def test_a_raw_folder_that_cannot_be_made_is_refused(run, job, no_run, folder):
-    result = run("bench", job, "--schedulers", "none", "--raw", folder)
+def test_a_raw_folder_that_cannot_be_made_is_refused(run, four, no_run, folder):
+    result = run("bench", str(four), "--schedulers", "none", "--raw", folder)
     assert result.code == 2
     assert result.err.startswith(f"mqfair: --raw {folder}: ")
     assert result.err.count("\n") == 1
 
 
-def test_a_refused_bench_leaves_no_raw_folder(run, job, tmp_path):
+def test_a_refused_bench_leaves_no_raw_folder(run, four, tmp_path):
     raw = tmp_path / "raw"
-    result = run("bench", job, "--raw", str(raw), "--schedulers", "none", "--calibrate")
+    result = run("bench", str(four), "--raw", str(raw), "--schedulers", "none", "--calibrate")
     assert result.code == 2
     assert not raw.exists()
 

@@ -13,15 +13,7 @@ from mqfair.bench.plan import read_plan
 from mqfair.machine.fs import Fs
 from mqfair.text.errors import Failure, UsageError
 
-JOB = "[global]\nruntime=3\nrw=read\n[a]\ncgroup=a\n[b]\ncgroup=b\ncgroup_weight=300\n"
 DRIVES = ("null:gb=1", "null:gb=2", "null:gb=3")
-
-
-@pytest.fixture
-def job(tmp_path):
-    path = tmp_path / "four.fio"
-    path.write_text(JOB)
-    return path
 
 
 class Guest:
@@ -64,13 +56,13 @@ def guest(monkeypatch):
 
 
 @pytest.fixture
-def bench(run, job, tmp_path):
+def bench(run, four, tmp_path):
     """A function that runs a bench of none and bfq, with raw results in a folder."""
 
     def call(*words, raw="raw", drives=("null:gb=1",)):
         named = [word for drive in drives for word in ("--device", drive)]
         place = ["--raw", str(tmp_path / raw)] if raw else []
-        return run("bench", str(job), "--schedulers", "none,bfq", *named, *place, *words)
+        return run("bench", str(four), "--schedulers", "none,bfq", *named, *place, *words)
 
     return call
 
@@ -170,10 +162,10 @@ def test_where_a_bench_cannot_go_on(bench, guest, tmp_path):
 
 
 @pytest.fixture
-def one(job, tmp_path, monkeypatch, machine):
+def one(four, tmp_path, monkeypatch, machine):
     """A runner with a plan of four runs. It notes each run that it makes."""
     monkeypatch.setattr(runner.shutil, "which", lambda name: f"/usr/bin/{name}")
-    asked = session.Request((jobfile.load(str(job)),), ("none", "bfq"), repeat=2)
+    asked = session.Request((jobfile.load(str(four)),), ("none", "bfq"), repeat=2)
     folder = tmp_path / "raw"
     folder.mkdir()
     resume.begin(session.plan_for(asked), folder)
