@@ -385,22 +385,30 @@ def one_line(done):
     return done.stderr
 
 
-def test_a_file_that_is_no_kernel(tree, tmp_path):
-    source = tmp_path / "image"
-    source.write_bytes(b"not a kernel at all" * 100)
-    done = run_generate(source, tree.headers_build_dir, tmp_path / "out")
-    message = one_line(done)
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"not a kernel at all" * 100, "/sys/kernel/btf/vmlinux"),
+        # An ELF file without BTF.
+        (Path("/bin/true").read_bytes(), "CONFIG_DEBUG_INFO_BTF=y"),
+        (None, ""),
+    ],
+    ids=["no kernel", "no BTF", "no file"],
+)
+def test_a_source_without_types(tree, tmp_path, content, said):
+    source = tmp_path / "source"
+    if content:
+        source.write_bytes(content)
+    message = one_line(run_generate(source, tree.headers_build_dir, tmp_path / "out"))
     assert str(source) in message
-    assert "/sys/kernel/btf/vmlinux" in message
+    assert said in message
     assert not (tmp_path / "out").exists()
 
 
-def test_an_elf_file_without_btf(tree, tmp_path):
-    source = tmp_path / "vmlinux"
-    shutil.copy("/bin/true", source)
-    message = one_line(run_generate(source, tree.headers_build_dir, tmp_path / "out"))
-    assert str(source) in message
-    assert "CONFIG_DEBUG_INFO_BTF=y" in message
+def test_headers_that_are_none(tree, tmp_path):
+    message = one_line(run_generate(tree.vmlinux, tmp_path, tmp_path / "out"))
+    assert str(tmp_path) in message
+    assert "/usr/src/linux-headers-$(uname -r)" in message
 
 
 def test_the_btf_of_something_else(tree, tmp_path):
@@ -418,17 +426,6 @@ def test_the_btf_of_something_else(tree, tmp_path):
         pytest.skip(f"{compiler} writes no BTF")
     message = one_line(run_generate(source, tree.headers_build_dir, tmp_path / "out"))
     assert f"{source}: struct elevator_mq_ops is not in its BTF" in message
-
-
-def test_a_source_that_is_not_there(tree, tmp_path):
-    message = one_line(run_generate(tmp_path / "none", tree.headers_build_dir, tmp_path / "out"))
-    assert str(tmp_path / "none") in message
-
-
-def test_headers_that_are_none(tree, tmp_path):
-    message = one_line(run_generate(tree.vmlinux, tmp_path, tmp_path / "out"))
-    assert str(tmp_path) in message
-    assert "/usr/src/linux-headers-$(uname -r)" in message
 
 
 @pytest.fixture

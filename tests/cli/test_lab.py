@@ -46,12 +46,37 @@ def after(argv, option):
 
 
 @pytest.mark.parametrize(
-    ("cpus", "accel", "expected"), [(2, "tcg", True), (1, "tcg", False), (2, "kvm", False)]
+    ("cpus", "accel", "word", "expected"),
+    [
+        (2, "tcg", "maxcpus=1", True),
+        (1, "tcg", "maxcpus=1", False),
+        (2, "kvm", "maxcpus=1", False),
+        # Programs of an emulated guest keep their addresses.
+        (2, "tcg", "norandmaps", True),
+        (2, "kvm", "norandmaps", False),
+    ],
 )
-def test_an_emulated_guest_boots_with_one_cpu(cpus, accel, expected):
+def test_an_emulated_guest_boots_with_words_of_its_own(cpus, accel, word, expected):
     boot = dataclasses.replace(BOOT, accel=accel)
     (words,) = after(arguments(lab.GuestSpec(cpus=cpus), boot), "-append")
-    assert ("maxcpus=1" in words.split()) is expected
+    assert (word in words.split()) is expected
+
+
+@pytest.mark.parametrize(
+    ("spec", "accel", "option", "value"),
+    [
+        ({"cpus": 8, "sockets": 2, "threads": 2}, "tcg", "-smp", "8,sockets=2,cores=2,threads=2"),
+        # Counted time is emulated by one thread.
+        ({"cpus": 1, "icount": True}, "tcg", "-accel", "tcg,thread=single"),
+        ({"cpus": 1, "icount": True}, "tcg", "-icount", "shift=0,sleep=off"),
+        # KVM uses the processor of the host.
+        ({}, "kvm", "-accel", "kvm"),
+        ({}, "kvm", "-cpu", "host"),
+    ],
+)
+def test_options_of_qemu(spec, accel, option, value):
+    argv = arguments(lab.GuestSpec(**spec), dataclasses.replace(BOOT, accel=accel))
+    assert after(argv, option) == [value]
 
 
 class Kvm:
@@ -97,12 +122,6 @@ def test_results_of_another_boot_of_the_host_are_forgotten(accel_cache):
     assert kvm.choose("6.1") == "kvm"
     assert kvm.tried == ["6.1"]
     assert [path.name for path in accel_cache.glob("[!.]*")] == [result.name]
-
-
-@pytest.mark.parametrize(("accel", "expected"), [("tcg", True), ("kvm", False)])
-def test_programs_of_an_emulated_guest_keep_their_addresses(accel, expected):
-    (words,) = after(arguments(lab.GuestSpec(), dataclasses.replace(BOOT, accel=accel)), "-append")
-    assert ("norandmaps" in words.split()) is expected
 
 
 @pytest.mark.parametrize(
@@ -387,22 +406,6 @@ def test_the_debug_kernel_has_the_options_of_the_plain_one_and_its_own_release()
     assert 'CONFIG_LOCALVERSION="-uml-debug"' in checked
     assert "CONFIG_PROVE_LOCKING=y" in checked
     assert compiled.digest_of(lab.UML) != compiled.digest_of(lab.UML_DEBUG)
-
-
-def test_topology():
-    argv = arguments(lab.GuestSpec(cpus=8, sockets=2, threads=2))
-    assert after(argv, "-smp") == ["8,sockets=2,cores=2,threads=2"]
-
-
-def test_icount_is_emulated_by_one_thread():
-    argv = arguments(lab.GuestSpec(cpus=1, icount=True))
-    assert after(argv, "-accel") == ["tcg,thread=single"]
-    assert after(argv, "-icount") == ["shift=0,sleep=off"]
-
-
-def test_kvm_uses_the_processor_of_the_host():
-    argv = arguments(lab.GuestSpec(), qemu.Boot(BOOT.kernel, BOOT.initramfs, "kvm"))
-    assert (after(argv, "-accel"), after(argv, "-cpu")) == (["kvm"], ["host"])
 
 
 def test_drives_have_different_serial_numbers():

@@ -31,30 +31,24 @@ def places(count) -> list[tuple[int, str]]:
     return [(number, word) for _, number, word in count.ruled_out]
 
 
-def test_c_comments_are_read_and_strings_are_not(words, tmp_path):
-    text = '/* One line.\n * Nobody waits. */\nchar *s = "/* who */";\nchar c = \'"\'; // whose\n'
-    assert places(counted(words, tmp_path, "a.c", text)) == [(2, "Nobody"), (4, "whose")]
+C = '/* One line.\n * Nobody waits. */\nchar *s = "/* who */";\nchar c = \'"\'; // whose\n'
+CODE = "Somebody said `who`.\n\n    who\n\n```\nwhoever\n```\n\n| a | whose |\n"
 
 
-def test_python_docstrings_and_comments_are_read(words, tmp_path):
-    text = '"""Who calls."""\nx = "nobody"  # whoever\n'
-    found = places(counted(words, tmp_path, "a.py", text))
-    assert sorted(found) == [(1, "Who"), (2, "whoever")]
-
-
-def test_shell_comments_are_read(words, tmp_path):
-    assert places(counted(words, tmp_path, "a.sh", "#!/bin/sh\necho who # whose\n")) == [
-        (2, "whose")
-    ]
-
-
-def test_code_in_markdown_is_left_out(words, tmp_path):
-    text = "Somebody said `who`.\n\n    who\n\n```\nwhoever\n```\n\n| a | whose |\n"
-    assert places(counted(words, tmp_path, "a.md", text)) == [(1, "Somebody"), (9, "whose")]
-
-
-def test_a_code_span_over_two_lines_is_left_out(words, tmp_path):
-    assert places(counted(words, tmp_path, "a.md", "Words like `who\nnobody` are quoted.\n")) == []
+@pytest.mark.parametrize(
+    ("name", "text", "expected"),
+    [
+        # Comments are read, and strings are not.
+        ("a.c", C, [(2, "Nobody"), (4, "whose")]),
+        ("a.py", '"""Who calls."""\nx = "nobody"  # whoever\n', [(1, "Who"), (2, "whoever")]),
+        ("a.sh", "#!/bin/sh\necho who # whose\n", [(2, "whose")]),
+        # Code in Markdown is left out, also a span over two lines.
+        ("a.md", CODE, [(1, "Somebody"), (9, "whose")]),
+        ("a.md", "Words like `who\nnobody` are quoted.\n", []),
+    ],
+)
+def test_prose_is_read_and_code_is_not(words, tmp_path, name, text, expected):
+    assert sorted(places(counted(words, tmp_path, name, text))) == expected
 
 
 def test_long_sentences_and_cells_are_counted(words, tmp_path):
