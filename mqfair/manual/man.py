@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Writes the man pages of mqfair(8) and of its verbs, from the same parsers as --help.
 
-    python3 -m mqfair.man FOLDER
+    python3 -m mqfair.manual.man FOLDER
 
 A page takes its options from the verb's parser and its other sections from the parser's epilog. A
 line such as `examples:` begins a section; all other paragraphs belong to the description. The

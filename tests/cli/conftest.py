@@ -12,10 +12,12 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
 
+import jsonschema
 import pytest
 
 from mqfair.__main__ import main
 from mqfair.machine.fs import Fs
+from mqfair.manual import json_forms
 
 RELEASE = "6.1.0-56-amd64"
 OURS = ("mqfq", "ifq", "kyber-fair", "wdt", "hwabc")
@@ -265,3 +267,20 @@ def run(capsys):
         return Result(code, captured.out, captured.err)
 
     return call
+
+
+@pytest.fixture(autouse=True)
+def forms_are_kept(monkeypatch):
+    """Each document that the command writes in this process holds to mqfair.manual.json_forms."""
+    write = json.dumps
+
+    def checked(value, *args, **options):
+        text = write(value, *args, **options)
+        ours = sys._getframe(1).f_globals["__name__"].startswith("mqfair.")
+        name = str(value.get("schema", "")) if ours and isinstance(value, dict) else ""
+        form = name.removeprefix("mqfair.").removesuffix("/1")
+        if form in {one.name for one in json_forms.FORMS}:
+            jsonschema.validate(json.loads(text), json_forms.schema(form))
+        return text
+
+    monkeypatch.setattr(json, "dumps", checked)

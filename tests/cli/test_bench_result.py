@@ -9,7 +9,6 @@ import random
 import jsonschema
 import numpy as np
 import pytest
-from conftest import ROOT
 
 from mqfair.bench import report
 from mqfair.bench.fairness import entitlements, jain
@@ -41,6 +40,7 @@ from mqfair.bench.window import (
     timeline,
     usage,
 )
+from mqfair.manual import json_forms
 from mqfair.text.errors import Failure
 
 FOUR = {"a": 100, "b": 250, "c": 500, "d": 1000}
@@ -255,10 +255,9 @@ def test_the_document_has_the_figures_of_the_files(tmp_path):
     assert whole["summary"][0]["min"].keys() == {"total_iops", "ratio_to_none", "jain"}
 
 
-def test_documents_hold_to_the_schema_file(tmp_path):
+def test_documents_hold_to_the_schema(tmp_path):
     """Without and with each part that is not in every document, and of both kinds of hosts."""
-    schema = json.loads((ROOT / "doc/bench.schema.json").read_text())
-    jsonschema.Draft202012Validator.check_schema(schema)
+    schema = json_forms.schema("bench")
     check = jsonschema.Draft202012Validator(schema)
     record(tmp_path, 0, scheduler="none", rates={"a": 100, "b": 300})
     record(tmp_path, 1, scheduler="none", only="a", rates={"a": 400})

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The forms of JSON: their table, its page, and that every written document holds to it.
+
+The fixture `forms_are_kept` of conftest.py checks each document of every other test.
+"""
+
+import json
+import re
+import subprocess
+
+import jsonschema
+import pytest
+
+from mqfair.manual import json_forms
+from tests.cli.conftest import ROOT
+
+NAMES = [form.name for form in json_forms.FORMS]
+
+
+def test_the_page_is_that_of_the_table():
+    assert (ROOT / "doc/json.md").read_text() == json_forms.page(), (
+        "run python3 -m mqfair.manual.json_forms > doc/json.md"
+    )
+
+
+def test_every_form_of_the_command_is_in_the_table():
+    text = subprocess.run(
+        ["git", "grep", "-hoE", r'"mqfair\.[a-z-]+/1"', "--", "mqfair", ":!mqfair/manual"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    assert sorted(set(re.findall(r"mqfair\.([a-z-]+)/1", text))) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_schemas_are_well_formed(name, tmp_path):
+    assert json_forms.main(["--schemas", str(tmp_path)]) == 0
+    schema = json.loads((tmp_path / f"{name}.schema.json").read_text())
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema == json_forms.schema(name)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"schema": "mqfair.weight/2"},
+        {"more": 1},
+        {"weight": "900"},
+        {"writes": [{"path": "/sys"}]},
+        {"devices": {"259:0": None}},
+    ],
+    ids=str,
+)
+def test_a_document_of_another_form_is_refused(change):
+    good = {"schema": "mqfair.weight/1", "cgroup": "a", "device": None, "weight": 900}
+    good |= {"default": 100, "devices": {"259:0": 500}, "dry_run": False, "writes": []}
+    check = jsonschema.Draft202012Validator(json_forms.schema("weight"))
+    check.validate(good)
+    assert not check.is_valid(good | change)
