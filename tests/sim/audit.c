@@ -12,198 +12,140 @@ static const struct sched_ops *real;
 
 /* ------------------------------------------------------------- broken hooks */
 
+/* What the broken hooks do wrong. */
+enum fault {
+	NO_FAULT,
+	INSERT_COUNTS_TWICE,
+	INSERT_MOVES_START,
+	INSERT_IS_FREE,
+	INSERT_CHARGES_MORE,
+	INSERT_FORGETS_CHARGE,		/* a requeued io is charged again */
+	INSERT_AND_TICK_ASK_NO_TICK,
+	DISPATCH_KEEPS_NR,
+	DISPATCH_COUNTS_TWICE,
+	DISPATCH_COUNTS_NO_BYTES,
+	DISPATCH_ADDS_WAIT,
+	DISPATCH_KEEPS_BACKLOG,
+	DISPATCH_KEEPS_WAKE,
+	DISPATCH_KEEPS_STATE,
+	DISPATCH_SAYS_EMPTY,		/* of a queue without a slot */
+	MERGE_IS_FREE,
+	MERGE_LOWERS_COST,
+	MERGE_FORGETS_BYTES,
+	COMPLETE_COUNTS_TWICE,
+	REQUEUE_COUNTS_TWICE,
+	TICK_ASKS_NO_TICK,
+	TICK_RETIRES,			/* all flows, although they have requests */
+};
+
+static enum fault fault;
+
 static struct flow_queue *counters_of(const struct io *io)
 {
 	return io->flow->fq[io->queue->index];
 }
 
-static void insert_counts_twice(struct queue *q, struct io *io, u64 now,
-				struct wake *wake)
-{
-	real->insert(q, io, now, wake);
-	counters_of(io)->inserted++;
-}
-
-static void insert_moves_start(struct queue *q, struct io *io, u64 now,
-			       struct wake *wake)
-{
-	real->insert(q, io, now, wake);
-	io->pos += 512;
-}
-
-static void insert_is_free(struct queue *q, struct io *io, u64 now,
-			   struct wake *wake)
-{
-	real->insert(q, io, now, wake);
-	if (io->cost)
-		atomic64_add(-(s64)io->cost, &io->flow->pos);
-	io->cost = 0;
-}
-
-static void insert_charges_more(struct queue *q, struct io *io, u64 now,
-				struct wake *wake)
-{
-	real->insert(q, io, now, wake);
-	atomic64_add(512, &io->flow->pos);
-}
-
-/* A requeued io is charged again. */
-static void insert_forgets_charge(struct queue *q, struct io *io, u64 now,
-				  struct wake *wake)
+static void broken_insert(struct queue *q, struct io *io, u64 now,
+			  struct wake *wake)
 {
 	bool again = io->flags & IO_CHARGED;
 
 	real->insert(q, io, now, wake);
-	if (again)
+	if (fault == INSERT_COUNTS_TWICE)
+		counters_of(io)->inserted++;
+	if (fault == INSERT_MOVES_START)
+		io->pos += 512;
+	if (fault == INSERT_IS_FREE) {
+		atomic64_add(-(s64)io->cost, &io->flow->pos);
+		io->cost = 0;
+	}
+	if (fault == INSERT_CHARGES_MORE)
+		atomic64_add(512, &io->flow->pos);
+	if (fault == INSERT_FORGETS_CHARGE && again)
 		atomic64_add(io->cost, &io->flow->pos);
+	if (fault == INSERT_AND_TICK_ASK_NO_TICK)
+		wake->at_ns = 0;
 }
 
-static void insert_asks_no_tick(struct queue *q, struct io *io, u64 now,
-				struct wake *wake)
+static void break_dispatched(struct queue *q, const struct io *io)
 {
-	real->insert(q, io, now, wake);
-	wake->at_ns = 0;
-}
-
-static enum dispatch_result dispatch_keeps_nr(struct queue *q, u64 now,
-					      struct io **io, struct wake *wake)
-{
-	enum dispatch_result result = real->dispatch(q, now, io, wake);
-
-	if (result == DISPATCH_IO)
+	if (fault == DISPATCH_KEEPS_NR)
 		q->nr++;
-	return result;
-}
-
-static enum dispatch_result dispatch_counts_twice(struct queue *q, u64 now,
-						  struct io **io,
-						  struct wake *wake)
-{
-	enum dispatch_result result = real->dispatch(q, now, io, wake);
-
-	if (result == DISPATCH_IO)
-		counters_of(*io)->dispatched++;
-	return result;
-}
-
-static enum dispatch_result dispatch_counts_no_bytes(struct queue *q, u64 now,
-						     struct io **io,
-						     struct wake *wake)
-{
-	enum dispatch_result result = real->dispatch(q, now, io, wake);
-
-	if (result == DISPATCH_IO)
-		counters_of(*io)->bytes -= (*io)->bytes;
-	return result;
-}
-
-static enum dispatch_result
-dispatch_adds_wait(struct queue *q, u64 now, struct io **io, struct wake *wake)
-{
-	enum dispatch_result result = real->dispatch(q, now, io, wake);
-
-	if (result == DISPATCH_IO)
-		counters_of(*io)->wait_ns++;
-	return result;
-}
-
-static enum dispatch_result dispatch_keeps_backlog(struct queue *q, u64 now,
-						   struct io **io,
-						   struct wake *wake)
-{
-	enum dispatch_result result = real->dispatch(q, now, io, wake);
-
-	if (result == DISPATCH_IO)
-		atomic64_inc(&(*io)->flow->queued);
-	return result;
-}
-
-static enum dispatch_result
-dispatch_keeps_wake(struct queue *q, u64 now, struct io **io, struct wake *wake)
-{
-	enum dispatch_result result = real->dispatch(q, now, io, wake);
-
-	q->wake_pending = true;
-	return result;
-}
-
-static enum dispatch_result dispatch_keeps_state(struct queue *q, u64 now,
-						 struct io **io,
-						 struct wake *wake)
-{
-	enum dispatch_result result = real->dispatch(q, now, io, wake);
-
-	if (result == DISPATCH_IO)
+	if (fault == DISPATCH_COUNTS_TWICE)
+		counters_of(io)->dispatched++;
+	if (fault == DISPATCH_COUNTS_NO_BYTES)
+		counters_of(io)->bytes -= io->bytes;
+	if (fault == DISPATCH_ADDS_WAIT)
+		counters_of(io)->wait_ns++;
+	if (fault == DISPATCH_KEEPS_BACKLOG)
+		atomic64_inc(&io->flow->queued);
+	if (fault == DISPATCH_KEEPS_STATE)
 		q->state = DISPATCH_EMPTY;
-	return result;
 }
 
-/* A queue without a slot says that it is empty. */
-static enum dispatch_result
-dispatch_says_empty(struct queue *q, u64 now, struct io **io, struct wake *wake)
+static enum dispatch_result broken_dispatch(struct queue *q, u64 now,
+					    struct io **io, struct wake *wake)
 {
 	enum dispatch_result result = real->dispatch(q, now, io, wake);
 
-	if (result == DISPATCH_IO)
-		return result;
-	q->state = DISPATCH_EMPTY;
-	return DISPATCH_EMPTY;
+	if (fault == DISPATCH_KEEPS_WAKE)
+		q->wake_pending = true;
+	if (result == DISPATCH_IO) {
+		break_dispatched(q, *io);
+	} else if (fault == DISPATCH_SAYS_EMPTY) {
+		q->state = DISPATCH_EMPTY;
+		return DISPATCH_EMPTY;
+	}
+	return result;
 }
 
-static void merge_is_free(struct queue *q, struct io *io, u32 bytes)
+static void broken_merge(struct queue *q, struct io *io, u32 bytes)
 {
 	s64 pos = atomic64_read(&io->flow->pos);
+	u32 cost = io->cost, before = io->bytes;
 
 	real->merge(q, io, bytes);
-	atomic64_set(&io->flow->pos, pos);
+	if (fault == MERGE_IS_FREE)
+		atomic64_set(&io->flow->pos, pos);
+	if (fault == MERGE_LOWERS_COST)
+		io->cost = cost - 1;
+	if (fault == MERGE_FORGETS_BYTES)
+		io->bytes = before;
 }
 
-static void merge_lowers_cost(struct queue *q, struct io *io, u32 bytes)
-{
-	u32 cost = io->cost;
-
-	real->merge(q, io, bytes);
-	io->cost = cost - 1;
-}
-
-static void merge_forgets_bytes(struct queue *q, struct io *io, u32 bytes)
-{
-	u32 before = io->bytes;
-
-	real->merge(q, io, bytes);
-	io->bytes = before;
-}
-
-static void complete_counts_twice(struct io *io, u64 now, struct wake *wake)
+static void broken_complete(struct io *io, u64 now, struct wake *wake)
 {
 	real->complete(io, now, wake);
-	atomic64_inc(&counters_of(io)->done);
+	if (fault == COMPLETE_COUNTS_TWICE)
+		atomic64_inc(&counters_of(io)->done);
 }
 
-static void requeue_counts_twice(struct io *io, struct wake *wake)
+static void broken_requeue(struct io *io, struct wake *wake)
 {
 	real->requeue(io, wake);
-	atomic64_inc(&counters_of(io)->done);
+	if (fault == REQUEUE_COUNTS_TWICE)
+		atomic64_inc(&counters_of(io)->done);
 }
 
-static void tick_asks_no_tick(struct sched *s, u64 now, struct wake *wake)
-{
-	real->tick(s, now, wake);
-	wake->at_ns = 0;
-}
-
-/* All flows leave the shares, although they have requests. */
-static void tick_retires(struct sched *s, u64 now, struct wake *wake)
+static void retire_all(struct sched *s)
 {
 	struct flow *f;
 
-	real->tick(s, now, wake);
 	while ((f = s->active)) {
 		s->active = f->next_active;
 		share_deactivate(&s->share, &f->group);
 		f->share = 0;
 		atomic64_set(&f->active, 0);
 	}
+}
+
+static void broken_tick(struct sched *s, u64 now, struct wake *wake)
+{
+	real->tick(s, now, wake);
+	if (fault == TICK_ASKS_NO_TICK || fault == INSERT_AND_TICK_ASK_NO_TICK)
+		wake->at_ns = 0;
+	if (fault == TICK_RETIRES)
+		retire_all(s);
 }
 
 /* ---------------------------------------------------------------- the tests */
@@ -276,138 +218,94 @@ static void expect(struct test_case *t, const struct host *h, const char *what,
 			  h->failure);
 }
 
-/* One broken hook, the others are the real ones. */
 struct breakage {
+	enum fault fault;
 	const char *what;
 	const char *message;	/* part of the audit's */
-	struct sched_ops hook;
 };
 
-static struct sched_ops broken_ops(const struct sched_ops *hook)
+static struct sched_ops broken_ops(void)
 {
 	struct sched_ops ops = *real;
 
-	if (hook->insert)
-		ops.insert = hook->insert;
-	if (hook->merge)
-		ops.merge = hook->merge;
-	if (hook->dispatch)
-		ops.dispatch = hook->dispatch;
-	if (hook->complete)
-		ops.complete = hook->complete;
-	if (hook->requeue)
-		ops.requeue = hook->requeue;
-	if (hook->tick)
-		ops.tick = hook->tick;
+	ops.insert = broken_insert;
+	ops.merge = broken_merge;
+	ops.dispatch = broken_dispatch;
+	ops.complete = broken_complete;
+	ops.requeue = broken_requeue;
+	ops.tick = broken_tick;
 	return ops;
 }
 
 static void break_each(struct test_case *t, const struct breakage *b, u32 n)
 {
+	struct sched_ops ops;
 	u32 i;
 
 	real = t->ops;
+	ops = broken_ops();
 	for (i = 0; i < n; i++) {
-		struct sched_ops ops = broken_ops(&b[i].hook);
-		struct host *h = host_open(&ops);
+		struct host *h;
 
+		fault = b[i].fault;
+		h = host_open(&ops);
 		host_run(h, 3 * SEC);
 		expect(t, h, b[i].what, b[i].message);
 	}
+	fault = NO_FAULT;
 }
+
+static const struct breakage of_queues[] = {
+	{ DISPATCH_KEEPS_NR, "keeps queue.nr at dispatch", " counts " },
+	{ DISPATCH_KEEPS_WAKE, "leaves a wake-up pending", "is pending" },
+	{ DISPATCH_KEEPS_STATE, "does not set queue.state", "has state" },
+	{ DISPATCH_SAYS_EMPTY, "calls a waiting queue empty", "is called empty" },
+};
+
+static const struct breakage of_counters[] = {
+	{ INSERT_COUNTS_TWICE, "counts an insert twice", "has inserted" },
+	{ DISPATCH_COUNTS_TWICE, "counts a dispatch twice", "has dispatched" },
+	{ DISPATCH_COUNTS_NO_BYTES, "counts no bytes", "has bytes" },
+	{ DISPATCH_ADDS_WAIT, "adds to the wait", "has wait_ns" },
+	{ DISPATCH_KEEPS_BACKLOG, "keeps flow.queued at dispatch", "has queued" },
+	{ COMPLETE_COUNTS_TWICE, "counts a completion twice", "has done" },
+	{ REQUEUE_COUNTS_TWICE, "counts a requeue twice", "has done" },
+};
+
+static const struct breakage of_charges[] = {
+	{ INSERT_MOVES_START, "starts an io at a wrong position", "starts at position" },
+	{ INSERT_IS_FREE, "charges nothing", "for free" },
+	{ INSERT_CHARGES_MORE, "charges more than the cost", "position" },
+	{ INSERT_FORGETS_CHARGE, "charges a requeued io again", "position" },
+	{ MERGE_IS_FREE, "does not charge for a merge", "position" },
+	{ MERGE_LOWERS_COST, "lowers a cost at a merge", "merging lowered" },
+	{ MERGE_FORGETS_BYTES, "forgets the bytes of a merge", "a merged io has" },
+};
+
+static const struct breakage of_activity[] = {
+	{ INSERT_AND_TICK_ASK_NO_TICK, "asks for no tick", "no tick is armed" },
+	{ TICK_ASKS_NO_TICK, "asks for no tick after a tick", "no tick is armed" },
+	{ TICK_RETIRES, "retires a busy flow", "has active" },
+};
 
 static void test_queues(struct test_case *t)
 {
-	static const struct breakage breakages[] = {
-		{ "keeps queue.nr at dispatch",
-		  " counts ",
-		  { .dispatch = dispatch_keeps_nr } },
-		{ "leaves a wake-up pending",
-		  "is pending",
-		  { .dispatch = dispatch_keeps_wake } },
-		{ "does not set queue.state",
-		  "has state",
-		  { .dispatch = dispatch_keeps_state } },
-		{ "calls a waiting queue empty",
-		  "is called empty",
-		  { .dispatch = dispatch_says_empty } },
-	};
-
-	break_each(t, breakages, ARRAY_SIZE(breakages));
+	break_each(t, of_queues, ARRAY_SIZE(of_queues));
 }
 
 static void test_counters(struct test_case *t)
 {
-	static const struct breakage breakages[] = {
-		{ "counts an insert twice",
-		  "has inserted",
-		  { .insert = insert_counts_twice } },
-		{ "counts a dispatch twice",
-		  "has dispatched",
-		  { .dispatch = dispatch_counts_twice } },
-		{ "counts no bytes",
-		  "has bytes",
-		  { .dispatch = dispatch_counts_no_bytes } },
-		{ "adds to the wait",
-		  "has wait_ns",
-		  { .dispatch = dispatch_adds_wait } },
-		{ "keeps flow.queued at dispatch",
-		  "has queued",
-		  { .dispatch = dispatch_keeps_backlog } },
-		{ "counts a completion twice",
-		  "has done",
-		  { .complete = complete_counts_twice } },
-		{ "counts a requeue twice",
-		  "has done",
-		  { .requeue = requeue_counts_twice } },
-	};
-
-	break_each(t, breakages, ARRAY_SIZE(breakages));
+	break_each(t, of_counters, ARRAY_SIZE(of_counters));
 }
 
 static void test_charges(struct test_case *t)
 {
-	static const struct breakage breakages[] = {
-		{ "starts an io at a wrong position",
-		  "starts at position",
-		  { .insert = insert_moves_start } },
-		{ "charges nothing", "for free", { .insert = insert_is_free } },
-		{ "charges more than the cost",
-		  "position",
-		  { .insert = insert_charges_more } },
-		{ "charges a requeued io again",
-		  "position",
-		  { .insert = insert_forgets_charge } },
-		{ "does not charge for a merge",
-		  "position",
-		  { .merge = merge_is_free } },
-		{ "lowers a cost at a merge",
-		  "merging lowered",
-		  { .merge = merge_lowers_cost } },
-		{ "forgets the bytes of a merge",
-		  "a merged io has",
-		  { .merge = merge_forgets_bytes } },
-	};
-
-	break_each(t, breakages, ARRAY_SIZE(breakages));
+	break_each(t, of_charges, ARRAY_SIZE(of_charges));
 }
 
 static void test_activity(struct test_case *t)
 {
-	static const struct breakage breakages[] = {
-		{ "asks for no tick",
-		  "no tick is armed",
-		  { .insert = insert_asks_no_tick,
-		    .tick = tick_asks_no_tick } },
-		{ "asks for no tick after a tick",
-		  "no tick is armed",
-		  { .tick = tick_asks_no_tick } },
-		{ "retires a busy flow",
-		  "has active",
-		  { .tick = tick_retires } },
-	};
-
-	break_each(t, breakages, ARRAY_SIZE(breakages));
+	break_each(t, of_activity, ARRAY_SIZE(of_activity));
 }
 
 /* ----------------------------------------------------------------- tunables */
