@@ -13,9 +13,24 @@ static const struct ftl_die *die_of(const struct flash *f, u32 die)
 	return &f->ftl.die[die];
 }
 
-static void load(struct flash *f, struct fixture_load l, u64 *now)
+/* Runs writes; @... has the members of struct fixture_load that are not 0. */
+#define WRITES(f, now, ...) \
+	fixture_run(f, &(struct fixture_load){ .op = FLASH_WRITE, __VA_ARGS__ }, now)
+
+/* Submits @n writes of four pages at random places. */
+static void wave_of(struct flash *f, struct random *r, struct flash_cmd *cmds,
+		    u32 n, u64 now)
 {
-	fixture_run(f, &l, now);
+	u32 i;
+
+	for (i = 0; i < n; i++) {
+		cmds[i] = (struct flash_cmd){
+			.op = FLASH_WRITE,
+			.pages = 4,
+			.page = random_below(r, flash_pages(f) - 4),
+		};
+		flash_submit(f, &cmds[i], now);
+	}
 }
 
 /* ---------------------------------------------------------------- watermarks */
@@ -78,14 +93,7 @@ static void watermarks(u32 gc_start, u32 gc_stop)
 		m.collecting[i] = die_of(f, i)->collecting;
 	}
 	for (wave = 0; wave < 200; wave++) {
-		for (i = 0; i < 32; i++) {
-			cmds[i] = (struct flash_cmd){
-				.op = FLASH_WRITE,
-				.pages = 4,
-				.page = random_below(&r, flash_pages(f) - 4),
-			};
-			flash_submit(f, &cmds[i], now);
-		}
+		wave_of(f, &r, cmds, ARRAY_SIZE(cmds), now);
 		while (flash_next_ns(f) != FLASH_NEVER) {
 			now = flash_next_ns(f);
 			flash_advance(f, now, 1);
@@ -176,14 +184,7 @@ static void programs_and_steps_of_gc_take_turns(void **state)
 	f = fixture_create(&p, 16);
 	fixture_fill(f, 1);
 	for (wave = 0; wave < 50; wave++) {
-		for (i = 0; i < ARRAY_SIZE(cmds); i++) {
-			cmds[i] = (struct flash_cmd){
-				.op = FLASH_WRITE,
-				.pages = 4,
-				.page = random_below(&r, flash_pages(f) - 4),
-			};
-			flash_submit(f, &cmds[i], now);
-		}
+		wave_of(f, &r, cmds, ARRAY_SIZE(cmds), now);
 		while (flash_next_ns(f) != FLASH_NEVER) {
 			now = flash_next_ns(f);
 			flash_advance(f, now, 1);
@@ -203,7 +204,7 @@ static void writes_wait_for_a_free_block(void **state)
 	struct flash_cmd cmds[64];
 	struct flash *f;
 	u64 now = 0;
-	u32 stalls = 0, wave, i;
+	u32 stalls = 0, wave;
 
 	(void)state;
 	p.channels = 1;
@@ -212,14 +213,7 @@ static void writes_wait_for_a_free_block(void **state)
 	f = fixture_create(&p, 32);
 	fixture_fill(f, 1);
 	for (wave = 0; wave < 20; wave++) {
-		for (i = 0; i < 64; i++) {
-			cmds[i] = (struct flash_cmd){
-				.op = FLASH_WRITE,
-				.pages = 4,
-				.page = random_below(&r, flash_pages(f) - 4),
-			};
-			flash_submit(f, &cmds[i], now);
-		}
+		wave_of(f, &r, cmds, ARRAY_SIZE(cmds), now);
 		while (flash_next_ns(f) != FLASH_NEVER) {
 			now = flash_next_ns(f);
 			flash_advance(f, now, 1);
@@ -342,14 +336,7 @@ static void sequential_writes_amplify_nothing(void **state)
 	u64 now = 0;
 
 	(void)state;
-	load(f,
-	     (struct fixture_load){
-		     .op = FLASH_WRITE,
-		     .depth = 4,
-		     .pages = 8,
-		     .ios = 5 * flash_pages(f) / 8,
-	     },
-	     &now);
+	WRITES(f, &now, .depth = 4, .pages = 8, .ios = 5 * flash_pages(f) / 8);
 	fixture_settle(f, now);
 	assert_int_equal(flash_stats(f).copied, 0);
 	assert_true(flash_stats(f).erases >
@@ -367,15 +354,7 @@ static void busy_times_add_up(void **state)
 	(void)state;
 	fixture_fill(f, 1);
 	s = flash_stats(f);
-	load(f,
-	     (struct fixture_load){
-		     .op = FLASH_WRITE,
-		     .depth = 16,
-		     .pages = 1,
-		     .random = true,
-		     .ios = 20000,
-	     },
-	     &now);
+	WRITES(f, &now, .depth = 16, .pages = 1, .random = true, .ios = 20000);
 	fixture_settle(f, now);
 	assert_int_equal(flash_stats(f).written - s.written, 20000);
 	/* gc_busy_ns has GC's programs; all others are programs of commands. */
@@ -402,28 +381,10 @@ static void copies_count_for_the_owner_of_the_page(void **state)
 	u64 now = 0;
 
 	(void)state;
-	load(f,
-	     (struct fixture_load){
-		     .op = FLASH_WRITE,
-		     .depth = 4,
-		     .pages = 1,
-		     .range = half,
-		     .owner = 7,
-		     .ios = half,
-	     },
-	     &now);
-	load(f,
-	     (struct fixture_load){
-		     .op = FLASH_WRITE,
-		     .depth = 4,
-		     .pages = 1,
-		     .first = half,
-		     .range = half,
-		     .owner = 8,
-		     .ios = 10 * half,
-		     .random = true,
-	     },
-	     &now);
+	WRITES(f, &now, .depth = 4, .pages = 1, .range = half, .owner = 7,
+	       .ios = half);
+	WRITES(f, &now, .depth = 4, .pages = 1, .first = half, .range = half,
+	       .owner = 8, .ios = 10 * half, .random = true);
 	fixture_settle(f, now);
 	assert_true(flash_host_usage(f, 7, &cold));
 	assert_true(flash_host_usage(f, 8, &hot));
@@ -559,25 +520,9 @@ static void filling_amplifies_as_writing_does(void **state)
 	pages = flash_pages(slow);
 	fill.pages = pages;
 	fill.overwrites = 6ULL * pages;
-	load(slow,
-	     (struct fixture_load){
-		     .op = FLASH_WRITE,
-		     .depth = 4,
-		     .pages = 1,
-		     .owner = 1,
-		     .ios = pages,
-	     },
-	     &now);
-	load(slow,
-	     (struct fixture_load){
-		     .op = FLASH_WRITE,
-		     .depth = 4,
-		     .pages = 1,
-		     .owner = 1,
-		     .ios = 6ULL * pages,
-		     .random = true,
-	     },
-	     &now);
+	WRITES(slow, &now, .depth = 4, .pages = 1, .owner = 1, .ios = pages);
+	WRITES(slow, &now, .depth = 4, .pages = 1, .owner = 1,
+	       .ios = 6ULL * pages, .random = true);
 	now = fixture_settle(slow, now);
 	while (flash_fill(fast, &fill, 1000))
 		;
@@ -597,15 +542,8 @@ static void filling_amplifies_as_writing_does(void **state)
 	assert_true(fabs(seen / like - 1) < 0.05);
 	/* The timing model goes on from the state that filling has left. */
 	now = 0;
-	load(fast,
-	     (struct fixture_load){
-		     .op = FLASH_WRITE,
-		     .depth = 16,
-		     .pages = 1,
-		     .random = true,
-		     .ios = 5000,
-	     },
-	     &now);
+	WRITES(fast, &now, .depth = 16, .pages = 1, .random = true,
+	       .ios = 5000);
 	fixture_settle(fast, now);
 	assert_null(audit(fast));
 	flash_destroy(slow);
