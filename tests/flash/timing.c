@@ -117,40 +117,32 @@ static void pages_of_one_flash_page_are_read_at_once(void **state)
 	flash_destroy(f);
 }
 
-static void a_plane_reads_one_at_a_time(void **state)
+/* A read of page 0, and one of another page at the same time. */
+static void two_reads_share_what_both_need(void **state)
 {
-	struct flash_cmd a = read_of(0, 1), b = read_of(SAME_PLANE, 1);
+	static const struct {
+		const char *shared;
+		u32 page;
+		u64 done_us; /* of the second */
+	} rows[] = {
+		/* The plane's register is free when the page has left it, at 61. */
+		{ "a plane", SAME_PLANE, 61 + 50 + 10 + 1 + 5 },
+		{ "the channel of the planes", PLANE_1,
+		  1 + 50 + 10 + 10 + 1 + 5 },
+		{ "the channel of the dies", DIE_2, 1 + 50 + 10 + 10 + 1 + 5 },
+		/* The controller takes the second one 1 us later. */
+		{ "the controller", DIE_1, READ_US + 1 },
+	};
+	u32 i;
 
 	(void)state;
-	/* The plane's register is free when the page has left it, at 61. */
-	both(filled(&fixture_params), &a, &b, READ_US, 61 + 50 + 10 + 1 + 5);
-}
+	for (i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct flash_cmd a = read_of(0, 1),
+				 b = read_of(rows[i].page, 1);
 
-static void planes_read_together_and_share_the_channel(void **state)
-{
-	struct flash_cmd a = read_of(0, 1), b = read_of(PLANE_1, 1);
-
-	(void)state;
-	both(filled(&fixture_params), &a, &b, READ_US,
-	     1 + 50 + 10 + 10 + 1 + 5);
-}
-
-static void dies_on_one_channel_share_it(void **state)
-{
-	struct flash_cmd a = read_of(0, 1), b = read_of(DIE_2, 1);
-
-	(void)state;
-	both(filled(&fixture_params), &a, &b, READ_US,
-	     1 + 50 + 10 + 10 + 1 + 5);
-}
-
-static void dies_on_two_channels_share_the_controller(void **state)
-{
-	struct flash_cmd a = read_of(0, 1), b = read_of(DIE_1, 1);
-
-	(void)state;
-	/* The controller takes the second one 1 us later. */
-	both(filled(&fixture_params), &a, &b, READ_US, READ_US + 1);
+		print_message("# two reads share %s\n", rows[i].shared);
+		both(filled(&fixture_params), &a, &b, READ_US, rows[i].done_us);
+	}
 }
 
 static void the_link_is_shared(void **state)
@@ -526,10 +518,7 @@ int main(void)
 		cmocka_unit_test(one_read),
 		cmocka_unit_test(reads_that_go_ahead_pass_others_at_a_plane),
 		cmocka_unit_test(pages_of_one_flash_page_are_read_at_once),
-		cmocka_unit_test(a_plane_reads_one_at_a_time),
-		cmocka_unit_test(planes_read_together_and_share_the_channel),
-		cmocka_unit_test(dies_on_one_channel_share_it),
-		cmocka_unit_test(dies_on_two_channels_share_the_controller),
+		cmocka_unit_test(two_reads_share_what_both_need),
 		cmocka_unit_test(the_link_is_shared),
 		cmocka_unit_test(completes_out_of_order),
 		cmocka_unit_test(an_unwritten_page_is_not_in_flash),
