@@ -337,21 +337,11 @@ static void run_random(const char *name, u32 fill_permille, u32 trims, u32 hot)
 	port_free(t);
 }
 
-static void map_is_right_when_full(void **state)
+static void map_is_right(void **state)
 {
 	(void)state;
 	run_random("map, full", 990, 0, 1000);
-}
-
-static void map_is_right_with_trims(void **state)
-{
-	(void)state;
 	run_random("map, trims", 900, 40, 1000);
-}
-
-static void map_is_right_with_hot_pages(void **state)
-{
-	(void)state;
 	run_random("map, hot", 990, 5, 100);
 }
 
@@ -376,9 +366,7 @@ static void writes_go_on_beside_a_die_of_cold_pages(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(map_is_right_when_full),
-		cmocka_unit_test(map_is_right_with_trims),
-		cmocka_unit_test(map_is_right_with_hot_pages),
+		cmocka_unit_test(map_is_right),
 		cmocka_unit_test(writes_go_on_beside_a_die_of_cold_pages),
 	};
 
