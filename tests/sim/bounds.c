@@ -74,14 +74,7 @@ static void mix_load(struct fixture *r, struct host_flow *flow, struct rng *rng)
 /* Every flow becomes active, and sees that the others have. */
 static void mix_activate(struct fixture *r, struct host_flow *flow)
 {
-	struct load_params p = {
-		.flow = flow,
-		.depth = 1,
-		.bytes = 512,
-		.stop_ns = MS / 2,
-	};
-
-	fixture_load(r, &p);
+	fixture_add(r, flow, .depth = 1, .bytes = 512, .stop_ns = MS / 2);
 }
 
 static void mix_run(struct test_case *t, const struct mix *mix, u64 seed,

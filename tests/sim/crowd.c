@@ -57,11 +57,8 @@ static u64 bytes_of_all(const struct host *h)
 static void task(struct fixture *r, struct host_flow *flow, u32 queue,
 		 u32 bytes)
 {
-	fixture_load(r, &(struct load_params){ .flow = flow,
-					       .first_queue = queue,
-					       .nr_queues = 1,
-					       .depth = 1,
-					       .bytes = bytes });
+	fixture_add(r, flow, .first_queue = queue, .nr_queues = 1, .depth = 1,
+		    .bytes = bytes);
 }
 
 static void scene_open(struct scene *s, struct test_case *t,

@@ -131,6 +131,10 @@ void fixture_open(struct fixture *r, struct test_case *t, const struct host_para
 struct host_flow *fixture_flow(struct fixture *r, struct host_flow *parent, u32 weight);
 struct load *fixture_load(struct fixture *r, const struct load_params *params);
 
+/* A load of @flow_; @... has the other members of struct load_params that are not 0. */
+#define fixture_add(r, flow_, ...) \
+	fixture_load(r, &(struct load_params){ .flow = (flow_), __VA_ARGS__ })
+
 /* A closed loop of @depth on all queues. */
 struct load *fixture_closed(struct fixture *r, struct host_flow *flow, u32 depth,
 			u32 bytes);

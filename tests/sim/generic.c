@@ -102,12 +102,6 @@ static void test_after_pause(struct test_case *t)
 {
 	static const u32 equal[] = { 1, 1 };
 	struct host_params p = fixture_params(t, 1);
-	struct load_params pausing = {
-		.depth = 256,
-		.bytes = 4 * KIB,
-		.on_ns = 2 * SEC,
-		.off_ns = 2 * SEC,
-	};
 	struct host_flow *flow[2];
 	struct fixture r;
 	u64 before, most;
@@ -115,8 +109,8 @@ static void test_after_pause(struct test_case *t)
 	fixture_open(&r, t, &p);
 	flow[0] = fixture_flow(&r, NULL, 100);
 	flow[1] = fixture_flow(&r, NULL, 100);
-	pausing.flow = flow[0];
-	fixture_load(&r, &pausing);
+	fixture_add(&r, flow[0], .depth = 256, .bytes = 4 * KIB,
+		    .on_ns = 2 * SEC, .off_ns = 2 * SEC);
 	fixture_closed(&r, flow[1], 64, 4 * KIB);
 	/* The flow has been away for a second. */
 	fixture_run(&r, 3000 * MS);
@@ -143,11 +137,6 @@ static void test_after_light(struct test_case *t)
 {
 	static const u32 equal[] = { 1, 1 };
 	struct host_params p = fixture_params(t, 1);
-	struct load_params heavy = {
-		.depth = 128,
-		.bytes = 4 * KIB,
-		.start_ns = 4 * SEC,
-	};
 	struct host_flow *flow[2];
 	struct fixture r;
 
@@ -156,8 +145,8 @@ static void test_after_light(struct test_case *t)
 	flow[1] = fixture_flow(&r, NULL, 100);
 	fixture_closed(&r, flow[0], 1, 4 * KIB);
 	fixture_closed(&r, flow[1], 64, 4 * KIB);
-	heavy.flow = flow[0];
-	fixture_load(&r, &heavy);
+	fixture_add(&r, flow[0], .depth = 128, .bytes = 4 * KIB,
+		    .start_ns = 4 * SEC);
 	fixture_run(&r, 5500 * MS);
 	fixture_expect_parts(&r, flow, equal, 2, 400 * MS, PERMILLE,
 			     "after a light phase");

@@ -17,14 +17,6 @@ static struct tail read_beside(struct test_case *t, u32 heavy, u32 slots,
 			       u32 depth, u64 ns)
 {
 	struct host_params p = ifq_host_params(t, 7);
-	struct load_params reading = {
-		.depth = 1,
-		.bytes = 4 * KIB,
-		.bytes_max = 32 * KIB,
-		.think_ns = 2 * MS,
-		.think_random = true,
-		.start_ns = 500 * MS,
-	};
 	struct host_flow *flow[RIG_FLOWS], *reader;
 	struct tail tail = { 0 };
 	struct fixture r;
@@ -41,8 +33,9 @@ static struct tail read_beside(struct test_case *t, u32 heavy, u32 slots,
 			       64 * KIB);
 	}
 	reader = fixture_flow(&r, NULL, 100);
-	reading.flow = reader;
-	fixture_load(&r, &reading);
+	fixture_add(&r, reader, .depth = 1, .bytes = 4 * KIB,
+		    .bytes_max = 32 * KIB, .think_ns = 2 * MS,
+		    .think_random = true, .start_ns = 500 * MS);
 	fixture_run(&r, ns);
 	for (i = 0; i < heavy; i++)
 		tail.total += (double)flow[i]->stats.bytes;

@@ -76,12 +76,6 @@ void ifq_no_credit(struct test_case *t)
 
 	for (i = IFQ_MIN; i <= IFQ_4TAG; i++) {
 		struct host_params p = ifq_host_params(t, 1);
-		struct load_params back = {
-			.depth = 64,
-			.bytes = 4 * KIB,
-			.on_ns = 100 * MS,
-			.off_ns = 900 * MS,
-		};
 		struct host_flow *flow[2];
 		u64 before[2], got[2];
 		struct fixture r;
@@ -92,8 +86,8 @@ void ifq_no_credit(struct test_case *t)
 		fixture_open(&r, t, &p);
 		for (k = 0; k < 2; k++)
 			flow[k] = fixture_flow(&r, NULL, 100);
-		back.flow = flow[0];
-		fixture_load(&r, &back);
+		fixture_add(&r, flow[0], .depth = 64, .bytes = 4 * KIB,
+			    .on_ns = 100 * MS, .off_ns = 900 * MS);
 		fixture_closed(&r, flow[1], 64, 4 * KIB);
 		fixture_run(&r, SEC);
 		fixture_bytes(flow, before, 2);

@@ -139,12 +139,6 @@ void ifq_wakes(struct test_case *t)
 {
 	struct host_params p = ifq_host_params(t, 1);
 	struct load_params load = { .depth = 64, .bytes = 1 * MIB };
-	struct load_params light = {
-		.first_queue = 1,
-		.depth = 1,
-		.bytes = 4 * KIB,
-		.think_ns = 10 * MS,
-	};
 	struct host_flow *flow[2];
 	u64 before[2], part;
 	struct fixture r;
@@ -157,8 +151,8 @@ void ifq_wakes(struct test_case *t)
 		flow[i] = fixture_flow(&r, NULL, 100);
 	load.flow = flow[0];
 	fixture_load(&r, &load);
-	light.flow = flow[1];
-	fixture_load(&r, &light);
+	fixture_add(&r, flow[1], .first_queue = 1, .depth = 1, .bytes = 4 * KIB,
+		    .think_ns = 10 * MS);
 	fixture_run(&r, 1050 * MS);
 	load.flow = flow[1];
 	load.bytes = 4 * KIB;

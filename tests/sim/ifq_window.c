@@ -10,11 +10,6 @@
 static double suffering_ms(struct test_case *t, u32 window_ms)
 {
 	struct host_params p = ifq_host_params(t, 1);
-	struct load_params light = {
-		.depth = 1,
-		.bytes = 4 * KIB,
-		.think_ns = 5 * MS,
-	};
 	struct host_flow *flow[2];
 	u64 before, ms;
 	struct fixture r;
@@ -24,8 +19,8 @@ static double suffering_ms(struct test_case *t, u32 window_ms)
 	fixture_open(&r, t, &p);
 	flow[0] = fixture_flow(&r, NULL, 100);
 	flow[1] = fixture_flow(&r, NULL, 100);
-	light.flow = flow[0];
-	fixture_load(&r, &light);
+	fixture_add(&r, flow[0], .depth = 1, .bytes = 4 * KIB,
+		    .think_ns = 5 * MS);
 	fixture_closed(&r, flow[1], 64, 4 * KIB);
 	/* In the middle of a window. */
 	fixture_run(&r, 8 * window_ms * MS + window_ms * MS / 2);

@@ -359,10 +359,8 @@ static u64 every_queue_is_served(struct test_case *t, u32 queues, u64 wake_ns)
 	fixture_open(&r, t, &p);
 	flow = fixture_flow(&r, NULL, 100);
 	for (i = 0; i < queues; i++)
-		fixture_load(&r, &(struct load_params){ .flow = flow,
-							.first_queue = i,
-							.depth = 32,
-							.bytes = 4 * KIB });
+		fixture_add(&r, flow, .first_queue = i, .depth = 32,
+			    .bytes = 4 * KIB);
 	for (steps = 0; steps < 20; steps++) {
 		u64 step = flow->stats.ios - all;
 

@@ -381,13 +381,6 @@ static void weight_raise_in_pause(struct test_case *t, u32 threshold,
 	static const u32 equal[] = { 1, 1 };
 	struct host_params p = fixture_params(t, 1);
 	struct load_params deep = { .depth = 64, .bytes = 4 * KIB };
-	struct load_params once = {
-		.first_queue = 2,
-		.depth = 1,
-		.bytes = 4 * KIB,
-		.start_ns = 20 * MS,
-		.stop_ns = 20 * MS + 1,
-	};
 	struct host_flow *flow[2];
 	struct fixture r;
 
@@ -405,8 +398,8 @@ static void weight_raise_in_pause(struct test_case *t, u32 threshold,
 	deep.off_ns = 20 * MS;
 	deep.stop_ns = 40 * MS;
 	fixture_load(&r, &deep);
-	once.flow = flow[0];
-	fixture_load(&r, &once);
+	fixture_add(&r, flow[0], .first_queue = 2, .depth = 1, .bytes = 4 * KIB,
+		    .start_ns = 20 * MS, .stop_ns = 20 * MS + 1);
 	deep.start_ns = 40 * MS;
 	deep.off_ns = 0;
 	deep.stop_ns = 0;
@@ -509,12 +502,6 @@ static void test_comeback(struct test_case *t)
 		STEPS = 100
 	};
 	struct host_params p = fixture_params(t, 1);
-	struct load_params pausing = {
-		.depth = 512,
-		.bytes = 4 * KIB,
-		.on_ns = 200 * MS,
-		.off_ns = 5 * SEC,
-	};
 	struct host_flow *flow[2];
 	u64 got[STEPS + 1], both[STEPS + 1];
 	struct fixture r;
@@ -525,9 +512,8 @@ static void test_comeback(struct test_case *t)
 	fixture_open(&r, t, &p);
 	flow[0] = fixture_flow(&r, NULL, 100);
 	flow[1] = fixture_flow(&r, NULL, 100);
-	pausing.flow = flow[0];
-	pausing.nr_queues = 2;
-	fixture_load(&r, &pausing);
+	fixture_add(&r, flow[0], .depth = 512, .bytes = 4 * KIB,
+		    .on_ns = 200 * MS, .off_ns = 5 * SEC, .nr_queues = 2);
 	fixture_closed(&r, flow[1], 32, 4 * KIB);
 	host_run(r.host, 200 * MS + 5 * SEC - 1);
 	for (i = 0; i <= STEPS; i++) {

@@ -34,12 +34,9 @@ static void writers(struct fixture *r, struct host_flow *flow)
 	u32 i;
 
 	for (i = 0; i < TASKS; i++)
-		fixture_load(r, &(struct load_params){
-					.flow = flow,
-					.nr_queues = r->host->params.nr_queues,
-					.depth = DEPTH,
-					.bytes = 4 * KIB,
-					.write_permille = 1000 });
+		fixture_add(r, flow, .nr_queues = r->host->params.nr_queues,
+			    .depth = DEPTH, .bytes = 4 * KIB,
+			    .write_permille = 1000);
 }
 
 /* Has a writer take what it can, and a reader come with one request at a time. */
@@ -52,10 +49,8 @@ static void scene_open(struct scene *s, struct test_case *t,
 	s->heavy = fixture_flow(r, NULL, 100);
 	s->light = fixture_flow(r, NULL, 100);
 	writers(r, s->heavy);
-	fixture_load(r, &(struct load_params){ .flow = s->light,
-					       .depth = 1,
-					       .bytes = 4 * KIB,
-					       .start_ns = 100 * MS });
+	fixture_add(r, s->light, .depth = 1, .bytes = 4 * KIB,
+		    .start_ns = 100 * MS);
 	fixture_run(r, 500 * MS);
 	s->heavy->stats = s->light->stats = (struct flow_stats){ 0 };
 	fixture_run(r, 1 * SEC);
@@ -147,11 +142,8 @@ static void tags_of_a_kernel_thread(struct test_case *t)
 	fixture_open(&r, t, &p);
 	writer = fixture_flow(&r, NULL, 100);
 	reader = fixture_flow(&r, NULL, 900);
-	fixture_load(&r, &(struct load_params){ .flow = writer,
-						.task = r.root,
-						.depth = 1000,
-						.bytes = 4 * KIB,
-						.write_permille = 1000 });
+	fixture_add(&r, writer, .task = r.root, .depth = 1000, .bytes = 4 * KIB,
+		    .write_permille = 1000);
 	fixture_closed(&r, reader, 32, 4 * KIB);
 	fixture_run(&r, 500 * MS);
 	before = reader->stats.ios;
@@ -260,18 +252,13 @@ static void tags_of_a_late_tenant(struct test_case *t)
 
 	fixture_open(&r, t, &p);
 	idler = fixture_flow(&r, NULL, 10000);
-	fixture_load(&r, &(struct load_params){ .flow = idler,
-						.depth = 1,
-						.bytes = 4 * KIB,
-						.think_ns = 20 * MS });
+	fixture_add(&r, idler, .depth = 1, .bytes = 4 * KIB,
+		    .think_ns = 20 * MS);
 	for (i = 0; i < 2; i++) {
 		flow[i] = fixture_flow(&r, NULL, i ? 200 : 100);
 		for (task = 0; task < 2 * TAGS; task++)
-			fixture_load(&r, &(struct load_params){
-						 .flow = flow[i],
-						 .depth = 1,
-						 .bytes = 4 * KIB,
-						 .start_ns = i * 500 * MS });
+			fixture_add(&r, flow[i], .depth = 1, .bytes = 4 * KIB,
+				    .start_ns = i * 500 * MS);
 	}
 	fixture_run(&r, 1 * SEC);
 	fixture_expect_parts(&r, flow, (u32[]){ 1, 2 }, 2, 1 * SEC, 20,

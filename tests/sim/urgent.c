@@ -69,15 +69,8 @@ enum silent {
 
 static void speak(struct scene *s, struct host_flow *f)
 {
-	struct load_params p = {
-		.flow = f,
-		.nr_queues = 1,
-		.depth = 1,
-		.bytes = 4 * KIB,
-		.stop_ns = SPOKE_MS * MS,
-	};
-
-	fixture_load(&s->r, &p);
+	fixture_add(&s->r, f, .nr_queues = 1, .depth = 1, .bytes = 4 * KIB,
+		    .stop_ns = SPOKE_MS * MS);
 }
 
 static struct host_params scene_params(const struct test_case *t, u64 seed)
@@ -222,14 +215,8 @@ static u64 part_of_requests(struct scene *s, u64 ms, u32 urgent_permille)
 /* The light tenant reads data from now on. */
 static void reads(struct scene *s, u32 nr_queues, u32 depth)
 {
-	struct load_params p = {
-		.flow = s->light,
-		.nr_queues = nr_queues,
-		.depth = depth,
-		.bytes = 4 * KIB,
-	};
-
-	fixture_load(&s->r, &p);
+	fixture_add(&s->r, s->light, .nr_queues = nr_queues, .depth = depth,
+		    .bytes = 4 * KIB);
 }
 
 /*
@@ -414,16 +401,9 @@ static void test_queues(struct test_case *t)
  */
 static void journal(struct scene *s, u32 depth, u64 think_ns)
 {
-	struct load_params p = {
-		.flow = s->r.root,
-		.first_queue = 1,
-		.depth = depth,
-		.bytes = 4 * KIB,
-		.urgent_permille = 1000,
-		.think_ns = think_ns,
-	};
-
-	fixture_load(&s->r, &p);
+	fixture_add(&s->r, s->r.root, .first_queue = 1, .depth = depth,
+		    .bytes = 4 * KIB, .urgent_permille = 1000,
+		    .think_ns = think_ns);
 }
 
 /* A load of the tenant beside a journal. */
@@ -526,20 +506,14 @@ static void test_journal(struct test_case *t)
 /* The metadata of the heavy tenant gets its share beside a third tenant. */
 static void test_heavy(struct test_case *t)
 {
-	struct load_params p = {
-		.nr_queues = 2,
-		.depth = 64,
-		.bytes = 4 * KIB,
-		.urgent_permille = 1000,
-	};
 	struct host_flow *third;
 	struct scene s;
 	u64 bytes, other;
 
 	scene_open(&s, t);
 	third = fixture_flow(&s.r, NULL, HEAVY);
-	p.flow = third;
-	fixture_load(&s.r, &p);
+	fixture_add(&s.r, third, .nr_queues = 2, .depth = 64, .bytes = 4 * KIB,
+		    .urgent_permille = 1000);
 	metadata(&s, 60000);
 	scene_run(&s, 500, false);
 	bytes = third->stats.bytes;
