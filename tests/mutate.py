@@ -347,7 +347,7 @@ def programs(table: Table) -> Iterator[tuple[Program, list[list[str]]]]:
     """Each program with the arguments of its runs, the fast ones first."""
     shared = shared_unit()
     for name in table.unit:
-        own = [f"tests/unit/{part}.c" for part in [name, *shared.get(name, [])]]
+        own = [f"tests/unit/{part}.c" for part in [name, "main", *shared.get(name, [])]]
         sources = (*own, "tests/mt/port.c", *sched_sources())
         yield Program(f"unit-{name}", THREADS, sources, ("-lcmocka", "-lm", "-pthread")), [[]]
     for name in table.replay:

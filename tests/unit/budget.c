@@ -229,25 +229,23 @@ static void twin_play(struct random *r, bool locks)
 		port_lock_deinit(&twin.lock[i]);
 }
 
-static void credit_and_queues_match_the_twin(void **state)
+TEST(credit_and_queues_match_the_twin)
 {
 	struct random r = random_seeded("unit/budget");
 	u64 round;
 
-	(void)state;
 	for (round = 0; round < random_rounds(20); round++)
 		twin_play(&r, round % 2);
 }
 
 /* ------------------------------------------------------- special requests */
 
-static void urgent_request_passes_and_pays_once(void **state)
+TEST(urgent_request_passes_and_pays_once)
 {
 	struct hooks *s = &scenario;
 	struct io *io;
 	s64 before;
 
-	(void)state;
 	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, 1);
 	hooks_read(s, 1, s->flow[1]);
 	hooks_complete(s, hooks_next(s, 1));
@@ -280,13 +278,12 @@ static void urgent_request_passes_and_pays_once(void **state)
 }
 
 /* An exempt request spends, but takes no slot. */
-static void exempt_request_pays_and_takes_no_slot(void **state)
+TEST(exempt_request_pays_and_takes_no_slot)
 {
 	struct hooks *s = &scenario;
 	struct io *io, *exempt;
 	s64 before;
 
-	(void)state;
 	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, 1);
 	hooks_read(s, 0, s->flow[0]);
 	io = hooks_next(s, 0);
@@ -307,13 +304,12 @@ static void exempt_request_pays_and_takes_no_slot(void **state)
 }
 
 /* The flow pays for a merge when the request goes. */
-static void dispatch_pays_for_a_merge(void **state)
+TEST(dispatch_pays_for_a_merge)
 {
 	struct hooks *s = &scenario;
 	struct io *io;
 	s64 before;
 
-	(void)state;
 	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, IOS);
 	io = hooks_read(s, 0, s->flow[0]);
 	before = left(s, 0);
@@ -330,7 +326,7 @@ static void dispatch_pays_for_a_merge(void **state)
  * Domains take turns, three of the first and two of the second; one without a
  * slot does not stop the other.
  */
-static void domains_take_turns_and_have_own_slots(void **state)
+TEST(domains_take_turns_and_have_own_slots)
 {
 	static const enum io_op order[] = {
 		IO_READ, IO_READ, IO_READ, IO_WRITE, IO_WRITE,
@@ -340,7 +336,6 @@ static void domains_take_turns_and_have_own_slots(void **state)
 	struct io *io[ARRAY_SIZE(order)];
 	u32 i;
 
-	(void)state;
 	scenario_init(&two_domains, BUDGET_ALL_EXHAUSTED, 64 << 20, 6);
 	for (i = 0; i < 8; i++) {
 		hooks_read(s, 0, s->flow[0]);
@@ -362,13 +357,12 @@ static void domains_take_turns_and_have_own_slots(void **state)
 	scenario_deinit();
 }
 
-static void init_without_memory_leaves_nothing(void **state)
+TEST(init_without_memory_leaves_nothing)
 {
 	static struct budget b;
 	const u32 depth[] = { 4, 4 };
 	u32 allowed;
 
-	(void)state;
 	scenario_init(&two_domains, BUDGET_ALL_EXHAUSTED, 1 << 20, 4);
 	/* Two allocations for the slots of each domain, one for the watchdog. */
 	for (allowed = 0; allowed < 5; allowed++) {
@@ -379,18 +373,4 @@ static void init_without_memory_leaves_nothing(void **state)
 		port_zalloc_fail_never();
 	}
 	scenario_deinit();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(credit_and_queues_match_the_twin),
-		cmocka_unit_test(urgent_request_passes_and_pays_once),
-		cmocka_unit_test(exempt_request_pays_and_takes_no_slot),
-		cmocka_unit_test(dispatch_pays_for_a_merge),
-		cmocka_unit_test(domains_take_turns_and_have_own_slots),
-		cmocka_unit_test(init_without_memory_leaves_nothing),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -82,12 +82,11 @@ static bool waits_for_slot(u32 queue, u32 domain)
 /* ------------------------------------------------------------ lanes, domains */
 
 /* It is a donor until a time, and no more at that time. */
-static void donor_passes_until_its_time(void **state)
+TEST(donor_passes_until_its_time)
 {
 	struct flow *donor, *other;
 	struct io *first, *second;
 
-	(void)state;
 	open_budget(&one, 64);
 	donor = hooks_flow(&h, 100);
 	other = hooks_flow(&h, 100);
@@ -112,14 +111,13 @@ static void donor_passes_until_its_time(void **state)
  * Three reads, two writes and a discard are a turn each.  After the last read
  * but one turn, the writes have a turn of two again.
  */
-static void domains_take_turns(void **state)
+TEST(domains_take_turns)
 {
 	static const char wanted[] = "RRRWWDRWWDW";
 	static const char letters[] = "RWD";
 	struct flow *f;
 	u32 i;
 
-	(void)state;
 	open_budget(&four, 64);
 	f = hooks_flow(&h, 100);
 	for (i = 0; i < 5; i++) {
@@ -136,12 +134,11 @@ static void domains_take_turns(void **state)
 }
 
 /* Two flows in one domain take turns as well. */
-static void flows_take_turns(void **state)
+TEST(flows_take_turns)
 {
 	struct flow *f[3];
 	u32 i;
 
-	(void)state;
 	open_budget(&one, 64);
 	for (i = 0; i < 3; i++)
 		f[i] = hooks_flow(&h, 100);
@@ -154,12 +151,11 @@ static void flows_take_turns(void **state)
 
 /* --------------------------------------------------------------------- slots */
 
-static void queue_waits_for_a_slot(void **state)
+TEST(queue_waits_for_a_slot)
 {
 	struct flow *f;
 	struct io *io;
 
-	(void)state;
 	open_budget(&one, 1);
 	f = hooks_flow(&h, 100);
 	hooks_read(&h, 0, f);
@@ -185,12 +181,11 @@ static void queue_waits_for_a_slot(void **state)
 }
 
 /* The queue waits in two domains.  A discard goes all the same. */
-static void queue_waits_in_several_domains(void **state)
+TEST(queue_waits_in_several_domains)
 {
 	struct flow *f;
 	u32 op;
 
-	(void)state;
 	open_budget(&four, 1);
 	f = hooks_flow(&h, 100);
 	for (op = IO_READ; op <= IO_WRITE; op++) {
@@ -215,11 +210,10 @@ static void queue_waits_in_several_domains(void **state)
 }
 
 /* An urgent request takes a slot if one is free, and goes in any case. */
-static void queue_that_dispatches_does_not_wait(void **state)
+TEST(queue_that_dispatches_does_not_wait)
 {
 	struct flow *f;
 
-	(void)state;
 	open_budget(&one, 1);
 	f = hooks_flow(&h, 100);
 	hooks_insert(&h, 0, f, BYTES, IO_URGENT);
@@ -233,12 +227,11 @@ static void queue_that_dispatches_does_not_wait(void **state)
 	close_budget();
 }
 
-static void blocked_queue_does_not_wait(void **state)
+TEST(blocked_queue_does_not_wait)
 {
 	struct flow *f;
 	struct io *io;
 
-	(void)state;
 	open_budget(&one, 1);
 	f = hooks_flow(&h, 100);
 	hooks_read(&h, 0, f);
@@ -258,17 +251,15 @@ static void blocked_queue_does_not_wait(void **state)
 	close_budget();
 }
 
-static void refused_queue_hands_its_slot_over(void **state)
+TEST(refused_queue_hands_its_slot_over)
 {
-	(void)state;
 	open_budget(&one, 8);
 	hooks_refused_queue_hands_over(&h);
 	close_budget();
 }
 
-static void last_io_of_a_queue_hands_slots_over(void **state)
+TEST(last_io_of_a_queue_hands_slots_over)
 {
-	(void)state;
 	open_budget(&one, 4);
 	hooks_last_io_hands_over(&h);
 	close_budget();
@@ -276,11 +267,10 @@ static void last_io_of_a_queue_hands_slots_over(void **state)
 
 /* ------------------------------------------------------------- without credit */
 
-static void queue_waits_for_credit(void **state)
+TEST(queue_waits_for_credit)
 {
 	struct flow *f;
 
-	(void)state;
 	open_budget(&one, 64);
 	f = hooks_flow(&h, 100);
 	hooks_insert(&h, 0, f, TOTAL, 0);
@@ -303,11 +293,10 @@ static void queue_waits_for_credit(void **state)
  * Its bit is gone, so the refill does not wake it.  Another flow keeps ticks
  * coming.
  */
-static void queue_that_no_flow_knows_of_is_counted(void **state)
+TEST(queue_that_no_flow_knows_of_is_counted)
 {
 	struct flow *f, *other;
 
-	(void)state;
 	open_budget(&four, 64);
 	f = hooks_flow(&h, 100);
 	other = hooks_flow(&h, 100);
@@ -327,11 +316,10 @@ static void queue_that_no_flow_knows_of_is_counted(void **state)
 }
 
 /* Also while it waits for a slot in another domain. */
-static void queue_that_waits_for_a_slot_has_no_other_reason(void **state)
+TEST(queue_that_waits_for_a_slot_has_no_other_reason)
 {
 	struct flow *f[2];
 
-	(void)state;
 	open_budget(&four, 1);
 	f[0] = hooks_flow(&h, 100);
 	f[1] = hooks_flow(&h, 100);
@@ -345,12 +333,11 @@ static void queue_that_waits_for_a_slot_has_no_other_reason(void **state)
 
 /* ---------------------------------------------------------------- life, tuning */
 
-static void tune_changes_the_depth_of_one_domain(void **state)
+TEST(tune_changes_the_depth_of_one_domain)
 {
 	struct sched_params p;
 	struct flow *f;
 
-	(void)state;
 	open_budget(&one, 1);
 	f = hooks_flow(&h, 100);
 	hooks_send(&h, 0, f, 1);
@@ -373,9 +360,8 @@ static void tune_changes_the_depth_of_one_domain(void **state)
 }
 
 /* A flow may have left for which all others waited. */
-static void new_shares_ask_for_a_tick_at_once(void **state)
+TEST(new_shares_ask_for_a_tick_at_once)
 {
-	(void)state;
 	open_budget(&one, 1);
 	h.tick_ns = 0;
 	hooks_tune(&h, NULL);
@@ -383,12 +369,11 @@ static void new_shares_ask_for_a_tick_at_once(void **state)
 	close_budget();
 }
 
-static void lock_of_a_flow_is_that_of_its_credit(void **state)
+TEST(lock_of_a_flow_is_that_of_its_credit)
 {
 	struct port_lock lock;
 	struct flow *f;
 
-	(void)state;
 	open_budget(&one, 1);
 	port_lock_init(&lock);
 	f = hooks_flow(&h, 100);
@@ -422,21 +407,19 @@ static struct sched_ops ops_without_a_rule(void)
 	return ops;
 }
 
-static void rounds_end_with_the_credit_of_all_by_default(void **state)
+TEST(rounds_end_with_the_credit_of_all_by_default)
 {
 	struct sched_ops ops = ops_without_a_rule();
 	struct sched_params p = mock_params(1);
 
-	(void)state;
 	hooks_open(&h, &ops, &p, 1);
 	assert_int_equal(budget()->rule, BUDGET_ALL_EXHAUSTED);
 	hooks_close(&h);
 }
 
 /* The clock of a host does not begin with the scheduler. */
-static void first_round_begins_with_the_first_tick(void **state)
+TEST(first_round_begins_with_the_first_tick)
 {
-	(void)state;
 	open_budget(&one, 1);
 	h.now = 3600 * 1000 * MS;
 	hooks_read(&h, 0, hooks_flow(&h, 100));
@@ -446,38 +429,10 @@ static void first_round_begins_with_the_first_tick(void **state)
 	close_budget();
 }
 
-static void init_fails_without_memory(void **state)
+TEST(init_fails_without_memory)
 {
 	struct sched_ops ops = ops_without_a_rule();
 
-	(void)state;
 	/* Topology, queues, scheduler, estimator, watchdog, parts and trees. */
 	assert_true(hooks_init_without_memory(&ops) >= 11);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(donor_passes_until_its_time),
-		cmocka_unit_test(domains_take_turns),
-		cmocka_unit_test(flows_take_turns),
-		cmocka_unit_test(queue_waits_for_a_slot),
-		cmocka_unit_test(queue_waits_in_several_domains),
-		cmocka_unit_test(queue_that_dispatches_does_not_wait),
-		cmocka_unit_test(blocked_queue_does_not_wait),
-		cmocka_unit_test(refused_queue_hands_its_slot_over),
-		cmocka_unit_test(last_io_of_a_queue_hands_slots_over),
-		cmocka_unit_test(queue_waits_for_credit),
-		cmocka_unit_test(queue_that_no_flow_knows_of_is_counted),
-		cmocka_unit_test(
-			queue_that_waits_for_a_slot_has_no_other_reason),
-		cmocka_unit_test(tune_changes_the_depth_of_one_domain),
-		cmocka_unit_test(new_shares_ask_for_a_tick_at_once),
-		cmocka_unit_test(lock_of_a_flow_is_that_of_its_credit),
-		cmocka_unit_test(rounds_end_with_the_credit_of_all_by_default),
-		cmocka_unit_test(first_round_begins_with_the_first_tick),
-		cmocka_unit_test(init_fails_without_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -176,11 +176,10 @@ static void expect_past(const struct budget_past *p, u64 used, u64 ran_ns,
 	assert_int_equal(p->exhausted, exhausted);
 }
 
-static void round_is_accounted_for_each_flow(void **state)
+TEST(round_is_accounted_for_each_flow)
 {
 	u32 i;
 
-	(void)state;
 	open_rounds(&by_share, BUDGET_ALL_EXHAUSTED, FLOWS);
 	budget_mock.on_predict = note_past;
 	for (i = 0; i < FLOWS; i++) {
@@ -219,11 +218,10 @@ static void round_is_accounted_for_each_flow(void **state)
 }
 
 /* A debt of seven rounds: the flow was exhausted in an earlier round. */
-static void flow_in_debt_runs_for_no_time(void **state)
+TEST(flow_in_debt_runs_for_no_time)
 {
 	u32 i;
 
-	(void)state;
 	open_rounds(&by_share, BUDGET_ALL_EXHAUSTED, FLOWS);
 	hooks_insert(&h, 0, flow[0], 8 * PART, IO_URGENT);
 	finish(0);
@@ -243,9 +241,8 @@ static void flow_in_debt_runs_for_no_time(void **state)
 }
 
 /* Its own donation ends, and the round is accounted without it. */
-static void donor_does_not_count_as_not_exhausted(void **state)
+TEST(donor_does_not_count_as_not_exhausted)
 {
-	(void)state;
 	open_rounds(&by_share, BUDGET_ALL_EXHAUSTED, FLOWS);
 	budget_mock.on_predict = note_past;
 	budget_flow(0)->donor_until_ns = start_ns + 10 * PERIOD;
@@ -268,9 +265,8 @@ static void donor_does_not_count_as_not_exhausted(void **state)
 }
 
 /* All are exhausted at the moment at which the period is over. */
-static void round_ends_once_for_two_reasons(void **state)
+TEST(round_ends_once_for_two_reasons)
 {
-	(void)state;
 	open_rounds(&by_share, BUDGET_ALL_EXHAUSTED, 2);
 	h.now = start_ns + PERIOD;
 	exhaust_and_wait(0);
@@ -281,7 +277,7 @@ static void round_ends_once_for_two_reasons(void **state)
 	close_rounds();
 }
 
-static void total_is_kept_within_bounds(void **state)
+TEST(total_is_kept_within_bounds)
 {
 	static const u64 table[][2] = {
 		{ 0, 1 },
@@ -290,7 +286,6 @@ static void total_is_kept_within_bounds(void **state)
 	};
 	u32 i;
 
-	(void)state;
 	open_rounds(&by_share, BUDGET_PERIODIC, 1);
 	for (i = 0; i < ARRAY_SIZE(table); i++) {
 		budget_mock.total = table[i][0];
@@ -301,9 +296,8 @@ static void total_is_kept_within_bounds(void **state)
 	close_rounds();
 }
 
-static void scheduler_may_choose_the_grants(void **state)
+TEST(scheduler_may_choose_the_grants)
 {
-	(void)state;
 	open_rounds(&by_grant, BUDGET_PERIODIC, FLOWS);
 	assert_int_equal(left(0), BYTES);
 	assert_int_equal(left(1), 5 * BYTES);
@@ -312,9 +306,8 @@ static void scheduler_may_choose_the_grants(void **state)
 
 /* -------------------------------------------------------- flows come and go */
 
-static void flow_asks_for_a_tick_when_it_joins(void **state)
+TEST(flow_asks_for_a_tick_when_it_joins)
 {
-	(void)state;
 	open_flows(&by_share, BUDGET_ALL_EXHAUSTED, PERIOD, 1);
 	insert(0);
 	assert_true(tick_is_asked_for_now());
@@ -329,9 +322,8 @@ static void leave_and_run_to(u64 ns)
 	assert_int_equal(atomic64_read(&flow[0]->active), 1);
 }
 
-static void flow_that_returns_in_its_round_gets_no_second_grant(void **state)
+TEST(flow_that_returns_in_its_round_gets_no_second_grant)
 {
-	(void)state;
 	open_flows(&by_share, BUDGET_PERIODIC, 4000 * MS, 2);
 	insert(0);
 	insert(1);
@@ -344,9 +336,8 @@ static void flow_that_returns_in_its_round_gets_no_second_grant(void **state)
 }
 
 /* While no flow is active there is no round. */
-static void flow_that_returns_alone_gets_a_grant(void **state)
+TEST(flow_that_returns_alone_gets_a_grant)
 {
-	(void)state;
 	open_flows(&by_share, BUDGET_PERIODIC, 4000 * MS, 1);
 	insert(0);
 	finish(0);
@@ -359,11 +350,10 @@ static void flow_that_returns_alone_gets_a_grant(void **state)
 }
 
 /* What it spent before it left was in another round. */
-static void flow_that_returns_later_has_spent_nothing(void **state)
+TEST(flow_that_returns_later_has_spent_nothing)
 {
 	u32 i;
 
-	(void)state;
 	open_flows(&by_share, BUDGET_PERIODIC, 400 * MS, FLOWS);
 	start_ns = 0;
 	for (i = 0; i < FLOWS; i++)
@@ -384,11 +374,10 @@ static void flow_that_returns_later_has_spent_nothing(void **state)
 }
 
 /* The first flow after a time without any begins a round. */
-static void round_begins_anew_after_a_time_without_flows(void **state)
+TEST(round_begins_anew_after_a_time_without_flows)
 {
 	const struct throughput *t;
 
-	(void)state;
 	open_rounds(&by_grant, BUDGET_ALL_EXHAUSTED, 2);
 	t = &budget()->throughput;
 	insert(1);
@@ -423,12 +412,11 @@ static void round_begins_anew_after_a_time_without_flows(void **state)
  * A CPU has made a flow active, and stands still before the grant.  Another CPU
  * finds the flow without credit.  The grant wakes its queue.
  */
-static void grant_of_a_join_wakes_queues(void **state)
+TEST(grant_of_a_join_wakes_queues)
 {
 	struct flow_start start;
 	struct wake wake;
 
-	(void)state;
 	open_flows(&by_share, BUDGET_ALL_EXHAUSTED, PERIOD, 1);
 	flow_charge(flow[0], 0, 0, false, &start);
 	assert_true(start.woke);
@@ -444,11 +432,10 @@ static void grant_of_a_join_wakes_queues(void **state)
 /* ------------------------------------------------------- sentinels, announcements */
 
 /* The flow with the most credit asks for the tick that ends the round. */
-static void sentinel_has_the_most_credit(void **state)
+TEST(sentinel_has_the_most_credit)
 {
 	u32 most;
 
-	(void)state;
 	for (most = 0; most < FLOWS; most++) {
 		u32 i;
 
@@ -469,9 +456,8 @@ static void sentinel_has_the_most_credit(void **state)
 	}
 }
 
-static void donor_is_no_sentinel(void **state)
+TEST(donor_is_no_sentinel)
 {
-	(void)state;
 	open_rounds(&by_share, BUDGET_ALL_EXHAUSTED, 2);
 	spend_but(0, PART / 2);
 	insert(0);
@@ -483,11 +469,10 @@ static void donor_is_no_sentinel(void **state)
 }
 
 /* Credit came between the look at it and the announcement. */
-static void announcement_with_credit_is_withdrawn(void **state)
+TEST(announcement_with_credit_is_withdrawn)
 {
 	struct wake wake;
 
-	(void)state;
 	open_rounds(&by_share, BUDGET_ALL_EXHAUSTED, 1);
 	wake_init(&wake);
 	assert_true(round_announce(budget(), budget_flow(0), 2, h.now, &wake));
@@ -501,9 +486,8 @@ static void announcement_with_credit_is_withdrawn(void **state)
 /* ------------------------------------------------------------- work conservation */
 
 /* The first flow that waits asks for a tick, which then watches the device. */
-static void device_is_watched_while_a_flow_waits(void **state)
+TEST(device_is_watched_while_a_flow_waits)
 {
-	(void)state;
 	open_rounds(&by_share, BUDGET_CONSERVING, 2);
 	finish(1);
 	assert_int_equal(atomic64_read(&budget()->watched), 0);
@@ -524,11 +508,10 @@ static void device_is_watched_while_a_flow_waits(void **state)
 }
 
 /* P4: one tick that watches is enough. */
-static void announcement_asks_for_a_tick_if_none_watches(void **state)
+TEST(announcement_asks_for_a_tick_if_none_watches)
 {
 	u32 watched;
 
-	(void)state;
 	open_rounds(&by_share, BUDGET_CONSERVING, 1);
 	exhaust(0);
 	for (watched = 0; watched < 2; watched++) {
@@ -564,11 +547,10 @@ static void gauge(void)
 }
 
 /* The flows in credit are donors for eight periods. */
-static void flow_that_leaves_the_device_idle_becomes_a_donor(void **state)
+TEST(flow_that_leaves_the_device_idle_becomes_a_donor)
 {
 	u64 early;
 
-	(void)state;
 	open_rounds(&by_share, BUDGET_CONSERVING, 2);
 	gauge();
 	exhaust_and_wait(0);
@@ -582,11 +564,10 @@ static void flow_that_leaves_the_device_idle_becomes_a_donor(void **state)
 }
 
 /* The flow in credit would use the device, but the host does not run it. */
-static void flow_with_a_backlog_is_waited_for(void **state)
+TEST(flow_with_a_backlog_is_waited_for)
 {
 	u64 early;
 
-	(void)state;
 	open_rounds(&by_share, BUDGET_CONSERVING, 2);
 	gauge();
 	insert_if_empty(1);
@@ -604,9 +585,8 @@ static void flow_with_a_backlog_is_waited_for(void **state)
 }
 
 /* An exhausted flow without requests has nothing to wait for. */
-static void round_goes_on_while_no_flow_waits(void **state)
+TEST(round_goes_on_while_no_flow_waits)
 {
-	(void)state;
 	open_rounds(&by_share, BUDGET_ALL_EXHAUSTED, 2);
 	exhaust(0);
 	budget_flow(1)->donor_until_ns = h.now + PERIOD;
@@ -620,11 +600,10 @@ static void round_goes_on_while_no_flow_waits(void **state)
 }
 
 /* The round waits for the flow from the time at which it is no donor. */
-static void donor_is_one_until_its_time(void **state)
+TEST(donor_is_one_until_its_time)
 {
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < 2; i++) {
 		open_rounds(&by_share, BUDGET_ALL_EXHAUSTED, 2);
 		exhaust_and_wait(0);
@@ -636,9 +615,8 @@ static void donor_is_one_until_its_time(void **state)
 }
 
 /* Flow 0 owes three rounds.  They are granted at once, though a donor is rich. */
-static void debt_is_granted_in_spite_of_a_donor(void **state)
+TEST(debt_is_granted_in_spite_of_a_donor)
 {
-	(void)state;
 	open_rounds(&by_share, BUDGET_ALL_EXHAUSTED, 2);
 	hooks_insert(&h, 0, flow[0], 4 * PART, IO_URGENT);
 	finish(0);
@@ -654,11 +632,10 @@ static void debt_is_granted_in_spite_of_a_donor(void **state)
 /* ---------------------------------------------------------- time, measurements */
 
 /* Two periods, if two turnovers of the device were used meanwhile. */
-static void conserving_round_has_a_least_use(void **state)
+TEST(conserving_round_has_a_least_use)
 {
 	u32 i;
 
-	(void)state;
 	open_rounds(&by_share, BUDGET_CONSERVING, 1);
 	run_to(2 * PERIOD - 1);
 	assert_int_equal(budget()->refills, 1);
@@ -689,9 +666,8 @@ static void conserving_round_has_a_least_use(void **state)
 }
 
 /* The drive's own account of recent time begins anew every quarter period. */
-static void account_of_the_drive_covers_recent_time(void **state)
+TEST(account_of_the_drive_covers_recent_time)
 {
-	(void)state;
 	open_rounds(&by_grant, BUDGET_ALL_EXHAUSTED, 1);
 	assert_int_equal(budget()->throughput.account_ns, start_ns);
 	run_to(PERIOD / 4 - 1);
@@ -708,9 +684,8 @@ static void account_of_the_drive_covers_recent_time(void **state)
 	close_rounds();
 }
 
-static void next_tick_is_at_the_end_of_the_round(void **state)
+TEST(next_tick_is_at_the_end_of_the_round)
 {
-	(void)state;
 	open_rounds(&by_share, BUDGET_ALL_EXHAUSTED, 1);
 	assert_int_equal(h.tick_ns, start_ns + PERIOD / 4);
 	close_rounds();
@@ -729,11 +704,10 @@ static void run_sweeps(u32 n)
 }
 
 /* A queue waits for a flow that has credit: a wake-up was lost. */
-static void flow_with_credit_and_a_queue_that_waits_is_counted(void **state)
+TEST(flow_with_credit_and_a_queue_that_waits_is_counted)
 {
 	atomic64_t *waits;
 
-	(void)state;
 	open_flows(&by_share, BUDGET_PERIODIC, 4000 * MS, 1);
 	insert(0);
 	hooks_run(&h, h.now);
@@ -755,9 +729,8 @@ static void flow_with_credit_and_a_queue_that_waits_is_counted(void **state)
 }
 
 /* It has no credit, so the queue waits with reason. */
-static void queue_of_an_exhausted_flow_is_not_forgotten(void **state)
+TEST(queue_of_an_exhausted_flow_is_not_forgotten)
 {
-	(void)state;
 	open_flows(&by_share, BUDGET_PERIODIC, 4000 * MS, 1);
 	insert(0);
 	hooks_run(&h, h.now);
@@ -768,9 +741,8 @@ static void queue_of_an_exhausted_flow_is_not_forgotten(void **state)
 }
 
 /* A queue waits for a slot, and one is free, in the last of the domains. */
-static void queue_that_waits_for_a_free_slot_is_counted(void **state)
+TEST(queue_that_waits_for_a_free_slot_is_counted)
 {
-	(void)state;
 	open_flows(&four_domains, BUDGET_PERIODIC, 4000 * MS, 1);
 	insert(0);
 	hooks_run(&h, h.now);
@@ -781,43 +753,4 @@ static void queue_that_waits_for_a_free_slot_is_counted(void **state)
 	assert_int_equal(forgotten(), 1);
 	slots_withdraw(&budget()->slots[3], 0);
 	close_rounds();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(round_is_accounted_for_each_flow),
-		cmocka_unit_test(flow_in_debt_runs_for_no_time),
-		cmocka_unit_test(donor_does_not_count_as_not_exhausted),
-		cmocka_unit_test(round_ends_once_for_two_reasons),
-		cmocka_unit_test(total_is_kept_within_bounds),
-		cmocka_unit_test(scheduler_may_choose_the_grants),
-		cmocka_unit_test(flow_asks_for_a_tick_when_it_joins),
-		cmocka_unit_test(
-			flow_that_returns_in_its_round_gets_no_second_grant),
-		cmocka_unit_test(flow_that_returns_alone_gets_a_grant),
-		cmocka_unit_test(flow_that_returns_later_has_spent_nothing),
-		cmocka_unit_test(round_begins_anew_after_a_time_without_flows),
-		cmocka_unit_test(grant_of_a_join_wakes_queues),
-		cmocka_unit_test(sentinel_has_the_most_credit),
-		cmocka_unit_test(donor_is_no_sentinel),
-		cmocka_unit_test(announcement_with_credit_is_withdrawn),
-		cmocka_unit_test(device_is_watched_while_a_flow_waits),
-		cmocka_unit_test(announcement_asks_for_a_tick_if_none_watches),
-		cmocka_unit_test(
-			flow_that_leaves_the_device_idle_becomes_a_donor),
-		cmocka_unit_test(flow_with_a_backlog_is_waited_for),
-		cmocka_unit_test(round_goes_on_while_no_flow_waits),
-		cmocka_unit_test(donor_is_one_until_its_time),
-		cmocka_unit_test(debt_is_granted_in_spite_of_a_donor),
-		cmocka_unit_test(conserving_round_has_a_least_use),
-		cmocka_unit_test(account_of_the_drive_covers_recent_time),
-		cmocka_unit_test(next_tick_is_at_the_end_of_the_round),
-		cmocka_unit_test(
-			flow_with_credit_and_a_queue_that_waits_is_counted),
-		cmocka_unit_test(queue_of_an_exhausted_flow_is_not_forgotten),
-		cmocka_unit_test(queue_that_waits_for_a_free_slot_is_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

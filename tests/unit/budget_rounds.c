@@ -7,12 +7,11 @@ enum {
 };
 
 /* The example of budget.h; the last request goes into debt. */
-static void refills_follow_the_example(void **state)
+TEST(refills_follow_the_example)
 {
 	struct hooks *s = &scenario;
 	s64 debt;
 
-	(void)state;
 	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 12 << 20, DEPTH);
 	flow_set_weight(s->flow[0], 100);
 	flow_set_weight(s->flow[1], 500);
@@ -43,13 +42,12 @@ static void refills_follow_the_example(void **state)
 }
 
 /* A donor's requests pass those that wait already. */
-static void donors_go_first(void **state)
+TEST(donors_go_first)
 {
 	struct hooks *s = &scenario;
 	struct io *io[3];
 	u32 i;
 
-	(void)state;
 	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, DEPTH);
 	budget_flow_of(s->flow[2])->donor_until_ns = s->now + PERIOD;
 	for (i = 0; i < 4; i++)
@@ -70,11 +68,10 @@ static void donors_go_first(void **state)
 }
 
 /* No flow requests a tick, and no credit of the last period is kept. */
-static void periodic_rounds_end_by_the_clock_alone(void **state)
+TEST(periodic_rounds_end_by_the_clock_alone)
 {
 	struct hooks *s = &scenario;
 
-	(void)state;
 	scenario_init(&one_domain, BUDGET_PERIODIC, 1 << 20, DEPTH);
 	hooks_read(s, 0, s->flow[0]);
 	hooks_complete(s, hooks_next(s, 0));
@@ -100,11 +97,10 @@ static void periodic_rounds_end_by_the_clock_alone(void **state)
 }
 
 /* All wait for one flow, and its cgroup is removed: that ends the round. */
-static void round_ends_when_the_last_flow_in_credit_leaves(void **state)
+TEST(round_ends_when_the_last_flow_in_credit_leaves)
 {
 	struct hooks *s = &scenario;
 
-	(void)state;
 	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, DEPTH);
 	hooks_read(s, 1, s->flow[1]);
 	hooks_complete(s, hooks_next(s, 1));
@@ -165,12 +161,11 @@ static bool refilled_in(struct hooks *s, u64 intervals)
  * Its one request stays in the device.  Four requests' work may be lost, and
  * that one; each check interval loses three.
  */
-static void round_ends_when_the_flow_in_credit_loses_too_much(void **state)
+TEST(round_ends_when_the_flow_in_credit_loses_too_much)
 {
 	struct hooks *s = &scenario;
 	struct io *io;
 
-	(void)state;
 	hold(1, &io);
 	assert_false(refilled_in(s, 1));
 	assert_true(refilled_in(s, 1));
@@ -184,12 +179,11 @@ static void round_ends_when_the_flow_in_credit_loses_too_much(void **state)
 }
 
 /* Isolation measures what the drive does if no request is kept from it. */
-static void round_waits_for_no_flow_while_the_capacity_is_measured(void **state)
+TEST(round_waits_for_no_flow_while_the_capacity_is_measured)
 {
 	struct hooks *s = &scenario;
 	struct io *io;
 
-	(void)state;
 	hold(1, &io);
 	s->sched.isolation.measures = true;
 	assert_true(refilled_in(s, 1));
@@ -203,7 +197,7 @@ static void round_waits_for_no_flow_while_the_capacity_is_measured(void **state)
  * Isolation paces the others for a short flow, and so holds its share.  With an
  * account of the drive's time the round waits nevertheless.
  */
-static void round_waits_for_no_flow_that_isolation_holds(void **state)
+TEST(round_waits_for_no_flow_that_isolation_holds)
 {
 	static const struct {
 		bool paces, is_short, accounted;
@@ -217,7 +211,6 @@ static void round_waits_for_no_flow_that_isolation_holds(void **state)
 	struct io *io;
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		hold(1, &io);
 		s->sched.isolation.paces = cases[i].paces;
@@ -237,7 +230,7 @@ static void round_waits_for_no_flow_that_isolation_holds(void **state)
  * Three requests in a check interval are enough.  Requests in the device count,
  * or six that take two intervals would seem to be none.
  */
-static void round_waits_for_a_flow_that_keeps_the_device_busy(void **state)
+TEST(round_waits_for_a_flow_that_keeps_the_device_busy)
 {
 	enum {
 		OUT = 6
@@ -246,7 +239,6 @@ static void round_waits_for_a_flow_that_keeps_the_device_busy(void **state)
 	struct io *io[OUT];
 	u32 i, turn;
 
-	(void)state;
 	hold(OUT, io);
 	for (turn = 0; turn < 10; turn++) {
 		assert_false(refilled_in(s, 2));
@@ -274,12 +266,11 @@ static void weigh_all_alike(void)
 }
 
 /* Weights that change in the middle of a refill hold for that refill. */
-static void weights_set_during_a_refill_hold_at_once(void **state)
+TEST(weights_set_during_a_refill_hold_at_once)
 {
 	struct hooks *s = &scenario;
 	u32 i;
 
-	(void)state;
 	scenario_init(&one_domain, BUDGET_ALL_EXHAUSTED, 1 << 20, DEPTH);
 	for (i = 0; i < FLOWS; i++) {
 		hooks_read(s, 0, s->flow[i]);
@@ -294,24 +285,4 @@ static void weights_set_during_a_refill_hold_at_once(void **state)
 		assert_int_equal(left(s, i), 1 << 18);
 	check_conservation(s);
 	scenario_deinit();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(refills_follow_the_example),
-		cmocka_unit_test(donors_go_first),
-		cmocka_unit_test(periodic_rounds_end_by_the_clock_alone),
-		cmocka_unit_test(
-			round_ends_when_the_flow_in_credit_loses_too_much),
-		cmocka_unit_test(
-			round_waits_for_no_flow_while_the_capacity_is_measured),
-		cmocka_unit_test(round_waits_for_no_flow_that_isolation_holds),
-		cmocka_unit_test(
-			round_waits_for_a_flow_that_keeps_the_device_busy),
-		cmocka_unit_test(round_ends_when_the_last_flow_in_credit_leaves),
-		cmocka_unit_test(weights_set_during_a_refill_hold_at_once),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

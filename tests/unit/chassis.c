@@ -60,12 +60,11 @@ static s64 sweeps(struct fixture *x, u32 n)
 	return atomic64_read(&x->sched.stats.watchdog) - before;
 }
 
-static void test_early(void **state)
+TEST(test_early)
 {
 	struct wake wake;
 	struct fixture x;
 
-	(void)state;
 	setup(&x);
 	sweeps(&x, 1);
 	wake_init(&wake);
@@ -82,11 +81,10 @@ static void test_early(void **state)
 }
 
 /* A queue is counted once, when it has been forgotten for SUSPECT_SWEEPS. */
-static void test_forgotten(void **state)
+TEST(test_forgotten)
 {
 	struct fixture x;
 
-	(void)state;
 	setup(&x);
 	assert_int_equal(sweeps(&x, SUSPECT_SWEEPS - 1), 0);
 	assert_int_equal(sweeps(&x, 1), 1);
@@ -95,12 +93,11 @@ static void test_forgotten(void **state)
 }
 
 /* Each of these begins the count anew. */
-static void test_reset(void **state)
+TEST(test_reset)
 {
 	struct fixture x;
 	u32 i;
 
-	(void)state;
 	setup(&x);
 	for (i = 0; i < 4; i++) {
 		assert_int_equal(sweeps(&x, SUSPECT_SWEEPS - 1), 0);
@@ -140,11 +137,10 @@ static bool ended(const struct sched *s, u64 mark)
 }
 
 /* A CPU stands still in a hook for longer than all sweeps. */
-static void test_cpu_stands_still(void **state)
+TEST(test_cpu_stands_still)
 {
 	struct fixture x;
 
-	(void)state;
 	setup(&x);
 	marks = 0;
 	x.sched.hooks = (struct host_hooks){ begin, ended };
@@ -167,7 +163,7 @@ static void test_cpu_stands_still(void **state)
 }
 
 /* A lease ends with its second term, and a term with requests or with time. */
-static void test_terms(void **state)
+TEST(test_terms)
 {
 	static const struct {
 		u64 now, sent;
@@ -192,7 +188,6 @@ static void test_terms(void **state)
 	struct hooks h;
 	u32 i, j;
 
-	(void)state;
 	sched_params_init(&drr_ops, &p);
 	p.isolation = 0;
 	p.depth = 8;
@@ -213,17 +208,4 @@ static void test_terms(void **state)
 		h.sched.queue[0]->stats.dispatched = 0;
 		hooks_close(&h);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_early),
-		cmocka_unit_test(test_forgotten),
-		cmocka_unit_test(test_reset),
-		cmocka_unit_test(test_cpu_stands_still),
-		cmocka_unit_test(test_terms),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

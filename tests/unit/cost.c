@@ -19,7 +19,7 @@ static const struct cost_model learned_model = {
 	.learned = { { .base = 3072, .per_kib = 256 }, { .base = 20000 } },
 };
 
-static void costs_match_the_table(void **state)
+TEST(costs_match_the_table)
 {
 	static const struct {
 		const struct cost_model *model;
@@ -56,7 +56,6 @@ static void costs_match_the_table(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(table); i++) {
 		u32 cost = cost_of(table[i].model, table[i].op, table[i].bytes);
 
@@ -66,11 +65,10 @@ static void costs_match_the_table(void **state)
 	}
 }
 
-static void cost_set_copies_every_field(void **state)
+TEST(cost_set_copies_every_field)
 {
 	struct cost_model m = bytes_model;
 
-	(void)state;
 	cost_set(&m, &linear_model);
 	assert_int_equal(m.kind, COST_LINEAR);
 	assert_int_equal(m.read.base, linear_model.read.base);
@@ -79,26 +77,14 @@ static void cost_set_copies_every_field(void **state)
 	assert_int_equal(m.write.per_kib, linear_model.write.per_kib);
 }
 
-static void cost_set_keeps_the_learned_lines(void **state)
+TEST(cost_set_keeps_the_learned_lines)
 {
 	static const struct cost_line line[] = { { 1, 2 }, { 3, 4 } };
 	struct cost_model m = learned_model;
 
-	(void)state;
 	cost_learned_set(&m, line);
 	cost_set(&m, &learned_model);
 	assert_memory_equal(m.learned, line, sizeof(line));
 	cost_learned_set(&m, NULL);
 	assert_int_equal(cost_of(&m, IO_WRITE, 65536), 65536);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(costs_match_the_table),
-		cmocka_unit_test(cost_set_copies_every_field),
-		cmocka_unit_test(cost_set_keeps_the_learned_lines),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -245,14 +245,13 @@ static const struct mix pages = { 400, 400, 8, 8, false };
 
 /* -------------------------------------------------------------------- tests */
 
-static void costs_match_double_precision(void **state)
+TEST(costs_match_double_precision)
 {
 	static const double bases[] = { 3000, 60000, 5e6 };
 	struct random r = random_seeded("cost_rls");
 	u64 round;
 	u32 i, k;
 
-	(void)state;
 	for (round = 0; round < random_rounds(12); round++) {
 		double scale = bases[round % 3];
 		const struct drive d = {
@@ -297,12 +296,11 @@ static void costs_match_double_precision(void **state)
 	}
 }
 
-static void fit_finds_the_true_costs(void **state)
+TEST(fit_finds_the_true_costs)
 {
 	struct random r = random_seeded("cost_rls");
 	struct cost_rls g = { 0 };
 
-	(void)state;
 	feed(&g, &r, &fast, &mixed_sizes, 1000);
 	expect_near("read", (double)cost_rls_cost_ps(&g, READ_REQUEST), 60e6,
 		    0.005);
@@ -315,13 +313,12 @@ static void fit_finds_the_true_costs(void **state)
 }
 
 /* 500 samples of 10 ms are five seconds. */
-static void fit_follows_a_change_of_the_drive(void **state)
+TEST(fit_follows_a_change_of_the_drive)
 {
 	struct random r = random_seeded("cost_rls");
 	struct drive before = fast, after = slower;
 	struct cost_rls g = { 0 };
 
-	(void)state;
 	before.noise = after.noise = 0.2;
 	feed(&g, &r, &before, &pages, 500);
 	expect_costs(&g, &before, 8, 0.1);
@@ -333,26 +330,24 @@ static void fit_follows_a_change_of_the_drive(void **state)
 }
 
 /* All requests wait equally long: only the mix tells the costs. */
-static void changing_mix_outweighs_latencies(void **state)
+TEST(changing_mix_outweighs_latencies)
 {
 	struct random r = random_seeded("cost_rls");
 	struct drive d = slower;
 	struct cost_rls g = { 0 };
 
-	(void)state;
 	d.shared = true;
 	feed(&g, &r, &d, &pages, 1000);
 	expect_costs(&g, &d, 8, 0.05);
 }
 
 /* The mix never changes: the time of each operation decides. */
-static void latencies_split_a_constant_mix(void **state)
+TEST(latencies_split_a_constant_mix)
 {
 	static const struct mix constant = { 200, 100, 8, 8, true };
 	struct random r = random_seeded("cost_rls");
 	struct cost_rls g = { 0 };
 
-	(void)state;
 	feed(&g, &r, &slower, &constant, 3000);
 	expect_costs(&g, &slower, 8, 0.05);
 }
@@ -361,7 +356,7 @@ static void latencies_split_a_constant_mix(void **state)
  * A drive completes a write in 20 us and needs 300 us for it later.  Reads,
  * which else take 100 us, wait for that.
  */
-static void deferred_cost_is_found(void **state)
+TEST(deferred_cost_is_found)
 {
 	struct random r = random_seeded("cost_rls");
 	const struct drive truth = { { 100000, 320000 }, { 0, 0 }, 0, false };
@@ -369,7 +364,6 @@ static void deferred_cost_is_found(void **state)
 	u64 owed = 0, writes;
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < 3000; i++) {
 		struct cost_rls_sums s[4] = { { 0 } };
 
@@ -385,14 +379,13 @@ static void deferred_cost_is_found(void **state)
 }
 
 /* The numbers of small and large requests never change. */
-static void latencies_split_constant_sizes(void **state)
+TEST(latencies_split_constant_sizes)
 {
 	struct random r = random_seeded("cost_rls");
 	struct cost_rls_sums s[4] = { { 0 } };
 	struct cost_rls g = { 0 };
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < 3000; i++) {
 		u64 more = random_below(&r, 1000);
 
@@ -427,13 +420,12 @@ static void feed_exact(struct cost_rls *g, struct random *r,
 	}
 }
 
-static void exact_time_needs_no_change_of_mix(void **state)
+TEST(exact_time_needs_no_change_of_mix)
 {
 	static const struct mix constant = { 200, 100, 8, 8, true };
 	struct random r = random_seeded("cost_rls");
 	struct cost_rls g = { .exact_time = true };
 
-	(void)state;
 	feed_exact(&g, &r, &fast, &constant, 200);
 	expect_costs(&g, &fast, 8, 0.01);
 	feed_exact(&g, &r, &slower, &constant, 1000);
@@ -444,7 +436,7 @@ static void exact_time_needs_no_change_of_mix(void **state)
 	expect_costs(&g, &slower, 128, 0.05);
 }
 
-static void absent_operation_keeps_its_cost(void **state)
+TEST(absent_operation_keeps_its_cost)
 {
 	static const struct mix reads = { 400, 0, 1, 256, false };
 	static const struct mix writes = { 0, 400, 1, 256, false };
@@ -453,7 +445,6 @@ static void absent_operation_keeps_its_cost(void **state)
 	struct cost_rls g = { 0 };
 	s64 phi[2];
 
-	(void)state;
 	feed(&g, &r, &fast, &mixed_sizes, 1000);
 	memcpy(phi, &g.phi[WRITE_REQUEST], sizeof(phi));
 	d.base[IO_READ] *= 5;
@@ -470,14 +461,13 @@ static void absent_operation_keeps_its_cost(void **state)
 	expect_costs(&g, &d, 64, 0.01);
 }
 
-static void no_coefficient_is_negative(void **state)
+TEST(no_coefficient_is_negative)
 {
 	/* Larger requests are faster here: a slope below 0 would fit best. */
 	struct random r = random_seeded("cost_rls");
 	struct cost_rls g = { 0 };
 	u32 i, k;
 
-	(void)state;
 	for (i = 0; i < 3000; i++) {
 		u64 sectors = 100 * (8 + random_below(&r, 200));
 		struct cost_rls_sums s[4] = {
@@ -494,26 +484,24 @@ static void no_coefficient_is_negative(void **state)
 		    0.1);
 }
 
-static void small_sample_is_left_for_the_next(void **state)
+TEST(small_sample_is_left_for_the_next)
 {
 	const struct cost_rls_sums few[4] = { { 31, 248, 3100000 } };
 	const struct cost_rls_sums empty[4] = { { 64, 0, 3100000 } };
 	struct cost_rls g = { 0 }, none = { 0 };
 
-	(void)state;
 	assert_false(cost_rls_add(&g, few));
 	assert_false(cost_rls_add(&g, empty));
 	assert_memory_equal(&g, &none, sizeof(g));
 }
 
-static void standard_errors_shrink_and_cover_the_truth(void **state)
+TEST(standard_errors_shrink_and_cover_the_truth)
 {
 	struct random r = random_seeded("cost_rls");
 	struct drive d = fast;
 	struct cost_rls g = { 0 };
 	double error[2];
 
-	(void)state;
 	d.noise = 0.3;
 	feed(&g, &r, &d, &mixed_sizes, 20);
 	error[0] = (double)cost_rls_error_ps(&g, READ_REQUEST);
@@ -525,14 +513,13 @@ static void standard_errors_shrink_and_cover_the_truth(void **state)
 }
 
 /* The sums are such as no drive would give. */
-static void random_sums_leave_all_values_in_range(void **state)
+TEST(random_sums_leave_all_values_in_range)
 {
 	struct random r = random_seeded("cost_rls");
 	struct cost_rls g = { 0 };
 	struct cost_line line[2];
 	u32 i, k;
 
-	(void)state;
 	for (i = 0; i < 20000; i++) {
 		struct cost_rls_sums s[4];
 
@@ -553,13 +540,12 @@ static void random_sums_leave_all_values_in_range(void **state)
 	}
 }
 
-static void lines_match_values_by_hand(void **state)
+TEST(lines_match_values_by_hand)
 {
 	/* A read of 4 KiB takes 80 us, of 64 KiB 320; a write 160, always. */
 	struct cost_rls g = { .unit = 10000 * 256, .seen = 3 };
 	struct cost_line line[2];
 
-	(void)state;
 	g.phi[READ_REQUEST] = (64LL << 32) / 80;
 	g.phi[READ_SECTOR] = (16LL << 32) / 80;
 	g.phi[WRITE_REQUEST] = 2LL << 32;
@@ -588,26 +574,4 @@ static void lines_match_values_by_hand(void **state)
 	assert_int_equal(line[0].base + line[1].base, 0);
 	assert_int_equal(line[0].per_kib, 1024);
 	assert_int_equal(line[1].per_kib, 1024);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(costs_match_double_precision),
-		cmocka_unit_test(fit_finds_the_true_costs),
-		cmocka_unit_test(fit_follows_a_change_of_the_drive),
-		cmocka_unit_test(changing_mix_outweighs_latencies),
-		cmocka_unit_test(latencies_split_a_constant_mix),
-		cmocka_unit_test(latencies_split_constant_sizes),
-		cmocka_unit_test(deferred_cost_is_found),
-		cmocka_unit_test(exact_time_needs_no_change_of_mix),
-		cmocka_unit_test(absent_operation_keeps_its_cost),
-		cmocka_unit_test(no_coefficient_is_negative),
-		cmocka_unit_test(small_sample_is_left_for_the_next),
-		cmocka_unit_test(standard_errors_shrink_and_cover_the_truth),
-		cmocka_unit_test(random_sums_leave_all_values_in_range),
-		cmocka_unit_test(lines_match_values_by_hand),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,12 +55,11 @@ static u64 random_sample(struct random *r, u32 kind)
 	}
 }
 
-static void percentile_matches_floating_point(void **state)
+TEST(percentile_matches_floating_point)
 {
 	struct random r = random_seeded("unit/demand");
 	u64 round;
 
-	(void)state;
 	for (round = 0; round < random_rounds(400); round++) {
 		u32 kind = random_below(&r, 3 * 41);
 		struct demand d = { .nr = 0 };
@@ -76,14 +75,13 @@ static void percentile_matches_floating_point(void **state)
 }
 
 /* The example of demand.h. */
-static void example_of_the_header_holds(void **state)
+TEST(example_of_the_header_holds)
 {
 	static const u64 mb[] = { 90, 110, 90, 110 };
 	struct demand d = { .nr = 0 };
 	u64 expected;
 	u32 i;
 
-	(void)state;
 	assert_int_equal(demand_percentile(&d, 16), 0);
 	for (i = 0; i < ARRAY_SIZE(mb); i++)
 		demand_add(&d, mb[i] * 1000000);
@@ -94,38 +92,24 @@ static void example_of_the_header_holds(void **state)
 }
 
 /* 100 + 0.8416 * 6 is 105.05, and a root of one sixteenth less gives 104. */
-static void roots_of_squares_are_exact(void **state)
+TEST(roots_of_squares_are_exact)
 {
 	struct demand d = { .nr = 0 };
 
-	(void)state;
 	demand_add(&d, 94);
 	demand_add(&d, 106);
 	assert_int_equal(demand_percentile(&d, 16), 105);
 }
 
-static void samples_beyond_the_history_have_no_effect(void **state)
+TEST(samples_beyond_the_history_have_no_effect)
 {
 	struct demand d = { .nr = 0 };
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < DEMAND_SAMPLES; i++)
 		demand_add(&d, 1ULL << 40);
 	for (i = 0; i < 16; i++)
 		demand_add(&d, 5000);
 	assert_int_equal(demand_percentile(&d, 16), 5000);
 	assert_true(demand_percentile(&d, 17) > 5000);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(percentile_matches_floating_point),
-		cmocka_unit_test(example_of_the_header_holds),
-		cmocka_unit_test(roots_of_squares_are_exact),
-		cmocka_unit_test(samples_beyond_the_history_have_no_effect),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,12 +115,11 @@ static u32 greatest_that_pays(const struct drive *c, u32 most)
  * costs 1 % below 98 * soft.  From above the trials end below the second, and
  * from below they end above the first.
  */
-static void soft_curve_ends_where_neither_direction_pays(void **state)
+TEST(soft_curve_ends_where_neither_direction_pays)
 {
 	static const double softs[] = { 0.1, 0.3, 1, 2.5, 8 };
 	u32 i, start;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(softs); i++) {
 		const struct drive c = { .soft = softs[i] };
 
@@ -143,12 +142,11 @@ static void soft_curve_ends_where_neither_direction_pays(void **state)
 	}
 }
 
-static void sharp_curve_ends_within_a_factor_of_two(void **state)
+TEST(sharp_curve_ends_within_a_factor_of_two)
 {
 	static const double knees[] = { 4, 5, 16, 23, 64, 100, 500, 1024 };
 	u32 i, start;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(knees); i++) {
 		const struct drive c = { .knee = knees[i] };
 		u32 enough = least_enough(&c, MOST);
@@ -162,13 +160,12 @@ static void sharp_curve_ends_within_a_factor_of_two(void **state)
 }
 
 /* Half a percent of noise is less than the margins of both directions. */
-static void noise_does_not_move_it(void **state)
+TEST(noise_does_not_move_it)
 {
 	struct random r = random_seeded("unit/depth");
 	const struct drive c = { .knee = 64, .noise = 0.004, .random = &r };
 	u64 round;
 
-	(void)state;
 	for (round = 0; round < random_rounds(20); round++) {
 		u32 base = settle_from(1 + random_below(&r, MOST), MOST, &c);
 
@@ -176,14 +173,13 @@ static void noise_does_not_move_it(void **state)
 	}
 }
 
-static void it_stays_within_its_range(void **state)
+TEST(it_stays_within_its_range)
 {
 	static const u32 mosts[] = { 1, 2, 3, 4, 5, 7, 31, 100 };
 	const struct drive always = { .knee = 200 };
 	const struct drive never = { .knee = 1 };
 	u32 i, start;
 
-	(void)state;
 	/* step() checks each D. */
 	for (i = 0; i < ARRAY_SIZE(mosts); i++)
 		for (start = 1; start <= mosts[i]; start++) {
@@ -197,24 +193,22 @@ static void it_stays_within_its_range(void **state)
 }
 
 /* The range has become smaller: the device takes fewer requests. */
-static void it_obeys_a_range_that_shrinks(void **state)
+TEST(it_obeys_a_range_that_shrinks)
 {
 	const struct drive c = { .knee = 64 };
 	struct tuner x = { .now = 64, .most = MOST };
 
-	(void)state;
 	run(&x, &c, 2);
 	x.most = 32;
 	run(&x, &c, 100);
 	assert_int_equal(x.d.base, 32);
 }
 
-static void it_begins_anew_when_another_d_is_set(void **state)
+TEST(it_begins_anew_when_another_d_is_set)
 {
 	const struct drive c = { .knee = 64 };
 	struct tuner x = { .now = 64, .most = MOST };
 
-	(void)state;
 	run(&x, &c, SETTLED);
 	assert_true(x.d.wait > 64);
 	x.now = 512;
@@ -234,12 +228,11 @@ static void it_begins_anew_when_another_d_is_set(void **state)
 }
 
 /* The same D, set again by a user during a trial of another, ends the trial. */
-static void it_begins_anew_when_base_is_set_in_a_trial(void **state)
+TEST(it_begins_anew_when_base_is_set_in_a_trial)
 {
 	const struct drive c = { .knee = 64 };
 	struct tuner x = { .now = 64, .most = MOST };
 
-	(void)state;
 	while (!x.d.trial)
 		step(&x, &c);
 	x.now = 64;
@@ -249,12 +242,11 @@ static void it_begins_anew_when_base_is_set_in_a_trial(void **state)
 }
 
 /* At worst a trial does half of the work, and takes three looks. */
-static void trials_become_rare(void **state)
+TEST(trials_become_rare)
 {
 	static const double knees[] = { 64, 100, 127 };
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(knees); i++) {
 		const struct drive c = { .knee = knees[i] };
 		struct tuner x = { .now = 128, .most = 128 };
@@ -272,12 +264,11 @@ static void trials_become_rare(void **state)
 }
 
 /* The mix of requests has changed: the next trial finds the new D. */
-static void it_follows_a_drive_that_changes(void **state)
+TEST(it_follows_a_drive_that_changes)
 {
 	const struct drive small = { .knee = 16 }, large = { .knee = 512 };
 	struct tuner x = { .now = 16, .most = MOST };
 
-	(void)state;
 	run(&x, &small, 2000);
 	assert_in_range(x.d.base, 15, 32);
 	run(&x, &large, 3000);
@@ -287,7 +278,7 @@ static void it_follows_a_drive_that_changes(void **state)
 }
 
 /* Beyond 32 the drive is faster, but orders the requests. */
-static void shares_come_before_throughput(void **state)
+TEST(shares_come_before_throughput)
 {
 	const struct drive fair = { .knee = 512, .missed_above = MOST };
 	const struct drive unfair = { .knee = 512,
@@ -300,7 +291,6 @@ static void shares_come_before_throughput(void **state)
 				      .missed = 0.008,
 				      .missed_above = 32 };
 
-	(void)state;
 	assert_in_range(settle_from(8, MOST, &fair), 507, 1024);
 	assert_int_equal(settle_from(8, MOST, &unfair), 32);
 	assert_in_range(settle_from(8, MOST, &lost), 507, 1024);
@@ -313,13 +303,12 @@ static void shares_come_before_throughput(void **state)
  * A flow is some requests behind at first, and not more of them later: after
  * 1024 requests these are 2 % of the work, after 4096 a half percent.
  */
-static void a_few_requests_behind_do_not_count(void **state)
+TEST(a_few_requests_behind_do_not_count)
 {
 	struct depth d = { 0 };
 	struct depth_look l = { .ns = LOOK_NS, .waits = true };
 	u32 now = 8, looks;
 
-	(void)state;
 	for (looks = 0; looks < 400 && d.base != 16; looks++) {
 		l.done = 10 * now;
 		l.bytes = l.done * REQUEST;
@@ -330,14 +319,13 @@ static void a_few_requests_behind_do_not_count(void **state)
 	assert_int_equal(d.base, 16);
 }
 
-static void nothing_is_tried_while_no_queue_waits(void **state)
+TEST(nothing_is_tried_while_no_queue_waits)
 {
 	const struct drive c = { .knee = 64 };
 	struct tuner x = { .now = 256, .most = MOST };
 	struct depth_look l;
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < 1000; i++) {
 		l = look_at(&x, &c);
 		l.waits = false;
@@ -363,13 +351,12 @@ static void nothing_is_tried_while_no_queue_waits(void **state)
 }
 
 /* The drive is as full as D allows only after some looks. */
-static void first_looks_at_a_new_d_do_not_count(void **state)
+TEST(first_looks_at_a_new_d_do_not_count)
 {
 	struct depth d = { 0 };
 	struct depth_look l = { .ns = LOOK_NS, .waits = true };
 	u32 now = 64, i, seen = 0;
 
-	(void)state;
 	for (i = 0; i < 400; i++) {
 		/* The first two looks of a trial show nothing at all. */
 		bool filling = d.looks < DEPTH_FILL_LOOKS;
@@ -386,7 +373,7 @@ static void first_looks_at_a_new_d_do_not_count(void **state)
 }
 
 /* Few requests do not decide, however many looks they take. */
-static void few_requests_decide_nothing(void **state)
+TEST(few_requests_decide_nothing)
 {
 	struct depth d = { 0 };
 	struct depth_look l = { .ns = LOOK_NS,
@@ -396,7 +383,6 @@ static void few_requests_decide_nothing(void **state)
 				.waits = true };
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < 1000; i++)
 		assert_int_equal(depth_next(&d, &l, 64, MOST), 64);
 	/* The 1024th request begins a trial, and a thousand do not end it. */
@@ -409,7 +395,7 @@ static void few_requests_decide_nothing(void **state)
 }
 
 /* A trial that does much less ends after a quarter of the requests. */
-static void a_bad_trial_ends_early(void **state)
+TEST(a_bad_trial_ends_early)
 {
 	struct depth d = { 0 };
 	struct depth_look l = { .ns = LOOK_NS,
@@ -419,7 +405,6 @@ static void a_bad_trial_ends_early(void **state)
 				.waits = true };
 	u32 now = 64, looks = 0;
 
-	(void)state;
 	while (d.trial != 32)
 		now = depth_next(&d, &l, now, 64);
 	assert_int_equal(now, 32);
@@ -488,11 +473,10 @@ static void exact_begin(struct exact *x, bool up)
 	assert_int_equal(x->d.trial, 32);
 }
 
-static void half_needs_99_percent(void **state)
+TEST(half_needs_99_percent)
 {
 	struct exact x;
 
-	(void)state;
 	exact_begin(&x, false);
 	exact_looks(&x, 4950, 1024, 1);
 	assert_int_equal(x.d.base, 32);
@@ -501,11 +485,10 @@ static void half_needs_99_percent(void **state)
 	assert_int_equal(x.d.base, 64);
 }
 
-static void double_needs_2_percent(void **state)
+TEST(double_needs_2_percent)
 {
 	struct exact x;
 
-	(void)state;
 	exact_begin(&x, true);
 	exact_looks(&x, 5100, 1024, 1);
 	assert_int_equal(x.d.base, 128);
@@ -514,11 +497,10 @@ static void double_needs_2_percent(void **state)
 	assert_int_equal(x.d.base, 64);
 }
 
-static void a_trial_needs_1024_requests(void **state)
+TEST(a_trial_needs_1024_requests)
 {
 	struct exact x;
 
-	(void)state;
 	exact_begin(&x, false);
 	exact_looks(&x, 5000, 1023, 1);
 	assert_int_equal(x.d.trial, 32);
@@ -527,11 +509,10 @@ static void a_trial_needs_1024_requests(void **state)
 }
 
 /* At 5/8 of the work or less, 64 requests show it. */
-static void a_trial_ends_at_once_at_5_eighths(void **state)
+TEST(a_trial_ends_at_once_at_5_eighths)
 {
 	struct exact x;
 
-	(void)state;
 	exact_begin(&x, false);
 	exact_looks(&x, 3126, 255, 1);
 	assert_int_equal(x.d.trial, 32);
@@ -542,11 +523,10 @@ static void a_trial_ends_at_once_at_5_eighths(void **state)
 	assert_int_equal(x.d.trial, 0);
 }
 
-static void a_trial_ends_early_below_7_eighths(void **state)
+TEST(a_trial_ends_early_below_7_eighths)
 {
 	struct exact x;
 
-	(void)state;
 	exact_begin(&x, false);
 	exact_looks(&x, 4375, 256, 1);
 	assert_int_equal(x.d.trial, 32);
@@ -558,11 +538,10 @@ static void a_trial_ends_early_below_7_eighths(void **state)
 	assert_int_equal(x.now, 64);
 }
 
-static void shares_may_be_missed_by_1_percent_more(void **state)
+TEST(shares_may_be_missed_by_1_percent_more)
 {
 	struct exact x;
 
-	(void)state;
 	/* 10,200 bytes in two looks: 102 of them are 10 in a thousand. */
 	exact_begin(&x, true);
 	exact_looks(&x, 5100, 1000, 1);
@@ -580,11 +559,10 @@ static void shares_may_be_missed_by_1_percent_more(void **state)
 	assert_int_equal(x.d.base, 64);
 }
 
-static void a_trial_begins_after_its_wait(void **state)
+TEST(a_trial_begins_after_its_wait)
 {
 	struct exact x = { .now = 64 };
 
-	(void)state;
 	/* Four looks, two of which do not count. */
 	exact_looks(&x, EXACT_RATE, 2000, 1);
 	assert_int_equal(x.d.trial, 0);
@@ -607,11 +585,10 @@ static void exact_half(struct exact *x)
 }
 
 /* The 200th look has allowed 2000 thousandths of the work of a look. */
-static void half_waits_until_its_price_is_allowed(void **state)
+TEST(half_waits_until_its_price_is_allowed)
 {
 	struct exact x;
 
-	(void)state;
 	exact_half(&x);
 	while (x.d.allowed < 1990) {
 		exact_look(&x, EXACT_RATE, 512, 0);
@@ -623,11 +600,10 @@ static void half_waits_until_its_price_is_allowed(void **state)
 }
 
 /* Two looks of filling and one more, at half of the work: 1.5 looks are lost. */
-static void a_failed_trial_is_paid(void **state)
+TEST(a_failed_trial_is_paid)
 {
 	struct exact x;
 
-	(void)state;
 	exact_half(&x);
 	while (!x.d.trial)
 		exact_look(&x, EXACT_RATE, 512, 0);
@@ -644,13 +620,12 @@ static void a_failed_trial_is_paid(void **state)
 }
 
 /* After a long time the allowance is that of 2000 looks, and no more. */
-static void the_allowance_has_a_limit(void **state)
+TEST(the_allowance_has_a_limit)
 {
 	struct depth d = { 0 };
 	struct depth_look l = { .ns = LOOK_NS, .waits = true };
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < 2500; i++)
 		depth_next(&d, &l, 64, MOST);
 	assert_int_equal(d.allowed, 20000);
@@ -660,14 +635,13 @@ static void the_allowance_has_a_limit(void **state)
  * 32 slots of 16 ms: half of the slots do half of the work.  Trials lose at most
  * 1 % in any time from the start on, and the price of one beyond it.
  */
-static void trials_cost_one_percent_where_slots_are_the_limit(void **state)
+TEST(trials_cost_one_percent_where_slots_are_the_limit)
 {
 	struct depth d = { 0 };
 	struct depth_look l = { .ns = LOOK_NS, .waits = true };
 	u32 now = 32, i;
 	double lost = 0;
 
-	(void)state;
 	for (i = 1; i < 20000; i++) {
 		l.done = 2 * now;
 		l.bytes = l.cost = l.done * REQUEST;
@@ -680,12 +654,11 @@ static void trials_cost_one_percent_where_slots_are_the_limit(void **state)
 	assert_int_equal(d.base, 32);
 }
 
-static void settling_ends_a_trial(void **state)
+TEST(settling_ends_a_trial)
 {
 	const struct drive c = { .knee = 64 };
 	struct tuner x = { .now = 64, .most = MOST };
 
-	(void)state;
 	/* Nothing has begun. */
 	assert_int_equal(depth_settle(&x.d, 77), 77);
 	step(&x, &c);
@@ -712,13 +685,12 @@ static void settling_ends_a_trial(void **state)
  * The flows are short at each double D, so tick settles after a look at it.
  * The trials become rare.
  */
-static void settled_trials_become_rare(void **state)
+TEST(settled_trials_become_rare)
 {
 	const struct drive c = { .soft = 8 };
 	struct tuner x = { .now = 256, .most = MOST };
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < SETTLED; i++) {
 		step(&x, &c);
 		if (x.d.trial > x.d.base && x.d.looks)
@@ -729,11 +701,10 @@ static void settled_trials_become_rare(void **state)
 }
 
 /* A trial that is settled before the drive was full has lost nothing. */
-static void a_trial_settled_at_once_is_not_paid(void **state)
+TEST(a_trial_settled_at_once_is_not_paid)
 {
 	struct exact x;
 
-	(void)state;
 	exact_begin(&x, true);
 	x.d.allowed = 100;
 	exact_look(&x, EXACT_RATE / 2, 256, 0);
@@ -746,42 +717,4 @@ static void a_trial_settled_at_once_is_not_paid(void **state)
 	assert_int_equal(x.d.trial, 128);
 	assert_int_equal(depth_settle(&x.d, x.now), 64);
 	assert_int_equal(x.d.allowed, 3030 - 1500);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(soft_curve_ends_where_neither_direction_pays),
-		cmocka_unit_test(sharp_curve_ends_within_a_factor_of_two),
-		cmocka_unit_test(noise_does_not_move_it),
-		cmocka_unit_test(it_stays_within_its_range),
-		cmocka_unit_test(it_obeys_a_range_that_shrinks),
-		cmocka_unit_test(it_begins_anew_when_another_d_is_set),
-		cmocka_unit_test(it_begins_anew_when_base_is_set_in_a_trial),
-		cmocka_unit_test(trials_become_rare),
-		cmocka_unit_test(it_follows_a_drive_that_changes),
-		cmocka_unit_test(shares_come_before_throughput),
-		cmocka_unit_test(a_few_requests_behind_do_not_count),
-		cmocka_unit_test(nothing_is_tried_while_no_queue_waits),
-		cmocka_unit_test(first_looks_at_a_new_d_do_not_count),
-		cmocka_unit_test(few_requests_decide_nothing),
-		cmocka_unit_test(a_bad_trial_ends_early),
-		cmocka_unit_test(half_needs_99_percent),
-		cmocka_unit_test(double_needs_2_percent),
-		cmocka_unit_test(a_trial_needs_1024_requests),
-		cmocka_unit_test(a_trial_ends_at_once_at_5_eighths),
-		cmocka_unit_test(a_trial_ends_early_below_7_eighths),
-		cmocka_unit_test(shares_may_be_missed_by_1_percent_more),
-		cmocka_unit_test(a_trial_begins_after_its_wait),
-		cmocka_unit_test(half_waits_until_its_price_is_allowed),
-		cmocka_unit_test(a_failed_trial_is_paid),
-		cmocka_unit_test(the_allowance_has_a_limit),
-		cmocka_unit_test(
-			trials_cost_one_percent_where_slots_are_the_limit),
-		cmocka_unit_test(settling_ends_a_trial),
-		cmocka_unit_test(settled_trials_become_rare),
-		cmocka_unit_test(a_trial_settled_at_once_is_not_paid),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

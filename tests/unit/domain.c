@@ -50,7 +50,7 @@ static u32 depth(const struct fixture *b, enum io_op op)
 
 /* ------------------------------------------------------------------- ratio */
 
-static void write_cost_follows_the_write_time(void **state)
+TEST(write_cost_follows_the_write_time)
 {
 	static const struct {
 		u64 read_ns, write_ns;
@@ -67,7 +67,6 @@ static void write_cost_follows_the_write_time(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(table); i++) {
 		struct fixture *b = fixture_open();
 
@@ -83,12 +82,11 @@ static void write_cost_follows_the_write_time(void **state)
 	}
 }
 
-static void ratio_needs_reads_and_writes(void **state)
+TEST(ratio_needs_reads_and_writes)
 {
 	struct fixture *b = fixture_open();
 	struct domains d = { 0 };
 
-	(void)state;
 	assert_int_equal(domains_init(&d, QUEUES), 0);
 	assert_int_equal(d.ratio, RATIO_ONE);
 	domains_deinit(&d);
@@ -101,12 +99,11 @@ static void ratio_needs_reads_and_writes(void **state)
 }
 
 /* Writes become ten times as slow; the ratio follows within a second. */
-static void ratio_follows_a_change_within_a_second(void **state)
+TEST(ratio_follows_a_change_within_a_second)
 {
 	struct fixture *b = fixture_open();
 	u32 before, i;
 
-	(void)state;
 	for (i = 0; i < 10; i++) {
 		done(b, IO_READ, 100, 50 * US, 50 * US);
 		done(b, IO_WRITE, 100, 100 * US, 100 * US);
@@ -124,12 +121,11 @@ static void ratio_follows_a_change_within_a_second(void **state)
 	fixture_close(b);
 }
 
-static void period_without_writes_keeps_the_ratio(void **state)
+TEST(period_without_writes_keeps_the_ratio)
 {
 	struct fixture *b = fixture_open();
 	u32 i;
 
-	(void)state;
 	done(b, IO_READ, 10, 50 * US, 50 * US);
 	done(b, IO_WRITE, 10, 200 * US, 200 * US);
 	next_period(b);
@@ -152,11 +148,10 @@ static void halve(struct fixture *b)
 	next_period(b);
 }
 
-static void depths_begin_at_their_maximum(void **state)
+TEST(depths_begin_at_their_maximum)
 {
 	struct fixture *b = fixture_open();
 
-	(void)state;
 	assert_int_equal(depth(b, IO_READ), 256);
 	assert_int_equal(depth(b, IO_WRITE), 128);
 	assert_int_equal(depth(b, IO_DISCARD), 64);
@@ -164,11 +159,10 @@ static void depths_begin_at_their_maximum(void **state)
 	fixture_close(b);
 }
 
-static void domain_within_target_shrinks_under_congestion(void **state)
+TEST(domain_within_target_shrinks_under_congestion)
 {
 	struct fixture *b = fixture_open();
 
-	(void)state;
 	halve(b);
 	assert_int_equal(depth(b, IO_READ), 256);
 	/* Writes took 5 ms of 10; a bucket is up to an eighth wide. */
@@ -176,11 +170,10 @@ static void domain_within_target_shrinks_under_congestion(void **state)
 	fixture_close(b);
 }
 
-static void no_domain_shrinks_without_congestion(void **state)
+TEST(no_domain_shrinks_without_congestion)
 {
 	struct fixture *b = fixture_open();
 
-	(void)state;
 	done(b, IO_READ, 600, 100 * US, 100 * US);
 	done(b, IO_WRITE, 600, 100 * US, 100 * US);
 	next_period(b);
@@ -190,12 +183,11 @@ static void no_domain_shrinks_without_congestion(void **state)
 }
 
 /* Writes are overdue without congestion: they wait for their own slots. */
-static void overdue_domain_grows_without_congestion(void **state)
+TEST(overdue_domain_grows_without_congestion)
 {
 	struct fixture *b = fixture_open();
 	u32 before;
 
-	(void)state;
 	halve(b);
 	before = depth(b, IO_WRITE);
 	done(b, IO_READ, 600, 100 * US, 100 * US);
@@ -205,12 +197,11 @@ static void overdue_domain_grows_without_congestion(void **state)
 	fixture_close(b);
 }
 
-static void depths_stay_in_range(void **state)
+TEST(depths_stay_in_range)
 {
 	struct fixture *b = fixture_open();
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < 20; i++) {
 		done(b, IO_READ, 600, 90 * MS, 90 * MS);
 		done(b, IO_WRITE, 600, 1 * US, 1 * US);
@@ -230,12 +221,11 @@ static void depths_stay_in_range(void **state)
 	fixture_close(b);
 }
 
-static void few_requests_decide_only_after_a_second(void **state)
+TEST(few_requests_decide_only_after_a_second)
 {
 	struct fixture *b = fixture_open();
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < 9; i++) {
 		done(b, IO_READ, 10, 3 * MS, 9 * MS);
 		done(b, IO_WRITE, 10, 4 * MS, 4 * MS);
@@ -248,12 +238,11 @@ static void few_requests_decide_only_after_a_second(void **state)
 }
 
 /* After a judgement of few requests the second begins anew. */
-static void patience_begins_anew(void **state)
+TEST(patience_begins_anew)
 {
 	struct fixture *b = fixture_open();
 	u32 i, after;
 
-	(void)state;
 	for (i = 0; i < 10; i++) {
 		done(b, IO_READ, 10, 3 * MS, 9 * MS);
 		done(b, IO_WRITE, 10, 4 * MS, 4 * MS);
@@ -272,11 +261,10 @@ static void patience_begins_anew(void **state)
 	fixture_close(b);
 }
 
-static void five_hundred_requests_decide_at_once(void **state)
+TEST(five_hundred_requests_decide_at_once)
 {
 	struct fixture *b = fixture_open();
 
-	(void)state;
 	done(b, IO_READ, DOMAIN_SAMPLES - 1, 3 * MS, 9 * MS);
 	done(b, IO_WRITE, DOMAIN_SAMPLES, 4 * MS, 5 * MS);
 	next_period(b);
@@ -289,12 +277,11 @@ static void five_hundred_requests_decide_at_once(void **state)
 }
 
 /* A slow time that was judged is forgotten. */
-static void percentiles_are_of_new_requests(void **state)
+TEST(percentiles_are_of_new_requests)
 {
 	struct fixture *b = fixture_open();
 	const struct domain *reads = &b->d.domain[IO_READ];
 
-	(void)state;
 	done(b, IO_READ, 600, 3 * MS, 9 * MS);
 	next_period(b);
 	assert_true(reads->p90_ns >= 3 * MS && reads->p99_ns >= 9 * MS);
@@ -305,13 +292,12 @@ static void percentiles_are_of_new_requests(void **state)
 }
 
 /* A domain that is exactly at its target has met it. */
-static void target_is_met_exactly(void **state)
+TEST(target_is_met_exactly)
 {
 	struct fixture *b = fixture_open();
 	struct domain *reads = &b->d.domain[IO_READ];
 	u32 before;
 
-	(void)state;
 	halve(b);
 	before = depth(b, IO_WRITE);
 	reads->target_ns = reads->p90_ns;
@@ -324,35 +310,11 @@ static void target_is_met_exactly(void **state)
 	fixture_close(b);
 }
 
-static void depths_adapt_once_per_period(void **state)
+TEST(depths_adapt_once_per_period)
 {
 	struct fixture *b = fixture_open();
 
-	(void)state;
 	assert_false(domains_adapt(&b->d, b->now + DOMAIN_PERIOD_NS - 1));
 	assert_true(domains_adapt(&b->d, b->now + DOMAIN_PERIOD_NS));
 	fixture_close(b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(write_cost_follows_the_write_time),
-		cmocka_unit_test(ratio_needs_reads_and_writes),
-		cmocka_unit_test(ratio_follows_a_change_within_a_second),
-		cmocka_unit_test(period_without_writes_keeps_the_ratio),
-		cmocka_unit_test(depths_begin_at_their_maximum),
-		cmocka_unit_test(domain_within_target_shrinks_under_congestion),
-		cmocka_unit_test(no_domain_shrinks_without_congestion),
-		cmocka_unit_test(overdue_domain_grows_without_congestion),
-		cmocka_unit_test(depths_stay_in_range),
-		cmocka_unit_test(few_requests_decide_only_after_a_second),
-		cmocka_unit_test(patience_begins_anew),
-		cmocka_unit_test(five_hundred_requests_decide_at_once),
-		cmocka_unit_test(percentiles_are_of_new_requests),
-		cmocka_unit_test(target_is_met_exactly),
-		cmocka_unit_test(depths_adapt_once_per_period),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

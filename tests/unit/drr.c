@@ -43,9 +43,8 @@ static void expect_order(const char *digits)
 }
 
 /* With a deficit of 0 the turn is over. */
-static void flows_with_requests_of_a_quantum_alternate(void **state)
+TEST(flows_with_requests_of_a_quantum_alternate)
 {
-	(void)state;
 	open_drr(100, 100);
 	insert(0, FIRST, 1);
 	insert(0, QUANTUM, 3);
@@ -58,9 +57,8 @@ static void flows_with_requests_of_a_quantum_alternate(void **state)
  * Quanta of 48 and 16 KiB, requests of 33.  Flow 0 sends two and one by turns,
  * and flow 1 one and none.
  */
-static void debt_shortens_the_next_turn(void **state)
+TEST(debt_shortens_the_next_turn)
 {
-	(void)state;
 	open_drr(300, 100);
 	/* Both are active after this, and neither has a deficit. */
 	insert(0, FIRST, 1);
@@ -72,9 +70,8 @@ static void debt_shortens_the_next_turn(void **state)
 	close_drr();
 }
 
-static void empty_lane_forfeits_its_deficit(void **state)
+TEST(empty_lane_forfeits_its_deficit)
 {
-	(void)state;
 	open_drr(100, 100);
 	insert(0, 4096, 1);
 	expect_order("0");
@@ -84,9 +81,8 @@ static void empty_lane_forfeits_its_deficit(void **state)
 	close_drr();
 }
 
-static void empty_lane_keeps_its_debt(void **state)
+TEST(empty_lane_keeps_its_debt)
 {
-	(void)state;
 	open_drr(100, 100);
 	/* Its debt is nearly two quanta of the next turns. */
 	insert(0, 2 * ROUND, 1);
@@ -98,12 +94,11 @@ static void empty_lane_keeps_its_debt(void **state)
 }
 
 /* One request of 100 us after another, for samples of 10 ms. */
-static void costs_are_learned_from_completions(void **state)
+TEST(costs_are_learned_from_completions)
 {
 	struct sched_params p;
 	u32 i;
 
-	(void)state;
 	open_drr(100, 100);
 	p = h.sched.params;
 	p.cost.kind = COST_LEARNED;
@@ -118,17 +113,4 @@ static void costs_are_learned_from_completions(void **state)
 	}
 	assert_true(h.sched.cost_estimator->cost_rls.samples > 0);
 	close_drr();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(flows_with_requests_of_a_quantum_alternate),
-		cmocka_unit_test(debt_shortens_the_next_turn),
-		cmocka_unit_test(empty_lane_forfeits_its_deficit),
-		cmocka_unit_test(empty_lane_keeps_its_debt),
-		cmocka_unit_test(costs_are_learned_from_completions),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,12 +134,11 @@ static bool is_woken(u32 queue)
 /* ------------------------------------------------------------------ payments */
 
 /* The next io of a flow with one that waits follows that, whatever time it is. */
-static void a_flow_without_ios_starts_at_virtual_time(void **state)
+TEST(a_flow_without_ios_starts_at_virtual_time)
 {
 	struct io *io;
 	struct flow *f;
 
-	(void)state;
 	open_mock(4);
 	f = hooks_flow(&h, 100);
 	virtual_time = 1 << 20;
@@ -152,13 +151,12 @@ static void a_flow_without_ios_starts_at_virtual_time(void **state)
 	close_mock();
 }
 
-static void ios_go_in_the_order_of_their_lane(void **state)
+TEST(ios_go_in_the_order_of_their_lane)
 {
 	struct io *io[3];
 	struct flow *f;
 	u32 i;
 
-	(void)state;
 	open_mock(4);
 	f = hooks_flow(&h, 100);
 	for (i = 0; i < 3; i++)
@@ -174,13 +172,12 @@ static void ios_go_in_the_order_of_their_lane(void **state)
 }
 
 /* A driver sends an io back.  Its flow was charged and has paid. */
-static void requeued_io_is_paid_once(void **state)
+TEST(requeued_io_is_paid_once)
 {
 	struct flow *f;
 	struct io *io;
 	u32 i;
 
-	(void)state;
 	open_mock(4);
 	f = hooks_flow(&h, 100);
 	io = hooks_read(&h, 0, f);
@@ -198,12 +195,11 @@ static void requeued_io_is_paid_once(void **state)
 	close_mock();
 }
 
-static void urgent_io_passes_and_is_paid(void **state)
+TEST(urgent_io_passes_and_is_paid)
 {
 	struct io *waiting, *urgent;
 	struct flow *f;
 
-	(void)state;
 	open_mock(4);
 	f = hooks_flow(&h, 100);
 	waiting = hooks_read(&h, 0, f);
@@ -217,12 +213,11 @@ static void urgent_io_passes_and_is_paid(void **state)
 }
 
 /* The flow pays at the dispatch for an io that waits, and at once for another. */
-static void merged_bytes_are_paid_once(void **state)
+TEST(merged_bytes_are_paid_once)
 {
 	struct flow *f;
 	struct io *io;
 
-	(void)state;
 	open_mock(4);
 	f = hooks_flow(&h, 100);
 	io = hooks_read(&h, 0, f);
@@ -243,12 +238,11 @@ static void merged_bytes_are_paid_once(void **state)
 
 /* --------------------------------------------------------------------- slots */
 
-static void slots_are_for_ios_that_may_wait(void **state)
+TEST(slots_are_for_ios_that_may_wait)
 {
 	struct flow *f;
 	struct io *io;
 
-	(void)state;
 	open_mock(2);
 	f = hooks_flow(&h, 100);
 	insert_flagged(0, f, IO_EXEMPT);
@@ -271,12 +265,11 @@ static void slots_are_for_ios_that_may_wait(void **state)
 }
 
 /* A queue that waits is counted and in the set until it dispatches again. */
-static void queue_waits_for_a_slot(void **state)
+TEST(queue_waits_for_a_slot)
 {
 	struct flow *f;
 	struct io *io;
 
-	(void)state;
 	open_mock(1);
 	f = hooks_flow(&h, 100);
 	hooks_read(&h, 0, f);
@@ -298,11 +291,10 @@ static void queue_waits_for_a_slot(void **state)
 }
 
 /* An urgent io of a queue that waits: the queue waits no more. */
-static void queue_that_dispatches_does_not_wait(void **state)
+TEST(queue_that_dispatches_does_not_wait)
 {
 	struct flow *f;
 
-	(void)state;
 	open_mock(1);
 	f = hooks_flow(&h, 100);
 	hooks_send(&h, 0, f, 1);
@@ -316,12 +308,11 @@ static void queue_that_dispatches_does_not_wait(void **state)
 }
 
 /* The host cannot run the queue: the slot for which it waited is for others. */
-static void blocked_queue_does_not_wait(void **state)
+TEST(blocked_queue_does_not_wait)
 {
 	struct flow *f;
 	struct io *io;
 
-	(void)state;
 	open_mock(1);
 	f = hooks_flow(&h, 100);
 	hooks_read(&h, 0, f);
@@ -339,12 +330,11 @@ static void blocked_queue_does_not_wait(void **state)
 }
 
 /* The block comes after the wake-up. */
-static void blocked_queue_hands_its_slot_over(void **state)
+TEST(blocked_queue_hands_its_slot_over)
 {
 	struct flow *f;
 	struct io *io;
 
-	(void)state;
 	open_mock(1);
 	f = hooks_flow(&h, 100);
 	hooks_read(&h, 0, f);
@@ -358,28 +348,25 @@ static void blocked_queue_hands_its_slot_over(void **state)
 	close_mock();
 }
 
-static void refused_queue_hands_its_slot_over(void **state)
+TEST(refused_queue_hands_its_slot_over)
 {
-	(void)state;
 	open_mock(8);
 	hooks_refused_queue_hands_over(&h);
 	close_mock();
 }
 
-static void last_io_of_a_queue_hands_slots_over(void **state)
+TEST(last_io_of_a_queue_hands_slots_over)
 {
-	(void)state;
 	open_mock(4);
 	hooks_last_io_hands_over(&h);
 	close_mock();
 }
 
-static void draining_queue_waits_for_no_slot(void **state)
+TEST(draining_queue_waits_for_no_slot)
 {
 	struct flow *f;
 	u32 i;
 
-	(void)state;
 	open_mock(1);
 	f = hooks_flow(&h, 100);
 	for (i = 0; i < 5; i++)
@@ -394,12 +381,11 @@ static void draining_queue_waits_for_no_slot(void **state)
 	close_mock();
 }
 
-static void tune_changes_the_depth(void **state)
+TEST(tune_changes_the_depth)
 {
 	struct sched_params p;
 	struct flow *f;
 
-	(void)state;
 	open_mock(1);
 	f = hooks_flow(&h, 100);
 	hooks_send(&h, 0, f, 1);
@@ -421,32 +407,8 @@ static void tune_changes_the_depth(void **state)
 
 /* ---------------------------------------------------------------------- life */
 
-static void init_fails_without_memory(void **state)
+TEST(init_fails_without_memory)
 {
-	(void)state;
 	/* Topology, queues, scheduler, watchdog, parts and tree at least. */
 	assert_true(hooks_init_without_memory(&mock_ops) >= 6);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_flow_without_ios_starts_at_virtual_time),
-		cmocka_unit_test(ios_go_in_the_order_of_their_lane),
-		cmocka_unit_test(requeued_io_is_paid_once),
-		cmocka_unit_test(urgent_io_passes_and_is_paid),
-		cmocka_unit_test(merged_bytes_are_paid_once),
-		cmocka_unit_test(slots_are_for_ios_that_may_wait),
-		cmocka_unit_test(queue_waits_for_a_slot),
-		cmocka_unit_test(queue_that_dispatches_does_not_wait),
-		cmocka_unit_test(blocked_queue_does_not_wait),
-		cmocka_unit_test(blocked_queue_hands_its_slot_over),
-		cmocka_unit_test(refused_queue_hands_its_slot_over),
-		cmocka_unit_test(last_io_of_a_queue_hands_slots_over),
-		cmocka_unit_test(draining_queue_waits_for_no_slot),
-		cmocka_unit_test(tune_changes_the_depth),
-		cmocka_unit_test(init_fails_without_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,7 +159,7 @@ static void model_served(struct model *w)
 	memmove(&w->waiting[0], &w->waiting[1], w->nr * sizeof(w->waiting[0]));
 }
 
-static void tags_match_a_model_that_rewrites_each(void **state)
+TEST(tags_match_a_model_that_rewrites_each)
 {
 	static const u32 weights[FLOWS] = { 1, 10000, 100, 100, 500, 2500 };
 	static const u32 costs[] = { 512, 4096, 65536, 1 << 20 };
@@ -169,7 +169,6 @@ static void tags_match_a_model_that_rewrites_each(void **state)
 	vtime_t start;
 	u64 i;
 
-	(void)state;
 	fixture_init(&b, weights, FLOWS);
 	start = b.vt;
 	for (i = 0; i < random_rounds(20000); i++) {
@@ -209,14 +208,13 @@ static void tags_match_a_model_that_rewrites_each(void **state)
 }
 
 /* The example in flow.h. */
-static void new_share_rescales_the_waiting_tags(void **state)
+TEST(new_share_rescales_the_waiting_tags)
 {
 	static const u32 weights[] = { 100, 900 };
 	struct fixture b;
 	u64 pos[3];
 	u32 i;
 
-	(void)state;
 	fixture_init(&b, weights, 2);
 	charge(&b, b.flow[1], 4096);
 	for (i = 0; i < 3; i++)
@@ -232,14 +230,13 @@ static void new_share_rescales_the_waiting_tags(void **state)
 	fixture_deinit(&b);
 }
 
-static void flow_made_heavy_is_not_left_behind(void **state)
+TEST(flow_made_heavy_is_not_left_behind)
 {
 	static const u32 weights[] = { 1, 10000 };
 	struct fixture b;
 	u64 last = 0;
 	u32 i;
 
-	(void)state;
 	fixture_init(&b, weights, 2);
 	charge(&b, b.flow[1], 4096);
 	for (i = 0; i < 256; i++)
@@ -253,13 +250,12 @@ static void flow_made_heavy_is_not_left_behind(void **state)
 	fixture_deinit(&b);
 }
 
-static void returning_flow_keeps_its_finish_tag_and_saves_nothing(void **state)
+TEST(returning_flow_keeps_its_finish_tag_and_saves_nothing)
 {
 	static const u32 weights[] = { 100, 100 };
 	struct fixture b;
 	u64 pos;
 
-	(void)state;
 	fixture_init(&b, weights, 2);
 	charge(&b, b.flow[1], 4096);
 	pos = charge(&b, b.flow[0], 65536);
@@ -278,14 +274,13 @@ static void returning_flow_keeps_its_finish_tag_and_saves_nothing(void **state)
 	fixture_deinit(&b);
 }
 
-static void idle_flow_leaves_the_shares_after_its_grace(void **state)
+TEST(idle_flow_leaves_the_shares_after_its_grace)
 {
 	static const u32 weights[] = { 100, 300 };
 	const u64 done = 10ULL * FLOW_GRACE_NS;
 	struct fixture b;
 	bool changed;
 
-	(void)state;
 	fixture_init(&b, weights, 2);
 	charge(&b, b.flow[0], 4096);
 	charge(&b, b.flow[1], 4096);
@@ -317,13 +312,12 @@ static void idle_flow_leaves_the_shares_after_its_grace(void **state)
 /* --------------------------------------------------------------- small cases */
 
 /* The line turns at a virtual time that is before its base. */
-static void new_share_rescales_tags_ahead_of_the_line(void **state)
+TEST(new_share_rescales_tags_ahead_of_the_line)
 {
 	static const u32 weights[] = { 100, 900 };
 	struct fixture b;
 	u64 pos;
 
-	(void)state;
 	fixture_init(&b, weights, 2);
 	charge(&b, b.flow[1], 4096);
 	pos = charge(&b, b.flow[0], 4096);
@@ -336,13 +330,12 @@ static void new_share_rescales_tags_ahead_of_the_line(void **state)
 }
 
 /* A lag up to the allowance stays, and a greater one is forgiven. */
-static void lag_is_clamped_beyond_its_allowance(void **state)
+TEST(lag_is_clamped_beyond_its_allowance)
 {
 	static const u32 weights[] = { 100 };
 	struct fixture b;
 	u64 pos;
 
-	(void)state;
 	fixture_init(&b, weights, 1);
 	pos = charge(&b, b.flow[0], 4096);
 	b.vt += 65536;
@@ -360,14 +353,13 @@ static void lag_is_clamped_beyond_its_allowance(void **state)
 }
 
 /* It is charged, and no request of the flow waits for its turn. */
-static void request_that_does_not_wait_is_no_backlog(void **state)
+TEST(request_that_does_not_wait_is_no_backlog)
 {
 	static const u32 weights[] = { 100 };
 	struct flow_start start;
 	struct fixture b;
 	struct flow *f;
 
-	(void)state;
 	fixture_init(&b, weights, 1);
 	f = b.flow[0];
 	f->fq[0]->inserted++;
@@ -401,7 +393,7 @@ static void count_end(struct flow *f)
 }
 
 /* In whole cache lines, each apart from all others. */
-static void flow_has_memory_for_its_scheduler(void **state)
+TEST(flow_has_memory_for_its_scheduler)
 {
 	static const struct sched_ops ops = {
 		.flow_bytes = 65,
@@ -413,7 +405,6 @@ static void flow_has_memory_for_its_scheduler(void **state)
 	struct flow *f;
 	u32 q;
 
-	(void)state;
 	flows_begun = flows_ended = 0;
 	share_tree_init(&b.sched.share);
 	port_lock_init(&b.sched.active_lock);
@@ -517,14 +508,13 @@ static void assert_whole(struct flow *f, const struct sched_ops *ops,
  * One allocation of 128 queues took 32 KiB, and 64 KiB under kyber-fair.  The
  * kernel has as many pages in a row only if its memory is not fragmented.
  */
-static void flow_of_a_wide_machine_comes_in_pages(void **state)
+TEST(flow_of_a_wide_machine_comes_in_pages)
 {
 	static const u32 widths[] = { 1, 2, 8, 16, 31, 64, 128, 200 };
 	struct recorder r;
 	struct flow *f;
 	u32 i, w;
 
-	(void)state;
 	for (i = 0; sched_policies[i]; i++) {
 		for (w = 0; w < ARRAY_SIZE(widths); w++) {
 			f = record(&r, sched_policies[i], widths[w], 0);
@@ -542,13 +532,12 @@ static void flow_of_a_wide_machine_comes_in_pages(void **state)
 }
 
 /* A flow comes whole or not at all. */
-static void failed_piece_leaves_nothing_behind(void **state)
+TEST(failed_piece_leaves_nothing_behind)
 {
 	struct recorder r;
 	struct flow *f;
 	u32 i, k, nr;
 
-	(void)state;
 	for (i = 0; sched_policies[i]; i++) {
 		f = record(&r, sched_policies[i], 128, 0);
 		flow_free(f, record_free, BEFORE);
@@ -563,7 +552,7 @@ static void failed_piece_leaves_nothing_behind(void **state)
 }
 
 /* doc/common.md has this table. */
-static void flow_takes_the_documented_memory(void **state)
+TEST(flow_takes_the_documented_memory)
 {
 	static const u32 widths[] = { 1, 8, 32, 128 };
 	static const struct {
@@ -577,7 +566,6 @@ static void flow_takes_the_documented_memory(void **state)
 	struct recorder r;
 	u32 i, w;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(row); i++) {
 		const struct sched_ops *ops = sched_find(row[i].name);
 
@@ -590,12 +578,11 @@ static void flow_takes_the_documented_memory(void **state)
 }
 
 /* The first piece is as large as it must be, and holds no queue. */
-static void flow_of_1024_queues_has_its_pointers_in_one_piece(void **state)
+TEST(flow_of_1024_queues_has_its_pointers_in_one_piece)
 {
 	struct recorder r;
 	struct flow *f = record(&r, sched_find("mqfq"), 1024, 0);
 
-	(void)state;
 	assert_true(r.largest > 8192 && r.largest < 12288);
 	assert_int_equal(f->first_queues, 0);
 	assert_whole(f, sched_find("mqfq"), 1024);
@@ -603,14 +590,13 @@ static void flow_of_1024_queues_has_its_pointers_in_one_piece(void **state)
 	assert_int_equal(pieces_left, 0);
 }
 
-static void totals_are_sums_over_the_queues(void **state)
+TEST(totals_are_sums_over_the_queues)
 {
 	static const u32 weights[] = { 100 };
 	struct flow_totals t;
 	struct fixture b;
 	u32 q;
 
-	(void)state;
 	fixture_init(&b, weights, 1);
 	for (q = 0; q < QUEUES; q++) {
 		b.flow[0]->fq[q]->inserted = 1000 + q;
@@ -633,13 +619,12 @@ static void totals_are_sums_over_the_queues(void **state)
 }
 
 /* One MiB in a ms, for the limit on urgent requests. */
-static void sweep_measures_the_rate_of_the_device(void **state)
+TEST(sweep_measures_the_rate_of_the_device)
 {
 	static const u32 weights[] = { 100 };
 	struct fixture b;
 	bool changed;
 
-	(void)state;
 	fixture_init(&b, weights, 1);
 	charge(&b, b.flow[0], 4096);
 	atomic64_set(&b.flow[0]->fq[0]->cost, 1 << 20);
@@ -650,24 +635,22 @@ static void sweep_measures_the_rate_of_the_device(void **state)
 }
 
 /* The rate of its requests is not known yet. */
-static void new_flow_records_one_latency_in_16(void **state)
+TEST(new_flow_records_one_latency_in_16)
 {
 	static const u32 weights[] = { 100 };
 	struct fixture b;
 
-	(void)state;
 	fixture_init(&b, weights, 1);
 	assert_int_equal(b.flow[0]->latency.mask, 15);
 	fixture_deinit(&b);
 }
 
 /* A count is of the flows that are active, and stays until the next one. */
-static void active_flows_are_counted(void **state)
+TEST(active_flows_are_counted)
 {
 	static const u32 weights[] = { 1, 1 };
 	struct fixture b;
 
-	(void)state;
 	fixture_init(&b, weights, 2);
 	charge(&b, b.flow[0], 1);
 	b.flow[1]->fq[1]->inserted = 7;
@@ -678,31 +661,4 @@ static void active_flows_are_counted(void **state)
 	flows_count(&b.sched);
 	assert_int_equal(b.flow[1]->counted.inserted, 8);
 	fixture_deinit(&b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tags_match_a_model_that_rewrites_each),
-		cmocka_unit_test(new_share_rescales_the_waiting_tags),
-		cmocka_unit_test(flow_made_heavy_is_not_left_behind),
-		cmocka_unit_test(
-			returning_flow_keeps_its_finish_tag_and_saves_nothing),
-		cmocka_unit_test(idle_flow_leaves_the_shares_after_its_grace),
-		cmocka_unit_test(new_share_rescales_tags_ahead_of_the_line),
-		cmocka_unit_test(lag_is_clamped_beyond_its_allowance),
-		cmocka_unit_test(request_that_does_not_wait_is_no_backlog),
-		cmocka_unit_test(flow_has_memory_for_its_scheduler),
-		cmocka_unit_test(flow_of_a_wide_machine_comes_in_pages),
-		cmocka_unit_test(failed_piece_leaves_nothing_behind),
-		cmocka_unit_test(flow_takes_the_documented_memory),
-		cmocka_unit_test(
-			flow_of_1024_queues_has_its_pointers_in_one_piece),
-		cmocka_unit_test(totals_are_sums_over_the_queues),
-		cmocka_unit_test(sweep_measures_the_rate_of_the_device),
-		cmocka_unit_test(new_flow_records_one_latency_in_16),
-		cmocka_unit_test(active_flows_are_counted),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,12 +76,11 @@ static void assert_visits(struct fixture *b, const u32 *times)
 }
 
 /* Flows leave at both ends and in the middle, and come again. */
-static void each_active_flow_is_visited_once(void **state)
+TEST(each_active_flow_is_visited_once)
 {
 	struct fixture b;
 	u32 i;
 
-	(void)state;
 	fixture_init(&b);
 	assert_visits(&b, (u32[FLOWS]){ 0 });
 	for (i = 0; i < 4; i++)
@@ -100,13 +99,12 @@ static void each_active_flow_is_visited_once(void **state)
 }
 
 /* The queues of all flows have more lines than a walk reads at once. */
-static void walk_releases_the_lock(void **state)
+TEST(walk_releases_the_lock)
 {
 	struct fixture b;
 	struct flow_walk w;
 	u32 i;
 
-	(void)state;
 	fixture_init(&b);
 	for (i = 0; i < 2; i++)
 		come(&b, i);
@@ -204,24 +202,12 @@ static void one_leaves_and_returns(struct fixture *b)
 }
 
 /* Those that stay are visited once, and those that come are not. */
-static void flows_come_and_leave_during_a_walk(void **state)
+TEST(flows_come_and_leave_during_a_walk)
 {
-	(void)state;
 	assert_rest(first_leaves, (u32[FLOWS]){ 0, 1, 1, 1 });
 	assert_rest(next_and_last_leave, (u32[FLOWS]){ 0, 0, 1, 0 });
 	assert_rest(all_leave, (u32[FLOWS]){ 0 });
 	assert_rest(others_come, (u32[FLOWS]){ 0, 1, 1, 1 });
 	assert_rest(all_leave_and_others_come, (u32[FLOWS]){ 0 });
 	assert_rest(one_leaves_and_returns, (u32[FLOWS]){ 0, 1, 0, 1 });
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_active_flow_is_visited_once),
-		cmocka_unit_test(walk_releases_the_lock),
-		cmocka_unit_test(flows_come_and_leave_during_a_walk),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

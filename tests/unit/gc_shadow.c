@@ -124,13 +124,12 @@ static void expect_counts(struct scenario *s, double off)
 }
 
 /* One page in 16 is sampled. */
-static void shadow_counts_overwritten_pages(void **state)
+TEST(shadow_counts_overwritten_pages)
 {
 	struct random r = random_seeded("gc_shadow");
 	struct scenario s;
 	u32 i, flow;
 
-	(void)state;
 	scenario_init(&s, 200000);
 	for (flow = 0; flow < FLOWS; flow++)
 		for (i = 0; i < 40000; i += 8)
@@ -147,13 +146,12 @@ static void shadow_counts_overwritten_pages(void **state)
 }
 
 /* Requests of all sizes sample the same pages as requests of one page. */
-static void large_and_small_requests_count_alike(void **state)
+TEST(large_and_small_requests_count_alike)
 {
 	struct random r = random_seeded("gc_shadow");
 	struct scenario single, whole;
 	u32 i, k;
 
-	(void)state;
 	scenario_init(&single, 100000);
 	scenario_init(&whole, 100000);
 	for (i = 0; i < 700; i++) {
@@ -179,13 +177,12 @@ static void large_and_small_requests_count_alike(void **state)
 	scenario_deinit(&whole);
 }
 
-static void large_drive_is_sampled_more_thinly(void **state)
+TEST(large_drive_is_sampled_more_thinly)
 {
 	struct random r = random_seeded("gc_shadow");
 	struct scenario s;
 	u32 i;
 
-	(void)state;
 	scenario_init(&s, 4 << 20);
 	assert_int_equal(s.o.regions, GC_SHADOW_REGIONS);
 	assert_int_equal(s.o.region_shift, 8);
@@ -212,13 +209,12 @@ static u64 ratio_permille(const struct scenario *s, u32 flow)
  * write as much.  In proportion each would have half of the 40000 invalid
  * pages, and valid over invalid would be 0.5 and 8.
  */
-static void soon_overwritten_pages_are_collected_early(void **state)
+TEST(soon_overwritten_pages_are_collected_early)
 {
 	struct random r = random_seeded("gc_shadow");
 	struct scenario s;
 	u32 i;
 
-	(void)state;
 	scenario_init(&s, 200000);
 	for (i = 0; i < 1000000; i++) {
 		wrote(&s, 0, random_below(&r, 10000), 1);
@@ -235,13 +231,12 @@ static void soon_overwritten_pages_are_collected_early(void **state)
 }
 
 /* The estimate follows from how often a flow overwrites its own pages. */
-static void pages_from_before_the_start_are_estimated(void **state)
+TEST(pages_from_before_the_start_are_estimated)
 {
 	struct random r = random_seeded("gc_shadow");
 	struct scenario s;
 	u32 i;
 
-	(void)state;
 	scenario_init(&s, 200000);
 	for (i = 0; i < 20000; i++)
 		wrote(&s, 0, random_below(&r, 50000), 1);
@@ -256,12 +251,11 @@ static void pages_from_before_the_start_are_estimated(void **state)
 	scenario_deinit(&s);
 }
 
-static void removed_flow_owns_no_pages(void **state)
+TEST(removed_flow_owns_no_pages)
 {
 	struct scenario s;
 	u32 i;
 
-	(void)state;
 	scenario_init(&s, 40000);
 	for (i = 0; i < 40000; i += 8)
 		wrote(&s, 0, i, 8);
@@ -281,12 +275,11 @@ static void removed_flow_owns_no_pages(void **state)
 }
 
 /* A tick after the ring was full counts the samples that were lost. */
-static void full_ring_loses_samples(void **state)
+TEST(full_ring_loses_samples)
 {
 	struct scenario s;
 	u32 i;
 
-	(void)state;
 	scenario_init(&s, 100 * SAMPLED * GC_SHADOW_RING);
 	for (i = 0; i < s.pages; i += 256)
 		gc_shadow_wrote(&s.o, &s.flow[0], 0, i, 256 * GC_SHADOW_PAGE);
@@ -297,13 +290,12 @@ static void full_ring_loses_samples(void **state)
 }
 
 /* Pages of a drive of 64 TiB have numbers of 34 bits. */
-static void pages_beyond_16_tib_are_pages_of_their_own(void **state)
+TEST(pages_beyond_16_tib_are_pages_of_their_own)
 {
 	const u64 pages = 1ULL << 34, region = pages / GC_SHADOW_REGIONS;
 	struct scenario s;
 	u64 page;
 
-	(void)state;
 	scenario_init(&s, 1 << 20);
 	gc_shadow_deinit(&s.o);
 	assert_false(gc_shadow_init(&s.o, 2, pages));
@@ -321,14 +313,13 @@ static void pages_beyond_16_tib_are_pages_of_their_own(void **state)
 }
 
 /* Flows come and go.  Room for invalid pages is none, some or all of it. */
-static void drives_of_all_sizes_stay_sound(void **state)
+TEST(drives_of_all_sizes_stay_sound)
 {
 	static const u32 regions[] = { 1, 16, 17, 63, 64, 65, 74, 320 };
 	static const u32 spare[] = { 1, 20, 100 };
 	struct random r = random_seeded("gc_shadow");
 	u32 i, k, step;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(regions) * ARRAY_SIZE(spare); i++) {
 		u32 pages = regions[i % ARRAY_SIZE(regions)] * SAMPLED;
 		struct scenario s;
@@ -367,11 +358,10 @@ static void write_regions(struct scenario *s, u32 flow, u32 first, u32 n)
 }
 
 /* The drive has room for as many invalid pages as `spare` says. */
-static void invalid_pages_stay_while_there_is_room(void **state)
+TEST(invalid_pages_stay_while_there_is_room)
 {
 	struct scenario s;
 
-	(void)state;
 	scenario_init(&s, 200 * SAMPLED);
 	write_regions(&s, 0, 0, 40);
 	gc_shadow_tick(&s.o, 20);
@@ -383,11 +373,10 @@ static void invalid_pages_stay_while_there_is_room(void **state)
 	scenario_deinit(&s);
 }
 
-static void writes_beyond_the_drive_are_ignored(void **state)
+TEST(writes_beyond_the_drive_are_ignored)
 {
 	struct scenario s;
 
-	(void)state;
 	scenario_init(&s, 64 * SAMPLED);
 	write_regions(&s, 0, 64, 3);
 	gc_shadow_tick(&s.o, SPARE);
@@ -399,12 +388,11 @@ static void writes_beyond_the_drive_are_ignored(void **state)
 }
 
 /* Tags that differ by the number of buckets, and the tag after the last one. */
-static void flows_in_one_bucket_are_told_apart(void **state)
+TEST(flows_in_one_bucket_are_told_apart)
 {
 	struct scenario s;
 	u32 gone, i;
 
-	(void)state;
 	for (gone = 0; gone < FLOWS; gone++) {
 		scenario_init(&s, 64 * SAMPLED);
 		for (i = 0; i < FLOWS; i++) {
@@ -437,12 +425,11 @@ static void flows_in_one_bucket_are_told_apart(void **state)
  * A writer has its place in the ring and fills it after a tick.  No tick sees
  * the entry, and the entry of the next lap counts it as lost.
  */
-static void entry_behind_the_tick_is_lost(void **state)
+TEST(entry_behind_the_tick_is_lost)
 {
 	struct scenario s;
 	u32 i;
 
-	(void)state;
 	scenario_init(&s, 64 * SAMPLED);
 	atomic64_inc(&s.o.ring[0].next);
 	gc_shadow_tick(&s.o, SPARE);
@@ -461,11 +448,10 @@ static void entry_behind_the_tick_is_lost(void **state)
 }
 
 /* Ticks did not come for a long time. */
-static void ring_of_many_laps_is_emptied_at_once(void **state)
+TEST(ring_of_many_laps_is_emptied_at_once)
 {
 	struct scenario s;
 
-	(void)state;
 	scenario_init(&s, 64 * SAMPLED);
 	atomic64_set(&s.o.ring[0].next, 1LL << 40);
 	write_regions(&s, 0, 0, 64);
@@ -479,13 +465,12 @@ static void ring_of_many_laps_is_emptied_at_once(void **state)
  * 16383 pairs in 256 cells, chi square is 255 on average, with a deviation of
  * 23.
  */
-static void sample_has_no_pattern(void **state)
+TEST(sample_has_no_pattern)
 {
 	u32 cell[16][16] = { 0 }, region, page, last = 0, i;
 	struct scenario s;
 	double square = 0;
 
-	(void)state;
 	scenario_init(&s, GC_SHADOW_REGIONS * SAMPLED);
 	for (region = 0; region < GC_SHADOW_REGIONS; region++) {
 		for (page = 0; page < SAMPLED; page++) {
@@ -509,27 +494,4 @@ static void sample_has_no_pattern(void **state)
 	}
 	assert_true(square > 150 && square < 370);
 	scenario_deinit(&s);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shadow_counts_overwritten_pages),
-		cmocka_unit_test(large_and_small_requests_count_alike),
-		cmocka_unit_test(large_drive_is_sampled_more_thinly),
-		cmocka_unit_test(soon_overwritten_pages_are_collected_early),
-		cmocka_unit_test(pages_from_before_the_start_are_estimated),
-		cmocka_unit_test(removed_flow_owns_no_pages),
-		cmocka_unit_test(full_ring_loses_samples),
-		cmocka_unit_test(drives_of_all_sizes_stay_sound),
-		cmocka_unit_test(invalid_pages_stay_while_there_is_room),
-		cmocka_unit_test(writes_beyond_the_drive_are_ignored),
-		cmocka_unit_test(flows_in_one_bucket_are_told_apart),
-		cmocka_unit_test(entry_behind_the_tick_is_lost),
-		cmocka_unit_test(ring_of_many_laps_is_emptied_at_once),
-		cmocka_unit_test(sample_has_no_pattern),
-		cmocka_unit_test(pages_beyond_16_tib_are_pages_of_their_own),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,13 +86,12 @@ static void rebuild(struct heap *h, struct random *r)
 	heap_rebuild(h, new_key, NULL);
 }
 
-static void top_matches_a_scan(void **state)
+TEST(top_matches_a_scan)
 {
 	struct random r = random_seeded("heap");
 	struct heap h;
 	u64 i;
 
-	(void)state;
 	memset(items, 0, sizeof(items));
 	heap_init(&h);
 	for (i = 0; i < random_rounds(100000); i++) {
@@ -119,13 +118,12 @@ static void top_matches_a_scan(void **state)
 	}
 }
 
-static void equal_keys_pop_in_order_of_arrival(void **state)
+TEST(equal_keys_pop_in_order_of_arrival)
 {
 	struct heap_node node[5];
 	struct heap h;
 	u32 i;
 
-	(void)state;
 	heap_init(&h);
 	for (i = 0; i < ARRAY_SIZE(node); i++)
 		heap_push(&h, &node[i], 42);
@@ -136,28 +134,16 @@ static void equal_keys_pop_in_order_of_arrival(void **state)
 	assert_null(heap_top(&h));
 }
 
-static void sequence_numbers_wrap(void **state)
+TEST(sequence_numbers_wrap)
 {
 	struct heap_node node[4];
 	struct heap h;
 	u32 i;
 
-	(void)state;
 	heap_init(&h);
 	h.seq = ~0ULL - 1;
 	for (i = 0; i < ARRAY_SIZE(node); i++)
 		heap_push(&h, &node[i], 0);
 	for (i = 0; i < ARRAY_SIZE(node); i++)
 		assert_ptr_equal(heap_pop(&h), &node[i]);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(top_matches_a_scan),
-		cmocka_unit_test(equal_keys_pop_in_order_of_arrival),
-		cmocka_unit_test(sequence_numbers_wrap),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,7 +51,7 @@ static void fill(struct latency_histogram *shard, u32 shards, u64 *value,
 	}
 }
 
-static void percentiles_match_a_sorted_array(void **state)
+TEST(percentiles_match_a_sorted_array)
 {
 	static const size_t sizes[] = { 1, 2, 9, 10, 11, 99, 100, 101, VALUES };
 	static struct latency_histogram shard[4];
@@ -60,7 +60,6 @@ static void percentiles_match_a_sorted_array(void **state)
 	u64 value[VALUES];
 	size_t i, k;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(sizes); i++)
 		for (k = 1; k <= 31; k += 5) {
 			u32 s;
@@ -76,14 +75,13 @@ static void percentiles_match_a_sorted_array(void **state)
 }
 
 /* From 10 us to 10 ms a latency and 5/4 of it are in different buckets. */
-static void buckets_separate_drives_of_any_speed(void **state)
+TEST(buckets_separate_drives_of_any_speed)
 {
 	static const u64 speed[] = { 10000, 100000, 1000000, 10000000 };
 	static struct latency_histogram h;
 	static struct latency_window w;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(speed); i++) {
 		u64 fast, slow;
 
@@ -99,14 +97,13 @@ static void buckets_separate_drives_of_any_speed(void **state)
 	}
 }
 
-static void mean_is_exact(void **state)
+TEST(mean_is_exact)
 {
 	static struct latency_histogram h;
 	static struct latency_window w;
 	u64 sum = 0;
 	u32 i;
 
-	(void)state;
 	for (i = 1; i <= 1000; i++) {
 		histogram_record(&h, i * 7919);
 		sum += i * 7919;
@@ -117,12 +114,11 @@ static void mean_is_exact(void **state)
 }
 
 /* A latency beyond the range is counted as the longest one. */
-static void longest_latency_is_counted(void **state)
+TEST(longest_latency_is_counted)
 {
 	static struct latency_histogram h;
 	static struct latency_window w;
 
-	(void)state;
 	histogram_record(&h, 0);
 	histogram_record(&h, ~0ULL >> 1);
 	histogram_drain(&h, &w);
@@ -131,40 +127,24 @@ static void longest_latency_is_counted(void **state)
 	assert_true(histogram_percentile(&w, 99) > 4ULL * 1000 * 1000 * 1000);
 }
 
-static void empty_window_has_no_percentile(void **state)
+TEST(empty_window_has_no_percentile)
 {
 	static struct latency_histogram h;
 	static struct latency_window w;
 
-	(void)state;
 	histogram_drain(&h, &w);
 	assert_int_equal(histogram_percentile(&w, 99), 0);
 }
 
-static void drain_empties_the_histogram(void **state)
+TEST(drain_empties_the_histogram)
 {
 	static struct latency_histogram h;
 	static struct latency_window w;
 
-	(void)state;
 	histogram_record(&h, 0);
 	histogram_record(&h, 5000);
 	histogram_drain(&h, &w);
 	histogram_drain(&h, &w);
 	assert_int_equal(w.count, 2);
 	assert_int_equal(w.sum_ns, 5001);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(percentiles_match_a_sorted_array),
-		cmocka_unit_test(buckets_separate_drives_of_any_speed),
-		cmocka_unit_test(mean_is_exact),
-		cmocka_unit_test(longest_latency_is_counted),
-		cmocka_unit_test(empty_window_has_no_percentile),
-		cmocka_unit_test(drain_empties_the_histogram),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@
 
 #define ONE	(1U << HWABC_FACTOR_SHIFT)
 
-static void factors_match_the_formula(void **state)
+TEST(factors_match_the_formula)
 {
 	static const struct {
 		u32 alpha_pct;
@@ -29,7 +29,6 @@ static void factors_match_the_formula(void **state)
 	};
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(table); i++) {
 		u32 part = (u32)(table[i].writes * ONE / table[i].total);
 		u32 ratio = hwabc_ratio(table[i].valid, table[i].invalid);
@@ -44,12 +43,11 @@ static void factors_match_the_formula(void **state)
 }
 
 /* Invariant I4 holds for all values that the tunables allow. */
-static void factors_are_bounded(void **state)
+TEST(factors_are_bounded)
 {
 	struct random r = random_seeded("hwabc");
 	u64 i;
 
-	(void)state;
 	for (i = 0; i < random_rounds(100000); i++) {
 		u32 ratio =
 			hwabc_ratio(random_next(&r) >> random_below(&r, 64),
@@ -60,14 +58,4 @@ static void factors_are_bounded(void **state)
 		assert_true(factor >= ONE);
 		assert_true(factor <= (1 + HWABC_RATIO_MOST) * ONE);
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(factors_match_the_formula),
-		cmocka_unit_test(factors_are_bounded),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

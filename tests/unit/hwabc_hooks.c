@@ -90,9 +90,8 @@ static void send_many(enum io_op op, u32 bytes, u32 n)
 /* ------------------------------------------------------------------- factors */
 
 /* A judgement sees all requests since the last one, and 7/8 of the sums. */
-static void part_of_writes_is_of_recent_requests(void **state)
+TEST(part_of_writes_is_of_recent_requests)
 {
-	(void)state;
 	open_hwabc(0, GC_SHARE_FLOW);
 	send_many(IO_READ, COST_UNIT, 3);
 	send_many(IO_WRITE, COST_UNIT, 1);
@@ -107,9 +106,8 @@ static void part_of_writes_is_of_recent_requests(void **state)
 	close_hwabc();
 }
 
-static void flow_without_requests_has_no_part(void **state)
+TEST(flow_without_requests_has_no_part)
 {
-	(void)state;
 	open_hwabc(0, GC_SHARE_FLOW);
 	hooks_insert(&h, 0, flow, BYTES, 0);
 	hooks_run(&h, 1);
@@ -119,9 +117,8 @@ static void flow_without_requests_has_no_part(void **state)
 }
 
 /* A factor is a penalty of writes.  The work of the device has no factor. */
-static void factor_is_for_writes_alone(void **state)
+TEST(factor_is_for_writes_alone)
 {
-	(void)state;
 	map_tells = true;
 	told = (struct flow_pages){ .valid = 300, .invalid = 100 };
 	open_hwabc(100, GC_SHARE_FLOW);
@@ -139,9 +136,8 @@ static void factor_is_for_writes_alone(void **state)
 }
 
 /* Pages copied for the flow over pages that it wrote, in recent time. */
-static void victim_blocks_count_copies(void **state)
+TEST(victim_blocks_count_copies)
 {
-	(void)state;
 	map_tells = true;
 	told = (struct flow_pages){ .valid = 7, .invalid = 1, .copied = 60 };
 	open_hwabc(100, GC_SHARE_VICTIM);
@@ -177,9 +173,8 @@ static void send_whole(enum io_op op)
 }
 
 /* The shadow FTL learns of a write when 10 ms are over, and of no read. */
-static void shadow_counts_writes_of_a_hidden_map(void **state)
+TEST(shadow_counts_writes_of_a_hidden_map)
 {
-	(void)state;
 	map_tells = false;
 	open_hwabc(100, GC_SHARE_FLOW);
 	hooks_insert(&h, 0, flow, BYTES, 0);
@@ -202,11 +197,10 @@ static void shadow_counts_writes_of_a_hidden_map(void **state)
 }
 
 /* The map may not be at hand for a while. */
-static void map_may_come_and_go(void **state)
+TEST(map_may_come_and_go)
 {
 	u32 i;
 
-	(void)state;
 	map_tells = false;
 	open_hwabc(100, GC_SHARE_FLOW);
 	assert_true(hwabc()->hidden);
@@ -219,9 +213,8 @@ static void map_may_come_and_go(void **state)
 	close_hwabc();
 }
 
-static void known_map_needs_no_shadow(void **state)
+TEST(known_map_needs_no_shadow)
 {
-	(void)state;
 	map_tells = true;
 	open_hwabc(100, GC_SHARE_FLOW);
 	hooks_insert(&h, 0, flow, BYTES, 0);
@@ -234,11 +227,10 @@ static void known_map_needs_no_shadow(void **state)
 }
 
 /* A flow that is removed is no more known to the shadow FTL. */
-static void removed_flow_leaves_the_shadow(void **state)
+TEST(removed_flow_leaves_the_shadow)
 {
 	u32 unknown;
 
-	(void)state;
 	map_tells = false;
 	open_hwabc(100, GC_SHARE_FLOW);
 	unknown = hwabc()->gc_shadow.unknown;
@@ -274,9 +266,8 @@ static void expect_total(u64 want)
 }
 
 /* Forty periods of the best one.  It fades by 1/8 in each slower period. */
-static void total_is_the_work_of_the_best_time(void **state)
+TEST(total_is_the_work_of_the_best_time)
 {
-	(void)state;
 	open_hwabc(0, GC_SHARE_FLOW);
 	hooks_insert(&h, 0, flow, BYTES, 0);
 	hooks_run(&h, 1);
@@ -291,11 +282,10 @@ static void total_is_the_work_of_the_best_time(void **state)
 }
 
 /* A round that ends soon is too short a time for a rate. */
-static void short_rounds_are_measured_together(void **state)
+TEST(short_rounds_are_measured_together)
 {
 	u32 i;
 
-	(void)state;
 	open_hwabc(0, GC_SHARE_FLOW);
 	for (i = 0; i < 3; i++) {
 		send_many(IO_READ, BYTES, LEAST_TOTAL / BYTES);
@@ -312,11 +302,10 @@ static void short_rounds_are_measured_together(void **state)
 }
 
 /* Two turnovers of the device: see round_least_total(). */
-static void total_is_worth_two_turnovers(void **state)
+TEST(total_is_worth_two_turnovers)
 {
 	u32 i;
 
-	(void)state;
 	open_hwabc(0, GC_SHARE_FLOW);
 	for (i = 0; i < 20; i++) {
 		hooks_insert(&h, 0, flow, BYTES, 0);
@@ -336,9 +325,8 @@ static void total_is_worth_two_turnovers(void **state)
 
 /* ---------------------------------------------------------------------- life */
 
-static void no_tick_without_flows(void **state)
+TEST(no_tick_without_flows)
 {
-	(void)state;
 	open_hwabc(0, GC_SHARE_FLOW);
 	send(IO_READ, BYTES);
 	hooks_run(&h, 10 * PERIOD);
@@ -347,11 +335,10 @@ static void no_tick_without_flows(void **state)
 	close_hwabc();
 }
 
-static void work_conserving_chooses_the_rule(void **state)
+TEST(work_conserving_chooses_the_rule)
 {
 	struct sched_params p;
 
-	(void)state;
 	open_hwabc(0, GC_SHARE_FLOW);
 	assert_int_equal(hwabc()->budget.rule, BUDGET_ALL_EXHAUSTED);
 	p = h.sched.params;
@@ -366,31 +353,8 @@ static void work_conserving_chooses_the_rule(void **state)
 	hooks_close(&h);
 }
 
-static void init_fails_without_memory(void **state)
+TEST(init_fails_without_memory)
 {
-	(void)state;
 	/* Four pieces of the shadow FTL, the estimator, slots, queues. */
 	assert_true(hooks_init_without_memory(&hwabc_ops) >= 9);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(part_of_writes_is_of_recent_requests),
-		cmocka_unit_test(flow_without_requests_has_no_part),
-		cmocka_unit_test(factor_is_for_writes_alone),
-		cmocka_unit_test(victim_blocks_count_copies),
-		cmocka_unit_test(shadow_counts_writes_of_a_hidden_map),
-		cmocka_unit_test(map_may_come_and_go),
-		cmocka_unit_test(known_map_needs_no_shadow),
-		cmocka_unit_test(removed_flow_leaves_the_shadow),
-		cmocka_unit_test(total_is_the_work_of_the_best_time),
-		cmocka_unit_test(short_rounds_are_measured_together),
-		cmocka_unit_test(total_is_worth_two_turnovers),
-		cmocka_unit_test(no_tick_without_flows),
-		cmocka_unit_test(work_conserving_chooses_the_rule),
-		cmocka_unit_test(init_fails_without_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -81,11 +81,10 @@ static vtime_t start_of_newcomer(void)
  * is in line with those (min), before them (max), or at the oldest of the device
  * (4tag).
  */
-static void newcomer_starts_where_virtual_time_says(void **state)
+TEST(newcomer_starts_where_virtual_time_says)
 {
 	u32 vt;
 
-	(void)state;
 	for (vt = IFQ_MIN; vt <= IFQ_4TAG; vt++) {
 		vtime_t tag[4], waiting, start;
 		u32 i;
@@ -110,12 +109,11 @@ static void newcomer_starts_where_virtual_time_says(void **state)
  * An urgent request passes those of its flow, so the device has a greater tag
  * than those that wait.  A newcomer does not start beyond the latter.
  */
-static void newcomer_does_not_start_after_those_that_wait(void **state)
+TEST(newcomer_does_not_start_after_those_that_wait)
 {
 	vtime_t urgent, waiting;
 	struct flow *f;
 
-	(void)state;
 	open_ifq(IFQ_MAX, 4);
 	f = hooks_flow(&h, 100);
 	send(f, 4);
@@ -133,7 +131,7 @@ static void newcomer_does_not_start_after_those_that_wait(void **state)
  * the greatest of those dispatched.  The least tag is one that was the greatest
  * before any request of the device was dispatched, and it never goes back.
  */
-static void tags_bound_those_in_the_device(void **state)
+TEST(tags_bound_those_in_the_device)
 {
 	struct random r = random_seeded("unit/ifq");
 	struct in_device {
@@ -142,7 +140,6 @@ static void tags_bound_those_in_the_device(void **state)
 	} in[HOOKS_IOS];
 	u32 depth, step, nr = 0, i;
 
-	(void)state;
 	for (depth = 1; depth <= 8; depth++) {
 		vtime_t most, least, tag;
 		struct flow *f[2];
@@ -175,7 +172,7 @@ static void tags_bound_those_in_the_device(void **state)
 }
 
 /* In order, a flow makes up for two rounds of the device at most. */
-static void least_tag_follows_the_device(void **state)
+TEST(least_tag_follows_the_device)
 {
 	enum {
 		REQUESTS = 100
@@ -184,7 +181,6 @@ static void least_tag_follows_the_device(void **state)
 	struct io *io[REQUESTS];
 	u32 depth, k;
 
-	(void)state;
 	for (depth = 1; depth <= 8; depth++) {
 		open_ifq(IFQ_4TAG, depth);
 		send(hooks_flow(&h, 100), REQUESTS);
@@ -203,13 +199,12 @@ static void least_tag_follows_the_device(void **state)
 }
 
 /* With one request at a time the tags are exact. */
-static void least_tag_of_one_request_is_the_one_before(void **state)
+TEST(least_tag_of_one_request_is_the_one_before)
 {
 	vtime_t tag, before = 0;
 	struct io *io;
 	u32 i;
 
-	(void)state;
 	open_ifq(IFQ_4TAG, 4);
 	send(hooks_flow(&h, 100), 6);
 	for (i = 0; i < 6; i++) {
@@ -227,11 +222,10 @@ static void least_tag_of_one_request_is_the_one_before(void **state)
  * While virtual time is min, no tags are kept.  The service of that time is no
  * credit after a change to max or 4tag.
  */
-static void change_of_virtual_time_gives_no_credit(void **state)
+TEST(change_of_virtual_time_gives_no_credit)
 {
 	u32 vt, i;
 
-	(void)state;
 	for (vt = IFQ_MAX; vt <= IFQ_4TAG; vt++) {
 		vtime_t tag, changed;
 		struct io *io;
@@ -259,12 +253,11 @@ static void change_of_virtual_time_gives_no_credit(void **state)
 }
 
 /* A change of another parameter loses no tag. */
-static void other_changes_keep_the_tags(void **state)
+TEST(other_changes_keep_the_tags)
 {
 	vtime_t tag[4];
 	u32 i;
 
-	(void)state;
 	open_ifq(IFQ_4TAG, 4);
 	send(hooks_flow(&h, 100), 6);
 	for (i = 0; i < 4; i++)
@@ -292,12 +285,11 @@ static void set_window(u32 window_ms, u32 damping)
 	hooks_tune(&h, &p);
 }
 
-static void windows_end_on_time(void **state)
+TEST(windows_end_on_time)
 {
 	u64 first, i;
 	vtime_t tag;
 
-	(void)state;
 	open_ifq(IFQ_MIN, 4);
 	set_window(70, 50);
 	send(hooks_flow(&h, 100), 1);
@@ -313,11 +305,10 @@ static void windows_end_on_time(void **state)
 }
 
 /* No tick is asked for when all flows are idle. */
-static void windows_need_no_tick_without_flows(void **state)
+TEST(windows_need_no_tick_without_flows)
 {
 	vtime_t tag;
 
-	(void)state;
 	open_ifq(IFQ_MIN, 4);
 	set_window(70, 50);
 	send(hooks_flow(&h, 100), 1);
@@ -332,14 +323,13 @@ static void windows_need_no_tick_without_flows(void **state)
  * Two tenants are served alike in the first window.  One of them is idle in the
  * second.  Its share has grown with its first request, not with a later one.
  */
-static void returning_tenant_has_its_weight_at_once(void **state)
+TEST(returning_tenant_has_its_weight_at_once)
 {
 	u64 generation;
 	struct flow *f[2];
 	vtime_t tag;
 	u32 i, k;
 
-	(void)state;
 	open_ifq(IFQ_MIN, 4);
 	set_window(400, 100);
 	for (k = 0; k < 2; k++)
@@ -369,11 +359,10 @@ static void set_scale_of_root(u32 scale)
  * The root has a large scale, so a queue of another tenant is far ahead of it.
  * Then the root adopts, and that queue may go earlier: it looks again (I7).
  */
-static void adoption_wakes_throttled_queues(void **state)
+TEST(adoption_wakes_throttled_queues)
 {
 	struct flow *light, *heavy;
 
-	(void)state;
 	open_ifq_on(2, IFQ_MIN, 4);
 	light = hooks_flow(&h, 10);
 	heavy = hooks_flow(&h, 1000);
@@ -392,23 +381,4 @@ static void adoption_wakes_throttled_queues(void **state)
 	assert_true(h.woken & BIT_ULL(1));
 	assert_int_equal(h.root->group.own_scale, SCALE_ONE);
 	close_ifq();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(newcomer_starts_where_virtual_time_says),
-		cmocka_unit_test(newcomer_does_not_start_after_those_that_wait),
-		cmocka_unit_test(tags_bound_those_in_the_device),
-		cmocka_unit_test(least_tag_follows_the_device),
-		cmocka_unit_test(least_tag_of_one_request_is_the_one_before),
-		cmocka_unit_test(change_of_virtual_time_gives_no_credit),
-		cmocka_unit_test(other_changes_keep_the_tags),
-		cmocka_unit_test(windows_end_on_time),
-		cmocka_unit_test(windows_need_no_tick_without_flows),
-		cmocka_unit_test(returning_tenant_has_its_weight_at_once),
-		cmocka_unit_test(adoption_wakes_throttled_queues),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -325,13 +325,12 @@ static void next_window(void)
 	check();
 }
 
-static void scales_match_a_model(void **state)
+TEST(scales_match_a_model)
 {
 	static const u32 dampings[] = { 100, 50, 25, 3 };
 	struct random r = random_seeded("ifq_weight");
 	u64 round;
 
-	(void)state;
 	for (round = 0; round < random_rounds(200); round++) {
 		const struct ifq_params params = {
 			.window_ms = WINDOW_MS,
@@ -393,13 +392,12 @@ static double share_at(u32 g)
 }
 
 /* Sections 3.1, 3.3: 100 and 200 MB give 2 : 1; 18, 18, 36 give 2 : 2 : 1. */
-static void weights_match_the_paper(void **state)
+TEST(weights_match_the_paper)
 {
 	const u32 equal[] = { 100, 100, 100 };
 	const u64 two[] = { 100 << 20, 200 << 20 };
 	const u64 three[] = { 18 << 20, 18 << 20, 36 << 20 };
 
-	(void)state;
 	open_siblings(&paper, equal, 2);
 	run_window(two, 2);
 	expect_near(share_at(1) / share_at(2), 2);
@@ -432,12 +430,11 @@ static double after_windows(u32 damping, double ratio, const u32 *weights,
 	return got;
 }
 
-static void undamped_weights_swing(void **state)
+TEST(undamped_weights_swing)
 {
 	const u32 equal[] = { 100, 100 };
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < 10; i++)
 		expect_near(after_windows(100, 3, equal, i),
 			    i % 2 ? 3 : 1.0 / 3);
@@ -445,22 +442,20 @@ static void undamped_weights_swing(void **state)
 	expect_near(after_windows(50, 3, equal, 10), 1);
 }
 
-static void weights_hold_between_greedy_tenants(void **state)
+TEST(weights_hold_between_greedy_tenants)
 {
 	const u32 four_to_one[] = { 400, 100 };
 
-	(void)state;
 	expect_near(after_windows(50, 1, four_to_one, 6), 4);
 	expect_near(after_windows(50, 100, four_to_one, 6), 4);
 	expect_near(after_windows(25, 1, four_to_one, 40), 4);
 }
 
-static void scale_stays_within_the_clamp(void **state)
+TEST(scale_stays_within_the_clamp)
 {
 	const u32 equal[] = { 100, 100, 100 };
 	const u64 served_bytes[] = { 1ULL << 40, 1ULL << 39, 4096 };
 
-	(void)state;
 	open_siblings(&paper, equal, 3);
 	run_window(served_bytes, 3);
 	expect_near(share_at(3) / share_at(1), 1000);
@@ -474,13 +469,12 @@ static void scale_stays_within_the_clamp(void **state)
 }
 
 /* Eleven cgroups below one are served as much as a single one. */
-static void spreading_over_cgroups_gains_nothing(void **state)
+TEST(spreading_over_cgroups_gains_nothing)
 {
 	const u32 equal[] = { 100, 100, 100, 100, 100, 100 };
 	double crowd = 0;
 	u32 g;
 
-	(void)state;
 	open_siblings(&paper, equal, 2);
 	for (g = 3; g < GROUPS; g++) {
 		share_group_init(&groups[g].flow->group, &groups[2].flow->group,
@@ -500,13 +494,12 @@ static void spreading_over_cgroups_gains_nothing(void **state)
 }
 
 /* A tenant is idle for one window, then for very many. */
-static void idle_windows_count_as_no_served_bytes(void **state)
+TEST(idle_windows_count_as_no_served_bytes)
 {
 	const u32 equal[] = { 100, 100 };
 	struct ifq_params params = paper;
 	u32 i;
 
-	(void)state;
 	params.damping = 50;
 	open_siblings(&params, equal, 2);
 	for (i = 0; i < 8; i++)
@@ -527,12 +520,11 @@ static void idle_windows_count_as_no_served_bytes(void **state)
 }
 
 /* A tenant of which no window was computed for 300 years of them. */
-static void very_long_silence_takes_no_time(void **state)
+TEST(very_long_silence_takes_no_time)
 {
 	const u32 equal[] = { 100, 100 };
 	struct ifq_params params = paper;
 
-	(void)state;
 	params.damping = 50;
 	open_siblings(&params, equal, 2);
 	run_window((const u64[]){ 1 << 20, 1 << 20 }, 2);
@@ -545,12 +537,11 @@ static void very_long_silence_takes_no_time(void **state)
 }
 
 /* Reports show the served bytes of the last window, and 0 for an idle one. */
-static void last_window_is_kept_for_reports(void **state)
+TEST(last_window_is_kept_for_reports)
 {
 	const u32 equal[] = { 100, 100 };
 	const struct tenant *tenant;
 
-	(void)state;
 	open_siblings(&paper, equal, 2);
 	tenant = &((struct ifq_weight_flow *)flow_own(groups[1].flow))->group;
 	run_window((const u64[]){ 5 << 20, 1 << 20 }, 2);
@@ -571,7 +562,7 @@ static void last_window_is_kept_for_reports(void **state)
  * siblings, and the window counts with no served bytes, as one after the join
  * would.
  */
-static void window_may_end_before_the_join(void **state)
+TEST(window_may_end_before_the_join)
 {
 	const u32 equal[] = { 100, 100, 100 };
 	struct ifq_params params = paper;
@@ -579,7 +570,6 @@ static void window_may_end_before_the_join(void **state)
 	u32 joined_before;
 	double ratio[2];
 
-	(void)state;
 	params.damping = 50;
 	for (joined_before = 0; joined_before < 2; joined_before++) {
 		open_siblings(&params, equal, 2);
@@ -602,12 +592,11 @@ static void window_may_end_before_the_join(void **state)
 }
 
 /* The clocks of two CPUs differ a little, so a time may be an older one. */
-static void join_with_an_older_time_ends_no_window(void **state)
+TEST(join_with_an_older_time_ends_no_window)
 {
 	struct random r = random_seeded("older");
 	u64 window;
 
-	(void)state;
 	open_tree(&r, &paper);
 	flow_arrives(0);
 	now_ns += 5 * WINDOW_NS;
@@ -643,11 +632,10 @@ static bool adopt(void)
 }
 
 /* The root's scale is 1 in a window in which it adopts, and in the next one. */
-static void root_that_adopts_has_no_scale(void **state)
+TEST(root_that_adopts_has_no_scale)
 {
 	u32 i;
 
-	(void)state;
 	open_silent_root();
 	assert_true(adopt());
 	expect_near(share_at(0), 0.5);
@@ -665,12 +653,11 @@ static void root_that_adopts_has_no_scale(void **state)
 }
 
 /* However long an adopted request waits. */
-static void root_has_no_scale_while_it_has_adopted_requests(void **state)
+TEST(root_has_no_scale_while_it_has_adopted_requests)
 {
 	struct io io = { 0 };
 	u32 i;
 
-	(void)state;
 	open_silent_root();
 	queue.adopted = &io;
 	assert_true(adopt());
@@ -687,36 +674,12 @@ static void root_has_no_scale_while_it_has_adopted_requests(void **state)
 }
 
 /* Also if it gets active by adopting, or was idle for a part of a window. */
-static void root_that_returns_and_adopts_has_no_scale(void **state)
+TEST(root_that_returns_and_adopts_has_no_scale)
 {
-	(void)state;
 	open_silent_root();
 	assert_true(adopt());
 	flow_leaves(0);
 	flow_arrives(0);
 	expect_near(share_at(0), 0.5);
 	close_tree();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(weights_match_the_paper),
-		cmocka_unit_test(undamped_weights_swing),
-		cmocka_unit_test(weights_hold_between_greedy_tenants),
-		cmocka_unit_test(scale_stays_within_the_clamp),
-		cmocka_unit_test(spreading_over_cgroups_gains_nothing),
-		cmocka_unit_test(idle_windows_count_as_no_served_bytes),
-		cmocka_unit_test(very_long_silence_takes_no_time),
-		cmocka_unit_test(last_window_is_kept_for_reports),
-		cmocka_unit_test(window_may_end_before_the_join),
-		cmocka_unit_test(join_with_an_older_time_ends_no_window),
-		cmocka_unit_test(root_that_adopts_has_no_scale),
-		cmocka_unit_test(
-			root_has_no_scale_while_it_has_adopted_requests),
-		cmocka_unit_test(root_that_returns_and_adopts_has_no_scale),
-		cmocka_unit_test(scales_match_a_model),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

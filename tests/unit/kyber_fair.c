@@ -80,9 +80,8 @@ static void exhaust(u32 i)
 
 /* ---------------------------------------------------------------- prediction */
 
-static void first_round_without_use_predicts_nothing(void **state)
+TEST(first_round_without_use_predicts_nothing)
 {
-	(void)state;
 	open_kyber(KYBER_TOTAL);
 	assert_int_equal(kyber()->predicted, FIRST_TOTAL);
 	assert_int_equal(left(0), FIRST_TOTAL / 2);
@@ -90,9 +89,8 @@ static void first_round_without_use_predicts_nothing(void **state)
 	close_kyber();
 }
 
-static void prediction_has_a_least_value(void **state)
+TEST(prediction_has_a_least_value)
 {
-	(void)state;
 	open_kyber(KYBER_TOTAL);
 	hooks_complete(&h, dispatch(0));
 	insert(0, BYTES);
@@ -103,7 +101,7 @@ static void prediction_has_a_least_value(void **state)
 }
 
 /* The example of predict.h: flow 0 is exhausted after half of the period. */
-static void readings_differ_if_flows_are_exhausted_apart(void **state)
+TEST(readings_differ_if_flows_are_exhausted_apart)
 {
 	static const u64 want[] = {
 		[KYBER_TOTAL] = FIRST_TOTAL,
@@ -111,7 +109,6 @@ static void readings_differ_if_flows_are_exhausted_apart(void **state)
 	};
 	u32 predict;
 
-	(void)state;
 	for (predict = KYBER_TOTAL; predict <= KYBER_PER_FLOW; predict++) {
 		const struct kyber_flow *kf;
 
@@ -156,12 +153,11 @@ static struct recorded complete(struct io *io)
 }
 
 /* The request waited for the host, in this round and the one before. */
-static void request_counts_from_its_arrival(void **state)
+TEST(request_counts_from_its_arrival)
 {
 	struct recorded r;
 	struct io *io;
 
-	(void)state;
 	open_kyber(KYBER_TOTAL);
 	h.now += 3 * MS;
 	io = dispatch(0);
@@ -173,12 +169,11 @@ static void request_counts_from_its_arrival(void **state)
 }
 
 /* Its flow was exhausted meanwhile, by requests of the other queue. */
-static void request_without_tokens_counts_from_the_refill(void **state)
+TEST(request_without_tokens_counts_from_the_refill)
 {
 	struct recorded r;
 	struct io *io;
 
-	(void)state;
 	open_kyber(KYBER_TOTAL);
 	hooks_run(&h, start_ns + 10 * MS);
 	while (left(0) > 0) {
@@ -198,12 +193,11 @@ static void request_without_tokens_counts_from_the_refill(void **state)
 }
 
 /* The round after that of the dispatch begins while it is in the device. */
-static void a_later_round_shortens_no_time(void **state)
+TEST(a_later_round_shortens_no_time)
 {
 	struct recorded r;
 	struct io *io;
 
-	(void)state;
 	open_kyber(KYBER_TOTAL);
 	hooks_run(&h, start_ns + 10 * MS);
 	while (left(0) > 0) {
@@ -223,13 +217,12 @@ static void a_later_round_shortens_no_time(void **state)
 }
 
 /* Clocks of two CPUs: the completion seems to be before the dispatch. */
-static void request_without_a_time_is_not_recorded(void **state)
+TEST(request_without_a_time_is_not_recorded)
 {
 	const struct domain_shard *shard;
 	struct io *io;
 	u32 i, k;
 
-	(void)state;
 	open_kyber(KYBER_TOTAL);
 	shard = &kyber()->domains.domain[IO_READ].shard[0];
 	for (i = 0; i < 2; i++) {
@@ -247,12 +240,11 @@ static void request_without_a_time_is_not_recorded(void **state)
 /* ------------------------------------------------------------- depths, ticks */
 
 /* domain.h: reads miss their target, so writes get fewer slots. */
-static void depth_follows_in_the_same_tick(void **state)
+TEST(depth_follows_in_the_same_tick)
 {
 	struct kyber_fair *k;
 	u32 i;
 
-	(void)state;
 	open_kyber(KYBER_TOTAL);
 	k = h.sched.own;
 	assert_int_equal(k->budget.slots[IO_WRITE].tree.depth, 128);
@@ -268,11 +260,10 @@ static void depth_follows_in_the_same_tick(void **state)
 }
 
 /* The host is late for one tick.  The next judgement of latencies is not. */
-static void latencies_are_judged_on_time(void **state)
+TEST(latencies_are_judged_on_time)
 {
 	struct sched_params p;
 
-	(void)state;
 	open_kyber(KYBER_TOTAL);
 	p = h.sched.params;
 	budget_params(&p)->period_ns = 4000 * MS;
@@ -285,9 +276,8 @@ static void latencies_are_judged_on_time(void **state)
 	close_kyber();
 }
 
-static void no_tick_without_flows(void **state)
+TEST(no_tick_without_flows)
 {
-	(void)state;
 	open_kyber(KYBER_TOTAL);
 	hooks_drain(&h);
 	hooks_run(&h, start_ns + 10 * PERIOD);
@@ -298,12 +288,11 @@ static void no_tick_without_flows(void **state)
 
 /* --------------------------------------------------------------- init, tuning */
 
-static void tunables_take_effect(void **state)
+TEST(tunables_take_effect)
 {
 	const struct domain *domain;
 	struct sched_params p;
 
-	(void)state;
 	open_kyber(KYBER_TOTAL);
 	domain = kyber()->domains.domain;
 	assert_int_equal(domain[IO_READ].target_ns, 2 * MS);
@@ -323,38 +312,15 @@ static void tunables_take_effect(void **state)
 	close_kyber();
 }
 
-static void depth_is_that_of_all_domains(void **state)
+TEST(depth_is_that_of_all_domains)
 {
-	(void)state;
 	open_kyber(KYBER_TOTAL);
 	assert_int_equal(h.sched.params.depth, DEPTHS);
 	close_kyber();
 }
 
-static void init_fails_without_memory(void **state)
+TEST(init_fails_without_memory)
 {
-	(void)state;
 	/* Shards and slots of four domains at least. */
 	assert_true(hooks_init_without_memory(&kyber_fair_ops) >= 12);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(first_round_without_use_predicts_nothing),
-		cmocka_unit_test(prediction_has_a_least_value),
-		cmocka_unit_test(readings_differ_if_flows_are_exhausted_apart),
-		cmocka_unit_test(request_counts_from_its_arrival),
-		cmocka_unit_test(request_without_tokens_counts_from_the_refill),
-		cmocka_unit_test(a_later_round_shortens_no_time),
-		cmocka_unit_test(request_without_a_time_is_not_recorded),
-		cmocka_unit_test(depth_follows_in_the_same_tick),
-		cmocka_unit_test(latencies_are_judged_on_time),
-		cmocka_unit_test(no_tick_without_flows),
-		cmocka_unit_test(tunables_take_effect),
-		cmocka_unit_test(depth_is_that_of_all_domains),
-		cmocka_unit_test(init_fails_without_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

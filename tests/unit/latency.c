@@ -74,13 +74,12 @@ static void second(struct fixture *b, u32 n, u64 ns)
 	pass(b, SECOND);
 }
 
-static void buckets_begin_where_they_should(void **state)
+TEST(buckets_begin_where_they_should)
 {
 	static const u64 start[] = { 0,	 1,  2,	 3,  4,	 5,  6,	 7, 8,
 				     10, 12, 14, 16, 20, 24, 28, 32 };
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(start); i++) {
 		assert_int_equal(log_bucket_start(i, 2), start[i]);
 		assert_int_equal(log_bucket(start[i], 2), i);
@@ -99,14 +98,13 @@ static int by_size(const void *a, const void *b)
 }
 
 /* A percentile is within a fourth of the one of a sorted array. */
-static void percentiles_match_a_sorted_array(void **state)
+TEST(percentiles_match_a_sorted_array)
 {
 	static const u32 permille[] = { 1, 10, 500, 900, 990, 999 };
 	struct random r = random_seeded("unit/latency");
 	static u64 value[VALUES];
 	u32 bits, i;
 
-	(void)state;
 	for (bits = 12; bits <= 34; bits += 2) {
 		struct fixture b;
 
@@ -131,12 +129,11 @@ static void percentiles_match_a_sorted_array(void **state)
 }
 
 /* 100 values in the bucket [8192, 10240): each is a hundredth further on. */
-static void percentile_is_interpolated(void **state)
+TEST(percentile_is_interpolated)
 {
 	struct fixture b;
 	u32 i;
 
-	(void)state;
 	fixture_init(&b);
 	assert_int_equal(latency_percentile(b.flow, 500), 0);
 	for (i = 0; i < 100; i++)
@@ -152,11 +149,10 @@ static void percentile_is_interpolated(void **state)
 	fixture_deinit(&b);
 }
 
-static void longest_latency_is_in_the_last_bucket(void **state)
+TEST(longest_latency_is_in_the_last_bucket)
 {
 	struct fixture b;
 
-	(void)state;
 	fixture_init(&b);
 	sample(&b, 1ULL << 60);
 	assert_int_equal(latency_percentile(b.flow, 990), 1ULL << 34);
@@ -164,12 +160,11 @@ static void longest_latency_is_in_the_last_bucket(void **state)
 }
 
 /* Samples count in their half and in the next, and then no more. */
-static void halves_forget(void **state)
+TEST(halves_forget)
 {
 	struct fixture b;
 	u32 i;
 
-	(void)state;
 	fixture_init(&b);
 	second(&b, 1000, 9000);
 	assert_int_equal(latency_percentile(b.flow, 500), 9216);
@@ -186,12 +181,11 @@ static void halves_forget(void **state)
 }
 
 /* With fewer than 200 samples a half lasts up to ten seconds. */
-static void half_of_a_slow_flow_is_longer(void **state)
+TEST(half_of_a_slow_flow_is_longer)
 {
 	struct fixture b;
 	u32 i;
 
-	(void)state;
 	fixture_init(&b);
 	for (i = 0; i < 3; i++) {
 		second(&b, 60, 9000);
@@ -213,11 +207,10 @@ static void half_of_a_slow_flow_is_longer(void **state)
 }
 
 /* Time in which no tick came is a time without I/O. */
-static void pause_of_all_flows_does_not_count(void **state)
+TEST(pause_of_all_flows_does_not_count)
 {
 	struct fixture b;
 
-	(void)state;
 	fixture_init(&b);
 	second(&b, 10, 9000);
 	b.now += 60ULL * SECOND;
@@ -227,7 +220,7 @@ static void pause_of_all_flows_does_not_count(void **state)
 }
 
 /* 500 samples in a quarter of a second are the most. */
-static void mask_follows_the_rate(void **state)
+TEST(mask_follows_the_rate)
 {
 	static const struct {
 		u64 done;
@@ -237,7 +230,6 @@ static void mask_follows_the_rate(void **state)
 	struct fixture b;
 	u32 i;
 
-	(void)state;
 	fixture_init(&b);
 	assert_int_equal(b.flow->latency.mask, LATENCY_FIRST_MASK);
 	for (i = 0; i < ARRAY_SIZE(c); i++) {
@@ -259,12 +251,11 @@ static enum latency_verdict verdict_on(struct fixture *b, u32 slow)
 	return latency_take_verdict(b->flow);
 }
 
-static void goal_is_pursued_once_missed(void **state)
+TEST(goal_is_pursued_once_missed)
 {
 	struct fixture b;
 	u32 i;
 
-	(void)state;
 	fixture_init(&b);
 	assert_int_equal(verdict_on(&b, 1000), LATENCY_NO_VERDICT);
 	latency_set_goal(b.flow, 500 * US, 990);
@@ -284,7 +275,7 @@ static void goal_is_pursued_once_missed(void **state)
 }
 
 /* 1000 requests of 300 us: the 990th is at 327.02 us, for it is interpolated. */
-static void goal_is_easy_below_three_quarters(void **state)
+TEST(goal_is_easy_below_three_quarters)
 {
 	static const struct {
 		u64 goal_ns;
@@ -295,7 +286,6 @@ static void goal_is_easy_below_three_quarters(void **state)
 		  { 437, LATENCY_EASY } };
 	u32 i, calm;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(c); i++) {
 		struct fixture b;
 
@@ -311,12 +301,11 @@ static void goal_is_easy_below_three_quarters(void **state)
 }
 
 /* A verdict between the two keeps the goal pursued. */
-static void tight_verdict_starts_the_calm_anew(void **state)
+TEST(tight_verdict_starts_the_calm_anew)
 {
 	struct fixture b;
 	u32 i;
 
-	(void)state;
 	fixture_init(&b);
 	latency_set_goal(b.flow, 500 * US, 990);
 	assert_int_equal(verdict_on(&b, 1000), LATENCY_MISSED);
@@ -329,11 +318,10 @@ static void tight_verdict_starts_the_calm_anew(void **state)
 	fixture_deinit(&b);
 }
 
-static void removed_goal_is_not_pursued(void **state)
+TEST(removed_goal_is_not_pursued)
 {
 	struct fixture b;
 
-	(void)state;
 	fixture_init(&b);
 	latency_set_goal(b.flow, 500 * US, 990);
 	second(&b, 1000, 900 * US);
@@ -390,13 +378,12 @@ static void serve(struct flow *f, u32 done, u32 cost)
 }
 
 /* 250 requests in 250 ms: one waits and two are in the drive, on average. */
-static void usage_is_that_of_the_last_tick(void **state)
+TEST(usage_is_that_of_the_last_tick)
 {
 	struct flow_start start;
 	struct fixture b;
 	struct numbers n;
 
-	(void)state;
 	fixture_init(&b);
 	flow_charge(b.root, 4096, 0, false, &start);
 	serve(b.flow, 250, 4096);
@@ -425,25 +412,4 @@ static void usage_is_that_of_the_last_tick(void **state)
 	assert_int_equal(report_of(b.flow).inside, 0);
 	atomic64_set(&b.flow->active, 1);
 	fixture_deinit(&b);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(buckets_begin_where_they_should),
-		cmocka_unit_test(percentiles_match_a_sorted_array),
-		cmocka_unit_test(percentile_is_interpolated),
-		cmocka_unit_test(longest_latency_is_in_the_last_bucket),
-		cmocka_unit_test(halves_forget),
-		cmocka_unit_test(half_of_a_slow_flow_is_longer),
-		cmocka_unit_test(pause_of_all_flows_does_not_count),
-		cmocka_unit_test(mask_follows_the_rate),
-		cmocka_unit_test(goal_is_pursued_once_missed),
-		cmocka_unit_test(goal_is_easy_below_three_quarters),
-		cmocka_unit_test(tight_verdict_starts_the_calm_anew),
-		cmocka_unit_test(removed_goal_is_not_pursued),
-		cmocka_unit_test(usage_is_that_of_the_last_tick),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

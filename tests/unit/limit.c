@@ -36,11 +36,10 @@ static struct flow *add_flow(struct flow *parent, u32 weight)
 	return f;
 }
 
-static int setup(void **state)
+static void setup(void)
 {
 	u32 i;
 
-	(void)state;
 	b = (struct fixture){ 0 };
 	b.sched.ops = &plain_ops;
 	b.sched.nr_queues = MAPS;
@@ -52,18 +51,17 @@ static int setup(void **state)
 		b.map[i].depth = TAGS;
 	}
 	add_flow(NULL, WEIGHT_DEFAULT);
-	return 0;
 }
 
-static int teardown(void **state)
+static void teardown(void)
 {
-	(void)state;
 	while (b.nr) {
 		flow_exit(b.flow[--b.nr]);
 		port_free(b.flow[b.nr]);
 	}
-	return 0;
 }
+
+FIXTURE(setup, teardown)
 
 static void await(struct flow *f, u32 map, u32 tasks)
 {
@@ -105,12 +103,11 @@ static u32 hand_out(u32 map, u32 tags, u32 cost, const struct flow *f)
 	return got;
 }
 
-static void tags_go_by_weight(void **state)
+TEST(tags_go_by_weight)
 {
 	static const u32 weights[] = { 100, 200, 500 };
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < 3; i++)
 		await(add_flow(b.flow[0], weights[i]), 0, 100);
 	hand_out(0, 100, COST, NULL);
@@ -120,12 +117,11 @@ static void tags_go_by_weight(void **state)
 }
 
 /* The example of limit.h: 256 children of one task each. */
-static void a_crowd_has_the_share_of_its_parent(void **state)
+TEST(a_crowd_has_the_share_of_its_parent)
 {
 	struct flow *deep, *parent;
 	u32 i;
 
-	(void)state;
 	deep = add_flow(b.flow[0], 900);
 	parent = add_flow(b.flow[0], 100);
 	for (i = 0; i < 256; i++)
@@ -137,13 +133,12 @@ static void a_crowd_has_the_share_of_its_parent(void **state)
 }
 
 /* Costs differ: the tags differ by as much, and the work is by weight. */
-static void large_requests_get_fewer_tags(void **state)
+TEST(large_requests_get_fewer_tags)
 {
 	struct flow *small, *large;
 	struct tag_waiter *w;
 	u32 i, got[2] = { 0 };
 
-	(void)state;
 	small = add_flow(b.flow[0], 100);
 	large = add_flow(b.flow[0], 100);
 	await(small, 0, 50);
@@ -167,11 +162,10 @@ static bool goes_first(const struct flow *f)
 }
 
 /* A flow in debt does not take the reserve; a flow that has waited does. */
-static void flows_behind_virtual_time_go_first(void **state)
+TEST(flows_behind_virtual_time_go_first)
 {
 	struct flow *deep, *light;
 
-	(void)state;
 	deep = add_flow(b.flow[0], 100);
 	light = add_flow(b.flow[0], 100);
 	assert_true(goes_first(light));
@@ -185,13 +179,12 @@ static void flows_behind_virtual_time_go_first(void **state)
 }
 
 /* A flow whose only task was awake for a long time gets its part of the map. */
-static void a_flow_is_behind_by_its_part_of_the_map(void **state)
+TEST(a_flow_is_behind_by_its_part_of_the_map)
 {
 	struct flow *deep, *light;
 	struct tag_waiter *w;
 	u32 got;
 
-	(void)state;
 	deep = add_flow(b.flow[0], 300);
 	light = add_flow(b.flow[0], 100);
 	await(deep, 0, 100);
@@ -209,12 +202,11 @@ static void a_flow_is_behind_by_its_part_of_the_map(void **state)
 }
 
 /* Debts end when no task has waited for FLOW_GRACE_NS. */
-static void debts_end_when_tags_are_ample(void **state)
+TEST(debts_end_when_tags_are_ample)
 {
 	struct flow *deep;
 	u64 now = 1;
 
-	(void)state;
 	deep = add_flow(b.flow[0], 1);
 	add_flow(b.flow[0], 10000);
 	await(deep, 0, 1);
@@ -234,7 +226,7 @@ static void debts_end_when_tags_are_ample(void **state)
 }
 
 /* A tag that nobody gave back is for those that are behind, or of the first half. */
-static void tags_for_a_task_that_begins_to_wait(void **state)
+TEST(tags_for_a_task_that_begins_to_wait)
 {
 	struct tag_use use = { 0 };
 	struct tag_waiters *o = &b.map[0];
@@ -243,7 +235,6 @@ static void tags_for_a_task_that_begins_to_wait(void **state)
 	bool given_back;
 	u32 most;
 
-	(void)state;
 	deep = add_flow(b.flow[0], 100);
 	await(add_flow(b.flow[0], 100), 0, 1);
 	take(0);
@@ -271,9 +262,8 @@ static void tags_for_a_task_that_begins_to_wait(void **state)
 	}
 }
 
-static void tags_beyond_the_reserve(void **state)
+TEST(tags_beyond_the_reserve)
 {
-	(void)state;
 	/* A flow that is alone takes all tags. */
 	await(add_flow(b.flow[0], 100), 0, 1);
 	assert_int_equal(limit_most(&b.sched, 64), 64);
@@ -287,13 +277,12 @@ static void tags_beyond_the_reserve(void **state)
 }
 
 /* A flow whose task waits keeps its share, however long it waits. */
-static void a_waiting_flow_stays_active(void **state)
+TEST(a_waiting_flow_stays_active)
 {
 	struct flow *f = add_flow(b.flow[0], 100);
 	bool changed;
 	u32 i;
 
-	(void)state;
 	await(f, 0, 1);
 	assert_true(flow_present_share(f) > 0);
 	for (i = 1; i < 10; i++)
@@ -305,12 +294,11 @@ static void a_waiting_flow_stays_active(void **state)
 }
 
 /* A share that grows while the flow waits counts at once after limit_reweigh(). */
-static void a_raised_weight_ends_the_debt(void **state)
+TEST(a_raised_weight_ends_the_debt)
 {
 	struct flow *heavy, *f;
 	u32 turn;
 
-	(void)state;
 	heavy = add_flow(b.flow[0], 10000);
 	f = add_flow(b.flow[0], 1);
 	await(heavy, 0, 10);
@@ -327,12 +315,11 @@ static void a_raised_weight_ends_the_debt(void **state)
 }
 
 /* A flow on four maps and one on a single map have equal parts of the drive. */
-static void a_share_is_divided_among_maps(void **state)
+TEST(a_share_is_divided_among_maps)
 {
 	struct flow *wide, *narrow;
 	u32 i, map, got = 0;
 
-	(void)state;
 	wide = add_flow(b.flow[0], 400);
 	narrow = add_flow(b.flow[0], 100);
 	for (map = 0; map < MAPS; map++)
@@ -369,7 +356,7 @@ static const struct tag_waiter *oracle(const bool *waits, u32 map)
  * Any weights, costs, maps and order of arrival: each waiter is taken once, none
  * of a flow before an earlier one, and always one of a flow with the least tag.
  */
-static void the_least_tag_goes_next(void **state)
+TEST(the_least_tag_goes_next)
 {
 	static u64 since[WAITERS];
 	struct random r = random_seeded("unit/limit");
@@ -378,7 +365,6 @@ static void the_least_tag_goes_next(void **state)
 	struct tag_waiter *w;
 	u32 step, map, left = 0, i;
 
-	(void)state;
 	for (i = 0; i < 20; i++)
 		add_flow(b.flow[random_below(&r, b.nr)],
 			 1 + random_below(&r, 10000));
@@ -414,26 +400,4 @@ static void the_least_tag_goes_next(void **state)
 	}
 	for (map = 0; map < MAPS; map++)
 		assert_false(limit_awaited(&b.map[map]));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		TEST(tags_go_by_weight),
-		TEST(a_crowd_has_the_share_of_its_parent),
-		TEST(large_requests_get_fewer_tags),
-		TEST(flows_behind_virtual_time_go_first),
-		TEST(a_flow_is_behind_by_its_part_of_the_map),
-		TEST(debts_end_when_tags_are_ample),
-		TEST(tags_for_a_task_that_begins_to_wait),
-		TEST(tags_beyond_the_reserve),
-		TEST(a_waiting_flow_stays_active),
-		TEST(a_raised_weight_ends_the_debt),
-		TEST(a_share_is_divided_among_maps),
-		TEST(the_least_tag_goes_next),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

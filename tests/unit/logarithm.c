@@ -23,34 +23,31 @@ static void check_exp(u32 log)
 	assert_true(got >= exact * (1 - 1.0 / (1 << 27)) - 1);
 }
 
-static void powers_of_two_are_exact(void **state)
+TEST(powers_of_two_are_exact)
 {
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < 64; i++)
 		assert_int_equal(log2_fixed(1ULL << i), i * LOG_ONE);
 	for (i = 0; i <= 32; i++)
 		assert_true(exp2_fixed(i * LOG_ONE) == (u64)LOG_ONE << i);
 }
 
-static void small_arguments_stay_within_the_bounds(void **state)
+TEST(small_arguments_stay_within_the_bounds)
 {
 	u32 i;
 
-	(void)state;
 	for (i = 1; i < 1 << 17; i++)
 		check_log(i);
 	for (i = 0; i < 3 * LOG_ONE; i++)
 		check_exp(i);
 }
 
-static void random_arguments_stay_within_the_bounds(void **state)
+TEST(random_arguments_stay_within_the_bounds)
 {
 	struct random r = random_seeded("logarithm");
 	u64 i;
 
-	(void)state;
 	for (i = 0; i < random_rounds(200000); i++) {
 		u64 x = random_next(&r) >> random_below(&r, 64);
 
@@ -61,12 +58,11 @@ static void random_arguments_stay_within_the_bounds(void **state)
 	check_exp(LOG_MOST);
 }
 
-static void both_functions_are_monotone(void **state)
+TEST(both_functions_are_monotone)
 {
 	u64 last = 0;
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < 20 * LOG_ONE; i += 7) {
 		u64 x = exp2_fixed(i);
 
@@ -75,16 +71,4 @@ static void both_functions_are_monotone(void **state)
 	}
 	for (i = 2; i < 1 << 16; i++)
 		assert_true(log2_fixed(i) >= log2_fixed(i - 1));
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(powers_of_two_are_exact),
-		cmocka_unit_test(small_arguments_stay_within_the_bounds),
-		cmocka_unit_test(random_arguments_stay_within_the_bounds),
-		cmocka_unit_test(both_functions_are_monotone),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static void set_random(struct mindicator *m, struct random *r, vtime_t vt)
 	assert_int_equal(changed, mindicator_min(m) != before);
 }
 
-static void nodes_match_a_scan(void **state)
+TEST(nodes_match_a_scan)
 {
 	struct random r = random_seeded("mindicator");
 	struct topo_place place[MACHINE_QUEUES];
@@ -52,7 +52,6 @@ static void nodes_match_a_scan(void **state)
 	struct topology t;
 	u64 i, j;
 
-	(void)state;
 	for (i = 0; i < random_rounds(50); i++) {
 		vtime_t vt = (vtime_t)-400;
 
@@ -70,7 +69,7 @@ static void nodes_match_a_scan(void **state)
 	}
 }
 
-static void several_queues_may_hold_the_minimum(void **state)
+TEST(several_queues_may_hold_the_minimum)
 {
 	static const struct topo_place place[] = {
 		{ 0, 0 }, { 0, 0 }, { 1, 1 }, { 1, 1 }
@@ -78,7 +77,6 @@ static void several_queues_may_hold_the_minimum(void **state)
 	struct mindicator m;
 	struct topology t;
 
-	(void)state;
 	assert_int_equal(topology_init(&t, place, 4), 0);
 	assert_int_equal(mindicator_init(&m, &t), 0);
 	assert_true(mindicator_set(&m, 0, 10));
@@ -94,27 +92,15 @@ static void several_queues_may_hold_the_minimum(void **state)
 	topology_deinit(&t);
 }
 
-static void init_fails_without_memory(void **state)
+TEST(init_fails_without_memory)
 {
 	static const struct topo_place place[1];
 	struct mindicator m;
 	struct topology t;
 
-	(void)state;
 	assert_int_equal(topology_init(&t, place, 1), 0);
 	port_zalloc_fail_after(0);
 	assert_int_equal(mindicator_init(&m, &t), -ENOMEM);
 	port_zalloc_fail_never();
 	topology_deinit(&t);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nodes_match_a_scan),
-		cmocka_unit_test(several_queues_may_hold_the_minimum),
-		cmocka_unit_test(init_fails_without_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -123,11 +123,10 @@ static void complete_both(struct io *io[2])
 /* --------------------------------------------------------------- throttling */
 
 /* The example in mqfq.c. */
-static void queue_goes_at_most_t_ahead_of_one_that_waits(void **state)
+TEST(queue_goes_at_most_t_ahead_of_one_that_waits)
 {
 	struct io *io[2];
 
-	(void)state;
 	open_rivals(T, 2, BYTES, io);
 	/* Tags 16, 24, .. 64 KiB. */
 	send_exempt(0, flow[0], 7);
@@ -148,11 +147,10 @@ static void queue_goes_at_most_t_ahead_of_one_that_waits(void **state)
 }
 
 /* Tags of 4 KiB are not enough for the queue that is due at 8 KiB. */
-static void throttled_queue_is_woken_when_it_is_due(void **state)
+TEST(throttled_queue_is_woken_when_it_is_due)
 {
 	struct io *io[2];
 
-	(void)state;
 	open_rivals(T, 4, BYTES / 2, io);
 	send_exempt(0, flow[0], 7);
 	exempt_is_throttled(0, flow[0]);
@@ -167,11 +165,10 @@ static void throttled_queue_is_woken_when_it_is_due(void **state)
 }
 
 /* The host may have to run the queue that holds virtual time back. */
-static void throttled_queue_names_the_one_that_holds_it_back(void **state)
+TEST(throttled_queue_names_the_one_that_holds_it_back)
 {
 	struct io *io[2];
 
-	(void)state;
 	open_rivals(T, 1, BYTES, io);
 	send_exempt(0, flow[0], 7);
 	h.tick_ns = 0;
@@ -182,9 +179,8 @@ static void throttled_queue_names_the_one_that_holds_it_back(void **state)
 }
 
 /* No other queue waits, so it need not stop. */
-static void lone_queue_is_never_throttled(void **state)
+TEST(lone_queue_is_never_throttled)
 {
-	(void)state;
 	open_mqfq(T, 1);
 	/* Tags 0, 4, .. 136 KiB; at 68 and 136 it is more than T ahead. */
 	send_exempt(0, flow[0], 17);
@@ -199,11 +195,10 @@ static void lone_queue_is_never_throttled(void **state)
 }
 
 /* At T = 0 it goes on when it holds virtual time back itself. */
-static void queue_follows_the_least_tag_at_t_0(void **state)
+TEST(queue_follows_the_least_tag_at_t_0)
 {
 	struct io *io[2];
 
-	(void)state;
 	open_rivals(0, 2, BYTES, io);
 	exempt_is_throttled(0, flow[0]);
 	assert_int_equal(head_tag(0), 16 * KIB);
@@ -219,13 +214,12 @@ static void queue_follows_the_least_tag_at_t_0(void **state)
 }
 
 /* An urgent request passes, and then the queue is in no list of waiters. */
-static void queue_that_dispatches_is_not_woken(void **state)
+TEST(queue_that_dispatches_is_not_woken)
 {
 	static const u32 thresholds[] = { T, 0 };
 	struct io *io[2];
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
 		open_rivals(thresholds[i], 2, BYTES, io);
 		if (thresholds[i])
@@ -244,13 +238,12 @@ static void queue_that_dispatches_is_not_woken(void **state)
 }
 
 /* The wake-up found the queue still too far ahead. */
-static void early_queue_is_parked_again(void **state)
+TEST(early_queue_is_parked_again)
 {
 	static const u32 thresholds[] = { T, 0 };
 	struct io *io[2];
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
 		open_rivals(thresholds[i], 2, BYTES, io);
 		if (thresholds[i])
@@ -266,11 +259,10 @@ static void early_queue_is_parked_again(void **state)
 	}
 }
 
-static void draining_queue_waits_for_nothing(void **state)
+TEST(draining_queue_waits_for_nothing)
 {
 	struct io *io[2];
 
-	(void)state;
 	open_rivals(T, 1, BYTES, io);
 	send_exempt(0, flow[0], 7);
 	exempt_is_throttled(0, flow[0]);
@@ -283,12 +275,11 @@ static void draining_queue_waits_for_nothing(void **state)
 
 /* --------------------------------------------------------------------- order */
 
-static void requests_of_a_flow_go_in_order(void **state)
+TEST(requests_of_a_flow_go_in_order)
 {
 	struct io *io[4];
 	u32 i;
 
-	(void)state;
 	open_mqfq(T, 8);
 	for (i = 0; i < 4; i++) {
 		io[i] = insert(2, flow[0]);
@@ -308,12 +299,11 @@ static void requests_of_a_flow_go_in_order(void **state)
 }
 
 /* After the heads are gone, flow 0 has the lesser tags; then it loses weight. */
-static void new_weights_order_the_requests_that_wait(void **state)
+TEST(new_weights_order_the_requests_that_wait)
 {
 	struct io *of[2][2];
 	u32 i;
 
-	(void)state;
 	open_mqfq(T, 8);
 	flow_set_weight(flow[0], 300);
 	for (i = 0; i < 4; i++)
@@ -335,11 +325,10 @@ static void new_weights_order_the_requests_that_wait(void **state)
 }
 
 /* It has no tags that would be out of date. */
-static void empty_queue_is_not_rebuilt(void **state)
+TEST(empty_queue_is_not_rebuilt)
 {
 	u64 before;
 
-	(void)state;
 	open_mqfq(T, 8);
 	send(0, flow[0]);
 	send(1, flow[1]);
@@ -351,11 +340,10 @@ static void empty_queue_is_not_rebuilt(void **state)
 }
 
 /* The host asks the queue with the least head tag, so the tag must be right. */
-static void throttled_queue_shows_its_new_tag(void **state)
+TEST(throttled_queue_shows_its_new_tag)
 {
 	struct io *io[2];
 
-	(void)state;
 	open_rivals(T, 1, BYTES, io);
 	send_exempt(0, flow[0], 7);
 	exempt_is_throttled(0, flow[0]);
@@ -370,11 +358,10 @@ static void throttled_queue_shows_its_new_tag(void **state)
 	close_mqfq();
 }
 
-static void urgent_request_passes_and_takes_a_free_slot(void **state)
+TEST(urgent_request_passes_and_takes_a_free_slot)
 {
 	struct io *waiting, *urgent;
 
-	(void)state;
 	open_mqfq(T, 1);
 	waiting = insert(0, flow[0]);
 	urgent = hooks_insert(&h, 0, flow[1], BYTES, IO_URGENT);
@@ -397,11 +384,10 @@ static void urgent_request_passes_and_takes_a_free_slot(void **state)
  * Flow 0 waits in queue 0, which does not run, while flow 1 goes on elsewhere.
  * The allowance is 64 KiB for the only slot.
  */
-static void lag_within_the_allowance_is_kept(void **state)
+TEST(lag_within_the_allowance_is_kept)
 {
 	struct io *io;
 
-	(void)state;
 	open_mqfq(32 * KIB, 1);
 	send_exempt(2, flow[1], 1);
 	io = insert(0, flow[0]);
@@ -412,11 +398,10 @@ static void lag_within_the_allowance_is_kept(void **state)
 	close_mqfq();
 }
 
-static void greater_lag_is_forgotten(void **state)
+TEST(greater_lag_is_forgotten)
 {
 	struct io *io;
 
-	(void)state;
 	open_mqfq(32 * KIB, 1);
 	send(3, flow[1]);
 	io = insert(0, flow[0]);
@@ -430,11 +415,10 @@ static void greater_lag_is_forgotten(void **state)
 }
 
 /* Queue 1 forgets the lag of flow 0.  The tag of queue 0 is its old one. */
-static void forgotten_lag_reorders_the_other_queues(void **state)
+TEST(forgotten_lag_reorders_the_other_queues)
 {
 	struct io *ours, *other;
 
-	(void)state;
 	open_mqfq(32 * KIB, 4);
 	ours = insert(0, flow[0]);
 	insert(1, flow[0]);
@@ -456,11 +440,10 @@ static void forgotten_lag_reorders_the_other_queues(void **state)
 /* --------------------------------------------------------------------- slots */
 
 /* The slot is in the leaf of a queue that does not need it. */
-static void slot_is_taken_from_any_queue(void **state)
+TEST(slot_is_taken_from_any_queue)
 {
 	struct io *io;
 
-	(void)state;
 	open_mqfq(T, 1);
 	io = send(0, flow[0]);
 	hooks_complete(&h, io);
@@ -472,11 +455,10 @@ static void slot_is_taken_from_any_queue(void **state)
 	close_mqfq();
 }
 
-static void queue_without_a_slot_is_woken_by_a_completion(void **state)
+TEST(queue_without_a_slot_is_woken_by_a_completion)
 {
 	struct io *io;
 
-	(void)state;
 	open_mqfq(T, 1);
 	io = send(0, flow[0]);
 	insert(1, flow[1]);
@@ -496,9 +478,8 @@ static void queue_without_a_slot_is_woken_by_a_completion(void **state)
 }
 
 /* An urgent request passes, and the other request waits on. */
-static void queue_with_an_urgent_request_goes_on_waiting(void **state)
+TEST(queue_with_an_urgent_request_goes_on_waiting)
 {
-	(void)state;
 	open_mqfq(T, 1);
 	send(0, flow[0]);
 	insert(1, flow[1]);
@@ -512,11 +493,10 @@ static void queue_with_an_urgent_request_goes_on_waiting(void **state)
 	close_mqfq();
 }
 
-static void requeued_request_gives_its_slot_back_once(void **state)
+TEST(requeued_request_gives_its_slot_back_once)
 {
 	struct io *io;
 
-	(void)state;
 	open_mqfq(T, 1);
 	io = insert(0, flow[0]);
 	insert(1, flow[1]);
@@ -537,11 +517,10 @@ static void requeued_request_gives_its_slot_back_once(void **state)
 	close_mqfq();
 }
 
-static void merged_bytes_are_charged(void **state)
+TEST(merged_bytes_are_charged)
 {
 	struct io *io;
 
-	(void)state;
 	open_mqfq(T, 4);
 	io = insert(0, flow[0]);
 	hooks_merge(&h, io, 3 * BYTES);
@@ -552,12 +531,11 @@ static void merged_bytes_are_charged(void **state)
 }
 
 /* Its cost and its time count for the flow. */
-static void completion_is_counted(void **state)
+TEST(completion_is_counted)
 {
 	struct flow_totals t;
 	struct io *io;
 
-	(void)state;
 	open_mqfq(T, 4);
 	io = send(0, flow[0]);
 	h.now += MS;
@@ -572,11 +550,10 @@ static void completion_is_counted(void **state)
 /* --------------------------------------------------------------------- block */
 
 /* The host cannot run queue 1: no queue waits for its requests. */
-static void blocked_queue_holds_no_queue_back(void **state)
+TEST(blocked_queue_holds_no_queue_back)
 {
 	struct io *io[2];
 
-	(void)state;
 	open_rivals(T, 1, BYTES, io);
 	send_exempt(0, flow[0], 7);
 	exempt_is_throttled(0, flow[0]);
@@ -595,11 +572,10 @@ static void blocked_queue_holds_no_queue_back(void **state)
 	close_mqfq();
 }
 
-static void blocked_queue_waits_for_no_slot(void **state)
+TEST(blocked_queue_waits_for_no_slot)
 {
 	struct io *io;
 
-	(void)state;
 	open_mqfq(T, 1);
 	io = send(0, flow[0]);
 	insert(1, flow[1]);
@@ -614,11 +590,10 @@ static void blocked_queue_waits_for_no_slot(void **state)
 }
 
 /* The block comes after the wake-up. */
-static void blocked_queue_hands_its_slot_over(void **state)
+TEST(blocked_queue_hands_its_slot_over)
 {
 	struct io *io;
 
-	(void)state;
 	open_mqfq(T, 1);
 	io = send(0, flow[0]);
 	insert(1, flow[1]);
@@ -636,11 +611,10 @@ static void blocked_queue_hands_its_slot_over(void **state)
  * A turn of the wheel put queue 2 into the set late: it had been parked again.
  * So it is woken for a slot, and has to wait for virtual time instead.
  */
-static void throttled_queue_hands_its_slot_over(void **state)
+TEST(throttled_queue_hands_its_slot_over)
 {
 	struct io *io[2];
 
-	(void)state;
 	open_rivals(T, 1, BYTES, io);
 	send_exempt(2, flow[0], 7);
 	insert(2, flow[0]);
@@ -678,9 +652,8 @@ static void throttled_by_rivals(u32 threshold)
 	exempt_is_throttled(0, flow[0]);
 }
 
-static void watchdog_leaves_waiting_queues_alone(void **state)
+TEST(watchdog_leaves_waiting_queues_alone)
 {
-	(void)state;
 	throttled_by_rivals(T);
 	watch(0);
 	throttled_by_rivals(0);
@@ -691,9 +664,8 @@ static void watchdog_leaves_waiting_queues_alone(void **state)
 	watch(0);
 }
 
-static void watchdog_finds_a_queue_that_virtual_time_forgot(void **state)
+TEST(watchdog_finds_a_queue_that_virtual_time_forgot)
 {
-	(void)state;
 	throttled_by_rivals(T);
 	atomic64_add(16 * KIB, &mqfq()->vt);
 	watch(1);
@@ -702,11 +674,10 @@ static void watchdog_finds_a_queue_that_virtual_time_forgot(void **state)
 	watch(1);
 }
 
-static void watchdog_finds_a_queue_that_a_slot_forgot(void **state)
+TEST(watchdog_finds_a_queue_that_a_slot_forgot)
 {
 	struct io *io[2];
 
-	(void)state;
 	open_rivals(T, 1, BYTES, io);
 	token_put(&mqfq()->slots.tree, 3);
 	h.woken = 0;
@@ -717,20 +688,18 @@ static void watchdog_finds_a_queue_that_a_slot_forgot(void **state)
 }
 
 /* Urgent requests alone: they wait for the host. */
-static void watchdog_leaves_urgent_requests_alone(void **state)
+TEST(watchdog_leaves_urgent_requests_alone)
 {
-	(void)state;
 	open_mqfq(T, 1);
 	hooks_insert(&h, 0, flow[0], BYTES, IO_URGENT);
 	watch(0);
 }
 
 /* A third flow becomes idle, so the tags of the others come nearer. */
-static void tick_wakes_throttled_queues_when_shares_grow(void **state)
+TEST(tick_wakes_throttled_queues_when_shares_grow)
 {
 	struct io *io[2];
 
-	(void)state;
 	open_mqfq(T, 2);
 	hooks_complete(&h, send(0, hooks_flow(&h, 100)));
 	io[0] = send(0, flow[0]);
@@ -750,11 +719,10 @@ static void tick_wakes_throttled_queues_when_shares_grow(void **state)
 }
 
 /* Isolation looks at the flows every two milliseconds at least. */
-static void tick_looks_after_isolation(void **state)
+TEST(tick_looks_after_isolation)
 {
 	struct sched_params p;
 
-	(void)state;
 	open_mqfq(T, 2);
 	p = h.sched.params;
 	p.isolation = 8;
@@ -767,12 +735,11 @@ static void tick_looks_after_isolation(void **state)
 }
 
 /* One request of 100 us after another, for samples of 10 ms. */
-static void costs_are_learned_from_completions(void **state)
+TEST(costs_are_learned_from_completions)
 {
 	struct sched_params p;
 	u32 i;
 
-	(void)state;
 	open_mqfq(T, 2);
 	p = h.sched.params;
 	p.cost.kind = COST_LEARNED;
@@ -790,13 +757,12 @@ static void costs_are_learned_from_completions(void **state)
 /* ---------------------------------------------------------------------- tune */
 
 /* A share has changed: the tags by which queues are parked are old ones. */
-static void new_shares_wake_throttled_queues(void **state)
+TEST(new_shares_wake_throttled_queues)
 {
 	static const u32 thresholds[] = { T, 0 };
 	struct io *io[2];
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(thresholds); i++) {
 		open_rivals(thresholds[i], 1, BYTES, io);
 		if (thresholds[i])
@@ -811,12 +777,11 @@ static void new_shares_wake_throttled_queues(void **state)
 }
 
 /* Each queue looks at the new parameters itself, whatever they are. */
-static void new_parameters_wake_all_that_wait(void **state)
+TEST(new_parameters_wake_all_that_wait)
 {
 	struct sched_params p;
 	struct io *io[2];
 
-	(void)state;
 	open_rivals(T, 1, BYTES, io);
 	send_exempt(0, flow[0], 7);
 	exempt_is_throttled(0, flow[0]);
@@ -836,12 +801,11 @@ static void new_parameters_wake_all_that_wait(void **state)
 }
 
 /* The width of the wheel follows T: the queue is due at 16 - 12 KiB. */
-static void new_threshold_wakes_in_time(void **state)
+TEST(new_threshold_wakes_in_time)
 {
 	struct sched_params p;
 	struct io *io[2];
 
-	(void)state;
 	open_rivals(T, 4, BYTES / 2, io);
 	p = h.sched.params;
 	mqfq_params(&p)->threshold = 12 * KIB;
@@ -858,65 +822,15 @@ static void new_threshold_wakes_in_time(void **state)
 
 /* ---------------------------------------------------------------------- life */
 
-static void virtual_time_starts_64_gib_before_its_wrap(void **state)
+TEST(virtual_time_starts_64_gib_before_its_wrap)
 {
-	(void)state;
 	open_mqfq(T, 2);
 	assert_true(mqfq_vt(mqfq()) + (64ULL << 30) == 0);
 	close_mqfq();
 }
 
-static void init_fails_without_memory(void **state)
+TEST(init_fails_without_memory)
 {
-	(void)state;
 	/* Topology, queues, scheduler, watchdog, estimator, trees, wheel. */
 	assert_true(hooks_init_without_memory(&mqfq_ops) >= 8);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(queue_goes_at_most_t_ahead_of_one_that_waits),
-		cmocka_unit_test(throttled_queue_is_woken_when_it_is_due),
-		cmocka_unit_test(
-			throttled_queue_names_the_one_that_holds_it_back),
-		cmocka_unit_test(lone_queue_is_never_throttled),
-		cmocka_unit_test(queue_follows_the_least_tag_at_t_0),
-		cmocka_unit_test(queue_that_dispatches_is_not_woken),
-		cmocka_unit_test(early_queue_is_parked_again),
-		cmocka_unit_test(draining_queue_waits_for_nothing),
-		cmocka_unit_test(requests_of_a_flow_go_in_order),
-		cmocka_unit_test(new_weights_order_the_requests_that_wait),
-		cmocka_unit_test(empty_queue_is_not_rebuilt),
-		cmocka_unit_test(throttled_queue_shows_its_new_tag),
-		cmocka_unit_test(urgent_request_passes_and_takes_a_free_slot),
-		cmocka_unit_test(lag_within_the_allowance_is_kept),
-		cmocka_unit_test(greater_lag_is_forgotten),
-		cmocka_unit_test(forgotten_lag_reorders_the_other_queues),
-		cmocka_unit_test(slot_is_taken_from_any_queue),
-		cmocka_unit_test(queue_without_a_slot_is_woken_by_a_completion),
-		cmocka_unit_test(queue_with_an_urgent_request_goes_on_waiting),
-		cmocka_unit_test(requeued_request_gives_its_slot_back_once),
-		cmocka_unit_test(merged_bytes_are_charged),
-		cmocka_unit_test(completion_is_counted),
-		cmocka_unit_test(blocked_queue_holds_no_queue_back),
-		cmocka_unit_test(blocked_queue_waits_for_no_slot),
-		cmocka_unit_test(blocked_queue_hands_its_slot_over),
-		cmocka_unit_test(throttled_queue_hands_its_slot_over),
-		cmocka_unit_test(watchdog_leaves_waiting_queues_alone),
-		cmocka_unit_test(
-			watchdog_finds_a_queue_that_virtual_time_forgot),
-		cmocka_unit_test(watchdog_finds_a_queue_that_a_slot_forgot),
-		cmocka_unit_test(watchdog_leaves_urgent_requests_alone),
-		cmocka_unit_test(tick_wakes_throttled_queues_when_shares_grow),
-		cmocka_unit_test(tick_looks_after_isolation),
-		cmocka_unit_test(costs_are_learned_from_completions),
-		cmocka_unit_test(new_shares_wake_throttled_queues),
-		cmocka_unit_test(new_parameters_wake_all_that_wait),
-		cmocka_unit_test(new_threshold_wakes_in_time),
-		cmocka_unit_test(virtual_time_starts_64_gib_before_its_wrap),
-		cmocka_unit_test(init_fails_without_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

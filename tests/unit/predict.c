@@ -5,15 +5,14 @@
 
 enum { PERIOD = 100 };
 
-static void prediction_begins_at_zero(void **state)
+TEST(prediction_begins_at_zero)
 {
 	struct predict p = { 0 };
 
-	(void)state;
 	assert_int_equal(predict_mean(&p), 0);
 }
 
-static void means_match_values_by_hand(void **state)
+TEST(means_match_values_by_hand)
 {
 	static const struct {
 		u64 used, until, mean;
@@ -34,7 +33,6 @@ static void means_match_values_by_hand(void **state)
 	struct predict p = { 0 };
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(table); i++) {
 		predict_add(&p, table[i].used, table[i].until, PERIOD, 0);
 		if (predict_mean(&p) != table[i].mean)
@@ -44,23 +42,21 @@ static void means_match_values_by_hand(void **state)
 }
 
 /* A flow throttled early gets more than its grant, one never throttled less. */
-static void throttled_flow_is_predicted_more(void **state)
+TEST(throttled_flow_is_predicted_more)
 {
 	struct predict early = { 0 }, never = { 0 };
 
-	(void)state;
 	predict_add(&early, 1000, 80, PERIOD, 0);
 	assert_int_equal(predict_mean(&early), 1250);
 	predict_add(&never, 800, PERIOD, PERIOD, 0);
 	assert_int_equal(predict_mean(&never), 800);
 }
 
-static void history_has_eight_periods(void **state)
+TEST(history_has_eight_periods)
 {
 	struct predict p = { 0 };
 	u32 i;
 
-	(void)state;
 	predict_add(&p, 9000, PERIOD, PERIOD, 0);
 	for (i = 0; i < PREDICT_PERIODS - 1; i++)
 		predict_add(&p, 1000, PERIOD, PERIOD, 0);
@@ -70,21 +66,19 @@ static void history_has_eight_periods(void **state)
 }
 
 /* Even of a period that is too short for a 1024th of it. */
-static void no_time_counts_as_a_part_of_the_period(void **state)
+TEST(no_time_counts_as_a_part_of_the_period)
 {
 	struct predict p = { 0 };
 
-	(void)state;
 	predict_add(&p, 10, 0, PERIOD, 0);
 	assert_int_equal(predict_mean(&p), 10 * PERIOD);
 }
 
 /* The example at the head of predict.h. */
-static void total_and_per_flow_readings_differ(void **state)
+TEST(total_and_per_flow_readings_differ)
 {
 	struct predict total = { 0 }, a = { 0 }, b = { 0 };
 
-	(void)state;
 	predict_add(&total, 500 + 500, 100, PERIOD, 0);
 	predict_add(&a, 500, 50, PERIOD, 0);
 	predict_add(&b, 500, 100, PERIOD, 0);
@@ -93,12 +87,11 @@ static void total_and_per_flow_readings_differ(void **state)
 }
 
 /* Four rounds of a quarter of a period each are one period. */
-static void short_rounds_add_up_to_a_period(void **state)
+TEST(short_rounds_add_up_to_a_period)
 {
 	struct predict p = { 0 };
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < 4; i++) {
 		assert_int_equal(predict_mean(&p), 0);
 		/* The first burst goes into the device at once. */
@@ -114,14 +107,13 @@ static void short_rounds_add_up_to_a_period(void **state)
 }
 
 /* The model computes the sum again from a list of all amounts. */
-static void mean_matches_a_list(void **state)
+TEST(mean_matches_a_list)
 {
 	struct random r = random_seeded("unit/predict");
 	struct predict p = { 0 };
 	u64 list[300];
 	u32 nr = 0, i;
 
-	(void)state;
 	while (nr < ARRAY_SIZE(list)) {
 		u64 period = 1 + random_below(&r, 1000000);
 		u64 until = period / 500 + 1;
@@ -141,32 +133,14 @@ static void mean_matches_a_list(void **state)
 }
 
 /* The sum must hold eight of the greatest amounts. */
-static void greatest_amounts_do_not_wrap(void **state)
+TEST(greatest_amounts_do_not_wrap)
 {
 	const u64 period = 10ULL * 1000 * 1000 * 1000;
 	struct predict p = { 0 };
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < 2 * PREDICT_PERIODS; i++)
 		predict_add(&p, ~0ULL, 0, period, 0);
 	assert_in_range(predict_mean(&p), (1ULL << 58) - (1ULL << 36),
 			1ULL << 58);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(prediction_begins_at_zero),
-		cmocka_unit_test(means_match_values_by_hand),
-		cmocka_unit_test(throttled_flow_is_predicted_more),
-		cmocka_unit_test(history_has_eight_periods),
-		cmocka_unit_test(no_time_counts_as_a_part_of_the_period),
-		cmocka_unit_test(total_and_per_flow_readings_differ),
-		cmocka_unit_test(short_rounds_add_up_to_a_period),
-		cmocka_unit_test(mean_matches_a_list),
-		cmocka_unit_test(greatest_amounts_do_not_wrap),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

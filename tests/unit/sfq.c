@@ -63,9 +63,8 @@ static void open_with_queue_1_throttled(u32 nr)
 }
 
 /* Shares of 3/4 and 1/4: the second request of flow 1 is as early as the fourth of 0. */
-static void flows_of_one_queue_go_by_start_tag(void **state)
+TEST(flows_of_one_queue_go_by_start_tag)
 {
-	(void)state;
 	open_sfq(HOOKS_IOS, 300, 100);
 	insert(0, 0, 7);
 	insert(0, 1, 3);
@@ -73,9 +72,8 @@ static void flows_of_one_queue_go_by_start_tag(void **state)
 	close_sfq();
 }
 
-static void a_queue_waits_for_an_earlier_request_of_another(void **state)
+TEST(a_queue_waits_for_an_earlier_request_of_another)
 {
-	(void)state;
 	open_sfq(HOOKS_IOS, 100, 100);
 	insert(0, 0, 2);
 	insert(1, 1, 2);
@@ -88,9 +86,8 @@ static void a_queue_waits_for_an_earlier_request_of_another(void **state)
 }
 
 /* Queue 0 has sent its second request, so the first one of queue 1 is earlier. */
-static void the_queue_that_is_first_now_is_woken(void **state)
+TEST(the_queue_that_is_first_now_is_woken)
 {
-	(void)state;
 	open_with_queue_1_throttled(4);
 	expect_io(0, 0);
 	expect_wait(0, DISPATCH_THROTTLED);
@@ -99,18 +96,16 @@ static void the_queue_that_is_first_now_is_woken(void **state)
 }
 
 /* The host asks an empty queue no more, so the last request wakes the other queue. */
-static void the_last_request_of_a_queue_passes_the_turn(void **state)
+TEST(the_last_request_of_a_queue_passes_the_turn)
 {
-	(void)state;
 	open_with_queue_1_throttled(2);
 	expect_io(0, 0);
 	assert_true(is_woken(1));
 	close_sfq();
 }
 
-static void a_blocked_queue_does_not_hold_the_others(void **state)
+TEST(a_blocked_queue_does_not_hold_the_others)
 {
-	(void)state;
 	open_with_queue_1_throttled(3);
 	hooks_block(&h, 0);
 	assert_true(is_woken(1));
@@ -120,9 +115,8 @@ static void a_blocked_queue_does_not_hold_the_others(void **state)
 }
 
 /* A flow that comes back begins at virtual time: it saves nothing for later. */
-static void a_flow_that_was_away_is_not_ahead(void **state)
+TEST(a_flow_that_was_away_is_not_ahead)
 {
-	(void)state;
 	open_sfq(HOOKS_IOS, 100, 100);
 	insert(0, 0, 1);
 	insert(0, 1, 1);
@@ -134,9 +128,8 @@ static void a_flow_that_was_away_is_not_ahead(void **state)
 	close_sfq();
 }
 
-static void a_drained_queue_waits_for_no_turn(void **state)
+TEST(a_drained_queue_waits_for_no_turn)
 {
-	(void)state;
 	open_with_queue_1_throttled(2);
 	hooks_set_drain(&h, true);
 	expect_io(1, 1);
@@ -145,11 +138,10 @@ static void a_drained_queue_waits_for_no_turn(void **state)
 }
 
 /* Depth 1: the slot goes round by tags, though queue 1 has the greater number. */
-static void one_slot_goes_to_the_first_of_all_queues(void **state)
+TEST(one_slot_goes_to_the_first_of_all_queues)
 {
 	struct io *io;
 
-	(void)state;
 	open_sfq(1, 100, 100);
 	insert(0, 0, 2);
 	insert(1, 1, 2);
@@ -161,21 +153,4 @@ static void one_slot_goes_to_the_first_of_all_queues(void **state)
 	assert_true(is_woken(1));
 	expect_io(1, 1);
 	close_sfq();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(flows_of_one_queue_go_by_start_tag),
-		cmocka_unit_test(
-			a_queue_waits_for_an_earlier_request_of_another),
-		cmocka_unit_test(the_queue_that_is_first_now_is_woken),
-		cmocka_unit_test(the_last_request_of_a_queue_passes_the_turn),
-		cmocka_unit_test(a_blocked_queue_does_not_hold_the_others),
-		cmocka_unit_test(a_flow_that_was_away_is_not_ahead),
-		cmocka_unit_test(a_drained_queue_waits_for_no_turn),
-		cmocka_unit_test(one_slot_goes_to_the_first_of_all_queues),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -229,13 +229,12 @@ static void change_one(struct share_tree *t, struct random *r)
 	assert_int_equal(share_generation(t) != generation, changed);
 }
 
-static void shares_match_a_recomputation(void **state)
+TEST(shares_match_a_recomputation)
 {
 	struct random r = random_seeded("share");
 	struct share_tree t;
 	u64 i, tree;
 
-	(void)state;
 	for (tree = 0; tree < random_rounds(10); tree++) {
 		share_tree_init(&t);
 		plant(&t, &r);
@@ -252,14 +251,13 @@ static void shares_match_a_recomputation(void **state)
 }
 
 /* Many changes at once: the generation changes for the last of them, too. */
-static void many_changes_wait_for_a_sweep(void **state)
+TEST(many_changes_wait_for_a_sweep)
 {
 	struct share_group root, some, other;
 	struct share_tree t;
 	u64 generation;
 	u32 i;
 
-	(void)state;
 	share_tree_init(&t);
 	share_group_init(&root, NULL, WEIGHT_DEFAULT);
 	share_group_init(&some, &root, WEIGHT_DEFAULT);
@@ -286,14 +284,13 @@ static void many_changes_wait_for_a_sweep(void **state)
 }
 
 /* The tree of share.h. */
-static void example_of_the_header_holds(void **state)
+TEST(example_of_the_header_holds)
 {
 	struct share_group root, prod, db, web, batch;
 	struct share_tree t;
 	u64 generation;
 	const u64 percent = SHARE_ONE / 100;
 
-	(void)state;
 	share_tree_init(&t);
 	share_group_init(&root, NULL, WEIGHT_DEFAULT);
 	share_group_init(&prod, &root, 900);
@@ -313,13 +310,12 @@ static void example_of_the_header_holds(void **state)
 	assert_true(share_of(&t, &batch, &generation) == SHARE_ONE);
 }
 
-static void weight_1_beside_10000_is_exact(void **state)
+TEST(weight_1_beside_10000_is_exact)
 {
 	struct share_group root, small, great;
 	struct share_tree t;
 	u64 generation;
 
-	(void)state;
 	share_tree_init(&t);
 	share_group_init(&root, NULL, WEIGHT_DEFAULT);
 	share_group_init(&small, &root, WEIGHT_MIN);
@@ -331,16 +327,4 @@ static void weight_1_beside_10000_is_exact(void **state)
 		    SHARE_ONE * 10000 / 10001);
 	share_set_weight(&t, &small, WEIGHT_MAX);
 	assert_true(share_of(&t, &small, &generation) == SHARE_ONE / 2);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(shares_match_a_recomputation),
-		cmocka_unit_test(many_changes_wait_for_a_sweep),
-		cmocka_unit_test(example_of_the_header_holds),
-		cmocka_unit_test(weight_1_beside_10000_is_exact),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

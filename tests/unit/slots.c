@@ -214,14 +214,13 @@ static void set_limit(struct scenario *s, u32 limit)
 		assert_int_equal(wake_next(&wake), QUEUES_MAX);
 }
 
-static void slots_match_a_model(void **state)
+TEST(slots_match_a_model)
 {
 	struct random r = random_seeded("unit/slots");
 	static struct scenario s;
 	u64 round;
 	u32 i, step;
 
-	(void)state;
 	for (round = 0; round < random_rounds(60); round++) {
 		bool paced = random_once_in(&r, 2);
 
@@ -322,12 +321,11 @@ static u64 put_and_look(struct scenario *s, u32 queue)
 }
 
 /* The example of slots.h. */
-static void newcomer_gets_its_part_with_the_next_slot(void **state)
+TEST(newcomer_gets_its_part_with_the_next_slot)
 {
 	static struct scenario s;
 	u32 i;
 
-	(void)state;
 	four_init(&s, 16, true);
 	for (i = 0; i < 3; i++)
 		take_many(&s, i, i ? 5 : 6);
@@ -340,11 +338,10 @@ static void newcomer_gets_its_part_with_the_next_slot(void **state)
 }
 
 /* Two queues wait.  The slot for the first of them is not for a third queue. */
-static void free_slot_is_left_to_the_woken_queue(void **state)
+TEST(free_slot_is_left_to_the_woken_queue)
 {
 	static struct scenario s;
 
-	(void)state;
 	four_init(&s, 4, true);
 	take_many(&s, 0, 3);
 	take(&s, 1);
@@ -363,11 +360,10 @@ static void free_slot_is_left_to_the_woken_queue(void **state)
 }
 
 /* It need not search the whole tree. */
-static void woken_queue_finds_its_slot_on_its_path(void **state)
+TEST(woken_queue_finds_its_slot_on_its_path)
 {
 	static struct scenario s;
 
-	(void)state;
 	four_init(&s, 2, true);
 	take_many(&s, 0, 2);
 	take(&s, 3);
@@ -378,11 +374,10 @@ static void woken_queue_finds_its_slot_on_its_path(void **state)
 }
 
 /* A second announcement, of another CPU, does not make the parts smaller. */
-static void queue_that_waits_twice_counts_once(void **state)
+TEST(queue_that_waits_twice_counts_once)
 {
 	static struct scenario s;
 
-	(void)state;
 	four_init(&s, 2, true);
 	take_many(&s, 0, 2);
 	take(&s, 1);
@@ -394,12 +389,11 @@ static void queue_that_waits_twice_counts_once(void **state)
 /* ------------------------------------------------- slots kept from queues */
 
 /* A slot that returns while the drive is paced waits for the pace. */
-static void held_slot_wakes_no_queue_until_released(void **state)
+TEST(held_slot_wakes_no_queue_until_released)
 {
 	static struct scenario s;
 	struct wake wake;
 
-	(void)state;
 	four_init(&s, 2, true);
 	take_many(&s, 0, 2);
 	take(&s, 1);
@@ -427,12 +421,11 @@ static void held_slot_wakes_no_queue_until_released(void **state)
 }
 
 /* Slots are given to the queue nearest to the one that releases them. */
-static void released_slot_goes_to_the_nearest_queue(void **state)
+TEST(released_slot_goes_to_the_nearest_queue)
 {
 	static struct scenario s;
 	u32 to;
 
-	(void)state;
 	for (to = 1; to < 4; to++) {
 		four_init(&s, 4, true);
 		take_many(&s, 0, 4);
@@ -453,13 +446,12 @@ static void released_slot_goes_to_the_nearest_queue(void **state)
  * A part is less than a slot, or one slot and a part of another.  These slots go
  * round, although the nearest queue is the one that gives its slot back.
  */
-static void rest_of_the_parts_goes_round(void **state)
+TEST(rest_of_the_parts_goes_round)
 {
 	static const u32 depths[] = { 1, 3, 5, 6, 7 };
 	static struct scenario s;
 	u32 i, d, turn, least;
 
-	(void)state;
 	for (d = 0; d < ARRAY_SIZE(depths); d++) {
 		u32 got[4] = { 0 };
 
@@ -483,14 +475,13 @@ static void rest_of_the_parts_goes_round(void **state)
 }
 
 /* The queue that runs first leaves the slots of the others alone. */
-static void woken_queues_keep_their_slots(void **state)
+TEST(woken_queues_keep_their_slots)
 {
 	static struct scenario s;
 	struct wake wake;
 	u64 woken = 0;
 	u32 i;
 
-	(void)state;
 	four_init(&s, 8, true);
 	take_many(&s, 0, 8);
 	for (i = 1; i < 4; i++)
@@ -513,11 +504,10 @@ static void woken_queues_keep_their_slots(void **state)
 }
 
 /* D was lowered: slots that return repay it, and none of them is held. */
-static void debt_is_paid_before_a_slot_is_held(void **state)
+TEST(debt_is_paid_before_a_slot_is_held)
 {
 	static struct scenario s;
 
-	(void)state;
 	four_init(&s, 4, true);
 	take_many(&s, 0, 4);
 	s.sched.isolation.paces = true;
@@ -533,11 +523,10 @@ static void debt_is_paid_before_a_slot_is_held(void **state)
 }
 
 /* All slots are held, then D is lowered: those released first repay it. */
-static void held_slots_repay_a_debt(void **state)
+TEST(held_slots_repay_a_debt)
 {
 	static struct scenario s;
 
-	(void)state;
 	four_init(&s, 4, true);
 	take_many(&s, 0, 4);
 	s.sched.isolation.paces = true;
@@ -556,11 +545,10 @@ static void held_slots_repay_a_debt(void **state)
 	four_deinit(&s);
 }
 
-static void lesser_of_depth_and_limit_is_in_force(void **state)
+TEST(lesser_of_depth_and_limit_is_in_force)
 {
 	static struct scenario s;
 
-	(void)state;
 	four_init(&s, 4, true);
 	set_limit(&s, 2);
 	take_many(&s, 0, 2);
@@ -587,13 +575,12 @@ static void lesser_of_depth_and_limit_is_in_force(void **state)
 }
 
 /* A queue that has lost its other obstacle runs if a slot is free, or waits. */
-static void queue_is_woken_for_a_free_slot_alone(void **state)
+TEST(queue_is_woken_for_a_free_slot_alone)
 {
 	static struct scenario s;
 	struct wake wake;
 	u32 parts;
 
-	(void)state;
 	for (parts = 0; parts < 2; parts++) {
 		four_init(&s, 1, parts);
 		wake_init(&wake);
@@ -613,7 +600,7 @@ static void queue_is_woken_for_a_free_slot_alone(void **state)
 }
 
 /* The memory behind the set, and of a used struct slots, means nothing. */
-static void largest_machine_in_used_memory(void **state)
+TEST(largest_machine_in_used_memory)
 {
 	static struct topo_place place[QUEUES_MAX];
 	static struct queue queue[QUEUES_MAX];
@@ -623,7 +610,6 @@ static void largest_machine_in_used_memory(void **state)
 	struct wake wake;
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < QUEUES_MAX; i++) {
 		queue_init(&queue[i], &sched, i);
 		index[i] = &queue[i];
@@ -673,12 +659,11 @@ static void put_back(struct scenario *s, u32 queue, struct io *io)
 }
 
 /* A request that no tenant asks for keeps its slot for one or two terms. */
-static void lease_ends_after_its_second_term(void **state)
+TEST(lease_ends_after_its_second_term)
 {
 	static struct scenario s;
 	struct io io, late;
 
-	(void)state;
 	four_init(&s, 8, true);
 	take_polled(&s, 0, &late);
 	take_polled(&s, 1, &io);
@@ -700,7 +685,7 @@ static void lease_ends_after_its_second_term(void **state)
  * Each slot comes back once, whatever the order of terms and ends: the slots in
  * use are those of the leases, and at most one for each request.
  */
-static void leased_slots_come_back_once(void **state)
+TEST(leased_slots_come_back_once)
 {
 	enum {
 		IOS = 24,
@@ -711,7 +696,6 @@ static void leased_slots_come_back_once(void **state)
 	struct io io[IOS] = { 0 };
 	u32 i, step, out;
 
-	(void)state;
 	four_init(&s, 8, random_once_in(&r, 2));
 	for (step = 0; step < STEPS; step++) {
 		i = random_below(&r, IOS);
@@ -734,13 +718,12 @@ static void leased_slots_come_back_once(void **state)
 	scenario_deinit(&s);
 }
 
-static void init_fails_without_memory(void **state)
+TEST(init_fails_without_memory)
 {
 	struct random r = random_seeded("unit/slots");
 	static struct scenario s;
 	u32 allowed;
 
-	(void)state;
 	scenario_init(&s, &r, 8);
 	slots_deinit(&s.slots);
 	for (allowed = 0; allowed < 3; allowed++) {
@@ -752,29 +735,4 @@ static void init_fails_without_memory(void **state)
 		memset(&s.slots, 0, sizeof(s.slots));
 	}
 	topology_deinit(&s.sched.topo);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(slots_match_a_model),
-		cmocka_unit_test(newcomer_gets_its_part_with_the_next_slot),
-		cmocka_unit_test(free_slot_is_left_to_the_woken_queue),
-		cmocka_unit_test(woken_queue_finds_its_slot_on_its_path),
-		cmocka_unit_test(queue_that_waits_twice_counts_once),
-		cmocka_unit_test(held_slot_wakes_no_queue_until_released),
-		cmocka_unit_test(released_slot_goes_to_the_nearest_queue),
-		cmocka_unit_test(rest_of_the_parts_goes_round),
-		cmocka_unit_test(woken_queues_keep_their_slots),
-		cmocka_unit_test(debt_is_paid_before_a_slot_is_held),
-		cmocka_unit_test(held_slots_repay_a_debt),
-		cmocka_unit_test(lesser_of_depth_and_limit_is_in_force),
-		cmocka_unit_test(queue_is_woken_for_a_free_slot_alone),
-		cmocka_unit_test(largest_machine_in_used_memory),
-		cmocka_unit_test(lease_ends_after_its_second_term),
-		cmocka_unit_test(leased_slots_come_back_once),
-		cmocka_unit_test(init_fails_without_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

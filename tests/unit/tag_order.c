@@ -119,22 +119,20 @@ static void expect(struct fixture *x, const char *digits)
 		assert_ptr_equal(take_first(x), lane_of(x, *digits - '0'));
 }
 
-static void an_empty_order_has_no_first(void **state)
+TEST(an_empty_order_has_no_first)
 {
 	struct fixture x;
 
-	(void)state;
 	fixture_init(&x, 100, 100);
 	assert_null(tag_order_first(&x.order, &x.queue, 0));
 	assert_null(tag_order_top(&x.order));
 	fixture_deinit(&x);
 }
 
-static void lanes_go_by_start_tag(void **state)
+TEST(lanes_go_by_start_tag)
 {
 	struct fixture x;
 
-	(void)state;
 	fixture_init(&x, 300, 100);
 	wake_up(&x);
 	come(&x, 0, 6);
@@ -145,11 +143,10 @@ static void lanes_go_by_start_tag(void **state)
 }
 
 /* The second flow waits deep in the heap with a tag of its old share. */
-static void a_new_weight_orders_all_lanes_anew(void **state)
+TEST(a_new_weight_orders_all_lanes_anew)
 {
 	struct fixture x;
 
-	(void)state;
 	fixture_init(&x, 300, 100);
 	wake_up(&x);
 	come(&x, 0, 8);
@@ -163,12 +160,11 @@ static void a_new_weight_orders_all_lanes_anew(void **state)
 }
 
 /* Its tags have grown by the clamp, though its key says that it is first. */
-static void a_flow_that_was_moved_loses_its_turn(void **state)
+TEST(a_flow_that_was_moved_loses_its_turn)
 {
 	struct fixture x;
 	struct io *io;
 
-	(void)state;
 	fixture_init(&x, 100, 100);
 	wake_up(&x);
 	come(&x, 0, 4);
@@ -181,28 +177,14 @@ static void a_flow_that_was_moved_loses_its_turn(void **state)
 }
 
 /* Both lanes have tag 0: the one that came first goes first. */
-static void equals_go_in_order(void **state)
+TEST(equals_go_in_order)
 {
 	struct fixture x;
 
-	(void)state;
 	fixture_init(&x, 100, 100);
 	wake_up(&x);
 	come(&x, 1, 1);
 	come(&x, 0, 1);
 	expect(&x, "10");
 	fixture_deinit(&x);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_empty_order_has_no_first),
-		cmocka_unit_test(lanes_go_by_start_tag),
-		cmocka_unit_test(a_new_weight_orders_all_lanes_anew),
-		cmocka_unit_test(a_flow_that_was_moved_loses_its_turn),
-		cmocka_unit_test(equals_go_in_order),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

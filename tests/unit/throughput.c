@@ -69,11 +69,10 @@ static void check_interval(struct scenario *s, u64 requests)
 }
 
 /* The example of throughput.h: one request stays in the device. */
-static void loss_of_the_example(void **state)
+TEST(loss_of_the_example)
 {
 	struct scenario s;
 
-	(void)state;
 	scenario_init_known(&s);
 	assert_int_equal(throughput_check_ns(PERIOD), CHECK);
 	dispatch(&s, 1);
@@ -88,12 +87,11 @@ static void loss_of_the_example(void **state)
 }
 
 /* Three of four requests in each interval are enough, for any time. */
-static void three_quarters_of_the_rate_lose_nothing(void **state)
+TEST(three_quarters_of_the_rate_lose_nothing)
 {
 	struct scenario s;
 	u32 i;
 
-	(void)state;
 	scenario_init_known(&s);
 	for (i = 0; i < 1000; i++) {
 		assert_int_equal(wait(&s), THROUGHPUT_USED);
@@ -103,12 +101,11 @@ static void three_quarters_of_the_rate_lose_nothing(void **state)
 }
 
 /* Two of four lose 4096 in each interval; the bound is 16384. */
-static void half_of_the_rate_is_idle_after_four_intervals(void **state)
+TEST(half_of_the_rate_is_idle_after_four_intervals)
 {
 	struct scenario s;
 	u32 i;
 
-	(void)state;
 	scenario_init_known(&s);
 	for (i = 0; i < 4; i++) {
 		assert_int_equal(wait(&s), THROUGHPUT_USED);
@@ -119,12 +116,11 @@ static void half_of_the_rate_is_idle_after_four_intervals(void **state)
 }
 
 /* Six requests that take two intervals are three in each. */
-static void requests_in_the_device_count_as_done(void **state)
+TEST(requests_in_the_device_count_as_done)
 {
 	struct scenario s;
 	u32 i;
 
-	(void)state;
 	scenario_init_known(&s);
 	dispatch(&s, 6);
 	for (i = 0; i < 100; i++) {
@@ -138,11 +134,10 @@ static void requests_in_the_device_count_as_done(void **state)
 }
 
 /* More than the rate pays a loss back, and is not saved up. */
-static void work_above_the_rate_reduces_the_loss(void **state)
+TEST(work_above_the_rate_reduces_the_loss)
 {
 	struct scenario s;
 
-	(void)state;
 	scenario_init_known(&s);
 	wait(&s);
 	check_interval(&s, 1);
@@ -160,11 +155,10 @@ static void work_above_the_rate_reduces_the_loss(void **state)
 }
 
 /* Time in which no flow waits is not part of a wait span. */
-static void loss_grows_in_wait_spans_alone(void **state)
+TEST(loss_grows_in_wait_spans_alone)
 {
 	struct scenario s;
 
-	(void)state;
 	scenario_init_known(&s);
 	wait(&s);
 	s.c.now += CHECK / 2;
@@ -184,12 +178,11 @@ static void loss_grows_in_wait_spans_alone(void **state)
 }
 
 /* The flows with credit use all the room that there is. */
-static void full_device_and_backlog_lose_nothing(void **state)
+TEST(full_device_and_backlog_lose_nothing)
 {
 	struct scenario s;
 	u32 i;
 
-	(void)state;
 	scenario_init_known(&s);
 	for (i = 0; i < 100; i++) {
 		s.c.full = i % 2;
@@ -217,13 +210,12 @@ static void begin_gauge(struct scenario *s)
 }
 
 /* One request each interval: the eighth makes four turnovers. */
-static void gauge_span_takes_four_turnovers(void **state)
+TEST(gauge_span_takes_four_turnovers)
 {
 	struct scenario s;
 	u64 since;
 	u32 i;
 
-	(void)state;
 	begin_gauge(&s);
 	s.t.wait_loss = 1;
 	since = s.c.now;
@@ -244,11 +236,10 @@ static void gauge_span_takes_four_turnovers(void **state)
 }
 
 /* Once a period is over, one turnover is enough. */
-static void gauge_span_of_a_slow_drive_takes_one_turnover(void **state)
+TEST(gauge_span_of_a_slow_drive_takes_one_turnover)
 {
 	struct scenario s;
 
-	(void)state;
 	/* Exactly at its end, too. */
 	begin_gauge(&s);
 	complete(&s, 2);
@@ -275,11 +266,10 @@ static void gauge_span_of_a_slow_drive_takes_one_turnover(void **state)
 }
 
 /* The greatest number in the device counts, not that of the start. */
-static void gauge_span_counts_the_most_in_the_device(void **state)
+TEST(gauge_span_counts_the_most_in_the_device)
 {
 	struct scenario s;
 
-	(void)state;
 	begin_gauge(&s);
 	dispatch(&s, 8);
 	s.c.now += CHECK;
@@ -293,11 +283,10 @@ static void gauge_span_counts_the_most_in_the_device(void **state)
 }
 
 /* A short gauge span is valid for eight periods, and then a new one begins. */
-static void rate_is_known_for_eight_periods(void **state)
+TEST(rate_is_known_for_eight_periods)
 {
 	struct scenario s;
 
-	(void)state;
 	begin_gauge(&s);
 	check_interval(&s, 8);
 	throughput_check_gauge(&s.t, &s.c);
@@ -311,11 +300,10 @@ static void rate_is_known_for_eight_periods(void **state)
 }
 
 /* A time without flows: its end begins all spans anew. */
-static void start_forgets_what_was_under_way(void **state)
+TEST(start_forgets_what_was_under_way)
 {
 	struct scenario s;
 
-	(void)state;
 	begin_gauge(&s);
 	s.t.rate = COST;
 	s.t.wait_loss = 1;
@@ -336,11 +324,10 @@ static void start_forgets_what_was_under_way(void **state)
 
 /* --------------------------------------------------- the measuring period */
 
-static void mean_follows_after_a_period(void **state)
+TEST(mean_follows_after_a_period)
 {
 	struct scenario s;
 
-	(void)state;
 	scenario_init(&s);
 	dispatch(&s, 10);
 	s.c.work += 10 * COST;
@@ -361,11 +348,10 @@ static void mean_follows_after_a_period(void **state)
  * 320 requests are dispatched in 32 intervals.  32 of them are in the device.
  * One turnover, 32 too, is not counted.  So 256 are done, 8 an interval.
  */
-static void measuring_period_raises_the_rate(void **state)
+TEST(measuring_period_raises_the_rate)
 {
 	struct scenario s;
 
-	(void)state;
 	scenario_init_known(&s);
 	dispatch(&s, 320);
 	complete(&s, 320 - 32);
@@ -382,7 +368,7 @@ static void measuring_period_raises_the_rate(void **state)
 /* ------------------------------------------------ the drive's own account */
 
 /* Two planes; the recent time is a quarter of a period at least. */
-static void planes_that_work_less_than_5_8_are_idle(void **state)
+TEST(planes_that_work_less_than_5_8_are_idle)
 {
 	static const struct {
 		u64 worked; /* of 16 intervals that two planes have in 8 */
@@ -398,7 +384,6 @@ static void planes_that_work_less_than_5_8_are_idle(void **state)
 	struct scenario s;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(table); i++) {
 		struct drive_time time = {
 			.worked_ns = 1000ULL * CHECK,
@@ -422,14 +407,13 @@ static void planes_that_work_less_than_5_8_are_idle(void **state)
 }
 
 /* A drive that does at least 3/4 of the rate is never idle, however bunched. */
-static void busy_drives_are_never_idle(void **state)
+TEST(busy_drives_are_never_idle)
 {
 	struct random r = random_seeded("throughput");
 	struct scenario s;
 	u64 round, done;
 	u32 i;
 
-	(void)state;
 	for (round = 0; round < random_rounds(200); round++) {
 		scenario_init_known(&s);
 		dispatch(&s, 64);
@@ -448,28 +432,4 @@ static void busy_drives_are_never_idle(void **state)
 			done = due;
 		}
 	}
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(loss_of_the_example),
-		cmocka_unit_test(three_quarters_of_the_rate_lose_nothing),
-		cmocka_unit_test(half_of_the_rate_is_idle_after_four_intervals),
-		cmocka_unit_test(requests_in_the_device_count_as_done),
-		cmocka_unit_test(work_above_the_rate_reduces_the_loss),
-		cmocka_unit_test(loss_grows_in_wait_spans_alone),
-		cmocka_unit_test(full_device_and_backlog_lose_nothing),
-		cmocka_unit_test(gauge_span_takes_four_turnovers),
-		cmocka_unit_test(gauge_span_of_a_slow_drive_takes_one_turnover),
-		cmocka_unit_test(gauge_span_counts_the_most_in_the_device),
-		cmocka_unit_test(rate_is_known_for_eight_periods),
-		cmocka_unit_test(start_forgets_what_was_under_way),
-		cmocka_unit_test(mean_follows_after_a_period),
-		cmocka_unit_test(measuring_period_raises_the_rate),
-		cmocka_unit_test(planes_that_work_less_than_5_8_are_idle),
-		cmocka_unit_test(busy_drives_are_never_idle),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -158,7 +158,7 @@ static void step(struct token_tree *t, struct model *w, struct random *r)
 	}
 }
 
-static void counts_match_a_model(void **state)
+TEST(counts_match_a_model)
 {
 	struct random r = random_seeded("token_tree");
 	struct topo_place place[MACHINE_QUEUES];
@@ -167,7 +167,6 @@ static void counts_match_a_model(void **state)
 	struct model w;
 	u64 i, j;
 
-	(void)state;
 	for (i = 0; i < random_rounds(50); i++) {
 		u32 nr = machine_random(&r, place);
 
@@ -189,13 +188,12 @@ static void counts_match_a_model(void **state)
 static const struct topo_place square[] = { { 0, 0 }, { 1, 0 },
 					    { 2, 1 }, { 3, 1 } };
 
-static void one_slot_moves_between_queues(void **state)
+TEST(one_slot_moves_between_queues)
 {
 	struct token_tree t;
 	struct topology topo;
 	u32 q;
 
-	(void)state;
 	assert_int_equal(topology_init(&topo, square, 4), 0);
 	assert_int_equal(token_tree_init(&t, &topo, 1), 0);
 	assert_true(token_take(&t, 0));
@@ -223,13 +221,12 @@ static void one_slot_moves_between_queues(void **state)
 	topology_deinit(&topo);
 }
 
-static void put_repays_debt_first(void **state)
+TEST(put_repays_debt_first)
 {
 	struct token_tree t;
 	struct topology topo;
 	u32 i;
 
-	(void)state;
 	assert_int_equal(topology_init(&topo, square, 4), 0);
 	assert_int_equal(token_tree_init(&t, &topo, 8), 0);
 	for (i = 0; i < 8; i++)
@@ -254,27 +251,14 @@ static void put_repays_debt_first(void **state)
 	topology_deinit(&topo);
 }
 
-static void init_fails_without_memory(void **state)
+TEST(init_fails_without_memory)
 {
 	struct token_tree t;
 	struct topology topo;
 
-	(void)state;
 	assert_int_equal(topology_init(&topo, square, 4), 0);
 	port_zalloc_fail_after(0);
 	assert_int_equal(token_tree_init(&t, &topo, 1), -ENOMEM);
 	port_zalloc_fail_never();
 	topology_deinit(&topo);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(counts_match_a_model),
-		cmocka_unit_test(one_slot_moves_between_queues),
-		cmocka_unit_test(put_repays_debt_first),
-		cmocka_unit_test(init_fails_without_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,14 +48,13 @@ static void check_members(const struct topology *t,
 	}
 }
 
-static void tree_covers_machines_of_any_shape(void **state)
+TEST(tree_covers_machines_of_any_shape)
 {
 	struct random r = random_seeded("topology");
 	struct topo_place place[MACHINE_QUEUES];
 	struct topology t;
 	u64 i;
 
-	(void)state;
 	for (i = 0; i < random_rounds(300); i++) {
 		u32 nr = machine_random(&r, place), n;
 
@@ -74,7 +73,7 @@ static void tree_covers_machines_of_any_shape(void **state)
 	}
 }
 
-static void tree_leaves_out_levels_that_separate_nothing(void **state)
+TEST(tree_leaves_out_levels_that_separate_nothing)
 {
 	static const struct topo_place lone = { 0 };
 	/* One core of two threads; then two single-threaded cores a socket. */
@@ -87,7 +86,6 @@ static void tree_leaves_out_levels_that_separate_nothing(void **state)
 	};
 	struct topology t;
 
-	(void)state;
 	assert_int_equal(topology_init(&t, &lone, 1), 0);
 	assert_int_equal(t.nr_nodes, 2);
 	assert_int_equal(t.node[t.root].nr_children, 1);
@@ -109,7 +107,7 @@ static void tree_leaves_out_levels_that_separate_nothing(void **state)
 	topology_deinit(&t);
 }
 
-static void init_refuses_unordered_places(void **state)
+TEST(init_refuses_unordered_places)
 {
 	/* A core in two places, a socket in two places, a core on two sockets. */
 	static const struct topo_place wrong[][3] = {
@@ -120,34 +118,20 @@ static void init_refuses_unordered_places(void **state)
 	struct topology t;
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(wrong); i++)
 		assert_int_equal(topology_init(&t, wrong[i], 3), -EINVAL);
 	assert_int_equal(topology_init(&t, wrong[0], 0), -EINVAL);
 }
 
-static void init_fails_without_memory(void **state)
+TEST(init_fails_without_memory)
 {
 	static const struct topo_place place[2] = { { 0, 0 }, { 1, 0 } };
 	struct topology t;
 	u32 n;
 
-	(void)state;
 	for (n = 0; n < 2; n++) {
 		port_zalloc_fail_after(n);
 		assert_int_equal(topology_init(&t, place, 2), -ENOMEM);
 	}
 	port_zalloc_fail_never();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tree_covers_machines_of_any_shape),
-		cmocka_unit_test(tree_leaves_out_levels_that_separate_nothing),
-		cmocka_unit_test(init_refuses_unordered_places),
-		cmocka_unit_test(init_fails_without_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

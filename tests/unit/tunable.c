@@ -41,11 +41,10 @@ static const struct tunable *named(const char *name)
 	return t;
 }
 
-static void defaults_are_valid(void **state)
+TEST(defaults_are_valid)
 {
 	struct sched_params p;
 
-	(void)state;
 	memset(&p, 0xff, sizeof(p));
 	tunables_init(table, &p);
 	assert_int_equal(p.depth, 64);
@@ -70,11 +69,10 @@ static void check_tunable(const struct sched_ops *ops, const struct tunable *t)
 		assert_true(t->offset + sizeof(u32) <= own_end);
 }
 
-static void every_scheduler_has_a_sound_table(void **state)
+TEST(every_scheduler_has_a_sound_table)
 {
 	u32 i, n, for_users;
 
-	(void)state;
 	for (i = 0; sched_policies[i]; i++) {
 		const struct sched_ops *ops = sched_policies[i];
 		const struct tunable *t;
@@ -94,7 +92,7 @@ static void every_scheduler_has_a_sound_table(void **state)
 	assert_int_equal(i, sched_policies_count());
 }
 
-static void a_value_is_kept_in_its_unit(void **state)
+TEST(a_value_is_kept_in_its_unit)
 {
 	const struct cost_model linear = {
 		.kind = COST_LINEAR,
@@ -103,7 +101,6 @@ static void a_value_is_kept_in_its_unit(void **state)
 	};
 	struct sched_params p;
 
-	(void)state;
 	tunables_init(table, &p);
 	assert_int_equal(tunable_set(named("threshold_kb"), &p, 1000), 0);
 	assert_int_equal(own(&p)->threshold, 1000 * 1024);
@@ -125,7 +122,7 @@ static const struct tunable automatic[] = {
 	{ }
 };
 
-static void auto_is_read_with_the_start_of_a_depth(void **state)
+TEST(auto_is_read_with_the_start_of_a_depth)
 {
 	static const struct {
 		const char *text;
@@ -158,7 +155,6 @@ static void auto_is_read_with_the_start_of_a_depth(void **state)
 	};
 	u32 i, start;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		const char *text = cases[i].text;
 
@@ -176,7 +172,7 @@ static void auto_is_read_with_the_start_of_a_depth(void **state)
 }
 
 /* The device takes 100 requests.  The automatic threshold does not follow. */
-static void automatic_depth_begins_with_its_start(void **state)
+TEST(automatic_depth_begins_with_its_start)
 {
 	static const struct {
 		u32 start, takes, depth;
@@ -187,7 +183,6 @@ static void automatic_depth_begins_with_its_start(void **state)
 	struct sched_params p;
 	u32 i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		tunables_init(automatic, &p);
 		p.depth_most = 0;
@@ -206,7 +201,7 @@ static void automatic_depth_begins_with_its_start(void **state)
 	}
 }
 
-static void a_cost_out_of_range_is_refused(void **state)
+TEST(a_cost_out_of_range_is_refused)
 {
 	struct cost_model bad[] = {
 		{ .kind = COST_KINDS },
@@ -218,7 +213,6 @@ static void a_cost_out_of_range_is_refused(void **state)
 	struct sched_params p, before;
 	u32 i;
 
-	(void)state;
 	tunables_init(table, &p);
 	before = p;
 	for (i = 0; i < ARRAY_SIZE(bad); i++) {
@@ -228,11 +222,10 @@ static void a_cost_out_of_range_is_refused(void **state)
 	}
 }
 
-static void out_of_range_changes_nothing(void **state)
+TEST(out_of_range_changes_nothing)
 {
 	struct sched_params p, before;
 
-	(void)state;
 	tunables_init(table, &p);
 	before = p;
 	assert_int_equal(tunable_set(named("depth"), &p, 0), -EINVAL);
@@ -246,11 +239,10 @@ static void out_of_range_changes_nothing(void **state)
 	assert_null(tunable_find(table, "depths"));
 }
 
-static void check_finds_each_bad_value(void **state)
+TEST(check_finds_each_bad_value)
 {
 	struct sched_params good, p;
 
-	(void)state;
 	tunables_init(table, &good);
 	p = good;
 	p.depth = 0;
@@ -264,20 +256,4 @@ static void check_finds_each_bad_value(void **state)
 	p = good;
 	p.cost.read.base = COST_MOST + 1;
 	assert_int_equal(tunables_check(table, &p), -EINVAL);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(defaults_are_valid),
-		cmocka_unit_test(every_scheduler_has_a_sound_table),
-		cmocka_unit_test(a_value_is_kept_in_its_unit),
-		cmocka_unit_test(auto_is_read_with_the_start_of_a_depth),
-		cmocka_unit_test(automatic_depth_begins_with_its_start),
-		cmocka_unit_test(a_cost_out_of_range_is_refused),
-		cmocka_unit_test(out_of_range_changes_nothing),
-		cmocka_unit_test(check_finds_each_bad_value),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,12 +59,11 @@ static void activate(void)
 	hooks_complete(&h, (hooks_read(&h, 0, heavy), hooks_next(&h, 0)));
 }
 
-static void quarter_of_the_depth_passes(void **state)
+TEST(quarter_of_the_depth_passes)
 {
 	struct io *io[PASSING], *more;
 	u32 i;
 
-	(void)state;
 	open_urgent();
 	activate();
 	for (i = 0; i < PASSING; i++) {
@@ -107,11 +106,10 @@ static u64 worth(u64 share, u64 ns)
 }
 
 /* At once 50 ms of the share pass, and later half of the share. */
-static void debt_is_bounded(void **state)
+TEST(debt_is_bounded)
 {
 	u64 share, cost;
 
-	(void)state;
 	open_urgent();
 	activate();
 	share = flow_share(heavy);
@@ -131,11 +129,10 @@ static void debt_is_bounded(void **state)
 }
 
 /* A request that costs more than the bound does not pass, and is charged. */
-static void large_request_is_ordered(void **state)
+TEST(large_request_is_ordered)
 {
 	struct io *io;
 
-	(void)state;
 	open_urgent();
 	activate();
 	io = hooks_insert(&h, 0, light, 1 << 20, IO_URGENT);
@@ -150,11 +147,10 @@ static void large_request_is_ordered(void **state)
  * The same if the flow is idle: its share is that of its weight.  A task that
  * waits for its swap writes leaves its flow idle.
  */
-static void large_request_of_an_idle_flow_is_ordered(void **state)
+TEST(large_request_of_an_idle_flow_is_ordered)
 {
 	struct io *io;
 
-	(void)state;
 	open_urgent();
 	hooks_complete(&h, (hooks_read(&h, 0, heavy), hooks_next(&h, 0)));
 	io = hooks_insert(&h, 0, light, 1 << 20, IO_URGENT);
@@ -178,11 +174,10 @@ static struct io *adopted(u32 queue)
 }
 
 /* One adopted request of each queue is charged; the others follow one by one. */
-static void adopted_requests_wait_for_each_other(void **state)
+TEST(adopted_requests_wait_for_each_other)
 {
 	struct io *first, *second, *third, *other;
 
-	(void)state;
 	open_urgent();
 	activate();
 	first = adopted(0);
@@ -215,11 +210,10 @@ static void adopted_requests_wait_for_each_other(void **state)
 }
 
 /* The root's own request waits for one adopted request, and not for all. */
-static void root_waits_for_one_adopted_request(void **state)
+TEST(root_waits_for_one_adopted_request)
 {
 	struct io *first, *second, *own;
 
-	(void)state;
 	open_urgent();
 	activate();
 	first = adopted(0);
@@ -233,11 +227,10 @@ static void root_waits_for_one_adopted_request(void **state)
 }
 
 /* The driver sends an adopted request back: it passes, and is not charged. */
-static void requeued_request_passes(void **state)
+TEST(requeued_request_passes)
 {
 	struct io *io;
 
-	(void)state;
 	open_urgent();
 	activate();
 	io = adopted(0);
@@ -254,11 +247,10 @@ static void requeued_request_passes(void **state)
 }
 
 /* Deferred requests go without delay while the scheduler drains. */
-static void deferred_requests_drain(void **state)
+TEST(deferred_requests_drain)
 {
 	u32 i;
 
-	(void)state;
 	open_urgent();
 	activate();
 	for (i = 0; i < 3 * D; i++)
@@ -271,11 +263,10 @@ static void deferred_requests_drain(void **state)
 }
 
 /* The rate is the work of the flows, over a time that is not too long. */
-static void rate_is_learned(void **state)
+TEST(rate_is_learned)
 {
 	u64 first;
 
-	(void)state;
 	open_urgent();
 	urgent_init(&h.sched.urgent);
 	first = h.sched.urgent.rate;
@@ -295,21 +286,4 @@ static void rate_is_learned(void **state)
 	urgent_measure(&h.sched.urgent, 3000 * MS);
 	assert_int_equal(h.sched.urgent.rate, first);
 	close_urgent();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(quarter_of_the_depth_passes),
-		cmocka_unit_test(debt_is_bounded),
-		cmocka_unit_test(large_request_is_ordered),
-		cmocka_unit_test(large_request_of_an_idle_flow_is_ordered),
-		cmocka_unit_test(adopted_requests_wait_for_each_other),
-		cmocka_unit_test(root_waits_for_one_adopted_request),
-		cmocka_unit_test(requeued_request_passes),
-		cmocka_unit_test(deferred_requests_drain),
-		cmocka_unit_test(rate_is_learned),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

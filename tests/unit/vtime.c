@@ -2,7 +2,7 @@
 #include "unit.h"
 #include "sched/core/vtime.h"
 
-static void order_holds_across_the_wrap(void **state)
+TEST(order_holds_across_the_wrap)
 {
 	const vtime_t points[] = { 0,	       2,
 				   1ULL << 62, (1ULL << 63) - 2,
@@ -10,7 +10,6 @@ static void order_holds_across_the_wrap(void **state)
 				   (vtime_t)-2 };
 	size_t i;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(points); i++) {
 		assert_false(vtime_before(points[i], points[i]));
 		assert_true(vtime_before(points[i], points[i] + 2));
@@ -21,9 +20,8 @@ static void order_holds_across_the_wrap(void **state)
 	}
 }
 
-static void none_is_the_greatest_tag(void **state)
+TEST(none_is_the_greatest_tag)
 {
-	(void)state;
 	assert_true(vtime_min_tag(VTIME_NONE, VTIME_NONE) == VTIME_NONE);
 	assert_true(vtime_min_tag(VTIME_NONE, 8) == 8);
 	assert_true(vtime_min_tag(8, VTIME_NONE) == 8);
@@ -31,9 +29,8 @@ static void none_is_the_greatest_tag(void **state)
 	assert_true(vtime_min_tag(4, (vtime_t)-2) == (vtime_t)-2);
 }
 
-static void inverse_is_clamped(void **state)
+TEST(inverse_is_clamped)
 {
-	(void)state;
 	assert_true(share_inverse(SHARE_ONE) == 1ULL << INV_SHIFT);
 	assert_true(share_inverse(SHARE_ONE / 10) / 10 == 1ULL << INV_SHIFT);
 	assert_true(share_inverse(0) == 1ULL << (INV_SHIFT + SHARE_MIN_SHIFT));
@@ -55,12 +52,11 @@ static void charge_is_exact(vtime_t base, u64 share, u64 cost)
 	assert_true(exact - min(back, exact) <= (exact >> 20) + 2);
 }
 
-static void tags_are_even_and_never_none(void **state)
+TEST(tags_are_even_and_never_none)
 {
 	struct random r = random_seeded("vtime");
 	u64 i;
 
-	(void)state;
 	for (i = 0; i < random_rounds(100000); i++) {
 		vtime_t base = random_next(&r) & ~1ULL;
 		u64 inv = share_inverse(random_next(&r) >> 31);
@@ -73,14 +69,13 @@ static void tags_are_even_and_never_none(void **state)
 	}
 }
 
-static void charges_are_exact_at_the_extremes(void **state)
+TEST(charges_are_exact_at_the_extremes)
 {
 	static const u64 costs[] = { 512, 4096, 65536, 1 << 20, 1 << 26 };
 	static const vtime_t bases[] = { 0, 1000 << 10, (vtime_t)-2,
 					 (vtime_t)0 - (1ULL << 30) };
 	size_t i, j;
 
-	(void)state;
 	for (i = 0; i < ARRAY_SIZE(bases); i++)
 		for (j = 0; j < ARRAY_SIZE(costs); j++) {
 			/* Weights 1 and 10000; the least and the full share. */
@@ -93,25 +88,10 @@ static void charges_are_exact_at_the_extremes(void **state)
 }
 
 /* The largest request at the least share: its tag must stay comparable. */
-static void longest_step_is_far_below_a_wrap(void **state)
+TEST(longest_step_is_far_below_a_wrap)
 {
 	vtime_t end = vtime_at(0, 0, share_inverse(SHARE_MIN), 1 << 26);
 
-	(void)state;
 	assert_true(vtime_before(0, end));
 	assert_true(end <= 1ULL << 46);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(order_holds_across_the_wrap),
-		cmocka_unit_test(none_is_the_greatest_tag),
-		cmocka_unit_test(inverse_is_clamped),
-		cmocka_unit_test(tags_are_even_and_never_none),
-		cmocka_unit_test(charges_are_exact_at_the_extremes),
-		cmocka_unit_test(longest_step_is_far_below_a_wrap),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,11 +96,10 @@ static void expect_near(u64 got, u64 want)
 /* -------------------------------------------------------------------- totals */
 
 /* The service of an interval, and the sum of the demands. */
-static void total_is_the_sum_of_the_demands(void **state)
+TEST(total_is_the_sum_of_the_demands)
 {
 	struct sched_params p = wdt_test_params();
 
-	(void)state;
 	open_flows(&p, 100, 300);
 	hold();
 	assert_int_equal(total(), FIRST);
@@ -121,11 +120,10 @@ static void total_is_the_sum_of_the_demands(void **state)
 }
 
 /* A quarter of the total is to be the 256 KiB of the first flow. */
-static void total_meets_each_demand(void **state)
+TEST(total_meets_each_demand)
 {
 	struct sched_params p = wdt_test_params();
 
-	(void)state;
 	wdt_params(&p)->total = WDT_MEET;
 	open_flows(&p, 100, 300);
 	hold();
@@ -140,12 +138,11 @@ static void total_meets_each_demand(void **state)
 }
 
 /* Requests wait: the drive did all it could, and that bounds the total. */
-static void saturated_drive_bounds_the_total(void **state)
+TEST(saturated_drive_bounds_the_total)
 {
 	struct sched_params p = wdt_test_params();
 	struct io *io;
 
-	(void)state;
 	open_flows(&p, 100, 300);
 	hold();
 	serve(0, 512 * KIB);
@@ -170,11 +167,10 @@ static void saturated_drive_bounds_the_total(void **state)
 }
 
 /* Rounds that end early are added up to a quarter of an interval. */
-static void short_rounds_make_one_sample(void **state)
+TEST(short_rounds_make_one_sample)
 {
 	struct sched_params p = wdt_test_params();
 
-	(void)state;
 	budget_params(&p)->work_conserving = 1;
 	open_flows(&p, 100, 300);
 	serve(0, FIRST);
@@ -214,12 +210,11 @@ static void short_rounds_make_one_sample(void **state)
  * 100 MB/s are 10 MB in an interval.  Siblings count with and without requests,
  * level by level.
  */
-static void caps_are_parts_by_weight(void **state)
+TEST(caps_are_parts_by_weight)
 {
 	struct sched_params p = wdt_test_params();
 	struct flow *child[2];
 
-	(void)state;
 	budget_params(&p)->work_conserving = 1;
 	wdt_params(&p)->caps_mbps = 100;
 	open_flows(&p, 100, 300);
@@ -248,11 +243,10 @@ static void caps_are_parts_by_weight(void **state)
 	close_wdt();
 }
 
-static void tune_switches_caps_and_rule(void **state)
+TEST(tune_switches_caps_and_rule)
 {
 	struct sched_params p = wdt_test_params();
 
-	(void)state;
 	open_flows(&p, 100, 300);
 	assert_int_equal(wdt()->budget.rule, BUDGET_PERIODIC);
 	budget_params(&p)->work_conserving = 1;
@@ -282,13 +276,12 @@ static bool has_own_lock(struct flow *f)
 }
 
 /* A flow comes, one goes, and each of the rest has the lock that is chosen. */
-static void single_lock_is_that_of_all_flows(void **state)
+TEST(single_lock_is_that_of_all_flows)
 {
 	struct sched_params p = wdt_test_params();
 	struct flow *f[3];
 	u32 gone, i;
 
-	(void)state;
 	for (gone = 0; gone < 3; gone++) {
 		wdt_params(&p)->single_lock = 0;
 		open_flows(&p, 100, 100);
@@ -312,13 +305,12 @@ static void single_lock_is_that_of_all_flows(void **state)
 }
 
 /* Flows go in the order in which they came, or the other way round. */
-static void flows_leave_the_list(void **state)
+TEST(flows_leave_the_list)
 {
 	struct sched_params p = wdt_test_params();
 	struct flow *f[4];
 	u32 i, k, nr;
 
-	(void)state;
 	for (k = 0; k < 2; k++) {
 		open_flows(&p, 100, 100);
 		for (i = 0; i < 4; i++)
@@ -337,26 +329,8 @@ static void flows_leave_the_list(void **state)
 	}
 }
 
-static void init_fails_without_memory(void **state)
+TEST(init_fails_without_memory)
 {
-	(void)state;
 	/* Topology, queues, scheduler, estimator, watchdog, parts and tree. */
 	assert_true(hooks_init_without_memory(&wdt_ops) >= 8);
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(total_is_the_sum_of_the_demands),
-		cmocka_unit_test(total_meets_each_demand),
-		cmocka_unit_test(saturated_drive_bounds_the_total),
-		cmocka_unit_test(short_rounds_make_one_sample),
-		cmocka_unit_test(caps_are_parts_by_weight),
-		cmocka_unit_test(tune_switches_caps_and_rule),
-		cmocka_unit_test(single_lock_is_that_of_all_flows),
-		cmocka_unit_test(flows_leave_the_list),
-		cmocka_unit_test(init_fails_without_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

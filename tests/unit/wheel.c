@@ -125,13 +125,12 @@ static void step(struct model *w, struct random *r, vtime_t *vt)
 	}
 }
 
-static void wakes_match_a_list_of_times(void **state)
+TEST(wakes_match_a_list_of_times)
 {
 	struct random r = random_seeded("wheel");
 	struct model w;
 	u64 i, j;
 
-	(void)state;
 	for (i = 0; i < random_rounds(20); i++) {
 		vtime_t vt = (vtime_t)0 - (random_next(&r) % (1 << 20));
 
@@ -153,13 +152,12 @@ static void remember(void *arg, u32 queue)
 	*(u32 *)arg |= 1U << queue;
 }
 
-static void bucket_edges_are_exact(void **state)
+TEST(bucket_edges_are_exact)
 {
 	const vtime_t start = (vtime_t)-1024; /* the wheel spans the wrap */
 	struct wheel w;
 	u32 woken = 0, bucket;
 
-	(void)state;
 	assert_int_equal(wheel_init(&w, 8, 7, start + 5), 0);
 	assert_false(wheel_park(&w, 0, start, &bucket));
 	assert_false(wheel_park(&w, 0, start - 100, &bucket));
@@ -188,12 +186,11 @@ static void bucket_edges_are_exact(void **state)
 }
 
 /* A turn by more than the whole wheel wakes each queue once. */
-static void leap_beyond_the_wheel_empties_all_buckets(void **state)
+TEST(leap_beyond_the_wheel_empties_all_buckets)
 {
 	struct wheel w;
 	u32 woken = 0, q, bucket;
 
-	(void)state;
 	assert_int_equal(wheel_init(&w, 32, 10, 0), 0);
 	for (q = 0; q < 31; q++)
 		assert_true(wheel_park(&w, q, (q + 1) << 10, &bucket));
@@ -202,24 +199,11 @@ static void leap_beyond_the_wheel_empties_all_buckets(void **state)
 	wheel_deinit(&w);
 }
 
-static void init_fails_without_memory(void **state)
+TEST(init_fails_without_memory)
 {
 	struct wheel w;
 
-	(void)state;
 	port_zalloc_fail_after(0);
 	assert_int_equal(wheel_init(&w, 8, 10, 0), -ENOMEM);
 	port_zalloc_fail_never();
-}
-
-int main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(wakes_match_a_list_of_times),
-		cmocka_unit_test(bucket_edges_are_exact),
-		cmocka_unit_test(leap_beyond_the_wheel_empties_all_buckets),
-		cmocka_unit_test(init_fails_without_memory),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }
