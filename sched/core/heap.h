@@ -3,10 +3,10 @@
  * heap - intrusive pairing heap in (key, sequence) order
  *
  * Keys are virtual times, compared by vtime_before().  Nodes with equal keys
- * leave in the order in which they were pushed.  A push is O(1), a pop O(log n) amortised, a
- * rebuild O(n).  No function recurses or allocates, and the caller serialises
- * all calls.  A queue with a single flow has a heap of one node, which these
- * inline functions handle alone.
+ * leave in the order in which they were pushed.  A push is O(1), a pop
+ * O(log n) amortised, a rebuild O(n).  No function recurses or allocates, and
+ * the caller serialises all calls.  A queue with a single flow has a heap of one
+ * node, which these inline functions handle alone.
  *
  * Source: Fredman, Sedgewick, Sleator, Tarjan, The Pairing Heap, 1986.
  * Tested by tests/unit/heap.c against a sorted array.

@@ -29,7 +29,7 @@ struct tick_scene {
 	u32 readers, weight;		/* of each reader, one request at a time */
 	u64 think_ns;
 	u32 jobs, depth, bytes;		/* of each tenant that fills the drive */
-	bool isolation;
+	bool isolation;			/* false: the tunable is 0 */
 };
 
 static const struct tick_scene scenes[] = {

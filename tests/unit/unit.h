@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* The headers of every unit test, in the order that cmocka wants, and its list of tests. */
+/*
+ * The headers of every unit test, in the order that cmocka wants, and how a
+ * program lists its tests for main.c.
+ */
 #ifndef MQFAIR_UNIT_H
 #define MQFAIR_UNIT_H
 
@@ -13,6 +16,7 @@
 
 #include "tests/random.h"
 
+/* TEST() and FIXTURE() call these before main(). */
 void list_test(const char *name, CMUnitTestFunction test);
 void list_fixture(void (*open)(void), void (*close)(void));
 
