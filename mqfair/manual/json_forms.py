@@ -23,13 +23,14 @@ TYPES: Mapping[str, dict[str, Any]] = {
     "text": {"type": "string"},
     "integer": {"type": "integer"},
     "count": {"type": "integer", "minimum": 0},
-    "number": {"type": "number"},
+    "number": {"type": "number", "minimum": 0},
+    "signed": {"type": "number"},
     "fraction": {"type": "number", "minimum": 0, "maximum": 1},
     "weight": {"type": "integer", "minimum": 1, "maximum": 10000},
     "flag": {"type": "boolean"},
     "object": {"type": "object"},
     "list": {"type": "array"},
-    "any": {},
+    "filled": {"type": "array", "minItems": 1},
 }
 
 
@@ -38,8 +39,9 @@ HEAD = """\
 
 Every document that `mqfair` writes as JSON names its form in the field `schema`. Fields are added
 to a form; a change of a field makes `/2` ([compatibility.md](compatibility.md)). In a path, `[]` is
-each item of a list and `*` each key. A field with `?` may be absent. A `count` is an integer from
-0, a `fraction` a number from 0 to 1, and a `weight` an integer from 1 to 10000.
+each item of a list and `*` each key. A field with `?` may be absent. A `count` is an integer
+from 0, a `number` is 0 or more, a `signed` number may be negative, a `fraction` is a number from 0
+to 1, and a `weight` an integer from 1 to 10000. A `filled` list has an item.
 
 `python3 -m mqfair.manual.json_forms --schemas FOLDER` writes a JSON Schema of each form. Without
 `--schemas` it writes this page. Results of `experiments/` have forms of their own, without a
@@ -140,7 +142,7 @@ runs[].repeat count from 0
 runs[].total_iops number requests per second of all cgroups
 runs[].total_bytes_per_s number bytes per second of all cgroups
 runs[].jain fraction Jain's index of bytes divided by entitled shares
-runs[].cgroups list
+runs[].cgroups filled at least one
 runs[].cgroups[] object
 runs[].cgroups[].name text
 runs[].cgroups[].weight weight
@@ -149,24 +151,24 @@ runs[].cgroups[].share fraction share of the bytes of this run
 runs[].cgroups[].iops number requests per second
 runs[].cgroups[].bytes_per_s number bytes per second
 runs[].cgroups[].lat_ns object latency in nanoseconds
-runs[].cgroups[].lat_ns.mean number|null
-runs[].cgroups[].lat_ns.p50 number|null
-runs[].cgroups[].lat_ns.p99 number|null
-runs[].cgroups[].lat_ns.p999 number|null
+runs[].cgroups[].lat_ns.mean number
+runs[].cgroups[].lat_ns.p50 number
+runs[].cgroups[].lat_ns.p99 number
+runs[].cgroups[].lat_ns.p999 number
 summary list medians over the repeats, and their extremes
 summary[] object
 summary[].scheduler text label
-summary[].total_iops number requests per second
+summary[].total_iops number|null requests per second
 summary[].ratio_to_none number|null relative to none in the same repeat; null without none
-summary[].jain fraction Jain's index
+summary[].jain fraction|null Jain's index
 summary[].min object least of the repeats
-summary[].min.total_iops number requests per second
+summary[].min.total_iops number|null requests per second
 summary[].min.ratio_to_none number|null
-summary[].min.jain fraction
+summary[].min.jain fraction|null
 summary[].max object greatest of the repeats
-summary[].max.total_iops number requests per second
+summary[].max.total_iops number|null requests per second
 summary[].max.ratio_to_none number|null
-summary[].max.jain fraction
+summary[].max.jain fraction|null
 solo list? with --solo: each cgroup alone
 solo[] object
 solo[].scheduler text label
@@ -439,7 +441,7 @@ metrics[].name text with its unit
 metrics[].type text gauge or counter
 metrics[].labels object
 metrics[].labels.* text
-metrics[].value number
+metrics[].value signed
 """,
     ),
     Form(
@@ -593,6 +595,9 @@ devices.* count weight
 )
 
 
+BY_NAME = {form.name: form for form in FORMS}
+
+
 def _cut(lines: str) -> Iterator[tuple[str, str, str]]:
     """Path, type and meaning of each line."""
     for line in filter(None, lines.split("\n")):
@@ -615,14 +620,14 @@ def tree(form: Form) -> Node:
 
 def _rule(node: Node) -> dict[str, Any]:
     if node.kind not in TYPES:
-        return _rule(tree(next(form for form in FORMS if form.name == node.kind)))
+        return _rule(tree(BY_NAME[node.kind]))
     rule = dict(TYPES[node.kind])
     if node.null:
         rule["type"] = [rule["type"], "null"]
     if node.about:
         rule["description"] = node.about
     children = dict(node.children)
-    if node.kind == "list":
+    if node.kind in ("list", "filled"):
         rule["items"] = _rule(children["[]"])
     elif node.kind == "object":
         other = children.pop("*", None)
@@ -633,8 +638,8 @@ def _rule(node: Node) -> dict[str, Any]:
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The JSON Schema of the form @name, such as `bench`. Raises StopIteration if there is none."""
-    form = next(form for form in FORMS if form.name == name)
+    """The JSON Schema of the form @name, such as `bench`. Raises KeyError if there is none."""
+    form = BY_NAME[name]
     rule = _rule(tree(form))
     rule["properties"]["schema"] = {"const": form.schema}
     return {"$schema": DIALECT, "title": form.schema, "description": form.about, **rule}
@@ -642,11 +647,7 @@ def schema(name: str) -> dict[str, Any]:
 
 def page() -> str:
     """The text of doc/json.md."""
-    parts = [*HEAD.splitlines(), ""]
-    parts += [
-        "| form | written by |",
-        "|---|---|",
-    ]
+    parts = [*HEAD.splitlines(), "", "| form | written by |", "|---|---|"]
     parts += [f"| [{form.schema}](#{_anchor(form)}) | `{form.command}` |" for form in FORMS]
     for form in FORMS:
         parts += ["", f"## {form.schema}", "", form.about, "", "| field | type | meaning |"]
