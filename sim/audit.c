@@ -28,13 +28,13 @@ void audit_insert(struct host_io *hio)
 	hio->inserted_ns = host_now(hio->flow->host);
 }
 
-/* A deferred io is charged after its insert (urgent.h). */
+/* An io that waits to be adopted is charged after its insert (urgent.h). */
 static void audit_charge(struct host_io *hio)
 {
 	struct account *a = account_of(hio);
 	struct host *h = hio->flow->host;
 
-	if (hio->charged || (hio->io.flags & IO_DEFERRED))
+	if (hio->charged || (hio->io.flags & IO_TO_ADOPT))
 		return;
 	hio->charged = true;
 	if (!hio->io.cost)
@@ -122,7 +122,7 @@ void audit_result(const struct host_queue *hq, enum dispatch_result result)
 	struct io *adopted = hq->q.adopted;
 	struct host *h = hq->host;
 
-	/* Dispatch may have charged a deferred io. */
+	/* Dispatch may have adopted an io, and charged it. */
 	if (adopted)
 		audit_charge(container_of(adopted, struct host_io, io));
 

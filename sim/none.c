@@ -21,7 +21,7 @@ static u32 cost_with(const struct io *io, u32 bytes)
 	return cost_of(&io->flow->sched->params.cost, io->op, bytes);
 }
 
-/* An urgent io waits like the others, so none of them is deferred (urgent.h). */
+/* An urgent io waits like the others, so none waits to be adopted (urgent.h). */
 void none_insert(struct queue *q, struct io *io, u64 now, struct wake *wake)
 {
 	struct flow_start start;

@@ -15,15 +15,15 @@ static void let_pass(struct queue *q, struct io *io)
 }
 
 /* The root has another adopted io in its lane: @io waits for that to go. */
-static void defer(struct queue *q, struct io *io, u32 cost)
+static void adopt_later(struct queue *q, struct io *io, u32 cost)
 {
 	io->cost = cost;
-	io->flags |= IO_DEFERRED;
+	io->flags |= IO_TO_ADOPT;
 	atomic64_inc(&io->flow->queued);
-	io_list_append(&q->deferred, io);
+	io_list_append(&q->to_adopt, io);
 }
 
-/* @io waits in a lane.  False: it is deferred. */
+/* @io waits in a lane.  False: it waits to be adopted. */
 static bool order(struct queue *q, struct io *io, u32 cost, vtime_t vt, u64 now,
 		  struct flow_start *start, struct wake *wake)
 {
@@ -34,7 +34,7 @@ static bool order(struct queue *q, struct io *io, u32 cost, vtime_t vt, u64 now,
 	io->flow = payer;
 	queue_inserted(q, io, now);
 	if (adopted && q->adopted) {
-		defer(q, io, cost);
+		adopt_later(q, io, cost);
 		return false;
 	}
 	if (adopted)
@@ -52,9 +52,9 @@ bool engine_arrive_urgent(struct queue *q, struct io *io, u32 cost, vtime_t vt,
 		let_pass(q, io);
 		return false;
 	}
-	/* It has been counted as waiting since it was deferred. */
-	if (io->flags & IO_DEFERRED) {
-		io->flags &= (u16)~IO_DEFERRED;
+	/* It has been counted as waiting since its first insert. */
+	if (io->flags & IO_TO_ADOPT) {
+		io->flags &= (u16)~IO_TO_ADOPT;
 		engine_charge(io, cost, vt, false, now, start, wake);
 		return true;
 	}

@@ -86,8 +86,8 @@ static __always_inline void engine_charge(struct io *io, u32 cost, vtime_t vt,
 }
 
 /*
- * Slow path of engine_arrive(): @io is urgent, was inserted before, or was
- * deferred (urgent.h).
+ * Slow path of engine_arrive(): @io is urgent, was inserted before, or
+ * waited to be adopted (urgent.h).
  */
 bool engine_arrive_urgent(struct queue *q, struct io *io, u32 cost, vtime_t vt,
 			  u64 now, struct flow_start *start,
@@ -108,7 +108,7 @@ static __always_inline bool engine_arrive(struct queue *q, struct io *io,
 	u64 pass_until = READ_ONCE(io->flow->isolation.pass_until);
 	bool passes;
 
-	if (unlikely(io->flags & (IO_URGENT | IO_CHARGED | IO_DEFERRED)))
+	if (unlikely(io->flags & (IO_URGENT | IO_CHARGED | IO_TO_ADOPT)))
 		return engine_arrive_urgent(q, io, cost, vt, now, start, wake);
 	queue_inserted(q, io, now);
 	passes = unlikely(pass_until) &&

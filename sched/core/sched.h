@@ -76,7 +76,7 @@ enum io_flags {
 	IO_PAID		= 1 << 5,	/* its flow has paid: see budget.h */
 	IO_OWN_0	= 1 << 6,	/* the scheduler's */
 	IO_OWN_1	= 1 << 7,
-	IO_DEFERRED	= 1 << 8,	/* not charged yet: see urgent.h */
+	IO_TO_ADOPT	= 1 << 8,	/* not charged yet: see urgent.h */
 	IO_POLLED	= 1 << 9,	/* has its slot for a lease: slots.h */
 };
 
@@ -137,7 +137,7 @@ struct queue {
 	u32 nr;			/* O: ios waiting */
 	struct io_list urgent;	/* Q: ios that pass */
 	struct io *adopted;	/* O: by the root, in its lane; or NULL */
-	struct io_list deferred;	/* Q: to be adopted next: urgent.h */
+	struct io_list to_adopt;	/* Q: to be adopted next: urgent.h */
 	vtime_t head_tag;	/* O: start tag of the next io, or VTIME_NONE */
 	u8 state;		/* O: enum dispatch_result, of the last dispatch */
 	bool wake_pending;	/* O, set by any: in a struct wake, not run yet */

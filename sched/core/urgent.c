@@ -106,14 +106,14 @@ void urgent_measure(struct urgent *u, u64 now)
  */
 void urgent_release(struct queue *q, u64 now)
 {
-	struct io *next = q->deferred.head;
+	struct io *next = q->to_adopt.head;
 	struct wake wake;
 
 	port_assert_queue_held(q);
 	WRITE_ONCE(q->adopted, next);
 	if (!next)
 		return;
-	q->deferred.head = next->next;
+	q->to_adopt.head = next->next;
 	wake_init(&wake);
 	q->sched->ops->insert(q, next, now, &wake);
 }

@@ -30,8 +30,8 @@
  *
  * The requests of the root itself do not wait for those that it has adopted.
  * Of each queue, one adopted request at a time is in the root's lane.  The next
- * is *deferred*: it waits in queue.deferred, and is charged and put into the
- * lane when that one is dispatched.
+ * waits in queue.to_adopt, and is charged and put into the lane when that one is
+ * dispatched.
  *
  *	Swap: 62 pages go out in one request, which is 3.4 s of that flow's share.
  *	It is ordered.  If it passed, no page would come in for 1.4 s.  The host

@@ -295,16 +295,16 @@ static void check_waiting(const struct scenario *s, const struct queue *q)
 	const struct budget_queue *bq = budget_queue_of(q);
 	const struct budget_lane *lane;
 	const struct io *io;
-	u32 runnable = 0, deferred = 0, domain;
+	u32 runnable = 0, to_adopt = 0, domain;
 
-	for (io = q->deferred.head; io; io = io->next)
-		deferred++;
+	for (io = q->to_adopt.head; io; io = io->next)
+		to_adopt++;
 	for (domain = 0; domain < budget(s)->ops->nr_domains; domain++) {
 		threads_check(!slots_forgot(&budget(s)->slots[domain],
 					    q->index));
 		runnable += requests_in(bq->runnable[domain].head);
 	}
-	threads_check(runnable + requests_in(bq->exhausted.head) + deferred ==
+	threads_check(runnable + requests_in(bq->exhausted.head) + to_adopt ==
 		      q->nr);
 	threads_check(!runnable || q->state == DISPATCH_NO_SLOT);
 	for (lane = bq->exhausted.head; lane; lane = lane->next)

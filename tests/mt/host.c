@@ -110,7 +110,7 @@ static u64 host_now(const struct host *h)
 	return (u64)atomic64_read(&h->now_ns);
 }
 
-/* An io was charged in insert or, if it had been deferred, in dispatch. */
+/* An io was charged in insert or, if it waited to be adopted, in dispatch. */
 static void count_charge(struct host *h, const struct io *io)
 {
 	atomic64_add(io->cost, &h->charged);
@@ -194,7 +194,7 @@ static void insert(struct host *h, u32 queue, struct io *io, bool again)
 	h->sched.ops->insert(&q->q, io, host_now(h), &wake);
 	/* A scheduler marks the ios that pass, and no others, urgent. */
 	q->backlog += !(io->flags & IO_URGENT);
-	if (!again && !(io->flags & IO_DEFERRED))
+	if (!again && !(io->flags & IO_TO_ADOPT))
 		count_charge(h, io);
 	queue_dispatch(h, q, &wake);
 	port_unlock(&q->lock, flags);

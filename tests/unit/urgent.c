@@ -187,15 +187,15 @@ TEST(adopted_requests_wait_for_each_other)
 	assert_int_equal(h.queue[0].nr, 3);
 	assert_true(first->flags & IO_CHARGED);
 	assert_true(other->flags & IO_CHARGED);
-	assert_true(second->flags & IO_DEFERRED);
-	assert_true(third->flags & IO_DEFERRED);
+	assert_true(second->flags & IO_TO_ADOPT);
+	assert_true(third->flags & IO_TO_ADOPT);
 	assert_int_equal(atomic64_read(&h.root->pos), 2 * BYTES);
 	assert_int_equal(atomic64_read(&h.root->queued), 4);
 	/* A merge is charged when its request is. */
 	hooks_merge(&h, second, 2 * BYTES);
 	assert_int_equal(atomic64_read(&h.root->pos), 2 * BYTES);
 	assert_ptr_equal(hooks_next(&h, 0), first);
-	assert_int_equal(second->flags & (IO_DEFERRED | IO_CHARGED),
+	assert_int_equal(second->flags & (IO_TO_ADOPT | IO_CHARGED),
 			 IO_CHARGED);
 	assert_int_equal(atomic64_read(&h.root->pos), 4 * BYTES);
 	assert_int_equal(atomic64_read(&h.root->queued), 3);
@@ -247,7 +247,7 @@ TEST(requeued_request_passes)
 }
 
 /* Deferred requests go without delay while the scheduler drains. */
-TEST(deferred_requests_drain)
+TEST(requests_to_adopt_drain)
 {
 	u32 i;
 
