@@ -145,6 +145,7 @@ check-style: ## hold code, comments and documents to the rules of CONTRIBUTING.m
 	$(VENV)/mypy
 	$(PYTHON) tests/style/words.py
 	$(PYTHON) tests/style/length.py
+	$(PYTHON) tests/style/terms.py
 	$(PYTHON) tests/style/c_format.py
 	$(PYTHON) tests/style/checkpatch.py
 	$(PYTHON) tests/style/sparse.py

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""tests/style/: the words that words.py sees as prose, and the lengths that length.py allows."""
+"""tests/style/: the words that words.py sees as prose, and the lengths and terms allowed."""
 
 from __future__ import annotations
 
@@ -79,3 +79,31 @@ def test_a_file_of_801_lines_and_a_function_of_61_are_too_long(length):
 
 def test_no_file_and_no_function_is_too_long(length):
     assert length.main([]) == 0
+
+
+@pytest.fixture(scope="module")
+def terms() -> ModuleType:
+    return loaded("tests/style/terms.py", "terms")
+
+
+def test_a_term_counts_once_for_a_file_and_only_in_its_comments(terms):
+    text = "/* A start\n * tag of two flows. */\nint queue; /* a flow */\n"
+    assert terms.needed(text, ["flow", "queue", "start tag", "tag of"]) == [
+        "flow",
+        "start tag",
+        "tag of",
+    ]
+
+
+def test_too_many_terms_are_named(terms):
+    many = [f"term{n}" for n in range(terms.FILE_TERMS + 1)]
+    (found,) = terms.above(many, {"a.c": f"/* {' '.join(many)} */"})
+    assert found.startswith(f"a.c: {len(many)} terms, {terms.FILE_TERMS} are allowed: term0, ")
+    assert terms.above(many[1:], {"a.c": f"/* {' '.join(many[1:])} */"}) == []
+    entries = [f"entry{n}" for n in range(terms.GLOSSARY + 1)]
+    (found,) = terms.above(entries, {})
+    assert found.startswith(f"doc/glossary.md: {len(entries)} terms")
+
+
+def test_no_file_needs_too_many_terms(terms):
+    assert terms.main([]) == 0
