@@ -89,5 +89,5 @@ static void __exit mqfair_exit(void)
 module_init(mqfair_init);
 module_exit(mqfair_exit);
 MODULE_LICENSE("GPL");
-MODULE_VERSION("0.2.0");
+MODULE_VERSION("0.3.0");
 MODULE_DESCRIPTION("Fair sharing of fast drives between cgroups");

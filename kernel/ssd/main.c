@@ -31,5 +31,5 @@ static void __exit ssd_exit(void)
 module_init(ssd_init);
 module_exit(ssd_exit);
 MODULE_LICENSE("GPL");
-MODULE_VERSION("0.2.0");
+MODULE_VERSION("0.3.0");
 MODULE_DESCRIPTION("Virtual SSDs: block devices on a model of flash drives");
