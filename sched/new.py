@@ -150,8 +150,8 @@ def main() -> int:
     shown = file.relative_to(ROOT)
     print(f"{shown}: a copy of the worked example, entered in sched/core/policies.def.")
     print("Next: edit it, then")
-    print("  meson setup build/tests; ninja -C build/tests")
-    print(f"  build/tests/tests/sim/sim-tests -s {arguments.name}")
+    print("  meson setup build/dev; ninja -C build/dev")
+    print(f"  build/dev/tests/sim/sim-tests -s {arguments.name} policy")
     print(f"  make bench BENCH='--schedulers none,{arguments.name} --icount'")
     print("doc/adding-a-scheduler.md walks through the example line by line.")
     return 0

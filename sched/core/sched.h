@@ -199,6 +199,8 @@ struct sched_ops {
 	 * stops if that queue must wait.  Otherwise it asks all in turn.
 	 */
 	bool ordered;
+	/* The order ignores weights: no test holds it to shares. */
+	bool unweighted;
 	/* The scheduler's rounds shift the mix of requests: cost_estimator.h. */
 	bool shifts_mix;
 

@@ -11,7 +11,8 @@
  *		requests: life/, share/ and audit/.  -q: the quick tests, -l: the
  *		long tests, -f: few seeds, for a slow build
  *
- * A test of isolation is skipped under a scheduler without that tunable.
+ * A test of isolation is skipped under a scheduler without that tunable, and a
+ * test of shares under one that is `unweighted`.
  *
  * Prints TAP.
  */
@@ -30,18 +31,19 @@ enum {
 /* Every scheduler of policies.def runs these. */
 static const struct {
 	const struct test *tests;
-	const char *tunable;		/* it needs this one, or NULL */
+	bool weighted;			/* they judge shares by weight */
+	bool isolation;			/* they need this tunable */
 } of_all[] = {
-	{ life_tests, NULL },
-	{ audit_tests, NULL },
-	{ generic_tests, NULL },
-	{ isolation_tests, "isolation" },
-	{ urgent_tests, NULL },
-	{ tag_tests, NULL },
-	{ crowd_tests, NULL },
-	{ adversary_tests, "isolation" },
-	{ tick_tests, NULL },
-	{ tunable_tests, NULL },
+	{ .tests = life_tests },
+	{ .tests = audit_tests },
+	{ .tests = generic_tests, .weighted = true },
+	{ .tests = isolation_tests, .isolation = true },
+	{ .tests = urgent_tests, .weighted = true },
+	{ .tests = tag_tests, .weighted = true },
+	{ .tests = crowd_tests, .weighted = true },
+	{ .tests = adversary_tests, .weighted = true, .isolation = true },
+	{ .tests = tick_tests },
+	{ .tests = tunable_tests },
 };
 
 /* The tests that "policy" names. */
@@ -121,30 +123,38 @@ static bool is_asked_for(const struct tap_report *r, const struct test *test)
 }
 
 static void skip_test(struct tap_report *r, const struct sched_ops *ops,
-		      const struct test *test, const char *tunable)
+		      const struct test *test, const char *why)
 {
-	printf("ok %u - %s under %s # SKIP it has no tunable %s\n", ++r->run,
-	       test->name, ops->name, tunable);
+	printf("ok %u - %s under %s # SKIP %s\n", ++r->run, test->name,
+	       ops->name, why);
 }
 
 /*
- * @fifo: the fairness tests run under FIFO, too.  A scheduler without @tunable
- * runs none of the tests.
+ * @fifo: the fairness tests run under FIFO, too.  @why_not: the reason why @ops
+ * runs none of the tests, or NULL.
  */
 static void run_table(struct tap_report *r, const struct sched_ops *ops,
-		      const struct test *test, bool fifo, const char *tunable)
+		      const struct test *test, bool fifo, const char *why_not)
 {
-	bool has = !tunable || tunable_find(ops->tunables, tunable);
-
 	if (r->scheduler && strcmp(ops->name, r->scheduler))
 		return;
 	for (; test->name; test++)
 		if (!is_asked_for(r, test))
 			continue;
-		else if (has)
-			run_test(r, ops, test, fifo);
+		else if (why_not)
+			skip_test(r, ops, test, why_not);
 		else
-			skip_test(r, ops, test, tunable);
+			run_test(r, ops, test, fifo);
+}
+
+/* Why @ops runs none of the tests of_all[@i]; NULL if it runs them. */
+static const char *why_not(const struct sched_ops *ops, u32 i)
+{
+	if (of_all[i].weighted && ops->unweighted)
+		return "its order ignores weights";
+	if (of_all[i].isolation && !tunable_find(ops->tunables, "isolation"))
+		return "it has no tunable isolation";
+	return NULL;
 }
 
 /* @only: 'q' or 'l'; 0: both. */
@@ -160,7 +170,7 @@ static void run_all(struct tap_report *r, int only)
 	for (ops = sched_policies; *ops && only != 'l'; ops++)
 		for (i = 0; i < ARRAY_SIZE(of_all); i++)
 			run_table(r, *ops, of_all[i].tests,
-				  ops == sched_policies, of_all[i].tunable);
+				  ops == sched_policies, why_not(*ops, i));
 }
 
 int main(int argc, char **argv)
