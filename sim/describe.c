@@ -30,78 +30,49 @@ static const char *const fill_names[] = {
 	[FILL_SEQUENTIAL]	= "sequential",
 	[FILL_RANDOM]		= "random",
 	[FILL_STEADY]		= "steady",
+	NULL,
 };
 
 static const char *const ftl_names[] = {
 	[FLASH_FTL_DEVICE]	= "device",
 	[FLASH_FTL_HOST]	= "host",
+	NULL,
 };
 
-static const char *const order_names[] = { "random", "sequential" };
-static const char *const arrival_names[] = { "even", "random" };
-static const char *const series_names[] = { "whole" };
-static const char *const audit_names[] = { "all", "end" };
+static const char *const order_names[] = { "random", "sequential", NULL };
+static const char *const arrival_names[] = { "even", "random", NULL };
+static const char *const series_names[] = { "whole", NULL };
+static const char *const audit_names[] = { "all", "end", NULL };
 
 static const char *const action_names[] = {
 	[ACTION_RETIME]	= "retime",
 	[ACTION_STALL]	= "stall",
 	[ACTION_WEIGHT]	= "weight",
 	[ACTION_SET]	= "set",
+	NULL,
 };
 
-/* A number of a structure, by its word. */
-struct number {
-	const char *name;
+/* A word that a value follows.  Without read() it is for a member of a structure. */
+struct key {
+	const char *name;		/* NULL ends a table */
+	bool (*read)(struct description *d, struct words *w);
 	size_t offset;
-	u64 least, most;
+	const char *const *names;	/* a u32 is the index of one of these .. */
+	u64 least, most;		/* .. or a u64 is a number */
 };
 
-#define NUMBER(type, name, least, most) \
-	{ #name, offsetof(struct type, name), least, most }
+#define NUMBER(type, member, from, to) \
+	{ .name = #member, .offset = offsetof(struct type, member), \
+	  .least = from, .most = to }
+#define CHOICE(type, key, member, names_) \
+	{ .name = key, .offset = offsetof(struct type, member), \
+	  .names = names_ }
 
-static const struct number run_numbers[] = {
-	NUMBER(description, seed, 0, NUMBER_MOST),
-	NUMBER(description, queues, 1, QUEUES_MAX),
-	NUMBER(description, sockets, 1, QUEUES_MAX),
-	NUMBER(description, tags, 0, 65536),
-	NUMBER(description, tag_maps, 1, QUEUES_MAX),
-	NUMBER(description, sched_tags, 0, 65536),
-	NUMBER(description, most_bytes, 0, BYTES_MOST),
-	NUMBER(description, wake_ns, 0, 1000 * 1000 * 1000),
-	NUMBER(description, submit_ns, 0, 1000 * 1000 * 1000),
-	NUMBER(description, complete_ns, 0, 1000 * 1000 * 1000),
-	NUMBER(description, warm_ms, 0, MS_MOST),
-	NUMBER(description, run_ms, 1, MS_MOST),
-	NUMBER(description, time_scale, 1, 100000),
-	NUMBER(description, write_times, 1, 100),
-	{ NULL, 0, 0, 0 },
-};
+__attribute__((format(printf, 2, 3)))
+static bool wrong(struct description *d, const char *fmt, ...);
 
-static const struct number load_numbers[] = {
-	NUMBER(described_load, depth, 1, 65536),
-	NUMBER(described_load, write, 0, 1000),
-	NUMBER(described_load, queue, 0, QUEUES_MAX - 1),
-	NUMBER(described_load, queues, 1, QUEUES_MAX),
-	NUMBER(described_load, think_us, 0, 1000ULL * MS_MOST),
-	NUMBER(described_load, reaped, 0, 1),
-	NUMBER(described_load, on_ms, 1, MS_MOST),
-	NUMBER(described_load, off_ms, 1, MS_MOST),
-	NUMBER(described_load, start_ms, 0, MS_MOST),
-	NUMBER(described_load, stop_ms, 1, MS_MOST),
-	NUMBER(described_load, first_mib, 0, 1 << 23),
-	NUMBER(described_load, mib, 1, 1 << 23),
-	NUMBER(described_load, first_kib, 0, 1ULL << 33),
-	NUMBER(described_load, kib, 1, 1ULL << 33),
-	NUMBER(described_load, pace_ns, 1, 1000ULL * 1000 * MS_MOST),
-	NUMBER(described_load, burst_ios, 1, NUMBER_MOST),
-	NUMBER(described_load, burst_us, 1, 1000ULL * MS_MOST),
-	{ NULL, 0, 0, 0 },
-};
-
-__attribute__((format(printf, 3, 4)))
-static bool wrong_at(struct description *d, u32 line, const char *fmt, ...);
-
-static bool wrong_at(struct description *d, u32 line, const char *fmt, ...)
+/* With d->line 0 the fault is not one of a single line. */
+static bool wrong(struct description *d, const char *fmt, ...)
 {
 	struct text out = text_of(d->wrong, sizeof(d->wrong));
 	va_list args;
@@ -110,16 +81,11 @@ static bool wrong_at(struct description *d, u32 line, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(what, sizeof(what), fmt, args);
 	va_end(args);
-	if (line)
-		text_add(&out, "line %u: ", line);
+	if (d->line)
+		text_add(&out, "line %u: ", d->line);
 	text_add(&out, "%s", what);
 	return false;
 }
-
-#define wrong(d, ...) wrong_at(d, (d)->line, __VA_ARGS__)
-
-/* The fault is not one of a single line. */
-#define wrong_whole(d, ...) wrong_at(d, 0, __VA_ARGS__)
 
 /* ------------------------------------------------------------- single words */
 
@@ -160,49 +126,38 @@ static bool wrong_word(struct description *d, const char *what,
 }
 
 static bool take_name(struct description *d, struct words *w, const char *what,
-		      const char *const *names, u32 nr, u32 *value)
+		      const char *const *names, u32 *value)
 {
 	const char *word = next_word(w);
 	char known[256];
 	struct text out = text_of(known, sizeof(known));
 
-	*value = text_find(names, nr, word);
-	if (*value < nr)
+	*value = text_find(names, word);
+	if (names[*value])
 		return true;
-	text_list(&out, names, nr);
+	text_list(&out, names);
 	return wrong_word(d, what, word, known);
 }
 
-static const struct number *find_number(const struct number *table,
-					const char *name)
+/* Takes a key of @table, and its value.  @what begins the message. */
+static bool take_key(struct description *d, struct words *w, const char *what,
+		     const struct key *table, void *object)
 {
-	for (; table->name; table++)
-		if (!strcmp(table->name, name))
-			return table;
-	return NULL;
-}
-
-static bool take_listed(struct description *d, struct words *w,
-			const struct number *n, void *object)
-{
-	return take_number(d, w, n->name, n->least, n->most,
-			   (u64 *)((char *)object + n->offset));
-}
-
-/*
- * Tells that @word is none of @names and no number of @table.  @what begins the
- * message.
- */
-static bool unknown(struct description *d, const char *what, const char *word,
-		    const char *names, const struct number *table)
-{
+	const char *word = next_word(w);
+	const struct key *k;
 	char known[256];
 	struct text out = text_of(known, sizeof(known));
 
-	text_add(&out, "%s", names);
-	for (; table->name; table++)
-		text_add(&out, ", %s", table->name);
-	return wrong(d, "%s '%s': use %s", what, word, known);
+	for (k = table; k->name && strcmp(k->name, word); k++)
+		text_add(&out, "%s%s", k == table ? "" : ", ", k->name);
+	if (!k->name)
+		return wrong_word(d, what, word, known);
+	if (k->read)
+		return k->read(d, w);
+	object = (char *)object + k->offset;
+	if (k->names)
+		return take_name(d, w, k->name, k->names, object);
+	return take_number(d, w, k->name, k->least, k->most, object);
 }
 
 /* ---------------------------------------------------------------- statements */
@@ -271,7 +226,7 @@ static bool read_drive(struct description *d, struct words *w)
 	if (d->model)
 		return take_number(d, w, "SIZE_MIB", 1, 1 << 23,
 				   &d->drive_mib) &&
-		       take_name(d, w, "FILL", fill_names, FILLS, &d->fill) &&
+		       take_name(d, w, "FILL", fill_names, &d->fill) &&
 		       (!has_word(w) ||
 			take_number(d, w, "PERCENT", 0, 100, &d->fill_percent));
 	for (p = flash_models; p->name; p++)
@@ -287,19 +242,7 @@ static bool read_series(struct description *d, struct words *w)
 		return false;
 	d->series_whole = has_word(w);
 	return !d->series_whole ||
-	       take_name(d, w, "series", series_names, 1, &whole);
-}
-
-static bool read_ftl(struct description *d, struct words *w)
-{
-	return take_name(d, w, "ftl", ftl_names, ARRAY_SIZE(ftl_names),
-			 &d->ftl);
-}
-
-static bool read_audit(struct description *d, struct words *w)
-{
-	return take_name(d, w, "audit", audit_names, ARRAY_SIZE(audit_names),
-			 &d->audit_end);
+	       take_name(d, w, "series", series_names, &whole);
 }
 
 static u32 find_flow(const struct description *d, const char *name)
@@ -348,10 +291,21 @@ static bool name_valid(const char *name)
 	return length && !name[length] && length < FLOW_NAME_MAX;
 }
 
+static bool take_parent(struct description *d, struct words *w)
+{
+	return take_flow(d, w, &d->flow[d->nr_flows].parent);
+}
+
+static const struct key flow_keys[] = {
+	NUMBER(described_flow, weight, 1, WEIGHT_MOST),
+	{ .name = "parent", .read = take_parent },
+	{ }
+};
+
 static bool read_flow(struct description *d, struct words *w)
 {
 	struct described_flow *f = &d->flow[d->nr_flows];
-	const char *name = next_word(w), *word;
+	const char *name = next_word(w);
 
 	if (d->nr_flows == FLOWS_MAX)
 		return wrong(d, "flow: at most %u of them", FLOWS_MAX);
@@ -364,21 +318,9 @@ static bool read_flow(struct description *d, struct words *w)
 		return wrong(d, "flow '%s': it is there already", name);
 	strcpy(f->name, name);
 	f->parent = NO_PARENT;
-	while (has_word(w)) {
-		word = next_word(w);
-		if (!strcmp(word, "weight")) {
-			if (!take_number(d, w, word, 1, WEIGHT_MOST,
-					 &f->weight))
-				return false;
-		} else if (!strcmp(word, "parent")) {
-			if (!take_flow(d, w, &f->parent))
-				return false;
-		} else {
-			return wrong(d,
-				     "flow: no word '%s': use weight, parent",
-				     word);
-		}
-	}
+	while (has_word(w))
+		if (!take_key(d, w, "flow: no word", flow_keys, f))
+			return false;
 	if (!f->weight)
 		return wrong(d, "flow '%s': give its weight", name);
 	d->nr_flows++;
@@ -386,9 +328,9 @@ static bool read_flow(struct description *d, struct words *w)
 }
 
 /* Takes the bytes of requests: N, or N-M. */
-static bool take_bytes(struct description *d, struct words *w,
-		       struct described_load *l)
+static bool take_bytes(struct description *d, struct words *w)
 {
+	struct described_load *l = &d->load[d->nr_loads];
 	char *word = next_word(w), *dash = strchr(word, '-');
 	bool valid;
 
@@ -427,9 +369,9 @@ static bool size_parse(struct load_size *size, char *word)
 }
 
 /* Takes N/W,N/W,.. */
-static bool take_sizes(struct description *d, struct words *w,
-		       struct described_load *l)
+static bool take_sizes(struct description *d, struct words *w)
 {
+	struct described_load *l = &d->load[d->nr_loads];
 	char *word = next_word(w), *comma;
 
 	l->nr_sizes = 0;
@@ -447,16 +389,8 @@ static bool take_sizes(struct description *d, struct words *w,
 	return true;
 }
 
-/* Takes one of two names; the second is true. */
-static bool take_either(struct description *d, struct words *w,
-			const char *what, const char *const *names, u32 *value)
-{
-	return take_name(d, w, what, names, 2, value);
-}
-
 /* Takes the name of a file, without blanks. */
-static bool take_trace(struct description *d, struct words *w,
-		       struct described_load *l)
+static bool take_trace(struct description *d, struct words *w)
 {
 	const char *word = next_word(w);
 
@@ -464,32 +398,35 @@ static bool take_trace(struct description *d, struct words *w,
 		return wrong(d,
 			     "trace '%s': name a file, in less than %u bytes",
 			     word, TRACE_PATH_MAX);
-	strcpy(l->trace, word);
+	strcpy(d->load[d->nr_loads].trace, word);
 	return true;
 }
 
-static bool take_load_word(struct description *d, struct words *w,
-			   struct described_load *l)
-{
-	const char *word = next_word(w);
-	const struct number *n = find_number(load_numbers, word);
-
-	if (n)
-		return take_listed(d, w, n, l);
-	if (!strcmp(word, "bytes"))
-		return take_bytes(d, w, l);
-	if (!strcmp(word, "sizes"))
-		return take_sizes(d, w, l);
-	if (!strcmp(word, "order"))
-		return take_either(d, w, word, order_names, &l->in_order);
-	if (!strcmp(word, "arrivals"))
-		return take_either(d, w, word, arrival_names,
-				   &l->random_arrivals);
-	if (!strcmp(word, "trace"))
-		return take_trace(d, w, l);
-	return unknown(d, "load: no word", word,
-		       "bytes, sizes, order, arrivals, trace", load_numbers);
-}
+static const struct key load_keys[] = {
+	{ .name = "bytes", .read = take_bytes },
+	{ .name = "sizes", .read = take_sizes },
+	CHOICE(described_load, "order", in_order, order_names),
+	CHOICE(described_load, "arrivals", random_arrivals, arrival_names),
+	{ .name = "trace", .read = take_trace },
+	NUMBER(described_load, depth, 1, 65536),
+	NUMBER(described_load, write, 0, 1000),
+	NUMBER(described_load, queue, 0, QUEUES_MAX - 1),
+	NUMBER(described_load, queues, 1, QUEUES_MAX),
+	NUMBER(described_load, think_us, 0, 1000ULL * MS_MOST),
+	NUMBER(described_load, reaped, 0, 1),
+	NUMBER(described_load, on_ms, 1, MS_MOST),
+	NUMBER(described_load, off_ms, 1, MS_MOST),
+	NUMBER(described_load, start_ms, 0, MS_MOST),
+	NUMBER(described_load, stop_ms, 1, MS_MOST),
+	NUMBER(described_load, first_mib, 0, 1 << 23),
+	NUMBER(described_load, mib, 1, 1 << 23),
+	NUMBER(described_load, first_kib, 0, 1ULL << 33),
+	NUMBER(described_load, kib, 1, 1ULL << 33),
+	NUMBER(described_load, pace_ns, 1, 1000ULL * 1000 * MS_MOST),
+	NUMBER(described_load, burst_ios, 1, NUMBER_MOST),
+	NUMBER(described_load, burst_us, 1, 1000ULL * MS_MOST),
+	{ }
+};
 
 static bool read_load(struct description *d, struct words *w)
 {
@@ -501,7 +438,7 @@ static bool read_load(struct description *d, struct words *w)
 	if (!take_flow(d, w, &l->flow))
 		return false;
 	while (has_word(w))
-		if (!take_load_word(d, w, l))
+		if (!take_key(d, w, "load: no word", load_keys, l))
 			return false;
 	if (!l->depth || !l->bytes == !l->nr_sizes)
 		return wrong(d,
@@ -525,7 +462,7 @@ static bool read_at(struct description *d, struct words *w)
 	a->line = d->line;
 	d->nr_actions++;
 	if (!take_number(d, w, "at", 0, MS_MOST, &a->at_ms) ||
-	    !take_name(d, w, "at", action_names, ACTIONS, &a->kind))
+	    !take_name(d, w, "at", action_names, &a->kind))
 		return false;
 	switch (a->kind) {
 	case ACTION_RETIME:
@@ -542,40 +479,34 @@ static bool read_at(struct description *d, struct words *w)
 
 /* --------------------------------------------------------------------- lines */
 
-static const struct statement {
-	const char *name;
-	bool (*read)(struct description *d, struct words *w);
-} statements[] = {
-	{ "scheduler", read_scheduler },
-	{ "set", read_set },
-	{ "device", read_device },
-	{ "drive", read_drive },
-	{ "series", read_series },
-	{ "ftl", read_ftl },
-	{ "audit", read_audit },
-	{ "flow", read_flow },
-	{ "part", read_part },
-	{ "load", read_load },
-	{ "at", read_at },
+static const struct key statements[] = {
+	{ .name = "scheduler", .read = read_scheduler },
+	{ .name = "set", .read = read_set },
+	{ .name = "device", .read = read_device },
+	{ .name = "drive", .read = read_drive },
+	{ .name = "series", .read = read_series },
+	CHOICE(description, "ftl", ftl, ftl_names),
+	CHOICE(description, "audit", audit_end, audit_names),
+	{ .name = "flow", .read = read_flow },
+	{ .name = "part", .read = read_part },
+	{ .name = "load", .read = read_load },
+	{ .name = "at", .read = read_at },
+	NUMBER(description, seed, 0, NUMBER_MOST),
+	NUMBER(description, queues, 1, QUEUES_MAX),
+	NUMBER(description, sockets, 1, QUEUES_MAX),
+	NUMBER(description, tags, 0, 65536),
+	NUMBER(description, tag_maps, 1, QUEUES_MAX),
+	NUMBER(description, sched_tags, 0, 65536),
+	NUMBER(description, most_bytes, 0, BYTES_MOST),
+	NUMBER(description, wake_ns, 0, 1000 * 1000 * 1000),
+	NUMBER(description, submit_ns, 0, 1000 * 1000 * 1000),
+	NUMBER(description, complete_ns, 0, 1000 * 1000 * 1000),
+	NUMBER(description, warm_ms, 0, MS_MOST),
+	NUMBER(description, run_ms, 1, MS_MOST),
+	NUMBER(description, time_scale, 1, 100000),
+	NUMBER(description, write_times, 1, 100),
+	{ }
 };
-
-static bool read_statement(struct description *d, struct words *w)
-{
-	const char *name = next_word(w);
-	const struct number *n = find_number(run_numbers, name);
-	char names[128];
-	struct text out = text_of(names, sizeof(names));
-	u32 i;
-
-	if (n)
-		return take_listed(d, w, n, d);
-	for (i = 0; i < ARRAY_SIZE(statements); i++) {
-		if (!strcmp(statements[i].name, name))
-			return statements[i].read(d, w);
-		text_add(&out, "%s%s", i ? ", " : "", statements[i].name);
-	}
-	return unknown(d, "no key", name, names, run_numbers);
-}
 
 bool describe_line(struct description *d, char *line)
 {
@@ -595,7 +526,7 @@ bool describe_line(struct description *d, char *line)
 	}
 	if (!w.nr)
 		return true;
-	if (!read_statement(d, &w))
+	if (!take_key(d, &w, "no key", statements, d))
 		return false;
 	if (has_word(&w))
 		return wrong(d, "'%s' follows the end of the statement",
@@ -627,34 +558,32 @@ static bool check_range(struct description *d, struct described_load *l)
 	if (!l->kib && l->first_kib < drive_kib)
 		l->kib = drive_kib - l->first_kib;
 	if (l->first_kib + l->kib > drive_kib || !l->kib)
-		return wrong_at(
-			d, l->line,
+		return wrong(
+			d,
 			"load: the range ends at %llu MiB, the drive at %llu MiB",
 			(l->first_kib + l->kib + 1023) >> 10, d->drive_mib);
 	for (i = 0; i < l->nr_sizes; i++)
 		most = max(most, (u64)l->size[i].bytes);
 	if (most > l->kib << 10)
-		return wrong_at(d, l->line,
-				"load: a request is larger than the range");
+		return wrong(d, "load: a request is larger than the range");
 	return true;
 }
 
 static bool check_load(struct description *d, struct described_load *l)
 {
+	d->line = l->line;
 	if (l->queue + l->queues > d->queues)
-		return wrong_at(
-			d, l->line,
+		return wrong(
+			d,
 			"load: queues %llu to %llu, but the host has queues 0 to %llu",
 			l->queue, l->queue + l->queues - 1, d->queues - 1);
 	if (l->stop_ms && l->stop_ms <= l->start_ms)
-		return wrong_at(d, l->line,
-				"load: stop_ms %llu is not after start_ms %llu",
-				l->stop_ms, l->start_ms);
+		return wrong(d, "load: stop_ms %llu is not after start_ms %llu",
+			     l->stop_ms, l->start_ms);
 	if (!d->model) {
 		if (!l->mib && !l->first_mib && !l->kib && !l->first_kib)
 			return true;
-		return wrong_at(d, l->line,
-				"load: first_mib and mib are for a drive");
+		return wrong(d, "load: first_mib and mib are for a drive");
 	}
 	return check_range(d, l);
 }
@@ -666,15 +595,14 @@ static bool check_part(struct description *d, u32 i)
 
 	for (j = 0; j <= i; j++)
 		percent += d->part[j].percent;
+	d->line = d->part[i].line;
 	if (!d->model)
-		return wrong_at(d, d->part[i].line, "part: it is for a drive");
+		return wrong(d, "part: it is for a drive");
 	if (d->fill_percent != NO_PERCENT)
-		return wrong_at(d, d->part[i].line,
-				"part: leave out the PERCENT of the drive");
+		return wrong(d, "part: leave out the PERCENT of the drive");
 	if (percent > 100)
-		return wrong_at(d, d->part[i].line,
-				"part: %llu %% in all: use at most 100",
-				percent);
+		return wrong(d, "part: %llu %% in all: use at most 100",
+			     percent);
 	return true;
 }
 
@@ -683,52 +611,52 @@ static bool check_action(struct description *d,
 {
 	u64 end_ms = d->warm_ms + d->run_ms;
 
+	d->line = a->line;
 	if (a->kind == ACTION_RETIME && !d->model)
-		return wrong_at(d, a->line, "retime: it is for a drive");
+		return wrong(d, "retime: it is for a drive");
 	if (a->at_ms < end_ms)
 		return true;
-	return wrong_at(d, a->line,
-			"at %llu: the run ends at %llu ms, warm_ms and run_ms",
-			a->at_ms, end_ms);
+	return wrong(d, "at %llu: the run ends at %llu ms, warm_ms and run_ms",
+		     a->at_ms, end_ms);
 }
 
 bool describe_end(struct description *d)
 {
 	u32 i;
 
+	d->line = 0;
 	if (!d->ops)
-		return wrong_whole(d, "no scheduler: write scheduler NAME");
+		return wrong(d, "no scheduler: write scheduler NAME");
 	if (!d->model == !d->slots)
-		return wrong_whole(
+		return wrong(
 			d,
 			"write one of device SLOTS BASE_NS NS_PER_KIB and drive MODEL SIZE_MIB FILL");
 	if (d->ftl != FLASH_FTL_DEVICE && !d->model)
-		return wrong_whole(d, "ftl: it is for a drive");
+		return wrong(d, "ftl: it is for a drive");
 	if ((d->time_scale > 1 || d->write_times > 1) && !d->model)
-		return wrong_whole(
-			d, "time_scale and write_times: they are for a drive");
+		return wrong(d,
+			     "time_scale and write_times: they are for a drive");
 	if (d->series_whole && d->warm_ms % d->series)
-		return wrong_whole(
+		return wrong(
 			d,
 			"series %llu whole: warm_ms %llu is not a multiple of it",
 			d->series, d->warm_ms);
 	if (d->queues % d->sockets)
-		return wrong_whole(
-			d, "sockets %llu: use a divisor of %llu, the queues",
-			d->sockets, d->queues);
+		return wrong(d,
+			     "sockets %llu: use a divisor of %llu, the queues",
+			     d->sockets, d->queues);
 	if (d->tag_maps > d->queues)
-		return wrong_whole(d,
-				   "tag_maps %llu: use at most %llu, the queues",
-				   d->tag_maps, d->queues);
+		return wrong(d, "tag_maps %llu: use at most %llu, the queues",
+			     d->tag_maps, d->queues);
 	if (d->most_bytes % SECTOR)
-		return wrong_whole(d, "most_bytes %llu: use a multiple of %u",
-				   d->most_bytes, SECTOR);
+		return wrong(d, "most_bytes %llu: use a multiple of %u",
+			     d->most_bytes, SECTOR);
 	for (i = 0; i < d->nr_parts; i++)
 		if (!check_part(d, i))
 			return false;
+	d->line = 0;
 	if (!d->nr_loads)
-		return wrong_whole(d,
-				   "no load: write load FLOW depth N bytes N");
+		return wrong(d, "no load: write load FLOW depth N bytes N");
 	for (i = 0; i < d->nr_loads; i++)
 		if (!check_load(d, &d->load[i]))
 			return false;

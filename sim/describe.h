@@ -102,7 +102,6 @@ enum fill {
 	FILL_SEQUENTIAL,
 	FILL_RANDOM,
 	FILL_STEADY,
-	FILLS,
 };
 
 struct described_flow {
@@ -136,7 +135,6 @@ enum action_kind {
 	ACTION_STALL,
 	ACTION_WEIGHT,
 	ACTION_SET,
-	ACTIONS,
 };
 
 struct described_action {
@@ -168,7 +166,7 @@ struct description {
 	struct described_load load[LOADS_MAX];
 	struct described_action action[ACTIONS_MAX];
 	u32 nr_settings, nr_flows, nr_loads, nr_actions;
-	u32 line;			/* that is being read */
+	u32 line;			/* that is being read, or checked; or 0 */
 	char wrong[512];		/* the first message, or empty */
 };
 

@@ -14,7 +14,7 @@ enum {
 #define OFFSET_MOST	(1ULL << 50)
 
 static const char head[] = "mqfair trace 1";
-static const char *const op_names[] = { "read", "write" };
+static const char *const op_names[] = { "read", "write", NULL };
 
 struct replay {
 	FILE *file;
@@ -97,8 +97,8 @@ static bool parse(struct replay *r, char *line, struct replay_request *q)
 		return fault(r, line, "write NS OPERATION OFFSET BYTES");
 	if (!text_number(word[0], r->last_ns, NS_MOST, &q->at_ns))
 		return fault(r, word[0], "a time in ns, not before the last");
-	q->op = (enum io_op)text_find(op_names, ARRAY_SIZE(op_names), word[1]);
-	if (q->op == ARRAY_SIZE(op_names))
+	q->op = (enum io_op)text_find(op_names, word[1]);
+	if (!op_names[q->op])
 		return fault(r, word[1], "use read or write");
 	if (!text_number(word[2], 0, OFFSET_MOST, &q->offset) ||
 	    q->offset % SECTOR)

@@ -22,11 +22,11 @@ void text_add(struct text *t, const char *fmt, ...)
 	t->at += min((size_t)n, room - 1);
 }
 
-void text_list(struct text *t, const char *const *names, u32 nr)
+void text_list(struct text *t, const char *const *names)
 {
 	u32 i;
 
-	for (i = 0; i < nr; i++)
+	for (i = 0; names[i]; i++)
 		text_add(t, "%s%s", i ? ", " : "", names[i]);
 }
 
@@ -41,21 +41,11 @@ bool text_number(const char *word, u64 least, u64 most, u64 *value)
 	return !errno && !*end && *value >= least && *value <= most;
 }
 
-u32 text_find(const char *const *names, u32 nr, const char *word)
+u32 text_find(const char *const *names, const char *word)
 {
-	u32 i;
+	u32 i = 0;
 
-	for (i = 0; i < nr; i++)
-		if (!strcmp(names[i], word))
-			break;
+	while (names[i] && strcmp(names[i], word))
+		i++;
 	return i;
-}
-
-u32 text_count(const char *const *names)
-{
-	u32 nr = 0;
-
-	while (names[nr])
-		nr++;
-	return nr;
 }

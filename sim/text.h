@@ -17,16 +17,13 @@ struct text text_of(char *buffer, size_t size);
 __attribute__((format(printf, 2, 3)))
 void text_add(struct text *t, const char *fmt, ...);
 
-/* Appends @nr names, separated by commas. */
-void text_list(struct text *t, const char *const *names, u32 nr);
+/* Appends @names, up to NULL, separated by commas. */
+void text_list(struct text *t, const char *const *names);
 
 /* Reads a decimal number of [@least, @most]; false for anything else. */
 bool text_number(const char *word, u64 least, u64 most, u64 *value);
 
-/* Returns the index of @word in the first @nr of @names, or @nr. */
-u32 text_find(const char *const *names, u32 nr, const char *word);
-
-/* Returns the length of a list that ends with NULL. */
-u32 text_count(const char *const *names);
+/* Returns the index of @word in @names, or that of the NULL at their end. */
+u32 text_find(const char *const *names, const char *word);
 
 #endif /* MQFAIR_SIM_TEXT_H */

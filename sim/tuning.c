@@ -68,7 +68,7 @@ static bool parse_lines(struct setting *s, char *const *word)
 
 static bool parse_cost(struct setting *s, char *const *word, u32 nr)
 {
-	s->cost.kind = text_find(cost_names, COST_KINDS, word[0]);
+	s->cost.kind = text_find(cost_names, word[0]);
 	if (nr == 1 && s->cost.kind < COST_KINDS)
 		return true;
 	return nr == 1 + COEFFICIENTS && s->cost.kind == COST_LINEAR &&
@@ -99,8 +99,7 @@ static bool parse_value(struct setting *s, char *const *word, u32 nr)
 	if (nr != 1)
 		return false;
 	if (t->kind == TUNABLE_CHOICE) {
-		s->value =
-			text_find(t->choices, text_count(t->choices), word[0]);
+		s->value = text_find(t->choices, word[0]);
 		return t->choices[s->value];
 	}
 	if (!text_number(word[0], t->least, t->most, &value))
@@ -112,11 +111,11 @@ static bool parse_value(struct setting *s, char *const *word, u32 nr)
 static void say_accepted(const struct tunable *t, struct text *out)
 {
 	if (t->kind == TUNABLE_COST) {
-		text_list(out, cost_names, COST_KINDS);
+		text_list(out, cost_names);
 		text_add(out, ", or linear A B C D with numbers up to %u",
 			 t->most);
 	} else if (t->kind == TUNABLE_CHOICE) {
-		text_list(out, t->choices, text_count(t->choices));
+		text_list(out, t->choices);
 	} else {
 		text_add(out, "a number from %u to %u%s", t->least, t->most,
 			 t->automatic == AUTO_DEPTH ? ", auto, or N auto" :
