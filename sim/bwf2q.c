@@ -32,11 +32,11 @@
 
 enum {
 	MS	= 1000 * 1000,
-	US	= 1000,
 };
 
 struct bwf2q_params {
-	u32 budget_kb, timeout_ms, idle_us;
+	struct service_params service;
+	u32 budget_kb, timeout_ms;
 };
 
 struct bwf2q {
@@ -119,16 +119,10 @@ static bool bwf2q_is_over(const struct sched *s)
 	return b->got >= budget(s);
 }
 
-static u64 bwf2q_idle_ns(const struct sched *s)
-{
-	return (u64)params_of(s)->idle_us * US;
-}
-
 static const struct service_rule rule = {
 	.next		= bwf2q_next,
 	.serve		= bwf2q_serve,
 	.is_over	= bwf2q_is_over,
-	.idle_ns	= bwf2q_idle_ns,
 };
 
 /* A flow that had nothing waiting goes on where its request begins. */
@@ -164,8 +158,7 @@ static const struct tunable bwf2q_tunables[] = {
 		      1, 8192) },
 	{ TUNABLE_U32("timeout_ms", struct bwf2q_params, timeout_ms, 1, 100000,
 		      1, 125) },
-	{ TUNABLE_U32("idle_us", struct bwf2q_params, idle_us, 0, 1000000, 1,
-		      8000) },
+	{ TUNABLE_SERVICE_IDLE },
 	{ TUNABLE_COST_OF(COST_BYTES) },
 	{ }
 };

@@ -39,7 +39,8 @@ enum {
 };
 
 struct cfq_params {
-	u32 slice_ms, target_ms, idle_us, quantum, realtime_weight;
+	struct service_params service;
+	u32 slice_ms, target_ms, quantum, realtime_weight;
 };
 
 struct cfq {
@@ -78,7 +79,7 @@ static u64 slice_ns(struct flow *f)
 {
 	const struct cfq_params *p = params_of(f->sched);
 	u64 most = (u64)p->slice_ms * MS;
-	u64 least = min((u64)p->idle_us * US * 2, most);
+	u64 least = min((u64)p->service.idle_us * US * 2, most);
 	u64 due = (comparator_share(f) * ((u64)p->target_ms * MS)) >>
 		  COMPARATOR_SHIFT;
 
@@ -135,17 +136,11 @@ static void cfq_end(struct sched *s, u64 since, u64 until)
 		cf->paid_ns += ((until - since) << COMPARATOR_SHIFT) / share;
 }
 
-static u64 cfq_idle_ns(const struct sched *s)
-{
-	return (u64)params_of(s)->idle_us * US;
-}
-
 static const struct service_rule rule = {
 	.next		= cfq_next,
 	.is_over	= cfq_is_over,
 	.may_serve	= cfq_may_serve,
 	.end		= cfq_end,
-	.idle_ns	= cfq_idle_ns,
 };
 
 /* Puts @f behind the other flows that wait, unless it has the drive. */
@@ -190,8 +185,7 @@ static const struct tunable cfq_tunables[] = {
 		      100) },
 	{ TUNABLE_U32("target_ms", struct cfq_params, target_ms, 1, 100000, 1,
 		      300) },
-	{ TUNABLE_U32("idle_us", struct cfq_params, idle_us, 0, 1000000, 1,
-		      8000) },
+	{ TUNABLE_SERVICE_IDLE },
 	{ TUNABLE_U32("quantum", struct cfq_params, quantum, 1, 65536, 1, 8) },
 	{ TUNABLE_U32("realtime_weight", struct cfq_params, realtime_weight, 0,
 		      10000, 1, 0) },

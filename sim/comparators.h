@@ -19,6 +19,14 @@ enum {
 extern const struct sched_ops flashfq_ops, bwf2q_ops, cfq_ops, mfap_ops,
 	stf_ops, iocost_ops, throttle_ops;
 
+/* The hooks that all comparators leave to the engine. */
+#define COMPARATOR_HOOKS			\
+	.exit		= engine_exit,		\
+	.merge		= engine_merge,		\
+	.block		= engine_block,		\
+	.flow_init	= engine_flow_init,	\
+	.report		= engine_report
+
 /* NULL-terminated. */
 extern const struct sched_ops *const comparators[];
 

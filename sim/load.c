@@ -340,11 +340,6 @@ static void closed_rested(struct event *ev)
 	closed_pump(l);
 }
 
-static bool has_bursts(const struct load *l)
-{
-	return l->params.burst_ios || l->params.burst_ns;
-}
-
 static void closed_done(struct host_io *hio)
 {
 	struct load_slot *slot = part_done(hio);
@@ -361,7 +356,7 @@ static void closed_done(struct host_io *hio)
 	if (l->resting && !l->outstanding)
 		event_arm(&l->host->timeline, &l->rested,
 			  host_now(l->host) + think);
-	if (has_bursts(l))
+	if (l->params.burst_ios || l->params.burst_ns)
 		think = 0;
 	if (has_pace(l))
 		closed_submit_paced(slot);

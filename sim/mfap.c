@@ -33,7 +33,8 @@ enum {
 };
 
 struct mfap_params {
-	u32 slice_ms, window_ms, idle_us;
+	struct service_params service;
+	u32 slice_ms, window_ms;
 };
 
 /* The use of the drive in a window, and in the window before. */
@@ -135,15 +136,9 @@ static void mfap_end(struct sched *s, u64 since, u64 until)
 	m->most.now_ns = max(m->most.now_ns, u->now_ns);
 }
 
-static u64 mfap_idle_ns(const struct sched *s)
-{
-	return (u64)params_of(s)->idle_us * US;
-}
-
 static const struct service_rule rule = {
 	.next		= mfap_next,
 	.end		= mfap_end,
-	.idle_ns	= mfap_idle_ns,
 };
 
 static const struct engine_ops mfap_lanes = {
@@ -161,8 +156,7 @@ static const struct tunable mfap_tunables[] = {
 		      100) },
 	{ TUNABLE_U32("window_ms", struct mfap_params, window_ms, 1, 1000000, 1,
 		      100000) },
-	{ TUNABLE_U32("idle_us", struct mfap_params, idle_us, 0, 1000000, 1,
-		      8000) },
+	{ TUNABLE_SERVICE_IDLE },
 	{ }
 };
 

@@ -33,20 +33,22 @@ enum {
 
 /* --------------------------------------------------------------------- drive */
 
-/* Returns the times of the model, stretched as described. */
-static struct flash_params params_scaled(const struct description *d)
+/* Returns @percent of the times of the model, stretched as described. */
+static struct flash_params params_scaled(const struct description *d,
+					 u64 percent)
 {
 	struct flash_params p = *d->model;
-	u64 scale = d->time_scale, write = scale * d->write_times;
+	u64 scale = d->time_scale * percent, write = scale * d->write_times;
 
-	p.command_ns *= scale;
-	p.read_fixed_ns *= scale;
-	p.write_fixed_ns *= scale;
-	p.link_ns *= scale;
-	p.channel_ns *= scale;
-	p.read_ns *= scale;
-	p.program_ns *= write;
-	p.erase_ns *= write;
+	/* The drive model wants some times above 0. */
+	p.command_ns = max(1ULL, p.command_ns * scale / 100);
+	p.read_fixed_ns = p.read_fixed_ns * scale / 100;
+	p.write_fixed_ns = p.write_fixed_ns * scale / 100;
+	p.link_ns = p.link_ns * scale / 100;
+	p.channel_ns = p.channel_ns * scale / 100;
+	p.read_ns = max(1ULL, p.read_ns * scale / 100);
+	p.program_ns = max(1ULL, p.program_ns * write / 100);
+	p.erase_ns = p.erase_ns * write / 100;
 	return p;
 }
 
@@ -114,7 +116,7 @@ static void drive_fill(struct run *r)
 static int drive_open(struct run *r)
 {
 	const struct description *d = &r->described;
-	const struct flash_params params = d->model ? params_scaled(d) :
+	const struct flash_params params = d->model ? params_scaled(d, 100) :
 						      flash_models[0];
 	const struct flash_config c = {
 		.params = &params,
@@ -141,22 +143,6 @@ static int drive_open(struct run *r)
 	return 0;
 }
 
-/* Sets all times of the drive to @percent of those of its model. */
-static void drive_retime(struct run *r, u64 percent)
-{
-	struct flash_params p = params_scaled(&r->described);
-
-	p.command_ns = max(1ULL, p.command_ns * percent / 100);
-	p.read_fixed_ns = p.read_fixed_ns * percent / 100;
-	p.write_fixed_ns = p.write_fixed_ns * percent / 100;
-	p.link_ns = p.link_ns * percent / 100;
-	p.channel_ns = p.channel_ns * percent / 100;
-	p.read_ns = max(1ULL, p.read_ns * percent / 100);
-	p.program_ns = max(1ULL, p.program_ns * percent / 100);
-	p.erase_ns = p.erase_ns * percent / 100;
-	flash_retime(r->flash, &p);
-}
-
 /* ------------------------------------------------------------------- actions */
 
 static void act(struct event *ev)
@@ -164,10 +150,12 @@ static void act(struct event *ev)
 	struct run_action *ra = container_of(ev, struct run_action, event);
 	const struct described_action *a = ra->action;
 	struct run *r = ra->run;
+	struct flash_params params;
 
 	switch (a->kind) {
 	case ACTION_RETIME:
-		drive_retime(r, a->value);
+		params = params_scaled(&r->described, a->value);
+		flash_retime(r->flash, &params);
 		break;
 	case ACTION_STALL:
 		device_stall(&r->host->device,

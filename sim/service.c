@@ -7,9 +7,11 @@ static struct service *service_of(const struct sched *s)
 	return s->own;
 }
 
-static bool any_waits(const struct sched *s)
+static u64 idle_ns(const struct sched *s)
 {
-	return comparator_waiting(s->active);
+	const struct service_params *p = (const void *)s->params.own;
+
+	return p->idle_us * 1000ULL;
 }
 
 /* The end of the time in which @f, without a request, may send one. */
@@ -17,7 +19,7 @@ static u64 idle_end_ns(const struct sched *s, const struct flow *f)
 {
 	const struct service_flow *sf = flow_own(f);
 
-	return sf->done_ns + service_of(s)->rule->idle_ns(s);
+	return sf->done_ns + idle_ns(s);
 }
 
 /* Does the flow in service stay so, though it has no request that waits? */
@@ -25,8 +27,7 @@ static bool waits_for(const struct sched *s, const struct flow *f, u64 now)
 {
 	const struct service_flow *sf = flow_own(f);
 
-	return service_of(s)->rule->idle_ns(s) &&
-	       (sf->out || now < idle_end_ns(s, f));
+	return idle_ns(s) && (sf->out || now < idle_end_ns(s, f));
 }
 
 static bool is_over(const struct sched *s, u64 now)
@@ -85,7 +86,7 @@ static void turn(struct sched *s, u64 now, struct wake *wake)
 		    comparator_head(s->queue[i], sv->flow))
 			sched_wake(s, i, wake);
 	sf = flow_own(sv->flow);
-	if (!atomic64_read(&sv->flow->queued) && any_waits(s))
+	if (!atomic64_read(&sv->flow->queued) && comparator_waiting(s->active))
 		wake_at(wake,
 			sf->out ? sv->end_ns :
 				  min(sv->end_ns, idle_end_ns(s, sv->flow)));

@@ -7,7 +7,7 @@
  *
  *   - its time is over;
  *   - the rule of the scheduler says so;
- *   - it has no request left, and has sent none within idle_ns of the last
+ *   - it has no request left, and has sent none within idle_us of the last
  *     completion.
  *
  * The rule then names the next flow.  If the requests of the flow in service are
@@ -45,8 +45,11 @@ struct service_rule {
 	 * to @until, the last completion if none of its requests is out.
 	 */
 	void (*end)(struct sched *s, u64 since, u64 until);
-	/* How long the drive waits for a flow without requests; 0: not at all. */
-	u64 (*idle_ns)(const struct sched *s);
+};
+
+/* sched_params.own begins with it. */
+struct service_params {
+	u32 idle_us;	/* the drive waits for a flow without requests; 0: not */
 };
 
 struct service {
@@ -80,6 +83,10 @@ void service_requeue(struct io *io, struct wake *wake);
 void service_complete(struct io *io, u64 now, struct wake *wake);
 void service_tick(struct sched *s, u64 now, struct wake *wake);
 
+#define TUNABLE_SERVICE_IDLE						\
+	TUNABLE_U32("idle_us", struct service_params, idle_us, 0,	\
+		    1000000, 1, 8000)
+
 #define SERVICE_LANES				\
 	.next		= service_next,		\
 	.pay		= comparator_pay,	\
@@ -88,16 +95,12 @@ void service_tick(struct sched *s, u64 now, struct wake *wake);
 
 #define SERVICE_HOOKS						\
 	.flow_queue_bytes	= sizeof(struct lane),		\
-	.exit			= engine_exit,			\
+	COMPARATOR_HOOKS,					\
 	.insert			= engine_insert,		\
-	.merge			= engine_merge,			\
 	.dispatch		= service_dispatch,		\
-	.block			= engine_block,			\
 	.complete		= service_complete,		\
 	.requeue		= service_requeue,		\
 	.tick			= service_tick,			\
-	.tune			= engine_tune,			\
-	.flow_init		= engine_flow_init,		\
-	.report			= engine_report
+	.tune			= engine_tune
 
 #endif /* MQFAIR_SIM_SERVICE_H */
