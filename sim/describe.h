@@ -81,7 +81,6 @@
 
 #include "load.h"
 #include "tuning.h"
-#include "flash/flash.h"
 
 enum {
 	LINE_BYTES	= 4096,		/* room for a line with its end */

@@ -17,7 +17,6 @@
 #ifndef MQFAIR_SIM_REPLAY_H
 #define MQFAIR_SIM_REPLAY_H
 
-#include "port.h"
 #include "sched/core/cost.h"
 
 struct replay_request {

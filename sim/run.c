@@ -13,7 +13,6 @@
  */
 #include <time.h>
 
-#include "load.h"
 #include "run.h"
 #include "sched/core/policies.h"
 

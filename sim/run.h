@@ -18,7 +18,6 @@
 #define MQFAIR_SIM_RUN_H
 
 #include "describe.h"
-#include "host.h"
 
 struct interval {
 	u64 ios, bytes, mean_ns, p99_ns;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Scheduler tags and the ios that wait for them: see tags.h. */
 #include "host.h"
-#include "sched/core/urgent.h"
 
 static void list_init(struct tag_list *l)
 {

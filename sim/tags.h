@@ -20,7 +20,6 @@
 #ifndef MQFAIR_SIM_TAGS_H
 #define MQFAIR_SIM_TAGS_H
 
-#include "port.h"
 #include "sched/core/limit.h"
 
 struct host;

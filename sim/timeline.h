@@ -21,7 +21,6 @@
 #ifndef MQFAIR_SIM_TIMELINE_H
 #define MQFAIR_SIM_TIMELINE_H
 
-#include "port.h"
 #include "sched/core/heap.h"
 
 #define TIMELINE_NEVER	(~0ULL)

@@ -135,23 +135,6 @@ static struct budget_lane *first_runnable(struct budget *b, struct queue *q,
 	return lane;
 }
 
-static bool get_slot(struct budget *b, struct queue *q, struct io *io,
-		     u32 domain)
-{
-	bool waits = !(io->flags & IO_URGENT) && !q->drain;
-
-	if (io->flags & IO_EXEMPT)
-		return true;
-	if (waits ? slots_take(&b->slots[domain], q->index) :
-		    slots_try(&b->slots[domain], q->index)) {
-		slots_give_io(&b->slots[domain], q->index, io);
-		return true;
-	}
-	if (waits)
-		budget_queue_of(q)->waits |= 1U << domain;
-	return !waits;
-}
-
 static void put_slot(struct budget *b, struct io *io, struct wake *wake)
 {
 	struct slots *sl = &b->slots[domain_of(b, io)];
@@ -209,7 +192,8 @@ static struct io *take_domain(struct budget *b, struct queue *q, u32 domain,
 
 	while ((lane = first_runnable(b, q, domain, now, wake))) {
 		io = lane->fifo.head;
-		if (!get_slot(b, q, io, domain)) {
+		if (!engine_get_slot(&b->slots[domain], q, io)) {
+			budget_queue_of(q)->waits |= 1U << domain;
 			*why = DISPATCH_NO_SLOT;
 			return NULL;
 		}
@@ -247,7 +231,7 @@ static struct io *take_urgent(struct budget *b, struct queue *q, u64 now,
 {
 	struct io *io = engine_take_urgent(q);
 
-	get_slot(b, q, io, domain_of(b, io));
+	engine_get_slot(&b->slots[domain_of(b, io)], q, io);
 	charge(b, q, io, now, wake);
 	return io;
 }

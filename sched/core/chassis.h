@@ -23,7 +23,6 @@
 #ifndef MQFAIR_CHASSIS_H
 #define MQFAIR_CHASSIS_H
 
-#include "sched.h"
 #include "slots.h"
 
 enum {

@@ -159,20 +159,6 @@ void engine_pass_turn(struct sched *s, struct wake *wake)
 
 /* ---------------------------------------------------------------- dispatch */
 
-/* True if @io has a slot or needs none.  Otherwise @q waits for a slot. */
-static bool get_slot(struct slots *sl, const struct queue *q, struct io *io)
-{
-	bool waits = !(io->flags & IO_URGENT) && !q->drain;
-
-	if (io->flags & IO_EXEMPT)
-		return true;
-	if (waits ? slots_take(sl, q->index) : slots_try(sl, q->index)) {
-		slots_give_io(sl, q->index, io);
-		return true;
-	}
-	return !waits;
-}
-
 /* Returns whether @q waited for a slot. */
 static bool withdraw(struct engine *e, const struct queue *q)
 {
@@ -205,8 +191,9 @@ static enum dispatch_result may_send(struct engine *e, struct queue *q,
 		return ops->may_go ? DISPATCH_NO_BUDGET : DISPATCH_THROTTLED;
 	if (ops->may_go && !q->drain && !ops->may_go(q, lane, now, wake))
 		return DISPATCH_NO_BUDGET;
-	return get_slot(&e->slots, q, lane->fifo.head) ? DISPATCH_IO :
-							 DISPATCH_NO_SLOT;
+	return engine_get_slot(&e->slots, q, lane->fifo.head) ?
+		       DISPATCH_IO :
+		       DISPATCH_NO_SLOT;
 }
 
 /* The flow of @lane pays for @io once, even if a driver sends @io back. */
@@ -242,7 +229,7 @@ static struct io *take_urgent(struct engine *e, struct queue *q)
 		pay_once(e, q, lane, io);
 	else
 		io->flags |= IO_PAID;
-	get_slot(&e->slots, q, io);
+	engine_get_slot(&e->slots, q, io);
 	return io;
 }
 

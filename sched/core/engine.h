@@ -146,6 +146,24 @@ static inline u32 engine_grow(struct queue *q, struct io *io, u32 cost,
 }
 
 /*
+ * Dispatch calls this under a scheduler with parts.  True if @io has a slot of
+ * @sl or needs none.  Otherwise @q waits for a slot.
+ */
+static inline bool engine_get_slot(struct slots *sl, const struct queue *q,
+				   struct io *io)
+{
+	bool waits = !(io->flags & IO_URGENT) && !q->drain;
+
+	if (io->flags & IO_EXEMPT)
+		return true;
+	if (waits ? slots_take(sl, q->index) : slots_try(sl, q->index)) {
+		slots_give_io(sl, q->index, io);
+		return true;
+	}
+	return !waits;
+}
+
+/*
  * Complete and requeue call this.  Returns true once for each time that @io was
  * out with a slot of @sl, taken by @queue, and still has it.  The slot is the
  * caller's then.

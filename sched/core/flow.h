@@ -39,13 +39,11 @@
 #ifndef MQFAIR_FLOW_H
 #define MQFAIR_FLOW_H
 
-#include "port.h"
 #include "isolation/isolation.h"
 #include "isolation/latency.h"
 #include "limit.h"
 #include "share.h"
 #include "urgent.h"
-#include "vtime.h"
 
 struct io;
 struct queue;

@@ -81,7 +81,6 @@
 #ifndef MQFAIR_CORE_LIMIT_H
 #define MQFAIR_CORE_LIMIT_H
 
-#include "port.h"
 #include "heap.h"
 
 struct flow;

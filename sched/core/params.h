@@ -13,7 +13,6 @@
 #ifndef MQFAIR_PARAMS_H
 #define MQFAIR_PARAMS_H
 
-#include "port.h"
 #include "cost.h"
 
 struct sched;

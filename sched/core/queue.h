@@ -96,18 +96,6 @@ static inline bool io_returned(struct io *io)
 }
 
 /*
- * The same for a scheduler that counts slots itself and has no leases (slots.h):
- * returns true if @io was out with a slot, which is the caller's then.
- */
-static inline bool io_returned_with_slot(struct io *io)
-{
-	if (!io_returned(io) || !(io->flags & IO_SLOT))
-		return false;
-	io->flags &= (u16)~IO_SLOT;
-	return true;
-}
-
-/*
  * Call this last in complete: @io was in the device until @now, and its slot is
  * given back.
  */

@@ -42,14 +42,11 @@
 #ifndef MQFAIR_SCHED_H
 #define MQFAIR_SCHED_H
 
-#include "port.h"
 #include "flow.h"
 #include "host_map.h"
 #include "params.h"
 #include "report.h"
-#include "share.h"
 #include "tunable.h"
-#include "vtime.h"
 #include "wake.h"
 #include "mt/topology.h"
 

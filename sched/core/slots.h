@@ -93,7 +93,6 @@
 #define MQFAIR_SLOTS_H
 
 #include "sched.h"
-#include "mt/queue_set.h"
 #include "mt/token_tree.h"
 
 enum {

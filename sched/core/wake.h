@@ -18,7 +18,6 @@
 #ifndef MQFAIR_SCHED_WAKE_H
 #define MQFAIR_SCHED_WAKE_H
 
-#include "port.h"
 #include "mt/queue_set.h"
 
 struct wake {

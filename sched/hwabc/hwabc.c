@@ -73,7 +73,6 @@
 #include "hwabc.h"
 #include "cost/cost_estimator.h"
 #include "core/policies.h"
-#include "core/queue.h"
 #include "core/rate.h"
 
 enum {

@@ -4,7 +4,6 @@
 #define MQFAIR_IFQ_H
 
 #include "ifq_weight.h"
-#include "mqfq/mqfq.h"
 
 /* The least start tag of a flow that has nothing waiting: see ifq.c. */
 enum ifq_virtual_time {

@@ -62,7 +62,6 @@
  */
 #include "kyber_fair.h"
 #include "core/policies.h"
-#include "core/queue.h"
 
 enum {
 	/*

@@ -39,7 +39,6 @@
 #ifndef MQFAIR_WHEEL_H
 #define MQFAIR_WHEEL_H
 
-#include "port.h"
 #include "core/vtime.h"
 
 enum {

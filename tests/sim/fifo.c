@@ -51,8 +51,9 @@ static void fifo_release(struct io *io, struct wake *wake)
 	const struct io *oldest = NULL;
 	u32 i;
 
-	if (!io_returned_with_slot(io))
+	if (!io_returned(io) || !(io->flags & IO_SLOT))
 		return;
+	io->flags &= (u16)~IO_SLOT;
 	f->out--;
 	for (i = 0; i < s->nr_queues; i++) {
 		const struct io *head = s->queue[i]->urgent.head;
