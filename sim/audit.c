@@ -10,22 +10,14 @@ enum {
 
 struct host_flow *audit_payer(const struct host_io *hio)
 {
-	struct host_flow *hf = hio->flow;
-
-	if (hio->io.flow != hf->flow)
-		for (hf = hf->host->flows; hf->flow != hio->io.flow;)
-			hf = hf->next;
-	return hf;
+	if (hio->io.flow == hio->flow->flow)
+		return hio->flow;
+	return host_flow_of(hio->flow->host, hio->io.flow);
 }
 
 static struct account *account_of(const struct host_io *hio)
 {
 	return &audit_payer(hio)->account;
-}
-
-void audit_insert(struct host_io *hio)
-{
-	hio->inserted_ns = host_now(hio->flow->host);
 }
 
 /* An io that waits to be adopted is charged after its insert (urgent.h). */

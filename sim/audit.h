@@ -64,9 +64,6 @@ s64 audit_due_ns(const struct host *h);
 void audit_result(const struct host_queue *hq, enum dispatch_result result);
 void audit_tuned(struct host *h, const struct sched_params *p);
 
-/* Before the hook: notes the time and whether @hio counts as backlog. */
-void audit_insert(struct host_io *hio);
-
 void audit_flow(const struct host_flow *hf);
 void audit_quiet(struct host *h);
 void audit_end(struct host *h);

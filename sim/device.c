@@ -6,7 +6,9 @@ enum {
 	FLASH_EVENTS	= 64,	/* budget of each flash_advance() */
 };
 
-u64 device_service_ns(const struct device_params *p, bool write, u32 bytes)
+/* The time that a device of fixed service time takes for a command. */
+static u64 device_service_ns(const struct device_params *p, bool write,
+			     u32 bytes)
 {
 	u64 ns = p->base_ns + p->ns_per_kib * bytes / 1024;
 

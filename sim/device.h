@@ -71,7 +71,4 @@ void device_start(struct device *d, struct device_cmd *cmd, bool write,
  */
 void device_stall(struct device *d, u64 until_ns);
 
-/* Returns the time that a device of fixed service time takes for a command. */
-u64 device_service_ns(const struct device_params *p, bool write, u32 bytes);
-
 #endif /* MQFAIR_SIM_DEVICE_H */

@@ -277,7 +277,7 @@ void host_insert(struct host_io *hio, struct host_queue *hq)
 	h->queued++;
 	hio->flow->queued++;
 	wake_init(&wake);
-	audit_insert(hio);
+	hio->inserted_ns = host_now(h);
 	queue_lock(hq);
 	h->sched.ops->insert(&hq->q, &hio->io, host_now(h), &wake);
 	queue_unlock(hq);
@@ -301,7 +301,6 @@ static void io_refused(struct event *ev)
 	struct host *h = host_of(hio);
 	struct wake wake;
 
-	h->requeues++;
 	if (has_slot(hio))
 		h->slots--;
 	wake_init(&wake);
@@ -447,7 +446,6 @@ void host_block(struct host *h, u32 queue, u64 until_ns)
 
 	port_assert(!hq->blocked);
 	hq->blocked = true;
-	h->blocked++;
 	event_arm(&h->timeline, &hq->unblock, until_ns);
 	queue_run(hq);
 }
@@ -457,7 +455,6 @@ static void queue_unblocked(struct event *ev)
 	struct host_queue *hq = container_of(ev, struct host_queue, unblock);
 
 	hq->blocked = false;
-	hq->host->blocked--;
 	queue_run(hq);
 }
 
@@ -647,10 +644,9 @@ void host_flow_destroy(struct host_flow *hf)
 	port_free(hf);
 }
 
-static const struct host_flow *host_flow_of(const struct host *h,
-					    const struct flow *f)
+struct host_flow *host_flow_of(const struct host *h, const struct flow *f)
 {
-	const struct host_flow *hf = h->flows;
+	struct host_flow *hf = h->flows;
 
 	while (hf->flow != f)
 		hf = hf->next;

@@ -127,7 +127,6 @@ struct host_io {
 	void (*got_tag)(struct host_io *hio);	/* after a wait; or NULL */
 	struct event event;	/* the load may use it while idle */
 	struct event wake;	/* its task has a tag, and wakes up */
-	struct host_io *next_waiter;	/* in a tag_list */
 	struct host_queue *submit_queue;
 	struct tag_waiter waiter;	/* in a tag_waiters */
 	struct device_cmd cmd;
@@ -220,12 +219,10 @@ struct host {
 	struct event release;		/* sched_release() */
 	u32 nr_flows;
 	u32 wakes;			/* wake-ups under way */
-	u32 blocked;			/* queues that host_block() has stopped */
 	u32 queued;			/* ios waiting in the scheduler */
 	u32 outstanding;		/* ios submitted and not completed */
 	u32 waiting_for_tags;		/* of these: ios without a tag */
 	u32 slots;			/* ios with IO_SLOT */
-	u64 requeues;
 	u64 audits;			/* quiet moments so far */
 	bool stopping;			/* loads submit nothing more */
 	char failure[200];		/* the first message, or empty */
@@ -246,6 +243,9 @@ struct host_flow *host_flow_create(struct host *h, struct host_flow *parent,
 
 /* @hf has no outstanding io and no child.  Its parent inherits its pages. */
 void host_flow_destroy(struct host_flow *hf);
+
+/* Returns the flow of the host that @f is part of. */
+struct host_flow *host_flow_of(const struct host *h, const struct flow *f);
 
 /* Sets the weight of @hf. */
 void host_flow_weigh(struct host_flow *hf, u32 weight);

@@ -366,15 +366,12 @@ static void closed_done(struct host_io *hio)
 
 /* --------------------------------------------------------------- open loop */
 
-static void open_arrive(struct event *ev);
-
 static void open_arrive_after(struct load *l, u64 ns)
 {
 	ns = load_next_on(l, ns + rng_exponential(&l->host->rng,
 						  l->params.arrival_ns));
 	if (load_over(l, ns))
 		return;
-	event_init(&l->arrival, open_arrive);
 	event_arm(&l->host->timeline, &l->arrival, ns);
 }
 
@@ -497,6 +494,7 @@ struct load *load_create(struct host *h, const struct load_params *params)
 	l->burst_start_ns = l->params.start_ns;
 	l->ready_end = &l->ready;
 	event_init(&l->rested, closed_rested);
+	event_init(&l->arrival, open_arrive);
 	l->task.run = closed_run;
 	load_measure(l);
 	l->part = port_zalloc((size_t)params->depth * l->parts *
@@ -516,13 +514,6 @@ void load_destroy(struct load *l)
 	replay_close(l->replay);
 	port_free(l->part);
 	port_free(l);
-}
-
-void load_set_bytes(struct load *l, u32 bytes)
-{
-	port_assert(!l->params.nr_sizes && !l->params.most_bytes);
-	l->params.bytes = bytes;
-	l->params.bytes_max = 0;
 }
 
 void load_stop(struct load *l)

@@ -106,9 +106,6 @@ struct load *load_create(struct host *h, const struct load_params *params);
 /* Frees @l.  Its host is gone, because the host may have its requests. */
 void load_destroy(struct load *l);
 
-/* Every request submitted from now on has @bytes. */
-void load_set_bytes(struct load *l, u32 bytes);
-
 /* The load submits nothing from now on. */
 void load_stop(struct load *l);
 

@@ -100,21 +100,14 @@ static inline s64 atomic64_xchg(atomic64_t *v, s64 i)
 	return old;
 }
 
-static inline s64 atomic64_cmpxchg(atomic64_t *v, s64 old, s64 new)
-{
-	s64 seen = v->counter;
-
-	if (seen == old)
-		v->counter = new;
-	return seen;
-}
-
 static inline bool atomic64_try_cmpxchg(atomic64_t *v, s64 *old, s64 new)
 {
-	s64 expected = *old;
+	s64 seen = v->counter, expected = *old;
 
-	*old = atomic64_cmpxchg(v, expected, new);
-	return *old == expected;
+	*old = seen;
+	if (seen == expected)
+		v->counter = new;
+	return seen == expected;
 }
 
 static inline s64 atomic64_fetch_add(s64 i, atomic64_t *v)
@@ -127,41 +120,21 @@ static inline s64 atomic64_fetch_or(s64 i, atomic64_t *v)
 	return atomic64_xchg(v, v->counter | i);
 }
 
-static inline s64 atomic64_fetch_and(s64 i, atomic64_t *v)
-{
-	return atomic64_xchg(v, v->counter & i);
-}
-
 static inline s64 atomic64_fetch_andnot(s64 i, atomic64_t *v)
 {
-	return atomic64_fetch_and(~i, v);
+	return atomic64_xchg(v, v->counter & ~i);
 }
 
-static inline s64 atomic64_add_return(s64 i, atomic64_t *v)
+static inline s64 atomic64_inc_return(atomic64_t *v)
 {
-	atomic64_fetch_add(i, v);
+	atomic64_fetch_add(1, v);
 	return v->counter;
 }
 
-static inline s64 atomic64_sub_return(s64 i, atomic64_t *v)
-{
-	return atomic64_add_return((s64)(0 - (u64)i), v);
-}
-
-static inline void atomic64_add(s64 i, atomic64_t *v)
-{
-	atomic64_fetch_add(i, v);
-}
-
-static inline void atomic64_sub(s64 i, atomic64_t *v)
-{
-	atomic64_sub_return(i, v);
-}
-
+#define atomic64_add(i, v)	((void)atomic64_fetch_add(i, v))
+#define atomic64_sub(i, v)	atomic64_add(-(s64)(i), v)
 #define atomic64_inc(v)		atomic64_add(1, v)
-#define atomic64_dec(v)		atomic64_sub(1, v)
-#define atomic64_inc_return(v)	atomic64_add_return(1, v)
-#define atomic64_dec_return(v)	atomic64_sub_return(1, v)
+#define atomic64_dec(v)		atomic64_add(-1, v)
 
 /* Returns the index, from 0, of the lowest bit that is set; @x is not 0. */
 static inline u32 port_ffs64(u64 x)

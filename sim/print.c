@@ -69,17 +69,10 @@ static void print_flow(FILE *out, const struct run *r, const struct run_flow *f)
 		print_series(out, r, f);
 }
 
-/* Calls of tick, over the whole run. */
-static double ticks_per_s(const struct run *r)
-{
-	const struct host *h = r->host;
-
-	return (double)h->sched.stats.ticks * 1e9 / (double)host_now(h);
-}
-
 static void print_flows(FILE *out, const struct run *r)
 {
 	const struct description *d = &r->described;
+	const struct host *h = r->host;
 	u64 ios = 0, bytes = 0;
 	u32 i;
 
@@ -93,7 +86,9 @@ static void print_flows(FILE *out, const struct run *r)
 	}
 	fprintf(out, " },\n \"totals\": {");
 	print_rates(out, r, ios, bytes);
-	fprintf(out, ", \"ticks_per_s\": %.0f},\n", ticks_per_s(r));
+	/* Over the whole run. */
+	fprintf(out, ", \"ticks_per_s\": %.0f},\n",
+		(double)h->sched.stats.ticks * 1e9 / (double)host_now(h));
 }
 
 static void print_tunable(FILE *out, const struct run *r,

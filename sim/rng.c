@@ -24,7 +24,7 @@ void rng_init(struct rng *r, u64 seed)
 	}
 }
 
-u64 rng_u64(struct rng *r)
+static u64 rng_u64(struct rng *r)
 {
 	u64 *s = r->s;
 	u64 result = rotl(s[1] * 5, 7) * 9;

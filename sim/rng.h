@@ -19,9 +19,6 @@ struct rng {
 
 void rng_init(struct rng *r, u64 seed);
 
-/* Returns 64 random bits. */
-u64 rng_u64(struct rng *r);
-
 /* Returns a number of [lo, hi], all equally likely. */
 u64 rng_between(struct rng *r, u64 lo, u64 hi);
 

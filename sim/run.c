@@ -6,10 +6,7 @@
  *
  * describe.h has the format of the description, and run.h that of the output.
  * The same description gives the same figures on every machine; only wall_s
- * differs, the seconds that the run took.
- *
- * Exit status: 0; 1 if the host's audit failed or memory is short; 2 for a
- * wrong description.  A message goes to standard error.
+ * differs, the seconds that the run took.  The text `help` has the exit status.
  */
 #include <time.h>
 

@@ -3,12 +3,6 @@
 #include "stats.h"
 #include "sched/core/log_bucket.h"
 
-/* Returns the largest value of @bucket. */
-static u64 histogram_end(u32 bucket)
-{
-	return log_bucket_start(bucket + 1, HISTOGRAM_SHIFT) - 1;
-}
-
 void histogram_add(struct histogram *h, u64 ns)
 {
 	h->count++;
@@ -30,5 +24,5 @@ u64 histogram_at(const struct histogram *h, u32 permille)
 		if (seen >= need && seen)
 			break;
 	}
-	return min(histogram_end(i), h->max_ns);
+	return min(log_bucket_start(i + 1, HISTOGRAM_SHIFT) - 1, h->max_ns);
 }

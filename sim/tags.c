@@ -2,28 +2,10 @@
 /* Scheduler tags and the ios that wait for them: see tags.h. */
 #include "host.h"
 
-static void list_init(struct tag_list *l)
-{
-	l->head = NULL;
-	l->end = &l->head;
-}
-
-static void list_append(struct tag_list *l, struct host_io *hio)
-{
-	hio->next_waiter = NULL;
-	*l->end = hio;
-	l->end = &hio->next_waiter;
-}
-
 /* Takes the first io out of the list, which is not empty. */
-static struct host_io *list_take(struct tag_list *l)
+static struct host_io *list_take(struct io_list *l)
 {
-	struct host_io *hio = l->head;
-
-	l->head = hio->next_waiter;
-	if (!l->head)
-		l->end = &l->head;
-	return hio;
+	return container_of(io_list_take(l), struct host_io, io);
 }
 
 bool tags_init(struct host *h)
@@ -35,8 +17,6 @@ bool tags_init(struct host *h)
 	for (i = 0; h->sched_tags && i < h->params.tag_maps; i++) {
 		limit_order_init(&h->sched_tags[i].order, i);
 		h->sched_tags[i].order.depth = h->params.sched_tags;
-		list_init(&h->sched_tags[i].list);
-		list_init(&h->sched_tags[i].threads);
 	}
 	return h->sched_tags;
 }
@@ -141,14 +121,14 @@ static void take_later(struct host_io *hio)
 
 /* @hio waits: in @list, or in the order of the map in the name of @f. */
 static void await(struct host_io *hio, struct host_queue *hq,
-		  struct tag_list *list, struct flow *f)
+		  struct io_list *list, struct flow *f)
 {
 	hio->state = HOST_IO_NO_TAG;
 	hio->submit_queue = hq;
 	hio->flow->stats.tag_waits++;
 	hq->host->waiting_for_tags++;
 	if (list) {
-		list_append(list, hio);
+		io_list_append(list, &hio->io);
 		return;
 	}
 	hio->waiter = (struct tag_waiter){

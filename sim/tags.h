@@ -20,24 +20,19 @@
 #ifndef MQFAIR_SIM_TAGS_H
 #define MQFAIR_SIM_TAGS_H
 
-#include "sched/core/limit.h"
+#include "sched/core/queue.h"
 
 struct host;
 struct host_flow;
 struct host_io;
 struct host_queue;
 
-/* A list of ios that wait for a tag, in order of arrival. */
-struct tag_list {
-	struct host_io *head, **end;
-};
-
 struct sched_tags {
 	u32 used;
 	u32 foreign;			/* of these: ios of kernel threads */
-	struct tag_waiters order;		/* of ios that wait for a tag */
-	struct tag_list list;		/* of ios outside that order */
-	struct tag_list threads;	/* of ios of kernel threads */
+	struct tag_waiters order;	/* of ios that wait for a tag */
+	struct io_list list;		/* of ios outside that order */
+	struct io_list threads;		/* of ios of kernel threads */
 };
 
 /* Allocates the maps of @h.  Returns false if memory is short. */
