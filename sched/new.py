@@ -78,10 +78,6 @@ def lists() -> str:
     return LIST.format(schedulers=quoted("SCHEDULER"), examples=quoted("EXAMPLE"))
 
 
-def symbols() -> set[str]:
-    return {symbol for _, symbol, _ in ENTRY.findall(POLICIES.read_text())}
-
-
 def check_name(name: str) -> None:
     if not NAME.fullmatch(name) or len(name) > LONGEST:
         raise NameRefusedError(
@@ -89,8 +85,8 @@ def check_name(name: str) -> None:
             " hyphens, a letter first"
         )
     symbol = name.replace("-", "_")
-    taken = TAKEN | set(entries("SCHEDULER")) | set(entries("EXAMPLE"))
-    if name in taken or symbol in symbols():
+    found = ENTRY.findall(POLICIES.read_text())
+    if name in TAKEN or any(name == taken or symbol == own for _, own, taken in found):
         raise NameRefusedError(
             f"'{name}' is taken: choose another, or remove its line in {POLICIES.relative_to(ROOT)}"
             f" and sched/{symbol}, then run sched/new.py --lists"

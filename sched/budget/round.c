@@ -327,12 +327,6 @@ static u64 begin_round(struct budget *b, u64 now)
 	return rounds_due(b, now);
 }
 
-/* Without a due, the flow became active after begin_round(). */
-static bool gets_grant(const struct budget *b, const struct budget_flow *bf)
-{
-	return bf->round != b->round && bf->due;
-}
-
 static void grant_all(struct budget *b, u64 rounds, struct wake *wake)
 {
 	struct waiting waiting = { 0 };
@@ -342,7 +336,8 @@ static void grant_all(struct budget *b, u64 rounds, struct wake *wake)
 	for_each_active_flow(f, &w, b->sched) {
 		struct budget_flow *bf = budget_flow_of(f);
 
-		if (gets_grant(b, bf)) {
+		/* Without a due, the flow became active after begin_round(). */
+		if (bf->round != b->round && bf->due) {
 			grant(bf, b->round, bf->due * rounds);
 			if (credit_may_spend(&bf->credit))
 				take_waiting(b, bf, &waiting);
@@ -385,11 +380,6 @@ struct round_state {
 	s64 most;		/* its credit */
 };
 
-static void see_exhausted(struct round_state *st, const struct flow *f)
-{
-	st->waits |= atomic64_read(&f->queued) > 0;
-}
-
 static void see_in_credit(const struct budget *b, struct round_state *st,
 			  const struct flow *f, s64 left, u64 now)
 {
@@ -418,7 +408,7 @@ static void scan_flows(const struct budget *b, u64 now, struct round_state *st)
 		if (left > 0)
 			see_in_credit(b, st, f, left, now);
 		else
-			see_exhausted(st, f);
+			st->waits |= atomic64_read(&f->queued) > 0;
 	}
 }
 

@@ -90,13 +90,6 @@ void throughput_end_wait(struct throughput *t,
 	t->wait_span.since_ns = 0;
 }
 
-static s64 loss_bound(const struct throughput *t,
-		      const struct throughput_counts *c)
-{
-	return (s64)(work_at(t->rate, throughput_check_ns(c->period_ns)) +
-		     throughput_turnover(t, c->in_device));
-}
-
 /* -------------------------------------------------------------- the gauge span */
 
 static void begin_gauge(struct throughput *t, const struct throughput_counts *c)
@@ -181,6 +174,8 @@ enum throughput_result throughput_wait(struct throughput *t,
 				       bool backlog,
 				       const struct drive_time *time)
 {
+	u64 bound;
+
 	if (time)
 		return backlog || !account_is_idle(t, c, time) ?
 			       THROUGHPUT_USED :
@@ -195,7 +190,9 @@ enum throughput_result throughput_wait(struct throughput *t,
 	}
 	throughput_end_wait(t, c);
 	span_open(&t->wait_span, c);
-	if (t->wait_loss < loss_bound(t, c))
+	bound = work_at(t->rate, throughput_check_ns(c->period_ns)) +
+		throughput_turnover(t, c->in_device);
+	if (t->wait_loss < (s64)bound)
 		return THROUGHPUT_USED;
 	t->wait_loss = 0;
 	return THROUGHPUT_IDLE;

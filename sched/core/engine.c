@@ -323,11 +323,8 @@ void engine_flow_init(struct flow *f)
 {
 	u32 i;
 
-	for (i = 0; i < f->nr_queues; i++) {
-		struct lane *lane = flow_queue_own(f, i);
-
-		lane->flow = f;
-	}
+	for (i = 0; i < f->nr_queues; i++)
+		((struct lane *)flow_queue_own(f, i))->flow = f;
 }
 
 void engine_report(const struct sched *s, struct report *r)

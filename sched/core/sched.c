@@ -80,10 +80,7 @@ static void sched_set_up(struct sched *s, const struct sched_ops *ops,
 	s->latency_ns = 0;
 	share_tree_init(&s->share);
 	port_lock_init(&s->active_lock);
-	s->stats.ticks = 0;
-	atomic64_set(&s->stats.wakes, 0);
-	atomic64_set(&s->stats.watchdog, 0);
-	atomic64_set(&s->stats.blocks, 0);
+	s->stats = (struct sched_stats){ 0 };
 }
 
 int sched_init(struct sched *s, const struct sched_ops *ops,
@@ -106,10 +103,8 @@ int sched_init(struct sched *s, const struct sched_ops *ops,
 		goto topology;
 	sched_set_up(s, ops, params);
 	ret = ops->init(s);
-	if (ret)
-		goto own;
-	return 0;
-own:
+	if (!ret)
+		return 0;
 	sched_free_own(s);
 topology:
 	topology_deinit(&s->topo);

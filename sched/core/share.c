@@ -5,11 +5,9 @@
 
 void share_tree_init(struct share_tree *t)
 {
+	*t = (struct share_tree){ 0 };
 	port_lock_init(&t->lock);
 	atomic64_set(&t->generation, 1);
-	t->nr_active = 0;
-	t->changes = 0;
-	t->late = false;
 }
 
 void share_group_init(struct share_group *g, struct share_group *parent,

@@ -5,16 +5,8 @@
 
 int slots_init(struct slots *sl, struct sched *s, u32 depth, bool parts)
 {
-	sl->sched = s;
+	*sl = (struct slots){ .sched = s, .depth = depth, .limit = DEPTH_MAX };
 	port_lock_init(&sl->resize_lock);
-	sl->depth = depth;
-	sl->limit = DEPTH_MAX;
-	atomic64_set(&sl->held, 0);
-	sl->ready = (struct queue_set){ 0 };
-	sl->woken = (struct queue_set){ 0 };
-	sl->leased = false;
-	sl->term = 0;
-	sl->queue = NULL;
 	sl->leases = port_zalloc(s->nr_queues * sizeof(*sl->leases));
 	if (!sl->leases)
 		return -ENOMEM;

@@ -32,7 +32,6 @@ enum {
 	TERMS_PER_OP	= 2,
 };
 
-#define X_ONE		(1LL << X_SHIFT)
 #define PHI_ONE		(1LL << PHI_SHIFT)
 #define PHI_MOST	(PHI_ONE << 15)
 /* This bound keeps all sums of a sample in range, whatever they are. */
@@ -107,11 +106,6 @@ struct system {
 	s64 d[COST_RLS_TERMS];
 };
 
-static s64 damped(s64 diagonal)
-{
-	return diagonal + (diagonal >> DAMP_SHIFT) + 1;
-}
-
 /* R = L D L', restricted to the terms in @mask. */
 static void factor(struct system *s, const struct cost_rls *g, u32 mask)
 {
@@ -123,8 +117,9 @@ static void factor(struct system *s, const struct cost_rls *g, u32 mask)
 		if (mask & (1U << i))
 			s->term[s->n++] = i;
 	for (i = 0; i < s->n; i++) {
-		s64 diagonal = damped(g->r[s->term[i]][s->term[i]]);
+		s64 diagonal = g->r[s->term[i]][s->term[i]];
 
+		diagonal += (diagonal >> DAMP_SHIFT) + 1;
 		s->d[i] = diagonal;
 		for (j = 0; j < i; j++) {
 			u[j] = g->r[s->term[i]][s->term[j]];

@@ -359,9 +359,8 @@ static void hwabc_tune(struct sched *s, const struct sched_params *p,
 		       struct wake *wake)
 {
 	budget_tune(s, p, wake);
-	if (!p)
-		return;
-	choose_rule(hwabc_of(s), p);
+	if (p)
+		choose_rule(hwabc_of(s), p);
 }
 
 static void hwabc_exit(struct sched *s)
@@ -388,13 +387,12 @@ static int hwabc_init(struct sched *s)
 	if (gc_shadow_init(&hw->gc_shadow, s->nr_queues, s->pages))
 		return -ENOMEM;
 	if (budget_init(&hw->budget, s, &hwabc_budget_ops, TOTAL_LEAST,
-			&s->params.depth))
-		goto gc_shadow;
+			&s->params.depth)) {
+		gc_shadow_deinit(&hw->gc_shadow);
+		return -ENOMEM;
+	}
 	choose_rule(hw, &s->params);
 	return 0;
-gc_shadow:
-	gc_shadow_deinit(&hw->gc_shadow);
-	return -ENOMEM;
 }
 
 /* ------------------------------------------------------------- for people */

@@ -6,14 +6,9 @@ enum {
 	PERCENT		= 100,
 };
 
-static struct flow *flow_of(struct share_group *g)
-{
-	return container_of(g, struct flow, group);
-}
-
 static struct ifq_weight_flow *weight_flow_of(struct share_group *g)
 {
-	return flow_own(flow_of(g));
+	return flow_own(container_of(g, struct flow, group));
 }
 
 static u64 window_ns(const struct sched *s)

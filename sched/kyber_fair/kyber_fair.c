@@ -313,11 +313,9 @@ static int kyber_init(struct sched *s)
 	}
 	ret = budget_init(&k->budget, s, &kyber_budget_ops, TOTAL_FIRST, depth);
 	if (ret)
-		goto domains;
-	set_params(k, &s->params);
-	return 0;
-domains:
-	domains_deinit(&k->domains);
+		domains_deinit(&k->domains);
+	else
+		set_params(k, &s->params);
 	return ret;
 }
 
