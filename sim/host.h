@@ -48,13 +48,8 @@
  * After the second, flow->stats.ios is 12 195.  With a second flow of weight
  * 300 and a load like this one, the flows have 3 055 and 9 140 ios.
  *
- * The host obeys the contract as the kernel does:
- *   - After an insert it attempts dispatch on that queue at once.
- *   - It acts on a struct wake after it has dropped the lock of the queue.
- *   - It does not ask a queue that its driver has stopped.
- *   - It calls tick at the time that a hook asked for, and complete when the
- *     device is done.
- * Queue i belongs to simulated CPU i.
+ * The host obeys the contract of sched.h as the kernel does.  It does not ask a
+ * queue that its driver has stopped.  Queue i belongs to simulated CPU i.
  *
  * The host audits every scheduler.  A run ends with a message in host.failure
  * on:

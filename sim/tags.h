@@ -23,7 +23,6 @@
 #include "sched/core/queue.h"
 
 struct host;
-struct host_flow;
 struct host_io;
 struct host_queue;
 
