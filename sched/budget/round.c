@@ -566,10 +566,7 @@ static bool queue_is_forgotten(const struct queue *q)
 	return false;
 }
 
-/*
- * Counts the flows that could have spent for SUSPECT_SWEEPS while a queue waits
- * for their credit.  It wakes none of them: a stall is a bug to be found.
- */
+/* Counts flows that are forgotten, as struct watchdog counts queues. */
 static void watch_flows(struct budget *b)
 {
 	struct flow_walk w;

@@ -76,11 +76,7 @@ bool chassis_sweep(struct chassis *c, struct sched *s, u64 now,
 
 /* --------------------------------------------------------------------- leases */
 
-/*
- * The requests of all slots[] are sent to one drive, so their terms are one.  A
- * term ends once twice as many requests were sent as may be inside, or after
- * LEASE_MOST_NS: see slots.h.
- */
+/* The requests of all slots[] are sent to one drive, so their terms are one. */
 static void end_term(struct chassis *c, struct sched *s, u64 now,
 		     struct wake *wake)
 {

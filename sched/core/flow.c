@@ -239,16 +239,11 @@ static void flow_reshare(struct flow *f, vtime_t vt)
 	port_unlock(&f->lock, flags);
 }
 
-static inline void refresh(struct flow *f, vtime_t vt)
+void flow_refresh(struct flow *f, vtime_t vt)
 {
 	if (unlikely((u64)atomic64_read(&f->generation) !=
 		     share_generation(&f->sched->share)))
 		flow_reshare(f, vt);
-}
-
-void flow_refresh(struct flow *f, vtime_t vt)
-{
-	refresh(f, vt);
 }
 
 /* The flow was not backlogged until now: it loses the service it missed. */
@@ -284,7 +279,7 @@ void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
 	start->woke = unlikely(!atomic64_read(&f->active));
 	if (start->woke)
 		flow_activate(f);
-	refresh(f, vt);
+	flow_refresh(f, vt);
 	if (waits)
 		backlogged = atomic64_fetch_add(1, &f->queued) > 0;
 	else

@@ -45,8 +45,6 @@
 #include "share.h"
 #include "urgent.h"
 
-struct io;
-struct queue;
 struct sched;
 struct sched_ops;
 

@@ -181,10 +181,7 @@ static vtime_t ahead_by(struct flow *f, vtime_t from, u64 cost)
 	return vtime_at(from, 0, share_inverse(flow_present_share(f)), cost);
 }
 
-/*
- * Returns @cost for a flow that waits in this map alone.  A flow that waits in
- * several has its share in each, in proportion to its tasks there.
- */
+/* Returns @cost, or its part for a flow that waits in several maps: limit.h. */
 static u64 cost_in_map(const struct tag_waiters *o, struct flow *f, u32 cost)
 {
 	u64 all = (u64)atomic64_read(&f->limit.waiters), here = 0;

@@ -78,8 +78,6 @@ enum io_flags {
 };
 
 struct cost_estimator;
-struct queue;
-struct sched;
 
 /* Q while it is queued; otherwise it belongs to the hook that has it. */
 struct io {

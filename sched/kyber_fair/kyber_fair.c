@@ -45,9 +45,7 @@
  *   I4  a request with IO_SLOT holds a slot of the domain of its operation.
  *   I5  a write costs at least COST_LEAST, whatever the ratio.
  *
- * Wakes
- *   - tick wakes a flow without tokens at the end of the round (budget.h, P2).
- *   - A completion wakes a queue without slot of the same domain (slots.h).
+ * Wakes: budget.h for a flow without tokens, slots.h for a queue without slot.
  *
  * Limits.  A period is 100 ms, and a flow is active for 100 ms after its last
  * request (FLOW_GRACE_NS).  With a longer period, a flow without requests is

@@ -118,10 +118,7 @@ void token_resize(struct token_tree *t, u32 depth)
 
 	(void)atomic64_fetch_add((s64)depth - t->depth, &t->node[root].free);
 	WRITE_ONCE(t->depth, depth);
-	/*
-	 * The addition above is fully ordered.  Pairs with token_node_free(),
-	 * which puts a slot and then looks at the debt.
-	 */
+	/* The addition above is fully ordered.  Pairs with token_node_free(). */
 	for (n = 0; n < root; n++)
 		token_settle(t, n);
 }

@@ -151,13 +151,6 @@ static u64 total_to_meet(struct flow *f, u64 demand)
 	return mul_u64_u64_div_u64(demand, SHARE_ONE, share);
 }
 
-static u64 percentile_of(const struct wdt *w, const struct wdt_flow *wf)
-{
-	const struct wdt_params *p = wdt_params(&w->budget.sched->params);
-
-	return demand_percentile(&wf->demand, READ_ONCE(p->history));
-}
-
 static bool meets_demands(const struct wdt *w)
 {
 	return READ_ONCE(wdt_params(&w->budget.sched->params)->total) ==
@@ -166,13 +159,14 @@ static bool meets_demands(const struct wdt *w)
 
 static void learn_demand(struct flow *f)
 {
+	const struct wdt_params *p = wdt_params(&f->sched->params);
 	const struct wdt *w = wdt_of(f->sched);
 	struct wdt_flow *wf = wdt_flow_of(f);
 	u64 demand = scaled(w, wf->used) + waiting(f);
 
 	demand_add(&wf->demand, min(demand, w->service));
 	wf->used = 0;
-	wf->asks = percentile_of(w, wf);
+	wf->asks = demand_percentile(&wf->demand, READ_ONCE(p->history));
 	if (meets_demands(w))
 		wf->asks = total_to_meet(f, wf->asks);
 }
