@@ -37,9 +37,7 @@ static const struct throttle_params *throttle_params(const struct sched *s)
 
 static u64 *flow_clock(const struct flow *f)
 {
-	struct throttle_flow *tf = flow_own(f);
-
-	return &tf->next_ns;
+	return &((struct throttle_flow *)flow_own(f))->next_ns;
 }
 
 /* Returns the lane of @q that may go first, or NULL. */

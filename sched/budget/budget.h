@@ -136,9 +136,6 @@
  *       `waits` of a flow.
  *   I3  A lane with requests is in one list of its queue.
  *
- * Files: credit.h the balance of a flow; throughput.[ch] the rate of the drive;
- * round.[ch] grants, rounds and wakes; budget.c queues and dispatch.
- *
  * Letters as in sched.h; L: sched.active_lock; T: tick alone.
  * Tested by tests/unit/{budget,budget_rounds}.c, tests/mt/replay_budget.c,
  * tests/sim.

@@ -235,7 +235,6 @@ void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
  */
 void flow_await(struct flow *f);
 
-/* Sums over the queues of a flow.  A snapshot. */
 void flow_totals(const struct flow *f, struct flow_totals *t);
 
 /*

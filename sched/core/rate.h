@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * rate - work per time as an integer
+ * rate - work per time as an integer, and square roots
  *
  * A rate is the work done in 2^20 ns, about a millisecond.  Work is bytes, or
  * cost as in cost.h, and the rate counts the same unit.  The power of two makes
@@ -11,7 +11,7 @@
  *
  * Products have 128 bits, so they do not overflow.  Both functions round down.
  *
- * Tested by tests/unit/throughput.c, tests/unit/depth.c, tests/unit/isolation.c.
+ * Tested by tests/unit/{throughput,depth,isolation,demand,cost_rls}.c.
  */
 #ifndef MQFAIR_RATE_H
 #define MQFAIR_RATE_H
@@ -32,6 +32,17 @@ static inline u64 rate_of(u64 work, u64 ns)
 static inline u64 work_at(u64 rate, u64 ns)
 {
 	return mul_u64_u64_shr(rate, ns, RATE_SHIFT);
+}
+
+/* Returns the largest integer with a square of at most @x. */
+static inline u64 square_root(u64 x)
+{
+	u64 root = 0, bit;
+
+	for (bit = 1ULL << 31; bit; bit >>= 1)
+		if ((root | bit) * (root | bit) <= x)
+			root |= bit;
+	return root;
 }
 
 #endif /* MQFAIR_RATE_H */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "cost_rls.h"
+#include "core/rate.h"
 
 /*
  * Fixed point.  Regressors and residuals have 24 bits of fraction, products
@@ -84,16 +85,6 @@ static s64 ratio(s64 a, s64 b, u32 shift)
 	if (m >> (62 - shift) >= (u64)b)
 		return with_sign(most, a < 0);
 	return with_sign(mul_u64_u64_div_u64(m, 1ULL << shift, (u64)b), a < 0);
-}
-
-static u64 square_root(u64 x)
-{
-	u64 root = 0, bit;
-
-	for (bit = 1ULL << 31; bit; bit >>= 1)
-		if ((root | bit) * (root | bit) <= x)
-			root |= bit;
-	return root;
 }
 
 /* ------------------------------------------------------------ the equations */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "demand.h"
+#include "core/rate.h"
 
 enum {
 	/* 64 squares of 24 + 4 bits fit in 62. */
@@ -20,24 +21,6 @@ void demand_add(struct demand *d, u64 sample)
 static u64 sample_of(const struct demand *d, u32 age)
 {
 	return d->sample[(d->next + DEMAND_SAMPLES - 1 - age) % DEMAND_SAMPLES];
-}
-
-/* The largest integer with a square of at most @x. */
-static u64 square_root(u64 x)
-{
-	u64 root = 0, bit = 1ULL << 62;
-
-	while (bit > x)
-		bit >>= 2;
-	for (; bit; bit >>= 2) {
-		if (x >= root + bit) {
-			x -= root + bit;
-			root = (root >> 1) + bit;
-		} else {
-			root >>= 1;
-		}
-	}
-	return root;
 }
 
 u64 demand_percentile(const struct demand *d, u32 history)
