@@ -166,7 +166,6 @@ def test_drive_is_refused(text, place):
         {"cpus": 6, "sockets": 2, "threads": 2},
         {"memory_mb": 100},
         {"timeout_s": 0},
-        {"icount": True},
         {"icount": True, "cpus": 1, "accel": "kvm"},
         {"modules": (Path("/nowhere/mqfair.ko"),)},
         {"host_dirs": (lab.HostDir(Path("/nowhere")),)},

@@ -1,9 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
 """The agent in the guest: runs each test in a process, with one JSON line before and after it.
 
-A timed test that ends with TimingError is tried again, in a new process. There is no second try
-after any other failure, such as a warning of the kernel.
-
 usage: agent.py TEST...
 
 A test is FILE:FUNCTION, FILE:FUNCTION:NUMBER-OF-ITS-CASE or FILE:FUNCTION:=ARGUMENT.
@@ -32,7 +29,6 @@ from guestlib import (
     LOCKDEP,
     KernelLog,
     Skip,
-    TimingError,
     read,
     splats,
     without_reports,
@@ -60,7 +56,8 @@ def main() -> int:
     emit({"boot": boot_reports(log) + lockdep_off()})
     for test in sys.argv[1:]:
         started = time.monotonic()
-        outcome = try_up_to(tries_of(test), test, log)
+        emit({"start": test})
+        outcome = judge(test, log)
         ended = outcome.pop("ended", False)
         emit({"test": test, "seconds": round(time.monotonic() - started, 2), **outcome})
         if ended:
@@ -107,24 +104,8 @@ def leaks() -> str:
     return "".join(report for report in reports if "[mqfair]" in report)
 
 
-def try_up_to(tries: int, test: str, log: KernelLog) -> dict[str, object]:
-    """The outcome of the last try, with its number if there were several."""
-    outputs = []
-    for number in range(1, tries + 1):
-        emit({"start": test})
-        outcome = judge(test, log)
-        outputs.append(f"--- try {number} of {tries}\n" * (tries > 1) + str(outcome["output"]))
-        if not outcome.pop("timing", False):
-            break
-    outcome["output"] = "\n".join(outputs)
-    if number > 1:
-        words = [f"{outcome['result']} at try {number}", str(outcome.get("reason", ""))]
-        outcome["reason"] = ": ".join(filter(None, words))
-    return outcome
-
-
 def judge(test: str, log: KernelLog) -> dict[str, object]:
-    """The outcome of one try; it is failed if the kernel logged a warning meanwhile."""
+    """The outcome of @test; it is failed if the kernel logged a warning meanwhile."""
     outcome = run_apart(test)
     complaints = splats(without_reports(log.read(), reports_of(test)))
     off = lockdep_off()
@@ -232,10 +213,6 @@ def reports_of(test: str) -> str:
         return ""
 
 
-def tries_of(test: str) -> int:
-    return int(mark_of(test, "tries", 1))
-
-
 def call(test: str) -> dict[str, object]:
     try:
         function, arguments = find(test)
@@ -249,7 +226,6 @@ def call(test: str) -> dict[str, object]:
         return {
             "result": "failed",
             "reason": f"{reason}: {text[0]}" if text else f"{reason}: {last.line}",
-            "timing": isinstance(error, TimingError),
             "trace": traceback.format_exc(),
         }
     return {"result": "passed"}

@@ -19,8 +19,7 @@ one test of each argument.
 
 The guest is emulated on a busy machine: its processors stop now and then, for a tenth of a second
 or longer. So a test waits for conditions, not for a time, and measures over counted I/O. A check
-that depends on the clock raises TimingError, and its test is marked ``@timed``. Such a test is
-tried again after a TimingError, but after no other failure.
+that depends on the clock needs a guest with counted time (``icount``), where no processor stops.
 """
 
 from __future__ import annotations
@@ -49,7 +48,6 @@ DEFAULT_TIME_LIMIT_S = 360.0
 # The checks of the debug kernel take time, so its tests have a multiple of the time limit.
 DEBUG_PATIENCE = 3
 PATIENCE_S = 60.0
-TRIES_OF_TIMED = 3
 # The environment variable with a folder of libraries that fio loads first; see standins.py.
 FIO_LIBRARIES = "MQFAIR_TEST_FIO_LIBRARIES"
 # The same for the host's Python, which has the packages of the command. The guest's has none.
@@ -74,10 +72,6 @@ Function = TypeVar("Function", bound=Callable[..., None])
 
 class Skip(Exception):
     """The test cannot run in this guest, for the given reason."""
-
-
-class TimingError(Exception):
-    """A check by the clock failed, perhaps because of the machine's load."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,12 +102,6 @@ def time_limit(seconds: float) -> Callable[[Function], Function]:
         return function
 
     return mark
-
-
-def timed(function: Function) -> Function:
-    """Marks a test that is tried up to three times, each in a new process, after TimingError."""
-    function.tries = TRIES_OF_TIMED  # type: ignore[attr-defined]
-    return function
 
 
 def only_on(kernel_name: str) -> Callable[[Function], Function]:

@@ -50,12 +50,11 @@ class TestResult:
 
 @dataclasses.dataclass(frozen=True)
 class Test:
-    """@argument is for the agent, @name for reports; @time_limit_s is for one try."""
+    """@argument is for the agent, @name for reports."""
 
     name: str
     argument: str
     time_limit_s: float
-    tries: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,11 +138,10 @@ def _tests(
             continue
         limit = float(getattr(function, "time_limit_s", DEFAULT_TIME_LIMIT_S))
         limit *= DEBUG_PATIENCE if kernel_name in (lab.UML_DEBUG, lab.KCSAN) else 1
-        tries = int(getattr(function, "tries", 1))
         label = f"{path.stem.removeprefix('test_')}.{name.removeprefix('test_')}"
         for case, suffix, number in _cases_of(function, kernel_name):
             if (every_kernel and slow) or _is_slow(function, case) == slow:
-                yield Test(f"{label}{suffix}", f"{path}:{name}{number}", limit, tries)
+                yield Test(f"{label}{suffix}", f"{path}:{name}{number}", limit)
 
 
 def _is_slow(function: Callable[..., None], case: object) -> bool:
@@ -203,7 +201,7 @@ def _spec(group: Group) -> lab.GuestSpec:
     modules = (_module(tree, guest.defines),) if guest.needs_module else ()
     if guest.needs_simulator:
         program.ensure()
-    limits = [test.time_limit_s for test in group.tests for _ in range(test.tries)]
+    limits = [test.time_limit_s for test in group.tests]
     return lab.GuestSpec(
         cpus=guest.cpus,
         sockets=guest.sockets,

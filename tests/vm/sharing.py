@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from fairlib import served_bytes
-from guestlib import PATIENCE_S, Cgroup, Disk, NullBlk, TimingError
+from guestlib import PATIENCE_S, Cgroup, Disk, NullBlk
 
 PAGE = 4096
 
@@ -48,7 +48,8 @@ TAGS = 16 * SLOTS
 # The service times to try. An emulated processor may be too slow to keep the first device busy.
 _COMPLETION_NS = (64_000_000, 256_000_000)
 _BUSY_LEAST = 0.85
-_SETTLE_S = 1.0
+# ifq settles within seven windows of 500 ms after the last tenant has come.
+_SETTLE_S = 4.0
 # The requests to count, in slices. Slices in which the device was not busy are left out.
 _REQUESTS = 3000
 _SLICE_REQUESTS = 300
@@ -56,7 +57,7 @@ _IDLE_SLICES_MOST = 4
 _LOOK_S = 0.02
 
 
-class NotTheLimitError(TimingError):
+class NotTheLimitError(Exception):
     """The device was not busy, so the measured shares mean nothing."""
 
 
@@ -69,7 +70,7 @@ def on_a_busy_device(measure: Callable[[NullBlk], None], **attributes: object) -
                 return measure(disk)
         except NotTheLimitError as error:
             print(error)
-    raise TimingError("no device was slow enough to be busy, or the scheduler left it idle")
+    raise AssertionError("no device was slow enough to be busy, or the scheduler left it idle")
 
 
 def shares(
@@ -78,7 +79,7 @@ def shares(
     count: Callable[[Cgroup, Disk], int] = served_bytes,
     requests: int = _REQUESTS,
 ) -> dict[str, float]:
-    """Each group's part of the bytes of @requests, by @count, after a second to settle.
+    """Each group's part of the bytes of @requests, by @count, after some seconds to settle.
 
     The device counts as busy while SLOTS requests are in it, however slow it is.
     """
@@ -125,5 +126,5 @@ def check_shares(
     text = ", ".join(f"{name} {got[name]:.1%} ({x - 1:+.1%})" for name, x in ratio.items())
     print(f"{text}; Jain {jain:.4f}")
     farthest = max(abs(x - 1) for x in ratio.values())
-    if farthest > promise.tolerance or jain < promise.jain_least:
-        raise TimingError(f"Jain {jain:.4f}: {text}")
+    near = farthest <= promise.tolerance and jain >= promise.jain_least
+    assert near, f"Jain {jain:.4f}: {text}"

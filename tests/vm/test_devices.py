@@ -28,7 +28,6 @@ from guestlib import (
     Fio,
     NullBlk,
     Skip,
-    TimingError,
     cases,
     fio,
     nvme_disks,
@@ -36,7 +35,6 @@ from guestlib import (
     run,
     scsi_disk,
     slow_for,
-    timed,
     wait_until,
     write,
 )
@@ -206,32 +204,6 @@ def test_polled_reads_that_are_reaped() -> None:
         for name in islice(cycle(["none", "mqfq"]), 10):
             disk.scheduler = name
         load.goes_on()
-
-
-# The rates are compared by the clock: on a slow machine the other device is slow, too.
-@timed
-def test_a_stopped_device_does_not_stop_another_one() -> None:
-    """null_blk with mbps= stops its queues until its next period."""
-    with (
-        NullBlk("nullb5", mbps=1, hw_queue_depth=16, submit_queues=2) as slow,
-        NullBlk("nullb6", irqmode=2, completion_nsec=1_000_000, submit_queues=2) as other,
-        tenants(a=100, b=1000) as groups,
-        mqfq(slow),
-        mqfq(other),
-        Load(slow, groups) as stopped,
-        Load(other, groups) as free,
-    ):
-        before, began = (stopped.done(), free.done()), time.monotonic()
-        wait_until(lambda: stopped.done() >= before[0] + 500, "the slow device makes progress")
-        seconds = time.monotonic() - began
-        limited = (stopped.done() - before[0]) / seconds
-        served = (free.done() - before[1]) / seconds
-        print(f"{limited:.0f} requests/s on the slow device, {served:.0f} on the other")
-        stopped.goes_on()
-        if limited < 80:
-            raise TimingError(f"{limited:.0f}/s of 256: the stopped queues are not run again")
-        if served < 2 * limited:
-            raise TimingError(f"{served:.0f}/s on the device without a limit")
 
 
 def test_a_drive_is_removed_under_load_and_comes_back() -> None:

@@ -3,10 +3,28 @@
 
 from __future__ import annotations
 
+import subprocess
 import time
 
 from fairlib import COUNTED_GUEST, Load, scheduled, state, tenants
-from guestlib import NullBlk, cases, fio, mean_read_ms, of_each_scheduler, slow, wait_until
+from guestlib import (
+    CGROUP_ROOT,
+    Cgroup,
+    NullBlk,
+    cases,
+    fio,
+    kernel_version,
+    mean_read_ms,
+    modprobe,
+    of_each_scheduler,
+    read,
+    rmmod,
+    run,
+    skip_if_ended,
+    slow,
+    wait_until,
+    write,
+)
 
 guest = COUNTED_GUEST
 
@@ -104,3 +122,59 @@ def test_ticks_do_not_follow_the_rate_of_requests(scheduler: str) -> None:
         rate = (state(disk)["ticks"] - before) / (time.monotonic() - began)
         print(f"{rate:.0f} ticks/s, paced at {paced} looks")
         assert 0 < rate <= most, f"{rate:.0f} ticks/s"
+
+
+def test_a_stopped_device_does_not_stop_another_one() -> None:
+    """null_blk with mbps= stops its queues until its next period."""
+    with (
+        NullBlk("nullb5", mbps=1, hw_queue_depth=16, submit_queues=2) as stops,
+        NullBlk("nullb6", irqmode=2, completion_nsec=1_000_000, submit_queues=2) as other,
+        tenants(a=100, b=1000) as groups,
+        scheduled(stops, "mqfq"),
+        scheduled(other, "mqfq"),
+        Load(stops, groups) as stopped,
+        Load(other, groups) as free,
+    ):
+        before, began = (stopped.done(), free.done()), time.monotonic()
+        wait_until(lambda: stopped.done() >= before[0] + 500, "the slow device makes progress")
+        seconds = time.monotonic() - began
+        limited = (stopped.done() - before[0]) / seconds
+        served = (free.done() - before[1]) / seconds
+        print(f"{limited:.0f} requests/s on the slow device, {served:.0f} on the other")
+        stopped.goes_on()
+        assert limited >= 80, f"{limited:.0f}/s of 256: the stopped queues are not run again"
+        assert served >= 2 * limited, f"{served:.0f}/s on the device without a limit"
+
+
+_HELD_BYTES, _HELD_S = 512 << 10, 8
+# The first kernel that keeps the data of a removed cgroup in the list of the disk.
+_LISTED_UNTIL_FREED = (6, 3)
+
+
+def test_rmmod_refuses_while_a_cgroup_is_still_referenced() -> None:
+    """A bio that io.max throttles references its removed cgroup, and so the module's data of that
+    cgroup, which are in no list any more. Since 6.3 they are in the disk's list until the kernel
+    frees them. The switch of the scheduler frees them there, and the module may go."""
+    with NullBlk(irqmode=2, completion_nsec=300_000) as disk, Cgroup("held") as group:
+        disk.scheduler = "mqfq"
+        write(group.path / "io.max", f"{disk.number} rbps={_HELD_BYTES // _HELD_S}")
+        read_once = ["dd", f"if={disk.path}", "of=/dev/null", f"bs={_HELD_BYTES}", "count=1"]
+        began = time.monotonic()
+        reader = subprocess.Popen(group.command([*read_once, "iflag=direct", "status=none"]))
+        wait_until(lambda: "blkdev_direct" in read(f"/proc/{reader.pid}/stack"), "it is held back")
+        write(CGROUP_ROOT / "cgroup.procs", reader.pid)
+        group.path.rmdir()
+        # Meanwhile the cgroup's data for the disk are removed from the lists.
+        skip_if_ended(reader, began, _HELD_S)
+        disk.scheduler = "none"
+        refusal = run("rmmod", "mqfair", check=False)
+        assert reader.poll() is None, "the bio was not held back for so long"
+        if kernel_version() < _LISTED_UNTIL_FREED:
+            assert refusal.returncode and "in use" in refusal.stderr, refusal
+        else:
+            assert not refusal.returncode, refusal
+            modprobe("mqfair")
+        assert reader.wait() == 0
+        wait_until(lambda: read("/sys/module/mqfair/refcnt") == "0", "the cgroup's data are gone")
+        rmmod("mqfair")
+        modprobe("mqfair")

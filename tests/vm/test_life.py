@@ -13,7 +13,6 @@ import itertools
 import mmap
 import os
 import re
-import subprocess
 import threading
 import time
 import traceback
@@ -41,21 +40,17 @@ from guestlib import (
     Disk,
     KernelLog,
     NullBlk,
-    TimingError,
     cases,
     every_kernel,
     fio,
     is_user_mode,
-    kernel_version,
     modprobe,
     of_each_scheduler,
     read,
     rmmod,
     run,
-    skip_if_ended,
     slow,
     slow_for,
-    timed,
     wait_until,
     write,
     write_fails,
@@ -67,10 +62,7 @@ guest = SMALL_GUEST
 _BETWEEN_READINGS_S = 0.05
 # The files of our schedulers in debugfs.
 OUR_FILES = {"state", "flows", "queues"}
-_HELD_BYTES, _HELD_S = 512 << 10, 8
 _RACE_S = 60
-# The first kernel that keeps the data of a removed cgroup in the list of the disk.
-_LISTED_UNTIL_FREED = (6, 3)
 
 
 @contextlib.contextmanager
@@ -111,39 +103,6 @@ def test_cgroups_and_the_scheduler_are_removed_at_once() -> None:
                     run("sh", "-c", reads.format(group.path, disk.path))
             disk.scheduler = "none"
             read(CGROUP_ROOT / "io.stat")
-
-
-@timed
-def test_rmmod_refuses_while_a_cgroup_is_still_referenced() -> None:
-    """A bio that io.max throttles references its removed cgroup, and so the module's data of that
-    cgroup, which are in no list any more. Since 6.3 they are in the disk's list until the kernel
-    frees them. The switch of the scheduler frees them there, and the module may go."""
-    with NullBlk(irqmode=2, completion_nsec=300_000) as disk, Cgroup("held") as group:
-        disk.scheduler = "mqfq"
-        write(group.path / "io.max", f"{disk.number} rbps={_HELD_BYTES // _HELD_S}")
-        read_once = ["dd", f"if={disk.path}", "of=/dev/null", f"bs={_HELD_BYTES}", "count=1"]
-        began = time.monotonic()
-        reader = subprocess.Popen(group.command([*read_once, "iflag=direct", "status=none"]))
-        wait_until(lambda: "blkdev_direct" in read(f"/proc/{reader.pid}/stack"), "it is held back")
-        write(CGROUP_ROOT / "cgroup.procs", reader.pid)
-        group.path.rmdir()
-        # Meanwhile the cgroup's data for the disk are removed from the lists.
-        skip_if_ended(reader, began, _HELD_S)
-        disk.scheduler = "none"
-        refusal = run("rmmod", "mqfair", check=False)
-        ended = reader.poll() is not None
-        if not refusal.returncode:
-            modprobe("mqfair")
-        if ended:
-            raise TimingError("the bio was not held back for so long")
-        if kernel_version() < _LISTED_UNTIL_FREED:
-            assert refusal.returncode and "in use" in refusal.stderr, refusal
-        else:
-            assert not refusal.returncode, refusal
-        assert reader.wait() == 0
-        wait_until(lambda: read("/sys/module/mqfair/refcnt") == "0", "the cgroup's data are gone")
-        rmmod("mqfair")
-        modprobe("mqfair")
 
 
 @contextlib.contextmanager

@@ -28,12 +28,10 @@ from guestlib import (
     rmmod,
     run,
     slow,
-    timed,
     wait_until,
     write,
     write_fails,
 )
-from sharing import DEMAND, SLOTS, TAGS, WEIGHTS, check_shares, shares
 from ssdlib import DRIVES, PAGE, Ssd, load
 
 guest = SMALL_GUEST
@@ -445,20 +443,3 @@ def test_hwabc_asks_for_the_pages_and_the_time_of_a_map_that_the_host_keeps() ->
         jobs.goes_on(500)
         wait_until(lambda: state(drive)["ftl_hidden"] == 0, "hwabc knows the pages")
         jobs.goes_on(500)
-
-
-# --- sharing ---------------------------------------------------------------------------------
-
-
-@timed
-def test_a_virtual_ssd_is_shared_by_weight() -> None:
-    full = {"fill": 100, "fill_pattern": "sequential"}
-    with (
-        Ssd(model="p4500", size_mb=256, time_scale=400, queues=2, hw_depth=SLOTS, **full) as drive,
-        tenants(**WEIGHTS) as groups,
-        mqfq(drive, depth=SLOTS),
-    ):
-        write(drive.sysfs / "queue/nr_requests", TAGS)
-        with Load(drive, groups, **DEMAND):
-            got = shares(drive, groups)
-        check_shares(got, WEIGHTS)

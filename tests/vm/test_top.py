@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from fairlib import SMALL_GUEST, Load, mqfq, served_bytes, tenants
-from guestlib import Cgroup, NullBlk, run, slow, timed
+from fairlib import COUNTED_PAIR, Load, mqfq, served_bytes, tenants
+from guestlib import Cgroup, NullBlk, run, slow
 from sharing import DEMAND, SLOTS, TAGS, TWO_QUEUES, WEIGHTS, check_shares, on_a_busy_device
 
-guest = SMALL_GUEST
+guest = COUNTED_PAIR
 
 ROOT = Path(__file__).resolve().parents[2]
 INTERVAL_S = 6
@@ -42,7 +42,6 @@ def watch(disk: NullBlk, groups: Sequence[Cgroup]) -> tuple[dict[str, Any], dict
 
 
 @slow
-@timed
 def test_it_tells_entitled_and_achieved_shares_under_load() -> None:
     def check(disk: NullBlk) -> None:
         with tenants(**WEIGHTS) as groups, mqfq(disk, depth=SLOTS):

@@ -6,9 +6,8 @@ from __future__ import annotations
 import os
 import signal
 import time
-from pathlib import Path
 
-from guestlib import Guest, Skip, TimingError, cases, time_limit, timed, write
+from guestlib import Guest, Skip, cases, time_limit, write
 
 guest = Guest(cpus=1, memory_mb=1024)
 
@@ -64,40 +63,3 @@ def test_panics():
 @time_limit(20)
 def test_passes_after_all_that():
     assert os.getpid() != 1
-
-
-# This file exists after the first try of test_is_late_once().
-TRIED = Path("/run/tried")
-
-
-@time_limit(20)
-@timed
-def test_is_late_once():
-    try_again = not TRIED.exists()
-    TRIED.touch()
-    if try_again:
-        raise TimingError("the clock says so")
-
-
-@time_limit(20)
-@timed
-def test_is_always_late():
-    raise TimingError("the clock says so")
-
-
-@time_limit(20)
-@timed
-def test_fails_though_timed():
-    assert not os.environ, "no matter of time"
-
-
-@time_limit(20)
-@timed
-def test_is_late_and_the_kernel_complains():
-    write("/dev/kmsg", "<4>WARNING: CPU: 0 PID: 1 at nowhere.c:1 nothing+0x0/0x0\n")
-    raise TimingError("the clock says so")
-
-
-@time_limit(20)
-def test_is_late_but_not_timed():
-    raise TimingError("the clock says so")
