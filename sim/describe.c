@@ -410,6 +410,8 @@ static const struct key load_keys[] = {
 	{ .name = "trace", .read = take_trace },
 	NUMBER(described_load, depth, 1, 65536),
 	NUMBER(described_load, write, 0, 1000),
+	NUMBER(described_load, discard, 0, 1),
+	NUMBER(described_load, urgent, 0, 1000),
 	NUMBER(described_load, queue, 0, QUEUES_MAX - 1),
 	NUMBER(described_load, queues, 1, QUEUES_MAX),
 	NUMBER(described_load, think_us, 0, 1000ULL * MS_MOST),

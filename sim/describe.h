@@ -49,6 +49,8 @@
  * defaults:
  *
  *	write N			writes in a thousand; 0
+ *	discard 0|1		they are discards of ranges of that size; 0
+ *	urgent N		metadata in a thousand; 0
  *	queue Q, queues N	the first queue, 0, and their number, 1
  *	think_us N		from an end to the next request; 0
  *	sizes N/W[,N/W]...	instead of bytes: N bytes with weight W each
@@ -115,7 +117,7 @@ struct described_load {
 	u64 depth, bytes, bytes_max, write, queue, queues;
 	u64 think_us, reaped, on_ms, off_ms, start_ms, stop_ms;
 	u64 first_mib, mib, first_kib, kib;
-	u64 pace_ns, burst_ios, burst_us;
+	u64 pace_ns, burst_ios, burst_us, discard, urgent;
 	struct load_size size[LOAD_SIZES_MAX];
 	u32 nr_sizes;
 	u32 in_order, random_arrivals;

@@ -153,6 +153,15 @@ static void io_to_device(struct host_io *hio)
 		io_start(hio);
 }
 
+void host_settle(struct host_flow *hf)
+{
+	u64 now = host_now(hf->host);
+
+	if (hf->queued)
+		hf->stats.backlog_ns += now - hf->queued_ns;
+	hf->queued_ns = now;
+}
+
 static void io_dispatched(struct host_queue *hq, struct host_io *hio)
 {
 	struct host *h = hq->host;
@@ -160,10 +169,12 @@ static void io_dispatched(struct host_queue *hq, struct host_io *hio)
 	hq->waiting--;
 	hq->tags->in_use++;
 	h->queued--;
+	host_settle(hio->flow);
 	hio->flow->queued--;
 	hio->flow->stats.wait_ns += host_now(h) - hio->io.insert_ns;
 	if (!hio->counted) {
 		audit_payer(hio)->dispatched_cost += hio->io.cost;
+		audit_payer(hio)->stats.cost += hio->io.cost;
 		hio->counted = true;
 	}
 	audit_dispatched(hio);
@@ -275,6 +286,7 @@ void host_insert(struct host_io *hio, struct host_queue *hq)
 	hio->state = HOST_IO_QUEUED;
 	hq->waiting++;
 	h->queued++;
+	host_settle(hio->flow);
 	hio->flow->queued++;
 	wake_init(&wake);
 	hio->inserted_ns = host_now(h);

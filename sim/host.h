@@ -91,7 +91,8 @@ struct host_flow {
 	struct flow *flow;
 	u32 id;			/* in order of creation; owner in a drive */
 	u32 parent_id;		/* of a root: its own id */
-	u32 queued;		/* ios waiting in the scheduler */
+	u32 queued;		/* ios waiting in the scheduler .. */
+	u64 queued_ns;		/* .. and when that was last settled */
 	u32 outstanding;	/* submitted and not completed */
 	u64 dispatched_cost;	/* of all ios dispatched at least once */
 	struct account account;
@@ -257,6 +258,9 @@ void host_act(struct host *h, struct wake *wake);
 
 /* Returns the CPU of @queue, on which a load submits in its turn. */
 struct cpu *host_cpu(struct host *h, u32 queue);
+
+/* Brings hf->stats.backlog_ns up to now. */
+void host_settle(struct host_flow *hf);
 
 /* The task has taken the completion of @whole: the latency ends. */
 void host_reaped(struct host_flow *hf, const struct host_whole *whole);

@@ -60,10 +60,12 @@ static void print_flow(FILE *out, const struct run *r, const struct run_flow *f)
 
 	print_rates(out, r, f->sum.ios, f->sum.bytes);
 	fprintf(out,
-		", \"mean_ns\": %llu, \"p50_ns\": %llu, \"p99_ns\": %llu, \"p999_ns\": %llu, \"max_ns\": %llu, \"wait_ns\": %llu, ",
+		", \"mean_ns\": %llu, \"p50_ns\": %llu, \"p99_ns\": %llu, \"p999_ns\": %llu, \"max_ns\": %llu, \"wait_ns\": %llu, \"backlog_permille\": %llu, \"cost\": %llu, ",
 		mean(h->sum_ns, h->count), histogram_at(h, 500),
 		histogram_at(h, 990), histogram_at(h, 999), h->max_ns,
-		mean(f->sum.wait_ns, f->sum.ios));
+		mean(f->sum.wait_ns, f->sum.ios),
+		mean(f->sum.backlog_ns, r->described.run_ms * 1000),
+		f->sum.cost);
 	print_report(out, &r->host->sched, f->flow->flow);
 	if (r->described.series)
 		print_series(out, r, f);

@@ -243,6 +243,8 @@ static bool loads_open(struct run *r)
 			.nr_sizes = l->nr_sizes,
 			.most_bytes = (u32)d->most_bytes,
 			.write_permille = (u32)l->write,
+			.discards = l->discard,
+			.urgent_permille = (u32)l->urgent,
 			.first_page = pages_of(r, l->first_kib),
 			.pages = pages_of(r, l->kib),
 			.in_order = l->in_order,
@@ -354,6 +356,8 @@ static void flow_count(struct run_flow *f)
 	f->sum.ios += now->ios;
 	f->sum.bytes += now->bytes;
 	f->sum.wait_ns += now->wait_ns;
+	f->sum.backlog_ns += now->backlog_ns;
+	f->sum.cost += now->cost;
 	histogram_merge(&f->sum.latency, &now->latency);
 }
 
@@ -366,6 +370,7 @@ static void run_to(struct run *r, u64 ms, bool taken, u32 interval)
 	for (flow = 0; flow < r->described.nr_flows; flow++) {
 		struct run_flow *f = &r->flow[flow];
 
+		host_settle(f->flow);
 		if (taken)
 			flow_take(f, interval);
 		if (ms > r->described.warm_ms)

@@ -9,7 +9,9 @@
  *	tunables	their values at the end, as the kernel's files show them
  *	totals		ios, bytes, iops, bytes_per_s of all flows
  *	flows		by name: the same, mean_ns, p50_ns, p99_ns, p999_ns, max_ns
- *			and wait_ns (mean time from insert to dispatch), report,
+ *			wait_ns (mean time from insert to dispatch),
+ *			backlog_permille (of run_ms, with an io waiting), cost (of
+ *			the ios that the scheduler let go, in its currency), report,
  *			and with series a list of ios, bytes, mean_ns, p99_ns
  *	report		the scheduler's own numbers at the end
  *	drive		written and copied pages, and the time of planes, by kind

@@ -282,6 +282,29 @@ class Actions(unittest.TestCase):
             self.assertGreater(before, 0)
             self.assertLess(after, 5)
 
+    def test_backlog_is_the_time_with_a_waiting_request_and_cost_is_charged(self):
+        flows = figures(
+            "scheduler mqfq\nset depth 2\ndevice 2 100000 0\nwarm_ms 10\nrun_ms 100\n"
+            "flow deep weight 100\nflow idle weight 100\n"
+            "load deep depth 32 bytes 512\n"
+            "load idle depth 1 bytes 4096 start_ms 200\n"
+        )["flows"]
+        self.assertEqual(flows["deep"]["backlog_permille"], 1000)
+        self.assertEqual(flows["deep"]["cost"], 4096 * flows["deep"]["ios"])
+        self.assertEqual(flows["idle"]["backlog_permille"], 0)
+        self.assertEqual(flows["idle"]["cost"], 0)
+
+    def test_discards_and_metadata_are_requests_of_their_own_sort(self):
+        text = SOUND.replace("depth 4 bytes 4096", "depth 4 bytes 8388608 discard 1")
+        flow = figures(text)["flows"]["a"]
+        self.assertEqual(flow["cost"], 2 * 4096 * flow["ios"])
+        beside = (
+            "scheduler mqfq\nset depth 2\ndevice 2 100000 0\nrun_ms 100\nflow a weight 100\n"
+            "flow deep weight 100\nload deep depth 32 bytes 65536\nload a depth 1 bytes 4096"
+        )
+        plain, urgent = (figures(beside + word)["flows"]["a"] for word in ("\n", " urgent 1000\n"))
+        self.assertLess(urgent["wait_ns"], plain["wait_ns"])
+
     def test_weight_changes(self):
         text = HEAD + FLOW + "flow b weight 100\nset depth 4\nload b depth 32 bytes 4096\n"
         text += "load a depth 32 bytes 4096\nat 50 weight b 300\n"
