@@ -115,7 +115,7 @@ def judge(test: str, log: KernelLog) -> dict[str, object]:
     if complaints:
         output = "\n".join([*complaints, str(outcome["output"])])
         reason = f"the kernel complained: {complaints[0]}"
-        outcome |= {"result": "failed", "reason": reason, "output": output, "timing": False}
+        outcome |= {"result": "failed", "reason": reason, "output": output}
     return outcome
 
 
