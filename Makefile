@@ -49,7 +49,7 @@ REMOVE_MODULES = /usr/bin/python3 kernel/install --root "$(DESTDIR)" --remove \
 
 .DEFAULT_GOAL := help
 .PHONY: help new demo bench sim instructions experiments test kernels test-kernels test-slow test-people test-debug soak mutate module \
-	module-arm64 uml shell check-style man completion bootstrap deb rpm wheel nri \
+	module-arm64 uml shell gauntlet check-style man completion bootstrap deb rpm wheel nri \
 	install install-command install-sim install-module install-ssd uninstall clean
 
 help: ## list these targets
@@ -70,6 +70,10 @@ sim: ## build the simulator, sim-run, which `mqfair sim` also does at its first 
 	[ -e build/sim-release/build.ninja ] || \
 		meson setup build/sim-release -Dbuildtype=release -Db_sanitize=none
 	ninja -C build/sim-release sim/sim-run
+
+gauntlet: ## play drawn scenes in the simulator and judge each scheduler; options in ARGS
+	lab/bootstrap test
+	$(PYTHON) tests/gauntlet $(ARGS)
 
 instructions: ## guest instructions per I/O beside none, by function; options in COST
 	lab/bootstrap build guest

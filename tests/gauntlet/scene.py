@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: GPL-2.0
+"""A scene: a drive, a host, and tenants with weights and loads. It is text that sim-run plays.
+
+The text is that of sim/describe.h. A scene leaves out the scheduler and its tunables, so that every
+scheduler plays the same scene.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+
+Words = dict[str, str | int]
+
+
+@dataclasses.dataclass(frozen=True)
+class Tenant:
+    """A cgroup with one load, or a cgroup of others without a load.
+
+    @load has the words of a `load` statement. Tenants of one @kind have equal loads, so one of them
+    tells what each of them gets alone.
+    """
+
+    name: str
+    weight: int
+    parent: str = ""
+    kind: int = 0
+    load: tuple[tuple[str, str | int], ...] = ()
+
+    @property
+    def words(self) -> Words:
+        return dict(self.load)
+
+    def with_words(self, **changes: str | int | None) -> Tenant:
+        """The tenant with changed words; None removes one."""
+        words = {**self.words, **changes}
+        kept = tuple((name, value) for name, value in words.items() if value is not None)
+        return dataclasses.replace(self, load=kept)
+
+
+@dataclasses.dataclass(frozen=True)
+class Scene:
+    """@host and @drive are statements in the order of the text. Times are milliseconds."""
+
+    drive: tuple[str, ...]
+    host: tuple[tuple[str, int], ...]
+    tenants: tuple[Tenant, ...]
+    actions: tuple[str, ...] = ()
+    warm_ms: int = 1000
+    run_ms: int = 2000
+    seed: int = 1
+
+    @property
+    def loaded(self) -> list[Tenant]:
+        return [tenant for tenant in self.tenants if tenant.load]
+
+    @property
+    def queues(self) -> int:
+        return dict(self.host)["queues"]
+
+    def play_text(
+        self, scheduler: str, settings: Iterable[str] = (), only: Iterable[str] | None = None
+    ) -> str:
+        """The description of one run. @settings are lines; with @only, other tenants are absent,
+        and so are groups without tenants."""
+        wanted = {t.name for t in self.loaded} if only is None else set(only)
+        kept = self._with_ancestors(wanted)
+        lines = [f"scheduler {scheduler}", *settings, f"seed {self.seed}", "audit end"]
+        lines += [f"{name} {value}" for name, value in self.host]
+        lines += self.drive
+        lines += [f"warm_ms {self.warm_ms}", f"run_ms {self.run_ms}"]
+        lines += [_flow(tenant) for tenant in self.tenants if tenant.name in kept]
+        lines += [_load(tenant) for tenant in self.loaded if tenant.name in wanted]
+        lines += self.actions
+        return "\n".join(lines) + "\n"
+
+    def _with_ancestors(self, names: set[str]) -> set[str]:
+        parents = {tenant.name: tenant.parent for tenant in self.tenants}
+        kept = set()
+        for name in names:
+            at = name
+            while at:
+                kept.add(at)
+                at = parents[at]
+        return kept
+
+    def without(self, name: str) -> Scene:
+        """The scene without the tenant @name and all below it."""
+        gone = {name}
+        for tenant in self.tenants:
+            if tenant.parent in gone:
+                gone.add(tenant.name)
+        kept = tuple(tenant for tenant in self.tenants if tenant.name not in gone)
+        return dataclasses.replace(self, tenants=kept)
+
+    def replace_tenant(self, tenant: Tenant) -> Scene:
+        changed = tuple(tenant if t.name == tenant.name else t for t in self.tenants)
+        return dataclasses.replace(self, tenants=changed)
+
+
+def _flow(tenant: Tenant) -> str:
+    parent = f" parent {tenant.parent}" if tenant.parent else ""
+    return f"flow {tenant.name} weight {tenant.weight}{parent}"
+
+
+def _load(tenant: Tenant) -> str:
+    return f"load {tenant.name} " + " ".join(f"{name} {value}" for name, value in tenant.load)
