@@ -113,7 +113,7 @@ def know(scene: Scene, player: Player) -> Known:
 def dues(scene: Scene, known: Known) -> list[dict[str, float]]:
     """The bytes per second that each tenant is due, with bytes as currency and with drive time."""
     nodes, timed = [], []
-    for t in scene.tenants:
+    for t in scene.present:
         if not t.load:
             nodes.append(Node(t.name, t.weight, t.parent))
             timed.append(nodes[-1])

@@ -55,6 +55,12 @@ class Scene:
         return [tenant for tenant in self.tenants if tenant.load]
 
     @property
+    def present(self) -> list[Tenant]:
+        """The tenants and the groups that have some."""
+        kept = self._with_ancestors({t.name for t in self.loaded})
+        return [t for t in self.tenants if t.name in kept]
+
+    @property
     def queues(self) -> int:
         return dict(self.host)["queues"]
 
