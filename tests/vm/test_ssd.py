@@ -23,7 +23,6 @@ from guestlib import (
     KernelLog,
     cases,
     fio,
-    median_read_ms,
     read,
     rmmod,
     run,
@@ -325,20 +324,6 @@ def test_pages_of_a_removed_cgroup_go_to_its_parent() -> None:
         assert after["/parent"] == before["/parent/child"]
         (CGROUP_ROOT / "parent").rmdir()
         assert drive.owners()["/"]["valid"] == pages
-
-
-def test_requests_that_pass_go_ahead_where_the_host_keeps_the_map() -> None:
-    """Under a scheduler of the kernel no request goes ahead, and none is taken for ours."""
-    settings = {**SMALL, "fill": 100, "fill_pattern": "random", "time_scale": 100}
-    took = {}
-    with Ssd(**settings, ftl="host") as drive, tenants(light=1000, deep=100) as (light, deep):
-        for scheduler in ("none", "kyber", "bfq", "mq-deadline", "mqfq"):
-            drive.scheduler = scheduler
-            with Load(drive, [deep], bs="64k", iodepth=64):
-                took[scheduler] = median_read_ms(fio(drive, light, iodepth=1, runtime=2))
-        drive.scheduler = "none"
-    print(took)
-    assert took["mqfq"] < min(took["none"], took["mq-deadline"]) / 2
 
 
 def test_a_drive_is_filled_with_pages_of_cgroups() -> None:

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from fairlib import COUNTED_GUEST
-from guestlib import cases, fio, slow, time_limit
+from fairlib import COUNTED_GUEST, Load, tenants
+from guestlib import cases, fio, median_read_ms, slow, time_limit
 from ssdlib import Ssd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -98,3 +98,17 @@ def latency_us(model: str, **load: object) -> float:
     most = load["iodepth"] * 1e6 / own  # type: ignore[operator]
     assert rate > (1 - TOLERANCE) * most, f"{rate:.0f} IOPS of {most:.0f}"
     return seen / SCALE
+
+
+def test_requests_that_pass_go_ahead_where_the_host_keeps_the_map() -> None:
+    """Under a scheduler of the kernel no request goes ahead, and none is taken for ours."""
+    settings = {"size_mb": 64, "fill": 100, "fill_pattern": "random", "time_scale": 100}
+    took = {}
+    with Ssd(**settings, ftl="host") as drive, tenants(light=1000, deep=100) as (light, deep):
+        for scheduler in ("none", "kyber", "bfq", "mq-deadline", "mqfq"):
+            drive.scheduler = scheduler
+            with Load(drive, [deep], bs="64k", iodepth=64):
+                took[scheduler] = median_read_ms(fio(drive, light, iodepth=1, runtime=2))
+        drive.scheduler = "none"
+    print(took)
+    assert took["mqfq"] < min(took["none"], took["mq-deadline"]) / 2
