@@ -153,15 +153,6 @@ static void io_to_device(struct host_io *hio)
 		io_start(hio);
 }
 
-void host_settle(struct host_flow *hf)
-{
-	u64 now = host_now(hf->host);
-
-	if (hf->queued)
-		hf->stats.backlog_ns += now - hf->queued_ns;
-	hf->queued_ns = now;
-}
-
 static void io_dispatched(struct host_queue *hq, struct host_io *hio)
 {
 	struct host *h = hq->host;

@@ -259,9 +259,6 @@ void host_act(struct host *h, struct wake *wake);
 /* Returns the CPU of @queue, on which a load submits in its turn. */
 struct cpu *host_cpu(struct host *h, u32 queue);
 
-/* Brings hf->stats.backlog_ns up to now. */
-void host_settle(struct host_flow *hf);
-
 /* The task has taken the completion of @whole: the latency ends. */
 void host_reaped(struct host_flow *hf, const struct host_whole *whole);
 
@@ -303,6 +300,16 @@ static inline bool host_queue_is_full(const struct host_queue *hq)
 static inline u64 host_now(const struct host *h)
 {
 	return h->timeline.now;
+}
+
+/* Brings hf->stats.backlog_ns up to now. */
+static inline void host_settle(struct host_flow *hf)
+{
+	u64 now = host_now(hf->host);
+
+	if (hf->queued)
+		hf->stats.backlog_ns += now - hf->queued_ns;
+	hf->queued_ns = now;
 }
 
 #endif /* MQFAIR_SIM_HOST_H */
