@@ -86,7 +86,7 @@ experiments: ## run the measurements of the documents, or EXPERIMENTS="shares if
 	ninja -C build/tests tests/flash/flash-curve
 	$(PYTHON) -m experiments --options='$(OPTIONS)' $(EXPERIMENTS)
 
-test: ## run every test suite, or SUITES="unit sim mt cli lab vm", ONLY=REGEX, KERNEL (15 minutes)
+test: ## run every test suite, or SUITES="unit sim gauntlet mt cli lab vm", ONLY=REGEX, KERNEL (15 minutes)
 	lab/bootstrap test kernels
 	$(PYTHON) tests/run $(if $(ONLY),--only "$(ONLY)") $(if $(KERNEL),--kernel $(KERNEL)) $(SUITES)
 

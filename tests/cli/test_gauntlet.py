@@ -123,6 +123,8 @@ UNEQUAL = {"a": 20e6, "b": 80e6}
         (EQUAL, {"a": 47.5e6, "b": 47.5e6}, EQUAL, {"P3"}),
         # A twentieth is lost, and the worst tenant gains.
         (UNEQUAL, {"a": 47.5e6, "b": 47.5e6}, EQUAL, set()),
+        # No fixed depth does more.
+        (EQUAL, {"a": 30e6, "b": 30e6}, {"a": 30e6, "b": 30e6}, set()),
     ],
 )
 def test_the_judge_names_the_promise_that_is_broken(none, mqfq, fixed, expected):

@@ -4,9 +4,10 @@
 *met* is the part of its due that a tenant got, in the currency that flatters the scheduler: bytes
 or drive time. A tenant is robbed only if both say so.
 
-A tenant that waits for each answer gets less beside others than alone, under any scheduler. So the
-bound of P2 is what is possible: the worst tenant's part under the best of some fixed depths, in the
-order of start tags and without isolation, at a total that the promise allows.
+A tenant that waits for each answer gets less beside others than alone, under any scheduler. Shares
+by weight also change the mix of requests, and so what the drive can do. So the bounds of P2 and P3
+are what is possible: the worst tenant's part and the total under the best of some fixed depths, in
+the order of start tags and without isolation.
 """
 
 from __future__ import annotations
@@ -163,56 +164,57 @@ def outcome(scene: Scene, known: Known, figures: Figures) -> Outcome:
     return Outcome(figures, got, met_of(scene, known, got), total)
 
 
-def possible(scene: Scene, known: Known, player: Player) -> Outcome | None:
-    """The run of the best fixed depth: the one with the best worst tenant of those that lose no
-    more than the promise allows. None if all lose more."""
+@dataclasses.dataclass(frozen=True)
+class Possible:
+    """The runs of the fixed depths: the largest total, and the run with the best worst tenant of
+    those that lose no more of it than the promise allows."""
+
+    total: float
+    best: Outcome
+
+
+def possible(scene: Scene, known: Known, player: Player) -> Possible:
     runs = []
     for depth in DEPTHS:
         text = scene.play_text("mqfq", [f"set depth {depth}", "set isolation 0"])
-        run = outcome(scene, known, player.play(text))
-        if run.total >= 1 - P3_LOSS:
-            runs.append(run)
-    return max(runs, key=lambda run: run.worst, default=None)
+        runs.append(outcome(scene, known, player.play(text)))
+    total = min(1.0, max(run.total for run in runs))
+    allowed = [run for run in runs if run.total >= total * (1 - P3_LOSS)]
+    return Possible(total, max(allowed, key=lambda run: run.worst))
 
 
 def judge(scene: Scene, scheduler: str, player: Player, settings: Sequence[str] = ()) -> Verdict:
     known = know(scene, player)
     run = outcome(scene, known, player.play(scene.play_text(scheduler, settings)))
     faults = [*backlogged(scene, run.figures), *ticks(run.figures)]
-    if run.worst < P2_LEAST:
-        best = possible(scene, known, player)
-        faults += robbed(run, best) + gains(scene, known, run, best)
-    faults += lost(scene, known, run, player)
+    if run.worst < P2_LEAST or run.total < 1 - P3_IDLE_LOSS:
+        can = possible(scene, known, player)
+        faults += robbed(run, can) + gains(scene, known, run, can)
+        faults += lost(scene, known, run, can, player)
     return Verdict(scheduler, run.met, run.total, tuple(faults))
 
 
-def robbed(run: Outcome, best: Outcome | None) -> list[Fault]:
+def robbed(run: Outcome, can: Possible) -> list[Fault]:
     """P2: no tenant misses its due by more than the worst one of the best fixed depth."""
-    bound = min(P2_LEAST, best.worst / P4_WORSE) if best else 0.0
+    bound = min(P2_LEAST, can.best.worst / P4_WORSE)
     return [Fault("P2", name, part, bound) for name, part in run.met.items() if part < bound]
 
 
-def lost(scene: Scene, known: Known, run: Outcome, player: Player) -> list[Fault]:
-    """P3: the drive is in use as under none, less the price of isolation; and without a price if
-    nobody gains."""
-    if run.total < 1 - P3_LOSS:
-        return [Fault("P3", "", run.total, 1 - P3_LOSS)]
-    if run.total >= 1 - P3_IDLE_LOSS:
-        return []
+def lost(scene: Scene, known: Known, run: Outcome, can: Possible, player: Player) -> list[Fault]:
+    """P3: the drive is in use as under none, or as under the fixed depth that uses it most, less
+    the price of isolation; and without a price if nobody gains."""
     none = outcome(scene, known, player.play(scene.play_text("none")))
-    if run.worst > none.worst * P4_WORSE:
-        return []
-    return [Fault("P3", "", run.total, 1 - P3_IDLE_LOSS)]
+    gained = run.worst > none.worst * P4_WORSE
+    bound = can.total * (1 - (P3_LOSS if gained else P3_IDLE_LOSS))
+    return [Fault("P3", "", run.total, bound)] if run.total < bound else []
 
 
-def gains(scene: Scene, known: Known, run: Outcome, best: Outcome | None) -> list[Fault]:
+def gains(scene: Scene, known: Known, run: Outcome, can: Possible) -> list[Fault]:
     """P6: no tenant takes 5 % of the drive beyond its due, and beyond what the best depth gives."""
     in_currencies = dues(scene, known)
     faults = []
     for name, rate in run.got.items():
-        wanted = max(parts[name] for parts in in_currencies)
-        if best:
-            wanted = max(wanted, best.got[name])
+        wanted = max(can.best.got[name], *(parts[name] for parts in in_currencies))
         extra = (rate - wanted) * known.price[name] / known.budget
         if extra > P6_GAIN:
             faults.append(Fault("P6", name, extra, P6_GAIN))
