@@ -65,18 +65,7 @@
  *	first_kib N, kib N	the same in KiB
  *	trace FILE		replays FILE (replay.h); bytes is its largest size
  *
- * Example.  Two tenants of weights 3 and 1 on a device that serves 24 390 reads
- * of 4 KiB a second:
- *
- *	scheduler mqfq
- *	set depth 16
- *	device 2 80000 500
- *	warm_ms 100
- *	run_ms 2000
- *	flow big weight 300
- *	flow small weight 100
- *	load big depth 32 bytes 4096
- *	load small depth 32 bytes 4096
+ * `sim-run --help` has an example.
  */
 #ifndef MQFAIR_SIM_DESCRIBE_H
 #define MQFAIR_SIM_DESCRIBE_H
