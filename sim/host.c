@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "driver_tags.h"
 #include "host.h"
 
 enum {
@@ -48,7 +49,7 @@ void host_fail(struct host *h, const char *fmt, ...)
 
 /* ---------------------------------------------------------- acting on wake */
 
-static void queue_wake(struct host_queue *hq, u64 most_ns)
+void host_queue_wake(struct host_queue *hq, u64 most_ns)
 {
 	struct host *h = hq->host;
 	u64 takes = most_ns ? rng_between(&h->rng, 0, most_ns) : 0;
@@ -66,7 +67,7 @@ static void host_wake_queue(struct host *h, u32 queue)
 			  queue, h->params.nr_queues);
 		return;
 	}
-	queue_wake(&h->queues[queue], h->params.wake_ns);
+	host_queue_wake(&h->queues[queue], h->params.wake_ns);
 }
 
 static void queue_block(struct host_queue *hq, struct wake *wake)
@@ -176,52 +177,6 @@ static void io_dispatched(struct host_queue *hq, struct host_io *hio)
 	io_to_device(hio);
 }
 
-/* ------------------------------------------------------------- driver tags */
-
-/* The queue is woken when a tag of its map is free. */
-static void tags_await(struct host_queue *hq)
-{
-	struct host_tags *t = hq->tags;
-
-	if (hq->awaits_tag)
-		return;
-	hq->awaits_tag = true;
-	hq->next_waiter = NULL;
-	*t->tail = hq;
-	t->tail = &hq->next_waiter;
-}
-
-/* Wakes the first queue that waits for a tag of @t. */
-static void tags_wake(struct host *h, struct host_tags *t)
-{
-	struct host_queue *hq = t->head;
-
-	if (!hq)
-		return;
-	t->head = hq->next_waiter;
-	if (!t->head)
-		t->tail = &t->head;
-	hq->awaits_tag = false;
-	queue_wake(hq, h->params.wake_ns);
-}
-
-/* A queue has run: it waits for a tag, or leaves the free tags to the others. */
-static void tags_settle(struct host_queue *hq)
-{
-	if (!host_queue_is_full(hq))
-		tags_wake(hq->host, hq->tags);
-	else if (!hq->blocked)
-		tags_await(hq);
-}
-
-/* The io of @hq returns its tag. */
-static void tags_return(struct host_queue *hq)
-{
-	if (host_queue_is_full(hq))
-		tags_wake(hq->host, hq->tags);
-	hq->tags->in_use--;
-}
-
 /* ---------------------------------------------------------------- dispatch */
 
 /* Asks the scheduler for an io; returns false if it has none. */
@@ -249,7 +204,7 @@ static void queue_run(struct host_queue *hq)
 	if (hq->blocked || host_queue_is_full(hq)) {
 		queue_block(hq, &wake);
 		host_act(h, &wake);
-		tags_settle(hq);
+		driver_tags_settle(hq);
 		return;
 	}
 	queue_lock(hq);
@@ -258,7 +213,7 @@ static void queue_run(struct host_queue *hq)
 			break;
 		io_dispatched(hq, io_of(io));
 		if (h->params.dispatch_delay_ns) {
-			queue_wake(hq, h->params.dispatch_delay_ns);
+			host_queue_wake(hq, h->params.dispatch_delay_ns);
 			break;
 		}
 	}
@@ -266,7 +221,7 @@ static void queue_run(struct host_queue *hq)
 		h->sched.ops->block(&hq->q, &wake);
 	queue_unlock(hq);
 	host_act(h, &wake);
-	tags_settle(hq);
+	driver_tags_settle(hq);
 }
 
 void host_insert(struct host_io *hio, struct host_queue *hq)
@@ -289,7 +244,7 @@ void host_insert(struct host_io *hio, struct host_queue *hq)
 		h->watch.inserted(h->watch.arg, hio);
 	if (h->params.dispatch_delay_ns) {
 		queue_block(hq, &wake);
-		queue_wake(hq, h->params.dispatch_delay_ns);
+		host_queue_wake(hq, h->params.dispatch_delay_ns);
 	}
 	host_act(h, &wake);
 	if (!h->params.dispatch_delay_ns)
@@ -359,7 +314,7 @@ static void io_ended(struct host_io *hio)
 	hio->flow->outstanding--;
 	if (has_slot(hio))
 		h->slots--;
-	tags_return(hq);
+	driver_tags_return(hq);
 
 	wake_init(&wake);
 	h->sched.ops->complete(&hio->io, host_now(h), &wake);
@@ -735,13 +690,13 @@ static void host_init_queues(struct host *h)
 {
 	u32 i;
 
-	for (i = 0; i < h->params.tag_maps; i++)
-		h->tags[i].tail = &h->tags[i].head;
 	for (i = 0; i < h->params.nr_queues; i++) {
 		struct host_queue *hq = &h->queues[i];
 
 		hq->host = h;
 		hq->tags = queue_tags(h, i);
+		if (!hq->tags->nr++)
+			hq->tags->first = i;
 		cpu_init(&hq->cpu, &h->timeline);
 		event_init(&hq->wake_work, queue_woken);
 		event_init(&hq->unblock, queue_unblocked);

@@ -70,6 +70,7 @@
 #include "audit.h"
 #include "cpu.h"
 #include "device.h"
+#include "driver_tags.h"
 #include "rng.h"
 #include "stats.h"
 #include "tags.h"
@@ -137,27 +138,17 @@ struct host_io {
 	u64 submit_ns;
 };
 
-/*
- * A map of driver tags, for one queue or for several.  A queue that finds all
- * tags in use waits in order of arrival.
- */
-struct host_tags {
-	u32 in_use;
-	struct host_queue *head, **tail;
-};
-
 struct host_queue {
 	struct queue q;
 	struct host *host;
 	struct cpu cpu;
 	struct host_tags *tags;
-	struct host_queue *next_waiter;	/* in host_tags */
 	struct event wake_work;	/* a wake-up is under way */
 	struct event unblock;
 	u32 waiting;		/* ios in the scheduler */
 	bool locked;
 	bool blocked;		/* by host_block() */
-	bool awaits_tag;	/* it is in host_tags */
+	bool awaits_tag;	/* of `tags` */
 };
 
 /*
@@ -301,6 +292,9 @@ static inline u64 host_now(const struct host *h)
 {
 	return h->timeline.now;
 }
+
+/* Has @hq run in 0 to @most_ns, unless a wake-up is under way. */
+void host_queue_wake(struct host_queue *hq, u64 most_ns);
 
 /* Brings hf->stats.backlog_ns up to now. */
 static inline void host_settle(struct host_flow *hf)

@@ -195,6 +195,19 @@ class Figures(unittest.TestCase):
         text = text.replace("tags 4", "tags 8") + "load a queue 1 depth 32 bytes 4096\ntag_maps 1\n"
         self.assertAlmostEqual(figures(text)["flows"]["a"]["ios"], 8 * 1000, delta=40)
 
+    def test_queues_of_one_map_share_by_weight_whatever_the_depth(self):
+        """A free driver tag goes to the queue with the least head tag, as in the kernel."""
+        for depth in (32, 64, 128):
+            found = figures(
+                f"scheduler mqfq\nset depth {depth}\nqueues 2\ntags 64\ntag_maps 1\n"
+                "sched_tags 128\nwake_ns 2000\ndevice 64 16000000 0\nwarm_ms 1000\nrun_ms 3000\n"
+                "flow light weight 100\nflow heavy weight 900\n"
+                "load light queue 0 depth 128 bytes 4096\n"
+                "load heavy queue 1 depth 128 bytes 4096\n"
+            )["flows"]
+            part = found["light"]["ios"] / (found["light"]["ios"] + found["heavy"]["ios"])
+            self.assertAlmostEqual(part, 0.1, delta=0.002)
+
     def test_scheduler_tags_are_taken_under_none_alone(self):
         """25 tasks write 1,000 requests at once; a reader has one."""
         text = "device 16 100000 0\nwarm_ms 300\nrun_ms 300\nflow w weight 100\n" + FLOW
