@@ -25,7 +25,7 @@ HOST = (
 
 def tenant(name: str, weight: int = 100, parent: str = "", **words: str | int) -> Tenant:
     load = {"depth": 8, "bytes": 4096, "write": 0, "queues": 2, **words}
-    return Tenant(name, weight, parent, hash(name) % 1000, tuple(load.items()))
+    return Tenant(name, weight, parent, tuple(load.items()))
 
 
 def scene(*tenants: Tenant) -> Scene:
@@ -116,9 +116,9 @@ UNEQUAL = {"a": 20e6, "b": 80e6}
     [
         (EQUAL, EQUAL, EQUAL, set()),
         (EQUAL, UNEQUAL, EQUAL, {"P1", "P2", "P6"}),
-        # No fixed depth is better, so nobody is robbed. The costs are still not by weight.
+        # No fixed depth is better for tenant a. The costs are still not by weight.
         (EQUAL, UNEQUAL, UNEQUAL, {"P1"}),
-        # A tenth of the drive is lost, and then a twentieth, and nobody gains.
+        # A tenth of the drive is lost, and then a twentieth, and no tenant gains.
         (EQUAL, {"a": 45e6, "b": 45e6}, EQUAL, {"P3"}),
         (EQUAL, {"a": 47.5e6, "b": 47.5e6}, EQUAL, {"P3"}),
         # A twentieth is lost, and the worst tenant gains.
@@ -129,7 +129,8 @@ UNEQUAL = {"a": 20e6, "b": 80e6}
 )
 def test_the_judge_names_the_promise_that_is_broken(none, mqfq, fixed, expected):
     player = Rates(100e6, 100e6, none=none, mqfq=mqfq, fixed=fixed)
-    verdict = judge.judge(scene(tenant("a"), tenant("b")), "mqfq", player)
+    both = scene(tenant("a"), tenant("b"))
+    verdict = judge.judge(both, judge.know(both, player), "mqfq", player)
     assert {fault.promise for fault in verdict.faults} == expected
 
 
@@ -137,7 +138,8 @@ def test_one_request_more_or_less_is_no_robbery():
     """A tenant of weight 1 beside 10,000 is due less than a request in the measured time."""
     shared = {"a": 0.0, "b": 100e6}
     player = Rates(100e6, 100e6, none=shared, mqfq=shared, fixed=shared)
-    found = judge.judge(scene(tenant("a", 1, bytes=1 << 20), tenant("b", 10000)), "mqfq", player)
+    both = scene(tenant("a", 1, bytes=1 << 20), tenant("b", 10000))
+    found = judge.judge(both, judge.know(both, player), "mqfq", player)
     assert found.worst == 1.0
 
 

@@ -8,7 +8,8 @@
     make gauntlet ARGS="--known --write"      # state the promises that these break today
 
 known.json names the promises that each scheduler breaks in some scenes. With --known, a promise
-that it does not name is a failure. A mend removes entries, and no change adds one.
+that it does not name is a failure. A mend of a scheduler removes entries. Only a change of the
+scenes, of the judge or of the simulated host may add one.
 
 Runs are kept in build/gauntlet, so that a second call goes on where the first one ended. Exit
 status: 0 no promise is broken, 1 some are, 2 a wrong argument.
@@ -23,6 +24,7 @@ import json
 import os
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -30,12 +32,14 @@ ROOT = HERE.parents[1]
 sys.path[:0] = [str(ROOT), str(HERE)]
 
 from draw import draw  # noqa: E402
-from judge import SCHEDULERS, Verdict, judge  # noqa: E402
-from play import Player, PlayError  # noqa: E402
+from judge import Verdict, judge, know  # noqa: E402
+from play import Player  # noqa: E402
 from scene import Scene  # noqa: E402
 from shrink import shrink  # noqa: E402
 
 from mqfair.bench.simulated import program  # noqa: E402
+from mqfair.schedulers import SCHEDULERS  # noqa: E402
+from mqfair.text.errors import Failure  # noqa: E402
 
 FOLDER = ROOT / "build/gauntlet"
 KNOWN = HERE / "known.json"
@@ -91,12 +95,36 @@ def table(verdicts: list[Verdict], names: list[str]) -> str:
     return "\n".join(lines)
 
 
-def smallest(scene: Scene, scheduler: str, player: Player, promises: set[str]) -> Scene:
+def smallest(
+    scene: Scene, scheduler: str, player: Player, settings: list[str], promises: set[str]
+) -> Scene:
     def breaks(smaller: Scene) -> bool:
-        found = judge(smaller, scheduler, player).faults
+        found = judge(smaller, know(smaller, player), scheduler, player, settings).faults
         return bool(promises & {fault.promise for fault in found})
 
     return shrink(scene, breaks)
+
+
+Judged = tuple[int, Scene, list[Verdict]]
+
+
+def judge_all(
+    seeds: list[int], schedulers: list[str], player: Player, settings: list[str], jobs: int
+) -> Iterator[Judged | Failure]:
+    """The verdicts of each scene as it is done, @jobs at once; or why it could not be played."""
+
+    def one(seed: int) -> Judged:
+        scene = draw(seed)
+        known = know(scene, player)
+        return seed, scene, [judge(scene, known, s, player, settings) for s in schedulers]
+
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for future in concurrent.futures.as_completed([pool.submit(one, seed) for seed in seeds]):
+            error = future.exception()
+            if isinstance(error, Failure):
+                yield error
+            else:
+                yield future.result()
 
 
 def main() -> int:
@@ -118,35 +146,29 @@ def main() -> int:
     verdicts: list[Verdict] = []
     broken: dict[str, str] = {}
     failed = False
-
-    def one(seed: int) -> tuple[int, Scene, list[Verdict]]:
-        scene = draw(seed)
-        return seed, scene, [judge(scene, s, player, settings) for s in arguments.schedulers]
-
-    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        futures = [pool.submit(one, seed) for seed in arguments.seeds]
-        for future in concurrent.futures.as_completed(futures):
-            try:
-                seed, scene, found = future.result()
-            except PlayError as error:
-                print(error, file=sys.stderr)
-                failed = True
+    seeds, names = arguments.seeds, arguments.schedulers
+    for judged in judge_all(seeds, names, player, settings, arguments.jobs):
+        if isinstance(judged, Failure):
+            print(judged, file=sys.stderr)
+            failed = True
+            continue
+        seed, scene, found = judged
+        for verdict in found:
+            verdicts.append(verdict)
+            print(shown(seed, scene, verdict), flush=True)
+            promises = {fault.promise for fault in verdict.faults}
+            if not promises:
                 continue
-            for verdict in found:
-                verdicts.append(verdict)
-                print(shown(seed, scene, verdict), flush=True)
-                name = f"{seed} {verdict.scheduler}"
-                promises = {fault.promise for fault in verdict.faults}
-                if promises:
-                    broken[name] = " ".join(sorted(promises))
-                new = promises - set(known.get(name, "").split())
-                failed = failed or bool(new)
-                if new and arguments.known and not arguments.write:
-                    print(f"gauntlet: {name}: not known: {', '.join(sorted(new))}")
-                if promises and arguments.shrink:
-                    least = smallest(scene, verdict.scheduler, player, promises)
-                    print(least.play_text(verdict.scheduler, settings))
-    print(table(verdicts, arguments.schedulers))
+            name = f"{seed} {verdict.scheduler}"
+            broken[name] = " ".join(sorted(promises))
+            new = promises - set(known.get(name, "").split())
+            failed = failed or bool(new)
+            if new and arguments.known and not arguments.write:
+                print(f"gauntlet: {name}: not known: {', '.join(sorted(new))}")
+            if arguments.shrink:
+                least = smallest(scene, verdict.scheduler, player, settings, promises)
+                print(least.play_text(verdict.scheduler, settings))
+    print(table(verdicts, names))
     in_order = sorted(broken.items(), key=lambda item: (int(item[0].split()[0]), item[0]))
     text = json.dumps(dict(in_order), indent=1) + "\n"
     if arguments.json:

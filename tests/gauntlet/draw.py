@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import random
 
@@ -12,7 +11,6 @@ from scene import Scene, Tenant
 MODELS = ("p3700", "p4500", "980pro", "980pro", "fabric")
 FILLS = ("sequential", "random", "steady")
 DRIVE_MIB = 256
-SECTOR = 512
 KIB = 1024
 SIZES = (
     512,
@@ -29,7 +27,6 @@ SIZES = (
 MIXES = ("4096/70,65536/30", "4096/90,262144/10", "512/20,4096/60,131072/20", "16384/50,32768/50")
 WEIGHTS = (1, 10, 50, 100, 200, 500, 1000, 10000)
 MOST_TENANTS = 64
-MOST_DEPTH = 512
 
 
 def draw(seed: int) -> Scene:
@@ -113,7 +110,7 @@ def _tenants(rng: random.Random, queues: int, factor: float) -> tuple[Tenant, ..
             words["queues"] = queues
         weight = 100 if equal else rng.choice(spread)
         parent = rng.choice(parents)
-        tenants.append(Tenant(f"t{n}", weight, parent, kind, tuple(words.items())))
+        tenants.append(Tenant(f"t{n}", weight, parent, tuple(words.items())))
     used = {tenant.parent for tenant in tenants}
     used |= {group.parent for group in groups if group.name in used}
     kept = tuple(group for group in groups if group.name in used)
@@ -153,7 +150,3 @@ def _load(rng: random.Random, queues: int, factor: float) -> dict[str, str | int
         # Like a commit: a burst of writes, then a pause.
         words.update(burst_ios=rng.choice((4, 16, 64)), think_us=round(1000 * factor), write=1000)
     return words
-
-
-def without_actions(scene: Scene) -> Scene:
-    return dataclasses.replace(scene, actions=(), warm_ms=min(scene.warm_ms, 1000))

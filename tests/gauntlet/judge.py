@@ -17,9 +17,8 @@ from collections.abc import Sequence
 
 from due import Node, due
 from play import Figures, Player
-from scene import Scene, Tenant
+from scene import Load, Scene, Tenant
 
-SCHEDULERS = ("mqfq", "ifq", "kyber-fair", "wdt", "hwabc")
 # The depth of a load that saturates a drive with the mix of a tenant.
 SATURATING = 1024
 # The fixed depths of which the best is what is possible.
@@ -56,13 +55,14 @@ class Fault:
 
 @dataclasses.dataclass(frozen=True)
 class Known:
-    """What a scene offers, under no scheduler. Rates are bytes per second by tenant; @price is
-    drive time per byte; @budget is the drive time in use per second."""
+    """What a scene offers, under no scheduler, by tenant. @price is drive time per byte, @budget
+    the drive time in use per second. @shared and @dues are bytes per second: what each tenant gets
+    under none, and what it is due with bytes as currency and with drive time."""
 
-    alone: dict[str, float]
     price: dict[str, float]
     shared: dict[str, float]
     budget: float
+    dues: tuple[dict[str, float], dict[str, float]]
 
     def drive_time(self, rates: dict[str, float]) -> float:
         return sum(rates[name] * price for name, price in self.price.items())
@@ -95,8 +95,8 @@ def saturating(scene: Scene, tenant: Tenant) -> Tenant:
 def know(scene: Scene, player: Player) -> Known:
     """Plays none, each kind of tenant alone, and each kind at saturation."""
     shared = rates_of(scene, player.play(scene.play_text("none")))
-    alone: dict[int, float] = {}
-    price: dict[int, float] = {}
+    alone: dict[Load, float] = {}
+    price: dict[Load, float] = {}
     for tenant in scene.loaded:
         if tenant.kind in alone:
             continue
@@ -107,38 +107,32 @@ def know(scene: Scene, player: Player) -> Known:
         rate = max(most["flows"][tenant.name]["bytes_per_s"], alone[tenant.kind])
         price[tenant.kind] = 1 / rate if rate else 0.0
     prices = {t.name: price[t.kind] for t in scene.loaded}
+    demands = {t.name: alone[t.kind] for t in scene.loaded}
     budget = sum(shared[name] * prices[name] for name in prices)
-    return Known({t.name: alone[t.kind] for t in scene.loaded}, prices, shared, budget)
+    return Known(prices, shared, budget, dues(scene, demands, prices, budget))
 
 
-def dues(scene: Scene, known: Known) -> list[dict[str, float]]:
+def dues(
+    scene: Scene, demands: dict[str, float], prices: dict[str, float], budget: float
+) -> tuple[dict[str, float], dict[str, float]]:
     """The bytes per second that each tenant is due, with bytes as currency and with drive time."""
-    nodes, timed = [], []
+    in_bytes, in_time = [], []
     for t in scene.present:
-        if not t.load:
-            nodes.append(Node(t.name, t.weight, t.parent))
-            timed.append(nodes[-1])
-            continue
-        demand, price = known.alone[t.name], known.price[t.name]
-        nodes.append(Node(t.name, t.weight, t.parent, demand, price))
-        timed.append(Node(t.name, t.weight, t.parent, demand * price))
-    in_time = due(timed, known.budget)
-    return [
-        due(nodes, known.budget),
-        {
-            name: part / known.price[name] if known.price[name] else 0.0
-            for name, part in in_time.items()
-        },
-    ]
+        demand, price = demands.get(t.name, 0.0), prices.get(t.name, 0.0)
+        in_bytes.append(Node(t.name, t.weight, t.parent, demand, price))
+        in_time.append(Node(t.name, t.weight, t.parent, demand * price))
+    times = due(in_time, budget)
+    return due(in_bytes, budget), {
+        name: time / prices[name] if prices[name] else 0.0 for name, time in times.items()
+    }
 
 
 def met_of(scene: Scene, known: Known, got: dict[str, float]) -> dict[str, float]:
     """The part of its due that each tenant got. One request more or less is no difference."""
     found = {}
-    in_currencies = dues(scene, known)
     for tenant in scene.loaded:
         name = tenant.name
-        wanted = min(parts[name] for parts in in_currencies)
+        wanted = min(parts[name] for parts in known.dues)
         rounded = got[name] + granule(tenant) * 1000 / scene.run_ms
         found[name] = max(got[name], min(wanted, rounded)) / wanted if wanted else 1.0
     return found
@@ -183,14 +177,14 @@ def possible(scene: Scene, known: Known, player: Player) -> Possible:
     return Possible(total, max(allowed, key=lambda run: run.worst))
 
 
-def judge(scene: Scene, scheduler: str, player: Player, settings: Sequence[str] = ()) -> Verdict:
-    known = know(scene, player)
+def judge(
+    scene: Scene, known: Known, scheduler: str, player: Player, settings: Sequence[str] = ()
+) -> Verdict:
     run = outcome(scene, known, player.play(scene.play_text(scheduler, settings)))
     faults = [*backlogged(scene, run.figures), *ticks(run.figures)]
     if run.worst < P2_LEAST or run.total < 1 - P3_IDLE_LOSS:
         can = possible(scene, known, player)
-        faults += robbed(run, can) + gains(scene, known, run, can)
-        faults += lost(scene, known, run, can, player)
+        faults += robbed(run, can) + gains(known, run, can) + lost(scene, known, run, can)
     return Verdict(scheduler, run.met, run.total, tuple(faults))
 
 
@@ -200,21 +194,20 @@ def robbed(run: Outcome, can: Possible) -> list[Fault]:
     return [Fault("P2", name, part, bound) for name, part in run.met.items() if part < bound]
 
 
-def lost(scene: Scene, known: Known, run: Outcome, can: Possible, player: Player) -> list[Fault]:
+def lost(scene: Scene, known: Known, run: Outcome, can: Possible) -> list[Fault]:
     """P3: the drive is in use as under none, or as under the fixed depth that uses it most, less
-    the price of isolation; and without a price if nobody gains."""
-    none = outcome(scene, known, player.play(scene.play_text("none")))
-    gained = run.worst > none.worst * P4_WORSE
+    the price of isolation. There is no price if the worst tenant does not gain."""
+    none_worst = min(met_of(scene, known, known.shared).values())
+    gained = run.worst > none_worst * P4_WORSE
     bound = can.total * (1 - (P3_LOSS if gained else P3_IDLE_LOSS))
     return [Fault("P3", "", run.total, bound)] if run.total < bound else []
 
 
-def gains(scene: Scene, known: Known, run: Outcome, can: Possible) -> list[Fault]:
+def gains(known: Known, run: Outcome, can: Possible) -> list[Fault]:
     """P6: no tenant takes 5 % of the drive beyond its due, and beyond what the best depth gives."""
-    in_currencies = dues(scene, known)
     faults = []
     for name, rate in run.got.items():
-        wanted = max(can.best.got[name], *(parts[name] for parts in in_currencies))
+        wanted = max(can.best.got[name], *(parts[name] for parts in known.dues))
         extra = (rate - wanted) * known.price[name] / known.budget
         if extra > P6_GAIN:
             faults.append(Fault("P6", name, extra, P6_GAIN))

@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import subprocess
 import threading
 from pathlib import Path
 from typing import Any
 
+from mqfair.bench.simulated import program
+from mqfair.text.errors import Failure
+
 Figures = dict[str, Any]
-
-
-class PlayError(Exception):
-    """sim-run refused a description or failed. The text has its message and the description."""
 
 
 class Player:
@@ -26,9 +24,9 @@ class Player:
         self._folder = folder
         self._locks: dict[str, threading.Lock] = {}
         self._lock = threading.Lock()
-        self.played = 0
 
     def play(self, text: str) -> Figures:
+        """Raises Failure with the message of sim-run and the description."""
         key = hashlib.sha256(f"{self._version}\n{text}".encode()).hexdigest()
         path = self._folder / key[:2] / key[2:]
         with self._lock:
@@ -36,17 +34,12 @@ class Player:
         with lock:
             if path.exists():
                 return json.loads(path.read_text())
-            figures = self._run(text)
+            try:
+                figures = program.play(self._binary, text)
+            except Failure as error:
+                raise Failure(f"{error}\n{text}") from error
             path.parent.mkdir(parents=True, exist_ok=True)
             partial = path.with_name(f"{path.name}.partial")
             partial.write_text(json.dumps(figures))
             partial.replace(path)
             return figures
-
-    def _run(self, text: str) -> Figures:
-        argv = [str(self._binary)]
-        done = subprocess.run(argv, input=text, capture_output=True, text=True, check=False)
-        self.played += 1
-        if done.returncode:
-            raise PlayError(f"{done.stderr.strip()}\n{text}")
-        return json.loads(done.stdout)

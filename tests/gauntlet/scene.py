@@ -11,25 +11,29 @@ import dataclasses
 from collections.abc import Iterable
 
 Words = dict[str, str | int]
+Load = tuple[tuple[str, str | int], ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class Tenant:
     """A cgroup with one load, or a cgroup of others without a load.
 
-    @load has the words of a `load` statement. Tenants of one @kind have equal loads, so one of them
-    tells what each of them gets alone.
+    @load has the words of a `load` statement.
     """
 
     name: str
     weight: int
     parent: str = ""
-    kind: int = 0
-    load: tuple[tuple[str, str | int], ...] = ()
+    load: Load = ()
 
     @property
     def words(self) -> Words:
         return dict(self.load)
+
+    @property
+    def kind(self) -> Load:
+        """Its load, on whichever queue. One tenant of a kind tells what each of them gets alone."""
+        return tuple((name, value) for name, value in self.load if name != "queue")
 
     def with_words(self, **changes: str | int | None) -> Tenant:
         """The tenant with changed words; None removes one."""

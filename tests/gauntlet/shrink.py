@@ -75,7 +75,4 @@ def _plainer(scene: Scene, tenant: Tenant) -> Iterator[Scene]:
         changes += [{"bytes": n} for n in _PLAIN_BYTES]
     changes += [{"depth": n} for n in _PLAIN_DEPTHS if n < int(words["depth"])]
     for change in changes:
-        # A kind of its own: its load is that of no other tenant any more.
-        kind = 1 + max(t.kind for t in scene.tenants)
-        changed = dataclasses.replace(tenant.with_words(**change), kind=kind)
-        yield scene.replace_tenant(changed)
+        yield scene.replace_tenant(tenant.with_words(**change))
