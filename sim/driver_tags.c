@@ -10,20 +10,18 @@ static void tags_await(struct host_queue *hq)
 	hq->awaits_tag = true;
 }
 
-/* Of two queues that wait for a tag, does the kernel ask @a before @b? */
-static bool asked_first(const struct host_queue *a, const struct host_queue *b)
+/* Does the kernel ask @a before @b, under an ordered scheduler? */
+static bool comes_first(const struct queue *a, const struct queue *b)
 {
-	if (!b || a->q.urgent.head || !a->host->params.ops->ordered)
-		return !b || !b->q.urgent.head;
-	return !b->q.urgent.head &&
-	       vtime_min_tag(a->q.head_tag, b->q.head_tag) != b->q.head_tag;
+	if (a->urgent.head || b->urgent.head)
+		return !b->urgent.head;
+	return vtime_min_tag(a->head_tag, b->head_tag) != b->head_tag;
 }
 
 /* Wakes a queue that waits for a tag of @t. */
 static void tags_wake(struct host *h, struct host_tags *t)
 {
 	struct host_queue *next = NULL;
-	bool ordered = h->params.ops->ordered;
 	u32 i;
 
 	if (!t->waiting)
@@ -34,9 +32,9 @@ static void tags_wake(struct host *h, struct host_tags *t)
 
 		if (!hq->awaits_tag)
 			continue;
-		if (asked_first(hq, next))
+		if (!next || comes_first(&hq->q, &next->q))
 			next = hq;
-		if (!ordered)
+		if (!h->params.ops->ordered)
 			break;
 	}
 	t->turn = (u32)(next - h->queues) - t->first + 1;

@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "driver_tags.h"
 #include "host.h"
 
 enum {
