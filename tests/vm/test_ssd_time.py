@@ -102,7 +102,13 @@ def latency_us(model: str, **load: object) -> float:
 
 def test_requests_that_pass_go_ahead_where_the_host_keeps_the_map() -> None:
     """Under a scheduler of the kernel no request goes ahead, and none is taken for ours."""
-    settings = {"size_mb": 64, "fill": 100, "fill_pattern": "random", "time_scale": 100}
+    settings = {
+        "model": "980pro",
+        "size_mb": 128,
+        "fill": 100,
+        "fill_pattern": "random",
+        "time_scale": 100,
+    }
     took = {}
     with Ssd(**settings, ftl="host") as drive, tenants(light=1000, deep=100) as (light, deep):
         for scheduler in ("none", "kyber", "bfq", "mq-deadline", "mqfq"):
