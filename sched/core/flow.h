@@ -235,6 +235,7 @@ void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
  */
 void flow_await(struct flow *f);
 
+/* Sets *@t to the sums over the queues of @f.  A snapshot. */
 void flow_totals(const struct flow *f, struct flow_totals *t);
 
 /*

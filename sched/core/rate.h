@@ -9,7 +9,7 @@
  *	3 GB/s in bytes: rate_of(3000000, 1000000) = 3145728
  *	in the next 2 ms: work_at(3145728, 2000000) = 6000000
  *
- * Products have 128 bits, so they do not overflow.  Both functions round down.
+ * Products have 128 bits, so they do not overflow.  All functions round down.
  *
  * Tested by tests/unit/{throughput,depth,isolation,demand,cost_rls}.c.
  */

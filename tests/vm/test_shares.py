@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """A busy device is shared by weight, and every waiting request is woken.
 
-A tenant whose fio stands still gets less than its share, so these tests run in counted time.
+While fio stands still, its tenant gets less than its share, so these tests run in counted time.
 """
 
 from __future__ import annotations
