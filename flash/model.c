@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * model - the table of drives, and the published figures that they must reach
+ * model - the fields of a model, and the published figures that the built-in
+ * models must reach
  *
- * Marks say where a number comes from:
- *   [S]  A data sheet or a published paper, named at the drive.
- *   [C]  Our choice, within the range of such drives; their makers publish none.
- *   [F]  Fitted, with the other numbers given: it makes the model reach a figure
- *	  of flash_targets[].
+ * models.c has the table of the built-in models.
  *
  * The fit, in order:
  *   - read_ns.  A random read occupies a plane for read_ns and for the transfer
@@ -30,153 +27,43 @@
 
 enum {
 	US	= 1000,
+	PAGE_BYTES_MOST = 65536,
+	GC_BLOCKS_MOST	= 1024,
+	BUFFER_PAGES_MOST = 1 << 24,
+	SPARE_MOST	= 10000,
+	BURST_MOST	= 1 << 20,
 };
 
-const struct flash_params flash_models[] = {
-	/*
-	 * Intel SSD DC P3700.  Product specification 330566: 20 nm MLC, PCIe
-	 * 3.0 x4, 2800 MB/s reading and 2000 MB/s writing in order, 460 000
-	 * and 175 000 IOPS at random, 20 us for a write.  The controller has
-	 * 18 channels (press at its launch, 2014).
-	 */
-	{
-		.name = "p3700",
-		.channels = 18,			/* [S] */
-		.dies = 2,			/* [F] 460 000 IOPS */
-		.planes = 1,			/* [C] two that read together */
-		.page_bytes = 4096,
-		.read_pages = 8,		/* [C] 2 x 16 KiB */
-		.program_pages = 8,		/* [C] the same two */
-		.block_programs = 32,		/* 1 MiB: see model.h */
-		.spare_permille = 340,		/* [F] 175 000 IOPS written */
-		.gc_start = 2,			/* [C] */
-		.gc_stop = 3,			/* [C] */
-		.buffer_pages = 2048,		/* [C] 8 MiB */
-		.command_ns = 1 * US,		/* [C] */
-		.read_fixed_ns = 6 * US,	/* [C] 87 us at depth 1 */
-		.write_fixed_ns = 17 * US,	/* [S] 20 us in all */
-		.link_ns = 1463,		/* [S] 2800 MB/s */
-		.channel_ns = 12 * US,		/* [C] 333 MB/s */
-		.read_ns = 66 * US,		/* [F] 460 000 IOPS */
-		.program_ns = 494 * US,		/* [F] 2000 MB/s */
-		.erase_ns = 300 * US,		/* [C] 4.8 ms for 16 MiB */
-		.read_burst = 4,		/* [C] */
-	},
-	/*
-	 * Intel SSD DC P4500 2 TB.  Lenovo Press LP0758 after Intel's
-	 * specification: 3D TLC, PCIe 3.0 x4, 3.2 GB/s reading and 1.05 GB/s
-	 * writing in order, 490 000 and 38 000 IOPS at random, 85 us for a
-	 * read at random, 20 us for a write.  The controller has 12 channels
-	 * (press, 2017 and 2020).
-	 */
-	{
-		.name = "p4500",
-		.channels = 12,			/* [S] */
-		.dies = 3,			/* [F] 490 000 IOPS */
-		.planes = 1,			/* [C] as above */
-		.page_bytes = 4096,
-		.read_pages = 8,		/* [C] */
-		.program_pages = 8,		/* [C] */
-		.block_programs = 32,
-		.spare_permille = 110,		/* [F] 38 000 IOPS written */
-		.gc_start = 2,			/* [C] */
-		.gc_stop = 3,			/* [C] */
-		.buffer_pages = 2048,		/* [C] */
-		.command_ns = 1 * US,		/* [C] */
-		.read_fixed_ns = 9 * US,	/* [F] 85 us at depth 1 */
-		.write_fixed_ns = 17 * US,	/* [S] 20 us in all */
-		.link_ns = 1280,		/* [S] 3200 MB/s */
-		.channel_ns = 8 * US,		/* [C] 512 MB/s */
-		.read_ns = 66 * US,		/* [F] 490 000 IOPS */
-		.program_ns = 1060 * US,	/* [F] 1050 MB/s */
-		.erase_ns = 300 * US,		/* [C] */
-		.read_burst = 4,		/* [C] */
-	},
-	/*
-	 * Samsung 980 PRO 1 TB.  flash_targets[] has points of a measured
-	 * curve.  Vendor's data: 8 channels, 128-layer TLC, PCIe 4.0 x4, 7000
-	 * MB/s reading, 2000 MB/s writing TLC, 60 000 IOPS written at depth 1.
-	 * Its SLC cache is not modelled: this is the drive after the cache is
-	 * full.
-	 */
-	{
-		.name = "980pro",
-		.channels = 8,			/* [S] */
-		.dies = 2,			/* [S] 16 of 512 Gbit */
-		.planes = 2,			/* [S] */
-		.page_bytes = 4096,
-		.read_pages = 4,		/* [S] 16 KiB */
-		.program_pages = 16,		/* [C] 64 KiB */
-		.block_programs = 16,
-		.spare_permille = 90,		/* [S] 9 % */
-		.gc_start = 2,			/* [C] */
-		.gc_stop = 3,			/* [C] */
-		.buffer_pages = 1024,		/* [C] */
-		.command_ns = 1 * US,		/* [S] a million IOPS rated */
-		.read_fixed_ns = 18 * US,	/* [F] 60 us at depth 1 */
-		.write_fixed_ns = 15 * US,	/* [S] 60 000 IOPS at depth 1 */
-		.link_ns = 585,			/* [S] 7000 MB/s */
-		.channel_ns = 4 * US,		/* [F] 140 us for 64 KiB */
-		.read_ns = 36 * US,		/* [F] 790 000 IOPS */
-		.program_ns = 460 * US,		/* [F] 2000 MB/s */
-		.erase_ns = 200 * US,		/* [C] 3.5 ms for 18 MiB */
-		.read_burst = 4,		/* [C] */
-	},
-	/*
-	 * A target that serves memory over a fast network, the second device
-	 * of Hedayati et al., Multi-Queue Fair Queueing, USENIX ATC 2019: 4 M
-	 * IOPS of 1 KiB.  The network adds a few microseconds (section 1).
-	 */
-	{
-		.name = "fabric",
-		.channels = 1,
-		.dies = 64,			/* [C] with read_ns: more than 4 M */
-		.planes = 1,
-		.page_bytes = 1024,
-		.read_pages = 4,		/* [C] */
-		.program_pages = 4,
-		.block_programs = 1,
-		.buffer_pages = 16,
-		.gc_start = 1,
-		.gc_stop = 2,
-		.command_ns = 250,		/* [F] 4 M IOPS */
-		.read_fixed_ns = 6 * US,	/* [C] two ways over the network */
-		.write_fixed_ns = 6 * US,	/* [C] */
-		.link_ns = 82,			/* [C] 100 Gbit/s */
-		.read_ns = 12 * US,		/* [C] the target's software */
-		.program_ns = 12 * US,		/* [C] */
-		.read_burst = 4,
-		.in_place = true,
-	},
-	/*
-	 * A drive as small as the emulated one of Lee, Han, Shin (hwabc), of
-	 * which no figure is published.  Sixteen requests saturate it, and it
-	 * reads about as much as it writes.  It has four dies and the times of
-	 * the P4500.
-	 */
-	{
-		.name = "four-dies",
-		.channels = 4,			/* [C] */
-		.dies = 1,
-		.planes = 1,
-		.page_bytes = 4096,
-		.read_pages = 4,		/* [C] */
-		.program_pages = 16,		/* [C] */
-		.block_programs = 16,
-		.spare_permille = 80,		/* [C] */
-		.gc_start = 2,
-		.gc_stop = 3,
-		.buffer_pages = 256,		/* [C] 1 MiB */
-		.command_ns = 1 * US,
-		.read_fixed_ns = 9 * US,
-		.write_fixed_ns = 17 * US,
-		.link_ns = 1280,
-		.channel_ns = 8 * US,
-		.read_ns = 66 * US,
-		.program_ns = 900 * US,		/* [C] */
-		.erase_ns = 300 * US,
-		.read_burst = 4,
-	},
+/* One second: a host may stretch it by 10^5 without an overflow. */
+#define TIME_MOST	(1000ULL * 1000 * 1000)
+
+#define FIELD(member, greatest)						\
+	{ .name = #member, .most = greatest,				\
+	  .offset = offsetof(struct flash_params, member),		\
+	  .bytes = sizeof(((struct flash_params *)0)->member) }
+
+const struct flash_field flash_fields[] = {
+	FIELD(channels, FLASH_PLANES_MAX),
+	FIELD(dies, FLASH_PLANES_MAX),
+	FIELD(planes, FLASH_STEP_PAGES),
+	FIELD(page_bytes, PAGE_BYTES_MOST),
+	FIELD(read_pages, FLASH_STEP_PAGES),
+	FIELD(program_pages, FLASH_STEP_PAGES),
+	FIELD(block_programs, FLASH_BLOCK_PAGES_MAX),
+	FIELD(spare_permille, SPARE_MOST),
+	FIELD(gc_start, GC_BLOCKS_MOST),
+	FIELD(gc_stop, GC_BLOCKS_MOST),
+	FIELD(buffer_pages, BUFFER_PAGES_MOST),
+	FIELD(command_ns, TIME_MOST),
+	FIELD(read_fixed_ns, TIME_MOST),
+	FIELD(write_fixed_ns, TIME_MOST),
+	FIELD(link_ns, TIME_MOST),
+	FIELD(channel_ns, TIME_MOST),
+	FIELD(read_ns, TIME_MOST),
+	FIELD(program_ns, TIME_MOST),
+	FIELD(erase_ns, TIME_MOST),
+	FIELD(read_burst, BURST_MOST),
+	FIELD(in_place, 1),
 	{ .name = NULL },
 };
 
@@ -217,6 +104,43 @@ const struct flash_params *flash_model(const char *name)
 		if (!strcmp(p->name, name))
 			return p;
 	return NULL;
+}
+
+const struct flash_field *flash_field(const char *name)
+{
+	const struct flash_field *field;
+
+	for (field = flash_fields; field->name; field++)
+		if (!strcmp(field->name, name))
+			return field;
+	return NULL;
+}
+
+/* A member is a u64, a u32 or a bool. */
+void flash_field_set(struct flash_params *p, const struct flash_field *field,
+		     u64 value)
+{
+	void *member = (char *)p + field->offset;
+
+	port_assert(value <= field->most);
+	if (field->bytes == sizeof(u64))
+		*(u64 *)member = value;
+	else if (field->bytes == sizeof(u32))
+		*(u32 *)member = (u32)value;
+	else
+		*(bool *)member = value;
+}
+
+u64 flash_field_get(const struct flash_params *p,
+		    const struct flash_field *field)
+{
+	const void *member = (const char *)p + field->offset;
+
+	if (field->bytes == sizeof(u64))
+		return *(const u64 *)member;
+	if (field->bytes == sizeof(u32))
+		return *(const u32 *)member;
+	return *(const bool *)member;
 }
 
 static bool power_of_two(u32 n)

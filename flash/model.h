@@ -3,9 +3,10 @@
  * model - drives as data
  *
  * A model of a drive is a line of numbers: geometry, times, spare, watermarks
- * of GC.  model.c has the table and says for each number where it comes from.
- * The capacity is not part of it: flash_create() makes a drive of any size that
- * flash_config_wrong() accepts, with the same number of dies.
+ * of GC.  models.c has the built-in ones.  A user gives others by field: in a
+ * description of sim-run, or to the virtual SSD.  The capacity is not part of
+ * it: flash_create() makes a drive of any size that flash_config_wrong()
+ * accepts, with the same number of dies.
  *
  * Erase blocks are 1 MiB, smaller than real ones.  So a drive of one GiB still
  * has dozens in each die and behaves as a large one.  The time of an erase is
@@ -81,6 +82,24 @@ struct flash_target {
 
 extern const struct flash_params flash_models[];	/* ends with name NULL */
 extern const struct flash_target flash_targets[];	/* ends with model NULL */
+
+/* A number of struct flash_params that a user may set. */
+struct flash_field {
+	const char *name;	/* of the member */
+	u64 most;		/* greatest value; flash_params_wrong() has the least */
+	u32 offset, bytes;	/* of the member */
+};
+
+extern const struct flash_field flash_fields[];	/* ends with name NULL */
+
+/* Returns the field with that name, or NULL. */
+const struct flash_field *flash_field(const char *name);
+
+/* @value is at most field->most; a field that is a bool takes 0 or 1. */
+void flash_field_set(struct flash_params *p, const struct flash_field *field,
+		     u64 value);
+u64 flash_field_get(const struct flash_params *p,
+		    const struct flash_field *field);
 
 /* Returns the model with that name, or NULL. */
 const struct flash_params *flash_model(const char *name);

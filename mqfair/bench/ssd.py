@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from mqfair.bench.kernel_log import messages, open_log
+from mqfair.drives import model_file
 from mqfair.machine.cgroup import Cgroup
 from mqfair.machine.fs import Fs
 from mqfair.text.errors import Failure, UsageError
@@ -22,8 +23,7 @@ DRIVE = f"{_DRIVES}/bench"
 _OWNERS = "/sys/kernel/debug/mqfair_ssd/ssd-bench/owners"
 _COMPLAINT = "mqfair-ssd: ssd-bench: "
 
-# The drives of flash/model.c.
-MODELS = ("p3700", "p4500", "980pro", "fabric", "four-dies")
+MODELS = model_file.BUILT_IN
 _NUMBERS: Mapping[str, tuple[int, int]] = {
     "size_mb": (1, 1 << 24),
     "queues": (1, 1024),

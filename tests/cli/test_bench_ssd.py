@@ -3,7 +3,6 @@
 
 import errno
 import os
-import re
 from pathlib import Path
 
 import pytest
@@ -227,8 +226,3 @@ def test_busy_time_includes_the_cgroups_below(machine):
     fs = Fs(str(machine.root))
     groups = {name: Cgroup(fs, "/sys/fs/cgroup", f"bench/{name}") for name in ("a b", "ab", "d")}
     assert ssd.busy_us(fs, groups) == {"a b": 1200, "ab": 30, "d": 0}
-
-
-def test_the_models_are_those_of_the_kernel():
-    text = (session.ROOT / "flash" / "model.c").read_text()
-    assert tuple(re.findall(r'\.name = "([^"]+)"', text)) == ssd.MODELS

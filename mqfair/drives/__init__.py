@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Models of drives as files: their fields, the built-in ones, and their fit to measured figures."""
