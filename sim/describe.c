@@ -160,6 +160,24 @@ static bool take_key(struct description *d, struct words *w, const char *what,
 	return take_number(d, w, k->name, k->least, k->most, object);
 }
 
+static bool name_valid(const char *name)
+{
+	size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz"
+				     "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				     "0123456789_.-");
+
+	return length && !name[length] && length < FLOW_NAME_MAX;
+}
+
+static bool wrong_name(struct description *d, const char *what,
+		       const char *name)
+{
+	return wrong(
+		d,
+		"%s '%s': use a name of letters, digits, '_', '.' and '-', up to %u",
+		what, name, FLOW_NAME_MAX - 1);
+}
+
 /* ---------------------------------------------------------------- statements */
 
 static bool read_scheduler(struct description *d, struct words *w)
@@ -215,6 +233,45 @@ static bool read_device(struct description *d, struct words *w)
 	       take_number(d, w, "NS_PER_KIB", 0, 1ULL << 32, &d->ns_per_kib);
 }
 
+/* Takes a field of the described model, and its value. */
+static bool take_field(struct description *d, struct words *w)
+{
+	const char *name = next_word(w);
+	const struct flash_field *field = flash_field(name);
+	char known[512];
+	struct text out = text_of(known, sizeof(known));
+	u64 value;
+
+	if (field) {
+		if (!take_number(d, w, name, 0, field->most, &value))
+			return false;
+		flash_field_set(&d->own, field, value);
+		return true;
+	}
+	for (field = flash_fields; field->name; field++)
+		text_add(&out, "%s%s", field == flash_fields ? "" : ", ",
+			 field->name);
+	return wrong_word(d, "model: no field", name, known);
+}
+
+static bool read_model(struct description *d, struct words *w)
+{
+	const char *name = next_word(w), *why;
+
+	if (d->own.name)
+		return wrong(d, "model '%s': it is %s already", name,
+			     d->own.name);
+	if (!name_valid(name))
+		return wrong_name(d, "model", name);
+	strcpy(d->own_name, name);
+	d->own.name = d->own_name;
+	while (has_word(w))
+		if (!take_field(d, w))
+			return false;
+	why = flash_params_wrong(&d->own);
+	return !why || wrong(d, "model %s: %s", name, why);
+}
+
 static bool read_drive(struct description *d, struct words *w)
 {
 	const char *name = next_word(w);
@@ -222,7 +279,8 @@ static bool read_drive(struct description *d, struct words *w)
 	char known[256];
 	struct text out = text_of(known, sizeof(known));
 
-	d->model = flash_model(name);
+	d->model = !strcmp(name, d->own_name) && *name ? &d->own :
+							 flash_model(name);
 	if (d->model)
 		return take_number(d, w, "SIZE_MIB", 1, 1 << 23,
 				   &d->drive_mib) &&
@@ -231,6 +289,8 @@ static bool read_drive(struct description *d, struct words *w)
 			take_number(d, w, "PERCENT", 0, 100, &d->fill_percent));
 	for (p = flash_models; p->name; p++)
 		text_add(&out, "%s%s", p == flash_models ? "" : ", ", p->name);
+	if (d->own.name)
+		text_add(&out, ", %s", d->own.name);
 	return wrong_word(d, "drive", name, known);
 }
 
@@ -282,15 +342,6 @@ static bool read_part(struct description *d, struct words *w)
 	       take_number(d, w, "TIMES", 0, 1000, &p->times);
 }
 
-static bool name_valid(const char *name)
-{
-	size_t length = strspn(name, "abcdefghijklmnopqrstuvwxyz"
-				     "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				     "0123456789_.-");
-
-	return length && !name[length] && length < FLOW_NAME_MAX;
-}
-
 static bool take_parent(struct description *d, struct words *w)
 {
 	return take_flow(d, w, &d->flow[d->nr_flows].parent);
@@ -310,10 +361,7 @@ static bool read_flow(struct description *d, struct words *w)
 	if (d->nr_flows == FLOWS_MAX)
 		return wrong(d, "flow: at most %u of them", FLOWS_MAX);
 	if (!name_valid(name))
-		return wrong(
-			d,
-			"flow '%s': use a name of letters, digits, '_', '.' and '-', up to %u",
-			name, FLOW_NAME_MAX - 1);
+		return wrong_name(d, "flow", name);
 	if (find_flow(d, name) < d->nr_flows)
 		return wrong(d, "flow '%s': it is there already", name);
 	strcpy(f->name, name);
@@ -485,6 +533,7 @@ static const struct key statements[] = {
 	{ .name = "scheduler", .read = read_scheduler },
 	{ .name = "set", .read = read_set },
 	{ .name = "device", .read = read_device },
+	{ .name = "model", .read = read_model },
 	{ .name = "drive", .read = read_drive },
 	{ .name = "series", .read = read_series },
 	CHOICE(description, "ftl", ftl, ftl_names),

@@ -18,6 +18,7 @@
  *	wake_ns N		a wake-up takes 0 to N ns; default 0
  *	submit_ns N, complete_ns N	CPU time of each request; default 0
  *	device SLOTS BASE_NS NS_PER_KIB		fixed service times
+ *	model NAME FIELD N ...	a model with these fields: flash/model.h
  *	drive MODEL SIZE_MIB FILL [PERCENT]	a drive of flash/, instead
  *	part FLOW PERCENT TIMES	the next part of the drive belongs to FLOW
  *	time_scale N		factor of all times of the drive; default 1
@@ -44,8 +45,8 @@
  * which is a multiple of N then.
  *
  * All times in ms count from the start, the warm-up included.  The scheduler
- * comes before the lines that set its tunables, and a flow before the lines
- * that name it.  A flow may have several loads.  The words of a load, with their
+ * comes before the lines that set its tunables, and a flow or a model before
+ * the lines that name it.  A flow may have several loads.  The words of a load, with their
  * defaults:
  *
  *	write N			writes in a thousand; 0
@@ -75,7 +76,7 @@
 
 enum {
 	LINE_BYTES	= 4096,		/* room for a line with its end */
-	FLOW_NAME_MAX	= 32,
+	FLOW_NAME_MAX	= 32,		/* of a flow or a model */
 	TRACE_PATH_MAX	= 256,
 	FLOWS_MAX	= 2048,
 	LOADS_MAX	= 2048,
@@ -142,7 +143,9 @@ struct description {
 	u64 submit_ns, complete_ns, warm_ms, run_ms, series;
 	bool series_whole;
 	u64 slots, base_ns, ns_per_kib;	/* slots 0: a drive */
-	const struct flash_params *model;
+	struct flash_params own;	/* a described model, or without a name */
+	char own_name[FLOW_NAME_MAX];
+	const struct flash_params *model;	/* own, or a built-in one */
 	u64 drive_mib;
 	u64 time_scale, write_times;
 	u32 fill;			/* enum fill */

@@ -144,6 +144,36 @@ static ssize_t ssd_model_store(struct config_item *item, const char *page,
 }
 CONFIGFS_ATTR(ssd_, model);
 
+static ssize_t ssd_params_show(struct config_item *item, char *page)
+{
+	struct ssd *ssd = ssd_of(item);
+	ssize_t ret;
+
+	mutex_lock(&ssd->mutex);
+	ret = fields_show(ssd->config.model, page);
+	mutex_unlock(&ssd->mutex);
+	return ret;
+}
+
+static ssize_t ssd_params_store(struct config_item *item, const char *page,
+				size_t count)
+{
+	struct ssd *ssd = ssd_of(item);
+	struct flash_params own;
+	ssize_t ret;
+
+	mutex_lock(&ssd->mutex);
+	own = *ssd->config.model;
+	ret = ssd->drive ? -EBUSY : fields_parse(&own, page, count);
+	if (!ret) {
+		ssd->config.own = own;
+		WRITE_ONCE(ssd->config.model, &ssd->config.own);
+	}
+	mutex_unlock(&ssd->mutex);
+	return ret ?: count;
+}
+CONFIGFS_ATTR(ssd_, params);
+
 /* This setting takes effect at once, even while the drive is on. */
 static ssize_t ssd_write_times_show(struct config_item *item, char *page)
 {
@@ -265,6 +295,7 @@ CONFIGFS_ATTR_RO(ssd_, stat);
 
 static struct configfs_attribute *ssd_attrs[] = {
 	&ssd_attr_model,
+	&ssd_attr_params,
 	&ssd_attr_size_mb,
 	&ssd_attr_queues,
 	&ssd_attr_hw_depth,

@@ -63,7 +63,8 @@ struct ssd_parts {
 };
 
 struct ssd_config {
-	const struct flash_params *model;
+	const struct flash_params *model;	/* own, or a built-in one */
+	struct flash_params own;	/* the numbers that params has set */
 	u32 size_mb;
 	u32 queues;		/* hardware queues; no more than CPUs are made */
 	u32 hw_depth;		/* of each */
@@ -179,6 +180,13 @@ int parts_find(const char *name, struct ssd_parts *parts);
 void parts_put(struct ssd_parts *parts);
 /* Passes on the pages of cgroups that are removed by now; after owners_add(). */
 void parts_settle(struct ssd_drive *d, const struct ssd_parts *parts);
+
+/*
+ * fields - the numbers of a model, as text.  In task context.
+ */
+/* Changes @p; 0, -ENOMEM or -EINVAL, with a line in the kernel log. */
+int fields_parse(struct flash_params *p, const char *text, size_t count);
+ssize_t fields_show(const struct flash_params *p, char *page);
 
 /*
  * report - statistics of a drive, in configfs and debugfs.  Task context; takes

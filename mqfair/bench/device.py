@@ -97,8 +97,9 @@ class Device:
     path: str | None = None
 
 
-def parse_device(text: str) -> Device:
-    """The device of --device @text; raises UsageError."""
+def parse_device(text: str, *, read: bool = True) -> Device:
+    """The device of --device @text; raises UsageError. Without @read a file that it names is not
+    opened."""
     kind, colon, rest = text.partition(":")
     if colon and kind == NULL:
         return Device(NULL, text, parameters=_null_parameters(text, rest))
@@ -108,7 +109,7 @@ def parse_device(text: str) -> Device:
         except SpecError as error:
             raise UsageError(f"--device {text}: {error}") from error
     if colon and kind == SSD:
-        return Device(SSD, text, settings=ssd.parse_settings(text, rest))
+        return Device(SSD, text, settings=ssd.parse_settings(text, rest, read=read))
     if text.startswith("/dev/"):
         return Device(DRIVE, text, path=text)
     raise UsageError(
@@ -133,7 +134,7 @@ def parse_devices(texts: Sequence[str]) -> list[Device]:
 
 def in_words(text: str) -> str:
     """The device of --device @text in words, for the caption of a picture."""
-    device = parse_device(text)
+    device = parse_device(text, read=False)
     if device.kind == NULL:
         return _null_in_words(device)
     if device.kind == SSD:

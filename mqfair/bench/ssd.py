@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from mqfair.bench.kernel_log import messages, open_log
 from mqfair.drives import model_file
@@ -24,6 +25,10 @@ _OWNERS = "/sys/kernel/debug/mqfair_ssd/ssd-bench/owners"
 _COMPLAINT = "mqfair-ssd: ssd-bench: "
 
 MODELS = model_file.BUILT_IN
+# A model that is no built-in one: the user names its FILE, and the machine gets its PARAMS, the
+# fields as `FIELD VALUE ...`.
+FILE = "file"
+PARAMS = "params"
 _NUMBERS: Mapping[str, tuple[int, int]] = {
     "size_mb": (1, 1 << 24),
     "queues": (1, 1024),
@@ -38,7 +43,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 PARTS = "fill_parts"
 PLAIN = ("model", *_NUMBERS, *_CHOICES)
-SETTINGS = (*PLAIN, PARTS)
+SETTINGS = ("model", FILE, *PLAIN[1:], PARTS)
 _OVERWRITES_MOST = 1000
 _PART = re.compile(r"(.+):(\d{1,9}):(\d{1,9})")
 
@@ -63,9 +68,9 @@ def parts_of(settings: Mapping[str, str]) -> tuple[Part, ...]:
     return tuple(Part(match[1], int(match[2]), int(match[3])) for match in found if match)
 
 
-def parse_settings(text: str, rest: str) -> dict[str, str]:
+def parse_settings(text: str, rest: str, *, read: bool = True) -> dict[str, str]:
     """The settings in @rest, NAME=VALUE,..., with defaults. @text is the user's text, for
-    messages. Raises UsageError."""
+    messages. With @read a file that is named gives the model and its PARAMS. Raises UsageError."""
     found: dict[str, str] = {}
     for word in filter(None, rest.split(",")):
         name, _, value = word.partition("=")
@@ -77,12 +82,18 @@ def parse_settings(text: str, rest: str) -> dict[str, str]:
         found[name] = _value(text, name, value)
     if PARTS in found and "fill" in found:
         raise UsageError(f"--device {text}: fill and {PARTS} exclude each other: leave out one")
+    if FILE in found and "model" in found:
+        raise UsageError(f"--device {text}: model and {FILE} exclude each other: leave out one")
+    if FILE in found and read:
+        model = model_file.load(found.pop(FILE))
+        found = {"model": model.name, PARAMS: model.words, **found}
     return {**_DEFAULTS, **found}
 
 
 def in_words(settings: Mapping[str, str]) -> str:
     """The drive with @settings in words, for the caption of a picture."""
-    words = [f"virtual SSD {settings.get('model', '')}".strip(), f"{settings['size_mb']} MiB"]
+    name = settings.get("model", Path(settings.get(FILE, "")).stem)
+    words = [f"virtual SSD {name}".strip(), f"{settings['size_mb']} MiB"]
     if "fill" in settings:
         words.append(f"{settings['fill']} % full")
     if settings.get("ftl") == "host":
@@ -105,6 +116,10 @@ def _value(text: str, name: str, value: str) -> str:
         return number
     if name == PARTS:
         _check_parts(text, value)
+        return value
+    if name == FILE:
+        if not value:
+            raise UsageError(f"--device {text}: {FILE}=: name a TOML file, such as my.toml")
         return value
     if value not in MODELS:
         raise UsageError(f"--device {text}: {name}={value}: use {', '.join(MODELS)}")
@@ -135,11 +150,14 @@ def made(fs: Fs, settings: Mapping[str, str]) -> Iterator[dict[str, str]]:
     drive.mkdir()
     try:
         for name, value in settings.items():
-            if name != PARTS:
+            # Parts are filled later, and the kernel has no name for a model of the user.
+            if name != PARTS and not (name == "model" and PARAMS in settings):
                 fs.write(f"{DRIVE}/{name}", value, {errno.EINVAL: _hint(fs, name)})
         _power_on(fs)
         plain = {name: fs.read(f"{DRIVE}/{name}").strip() for name in PLAIN}
-        yield {**plain, **({PARTS: settings[PARTS]} if PARTS in settings else {})}
+        if PARAMS in settings:
+            plain["model"] = settings["model"]
+        yield {**plain, **{name: settings[name] for name in (PARAMS, PARTS) if name in settings}}
     finally:
         drive.rmdir()
 

@@ -128,7 +128,7 @@ class Configfs(Fs):
 @pytest.fixture
 def configfs(tmp_path, monkeypatch):
     fs = Configfs(tmp_path)
-    files = dict.fromkeys((*ssd.SETTINGS, "power"), "1\n")
+    files = dict.fromkeys((*ssd.PLAIN, ssd.PARTS, ssd.PARAMS, "power"), "1\n")
     make, remove = type(tmp_path).mkdir, type(tmp_path).rmdir
 
     def mkdir(path, *arguments, **options):
@@ -226,3 +226,12 @@ def test_busy_time_includes_the_cgroups_below(machine):
     fs = Fs(str(machine.root))
     groups = {name: Cgroup(fs, "/sys/fs/cgroup", f"bench/{name}") for name in ("a b", "ab", "d")}
     assert ssd.busy_us(fs, groups) == {"a b": 1200, "ab": 30, "d": 0}
+
+
+def test_a_model_of_the_user_is_written_by_its_fields(configfs):
+    settings = {"model": "mine", "params": "channels 8 dies 2", "fill": "10"}
+    with ssd.made(configfs, settings) as made:
+        assert made["model"] == "mine"
+        assert made["params"] == settings["params"]
+    assert configfs.left["params"] == "channels 8 dies 2"
+    assert configfs.left["model"] == "1\n"

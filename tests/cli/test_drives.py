@@ -2,10 +2,14 @@
 """Models of drives in files: reading them, their messages, and the built-in ones."""
 
 import re
+from pathlib import Path
 
 import pytest
 
+from mqfair.__main__ import main
 from mqfair.bench import ssd
+from mqfair.bench.device import in_words, parse_device
+from mqfair.bench.simulated import drive
 from mqfair.bench.simulated.program import ROOT
 from mqfair.drives import generate, model_file
 from mqfair.text.errors import UsageError
@@ -100,3 +104,49 @@ def test_a_drive_without_a_map_needs_no_numbers_of_flash():
     assert model_file.parse(text, "f.toml")["channel_ns"] == 0
     with pytest.raises(UsageError, match="no spare_permille: add"):
         model_file.parse(text.replace("in_place = true", ""), "f.toml")
+
+
+def test_a_file_gives_the_drive_of_the_simulator(tmp_path):
+    path = tmp_path / "my.toml"
+    path.write_text(changed("name", 'name = "mine"'))
+    device = parse_device(f"ssd:file={path},size_mb=128,fill=50")
+    lines = drive.drive(device, 2, {}).statements
+    assert lines[0].startswith("model mine channels 12 dies 3 planes 1 page_bytes 4096 ")
+    assert lines[1] == "drive mine 128 steady 50"
+    path.unlink()
+    assert in_words(device.text) == "virtual SSD my, 128 MiB, 50 % full, slowed down 100 times"
+
+
+@pytest.mark.parametrize(
+    ("device", "message"),
+    [
+        ("ssd:file=/no/such.toml", "/no/such.toml: No such file or directory: name a TOML file"),
+        ("ssd:file=", "--device ssd:file=: file=: name a TOML file, such as my.toml"),
+        ("ssd:file=a,model=p3700", "model and file exclude each other: leave out one"),
+        ("ssd:params=channels", "unknown setting 'params': use model, file, size_mb,"),
+    ],
+)
+def test_a_wrong_file_of_a_device_is_refused(device, message):
+    with pytest.raises(UsageError, match=re.escape(message)):
+        parse_device(device)
+
+
+def test_a_copy_of_a_built_in_model_has_its_figures(tmp_path, capsys):
+    job = tmp_path / "j.fio"
+    job.write_text("[a]\ncgroup=a\ndirect=1\nrw=randread\nruntime=20ms\nramp_time=0\n")
+    shown = []
+    for device in ("model=p4500", f"file={MODELS / 'p4500.toml'}"):
+        argv = ["sim", str(job), "--schedulers", "none", "--device", f"ssd:{device},fill=100"]
+        assert main(argv) == 0
+        shown.append(capsys.readouterr().out)
+    assert shown[0] == shown[1]
+
+
+def test_a_wrong_file_ends_the_command_with_status_2(tmp_path, capsys):
+    path = Path(tmp_path, "my.toml")
+    path.write_text(changed("planes", "planes = 3"))
+    job = str(ROOT / "examples" / "four-cgroups.fio")
+    assert main(["sim", job, "--device", f"ssd:file={path}"]) == 2
+    assert capsys.readouterr().err == (
+        f"mqfair: {path}:10: planes = 3: use a power of two, such as 2\n"
+    )

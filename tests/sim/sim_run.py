@@ -30,6 +30,14 @@ THREE_TO_ONE = """
     load small depth 32 bytes 4096
 """
 
+# The numbers of the 980 PRO.
+MODEL = (
+    "channels 8 dies 2 planes 2 page_bytes 4096 read_pages 4 program_pages 16 block_programs 16"
+    " spare_permille 90 gc_start 2 gc_stop 3 buffer_pages 1024 command_ns 1000 read_fixed_ns 18000"
+    " write_fixed_ns 15000 link_ns 585 channel_ns 4000 read_ns 36000 program_ns 460000"
+    " erase_ns 200000 read_burst 4"
+)
+
 WRONG = {
     "#" * 5000: "the line is too long: use less than 4095 bytes",
     "bogus 1": "no key 'bogus': use scheduler, set, device,",
@@ -262,6 +270,27 @@ class Figures(unittest.TestCase):
         ]
         written = [one["program_busy_ns"] / one["written"] for one in busy]
         self.assertGreater(written[1], 4 * written[0])
+
+    def test_described_model_is_as_a_built_in_one_with_its_numbers(self):
+        """It may have the name of a built-in one, too."""
+        text = DRIVE.format(fill="steady") + LOAD + "load a depth 8 bytes 65536 write 500\n"
+        expected = figures(text)
+        del expected["wall_s"]
+        for name, more in (("980pro", ""), ("m", ""), ("980pro", " read_ns 72000")):
+            described = text.replace("drive 980pro", f"model {name} {MODEL}{more}\ndrive {name}")
+            found = figures(described)
+            del found["wall_s"]
+            self.assertEqual(found == expected, more == "", (name, more))
+
+    def test_model_is_described_once_and_named_among_the_known(self):
+        text = f"model m {MODEL}\n"
+        for more, message in (
+            (text, "line 2: model 'm': it is m already"),
+            ("drive floppy 64 empty\n", "line 2: drive 'floppy': use p3700, p4500, 980pro, fabric"),
+        ):
+            said = run(text + more).stderr
+            self.assertIn(message, said)
+        self.assertIn("four-dies, m\n", said)
 
     def test_parts_of_the_drive_belong_to_flows(self):
         """Under hwabc on a map on the host, overwritten pages cost their owner."""

@@ -68,6 +68,12 @@ BAD = [
     ("fill_parts", "40 0 a"),
     ("fill_parts", "60 0 /a\n41 0 /b"),
     ("fill_parts", "1 0 -\n" * 65),
+    ("params", "wings 2"),
+    ("params", "channels"),
+    ("params", "channels -1"),
+    ("params", "channels 4097"),
+    ("params", "planes 3"),
+    ("params", "read_ns 1000000001"),
     ("power", "maybe"),
 ]
 
@@ -78,6 +84,23 @@ def test_a_bad_value_is_refused_and_changes_nothing() -> None:
             before = drive.get(setting)
             assert write_fails(drive.config / setting, value) == errno.EINVAL, (setting, value)
             assert drive.get(setting) == before, (setting, value)
+
+
+def test_numbers_of_a_model_are_set_one_by_one() -> None:
+    """Fields that are not written keep the values of the model before."""
+    with Ssd(on=False, **SMALL) as drive:
+        fields = dict(line.split() for line in drive.get("params").splitlines())
+        assert (fields["channels"], fields["read_ns"]) == ("8", "36000")
+        drive.set("params", "read_ns 50000 dies 4\nin_place 0\n")
+        drive.set("params", "dies 1")
+        assert drive.get("model") == "own"
+        changed = dict(line.split() for line in drive.get("params").splitlines())
+        assert changed == {**fields, "read_ns": "50000", "dies": "1"}
+        drive.power(1)
+        assert write_fails(drive.config / "params", "dies 2") == errno.EBUSY
+        drive.power(0)
+        drive.set("model", "980pro")
+        assert dict(line.split() for line in drive.get("params").splitlines()) == fields
 
 
 def test_settings_are_read_back_and_cannot_change_while_it_is_on() -> None:

@@ -148,7 +148,9 @@ def _ssd(device: Device, cpus: int, flows: Mapping[str, str]) -> Drive:
     pattern = plain["fill_pattern"]
     filled = parts or int(fill)
     percent = "" if parts or not filled else f" {fill}"
+    own = (f"model {plain['model']} {plain[ssd.PARAMS]}",) if ssd.PARAMS in plain else ()
     lines = (
+        *own,
         f"drive {plain['model']} {plain['size_mb']} {pattern if filled else 'empty'}{percent}",
         f"ftl {plain['ftl']}",
         f"time_scale {plain['time_scale']}",
@@ -158,7 +160,7 @@ def _ssd(device: Device, cpus: int, flows: Mapping[str, str]) -> Drive:
         f"most_bytes {_SSD_REQUEST_BYTES}",
         *(f"part {flows[one.cgroup]} {one.percent} {one.overwrites}" for one in parts),
     )
-    shown = {name: plain[name] for name in (*ssd.PLAIN, ssd.PARTS) if name in plain}
+    shown = {name: plain[name] for name in (*ssd.PLAIN, ssd.PARAMS, ssd.PARTS) if name in plain}
     capacity = int(plain["size_mb"]) * _MIB
     fast = plain["time_scale"] == "1"
     return Drive(

@@ -27,8 +27,9 @@ Schedulers: none, {", ".join(SCHEDULERS)}. Their tunables for research are avail
 throttle is static throttling. iocost is a controller of the kernel, and needs a model of the drive:
 six short runs measure it first. All these run when they are named.
 
-Drives: null:irqmode=2,... and ssd:model=NAME,... as in mqfair bench. A virtual SSD has the speed
-of its model unless time_scale stretches it. The default drive is that of mqfair bench:
+Drives: null:irqmode=2,... and ssd:model=NAME,... as in mqfair bench. ssd:file=my.toml,... is a
+drive of your own: doc/simulator.md has the fields. A virtual SSD has the speed of its model unless
+time_scale stretches it. The default drive is that of mqfair bench:
   {DEFAULT_DEVICE}
 
 examples:
