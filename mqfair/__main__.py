@@ -93,6 +93,7 @@ SUBCOMMANDS = (
         "run a fio job file under several schedulers in the simulator",
         main_module="mqfair.bench.command",
     ),
+    SubCommand("fit", "mqfair.drives.command", "make a model of a drive from measured figures"),
     SubCommand("compare", "mqfair.report.compare", "compare two results of bench, with confidence"),
     SubCommand("record", "mqfair.watch.record", "record drives and cgroups to a file"),
     SubCommand("trace", "mqfair.traces.command", "show, convert and generate block traces"),

@@ -337,6 +337,30 @@ devices[] enable
 """,
     ),
     Form(
+        "fit",
+        "mqfair fit FILE --json",
+        "A model of a drive, and how far each of its figures is from the input.",
+        """
+base text the model at which the search began
+fill text order in which the drive was written: sequential or random
+runs count runs of the simulator
+model object fields of the model, as in a file for --device ssd:file=FILE
+model.name text
+model.* count
+figures filled the figures of the input
+figures[] object
+figures[].place text file, and line or job
+figures[].rw text randread, read, randwrite or write
+figures[].bytes count bytes of a request
+figures[].depth count requests of a process
+figures[].jobs count processes
+figures[].what text latency_us, p99_us, iops or mb_per_s
+figures[].input number in the unit that `what` names
+figures[].model number the same of the model
+figures[].off_percent signed difference, in percent of the input
+""",
+    ),
+    Form(
         "follow",
         "mqfair follow --once --json",
         "What mqfair.conf and the weights of systemd changed.",

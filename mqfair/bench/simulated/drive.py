@@ -18,7 +18,7 @@ _MIB = 1 << 20
 # CPU time of a request: `none` takes 8435 instructions (doc/measurements/mqfq.md). A guest with
 # counted time does one in a nanosecond, and a fast core three.
 _GUEST_REQUEST_NS = 8400
-_FAST_REQUEST_NS = 2800
+FAST_REQUEST_NS = 2800
 # io.max and iocost hold bios back before they get a tag. The block layer of CFQ had 128 requests
 # for each cgroup, and no tags for all.
 _WITHOUT_TAGS = (THROTTLE, IOCOST, "cfq")
@@ -170,7 +170,7 @@ def _ssd(device: Device, cpus: int, flows: Mapping[str, str]) -> Drive:
         int(plain["hw_depth"]),
         queues,
         queues,
-        _FAST_REQUEST_NS if fast else _GUEST_REQUEST_NS,
+        FAST_REQUEST_NS if fast else _GUEST_REQUEST_NS,
         places=True,
         settings=shown,
     )

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: GPL-2.0
+"""Figures of a drive from the results of fio, `fio --output-format=json`.
+
+A job only reads or only writes. It gives its mean latency at depth 1, or its IOPS or MB/s at a
+greater depth. It also gives the 99th percentile of its latency. The time of the host is in these
+figures.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mqfair.drives.figures import (
+    BYTES_MOST,
+    DEPTH_MOST,
+    IOPS,
+    JOBS_MOST,
+    LARGE_BYTES,
+    LATENCY,
+    LOADS,
+    P99,
+    RATE,
+    Figure,
+    Load,
+    size_of,
+)
+from mqfair.text.errors import UsageError
+
+_P99 = "99.000000"
+_ENGINES_OF_ONE = ("psync", "sync", "vsync", "pvsync", "pvsync2")
+_ENGINE_DEFAULT = "psync"
+# With one of these options a result is not the limit of the drive, or is of several loads.
+_REFUSED = (
+    "bssplit", "rate", "rate_iops", "thinktime", "read_iolog", "zonemode", "flow", "iodepth_batch",
+)  # fmt: skip
+Json = Mapping[str, Any]
+
+
+def parse(text: str, path: str) -> list[Figure]:
+    """The figures of all jobs in @text. Raises UsageError, which names the job and a mend."""
+    # fio may print lines before the document.
+    begin = text.find("{")
+    try:
+        document = json.loads(text[begin:]) if begin >= 0 else None
+    except json.JSONDecodeError as error:
+        raise UsageError(
+            f"{path}: no JSON ({error.msg}, line {error.lineno}): use the output of"
+            " fio --output-format=json"
+        ) from error
+    if not isinstance(document, dict) or not isinstance(document.get("jobs"), list):
+        raise UsageError(f"{path}: no results of fio: use the output of fio --output-format=json")
+    common = document.get("global options", {})
+    groups: dict[tuple[int, str], list[Json]] = {}
+    try:
+        for job in document["jobs"]:
+            groups.setdefault((job.get("groupid", 0), job["jobname"]), []).append(job)
+        figures = [
+            figure
+            for (_, name), jobs in groups.items()
+            for figure in _Job(f"{path}: job {name}", common, jobs).figures()
+        ]
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UsageError(
+            f"{path}: no results of fio ({error!r}): use the output of fio --output-format=json"
+        ) from error
+    names: dict[int, str] = {}
+    for group, name in groups:
+        if names.setdefault(group, name) != name:
+            raise UsageError(
+                f"{path}: the jobs {names[group]} and {name} ran at the same time: add stonewall to"
+                " each, or run fio for each"
+            )
+    if not figures:
+        raise UsageError(f"{path}: no job: use the output of fio with a job in it")
+    return figures
+
+
+@dataclass(frozen=True)
+class _Job:
+    """The results of one job; fio has one for each process, or one for all of them."""
+
+    place: str
+    common: Json
+    results: Sequence[Json]
+
+    def figures(self) -> Iterator[Figure]:
+        load = self._load()
+        side = "write" if load.writes else "read"
+        sides = [one[side] for one in self.results]
+        ios = sum(one["total_ios"] for one in sides)
+        if any(one.get("error") for one in self.results) or not ios:
+            raise UsageError(f"{self.place}: it failed or had no request: run it again")
+        iops = float(sum(one["iops"] for one in sides))
+        if load.outstanding == 1:
+            mean = sum(one["lat_ns"]["mean"] * one["total_ios"] for one in sides) / ios
+            yield Figure(load, LATENCY, mean / 1000, self.place)
+        elif load.bytes >= LARGE_BYTES:
+            yield Figure(load, RATE, iops * load.bytes / 1e6, self.place)
+        else:
+            yield Figure(load, IOPS, iops, self.place)
+        if all(self._p99(one) for one in sides):
+            p99 = sum(self._p99(one) * one["total_ios"] for one in sides) / ios
+            yield Figure(load, P99, p99 / 1000, self.place)
+
+    @staticmethod
+    def _p99(side: Json) -> float:
+        """The percentile of the whole latency in ns; 0 if there is none. By default fio has it for
+        the part after the submission."""
+        whole = side["lat_ns"].get("percentile", {}).get(_P99)
+        if whole:
+            return float(whole)
+        part = side["clat_ns"].get("percentile", {}).get(_P99)
+        return float(part + side["slat_ns"]["mean"]) if part else 0.0
+
+    def _load(self) -> Load:
+        options = {**self.common, **self.results[0].get("job options", {})}
+        for name in _REFUSED:
+            if name in options:
+                raise UsageError(
+                    f"{self.place}: {name}={options[name]}: the result is not the drive's limit for"
+                    f" one load: run it without {name}"
+                )
+        if options.get("direct") != "1":
+            raise UsageError(f"{self.place}: no direct=1: it measured the page cache: add direct=1")
+        rw = options.get("rw", options.get("readwrite", "read"))
+        if rw not in LOADS:
+            raise self._wrong("rw", rw, f"use one of {', '.join(LOADS)}")
+        bs = options.get("bs", options.get("blocksize", "4k"))
+        size = size_of(bs)
+        if size is None:
+            raise self._wrong(
+                "bs", bs, f"use one size: a multiple of 512, up to {BYTES_MOST >> 20}m"
+            )
+        engine = options.get("ioengine", _ENGINE_DEFAULT)
+        depth = "1" if engine in _ENGINES_OF_ONE else options.get("iodepth", "1")
+        jobs = options.get("numjobs", "1")
+        return Load(
+            rw,
+            size,
+            self._number("iodepth", depth, DEPTH_MOST),
+            self._number("numjobs", jobs, JOBS_MOST),
+            host=True,
+        )
+
+    def _number(self, name: str, text: str, most: int) -> int:
+        if not text.isdecimal() or not 1 <= int(text) <= most:
+            raise self._wrong(name, text, f"use a number in 1..{most}")
+        return int(text)
+
+    def _wrong(self, name: str, value: str, mend: str) -> UsageError:
+        return UsageError(f"{self.place}: {name}={value}: {mend}")
