@@ -121,6 +121,7 @@ struct flash {
 	struct ftl ftl;
 	struct heap events;
 	u64 now;
+	u64 random;			/* state of flash_random(), for reads */
 	u32 outstanding;
 
 	/* controller.c: commands on their way in */

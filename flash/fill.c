@@ -14,19 +14,7 @@
  * Tested by tests/flash/gc.c.
  */
 #include "drive.h"
-
-/*
- * SplitMix64.  Source: Steele, Lea, Flood, Fast Splittable Pseudorandom Number
- * Generators, OOPSLA 2014.
- */
-static u64 fill_random(struct flash_fill *fill)
-{
-	u64 z = fill->state += 0x9e3779b97f4a7c15ULL;
-
-	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-	return z ^ (z >> 31);
-}
+#include "random.h"
 
 /*
  * A permutation of the numbers of @bits bits: each of its lines has an inverse.
@@ -128,7 +116,8 @@ bool flash_fill(struct flash *f, struct flash_fill *fill, u32 budget)
 	for (; fill->done < steps && work < budget; fill->done++) {
 		u64 page = fill->done < first_pass ?
 				   fill_first_pass(fill, fill->done, bits) :
-				   (fill_random(fill) >> 32) * fill->pages >>
+				   (flash_random(&fill->state) >> 32) *
+						   fill->pages >>
 					   32;
 
 		work++;

@@ -222,6 +222,7 @@ struct flash *flash_create(const struct flash_config *c)
 		return NULL;
 	f->params = *c->params;
 	f->mode = c->ftl;
+	f->random = c->seed;
 	f->pages = (u32)div64_u64(c->bytes, c->params->page_bytes);
 	if (!flash_alloc(f))
 		goto free;

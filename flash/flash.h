@@ -91,6 +91,7 @@ struct flash_config {
 	u64 bytes;		/* capacity: a multiple of params->page_bytes */
 	u32 owners;		/* most owners at a time, up to OWNERS_MAX */
 	enum flash_ftl ftl;
+	u64 seed;		/* of the times of reads, if the model spreads them */
 };
 
 /*

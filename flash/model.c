@@ -32,6 +32,7 @@ enum {
 	BUFFER_PAGES_MOST = 1 << 24,
 	SPARE_MOST	= 10000,
 	BURST_MOST	= 1 << 20,
+	SPREAD_MOST	= 900,
 };
 
 /* One second: a host may stretch it by 10^5 without an overflow. */
@@ -63,6 +64,7 @@ const struct flash_field flash_fields[] = {
 	FIELD(program_ns, TIME_MOST),
 	FIELD(erase_ns, TIME_MOST),
 	FIELD(read_burst, BURST_MOST),
+	FIELD(read_spread_permille, SPREAD_MOST),
 	FIELD(in_place, 1),
 	{ .name = NULL },
 };
@@ -173,5 +175,7 @@ const char *flash_params_wrong(const struct flash_params *p)
 		return "gc_start must be at least 1 and less than gc_stop";
 	if (!p->command_ns || !p->read_ns || !p->program_ns || !p->read_burst)
 		return "command_ns, read_ns, program_ns and read_burst must not be 0";
+	if (p->read_spread_permille > SPREAD_MOST)
+		return "read_spread_permille must be at most 900";
 	return NULL;
 }

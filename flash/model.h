@@ -59,6 +59,11 @@ struct flash_params {
 	u64 erase_ns;		/* die: a block */
 	u32 read_burst;		/* reads that may pass work that waits for a die */
 	/*
+	 * Reads of commands take read_ns on average.  Each takes up to this part
+	 * more or less, evenly spread: pages of a cell with several bits differ.
+	 */
+	u32 read_spread_permille;
+	/*
 	 * A drive without a map: memory that is overwritten in place, so there
 	 * is no GC.  Page p is on plane p / read_pages % (number of planes).  A
 	 * write keeps that plane busy for program_ns.  Spare, units, blocks,

@@ -5,9 +5,10 @@
  * A *channel* carries one transfer at a time, in the order in which they were
  * requested, channel_ns a page.  Die d is on channel d % channels.
  *
- * A *plane* reads one flash page in read_ns; then the pages wanted of it go
- * over the channel.  They stay in the plane's register until they have left, so
- * the next read of this plane starts only then.
+ * A *plane* reads one flash page in read_ns.  A read of a command takes more or
+ * less by read_spread_permille.  Then the pages wanted of it go over the
+ * channel.  They stay in the plane's register until they have left, so the next
+ * read of this plane starts only then.
  *
  * A *die* does four things with all its planes at once:
  *   - A program sends a unit over the channel, then takes program_ns.
@@ -42,6 +43,7 @@
  * Tested by tests/flash/timing.c and gc.c.
  */
 #include "drive.h"
+#include "random.h"
 
 /* ------------------------------------------------------------------ channels */
 
@@ -137,13 +139,32 @@ static bool op_writes(const struct flash_read *op)
 	return op->cmd->op == FLASH_WRITE;
 }
 
-/* Charges a flash read, with its transfer, to the owner of its command. */
-static void owner_reads(struct flash *f, const struct flash_read *op)
+/*
+ * The time of a read of a plane.  Its product with 2^16 has 64 bits: model.c
+ * bounds read_ns, and a host stretches it by 10^5 at most.
+ */
+static u64 plane_read_ns(struct flash *f)
 {
 	const struct flash_params *p = &f->params;
-	u64 ns = p->read_ns + op->pages * p->channel_ns;
+	u64 half, at;
 
-	if (p->in_place)
+	if (!p->read_spread_permille)
+		return p->read_ns;
+	half = div64_u64(p->read_ns * p->read_spread_permille, 1000);
+	at = flash_random(&f->random) >> 48;
+	return p->read_ns - half + ((2 * half * at) >> 16);
+}
+
+/*
+ * Charges a flash read of @read_ns, with its transfer, to the owner of its
+ * command.
+ */
+static void owner_reads(struct flash *f, const struct flash_read *op,
+			u64 read_ns)
+{
+	u64 ns = read_ns + op->pages * f->params.channel_ns;
+
+	if (f->params.in_place)
 		return;
 	f->spent.read_ns += ns;
 	owner_busy(&f->ftl.owners, owner_tag(&f->ftl.owners, op->cmd->owner),
@@ -152,10 +173,9 @@ static void owner_reads(struct flash *f, const struct flash_read *op)
 
 static void plane_start(struct flash *f, struct flash_plane *pl)
 {
-	u64 ns = op_writes(pl->first) ? f->params.program_ns :
-					f->params.read_ns;
+	u64 ns = op_writes(pl->first) ? f->params.program_ns : plane_read_ns(f);
 
-	owner_reads(f, pl->first);
+	owner_reads(f, pl->first, ns);
 	pl->busy = true;
 	f->die[pl->die].busy_planes++;
 	f->stats.read_busy_ns += ns;

@@ -119,6 +119,7 @@ static int drive_open(struct run *r)
 		.bytes = d->drive_mib << 20,
 		.owners = d->nr_flows + 1,
 		.ftl = (enum flash_ftl)d->ftl,
+		.seed = d->seed,
 	};
 	const char *wrong;
 

@@ -15,6 +15,7 @@ enum {
 	/* Overwrites, in capacities, that bring a drive to its steady state. */
 	STEADY_OVERWRITES	= 2,
 	FILL_SEED		= 1,
+	READ_SEED		= 2,
 	FILL_STEP_PAGES		= 4096,
 	FILL_TURNS		= 1000,	/* turns in which parts are overwritten */
 	MAX_BYTES		= 512 << 10,	/* of a read or a write */
@@ -47,6 +48,7 @@ static int model_create(struct ssd_drive *d, const char *name,
 		.bytes = (u64)c->size_mb << 20,
 		.owners = OWNERS_MOST,
 		.ftl = c->ftl,
+		.seed = READ_SEED,
 	};
 	const char *wrong = flash_config_wrong(&config);
 

@@ -9,6 +9,7 @@ them changes several fields:
     quick     latency of one small read: command, plane, channel, link and read_fixed_ns
     dies      dies of a channel, at the same rate and latency
     command   command_ns; channel, link and so on: their field, at the same rate and latency
+    spread    ns by which a read takes more or less than read_ns: figures of single reads tell it
     program   most pages written in order per second, by program_ns
     spare     spare_permille
     accepted  latency of one small write, by write_fixed_ns
@@ -62,6 +63,7 @@ class Quantities:
     command: float
     channel: float
     link: float
+    spread: float
     program: float
     spare: float
     accepted: float
@@ -76,6 +78,7 @@ class Quantities:
             command=model["command_ns"],
             channel=model["channel_ns"],
             link=model["link_ns"],
+            spread=model["read_ns"] * model["read_spread_permille"] / 1000,
             program=_writers(model) / _program_time(model, model["program_ns"]),
             spare=model["spare_permille"],
             accepted=model["command_ns"] + model["write_fixed_ns"],
@@ -93,6 +96,7 @@ class Quantities:
             "link_ns": round(self.link),
             "read_ns": round(read),
             "read_fixed_ns": round(fixed),
+            "read_spread_permille": round(1000 * self.spread / read) if read > 0 else 0,
             "spare_permille": round(self.spare),
             "write_fixed_ns": round(self.accepted - self.command),
         }
@@ -178,6 +182,7 @@ class Fit:
         alone = [one.value for one in of_small if one.what == LATENCY and one.load.depth == 1]
         if alone:
             now = dataclasses.replace(now, quick=1000 * min(alone))
+        now = dataclasses.replace(now, spread=self._spread() or now.spread)
         bytes_per_ns = max((one.iops * one.load.bytes / 1e9 for one in reads), default=0.0)
         if bytes_per_ns:
             link = self.base["page_bytes"] / bytes_per_ns
@@ -190,6 +195,20 @@ class Fit:
         if most:
             now = dataclasses.replace(now, program=most / self.base["page_bytes"] / 1e9)
         return self._possible(now)
+
+    def _spread(self) -> float:
+        """The spread in ns that the percentile of a single read tells; 0 if it is not known."""
+        single = [
+            one
+            for one in self.figures
+            if one.load.random and not one.load.writes and one.load.outstanding == 1
+        ]
+        for one in single:
+            means = [two.value for two in single if two.load == one.load and two.what == LATENCY]
+            if one.what == P99 and means:
+                # The 99th percentile of evenly spread times is at 98 % of the greatest excess.
+                return max(0.0, 1000 * (one.value - means[0]) / 0.98)
+        return 0.0
 
     def _best_begin(self, now: Quantities, figures: Sequence[Figure]) -> Quantities:
         """The best of several starts after a short search. They have few dies or many, and the

@@ -66,6 +66,7 @@ FIELDS = (
     Field("program_ns", 1, TIME_MOST),
     Field("erase_ns", 0, TIME_MOST, in_place=0),
     Field("read_burst", 1, 1 << 20),
+    Field("read_spread_permille", 0, 900, default=0),
     Field("in_place", 0, 1, default=0),
 )
 _BY_NAME = {field.name: field for field in FIELDS}

@@ -29,10 +29,12 @@ KNOWN = model_file.Model(
         "read_ns": 45_000,
         "program_ns": 700_000,
         "spare_permille": 200,
+        "read_spread_permille": 250,
     },
 )
 LOADS = (
     ("randread", "4k", 1, LATENCY),
+    ("randread", "4k", 1, P99),
     ("randread", "4k", 16, IOPS),
     ("randread", "4k", 64, IOPS),
     ("randread", "4k", 256, IOPS),

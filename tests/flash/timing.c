@@ -501,6 +501,81 @@ static void busy_time_is_charged_to_the_owner(void **state)
 	flash_destroy(f);
 }
 
+enum {
+	SPREAD_READS	= 2000,
+	SPREAD_PERCENT	= 30,
+	OTHER_US	= READ_US - 50,	/* a read's time outside the plane */
+};
+
+/* Reads of one page after the other on a drive of seed @seed: times in ns. */
+static void spread_reads(u32 permille, u64 seed, u64 *ns)
+{
+	struct flash_params p = fixture_params;
+	const struct flash_config c = {
+		.params = &p,
+		.bytes = 4 << 20,
+		.owners = 2,
+		.ftl = FLASH_FTL_HOST,
+		.seed = seed,
+	};
+	struct flash_spent spent;
+	u64 now = 0, sum = 0;
+	struct flash *f;
+	u32 i;
+
+	p.read_spread_permille = permille;
+	f = flash_create(&c);
+	assert_non_null(f);
+	fixture_fill(f, 1);
+	for (i = 0; i < SPREAD_READS; i++) {
+		ns[i] = fixture_do(f, &now, FLASH_READ, 0, 1) - OTHER_US * US;
+		sum += ns[i];
+	}
+	/* The time of planes is that of these reads, with their transfers. */
+	assert_true(flash_host_spent(f, &spent));
+	assert_int_equal(spent.busy_ns, sum);
+	assert_int_equal(spent.read_ns, sum + SPREAD_READS * 10ULL * US);
+	flash_destroy(f);
+}
+
+/* The times of reads are even within 50 us and 30 % of them. */
+static void reads_are_spread_evenly(void **state)
+{
+	static u64 ns[SPREAD_READS];
+	const u64 half = 50 * US * SPREAD_PERCENT / 100;
+	u64 sum = 0;
+	u32 below[4] = { 0 }, i;
+
+	(void)state;
+	spread_reads(10 * SPREAD_PERCENT, 1, ns);
+	for (i = 0; i < SPREAD_READS; i++) {
+		assert_in_range(ns[i], 50 * US - half, 50 * US + half);
+		below[min((ns[i] - 50 * US + half) / (half / 2), 3ULL)]++;
+		sum += ns[i];
+	}
+	assert_in_range(sum / SPREAD_READS, 49 * US, 51 * US);
+	for (i = 0; i < 4; i++)
+		assert_in_range(below[i], SPREAD_READS / 4 - 100,
+				SPREAD_READS / 4 + 100);
+}
+
+static void spread_follows_the_seed(void **state)
+{
+	static u64 first[SPREAD_READS], again[SPREAD_READS];
+	static u64 other[SPREAD_READS], none[SPREAD_READS];
+	u32 i;
+
+	(void)state;
+	spread_reads(300, 1, first);
+	spread_reads(300, 1, again);
+	spread_reads(300, 2, other);
+	spread_reads(0, 1, none);
+	assert_memory_equal(first, again, sizeof(first));
+	assert_memory_not_equal(first, other, sizeof(first));
+	for (i = 0; i < SPREAD_READS; i++)
+		assert_int_equal(none[i], 50 * US);
+}
+
 /* A drive works until its u64 clock would wrap. */
 static void time_may_be_near_its_end(void **state)
 {
@@ -536,6 +611,8 @@ int main(void)
 		cmocka_unit_test(order_survives_a_change_of_times),
 		cmocka_unit_test(memory_is_overwritten_in_place),
 		cmocka_unit_test(busy_time_is_charged_to_the_owner),
+		cmocka_unit_test(reads_are_spread_evenly),
+		cmocka_unit_test(spread_follows_the_seed),
 		cmocka_unit_test(time_may_be_near_its_end),
 	};
 

@@ -292,6 +292,20 @@ class Figures(unittest.TestCase):
             self.assertIn(message, said)
         self.assertIn("four-dies, m\n", said)
 
+    def test_spread_of_reads_keeps_the_mean_and_follows_the_seed(self):
+        """A read of a plane takes 36 us, and half of that more at most."""
+        text = DRIVE.format(fill="random").replace("drive 980pro", f"model m {MODEL}\ndrive m")
+        text += "run_ms 200\nload a depth 1 bytes 4096\n"
+        even = figures(text)["flows"]["a"]
+        spread = text.replace("read_burst 4", "read_burst 4 read_spread_permille 500")
+        found = [figures(spread + f"seed {seed}\n")["flows"]["a"] for seed in (1, 1, 2)]
+        self.assertEqual(found[0], found[1])
+        self.assertNotEqual(found[0], found[2])
+        self.assertAlmostEqual(found[0]["mean_ns"] / even["mean_ns"], 1, delta=0.02)
+        self.assertLess(even["max_ns"], 1.02 * even["mean_ns"])
+        self.assertAlmostEqual(found[0]["max_ns"] - found[0]["mean_ns"], 18000, delta=1000)
+        self.assertGreater(found[0]["p99_ns"], 1.2 * found[0]["mean_ns"])
+
     def test_parts_of_the_drive_belong_to_flows(self):
         """Under hwabc on a map on the host, overwritten pages cost their owner."""
         text = DRIVE.format(fill="random").replace("mqfq", "hwabc") + "ftl host\nrun_ms 50\n"
