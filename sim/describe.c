@@ -547,6 +547,7 @@ static const struct key statements[] = {
 	NUMBER(description, sockets, 1, QUEUES_MAX),
 	NUMBER(description, tags, 0, 65536),
 	NUMBER(description, tag_maps, 1, QUEUES_MAX),
+	NUMBER(description, fetch, 0, 65536),
 	NUMBER(description, sched_tags, 0, 65536),
 	NUMBER(description, most_bytes, 0, BYTES_MOST),
 	NUMBER(description, wake_ns, 0, 1000 * 1000 * 1000),

@@ -13,6 +13,8 @@
  *	sockets N		equal parts of these CPUs, in order; default 1
  *	tags N			most requests of a queue in the driver; 0: any
  *	tag_maps N		maps of that many tags; neighbours share one
+ *	fetch N			most commands inside the device, which takes turns
+ *				among the maps; 0: all, in order (device.h)
  *	sched_tags N		scheduler tags of each map; 0: any (tags.h)
  *	most_bytes N		larger requests are split; 0: none is
  *	wake_ns N		a wake-up takes 0 to N ns; default 0
@@ -140,6 +142,7 @@ struct described_action {
 struct description {
 	const struct sched_ops *ops;
 	u64 seed, queues, sockets, tags, tag_maps, sched_tags, most_bytes, wake_ns;
+	u64 fetch;
 	u64 submit_ns, complete_ns, warm_ms, run_ms, series;
 	bool series_whole;
 	u64 slots, base_ns, ns_per_kib;	/* slots 0: a drive */

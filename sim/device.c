@@ -15,6 +15,72 @@ static u64 device_service_ns(const struct device_params *p, bool write,
 	return write ? ns * max(p->write_times, 1U) : ns;
 }
 
+static void device_accept(struct device *d, struct device_cmd *cmd);
+
+/* ------------------------------------------------------------- arbitration */
+
+/* The turn of @sq, which has commands, comes after all others. */
+static void turn_append(struct device *d, struct submission_queue *sq)
+{
+	sq->next = NULL;
+	if (d->turn)
+		d->turn_last->next = sq;
+	else
+		d->turn = sq;
+	d->turn_last = sq;
+}
+
+static void queue_append(struct device *d, struct device_cmd *cmd)
+{
+	struct submission_queue *sq = cmd->queue;
+
+	cmd->next = NULL;
+	if (sq->head) {
+		sq->last->next = cmd;
+	} else {
+		sq->head = cmd;
+		turn_append(d, sq);
+	}
+	sq->last = cmd;
+}
+
+/*
+ * Fetches one command of each queue in turn while there is room.  A queue gets
+ * its next turn not before the fetch that follows its own: a queue that gets a
+ * command in between goes first.
+ */
+static void device_fetch(struct device *d)
+{
+	while (d->inside < d->params.fetch) {
+		struct submission_queue *sq;
+		struct device_cmd *cmd;
+
+		if (d->had_turn)
+			turn_append(d, d->had_turn);
+		d->had_turn = NULL;
+		if (!d->turn)
+			return;
+		sq = d->turn;
+		cmd = sq->head;
+		d->turn = sq->next;
+		sq->head = cmd->next;
+		d->had_turn = sq->head ? sq : NULL;
+		d->inside++;
+		device_accept(d, cmd);
+	}
+}
+
+static void device_finish(struct device *d, struct device_cmd *cmd)
+{
+	if (!d->params.fetch) {
+		d->done(cmd);
+		return;
+	}
+	d->inside--;
+	d->done(cmd);
+	device_fetch(d);
+}
+
 /* ------------------------------------------------------- a drive of flash/ */
 
 /* Arms the event of the drive for flash_next_ns(). */
@@ -42,7 +108,7 @@ static void flash_due(struct event *ev)
 	while (done) {
 		struct flash_cmd *next = done->next;
 
-		d->done(container_of(done, struct device_cmd, flash));
+		device_finish(d, container_of(done, struct device_cmd, flash));
 		done = next;
 	}
 	flash_expect(d);
@@ -94,16 +160,12 @@ static void device_served(struct event *ev)
 			d->tail = &d->head;
 		device_serve(d, next);
 	}
-	d->done(cmd);
+	device_finish(d, cmd);
 }
 
-void device_start(struct device *d, struct device_cmd *cmd, bool write,
-		  u32 bytes)
+/* @cmd is inside the device from now on. */
+static void device_accept(struct device *d, struct device_cmd *cmd)
 {
-	event_init(&cmd->event, device_served);
-	cmd->device = d;
-	cmd->write = write;
-	cmd->bytes = bytes;
 	cmd->next = NULL;
 	if (d->params.flash) {
 		flash_start(d, cmd);
@@ -115,6 +177,21 @@ void device_start(struct device *d, struct device_cmd *cmd, bool write,
 	}
 	*d->tail = cmd;
 	d->tail = &cmd->next;
+}
+
+void device_start(struct device *d, struct device_cmd *cmd, bool write,
+		  u32 bytes)
+{
+	event_init(&cmd->event, device_served);
+	cmd->device = d;
+	cmd->write = write;
+	cmd->bytes = bytes;
+	if (!d->params.fetch) {
+		device_accept(d, cmd);
+		return;
+	}
+	queue_append(d, cmd);
+	device_fetch(d);
 }
 
 void device_stall(struct device *d, u64 until_ns)

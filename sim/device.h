@@ -15,6 +15,16 @@
  * us, so the device serves 24 390 of them a second.  Of three reads that start
  * together two are done at 82 us, the third at 164 us.
  *
+ * Arbitration.  A device takes each command when it starts.  With `fetch` it is
+ * as an NVMe drive with a submission queue for each hardware queue.  At most
+ * `fetch` commands are inside, and the device fetches the next when one is done.
+ * The queues take turns, with one command each.  Source: NVM Express Base
+ * Specification, round robin arbitration, with a burst of one.
+ *
+ * Example.  One slot of 100 us and fetch 1; one queue always has 3 commands,
+ * another one has 1.  With turns the second one has a command done every 200
+ * us.  Without fetch it waits for all others, and has one every 400 us.
+ *
  * Ownership.  A command belongs to its caller, which keeps it until done().
  * The caller makes the drive, fills it if it should be full, and destroys it
  * after the device.  A drive runs on one timeline alone.
@@ -33,12 +43,20 @@ struct device_params {
 	u64 ns_per_kib;
 	u32 write_times;		/* 0: a write takes as long as a read */
 	struct flash *flash;		/* a drive; then the above is unused */
+	u32 fetch;			/* most commands inside; 0: no arbitration */
+};
+
+/* Commands that the device has not fetched.  Zeroed, it is empty. */
+struct submission_queue {
+	struct device_cmd *head, *last;
+	struct submission_queue *next;	/* next queue in turn that has commands */
 };
 
 struct device_cmd {
 	struct event event;
 	struct device *device;
-	struct device_cmd *next;	/* next command that waits for a slot */
+	struct device_cmd *next;	/* next that waits for a slot, or for fetch */
+	struct submission_queue *queue;	/* set by the caller, for fetch */
 	u32 bytes;
 	bool write;
 	u32 page, owner;		/* set by the caller, for a drive */
@@ -52,6 +70,9 @@ struct device {
 	void (*done)(struct device_cmd *cmd);
 	struct device_cmd *head, **tail;	/* commands that wait for a slot */
 	u32 busy;			/* slots in use */
+	u32 inside;			/* commands fetched and not done */
+	/* Queues with commands: those in turn, and the one fetched from last. */
+	struct submission_queue *turn, *turn_last, *had_turn;
 	struct event flash_due;
 	u64 stalled_ns;			/* nothing is done before: device_stall() */
 };

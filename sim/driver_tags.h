@@ -11,7 +11,7 @@
 #ifndef MQFAIR_DRIVER_TAGS_H
 #define MQFAIR_DRIVER_TAGS_H
 
-#include "port.h"
+#include "device.h"
 
 struct host_queue;
 
@@ -21,6 +21,7 @@ struct host_tags {
 	u32 first, nr;		/* its queues */
 	u32 waiting;		/* of these, for a tag */
 	u32 turn;		/* after the last that was asked */
+	struct submission_queue submissions;	/* of the device */
 };
 
 /* @hq has run: it waits for a tag, or leaves the free tags to the others. */

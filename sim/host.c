@@ -136,6 +136,8 @@ static void io_start(struct host_io *hio)
 	hio->cmd.page = hio->page;
 	hio->cmd.owner = hio->flow->id;
 	hio->cmd.ahead = hio->io.flags & IO_URGENT;
+	hio->cmd.queue =
+		&host_of(hio)->queues[hio->io.queue->index].tags->submissions;
 	device_start(&host_of(hio)->device, &hio->cmd, hio->io.op == IO_WRITE,
 		     bytes);
 }

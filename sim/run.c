@@ -289,6 +289,7 @@ static bool run_open(struct run *r)
 			.base_ns = d->base_ns,
 			.ns_per_kib = d->ns_per_kib,
 			.flash = r->flash,
+			.fetch = (u32)d->fetch,
 		},
 		.tags = (u32)d->tags,
 		.tag_maps = (u32)d->tag_maps,

@@ -279,6 +279,11 @@ def check(request: Request) -> None:
     _check_cpus(request)
     _check_uml(request)
     _check_parts(request)
+    if ssd.FETCH in request.device.settings:
+        raise UsageError(
+            f"--device {request.device.text}: {ssd.FETCH}: only the simulator has it: leave it out,"
+            " or use mqfair sim"
+        )
     if shutil.which("fio") is None:
         raise UsageError("fio is missing: install the package fio")
     if request.calibrate_s is not None and MQFQ not in request.names:

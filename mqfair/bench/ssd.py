@@ -29,6 +29,9 @@ MODELS = model_file.BUILT_IN
 # fields as `FIELD VALUE ...`.
 FILE = "file"
 PARAMS = "params"
+# The drive of the simulator alone has it: most commands inside, fetched from the queues in turn.
+FETCH = "fetch"
+_FETCH_MOST = 65536
 _NUMBERS: Mapping[str, tuple[int, int]] = {
     "size_mb": (1, 1 << 24),
     "queues": (1, 1024),
@@ -43,7 +46,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = {
 }
 PARTS = "fill_parts"
 PLAIN = ("model", *_NUMBERS, *_CHOICES)
-SETTINGS = ("model", FILE, *PLAIN[1:], PARTS)
+SETTINGS = ("model", FILE, *PLAIN[1:], PARTS, FETCH)
 _OVERWRITES_MOST = 1000
 _PART = re.compile(r"(.+):(\d{1,9}):(\d{1,9})")
 
@@ -108,8 +111,8 @@ def _value(text: str, name: str, value: str) -> str:
         if value not in _CHOICES[name]:
             raise UsageError(f"--device {text}: {name}={value}: use {' or '.join(_CHOICES[name])}")
         return value
-    if name in _NUMBERS:
-        least, most = _NUMBERS[name]
+    if name in _NUMBERS or name == FETCH:
+        least, most = _NUMBERS.get(name, (1, _FETCH_MOST))
         number = value.removesuffix("%") if name == "fill" else value
         if not number.isdecimal() or not least <= int(number) <= most:
             raise UsageError(f"--device {text}: {name}={value}: use a number in {least}..{most}")

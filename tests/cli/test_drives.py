@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mqfair.__main__ import main
-from mqfair.bench import ssd
+from mqfair.bench import jobfile, session, ssd
 from mqfair.bench.device import in_words, parse_device
 from mqfair.bench.simulated import drive
 from mqfair.bench.simulated.program import ROOT
@@ -123,12 +123,26 @@ def test_a_file_gives_the_drive_of_the_simulator(tmp_path):
         ("ssd:file=/no/such.toml", "/no/such.toml: No such file or directory: name a TOML file"),
         ("ssd:file=", "--device ssd:file=: file=: name a TOML file, such as my.toml"),
         ("ssd:file=a,model=p3700", "model and file exclude each other: leave out one"),
+        ("ssd:fetch=0", "fetch=0: use a number in 1..65536"),
         ("ssd:params=channels", "unknown setting 'params': use model, file, size_mb,"),
     ],
 )
 def test_a_wrong_file_of_a_device_is_refused(device, message):
     with pytest.raises(UsageError, match=re.escape(message)):
         parse_device(device)
+
+
+def test_a_drive_of_the_simulator_may_take_turns():
+    device = parse_device("ssd:model=p4500,fetch=64")
+    found = drive.drive(device, 2, {})
+    assert "fetch 64" in found.statements
+    assert found.settings["fetch"] == "64"
+    assert "fetch" not in "".join(drive.drive(parse_device("ssd:"), 2, {}).statements)
+    job = jobfile.parse("[a]\ncgroup=a\nrw=read\nruntime=1s\nsize=1m\n", "x.fio")
+    with pytest.raises(
+        UsageError, match="fetch: only the simulator has it: leave it out, or use mqfa"
+    ):
+        session.check(session.Request(jobs=(job,), schedulers=("none",), device=device))
 
 
 def test_a_copy_of_a_built_in_model_has_its_figures(tmp_path, capsys):

@@ -43,6 +43,7 @@ WRONG = {
     "bogus 1": "no key 'bogus': use scheduler, set, device,",
     "seed -1": "seed '-1': use a number from 0 to",
     "sockets 0": "sockets '0': use a number from 1 to 1024",
+    "fetch 65537": "fetch '65537': use a number from 0 to 65536",
     "queues 0": "queues '0': use a number from 1 to 1024",
     "tags 70000": "tags '70000': use a number from 0 to 65536",
     "run_ms": "run_ms is missing: use a number from 1 to",
@@ -321,6 +322,61 @@ class Figures(unittest.TestCase):
             busy[fill] = figures(text)["drive"]["read_busy_ns"]
         self.assertEqual(busy.pop("empty"), 0)
         self.assertTrue(all(busy.values()))
+
+
+class Arbitration(unittest.TestCase):
+    """The device fetches commands from the queues in turn."""
+
+    def rates(self, text: str, more: str) -> dict[str, float]:
+        found = figures(text + more + "run_ms 200\n")["flows"]
+        return {name: one["bytes_per_s"] for name, one in found.items()}
+
+    def test_queues_take_turns(self):
+        """One slot of 100 us: the flow with one request is done every 200 us, not every 400."""
+        text = "scheduler none\nqueues 2\ntag_maps 2\ndevice 1 100000 0\nwarm_ms 1\n"
+        text += "flow a weight 100\nflow b weight 100\n"
+        text += "load a depth 3 bytes 4096\nload b depth 1 bytes 4096 queue 1\n"
+        for more, ns in (("", 400_000), ("fetch 0\n", 400_000), ("fetch 1\n", 200_000)):
+            self.assertEqual(figures(text + more + "run_ms 50\n")["flows"]["b"]["mean_ns"], ns)
+
+    def test_queues_of_one_map_have_one_turn(self):
+        text = "scheduler none\nqueues 4\ntag_maps 2\ndevice 1 100000 0\nwarm_ms 10\n"
+        text += "flow a weight 100\nflow b weight 100\nfetch 1\n"
+        text += "load a depth 8 bytes 4096 queues 2\nload b depth 8 bytes 4096 queue 2\n"
+        found = self.rates(text, "")
+        self.assertAlmostEqual(found["a"] / found["b"], 1, delta=0.05)
+
+    def test_bytes_follow_sizes_and_queues(self):
+        """MQFQ (USENIX ATC 2019), section 5: without a scheduler the drive alternates between the
+        queues, so a tenant gets bytes by its request size, and by its number of queues."""
+        head = "scheduler none\ndrive p3700 1024 random\nwarm_ms 20\n"
+        head += "flow a weight 1\nflow b weight 1\n"
+        sizes = (
+            head + "queues 2\nload a depth 128 bytes 65536\nload b depth 128 bytes 4096 queue 1\n"
+        )
+        queues = head + "queues 12\nload a depth 1024 queues 8 bytes 4096\n"
+        queues += "load b depth 512 queue 8 queues 4 bytes 4096\n"
+        for text, ratio in ((sizes, 16), (queues, 2)):
+            found = self.rates(text, "fetch 64\n")
+            self.assertAlmostEqual(found["a"] / found["b"], ratio, delta=0.1 * ratio)
+        found = self.rates(sizes, "")
+        self.assertLess(found["a"] / found["b"], 14)
+
+    def test_room_for_all_changes_nothing(self):
+        text = DRIVE.format(fill="steady") + "load a depth 64 queues 4 bytes 16384 write 300\n"
+        for scheduler in ("mqfq", "none", "wdt"):
+            run = text.replace("mqfq", scheduler)
+            found = [figures(run + more) for more in ("", "fetch 65536\n", "fetch 64\n")]
+            self.assertEqual(found[0]["flows"], found[1]["flows"])
+            self.assertEqual(found[0]["flows"], found[2]["flows"])
+
+    def test_stalled_device_goes_on(self):
+        for device in ("device 4 50000 0\n", "drive 980pro 128 random\n"):
+            text = f"scheduler mqfq\n{device}fetch 2\n" + FLOW + LOAD + "at 50 stall 50\n"
+            found = figures(text + "run_ms 150\nseries 50\n")["flows"]["a"]["series"]
+            ios = [one["ios"] for one in found]
+            self.assertLess(ios[1], 5)
+            self.assertAlmostEqual(ios[2] / ios[0], 1, delta=0.1)
 
 
 class Actions(unittest.TestCase):

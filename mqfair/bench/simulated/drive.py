@@ -158,9 +158,11 @@ def _ssd(device: Device, cpus: int, flows: Mapping[str, str]) -> Drive:
         f"tags {plain['hw_depth']}",
         f"tag_maps {queues}",
         f"most_bytes {_SSD_REQUEST_BYTES}",
+        *((f"fetch {plain[ssd.FETCH]}",) if ssd.FETCH in plain else ()),
         *(f"part {flows[one.cgroup]} {one.percent} {one.overwrites}" for one in parts),
     )
-    shown = {name: plain[name] for name in (*ssd.PLAIN, ssd.PARAMS, ssd.PARTS) if name in plain}
+    names = (*ssd.PLAIN, ssd.PARAMS, ssd.PARTS, ssd.FETCH)
+    shown = {name: plain[name] for name in names if name in plain}
     capacity = int(plain["size_mb"]) * _MIB
     fast = plain["time_scale"] == "1"
     return Drive(
