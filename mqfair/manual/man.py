@@ -80,7 +80,8 @@ def bold(text: str) -> str:
 
 
 def italic(text: str) -> str:
-    return f"\\fI{escaped(text)}\\fR"
+    """A line may break between two choices."""
+    return "\\fI" + escaped(text).replace("|", "|\\:") + "\\fR"
 
 
 def paragraphs(lines: Sequence[str]) -> Iterator[str]:

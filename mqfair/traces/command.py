@@ -37,7 +37,7 @@ Shows the requests, sizes and rates of a trace, for each of its disks or cgroups
 --split it writes a trace that fio and the simulator replay. FILE may be compressed with gzip. Its
 format is taken from its first lines, or from --format:
 
-{chr(10).join(f"  {one.name:9} {one.summary}" for one in FORMATS.values())}
+{chr(10).join(f"  {one.name:14} {one.summary}" for one in FORMATS.values())}
 
 --generate makes a trace with published characteristics, of one of the profiles
 {", ".join(PROFILES)}. --split writes a file for each source, and {JOB}, a job file for
@@ -163,7 +163,13 @@ def _first(args: argparse.Namespace, requests: Iterator[Request]) -> Request:
     """The first request: a wrong trace is refused before a file is written."""
     for request in requests:
         return request
-    raise UsageError(f"{args.file}: no request is left: check --source and --without")
+    raise _none_left(args)
+
+
+def _none_left(args: argparse.Namespace) -> UsageError:
+    if args.source or args.without:
+        return UsageError(f"{args.file}: no request is left: check --source and --without")
+    return UsageError(f"{args.file}: no line has a request: name another file, or its --format")
 
 
 def _counted(requests: Iterator[Request], whole: Figures) -> Iterator[Request]:
@@ -224,7 +230,7 @@ def _show(args: argparse.Namespace, change: Change) -> int:
     trace, requests = _requests(args, change)
     found = describe(requests)
     if not found.whole.requests:
-        raise UsageError(f"{args.file or args.generate}: no request is left: check --source")
+        raise _none_left(args)
     name = trace.format.name if trace else args.generate
     without = trace.without_data if trace else 0
     _tell(

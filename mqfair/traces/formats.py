@@ -4,25 +4,63 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from mqfair.traces import blkparse, iolog, msr, native, spc, systor
+from mqfair.traces import (
+    alibaba,
+    biosnoop,
+    blkparse,
+    disksim,
+    etw,
+    fiu,
+    ftrace,
+    iolog,
+    msr,
+    native,
+    spc,
+    systor,
+    tencent,
+)
 from mqfair.traces.request import Parse
 
 
 @dataclass(frozen=True)
 class Format:
     """@matches tells whether a line looks like this format. @parser makes a parser for one file.
-    @from_start says that times count from the start of the load, and not from another time."""
+    @from_start says that times count from the start of the load, and not from another time.
+    @issues is the format that reads the same text by its issues to the drive, and not by its
+    arrivals; it is never guessed."""
 
     name: str
     summary: str
     matches: Callable[[str], bool]
     parser: Callable[[], Parse]
-    from_start: bool
+    from_start: bool = False
+    issues: str | None = None
+
+
+def _never(_line: str) -> bool:
+    return False
 
 
 FORMATS: Mapping[str, Format] = {
-    one.NAME: Format(one.NAME, one.SUMMARY, one.matches, one.parser, one in (iolog, native))
-    for one in (spc, systor, msr, blkparse, iolog, native)
+    one.name: one
+    for one in (
+        *(
+            Format(one.NAME, one.SUMMARY, one.matches, one.parser)
+            for one in (spc, systor, msr, alibaba, tencent, fiu, disksim, etw, biosnoop)
+        ),
+        *(
+            Format(one.NAME, one.SUMMARY, one.matches, one.parser, issues=one.ISSUES)
+            for one in (blkparse, ftrace)
+        ),
+        *(
+            Format(one.ISSUES, one.SUMMARY_OF_ISSUES, _never, one.parser_of_issues)
+            for one in (blkparse, ftrace)
+        ),
+        *(
+            Format(one.NAME, one.SUMMARY, one.matches, one.parser, from_start=True)
+            for one in (iolog, native)
+        ),
+    )
 }
 
 

@@ -22,7 +22,7 @@ from mqfair.traces.request import (
 
 NAME = "msr"
 LAYOUT = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime"
-SUMMARY = f"MSR Cambridge: {LAYOUT}"
+SUMMARY = "MSR Cambridge: Timestamp,Hostname,DiskNumber,Type,Offset,Size,..."
 TICK_NS = 100
 _OPS = {"read": READ, "write": WRITE}
 

@@ -17,6 +17,11 @@ from mqfair.traces.request import OPS, MalformedError, Parse, Request, number, o
 NAME = "mqfair"
 SUMMARY = "mqfair's own: NS OPERATION OFFSET BYTES SOURCE"
 HEAD = "mqfair trace 1"
+# The mend for a trace that no reader knows.
+ADVICE = (
+    f"write it as a line `{HEAD}` and one such as `1250000 read 4096 16384 disk` for each"
+    " request: ns, operation, offset, bytes, source"
+)
 _OPS = {op: op for op in OPS}
 # All that a name of a cgroup may have, but blanks and the percent sign.
 _PLAIN = "/:@,+=!~*'()[]{}<>|&;^$?\"\\`#-._"

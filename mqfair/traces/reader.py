@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0
 """A trace file as a stream of requests, in the order of time.
 
-Files may be compressed with gzip. A line that the format does not have raises UsageError with file,
-line, value and remedy. Traces are not sorted to the last request: one may be logged when it is
+Files may be compressed with gzip. Another kind of file raises UsageError with its name and the
+command that makes a text of it. A line that the format does not have raises one with file, line,
+value and remedy. Traces are not sorted to the last request: one may be logged when it is
 done. So requests are sorted within a window of some thousands. A time that goes back further raises
 UsageError, too.
 """
@@ -11,6 +12,7 @@ import gzip
 import heapq
 import io
 import itertools
+import math
 import os
 import zlib
 from collections.abc import Iterator
@@ -18,13 +20,16 @@ from pathlib import Path
 from typing import IO
 
 from mqfair.text.errors import UsageError
+from mqfair.text.output import quoted, shortened
+from mqfair.traces import foreign, native
 from mqfair.traces.formats import FORMATS, Format, guess
 from mqfair.traces.request import MalformedError, Request
 
 # In requests.
 WINDOW = 8192
 _GZIP = b"\x1f\x8b"
-_LOOK_LINES = 16
+# Some formats begin with some dozens of lines that describe them.
+_LOOK_LINES = 128
 _LINE_MOST = 1 << 16
 
 
@@ -54,7 +59,7 @@ class Trace:
 
     def _in_file_order(self) -> Iterator[tuple[int, Request]]:
         parse = self.format.parser()
-        skipped = 0
+        skipped = found = 0
         for number, line in self._lines():
             if not line.strip():
                 continue
@@ -65,8 +70,22 @@ class Trace:
             if request is None or request.bytes == 0:
                 skipped += 1
             else:
+                found += 1
                 yield number, request
         self.without_data = skipped
+        if not found:
+            self._require_arrivals()
+
+    def _require_arrivals(self) -> None:
+        """Raises UsageError if a file without arrivals has issues to the drive."""
+        if self.format.issues is None:
+            return
+        if next(Trace(self.path, self.format.issues).requests(), None) is not None:
+            raise UsageError(
+                f"{self.path}: it has the issues of requests to the drive and no arrivals: read"
+                f" these with mqfair trace --format {self.format.issues}, and for a job file add"
+                " --out NEW.trace"
+            )
 
     def _lines(self) -> Iterator[tuple[int, str]]:
         number = 0
@@ -76,7 +95,10 @@ class Trace:
                     number += 1
                     yield number, line
         except UnicodeDecodeError as error:
-            raise UsageError(f"{self.path}:{number + 1}: no text: name a trace file") from error
+            raise UsageError(
+                f"{self.path}:{number + 1}: no text in UTF-8: name a trace file, or convert it:"
+                f" iconv -f ISO-8859-1 -t UTF-8 {quoted(self.path)} > new.txt"
+            ) from error
         except (EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise UsageError(
                 f"{self.path}: damaged after line {number}: {error}: copy it again"
@@ -92,29 +114,37 @@ class Trace:
         found = guess(head)
         if len(found) == 1:
             return found[0]
-        why = "may be " + " or ".join(one.name for one in found) if found else "of no known format"
-        raise UsageError(
-            f"{self.path}:1: '{head[0].strip()[:60]}': {why}: name it with --format,"
-            f" one of {', '.join(FORMATS)}"
-        )
+        line = next(line for line in head if line.strip())
+        place = f"{self.path}:{head.index(line) + 1}: '{shortened(line.strip())}'"
+        if found:
+            names = " or ".join(one.name for one in found)
+            raise UsageError(f"{place}: may be {names}: name it with --format")
+        raise UsageError(f"{place}: none of the formats {', '.join(FORMATS)}: {native.ADVICE}")
 
 
 def _opened(path: str) -> IO[str]:
+    """The file as text; raises UsageError if it is of a kind that has none."""
     with Path(path).open("rb") as file:
-        packed = file.read(2) == _GZIP
+        head = file.read(foreign.HEAD_BYTES)
+    packed = head.startswith(_GZIP)
     if packed:
-        return io.TextIOWrapper(gzip.open(path, "rb"), encoding="utf-8")
-    return Path(path).open(encoding="utf-8")
+        with gzip.open(path, "rb") as inner:
+            head = inner.read(foreign.HEAD_BYTES)
+    kind = foreign.described(path, head)
+    if kind is not None:
+        raise UsageError(f"{path}: {kind}")
+    binary: IO[bytes] = gzip.open(path, "rb") if packed else Path(path).open("rb")  # type: ignore[assignment]  # noqa: SIM115
+    return io.TextIOWrapper(binary, encoding="utf-8-sig")
 
 
 def _sorted(requests: Iterator[tuple[int, Request]], path: str) -> Iterator[tuple[int, Request]]:
     """@requests by time. Requests of the same time stay in the order of the file."""
     heap: list[tuple[int, int, Request]] = []
-    last_ns = 0
+    last_ns: float = -math.inf
     for number, request in requests:
         if request.at_ns < last_ns:
             raise UsageError(
-                f"{path}:{number}: its time is {last_ns - request.at_ns} ns before that of a"
+                f"{path}:{number}: its time is {last_ns - request.at_ns:.0f} ns before that of a"
                 f" request more than {WINDOW} lines above: sort the file by time"
             )
         heapq.heappush(heap, (request.at_ns, number, request))

@@ -5,7 +5,11 @@ import gzip
 import itertools
 import json
 import random
+import re
+import shutil
 import statistics
+import subprocess
+import tarfile
 import tracemalloc
 
 import pytest
@@ -49,6 +53,62 @@ Timestamp,Response,IOType,LUN,Offset,Size
 CPU0 (8,0):
  Reads Queued:           1,      128KiB\t Writes Queued:           1,        4KiB
 """,
+    "blkparse-issue": """\
+259,0    1        1     0.000000000  2211  D   R 1953400 + 8 [postgres]
+259,0    1        2     0.000110412     0  C   R 1953400 + 8 [0]
+259,0    3        1     0.000231870  2212  D  WS 8812032 + 32 (    3000) [postgres]
+CPU1 (259,0):
+ Reads Queued:           0,        0KiB\t Writes Queued:           0,        0KiB
+""",
+    "ftrace": """\
+# tracer: nop
+#
+           <...>-1071    [003] d..1.  1532.128031: block_rq_issue: 259,0 WS 4096 () 8 + 8 [fio]
+              fio-1072    [001] .....  1532.128360: block_bio_queue: 259,0 R 10973568 + 8 [fio]
+ my prog  1072 [001]  1532.128362:     block:block_bio_queue: 259,0 WS 16 + 8 [my prog]
+ fio-1072  [001]  1532.128370: block_bio_queue:      8,0 FWS 0 + 0 [fio]
+""",
+    "ftrace-issue": """\
+ fio-1071 [003] d..1. 1532.128031: block_rq_issue: 259,0 WS 4096 () 20973568 + 8 [fio]
+ fio-1071 [003] d..1. 1532.128312: block_rq_issue: 259,0 R 8192 () 16 + 16 none,0,0 [fio]
+ fio-1072 [001] ..... 1532.128360: block_bio_queue: 259,0 R 10973568 + 8 [fio]
+""",
+    "biosnoop": """\
+Tracing block device I/O... Hit Ctrl-C to end.
+TIME(s)     COMM           PID     DISK    T  SECTOR     BYTES  QUE(ms) LAT(ms)
+0.000000    postgres       14501   nvme0n1 R  8          8192      0.00    0.11
+0.000213    Web Content    14501   nvme0n1 W  16         16384     0.01    0.05
+0.004511    jbd2/nvme0n1p  901     sda     WS 32         4096      0.00    0.42
+""",
+    "alibaba": """\
+419,W,8792731648,16384,1577808000000046
+725,R,59110326272,360448,1577808000000196
+419,R,350868463616,8192,1577808000001196
+""",
+    "tencent": """\
+1538323200,12910952,128,0,1063
+1538323200,6338688,8,1,1627
+1538323201,1904106,384,0,1063
+""",
+    "fiu": """\
+0 4892 syslogd 904265560 8 W 6 0 531e779fb8ea8b3b
+1000 2522 my prog 16 16 R 6 1
+2500 2522 kjournald 32 8 W 6 0 531e 779f
+""",
+    "disksim": """\
+0.000000 0 41238712 16 1
+3.512000 0 72193008 8 0
+4.5 1 8 8 11
+""",
+    "etw": """\
+BeginHeader
+               DiskRead,  TimeStamp,  Process Name ( PID),   ThreadID,             IrpPtr
+EndHeader
+               DiskRead,  1500, System (   4),  72, 0xfffffa80, 0x0000002000, 0x00001000, 500, 0, 0
+              DiskWrite,  3000, my prog (  9),  80, 0xfffffa80, 0x0000004000, 0x00000200, 100, 1, 0
+              FileIoOpEnd, 3000, x
+               DiskRead,  3001, System (   4),  72, 0xfffffa80, 0x0000006000, 0x00001000,   1, 0, 0
+""",
     "iolog": """\
 fio version 3 iolog
 16 /dev/sda add
@@ -87,6 +147,48 @@ READ_AS = {
         Request(2000000, READ, 8192, 131072, "8:0"),
         Request(3000000, TRIM, 0, 1 << 20, "259:0"),
     ],
+    "blkparse-issue": [
+        Request(0, READ, 1953400 * 512, 4096, "259:0"),
+        Request(231870, WRITE, 8812032 * 512, 16384, "259:0"),
+    ],
+    "ftrace": [
+        Request(0, READ, 10973568 * 512, 4096, "259:0"),
+        Request(2000, WRITE, 16 * 512, 4096, "259:0"),
+    ],
+    "ftrace-issue": [
+        Request(0, WRITE, 20973568 * 512, 4096, "259:0"),
+        Request(281000, READ, 8192, 8192, "259:0"),
+    ],
+    "biosnoop": [
+        Request(0, READ, 4096, 8192, "nvme0n1"),
+        Request(263000, WRITE, 8192, 16384, "nvme0n1"),
+        Request(4201000, WRITE, 16384, 4096, "sda"),
+    ],
+    "alibaba": [
+        Request(0, WRITE, 8792731648, 16384, "disk419"),
+        Request(150000, READ, 59110326272, 360448, "disk725"),
+        Request(1150000, READ, 350868463616, 8192, "disk419"),
+    ],
+    "tencent": [
+        Request(0, READ, 12910952 * 512, 65536, "volume1063"),
+        Request(0, WRITE, 6338688 * 512, 4096, "volume1627"),
+        Request(NS, READ, 1904106 * 512, 196608, "volume1063"),
+    ],
+    "fiu": [
+        Request(0, WRITE, 904265560 * 512, 4096, "6:0"),
+        Request(1000, READ, 8192, 8192, "6:1"),
+        Request(2500, WRITE, 16384, 4096, "6:0"),
+    ],
+    "disksim": [
+        Request(0, READ, 41238712 * 512, 8192, "disk0"),
+        Request(3512000, WRITE, 72193008 * 512, 4096, "disk0"),
+        Request(4500000, READ, 4096, 4096, "disk1"),
+    ],
+    "etw": [
+        Request(0, READ, 8192, 4096, "disk0"),
+        Request(1900000, WRITE, 16384, 512, "disk1"),
+        Request(2000000, READ, 24576, 4096, "disk0"),
+    ],
     "iolog": [
         Request(138000, READ, 61440, 4096, "/dev/sda"),
         Request(155000, WRITE, 774144, 8192, "/dev/sda"),
@@ -110,9 +212,25 @@ WRONG = [
     ("msr", 2, "1.5,hm,0,Read,0,512,1", "'1.5': Timestamp, in ticks of 100 ns, is a whole number"),
     ("msr", 2, "1,hm,0,Trim,0,512,1", "'Trim': an operation is read, write"),
     ("msr", 3, "1,hm,0,Read,0,٤,1", "'٤': Size in bytes is a whole number"),
-    ("blkparse", 2, "8,0 3 11 0.0095 697 Q W 2 [x]", "'2 [x]': write SECTOR + SECTORS"),
+    ("blkparse", 2, "8,0 3 11 0.0095 697 Q W 2 / 4 [x]", "'2 / 4 [x]': write SECTOR + SECTORS"),
     ("blkparse", 2, "8,0 3 11 now 697 Q W 2 + 8", "write DEVICE CPU NUMBER SECONDS PID"),
     ("blkparse", 2, "8,0 3 11 0.5 697 Q W 2 + x", "'x': the number of sectors is a whole number"),
+    (
+        "ftrace",
+        4,
+        " a-1 [0] . 1.5: block_bio_queue: 8,0 R 2 + x [a]",
+        "write the fields of block_bio",
+    ),
+    ("biosnoop", 3, "0.1 a 1 sda R 8", "write TIME(s) COMM PID DISK T SECTOR BYTES QUE(ms)"),
+    ("biosnoop", 4, "0.1 a 1 sda R 8 x 0.1 0.1", "'x': BYTES is a whole number"),
+    ("biosnoop", 2, "0.1 a 1 sda R 8 512 0.1", "the head is missing: write its line above"),
+    ("alibaba", 2, "1,X,0,512,1", "'X': an operation is r, w"),
+    ("alibaba", 2, "1,R,0,512", "4 fields: write device_id,opcode,offset,length,timestamp"),
+    ("tencent", 2, "1,0,8,2,1", "'2': an operation is 0, 1"),
+    ("fiu", 2, "0 1 a 8 8 W 6", "write NS PID PROCESS LBA BLOCKS OPERATION MAJOR MINOR"),
+    ("disksim", 2, "0.5 0 8 8", "write MS DEVICE BLOCK BLOCKS FLAGS"),
+    ("etw", 4, "DiskRead, 1, a, 2, 0x1, here, 0x200, 1, 0", "'here': ByteOffset is a hexadecimal"),
+    ("etw", 4, "DiskRead, 1, a, 2", "4 fields: write DiskRead, TimeStamp"),
     ("iolog", 1, "fio version 1 iolog", "the first line is fio version 2 iolog or fio version 3"),
     ("iolog", 4, "138 /dev/sda peek 0 512", "'peek': an action is read, write, trim, add, open"),
     ("iolog", 4, "138 /dev/sda wait 1 0", "'wait': an action is read, write, trim"),
@@ -150,7 +268,7 @@ def as_native(path, requests):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_format_is_known_by_its_content_and_its_units_are_exact(sample, name):
-    trace = Trace(sample(name))
+    trace = Trace(sample(name), name if name.endswith("-issue") else None)
     assert trace.format.name == name
     assert list(trace.requests()) == READ_AS[name]
 
@@ -197,8 +315,8 @@ def test_gzip_is_read_and_damage_of_it_is_told(sample, tmp_path):
     ("content", "message"),
     [
         (b"", "empty: name a trace file"),
-        (b"\xff\xfe\x00", "x:1: no text: name a trace file"),
-        (b"hello\n", "x:1: 'hello': of no known format: name it with --format, one of spc, systor"),
+        (b"\x81\xfe\x00", "x:1: no text in UTF-8: name a trace file, or convert it: iconv"),
+        (b"hello\n", "x:1: 'hello': none of the formats spc, systor"),
     ],
 )
 def test_a_file_that_is_no_trace(tmp_path, content, message):
@@ -207,6 +325,132 @@ def test_a_file_that_is_no_trace(tmp_path, content, message):
     with pytest.raises(UsageError) as caught:
         Trace(str(path))
     assert message in str(caught.value)
+
+
+def test_blkparse_is_read_as_version_1_2_0_prints_it_with_its_options(sample):
+    """With and without -q, -t, -s and -v: notes, totals and the last line follow the events."""
+    event = "259,0    0        3     0.000001000  4020  Q   R 399368 + 8 [fio]"
+    others = (
+        "259,0    0        4     0.000003000  4020 UT   N [fio] 1",
+        "259,0    0        7     0.000004000  4020  I   R 399368 + 8 (    3000) [fio]",
+        "259,0    0        9     0.000006000  4020  C   R 399368 + 8 (18446633686767874557) [0]",
+        "259,0    0       45     0.006036000  4020  Q FWS [fio]",
+        "259,0    0       47     0.006038000  4020  X   W 1000 / 1008 [fio]",
+        "259,1    0       48     0.006039000  4020  A   R 1000 + 8 <- (259,0) 900",
+        "259,0    0       55     0.006046000  4020  Q   R 512 [fio]",
+        "259,0    0       55     0.006046000  4020  Q   R 512 (12 00 00 00 24 00 ..) [fio]",
+        "259,0    0       57     0.006048000  4020  C   R (12 00 00 00 24 00 ..) [0]",
+        "259,0    0       58     0.006048000     0  m   N cfq4020 served",
+        "Web Content (77)",
+        " Reads Queued:           1,        4KiB\t Writes Queued:           0,        0KiB",
+        "CPU0 (d):",
+        "Throughput (R/W): 1333KiB/s / 2666KiB/s",
+        "Skips: 0 forward (0 -   0.0%)",
+        "Input file d.blktrace.0 added",
+    )
+    want = [Request(0, READ, 399368 * 512, 4096, "259:0")]
+    for other in others:
+        for lines in ((event, other), (other, event)):
+            trace = Trace(sample("blkparse", "\n".join(lines) + "\n"))
+            assert list(trace.requests()) == want, other
+
+
+@pytest.mark.parametrize("name", ["blkparse-issue", "ftrace-issue"])
+def test_a_trace_of_issues_alone_names_the_format_that_reads_them(sample, run, name):
+    lines = [one for one in SAMPLES[name].splitlines(True) if "bio_queue" not in one]
+    path = sample(name, "".join(lines))
+    got = run("trace", path)
+    assert (got.code, got.out) == (2, "")
+    assert f"no arrivals: read these with mqfair trace --format {name}, and for a job" in got.err
+    out = f"{path}.new"
+    assert run("trace", path, "--format", name, "--out", out).code == 0
+    assert len(list(Trace(out).requests())) == 2
+
+
+PACKERS = {
+    "xz": (["xz", "-zc"], "compressed with xz: xz -dc"),
+    "zst": (["zstd", "-qc"], "compressed with zstd: zstd -dc"),
+    "bz2": (["bzip2", "-zc"], "compressed with bzip2: bzip2 -dc"),
+    "utf16": (["iconv", "-f", "UTF-8", "-t", "UTF-16"], "in UTF-16: iconv -f UTF-16 -t UTF-8"),
+}
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_the_command_for_a_packed_trace_makes_one_that_is_read(tmp_path, run, suffix):
+    argv, said = PACKERS[suffix]
+    if shutil.which(argv[0]) is None:
+        pytest.skip(f"{argv[0]} is missing")
+    path = tmp_path / f"a trace.csv.{suffix}"
+    text = SAMPLES["msr"].encode()
+    path.write_bytes(subprocess.run(argv, input=text, capture_output=True, check=True).stdout)
+    got = run("trace", str(path))
+    assert got.code == 2
+    assert f"{path}: {said} '{path}' > 'a trace.csv'" in got.err
+    command = got.err.strip().rpartition(": ")[2]
+    subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True)
+    assert list(Trace(str(tmp_path / "a trace.csv")).requests()) == READ_AS["msr"]
+
+
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
+def test_a_tar_archive_is_named_also_in_gzip(tmp_path, mode):
+    member = tmp_path / "hm_0.csv"
+    member.write_text(SAMPLES["msr"])
+    path = tmp_path / "traces"
+    with tarfile.open(path, mode) as archive:
+        archive.add(member, member.name)
+    what = "compressed with xz: xz -dc" if mode == "w:xz" else "a tar archive: tar -xf"
+    with pytest.raises(UsageError) as caught:
+        Trace(str(path))
+    assert f"{path}: {what} {path}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"PK\x03\x04....", "a zip archive: unzip x, and name a file of it"),
+        (b"7z\xbc\xaf\x27\x1c", "a 7z archive: 7z x x"),
+        (b"\x07tae\0\0", "a binary trace of blktrace: blkparse -q -i - < x > x.txt"),
+        (b"PERFILE2", "a recording of perf: perf script -i x > x.txt"),
+        (b"\x17\x08Dtracing", "a recording of trace-cmd: trace-cmd report -i x > x.txt"),
+        (b"version https://git-lfs.github.com/spec/v1\n", "a pointer of Git LFS: git lfs pull"),
+        (b"\n<!DOCTYPE html>\n", "a page for a browser: download the file itself"),
+        (b"PAR1\x15", "a Parquet file: write it as a line `mqfair trace 1`"),
+        (b'{"op": "read"}\n', "JSON: write it as a line `mqfair trace 1`"),
+        (b"TIME(ms) DISK COMM PID LAT(ms)\n0 a b 1 2\n", "write it as a line `mqfair trace 1`"),
+    ],
+)
+def test_another_kind_of_file_gets_its_name_and_the_way_to_a_trace(
+    tmp_path, monkeypatch, content, message
+):
+    monkeypatch.chdir(tmp_path)
+    for packed in (content, gzip.compress(content)):
+        (tmp_path / "x").write_bytes(packed)
+        for name in (None, "msr"):
+            if name and "TIME" in content.decode(errors="replace"):
+                continue
+            with pytest.raises(UsageError) as caught:
+                list(Trace("x", name).requests())
+            assert str(caught.value).startswith("x:")
+            assert message in str(caught.value)
+
+
+def test_the_binary_of_one_cpu_of_blktrace_is_parsed_with_those_of_the_others(tmp_path):
+    path = tmp_path / "nvme0n1.blktrace.3"
+    path.write_bytes(b"\x07tae")
+    with pytest.raises(UsageError, match=rf"blkparse -q -i {path} > {path.name}.txt"):
+        Trace(str(path))
+
+
+def test_the_advised_lines_are_a_trace(sample):
+    lines = re.findall(r"`([^`]+)`", native.ADVICE)
+    path = sample("mqfair", "\n".join(lines) + "\n")
+    assert list(Trace(path).requests()) == [Request(1250000, READ, 4096, 16384, "disk")]
+
+
+def test_a_mark_of_the_byte_order_is_no_part_of_the_text(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(b"\xef\xbb\xbf" + SAMPLES["msr"].encode())
+    assert list(Trace(str(path)).requests()) == READ_AS["msr"]
 
 
 def test_requests_are_sorted_within_a_window_and_refused_beyond_it(sample, monkeypatch):
@@ -404,7 +648,7 @@ def test_figures_as_json(sample, run):
         (["{}", "--out", "a", "--split", "b"], "--out a: not beside --split: use one of them"),
         (["{}", "--out", "{}"], "it is a file that is read: name another file"),
         (["{}", "--source", "x", "--out", "y"], "no request is left: check --source"),
-        (["{}", "--format", "tape"], "unknown --format 'tape': use spc, systor"),
+        (["{}", "--format", "cassette"], "unknown --format 'cassette': use spc, systor"),
         (["--generate", "lun0", "--format", "spc"], "--format spc: is for a file: leave it out"),
     ],
 )
