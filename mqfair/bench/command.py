@@ -184,7 +184,7 @@ def _request(args: argparse.Namespace, device: devices.Device | None) -> session
             raise UsageError("--fast and --runtime exclude each other: leave out one")
         runtime_s = FAST_S
         schedulers = schedulers or FAST_SCHEDULERS
-    job = jobfile.load(args.job, runtime_s)
+    job = jobfile.load(args.job, runtime_s, args.section)
     nr_requests = None
     if args.nr_requests is not None:
         nr_requests = _number("--nr-requests", args.nr_requests, NR_REQUESTS_MIN, NR_REQUESTS_MAX)

@@ -2,19 +2,28 @@
 """fio job files with one cgroup per section.
 
 ``cgroup=`` and ``cgroup_weight=`` are fio's own keys, but fio supports only cgroup v1 and weights
-of 100..1000. This module removes them, and the keys for device, duration and logs, which the bench
-sets itself. All other options reach fio unchanged. A section gives an inner cgroup's weight if it
+of 100..1000. This module removes them, and the keys of fio_keys.py that would change the
+measurement. All other options reach fio unchanged. A section gives an inner cgroup's weight if it
 has no rw, or if its cgroup has children and its rw comes from [global].
 """
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from mqfair.bench.fio_keys import (
+    ABSORBED,
+    BARRIERS,
+    ENGINES_REFUSED,
+    NEEDS,
+    REFUSED,
+    REPLACED,
+    is_off,
+)
 from mqfair.text.errors import UsageError
-from mqfair.text.output import shortened
+from mqfair.text.output import nearest, shortened
 
 WEIGHT_MIN = 1
 WEIGHT_MAX = 10000
@@ -26,41 +35,6 @@ RUNTIME_MOST_S = 604_800.0
 
 GLOBAL = "global"
 
-# Options that the bench sets for every job. A value in the file is replaced, with a note.
-REPLACED = {
-    "filename": "the device is that of --device",
-    "directory": "the device is that of --device",
-    "disable_lat": "every latency is logged",
-    "write_lat_log": "every latency is logged",
-    "log_avg_msec": "every latency is logged",
-    "log_entries": "every latency is logged",
-    "log_unix_epoch": "every latency is logged",
-    "log_alternate_epoch": "every latency is logged",
-    "log_alternate_epoch_clock_id": "every latency is logged",
-    "per_job_logs": "every job has its own log",
-}
-# Options that are removed without a note: the bench applies them itself, or they concern fio's
-# code for cgroup v1.
-ABSORBED = frozenset(
-    {
-        "cgroup",
-        "cgroup_weight",
-        "cgroup_nodelete",
-        "runtime",
-        "timeout",
-        "time_based",
-        "ramp_time",
-        "group_reporting",
-    }
-)
-REFUSED = {
-    "stonewall": "all sections run at the same time; remove it",
-    "wait_for_previous": "all sections run at the same time; remove it",
-    "wait_for": "all sections run at the same time; remove it",
-    "thread": "a cgroup contains processes; remove it",
-    "exec_prerun": "the bench itself uses it; remove it",
-    "include": "write the options into this file",
-}
 RW_KEYS = ("rw", "readwrite")
 # A section with one of them does I/O.
 _IO_KEYS = (*RW_KEYS, "read_iolog")
@@ -163,10 +137,11 @@ class _Draft:
     jobs: list[Section] = field(default_factory=list)
 
 
-def load(path: str, runtime_s: float | None = None) -> JobFile:
+def load(path: str, runtime_s: float | None = None, only: Sequence[str] = ()) -> JobFile:
     """Reads the job file at @path; raises UsageError with file and line.
 
-    @runtime_s replaces the longest runtime; shorter ones keep their proportion to it.
+    @runtime_s replaces the longest runtime; shorter ones keep their proportion to it. @only are the
+    names of the sections that run; all of them for none.
     """
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -174,14 +149,19 @@ def load(path: str, runtime_s: float | None = None) -> JobFile:
         raise UsageError(f"{path}: {os.strerror(error.errno or 0)}: name a fio job file") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{path}: not text: name a fio job file") from error
-    return parse(text, path, runtime_s)
+    return parse(text, path, runtime_s, only)
 
 
-def parse(text: str, path: str, runtime_s: float | None = None) -> JobFile:
+def parse(
+    text: str, path: str, runtime_s: float | None = None, only: Sequence[str] = ()
+) -> JobFile:
     """load() for a @text; @path is its name in messages and results."""
     sections = list(_sections(text, path))
     if not sections:
         raise UsageError(f"{path}: no job section: add one such as [a] with cgroup=a")
+    sections = _chosen(sections, only, path)
+    for number, section in enumerate(sections):
+        _require_measurable(section, path, first=number == 0)
     drafts = _drafts(sections, path)
     jobs = {name: draft.jobs for name, draft in drafts.items() if draft.jobs}
     if not jobs:
@@ -195,6 +175,33 @@ def parse(text: str, path: str, runtime_s: float | None = None) -> JobFile:
         for name, members in jobs.items()
     )
     return JobFile(path, groups, weights, _ramp_s(used, path), tuple(_notes(used, path)))
+
+
+def _chosen(sections: list[Section], only: Sequence[str], path: str) -> list[Section]:
+    """The sections with the names @only, in the order of the file; all for none."""
+    names = [section.name for section in sections]
+    for name in only:
+        if name not in names:
+            known = dict.fromkeys(names)
+            mend = nearest(name, known) or f"use one of {', '.join(known)}"
+            raise UsageError(f"--section {name}: {path} has no section of this name: {mend}")
+    return [section for section in sections if not only or section.name in only]
+
+
+def _require_measurable(section: Section, path: str, *, first: bool) -> None:
+    """Raises UsageError for an option that would make the results those of something else. A
+    barrier has no effect in the @first section that runs."""
+    for key, mend in REFUSED.items():
+        option = section.option(key)
+        if option is None or is_off(key, option.value) or (first and key in BARRIERS):
+            continue
+        if key in NEEDS and section.option(NEEDS[key]) is None:
+            continue
+        raise UsageError(f"{path}:{option.line}: {key} is not supported: {mend}")
+    engine = section.option("ioengine")
+    name = (engine.value or "") if engine else ""
+    if engine and name in ENGINES_REFUSED:
+        raise UsageError(f"{path}:{engine.line}: {engine}: {ENGINES_REFUSED[name]}")
 
 
 def _sections(text: str, path: str) -> Iterator[Section]:
@@ -236,8 +243,6 @@ def _option(line: str, number: int, place: str) -> Option:
     if words[0] == "include" and len(words) > 1:
         raise UsageError(f"{place}: include is not supported: {REFUSED['include']}")
     key, equals, value = (part.strip() for part in line.partition("="))
-    if key in REFUSED:
-        raise UsageError(f"{place}: {key} is not supported: {REFUSED[key]}")
     if equals and not value:
         raise UsageError(f"{place}: {key} has no value: write {key}=VALUE")
     return Option(key, _expand(value, place) if equals else None, number)
@@ -372,7 +377,7 @@ def _job(section: Section, path: str, scale: float) -> Job:
     kept = tuple(
         str(option)
         for option in (*section.inherited, *section.own)
-        if option.key not in ABSORBED and option.key not in REPLACED
+        if option.key not in ABSORBED and option.key not in REPLACED and option.key not in REFUSED
     )
     delayed = section.option("startdelay") is not None
     return Job(section.name, kept, _runtime_s(section, path) * scale, delayed, section)
@@ -383,6 +388,6 @@ def _notes(sections: list[Section], path: str) -> list[str]:
         (option.line, option.key): f"{path}:{option.line}: {option} not used: {reason}"
         for section in sections
         for option in (*section.inherited, *section.own)
-        if (reason := REPLACED.get(option.key))
+        if (reason := REPLACED.get(option.key)) and not is_off(option.key, option.value)
     }
     return [replaced[place] for place in sorted(replaced)]

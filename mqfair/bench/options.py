@@ -98,6 +98,13 @@ def add_measurement(parser: argparse.ArgumentParser) -> None:
     """The options that say what is measured, in a guest or elsewhere."""
     parser.add_argument("job", metavar="JOB", help="fio job file")
     parser.add_argument(
+        "--section",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="run this section of JOB alone; may be repeated",
+    )
+    parser.add_argument(
         "--schedulers",
         metavar="NAME,...",
         help="schedulers to compare (default: all of the kernel and the module);"

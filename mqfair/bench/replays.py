@@ -16,7 +16,8 @@ import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
 
-from mqfair.bench.jobfile import ABSORBED, REPLACED, RW_KEYS, Job, JobFile, Option
+from mqfair.bench.fio_keys import ABSORBED, REPLACED
+from mqfair.bench.jobfile import RW_KEYS, Job, JobFile, Option
 from mqfair.bench.plan import Case, PlannedJob
 from mqfair.text.errors import UsageError
 from mqfair.traces.replay import Extent, Replay, deal, measured, require_inside

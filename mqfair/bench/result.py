@@ -148,6 +148,7 @@ def analyse(folder: Path, case: Case) -> CaseResult:
     steps: list[Document] = []
     for recorded in read_runs(folder, case):
         used = _usages(recorded, case)
+        require_requests(case.name, recorded.scheduler, used)
         if recorded.only is not None:
             key = (recorded.scheduler, recorded.repeat, recorded.only)
             alone[key] = used[recorded.only].bytes_per_s
@@ -165,6 +166,15 @@ def _usages(recorded: Recorded, case: Case) -> dict[str, Usage]:
     except Failure as error:
         raise Failure(f"{case.name}, {recorded.scheduler}: {error}") from error
     return {name: usage(merge(threads), window) for name, threads in recorded.threads.items()}
+
+
+def require_requests(case: str, scheduler: str, used: Mapping[str, Usage]) -> None:
+    """Raises Failure if no request of any cgroup was counted, so that there is no result."""
+    if not any(one.iops for one in used.values()):
+        raise Failure(
+            f"{case}, {scheduler}: no request was completed in the time that is counted: raise"
+            " runtime, or lower ramp_time and the size of the requests"
+        )
 
 
 def run_result(scheduler: str, repeat: int, case: Case, used: Mapping[str, Usage]) -> RunResult:

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
 """fio job files with cgroups: options that are removed, kept, and refused."""
 
+import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from mqfair.bench import jobfile
+from mqfair.bench import fio_keys, jobfile, replays
 from mqfair.bench.fairness import entitlements
+from mqfair.bench.simulated import options
 from mqfair.text.errors import UsageError
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.fio"))
@@ -186,8 +190,24 @@ def test_the_limits_of_the_range_are_valid(weight):
         ("[a]\ncgroup=a//b\nrw=read\n", "j.fio:2: cgroup=a//b"),
         ("[a]\ncgroup=a'b\nrw=read\n", "j.fio:2: cgroup=a'b"),
         ("[a]\ncgroup=cgroup.procs\nrw=read\n", "j.fio:2: cgroup=cgroup.procs"),
-        ("[a]\ncgroup=a\nrw=read\nstonewall\n", "j.fio:4: stonewall is not supported"),
-        ("[a]\ncgroup=a\nrw=read\nthread\n", "j.fio:4: thread is not supported"),
+        (
+            "[a]\ncgroup=a\nrw=read\n[b]\ncgroup=b\nrw=read\nstonewall\n",
+            "j.fio:7: stonewall is not supported: all sections run at the same time: remove it, or"
+            " choose one section by --section",
+        ),
+        (
+            "[global]\nrw=read\nwait_for_previous\n[a]\ncgroup=a\n[b]\ncgroup=b\n",
+            "j.fio:3: wait_for_previous is not supported",
+        ),
+        (
+            "[a]\ncgroup=a\nrw=read\nioscheduler=none\n",
+            "j.fio:4: ioscheduler is not supported: the bench sets the scheduler: remove it, and"
+            " name it in --schedulers",
+        ),
+        ("[a]\ncgroup=a\nrw=read\nlatency_target=500\n", "j.fio:4: latency_target is not"),
+        ("[a]\ncgroup=a\nrw=read\nprofile=act\n", "j.fio:4: profile is not supported"),
+        ("[a]\ncgroup=a\nrw=read\nioengine=null\n", "it sends no request to a block device"),
+        ("[a]\ncgroup=a\nrw=read\nioengine=sg\n", "its requests pass every scheduler by"),
         ("[a]\ncgroup=a\nrw=read\nexec_prerun=x\n", "j.fio:4: exec_prerun is not supported"),
         ("include other.fio\n[a]\ncgroup=a\n", "is before the first"),
         ("[a]\ninclude other.fio\n", "j.fio:2: include is not supported"),
@@ -214,3 +234,89 @@ def test_a_missing_file_and_a_binary_one_are_refused(tmp_path):
     (tmp_path / "binary.fio").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UsageError, match="not text"):
         jobfile.load(str(tmp_path / "binary.fio"))
+
+
+KEY = "[a]\ncgroup=a\nrw=read\n{}\n"
+
+
+@pytest.mark.parametrize("key", sorted(fio_keys.REPLACED))
+def test_each_key_that_would_change_the_measurement_is_replaced_with_a_note(key):
+    for line in (f"{key}=7", key):
+        job = parse(KEY.format(line))
+        assert job.notes == (f"j.fio:4: {line} not used: {fio_keys.REPLACED[key]}",)
+        assert job.groups[0].jobs[0].options == ("rw=read",)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("gtod_reduce=0", "verify=0", "verify=none", "thread=0", "number_ios=0", "io_size=0"),
+        *("loops=1", "nrfiles=1", "stats=1", "exitall=0", "stonewall=0", "wait_for_previous=0"),
+        *("disable_lat=0", "log_avg_msec=0", "latency_window=5000", "steadystate=0", "unlink=0"),
+        *("unified_rw_reporting=none", "continue_on_error=none", "create_serialize=1"),
+    ],
+)
+def test_a_value_that_means_the_absence_of_a_key_needs_no_note(line):
+    job = parse(f"[b]\ncgroup=b\nrw=read\n{KEY.format(line)}")
+    assert job.notes == ()
+    assert job.groups[1].jobs[0].options == ("rw=read",)
+
+
+@pytest.mark.parametrize("key", sorted(fio_keys.REFUSED))
+def test_each_refused_key_names_its_place_and_the_mend(key):
+    needed = fio_keys.NEEDS.get(key)
+    more = f"\n{needed}=3" if needed else ""
+    text = f"[b]\ncgroup=b\nrw=read\n{KEY.format(f'{key}=3{more}')}"
+    said = refused(text)
+    assert said.startswith(f"j.fio:{7 + bool(needed) if said.split(' ')[1] != key else 7}: ")
+    assert "is not supported: " in said
+
+
+@pytest.mark.parametrize(
+    "line", ["log_prio=1", "log_offset=1", "prioclass=1", "nice=5", "cpus_allowed=0", "fsync=8"]
+)
+def test_all_other_keys_reach_fio(line):
+    job = parse(KEY.format(line))
+    assert job.notes == ()
+    assert job.groups[0].jobs[0].options == ("rw=read", line)
+
+
+STAGES = """\
+[global]
+rw=write
+thread=0
+[fill]
+cgroup=a
+[age]
+stonewall
+cgroup=a
+[read]
+stonewall
+rw=randread
+cgroup=b
+"""
+
+
+def test_a_section_that_waits_for_others_can_be_chosen_alone():
+    for name, line in (("fill", "rw=write"), ("age", "rw=write"), ("read", "rw=randread")):
+        job = jobfile.parse(STAGES, "j.fio", None, [name])
+        (one,) = [one for group in job.groups for one in group.jobs]
+        assert (one.name, one.options[-1]) == (name, line)
+    both = ["fill", "read"]
+    with pytest.raises(UsageError, match=r"j\.fio:10: stonewall is not supported"):
+        jobfile.parse(STAGES, "j.fio", None, both)
+    with pytest.raises(UsageError, match=r"--section raed: j\.fio has no section .*: did you mean"):
+        jobfile.parse(STAGES, "j.fio", None, ["raed"])
+
+
+def test_each_option_of_fio_has_its_place_in_the_tables():
+    """A new option of fio is judged before a bench passes it on."""
+    if shutil.which("fio") is None:
+        pytest.skip("fio is not installed")
+    said = subprocess.run(["fio", "--cmdhelp=all"], capture_output=True, text=True, check=True)
+    found = re.findall(r"^([a-z][\w-]*) *:", said.stdout, re.MULTILINE)
+    assert len(found) > 100
+    judged = {*fio_keys.REPLACED, *fio_keys.REFUSED, *fio_keys.ABSORBED, *fio_keys.WITHOUT_EFFECT}
+    judged |= {*options._NEUTRAL, *options._DEPENDENT, *options._PLACES, *options._NOT_FOLLOWED}
+    judged |= {*options._Reader("", None)._handlers, *replays._OWN}
+    assert set(found) - judged == {"sync_file_range"}

@@ -312,6 +312,16 @@ def test_a_job_without_io_is_refused(tmp_path):
         analyse(tmp_path, case({"a": 1, "b": 1}))
 
 
+def test_a_run_without_a_counted_request_is_refused(tmp_path):
+    """Each job has a first I/O and a last one, and none in the time between."""
+    place = record(tmp_path, 0, scheduler="none", rates={"a": 100, "b": 200})
+    for log in place.glob("*_lat.*.log"):
+        log.write_text("0, 0, 0, 4096, 0\n60000, 0, 0, 4096, 0\n")
+    (place / "fio.json").write_text('{"jobs": []}')
+    with pytest.raises(Failure, match="none: no request was completed in the time that is counted"):
+        analyse(tmp_path, case({"a": 1, "b": 1}))
+
+
 def test_a_file_that_is_no_log_is_refused(tmp_path):
     (tmp_path / "x.log").write_text("not, a, log, at all\n")
     with pytest.raises(Failure, match="not a latency log"):

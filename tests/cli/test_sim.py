@@ -11,7 +11,7 @@ import pytest
 from test_main import CHECKOUT
 
 from mqfair.__main__ import main
-from mqfair.bench import jobfile, variant
+from mqfair.bench import fio_keys, jobfile, variant
 from mqfair.bench.device import parse_device
 from mqfair.bench.simulated import drive, options, program, session
 from mqfair.text.errors import Failure, UsageError
@@ -82,10 +82,125 @@ def run(capsys, *argv):
             "depth 1 bytes 4096 write 0 think_us 2000000 burst_us 3000000",
         ),
         ("startdelay=1", "depth 1 bytes 4096 write 0 start_ms 1000"),
+        ("bs=4KiB", "depth 1 bytes 4096 write 0"),
+        ("bs=8k,64k", "depth 1 bytes 8192 write 0"),
+        ("bs=8k,64k\nrw=randwrite", "depth 1 bytes 65536 write 1000"),
+        ("bs=,64k\nrw=randread", "depth 1 bytes 4096 write 0"),
+        ("bs=8k,8k\nrw=randrw", "depth 1 bytes 8192 write 500"),
+        ("bssplit=4k/100,8k/100\nrw=randwrite", "depth 1 sizes 8192/10000 write 1000"),
+        ("bssplit=4k/100\nbs=64k", "depth 1 sizes 4096/10000 write 0"),
+        ("bsrange=4k-4k", "depth 1 bytes 4096 write 0"),
+        ("bsrange=4k-12k", "depth 1 sizes 4096/1,8192/1,12288/1 write 0"),
+        ("rw=trim\nbs=1m", "depth 1 bytes 1048576 write 0 discard 1 order sequential"),
+        ("rw=randtrim\nbs=4k,8k,1m", "depth 1 bytes 1048576 write 0 discard 1"),
+        ("rw=read:8k", "depth 1 bytes 4096 write 0 order sequential"),
+        ("rate_iops=200,200", "depth 1 bytes 4096 write 0 pace_ns 5000000 arrivals even"),
+        ("ioengine=null\nioengine=libaio\niodepth=2", "depth 2 bytes 4096 write 0"),
     ],
 )
 def test_options_of_fio_become_words_of_a_load(more, expected):
     assert words(more) == expected
+
+
+@pytest.mark.parametrize("off", ["direct=1", "buffered=0", "direct=0\nbuffered=0"])
+def test_direct_and_buffered_are_one_switch(off):
+    text = f"[a]\ncgroup=a\nrw=randread\n{off}\n"
+    assert loads(text)[0].words == "depth 1 bytes 4096 write 0"
+
+
+NEUTRAL = [
+    *(f"{key}={value}" for key, values in options._NEUTRAL.items() for value in values),
+    *(f"{key}=1" for key in sorted(options._DEPENDENT)),
+    *(f"{key}=1" for key in sorted(fio_keys.WITHOUT_EFFECT)),
+    *(f"{key}=1" for key in sorted(fio_keys.REPLACED)),
+    *("zonemode=none\nzonesize=256m", "gtod_reduce=1\nverify=md5\nthread"),
+]
+
+
+@pytest.mark.parametrize("more", NEUTRAL)
+def test_keys_and_values_that_change_no_request_pass(more):
+    ssd = "ssd:model=980pro,size_mb=100"
+    assert words(more, ssd) == words("", ssd)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("random_distribution=zipf:1.2", "zonemode=strided\nzonesize=1m", "blockalign=64k"),
+        *("rw=randread:8", "percentage_random=50", "offset_align=8k"),
+    ],
+)
+def test_places_count_on_a_drive_that_has_places_alone(line):
+    assert words(line) == words("")
+    with pytest.raises(UsageError):
+        words(line, "ssd:model=980pro,size_mb=100")
+
+
+def test_priorities_are_noted_and_change_no_request():
+    for line in ("prio=3", "prioclass=1", "nice=5", "cmdprio_percentage=20", "numa_cpu_nodes=0"):
+        text = f"{HEAD}rw=read\n{line}\n"
+        assert loads(text)[0].words == loads(f"{HEAD}rw=read\n")[0].words
+        (note,) = options.notes(jobfile.parse(text, "j.fio"))
+        assert note.startswith(f"j.fio:7: {line} not followed: ")
+
+
+def test_processes_take_the_cpus_that_the_job_names(tmp_path, capsys):
+    path = tmp_path / "j.fio"
+    path.write_text(f"{JOB}numjobs=3\ncpus_allowed=1,0\n[b]\ncgroup=b\nrw=read\ncpus_allowed=1\n")
+    raw = tmp_path / "raw"
+    argv = [str(path), "--schedulers", "none", "--device", NULL, "--raw", str(raw)]
+    code, _, _ = run(capsys, *argv)
+    assert code == 0
+    (description,) = raw.glob("*/description")
+    queues = [line.split()[3] for line in description.read_text().splitlines() if "queue " in line]
+    assert queues == ["1", "0", "1", "1"]
+    path.write_text(f"{JOB}cpus_allowed=2\n")
+    code, _, said = run(capsys, str(path), "--schedulers", "none", "--device", NULL)
+    assert code == 2
+    assert "j.fio:11: cpus_allowed=2: the host has the CPUs 0 to 1: add --cpus 3" in said
+
+
+def test_one_section_of_a_file_with_stages_is_played(tmp_path, capsys):
+    path = tmp_path / "j.fio"
+    path.write_text(f"{JOB}[b]\ncgroup=b\nstonewall\nrw=randread\nruntime=200ms\nramp_time=0\n")
+    argv = [str(path), "--schedulers", "none", "--device", NULL, "--json", "-"]
+    code, _, said = run(capsys, *argv)
+    assert code == 2
+    assert "stonewall is not supported" in said
+    code, out, _ = run(capsys, *argv, "--section", "b")
+    assert code == 0
+    assert [one["name"] for one in json.loads(out)["runs"][0]["cgroups"]] == ["b"]
+
+
+def test_a_run_without_a_counted_request_is_an_error(tmp_path, capsys):
+    path = tmp_path / "j.fio"
+    path.write_text(f"{HEAD}rw=randread\nruntime=10ms\nramp_time=10ms\n")
+    slow = "null:irqmode=2,completion_nsec=900000000,submit_queues=1,hw_queue_depth=1,gb=1"
+    code, _, said = run(capsys, str(path), "--schedulers", "none", "--device", slow)
+    assert code == 1
+    assert "j, none: no request was completed in the time that is counted: raise runtime" in said
+
+
+def test_a_cgroup_that_its_own_cpu_limits_is_noted(tmp_path, capsys):
+    """One process beside four, each on its own CPU: weights are 9 : 1, and the drive is fast."""
+    path = tmp_path / "j.fio"
+    shared = "[global]\ndirect=1\nioengine=libaio\nrw=randread\nnorandommap\niodepth=64\n"
+    times = "runtime=100ms\nramp_time=20ms\n"
+    path.write_text(
+        f"{shared}{times}[gold]\ncgroup=gold\ncgroup_weight=900\n"
+        "[silver]\ncgroup=silver\nnumjobs=4\n"
+    )
+    fast = "null:irqmode=2,completion_nsec=10000,submit_queues=5,hw_queue_depth=64,gb=1"
+    argv = [str(path), "--schedulers", "none,mqfq", "--cpus", "5", "--json", "-"]
+    code, out, _ = run(capsys, *argv, "--device", fast)
+    assert code == 0
+    (note,) = json.loads(out)["notes"]
+    assert note.startswith("j: gold is limited by its own CPU under none, mqfq: no scheduler can")
+    code, out, _ = run(capsys, *argv, "--device", fast, "--request-ns", "1000")
+    assert code == 0
+    slow = fast.replace("=10000,", "=900000,")
+    code, out, _ = run(capsys, *argv, "--device", slow)
+    assert json.loads(out)["notes"] == []
 
 
 def test_range_matters_on_a_drive_with_places_only():
@@ -102,14 +217,25 @@ def test_range_matters_on_a_drive_with_places_only():
     [
         ("zonemode=zbd", "j.fio:7: zonemode=zbd: the simulator has no option zonemode"),
         ("iodepth_batch=4", "the simulator has no option iodepth_batch: remove it, or use --on vm"),
-        ("rw=trim", "j.fio:7: rw=trim: use read, write, rw,"),
+        ("rw=trimwrite", "j.fio:7: rw=trimwrite: use read, write, rw,"),
+        ("buffered=1", "j.fio:4: no direct=1: the simulator has no page cache: add direct=1"),
+        ("fsync=1", "j.fio:7: fsync=1: the simulator has no option fsync"),
+        ("bsrange=4k-1m", "bsrange=4k-1m: use a range FROM-TO of at most 32 whole multiples"),
+        ("bsrange=8k-4k", "bsrange=8k-4k: use a range FROM-TO"),
+        ("bs=4k,8k,16k,4k", "give one value for reads, one for writes, one for trims"),
+        ("cpus_allowed=a", "j.fio:7: cpus_allowed=a: write the numbers of CPUs, such as 0,2-3"),
+        ("cpus_allowed=3-1", "cpus_allowed=3-1: write a range of CPUs with the lesser number"),
+        ("sync_file_range=write:8", "the simulator has no option sync_file_range"),
         ("ioengine=mmap", "ioengine=mmap: use libaio, io_uring,"),
         ("iodepth=0", "j.fio:7: iodepth=0: use a number in 1..65536"),
         ("iodepth=4k", "iodepth=4k: use a number in 1..65536"),
         ("numjobs=-1", "numjobs=-1: use a number in 1..2048"),
-        ("bs=4k,8k", "bs=4k,8k: one size for reads and another for writes is not simulated"),
+        (
+            "rw=randrw\nbs=4k,8k",
+            "j.fio:8: bs=4k,8k: one size for reads and another for writes is not simulated",
+        ),
         ("bs=100", "bs=100: a request has a multiple of 512 bytes"),
-        ("bs=4KiB", "bs=4KiB: a request has a multiple of 512 bytes"),
+        ("bs=4QB", "bs=4QB: a request has a multiple of 512 bytes"),
         ("bs=2g", "bs=2g: a request has a multiple of 512 bytes, at most 1g"),
         ("bssplit=4k/50:8k/60", "the percentages add up to 110: make it 100"),
         ("bssplit=4k/x", "bssplit=4k/x: write SIZE/PERCENT"),

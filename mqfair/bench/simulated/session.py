@@ -11,6 +11,7 @@ import functools
 import importlib
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from mqfair.bench.result import (
     CaseResult,
     Document,
     RunResult,
+    require_requests,
     run_result,
     solo_results,
 )
@@ -53,6 +55,9 @@ from mqfair.traces.replay import Replay, deal
 CPUS_MOST = 1024
 # A wake-up of another CPU takes up to this time, at random.
 WAKE_NS = 2000
+# A CPU that is busy for this part of the time limits its loads, and a cgroup with less than
+# this part of its due has lost by it.
+CPU_BOUND = 0.95
 # A signal that comes just before a wait does not end the wait, so each wait is short.
 _LOOK_S = 0.2
 # A run's input of sim-run, in the run's folder.
@@ -221,6 +226,12 @@ def _scenes(request: Request) -> list[tuple[Case, _Scene]]:
                 )
         where = drive(request.device, request.cpus, flows)
         loads = tuple(options.loads(job, where))
+        for load in loads:
+            if load.cpu is not None and load.cpu >= request.cpus:
+                raise UsageError(
+                    f"{load.place}: the host has the CPUs 0 to {request.cpus - 1}: add --cpus"
+                    f" {load.cpu + 1}"
+                )
         warm_ms = milliseconds(job.ramp_s, f"{job.path}: ramp_time")
         warm_ms += max(load.start_ms for load in loads)
         run_ms = max(1, round(job.window_s * 1000))
@@ -290,7 +301,7 @@ def description(request: Request, scene: _Scene, run: Run, traces: Traces) -> st
     chosen = {group.name for group in run.groups}
     for number, load in enumerate(scene.loads):
         if load.cgroup in chosen:
-            queue = _cpu(number, request.cpus, request.sockets)
+            queue = _cpu_of(number, load, request)
             words = _words(load, traces)
             lines.append(f"load {scene.flows[load.cgroup]} queue {queue} {words} reaped 1")
     if run.only is None:
@@ -332,6 +343,10 @@ def _flows(scene: _Scene) -> Iterator[str]:
         parent = name.rpartition("/")[0]
         below = f" parent {scene.flows[parent]}" if parent else ""
         yield f"flow {flow} weight {scene.job.weights[name]}{below}"
+
+
+def _cpu_of(number: int, load: Load, request: Request) -> int:
+    return _cpu(number, request.cpus, request.sockets) if load.cpu is None else load.cpu
 
 
 def _cpu(number: int, cpus: int, sockets: int) -> int:
@@ -397,7 +412,11 @@ def _outcome(
     )
     first = next(iter(scenes.values()))
     settings = first.drive.settings
-    notes = (*_notes(request, settings), *iocost.notes(first.rates))
+    notes = (
+        *_notes(request, settings),
+        *iocost.notes(first.rates),
+        *(note for result in results for note in _bound_by_cpu(request, scenes, result)),
+    )
     return Outcome(results, _where(request, settings), notes)
 
 
@@ -409,6 +428,7 @@ def _result(scene: _Scene, done: Sequence[tuple[Run, Any]]) -> CaseResult:
         used = {
             group.name: _usage(figures["flows"][scene.flows[group.name]]) for group in run.groups
         }
+        require_requests(run.case.name, run.scheduler, used)
         if run.only is not None:
             alone[run.scheduler, run.repeat, run.only.name] = used[run.only.name].bytes_per_s
             continue
@@ -416,6 +436,48 @@ def _result(scene: _Scene, done: Sequence[tuple[Run, Any]]) -> CaseResult:
         steps.append(_timeline(scene, run, figures))
     whole = {"schema": TIMELINE_SCHEMA, "interval_ms": TIMELINE_STEP_MS, "runs": steps}
     return CaseResult(scene.case, tuple(runs), tuple(solo_results(runs, alone)), whole)
+
+
+def _bound_by_cpu(
+    request: Request, scenes: Mapping[str, _Scene], result: CaseResult
+) -> Iterator[str]:
+    """A note for each cgroup that did not get its due because all its CPUs were busy, so that no
+    scheduler could give it more."""
+    scene = scenes[result.case.name]
+    found: dict[str, list[str]] = {}
+    for run in result.runs:
+        busy = _busy(request, scene, run)
+        for group in run.cgroups:
+            own = {cpu for name, cpu in _placed(request, scene) if name == group.name}
+            bound = all(busy[cpu] >= CPU_BOUND for cpu in own)
+            if bound and group.share < CPU_BOUND * group.entitled:
+                labels = found.setdefault(group.name, [])
+                if run.scheduler not in labels:
+                    labels.append(run.scheduler)
+    for name, labels in found.items():
+        yield (
+            f"{result.case.name}: {name} is limited by its own CPU under {', '.join(labels)}: no"
+            " scheduler can give it its share: use more --cpus, a greater numjobs, or a smaller"
+            " --request-ns"
+        )
+
+
+def _placed(request: Request, scene: _Scene) -> list[tuple[str, int]]:
+    """The cgroup and the CPU of each load."""
+    return [(load.cgroup, _cpu_of(n, load, request)) for n, load in enumerate(scene.loads)]
+
+
+def _busy(request: Request, scene: _Scene, run: RunResult) -> dict[int, float]:
+    """The part of the time for which each CPU was busy, if the loads of a cgroup have equal parts
+    of its requests."""
+    placed = _placed(request, scene)
+    loads = Counter(name for name, _ in placed)
+    iops = {group.name: group.iops for group in run.cgroups}
+    request_ns = scene.drive.request_ns if request.request_ns is None else request.request_ns
+    busy: dict[int, float] = dict.fromkeys((cpu for _, cpu in placed), 0.0)
+    for name, cpu in placed:
+        busy[cpu] += iops.get(name, 0.0) / loads[name] * request_ns / 1e9
+    return busy
 
 
 def _usage(flow: Mapping[str, Any]) -> Usage:
