@@ -169,13 +169,14 @@ class Fs:
 
     def glance(self, path: str) -> str | None:
         """The text of a small file, or None if it cannot be read. For thousands of files: three
-        system calls, and no more Python than they need."""
+        system calls, and no more Python than they need. A NUL, which no path may have, is replaced,
+        since words of the text may become paths."""
         try:
             fd = os.open(self._prefix + path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
             return None
         try:
-            return os.read(fd, _GLANCE).decode(errors="replace")
+            return os.read(fd, _GLANCE).decode(errors="replace").replace("\0", "\ufffd")
         except OSError:
             return None
         finally:

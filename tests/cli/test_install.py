@@ -205,10 +205,10 @@ def test_systemd_accepts_the_units(tmp_path, name):
 
 def test_the_udev_rule_is_one_that_check_understands():
     """The parser of check's findings reads it, so a comma or a quote is not missing."""
-    from mqfair.check.other_programs import _PAIR
+    from mqfair.check.udev_rules import PAIR
 
     rules = (ROOT / "mqfair/system/99-mqfair.rules").read_text().splitlines()
     (rule,) = [line for line in rules if line and not line.startswith("#")]
-    pairs = _PAIR.findall(rule)
-    assert ", ".join(_PAIR.search(one)[0] for one in rule.split(", ")) == rule
+    pairs = PAIR.findall(rule)
+    assert ", ".join(PAIR.search(one)[0] for one in rule.split(", ")) == rule
     assert [pair[0] for pair in pairs] == ["ACTION", "SUBSYSTEM", "ENV", "KERNEL", "TEST", "RUN"]
