@@ -9,7 +9,7 @@ from mqfair.check.check_device import device_findings, kernel_findings
 from mqfair.check.check_follow import config_findings, weight_findings
 from mqfair.check.finding import Finding, Severity
 from mqfair.check.other_programs import rival_findings
-from mqfair.machine.blockdev import Disk, find_disk, lowest
+from mqfair.machine.blockdev import Disk, find_device, lowest
 from mqfair.machine.cgroup import Cgroup, root_cgroup
 from mqfair.machine.fs import Fs
 from mqfair.machine.group_name import CGROUP_HELP, find_cgroup
@@ -37,7 +37,9 @@ COLOURS = {
 
 def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("device", metavar="DEVICE", help="nvme0n1, /dev/nvme0n1 or MAJ:MIN")
+    parser.add_argument(
+        "device", metavar="DEVICE", help="nvme0n1, /dev/nvme0n1, MAJ:MIN or a mount point"
+    )
     parser.add_argument("cgroup", nargs="?", metavar="CGROUP", help=CGROUP_HELP)
     add_json_argument(parser)
 
@@ -83,7 +85,7 @@ def _print_text(subject: str, findings: Sequence[Finding], problems: int) -> Non
 
 def main(args: argparse.Namespace) -> int:
     fs = Fs()
-    disk = find_disk(fs, args.device)
+    disk = find_device(fs, args.device)
     group = find_cgroup(fs, args.cgroup) if args.cgroup is not None else None
     if group is not None and not group.path:
         raise UsageError("the root cgroup has no weight: name a cgroup below it")

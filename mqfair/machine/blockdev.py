@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from mqfair.machine import mounts
 from mqfair.machine.fs import Fs
 from mqfair.schedulers import SCHEDULERS
 from mqfair.text.errors import UsageError
@@ -18,6 +19,8 @@ NR_REQUESTS_MIN = 4
 NR_REQUESTS_MAX = 2048
 
 _NUMBER = re.compile(r"\d+:\d+")
+# What udev makes links to, in /dev/disk/by-label and beside it.
+_TAG = re.compile(r"(LABEL|UUID|PARTLABEL|PARTUUID)=(.+)")
 _NVME_HEAD = re.compile(r"(nvme\d+)(n\d+)")
 
 
@@ -140,7 +143,67 @@ class Disk:
 
 def find_disk(fs: Fs, text: str) -> Disk:
     """The disk named @text: /dev/nvme0n1, nvme0n1, MAJ:MIN, a symbolic link, or a partition by any
-    of these. Raises UsageError if there is none."""
+    of these. A path outside of /dev, or a tag such as LABEL=data, means the disk below its file
+    system. Raises UsageError if there is none, or more than one."""
+    if not is_indirect(fs, text):
+        return find_device(fs, text)
+    disks = disks_below(fs, text)
+    if len(disks) > 1:
+        names = " ".join(disk.name for disk in disks)
+        raise UsageError(f"'{text}' is on {len(disks)} disks: name one of {names}")
+    return disks[0]
+
+
+def is_indirect(fs: Fs, text: str) -> bool:
+    """Whether @text names a file system, by a tag or by a path in it, and no device."""
+    if _TAG.fullmatch(text):
+        return True
+    return "/" in text and fs.exists(text) and not fs.resolve(text).startswith("/dev/")
+
+
+def disks_below(fs: Fs, text: str) -> list[Disk]:
+    """The disks at the bottom of the devices that is_indirect() @text names. Raises UsageError if
+    there is none."""
+    found: dict[str, Disk] = {}
+    for link in _links_of(fs, text):
+        device = _disk_of(fs, link)
+        for low in lowest(device):
+            found.setdefault(low.name, device if low.name == device.name else low)
+    return list(found.values())
+
+
+def _links_of(fs: Fs, text: str) -> list[str]:
+    """The entries in /sys of the devices that is_indirect() @text names, one at least."""
+    tag = _TAG.fullmatch(text)
+    if tag is not None:
+        place = f"/dev/disk/by-{tag[1].lower()}/{quoted_by_udev(tag[2])}"
+        entry = _class_entry(fs, place)
+        if entry is None:
+            raise UsageError(f"unknown device '{text}': no {place}: see lsblk -o NAME,{tag[1]}")
+        return [entry]
+    links = mounts.links_below(fs, text)
+    if not links:
+        mount = mounts.mount_of(fs, text)
+        kind = f" ({mount.kind} of {mount.source})" if mount else ""
+        raise UsageError(
+            f"'{text}' is on no block device that is visible from here{kind}: name a disk"
+        )
+    return links
+
+
+def quoted_by_udev(text: str) -> str:
+    """@text as udev writes it into the name of a link."""
+    return "".join(
+        one if one.isalnum() or one in "#+-.:=@_" else "".join(f"\\x{b:02x}" for b in one.encode())
+        for one in text
+    )
+
+
+def find_device(fs: Fs, text: str) -> Disk:
+    """find_disk(), but for a file system the device that holds it, be it a disk or a stacked
+    device."""
+    if is_indirect(fs, text):
+        return _disk_of(fs, _links_of(fs, text)[0])
     link = _class_entry(fs, text)
     if link is None:
         known = " ".join(disk.name for disk in all_disks(fs)) or "none"
@@ -171,8 +234,9 @@ def find_disks(fs: Fs, texts: Sequence[str]) -> list[Disk]:
     found: dict[str, Disk] = {}
     for text in texts:
         if not is_pattern(text):
-            disk = find_disk(fs, text)
-            found.setdefault(disk.name, disk)
+            indirect = is_indirect(fs, text)
+            for disk in disks_below(fs, text) if indirect else [find_device(fs, text)]:
+                found.setdefault(disk.name, disk)
             continue
         names = [disk.name for disk in all_disks(fs)]
         matching = fnmatch.filter(names, text.removeprefix("/dev/"))

@@ -27,7 +27,10 @@ examples:
 def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument(
-        "devices", nargs="+", metavar="DEVICE", help="nvme0n1, /dev/nvme0n1, MAJ:MIN or 'nvme*n1'"
+        "devices",
+        nargs="+",
+        metavar="DEVICE",
+        help="nvme0n1, /dev/nvme0n1, MAJ:MIN, 'nvme*n1', a mount point or LABEL=data",
     )
     parser.add_argument(
         "--to", metavar="NAME", help="scheduler to switch to (default: none, if it is offered)"

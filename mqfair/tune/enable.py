@@ -106,7 +106,10 @@ class Journal:
 def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG.format(tolerance=calibrate.tolerance_text())
     parser.add_argument(
-        "devices", nargs="+", metavar="DEVICE", help="nvme0n1, /dev/nvme0n1, MAJ:MIN or 'nvme*n1'"
+        "devices",
+        nargs="+",
+        metavar="DEVICE",
+        help="nvme0n1, /dev/nvme0n1, MAJ:MIN, 'nvme*n1', a mount point or LABEL=data",
     )
     parser.add_argument(
         "--scheduler",
