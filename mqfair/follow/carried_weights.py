@@ -34,6 +34,9 @@ _SYSTEMDS = (".service", ".slice")
 # systemd maps 100..10000 to BFQ's 100..1000.
 _BFQ_STEP = (WEIGHT_MAX - WEIGHT_DEFAULT) // (1000 - WEIGHT_DEFAULT)
 
+# Nothing asks for such a default.
+_NO_WEIGHT = (0, WEIGHT_DEFAULT)
+
 # A close after a write, and not a modification: the kernel announces its own changes of
 # cgroup.events and memory.events as modifications, some of them hundreds of times a second.
 _MASK = inotify.CLOSE_WRITE | inotify.CREATE | inotify.DELETE
@@ -131,12 +134,17 @@ def no_rules(_path: str) -> Mapping[str, int]:
     return {}
 
 
+def no_weight(_path: str) -> int | None:
+    return None
+
+
 @dataclass
 class Mirror:
     """The mirror of all cgroups below @root. @mirrored has the weights that it wrote last."""
 
     root: Cgroup
     rules: Rules = no_rules
+    weak: Callable[[str], int | None] = no_weight
     rules_name: str = "rule"
     mirrors: bool = True
     watches: inotify.Inotify | None = None
@@ -288,6 +296,9 @@ class Mirror:
             return Wanted(ruled, self.rules_name)
         group = Cgroup(self.root.fs, self.root.mount, path)
         found = asked(group) if self.mirrors else None
+        weak = self.weak(path)
+        if weak is not None and (found is None or found.weights.get(DEFAULT, 0) in _NO_WEIGHT):
+            found = Wanted({**(found.weights if found else {}), DEFAULT: weak}, self.rules_name)
         if not ruled:
             return found
         return Wanted({**(found.weights if found else {}), **ruled}, self.rules_name)

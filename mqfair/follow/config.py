@@ -14,8 +14,16 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from mqfair.follow.config_mend import not_toml
-from mqfair.machine.blockdev import NR_REQUESTS_MAX, NR_REQUESTS_MIN, Disk, all_disks, find_disk
+from mqfair.follow.config_mend import is_mount, never_a_disk, not_toml
+from mqfair.machine.blockdev import (
+    NR_REQUESTS_MAX,
+    NR_REQUESTS_MIN,
+    Disk,
+    all_disks,
+    disks_below,
+    find_device,
+    lowest,
+)
 from mqfair.machine.cgroup import WEIGHT_MAX, WEIGHT_MIN
 from mqfair.machine.fs import Fs
 from mqfair.machine.group_name import ROOT_SLICE, UNITS
@@ -26,9 +34,21 @@ from mqfair.tune.enable import DEPTH_MOST, THRESHOLD_KB_MOST
 
 PATH = "/etc/mqfair.conf"
 
-_TOP = ("mirror", "device", "weight")
+_TOP = ("mirror", "device", "weight", "kubernetes")
 _DEVICE = ("match", "scheduler", "tunables", "nr_requests")
 _WEIGHT = ("cgroup", "unit", "weight", "device")
+# The cgroups of the classes of pods: by systemd, also below another slice, and by cgroupfs.
+_CLASSES: Mapping[str, str] = {
+    "guaranteed": r"(?:.*/)?(?:(?:[^/]*-)?kubepods-pod[^/]*\.slice|kubepods/pod[^/]+)",
+    "burstable": r"(?:.*/)?(?:(?:[^/]*-)?kubepods-burstable\.slice|kubepods/burstable)",
+    "besteffort": r"(?:.*/)?(?:(?:[^/]*-)?kubepods-besteffort\.slice|kubepods/besteffort)",
+}
+_KUBERNETES = tuple(_CLASSES)
+# Links to the contents of a device, which mean the disks below.
+_CONTENTS = tuple(f"/dev/disk/by-{one}/" for one in ("label", "uuid", "partlabel", "partuuid"))
+# The characters of systemd's names of units; all others are written as \\xNN.
+_UNIT_NAME = re.compile(r"[\w:.\\@*?\[\]!^-]+", re.ASCII)
+_TEMPLATE = re.compile(r"(.+@)(\.\w+)")
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _TUNABLES = ("depth", "threshold_kb", "cost", "isolation")
 _READ_MENDS = {errno.EACCES: "run as root", errno.EISDIR: "remove the folder, and write a file"}
@@ -52,12 +72,18 @@ class DeviceRule:
 
 @dataclass(frozen=True)
 class WeightRule:
-    """The weight of the cgroups that @pattern names, on all devices, or on those of @device."""
+    """The weight of the cgroups that @pattern names, on all devices, or on those of @device. A
+    @weak one counts where nothing else asks for a weight."""
 
     pattern: re.Pattern[str]
     weight: int
     device: str | None
     place: str
+    weak: bool = False
+
+    def disks(self, fs: Fs) -> list[Disk] | None:
+        """The disks on which it counts; None for all."""
+        return None if self.device is None else matching(fs, self.device)
 
 
 @dataclass(frozen=True)
@@ -83,10 +109,15 @@ class Rules:
     def __call__(self, path: str) -> dict[str, int]:
         found: dict[str, int] = {}
         for rule in self.config.weights:
-            if rule.pattern.fullmatch(path):
+            if not rule.weak and rule.pattern.fullmatch(path):
                 for key in self._keys(rule):
                     found.setdefault(key, rule.weight)
         return found
+
+    def weak(self, path: str) -> int | None:
+        """The weight for a cgroup for which nothing else asks for one."""
+        found = (rule for rule in self.config.weights if rule.weak)
+        return next((rule.weight for rule in found if rule.pattern.fullmatch(path)), None)
 
     def _keys(self, rule: WeightRule) -> list[str]:
         if rule.device is None:
@@ -98,18 +129,26 @@ class Rules:
 
 
 def matching(fs: Fs, match: str) -> list[Disk]:
-    """The disks that @match names: a name or pattern of the kernel's names, or of paths in /dev."""
+    """The disks that @match names: a name or pattern of the kernel's names, a path in /dev, or a
+    path of a file system, which means the disks below."""
     if "/" not in match:
         names = fnmatch.filter((disk.name for disk in all_disks(fs)), match)
         return [Disk(fs, name) for name in names]
+    if is_mount(match):
+        try:
+            return [Disk(fs, disk.name) for disk in disks_below(fs, match)]
+        except UsageError:
+            return []
     found: dict[str, Disk] = {}
     prefix = fs.root.rstrip("/")
     for file in sorted(glob.glob(prefix + match)):  # noqa: PTH207 -- an absolute pattern
         try:
-            disk = find_disk(fs, file.removeprefix(prefix))
+            disk = find_device(fs, file.removeprefix(prefix))
         except UsageError:
             continue
-        if disk.partition is None:
+        if match.startswith(_CONTENTS):
+            found.update((low.name, Disk(fs, low.name)) for low in lowest(disk))
+        elif disk.partition is None:
             found.setdefault(disk.name, disk)
     return list(found.values())
 
@@ -120,8 +159,16 @@ def _names(fs: Fs, match: str) -> list[str]:
 
 def folders(config: Config) -> set[str]:
     """The folders of links, such as /dev/disk/by-id, in which a new link may name a disk."""
-    paths = [rule.match for rule in config.devices] + [rule.device or "" for rule in config.weights]
-    return {os.path.dirname(path) for path in paths if "/" in path}  # noqa: PTH120 -- no file
+    return {os.path.dirname(path) for path in _paths(config) if path.startswith("/dev/")}  # noqa: PTH120 -- no file
+
+
+def has_mounts(config: Config) -> bool:
+    """Whether a rule depends on the file systems that are mounted."""
+    return any(map(is_mount, _paths(config)))
+
+
+def _paths(config: Config) -> list[str]:
+    return [rule.match for rule in config.devices] + [rule.device or "" for rule in config.weights]
 
 
 def load(fs: Fs, path: str = PATH) -> Config | None:
@@ -163,7 +210,8 @@ class Reader:
         if not isinstance(mirror, bool):
             raise self._bad("", 0, "mirror", mirror, "use true or false")
         devices = tuple(self._devices(table.get("device", [])))
-        return Config(mirror, devices, tuple(self._weights(table.get("weight", []))))
+        weights = tuple(self._weights(table.get("weight", [])))
+        return Config(mirror, devices, (*weights, *self._kubernetes(table.get("kubernetes", {}))))
 
     # -- places and errors
 
@@ -198,7 +246,8 @@ class Reader:
         for key in table:
             if key not in keys:
                 line = self._line(section, index, key)
-                where = f"[[{section}]]" if section else "the top of the file"
+                brackets = f"[{section}]" if section == "kubernetes" else f"[[{section}]]"
+                where = brackets if section else "the top of the file"
                 mend = _moved(section, key) or nearest(key, keys) or f"use {', '.join(keys)}"
                 raise UsageError(f"{self.path}:{line}: '{key}' is no key of {where}: {mend}")
 
@@ -254,8 +303,8 @@ class Reader:
             yield DeviceRule(match, str(scheduler), tunables, tags, place)
 
     def _match(self, index: int, section: str, key: str, text: str) -> str:
-        if "/" in text and not text.startswith("/dev/"):
-            mend = "use a kernel name such as nvme*n1, or a path such as /dev/disk/by-id/nvme-*"
+        mend = never_a_disk(section, key, text)
+        if mend:
             raise self._bad(section, index, key, text, mend)
         return text
 
@@ -327,10 +376,31 @@ class Reader:
         if "/" in text or not text.endswith(UNITS):
             mend = f"use the name of a unit that ends in {', '.join(UNITS)}, or cgroup = …"
             raise self._bad("weight", index, "unit", text, mend)
+        template = _TEMPLATE.fullmatch(text)
+        if template is not None:
+            mend = f'a template has no cgroup: use "{template[1]}*{template[2]}" for its instances'
+            raise self._bad("weight", index, "unit", text, mend)
+        if not _UNIT_NAME.fullmatch(text):
+            mend = "systemd writes such a name in another way: see systemd-escape, or use * there"
+            raise self._bad("weight", index, "unit", text, mend)
         if text == ROOT_SLICE:
             mend = "this unit is the root cgroup, which has no weight: use one below it"
             raise self._bad("weight", index, "unit", text, mend)
         return self._compiled(index, "unit", text, "(?:.*/)?" + _name_pattern(text))
+
+    def _kubernetes(self, value: object) -> Iterator[WeightRule]:
+        """[kubernetes]: weights of the classes of pods, for pods without annotations."""
+        section = "kubernetes"
+        if not isinstance(value, dict):
+            line = self._line("", 0, section)
+            raise UsageError(
+                f"{self.path}:{line}: '{section}' is no table: write [{section}], once"
+            )
+        self._known(section, 0, value, _KUBERNETES)
+        for name, one in value.items():
+            weight = self._number(section, 0, name, one, (WEIGHT_MIN, WEIGHT_MAX))
+            place = f"{self.path}:{self._line(section, 0, name)}"
+            yield WeightRule(re.compile(_CLASSES[name]), weight, None, place, weak=True)
 
     def _compiled(self, index: int, key: str, text: str, found: str) -> re.Pattern[str]:
         try:

@@ -79,6 +79,10 @@ rules in {config.PATH}:
   [[weight]]
   unit = "nginx.service"            or: cgroup = "kubepods.slice/**"
   weight = 900
+  device = "/var/lib/mysql"         the disk below it; without this line: all devices
+
+  [kubernetes]                      classes of pods without annotations
+  burstable = 300
 """
 
 
@@ -193,7 +197,8 @@ class Follower:
 
     def look_up_devices(self) -> None:
         """Disks have come or gone: the rules for their weights have other numbers."""
-        self.mirror.rules = config.Rules(self.fs, self.keeper.config)
+        rules = config.Rules(self.fs, self.keeper.config)
+        self.mirror.rules, self.mirror.weak = rules, rules.weak
 
     def everything(self) -> None:
         """One pass over the disks and the cgroups. The disks come first: a switch may load the
@@ -282,6 +287,18 @@ def _require_whole(rule: config.DeviceRule, fs: Fs) -> None:
         raise UsageError(f'{rule.place}: match = "{rule.match}": {mend}')
 
 
+def _as_disks(rule: config.WeightRule, fs: Fs) -> dict[str, list[str]]:
+    disks = rule.disks(fs)
+    return {} if disks is None else {"disks": [disk.name for disk in disks]}
+
+
+def _on_disks(rule: config.WeightRule, fs: Fs) -> str:
+    disks = rule.disks(fs)
+    if disks is None:
+        return ""
+    return f", on {_named([disk.name for disk in disks], [], 'disk')}"
+
+
 def _earlier(rules: Sequence[tuple[str, str | None, list[str]]]) -> dict[str, list[str]]:
     """By place, the names of each rule that an earlier rule for the same devices has."""
     taken: dict[str | None, set[str]] = {}
@@ -345,6 +362,7 @@ def _check(args: argparse.Namespace, fs: Fs) -> int:
                         "place": rule.place,
                         "weight": rule.weight,
                         "cgroups": _left(paths, earlier[rule.place]),
+                        **_as_disks(rule, fs),
                     }
                     for rule, paths in weights
                 ],
@@ -354,7 +372,8 @@ def _check(args: argparse.Namespace, fs: Fs) -> int:
     for rule, names in disks:
         print(f"{rule.place}: {rule.scheduler} on {_named(names, earlier[rule.place], 'disk')}")
     for one, paths in weights:
-        print(f"{one.place}: weight {one.weight} for {_named(paths, earlier[one.place], 'cgroup')}")
+        cgroups_of_it = _named(paths, earlier[one.place], "cgroup")
+        print(f"{one.place}: weight {one.weight} for {cgroups_of_it}{_on_disks(one, fs)}")
     print(f"{path}: no mistake; rules for devices: {len(disks)}, for weights: {len(weights)}")
     return 0
 
@@ -431,6 +450,10 @@ class Service:
         self.uevents: uevent.Uevents | None = None
         with contextlib.suppress(OSError):
             self.uevents = uevent.Uevents()
+        # The kernel marks this file when a file system was mounted or unmounted.
+        self._mounts: IO[str] | None = None
+        with contextlib.suppress(OSError):
+            self._mounts = fs.host_path("/proc/self/mountinfo").open()
         self._reader, self._writer = socket.socketpair()
         self._reader.setblocking(False)
         self._writer.setblocking(False)
@@ -497,6 +520,9 @@ class Service:
         for rule in self.keeper.config.devices:
             if not rule.disks(self.fs):
                 self._say(f"note: {rule.place}: no disk '{rule.match}' is here now")
+        for one in self.keeper.config.weights:
+            if one.disks(self.fs) == []:
+                self._say(f"note: {one.place}: no disk '{one.device}' is here now")
 
     @property
     def _blind(self) -> bool:
@@ -511,23 +537,31 @@ class Service:
         times = [at for at in (scan_at, self._save_at, self.starved.at) if at is not None]
         return int(1000 * max(0.0, min(times) - time.monotonic())) + 1 if times else None
 
-    def _wait(self) -> None:
-        """One round: waits for an event, acts on all that have come, and tells of the changes."""
+    def _ready(self) -> set[int]:
+        """Waits for an event; the files that have one."""
         poll = select.poll()
         assert self.mirror.watches is not None and self.keeper.watches is not None
-        tree, disks = self.mirror.watches.fd, self.keeper.watches.fd
-        files = [tree, disks, self._reader.fileno()]
+        files = [self.mirror.watches.fd, self.keeper.watches.fd, self._reader.fileno()]
         if self.uevents is not None:
             files.append(self.uevents.fileno())
         for file in files:
             poll.register(file, select.POLLIN)
-        ready = {file for file, _ in poll.poll(self._timeout_ms())}
+        if self._mounts is not None and config.has_mounts(self.keeper.config):
+            poll.register(self._mounts.fileno(), select.POLLPRI)
+        return {file for file, _ in poll.poll(self._timeout_ms())}
+
+    def _wait(self) -> None:
+        """One round: waits for an event, acts on all that have come, and tells of the changes."""
+        ready = self._ready()
+        assert self.mirror.watches is not None and self.keeper.watches is not None
+        tree, disks = self.mirror.watches.fd, self.keeper.watches.fd
         if self._reader.fileno() in ready:
             with contextlib.suppress(BlockingIOError):
                 self._reader.recv(4096)
         if self.uevents is not None and self.uevents.fileno() in ready:
             self._uevents()
-        if disks in ready and self.keeper.handle():
+        mounted = self._mounts is not None and self._mounts.fileno() in ready
+        if (disks in ready and self.keeper.handle()) or mounted:
             self._disks()
         if tree in ready:
             self.mirror.handle()

@@ -18,9 +18,9 @@ KERNEL_SCHEDULERS = ("none", "mq-deadline", "kyber", "bfq")
 NR_REQUESTS_MIN = 4
 NR_REQUESTS_MAX = 2048
 
-_NUMBER = re.compile(r"\d+:\d+")
+NUMBER = re.compile(r"\d+:\d+")
 # What udev makes links to, in /dev/disk/by-label and beside it.
-_TAG = re.compile(r"(LABEL|UUID|PARTLABEL|PARTUUID)=(.+)")
+TAG = re.compile(r"(LABEL|UUID|PARTLABEL|PARTUUID)=(.+)")
 _NVME_HEAD = re.compile(r"(nvme\d+)(n\d+)")
 
 
@@ -156,7 +156,7 @@ def find_disk(fs: Fs, text: str) -> Disk:
 
 def is_indirect(fs: Fs, text: str) -> bool:
     """Whether @text names a file system, by a tag or by a path in it, and no device."""
-    if _TAG.fullmatch(text):
+    if TAG.fullmatch(text):
         return True
     return "/" in text and fs.exists(text) and not fs.resolve(text).startswith("/dev/")
 
@@ -174,9 +174,9 @@ def disks_below(fs: Fs, text: str) -> list[Disk]:
 
 def _links_of(fs: Fs, text: str) -> list[str]:
     """The entries in /sys of the devices that is_indirect() @text names, one at least."""
-    tag = _TAG.fullmatch(text)
+    tag = TAG.fullmatch(text)
     if tag is not None:
-        place = f"/dev/disk/by-{tag[1].lower()}/{quoted_by_udev(tag[2])}"
+        place = link_of_tag(tag)
         entry = _class_entry(fs, place)
         if entry is None:
             raise UsageError(f"unknown device '{text}': no {place}: see lsblk -o NAME,{tag[1]}")
@@ -191,12 +191,14 @@ def _links_of(fs: Fs, text: str) -> list[str]:
     return links
 
 
-def quoted_by_udev(text: str) -> str:
-    """@text as udev writes it into the name of a link."""
-    return "".join(
+def link_of_tag(tag: re.Match[str]) -> str:
+    """The link of udev for a match of TAG; other characters than a few are written in hexadecimal
+    there."""
+    name = "".join(
         one if one.isalnum() or one in "#+-.:=@_" else "".join(f"\\x{b:02x}" for b in one.encode())
-        for one in text
+        for one in tag[2]
     )
+    return f"/dev/disk/by-{tag[1].lower()}/{name}"
 
 
 def find_device(fs: Fs, text: str) -> Disk:
@@ -249,7 +251,7 @@ def find_disks(fs: Fs, texts: Sequence[str]) -> list[Disk]:
 
 
 def _class_entry(fs: Fs, text: str) -> str | None:
-    if _NUMBER.fullmatch(text):
+    if NUMBER.fullmatch(text):
         return _existing(fs, f"/sys/dev/block/{text}")
     if "/" not in text:
         return _existing(fs, f"/sys/class/block/{text}") if text not in ("", ".", "..") else None

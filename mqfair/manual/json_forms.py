@@ -410,6 +410,8 @@ weights[].place text file and line
 weights[].weight weight
 weights[].cgroups list that match
 weights[].cgroups[] text
+weights[].disks list? of a rule with device
+weights[].disks[] text
 """,
     ),
     Form(

@@ -62,11 +62,21 @@ def test_check_shows_the_rules(host, run):
     assert result.out.splitlines() == [
         f"{CONF}:2: ifq on nvme0n1",
         f"{CONF}:8: weight 700 for system.slice/nginx.service",
-        f"{CONF}:12: weight 300 for prod/a",
+        f"{CONF}:12: weight 300 for prod/a, on nvme0n1",
         f"{CONF}: no mistake; rules for devices: 1, for weights: 2",
     ]
     found = run("follow", "--check", "--json").json
-    assert found["weights"][1] == {"place": f"{CONF}:12", "weight": 300, "cgroups": ["prod/a"]}
+    assert found["weights"][0] == {
+        "place": f"{CONF}:8",
+        "weight": 700,
+        "cgroups": ["system.slice/nginx.service"],
+    }
+    assert found["weights"][1] == {
+        "place": f"{CONF}:12",
+        "weight": 300,
+        "cgroups": ["prod/a"],
+        "disks": ["nvme0n1"],
+    }
     assert host.stores == []
 
 
@@ -350,3 +360,193 @@ def test_a_configuration_is_read_again(host, service):
     reload_until(service, lambda: weight(host, path).startswith("default 900"))
     service.terminate()
     assert service.wait(PATIENCE_S) == 0
+
+
+# -- names that no disk and no unit can have
+
+
+def rule(section, line):
+    return f"[[{section}]]\n{line}\n" + (
+        "unit = 'a.service'\nweight = 5\n" if section == "weight" else ""
+    )
+
+
+@pytest.mark.parametrize("place", [("device", "match"), ("weight", "device")])
+@pytest.mark.parametrize(
+    ("name", "mend"),
+    [
+        ("259:0", "numbers change at a restart: use the kernel's name of the disk, see readlink"),
+        ("nvme0n1|nvme1n1", "write a [[{}]] for each of nvme0n1, nvme1n1"),
+        ("sda, sdb", "write a [[{}]] for each of sda, sdb"),
+        ("UUID=2f9e-11", "write {1} = '/dev/disk/by-uuid/2f9e-11'"),
+        ("LABEL=my disk", r"write {1} = '/dev/disk/by-label/my\\x20disk'"),
+        ("nvme0n1p2", 'a partition has no scheduler: use "nvme0n1"'),
+        ("nvme*n*p*", 'a partition has no scheduler: use "nvme*n*"'),
+        ("sda1", 'a partition has no scheduler: use "sda"'),
+        ("sd*1", 'a partition has no scheduler: use "sd*"'),
+        ("loop0p1", 'a partition has no scheduler: use "loop0"'),
+        ("/dev/disk/by-id/nvme-S_1-part1", 'use "/dev/disk/by-id/nvme-S_1"'),
+        ("nvme0", 'this is a controller: use "nvme0n*" for its disks'),
+        ("/sys/block/nvme0n1", "use a kernel name such as nvme*n1"),
+        ("by-id/x", "use a kernel name such as nvme*n1"),
+        ("/var/lib/*", "use the path of one file system, without * and ?"),
+        ("disk #1", "write a [[{}]] for each of disk, #1"),
+        ("nvme0n1;", "no disk has such a name: use one of /sys/block"),
+    ],
+)  # fmt: skip
+def test_a_name_that_no_disk_can_have_is_refused(host, run, place, name, mend):
+    section, key = place
+    host.put(CONF, rule(section, f"{key} = '{name}'"))
+    for argv in (["--check"], ["--once"]):
+        result = run("follow", *argv)
+        assert result.code == 2
+        assert result.err.startswith(f'mqfair: {CONF}:2: {key} = "{name}": ')
+        assert mend.format(section, key).replace("\\\\", "\\") in result.err
+    assert host.stores == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nvme*n1",
+        "nvme0c0n1",
+        "sd[a-z]",
+        "cciss!c0d0",
+        "dm-0",
+        "md*",
+        "loop*",
+        "vd?",
+        "zd0",
+        "sd[!0-9]",
+        "xvda1",
+    ],
+)
+def test_names_that_disks_have_are_taken(host, run, name):
+    host.put(CONF, rule("device", f"match = '{name}'"))
+    assert run("follow", "--check").code == 0
+
+
+@pytest.mark.parametrize(
+    ("unit", "mend"),
+    [
+        ("getty@.service", 'a template has no cgroup: use "getty@*.service" for its instances'),
+        ("my app.service", "systemd writes such a name in another way: see systemd-escape"),
+        ("café.service", "systemd writes such a name in another way: see systemd-escape"),
+    ],
+)
+def test_a_name_that_no_unit_can_have_is_refused(host, run, unit, mend):
+    host.put(CONF, f"[[weight]]\nunit = '{unit}'\nweight = 5")
+    result = run("follow", "--check")
+    assert result.code == 2
+    assert mend in result.err
+
+
+ESCAPED = r"""[[weight]]
+unit = "system-serial\x2dgetty.slice"
+weight = 300"""
+
+
+def test_the_advised_line_for_a_backslash_is_taken(host, run):
+    host.cgroup(r"system.slice/system-serial\x2dgetty.slice")
+    host.put(CONF, ESCAPED)
+    said = run("follow", "--check").err
+    advised = re.search(r"write (unit = '.*'), in single quotes", said)[1]
+    host.put(CONF, ESCAPED.replace(ESCAPED.splitlines()[1], advised))
+    assert run("follow", "--once").code == 0
+    assert weight(host, r"system.slice/system-serial\x2dgetty.slice") == "default 300"
+
+
+def test_the_path_of_a_file_system_means_the_disk_below(host, run):
+    host.put("/proc/self/mountinfo", "28 1 8:0 / /var/lib/mysql rw - xfs /dev/sda rw")
+    host.host("/var/lib/mysql").mkdir(parents=True)
+    host.put(CONF, rule("weight", "device = '/var/lib/mysql'").replace("a.serv", "nginx.serv"))
+    result = run("follow", "--check")
+    assert f"{CONF}:1: weight 5 for system.slice/nginx.service, on sda\n" in result.out
+    assert run("follow", "--once").code == 0
+    assert weight(host, "system.slice/nginx.service") == "default 900\n8:0 5"
+    host.put(CONF, rule("device", "match = '/var/lib/mysql'"))
+    assert f"{CONF}:1: mqfq on sda\n" in run("follow", "--check").out
+    host.put(CONF, rule("device", "match = '/srv'"))
+    assert f"{CONF}:1: mqfq on no disk that is here now\n" in run("follow", "--check").out
+
+
+@pytest.mark.parametrize("link", ["uuid/2f9e", r"label/my\x20disk", "partuuid/11"])
+def test_a_link_to_a_content_means_the_disk_below(host, run, link):
+    host.partition("nvme0n1", "nvme0n1p2", "259:2")
+    host.link(f"/dev/disk/by-{link}", "/dev/nvme0n1p2")
+    host.put(CONF, rule("device", f"match = '/dev/disk/by-{link}'"))
+    assert f"{CONF}:1: mqfq on nvme0n1\n" in run("follow", "--check").out
+
+
+# -- classes of Kubernetes
+
+PODS = """\
+[kubernetes]
+guaranteed = 900
+burstable = 300
+besteffort = 20
+"""
+POD = "pod0a1b2c3d_4e5f"
+
+
+@pytest.mark.parametrize("top", ["kubepods.slice", "a.slice/kubelet.slice/kubelet-kubepods.slice"])
+def test_classes_of_pods_get_weights_by_systemds_names(host, run, top):
+    name = top.rpartition("/")[2].removesuffix(".slice")
+    paths = {
+        f"{top}/{name}-burstable.slice": 300,
+        f"{top}/{name}-besteffort.slice": 20,
+        f"{top}/{name}-{POD}.slice": 900,
+        f"{top}/{name}-burstable.slice/{name}-burstable-{POD}.slice": 100,
+    }
+    check_pods(host, run, paths)
+
+
+def test_classes_of_pods_get_weights_by_the_names_of_cgroupfs(host, run):
+    paths = {
+        "kubepods/burstable": 300,
+        "kubepods/besteffort": 20,
+        f"kubepods/{POD}": 900,
+        f"kubepods/burstable/{POD}": 100,
+    }
+    check_pods(host, run, paths)
+
+
+def check_pods(host, run, paths):
+    for path in paths:
+        host.cgroup(path, io_weight="default 100")
+    host.put(CONF, PODS)
+    assert run("follow", "--check").code == 0
+    assert run("follow", "--once").code == 0
+    for path, expected in paths.items():
+        assert weight(host, path) == f"default {expected}", path
+
+
+def test_an_annotation_and_a_rule_come_before_the_class(host, run):
+    """An annotation is a weight in io.weight."""
+    host.cgroup("kubepods.slice/kubepods-podA.slice", io_weight="default 500")
+    host.cgroup("kubepods.slice/kubepods-podB.slice", io_weight="default 100")
+    host.cgroup("kubepods.slice/kubepods-podC.slice")
+    host.put(CONF, f"[[weight]]\ncgroup = '**/kubepods-podB.slice'\nweight = 7\n{PODS}")
+    assert run("follow", "--once").code == 0
+    for pod, expected in (("A", 500), ("B", 7), ("C", 900)):
+        assert weight(host, f"kubepods.slice/kubepods-pod{pod}.slice") == f"default {expected}"
+    out = run("follow", "--check").out
+    assert "weight 7 for kubepods.slice/kubepods-podB.slice" in out
+    host.put(CONF, "")
+    assert run("follow", "--once").code == 0
+    assert weight(host, "kubepods.slice/kubepods-podC.slice") == "default 100"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[kubernetes]\nburst = 5", ":2: 'burst' is no key of [kubernetes]: did you mean burst"),
+        ("[kubernetes]\nburstable = 0", ":2: burstable = 0: use a whole number in 1..10000"),
+        ("[[kubernetes]]\nburstable = 5", ":1: 'kubernetes' is no table: write [kubernetes], once"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_the_table_of_classes(host, run, text, said):
+    host.put(CONF, text)
+    result = run("follow", "--check")
+    assert result.code == 2
+    assert f"{CONF}{said}" in result.err
