@@ -4,7 +4,7 @@
 from collections.abc import Iterator
 
 from mqfair.check.finding import Finding, warn
-from mqfair.follow import config
+from mqfair.follow import config, unit_files
 from mqfair.follow.carried_weights import disagreement
 from mqfair.machine.blockdev import Disk
 from mqfair.machine.cgroup import WEIGHT_FILE, Cgroup
@@ -50,8 +50,10 @@ def weight_findings(groups: Iterator[Cgroup], disk: Disk) -> Iterator[Finding]:
     """The cgroups with an io.weight that differs from the weight in force, unless a rule gives
     them theirs."""
     rules = _ruled(disk)
+    units = unit_files.UnitFiles(disk.fs)
+    units.read()
     for group in groups:
-        found = disagreement(group, disk.number)
+        found = disagreement(group, disk.number, units)
         if found is None:
             continue
         weight, used, source = found
@@ -62,12 +64,19 @@ def weight_findings(groups: Iterator[Cgroup], disk: Disk) -> Iterator[Finding]:
             source,
             f"{group.name}: {source} says {weight}, mqfair uses {used} on {disk.name}",
             group.file(WEIGHT_FILE),
-            f"{_mend(group, disk, weight)}; {ALL}",
+            f"{_mend(group, disk, weight, source)}; {ALL}",
         )
 
 
-def _mend(group: Cgroup, disk: Disk, weight: int) -> str:
+def _mend(group: Cgroup, disk: Disk, weight: int, source: str) -> str:
     """The command that sets the weight: for the device alone if it has a weight of its own."""
+    if source == unit_files.SOURCE:
+        unit = group.path.rpartition("/")[2]
+        return (
+            "the kernel refuses it in io.weight while iocost is off:"
+            f" mqfair weight {quoted(group.name)} {disk.name} {weight}, or in {config.PATH}"
+            f" the lines [[weight]], unit = '{unit}', weight = {weight}, device = '{disk.name}'"
+        )
     weights = group.weights()
     own = weights is not None and disk.number in weights.devices
     on = f" {disk.name}" if own else ""

@@ -19,6 +19,8 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from mqfair.follow import unit_files
+from mqfair.follow.unit_files import UnitFiles
 from mqfair.machine import inotify
 from mqfair.machine.cgroup import WEIGHT_DEFAULT, WEIGHT_FILE, WEIGHT_MAX, WEIGHT_MIN, Cgroup
 from mqfair.text.errors import Failure
@@ -130,6 +132,22 @@ def asked(group: Cgroup) -> Wanted | None:
     return Wanted(weights, IO_WEIGHT)
 
 
+def with_units(found: Wanted | None, devices: Mapping[str, int]) -> Wanted | None:
+    """@found, with the weights for @devices that the files of the unit have. The kernel's own lines
+    come before them."""
+    missing = {
+        key: weight for key, weight in devices.items() if not found or key not in found.weights
+    }
+    if not missing:
+        return found
+    if found is None:
+        return Wanted(missing, unit_files.SOURCE)
+    default = found.weights.get(DEFAULT, WEIGHT_DEFAULT) == WEIGHT_DEFAULT
+    alone = default and len(found.weights) <= 1
+    source = unit_files.SOURCE if alone else f"{found.source}, {unit_files.SOURCE}"
+    return Wanted({**found.weights, **missing}, source)
+
+
 def no_rules(_path: str) -> Mapping[str, int]:
     return {}
 
@@ -145,6 +163,7 @@ class Mirror:
     root: Cgroup
     rules: Rules = no_rules
     weak: Callable[[str], int | None] = no_weight
+    units: UnitFiles | None = None
     rules_name: str = "rule"
     mirrors: bool = True
     watches: inotify.Inotify | None = None
@@ -163,6 +182,8 @@ class Mirror:
 
     def scan(self) -> None:
         """Visits all cgroups, and forgets those that are gone."""
+        if self.units is not None:
+            self.units.read()
         self.count = 0
         self.by_hand.clear()
         self.by_hand_changed = True
@@ -238,6 +259,8 @@ class Mirror:
                 continue
             self._note(path, event, touched)
         for path, asks in touched.items():
+            if asks and self.units is not None:
+                self.units.refresh(path)
             if asks or not self._as_left(path):
                 self.sync(path)
 
@@ -296,6 +319,8 @@ class Mirror:
             return Wanted(ruled, self.rules_name)
         group = Cgroup(self.root.fs, self.root.mount, path)
         found = asked(group) if self.mirrors else None
+        if self.mirrors and self.units is not None:
+            found = with_units(found, self.units.weights(path))
         weak = self.weak(path)
         if weak is not None and (found is None or found.weights.get(DEFAULT, 0) in _NO_WEIGHT):
             found = Wanted({**(found.weights if found else {}), DEFAULT: weak}, self.rules_name)
@@ -322,7 +347,7 @@ class Mirror:
         if not last and not wanted.weights:
             return
         kept: Weights = {}
-        for key in sorted({*wanted.weights, *last}, key=lambda key: key != DEFAULT):
+        for key in sorted({*wanted.weights, *last}, key=lambda key: (key != DEFAULT, key)):
             written = self._settle(path, key, has, last.get(key), wanted)
             if written is not None:
                 kept[key] = written
@@ -380,15 +405,22 @@ def _subdirs(folder: str) -> list[str]:
         return []
 
 
-def disagreement(group: Cgroup, number: str | None) -> tuple[int, int, str] | None:
-    """The weight that io.weight asks for on the device @number, the weight in force, and the file
-    that asks; None if they agree. A default weight asks for nothing."""
+def disagreement(
+    group: Cgroup, number: str | None, units: UnitFiles
+) -> tuple[int, int, str] | None:
+    """The weight that io.weight, or the files of a unit, ask for on the device @number, the weight
+    in force, and the place that asks; None if they agree. A default weight asks for nothing."""
     text = group.fs.glance(group.file(WEIGHT_FILE))
-    wanted = asked(group)
+    own = asked(group)
+    wanted = with_units(own, units.weights(group.path))
     if text is None or wanted is None:
         return None
     weight, used = (_on(number, one) for one in (wanted.weights, parse(text)))
-    return None if weight in (used, WEIGHT_DEFAULT) else (weight, used, wanted.source)
+    of_unit = number is not None and number in wanted.weights
+    source = wanted.source
+    if own is not None:
+        source = unit_files.SOURCE if of_unit and number not in own.weights else own.source
+    return None if weight in (used, WEIGHT_DEFAULT) else (weight, used, source)
 
 
 def _on(number: str | None, weights: Mapping[str, int]) -> int:

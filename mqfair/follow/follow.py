@@ -27,6 +27,7 @@ from mqfair.follow import config
 from mqfair.follow.carried_weights import Mirror, Weights
 from mqfair.follow.rules_in_force import Keeper
 from mqfair.follow.starving import Starved
+from mqfair.follow.unit_files import UnitFiles
 from mqfair.machine import kmod, uevent
 from mqfair.machine.blockdev import find_disk
 from mqfair.machine.cgroup import root_cgroup
@@ -182,7 +183,12 @@ class Follower:
     def create(cls, fs: Fs, chosen: str | None, *, watches: bool) -> "Follower":
         """@chosen is the configuration of the command line. Raises Failure without an inotify."""
         rules = _config(fs, chosen)
-        mirror = Mirror(root_cgroup(fs), mirrored=_load_state(fs), rules_name=chosen or config.PATH)
+        mirror = Mirror(
+            root_cgroup(fs),
+            mirrored=_load_state(fs),
+            rules_name=chosen or config.PATH,
+            units=UnitFiles(fs),
+        )
         keeper = Keeper(fs, rules)
         if watches:
             mirror.watches, keeper.watches = _inotify(), _inotify()
@@ -599,7 +605,9 @@ class Service:
     def _disks(self) -> None:
         """Disks, their links or their schedulers have changed."""
         self.keeper.keep()
-        if any(rule.device is not None for rule in self.keeper.config.weights):
+        units = self.mirror.units
+        by_device = any(rule.device is not None for rule in self.keeper.config.weights)
+        if by_device or (units is not None and units.any):
             self.follower.look_up_devices()
             self.mirror.scan()
 
