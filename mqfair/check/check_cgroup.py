@@ -14,11 +14,11 @@ from mqfair.machine.cgroup import (
     WEIGHT_DEFAULT,
     WEIGHT_FILE,
     Cgroup,
-    enable_commands,
     levels_without,
     root_cgroup,
     v1_blkio_mount,
 )
+from mqfair.machine.controllers import domain_of, enabling, enabling_all
 from mqfair.machine.fs import Fs
 from mqfair.text.output import human_bytes, percent, quoted
 
@@ -83,32 +83,34 @@ def _settings(group: Cgroup, name: str) -> dict[str, list[str]]:
 def _controller(group: Cgroup) -> Iterator[Finding]:
     if not root_cgroup(group.fs).controls("io"):
         return  # hierarchy_findings() says so, and no lower level can correct it
-    levels = levels_without(group, "io")
+    # A threaded cgroup cannot have the controller: its domain has it.
+    domain = domain_of(group)
+    levels = levels_without(domain, "io")
     for level in levels:
-        inner = bool(level.path) and bool(level.words("cgroup.procs"))
-        first = "move its processes into a child, then " if inner else ""
         yield problem(
             "io controller",
             f"{level.name} does not enable the io controller for its children",
             level.file("cgroup.subtree_control"),
-            first + enable_commands([level], "io"),
+            enabling(domain, level, "io"),
         )
     if not levels:
         yield ok(
             "io controller",
-            f"enabled on every level down to {group.name}",
+            f"enabled on every level down to {domain.name}",
             group.file("cgroup.controllers"),
         )
 
 
 def _threaded(group: Cgroup) -> Iterator[Finding]:
-    if (group.text("cgroup.type") or "").strip() == "threaded":
-        yield problem(
-            "threads",
-            f"{group.name} is threaded: its I/O is charged to the domain cgroup above it",
-            group.file("cgroup.type"),
-            "set the domain cgroup's weight, or use a cgroup of type domain",
-        )
+    domain = domain_of(group)
+    if domain.path == group.path:
+        return
+    yield problem(
+        "threads",
+        f"{group.name} is threaded: its I/O is charged to {domain.name}, the domain cgroup above",
+        group.file("cgroup.type"),
+        f"mqfair weight {quoted(domain.path)} N" if domain.path else "use a cgroup of type domain",
+    )
 
 
 def _weight(group: Cgroup, disk: Disk) -> Iterator[Finding]:
@@ -228,7 +230,7 @@ def _writeback(group: Cgroup) -> Iterator[Finding]:
     levels = levels_without(group, "memory")
     root = root_cgroup(group.fs)
     if levels:
-        hint = enable_commands(levels, "memory")
+        hint = enabling_all(group, "memory")
         if not root.controls("memory"):
             hint = "boot with cgroup v2 alone and without cgroup_disable=memory"
         yield warn(

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from mqfair.machine.fs import Fs
 from mqfair.text.errors import Failure
-from mqfair.text.output import quoted
 
 WEIGHT_FILE = "io.mqfair.weight"
 LATENCY_FILE = "io.mqfair.latency"
@@ -143,9 +142,3 @@ def root_cgroup(fs: Fs) -> Cgroup:
 def levels_without(group: Cgroup, controller: str) -> list[Cgroup]:
     """The ancestors, from the root, that do not enable @controller for their children."""
     return [a for a in group.ancestors() if controller not in a.words("cgroup.subtree_control")]
-
-
-def enable_commands(levels: list[Cgroup], controller: str) -> str:
-    """Shell commands that enable @controller for the children of each of @levels."""
-    files = [quoted(level.file("cgroup.subtree_control")) for level in levels]
-    return " && ".join(f"echo +{controller} > {file}" for file in files)

@@ -30,6 +30,9 @@ _SHOWN = 3
 # The start of an id that is long enough to be meant as one; `docker ps` shows twelve digits.
 _ID = re.compile(r"[0-9a-f]{6,64}")
 _CONTAINER = re.compile(r"(?P<maker>[a-z][a-z-]*-)?(?P<id>[0-9a-f]{64})(\.scope)?")
+# systemd writes a minus and other characters of a machine's name so.
+_ESCAPED = re.compile(r"\\x([0-9a-f]{2})")
+_MONITORS = ("lxc.monitor.", "libpod-conmon-", "crio-conmon-")
 # The program that watches a container of podman or CRI-O has a cgroup with the container's id.
 _WATCHER = "conmon-"
 
@@ -103,9 +106,20 @@ def _stem(name: str) -> tuple[str, str]:
     return name.removesuffix(suffix), suffix
 
 
+def _has_part(path: str, name: str) -> bool:
+    """Whether the cgroup @path is that of a machine or a container called @name: its own name has
+    @name as a part, as machine-qemu\\x2d3\\x2ddb1.scope, lxc.payload.web1 and
+    systemd-nspawn@web.service have. The monitors of containers are others."""
+    plain = _ESCAPED.sub(lambda match: chr(int(match[1], 16)), _base(path))
+    if name == "" or plain.startswith(_MONITORS):
+        return False
+    return re.search(rf"(?<![\w]){re.escape(name)}(?![\w-])", plain[1:]) is not None
+
+
 def _alike(wanted: str, paths: list[str]) -> list[str]:
     """The paths that are spelt like @wanted, by their last name or as a whole, nearest first."""
     same = [path for path in paths if _base(path) == _base(wanted)]
+    same = same or [path for path in paths if _has_part(path, _base(wanted))]
     if same:
         return same
     stem, suffix = _stem(_base(wanted))

@@ -14,9 +14,8 @@ from mqfair.machine.cgroup import (
     WEIGHT_MIN,
     Cgroup,
     Weights,
-    enable_commands,
-    levels_without,
 )
+from mqfair.machine.controllers import domain_of, enabling_all
 from mqfair.machine.fs import Fs
 from mqfair.machine.group_name import CGROUP_HELP, find_cgroup
 from mqfair.text.errors import Failure, UsageError
@@ -118,11 +117,20 @@ def require_file(group: Cgroup, name: str, noun: str) -> None:
         raise UsageError(f"the root cgroup has no {noun}: name a cgroup below it")
     if not kmod.loaded(group.fs):
         raise Failure(f"{path} does not exist: {kmod.hint(group.fs)}")
-    levels = levels_without(group, "io")
-    if levels:
+    domain = domain_of(group)
+    if domain.path != group.path:
         raise Failure(
-            f"{path} does not exist: the io controller is not enabled for {group.name}:"
-            f" {enable_commands(levels, 'io')}"
+            f"{path} does not exist: {group.name} is threaded, and its I/O is charged to"
+            + (
+                f" {domain.name}: name it: {quoted(domain.path)}"
+                if domain.path
+                else f" the root, which has no {noun}: use a cgroup of type domain"
+            )
+        )
+    commands = enabling_all(group, "io")
+    if commands:
+        raise Failure(
+            f"{path} does not exist: the io controller is not enabled for {group.name}: {commands}"
         )
     raise Failure(
         f"{path} does not exist although module {kmod.MODULE} is loaded:"

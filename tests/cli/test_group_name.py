@@ -91,6 +91,30 @@ def test_a_name_that_is_unknown_or_ambiguous(host, run, name, said):
     assert host.stores == []
 
 
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("db1", r"machine.slice/machine-qemu\x2d3\x2ddb1.scope"),
+        ("db-1", r"machine.slice/machine-qemu\x2d4\x2ddb\x2d1.scope"),
+        ("web1", "lxc.payload.web1"),
+        ("box", "machine.slice/systemd-nspawn@box.service"),
+        ("vm7", "machine/qemu-7-vm7.libvirt-qemu"),
+        ("guest", r"machine.slice/machine-lxc\x2d12\x2dguest.scope"),
+    ],
+)
+def test_a_machine_is_proposed_by_the_name_that_its_manager_shows(host, run, name, path):
+    host.cgroup("lxc.monitor.web1")
+    host.cgroup("machine", subtree="io")
+    for one in (path, r"machine.slice/machine-qemu\x2d5\x2ddb1\x2dold.scope", "lxc.payload.web10"):
+        host.cgroup(one)
+    said = run("weight", name, "900")
+    assert said.code == 2
+    assert f"no cgroup '{name}': did you mean " in said.err
+    assert path in said.err
+    assert "monitor" not in said.err
+    assert "old" not in said.err and "web10" not in said.err
+
+
 def test_the_start_of_two_ids_is_ambiguous(host, run):
     host.cgroup(f"system.slice/docker-4f5e00ff{'5' * 56}.scope")
     result = run("weight", "4f5e00", "900")
