@@ -4,6 +4,7 @@
 from collections.abc import Iterator
 
 from mqfair.check.finding import Finding, note, ok, problem, warn
+from mqfair.check.rival import properties
 from mqfair.machine import kmod
 from mqfair.machine.blockdev import Disk, Selector, active_word, below, loop_backing, lowest
 from mqfair.machine.fs import Fs
@@ -144,6 +145,29 @@ def _attribution_lost(disk: Disk) -> Iterator[Finding]:
         yield from _attribution_lost(under)
 
 
+def _zfs(disk: Disk) -> Iterator[Finding]:
+    for name in _of_zfs(disk):
+        yield warn(
+            "attribution",
+            f"{name} belongs to ZFS: its threads issue reads and writes, which are charged to the"
+            " root",
+            disk.path,
+            "use another file system where cgroups must share the disk",
+        )
+
+
+def _of_zfs(disk: Disk) -> list[str]:
+    """The disk and its partitions that are members of a pool, by the database of udev."""
+    fs = disk.fs
+    numbers = {disk.name: disk.number}
+    for name in fs.subdirs(fs.resolve(disk.path)):
+        text = fs.glance(f"{disk.path}/{name}/dev")
+        if text is not None and fs.exists(f"{disk.path}/{name}/partition"):
+            numbers[name] = text.strip()
+    kinds = {name: properties(disk, number) or {} for name, number in numbers.items()}
+    return [name for name, own in kinds.items() if own.get("ID_FS_TYPE") == "zfs_member"]
+
+
 def _disk_findings(disk: Disk) -> Iterator[Finding]:
     selector = disk.selector()
     if selector is None:
@@ -161,6 +185,7 @@ def _disk_findings(disk: Disk) -> Iterator[Finding]:
     yield from _tag_map(disk)
     yield from _cost(disk)
     yield from _write_cache(disk)
+    yield from _zfs(disk)
 
 
 def _cost(disk: Disk) -> Iterator[Finding]:

@@ -323,6 +323,17 @@ def test_bcache(host, check):
     assert "own thread" in one(topics, "attribution", "warn")["seen"]
 
 
+@pytest.mark.parametrize("place", ["b259:0", "b259:3"])
+def test_members_of_a_zfs_pool(host, check, place):
+    host.partition("nvme0n1", "nvme0n1p3", "259:3")
+    assert "attribution" not in check("nvme0n1", "prod/db")[1]
+    host.put(f"/run/udev/data/{place}", "E:ID_FS_TYPE=zfs_member")
+    code, topics = check("nvme0n1", "prod/db")
+    assert code == 0
+    name = "nvme0n1p3" if place == "b259:3" else "nvme0n1"
+    assert f"{name} belongs to ZFS" in one(topics, "attribution", "warn")["seen"]
+
+
 def test_loop_names_the_disk_behind_it(host, check, monkeypatch):
     host.disk("loop0", "7:0", active="mqfq")
     host.put("/sys/block/loop0/loop/backing_file", "/srv/image")
