@@ -9,8 +9,7 @@ has no line of names.
 """
 
 from mqfair.traces.request import (
-    READ,
-    WRITE,
+    LETTERS,
     Parse,
     Request,
     fields,
@@ -24,7 +23,6 @@ NAME = "alibaba"
 LAYOUT = "device_id,opcode,offset,length,timestamp"
 SUMMARY = f"Alibaba's block traces: {LAYOUT}"
 _US_NS = 1000
-_OPS = {"r": READ, "w": WRITE}
 
 
 def parser() -> Parse:
@@ -37,7 +35,7 @@ def parse(line: str) -> Request | None:
     disk, op, offset, size, at = fields(line, 5, 5, LAYOUT)
     return Request(
         number(at, "timestamp in µs") * _US_NS,
-        operation(op, _OPS),
+        operation(op, LETTERS),
         number(offset, "offset in bytes"),
         number(size, "length in bytes"),
         f"disk{number(disk, 'device_id')}",

@@ -11,9 +11,8 @@ the device, MAJOR:MINOR.
 import re
 
 from mqfair.traces.request import (
-    READ,
+    LETTERS,
     SECTOR,
-    WRITE,
     MalformedError,
     Parse,
     Request,
@@ -24,7 +23,6 @@ from mqfair.traces.request import (
 NAME = "fiu"
 LAYOUT = "NS PID PROCESS LBA BLOCKS OPERATION MAJOR MINOR [MD5]"
 SUMMARY = f"FIU's servers: {LAYOUT}"
-_OPS = {"r": READ, "w": WRITE}
 _LINE = re.compile(r"(\S+)\s+\d+\s+.*?\s?(\S+)\s+(\S+)\s+(\w)\s+(\d+)\s+(\d+)(?:\s+[0-9a-fA-F]+)*")
 
 
@@ -39,7 +37,7 @@ def parse(line: str) -> Request:
     at, place, size, op, major, minor = match.groups()
     return Request(
         number(at, "the time in ns"),
-        operation(op, _OPS),
+        operation(op, LETTERS),
         number(place, "LBA, in blocks of 512 bytes,") * SECTOR,
         number(size, "the size, in blocks of 512 bytes,") * SECTOR,
         f"{major}:{minor}",

@@ -13,6 +13,8 @@ READ = "read"
 WRITE = "write"
 TRIM = "trim"
 OPS = (READ, WRITE, TRIM)
+# By the letters that many formats write for them.
+LETTERS = {"r": READ, "w": WRITE}
 SECTOR = 512
 NS = 10**9
 

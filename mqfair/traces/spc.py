@@ -10,9 +10,8 @@ Trace File Format Specification, revision 1.0.1, Storage Performance Council, 20
 """
 
 from mqfair.traces.request import (
-    READ,
+    LETTERS,
     SECTOR,
-    WRITE,
     Parse,
     Request,
     fields,
@@ -26,7 +25,6 @@ NAME = "spc"
 LAYOUT = "ASU,LBA,SIZE,OPCODE,SECONDS"
 SUMMARY = f"SPC of the UMass repository: {LAYOUT}"
 _MOST_FIELDS = 64
-_OPS = {"r": READ, "w": WRITE}
 
 
 def parser() -> Parse:
@@ -37,7 +35,7 @@ def parse(line: str) -> Request | None:
     unit, block, size, op, at, *_ = fields(line, 5, _MOST_FIELDS, LAYOUT)
     return Request(
         seconds_ns(at, "TIMESTAMP"),
-        operation(op, _OPS),
+        operation(op, LETTERS),
         number(block, "LBA, in blocks of 512 bytes,") * SECTOR,
         number(size, "SIZE in bytes"),
         f"asu{number(unit, 'ASU')}",

@@ -10,8 +10,7 @@ out. The first line has the names.
 """
 
 from mqfair.traces.request import (
-    READ,
-    WRITE,
+    LETTERS,
     Parse,
     Request,
     fields,
@@ -25,7 +24,6 @@ from mqfair.traces.request import (
 NAME = "systor"
 LAYOUT = "Timestamp,Response,IOType,LUN,Offset,Size"
 SUMMARY = f"SYSTOR '17: {LAYOUT}"
-_OPS = {"r": READ, "w": WRITE}
 
 
 def parser() -> Parse:
@@ -42,7 +40,7 @@ def parse(line: str) -> Request | None:
     where, bytes_ = number(offset, "Offset in bytes"), number(size, "Size in bytes")
     if not op:
         return None
-    return Request(at_ns, operation(op, _OPS), where, bytes_, f"lun{number(lun, 'LUN')}")
+    return Request(at_ns, operation(op, LETTERS), where, bytes_, f"lun{number(lun, 'LUN')}")
 
 
 def matches(line: str) -> bool:
