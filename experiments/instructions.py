@@ -9,7 +9,7 @@ the difference of the two counts excludes start-up and end. Compare figures of t
 In the workloads `tenants` and `paced` the drive completes requests later. Another cgroup uses it,
 too, so a figure also has the instructions of that cgroup. In `tenants` it does about as many I/Os.
 In `paced` it is a reader with one request at a time and ten times the weight, so schedulers with
-isolation pace the job.
+isolation try windows.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ WORKLOADS: Mapping[str, tuple[str, ...]] = {
     PACED: ("iodepth=128", f"filename=/dev/{NEIGHBOURS[PACED].disk}"),
 }
 
-# A line tells how long a scheduler with isolation has paced the drive.
+# A line tells how many windows a scheduler with isolation has tried.
 STATE = "/sys/kernel/debug/block/$disk/sched/state"
 DEVICE = "queue_mode=2 irqmode=0 submit_queues=1 hw_queue_depth=64 poll_queues=0 gb=4"
 FIO = (
@@ -223,7 +223,7 @@ def guest_script(plan: Plan, mark: Path) -> str:
             *(neighbour(load) if load in NEIGHBOURS else ()),
             f"fio $LAB_OUT/{load}.fio > fio.log || {{ cat fio.log; exit 1; }}",
             *(["kill -INT $other; wait $other || true"] if load in NEIGHBOURS else ()),
-            f"echo {load} {scheduler} $(grep paced_ms {STATE} 2> /dev/null || true)",
+            f"echo {load} {scheduler} $(grep window_trials {STATE} 2> /dev/null || true)",
         ]
     return "\n".join(lines)
 

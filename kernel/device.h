@@ -148,7 +148,6 @@ struct device_host {
 	struct port_lock timer_lock;	/* serialises arming the timers */
 	u64 look_next_ns;		/* tick: when look_at_queues() is due */
 	struct hrtimer timer;		/* queues the tick work */
-	struct hrtimer release_timer;	/* calls sched_release() */
 	struct work_struct tick;
 	bool grace_wanted;		/* tick: see tick_hooks_begin() */
 	bool exiting;			/* O, by wake_stop(): wake no queue */

@@ -52,8 +52,9 @@ static bool fires_too_late(const struct hrtimer *timer, ktime_t at)
  * The lock lets the earlier time win when two CPUs arm the timer at once.  Each
  * throttled queue asks for a time, and most find the timer armed already.
  */
-static void host_arm(struct device_host *d, struct hrtimer *timer, u64 at_ns)
+static void host_arm(struct device_host *d, u64 at_ns)
 {
+	struct hrtimer *timer = &d->timer;
 	ktime_t at = ns_to_ktime(at_ns);
 	unsigned long flags;
 
@@ -78,9 +79,7 @@ void host_wake_slow(struct device_host *d, struct wake *wake)
 		hctx_wake(&d->queues[queue]);
 	}
 	if (unlikely(wake->at_ns))
-		host_arm(d, &d->timer, wake->at_ns);
-	if (unlikely(wake->release_ns))
-		host_arm(d, &d->release_timer, wake->release_ns);
+		host_arm(d, wake->at_ns);
 }
 
 void host_reshare(struct sched *s)
@@ -113,19 +112,6 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-static enum hrtimer_restart release_fired(struct hrtimer *timer)
-{
-	struct device_host *d =
-		container_of(timer, struct device_host, release_timer);
-	struct wake wake __uninitialized;
-
-	wake_init(&wake);
-	sched_release(&d->sched, ktime_get_ns(), &wake);
-	host_wake(d, &wake);
-	/* host_wake() has started the timer again, if a request is left. */
-	return HRTIMER_NORESTART;
-}
-
 int wake_workqueue_create(void)
 {
 	mqfair_wq = alloc_workqueue("mqfair",
@@ -142,8 +128,6 @@ void wake_setup(struct device_host *d)
 {
 	port_lock_init(&d->timer_lock);
 	hrtimer_setup(&d->timer, timer_fired, CLOCK_MONOTONIC,
-		      HRTIMER_MODE_ABS);
-	hrtimer_setup(&d->release_timer, release_fired, CLOCK_MONOTONIC,
 		      HRTIMER_MODE_ABS);
 }
 
@@ -168,8 +152,6 @@ void wake_stop(struct device_host *d)
 	/* The last tick may have armed the timer again; no other tick can. */
 	hrtimer_cancel(&d->timer);
 	cancel_work_sync(&d->tick);
-	/* It arms no other timer, and only tick might have armed it. */
-	hrtimer_cancel(&d->release_timer);
 	/*
 	 * A work item that runs may have looked at `exiting` before.  It may wake
 	 * a queue after the work item of that queue is cancelled.  After the first

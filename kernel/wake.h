@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * wake - wakes the queues and arms the timers as a hook asked in struct wake
+ * wake - wakes the queues and arms the timer as a hook asked in struct wake
  *
  * Each caller of a hook hands the struct to host_wake() after it has dropped
  * hctx_host.lock and queue_host.lock.  A queue is woken by a work item on the
@@ -8,8 +8,7 @@
  * layer's own asynchronous run would not do: it asks has_work() first, from
  * any context, and only staging can answer that.
  *
- * A time in struct wake arms one of the device's timers.  The one queues the tick
- * work, the other releases paced requests in its interrupt.
+ * A time in struct wake arms the device's timer, which queues the tick work.
  */
 #ifndef MQFAIR_WAKE_H
 #define MQFAIR_WAKE_H
@@ -20,14 +19,14 @@
 int wake_workqueue_create(void);
 void wake_workqueue_destroy(void);
 
-/* Prepares the timers of @d; nothing runs yet. */
+/* Prepares the timer of @d; nothing runs yet. */
 void wake_setup(struct device_host *d);
 
 /* Prepares the work item of one hardware queue; nothing runs yet. */
 void wake_setup_hctx(struct hctx_host *h);
 
 /*
- * Cancels the timers, the tick work and the wake-ups of @d, and waits for those
+ * Cancels the timer, the tick work and the wake-ups of @d, and waits for those
  * that run.  Task context, request queue frozen, all flows gone.
  */
 void wake_stop(struct device_host *d);
@@ -40,7 +39,7 @@ void host_wake_slow(struct device_host *d, struct wake *wake);
  */
 static inline void host_wake(struct device_host *d, struct wake *wake)
 {
-	if (unlikely(wake->summary || wake->at_ns || wake->release_ns ||
+	if (unlikely(wake->summary || wake->at_ns ||
 		     wake->pinned_by != QUEUES_MAX))
 		host_wake_slow(d, wake);
 }

@@ -80,28 +80,6 @@ void audit_dispatched(struct host_io *hio)
 	hio->out = true;
 }
 
-s64 audit_due_ns(const struct host *h)
-{
-	return atomic64_read(&h->sched.isolation.next_ns);
-}
-
-void audit_spent(struct host_io *hio, s64 due_ns)
-{
-	struct host *h = hio->flow->host;
-	const struct isolation *i = &h->sched.isolation;
-	u64 bytes = io_op_transfers(hio->io.op) ? hio->io.bytes : 0;
-	s64 spent = audit_due_ns(h) - due_ns;
-	s64 due = 0;
-
-	if (i->paces && (hio->io.flags & IO_SLOT))
-		due = (s64)((bytes * i->pace) >> PACE_SHIFT);
-	if (spent != due)
-		host_fail(
-			h,
-			"%llu ns: a request that transfers %llu bytes moved the pace by %lld ns, not by %lld",
-			host_now(h), bytes, spent, due);
-}
-
 void audit_returned(struct host_io *hio)
 {
 	if (hio->out)

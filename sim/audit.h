@@ -11,7 +11,6 @@
  *	after insert		the io starts at the end of its flow's charges
  *	after merge		the io carries the bytes; its cost did not fall
  *	after dispatch		queue.state is the result; EMPTY means no io waits
- *				the pace moved by the bytes that were transferred
  *	after tune		every tunable reads back as it was given
  *	at a quiet moment	queue.nr is the number of waiting ios
  *				no wake-up of a queue that has run is pending
@@ -52,15 +51,6 @@ void audit_merged(struct host_io *hio, u32 cost, u32 bytes);
 void audit_dispatched(struct host_io *hio);
 void audit_returned(struct host_io *hio);
 
-/*
- * The next paced request was due at @due_ns before @hio was dispatched.  A pace is
- * a time for each byte of the capacity, and the capacity counts what flows
- * transfer.
- */
-void audit_spent(struct host_io *hio, s64 due_ns);
-
-/* The time at which the next paced request is due. */
-s64 audit_due_ns(const struct host *h);
 void audit_result(const struct host_queue *hq, enum dispatch_result result);
 void audit_tuned(struct host *h, const struct sched_params *p);
 

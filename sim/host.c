@@ -107,6 +107,12 @@ static bool has_slot(const struct host_io *hio)
 	return (hio->io.flags & (IO_SLOT | IO_POLLED)) == IO_SLOT;
 }
 
+/* Several slots[] of a scheduler have D each, and the host counts them as one. */
+static bool is_limited(const struct host *h)
+{
+	return h->sched.isolation.nr_slots <= 1;
+}
+
 /* Checks a dispatch; returns whether a correct scheduler could make it. */
 static bool dispatch_valid(struct host_queue *hq, const struct host_io *hio)
 {
@@ -117,7 +123,8 @@ static bool dispatch_valid(struct host_queue *hq, const struct host_io *hio)
 		wrong = "that is not queued";
 	else if (hio->io.queue != &hq->q)
 		wrong = "of another queue";
-	else if (has_slot(hio) && h->slots >= h->sched.params.depth)
+	else if (has_slot(hio) && is_limited(h) &&
+		 h->slots >= h->sched.params.depth)
 		wrong = "although all D slots are taken";
 	if (!wrong)
 		return true;
@@ -185,13 +192,10 @@ static bool queue_dispatch(struct host_queue *hq, struct io **io,
 			   struct wake *wake)
 {
 	struct host *h = hq->host;
-	s64 due_ns = audit_due_ns(h);
 	enum dispatch_result result =
 		h->sched.ops->dispatch(&hq->q, host_now(h), io, wake);
 
 	audit_result(hq, result);
-	if (result == DISPATCH_IO)
-		audit_spent(io_of(*io), due_ns);
 	return result == DISPATCH_IO;
 }
 
@@ -464,14 +468,10 @@ void host_drain(struct host *h)
 
 /* ---------------------------------------------------------------- event loop */
 
-/*
- * A queue without a flow in credit waits for a tick. All queues wait for one
- * while the scheduler paces their requests (isolation.h).
- */
+/* A queue without a flow in credit waits for a tick. */
 static bool waits_for_tick(const struct host *h, const struct host_queue *hq)
 {
-	return h->tick.armed &&
-	       (hq->q.state == DISPATCH_NO_BUDGET || h->sched.isolation.paces);
+	return h->tick.armed && hq->q.state == DISPATCH_NO_BUDGET;
 }
 
 /* If ios wait although the device is idle, a wake-up was lost. */

@@ -203,7 +203,6 @@ struct host {
 	struct host_flow *flows;	/* the latest is first */
 	struct topo_place *places;
 	struct event tick;
-	struct event release;		/* sched_release() */
 	u32 nr_flows;
 	u32 wakes;			/* wake-ups under way */
 	u32 queued;			/* ios waiting in the scheduler */

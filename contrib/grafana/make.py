@@ -41,9 +41,10 @@ PANELS = (
     ("Part of the time short", "percentunit", OF_CGROUP,
      f"rate(mqfair_cgroup_short_seconds_total{PICKED}{RATE})"),
     ("Depth (D)", "short", OF_DRIVE, f"mqfair_disk_depth{DRIVE}"),
-    ("Part of the time paced", "percentunit", OF_DRIVE,
-     f"rate(mqfair_disk_paced_seconds_total{DRIVE}{RATE})"),
+    ("Window: most requests in the drive", "short", OF_DRIVE, f"mqfair_disk_window{DRIVE}"),
     ("Throughput given up", "percentunit", OF_DRIVE, f"mqfair_disk_loss_ratio{DRIVE}"),
+    ("Least part of what a cgroup asks for that it gets", "percentunit", OF_DRIVE,
+     f"mqfair_disk_met_ratio{DRIVE}"),
 )  # fmt: skip
 SOURCE = {"type": "prometheus", "uid": "${source}"}
 WIDTH, HEIGHT = 12, 8

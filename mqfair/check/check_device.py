@@ -8,7 +8,7 @@ from mqfair.check.rival import properties
 from mqfair.machine import kmod
 from mqfair.machine.blockdev import Disk, Selector, active_word, below, loop_backing, lowest
 from mqfair.machine.fs import Fs
-from mqfair.tune.enable import COST_LEAST, TAGS_PER_SLOT
+from mqfair.tune.enable import AUTO_SLOTS, COST_LEAST, TAGS_PER_SLOT, slots_of
 
 # RAID levels with writes issued by the array's own thread and not by the writer's cgroup.
 RAID_WITH_PARITY = ("raid4", "raid5", "raid6")
@@ -216,16 +216,16 @@ def _not_ours(disk: Disk, selector: Selector) -> Finding:
 
 def _tag_map(disk: Disk) -> Iterator[Finding]:
     depth = disk.tunables().get("depth", "")
-    slots = [int(word) for word in depth.split() if word.isdigit()]
     tags = disk.nr_requests()
     queues = disk.queue_count()
-    if active_word(depth) == "" or not slots or tags is None or queues == 0:
+    slots = slots_of(depth, (disk.hardware_depth() or AUTO_SLOTS) * queues)
+    if active_word(depth) == "" or slots is None or tags is None or queues == 0:
         return
-    all_tags, depth_now = tags * queues, slots[-1]
-    seen = f"{tags} tags x {queues} queues for depth {depth_now}"
-    if all_tags <= depth_now:
+    all_tags = tags * queues
+    seen = f"{tags} tags x {queues} queues for depth {slots}"
+    if all_tags <= slots:
         why = "all requests are inside the drive, where no weight counts"
-    elif all_tags < TAGS_PER_SLOT * depth_now:
+    elif all_tags < TAGS_PER_SLOT * slots:
         why = "tasks often sleep for a tag"
     else:
         return

@@ -51,16 +51,18 @@ promise.
 
 @dataclass(frozen=True)
 class Form:
-    """One form: its name without `mqfair.` and `/1`, the command that writes it, what it is."""
+    """One form: its name without `mqfair.` and the number, the command that writes it, what it
+    is."""
 
     name: str
     command: str
     about: str
     lines: str
+    number: int = 1
 
     @property
     def schema(self) -> str:
-        return f"mqfair.{self.name}/1"
+        return f"mqfair.{self.name}/{self.number}"
 
 
 @dataclass
@@ -571,9 +573,9 @@ disks[].bytes_per_s number bytes per second
 disks[].in_flight count|null requests in the drive
 disks[].depth text|null D
 disks[].threshold_kb text|null T in KiB
-disks[].limit count|null slots that isolation leaves
-disks[].loss_permille count|null part of the drive that isolation gives up
-disks[].capacity_mb_per_s count|null what the drive can do
+disks[].window count|null most requests that isolation lets into the drive
+disks[].loss_permille count|null part of the work that isolation gives up, in thousandths
+disks[].met_ppm count|null least part of what it asks for that a cgroup gets, in millionths
 disks[].cgroups list
 disks[].cgroups[] object
 disks[].cgroups[].cgroup text
@@ -594,6 +596,7 @@ disks[].cgroups[].slowdown_percent count|null latency in the drive beside the le
 disks[].cgroups[].short_ms count|null milliseconds for which it was short
 disks[].cgroups[].goal_us number|null microseconds of its latency goal
 """,
+        2,
     ),
     Form(
         "trace",

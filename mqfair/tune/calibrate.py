@@ -12,7 +12,7 @@ each request size. Meanwhile the scheduler's tunables are changed, and the kerne
 bytes read is sampled. So the result holds for this device behind this scheduler on this machine,
 which is where the tunables apply. Nothing is written to the device.
 
-The scheduler begins with this D and follows the load from there (sched/isolation/depth.h).
+The scheduler begins with this D and follows the load from there (sched/isolation/window.h).
 """
 
 import contextlib

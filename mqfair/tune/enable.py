@@ -59,6 +59,9 @@ COST_MOST = 1 << 26
 # that have had less than their share.
 TAGS_PER_SLOT = 4
 
+# sched/core/tunable.c: the D that an automatic one usually reaches. It begins with fewer.
+AUTO_SLOTS = 128
+
 # At a switch the block layer sets two tags for each hardware slot, counting at most 128 slots.
 CORE_SLOTS_COUNTED = 128
 CORE_TAGS_PER_SLOT = 2
@@ -66,6 +69,15 @@ CORE_TAGS_PER_SLOT = 2
 
 class SwitchedError(Failure):
     """A program without the lock has switched the disk at the same time."""
+
+
+def slots_of(depth: str, takes: int) -> int | None:
+    """The slots that a scheduler may fill by its tunable @depth, on a drive that takes @takes
+    requests; None if they are not known yet. An automatic D grows."""
+    number, *auto = [*depth.split(), ""]
+    if not number.isdigit():
+        return None
+    return max(int(number), min(takes, AUTO_SLOTS)) if "auto" in auto else int(number)
 
 
 @dataclass(frozen=True)
@@ -397,8 +409,7 @@ class Enabler:
         text = self.plan.tunables.get("depth", "auto")
         if text == "auto" and not self._foreseen():
             text = self.fs.read_if_any(self.disk.tunable("depth")) or text
-        numbers = [int(word) for word in text.split() if word.isdigit()]
-        return numbers[0] if numbers else None
+        return slots_of(text, (self.disk.hardware_depth() or AUTO_SLOTS) * self.disk.queue_count())
 
     def _tags_now(self) -> int | None:
         """nr_requests; in a dry run of a switch, the value that the switch will reset it to."""

@@ -65,23 +65,27 @@ CGROUP = (
            lambda f: _part(f.wait_us, PPM), True),
     Metric("drive_seconds", "Time of all requests in the drive.",
            lambda f: _part(f.drive_us, PPM), True),
-    Metric("short_seconds", "Time for which the cgroup had too little in the drive.",
+    Metric("short_seconds", "Time for which the cgroup lacked a part of what it asks for.",
            lambda f: _part(f.short_ms, 1000), True),
 )  # fmt: skip
 
 # Of a drive, by the name in sched/state: metric, text, unit, and whether it only grows.
 STATE = {
     "depth": ("depth", "Most requests in the drive (D).", 1.0, False),
-    "isolation_paced": ("paced", "1 while the drive is paced for a short cgroup.", 1.0, False),
+    "window": ("window", "Most requests in the drive outside of trials.", 1.0, False),
+    "window_trials": ("window_trials", "Trials of half or double the window.", 1.0, True),
     "isolation_loss_permille": ("loss_ratio", "Throughput that is given up.", 1e3, False),
-    "isolation_limit": ("limit", "Most requests in the drive while it is paced.", 1.0, False),
-    "isolation_paced_ms": ("paced_seconds", "Time for which the drive was paced.", 1e3, True),
+    "isolation_met_ppm": (
+        "met_ratio",
+        "Least part of what it asks for that a cgroup gets.",
+        1e6,
+        False,
+    ),
     "watchdog": ("watchdog", "Queues that were forgotten. More than 0 is a bug.", 1.0, True),
     "null_dispatches": ("null_dispatches", "Dispatches that found no request.", 1.0, True),
     "tag_waiters": ("tag_waiters", "Tasks that wait for a scheduler tag.", 1.0, False),
     "tag_waiters_stuck": ("tag_waiters_stuck", "Of these: for a minute or more.", 1.0, False),
 }
-CAPACITY = "capacity_mb_per_s"
 
 
 class Collector:
@@ -163,14 +167,6 @@ def _of_disks(disks: Sequence[DiskSample]) -> Iterator[Family]:
             if value is not None:
                 family.add_metric([disk.name], value / unit)
         yield family
-    capacity = GaugeMetricFamily(
-        "mqfair_disk_capacity_bytes_per_second", "Throughput of the open drive.", labels=("disk",)
-    )
-    for disk in disks:
-        value = disk.of_state(CAPACITY)
-        if value is not None:
-            capacity.add_metric([disk.name], 1e6 * value)
-    yield capacity
 
 
 def _of_cgroups(disks: Sequence[DiskSample]) -> Iterator[Family]:

@@ -39,7 +39,7 @@ from mqfair.watch.top_lines import (
     views,
 )
 
-SCHEMA = "mqfair.top/1"
+SCHEMA = "mqfair.top/2"
 # The width of a picture in a file.
 PLAIN_WIDTH = 160
 # The names of terminals that cannot move their cursor.
@@ -55,7 +55,8 @@ processes have the line (own). Without DEVICE, all drives with an mqfair schedul
 
 A cgroup that asks for more and gets less than nine tenths of its share is yellow, and an idle one
 is dim. Percentiles cover waiting and the drive together. The live picture needs the Python package
-rich; --once and --json do not. debugfs, which root can read, has the limit of a paced drive.
+rich; --once and --json do not. debugfs, which root can read, has the window: the most
+requests that isolation lets into the drive.
 
 The scripts latency.bt and waits.bt in bpftrace/, beside the modules of this command, are for
 bpftrace: histograms of the latencies of each cgroup, and which cgroup waits for which.

@@ -237,7 +237,7 @@ class DiskView:
         return tree(self.found, self.weight, picked.key, picked.keeps)
 
     def head(self) -> list[list[Word]]:
-        """Two lines: the drive with its total, and its depth, threshold and limit."""
+        """Two lines: the drive with its total, and its depth, threshold and window."""
         disk = self.disk
         first: list[Word] = [(disk.name, "bold"), (f"  {disk.scheduler or 'gone'}", "cyan")]
         if self.total is not None:
@@ -255,15 +255,16 @@ class DiskView:
         if "threshold_kb" in disk.tunables:
             number, *auto = disk.tunables["threshold_kb"].split()
             second.append(" ".join(["T", number, "KiB", *auto]))
-        return [first, [("  " + "  ".join([*second, self._limit()]), "")]]
+        return [first, [("  " + "  ".join([*second, self._window()]), "")]]
 
-    def _limit(self) -> str:
+    def _window(self) -> str:
         if self.disk.state is None:
-            return "limit unknown: debugfs is for root"
-        if not self.disk.of_state("isolation_paced"):
-            return "limit none"
+            return "window unknown: debugfs is for root"
+        size = self.disk.of_state("window")
+        if size is None:
+            return "window none"
         loss = (self.disk.of_state("isolation_loss_permille") or 0) / 10
-        return f"limit {self.disk.of_state('isolation_limit')}, paced, loss {loss:.1f} %"
+        return f"window {size}, loss {loss:.1f} %"
 
     def as_dict(self) -> dict[str, object]:
         disk = self.disk
@@ -277,9 +278,9 @@ class DiskView:
             "in_flight": self.total.in_flight if self.total else None,
             "depth": disk.tunables.get("depth"),
             "threshold_kb": disk.tunables.get("threshold_kb"),
-            "limit": disk.of_state("isolation_limit") if disk.of_state("isolation_paced") else None,
+            "window": disk.of_state("window"),
             "loss_permille": disk.of_state("isolation_loss_permille"),
-            "capacity_mb_per_s": disk.of_state("capacity_mb_per_s"),
+            "met_ppm": disk.of_state("isolation_met_ppm"),
         }
 
 

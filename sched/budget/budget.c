@@ -305,7 +305,7 @@ void budget_complete(struct io *io, u64 now, struct wake *wake)
 {
 	cost_estimator_done(io, now);
 	budget_requeue(io, wake);
-	queue_completed(io, now, wake);
+	queue_completed(io, now);
 }
 
 /* ----------------------------------------------------------- life, tuning */
@@ -323,10 +323,8 @@ void budget_set_rule(struct budget *b, enum budget_rule rule)
 void budget_tune(struct sched *s, const struct sched_params *p,
 		 struct wake *wake)
 {
-	struct budget *b = budget_of(s);
-
 	if (p)
-		chassis_tune(&b->chassis, s, p, wake);
+		isolation_tune(s, p, wake);
 	/* At once: all may have waited for a flow that has left. */
 	wake_at(wake, 1);
 }

@@ -33,21 +33,22 @@
  *   BUDGET_PERIODIC		The period is over.
  *   BUDGET_ALL_EXHAUSTED	Every active flow is exhausted.
  *   BUDGET_CONSERVING		A flow waits for credit, and the flows in credit
- *				leave the device idle (throughput.h) [R].
+ *				leave the device idle [R].
  *   Under BUDGET_CONSERVING the first rule needs two periods, and two turnovers
  *   of the device [R].
  *
- * Donors [R].  If a round ends because the device was idle, the flows in credit
- * become *donors* for some periods.  No round waits for a donor, and its
- * requests go first.  It keeps its credit, so a flow that was marked by mistake
- * loses nothing that is due to it.  During a gauge span (throughput.h) no round waits
- * for any flow.
+ * An idle device [R].  While a flow waits, tick checks the device every
+ * millisecond.  The flows in credit leave the device idle if none of them has
+ * requests queued, and each domain has a slot left.  So D alone says how many
+ * requests a device needs, and isolation.h finds D.
  *
- * Rounds and isolation [R].  Most drives give no account of their time.  There no
- * round waits for any flow while isolation measures the capacity.  No round waits
- * for a short flow either while isolation paces the others for it.  A drive with
- * its map on the host gives an account, which shows what a wait costs.  There
- * rounds wait as without isolation.
+ *	D = 128.  The flow in credit keeps 4 requests, all of them inside.  A flow
+ *	without credit has 500 that wait: the round ends.
+ *
+ * Donors [R].  If a round ends because the device was idle, the flows in credit
+ * become *donors* for eight periods.  No round waits for a donor while it has no
+ * more requests queued than its part of D, and its requests go first.  It keeps its
+ * credit, so a flow that was marked by mistake loses nothing that is due to it.
  *
  * A hook that finds a round over requests a tick; tick alone refills.  So
  * refills are serialised by the contract of tick, and off the I/O path.
@@ -77,7 +78,7 @@
  *	A  The queue announces that it waits: sets its bit in flow.waits, reads
  *	   the credit again, and puts the lane aside if there is none.
  *	C  tick clears sentinel, tick_requested and watched before it reads.
- *	D  tick sets watched, and looks at the device once a check interval.
+ *	D  tick sets watched, and checks the device every millisecond.
  *	E  The flow is exhausted from now on.
  *	G  The flow gets its grant: it is in credit, or its debt is smaller.
  *	J  The insert grants the flow its part, unless it had one this round.
@@ -145,7 +146,7 @@
 
 #include "core/engine.h"
 #include "credit.h"
-#include "throughput.h"
+#include "turnover.h"
 
 enum {
 	BUDGET_DOMAINS	= 4,
@@ -186,10 +187,6 @@ struct budget_ops {
 	 * charges some flows more than that; else the credit that was spent.
 	 */
 	u64 (*work)(const struct budget *b);
-
-	/* Optional, by tick.  False: the drive gives no account of its time. */
-	bool (*drive_time)(const struct budget *b, u64 now,
-			   struct drive_time *time);
 };
 
 /* When a round ends: see above. */
@@ -265,12 +262,11 @@ struct budget {
 	u64 round;			/* L: number of the present one */
 	struct budget_past past;	/* T: the sums of the last round */
 	bool idle;			/* L: no flow active at the last tick */
-	bool accounted;			/* T: the drive gives an account of its time */
 	u64 start_ns;			/* T: of the present round */
 	u64 least_used;			/* T: two turnovers, see above */
 	struct chassis chassis;
 	u64 announced[QUEUE_WORDS];	/* T: queues in flow.waits at the sweep */
-	struct throughput throughput;	/* T */
+	struct turnover turnover;	/* T */
 	u64 used;			/* T: in all rounds that are over */
 	u64 refills, early;		/* O by T: rounds; before their time */
 	atomic64_t tick_requested __port_cacheline;	/* A: a tick is coming */

@@ -6,8 +6,15 @@
 #include "round.h"
 
 enum {
-	/* How long a flow stays a donor: as long as a rate is known. */
+	/* A donor for so long: a mark by mistake costs shares for under a second. */
 	DONOR_PERIODS = 8,
+	/*
+	 * Between two checks of the device, while a flow waits.  The device may idle
+	 * for as long before a donor is known.
+	 */
+	CHECK_NS = 1000 * 1000,
+	/* A check visits each flow, which takes far less than this. */
+	CHECK_FLOW_NS = 200,
 	/* Most periods that a conserving round lasts, unless .. */
 	ROUND_PERIODS = 2,
 	/* .. the device has not been turned over so often. */
@@ -16,9 +23,19 @@ enum {
 	FLOW_REQUESTS = 4,
 };
 
+static u64 nr_active(const struct budget *b)
+{
+	return READ_ONCE(b->sched->share.nr_active);
+}
+
 static u64 period_ns(const struct budget *b)
 {
 	return READ_ONCE(budget_params(&b->sched->params)->period_ns);
+}
+
+static u64 check_ns(const struct budget *b)
+{
+	return max((u64)CHECK_NS, (u64)CHECK_FLOW_NS * nr_active(b));
 }
 
 static void request_tick(struct budget *b, u64 now, struct wake *wake)
@@ -145,16 +162,9 @@ void round_join(struct budget *b, struct flow *f, u64 now, struct wake *wake)
 }
 
 /* Do rounds end while @f still has credit? */
-static bool is_donor(const struct budget *b, const struct flow *f, u64 now)
+static bool is_donor(const struct flow *f, u64 now)
 {
-	const struct isolation *i = &b->sched->isolation;
-
-	if (budget_flow_of(f)->donor_until_ns > now ||
-	    throughput_gauges(&b->throughput))
-		return true;
-	if (b->accounted)
-		return false;
-	return isolation_measures(i) || isolation_holds(i, &f->isolation);
+	return budget_flow_of(f)->donor_until_ns > now;
 }
 
 /*
@@ -175,7 +185,7 @@ static u64 rounds_due(struct budget *b, u64 now)
 		if (bf->round == b->round)
 			continue;
 		bf->due = grant_of(b, f);
-		if (left > 0 && is_donor(b, f, now))
+		if (left > 0 && is_donor(f, now))
 			continue;
 		rounds = left > 0 ? 1 : div64_u64((u64)-left, bf->due) + 1;
 		least = min(least, rounds);
@@ -232,7 +242,7 @@ static void account_round(struct budget *b, u64 now)
 	b->used += used;
 }
 
-/* ---------------------------------------------- the counts for throughput */
+/* ------------------------------------------- what the device holds and did */
 
 static u64 dispatched(const struct budget *b)
 {
@@ -244,73 +254,57 @@ static u64 dispatched(const struct budget *b)
 	return sum;
 }
 
-/* Requests in the device; *@full: some domain has no slot left. */
-static u64 in_device(const struct budget *b, bool *full)
+/* Requests in the device. */
+static u64 in_device(const struct budget *b)
 {
 	u32 domain;
 	s64 out = 0;
 
-	*full = false;
-	for (domain = 0; domain < b->ops->nr_domains; domain++) {
+	for (domain = 0; domain < b->ops->nr_domains; domain++)
 		out += slots_used(&b->slots[domain]);
-		*full |= token_total(&b->slots[domain].tree) <= 0;
-	}
 	return (u64)max(out, (s64)0);
 }
 
-/* @used: credit spent in the present round. */
-static void count(const struct budget *b, u64 used, u64 now,
-		  struct throughput_counts *c)
+/* Some domain has no slot left. */
+static bool is_full(const struct budget *b)
+{
+	u32 domain;
+
+	for (domain = 0; domain < b->ops->nr_domains; domain++)
+		if (token_total(&b->slots[domain].tree) <= 0)
+			return true;
+	return false;
+}
+
+/* At the end of a round.  Credit that is spent in the next one is not counted. */
+static void count(const struct budget *b, u64 now, struct turnover_counts *c)
 {
 	c->now = now;
-	c->period_ns = period_ns(b);
-	c->work = b->ops->work ? b->ops->work(b) : b->used + used;
-	c->in_device = in_device(b, &c->full);
+	c->work = b->ops->work ? b->ops->work(b) : b->used;
+	c->dispatched = dispatched(b);
 }
 
 /* Credit that is spent in a round before its time is over. */
 static u64 least_used(const struct budget *b)
 {
-	bool full;
-
-	return ROUND_TURNOVERS *
-	       throughput_turnover(&b->throughput, in_device(b, &full));
+	return ROUND_TURNOVERS * turnover_of(&b->turnover, in_device(b));
 }
 
 u64 round_least_total(const struct budget *b)
 {
-	u64 flows = READ_ONCE(b->sched->share.nr_active);
-
 	return max(least_used(b),
-		   throughput_turnover(&b->throughput, FLOW_REQUESTS * flows));
-}
-
-/* False: the drive gives no account of its time. */
-static bool drive_time(const struct budget *b, u64 now, struct drive_time *time)
-{
-	*time = (struct drive_time){ 0 };
-	return b->ops->drive_time && b->ops->drive_time(b, now, time);
-}
-
-static void begin_account(struct budget *b, u64 now)
-{
-	struct drive_time time;
-
-	b->accounted = drive_time(b, now, &time);
-	throughput_begin_account(&b->throughput, now, &time);
+		   turnover_of(&b->turnover, FLOW_REQUESTS * nr_active(b)));
 }
 
 /* ----------------------------------------------------------------- refill */
 
 static void measure_round(struct budget *b, u64 now)
 {
-	struct throughput_counts c;
+	struct turnover_counts c;
 
-	count(b, 0, now, &c);
-	throughput_round(&b->throughput, &c, dispatched(b));
+	count(b, now, &c);
+	turnover_round(&b->turnover, &c, period_ns(b));
 	b->least_used = least_used(b);
-	if (throughput_account_is_due(&b->throughput, now, c.period_ns))
-		begin_account(b, now);
 }
 
 /*
@@ -380,12 +374,21 @@ struct round_state {
 	s64 most;		/* its credit */
 };
 
-static void see_in_credit(const struct budget *b, struct round_state *st,
-			  const struct flow *f, s64 left, u64 now)
+/* Has the flow no more requests outside than its part of the window? */
+static bool has_few(const struct flow *f)
+{
+	u64 part = mul_u64_u64_shr(READ_ONCE(f->sched->isolation.window.size),
+				   READ_ONCE(f->share), SHARE_SHIFT);
+
+	return atomic64_read(&f->queued) <= (s64)max(part, 1ULL);
+}
+
+static void see_in_credit(struct round_state *st, const struct flow *f,
+			  s64 left, u64 now)
 {
 	st->runnable = true;
 	st->backlog |= atomic64_read(&f->queued) > 0;
-	if (is_donor(b, f, now))
+	if (is_donor(f, now) && has_few(f))
 		return;
 	st->holds = true;
 	if (left >= st->most) {
@@ -406,7 +409,7 @@ static void scan_flows(const struct budget *b, u64 now, struct round_state *st)
 
 		st->used += (u64)max(bf->mark - left, (s64)0);
 		if (left > 0)
-			see_in_credit(b, st, f, left, now);
+			see_in_credit(st, f, left, now);
 		else
 			st->waits |= atomic64_read(&f->queued) > 0;
 	}
@@ -451,52 +454,30 @@ static void mark_donors(struct budget *b, u64 now)
 }
 
 /*
- * A flow waits for those with credit.  True if the round ends for that: they
- * leave the device idle, or a gauge span is to find out whether they do.
+ * Looks at the device while a flow waits for those with credit.  True if the round
+ * ends because they leave it idle.
  */
-static bool watch(struct budget *b, const struct round_state *st,
-		  const struct throughput_counts *c, struct wake *wake)
+static bool watch(struct budget *b, const struct round_state *st, u64 now,
+		  struct wake *wake)
 {
-	struct drive_time time;
-	bool known = drive_time(b, c->now, &time);
-	enum throughput_result result = throughput_wait(&b->throughput, c,
-							st->backlog,
-							known ? &time : NULL);
-
-	wake_at(wake, c->now + throughput_check_ns(c->period_ns));
-	if (result == THROUGHPUT_IDLE)
-		mark_donors(b, c->now);
-	return result != THROUGHPUT_USED;
-}
-
-/* The same, if a flow waits. */
-static bool watch_waiting(struct budget *b, const struct round_state *st,
-			  u64 now, struct wake *wake)
-{
-	struct throughput *t = &b->throughput;
-	struct throughput_counts c;
-
-	count(b, st->used, now, &c);
-	throughput_check_gauge(t, &c);
-	if (throughput_gauges(t))
-		wake_at(wake, t->gauge_until_ns);
-	if (round_rule(b) != BUDGET_CONSERVING || !st->waits) {
-		throughput_end_wait(t, &c);
+	if (round_rule(b) != BUDGET_CONSERVING || !st->waits)
 		return false;
-	}
 	atomic64_set(&b->watched, 1);
-	return !throughput_gauges(t) && watch(b, st, &c, wake);
+	wake_at(wake, now + check_ns(b));
+	if (st->backlog || is_full(b))
+		return false;
+	mark_donors(b, now);
+	return true;
 }
 
 static void start(struct budget *b, u64 now)
 {
-	struct throughput_counts c;
+	struct turnover_counts c;
 
 	b->idle = false;
 	b->start_ns = now;
-	begin_account(b, now);
-	count(b, 0, now, &c);
-	throughput_start(&b->throughput, &c, dispatched(b));
+	count(b, now, &c);
+	turnover_start(&b->turnover, &c);
 }
 
 static void tick_active(struct budget *b, u64 now, struct wake *wake)
@@ -517,7 +498,7 @@ static void tick_active(struct budget *b, u64 now, struct wake *wake)
 		refill_early(b, now, wake);
 		scan_flows(b, now, &st);
 	}
-	if (watch_waiting(b, &st, now, wake)) {
+	if (watch(b, &st, now, wake)) {
 		refill_early(b, now, wake);
 		scan_flows(b, now, &st);
 	}

@@ -105,6 +105,9 @@ static void end_term(struct chassis *c, struct sched *s, u64 now,
 int chassis_init(struct chassis *c, struct sched *s, struct slots *slots,
 		 u32 nr_slots, const u32 *depth, bool parts)
 {
+	struct wake wake;
+
+	wake_init(&wake);
 	c->slots = slots;
 	c->nr_slots = 0;
 	if (cost_estimator_init(s))
@@ -118,6 +121,8 @@ int chassis_init(struct chassis *c, struct sched *s, struct slots *slots,
 			goto fail;
 		isolation_attach(s, sl);
 	}
+	/* No queue waits yet: nothing is in @wake. */
+	isolation_tune(s, NULL, &wake);
 	return 0;
 fail:
 	chassis_exit(c, s);
@@ -138,14 +143,6 @@ void chassis_tick(struct chassis *c, struct sched *s, u64 now,
 	cost_estimator_tick(s, now, wake);
 	end_term(c, s, now, wake);
 	isolation_tick(s, now, wake);
-}
-
-void chassis_tune(struct chassis *c, struct sched *s,
-		  const struct sched_params *p, struct wake *wake)
-{
-	sched_params_take(s, p);
-	if (c->nr_slots == 1)
-		isolation_set_depth(s, p->depth, wake);
 }
 
 void chassis_report(const struct sched *s, struct report *r)

@@ -5,11 +5,11 @@
  * Every scheduler has slots (slots.h), learns the costs of requests if it is asked
  * to (cost_estimator.h), isolates short tenants (isolation.h), and sweeps: it
  * takes idle flows out of the shares and counts forgotten queues.  It embeds a
- * chassis, and calls each function here from its hook of that name.
+ * chassis, and calls each function from its hook of that name.
  *
  *	init	chassis_init()
  *	tick	chassis_tick(), then chassis_sweep()
- *	tune	chassis_tune(), unless shares alone have changed
+ *	tune	isolation_tune(), unless shares alone have changed
  *	report	chassis_report()
  *	exit	chassis_exit()
  *
@@ -107,13 +107,6 @@ static inline bool chassis_sweep_is_due(const struct chassis *c, u64 now)
  */
 bool chassis_sweep(struct chassis *c, struct sched *s, u64 now,
 		   bool (*forgotten)(const struct queue *q), struct wake *wake);
-
-/*
- * Takes over @p.  A scheduler with several slots[] divides the depth among them
- * itself, by slots_resize().
- */
-void chassis_tune(struct chassis *c, struct sched *s,
-		  const struct sched_params *p, struct wake *wake);
 
 void chassis_report(const struct sched *s, struct report *r);
 

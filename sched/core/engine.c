@@ -291,7 +291,7 @@ void engine_complete(struct io *io, u64 now, struct wake *wake)
 {
 	cost_estimator_done(io, now);
 	engine_requeue(io, wake);
-	queue_completed(io, now, wake);
+	queue_completed(io, now);
 }
 
 /* --------------------------------------------------------- slow work, life */
@@ -312,11 +312,9 @@ void engine_tick(struct sched *s, u64 now, struct wake *wake)
 void engine_tune(struct sched *s, const struct sched_params *p,
 		 struct wake *wake)
 {
-	struct engine *e = s->own;
-
 	/* A share is computed when it is used: no queue waits for a change. */
 	if (p)
-		chassis_tune(&e->chassis, s, p, wake);
+		isolation_tune(s, p, wake);
 }
 
 void engine_flow_init(struct flow *f)

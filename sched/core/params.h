@@ -26,7 +26,6 @@ struct sched_params {
 	u32 depth;			/* D, slots */
 	u32 depth_most;			/* of a D that is found; 0: D is set */
 	u32 isolation;			/* percent; isolation.h */
-	u32 isolation_auto;		/* 1: more for a flow that does much */
 	struct cost_model cost;
 	u64 own[PARAMS_WORDS];		/* sched_ops.params_bytes */
 };

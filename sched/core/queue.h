@@ -67,9 +67,6 @@ static inline void queue_dispatched(struct queue *q, struct io *io, u64 now)
 		WRITE_ONCE(fq->wait_ns, fq->wait_ns + (now - io->insert_ns));
 	WRITE_ONCE(q->nr, q->nr - 1);
 	WRITE_ONCE(q->stats.dispatched, q->stats.dispatched + 1);
-	if (unlikely(READ_ONCE(q->sched->isolation.paces)) &&
-	    (io->flags & IO_SLOT))
-		isolation_spend(&q->sched->isolation, io_transferred(io));
 	if (unlikely(q->adopted == io))
 		urgent_release(q, now);
 }
@@ -99,11 +96,9 @@ static inline bool io_returned(struct io *io)
  * Call this last in complete: @io was in the device until @now, and its slot is
  * given back.
  */
-static inline void queue_completed(const struct io *io, u64 now,
-				   struct wake *wake)
+static inline void queue_completed(const struct io *io, u64 now)
 {
 	struct flow_queue *fq = io->flow->fq[io->queue->index];
-	struct sched *s = io->queue->sched;
 
 	atomic64_add(io->cost, &fq->cost);
 	/* CPUs read their clocks at different times. */
@@ -113,8 +108,6 @@ static inline void queue_completed(const struct io *io, u64 now,
 		       READ_ONCE(io->flow->latency.mask))))
 		latency_record(io->flow,
 			       now > io->insert_ns ? now - io->insert_ns : 0);
-	if (unlikely(READ_ONCE(s->isolation.paces)))
-		isolation_release(s, io->queue->index, now, wake);
 }
 
 static inline void queue_set_state(struct queue *q, enum dispatch_result state)

@@ -11,7 +11,7 @@
  *
  * Products have 128 bits, so they do not overflow.  All functions round down.
  *
- * Tested by tests/unit/{throughput,depth,isolation,demand,cost_rls}.c.
+ * Tested by tests/unit/{isolation,demand,cost_rls}.c.
  */
 #ifndef MQFAIR_RATE_H
 #define MQFAIR_RATE_H

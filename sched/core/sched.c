@@ -24,7 +24,6 @@ void sched_params_take(struct sched *s, const struct sched_params *p)
 
 	WRITE_ONCE(s->params.depth_most, p->depth_most);
 	WRITE_ONCE(s->params.isolation, p->isolation);
-	WRITE_ONCE(s->params.isolation_auto, p->isolation_auto);
 	cost_set(&s->params.cost, &p->cost);
 	for (i = 0; i < n; i++)
 		if (to[i] != from[i])
@@ -109,11 +108,6 @@ int sched_init(struct sched *s, const struct sched_ops *ops,
 topology:
 	topology_deinit(&s->topo);
 	return ret;
-}
-
-void sched_release(struct sched *s, u64 now, struct wake *wake)
-{
-	isolation_release(s, 0, now, wake);
 }
 
 void sched_exit(struct sched *s)

@@ -267,12 +267,6 @@ static inline void sched_run_tick(struct sched *s, u64 now, struct wake *wake)
 	s->ops->tick(s, now, wake);
 }
 
-/*
- * Gives the paced requests slots whose time has come, at wake.release_ns.  Any
- * context, with no lock of a queue; it may meet itself and every hook.
- */
-void sched_release(struct sched *s, u64 now, struct wake *wake);
-
 /* No io is left, no hook runs, and every flow has been through flow_exit(). */
 void sched_exit(struct sched *s);
 

@@ -33,8 +33,7 @@ void slots_deinit(struct slots *sl)
 
 s64 slots_used(const struct slots *sl)
 {
-	return (s64)READ_ONCE(sl->tree.depth) - token_total(&sl->tree) -
-	       atomic64_read(&sl->held);
+	return (s64)READ_ONCE(sl->tree.depth) - token_total(&sl->tree);
 }
 
 s64 slots_leased(const struct slots *sl)
@@ -308,32 +307,6 @@ static bool take_one(atomic64_t *count)
 		if (atomic64_try_cmpxchg(count, &left, left - 1))
 			return true;
 	return false;
-}
-
-/*
- * Holds a slot until slots_release(); a debt is paid first.  False: the caller
- * frees it.  The holder counts the slot (full order), and then looks whether
- * the drive is still paced.  Tick ends the pacing, and then releases all slots.
- * Pairs with open_drive() in isolation.c.
- */
-static bool hold(struct slots *sl)
-{
-	if (token_in_debt(&sl->tree))
-		return false;
-	(void)atomic64_fetch_add(1, &sl->held);
-	return READ_ONCE(sl->sched->isolation.paces) || !take_one(&sl->held);
-}
-
-void slots_release(struct slots *sl, u32 queue, struct wake *wake)
-{
-	if (take_one(&sl->held))
-		slots_free(sl, queue, wake);
-}
-
-void slots_put_paced(struct slots *sl, u32 queue, struct wake *wake)
-{
-	if (!hold(sl))
-		slots_free(sl, queue, wake);
 }
 
 bool slots_end_lease(struct slots *sl, u32 queue)

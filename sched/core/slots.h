@@ -61,7 +61,7 @@
  *	take, wait (a)              X               -       -        -
  *	withdraw (a)                X               -       -        -
  *	leave (a)                   X               -       -        -
- *	put, release                -               -       -        -
+ *	put                         -               -       -        -
  *	lease, end_lease            -               -       -        -
  *	end_term (one at a time)    -               -       -        -
  *	hand_over, offer            -               -       -        -
@@ -113,7 +113,6 @@ struct slots {
 	struct sched *sched;		/* I */
 	struct port_lock resize_lock;	/* for the next two, and the tree's D */
 	u32 depth, limit;		/* the tree's D is the lesser */
-	atomic64_t held;		/* A: held slots: isolation.h */
 	struct token_tree tree;
 	struct slots_queue *queue;	/* I: by index; NULL: without parts */
 	struct slots_leases *leases;	/* I: by index */
@@ -222,21 +221,6 @@ void slots_resize(struct slots *sl, u32 depth, struct wake *wake);
 /* At most @limit slots are in use.  Slots in use are not revoked. */
 void slots_limit(struct slots *sl, u32 limit, struct wake *wake);
 
-/* Returns whether a slot is held.  The result is a snapshot. */
-static inline bool slots_held(const struct slots *sl)
-{
-	return atomic64_read(&sl->held) > 0;
-}
-
-/* Returns whether all slots are held.  The result is a snapshot. */
-static inline bool slots_all_held(const struct slots *sl)
-{
-	return atomic64_read(&sl->held) >= (s64)READ_ONCE(sl->tree.depth);
-}
-
-/* Hands a held slot to the queue nearest to @queue. */
-void slots_release(struct slots *sl, u32 queue, struct wake *wake);
-
 /* Returns the leased slots in use.  The number is exact while no other call runs. */
 s64 slots_leased(const struct slots *sl);
 
@@ -281,18 +265,12 @@ static inline void slots_free(struct slots *sl, u32 queue, struct wake *wake)
 	slots_hand_over(sl, queue, wake);
 }
 
-/* Slow path of slots_put(): the drive is paced, so the slot may be held. */
-void slots_put_paced(struct slots *sl, u32 queue, struct wake *wake);
-
 /* Gives back a slot of @queue and hands it over to a queue that waits. */
 static inline void slots_put(struct slots *sl, u32 queue, struct wake *wake)
 {
 	if (sl->queue)
 		atomic64_dec(&sl->queue[queue].used);
-	if (unlikely(READ_ONCE(sl->sched->isolation.paces)))
-		slots_put_paced(sl, queue, wake);
-	else
-		slots_free(sl, queue, wake);
+	slots_free(sl, queue, wake);
 }
 
 #endif /* MQFAIR_SLOTS_H */

@@ -5,11 +5,12 @@
 
 enum {
 	PER_KIB_INITIAL = 1024,		/* of a linear cost: as by bytes */
+	AUTO_DEPTH_START = 16,		/* and doubles at once: window.h */
 	/*
-	 * D begins here: enough for most NVMe drives.  The MQFQ paper found 64
-	 * for an SSD and 128 for a target in memory.
+	 * Enough for most NVMe drives.  The MQFQ paper found 64 for an SSD and 128
+	 * for a target in memory.
 	 */
-	AUTO_DEPTH_START = 128,
+	AUTO_DEPTH_USUAL = 128,
 	AUTO_DEPTH_MOST	= 1024,
 	/*
 	 * T = D * 4 KiB / 8.  In one round of the device, a queue gets ahead of
@@ -123,9 +124,9 @@ void tunables_init(const struct tunable *table, struct sched_params *p)
 }
 
 static u32 auto_value(const struct tunable *t, const struct sched_params *p,
-		      u32 start)
+		      u32 most)
 {
-	u32 depth = p->depth_most ? start : p->depth;
+	u32 depth = p->depth_most ? min(most, (u32)AUTO_DEPTH_USUAL) : p->depth;
 
 	if (t->automatic == AUTO_THRESHOLD)
 		return min(depth, (u32)DEPTH_MAX) * AUTO_THRESHOLD_PER_SLOT;
@@ -140,15 +141,12 @@ void tunables_set_auto(const struct tunable *table, unsigned long which,
 	u32 start = min(most, (u32)AUTO_DEPTH_START), found = p->depth_most, i;
 
 	p->depth_most = 0;
-	p->isolation_auto = 0;
 	for (i = 0; table[i].name; i++) {
 		if (!(which & BIT_ULL(i)))
 			continue;
-		if (table[i].automatic == AUTO_ISOLATION)
-			p->isolation_auto = 1;
 		if (table[i].automatic != AUTO_DEPTH) {
 			tunable_put(&table[i], p,
-				    auto_value(&table[i], p, start));
+				    auto_value(&table[i], p, most));
 			continue;
 		}
 		p->depth_most = most;

@@ -38,7 +38,7 @@ enum tunable_kind {
 /* This is the rule for the value of "auto". */
 enum tunable_auto {
 	AUTO_NOT,
-	AUTO_DEPTH,		/* found while running: depth.h */
+	AUTO_DEPTH,		/* found while running: window.h */
 	AUTO_THRESHOLD,		/* follows from D: that set, or auto's first */
 	AUTO_ISOLATION,		/* isolation.h */
 };

@@ -3,14 +3,10 @@
  * wake - the requests that a hook leaves for its host
  *
  * A scheduler never arms a timer and never runs a queue.  A hook notes in a
- * struct wake, which the host owns, the queues to run and the times at which to
- * call tick and sched_release().  The host acts on it after it has dropped its
- * locks.
+ * struct wake, which the host owns, the queues to run and the time at which to
+ * call tick.  The host acts on it after it has dropped its locks.
  *
- * The two times are apart because tick looks at every flow and every queue, and
- * a paced drive releases a request in each few microseconds.
- *
- * wake_init() sets up no more than four words: mask[] is valid only where
+ * wake_init() sets up no more than three words: mask[] is valid only where
  * summary has the word's bit.  So a hook that asks for nothing costs nothing.
  *
  * Locking: a struct wake is on its host's stack; no other CPU sees it.
@@ -23,7 +19,6 @@
 struct wake {
 	u64 summary;		/* words of mask[] that are in use */
 	u64 at_ns;		/* call tick no later than this; 0: no need */
-	u64 release_ns;		/* the same of sched_release() */
 	u32 pinned_by;		/* see sched_ops.block; QUEUES_MAX: no queue */
 	u64 mask[QUEUE_WORDS];	/* queues to run */
 };
@@ -32,7 +27,6 @@ static inline void wake_init(struct wake *w)
 {
 	w->summary = 0;
 	w->at_ns = 0;
-	w->release_ns = 0;
 	w->pinned_by = QUEUES_MAX;
 }
 
@@ -52,13 +46,6 @@ static inline void wake_at(struct wake *w, u64 ns)
 {
 	if (!w->at_ns || ns < w->at_ns)
 		w->at_ns = ns;
-}
-
-/* Keeps the earlier time.  @ns is not 0. */
-static inline void wake_release_at(struct wake *w, u64 ns)
-{
-	if (!w->release_ns || ns < w->release_ns)
-		w->release_ns = ns;
 }
 
 /* Takes out the next queue to run; QUEUES_MAX when there is none. */

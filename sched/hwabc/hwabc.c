@@ -61,9 +61,8 @@
  *
  * Wakes: budget.h for a flow without budget, slots.h for a queue without slot.
  *
- * Limits.  A flow that leaves the device idle cannot delay the end of a round
- * (budget.h, donors).  Where the work of the planes is not known, the drive
- * decides between tenants that together ask for at most `depth` requests.
+ * Limits.  A flow that leaves places of the device free cannot delay the end of a
+ * round (budget.h, donors).
  *
  * Source: Lee, Han, Shin, Host-Level Workload-Aware Budget Compensation I/O
  * Scheduling for Open-Channel SSDs, section II.
@@ -259,19 +258,6 @@ static u64 hwabc_work(const struct budget *b)
 	return work;
 }
 
-static bool hwabc_drive_time(const struct budget *b, u64 now,
-			     struct drive_time *time)
-{
-	const struct sched *s = b->sched;
-	struct flash_time flash;
-
-	if (!s->map.flash_time || !s->map.flash_time(s, &flash))
-		return false;
-	time->worked_ns = flash.busy_ns;
-	time->could_ns = flash.planes * now;
-	return true;
-}
-
 static void learn_rate(struct hwabc *hw, u64 now)
 {
 	const struct sched *s = hw->budget.sched;
@@ -376,7 +362,6 @@ static const struct budget_ops hwabc_budget_ops = {
 	.charge		= hwabc_charge,
 	.predict	= hwabc_predict,
 	.work		= hwabc_work,
-	.drive_time	= hwabc_drive_time,
 };
 
 static int hwabc_init(struct sched *s)

@@ -261,7 +261,7 @@ static void ifq_report(const struct sched *s, struct report *r)
 	const struct ifq_weight *e = &ifq_of(s)->ifq_weight;
 
 	mqfq_report(s, r);
-	report_number(r, "window", (s64)READ_ONCE(e->window));
+	report_number(r, "window_number", (s64)READ_ONCE(e->window));
 }
 
 /* The numbers of the cgroup among its siblings: cgroups below it included. */

@@ -88,39 +88,14 @@ bool latency_has_goal(const struct flow *f)
 	return READ_ONCE(f->latency.goal_ns);
 }
 
-bool latency_goal_pursued(const struct flow *f)
+/* @mean: of the latencies since the last tick. */
+static void set_goal_mean(struct flow_latency *l, u64 mean)
 {
-	return latency_has_goal(f) && READ_ONCE(f->latency.pursued);
-}
+	u64 goal = READ_ONCE(l->goal_ns);
+	u64 ns = percentile(l, BOTH_HALVES, READ_ONCE(l->goal_permille));
 
-enum latency_verdict latency_take_verdict(struct flow *f)
-{
-	enum latency_verdict verdict = (enum latency_verdict)f->latency.verdict;
-
-	f->latency.verdict = LATENCY_NO_VERDICT;
-	return verdict;
-}
-
-/* Compares the half that ends with the goal. */
-static void judge(struct flow_latency *l)
-{
-	u64 goal = READ_ONCE(l->goal_ns), ns;
-
-	if (!goal) {
-		WRITE_ONCE(l->pursued, false);
-		return;
-	}
-	ns = percentile(l, l->half, READ_ONCE(l->goal_permille));
-	if (ns <= goal - goal / 4) {
-		l->verdict = LATENCY_EASY;
-		if (++l->calm >= LATENCY_CALM)
-			WRITE_ONCE(l->pursued, false);
-		return;
-	}
-	l->verdict = ns <= goal ? LATENCY_MET : LATENCY_MISSED;
-	l->calm = 0;
-	if (ns > goal)
-		WRITE_ONCE(l->pursued, true);
+	if (ns && mean)
+		l->goal_mean_ns = mul_u64_u64_div_u64(goal, mean, ns);
 }
 
 /* --------------------------------------------------------------------- tick */
@@ -146,7 +121,6 @@ static void end_half(struct flow_latency *l, u64 count)
 	if (!count || l->half_ns < LATENCY_HALF_NS ||
 	    (count < LATENCY_ENOUGH && l->half_ns < LATENCY_HALF_MOST_NS))
 		return;
-	judge(l);
 	clear_half(l, other);
 	WRITE_ONCE(l->half, other);
 	l->half_ns = 0;
@@ -186,6 +160,10 @@ static void tick_flow(struct flow *f)
 		   mean_x100(t.wait_ns - l->seen.wait_ns, ns));
 	if (done)
 		WRITE_ONCE(l->usage.mean_cost, (u32)div64_u64(l->cost, done));
+	if (done && latency_has_goal(f))
+		set_goal_mean(l, div64_u64(t.service_ns - l->seen.service_ns +
+						   t.wait_ns - l->seen.wait_ns,
+					   done));
 	l->seen.done = t.done;
 	l->seen.cost = t.cost;
 	l->seen.wait_ns = t.wait_ns;

@@ -8,7 +8,7 @@
  * percentile with the *goal* that an administrator gave the cgroup:
  *
  *	goal: 99 % of the requests take at most 500 us.  Of 1000 requests the
- *	990th took 640 us, so the goal is missed.  The flow counts as short, and
+ *	990th took 640 us, so the flow lacks a part of what it asks for, and
  *	isolation.h gives up throughput for it, within its bound.
  *
  * Samples.  A histogram in each queue would need no shared writes, but its
@@ -31,12 +31,12 @@
  * A percentile is interpolated within its bucket, so it is off by a fifth at
  * most.
  *
- * Verdicts.  At the end of a half tick compares the percentile of that half
- * with the goal.  The loss of isolation was constant meanwhile, so the verdict
- * is about that loss.  Above the goal it is missed, and the loss grows.  Below
- * three quarters of it the goal is met with ease, and the loss shrinks.
- * Between the two the loss is right.  A goal that was missed is *pursued* until
- * LATENCY_CALM verdicts in a row were met with ease.  By then the loss is 0.
+ * Goals.  A percentile needs hundreds of requests, and isolation compares windows
+ * by what happens in tens of them.  So tick turns the goal into one for the mean,
+ * in proportion: goal * mean / percentile.
+ *
+ *	goal: 500 us for 99 %.  The 99th percentile is 800 us and the mean 320: the
+ *	mean is to be 200 us.
  *
  * Usage.  The same tick takes the flow's part of the work, and its mean number
  * of requests in the drive and outside, by Little's law.  `mqfair check` tells
@@ -44,7 +44,8 @@
  *
  * Limits.  The time that a task waits for a scheduler tag comes before insert
  * and is not counted.  A request that the driver sent back counts from its
- * second insert.
+ * second insert.  The proportion of the percentile and the mean is that of before,
+ * until a quarter of a second later.
  *
  *	            record  tick  percentile  set_goal
  *	record        -      -        -          -
@@ -54,7 +55,7 @@
  *
  * X: the caller serialises these calls; -: they may run concurrently.  A sample
  * that is recorded while tick changes the half may go to either half.  A reader
- * may see a new goal_ns with an old goal_permille.  The next verdict is right.
+ * may see a new goal_ns with an old goal_permille.  The next tick is right.
  *
  * Tested by tests/unit/latency.c, tests/sim/goal.c.
  */
@@ -73,7 +74,6 @@ enum {
 	LATENCY_WORDS		= 93,	/* the last one begins at 17.2 s */
 	LATENCY_SAMPLES		= 2000,	/* of a flow in a second, at most */
 	LATENCY_ENOUGH		= 200,	/* samples: p99 has two above it */
-	LATENCY_CALM		= 32,	/* verdicts */
 	LATENCY_FIRST_MASK	= 15,	/* until the rate of a flow is known */
 
 	LATENCY_TICK_NS		= 250 * 1000 * 1000,
@@ -81,13 +81,6 @@ enum {
 };
 
 #define LATENCY_HALF_MOST_NS	(10ULL * LATENCY_HALF_NS)
-
-enum latency_verdict {
-	LATENCY_NO_VERDICT,	/* since the last one was taken */
-	LATENCY_EASY,
-	LATENCY_MET,
-	LATENCY_MISSED,
-};
 
 /* How a flow used the drive between the last two ticks.  O, by tick. */
 struct flow_usage {
@@ -104,9 +97,7 @@ struct flow_latency {
 	u64 half_ns;		/* tick: active time in this half */
 	u64 goal_ns;		/* O, by set_goal: 0: none */
 	u16 goal_permille;	/* O, by set_goal: of the requests */
-	bool pursued;		/* O, by tick: see above */
-	u8 verdict;		/* tick: not taken yet */
-	u32 calm;		/* tick: verdicts in a row that found it met */
+	u64 goal_mean_ns;	/* tick: of the mean; 0: none, or not known yet */
 	struct flow_usage usage;
 	u64 cost;		/* tick: of the requests since the last tick */
 	struct {
@@ -121,7 +112,7 @@ void latency_init(struct flow_latency *l);
 void latency_record(struct flow *f, u64 ns);
 
 /*
- * Tick calls this.  It sets masks, ends halves, and gives verdicts, every
+ * Tick calls this.  It sets masks, ends halves, and turns the goals, every
  * LATENCY_TICK_NS.  It takes sched.active_lock.
  */
 void latency_tick(struct sched *s, u64 now);
@@ -137,14 +128,11 @@ void latency_set_goal(struct flow *f, u64 ns, u32 permille);
 
 bool latency_has_goal(const struct flow *f);
 
-/*
- * Tick calls this.  Returns whether @f has a goal that was missed, and was not
- * met with ease since.
- */
-bool latency_goal_pursued(const struct flow *f);
-
-/* Tick calls this.  It takes the verdict on the goal of @f, once. */
-enum latency_verdict latency_take_verdict(struct flow *f);
+/* Tick calls this.  Returns the mean latency at which @f meets its goal, or 0. */
+static inline u64 latency_goal_mean(const struct flow_latency *l)
+{
+	return READ_ONCE(l->goal_ns) ? l->goal_mean_ns : 0;
+}
 
 /* Reports percentiles and usage.  The flow need not be active. */
 void latency_report_flow(const struct flow *f, struct report *r);

@@ -33,6 +33,10 @@
  *   - All flows get the tokens of a whole period at once.  The light ones spend
  *     theirs at its beginning and then wait for its end.
  *
+ * D [R].  Kyber's depths are those of the fastest drives: 256 reads.  Tenants whose
+ * requests all fit in there would be served by their number.  So each domain has D
+ * slots at most, the window of isolation.h.
+ *
  * work_conserving=1, the default, avoids both [R].
  *   - A round also ends when a flow waits and the flows in credit leave the
  *     device idle (BUDGET_CONSERVING in budget.h).
@@ -303,12 +307,8 @@ static int kyber_init(struct sched *s)
 	ret = domains_init(&k->domains, s->nr_queues);
 	if (ret)
 		return ret;
-	/* D, for hosts that count slots: the most of all domains together. */
-	s->params.depth = 0;
-	for (op = 0; op < DOMAINS; op++) {
+	for (op = 0; op < DOMAINS; op++)
 		depth[op] = domain_depth_most(op);
-		s->params.depth += depth[op];
-	}
 	ret = budget_init(&k->budget, s, &kyber_budget_ops, TOTAL_FIRST, depth);
 	if (ret)
 		domains_deinit(&k->domains);
@@ -365,6 +365,7 @@ static void kyber_report_flow(const struct flow *f, struct report *r)
 }
 
 static const struct tunable kyber_tunables[] = {
+	{ TUNABLE_DEPTH_AUTO, .research = true },
 	{ TUNABLE_BUDGET_PERIOD("period_ms") },
 	{ TUNABLE_U32("read_lat_us", struct kyber_params, read_lat_us, 1,
 		      10000000, 1, 2000) },

@@ -498,7 +498,7 @@ void mqfq_complete(struct io *io, u64 now, struct wake *wake)
 	cost_estimator_done(io, now);
 	if (engine_take_back(&m->slots, io->queue->home, io))
 		slots_put(&m->slots, io->queue->home, wake);
-	queue_completed(io, now, wake);
+	queue_completed(io, now);
 }
 
 /* ------------------------------------------------------------- slow work */
@@ -555,7 +555,7 @@ void mqfq_tune(struct sched *s, const struct sched_params *p, struct wake *wake)
 	if (mqfq_params(p)->threshold != mqfq_params(&s->params)->threshold)
 		wheel_set_shift(&m->wheel,
 				wheel_shift(mqfq_params(p)->threshold));
-	chassis_tune(&m->chassis, s, p, wake);
+	isolation_tune(s, p, wake);
 	unpark_all(m, wake);
 }
 

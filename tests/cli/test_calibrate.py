@@ -317,7 +317,8 @@ def test_chooses_and_sets_both(host, drive, run):
     assert host.get(f"{QUEUE}/iosched/depth") == "64 auto"
     assert host.get(f"{QUEUE}/iosched/threshold_kb") == "16"
     assert "[mqfq]" in host.get(f"{QUEUE}/scheduler")
-    assert host.get(f"{QUEUE}/nr_requests") == "128"
+    # D begins with 64 and grows: 4 tags for each of 128 slots.
+    assert host.get(f"{QUEUE}/nr_requests") == "256"
     assert "depth 64: the fewest outstanding requests with 97% of full" in result.out
     assert "(64 KiB needs 16, 16 KiB needs 32, 4 KiB needs 64)" in result.out
     assert "threshold_kb 16: the least threshold with 97%" in result.out

@@ -92,6 +92,7 @@ def test_text(host, run):
         ("prod/db/cgroup.events", "populated 0\nfrozen 0", "warn processes", ""),
         ("prod/db/cgroup.type", "threaded", "problem threads", "domain cgroup"),
         (f"{QUEUE}/iosched/depth", "128", "warn tags", TAGS),
+        (f"{QUEUE}/iosched/depth", "16 auto", "warn tags", TAGS),
         (f"{QUEUE}/iosched/depth", "256", "warn tags", "all requests are inside the drive"),
     ],
     ids=lambda case: f"{case[2]}: {case[0]}",

@@ -234,10 +234,11 @@ def test_auto_shows_the_number_it_chose(host, run):
     host.put(f"{QUEUE}/iosched/depth", "32 auto")
     host.stores.clear()
     assert run("enable", "nvme0n1", "--depth", "auto").code == 0
-    assert host.stores == [write("nr_requests", 64)]
+    # It is 32 now, and grows.
+    assert host.stores == [write("nr_requests", 256)]
     assert run("enable", "nvme0n1", "--depth", "32").code == 0
     assert host.stores[1:] == [write("iosched/depth", 32)]
-    assert run("enable", "nvme0n1", "--depth", "auto", "--nr-requests", "64").code == 0
+    assert run("enable", "nvme0n1", "--depth", "auto", "--nr-requests", "256").code == 0
     assert host.stores[2:] == [write("iosched/depth", "auto")]
 
 
@@ -275,7 +276,8 @@ def test_depth_that_is_found_begins_with_a_number(host, run):
     host.stores.clear()
     assert run("enable", "nvme0n1", "--depth", "16 auto").code == 0
     assert run("enable", "nvme0n1", "--depth", "16 auto").code == 0
-    assert host.stores == [write("iosched/depth", "16 auto")]
+    # It grows: 4 tags for each of 128 slots.
+    assert host.stores == [write("iosched/depth", "16 auto"), write("nr_requests", 256)]
     # A failure later puts back what was there, with the depth that was found.
     host.put(f"{QUEUE}/iosched/depth", "32 auto")
     host.refuse[f"{QUEUE}/iosched/threshold_kb"] = [errno.EINVAL]
@@ -312,6 +314,8 @@ def test_the_ranges_are_those_of_the_scheduler():
     assert int(limits["DEPTH_MAX"]) == enable.DEPTH_MOST
     assert int(limits["COST_LEAST"]) == enable.COST_LEAST
     assert limits["COST_MOST"] == "1 << 26" and enable.COST_MOST == 1 << 26
+    usual = re.search(r"AUTO_DEPTH_USUAL\s*= (\d+),", text_of(sched, "core/tunable.c"))
+    assert usual and int(usual[1]) == enable.AUTO_SLOTS
     manual = text_of(ROOT, "doc/mqfq.md")
     assert f"| 0..{enable.THRESHOLD_KB_MOST}, `auto` |" in manual
 

@@ -28,7 +28,7 @@ def test_a_recording_is_read_as_it_was_written(recorded):
     disks = [sample.disks["nvme0n1"] for sample in found.samples]
     assert [disk.flows["prod/db"].ios for disk in disks] == [3, 6, 9, 12]
     assert disks[0].tunables["depth"] == "128 auto"
-    assert disks[0].state["isolation_limit"] == 40
+    assert disks[0].state["window"] == 40
 
 
 def test_cgroups_that_stay_the_same_are_written_once():

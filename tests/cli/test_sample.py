@@ -32,7 +32,7 @@ def host(machine):
     machine.put("/sys/block/nvme0n1/stat", "10 0 80 5 2 0 16 5 3 9 9 1 0 8 0 0 0")
     machine.put(
         "/sys/kernel/debug/block/nvme0n1/sched/state",
-        "threshold 65536\nslots_free machine=3 cpu=1\nisolation_paced 1\nmin_tag -5",
+        "threshold 65536\nslots_free machine=3 cpu=1\nwindow 40\nmin_tag -5",
     )
     machine.cgroup("prod", subtree="io", weight="default 900\n259:0 700")
     machine.cgroup("prod/db", stat=stat(weight=500, ios=10, bytes=40960))
@@ -60,7 +60,7 @@ def test_a_sample_of_a_drive(host):
     disk = sampler().sample().disks["nvme0n1"]
     assert (disk.number, disk.scheduler, disk.ours) == ("259:0", "mqfq", True)
     assert disk.tunables["depth"] == "128 auto"
-    assert disk.state == {"threshold": 65536, "isolation_paced": 1, "min_tag": -5}
+    assert disk.state == {"threshold": 65536, "window": 40, "min_tag": -5}
     assert (disk.ios, disk.bytes, disk.in_flight) == (13, 512 * (80 + 16 + 8), 3)
     assert set(disk.flows) == {"prod/db"}
     assert disk.flows["prod/db"].bytes == 40960
@@ -71,7 +71,7 @@ def test_without_debugfs_and_without_cgroups_a_sample_has_the_rest(host):
     host.put("/proc/self/mounts", "cgroup /sys/fs/cgroup/blkio cgroup rw,blkio 0 0")
     disk = sampler().sample().disks["nvme0n1"]
     assert disk.state is None
-    assert disk.of_state("isolation_paced") is None
+    assert disk.of_state("window") is None
     assert disk.flows == {}
     assert disk.ios == 13
 

@@ -296,7 +296,7 @@ def test_slots_and_maps_of_null_blk():
         (NULL, 2, "mqfq", None, 64),
         (NULL, 2, "mqfq", "auto", 64),
         (NULL, 2, "mqfq", "8", 32),
-        (NULL, 2, "mqfq", "24 auto", 48),
+        (NULL, 2, "mqfq", "24 auto", 64),
         (NULL, 1, "mqfq", None, 64),
         (NULL, 2, "stf", "64", 32),
         (f"{NULL},shared_tag_bitmap=1", 2, "wdt", None, 32),

@@ -22,7 +22,7 @@ FIGURES = (
     " mqfair.cost={bytes} mqfair.short_ms={short} mqfair.slowdown_percent=210 mqfair.p50_us=640"
     " mqfair.p99_us=2500 mqfair.inside_x100=400 mqfair.waiting_x100={waiting}"
 )
-STATE = "isolation_paced {}\nisolation_limit 40\nisolation_loss_permille 60\ncapacity_mb_per_s 3200"
+STATE = "window 40\nwindow_tried 80\nisolation_loss_permille 20\nisolation_met_ppm 910000"
 LIST = {
     "prod/db": {"weight": 900, "share": 600000, "part": 3},
     "prod/web": {"weight": 100, "share": 300000, "part": 1},
@@ -32,7 +32,7 @@ LIST = {
 
 ONCE = """\
 nvme0n1  mqfq  4.0 IOPS  4.0 MiB/s  3 in flight
-  D 128 auto  T 64 KiB auto  limit 40, paced, loss 6.0 %
+  D 128 auto  T 64 KiB auto  window 40, loss 2.0 %
 CGROUP                WGHT  DUE%  GOT%  IOPS  MiB/s     Q    IN  WAIT  SERV   P50   P99  SLOW S
 batch                  100  10.0  50.0   2.0    2.0   2.0   4.0  1.0m  300u  640u  2.5m   2.1
 prod                   800  90.0  50.0   2.0    2.0   4.0   8.0  1.0m  300u     -     -     - S
@@ -62,7 +62,7 @@ def host(machine, monkeypatch):
     machine.cgroup("prod", subtree="io", weight="default 800")
     for name in LIST:
         machine.cgroup(name)
-    machine.put("/sys/kernel/debug/block/nvme0n1/sched/state", STATE.format(1))
+    machine.put("/sys/kernel/debug/block/nvme0n1/sched/state", STATE)
     write(machine, 1)
     steps = itertools.count(2)
     machine.slept = []
@@ -88,7 +88,7 @@ def test_once_as_text(host, run, monkeypatch):
 
 def test_once_as_json(host, run):
     report = run("top", "--once", "--json", "--sort", "name").json
-    assert report["schema"] == "mqfair.top/1"
+    assert report["schema"] == "mqfair.top/2"
     (disk,) = report["disks"]
     groups = {one["cgroup"]: one for one in disk.pop("cgroups")}
     assert list(groups) == ["batch", "prod", "prod/db", "prod/web"]
@@ -106,9 +106,9 @@ def test_once_as_json(host, run):
         "in_flight": 3,
         "depth": "128 auto",
         "threshold_kb": "64 auto",
-        "limit": 40,
-        "loss_permille": 60,
-        "capacity_mb_per_s": 3200,
+        "window": 40,
+        "loss_permille": 20,
+        "met_ppm": 910000,
     }
 
 
@@ -186,13 +186,13 @@ def test_no_device_of_ours(machine, run, installed, said):
 
 def test_without_debugfs_the_picture_says_so(host, run):
     host.host("/sys/kernel/debug/block/nvme0n1/sched/state").unlink()
-    assert "limit unknown: debugfs is for root" in run("top", "--once").out
+    assert "window unknown: debugfs is for root" in run("top", "--once").out
 
 
-def test_an_open_drive_has_no_limit(host, run):
-    host.put("/sys/kernel/debug/block/nvme0n1/sched/state", STATE.format(0))
-    assert "limit none" in run("top", "--once").out
-    assert run("top", "--once", "--json").json["disks"][0]["limit"] is None
+def test_a_module_of_another_version_tells_no_window(host, run):
+    host.put("/sys/kernel/debug/block/nvme0n1/sched/state", "threshold 65536")
+    assert "window none" in run("top", "--once").out
+    assert run("top", "--once", "--json").json["disks"][0]["window"] is None
 
 
 def test_a_drive_without_io(machine, run):

@@ -22,7 +22,7 @@ from scene import Load, Scene, Tenant
 # The depth of a load that saturates a drive with the mix of a tenant.
 SATURATING = 1024
 # The fixed depths of which the best is what is possible.
-DEPTHS = (2, 4, 8, 16, 32, 64, 128)
+DEPTHS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 P1_ERROR = 0.02
 P2_LEAST = 0.8

@@ -174,9 +174,6 @@ static void host_act(struct host *h, struct wake *wake)
 		if (queue != QUEUES_MAX)
 			queue_run(h, queue, wake);
 	} while (queue != QUEUES_MAX);
-	/* Tick releases paced requests, too. */
-	if (wake->release_ns)
-		wake_at(wake, wake->release_ns);
 	if (wake->at_ns)
 		atomic64_set(&h->tick_requested, 1);
 }

@@ -20,7 +20,6 @@ enum {
 	STEPS		= 500,		/* per member, between meetings */
 	FLOWS		= 5,
 	IOS		= 60,		/* per member, at most */
-	LOOKS_MOST	= 10000,	/* until the drive is open in the end */
 };
 
 struct test_io {
@@ -57,7 +56,7 @@ struct scenario {
 	struct sched_params params;	/* as tuned */
 	atomic64_t slots;	/* in use, as the test counts them */
 	s64 most;		/* slots ever allowed */
-	u64 paced_ns;		/* by the end */
+	u32 trials;		/* of windows, by the end */
 	vtime_t seen;		/* virtual time, by check_any_time() */
 	atomic64_t submitted, dispatched, completed;
 	struct random random;	/* for the member that checks */
@@ -211,7 +210,6 @@ static void tune_isolation(const struct scenario *s, struct sched_params *p,
 			   struct random *r)
 {
 	p->isolation = random_once_in(r, 4) ? 0 : s->workload->isolation;
-	p->isolation_auto = random_once_in(r, 2);
 	p->depth_most = random_once_in(r, 2) ? (u32)s->most : 0;
 }
 
@@ -330,19 +328,25 @@ static void check_queue_of_engine(const struct engine *e,
 		threads_check(q->q.head_tag == VTIME_NONE);
 }
 
-/* Free, held back, leased and in use: these are all slots. */
+/*
+ * Free, leased and in use: these are all slots.  The window limits them, or the one
+ * that is tried.
+ */
 static void check_slots(const struct scenario *s)
 {
 	const struct slots *sl = is_simple(s) ? &engine_state(s)->slots :
 						&mqfq_of(s)->slots;
-	s64 all = token_total(&sl->tree) + atomic64_read(&sl->held) +
-		  slots_leased(sl) + atomic64_read(&s->slots);
+	const struct sched_params *p = &s->host.sched.params;
+	const struct window *w = &s->host.sched.isolation.window;
+	s64 all = token_total(&sl->tree) + slots_leased(sl) +
+		  atomic64_read(&s->slots);
 
 	threads_check(all == sl->tree.depth);
 	threads_check(sl->tree.depth == min(sl->depth, sl->limit));
-	threads_check(sl->depth == s->host.sched.params.depth);
-	if (!s->host.sched.isolation.paces)
-		threads_check(!slots_held(sl) && sl->limit == DEPTH_MAX);
+	threads_check(sl->depth == (p->depth_most ? p->depth_most : p->depth));
+	threads_check(sl->limit == w->size ||
+		      (w->other && sl->limit == w->other));
+	threads_check(!p->depth_most || p->depth == sl->limit);
 }
 
 static void check_stopped(void *arg)
@@ -363,20 +367,6 @@ static void check_stopped(void *arg)
 		check_watchdog(s);
 }
 
-/* Slots that are held back are released in time, by tick. */
-static void let_time_pass(struct scenario *s)
-{
-	u32 i;
-
-	for (i = 0; i < LOOKS_MOST && s->host.sched.isolation.paces; i++) {
-		atomic64_add(LOOK_LEAST_NS, &s->host.now_ns);
-		host_tick(&s->host);
-		while (finish(s, &s->random))
-			;
-	}
-	threads_check(i < LOOKS_MOST);
-}
-
 /* Only completes requests: that alone must bring all of them out. */
 static void drain(void *arg)
 {
@@ -389,9 +379,7 @@ static void drain(void *arg)
 	check_stopped(s);
 	while (finish(s, &s->random))
 		;
-	s->paced_ns = s->host.sched.isolation.paced_ns;
-	if (s->workload->isolation)
-		let_time_pass(s);
+	s->trials = s->host.sched.isolation.window.trials;
 	threads_check(atomic64_read(&s->completed) ==
 		      atomic64_read(&s->submitted));
 	check_stopped(s);
@@ -499,8 +487,8 @@ int main(void)
 		{ "mqfq", "odd requests", 4, 65536, 0, 0, 0, 10, 0, 10, 0 },
 		{ "mqfq", "tuned", 16, 65536, 200, 100, 0, 0, 50, 0, 0 },
 		{ "mqfq", "everything", 8, 65536, 200, 100, 20, 10, 50, 10, 0 },
-		{ "mqfq", "paced", 16, 65536, 20, 0, 0, 0, 0, 0, 8 },
-		{ "mqfq", "paced, everything", 16, 65536, 10, 2000, 40, 10,
+		{ "mqfq", "isolated", 16, 65536, 20, 0, 0, 0, 0, 0, 8 },
+		{ "mqfq", "isolated, everything", 16, 65536, 10, 2000, 40, 10,
 		  2000, 10, 50 },
 		{ "ifq", "windows", 4, 0, 200, 0, 0, 0, 0, 0, 0 },
 		{ "ifq", "tuned", 8, 0, 200, 100, 0, 0, 50, 0, 0 },
@@ -509,8 +497,8 @@ int main(void)
 		{ "drr", "one slot", 1, 0, 0, 0, 0, 0, 0, 0, 0 },
 		{ "drr", "blocked", 4, 0, 0, 0, 20, 0, 0, 0, 0 },
 		{ "drr", "everything", 8, 0, 200, 100, 20, 10, 50, 10, 0 },
-		{ "drr", "paced, everything", 16, 0, 10, 2000, 40, 10, 2000, 10,
-		  50 },
+		{ "drr", "isolated, everything", 16, 0, 10, 2000, 40, 10, 2000,
+		  10, 50 },
 		{ "sfq", "narrow", 3, 0, 0, 0, 0, 0, 0, 0, 0 },
 		{ "sfq", "one slot", 1, 0, 0, 0, 0, 0, 0, 0, 0 },
 		{ "sfq", "blocked", 4, 0, 0, 0, 20, 0, 0, 0, 0 },
@@ -518,7 +506,7 @@ int main(void)
 	};
 	struct random r = random_seeded("mt/mqfq");
 	struct scenario s;
-	u64 round, paced_ns = 0;
+	u64 round, trials = 0;
 	u32 i;
 
 	for (round = 0; round < random_rounds(1); round++)
@@ -526,14 +514,13 @@ int main(void)
 			scenario_init(&s, &workloads[i], &r);
 			threads_watch(check_any_time, &s);
 			threads_run(s.threads, &r, work, &s);
-			printf("%s, %s: %lld requests, paced for %llu ms\n",
+			printf("%s, %s: %lld requests, %u trials of windows\n",
 			       workloads[i].policy, workloads[i].name,
-			       atomic64_read(&s.completed),
-			       s.paced_ns / 1000000);
+			       atomic64_read(&s.completed), s.trials);
 			fflush(stdout);
-			paced_ns += s.paced_ns;
+			trials += s.trials;
 			scenario_deinit(&s);
 		}
-	threads_seen(paced_ns > 0, "a paced drive");
+	threads_seen(trials > 0, "a trial of a window");
 	return 0;
 }

@@ -3,9 +3,9 @@
  * Slots, with one or two processors that stop half-way.
  *
  * Each of three queues takes a slot, gives one back or wants none any more, while
- * the drive stops being paced or D changes.  Then the queues that were woken dispatch.  No queue may
- * wait while a slot is free that it is due.  No slot may be held on a drive that
- * is not paced.
+ * D or the limit changes, or a term of the leases ends.  Then the queues that were
+ * woken dispatch.  No queue may wait while a slot is free that it is due, and each
+ * slot comes back once.
  */
 #include "threads.h"
 #include "replay.h"
@@ -22,8 +22,18 @@ enum {
 static const struct topo_place square[QUEUES] = { { 0, 0 }, { 1, 0 },
 						  { 2, 1 }, { 3, 1 } };
 
+enum op_kind {
+	TAKE,
+	PUT,
+	LEAVE,
+	RESIZE,
+	LIMIT,
+	TERM,
+	KINDS,
+};
+
 struct op {
-	enum { TAKE, PUT, LEAVE, OPEN, RESIZE, KINDS } kind;
+	enum op_kind kind;
 	u32 queue, depth;
 };
 
@@ -34,11 +44,11 @@ struct scenario {
 	struct slots slots;
 	struct op history[HISTORY], op[OPS];
 	u32 depth;		/* to begin with */
-	bool parts, paces;
-	u32 used[QUEUES];	/* slots of the requests of a queue */
+	bool parts, full;
+	bool polls[QUEUES];	/* the requests of the queue are polled */
+	u32 sent[QUEUES];	/* requests of the queue in the drive */
 	bool wants[QUEUES];	/* a request waits */
 	u32 wakes;		/* mask of queues to run */
-	atomic64_t paced_until;	/* full order, as open_drive() has */
 };
 
 static void act(struct scenario *s, struct wake *wake)
@@ -77,7 +87,9 @@ static void take(struct scenario *s, u32 queue)
 
 	wake_init(&wake);
 	s->wants[queue] = !got;
-	s->used[queue] += got;
+	s->sent[queue] += got;
+	if (got && s->polls[queue])
+		slots_lease(&s->slots, queue);
 	if (got)
 		stop(s, queue, &wake);
 	else if (s->parts)
@@ -99,24 +111,21 @@ static void put(struct scenario *s, u32 queue)
 {
 	struct wake wake;
 
-	if (!s->used[queue])
+	if (!s->sent[queue])
 		return;
 	wake_init(&wake);
-	s->used[queue]--;
-	slots_put(&s->slots, queue, &wake);
+	s->sent[queue]--;
+	if (!s->polls[queue] || slots_end_lease(&s->slots, queue))
+		slots_put(&s->slots, queue, &wake);
 	act(s, &wake);
 }
 
-/* The drive stops being paced: see open_drive() in isolation.c. */
-static void open_drive(struct scenario *s)
+static void end_term(struct scenario *s)
 {
 	struct wake wake;
 
 	wake_init(&wake);
-	WRITE_ONCE(s->sched.isolation.paces, false);
-	(void)atomic64_xchg(&s->paced_until, 0);
-	while (slots_held(&s->slots))
-		slots_release(&s->slots, 0, &wake);
+	slots_end_term(&s->slots, &wake);
 	act(s, &wake);
 }
 
@@ -126,6 +135,15 @@ static void resize(struct scenario *s, u32 depth)
 
 	wake_init(&wake);
 	slots_resize(&s->slots, depth, &wake);
+	act(s, &wake);
+}
+
+static void set_limit(struct scenario *s, u32 limit)
+{
+	struct wake wake;
+
+	wake_init(&wake);
+	slots_limit(&s->slots, limit, &wake);
 	act(s, &wake);
 }
 
@@ -141,11 +159,14 @@ static void run(struct scenario *s, const struct op *op)
 	case LEAVE:
 		leave(s, op->queue);
 		break;
-	case OPEN:
-		open_drive(s);
+	case RESIZE:
+		resize(s, op->depth);
+		break;
+	case LIMIT:
+		set_limit(s, op->depth);
 		break;
 	default:
-		resize(s, op->depth);
+		end_term(s);
 	}
 }
 
@@ -176,19 +197,21 @@ static void reset(void *arg)
 
 	s->wakes = 0;
 	for (i = 0; i < QUEUES; i++) {
-		s->used[i] = 0;
+		s->sent[i] = 0;
 		s->wants[i] = false;
 	}
-	s->sched.isolation.paces = false;
 	threads_check(!slots_init(&s->slots, &s->sched, s->depth, s->parts));
 	for (i = 0; i < HISTORY; i++) {
 		run(s, &s->history[i]);
 		follow_wakes(s);
 	}
-	s->sched.isolation.paces = s->paces;
 	/* Each operation that puts a slot has one to put, if there are any. */
 	for (i = 0; i < OPS; i++)
 		if (s->op[i].kind == PUT && !s->wants[s->op[i].queue])
+			take(s, s->op[i].queue);
+	/* Half of the time, one that leaves has a request that waits. */
+	for (i = 0; i < OPS && s->full; i++)
+		while (s->op[i].kind == LEAVE && !s->wants[s->op[i].queue])
 			take(s, s->op[i].queue);
 }
 
@@ -200,56 +223,72 @@ static void drain(struct scenario *s)
 	for (round = 0; round <= QUEUES; round++) {
 		follow_wakes(s);
 		for (i = 0; i < QUEUES; i++)
-			while (s->used[i])
+			while (s->sent[i])
 				put(s, i);
 	}
 	for (i = 0; i < QUEUES; i++)
-		threads_check(!s->wants[i] && !s->used[i]);
+		threads_check(!s->wants[i] && !s->sent[i]);
 }
 
 static void check(void *arg)
 {
 	struct scenario *s = arg;
-	s64 used = 0;
+	s64 used = 0, polled = 0;
 	u32 i;
 
 	follow_wakes(s);
 	for (i = 0; i < QUEUES; i++)
-		used += s->used[i];
-	threads_check(slots_used(&s->slots) == used);
-	threads_check(s->sched.isolation.paces || !slots_held(&s->slots));
+		if (s->polls[i])
+			polled += s->sent[i];
+		else
+			used += s->sent[i];
+	threads_check(slots_leased(&s->slots) <= polled);
+	threads_check(slots_used(&s->slots) == used + slots_leased(&s->slots));
 	/* All woken queues have run. */
 	threads_check(!queue_set_any(&s->slots.woken, QUEUES));
 	for (i = 0; i < QUEUES; i++) {
 		threads_check(queue_set_has(&s->slots.ready, i) == s->wants[i]);
 		threads_check(!slots_forgot(&s->slots, i));
 	}
-	open_drive(s);
 	drain(s);
 	slots_deinit(&s->slots);
 }
 
+static enum op_kind draw_past(struct random *r)
+{
+	if (random_once_in(r, 8))
+		return TERM;
+	return random_once_in(r, 3) ? PUT : TAKE;
+}
+
+/* Mostly an operation of a queue. */
+static enum op_kind draw_kind(struct random *r)
+{
+	return random_below(r, random_once_in(r, 3) ? KINDS : LEAVE + 1);
+}
+
 static void draw(struct scenario *s, struct random *r)
 {
-	u32 i, resizes = 0, opens = 0, first = random_below(r, QUEUES);
+	u32 i, seen[KINDS] = { 0 }, first = random_below(r, QUEUES);
 
 	s->depth = 1 + random_below(r, 4);
 	s->parts = random_once_in(r, 2);
-	s->paces = random_once_in(r, 2);
+	s->full = random_once_in(r, 2);
+	for (i = 0; i < QUEUES; i++)
+		s->polls[i] = random_once_in(r, 3);
 	for (i = 0; i < HISTORY; i++)
 		s->history[i] = (struct op){
-			.kind = random_once_in(r, 3) ? PUT : TAKE,
+			.kind = draw_past(r),
 			.queue = random_below(r, QUEUES),
 		};
 	for (i = 0; i < OPS; i++) {
 		s->op[i] = (struct op){
-			.kind = random_below(r, KINDS),
+			.kind = draw_kind(r),
 			.queue = (first + i) % QUEUES,
 			.depth = 1 + random_below(r, 4),
 		};
-		/* One CPU at a time ends the pacing. */
-		if ((s->op[i].kind == RESIZE && resizes++) ||
-		    (s->op[i].kind == OPEN && opens++))
+		/* One CPU at a time ends a term, and tunes D. */
+		if (seen[s->op[i].kind]++ && s->op[i].kind >= RESIZE)
 			s->op[i].kind = PUT;
 	}
 }

@@ -38,9 +38,8 @@ FIGURES = (
     " mqfair.cost_inside=4096 mqfair.done={ios} mqfair.drive_us={drive} mqfair.cost={bytes}"
 )
 STATE = (
-    "threshold 65536\nisolation_paced 1\nisolation_limit 40\nisolation_loss_permille 60"
-    "\ncapacity_mb_per_s 3200\nisolation_paced_ms 70\ndepth 128\nwakes 5\nnull_dispatches 0"
-    "\nwatchdog 0"
+    "threshold 65536\nwindow 40\nwindow_tried 40\nwindow_trials 7\nisolation_loss_permille 20"
+    "\nisolation_met_ppm 910000\ndepth 128\nwakes 5\nnull_dispatches 0\nwatchdog 0"
 )
 
 

@@ -84,7 +84,7 @@ def test_the_screen(terminal, cluster, columns, lines):
     shown = start(terminal(columns, lines), cluster)
     assert len(shown) <= lines
     assert max(map(len, shown)) <= columns
-    assert shown[1] == "  D 128 auto  T 64 KiB auto  limit 40, paced, loss 6.0 %"
+    assert shown[1] == "  D 128 auto  T 64 KiB auto  window 40, loss 2.0 %"
     title = shown[2].split()
     assert title[:4] == ["CGROUP", "WGHT", "DUE%", "GOT%"]
     assert ("SLOW" in title) == (columns == 200)

@@ -75,8 +75,6 @@ static void act(struct wake *wake)
 {
 	while (wake_next(wake) != QUEUES_MAX)
 		h.woken = true;
-	if (wake->release_ns)
-		wake_at(wake, wake->release_ns);
 	if (wake->at_ns && (!h.tick_ns || wake->at_ns < h.tick_ns))
 		h.tick_ns = wake->at_ns;
 }

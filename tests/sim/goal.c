@@ -46,7 +46,6 @@ static void scene_open(struct scene *s, struct test_case *t, struct flash *f,
 
 	sched_params_init(t->ops, &p.sched);
 	p.sched.isolation = PERCENT;
-	p.sched.isolation_auto = 0;
 	p.sched.depth = 256;
 	p.device.flash = f;
 	fixture_open(&s->r, t, &p);

@@ -450,7 +450,8 @@ static struct host_params flash_params(const struct test_case *t)
 
 /*
  * The paper's experiment: 85 % full, a reader of cold data in order, a random
- * writer.  Under none the writer wins, under hwabc the reader.
+ * writer.  Under none the writer wins, under hwabc the reader.  As in the paper,
+ * budgets return when all are exhausted.
  */
 static double paper(struct test_case *t, struct host_params *p, u32 host_us)
 {
@@ -464,6 +465,7 @@ static double paper(struct test_case *t, struct host_params *p, u32 host_us)
 	double none[2], got[2], total;
 
 	p->sched.depth = PAPER_SLOTS;
+	budget_params(&p->sched)->work_conserving = 0;
 	flash_none(p, load, 2, none);
 	flash_play(t, p, FLASH_FTL_HOST, load, 2, got);
 	total = (got[0] + got[1]) / (none[0] + none[1]);

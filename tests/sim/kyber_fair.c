@@ -11,7 +11,8 @@
 
 enum {
 	PERIOD_NS	= 100 * 1000 * 1000,
-	DEPTH		= 256 + 128 + 64 + 16,	/* of all domains */
+	DEPTH		= 16,	/* at first: D is found */
+	DEPTH_MOST	= 1024,
 };
 
 static const struct kyber_fair *kyber_of(const struct fixture *r)
@@ -24,6 +25,7 @@ static struct host_params kyber_host_params(const struct test_case *t)
 	struct host_params p = scenario_params(t, &kyber_fair_ops);
 
 	p.sched.depth = DEPTH;
+	p.sched.depth_most = DEPTH_MOST;
 	return p;
 }
 
@@ -399,6 +401,9 @@ static void test_domains(struct test_case *t)
 	struct in_device d = { 0 };
 	struct scenario s;
 
+	/* No less than what the domains have. */
+	p.sched.depth = DEPTH_MOST;
+	p.sched.depth_most = 0;
 	p.device.base_ns = 400 * US;
 	scenario_open(&s, t, &p, tenant, 3);
 	d.r = &s.r;

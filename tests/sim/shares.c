@@ -653,7 +653,11 @@ static void test_light_among_bunches(struct test_case *t)
 	for (i = 0; i < 4; i++)
 		total += flow[i]->stats.ios;
 	total = total * 1000 / (501 * MS / service * p.device.slots);
-	if (got < 850)
+	/*
+	 * If all others complete together, the next slot is half a service time away,
+	 * and it does 722.
+	 */
+	if (got < 780)
 		case_fail(
 			t,
 			"a light tenant has %llu permille of its requests alone",

@@ -4,7 +4,8 @@
  * not follow the rate of requests: 2,000 calls a second at most, whatever the
  * tenants do.
  *
- * A reader that needs little beside tenants that fill the drive keeps it paced.
+ * A reader that needs little lacks it beside tenants that fill the drive.  So the
+ * window is tried again and again.
  */
 #include <string.h>
 

@@ -41,6 +41,8 @@ static const struct {
 	{ "window_ms", 60 },
 	{ "budget_ms", 100 },
 	{ "interval_ms", 10 },
+	/* With isolation, a D that is set is only the most that is tried. */
+	{ "isolation", 0 },
 };
 
 struct tenant {

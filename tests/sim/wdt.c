@@ -11,7 +11,12 @@
 
 static struct host_params wdt_host_params(const struct test_case *t)
 {
-	return scenario_params(t, &wdt_ops);
+	struct host_params p = scenario_params(t, &wdt_ops);
+
+	/* D is found. */
+	p.sched.depth = 16;
+	p.sched.depth_most = 1024;
+	return p;
 }
 
 /* Four tenants, each 128 deep. */

@@ -114,9 +114,6 @@ static void act(struct host_cpu *c, struct wake *wake)
 {
 	u32 queue;
 
-	/* Tick releases paced requests, too. */
-	if (wake->release_ns)
-		wake_at(wake, wake->release_ns);
 	if (wake->at_ns)
 		arm(wake->at_ns);
 	while ((queue = wake_next(wake)) != QUEUES_MAX) {

@@ -9,7 +9,7 @@ enum {
 	FLOWS	= 4,
 	PART	= 1 << 20,		/* of a round, for each flow */
 	PERIOD	= 40 * 1000 * 1000,
-	CHECK	= PERIOD / 32,		/* while a flow waits */
+	CHECK	= 1000 * 1000,		/* while a flow waits */
 };
 
 static struct hooks h;
@@ -25,19 +25,10 @@ static u64 fixed_grant(const struct budget *b, const struct flow *f, u64 share)
 	return f == flow[1] ? 5 * BYTES : BYTES;
 }
 
-static bool fixed_drive_time(const struct budget *b, u64 now,
-			     struct drive_time *time)
-{
-	(void)b;
-	*time = (struct drive_time){ .worked_ns = 7, .could_ns = now };
-	return true;
-}
-
 static const struct budget_ops by_share = {
 	.nr_domains = 1, .predict = budget_mock_predict,
 }, by_grant = {
 	.nr_domains = 1, .predict = budget_mock_predict, .grant = fixed_grant,
-	.drive_time = fixed_drive_time,
 }, four_domains = {
 	.nr_domains = 4, .predict = budget_mock_predict,
 };
@@ -248,6 +239,7 @@ TEST(donor_does_not_count_as_not_exhausted)
 	budget_flow(0)->donor_until_ns = start_ns + 10 * PERIOD;
 	budget_flow(1)->donor_until_ns = start_ns + 10 * PERIOD;
 	run_to(10 * MS);
+	finish(0);
 	exhaust(1);
 	exhaust(2);
 	exhaust(3);
@@ -376,10 +368,10 @@ TEST(flow_that_returns_later_has_spent_nothing)
 /* The first flow after a time without any begins a round. */
 TEST(round_begins_anew_after_a_time_without_flows)
 {
-	const struct throughput *t;
+	const struct turnover *t;
 
 	open_rounds(&by_grant, BUDGET_ALL_EXHAUSTED, 2);
-	t = &budget()->throughput;
+	t = &budget()->turnover;
 	insert(1);
 	finish(1);
 	finish(1);
@@ -388,8 +380,6 @@ TEST(round_begins_anew_after_a_time_without_flows)
 	assert_null(h.sched.active);
 	assert_int_equal(h.tick_ns, 0);
 	assert_int_equal(atomic64_read(&budget()->sentinel), 0);
-	budget()->throughput.wait_loss = 5;
-	budget()->throughput.gauge_until_ns = 1;
 	insert(1);
 	assert_int_equal(left(1), 5 * BYTES);
 	start_ns = budget()->refills;
@@ -397,14 +387,9 @@ TEST(round_begins_anew_after_a_time_without_flows)
 	assert_int_equal(budget()->start_ns, h.now);
 	assert_int_equal(budget()->refills, start_ns);
 	/* Nothing that was measured before counts. */
-	assert_int_equal(t->measuring.since_ns, h.now);
-	assert_int_equal(t->dispatched, 3);
-	assert_int_equal(t->measuring.work, 3 * BYTES);
-	assert_int_equal(t->account_ns, h.now);
-	assert_int_equal(t->account.worked_ns, 7);
-	assert_int_equal(t->account.could_ns, h.now);
-	assert_int_equal(t->wait_loss, 0);
-	assert_int_equal(t->gauge_until_ns, 0);
+	assert_int_equal(t->since.now, h.now);
+	assert_int_equal(t->since.dispatched, 3);
+	assert_int_equal(t->since.work, 3 * BYTES);
 	close_rounds();
 }
 
@@ -461,6 +446,7 @@ TEST(donor_is_no_sentinel)
 	open_rounds(&by_share, BUDGET_ALL_EXHAUSTED, 2);
 	spend_but(0, PART / 2);
 	insert(0);
+	finish(1);
 	budget_flow(1)->donor_until_ns = h.now + PERIOD;
 	hooks_tick(&h);
 	assert_int_equal(atomic64_read(&budget()->sentinel),
@@ -489,21 +475,19 @@ TEST(announcement_with_credit_is_withdrawn)
 TEST(device_is_watched_while_a_flow_waits)
 {
 	open_rounds(&by_share, BUDGET_CONSERVING, 2);
-	finish(1);
 	assert_int_equal(atomic64_read(&budget()->watched), 0);
 	exhaust_and_wait(0);
 	assert_true(tick_is_asked_for_now());
-	/* Nothing is known of the device: a gauge span begins, and no flow waits. */
 	hooks_run(&h, h.now);
-	assert_int_equal(budget()->early, 1);
+	assert_int_equal(budget()->early, 0);
 	assert_int_equal(atomic64_read(&budget()->watched), 1);
-	assert_int_equal(budget()->throughput.gauge_until_ns, h.now + CHECK);
 	assert_int_equal(h.tick_ns, h.now + CHECK);
 	/* When no flow waits any more, neither is the device watched. */
+	hooks_set_drain(&h, true);
 	finish(0);
 	hooks_tick(&h);
 	assert_int_equal(atomic64_read(&budget()->watched), 0);
-	assert_int_equal(budget()->throughput.wait_span.since_ns, 0);
+	assert_int_equal(budget()->early, 0);
 	close_rounds();
 }
 
@@ -527,60 +511,43 @@ TEST(announcement_asks_for_a_tick_if_none_watches)
 	close_rounds();
 }
 
-/* A gauge span in which four requests are done in a check interval. */
-static void gauge(void)
-{
-	u32 i;
-
-	finish(1);
-	exhaust_and_wait(0);
-	hooks_run(&h, h.now);
-	assert_true(throughput_gauges(&budget()->throughput));
-	finish(0);
-	for (i = 0; i < 4; i++) {
-		insert_if_empty(1);
-		finish(1);
-	}
-	hooks_run(&h, h.now + CHECK);
-	assert_false(throughput_gauges(&budget()->throughput));
-	assert_true(budget()->throughput.rate > 0);
-}
-
 /* The flows in credit are donors for eight periods. */
 TEST(flow_that_leaves_the_device_idle_becomes_a_donor)
 {
-	u64 early;
+	u64 since_ns;
 
 	open_rounds(&by_share, BUDGET_CONSERVING, 2);
-	gauge();
 	exhaust_and_wait(0);
-	early = budget()->early;
-	while (budget()->early == early)
-		hooks_run(&h, h.tick_ns);
-	assert_in_range(h.now - start_ns, 2 * CHECK, 6 * CHECK);
+	hooks_run(&h, h.now);
+	since_ns = h.now;
+	finish(1);
+	hooks_run(&h, since_ns + CHECK - 1);
+	assert_int_equal(budget()->early, 0);
+	assert_int_equal(budget_flow(1)->donor_until_ns, 0);
+	hooks_run(&h, since_ns + CHECK);
+	assert_int_equal(budget()->early, 1);
 	assert_int_equal(budget_flow(1)->donor_until_ns, h.now + 8 * PERIOD);
 	assert_int_equal(budget_flow(0)->donor_until_ns, 0);
 	close_rounds();
 }
 
-/* The flow in credit would use the device, but the host does not run it. */
-TEST(flow_with_a_backlog_is_waited_for)
+/* A donor has its share as soon as more than its part of D waits: 32 of 64. */
+TEST(round_waits_for_a_donor_with_requests_that_wait)
 {
-	u64 early;
+	u32 i;
 
 	open_rounds(&by_share, BUDGET_CONSERVING, 2);
-	gauge();
-	insert_if_empty(1);
+	budget_flow(1)->donor_until_ns = h.now + PERIOD;
+	for (i = 0; i < 32; i++)
+		insert(1);
 	exhaust_and_wait(0);
-	early = budget()->early;
-	hooks_run(&h, h.now + 10 * CHECK);
-	assert_int_equal(budget()->early, early);
-	assert_int_equal(budget()->throughput.wait_span.since_ns, h.now);
-	/* The wait ends when its request goes. */
-	hooks_set_drain(&h, true);
-	finish(0);
+	hooks_run(&h, h.now);
+	assert_int_equal(budget()->early, 0);
+	assert_int_equal(atomic64_read(&budget()->sentinel),
+			 (s64)(unsigned long)budget_flow(1));
+	finish(1);
 	hooks_tick(&h);
-	assert_int_equal(budget()->throughput.wait_span.since_ns, 0);
+	assert_int_equal(budget()->early, 1);
 	close_rounds();
 }
 
@@ -589,6 +556,7 @@ TEST(round_goes_on_while_no_flow_waits)
 {
 	open_rounds(&by_share, BUDGET_ALL_EXHAUSTED, 2);
 	exhaust(0);
+	finish(1);
 	budget_flow(1)->donor_until_ns = h.now + PERIOD;
 	hooks_tick(&h);
 	assert_int_equal(budget()->refills, 1);
@@ -607,6 +575,7 @@ TEST(donor_is_one_until_its_time)
 	for (i = 0; i < 2; i++) {
 		open_rounds(&by_share, BUDGET_ALL_EXHAUSTED, 2);
 		exhaust_and_wait(0);
+		finish(1);
 		budget_flow(1)->donor_until_ns = h.now + i;
 		hooks_tick(&h);
 		assert_int_equal(budget()->refills, 1 + i);
@@ -622,6 +591,7 @@ TEST(debt_is_granted_in_spite_of_a_donor)
 	finish(0);
 	assert_int_equal(left(0), -3 * PART);
 	hooks_dispatch(&h, 0, DISPATCH_NO_BUDGET);
+	finish(1);
 	budget_flow(1)->donor_until_ns = h.now + PERIOD;
 	hooks_tick(&h);
 	assert_int_equal(budget()->refills, 2);
@@ -649,7 +619,7 @@ TEST(conserving_round_has_a_least_use)
 	}
 	run_to(4 * PERIOD);
 	assert_int_equal(budget()->refills, 3);
-	assert_int_equal(budget()->throughput.mean, BYTES);
+	assert_int_equal(budget()->turnover.mean, BYTES);
 	assert_int_equal(budget()->least_used, 2 * 8 * BYTES);
 	run_to(6 * PERIOD);
 	assert_int_equal(budget()->refills, 3);
@@ -662,25 +632,6 @@ TEST(conserving_round_has_a_least_use)
 	}
 	hooks_tick(&h);
 	assert_int_equal(budget()->refills, 4);
-	close_rounds();
-}
-
-/* The drive's own account of recent time begins anew every quarter period. */
-TEST(account_of_the_drive_covers_recent_time)
-{
-	open_rounds(&by_grant, BUDGET_ALL_EXHAUSTED, 1);
-	assert_int_equal(budget()->throughput.account_ns, start_ns);
-	run_to(PERIOD / 4 - 1);
-	exhaust(0);
-	hooks_run(&h, h.now);
-	assert_int_equal(budget()->refills, 2);
-	assert_int_equal(budget()->throughput.account_ns, start_ns);
-	run_to(PERIOD / 4);
-	exhaust(0);
-	hooks_run(&h, h.now);
-	assert_int_equal(budget()->refills, 3);
-	assert_int_equal(budget()->throughput.account_ns, h.now);
-	assert_int_equal(budget()->throughput.account.could_ns, h.now);
 	close_rounds();
 }
 

@@ -122,30 +122,54 @@ TEST(round_ends_when_the_last_flow_in_credit_leaves)
 	scenario_deinit();
 }
 
-/*
- * Flow 0 is exhausted and has requests.  Flow 1 has credit, and @out requests
- * in a device that can do four in a check interval of PERIOD / 32.
- */
-static void hold(u32 out, struct io **io)
+/* A device while flow 0 is exhausted, and flow 1 has credit. */
+struct device {
+	u32 depth;
+	u32 inside;	/* requests of flow 1 */
+	u32 queued;	/* requests of flow 0, at least one */
+	bool backlog;	/* of flow 1 */
+};
+
+static void send(u32 requests)
 {
 	struct hooks *s = &scenario;
 	u32 i;
 
-	scenario_init(&one_domain, BUDGET_CONSERVING, 1 << 20, DEPTH);
-	hooks_read(s, 0, s->flow[0]);
-	for (i = 0; i < out; i++)
+	for (i = 0; i < requests; i++)
 		hooks_read(s, 1, s->flow[1]);
-	hooks_complete(s, hooks_next(s, 0));
-	for (i = 0; i < out; i++)
-		io[i] = hooks_next(s, 1);
+	for (i = 0; i < requests; i++)
+		hooks_next(s, 1);
+}
+
+/* Ends with the first check. */
+static void hold(const struct device *d)
+{
+	struct hooks *s = &scenario;
+	u32 i;
+
+	scenario_init(&one_domain, BUDGET_CONSERVING, 4 << 20, d->depth);
+	for (i = 0; i < 2; i++) {
+		hooks_read(s, i, s->flow[i]);
+		hooks_complete(s, hooks_next(s, i));
+	}
 	hooks_tick(s);
-	budget(s)->throughput.mean = 4096;
-	budget(s)->throughput.rate = (4ULL * 4096 << 20) / (PERIOD / 32);
-	budget(s)->throughput.rate_until_ns = ~0ULL;
 	spend_all(s, 0);
-	hooks_read(s, 0, s->flow[0]);
+	send(d->inside);
+	for (i = 0; i < d->queued; i++)
+		hooks_read(s, 0, s->flow[0]);
 	hooks_dispatch(s, 0, DISPATCH_NO_BUDGET);
+	if (d->backlog)
+		hooks_read(s, 1, s->flow[1]);
 	hooks_tick(s);
+}
+
+static void release(void)
+{
+	struct hooks *s = &scenario;
+
+	hooks_set_drain(s, true);
+	hooks_drain(s);
+	scenario_deinit();
 }
 
 /* Check intervals later, by the ticks that were requested. */
@@ -153,107 +177,74 @@ static bool refilled_in(struct hooks *s, u64 intervals)
 {
 	u64 refills = budget(s)->refills;
 
-	hooks_run(s, s->now + intervals * PERIOD / 32);
+	hooks_run(s, s->now + intervals * 1000 * 1000);
 	return budget(s)->refills != refills;
 }
 
-/*
- * Its one request stays in the device.  Four requests' work may be lost, and
- * that one; each check interval loses three.
- */
-TEST(round_ends_when_the_flow_in_credit_loses_too_much)
-{
-	struct hooks *s = &scenario;
-	struct io *io;
-
-	hold(1, &io);
-	assert_false(refilled_in(s, 1));
-	assert_true(refilled_in(s, 1));
-	assert_int_equal(budget(s)->early, 1);
-	/* It is a donor: the exhausted flow does not wait for it. */
-	spend_all(s, 0);
-	assert_true(refilled_in(s, 1));
-	hooks_complete(s, io);
-	hooks_complete(s, hooks_next(s, 0));
-	scenario_deinit();
-}
-
-/* Isolation measures what the drive does if no request is kept from it. */
-TEST(round_waits_for_no_flow_while_the_capacity_is_measured)
-{
-	struct hooks *s = &scenario;
-	struct io *io;
-
-	hold(1, &io);
-	s->sched.isolation.measures = true;
-	assert_true(refilled_in(s, 1));
-	assert_int_equal(budget(s)->early, 1);
-	hooks_complete(s, io);
-	hooks_complete(s, hooks_next(s, 0));
-	scenario_deinit();
-}
-
-/*
- * Isolation paces the others for a short flow, and so holds its share.  With an
- * account of the drive's time the round waits nevertheless.
- */
-TEST(round_waits_for_no_flow_that_isolation_holds)
+TEST(round_ends_if_the_flow_in_credit_leaves_the_device_idle)
 {
 	static const struct {
-		bool paces, is_short, accounted;
-	} cases[] = {
-		{ .paces = true, .is_short = true },
-		{ .paces = true },
-		{ .is_short = true },
-		{ .paces = true, .is_short = true, .accounted = true },
+		struct device device;
+		bool idle;
+	} table[] = {
+		/* 0 */ { { 128, 4, 200, false }, true },
+		/* 1: one slot is free */ { { 16, 15, 1, false }, true },
+		/* 2: full */ { { 16, 16, 64, false }, false },
+		/* 3: the flow in credit would send more */
+		{ { 128, 0, 64, true }, false },
+		/* 4 */ { { 128, 4, 200, true }, false },
+		/* 5: D of one, and nothing inside */
+		{ { 1, 0, 64, false }, true },
 	};
 	struct hooks *s = &scenario;
-	struct io *io;
-	u32 i;
+	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		hold(1, &io);
-		s->sched.isolation.paces = cases[i].paces;
-		s->flow[1]->isolation.is_short = cases[i].is_short;
-		budget(s)->accounted = cases[i].accounted;
-		assert_int_equal(refilled_in(s, 1), i == 0);
-		s->sched.isolation.paces = false;
-		hooks_complete(s, io);
-		s->now += 2 * PERIOD;
-		hooks_tick(s);
-		hooks_complete(s, hooks_next(s, 0));
-		scenario_deinit();
+	for (i = 0; i < ARRAY_SIZE(table); i++) {
+		hold(&table[i].device);
+		if (budget(s)->early != table[i].idle)
+			fail_msg("row %zu", i);
+		if (!table[i].idle)
+			assert_false(refilled_in(s, 10));
+		release();
 	}
 }
 
-/*
- * Three requests in a check interval are enough.  Requests in the device count,
- * or six that take two intervals would seem to be none.
- */
-TEST(round_waits_for_a_flow_that_keeps_the_device_busy)
+/* The exhausted flow does not wait for a donor again. */
+TEST(round_ends_at_once_beside_a_donor)
 {
-	enum {
-		OUT = 6
-	};
+	static const struct device device = { 16, 0, 64, false };
 	struct hooks *s = &scenario;
-	struct io *io[OUT];
-	u32 i, turn;
 
-	hold(OUT, io);
-	for (turn = 0; turn < 10; turn++) {
-		assert_false(refilled_in(s, 2));
-		for (i = 0; i < OUT; i++) {
-			hooks_complete(s, io[i]);
-			hooks_read(s, 1, s->flow[1]);
-			io[i] = hooks_next(s, 1);
-		}
-	}
-	for (i = 0; i < OUT; i++)
-		hooks_complete(s, io[i]);
-	s->now += 2 * PERIOD;
-	hooks_tick(s);
+	hold(&device);
+	assert_int_equal(budget(s)->early, 1);
+	spend_all(s, 0);
+	hooks_read(s, 0, s->flow[0]);
+	hooks_dispatch(s, 0, DISPATCH_NO_BUDGET);
+	assert_true(refilled_in(s, 0));
+	release();
+}
+
+/* One domain has no slot left: its requests are no fewer than there is room for. */
+TEST(full_domain_is_in_use)
+{
+	struct hooks *s = &scenario;
+	struct io *io;
+
+	scenario_init(&two_domains, BUDGET_CONSERVING, 1 << 20, 1);
+	io = hooks_insert_op(s, 1, s->flow[1], IO_WRITE, 4096, 0);
+	assert_ptr_equal(hooks_next(s, 1), io);
+	hooks_read(s, 0, s->flow[0]);
 	hooks_complete(s, hooks_next(s, 0));
-	scenario_deinit();
+	hooks_tick(s);
+	spend_all(s, 0);
+	hooks_read(s, 0, s->flow[0]);
+	hooks_dispatch(s, 0, DISPATCH_NO_BUDGET);
+	hooks_tick(s);
+	assert_int_equal(budget(s)->early, 0);
+	hooks_complete(s, io);
+	hooks_tick(s);
+	assert_int_equal(budget(s)->early, 1);
+	release();
 }
 
 static void weigh_all_alike(void)

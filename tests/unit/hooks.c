@@ -104,9 +104,6 @@ static void note(struct hooks *h, struct wake *wake)
 	while ((queue = wake_next(wake)) != QUEUES_MAX)
 		h->woken |= BIT_ULL(queue);
 	h->pinned_by = wake->pinned_by;
-	/* Tick releases paced requests, too. */
-	if (wake->release_ns)
-		wake_at(wake, wake->release_ns);
 	if (wake->at_ns && (!h->tick_ns || wake->at_ns < h->tick_ns))
 		h->tick_ns = wake->at_ns;
 }

@@ -37,6 +37,7 @@ static void open_hwabc(u32 alpha_pct, u32 gc_share)
 	struct sched_params p;
 
 	sched_params_init(&hwabc_ops, &p);
+	p.isolation = 0;
 	p.depth = 64;
 	p.cost.kind = COST_BYTES;
 	budget_params(&p)->work_conserving = 0;

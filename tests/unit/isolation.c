@@ -1,725 +1,611 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The decisions of isolation.c, from counters that the test sets. */
-#include "isolation_scene.h"
+/*
+ * Looks at a reader and its neighbours, by counters that the test sets.
+ *
+ * The reader has weight 1000 and keeps one request of 4 KiB.  The others have
+ * weight 100 and keep 50 of 64 KiB.  The drive does 100 requests of theirs in a
+ * look of 2 ms.  The scheduler is drr.
+ */
+#include "hooks.h"
+#include "sched/core/engine.h"
+#include "sched/core/policies.h"
+#include "sched/core/report.h"
 
-/* ------------------------------------------------------------ beginning, end */
+enum {
+	LOOK_NS		= LOOK_LEAST_NS,
+	DEPTH		= 64,
+};
 
-static void pacing_waits_for_the_capacity(void **state)
+/* The work of a flow in each look. */
+struct act {
+	u32 done, bytes;
+	u64 service_ns, wait_ns;	/* of each request */
+	u32 inside;			/* requests in the drive all the time */
+	u32 waiting;			/* requests outside all the time */
+};
+
+struct scene {
+	struct hooks h;
+	struct flow *reader, *others;
+	struct act reads, other;
+	struct wake wake;
+};
+
+static const struct act slow_reads = {
+	.done = 2, .bytes = 4096, .service_ns = MS, .inside = 1,
+};
+static const struct act deep = {
+	.done = 100,
+	.bytes = 65536,
+	.service_ns = MS,
+	.wait_ns = 3 * MS,
+	.inside = 50,
+	.waiting = 1,
+};
+static const struct act nothing = { 0 };
+
+#define US	1000ULL
+
+/* Looks for one number of a report. */
+struct wanted {
+	struct report report;
+	const char *name;
+	s64 value;
+};
+
+static void take_wanted(struct report *r, const char *name, const char *part,
+			s64 value)
 {
-	u64 short_rate = rate_of_bytes(2 * 4096),
-	    capacity = rate_of_bytes(100 * 65536) + short_rate;
+	struct wanted *w = container_of(r, struct wanted, report);
+
+	(void)part;
+	if (!strcmp(name, w->name))
+		w->value = value;
+}
+
+static struct isolation *iso(struct scene *x)
+{
+	return &x->h.sched.isolation;
+}
+
+static struct slots *slots(struct scene *x)
+{
+	return &((struct engine *)x->h.sched.own)->slots;
+}
+
+static struct isolation_flow *reader(struct scene *x)
+{
+	return &x->reader->isolation;
+}
+
+static void first_io(struct scene *x, struct flow *f)
+{
+	struct io *io = hooks_insert(&x->h, 0, f, 4096, 0);
+	struct flow_totals t;
+
+	assert_ptr_equal(hooks_dispatch(&x->h, 0, DISPATCH_IO), io);
+	hooks_complete(&x->h, io);
+	/* It is not of a look. */
+	flow_totals(f, &t);
+	f->isolation.seen = (struct isolation_counts){
+		t.done,
+		t.cost,
+		t.wait_ns,
+		t.service_ns,
+	};
+}
+
+static void tick(struct scene *x)
+{
+	wake_init(&x->wake);
+	isolation_tick(&x->h.sched, x->h.now, &x->wake);
+}
+
+/* @most: of a D that is found, or 0. */
+static void scene_open(struct scene *x, u32 percent, u32 most)
+{
+	struct sched_params p;
+
+	*x = (struct scene){ .reads = slow_reads, .other = deep };
+	sched_params_init(&drr_ops, &p);
+	p.depth = DEPTH;
+	p.depth_most = most;
+	p.isolation = percent;
+	hooks_open(&x->h, &drr_ops, &p, 2);
+	wake_init(&x->wake);
+	if (!most) {
+		/* It has grown. */
+		window_begin(&iso(x)->window, DEPTH, false);
+		slots_limit(slots(x), DEPTH, &x->wake);
+	}
+	x->reader = hooks_flow(&x->h, 1000);
+	x->others = hooks_flow(&x->h, 100);
+	first_io(x, x->reader);
+	first_io(x, x->others);
+	tick(x);
+}
+
+static void scene_close(struct scene *x)
+{
+	assert_int_equal(slots_used(slots(x)), 0);
+	hooks_close(&x->h);
+}
+
+/* @ns pass; the flow does its work in queue 1. */
+static void do_work(struct flow *f, const struct act *a, u64 ns)
+{
+	struct flow_queue *fq = f->fq[1];
+	u64 now = a->done * ns / LOOK_NS;
+	u64 done = (u64)atomic64_read(&fq->done) + now;
+
+	fq->dispatched = done + a->inside;
+	fq->inserted = fq->dispatched + a->waiting;
+	fq->wait_ns += now * a->wait_ns;
+	atomic64_set(&fq->done, (s64)done);
+	atomic64_add((s64)now * a->bytes, &fq->cost);
+	atomic64_add((s64)(now * a->service_ns), &fq->service_ns);
+}
+
+static void look(struct scene *x)
+{
+	u64 ns = iso(x)->at_ns - x->h.now;
+
+	if (x->reader)
+		do_work(x->reader, &x->reads, ns);
+	do_work(x->others, &x->other, ns);
+	x->h.now += ns;
+	tick(x);
+}
+
+static void looks(struct scene *x, u32 n)
+{
+	while (n--)
+		look(x);
+}
+
+/* ---------------------------------------------------------------- the looks */
+
+TEST(looks_come_at_their_time)
+{
+	struct scene x;
+	u32 before;
+
+	scene_open(&x, 8, 0);
+	assert_int_equal(x.wake.at_ns, x.h.now + LOOK_NS);
+	look(&x);
+	assert_int_equal(iso(&x)->nr_looks, 1);
+	before = iso(&x)->nr_looks;
+	x.h.now += LOOK_NS / 2;
+	tick(&x);
+	assert_int_equal(iso(&x)->nr_looks, before);
+	scene_close(&x);
+}
+
+/* A request takes 20 ms, so a look takes 40, however often tick is called. */
+TEST(looks_are_as_long_as_the_drive_is_slow)
+{
 	struct scene x;
 
-	(void)state;
-	scene_open(&x, 8);
-	looks(&x, KNOWN - 1);
-	assert_true(reader(&x)->is_short);
-	assert_open(&x);
-	assert_int_equal(iso(&x)->capacity, 0);
-	look(&x);
-	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
-	assert_true(iso(&x)->paces);
-	assert_near(iso(&x)->capacity, capacity, 1);
-	/* The others have 92 % less the short flow's: 64 KiB every 22 us. */
-	assert_int_equal(iso(&x)->loss, 80);
-	assert_near(iso(&x)->pace,
-		    (1ULL << 36) / (capacity * 92 / 100 - short_rate), 1);
-	assert_near(iso(&x)->pace, 21740, 2);
-	assert_int_equal(iso(&x)->limit, FIRST_LIMIT);
-	assert_int_equal(slots(&x)->limit, FIRST_LIMIT);
+	scene_open(&x, 8, 0);
+	x.other.service_ns = x.reads.service_ns = 20 * MS;
+	looks(&x, 20);
+	assert_in_range(iso(&x)->at_ns - iso(&x)->look_ns, 38 * MS, 40 * MS);
 	scene_close(&x);
+}
+
+/* Until as many requests are done as are inside. */
+TEST(look_lasts_for_a_turnover)
+{
+	struct scene x;
+
+	scene_open(&x, 8, 0);
+	x.other.done = 20;
+	look(&x);
+	assert_int_equal(iso(&x)->mean_ns, 0);
+	looks(&x, 3);
+	assert_int_equal(iso(&x)->mean_ns, MS);
+	scene_close(&x);
+}
+
+TEST(a_drive_that_stands_still_decides_nothing)
+{
+	struct scene x;
+
+	scene_open(&x, 8, 512);
+	x.h.queue[1].stats.no_slot++;
+	x.other.done = x.reads.done = 0;
+	x.h.now += 2ULL * LOOK_MOST_NS;
+	do_work(x.others, &x.other, LOOK_NS);
+	tick(&x);
+	assert_int_equal(iso(&x)->window.size, DEPTH);
+	scene_close(&x);
+}
+
+TEST(a_lone_flow_is_looked_at_rarely)
+{
+	struct scene x;
+
+	scene_open(&x, 8, 0);
+	looks(&x, 2);
+	hooks_flow_gone(&x.h, x.reader);
+	x.reader = NULL;
+	/* No trial is under way, and none is due. */
+	iso(&x)->window.other = 0;
+	iso(&x)->window.half.looks = 100;
+	look(&x);
+	assert_int_equal(iso(&x)->at_ns - iso(&x)->look_ns, 16 * LOOK_NS);
+	first_io(&x, hooks_flow(&x.h, 100));
+	tick(&x);
+	assert_int_equal(iso(&x)->at_ns - x.h.now, LOOK_NS);
+	scene_close(&x);
+}
+
+/* ----------------------------------------------------------------- passing */
+
+TEST(a_flow_below_its_due_passes)
+{
+	struct scene x;
+	u64 pos, part;
+
+	scene_open(&x, 8, 0);
+	look(&x);
+	assert_false(reader(&x)->passes);
+	look(&x);
+	assert_true(reader(&x)->passes);
+	assert_false(x.others->isolation.passes);
+	/* Two parts ahead at first, and at most. */
+	pos = (u64)atomic64_read(&x.reader->pos);
+	part = (100 * 65536 + 2 * 4096) * 10ULL / 11;
+	assert_in_range(reader(&x)->pass_until - pos, 2 * part - part / 100,
+			2 * part);
+	looks(&x, 5);
+	assert_in_range(reader(&x)->pass_until - pos, 2 * part - part / 100,
+			2 * part);
+	scene_close(&x);
+}
+
+/* It moves on by a part in a look, and the limit to its requests by as much. */
+TEST(what_passes_is_bounded_by_the_due)
+{
+	struct scene x;
+	u64 until, part;
+
+	scene_open(&x, 8, 0);
+	looks(&x, 2);
+	until = reader(&x)->pass_until;
+	part = (100 * 65536 + 2 * 4096) * 10ULL / 11;
+	atomic64_add((s64)(2 * part), &x.reader->pos);
+	look(&x);
+	assert_in_range(reader(&x)->pass_until - until, part - part / 100,
+			part);
+	scene_close(&x);
+}
+
+TEST(a_flow_that_has_its_due_does_not_pass)
+{
+	struct scene x;
+
+	scene_open(&x, 8, 0);
+	x.reads.bytes = 65536;
+	x.reads.done = 800;
+	looks(&x, 4);
+	assert_false(reader(&x)->passes);
+	assert_int_equal(reader(&x)->pass_until, 0);
+	scene_close(&x);
+}
+
+/* It keeps 70 requests, and its part of the window is 58. */
+TEST(a_flow_that_keeps_many_does_not_pass)
+{
+	struct scene x;
+
+	scene_open(&x, 8, 0);
+	x.reads.bytes = 65536;
+	x.reads.done = 70;
+	x.reads.inside = 70;
+	looks(&x, 8);
+	assert_false(reader(&x)->passes);
+	x.reads.inside = 30;
+	x.reads.waiting = 20;
+	looks(&x, 8);
+	assert_true(reader(&x)->passes);
+	scene_close(&x);
+}
+
+/* The others get nothing, for a quarter of a second and more. */
+TEST(a_flow_does_not_pass_one_that_lacks_more)
+{
+	struct scene x;
+	struct flow *third;
+
+	scene_open(&x, 8, 0);
+	third = hooks_flow(&x.h, 100);
+	first_io(&x, third);
+	looks(&x, 2);
+	assert_true(reader(&x)->passes);
+	x.reads.bytes = 65536;
+	x.reads.done = 60;
+	x.other.done = 60;
+	third->fq[1]->inserted += 5;
+	looks(&x, 200);
+	assert_true(third->isolation.turns.lacks > 900);
+	assert_false(reader(&x)->passes);
+	third->fq[1]->inserted -= 5;
+	scene_close(&x);
+}
+
+TEST(isolation_0_is_none)
+{
+	struct scene x;
+
+	scene_open(&x, 0, 0);
+	assert_int_equal(x.wake.at_ns, 0);
+	assert_int_equal(iso(&x)->look_ns, 0);
+	assert_int_equal(slots(&x)->tree.depth, DEPTH);
+	scene_close(&x);
+	/* D is found, and no flow passes or lacks anything. */
+	scene_open(&x, 0, 512);
+	looks(&x, 4);
+	assert_false(reader(&x)->passes);
+	assert_int_equal(iso(&x)->window.met, MET_WHOLE);
+	scene_close(&x);
+}
+
+TEST(nothing_is_left_when_no_flow_is_active)
+{
+	struct scene x;
+
+	scene_open(&x, 8, 0);
+	looks(&x, 3);
+	assert_true(reader(&x)->pass_until);
+	hooks_flow_gone(&x.h, x.others);
+	hooks_flow_gone(&x.h, x.reader);
+	tick(&x);
+	assert_int_equal(iso(&x)->look_ns, 0);
+	assert_int_equal(x.wake.at_ns, 0);
+	x.reader = x.others = NULL;
+	scene_close(&x);
+}
+
+/* ------------------------------------------------------------- what it lacks */
+
+/* Thousandths of what it asks for. */
+static u32 lack(struct scene *x)
+{
+	return 1000 - (u32)(1000ULL * iso(x)->window.met / MET_WHOLE);
+}
+
+/* The reader is due 10/11, and gets 8 KiB of 6.5 MiB. */
+TEST(an_unknown_flow_asks_for_its_due)
+{
+	struct scene x;
+
+	scene_open(&x, 8, 0);
+	/* The first look does not count, and the mean takes time. */
+	looks(&x, 6);
+	assert_in_range(lack(&x), 700, 800);
+	assert_int_equal(reader(&x)->short_ns, 5 * LOOK_NS);
+	/* No window helps it, so the drive is not the cause. */
+	looks(&x, 60);
+	assert_in_range(lack(&x), 0, 30);
+	assert_int_equal(iso(&x)->window.size, DEPTH);
+	scene_close(&x);
+}
+
+/* It does 40 reads alone, and 2 now: it lacks 19 of 20. */
+TEST(a_flow_asks_for_what_it_had_alone)
+{
+	struct scene x;
+
+	scene_open(&x, 8, 0);
+	x.reads.done = 40;
+	x.reads.service_ns = MS / 20;
+	x.other = nothing;
+	looks(&x, 4);
+	assert_int_equal(reader(&x)->least_ns, MS / 20);
+	x.reads = slow_reads;
+	x.other = deep;
+	/* What it had fades. */
+	looks(&x, 8);
+	assert_in_range(lack(&x), 700, 900);
+	/* The drive is not the cause of what it does not send. */
+	x.reads.service_ns = MS / 20;
+	looks(&x, 30);
+	assert_in_range(lack(&x), 0, 3);
+	scene_close(&x);
+}
+
+/* Requests of another size: what was known is not theirs. */
+TEST(other_sizes_are_learned_anew)
+{
+	struct scene x;
+
+	scene_open(&x, 8, 0);
+	x.other = nothing;
+	x.reads.done = 40;
+	looks(&x, 4);
+	x.other = deep;
+	assert_true(reader(&x)->least_ns);
+	x.reads.bytes = 16384;
+	look(&x);
+	assert_int_equal(reader(&x)->least_ns, 0);
+	scene_close(&x);
+}
+
+/* Returns the mean time of a read with @n requests of the others inside. */
+static u64 read_ns(u32 n)
+{
+	return 100 * US + n * 14 * US;
 }
 
 /*
- * Of the 51 requests inside 5 are usual, which is 92 % of an eighth.  The drive
- * does the other 46 before the next one enters.
+ * A request takes 100 us and 14 us for each of the others inside.  The first trial
+ * shows that by its two windows.
  */
-static void pacing_begins_with_an_emptier_drive(void **state)
+TEST(a_trial_shows_the_least_time)
 {
 	struct scene x;
-	u64 each;
+	u32 i;
 
-	(void)state;
-	open_and_pace(&x, 8);
-	assert_int_equal(iso(&x)->usual_inside >> 8, 5);
-	each = (iso(&x)->mean_bytes * iso(&x)->pace) >> 16;
-	assert_in_range(each, 19000, 21740);
-	assert_int_equal(atomic64_read(&iso(&x)->next_ns), x.h.now + 46 * each);
-	scene_close(&x);
-	/* No more are inside than usual. */
-	open_and_pace(&x, 8);
-	x.reads = nothing;
-	looks(&x, 2);
-	assert_open(&x);
-	iso(&x)->usual_inside = 51 << 8;
-	x.reads = slow_reads;
-	looks(&x, 2);
-	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
-	assert_int_equal(atomic64_read(&iso(&x)->next_ns), x.h.now);
-	scene_close(&x);
-}
+	scene_open(&x, 8, 0);
+	for (i = 0; i < 60 && !reader(&x)->least_ns; i++) {
+		u32 now = READ_ONCE(slots(&x)->limit);
 
-/* Tick asks for the next look, and takes none before. */
-static void looks_come_at_their_time(void **state)
-{
-	struct scene x;
-	u64 at;
-
-	(void)state;
-	scene_open(&x, 8);
-	at = x.h.now + LOOK_NS;
-	assert_int_equal(x.wake.at_ns, at);
-	do_work(x.reader, &x.reads, LOOK_NS);
-	do_work(x.others, &x.other, LOOK_NS);
-	x.h.now = at - 1;
-	tick(&x);
-	assert_int_equal(x.wake.at_ns, at);
-	assert_int_equal(reader(&x)->present, 0);
-	x.h.now = at;
-	tick(&x);
-	assert_int_equal(x.wake.at_ns, at + LOOK_NS);
-	assert_int_equal(reader(&x)->present, 1);
-	scene_close(&x);
-}
-
-/* It lasts until as many requests are done as are inside, or for a second. */
-static void look_lasts_for_a_turnover(void **state)
-{
-	struct scene x;
-
-	(void)state;
-	scene_open(&x, 8);
-	x.other.inside = 130;
-	look(&x);
-	assert_int_equal(reader(&x)->present, 0);
-	look(&x);
-	assert_int_equal(reader(&x)->present, 1);
-	x.reads = x.other = nothing;
-	x.reads.inside = 1;
-	while (iso(&x)->at_ns < x.h.now + LOOK_MOST_NS / 5)
+		x.reads.done = (u32)(LOOK_NS / read_ns(now));
+		x.reads.service_ns = read_ns(now);
+		x.other.service_ns = now * LOOK_NS / 100;
 		look(&x);
-	assert_int_equal(reader(&x)->present, 1);
-	looks(&x, 5);
-	assert_true(reader(&x)->present > 1);
-	scene_close(&x);
-}
-
-/* A look takes two mean times in the open drive, but at most a second. */
-static void looks_are_as_long_as_the_drive_is_slow(void **state)
-{
-	struct scene x;
-
-	(void)state;
-	scene_open(&x, 8);
-	x.other.service_ns = 5 * MS;
-	x.reads.service_ns = 5 * MS;
-	looks(&x, 10);
-	assert_near(iso(&x)->at_ns - x.h.now, 10 * MS, 1);
-	scene_close(&x);
-	scene_open(&x, 8);
-	x.other.service_ns = 5000 * MS;
-	x.reads.service_ns = 5000 * MS;
-	looks(&x, 40);
-	assert_int_equal(iso(&x)->at_ns - x.h.now, LOOK_MOST_NS);
-	scene_close(&x);
-}
-
-static void pacing_ends_when_the_short_flow_is_gone(void **state)
-{
-	struct scene x;
-
-	(void)state;
-	open_and_pace(&x, 8);
-	x.reads = nothing;
-	look(&x);
-	assert_true(iso(&x)->paces);
-	assert_false(reader(&x)->is_short);
-	look(&x);
-	assert_open(&x);
-	scene_close(&x);
-}
-
-static void pacing_ends_when_no_flow_is_active(void **state)
-{
-	struct scene x;
-	bool changed;
-
-	(void)state;
-	open_and_pace(&x, 8);
-	x.reads = x.other = nothing;
-	do_work(x.reader, &nothing, LOOK_NS);
-	do_work(x.others, &nothing, LOOK_NS);
-	flow_sweep(&x.h.sched, x.h.now, &changed);
-	while (flow_sweep(&x.h.sched, x.h.now += FLOW_GRACE_NS, &changed))
-		;
-	tick(&x);
-	assert_open(&x);
-	assert_int_equal(x.wake.at_ns, 0);
-	assert_int_equal(iso(&x)->capacity, 0);
-	assert_int_equal(iso(&x)->look_ns, 0);
-	scene_close(&x);
-}
-
-/* -------------------------------------------------------------- loss and bound */
-
-/* Reads with about the share that is due to weight 50, in requests of 64 KiB. */
-static void reads_of_a_third(struct scene *x, u32 done)
-{
-	flow_set_weight(x->reader, 50);
-	x->reads.bytes = 65536;
-	x->reads.done = done;
-}
-
-static void loss_follows_the_short_flow(void **state)
-{
-	struct scene x;
-	u32 i;
-
-	(void)state;
-	scene_open(&x, 8);
-	reads_of_a_third(&x, 20);
-	looks(&x, KNOWN);
-	assert_true(iso(&x)->paces);
-	assert_int_equal(iso(&x)->loss, 80);
-	/* It never grows beyond the tunable. */
-	x.reads.service_ns = MS / 2;
-	for (i = 0; i < 20; i++) {
-		look(&x);
-		assert_int_equal(iso(&x)->loss, 80);
 	}
-	/* It has 51 of 151: its share, and not clearly more. */
-	x.reads.done = 51;
-	looks(&x, 20);
-	assert_true(reader(&x)->is_short);
-	assert_int_equal(iso(&x)->loss, 0);
-	/* An eighth at a look. */
-	x.reads.done = 20;
-	looks(&x, 3);
-	assert_in_range(iso(&x)->loss, 20, 30);
-	looks(&x, 6);
-	assert_int_equal(iso(&x)->loss, 80);
-	/* The user sets less. */
-	x.h.sched.params.isolation = 3;
-	look(&x);
-	assert_int_equal(iso(&x)->loss, 30);
+	assert_in_range(reader(&x)->least_ns, 100 * US, 170 * US);
 	scene_close(&x);
 }
 
-/* Pacing lets in capacity * (1 - loss), however little the short flow does. */
-static void pace_keeps_the_bound(void **state)
-{
-	static const u32 percents[] = { 1, 6, 25, 90 };
-	struct scene x;
-	u32 i;
-
-	(void)state;
-	for (i = 0; i < ARRAY_SIZE(percents); i++) {
-		u64 total, rate;
-
-		open_and_pace(&x, percents[i]);
-		rate = (1ULL << 36) / iso(&x)->pace + rate_of_bytes(2 * 4096);
-		total = iso(&x)->capacity * (100 - percents[i]) / 100;
-		assert_near(rate, total, 2);
-		/*
-		 * The drive does all that is let in: the pace does not drift.
-		 * The work of a look is what the bound allows.
-		 */
-		x.other.done = 100 - percents[i];
-		x.other.service_ns = x.reads.service_ns = MS / 2;
-		looks(&x, 60);
-		assert_true(iso(&x)->paces);
-		rate = (1ULL << 36) / iso(&x)->pace + rate_of_bytes(2 * 4096);
-		assert_true(rate >=
-			    total - iso(&x)->capacity / 32 - total / 500);
-		assert_true(rate <=
-			    total + iso(&x)->capacity / 32 + total / 500);
-		scene_close(&x);
-	}
-}
-
-/* If requests come late the pace rises, but by no more than 1/32. */
-static void late_requests_raise_the_pace_a_little(void **state)
-{
-	struct scene x;
-	u64 before, rate;
-
-	(void)state;
-	open_and_pace(&x, 8);
-	before = (1ULL << 36) / iso(&x)->pace;
-	x.reads.service_ns = MS / 2;
-	x.other.done = 85;
-	look(&x);
-	rate = (1ULL << 36) / iso(&x)->pace;
-	assert_true(rate > before);
-	looks(&x, 60);
-	rate = (1ULL << 36) / iso(&x)->pace;
-	assert_near(rate, before + iso(&x)->capacity / 32, 2);
-	/* It falls again, and a drive that does more than wanted is slowed. */
-	x.other.done = 99;
-	looks(&x, 25);
-	rate = (1ULL << 36) / iso(&x)->pace;
-	assert_near(rate, before - iso(&x)->capacity / 32, 2);
-	scene_close(&x);
-}
-
-static void auto_gives_more_to_a_flow_that_does_much(void **state)
+/* The mean is to be the goal's part of the 99th percentile. */
+TEST(a_goal_is_all_that_is_asked_for)
 {
 	struct scene x;
 
-	(void)state;
-	scene_open(&x, ISOLATION_AUTO);
-	x.h.sched.params.isolation_auto = 1;
-	/* Weight 1000 is due 91 %, and it does a third of the work. */
-	x.reads = (struct act){ 50, 65536, MS, 0, 25, 0 };
-	looks(&x, KNOWN);
-	assert_true(iso(&x)->paces);
-	assert_int_equal(iso(&x)->loss, 60 + 30 / 3);
-	scene_close(&x);
-	open_and_pace(&x, ISOLATION_AUTO);
-	assert_int_equal(iso(&x)->loss, 60);
-	scene_close(&x);
-}
-
-/* A short flow that does nearly all of the work leaves the others a little. */
-static void the_others_always_get_a_little(void **state)
-{
-	struct scene x;
-
-	(void)state;
-	scene_open(&x, 50);
-	x.reads = (struct act){ 75, 65536, MS, 0, 38, 0 };
-	x.other.done = 25;
-	looks(&x, KNOWN);
-	assert_true(iso(&x)->paces);
-	assert_near((1ULL << 36) / iso(&x)->pace, iso(&x)->capacity / 64, 1);
-	scene_close(&x);
-}
-
-/* ---------------------------------------------------------------------- probes */
-
-static void probe_opens_the_drive_for_six_looks(void **state)
-{
-	struct scene x;
-	u32 i;
-
-	(void)state;
-	open_and_pace(&x, 8);
-	x.reads = fast_reads;
-	x.other.done = 92;
-	looks(&x, FIRST_PROBE - 1);
-	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
-	look(&x);
-	assert_int_equal(iso(&x)->state, ISOLATION_PROBE);
-	assert_false(iso(&x)->paces);
-	assert_int_equal(slots(&x)->limit, DEPTH_MAX);
-	x.reads = slow_reads;
-	x.other.done = 100;
-	for (i = 0; i < PROBE - 1; i++) {
-		look(&x);
-		assert_int_equal(iso(&x)->state, ISOLATION_PROBE);
-	}
-	look(&x);
-	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
-	assert_int_equal(iso(&x)->probes, 1);
-	assert_true(iso(&x)->paces);
-	/* Later probes come after 256 looks. */
-	x.reads = fast_reads;
-	x.other.done = 92;
-	looks(&x, PROBE_LOOKS - 1);
-	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
-	look(&x);
-	assert_int_equal(iso(&x)->state, ISOLATION_PROBE);
-	scene_close(&x);
-}
-
-/* Runs until a probe has ended in which the others do @done in a look. */
-static u64 capacity_after_probe(struct scene *x, u32 done)
-{
-	u64 probes = iso(x)->probes;
-
-	x->reads = fast_reads;
-	x->other.done = 92;
-	while (iso(x)->state == ISOLATION_PACED)
-		look(x);
-	x->other.done = done;
-	x->reads = slow_reads;
-	while (iso(x)->probes == probes)
-		look(x);
-	return iso(x)->capacity;
-}
-
-static void capacity_follows_the_probes(void **state)
-{
-	u64 full = rate_of_bytes(100 * 65536 + 2 * 4096);
-	struct scene x;
-
-	(void)state;
-	/* More is believed by half, less by a quarter, much less at once. */
-	open_and_pace(&x, 8);
-	assert_near(capacity_after_probe(&x, 110), full * 105 / 100, 2);
-	scene_close(&x);
-	open_and_pace(&x, 8);
-	assert_near(capacity_after_probe(&x, 90), full * 975 / 1000, 2);
-	scene_close(&x);
-	open_and_pace(&x, 8);
-	x.other.inside = 25;
-	assert_near(capacity_after_probe(&x, 92), full * 98 / 100, 2);
-	scene_close(&x);
-}
-
-/* The drive has become much slower: as full as before, it does half. */
-static void capacity_falls_at_once_if_it_is_much_less(void **state)
-{
-	u64 half = rate_of_bytes(50 * 65536 + 2 * 4096);
-	struct scene x;
-
-	(void)state;
-	open_and_pace(&x, 8);
-	x.other.service_ns = 2 * MS;
-	assert_near(capacity_after_probe(&x, 50), half, 2);
-	scene_close(&x);
-}
-
-static void other_sizes_ask_for_a_probe(void **state)
-{
-	struct scene x;
-	u32 i;
-
-	(void)state;
-	open_and_pace(&x, 8);
-	x.reads = fast_reads;
-	/* A ninth more is the same mix. */
-	x.other.bytes = 65536 / 9 * 10;
+	scene_open(&x, 8, 0);
+	latency_set_goal(x.reader, 4 * MS, 990);
 	looks(&x, 30);
-	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
-	x.other.bytes = 65536 * 5 / 4;
-	for (i = 0; iso(&x)->state == ISOLATION_PACED; i++)
-		look(&x);
-	assert_int_equal(iso(&x)->state, ISOLATION_PROBE);
-	assert_in_range(i, 1, 8);
-	scene_close(&x);
-	/* Not before sixteen looks. */
-	open_and_pace(&x, 8);
-	x.reads = fast_reads;
-	x.other.bytes = 32768;
-	looks(&x, 15);
-	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
-	look(&x);
-	assert_int_equal(iso(&x)->state, ISOLATION_PROBE);
-	scene_close(&x);
-}
-
-static void growing_demand_asks_for_a_probe(void **state)
-{
-	struct scene x;
-	u32 i;
-
-	(void)state;
-	open_and_pace(&x, 8);
-	x.reads = fast_reads;
-	/* There were 51, all in the drive.  Half as many again is no growth. */
-	x.other.waiting = 25;
+	assert_int_equal(lack(&x), 0);
+	x.reader->latency.goal_mean_ns = 750 * US;
 	looks(&x, 30);
-	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
-	x.other.waiting = 60;
-	for (i = 0; iso(&x)->state == ISOLATION_PACED; i++)
-		look(&x);
-	assert_int_equal(iso(&x)->state, ISOLATION_PROBE);
-	assert_in_range(i, 1, 4);
+	assert_in_range(lack(&x), 240, 250);
+	x.reader->latency.goal_mean_ns = 1200 * US;
+	looks(&x, 30);
+	assert_in_range(lack(&x), 0, 3);
+	/* It passes, with or without its due. */
+	assert_true(reader(&x)->passes);
 	scene_close(&x);
 }
 
-/* Work that was done for few requests does not show the capacity for many. */
-static void a_fuller_drive_is_measured_anew(void **state)
+/* --------------------------------------------------------------- the window */
+
+TEST(the_window_follows_the_lack)
 {
-	struct scene x;
-
-	(void)state;
-	scene_open(&x, 8);
-	/* Each flow has its share, so none is short. */
-	x.reads = (struct act){ 8, 1 << 20, MS / 4, 0, 1, 0 };
-	x.other = (struct act){ 15, 65536, MS / 4, 0, 2, 0 };
-	looks(&x, 20);
-	assert_open(&x);
-	assert_near(iso(&x)->capacity, rate_of_bytes(15 * 65536 + (8 << 20)),
-		    1);
-	x.reads = slow_reads;
-	x.other = deep;
-	looks(&x, KNOWN - 1);
-	assert_true(reader(&x)->is_short);
-	assert_open(&x);
-	look(&x);
-	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
-	assert_near(iso(&x)->capacity, rate_of_bytes(100 * 65536 + 2 * 4096),
-		    1);
-	scene_close(&x);
-}
-
-/* ------------------------------------------------------------ nothing to decide */
-
-static void isolation_0_does_nothing(void **state)
-{
-	struct scene x;
-
-	(void)state;
-	scene_open(&x, 0);
-	assert_int_equal(x.wake.at_ns, 0);
-	for (x.h.now = LOOK_NS; x.h.now < 100 * (u64)LOOK_NS;
-	     x.h.now += LOOK_NS) {
-		do_work(x.reader, &x.reads, LOOK_NS);
-		do_work(x.others, &x.other, LOOK_NS);
-		tick(&x);
-		assert_int_equal(x.wake.at_ns, 0);
-	}
-	assert_open(&x);
-	assert_int_equal(iso(&x)->look_ns, 0);
-	assert_int_equal(reader(&x)->present, 0);
-	assert_int_equal(reader(&x)->pass_until, 0);
-	hold_slots(&x, 4);
-	assert_int_equal(atomic64_read(&iso(&x)->next_ns), 0);
-	scene_close(&x);
-}
-
-static void isolation_0_ends_the_pacing(void **state)
-{
-	struct scene x;
-
-	(void)state;
-	open_and_pace(&x, 8);
-	x.h.sched.params.isolation = 0;
-	tick(&x);
-	assert_open(&x);
-	assert_false(reader(&x)->is_short);
-	assert_false(reader(&x)->passes);
-	assert_int_equal(reader(&x)->pass_until, 0);
-	assert_int_equal(x.wake.at_ns, 0);
-	/* Set again, all is learned anew. */
-	x.h.sched.params.isolation = 8;
-	tick(&x);
-	assert_int_equal(x.wake.at_ns, x.h.now + LOOK_NS);
-	looks(&x, KNOWN - 1);
-	assert_open(&x);
-	look(&x);
-	assert_true(iso(&x)->paces);
-	scene_close(&x);
-}
-
-/* The device does nothing for a second, as one that collects or resets. */
-static void a_drive_that_stands_still_decides_nothing(void **state)
-{
-	struct isolation before;
-	struct scene x;
-
-	(void)state;
-	open_and_pace(&x, 8);
-	x.reads.done = 0;
-	x.other.done = 0;
-	look(&x);
-	before = *iso(&x);
-	looks(&x, 500);
-	assert_int_equal(iso(&x)->state, ISOLATION_PACED);
-	assert_int_equal(iso(&x)->pace, before.pace);
-	assert_int_equal(iso(&x)->capacity, before.capacity);
-	assert_int_equal(iso(&x)->loss, before.loss);
-	assert_int_equal(iso(&x)->limit, before.limit);
-	assert_int_equal(iso(&x)->looks, before.looks);
-	assert_int_equal(iso(&x)->trial, before.trial);
-	scene_close(&x);
-	/* Nor in an open drive: the capacity is not that of a stall. */
-	scene_open(&x, 8);
-	looks(&x, KNOWN - 1);
-	x.reads.done = 0;
-	x.other.done = 0;
-	looks(&x, 100);
-	assert_open(&x);
-	scene_close(&x);
-}
-
-/* A look in which the flows leave the drive idle does not show its capacity. */
-static void idle_looks_do_not_measure(void **state)
-{
-	u64 full = rate_of_bytes(100 * 65536 + 2 * 4096);
 	struct scene x;
 	u32 i;
 
-	(void)state;
-	scene_open(&x, 8);
-	for (i = 0; i < 2 * KNOWN; i++) {
-		x.other = deep;
-		if (i % 2) {
-			x.other.done = 40;
-			x.other.inside = 20;
-		}
+	scene_open(&x, 8, 0);
+	for (i = 0; i < 600; i++) {
+		u32 now = READ_ONCE(slots(&x)->limit);
+
+		x.reads.done = (u32)(LOOK_NS / read_ns(now));
+		x.reads.service_ns = read_ns(now);
+		x.other.service_ns = now * LOOK_NS / 100;
+		x.h.queue[1].stats.no_slot++;
 		look(&x);
 	}
-	/* Each second look counted. */
-	assert_near(iso(&x)->capacity, full, 1);
-	scene_close(&x);
-}
-
-/* ----------------------------------------------------------------------- depth */
-
-static void depth_is_tried_in_the_open_drive(void **state)
-{
-	struct scene x;
-	u32 i;
-
-	(void)state;
-	depth_scene(&x, DEPTH);
-	for (i = 0; i < 300 && x.h.sched.params.depth == DEPTH; i++)
-		waiting_look(&x);
-	assert_int_equal(x.h.sched.params.depth, DEPTH / 2);
-	assert_int_equal(slots(&x)->depth, DEPTH / 2);
-	assert_int_equal(token_total(&slots(&x)->tree), DEPTH / 2);
-	/* The work is the same at half of D, so it is taken, again and again. */
-	for (i = 0; i < 400; i++)
-		waiting_look(&x);
-	assert_true(x.h.sched.params.depth <= 8);
-	scene_close(&x);
-}
-
-static void depth_stays_if_it_is_set_or_if_no_queue_waits(void **state)
-{
-	struct scene x;
-	u32 i;
-
-	(void)state;
-	depth_scene(&x, 0);
-	for (i = 0; i < 200; i++)
-		waiting_look(&x);
+	/* Nothing is lost at any window, so the others keep one place. */
+	assert_int_equal(iso(&x)->window.size, 1);
+	assert_int_equal(slots(&x)->tree.depth, 1);
 	assert_int_equal(x.h.sched.params.depth, DEPTH);
 	scene_close(&x);
-	depth_scene(&x, 256);
-	looks(&x, 200);
-	assert_int_equal(x.h.sched.params.depth, DEPTH);
-	/* The queue that waits may be any. */
-	for (i = 0; i < 100 && x.h.sched.params.depth == DEPTH; i++) {
-		x.h.queue[i % 2].stats.no_slot++;
+}
+
+/* With isolation, a D that is set is the most that the window grows to. */
+TEST(a_window_grows_to_a_fixed_depth)
+{
+	struct sched_params p;
+	struct scene x;
+	u32 i;
+
+	scene_open(&x, 8, 0);
+	p = x.h.sched.params;
+	p.isolation = 7;
+	hooks_tune(&x.h, &p);
+	assert_int_equal(slots(&x)->tree.depth, WINDOW_START);
+	for (i = 0; i < 5; i++) {
+		u32 now = READ_ONCE(slots(&x)->limit);
+
+		x.other.done = now;
+		x.other.inside = now;
+		x.h.queue[1].stats.no_slot++;
 		look(&x);
 	}
-	assert_int_not_equal(x.h.sched.params.depth, DEPTH);
+	assert_int_equal(slots(&x)->tree.depth, DEPTH);
+	assert_int_equal(x.h.sched.params.depth, DEPTH);
 	scene_close(&x);
 }
 
-/* A trial ends when a flow becomes short, and none begins while one is. */
-static void depth_is_not_tried_beside_a_short_flow(void **state)
+TEST(a_depth_that_is_found_is_the_window)
 {
 	struct scene x;
-	bool paced = false;
 	u32 i;
 
-	(void)state;
-	depth_scene(&x, 256);
-	for (i = 0; i < 100 && x.h.sched.params.depth == DEPTH; i++)
-		waiting_look(&x);
-	assert_int_not_equal(x.h.sched.params.depth, DEPTH);
-	flow_set_weight(x.reader, 1000);
-	x.reads = slow_reads;
-	for (i = 0; i < 200; i++) {
-		waiting_look(&x);
-		paced |= iso(&x)->paces;
-		if (reader(&x)->is_short) {
-			assert_int_equal(x.h.sched.params.depth, DEPTH);
-			assert_int_equal(slots(&x)->depth, DEPTH);
-		}
-		/* So that it goes on being short. */
-		if (iso(&x)->paces)
-			x.reads.service_ns = MS / 2;
+	scene_open(&x, 8, 512);
+	assert_int_equal(slots(&x)->depth, 512);
+	assert_int_equal(slots(&x)->tree.depth, DEPTH);
+	for (i = 0; i < 8; i++) {
+		u32 now = READ_ONCE(slots(&x)->limit);
+
+		x.other.done = now;
+		x.other.inside = now;
+		x.h.queue[1].stats.no_slot++;
+		look(&x);
 	}
-	assert_true(paced);
+	assert_int_equal(iso(&x)->window.size, 512);
+	assert_int_equal(x.h.sched.params.depth, 512);
 	scene_close(&x);
 }
 
-/* --------------------------------------------------------------------- reports */
-
-struct numbers {
-	struct report report;
-	s64 paced, loss, limit, probes, paced_ms, capacity;
-	s64 short_ms, service_us, slowdown;
-};
-
-static void put_number(struct report *r, const char *name, const char *part,
-		       s64 value)
+TEST(tune_begins_anew_with_what_has_changed)
 {
-	struct numbers *n = container_of(r, struct numbers, report);
-	const struct {
-		const char *name;
-		s64 *to;
-	} table[] = {
-		{ "isolation_paced", &n->paced },
-		{ "isolation_loss_permille", &n->loss },
-		{ "isolation_limit", &n->limit },
-		{ "isolation_probes", &n->probes },
-		{ "isolation_paced_ms", &n->paced_ms },
-		{ "capacity_mb_per_s", &n->capacity },
-		{ "short_ms", &n->short_ms },
-		{ "service_us", &n->service_us },
-		{ "slowdown_percent", &n->slowdown },
-	};
-	u32 i;
-
-	assert_null(part);
-	for (i = 0; i < ARRAY_SIZE(table); i++)
-		if (!strcmp(table[i].name, name))
-			*table[i].to = value;
-}
-
-static void reports_tell_units(void **state)
-{
-	struct numbers n = { .report.put = put_number };
+	struct sched_params p;
 	struct scene x;
 
-	(void)state;
-	open_and_pace(&x, 8);
-	x.reads = fast_reads;
-	looks(&x, 50);
-	x.reads.service_ns = MS / 2;
-	look(&x);
-	isolation_report(&x.h.sched, &n.report);
-	isolation_report_flow(reader(&x), &n.report);
-	assert_int_equal(n.paced, 1);
-	assert_int_equal(n.loss, 80);
-	assert_int_equal(n.limit, iso(&x)->limit);
-	assert_int_equal(n.probes, 0);
-	assert_int_equal(n.paced_ms, 51 * 2);
-	/* 3.13 GiB/s, of 2^20 ns each second. */
-	assert_in_range(n.capacity, 3120, 3300);
-	assert_in_range(n.short_ms, 51 * 2, 60 * 2);
-	assert_int_equal(n.service_us, 500);
-	assert_int_equal(n.slowdown, 200);
+	scene_open(&x, 8, 512);
+	iso(&x)->window.size = 100;
+	p = x.h.sched.params;
+	isolation_tune(&x.h.sched, &p, &x.wake);
+	assert_int_equal(iso(&x)->window.size, 100);
+	p.depth = 32;
+	isolation_tune(&x.h.sched, &p, &x.wake);
+	assert_int_equal(iso(&x)->window.size, 32);
+	assert_true(iso(&x)->window.grows);
+	assert_int_equal(slots(&x)->depth, 512);
+	p.depth_most = 0;
+	p.depth = 48;
+	isolation_tune(&x.h.sched, &p, &x.wake);
+	assert_int_equal(slots(&x)->depth, 48);
+	assert_true(iso(&x)->window.grows);
+	assert_int_equal(slots(&x)->tree.depth, WINDOW_START);
+	iso(&x)->window.size = 8;
+	slots_limit(slots(&x), 8, &x.wake);
+	p.isolation = 0;
+	isolation_tune(&x.h.sched, &p, &x.wake);
+	assert_int_equal(slots(&x)->tree.depth, 48);
+	assert_false(iso(&x)->window.grows);
 	scene_close(&x);
 }
 
-int main(void)
+static s64 reported(struct scene *x, const char *name)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(pacing_waits_for_the_capacity),
-		cmocka_unit_test(pacing_begins_with_an_emptier_drive),
-		cmocka_unit_test(looks_come_at_their_time),
-		cmocka_unit_test(look_lasts_for_a_turnover),
-		cmocka_unit_test(looks_are_as_long_as_the_drive_is_slow),
-		cmocka_unit_test(pacing_ends_when_the_short_flow_is_gone),
-		cmocka_unit_test(pacing_ends_when_no_flow_is_active),
-		cmocka_unit_test(loss_follows_the_short_flow),
-		cmocka_unit_test(pace_keeps_the_bound),
-		cmocka_unit_test(late_requests_raise_the_pace_a_little),
-		cmocka_unit_test(auto_gives_more_to_a_flow_that_does_much),
-		cmocka_unit_test(the_others_always_get_a_little),
-		cmocka_unit_test(probe_opens_the_drive_for_six_looks),
-		cmocka_unit_test(capacity_follows_the_probes),
-		cmocka_unit_test(capacity_falls_at_once_if_it_is_much_less),
-		cmocka_unit_test(other_sizes_ask_for_a_probe),
-		cmocka_unit_test(growing_demand_asks_for_a_probe),
-		cmocka_unit_test(a_fuller_drive_is_measured_anew),
-		cmocka_unit_test(isolation_0_does_nothing),
-		cmocka_unit_test(isolation_0_ends_the_pacing),
-		cmocka_unit_test(a_drive_that_stands_still_decides_nothing),
-		cmocka_unit_test(idle_looks_do_not_measure),
-		cmocka_unit_test(depth_is_tried_in_the_open_drive),
-		cmocka_unit_test(depth_stays_if_it_is_set_or_if_no_queue_waits),
-		cmocka_unit_test(depth_is_not_tried_beside_a_short_flow),
-		cmocka_unit_test(reports_tell_units),
-	};
+	struct wanted w = { .report.put = take_wanted,
+			    .name = name,
+			    .value = -1 };
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	isolation_report(&x->h.sched, &w.report);
+	isolation_report_flow(reader(x), &w.report);
+	return w.value;
+}
+
+TEST(reports_tell_units)
+{
+	struct scene x;
+
+	scene_open(&x, 8, 0);
+	reader(&x)->short_ns = 7 * MS + 1;
+	reader(&x)->recent.done = 10;
+	reader(&x)->recent.service_ns = 3 * MS;
+	reader(&x)->least_ns = 100 * US;
+	iso(&x)->window.loss = 20;
+	assert_int_equal(isolation_loss(iso(&x)), 20);
+	assert_int_equal(reported(&x, "short_ms"), 7);
+	assert_int_equal(reported(&x, "service_us"), 300);
+	assert_int_equal(reported(&x, "slowdown_percent"), 300);
+	assert_int_equal(reported(&x, "window"), DEPTH);
+	assert_int_equal(reported(&x, "isolation_loss_permille"), 20);
+	scene_close(&x);
 }

@@ -8,7 +8,6 @@ enum {
 	BYTES		= 4096,
 	FIRST_TOTAL	= 1 << 20,
 	LEAST_TOTAL	= 1 << 16,
-	DEPTHS		= 256 + 128 + 64 + 16,
 };
 
 #define PERIOD	(100 * MS)
@@ -49,10 +48,11 @@ static void open_kyber(u32 predict)
 	u32 i;
 
 	sched_params_init(&kyber_fair_ops, &p);
+	p.isolation = 0;
 	kyber_params(&p)->predict = predict;
 	budget_params(&p)->work_conserving = 0;
-	/* kyber-fair has no such tunable: any number may be there. */
-	p.depth = 5;
+	/* More than any domain has. */
+	p.depth = 1024;
 	hooks_open(&h, &kyber_fair_ops, &p, 2);
 	for (i = 0; i < 2; i++) {
 		flow[i] = hooks_flow(&h, 100);
@@ -312,10 +312,18 @@ TEST(tunables_take_effect)
 	close_kyber();
 }
 
-TEST(depth_is_that_of_all_domains)
+TEST(depth_is_the_most_of_each_domain)
 {
+	struct sched_params p;
+	u32 op;
+
 	open_kyber(KYBER_TOTAL);
-	assert_int_equal(h.sched.params.depth, DEPTHS);
+	p = h.sched.params;
+	p.depth = 40;
+	hooks_tune(&h, &p);
+	for (op = 0; op < DOMAINS; op++)
+		assert_int_equal(kyber()->budget.slots[op].tree.depth,
+				 min(domain_depth_most(op), 40U));
 	close_kyber();
 }
 

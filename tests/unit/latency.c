@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Histograms of latencies: the percentiles against a sorted array, and the
- * halves, masks and verdicts with exact figures.
+ * halves, masks and goals with exact figures.
  */
 #include "unit.h"
 #include "sched/core/sched.h"
@@ -240,98 +240,69 @@ TEST(mask_follows_the_rate)
 	fixture_deinit(&b);
 }
 
-/* @slow requests of 900 us and others of 300 us, 1000 together; a second. */
-static enum latency_verdict verdict_on(struct fixture *b, u32 slow)
+/* @done requests took @ns each, a quarter of it outside the drive. */
+static void serve_in(struct fixture *b, u32 done, u64 ns)
 {
+	struct flow_queue *fq = b->flow->fq[0];
 	u32 i;
 
-	for (i = 0; i < slow; i++)
-		sample(b, 900 * US);
-	second(b, 1000 - slow, 300 * US);
-	return latency_take_verdict(b->flow);
+	for (i = 0; i < done; i++)
+		sample(b, ns);
+	fq->dispatched += done;
+	fq->wait_ns += done * ns / 4;
+	atomic64_add((s64)(done * ns * 3 / 4), &fq->service_ns);
 }
 
-TEST(goal_is_pursued_once_missed)
+static u64 goal_mean(const struct fixture *b)
 {
-	struct fixture b;
-	u32 i;
-
-	fixture_init(&b);
-	assert_int_equal(verdict_on(&b, 1000), LATENCY_NO_VERDICT);
-	latency_set_goal(b.flow, 500 * US, 990);
-	/* Ten of 1000 are allowed, and eleven are too many. */
-	assert_int_equal(verdict_on(&b, 10), LATENCY_EASY);
-	assert_int_equal(latency_take_verdict(b.flow), LATENCY_NO_VERDICT);
-	assert_false(latency_goal_pursued(b.flow));
-	assert_int_equal(verdict_on(&b, 11), LATENCY_MISSED);
-	assert_true(latency_goal_pursued(b.flow));
-	/* It is given up after 32 verdicts that were easy. */
-	for (i = 0; i < LATENCY_CALM; i++) {
-		assert_true(latency_goal_pursued(b.flow));
-		assert_int_equal(verdict_on(&b, 0), LATENCY_EASY);
-	}
-	assert_false(latency_goal_pursued(b.flow));
-	fixture_deinit(&b);
+	return latency_goal_mean(&b->flow->latency);
 }
 
-/* 1000 requests of 300 us: the 990th is at 327.02 us, for it is interpolated. */
-TEST(goal_is_easy_below_three_quarters)
+/*
+ * 1000 requests of 300 us: the 990th is at 327.02 us, for it is interpolated.  So
+ * the mean is to be 500 * 300 / 327.02 us.
+ */
+TEST(goal_is_turned_into_one_for_the_mean)
 {
-	static const struct {
-		u64 goal_ns;
-		enum latency_verdict verdict;
-	} c[] = { { 327, LATENCY_MISSED },
-		  { 328, LATENCY_MET },
-		  { 436, LATENCY_MET },
-		  { 437, LATENCY_EASY } };
-	u32 i, calm;
-
-	for (i = 0; i < ARRAY_SIZE(c); i++) {
-		struct fixture b;
-
-		fixture_init(&b);
-		latency_set_goal(b.flow, c[i].goal_ns * US, 990);
-		assert_int_equal(verdict_on(&b, 0), c[i].verdict);
-		calm = b.flow->latency.calm;
-		assert_int_equal(calm, c[i].verdict == LATENCY_EASY);
-		assert_int_equal(latency_goal_pursued(b.flow),
-				 c[i].verdict == LATENCY_MISSED);
-		fixture_deinit(&b);
-	}
-}
-
-/* A verdict between the two keeps the goal pursued. */
-TEST(tight_verdict_starts_the_calm_anew)
-{
-	struct fixture b;
-	u32 i;
-
-	fixture_init(&b);
-	latency_set_goal(b.flow, 500 * US, 990);
-	assert_int_equal(verdict_on(&b, 1000), LATENCY_MISSED);
-	for (i = 0; i < LATENCY_CALM - 1; i++)
-		assert_int_equal(verdict_on(&b, 0), LATENCY_EASY);
-	second(&b, 1000, 400 * US);
-	assert_int_equal(latency_take_verdict(b.flow), LATENCY_MET);
-	assert_int_equal(verdict_on(&b, 0), LATENCY_EASY);
-	assert_true(latency_goal_pursued(b.flow));
-	fixture_deinit(&b);
-}
-
-TEST(removed_goal_is_not_pursued)
-{
+	u64 p99, mean;
 	struct fixture b;
 
 	fixture_init(&b);
+	serve_in(&b, 1000, 300 * US);
+	pass(&b, LATENCY_TICK_NS);
+	assert_int_equal(goal_mean(&b), 0);
 	latency_set_goal(b.flow, 500 * US, 990);
-	second(&b, 1000, 900 * US);
-	assert_true(latency_goal_pursued(b.flow));
+	/* Nothing is known of it before requests are done. */
+	pass(&b, LATENCY_TICK_NS);
+	assert_int_equal(goal_mean(&b), 0);
+	serve_in(&b, 1000, 300 * US);
+	pass(&b, LATENCY_TICK_NS);
+	p99 = latency_percentile(b.flow, 990);
+	assert_in_range(p99, 327020, 327029);
+	mean = goal_mean(&b);
+	assert_int_equal(mean, 500ULL * US * 300 * US / p99);
+	/* Without requests it stands. */
+	pass(&b, LATENCY_TICK_NS);
+	assert_int_equal(goal_mean(&b), mean);
 	latency_set_goal(b.flow, 0, 990);
-	assert_false(latency_goal_pursued(b.flow));
-	/* A new goal is not pursued by the verdict on the old one. */
-	second(&b, 1000, 900 * US);
-	latency_set_goal(b.flow, SECOND, 990);
-	assert_false(latency_goal_pursued(b.flow));
+	assert_int_equal(goal_mean(&b), 0);
+	fixture_deinit(&b);
+}
+
+/* One request in ten takes 3 ms, so the mean may be less than half of the goal. */
+TEST(goal_of_a_long_tail_is_a_short_mean)
+{
+	struct fixture b;
+	u64 p99;
+
+	fixture_init(&b);
+	latency_set_goal(b.flow, 500 * US, 990);
+	serve_in(&b, 900, 100 * US);
+	serve_in(&b, 100, 3000 * US);
+	pass(&b, LATENCY_TICK_NS);
+	p99 = latency_percentile(b.flow, 990);
+	assert_in_range(p99, 2900 * US, 3500 * US);
+	assert_int_equal(goal_mean(&b), 500ULL * US * 390 * US / p99);
 	fixture_deinit(&b);
 }
 

@@ -12,7 +12,6 @@ struct scenario {
 	/* the model: slots of each queue, and queues that were refused one */
 	s64 used[MACHINE_QUEUES];
 	bool waits[MACHINE_QUEUES];
-	s64 held;
 	u32 depth, limit;
 };
 
@@ -74,7 +73,7 @@ static s64 model_depth(const struct scenario *s)
 /* Negative: a debt. */
 static s64 model_free(const struct scenario *s)
 {
-	return model_depth(s) - model_used(s) - s->held;
+	return model_depth(s) - model_used(s);
 }
 
 static bool model_due(const struct scenario *s, u32 queue, s64 rivals)
@@ -109,8 +108,6 @@ static void check(const struct scenario *s)
 
 	assert_int_equal(slots_used(&s->slots), model_used(s));
 	assert_int_equal(token_total(&s->slots.tree), model_free(s));
-	assert_int_equal(atomic64_read(&s->slots.held), s->held);
-	assert_int_equal(slots_held(&s->slots), s->held > 0);
 	assert_int_equal(nr_waiting(s), model_rivals(s));
 	for (i = 0; i < s->sched.nr_queues; i++) {
 		assert_int_equal(atomic64_read(&s->slots.queue[i].used),
@@ -152,20 +149,8 @@ static void put(struct scenario *s, u32 queue)
 	if (!s->used[queue])
 		return;
 	wake_init(&wake);
-	/* A debt is paid first. */
-	s->held += s->sched.isolation.paces && model_free(s) >= 0;
 	s->used[queue]--;
 	slots_put(&s->slots, queue, &wake);
-	follow(s, &wake);
-}
-
-static void release(struct scenario *s, u32 queue)
-{
-	struct wake wake;
-
-	wake_init(&wake);
-	s->held -= s->held > 0;
-	slots_release(&s->slots, queue, &wake);
 	follow(s, &wake);
 }
 
@@ -222,20 +207,16 @@ TEST(slots_match_a_model)
 	u32 i, step;
 
 	for (round = 0; round < random_rounds(60); round++) {
-		bool paced = random_once_in(&r, 2);
+		bool limited = random_once_in(&r, 2);
 
 		scenario_init(&s, &r, 1 + random_below(&r, 40));
 		for (step = 0; step < 800; step++) {
 			u32 queue = random_below(&r, s.sched.nr_queues);
 
-			if (paced && random_once_in(&r, 50))
-				s.sched.isolation.paces = random_once_in(&r, 2);
 			if (random_once_in(&r, 100))
 				resize(&s, 1 + random_below(&r, 40));
-			else if (paced && random_once_in(&r, 50))
+			else if (limited && random_once_in(&r, 50))
 				set_limit(&s, 1 + random_below(&r, 50));
-			else if (s.held && random_once_in(&r, 3))
-				release(&s, queue);
 			else if (random_below(&r, 100) < 55)
 				take(&s, queue);
 			else
@@ -249,8 +230,6 @@ TEST(slots_match_a_model)
 		for (i = 0; i < s.sched.nr_queues; i++)
 			while (s.used[i])
 				put(&s, i);
-		while (s.held)
-			release(&s, 0);
 		check(&s);
 		assert_int_equal(model_free(&s), model_depth(&s));
 		scenario_deinit(&s);
@@ -292,8 +271,6 @@ static void four_deinit(struct scenario *s)
 	for (i = 0; i < 4; i++)
 		while (s->used[i])
 			put(s, i);
-	while (s->held)
-		release(s, 0);
 	scenario_deinit(s);
 }
 
@@ -386,62 +363,6 @@ TEST(queue_that_waits_twice_counts_once)
 	four_deinit(&s);
 }
 
-/* ------------------------------------------------- slots kept from queues */
-
-/* A slot that returns while the drive is paced waits for the pace. */
-TEST(held_slot_wakes_no_queue_until_released)
-{
-	static struct scenario s;
-	struct wake wake;
-
-	four_init(&s, 2, true);
-	take_many(&s, 0, 2);
-	take(&s, 1);
-	s.sched.isolation.paces = true;
-	assert_int_equal(put_and_look(&s, 0), 0);
-	s.held = 1;
-	check(&s);
-	/* It is no free slot for another queue, either. */
-	take(&s, 2);
-	assert_true(s.waits[2]);
-	wake_init(&wake);
-	slots_announce(&s.slots, 3);
-	slots_offer(&s.slots, &wake);
-	assert_int_equal(wake_next(&wake), QUEUES_MAX);
-	s.waits[3] = true;
-	check(&s);
-	release(&s, 0);
-	assert_int_equal(s.used[1], 1);
-	check(&s);
-	/* There is nothing left to release. */
-	release(&s, 0);
-	assert_int_equal(s.used[2] + s.used[3], 0);
-	check(&s);
-	four_deinit(&s);
-}
-
-/* Slots are given to the queue nearest to the one that releases them. */
-TEST(released_slot_goes_to_the_nearest_queue)
-{
-	static struct scenario s;
-	u32 to;
-
-	for (to = 1; to < 4; to++) {
-		four_init(&s, 4, true);
-		take_many(&s, 0, 4);
-		take(&s, 1);
-		take(&s, 2);
-		take(&s, 3);
-		s.sched.isolation.paces = true;
-		put(&s, 0);
-		assert_int_equal(s.held, 1);
-		release(&s, to);
-		assert_int_equal(s.used[to], 1);
-		check(&s);
-		four_deinit(&s);
-	}
-}
-
 /*
  * A part is less than a slot, or one slot and a part of another.  These slots go
  * round, although the nearest queue is the one that gives its slot back.
@@ -503,43 +424,22 @@ TEST(woken_queues_keep_their_slots)
 	four_deinit(&s);
 }
 
-/* D was lowered: slots that return repay it, and none of them is held. */
-TEST(debt_is_paid_before_a_slot_is_held)
+/* D was lowered: the slots that return repay it before a queue gets one. */
+TEST(debt_is_paid_before_a_slot_is_free)
 {
 	static struct scenario s;
 
 	four_init(&s, 4, true);
 	take_many(&s, 0, 4);
-	s.sched.isolation.paces = true;
+	take(&s, 1);
 	set_limit(&s, 2);
+	take(&s, 1);
+	assert_int_equal(token_total(&s.slots.tree), -2);
 	put(&s, 0);
 	put(&s, 0);
-	assert_int_equal(s.held, 0);
+	assert_true(s.waits[1]);
 	assert_int_equal(token_total(&s.slots.tree), 0);
 	put(&s, 0);
-	assert_int_equal(s.held, 1);
-	check(&s);
-	four_deinit(&s);
-}
-
-/* All slots are held, then D is lowered: those released first repay it. */
-TEST(held_slots_repay_a_debt)
-{
-	static struct scenario s;
-
-	four_init(&s, 4, true);
-	take_many(&s, 0, 4);
-	s.sched.isolation.paces = true;
-	while (s.used[0])
-		put(&s, 0);
-	assert_int_equal(s.held, 4);
-	resize(&s, 2);
-	assert_int_equal(token_total(&s.slots.tree), -2);
-	take(&s, 1);
-	release(&s, 0);
-	release(&s, 0);
-	assert_true(s.waits[1]);
-	release(&s, 0);
 	assert_int_equal(s.used[1], 1);
 	check(&s);
 	four_deinit(&s);

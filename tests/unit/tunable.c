@@ -171,19 +171,22 @@ TEST(auto_is_read_with_the_start_of_a_depth)
 	}
 }
 
-/* The device takes 100 requests.  The automatic threshold does not follow. */
+/* The automatic threshold follows the requests that the device takes alone. */
 TEST(automatic_depth_begins_with_its_start)
 {
 	static const struct {
 		u32 start, takes, depth;
 	} cases[] = {
-		{ 32, 100, 32 }, { 0, 100, 100 },    { 500, 100, 100 },
-		{ 500, 0, 500 }, { 65536, 0, 1024 }, { 0, 0, 128 },
+		{ 32, 100, 32 }, { 0, 100, 16 },     { 500, 100, 100 },
+		{ 500, 0, 500 }, { 65536, 0, 1024 }, { 0, 0, 16 },
+		{ 0, 8, 8 },
 	};
 	struct sched_params p;
 	u32 i;
 
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		u32 usual = cases[i].takes ? min(cases[i].takes, 128U) : 128;
+
 		tunables_init(automatic, &p);
 		p.depth_most = 0;
 		tunable_set_start(&automatic[0], &p, cases[i].start);
@@ -192,8 +195,7 @@ TEST(automatic_depth_begins_with_its_start)
 		/* It stays when another tunable is set. */
 		tunables_set_auto(automatic, 3, cases[i].takes, &p);
 		assert_int_equal(p.depth, cases[i].depth);
-		assert_int_equal(own(&p)->threshold,
-				 cases[i].takes ? 100 * 512 : 128 * 512);
+		assert_int_equal(own(&p)->threshold, usual * 512);
 		/* A start takes the place of a depth that was found. */
 		tunable_set_start(&automatic[0], &p, 7);
 		tunables_set_auto(automatic, 3, cases[i].takes, &p);

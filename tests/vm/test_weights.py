@@ -230,16 +230,16 @@ def test_tunables_of(scheduler: str) -> None:
 
 def test_auto_tunables_show_the_chosen_number() -> None:
     with NullBlk(hw_queue_depth=32, submit_queues=1) as disk, mqfq(disk):
-        assert disk.tunable("depth") == "32 auto"
+        assert disk.tunable("depth") == "16 auto"
         assert disk.tunable("threshold_kb") == "16 auto"
         assert disk.tunable("isolation") == "6 auto"
         disk.set_tunable("depth", 8)
         assert (disk.tunable("depth"), disk.tunable("threshold_kb")) == ("8", "4 auto")
         disk.set_tunable("threshold_kb", 100)
         disk.set_tunable("depth", "auto")
-        assert (disk.tunable("depth"), disk.tunable("threshold_kb")) == ("32 auto", "100")
+        assert (disk.tunable("depth"), disk.tunable("threshold_kb")) == ("16 auto", "100")
         write_fails(disk.sysfs / "queue/iosched/depth", "0")
-        assert disk.tunable("depth") == "32 auto"
+        assert disk.tunable("depth") == "16 auto"
 
 
 def test_automatic_depth_takes_a_start() -> None:

@@ -166,7 +166,7 @@ def one_sample(debugfs: Path) -> dict[str, Any] | None:
 
     def window() -> int:
         lines = (debugfs / "state").read_text().splitlines()
-        return next(int(line.split()[1]) for line in lines if line.startswith("window "))
+        return next(int(line.split()[1]) for line in lines if line.startswith("window_number "))
 
     before = window()
     flows: dict[str, Any] = {}

@@ -2,7 +2,6 @@
 """From --device to the statements of sim-run that describe the drive (sim/describe.h)."""
 
 import dataclasses
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -12,7 +11,13 @@ from mqfair.bench.device import NULL_REQUEST_BYTES, NULL_TIMER, Device
 from mqfair.bench.variant import IOCOST, NONE, THROTTLE, is_ours
 from mqfair.machine.blockdev import NR_REQUESTS_MAX
 from mqfair.text.errors import UsageError
-from mqfair.tune.enable import CORE_SLOTS_COUNTED, CORE_TAGS_PER_SLOT, TAGS_PER_SLOT
+from mqfair.tune.enable import (
+    AUTO_SLOTS,
+    CORE_SLOTS_COUNTED,
+    CORE_TAGS_PER_SLOT,
+    TAGS_PER_SLOT,
+    slots_of,
+)
 
 _MIB = 1 << 20
 # CPU time of a request: `none` takes 8435 instructions (doc/measurements/mqfq.md). A guest with
@@ -22,8 +27,6 @@ FAST_REQUEST_NS = 2800
 # io.max and iocost hold bios back before they get a tag. The block layer of CFQ had 128 requests
 # for each cgroup, and no tags for all.
 _WITHOUT_TAGS = (THROTTLE, IOCOST, "cfq")
-# sched/core/tunable.c: the first depth of `auto`.
-_AUTO_DEPTH_START = 128
 # The defaults of null_blk and of kernel/ssd/config.c.
 _NULL_COMPLETION_NS = 10_000
 _NULL_DEPTH = 64
@@ -81,9 +84,8 @@ class Drive:
         at_switch = CORE_TAGS_PER_SLOT * min(self.slots, CORE_SLOTS_COUNTED)
         if not is_ours(scheduler):
             return at_switch
-        number = re.match(r"\d+", depth or "")
-        start = min(self.slots * self.maps, _AUTO_DEPTH_START)
-        wanted = TAGS_PER_SLOT * (int(number[0]) if number else start)
+        takes = self.slots * self.maps
+        wanted = TAGS_PER_SLOT * (slots_of(depth or "auto", takes) or min(takes, AUTO_SLOTS))
         return max(at_switch, min(-(-wanted // self.queues), NR_REQUESTS_MAX))
 
 

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: GPL-2.0
+/* Trials of half and double the window; window.h has the rule. */
+#include "window.h"
+#include "core/rate.h"
+
+enum {
+	LITTLE_SHIFT	= 40,
+};
+
+void window_begin(struct window *w, u32 size, bool grows)
+{
+	*w = (struct window){
+		.size = size,
+		.grows = grows,
+		.half.backoff = BACKOFF_LEAST,
+		.twice.backoff = BACKOFF_LEAST,
+		.met = MET_WHOLE,
+		.trials = w->trials,
+	};
+}
+
+/* --------------------------------------------------------------- differences */
+
+/* Returns the change from @before to @after, in WINDOW_WHOLE of @before. */
+static s64 change(u64 before, u64 after)
+{
+	u64 part;
+
+	if (!before)
+		return 0;
+	part = mul_u64_u64_div_u64(after, WINDOW_WHOLE, before);
+	return (s64)min(part, 4ULL * WINDOW_WHOLE) - WINDOW_WHOLE;
+}
+
+/*
+ * Returns the requests that a drive with @size places in use does at a time, by
+ * Little's law: size / mean time.  Where requests end in bunches, their number in a
+ * look is by chance, and their time is not.
+ */
+static u64 rate_at(u32 size, const struct window_service *s)
+{
+	u64 mean_ns = max(div64_u64(s->ns, max(s->done, 1ULL)), 1ULL);
+
+	return div64_u64((u64)size << LITTLE_SHIFT, mean_ns);
+}
+
+static s64 requests_change(const struct window_epoch *e)
+{
+	return change(rate_of(e[0].done << RATE_SHIFT, e[0].ns),
+		      rate_of(e[1].done << RATE_SHIFT, e[1].ns));
+}
+
+static s64 costs_change(const struct window_epoch *e)
+{
+	return change(rate_of(e[0].cost, e[0].ns), rate_of(e[1].cost, e[1].ns));
+}
+
+static void add(struct window_mean *m, s64 value)
+{
+	m->sum += value;
+	m->squares += value * value;
+}
+
+/* A mean, and the error by which it may be wrong with a chance of one in twenty. */
+struct estimate {
+	s64 mean, error;
+};
+
+/* Returns the variance of @n values, n > 1. */
+static u64 spread_of(const struct window_mean *m, u32 n)
+{
+	u64 squares = (u64)max(m->squares - m->sum * m->sum / (s64)n, (s64)0);
+
+	return div64_u64(squares, n - 1);
+}
+
+/*
+ * Returns the mean of @n values, n > 1.  The error is the standard error times
+ * Student's t, of which 2 + 8 / (n - 1)^2 is within a tenth from n = 3 on.
+ */
+static struct estimate estimate(const struct window_mean *m, u32 n)
+{
+	u64 error = square_root(div64_u64(spread_of(m, n) << 8, n));
+	u64 t = (2 << 4) + (2 << 4) / ((n - 1) * (n - 1));
+
+	return (struct estimate){
+		.mean = m->sum / (s64)n,
+		.error = (s64)((error * t) >> 8),
+	};
+}
+
+/*
+ * Returns the change of the drive's work, in its own currency: the one of the two
+ * that differs less from pair to pair.
+ */
+static struct estimate work_change(const struct window *w, u32 n)
+{
+	struct estimate requests = estimate(&w->requests, n);
+	struct estimate costs = estimate(&w->costs, n);
+
+	return 4 * (spread_of(&w->requests, n) + w->spread[0]) <
+			       spread_of(&w->costs, n) + w->spread[1] ?
+		       requests :
+		       costs;
+}
+
+/* -------------------------------------------------------------------- trials */
+
+/* Which of the two windows has epoch number @epoch: 0 1 1 0 0 1 1 0. */
+static u32 arm_of(u32 epoch)
+{
+	return (epoch + 1) / 2 % 2;
+}
+
+bool window_counts(const struct window *w, u32 *arm)
+{
+	*arm = arm_of(w->epochs);
+	return w->other && !w->fills;
+}
+
+static void begin_trial(struct window *w, u32 other)
+{
+	w->other = other;
+	w->epochs = 0;
+	w->looks = 0;
+	w->epoch[0] = w->epoch[1] = (struct window_epoch){ 0 };
+	w->requests = w->costs = (struct window_mean){ 0 };
+	w->whole[0] = w->whole[1] = (struct window_service){ 0 };
+	w->fills = false;
+	w->trials++;
+}
+
+static void end_trial(struct window *w, bool taken)
+{
+	u32 n = w->epochs / 2;
+	struct window_wait *wait = w->other < w->size ? &w->half : &w->twice;
+
+	w->spread[0] -= w->spread[0] / 4;
+	w->spread[0] += spread_of(&w->requests, n);
+	w->spread[1] -= w->spread[1] / 4;
+	w->spread[1] += spread_of(&w->costs, n);
+	if (taken) {
+		w->size = w->other;
+		w->half = w->twice =
+			(struct window_wait){ .backoff = BACKOFF_LEAST };
+	} else {
+		wait->looks = w->looks << wait->backoff;
+		wait->backoff = min(wait->backoff + 1, (u32)BACKOFF_MOST);
+	}
+	w->fills = true;
+	w->other = 0;
+}
+
+static bool lacks(u32 met)
+{
+	return MET_WHOLE - met >= LACK_LEAST;
+}
+
+/* Does the worst tenant get a part more at the window that was tried? */
+static bool helps(const struct window_tried *t)
+{
+	return (u64)MET_GAIN * t->met[1] >= (MET_GAIN + 1ULL) * t->met[0];
+}
+
+static bool hurts(const struct window_tried *t)
+{
+	return (MET_GAIN + 1ULL) * t->met[1] < (u64)MET_GAIN * t->met[0];
+}
+
+static void judge_half(struct window *w, const struct window_look *l, u32 price)
+{
+	const struct window_tried *t = &l->tried;
+	u32 n = w->epochs / 2;
+	struct estimate e = work_change(w, n);
+	s64 less = -e.mean, error = n < PAIRS_MOST ? e.error : 0;
+	s64 most = less + error + w->loss;
+	s64 least = less - error + w->loss;
+	/* The tenant that lacks may have sent too few requests in the trial so far. */
+	bool known = t->done >= TRIED_DONE && lacks(t->met[0]);
+
+	if ((known || n >= PAIRS_MOST) && helps(t) && most <= (s64)price) {
+		w->loss = (u32)max(less + w->loss, (s64)0);
+		end_trial(w, true);
+	} else if (n >= PAIRS_MOST || least > (s64)price ||
+		   (known && !helps(t) && n >= 2 * PAIRS_LEAST)) {
+		end_trial(w, false);
+	}
+}
+
+static void judge_double(struct window *w, const struct window_look *l,
+			 u32 price)
+{
+	const struct window_tried *t = &l->tried;
+	u32 n = w->epochs / 2;
+	struct estimate e = work_change(w, n);
+	s64 more = e.mean, error = n < PAIRS_MOST ? e.error : 0;
+	bool hurt = hurts(t);
+	s64 needed = 0;
+
+	/* It takes more than chance to make the drive's queues longer for no tenant. */
+	if (!hurt && w->whole[0].ns && w->whole[1].ns)
+		more = min(more, change(rate_at(w->size, &w->whole[0]),
+					rate_at(w->other, &w->whole[1])));
+	/*
+	 * For a tenant that lacks, work is lost already: as much as 1 / n at the
+	 * window n, so double brings half of it back.
+	 */
+	if (hurt)
+		needed = lacks(t->met[0]) ? (s64)price / 2 : (s64)price;
+	needed = max(needed, (s64)WORK_GAIN);
+	/* What a tenant has is not taken from it on little evidence. */
+	if (more - error > needed && (!hurt || n >= PAIRS_MOST / 2)) {
+		w->loss = (u32)max((s64)w->loss - more, (s64)0);
+		end_trial(w, true);
+	} else if (n >= PAIRS_MOST || more + error <= needed ||
+		   (hurt && more <= needed && n >= 2 * PAIRS_LEAST)) {
+		w->loss = min(w->loss, (u32)max(2 * (more + error), (s64)0));
+		end_trial(w, false);
+	}
+}
+
+/* Two epochs have ended, one at each window. */
+static void end_pair(struct window *w, const struct window_look *l, u32 price)
+{
+	add(&w->requests, requests_change(w->epoch));
+	add(&w->costs, costs_change(w->epoch));
+	w->epoch[0] = w->epoch[1] = (struct window_epoch){ 0 };
+	if (w->epochs / 2 < PAIRS_LEAST)
+		return;
+	if (w->other < w->size)
+		judge_half(w, l, price);
+	else
+		judge_double(w, l, price);
+}
+
+static void try_on(struct window *w, const struct window_look *l, u32 price)
+{
+	u32 now = arm_of(w->epochs);
+	struct window_epoch *e = &w->epoch[now];
+
+	e->ns += l->ns;
+	e->cost += l->cost;
+	e->done += l->done;
+	w->whole[now].ns += l->in_window.ns;
+	w->whole[now].done += l->in_window.done;
+	if (e->done < EPOCH_DONE)
+		return;
+	w->epochs++;
+	w->fills = arm_of(w->epochs) != now;
+	if (w->epochs % 2 == 0)
+		end_pair(w, l, price);
+}
+
+/* Returns the window to try, or 0. */
+static u32 next_trial(const struct window *w, const struct window_look *l,
+		      u32 most)
+{
+	u32 used = (u32)min((u64)w->size, l->used);
+	u32 half = max(w->half.backoff % 2 ? used - used / 4 : used / 2, 1U);
+
+	if (lacks(w->met) && half < w->size && !w->half.looks)
+		return half;
+	if (l->waits && w->size < most && !w->twice.looks)
+		return min(2 * w->size, most);
+	return 0;
+}
+
+/* Another doubling, if the last one was of use.  Otherwise it is taken back. */
+static void grow(struct window *w, const struct window_look *l, u32 most)
+{
+	u64 rate = l->in_window.ns ? rate_at(w->size, &l->in_window) : 0;
+	const struct window_epoch e[2] = {
+		w->before,
+		{ .ns = l->ns, .cost = l->cost, .done = l->done },
+	};
+	s64 more = max(requests_change(e), costs_change(e));
+	bool pays;
+
+	if (w->rate && rate)
+		more = min(more, change(w->rate, rate));
+	pays = !e[0].ns || more >= GROWTH;
+	w->before = e[1];
+	w->rate = rate;
+	if (pays && w->size < most) {
+		w->size = min(2 * w->size, most);
+		w->fills = true;
+	} else {
+		w->size = pays ? w->size : max(w->size / 2, 1U);
+		w->grows = false;
+	}
+}
+
+u32 window_next(struct window *w, const struct window_look *l, u32 price,
+		u32 most)
+{
+	u32 other;
+
+	w->size = min(w->size, most);
+	w->met -= w->met / 4;
+	w->met += l->met / 4;
+	if (w->other)
+		w->looks++;
+	if (w->fills) {
+		w->fills = false;
+	} else if (w->other) {
+		try_on(w, l, price);
+	} else if (w->grows && l->waits) {
+		grow(w, l, most);
+	} else {
+		w->half.looks -= min(w->half.looks, 1U);
+		w->twice.looks -= min(w->twice.looks, 1U);
+		other = next_trial(w, l, most);
+		if (other)
+			begin_trial(w, other);
+	}
+	return w->other && arm_of(w->epochs) ? w->other : w->size;
+}

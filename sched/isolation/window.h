@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * window - how many requests may be in the drive
+ *
+ * The problem.  With few requests inside, a drive is idle in part.  With many,
+ * they wait for each other, and the drive orders them, not the scheduler.  The
+ * right number, the *window*, depends on the drive, on the mix of requests, and
+ * on what the tenants lack.  It was 8 in one of eleven mixes that were tried and
+ * 128 in another.
+ *
+ * The invariant.  The window is the largest one at which no tenant lacks what a
+ * smaller window would give it, at a work that is lower by the *price* at most.
+ *
+ * The rule.  The window is compared with half or with double of it in a *trial*.
+ *
+ *	half	is tried while a tenant lacks LACK_LEAST of what it asks for.  It
+ *		is taken if that tenant gets a part more, one in MET_GAIN, and the
+ *		work lost so far is within the price.  After a half that was
+ *		refused, three quarters are tried in turn with it.
+ *	double	is tried while queues wait for a place.  It is taken if it does
+ *		WORK_GAIN more work.  If a tenant gets a part less, it must do
+ *		more than the price, or than half of it if that tenant lacks
+ *		already.
+ *
+ * Trials are paired.  The work of a drive differs from look to look: a write
+ * buffer fills, and garbage is collected.  So a trial does not compare the work
+ * at the one window with that of a time before.  It plays the two by turns, an
+ * epoch each, in the order 0 1 1 0 0 1 1 0.  Each pair of epochs gives a
+ * difference, and the mean of the differences has a standard error.  A trial ends
+ * when the error times Student's t decides, or after PAIRS_MOST pairs.
+ *
+ * The currency of work.  A smaller window may give a tenant of 4 KiB what was that
+ * of a tenant of 256 KiB: fewer bytes, and more requests.  Neither is a loss by
+ * itself.  So work is counted in requests or in costs, whichever differs less from
+ * pair to pair: that is the one by which the drive is limited.
+ *
+ * Bunches.  Where requests end together, the number in a look is by chance.  Their
+ * time in the drive is not.  By Little's law a window that is full does window /
+ * mean time.  A gain of double is the lesser of the two estimates.
+ *
+ * Back-off.  A trial that is refused is repeated after a wait of at first four
+ * times its length, then eight, up to 2^BACKOFF_MOST.  So trials that nobody
+ * gains from cost a drive less than a hundredth of its work in the end.
+ *
+ * The beginning.  The window doubles while window / mean time grows by an eighth.
+ * The last doubling, which did not, is taken back.  So a slow drive is not filled
+ * with seconds of requests at first.
+ *
+ *	A volume of 400 requests a second: 32 requests take twice as long as 16, so
+ *	16 it is.
+ *
+ * Sources: maximum rate and minimum delay, tried by turns: Cardwell et al., BBR,
+ * ACM Queue 2016.  The knee of a queue's throughput: Kleinrock, Power and
+ * deterministic rules of thumb, ICC 1979.
+ *
+ * Locking: the caller serialises.  Tested by tests/unit/window.c.
+ */
+#ifndef MQFAIR_WINDOW_H
+#define MQFAIR_WINDOW_H
+
+#include "port.h"
+
+enum {
+	WINDOW_START	= 16,
+	WINDOW_WHOLE	= 1000,	/* unit of a part of the work */
+	WORK_GAIN	= 10,
+	MET_WHOLE	= 1 << 20,
+	LACK_LEAST	= MET_WHOLE / 16,
+	MET_GAIN	= 32,	/* a part in so many */
+	TRIED_DONE	= 8,	/* requests at each window that show what is met */
+	GROWTH		= 125,
+	EPOCH_DONE	= 32,	/* requests, at least */
+	PAIRS_LEAST	= 2,
+	PAIRS_MOST	= 12,
+	BACKOFF_LEAST	= 2,
+	BACKOFF_MOST	= 9,
+};
+
+/*
+ * In the trial so far, at the window outside of trials and at the other: the least
+ * part of what it asks for that a tenant got, in MET_WHOLE.
+ */
+struct window_tried {
+	u32 met[2];
+	u64 done;		/* requests of the first of these tenants */
+};
+
+/* The time that @done requests were in the drive; ns 0: not known. */
+struct window_service {
+	u64 ns, done;
+};
+
+/* What happened between two looks at the drive. */
+struct window_look {
+	u64 ns, cost, done;	/* done: requests */
+	struct window_service in_window;	/* of those that need a place */
+	u64 used;		/* mean places of the window in use */
+	u32 met;		/* least part that a tenant gets, in MET_WHOLE */
+	struct window_tried tried;
+	bool waits;		/* a queue found no place */
+};
+
+/* Sums of looks. */
+struct window_epoch {
+	u64 ns, cost, done;
+};
+
+/* Of the differences of pairs. */
+struct window_mean {
+	s64 sum, squares;
+};
+
+/* Until the next trial of half, or of double. */
+struct window_wait {
+	u32 looks;
+	u32 backoff;		/* log2 of the next wait in lengths of a trial */
+};
+
+/* Zeroed memory, and then window_begin(). */
+struct window {
+	u32 size;		/* the window outside of trials */
+	u32 other;		/* the one under trial, or 0 */
+	bool grows;		/* it still doubles from look to look */
+	bool fills;		/* it was changed: this look does not count */
+	u32 epochs;		/* of the trial that have ended */
+	u32 looks;		/* of the trial */
+	struct window_wait half, twice;
+	u32 loss;		/* of the work, in WINDOW_WHOLE */
+	u32 met;		/* recent mean */
+	u64 rate;		/* in the last look in which it grew */
+	struct window_epoch before;	/* the same look */
+	struct window_epoch epoch[2];	/* at size, at other */
+	struct window_service whole[2];	/* in the trial */
+	u64 spread[2];		/* of requests, of costs: recent variance */
+	struct window_mean requests, costs;	/* at other beside size */
+	u32 trials;		/* so far */
+};
+
+/* The window is @size from now on.  With @grows, it is to be found. */
+void window_begin(struct window *w, u32 size, bool grows);
+
+/*
+ * A look has ended.  Returns the window to use from now on, in [1, @most].
+ * @price: the work that may be lost for a tenant that lacks, in WINDOW_WHOLE.
+ */
+u32 window_next(struct window *w, const struct window_look *l, u32 price,
+		u32 most);
+
+/*
+ * Does the look that ends now count in a trial?  Then *@arm is 0 if it was at the
+ * window outside of trials, and 1 if at the other.
+ */
+bool window_counts(const struct window *w, u32 *arm);
+
+#endif /* MQFAIR_WINDOW_H */

@@ -1,0 +1,499 @@
+// SPDX-License-Identifier: GPL-2.0
+/* The trials of window.h on drives with known curves of throughput and lack. */
+#include "unit.h"
+#include "sched/isolation/window.h"
+
+#include <math.h>
+
+enum {
+	LOOK_NS		= 2 * 1000 * 1000,
+	REQUEST		= 4096,
+	MOST		= 1024,
+	RATE		= 4000,		/* requests of a full drive in a look */
+	SETTLED		= 8000,		/* looks */
+	PRICE		= 60,
+};
+
+/*
+ * A drive with @n requests inside does RATE * n / (n + soft) of them in a look,
+ * or, with a knee, RATE * n / knee of them and at most RATE.  A tenant gets
+ * half / (n + half) of what it asks for, or @met whatever the window, or all.
+ */
+struct drive {
+	double soft, knee, half, met;
+	double noise;			/* relative, at most */
+	bool idle;			/* no queue finds the window full */
+	struct random *random;
+};
+
+struct tuner {
+	struct window w;
+	u32 now, price;
+	double worked, could;		/* looks' worth of work */
+};
+
+static double done_at(const struct drive *c, u32 n)
+{
+	if (c->knee > 0)
+		return RATE * fmin(1, n / c->knee);
+	return RATE * n / (n + c->soft);
+}
+
+static u32 met_at(const struct drive *c, u32 n)
+{
+	if (c->met > 0)
+		return (u32)(MET_WHOLE * c->met);
+	return c->half > 0 ? (u32)(MET_WHOLE * c->half / (n + c->half)) :
+			     MET_WHOLE;
+}
+
+static struct window_look look_at(const struct drive *c, const struct window *w,
+				  u32 n)
+{
+	double noise = 0;
+	u64 done;
+
+	if (c->random)
+		noise = c->noise *
+			((double)random_below(c->random, 2001) / 1000 - 1);
+	done = (u64)(done_at(c, n) * (1 + noise));
+	return (struct window_look){
+		.ns = LOOK_NS,
+		.done = done,
+		.cost = done * REQUEST,
+		/* By Little's law, without the noise. */
+		.in_window = { (u64)((double)done * n * LOOK_NS / done_at(c, n)),
+			       done },
+		.used = n,
+		.met = met_at(c, n),
+		.tried = { .met = { met_at(c, w->size), met_at(c, w->other) },
+			   .done = TRIED_DONE },
+		.waits = !c->idle,
+	};
+}
+
+static void step(struct tuner *x, const struct drive *c)
+{
+	struct window_look l = look_at(c, &x->w, x->now);
+
+	x->worked += done_at(c, x->now);
+	x->could += done_at(c, x->w.size);
+	x->now = window_next(&x->w, &l, x->price, MOST);
+	assert_in_range(x->now, 1, MOST);
+}
+
+static void run(struct tuner *x, const struct drive *c, u32 looks)
+{
+	while (looks--)
+		step(x, c);
+}
+
+static void begin(struct tuner *x, u32 size, bool grows)
+{
+	*x = (struct tuner){ .now = size, .price = PRICE };
+	window_begin(&x->w, size, grows);
+}
+
+static u32 settle_from(u32 size, const struct drive *c)
+{
+	struct tuner x;
+
+	begin(&x, size, false);
+	run(&x, c, SETTLED);
+	return x.w.size;
+}
+
+/* ------------------------------------------------------------ the beginning */
+
+/* 16 requests do as much as 32: the first doubling is taken back. */
+TEST(a_slow_drive_keeps_the_first_window)
+{
+	const struct drive c = { .knee = 4 };
+	struct tuner x;
+
+	begin(&x, WINDOW_START, true);
+	run(&x, &c, 4);
+	assert_false(x.w.grows);
+	assert_int_equal(x.w.size, WINDOW_START);
+	run(&x, &c, SETTLED);
+	assert_int_equal(x.w.size, WINDOW_START);
+}
+
+/* Two looks for each doubling. */
+TEST(a_fast_drive_is_full_after_some_looks)
+{
+	const struct drive c = { .knee = 500 };
+	struct tuner x;
+
+	begin(&x, WINDOW_START, true);
+	run(&x, &c, 2 * 6);
+	assert_int_equal(x.w.size, MOST);
+	run(&x, &c, 2);
+	assert_false(x.w.grows);
+	assert_int_equal(x.w.size, 512);
+}
+
+TEST(growth_waits_while_no_queue_does)
+{
+	const struct drive idle = { .knee = 500, .idle = true };
+	const struct drive c = { .knee = 500 };
+	struct tuner x;
+
+	begin(&x, WINDOW_START, true);
+	run(&x, &idle, 100);
+	assert_int_equal(x.w.size, WINDOW_START);
+	run(&x, &c, 2 * 6);
+	assert_int_equal(x.w.size, MOST);
+}
+
+/* ---------------------------------------------------------- without a lack */
+
+TEST(window_grows_to_the_knee_from_anywhere)
+{
+	static const double knees[] = { 5, 16, 23, 64, 100, 500 };
+	u32 i, size;
+
+	for (i = 0; i < ARRAY_SIZE(knees); i++) {
+		const struct drive c = { .knee = knees[i] };
+
+		for (size = 1; size <= MOST; size *= 2) {
+			u32 found = settle_from(size, &c);
+
+			assert_true(found >= knees[i]);
+			/* It does not shrink: no tenant lacks anything. */
+			assert_true(found <= fmax(2 * knees[i], size));
+		}
+	}
+}
+
+/* A wide drive that is noisy by 5 % is filled nevertheless. */
+TEST(noise_does_not_stop_the_growth)
+{
+	struct random r = random_seeded("unit/window/noise");
+	const struct drive c = { .knee = 200, .noise = 0.05, .random = &r };
+	u32 round;
+
+	for (round = 0; round < random_rounds(20); round++)
+		assert_true(settle_from(1 + random_below(&r, 100), &c) >= 200);
+}
+
+/*
+ * A trial that is refused is repeated ever more rarely.  Here each costs half of
+ * the work of two looks in ten.
+ */
+TEST(trials_of_no_use_cost_less_than_a_hundredth)
+{
+	/* Half does half of the work. */
+	const struct drive c = { .knee = 64, .half = 1 };
+	struct tuner x;
+
+	begin(&x, 64, false);
+	run(&x, &c, 20000);
+	assert_int_equal(x.w.size, 64);
+	assert_true(x.worked >= 0.99 * x.could);
+	assert_in_range(x.w.trials, 4, 60);
+}
+
+TEST(nothing_is_tried_without_need)
+{
+	const struct drive c = { .knee = 500, .idle = true };
+	struct tuner x;
+
+	begin(&x, 64, false);
+	run(&x, &c, SETTLED);
+	assert_int_equal(x.w.trials, 0);
+	assert_int_equal(x.w.loss, 0);
+}
+
+/* -------------------------------------------------------------- with a lack */
+
+/* The least window that loses @permille of what @size does at most. */
+static u32 least_within(const struct drive *c, u32 size, u32 permille)
+{
+	u32 n = size;
+
+	while (n > 1 && done_at(c, n - 1) * WINDOW_WHOLE >=
+				done_at(c, size) * (WINDOW_WHOLE - permille))
+		n--;
+	return n;
+}
+
+/*
+ * On a soft curve each smaller window loses more.  The window stops where the
+ * price is paid, or a step above, and not below.  Steps are a half or a quarter.
+ */
+TEST(window_shrinks_as_far_as_the_price_allows)
+{
+	static const double softs[] = { 0.5, 1, 2, 4 };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(softs); i++) {
+		const struct drive c = { .soft = softs[i], .half = 20 };
+		u32 least = least_within(&c, 256, PRICE);
+		u32 found = settle_from(256, &c);
+
+		assert_in_range(found, least, 2 * least + 1);
+	}
+}
+
+TEST(without_a_price_only_what_is_free_is_given_up)
+{
+	const struct drive c = { .knee = 64, .half = 20 };
+	struct tuner x;
+
+	begin(&x, 512, false);
+	x.price = 0;
+	run(&x, &c, SETTLED);
+	assert_in_range(x.w.size, 64, 127);
+}
+
+/* A smaller window does not help: half of it is refused. */
+TEST(a_lack_that_no_window_mends_costs_nothing)
+{
+	const struct drive c = { .knee = 32, .met = 0.5 };
+	struct tuner x;
+
+	begin(&x, 512, false);
+	run(&x, &c, SETTLED);
+	assert_int_equal(x.w.size, 512);
+	assert_int_equal(x.w.loss, 0);
+}
+
+TEST(a_small_lack_begins_no_trial)
+{
+	const struct drive c = { .knee = 32, .half = 512 * 16 };
+	struct tuner x;
+
+	begin(&x, 512, false);
+	assert_in_range(MET_WHOLE - met_at(&c, 512), LACK_LEAST * 9 / 10,
+			LACK_LEAST - 1);
+	run(&x, &c, SETTLED);
+	assert_int_equal(x.w.size, 512);
+}
+
+/* The tenant goes, and what was given up for it comes back. */
+TEST(window_grows_again_when_the_lack_ends)
+{
+	struct drive c = { .soft = 4, .half = 20 };
+	struct tuner x;
+
+	begin(&x, 512, false);
+	run(&x, &c, SETTLED);
+	assert_true(x.w.size < 200);
+	assert_in_range(x.w.loss, 10, PRICE + 10);
+	c.half = 0;
+	run(&x, &c, SETTLED);
+	assert_true(done_at(&c, x.w.size) >= 0.98 * RATE);
+	assert_true(x.w.loss <= 2 * WORK_GAIN);
+}
+
+/* The drive's curve changes by the factor of the price and more. */
+TEST(a_drive_that_needs_more_gets_more_in_spite_of_the_lack)
+{
+	struct drive c = { .knee = 16, .half = 20 };
+	struct tuner x;
+
+	begin(&x, 64, false);
+	run(&x, &c, SETTLED);
+	assert_in_range(x.w.size, 15, 31);
+	c.knee = 256;
+	run(&x, &c, SETTLED);
+	assert_true(done_at(&c, x.w.size) >= (1 - 0.001 * 2 * PRICE) * RATE);
+}
+
+/* ------------------------------------------------------ the mix, the noise */
+
+/*
+ * One trial of half, in which @requests and @costs change by those factors.  The
+ * sizes differ from look to look, and so @mixed says whether that shows in the costs
+ * or in the number of requests.
+ */
+static bool half_is_taken(double requests, double costs, bool mixed)
+{
+	struct window w = { 0 };
+	u32 i, now = 64;
+
+	window_begin(&w, 64, false);
+	for (i = 0; !w.trials || w.other; i++) {
+		double noise = 1 + 0.1 * (i * 7 % 5 - 2.0);
+		bool half = now == 32;
+		const struct window_look l = {
+			.ns = LOOK_NS,
+			.done = (u64)(1000 * (half ? requests : 1) *
+				      (mixed ? 1 : noise)),
+			.cost = (u64)(1e6 * (half ? costs : 1) *
+				      (mixed ? noise : 1)),
+			.used = 64,
+			.met = MET_WHOLE / 2,
+			.tried = { .met = { 200, 400 }, .done = TRIED_DONE },
+			.waits = true,
+		};
+
+		now = window_next(&w, &l, PRICE, 64);
+	}
+	return w.size == 32;
+}
+
+/* A drive is bound by requests or by bytes: what varies less is what binds it. */
+TEST(work_is_counted_in_what_binds_the_drive)
+{
+	assert_true(half_is_taken(1, 0.5, true));
+	assert_false(half_is_taken(0.5, 1, true));
+	assert_true(half_is_taken(0.5, 1, false));
+	assert_false(half_is_taken(1, 0.5, false));
+}
+
+/*
+ * Looks that differ by a tenth: twelve pairs are wrong by 5 %.  So no more than twice
+ * the price is lost in nine of ten cases.
+ */
+TEST(pairs_see_through_noise)
+{
+	struct random r = random_seeded("unit/window/pairs");
+	u32 round, kept = 0, n = random_rounds(40);
+
+	for (round = 0; round < n; round++) {
+		const struct drive c = {
+			.soft = 2, .half = 20, .noise = 0.1, .random = &r
+		};
+		u32 found = settle_from(256, &c);
+
+		kept += done_at(&c, found) >= (1 - 0.002 * PRICE) * RATE &&
+			found < 256;
+	}
+	assert_true(10 * kept >= 9 * n);
+}
+
+/* A drift of the drive's speed is not taken for a difference of the windows. */
+TEST(a_drift_is_no_difference)
+{
+	struct window w = { 0 };
+	u32 i, now = 64;
+
+	window_begin(&w, 64, false);
+	/* The work grows by a percent of a look in each look. */
+	for (i = 0; i < 200; i++) {
+		const struct window_look l = {
+			.ns = LOOK_NS,
+			.done = 10000 + 100 * i,
+			.cost = (10000 + 100 * i) * REQUEST,
+			.used = now,
+			.met = MET_WHOLE,
+			.tried.met = { MET_WHOLE, MET_WHOLE },
+			.waits = true,
+		};
+
+		now = window_next(&w, &l, PRICE, MOST);
+	}
+	assert_int_equal(w.size, 64);
+}
+
+/* ------------------------------------------------------ what tenants get */
+
+/*
+ * One trial of double, at which the drive does @more and the worst tenant gets
+ * @after instead of @before.
+ */
+static bool double_is_taken(double more, double before, double after)
+{
+	struct window w = { 0 };
+	u32 now = 64;
+
+	window_begin(&w, 64, false);
+	while (!w.trials || w.other) {
+		bool large = now == 128;
+		const struct window_look l = {
+			.ns = LOOK_NS,
+			.done = (u64)(10000 * (large ? 1 + more : 1)),
+			.cost = (u64)(1e8 * (large ? 1 + more : 1)),
+			.used = 1,
+			.met = MET_WHOLE,
+			.tried = { .met = { (u32)(MET_WHOLE * before),
+					    (u32)(MET_WHOLE * after) },
+				   .done = TRIED_DONE },
+			.waits = true,
+		};
+
+		now = window_next(&w, &l, PRICE, 128);
+	}
+	return w.size == 128;
+}
+
+TEST(double_takes_little_from_a_tenant_or_does_much_more)
+{
+	assert_true(double_is_taken(0.02, 1, 1));
+	assert_false(double_is_taken(0.005, 1, 1));
+	assert_true(double_is_taken(0.02, 1, 0.98));
+	/* A tenant that lacks nothing keeps it, unless the price is exceeded. */
+	assert_false(double_is_taken(0.05, 1, 0.9));
+	assert_true(double_is_taken(0.07, 1, 0.9));
+	/* For one that lacks, as much may be lost already. */
+	assert_false(double_is_taken(0.02, 0.5, 0.3));
+	assert_true(double_is_taken(0.05, 0.5, 0.3));
+}
+
+/* Two requests of the tenant do not show that a window is of no use. */
+TEST(a_rare_tenant_is_waited_for)
+{
+	struct window w = { 0 };
+	u32 i, now = 64;
+
+	window_begin(&w, 64, false);
+	for (i = 0; !w.trials || w.other; i++) {
+		struct window_look l = {
+			.ns = LOOK_NS,
+			.done = 1000,
+			.cost = 1000 * REQUEST,
+			.used = 64,
+			.met = MET_WHOLE / 4,
+			.tried.met = { MET_WHOLE, MET_WHOLE },
+			.waits = true,
+		};
+
+		/* Its requests come after 30 looks. */
+		if (i > 30)
+			l.tried = (struct window_tried){
+				.met = { MET_WHOLE / 4, MET_WHOLE / 2 },
+				.done = TRIED_DONE,
+			};
+		now = window_next(&w, &l, PRICE, 64);
+		assert_true(i < 100);
+	}
+	assert_int_equal(now, 32);
+	assert_true(i > 30);
+}
+
+/* ---------------------------------------------------------------- the bounds */
+
+TEST(a_lesser_most_applies_at_once)
+{
+	struct window w = { 0 };
+	const struct window_look l = { .ns = LOOK_NS, .done = 100, .used = 64 };
+
+	window_begin(&w, 64, false);
+	assert_int_equal(window_next(&w, &l, PRICE, 8), 8);
+	assert_int_equal(w.size, 8);
+}
+
+TEST(looks_count_in_a_trial_once_the_window_is_full)
+{
+	const struct drive c = { .soft = 1, .half = 20 };
+	struct tuner x;
+	u32 arm, seen[2] = { 0 }, i;
+
+	begin(&x, 256, false);
+	assert_false(window_counts(&x.w, &arm));
+	for (i = 0; i < 200; i++) {
+		struct window before = x.w;
+
+		step(&x, &c);
+		if (!window_counts(&x.w, &arm))
+			continue;
+		seen[arm]++;
+		assert_int_equal(x.now, arm ? x.w.other : x.w.size);
+		/* The look after a change is left out. */
+		if (before.other == x.w.other && before.epochs == x.w.epochs)
+			assert_true(before.fills || !x.w.fills);
+	}
+	assert_true(seen[0] > 10 && seen[1] > 10);
+}
