@@ -204,9 +204,11 @@ class _Reader:
 def wrong(model: Model) -> Iterator[tuple[str, str]]:
     """The fields of @model that contradict others, each with a mend; flash_params_wrong() has the
     same rules."""
-    planes = model["channels"] * model["dies"] * model["planes"]
-    if planes > PLANES_MOST:
-        yield "channels", f"channels x dies x planes is {planes}: use at most {PLANES_MOST} in all"
+    if model.all_planes > PLANES_MOST:
+        yield (
+            "channels",
+            f"channels x dies x planes is {model.all_planes}: use at most {PLANES_MOST} in all",
+        )
     least = model["planes"] * model["read_pages"]
     if not model["in_place"] and least > model["program_pages"]:
         yield "program_pages", f"use planes x read_pages, which is {least}, or more"
