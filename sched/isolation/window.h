@@ -36,14 +36,15 @@
  *
  * Bunches.  Where requests end together, the number in a look is by chance.  Their
  * time in the drive is not.  By Little's law a window that is full does window /
- * mean time.  A gain of double is the lesser of the two estimates.
+ * mean time.  Where no tenant gets less by it, the gain of double is the lesser of
+ * the two estimates.
  *
  * Back-off.  A trial that is refused is repeated after a wait of at first four
- * times its length, then eight, up to 2^BACKOFF_MOST.  So trials that nobody
- * gains from cost a drive less than a hundredth of its work in the end.
+ * times its length, then eight, up to 2^BACKOFF_MOST.  So trials from which no
+ * tenant gains cost a drive less than a hundredth of its work in the end.
  *
- * The beginning.  The window doubles while window / mean time grows by an eighth.
- * The last doubling, which did not, is taken back.  So a slow drive is not filled
+ * The beginning.  The window doubles while the work of a look and window / mean time
+ * both grow by an eighth.  The last doubling, which did not pay, is taken back.  So a slow drive is not filled
  * with seconds of requests at first.
  *
  *	A volume of 400 requests a second: 32 requests take twice as long as 16, so
@@ -63,12 +64,12 @@
 enum {
 	WINDOW_START	= 16,
 	WINDOW_WHOLE	= 1000,	/* unit of a part of the work */
-	WORK_GAIN	= 10,
+	WORK_GAIN	= 10,	/* in WINDOW_WHOLE, by which double is taken */
 	MET_WHOLE	= 1 << 20,
 	LACK_LEAST	= MET_WHOLE / 16,
 	MET_GAIN	= 32,	/* a part in so many */
 	TRIED_DONE	= 8,	/* requests at each window that show what is met */
-	GROWTH		= 125,
+	GROWTH		= 125,	/* the same, while the window grows */
 	EPOCH_DONE	= 32,	/* requests, at least */
 	PAIRS_LEAST	= 2,
 	PAIRS_MOST	= 12,

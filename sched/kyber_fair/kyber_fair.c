@@ -33,8 +33,8 @@
  *   - All flows get the tokens of a whole period at once.  The light ones spend
  *     theirs at its beginning and then wait for its end.
  *
- * D [R].  Kyber's depths are those of the fastest drives: 256 reads.  Tenants whose
- * requests all fit in there would be served by their number.  So each domain has D
+ * D [R].  Kyber's depths are those of the fastest drives: 256 reads.  If all
+ * requests of the tenants fit in there, the drive serves them by their number.  So each domain has D
  * slots at most, the window of isolation.h.
  *
  * work_conserving=1, the default, avoids both [R].
