@@ -244,25 +244,10 @@ static void account_round(struct budget *b, u64 now)
 
 /* ------------------------------------------- what the device holds and did */
 
-static u64 dispatched(const struct budget *b)
-{
-	u64 sum = 0;
-	u32 i;
-
-	for (i = 0; i < b->sched->nr_queues; i++)
-		sum += READ_ONCE(b->sched->queue[i]->stats.dispatched);
-	return sum;
-}
-
 /* Requests in the device. */
 static u64 in_device(const struct budget *b)
 {
-	u32 domain;
-	s64 out = 0;
-
-	for (domain = 0; domain < b->ops->nr_domains; domain++)
-		out += slots_used(&b->slots[domain]);
-	return (u64)max(out, (s64)0);
+	return isolation_slots_used(&b->sched->isolation);
 }
 
 /* Some domain has no slot left. */
@@ -281,7 +266,7 @@ static void count(const struct budget *b, u64 now, struct turnover_counts *c)
 {
 	c->now = now;
 	c->work = b->ops->work ? b->ops->work(b) : b->used;
-	c->dispatched = dispatched(b);
+	c->dispatched = sched_dispatched(b->sched);
 }
 
 /* Credit that is spent in a round before its time is over. */

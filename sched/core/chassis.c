@@ -80,7 +80,7 @@ bool chassis_sweep(struct chassis *c, struct sched *s, u64 now,
 static void end_term(struct chassis *c, struct sched *s, u64 now,
 		     struct wake *wake)
 {
-	u64 sent = 0, depth = 0;
+	u64 sent, depth = 0;
 	bool leased = false;
 	u32 i;
 
@@ -90,8 +90,7 @@ static void end_term(struct chassis *c, struct sched *s, u64 now,
 	}
 	if (likely(!leased))
 		return;
-	for (i = 0; i < s->nr_queues; i++)
-		sent += READ_ONCE(s->queue[i]->stats.dispatched);
+	sent = sched_dispatched(s);
 	if (sent - c->term_sent < 2 * depth && now - c->term_ns < LEASE_MOST_NS)
 		return;
 	c->term_ns = now;

@@ -110,6 +110,16 @@ topology:
 	return ret;
 }
 
+u64 sched_dispatched(const struct sched *s)
+{
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < s->nr_queues; i++)
+		sum += READ_ONCE(s->queue[i]->stats.dispatched);
+	return sum;
+}
+
 void sched_exit(struct sched *s)
 {
 	port_assert(!s->active);

@@ -267,6 +267,9 @@ static inline void sched_run_tick(struct sched *s, u64 now, struct wake *wake)
 	s->ops->tick(s, now, wake);
 }
 
+/* Returns the requests dispatched so far by all queues.  A snapshot. */
+u64 sched_dispatched(const struct sched *s);
+
 /* No io is left, no hook runs, and every flow has been through flow_exit(). */
 void sched_exit(struct sched *s);
 

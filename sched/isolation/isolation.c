@@ -110,13 +110,13 @@ static bool ends_are_known(const struct sched *s)
 	return true;
 }
 
-static u64 slots_in_use(const struct sched *s)
+u64 isolation_slots_used(const struct isolation *i)
 {
 	s64 sum = 0;
 	u32 n;
 
-	for (n = 0; n < s->isolation.nr_slots; n++)
-		sum += slots_used(s->isolation.slots[n]);
+	for (n = 0; n < i->nr_slots; n++)
+		sum += slots_used(i->slots[n]);
 	return (u64)max(sum, (s64)0);
 }
 
@@ -128,7 +128,8 @@ static void decide(struct sched *s, const struct look *l, struct wake *wake)
 		.done = l->done,
 		.in_window = { ends_are_known(s) ? l->slot_ns : 0,
 			       l->slot_done },
-		.used = max(ratio(l->slot_ns, l->ns), slots_in_use(s)),
+		.used = max(ratio(l->slot_ns, l->ns),
+			    isolation_slots_used(&s->isolation)),
 		.met = l->met,
 		.tried = l->tried,
 		.waits = queues_wait(s),

@@ -167,6 +167,9 @@ void isolation_tick(struct sched *s, u64 now, struct wake *wake);
 void isolation_report(const struct sched *s, struct report *r);
 void isolation_report_flow(const struct isolation_flow *f, struct report *r);
 
+/* Returns the slots in use of all slots[].  A snapshot. */
+u64 isolation_slots_used(const struct isolation *i);
+
 /* Returns the throughput given up now, in thousandths.  A snapshot. */
 static inline u32 isolation_loss(const struct isolation *i)
 {
