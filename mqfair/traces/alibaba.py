@@ -8,16 +8,7 @@ Opcode is R or W. Offset and length are bytes, timestamp is the Unix time in µs
 has no line of names.
 """
 
-from mqfair.traces.request import (
-    LETTERS,
-    Parse,
-    Request,
-    fields,
-    is_head,
-    number,
-    operation,
-    parses,
-)
+from mqfair.traces.request import LETTERS, Request, number, operation
 
 NAME = "alibaba"
 LAYOUT = "device_id,opcode,offset,length,timestamp"
@@ -25,14 +16,8 @@ SUMMARY = f"Alibaba's block traces: {LAYOUT}"
 _US_NS = 1000
 
 
-def parser() -> Parse:
-    return parse
-
-
-def parse(line: str) -> Request | None:
-    if is_head(line, LAYOUT):
-        return None
-    disk, op, offset, size, at = fields(line, 5, 5, LAYOUT)
+def request(words: list[str]) -> Request:
+    disk, op, offset, size, at = words
     return Request(
         number(at, "timestamp in µs") * _US_NS,
         operation(op, LETTERS),
@@ -40,7 +25,3 @@ def parse(line: str) -> Request | None:
         number(size, "length in bytes"),
         f"disk{number(disk, 'device_id')}",
     )
-
-
-def matches(line: str) -> bool:
-    return is_head(line, LAYOUT) or parses(parse, line)

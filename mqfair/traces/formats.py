@@ -3,6 +3,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 
 from mqfair.traces import (
     alibaba,
@@ -19,7 +20,7 @@ from mqfair.traces import (
     systor,
     tencent,
 )
-from mqfair.traces.request import Parse
+from mqfair.traces.request import Parse, by_fields, is_head, parses
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,17 @@ class Format:
     issues: str | None = None
 
 
+def _by_fields(one: ModuleType) -> Format:
+    """The format of a module with LAYOUT, the names of the fields, and request()."""
+    parse = by_fields(one.LAYOUT, one.request)
+    return Format(
+        one.NAME,
+        one.SUMMARY,
+        lambda line: is_head(line, one.LAYOUT) or parses(parse, line),
+        lambda: parse,
+    )
+
+
 def _never(_line: str) -> bool:
     return False
 
@@ -44,9 +56,11 @@ def _never(_line: str) -> bool:
 FORMATS: Mapping[str, Format] = {
     one.name: one
     for one in (
+        Format(spc.NAME, spc.SUMMARY, spc.matches, spc.parser),
+        *(_by_fields(one) for one in (systor, msr, alibaba, tencent)),
         *(
             Format(one.NAME, one.SUMMARY, one.matches, one.parser)
-            for one in (spc, systor, msr, alibaba, tencent, fiu, disksim, etw, biosnoop)
+            for one in (fiu, disksim, etw, biosnoop)
         ),
         *(
             Format(one.NAME, one.SUMMARY, one.matches, one.parser, issues=one.ISSUES)

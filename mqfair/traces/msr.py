@@ -8,17 +8,7 @@ Timestamp and ResponseTime are in Windows ticks of 100 ns. Offset and Size are b
 or Write. The source is HOST-DISK. The published files have no line of names.
 """
 
-from mqfair.traces.request import (
-    READ,
-    WRITE,
-    Parse,
-    Request,
-    fields,
-    is_head,
-    number,
-    operation,
-    parses,
-)
+from mqfair.traces.request import READ, WRITE, Request, number, operation
 
 NAME = "msr"
 LAYOUT = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime"
@@ -27,14 +17,8 @@ TICK_NS = 100
 _OPS = {"read": READ, "write": WRITE}
 
 
-def parser() -> Parse:
-    return parse
-
-
-def parse(line: str) -> Request | None:
-    if is_head(line, LAYOUT):
-        return None
-    at, host, disk, op, offset, size, response = fields(line, 7, 7, LAYOUT)
+def request(words: list[str]) -> Request:
+    at, host, disk, op, offset, size, response = words
     number(response, "ResponseTime, in ticks of 100 ns,")
     return Request(
         number(at, "Timestamp, in ticks of 100 ns,") * TICK_NS,
@@ -43,7 +27,3 @@ def parse(line: str) -> Request | None:
         number(size, "Size in bytes"),
         f"{host}-{number(disk, 'DiskNumber')}",
     )
-
-
-def matches(line: str) -> bool:
-    return is_head(line, LAYOUT) or parses(parse, line)

@@ -56,6 +56,19 @@ def is_head(line: str, layout: str) -> bool:
     return line.replace(" ", "").strip().lower() == layout.lower()
 
 
+def by_fields(layout: str, request: Callable[[list[str]], Request | None]) -> Parse:
+    """A parser of lines with the fields of @layout, which @request turns into a request. The head
+    of a file is none."""
+    count = layout.count(",") + 1
+
+    def parse(line: str) -> Request | None:
+        if is_head(line, layout):
+            return None
+        return request(fields(line, count, count, layout))
+
+    return parse
+
+
 def parses(parse: Parse, line: str) -> bool:
     """Whether @line is a request by @parse."""
     try:

@@ -9,31 +9,15 @@ bytes. LUN is a disk of its own. A line without IOType is not a request of eithe
 out. The first line has the names.
 """
 
-from mqfair.traces.request import (
-    LETTERS,
-    Parse,
-    Request,
-    fields,
-    is_head,
-    number,
-    operation,
-    parses,
-    seconds_ns,
-)
+from mqfair.traces.request import LETTERS, Request, number, operation, seconds_ns
 
 NAME = "systor"
 LAYOUT = "Timestamp,Response,IOType,LUN,Offset,Size"
 SUMMARY = f"SYSTOR '17: {LAYOUT}"
 
 
-def parser() -> Parse:
-    return parse
-
-
-def parse(line: str) -> Request | None:
-    if is_head(line, LAYOUT):
-        return None
-    at, response, op, lun, offset, size = fields(line, 6, 6, LAYOUT)
+def request(words: list[str]) -> Request | None:
+    at, response, op, lun, offset, size = words
     if response:
         seconds_ns(response, "Response")
     at_ns = seconds_ns(at, "Timestamp")
@@ -41,7 +25,3 @@ def parse(line: str) -> Request | None:
     if not op:
         return None
     return Request(at_ns, operation(op, LETTERS), where, bytes_, f"lun{number(lun, 'LUN')}")
-
-
-def matches(line: str) -> bool:
-    return is_head(line, LAYOUT) or parses(parse, line)

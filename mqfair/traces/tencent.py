@@ -8,19 +8,7 @@ Timestamp is the Unix time in seconds. Offset and Size are sectors of 512 bytes.
 read and 1 for a write. The published files have no line of names.
 """
 
-from mqfair.traces.request import (
-    READ,
-    SECTOR,
-    WRITE,
-    Parse,
-    Request,
-    fields,
-    is_head,
-    number,
-    operation,
-    parses,
-    seconds_ns,
-)
+from mqfair.traces.request import READ, SECTOR, WRITE, Request, number, operation, seconds_ns
 
 NAME = "tencent"
 LAYOUT = "Timestamp,Offset,Size,IOType,VolumeID"
@@ -28,14 +16,8 @@ SUMMARY = f"Tencent's block storage: {LAYOUT}"
 _OPS = {"0": READ, "1": WRITE}
 
 
-def parser() -> Parse:
-    return parse
-
-
-def parse(line: str) -> Request | None:
-    if is_head(line, LAYOUT):
-        return None
-    at, offset, size, op, volume = fields(line, 5, 5, LAYOUT)
+def request(words: list[str]) -> Request:
+    at, offset, size, op, volume = words
     return Request(
         seconds_ns(at, "Timestamp"),
         operation(op, _OPS),
@@ -43,7 +25,3 @@ def parse(line: str) -> Request | None:
         number(size, "Size, in blocks of 512 bytes,") * SECTOR,
         f"volume{number(volume, 'VolumeID')}",
     )
-
-
-def matches(line: str) -> bool:
-    return is_head(line, LAYOUT) or parses(parse, line)
