@@ -44,7 +44,7 @@ def jains_of(document: Document) -> Panels:
             key = (result["job"], run["scheduler"], run["repeat"])
             if key not in busy:
                 continue
-            of_time = jain([busy[key][one["name"]] / one["entitled"] for one in run["cgroups"]])
+            of_time = jain([busy[key][one["name"]] / one["due"] for one in run["cgroups"]])
             labels = found.setdefault(result["job"], {})
             labels.setdefault(run["scheduler"], []).append((run["jain"], of_time))
     return {

@@ -4,7 +4,7 @@
 Runs examples/flash-*.fio under none and the schedulers on a virtual SSD that is 85 % full and
 collects garbage. The drive reports the time its planes were busy for each tenant. Shown are:
 
-  - Jain's index of bytes and of device time, each relative to the entitlements,
+  - Jain's index of bytes and of device time, each relative to the dues,
   - the slowdown of each tenant relative to running alone under none.
 
 Checked are Jain's index of the quantity that the scheduler charges and, if all tenants have the
@@ -96,7 +96,7 @@ def time_shares(run: RunResult, busy: Mapping[str, int]) -> dict[str, float]:
 
 def time_jain(run: RunResult, busy: Mapping[str, int]) -> float:
     parts = time_shares(run, busy)
-    return jain([parts[group.name] / group.entitled for group in run.cgroups])
+    return jain([parts[group.name] / group.due for group in run.cgroups])
 
 
 def time_jains(case: CaseResult, busy: Busy, label: str) -> list[float]:

@@ -31,11 +31,12 @@ from rich.table import Table
 from experiments import harness, pictures
 from experiments.harness import Candidate, Check
 from mqfair.bench import jobfile, report, session
-from mqfair.bench.fairness import entitlements, jain
+from mqfair.bench.fairness import jain
 from mqfair.bench.plan import Case
 from mqfair.bench.result import Document, Recorded, read_runs
 from mqfair.bench.variant import NONE
 from mqfair.bench.window import Completions, merge
+from mqfair.due import due_of_cgroups
 
 JOB = "moving-demand"
 # The IOPS are those of the bench's default drive; the completion time is shorter than a step of
@@ -130,7 +131,7 @@ def phases(run: Run) -> list[Phase]:
 
 
 def change(run: Run, phase: Phase, weights: Mapping[str, int]) -> Change:
-    due = entitlements(weights, phase.active)
+    due = due_of_cgroups(weights, dict.fromkeys(phase.active, 1.0))
     starts = np.arange(phase.start_ms, phase.end_ms - SETTLED_PERIODS * PERIOD_MS, STEP_MS)
     right, rates = [], []
     for start in starts:

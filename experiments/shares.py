@@ -88,7 +88,7 @@ def _worst(result: CaseResult, label: str) -> tuple[str, list[float]]:
     by_cgroup: dict[str, list[float]] = {}
     for run in runs_of(result, label):
         for one in run.cgroups:
-            by_cgroup.setdefault(one.name, []).append(one.share / one.entitled - 1)
+            by_cgroup.setdefault(one.name, []).append(one.met - 1)
     return max(by_cgroup.items(), key=lambda item: abs(statistics.median(item[1])))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The picture of a bench: shares and entitlements, and the throughput of each scheduler."""
+"""The picture of a bench: shares and dues, and the throughput of each scheduler."""
 
 import statistics
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from matplotlib.ticker import PercentFormatter
 
 from mqfair.bench.device import in_words
 from mqfair.bench.plan import SIM
-from mqfair.bench.report import by_cgroup, schedulers_of
+from mqfair.bench.report import by_cgroup, median, schedulers_of
 from mqfair.bench.result import (
     CaseResult,
     CgroupResult,
@@ -41,7 +41,7 @@ _HEAD_HEIGHT_IN = 0.85
 _LABEL_WIDTH = 0.045
 _LINE_WIDTH = 0.006
 # Right of the bars, in parts of their length.
-_JAIN_PLACE = 1.02
+_MET_PLACE = 1.02
 _TITLE: dict[str, Any] = {"fontsize": 10.5, "fontweight": "bold"}
 STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",
@@ -108,7 +108,7 @@ def _legend(result: CaseResult) -> list[Patch | Line2D]:
         Patch(color=shade, label=f"weight {group[0].weight}")
         for shade, group in zip(_shades(len(groups)), groups, strict=True)
     ]
-    line = Line2D([], [], color=MARK, linewidth=2, label="division by weight")
+    line = Line2D([], [], color=MARK, linewidth=2, label="due")
     return [*patches, line]
 
 
@@ -121,23 +121,18 @@ def _shades(count: int) -> list[str]:
 
 
 def _draw_shares(axes: Axes, result: CaseResult, title: str) -> None:
-    """One bar for each scheduler, divided by the median shares. Lines over all bars divide them by
-    the entitlements."""
+    """One bar for each scheduler, divided by the median shares. Lines divide it by the dues."""
     schedulers = schedulers_of(result)
-    jain = {line["scheduler"]: line["jain"] for line in summarise(result.runs)}
-    groups = by_cgroup(result, schedulers[0])
-    lines = list(accumulate(group[0].entitled for group in groups))[:-1]
-    for place, scheduler in enumerate(schedulers):
-        _draw_bar(axes, place, by_cgroup(result, scheduler), lines)
-        axes.annotate(
-            f"{jain[scheduler]:.3f}", (_JAIN_PLACE, place), va="center", annotation_clip=False
-        )
-    for due in lines:
-        axes.axvline(due, color=MARK, linewidth=2)
+    for place, line in enumerate(summarise(result.runs)):
+        groups = by_cgroup(result, line["scheduler"])
+        lines = list(accumulate(median(group, lambda one: one.due) for group in groups))[:-1]
+        _draw_bar(axes, place, groups, lines)
+        axes.vlines(lines, place - 0.5, place + 0.5, color=MARK, linewidth=2)
+        axes.annotate(f"{line['met']:.2f}", (_MET_PLACE, place), va="center", annotation_clip=False)
     axes.set_title(f"{title}: shares of bytes", loc="left", **_TITLE)
     axes.annotate(
-        "Jain's index",
-        (_JAIN_PLACE, 1),
+        "worst / its due",
+        (_MET_PLACE, 1),
         xycoords="axes fraction",
         xytext=(0, 6),
         textcoords="offset points",
@@ -154,7 +149,7 @@ def _draw_bar(
 ) -> None:
     left = 0.0
     for group, shade in zip(groups, _shades(len(groups)), strict=True):
-        share = statistics.median(one.share for one in group)
+        share = median(group, lambda one: one.share)
         axes.barh(place, share, _BAR_HEIGHT, left=left, color=shade)
         centre = label_centre(left, left + share, lines)
         if centre is not None:

@@ -17,7 +17,9 @@ RUN_GRACE_S = 60.0
 PROGRESS = "mqfair-bench "
 
 # The documents of a bench. Those of several drives have {schema, devices: [one for each drive]}.
-SCHEMA = "mqfair.bench/1"
+SCHEMA = "mqfair.bench/2"
+# It has no dues.
+FIRST_SCHEMA = SCHEMA.replace("2", "1")
 TIMELINE_SCHEMA = "mqfair.bench-timeline/1"
 SEVERAL_SCHEMA = "mqfair.bench-several/1"
 TIMELINES_SCHEMA = "mqfair.bench-timeline-several/1"

@@ -13,9 +13,9 @@ from rich.text import Text
 from mqfair.bench.result import CaseResult, CgroupResult, RunResult, summarise
 
 BAR_CELLS = 40
-# Deviations of a share from its entitlement: green up to the first, yellow up to the second.
-GOOD_DEVIATION = 0.05
-FAIR_DEVIATION = 0.10
+# The part of its due that a cgroup got: green from the first, yellow from the second.
+GOOD_MET = 0.95
+FAIR_MET = 0.90
 PLAIN_WIDTH = 132
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -33,6 +33,8 @@ def render(result: CaseResult, notes: Sequence[str]) -> RenderableType:
     parts: list[RenderableType] = [cgroup_table(result), scheduler_table(result)]
     if result.solo:
         parts.append(solo_table(result))
+    else:
+        parts += [Text(f"note: {note}", style="dim") for note in _unknown_demands(result)]
     parts += [Text(f"note: {note}", style="dim") for note in notes]
     return Group(*parts)
 
@@ -45,10 +47,6 @@ def by_cgroup(result: CaseResult, scheduler: str) -> list[list[CgroupResult]]:
     """For each cgroup its results in all repeats."""
     runs = [run for run in result.runs if run.scheduler == scheduler]
     return [list(group) for group in zip(*(run.cgroups for run in runs), strict=True)]
-
-
-def deviation(group: CgroupResult) -> float:
-    return group.share / group.entitled - 1
 
 
 def median(groups: Sequence[CgroupResult], value: Callable[[CgroupResult], float]) -> float:
@@ -65,7 +63,7 @@ def cgroup_table(result: CaseResult) -> Table:
     table = Table(title=title, title_style="bold", title_justify="left", box=box.SIMPLE_HEAD)
     for name in ("scheduler", "cgroup"):
         table.add_column(name)
-    for name in ("weight", "entitled", "share", "deviation", "IOPS", "MiB/s"):
+    for name in ("weight", "due", "share", "of its due", "IOPS", "MiB/s"):
         table.add_column(name, justify="right")
     for name in ("p50 ms", "p99 ms", "p99.9 ms"):
         table.add_column(name, justify="right")
@@ -78,12 +76,12 @@ def cgroup_table(result: CaseResult) -> Table:
 
 def _cells(groups: Sequence[CgroupResult]) -> Iterator[RenderableType]:
     first = groups[0]
-    off = median(groups, deviation)
+    met = median(groups, lambda group: group.met)
     yield first.name
     yield str(first.weight)
-    yield f"{first.entitled * 100:.2f} %"
+    yield f"{median(groups, lambda group: group.due) * 100:.2f} %"
     yield spread([group.share * 100 for group in groups], "{:.2f}")
-    yield Text(f"{off * 100:+.1f} %", style=_style(off))
+    yield Text(f"{met:.2f}", style=_style(met))
     yield f"{median(groups, lambda group: group.iops):,.0f}"
     yield f"{median(groups, lambda group: group.bytes_per_s) / _MIB:,.1f}"
     for name in ("p50", "p99", "p999"):
@@ -99,30 +97,34 @@ def spread(values: Sequence[float], form: str) -> str:
     return f"{middle} ({form.format(min(values))} .. {form.format(max(values))})"
 
 
-def _style(off: float) -> str:
-    if abs(off) <= GOOD_DEVIATION:
+def _style(met: float) -> str:
+    if met >= GOOD_MET:
         return "green"
-    return "yellow" if abs(off) <= FAIR_DEVIATION else "red"
+    return "yellow" if met >= FAIR_MET else "red"
 
 
 def scheduler_table(result: CaseResult) -> Table:
+    """The verdict: the cgroup that got the least part of its due, and the total."""
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("scheduler")
+    table.add_column("worst cgroup")
     single = len(result.runs) == len(schedulers_of(result))
     ratio = "ratio to none (one run)" if single else "ratio to none"
-    for name in ("total IOPS", "MiB/s", ratio, "Jain index"):
+    for name in ("of its due", "total IOPS", "MiB/s", ratio, "Jain index"):
         table.add_column(name, justify="right")
     for line in summarise(result.runs):
         own = [run for run in result.runs if run.scheduler == line["scheduler"]]
         table.add_row(
             line["scheduler"],
+            line["worst"],
+            _range(line, "met", "{:.2f}"),
             _range(line, "total_iops", "{:,.0f}"),
             f"{statistics.median(run.total_bytes_per_s for run in own) / _MIB:,.1f}",
             _range(line, "ratio_to_none", "{:.3f}"),
             _range(line, "jain", "{:.4f}"),
         )
     for name in result.left_out:
-        table.add_row(name, "left out", *["-"] * 3)
+        table.add_row(name, "left out", *["-"] * 5)
     return table
 
 
@@ -131,6 +133,15 @@ def _range(line: dict[str, Any], name: str, form: str) -> str:
         return "-"
     least, most = line["min"][name], line["max"][name]
     return spread([least, line[name], most] if least != most else [most], form)
+
+
+def _unknown_demands(result: CaseResult) -> Iterator[str]:
+    modest = {one.name: None for run in result.runs for one in run.cgroups if not one.backlogged}
+    if modest:
+        yield (
+            f"{', '.join(modest)} kept few requests, and counts as if it got what it asks for:"
+            " --solo measures what each cgroup asks for"
+        )
 
 
 def solo_table(result: CaseResult) -> Table:
@@ -156,14 +167,14 @@ def _slowdown(result: CaseResult, scheduler: str, name: str) -> str:
 
 
 def share_bars(result: CaseResult) -> Table:
-    """A bar for each cgroup with a mark at its entitlement."""
+    """A bar for each cgroup with a mark at its due."""
     longest = max(
-        max(median(groups, lambda group: group.share), groups[0].entitled)
+        max(median(groups, lambda group: group.share), median(groups, lambda group: group.due))
         for scheduler in schedulers_of(result)
         for groups in by_cgroup(result, scheduler)
     )
     table = Table(
-        title=f"{result.case.name}: share of each cgroup, │ its entitlement",
+        title=f"{result.case.name}: share of each cgroup, │ its due",
         title_style="bold",
         title_justify="left",
         box=None,
@@ -176,11 +187,15 @@ def share_bars(result: CaseResult) -> Table:
     for scheduler in schedulers_of(result):
         for number, groups in enumerate(by_cgroup(result, scheduler)):
             share = median(groups, lambda group: group.share)
-            off = share / groups[0].entitled - 1
+            due = median(groups, lambda group: group.due)
             table.add_row(
                 Text(scheduler if number == 0 else "", style="bold"),
                 str(groups[0].weight),
-                _bar(share / longest, groups[0].entitled / longest, _style(off)),
+                _bar(
+                    share / longest,
+                    due / longest,
+                    _style(median(groups, lambda group: group.met)),
+                ),
                 f"{share * 100:.1f} %",
             )
         table.add_row()

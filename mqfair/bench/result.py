@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Computes a document of schema mqfair.bench/1 from the files of the runner.
+"""Computes a document of schema mqfair.bench/2 from the files of the runner.
 
     where    {kernel, accel, cpus, device, versions}
     runs     [{scheduler, repeat, total_iops, total_bytes_per_s, jain,
-               cgroups: [{name, weight, entitled, share, iops, bytes_per_s,
-                          lat_ns: {mean, p50, p99, p999}}]}]
-    summary  [{scheduler, total_iops, ratio_to_none, jain, min: {...}, max: {...}}]
+               cgroups: [{name, weight, due, share, iops, bytes_per_s,
+                          lat_ns: {mean, p50, p99, p999}, backlogged}]}]
+    summary  [{scheduler, worst, met, total_iops, ratio_to_none, jain, min: {...}, max: {...}}]
 
-A scheduler is identified by its label, such as mqfq or mqfq:depth=64. Shares are shares of bytes,
+A scheduler is identified by its label, such as mqfq or mqfq:depth=64. Shares and dues are of bytes,
 because weights divide bytes. A ratio is relative to none's run in the same repeat. The summary has
-medians, and in min and max the extremes of the same figures. With --solo there is also
+medians, and in min and max the extremes of the same figures. `worst` is the cgroup with the least
+share / due, which is `met`. With --solo there is also
 
     solo     [{scheduler, repeat, cgroup, alone_bytes_per_s, shared_bytes_per_s, slowdown}]
 
@@ -19,13 +20,14 @@ If schedulers could not run there is also
 """
 
 import json
+import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mqfair.bench.fairness import entitlements, jain
+from mqfair.bench.fairness import jain
 from mqfair.bench.plan import RECORD, SCHEMA, TIMELINE_SCHEMA, Case
 from mqfair.bench.variant import NONE
 from mqfair.bench.window import (
@@ -37,22 +39,41 @@ from mqfair.bench.window import (
     timeline,
     usage,
 )
+from mqfair.due import due_of_cgroups
 from mqfair.text.errors import Failure
 
 TIMELINE_STEP_MS = 100
 
+# Without a solo run, a cgroup with fewer than 4 requests outstanding gets what it asks for. The
+# mean of a load that keeps 4 is a little lower.
+BACKLOG_LEAST = 3.5
+
 Document = dict[str, Any]
+
+# The use of a drive by the cgroups of a run, and of each cgroup alone in bytes per second, by
+# scheduler, repeat and name.
+Used = Mapping[str, Usage]
+Alone = dict[tuple[str, int, str], float]
 
 
 @dataclass(frozen=True)
 class CgroupResult:
+    """@due and @share are parts of the bytes of all. The cgroup is @backlogged if it asks for more
+    than its due."""
+
     name: str
     weight: int
-    entitled: float
+    due: float
     share: float
     iops: float
     bytes_per_s: float
     lat_ns: Mapping[str, float]
+    backlogged: bool = True
+
+    @property
+    def met(self) -> float:
+        """The part of its due that the cgroup got."""
+        return self.share / self.due if self.due else 1.0
 
 
 @dataclass(frozen=True)
@@ -63,6 +84,11 @@ class RunResult:
     total_bytes_per_s: float
     jain: float
     cgroups: tuple[CgroupResult, ...]
+
+    @property
+    def all_backlogged(self) -> bool:
+        """Only then Jain's index tells of the scheduler alone."""
+        return all(one.backlogged for one in self.cgroups)
 
 
 @dataclass(frozen=True)
@@ -143,8 +169,8 @@ def _read_threads(folder: Path, groups: Sequence[str]) -> dict[str, tuple[Comple
 
 def analyse(folder: Path, case: Case) -> CaseResult:
     """The results of @case from the runner's files in @folder; raises Failure."""
-    runs: list[RunResult] = []
-    alone: dict[tuple[str, int, str], float] = {}
+    shared: list[tuple[str, int, Used]] = []
+    alone: Alone = {}
     steps: list[Document] = []
     for recorded in read_runs(folder, case):
         used = _usages(recorded, case)
@@ -153,10 +179,19 @@ def analyse(folder: Path, case: Case) -> CaseResult:
             key = (recorded.scheduler, recorded.repeat, recorded.only)
             alone[key] = used[recorded.only].bytes_per_s
         else:
-            runs.append(run_result(recorded.scheduler, recorded.repeat, case, used))
+            shared.append((recorded.scheduler, recorded.repeat, used))
             steps.append(_timeline(recorded))
     whole = {"schema": TIMELINE_SCHEMA, "interval_ms": TIMELINE_STEP_MS, "runs": steps}
-    return CaseResult(case, tuple(runs), tuple(solo_results(runs, alone)), whole)
+    return case_result(case, shared, alone, whole)
+
+
+def case_result(
+    case: Case, shared: Sequence[tuple[str, int, Used]], alone: Alone, timeline: Document
+) -> CaseResult:
+    """The result of the runs of all cgroups together, by scheduler and repeat, and of each one
+    alone."""
+    runs = tuple(run_result(label, repeat, case, used, alone) for label, repeat, used in shared)
+    return CaseResult(case, runs, tuple(solo_results(runs, alone)), timeline)
 
 
 def _usages(recorded: Recorded, case: Case) -> dict[str, Usage]:
@@ -168,7 +203,7 @@ def _usages(recorded: Recorded, case: Case) -> dict[str, Usage]:
     return {name: usage(merge(threads), window) for name, threads in recorded.threads.items()}
 
 
-def require_requests(case: str, scheduler: str, used: Mapping[str, Usage]) -> None:
+def require_requests(case: str, scheduler: str, used: Used) -> None:
     """Raises Failure if no request of any cgroup was counted, so that there is no result."""
     if not any(one.iops for one in used.values()):
         raise Failure(
@@ -177,33 +212,45 @@ def require_requests(case: str, scheduler: str, used: Mapping[str, Usage]) -> No
         )
 
 
-def run_result(scheduler: str, repeat: int, case: Case, used: Mapping[str, Usage]) -> RunResult:
-    due = entitlements(case.weights, list(used))
+def run_result(
+    scheduler: str, repeat: int, case: Case, used: Used, alone: Alone | None = None
+) -> RunResult:
     total = sum(one.bytes_per_s for one in used.values())
-    return RunResult(
-        scheduler,
-        repeat,
-        sum(one.iops for one in used.values()),
-        total,
-        jain([one.bytes_per_s / due[name] for name, one in used.items()]),
-        tuple(
-            CgroupResult(
-                name,
-                case.weights[name],
-                due[name],
-                one.bytes_per_s / total if total else 0.0,
-                one.iops,
-                one.bytes_per_s,
-                one.latency_ns,
-            )
-            for name, one in used.items()
-        ),
+    known = alone or {}
+    demands = {
+        name: _demand(one, [known.get((label, repeat, name)) for label in (NONE, scheduler)])
+        for name, one in used.items()
+    }
+    due = due_of_cgroups(case.weights, demands, total)
+    groups = tuple(
+        CgroupResult(
+            name,
+            case.weights[name],
+            due[name] / total if total else 0.0,
+            one.bytes_per_s / total if total else 0.0,
+            one.iops,
+            one.bytes_per_s,
+            one.latency_ns,
+            due[name] < demands[name],
+        )
+        for name, one in used.items()
     )
+    iops = sum(one.iops for one in used.values())
+    return RunResult(scheduler, repeat, iops, total, jain([one.met for one in groups]), groups)
 
 
-def solo_results(
-    runs: Sequence[RunResult], alone: Mapping[tuple[str, int, str], float]
-) -> Iterator[SoloResult]:
+def _demand(one: Usage, alone: Sequence[float | None]) -> float:
+    """What a cgroup asks for, in bytes per second: the first of @alone that is known. Without one,
+    a cgroup that keeps few requests outstanding, by Little's law, asks for what it gets, and any
+    other one for all."""
+    known = next((rate for rate in alone if rate is not None), None)
+    if known is not None:
+        return known
+    outstanding = one.iops * one.latency_ns["mean"] / 1e9
+    return one.bytes_per_s if one.iops and outstanding < BACKLOG_LEAST else math.inf
+
+
+def solo_results(runs: Sequence[RunResult], alone: Alone) -> Iterator[SoloResult]:
     for run in runs:
         for group in run.cgroups:
             undisturbed = alone.get((run.scheduler, run.repeat, group.name))
@@ -249,17 +296,29 @@ def summarise(runs: Sequence[RunResult]) -> list[Document]:
 
 def _summary(runs: Sequence[RunResult], scheduler: str) -> Document:
     own = [run for run in runs if run.scheduler == scheduler]
+    worst = _worst(own)
     figures: dict[str, list[float]] = {
+        "met": [one.met for run in own for one in run.cgroups if one.name == worst],
         "total_iops": [run.total_iops for run in own],
         "ratio_to_none": ratios_to_none(runs, scheduler),
-        "jain": [run.jain for run in own],
+        "jain": [run.jain for run in own] if all(run.all_backlogged for run in own) else [],
     }
     return {
         "scheduler": scheduler,
+        "worst": worst,
         **{name: statistics.median(values) if values else None for name, values in figures.items()},
         "min": {name: min(values, default=None) for name, values in figures.items()},
         "max": {name: max(values, default=None) for name, values in figures.items()},
     }
+
+
+def _worst(runs: Sequence[RunResult]) -> str | None:
+    """The cgroup with the least median part of its due."""
+    met: dict[str, list[float]] = {}
+    for run in runs:
+        for one in run.cgroups:
+            met.setdefault(one.name, []).append(one.met)
+    return min(met, key=lambda name: statistics.median(met[name]), default=None)
 
 
 def document(result: CaseResult, where: Document, notes: Sequence[str]) -> Document:

@@ -143,12 +143,12 @@ runs[].scheduler text label
 runs[].repeat count from 0
 runs[].total_iops number requests per second of all cgroups
 runs[].total_bytes_per_s number bytes per second of all cgroups
-runs[].jain fraction Jain's index of bytes divided by entitled shares
+runs[].jain fraction Jain's index of share / due
 runs[].cgroups filled at least one
 runs[].cgroups[] object
 runs[].cgroups[].name text
 runs[].cgroups[].weight weight
-runs[].cgroups[].entitled fraction share by the weights
+runs[].cgroups[].due fraction share that is due, by demands and weights
 runs[].cgroups[].share fraction share of the bytes of this run
 runs[].cgroups[].iops number requests per second
 runs[].cgroups[].bytes_per_s number bytes per second
@@ -157,17 +157,22 @@ runs[].cgroups[].lat_ns.mean number
 runs[].cgroups[].lat_ns.p50 number
 runs[].cgroups[].lat_ns.p99 number
 runs[].cgroups[].lat_ns.p999 number
+runs[].cgroups[].backlogged flag true if it asks for more than its due
 summary list medians over the repeats, and their extremes
 summary[] object
 summary[].scheduler text label
+summary[].worst text the cgroup with the least share / due
+summary[].met number|null share / due of `worst`
 summary[].total_iops number|null requests per second
 summary[].ratio_to_none number|null relative to none in the same repeat; null without none
-summary[].jain fraction|null Jain's index
+summary[].jain fraction|null Jain's index; null unless all are backlogged
 summary[].min object least of the repeats
+summary[].min.met number|null
 summary[].min.total_iops number|null requests per second
 summary[].min.ratio_to_none number|null
 summary[].min.jain fraction|null
 summary[].max object greatest of the repeats
+summary[].max.met number|null
 summary[].max.total_iops number|null requests per second
 summary[].max.ratio_to_none number|null
 summary[].max.jain fraction|null
@@ -182,6 +187,7 @@ solo[].slowdown number|null alone over shared
 left_out object? schedulers that could not run
 left_out.* text the reason
 """,
+        2,
     ),
     Form(
         "bench-several",
@@ -695,7 +701,7 @@ def _as_words(kind: str) -> str:
     bare = kind.removesuffix("?")
     words = bare.replace("|", " or ")
     if bare.partition("|")[0] not in TYPES:
-        words = f"as `mqfair.{bare}/1`"
+        words = f"as `{BY_NAME[bare].schema}`"
     return words + " ?" * (kind != bare)
 
 

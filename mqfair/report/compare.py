@@ -145,7 +145,7 @@ def load_benches(name: str, maker: str = f"`{MAKER}`") -> list[Document]:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{name}: no JSON: {maker} makes it") from error
     schema = found.get("schema") if isinstance(found, dict) else None
-    if schema not in (plan.SCHEMA, plan.SEVERAL_SCHEMA):
+    if schema not in (plan.SCHEMA, plan.FIRST_SCHEMA, plan.SEVERAL_SCHEMA):
         raise UsageError(f"{name}: no result of mqfair bench ({plan.SCHEMA}): {maker} makes one")
     benches = found.get("devices", []) if schema == plan.SEVERAL_SCHEMA else [found]
     try:
@@ -178,12 +178,22 @@ def figures_of(result: Document) -> dict[tuple[str, str], list[float]]:
 
 def _of_run(run: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     yield "total IOPS", run["total_iops"]
-    yield "Jain index", run["jain"]
+    worst = worst_met(run)
+    if worst is not None:
+        yield "worst of its due", worst
+    if worst is None or all(group["backlogged"] for group in run["cgroups"]):
+        yield "Jain index", run["jain"]
     for group in run["cgroups"]:
         yield f"{group['name']} share %", 100 * group["share"]
         yield f"{group['name']} IOPS", group["iops"]
         for name in ("p50", "p99", "p999"):
             yield f"{group['name']} {name} ms", group["lat_ns"][name] / 1e6
+
+
+def worst_met(run: Mapping[str, Any]) -> float | None:
+    """The part of its due that the worst cgroup got. The first form of results lacks it."""
+    known = [group for group in run["cgroups"] if group.get("due")]
+    return min((group["share"] / group["due"] for group in known), default=None)
 
 
 def compare(a: Document, b: Document, drive: str = "") -> list[Figure]:

@@ -11,7 +11,7 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.colors import qualitative
 
-from mqfair.report.compare import Document
+from mqfair.report.compare import Document, worst_met
 from mqfair.report.steps import Step, steps
 from mqfair.watch.recording import Recording
 from mqfair.watch.sample import PPM, Use
@@ -177,7 +177,7 @@ def of_benches(names: Sequence[str], benches: Sequence[Document]) -> str:
     if any(len(values) == 1 for bench in benches for values in _runs(bench).values()):
         parts.append('<p class="note">A figure of one run has no spread: use --repeat 5.</p>')
     parts.append(_bars("Total throughput", "IOPS", names, benches, lambda run: run["total_iops"]))
-    parts.append(_bars("Jain's index of fairness", "", names, benches, lambda run: run["jain"]))
+    parts.append(_bars("The worst cgroup's part of its due", "", names, benches, worst_met))
     groups = dict.fromkeys(
         group["name"] for bench in benches for run in bench["runs"] for group in run["cgroups"]
     )

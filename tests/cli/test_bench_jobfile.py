@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from mqfair.bench import fio_keys, jobfile, replays
-from mqfair.bench.fairness import entitlements
 from mqfair.bench.simulated import options
+from mqfair.due import due_of_cgroups
 from mqfair.text.errors import UsageError
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.fio"))
@@ -107,9 +107,9 @@ def test_an_inner_cgroup_without_a_section_has_weight_100():
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_examples_parse_and_their_entitlements_add_up(path):
+def test_examples_parse_and_their_dues_add_up(path):
     job = jobfile.load(str(path))
-    due = entitlements(job.weights, [group.name for group in job.groups])
+    due = due_of_cgroups(job.weights, {group.name: 1.0 for group in job.groups})
     assert sum(due.values()) == pytest.approx(1)
     assert job.notes == ()
 

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Entitlements, the counted window, and the document of results."""
+"""Dues, the counted window, and the document of results."""
 
 import dataclasses
 import json
 import math
 import random
+import re
 
 import jsonschema
 import numpy as np
 import pytest
 
 from mqfair.bench import report
-from mqfair.bench.fairness import entitlements, jain
+from mqfair.bench.fairness import jain
 from mqfair.bench.plan import (
     Case,
     Event,
@@ -40,6 +41,7 @@ from mqfair.bench.window import (
     timeline,
     usage,
 )
+from mqfair.due import Node, due, due_of_cgroups
 from mqfair.manual import json_forms
 from mqfair.text.errors import Failure
 
@@ -52,31 +54,56 @@ def completions(times_ms, latency_ns=0, size=4096):
     return Completions(times, np.full(len(times), latency_ns), np.full(len(times), size))
 
 
-def test_flat_entitlements_are_weights_over_their_sum():
-    due = entitlements(FOUR, list(FOUR))
-    assert due == pytest.approx(
+def of_backlogged(weights, names):
+    return due_of_cgroups(weights, dict.fromkeys(names, math.inf))
+
+
+def test_flat_dues_are_weights_over_their_sum():
+    assert of_backlogged(FOUR, FOUR) == pytest.approx(
         {"a": 100 / 1850, "b": 250 / 1850, "c": 500 / 1850, "d": 1000 / 1850}
     )
 
 
-def test_nested_entitlements():
-    due = entitlements(NESTED, ["prod/db", "prod/web", "batch"])
-    assert due == pytest.approx({"prod/db": 0.45, "prod/web": 0.45, "batch": 0.1})
+def test_nested_dues():
+    assert of_backlogged(NESTED, ["prod/db", "prod/web", "batch"]) == pytest.approx(
+        {"prod/db": 0.45, "prod/web": 0.45, "batch": 0.1}
+    )
 
 
 def test_an_idle_sibling_leaves_its_part_to_its_siblings_first():
-    assert entitlements(NESTED, ["prod/db", "batch"]) == pytest.approx(
+    assert of_backlogged(NESTED, ["prod/db", "batch"]) == pytest.approx(
         {"prod/db": 0.9, "batch": 0.1}
     )
-    assert entitlements(NESTED, ["batch"]) == {"batch": 1.0}
+    assert of_backlogged(NESTED, ["batch"]) == {"batch": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("web", "batch", "expected"),
+    [
+        (5, math.inf, (85, 5, 10)),  # web leaves its part to db
+        (5, 2, (93, 5, 2)),  # batch leaves its part to prod, and prod to db
+        (math.inf, 2, (49, 49, 2)),
+        (math.inf, 100, (45, 45, 10)),  # a demand above the part by weight changes nothing
+    ],
+)
+def test_a_full_cgroup_leaves_the_rest_to_its_siblings_first(web, batch, expected):
+    demands = {"prod/db": math.inf, "prod/web": web, "batch": batch}
+    assert tuple(due_of_cgroups(NESTED, demands, 100).values()) == pytest.approx(expected)
+
+
+def test_cgroups_that_all_get_what_they_ask_for_leave_the_rest():
+    assert due_of_cgroups(NESTED, {"prod/db": 1, "batch": 2}, 100) == {"prod/db": 1, "batch": 2}
+    assert due([], 100) == {}
+    assert due([Node("a", 5)], 100) == {"a": 0}
 
 
 def test_names_that_begin_alike_are_not_related():
-    due = entitlements({"a": 100, "ab": 300, "a/x": 5}, ["a/x", "ab"])
-    assert due == pytest.approx({"a/x": 0.25, "ab": 0.75})
+    assert of_backlogged({"a": 100, "ab": 300, "a/x": 5}, ["a/x", "ab"]) == pytest.approx(
+        {"a/x": 0.25, "ab": 0.75}
+    )
 
 
-def test_entitlements_always_add_up():
+def test_dues_always_add_up():
     random.seed(7)
     for _ in range(50):
         weights = {}
@@ -86,7 +113,7 @@ def test_entitlements_always_add_up():
                 weights[f"{name}/{child}"] = random.randint(1, 10000)
         leaves = [name for name in weights if "/" in name]
         active = random.sample(leaves, random.randint(1, len(leaves)))
-        assert sum(entitlements(weights, active).values()) == pytest.approx(1)
+        assert sum(of_backlogged(weights, active).values()) == pytest.approx(1)
 
 
 def test_jain():
@@ -153,8 +180,9 @@ def case(weights=FOUR, groups=None, name="four"):
 
 
 def ideal(total_bytes, weights=FOUR):
+    """The cgroups divide the bytes by weight, each with a long queue."""
     whole = sum(weights.values())
-    latency = {"mean": 1.0, "p50": 1.0, "p99": 1.0, "p999": 1.0}
+    latency = {"mean": 1e12, "p50": 1.0, "p99": 1.0, "p999": 1.0}
     return {
         name: Usage(total_bytes * weight / whole / 4096, total_bytes * weight / whole, latency)
         for name, weight in weights.items()
@@ -165,13 +193,75 @@ def test_an_ideal_division_has_jain_1_and_the_due_shares():
     run = run_result("mqfq", 0, case(), ideal(1e6))
     assert run.jain == pytest.approx(1)
     for group in run.cgroups:
-        assert group.share == pytest.approx(group.entitled)
+        assert group.share == pytest.approx(group.due)
+        assert group.backlogged
 
 
 def test_equal_shares_of_unequal_weights_have_a_lower_jain():
     run = run_result("none", 0, case(), ideal(1e6, dict.fromkeys(FOUR, 1)))
     assert run.jain < 0.7
     assert [group.share for group in run.cgroups] == pytest.approx([0.25] * 4)
+
+
+def use(bytes_per_s, outstanding):
+    mean_ns = outstanding * 4096e9 / bytes_per_s if bytes_per_s else 0.0
+    latency = {"mean": mean_ns, "p50": mean_ns, "p99": mean_ns, "p999": mean_ns}
+    return Usage(bytes_per_s / 4096, bytes_per_s, latency)
+
+
+def test_a_lone_reader_gets_what_it_asks_for():
+    """One request at a time, of a weight of ten elevenths."""
+    weights = {"reader": 1000, "others": 100}
+    used = {"reader": use(5e6, 1), "others": use(995e6, 128)}
+    run = run_result("mqfq", 0, case(weights), used)
+    assert [(one.due, one.met, one.backlogged) for one in run.cgroups] == [
+        (pytest.approx(0.005), pytest.approx(1), False),
+        (pytest.approx(0.995), pytest.approx(1), True),
+    ]
+    (line,) = summarise([run])
+    assert line["jain"] is None
+
+
+@pytest.mark.parametrize("alone", ["none", "mqfq"])
+def test_alone_a_lone_reader_shows_what_it_asks_for(alone):
+    """none tells what a cgroup gets alone, and the scheduler itself where none did not run."""
+    weights = {"reader": 1000, "others": 100}
+    used = {"reader": use(5e6, 1), "others": use(995e6, 128)}
+    rates = {(alone, 0, "reader"): 50e6, (alone, 0, "others"): 1100e6}
+    rates |= {("mqfq", 0, "reader"): 9e6} if alone == "none" else {("none", 1, "reader"): 9e6}
+    run = run_result("mqfq", 0, case(weights), used, rates)
+    assert [one.due for one in run.cgroups] == pytest.approx([0.05, 0.95])
+    assert [one.met for one in run.cgroups] == pytest.approx([0.1, 995 / 950])
+    assert [one.backlogged for one in run.cgroups] == [False, True]
+
+
+@pytest.mark.parametrize(("outstanding", "backlogged"), [(3, False), (3.9, True)])
+def test_a_cgroup_with_four_requests_is_backlogged(outstanding, backlogged):
+    used = {"a": use(1e6, outstanding), "b": use(1e6, 32)}
+    run = run_result("mqfq", 0, case({"a": 300, "b": 100}), used)
+    assert run.cgroups[0].backlogged == backlogged
+    assert run.cgroups[0].due == pytest.approx(0.75 if backlogged else 0.5)
+
+
+def test_a_cgroup_without_a_completed_request_gets_nothing_of_its_due():
+    used = {"a": use(0, 0), "b": use(1e6, 32)}
+    run = run_result("mqfq", 0, case({"a": 100, "b": 300}), used)
+    assert [(one.due, one.met) for one in run.cgroups] == [
+        (pytest.approx(0.25), 0),
+        (pytest.approx(0.75), pytest.approx(4 / 3)),
+    ]
+
+
+def test_the_worst_cgroup_has_the_least_median_part_of_its_due():
+    weights = {"a": 100, "b": 100}
+    shares = [(30, 70), (60, 40), (60, 40)]
+    runs = [
+        run_result("mqfq", n, case(weights), {"a": use(a, 32), "b": use(b, 32)})
+        for n, (a, b) in enumerate(shares)
+    ]
+    (line,) = summarise(runs)
+    assert (line["worst"], line["met"]) == ("b", pytest.approx(0.8))
+    assert (line["min"]["met"], line["max"]["met"]) == pytest.approx((0.8, 1.4))
 
 
 def test_ratios_are_paired_by_repeat():
@@ -234,25 +324,27 @@ def test_the_document_has_the_figures_of_the_files(tmp_path):
     record(tmp_path, 1, scheduler="mqfq", rates={"a": 50, "b": 125, "c": 250, "d": 500})
     result = analyse(tmp_path, case())
     whole = json.loads(json.dumps(document(result, {"kernel": "6.1"}, ["a note"])))
-    assert whole["schema"] == "mqfair.bench/1"
+    assert whole["schema"] == "mqfair.bench/2"
     assert set(whole) == {"schema", "job", "where", "notes", "runs", "summary"}
     assert set(whole["runs"][0]) == {
         "scheduler", "repeat", "total_iops", "total_bytes_per_s", "jain", "cgroups",
     }  # fmt: skip
     group = whole["runs"][1]["cgroups"][3]
-    assert set(group) == {"name", "weight", "entitled", "share", "iops", "bytes_per_s", "lat_ns"}
+    assert set(group) == {
+        "name", "weight", "due", "share", "iops", "bytes_per_s", "lat_ns", "backlogged",
+    }  # fmt: skip
     assert set(group["lat_ns"]) == {"mean", "p50", "p99", "p999"}
     assert (group["name"], group["weight"]) == ("d", 1000)
-    assert group["entitled"] == pytest.approx(1000 / 1850)
+    assert group["due"] == pytest.approx(500 / 925, rel=0.01)
     assert group["share"] == pytest.approx(500 / 925, rel=0.01)
     assert group["iops"] == pytest.approx(500, rel=0.01)
     assert group["bytes_per_s"] == pytest.approx(500 * 4096, rel=0.01)
     assert group["lat_ns"]["p99"] == 2_000_000
     assert set(whole["summary"][0]) == {
-        "scheduler", "total_iops", "ratio_to_none", "jain", "min", "max",
+        "scheduler", "worst", "met", "total_iops", "ratio_to_none", "jain", "min", "max",
     }  # fmt: skip
     assert whole["summary"][1]["ratio_to_none"] == pytest.approx(0.925, rel=0.01)
-    assert whole["summary"][0]["min"].keys() == {"total_iops", "ratio_to_none", "jain"}
+    assert whole["summary"][0]["min"].keys() == {"met", "total_iops", "ratio_to_none", "jain"}
 
 
 def test_documents_hold_to_the_schema(tmp_path):
@@ -269,7 +361,7 @@ def test_documents_hold_to_the_schema(tmp_path):
     left_out = dataclasses.replace(result, left_out={"bfq": "not in this kernel"}, runs=(), solo=())
     check.validate(json.loads(json.dumps(document(left_out, {}, []))))
     for broken in (
-        {**whole, "schema": "mqfair.bench/2"},
+        {**whole, "schema": "mqfair.bench/1"},
         {**whole, "more": 1},
         {**whole, "runs": [{**whole["runs"][0], "jain": 2}]},
         {key: value for key, value in whole.items() if key != "summary"},
@@ -377,6 +469,18 @@ def test_the_table_shows_the_figures():
     assert "median of 2" in text
     assert "1,850" in text
     assert "note: look here" in text
+    assert re.search(r"mqfq +a +1\.00 +1,850 +7\.2 +- +1\.0000", text)
+    assert "--solo" not in text
+
+
+def test_the_table_tells_which_demands_are_not_known():
+    weights = {"reader": 1000, "others": 100}
+    run = run_result("mqfq", 0, case(weights), {"reader": use(5e6, 1), "others": use(995e6, 128)})
+    text = printed(report.render(CaseResult(case(weights), (run,), (), {}), ()))
+    assert (
+        "note: reader kept few requests, and counts as if it got what it asks for: --solo" in text
+    )
+    assert re.search(r"mqfq +reader +1\.00 .*-\s*$", text, re.MULTILINE)
 
 
 def test_the_length_of_a_bar_is_its_share():

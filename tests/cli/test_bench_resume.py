@@ -244,7 +244,7 @@ def test_each_drive_gets_its_runs_and_its_tables(bench, guest, tmp_path):
     document = json.loads(file.read_text())
     assert document["schema"] == "mqfair.bench-several/1"
     assert [one["where"]["device"] for one in document["devices"]] == list(DRIVES)
-    assert all(one["schema"] == "mqfair.bench/1" for one in document["devices"])
+    assert all(one["schema"] == "mqfair.bench/2" for one in document["devices"])
     times = json.loads(steps.read_text())["devices"]
     assert [one["device"] for one in times] == list(DRIVES)
     assert picture.stat().st_size > 10_000

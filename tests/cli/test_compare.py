@@ -47,8 +47,8 @@ def test_without_two_positive_values_there_is_no_interval(a, b):
 def bench(path, totals, kernel="6.1.0", scheduler="mqfq", share=0.9):
     latency = {"mean": 1e6, "p50": 1e6, "p99": 4e6, "p999": 5e6}
     groups = [
-        {"name": "prod", "weight": 900, "entitled": 0.9, "share": share, "iops": 90.0,
-         "bytes_per_s": 9.0, "lat_ns": latency},
+        {"name": "prod", "weight": 900, "due": 0.9, "backlogged": True, "share": share,
+         "iops": 90.0, "bytes_per_s": 9.0, "lat_ns": latency},
     ]  # fmt: skip
     runs = [
         {"scheduler": scheduler, "repeat": number, "total_iops": total, "total_bytes_per_s": 1.0,
@@ -56,7 +56,7 @@ def bench(path, totals, kernel="6.1.0", scheduler="mqfq", share=0.9):
         for number, total in enumerate(totals)
     ]  # fmt: skip
     document = {
-        "schema": "mqfair.bench/1",
+        "schema": "mqfair.bench/2",
         "job": "four",
         "where": {"kernel": kernel},
         "runs": runs,
@@ -100,6 +100,29 @@ def test_json_and_csv(pair, run, tmp_path):
     assert file.read_text().startswith("scheduler,figure,a,b,")
 
 
+def figures(result):
+    return {one["name"]: one["a"] for one in result.json["figures"]}
+
+
+def test_jains_index_is_compared_only_where_all_are_backlogged(pair, tmp_path, run):
+    found = figures(run("compare", *pair, "--json"))
+    assert found["worst of its due"] == pytest.approx([1, 1, 1])
+    assert found["Jain index"] == [0.99] * 3
+    modest = json.loads((tmp_path / "a.json").read_text())
+    modest["runs"][1]["cgroups"] = [{**modest["runs"][1]["cgroups"][0], "backlogged": False}]
+    (tmp_path / "a.json").write_text(json.dumps(modest))
+    assert figures(run("compare", *pair, "--json"))["Jain index"] == [0.99] * 2
+
+
+def test_a_result_of_the_first_form_has_no_dues(pair, tmp_path, run):
+    old = (tmp_path / "a.json").read_text().replace("mqfair.bench/2", "mqfair.bench/1")
+    (tmp_path / "a.json").write_text(old.replace('"due": 0.9, "backlogged": true', '"entitled": 1'))
+    found = figures(run("compare", *pair, "--json"))
+    assert "worst of its due" not in found
+    assert found["Jain index"] == [0.99] * 3
+    assert run("report", *pair, "--csv", "-").code == 0
+
+
 def test_one_run_is_no_evidence(tmp_path, run):
     files = [bench(tmp_path / name, [value]) for name, value in (("a", 100.0), ("b", 900.0))]
     out = run("compare", *files).out
@@ -113,8 +136,8 @@ def test_one_run_is_no_evidence(tmp_path, run):
         ("{", "no JSON: `mqfair bench JOB --json FILE` makes it"),
         ("[]", "no result of mqfair bench"),
         ('{"schema": "mqfair.top/1"}', "no result of mqfair bench"),
-        ('{"schema": "mqfair.bench/1", "runs": []}', "has no finished run"),
-        ('{"schema": "mqfair.bench/1", "runs": 5}', "a damaged result ('int' object is not"),
+        ('{"schema": "mqfair.bench/2", "runs": []}', "has no finished run"),
+        ('{"schema": "mqfair.bench/2", "runs": 5}', "a damaged result ('int' object is not"),
         ('{"schema": "mqfair.bench/1", "runs": [{}]}', "('total_iops'): run the bench again"),
         ("[" * 9999, "no JSON: `mqfair bench"),
     ],

@@ -37,7 +37,7 @@ def busy_of(case, **times):
     }
 
 
-def test_shares_of_time_are_relative_to_entitlements():
+def test_shares_of_time_are_relative_to_dues():
     run = run_of("mqfq", 100, 300)
     assert flash_shares.time_shares(run, {"reader": 5, "writer": 15}) == {
         "reader": 0.25,

@@ -398,11 +398,11 @@ def test_one_command_prints_tables_and_writes_all_files(built, job, tmp_path, ca
     assert "b/c" in out
     assert "run 6 of 6: j, repeat 1 of 1, mqfq, b/c alone" in err
     found = json.loads(json_file.read_text())
-    assert found["schema"] == "mqfair.bench/1"
+    assert found["schema"] == "mqfair.bench/2"
     assert (found["where"]["accel"], found["where"]["seed"]) == ("sim", 1)
     mqfq = found["runs"][1]
     assert [one["name"] for one in mqfq["cgroups"]] == ["a", "b/c"]
-    assert [one["entitled"] for one in mqfq["cgroups"]] == [0.5, 0.5]
+    assert [one["due"] for one in mqfq["cgroups"]] == pytest.approx([0.5, 0.5])
     assert sum(one["share"] for one in mqfq["cgroups"]) == pytest.approx(1)
     assert len(found["solo"]) == 4
     steps = json.loads(timeline.read_text())["runs"][0]["cgroups"][0]["bytes"]

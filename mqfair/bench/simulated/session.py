@@ -24,12 +24,13 @@ from mqfair.bench.jobfile import JobFile
 from mqfair.bench.plan import RECORD, SIM, TIMELINE_SCHEMA, Case, Event, Run
 from mqfair.bench.result import (
     TIMELINE_STEP_MS,
+    Alone,
     CaseResult,
     Document,
     RunResult,
+    Used,
+    case_result,
     require_requests,
-    run_result,
-    solo_results,
 )
 from mqfair.bench.session import Interrupted, Outcome, Progress, Request, plan_for
 from mqfair.bench.simulated import model, options, program
@@ -421,8 +422,8 @@ def _outcome(
 
 
 def _result(scene: _Scene, done: Sequence[tuple[Run, Any]]) -> CaseResult:
-    runs: list[RunResult] = []
-    alone: dict[tuple[str, int, str], float] = {}
+    shared: list[tuple[str, int, Used]] = []
+    alone: Alone = {}
     steps: list[Document] = []
     for run, figures in done:
         used = {
@@ -432,10 +433,10 @@ def _result(scene: _Scene, done: Sequence[tuple[Run, Any]]) -> CaseResult:
         if run.only is not None:
             alone[run.scheduler, run.repeat, run.only.name] = used[run.only.name].bytes_per_s
             continue
-        runs.append(run_result(run.scheduler, run.repeat, scene.case, used))
+        shared.append((run.scheduler, run.repeat, used))
         steps.append(_timeline(scene, run, figures))
     whole = {"schema": TIMELINE_SCHEMA, "interval_ms": TIMELINE_STEP_MS, "runs": steps}
-    return CaseResult(scene.case, tuple(runs), tuple(solo_results(runs, alone)), whole)
+    return case_result(scene.case, shared, alone, whole)
 
 
 def _bound_by_cpu(
@@ -450,14 +451,14 @@ def _bound_by_cpu(
         for group in run.cgroups:
             own = {cpu for name, cpu in _placed(request, scene) if name == group.name}
             bound = all(busy[cpu] >= CPU_BOUND for cpu in own)
-            if bound and group.share < CPU_BOUND * group.entitled:
+            if bound and group.met < CPU_BOUND:
                 labels = found.setdefault(group.name, [])
                 if run.scheduler not in labels:
                     labels.append(run.scheduler)
     for name, labels in found.items():
         yield (
             f"{result.case.name}: {name} is limited by its own CPU under {', '.join(labels)}: no"
-            " scheduler can give it its share: use more --cpus, a greater numjobs, or a smaller"
+            " scheduler can give it its due: use more --cpus, a greater numjobs, or a smaller"
             " --request-ns"
         )
 
