@@ -154,13 +154,13 @@ def sections(this: str, later: str) -> tuple[Section, ...]:
             (
                 Step(
                     "`top` shows one interval of five seconds. db has one request at a time, so it"
-                    " cannot use all of its share. batch gets the rest. S says that requests of"
-                    " batch also slow it in the drive.",
+                    " is due what it gets. batch gets the rest. S says that requests of batch also"
+                    " slow db in the drive.",
                     f"mqfair top {DISK} --once --interval 5",
                 ),
                 Step(
-                    "`status` shows the totals since the switch. ENTITLED and ACHIEVED are of this"
-                    " moment: a cgroup without a request is due nothing.",
+                    "`status` shows the totals since the switch. DUE and GOT are of this moment: a"
+                    " cgroup without a request is due nothing.",
                     f"mqfair status {DISK}",
                 ),
             ),

@@ -22,7 +22,7 @@ PANELS = (
     ("Achieved share", "percentunit", OF_CGROUP,
      f"rate(mqfair_cgroup_cost_total{PICKED}{RATE}) / on (instance, disk) group_left"
      f" sum by (instance, disk) (rate(mqfair_cgroup_cost_total{DRIVE}{RATE}))"),
-    ("Entitled share", "percentunit", OF_CGROUP, f"mqfair_cgroup_entitled_ratio{PICKED}"),
+    ("Due share", "percentunit", OF_CGROUP, f"mqfair_cgroup_due_ratio{PICKED}"),
     ("Throughput", "binBps", OF_CGROUP, f"rate(mqfair_cgroup_bytes_total{PICKED}{RATE})"),
     ("Requests", "iops", OF_CGROUP, f"rate(mqfair_cgroup_requests_total{PICKED}{RATE})"),
     ("99th percentile of the latency", "s", OF_CGROUP,

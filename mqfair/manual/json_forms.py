@@ -552,6 +552,7 @@ devices[].cgroups[] object
 devices[].cgroups[].cgroup text
 devices[].cgroups[].weight count|null
 devices[].cgroups[].share_ppm count|null share by weight among those active, in millionths
+devices[].cgroups[].due_ppm count|null part of the work that is due now, in millionths
 devices[].cgroups[].part_ppm count|null part of the bytes, in millionths
 devices[].cgroups[].bytes count|null bytes since it exists
 devices[].cgroups[].ios count|null requests since it exists
@@ -588,7 +589,7 @@ disks[].cgroups[].cgroup text
 disks[].cgroups[].own flag true if its own processes have I/O beside its children
 disks[].cgroups[].depth count levels below the first
 disks[].cgroups[].weight count|null
-disks[].cgroups[].entitled_ppm count|null share by weight, in millionths
+disks[].cgroups[].due_ppm count|null share of the work that is due, in millionths
 disks[].cgroups[].achieved_ppm count|null part of the bytes, in millionths
 disks[].cgroups[].iops number requests per second
 disks[].cgroups[].bytes_per_s number bytes per second

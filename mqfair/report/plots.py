@@ -83,7 +83,7 @@ def _percent(ppm: int) -> float:
 
 PLOTS = (
     Plot("Achieved share", "% of the work", lambda use: _percent(use.achieved_ppm), True, True),
-    Plot("Entitled share", "% by weight", lambda use: _percent(use.entitled_ppm), True, True),
+    Plot("Due share", "% of the work", lambda use: _percent(use.due_ppm), True, True),
     Plot("Throughput", "MiB/s", lambda use: use.bytes_per_s / (1 << 20), True),
     Plot("Requests", "IOPS", lambda use: use.iops, True),
     Plot("99th percentile of the latency", "ms", lambda use: _ms(use.p99_us)),

@@ -47,8 +47,6 @@ def _part(number: int | None, unit: int) -> float | None:
 
 CGROUP = (
     Metric("weight", "Weight of the cgroup on the drive.", lambda f: f.weight),
-    Metric("entitled_ratio", "Part of the drive that is due now, by weight.",
-           lambda f: _part(f.share_ppm, PPM)),
     Metric("achieved_ratio", "Part of the work done in the last quarter of a second.",
            lambda f: _part(f.part_ppm, PPM)),
     Metric("waiting_requests", "Mean requests that wait outside the drive.",
@@ -170,6 +168,15 @@ def _of_disks(disks: Sequence[DiskSample]) -> Iterator[Family]:
 
 
 def _of_cgroups(disks: Sequence[DiskSample]) -> Iterator[Family]:
+    due = GaugeMetricFamily(
+        "mqfair_cgroup_due_ratio",
+        "Part of the work that was due in the last quarter of a second.",
+        labels=("disk", "cgroup"),
+    )
+    for disk in disks:
+        for name, ppm in disk.due_now.items():
+            due.add_metric([disk.name, visible(name)], ppm / PPM)
+    yield due
     for metric in CGROUP:
         labels = ("disk", "cgroup")
         family = _family(f"mqfair_cgroup_{metric.name}", metric.text, metric.counter, labels)

@@ -5,14 +5,15 @@ A sample holds the counters of the kernel, from io.stat of each cgroup, from sch
 and from sysfs.
 Two samples give rates, mean times, and the two shares of a cgroup:
 
-    entitled   the part of the drive that is due now, by weight, among the active cgroups
     achieved   the part of the work done between the two samples
+    due        the part that it is due of it (dues())
 
 A Sampler keeps the tree of cgroups and the parsed text of each io.stat. A sample of many idle
 cgroups then costs one read for each, and no parsing. Nothing is written, and a user other than root
 lacks only the figures of debugfs.
 """
 
+import math
 import os
 import re
 import time
@@ -20,6 +21,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from mqfair.due import Node, due
 from mqfair.machine.blockdev import Disk, active_word
 from mqfair.machine.cgroup import WEIGHT_DEFAULT, WEIGHT_FILE, Cgroup, Weights, root_cgroup
 from mqfair.machine.fs import Fs, KernelFile
@@ -28,9 +30,12 @@ from mqfair.text.errors import Failure
 
 SECTOR = 512
 DEBUGFS = "/sys/kernel/debug/block"
-# A cgroup with fewer requests waiting, in hundredths, does not ask for more than it gets.
-ASKS_FOR_MORE_X100 = 100
+# A cgroup with fewer requests waiting, in hundredths, gets what it asks for. A cgroup with a single
+# request, which waits for nine tenths of the time, does not.
+BACKLOG_X100 = 90
 PPM = 1_000_000
+# A cgroup that gets this part of its due has it.
+DUE_MET = 0.9
 
 _PAIR = re.compile(rb"mqfair\.(\w+)=(\d+)")
 # The words of /sys/block/DISK/stat: completed requests, and their sectors.
@@ -65,6 +70,10 @@ class Figures(NamedTuple):
     def known(self) -> bool:
         """True once the cgroup has done I/O through the scheduler."""
         return self.ios is not None
+
+    @property
+    def backlogged(self) -> bool:
+        return (self.waiting_x100 or 0) >= BACKLOG_X100
 
 
 _KEYS = [name.encode() for name in Figures._fields]
@@ -108,6 +117,11 @@ class DiskSample:
     @property
     def ours(self) -> bool:
         return self.scheduler in SCHEDULERS
+
+    @property
+    def due_now(self) -> dict[str, int]:
+        """dues() of the last quarter of a second."""
+        return dues(self.flows, {name: one.part_ppm or 0 for name, one in self.flows.items()})
 
     def of_state(self, name: str) -> int | None:
         return None if self.state is None else self.state.get(name)
@@ -296,7 +310,7 @@ class Use:
 
     cgroup: str
     weight: int
-    entitled_ppm: int
+    due_ppm: int
     achieved_ppm: int
     iops: float
     bytes_per_s: float
@@ -315,8 +329,8 @@ class Use:
         return self.iops == 0 and self.waiting_x100 == 0 and self.inside_x100 == 0
 
     @property
-    def asks_for_more(self) -> bool:
-        return self.waiting_x100 > ASKS_FOR_MORE_X100
+    def lacks(self) -> bool:
+        return self.achieved_ppm < DUE_MET * self.due_ppm
 
 
 def grown(before: int | None, after: int | None) -> int:
@@ -338,7 +352,9 @@ def _work(before: Figures, after: Figures) -> int:
     return grown(before.cost, after.cost)
 
 
-def _use(name: str, before: Figures, after: Figures, seconds: float, work: int) -> Use:
+def _use(
+    name: str, before: Figures, after: Figures, seconds: float, *, due: int, achieved: int
+) -> Use:
     ios = grown(before.ios, after.ios)
     done = grown(before.done, after.done)
     service = _mean(grown(before.drive_us, after.drive_us), done)
@@ -346,8 +362,8 @@ def _use(name: str, before: Figures, after: Figures, seconds: float, work: int) 
     return Use(
         name,
         WEIGHT_DEFAULT if after.weight is None else after.weight,
-        after.share_ppm or 0,
-        round(PPM * _work(before, after) / work) if work else 0,
+        due,
+        achieved,
         ios / seconds,
         grown(before.bytes, after.bytes) / seconds,
         after.waiting_x100 or 0,
@@ -365,8 +381,37 @@ def _use(name: str, before: Figures, after: Figures, seconds: float, work: int) 
 def uses(before: DiskSample, after: DiskSample, seconds: float) -> dict[str, Use]:
     """The use of each cgroup with I/O of its own, in @seconds between the samples."""
     pairs = {name: (before.flows.get(name, NO_FIGURES), now) for name, now in after.flows.items()}
-    work = sum(_work(*pair) for pair in pairs.values())
-    return {name: _use(name, *pair, seconds, work) for name, pair in pairs.items()}
+    done = {name: _work(*pair) for name, pair in pairs.items()}
+    work = sum(done.values())
+    achieved = {name: round(PPM * one / work) if work else 0 for name, one in done.items()}
+    deserved = dues(after.flows, achieved)
+    return {
+        name: _use(name, *pair, seconds, due=deserved[name], achieved=achieved[name])
+        for name, pair in pairs.items()
+    }
+
+
+def dues(flows: Mapping[str, Figures], got: Mapping[str, int]) -> dict[str, int]:
+    """The part of the work that each cgroup is due, in millionths, where it got @got. A cgroup with
+    a backlog asks for all, and each other one for what it got.
+
+    Siblings divide by their weights, that is, by the sums of the shares below them. A cgroup's own
+    processes are a child of it, named with a slash at the end. An idle cgroup has no share: it is
+    due what it got.
+    """
+    active = {name: one for name, one in flows.items() if one.share_ppm}
+    shares: dict[str, int] = {}
+    for name, one in active.items():
+        path = name
+        while path:
+            shares[path] = shares.get(path, 0) + (one.share_ppm or 0)
+            path = path.rpartition("/")[0]
+    nodes = [Node(path, share, path.rpartition("/")[0]) for path, share in shares.items()]
+    for name, one in active.items():
+        demand = math.inf if one.backlogged else got[name]
+        nodes.append(Node(f"{name}/", one.share_ppm or 0, name, demand))
+    found = due(nodes, sum(got[name] for name in active))
+    return {name: round(found.get(f"{name}/", got[name])) for name in flows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,7 +461,7 @@ def _joined(cgroup: str, weight: int, parts: Sequence[Use]) -> Use:
     return Use(
         cgroup,
         weight,
-        sum(part.entitled_ppm for part in parts),
+        sum(part.due_ppm for part in parts),
         sum(part.achieved_ppm for part in parts),
         ios,
         sum(part.bytes_per_s for part in parts),

@@ -4,7 +4,7 @@
 import argparse
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mqfair.machine import kmod
@@ -30,9 +30,9 @@ EPILOG = """\
 Lists the cgroups that have done I/O through the scheduler or have a weight of their own.
 Without DEVICE, all devices are listed.
 
-ENTITLED is the part of the device that is due now, by weight, among the active cgroups. ACHIEVED is
-the part of the work that the cgroup got done in the last quarter of a second. A cgroup with few
-requests achieves less than is due to it. DONE, REQUESTS and WAITED count since `mqfair enable`.
+GOT is the part of the work that the cgroup got done in the last quarter of a second, and DUE the
+part that it is due of it. A cgroup without waiting requests is due what it gets. The others divide
+the rest by weight. DONE, REQUESTS and WAITED count since `mqfair enable`.
 
 examples:
   mqfair status
@@ -67,6 +67,7 @@ class Row:
     cgroup: str
     own: int | None
     figures: Figures
+    due_ppm: int | None
 
     @property
     def worth_a_line(self) -> bool:
@@ -82,7 +83,7 @@ class Row:
         return [
             visible(self.cgroup),
             _shown(self.weight, str),
-            _shown(own.share_ppm, percent),
+            _shown(self.due_ppm, percent),
             _shown(own.part_ppm, percent),
             _shown(own.bytes, human_bytes),
             _shown(own.ios, str),
@@ -93,7 +94,7 @@ class Row:
 
     def as_dict(self) -> dict[str, object]:
         figures = {name: getattr(self.figures, name) for name in FIGURES}
-        return {"cgroup": self.cgroup, **figures, "weight": self.weight}
+        return {"cgroup": self.cgroup, **figures, "weight": self.weight, "due_ppm": self.due_ppm}
 
 
 def _shown(value: int | None, render: Callable[[int], str]) -> str:
@@ -109,7 +110,9 @@ class DeviceStatus:
 
     @classmethod
     def read(cls, disk: Disk, sample: DiskSample, groups: Sequence[Cgroup]) -> "DeviceStatus":
-        found = [_row(group, sample) for group in groups] if sample.ours and sample.number else []
+        due = sample.due_now
+        known = groups if sample.ours and sample.number else []
+        found = [_row(group, sample, due) for group in known]
         return cls(disk, sample, disk.selector(), [row for row in found if row.worth_a_line])
 
     @property
@@ -161,10 +164,11 @@ def _groups(fs: Fs) -> list[Cgroup]:
         return []
 
 
-def _row(group: Cgroup, sample: DiskSample) -> Row:
+def _row(group: Cgroup, sample: DiskSample, due: Mapping[str, int]) -> Row:
     weights = group.weights()
     own = weights.on(sample.number) if weights else None
-    return Row(group.name, own, sample.flows.get(group.name, NO_FIGURES))
+    figures = sample.flows.get(group.name, NO_FIGURES)
+    return Row(group.name, own, figures, due.get(group.name))
 
 
 def _print_device(status: DeviceStatus) -> None:
@@ -176,8 +180,8 @@ def _print_device(status: DeviceStatus) -> None:
     header = (
         "CGROUP",
         "WEIGHT",
-        "ENTITLED",
-        "ACHIEVED",
+        "DUE",
+        "GOT",
         "DONE",
         "REQUESTS",
         "WAITED",

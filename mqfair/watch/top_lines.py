@@ -24,9 +24,6 @@ NAME_LEAST = 20
 NAME_MOST = 60
 INDENT = "  "
 
-# A cgroup that asks for more has its share if it gets this part of it.
-SHARE_MET = 0.9
-
 # A word with the name of a colour or "".
 Word = tuple[str, str]
 
@@ -83,17 +80,13 @@ def _or_0(value: float | None) -> float:
 
 
 def reason_of(use: Use) -> str:
-    """A letter of LEGEND that tells why a cgroup has less than its share; empty if it has it."""
-    if use.short_ms:
-        return "S"
-    if use.idle or use.achieved_ppm >= SHARE_MET * use.entitled_ppm:
-        return ""
-    return "Q" if use.asks_for_more else "F"
+    """A letter of LEGEND that tells why a cgroup has less than its due; empty if it has it."""
+    return "S" if use.short_ms else "Q" if use.lacks else ""
 
 
 COLUMNS = {
     "weight": Column("WGHT", 5, lambda use: str(use.weight), lambda use: use.weight),
-    "entitled": Column("DUE%", 5, lambda use: share(use.entitled_ppm), lambda u: u.entitled_ppm),
+    "due": Column("DUE%", 5, lambda use: share(use.due_ppm), lambda use: use.due_ppm),
     "achieved": Column("GOT%", 5, lambda use: share(use.achieved_ppm), lambda u: u.achieved_ppm),
     "iops": Column("IOPS", 5, lambda use: count(use.iops), lambda use: use.iops),
     "mib": Column("MiB/s", 6, lambda use: mebibytes(use.bytes_per_s), lambda use: use.bytes_per_s),
@@ -114,7 +107,7 @@ COLUMNS = {
 
 RATES = (
     "weight",
-    "entitled",
+    "due",
     "achieved",
     "iops",
     "mib",
@@ -141,7 +134,7 @@ NAME = "name"
 SORTS = ("achieved", NAME, *(one for one in COLUMNS if one not in ("achieved", "short")), "short")
 
 LEGEND = """\
-WGHT  weight                           DUE%  entitled share now
+WGHT  weight                           DUE%  share of the work that is due
 GOT%  achieved share of the work done  IOPS  requests sent to the drive
 Q     mean requests that wait outside  IN    mean requests in the drive
 WAIT  mean wait outside                SERV  mean time in the drive
@@ -149,7 +142,6 @@ P50   median latency, last seconds     P99   the same, 99th percentile
 SLOW  time in the drive / least known  S     why GOT% is below DUE%:
                                        S short: others slow it in the drive
                                        Q queued: its requests wait outside
-                                       F few: it sends too few requests
 """
 
 
@@ -190,9 +182,7 @@ def fit(text: str, width: int) -> str:
 def style_of(use: Use) -> str:
     if use.idle:
         return "dim"
-    if use.asks_for_more and use.achieved_ppm < SHARE_MET * use.entitled_ppm:
-        return "yellow"
-    return ""
+    return "yellow" if use.lacks else ""
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from mqfair.watch.sample import (
     Figures,
     Sampler,
     Use,
+    dues,
     grown,
     parse_figures,
     parse_io_stat,
@@ -117,13 +118,67 @@ def test_shares_are_parts_of_the_work_between_the_samples():
     """The cost of a request may differ from its bytes, and costs count."""
     before = flows(a=Figures(bytes=0, ios=0, cost=1000), b=Figures(bytes=0, ios=0, cost=5000))
     after = flows(
-        a=Figures(bytes=100, ios=10, cost=4000, share_ppm=750000),
-        b=Figures(bytes=900, ios=20, cost=6000, share_ppm=250000),
+        a=Figures(bytes=100, ios=10, cost=4000, share_ppm=750000, waiting_x100=90),
+        b=Figures(bytes=900, ios=20, cost=6000, share_ppm=250000, waiting_x100=800),
     )
     found = uses(before, after, 2.0)
     assert [found[name].achieved_ppm for name in "ab"] == [750000, 250000]
-    assert [found[name].entitled_ppm for name in "ab"] == [750000, 250000]
+    assert [found[name].due_ppm for name in "ab"] == [750000, 250000]
     assert [found[name].iops for name in "ab"] == [5, 10]
+
+
+def flow(share_ppm, waiting_x100=0):
+    return Figures(ios=1, share_ppm=share_ppm, waiting_x100=waiting_x100)
+
+
+def test_a_lone_reader_is_due_what_it_gets():
+    """One request at a time, of a weight of ten elevenths."""
+    found = dues({"reader": flow(909091), "others": flow(90909, 6000)}, {"reader": 5, "others": 95})
+    assert found == {"reader": 5, "others": 95}
+
+
+def test_a_cgroup_above_its_share_is_due_less_where_others_wait():
+    """All its requests are in the drive, and those of b wait outside."""
+    found = dues({"a": flow(100000), "b": flow(900000, 500)}, {"a": 500, "b": 500})
+    assert found == {"a": 100, "b": 900}
+
+
+def test_a_sibling_without_a_backlog_leaves_the_rest_to_its_siblings_first():
+    """prod has 900 and batch 100; prod/db and prod/web have equal weights."""
+    flows = {"prod/db": flow(450000, 500), "prod/web": flow(450000), "batch": flow(100000, 500)}
+    found = dues(flows, {"prod/db": 600, "prod/web": 100, "batch": 300})
+    assert found == {"prod/db": 800, "prod/web": 100, "batch": 100}
+    flows["prod/db"], flows["prod/web"] = flows["prod/web"], flows["prod/db"]
+    found = dues(flows, {"prod/db": 600, "prod/web": 100, "batch": 300})
+    assert found == {"prod/db": 450, "prod/web": 450, "batch": 100}
+
+
+def test_a_cgroups_own_processes_and_the_roots_are_children():
+    """prod's own processes have 100 beside prod/db with 300, and the root 100 beside prod's 400."""
+    flows = {"prod": flow(200000, 900), "prod/db": flow(600000, 900), "/": flow(200000, 900)}
+    assert dues(flows, {"prod": 0, "prod/db": 0, "/": 1000}) == {
+        "prod": 200,
+        "prod/db": 600,
+        "/": 200,
+    }
+    flows["prod/db"] = flow(600000)
+    assert dues(flows, {"prod": 0, "prod/db": 0, "/": 1000}) == {
+        "prod": 800,
+        "prod/db": 0,
+        "/": 200,
+    }
+
+
+def test_a_cgroup_that_has_become_idle_is_due_what_it_got():
+    found = dues({"a": flow(0), "b": flow(1000000, 900), "c": Figures()}, {"a": 3, "b": 7, "c": 0})
+    assert found == {"a": 3, "b": 7, "c": 0}
+    assert dues({}, {}) == {}
+
+
+@pytest.mark.parametrize(("waiting_x100", "due"), [(89, 0), (90, 500000)])
+def test_a_starved_cgroup_with_a_single_request_is_backlogged(waiting_x100, due):
+    flows = {"a": flow(500000, waiting_x100), "b": flow(500000, 500)}
+    assert dues(flows, {"a": 0, "b": 1000000})["a"] == due
 
 
 def test_a_module_that_tells_no_cost_counts_bytes():
@@ -163,7 +218,7 @@ def test_totals_are_the_kernels_own():
 
 
 def use(name, achieved, **more):
-    figures = {"weight": 100, "entitled_ppm": 0, "iops": achieved, "bytes_per_s": 0.0}
+    figures = {"weight": 100, "due_ppm": 0, "iops": achieved, "bytes_per_s": 0.0}
     figures |= {"waiting_x100": 0, "inside_x100": 0, **more}
     return Use(cgroup=name, achieved_ppm=achieved, **figures)
 

@@ -4,8 +4,8 @@ import pytest
 STAT = (
     "259:0 rbytes=4096 wbytes=0 rios=1 wios=0 mqfair.weight={} mqfair.share_ppm={}"
     " mqfair.bytes={} mqfair.ios={} mqfair.wait_us={}"
-    " mqfair.part_ppm={} mqfair.short_ms=5 mqfair.slowdown_percent=210 mqfair.p50_us={}"
-    " mqfair.p99_us=2500 mqfair.cost_inside=4096"
+    " mqfair.part_ppm={} mqfair.waiting_x100=400 mqfair.short_ms=5 mqfair.slowdown_percent=210"
+    " mqfair.p50_us={} mqfair.p99_us=2500 mqfair.cost_inside=4096"
 )
 
 
@@ -20,7 +20,7 @@ def host(machine):
         "prod",
         subtree="io",
         weight="default 900",
-        stat=STAT.format(900, 900000, 0, 0, 0, 0, 0),
+        stat=STAT.format(900, 300000, 0, 0, 0, 0, 0),
     )
     machine.cgroup(
         "prod/db",
@@ -42,10 +42,10 @@ def test_text(host, run):
         "vda      254:0   mq-deadline       1          128",
         "",
         "nvme0n1  cost bytes  depth 128 auto  threshold_kb 64 auto",
-        "  CGROUP   WEIGHT  ENTITLED  ACHIEVED     DONE  REQUESTS  WAITED     P50     P99",
-        "  prod        900    90.0 %     0.0 %      0 B         0    0 us       -  2.5 ms",
-        "  prod/db     500    45.0 %    61.0 %  1.5 GiB        77  1.5 ms  640 us  2.5 ms",
-        "  set           7         -         -        -         -       -       -       -",
+        "  CGROUP   WEIGHT     DUE     GOT     DONE  REQUESTS  WAITED     P50     P99",
+        "  prod        900  24.4 %   0.0 %      0 B         0    0 us       -  2.5 ms",
+        "  prod/db     500  36.6 %  61.0 %  1.5 GiB        77  1.5 ms  640 us  2.5 ms",
+        "  set           7       -       -        -         -       -       -       -",
     ]
 
 
@@ -59,6 +59,7 @@ def test_json(host, run):
             "cgroup": name,
             "weight": weight,
             "share_ppm": share,
+            "due_ppm": due,
             "part_ppm": part,
             "bytes": done,
             "ios": ios,
@@ -69,10 +70,10 @@ def test_json(host, run):
             "slowdown_percent": None if p50 is None else 210,
             "cost_inside": None if p50 is None else 4096,
         }
-        for name, weight, share, part, done, ios, wait, p50 in (
-            ("prod", 900, 900000, 0, 0, 0, 0, 0),
-            ("prod/db", 500, 450000, 610000, 3 << 29, 77, 1500, 640),
-            ("set", 7, None, None, None, None, None, None),
+        for name, weight, share, due, part, done, ios, wait, p50 in (
+            ("prod", 900, 300000, 244000, 0, 0, 0, 0, 0),
+            ("prod/db", 500, 450000, 366000, 610000, 3 << 29, 77, 1500, 640),
+            ("set", 7, None, None, None, None, None, None, None),
         )
     ]
     available = device.pop("available")

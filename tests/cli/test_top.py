@@ -93,7 +93,7 @@ def test_once_as_json(host, run):
     groups = {one["cgroup"]: one for one in disk.pop("cgroups")}
     assert list(groups) == ["batch", "prod", "prod/db", "prod/web"]
     assert groups["prod/db"]["achieved_ppm"] == 375000
-    assert groups["prod/db"]["entitled_ppm"] == 600000
+    assert groups["prod/db"]["due_ppm"] == 600000
     assert groups["prod/db"]["short_ms"] == 5
     assert groups["prod"]["weight"] == 800
     assert disk == {
@@ -356,13 +356,11 @@ def test_durations_have_five_characters(us, said):
     [
         ({"achieved_ppm": 890_000, "waiting_x100": 150, "short_ms": 5}, "S"),
         ({"achieved_ppm": 890_000, "waiting_x100": 150}, "Q"),
-        # All its requests are in the drive, so it does not ask for its share.
-        ({"achieved_ppm": 69_000, "waiting_x100": 0}, "F"),
         ({"achieved_ppm": 910_000, "waiting_x100": 150}, ""),
-        ({"iops": 0.0, "waiting_x100": 0, "inside_x100": 0, "achieved_ppm": 0}, ""),
+        ({"iops": 0.0, "waiting_x100": 0, "inside_x100": 0, "due_ppm": 0, "achieved_ppm": 0}, ""),
     ],
 )
-def test_a_share_that_is_missed_has_its_reason(figures, letter):
+def test_a_due_that_is_missed_has_its_reason(figures, letter):
     use = Use("db", 950, 1_000_000, 1_000_000, 25.0, 1e5, 0, 100)
     assert view.reason_of(dataclasses.replace(use, **figures)) == letter
 

@@ -42,7 +42,7 @@ def watch(disk: NullBlk, groups: Sequence[Cgroup]) -> tuple[dict[str, Any], dict
 
 
 @slow
-def test_it_tells_entitled_and_achieved_shares_under_load() -> None:
+def test_it_tells_due_and_achieved_shares_under_load() -> None:
     def check(disk: NullBlk) -> None:
         with tenants(**WEIGHTS) as groups, mqfq(disk, depth=SLOTS):
             disk.set_queue("nr_requests", TAGS)
@@ -53,7 +53,7 @@ def test_it_tells_entitled_and_achieved_shares_under_load() -> None:
         for name, weight in WEIGHTS.items():
             line = lines[name]
             assert line["weight"] == weight
-            assert abs(line["entitled_ppm"] / PPM - weight / total) < 0.001, line
+            assert abs(line["due_ppm"] / PPM - weight / total) < 0.001, line
             real = served[name] / sum(served.values())
             assert abs(line["achieved_ppm"] / PPM - real) < NEAR, f"{real:.3f}: {line}"
             assert line["waiting_x100"] > 100 and line["inside_x100"] > 0, line
