@@ -4,8 +4,8 @@
 from collections.abc import Iterator
 from fractions import Fraction
 
+from mqfair.check.below_due import below_due
 from mqfair.check.finding import Finding, note, ok, problem, warn
-from mqfair.check.slow_cgroup import why_slow
 from mqfair.machine import kmod
 from mqfair.machine.blockdev import Disk
 from mqfair.machine.cgroup import (
@@ -140,7 +140,7 @@ def _siblings(group: Cgroup, disk: Disk) -> Iterator[Finding]:
     where = group.parent.directory if group.parent else group.directory
     if siblings:
         least = percent(int(1_000_000 * _least_share(group, disk)))
-        seen = f"entitled to {least} if every sibling, on this level and above, is busy"
+        seen = f"due {least} while every sibling, on this level and above, asks for all"
         yield ok("siblings", seen, where)
     else:
         yield _alone(group, where)
@@ -214,16 +214,22 @@ def _processes(group: Cgroup) -> Iterator[Finding]:
 def _limits(group: Cgroup, disk: Disk) -> Iterator[Finding]:
     for level in (*group.ancestors(), group):
         for name, meaning in LIMITS.items():
-            entry = _settings(level, name).get(disk.number or "")
-            if entry and any(not word.endswith("=max") for word in entry):
+            entry = _limit(level, disk, name)
+            if entry:
                 path = level.file(name)
                 off = "rbps=max wbps=max riops=max wiops=max" if name == "io.max" else "target=0"
                 yield warn(
                     name,
-                    f"{level.name} has {' '.join(entry)} on {disk.name}: {meaning}",
+                    f"{level.name} has {entry} on {disk.name}: {meaning}",
                     path,
                     f"echo '{disk.number} {off}' > {quoted(path)}",
                 )
+
+
+def _limit(level: Cgroup, disk: Disk, name: str) -> str:
+    """The entry of @level for @disk in the file @name, or nothing if it limits nothing."""
+    entry = _settings(level, name).get(disk.number or "", [])
+    return "" if all(word.endswith("=max") for word in entry) else " ".join(entry)
 
 
 def _writeback(group: Cgroup) -> Iterator[Finding]:
@@ -257,9 +263,12 @@ def _activity(group: Cgroup, disk: Disk) -> Iterator[Finding]:
         return
     share = percent(int(stat.get(STAT_PREFIX + "share_ppm", "0")))
     yield ok("activity", f"{human_bytes(int(done))} scheduled, share now {share}", where)
-    reason = why_slow(group, disk)
+    limits = ((level, _limit(level, disk, "io.max")) for level in (*group.ancestors(), group))
+    limit = next((f"io.max of {level.name} ({entry})" for level, entry in limits if entry), "")
+    reason = below_due(group, disk, limit)
     if reason is not None:
-        yield note("speed", reason.sentence, where, reason.hint)
+        judge = warn if reason.lacks else note
+        yield judge("due", reason.sentence, where, reason.hint)
     yield from _goal(group, disk)
 
 

@@ -391,6 +391,17 @@ def uses(before: DiskSample, after: DiskSample, seconds: float) -> dict[str, Use
     }
 
 
+def shares_below(flows: Mapping[str, Figures]) -> dict[str, int]:
+    """The sum of the shares of each cgroup and all below it, for those in @flows and above them."""
+    found: dict[str, int] = {}
+    for name, one in flows.items():
+        path = name
+        while path:
+            found[path] = found.get(path, 0) + (one.share_ppm or 0)
+            path = path.rpartition("/")[0]
+    return found
+
+
 def dues(flows: Mapping[str, Figures], got: Mapping[str, int]) -> dict[str, int]:
     """The part of the work that each cgroup is due, in millionths, where it got @got. A cgroup with
     a backlog asks for all, and each other one for what it got.
@@ -400,12 +411,7 @@ def dues(flows: Mapping[str, Figures], got: Mapping[str, int]) -> dict[str, int]
     due what it got.
     """
     active = {name: one for name, one in flows.items() if one.share_ppm}
-    shares: dict[str, int] = {}
-    for name, one in active.items():
-        path = name
-        while path:
-            shares[path] = shares.get(path, 0) + (one.share_ppm or 0)
-            path = path.rpartition("/")[0]
+    shares = shares_below(active)
     nodes = [Node(path, share, path.rpartition("/")[0]) for path, share in shares.items()]
     for name, one in active.items():
         demand = math.inf if one.backlogged else got[name]
