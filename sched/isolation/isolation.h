@@ -129,7 +129,7 @@ struct look {
 	u64 slot_ns, slot_done;	/* of service_ns, done: by flows that do not pass */
 	u32 flows;
 	u32 met;		/* least part of what a flow asks for, in MET_WHOLE */
-	struct window_tried tried;	/* the same in the trial */
+	struct window_tried tried;	/* of the flow with the least in the trial */
 	u32 turns;		/* most for want of turns, in SHARE_WHOLE */
 };
 

@@ -141,7 +141,7 @@ static void learn(const struct window *w, struct flow *f,
 		  const struct look *l)
 {
 	struct isolation_flow *fi = &f->isolation;
-	u64 cost = ratio(c->cost, c->done);
+	u64 cost;
 	u32 arm;
 
 	if (fi->trial && (fi->trial != w->trials || !w->other)) {
@@ -157,9 +157,14 @@ static void learn(const struct window *w, struct flow *f,
 		<< (KEPT_SHIFT - 2);
 	fade(&fi->recent);
 	add(&fi->recent, c, due);
-	/* Requests of another size: the times known are not theirs. */
-	if (c->done && (cost > fi->mean_cost + fi->mean_cost / 2 ||
-			cost < fi->mean_cost / 2)) {
+	/*
+	 * Requests of another size: the times known are not theirs.  One request of a
+	 * mix is of another size by chance.
+	 */
+	cost = ratio(fi->recent.got, fi->recent.done);
+	if ((!fi->mean_cost || fi->recent.done >= TIMES_DONE) &&
+	    (cost > fi->mean_cost + fi->mean_cost / 2 ||
+	     cost < fi->mean_cost / 2)) {
 		fi->mean_cost = cost;
 		fi->least_ns = 0;
 		fi->trial = 0;
@@ -231,7 +236,8 @@ static void judge_met(const struct window *w, struct flow *f, struct look *l)
 {
 	struct isolation_flow *fi = &f->isolation;
 	const struct isolation_sample *at = fi->at;
-	u32 met, i;
+	struct window_tried tried;
+	u32 met;
 
 	met = met_of(f, &fi->recent);
 	l->met = min(l->met, met);
@@ -239,10 +245,13 @@ static void judge_met(const struct window *w, struct flow *f, struct look *l)
 		fi->short_ns += l->ns;
 	if (fi->trial != w->trials || !at[0].due || !at[1].due)
 		return;
-	if (met_of(f, &at[0]) <= l->tried.met[0])
-		l->tried.done = min(at[0].done, at[1].done);
-	for (i = 0; i < 2; i++)
-		l->tried.met[i] = min(l->tried.met[i], met_of(f, &at[i]));
+	tried = (struct window_tried){
+		.met = { met_of(f, &at[0]), met_of(f, &at[1]) },
+		.done = min(at[0].done, at[1].done),
+	};
+	/* One tenant is compared with itself, and not two by the chance of each. */
+	if (tried.met[0] + tried.met[1] <= l->tried.met[0] + l->tried.met[1])
+		l->tried = tried;
 }
 
 static void judge_flow(struct sched *s, struct flow *f, struct look *l)

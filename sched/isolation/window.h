@@ -78,12 +78,12 @@ enum {
 };
 
 /*
- * In the trial so far, at the window outside of trials and at the other: the least
- * part of what it asks for that a tenant got, in MET_WHOLE.
+ * Of the tenant that got the least part of what it asks for in the trial so far: that
+ * part at the window outside of trials and at the other, in MET_WHOLE.
  */
 struct window_tried {
 	u32 met[2];
-	u64 done;		/* requests of the first of these tenants */
+	u64 done;		/* its requests at the window with fewer */
 };
 
 /* The time that @done requests were in the drive; ns 0: not known. */
