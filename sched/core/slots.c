@@ -183,7 +183,7 @@ static bool steal_leaf(struct slots *sl, u32 first, u32 last)
 	for (n = token_next_leaf(&sl->tree, first); n < last;
 	     n = token_next_leaf(&sl->tree, n + 1))
 		if (!queue_set_has(&sl->woken, n) &&
-		    token_node_take(&sl->tree, n))
+		    token_leaf_take(&sl->tree, n))
 			return true;
 	return false;
 }
@@ -202,7 +202,7 @@ static bool steal(struct slots *sl, u32 queue)
 }
 
 /*
- * Below its part @queue takes a slot from its path, or from @any node.  If no
+ * Below its part @queue takes a slot near it, or from @any node.  If no
  * rival is below, it may have one more from its leaf, which was given to it.
  */
 static bool take_part(struct slots *sl, u32 queue, s64 rivals, bool any)
@@ -215,7 +215,7 @@ static bool take_part(struct slots *sl, u32 queue, s64 rivals, bool any)
 		got = is_due(sl, queue, rivals) &&
 		      !any_below(sl, &sl->ready, rivals) &&
 		      !any_below(sl, &sl->woken, rivals) &&
-		      token_node_take(&sl->tree, queue);
+		      token_leaf_take(&sl->tree, queue);
 	return slots_took(sl, queue, got);
 }
 
@@ -298,23 +298,13 @@ void slots_hand_over_slow(struct slots *sl, u32 queue, struct wake *wake)
 	}
 }
 
-/* Takes one from @count, which stays at 0 or more. */
-static bool take_one(atomic64_t *count)
-{
-	s64 left = atomic64_read(count);
-
-	while (left > 0)
-		if (atomic64_try_cmpxchg(count, &left, left - 1))
-			return true;
-	return false;
-}
-
 bool slots_end_lease(struct slots *sl, u32 queue)
 {
 	atomic64_t *in_term = sl->leases[queue].in_term;
 	u32 term = READ_ONCE(sl->term);
 
-	return take_one(&in_term[!term]) || take_one(&in_term[term]);
+	return token_count_take(&in_term[!term]) ||
+	       token_count_take(&in_term[term]);
 }
 
 void slots_end_term(struct slots *sl, struct wake *wake)
@@ -322,7 +312,7 @@ void slots_end_term(struct slots *sl, struct wake *wake)
 	u32 last = !sl->term, i;
 
 	for (i = 0; i < sl->sched->nr_queues; i++)
-		while (take_one(&sl->leases[i].in_term[last]))
+		while (token_count_take(&sl->leases[i].in_term[last]))
 			slots_put(sl, i, wake);
 	WRITE_ONCE(sl->term, last);
 }
@@ -331,7 +321,7 @@ void slots_offer(struct slots *sl, struct wake *wake)
 {
 	u32 i;
 
-	/* The path of any queue has the slots of the root. */
+	/* Every queue may have the slots of the root. */
 	if (token_peek(&sl->tree, 0))
 		slots_hand_over(sl, 0, wake);
 	for (i = token_next_leaf(&sl->tree, 1); i != QUEUES_MAX;

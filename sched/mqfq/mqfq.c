@@ -598,14 +598,14 @@ void mqfq_exit(struct sched *s)
 void mqfq_report(const struct sched *s, struct report *r)
 {
 	const struct mqfq *m = s->own;
-	u32 level;
+	s64 in_leaves = token_in_leaves(&m->slots.tree);
 
 	report_number(r, "threshold", mqfq_params(&s->params)->threshold);
 	report_number(r, "virtual_time", (s64)mqfq_vt(m));
 	report_number(r, "min_tag", (s64)mindicator_min(&m->tags));
-	for (level = 0; level < TOPO_LEVELS; level++)
-		report_part(r, "slots_free", topology_level_name(level),
-			    token_level(&m->slots.tree, level));
+	report_part(r, "slots_free", "queue", in_leaves);
+	report_part(r, "slots_free", "machine",
+		    token_total(&m->slots.tree) - in_leaves);
 	report_number(r, "wheel_turns", atomic64_read(&m->wheel.turns));
 	chassis_report(s, r);
 }

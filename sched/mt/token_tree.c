@@ -6,57 +6,43 @@ int token_tree_init(struct token_tree *t, const struct topology *topo,
 {
 	t->topo = topo;
 	t->depth = depth;
-	t->node = port_zalloc(topo->nr_nodes * sizeof(*t->node));
-	if (!t->node)
+	t->leaf = port_zalloc(topo->nr_queues * sizeof(*t->leaf));
+	if (!t->leaf)
 		return -ENOMEM;
-	atomic64_set(&t->node[topo->root].free, depth);
+	atomic64_set(&t->root.free, depth);
 	return 0;
 }
 
 void token_tree_deinit(struct token_tree *t)
 {
-	port_free(t->node);
+	port_free(t->leaf);
 }
 
 bool token_repay(struct token_tree *t)
 {
-	atomic64_t *root = &t->node[t->topo->root].free;
-	s64 free = atomic64_read(root);
+	s64 free = atomic64_read(&t->root.free);
 
 	while (free < 0)
-		if (atomic64_try_cmpxchg(root, &free, free + 1))
+		if (atomic64_try_cmpxchg(&t->root.free, &free, free + 1))
 			return true;
 	return false;
 }
 
-void token_settle(struct token_tree *t, u32 n)
+void token_settle(struct token_tree *t, u32 queue)
 {
-	while (token_in_debt(t) && token_node_take(t, n))
-		token_node_put(t, t->topo->root);
+	while (token_in_debt(t) && token_leaf_take(t, queue))
+		(void)atomic64_fetch_add(1, &t->root.free);
 }
 
-bool token_take_above(struct token_tree *t, u32 queue)
+bool token_root_take(struct token_tree *t)
 {
-	u32 n = queue;
-
-	while (n != t->topo->root) {
-		n = t->topo->node[n].parent;
-		if (token_node_take(t, n))
-			return true;
-	}
-	return false;
+	return token_count_take(&t->root.free);
 }
 
 bool token_peek(const struct token_tree *t, u32 queue)
 {
-	u32 n = queue;
-
-	while (atomic64_read(&t->node[n].free) <= 0) {
-		if (n == t->topo->root)
-			return false;
-		n = t->topo->node[n].parent;
-	}
-	return true;
+	return atomic64_read(&t->leaf[queue].free) > 0 ||
+	       atomic64_read(&t->root.free) > 0;
 }
 
 static bool leaves_take(struct token_tree *t, u32 first, u32 last)
@@ -64,7 +50,7 @@ static bool leaves_take(struct token_tree *t, u32 first, u32 last)
 	u32 i = first;
 
 	while ((i = queue_set_find(&t->leaves, i, last)) != QUEUES_MAX) {
-		if (token_node_take(t, i))
+		if (token_leaf_take(t, i))
 			return true;
 		i++;
 	}
@@ -72,9 +58,9 @@ static bool leaves_take(struct token_tree *t, u32 first, u32 last)
 }
 
 /*
- * Takes a slot from a leaf below @n that is not below @done.  The leaves are
- * asked from @done on, in a ring: queues that look at the same time begin at
- * different leaves.  Nodes between leaves and root have no slots.
+ * Takes a slot from a leaf below node @n of the topology that is not below
+ * @done.  The leaves are asked from @done on, in a ring: queues that look at the
+ * same time begin at different leaves.
  */
 static bool below_take(struct token_tree *t, u32 n, u32 done)
 {
@@ -88,12 +74,14 @@ bool token_steal(struct token_tree *t, u32 queue)
 {
 	u32 n = queue, done;
 
-	if (token_node_take(t, n))
+	if (token_leaf_take(t, queue))
 		return true;
 	while (n != t->topo->root) {
 		done = n;
 		n = t->topo->node[n].parent;
-		if (token_node_take(t, n) || below_take(t, n, done))
+		if (n == t->topo->root && token_root_take(t))
+			return true;
+		if (below_take(t, n, done))
 			return true;
 	}
 	return false;
@@ -108,38 +96,32 @@ bool token_give(struct token_tree *t, u32 from, u32 to)
 {
 	if (!token_take(t, from))
 		return false;
-	token_node_free(t, to);
+	token_leaf_free(t, to);
 	return true;
 }
 
 void token_resize(struct token_tree *t, u32 depth)
 {
-	u32 root = t->topo->root, n;
+	u32 queue;
 
-	(void)atomic64_fetch_add((s64)depth - t->depth, &t->node[root].free);
+	(void)atomic64_fetch_add((s64)depth - t->depth, &t->root.free);
 	WRITE_ONCE(t->depth, depth);
-	/* The addition above is fully ordered.  Pairs with token_node_free(). */
-	for (n = 0; n < root; n++)
-		token_settle(t, n);
+	/* The addition above is fully ordered.  Pairs with token_leaf_free(). */
+	for (queue = 0; queue < t->topo->nr_queues; queue++)
+		token_settle(t, queue);
 }
 
-s64 token_level(const struct token_tree *t, u32 level)
+s64 token_in_leaves(const struct token_tree *t)
 {
 	s64 sum = 0;
-	u32 i;
+	u32 queue;
 
-	for (i = 0; i < t->topo->nr_nodes; i++)
-		if (t->topo->node[i].level == level)
-			sum += atomic64_read(&t->node[i].free);
+	for (queue = 0; queue < t->topo->nr_queues; queue++)
+		sum += atomic64_read(&t->leaf[queue].free);
 	return sum;
 }
 
 s64 token_total(const struct token_tree *t)
 {
-	s64 sum = 0;
-	u32 level;
-
-	for (level = 0; level < TOPO_LEVELS; level++)
-		sum += token_level(t, level);
-	return sum;
+	return token_in_leaves(t) + atomic64_read(&t->root.free);
 }

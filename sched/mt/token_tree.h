@@ -2,13 +2,17 @@
 /*
  * token_tree - the free slots of the device, kept near the queues that use them
  *
- * The tree has a count of free slots for each node of the topology.  A leaf
- * holds slots for one queue, the root slots for any queue.  The sum of all counts
- * is D minus the slots in use: the tree neither loses nor invents a slot.
+ * The tree has two levels of counts.  A leaf holds free slots for one queue, the
+ * root holds slots for any queue.  The sum of all counts is D minus the slots in
+ * use: the tree neither loses nor invents a slot.
  *
- * A queue takes a slot from its leaf, then from its ancestors.  A completion
- * puts its slot into the leaf of its queue.  It may then give the slot to
- * another queue, by moving it into the leaf of that one.
+ * The tree of the paper also has a count for each core and each socket.  A slot
+ * that is freed goes into a leaf here, where a queue nearby can steal it.  So a
+ * count between leaf and root would always be 0.
+ *
+ * A queue takes a slot from its leaf, then from the root.  A completion puts its
+ * slot into the leaf of its queue.  It may then give the slot to another queue,
+ * by moving it into the leaf of that one.
  *
  * Synchronisation
  *	              take  steal  put  give  resize
@@ -30,8 +34,9 @@
  * and a root in debt gives no slot.
  *
  * Stealing.  Slots in the leaf of an idle queue stay available to the other
- * queues.  A queue that finds no slot on its own path first announces that it
- * waits, and then steals.  mqfq.c argues the pairing with the completion.
+ * queues.  A queue that finds no slot in its leaf and the root first announces
+ * that it waits, and then steals from the nearest leaf.  mqfq.c argues the pairing
+ * with the completion.
  *
  * Leaves without slots.  The CPUs of one hardware queue use the leaf of one of
  * them, so with 128 CPUs 127 leaves never have a slot.  A set has the leaves that
@@ -56,9 +61,10 @@ struct token_node {
 
 struct token_tree {
 	const struct topology *topo;
-	struct token_node *node;	/* by node index */
+	struct token_node *leaf;	/* by queue */
 	u32 depth;			/* D */
 	struct queue_set leaves;	/* that have had a slot */
+	struct token_node root;
 };
 
 /* All @depth slots start at the root.  0 or -ENOMEM. */
@@ -69,51 +75,51 @@ void token_tree_deinit(struct token_tree *t);
 /* Are more slots in use than D, because D was lowered?  A snapshot. */
 static inline bool token_in_debt(const struct token_tree *t)
 {
-	return atomic64_read(&t->node[t->topo->root].free) < 0;
+	return atomic64_read(&t->root.free) < 0;
 }
 
-/* Slow path of token_take(): a slot from an ancestor of the leaf. */
-bool token_take_above(struct token_tree *t, u32 queue);
+/* Slow path of token_take(): a slot from the root. */
+bool token_root_take(struct token_tree *t);
 
 /* Slow path of token_put(): repays one slot.  False if there is no debt. */
 bool token_repay(struct token_tree *t);
 
-/* Moves free slots from node @n to the root while the root is in debt. */
-void token_settle(struct token_tree *t, u32 n);
+/* Moves free slots from a leaf to the root while the root is in debt. */
+void token_settle(struct token_tree *t, u32 queue);
 
-static inline bool token_node_take(struct token_tree *t, u32 n)
+/* Takes one from @count if it is positive.  Fully ordered if it succeeds. */
+static inline bool token_count_take(atomic64_t *count)
 {
-	atomic64_t *node = &t->node[n].free;
-	s64 free = atomic64_read(node);
+	s64 left = atomic64_read(count);
 
-	while (free > 0)
-		if (atomic64_try_cmpxchg(node, &free, free - 1))
+	while (left > 0)
+		if (atomic64_try_cmpxchg(count, &left, left - 1))
 			return true;
 	return false;
 }
 
-static inline void token_node_put(struct token_tree *t, u32 n)
+static inline bool token_leaf_take(struct token_tree *t, u32 queue)
 {
+	return token_count_take(&t->leaf[queue].free);
+}
+
+/*
+ * Puts a free slot into the leaf of @queue.  The putter adds the slot (fully
+ * ordered) and then looks at the debt.  The resizer makes the debt (fully
+ * ordered) in token_resize() and then looks at the leaves.  One of the two sees
+ * the other, so no free slot stays beside a debt.
+ */
+static inline void token_leaf_free(struct token_tree *t, u32 queue)
+{
+	if (unlikely(!queue_set_has(&t->leaves, queue)))
+		(void)queue_set_add(&t->leaves, queue);
 	/*
 	 * The form that returns a value is fully ordered.  Pairs with
 	 * token_resize(), and with the announcement of a queue that waits.
 	 */
-	(void)atomic64_fetch_add(1, &t->node[n].free);
-}
-
-/*
- * Puts a free slot into leaf @n.  The putter adds the slot (fully ordered) and
- * then looks at the debt.  The resizer makes the debt (fully ordered) in
- * token_resize() and then looks at the nodes.  One of the two sees the other,
- * so no free slot stays beside a debt.
- */
-static inline void token_node_free(struct token_tree *t, u32 n)
-{
-	if (unlikely(!queue_set_has(&t->leaves, n)))
-		(void)queue_set_add(&t->leaves, n);
-	token_node_put(t, n);
+	(void)atomic64_fetch_add(1, &t->leaf[queue].free);
 	if (unlikely(token_in_debt(t)))
-		token_settle(t, n);
+		token_settle(t, queue);
 }
 
 #ifdef TOKEN_TREE_REPLACED	/* by tests/mt/ablation */
@@ -121,12 +127,12 @@ bool token_take(struct token_tree *t, u32 queue);
 void token_put(struct token_tree *t, u32 queue);
 #else
 /*
- * Takes a slot from the queue's own path, leaf to root.  Fully ordered if it
+ * Takes a slot from the queue's leaf or from the root.  Fully ordered if it
  * succeeds.
  */
 static inline bool token_take(struct token_tree *t, u32 queue)
 {
-	return token_node_take(t, queue) || token_take_above(t, queue);
+	return token_leaf_take(t, queue) || token_root_take(t);
 }
 
 /*
@@ -136,7 +142,7 @@ static inline bool token_take(struct token_tree *t, u32 queue)
 static inline void token_put(struct token_tree *t, u32 queue)
 {
 	if (likely(!token_in_debt(t)) || !token_repay(t))
-		token_node_free(t, queue);
+		token_leaf_free(t, queue);
 }
 #endif
 
@@ -153,16 +159,16 @@ bool token_steal(struct token_tree *t, u32 queue);
 u32 token_next_leaf(const struct token_tree *t, u32 queue);
 
 /*
- * Moves a free slot from the path of @from to the leaf of @to.  False if the path
- * has no slot (any more).  Fully ordered if it succeeds.
+ * Moves a free slot from the leaf of @from, or from the root, to the leaf of @to.
+ * False if both have none (any more).  Fully ordered if it succeeds.
  */
 bool token_give(struct token_tree *t, u32 from, u32 to);
 
 /* Changes D.  Slots in use are never revoked: they become a debt, see above. */
 void token_resize(struct token_tree *t, u32 depth);
 
-/* Sum of the counts of one level (enum topo_level).  A snapshot. */
-s64 token_level(const struct token_tree *t, u32 level);
+/* Sum of the counts of all leaves.  A snapshot. */
+s64 token_in_leaves(const struct token_tree *t);
 
 /* Sum of all counts.  Exact when no call is under way. */
 s64 token_total(const struct token_tree *t);

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "topology.h"
 
+/* Of the nodes above the queues. */
+enum topo_level {
+	CORE,
+	SOCKET,
+	MACHINE,
+	LEVELS,
+};
+
 static bool same_group(const struct topo_place *a, const struct topo_place *b,
 		       enum topo_level level)
 {
 	switch (level) {
-	case TOPO_QUEUE:
-		return false;
-	case TOPO_CORE:
+	case CORE:
 		return a->core == b->core;
-	case TOPO_SOCKET:
+	case SOCKET:
 		return a->socket == b->socket;
 	default:
 		return true;
@@ -71,7 +77,7 @@ static u32 *node_add(struct topology *t, enum topo_level level, u32 first,
 
 	for (queue = first; queue < last; queue = t->node[children[nr++]].last)
 		children[nr] = node_top(t, queue);
-	if (level != TOPO_MACHINE && (nr == 1 || last - first == t->nr_queues))
+	if (level != MACHINE && (nr == 1 || last - first == t->nr_queues))
 		return children;
 	for (i = 0; i < nr; i++)
 		t->node[children[i]].parent = n;
@@ -81,7 +87,6 @@ static u32 *node_add(struct topology *t, enum topo_level level, u32 first,
 		.last = last,
 		.child = children,
 		.nr_children = nr,
-		.level = level,
 	};
 	t->nr_nodes++;
 	return children + nr;
@@ -98,10 +103,9 @@ static void nodes_build(struct topology *t, const struct topo_place *place)
 			.parent = first,
 			.first = first,
 			.last = first + 1,
-			.level = TOPO_QUEUE,
 		};
 	t->nr_nodes = t->nr_queues;
-	for (level = TOPO_CORE; level < TOPO_LEVELS; level++) {
+	for (level = CORE; level < LEVELS; level++) {
 		for (first = 0; first < t->nr_queues; first = last) {
 			last = group_end(place, t->nr_queues, first, level);
 			children = node_add(t, level, first, last, children);
@@ -135,17 +139,4 @@ void topology_deinit(struct topology *t)
 {
 	port_free(t->children);
 	port_free(t->node);
-}
-
-const char *topology_level_name(enum topo_level level)
-{
-	static const char *const names[] = {
-		[TOPO_QUEUE] = "queue",
-		[TOPO_CORE] = "core",
-		[TOPO_SOCKET] = "socket",
-		[TOPO_MACHINE] = "machine",
-	};
-
-	static_assert(ARRAY_SIZE(names) == TOPO_LEVELS);
-	return names[level];
 }

@@ -2,7 +2,7 @@
 /*
  * topology - the tree queue -> core -> socket -> machine
  *
- * One tree serves the mindicator, the token tree and the search for the
+ * One tree serves the mindicator, the search for a free slot, and that for the
  * nearest ready queue.  The queues of one core have adjacent numbers, and so do
  * the cores of one socket.  So each node covers a contiguous range
  * [first, last) of queues.  A search for the nearest queue goes up from the
@@ -21,14 +21,6 @@
 
 #include "port.h"
 
-enum topo_level {
-	TOPO_QUEUE,
-	TOPO_CORE,
-	TOPO_SOCKET,
-	TOPO_MACHINE,
-	TOPO_LEVELS,
-};
-
 /* The place of a queue's CPU.  Ids need not be dense. */
 struct topo_place {
 	u32 core;		/* unique within the machine */
@@ -40,7 +32,6 @@ struct topo_node {
 	u32 first, last;	/* queues below: [first, last) */
 	u32 *child;		/* node indices */
 	u32 nr_children;	/* 0 for a leaf */
-	u32 level;		/* enum topo_level */
 };
 
 struct topology {
@@ -59,7 +50,5 @@ struct topology {
 int topology_init(struct topology *t, const struct topo_place *place,
 		  u32 nr_queues);
 void topology_deinit(struct topology *t);
-
-const char *topology_level_name(enum topo_level level);
 
 #endif /* MQFAIR_TOPOLOGY_H */

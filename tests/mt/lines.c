@@ -69,11 +69,13 @@ static void name_mqfq(struct scenario *s)
 	trace_name("virtual time", &m->vt, 64);
 	trace_name("ready set", &m->slots.ready, sizeof(m->slots.ready));
 	trace_name("throttled set", &m->throttled, sizeof(m->throttled));
+	trace_name("token tree", &m->slots.tree.root,
+		   sizeof(m->slots.tree.root));
 	trace_name("mqfq", m, sizeof(*m));
 	trace_name("mindicator", m->tags.node,
 		   s->sched.topo.nr_nodes * sizeof(m->tags.node[0]));
-	trace_name("token tree", m->slots.tree.node,
-		   s->sched.topo.nr_nodes * sizeof(m->slots.tree.node[0]));
+	trace_name("token tree", m->slots.tree.leaf,
+		   CPUS * sizeof(m->slots.tree.leaf[0]));
 	trace_name("wheel", m->wheel.mask,
 		   WHEEL_BUCKETS * m->wheel.words * sizeof(m->wheel.mask[0]));
 }
@@ -83,15 +85,17 @@ static void name_budget(struct scenario *s)
 	struct budget *b = s->sched.own;
 	u32 i;
 
+	for (i = 0; i < b->ops->nr_domains; i++)
+		trace_name("token tree", &b->slots[i].tree.root,
+			   sizeof(b->slots[i].tree.root));
 	trace_name("budget", b, sizeof(*b));
 	trace_name("budget: queues", s->queue[0]->own,
 		   CPUS * whole_lines(s->sched.ops->queue_bytes));
 	for (i = 0; i < b->ops->nr_domains; i++) {
 		trace_name("slots: queues", b->slots[i].queue,
 			   CPUS * sizeof(b->slots[i].queue[0]));
-		trace_name("token tree", b->slots[i].tree.node,
-			   s->sched.topo.nr_nodes *
-				   sizeof(b->slots[i].tree.node[0]));
+		trace_name("token tree", b->slots[i].tree.leaf,
+			   CPUS * sizeof(b->slots[i].tree.leaf[0]));
 	}
 	for (i = 0; i < CPUS; i++)
 		trace_name("flow: credit", flow_own(s->flow[i]),

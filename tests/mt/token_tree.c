@@ -22,12 +22,12 @@ struct scenario {
 static void check(void *arg)
 {
 	struct scenario *s = arg;
-	u32 n;
+	u32 queue;
 
 	threads_check(token_total(&s->slots) + atomic64_read(&s->in_use) ==
 		      s->slots.depth);
-	for (n = 0; n < s->topo.root; n++)
-		threads_check(atomic64_read(&s->slots.node[n].free) >= 0);
+	for (queue = 0; queue < s->topo.nr_queues; queue++)
+		threads_check(atomic64_read(&s->slots.leaf[queue].free) >= 0);
 }
 
 /* At any time: a slot on its way to a node or a queue is counted in neither. */

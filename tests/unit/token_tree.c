@@ -3,45 +3,48 @@
 #include "tests/machine.h"
 #include "sched/mt/token_tree.h"
 
-/* The model: a plain count per node, and the slots in use by each queue. */
+/* No node has a slot. */
+#define NOWHERE		(~0U)
+
+/*
+ * The model: a plain count for each leaf and for the root, which is the last, and
+ * the slots in use by each queue.
+ */
 struct model {
 	const struct topology *topo;
-	s64 free[2 * MACHINE_QUEUES];
+	u32 root;
+	s64 free[MACHINE_QUEUES + 1];
 	u32 in_use_by[MACHINE_QUEUES];
 	u32 in_use, depth;
 };
 
-static bool covers(const struct topology *t, u32 n, u32 queue)
+static s64 count_of(const struct token_tree *t, u32 n)
 {
-	return queue >= t->node[n].first && queue < t->node[n].last;
+	return n == t->topo->nr_queues ? atomic64_read(&t->root.free) :
+					 atomic64_read(&t->leaf[n].free);
 }
 
 static void check(const struct token_tree *t, const struct model *w)
 {
-	s64 total = 0, levels = 0;
-	u32 n, level;
-
-	for (n = 0; n < t->topo->nr_nodes; n++) {
-		assert_int_equal(atomic64_read(&t->node[n].free), w->free[n]);
-		assert_true(w->free[n] >= 0 || n == t->topo->root);
-		total += w->free[n];
-	}
-	for (level = 0; level < TOPO_LEVELS; level++)
-		levels += token_level(t, level);
-	assert_int_equal(total + w->in_use, w->depth);
-	assert_int_equal(token_total(t), total);
-	assert_int_equal(levels, total);
-}
-
-/* The lowest node above @queue that has a slot; lower nodes come first. */
-static u32 model_path(const struct model *w, u32 queue)
-{
+	s64 total = 0;
 	u32 n;
 
-	for (n = 0; n < w->topo->nr_nodes; n++)
-		if (covers(w->topo, n, queue) && w->free[n] > 0)
-			return n;
-	return w->topo->nr_nodes;
+	for (n = 0; n <= w->root; n++) {
+		assert_int_equal(count_of(t, n), w->free[n]);
+		assert_true(w->free[n] >= 0 || n == w->root);
+		total += w->free[n];
+	}
+	assert_int_equal(total + w->in_use, w->depth);
+	assert_int_equal(token_total(t), total);
+	assert_int_equal(token_in_leaves(t), total - w->free[w->root]);
+}
+
+/* The leaf of @queue or the root, if it has a slot; the leaf comes first. */
+static u32 model_path(const struct model *w, u32 queue)
+{
+	if (w->free[queue] > 0)
+		return queue;
+	return w->free[w->root] > 0 ? w->root : NOWHERE;
 }
 
 static void count_slot(struct model *w, u32 queue, u32 node)
@@ -54,7 +57,7 @@ static void count_slot(struct model *w, u32 queue, u32 node)
 static void take(struct token_tree *t, struct model *w, u32 queue)
 {
 	u32 from = model_path(w, queue);
-	bool any = from < w->topo->nr_nodes;
+	bool any = from != NOWHERE;
 
 	assert_int_equal(token_peek(t, queue), any);
 	assert_int_equal(token_take(t, queue), any);
@@ -62,42 +65,43 @@ static void take(struct token_tree *t, struct model *w, u32 queue)
 		count_slot(w, queue, from);
 }
 
-/* How near node @n is to @queue: the range of the lowest node over both. */
-static u32 distance(const struct topology *t, u32 queue, u32 n)
+/* How near @n is to @queue: the lowest node of the topology over both. */
+static u32 distance(const struct model *w, u32 queue, u32 n)
 {
+	const struct topology *t = w->topo;
 	u32 up = queue;
 
-	while (!(t->node[up].first <= t->node[n].first &&
-		 t->node[up].last >= t->node[n].last))
+	if (n == w->root)
+		return t->root;
+	while (n < t->node[up].first || n >= t->node[up].last)
 		up = t->node[up].parent;
 	return up;
 }
 
-/* Any of the nearest nodes will do, but nodes above the queue come first. */
+/* Any of the nearest leaves will do, but the root comes before leaves as far. */
 static void steal(struct token_tree *t, struct model *w, u32 queue)
 {
-	const struct topology *topo = w->topo;
-	u32 nearest = topo->nr_nodes, n, taken = topo->nr_nodes;
+	u32 nearest = NOWHERE, n, taken = NOWHERE;
 
-	for (n = 0; n < topo->nr_nodes; n++)
+	for (n = 0; n <= w->root; n++)
 		if (w->free[n] > 0)
-			nearest = min(nearest, distance(topo, queue, n));
-	assert_int_equal(token_steal(t, queue), nearest < topo->nr_nodes);
-	if (nearest == topo->nr_nodes)
+			nearest = min(nearest, distance(w, queue, n));
+	assert_int_equal(token_steal(t, queue), nearest != NOWHERE);
+	if (nearest == NOWHERE)
 		return;
-	for (n = 0; n < topo->nr_nodes; n++)
-		if (atomic64_read(&t->node[n].free) != w->free[n])
+	for (n = 0; n <= w->root; n++)
+		if (count_of(t, n) != w->free[n])
 			taken = n;
-	assert_true(taken < topo->nr_nodes);
-	assert_int_equal(distance(topo, queue, taken), nearest);
-	if (w->free[nearest] > 0)
-		assert_int_equal(taken, nearest);
+	assert_int_not_equal(taken, NOWHERE);
+	assert_int_equal(distance(w, queue, taken), nearest);
+	if (nearest == w->topo->root && w->free[w->root] > 0)
+		assert_int_equal(taken, w->root);
 	count_slot(w, queue, taken);
 }
 
 static void put(struct token_tree *t, struct model *w, u32 queue)
 {
-	u32 root = w->topo->root;
+	u32 root = w->root;
 
 	if (!w->in_use_by[queue])
 		return;
@@ -109,8 +113,8 @@ static void put(struct token_tree *t, struct model *w, u32 queue)
 
 static void give(struct token_tree *t, struct model *w, u32 from, u32 to)
 {
-	u32 at = model_path(w, from), root = w->topo->root;
-	bool any = at < w->topo->nr_nodes;
+	u32 at = model_path(w, from), root = w->root;
+	bool any = at != NOWHERE;
 
 	assert_int_equal(token_give(t, from, to), any);
 	if (any) {
@@ -119,10 +123,10 @@ static void give(struct token_tree *t, struct model *w, u32 from, u32 to)
 	}
 }
 
-/* The nodes with the lowest numbers repay the debt first. */
+/* The leaves with the lowest numbers repay the debt first. */
 static void resize(struct token_tree *t, struct model *w, u32 depth)
 {
-	u32 root = w->topo->root, n;
+	u32 root = w->root, n;
 
 	token_resize(t, depth);
 	w->free[root] += (s64)depth - w->depth;
@@ -171,9 +175,9 @@ TEST(counts_match_a_model)
 		u32 nr = machine_random(&r, place);
 
 		assert_int_equal(topology_init(&topo, place, nr), 0);
-		w = (struct model){ .topo = &topo };
+		w = (struct model){ .topo = &topo, .root = nr };
 		w.depth = 1 + random_below(&r, 2 * nr);
-		w.free[topo.root] = w.depth;
+		w.free[nr] = w.depth;
 		assert_int_equal(token_tree_init(&t, &topo, w.depth), 0);
 		for (j = 0; j < 2000; j++) {
 			step(&t, &w, &r);
@@ -212,7 +216,7 @@ TEST(one_slot_moves_between_queues)
 	assert_true(token_take(&t, 2));
 	token_put(&t, 2);
 	assert_true(token_give(&t, 2, 1));
-	assert_int_equal(token_level(&t, TOPO_QUEUE), 1);
+	assert_int_equal(token_in_leaves(&t), 1);
 	assert_true(token_take(&t, 1));
 	assert_false(token_give(&t, 1, 0));
 	token_put(&t, 1);
@@ -235,7 +239,7 @@ TEST(put_repays_debt_first)
 	token_resize(&t, 2);
 	/* The free slot went against the debt: 7 in use, 2 allowed. */
 	assert_int_equal(token_total(&t), 2 - 7);
-	assert_int_equal(token_level(&t, TOPO_QUEUE), 0);
+	assert_int_equal(token_in_leaves(&t), 0);
 	for (i = 0; i < 5; i++) {
 		token_put(&t, 0);
 		assert_false(token_steal(&t, 0));

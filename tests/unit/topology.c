@@ -10,41 +10,67 @@ static void check_node(const struct topology *t, u32 n)
 	assert_true(node->first < node->last);
 	if (n < t->nr_queues) {
 		assert_int_equal(node->nr_children, 0);
-		assert_int_equal(node->level, TOPO_QUEUE);
 		assert_int_equal(node->first, n);
 		assert_int_equal(node->last, n + 1);
 		return;
 	}
-	assert_true(node->level > TOPO_QUEUE);
 	assert_true(node->nr_children > 1 || n == t->root);
 	for (i = 0; i < node->nr_children; i++) {
 		u32 child = node->child[i];
 
 		assert_true(child < n);
 		assert_int_equal(t->node[child].parent, n);
-		assert_true(t->node[child].level < node->level);
 		assert_int_equal(t->node[child].first, next);
 		next = t->node[child].last;
 	}
 	assert_int_equal(next, node->last);
 }
 
-/* Does node @n cover exactly the core or socket of its first queue? */
+/* An inner node covers exactly the core or the socket of its first queue. */
 static void check_members(const struct topology *t,
 			  const struct topo_place *place, u32 n)
 {
 	const struct topo_node *node = &t->node[n];
+	bool core = true, socket = true;
 	u32 q;
 
+	if (n < t->nr_queues || n == t->root)
+		return;
 	for (q = 0; q < t->nr_queues; q++) {
-		bool core = place[q].core == place[node->first].core;
-		bool socket = place[q].socket == place[node->first].socket;
 		bool in = q >= node->first && q < node->last;
 
-		if (node->level == TOPO_CORE)
-			assert_int_equal(in, core);
-		if (node->level == TOPO_SOCKET)
-			assert_int_equal(in, socket);
+		core &= in == (place[q].core == place[node->first].core);
+		socket &= in == (place[q].socket == place[node->first].socket);
+	}
+	assert_true(core || socket);
+}
+
+/* Does a node cover exactly [@first, @last)? */
+static bool has_node(const struct topology *t, u32 first, u32 last)
+{
+	u32 n = first;
+
+	while (t->node[n].last < last)
+		n = t->node[n].parent;
+	return t->node[n].first == first && t->node[n].last == last;
+}
+
+/* A node covers exactly each core and each socket. */
+static void check_groups(const struct topology *t,
+			 const struct topo_place *place)
+{
+	u32 core = 0, socket = 0, q;
+
+	for (q = 1; q <= t->nr_queues; q++) {
+		if (q == t->nr_queues || place[q].core != place[core].core) {
+			assert_true(has_node(t, core, q));
+			core = q;
+		}
+		if (q == t->nr_queues ||
+		    place[q].socket != place[socket].socket) {
+			assert_true(has_node(t, socket, q));
+			socket = q;
+		}
 	}
 }
 
@@ -62,13 +88,13 @@ TEST(tree_covers_machines_of_any_shape)
 		assert_int_equal(t.nr_queues, nr);
 		assert_int_equal(t.root, t.nr_nodes - 1);
 		assert_int_equal(t.node[t.root].parent, t.root);
-		assert_int_equal(t.node[t.root].level, TOPO_MACHINE);
 		assert_int_equal(t.node[t.root].first, 0);
 		assert_int_equal(t.node[t.root].last, nr);
 		for (n = 0; n < t.nr_nodes; n++) {
 			check_node(&t, n);
 			check_members(&t, place, n);
 		}
+		check_groups(&t, place);
 		topology_deinit(&t);
 	}
 }
@@ -101,7 +127,7 @@ TEST(tree_leaves_out_levels_that_separate_nothing)
 
 	assert_int_equal(topology_init(&t, two, 4), 0);
 	assert_int_equal(t.nr_nodes, 4 + 2 + 1);
-	assert_int_equal(t.node[t.node[2].parent].level, TOPO_SOCKET);
+	assert_int_equal(t.node[t.node[2].parent].first, 2);
 	assert_int_equal(t.node[3].parent, t.node[2].parent);
 	assert_int_not_equal(t.node[1].parent, t.node[2].parent);
 	topology_deinit(&t);

@@ -56,7 +56,7 @@ _PART_IN_VAIN = 0.01
 
 
 def state(disk: Disk) -> dict[str, int]:
-    """The numbers of sched/state; ``slots_free`` is the sum over the levels of the token tree."""
+    """The numbers of sched/state; ``slots_free`` is the sum over the token tree."""
     found: dict[str, int] = {}
     for line in disk.debugfs("sched/state").splitlines():
         name, _, text = line.partition(" ")

@@ -23,10 +23,10 @@ static u64 word_mask(const struct token_tree *t, u32 i)
 	return rest < 64 ? BIT_ULL(rest) - 1 : ~0ULL;
 }
 
-/* The word in which a queue last found a bit; hints lie behind the words. */
+/* The word in which a queue last found a bit.  In leaf[] hints follow the words. */
 static atomic64_t *hint_of(const struct token_tree *t, u32 queue)
 {
-	return &t->node[words_of(t) + queue].free;
+	return &t->leaf[words_of(t) + queue].free;
 }
 
 int token_tree_init(struct token_tree *t, const struct topology *topo,
@@ -36,9 +36,9 @@ int token_tree_init(struct token_tree *t, const struct topology *topo,
 
 	t->topo = topo;
 	t->depth = depth;
-	t->node =
-		port_zalloc((words_of(t) + topo->nr_queues) * sizeof(*t->node));
-	if (!t->node)
+	t->leaf =
+		port_zalloc((words_of(t) + topo->nr_queues) * sizeof(*t->leaf));
+	if (!t->leaf)
 		return -ENOMEM;
 	for (q = 0; q < topo->nr_queues; q++)
 		atomic64_set(hint_of(t, q),
@@ -48,7 +48,7 @@ int token_tree_init(struct token_tree *t, const struct topology *topo,
 
 void token_tree_deinit(struct token_tree *t)
 {
-	port_free(t->node);
+	port_free(t->leaf);
 }
 
 /* Sets a clear bit if @used, or clears a set one.  False if there is none. */
@@ -59,7 +59,7 @@ static bool flip(struct token_tree *t, u32 queue, bool used)
 
 	for (n = 0; n < words; n++) {
 		u32 i = (start + n) % words;
-		atomic64_t *word = &t->node[i].free;
+		atomic64_t *word = &t->leaf[i].free;
 		u64 is = (u64)atomic64_read(word);
 		u64 fit = (used ? ~is : is) & word_mask(t, i);
 
@@ -120,9 +120,10 @@ void token_resize(struct token_tree *t, u32 depth)
 	port_assert(depth == t->depth);
 }
 
-s64 token_level(const struct token_tree *t, u32 level)
+s64 token_in_leaves(const struct token_tree *t)
 {
-	return level == TOPO_MACHINE ? token_total(t) : 0;
+	(void)t;
+	return 0;
 }
 
 s64 token_total(const struct token_tree *t)
@@ -132,6 +133,6 @@ s64 token_total(const struct token_tree *t)
 
 	for (i = 0; i < words_of(t); i++)
 		free -= __builtin_popcountll(
-			(u64)atomic64_read(&t->node[i].free));
+			(u64)atomic64_read(&t->leaf[i].free));
 	return free;
 }

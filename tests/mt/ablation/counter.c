@@ -12,33 +12,25 @@ int token_tree_init(struct token_tree *t, const struct topology *topo,
 {
 	t->topo = topo;
 	t->depth = depth;
-	t->node = port_zalloc(sizeof(*t->node));
-	if (!t->node)
-		return -ENOMEM;
-	atomic64_set(&t->node->free, depth);
+	atomic64_set(&t->root.free, depth);
 	return 0;
 }
 
 void token_tree_deinit(struct token_tree *t)
 {
-	port_free(t->node);
+	(void)t;
 }
 
 bool token_take(struct token_tree *t, u32 queue)
 {
-	s64 free = atomic64_read(&t->node->free);
-
 	(void)queue;
-	while (free > 0)
-		if (atomic64_try_cmpxchg(&t->node->free, &free, free - 1))
-			return true;
-	return false;
+	return token_count_take(&t->root.free);
 }
 
 bool token_peek(const struct token_tree *t, u32 queue)
 {
 	(void)queue;
-	return atomic64_read(&t->node->free) > 0;
+	return atomic64_read(&t->root.free) > 0;
 }
 
 bool token_steal(struct token_tree *t, u32 queue)
@@ -49,7 +41,7 @@ bool token_steal(struct token_tree *t, u32 queue)
 void token_put(struct token_tree *t, u32 queue)
 {
 	(void)queue;
-	(void)atomic64_fetch_add(1, &t->node->free);
+	(void)atomic64_fetch_add(1, &t->root.free);
 }
 
 /* Every queue can take any free slot already. */
@@ -68,16 +60,17 @@ u32 token_next_leaf(const struct token_tree *t, u32 queue)
 
 void token_resize(struct token_tree *t, u32 depth)
 {
-	(void)atomic64_fetch_add((s64)depth - t->depth, &t->node->free);
+	(void)atomic64_fetch_add((s64)depth - t->depth, &t->root.free);
 	t->depth = depth;
 }
 
-s64 token_level(const struct token_tree *t, u32 level)
+s64 token_in_leaves(const struct token_tree *t)
 {
-	return level == TOPO_MACHINE ? atomic64_read(&t->node->free) : 0;
+	(void)t;
+	return 0;
 }
 
 s64 token_total(const struct token_tree *t)
 {
-	return atomic64_read(&t->node->free);
+	return atomic64_read(&t->root.free);
 }
