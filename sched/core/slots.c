@@ -15,7 +15,7 @@ int slots_init(struct slots *sl, struct sched *s, u32 depth, bool parts)
 		if (!sl->queue)
 			goto leases;
 	}
-	if (!token_tree_init(&sl->tree, &s->topo, depth))
+	if (!token_tree_init(&sl->tree, s->nr_queues, depth))
 		return 0;
 	port_free(sl->queue);
 leases:
@@ -175,30 +175,13 @@ static u32 next_due(const struct slots *sl, u32 queue)
 
 /* ------------------------------------------------------------------- slots */
 
-/* Takes a slot from a leaf in [first, last), but not from that of a woken queue. */
-static bool steal_leaf(struct slots *sl, u32 first, u32 last)
-{
-	u32 n;
-
-	for (n = token_next_leaf(&sl->tree, first); n < last;
-	     n = token_next_leaf(&sl->tree, n + 1))
-		if (!queue_set_has(&sl->woken, n) &&
-		    token_leaf_take(&sl->tree, n))
-			return true;
-	return false;
-}
-
 /*
  * Takes a slot from any node.  With parts, the leaves of woken queues are left
  * out.  Otherwise woken queues would take each other's slots in turn.
  */
 static bool steal(struct slots *sl, u32 queue)
 {
-	if (!sl->queue)
-		return token_steal(&sl->tree, queue);
-	return token_take(&sl->tree, queue) ||
-	       steal_leaf(sl, queue + 1, sl->sched->nr_queues) ||
-	       steal_leaf(sl, 0, queue);
+	return token_steal(&sl->tree, queue, sl->queue ? &sl->woken : NULL);
 }
 
 /*
@@ -210,7 +193,7 @@ static bool take_part(struct slots *sl, u32 queue, s64 rivals, bool any)
 	bool got;
 
 	if (likely(is_below(sl, queue, rivals)))
-		got = token_take(&sl->tree, queue) || (any && steal(sl, queue));
+		got = any ? steal(sl, queue) : token_take(&sl->tree, queue);
 	else
 		got = is_due(sl, queue, rivals) &&
 		      !any_below(sl, &sl->ready, rivals) &&
@@ -229,7 +212,7 @@ bool slots_wait(struct slots *sl, u32 queue)
 	if (!sl->queue) {
 		if (queue_set_has(&sl->ready, queue))
 			return false;
-		if (token_steal(&sl->tree, queue))
+		if (steal(sl, queue))
 			return true;
 	}
 	/* Pairs with slots_free(). */

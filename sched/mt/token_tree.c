@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "token_tree.h"
 
-int token_tree_init(struct token_tree *t, const struct topology *topo,
-		    u32 depth)
+int token_tree_init(struct token_tree *t, u32 nr_queues, u32 depth)
 {
-	t->topo = topo;
+	t->nr_queues = nr_queues;
 	t->depth = depth;
-	t->leaf = port_zalloc(topo->nr_queues * sizeof(*t->leaf));
+	t->leaf = port_zalloc(nr_queues * sizeof(*t->leaf));
 	if (!t->leaf)
 		return -ENOMEM;
 	atomic64_set(&t->root.free, depth);
@@ -45,51 +44,30 @@ bool token_peek(const struct token_tree *t, u32 queue)
 	       atomic64_read(&t->root.free) > 0;
 }
 
-static bool leaves_take(struct token_tree *t, u32 first, u32 last)
+static bool leaves_take(struct token_tree *t, u32 first, u32 last,
+			const struct queue_set *except)
 {
-	u32 i = first;
+	u32 i;
 
-	while ((i = queue_set_find(&t->leaves, i, last)) != QUEUES_MAX) {
-		if (token_leaf_take(t, i))
+	for (i = queue_set_find(&t->leaves, first, last); i != QUEUES_MAX;
+	     i = queue_set_find(&t->leaves, i + 1, last))
+		if (!(except && queue_set_has(except, i)) &&
+		    token_leaf_take(t, i))
 			return true;
-		i++;
-	}
 	return false;
 }
 
-/*
- * Takes a slot from a leaf below node @n of the topology that is not below
- * @done.  The leaves are asked from @done on, in a ring: queues that look at the
- * same time begin at different leaves.
- */
-static bool below_take(struct token_tree *t, u32 n, u32 done)
+bool token_steal(struct token_tree *t, u32 queue,
+		 const struct queue_set *except)
 {
-	const struct topo_node *node = t->topo->node;
-
-	return leaves_take(t, node[done].last, node[n].last) ||
-	       leaves_take(t, node[n].first, node[done].first);
-}
-
-bool token_steal(struct token_tree *t, u32 queue)
-{
-	u32 n = queue, done;
-
-	if (token_leaf_take(t, queue))
-		return true;
-	while (n != t->topo->root) {
-		done = n;
-		n = t->topo->node[n].parent;
-		if (n == t->topo->root && token_root_take(t))
-			return true;
-		if (below_take(t, n, done))
-			return true;
-	}
-	return false;
+	return token_take(t, queue) ||
+	       leaves_take(t, queue + 1, t->nr_queues, except) ||
+	       leaves_take(t, 0, queue, except);
 }
 
 u32 token_next_leaf(const struct token_tree *t, u32 queue)
 {
-	return queue_set_find(&t->leaves, queue, t->topo->nr_queues);
+	return queue_set_find(&t->leaves, queue, t->nr_queues);
 }
 
 bool token_give(struct token_tree *t, u32 from, u32 to)
@@ -107,7 +85,7 @@ void token_resize(struct token_tree *t, u32 depth)
 	(void)atomic64_fetch_add((s64)depth - t->depth, &t->root.free);
 	WRITE_ONCE(t->depth, depth);
 	/* The addition above is fully ordered.  Pairs with token_leaf_free(). */
-	for (queue = 0; queue < t->topo->nr_queues; queue++)
+	for (queue = 0; queue < t->nr_queues; queue++)
 		token_settle(t, queue);
 }
 
@@ -116,7 +94,7 @@ s64 token_in_leaves(const struct token_tree *t)
 	s64 sum = 0;
 	u32 queue;
 
-	for (queue = 0; queue < t->topo->nr_queues; queue++)
+	for (queue = 0; queue < t->nr_queues; queue++)
 		sum += atomic64_read(&t->leaf[queue].free);
 	return sum;
 }

@@ -35,8 +35,10 @@
  *
  * Stealing.  Slots in the leaf of an idle queue stay available to the other
  * queues.  A queue that finds no slot in its leaf and the root first announces
- * that it waits, and then steals from the nearest leaf.  mqfq.c argues the pairing
- * with the completion.
+ * that waits, and then steals.  mqfq.c argues the pairing with the completion.
+ * A queue asks the leaves after its own first, in a ring: queues that look at the
+ * same time begin at different leaves.  Queues with near indexes are near in the
+ * machine.
  *
  * Leaves without slots.  The CPUs of one hardware queue use the leaf of one of
  * them, so with 128 CPUs 127 leaves never have a slot.  A set has the leaves that
@@ -53,14 +55,13 @@
 #define MQFAIR_TOKEN_TREE_H
 
 #include "queue_set.h"
-#include "topology.h"
 
 struct token_node {
 	atomic64_t free;
 } __port_cacheline;
 
 struct token_tree {
-	const struct topology *topo;
+	u32 nr_queues;
 	struct token_node *leaf;	/* by queue */
 	u32 depth;			/* D */
 	struct queue_set leaves;	/* that have had a slot */
@@ -68,8 +69,7 @@ struct token_tree {
 };
 
 /* All @depth slots start at the root.  0 or -ENOMEM. */
-int token_tree_init(struct token_tree *t, const struct topology *topo,
-		    u32 depth);
+int token_tree_init(struct token_tree *t, u32 nr_queues, u32 depth);
 void token_tree_deinit(struct token_tree *t);
 
 /* Are more slots in use than D, because D was lowered?  A snapshot. */
@@ -149,8 +149,12 @@ static inline void token_put(struct token_tree *t, u32 queue)
 /* Could token_take() succeed now?  It only reads. */
 bool token_peek(const struct token_tree *t, u32 queue);
 
-/* Takes a slot from any node, nearest first. */
-bool token_steal(struct token_tree *t, u32 queue);
+/*
+ * Takes a slot from any node: from the queue's leaf, from the root, or from the
+ * next leaf of a queue that is not in @except.  @except may be NULL.
+ */
+bool token_steal(struct token_tree *t, u32 queue,
+		 const struct queue_set *except);
 
 /*
  * The first leaf from @queue on that has had a slot, or QUEUES_MAX.  Slots in the

@@ -92,7 +92,7 @@ static void slots_reset(void *arg)
 	u32 i;
 
 	token_tree_deinit(&s->slots);
-	threads_check(!token_tree_init(&s->slots, &s->topo, s->depth));
+	threads_check(!token_tree_init(&s->slots, QUEUES, s->depth));
 	s->in_use = 0;
 	/* One slot is in the leaf of queue[0], the others are in use. */
 	for (i = 0; i < s->depth; i++)
@@ -110,7 +110,7 @@ static void slots_check(void *arg)
 		token_put(&s->slots, 0);
 		s->in_use--;
 	}
-	while (token_steal(&s->slots, 3))
+	while (token_steal(&s->slots, 3, NULL))
 		s->in_use++;
 	threads_check(s->in_use == s->slots.depth);
 }
@@ -122,7 +122,7 @@ static void op_take(struct scenario *s)
 
 static void op_steal(struct scenario *s)
 {
-	s->in_use += token_steal(&s->slots, s->queue[1]);
+	s->in_use += token_steal(&s->slots, s->queue[1], NULL);
 }
 
 static void op_put(struct scenario *s)
@@ -182,7 +182,7 @@ int main(void)
 
 	threads_check(!topology_init(&s.topo, square, QUEUES));
 	threads_check(!mindicator_init(&s.tags, &s.topo));
-	threads_check(!token_tree_init(&s.slots, &s.topo, s.depth));
+	threads_check(!token_tree_init(&s.slots, QUEUES, s.depth));
 	for (i = 0; i < random_rounds(3000); i++)
 		tags += replay_tags(&s, &r);
 	for (s.depth = 1; s.depth <= 4; s.depth++)

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The token tree on threads: it loses no slot and invents none. */
 #include "threads.h"
-#include "tests/machine.h"
+#include "tests/random.h"
 #include "sched/mt/token_tree.h"
 
 enum {
+	QUEUES		= 96,
 	MEETINGS	= 60,
 	STEPS		= 500,
 };
 
 struct scenario {
-	struct topology topo;
 	struct token_tree slots;
 	u32 threads;
 	bool resizing;		/* the first member changes D */
@@ -26,7 +26,7 @@ static void check(void *arg)
 
 	threads_check(token_total(&s->slots) + atomic64_read(&s->in_use) ==
 		      s->slots.depth);
-	for (queue = 0; queue < s->topo.nr_queues; queue++)
+	for (queue = 0; queue < s->slots.nr_queues; queue++)
 		threads_check(atomic64_read(&s->slots.leaf[queue].free) >= 0);
 }
 
@@ -42,7 +42,7 @@ static void check_any_time(void *arg)
 
 static bool get(struct scenario *s, u32 queue, bool steal)
 {
-	bool got = steal ? token_steal(&s->slots, queue) :
+	bool got = steal ? token_steal(&s->slots, queue, NULL) :
 			   token_take(&s->slots, queue);
 
 	if (!got)
@@ -60,8 +60,8 @@ static void put(struct scenario *s, u32 queue)
 
 static u32 step(struct scenario *s, struct random *r, bool resizing, u32 slots)
 {
-	u32 queue = random_below(r, s->topo.nr_queues);
-	u32 other = random_below(r, s->topo.nr_queues);
+	u32 queue = random_below(r, s->slots.nr_queues);
+	u32 other = random_below(r, s->slots.nr_queues);
 
 	switch (random_below(r, 8)) {
 	case 0 ... 2:
@@ -98,31 +98,28 @@ static void work(struct member *me, void *arg)
 		threads_meet(me, check, s);
 	}
 	while (slots--)
-		put(s, random_below(&me->random, s->topo.nr_queues));
+		put(s, random_below(&me->random, s->slots.nr_queues));
 }
 
 static void run_scenario(struct random *r, bool resizing, u32 depth)
 {
-	struct topo_place place[MACHINE_QUEUES];
 	struct scenario s = { .threads = threads_size(),
 			      .resizing = resizing,
 			      .most = depth };
-	u32 nr = machine_random(r, place), free = 0;
+	u32 nr = 1 + random_below(r, QUEUES), free = 0;
 
-	threads_check(!topology_init(&s.topo, place, nr));
-	threads_check(!token_tree_init(&s.slots, &s.topo, depth));
+	threads_check(!token_tree_init(&s.slots, nr, depth));
 	threads_watch(check_any_time, &s);
 	threads_run(s.threads, r, work, &s);
 	check(&s);
 	threads_check(atomic64_read(&s.in_use) == 0);
 	/* Any queue can take all of them. */
-	while (token_steal(&s.slots, 0))
+	while (token_steal(&s.slots, 0, NULL))
 		free++;
 	threads_check(free == s.slots.depth);
 	threads_seen(atomic64_read(&s.taken) && atomic64_read(&s.stolen),
 		     "slots that were taken and stolen");
 	token_tree_deinit(&s.slots);
-	topology_deinit(&s.topo);
 }
 
 int main(void)

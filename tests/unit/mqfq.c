@@ -683,7 +683,7 @@ TEST(watchdog_finds_a_queue_that_a_slot_forgot)
 	h.woken = 0;
 	hooks_run(&h, h.now + 2000 * MS);
 	assert_int_equal(atomic64_read(&h.sched.stats.watchdog), 1);
-	assert_true(token_steal(&mqfq()->slots.tree, 3));
+	assert_true(token_steal(&mqfq()->slots.tree, 3, NULL));
 	close_mqfq();
 }
 

@@ -1,27 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0
 #include "unit.h"
-#include "tests/machine.h"
+#include "tests/random.h"
 #include "sched/mt/token_tree.h"
 
-/* No node has a slot. */
-#define NOWHERE		(~0U)
+enum {
+	QUEUES	= 96,
+	NOWHERE	= QUEUES + 1,		/* no node has a slot */
+};
 
 /*
  * The model: a plain count for each leaf and for the root, which is the last, and
  * the slots in use by each queue.
  */
 struct model {
-	const struct topology *topo;
 	u32 root;
-	s64 free[MACHINE_QUEUES + 1];
-	u32 in_use_by[MACHINE_QUEUES];
+	s64 free[QUEUES + 1];
+	u32 in_use_by[QUEUES];
+	struct queue_set except;
 	u32 in_use, depth;
 };
 
 static s64 count_of(const struct token_tree *t, u32 n)
 {
-	return n == t->topo->nr_queues ? atomic64_read(&t->root.free) :
-					 atomic64_read(&t->leaf[n].free);
+	return n == t->nr_queues ? atomic64_read(&t->root.free) :
+				   atomic64_read(&t->leaf[n].free);
 }
 
 static void check(const struct token_tree *t, const struct model *w)
@@ -65,38 +67,33 @@ static void take(struct token_tree *t, struct model *w, u32 queue)
 		count_slot(w, queue, from);
 }
 
-/* How near @n is to @queue: the lowest node of the topology over both. */
-static u32 distance(const struct model *w, u32 queue, u32 n)
+/* The slots of a queue in @except are left to that queue. */
+static u32 model_steal(const struct model *w, u32 queue)
 {
-	const struct topology *t = w->topo;
-	u32 up = queue;
+	u32 from = model_path(w, queue), i, n;
 
-	if (n == w->root)
-		return t->root;
-	while (n < t->node[up].first || n >= t->node[up].last)
-		up = t->node[up].parent;
-	return up;
+	for (i = 1; from == NOWHERE && i < w->root; i++) {
+		n = (queue + i) % w->root;
+		if (w->free[n] > 0 && !queue_set_has(&w->except, n))
+			from = n;
+	}
+	return from;
 }
 
-/* Any of the nearest leaves will do, but the root comes before leaves as far. */
 static void steal(struct token_tree *t, struct model *w, u32 queue)
 {
-	u32 nearest = NOWHERE, n, taken = NOWHERE;
+	u32 from = model_steal(w, queue);
 
-	for (n = 0; n <= w->root; n++)
-		if (w->free[n] > 0)
-			nearest = min(nearest, distance(w, queue, n));
-	assert_int_equal(token_steal(t, queue), nearest != NOWHERE);
-	if (nearest == NOWHERE)
-		return;
-	for (n = 0; n <= w->root; n++)
-		if (count_of(t, n) != w->free[n])
-			taken = n;
-	assert_int_not_equal(taken, NOWHERE);
-	assert_int_equal(distance(w, queue, taken), nearest);
-	if (nearest == w->topo->root && w->free[w->root] > 0)
-		assert_int_equal(taken, w->root);
-	count_slot(w, queue, taken);
+	assert_int_equal(token_steal(t, queue, &w->except), from != NOWHERE);
+	if (from != NOWHERE)
+		count_slot(w, queue, from);
+}
+
+/* Puts @queue into the set or takes it out. */
+static void except(struct model *w, u32 queue)
+{
+	if (!queue_set_claim(&w->except, queue))
+		queue_set_add(&w->except, queue);
 }
 
 static void put(struct token_tree *t, struct model *w, u32 queue)
@@ -140,7 +137,7 @@ static void resize(struct token_tree *t, struct model *w, u32 depth)
 
 static void step(struct token_tree *t, struct model *w, struct random *r)
 {
-	u32 nr = w->topo->nr_queues;
+	u32 nr = w->root;
 	u32 queue = random_below(r, nr), other = random_below(r, nr);
 
 	switch (random_below(r, 20)) {
@@ -153,8 +150,11 @@ static void step(struct token_tree *t, struct model *w, struct random *r)
 	case 9 ... 16:
 		put(t, w, queue);
 		break;
-	case 17 ... 18:
+	case 17:
 		give(t, w, queue, other);
+		break;
+	case 18:
+		except(w, queue);
 		break;
 	default:
 		if (random_once_in(r, 10))
@@ -165,51 +165,41 @@ static void step(struct token_tree *t, struct model *w, struct random *r)
 TEST(counts_match_a_model)
 {
 	struct random r = random_seeded("token_tree");
-	struct topo_place place[MACHINE_QUEUES];
 	struct token_tree t;
-	struct topology topo;
 	struct model w;
 	u64 i, j;
 
 	for (i = 0; i < random_rounds(50); i++) {
-		u32 nr = machine_random(&r, place);
+		u32 nr = 1 + random_below(&r, QUEUES);
 
-		assert_int_equal(topology_init(&topo, place, nr), 0);
-		w = (struct model){ .topo = &topo, .root = nr };
+		w = (struct model){ .root = nr };
 		w.depth = 1 + random_below(&r, 2 * nr);
 		w.free[nr] = w.depth;
-		assert_int_equal(token_tree_init(&t, &topo, w.depth), 0);
+		assert_int_equal(token_tree_init(&t, nr, w.depth), 0);
 		for (j = 0; j < 2000; j++) {
 			step(&t, &w, &r);
 			check(&t, &w);
 		}
 		token_tree_deinit(&t);
-		topology_deinit(&topo);
 	}
 }
-
-/* Four queues on two sockets, for the tests below. */
-static const struct topo_place square[] = { { 0, 0 }, { 1, 0 },
-					    { 2, 1 }, { 3, 1 } };
 
 TEST(one_slot_moves_between_queues)
 {
 	struct token_tree t;
-	struct topology topo;
 	u32 q;
 
-	assert_int_equal(topology_init(&topo, square, 4), 0);
-	assert_int_equal(token_tree_init(&t, &topo, 1), 0);
+	assert_int_equal(token_tree_init(&t, 4, 1), 0);
 	assert_true(token_take(&t, 0));
 	for (q = 0; q < 4; q++) {
 		assert_false(token_take(&t, q));
-		assert_false(token_steal(&t, q));
+		assert_false(token_steal(&t, q, NULL));
 		assert_false(token_peek(&t, q));
 	}
 	token_put(&t, 0);
 	/* Only its own queue can take the slot; other queues can steal it. */
 	assert_false(token_take(&t, 3));
-	assert_true(token_steal(&t, 3));
+	assert_true(token_steal(&t, 3, NULL));
 	token_put(&t, 3);
 	assert_true(token_give(&t, 3, 2));
 	assert_false(token_take(&t, 3));
@@ -222,17 +212,14 @@ TEST(one_slot_moves_between_queues)
 	token_put(&t, 1);
 	assert_int_equal(token_total(&t), 1);
 	token_tree_deinit(&t);
-	topology_deinit(&topo);
 }
 
 TEST(put_repays_debt_first)
 {
 	struct token_tree t;
-	struct topology topo;
 	u32 i;
 
-	assert_int_equal(topology_init(&topo, square, 4), 0);
-	assert_int_equal(token_tree_init(&t, &topo, 8), 0);
+	assert_int_equal(token_tree_init(&t, 4, 8), 0);
 	for (i = 0; i < 8; i++)
 		assert_true(token_take(&t, 0));
 	token_put(&t, 0);
@@ -242,7 +229,7 @@ TEST(put_repays_debt_first)
 	assert_int_equal(token_in_leaves(&t), 0);
 	for (i = 0; i < 5; i++) {
 		token_put(&t, 0);
-		assert_false(token_steal(&t, 0));
+		assert_false(token_steal(&t, 0, NULL));
 	}
 	assert_int_equal(token_total(&t), 0);
 	token_put(&t, 0);
@@ -250,19 +237,15 @@ TEST(put_repays_debt_first)
 	token_resize(&t, 8);
 	for (i = 0; i < 6; i++)
 		assert_true(token_take(&t, 3));
-	assert_false(token_steal(&t, 3));
+	assert_false(token_steal(&t, 3, NULL));
 	token_tree_deinit(&t);
-	topology_deinit(&topo);
 }
 
 TEST(init_fails_without_memory)
 {
 	struct token_tree t;
-	struct topology topo;
 
-	assert_int_equal(topology_init(&topo, square, 4), 0);
 	port_zalloc_fail_after(0);
-	assert_int_equal(token_tree_init(&t, &topo, 1), -ENOMEM);
+	assert_int_equal(token_tree_init(&t, 4, 1), -ENOMEM);
 	port_zalloc_fail_never();
-	topology_deinit(&topo);
 }

@@ -29,20 +29,17 @@ static atomic64_t *hint_of(const struct token_tree *t, u32 queue)
 	return &t->leaf[words_of(t) + queue].free;
 }
 
-int token_tree_init(struct token_tree *t, const struct topology *topo,
-		    u32 depth)
+int token_tree_init(struct token_tree *t, u32 nr_queues, u32 depth)
 {
 	u32 q;
 
-	t->topo = topo;
+	t->nr_queues = nr_queues;
 	t->depth = depth;
-	t->leaf =
-		port_zalloc((words_of(t) + topo->nr_queues) * sizeof(*t->leaf));
+	t->leaf = port_zalloc((words_of(t) + nr_queues) * sizeof(*t->leaf));
 	if (!t->leaf)
 		return -ENOMEM;
-	for (q = 0; q < topo->nr_queues; q++)
-		atomic64_set(hint_of(t, q),
-			     (s64)q * words_of(t) / topo->nr_queues);
+	for (q = 0; q < nr_queues; q++)
+		atomic64_set(hint_of(t, q), (s64)q * words_of(t) / nr_queues);
 	return 0;
 }
 
@@ -89,8 +86,10 @@ bool token_peek(const struct token_tree *t, u32 queue)
 	return token_total(t) > 0;
 }
 
-bool token_steal(struct token_tree *t, u32 queue)
+bool token_steal(struct token_tree *t, u32 queue,
+		 const struct queue_set *except)
 {
+	(void)except;
 	return token_take(t, queue);
 }
 
@@ -112,7 +111,7 @@ bool token_give(struct token_tree *t, u32 from, u32 to)
 
 u32 token_next_leaf(const struct token_tree *t, u32 queue)
 {
-	return queue < t->topo->nr_queues ? queue : QUEUES_MAX;
+	return queue < t->nr_queues ? queue : QUEUES_MAX;
 }
 
 void token_resize(struct token_tree *t, u32 depth)

@@ -7,10 +7,9 @@
  */
 #include "sched/mt/token_tree.h"
 
-int token_tree_init(struct token_tree *t, const struct topology *topo,
-		    u32 depth)
+int token_tree_init(struct token_tree *t, u32 nr_queues, u32 depth)
 {
-	t->topo = topo;
+	t->nr_queues = nr_queues;
 	t->depth = depth;
 	atomic64_set(&t->root.free, depth);
 	return 0;
@@ -33,8 +32,10 @@ bool token_peek(const struct token_tree *t, u32 queue)
 	return atomic64_read(&t->root.free) > 0;
 }
 
-bool token_steal(struct token_tree *t, u32 queue)
+bool token_steal(struct token_tree *t, u32 queue,
+		 const struct queue_set *except)
 {
+	(void)except;
 	return token_take(t, queue);
 }
 
@@ -55,7 +56,7 @@ bool token_give(struct token_tree *t, u32 from, u32 to)
 
 u32 token_next_leaf(const struct token_tree *t, u32 queue)
 {
-	return queue < t->topo->nr_queues ? queue : QUEUES_MAX;
+	return queue < t->nr_queues ? queue : QUEUES_MAX;
 }
 
 void token_resize(struct token_tree *t, u32 depth)
