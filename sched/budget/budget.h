@@ -235,7 +235,6 @@ struct budget_flow {
 	s64 mark;		/* L: credit at the start of the round */
 	u64 due;		/* L: its grant for one round */
 	u64 round;		/* L: of the last grant */
-	struct suspicion suspicion;	/* L: it seems forgotten */
 	struct budget_past past;
 };
 
@@ -265,7 +264,8 @@ struct budget {
 	u64 start_ns;			/* T: of the present round */
 	u64 least_used;			/* T: two turnovers, see above */
 	struct chassis chassis;
-	u64 announced[QUEUE_WORDS];	/* T: queues in flow.waits at the sweep */
+	/* T: queues in the waits of a flow at the sweep, and of one with credit */
+	u64 announced[QUEUE_WORDS], granted[QUEUE_WORDS];
 	struct turnover turnover;	/* T */
 	u64 used;			/* T: in all rounds that are over */
 	u64 refills, early;		/* O by T: rounds; before their time */

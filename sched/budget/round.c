@@ -494,29 +494,41 @@ static void tick_active(struct budget *b, u64 now, struct wake *wake)
 
 /* ----------------------------------------------------------- the watchdog */
 
-/*
- * Returns whether queues wait for credit of a flow that has some, against I2.
- * Marks the queues that wait for it in b->announced.
- */
-static bool flow_is_forgotten(struct budget *b, const struct budget_flow *bf)
+static void note_waits(struct budget *b, const struct budget_flow *bf)
 {
-	bool waits = false;
+	bool has_credit = credit_may_spend(&bf->credit);
 	u32 word;
 
 	for (word = 0; word * 64 < b->sched->nr_queues; word++) {
 		u64 bits = (u64)atomic64_read(&bf->waits[word]);
 
 		b->announced[word] |= bits;
-		waits |= bits != 0;
+		b->granted[word] |= has_credit ? bits : 0;
 	}
-	return waits && credit_may_spend(&bf->credit);
 }
 
-/* I2, for a queue.  A bit that is set after watch_flows() shows in the next sweep. */
-static bool credit_is_unannounced(const struct budget *b, const struct queue *q)
+/* Notes the queues that wait for credit.  Later announcements show in the next sweep. */
+static void note_all_waits(struct budget *b)
 {
-	return READ_ONCE(q->state) == DISPATCH_NO_BUDGET &&
-	       !(b->announced[q->index / 64] & BIT_ULL(q->index % 64));
+	struct flow_walk w;
+	struct flow *f;
+	u32 word;
+
+	for (word = 0; word < QUEUE_WORDS; word++)
+		b->announced[word] = b->granted[word] = 0;
+	for_each_active_flow(f, &w, b->sched)
+		note_waits(b, budget_flow_of(f));
+}
+
+/* I2: the queue waits for a flow that has credit, or waits unannounced. */
+static bool credit_forgot(const struct budget *b, const struct queue *q)
+{
+	u64 bit = BIT_ULL(q->index % 64);
+
+	if (READ_ONCE(q->state) == DISPATCH_NO_BUDGET &&
+	    !(b->announced[q->index / 64] & bit))
+		return true;
+	return b->granted[q->index / 64] & bit;
 }
 
 static bool queue_is_forgotten(const struct queue *q)
@@ -524,31 +536,12 @@ static bool queue_is_forgotten(const struct queue *q)
 	const struct budget *b = budget_of(q->sched);
 	u32 domain;
 
-	if (credit_is_unannounced(b, q))
+	if (credit_forgot(b, q))
 		return true;
 	for (domain = 0; domain < b->ops->nr_domains; domain++)
 		if (slots_forgot(&b->slots[domain], q->index))
 			return true;
 	return false;
-}
-
-/* Counts flows that are forgotten, as struct watchdog counts queues. */
-static void watch_flows(struct budget *b)
-{
-	struct flow_walk w;
-	struct flow *f;
-	u32 word;
-
-	for (word = 0; word < QUEUE_WORDS; word++)
-		b->announced[word] = 0;
-	for_each_active_flow(f, &w, b->sched) {
-		struct budget_flow *bf = budget_flow_of(f);
-
-		if (!flow_is_forgotten(b, bf))
-			bf->suspicion.sweeps = 0;
-		else if (suspicion_grows(&bf->suspicion, b->sched))
-			atomic64_inc(&b->sched->stats.watchdog);
-	}
 }
 
 void round_tick(struct sched *s, u64 now, struct wake *wake)
@@ -561,9 +554,9 @@ void round_tick(struct sched *s, u64 now, struct wake *wake)
 	/* P1: full order.  Pairs with round_exhausted(), request_tick(). */
 	atomic64_xchg(&b->sentinel, 0);
 	atomic64_xchg(&b->tick_requested, 0);
-	/* The sweep judges queues by the announcements that this notes. */
+	/* The sweep judges queues by these. */
 	if (chassis_sweep_is_due(&b->chassis, now))
-		watch_flows(b);
+		note_all_waits(b);
 	chassis_sweep(&b->chassis, s, now, queue_is_forgotten, wake);
 	flags = port_lock(&s->active_lock);
 	any = s->active;

@@ -16,7 +16,8 @@ void watchdog_deinit(struct watchdog *w)
 	port_free(w->queue);
 }
 
-bool suspicion_grows(struct suspicion *x, struct sched *s)
+/* A sweep finds the suspect again.  Returns true once, when it counts. */
+static bool suspect_counts(struct suspect *x, struct sched *s)
 {
 	if (x->sweeps > SUSPECT_SWEEPS)
 		return false;
@@ -51,8 +52,8 @@ static void watchdog_look(struct watchdog *w, struct sched *s,
 		if (!is_suspect(q, forgotten) ||
 		    suspect->dispatched != dispatched) {
 			suspect->dispatched = dispatched;
-			suspect->suspicion.sweeps = 0;
-		} else if (suspicion_grows(&suspect->suspicion, s)) {
+			suspect->sweeps = 0;
+		} else if (suspect_counts(suspect, s)) {
 			atomic64_inc(&s->stats.watchdog);
 		}
 	}

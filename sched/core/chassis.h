@@ -33,35 +33,25 @@ enum {
 /* ---------------------------------------------------------- forgotten queues */
 
 /*
- * A suspect is a queue or a flow that a sweep finds forgotten.  It need not be: a
- * CPU that stands still in the middle of a hook makes its queue look so, and a
- * host of virtual machines may stop a CPU for seconds.  So the suspect counts as
- * forgotten once two conditions hold:
+ * A suspect is a queue that a sweep finds forgotten.  It need not be: the CPU that
+ * is to run it may have been woken but not come yet, or may stand still in the
+ * middle of a hook, and a host of virtual machines may stop a CPU for seconds.  So
+ * the suspect counts as forgotten once two conditions hold:
  *
  *	SUSPECT_SWEEPS sweeps in a row have found it, and
  *	all hooks have ended that ran when the first of them found it.
  *
  * A kernel in which a hook can be preempted knows the second too early.
- */
-struct suspicion {
-	u64 mark;			/* of host_hooks.begin() */
-	u32 sweeps;
-};
-
-/*
- * Tick calls this for a suspect that this sweep has found, as have all since
- * x->sweeps was 0.  Returns true once, when it counts.
- */
-bool suspicion_grows(struct suspicion *x, struct sched *s);
-
-/*
- * Counts queues that could have run for SUSPECT_SWEEPS sweeps and did not.  It
- * wakes none: a stall is a bug to be found, not one to be covered.
+ *
+ * A single sweep also finds queues to which a slot is on its way, so it cannot
+ * count.  The watchdog wakes none: a stall is a bug to be found, not one to be
+ * covered.
  */
 struct watchdog {
 	struct suspect {
 		u64 dispatched;		/* when the queue was first suspected */
-		struct suspicion suspicion;
+		u64 mark;		/* of host_hooks.begin(), at that time */
+		u32 sweeps;		/* that have found it since */
 	} *queue;			/* tick: by index */
 };
 
