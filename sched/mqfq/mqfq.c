@@ -459,8 +459,7 @@ enum dispatch_result mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 	take_first(q);
 	queue_dispatched(q, io, now);
 	queue_set_state(q, DISPATCH_IO);
-	set_head_tag(q, tag_order_top(&mq->order) ? queue_head_tag(q) :
-						    VTIME_NONE);
+	set_head_tag(q, queue_head_tag(q));
 	if (mq->published)
 		publish(m, q, q->head_tag, wake);
 	*out = io;
