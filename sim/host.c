@@ -174,7 +174,6 @@ static void io_dispatched(struct host_queue *hq, struct host_io *hio)
 	hio->flow->stats.wait_ns += host_now(h) - hio->io.insert_ns;
 	if (!hio->counted) {
 		audit_payer(hio)->dispatched_cost += hio->io.cost;
-		audit_payer(hio)->stats.cost += hio->io.cost;
 		hio->counted = true;
 	}
 	audit_dispatched(hio);

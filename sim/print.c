@@ -65,7 +65,7 @@ static void print_flow(FILE *out, const struct run *r, const struct run_flow *f)
 		histogram_at(h, 990), histogram_at(h, 999), h->max_ns,
 		mean(f->sum.wait_ns, f->sum.ios),
 		mean(f->sum.backlog_ns, r->described.run_ms * 1000),
-		f->sum.cost);
+		f->flow->dispatched_cost - f->warm_cost);
 	print_report(out, &r->host->sched, f->flow->flow);
 	if (r->described.series)
 		print_series(out, r, f);

@@ -359,7 +359,6 @@ static void flow_count(struct run_flow *f)
 	f->sum.bytes += now->bytes;
 	f->sum.wait_ns += now->wait_ns;
 	f->sum.backlog_ns += now->backlog_ns;
-	f->sum.cost += now->cost;
 	histogram_merge(&f->sum.latency, &now->latency);
 }
 
@@ -377,6 +376,8 @@ static void run_to(struct run *r, u64 ms, bool taken, u32 interval)
 			flow_take(f, interval);
 		if (ms > r->described.warm_ms)
 			flow_count(f);
+		else
+			f->warm_cost = f->flow->dispatched_cost;
 		f->flow->stats = (struct flow_stats){ 0 };
 	}
 }

@@ -28,6 +28,7 @@ struct interval {
 struct run_flow {
 	struct host_flow *flow;
 	struct flow_stats sum;		/* of the measured time */
+	u64 warm_cost;			/* dispatched before it */
 	struct interval *interval;
 };
 

@@ -39,7 +39,6 @@ struct flow_stats {
 	u64 tag_waits;			/* ios that waited for a scheduler tag */
 	u64 wait_ns;			/* from insert to dispatch */
 	u64 backlog_ns;			/* while it had an io waiting: host_settle() */
-	u64 cost;			/* of all ios dispatched for the first time */
 	struct histogram latency;	/* from submission to completion, or reap */
 };
 
