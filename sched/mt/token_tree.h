@@ -35,7 +35,7 @@
  *
  * Stealing.  Slots in the leaf of an idle queue stay available to the other
  * queues.  A queue that finds no slot in its leaf and the root first announces
- * that waits, and then steals.  mqfq.c argues the pairing with the completion.
+ * that it waits, and then steals.  mqfq.c argues the pairing with the completion.
  * A queue asks the leaves after its own first, in a ring: queues that look at the
  * same time begin at different leaves.  Queues with near indexes are near in the
  * machine.

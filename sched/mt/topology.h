@@ -4,8 +4,9 @@
  *
  * One tree serves the mindicator and the search for the nearest ready queue.
  * The queues of one core have adjacent numbers, and so do the cores of one
- * socket.  So each node covers a contiguous range [first, last) of queues.  A search for the nearest queue goes up from the
- * leaf, and looks in the range of each ancestor until it finds one.
+ * socket.  So each node covers a contiguous range [first, last) of queues.  A
+ * search for the nearest queue goes up from the leaf, and looks in the range of
+ * each ancestor until it finds one.
  *
  * Nodes 0 .. nr_queues - 1 are the leaves, in queue order, and children come
  * before their parents.  A core or socket is left out if it has a single node

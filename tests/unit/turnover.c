@@ -20,9 +20,12 @@ static void dispatch(struct scenario *s, u64 requests, u64 cost)
 	s->c.work += requests * cost;
 }
 
-static void new_round(struct scenario *s)
+/* A round ends after @ns, and the mean is @mean then. */
+static void end_round(struct scenario *s, u64 ns, u64 mean)
 {
+	s->c.now += ns;
 	turnover_round(&s->t, &s->c, PERIOD);
+	assert_int_equal(s->t.mean, mean);
 }
 
 /* Requests of an earlier time do not count. */
@@ -34,6 +37,14 @@ static void scenario_init(struct scenario *s)
 	turnover_start(&s->t, &s->c);
 }
 
+/* A measuring period has ended. */
+static void scenario_init_measured(struct scenario *s)
+{
+	scenario_init(s);
+	dispatch(s, 1, COST);
+	end_round(s, 0, COST);
+}
+
 /* The example of turnover.h. */
 TEST(mean_of_the_example)
 {
@@ -43,48 +54,34 @@ TEST(mean_of_the_example)
 	dispatch(&s, 1000, COST);
 	dispatch(&s, 1000, LONG);
 	assert_int_equal(turnover_of(&s.t, 32), 0);
-	s.c.now += PERIOD;
-	new_round(&s);
-	assert_int_equal(s.t.mean, 34816);
+	end_round(&s, PERIOD, 34816);
 	assert_int_equal(turnover_of(&s.t, 32), 1114112);
 	assert_int_equal(turnover_of(&s.t, 0), 0);
 }
 
+/* A round without requests yields no mean. */
 TEST(first_measuring_period_ends_with_the_first_round)
 {
 	struct scenario s;
 
 	scenario_init(&s);
-	/* A round without requests yields no mean. */
-	new_round(&s);
-	assert_int_equal(s.t.mean, 0);
+	end_round(&s, 0, 0);
 	dispatch(&s, 1, COST);
-	new_round(&s);
-	assert_int_equal(s.t.mean, COST);
+	end_round(&s, 0, COST);
 }
 
 TEST(mean_follows_after_a_period)
 {
 	struct scenario s;
 
-	scenario_init(&s);
-	dispatch(&s, 1, COST);
-	new_round(&s);
+	scenario_init_measured(&s);
 	dispatch(&s, 10, LONG);
-	s.c.now += PERIOD - 1;
-	new_round(&s);
-	assert_int_equal(s.t.mean, COST);
-	s.c.now++;
-	new_round(&s);
-	assert_int_equal(s.t.mean, LONG);
+	end_round(&s, PERIOD - 1, COST);
+	end_round(&s, 1, LONG);
 	/* The next one takes a period as well. */
 	dispatch(&s, 10, COST);
-	s.c.now += PERIOD - 1;
-	new_round(&s);
-	assert_int_equal(s.t.mean, LONG);
-	s.c.now++;
-	new_round(&s);
-	assert_int_equal(s.t.mean, COST);
+	end_round(&s, PERIOD - 1, LONG);
+	end_round(&s, 1, COST);
 }
 
 /* It says nothing of the work of a request, and is over all the same. */
@@ -92,12 +89,8 @@ TEST(measuring_period_without_requests_keeps_the_mean)
 {
 	struct scenario s;
 
-	scenario_init(&s);
-	dispatch(&s, 1, COST);
-	new_round(&s);
-	s.c.now += PERIOD;
-	new_round(&s);
-	assert_int_equal(s.t.mean, COST);
+	scenario_init_measured(&s);
+	end_round(&s, PERIOD, COST);
 	assert_int_equal(s.t.since.now, s.c.now);
 }
 
@@ -106,15 +99,11 @@ TEST(start_begins_a_measuring_period)
 {
 	struct scenario s;
 
-	scenario_init(&s);
-	dispatch(&s, 1, COST);
-	new_round(&s);
+	scenario_init_measured(&s);
 	dispatch(&s, 100, LONG);
 	s.c.now += 10 * PERIOD;
 	turnover_start(&s.t, &s.c);
 	assert_int_equal(s.t.mean, COST);
 	dispatch(&s, 1, 2 * COST);
-	s.c.now += PERIOD;
-	new_round(&s);
-	assert_int_equal(s.t.mean, 2 * COST);
+	end_round(&s, PERIOD, 2 * COST);
 }
