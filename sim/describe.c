@@ -462,6 +462,7 @@ static const struct key load_keys[] = {
 	NUMBER(described_load, urgent, 0, 1000),
 	NUMBER(described_load, queue, 0, QUEUES_MAX - 1),
 	NUMBER(described_load, queues, 1, QUEUES_MAX),
+	NUMBER(described_load, move_ms, 1, MS_MOST),
 	NUMBER(described_load, think_us, 0, 1000ULL * MS_MOST),
 	NUMBER(described_load, reaped, 0, 1),
 	NUMBER(described_load, on_ms, 1, MS_MOST),

@@ -55,6 +55,7 @@
  *	discard 0|1		they are discards of ranges of that size; 0
  *	urgent N		metadata in a thousand; 0
  *	queue Q, queues N	the first queue, 0, and their number, 1
+ *	move_ms N		it is on one of them, for N ms; 0: on all
  *	think_us N		from an end to the next request; 0
  *	sizes N/W[,N/W]...	instead of bytes: N bytes with weight W each
  *	pace_ns N		a request is due every N ns; 0: none waits
@@ -107,7 +108,7 @@ struct described_load {
 	u32 line;
 	u32 flow;			/* index in description.flow */
 	u64 depth, bytes, bytes_max, write, queue, queues;
-	u64 think_us, reaped, on_ms, off_ms, start_ms, stop_ms;
+	u64 move_ms, think_us, reaped, on_ms, off_ms, start_ms, stop_ms;
 	u64 first_mib, mib, first_kib, kib;
 	u64 pace_ns, burst_ios, burst_us, discard, urgent;
 	struct load_size size[LOAD_SIZES_MAX];

@@ -274,11 +274,22 @@ static void closed_got_tag(struct host_io *hio)
 	closed_pump(slot->load);
 }
 
+/* Returns the queue on whose CPU the task of @l is at present. */
+static u32 load_queue_now(const struct load *l)
+{
+	const struct load_params *p = &l->params;
+	u64 moves = (host_now(l->host) - p->start_ns) / p->move_ns;
+
+	return p->first_queue + (u32)(moves % p->nr_queues);
+}
+
 static void closed_due(struct event *ev)
 {
 	struct load_slot *slot = container_of(ev, struct load_slot, event);
 	struct load *l = slot->load;
 
+	if (l->params.move_ns)
+		slot->queue = load_queue_now(l);
 	slot->next = NULL;
 	*l->ready_end = slot;
 	l->ready_end = &slot->next;

@@ -5,7 +5,9 @@
  * A load submits requests for one flow of a simulated host, in one of two ways:
  *
  *   - Closed loop: `depth` requests, each submitted again think_ns after it is
- *     done.  Request i goes to queue first_queue + i % nr_queues.
+ *     done.  Request i goes to queue first_queue + i % nr_queues.  With move_ns
+ *     the task has one CPU at a time instead, and goes to the next of these
+ *     queues every move_ns.
  *   - Open loop (arrival_ns != 0): requests arrive at random, arrival_ns apart
  *     on average, at a random queue.  At most `depth` of them are outstanding;
  *     a request that would exceed this is not made.
@@ -84,6 +86,7 @@ struct load_params {
 	u64 reap_ns;			/* a polled request ends so late */
 	u32 merge_bytes;		/* merged into each request that waits */
 	u64 arrival_ns;			/* 0: closed loop */
+	u64 move_ns;			/* 0: requests go to all queues */
 	u64 think_ns;
 	bool think_random;		/* exponential with mean think_ns */
 	bool reaped;			/* see above */

@@ -249,6 +249,7 @@ static bool loads_open(struct run *r)
 			.first_page = pages_of(r, l->first_kib),
 			.pages = pages_of(r, l->kib),
 			.in_order = l->in_order,
+			.move_ns = l->move_ms * MS,
 			.think_ns = l->think_us * US,
 			.pace_ns = l->pace_ns,
 			.reaped = l->reaped,

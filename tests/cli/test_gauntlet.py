@@ -59,19 +59,44 @@ def test_due_is_the_water_level(nodes, budget, expected):
 
 
 def test_a_seed_is_one_scene_and_seeds_differ():
-    texts = [draw.draw(seed).play_text("mqfq") for seed in range(50)]
-    assert texts == [draw.draw(seed).play_text("mqfq") for seed in range(50)]
-    assert len(set(texts)) == 50
+    for drawn in (draw.draw, draw.held_back):
+        texts = [drawn(seed).play_text("mqfq") for seed in range(50)]
+        assert texts == [drawn(seed).play_text("mqfq") for seed in range(50)]
+        assert len(set(texts)) == 50
 
 
-def test_scenes_are_of_every_kind():
-    texts = "\n".join(draw.draw(seed).play_text("none") for seed in range(300))
-    for word in (
-        "device ", "drive p3700", "drive p4500", "drive 980pro", "drive fabric", "retime", "stall",
-        "parent", "weight 10000", "write 1000", "sizes ", "think_us", "pace_ns", "arrivals random",
-        "on_ms", "burst_ios", "order sequential", "queues 64", "time_scale", "depth 512",
-    ):  # fmt: skip
+EVERYWHERE = (
+    "device ", "drive p3700", "drive p4500", "drive 980pro", "drive fabric", "drive own", "stall",
+    "retime 2000", "retime 10\n", "parent", "write 1000", "sizes ", "think_us", "pace_ns",
+    "arrivals random", "on_ms", "burst_ios", "order sequential", "time_scale", "discard 1",
+    "urgent ", "move_ms", "start_ms", "stop_ms", "retime 100\n",
+)  # fmt: skip
+LISTED = (
+    "weight 10000",
+    "urgent 1000",
+    "queues 64",
+    "depth 512",
+    "channels 16 dies 16",
+    "channels 4 dies 1 ",
+)
+FREE = ("fetch ", "write_times ", "bytes 512-1024", "flow i weight", "queues 3")
+
+
+@pytest.mark.parametrize(
+    ("drawn", "words"), [(draw.draw, EVERYWHERE + LISTED), (draw.held_back, EVERYWHERE + FREE)]
+)
+def test_scenes_are_of_every_kind(drawn, words):
+    texts = "\n".join(drawn(seed).play_text("none") for seed in range(1000))
+    for word in words:
         assert word in texts, word
+
+
+def test_held_back_numbers_are_in_the_same_ranges():
+    rng = draw.FreeNumbers("a seed")
+    found = [rng.number((0, 2000, 6000)) for _ in range(600)]
+    assert 150 < found.count(0) < 250
+    assert all(2000 <= number <= 6000 for number in found if number)
+    assert len(set(found)) > 100
 
 
 def test_a_tenant_alone_has_its_groups_and_no_others():

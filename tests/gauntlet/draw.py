@@ -1,12 +1,21 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Draws scenes from a seed: the same seed gives the same scene, on any machine."""
+"""Draws scenes from a seed: the same seed gives the same scene, on any machine.
+
+draw() has listed numbers, such as depths of powers of two, and is for daily use. held_back()
+decides whether a mended scheduler is better. Its numbers are any in the same ranges, and its shapes
+differ: trees are deeper, a change meets several tenants, and requests have any size in a range.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import random
+from collections.abc import Sequence
 
 from scene import Scene, Tenant
+
+from mqfair.drives.model_file import built_in
 
 MODELS = ("p3700", "p4500", "980pro", "980pro", "fabric")
 FILLS = ("sequential", "random", "steady")
@@ -27,126 +36,243 @@ SIZES = (
 MIXES = ("4096/70,65536/30", "4096/90,262144/10", "512/20,4096/60,131072/20", "16384/50,32768/50")
 WEIGHTS = (1, 10, 50, 100, 200, 500, 1000, 10000)
 MOST_TENANTS = 64
+DIES = (4, 8, 16, 32, 64, 128, 256)
+# The erase blocks of a drive of DRIVE_MIB, if they are smaller than those of the model.
+BLOCKS = 2048
+
+
+class Numbers(random.Random):
+    """Draws each number from a list."""
+
+    free = False
+
+    def number(self, listed: Sequence[int]) -> int:
+        return self.choice(listed)
+
+    def likely(self, part: float) -> bool:
+        return self.random() < part
+
+
+class FreeNumbers(Numbers):
+    """Draws any number between the least and the greatest of a list, even in their logarithm. A 0
+    of the list keeps its part."""
+
+    free = True
+
+    def number(self, listed: Sequence[int]) -> int:
+        above = [value for value in listed if value]
+        if not self.likely(len(above) / len(listed)):
+            return 0
+        return round(math.exp(self.uniform(math.log(min(above)), math.log(max(above)))))
+
+
+@dataclasses.dataclass(frozen=True)
+class Drive:
+    """@slower: how much slower it is than a fast drive, and so its tenants."""
+
+    lines: tuple[str, ...]
+    slower: float
+    flash: bool = True
+    scale: int = 1
 
 
 def draw(seed: int) -> Scene:
-    rng = random.Random(f"gauntlet {seed}")
-    slow = rng.random() < 0.2
-    queues = rng.choice((1, 1, 2, 4, 8, 16, 64))
+    return _draw(Numbers(f"gauntlet {seed}"), seed)
+
+
+def held_back(seed: int) -> Scene:
+    return _draw(FreeNumbers(f"held back {seed}"), seed)
+
+
+def _draw(rng: Numbers, seed: int) -> Scene:
+    drive = _volume(rng) if rng.likely(0.2) else _flash(rng)
+    queues = rng.number((1, 1, 2, 4, 8, 16, 64))
     maps = rng.choice([n for n in (1, 2, 4, queues) if n <= queues and queues % n == 0])
-    tags = rng.choice((32, 64, 128, 256, 1023))
-    drive, factor = _volume(rng) if slow else _flash(rng)
+    tags = rng.number((32, 64, 128, 256, 1023))
     host = (
         ("queues", queues),
-        ("sockets", 2 if queues >= 16 and rng.random() < 0.5 else 1),
+        ("sockets", 2 if queues >= 16 and queues % 2 == 0 and rng.likely(0.5) else 1),
         ("tags", tags),
         ("tag_maps", maps),
         ("sched_tags", rng.choice((tags, 2 * tags))),
         ("most_bytes", rng.choice((0, 128 * KIB, 256 * KIB))),
-        ("wake_ns", rng.choice((0, 2000, 20000))),
-        ("submit_ns", rng.choice((0, 2000, 6000))),
-        ("complete_ns", rng.choice((0, 1000, 2400))),
+        ("wake_ns", rng.number((0, 2000, 20000))),
+        ("submit_ns", rng.number((0, 2000, 6000))),
+        ("complete_ns", rng.number((0, 1000, 2400))),
     )
-    tenants = _tenants(rng, queues, factor)
+    if rng.free and rng.likely(0.3):
+        host += (("fetch", rng.number((8, 32, 128))),)
+    tenants = _tenants(rng, queues, drive)
     # Adaptation has two seconds. A scene of fast drives is short, because it has many requests.
-    warm, run = (2000, 8000) if slow else (2000, 1000)
-    actions = () if slow else _actions(rng)
-    if actions:
-        warm += 1000
-    return Scene(drive, host, tenants, actions, warm, run, seed=1 + seed % 1000)
+    scene = Scene(drive.lines, host, tenants, (), 2000, 1000 if drive.flash else 8000)
+    return _changed(rng, drive, dataclasses.replace(scene, seed=1 + seed % 1000))
 
 
-def _volume(rng: random.Random) -> tuple[tuple[str, ...], float]:
-    """A volume of few requests per second, and the factor of its times beside a fast drive."""
-    slots = rng.choice((1, 4, 16, 64))
-    iops = rng.choice((250, 400, 1000, 4000))
-    return (f"device {slots} {slots * 1_000_000_000 // iops} {rng.choice((0, 1000, 10000))}",), 20.0
+# --------------------------------------------------------------------- drives
 
 
-def _flash(rng: random.Random) -> tuple[tuple[str, ...], float]:
-    model = rng.choice(MODELS)
+def _volume(rng: Numbers) -> Drive:
+    """A volume of few requests per second."""
+    slots = rng.number((1, 4, 16, 64))
+    iops = rng.number((250, 400, 1000, 4000))
+    lines = (f"device {slots} {slots * 1_000_000_000 // iops} {rng.number((0, 1000, 10000))}",)
+    return Drive(lines, 20.0, flash=False)
+
+
+def _flash(rng: Numbers) -> Drive:
+    if rng.likely(0.2):
+        dies = rng.number(DIES)
+        name, lines = "own", [f"model own {_fields(dies)}"]
+    else:
+        dies, name, lines = 0, rng.choice(MODELS), []
     fill = rng.choice(FILLS)
-    lines = [f"drive {model} {DRIVE_MIB} {fill} {rng.choice((50, 85, 100))}"]
-    # The fabric does a million requests a second: it is slowed, so that a scene takes seconds.
+    lines.append(f"drive {name} {DRIVE_MIB} {fill} {rng.number((50, 85, 100))}")
+    # A drive of a million requests a second is slowed, so that a scene takes seconds.
     scale = 1
-    if model == "fabric":
+    if name == "fabric" or dies >= 64:
         scale = rng.choice((5, 20))
+    elif rng.likely(0.2):
+        scale = rng.number((2, 5, 20))
+    if scale > 1:
         lines.append(f"time_scale {scale}")
-    elif rng.random() < 0.2:
-        scale = rng.choice((2, 5, 20))
-        lines.append(f"time_scale {scale}")
-    return tuple(lines), float(scale)
+    if rng.free and rng.likely(0.2):
+        lines.append(f"write_times {rng.choice((2, 4))}")
+    return Drive(tuple(lines), float(scale), scale=scale)
 
 
-def _actions(rng: random.Random) -> tuple[str, ...]:
-    """A change of the drive's speed, or a stall, two seconds before the measured time."""
-    kind = rng.random()
-    if kind < 0.1:
-        return (f"at 1000 retime {rng.choice((20, 50, 200, 300))}",)
-    if kind < 0.15:
-        return ("at 1000 stall 100",)
-    return ()
+def _fields(dies: int) -> str:
+    """The fields of a drive like the P4500 with @dies dies. With many dies the erase blocks are
+    smaller, so that each die has some, and the controller is faster, so that the dies matter."""
+    model = built_in("p4500")
+    channels = max(n for n in range(1, 17) if dies % n == 0)
+    units = model["block_programs"]
+    while units > 1 and dies * units > BLOCKS // 2:
+        units //= 2
+    changes = {
+        "channels": channels,
+        "dies": dies // channels,
+        "block_programs": units,
+        "erase_ns": model["erase_ns"] * units // model["block_programs"],
+        "command_ns": 400,
+    }
+    return dataclasses.replace(model, values={**model.values, **changes}).words
 
 
-def _tenants(rng: random.Random, queues: int, factor: float) -> tuple[Tenant, ...]:
-    """Up to 64 tenants of up to four kinds, in a tree of up to three levels."""
-    number = min(MOST_TENANTS, max(2, round(math.exp(rng.uniform(math.log(2), math.log(24))))))
-    if rng.random() < 0.1:
+# -------------------------------------------------------------------- changes
+
+
+# How often, in a hundred scenes; the last two are for drives of flash.
+CHANGES = {"": 60, "start_ms": 12, "stop_ms": 12, "stall 100": 4, "retime": 8, "throttle": 4}
+
+
+def _changed(rng: Numbers, drive: Drive, scene: Scene) -> Scene:
+    """@scene with a change two seconds before the measured time, or a drive that throttles."""
+    what = rng.choices(list(CHANGES), list(CHANGES.values()))[0]
+    if not what or (not drive.flash and what in ("retime", "throttle")):
+        return scene
+    if what == "throttle":
+        times, hot = range(500, 3000, rng.number((250, 500))), rng.number((150, 300))
+        lines = [f"at {ms} retime {100 if n % 2 else hot}" for n, ms in enumerate(times)]
+        return dataclasses.replace(scene, actions=tuple(lines))
+    if what == "retime":
+        # Twenty times slower, or ten times faster.
+        far = 10 if drive.scale >= 5 else 2000
+        what = f"retime {rng.choice((20, 50, 200, 300, far))}"
+    return _with_change(rng, drive, scene, what)
+
+
+def _with_change(rng: Numbers, drive: Drive, scene: Scene, what: str) -> Scene:
+    """@scene in which @what happens, a word of some tenants' loads or an action."""
+    # The measured time of a volume is long, because a hundred latencies are.
+    at_ms, run_ms = (1000, scene.run_ms) if drive.flash else (2000, 40_000)
+    scene = dataclasses.replace(scene, warm_ms=at_ms + 2000, run_ms=run_ms)
+    if not what.endswith("_ms"):
+        return dataclasses.replace(scene, actions=(f"at {at_ms} {what}",))
+    most = max(1, len(scene.loaded) // 2) if rng.free else 1
+    for tenant in rng.sample(scene.loaded, rng.randint(1, most)):
+        scene = scene.replace_tenant(tenant.with_words(**{what: at_ms}))
+    return scene
+
+
+# -------------------------------------------------------------------- tenants
+
+
+def _tenants(rng: Numbers, queues: int, drive: Drive) -> tuple[Tenant, ...]:
+    """Up to 64 tenants of some kinds, in a tree of up to three levels, or five."""
+    number = round(math.exp(rng.uniform(math.log(2), math.log(MOST_TENANTS if rng.free else 24))))
+    if rng.likely(0.1):
         number = MOST_TENANTS
-    kinds = [_load(rng, queues, factor) for _ in range(min(number, rng.randint(1, 4)))]
+    kinds = [_load(rng, queues, drive) for _ in range(min(number, rng.randint(1, 4)))]
+    if drive.flash and rng.likely(0.1):
+        # Garbage collection goes on.
+        kinds[0].update(write=1000, depth=64, discard=None, order=None)
     chosen = list(range(len(kinds))) + [
         rng.randrange(len(kinds)) for _ in range(number - len(kinds))
     ]
-    groups = _groups(rng) if number > 2 and rng.random() < 0.5 else ()
+    groups = _groups(rng) if number > 2 and rng.likely(0.5) else ()
     parents = ["", *(group.name for group in groups)]
-    equal = rng.random() < 0.3
+    equal = rng.likely(0.3)
     spread = rng.choice((WEIGHTS[2:7], WEIGHTS))
     tenants = []
     for n, kind in enumerate(chosen):
-        words = dict(kinds[kind])
+        words = {name: value for name, value in kinds[kind].items() if value is not None}
         if words.pop("pinned"):
             words["queue"] = n % queues
         else:
             words["queues"] = queues
-        weight = 100 if equal else rng.choice(spread)
+        weight = 100 if equal else rng.number(spread)
         parent = rng.choice(parents)
         tenants.append(Tenant(f"t{n}", weight, parent, tuple(words.items())))
-    used = {tenant.parent for tenant in tenants}
-    used |= {group.parent for group in groups if group.name in used}
-    kept = tuple(group for group in groups if group.name in used)
-    return kept + tuple(tenants)
+    scene = Scene((), (), (*groups, *tenants))
+    return tuple(scene.present)
 
 
-def _groups(rng: random.Random) -> tuple[Tenant, ...]:
-    groups = [Tenant(f"g{n}", rng.choice(WEIGHTS[2:7])) for n in range(rng.randint(1, 3))]
-    if rng.random() < 0.5:
-        groups.append(Tenant("h", rng.choice(WEIGHTS[2:7]), rng.choice(groups).name))
+def _groups(rng: Numbers) -> tuple[Tenant, ...]:
+    groups = [Tenant(f"g{n}", rng.number(WEIGHTS[2:7])) for n in range(rng.randint(1, 3))]
+    names = "hijk" if rng.free else "h"
+    for name in names:
+        if rng.likely(0.5):
+            parent = groups[-1] if rng.free else rng.choice(groups)
+            groups.append(Tenant(name, rng.number(WEIGHTS[2:7]), parent.name))
     return tuple(groups)
 
 
-def _load(rng: random.Random, queues: int, factor: float) -> dict[str, str | int]:
-    """The words of a load, and `pinned`: on one queue, or on all. @factor: how much slower the
-    drive is than a fast one, and so the tenants of the drive."""
-    words: dict[str, str | int] = {"pinned": int(queues == 1 or rng.random() < 0.5)}
-    depth = rng.choice((1, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512))
-    words["depth"] = depth
-    if rng.random() < 0.2:
+def _load(rng: Numbers, queues: int, drive: Drive) -> dict[str, str | int | None]:
+    """The words of a load, and `pinned`: on one queue, or on all of them."""
+    words: dict[str, str | int | None] = {"pinned": int(queues == 1 or rng.likely(0.5))}
+    words["depth"] = rng.number((1, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512))
+    if rng.likely(0.2):
         words["sizes"] = rng.choice(MIXES)
+    elif rng.free:
+        least = rng.number(SIZES) // 512 * 512
+        words["bytes"] = f"{least}-{min(rng.choice((1, 2, 4)) * least, SIZES[-1])}"
     else:
         words["bytes"] = rng.choice(SIZES)
     words["write"] = rng.choice((0, 0, 0, 0, 300, 500, 1000))
-    if rng.random() < 0.3:
+    if rng.likely(0.3):
         words["order"] = "sequential"
+    if rng.likely(0.08):
+        words["urgent"] = rng.number((50, 300, 1000))
+    elif rng.likely(0.06):
+        words["discard"] = 1
+    if not words["pinned"] and rng.likely(0.3):
+        words["move_ms"] = rng.number((1, 10, 100))
+    words.update(_times(rng, drive.slower))
+    return words
+
+
+def _times(rng: Numbers, slower: float) -> dict[str, str | int | None]:
+    """The words of a load that does not submit all the time; none for most loads."""
     shape = rng.random()
     if shape < 0.12:
-        words["think_us"] = round(rng.choice((50, 200, 1000, 10000)) * factor)
-    elif shape < 0.24:
-        words["pace_ns"] = round(rng.choice((10_000, 50_000, 200_000, 1_000_000)) * factor)
-        words["arrivals"] = rng.choice(("even", "random"))
-    elif shape < 0.3:
-        words["on_ms"] = rng.choice((5, 20, 100))
-        words["off_ms"] = rng.choice((5, 20, 100))
-    elif shape < 0.36:
+        return {"think_us": round(rng.number((50, 200, 1000, 10000)) * slower)}
+    if shape < 0.24:
+        pace_ns = round(rng.number((10_000, 50_000, 200_000, 1_000_000)) * slower)
+        return {"pace_ns": pace_ns, "arrivals": rng.choice(("even", "random"))}
+    if shape < 0.3:
+        return {"on_ms": rng.number((5, 20, 100)), "off_ms": rng.number((5, 20, 100))}
+    if shape < 0.36:
         # Like a commit: a burst of writes, then a pause.
-        words.update(burst_ios=rng.choice((4, 16, 64)), think_us=round(1000 * factor), write=1000)
-    return words
+        pause_us = round(1000 * slower)
+        return {"burst_ios": rng.number((4, 16, 64)), "think_us": pause_us, "write": 1000}
+    return {}

@@ -87,8 +87,9 @@ def rates_of(scene: Scene, figures: Figures) -> dict[str, float]:
 def saturating(scene: Scene, tenant: Tenant) -> Tenant:
     """@tenant with its mix of requests, and as many of them as the drive takes."""
     calm = dict.fromkeys(
-        ("queue", "think_us", "pace_ns", "arrivals", "on_ms", "off_ms", "burst_ios")
-    )
+        ("queue", "move_ms", "think_us", "pace_ns", "arrivals", "on_ms", "off_ms", "burst_ios",
+         "start_ms", "stop_ms")
+    )  # fmt: skip
     return tenant.with_words(**calm, queues=scene.queues, depth=SATURATING)
 
 
@@ -237,7 +238,7 @@ def granule(tenant: Tenant) -> int:
     words = tenant.words
     if "sizes" in words:
         return 2 * max(int(pair.split("/")[0]) for pair in str(words["sizes"]).split(","))
-    return 2 * max(4096, int(words["bytes"]))
+    return 2 * max(4096, int(str(words["bytes"]).rpartition("-")[2]))
 
 
 def ticks(figures: Figures) -> list[Fault]:

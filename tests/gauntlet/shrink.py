@@ -12,9 +12,10 @@ from scene import Scene, Tenant
 _PLAIN_WORDS: dict[str, str | int | None] = {
     "order": None, "arrivals": None, "think_us": None, "pace_ns": None, "on_ms": None,
     "off_ms": None, "burst_ios": None, "write": 0, "urgent": None, "discard": None,
+    "move_ms": None, "start_ms": None, "stop_ms": None,
 }  # fmt: skip
 _PLAIN_HOST = {
-    "most_bytes": 0, "wake_ns": 0, "submit_ns": 0, "complete_ns": 0, "sockets": 1,
+    "most_bytes": 0, "wake_ns": 0, "submit_ns": 0, "complete_ns": 0, "sockets": 1, "fetch": 0,
 }  # fmt: skip
 _PLAIN_DEPTHS = (1, 4, 32, 64)
 _PLAIN_BYTES = (4096, 65536)
@@ -51,7 +52,7 @@ def _smaller(scene: Scene) -> Iterator[Scene]:
     for tenant in scene.tenants:
         yield from _plainer(scene, tenant)
     for name, value in _PLAIN_HOST.items():
-        if dict(scene.host)[name] != value:
+        if dict(scene.host).get(name, value) != value:
             host = tuple((n, value if n == name else v) for n, v in scene.host)
             yield dataclasses.replace(scene, host=host)
 

@@ -491,6 +491,15 @@ class Loads(unittest.TestCase):
                 self.assertEqual(done.returncode, 1, done.stderr)
                 self.assertIn(f"sim-run: {name}:{message}", done.stderr)
 
+    def test_task_moves_over_its_cpus_and_has_one_at_a_time(self):
+        """Each of two CPUs takes 100 us for a request: alone it bounds the rate."""
+        head = "scheduler none\nqueues 2\nsubmit_ns 100000\ndevice 8 1000 0\n"
+        load = "depth 8 bytes 4096 queues 2"
+        moved = self.flow(f"{load} move_ms 10\nseries 5", head)
+        self.assertAlmostEqual(moved["ios"], 10000, delta=200)
+        self.assertAlmostEqual(moved["series"][3]["ios"], 50, delta=10)
+        self.assertAlmostEqual(self.flow(load, head)["ios"], 20000, delta=50)
+
     def test_pause_after_some_requests(self):
         """Four requests, two at a time, and a pause of 836 us: 4 in 1 ms."""
         flow = self.flow("depth 2 bytes 4096 burst_ios 4 think_us 836")
