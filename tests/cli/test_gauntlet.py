@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from pathlib import Path
 
@@ -112,24 +113,35 @@ def test_a_tenant_alone_has_its_groups_and_no_others():
 
 
 class Rates:
-    """A player of given rates in bytes per second: of each scheduler, alone and at saturation."""
+    """A player of given rates in bytes per second: of each scheduler, alone and at saturation.
+    @late are those of the series, by scheduler, and @waits mean and 99th percentile of latencies in
+    ms, by scheduler and tenant. Every depth is the scheduler `fixed`."""
 
-    def __init__(self, alone: float, most: float, **shared: dict[str, float]) -> None:
+    def __init__(self, alone: float | dict[str, float], most: float, **shared: dict[str, float]):
         self._alone, self._most, self._shared = alone, most, shared
+        self.late: dict[str, dict[str, float]] = {}
+        self.waits: dict[tuple[str, str], tuple[float, float]] = {}
+        self.ticks = 10
 
     def play(self, text: str) -> dict:
         names = [line.split()[1] for line in text.splitlines() if line.startswith("flow")]
-        scheduler = text.split()[1]
+        scheduler = "fixed" if "set isolation 0" in text else text.split()[1]
         if len(names) == 1:
-            rate = self._most if f"depth {judge.SATURATING}" in text else self._alone
-            rates = {names[0]: rate}
+            alone = self._alone[names[0]] if isinstance(self._alone, dict) else self._alone
+            rate = self._most if f"depth {judge.SATURATING}" in text else alone
+            rates = late = {names[0]: rate}
         else:
-            rates = self._shared["fixed" if "set isolation 0" in text else scheduler]
-        flows = {
-            name: {"bytes_per_s": rate, "backlog_permille": 1000, "cost": rate}
-            for name, rate in rates.items()
-        }
-        return {"flows": flows, "totals": {"ticks_per_s": 10}}
+            rates = self._shared[scheduler]
+            late = self.late.get(scheduler, rates)
+        flows = {name: self._flow(scheduler, name, rates[name], late[name]) for name in rates}
+        return {"flows": flows, "totals": {"ticks_per_s": self.ticks}}
+
+    def _flow(self, scheduler: str, name: str, rate: float, late: float) -> dict:
+        mean_ms, p99_ms = self.waits.get((scheduler, name), (1, 2))
+        return {
+            "bytes_per_s": rate, "backlog_permille": 1000, "cost": rate, "ios": 5000,
+            "mean_ns": mean_ms * 1e6, "p99_ns": p99_ms * 1e6, "series": [{"bytes": late / 20}] * 60,
+        }  # fmt: skip
 
 
 EQUAL = {"a": 50e6, "b": 50e6}
@@ -157,6 +169,94 @@ def test_the_judge_names_the_promise_that_is_broken(none, mqfq, fixed, expected)
     both = scene(tenant("a"), tenant("b"))
     verdict = judge.judge(both, judge.know(both, player), "mqfq", player)
     assert {fault.promise for fault in verdict.faults} == expected
+
+
+def promises(player: Rates, tested: Scene) -> set[str]:
+    found = judge.judge(tested, judge.know(tested, player), "mqfq", player)
+    return {fault.promise for fault in found.faults}
+
+
+LIGHT = {"light": 1e6, "heavy": 99e6}
+
+
+@pytest.mark.parametrize(
+    ("mqfq", "fixed", "expected"),
+    [
+        ((1.04, 2.0), (1.0, 2.0), set()),
+        # The mean, and then the 99th percentile.
+        ((1.06, 2.0), (1.0, 2.0), {"P4"}),
+        ((1.0, 2.2), (1.0, 2.0), {"P4"}),
+        # No fixed depth has a shorter wait.
+        ((9.0, 20.0), (9.0, 20.0), set()),
+    ],
+)
+def test_a_tenant_that_needs_little_waits_no_longer_than_under_a_fixed_depth(mqfq, fixed, expected):
+    rates = {"light": 1e6, "heavy": 100e6}
+    player = Rates(rates, 100e6, none=LIGHT, mqfq=LIGHT, fixed=LIGHT)
+    player.waits = {("mqfq", "light"): mqfq, ("fixed", "light"): fixed}
+    both = scene(tenant("light", depth=1), tenant("heavy", think_us=1))
+    assert promises(player, both) - {"P1"} == expected
+
+
+def test_a_tenant_that_needs_much_may_wait():
+    player = Rates(100e6, 100e6, none=EQUAL, mqfq=EQUAL, fixed=EQUAL)
+    player.waits = {("mqfq", "a"): (50, 90)}
+    assert promises(player, scene(tenant("a"), tenant("b"))) == set()
+
+
+LESS = {"a": 45e6, "b": 45e6}
+
+
+@pytest.mark.parametrize(
+    ("word", "mqfq", "fixed", "expected"),
+    [
+        ("start_ms", EQUAL, EQUAL, set()),
+        # The shares are right later, and not when the latencies are over.
+        ("start_ms", UNEQUAL, EQUAL, {"P5"}),
+        ("start_ms", UNEQUAL, UNEQUAL, set()),
+        # The others do not take the part of a tenant that has left.
+        ("stop_ms", LESS, EQUAL, {"P5"}),
+        ("stop_ms", LESS, LESS, set()),
+        ("stop_ms", EQUAL, EQUAL, set()),
+    ],
+)
+def test_shares_are_right_soon_after_a_change(word, mqfq, fixed, expected):
+    three = {**EQUAL, "c": 0.0}
+    player = Rates({"a": 100e6, "b": 100e6, "c": 0.0}, 100e6, none=three, mqfq=three, fixed=three)
+    player.late = {"mqfq": {**mqfq, "c": 0.0}, "fixed": {**fixed, "c": 0.0}}
+    tenants = [tenant("a"), tenant("b"), tenant("c", **{word: 1000})]
+    changed = dataclasses.replace(scene(*tenants), warm_ms=2000, run_ms=1000)
+    assert promises(player, changed) - {"P1"} == expected
+
+
+def test_the_span_after_a_change_begins_when_the_latencies_are_over():
+    flows = {"a": {"ios": 10, "mean_ns": 4_000_000}, "b": {"ios": 30, "mean_ns": 8_000_000}}
+    base = dataclasses.replace(scene(tenant("a")), warm_ms=3000, run_ms=1000)
+    spans = [
+        judge.after_change(dataclasses.replace(base, **changes), {"flows": flows})
+        for changes in (
+            {},
+            {"actions": ("at 1000 retime 50",)},
+            {"actions": ("at 1000 stall 100",)},
+            {"actions": ("at 1000 retime 50", "at 2000 retime 100")},
+            {"tenants": (tenant("a", start_ms=1000),)},
+            {"tenants": (tenant("a", stop_ms=1000),)},
+        )
+    ]
+    come, stalled, left = (judge.Span(first, first + 500) for first in (1150, 1250, 1700))
+    assert spans == [None, come, stalled, None, come, left]
+    slow = {"flows": {"a": {"ios": 10, "mean_ns": 300_000_000}}}
+    late = dataclasses.replace(base, actions=("at 1000 retime 50",))
+    assert judge.after_change(late, slow) == judge.Span(3000, 3500)
+
+
+def test_ticks_are_counted():
+    player = Rates(100e6, 100e6, none=EQUAL, mqfq=EQUAL, fixed=EQUAL)
+    both = scene(tenant("a"), tenant("b"))
+    player.ticks = judge.P7_TICKS
+    assert promises(player, both) == set()
+    player.ticks += 1
+    assert promises(player, both) == {"P7"}
 
 
 def test_one_request_more_or_less_is_no_robbery():

@@ -87,7 +87,7 @@ def table(verdicts: list[Verdict], names: list[str]) -> str:
         counts[verdict.scheduler].update(promises)
         counts[verdict.scheduler]["any"] += bool(promises)
         counts[verdict.scheduler]["far"] += any(fault.far for fault in verdict.faults)
-    columns = ["P1", "P2", "P3", "P6", "P7", "any", "far"]
+    columns = ["P1", "P2", "P3", "P4", "P5", "P6", "P7", "any", "far"]
     lines = ["scheduler   scenes " + "".join(f"{column:>6}" for column in columns)]
     for name in names:
         cells = "".join(f"{counts[name][column]:6}" for column in columns)

@@ -5,14 +5,17 @@
 or drive time. A tenant is robbed only if both say so.
 
 A tenant that waits for each answer gets less beside others than alone, under any scheduler. Shares
-by weight also change the mix of requests, and so what the drive can do. So the bounds of P2 and P3
-are what is possible: the worst tenant's part and the total under the best of some fixed depths, in
-the order of start tags and without isolation.
+by weight also change the mix of requests, and so the work that the drive can do. So the bounds of
+P2 to P6 are what is possible: the figures of the best of some fixed depths, in the order of start
+tags and without isolation.
+
+A promise is judged in a *span* of the run: the measured time, or for P5 a time after a change.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 from due import Node, due
@@ -29,7 +32,22 @@ P2_LEAST = 0.8
 P3_LOSS = 0.06 + 0.02
 P3_IDLE_LOSS = 0.01
 # A scheduler may be this much worse than the best fixed depth.
-P4_WORSE = 1.05
+WORSE = 1.05
+# A tenant that needs this part of the drive's time needs little.
+P4_LITTLE = 0.05
+# A total that differs by this part is the same.
+P4_SAME = 0.01
+# The mean of so many latencies is compared, and the 99th percentile of so many.
+P4_MEANS = 100
+P4_TAILS = 1000
+# sim-run gives a percentile in steps of a sixteenth (sim/stats.h).
+P4_STEP = 1 + 1 / 16
+# Latencies after which the shares are right again, and after which the others have all of the rest.
+P5_COME = 20
+P5_LEFT = 100
+P5_MOST_MS = 2000
+# The span of P5 is this part of the run, or the rest of it.
+P5_PART = 8
 P6_GAIN = 0.05
 P7_TICKS = 2000
 # A tenant kept a backlog if it had a request waiting for this part of the time.
@@ -54,15 +72,31 @@ class Fault:
 
 
 @dataclasses.dataclass(frozen=True)
-class Known:
-    """What a scene offers, under no scheduler, by tenant. @price is drive time per byte, @budget
-    the drive time in use per second. @shared and @dues are bytes per second: what each tenant gets
-    under none, and what it is due with bytes as currency and with drive time."""
+class Span:
+    """From @first to @end in milliseconds since the start of the run."""
 
+    first: int
+    end: int
+
+    @property
+    def ms(self) -> int:
+        return self.end - self.first
+
+
+@dataclasses.dataclass(frozen=True)
+class Known:
+    """The offer of a scene in @span, under no scheduler, by tenant. @price is drive time per byte,
+    @budget the drive time in use per second. The others are bytes per second: @alone those of a
+    tenant alone, @shared those under none, and @dues those that a tenant is due, with bytes as
+    currency and with drive time. @later is the same for the span of P5."""
+
+    span: Span
     price: dict[str, float]
+    alone: dict[str, float]
     shared: dict[str, float]
     budget: float
     dues: tuple[dict[str, float], dict[str, float]]
+    later: Known | None = None
 
     def drive_time(self, rates: dict[str, float]) -> float:
         return sum(rates[name] * price for name, price in self.price.items())
@@ -80,8 +114,37 @@ class Verdict:
         return min(self.met.values())
 
 
-def rates_of(scene: Scene, figures: Figures) -> dict[str, float]:
-    return {t.name: figures["flows"][t.name]["bytes_per_s"] for t in scene.loaded}
+def measured(scene: Scene) -> Span:
+    return Span(scene.warm_ms, scene.warm_ms + scene.run_ms)
+
+
+def rates_of(scene: Scene, figures: Figures, span: Span) -> dict[str, float]:
+    """The bytes per second of each tenant in @span."""
+    if span == measured(scene):
+        return {t.name: figures["flows"][t.name]["bytes_per_s"] for t in scene.loaded}
+    steps = slice(span.first // scene.step_ms, span.end // scene.step_ms)
+    return {
+        t.name: sum(one["bytes"] for one in figures["flows"][t.name]["series"][steps])
+        * 1000
+        / span.ms
+        for t in scene.loaded
+    }
+
+
+def after_change(scene: Scene, figures: Figures) -> Span | None:
+    """The span of P5: it begins when the promised latencies are over. A latency is the mean of all
+    requests under none, with these @figures. None if the run ends too early."""
+    if not scene.change:
+        return None
+    flows = figures["flows"].values()
+    ios = sum(flow["ios"] for flow in flows)
+    mean_ms = sum(flow["ios"] * flow["mean_ns"] for flow in flows) / max(1, ios) / 1e6
+    wait_ms = P5_LEFT * mean_ms if scene.change.leaves else min(P5_COME * mean_ms, P5_MOST_MS)
+    steps = math.ceil((scene.change.at_ms + wait_ms) / scene.step_ms)
+    end = measured(scene).end
+    first = steps * scene.step_ms
+    length = math.ceil(end / P5_PART / scene.step_ms) * scene.step_ms
+    return Span(first, first + length) if first + length <= end else None
 
 
 def saturating(scene: Scene, tenant: Tenant) -> Tenant:
@@ -95,14 +158,21 @@ def saturating(scene: Scene, tenant: Tenant) -> Tenant:
 
 def know(scene: Scene, player: Player) -> Known:
     """Plays none, each kind of tenant alone, and each kind at saturation."""
-    shared = rates_of(scene, player.play(scene.play_text("none")))
+    none = player.play(scene.play_text("none"))
+    span = after_change(scene, none)
+    later = _know(scene, player, none, span) if span else None
+    return dataclasses.replace(_know(scene, player, none, measured(scene)), later=later)
+
+
+def _know(scene: Scene, player: Player, none: Figures, span: Span) -> Known:
+    shared = rates_of(scene, none, span)
     alone: dict[Load, float] = {}
     price: dict[Load, float] = {}
     for tenant in scene.loaded:
         if tenant.kind in alone:
             continue
         found = player.play(scene.play_text("none", only=[tenant.name]))
-        alone[tenant.kind] = found["flows"][tenant.name]["bytes_per_s"]
+        alone[tenant.kind] = rates_of(_only(scene, tenant), found, span)[tenant.name]
         full = scene.replace_tenant(saturating(scene, tenant))
         most = player.play(full.play_text("none", only=[tenant.name]))
         rate = max(most["flows"][tenant.name]["bytes_per_s"], alone[tenant.kind])
@@ -110,7 +180,11 @@ def know(scene: Scene, player: Player) -> Known:
     prices = {t.name: price[t.kind] for t in scene.loaded}
     demands = {t.name: alone[t.kind] for t in scene.loaded}
     budget = sum(shared[name] * prices[name] for name in prices)
-    return Known(prices, shared, budget, dues(scene, demands, prices, budget))
+    return Known(span, prices, demands, shared, budget, dues(scene, demands, prices, budget))
+
+
+def _only(scene: Scene, tenant: Tenant) -> Scene:
+    return dataclasses.replace(scene, tenants=(tenant,))
 
 
 def dues(
@@ -134,7 +208,7 @@ def met_of(scene: Scene, known: Known, got: dict[str, float]) -> dict[str, float
     for tenant in scene.loaded:
         name = tenant.name
         wanted = min(parts[name] for parts in known.dues)
-        rounded = got[name] + granule(tenant) * 1000 / scene.run_ms
+        rounded = got[name] + granule(tenant) * 1000 / known.span.ms
         found[name] = max(got[name], min(wanted, rounded)) / wanted if wanted else 1.0
     return found
 
@@ -154,7 +228,7 @@ class Outcome:
 
 
 def outcome(scene: Scene, known: Known, figures: Figures) -> Outcome:
-    got = rates_of(scene, figures)
+    got = rates_of(scene, figures, known.span)
     total = known.drive_time(got) / known.budget if known.budget else 1.0
     return Outcome(figures, got, met_of(scene, known, got), total)
 
@@ -164,8 +238,16 @@ class Possible:
     """The runs of the fixed depths: the largest total, and the run with the best worst tenant of
     those that lose no more of it than the promise allows."""
 
-    total: float
-    best: Outcome
+    runs: tuple[Outcome, ...]
+
+    @property
+    def total(self) -> float:
+        return min(1.0, max(run.total for run in self.runs))
+
+    @property
+    def best(self) -> Outcome:
+        allowed = [run for run in self.runs if run.total >= self.total * (1 - P3_LOSS)]
+        return max(allowed, key=lambda run: run.worst)
 
 
 def possible(scene: Scene, known: Known, player: Player) -> Possible:
@@ -173,25 +255,30 @@ def possible(scene: Scene, known: Known, player: Player) -> Possible:
     for depth in DEPTHS:
         text = scene.play_text("mqfq", [f"set depth {depth}", "set isolation 0"])
         runs.append(outcome(scene, known, player.play(text)))
-    total = min(1.0, max(run.total for run in runs))
-    allowed = [run for run in runs if run.total >= total * (1 - P3_LOSS)]
-    return Possible(total, max(allowed, key=lambda run: run.worst))
+    return Possible(tuple(runs))
 
 
 def judge(
     scene: Scene, known: Known, scheduler: str, player: Player, settings: Sequence[str] = ()
 ) -> Verdict:
-    run = outcome(scene, known, player.play(scene.play_text(scheduler, settings)))
-    faults = [*backlogged(scene, run.figures), *ticks(run.figures)]
-    if run.worst < P2_LEAST or run.total < 1 - P3_IDLE_LOSS:
+    figures = player.play(scene.play_text(scheduler, settings))
+    run = outcome(scene, known, figures)
+    faults = [*backlogged(scene, figures), *ticks(figures), *slowed(scene, known, run, player)]
+    if _in_doubt(run):
         can = possible(scene, known, player)
         faults += robbed(run, can) + gains(known, run, can) + lost(scene, known, run, can)
+    if known.later:
+        faults += adapts(scene, known.later, figures, player)
     return Verdict(scheduler, run.met, run.total, tuple(faults))
+
+
+def _in_doubt(run: Outcome) -> bool:
+    return run.worst < P2_LEAST or run.total < 1 - P3_IDLE_LOSS
 
 
 def robbed(run: Outcome, can: Possible) -> list[Fault]:
     """P2: no tenant misses its due by more than the worst one of the best fixed depth."""
-    bound = min(P2_LEAST, can.best.worst / P4_WORSE)
+    bound = min(P2_LEAST, can.best.worst / WORSE)
     return [Fault("P2", name, part, bound) for name, part in run.met.items() if part < bound]
 
 
@@ -199,9 +286,60 @@ def lost(scene: Scene, known: Known, run: Outcome, can: Possible) -> list[Fault]
     """P3: the drive is in use as under none, or as under the fixed depth that uses it most, less
     the price of isolation. There is no price if the worst tenant does not gain."""
     none_worst = min(met_of(scene, known, known.shared).values())
-    gained = run.worst > none_worst * P4_WORSE
+    gained = run.worst > none_worst * WORSE
     bound = can.total * (1 - (P3_LOSS if gained else P3_IDLE_LOSS))
     return [Fault("P3", "", run.total, bound)] if run.total < bound else []
+
+
+def slowed(scene: Scene, known: Known, run: Outcome, player: Player) -> list[Fault]:
+    """P4: a tenant that needs little waits no longer than under the best fixed depth with the same
+    total, neither on average nor in the 99th percentile."""
+    small = [t.name for t in scene.loaded if needs_little(known, t.name, run)]
+    if not small:
+        return []
+    can = possible(scene, known, player)
+    least = min(run.total, max(other.total for other in can.runs)) * (1 - P4_SAME)
+    best = min(
+        (other for other in can.runs if other.total >= least),
+        key=lambda other: max(_latency(other, name, "mean_ns") for name in small),
+    )
+    faults = []
+    for name in small:
+        found = [("mean_ns", WORSE)]
+        if run.figures["flows"][name]["ios"] >= P4_TAILS:
+            found.append(("p99_ns", P4_STEP))
+        for figure, factor in found:
+            slower = _latency(run, name, figure) / max(1, _latency(best, name, figure))
+            if slower > factor:
+                faults.append(Fault("P4", name, slower, factor))
+                break
+    return faults
+
+
+def needs_little(known: Known, name: str, run: Outcome) -> bool:
+    """Is the tenant due all it asks for, and is this a small part of the drive's time?"""
+    demand = known.alone[name]
+    return (
+        0 < demand * known.price[name] <= P4_LITTLE * known.budget
+        and min(parts[name] for parts in known.dues) >= demand * (1 - P4_SAME)
+        and run.figures["flows"][name]["ios"] >= P4_MEANS
+    )
+
+
+def _latency(run: Outcome, name: str, figure: str) -> int:
+    return run.figures["flows"][name][figure]
+
+
+def adapts(scene: Scene, later: Known, figures: Figures, player: Player) -> list[Fault]:
+    """P5: soon after a change P2 holds. A little later than a tenant has left, the others have all
+    of its part."""
+    run = outcome(scene, later, figures)
+    if not _in_doubt(run):
+        return []
+    can = possible(scene, later, player)
+    left = scene.change is not None and scene.change.leaves
+    found = lost(scene, later, run, can) if left else robbed(run, can)
+    return [dataclasses.replace(fault, promise="P5") for fault in found]
 
 
 def gains(known: Known, run: Outcome, can: Possible) -> list[Fault]:

@@ -8,6 +8,7 @@ scheduler plays the same scene.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterable
 
 Words = dict[str, str | int]
@@ -43,6 +44,14 @@ class Tenant:
 
 
 @dataclasses.dataclass(frozen=True)
+class Change:
+    """Tenants come or leave, or the drive changes its speed."""
+
+    at_ms: int
+    leaves: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
 class Scene:
     """@host and @drive are statements in the order of the text. Times are milliseconds."""
 
@@ -65,6 +74,25 @@ class Scene:
         return [t for t in self.tenants if t.name in kept]
 
     @property
+    def change(self) -> Change | None:
+        """The only change of the scene; None if it has none, or several at different times."""
+        found = {Change(int(t.words["start_ms"])) for t in self.loaded if "start_ms" in t.words}
+        found |= {
+            Change(int(t.words["stop_ms"]), leaves=True)
+            for t in self.loaded
+            if "stop_ms" in t.words
+        }
+        for words in map(str.split, self.actions):
+            stalled_ms = int(words[3]) if words[2] == "stall" else 0
+            found.add(Change(int(words[1]) + stalled_ms))
+        return found.pop() if len(found) == 1 else None
+
+    @property
+    def step_ms(self) -> int:
+        """The interval of the series that a scene with a change has: an eightieth of the run."""
+        return math.gcd(max(50, self.run_ms // 80), self.warm_ms)
+
+    @property
     def queues(self) -> int:
         return dict(self.host)["queues"]
 
@@ -82,6 +110,8 @@ class Scene:
         lines += [_flow(tenant) for tenant in self.tenants if tenant.name in kept]
         lines += [_load(tenant) for tenant in self.loaded if tenant.name in wanted]
         lines += self.actions
+        if self.change:
+            lines.append(f"series {self.step_ms} whole")
         return "\n".join(lines) + "\n"
 
     def _with_ancestors(self, names: set[str]) -> set[str]:
