@@ -27,6 +27,7 @@ from mqfair.bench import device as devices
 from mqfair.bench import jobfile, report, resume, session
 from mqfair.bench.plan import HOST, PLAN, SEVERAL_SCHEMA, SIM, TIMELINES_SCHEMA, VM
 from mqfair.bench.result import document
+from mqfair.bench.simulated import scene_file
 from mqfair.bench.simulated import session as simulation
 from mqfair.bench.simulated.drive import unstretched
 from mqfair.bench.variant import (
@@ -184,7 +185,7 @@ def _request(args: argparse.Namespace, device: devices.Device | None) -> session
             raise UsageError("--fast and --runtime exclude each other: leave out one")
         runtime_s = FAST_S
         schedulers = schedulers or FAST_SCHEDULERS
-    job = jobfile.load(args.job, runtime_s, args.section)
+    job = _job(args, runtime_s)
     nr_requests = None
     if args.nr_requests is not None:
         nr_requests = _number("--nr-requests", args.nr_requests, NR_REQUESTS_MIN, NR_REQUESTS_MAX)
@@ -203,12 +204,30 @@ def _request(args: argparse.Namespace, device: devices.Device | None) -> session
         solo=args.solo,
         destroy_data=args.destroy_data,
         calibrate_s=_calibrate_s(args),
-        seed=1 if args.seed is None else _number("--seed", args.seed, 0, SEED_MOST),
+        seed=_scene_seed(job) if args.seed is None else _number("--seed", args.seed, 0, SEED_MOST),
         at_once=_number("--jobs", args.jobs, 1, PROCESSES_MOST) if args.jobs else 0,
         request_ns=_request_ns(args),
         sockets=_sockets(args, cpus),
         cluster=_cluster(args),
     )
+
+
+# The options for which a scene has statements of its own.
+_OF_SCENES = ("device", "cpus", "sockets", "request_ns", "runtime", "section", "fast")
+
+
+def _job(args: argparse.Namespace, runtime_s: float | None) -> jobfile.JobFile:
+    if args.on != SIM or not scene_file.is_scene(args.job):
+        return jobfile.load(args.job, runtime_s, args.section)
+    for name in _OF_SCENES:
+        if getattr(args, name, None):
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(f"{option}: {args.job} is a scene, which has its own: leave it out")
+    return scene_file.load(args.job)
+
+
+def _scene_seed(job: jobfile.JobFile) -> int:
+    return job.seed if isinstance(job, scene_file.SceneFile) else 1
 
 
 def _require_simulator(args: argparse.Namespace, schedulers: Sequence[str]) -> None:

@@ -687,3 +687,67 @@ def test_signal_leaves_the_finished_runs(built, job, tmp_path, number):
 def test_signal_does_not_wait_for_the_end_of_a_long_run(built, job):
     status, said = ended_by(signal.SIGTERM, 1, job, "--runtime", "36000")
     assert (status, said) == (130, "mqfair: interrupted; 0 of 2 runs were finished")
+
+
+# -------------------------------------------------------------------------- scenes
+
+SCENE = """\
+# The heavy one is inside.
+scheduler hwabc
+set depth 3
+seed 7
+device 2 80000 500
+queues 2
+warm_ms 100
+run_ms 400
+flow g weight 300
+flow a weight 100 parent g
+flow b weight 100
+load a depth 32 bytes 4096 queues 2
+load b depth 32 bytes 4096 queues 2 start_ms 50
+"""
+
+
+@pytest.fixture
+def scene(tmp_path):
+    path = tmp_path / "scene.txt"
+    path.write_text(SCENE)
+    return str(path)
+
+
+def test_scene_is_played_as_sim_run_plays_it(scene, built, capsys):
+    _, out, _ = run(capsys, scene, "--schedulers", "none,mqfq", "--solo", "--json", "-")
+    document = json.loads(out)
+    text = SCENE.replace("scheduler hwabc\nset depth 3\n", "scheduler mqfq\n")
+    figures = program.play(built, text + "audit end\n")["flows"]
+    found = {one["name"]: one for one in document["runs"][1]["cgroups"]}
+    assert {name: one["bytes_per_s"] for name, one in found.items()} == {
+        "g/a": figures["a"]["bytes_per_s"],
+        "b": figures["b"]["bytes_per_s"],
+    }
+    assert found["g/a"]["entitled"] == 0.75
+    assert document["where"]["seed"] == 7
+    assert document["where"]["device"] == scene
+    alone = {
+        one["cgroup"]: one["slowdown"] for one in document["solo"] if one["scheduler"] == "mqfq"
+    }
+    assert alone["g/a"] == pytest.approx(4 / 3, rel=0.01)
+    assert alone["b"] == pytest.approx(4, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("change", "argv", "said"),
+    [
+        (("", ""), ("--cpus", "4"), "--cpus: {path} is a scene, which has its own: leave it out"),
+        (("", ""), ("--device", NULL), "--device: {path} is a scene"),
+        (("", ""), ("--schedulers", "iocost"), "iocost needs a drive of --device: use a job file"),
+        (("depth 32", "depth x"), (), "{path}: line 12: depth 'x': use a number from"),
+        (("load", "# load"), (), "{path}: no load of a flow: add load FLOW depth N bytes N"),
+    ],
+)
+def test_scene_that_cannot_be_played_is_named(tmp_path, capsys, change, argv, said):
+    path = tmp_path / "scene.txt"
+    path.write_text(SCENE.replace(*change))
+    code, _, err = run(capsys, str(path), *argv)
+    assert code == 2
+    assert said.format(path=path) in err

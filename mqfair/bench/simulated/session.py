@@ -37,6 +37,7 @@ from mqfair.bench.simulated import model, options, program
 from mqfair.bench.simulated.drive import Drive, drive
 from mqfair.bench.simulated.options import Load, milliseconds
 from mqfair.bench.simulated.player import Here, Player, check_cluster
+from mqfair.bench.simulated.scene_file import SceneFile
 from mqfair.bench.variant import (
     COMPARATORS,
     DEFAULT_OURS,
@@ -210,7 +211,10 @@ def check(request: Request) -> None:
         if event.action != "weight":
             raise UsageError(f"the simulator has no event '{event.action}': use --on vm")
     for job in request.jobs:
-        fiocheck.check(job)
+        if not isinstance(job, SceneFile):
+            fiocheck.check(job)
+        elif IOCOST in request.names:
+            raise UsageError(f"{job.path}: {IOCOST} needs a drive of --device: use a job file")
     if request.cluster is not None:
         check_cluster(request.cluster)
 
@@ -218,6 +222,10 @@ def check(request: Request) -> None:
 def _scenes(request: Request) -> list[tuple[Case, _Scene]]:
     found = []
     for job, case in zip(request.jobs, plan_for(request).cases, strict=True):
+        if isinstance(job, SceneFile):
+            own = Drive((), 0, 0, 0, 0, 0)
+            found.append((case, _Scene(job, case, own, job.flows, (), job.warm_ms, job.run_ms)))
+            continue
         flows = {name: f"g{number}" for number, name in enumerate(_parents_first(job.weights))}
         for part in ssd.parts_of(request.device.settings):
             if part.cgroup not in flows:
@@ -284,14 +292,18 @@ def _words(load: Load, traces: Traces) -> str:
 
 def description(request: Request, scene: _Scene, run: Run, traces: Traces) -> str:
     """The description of @run, as sim-run reads it in the folder of @traces."""
+    seed_and_series = (f"seed {request.seed + run.repeat}", f"series {scene.step_ms} whole")
+    chosen = {group.name for group in run.groups}
+    if isinstance(scene.job, SceneFile):
+        head = [*_scheduler(request, run.scheduler), *seed_and_series, "audit end"]
+        return scene.job.text(head, chosen)
     lines = [
         *_scheduler(request, run.scheduler),
         *(model.settings(scene.rates) if scheduler_of(run.scheduler) == IOCOST else ()),
-        f"seed {request.seed + run.repeat}",
+        *seed_and_series,
         *_host(request, scene),
         f"warm_ms {scene.warm_ms}",
         f"run_ms {scene.run_ms}",
-        f"series {scene.step_ms} whole",
         "audit end",
         *_flows(scene),
         *scene.drive.statements,
@@ -299,7 +311,6 @@ def description(request: Request, scene: _Scene, run: Run, traces: Traces) -> st
     depth = merged_tunables(run.scheduler, request.tunables).get("depth")
     tags = scene.drive.sched_tags(scheduler_of(run.scheduler), depth)
     lines.append(f"sched_tags {tags}")
-    chosen = {group.name for group in run.groups}
     for number, load in enumerate(scene.loads):
         if load.cgroup in chosen:
             queue = _cpu_of(number, load, request)
@@ -378,7 +389,7 @@ def _play(
     try:
         figures = play(text)
     except program.WrongDescriptionError as error:
-        drive_is_wrong = str(error).startswith("drive ")
+        drive_is_wrong = str(error).startswith("drive ") and scene.loads
         place = f"--device {request.device.text}" if drive_is_wrong else scene.job.path
         raise UsageError(f"{place}: {error}") from error
     except Failure as error:
@@ -450,7 +461,7 @@ def _bound_by_cpu(
         busy = _busy(request, scene, run)
         for group in run.cgroups:
             own = {cpu for name, cpu in _placed(request, scene) if name == group.name}
-            bound = all(busy[cpu] >= CPU_BOUND for cpu in own)
+            bound = own and all(busy[cpu] >= CPU_BOUND for cpu in own)
             if bound and group.met < CPU_BOUND:
                 labels = found.setdefault(group.name, [])
                 if run.scheduler not in labels:
@@ -497,12 +508,13 @@ def _timeline(scene: _Scene, run: Run, figures: Any) -> Document:
 
 
 def _where(request: Request, settings: Mapping[str, str]) -> Document:
+    scene = request.jobs[0]
     return {
         "kernel": "simulated",
         "accel": SIM,
         "cpus": request.cpus,
         **({"sockets": request.sockets} if request.sockets > 1 else {}),
-        "device": request.device.text,
+        "device": scene.path if isinstance(scene, SceneFile) else request.device.text,
         "seed": request.seed,
         **({"ssd": dict(settings)} if settings else {}),
         "versions": {"mqfair": __version__},

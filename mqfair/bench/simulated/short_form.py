@@ -22,6 +22,9 @@ Each section of JOB names its cgroup (cgroup=web) and optionally its weight (cgr
 default 100). A job needs direct=1. An option of fio that the simulator lacks is an error with file
 and line. doc/simulator.md lists the options, and the parts of a host that are modelled.
 
+JOB may be a scene instead: a description for sim-run (sim/describe.h) without a scheduler, as
+`make gauntlet` prints it. It has the drive, the host, the cgroups and the times.
+
 Schedulers: none, {", ".join(SCHEDULERS)}. Their tunables for research are available, too.
 {", ".join(COMPARATORS)} are schedulers of the literature.
 throttle is static throttling. iocost is a controller of the kernel, and needs a model of the drive:
@@ -38,6 +41,7 @@ examples:
   mqfair sim examples/four-cgroups.fio --cpus 64 --sockets 4 --device ssd:model=980pro
   mqfair sim examples/nested.fio --schedulers none,mqfq --repeat 5 --json nested.json
   mqfair sim examples/four-cgroups.fio --schedulers mqfq --sweep depth=8,16,32
+  mqfair sim scene.txt --schedulers none,mqfq
   mqfair sim examples/four-cgroups.fio --repeat 100 --cluster tcp://host:8786
 """
 
