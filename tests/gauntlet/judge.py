@@ -50,8 +50,9 @@ P5_MOST_MS = 2000
 P5_PART = 8
 P6_GAIN = 0.05
 P7_TICKS = 2000
-# A tenant kept a backlog if it had a request waiting for this part of the time.
-BACKLOGGED = 990
+# A tenant kept a backlog if it had a request waiting for so many thousandths of the time. Each gap
+# may cost it a request, because a flow that returns does not catch up.
+BACKLOGGED = 999
 
 
 @dataclasses.dataclass(frozen=True)
