@@ -100,10 +100,10 @@ test-kernels: ## run all tests of guests on the kernels 6.1, 6.12 and 7.2
 	$(PYTHON) tests/run --kernel 6.1,6.12,7.2 vm
 	$(PYTHON) tests/run --kernel 6.12,7.2 --only 'while_hardware_queues_change|shares.by_weight\[' vm-slow
 
-test-slow: ## run the tests that take too long for every run (45 minutes; once 15 more to build)
+test-slow: ## run the tests that take too long for every run (an hour; once 15 more to build)
 	lab/bootstrap test kernels arm64
 	/usr/bin/python3 -m lab compile uml
-	$(PYTHON) tests/run explore-slow sim-sanitized sim-slow vm-slow vm-uml soak arm64
+	$(PYTHON) tests/run explore-slow sim-sanitized sim-slow gauntlet-slow vm-slow vm-uml soak arm64
 	$(PYTHON) tests/mutate.py --sample 15 --mechanical
 
 test-people: ## test what people use beside the command: a terminal, Prometheus, a browser

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
+import importlib.util
 import sys
 from pathlib import Path
 
@@ -14,9 +16,16 @@ sys.path.insert(0, str(ROOT / "tests/gauntlet"))
 
 import draw  # noqa: E402
 import judge  # noqa: E402
+import record  # noqa: E402
 import shrink  # noqa: E402
 from due import Node, due  # noqa: E402
-from scene import Scene, Tenant  # noqa: E402
+from scene import Scene, Tenant, parse  # noqa: E402
+
+from mqfair.text.errors import Failure  # noqa: E402
+
+SPEC = importlib.util.spec_from_file_location("gauntlet", ROOT / "tests/gauntlet/__main__.py")
+command = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(command)
 
 HOST = (
     ("queues", 2), ("sockets", 1), ("tags", 64), ("tag_maps", 1), ("sched_tags", 128),
@@ -283,3 +292,65 @@ def test_a_scene_is_shrunk_to_the_tenants_and_words_that_matter():
     odd = next(t for t in least.loaded if t.name == "odd")
     assert odd.weight == 100
     assert odd.words == {"depth": 1, "bytes": 4096, "write": 500, "queues": 2}
+
+
+@pytest.mark.parametrize("drawn", [draw.draw, draw.held_back])
+def test_a_scene_is_read_back_from_its_text(drawn):
+    for seed in range(50):
+        found = drawn(seed)
+        assert parse("# a comment\n" + found.play_text("mqfq", ["set depth 4"])) == found
+
+
+def verdict(scheduler: str, *faults: judge.Fault) -> judge.Verdict:
+    return judge.Verdict(scheduler, {"a": 1.0}, 1.0, faults)
+
+
+NEAR = judge.Fault("P2", "a", 0.7, 0.8)
+FAR = judge.Fault("P2", "a", 0.1, 0.8)
+HEAD = {"program": "1", "settings": []}
+
+
+def test_verdicts_are_kept_by_scene_and_counted_by_scheduler(tmp_path):
+    path = tmp_path / "verdicts"
+    first = record.Record(path, HEAD)
+    first.add("7", [verdict("mqfq", NEAR), verdict("wdt")])
+    first.add("8", [verdict("mqfq", FAR, FAR), verdict("wdt")])
+    with path.open("a") as file:
+        file.write('["9", {"mqfq": ["P')
+    again = record.Record(path, HEAD)
+    assert again.scenes == {
+        "7": {"mqfq": ["P2"], "wdt": []},
+        "8": {"mqfq": ["P2", "far"], "wdt": []},
+    }
+    counted = record.counts(again.scenes)
+    assert counted["mqfq"] == {"P2": 2, "far": 1, "any": 2, "scenes": 2}
+    assert counted["wdt"] == {"any": 0, "scenes": 2}
+    with pytest.raises(Failure, match="verdicts of another program: name another file"):
+        record.Record(path, {**HEAD, "program": "2"})
+
+
+def test_verdicts_before_and_after_are_of_the_same_scenes():
+    before = {"7": {"mqfq": ["P2", "far"]}, "8": {"mqfq": ["P2"]}, "9": {"mqfq": ["P1"]}}
+    after = {"7": {"mqfq": []}, "8": {"mqfq": ["P2"]}}
+    text = record.compared(before, after)
+    assert "Of 2 scenes" in text
+    assert "| `mqfq` | 0 → 0 | 2 → 1 |" in text
+    assert text.endswith("| 2 → 1 | 1 → 0 |")
+
+
+def test_known_scenes_are_kept_in_order():
+    names = ["volume mqfq", "10 wdt", "2 mqfq", "2 ifq"]
+    found = command.in_order(dict.fromkeys(names, "P2"))
+    assert list(found) == ["2 ifq", "2 mqfq", "10 wdt", "volume mqfq"]
+
+
+def test_scenes_of_files_have_their_names():
+    file = ROOT / "tests/gauntlet/scenes/volume.txt"
+    arguments = argparse.Namespace(scenes=[file], seeds=[3], known=False, held_back=True)
+    found = command.scenes_of(arguments)
+    assert {name: one() for name, one in found.items()} == {
+        "volume": parse(file.read_text()),
+        "3": draw.held_back(3),
+    }
+    known = argparse.Namespace(scenes=[], seeds=None, known=True, held_back=False)
+    assert list(command.scenes_of(known)) == ["volume", *map(str, range(40))]

@@ -2,7 +2,7 @@
 """Draws scenes from a seed: the same seed gives the same scene, on any machine.
 
 draw() has listed numbers, such as depths of powers of two, and is for daily use. held_back()
-decides whether a mended scheduler is better. Its numbers are any in the same ranges, and its shapes
+decides whether a mended scheduler is better. Its numbers are any in the same ranges. Its shapes
 differ: trees are deeper, a change meets several tenants, and requests have any size in a range.
 """
 

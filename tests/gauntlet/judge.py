@@ -87,8 +87,8 @@ class Span:
 @dataclasses.dataclass(frozen=True)
 class Known:
     """The offer of a scene in @span, under no scheduler, by tenant. @price is drive time per byte,
-    @budget the drive time in use per second. The others are bytes per second: @alone those of a
-    tenant alone, @shared those under none, and @dues those that a tenant is due, with bytes as
+    @budget the drive time in use per second. The others are bytes per second. @alone are those of a
+    tenant alone, and @shared those under none. @dues are those that a tenant is due, with bytes as
     currency and with drive time. @later is the same for the span of P5."""
 
     span: Span

@@ -145,3 +145,36 @@ def _flow(tenant: Tenant) -> str:
 
 def _load(tenant: Tenant) -> str:
     return f"load {tenant.name} " + " ".join(f"{name} {value}" for name, value in tenant.load)
+
+
+# The statements of a host. The statements of a drive are all that parse() does not name.
+HOST = (
+    "queues", "sockets", "tags", "tag_maps", "sched_tags", "most_bytes", "wake_ns", "submit_ns",
+    "complete_ns", "fetch",
+)  # fmt: skip
+_OF_A_RUN = ("scheduler", "set", "audit", "series")
+
+
+def parse(text: str) -> Scene:
+    """The scene of a description of a run. The scheduler and its tunables are left out."""
+    drive, actions = [], []
+    tenants: dict[str, Tenant] = {}
+    numbers = {"queues": 1}
+    for line in (line.partition("#")[0].strip() for line in text.splitlines()):
+        name, *words = line.split() or [""]
+        if name == "flow":
+            values = dict(zip(words[1::2], words[2::2], strict=True))
+            weight, parent = int(values["weight"]), values.get("parent", "")
+            tenants[words[0]] = Tenant(words[0], weight, parent)
+        elif name == "load":
+            pairs = zip(words[1::2], words[2::2], strict=True)
+            load = tuple((word, int(v) if v.isdecimal() else v) for word, v in pairs)
+            tenants[words[0]] = dataclasses.replace(tenants[words[0]], load=load)
+        elif name == "at":
+            actions.append(line)
+        elif name in (*HOST, "warm_ms", "run_ms", "seed"):
+            numbers[name] = int(words[0])
+        elif name and name not in _OF_A_RUN:
+            drive.append(line)
+    host = tuple((name, numbers.pop(name)) for name in HOST if name in numbers)
+    return Scene(tuple(drive), host, tuple(tenants.values()), tuple(actions), **numbers)

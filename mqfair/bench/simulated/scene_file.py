@@ -3,7 +3,7 @@
 
 `make gauntlet` prints such files. The drive, the host, the cgroups and their loads are those of the
 file. A scheduler in the file, its tunables, the seed and the series give way to those of the
-command, so a file that sim-run plays is a scene, too.
+command. So a file that sim-run plays is a scene, too.
 """
 
 import dataclasses
