@@ -353,4 +353,40 @@ def test_scenes_of_files_have_their_names():
         "3": draw.held_back(3),
     }
     known = argparse.Namespace(scenes=[], seeds=None, known=True, held_back=False)
-    assert list(command.scenes_of(known)) == ["volume", *map(str, range(40))]
+    assert list(command.scenes_of(known)) == [
+        "volume", *map(str, command.seeds_of(command.KNOWN_SEEDS))
+    ]  # fmt: skip
+    assert len(command.seeds_of(command.KNOWN_SEEDS)) == 40
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("a", "write N or N-M"), ("1,", "write N or N-M"), ("5-3", "the lesser seed")],
+)
+def test_wrong_seeds_are_named(text, said):
+    with pytest.raises(argparse.ArgumentTypeError, match=said):
+        command.seeds_of(text)
+
+
+def test_a_kept_scene_may_leave_out_words_of_the_host():
+    kept = parse("device 4 1000 0\nflow a weight 1\nload a depth 4 bytes 4096\n")
+    assert judge.depths(kept) == [2, 4]
+
+
+@pytest.mark.parametrize(
+    ("host", "load", "most"),
+    [
+        # 64 tags of the driver, and then 2 maps of them.
+        ({}, {"depth": 512}, 64),
+        ({"tag_maps": 2}, {"depth": 512}, 128),
+        # 2 times 9 requests, and then each in two parts.
+        ({}, {"depth": 9}, 32),
+        # No limit of tags.
+        ({"tags": 0}, {"depth": 60}, 128),
+        ({"most_bytes": 131072}, {"depth": 9, "bytes": 262144}, 64),
+    ],
+)
+def test_depths_that_bound_nothing_are_played_once(host, load, most):
+    both = scene(tenant("a", **load), tenant("b", **load))
+    both = dataclasses.replace(both, host=tuple({**dict(HOST), **host}.items()))
+    assert judge.depths(both) == [depth for depth in judge.DEPTHS if depth <= most]

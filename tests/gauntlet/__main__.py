@@ -54,19 +54,23 @@ FOLDER = ROOT / "build/gauntlet"
 LEAST = ROOT / "build/gauntlet-scenes"
 KEPT = HERE / "scenes"
 KNOWN = HERE / "known.json"
-KNOWN_SEEDS = "0-39"
+# Forty. Three seeds in between take a third of the time of all, and are left to test-slow.
+KNOWN_SEEDS = "0-26,28-30,32-38,40-42"
 SEEDS = "0-299"
 
 
 def seeds_of(text: str) -> list[int]:
-    match = re.fullmatch(r"(\d+)(?:-(\d+))?", text)
-    if not match:
-        raise argparse.ArgumentTypeError(f"'{text}': write N or N-M, such as 0-299")
-    first = int(match[1])
-    last = int(match[2] or first)
-    if last < first:
-        raise argparse.ArgumentTypeError(f"'{text}': the lesser seed comes first")
-    return list(range(first, last + 1))
+    found = []
+    for part in text.split(","):
+        match = re.fullmatch(r"(\d+)(?:-(\d+))?", part)
+        if not match:
+            raise argparse.ArgumentTypeError(f"'{part}': write N or N-M, such as 0-299")
+        first = int(match[1])
+        last = int(match[2] or first)
+        if last < first:
+            raise argparse.ArgumentTypeError(f"'{part}': the lesser seed comes first")
+        found += range(first, last + 1)
+    return found
 
 
 def schedulers_of(text: str) -> list[str]:
@@ -134,12 +138,17 @@ def judge_all(
         return name, scene, [judge(scene, known, s, own, settings) for s in schedulers]
 
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for future in concurrent.futures.as_completed([pool.submit(one, name) for name in drawn]):
-            error = future.exception()
-            if isinstance(error, Failure):
-                yield error
-            else:
-                yield future.result()
+        waiting = [pool.submit(one, name) for name in drawn]
+        try:
+            for future in concurrent.futures.as_completed(waiting):
+                error = future.exception()
+                if isinstance(error, Failure):
+                    yield error
+                else:
+                    yield future.result()
+        finally:
+            # After Ctrl-C, or a fault here, no other scene begins.
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
 def head_of(arguments: argparse.Namespace, binary: Path) -> dict[str, object]:
@@ -180,7 +189,7 @@ class Progress:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="gauntlet", description=__doc__.splitlines()[0])
-    parser.add_argument("--seeds", type=seeds_of, metavar="N-M", help=f"default {SEEDS}")
+    parser.add_argument("--seeds", type=seeds_of, metavar="N-M,..", help=f"default {SEEDS}")
     parser.add_argument("--scenes", type=Path, nargs="+", default=[], metavar="FILE")
     parser.add_argument("--held-back", action="store_true", help="other seeds and shapes")
     parser.add_argument("--schedulers", type=schedulers_of, default=list(SCHEDULERS))

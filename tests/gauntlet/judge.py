@@ -251,9 +251,23 @@ class Possible:
         return max(allowed, key=lambda run: run.worst)
 
 
+def depths(scene: Scene) -> list[int]:
+    """The fixed depths up to the first that bounds nothing: the driver has no more tags, or the
+    tenants no more requests."""
+    host = dict(scene.host)
+    tags = host.get("tags", 0) * host.get("tag_maps", scene.queues)
+    most_bytes = host.get("most_bytes", 0)
+    requests = 0
+    for tenant in scene.loaded:
+        parts = -(-granule(tenant) // 2 // most_bytes) if most_bytes else 1
+        requests += int(tenant.words["depth"]) * parts
+    most = min(tags or requests, requests)
+    return [depth for depth in DEPTHS if depth < 2 * most]
+
+
 def possible(scene: Scene, known: Known, player: Player) -> Possible:
     runs = []
-    for depth in DEPTHS:
+    for depth in depths(scene):
         text = scene.play_text("mqfq", [f"set depth {depth}", "set isolation 0"])
         runs.append(outcome(scene, known, player.play(text)))
     return Possible(tuple(runs))
