@@ -7,7 +7,8 @@ or drive time. A tenant is robbed only if both say so.
 A tenant that waits for each answer gets less beside others than alone, under any scheduler. Shares
 by weight also change the mix of requests, and so the work that the drive can do. So the bounds of
 P2 to P6 are what is possible: the figures of the best of some fixed depths, in the order of start
-tags and without isolation.
+tags and without isolation. The best of nine runs is so by chance in part, and the same depth with
+other seeds does less. So a bound is the weakest of some runs of that depth.
 
 A promise is judged in a *span* of the run: the measured time, or for P5 a time after a change.
 """
@@ -26,6 +27,9 @@ from scene import Load, Scene, Tenant
 SATURATING = 1024
 # The fixed depths of which the best is what is possible.
 DEPTHS = (2, 4, 8, 16, 32, 64, 128, 256, 512)
+
+# A fault is held against the best depth with so many other seeds.
+OTHER_SEEDS = 2
 
 P1_ERROR = 0.02
 P2_LEAST = 0.8
@@ -234,21 +238,41 @@ def outcome(scene: Scene, known: Known, figures: Figures) -> Outcome:
     return Outcome(figures, got, met_of(scene, known, got), total)
 
 
-@dataclasses.dataclass(frozen=True)
 class Possible:
-    """The runs of the fixed depths: the largest total, and the run with the best worst tenant of
-    those that lose no more of it than the promise allows."""
+    """The runs of the fixed depths. A run is named by its depth."""
 
-    runs: tuple[Outcome, ...]
+    def __init__(self, scene: Scene, known: Known, player: Player) -> None:
+        self._scene = scene
+        self._known = known
+        self._player = player
+        self.runs = {depth: self._play(depth, 0) for depth in depths(scene)}
+
+    def _play(self, depth: int, other: int) -> Outcome:
+        scene = dataclasses.replace(self._scene, seed=self._scene.seed + other)
+        text = scene.play_text("mqfq", [f"set depth {depth}", "set isolation 0"])
+        return outcome(scene, self._known, self._player.play(text))
+
+    def all_of(self, depth: int) -> list[Outcome]:
+        """The run of @depth, and those with other seeds."""
+        others = [self._play(depth, other) for other in range(1, OTHER_SEEDS + 1)]
+        return [self.runs[depth], *others]
+
+    @property
+    def fullest(self) -> int:
+        """The depth with the largest total."""
+        return max(self.runs, key=lambda depth: self.runs[depth].total)
 
     @property
     def total(self) -> float:
-        return min(1.0, max(run.total for run in self.runs))
+        return min(1.0, self.runs[self.fullest].total)
 
     @property
-    def best(self) -> Outcome:
-        allowed = [run for run in self.runs if run.total >= self.total * (1 - P3_LOSS)]
-        return max(allowed, key=lambda run: run.worst)
+    def best(self) -> int:
+        """The depth with the best worst tenant of those that lose no more of the largest total than
+        the promise allows."""
+        least = self.total * (1 - P3_LOSS)
+        allowed = [depth for depth, run in self.runs.items() if run.total >= least]
+        return max(allowed, key=lambda depth: self.runs[depth].worst)
 
 
 def depths(scene: Scene) -> list[int]:
@@ -265,14 +289,6 @@ def depths(scene: Scene) -> list[int]:
     return [depth for depth in DEPTHS if depth < 2 * most]
 
 
-def possible(scene: Scene, known: Known, player: Player) -> Possible:
-    runs = []
-    for depth in depths(scene):
-        text = scene.play_text("mqfq", [f"set depth {depth}", "set isolation 0"])
-        runs.append(outcome(scene, known, player.play(text)))
-    return Possible(tuple(runs))
-
-
 def judge(
     scene: Scene, known: Known, scheduler: str, player: Player, settings: Sequence[str] = ()
 ) -> Verdict:
@@ -280,7 +296,7 @@ def judge(
     run = outcome(scene, known, figures)
     faults = [*backlogged(scene, figures), *ticks(figures), *slowed(scene, known, run, player)]
     if _in_doubt(run):
-        can = possible(scene, known, player)
+        can = Possible(scene, known, player)
         faults += robbed(run, can) + gains(known, run, can) + lost(scene, known, run, can)
     if known.later:
         faults += adapts(scene, known.later, figures, player)
@@ -293,7 +309,9 @@ def _in_doubt(run: Outcome) -> bool:
 
 def robbed(run: Outcome, can: Possible) -> list[Fault]:
     """P2: no tenant misses its due by more than the worst one of the best fixed depth."""
-    bound = min(P2_LEAST, can.best.worst / WORSE)
+    bound = min(P2_LEAST, can.runs[can.best].worst / WORSE)
+    if run.worst < bound:
+        bound = min(bound, *(other.worst / WORSE for other in can.all_of(can.best)))
     return [Fault("P2", name, part, bound) for name, part in run.met.items() if part < bound]
 
 
@@ -302,7 +320,10 @@ def lost(scene: Scene, known: Known, run: Outcome, can: Possible) -> list[Fault]
     the price of isolation. There is no price if the worst tenant does not gain."""
     none_worst = min(met_of(scene, known, known.shared).values())
     gained = run.worst > none_worst * WORSE
-    bound = can.total * (1 - (P3_LOSS if gained else P3_IDLE_LOSS))
+    kept = 1 - (P3_LOSS if gained else P3_IDLE_LOSS)
+    bound = can.total * kept
+    if run.total < bound:
+        bound = min(bound, *(other.total * kept for other in can.all_of(can.fullest)))
     return [Fault("P3", "", run.total, bound)] if run.total < bound else []
 
 
@@ -312,11 +333,11 @@ def slowed(scene: Scene, known: Known, run: Outcome, player: Player) -> list[Fau
     small = [t.name for t in scene.loaded if needs_little(known, t.name, run)]
     if not small:
         return []
-    can = possible(scene, known, player)
-    least = min(run.total, max(other.total for other in can.runs)) * (1 - P4_SAME)
+    can = Possible(scene, known, player)
+    least = min(run.total, can.runs[can.fullest].total) * (1 - P4_SAME)
     best = min(
-        (other for other in can.runs if other.total >= least),
-        key=lambda other: max(_latency(other, name, "mean_ns") for name in small),
+        (depth for depth, other in can.runs.items() if other.total >= least),
+        key=lambda depth: max(_latency(can.runs[depth], name, "mean_ns") for name in small),
     )
     faults = []
     for name in small:
@@ -324,7 +345,10 @@ def slowed(scene: Scene, known: Known, run: Outcome, player: Player) -> list[Fau
         if run.figures["flows"][name]["ios"] >= P4_TAILS:
             found.append(("p99_ns", P4_STEP))
         for figure, factor in found:
-            slower = _latency(run, name, figure) / max(1, _latency(best, name, figure))
+            mine = _latency(run, name, figure)
+            slower = mine / max(1, _latency(can.runs[best], name, figure))
+            if slower > factor:
+                slower = min(mine / max(1, _latency(o, name, figure)) for o in can.all_of(best))
             if slower > factor:
                 faults.append(Fault("P4", name, slower, factor))
                 break
@@ -351,7 +375,7 @@ def adapts(scene: Scene, later: Known, figures: Figures, player: Player) -> list
     run = outcome(scene, later, figures)
     if not _in_doubt(run):
         return []
-    can = possible(scene, later, player)
+    can = Possible(scene, later, player)
     left = scene.change is not None and scene.change.leaves
     found = lost(scene, later, run, can) if left else robbed(run, can)
     return [dataclasses.replace(fault, promise="P5") for fault in found]
@@ -361,8 +385,11 @@ def gains(known: Known, run: Outcome, can: Possible) -> list[Fault]:
     """P6: no tenant takes 5 % of the drive beyond its due, and beyond what the best depth gives."""
     faults = []
     for name, rate in run.got.items():
-        wanted = max(can.best.got[name], *(parts[name] for parts in known.dues))
+        wanted = max(can.runs[can.best].got[name], *(parts[name] for parts in known.dues))
         extra = (rate - wanted) * known.price[name] / known.budget
+        if extra > P6_GAIN:
+            wanted = max(wanted, *(other.got[name] for other in can.all_of(can.best)))
+            extra = (rate - wanted) * known.price[name] / known.budget
         if extra > P6_GAIN:
             faults.append(Fault("P6", name, extra, P6_GAIN))
     return faults
@@ -377,10 +404,12 @@ def backlogged(scene: Scene, figures: Figures) -> list[Fault]:
         siblings = [t for t in scene.loaded if t.parent == parent and t.name in keep]
         cost = sum(flows[t.name]["cost"] for t in siblings)
         weight = sum(t.weight for t in siblings)
+        if not cost:
+            continue  # Their group is due less than a request, or P2 is broken.
         for t in siblings:
-            error = abs(flows[t.name]["cost"] * weight / (cost * t.weight) - 1) if cost else 1.0
+            error = abs(flows[t.name]["cost"] * weight / (cost * t.weight) - 1)
             # One request is one request, however small the share.
-            least = granule(t) * weight / (cost * t.weight) if cost else 0.0
+            least = granule(t) * weight / (cost * t.weight)
             if error > P1_ERROR + least:
                 faults.append(Fault("P1", t.name, error, P1_ERROR + least))
     return faults
