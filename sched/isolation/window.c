@@ -11,6 +11,7 @@ void window_begin(struct window *w, u32 size, bool grows)
 {
 	*w = (struct window){
 		.size = size,
+		.known = size,
 		.grows = grows,
 		.half.backoff = BACKOFF_LEAST,
 		.twice.backoff = BACKOFF_LEAST,
@@ -127,6 +128,7 @@ static void begin_trial(struct window *w, u32 other)
 	w->requests = w->costs = (struct window_mean){ 0 };
 	w->whole[0] = w->whole[1] = (struct window_service){ 0 };
 	w->fills = false;
+	w->grows = false;
 	w->trials++;
 }
 
@@ -265,6 +267,16 @@ static u32 next_trial(const struct window *w, const struct window_look *l,
 	return 0;
 }
 
+/* What is known at one size is not of another. */
+static void resize(struct window *w, u32 size)
+{
+	if (size == w->size)
+		return;
+	w->size = size;
+	w->met = MET_WHOLE;
+	w->fills = true;
+}
+
 /* Another doubling, if the last one was of use.  Otherwise it is taken back. */
 static void grow(struct window *w, const struct window_look *l, u32 most)
 {
@@ -279,15 +291,16 @@ static void grow(struct window *w, const struct window_look *l, u32 most)
 	if (w->rate && rate)
 		more = min(more, change(w->rate, rate));
 	pays = !e[0].ns || more >= GROWTH;
+	if (!pays) {
+		resize(w, w->known);
+		w->grows = false;
+		return;
+	}
 	w->before = e[1];
 	w->rate = rate;
-	if (pays && w->size < most) {
-		w->size = min(2 * w->size, most);
-		w->fills = true;
-	} else {
-		w->size = pays ? w->size : max(w->size / 2, 1U);
-		w->grows = false;
-	}
+	w->known = w->size;
+	w->grows = w->size < most;
+	resize(w, min(2 * w->size, most));
 }
 
 u32 window_next(struct window *w, const struct window_look *l, u32 price,
@@ -296,6 +309,7 @@ u32 window_next(struct window *w, const struct window_look *l, u32 price,
 	u32 other;
 
 	w->size = min(w->size, most);
+	w->known = min(w->known, most);
 	w->met -= w->met / 4;
 	w->met += l->met / 4;
 	if (w->other)
@@ -307,6 +321,10 @@ u32 window_next(struct window *w, const struct window_look *l, u32 price,
 	} else if (w->grows && l->waits) {
 		grow(w, l, most);
 	} else {
+		/* No queue waits, so the last doubling shows nothing. */
+		if (w->grows)
+			resize(w,
+			       max((u32)min(l->used, (u64)w->size), w->known));
 		w->half.looks -= min(w->half.looks, 1U);
 		w->twice.looks -= min(w->twice.looks, 1U);
 		other = next_trial(w, l, most);

@@ -44,8 +44,9 @@
  * tenant gains cost a drive less than a hundredth of its work in the end.
  *
  * The beginning.  The window doubles while the work of a look and window / mean time
- * both grow by an eighth.  The last doubling, which did not pay, is taken back.  So a slow drive is not filled
- * with seconds of requests at first.
+ * both grow by an eighth.  The last doubling is taken back if it did not pay, or if
+ * no queue waits for a place then, which shows nothing.  So a slow drive is not
+ * filled with seconds of requests at first.  The first trial ends the growth.
  *
  *	A volume of 400 requests a second: 32 requests take twice as long as 16, so
  *	16 it is.
@@ -128,7 +129,8 @@ struct window {
 	struct window_wait half, twice;
 	u32 loss;		/* of the work, in WINDOW_WHOLE */
 	u32 met;		/* recent mean */
-	u64 rate;		/* in the last look in which it grew */
+	u32 known;		/* its size in the last look in which it grew */
+	u64 rate;		/* in the same look */
 	struct window_epoch before;	/* the same look */
 	struct window_epoch epoch[2];	/* at size, at other */
 	struct window_service whole[2];	/* in the trial */

@@ -146,6 +146,41 @@ TEST(growth_waits_while_no_queue_does)
 	assert_int_equal(x.w.size, MOST);
 }
 
+/*
+ * A tenant with 64 requests fills a window of 64.  Nothing waits at 128, so another
+ * tenant that comes later finds 64 again.
+ */
+TEST(a_doubling_without_a_queue_is_taken_back)
+{
+	const struct drive fast = { .knee = 1000 };
+	struct tuner x;
+	struct window_look l;
+
+	begin(&x, 16, true);
+	while (x.now < 128)
+		step(&x, &fast);
+	l = look_at(&fast, &x.w, 64);
+	l.waits = false;
+	window_next(&x.w, &l, x.price, MOST);
+	x.now = window_next(&x.w, &l, x.price, MOST);
+	assert_int_equal(x.now, 64);
+	assert_true(x.w.grows);
+	while (x.now < 1000)
+		step(&x, &fast);
+}
+
+/* Growth compares looks at windows that it has set, and a trial sets others. */
+TEST(a_trial_ends_the_growth)
+{
+	const struct drive c = { .knee = 1000, .half = 8, .idle = true };
+	struct tuner x;
+
+	begin(&x, 64, true);
+	while (!x.w.other)
+		step(&x, &c);
+	assert_false(x.w.grows);
+}
+
 /* ---------------------------------------------------------- without a lack */
 
 TEST(window_grows_to_the_knee_from_anywhere)
