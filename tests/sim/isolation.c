@@ -347,7 +347,7 @@ static void test_bursts(struct test_case *t)
 	}
 	note(t, "%llu permille of the reads under none",
 	     permille(reads, reads_none));
-	if (2 * reads < 7 * reads_none)
+	if (4 * reads < 13 * reads_none)
 		case_fail(t, "%llu bytes read, %llu under none", reads,
 			  reads_none);
 }
