@@ -18,16 +18,17 @@ from experiments.isolation_run import DEPTH, Figures, Rates
 class Point:
     """One value for each seed in every list.
 
-    @total: bytes per second / none's. @slowdown: IOPS of the subject alone / shared, or the mean
-    time of a request shared / alone if it pauses after each. @p99_ms: of
-    the subject, and @p99_none: / none's. @part: of the subject in all bytes / its due part by
-    weight. @by_count: the part that the subject's requests are of all in the drive, / the due part.
-    @jain: Jain's index of the bytes, relative to the weights.
+    @total: bytes per second / none's, and @requests: the same of requests. @slowdown: IOPS of the
+    subject alone / shared, or the mean time of a request shared / alone if it pauses after each.
+    @p99_ms: of the subject, and @p99_none: / none's. @part: of the subject in all bytes / its due
+    part by weight. @by_count: the part that the subject's requests are of all in the drive, / the
+    due part. @jain: Jain's index of the bytes, relative to the weights.
     """
 
     label: str
     role: str
     total: tuple[float, ...]
+    requests: tuple[float, ...]
     slowdown: tuple[float, ...]
     p99_ms: tuple[float, ...]
     p99_none: tuple[float, ...]
@@ -96,6 +97,7 @@ def point(
         total=tuple(
             one.bytes_per_s / base.bytes_per_s for one, base in zip(shared, none, strict=True)
         ),
+        requests=tuple(one.iops / base.iops for one, base in zip(shared, none, strict=True)),
         slowdown=tuple(
             _slowdown(case, one, base) for one, base in zip(subjects, alones, strict=True)
         ),

@@ -16,8 +16,8 @@ from experiments.isolation_run import ISOLATION, NONE, OURS
 
 HEAD = ("goal", "bound", "measured", "")
 RESULTS = (
-    "first,variants,variants-others,jobs8,curve,against-curve,literature,host,writers,b,"
-    "b-schedulers,full,full-64,visits,bursts,stall,storm,adversaries"
+    "first,variants,curve,against-curve,literature,host,writers,b,b-schedulers,full,visits,bursts,"
+    "stall,storm,adversaries"
 )
 MQFQ = "mqfq"
 STRICT = "mqfq:isolation=25"
@@ -133,17 +133,13 @@ def oracle(panels: Panels) -> list[float]:
 
 
 def readers(seen: Mapping[str, Panels]) -> Iterator[Row]:
-    few = [one for one in (*seen["variants"], *seen["variants-others"]) if "jobs8" not in one.case]
-    eight = of(seen["jobs8"])
-    every = [*seen["first"], *seen["variants"], *seen["variants-others"]]
+    every = [*seen["first"], *seen["variants"]]
     sweep = swept(seen["curve"])
     below = sum(one <= 0.95 for one in sweep) / len(sweep) if sweep else 0.0
     yield Row("`A`: total / none", 0.92, totals(points(seen["first"])), True, 3)
-    yield Row("its variants: total", 0.92, totals(points(few)), True, 3)
-    yield Row("eight other jobs: total", 0.92, totals(points(eight, [MQFQ])), True, 3)
-    yield Row(
-        "the same, D = 256: total", 0.92, totals(points(eight, [f"{MQFQ}:depth=256"])), True, 3
-    )
+    asked = [median(one.requests) for one in points(seen["first"])]
+    yield Row("the same in requests, price 6 %", 0.94, asked, True, 3)
+    yield Row("its variants: total", 0.92, totals(points(seen["variants"])), True, 3)
     yield Row("`A`: slowdown / curve", 1.0, relative(seen["curve"]))
     variants = [one for one in seen["against-curve"] if one.case.startswith("A-")]
     yield Row("its variants: slowdown / curve", 1.0, relative(variants))
@@ -165,6 +161,7 @@ def deep_tenants(seen: Mapping[str, Panels]) -> Iterator[Row]:
     strict = [f"{name}:isolation=25" for name in OURS]
     yield Row("`B`, variants: part / part by number", 0.99, line or [0.0], True)
     yield Row("the same: total", 0.88, totals(points(seen["b"], [MQFQ])), True, 3)
+    yield Row("the same, `isolation=25`: total", 0.75, totals(points(seen["b"], [STRICT])), True, 3)
     for name, cases in (("`B`", DEEP[:1]), ("2 to 1, 100 to 1", DEEP[1:]), ("depth 8-32", SHALLOW)):
         some = of(seen["b"], cases=cases)
         yield Row(f"{name}: part / due", 0.6, parts(points(some, [MQFQ])), True)
@@ -174,7 +171,7 @@ def deep_tenants(seen: Mapping[str, Panels]) -> Iterator[Row]:
     yield Row(
         "the same, `isolation=25`: part", 0.85, parts(points(seen["b-schedulers"], strict)), True
     )
-    full = [*seen["full"], *seen["full-64"]]
+    full = seen["full"]
     jain = [value for one in points(full, [MQFQ]) for value in one.jain]
     yield Row("no short tenant: Jain's index", 0.999, jain, True, 4)
     yield Row("the same: total", 0.99, totals(points(full, [MQFQ])), True, 3)
@@ -184,9 +181,7 @@ def changes(seen: Mapping[str, Panels]) -> Iterator[Row]:
     visits, bursts = seen["visits"], seen["bursts"]
     begins = [*of(visits, window="arrival"), *of(bursts, window="begin")]
     begins += of(bursts, cases=["bursts"], window="burst")
-    arrival = of(seen["against-curve"], cases=["visits"], window="arrival")
     yield Row("visits and bursts begin: total", 0.92, totals(points(begins, [MQFQ])), True, 3)
-    yield Row("arrival: slowdown / curve", 1.0, relative(arrival))
     yield Row(
         "20 latencies after a visit: total",
         0.99,

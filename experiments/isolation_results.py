@@ -18,8 +18,6 @@ from experiments.isolation_run import OURS
 from mqfair.text.errors import Failure
 
 FOLDER = Path("build") / "isolation"
-PRICES = ",".join(f"mqfq:isolation={n}" for n in (10, 12, 16, 25))
-FULL = "full-2,full-4,full-16,full-4-sizes"
 
 
 @dataclass(frozen=True)
@@ -66,44 +64,39 @@ _VARIANTS = (
 RARE = ",".join(f"A-every-{pause}ms" for pause in PAUSES_MS)
 _B = "B,B-depth8,B-depth16,B-depth32,B-all8,B-2to1,B-100to1"
 _STRICT = ",".join(f"{name}:isolation=25" for name in OURS)
-_DEPTHS = ",".join(f"mqfq:depth={n}:isolation=0" for n in (256, 384, 448, 512, 640, 768))
-_WRITERS = "mqfq,mqfq:isolation=20,mqfq:isolation=50,mqfq:isolation=80"
+_FULL = "full-2,full-4,full-16,full-64,full-4-sizes"
+_WRITERS = "mqfq,mqfq:isolation=20,mqfq:isolation=50"
 
 # The arguments of experiments.isolation by result.
 RESULTS: Mapping[str, str] = {
-    "first": "--cases A --seeds 10 --no-sweep",
+    "first": "--cases A --seeds 3 --no-sweep",
     "curve": "--cases A --models 980pro,p4500 --fills sequential,random --seeds 2",
-    "p99": f"--cases A --schedulers {PRICES} --seeds 1 --no-sweep",
-    "variants": f"--cases {_VARIANTS} --schedulers mqfq --models 980pro --fills random --seeds 10 "
-    "--no-sweep",
-    "variants-others": f"--cases {_VARIANTS} --schedulers mqfq --models p4500,p3700 "
-    "--fills random --seeds 3 --no-sweep",
-    "against-curve": f"--cases {_VARIANTS},cgroups,pretender,visits,stall --schedulers mqfq "
-    "--models 980pro --fills random --seeds 1",
-    "jobs8": "--cases A-jobs8,A-jobs8-mixed-1to1 --fills random --seeds 3 --no-sweep "
-    "--schedulers mqfq:isolation=0,mqfq,mqfq:depth=256",
+    "variants": f"--cases {_VARIANTS} --schedulers mqfq --models 980pro,p4500 --fills random "
+    "--seeds 3 --no-sweep",
+    "against-curve": "--cases A-depth4,A-mixed,A-jobs2,cgroups --schedulers mqfq --models 980pro "
+    "--fills random --seeds 1",
     "b": f"--cases {_B} --schedulers mqfq,mqfq:isolation=25 --models 980pro --fills random "
-    "--seeds 10 --no-sweep",
-    "b-schedulers": f"--cases B --schedulers {','.join(OURS)},kyber-fair:isolation=12,{_STRICT} "
-    "--fills random --seeds 3 --no-sweep",
-    "full": f"--cases {FULL} --schedulers mqfq --fills random --seeds 3 --no-sweep",
-    "full-64": "--cases full-64 --schedulers mqfq --fills random --seeds 1 --no-sweep",
-    "full-depths": f"--cases {FULL} --models 980pro --fills random --seeds 1 --no-sweep "
-    f"--schedulers {_DEPTHS}",
+    "--seeds 2 --no-sweep",
+    "b-schedulers": f"--cases B --schedulers {','.join(OURS)},{_STRICT} --fills random --seeds 1 "
+    "--no-sweep",
+    "full": f"--cases {_FULL} --schedulers mqfq --fills random --seeds 1 --no-sweep",
     "start512": "--cases A --models 980pro --fills random --seeds 3 --no-sweep "
     "--schedulers 'mqfq,mqfq:depth=512,mqfq:depth=512 auto'",
-    "visits": "--cases visits --schedulers mqfq --fills random --seeds 10 --no-sweep",
-    "bursts": "--cases bursts,bursts-50 --schedulers mqfq --fills random --seeds 10 --no-sweep",
-    "stall": "--cases stall,throttled --schedulers mqfq --fills random --seeds 3 --no-sweep",
-    "briefly": "--cases throttled-briefly --schedulers mqfq --fills random --seeds 2 --no-sweep",
-    "rare": f"--cases {RARE} --models 980pro,p4500 --fills random --seeds 5 --no-sweep",
-    "storm": "--cases storm --fills steady --seeds 5 --no-sweep",
-    "adversaries": "--cases pretender,cgroups,cgroups-pretend --schedulers mqfq --fills random "
-    "--seeds 10 --no-sweep",
+    "visits": "--cases visits --schedulers mqfq --models 980pro,p4500 --fills random --seeds 2 "
+    "--no-sweep",
+    "bursts": "--cases bursts,bursts-50 --schedulers mqfq --fills random --seeds 3 --no-sweep",
+    "stall": "--cases stall,throttled --schedulers mqfq --models 980pro,p4500 --fills random "
+    "--seeds 2 --no-sweep",
+    "rare": f"--cases {RARE} --schedulers mqfq --models 980pro,p4500 --fills random --seeds 2 "
+    "--no-sweep",
+    "storm": "--cases storm --schedulers mqfq --fills steady --seeds 3 --no-sweep",
+    "adversaries": "--cases pretender,cgroups,cgroups-pretend --schedulers mqfq "
+    "--models 980pro,p4500 --fills random --seeds 3 --no-sweep",
     "writers": f"--cases A-writers-4k,A-writers-64k --schedulers {_WRITERS},"
     "mqfq:depth=8:isolation=0,mqfq:depth=32:isolation=0 --models 980pro --fills steady "
-    "--seeds 5 --no-sweep",
-    "host": "--cases A --schedulers mqfq --seeds 3 --no-sweep --ftl host",
+    "--seeds 2 --no-sweep",
+    "host": "--cases A --schedulers mqfq --models 980pro,p4500 --fills sequential,random "
+    "--seeds 2 --no-sweep --ftl host",
     "literature": "--cases A --schedulers sfq,sfq:depth=16,sfq:depth=24,stf,flashfq,bwf2q,cfq,"
     "cfq:realtime_weight=1000,iocost,throttle:kib_per_weight=29000,mqfq,mqfq:isolation=8 "
     "--models 980pro --fills random --seeds 5 --no-sweep",

@@ -97,6 +97,10 @@ class Figures:
     def bytes_per_s(self) -> float:
         return sum(one.bytes_per_s for one in self.tenants.values())
 
+    @property
+    def iops(self) -> float:
+        return sum(one.iops for one in self.tenants.values())
+
 
 class LeftOutError(Failure):
     """The scheduler of a run cannot run here. The other runs can."""

@@ -21,13 +21,15 @@ from pathlib import Path
 
 from experiments import isolation_goals
 from experiments.isolation_curve import Point, on_curve, slowdown_at, spread
-from experiments.isolation_results import FOLDER, FULL, PRICES, RESULTS, Results, Seen
+from experiments.isolation_results import FOLDER, RESULTS, Results, Seen
 from experiments.isolation_run import NONE, OURS
 from experiments.markdown import lines, put
 from mqfair.text.errors import Failure, UsageError
 from mqfair.text.output import table
 
 MQFQ = "mqfq"
+# The values of `isolation` whose p99 has a table.
+PRICES = (8, 12, 20, 30)
 median = statistics.median
 Rows = list[list[str]]
 
@@ -90,13 +92,22 @@ def by_setting(seen: Sequence[Seen], cell: Callable[[Point], str]) -> Rows:
 
 
 def below(seen: Sequence[Seen]) -> Rows:
-    """The totals of each scheduler over all drives and seeds."""
+    """The totals of each scheduler over all drives and seeds, in bytes and in requests."""
     rows = []
     for label in OURS:
         totals = [value for one in seen for value in one[label].total]
         means = [statistics.fmean(one[label].total) for one in seen]
         few = sum(value < 0.92 for value in totals)
-        rows.append([label, f"{min(means):.3f}", f"{few} of {len(totals)}", f"{min(totals):.3f}"])
+        asked = [median(one[label].requests) for one in seen]
+        rows.append(
+            [
+                label,
+                f"{min(means):.3f}",
+                f"{few} of {len(totals)}",
+                f"{min(totals):.3f}",
+                f"{min(asked):.3f}",
+            ]
+        )
     return rows
 
 
@@ -120,16 +131,13 @@ def swept(seen: Sequence[Seen]) -> Rows:
 def against_curve(seen: Sequence[Seen]) -> Rows:
     rows = []
     for one in seen:
-        if one.window in ("return", "after") and one.case == "visits":
-            continue
         point = one[MQFQ]
         base = slowdown_at(one.curve, point.at[0])
         if base is None:
             continue
-        name = f"`{one.case}`" if one.window == "all" else f"`{one.case}`, {one.window}"
         rows.append(
             [
-                name,
+                f"`{one.case}`",
                 f"{point.at[0]:.3f}",
                 f"{point.at[1]:.2f}",
                 f"{base:.2f}",
@@ -154,10 +162,7 @@ def many(seen: Sequence[Seen]) -> Rows:
 
 
 def many_by_scheduler(seen: Sequence[Seen]) -> Rows:
-    rows = by_setting(seen, lambda point: f"{part(point)} at {total(point)}")
-    for row in rows:
-        row.append(f"{max(spread(one[row[0]].part) for one in seen) * 100:.0f} %")
-    return rows
+    return by_setting(seen, lambda point: f"{part(point)} at {total(point)}")
 
 
 def deep(seen: Sequence[Seen]) -> Rows:
@@ -169,13 +174,6 @@ def deep(seen: Sequence[Seen]) -> Rows:
         indices = [value for point in points for value in point.jain]
         rows.append([f"`{case}`", span(totals), f"{min(indices):.4f}"])
     return rows
-
-
-def deep_at_depth(seen: Sequence[Seen]) -> Rows:
-    rows = by_setting(seen, lambda one: f"{total(one)}, {median(one.jain):.4f}")
-    return [
-        [row[0].split("=")[1].split(":")[0], *row[1:]] for row in rows if row[0].startswith(MQFQ)
-    ]
 
 
 def windows(seen: Sequence[Seen]) -> Rows:
@@ -190,15 +188,6 @@ def windows(seen: Sequence[Seen]) -> Rows:
         window = one.window if len(cases) == 1 else f"{one.case}, {one.window}"
         rows.append([model, window, *figures, f"{total(point)}, {span(point.total)}"])
     return rows
-
-
-def calm(seen: Sequence[Seen]) -> Rows:
-    """The window after a storm, under each scheduler."""
-    return [
-        [one.drive.split(",")[0], *(at(one[label]) for label in OURS)]
-        for one in seen
-        if one.window == "calm"
-    ]
 
 
 def bursts(seen: Sequence[Seen]) -> Rows:
@@ -236,20 +225,9 @@ def adversaries(seen: Sequence[Seen]) -> Rows:
 
 
 def rare(seen: Sequence[Seen]) -> Rows:
-    """A row for each case, under none and each scheduler."""
-    return [
-        [one.drive.split(",")[0], one.case.removeprefix("A-every-"), slowdown(one[NONE])]
-        + [at(one[label]) for label in OURS]
-        for one in seen
-    ]
-
-
-def jobs8(seen: Sequence[Seen]) -> Rows:
-    return [
-        [f"`{one.case}`", one.drive.split(",")[0], total(one[f"{MQFQ}:isolation=0"])]
-        + [at(one[label]) for label in (MQFQ, f"{MQFQ}:depth=256")]
-        for one in seen
-    ]
+    """A row for each case, with the drives side by side."""
+    rows = by_case(seen, lambda one: [slowdown(one[NONE]), at(one[MQFQ])])
+    return [[row[0].strip("`").removeprefix("A-every-"), *row[1:]] for row in rows]
 
 
 def setting_rows(seen: Sequence[Seen]) -> Rows:
@@ -274,7 +252,7 @@ class Table:
         return lines(self.head, self.rows(*(results[name] for name in self.results.split(","))))
 
 
-_DRIVE_WINDOW = ("drive", "window", "none", "slowdown", "spread", "total / none, range")
+_DRIVE_WINDOW = ("drive", "time", "none", "slowdown", "spread", "total / none, range")
 _EACH = ("drive, fill", *OURS)
 
 TABLES: Mapping[str, Table] = {
@@ -292,7 +270,9 @@ TABLES: Mapping[str, Table] = {
         lambda seen: by_drive(seen, each(OURS, lambda one: f"{scatter(one)}, {p99(one)}")),
     ),
     "first-below": Table(
-        "first", ("", "least mean total", "seeds below 0.92", "least of a seed"), below
+        "first",
+        ("", "least mean total", "seeds below 0.92", "least of a seed", "least in requests"),
+        below,
     ),
     "curve": Table(
         "curve",
@@ -300,23 +280,18 @@ TABLES: Mapping[str, Table] = {
         swept,
     ),
     "p99": Table(
-        "p99",
-        ("drive, fill", *(f"isolation={n}" for n in (10, 12, 16, 25))),
+        "curve",
+        ("drive, fill", *(f"isolation={n}" for n in PRICES)),
         lambda seen: by_drive(
-            seen, each(PRICES.split(","), lambda one: f"{p99(one)} at {total(one)}")
+            seen,
+            each(
+                [f"{MQFQ} isolation={n}" for n in PRICES], lambda one: f"{p99(one)} at {total(one)}"
+            ),
         ),
     ),
     "variants": Table(
         "variants",
-        ("case", "none", "mqfq", "spread", "p99 / none"),
-        lambda seen: by_case(
-            seen,
-            lambda one: [slowdown(one[NONE]), at(one[MQFQ]), scatter(one[MQFQ]), p99(one[MQFQ])],
-        ),
-    ),
-    "variants-others": Table(
-        "variants-others",
-        ("case", "p4500: none", "mqfq", "p99 / none", "p3700: none", "mqfq", "p99 / none"),
+        ("case", "980pro: none", "mqfq", "p99 / none", "p4500: none", "mqfq", "p99 / none"),
         lambda seen: by_case(
             seen, lambda one: [slowdown(one[NONE]), at(one[MQFQ]), p99(one[MQFQ])]
         ),
@@ -326,10 +301,7 @@ TABLES: Mapping[str, Table] = {
         ("case", "total / none", "slowdown", "curve", "relative"),
         against_curve,
     ),
-    "rare": Table("rare", ("drive", "pause", "none", *OURS), rare),
-    "jobs8": Table(
-        "jobs8", ("case", "drive", "D = 128, `isolation=0`", "mqfq", "mqfq, D = 256"), jobs8
-    ),
+    "rare": Table("rare", ("pause", "980pro: none", "mqfq", "p4500: none", "mqfq"), rare),
     "b": Table(
         "b",
         (
@@ -343,11 +315,9 @@ TABLES: Mapping[str, Table] = {
         many,
     ),
     "b-schedulers": Table(
-        "b-schedulers", ("setting", "980pro", "p3700", "p4500", "spread"), many_by_scheduler
+        "b-schedulers", ("setting", "980pro", "p3700", "p4500"), many_by_scheduler
     ),
     "full": Table("full", ("case", "total / none", "Jain, least"), deep),
-    "full-64": Table("full-64", ("case", "total / none", "Jain, least"), deep),
-    "full-depths": Table("full-depths", ("D", *(f"`{n}`" for n in FULL.split(","))), deep_at_depth),
     "start512": Table(
         "start512", ("setting", "total / none", "slowdown", "spread", "p99 / none"), setting_rows
     ),
@@ -358,9 +328,7 @@ TABLES: Mapping[str, Table] = {
         bursts,
     ),
     "stall": Table("stall", _DRIVE_WINDOW, windows),
-    "briefly": Table("briefly", _DRIVE_WINDOW, windows),
     "storm": Table("storm", _DRIVE_WINDOW, windows),
-    "storm-calm": Table("storm", ("drive", *OURS), calm),
     "adversaries": Table(
         "adversaries",
         ("case", "drive", "total / none, least", "part / due, most", "slowdown", "spread"),

@@ -67,6 +67,7 @@ def made(total, slowdown, role=SCHEDULER, label="x"):
         label,
         role,
         total=same(total),
+        requests=same(total),
         slowdown=same(slowdown),
         p99_ms=same(2.0),
         p99_none=same(0.5),

@@ -30,7 +30,7 @@ def points_of(panel_labels, seeds):
     """The slowdowns of the seeds are 1, 2 and 9, so their median is not their mean."""
     three = tuple([1.0, 2.0, 9.0][:seeds] or [1.0])
     return [
-        asdict(Point(label, role, three, three, three, three, three, three, three))
+        asdict(Point(label, role, three, three, three, three, three, three, three, three))
         for label, role in panel_labels
     ]
 
