@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/gauntlet"))
 
 import draw  # noqa: E402
+import guest  # noqa: E402
 import judge  # noqa: E402
 import record  # noqa: E402
 import shrink  # noqa: E402
@@ -390,3 +391,64 @@ def test_depths_that_bound_nothing_are_played_once(host, load, most):
     both = scene(tenant("a", **load), tenant("b", **load))
     both = dataclasses.replace(both, host=tuple({**dict(HOST), **host}.items()))
     assert judge.depths(both) == [depth for depth in judge.DEPTHS if depth <= most]
+
+
+def on_flash(*tenants: Tenant, queues: int = 1, **host: int) -> Scene:
+    merged = {**dict(HOST), "queues": queues, **host}
+    return Scene(("drive 980pro 256 random 85",), tuple(merged.items()), tenants)
+
+
+def test_guests_play_the_first_scenes_that_they_can():
+    seeds, left_out = guest.held(len(guest.SCENES))
+    assert tuple(seeds) == guest.SCENES
+    assert len(seeds) + left_out.total() == seeds[-1] + 1
+
+
+@pytest.mark.parametrize(
+    ("left_out", "reason"),
+    [
+        (scene(tenant("a")), "no built-in model"),
+        (on_flash(tenant("a"), queues=2), "several queues"),
+        (on_flash(*(tenant(f"t{n}") for n in range(9))), "8 tenants"),
+        (on_flash(tenant("a"), tenant("b", stop_ms=1000)), "changes"),
+        (on_flash(tenant("a", discard=1)), "discards"),
+        (on_flash(tenant("a", depth=2, think_us=50)), "pauses"),
+        (on_flash(tenant("a", write=500, pace_ns=1000, arrivals="even")), "a pace"),
+        (on_flash(tenant("a", depth=512, bytes=1 << 20)), "256 MiB"),
+    ],
+)
+def test_each_scene_that_no_guest_plays_has_a_reason(left_out, reason):
+    assert reason in guest.why_not(left_out)
+
+
+def test_a_scene_for_a_guest_is_as_slow_as_its_drive():
+    paced = tenant("a", pace_ns=50_000, arrivals="random", write=1000)
+    given = dataclasses.replace(
+        on_flash(paced, tenant("b", depth=1, think_us=50)),
+        drive=("drive 980pro 256 random 85", "time_scale 5"),
+    )
+    assert not guest.why_not(given)
+    found = guest.stretched(given)
+    assert found.drive == ("drive 980pro 256 random 85", "time_scale 100")
+    # The virtual SSD splits requests that the scene does not.
+    assert dict(found.host)["most_bytes"] == 512 * 1024
+    assert dict(found.host)["submit_ns"] == 6000
+    options = [guest.fio(found, one) for one in found.loaded]
+    assert options[0]["rate_iops"] == 1000 and options[0]["rate_process"] == "poisson"
+    assert options[1]["thinktime"] == 1000
+    # Each fio has places of its own.
+    assert all(one["randrepeat"] == 0 for one in options)
+    assert options[0]["randseed"] != options[1]["randseed"]
+
+
+@pytest.mark.parametrize(
+    ("part", "agrees"),
+    [(0.5, True), (0.44, False), (0.46, True), (0.64, True), (0.66, False)],
+)
+def test_a_part_agrees_within_the_fidelity_of_the_seeds(part, agrees):
+    """The seeds have 0.48 to 0.60, so with 5 % 0.456 to 0.63, and two requests are 0.0123."""
+    both = on_flash(tenant("a", bytes=4096), tenant("b", bytes=4096))
+    total = 8192 / 0.0123
+    seeds = [{"a": 48, "b": 52}, {"a": 60, "b": 40}, {"a": 50, "b": 50}]
+    found = guest.compare(both, {"a": part * total, "b": (1 - part) * total}, seeds)
+    assert next(found).agrees == agrees
