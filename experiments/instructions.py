@@ -29,6 +29,7 @@ from typing import Any
 import lab
 from lab import kernel, module, plugin
 from lab.plugin import USER_SPACE, Count, Function, Profile
+from lab.tree import DEFAULT_KERNEL
 from mqfair.bench.kernel_log import splat
 from mqfair.bench.variant import (
     IOCOST,
@@ -145,6 +146,7 @@ class Plan:
     ios: int
     repeat: int
     possible_cpus: int = 1
+    kernel: str = DEFAULT_KERNEL
 
     def cells(self) -> list[tuple[str, str]]:
         return [(load, scheduler) for load in self.workloads for scheduler in self.schedulers]
@@ -294,7 +296,7 @@ def cost_of(repeats: Sequence[Profile]) -> Cost:
 def measure(plan: Plan, built: Path | None) -> tuple[dict[tuple[str, str], Cost], str]:
     """The cost by (workload, scheduler), and the release of the guest's kernel."""
     tools = plugin.build()
-    tree = kernel.ensure()
+    tree = kernel.ensure(plan.kernel)
     built = built or module.build(tree)
     require_present(plan, built)
     with tempfile.TemporaryDirectory(prefix="mqfair-instructions-") as name:
@@ -305,6 +307,7 @@ def measure(plan: Plan, built: Path | None) -> tuple[dict[tuple[str, str], Cost]
         for load in plan.workloads:
             (folder / f"{load}.fio").write_text(job_file(plan, load))
         spec = lab.GuestSpec(
+            kernel=plan.kernel,
             cpus=1,
             icount=True,
             plugin=tools.argument(folder / "counts"),
@@ -515,6 +518,12 @@ def parse_arguments(argv: Sequence[str] | None) -> argparse.Namespace:
         help="CPUs that may come online, and so queues of the hardware queue (default %(default)s)",
     )
     parser.add_argument(
+        "--kernel",
+        default=DEFAULT_KERNEL,
+        choices=tuple(kernel.KERNELS),
+        help="the guest's kernel (default %(default)s); bounds are for the default",
+    )
+    parser.add_argument(
         "--module", type=Path, metavar="FILE", help="mqfair.ko (default: build it now)"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures to FILE")
@@ -544,6 +553,7 @@ def plan_of(args: argparse.Namespace) -> Plan:
         args.ios,
         args.repeat,
         args.possible_cpus,
+        args.kernel,
     )
 
 
