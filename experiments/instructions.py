@@ -288,6 +288,7 @@ def cost_of(repeats: Sequence[Profile]) -> Cost:
         functions[function] = Count(
             statistics.median(count.instructions for count in counts),
             statistics.median(count.entries for count in counts),
+            statistics.median(count.locked for count in counts),
         )
     totals = tuple(sum(count.instructions for count in profile.values()) for profile in repeats)
     return Cost(totals, functions)
@@ -362,26 +363,43 @@ def kind_of(function: Function, cost: Count, base: Count) -> str:
 
 
 def summary_lines(costs: Costs) -> list[str]:
-    header = ["workload", "scheduler", "instructions", "above none", "in its module", "spread"]
+    header = ["workload", "scheduler", "instructions", "above none", "in its module"]
+    header += ["locked", "spread"]
     rows = []
     for (load, scheduler), cost in costs.items():
         base = costs[load, BASE]
-        inside = sum(
-            count.instructions
-            for function, count in cost.functions.items()
-            if function.module == module_of(scheduler)
-        )
+        inside = inside_of(cost, scheduler)
         rows.append(
             [
                 load,
                 scheduler,
                 f"{cost.total:.0f}",
                 f"{cost.total - base.total:+.0f}" if scheduler != BASE else "",
-                f"{inside:.0f}" if scheduler != BASE else "",
+                f"{inside.instructions:.0f}" if scheduler != BASE else "",
+                f"{locked_of(cost, base, scheduler):.2f}" if scheduler != BASE else "",
                 f"{100 * cost.spread:.2f} %",
             ]
         )
     return table(header, rows, left=2)
+
+
+def inside_of(cost: Cost, label: str) -> Count:
+    """The instructions of the module of scheduler @label."""
+    module = module_of(label)
+    counts = [count for function, count in cost.functions.items() if function.module == module]
+    return Count(
+        sum(count.instructions for count in counts), locked=sum(count.locked for count in counts)
+    )
+
+
+def locked_of(cost: Cost, base: Cost, label: str) -> float:
+    """The locked instructions of scheduler @label: those of its module and of its spin locks."""
+    spins = sum(
+        mine.locked - theirs.locked
+        for function, mine, theirs in rows_of(cost, base)
+        if function.name.startswith("_raw_spin_lock")
+    )
+    return inside_of(cost, label).locked + spins
 
 
 def module_of(label: str) -> str:
@@ -433,6 +451,7 @@ def document(plan: Plan, costs: Costs, release: str) -> dict[str, Any]:
                 "scheduler": scheduler,
                 "instructions": cost.total,
                 "above_none": cost.total - costs[load, BASE].total,
+                "locked": round(locked_of(cost, costs[load, BASE], scheduler), 3),
                 "totals": cost.totals,
                 "spread": cost.spread,
                 "functions": [
@@ -441,6 +460,7 @@ def document(plan: Plan, costs: Costs, release: str) -> dict[str, Any]:
                         "where": kind_of(function, mine, theirs),
                         "instructions": round(mine.instructions, 3),
                         "entries": round(mine.entries, 3),
+                        "locked": round(mine.locked, 3),
                         "above_none": round(mine.instructions - theirs.instructions, 3),
                     }
                     for function, mine, theirs in rows_of(cost, costs[load, BASE])

@@ -87,16 +87,22 @@ USER_SPACE = Function("(user space)")
 
 @dataclasses.dataclass(frozen=True)
 class Count:
-    """The instructions executed in a function, without its callees, and the calls of it."""
+    """The instructions executed in a function, without its callees, the calls of it, and the locked
+    ones of the instructions."""
 
     instructions: float = 0
     entries: float = 0
+    locked: float = 0
 
     def __sub__(self, other: Count) -> Count:
-        return Count(self.instructions - other.instructions, self.entries - other.entries)
+        return Count(
+            self.instructions - other.instructions,
+            self.entries - other.entries,
+            self.locked - other.locked,
+        )
 
     def __truediv__(self, by: float) -> Count:
-        return Count(self.instructions / by, self.entries / by)
+        return Count(self.instructions / by, self.entries / by, self.locked / by)
 
 
 Profile = Mapping[Function, Count]
@@ -164,11 +170,12 @@ def _profile(lines: Iterable[str], symbols: Symbols) -> Profile:
         if words[0] == "section":
             continue
         if words[0] == "user":
-            sums[USER_SPACE] = [int(words[1]), 0]
+            sums[USER_SPACE] = [int(words[1]), 0, 0]
             continue
-        length, times = int(words[1]), int(words[2])
+        length, locked, times = (int(word) for word in words[1:])
         function, is_start = symbols.find(int(words[0], 16))
-        total = sums.setdefault(function, [0, 0])
+        total = sums.setdefault(function, [0, 0, 0])
         total[0] += length * times
         total[1] += times * is_start
+        total[2] += locked * times
     return {function: Count(*total) for function, total in sums.items()}

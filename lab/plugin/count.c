@@ -9,11 +9,11 @@
  *
  *	section 3
  *	user 81234			instructions
- *	ffffffff81234560 7 1200		a block: address, instructions, times
+ *	ffffffff81234560 7 1 1200	a block: address, instructions, locked, times
  *
  * Blocks that did not run are not listed.  An address has a line for each
  * length of block that starts there: counting exactly, QEMU cuts blocks short
- * when an event is due.  A repeated string instruction counts once for each
+ * when an event is due.  Locked instructions are those of x86.  A repeated string instruction counts once for each
  * repetition, as guest time does.
  *
  * The counters are plain, so there must be one virtual CPU.
@@ -24,6 +24,7 @@
 #include "qemu-plugin.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,7 @@ struct block {
 	struct block *next;
 	uint64_t address;
 	uint64_t length;	/* instructions */
+	uint64_t locked;	/* of them: atomic beside other processors */
 	uint64_t times;		/* written by generated code */
 	uint64_t written;	/* times, at the end of the last section */
 };
@@ -91,8 +93,11 @@ static void section_end(void)
 		for (b = buckets[i]; b; b = b->next) {
 			if (b->times == b->written)
 				continue;
-			fprintf(out, "%" PRIx64 " %" PRIu64 " %" PRIu64 "\n",
-				b->address, b->length, b->times - b->written);
+			fprintf(out,
+				"%" PRIx64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+				"\n",
+				b->address, b->length, b->locked,
+				b->times - b->written);
 			b->written = b->times;
 		}
 	}
@@ -122,6 +127,37 @@ static void find_marks(struct qemu_plugin_tb *tb)
 	}
 }
 
+/*
+ * Whether an instruction of a 64-bit x86 kernel is a locked one.  A kernel for one
+ * processor replaces each lock prefix by 3e, which also stands before indirect jumps
+ * (ff /4) without a check of their target.  An exchange with memory needs no prefix.
+ */
+static bool is_locked(const uint8_t *code, size_t size)
+{
+	bool rex = size > 1 && (code[0] & 0xf0) == 0x40;
+
+	if (size > 2 && code[0] == 0x3e)
+		return code[1] != 0xff || (code[2] >> 3 & 7) != 4;
+	if (code[0] == 0xf0)
+		return true;
+	code += rex;
+	return size > 1U + rex && (code[0] & 0xfe) == 0x86 && code[1] < 0xc0;
+}
+
+static uint64_t locked_in(struct qemu_plugin_tb *tb)
+{
+	size_t i, n = qemu_plugin_tb_n_insns(tb);
+	uint64_t locked = 0;
+
+	for (i = 0; i < n; i++) {
+		struct qemu_plugin_insn *insn = qemu_plugin_tb_get_insn(tb, i);
+
+		locked += is_locked(qemu_plugin_insn_data(insn),
+				    qemu_plugin_insn_size(insn));
+	}
+	return locked;
+}
+
 static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 {
 	uint64_t address = qemu_plugin_tb_vaddr(tb);
@@ -129,9 +165,11 @@ static void translated(qemu_plugin_id_t id, struct qemu_plugin_tb *tb)
 
 	(void)id;
 	if (address >= KERNEL_START) {
+		struct block *b = block_of(address, length);
+
+		b->locked = locked_in(tb);
 		qemu_plugin_register_vcpu_tb_exec_inline(
-			tb, QEMU_PLUGIN_INLINE_ADD_U64,
-			&block_of(address, length)->times, 1);
+			tb, QEMU_PLUGIN_INLINE_ADD_U64, &b->times, 1);
 	} else {
 		find_marks(tb);
 		qemu_plugin_register_vcpu_tb_exec_inline(
