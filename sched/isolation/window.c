@@ -94,15 +94,17 @@ static struct estimate estimate(const struct window_mean *m, u32 n)
  * Returns the change of the drive's work, in its own currency: the one of the two
  * that differs less from pair to pair.
  */
-static struct estimate work_change(const struct window *w, u32 n)
+static struct estimate work_change(const struct window *w)
 {
-	struct estimate requests = estimate(&w->requests, n);
-	struct estimate costs = estimate(&w->costs, n);
+	u32 n = w->epochs / 2;
+	bool by_requests = 4 * (spread_of(&w->requests, n) + w->spread[0]) <
+			   spread_of(&w->costs, n) + w->spread[1];
+	struct estimate e = estimate(by_requests ? &w->requests : &w->costs, n);
 
-	return 4 * (spread_of(&w->requests, n) + w->spread[0]) <
-			       spread_of(&w->costs, n) + w->spread[1] ?
-		       requests :
-		       costs;
+	/* The mean alone decides at the last pair. */
+	if (n >= PAIRS_MOST)
+		e.error = 0;
+	return e;
 }
 
 /* -------------------------------------------------------------------- trials */
@@ -173,10 +175,10 @@ static void judge_half(struct window *w, const struct window_look *l, u32 price)
 {
 	const struct window_tried *t = &l->tried;
 	u32 n = w->epochs / 2;
-	struct estimate e = work_change(w, n);
-	s64 less = -e.mean, error = n < PAIRS_MOST ? e.error : 0;
-	s64 most = less + error + w->loss;
-	s64 least = less - error + w->loss;
+	struct estimate e = work_change(w);
+	s64 less = -e.mean;
+	s64 most = less + e.error + w->loss;
+	s64 least = less - e.error + w->loss;
 	/* The tenant that lacks may have sent too few requests in the trial so far. */
 	bool known = t->done >= TRIED_DONE && lacks(t->met[0]);
 
@@ -194,8 +196,8 @@ static void judge_double(struct window *w, const struct window_look *l,
 {
 	const struct window_tried *t = &l->tried;
 	u32 n = w->epochs / 2;
-	struct estimate e = work_change(w, n);
-	s64 more = e.mean, error = n < PAIRS_MOST ? e.error : 0;
+	struct estimate e = work_change(w);
+	s64 more = e.mean;
 	bool hurt = hurts(t);
 	s64 needed = 0;
 
@@ -211,12 +213,12 @@ static void judge_double(struct window *w, const struct window_look *l,
 		needed = lacks(t->met[0]) ? (s64)price / 2 : (s64)price;
 	needed = max(needed, (s64)WORK_GAIN);
 	/* What a tenant has is not taken from it on little evidence. */
-	if (more - error > needed && (!hurt || n >= PAIRS_MOST / 2)) {
+	if (more - e.error > needed && (!hurt || n >= PAIRS_MOST / 2)) {
 		w->loss = (u32)max((s64)w->loss - more, (s64)0);
 		end_trial(w, true);
-	} else if (n >= PAIRS_MOST || more + error <= needed ||
+	} else if (n >= PAIRS_MOST || more + e.error <= needed ||
 		   (hurt && more <= needed && n >= 2 * PAIRS_LEAST)) {
-		w->loss = min(w->loss, (u32)max(2 * (more + error), (s64)0));
+		w->loss = min(w->loss, (u32)max(2 * (more + e.error), (s64)0));
 		end_trial(w, false);
 	}
 }
