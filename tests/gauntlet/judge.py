@@ -16,6 +16,7 @@ A promise is judged in a *span* of the run: the measured time, or for P5 a time 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 
@@ -239,13 +240,17 @@ def outcome(scene: Scene, known: Known, figures: Figures) -> Outcome:
 
 
 class Possible:
-    """The runs of the fixed depths. A run is named by its depth."""
+    """The runs of the fixed depths, played when they are asked for first. A run is named by its
+    depth."""
 
     def __init__(self, scene: Scene, known: Known, player: Player) -> None:
         self._scene = scene
         self._known = known
         self._player = player
-        self.runs = {depth: self._play(depth, 0) for depth in depths(scene)}
+
+    @functools.cached_property
+    def runs(self) -> dict[int, Outcome]:
+        return {depth: self._play(depth, 0) for depth in depths(self._scene)}
 
     def _play(self, depth: int, other: int) -> Outcome:
         scene = dataclasses.replace(self._scene, seed=self._scene.seed + other)
@@ -294,9 +299,9 @@ def judge(
 ) -> Verdict:
     figures = player.play(scene.play_text(scheduler, settings))
     run = outcome(scene, known, figures)
-    faults = [*backlogged(scene, figures), *ticks(figures), *slowed(scene, known, run, player)]
+    can = Possible(scene, known, player)
+    faults = [*backlogged(scene, figures), *ticks(figures), *slowed(scene, known, run, can)]
     if _in_doubt(run):
-        can = Possible(scene, known, player)
         faults += robbed(run, can) + gains(known, run, can) + lost(scene, known, run, can)
     if known.later:
         faults += adapts(scene, known.later, figures, player)
@@ -327,13 +332,12 @@ def lost(scene: Scene, known: Known, run: Outcome, can: Possible) -> list[Fault]
     return [Fault("P3", "", run.total, bound)] if run.total < bound else []
 
 
-def slowed(scene: Scene, known: Known, run: Outcome, player: Player) -> list[Fault]:
+def slowed(scene: Scene, known: Known, run: Outcome, can: Possible) -> list[Fault]:
     """P4: a tenant that needs little waits no longer than under the best fixed depth with the same
     total, neither on average nor in the 99th percentile."""
     small = [t.name for t in scene.loaded if needs_little(known, t.name, run)]
     if not small:
         return []
-    can = Possible(scene, known, player)
     least = min(run.total, can.runs[can.fullest].total) * (1 - P4_SAME)
     best = min(
         (depth for depth, other in can.runs.items() if other.total >= least),
