@@ -504,26 +504,31 @@ TEST(the_window_follows_the_lack)
 	scene_close(&x);
 }
 
+/* The other flow fills the window, and a queue waits for a place, for some looks. */
+static void fill_for(struct scene *x, u32 looks)
+{
+	while (looks--) {
+		u32 now = READ_ONCE(slots(x)->limit);
+
+		x->other.done = now;
+		x->other.inside = now;
+		x->h.queue[1].stats.no_slot++;
+		look(x);
+	}
+}
+
 /* With isolation, a D that is set is the most that the window grows to. */
 TEST(a_window_grows_to_a_fixed_depth)
 {
 	struct sched_params p;
 	struct scene x;
-	u32 i;
 
 	scene_open(&x, 8, 0);
 	p = x.h.sched.params;
 	p.isolation = 7;
 	hooks_tune(&x.h, &p);
 	assert_int_equal(slots(&x)->tree.depth, WINDOW_START);
-	for (i = 0; i < 5; i++) {
-		u32 now = READ_ONCE(slots(&x)->limit);
-
-		x.other.done = now;
-		x.other.inside = now;
-		x.h.queue[1].stats.no_slot++;
-		look(&x);
-	}
+	fill_for(&x, 5);
 	assert_int_equal(slots(&x)->tree.depth, DEPTH);
 	assert_int_equal(x.h.sched.params.depth, DEPTH);
 	scene_close(&x);
@@ -532,19 +537,11 @@ TEST(a_window_grows_to_a_fixed_depth)
 TEST(a_depth_that_is_found_is_the_window)
 {
 	struct scene x;
-	u32 i;
 
 	scene_open(&x, 8, 512);
 	assert_int_equal(slots(&x)->depth, 512);
 	assert_int_equal(slots(&x)->tree.depth, DEPTH);
-	for (i = 0; i < 8; i++) {
-		u32 now = READ_ONCE(slots(&x)->limit);
-
-		x.other.done = now;
-		x.other.inside = now;
-		x.h.queue[1].stats.no_slot++;
-		look(&x);
-	}
+	fill_for(&x, 8);
 	assert_int_equal(iso(&x)->window.size, 512);
 	assert_int_equal(x.h.sched.params.depth, 512);
 	scene_close(&x);
