@@ -30,7 +30,7 @@ MANY = 16
 WEIGHED = ("P2", "P3", "P4")
 PROMISES = ("P1", "P2", "P3", "P4", "P5", "P6", "P7")
 
-# A scene of tests/gauntlet/scene.py, whose folder is no package.
+# The class Scene of tests/gauntlet/scene.py. Its folder is no package, so no import names it.
 Scene = Any
 
 

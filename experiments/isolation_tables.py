@@ -28,7 +28,7 @@ from mqfair.text.errors import Failure, UsageError
 from mqfair.text.output import table
 
 MQFQ = "mqfq"
-# The values of `isolation` whose p99 has a table.
+# A table has the p99 of the reader for each of these values of `isolation`.
 PRICES = (8, 12, 20, 30)
 median = statistics.median
 Rows = list[list[str]]

@@ -274,7 +274,7 @@ static void closed_got_tag(struct host_io *hio)
 	closed_pump(slot->load);
 }
 
-/* Returns the queue on whose CPU the task of @l is at present. */
+/* Returns the queue of the CPU on which the task of @l runs now. */
 static u32 load_queue_now(const struct load *l)
 {
 	const struct load_params *p = &l->params;
