@@ -130,7 +130,7 @@ static void begin_trial(struct window *w, u32 other)
 	w->requests = w->costs = (struct window_mean){ 0 };
 	w->whole[0] = w->whole[1] = (struct window_service){ 0 };
 	w->fills = false;
-	w->grows = false;
+	w->pressed = false;
 	w->trials++;
 }
 
@@ -145,6 +145,8 @@ static void end_trial(struct window *w, bool taken)
 	w->spread[1] += spread_of(&w->costs, n);
 	if (taken) {
 		w->size = w->other;
+		/* A queue waited there, so it was compared with a larger window. */
+		w->grows = w->grows && !w->pressed;
 		w->half = w->twice =
 			(struct window_wait){ .backoff = BACKOFF_LEAST };
 	} else {
@@ -153,6 +155,9 @@ static void end_trial(struct window *w, bool taken)
 	}
 	w->fills = true;
 	w->other = 0;
+	w->known = w->size;
+	w->before = (struct window_epoch){ 0 };
+	w->rate = 0;
 }
 
 static bool lacks(u32 met)
@@ -171,21 +176,34 @@ static bool hurts(const struct window_tried *t)
 	return (MET_GAIN + 1ULL) * t->met[1] < (u64)MET_GAIN * t->met[0];
 }
 
+/*
+ * Returns the part of the price that lies between the two windows.  A window of n
+ * loses a part of the work like 1 / n, so half of the price lies between a window that
+ * loses all of it and double of that.
+ */
+static s64 price_between(const struct window *w, u32 price)
+{
+	u32 more = max(w->size, w->other), less = min(w->size, w->other);
+
+	return (s64)price * (more - less) / more;
+}
+
 static void judge_half(struct window *w, const struct window_look *l, u32 price)
 {
 	const struct window_tried *t = &l->tried;
 	u32 n = w->epochs / 2;
 	struct estimate e = work_change(w);
 	s64 less = -e.mean;
-	s64 most = less + e.error + w->loss;
-	s64 least = less - e.error + w->loss;
+	s64 most = less + e.error;
+	s64 least = less - e.error;
+	s64 allowed = min(price_between(w, price), (s64)price - (s64)w->loss);
 	/* The tenant that lacks may have sent too few requests in the trial so far. */
 	bool known = t->done >= TRIED_DONE && lacks(t->met[0]);
 
-	if ((known || n >= PAIRS_MOST) && helps(t) && most <= (s64)price) {
+	if ((known || n >= PAIRS_MOST) && helps(t) && most <= allowed) {
 		w->loss = (u32)max(less + w->loss, (s64)0);
 		end_trial(w, true);
-	} else if (n >= PAIRS_MOST || least > (s64)price ||
+	} else if (n >= PAIRS_MOST || least > allowed ||
 		   (known && !helps(t) && n >= 2 * PAIRS_LEAST)) {
 		end_trial(w, false);
 	}
@@ -205,12 +223,10 @@ static void judge_double(struct window *w, const struct window_look *l,
 	if (!hurt && w->whole[0].ns && w->whole[1].ns)
 		more = min(more, change(rate_at(w->size, &w->whole[0]),
 					rate_at(w->other, &w->whole[1])));
-	/*
-	 * For a tenant that lacks, work is lost already: as much as 1 / n at the
-	 * window n, so double brings half of it back.
-	 */
+	/* For a tenant that lacks, work is lost already, and double brings some back. */
 	if (hurt)
-		needed = lacks(t->met[0]) ? (s64)price / 2 : (s64)price;
+		needed = lacks(t->met[0]) ? price_between(w, price) :
+					    (s64)price;
 	needed = max(needed, (s64)WORK_GAIN);
 	/* What a tenant has is not taken from it on little evidence. */
 	if (more - e.error > needed && (!hurt || n >= PAIRS_MOST / 2)) {
@@ -242,6 +258,7 @@ static void try_on(struct window *w, const struct window_look *l, u32 price)
 	u32 now = arm_of(w->epochs);
 	struct window_epoch *e = &w->epoch[now];
 
+	w->pressed |= now && l->waits;
 	e->ns += l->ns;
 	e->cost += l->cost;
 	e->done += l->done;

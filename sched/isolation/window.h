@@ -15,12 +15,16 @@
  *
  *	half	is tried while a tenant lacks LACK_LEAST of what it asks for.  It
  *		is taken if that tenant gets a part more, one in MET_GAIN, and the
- *		work lost so far is within the price.  After a half that was
- *		refused, three quarters are tried in turn with it.
+ *		work lost by this step is within half of the price, and all that is
+ *		lost within the price.  After a half that was refused, three
+ *		quarters are tried in turn with it, for a quarter of the price.
  *	double	is tried while queues wait for a place.  It is taken if it does
  *		WORK_GAIN more work.  If a tenant gets a part less, it must do
  *		more than the price, or than half of it if that tenant lacks
  *		already.
+ *
+ * So the same difference in work decides a half and the double that leads back.  Work
+ * is lost like 1 / n at the window n.
  *
  * Trials are paired.  The work of a drive differs from look to look: a write
  * buffer fills, and garbage is collected.  So a trial does not compare the work
@@ -43,10 +47,12 @@
  * times its length, then eight, up to 2^BACKOFF_MOST.  So trials from which no
  * tenant gains cost a drive less than a hundredth of its work in the end.
  *
- * The beginning.  The window doubles while the work of a look and window / mean time
- * both grow by an eighth.  The last doubling is taken back if it did not pay, or if
- * no queue waits for a place then, which shows nothing.  So a slow drive is not
- * filled with seconds of requests at first.  The first trial ends the growth.
+ * The beginning.  Nothing is known of a larger window until a queue has waited at this
+ * one.  From then on the window doubles while the work of a look and window / mean
+ * time both grow by an eighth.  The last doubling is taken back if it did not pay, or
+ * if no queue waits for a place then, which shows nothing.  So a slow drive is not
+ * filled with seconds of requests at first.  A half that is taken while queues wait
+ * there ends the growth.
  *
  *	A volume of 400 requests a second: 32 requests take twice as long as 16, so
  *	16 it is.
@@ -124,6 +130,7 @@ struct window {
 	u32 other;		/* the one under trial, or 0 */
 	bool grows;		/* it still doubles from look to look */
 	bool fills;		/* it was changed: this look does not count */
+	bool pressed;		/* a queue waited at `other` in the trial */
 	u32 epochs;		/* of the trial that have ended */
 	u32 looks;		/* of the trial */
 	struct window_wait half, twice;

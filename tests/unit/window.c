@@ -169,16 +169,41 @@ TEST(a_doubling_without_a_queue_is_taken_back)
 		step(&x, &fast);
 }
 
-/* Growth compares looks at windows that it has set, and a trial sets others. */
-TEST(a_trial_ends_the_growth)
+/* A queue waits at the half, so there is no more to learn by growth. */
+TEST(a_half_at_which_queues_wait_ends_the_growth)
 {
-	const struct drive c = { .knee = 1000, .half = 8, .idle = true };
+	struct drive c = { .knee = 8, .half = 8, .idle = true };
 	struct tuner x;
 
 	begin(&x, 64, true);
 	while (!x.w.other)
 		step(&x, &c);
+	c.idle = false;
+	while (x.w.other)
+		step(&x, &c);
+	assert_int_equal(x.w.size, 32);
 	assert_false(x.w.grows);
+}
+
+/*
+ * While a tenant of few requests is alone, a trial finds a small window for it.  Then
+ * come tenants with many requests.  The window doubles from look to look, without
+ * trials.
+ */
+TEST(growth_goes_on_when_a_queue_waits_for_the_first_time)
+{
+	struct drive c = { .knee = 8, .half = 8, .idle = true };
+	struct tuner x;
+
+	begin(&x, 64, true);
+	while (x.w.size > 16)
+		step(&x, &c);
+	assert_true(x.w.grows);
+	c = (struct drive){ .knee = 500 };
+	while (x.w.other)
+		step(&x, &c);
+	run(&x, &c, 2 * 6);
+	assert_in_range(x.w.size, 512, MOST);
 }
 
 /* ---------------------------------------------------------- without a lack */
