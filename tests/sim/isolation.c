@@ -3,6 +3,10 @@
  * Isolation at its default on a 980 PRO of 256 MiB, filled at random.  In case A
  * a reader of weight 1000 keeps one read of 4 KiB.  Jobs of weight 100 keep 128
  * of 64 KiB.  The figures are relative to none on the same drive.
+ *
+ * A trial of the window takes tens of milliseconds, and its drive time belongs to the
+ * figures of the spans that it meets.  So spans of less than a second are played with
+ * several seeds, and the judge has the sums.
  */
 #include <string.h>
 
@@ -14,12 +18,14 @@ enum {
 	QUEUES		= 4,
 	MODEL_MIB	= 256,
 	WINDOWS_MOST	= 3,
+	SEEDS_MOST	= 6,
 	/* A flow that is short may cost this, and a wrong capacity a little. */
 	BOUND		= 10 * ISOLATION_AUTO + 30,
 };
 
 #define WARM	(200 * MS)
 #define MEASURED (400 * MS)
+#define MEASURED_LEAST (1200 * MS)
 
 /* A change of the drive, at the beginning of a span. */
 enum event_kind {
@@ -77,12 +83,27 @@ static void change(struct scenario *s, struct flash *f, enum event_kind kind)
 	fixture_run(&s->r, 300 * MS);
 }
 
-static void play(struct test_case *t, const struct setting *setting,
-		 const struct tenant *tenant, u32 n, const struct span *window,
-		 u32 windows, struct run *run)
+/* Adds the outcome of one seed. */
+static void sum_up(struct outcome *sum, const struct outcome *o, u32 seeds)
+{
+	u32 i;
+
+	for (i = 0; i < SCENE_TENANTS; i++) {
+		sum->bytes[i] += o->bytes[i];
+		sum->p50_ns[i] += o->p50_ns[i] / seeds;
+		sum->p99_ns[i] += o->p99_ns[i] / seeds;
+	}
+	sum->total += o->total;
+	sum->index += o->index / seeds;
+}
+
+static void play_seed(struct test_case *t, const struct setting *setting,
+		      const struct tenant *tenant, u32 n,
+		      const struct span *window, u32 windows, u32 seed,
+		      struct run *run)
 {
 	struct test_case own = { .ops = setting->ops };
-	struct host_params p = { .seed = 1,
+	struct host_params p = { .seed = seed,
 				 .nr_queues = QUEUES,
 				 .ops = setting->ops,
 				 .wake_ns = 2 * US,
@@ -125,6 +146,35 @@ static void play(struct test_case *t, const struct setting *setting,
 		return;
 	case_fail(t, "%s", own.failure);
 	t->host_failed = own.host_failed;
+}
+
+/* Returns the seeds with which the shortest span of @window is MEASURED_LEAST. */
+static u32 seeds_of(const struct span *window, u32 windows)
+{
+	u64 least = MEASURED_LEAST;
+	u32 i;
+
+	for (i = 0; i < windows; i++)
+		least = min(least, window[i].ns);
+	return min((u32)(MEASURED_LEAST / least), (u32)SEEDS_MOST);
+}
+
+/* The size of the window and the trials in @run are those of the last seed. */
+static void play(struct test_case *t, const struct setting *setting,
+		 const struct tenant *tenant, u32 n, const struct span *window,
+		 u32 windows, struct run *run)
+{
+	u32 seeds = seeds_of(window, windows), seed, i;
+	struct run one;
+
+	*run = (struct run){ 0 };
+	for (seed = 1; seed <= seeds; seed++) {
+		play_seed(t, setting, tenant, n, window, windows, seed, &one);
+		for (i = 0; i < windows; i++)
+			sum_up(&run->window[i], &one.window[i], seeds);
+		run->size = one.size;
+		run->trials = one.trials;
+	}
 }
 
 static const struct setting none = { .ops = &fifo_ops,
@@ -333,7 +383,7 @@ static void test_bursts(struct test_case *t)
 		{ .skip_ns = 70 * MS, .ns = 30 * MS },
 	};
 	struct tenant tenant[2] = { case_a[0], case_a[1] };
-	u64 reads = 0, reads_none = 0;
+	struct outcome all = { 0 }, all_none = { 0 };
 	struct run r, n;
 	u32 i;
 
@@ -342,14 +392,10 @@ static void test_bursts(struct test_case *t)
 	play(t, &none, tenant, 2, windows, 3, &n);
 	play(t, &own, tenant, 2, windows, 3, &r);
 	for (i = 0; i < 3; i++) {
-		reads += r.window[i].bytes[0];
-		reads_none += n.window[i].bytes[0];
+		sum_up(&all, &r.window[i], 3);
+		sum_up(&all_none, &n.window[i], 3);
 	}
-	note(t, "%llu permille of the reads under none",
-	     permille(reads, reads_none));
-	if (4 * reads < 13 * reads_none)
-		case_fail(t, "%llu bytes read, %llu under none", reads,
-			  reads_none);
+	expect_isolated(t, "bursts", &all, &all_none, 880);
 }
 
 /*
@@ -428,8 +474,8 @@ static void test_growing_demand(struct test_case *t)
 
 	play(t, &none, tenant, 3, windows, 2, &n);
 	play(t, &own, tenant, 3, windows, 2, &r);
-	/* A trial of double takes tens of milliseconds. */
-	expect_isolated(t, "grown", &r.window[1], &n.window[1], 840);
+	/* In the first twenty latencies a tenant gets .8 of its due: doc/gauntlet.md, P5. */
+	expect_isolated(t, "grown", &r.window[1], &n.window[1], 800);
 }
 
 /* No tenant gains above its share, and the others lose no more than agreed. */
