@@ -100,7 +100,7 @@ test-kernels: ## run all tests of guests on the kernels 6.1, 6.12 and 7.2
 	$(PYTHON) tests/run --kernel 6.1,6.12,7.2 vm
 	$(PYTHON) tests/run --kernel 6.12,7.2 --only 'while_hardware_queues_change|shares.by_weight\[' vm-slow
 
-test-slow: ## run the tests that take too long for every run (an hour; once 15 more to build)
+test-slow: ## run the tests that take too long for every run (two hours; once 15 minutes more to build)
 	lab/bootstrap test kernels arm64
 	/usr/bin/python3 -m lab compile uml
 	$(PYTHON) tests/run explore-slow sim-sanitized sim-slow gauntlet-slow vm-slow vm-uml soak arm64
