@@ -105,6 +105,7 @@ struct queue_host {
 /* A hardware queue; stage.h explains `staged` and `blocked`. */
 struct hctx_host {
 	spinlock_t lock;		/* H: serialises staging */
+	bool busy;			/* O, under H: a request is queued or staged */
 	struct request *staged;		/* O: written under H */
 	u64 staged_ns;			/* H: time at which it was staged */
 	struct queue_host **queue;	/* I: by request->mq_ctx->index_hw[] */

@@ -164,6 +164,7 @@ void el_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 	if (h->nr_queues > 1)
 		insert_shared(h, list, now, &wake);
 	spin_lock(&h->lock);
+	WRITE_ONCE(h->busy, true);
 	if (h->nr_queues == 1)
 		insert_single(h, list, now, &wake);
 	hctx_stage(h, now, &wake);
@@ -189,8 +190,12 @@ struct request *el_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	WRITE_ONCE(h->staged, NULL);
 	if (unlikely(!rq))
 		h->null_dispatches++;
-	else if (hctx_has_queued(h))
-		hctx_stage(h, ktime_get_ns(), &wake);
+	if (hctx_has_queued(h)) {
+		if (rq)
+			hctx_stage(h, ktime_get_ns(), &wake);
+	} else {
+		WRITE_ONCE(h->busy, false);
+	}
 	spin_unlock(&h->lock);
 	if (rq)
 		trace_mqfair_dispatch(rq, &rq_host(rq)->io);
@@ -202,6 +207,11 @@ struct request *el_dispatch_request(struct blk_mq_hw_ctx *hctx)
  * A blocked hardware queue has work while requests are queued.  The block layer
  * runs it again when the driver can take requests, and must then find work.
  *
+ * Most calls come when no request is left, and `busy` tells that by one load.
+ * insert sets it before the first attempt to stage a new request, and dispatch
+ * clears it when no request is staged or queued.  A CPU that has put a request
+ * into its queue and not yet set `busy` runs the hardware queue afterwards.
+ *
  * Before Linux 6.16 a task may attach the scheduler while another task makes new
  * hardware queues.  The scheduler does not know the new ones.  They have no work,
  * because the request queue is frozen until the scheduler is attached anew.
@@ -210,7 +220,7 @@ bool el_has_work(struct blk_mq_hw_ctx *hctx)
 {
 	struct hctx_host *h = hctx->sched_data;
 
-	if (unlikely(!h))
+	if (unlikely(!h) || !READ_ONCE(h->busy))
 		return false;
 	return READ_ONCE(h->staged) ||
 	       (unlikely(READ_ONCE(h->blocked) ||
@@ -242,9 +252,12 @@ bool el_bio_merge(struct request_queue *q, struct bio *bio,
 	struct blk_mq_ctx *ctx = blk_mq_get_ctx(q);
 	struct blk_mq_hw_ctx *hctx = blk_mq_map_queue(bio->bi_opf, ctx);
 	struct hctx_host *h = hctx->sched_data;
-	struct queue_host *qh = h->queue[ctx->index_hw[hctx->type]];
+	struct queue_host *qh;
 	bool merged;
 
+	if (!READ_ONCE(h->busy))
+		return false;
+	qh = h->queue[ctx->index_hw[hctx->type]];
 	if (list_empty_careful(&qh->requests))
 		return false;
 	spin_lock(qh->lock);
