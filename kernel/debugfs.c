@@ -177,8 +177,8 @@ static void show_hctx(struct seq_file *m, u32 index, struct hctx_host *h)
 {
 	u32 i;
 
-	seq_printf(m, "hctx=%u in_flight=%d hw_depth=%u staged=%d blocked=%d\n",
-		   index, atomic_read(&h->in_flight),
+	seq_printf(m, "hctx=%u in_flight=%u hw_depth=%u staged=%d blocked=%d\n",
+		   index, hctx_in_flight(h),
 		   hctx_shares_tags(h) ? 0 : h->hw_depth,
 		   READ_ONCE(h->staged) != NULL, READ_ONCE(h->blocked));
 	for (i = 0; i < h->nr_queues; i++)

@@ -63,14 +63,25 @@ struct tag_kind {
 	wait_queue_head_t wait;		/* tasks that wait until one is given back */
 };
 
+/*
+ * A request takes a scheduler tag, and a driver tag when it is staged.  One number
+ * counts both: a completing request gives both back by one addition.
+ */
+#define TAG_OF_SCHED		1ULL
+#define TAG_OF_DRIVER		(1ULL << 32)
+
+/* The host's flag of struct io: the request has a driver tag. */
+#define IO_HAS_DRIVER_TAG	IO_OF_HOST
+
 /* The scheduler tags of a hardware queue, or of all that share one map. */
 struct tag_map {
-	atomic_t used;			/* A: of requests */
+	atomic64_t returned;		/* A: tags given back: device_tags() */
 	u32 half;			/* frozen: of the tags; limit_admit() */
 	struct tag_waiters order;		/* line: I */
 	u32 granted;			/* order.lock: handed to tasks that wake up */
 	struct list_head tasks;		/* order.lock: waiters, in order of arrival */
 	struct tag_kind foreign;	/* of kernel threads */
+	atomic64_t taken;		/* tags of inserted requests: limit_took() */
 } ____cacheline_aligned_in_smp;
 
 /* The tags of a flow that limit.c bounds. */
@@ -108,6 +119,7 @@ struct hctx_host {
 	bool busy;			/* O, under H: a request is queued or staged */
 	struct request *staged;		/* O: written under H */
 	u64 staged_ns;			/* H: time at which it was staged */
+	u64 sent;			/* O, under H: staged so far, times TAG_OF_DRIVER */
 	struct queue_host **queue;	/* I: by request->mq_ctx->index_hw[] */
 	u32 nr_queues;			/* I */
 	u32 turn;			/* H: next queue, if not ordered */
@@ -116,14 +128,14 @@ struct hctx_host {
 	struct request_host *requests;	/* frozen: by scheduler tag */
 	u32 nr_requests;		/* frozen */
 	bool requests_shared;		/* I: requests[] is the device's */
+	bool alone;			/* I: only H covers tag_map.taken */
 	struct tag_map *map;		/* I: own_map or the device's */
 	u32 hw_depth;			/* I: driver tags; 0: queues share them */
 	bool exempt;			/* I: polled, its flows are not limited */
 	u64 null_dispatches;		/* H: the core fetched and got none */
 	struct work_struct wake_work;
 	struct tag_map own_map;
-	atomic_t in_flight ____cacheline_aligned_in_smp;
-	atomic_t full;			/* A: waits for a driver tag to return */
+	atomic_t full ____cacheline_aligned_in_smp;	/* A: waits for a driver tag */
 	bool blocked;			/* O: written under H */
 	bool drains;			/* H: queue.drain of its queues */
 	/* The next three are of places in queue[], if there are several. */
@@ -162,6 +174,28 @@ static inline struct queue_host *queue_host_of(const struct queue *q)
 static inline struct request_host *request_host_of(struct io *io)
 {
 	return container_of(io, struct request_host, io);
+}
+
+/*
+ * The tags that the requests of @h hold: the scheduler tags of its map in the low
+ * half, and the driver tags of @h in the high half.  A snapshot, any context.
+ *
+ * Each request was added to `taken` and `sent` before it was added to `returned`.
+ * The acquire keeps this order, so that neither half is ever negative.  Pairs with
+ * limit_returned().
+ */
+static inline u64 device_tags(const struct hctx_host *h)
+{
+	u64 returned = (u64)atomic64_read_acquire(&h->map->returned);
+
+	return (u64)atomic64_read(&h->map->taken) + READ_ONCE(h->sent) -
+	       returned;
+}
+
+/* The requests of @h that are staged or in the driver; 0 if it shares tags. */
+static inline u32 hctx_in_flight(const struct hctx_host *h)
+{
+	return (u32)(device_tags(h) >> 32);
 }
 
 /* NULL between prepare_request() and the first insertion. */

@@ -23,8 +23,9 @@
  *			the scheduler may wake other queues.
  *	requeue		The driver gives the request back unserved.  Its slot
  *			returns, and the request is inserted again.
- *	finish		The references of the request are dropped, and its tag goes
- *			to a task that waits.
+ *	finish		The references of the request are dropped, and its tags are
+ *			given back by one atomic addition.  A task or the hardware
+ *			queue may wait for them.
  *
  * Each hook of the scheduler may leave queues to wake in struct wake.
  * host_wake() wakes them after all locks are dropped: wake.h.
@@ -55,16 +56,20 @@ void el_prepare_request(struct request *rq)
 	limit_prepared(rq);
 }
 
-/* A request that comes back from a requeue has its host and flow already. */
-static void request_host_set(struct request *rq)
+/*
+ * Returns whether the request is new.  One that comes back from a requeue has its
+ * host and flow already.
+ */
+static bool request_host_set(struct request *rq)
 {
 	struct hctx_host *h = rq->mq_hctx->sched_data;
 	struct request_host *r = &h->requests[rq->internal_tag];
 
 	if (rq_host(rq))
-		return;
+		return false;
 	classify(rq, r);
 	rq->elv.priv[0] = r;
+	return true;
 }
 
 /*
@@ -150,6 +155,7 @@ void el_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 	 */
 	u64 now = rq_host(rq) ? ktime_get_ns() : rq->start_time_ns;
 	struct wake wake __uninitialized;
+	u32 nr_new = 0;
 
 	/*
 	 * Once a request is in the list of a queue, another CPU may complete
@@ -159,11 +165,15 @@ void el_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 	percpu_ref_get(&q->q_usage_counter);
 	wake_init(&wake);
 	list_for_each_entry(rq, list, queuelist)
-		request_host_set(rq);
+		nr_new += request_host_set(rq);
 
+	if (!h->alone)
+		limit_took(h, nr_new);
 	if (h->nr_queues > 1)
 		insert_shared(h, list, now, &wake);
 	spin_lock(&h->lock);
+	if (h->alone)
+		limit_took(h, nr_new);
 	WRITE_ONCE(h->busy, true);
 	if (h->nr_queues == 1)
 		insert_single(h, list, now, &wake);
@@ -284,16 +294,33 @@ slot_returned(struct request *rq, struct request_host *r, u64 now, bool served)
 		s->ops->complete(&r->io, now, &wake);
 	else
 		s->ops->requeue(&r->io, &wake);
-	/*
-	 * The fully ordered decrement comes before the look at `full`.  Pairs
-	 * with hctx_is_full().
-	 */
-	atomic_dec_return(&h->in_flight);
-	if (unlikely(atomic_read(&h->full)) && atomic_xchg(&h->full, 0))
-		wake_queue(&wake, r->io.queue->index);
 	if (unlikely(compat_queue_draining(rq->q)) && hctx_has_queued(h))
 		wake_queue(&wake, r->io.queue->index);
 	host_wake(h->device, &wake);
+}
+
+/* Hardware queue @h may wait for a driver tag, and wakes @queue if it does. */
+static noinline void wake_full(struct hctx_host *h, u32 queue)
+{
+	struct wake wake __uninitialized;
+
+	if (!atomic_xchg(&h->full, 0))
+		return;
+	wake_init(&wake);
+	wake_queue(&wake, queue);
+	host_wake(h->device, &wake);
+}
+
+/* The request gives @tags back. */
+static __always_inline void tags_returned(struct request *rq,
+					  struct request_host *r, u64 tags)
+{
+	struct hctx_host *h = rq->mq_hctx->sched_data;
+
+	r->io.flags &= (u16)~IO_HAS_DRIVER_TAG;
+	limit_returned(h, tags);
+	if (unlikely(atomic_read(&h->full)))
+		wake_full(h, r->io.queue->index);
 }
 
 /*
@@ -328,6 +355,8 @@ void el_requeue_request(struct request *rq)
 
 	if (is_out(r))
 		slot_returned(rq, r, 0, false);
+	if (r && (r->io.flags & IO_HAS_DRIVER_TAG))
+		tags_returned(rq, r, TAG_OF_DRIVER);
 }
 
 void el_finish_request(struct request *rq)
@@ -337,10 +366,14 @@ void el_finish_request(struct request *rq)
 	if (unlikely(rq->elv.priv[1]))
 		limit_kind_finished(rq);
 	if (likely(r)) {
+		u64 tags = TAG_OF_SCHED;
+
 		if (unlikely(is_out(r)))
-			el_requeue_request(rq);
+			slot_returned(rq, r, 0, false);
+		if (likely(r->io.flags & IO_HAS_DRIVER_TAG))
+			tags += TAG_OF_DRIVER;
 		declassify(r);
 		rq->elv.priv[0] = NULL;
+		tags_returned(rq, r, tags);
 	}
-	limit_finished(rq->mq_hctx->sched_data);
 }

@@ -97,6 +97,7 @@ static struct hctx_host *hctx_build(struct device_host *d,
 	h->device = d;
 	h->exempt = hctx->type == HCTX_TYPE_POLL;
 	h->requests_shared = compat_hw_tags_shared(d->q);
+	h->alone = h->nr_queues == 1 && !h->requests_shared;
 	h->map = h->requests_shared ? &d->map : &h->own_map;
 	tag_map_init(&h->own_map);
 	/* in_flight does not tell how many tags are free if others share them. */
@@ -256,7 +257,7 @@ void device_host_destroy(struct device_host *d)
 	}
 	for (i = 0; i < d->nr_hctx; i++) {
 		WARN_ON_ONCE(d->hctx[i]->staged);
-		WARN_ON_ONCE(atomic_read(&d->hctx[i]->in_flight));
+		WARN_ON_ONCE(device_tags(d->hctx[i]));
 	}
 	sched_exit(&d->sched);
 	device_release(d);

@@ -61,17 +61,17 @@ struct task_waiter {
 	bool granted;			/* written under tag_map.order.lock */
 };
 
-/* The tags of the map that are in use, or on their way to a woken task. */
-static u32 tags_taken(const struct tag_map *map)
+/* The tags of the map of @h that are in use, or on their way to a woken task. */
+static u32 tags_taken(const struct hctx_host *h)
 {
-	return (u32)atomic_read(&map->used) + READ_ONCE(map->granted);
+	return (u32)device_tags(h) + READ_ONCE(h->map->granted);
 }
 
-static struct tag_use use_of(const struct tag_map *map)
+static struct tag_use use_of(const struct hctx_host *h)
 {
 	return (struct tag_use){
-		.all = tags_taken(map),
-		.foreign = (u32)atomic_read(&map->foreign.held),
+		.all = tags_taken(h),
+		.foreign = (u32)atomic_read(&h->map->foreign.held),
 	};
 }
 
@@ -93,7 +93,7 @@ void limit_hand_out(struct hctx_host *h, bool given_back)
 	unsigned long flags = port_lock(&map->order.lock);
 	struct tag_waiter *w;
 
-	while ((w = limit_take(s, &map->order, use_of(map), given_back)))
+	while ((w = limit_take(s, &map->order, use_of(h), given_back)))
 		grant(map, container_of(w, struct task_waiter, waiter));
 	port_unlock(&map->order.lock, flags);
 }
@@ -114,7 +114,7 @@ static void wait_for_tag(struct hctx_host *h, struct flow *f)
 
 	list_add_tail(&w.node, &map->tasks);
 	port_unlock(&map->order.lock, flags);
-	/* Fully ordered before the look for a free tag.  Pairs with limit_finished(). */
+	/* Fully ordered before the look for a free tag.  Pairs with limit_returned(). */
 	limit_wait(&w.waiter);
 	limit_hand_out(h, false);
 	for (;;) {
@@ -136,10 +136,10 @@ static void limit_flow(struct hctx_host *h, struct flow *f, blk_opf_t opf,
 {
 	struct hctx_host *now;
 
-	if (limit_goes_first(&h->map->order, f, use_of(h->map), data->nr_tags))
+	if (limit_goes_first(&h->map->order, f, use_of(h), data->nr_tags))
 		return;
 	data->nr_tags = 1;
-	while (!limit_goes_first(&h->map->order, f, use_of(h->map), 1)) {
+	while (!limit_goes_first(&h->map->order, f, use_of(h), 1)) {
 		if (data->flags & BLK_MQ_REQ_NOWAIT) {
 			data->shallow_depth =
 				compat_shallow_depth(h->hctx, h->map->half);
@@ -298,14 +298,14 @@ void limit_admit_slow(blk_opf_t opf, struct blk_mq_alloc_data *data)
 	/* A flow that is alone takes all tags. */
 	if (h->exempt ||
 	    (READ_ONCE(h->device->sched.share.nr_active) < 2 &&
-	     tags_taken(h->map) + data->nr_tags <= compat_sched_depth(h->hctx)))
+	     tags_taken(h) + data->nr_tags <= compat_sched_depth(h->hctx)))
 		return;
 	if (unlikely(current->flags & PF_KTHREAD) && !is_urgent(opf))
 		limit_foreign(h, data);
 	swaps = limit_is_swap_write(opf) && !(current->flags & PF_KTHREAD) &&
 		!(data->flags & BLK_MQ_REQ_NOWAIT);
 	/* The first half is free for all, so the flow need not be looked up. */
-	if (!swaps && tags_taken(h->map) + data->nr_tags <= h->map->half)
+	if (!swaps && tags_taken(h) + data->nr_tags <= h->map->half)
 		return;
 
 	blkg = current_blkg(data->q);

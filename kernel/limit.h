@@ -8,10 +8,11 @@
  *	limit_admit	before the block layer takes	task, may	none
  *			a tag for the task		sleep
  *	limit_prepared	the task has its tag		task		none
+ *	limit_took	the request is inserted		task		see there
  *	limit_inserted	after sched_ops.insert		task		queue's
  *	limit_kind_finished	a request of a kind	any		any
  *			finishes
- *	limit_finished	the request gives its tag back	any		none
+ *	limit_returned	the request gives tags back	any		none
  *	limit_tick	tick work			task		none
  *	limit_awaits_tick  tick work			task		none
  *	limit_resized	init; the depth has changed	task, frozen	none
@@ -60,9 +61,9 @@ static inline struct hctx_host *limit_hctx(blk_opf_t opf,
  */
 static inline void limit_admit(blk_opf_t opf, struct blk_mq_alloc_data *data)
 {
-	const struct tag_map *map = limit_hctx(opf, data)->map;
+	const struct hctx_host *h = limit_hctx(opf, data);
 
-	if (unlikely((u32)atomic_read(&map->used) + data->nr_tags > map->half ||
+	if (unlikely((u32)device_tags(h) + data->nr_tags > h->map->half ||
 		     (current->flags & PF_KTHREAD) || limit_is_swap_write(opf)))
 		limit_admit_slow(opf, data);
 }
@@ -73,9 +74,6 @@ static inline void limit_admit(blk_opf_t opf, struct blk_mq_alloc_data *data)
  */
 static inline void limit_prepared(struct request *rq)
 {
-	struct hctx_host *h = rq->mq_hctx->sched_data;
-
-	atomic_inc(&h->map->used);
 	rq->elv.priv[1] = NULL;
 	if (unlikely((current->flags & PF_KTHREAD) ||
 		     limit_is_swap_write(rq->cmd_flags)))
@@ -100,12 +98,33 @@ static inline void limit_inserted(struct queue_host *qh, struct request *rq,
 }
 
 /*
- * A request gives its tag back.  The decrement is fully ordered and comes before
- * the look for waiters; pairs with wait_for_tag().
+ * @nr requests were inserted for the first time, or are about to be: none of them
+ * has finished.  Before its insertion a request is not counted.  Tasks collect
+ * requests for a short time only, and a plug is flushed when its task sleeps.
+ *
+ * If @h inserts all requests of its map under one lock, the caller holds that lock,
+ * and this is no locked operation.
  */
-static inline void limit_finished(struct hctx_host *h)
+static inline void limit_took(struct hctx_host *h, u32 nr)
 {
-	atomic_dec_return(&h->map->used);
+	atomic64_t *taken = &h->map->taken;
+
+	if (h->alone) {
+		lockdep_assert_held(&h->lock);
+		atomic64_set(taken, atomic64_read(taken) + nr);
+	} else {
+		atomic64_add(nr, taken);
+	}
+}
+
+/*
+ * A request gives @tags back.  The addition is fully ordered.  It comes before the
+ * look for tasks that wait, and before the caller's look at hctx_host.full.  Pairs
+ * with wait_for_tag() and hctx_is_full().
+ */
+static inline void limit_returned(struct hctx_host *h, u64 tags)
+{
+	atomic64_add_return((s64)tags, &h->map->returned);
 	if (unlikely(limit_awaited(&h->map->order)))
 		limit_hand_out(h, true);
 }

@@ -125,12 +125,12 @@ void hctx_block_stuck(struct hctx_host *h, struct wake *wake)
  */
 static bool hctx_is_full(struct hctx_host *h)
 {
-	if (!h->hw_depth || atomic_read(&h->in_flight) < h->hw_depth ||
+	if (!h->hw_depth || hctx_in_flight(h) < h->hw_depth ||
 	    hctx_shares_tags(h))
 		return false;
-	/* Announce first, then look again.  Pairs with slot_returned(). */
+	/* Announce first, then look again.  Pairs with tags_returned(). */
 	atomic_xchg(&h->full, 1);
-	return atomic_read(&h->in_flight) >= h->hw_depth;
+	return hctx_in_flight(h) >= h->hw_depth;
 }
 
 /*
@@ -281,7 +281,10 @@ void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake)
 					 dispatch_in_turn(h, now, &rq, wake);
 	if (result != DISPATCH_IO)
 		return;
-	atomic_inc(&h->in_flight);
+	if (!h->requests_shared) {
+		WRITE_ONCE(h->sent, h->sent + TAG_OF_DRIVER);
+		rq_host(rq)->io.flags |= IO_HAS_DRIVER_TAG;
+	}
 	h->staged_ns = now;
 	WRITE_ONCE(h->staged, rq);
 }

@@ -75,6 +75,7 @@ enum io_flags {
 	IO_OWN_1	= 1 << 7,
 	IO_TO_ADOPT	= 1 << 8,	/* not charged yet: see urgent.h */
 	IO_POLLED	= 1 << 9,	/* has its slot for a lease: slots.h */
+	IO_OF_HOST	= 1 << 10,	/* the host's */
 };
 
 struct cost_estimator;
