@@ -132,6 +132,31 @@ static void queue_host_init(struct device_host *d, u32 index,
 	d->sched.queue[index] = &qh->queue;
 }
 
+/*
+ * Finds a queue for each possible CPU that is the CPU's own.  The hardware queues of
+ * the default type have one for each.
+ */
+static int assign_cpus(struct device_host *d)
+{
+	u16 *queue_of_cpu =
+		kvmalloc_array(nr_cpu_ids, sizeof(*queue_of_cpu), GFP_NOIO);
+	unsigned int cpu;
+	u32 i;
+
+	d->sched.queue_of_cpu = queue_of_cpu;
+	if (!queue_of_cpu)
+		return -ENOMEM;
+	for (cpu = 0; cpu < nr_cpu_ids; cpu++)
+		queue_of_cpu[cpu] = QUEUES_MAX;
+	for (i = 0; i < d->sched.nr_queues; i++)
+		queue_of_cpu[d->queues[i].cpu] = (u16)i;
+	for (cpu = 0; cpu < nr_cpu_ids; cpu++)
+		if (cpu_possible(cpu) &&
+		    WARN_ON_ONCE(queue_of_cpu[cpu] == QUEUES_MAX))
+			return -EINVAL;
+	return 0;
+}
+
 /* Allocates the parts of a device.  After a failure, missing parts are NULL. */
 static int device_allocate(struct device_host *d, u32 n)
 {
@@ -161,11 +186,13 @@ static void device_release(struct device_host *d)
 		hctx_destroy(d->hctx[i]);
 	kvfree(d->requests);
 	kvfree(d->sched.queue);
+	kvfree(d->sched.queue_of_cpu);
 	port_free(d->queues);
 	kfree(d->hctx);
 	d->requests = NULL;
 	d->nr_requests = 0;
 	d->sched.queue = NULL;
+	d->sched.queue_of_cpu = NULL;
 	d->queues = NULL;
 	d->hctx = NULL;
 }
@@ -205,6 +232,11 @@ static int device_start(struct device_host *d, const struct sched_ops *ops,
 	number_places(place, plan, n);
 	for (i = 0; i < n; i++)
 		queue_host_init(d, i, &plan[i]);
+	ret = assign_cpus(d);
+	if (ret) {
+		kvfree(place);
+		return ret;
+	}
 	for (i = 0; i < n; i++)
 		d->queues[i].queue.home =
 			d->queues[i].hctx->queue[0]->queue.index;

@@ -31,9 +31,11 @@
 #include <linux/minmax.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
+#include <linux/smp.h>
 #include <linux/spinlock.h>
 #include <linux/string.h>
 #include <linux/types.h>
+#include <asm/local64.h>
 
 #define __port_cacheline	____cacheline_aligned_in_smp
 
@@ -53,6 +55,33 @@ static inline unsigned int port_fls64(u64 x)
 static inline unsigned int port_count64(u64 x)
 {
 	return hweight64(x);
+}
+
+/*
+ * A counter of one CPU, which alone adds to it; any CPU reads it.  An addition is
+ * one instruction without a lock, so an interrupt on that CPU may add, too.
+ */
+typedef local64_t port_counter;
+
+static inline void port_count(port_counter *c, s64 n)
+{
+	local64_add(n, c);
+}
+
+static inline u64 port_counted(port_counter *c)
+{
+	return (u64)local64_read(c);
+}
+
+/* Returns the running CPU.  The caller stays on it until port_cpu_end(). */
+static inline u32 port_cpu_begin(void)
+{
+	return (u32)get_cpu();
+}
+
+static inline void port_cpu_end(void)
+{
+	put_cpu();
 }
 
 #define port_assert(condition)	((void)WARN_ON_ONCE(!(condition)))

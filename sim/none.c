@@ -67,7 +67,8 @@ static void none_block(struct queue *q, struct wake *wake)
 static void none_requeue(struct io *io, struct wake *wake)
 {
 	(void)wake;
-	io_returned(io);
+	if (io_returned(io))
+		queue_requeued(io);
 }
 
 static void none_complete(struct io *io, u64 now, struct wake *wake)

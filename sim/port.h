@@ -136,6 +136,14 @@ static inline s64 atomic64_inc_return(atomic64_t *v)
 #define atomic64_inc(v)		atomic64_add(1, v)
 #define atomic64_dec(v)		atomic64_add(-1, v)
 
+/* A counter of one CPU; here the only thread is every CPU. */
+typedef atomic64_t port_counter;
+
+#define port_count(c, n)	atomic64_add(n, c)
+#define port_counted(c)		((u64)atomic64_read(c))
+#define port_cpu_begin()	0U
+#define port_cpu_end()		((void)0)
+
 /* Returns the index, from 0, of the lowest bit that is set; @x is not 0. */
 static inline u32 port_ffs64(u64 x)
 {

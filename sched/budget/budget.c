@@ -295,17 +295,27 @@ void budget_block(struct queue *q, struct wake *wake)
 	hand_over(b, q, wake);
 }
 
-void budget_requeue(struct io *io, struct wake *wake)
+static void give_back(struct io *io, struct wake *wake)
 {
 	if (io_returned(io))
 		put_slot(budget_of(io->queue->sched), io, wake);
 }
 
+void budget_requeue(struct io *io, struct wake *wake)
+{
+	if (!(io->flags & IO_OUT))
+		return;
+	give_back(io, wake);
+	queue_requeued(io);
+}
+
 void budget_complete(struct io *io, u64 now, struct wake *wake)
 {
+	u32 ios = !!(io->flags & IO_OUT);
+
 	cost_estimator_done(io, now);
-	budget_requeue(io, wake);
-	queue_completed(io, now);
+	give_back(io, wake);
+	queue_completed(io, ios, now);
 }
 
 /* ----------------------------------------------------------- life, tuning */

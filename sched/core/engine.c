@@ -279,7 +279,7 @@ void engine_block(struct queue *q, struct wake *wake)
 
 /* -------------------------------------------------------------- completion */
 
-void engine_requeue(struct io *io, struct wake *wake)
+static void give_back(struct io *io, struct wake *wake)
 {
 	struct slots *sl = &engine_of(io->queue)->slots;
 
@@ -287,11 +287,21 @@ void engine_requeue(struct io *io, struct wake *wake)
 		slots_put(sl, io->queue->index, wake);
 }
 
+void engine_requeue(struct io *io, struct wake *wake)
+{
+	if (!(io->flags & IO_OUT))
+		return;
+	give_back(io, wake);
+	queue_requeued(io);
+}
+
 void engine_complete(struct io *io, u64 now, struct wake *wake)
 {
+	u32 ios = !!(io->flags & IO_OUT);
+
 	cost_estimator_done(io, now);
-	engine_requeue(io, wake);
-	queue_completed(io, now);
+	give_back(io, wake);
+	queue_completed(io, ios, now);
 }
 
 /* --------------------------------------------------------- slow work, life */

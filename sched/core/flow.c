@@ -295,15 +295,15 @@ void flow_totals(const struct flow *f, struct flow_totals *t)
 
 	*t = (struct flow_totals){ 0 };
 	for (i = 0; i < f->nr_queues; i++) {
-		const struct flow_queue *fq = f->fq[i];
+		struct flow_queue *fq = f->fq[i];
 
 		t->inserted += READ_ONCE(fq->inserted);
 		t->dispatched += READ_ONCE(fq->dispatched);
-		t->done += (u64)atomic64_read(&fq->done);
+		t->done += port_counted(&fq->done);
 		t->bytes += READ_ONCE(fq->bytes);
 		t->wait_ns += READ_ONCE(fq->wait_ns);
-		t->cost += (u64)atomic64_read(&fq->cost);
-		t->service_ns += (u64)atomic64_read(&fq->service_ns);
+		t->cost += port_counted(&fq->cost);
+		t->service_ns += port_counted(&fq->service_ns);
 	}
 }
 

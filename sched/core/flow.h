@@ -70,7 +70,8 @@ enum {
 };
 
 /*
- * Counters of a flow in one queue.  That queue's lock covers the first four.
+ * Counters of a flow in one queue.  That queue's lock covers the first four.  The
+ * next three belong to one CPU, and only their sums over all queues have a meaning.
  * The scheduler's memory for the flow in this queue is behind them.
  */
 struct flow_queue {
@@ -78,9 +79,10 @@ struct flow_queue {
 	u64 dispatched;			/* O: ios */
 	u64 bytes;			/* O: dispatched */
 	u64 wait_ns;			/* O: summed from insert to dispatch */
-	atomic64_t done;		/* A: ios completed */
-	atomic64_t cost;		/* A: of the ios completed */
-	atomic64_t service_ns;		/* A: summed from dispatch to completion */
+	/* Counted by the CPU of this queue, of ios of any queue: io_account(). */
+	port_counter done;		/* ios completed */
+	port_counter cost;		/* of the ios completed */
+	port_counter service_ns;	/* summed from dispatch to completion */
 	vtime_t tag;			/* start tag of its next waiter: limit.h */
 } __port_cacheline;
 

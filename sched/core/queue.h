@@ -80,7 +80,32 @@ static inline bool io_is_counted(const struct io *io)
 	return (io->flags & (IO_URGENT | IO_EXEMPT)) == IO_URGENT;
 }
 
-/* Counts @io as back from the device.  Returns true once per dispatch. */
+/*
+ * Adds the work of @io to the counters of the running CPU, which no other CPU
+ * writes.  Interrupts of one queue may come on several CPUs, and hooks of one queue
+ * may run on all of them.  A host without CPUs counts in the queue of @io.
+ *
+ * Returns the ios that this CPU has completed for the flow, @ios included.
+ */
+static __always_inline u64 io_account(const struct io *io, u32 ios, u32 cost,
+				      s64 service_ns)
+{
+	const u16 *queue_of_cpu = io->queue->sched->queue_of_cpu;
+	u32 cpu = port_cpu_begin();
+	u32 line = queue_of_cpu ? queue_of_cpu[cpu] : io->queue->index;
+	struct flow_queue *fq = io->flow->fq[line];
+	u64 done;
+
+	port_count(&fq->done, ios);
+	port_count(&fq->cost, cost);
+	if (service_ns > 0)
+		port_count(&fq->service_ns, service_ns);
+	done = port_counted(&fq->done);
+	port_cpu_end();
+	return done;
+}
+
+/* Takes @io back from the device.  Returns true once per dispatch. */
 static inline bool io_returned(struct io *io)
 {
 	if (!(io->flags & IO_OUT))
@@ -88,24 +113,27 @@ static inline bool io_returned(struct io *io)
 	io->flags &= (u16)~IO_OUT;
 	if (unlikely(io_is_counted(io)))
 		atomic64_dec(&io->flow->urgent.passing);
-	atomic64_inc(&io->flow->fq[io->queue->index]->done);
 	return true;
+}
+
+/* Call this last in requeue, once per dispatch: @io came back unserved. */
+static inline void queue_requeued(const struct io *io)
+{
+	io_account(io, 1, 0, 0);
 }
 
 /*
  * Call this last in complete: @io was in the device until @now, and its slot is
- * given back.
+ * given back.  CPUs read their clocks at different times, so that the time in the
+ * device may seem negative.  @ios is 1 if io_returned() has been true.  It is 0 for
+ * an io that came back unserved, and that the host gave to the device again by
+ * itself: requeue has counted it.
  */
-static inline void queue_completed(const struct io *io, u64 now)
+static inline void queue_completed(const struct io *io, u32 ios, u64 now)
 {
-	struct flow_queue *fq = io->flow->fq[io->queue->index];
+	u64 done = io_account(io, ios, io->cost, (s64)(now - io->dispatch_ns));
 
-	atomic64_add(io->cost, &fq->cost);
-	/* CPUs read their clocks at different times. */
-	if (now > io->dispatch_ns)
-		atomic64_add((s64)(now - io->dispatch_ns), &fq->service_ns);
-	if (unlikely(!((u64)atomic64_read(&fq->done) &
-		       READ_ONCE(io->flow->latency.mask))))
+	if (unlikely(!(done & READ_ONCE(io->flow->latency.mask))))
 		latency_record(io->flow,
 			       now > io->insert_ns ? now - io->insert_ns : 0);
 }

@@ -165,6 +165,8 @@ struct sched {
 	void *own;			/* I: sched_ops.bytes */
 	struct queue **queue;		/* I: by index */
 	u32 nr_queues;			/* I */
+	/* I, by the host: by CPU, a queue that no other CPU has; or NULL: io_account(). */
+	const u16 *queue_of_cpu;
 	u64 pages;			/* I: of 4 KiB, that the device has */
 	struct host_map map;		/* I, by the host before sched_init() */
 	struct host_hooks hooks;	/* I, the same */

@@ -482,7 +482,7 @@ void mqfq_block(struct queue *q, struct wake *wake)
 
 /* ------------------------------------------------------------ completion */
 
-void mqfq_requeue(struct io *io, struct wake *wake)
+static __always_inline void give_back(struct io *io, struct wake *wake)
 {
 	struct slots *sl = &mqfq_of(io->queue)->slots;
 
@@ -490,14 +490,21 @@ void mqfq_requeue(struct io *io, struct wake *wake)
 		slots_put(sl, io->queue->home, wake);
 }
 
+void mqfq_requeue(struct io *io, struct wake *wake)
+{
+	if (!(io->flags & IO_OUT))
+		return;
+	give_back(io, wake);
+	queue_requeued(io);
+}
+
 void mqfq_complete(struct io *io, u64 now, struct wake *wake)
 {
-	struct mqfq *m = mqfq_of(io->queue);
+	u32 ios = !!(io->flags & IO_OUT);
 
 	cost_estimator_done(io, now);
-	if (engine_take_back(&m->slots, io->queue->home, io))
-		slots_put(&m->slots, io->queue->home, wake);
-	queue_completed(io, now);
+	give_back(io, wake);
+	queue_completed(io, ios, now);
 }
 
 /* ------------------------------------------------------------- slow work */

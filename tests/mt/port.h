@@ -234,6 +234,25 @@ static inline void atomic64_dec(atomic64_t *a)
 	atomic64_sub(1, a);
 }
 
+/*
+ * A counter of one CPU.  A thread may complete requests of any queue, and there are
+ * no CPUs, so that an addition is atomic here.
+ */
+typedef atomic64_t port_counter;
+
+static inline void port_count(port_counter *c, s64 n)
+{
+	atomic64_add(n, c);
+}
+
+static inline u64 port_counted(port_counter *c)
+{
+	return (u64)atomic64_read(c);
+}
+
+#define port_cpu_begin()	0U
+#define port_cpu_end()		((void)0)
+
 /* Index of the lowest set bit; @x is not 0. */
 static inline u32 port_ffs64(u64 x)
 {

@@ -51,7 +51,10 @@ static void fifo_release(struct io *io, struct wake *wake)
 	const struct io *oldest = NULL;
 	u32 i;
 
-	if (!io_returned(io) || !(io->flags & IO_SLOT))
+	if (!io_returned(io))
+		return;
+	queue_requeued(io);
+	if (!(io->flags & IO_SLOT))
 		return;
 	io->flags &= (u16)~IO_SLOT;
 	f->out--;
