@@ -4,7 +4,7 @@
  *
  * The flow of a request is that of its first bio's cgroup.  The block layer
  * merges only bios of one cgroup.  The bio and its reference on the blkg are
- * gone before the request completes, so the request takes a reference too.
+ * gone before the request completes, so the caller takes a reference too.
  * That keeps the flow, which is freed with the last reference on its blkg.
  *
  * A cgroup that was removed before the scheduler was set has no policy data on
@@ -67,7 +67,6 @@ void classify(struct request *rq, struct request_host *r)
 	if (likely(blkg && blkg->q == rq->q))
 		flow = group_flow(blkg);
 	if (likely(flow)) {
-		blkg_get(blkg);
 		r->blkg = blkg;
 	} else {
 		flow = root_flow(rq->q);

@@ -13,7 +13,11 @@
 
 #include "device.h"
 
-/* Task context, with the request's bios still attached. */
+/*
+ * Task context, with the request's bios still attached.  Sets r->blkg, which is NULL
+ * if the request is charged to the root.  The caller takes a reference on it before
+ * the request can complete: until then the bio has one.
+ */
 void classify(struct request *rq, struct request_host *r);
 
 /* Any context. */

@@ -57,19 +57,37 @@ void el_prepare_request(struct request *rq)
 }
 
 /*
- * Returns whether the request is new.  One that comes back from a requeue has its
- * host and flow already.
+ * Gives each new request of @list its host and flow.  Returns the new requests.  One
+ * that comes back from a requeue has both already.
+ *
+ * Most lists are of one cgroup, so the references on a run of requests of one cgroup
+ * are taken at once.
  */
-static bool request_host_set(struct request *rq)
+static u32 request_hosts_set(struct hctx_host *h, struct list_head *list)
 {
-	struct hctx_host *h = rq->mq_hctx->sched_data;
-	struct request_host *r = &h->requests[rq->internal_tag];
+	struct blkcg_gq *blkg = NULL;
+	struct request *rq;
+	u32 nr = 0, run = 0;
 
-	if (rq_host(rq))
-		return false;
-	classify(rq, r);
-	rq->elv.priv[0] = r;
-	return true;
+	list_for_each_entry(rq, list, queuelist) {
+		struct request_host *r = &h->requests[rq->internal_tag];
+
+		if (rq_host(rq))
+			continue;
+		classify(rq, r);
+		rq->elv.priv[0] = r;
+		nr++;
+		if (r->blkg != blkg) {
+			if (run)
+				blkg_get_many(blkg, run);
+			blkg = r->blkg;
+			run = 0;
+		}
+		run += !!blkg;
+	}
+	if (likely(run))
+		blkg_get_many(blkg, run);
+	return nr;
 }
 
 /*
@@ -89,6 +107,19 @@ static bool runs_here(struct blk_mq_hw_ctx *hctx, struct request *rq,
 	       !(hctx->flags & BLK_MQ_F_BLOCKING) &&
 	       !(rq->cmd_flags & REQ_NOWAIT) && !irqs_disabled() &&
 	       task_is_running(current);
+}
+
+/*
+ * Whether the block layer flushes a plug just now.  A task with a plug puts its
+ * requests there, and requests reach insert in two other ways only.  A write to a
+ * zoned disk passes by the plug.  And a task that flushes the plug of a multipath
+ * device inserts a copy of each request on a path that is stopped; the copy has an
+ * end_io().
+ */
+static bool flushes_plug(const struct request *rq, blk_insert_t flags)
+{
+	return current->plug && !rq->end_io &&
+	       !(flags & BLK_MQ_INSERT_AT_HEAD) && !blk_queue_is_zoned(rq->q);
 }
 
 static void insert_one(struct hctx_host *h, struct queue_host *qh,
@@ -148,25 +179,26 @@ void el_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 	struct hctx_host *h = hctx->sched_data;
 	struct request_queue *q = hctx->queue;
 	struct request *rq = list_first_entry(list, struct request, queuelist);
-	bool run = runs_here(hctx, rq, flags);
+	bool run = runs_here(hctx, rq, flags),
+	     flushed = flushes_plug(rq, flags);
 	/*
 	 * The time at which the request was made is near enough and costs nothing.
 	 * One that a driver sent back was made long ago.
 	 */
 	u64 now = rq_host(rq) ? ktime_get_ns() : rq->start_time_ns;
 	struct wake wake __uninitialized;
-	u32 nr_new = 0;
+	u32 nr_new;
 
 	/*
 	 * Once a request is in the list of a queue, another CPU may complete
 	 * it.  The request queue could then be frozen and torn down while this
-	 * function still runs.  The reference prevents that.
+	 * function still runs.  The reference prevents that.  While a plug is
+	 * flushed, the block layer has one.
 	 */
-	percpu_ref_get(&q->q_usage_counter);
+	if (!flushed)
+		percpu_ref_get(&q->q_usage_counter);
 	wake_init(&wake);
-	list_for_each_entry(rq, list, queuelist)
-		nr_new += request_host_set(rq);
-
+	nr_new = request_hosts_set(h, list);
 	if (!h->alone)
 		limit_took(h, nr_new);
 	if (h->nr_queues > 1)
@@ -183,7 +215,8 @@ void el_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 	host_wake(h->device, &wake);
 	if (run)
 		hctx_run(h);
-	percpu_ref_put(&q->q_usage_counter);
+	if (!flushed)
+		percpu_ref_put(&q->q_usage_counter);
 }
 
 struct request *el_dispatch_request(struct blk_mq_hw_ctx *hctx)

@@ -339,9 +339,9 @@ blkg_to_pd(struct blkcg_gq *blkg, const struct blkcg_policy *pol)
 }
 
 /* The caller holds a reference already, such as that of a live bio. Any context. */
-static inline void blkg_get(struct blkcg_gq *blkg)
+static inline void blkg_get_many(struct blkcg_gq *blkg, unsigned long nr)
 {
-	percpu_ref_get(&blkg->refcnt);
+	percpu_ref_get_many(&blkg->refcnt, nr);
 }
 
 /* For a blkg that was found under RCU and may be about to go. Accepts NULL. */
