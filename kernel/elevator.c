@@ -235,7 +235,7 @@ struct request *el_dispatch_request(struct blk_mq_hw_ctx *hctx)
 		h->null_dispatches++;
 	if (hctx_has_queued(h)) {
 		if (rq)
-			hctx_stage(h, ktime_get_ns(), &wake);
+			hctx_stage(h, compat_batch_time_ns(), &wake);
 	} else {
 		WRITE_ONCE(h->busy, false);
 	}

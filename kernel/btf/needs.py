@@ -223,6 +223,7 @@ MEMBER_FEATURES: dict[str, str] = {
     "ELEVATOR_FEATURES": "elevator_type.elevator_features",
     "ELEVATOR_QUEUE_FLAGS": "elevator_queue.flags",
     "ELEVATOR_LOCK": "request_queue.elevator_lock",
+    "PLUG_TIME": "blk_plug.cur_ktime",
 }
 FUNCTION_FEATURES: dict[str, str] = {
     "HRTIMER_SETUP": "hrtimer_setup",

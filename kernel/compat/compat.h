@@ -216,6 +216,22 @@ static inline bool compat_queue_draining(struct request_queue *q)
 }
 
 /*
+ * The time. While a task flushes a plug, this is the time at which it made the first
+ * request of the plug: since 6.9 the kernel keeps that time until the task sleeps,
+ * and gives it to the requests as their start. So a batch reads the clock once.
+ */
+static inline u64 compat_batch_time_ns(void)
+{
+#if MQFAIR_HAVE_PLUG_TIME
+	const struct blk_plug *plug = current->plug;
+
+	if (plug && plug->cur_ktime)
+		return plug->cur_ktime;
+#endif
+	return ktime_get_ns();
+}
+
+/*
  * Has a run of the queue run all hardware queues, because our state is per
  * hardware queue. Call it in init: an earlier scheduler may have set the flag.
  */
