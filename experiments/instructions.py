@@ -53,6 +53,11 @@ MOST_ABOVE_NONE = {
     ("mixed", "kyber-fair"): 3000,
     ("tenants", "mqfq"): 2900,
 }
+# Locked instructions, for a hardware queue with one queue. A latency sample has one, too.
+MOST_LOCKED = {
+    ("qd32", "mqfq"): 9.5,
+    ("batch8", "mqfq"): 9.0,
+}
 # For each CPU that may come online. The block layer's own look at its map of CPUs takes 1.6 to 2.4.
 MOST_FOR_CPU = 4
 
@@ -488,6 +493,13 @@ def misses(costs: Costs, possible_cpus: int) -> list[str]:
                     f"{load} {scheduler}: {above:+.0f} instructions per I/O relative to none,"
                     f" at most {most:+d} allowed"
                 )
+    if possible_cpus == 1:
+        found += [
+            f"{load} {scheduler}: {locked:.2f} locked instructions per I/O, at most {most} allowed"
+            for (load, scheduler), most in MOST_LOCKED.items()
+            if (load, scheduler) in costs
+            and (locked := locked_of(costs[load, scheduler], costs[load, BASE], scheduler)) > most
+        ]
     return found
 
 
