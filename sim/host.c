@@ -228,10 +228,24 @@ static void queue_run(struct host_queue *hq)
 	driver_tags_settle(hq);
 }
 
+/* Has the scheduler send @hio without a queue, if it does that at all. */
+static bool queue_send(struct host_queue *hq, struct host_io *hio,
+		       struct wake *wake)
+{
+	struct host *h = hq->host;
+	const struct sched_ops *ops = h->sched.ops;
+
+	hio->io.next = NULL;
+	return ops->send && !h->params.dispatch_delay_ns && !hq->blocked &&
+	       !host_queue_is_full(hq) &&
+	       ops->send(&hq->q, &hio->io, 1, host_now(h), wake);
+}
+
 void host_insert(struct host_io *hio, struct host_queue *hq)
 {
 	struct host *h = hq->host;
 	struct wake wake;
+	bool sent;
 
 	hio->state = HOST_IO_QUEUED;
 	hq->waiting++;
@@ -241,11 +255,17 @@ void host_insert(struct host_io *hio, struct host_queue *hq)
 	wake_init(&wake);
 	hio->inserted_ns = host_now(h);
 	queue_lock(hq);
-	h->sched.ops->insert(&hq->q, &hio->io, host_now(h), &wake);
+	sent = queue_send(hq, hio, &wake);
+	if (!sent)
+		h->sched.ops->insert(&hq->q, &hio->io, host_now(h), &wake);
 	queue_unlock(hq);
 	audit_inserted(hio);
 	if (h->watch.inserted)
 		h->watch.inserted(h->watch.arg, hio);
+	if (sent) {
+		audit_result(hq, DISPATCH_IO);
+		io_dispatched(hq, hio);
+	}
 	if (h->params.dispatch_delay_ns) {
 		queue_block(hq, &wake);
 		host_queue_wake(hq, h->params.dispatch_delay_ns);

@@ -269,12 +269,12 @@ void flow_clamp_lag(struct flow *f, u64 pos, vtime_t vt, u64 allowance)
 	port_unlock(&f->lock, flags);
 }
 
-void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
-		 struct flow_start *start)
+/* The flow has been charged (full order) from @start->pos on. */
+static __always_inline void flow_begin(struct flow *f, vtime_t vt, bool waits,
+				       struct flow_start *start)
 {
 	bool backlogged;
 
-	start->pos = (u64)atomic64_fetch_add(cost, &f->pos);
 	/* Pairs with flow_sweep(). */
 	start->woke = unlikely(!atomic64_read(&f->active));
 	if (start->woke)
@@ -287,6 +287,26 @@ void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
 	start->tag = flow_tag(f, start->pos, &start->epoch);
 	if (!backlogged && vtime_before(start->tag, vt))
 		flow_catch_up(f, vt, start);
+}
+
+void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
+		 struct flow_start *start)
+{
+	start->pos = (u64)atomic64_fetch_add(cost, &f->pos);
+	flow_begin(f, vt, waits, start);
+}
+
+bool flow_charge_at(struct flow *f, u64 cost, vtime_t vt,
+		    struct flow_start *start)
+{
+	s64 pos = (s64)start->pos;
+
+	if (unlikely(!atomic64_try_cmpxchg(&f->pos, &pos, pos + (s64)cost))) {
+		start->pos = (u64)pos;
+		return false;
+	}
+	flow_begin(f, vt, false, start);
+	return true;
 }
 
 void flow_totals(const struct flow *f, struct flow_totals *t)

@@ -232,6 +232,13 @@ void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
 		 struct flow_start *start);
 
 /*
+ * Does the same for ios that do not wait, if the flow is still at @start->pos.
+ * Otherwise it returns false and sets @start->pos to the present position.
+ */
+bool flow_charge_at(struct flow *f, u64 cost, vtime_t vt,
+		    struct flow_start *start);
+
+/*
  * A task waits for a tag in the name of @f: it is active, and stays so until
  * limit.waiters is 0 again.
  */

@@ -229,6 +229,14 @@ struct sched_ops {
 	/* The host cannot run @q before its next dispatch: no queue awaits it. */
 	void (*block)(struct queue *q, struct wake *wake);
 
+	/*
+	 * Optional.  Inserts and dispatches the @nr ios from @first on, by io.next, as
+	 * calls of insert and dispatch in turn would do; or does nothing and returns
+	 * false.  It may do so if no io waits in @q, and all @nr may go at once.
+	 */
+	bool (*send)(struct queue *q, struct io *first, u32 nr, u64 now,
+		     struct wake *wake);
+
 	/* @io is done.  The host calls this once for each dispatched io. */
 	void (*complete)(struct io *io, u64 now, struct wake *wake);
 	/* @io came back unserved.  A second call changes nothing. */

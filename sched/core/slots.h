@@ -144,6 +144,16 @@ static inline bool slots_try(struct slots *sl, u32 queue)
 	return slots_took(sl, queue, token_take(&sl->tree, queue));
 }
 
+/* Takes @n slots from the leaf of @queue, or none.  The queue does not wait. */
+static inline bool slots_try_many(struct slots *sl, u32 queue, u32 n)
+{
+	if (!token_leaf_take_many(&sl->tree, queue, n))
+		return false;
+	if (sl->queue)
+		atomic64_add(n, &sl->queue[queue].used);
+	return true;
+}
+
 /* Counts the slot that @queue has just taken as leased.  Any context. */
 static inline void slots_lease(struct slots *sl, u32 queue)
 {

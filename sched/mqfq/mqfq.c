@@ -20,6 +20,7 @@
  *     may go on.
  * The set of queues that wait for a slot is in core/slots.h.  The watchdog and
  * the sweep for idle flows are in core/chassis.h.
+ * mqfq_send.c has the way of requests past the order of an empty queue.
  *
  * Example.  T = 64 KiB.  Two flows of share 1/2 submit requests of 4 KiB, one
  * flow on each of two CPUs.  Each request advances its flow's tag by 8 KiB.
@@ -159,8 +160,7 @@ static void unpark_all(struct mqfq *m, struct wake *wake)
 	slots_wake_all(&m->slots, wake);
 }
 
-/* Raises virtual time to @to, if it is less (I1). */
-static void raise_vt(struct mqfq *m, vtime_t to)
+void mqfq_raise_vt(struct mqfq *m, vtime_t to)
 {
 	s64 vt = atomic64_read(&m->vt);
 
@@ -180,7 +180,7 @@ static void advance(struct mqfq *m, struct wake *wake)
 
 	if (least == VTIME_NONE)
 		return;
-	raise_vt(m, least);
+	mqfq_raise_vt(m, least);
 
 	if (READ_ONCE(mqfq_params(&m->sched->params)->threshold)) {
 		wheel_turn(&m->wheel, mqfq_vt(m), unpark, &u);
@@ -342,7 +342,7 @@ static bool throttle(struct mqfq *m, struct queue *q, vtime_t head_tag,
 	/* This queue may hold virtual time back by an unpublished tag. */
 	if (mindicator_min(&m->tags) == VTIME_NONE) {
 		/* No queue waits or is parked: no other queue needs the tag. */
-		raise_vt(m, head_tag);
+		mqfq_raise_vt(m, head_tag);
 		return false;
 	}
 	publish(m, q, head_tag, wake);
@@ -651,6 +651,7 @@ const struct sched_ops mqfq_ops = {
 	.merge		= mqfq_merge,
 	.dispatch	= mqfq_dispatch,
 	.block		= mqfq_block,
+	.send		= mqfq_send,
 	.complete	= mqfq_complete,
 	.requeue	= mqfq_requeue,
 	.tick		= mqfq_tick,

@@ -42,6 +42,9 @@ static inline vtime_t mqfq_vt(const struct mqfq *m)
 	return (vtime_t)atomic64_read(&m->vt);
 }
 
+/* Raises virtual time to @to, if it is less (I1). */
+void mqfq_raise_vt(struct mqfq *m, vtime_t to);
+
 /*
  * sched.own begins with struct mqfq, zeroed.  Returns 0, or -errno with nothing
  * left allocated.
@@ -59,6 +62,8 @@ bool mqfq_insert_at(struct queue *q, struct io *io, u64 now, vtime_t vt,
 void mqfq_merge(struct queue *q, struct io *io, u32 bytes);
 enum dispatch_result mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 			   struct wake *wake);
+bool mqfq_send(struct queue *q, struct io *first, u32 nr, u64 now,
+	       struct wake *wake);
 void mqfq_block(struct queue *q, struct wake *wake);
 void mqfq_complete(struct io *io, u64 now, struct wake *wake);
 void mqfq_requeue(struct io *io, struct wake *wake);

@@ -103,6 +103,18 @@ static inline bool token_leaf_take(struct token_tree *t, u32 queue)
 	return token_count_take(&t->leaf[queue].free);
 }
 
+/* Takes @n slots from the queue's leaf, or none.  Fully ordered if it succeeds. */
+static inline bool token_leaf_take_many(struct token_tree *t, u32 queue, u32 n)
+{
+	atomic64_t *count = &t->leaf[queue].free;
+	s64 left = atomic64_read(count);
+
+	while (left >= (s64)n)
+		if (atomic64_try_cmpxchg(count, &left, left - n))
+			return true;
+	return false;
+}
+
 /*
  * Puts a free slot into the leaf of @queue.  The putter adds the slot (fully
  * ordered) and then looks at the debt.  The resizer makes the debt (fully

@@ -178,21 +178,37 @@ static void host_act(struct host *h, struct wake *wake)
 		atomic64_set(&h->tick_requested, 1);
 }
 
+/* Has the scheduler send @io without a queue, if it does that at all. */
+static bool queue_send(struct host *h, struct host_queue *q, struct io *io,
+		       struct wake *wake)
+{
+	const struct sched_ops *ops = h->sched.ops;
+
+	io->next = NULL;
+	return ops->send && !q->blocked &&
+	       ops->send(&q->q, io, 1, host_now(h), wake);
+}
+
 /* @again: the driver has sent @io back. */
 static void insert(struct host *h, u32 queue, struct io *io, bool again)
 {
 	struct host_queue *q = &h->queue[queue];
 	unsigned long flags;
 	struct wake wake;
+	bool sent;
 
 	wake_init(&wake);
 	flags = port_lock(&q->lock);
 	q->inserted++;
-	h->sched.ops->insert(&q->q, io, host_now(h), &wake);
+	sent = !again && queue_send(h, q, io, &wake);
+	if (!sent)
+		h->sched.ops->insert(&q->q, io, host_now(h), &wake);
 	/* A scheduler marks the ios that pass, and no others, urgent. */
 	q->backlog += !(io->flags & IO_URGENT);
 	if (!again && !(io->flags & IO_TO_ADOPT))
 		count_charge(h, io);
+	if (sent)
+		queue_issue(h, q, io);
 	queue_dispatch(h, q, &wake);
 	port_unlock(&q->lock, flags);
 	host_act(h, &wake);

@@ -101,17 +101,44 @@ static void run_queue(struct scenario *s, u32 queue)
 	act(s, &wake);
 }
 
+/* Returns @n new ios of @op, by io.next. */
+static struct io *new_ios(struct scenario *s, const struct op *op, u32 n)
+{
+	struct io *first = NULL;
+
+	while (n--) {
+		struct io *io = &s->io[s->nr_ios++];
+
+		*io = (struct io){ .flow = s->flow[op->flow],
+				   .bytes = op->bytes,
+				   .next = first };
+		first = io;
+	}
+	return first;
+}
+
+/* The scheduler sends the ios at once, if it may, as a host has it do. */
 static void insert(struct scenario *s, const struct op *op)
 {
-	struct io *io;
+	const struct sched_ops *ops = s->sched.ops;
+	struct queue *q = &s->queue[op->queue];
+	u32 n = min(1 + op->pick % 3, IOS - s->nr_ios);
+	struct io *io, *next;
 	struct wake wake;
+	bool sent;
 
-	if (s->nr_ios == IOS)
+	if (!n)
 		return;
-	io = &s->io[s->nr_ios++];
-	*io = (struct io){ .flow = s->flow[op->flow], .bytes = op->bytes };
+	io = new_ios(s, op, n);
 	wake_init(&wake);
-	s->sched.ops->insert(&s->queue[op->queue], io, 0, &wake);
+	sent = !is_blocked(s, op->queue) && ops->send(q, io, n, 0, &wake);
+	for (; io; io = next) {
+		next = io->next;
+		if (sent)
+			s->flight[s->nr_flight++] = io;
+		else
+			ops->insert(q, io, 0, &wake);
+	}
 	dispatch(s, op->queue, &wake);
 	act(s, &wake);
 }

@@ -114,26 +114,57 @@ struct io *hooks_insert(struct hooks *h, u32 queue, struct flow *f, u32 bytes,
 	return hooks_insert_op(h, queue, f, IO_READ, bytes, flags);
 }
 
-struct io *hooks_insert_op(struct hooks *h, u32 queue, struct flow *f,
-			   enum io_op op, u32 bytes, u8 flags)
+/* The fields of the scheduler may have any value before insert. */
+static struct io *new_io(struct hooks *h, struct flow *f, enum io_op op,
+			 u32 bytes, u8 flags)
 {
-	struct wake wake;
+	struct io *io;
 	u32 i = 0;
 
 	while (h->busy[i])
 		assert_true(++i < HOOKS_IOS);
 	h->busy[i] = true;
-	/* The fields of the scheduler may have any value before insert. */
-	memset(&h->io[i], 0xa5, sizeof(h->io[i]));
-	h->io[i].flow = f;
-	h->io[i].bytes = bytes;
-	io_set_page(&h->io[i], 0);
-	h->io[i].op = (u8)op;
-	h->io[i].flags = flags;
+	io = &h->io[i];
+	memset(io, 0xa5, sizeof(*io));
+	io->flow = f;
+	io->bytes = bytes;
+	io_set_page(io, 0);
+	io->op = (u8)op;
+	io->flags = flags;
+	return io;
+}
+
+struct io *hooks_insert_op(struct hooks *h, u32 queue, struct flow *f,
+			   enum io_op op, u32 bytes, u8 flags)
+{
+	struct io *io = new_io(h, f, op, bytes, flags);
+	struct wake wake;
+
 	wake_init(&wake);
-	h->sched.ops->insert(&h->queue[queue], &h->io[i], h->now, &wake);
+	h->sched.ops->insert(&h->queue[queue], io, h->now, &wake);
 	note(h, &wake);
-	return &h->io[i];
+	return io;
+}
+
+struct io *hooks_send_run(struct hooks *h, u32 queue, struct flow *f,
+			  const u32 *bytes, u32 n)
+{
+	struct io *first = NULL, *io;
+	struct wake wake;
+	bool sent;
+	u32 i;
+
+	for (i = n; i--;) {
+		io = new_io(h, f, IO_READ, bytes[i], 0);
+		io->next = first;
+		first = io;
+	}
+	wake_init(&wake);
+	sent = h->sched.ops->send(&h->queue[queue], first, n, h->now, &wake);
+	note(h, &wake);
+	for (io = first; io && !sent; io = io->next)
+		h->busy[io - h->io] = false;
+	return sent ? first : NULL;
 }
 
 struct io *hooks_dispatch(struct hooks *h, u32 queue,
