@@ -117,7 +117,7 @@ struct queue_host {
 struct hctx_host {
 	spinlock_t lock;		/* H: serialises staging */
 	bool busy;			/* O, under H: a request is queued or staged */
-	struct request *staged;		/* O: written under H */
+	struct request *staged;		/* O, under H: the next ones by io.next */
 	u64 staged_ns;			/* H: time at which it was staged */
 	u64 sent;			/* O, under H: staged so far, times TAG_OF_DRIVER */
 	struct queue_host **queue;	/* I: by request->mq_ctx->index_hw[] */

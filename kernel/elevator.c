@@ -14,7 +14,9 @@
  *			hardware queue one attempt is made to stage a request.
  *			If the submitter may run the hardware queue, it does so
  *			at once.  No worker comes in between, which is most of
- *			the cost of a scheduler: see runs_here().
+ *			the cost of a scheduler: see runs_here().  Requests that
+ *			may all go to the device at once are staged as a list:
+ *			hctx_send().
  *	dispatch	The block layer takes the staged request, and the next
  *			one is staged: stage.h.
  *	has_work	The block layer asks whether a request is staged.
@@ -56,27 +58,52 @@ void el_prepare_request(struct request *rq)
 	limit_prepared(rq);
 }
 
+/* The requests of one insertion. */
+struct batch {
+	struct io *first, *last;	/* of the new ones, by io.next */
+	u32 nr_new;
+	bool special;	/* one comes back from a requeue, or is of a bounded kind */
+};
+
+static void batch_add(struct batch *b, struct request *rq,
+		      struct request_host *r)
+{
+	r->io.next = NULL;
+	if (b->first)
+		b->last->next = &r->io;
+	else
+		b->first = &r->io;
+	b->last = &r->io;
+	b->nr_new++;
+	if (unlikely(rq->elv.priv[1]))
+		b->special = true;
+}
+
 /*
- * Gives each new request of @list its host and flow.  Returns the new requests.  One
- * that comes back from a requeue has both already.
+ * Gives each new request of @list its host and flow.  One that comes back from a
+ * requeue has both already.
  *
  * Most lists are of one cgroup, so the references on a run of requests of one cgroup
  * are taken at once.
  */
-static u32 request_hosts_set(struct hctx_host *h, struct list_head *list)
+static void request_hosts_set(struct hctx_host *h, struct list_head *list,
+			      struct batch *b)
 {
 	struct blkcg_gq *blkg = NULL;
 	struct request *rq;
-	u32 nr = 0, run = 0;
+	u32 run = 0;
 
+	*b = (struct batch){};
 	list_for_each_entry(rq, list, queuelist) {
 		struct request_host *r = &h->requests[rq->internal_tag];
 
-		if (rq_host(rq))
+		if (unlikely(rq_host(rq))) {
+			b->special = true;
 			continue;
+		}
 		classify(rq, r);
 		rq->elv.priv[0] = r;
-		nr++;
+		batch_add(b, rq, r);
 		if (r->blkg != blkg) {
 			if (run)
 				blkg_get_many(blkg, run);
@@ -87,7 +114,6 @@ static u32 request_hosts_set(struct hctx_host *h, struct list_head *list)
 	}
 	if (likely(run))
 		blkg_get_many(blkg, run);
-	return nr;
 }
 
 /*
@@ -187,7 +213,7 @@ void el_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 	 */
 	u64 now = rq_host(rq) ? ktime_get_ns() : rq->start_time_ns;
 	struct wake wake __uninitialized;
-	u32 nr_new;
+	struct batch b __uninitialized;
 
 	/*
 	 * Once a request is in the list of a queue, another CPU may complete
@@ -198,18 +224,21 @@ void el_insert_requests(struct blk_mq_hw_ctx *hctx, struct list_head *list,
 	if (!flushed)
 		percpu_ref_get(&q->q_usage_counter);
 	wake_init(&wake);
-	nr_new = request_hosts_set(h, list);
+	request_hosts_set(h, list, &b);
 	if (!h->alone)
-		limit_took(h, nr_new);
+		limit_took(h, b.nr_new);
 	if (h->nr_queues > 1)
 		insert_shared(h, list, now, &wake);
 	spin_lock(&h->lock);
 	if (h->alone)
-		limit_took(h, nr_new);
+		limit_took(h, b.nr_new);
 	WRITE_ONCE(h->busy, true);
-	if (h->nr_queues == 1)
-		insert_single(h, list, now, &wake);
-	hctx_stage(h, now, &wake);
+	if (b.special || h->nr_queues > 1 ||
+	    !hctx_send(h, list, b.first, b.nr_new, now, &wake)) {
+		if (h->nr_queues == 1)
+			insert_single(h, list, now, &wake);
+		hctx_stage(h, now, &wake);
+	}
 	spin_unlock(&h->lock);
 
 	host_wake(h->device, &wake);
@@ -229,14 +258,13 @@ struct request *el_dispatch_request(struct blk_mq_hw_ctx *hctx)
 	spin_lock(&h->lock);
 	if (unlikely(!h->staged))
 		hctx_stage(h, ktime_get_ns(), &wake);
-	rq = h->staged;
-	WRITE_ONCE(h->staged, NULL);
+	rq = hctx_fetch(h);
 	if (unlikely(!rq))
 		h->null_dispatches++;
 	if (hctx_has_queued(h)) {
 		if (rq)
 			hctx_stage(h, compat_batch_time_ns(), &wake);
-	} else {
+	} else if (!h->staged) {
 		WRITE_ONCE(h->busy, false);
 	}
 	spin_unlock(&h->lock);

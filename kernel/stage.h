@@ -9,6 +9,10 @@
  * runs all queues again 3 ms later.  That costs time and would hide a lost
  * wake-up.
  *
+ * A request is mostly inserted into an empty queue and may go at once.  Then the
+ * scheduler sends all requests of the insertion (sched_ops.send), and they wait in
+ * hctx_host.staged by io.next.  Their number is bounded by the free driver tags.
+ *
  * A hardware queue that cannot run is *blocked*: the scheduler ignores the
  * tags of its queues, so that virtual time does not wait for them.
  *
@@ -26,6 +30,17 @@
  * @wake to host_wake() after it has dropped the lock.
  */
 void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake);
+
+/*
+ * Stages the new requests of @list, which have @nr ios from @first on, if the
+ * scheduler sends them all at once: sched_ops.send.  Otherwise it returns false and
+ * changes nothing.  @h has one queue.  Task context, under hctx_host.lock.
+ */
+bool hctx_send(struct hctx_host *h, struct list_head *list, struct io *first,
+	       u32 nr, u64 now, struct wake *wake);
+
+/* Takes the first staged request out; NULL if there is none.  Under hctx_host.lock. */
+struct request *hctx_fetch(struct hctx_host *h);
 
 /*
  * Blocks the queues of @h until the next hctx_stage(); has_work() is true
