@@ -87,15 +87,20 @@ bool token_repay(struct token_tree *t);
 /* Moves free slots from a leaf to the root while the root is in debt. */
 void token_settle(struct token_tree *t, u32 queue);
 
-/* Takes one from @count if it is positive.  Fully ordered if it succeeds. */
-static inline bool token_count_take(atomic64_t *count)
+/* Takes @n from @count if it has so many.  Fully ordered if it succeeds. */
+static inline bool token_count_take_many(atomic64_t *count, s64 n)
 {
 	s64 left = atomic64_read(count);
 
-	while (left > 0)
-		if (atomic64_try_cmpxchg(count, &left, left - 1))
+	while (left >= n)
+		if (atomic64_try_cmpxchg(count, &left, left - n))
 			return true;
 	return false;
+}
+
+static inline bool token_count_take(atomic64_t *count)
+{
+	return token_count_take_many(count, 1);
 }
 
 static inline bool token_leaf_take(struct token_tree *t, u32 queue)
@@ -106,13 +111,7 @@ static inline bool token_leaf_take(struct token_tree *t, u32 queue)
 /* Takes @n slots from the queue's leaf, or none.  Fully ordered if it succeeds. */
 static inline bool token_leaf_take_many(struct token_tree *t, u32 queue, u32 n)
 {
-	atomic64_t *count = &t->leaf[queue].free;
-	s64 left = atomic64_read(count);
-
-	while (left >= (s64)n)
-		if (atomic64_try_cmpxchg(count, &left, left - n))
-			return true;
-	return false;
+	return token_count_take_many(&t->leaf[queue].free, n);
 }
 
 /*
