@@ -279,19 +279,12 @@ void engine_block(struct queue *q, struct wake *wake)
 
 /* -------------------------------------------------------------- completion */
 
-static void give_back(struct io *io, struct wake *wake)
-{
-	struct slots *sl = &engine_of(io->queue)->slots;
-
-	if (engine_take_back(sl, io->queue->index, io))
-		slots_put(sl, io->queue->index, wake);
-}
-
 void engine_requeue(struct io *io, struct wake *wake)
 {
 	if (!(io->flags & IO_OUT))
 		return;
-	give_back(io, wake);
+	engine_give_back(&engine_of(io->queue)->slots, io->queue->index, io,
+			 wake);
 	queue_requeued(io);
 }
 
@@ -300,7 +293,8 @@ void engine_complete(struct io *io, u64 now, struct wake *wake)
 	u32 ios = !!(io->flags & IO_OUT);
 
 	cost_estimator_done(io, now);
-	give_back(io, wake);
+	engine_give_back(&engine_of(io->queue)->slots, io->queue->index, io,
+			 wake);
 	queue_completed(io, ios, now);
 }
 

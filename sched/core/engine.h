@@ -164,13 +164,14 @@ static inline bool engine_get_slot(struct slots *sl, const struct queue *q,
 }
 
 /*
- * Complete and requeue call this.  Returns true once for each time that @io was
- * out with a slot of @sl, taken by @queue, and still has it.  The slot is the
- * caller's then.
+ * Complete and requeue call this.  Frees the slot of @sl that @queue took for @io,
+ * once for each time that @io was out with it, and if @io still has it.
  */
-static inline bool engine_take_back(struct slots *sl, u32 queue, struct io *io)
+static __always_inline void engine_give_back(struct slots *sl, u32 queue,
+					     struct io *io, struct wake *wake)
 {
-	return io_returned(io) && slots_take_back(sl, queue, io);
+	if (io_returned(io) && slots_take_back(sl, queue, io))
+		slots_put(sl, queue, wake);
 }
 
 /* ------------------------------------------------------- a simple scheduler */

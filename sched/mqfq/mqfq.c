@@ -482,19 +482,11 @@ void mqfq_block(struct queue *q, struct wake *wake)
 
 /* ------------------------------------------------------------ completion */
 
-static __always_inline void give_back(struct io *io, struct wake *wake)
-{
-	struct slots *sl = &mqfq_of(io->queue)->slots;
-
-	if (engine_take_back(sl, io->queue->home, io))
-		slots_put(sl, io->queue->home, wake);
-}
-
 void mqfq_requeue(struct io *io, struct wake *wake)
 {
 	if (!(io->flags & IO_OUT))
 		return;
-	give_back(io, wake);
+	engine_give_back(&mqfq_of(io->queue)->slots, io->queue->home, io, wake);
 	queue_requeued(io);
 }
 
@@ -503,7 +495,7 @@ void mqfq_complete(struct io *io, u64 now, struct wake *wake)
 	u32 ios = !!(io->flags & IO_OUT);
 
 	cost_estimator_done(io, now);
-	give_back(io, wake);
+	engine_give_back(&mqfq_of(io->queue)->slots, io->queue->home, io, wake);
 	queue_completed(io, ios, now);
 }
 
