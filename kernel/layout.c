@@ -100,7 +100,7 @@ static struct hctx_host *hctx_build(struct device_host *d,
 	h->alone = h->nr_queues == 1 && !h->requests_shared;
 	h->map = h->requests_shared ? &d->map : &h->own_map;
 	tag_map_init(&h->own_map);
-	/* in_flight does not tell how many tags are free if others share them. */
+	/* hctx_in_flight() does not tell how many tags are free if others share them. */
 	if (!compat_hw_tags_shared(d->q))
 		h->hw_depth = compat_hw_depth(hctx);
 	return h;

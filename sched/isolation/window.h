@@ -136,8 +136,8 @@ struct window {
 	struct window_wait half, twice;
 	u32 loss;		/* of the work, in WINDOW_WHOLE */
 	u32 met;		/* recent mean */
-	u32 known;		/* its size in the last look in which it grew */
-	u64 rate;		/* in the same look */
+	u32 known;		/* the size if the next doubling does not pay */
+	u64 rate;		/* at that size, in the last look; 0: not known */
 	struct window_epoch before;	/* the same look */
 	struct window_epoch epoch[2];	/* at size, at other */
 	struct window_service whole[2];	/* in the trial */

@@ -7,7 +7,7 @@
  *
  * The idea.  If no request waits in the queue, and the last request of a run may go
  * at once, then so may all before it.  Their place in the order has no meaning.  So
- * one addition takes the slots of a run, and one charges its flow.
+ * one compare-and-swap takes the slots of a run, and another charges its flow.
  *
  *	8 reads of 4 KiB of one flow, T = 64 KiB, share 1: the last one starts 28
  *	KiB after the first.  If the first has a tag of VT + 36 KiB or less, all go.
