@@ -230,7 +230,6 @@ FUNCTION_FEATURES: dict[str, str] = {
     "WBT": "wbt_disable_default",
 }
 ENUMERATOR_FEATURES: dict[str, str] = {
-    "RQF_USE_SCHED": "__RQF_USE_SCHED",
     "QUEUE_FLAG_DISABLE_WBT_DEF": "QUEUE_FLAG_DISABLE_WBT_DEF",
     "WQ_PERCPU": "WQ_PERCPU",
 }

@@ -81,7 +81,7 @@ unsigned int compat_queue_hw_depth(struct request_queue *q)
 
 /* -------------------------------------------------- elevator entry points */
 
-#if MQFAIR_HAVE_INIT_SCHED_QUEUE
+#if MQFAIR_HAVE_ALLOC_SCHED_DATA
 
 int compat_init_sched(struct request_queue *q, struct elevator_queue *eq,
 		      compat_init_fn init)
@@ -93,7 +93,35 @@ int compat_init_sched(struct request_queue *q, struct elevator_queue *eq,
 
 #else
 
-int compat_init_sched(struct request_queue *q, struct elevator_type *type,
+#if MQFAIR_HAVE_INIT_SCHED_QUEUE
+
+static struct elevator_queue *queue_get(struct request_queue *q,
+					struct elevator_queue *eq)
+{
+	return eq;
+}
+
+/* The block layer has allocated it, and frees it when init_sched() fails. */
+static void queue_put(struct elevator_queue *eq)
+{
+}
+
+#else
+
+static struct elevator_queue *queue_get(struct request_queue *q,
+					struct elevator_type *type)
+{
+	return elevator_alloc(q, type);
+}
+
+static void queue_put(struct elevator_queue *eq)
+{
+	kobject_put(&eq->kobj);
+}
+
+#endif
+
+int compat_init_sched(struct request_queue *q, compat_init_arg *arg,
 		      compat_alloc_data_fn alloc_data,
 		      compat_free_data_fn free_data, compat_init_fn init)
 {
@@ -102,7 +130,7 @@ int compat_init_sched(struct request_queue *q, struct elevator_type *type,
 	struct elevator_queue *eq;
 	int ret = -ENOMEM;
 
-	eq = elevator_alloc(q, type);
+	eq = queue_get(q, arg);
 	if (!eq)
 		goto out;
 	eq->elevator_data = alloc_data(q);
@@ -115,7 +143,7 @@ int compat_init_sched(struct request_queue *q, struct elevator_type *type,
 	q->elevator = NULL;
 	free_data(eq->elevator_data);
 put:
-	kobject_put(&eq->kobj);
+	queue_put(eq);
 out:
 	memalloc_noio_restore(noio);
 	return ret;

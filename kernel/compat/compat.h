@@ -12,6 +12,7 @@
  * init_sched()		(q, type), we allocate and free		(q, eq), the core
  *			the elevator_queue			allocates; data from an
  *								extra hook, before freeze
+ *			6.17 has the second form without the extra hook
  * depth_updated()	(hctx), before nr_requests is stored	(q), after
  * insert_requests()	bool at_head	blk_insert_t	blk_insert_t
  * shallow depth	per map word	whole map	whole map (measured)
@@ -70,8 +71,18 @@ typedef bool blk_insert_t;
 
 /* ---------------------------------------------------------- capabilities */
 
+/*
+ * The flag is a macro of a public header in every kernel that has it, and only the
+ * newer ones make it of an enumerator. So the header is asked, and not the BTF.
+ */
+#ifdef RQF_USE_SCHED
+#define COMPAT_HAVE_USE_SCHED		1
+#else
+#define COMPAT_HAVE_USE_SCHED		0
+#endif
+
 /* Data writes with FUA or PREFLUSH reach insert_requests(). */
-#define COMPAT_SCHEDULES_FLUSH_DATA	MQFAIR_HAVE_RQF_USE_SCHED
+#define COMPAT_SCHEDULES_FLUSH_DATA	COMPAT_HAVE_USE_SCHED
 
 /*
  * Zoned disks accept our schedulers: the kernel does not ask a scheduler to keep
@@ -117,7 +128,11 @@ typedef void (*compat_free_data_fn)(void *data);
 typedef int (*compat_init_fn)(struct request_queue *q, struct elevator_queue *eq);
 typedef void (*compat_exit_fn)(struct elevator_queue *eq);
 
-#if MQFAIR_HAVE_INIT_SCHED_QUEUE && MQFAIR_HAVE_ALLOC_SCHED_DATA
+#if MQFAIR_HAVE_ALLOC_SCHED_DATA && !MQFAIR_HAVE_INIT_SCHED_QUEUE
+#error "elevator_mq_ops: alloc_sched_data without an elevator_queue for init_sched"
+#endif
+
+#if MQFAIR_HAVE_ALLOC_SCHED_DATA
 
 int compat_init_sched(struct request_queue *q, struct elevator_queue *eq,
 		      compat_init_fn init);
@@ -127,7 +142,8 @@ int compat_init_sched(struct request_queue *q, struct elevator_queue *eq,
 					     struct elevator_queue *eq)	\
 	{								\
 		return compat_init_sched(q, eq, prefix##init);		\
-	}
+	}								\
+	COMPAT_DEFINE_DEPTH_UPDATED(prefix)
 
 #define COMPAT_ELEVATOR_OPS(prefix)					\
 	.alloc_sched_data = prefix##alloc_data,				\
@@ -136,9 +152,16 @@ int compat_init_sched(struct request_queue *q, struct elevator_queue *eq,
 	.exit_sched = prefix##exit,					\
 	COMPAT_DEPTH_UPDATED(prefix)
 
-#elif !MQFAIR_HAVE_INIT_SCHED_QUEUE && !MQFAIR_HAVE_ALLOC_SCHED_DATA
+#else
 
-int compat_init_sched(struct request_queue *q, struct elevator_type *type,
+/* The second argument of init_sched(): ready, or the type to allocate one of. */
+#if MQFAIR_HAVE_INIT_SCHED_QUEUE
+typedef struct elevator_queue compat_init_arg;
+#else
+typedef struct elevator_type compat_init_arg;
+#endif
+
+int compat_init_sched(struct request_queue *q, compat_init_arg *arg,
 		      compat_alloc_data_fn alloc_data,
 		      compat_free_data_fn free_data, compat_init_fn init);
 void compat_exit_sched(struct elevator_queue *eq, compat_exit_fn exit,
@@ -146,9 +169,9 @@ void compat_exit_sched(struct elevator_queue *eq, compat_exit_fn exit,
 
 #define COMPAT_DEFINE_ELEVATOR_HOOKS(prefix)				\
 	static int prefix##compat_init_sched(struct request_queue *q,	\
-					     struct elevator_type *type)	\
+					     compat_init_arg *arg)	\
 	{								\
-		return compat_init_sched(q, type, prefix##alloc_data,	\
+		return compat_init_sched(q, arg, prefix##alloc_data,	\
 					 prefix##free_data, prefix##init);	\
 	}								\
 	static void prefix##compat_exit_sched(struct elevator_queue *eq)	\
@@ -162,8 +185,6 @@ void compat_exit_sched(struct elevator_queue *eq, compat_exit_fn exit,
 	.exit_sched = prefix##compat_exit_sched,			\
 	COMPAT_DEPTH_UPDATED(prefix)
 
-#else
-#error "elevator_mq_ops: init_sched and alloc_sched_data are of different generations"
 #endif
 
 #if MQFAIR_HAVE_DEPTH_UPDATED_QUEUE
@@ -186,7 +207,7 @@ void compat_exit_sched(struct elevator_queue *eq, compat_exit_fn exit,
  */
 static inline bool mqfair_rq_is_ours(const struct request *rq)
 {
-#if MQFAIR_HAVE_RQF_USE_SCHED
+#if COMPAT_HAVE_USE_SCHED
 	return rq->rq_flags & RQF_USE_SCHED;
 #else
 	return rq->rq_flags & RQF_ELVPRIV;
