@@ -34,7 +34,8 @@ def build(tree: KernelTree, defines: Sequence[str] = ()) -> Path:
         raise LabError(f"{builder}: not found; build the module from a checkout")
     module = module_path(tree, defines)
     argv = [str(builder), "--headers", str(tree.headers_build_dir)]
-    argv += ["--btf", str(tree.vmlinux), "--out", str(module.parent), "--with-ssd"]
+    argv += ["--btf", str(tree.vmlinux), "--out", str(module.parent)]
+    argv += ["--with-ssd", "--werror"]
     # The guests of the tests run the worked example, too.
     names = ("MQFAIR_EXAMPLES", *defines)
     argv += [word for name in names for word in ("--define", name)]
@@ -51,7 +52,7 @@ def cross_build(headers: Path) -> Path:
     """Compile both modules for arm64 with @headers; check that they are for it."""
     out = _CHECKOUT / "build" / "module" / headers.name.removeprefix("linux-headers-")
     argv = [sys.executable, str(_CHECKOUT / "kernel" / "build"), "--headers", str(headers)]
-    argv += ["--out", str(out), "--with-ssd"]
+    argv += ["--out", str(out), "--with-ssd", "--werror"]
     environment = {**os.environ, **cross.ENVIRONMENT}
     with cache.locked(out.with_name(f".{out.name}.lock")):
         done = subprocess.run(argv, check=False, capture_output=True, text=True, env=environment)
