@@ -6,3 +6,7 @@ from __future__ import annotations
 
 class GenerateError(Exception):
     """The build cannot go on. The message is one line for the user."""
+
+
+class ToolError(GenerateError):
+    """A program of the build is missing or cannot run: the kernel is not to blame."""

@@ -30,7 +30,7 @@ from errors import GenerateError
 from headers import Declared, Headers
 from identity import check_identity
 from model import Btf, BtfType
-from tested import TESTED, is_tested
+from tested import TESTED, check_age, is_tested
 from unpack import usable_source
 
 _KINDS = {"STRUCT": "struct", "UNION": "union", "ENUM": "enum", "ENUM64": "enum"}
@@ -377,6 +377,7 @@ def generate(
     btf_source: Path, headers: Headers, includes: str, out: Path, with_ssd: bool = False
 ) -> None:
     """Checks the kernel and writes the three headers into OUT; WITH_SSD: for mqfair-ssd.ko too."""
+    check_age(headers.release)
     if with_ssd:
         check_options(headers)
     with tempfile.TemporaryDirectory(prefix="mqfair-btf-") as directory:

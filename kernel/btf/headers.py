@@ -17,7 +17,8 @@ _INCLUDED_MAKEFILE = re.compile(r"^include\s+([^\s$]+)/Makefile\s*$", re.MULTILI
 _COMPILER = re.compile(r"^CC\s*[:?]?=.*?(\S+)\s*$", re.MULTILINE)
 _RELEASE = re.compile(r'UTS_RELEASE\s+"([^"]+)"')
 _VERSION = re.compile(r'UTS_VERSION\s+"([^"]+)"')
-_COMMON_SUFFIX = "-common"
+# A flavour of its own source, as rt is, has a shared tree of its own.
+_COMMON = re.compile(r"-common(-\w+)?$")
 _OUTER_MAKE = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
 
 
@@ -60,7 +61,7 @@ class Headers:
         named = Path(included.group(1))
         beside = self.build.parent / named.name
         for tree in (beside, named):
-            if (tree / "Makefile").is_file() and tree.name.endswith(_COMMON_SUFFIX):
+            if (tree / "Makefile").is_file() and _COMMON.search(tree.name):
                 return tree
         if (named / "Makefile").is_file():
             return self.build

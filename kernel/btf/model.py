@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -13,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from errors import GenerateError
+from errors import GenerateError, ToolError
 
 BtfType = dict[str, Any]
 
@@ -26,16 +27,39 @@ _TRANSPARENT = ("TYPE_TAG",)
 _ALIASES = ("TYPEDEF", *_QUALIFIERS, *_TRANSPARENT)
 
 
+# Ubuntu has a bpftool for each kernel here, and /usr/sbin/bpftool is a script. It looks for the one
+# of the running kernel. Any of them reads the BTF of any kernel.
+LINUX_TOOLS = Path("/usr/lib")
+
+
 def bpftool(*argv: str) -> str:
     """Runs bpftool and returns its output."""
     program = shutil.which("bpftool") or shutil.which("bpftool", path="/usr/sbin:/sbin")
     if program is None:
-        raise GenerateError("bpftool is not installed: install the package bpftool")
-    done = subprocess.run([program, *argv], capture_output=True, text=True, check=False)
+        raise ToolError("bpftool is not installed: install the package bpftool")
+    done = _call(program, *argv)
+    if done.returncode and _is_script(Path(program)):
+        found = sorted(LINUX_TOOLS.glob("linux-tools*/**/bpftool"))
+        if not found:
+            release = os.uname().release
+            raise ToolError(
+                f"{program} is a script that finds no bpftool for Linux {release}: install "
+                f"linux-tools-{release}, or put another bpftool first in PATH"
+            )
+        done = _call(str(found[-1]), *argv)
     if done.returncode:
         reason = (done.stdout + done.stderr).strip().splitlines()
         raise GenerateError(f"bpftool {' '.join(argv)}: {reason[-1] if reason else 'failed'}")
     return done.stdout
+
+
+def _call(*argv: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(argv, capture_output=True, text=True, check=False)
+
+
+def _is_script(program: Path) -> bool:
+    with program.open("rb") as file:
+        return file.read(2) == b"#!"
 
 
 @dataclass(frozen=True)
@@ -62,9 +86,9 @@ class Btf:
         try:
             types = json.loads(bpftool("-j", "btf", "dump", "file", str(path)))["types"]
             text = bpftool("btf", "dump", "file", str(path), "format", "c")
+        except ToolError:
+            raise
         except (GenerateError, json.JSONDecodeError, KeyError) as error:
-            if "is not installed" in str(error):
-                raise
             raise GenerateError(
                 f"{name}: no BTF can be read from it ({error}): use a kernel built with "
                 "CONFIG_DEBUG_INFO_BTF=y"
