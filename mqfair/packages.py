@@ -10,7 +10,6 @@ NEEDED: Mapping[str, Sequence[str]] = {
     "sim": ("rich", "numpy"),
     "top": ("rich",),
     "report": ("plotly",),
-    "metrics": ("prometheus_client",),
 }
 
 

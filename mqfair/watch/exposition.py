@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: GPL-2.0
-"""Figures of drives and cgroups as metrics, with prometheus_client."""
+"""Figures of drives and cgroups as metrics."""
 
 import contextlib
+import os
 import socket
 import socketserver
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
-
-from prometheus_client import CollectorRegistry, make_wsgi_app, write_to_textfile
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
-from prometheus_client.openmetrics.exposition import generate_latest
 
 from mqfair import __version__
 from mqfair.machine import kmod
@@ -21,13 +19,14 @@ from mqfair.machine.cgroup import root_cgroup
 from mqfair.machine.fs import Fs
 from mqfair.text.errors import Failure
 from mqfair.text.output import visible
+from mqfair.watch import openmetrics
+from mqfair.watch.openmetrics import Family
 from mqfair.watch.sample import PPM, DiskSample, Figures, Sampler
 
 # A client that sends nothing for so long loses its connection. The next one waits for that, and
 # Prometheus gives up after 10 s.
 CLIENT_S = 3.0
-
-Family = Any
+READABLE = 0o644
 
 
 @dataclass(frozen=True)
@@ -95,10 +94,6 @@ class Collector:
         self._known: list[tuple[str, str | None]] = []
         self._sampler = Sampler(fs, [])
 
-    def describe(self) -> Iterator[Family]:
-        """Nothing: the families depend on the machine."""
-        return iter(())
-
     def collect(self) -> Iterator[Family]:
         return (family for family in self._families() if family.samples)
 
@@ -108,9 +103,11 @@ class Collector:
         if known != self._known:
             self._known, self._sampler = known, Sampler(self._fs, disks)
         sample = self._sampler.sample()
-        yield InfoMetricFamily("mqfair", "The command.", {"version": __version__})
-        loaded = GaugeMetricFamily("mqfair_module_loaded", "1 if the kernel module is loaded.")
-        loaded.add_metric([], float(kmod.loaded(self._fs)))
+        command = Family("mqfair", "The command.", "info", ("version",))
+        command.add([__version__], 1.0)
+        yield command
+        loaded = Family("mqfair_module_loaded", "1 if the kernel module is loaded.")
+        loaded.add([], float(kmod.loaded(self._fs)))
         yield loaded
         found = list(sample.disks.values())
         yield from _of_disks(found)
@@ -120,18 +117,14 @@ class Collector:
 
     def _goals(self, disks: Sequence[DiskSample]) -> Iterator[Family]:
         """The goals and whether they are met, of the cgroups that have one."""
-        target = GaugeMetricFamily(
-            "mqfair_cgroup_goal_seconds", "Latency goal.", labels=("disk", "cgroup")
-        )
-        met = GaugeMetricFamily(
-            "mqfair_cgroup_goal_met", "1 if the goal is met.", labels=("disk", "cgroup")
-        )
+        target = Family("mqfair_cgroup_goal_seconds", "Latency goal.", labels=("disk", "cgroup"))
+        met = Family("mqfair_cgroup_goal_met", "1 if the goal is met.", labels=("disk", "cgroup"))
         for disk in disks:
             for name, figures in disk.flows.items():
                 if figures.goal_us:
-                    target.add_metric([disk.name, visible(name)], figures.goal_us / PPM)
+                    target.add([disk.name, visible(name)], figures.goal_us / PPM)
                     for word in self._met(name, disk):
-                        met.add_metric([disk.name, visible(name)], float(word == "1"))
+                        met.add([disk.name, visible(name)], float(word == "1"))
         yield from (target, met)
 
     def _met(self, path: str, disk: DiskSample) -> list[str]:
@@ -143,39 +136,36 @@ class Collector:
 
 
 def _family(name: str, text: str, counter: bool, labels: Sequence[str]) -> Family:
-    kind = CounterMetricFamily if counter else GaugeMetricFamily
-    return kind(name, text, labels=labels)
+    return Family(name, text, "counter" if counter else "gauge", labels)
 
 
 def _of_disks(disks: Sequence[DiskSample]) -> Iterator[Family]:
-    active = GaugeMetricFamily(
+    active = Family(
         "mqfair_disk_scheduler", "1 for the scheduler in force.", labels=("disk", "scheduler")
     )
-    ours = GaugeMetricFamily(
-        "mqfair_disk_ours", "1 if the scheduler is one of mqfair.", labels=("disk",)
-    )
+    ours = Family("mqfair_disk_ours", "1 if the scheduler is one of mqfair.", labels=("disk",))
     for disk in disks:
-        active.add_metric([disk.name, disk.scheduler or "none"], 1.0)
-        ours.add_metric([disk.name], float(disk.ours))
+        active.add([disk.name, disk.scheduler or "none"], 1.0)
+        ours.add([disk.name], float(disk.ours))
     yield from (active, ours)
     for key, (name, text, unit, counter) in STATE.items():
         family = _family(f"mqfair_disk_{name}", text, counter, ("disk",))
         for disk in disks:
             value = disk.of_state(key)
             if value is not None:
-                family.add_metric([disk.name], value / unit)
+                family.add([disk.name], value / unit)
         yield family
 
 
 def _of_cgroups(disks: Sequence[DiskSample]) -> Iterator[Family]:
-    due = GaugeMetricFamily(
+    due = Family(
         "mqfair_cgroup_due_ratio",
         "Part of the work that was due in the last quarter of a second.",
         labels=("disk", "cgroup"),
     )
     for disk in disks:
         for name, ppm in disk.due_now.items():
-            due.add_metric([disk.name, visible(name)], ppm / PPM)
+            due.add([disk.name, visible(name)], ppm / PPM)
     yield due
     for metric in CGROUP:
         labels = ("disk", "cgroup")
@@ -184,9 +174,9 @@ def _of_cgroups(disks: Sequence[DiskSample]) -> Iterator[Family]:
             for name, figures in disk.flows.items():
                 value = metric.value(figures)
                 if value is not None:
-                    family.add_metric([disk.name, visible(name)], value)
+                    family.add([disk.name, visible(name)], value)
         yield family
-    latency = GaugeMetricFamily(
+    latency = Family(
         "mqfair_cgroup_latency_seconds",
         "Latency in the last seconds, outside and in the drive.",
         labels=("disk", "cgroup", "quantile"),
@@ -195,23 +185,15 @@ def _of_cgroups(disks: Sequence[DiskSample]) -> Iterator[Family]:
         for name, figures in disk.flows.items():
             for quantile, value in (("0.5", figures.p50_us), ("0.99", figures.p99_us)):
                 if value:
-                    latency.add_metric([disk.name, visible(name), quantile], value / PPM)
+                    latency.add([disk.name, visible(name), quantile], value / PPM)
     yield latency
 
 
 # --- ways out --------------------------------------------------------------------------------
 
 
-def registry(figures: Collector) -> CollectorRegistry:
-    built = CollectorRegistry()
-    built.register(figures)
-    return built
-
-
 def text(figures: Collector) -> str:
-    """OpenMetrics text."""
-    made: bytes = generate_latest(registry(figures))
-    return made.decode()
+    return openmetrics.openmetrics(figures.collect())
 
 
 def as_list(figures: Collector) -> list[dict[str, object]]:
@@ -223,8 +205,17 @@ def as_list(figures: Collector) -> list[dict[str, object]]:
 
 
 def write_textfile(figures: Collector, name: str) -> None:
+    path = Path(name)
+    # node_exporter reads only the files with the ending of @name.
+    partial = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        write_to_textfile(name, registry(figures))
+        try:
+            partial.write_text(openmetrics.plain(figures.collect()))
+            # A collector of another user reads it, whatever the umask.
+            partial.chmod(READABLE)
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
     except OSError as error:
         mend = "it is as before: free space, or name a file in another folder"
         raise Failure(f"cannot write {name}: {error.strerror}: {mend}") from error
@@ -265,6 +256,6 @@ class _Server(WSGIServer):
 def serve(figures: Collector, listening: socket.socket, idle_s: float | None) -> None:
     """Answers requests, one after the other, until none has come for @idle_s."""
     with _Server(listening, idle_s) as server:
-        server.set_app(make_wsgi_app(registry(figures)))
+        server.set_app(openmetrics.application(figures.collect))
         while not server.is_idle:
             server.handle_request()

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """The command line of mqfair metrics: figures of drives and cgroups for Prometheus.
 
-exposition.py has the figures, and the servers. It needs a package that --help does without.
+exposition.py has the figures and the server, openmetrics.py the formats.
 """
 
 import argparse
@@ -14,6 +14,7 @@ from mqfair.machine.blockdev import Disk, all_disks, find_disk
 from mqfair.machine.fs import Fs
 from mqfair.text.errors import Failure, UsageError
 from mqfair.text.output import print_json, require_writable
+from mqfair.watch import exposition
 from mqfair.watch.drives import seconds_of
 
 PORT = 9917
@@ -29,8 +30,7 @@ answers HTTP on an address of this machine alone, or on the socket that systemd 
 request reads the figures anew.
 
 All drives with a scheduler are listed, so that a drive that lost its mqfair scheduler is noticed.
-The folder contrib/ of the source has a dashboard for Grafana and alert rules. The Python package
-prometheus-client is needed.
+The folder contrib/ of the source has a dashboard for Grafana and alert rules.
 
 examples:
   mqfair metrics
@@ -132,8 +132,6 @@ def main(args: argparse.Namespace) -> int:
         _require_textfile(args.textfile)
     fs = Fs()
     _disks(fs, args.devices)
-    from mqfair.watch import exposition  # noqa: PLC0415 -- bad words are named without it
-
     figures = exposition.Collector(fs, lambda: _disks(fs, args.devices))
     if args.listen is not None:
         listening = listener(args.listen)

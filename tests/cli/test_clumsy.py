@@ -175,7 +175,6 @@ def called(host, *words, **env):
 
 
 def test_a_name_that_is_no_text_does_not_stop_the_metrics(host):
-    pytest.importorskip("prometheus_client")
     host.cgroup(BYTES, stat=STAT)
     assert r'cgroup="caf\\xe9"' in called(host, "metrics")
 
@@ -369,7 +368,6 @@ def test_a_port_that_is_taken():
 
 
 def test_the_endpoint_tells_its_address(host):
-    pytest.importorskip("prometheus_client")
     program, ours = started(host, "metrics", "--listen", "127.0.0.1:0", "--idle-exit", "5")
     address = shown(ours, "/metrics\r\n").strip()
     with urllib.request.urlopen(address, timeout=PATIENCE_S) as answer:

@@ -2,6 +2,8 @@
 """mqfair metrics: its errors, its addresses, and the dashboard; tests/people has the figures."""
 
 import json
+import os
+import stat
 import sys
 
 import pytest
@@ -76,14 +78,24 @@ def test_other_addresses_are_refused(text, said):
     assert said in str(refused.value)
 
 
-def test_without_the_package_it_is_named(host, run, monkeypatch):
-    monkeypatch.delitem(sys.modules, "mqfair.watch.exposition", raising=False)
+def test_no_package_beyond_the_standard_library_is_needed(host, run, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "prometheus_client", None)
-    result = run("metrics")
-    assert (result.code, result.err.count("\n")) == (1, 1)
-    assert (
-        "Python package prometheus-client missing: apt install python3-prometheus-c" in result.err
-    )
+    file = tmp_path / "mqfair.prom"
+    for argv in ([], ["--json"], ["--textfile", str(file)]):
+        result = run("metrics", *argv)
+        assert (result.code, result.err) == (0, "")
+    assert "mqfair_module_loaded 1.0\n" in file.read_text()
+
+
+def test_the_textfile_is_for_a_collector_of_another_user(host, run, tmp_path):
+    file = tmp_path / "mqfair.prom"
+    before = os.umask(0o077)
+    try:
+        assert run("metrics", "--textfile", str(file)).code == 0
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o644
+    assert list(tmp_path.glob("*.prom*")) == [file]
 
 
 def test_the_dashboard_is_the_one_that_its_program_writes():
