@@ -18,6 +18,8 @@ SUITES  ?=
 ONLY    ?=
 # The kernel of the guests, one of `mqfair lab exec --help`; empty is the distribution's.
 KERNEL  ?=
+# The rows of the compile matrix, by name or by series of kernels; empty is all of them.
+ROWS    ?=
 # The time, the guest (uml or vm) and the seed of `make soak`; empty is another seed each time.
 HOURS   ?= 1
 ON      ?= uml
@@ -48,7 +50,7 @@ REMOVE_MODULES = /usr/bin/python3 kernel/install --root "$(DESTDIR)" --remove \
 	$(if $(filter command environment,$(firstword $(origin RELEASE))),--release $(RELEASE))
 
 .DEFAULT_GOAL := help
-.PHONY: help new demo bench sim instructions experiments test kernels test-kernels test-slow test-people test-debug soak mutate module \
+.PHONY: help new demo bench sim instructions experiments test kernels kernels-matrix test-kernels test-slow test-people test-debug soak mutate module \
 	module-arm64 uml shell gauntlet check-style man completion bootstrap deb rpm wheel nri \
 	install install-command install-sim install-module install-ssd uninstall clean
 
@@ -94,6 +96,10 @@ kernels: ## fetch the kernels 6.12 and 7.2 and build their modules, once (3 minu
 	lab/bootstrap build guest kernels
 	/usr/bin/python3 -m lab module 6.12
 	/usr/bin/python3 -m lab module 7.2
+
+kernels-matrix: ## compile both modules for every kernel that DKMS builds for, or ROWS="6.8 7.3" (15 minutes)
+	lab/bootstrap build guest kernels
+	/usr/bin/python3 -m lab matrix $(ROWS)
 
 test-kernels: ## run all tests of guests on the kernels 6.1, 6.12 and 7.2
 	lab/bootstrap test kernels

@@ -8,7 +8,7 @@ import dataclasses
 import json
 import sys
 
-from lab import compiled, cross, kernel, module
+from lab import compiled, cross, kernel, matrix, module
 from lab.errors import LabError
 from lab.tree import COMPILED
 
@@ -33,6 +33,16 @@ def main() -> int:
         metavar="KERNEL",
         help=f"one of {', '.join(COMPILED)}",
     )
+    table = verbs.add_parser(
+        "matrix", help="compile both modules for every kernel that DKMS builds for; print a table"
+    )
+    table.add_argument(
+        "rows",
+        nargs="*",
+        metavar="ROW",
+        help=f"all, or some of {', '.join(row.name for row in matrix.ROWS)}",
+    )
+    table.add_argument("--refresh", action="store_true", help="look up the newest headers again")
     for verb in (fetch, build):
         verb.add_argument(
             "name", nargs="?", metavar="KERNEL", help=f"one of {', '.join(kernel.KERNELS)}"
@@ -45,6 +55,8 @@ def main() -> int:
             else:
                 tree = compiled.build(args.name)
             print(json.dumps(dataclasses.asdict(tree), default=str, indent=2))
+        elif args.verb == "matrix":
+            return 0 if matrix.run(args.rows, args.refresh) else 1
         elif args.verb == cross.ARCHITECTURE:
             print(module.cross_build(cross.ensure()))
         else:

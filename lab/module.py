@@ -48,6 +48,15 @@ def build(tree: KernelTree, defines: Sequence[str] = ()) -> Path:
     return module
 
 
+def compile_for(tree: KernelTree, out: Path) -> subprocess.CompletedProcess[str]:
+    """Compile both modules for @tree in @out, without the examples of the tests."""
+    argv = [str(_CHECKOUT / "kernel" / "build"), "--headers", str(tree.headers_build_dir)]
+    argv += ["--btf", str(tree.vmlinux), "--out", str(out), "--with-ssd", "--werror"]
+    return subprocess.run(
+        _with_python(tree, argv), check=False, capture_output=True, text=True, errors="replace"
+    )
+
+
 def cross_build(headers: Path) -> Path:
     """Compile both modules for arm64 with @headers; check that they are for it."""
     out = _CHECKOUT / "build" / "module" / headers.name.removeprefix("linux-headers-")

@@ -9,6 +9,8 @@ import pytest
 from conftest import ROOT
 
 import lab
+from lab import matrix
+from lab.errors import LabError
 from mqfair.machine import kmod
 
 sys.path.insert(0, str(ROOT / "kernel" / "btf"))
@@ -19,6 +21,7 @@ PACKAGES = ("kernel/dkms.conf", "kernel/ssd/dkms.conf")
 
 
 def test_every_list_of_kernels_is_the_same():
+    assert tested.OLDEST == matrix.series()[0]
     assert kmod.TESTED == tested.TESTED == tuple(lab.KERNELS)
 
 
@@ -37,10 +40,23 @@ def refused_by_dkms(package, release):
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_dkms_refuses_kernels_outside_the_tested_range(package):
-    for release in ("6.1.0-56-amd64", "6.12.95+deb12-amd64", "6.18.2-1-generic", "7.2.13"):
+    for release in ("6.1.0-56-amd64", "6.12.95+deb12-amd64", "6.18.2-1-generic", "7.3.4"):
         assert not refused_by_dkms(package, release), release
-    for release in ("5.15.0-91-generic", "6.0.12", "7.3.0", "7.20.1", "8.0.0", "61.2.0"):
+    for release in ("5.15.0-91-generic", "6.0.12", "7.4.0", "7.20.1", "8.0.0", "61.2.0"):
         assert refused_by_dkms(package, release), release
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_dkms_accepts_the_kernels_of_the_compile_tests_and_no_others(package):
+    assert matrix.accepted(ROOT / package) == matrix.series()
+    for series in matrix.series():
+        assert not refused_by_dkms(package, f"{series}.0-1-generic"), series
+
+
+def test_a_range_that_differs_from_the_compile_tests_is_named(monkeypatch):
+    monkeypatch.setattr(matrix, "ROWS", matrix.ROWS[1:])
+    with pytest.raises(LabError, match=r"kernel/dkms.conf: .* differ in Linux 6\.1: correct one"):
+        matrix.check_range()
 
 
 @pytest.mark.parametrize("package", PACKAGES)

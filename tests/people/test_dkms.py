@@ -44,7 +44,7 @@ def dkms(tmp_path):
     return build
 
 
-@pytest.mark.parametrize("release", ["5.10.0-99-none", "7.3.0-99-none"])
+@pytest.mark.parametrize("release", ["5.10.0-99-none", "7.4.0-99-none"])
 def test_dkms_refuses_a_kernel_outside_the_range(dkms, release):
     status, said = dkms(release)
     assert status == REFUSED, said
@@ -57,5 +57,5 @@ def test_dkms_accepts_a_kernel_inside_the_range(dkms):
 
 
 def test_a_line_of_the_settings_lifts_the_refusal(dkms):
-    status, said = dkms("7.3.0-99-none", ALLOW)
+    status, said = dkms("7.4.0-99-none", ALLOW)
     assert status != REFUSED and ACCEPTED in said, said
