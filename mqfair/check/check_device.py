@@ -209,7 +209,7 @@ def _not_ours(disk: Disk, selector: Selector) -> Finding:
     hint = f"mqfair enable {disk.name} (it retries while the kernel answers busy)"
     if not kmod.loaded(fs) and not kmod.autoloads(fs, "mqfq"):
         hint = f"{kmod.missing(fs)}; then mqfair enable {disk.name}"
-    elif refused := kmod.unsigned(fs):
+    elif refused := kmod.barred(fs):
         hint = f"{refused}; then mqfair enable {disk.name}"
     return problem("scheduler", seen, disk.scheduler_file, hint)
 

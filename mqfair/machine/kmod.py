@@ -5,6 +5,7 @@ import gzip
 import lzma
 import zlib
 
+from mqfair.machine import dkms
 from mqfair.machine.blockdev import Disk, Selector, active_word
 from mqfair.machine.fs import Fs
 from mqfair.schedulers import SCHEDULERS
@@ -20,6 +21,13 @@ FLUSH_DATA = f"/sys/module/{MODULE}/parameters/schedules_flush_data"
 # The folders to which `make install`, DKMS and packages install modules.
 PLACES = ("updates", "updates/dkms", "extra", "extra/mqfair", "weak-updates", "kernel/block")
 
+MODPROBE_FOLDERS = tuple(
+    f"{place}/modprobe.d" for place in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib")
+)
+COMMAND_LINE = "/proc/cmdline"
+MODULES_DISABLED = "/proc/sys/kernel/modules_disabled"
+# A blacklist of modprobe concerns what is loaded by another name, as that of a scheduler.
+_BY_NAME = f"only `modprobe {MODULE}` loads {MODULE} then"
 SIG_ENFORCE = "/sys/module/module/parameters/sig_enforce"
 LOCKDOWN = "/sys/kernel/security/lockdown"
 # The last bytes of a signed module.
@@ -64,6 +72,11 @@ def autoloads(fs: Fs, scheduler: str) -> bool:
     return f"alias {scheduler}-iosched {MODULE}" in aliases.splitlines()
 
 
+def available(fs: Fs) -> bool:
+    """Whether the module is loaded, or the kernel loads it when a scheduler of it is written."""
+    return loaded(fs) or (autoloads(fs, SCHEDULERS[0]) and barred(fs) is None)
+
+
 def require_available(disk: Disk, selector: Selector, scheduler: str) -> None:
     """Raises Failure, with a hint, if the kernel would refuse @scheduler for @disk."""
     fs = disk.fs
@@ -72,7 +85,7 @@ def require_available(disk: Disk, selector: Selector, scheduler: str) -> None:
     if not loaded(fs):
         if not autoloads(fs, scheduler):
             raise Failure(f"cannot enable {scheduler} on {disk.name}: {missing(fs)}")
-        refused = unsigned(fs)
+        refused = barred(fs)
         if refused:
             raise Failure(f"cannot enable {scheduler} on {disk.name}: {refused}")
         return
@@ -89,6 +102,10 @@ def require_available(disk: Disk, selector: Selector, scheduler: str) -> None:
 
 
 def missing(fs: Fs) -> str:
+    kernel = release(fs)
+    why = dkms.too_old(kernel) or dkms.not_built(fs, kernel)
+    if why is not None:
+        return f"module {MODULE} is neither loaded nor installed: {why}"
     return (
         f"module {MODULE} is neither loaded nor installed in {_modules_dir(fs)}: install the"
         " package mqfair-dkms, or run `make install` in the source tree, then `depmod -a`"
@@ -137,7 +154,42 @@ def _signed(fs: Fs, path: str) -> bool | None:
     return None if data is None or path.endswith(".zst") else data.endswith(_SIGNED)
 
 
-def unsigned(fs: Fs) -> str | None:
+def barred(fs: Fs) -> str | None:
+    """Words about a module that is installed and cannot be loaded; None if nothing bars it."""
+    if loaded(fs):
+        return None
+    if (fs.read_if_any(MODULES_DISABLED) or "").strip() == "1":
+        return (
+            "this kernel loads no more modules (kernel.modules_disabled=1): load it before that is"
+            f" set, with the line {MODULE} in /etc/modules-load.d/mqfair.conf, and restart"
+        )
+    return _blacklisted(fs) or _unsigned(fs)
+
+
+def _blacklisted(fs: Fs) -> str | None:
+    """Words about a setting that keeps the module from being loaded; None if there is none."""
+    for line in (fs.read_if_any(COMMAND_LINE) or "").split():
+        name, _, names = line.partition("=")
+        if MODULE not in names.split(","):
+            continue
+        remove = f"remove {line} from the configuration of the boot loader and restart"
+        if name == "module_blacklist":
+            return f"{COMMAND_LINE} has {line}, so the kernel refuses {MODULE}: {remove}"
+        if name == "modprobe.blacklist":
+            return f"{COMMAND_LINE} has {line}: {_BY_NAME}, or {remove}"
+    for folder in MODPROBE_FOLDERS:
+        for name in fs.names(folder):
+            path = f"{folder}/{name}"
+            for line in (fs.read_if_any(path) or "").splitlines() if name.endswith(".conf") else ():
+                words = line.split()
+                if words[:2] == ["blacklist", MODULE]:
+                    return f"{path} has '{' '.join(words)}': {_BY_NAME}, or remove that line"
+                if words[:2] == ["install", MODULE] and "modprobe" not in line:
+                    return f"{path} has '{' '.join(words)}', not a load: remove that line"
+    return None
+
+
+def _unsigned(fs: Fs) -> str | None:
     """Words about a module that this kernel refuses for lack of a signature; None if there is no
     such refusal."""
     cause = _signatures_required(fs)
@@ -165,7 +217,7 @@ def hint(fs: Fs) -> str:
     """The hint for a machine on which the module is not loaded."""
     if autoloads(fs, SCHEDULERS[0]):
         return (
-            unsigned(fs)
+            barred(fs)
             or f"module {MODULE} is not loaded: `modprobe {MODULE}` or `mqfair enable DEVICE`"
         )
     return missing(fs)

@@ -11,7 +11,7 @@ from conftest import ROOT
 import lab
 from lab import matrix
 from lab.errors import LabError
-from mqfair.machine import kmod
+from mqfair.machine import dkms, kmod
 
 sys.path.insert(0, str(ROOT / "kernel" / "btf"))
 
@@ -21,7 +21,8 @@ PACKAGES = ("kernel/dkms.conf", "kernel/ssd/dkms.conf")
 
 
 def test_every_list_of_kernels_is_the_same():
-    assert tested.OLDEST == matrix.series()[0]
+    assert dkms.OLDEST == tested.OLDEST == matrix.series()[0]
+    assert matrix.series()[-1] == dkms.NEWEST
     assert kmod.TESTED == tested.TESTED == tuple(lab.KERNELS)
 
 
