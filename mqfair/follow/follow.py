@@ -178,6 +178,8 @@ class Follower:
     said_by_hand: set[str] = field(default_factory=set)
     said_errors: set[str] = field(default_factory=set)
     said_of_disks: set[str] = field(default_factory=set)
+    # The rules that could not be met at the last look at the disks.
+    unmet: tuple[str, ...] = ()
 
     @classmethod
     def create(cls, fs: Fs, chosen: str | None, *, watches: bool) -> "Follower":
@@ -212,6 +214,14 @@ class Follower:
         self.keeper.keep()
         self.mirror.scan()
 
+    def _without_module(self) -> list[str]:
+        """Words about rules for weights alone, if the kernel has no module for them. A rule for a
+        disk has such words from its switch."""
+        rules = self.keeper.config
+        if not rules.weights or rules.devices or kmod.available(self.fs):
+            return []
+        return [f"{rules.weights[0].place}: {kmod.hint(self.fs)}"]
+
     def lines(self) -> list[str]:
         """Words about the changes since the last call, and about weights by hand and errors that
         were not mentioned yet."""
@@ -239,6 +249,7 @@ class Follower:
             words |= {f"error: {error}" for error in self.keeper.errors}
             lines += sorted(words - self.said_of_disks)
             self.said_of_disks = words
+            self.unmet = (*self.keeper.errors, *self._without_module())
         self.mirror.changes.clear()
         for told in (self.mirror.errors, *self.keeper.all_words()):
             told.clear()
@@ -449,6 +460,7 @@ class Service:
         self.reloads = False
         self.starved = Starved(fs)
         self._save_at: float | None = None
+        self._told_unmet: tuple[str, ...] = ()
         self._scanned_at = time.monotonic()
         self.follower = Follower.create(fs, chosen, watches=True)
         self.mirror = self.follower.mirror
@@ -471,6 +483,7 @@ class Service:
             self._say(f"follows {self.mirror.count} cgroups")
             self._complain()
             _notify("READY=1")
+            self._tell_unmet()
             self.starved.start()
             while not self.stopped:
                 self._wait()
@@ -518,7 +531,9 @@ class Service:
                 f" {SCAN_EVERY_S:.0f} s"
             )
         if not kmod.loaded(self.fs):
-            self._say(f"note: {kmod.hint(self.fs)}")
+            rules = self.keeper.config
+            grave = (rules.devices or rules.weights) and not kmod.available(self.fs)
+            self._say(f"{'warning' if grave else 'note'}: {kmod.hint(self.fs)}")
         self._name_absent()
 
     def _name_absent(self) -> None:
@@ -581,6 +596,7 @@ class Service:
         if self.mirror.changes:
             self._save_at = self._save_at or time.monotonic() + SAVE_DELAY_S
         self._report()
+        self._tell_unmet()
         self.starved.start()
         if self.starved.at is not None and time.monotonic() >= self.starved.at:
             for line in self.starved.look():
@@ -592,6 +608,16 @@ class Service:
     def _report(self) -> None:
         for line in self.follower.lines():
             self._say(line)
+
+    def _tell_unmet(self) -> None:
+        """Has `systemctl status` show the first rule that cannot be met, or the normal state."""
+        unmet = self.follower.unmet
+        if unmet == self._told_unmet:
+            return
+        self._told_unmet = unmet
+        more = f" (and {len(unmet) - 1} more)" if len(unmet) > 1 else ""
+        state = f"not met: {unmet[0]}{more}" if unmet else f"follows {self.mirror.count} cgroups"
+        _notify(f"STATUS={visible(state)}")
 
     def _uevents(self) -> None:
         assert self.uevents is not None

@@ -13,12 +13,14 @@ from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from mqfair import __version__
+from mqfair.follow import config
 from mqfair.machine import kmod
 from mqfair.machine.blockdev import Disk
 from mqfair.machine.cgroup import root_cgroup
 from mqfair.machine.fs import Fs
-from mqfair.text.errors import Failure
+from mqfair.text.errors import Failure, UsageError
 from mqfair.text.output import visible
+from mqfair.tune import chosen_by_hand
 from mqfair.watch import openmetrics
 from mqfair.watch.openmetrics import Family
 from mqfair.watch.sample import PPM, DiskSample, Figures, Sampler
@@ -111,9 +113,31 @@ class Collector:
         yield loaded
         found = list(sample.disks.values())
         yield from _of_disks(found)
+        yield self._rules(disks)
         ours = [disk for disk in found if disk.ours]
         yield from _of_cgroups(ours)
         yield from self._goals(ours)
+
+    def _rules(self, disks: Sequence[Disk]) -> Family:
+        """Whether the disks run the schedulers of their rules. A choice by hand is no rule."""
+        family = Family(
+            "mqfair_disk_rule_met",
+            f"1 if the disk runs the scheduler of its rule in {config.PATH}.",
+            labels=("disk",),
+        )
+        try:
+            rules = config.load(self._fs) or config.Config()
+        except UsageError:
+            # mqfair.service says so.
+            return family
+        for disk in disks:
+            rule = rules.device_rule(self._fs, disk)
+            selector = disk.selector()
+            if rule is None or selector is None:
+                continue
+            if chosen_by_hand.chosen(disk) in (None, rule.scheduler):
+                family.add([disk.name], selector.active == rule.scheduler)
+        return family
 
     def _goals(self, disks: Sequence[DiskSample]) -> Iterator[Family]:
         """The goals and whether they are met, of the cgroups that have one."""

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0
 """A module that the running kernel has not, or may not load: each message has the reason."""
 
+import os
 import re
+import socket
 import subprocess
+import sys
 
 import pytest
 from conftest import OURS, RELEASE, ROOT
@@ -17,6 +20,7 @@ VERBS = (
     ("weight", "prod", "900"),
     ("follow", "--once"),
 )
+PATIENCE_S = 60
 BEYOND = "99.1.2-1-amd64"
 
 
@@ -132,6 +136,61 @@ def test_other_settings_of_modules_change_nothing(host, run, path, line):
     host.put(path, line)
     assert run("enable", "nvme0n1").code == 0
     assert host.get("/sys/block/nvme0n1/queue/scheduler").split("[")[1].split("]")[0] in OURS
+
+
+RULES = {
+    "a disk": '[[device]]\nmatch = "nvme0n1"\nscheduler = "mqfq"',
+    "a weight": '[[weight]]\ncgroup = "prod"\nweight = 300',
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_the_service_says_that_no_rule_can_be_met_after_an_upgrade(host, tmp_path, rule):
+    """In the journal as a warning or an error, and in `systemctl status`."""
+    boot(host, BEYOND)
+    install_sources(host)
+    host.put("/etc/mqfair.conf", RULES[rule])
+    skipped = f"DKMS skipped Linux {BEYOND}"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.bind(str(tmp_path / "notify"))
+        sock.settimeout(PATIENCE_S)
+        env = {
+            **os.environ, "MQFAIR_ROOT": str(host.root), "PYTHONPATH": str(ROOT),
+            "NOTIFY_SOCKET": str(tmp_path / "notify"),
+        }  # fmt: skip
+        argv = [sys.executable, "-m", "mqfair", "follow"]
+        with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True) as program:
+            assert sock.recv(100) == b"READY=1"
+            state = sock.recv(1000).decode()
+            assert state.startswith("STATUS=not met: /etc/mqfair.conf:") and skipped in state
+            program.terminate()
+            assert sock.recv(100) == b"STOPPING=1"
+            told = [line for line in program.stdout if skipped in line]
+    assert {line.partition(":")[0] for line in told} >= {"warning"}
+
+
+def test_the_metrics_tell_which_rules_are_met(host, run):
+    host.disk("nvme1n1", "259:1")
+    host.disk("nvme2n1", "259:2")
+    host.host("/run").mkdir(exist_ok=True)
+    host.install_module()
+    host.put("/etc/mqfair.conf", RULES["a disk"].replace('"nvme0n1"', '"nvme[01]n1"'))
+
+    def met():
+        found = run("metrics", "--json").json["metrics"]
+        return {
+            one["labels"]["disk"]: one["value"]
+            for one in found
+            if one["name"] == "mqfair_disk_rule_met"
+        }
+
+    assert met() == {"nvme0n1": 0.0, "nvme1n1": 0.0}
+    assert run("enable", "nvme0n1").code == 0
+    assert met() == {"nvme0n1": 1.0, "nvme1n1": 0.0}
+    assert run("disable", "nvme0n1").code == 0
+    assert met() == {"nvme1n1": 0.0}, "a disk that was switched by hand has no rule"
+    host.put("/etc/mqfair.conf", "[[device]")
+    assert met() == {}, "the service tells about mistakes"
 
 
 def test_the_range_in_messages_is_that_of_dkms():
