@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0
 """Writes flash/models.c, the table of the built-in models, from the files in mqfair/drives/models/.
 
