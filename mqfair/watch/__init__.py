@@ -6,4 +6,5 @@ drives.py                   which drives, and how often
 top_lines.py, top_screen.py the picture of top: its lines, and a terminal that shows them
 recording.py                a file of samples
 exposition.py               samples as metrics for Prometheus
+openmetrics.py              the two formats of metrics as text, and their answer over HTTP
 """

@@ -61,7 +61,7 @@ class Trial:
         files = [self.machine.root / name.lstrip("/") for name in in_boot.FILES]
         before = {file: file.read_text() for file in files if file.exists()}
         in_boot.prepare(self.machine.root)
-        # The endpoint needs it, and the package only suggests it.
+        # in_boot.py reads the answers of the endpoint with it.
         self.call("apt-get", "-y", "-q", "install", "python3-prometheus-client")
         self.call("systemctl", "enable", *in_boot.UNITS)
         try:
