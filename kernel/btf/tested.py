@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0
-"""The kernels on which the tests run. The module can be built for others of the same shapes."""
+"""The first kernel, and those on which the tests run. The module can be built for others of the
+same shapes."""
 
 from __future__ import annotations
 
