@@ -97,7 +97,7 @@ kernels: ## fetch the kernels 6.12 and 7.2 and build their modules, once (3 minu
 	/usr/bin/python3 -m lab module 6.12
 	/usr/bin/python3 -m lab module 7.2
 
-kernels-matrix: ## compile both modules for every kernel that DKMS builds for, or ROWS="6.8 7.3" (15 minutes)
+kernels-matrix: ## compile both modules for every kernel that DKMS builds for, or ROWS="6.8 7.3" (25 minutes)
 	lab/bootstrap build guest kernels
 	/usr/bin/python3 -m lab matrix $(ROWS)
 

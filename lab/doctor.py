@@ -3,7 +3,7 @@
 
 A mirror has few of all kernels. So lab/matrix.py takes the types of a neighbour and undoes the
 changes that lie between. Only the forms that kernel/btf/needs.py asks for are changed. All else
-stays that of the neighbour, and no such module is ever loaded.
+stays that of the neighbour, and no test loads such a module.
 """
 
 from __future__ import annotations
