@@ -7,9 +7,9 @@ static_assert((WHEEL_BUCKETS & (WHEEL_BUCKETS - 1)) == 0,
 int wheel_init(struct wheel *w, u32 nr_queues, u32 shift, vtime_t vt)
 {
 	w->nr_queues = nr_queues;
-	w->words = (nr_queues + 63) / 64;
+	w->groups = (nr_queues + WHEEL_GROUP - 1) / WHEEL_GROUP;
 	w->shift = shift;
-	w->mask = port_zalloc(sizeof(*w->mask) * WHEEL_BUCKETS * w->words);
+	w->mask = port_zalloc(sizeof(*w->mask) * WHEEL_BUCKETS * w->groups);
 	if (!w->mask)
 		return -ENOMEM;
 	atomic64_set(&w->turned, (s64)(vt & ~(BIT_ULL(shift) - 1)));
@@ -29,7 +29,7 @@ static u32 bucket_of(vtime_t start, u32 shift)
 
 static atomic64_t *queue_word(const struct wheel *w, u32 queue, u32 bucket)
 {
-	return &w->mask[bucket * w->words + queue / 64];
+	return &w->mask[queue / WHEEL_GROUP * WHEEL_BUCKETS + bucket];
 }
 
 /* The start of the bucket for @due, or of the last bucket in reach. */
@@ -53,7 +53,7 @@ bool wheel_park(struct wheel *w, u32 queue, vtime_t due, u32 *bucket)
 		if (!vtime_before(turned, start))
 			return false;
 		in = bucket_of(start, shift);
-		(void)atomic64_fetch_or((s64)BIT_ULL(queue % 64),
+		(void)atomic64_fetch_or((s64)BIT_ULL(queue % WHEEL_GROUP),
 					queue_word(w, queue, in));
 		/*
 		 * The fetch_or above is fully ordered.  Pairs with the swap in
@@ -71,13 +71,13 @@ bool wheel_park(struct wheel *w, u32 queue, vtime_t due, u32 *bucket)
 bool wheel_has(const struct wheel *w, u32 queue, u32 bucket)
 {
 	return (u64)atomic64_read(queue_word(w, queue, bucket)) &
-	       BIT_ULL(queue % 64);
+	       BIT_ULL(queue % WHEEL_GROUP);
 }
 
 bool wheel_unpark(struct wheel *w, u32 queue, u32 bucket)
 {
 	atomic64_t *word = queue_word(w, queue, bucket);
-	u64 bit = BIT_ULL(queue % 64);
+	u64 bit = BIT_ULL(queue % WHEEL_GROUP);
 
 	/* Only the queue itself sets its bit, so a cleared bit stays clear. */
 	if (!((u64)atomic64_read(word) & bit))
@@ -85,23 +85,25 @@ bool wheel_unpark(struct wheel *w, u32 queue, u32 bucket)
 	return (u64)atomic64_fetch_andnot((s64)bit, word) & bit;
 }
 
-static void word_empty(struct wheel *w, u32 bucket, u32 word,
-		       void (*wake)(void *arg, u32 queue), void *arg)
+static void group_empty(struct wheel *w, u32 bucket, u32 group,
+			void (*wake)(void *arg, u32 queue), void *arg)
 {
-	u64 queues = (u64)atomic64_xchg(queue_word(w, word * 64, bucket), 0);
+	u64 queues =
+		(u64)atomic64_xchg(queue_word(w, group * WHEEL_GROUP, bucket),
+				   0);
 
 	for (; queues; queues &= queues - 1)
-		wake(arg, word * 64 + port_ffs64(queues));
+		wake(arg, group * WHEEL_GROUP + port_ffs64(queues));
 }
 
 static void bucket_empty(struct wheel *w, u32 bucket,
 			 void (*wake)(void *arg, u32 queue), void *arg)
 {
-	u32 word;
+	u32 group;
 
-	for (word = 0; word < w->words; word++)
-		if (atomic64_read(queue_word(w, word * 64, bucket)))
-			word_empty(w, bucket, word, wake, arg);
+	for (group = 0; group < w->groups; group++)
+		if (atomic64_read(queue_word(w, group * WHEEL_GROUP, bucket)))
+			group_empty(w, bucket, group, wake, arg);
 }
 
 bool wheel_turn(struct wheel *w, vtime_t vt, void (*wake)(void *arg, u32 queue),
@@ -141,9 +143,9 @@ void wheel_set_shift(struct wheel *w, u32 shift)
  */
 void wheel_flush(struct wheel *w, void (*wake)(void *arg, u32 queue), void *arg)
 {
-	u32 bucket, word;
+	u32 bucket, group;
 
 	for (bucket = 0; bucket < WHEEL_BUCKETS; bucket++)
-		for (word = 0; word < w->words; word++)
-			word_empty(w, bucket, word, wake, arg);
+		for (group = 0; group < w->groups; group++)
+			group_empty(w, bucket, group, wake, arg);
 }

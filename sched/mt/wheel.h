@@ -3,7 +3,8 @@
  * wheel - throttled queues, by the virtual time at which each may go on
  *
  * The wheel has WHEEL_BUCKETS buckets of @width units of virtual time, each a
- * bit mask of queues.  A turn of the wheel advances one index, `turned`, and
+ * bit mask of queues.  Each group of WHEEL_GROUP queues has masks of its own.  A
+ * turn of the wheel advances one index, `turned`, and
  * empties every bucket that starts at or before it.  A queue due later than the
  * wheel reaches waits in the last bucket and looks again when it is woken.
  *
@@ -43,14 +44,19 @@
 
 enum {
 	WHEEL_BUCKETS	= 32,	/* with width T/8: reaches 4 T ahead */
+	/*
+	 * Queues whose masks share cache lines.  Queues that park at the same
+	 * time write the same bucket, and 64 in one line wait for each other.
+	 */
+	WHEEL_GROUP	= 16,
 };
 
 struct wheel {
 	u32 nr_queues;
-	u32 words;		/* u64 words of a mask */
+	u32 groups;
 	u32 shift;		/* log2 of the width */
 	atomic64_t turned;	/* vtime_t, a multiple of that turn's width */
-	atomic64_t *mask;	/* [WHEEL_BUCKETS][words] */
+	atomic64_t *mask;	/* [groups][WHEEL_BUCKETS] */
 	atomic64_t turns;	/* statistics */
 };
 

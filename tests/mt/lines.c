@@ -77,7 +77,7 @@ static void name_mqfq(struct scenario *s)
 	trace_name("token tree", m->slots.tree.leaf,
 		   CPUS * sizeof(m->slots.tree.leaf[0]));
 	trace_name("wheel", m->wheel.mask,
-		   WHEEL_BUCKETS * m->wheel.words * sizeof(m->wheel.mask[0]));
+		   WHEEL_BUCKETS * m->wheel.groups * sizeof(m->wheel.mask[0]));
 }
 
 static void name_budget(struct scenario *s)

@@ -2,16 +2,6 @@
 #include "threads.h"
 #include "stall.h"
 
-static bool in_mask(const atomic64_t *mask, u32 queue)
-{
-	return ((u64)atomic64_read(&mask[queue / 64]) >> (queue % 64)) & 1;
-}
-
-static bool in_bucket(const struct mqfq *m, u32 queue, u32 bucket)
-{
-	return in_mask(&m->wheel.mask[bucket * m->wheel.words], queue);
-}
-
 void stall_check_waiting(const struct mqfq *m, const struct queue *q)
 {
 	u32 threshold = mqfq_params(&m->sched->params)->threshold;
@@ -32,7 +22,7 @@ void stall_check_waiting(const struct mqfq *m, const struct queue *q)
 		return;
 	}
 	/* The wheel wakes it less than a bucket after it is due. */
-	threads_check(in_bucket(m, q->index, mqfq_queue_of(q)->bucket));
+	threads_check(wheel_has(&m->wheel, q->index, mqfq_queue_of(q)->bucket));
 	threads_check(vtime_before(vt, due + (1ULL << m->wheel.shift)));
 }
 
@@ -45,7 +35,7 @@ void stall_check_empty(const struct mqfq *m)
 		threads_check(!queue_set_has(&m->slots.ready, q));
 		threads_check(!queue_set_has(&m->throttled, q));
 		for (bucket = 0; bucket < WHEEL_BUCKETS; bucket++)
-			threads_check(!in_bucket(m, q, bucket));
+			threads_check(!wheel_has(&m->wheel, q, bucket));
 	}
 	threads_check(mindicator_min(&m->tags) == VTIME_NONE);
 }

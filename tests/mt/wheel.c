@@ -46,9 +46,7 @@ static bool bit_is_set(const struct scenario *s, u32 queue, u32 bucket)
 {
 	const struct wheel *w = &s->wheel;
 
-	return ((u64)atomic64_read(&w->mask[bucket * w->words + queue / 64]) >>
-		(queue % 64)) &
-	       1;
+	return wheel_has(w, queue, bucket);
 }
 
 static void check(void *arg)

@@ -349,7 +349,7 @@ static void name_lines(void)
 	machine_name("ready set", &m->slots.ready, sizeof(m->slots.ready));
 	if (m->wheel.mask) /* polling needs no wheel */
 		machine_name("wheel", m->wheel.mask,
-			     8 * WHEEL_BUCKETS * m->wheel.words);
+			     8 * WHEEL_BUCKETS * m->wheel.groups);
 	machine_name("wheel turned", &m->wheel, sizeof(m->wheel));
 	machine_name("tags: leaves", m->tags.node,
 		     t->nr_queues * sizeof(*m->tags.node));

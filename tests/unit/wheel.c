@@ -3,7 +3,7 @@
 #include "sched/mt/wheel.h"
 
 enum {
-	QUEUES	= 130,		/* three words, the last one nearly empty */
+	QUEUES	= 130,		/* nine groups, the last one nearly empty */
 };
 
 /* The model: the virtual time at which each queue is to be woken. */
