@@ -51,7 +51,8 @@
  *
  * Wake-ups (I5).
  *   throttled: the CPU that advances virtual time past the start of the
- *     queue's bucket turns the wheel.
+ *     queue's bucket turns the wheel, and wakes the queue itself.  The queue
+ *     looks for a slot when it runs.
  *   ready: a completion puts its slot and then looks at the ready set.  A
  *     queue that waits goes on doing so until it is empty, throttled or
  *     blocked.  Then it leaves the set and hands over the slots that it has.
@@ -123,23 +124,10 @@ static bool beyond(const struct sched *s, vtime_t a, vtime_t vt)
 struct unpark {
 	struct mqfq *m;
 	struct wake *wake;
-	bool any;
 };
 
-/*
- * The queue is no longer throttled: it waits for a slot.  slots_offer() comes
- * after the last queue of a turn.  A look for each of them, in one hook of one
- * CPU, would keep the slots of the first ones idle meanwhile.
- */
+/* The queue is not throttled any more: it looks for a slot when it runs. */
 static void unpark(void *arg, u32 queue)
-{
-	struct unpark *u = arg;
-
-	slots_announce(&u->m->slots, u->m->sched->queue[queue]->home);
-	u->any = true;
-}
-
-static void run_again(void *arg, u32 queue)
 {
 	struct unpark *u = arg;
 
@@ -155,8 +143,8 @@ static void unpark_all(struct mqfq *m, struct wake *wake)
 {
 	struct unpark u = { .m = m, .wake = wake };
 
-	wheel_flush(&m->wheel, run_again, &u);
-	queue_set_drain(&m->throttled, m->sched->nr_queues, run_again, &u);
+	wheel_flush(&m->wheel, unpark, &u);
+	queue_set_drain(&m->throttled, m->sched->nr_queues, unpark, &u);
 	slots_wake_all(&m->slots, wake);
 }
 
@@ -176,7 +164,7 @@ void mqfq_raise_vt(struct mqfq *m, vtime_t to)
 static void advance(struct mqfq *m, struct wake *wake)
 {
 	vtime_t least = mindicator_min(&m->tags);
-	struct unpark u = { .m = m };
+	struct unpark u = { .m = m, .wake = wake };
 
 	if (least == VTIME_NONE)
 		return;
@@ -191,8 +179,6 @@ static void advance(struct mqfq *m, struct wake *wake)
 		    queue_set_claim(&m->throttled, holder))
 			unpark(&u, holder);
 	}
-	if (u.any)
-		slots_offer(&m->slots, wake);
 }
 
 /*
@@ -347,7 +333,7 @@ static bool throttle(struct mqfq *m, struct queue *q, vtime_t head_tag,
 	}
 	publish(m, q, head_tag, wake);
 	while (beyond(q->sched, head_tag, mqfq_vt(m))) {
-		/* Later another CPU may unpark the queue, into this set. */
+		/* It waits for virtual time from now on, and for no slot. */
 		slots_withdraw(&m->slots, q->home);
 		if (park(m, q, head_tag))
 			return true;
