@@ -134,6 +134,7 @@ struct hctx_host {
 	bool exempt;			/* I: polled, its flows are not limited */
 	u64 null_dispatches;		/* H: the core fetched and got none */
 	struct work_struct wake_work;
+	struct queue_set forward;	/* A: queues that wake_work wakes first */
 	struct tag_map own_map;
 	atomic_t full ____cacheline_aligned_in_smp;	/* A: waits for a driver tag */
 	bool blocked;			/* O: written under H */

@@ -66,18 +66,31 @@ static void host_arm(struct device_host *d, u64 at_ns)
 	port_unlock(&d->timer_lock, flags);
 }
 
+/* Wakes @queue, and has it wake @others of @wake before it runs. */
+static void wake_with(struct device_host *d, u32 queue, u32 others,
+		      struct wake *wake)
+{
+	struct queue_host *qh = &d->queues[queue];
+	u32 other;
+
+	for (; others && (other = wake_next(wake)) < QUEUES_MAX; others--)
+		/* Before the work is queued.  Pairs with pass_on(). */
+		queue_set_add(&qh->hctx->forward, other);
+	trace_mqfair_wake(d->q, queue);
+	hctx_wake(qh);
+}
+
 void host_wake_slow(struct device_host *d, struct wake *wake)
 {
-	u32 pinned_by = wake->pinned_by, queue;
+	u32 pinned_by = wake->pinned_by, queue, part;
 
 	if (unlikely(pinned_by < d->sched.nr_queues)) {
 		wake->pinned_by = QUEUES_MAX;
 		unpin(d, pinned_by, wake);
 	}
-	while ((queue = wake_next(wake)) < QUEUES_MAX) {
-		trace_mqfair_wake(d->q, queue);
-		hctx_wake(&d->queues[queue]);
-	}
+	part = wake_part(wake);
+	while ((queue = wake_next(wake)) < QUEUES_MAX)
+		wake_with(d, queue, part - 1, wake);
 	if (unlikely(wake->at_ns))
 		host_arm(d, wake->at_ns);
 }
@@ -91,11 +104,31 @@ void host_reshare(struct sched *s)
 	host_wake(container_of(s, struct device_host, sched), &wake);
 }
 
+static void wake_also(void *wake, u32 queue)
+{
+	wake_queue(wake, queue);
+}
+
+/* Wakes the queues that a hook has left to this work item. */
+static void pass_on(struct hctx_host *h)
+{
+	u32 nr_queues = h->device->sched.nr_queues;
+	struct wake wake __uninitialized;
+
+	/* The work has begun: a later hook queues it again.  Pairs with wake_with(). */
+	if (likely(!queue_set_any(&h->forward, nr_queues)))
+		return;
+	wake_init(&wake);
+	queue_set_drain(&h->forward, nr_queues, wake_also, &wake);
+	host_wake(h->device, &wake);
+}
+
 static void hctx_wake_work(struct work_struct *work)
 {
 	struct hctx_host *h = container_of(work, struct hctx_host, wake_work);
 	struct wake wake __uninitialized;
 
+	pass_on(h);
 	wake_init(&wake);
 	spin_lock(&h->lock);
 	hctx_stage(h, ktime_get_ns(), &wake);

@@ -8,6 +8,8 @@
  * layer's own asynchronous run would not do: it asks has_work() first, from
  * any context, and only staging can answer that.
  *
+ * Beyond WAKE_FAN queues the work items are a tree: wake.h of sched/core/.
+ *
  * A time in struct wake arms the device's timer, which queues the tick work.
  */
 #ifndef MQFAIR_WAKE_H

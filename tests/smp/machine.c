@@ -70,7 +70,7 @@ struct line {
 };
 
 enum {
-	NAMES		= 64,
+	NAMES		= 128,
 };
 
 static struct name {

@@ -17,6 +17,7 @@
  */
 #include "machine.h"
 #include "sched/core/policies.h"
+#include "sched/budget/budget.h"
 #include "sched/mqfq/mqfq.h"
 #include "tests/params.h"
 
@@ -38,13 +39,14 @@ struct options {
 	const struct machine *machine;
 	const char *policy, *variant;
 	u32 cpus, slots, threshold_kib, ms;
-	bool none, serial, clusters, single_lock;
+	bool none, serial, clusters, single_lock, flat;
 	u64 poll_ps, stack_ps, host_ps, command_ps, latency_ps;
 };
 
 /* A CPU and its queue.  Other CPUs use only the first line. */
 struct host_cpu {
 	atomic64_t wake __port_cacheline;	/* 1: interrupted */
+	struct queue_set forward;		/* queues that it wakes first */
 	u64 wake_at;
 	struct port_lock lock __port_cacheline;	/* of the queue */
 	struct queue q;
@@ -109,24 +111,50 @@ static void arm(u64 ns)
 		}
 }
 
+/* Interrupts the CPU of @queue, which wakes @others of @wake before it runs. */
+static void wake_with(struct host_cpu *c, u32 queue, u32 others,
+		      struct wake *wake)
+{
+	struct host_cpu *to = &b->cpu[queue];
+	u32 other;
+
+	c->wakes++;
+	for (; others && (other = wake_next(wake)) != QUEUES_MAX; others--)
+		queue_set_add(&to->forward, other);
+	if (atomic64_xchg(&to->wake, 1))
+		return;
+	if (to != c)
+		machine_spend(b->o.machine->interrupt_send_ps);
+	to->wake_at = machine_now();
+	machine_interrupt(queue, to->wake_at);
+}
+
 /* Does as the hooks ask: runs queues and arms the timer. */
 static void act(struct host_cpu *c, struct wake *wake)
 {
-	u32 queue;
+	u32 queue, part = b->o.flat ? 1 : wake_part(wake);
 
 	if (wake->at_ns)
 		arm(wake->at_ns);
-	while ((queue = wake_next(wake)) != QUEUES_MAX) {
-		struct host_cpu *to = &b->cpu[queue];
+	while ((queue = wake_next(wake)) != QUEUES_MAX)
+		wake_with(c, queue, part - 1, wake);
+}
 
-		c->wakes++;
-		if (atomic64_xchg(&to->wake, 1))
-			continue;
-		if (to != c)
-			machine_spend(b->o.machine->interrupt_send_ps);
-		to->wake_at = machine_now();
-		machine_interrupt(queue, to->wake_at);
-	}
+static void wake_also(void *wake, u32 queue)
+{
+	wake_queue(wake, queue);
+}
+
+/* Wakes the queues that a hook has left to this CPU. */
+static void pass_on(struct host_cpu *c)
+{
+	struct wake wake;
+
+	if (!queue_set_any(&c->forward, b->o.cpus))
+		return;
+	wake_init(&wake);
+	queue_set_drain(&c->forward, b->o.cpus, wake_also, &wake);
+	act(c, &wake);
 }
 
 static struct port_lock *lock_of(struct host_cpu *c)
@@ -242,6 +270,7 @@ static void step(struct host_cpu *c)
 	} else if (atomic64_read_acquire(&c->wake)) {
 		atomic64_xchg(&c->wake, 0);
 		machine_spend(b->o.machine->interrupt_take_ps);
+		pass_on(c);
 		run(c);
 	} else if (c->poll_at && c->poll_at <= now) {
 		machine_spend(b->o.machine->interrupt_take_ps);
@@ -336,6 +365,22 @@ static struct flow *flow_create(struct flow *parent)
 	return f;
 }
 
+static void name_budget_lines(void)
+{
+	struct budget *own = b->sched.own;
+	struct slots *sl = own->slots;
+
+	machine_name("budget", own, offsetof(struct budget, slots));
+	machine_name("ready set", &sl->ready, sizeof(sl->ready));
+	machine_name("slots: leaves", sl->tree.leaf,
+		     b->o.cpus * sizeof(*sl->tree.leaf));
+	machine_name("slots: root", &sl->tree.root, sizeof(sl->tree.root));
+	machine_name("slots: tree", &sl->tree,
+		     offsetof(struct token_tree, root));
+	machine_name("queues: budget", b->cpu[0].q.own,
+		     b->o.cpus * whole_lines(b->sched.ops->queue_bytes));
+}
+
 static void name_lines(void)
 {
 	struct mqfq *m = b->sched.own;
@@ -343,10 +388,14 @@ static void name_lines(void)
 
 	machine_name("stats", &b->sched.stats, sizeof(b->sched.stats));
 	machine_name("sched", &b->sched, offsetof(struct sched, stats));
-	if (b->sched.ops != &mqfq_ops)
+	if (!b->sched.ops->ordered) {
+		name_budget_lines();
 		return;
+	}
 	machine_name("virtual time", &m->vt, sizeof(m->vt));
 	machine_name("ready set", &m->slots.ready, sizeof(m->slots.ready));
+	machine_name("queues", b->cpu[0].q.own,
+		     b->o.cpus * whole_lines(b->sched.ops->queue_bytes));
 	if (m->wheel.mask) /* polling needs no wheel */
 		machine_name("wheel", m->wheel.mask,
 			     8 * WHEEL_BUCKETS * m->wheel.groups);
@@ -366,6 +415,19 @@ static void name_lines(void)
 #endif
 	machine_name("tags: root", &m->tags.node[t->root],
 		     sizeof(*m->tags.node));
+}
+
+static void set_threshold(const struct sched_ops *ops, struct sched_params *p)
+{
+	const struct tunable *t = tunable_find(ops->tunables, "threshold_kb");
+
+	if (!t)
+		return;
+	if (b->o.threshold_kib)
+		tunable_put(t, p, b->o.threshold_kib << 10);
+	else
+		tunables_set_auto(ops->tunables, BIT_ULL(t - ops->tunables), 0,
+				  p);
 }
 
 static void set_up(void)
@@ -395,17 +457,19 @@ static void set_up(void)
 	sched_params_init(ops, &params);
 	params.isolation = 0;
 	params.depth = b->o.slots;
-	params_put(ops, &params, "threshold_kb", b->o.threshold_kib << 10);
+	set_threshold(ops, &params);
 	params_put(ops, &params, "single_lock", b->o.single_lock);
 	if (sched_init(&b->sched, ops, &params, place))
 		abort();
 	atomic64_set(&b->tick_ns, NO_TICK);
 	name_lines();
+	machine_name("hosts", b->cpu, b->o.cpus * sizeof(*b->cpu));
 	root = flow_create(NULL);
 	for (i = 0; i < b->o.cpus; i++) {
 		struct host_cpu *c = &b->cpu[i];
 
 		c->flow = flow_create(root);
+		machine_name("flows", c->flow, flow_size(ops, b->o.cpus));
 		for (j = 0; j < DEPTH; j++)
 			c->idle[c->nr_idle++] = &c->io[j];
 	}
@@ -423,9 +487,10 @@ static int usage(const char *program)
 		"  variant=NAME     the name of the run in the output\n"
 		"  serial=1         one lock for all queues\n"
 		"  single_lock=1    that tunable of wdt: one lock for all credit\n"
+		"  flat=1           a hook wakes all queues by itself\n"
 		"  clusters=1       the topology has clusters for sockets\n"
 		"  slots=N          D, default 128\n"
-		"  threshold_kib=N  T, default 64\n"
+		"  threshold_kib=N  T, default auto\n"
 		"  poll_ns=N        throttled queues look by themselves\n"
 		"  stack_ns=N       of a request without scheduler, default 2800\n"
 		"  host_ns=N        of the code between block layer and scheduler\n"
@@ -455,6 +520,8 @@ static bool set_number(struct options *o, const char *name, u64 n)
 		o->single_lock = n;
 	else if (!strcmp(name, "clusters"))
 		o->clusters = n;
+	else if (!strcmp(name, "flat"))
+		o->flat = n;
 	else if (!strcmp(name, "slots"))
 		o->slots = (u32)n;
 	else if (!strcmp(name, "threshold_kib"))
@@ -515,7 +582,6 @@ int main(int argc, char **argv)
 		.variant = "mqfq",
 		.cpus = 1,
 		.slots = 128,
-		.threshold_kib = 64,
 		.ms = 10,
 		.stack_ps = 2800 * 1000,
 		.host_ps = 355 * 1000,
