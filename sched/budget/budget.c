@@ -85,20 +85,17 @@ void budget_merge(struct queue *q, struct io *io, u32 bytes)
 
 /* --------------------------------------------------------------- dispatch */
 
-/*
- * The queue dispatches, and waits for no slot meanwhile.  Returns whether it
- * waited for one.
- */
-static bool withdraw(struct budget *b, const struct queue *q,
-		     struct budget_queue *bq)
+/* The queue dispatches.  A change of D may have taken it out of a set. */
+static void look_at_sets(struct budget *b, const struct queue *q,
+			 struct budget_queue *bq)
 {
-	bool waited = bq->waits;
+	u32 left = bq->waits, domain;
 
-	while (unlikely(bq->waits)) {
-		slots_withdraw(&b->slots[port_ffs64(bq->waits)], q->index);
-		bq->waits &= bq->waits - 1;
+	for (; unlikely(left); left &= left - 1) {
+		domain = port_ffs64(left);
+		if (!slots_waits(&b->slots[domain], q->index))
+			bq->waits &= ~(1U << domain);
 	}
-	return waited;
 }
 
 /* P3: pairs with wake_waiting().  Have exhausted flows been granted credit? */
@@ -182,6 +179,39 @@ static void rotate_lane(struct budget *b, struct budget_queue *bq,
 	}
 }
 
+/* The queue is in the set of @domain: another may be due a slot that is free. */
+static void wait_for_slot(struct budget *b, struct queue *q, u32 domain,
+			  struct wake *wake)
+{
+	struct budget_queue *bq = budget_queue_of(q);
+
+	if (bq->waits & (1U << domain))
+		return;
+	bq->waits |= 1U << domain;
+	slots_hand_over(&b->slots[domain], q->index, wake);
+}
+
+/* The queue sends no more of @domain.  A slot in its leaf may be of use to another. */
+static void leave(struct budget *b, struct queue *q, u32 domain,
+		  struct wake *wake)
+{
+	struct budget_queue *bq = budget_queue_of(q);
+
+	if (bq->waits & (1U << domain)) {
+		bq->waits &= ~(1U << domain);
+		slots_withdraw(&b->slots[domain], q->index);
+	}
+	slots_hand_over(&b->slots[domain], q->index, wake);
+}
+
+static void leave_all(struct budget *b, struct queue *q, struct wake *wake)
+{
+	u32 domain;
+
+	for (domain = 0; domain < b->ops->nr_domains; domain++)
+		leave(b, q, domain, wake);
+}
+
 /* An io of @domain with a slot, for which its flow has paid; or NULL and why. */
 static struct io *take_domain(struct budget *b, struct queue *q, u32 domain,
 			      u64 now, struct wake *wake,
@@ -193,7 +223,7 @@ static struct io *take_domain(struct budget *b, struct queue *q, u32 domain,
 	while ((lane = first_runnable(b, q, domain, now, wake))) {
 		io = lane->fifo.head;
 		if (!engine_get_slot(&b->slots[domain], q, io)) {
-			budget_queue_of(q)->waits |= 1U << domain;
+			wait_for_slot(b, q, domain, wake);
 			*why = DISPATCH_NO_SLOT;
 			return NULL;
 		}
@@ -205,6 +235,7 @@ static struct io *take_domain(struct budget *b, struct queue *q, u32 domain,
 		/* Another CPU has spent the last credit. */
 		put_slot(b, io, wake);
 	}
+	leave(b, q, domain, wake);
 	return NULL;
 }
 
@@ -236,25 +267,13 @@ static struct io *take_urgent(struct budget *b, struct queue *q, u64 now,
 	return io;
 }
 
-/* A slot for which the queue was woken may be of use to another. */
-static void hand_over(struct budget *b, const struct queue *q,
-		      struct wake *wake)
-{
-	u32 domain;
-
-	for (domain = 0; domain < b->ops->nr_domains; domain++)
-		slots_hand_over(&b->slots[domain], q->index, wake);
-}
-
-static enum dispatch_result give_up(struct budget *b, struct queue *q,
-				    enum dispatch_result why, struct wake *wake)
+static enum dispatch_result give_up(struct queue *q, enum dispatch_result why)
 {
 	queue_set_state(q, why);
 	if (why == DISPATCH_NO_BUDGET)
 		WRITE_ONCE(q->stats.throttled, q->stats.throttled + 1);
 	else if (why == DISPATCH_NO_SLOT)
 		WRITE_ONCE(q->stats.no_slot, q->stats.no_slot + 1);
-	hand_over(b, q, wake);
 	return why;
 }
 
@@ -265,22 +284,21 @@ enum dispatch_result budget_dispatch(struct queue *q, u64 now, struct io **out,
 	struct budget_queue *bq = budget_queue_of(q);
 	enum dispatch_result why;
 	struct io *io;
-	bool waited;
 
 	queue_looked_at(q);
-	waited = withdraw(b, q, bq);
+	look_at_sets(b, q, bq);
 	retry_exhausted(q, bq);
 	if (unlikely(q->urgent.head))
 		io = take_urgent(b, q, now, wake);
 	else
 		io = take_next(b, q, now, wake, &why);
 	if (!io)
-		return give_up(b, q, why, wake);
+		return give_up(q, why);
 	queue_dispatched(q, io, now);
 	queue_set_state(q, DISPATCH_IO);
 	/* A host may ask an empty queue no more, and others are due more now. */
-	if (unlikely(waited && !q->nr))
-		hand_over(b, q, wake);
+	if (unlikely(bq->waits && !q->nr))
+		leave_all(b, q, wake);
 	*out = io;
 	return DISPATCH_IO;
 }
@@ -290,9 +308,8 @@ void budget_block(struct queue *q, struct wake *wake)
 	struct budget *b = budget_of(q->sched);
 
 	port_assert_queue_held(q);
-	withdraw(b, q, budget_queue_of(q));
 	queue_set_state(q, DISPATCH_IO);
-	hand_over(b, q, wake);
+	leave_all(b, q, wake);
 }
 
 static void give_back(struct io *io, struct wake *wake)

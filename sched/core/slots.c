@@ -3,22 +3,25 @@
 #include "slots.h"
 #include "queue.h"
 
+enum {
+	/* Rivals with a counter that one hook reads, a cache line each. */
+	RIVALS_READ	= 8,
+};
+
 int slots_init(struct slots *sl, struct sched *s, u32 depth, bool parts)
 {
-	*sl = (struct slots){ .sched = s, .depth = depth, .limit = DEPTH_MAX };
+	*sl = (struct slots){
+		.sched = s,
+		.depth = depth,
+		.limit = DEPTH_MAX,
+		.parts = parts,
+	};
 	port_lock_init(&sl->resize_lock);
 	sl->leases = port_zalloc(s->nr_queues * sizeof(*sl->leases));
 	if (!sl->leases)
 		return -ENOMEM;
-	if (parts) {
-		sl->queue = port_zalloc(s->nr_queues * sizeof(*sl->queue));
-		if (!sl->queue)
-			goto leases;
-	}
 	if (!token_tree_init(&sl->tree, s->nr_queues, depth))
 		return 0;
-	port_free(sl->queue);
-leases:
 	port_free(sl->leases);
 	return -ENOMEM;
 }
@@ -27,7 +30,6 @@ void slots_deinit(struct slots *sl)
 {
 	port_assert(slots_used(sl) == 0);
 	token_tree_deinit(&sl->tree);
-	port_free(sl->queue);
 	port_free(sl->leases);
 }
 
@@ -49,89 +51,64 @@ s64 slots_leased(const struct slots *sl)
 
 /* ----------------------------------------------------------------- the set */
 
-/* The queues that share D: those in the set, and with parts the woken ones. */
-static s64 nr_rivals(const struct slots *sl)
-{
-	if (!sl->queue)
-		return queue_set_count(&sl->ready, sl->sched->nr_queues);
-	return queue_set_count_either(&sl->ready, &sl->woken,
-				      sl->sched->nr_queues);
-}
-
-/* The set comes first.  Pairs with claim(). */
 void slots_withdraw(struct slots *sl, u32 queue)
 {
 	queue_set_claim(&sl->ready, queue);
-	if (sl->queue)
-		queue_set_claim(&sl->woken, queue);
+}
+
+/* The queues in the set: with parts they share D. */
+static s64 nr_rivals(const struct slots *sl)
+{
+	return queue_set_count(&sl->ready, sl->sched->nr_queues);
+}
+
+/* Returns the slots that @queue holds: those of its requests, and in its leaf. */
+static s64 held(const struct slots *sl, u32 queue)
+{
+	const struct token_node *leaf = &sl->tree.leaf[queue];
+
+	return atomic64_read(&leaf->used) + atomic64_read(&leaf->free);
+}
+
+/* Is @queue, one of @rivals, below its part with @more slots, rounded down? */
+static bool is_below(const struct slots *sl, u32 queue, s64 more, s64 rivals)
+{
+	return (held(sl, queue) + more) * rivals <=
+	       (s64)READ_ONCE(sl->tree.depth);
+}
+
+/* Returns the first queue of the set in a ring from @first on, or QUEUES_MAX. */
+static u32 next_in_ring(const struct slots *sl, u32 first)
+{
+	u32 found = queue_set_find(&sl->ready, first, sl->sched->nr_queues);
+
+	return found != QUEUES_MAX ? found :
+				     queue_set_find(&sl->ready, 0, first);
 }
 
 /*
- * Takes @queue out of the set, to wake it.  It is a rival until it runs, so it
- * is added to `woken` (full order) before it leaves the set.  If it has left the
- * set already, it may run no more, so the addition is taken back.
+ * Returns the queue in the set that gets a slot beyond the part of @queue, or
+ * QUEUES_MAX if the set is empty.  Of the next RIVALS_READ in the ring it is the
+ * first that stays within its part, or the one that holds the least.
  */
-static bool claim(struct slots *sl, u32 queue)
+static u32 next_rival(const struct slots *sl, u32 queue)
 {
-	bool added = sl->queue && queue_set_add(&sl->woken, queue);
+	u32 first = next_in_ring(sl, queue + 1), at = first, due = first, read;
+	s64 rivals = nr_rivals(sl), least = 0, holds;
 
-	if (queue_set_claim(&sl->ready, queue))
-		return true;
-	if (added)
-		queue_set_claim(&sl->woken, queue);
-	return false;
-}
-
-/* May @queue have one more slot?  It is one of @rivals. */
-static bool is_due(const struct slots *sl, u32 queue, s64 rivals)
-{
-	return !sl->queue || atomic64_read(&sl->queue[queue].used) * rivals <
-				     (s64)READ_ONCE(sl->tree.depth);
-}
-
-/* Is it below its part even with one more, rounded down? */
-static bool is_below(const struct slots *sl, u32 queue, s64 rivals)
-{
-	return !sl->queue ||
-	       (atomic64_read(&sl->queue[queue].used) + 1) * rivals <=
-		       (s64)READ_ONCE(sl->tree.depth);
-}
-
-/* is_due() or is_below() */
-typedef bool (*entitled)(const struct slots *sl, u32 queue, s64 rivals);
-
-/* Returns the first member of @set in [first, last) that @is, or QUEUES_MAX. */
-static u32 find_in(const struct slots *sl, const struct queue_set *set,
-		   u32 first, u32 last, s64 rivals, entitled is)
-{
-	u32 found = queue_set_find(set, first, last);
-
-	while (found != QUEUES_MAX && !is(sl, found, rivals))
-		found = queue_set_find(set, found + 1, last);
-	return found;
-}
-
-/* Is a rival in @set below its part? */
-static bool any_below(const struct slots *sl, const struct queue_set *set,
-		      s64 rivals)
-{
-	return find_in(sl, set, 0, sl->sched->nr_queues, rivals, is_below) !=
-	       QUEUES_MAX;
-}
-
-/*
- * Returns the first queue of the set that @is, in a ring from @first on, or
- * QUEUES_MAX.
- */
-static u32 next_in_ring(const struct slots *sl, u32 first, s64 rivals,
-			entitled is)
-{
-	u32 found = find_in(sl, &sl->ready, first, sl->sched->nr_queues, rivals,
-			    is);
-
-	return found != QUEUES_MAX ?
-		       found :
-		       find_in(sl, &sl->ready, 0, first, rivals, is);
+	for (read = 0; at != QUEUES_MAX && read < RIVALS_READ; read++) {
+		if (is_below(sl, at, 1, rivals))
+			return at;
+		holds = held(sl, at);
+		if (at == first || holds < least) {
+			least = holds;
+			due = at;
+		}
+		at = next_in_ring(sl, at + 1);
+		if (at == first)
+			break;
+	}
+	return due;
 }
 
 /*
@@ -152,54 +129,12 @@ static u32 nearest(const struct slots *sl, u32 queue)
 	}
 }
 
-/*
- * Returns the queue in the set that gets a slot of @queue, or QUEUES_MAX.  With
- * parts, queues below their part come first, @queue before the others.  If there
- * is none in the set but a woken one, the slot is left to that: it takes the slot
- * when it runs, in take_part().  The slots that parts leave over go round, so
- * @queue comes last for these.
- */
-static u32 next_due(const struct slots *sl, u32 queue)
-{
-	s64 rivals;
-	u32 found;
-
-	if (!sl->queue)
-		return nearest(sl, queue);
-	rivals = nr_rivals(sl);
-	found = next_in_ring(sl, queue, rivals, is_below);
-	if (found != QUEUES_MAX || any_below(sl, &sl->woken, rivals))
-		return found;
-	return next_in_ring(sl, queue + 1, rivals, is_due);
-}
-
 /* ------------------------------------------------------------------- slots */
 
-/*
- * Takes a slot from any node.  With parts, the leaves of woken queues are left
- * out.  Otherwise woken queues would take each other's slots in turn.
- */
+/* A queue takes no slot that is in the leaf of a queue which waits. */
 static bool steal(struct slots *sl, u32 queue)
 {
-	return token_steal(&sl->tree, queue, sl->queue ? &sl->woken : NULL);
-}
-
-/*
- * Below its part @queue takes a slot near it, or from @any node.  If no
- * rival is below, it may have one more from its leaf, which was given to it.
- */
-static bool take_part(struct slots *sl, u32 queue, s64 rivals, bool any)
-{
-	bool got;
-
-	if (likely(is_below(sl, queue, rivals)))
-		got = any ? steal(sl, queue) : token_take(&sl->tree, queue);
-	else
-		got = is_due(sl, queue, rivals) &&
-		      !any_below(sl, &sl->ready, rivals) &&
-		      !any_below(sl, &sl->woken, rivals) &&
-		      token_leaf_take(&sl->tree, queue);
-	return slots_took(sl, queue, got);
+	return token_steal(&sl->tree, queue, sl->parts ? &sl->ready : NULL);
 }
 
 /*
@@ -209,76 +144,138 @@ static bool take_part(struct slots *sl, u32 queue, s64 rivals, bool any)
  */
 bool slots_wait(struct slots *sl, u32 queue)
 {
-	if (!sl->queue) {
-		if (queue_set_has(&sl->ready, queue))
-			return false;
-		if (steal(sl, queue))
-			return true;
-	}
+	bool got;
+
+	if (queue_set_has(&sl->ready, queue))
+		return false;
+	if (!sl->parts && steal(sl, queue))
+		return true;
 	/* Pairs with slots_free(). */
 	queue_set_add(&sl->ready, queue);
-	if (!take_part(sl, queue, nr_rivals(sl), true))
+	if (sl->parts && !is_below(sl, queue, 1, nr_rivals(sl)))
+		got = token_leaf_take(&sl->tree, queue);
+	else
+		got = steal(sl, queue);
+	if (!slots_took(sl, queue, got))
 		return false;
 	slots_withdraw(sl, queue);
 	return true;
 }
 
+/* The slots in the leaf of @queue are its own.  Others it takes up to its part. */
 bool slots_take(struct slots *sl, u32 queue)
 {
-	s64 others = nr_rivals(sl);
+	s64 rivals = nr_rivals(sl);
+	bool waits = rivals && queue_set_has(&sl->ready, queue);
 
-	if (likely(!others) && slots_try(sl, queue))
-		return true;
-	return take_part(sl, queue, others + 1, false) || slots_wait(sl, queue);
+	if (token_leaf_take(&sl->tree, queue))
+		return slots_took(sl, queue, true);
+	/* The root has a slot while nothing waits, and after a debt. */
+	if ((waits || !rivals || is_below(sl, queue, 1, rivals + 1)) &&
+	    token_root_take(&sl->tree))
+		return slots_took(sl, queue, true);
+	return !waits && slots_wait(sl, queue);
 }
 
-/*
- * Moves a free slot near @queue into the leaf of @due.  With parts the slot may
- * be anywhere: it was left when no queue seemed to be due it.
- */
-static bool give(struct slots *sl, u32 queue, u32 due)
+/* Without parts: a free slot near @queue is for the nearest queue that waits. */
+static bool hand_over_near(struct slots *sl, u32 queue, struct wake *wake)
 {
-	if (token_give(&sl->tree, queue, due))
-		return true;
-	if (!sl->queue || !steal(sl, queue))
+	u32 due = nearest(sl, queue);
+	bool gave;
+
+	if (due == QUEUES_MAX)
 		return false;
-	token_put(&sl->tree, due);
-	return true;
-}
-
-/* Hands over one slot.  Returns true if another one may be left. */
-static bool hand_over_one(struct slots *sl, u32 queue, u32 due,
-			  struct wake *wake)
-{
-	bool gave = give(sl, queue, due);
-
+	if (due == queue) {
+		/* It stays in the set while it uses its own slots. */
+		if (token_peek(&sl->tree, queue))
+			sched_wake(sl->sched, queue, wake);
+		return false;
+	}
+	gave = token_give(&sl->tree, queue, due);
 	if (!gave && !token_peek(&sl->tree, due))
 		return false;
 	/* The slot is in the leaf (full order).  Pairs with slots_leave_slow(). */
-	if (claim(sl, due)) {
+	if (queue_set_claim(&sl->ready, due)) {
 		sched_wake(sl->sched, due, wake);
-		/* With parts, a slot that is given is free for every queue. */
-		return gave && !sl->queue;
+		return gave;
 	}
 	if (gave)
 		token_give(&sl->tree, due, queue);
 	return true;
 }
 
-void slots_hand_over_slow(struct slots *sl, u32 queue, struct wake *wake)
+/*
+ * With parts: the caller has taken a slot, which goes to a rival.  That one stays
+ * in the set.  If the set is empty, @queue has the slot in its leaf.
+ */
+static void give(struct slots *sl, u32 queue, struct wake *wake)
 {
 	u32 due;
 
-	while ((due = next_due(sl, queue)) != QUEUES_MAX) {
-		if (due == queue && !sl->queue) {
-			/* It stays in the set while it uses its own slots. */
-			if (token_peek(&sl->tree, queue))
-				sched_wake(sl->sched, queue, wake);
-			return;
+	do {
+		while ((due = next_rival(sl, queue)) != QUEUES_MAX) {
+			token_put(&sl->tree, due);
+			/* Full order before.  Pairs with slots_leave_slow(). */
+			if (queue_set_has(&sl->ready, due)) {
+				sched_wake(sl->sched, due, wake);
+				return;
+			}
+			/* It has left: it has handed the slot over, or has not. */
+			if (!token_take(&sl->tree, due))
+				return;
 		}
-		if (!hand_over_one(sl, queue, due, wake))
-			return;
-	}
+		token_put(&sl->tree, queue);
+		/* Full order before.  Pairs with slots_wait(). */
+	} while (queue_set_any(&sl->ready, sl->sched->nr_queues) &&
+		 token_leaf_take(&sl->tree, queue));
+}
+
+/*
+ * With parts: takes a slot that no queue in the set holds.  A queue that leaves
+ * has such slots in its leaf alone.  A queue that has entered looks everywhere.
+ */
+static bool take_idle(struct slots *sl, u32 queue)
+{
+	if (queue_set_has(&sl->ready, queue))
+		return token_take_except(&sl->tree, queue, &sl->ready);
+	return token_take(&sl->tree, queue);
+}
+
+void slots_hand_over_slow(struct slots *sl, u32 queue, struct wake *wake)
+{
+	if (!sl->parts)
+		while (hand_over_near(sl, queue, wake))
+			;
+	else
+		while (queue_set_any(&sl->ready, sl->sched->nr_queues) &&
+		       take_idle(sl, queue))
+			give(sl, queue, wake);
+}
+
+/*
+ * With parts: @queue waits, and may have a slot back.  It keeps the slots of its
+ * part, and reads no counter of another queue for that.
+ */
+static void keep_or_pass(struct slots *sl, u32 queue, struct wake *wake)
+{
+	if (!token_peek(&sl->tree, queue))
+		return;
+	/* Two CPUs that repay a debt may leave a slot in the root. */
+	if (unlikely(token_root_take(&sl->tree)))
+		token_put(&sl->tree, queue);
+	if (is_below(sl, queue, 0, nr_rivals(sl)))
+		sched_wake(sl->sched, queue, wake);
+	else if (token_leaf_take(&sl->tree, queue))
+		give(sl, queue, wake);
+}
+
+void slots_free_slow(struct slots *sl, u32 queue, struct wake *wake)
+{
+	/* The slot is in the leaf (full order).  Pairs with slots_leave_slow(). */
+	if (sl->parts && queue_set_has(&sl->ready, queue))
+		keep_or_pass(sl, queue, wake);
+	else
+		slots_hand_over_slow(sl, queue, wake);
 }
 
 bool slots_end_lease(struct slots *sl, u32 queue)
@@ -300,22 +297,9 @@ void slots_end_term(struct slots *sl, struct wake *wake)
 	WRITE_ONCE(sl->term, last);
 }
 
-void slots_offer(struct slots *sl, struct wake *wake)
-{
-	u32 i;
-
-	/* Every queue may have the slots of the root. */
-	if (token_peek(&sl->tree, 0))
-		slots_hand_over(sl, 0, wake);
-	for (i = token_next_leaf(&sl->tree, 1); i != QUEUES_MAX;
-	     i = token_next_leaf(&sl->tree, i + 1))
-		if (token_peek(&sl->tree, i))
-			slots_hand_over(sl, i, wake);
-}
-
 /*
  * The queue leaves the set (full order), and then looks at its leaf.  Pairs with
- * hand_over_one(), and with the look at the set in slots_free().
+ * hand_over_near() and give(), and with the look at the set in slots_free().
  */
 void slots_leave_slow(struct slots *sl, u32 queue, struct wake *wake)
 {
@@ -328,7 +312,7 @@ void slots_wake_all(struct slots *sl, struct wake *wake)
 	u32 i;
 
 	for (i = 0; i < sl->sched->nr_queues; i++)
-		if (queue_set_has(&sl->ready, i) && claim(sl, i))
+		if (queue_set_claim(&sl->ready, i))
 			sched_wake(sl->sched, i, wake);
 }
 
@@ -356,6 +340,11 @@ void slots_limit(struct slots *sl, u32 limit, struct wake *wake)
 
 bool slots_forgot(const struct slots *sl, u32 queue)
 {
-	return queue_set_has(&sl->ready, queue) && token_total(&sl->tree) > 0 &&
-	       is_due(sl, queue, nr_rivals(sl));
+	if (!queue_set_has(&sl->ready, queue))
+		return false;
+	if (!sl->parts)
+		return token_total(&sl->tree) > 0;
+	/* The slots of another queue in the set are for that one. */
+	return token_peek(&sl->tree, queue) ||
+	       token_peek_except(&sl->tree, &sl->ready);
 }

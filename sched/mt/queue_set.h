@@ -89,19 +89,6 @@ static inline u32 queue_set_count(const struct queue_set *s, u32 nr_queues)
 	return n;
 }
 
-/* The number of queues below @nr_queues that are in @s or in @t. */
-static inline u32 queue_set_count_either(const struct queue_set *s,
-					 const struct queue_set *t,
-					 u32 nr_queues)
-{
-	u32 i, n = 0;
-
-	for (i = 0; i * 64 < nr_queues; i++)
-		n += port_count64((u64)atomic64_read(&s->word[i]) |
-				  (u64)atomic64_read(&t->word[i]));
-	return n;
-}
-
 /* Takes all members below @nr_queues out and calls @taken for each. */
 static inline void queue_set_drain(struct queue_set *s, u32 nr_queues,
 				   void (*taken)(void *arg, u32 queue),

@@ -65,9 +65,25 @@ bool token_steal(struct token_tree *t, u32 queue,
 	       leaves_take(t, 0, queue, except);
 }
 
-u32 token_next_leaf(const struct token_tree *t, u32 queue)
+bool token_take_except(struct token_tree *t, u32 queue,
+		       const struct queue_set *except)
 {
-	return queue_set_find(&t->leaves, queue, t->nr_queues);
+	return token_root_take(t) ||
+	       leaves_take(t, queue, t->nr_queues, except) ||
+	       leaves_take(t, 0, queue, except);
+}
+
+bool token_peek_except(const struct token_tree *t,
+		       const struct queue_set *except)
+{
+	u32 i;
+
+	for (i = queue_set_find(&t->leaves, 0, t->nr_queues); i != QUEUES_MAX;
+	     i = queue_set_find(&t->leaves, i + 1, t->nr_queues))
+		if (!queue_set_has(except, i) &&
+		    atomic64_read(&t->leaf[i].free) > 0)
+			return true;
+	return atomic64_read(&t->root.free) > 0;
 }
 
 bool token_give(struct token_tree *t, u32 from, u32 to)

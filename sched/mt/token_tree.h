@@ -58,6 +58,7 @@
 
 struct token_node {
 	atomic64_t free;
+	atomic64_t used;		/* the caller's: slots that it took here */
 } __port_cacheline;
 
 struct token_tree {
@@ -167,11 +168,13 @@ bool token_peek(const struct token_tree *t, u32 queue);
 bool token_steal(struct token_tree *t, u32 queue,
 		 const struct queue_set *except);
 
-/*
- * The first leaf from @queue on that has had a slot, or QUEUES_MAX.  Slots in the
- * root belong to no leaf.
- */
-u32 token_next_leaf(const struct token_tree *t, u32 queue);
+/* Takes a slot from the root, or from the next leaf of a queue not in @except. */
+bool token_take_except(struct token_tree *t, u32 queue,
+		       const struct queue_set *except);
+
+/* Could token_take_except() succeed now?  It only reads. */
+bool token_peek_except(const struct token_tree *t,
+		       const struct queue_set *except);
 
 /*
  * Moves a free slot from the leaf of @from, or from the root, to the leaf of @to.

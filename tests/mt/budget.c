@@ -320,7 +320,6 @@ static void check_slots(const struct scenario *s, u32 domain)
 	threads_check(slots_used(sl) ==
 		      atomic64_read(&s->slots[domain]) + slots_leased(sl));
 	threads_check(sl->tree.depth == min(sl->depth, sl->limit));
-	threads_check(!queue_set_any(&sl->woken, s->host.sched.nr_queues));
 	threads_check(sl->limit == w->size ||
 		      (w->other && sl->limit == w->other));
 }

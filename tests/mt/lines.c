@@ -91,12 +91,9 @@ static void name_budget(struct scenario *s)
 	trace_name("budget", b, sizeof(*b));
 	trace_name("budget: queues", s->queue[0]->own,
 		   CPUS * whole_lines(s->sched.ops->queue_bytes));
-	for (i = 0; i < b->ops->nr_domains; i++) {
-		trace_name("slots: queues", b->slots[i].queue,
-			   CPUS * sizeof(b->slots[i].queue[0]));
+	for (i = 0; i < b->ops->nr_domains; i++)
 		trace_name("token tree", b->slots[i].tree.leaf,
 			   CPUS * sizeof(b->slots[i].tree.leaf[0]));
-	}
 	for (i = 0; i < CPUS; i++)
 		trace_name("flow: credit", flow_own(s->flow[i]),
 			   s->sched.ops->flow_bytes);

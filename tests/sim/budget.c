@@ -82,8 +82,8 @@ static void check_slots(struct host *h)
 		used += slots_used(&b->slots[domain]);
 		leased += slots_leased(&b->slots[domain]);
 		for (i = 0; i < h->params.nr_queues; i++)
-			counted +=
-				atomic64_read(&b->slots[domain].queue[i].used);
+			counted += atomic64_read(
+				&b->slots[domain].tree.leaf[i].used);
 	}
 	if (used != h->slots + leased || counted != used)
 		host_fail(

@@ -337,7 +337,9 @@ void hooks_refused_queue_hands_over(struct hooks *h)
 	assert_int_equal(h->woken, BIT_ULL(1));
 	hooks_send_in_vain(h, 3, f);
 	assert_false(h->woken & BIT_ULL(2));
-	hooks_dispatch(h, 1, DISPATCH_NO_SLOT);
+	/* The slot was given to queue 1 before queue 3 came: its part is smaller. */
+	io = hooks_next(h, 1);
+	hooks_complete(h, io);
 	assert_true(h->woken & BIT_ULL(2));
 	hooks_next(h, 2);
 }

@@ -110,7 +110,7 @@ static void check(const struct scenario *s)
 	assert_int_equal(token_total(&s->slots.tree), model_free(s));
 	assert_int_equal(nr_waiting(s), model_rivals(s));
 	for (i = 0; i < s->sched.nr_queues; i++) {
-		assert_int_equal(atomic64_read(&s->slots.queue[i].used),
+		assert_int_equal(atomic64_read(&s->slots.tree.leaf[i].used),
 				 s->used[i]);
 		assert_false(slots_forgot(&s->slots, i));
 		if (s->waits[i] && model_due(s, i, model_rivals(s)))
@@ -474,31 +474,6 @@ TEST(lesser_of_depth_and_limit_is_in_force)
 	four_deinit(&s);
 }
 
-/* A queue that has lost its other obstacle runs if a slot is free, or waits. */
-TEST(queue_is_woken_for_a_free_slot_alone)
-{
-	static struct scenario s;
-	struct wake wake;
-	u32 parts;
-
-	for (parts = 0; parts < 2; parts++) {
-		four_init(&s, 1, parts);
-		wake_init(&wake);
-		slots_announce(&s.slots, 1);
-		slots_offer(&s.slots, &wake);
-		assert_int_equal(wake_next(&wake), 1);
-		assert_int_equal(nr_waiting(&s), 0);
-		assert_true(slots_try(&s.slots, 1));
-		s.used[1]++;
-		slots_announce(&s.slots, 1);
-		slots_offer(&s.slots, &wake);
-		assert_int_equal(wake_next(&wake), QUEUES_MAX);
-		assert_int_equal(nr_waiting(&s), 1);
-		assert_int_equal(put_and_look(&s, 1), BIT_ULL(1));
-		four_deinit(&s);
-	}
-}
-
 /* The memory behind the set, and of a used struct slots, means nothing. */
 TEST(largest_machine_in_used_memory)
 {
@@ -626,7 +601,7 @@ TEST(init_fails_without_memory)
 
 	scenario_init(&s, &r, 8);
 	slots_deinit(&s.slots);
-	for (allowed = 0; allowed < 3; allowed++) {
+	for (allowed = 0; allowed < 2; allowed++) {
 		port_zalloc_fail_after(allowed);
 		assert_int_equal(slots_init(&s.slots, &s.sched, 8, true),
 				 -ENOMEM);

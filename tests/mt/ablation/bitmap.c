@@ -109,9 +109,23 @@ bool token_give(struct token_tree *t, u32 from, u32 to)
 	return false;
 }
 
-u32 token_next_leaf(const struct token_tree *t, u32 queue)
+bool token_root_take(struct token_tree *t)
 {
-	return queue < t->nr_queues ? queue : QUEUES_MAX;
+	return token_take(t, 0);
+}
+
+bool token_take_except(struct token_tree *t, u32 queue,
+		       const struct queue_set *except)
+{
+	(void)except;
+	return token_take(t, queue);
+}
+
+bool token_peek_except(const struct token_tree *t,
+		       const struct queue_set *except)
+{
+	(void)except;
+	return token_total(t) > 0;
 }
 
 void token_resize(struct token_tree *t, u32 depth)
