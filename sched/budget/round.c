@@ -281,6 +281,13 @@ u64 round_least_total(const struct budget *b)
 		   turnover_of(&b->turnover, FLOW_REQUESTS * nr_active(b)));
 }
 
+u64 round_longer_total(const struct budget *b, u64 now, u64 least_ns)
+{
+	bool was_short = b->past.exhausted && now - b->start_ns < least_ns;
+
+	return was_short ? b->total * 2 : b->total;
+}
+
 /* ----------------------------------------------------------------- refill */
 
 static void measure_round(struct budget *b, u64 now)

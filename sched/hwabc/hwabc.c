@@ -279,7 +279,8 @@ static void hwabc_predict(struct budget *b, u64 now)
 	u64 total;
 
 	learn_rate(hw, now);
-	total = max(work_at(hw->rate, ns), TOTAL_LEAST);
+	total = hw->rate ? max(work_at(hw->rate, ns), TOTAL_LEAST) :
+			   round_longer_total(b, now, ns);
 	WRITE_ONCE(b->total, max(total, round_least_total(b)));
 }
 

@@ -159,18 +159,20 @@ static void kyber_predict(struct budget *b, u64 now)
 	const struct sched_params *p = &b->sched->params;
 	u32 conserving = READ_ONCE(budget_params(p)->work_conserving);
 	u64 period_ns = READ_ONCE(budget_params(p)->period_ns);
-	u64 least_ns = conserving ? period_ns : 0, total;
+	u64 least_ns = conserving ? period_ns : 0, total, known;
 
 	count_throttled(b, now);
 	if (READ_ONCE(kyber_params(p)->predict) == KYBER_PER_FLOW)
 		total = predict_flows(k, period_ns, least_ns);
 	else
 		total = predict_total(k, period_ns, least_ns);
-	if (!total)
-		total = TOTAL_FIRST;
+	known = total;
+	if (!known)
+		total = round_longer_total(b, now, period_ns / ROUNDS);
 	total = clamp(total, (u64)TOTAL_LEAST, (u64)TOTAL_MOST);
 	WRITE_ONCE(k->predicted, total);
-	WRITE_ONCE(b->total, conserving ? short_round(b, total) : total);
+	WRITE_ONCE(b->total,
+		   conserving && known ? short_round(b, total) : total);
 	WRITE_ONCE(k->last_round_ns, k->round_ns);
 	WRITE_ONCE(k->round_ns, now);
 }
