@@ -17,6 +17,11 @@ enum {
 	 * a newcomer by an eighth of the round.
 	 */
 	AUTO_THRESHOLD_PER_SLOT = 512,
+	/*
+	 * One request of a flow is dispatched while virtual time passes the one
+	 * before.  With 64 flows of 1 KiB each, T is 128 KiB instead of 64.
+	 */
+	AUTO_THRESHOLD_IOS = 2,
 };
 
 const char *const cost_names[] = {
@@ -133,6 +138,13 @@ static u32 auto_value(const struct tunable *t, const struct sched_params *p,
 	return t->initial * t->unit;
 }
 
+static void set_least_ios(const struct tunable *t, struct sched_params *p,
+			  bool automatic)
+{
+	if (t->automatic == AUTO_THRESHOLD)
+		number_of(t, p)[1] = automatic ? AUTO_THRESHOLD_IOS : 0;
+}
+
 void tunables_set_auto(const struct tunable *table, unsigned long which,
 		       u32 takes, struct sched_params *p)
 {
@@ -142,6 +154,7 @@ void tunables_set_auto(const struct tunable *table, unsigned long which,
 
 	p->depth_most = 0;
 	for (i = 0; table[i].name; i++) {
+		set_least_ios(&table[i], p, which & BIT_ULL(i));
 		if (!(which & BIT_ULL(i)))
 			continue;
 		if (table[i].automatic != AUTO_DEPTH) {

@@ -39,7 +39,11 @@ enum tunable_kind {
 enum tunable_auto {
 	AUTO_NOT,
 	AUTO_DEPTH,		/* found while running: window.h */
-	AUTO_THRESHOLD,		/* follows from D: that set, or auto's first */
+	/*
+	 * It follows from D: that set, or auto's first.  The u32 behind it is
+	 * the requests of a flow that it is worth at least; else that is 0.
+	 */
+	AUTO_THRESHOLD,
 	AUTO_ISOLATION,		/* isolation.h */
 };
 

@@ -40,7 +40,9 @@
  *
  * Invariants
  *   I1  virtual time never decreases.
- *   I2  no request that may be delayed starts with a tag beyond VT + T.
+ *   I2  no request that may be delayed starts with a tag beyond VT + T.  A T that
+ *       was chosen ("auto") is no less than two requests of the flow, of 4 KiB
+ *       at most.
  *   I3  slots in use and all counts of the token tree sum to D.
  *   I4  the queue that holds virtual time back is never parked.  A queue is
  *       throttled only while head tag > VT + T.  The wheel wakes a queue less
@@ -117,6 +119,22 @@ static bool beyond(const struct sched *s, vtime_t a, vtime_t vt)
 {
 	return vtime_before(vt + READ_ONCE(mqfq_params(&s->params)->threshold),
 			    a);
+}
+
+/* Returns T for the first request of @q, which is not empty. */
+static u64 threshold_of(const struct queue *q)
+{
+	const struct lane *l = &tag_order_top(&mqfq_queue_of(q)->order)->lane;
+
+	return mqfq_threshold(q->sched, l->flow, l->fifo.head->cost);
+}
+
+/* Is the head tag of @q too far ahead? */
+static bool is_ahead(const struct mqfq *m, const struct queue *q,
+		     vtime_t head_tag)
+{
+	return beyond(q->sched, head_tag, mqfq_vt(m)) &&
+	       vtime_before(mqfq_vt(m) + threshold_of(q), head_tag);
 }
 
 /* ---------------------------------------------------------- virtual time */
@@ -303,14 +321,14 @@ static bool park(struct mqfq *m, struct queue *q, vtime_t head_tag)
 
 	queue_set_state(q, DISPATCH_THROTTLED);
 	if (threshold) {
-		if (!wheel_park(&m->wheel, q->index, head_tag - threshold,
+		if (!wheel_park(&m->wheel, q->index, head_tag - threshold_of(q),
 				&mqfq_queue_of(q)->bucket))
 			return false;
 	} else {
 		queue_set_add(&m->throttled, q->index);
 	}
 	/* Pairs with advance() and with the flush in mqfq_tune(). */
-	if (beyond(q->sched, head_tag, mqfq_vt(m)) &&
+	if (is_ahead(m, q, head_tag) &&
 	    threshold == READ_ONCE(mqfq_params(&q->sched->params)->threshold))
 		return true;
 	withdraw(m, q);
@@ -321,7 +339,7 @@ static bool park(struct mqfq *m, struct queue *q, vtime_t head_tag)
 static bool throttle(struct mqfq *m, struct queue *q, vtime_t head_tag,
 		     struct wake *wake)
 {
-	if (likely(!beyond(q->sched, head_tag, mqfq_vt(m))))
+	if (likely(!is_ahead(m, q, head_tag)))
 		return false;
 	if (q->drain)
 		return false;
@@ -332,7 +350,7 @@ static bool throttle(struct mqfq *m, struct queue *q, vtime_t head_tag,
 		return false;
 	}
 	publish(m, q, head_tag, wake);
-	while (beyond(q->sched, head_tag, mqfq_vt(m))) {
+	while (is_ahead(m, q, head_tag)) {
 		/* It waits for virtual time from now on, and for no slot. */
 		slots_withdraw(&m->slots, q->home);
 		if (park(m, q, head_tag))

@@ -42,6 +42,25 @@ static inline vtime_t mqfq_vt(const struct mqfq *m)
 	return (vtime_t)atomic64_read(&m->vt);
 }
 
+enum {
+	/*
+	 * An automatic T is worth some requests of each flow, of this cost at
+	 * most.  A drive does larger ones more slowly than virtual time passes.
+	 */
+	T_COST_MOST = 1 << 12,
+};
+
+/* Returns T for a request of @f that costs @cost: I2. */
+static inline u64 mqfq_threshold(const struct sched *s, const struct flow *f,
+				 u32 cost)
+{
+	const struct mqfq_params *p = mqfq_params(&s->params);
+	u64 ios = (u64)READ_ONCE(p->least_ios) * min(cost, (u32)T_COST_MOST);
+
+	return max((u64)READ_ONCE(p->threshold),
+		   vtime_at(0, 0, (u64)atomic64_read(&f->inv), ios));
+}
+
 /* Raises virtual time to @to, if it is less (I1). */
 void mqfq_raise_vt(struct mqfq *m, vtime_t to);
 

@@ -11,7 +11,11 @@ enum {
 
 struct mqfq_params {
 	u32 threshold;			/* T, bytes of total service */
+	/* T is worth so many small requests of each flow at least.  0: as stated. */
+	u32 least_ios;
 };
+/* tunables_set_auto() sets the second with the first. */
+static_assert(offsetof(struct mqfq_params, least_ios) == sizeof(u32));
 
 static inline struct mqfq_params *mqfq_params(const struct sched_params *p)
 {

@@ -6,8 +6,9 @@
  * once, if the drive is not the limit.  Both look at the tag, charge and count.
  *
  * The idea.  If no request waits in the queue, and the last request of a run may go
- * at once, then so may all before it.  Their place in the order has no meaning.  So
- * one compare-and-swap takes the slots of a run, and another charges its flow.
+ * at once by the T of the cheapest, then so may all before it.  Their place in the
+ * order has no meaning.  So one compare-and-swap takes the slots of a run, and another
+ * charges its flow.
  *
  *	8 reads of 4 KiB of one flow, T = 64 KiB, share 1: the last one starts 28
  *	KiB after the first.  If the first has a tag of VT + 36 KiB or less, all go.
@@ -25,9 +26,10 @@
 #include "mqfq.h"
 #include "core/queue.h"
 
-/* The cost of all ios from @first on, and of all but the last one. */
+/* The cost of all ios of a run, of all but the last one, and of the cheapest. */
 struct run_cost {
 	u64 all, before_last;
+	u32 least;
 };
 
 /*
@@ -41,11 +43,13 @@ static bool run_cost(const struct queue *q, struct io *first,
 	u32 flags = 0;
 
 	cost->all = 0;
+	cost->least = T_COST_MOST;
 	for (io = first; io; io = io->next) {
 		if (unlikely(io->flow != first->flow))
 			return false;
 		flags |= io->flags;
 		io->cost = cost_of(&q->sched->params.cost, io->op, io->bytes);
+		cost->least = min(cost->least, io->cost);
 		cost->before_last = cost->all;
 		cost->all += io->cost;
 	}
@@ -81,15 +85,18 @@ static vtime_t run_tag(const struct flow *f, u64 pos, vtime_t tag, u64 span,
  * io that is too far ahead raises it, as throttle() in mqfq.c does.
  */
 static void raise_for_run(struct mqfq *m, const struct io *first, u64 pos,
-			  vtime_t tag, vtime_t vt, u32 threshold)
+			  vtime_t tag, vtime_t vt)
 {
+	const struct flow *f = first->flow;
 	const struct io *io;
 	vtime_t next;
 	u64 span = 0;
 
 	for (io = first; io; io = io->next) {
-		next = run_tag(first->flow, pos, tag, span, vt);
-		if (vtime_before(mqfq_vt(m) + threshold, next))
+		next = run_tag(f, pos, tag, span, vt);
+		if (vtime_before(mqfq_vt(m) +
+					 mqfq_threshold(m->sched, f, io->cost),
+				 next))
 			mqfq_raise_vt(m, next);
 		span += io->cost;
 	}
@@ -99,8 +106,8 @@ static void raise_for_run(struct mqfq *m, const struct io *first, u64 pos,
 static bool may_send(struct mqfq *m, const struct io *first,
 		     const struct run_cost *cost, u64 pos, vtime_t vt)
 {
-	u32 threshold = READ_ONCE(mqfq_params(&m->sched->params)->threshold);
 	struct flow *f = first->flow;
+	u64 threshold = mqfq_threshold(m->sched, f, cost->least);
 	u64 epoch;
 	vtime_t tag = flow_tag(f, pos, &epoch);
 
@@ -112,7 +119,7 @@ static bool may_send(struct mqfq *m, const struct io *first,
 		return true;
 	if (mindicator_min(&m->tags) != VTIME_NONE)
 		return false;
-	raise_for_run(m, first, pos, tag, vt, threshold);
+	raise_for_run(m, first, pos, tag, vt);
 	return true;
 }
 

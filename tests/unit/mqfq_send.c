@@ -30,7 +30,7 @@ static struct mqfq *mqfq(struct side *s)
 	return s->h.sched.own;
 }
 
-static void open_side(struct side *s)
+static void open_side(struct side *s, u32 threshold, u32 least_ios)
 {
 	struct sched_params p;
 	u32 i;
@@ -39,7 +39,8 @@ static void open_side(struct side *s)
 	p.depth = DEPTH;
 	p.isolation = 0;
 	p.cost = hooks_cost_by_size;
-	mqfq_params(&p)->threshold = T;
+	mqfq_params(&p)->threshold = threshold;
+	mqfq_params(&p)->least_ios = least_ios;
 	hooks_open(&s->h, &mqfq_ops, &p, HOOKS_QUEUES);
 	for (i = 0; i < FLOWS; i++)
 		s->flow[i] = hooks_flow(&s->h, 100 * (i + 1));
@@ -156,14 +157,14 @@ static bool is_full(const struct side *s)
 	return nr + RUN > HOOKS_IOS;
 }
 
-TEST(send_is_insert_and_dispatch_in_turn)
+static void expect_same(u32 threshold, u32 least_ios)
 {
 	struct random r = random_seeded("mqfq_send");
 	u32 i, j, n, sent = 0, runs = 0;
 	u32 queue, flow, done, bytes[RUN];
 
-	open_side(&sides[0]);
-	open_side(&sides[1]);
+	open_side(&sides[0], threshold, least_ios);
+	open_side(&sides[1], threshold, least_ios);
 	for (i = 0; i < random_rounds(20000); i++) {
 		if (random_below(&r, 2) && !is_full(&sides[0])) {
 			queue = random_below(&r, HOOKS_QUEUES);
@@ -196,4 +197,15 @@ TEST(send_is_insert_and_dispatch_in_turn)
 		}
 		hooks_close(&sides[j].h);
 	}
+}
+
+TEST(send_is_insert_and_dispatch_in_turn)
+{
+	expect_same(T, 0);
+}
+
+/* T is that of each request: two of the flow, of 4 KiB at most. */
+TEST(send_knows_the_automatic_threshold)
+{
+	expect_same(T / 8, 2);
 }

@@ -11,6 +11,7 @@ enum {
 struct own_params {
 	u32 unused;
 	u32 threshold;
+	u32 least_ios;
 	u32 colour;
 };
 
@@ -196,6 +197,10 @@ TEST(automatic_depth_begins_with_its_start)
 		tunables_set_auto(automatic, 3, cases[i].takes, &p);
 		assert_int_equal(p.depth, cases[i].depth);
 		assert_int_equal(own(&p)->threshold, usual * 512);
+		assert_true(own(&p)->least_ios);
+		/* A threshold of the user is in force as it is. */
+		tunables_set_auto(automatic, 1, cases[i].takes, &p);
+		assert_int_equal(own(&p)->least_ios, 0);
 		/* A start takes the place of a depth that was found. */
 		tunable_set_start(&automatic[0], &p, 7);
 		tunables_set_auto(automatic, 3, cases[i].takes, &p);
