@@ -34,8 +34,7 @@ from mqfair.text.errors import Failure, UsageError
 SCHEMA = "mqfair.machine/1"
 MACHINES = ("two-sockets", "four-sockets", "epyc")
 CPUS = (1, 4, 8, 12, 16, 24, 32, 48, 64)
-# The threshold that the module chooses for D = 128, and one beyond which throughput grows no more.
-AUTO_KIB = 64
+# A threshold beyond which throughput grows no more. Without one, T is automatic.
 WIDE_KIB = 1024
 
 
@@ -57,17 +56,19 @@ VARIANTS = (
     Variant("counter", "counter", WIDE),
     Variant("bitmap", "bitmap", WIDE),
     Variant("scan", "scan", WIDE),
-    Variant("mqfq, T auto", "mqfq", (f"threshold_kib={AUTO_KIB}",)),
-    Variant("scan, T auto", "scan", (f"threshold_kib={AUTO_KIB}",)),
-    Variant("polling 1 us", "poll", (f"threshold_kib={AUTO_KIB}", "poll_ns=1000")),
-    Variant("polling 5 us", "poll", (f"threshold_kib={AUTO_KIB}", "poll_ns=5000")),
+    Variant("mqfq, T auto", "mqfq"),
+    Variant("scan, T auto", "scan"),
+    Variant("polling 1 us", "poll", ("poll_ns=1000",)),
+    Variant("polling 5 us", "poll", ("poll_ns=5000",)),
+    *(Variant(name, "mqfq", (f"policy={name}",)) for name in ("ifq", "wdt", "kyber-fair", "hwabc")),
 )
 # The variants of mqfq by T, and the numbers of CPUs at which T matters.
 BETWEEN = {
-    kib: Variant(f"mqfq, T {kib} KiB", "mqfq", (f"threshold_kib={kib}",)) for kib in (128, 256, 512)
+    kib: Variant(f"mqfq, T {kib} KiB", "mqfq", (f"threshold_kib={kib}",))
+    for kib in (64, 128, 256, 512)
 }
-BY_THRESHOLD = {
-    AUTO_KIB: "mqfq, T auto",
+BY_THRESHOLD: dict[int | str, str] = {
+    "auto": "mqfq, T auto",
     **{kib: one.name for kib, one in BETWEEN.items()},
     WIDE_KIB: "mqfq",
 }

@@ -46,8 +46,8 @@ def test_rates_are_shown_by_threshold():
     rates = {"mqfq, T auto": 1e6, "mqfq, T 256 KiB": 2e6, "mqfq": 3e6}
     found = results(lambda variant, cpus: rates.get(variant, 0.5e6) * (cpus == 48))
     table = machine.thresholds_table(found)
-    assert "| T, KiB | 64 | 128 | 256 | 512 | 1024 |\n" in table
-    assert "| epyc, 48 CPUs | 1.00 | 0.50 | 2.00 | 0.50 | 3.00 |\n" in table
+    assert "| T, KiB | auto | 64 | 128 | 256 | 512 | 1024 |\n" in table
+    assert "| epyc, 48 CPUs | 1.00 | 0.50 | 0.50 | 2.00 | 0.50 | 3.00 |\n" in table
 
 
 def test_tables_replace_those_of_the_document(tmp_path):
