@@ -278,7 +278,7 @@ static u64 best_part(struct test_case *t, const struct tenant *tenant,
 static void test_deep_reader(struct test_case *t)
 {
 	const struct setting own = { .ops = t->ops };
-	const struct span settled = { .skip_ns = 800 * MS, .ns = 1200 * MS };
+	const struct span settled = { .skip_ns = 800 * MS, .ns = 400 * MS };
 	u64 part, best, total;
 	struct run r, n;
 
@@ -406,7 +406,7 @@ static void test_bursts(struct test_case *t)
 static void test_now_and_then(struct test_case *t)
 {
 	const struct setting own = { .ops = t->ops };
-	const struct span settled = { .skip_ns = 800 * MS, .ns = 2000 * MS };
+	const struct span settled = { .skip_ns = 800 * MS, .ns = 400 * MS };
 	struct tenant tenant[2] = { case_a[0], case_a[1] };
 	struct run r, n;
 	u64 total, most;
