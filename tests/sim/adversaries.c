@@ -259,7 +259,6 @@ static const struct expected expected[] = {
 	{ "writes", "ifq", bytes },
 	{ "writes", "kyber-fair", bytes },
 	{ "writes", "wdt", bytes },
-	{ "writes", "hwabc", bytes },
 	{ "writes", "drr", bytes },
 	{ "500 cgroups", "ifq",
 	  "a window of 500 ms has a request of each cgroup, or none" },
