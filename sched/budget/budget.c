@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Queues, lanes and dispatch.  The story is in budget.h. */
 #include "round.h"
+#include "core/send.h"
 #include "cost/cost_estimator.h"
 
 static struct budget_flow_queue *flow_queue_of(const struct flow *f, u32 queue)
@@ -150,13 +151,28 @@ static bool charge(struct budget *b, struct queue *q, struct io *io, u64 now,
 
 	if (io->flags & IO_PAID)
 		return true;
-	if (!credit_spend(&bf->credit, io->cost, always, &exhausted))
+	if (!credit_spend(&bf->credit, io->cost, always ? CREDIT_ANY : 0,
+			  &exhausted))
 		return false;
 	io->flags |= IO_PAID;
 	WRITE_ONCE(fq->spent, fq->spent + io->cost);
 	if (unlikely(exhausted))
 		round_exhausted(b, bf, now, wake);
 	return true;
+}
+
+/* An io of @domain goes: after a batch of them it is the next domain's turn. */
+static void rotate_domain(const struct budget *b, struct budget_queue *bq,
+			  u32 domain)
+{
+	if (bq->domain != domain) {
+		bq->domain = domain;
+		bq->batch = 0;
+	}
+	if (++bq->batch >= b->ops->batch[domain]) {
+		bq->domain = (domain + 1) % b->ops->nr_domains;
+		bq->batch = 0;
+	}
 }
 
 /* The head of @lane, the first runnable one, goes: the next lane's turn. */
@@ -169,14 +185,7 @@ static void rotate_lane(struct budget *b, struct budget_queue *bq,
 	io_list_take(&lane->fifo);
 	if (lane->fifo.head)
 		lane_append(runnable, lane);
-	if (bq->domain != lane->domain) {
-		bq->domain = lane->domain;
-		bq->batch = 0;
-	}
-	if (++bq->batch >= b->ops->batch[lane->domain]) {
-		bq->domain = (lane->domain + 1) % b->ops->nr_domains;
-		bq->batch = 0;
-	}
+	rotate_domain(b, bq, lane->domain);
 }
 
 /* The queue is in the set of @domain: another may be due a slot that is free. */
@@ -301,6 +310,69 @@ enum dispatch_result budget_dispatch(struct queue *q, u64 now, struct io **out,
 		leave_all(b, q, wake);
 	*out = io;
 	return DISPATCH_IO;
+}
+
+/* -------------------------------------------------------------------- send */
+
+static u32 cost_in_run(const struct queue *q, const struct io *io)
+{
+	return charge_of(budget_of(q->sched), io, io->bytes);
+}
+
+/*
+ * The flow spends for all ios at once, if its credit was above 0 before the last
+ * one: each of them could have gone.
+ */
+static bool charge_run(struct queue *q, struct run *r, struct flow_start *start)
+{
+	struct flow *f = r->first->flow;
+	struct budget_flow_queue *fq = flow_queue_of(f, q->index);
+
+	if (!credit_spend(&budget_flow_of(f)->credit, r->cost,
+			  (s64)r->before_last, &r->exhausted))
+		return false;
+	WRITE_ONCE(fq->spent, fq->spent + r->cost);
+	start->pos = (u64)atomic64_read(&f->pos);
+	while (unlikely(!flow_charge_at(f, r->cost, 0, start)))
+		;
+	return true;
+}
+
+/* Are all ios from @first on of one domain? */
+static bool same_domain(const struct budget *b, const struct io *first)
+{
+	const struct io *io;
+
+	for (io = first->next; io && b->ops->domain; io = io->next)
+		if (b->ops->domain(io) != b->ops->domain(first))
+			return false;
+	return true;
+}
+
+bool budget_send(struct queue *q, struct io *first, u32 nr, u64 now,
+		 struct wake *wake)
+{
+	struct budget *b = budget_of(q->sched);
+	struct budget_queue *bq = budget_queue_of(q);
+	struct run r = { .first = first, .nr = nr };
+	u32 domain = domain_of(b, first);
+	struct flow *f = first->flow;
+	struct io *io;
+
+	/* The queue may wait for slots, and have no io. */
+	if (bq->waits || !same_domain(b, first) ||
+	    !run_send(q, &r, &b->slots[domain], cost_in_run, charge_run, now,
+		      wake))
+		return false;
+	for (io = first; io; io = io->next) {
+		io->flags |= IO_PAID;
+		rotate_domain(b, bq, domain);
+	}
+	if (unlikely(r.woke))
+		round_join(b, f, now, wake);
+	if (unlikely(r.exhausted))
+		round_exhausted(b, budget_flow_of(f), now, wake);
+	return true;
 }
 
 void budget_block(struct queue *q, struct wake *wake)

@@ -315,6 +315,8 @@ void budget_insert(struct queue *q, struct io *io, u64 now, struct wake *wake);
 void budget_merge(struct queue *q, struct io *io, u32 bytes);
 enum dispatch_result budget_dispatch(struct queue *q, u64 now, struct io **io,
 			     struct wake *wake);
+bool budget_send(struct queue *q, struct io *first, u32 nr, u64 now,
+		 struct wake *wake);
 void budget_block(struct queue *q, struct wake *wake);
 void budget_complete(struct io *io, u64 now, struct wake *wake);
 void budget_requeue(struct io *io, struct wake *wake);

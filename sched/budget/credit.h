@@ -73,17 +73,20 @@ static inline bool credit_may_spend(const struct credit *c)
 	return credit_left(c) > 0;
 }
 
+/* The credit of any flow is above this. */
+#define CREDIT_ANY	(-(s64)(~0ULL >> 1))
+
 /*
- * Spends @cost if the flow may spend, and in any case if @always.
+ * Spends @cost if the credit is above @least, and returns whether it was.
  * *@exhausted: this has taken the credit to 0 or below.
  */
-static inline bool credit_spend(struct credit *c, u32 cost, bool always,
+static inline bool credit_spend(struct credit *c, u64 cost, s64 least,
 				bool *exhausted)
 {
 	unsigned long flags;
 	struct port_lock *lock = credit_lock(c, &flags);
 	s64 left = credit_left(c);
-	bool spent = always || left > 0;
+	bool spent = left > least;
 
 	if (lock) {
 		if (spent)
@@ -92,7 +95,7 @@ static inline bool credit_spend(struct credit *c, u32 cost, bool always,
 	} else {
 		while (spent &&
 		       !atomic64_try_cmpxchg(&c->left, &left, left - cost))
-			spent = always || left > 0;
+			spent = left > least;
 	}
 	*exhausted = spent && left > 0 && left <= (s64)cost;
 	return spent;

@@ -286,25 +286,40 @@ static void hwabc_predict(struct budget *b, u64 now)
 
 /* --------------------------------------------------------------- requests */
 
+static void count_dispatched(struct queue *q, const struct io *io)
+{
+	struct hwabc_flow_queue *fq = flow_queue_of(io->flow, q->index);
+	u32 cost = cost_of(&q->sched->params.cost, io->op, io->bytes);
+	struct hwabc_queue *hq = hwabc_queue_of(q);
+
+	WRITE_ONCE(hq->work, hq->work + cost);
+	WRITE_ONCE(fq->requests, fq->requests + 1);
+	if (io->op != IO_WRITE)
+		return;
+	WRITE_ONCE(fq->writes, fq->writes + 1);
+	WRITE_ONCE(fq->written, fq->written + (io->bytes >> WRITTEN_SHIFT));
+}
+
 static enum dispatch_result hwabc_dispatch(struct queue *q, u64 now,
 					   struct io **io, struct wake *wake)
 {
 	enum dispatch_result result = budget_dispatch(q, now, io, wake);
-	struct hwabc_queue *hq = hwabc_queue_of(q);
-	struct hwabc_flow_queue *fq;
-	u32 cost;
 
-	if (result != DISPATCH_IO)
-		return result;
-	cost = cost_of(&q->sched->params.cost, (*io)->op, (*io)->bytes);
-	WRITE_ONCE(hq->work, hq->work + cost);
-	fq = flow_queue_of((*io)->flow, q->index);
-	WRITE_ONCE(fq->requests, fq->requests + 1);
-	if ((*io)->op != IO_WRITE)
-		return result;
-	WRITE_ONCE(fq->writes, fq->writes + 1);
-	WRITE_ONCE(fq->written, fq->written + ((*io)->bytes >> WRITTEN_SHIFT));
+	if (result == DISPATCH_IO)
+		count_dispatched(q, *io);
 	return result;
+}
+
+static bool hwabc_send(struct queue *q, struct io *first, u32 nr, u64 now,
+		       struct wake *wake)
+{
+	const struct io *io;
+
+	if (!budget_send(q, first, nr, now, wake))
+		return false;
+	for (io = first; io; io = io->next)
+		count_dispatched(q, io);
+	return true;
 }
 
 static void hwabc_complete(struct io *io, u64 now, struct wake *wake)
@@ -453,6 +468,7 @@ const struct sched_ops hwabc_ops = {
 	.merge			= budget_merge,
 	.dispatch		= hwabc_dispatch,
 	.block			= budget_block,
+	.send			= hwabc_send,
 	.complete		= hwabc_complete,
 	.requeue		= budget_requeue,
 	.tick			= hwabc_tick,

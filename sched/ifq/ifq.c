@@ -73,6 +73,7 @@
  */
 #include "ifq.h"
 #include "core/policies.h"
+#include "core/send.h"
 
 static struct ifq *ifq_of(const struct sched *s)
 {
@@ -191,6 +192,21 @@ static enum dispatch_result ifq_dispatch(struct queue *q, u64 now,
 	    result == DISPATCH_IO)
 		tags_dispatched(&ifq_of(q->sched)->tags, *out);
 	return result;
+}
+
+/* A run has no start tags in the device: virtual_time=min needs none. */
+static bool ifq_send(struct queue *q, struct io *first, u32 nr, u64 now,
+		     struct wake *wake)
+{
+	struct ifq *i = ifq_of(q->sched);
+	struct run r = { .first = first, .nr = nr };
+
+	if (virtual_time(q->sched) != IFQ_MIN ||
+	    !mqfq_send_run(q, &r, now, wake))
+		return false;
+	if (unlikely(r.woke))
+		ifq_weight_join(&i->ifq_weight, first->flow, now);
+	return true;
 }
 
 static void ifq_complete(struct io *io, u64 now, struct wake *wake)
@@ -325,6 +341,7 @@ const struct sched_ops ifq_ops = {
 	.merge		= mqfq_merge,
 	.dispatch	= ifq_dispatch,
 	.block		= mqfq_block,
+	.send		= ifq_send,
 	.complete	= ifq_complete,
 	.requeue	= ifq_requeue,
 	.tick		= ifq_tick,

@@ -397,6 +397,7 @@ const struct sched_ops kyber_fair_ops = {
 	.merge		= budget_merge,
 	.dispatch	= budget_dispatch,
 	.block		= budget_block,
+	.send		= budget_send,
 	.complete	= kyber_complete,
 	.requeue	= budget_requeue,
 	.tick		= kyber_tick,

@@ -15,6 +15,8 @@
 #include "mt/mindicator.h"
 #include "mt/wheel.h"
 
+struct run;
+
 struct mqfq {
 	struct sched *sched;		/* I */
 	struct mindicator tags;
@@ -83,6 +85,8 @@ enum dispatch_result mqfq_dispatch(struct queue *q, u64 now, struct io **out,
 			   struct wake *wake);
 bool mqfq_send(struct queue *q, struct io *first, u32 nr, u64 now,
 	       struct wake *wake);
+/* The same.  If it returns true, @r->woke tells whether the flow has become active. */
+bool mqfq_send_run(struct queue *q, struct run *r, u64 now, struct wake *wake);
 void mqfq_block(struct queue *q, struct wake *wake);
 void mqfq_complete(struct io *io, u64 now, struct wake *wake);
 void mqfq_requeue(struct io *io, struct wake *wake);

@@ -1,69 +1,22 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * mqfq_send - sends a run of requests past the order of an empty queue
+ * mqfq_send - may a run of requests go at once by virtual time?
  *
- * The problem.  Insert puts a request into an order, and dispatch takes it out at
- * once, if the drive is not the limit.  Both look at the tag, charge and count.
- *
- * The idea.  If no request waits in the queue, and the last request of a run may go
- * at once by the T of the cheapest, then so may all before it.  Their place in the
- * order has no meaning.  So one compare-and-swap takes the slots of a run, and another
- * charges its flow.
+ * core/send.h has the story.  A run may go if its last request may, by the T of the
+ * cheapest: the tags of the others are less.
  *
  *	8 reads of 4 KiB of one flow, T = 64 KiB, share 1: the last one starts 28
  *	KiB after the first.  If the first has a tag of VT + 36 KiB or less, all go.
  *
- * The result is that of insert and dispatch in turn, and so each invariant of mqfq.c
- * holds.  If anything is not as usual, mqfq_send() does nothing.  A queue that
- * publishes a tag, waits or was woken uses insert and dispatch, and so does a flow
- * that has new shares.
+ * Each invariant of mqfq.c holds.  A queue that publishes a tag sends no run.
  *
  * A flow on several CPUs.  Another CPU may charge the flow after the look at its tag.
  * So it is charged only at the position of that look: this keeps I2.
  *
- * Tested by tests/unit/mqfq_send.c beside insert and dispatch, tests/sim, tests/mt.
+ * Tested by tests/unit/send.c beside insert and dispatch, tests/sim, tests/mt.
  */
 #include "mqfq.h"
-#include "core/queue.h"
-
-/* The cost of all ios of a run, of all but the last one, and of the cheapest. */
-struct run_cost {
-	u64 all, before_last;
-	u32 least;
-};
-
-/*
- * Sets the cost of each io.  False: an io is not of the first one's flow, or is
- * urgent or polled, or was here before.
- */
-static bool run_cost(const struct queue *q, struct io *first,
-		     struct run_cost *cost)
-{
-	struct io *io;
-	u32 flags = 0;
-
-	cost->all = 0;
-	cost->least = T_COST_MOST;
-	for (io = first; io; io = io->next) {
-		if (unlikely(io->flow != first->flow))
-			return false;
-		flags |= io->flags;
-		io->cost = cost_of(&q->sched->params.cost, io->op, io->bytes);
-		cost->least = min(cost->least, io->cost);
-		cost->before_last = cost->all;
-		cost->all += io->cost;
-	}
-	return likely(!(flags &
-			(IO_URGENT | IO_POLLED | IO_CHARGED | IO_TO_ADOPT)));
-}
-
-/* Is @q as if it had no io, and does it wait for nothing? */
-static bool is_idle(const struct queue *q)
-{
-	return !q->nr && !mqfq_queue_of(q)->published && !q->drain &&
-	       !READ_ONCE(q->wake_pending) &&
-	       (q->state == DISPATCH_IO || q->state == DISPATCH_EMPTY);
-}
+#include "core/send.h"
 
 /*
  * The tag at which @f starts when @span of the run is charged.  The run starts at
@@ -84,15 +37,15 @@ static vtime_t run_tag(const struct flow *f, u64 pos, vtime_t tag, u64 span,
  * No queue publishes a tag, so no other queue needs virtual time where it is.  Each
  * io that is too far ahead raises it, as throttle() in mqfq.c does.
  */
-static void raise_for_run(struct mqfq *m, const struct io *first, u64 pos,
+static void raise_for_run(struct mqfq *m, const struct run *r, u64 pos,
 			  vtime_t tag, vtime_t vt)
 {
-	const struct flow *f = first->flow;
+	const struct flow *f = r->first->flow;
 	const struct io *io;
 	vtime_t next;
 	u64 span = 0;
 
-	for (io = first; io; io = io->next) {
+	for (io = r->first; io; io = io->next) {
 		next = run_tag(f, pos, tag, span, vt);
 		if (vtime_before(mqfq_vt(m) +
 					 mqfq_threshold(m->sched, f, io->cost),
@@ -102,12 +55,11 @@ static void raise_for_run(struct mqfq *m, const struct io *first, u64 pos,
 	}
 }
 
-/* May the ios from @first on go, if the flow is at @pos and virtual time is @vt? */
-static bool may_send(struct mqfq *m, const struct io *first,
-		     const struct run_cost *cost, u64 pos, vtime_t vt)
+/* May all of @r go, if the flow is at @pos and virtual time is @vt? */
+static bool may_send(struct mqfq *m, const struct run *r, u64 pos, vtime_t vt)
 {
-	struct flow *f = first->flow;
-	u64 threshold = mqfq_threshold(m->sched, f, cost->least);
+	struct flow *f = r->first->flow;
+	u64 threshold = mqfq_threshold(m->sched, f, r->least);
 	u64 epoch;
 	vtime_t tag = flow_tag(f, pos, &epoch);
 
@@ -115,77 +67,47 @@ static bool may_send(struct mqfq *m, const struct io *first,
 	if (vtime_before(tag, vt) && atomic64_read(&f->queued) > 0)
 		return false;
 	if (likely(!vtime_before(vt + threshold,
-				 run_tag(f, pos, tag, cost->before_last, vt))))
+				 run_tag(f, pos, tag, r->before_last, vt))))
 		return true;
 	if (mindicator_min(&m->tags) != VTIME_NONE)
 		return false;
-	raise_for_run(m, first, pos, tag, vt);
+	raise_for_run(m, r, pos, tag, vt);
 	return true;
 }
 
 /* Charges the flow for all ios at once, at the position of the look at its tag. */
-static bool charge_run(struct mqfq *m, const struct io *first,
-		       const struct run_cost *cost, struct flow_start *start)
+static bool charge(struct queue *q, struct run *r, struct flow_start *start)
 {
-	struct flow *f = first->flow;
+	struct mqfq *m = q->sched->own;
+	struct flow *f = r->first->flow;
 	vtime_t vt;
 
 	start->pos = (u64)atomic64_read(&f->pos);
 	do {
 		vt = mqfq_vt(m);
-		if (!may_send(m, first, cost, start->pos, vt))
+		if (!may_send(m, r, start->pos, vt))
 			return false;
-	} while (unlikely(!flow_charge_at(f, cost->all, vt, start)));
+	} while (unlikely(!flow_charge_at(f, r->cost, vt, start)));
 	return true;
 }
 
-static void sent(struct queue *q, struct io *first, u32 nr, u64 pos, u64 now)
+static u32 cost_here(const struct queue *q, const struct io *io)
 {
-	struct flow_queue *fq = first->flow->fq[q->index];
-	struct io *io;
-	u64 bytes = 0;
+	return cost_of(&q->sched->params.cost, io->op, io->bytes);
+}
 
-	for (io = first; io; io = io->next) {
-		io->queue = q;
-		io->pos = pos;
-		pos += io->cost;
-		io->insert_ns = now;
-		io->dispatch_ns = now;
-		io->flags |= IO_CHARGED | IO_SLOT | IO_OUT;
-		bytes += io_transferred(io);
-	}
-	WRITE_ONCE(fq->bytes, fq->bytes + bytes);
-	WRITE_ONCE(fq->dispatched, fq->dispatched + nr);
-	WRITE_ONCE(q->stats.dispatched, q->stats.dispatched + nr);
-	queue_set_state(q, DISPATCH_IO);
+bool mqfq_send_run(struct queue *q, struct run *r, u64 now, struct wake *wake)
+{
+	struct mqfq *m = q->sched->own;
+
+	return !mqfq_queue_of(q)->published &&
+	       run_send(q, r, &m->slots, cost_here, charge, now, wake);
 }
 
 bool mqfq_send(struct queue *q, struct io *first, u32 nr, u64 now,
 	       struct wake *wake)
 {
-	struct mqfq *m = q->sched->own;
-	struct flow *f = first->flow;
-	struct flow_queue *fq = f->fq[q->index];
-	struct flow_start start;
-	struct run_cost cost;
+	struct run r = { .first = first, .nr = nr };
 
-	port_assert_queue_held(q);
-	if (!is_idle(q) || READ_ONCE(f->isolation.pass_until) ||
-	    (u64)atomic64_read(&f->generation) !=
-		    share_generation(&q->sched->share) ||
-	    !run_cost(q, first, &cost) ||
-	    !slots_try_many(&m->slots, q->home, nr))
-		return false;
-	/* The charge comes after this: see flow_sweep(). */
-	WRITE_ONCE(fq->inserted, fq->inserted + nr);
-	if (unlikely(!charge_run(m, first, &cost, &start))) {
-		WRITE_ONCE(fq->inserted, fq->inserted - nr);
-		while (nr--)
-			slots_put(&m->slots, q->home, wake);
-		return false;
-	}
-	if (unlikely(start.woke))
-		wake_at(wake, now + LOOK_LEAST_NS);
-	sent(q, first, nr, start.pos, now);
-	return true;
+	return mqfq_send_run(q, &r, now, wake);
 }

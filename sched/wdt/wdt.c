@@ -374,6 +374,7 @@ const struct sched_ops wdt_ops = {
 	.merge			= budget_merge,
 	.dispatch		= budget_dispatch,
 	.block			= budget_block,
+	.send			= budget_send,
 	.complete		= budget_complete,
 	.requeue		= budget_requeue,
 	.tick			= round_tick,

@@ -147,7 +147,7 @@ struct io *hooks_insert_op(struct hooks *h, u32 queue, struct flow *f,
 }
 
 struct io *hooks_send_run(struct hooks *h, u32 queue, struct flow *f,
-			  const u32 *bytes, u32 n)
+			  const struct hooks_io *run, u32 n)
 {
 	struct io *first = NULL, *io;
 	struct wake wake;
@@ -155,7 +155,7 @@ struct io *hooks_send_run(struct hooks *h, u32 queue, struct flow *f,
 	u32 i;
 
 	for (i = n; i--;) {
-		io = new_io(h, f, IO_READ, bytes[i], 0);
+		io = new_io(h, f, run[i].op, run[i].bytes, 0);
 		io->next = first;
 		first = io;
 	}

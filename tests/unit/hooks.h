@@ -26,6 +26,11 @@ enum {
  */
 #define HOOKS_RATE	BIT_ULL(40)
 
+struct hooks_io {
+	enum io_op op;
+	u32 bytes;
+};
+
 struct hooks {
 	struct sched sched;
 	struct queue queue[HOOKS_QUEUES];
@@ -70,11 +75,11 @@ struct io *hooks_next(struct hooks *h, u32 queue);
 /* The next ios of @queue are of the flows with these indexes in h->flow[]. */
 void hooks_expect_order(struct hooks *h, u32 queue, const char *digits);
 /*
- * Reads of @f of @n times @bytes[], for sched_ops.send.  Returns the first by
- * io.next, or NULL with nothing done if the hook did not send them.
+ * The @n ios @run of @f, for sched_ops.send.  Returns the first by io.next, or NULL
+ * with nothing done if the hook did not send them.
  */
 struct io *hooks_send_run(struct hooks *h, u32 queue, struct flow *f,
-			  const u32 *bytes, u32 n);
+			  const struct hooks_io *run, u32 n);
 /* Inserts and dispatches @n reads of @f, which find a slot. */
 void hooks_send(struct hooks *h, u32 queue, struct flow *f, u32 n);
 /* Inserts a read of @f, and @queue finds no slot. */

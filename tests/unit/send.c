@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
- * sched_ops.send of mqfq beside insert and dispatch.  Two schedulers get the same
- * requests.  One sends each run if it may, and the other inserts and dispatches the
- * requests of a run in turn.  Both are in the same state afterwards.
+ * sched_ops.send of each scheduler beside insert and dispatch.  Two instances get the
+ * same requests.  One sends each run if it may, and the other inserts and dispatches
+ * the requests of a run in turn.  Both are in the same state afterwards.
  */
 #include "hooks.h"
+#include "sched/budget/budget.h"
 #include "sched/core/policies.h"
 #include "sched/mqfq/mqfq.h"
 
@@ -25,23 +26,20 @@ struct side {
 
 static struct side sides[2];
 
-static struct mqfq *mqfq(struct side *s)
-{
-	return s->h.sched.own;
-}
-
-static void open_side(struct side *s, u32 threshold, u32 least_ios)
+/* A scheduler with its own tunables; @extra sets more of them, or is NULL. */
+static void open_side(struct side *s, const struct sched_ops *ops,
+		      void (*extra)(struct sched_params *p))
 {
 	struct sched_params p;
 	u32 i;
 
-	sched_params_init(&mqfq_ops, &p);
+	sched_params_init(ops, &p);
 	p.depth = DEPTH;
 	p.isolation = 0;
 	p.cost = hooks_cost_by_size;
-	mqfq_params(&p)->threshold = threshold;
-	mqfq_params(&p)->least_ios = least_ios;
-	hooks_open(&s->h, &mqfq_ops, &p, HOOKS_QUEUES);
+	if (extra)
+		extra(&p);
+	hooks_open(&s->h, ops, &p, HOOKS_QUEUES);
 	for (i = 0; i < FLOWS; i++)
 		s->flow[i] = hooks_flow(&s->h, 100 * (i + 1));
 	s->nr_out = 0;
@@ -57,6 +55,8 @@ static void run_queue(struct side *s, u32 queue)
 	while (s->h.sched.ops->dispatch(&s->h.queue[queue], s->h.now, &io,
 					&wake) == DISPATCH_IO)
 		s->out[s->nr_out++] = io;
+	if (wake.at_ns && (!s->h.tick_ns || wake.at_ns < s->h.tick_ns))
+		s->h.tick_ns = wake.at_ns;
 	while ((queue = wake_next(&wake)) != QUEUES_MAX)
 		s->h.woken |= BIT_ULL(queue);
 }
@@ -71,25 +71,27 @@ static void run_woken(struct side *s)
 	}
 }
 
-static void submit(struct side *s, u32 queue, u32 flow, const u32 *bytes, u32 n)
+static void submit(struct side *s, u32 queue, u32 flow,
+		   const struct hooks_io *io, u32 n)
 {
 	u32 i;
 
 	for (i = 0; i < n; i++) {
-		hooks_insert(&s->h, queue, s->flow[flow], bytes[i], 0);
+		hooks_insert_op(&s->h, queue, s->flow[flow], io[i].op,
+				io[i].bytes, 0);
 		run_queue(s, queue);
 	}
 }
 
 /* Returns whether the run was sent. */
-static bool submit_run(struct side *s, u32 queue, u32 flow, const u32 *bytes,
-		       u32 n)
+static bool submit_run(struct side *s, u32 queue, u32 flow,
+		       const struct hooks_io *run, u32 n)
 {
 	struct io *io, *next;
 
-	io = hooks_send_run(&s->h, queue, s->flow[flow], bytes, n);
+	io = hooks_send_run(&s->h, queue, s->flow[flow], run, n);
 	if (!io) {
-		submit(s, queue, flow, bytes, n);
+		submit(s, queue, flow, run, n);
 		return false;
 	}
 	for (; io; io = next) {
@@ -98,6 +100,14 @@ static bool submit_run(struct side *s, u32 queue, u32 flow, const u32 *bytes,
 	}
 	run_queue(s, queue);
 	return true;
+}
+
+/* Rounds end and windows roll. */
+static void pass_time(struct side *s)
+{
+	s->h.now += 20 * 1000;
+	if (s->h.tick_ns && s->h.tick_ns <= s->h.now)
+		hooks_tick(&s->h);
 }
 
 static void complete(struct side *s, u32 i)
@@ -122,15 +132,46 @@ static void same_flow(const struct flow *f, const struct flow *g)
 	assert_memory_equal(&t, &u, sizeof(t));
 }
 
+static void same_order(struct sched *a, struct sched *b)
+{
+	struct mqfq *m = a->own, *n = b->own;
+
+	assert_int_equal(mqfq_vt(m), mqfq_vt(n));
+	assert_int_equal(mindicator_min(&m->tags), mindicator_min(&n->tags));
+	assert_int_equal(slots_used(&m->slots), slots_used(&n->slots));
+}
+
+static void same_credit(const struct flow *f, const struct flow *g)
+{
+	assert_int_equal(credit_left(&budget_flow_of(f)->credit),
+			 credit_left(&budget_flow_of(g)->credit));
+	assert_int_equal(budget_spent(f), budget_spent(g));
+	assert_int_equal(budget_flow_of(f)->granted,
+			 budget_flow_of(g)->granted);
+}
+
+static void same_budget(struct side *a, struct side *b)
+{
+	struct budget *c = budget_of(&a->h.sched), *d = budget_of(&b->h.sched);
+	u32 i;
+
+	assert_int_equal(c->round, d->round);
+	assert_int_equal(c->total, d->total);
+	for (i = 0; i < c->ops->nr_domains; i++)
+		assert_int_equal(slots_used(&c->slots[i]),
+				 slots_used(&d->slots[i]));
+	for (i = 0; i < FLOWS; i++)
+		same_credit(a->flow[i], b->flow[i]);
+}
+
 static void same_state(struct side *a, struct side *b)
 {
 	u32 i;
 
-	assert_int_equal(mqfq_vt(mqfq(a)), mqfq_vt(mqfq(b)));
-	assert_int_equal(mindicator_min(&mqfq(a)->tags),
-			 mindicator_min(&mqfq(b)->tags));
-	assert_int_equal(slots_used(&mqfq(a)->slots),
-			 slots_used(&mqfq(b)->slots));
+	if (a->h.sched.ops->ordered)
+		same_order(&a->h.sched, &b->h.sched);
+	else
+		same_budget(a, b);
 	for (i = 0; i < FLOWS; i++)
 		same_flow(a->flow[i], b->flow[i]);
 	for (i = 0; i < HOOKS_QUEUES; i++) {
@@ -157,23 +198,32 @@ static bool is_full(const struct side *s)
 	return nr + RUN > HOOKS_IOS;
 }
 
-static void expect_same(u32 threshold, u32 least_ios)
+static void expect_same(const struct sched_ops *ops,
+			void (*extra)(struct sched_params *p))
 {
-	struct random r = random_seeded("mqfq_send");
+	struct random r = random_seeded("send");
 	u32 i, j, n, sent = 0, runs = 0;
-	u32 queue, flow, done, bytes[RUN];
+	u32 queue, flow, done, ops_of_run;
+	struct hooks_io run[RUN];
 
-	open_side(&sides[0], threshold, least_ios);
-	open_side(&sides[1], threshold, least_ios);
+	open_side(&sides[0], ops, extra);
+	open_side(&sides[1], ops, extra);
 	for (i = 0; i < random_rounds(20000); i++) {
 		if (random_below(&r, 2) && !is_full(&sides[0])) {
 			queue = random_below(&r, HOOKS_QUEUES);
 			flow = random_below(&r, FLOWS);
 			n = 1 + random_below(&r, RUN);
+			/* Reads, writes, or both. */
+			ops_of_run = random_below(&r, 3);
 			for (j = 0; j < n; j++)
-				bytes[j] = 512 << random_below(&r, 6);
-			sent += submit_run(&sides[0], queue, flow, bytes, n);
-			submit(&sides[1], queue, flow, bytes, n);
+				run[j] = (struct hooks_io){
+					.op = ops_of_run < 2 ?
+						      ops_of_run :
+						      random_below(&r, 2),
+					.bytes = 512 << random_below(&r, 6),
+				};
+			sent += submit_run(&sides[0], queue, flow, run, n);
+			submit(&sides[1], queue, flow, run, n);
 			runs++;
 		}
 		/* The drive is the limit for a while, and then it is not. */
@@ -183,8 +233,10 @@ static void expect_same(u32 threshold, u32 least_ios)
 			complete(&sides[0], j);
 			complete(&sides[1], j);
 		}
-		for (j = 0; j < 2; j++)
+		for (j = 0; j < 2; j++) {
+			pass_time(&sides[j]);
 			run_woken(&sides[j]);
+		}
 		same_state(&sides[0], &sides[1]);
 	}
 	print_message("# %u of %u runs were sent\n", sent, runs);
@@ -199,13 +251,45 @@ static void expect_same(u32 threshold, u32 least_ios)
 	}
 }
 
-TEST(send_is_insert_and_dispatch_in_turn)
+static void set_threshold(struct sched_params *p)
 {
-	expect_same(T, 0);
+	mqfq_params(p)->threshold = T;
+	mqfq_params(p)->least_ios = 0;
 }
 
 /* T is that of each request: two of the flow, of 4 KiB at most. */
+static void set_least_ios(struct sched_params *p)
+{
+	mqfq_params(p)->threshold = T / 8;
+	mqfq_params(p)->least_ios = 2;
+}
+
+TEST(send_is_insert_and_dispatch_in_turn)
+{
+	expect_same(&mqfq_ops, set_threshold);
+}
+
 TEST(send_knows_the_automatic_threshold)
 {
-	expect_same(T / 8, 2);
+	expect_same(&mqfq_ops, set_least_ios);
+}
+
+TEST(send_knows_a_threshold_of_zero)
+{
+	expect_same(&ifq_ops, NULL);
+}
+
+TEST(send_spends_credit)
+{
+	expect_same(&wdt_ops, NULL);
+}
+
+TEST(send_knows_domains)
+{
+	expect_same(&kyber_fair_ops, NULL);
+}
+
+TEST(send_counts_writes_for_factors)
+{
+	expect_same(&hwabc_ops, NULL);
 }

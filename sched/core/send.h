@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * send - sends a run of requests past the order of an empty queue
+ *
+ * The problem.  Insert puts a request into an order, and dispatch takes it out at
+ * once, if the drive is not the limit.  Both look at the flow, charge and count.
+ *
+ * The idea.  A *run* is the new requests of one insertion, all of one flow.  If no
+ * request waits in the queue, and all of a run may go at once, then their place in
+ * the order has no meaning.  So one compare-and-swap takes the slots of a run, and
+ * the scheduler charges the flow once.
+ *
+ *	8 reads on one CPU: one addition to the leaf of the token tree and one to the
+ *	position of the flow, instead of 8 of each.
+ *
+ * The result is that of insert and dispatch in turn, and so each invariant of the
+ * scheduler holds.  If anything is not as usual, run_send() does nothing.  A queue
+ * that waits or was woken uses insert and dispatch.  So does a flow with new shares,
+ * and an inactive one: its generation is 0.  Urgent and polled requests do so too,
+ * and those that were here before.
+ *
+ * The lock of the queue is held.
+ * Tested by tests/unit/send.c beside insert and dispatch, tests/sim, tests/mt.
+ */
+#ifndef MQFAIR_SEND_H
+#define MQFAIR_SEND_H
+
+#include "queue.h"
+#include "slots.h"
+
+struct run {
+	struct io *first;		/* the others by io.next */
+	u32 nr;
+	/* By run_send(): */
+	u32 least;			/* the cost of the cheapest io */
+	u64 cost, before_last;		/* of all ios, and of all but the last */
+	bool woke;			/* the flow has become active .. */
+	bool exhausted;			/* .. or, by credit, exhausted */
+};
+
+/* Returns the cost of @io, which is inserted into @q. */
+typedef u32 (*run_cost)(const struct queue *q, const struct io *io);
+
+/*
+ * Charges the flow of @r for all ios, and returns true; or returns false if one of
+ * them must wait.  *@start is that of flow_charge().
+ */
+typedef bool (*run_charge)(struct queue *q, struct run *r,
+			   struct flow_start *start);
+
+/* Is @q as if it had no io, and does it wait for nothing? */
+static inline bool run_finds_idle(const struct queue *q)
+{
+	return !q->nr && !q->drain && !READ_ONCE(q->wake_pending) &&
+	       (q->state == DISPATCH_IO || q->state == DISPATCH_EMPTY);
+}
+
+/* Are the shares of @f present ones, and does no request of it pass for isolation? */
+static inline bool run_is_usual(const struct flow *f)
+{
+	return !READ_ONCE(f->isolation.pass_until) &&
+	       (u64)atomic64_read(&f->generation) ==
+		       share_generation(&f->sched->share);
+}
+
+/* Sets the cost of each io.  Returns whether all are of one flow, and usual. */
+static __always_inline bool run_measure(const struct queue *q, struct run *r,
+					run_cost cost_of_io)
+{
+	struct io *io;
+	u32 flags = 0;
+
+	r->cost = 0;
+	r->least = ~0U;
+	for (io = r->first; io; io = io->next) {
+		if (unlikely(io->flow != r->first->flow))
+			return false;
+		flags |= io->flags;
+		io->cost = cost_of_io(q, io);
+		r->least = min(r->least, io->cost);
+		r->before_last = r->cost;
+		r->cost += io->cost;
+	}
+	return likely(!(flags &
+			(IO_URGENT | IO_POLLED | IO_CHARGED | IO_TO_ADOPT)));
+}
+
+/* The ios of @r are in the device, the first one from position @pos on. */
+void run_sent(struct queue *q, const struct run *r, u64 pos, u64 now);
+
+/*
+ * Sends @r as sched_ops.send says, with slots of @sl.  @cost and @charge are
+ * constants.
+ */
+static __always_inline bool run_send(struct queue *q, struct run *r,
+				     struct slots *sl, run_cost cost,
+				     run_charge charge, u64 now,
+				     struct wake *wake)
+{
+	struct flow *f = r->first->flow;
+	struct flow_queue *fq = f->fq[q->index];
+	struct flow_start start;
+	u32 nr = r->nr;
+
+	port_assert_queue_held(q);
+	if (!run_finds_idle(q) || !run_is_usual(f) ||
+	    !run_measure(q, r, cost) || !slots_try_many(sl, q->home, nr))
+		return false;
+	/* The charge comes after this: see flow_sweep(). */
+	WRITE_ONCE(fq->inserted, fq->inserted + nr);
+	if (unlikely(!charge(q, r, &start))) {
+		WRITE_ONCE(fq->inserted, fq->inserted - nr);
+		while (nr--)
+			slots_put(sl, q->home, wake);
+		return false;
+	}
+	r->woke = start.woke;
+	if (unlikely(start.woke))
+		wake_at(wake, now + LOOK_LEAST_NS);
+	run_sent(q, r, start.pos, now);
+	return true;
+}
+
+#endif /* MQFAIR_SEND_H */
