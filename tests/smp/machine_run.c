@@ -405,14 +405,16 @@ static void name_lines(void)
 	machine_name("tags: inner nodes", &m->tags.node[t->nr_queues],
 		     (t->nr_nodes - t->nr_queues - 1) * sizeof(*m->tags.node));
 #ifdef TOKEN_TREE_REPLACED
-	machine_name("slots", m->slots.tree.leaf,
-		     (b->o.slots + 63) / 64 * sizeof(*m->slots.tree.leaf));
+	if (m->slots.tree.leaf) /* the counter has its root alone */
+		machine_name("slots", m->slots.tree.leaf,
+			     (b->o.slots + 63) / 64 *
+				     sizeof(*m->slots.tree.leaf));
 #else
 	machine_name("slots: leaves", m->slots.tree.leaf,
 		     t->nr_queues * sizeof(*m->slots.tree.leaf));
+#endif
 	machine_name("slots: root", &m->slots.tree.root,
 		     sizeof(m->slots.tree.root));
-#endif
 	machine_name("tags: root", &m->tags.node[t->root],
 		     sizeof(*m->tags.node));
 }
