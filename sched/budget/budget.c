@@ -333,7 +333,7 @@ static bool charge_run(struct queue *q, struct run *r, struct flow_start *start)
 		return false;
 	WRITE_ONCE(fq->spent, fq->spent + r->cost);
 	start->pos = (u64)atomic64_read(&f->pos);
-	while (unlikely(!flow_charge_at(f, r->cost, 0, start)))
+	while (unlikely(!flow_charge_at(f, r->cost, 0, false, start)))
 		;
 	return true;
 }

@@ -239,11 +239,16 @@ static void flow_reshare(struct flow *f, vtime_t vt)
 	port_unlock(&f->lock, flags);
 }
 
-void flow_refresh(struct flow *f, vtime_t vt)
+static __always_inline void refresh(struct flow *f, vtime_t vt)
 {
 	if (unlikely((u64)atomic64_read(&f->generation) !=
 		     share_generation(&f->sched->share)))
 		flow_reshare(f, vt);
+}
+
+void flow_refresh(struct flow *f, vtime_t vt)
+{
+	refresh(f, vt);
 }
 
 /* The flow was not backlogged until now: it loses the service it missed. */
@@ -269,17 +274,25 @@ void flow_clamp_lag(struct flow *f, u64 pos, vtime_t vt, u64 allowance)
 	port_unlock(&f->lock, flags);
 }
 
-/* The flow has been charged (full order) from @start->pos on. */
-static __always_inline void flow_begin(struct flow *f, vtime_t vt, bool waits,
-				       struct flow_start *start)
+/* The flow has been charged (full order).  Returns whether it was inactive. */
+static __always_inline bool flow_begin(struct flow *f, vtime_t vt)
+{
+	/* Pairs with flow_sweep(). */
+	bool woke = unlikely(!atomic64_read(&f->active));
+
+	if (woke)
+		flow_activate(f);
+	refresh(f, vt);
+	return woke;
+}
+
+void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
+		 struct flow_start *start)
 {
 	bool backlogged;
 
-	/* Pairs with flow_sweep(). */
-	start->woke = unlikely(!atomic64_read(&f->active));
-	if (start->woke)
-		flow_activate(f);
-	flow_refresh(f, vt);
+	start->pos = (u64)atomic64_fetch_add(cost, &f->pos);
+	start->woke = flow_begin(f, vt);
 	if (waits)
 		backlogged = atomic64_fetch_add(1, &f->queued) > 0;
 	else
@@ -289,14 +302,7 @@ static __always_inline void flow_begin(struct flow *f, vtime_t vt, bool waits,
 		flow_catch_up(f, vt, start);
 }
 
-void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
-		 struct flow_start *start)
-{
-	start->pos = (u64)atomic64_fetch_add(cost, &f->pos);
-	flow_begin(f, vt, waits, start);
-}
-
-bool flow_charge_at(struct flow *f, u64 cost, vtime_t vt,
+bool flow_charge_at(struct flow *f, u64 cost, vtime_t vt, bool behind,
 		    struct flow_start *start)
 {
 	s64 pos = (s64)start->pos;
@@ -305,7 +311,9 @@ bool flow_charge_at(struct flow *f, u64 cost, vtime_t vt,
 		start->pos = (u64)pos;
 		return false;
 	}
-	flow_begin(f, vt, false, start);
+	start->woke = flow_begin(f, vt);
+	if (behind && !atomic64_read(&f->queued))
+		flow_catch_up(f, vt, start);
 	return true;
 }
 

@@ -233,9 +233,11 @@ void flow_charge(struct flow *f, u32 cost, vtime_t vt, bool waits,
 
 /*
  * Does the same for ios that do not wait, if the flow is still at @start->pos.
- * Otherwise it returns false and sets @start->pos to the present position.
+ * Otherwise it returns false and sets @start->pos to the present position.  The
+ * caller knows whether the tag at that position is @behind @vt, and *@start has no
+ * tag.
  */
-bool flow_charge_at(struct flow *f, u64 cost, vtime_t vt,
+bool flow_charge_at(struct flow *f, u64 cost, vtime_t vt, bool behind,
 		    struct flow_start *start);
 
 /*

@@ -52,6 +52,12 @@ enum {
 	T_COST_MOST = 1 << 12,
 };
 
+/* Returns the T that every request has at least. */
+static inline u64 mqfq_least_threshold(const struct sched *s)
+{
+	return READ_ONCE(mqfq_params(&s->params)->threshold);
+}
+
 /* Returns T for a request of @f that costs @cost: I2. */
 static inline u64 mqfq_threshold(const struct sched *s, const struct flow *f,
 				 u32 cost)
@@ -59,7 +65,7 @@ static inline u64 mqfq_threshold(const struct sched *s, const struct flow *f,
 	const struct mqfq_params *p = mqfq_params(&s->params);
 	u64 ios = (u64)READ_ONCE(p->least_ios) * min(cost, (u32)T_COST_MOST);
 
-	return max((u64)READ_ONCE(p->threshold),
+	return max(mqfq_least_threshold(s),
 		   vtime_at(0, 0, (u64)atomic64_read(&f->inv), ios));
 }
 

@@ -55,19 +55,18 @@ static void raise_for_run(struct mqfq *m, const struct run *r, u64 pos,
 	}
 }
 
-/* May all of @r go, if the flow is at @pos and virtual time is @vt? */
-static bool may_send(struct mqfq *m, const struct run *r, u64 pos, vtime_t vt)
+/*
+ * May all of @r go, if the flow has @tag at @pos, and virtual time is @vt?  The
+ * T of the scheduler alone is the lesser one, and tells most of the time.
+ */
+static bool may_send(struct mqfq *m, const struct run *r, u64 pos, vtime_t tag,
+		     vtime_t vt)
 {
-	struct flow *f = r->first->flow;
-	u64 threshold = mqfq_threshold(m->sched, f, r->least);
-	u64 epoch;
-	vtime_t tag = flow_tag(f, pos, &epoch);
+	const struct flow *f = r->first->flow;
+	vtime_t last = run_tag(f, pos, tag, r->before_last, vt);
 
-	/* A backlogged flow does not catch up. */
-	if (vtime_before(tag, vt) && atomic64_read(&f->queued) > 0)
-		return false;
-	if (likely(!vtime_before(vt + threshold,
-				 run_tag(f, pos, tag, r->before_last, vt))))
+	if (likely(!vtime_before(vt + mqfq_least_threshold(m->sched), last)) ||
+	    !vtime_before(vt + mqfq_threshold(m->sched, f, r->least), last))
 		return true;
 	if (mindicator_min(&m->tags) != VTIME_NONE)
 		return false;
@@ -80,14 +79,20 @@ static bool charge(struct queue *q, struct run *r, struct flow_start *start)
 {
 	struct mqfq *m = q->sched->own;
 	struct flow *f = r->first->flow;
-	vtime_t vt;
+	vtime_t vt, tag;
+	bool behind;
+	u64 epoch;
 
 	start->pos = (u64)atomic64_read(&f->pos);
 	do {
 		vt = mqfq_vt(m);
-		if (!may_send(m, r, start->pos, vt))
+		tag = flow_tag(f, start->pos, &epoch);
+		behind = vtime_before(tag, vt);
+		/* A backlogged flow does not catch up. */
+		if ((behind && atomic64_read(&f->queued) > 0) ||
+		    !may_send(m, r, start->pos, tag, vt))
 			return false;
-	} while (unlikely(!flow_charge_at(f, r->cost, vt, start)));
+	} while (unlikely(!flow_charge_at(f, r->cost, vt, behind, start)));
 	return true;
 }
 
@@ -96,7 +101,8 @@ static u32 cost_here(const struct queue *q, const struct io *io)
 	return cost_of(&q->sched->params.cost, io->op, io->bytes);
 }
 
-bool mqfq_send_run(struct queue *q, struct run *r, u64 now, struct wake *wake)
+static __always_inline bool send_run(struct queue *q, struct run *r, u64 now,
+				     struct wake *wake)
 {
 	struct mqfq *m = q->sched->own;
 
@@ -104,10 +110,15 @@ bool mqfq_send_run(struct queue *q, struct run *r, u64 now, struct wake *wake)
 	       run_send(q, r, &m->slots, cost_here, charge, now, wake);
 }
 
+bool mqfq_send_run(struct queue *q, struct run *r, u64 now, struct wake *wake)
+{
+	return send_run(q, r, now, wake);
+}
+
 bool mqfq_send(struct queue *q, struct io *first, u32 nr, u64 now,
 	       struct wake *wake)
 {
 	struct run r = { .first = first, .nr = nr };
 
-	return mqfq_send_run(q, &r, now, wake);
+	return send_run(q, &r, now, wake);
 }
