@@ -53,4 +53,5 @@ void cpu_want(struct cpu *c, struct cpu_task *t)
 void cpu_spend(struct cpu *c, u64 ns)
 {
 	c->free_ns = max(c->free_ns, c->timeline->now) + ns;
+	c->busy_ns += ns;
 }

@@ -34,6 +34,7 @@ struct cpu {
 	struct event due;		/* the first task can run */
 	struct cpu_task *head, **tail;	/* tasks that wait */
 	u64 free_ns;
+	u64 busy_ns;			/* spent so far */
 };
 
 void cpu_init(struct cpu *c, struct timeline *t);

@@ -162,10 +162,18 @@ static void io_to_device(struct host_io *hio)
 		io_start(hio);
 }
 
+void host_settle_inside(struct host *h)
+{
+	h->inside_ns += h->inside * (host_now(h) - h->inside_at);
+	h->inside_at = host_now(h);
+}
+
 static void io_dispatched(struct host_queue *hq, struct host_io *hio)
 {
 	struct host *h = hq->host;
 
+	host_settle_inside(h);
+	h->inside++;
 	hq->waiting--;
 	hq->tags->in_use++;
 	h->queued--;
@@ -294,6 +302,8 @@ static void io_refused(struct event *ev)
 	host_act(h, &wake);
 	if (rng_chance(&h->rng, 500)) {
 		hq->tags->in_use--;
+		host_settle_inside(h);
+		h->inside--;
 		host_insert(hio, hq);
 	} else {
 		io_start(hio);
@@ -334,6 +344,8 @@ static void io_ended(struct host_io *hio)
 
 	io_count(hio);
 	cpu_spend(&hq->cpu, h->params.complete_ns);
+	host_settle_inside(h);
+	h->inside--;
 	h->outstanding--;
 	hio->flow->outstanding--;
 	if (has_slot(hio))

@@ -209,6 +209,9 @@ struct host {
 	u32 outstanding;		/* ios submitted and not completed */
 	u32 waiting_for_tags;		/* of these: ios without a tag */
 	u32 slots;			/* ios with IO_SLOT */
+	u32 inside;			/* ios in the driver or the device */
+	u64 inside_ns;			/* sum of their times there so far, to... */
+	u64 inside_at;			/* ...this time */
 	u64 audits;			/* quiet moments so far */
 	bool stopping;			/* loads submit nothing more */
 	char failure[200];		/* the first message, or empty */
@@ -251,6 +254,9 @@ struct cpu *host_cpu(struct host *h, u32 queue);
 
 /* The task has taken the completion of @whole: the latency ends. */
 void host_reaped(struct host_flow *hf, const struct host_whole *whole);
+
+/* Brings h->inside_ns up to the present. */
+void host_settle_inside(struct host *h);
 
 /* Merges a bio of @bytes into @hio, which is queued. */
 void host_merge(struct host_io *hio, u32 bytes);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /* The output of sim-run: see run.h. */
 #include "run.h"
+#include "sched/core/log_bucket.h"
 
 struct json_report {
 	struct report report;
@@ -54,6 +55,24 @@ static void print_series(FILE *out, const struct run *r,
 	fprintf(out, "]");
 }
 
+/* The buckets with an io: the last latency of each, and the number of ios. */
+static void print_histogram(FILE *out, const struct histogram *h)
+{
+	const char *comma = "";
+	u32 i;
+
+	fprintf(out, ", \"histogram\": [");
+	for (i = 0; i < HISTOGRAM_BUCKETS; i++) {
+		if (!h->bucket[i])
+			continue;
+		fprintf(out, "%s[%llu, %u]", comma,
+			log_bucket_start(i + 1, HISTOGRAM_SHIFT) - 1,
+			h->bucket[i]);
+		comma = ", ";
+	}
+	fprintf(out, "]");
+}
+
 static void print_flow(FILE *out, const struct run *r, const struct run_flow *f)
 {
 	const struct histogram *h = &f->sum.latency;
@@ -67,6 +86,7 @@ static void print_flow(FILE *out, const struct run *r, const struct run_flow *f)
 		mean(f->sum.backlog_ns, r->described.run_ms * 1000),
 		f->flow->dispatched_cost - f->warm_cost);
 	print_report(out, &r->host->sched, f->flow->flow);
+	print_histogram(out, h);
 	if (r->described.series)
 		print_series(out, r, f);
 }
@@ -123,6 +143,24 @@ static void print_sched(FILE *out, const struct run *r)
 	fprintf(out, ",\n");
 }
 
+static void print_whole_series(FILE *out, const struct run *r)
+{
+	u32 i;
+
+	fprintf(out, " \"series\": [");
+	for (i = 0; i < r->intervals; i++) {
+		const struct run_interval *at = &r->interval[i];
+
+		fprintf(out, "%s{\"inside\": %.3f, \"window\": ", i ? ", " : "",
+			(double)at->inside_ns / 1e6 / (double)at->ms);
+		if (at->window < 0)
+			fprintf(out, "null}");
+		else
+			fprintf(out, "%lld}", at->window);
+	}
+	fprintf(out, "],\n");
+}
+
 static void print_drive(FILE *out, const struct run *r)
 {
 	struct flash_stats after;
@@ -148,5 +186,7 @@ void run_print(FILE *out, const struct run *r)
 		d->ops->name, d->seed, d->run_ms);
 	print_sched(out, r);
 	print_flows(out, r);
+	if (d->series)
+		print_whole_series(out, r);
 	print_drive(out, r);
 }

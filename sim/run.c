@@ -306,8 +306,9 @@ static bool run_open(struct run *r)
 	tune(r);
 	p.sched = r->tuning.params;
 	r->intervals = intervals(d);
+	r->interval = port_zalloc(r->intervals * sizeof(*r->interval));
 	r->host = host_create(&p);
-	if (!r->host || !flows_open(r) || !loads_open(r))
+	if (!r->interval || !r->host || !flows_open(r) || !loads_open(r))
 		return false;
 	actions_arm(r);
 	return true;
@@ -323,6 +324,7 @@ static void run_close(struct run *r)
 		load_destroy(r->load[i]);
 	for (i = 0; i < r->described.nr_flows; i++)
 		port_free(r->flow[i].interval);
+	port_free(r->interval);
 }
 
 /* ----------------------------------------------------------------- measuring */
@@ -363,12 +365,43 @@ static void flow_count(struct run_flow *f)
 	histogram_merge(&f->sum.latency, &now->latency);
 }
 
+struct window_report {
+	struct report report;
+	s64 window;
+};
+
+static void find_window(struct report *r, const char *name, const char *part,
+			s64 value)
+{
+	(void)part;
+	if (!strcmp(name, "window"))
+		container_of(r, struct window_report, report)->window = value;
+}
+
+static void host_take(struct run *r, u64 ms, struct run_interval *to)
+{
+	struct window_report found = {
+		.report.put = find_window,
+		.window = -1,
+	};
+	const struct sched *s = &r->host->sched;
+
+	if (s->ops->report)
+		s->ops->report(s, &found.report);
+	*to = (struct run_interval){ r->host->inside_ns, ms, found.window };
+}
+
 /* Runs to @ms; @interval is that of the series, if @taken. */
 static void run_to(struct run *r, u64 ms, bool taken, u32 interval)
 {
+	u64 began_ms = host_now(r->host) / MS;
 	u32 flow;
 
 	host_run(r->host, ms * MS);
+	host_settle_inside(r->host);
+	if (taken)
+		host_take(r, ms - began_ms, &r->interval[interval]);
+	r->host->inside_ns = 0;
 	for (flow = 0; flow < r->described.nr_flows; flow++) {
 		struct run_flow *f = &r->flow[flow];
 

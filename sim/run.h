@@ -12,8 +12,11 @@
  *			wait_ns (mean time from insert to dispatch),
  *			backlog_permille (of run_ms, with an io waiting), cost (of
  *			the ios that the scheduler let go, in its currency), report,
- *			and with series a list of ios, bytes, mean_ns, p99_ns
+ *			and with series a list of ios, bytes, mean_ns, p99_ns,
+ *			and histogram: the end of each bucket and its ios
  *	report		the scheduler's own numbers at the end
+ *	series		inside (mean ios in driver and device) and window (the
+ *			most slots in use, null if the scheduler has none)
  *	drive		written and copied pages, and the time of planes, by kind
  */
 #ifndef MQFAIR_SIM_RUN_H
@@ -32,6 +35,13 @@ struct run_flow {
 	struct interval *interval;
 };
 
+/* Of all flows together. */
+struct run_interval {
+	u64 inside_ns;		/* sum of the ios' times in driver and device */
+	u64 ms;
+	s64 window;		/* at its end, as the scheduler reports it; or -1 */
+};
+
 struct run_action {
 	struct run *run;
 	const struct described_action *action;
@@ -47,6 +57,7 @@ struct run {
 	struct load *load[LOADS_MAX];
 	struct run_action action[ACTIONS_MAX];
 	struct flash_stats before;	/* at the end of the warm-up */
+	struct run_interval *interval;
 	u32 intervals;
 };
 

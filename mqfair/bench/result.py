@@ -4,13 +4,16 @@
     where    {kernel, accel, cpus, device, versions}
     runs     [{scheduler, repeat, total_iops, total_bytes_per_s, jain,
                cgroups: [{name, weight, due, share, iops, bytes_per_s,
-                          lat_ns: {mean, p50, p99, p999}, backlogged}]}]
+                          lat_ns: {mean, p50, p99, p999}, backlogged,
+                          lat_histogram: {end_ns: [], requests: []}}],
+               seed, tunables, depth: {interval_ms, inside: [], window: []}}]
     summary  [{scheduler, worst, met, total_iops, ratio_to_none, jain, min: {...}, max: {...}}]
 
 A scheduler is identified by its label, such as mqfq or mqfq:depth=64. Shares and dues are of bytes,
 because weights divide bytes. A ratio is relative to none's run in the same repeat. The summary has
 medians, and in min and max the extremes of the same figures. `worst` is the cgroup with the least
-share / due, which is `met`. With --solo there is also
+share / due, which is `met`. The simulator alone knows the seed, tunables and depth of a run. With
+--solo there is also
 
     solo     [{scheduler, repeat, cgroup, alone_bytes_per_s, shared_bytes_per_s, slowdown}]
 
@@ -32,6 +35,7 @@ from mqfair.bench.plan import RECORD, SCHEMA, TIMELINE_SCHEMA, Case
 from mqfair.bench.variant import NONE
 from mqfair.bench.window import (
     Completions,
+    Histogram,
     Usage,
     common_window,
     merge,
@@ -69,6 +73,7 @@ class CgroupResult:
     bytes_per_s: float
     lat_ns: Mapping[str, float]
     backlogged: bool = True
+    lat_histogram: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     @property
     def met(self) -> float:
@@ -78,12 +83,15 @@ class CgroupResult:
 
 @dataclass(frozen=True)
 class RunResult:
+    """@details are further fields of the run in the document."""
+
     scheduler: str
     repeat: int
     total_iops: float
     total_bytes_per_s: float
     jain: float
     cgroups: tuple[CgroupResult, ...]
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def all_backlogged(self) -> bool:
@@ -232,11 +240,19 @@ def run_result(
             one.bytes_per_s,
             one.latency_ns,
             due[name] < demands[name],
+            _parallel(one.histogram),
         )
         for name, one in used.items()
     )
     iops = sum(one.iops for one in used.values())
     return RunResult(scheduler, repeat, iops, total, jain([one.met for one in groups]), groups)
+
+
+def _parallel(histogram: Histogram) -> dict[str, list[int]]:
+    return {
+        "end_ns": [end for end, _ in histogram],
+        "requests": [requests for _, requests in histogram],
+    }
 
 
 def _demand(one: Usage, alone: Sequence[float | None]) -> float:
@@ -321,13 +337,18 @@ def _worst(runs: Sequence[RunResult]) -> str | None:
     return min(met, key=lambda name: statistics.median(met[name]), default=None)
 
 
+def _written(run: RunResult) -> Document:
+    details = dict(run.details)
+    return {name: value for name, value in asdict(run).items() if name != "details"} | details
+
+
 def document(result: CaseResult, where: Document, notes: Sequence[str]) -> Document:
     built: Document = {
         "schema": SCHEMA,
         "job": result.case.name,
         "where": where,
         "notes": list(notes),
-        "runs": [asdict(run) for run in result.runs],
+        "runs": [_written(run) for run in result.runs],
         "summary": summarise(result.runs),
     }
     if result.solo:

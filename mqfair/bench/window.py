@@ -34,6 +34,10 @@ _PER_MILLE = {"p50": 500, "p99": 990, "p999": 999}
 
 Integers = npt.NDArray[np.int64]
 
+# Latencies in buckets of 1/16 of an octave: the last ns of each bucket, and the I/Os in it.
+Histogram = Sequence[tuple[int, int]]
+HISTOGRAM_SHIFT = 4  # as in sim/stats.h
+
 
 @dataclass(frozen=True)
 class Completions:
@@ -74,6 +78,7 @@ class Usage:
     iops: float
     bytes_per_s: float
     latency_ns: Mapping[str, float]
+    histogram: Histogram = ()
 
 
 def read_log(path: Path) -> Completions:
@@ -125,6 +130,7 @@ def usage(completions: Completions, window: Window) -> Usage:
         count / window.seconds,
         total / window.seconds,
         latency_statistics(completions.latency_ns[inside]),
+        histogram(completions.latency_ns[inside]),
     )
 
 
@@ -140,6 +146,14 @@ def latency_statistics(latency_ns: Integers) -> dict[str, float]:
         "mean": float(np.mean(ordered)),
         **{name: float(ordered[rank - 1]) for name, rank in ranks.items()},
     }
+
+
+def histogram(latency_ns: Integers) -> Histogram:
+    """The buckets with an I/O, in their order."""
+    # The exponent of frexp() is the number of bits.
+    octaves = np.maximum(np.frexp(latency_ns)[1] - 1 - HISTOGRAM_SHIFT, 0).astype(np.int64)
+    ends, counts = np.unique((((latency_ns >> octaves) + 1) << octaves) - 1, return_counts=True)
+    return tuple(zip(ends.tolist(), counts.tolist(), strict=True))
 
 
 def timeline(completions: Completions, origin_ms: float, end_ms: float, step_ms: int) -> Integers:

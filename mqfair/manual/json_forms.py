@@ -28,6 +28,7 @@ TYPES: Mapping[str, dict[str, Any]] = {
     "fraction": {"type": "number", "minimum": 0, "maximum": 1},
     "weight": {"type": "integer", "minimum": 1, "maximum": 10000},
     "flag": {"type": "boolean"},
+    "setting": {"type": ["integer", "string"]},
     "object": {"type": "object"},
     "list": {"type": "array"},
     "filled": {"type": "array", "minItems": 1},
@@ -41,7 +42,8 @@ Every document that `mqfair` writes as JSON names its form in the field `schema`
 to a form; a change of a field makes `/2` ([compatibility.md](compatibility.md)). In a path, `[]` is
 each item of a list and `*` each key. A field with `?` may be absent. A `count` is an integer
 from 0, a `number` is 0 or more, a `signed` number may be negative, a `fraction` is a number from 0
-to 1, and a `weight` an integer from 1 to 10000. A `filled` list has an item.
+to 1, and a `weight` an integer from 1 to 10000. A `filled` list has an item. A `setting` is an
+integer or a text.
 
 `python3 -m mqfair.manual.json_forms --schemas FOLDER` writes a JSON Schema of each form. Without
 `--schemas` it writes this page. Results of `experiments/` have forms of their own, without a
@@ -158,6 +160,20 @@ runs[].cgroups[].lat_ns.p50 number
 runs[].cgroups[].lat_ns.p99 number
 runs[].cgroups[].lat_ns.p999 number
 runs[].cgroups[].backlogged flag true if it asks for more than its due
+runs[].cgroups[].lat_histogram object? latencies in buckets of 1/16 of an octave, as two lists
+runs[].cgroups[].lat_histogram.end_ns list the greatest latency of each bucket in nanoseconds
+runs[].cgroups[].lat_histogram.end_ns[] count
+runs[].cgroups[].lat_histogram.requests list the requests in each bucket
+runs[].cgroups[].lat_histogram.requests[] count
+runs[].seed count? seed of this run of the simulation
+runs[].tunables object? the scheduler's tunables at the end of a simulated run
+runs[].tunables.* setting
+runs[].depth object? requests over time, from the start of the jobs, in a simulated run
+runs[].depth.interval_ms count milliseconds of an interval
+runs[].depth.inside list mean number of requests in driver and drive, for each interval
+runs[].depth.inside[] number
+runs[].depth.window list? most slots in use at the end of each interval, if the scheduler has one
+runs[].depth.window[] count
 summary list medians over the repeats, and their extremes
 summary[] object
 summary[].scheduler text label

@@ -35,6 +35,7 @@ from mqfair.bench.window import (
     Completions,
     Usage,
     common_window,
+    histogram,
     latency_statistics,
     merge,
     read_log,
@@ -56,6 +57,22 @@ def completions(times_ms, latency_ns=0, size=4096):
 
 def of_backlogged(weights, names):
     return due_of_cgroups(weights, dict.fromkeys(names, math.inf))
+
+
+def test_histogram_has_buckets_of_a_sixteenth_of_an_octave():
+    # As sim/stats.h says, and each value below 16 by itself.
+    values = np.array([1000, 5000, 1020, 0, 15, 16, 17, 5119, 5120, 2**50])
+    assert histogram(values) == (
+        (0, 1),
+        (15, 1),
+        (16, 1),
+        (17, 1),
+        (1023, 2),
+        (5119, 2),
+        (5375, 1),
+        (2**50 + 2**46 - 1, 1),
+    )
+    assert histogram(values[:0]) == ()
 
 
 def test_flat_dues_are_weights_over_their_sum():
@@ -331,8 +348,10 @@ def test_the_document_has_the_figures_of_the_files(tmp_path):
     }  # fmt: skip
     group = whole["runs"][1]["cgroups"][3]
     assert set(group) == {
-        "name", "weight", "due", "share", "iops", "bytes_per_s", "lat_ns", "backlogged",
+        "name", "weight", "due", "share", "iops", "bytes_per_s", "lat_ns", "lat_histogram",
+        "backlogged",
     }  # fmt: skip
+    assert group["lat_histogram"]["end_ns"] == [2031615]  # all take 2 ms
     assert set(group["lat_ns"]) == {"mean", "p50", "p99", "p999"}
     assert (group["name"], group["weight"]) == ("d", 1000)
     assert group["due"] == pytest.approx(500 / 925, rel=0.01)

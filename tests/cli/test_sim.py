@@ -406,8 +406,18 @@ def test_one_command_prints_tables_and_writes_all_files(built, job, tmp_path, ca
     assert [one["due"] for one in mqfq["cgroups"]] == pytest.approx([0.5, 0.5], abs=1e-3)
     assert sum(one["share"] for one in mqfq["cgroups"]) == pytest.approx(1)
     assert len(found["solo"]) == 4
+    assert [run["seed"] for run in found["runs"]] == [1, 1]
+    assert found["runs"][0]["tunables"] == {}
+    assert mqfq["tunables"]["cost"] == "bytes"
+    assert "window" not in found["runs"][0]["depth"]
     steps = json.loads(timeline.read_text())["runs"][0]["cgroups"][0]["bytes"]
     assert len(steps) == 3
+    for name in ("inside", "window"):
+        assert len(mqfq["depth"][name]) == 3
+    assert all(0 < one <= 128 for one in mqfq["depth"]["inside"])
+    for group in mqfq["cgroups"]:
+        assert sum(group["lat_histogram"]["requests"]) == pytest.approx(group["iops"] * 0.2, abs=32)
+        assert group["lat_ns"]["p99"] <= max(group["lat_histogram"]["end_ns"])
     assert (raw / "003" / "description").read_text().startswith("scheduler mqfq\nseed 1\n")
 
 

@@ -196,6 +196,29 @@ class Figures(unittest.TestCase):
         self.assertEqual(sum(one["ios"] for one in found["series"][2:]), found["ios"])
         self.assertEqual(found["ios"], figures(SOUND + "warm_ms 20\n")["flows"]["a"]["ios"])
 
+    def test_histogram_has_each_request_and_its_ends_are_those_of_the_percentiles(self):
+        text = DRIVE.format(fill="steady") + "run_ms 40\nseries 7\n"
+        flow = figures(text + "load a depth 8 bytes 4096-65536 write 300\n")["flows"]["a"]
+        ends, counts = zip(*flow["histogram"], strict=True)
+        self.assertEqual(sum(counts), flow["ios"])
+        self.assertEqual(list(ends), sorted(set(ends)))
+        self.assertIn(flow["p50_ns"], ends)
+        below = sum(n for end, n in flow["histogram"] if end <= flow["p50_ns"])
+        before = sum(n for end, n in flow["histogram"] if end < flow["p50_ns"])
+        self.assertTrue(before < flow["ios"] / 2 <= below)
+
+    def test_series_has_the_requests_inside_and_the_window(self):
+        """A device of two slots, and a load that keeps as many requests as it has time for."""
+        for depth, think, inside in ((4, 0, 4), (1, 0, 1), (1, 82, 0.5)):
+            load = f"load a depth {depth} bytes 4096 think_us {think}\nset depth 4\n"
+            found = figures(HEAD + FLOW + load + "warm_ms 40\nrun_ms 60\nseries 20\n")["series"]
+            self.assertEqual(len(found), 3)
+            for one in found:
+                self.assertAlmostEqual(one["inside"], inside, delta=0.01)
+                self.assertEqual(one["window"], 4)
+        none = figures("scheduler none\ndevice 2 80000 500\nrun_ms 20\nseries 20\n" + FLOW + LOAD)
+        self.assertEqual([one["window"] for one in none["series"]], [None])
+
     def test_shared_map_of_tags_serves_all_queues(self):
         """Two queues of which one is idle: a map for each leaves half of the tags unused."""
         text = "scheduler none\nqueues 2\ntags 4\ndevice 8 100000 0\nrun_ms 100\n" + FLOW

@@ -11,6 +11,7 @@ import functools
 import importlib
 import json
 import math
+import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -447,7 +448,29 @@ def _result(scene: _Scene, done: Sequence[tuple[Run, Any]]) -> CaseResult:
         shared.append((run.scheduler, run.repeat, used))
         steps.append(_timeline(scene, run, figures))
     whole = {"schema": TIMELINE_SCHEMA, "interval_ms": TIMELINE_STEP_MS, "runs": steps}
-    return case_result(scene.case, shared, alone, whole)
+    result = case_result(scene.case, shared, alone, whole)
+    together = [figures for run, figures in done if run.only is None]
+    runs = tuple(
+        dataclasses.replace(run, details=_details(scene, figures))
+        for run, figures in zip(result.runs, together, strict=True)
+    )
+    return dataclasses.replace(result, runs=runs)
+
+
+def _details(scene: _Scene, figures: Any) -> Document:
+    steps = TIMELINE_STEP_MS // scene.step_ms
+    series = figures["series"]
+    parts = [series[at : at + steps] for at in range(0, len(series), steps)]
+    windows = [part[-1]["window"] for part in parts]
+    return {
+        "seed": figures["seed"],
+        "tunables": figures["tunables"],
+        "depth": {
+            "interval_ms": TIMELINE_STEP_MS,
+            "inside": [statistics.fmean(one["inside"] for one in part) for part in parts],
+            **({"window": windows} if None not in windows else {}),
+        },
+    }
 
 
 def _bound_by_cpu(
@@ -494,7 +517,7 @@ def _busy(request: Request, scene: _Scene, run: RunResult) -> dict[int, float]:
 
 def _usage(flow: Mapping[str, Any]) -> Usage:
     latency = {name: float(flow[f"{name}_ns"]) for name in ("mean", "p50", "p99", "p999")}
-    return Usage(flow["iops"], flow["bytes_per_s"], latency)
+    return Usage(flow["iops"], flow["bytes_per_s"], latency, flow["histogram"])
 
 
 def _timeline(scene: _Scene, run: Run, figures: Any) -> Document:
