@@ -19,7 +19,9 @@ FAIR_MET = 0.90
 PLAIN_WIDTH = 132
 
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
+_NS_PER_US = 1_000
 _NS_PER_MS = 1_000_000
+_US_PER_MS = 1_000
 _MIB = 1 << 20
 
 
@@ -65,7 +67,7 @@ def cgroup_table(result: CaseResult) -> Table:
         table.add_column(name)
     for name in ("weight", "due", "share", "of its due", "IOPS", "MiB/s"):
         table.add_column(name, justify="right")
-    for name in ("p50 ms", "p99 ms", "p99.9 ms"):
+    for name in ("p50", "p99", "p99.9"):
         table.add_column(name, justify="right")
     for scheduler in schedulers_of(result):
         for number, groups in enumerate(by_cgroup(result, scheduler)):
@@ -85,8 +87,14 @@ def _cells(groups: Sequence[CgroupResult]) -> Iterator[RenderableType]:
     yield f"{median(groups, lambda group: group.iops):,.0f}"
     yield f"{median(groups, lambda group: group.bytes_per_s) / _MIB:,.1f}"
     for name in ("p50", "p99", "p999"):
-        latency_ns = statistics.median(group.lat_ns[name] for group in groups)
-        yield f"{latency_ns / _NS_PER_MS:,.2f}"
+        yield duration(statistics.median(group.lat_ns[name] for group in groups))
+
+
+def duration(ns: float) -> str:
+    """In µs below 1 ms, with three digits or more."""
+    unit, name = (_NS_PER_MS, "ms") if round(ns / _NS_PER_US) >= _US_PER_MS else (_NS_PER_US, "µs")
+    value = ns / unit
+    return f"{value:,.{2 if value < 10 else 1 if value < 100 else 0}f} {name}"
 
 
 def spread(values: Sequence[float], form: str) -> str:

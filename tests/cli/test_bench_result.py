@@ -492,6 +492,22 @@ def test_the_table_shows_the_figures():
     assert "--solo" not in text
 
 
+@pytest.mark.parametrize(
+    ("ns", "said"),
+    [
+        (0, "0.00 µs"),
+        (1_234, "1.23 µs"),
+        (57_349, "57.3 µs"),
+        (999_499, "999 µs"),
+        (999_500, "1.00 ms"),
+        (12_345_678, "12.3 ms"),
+        (1_234_567_890, "1,235 ms"),
+    ],
+)
+def test_latencies_below_a_millisecond_are_in_microseconds(ns, said):
+    assert report.duration(ns) == said
+
+
 def test_the_table_tells_which_demands_are_not_known():
     weights = {"reader": 1000, "others": 100}
     run = run_result("mqfq", 0, case(weights), {"reader": use(5e6, 1), "others": use(995e6, 128)})
