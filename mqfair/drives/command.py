@@ -134,9 +134,7 @@ def _fitted(
         elif sys.stderr is not None:
             print(f"fit: {line}", file=sys.stderr, flush=True)
 
-    if not live:
-        tell("building the simulator")
-    binary = program.ensure()
+    binary = program.ensure(building=lambda: tell("building the simulator"))
     try:
         with (
             interrupted_once(),

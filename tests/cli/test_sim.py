@@ -648,6 +648,28 @@ def test_build_folder_of_another_place_is_set_up_anew(tmp_path, monkeypatch):
     assert done == ["ninja", "meson", "ninja"]
 
 
+def test_building_is_told_when_there_is_something_to_build(tmp_path, monkeypatch):
+    """ninja is a script that has work until a file is there."""
+    (tmp_path / "sim").mkdir()
+    (tmp_path / "build.ninja").touch()
+    ninja = tmp_path / "ninja"
+    ninja.write_text(
+        f"""#!/bin/sh
+        [ -e {tmp_path}/built ] && echo ninja: no work to do. && exit
+        [ "$3" = -n ] || touch {tmp_path}/built
+        """
+    )
+    ninja.chmod(0o755)
+    monkeypatch.setattr(program.sys, "executable", str(tmp_path / "python"))
+    told = []
+    for _ in range(2):
+        program.ensure(tmp_path, lambda: told.append("building"))
+    assert told == ["building"]
+    (tmp_path / "built").unlink()
+    program.ensure(tmp_path, lambda: told.append("building"))
+    assert len(told) == 2
+
+
 def test_folder_that_cannot_be_written_is_told(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(Failure, match="use a checkout that can be written"):

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,10 @@ class WrongDescriptionError(Failure):
     """sim-run does not accept the description."""
 
 
-def ensure(folder: Path = FOLDER) -> Path:
-    """The path of sim-run, without sanitizers, from the current sources. Raises Failure if it
-    cannot be built."""
+def ensure(folder: Path = FOLDER, building: Callable[[], object] = lambda: None) -> Path:
+    """The path of sim-run, without sanitizers, from the current sources. @building is called
+    before it is built, unless it is of these sources already. Raises Failure if it cannot be
+    built."""
     if not (ROOT / "meson.build").is_file():
         if INSTALLED.is_file():
             return INSTALLED
@@ -43,6 +44,8 @@ def ensure(folder: Path = FOLDER) -> Path:
     except OSError as error:
         raise Failure(f"{folder}: {error.strerror}: use a checkout that can be written") from error
     with _locked(folder):
+        if not _is_current(folder):
+            building()
         try:
             _compile(folder)
         except Failure:
@@ -60,6 +63,14 @@ def _compile(folder: Path) -> None:
         setup = [_tool("meson"), "setup", str(folder), str(ROOT)]
         _build([*setup, "-Dbuildtype=release", "-Db_sanitize=none"])
     _build([_tool("ninja"), "-C", str(folder), "sim/sim-run"])
+
+
+def _is_current(folder: Path) -> bool:
+    if not (folder / "build.ninja").is_file():
+        return False
+    argv = [_tool("ninja"), "-C", str(folder), "-n", "sim/sim-run"]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    return "no work to do" in done.stdout
 
 
 class Processes:

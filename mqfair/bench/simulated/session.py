@@ -95,7 +95,7 @@ def run(request: Request, folder: Path, progress: Progress = lambda _message: No
     those of the same bench, which then goes on. Raises UsageError, Failure or Interrupted."""
     check(request)
     scenes = {case.name: scene for case, scene in _scenes(request)}
-    binary = program.ensure()
+    binary = program.ensure(building=lambda: progress({"event": "build"}))
     _try_labels(request, binary)
     if IOCOST in request.names:
         rates = _rates(request, next(iter(scenes.values())), binary)
@@ -104,7 +104,6 @@ def run(request: Request, folder: Path, progress: Progress = lambda _message: No
     resume.begin(plan, folder)
     traces = _traces(scenes.values(), folder)
     runs = plan.runs()
-    progress({"event": "build"})
     figures: list[Any] = []
     with (
         interrupted_once(),
