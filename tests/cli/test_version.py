@@ -14,6 +14,7 @@ STATEMENTS = {
     "kernel/ssd/main.c": r'^MODULE_VERSION\("(.*)"\);$',
     "kernel/dkms.conf": r'^PACKAGE_VERSION="(.*)"$',
     "kernel/ssd/dkms.conf": r'^PACKAGE_VERSION="(.*)"$',
+    "CITATION.cff": r'^version: "(.*)"$',
 }
 
 
