@@ -388,6 +388,8 @@ static void host_take(struct run *r, u64 ms, struct run_interval *to)
 
 	if (s->ops->report)
 		s->ops->report(s, &found.report);
+	if (found.window >= DEPTH_MAX) /* it bounds nothing */
+		found.window = -1;
 	*to = (struct run_interval){ r->host->inside_ns, ms, found.window };
 }
 
