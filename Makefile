@@ -109,7 +109,7 @@ test-kernels: ## run all tests of guests on the kernels 6.1, 6.12 and 7.2
 test-slow: ## run the tests that take too long for every run (two hours; once 15 minutes more to build)
 	lab/bootstrap test kernels arm64
 	/usr/bin/python3 -m lab compile uml
-	$(PYTHON) tests/run explore-slow sim-sanitized sim-slow gauntlet-slow vm-slow vm-uml soak arm64
+	$(PYTHON) tests/run explore-slow sim-sanitized sim-slow gauntlet-slow pages-slow vm-slow vm-uml soak arm64
 	$(PYTHON) tests/run --kernel 7.2 --only gauntlet vm-slow
 	$(PYTHON) tests/mutate.py --sample 15 --mechanical
 

@@ -13,7 +13,7 @@ from experiments.papers.sources import Values
 HEAD = """\
 # The figures of the papers
 
-    python3 -m experiments.papers all --json figures.json --document doc/figures.md
+    python3 -m experiments.pages --make figures
     python3 -m experiments.papers mqfq.8.none mqfq.9
     python3 -m experiments.papers mqfq.5.sizes.none --show
 
