@@ -137,10 +137,11 @@ static void flash_start(struct device *d, struct device_cmd *cmd)
 
 static void device_serve(struct device *d, struct device_cmd *cmd)
 {
+	u64 ns = device_service_ns(&d->params, cmd->write, cmd->bytes);
+
 	d->busy++;
-	event_arm(d->timeline, &cmd->event,
-		  d->timeline->now + device_service_ns(&d->params, cmd->write,
-						       cmd->bytes));
+	d->served_ns += ns;
+	event_arm(d->timeline, &cmd->event, d->timeline->now + ns);
 }
 
 static void device_served(struct event *ev)
@@ -186,6 +187,7 @@ void device_start(struct device *d, struct device_cmd *cmd, bool write,
 	cmd->device = d;
 	cmd->write = write;
 	cmd->bytes = bytes;
+	d->commands++;
 	if (!d->params.fetch) {
 		device_accept(d, cmd);
 		return;

@@ -71,6 +71,8 @@ struct device {
 	struct device_cmd *head, **tail;	/* commands that wait for a slot */
 	u32 busy;			/* slots in use */
 	u32 inside;			/* commands fetched and not done */
+	u64 commands;			/* started */
+	u64 served_ns;			/* of fixed service times, started */
 	/* Queues with commands: those in turn, and the one fetched from last. */
 	struct submission_queue *turn, *turn_last, *had_turn;
 	struct event flash_due;

@@ -161,20 +161,83 @@ static void print_whole_series(FILE *out, const struct run *r)
 	fprintf(out, "],\n");
 }
 
+/* ------------------------------------------------- where the limit is */
+
+/* Prints @ns of work of @parts resources, as a part of the measured time. */
+static void print_part(FILE *out, const struct run *r, const char *name, u64 ns,
+		       u64 parts)
+{
+	fprintf(out, "\"%s\": %.4f, ", name,
+		(double)ns / 1e6 / (double)(r->described.run_ms * parts));
+}
+
+static u64 planes_of(const struct flash_params *p)
+{
+	return (u64)p->channels * p->dies * p->planes;
+}
+
+static void print_flash_pressure(FILE *out, const struct run *r)
+{
+	const struct flash_stats *was = &r->before.flash;
+	const struct flash_params *p = flash_params_of(r->flash);
+	struct flash_stats now = flash_stats(r->flash);
+	u64 reads = now.read - was->read, writes = now.written - was->written;
+	u64 transfers = reads - (now.buffer_hits - was->buffer_hits) +
+			now.copied - was->copied +
+			(now.programs - was->programs) * p->program_pages;
+	u64 die_ns = now.program_busy_ns - was->program_busy_ns +
+		     now.gc_busy_ns - was->gc_busy_ns;
+
+	print_part(out, r, "controller",
+		   (r->host->device.commands - r->before.commands) *
+			   p->command_ns,
+		   1);
+	/* The link has both directions. */
+	print_part(out, r, "link", max(reads, writes) * p->link_ns, 1);
+	if (!p->in_place)
+		print_part(out, r, "channels", transfers * p->channel_ns,
+			   p->channels);
+	print_part(out, r, "planes",
+		   now.read_busy_ns - was->read_busy_ns + p->planes * die_ns,
+		   planes_of(p));
+}
+
+static void print_pressure(FILE *out, const struct run *r)
+{
+	u64 all_ns = 0, most_ns = 0, ns;
+	u32 i;
+
+	for (i = 0; i < r->described.queues; i++) {
+		ns = r->host->queues[i].cpu.busy_ns - r->before.cpu_ns[i];
+		all_ns += ns;
+		most_ns = max(most_ns, ns);
+	}
+	fprintf(out, " \"pressure\": {");
+	if (r->flash)
+		print_flash_pressure(out, r);
+	else
+		print_part(out, r, "slots",
+			   r->host->device.served_ns - r->before.served_ns,
+			   r->described.slots);
+	print_part(out, r, "cpus", all_ns, r->described.queues);
+	fprintf(out, "\"busiest_cpu\": %.4f},\n",
+		(double)most_ns / 1e6 / (double)r->described.run_ms);
+}
+
 static void print_drive(FILE *out, const struct run *r)
 {
-	struct flash_stats after;
+	const struct flash_stats *was = &r->before.flash;
+	struct flash_stats now;
 
 	if (!r->flash)
 		return;
-	after = flash_stats(r->flash);
+	now = flash_stats(r->flash);
 	fprintf(out,
 		" \"drive\": {\"read\": %llu, \"written\": %llu, \"copied\": %llu, \"read_busy_ns\": %llu, \"program_busy_ns\": %llu, \"gc_busy_ns\": %llu},\n",
-		after.read - r->before.read, after.written - r->before.written,
-		after.copied - r->before.copied,
-		after.read_busy_ns - r->before.read_busy_ns,
-		after.program_busy_ns - r->before.program_busy_ns,
-		after.gc_busy_ns - r->before.gc_busy_ns);
+		now.read - was->read, now.written - was->written,
+		now.copied - was->copied, now.read_busy_ns - was->read_busy_ns,
+		now.program_busy_ns - was->program_busy_ns,
+		now.gc_busy_ns - was->gc_busy_ns);
 }
 
 void run_print(FILE *out, const struct run *r)
@@ -189,4 +252,5 @@ void run_print(FILE *out, const struct run *r)
 	if (d->series)
 		print_whole_series(out, r);
 	print_drive(out, r);
+	print_pressure(out, r);
 }

@@ -418,6 +418,19 @@ static void run_to(struct run *r, u64 ms, bool taken, u32 interval)
 	}
 }
 
+static void use_begin(struct run *r)
+{
+	struct run_used *used = &r->before;
+	u32 i;
+
+	if (r->flash)
+		used->flash = flash_stats(r->flash);
+	used->commands = r->host->device.commands;
+	used->served_ns = r->host->device.served_ns;
+	for (i = 0; i < r->described.queues; i++)
+		used->cpu_ns[i] = r->host->queues[i].cpu.busy_ns;
+}
+
 static void measure(struct run *r)
 {
 	const struct description *d = &r->described;
@@ -432,8 +445,7 @@ static void measure(struct run *r)
 	}
 	if (!d->series_whole)
 		run_to(r, d->warm_ms, false, 0);
-	if (r->flash)
-		r->before = flash_stats(r->flash);
+	use_begin(r);
 	ms = d->warm_ms;
 	while (ms < end_ms) {
 		ms = min(ms + step, end_ms);

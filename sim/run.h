@@ -18,6 +18,9 @@
  *	series		inside (mean ios in driver and device) and window (the
  *			most slots in use, null if the scheduler has none)
  *	drive		written and copied pages, and the time of planes, by kind
+ *	pressure	the part of the measured time for which each resource works:
+ *			controller, link, channels and planes, or the slots of a
+ *			device; cpus (mean) and busiest_cpu
  */
 #ifndef MQFAIR_SIM_RUN_H
 #define MQFAIR_SIM_RUN_H
@@ -48,6 +51,13 @@ struct run_action {
 	struct event event;
 };
 
+/* What was used at the end of the warm-up. */
+struct run_used {
+	struct flash_stats flash;
+	u64 commands, served_ns;
+	u64 cpu_ns[QUEUES_MAX];
+};
+
 struct run {
 	struct description described;
 	struct host *host;
@@ -56,7 +66,7 @@ struct run {
 	struct run_flow flow[FLOWS_MAX];
 	struct load *load[LOADS_MAX];
 	struct run_action action[ACTIONS_MAX];
-	struct flash_stats before;	/* at the end of the warm-up */
+	struct run_used before;
 	struct run_interval *interval;
 	u32 intervals;
 };

@@ -10,6 +10,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from mqfair.bench import limits
 from mqfair.bench.result import CaseResult, CgroupResult, RunResult, summarise
 
 BAR_CELLS = 40
@@ -33,6 +34,8 @@ def console_for(stderr: bool = False) -> Console:
 
 def render(result: CaseResult, notes: Sequence[str]) -> RenderableType:
     parts: list[RenderableType] = [cgroup_table(result), scheduler_table(result)]
+    if any("limit" in run.details for run in result.runs):
+        parts.append(limit_table(result))
     if result.solo:
         parts.append(solo_table(result))
     else:
@@ -133,6 +136,38 @@ def scheduler_table(result: CaseResult) -> Table:
         )
     for name in result.left_out:
         table.add_row(name, "left out", *["-"] * 5)
+    return table
+
+
+def limit_table(result: CaseResult) -> Table:
+    """For each scheduler the medians of the repeats, and the limit of most of them."""
+    details = {
+        scheduler: [run.details for run in result.runs if run.scheduler == scheduler]
+        for scheduler in schedulers_of(result)
+    }
+    drive = limits.names([one for runs in details.values() for one in runs])
+    table = Table(
+        title="where the limit is: part of the time for which each resource works",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+    )
+    table.add_column("scheduler")
+    for name in (*drive, "CPUs", "busiest CPU", "inside", "window"):
+        table.add_column(name, justify="right")
+    table.add_column("limit")
+    for scheduler, runs in details.items():
+        uses = [limits.used_window(one["depth"]) for one in runs]
+        windows = [window for _, window in uses if window is not None]
+        table.add_row(
+            scheduler,
+            *(
+                f"{statistics.median(one['pressure'][name] for one in runs):.2f}"
+                for name in (*drive, "cpus", limits.BUSIEST)
+            ),
+            f"{statistics.median(inside for inside, _ in uses):,.1f}",
+            f"{statistics.median_low(windows):,}" if windows else "-",
+            statistics.mode(one["limit"] for one in runs),
+        )
     return table
 
 

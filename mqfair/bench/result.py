@@ -6,14 +6,15 @@
                cgroups: [{name, weight, due, share, iops, bytes_per_s,
                           lat_ns: {mean, p50, p99, p999}, backlogged,
                           lat_histogram: {end_ns: [], requests: []}}],
-               seed, tunables, depth: {interval_ms, inside: [], window: []}}]
+               seed, tunables, depth: {interval_ms, inside: [], window: []},
+               pressure: {...}, limit}]
     summary  [{scheduler, worst, met, total_iops, ratio_to_none, jain, min: {...}, max: {...}}]
 
 A scheduler is identified by its label, such as mqfq or mqfq:depth=64. Shares and dues are of bytes,
 because weights divide bytes. A ratio is relative to none's run in the same repeat. The summary has
 medians, and in min and max the extremes of the same figures. `worst` is the cgroup with the least
-share / due, which is `met`. The simulator alone knows the seed, tunables and depth of a run. With
---solo there is also
+share / due, which is `met`. The simulator alone knows the fields from seed on. With --solo there
+is also
 
     solo     [{scheduler, repeat, cgroup, alone_bytes_per_s, shared_bytes_per_s, slowdown}]
 

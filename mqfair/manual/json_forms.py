@@ -174,6 +174,9 @@ runs[].depth.inside list mean number of requests in driver and drive, for each i
 runs[].depth.inside[] number
 runs[].depth.window list? most slots in use at the end of each interval, if the scheduler has one
 runs[].depth.window[] count
+runs[].pressure object? the part of the time for which each resource of a simulated run works
+runs[].pressure.* number
+runs[].limit text? where the limit of a simulated run is: drive, CPU, slots or load
 summary list medians over the repeats, and their extremes
 summary[] object
 summary[].scheduler text label

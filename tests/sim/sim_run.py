@@ -219,6 +219,30 @@ class Figures(unittest.TestCase):
         none = figures("scheduler none\ndevice 2 80000 500\nrun_ms 20\nseries 20\n" + FLOW + LOAD)
         self.assertEqual([one["window"] for one in none["series"]], [None])
 
+    def test_pressure_is_one_where_the_limit_is(self):
+        """One resource each is all that a load can use. The others have their part of it."""
+        busy = "flow a weight 100\nwarm_ms 20\nrun_ms 100\n"
+        drive = "scheduler none\ndrive 980pro 128 {fill}\n" + busy
+        large = "load a depth 32 bytes 131072 order sequential\n"
+        cases = {
+            "slots": HEAD + busy + "load a depth 8 bytes 4096\n",
+            "planes": drive.format(fill="random") + "load a depth 1000 bytes 4096\n",
+            "link": drive.format(fill="sequential") + large,
+            # Unwritten pages are in no plane.
+            "controller": drive.format(fill="empty") + "load a depth 1000 bytes 4096\n",
+            "busiest_cpu": HEAD + busy + "queues 2\nsubmit_ns 99000\nload a depth 8 bytes 4096\n",
+        }
+        for name, text in cases.items():
+            pressure = figures(text)["pressure"]
+            self.assertEqual(max(pressure, key=pressure.get), name, pressure)
+            self.assertTrue(0.85 < pressure[name] < 1.02, pressure)
+        self.assertAlmostEqual(pressure["cpus"], pressure["busiest_cpu"] / 2, places=3)
+        one = figures(drive.format(fill="random") + "load a depth 1 bytes 4096\n")
+        iops = one["totals"]["iops"]
+        for name, ns in (("controller", 1000), ("link", 585), ("channels", 4000 / 8)):
+            self.assertAlmostEqual(one["pressure"][name], iops * ns / 1e9, delta=0.002)
+        self.assertAlmostEqual(one["pressure"]["planes"], iops * 36000 / 32 / 1e9, delta=0.002)
+
     def test_shared_map_of_tags_serves_all_queues(self):
         """Two queues of which one is idle: a map for each leaves half of the tags unused."""
         text = "scheduler none\nqueues 2\ntags 4\ndevice 8 100000 0\nrun_ms 100\n" + FLOW

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from mqfair import __version__
-from mqfair.bench import fiocheck, iocost, resume, ssd
+from mqfair.bench import fiocheck, iocost, limits, resume, ssd
 from mqfair.bench.jobfile import JobFile
 from mqfair.bench.plan import RECORD, SIM, TIMELINE_SCHEMA, Case, Event, Run
 from mqfair.bench.result import (
@@ -461,14 +461,17 @@ def _details(scene: _Scene, figures: Any) -> Document:
     series = figures["series"]
     parts = [series[at : at + steps] for at in range(0, len(series), steps)]
     windows = [part[-1]["window"] for part in parts]
+    depth = {
+        "interval_ms": TIMELINE_STEP_MS,
+        "inside": [statistics.fmean(one["inside"] for one in part) for part in parts],
+        **({"window": windows} if None not in windows else {}),
+    }
     return {
         "seed": figures["seed"],
         "tunables": figures["tunables"],
-        "depth": {
-            "interval_ms": TIMELINE_STEP_MS,
-            "inside": [statistics.fmean(one["inside"] for one in part) for part in parts],
-            **({"window": windows} if None not in windows else {}),
-        },
+        "depth": depth,
+        "pressure": figures["pressure"],
+        "limit": limits.limit(figures["pressure"], depth),
     }
 
 
