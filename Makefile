@@ -210,6 +210,7 @@ rpm: ## build RPM packages of the command and of the module in build/rpm/
 	packaging/rpm/build
 
 wheel: ## build the wheel of the command for PyPI, and its source archive, in build/wheel/
+	lab/bootstrap build
 	lab/bootstrap release
 	packaging/wheel $(PYTHON)
 

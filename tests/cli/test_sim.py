@@ -611,11 +611,14 @@ def test_options_of_the_simulator_need_it_and_those_of_a_guest_do_not_fit(job, c
 
 def test_installation_without_the_program_says_how_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setattr(program, "ROOT", tmp_path)
-    monkeypatch.setattr(program, "INSTALLED", tmp_path / "sim-run")
+    places = (tmp_path / "sim-run", tmp_path / "wheel" / "sim-run")
+    monkeypatch.setattr(program, "INSTALLED", places)
     with pytest.raises(Failure, match="make install-sim"):
         program.ensure()
-    (tmp_path / "sim-run").touch()
-    assert program.ensure() == tmp_path / "sim-run"
+    places[1].parent.mkdir()
+    for place in reversed(places):
+        place.touch()
+        assert program.ensure() == place
 
 
 def test_missing_tool_and_failed_build_are_told(tmp_path, monkeypatch):

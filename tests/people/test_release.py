@@ -3,6 +3,7 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from conftest import ROOT
@@ -79,6 +80,40 @@ def test_the_wheel_installs_a_command_that_runs(installed, tmp_path):
         for file in (ROOT / room).rglob("*"):
             if file.is_file() and "__pycache__" not in file.parts and file.name != "bootstrap":
                 assert (place / target / file.relative_to(ROOT / room)).exists(), file
+
+
+DESCRIPTION = """scheduler mqfq
+set depth 16
+device 2 80000 500
+flow a weight 300
+flow b weight 100
+load a depth 64 bytes 4096
+load b depth 64 bytes 4096
+warm_ms 100
+run_ms 1000
+"""
+PLAY = """
+import sys
+from mqfair.bench.simulated import program
+flows = program.play(program.ensure(), sys.stdin.read())["flows"]
+print(program.ensure(), flows["a"]["bytes"] / flows["b"]["bytes"])
+"""
+
+
+def test_the_wheel_has_the_simulator(installed, tmp_path):
+    done = subprocess.run(
+        [installed / "bin/python", "-c", PLAY],
+        input=DESCRIPTION,
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    )
+    place, ratio = done.stdout.split()
+    assert Path(place) == site_packages(installed) / "mqfair/bench/simulated/sim-run"
+    assert float(ratio) == pytest.approx(3, rel=0.01)
+    # A program of shared libraries names the one that loads them.
+    assert "INTERP" not in call("readelf", "--program-headers", place)
 
 
 def test_the_wheel_leaves_the_name_lab_to_other_projects(installed, tmp_path):

@@ -16,8 +16,9 @@ from mqfair.text.errors import Failure
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "build" / "sim-release"
-# Beside the packages of an installation: `make install-sim` puts it there.
-INSTALLED = ROOT / "sim-run"
+# Of an installation without the sources: `make install-sim` puts it beside the packages, and a
+# wheel has it beside this file.
+INSTALLED = (ROOT / "sim-run", Path(__file__).with_name("sim-run"))
 
 Process = subprocess.Popen[str]
 
@@ -33,10 +34,11 @@ def ensure(folder: Path = FOLDER, building: Callable[[], object] = lambda: None)
     before it is built, unless it is of these sources already. Raises Failure if it cannot be
     built."""
     if not (ROOT / "meson.build").is_file():
-        if INSTALLED.is_file():
-            return INSTALLED
+        for path in INSTALLED:
+            if path.is_file():
+                return path
         raise Failure(
-            f"{INSTALLED}: no such file: run `make install-sim` in the sources of mqfair, or"
+            f"{INSTALLED[0]}: no such file: run `make install-sim` in the sources of mqfair, or"
             " `mqfair sim` there"
         )
     try:
