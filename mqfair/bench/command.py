@@ -56,9 +56,11 @@ PROCESSES_MOST = 1024
 
 
 def main(args: argparse.Namespace) -> int:
-    for option in ("json", "timeline", "picture"):
+    for option in ("json", "timeline", "picture", "cdf"):
         require_writable(f"--{option}", getattr(args, option), [args.job])
     asked = [_with_schedulers(one) for one in requests(args)]
+    if args.cdf is not None and len(asked) > 1:
+        raise UsageError(f"--cdf {args.cdf}: a picture has one drive: name one with --device")
     with _raw_folder(args.raw, args.resume, len(asked)) as folder:
         places = _places(folder, len(asked))
         outcomes, ending = _run_all(asked, places)
@@ -133,6 +135,24 @@ def _show(args: argparse.Namespace, outcomes: Sequence[session.Outcome], *, seve
     _write_files({args.json: whole, args.timeline: times})
     if args.picture is not None:
         _draw(outcomes, args.picture)
+    if args.cdf is not None:
+        _draw_cdf(outcomes[0], args.cdf)
+
+
+def _draw_cdf(outcome: session.Outcome, name: str) -> None:
+    cdf = importlib.import_module("mqfair.bench.cdf")
+    with _drawing("--cdf", name):
+        cdf.draw(outcome.results[0], outcome.where, Path(name))
+
+
+@contextlib.contextmanager
+def _drawing(option: str, name: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise Failure(f"cannot write {name}: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{option} {name}: {error}: use .png, .svg or .pdf") from error
 
 
 def _draw(outcomes: Sequence[session.Outcome], name: str) -> None:
@@ -147,12 +167,8 @@ def _draw(outcomes: Sequence[session.Outcome], name: str) -> None:
             f"{result.case.name}, {devices.in_words(outcome.where['device'])}"
             for outcome, result in pairs
         ]
-    try:
+    with _drawing("--picture", name):
         picture.draw([result for _, result in pairs], titles, where, Path(name))
-    except OSError as error:
-        raise Failure(f"cannot write {name}: {error.strerror}") from error
-    except ValueError as error:
-        raise UsageError(f"--picture {name}: {error}: use .png, .svg or .pdf") from error
 
 
 def requests(args: argparse.Namespace) -> list[session.Request]:

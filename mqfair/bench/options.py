@@ -197,6 +197,9 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         "--picture", metavar="FILE", help="draw shares and throughput: FILE.png, .svg or .pdf"
     )
     parser.add_argument(
+        "--cdf", metavar="FILE", help="draw the latencies of each cgroup: FILE.png, .svg or .pdf"
+    )
+    parser.add_argument(
         "--raw", metavar="FOLDER", help="keep the raw results of each run in FOLDER, as it ends"
     )
     parser.add_argument(

@@ -8,6 +8,7 @@ import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.text import Text
 
+from mqfair.bench.cdf import MOST_NINES, cdf, nines
 from mqfair.bench.device import default_device, in_words
 from mqfair.bench.picture import STYLE, caption, draw, label_centre, picture
 from mqfair.bench.plan import Case
@@ -29,6 +30,31 @@ def result(shares_of):
         iops = 200.0 if shares is STARVED else 2000.0
         runs.append(RunResult(scheduler, 0, iops, iops * 4096, 0.9, groups))
     return CaseResult(Case("case", tuple(WEIGHTS), WEIGHTS, 1.0, 1.0), tuple(runs), (), {})
+
+
+def with_latencies(**buckets):
+    return CgroupResult(
+        "a",
+        1,
+        1.0,
+        1.0,
+        0.0,
+        0.0,
+        {},
+        lat_histogram={"end_ns": list(buckets["ends"]), "requests": list(buckets["requests"])},
+    )
+
+
+def test_a_cdf_adds_the_histograms_of_the_repeats():
+    first = with_latencies(ends=(1023, 5119), requests=(6, 1))
+    second = with_latencies(ends=(1023, 2047), requests=(2, 1))
+    assert cdf([first, second]) == [(1023, 0.8), (2047, 0.9), (5119, 1.0)]
+    assert cdf([with_latencies(ends=(), requests=())]) == []
+
+
+def test_percentiles_have_places_by_their_nines():
+    assert [nines(part) for part in (0, 0.9, 0.99)] == pytest.approx([0, 1, 2])
+    assert nines(1) > MOST_NINES
 
 
 ALL = result(dict(zip(SCHEDULERS, itertools.cycle((EVEN, STARVED, BY_WEIGHT)), strict=False)))

@@ -2,6 +2,7 @@
 """mqfair sim: job files on the simulated host. Some tests build and run sim-run."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -552,6 +553,20 @@ def test_picture_has_the_caption_of_a_simulation(built, job, tmp_path, capsys):
     assert code == 2
     assert "--picture" in err
     assert "use .png, .svg or .pdf" in err
+
+
+def test_cdf_has_a_panel_for_each_cgroup(built, job, tmp_path, capsys):
+    pytest.importorskip("matplotlib")
+    picture = tmp_path / "c.svg"
+    argv = (job, "--device", NULL, "--schedulers", "none,mqfq")
+    assert run(capsys, *argv, "--cdf", str(picture))[0] == 0
+    comments = re.findall(r"<!-- (.*?) -->", picture.read_text())
+    assert {"a, weight 100", "b/c, weight 300", "none", "mqfq", "99.9 %"} <= set(comments)
+    code, _, err = run(capsys, *argv, "--cdf", f"{picture}.x")
+    assert (code, "--cdf" in err and "use .png, .svg or .pdf" in err) == (2, True)
+    code, _, err = run(capsys, *argv, "--device", "null:irqmode=2", "--cdf", str(picture))
+    assert code == 2
+    assert f"--cdf {picture}: a picture has one drive: name one with --device" in err
 
 
 @pytest.mark.parametrize(
