@@ -199,7 +199,8 @@ def _draw_totals(axes: Axes, result: CaseResult) -> None:
         )
     axes.axvline(1.0, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))
     axes.set_title("total IOPS, relative to none", loc="left", **_TITLE)
-    _schedulers_on_y(axes, schedulers)
+    # The rows are those of the panel beside it.
+    _schedulers_on_y(axes, [""] * len(schedulers))
     axes.set_xlim(left=0)
     axes.margins(x=0.12)
     axes.grid(axis="x", color=FAINT, linewidth=0.8)

@@ -67,7 +67,7 @@ def cgroup_table(result: CaseResult) -> Table:
     )
     table = Table(title=title, title_style="bold", title_justify="left", box=box.SIMPLE_HEAD)
     for name in ("scheduler", "cgroup"):
-        table.add_column(name)
+        table.add_column(name, overflow="fold")
     for name in ("weight", "due", "share", "of its due", "IOPS", "MiB/s"):
         table.add_column(name, justify="right")
     for name in ("p50", "p99", "p99.9"):
@@ -117,7 +117,7 @@ def _style(met: float) -> str:
 def scheduler_table(result: CaseResult) -> Table:
     """The verdict: the cgroup that got the least part of its due, and the total."""
     table = Table(box=box.SIMPLE_HEAD)
-    table.add_column("scheduler")
+    table.add_column("scheduler", overflow="fold")
     table.add_column("worst cgroup")
     single = len(result.runs) == len(schedulers_of(result))
     ratio = "ratio to none (one run)" if single else "ratio to none"
@@ -151,7 +151,7 @@ def limit_table(result: CaseResult) -> Table:
         title_justify="left",
         box=box.SIMPLE_HEAD,
     )
-    table.add_column("scheduler")
+    table.add_column("scheduler", overflow="fold")
     for name in (*drive, "CPUs", "busiest CPU", "inside", "window"):
         table.add_column(name, justify="right")
     table.add_column("limit")
@@ -192,7 +192,7 @@ def solo_table(result: CaseResult) -> Table:
     table = Table(
         title="slowdown: throughput alone / shared", title_justify="left", box=box.SIMPLE_HEAD
     )
-    table.add_column("scheduler")
+    table.add_column("scheduler", overflow="fold")
     for name in names:
         table.add_column(name, justify="right")
     for scheduler in schedulers_of(result):
@@ -223,7 +223,7 @@ def share_bars(result: CaseResult) -> Table:
         box=None,
         padding=(0, 1),
     )
-    table.add_column("scheduler")
+    table.add_column("scheduler", overflow="fold")
     table.add_column("weight", justify="right")
     table.add_column("")
     table.add_column("share", justify="right")
