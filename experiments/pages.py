@@ -25,7 +25,7 @@ from pathlib import Path
 from experiments import harness
 from experiments.probe import MACHINE, behaviour, short
 from mqfair.bench.simulated.session import SIMULATED
-from mqfair.bench.variant import MQFQ, NONE
+from mqfair.bench.variant import IOCOST, MQFQ, NONE
 from mqfair.text.errors import Failure
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -86,6 +86,14 @@ PAGES = (
         ("experiments/machine.py",),
         quick=True,
         picture=True,
+    ),
+    Page(
+        "tutorial",
+        "doc/tutorial.md",
+        "experiments.tutorial",
+        (NONE, IOCOST, MQFQ),
+        ("experiments/tutorial.py", "examples/four-cgroups.fio", "mqfair/bench/report.py"),
+        quick=True,
     ),
     Page(
         "isolation",
