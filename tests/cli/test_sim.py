@@ -422,6 +422,20 @@ def test_one_command_prints_tables_and_writes_all_files(built, job, tmp_path, ca
     assert (raw / "003" / "description").read_text().startswith("scheduler mqfq\nseed 1\n")
 
 
+def test_a_run_of_an_older_simulator_is_not_resumed(built, job, tmp_path, capsys):
+    raw = tmp_path / "raw"
+    argv = (job, "--device", NULL, "--schedulers", "none", "--raw", str(raw))
+    assert run(capsys, *argv)[0] == 0
+    record = raw / "000" / "run.json"
+    figures = json.loads(record.read_text())
+    assert run(capsys, *argv, "--resume")[0] == 0
+    del figures["pressure"]
+    record.write_text(json.dumps(figures))
+    code, _, err = run(capsys, *argv, "--resume")
+    assert code == 2
+    assert f"--resume: the run in {raw / '000'} is of an older simulator" in err
+
+
 def test_description_has_the_scheduler_tags_of_each_scheduler(built, job, tmp_path, capsys):
     labels = "none,mqfq:depth=8,mqfq,ifq,throttle"
     code, _, _ = run(

@@ -409,7 +409,13 @@ def _recorded(folder: Path, text: str) -> Any:
             f"--resume: the run in {folder} had another description: use the same command line,"
             " or a new folder"
         )
-    return json.loads((folder / RECORD).read_text())
+    figures = json.loads((folder / RECORD).read_text())
+    if "pressure" not in figures:
+        raise UsageError(
+            f"--resume: the run in {folder} is of an older simulator, without figures of"
+            " pressure: use a new folder"
+        )
+    return figures
 
 
 # ----------------------------------------------------------------------- results
