@@ -30,5 +30,9 @@ def test_the_known_promises_are_of_the_drawn_scenes():
     assert {int(seed) for seed in seeds if seed.isdecimal()} <= set(range(kinds.SCENES))
 
 
-def test_the_document_has_a_place_for_each_table():
-    assert set(kinds.tables()) <= markdown.places(DOCUMENT.read_text())
+def test_the_tables_of_the_document_are_of_the_known_promises():
+    text, tables = DOCUMENT.read_text(), kinds.tables()
+    assert set(tables) <= markdown.places(text)
+    assert markdown.filled(text, tables) == text, (
+        "run python3 -m experiments.gauntlet_kinds --document doc/isolation.md"
+    )
