@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0
 """Breaks a file of sched/ as broken.toml says, and expects the explorer to find the race.
 
-broken.py list                     NAME TEST FILE of each variant
+broken.py list                     NAME TEST FILE SUITE of each variant
 broken.py make NAME OUT            the broken file
 broken.py check NAME PROGRAM       PROGRAM must fail, and its seed must repeat the failure
 """
@@ -17,8 +17,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = tomllib.loads((Path(__file__).parent / "broken.toml").read_text())
-INTERLEAVINGS = 1_000_000
-TIMEOUT_S = 120
+# The races of the first suite are found in seconds. The other one has those that take minutes.
+SUITES = ("unit", "explore-slow")
+INTERLEAVINGS = {"unit": 1_000_000, "explore-slow": 20_000_000}
+TIMEOUT_S = {"unit": 120, "explore-slow": 1800}
 
 
 def broken(name: str) -> str:
@@ -30,21 +32,26 @@ def broken(name: str) -> str:
     return text.replace(variant["old"], variant["new"])
 
 
-def failure(program: str, *options: str) -> str:
+def suite_of(name: str) -> str:
+    return SUITES[TABLE[name].get("slow", False)]
+
+
+def failure(limit_s: int, program: str, *options: str) -> str:
     """The report of a run, which must fail."""
     argv = [program, *options]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=limit_s)
     if done.returncode != 1 or "repeat: " not in done.stderr:
         raise SystemExit(f"{' '.join(argv)}: no race was found: {done.stdout}{done.stderr}")
     return done.stderr
 
 
 def check(name: str, program: str) -> None:
-    report = failure(program, "--interleavings", str(INTERLEAVINGS))
+    limit_s = TIMEOUT_S[suite_of(name)]
+    report = failure(limit_s, program, "--interleavings", str(INTERLEAVINGS[suite_of(name)]))
     found = re.search(r"repeat: .* --seed (\d+)$", report, re.M)
     if not found:
         raise SystemExit(f"{name}: the report has no seed:\n{report}")
-    again = failure(program, "--seed", found[1])
+    again = failure(limit_s, program, "--seed", found[1])
     lines = [re.sub(r"interleaving \d+", "", text) for text in (report, again)]
     if lines[0] != lines[1]:
         raise SystemExit(f"{name}: seed {found[1]} fails in another way:\n{report}{again}")
@@ -55,7 +62,7 @@ def main(argv: list[str]) -> None:
     match argv:
         case ["list"]:
             for name, variant in TABLE.items():
-                print(name, variant["test"], variant["file"])
+                print(name, variant["test"], variant["file"], suite_of(name))
         case ["make", name, out]:
             Path(out).write_text(broken(name))
         case ["check", name, program]:
