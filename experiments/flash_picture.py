@@ -20,9 +20,10 @@ from matplotlib.figure import Figure
 
 from experiments import harness
 from mqfair.bench.fairness import jain
-from mqfair.bench.picture import FAINT, STYLE, caption
+from mqfair.bench.picture import caption
 from mqfair.bench.result import Document
 from mqfair.text.errors import UsageError
+from mqfair.text.palette import FAINT, STYLE
 
 BYTES = "#9aa7b2"
 TIME = "#d1495b"

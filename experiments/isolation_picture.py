@@ -18,7 +18,7 @@ from matplotlib.transforms import Bbox
 from experiments.isolation_curve import Point
 from experiments.isolation_run import DEPTH, ISOLATION, NONE, SCHEDULER
 from experiments.pictures import COLOURS, MARKS
-from mqfair.bench.picture import FAINT, INK, NEUTRAL, STYLE
+from mqfair.text.palette import FAINT, INK, NEUTRAL, STYLE
 
 if TYPE_CHECKING:
     from experiments.isolation import Panel

@@ -11,12 +11,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, PercentFormatter, ScalarFormatter
 
-from mqfair.bench.picture import FAINT, INK, STYLE, caption
+from mqfair.bench.picture import caption
 from mqfair.bench.report import schedulers_of
 from mqfair.bench.result import CaseResult, Document
+from mqfair.text.palette import CURVES, FAINT, INK, MARK, SHADES, STYLE
 
 # Curves differ in hue, in lightness and in their mark, so that they can be told apart in print.
-COLOURS = ("#22303c", "#d1495b", "#1f7a8c", "#e0a030", "#6a4c93", "#4a9a5a", "#9a6a4a")
+COLOURS = (INK, MARK, *CURVES[1:6])
 MARKS = "osD^vPX"
 COLUMNS = 2
 
@@ -122,12 +123,11 @@ def _draw_stack(axes: Axes, run: Document, seconds: float, none: float) -> None:
     steps = min(len(group["bytes"]) for group in groups) - 1
     times = [(step + 0.5) * seconds for step in range(steps)]
     rates = [[value / seconds / none for value in group["bytes"][:steps]] for group in groups]
-    shades = ("#cfe3ee", "#93c1d9", "#4a93b8", "#1f5f86")
     axes.stackplot(
         times,
         rates,
         labels=[group["name"] for group in groups],
-        colors=[shades[number % len(shades)] for number in range(len(groups))],
+        colors=[SHADES[number % 4] for number in range(len(groups))],
         linewidth=0,
     )
     axes.axhline(1.0, color=INK, linewidth=0.8, linestyle=(0, (4, 3)))

@@ -24,13 +24,8 @@ from mqfair.bench.result import (
     ratios_to_none,
     summarise,
 )
+from mqfair.text.palette import FAINT, INK, MARK, NEUTRAL, SHADES, STYLE
 
-INK = "#22303c"
-FAINT = "#d9dee3"
-MARK = "#d1495b"
-NEUTRAL = "#6c7f90"
-# In the order of the cgroups; the shades also differ in grey.
-SHADES = ("#cfe3ee", "#93c1d9", "#4a93b8", "#1f5f86", "#0f3a57", "#071f30")
 # Numbers on these shades are dark, on the others white.
 LIGHT_SHADES = SHADES[:2]
 
@@ -43,18 +38,6 @@ _LINE_WIDTH = 0.006
 # Right of the bars, in parts of their length.
 _MET_PLACE = 1.02
 _TITLE: dict[str, Any] = {"fontsize": 10.5, "fontweight": "bold"}
-STYLE: dict[Any, Any] = {
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-}
 
 
 def caption(where: Document) -> str:

@@ -10,10 +10,11 @@ from matplotlib.text import Text
 
 from mqfair.bench.cdf import MOST_NINES, cdf, nines
 from mqfair.bench.device import default_device, in_words
-from mqfair.bench.picture import STYLE, caption, draw, label_centre, picture
+from mqfair.bench.picture import caption, draw, label_centre, picture
 from mqfair.bench.plan import Case
 from mqfair.bench.result import CaseResult, CgroupResult, RunResult
 from mqfair.bench.variant import SCHEDULERS
+from mqfair.text.palette import STYLE
 
 WEIGHTS = {"w100": 100, "w250": 250, "w500": 500, "w1000": 1000}
 WHERE = {"cpus": 1, "accel": "tcg", "kernel": "6.1.0-56-amd64", "device": default_device(1)}

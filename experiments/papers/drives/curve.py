@@ -29,9 +29,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator, StrMethodFormatter
 
 from experiments.pictures import COLOURS, MARKS
-from mqfair.bench.picture import FAINT, INK, STYLE
 from mqfair.text.errors import Failure, UsageError
 from mqfair.text.output import table
+from mqfair.text.palette import FAINT, INK, STYLE
 
 SCHEMA = "mqfair.flash-curve/1"
 PROGRAM = Path("build/tests/tests/flash/flash-curve")

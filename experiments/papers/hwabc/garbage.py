@@ -54,11 +54,11 @@ from lab.spec import GuestSpec
 from mqfair.bench import jobfile
 from mqfair.bench.jobfile import JobFile
 from mqfair.bench.kernel_log import splat
-from mqfair.bench.picture import FAINT, STYLE
 from mqfair.bench.result import Document
 from mqfair.bench.session import ROOT
 from mqfair.bench.variant import BFQ, NONE
 from mqfair.text.errors import Failure, UsageError
+from mqfair.text.palette import FAINT, STYLE
 
 READER = "cold-reader"
 WRITERS = "hot-and-spread"

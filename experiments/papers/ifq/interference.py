@@ -58,12 +58,13 @@ from lab.spec import GuestSpec
 from mqfair.bench import jobfile, report
 from mqfair.bench.jobfile import JobFile
 from mqfair.bench.kernel_log import splat
-from mqfair.bench.picture import FAINT, STYLE, caption
+from mqfair.bench.picture import caption
 from mqfair.bench.result import CaseResult, CgroupResult, Document, RunResult, read_runs
 from mqfair.bench.session import ROOT
 from mqfair.bench.variant import BFQ, NONE
 from mqfair.bench.window import merge
 from mqfair.text.errors import Failure, UsageError
+from mqfair.text.palette import FAINT, STYLE
 
 # ------------------------------------------------------------------------- weights
 

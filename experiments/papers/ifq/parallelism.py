@@ -34,10 +34,11 @@ from experiments.papers.ifq.interference_guest import IFQ
 from experiments.pictures import COLOURS, MARKS
 from mqfair.bench import jobfile, report
 from mqfair.bench.jobfile import JobFile
-from mqfair.bench.picture import FAINT, STYLE, caption
+from mqfair.bench.picture import caption
 from mqfair.bench.result import CaseResult
 from mqfair.bench.session import Outcome
 from mqfair.bench.variant import NONE
+from mqfair.text.palette import FAINT, STYLE
 
 Curve = Mapping[int, Sequence[float]]
 

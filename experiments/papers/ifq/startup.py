@@ -47,11 +47,11 @@ from lab.guest import GuestResult
 from lab.spec import GuestSpec
 from mqfair.bench import report
 from mqfair.bench.kernel_log import splat
-from mqfair.bench.picture import FAINT, STYLE
 from mqfair.bench.result import Document
 from mqfair.bench.session import ROOT
 from mqfair.bench.variant import BFQ, NONE
 from mqfair.text.errors import Failure, UsageError
+from mqfair.text.palette import FAINT, STYLE
 
 RECORDED = Path("build") / "experiments" / TRACE
 IFQ = "ifq"
