@@ -9,7 +9,7 @@ NEEDED: Mapping[str, Sequence[str]] = {
     "bench": ("rich", "numpy"),
     "sim": ("rich", "numpy"),
     "top": ("rich",),
-    "report": ("plotly",),
+    "report": ("matplotlib",),
 }
 
 

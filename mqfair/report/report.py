@@ -20,10 +20,13 @@ from mqfair.watch.sample import Use
 
 EPILOG = """\
 FILE is a recording of `mqfair record`, or one or two results of `mqfair bench --json`. The report
-is one HTML file that needs no network: plots with zoom, and values under the pointer. Of many
-cgroups the busiest are drawn one by one, and the others together.
+is one HTML file of at most 2 MB, without a script, and needs no network. Its first table has for
+each tenant the due, the share that it got, the p99 and a verdict. Of many cgroups the busiest and
+the worst are drawn one by one, and the others together. A point of a long recording is the mean of
+several intervals.
 
-With --csv the figures are written as a table, too, or alone. Plots need the Python package plotly.
+With --csv the figures are written as a table, too, or alone. Plots need the Python package
+matplotlib.
 
 examples:
   mqfair record --out minute.jsonl

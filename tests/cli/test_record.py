@@ -121,12 +121,11 @@ def test_damaged_recordings(recorded, run, tmp_path):
     assert "one recording, or one or two results" in result.err
 
 
-def test_without_plotly_the_package_is_named(recorded, run, monkeypatch, tmp_path):
+def test_without_matplotlib_the_package_is_named(recorded, run, monkeypatch, tmp_path):
     import sys
 
     monkeypatch.delitem(sys.modules, "mqfair.report.plots", raising=False)
-    monkeypatch.setitem(sys.modules, "plotly", None)
-    monkeypatch.setitem(sys.modules, "plotly.graph_objects", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     result = run("report", str(recorded), "--out", str(tmp_path / "r.html"))
     assert (result.code, result.err.count("\n")) == (1, 1)
-    assert "report: Python package plotly missing: apt install python3-plotly" in result.err
+    assert "report: Python package matplotlib missing: apt install python3-matplotlib" in result.err
