@@ -24,18 +24,16 @@ from mqfair.watch.drives import (
 )
 from mqfair.watch.sample import Line, Sampler
 from mqfair.watch.top_lines import (
-    INDENT,
     LEGEND,
     SORTS,
     VIEWS,
     DiskView,
     Picked,
     Word,
-    cells,
     drawn,
     entries,
     fitting,
-    room,
+    narrowed,
     views,
 )
 
@@ -68,12 +66,13 @@ keys:
   q quit             space pause        s S  sort by another column, back
   r turn the order   v     other columns   /  filter by a part of the name
   i hide the idle    tab   next drive   + -  interval
+  c C hide the lowest level of the tree, show it again
   arrows, page up, page down, home, end: scroll
 
 examples:
   mqfair top
   mqfair top nvme0n1 --sort p99 --filter prod
-  mqfair top --once --interval 5
+  mqfair top --once --interval 5 --levels 2
   mqfair top --json | jq .disks
 """
 
@@ -92,6 +91,9 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--view", choices=tuple(VIEWS), default="rates", help="the columns if not all have room"
     )
+    parser.add_argument(
+        "--levels", metavar="N", help="show so many levels of the tree, with the sums of the others"
+    )
     parser.add_argument("--once", action="store_true", help="show one interval and end")
     parser.add_argument(
         "--json",
@@ -102,7 +104,8 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
 
 def main(args: argparse.Namespace) -> int:
     interval_s = interval_of(args)
-    picked = Picked(args.sort, pattern=args.filter, idle=not args.busy)
+    levels = _levels(args.levels)
+    picked = Picked(args.sort, pattern=args.filter, idle=not args.busy, levels=levels)
     fs = Fs()
     disks = watched(fs, args.devices)
     sampler = Sampler(fs, disks)
@@ -113,6 +116,14 @@ def main(args: argparse.Namespace) -> int:
     else:
         return _live(sampler, interval_s, args, picked)
     return 0
+
+
+def _levels(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"--levels {text}: use a number from 1 on, as --levels 2")
+    return int(text)
 
 
 def _live(sampler: Sampler, interval_s: float, args: argparse.Namespace, picked: Picked) -> int:
@@ -138,15 +149,9 @@ def _print(found: Sequence[DiskView], args: argparse.Namespace, picked: Picked) 
     for number, view in enumerate(found):
         if number:
             print()
-        narrow = min(width, room(columns) + _longest(view, picked))
+        narrow = narrowed([view], picked, columns, width)
         for words in drawn(entries(view, picked, columns, narrow), columns, narrow):
             print(_painted(words).rstrip())
-
-
-def _longest(view: DiskView, picked: Picked) -> int:
-    return max(
-        (len(INDENT) * one.depth + cells(one.label) for one in view.lines(picked)), default=0
-    )
 
 
 def _painted(words: Sequence[Word]) -> str:

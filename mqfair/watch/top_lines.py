@@ -2,12 +2,13 @@
 """The picture of `mqfair top`: lines of styled words, for a terminal or as plain text."""
 
 import unicodedata
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mqfair.text.output import printable
 from mqfair.watch.sample import (
+    DUE_MET,
     PPM,
     DiskSample,
     Line,
@@ -23,6 +24,9 @@ from mqfair.watch.sample import (
 NAME_LEAST = 20
 NAME_MOST = 60
 INDENT = "  "
+# The intervals in the column of the past, and the heights of its bars.
+PAST_MOST = 12
+BARS = "▁▂▃▄▅▆▇█"
 
 # A word with the name of a colour or "".
 Word = tuple[str, str]
@@ -102,36 +106,30 @@ COLUMNS = {
         "SLOW", 5, lambda use: slowdown(use.slowdown_percent),
         lambda use: _or_0(use.slowdown_percent),
     ),
+    # The view has the text of this one: DiskView.bars().
+    "past": Column("GOT/DUE PAST", PAST_MOST, lambda _: "", lambda _: 0),
     "short": Column("S", 1, reason_of, lambda use: use.short_ms),
 }  # fmt: skip
 
-RATES = (
-    "weight",
-    "due",
-    "achieved",
-    "iops",
-    "mib",
-    "inside",
-    "wait",
-    "service",
-    "p99",
-    "short",
-)
-TIMES = (
-    "weight",
-    "achieved",
-    "waiting",
-    "inside",
-    "wait",
-    "service",
-    "p50",
-    "p99",
-    "slowdown",
-    "short",
-)
-VIEWS = {"rates": RATES, "times": TIMES}
+PAST = "past"
+# The columns that 80 columns have room for.
+VIEWS = {
+    "rates": ("weight", "due", "achieved", "iops", "waiting", "inside", "wait", "p99", "slowdown",
+              "short"),
+    "times": ("achieved", "mib", "waiting", "inside", "wait", "service", "p50", "p99", "slowdown",
+              "short"),
+    PAST: ("weight", "due", "achieved", "iops", "mib", "waiting", PAST, "short"),
+}  # fmt: skip
+# A wider terminal has these, too, the first one first.
+MORE = ("mib", "service", "p50", "iops", "due", "weight", "waiting", "inside", "wait", "p99",
+        "slowdown", PAST)  # fmt: skip
 NAME = "name"
-SORTS = ("achieved", NAME, *(one for one in COLUMNS if one not in ("achieved", "short")), "short")
+SORTS = (
+    "achieved",
+    NAME,
+    *(one for one in COLUMNS if one not in ("achieved", "short", PAST)),
+    "short",
+)
 
 LEGEND = """\
 WGHT  weight                           DUE%  share of the work that is due
@@ -142,12 +140,18 @@ P50   median latency, last seconds     P99   the same, 99th percentile
 SLOW  time in the drive / least known  S     why GOT% is below DUE%:
                                        S short: others slow it in the drive
                                        Q queued: its requests wait outside
+GOT/DUE PAST  a bar for each interval, the last one right; full: all its due
++N            beside a name: N lines below it are hidden; it has their sums
 """
 
 
-def fitting(view: str, width: int) -> tuple[str, ...]:
-    """All columns if they leave room for names, else those of @view."""
-    return tuple(COLUMNS) if width - room(tuple(COLUMNS)) >= NAME_LEAST else VIEWS[view]
+def fitting(view: str, width: int, *, past: bool = False) -> tuple[str, ...]:
+    """The columns of @view, and others that leave room for names. The past needs @past."""
+    chosen = set(VIEWS[view])
+    for name in MORE:
+        if name not in chosen and width - room((*chosen, name)) >= NAME_LEAST:
+            chosen.add(name)
+    return tuple(name for name in COLUMNS if name in chosen and (past or name != PAST))
 
 
 def room(columns: Sequence[str]) -> int:
@@ -193,6 +197,7 @@ class Picked:
     backwards: bool = False
     pattern: str = ""
     idle: bool = True
+    levels: int | None = None
 
     def keeps(self, use: Use) -> bool:
         return self.pattern in use.cgroup and (self.idle or not use.idle)
@@ -203,6 +208,22 @@ class Picked:
             return _Turned(use.cgroup) if self.backwards else use.cgroup
         value = COLUMNS[self.sort].key(use)
         return value if self.backwards else -value
+
+
+def collapsed(lines: Sequence[Line], levels: int | None) -> list[Line]:
+    """The first @levels of the tree. A label tells how many lines below it are left out."""
+    if levels is None:
+        return list(lines)
+    kept: list[Line] = []
+    hidden: dict[int, int] = {}
+    for one in lines:
+        if one.depth < levels:
+            kept.append(one)
+        else:
+            hidden[len(kept) - 1] = hidden.get(len(kept) - 1, 0) + 1
+    for place, count in hidden.items():
+        kept[place] = replace(kept[place], label=f"{kept[place].label} +{count}")
+    return kept
 
 
 class _Turned(str):
@@ -222,9 +243,19 @@ class DiskView:
     total: Total | None
     found: dict[str, Use]
     weight: Callable[[str], int] = field(repr=False)
+    past: Mapping[tuple[str, bool], Sequence[float | None]] = field(default_factory=dict)
+    # Trees of 500 cgroups that were asked for, because a picture needs the same one again.
+    trees: dict[Picked, list[Line]] = field(default_factory=dict, repr=False, compare=False)
 
     def lines(self, picked: Picked) -> list[Line]:
-        return tree(self.found, self.weight, picked.key, picked.keeps)
+        whole = picked if picked.levels is None else replace(picked, levels=None)
+        if whole not in self.trees:
+            self.trees[whole] = tree(self.found, self.weight, whole.key, whole.keeps)
+        return collapsed(self.trees[whole], picked.levels)
+
+    def bars(self, line: Line) -> str:
+        """The part of its due that the cgroup of @line got in each interval."""
+        return "".join(bar(one) for one in self.past.get((line.use.cgroup, line.own), ()))
 
     def head(self) -> list[list[Word]]:
         """Two lines: the drive with its total, and its depth, threshold and window."""
@@ -274,6 +305,19 @@ class DiskView:
         }
 
 
+def met(use: Use) -> float | None:
+    """The part of its due that a cgroup got, at most all; None without a due."""
+    return min(use.achieved_ppm / use.due_ppm, 1.0) if use.due_ppm else None
+
+
+def bar(part: float | None) -> str:
+    """A full bar for a cgroup that has its due."""
+    if part is None:
+        return " "
+    highest = len(BARS) - 1
+    return BARS[highest if part >= DUE_MET else int(part / DUE_MET * highest)]
+
+
 def views(sampler: Sampler, before: Sample, after: Sample) -> list[DiskView]:
     seconds = max(after.at - before.at, 1e-9)
     found = []
@@ -296,9 +340,12 @@ def title(columns: Sequence[str], width: int, picked: Picked) -> list[Word]:
     return words
 
 
-def row(line: Line, columns: Sequence[str], width: int) -> list[Word]:
+def row(view: DiskView, line: Line, columns: Sequence[str], width: int) -> list[Word]:
     use = line.use
-    figures = "".join(f" {COLUMNS[name].text(use):>{COLUMNS[name].width}}" for name in columns)
+    texts = [view.bars(line) if name == PAST else COLUMNS[name].text(use) for name in columns]
+    figures = "".join(
+        f" {text:>{COLUMNS[name].width}}" for name, text in zip(columns, texts, strict=True)
+    )
     style = style_of(use)
     return [(fit(INDENT * line.depth + printable(line.label), width), style), (figures, style)]
 
@@ -307,8 +354,21 @@ def name_width(columns: Sequence[str], width: int) -> int:
     return min(max(width - room(columns), NAME_LEAST), NAME_MOST)
 
 
+def narrowed(found: Sequence[DiskView], picked: Picked, columns: Sequence[str], width: int) -> int:
+    """The width that the longest name in @found needs, so that figures stand beside the names."""
+    longest = max(
+        (
+            len(INDENT) * one.depth + cells(one.label)
+            for view in found
+            for one in view.lines(picked)
+        ),
+        default=0,
+    )
+    return min(width, room(columns) + longest)
+
+
 # A line of a picture that is drawn already, or one of the tree that is drawn if it is visible.
-Entry = list[Word] | Line
+Entry = list[Word] | tuple[DiskView, Line]
 
 
 def entries(view: DiskView, picked: Picked, columns: Sequence[str], width: int) -> list[Entry]:
@@ -316,7 +376,8 @@ def entries(view: DiskView, picked: Picked, columns: Sequence[str], width: int) 
     found: list[Entry] = [*view.head()]
     lines = view.lines(picked) if view.disk.ours else []
     if lines:
-        return [*found, title(columns, name_width(columns, width), picked), *lines]
+        found.append(title(columns, name_width(columns, width), picked))
+        return [*found, *((view, line) for line in lines)]
     if view.disk.ours:
         why = "no cgroup matches" if view.found else "no cgroup has done I/O yet"
         found.append([(f"  {why}", "dim")])
@@ -325,7 +386,7 @@ def entries(view: DiskView, picked: Picked, columns: Sequence[str], width: int) 
 
 def drawn(found: Sequence[Entry], columns: Sequence[str], width: int) -> list[list[Word]]:
     names = name_width(columns, width)
-    return [row(one, columns, names) if isinstance(one, Line) else one for one in found]
+    return [row(*one, columns, names) if isinstance(one, tuple) else one for one in found]
 
 
 def plain(lines: Sequence[Sequence[Word]]) -> list[str]:

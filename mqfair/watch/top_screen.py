@@ -15,6 +15,7 @@ import sys
 import termios
 import time
 import tty
+from collections import deque
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
@@ -27,6 +28,7 @@ from mqfair.watch.drives import INTERVAL_LEAST_S, INTERVAL_MOST_S
 from mqfair.watch.sample import Sample, Sampler
 from mqfair.watch.top_lines import (
     LEGEND,
+    PAST_MOST,
     SORTS,
     VIEWS,
     DiskView,
@@ -38,13 +40,18 @@ from mqfair.watch.top_lines import (
     entries,
     fit,
     fitting,
+    met,
+    narrowed,
     views,
 )
 
 # Weights change rarely; only those of parents are read, because io.stat has the others.
 WEIGHTS_EVERY = 5
 UNKNOWN_SIZE = (80, 24)
-KEYS_HELP = "q quit  space pause  s sort  r turn  v view  / filter  i idle  tab drive  ? help"
+KEYS_HELP = (
+    "q quit  space pause  s sort  r turn  v view  / filter  i idle  c collapse  C expand  tab drive"
+    "  ? help"
+)
 
 # The sequences that terminals send, in both modes of their cursor keys.
 _SEQUENCES = {
@@ -86,6 +93,7 @@ class Screen:
         self._samples = 0
         self._before: Sample = sampler.sample()
         self._views: list[DiskView] = []
+        self._past: dict[str, dict[tuple[str, bool], deque[float | None]]] = {}
         self._console = Console(highlight=False)
         self._styles: dict[str, Style] = {}
 
@@ -99,8 +107,19 @@ class Screen:
         if self._samples % WEIGHTS_EVERY == 0:
             self._sampler.forget_weights()
         after = self._sampler.sample()
-        self._views = views(self._sampler, self._before, after)
+        self._views = [self._remembered(one) for one in views(self._sampler, self._before, after)]
         self._before = after
+
+    def _remembered(self, view: DiskView) -> DiskView:
+        """@view with the past of its lines. A cgroup that is gone is forgotten."""
+        before = self._past.get(view.disk.name, {})
+        now = {}
+        for line in view.lines(Picked()):
+            key = (line.use.cgroup, line.own)
+            now[key] = before.get(key) or deque(maxlen=PAST_MOST)
+            now[key].append(None if line.use.idle else met(line.use))
+        self._past[view.disk.name] = now
+        return dataclasses.replace(view, past=now)
 
     # --- keys
 
@@ -141,6 +160,8 @@ class Screen:
             self.picked = dataclasses.replace(self.picked, backwards=not self.picked.backwards)
         elif key == "i":
             self.picked = dataclasses.replace(self.picked, idle=not self.picked.idle)
+        elif key in ("c", "C"):
+            self._collapse(1 if key == "c" else -1)
         elif key == "v":
             names = list(VIEWS)
             self.view = names[(names.index(self.view) + 1) % len(names)]
@@ -154,6 +175,19 @@ class Screen:
             self._interval_s = min(max(wished, INTERVAL_LEAST_S), INTERVAL_MOST_S)
         else:
             self._scroll(key)
+
+    def _shown(self) -> list[DiskView]:
+        return self._views if self.drive is None else [self._views[self.drive]]
+
+    def _collapse(self, step: int) -> None:
+        """@step levels of the tree less."""
+        every = dataclasses.replace(self.picked, levels=None)
+        deepest = max(
+            (one.depth + 1 for view in self._shown() for one in view.lines(every)), default=1
+        )
+        levels = max(min(self.picked.levels or deepest, deepest) - step, 1)
+        self.picked = dataclasses.replace(self.picked, levels=levels if levels < deepest else None)
+        self.first = 0
 
     def _turn_to(self, step: int) -> None:
         """All drives, then each alone."""
@@ -175,11 +209,12 @@ class Screen:
 
     def frame(self, width: int, height: int) -> list[list[Word]]:
         """@height lines of at most @width columns."""
-        columns = fitting(self.view, width)
-        found = self._help() if self.help else self._entries(columns, width)
+        columns = fitting(self.view, width, past=True)
+        narrow = narrowed(self._shown(), self.picked, columns, width)
+        found = self._help() if self.help else self._entries(columns, narrow)
         room = max(height - 1, 1)
         self.first = max(min(self.first, len(found) - room), 0)
-        visible = drawn(found[self.first : self.first + room], columns, width)
+        visible = drawn(found[self.first : self.first + room], columns, narrow)
         visible += [[] for _ in range(room - len(visible))]
         return [*visible, self._foot(width, len(found) - self.first - room)]
 
@@ -190,9 +225,8 @@ class Screen:
     def _entries(self, columns: Sequence[str], width: int) -> list[Entry]:
         if not self._views:
             return [[(f"first picture in {self._interval_s:g} s", "dim")]]
-        shown = self._views if self.drive is None else [self._views[self.drive]]
         found: list[Entry] = []
-        for view in shown:
+        for view in self._shown():
             if found:
                 found.append([])
             found += entries(view, self.picked, columns, width)
@@ -208,6 +242,8 @@ class Screen:
             words.append(f"filter {printable(self.picked.pattern)}")
         if not self.picked.idle:
             words.append("busy only")
+        if self.picked.levels is not None:
+            words.append(f"levels {self.picked.levels}")
         if below > 0:
             words.append(f"{below} more below")
         return [(fit("  ".join([*words, "? help  q quit"]), width), "reverse")]

@@ -20,7 +20,7 @@ CASES = [
     (["enable", "--calibrate-"], "--calibrate-time"),
     (["enable", "--scheduler", "k"], "kyber-fair"),
     (["enable", "nvme0n1", "--cost", "l"], "linear learned"),
-    (["top", "--once", "--view", ""], "rates times"),
+    (["top", "--once", "--view", ""], "past rates times"),
     (["lab", ""], "exec shell"),
     (["lab", "exec", "--cpus", "2", "--accel", ""], "auto kvm tcg"),
     (["bench", "--seed", "LICE"], ""),

@@ -148,10 +148,74 @@ def test_order_and_filter(host, run, argv, names):
 
 def test_80_columns_are_enough(host, run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    for columns in ("rates", "times"):
+    for columns, kept in (
+        ("rates", "DUE% Q P99 SLOW"),
+        ("times", "Q SERV P99 SLOW"),
+        ("past", "Q"),
+    ):
         lines = run("top", "--once", "--view", columns).out.splitlines()
         assert max(map(len, lines)) <= 80
-        assert "P99" in lines[2]
+        assert set(kept.split()) < set(lines[2].split())
+
+
+@pytest.mark.parametrize("width", range(80, 240, 5))
+@pytest.mark.parametrize("columns", sorted(view.VIEWS))
+def test_a_wider_terminal_has_no_column_less(width, columns):
+    chosen = view.fitting(columns, width, past=True)
+    assert (
+        set(view.VIEWS[columns]) <= set(view.fitting(columns, width - 5, past=True)) <= set(chosen)
+    )
+    assert view.room(chosen) <= width - view.NAME_LEAST
+    assert view.fitting(columns, 240, past=True) == tuple(view.COLUMNS)
+
+
+def test_figures_stand_beside_the_names(screen):
+    """The longest name is that of batch. A column of figures begins after it at any width."""
+    for width in (80, 200):
+        lines = [
+            line for line in text(screen, width=width).splitlines() if line.startswith("batch")
+        ]
+        assert lines[0].index("100") < view.NAME_LEAST + 6
+
+
+def test_levels_below_have_their_sums_above(host, run, screen):
+    lines = run("top", "--once", "--levels", "1").out.splitlines()[3:]
+    assert [line.split()[:2] for line in lines] == [["batch", "100"], ["prod", "+2"]]
+    assert lines[1].split()[2:5] == ["800", "90.0", "50.0"]
+    found = run("top", "--once", "--json", "--levels", "1").json["disks"][0]["cgroups"]
+    assert [one["cgroup"] for one in found] == ["batch", "prod"]
+    screen.press("c")
+    assert names(screen) == ["batch", "prod"]
+    assert "levels 1" in text(screen)
+    screen.press("c")
+    screen.press("C")
+    assert names(screen) == ["batch", "prod", "db", "web"]
+    assert "levels" not in text(screen)
+
+
+def bars(screen, name):
+    (line,) = [one for one in text(screen, width=200).splitlines() if one.split()[:1] == [name]]
+    return line.split()[-2] if line.split()[-1] in "SQ" else line.split()[-1]
+
+
+def test_the_past_of_each_line(screen):
+    """The one step before: batch got five times its due, prod 50 of 90 %, and web 12.5 of 30 %."""
+    assert [bars(screen, name) for name in ("batch", "prod", "web")] == ["█", "▅", "▄"]
+    for _ in range(view.PAST_MOST):
+        screen.after_step()
+    assert bars(screen, "batch") == "█" * view.PAST_MOST
+    screen.press("v")
+    screen.press("v")
+    assert "GOT/DUE PAST" in text(screen)
+    assert "█" * view.PAST_MOST in text(screen)
+
+
+@pytest.mark.parametrize(
+    ("part", "shown"),
+    [(None, " "), (0.0, "▁"), (0.45, "▄"), (0.5, "▄"), (0.89, "▇"), (0.9, "█"), (1.0, "█")],
+)
+def test_a_bar_tells_the_part_of_the_due(part, shown):
+    assert view.bar(part) == shown
 
 
 @pytest.mark.parametrize(
@@ -162,6 +226,8 @@ def test_80_columns_are_enough(host, run, monkeypatch):
         (["--sort", "iopss"], 2, "did you mean iops?"),
         (["sdz"], 2, "unknown device 'sdz'"),
         (["vda"], 1, "vda has no mqfair scheduler but mq-deadline: mqfair enable vda"),
+        (["--levels", "0"], 2, "--levels 0: use a number from 1 on, as --levels 2"),
+        (["--levels", "all"], 2, "--levels all: use a number from 1 on"),
         ([], 2, "the live picture needs a terminal: add --once or --json"),
     ],
 )

@@ -87,7 +87,9 @@ def test_the_screen(terminal, cluster, columns, lines):
     assert shown[1] == "  D 128 auto  T 64 KiB auto  window 40, loss 2.0 %"
     title = shown[2].split()
     assert title[:4] == ["CGROUP", "WGHT", "DUE%", "GOT%"]
-    assert ("SLOW" in title) == (columns == 200)
+    assert {"Q", "SLOW"} < set(title)
+    assert ("SERV" in title) == (columns == 200)
+    assert shown[5].index(" 10") < 40
     assert shown[3].startswith("pods.slice ")
     assert shown[4].startswith("  pod00")
     assert shown[5].startswith("    container-0")
