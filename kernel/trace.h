@@ -61,7 +61,7 @@ TRACE_EVENT(mqfair_dispatch,
 		__entry->cgroup = flow_cgroup_id(io->flow);
 		__entry->queue = io->queue->index;
 		__entry->bytes = io->bytes;
-		__entry->wait_ns = io->dispatch_ns - io->insert_ns;
+		__entry->wait_ns = io_wait_ns(io);
 	),
 	TP_printk("%d,%d sector=%llu flow=%p cgroup=%llu queue=%u bytes=%u wait_ns=%llu",
 		  MAJOR(__entry->dev), MINOR(__entry->dev),

@@ -105,6 +105,17 @@ static inline u32 io_transferred(const struct io *io)
 	return io_op_transfers(io->op) ? io->bytes : 0;
 }
 
+/*
+ * The time from insert to dispatch.  It is 0 if the host has given an insert a
+ * later time than its dispatch.
+ */
+static inline u64 io_wait_ns(const struct io *io)
+{
+	if (io->dispatch_ns <= io->insert_ns)
+		return 0;
+	return io->dispatch_ns - io->insert_ns;
+}
+
 static inline u64 io_first_page(const struct io *io)
 {
 	return (u64)io->page_high << 32 | io->page;
