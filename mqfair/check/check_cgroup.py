@@ -21,6 +21,7 @@ from mqfair.machine.cgroup import (
 from mqfair.machine.controllers import domain_of, enabling, enabling_all
 from mqfair.machine.fs import Fs
 from mqfair.text.output import human_bytes, percent, quoted
+from mqfair.watch import pressure
 
 LIMITS = {"io.max": "a limit that may be below the share", "io.latency": "a latency target"}
 
@@ -269,7 +270,20 @@ def _activity(group: Cgroup, disk: Disk) -> Iterator[Finding]:
     if reason is not None:
         judge = warn if reason.lacks else note
         yield judge("due", reason.sentence, where, reason.hint)
+    yield from _pressure(group)
     yield from _goal(group, disk)
+
+
+def _pressure(group: Cgroup) -> Iterator[Finding]:
+    """The kernel's own account of the time that the tasks lose."""
+    found = pressure.last_10_s((group.text(pressure.FILE) or "").encode())
+    if found is not None:
+        yield note(
+            "pressure",
+            f"in the last 10 s some task of {group.name} waited for I/O of any drive for"
+            f" {found[0]:.1f} % of the time, and all its tasks at once for {found[1]:.1f} %",
+            group.file(pressure.FILE),
+        )
 
 
 def _goal(group: Cgroup, disk: Disk) -> Iterator[Finding]:

@@ -503,7 +503,8 @@ metrics[].value signed
         "The first line of the file. Each other line is a sample: `at` (seconds since the first)"
         " and `disks`, by name: `number`, `scheduler`, `state`, `ios`, `bytes`, `in_flight`,"
         " `tunables`, `flows` (the figures of each cgroup that changed) and `gone` (cgroups that"
-        " ended).",
+        " ended). `pressure` has `some_us` and `full_us` of io.pressure for each cgroup where they"
+        " changed, and null for a cgroup that ended.",
         """
 started number seconds since 1970
 interval_s number seconds between two samples
@@ -621,6 +622,8 @@ disks[].cgroups[].p99_us count|null microseconds in the drive
 disks[].cgroups[].slowdown_percent count|null latency in the drive beside the least one
 disks[].cgroups[].short_ms count|null milliseconds for which it was short
 disks[].cgroups[].goal_us number|null microseconds of its latency goal
+disks[].cgroups[].pressure_some_ppm count|null part of the time for which some task waited for I/O
+disks[].cgroups[].pressure_full_ppm count|null part of the time for which all tasks waited for I/O
 """,
         2,
     ),

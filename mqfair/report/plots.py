@@ -194,6 +194,10 @@ def _in_ms(us: float | None) -> float | None:
     return None if us is None else us / 1000
 
 
+def _in_percent(ppm: int | None) -> float | None:
+    return None if ppm is None else 100 * ppm / PPM
+
+
 PLOTS = (
     Plot(
         "Throughput",
@@ -224,6 +228,15 @@ PLOTS = (
         (
             Panel("requests waiting", lambda use: use.waiting_x100 / 100, sums=True),
             Panel("short, ms in an interval", lambda use: use.short_ms),
+        ),
+    ),
+    Plot(
+        "Pressure: the time that tasks lose",
+        "The kernel's own account, in % of the time and for all drives together. Left: some task of"
+        " the cgroup waited for I/O. Right: all its tasks did at once.",
+        (
+            Panel("some task waits, %", lambda use: _in_percent(use.pressure_some_ppm)),
+            Panel("all tasks wait, %", lambda use: _in_percent(use.pressure_full_ppm)),
         ),
     ),
 )  # fmt: skip
@@ -335,6 +348,12 @@ def _lines(plot: Plot, drawn: _Drawn, label: str) -> str:
     return _svg(figure, label)
 
 
+def _has_values(plot: Plot, found: Sequence[Step]) -> bool:
+    """False for a figure that the kernel or the module of the recording does not tell."""
+    uses = (use for step in found for use in step.uses.values())
+    return any(panel.value(use) is not None for use in uses for panel in plot.panels)
+
+
 def _drive_plots(
     name: str, found: Sequence[Step], tenants: Sequence[Tenant], points: int
 ) -> list[str]:
@@ -354,6 +373,8 @@ def _drive_plots(
     )
     parts.append(_shares(drawn, f"{name}: due and got"))
     for plot in PLOTS:
+        if not _has_values(plot, found):
+            continue
         parts += [_heading(plot.title, plot.how_to_read), _key(drawn)]
         parts.append(_lines(plot, drawn, f"{name}: {plot.title}"))
     return parts

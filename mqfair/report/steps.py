@@ -3,6 +3,7 @@
 
 from dataclasses import dataclass
 
+from mqfair.watch import pressure
 from mqfair.watch.recording import Recording
 from mqfair.watch.sample import Total, Use, total, uses
 
@@ -22,5 +23,6 @@ def steps(found: Recording, disk: str) -> list[Step]:
         if disk in before.disks and disk in after.disks:
             was, now = before.disks[disk], after.disks[disk]
             seconds = max(after.at - before.at, 1e-9)
-            steps.append(Step(after.at, total(was, now, seconds), uses(was, now, seconds)))
+            parts = pressure.parts(before.pressure, after.pressure, seconds)
+            steps.append(Step(after.at, total(was, now, seconds), uses(was, now, seconds, parts)))
     return steps

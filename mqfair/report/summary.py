@@ -121,9 +121,9 @@ def headline(tenants: Sequence[Tenant]) -> str:
             if len(judged) == 1
             else (f"All {len(judged)} tenants have their due.")
         )
+    verb = "is below its" if len(lacking) == 1 else "are below their"
     worst = min(lacking, key=lambda one: (one.met or 0.0, one.name))
     return (
-        f"{len(lacking)} of {len(judged)} tenants {'is' if len(lacking) == 1 else 'are'} below"
-        f" their due. The worst is {worst.name}: it got {100 * worst.got:.1f} % of the work, and"
-        f" {100 * (worst.due or 0):.1f} % was due."
+        f"{len(lacking)} of {len(judged)} tenants {verb} due. The worst is {worst.name}: it got"
+        f" {100 * worst.got:.1f} % of the work, and {100 * (worst.due or 0):.1f} % was due."
     )

@@ -6,7 +6,7 @@ import os
 import socket
 import socketserver
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from mqfair.text.output import visible
 from mqfair.tune import chosen_by_hand
 from mqfair.watch import openmetrics
 from mqfair.watch.openmetrics import Family
+from mqfair.watch.pressure import Pressure
 from mqfair.watch.sample import PPM, DiskSample, Figures, Sampler
 
 # A client that sends nothing for so long loses its connection. The next one waits for that, and
@@ -116,6 +117,7 @@ class Collector:
         yield self._rules(disks)
         ours = [disk for disk in found if disk.ours]
         yield from _of_cgroups(ours)
+        yield _of_pressure(sample.pressure)
         yield from self._goals(ours)
 
     def _rules(self, disks: Sequence[Disk]) -> Family:
@@ -211,6 +213,19 @@ def _of_cgroups(disks: Sequence[DiskSample]) -> Iterator[Family]:
                 if value:
                     latency.add([disk.name, visible(name), quantile], value / PPM)
     yield latency
+
+
+def _of_pressure(found: Mapping[str, Pressure]) -> Family:
+    family = Family(
+        "mqfair_cgroup_pressure_seconds",
+        "Time for which some task, or all tasks, of the cgroup waited for I/O of any drive.",
+        "counter",
+        ("cgroup", "kind"),
+    )
+    for name, own in found.items():
+        family.add([visible(name), "some"], own.some_us / PPM)
+        family.add([visible(name), "full"], own.full_us / PPM)
+    return family
 
 
 # --- ways out --------------------------------------------------------------------------------

@@ -2,11 +2,14 @@
 """Files of samples: JSON lines, the first of which tells the schema and the machine.
 
     {"schema": "mqfair.record/1", "started": S, "interval_s": S, "kernel": "...", "version": "..."}
-    {"at": S, "disks": {"nvme0n1": {..., "flows": {"prod/db": {"ios": N, ...}}, "gone": []}}}
+    {"at": S, "disks": {"nvme0n1": {..., "flows": {"prod/db": {"ios": N, ...}}, "gone": []}},
+     "pressure": {"prod/db": {"some_us": N, "full_us": N}}}
 
 A sample leaves out the cgroups with the same figures as in the sample before. `gone` names those
-that it no longer has. So each line can be written at once, and a file that ends early has all
-samples but the last. `at` is the time since the first sample, by a clock that is never set.
+that it no longer has. `pressure` has the microseconds in io.pressure of the cgroups where they have
+changed, and null for a cgroup that is gone. So each line can be written at once, and a file that
+ends early has all samples but the last. `at` is the time since the first sample, by a clock that is
+never set.
 """
 
 import json
@@ -14,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, TextIO
 
+from mqfair.watch.pressure import Pressure
 from mqfair.watch.sample import DiskSample, Figures, Sample
 
 SCHEMA = "mqfair.record/1"
@@ -56,6 +60,15 @@ def _disk(before: DiskSample | None, now: DiskSample) -> dict[str, Any]:
     return {**own, "tunables": dict(now.tunables), **_flows(before, now)}
 
 
+def _pressure(before: Sample | None, now: Sample) -> dict[str, Any]:
+    was: Mapping[str, Pressure] = before.pressure if before else {}
+    changed = {name: own for name, own in now.pressure.items() if was.get(name) != own}
+    return {
+        **{name: own._asdict() for name, own in changed.items()},
+        **{name: None for name in was if name not in now.pressure},
+    }
+
+
 def write(file: TextIO, head: Head, samples: Iterable[Sample]) -> Iterator[Sample]:
     """Writes each of @samples as it comes, and passes it on."""
     print(json.dumps({"schema": SCHEMA, **asdict(head)}), file=file, flush=True)
@@ -67,7 +80,9 @@ def write(file: TextIO, head: Head, samples: Iterable[Sample]) -> Iterator[Sampl
             name: _disk(before.disks.get(name) if before else None, disk)
             for name, disk in sample.disks.items()
         }
-        line = {"at": sample.at - first, "disks": disks}
+        line = {
+            "at": sample.at - first, "disks": disks, "pressure": _pressure(before, sample),
+        }  # fmt: skip
         print(json.dumps(line), file=file, flush=True)
         before = sample
         yield sample
@@ -81,6 +96,16 @@ def _read_disk(name: str, before: DiskSample | None, line: Mapping[str, Any]) ->
         flows[path] = Figures(**{key: found[key] for key in Figures._fields if key in found})
     own = {key: line[key] for key in ("number", "scheduler", "state", "ios", "bytes", "in_flight")}
     return DiskSample(name, tunables=line["tunables"], flows=flows, **own)
+
+
+def _read_pressure(before: Sample | None, line: Mapping[str, Any]) -> dict[str, Pressure]:
+    found = dict(before.pressure) if before else {}
+    for name, own in line.get("pressure", {}).items():
+        if own is None:
+            found.pop(name, None)
+        else:
+            found[name] = Pressure(own["some_us"], own["full_us"])
+    return found
 
 
 def read(text: str) -> Recording:
@@ -101,9 +126,11 @@ def read(text: str) -> Recording:
             if number == len(lines) - 1:
                 break
             raise
-        before = samples[-1].disks if samples else {}
+        last = samples[-1] if samples else None
+        before = last.disks if last else {}
         disks = {
             name: _read_disk(name, before.get(name), disk) for name, disk in words["disks"].items()
         }
-        samples.append(Sample(words["at"], head.started + words["at"], disks))
+        pressed = _read_pressure(last, words)
+        samples.append(Sample(words["at"], head.started + words["at"], disks, pressed))
     return Recording(head, tuple(samples))

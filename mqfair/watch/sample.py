@@ -18,7 +18,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from mqfair.due import Node, due
@@ -27,6 +27,8 @@ from mqfair.machine.cgroup import WEIGHT_DEFAULT, WEIGHT_FILE, Cgroup, Weights, 
 from mqfair.machine.fs import Fs, KernelFile
 from mqfair.schedulers import SCHEDULERS
 from mqfair.text.errors import Failure
+from mqfair.watch import pressure
+from mqfair.watch.pressure import Part, Pressure
 
 SECTOR = 512
 DEBUGFS = "/sys/kernel/debug/block"
@@ -129,11 +131,13 @@ class DiskSample:
 
 @dataclass(frozen=True)
 class Sample:
-    """@at is in seconds of the monotonic clock, @wall in those since 1970."""
+    """@at is in seconds of the monotonic clock, @wall in those since 1970. @pressure is that of the
+    cgroups with I/O and of those above them, but for the root."""
 
     at: float
     wall: float
     disks: Mapping[str, DiskSample]
+    pressure: Mapping[str, Pressure] = field(default_factory=dict)
 
 
 # --- reading ---------------------------------------------------------------------------------
@@ -143,16 +147,21 @@ class _Node:
     """A cgroup in the tree of a Sampler. @mark changes when a child is made or removed: the number
     of links on cgroupfs, the time of change elsewhere."""
 
-    __slots__ = ("children", "directory", "figures", "mark", "path", "stat", "text")
+    __slots__ = (
+        "children", "directory", "figures", "mark", "path", "pressure", "stat", "text", "used",
+    )  # fmt: skip
 
     def __init__(self, directory: str, path: str) -> None:
         self.directory = directory
         self.path = path
         self.stat = KernelFile(f"{directory}/io.stat")
+        self.pressure = KernelFile(f"{directory}/{pressure.FILE}")
         self.mark: tuple[int, int] | None = None
         self.children: dict[str, _Node] = {}
         self.text: bytes | None = None
         self.figures: ByNumber = {}
+        # This cgroup or one below it has done I/O.
+        self.used = False
 
     def rescan(self) -> None:
         """Takes over children that have come or gone."""
@@ -190,6 +199,8 @@ class _Node:
             node.rescan()
             node.read()
             found += node.children.values()
+        for node in reversed(found):
+            node.used = bool(node.figures) or any(one.used for one in node.children.values())
         return found
 
 
@@ -271,15 +282,19 @@ class Sampler:
         flows: dict[str, dict[str, Figures]] = {}
         # The time is that of the first read, as for every sample.
         at, wall = time.monotonic(), time.time()
+        pressed: dict[str, Pressure] = {}
         if self._root is not None:
             for node in self._tree.walk():
                 for number, figures in node.figures.items():
                     flows.setdefault(number, {})[node.path or "/"] = figures
+                own = pressure.parse(node.pressure.read()) if node.used and node.path else None
+                if own is not None:
+                    pressed[node.path] = own
         disks = {
             files.disk.name: files.sample(flows.get(files.number or "", {}))
             for files in self._disks
         }
-        return Sample(at, wall, disks)
+        return Sample(at, wall, disks, pressed)
 
     def forget_weights(self) -> None:
         """The next weight() reads the file again."""
@@ -305,7 +320,7 @@ class Use:
 
     wait_us and service_us are means of the requests of that time, outside the drive and in it. The
     percentiles are of the last seconds. short_ms is the part of the time for which the cgroup was
-    short.
+    short. The pressure is a part of the time, and that of all drives together.
     """
 
     cgroup: str
@@ -323,6 +338,8 @@ class Use:
     slowdown_percent: int | None = None
     short_ms: int = 0
     goal_us: int | None = None
+    pressure_some_ppm: int | None = None
+    pressure_full_ppm: int | None = None
 
     @property
     def idle(self) -> bool:
@@ -353,7 +370,14 @@ def _work(before: Figures, after: Figures) -> int:
 
 
 def _use(
-    name: str, before: Figures, after: Figures, seconds: float, *, due: int, achieved: int
+    name: str,
+    before: Figures,
+    after: Figures,
+    seconds: float,
+    *,
+    due: int,
+    achieved: int,
+    part: Part | None,
 ) -> Use:
     ios = grown(before.ios, after.ios)
     done = grown(before.done, after.done)
@@ -375,18 +399,33 @@ def _use(
         after.slowdown_percent if ios else None,
         grown(before.short_ms, after.short_ms),
         after.goal_us or None,
+        part.some_ppm if part else None,
+        part.full_ppm if part else None,
     )
 
 
-def uses(before: DiskSample, after: DiskSample, seconds: float) -> dict[str, Use]:
-    """The use of each cgroup with I/O of its own, in @seconds between the samples."""
+NO_PARTS: Mapping[str, Part] = {}
+
+
+def uses(
+    before: DiskSample, after: DiskSample, seconds: float, parts: Mapping[str, Part] = NO_PARTS
+) -> dict[str, Use]:
+    """The use of each cgroup with I/O of its own, in @seconds between the samples. @parts is the
+    pressure of the cgroups in that time."""
     pairs = {name: (before.flows.get(name, NO_FIGURES), now) for name, now in after.flows.items()}
     done = {name: _work(*pair) for name, pair in pairs.items()}
     work = sum(done.values())
     achieved = {name: round(PPM * one / work) if work else 0 for name, one in done.items()}
     deserved = dues(after.flows, achieved)
     return {
-        name: _use(name, *pair, seconds, due=deserved[name], achieved=achieved[name])
+        name: _use(
+            name,
+            *pair,
+            seconds,
+            due=deserved[name],
+            achieved=achieved[name],
+            part=parts.get(name),
+        )
         for name, pair in pairs.items()
     }
 
@@ -456,8 +495,9 @@ class Line:
 OWN = "(own)"
 
 
-def _joined(cgroup: str, weight: int, parts: Sequence[Use]) -> Use:
-    """The sums of @parts. Percentiles and slowdowns have no sum, and stay those of a lone part."""
+def _joined(cgroup: str, weight: int, parts: Sequence[Use], pressed: Part | None) -> Use:
+    """The sums of @parts. Percentiles and slowdowns have no sum, and stay those of a lone part. The
+    kernel counts the pressure of a subtree by itself: @pressed."""
     ios = sum(part.iops for part in parts)
     alone = parts[0] if len(parts) == 1 else None
 
@@ -480,6 +520,8 @@ def _joined(cgroup: str, weight: int, parts: Sequence[Use]) -> Use:
         alone.slowdown_percent if alone else None,
         max(part.short_ms for part in parts),
         alone.goal_us if alone else None,
+        pressed.some_ppm if pressed else None,
+        pressed.full_ppm if pressed else None,
     )
 
 
@@ -488,9 +530,11 @@ def tree(
     weight: Callable[[str], int],
     key: Callable[[Use], Any],
     keep: Callable[[Use], bool] = lambda _: True,
+    pressed: Mapping[str, Part] = NO_PARTS,
 ) -> list[Line]:
     """The lines of the cgroups in @found that @keep keeps, and of their ancestors, siblings in the
-    order of @key. @weight tells the weight of a cgroup without I/O of its own."""
+    order of @key. @weight tells the weight of a cgroup without I/O of its own, and @pressed the
+    pressure of a cgroup with all below it."""
     children: dict[str, dict[str, None]] = {}
     for name, use in found.items():
         path = name if name != "/" and keep(use) else ""
@@ -508,7 +552,8 @@ def tree(
             return own
         if own is not None and keep(own):
             parts.append(own)
-        joined[path] = _joined(path, weight(path) if own is None else own.weight, parts)
+        weighs = weight(path) if own is None else own.weight
+        joined[path] = _joined(path, weighs, parts, pressed.get(path))
         return joined[path]
 
     lines: list[Line] = []
@@ -518,7 +563,8 @@ def tree(
         lines.append(Line(depth, path.rpartition("/")[2], joined[path]))
         own = found.get(path)
         if own is not None and below and keep(own):
-            lines.append(Line(depth + 1, OWN, own, own=True))
+            alone = replace(own, pressure_some_ppm=None, pressure_full_ppm=None)
+            lines.append(Line(depth + 1, OWN, alone, own=True))
         for child in sorted(below, key=lambda child: (key(joined[child]), child)):
             add(child, depth + 1)
 

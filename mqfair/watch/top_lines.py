@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0
 """The picture of `mqfair top`: lines of styled words, for a terminal or as plain text."""
 
+import functools
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mqfair.text.output import printable
+from mqfair.watch import pressure
+from mqfair.watch.pressure import Part
 from mqfair.watch.sample import (
     DUE_MET,
+    NO_PARTS,
     PPM,
     DiskSample,
     Line,
@@ -79,6 +83,10 @@ def slowdown(percent: int | None) -> str:
     return "-" if percent is None else f"{percent / 100:.1f}"
 
 
+def pressed(ppm: int | None) -> str:
+    return "-" if ppm is None else share(ppm)
+
+
 def _or_0(value: float | None) -> float:
     return value or 0.0
 
@@ -106,6 +114,10 @@ COLUMNS = {
         "SLOW", 5, lambda use: slowdown(use.slowdown_percent),
         lambda use: _or_0(use.slowdown_percent),
     ),
+    "pressure": Column(
+        "PSI%", 5, lambda use: pressed(use.pressure_some_ppm),
+        lambda use: _or_0(use.pressure_some_ppm),
+    ),
     # The view has the text of this one: DiskView.bars().
     "past": Column("GOT/DUE PAST", PAST_MOST, lambda _: "", lambda _: 0),
     "short": Column("S", 1, reason_of, lambda use: use.short_ms),
@@ -116,13 +128,13 @@ PAST = "past"
 VIEWS = {
     "rates": ("weight", "due", "achieved", "iops", "waiting", "inside", "wait", "p99", "slowdown",
               "short"),
-    "times": ("achieved", "mib", "waiting", "inside", "wait", "service", "p50", "p99", "slowdown",
-              "short"),
-    PAST: ("weight", "due", "achieved", "iops", "mib", "waiting", PAST, "short"),
+    "times": ("achieved", "waiting", "inside", "wait", "service", "p50", "p99", "slowdown",
+              "pressure", "short"),
+    PAST: ("weight", "due", "achieved", "iops", "mib", "waiting", "pressure", PAST, "short"),
 }  # fmt: skip
 # A wider terminal has these, too, the first one first.
-MORE = ("mib", "service", "p50", "iops", "due", "weight", "waiting", "inside", "wait", "p99",
-        "slowdown", PAST)  # fmt: skip
+MORE = ("pressure", "mib", "service", "p50", "iops", "due", "weight", "waiting", "inside", "wait",
+        "p99", "slowdown", PAST)  # fmt: skip
 NAME = "name"
 SORTS = (
     "achieved",
@@ -140,6 +152,7 @@ P50   median latency, last seconds     P99   the same, 99th percentile
 SLOW  time in the drive / least known  S     why GOT% is below DUE%:
                                        S short: others slow it in the drive
                                        Q queued: its requests wait outside
+PSI%  part of the time for which some task waited for I/O of any drive
 GOT/DUE PAST  a bar for each interval, the last one right; full: all its due
 +N            beside a name: N lines below it are hidden; it has their sums
 """
@@ -165,6 +178,7 @@ def cells(text: str) -> int:
     return sum(_cells_of(one) for one in text)
 
 
+@functools.lru_cache(maxsize=4096)
 def _cells_of(one: str) -> int:
     if unicodedata.combining(one):
         return 0
@@ -243,19 +257,22 @@ class DiskView:
     total: Total | None
     found: dict[str, Use]
     weight: Callable[[str], int] = field(repr=False)
-    past: Mapping[tuple[str, bool], Sequence[float | None]] = field(default_factory=dict)
+    pressed: Mapping[str, Part] = field(default_factory=lambda: NO_PARTS)
+    # The part of its due that each cgroup got, for each interval.
+    past: Sequence[Mapping[str, float | None]] = ()
     # Trees of 500 cgroups that were asked for, because a picture needs the same one again.
     trees: dict[Picked, list[Line]] = field(default_factory=dict, repr=False, compare=False)
 
     def lines(self, picked: Picked) -> list[Line]:
         whole = picked if picked.levels is None else replace(picked, levels=None)
         if whole not in self.trees:
-            self.trees[whole] = tree(self.found, self.weight, whole.key, whole.keeps)
+            self.trees[whole] = tree(self.found, self.weight, whole.key, whole.keeps, self.pressed)
         return collapsed(self.trees[whole], picked.levels)
 
     def bars(self, line: Line) -> str:
-        """The part of its due that the cgroup of @line got in each interval."""
-        return "".join(bar(one) for one in self.past.get((line.use.cgroup, line.own), ()))
+        """The past of the cgroup of @line. Its own processes have none."""
+        parts = [None if line.own else one.get(line.use.cgroup) for one in self.past]
+        return "".join(map(bar, parts))
 
     def head(self) -> list[list[Word]]:
         """Two lines: the drive with its total, and its depth, threshold and window."""
@@ -306,8 +323,8 @@ class DiskView:
 
 
 def met(use: Use) -> float | None:
-    """The part of its due that a cgroup got, at most all; None without a due."""
-    return min(use.achieved_ppm / use.due_ppm, 1.0) if use.due_ppm else None
+    """The part of its due that a cgroup got, at most all; None without a due or a request."""
+    return min(use.achieved_ppm / use.due_ppm, 1.0) if use.due_ppm and not use.idle else None
 
 
 def bar(part: float | None) -> str:
@@ -320,6 +337,7 @@ def bar(part: float | None) -> str:
 
 def views(sampler: Sampler, before: Sample, after: Sample) -> list[DiskView]:
     seconds = max(after.at - before.at, 1e-9)
+    parts = pressure.parts(before.pressure, after.pressure, seconds)
     found = []
     for name, now in after.disks.items():
         was = before.disks.get(name, now)
@@ -327,7 +345,9 @@ def views(sampler: Sampler, before: Sample, after: Sample) -> list[DiskView]:
         def weight(path: str, number: str | None = now.number) -> int:
             return sampler.weight(path, number)
 
-        found.append(DiskView(now, total(was, now, seconds), uses(was, now, seconds), weight))
+        found.append(
+            DiskView(now, total(was, now, seconds), uses(was, now, seconds, parts), weight, parts)
+        )
     return found
 
 

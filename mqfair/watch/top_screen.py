@@ -52,6 +52,7 @@ KEYS_HELP = (
     "q quit  space pause  s sort  r turn  v view  / filter  i idle  c collapse  C expand  tab drive"
     "  ? help"
 )
+KEYS_ACROSS = 4
 
 # The sequences that terminals send, in both modes of their cursor keys.
 _SEQUENCES = {
@@ -93,7 +94,7 @@ class Screen:
         self._samples = 0
         self._before: Sample = sampler.sample()
         self._views: list[DiskView] = []
-        self._past: dict[str, dict[tuple[str, bool], deque[float | None]]] = {}
+        self._past: dict[str, deque[dict[str, float | None]]] = {}
         self._console = Console(highlight=False)
         self._styles: dict[str, Style] = {}
 
@@ -111,15 +112,12 @@ class Screen:
         self._before = after
 
     def _remembered(self, view: DiskView) -> DiskView:
-        """@view with the past of its lines. A cgroup that is gone is forgotten."""
-        before = self._past.get(view.disk.name, {})
-        now = {}
-        for line in view.lines(Picked()):
-            key = (line.use.cgroup, line.own)
-            now[key] = before.get(key) or deque(maxlen=PAST_MOST)
-            now[key].append(None if line.use.idle else met(line.use))
-        self._past[view.disk.name] = now
-        return dataclasses.replace(view, past=now)
+        """@view with the past of its cgroups."""
+        past = self._past.setdefault(view.disk.name, deque(maxlen=PAST_MOST))
+        past.append(
+            {line.use.cgroup: met(line.use) for line in view.lines(Picked()) if not line.own}
+        )
+        return dataclasses.replace(view, past=past)
 
     # --- keys
 
@@ -219,7 +217,10 @@ class Screen:
         return [*visible, self._foot(width, len(found) - self.first - room)]
 
     def _help(self) -> list[Entry]:
-        lines = [*LEGEND.splitlines(), "", *KEYS_HELP.split("  "), "", "any key: back"]
+        words = KEYS_HELP.split("  ")
+        rows = [words[at : at + KEYS_ACROSS] for at in range(0, len(words), KEYS_ACROSS)]
+        keys = ["".join(f"{word:16}" for word in row).rstrip() for row in rows]
+        lines = [*LEGEND.splitlines(), "", *keys, "", "any key: back"]
         return [[(line, "")] for line in lines]
 
     def _entries(self, columns: Sequence[str], width: int) -> list[Entry]:

@@ -12,6 +12,10 @@ QUEUE = "/sys/block/nvme0n1/queue"
 FLUSH_DATA = "/sys/module/mqfair/parameters/schedules_flush_data"
 UNTESTED = "mqfair was never tested on Linux 6.18.2-1-generic, only on 6.1, 6.12, 7.2 @"
 TAGS = "128 tags x 2 queues for depth 128: tasks often sleep for a tag @"
+PRESSURE = (
+    "some avg10=46.80 avg60=31.29 avg300=9.52 total=32201422\n"
+    "full avg10=43.51 avg60=28.72 avg300=8.72 total=29547030\n"
+)
 SHARE = "259:0 mqfair.bytes=1048576 mqfair.share_ppm=450000"
 IOCOST = "8:0 enable=1\n259:0 enable=1 ctrl=auto"
 
@@ -596,3 +600,17 @@ def test_a_remedy_can_be_pasted_into_a_shell(host, check, run):
     assert f"{CGROUPS}/my app/cgroup.subtree_control" in places
     assert f"{CGROUPS}/my app" in places
     assert [place for place in places if not host.host(place).exists()] == []
+
+
+@pytest.mark.parametrize(("text", "said"), [(PRESSURE, True), ("", False)])
+def test_the_pressure_of_a_cgroup_is_told(host, check, text, said):
+    host.put(f"{CGROUPS}/prod/db/io.stat", SHARE)
+    host.put(f"{CGROUPS}/prod/db/io.pressure", text)
+    _, topics = check("nvme0n1", "prod/db")
+    if not said:
+        assert "pressure" not in topics
+        return
+    assert one(topics, "pressure", "note")["seen"] == (
+        "in the last 10 s some task of prod/db waited for I/O of any drive for 46.8 % of the time,"
+        " and all its tasks at once for 43.5 %"
+    )

@@ -87,6 +87,20 @@ def test_no_package_beyond_the_standard_library_is_needed(host, run, monkeypatch
     assert "mqfair_module_loaded 1.0\n" in file.read_text()
 
 
+def test_the_pressure_of_cgroups_is_a_counter(host, run):
+    host.cgroup(
+        "prod", stat="259:0 mqfair.ios=1 mqfair.bytes=4096",
+        io_pressure="some avg10=1.00 avg60=0.00 avg300=0.00 total=2500000\n"
+        "full avg10=0.00 avg60=0.00 avg300=0.00 total=500000",
+    )  # fmt: skip
+    lines = run("metrics").out.splitlines()
+    name = "mqfair_cgroup_pressure_seconds"
+    assert [line for line in lines if line.startswith(name)] == [
+        f'{name}_total{{cgroup="prod",kind="some"}} 2.5',
+        f'{name}_total{{cgroup="prod",kind="full"}} 0.5',
+    ]
+
+
 def test_the_textfile_is_for_a_collector_of_another_user(host, run, tmp_path):
     file = tmp_path / "mqfair.prom"
     before = os.umask(0o077)

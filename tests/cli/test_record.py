@@ -8,7 +8,9 @@ import json
 import pytest
 from test_top import host, write  # noqa: F401 -- host is a fixture
 
+from mqfair.report.steps import steps
 from mqfair.watch import recording
+from mqfair.watch.pressure import Pressure
 from mqfair.watch.sample import DiskSample, Figures, Sample
 
 
@@ -51,6 +53,31 @@ def test_cgroups_that_stay_the_same_are_written_once():
     assert len(recording.read(cut).samples) == 2
 
 
+def test_the_pressure_is_recorded_where_it_changes(recorded):
+    found = recording.read(recorded.read_text())
+    assert [sample.pressure["prod/db"].some_us for sample in found.samples] == [
+        7 + step * 1_000_000 for step in (1, 2, 3, 4)
+    ]
+    lines = [json.loads(line) for line in recorded.read_text().splitlines()[1:]]
+    names = ["prod", "prod/db", "prod/web"]
+    assert [sorted(line["pressure"]) for line in lines] == [names, *[names[:2]] * 3]
+    uses = steps(found, "nvme0n1")[-1].uses
+    assert (uses["prod/db"].pressure_some_ppm, uses["batch"].pressure_some_ppm) == (500_000, None)
+
+
+def test_a_cgroup_that_ends_has_no_pressure():
+    def sample(at, **pressure):
+        return Sample(at, at, {}, pressure)
+
+    head = recording.Head(0.0, 1.0, "6.1", "0.2.0")
+    samples = [sample(0.0, a=Pressure(1, 0), b=Pressure(5, 2)), sample(1.0, b=Pressure(5, 2))]
+    file = io.StringIO()
+    assert list(recording.write(file, head, samples)) == samples
+    assert recording.read(file.getvalue()).samples == tuple(samples)
+    old = file.getvalue().replace('"pressure"', '"unknown"')
+    assert [one.pressure for one in recording.read(old).samples] == [{}, {}]
+
+
 def test_an_interrupted_recording_keeps_its_samples(host, run, tmp_path, monkeypatch):  # noqa: F811
     import time
 
@@ -71,7 +98,7 @@ def test_an_interrupted_recording_keeps_its_samples(host, run, tmp_path, monkeyp
 
 def test_to_standard_output(host, run):  # noqa: F811
     lines = run("record", "--out", "-", "--seconds", "2", "--interval", "1").out.splitlines()
-    assert [set(json.loads(line)) for line in lines[1:]] == [{"at", "disks"}] * 3
+    assert [set(json.loads(line)) for line in lines[1:]] == [{"at", "disks", "pressure"}] * 3
 
 
 def test_a_table_of_a_recording(recorded, run, tmp_path):

@@ -13,6 +13,7 @@ from test_compare import bench
 from mqfair.report import plots, summary
 from mqfair.report.steps import Step
 from mqfair.text.palette import CURVES, MARK
+from mqfair.watch.pressure import Pressure
 from mqfair.watch.recording import Head, Recording
 from mqfair.watch.sample import DiskSample, Figures, Sample, Use
 
@@ -77,7 +78,7 @@ def test_time_without_work_counts_for_nothing():
 # --- the page
 
 
-def recorded(samples=4, groups=3, disks=1, name="prod/g{}"):
+def recorded(samples=4, groups=3, disks=1, name="prod/g{}", pressure=True):
     """Counters that grow by a request of 4 KiB times the number of the cgroup."""
 
     def flows(at):
@@ -98,7 +99,8 @@ def recorded(samples=4, groups=3, disks=1, name="prod/g{}"):
             )
             for d in range(disks)
         }
-        return Sample(float(at), float(at), of_disks)
+        us = {name.format(n): Pressure(at * 250_000, at * 1000) for n in range(groups) if pressure}
+        return Sample(float(at), float(at), of_disks, us)
 
     return Recording(Head(0.0, 1.0, "6.1", "0"), tuple(map(sample, range(samples))))
 
@@ -145,6 +147,11 @@ def test_the_table_is_first_and_each_plot_has_its_sentence():
     assert {"prod/g0", "prod/g1", "prod/g2"} < set(page.cells)
     assert text.count('<p class="note">') >= page.tags.count("h3")
     assert "script" not in page.tags
+
+
+def test_a_kernel_without_pressure_has_no_plot_of_it():
+    titles = {with_it: plots.of_recording(recorded(pressure=with_it)) for with_it in (True, False)}
+    assert [text.count("<h3>Pressure") for text in titles.values()] == [1, 0]
 
 
 def test_colours_do_not_repeat():

@@ -23,6 +23,12 @@ FIGURES = (
     " mqfair.p99_us=2500 mqfair.inside_x100=400 mqfair.waiting_x100={waiting}"
 )
 STATE = "window 40\nwindow_tried 80\nisolation_loss_permille 20\nisolation_met_ppm 910000"
+# In each step of 2 s, some task of the cgroup and of those below it waits for so many us.
+PRESSURE = {"prod": 1_500_000, "prod/db": 1_000_000, "prod/web": 0}
+PSI = """\
+some avg10=46.80 avg60=31.29 avg300=9.52 total={some}
+full avg10=43.51 avg60=28.72 avg300=8.72 total={full}
+"""
 LIST = {
     "prod/db": {"weight": 900, "share": 600000, "part": 3},
     "prod/web": {"weight": 100, "share": 300000, "part": 1},
@@ -33,11 +39,11 @@ LIST = {
 ONCE = """\
 nvme0n1  mqfq  4.0 IOPS  4.0 MiB/s  3 in flight
   D 128 auto  T 64 KiB auto  window 40, loss 2.0 %
-CGROUP                WGHT  DUE%  GOT%  IOPS  MiB/s     Q    IN  WAIT  SERV   P50   P99  SLOW S
-batch                  100  10.0  50.0   2.0    2.0   2.0   4.0  1.0m  300u  640u  2.5m   2.1
-prod                   800  90.0  50.0   2.0    2.0   4.0   8.0  1.0m  300u     -     -     - S
-  db                   900  60.0  37.5   1.5    1.5   2.0   4.0  1.0m  300u  640u  2.5m   2.1 S
-  web                  100  30.0  12.5   0.5    0.5   2.0   4.0  1.0m  300u  640u  2.5m   2.1 Q
+CGROUP                WGHT  DUE%  GOT%  IOPS  MiB/s     Q    IN  WAIT  SERV   P99  SLOW  PSI% S
+batch                  100  10.0  50.0   2.0    2.0   2.0   4.0  1.0m  300u  2.5m   2.1     -
+prod                   800  90.0  50.0   2.0    2.0   4.0   8.0  1.0m  300u     -     -  75.0 S
+  db                   900  60.0  37.5   1.5    1.5   2.0   4.0  1.0m  300u  2.5m   2.1  50.0 S
+  web                  100  30.0  12.5   0.5    0.5   2.0   4.0  1.0m  300u  2.5m   2.1   0.0 Q
 """
 
 
@@ -50,6 +56,9 @@ def write(machine, step):
             "short": 5 * step if name == "prod/db" else 0, "waiting": 200,
         }  # fmt: skip
         machine.put(f"/sys/fs/cgroup/{name}/io.stat", FIGURES.format(**one, **figures))
+    for name, us in PRESSURE.items():
+        text = PSI.format(some=7 + step * us, full=step * us // 2)
+        machine.put(f"/sys/fs/cgroup/{name}/io.pressure", text)
     machine.put("/sys/block/nvme0n1/stat", f"{8 * step} 0 {step << 14} 5 0 0 0 0 3 9 9 0 0 0 0 0 0")
 
 
@@ -79,7 +88,7 @@ def host(machine, monkeypatch):
 
 
 def test_once_as_text(host, run, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "160")
+    monkeypatch.setenv("COLUMNS", "99")
     result = run("top", "--once", "--interval", "2")
     assert (result.code, result.err) == (0, "")
     assert host.slept == [2.0]
@@ -96,6 +105,9 @@ def test_once_as_json(host, run):
     assert groups["prod/db"]["due_ppm"] == 600000
     assert groups["prod/db"]["short_ms"] == 5
     assert groups["prod"]["weight"] == 800
+    pressure = {name: one["pressure_some_ppm"] for name, one in groups.items()}
+    assert pressure == {"batch": None, "prod": 750_000, "prod/db": 500_000, "prod/web": 0}
+    assert groups["prod/db"]["pressure_full_ppm"] == 250_000
     assert disk == {
         "device": "nvme0n1",
         "number": "259:0",
@@ -358,6 +370,7 @@ def test_the_view_and_the_help(screen):
     assert "DUE%" in text(screen, width=200)
     screen.press("?")
     assert "achieved share" in text(screen)
+    assert "any key: back" in text(screen)
     screen.press("x")
     assert "achieved share" not in text(screen)
 

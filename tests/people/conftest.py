@@ -37,6 +37,10 @@ FIGURES = (
     " mqfair.part_ppm={part} mqfair.inside_x100=400 mqfair.waiting_x100=900"
     " mqfair.cost_inside=4096 mqfair.done={ios} mqfair.drive_us={drive} mqfair.cost={bytes}"
 )
+PRESSURE = """\
+some avg10=46.80 avg60=31.29 avg300=9.52 total={us}
+full avg10=43.51 avg60=28.72 avg300=8.72 total={us}
+"""
 STATE = (
     "threshold 65536\nwindow 40\nwindow_tried 40\nwindow_trials 7\nisolation_loss_permille 20"
     "\nisolation_met_ppm 910000\ndepth 128\nwakes 5\nnull_dispatches 0\nwatchdog 0"
@@ -71,6 +75,8 @@ class Cluster:
         for index, name in enumerate(self.names):
             lines = [self._line(index, number) for number in ("259:0", "259:1")]
             self.machine.put(f"/sys/fs/cgroup/{name}/io.stat", "\n".join(lines))
+            us = 1000 * self.steps * (index % 40)
+            self.machine.put(f"/sys/fs/cgroup/{name}/io.pressure", PRESSURE.format(us=us))
         done = self.steps * 1000
         for disk in ("nvme0n1", "nvme1n1"):
             self.machine.put(f"/sys/block/{disk}/stat", f"{done} 0 {8 * done} 5 {'0 ' * 13}")

@@ -95,7 +95,7 @@ def test_a_recording_in_a_browser(cluster, recorded, tmp_path, width):
     plots = browse(page, tmp_path, width)["plots"]
     labels = [one["label"] for one in plots]
     assert labels[:2] == ["nvme0n1: due and got", "nvme0n1: Throughput"]
-    assert len(labels) == len(set(labels)) == 2 * 5
+    assert len(labels) == len(set(labels)) == 2 * 6
     assert any("container-01" in word for word in plots[0]["words"])
 
 
