@@ -18,7 +18,7 @@ from matplotlib.transforms import Bbox
 from experiments.isolation_curve import Point
 from experiments.isolation_run import DEPTH, ISOLATION, NONE, SCHEDULER
 from experiments.pictures import COLOURS, MARKS
-from mqfair.text.palette import FAINT, INK, NEUTRAL, STYLE
+from mqfair.text.palette import FAINT, INK, MARK, NEUTRAL, STYLE
 
 if TYPE_CHECKING:
     from experiments.isolation import Panel
@@ -43,7 +43,8 @@ LEAST_TOTAL = 0.25
 LABELLED_DEPTHS = (8, 16, 32, 64, 128)
 # The distance, in pixels, of the boxes along a line.
 LINE_STEP = 4
-SOLID = "#d1495b"
+SOLID = MARK
+HOW_TO_READ = "A point is one setting. Lower is better for the worst tenant, right for the total."
 
 
 def _value(one: Point) -> str:
@@ -133,9 +134,14 @@ def _along(axes: Axes, points: Sequence[Point]) -> list[Bbox]:
     return boxes
 
 
-def _mark(number: int) -> dict[str, Any]:
+def _mark(number: int, *, swept: bool) -> dict[str, Any]:
     """The style of the point of the scheduler @number. The light edge separates points that cover
-    each other."""
+    each other. The point of the scheduler that is @swept is an open mark around the others."""
+    if swept:
+        return {
+            "marker": "s", "color": SOLID, "markersize": 12, "fillstyle": "none",
+            "markeredgewidth": 1.8, "linestyle": "none", "zorder": 4,
+        }  # fmt: skip
     return {
         "marker": MARKS[number % len(MARKS)],
         "color": COLOURS[number % len(COLOURS)],
@@ -155,7 +161,7 @@ def _draw_panel(axes: Axes, panel: "Panel") -> None:
     fixed = _line(axes, points, DEPTH, dashed)
     ours = _line(axes, points, ISOLATION, solid)
     for number, one in enumerate(schedulers):
-        axes.plot(*one.at, **_mark(number))
+        axes.plot(*one.at, **_mark(number, swept=one.label == panel.swept))
     slowdowns = [one.at[1] for one in points]
     axes.set_yscale("log")
     axes.yaxis.set_major_locator(FixedLocator(TICKS))
@@ -192,15 +198,16 @@ def _legend(panels: Sequence["Panel"]) -> list[Line2D]:
             color=NEUTRAL,
             linestyle="--",
             marker=".",
-            label=f"{panels[0].swept}, fixed depth",
+            label=f"{panels[0].swept}, fixed depth (grey numbers)",
         )
     ]
     if any(point.role == ISOLATION for point in panels[0].points):
-        label = f"{panels[0].swept}, isolation"
+        label = f"{panels[0].swept}, isolation (red numbers)"
         lines.append(Line2D([], [], color=SOLID, marker="o", markersize=3.5, label=label))
     schedulers = [one for one in panels[0].points if one.role == SCHEDULER]
     return lines + [
-        Line2D([], [], label=one.label, **_mark(number)) for number, one in enumerate(schedulers)
+        Line2D([], [], label=one.label, **_mark(number, swept=one.label == panels[0].swept))
+        for number, one in enumerate(schedulers)
     ]
 
 
@@ -229,8 +236,9 @@ def draw_case(panels: Sequence["Panel"], path: Path) -> None:
         for axes in grid[:, 0]:
             axes.set_ylabel(f"slowdown of {case.subject.name}")
         for axes in grid[-1]:
-            axes.set_xlabel("total / none")
-        figure.suptitle(f"{case.name}: {case.about}", x=0.01, ha="left", fontsize=11)
+            axes.set_xlabel("throughput of all tenants, relative to none")
+        title = f"{case.about[:1].upper()}{case.about[1:]}\n{HOW_TO_READ}"
+        figure.suptitle(title, x=0.01, ha="left", fontsize=11)
         figure.legend(
             handles=_legend(panels), loc="lower center", ncols=4, frameon=False, fontsize=9
         )
