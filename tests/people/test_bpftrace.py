@@ -58,7 +58,7 @@ def test_which_cgroup_waits_for_which(said):
     """prod has nine tenths of the drive. So batch waits for prod, and prod seldom for batch."""
     found = {}
     for line in said["waits"].splitlines():
-        if waits := re.match(r"\w+:/(\w+) waited (\d+) ms", line):
+        if waits := re.match(r"\w+:/(\w+) waited (-?\d+) ms", line):
             found[waits[1]] = {"ms": int(waits[2])}
             last = waits[1]
         elif part := re.match(r" +(\d+) percent for (?:\w+:/)?(?:the )?(\w+)$", line):
