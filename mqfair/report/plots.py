@@ -32,7 +32,10 @@ from mqfair.watch.sample import PPM, Use
 SIZE_MOST = 2_000_000
 # So many cgroups have a colour of their own, and a panel; more cannot be told apart.
 DRAWN_MOST = len(CURVES)
+# The rows of a table, and those of the tables of all drives.
 ROWS_MOST = 60
+ROWS_OF_ALL = 1200
+ROWS_LEAST = 5
 # So many drives have plots, the busiest; the others have their table.
 DRIVES_MOST = 6
 POINTS_MOST = 300
@@ -120,16 +123,21 @@ def _cells(one: Tenant) -> str:
     return f'<td class="name">{escaped(one.name)}</td>{words}<td{mark}>{escaped(one.verdict)}</td>'
 
 
-def tenants_table(groups: Sequence[tuple[Sequence[str], Sequence[Tenant]]], left: list[str]) -> str:
-    """A row for each tenant. @left are the titles of the cells that stand before a tenant's own."""
+def tenants_table(
+    groups: Sequence[tuple[Sequence[str], Sequence[Tenant]]],
+    left: Sequence[str] = (),
+    most: int = ROWS_MOST,
+) -> str:
+    """A row for each tenant, @most for each group. @left are the titles of the cells that stand
+    before a tenant's own."""
     numbers = ("weight", "due %", "got %", "got / due", "p99 ms", "worst p99 ms")
     head = "".join(f"<th>{escaped(text)}</th>" for text in [*left, "tenant"])
     head += "".join(f'<th class="number">{text}</th>' for text in numbers) + "<th>verdict</th>"
     lines = [f"<tr>{head}</tr>"]
     for before, tenants in groups:
         cells = "".join(f"<td>{escaped(text)}</td>" for text in before)
-        lines += [f"<tr>{cells}{_cells(one)}</tr>" for one in tenants[:ROWS_MOST]]
-        rest = tenants[ROWS_MOST:]
+        lines += [f"<tr>{cells}{_cells(one)}</tr>" for one in tenants[:most]]
+        rest = tenants[most:]
         if rest:
             got = _percent(sum(one.got for one in rest))
             text = f"{len(rest)} more tenants, which got {got} % together: --csv has them"
@@ -400,7 +408,8 @@ def _recording_page(found: Recording, points: int) -> str:
             drives.pop()
             continue
         parts.append(f'<p class="verdict">{escaped(summary.headline(tenants))}</p>')
-        parts.append(tenants_table([((), tenants)], []))
+        most = max(min(ROWS_MOST, ROWS_OF_ALL // len(last.disks)), ROWS_LEAST)
+        parts.append(tenants_table([((), tenants)], most=most))
         settings = ", ".join(f"{key} {value}" for key, value in disk.tunables.items())
         parts.append(note(f"scheduler {disk.scheduler or '-'}: {settings}"))
         if name in plotted:

@@ -170,15 +170,23 @@ def test_the_worst_cgroups_are_drawn_though_others_do_more():
     assert {"g1", "g2", "g20"} <= set(drawn)
 
 
-@pytest.mark.parametrize("size", [{"samples": 400, "groups": 10, "disks": 7}, {"groups": 600}])
+def test_tables_of_many_drives_are_shorter(monkeypatch):
+    monkeypatch.setattr(plots, "DRIVES_MOST", 1)
+    text = plots.of_recording(recorded(samples=3, groups=30, disks=80))
+    assert len(text.encode()) <= plots.SIZE_MOST
+    assert text.count("15 more tenants, which got ") == 80
+
+
+@pytest.mark.parametrize("size", [{"samples": 200, "groups": 9, "disks": 3}, {"groups": 600}])
 def test_a_large_recording_has_a_small_page(size, monkeypatch):
-    monkeypatch.setattr(plots, "SIZE_MOST", 1_100_000)
+    monkeypatch.setattr(plots, "SIZE_MOST", 650_000)
+    monkeypatch.setattr(plots, "DRIVES_MOST", 2)
     text = plots.of_recording(recorded(**size))
-    assert len(text.encode()) <= 1_100_000
+    assert len(text.encode()) <= 650_000
     if size["groups"] > plots.ROWS_MOST:
         assert f"{size['groups'] - plots.ROWS_MOST} more tenants" in text
     else:
-        assert "Only the 6 busiest drives have plots." in text
+        assert "Only the 2 busiest drives have plots." in text
         assert "intervals; of percentiles, the highest" in text
 
 
