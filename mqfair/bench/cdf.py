@@ -17,9 +17,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter
 
-from mqfair.bench.picture import FAINT, STYLE, caption
+from mqfair.bench.picture import caption
 from mqfair.bench.report import by_cgroup, duration, schedulers_of
 from mqfair.bench.result import CaseResult, CgroupResult, Document
+from mqfair.text.palette import FAINT, STYLE
 
 # Okabe and Ito's colours, which most eyes tell apart; none is grey.
 COLOURS = ("#6c7f90", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
