@@ -49,14 +49,18 @@ BASE = NONE
 SCHEDULERS = "kyber,bfq,mqfq,kyber-fair,wdt"
 # Bounds by workload and scheduler. They cover the kernel half (locking, staging) and the scheduler.
 MOST_ABOVE_NONE = {
-    ("qd32", "mqfq"): 2300,
-    ("mixed", "kyber-fair"): 3000,
+    ("qd32", "mqfq"): 2150,
+    ("batch8", "mqfq"): 1200,
+    ("qd32", "wdt"): 2320,
+    ("mixed", "kyber-fair"): 2350,
     ("tenants", "mqfq"): 2900,
 }
 # Locked instructions, for a hardware queue with one queue. A latency sample has one, too.
 MOST_LOCKED = {
-    ("qd32", "mqfq"): 9.5,
-    ("batch8", "mqfq"): 9.0,
+    ("qd32", "mqfq"): 7.0,
+    ("batch8", "mqfq"): 4.5,
+    ("qd32", "wdt"): 10.0,
+    ("batch8", "wdt"): 5.5,
 }
 # For each CPU that may come online. The block layer's own look at its map of CPUs takes 1.6 to 2.4.
 MOST_FOR_CPU = 4
