@@ -56,15 +56,16 @@ static inline void queue_inserted(struct queue *q, struct io *io, u64 now)
 static inline void queue_dispatched(struct queue *q, struct io *io, u64 now)
 {
 	struct flow_queue *fq = io->flow->fq[q->index];
+	u64 wait_ns;
 
 	port_assert_queue_held(q);
 	io->dispatch_ns = now;
 	io->flags |= IO_OUT;
 	WRITE_ONCE(fq->dispatched, fq->dispatched + 1);
 	WRITE_ONCE(fq->bytes, fq->bytes + io_transferred(io));
-	/* A host may give an insert a later time than its dispatch. */
-	if (now > io->insert_ns)
-		WRITE_ONCE(fq->wait_ns, fq->wait_ns + (now - io->insert_ns));
+	wait_ns = io_wait_ns(io);
+	if (wait_ns)
+		WRITE_ONCE(fq->wait_ns, fq->wait_ns + wait_ns);
 	WRITE_ONCE(q->nr, q->nr - 1);
 	WRITE_ONCE(q->stats.dispatched, q->stats.dispatched + 1);
 	if (unlikely(q->adopted == io))
