@@ -8,7 +8,7 @@
  * 2019, figure 11.  Slots have no identity here, so a queue that gives one back
  * clears any bit, nearest first.  D does not change.
  */
-#include "sched/mt/token_tree.h"
+#include "flat.h"
 
 static u32 words_of(const struct token_tree *t)
 {
@@ -86,46 +86,11 @@ bool token_peek(const struct token_tree *t, u32 queue)
 	return token_total(t) > 0;
 }
 
-bool token_steal(struct token_tree *t, u32 queue,
-		 const struct queue_set *except)
-{
-	(void)except;
-	return token_take(t, queue);
-}
-
 void token_put(struct token_tree *t, u32 queue)
 {
 	/* Other threads put and take: a bit may change after it was read. */
 	while (!flip(t, queue, false))
 		;
-}
-
-/* Every queue can take any free slot already. */
-bool token_give(struct token_tree *t, u32 from, u32 to)
-{
-	(void)t;
-	(void)from;
-	(void)to;
-	return false;
-}
-
-bool token_root_take(struct token_tree *t)
-{
-	return token_take(t, 0);
-}
-
-bool token_take_except(struct token_tree *t, u32 queue,
-		       const struct queue_set *except)
-{
-	(void)except;
-	return token_take(t, queue);
-}
-
-bool token_peek_except(const struct token_tree *t,
-		       const struct queue_set *except)
-{
-	(void)except;
-	return token_total(t) > 0;
 }
 
 void token_resize(struct token_tree *t, u32 depth)

@@ -5,7 +5,7 @@
  * It is for comparison, as in Hedayati et al., Multi-Queue Fair Queueing, ATC
  * 2019, figure 11.
  */
-#include "sched/mt/token_tree.h"
+#include "flat.h"
 
 int token_tree_init(struct token_tree *t, u32 nr_queues, u32 depth)
 {
@@ -32,45 +32,10 @@ bool token_peek(const struct token_tree *t, u32 queue)
 	return atomic64_read(&t->root.free) > 0;
 }
 
-bool token_steal(struct token_tree *t, u32 queue,
-		 const struct queue_set *except)
-{
-	(void)except;
-	return token_take(t, queue);
-}
-
 void token_put(struct token_tree *t, u32 queue)
 {
 	(void)queue;
 	(void)atomic64_fetch_add(1, &t->root.free);
-}
-
-/* Every queue can take any free slot already. */
-bool token_give(struct token_tree *t, u32 from, u32 to)
-{
-	(void)t;
-	(void)from;
-	(void)to;
-	return false;
-}
-
-bool token_root_take(struct token_tree *t)
-{
-	return token_take(t, 0);
-}
-
-bool token_take_except(struct token_tree *t, u32 queue,
-		       const struct queue_set *except)
-{
-	(void)except;
-	return token_take(t, queue);
-}
-
-bool token_peek_except(const struct token_tree *t,
-		       const struct queue_set *except)
-{
-	(void)except;
-	return token_total(t) > 0;
 }
 
 void token_resize(struct token_tree *t, u32 depth)
