@@ -210,8 +210,8 @@ struct host {
 	u32 waiting_for_tags;		/* of these: ios without a tag */
 	u32 slots;			/* ios with IO_SLOT */
 	u32 inside;			/* ios in the driver or the device */
-	u64 inside_ns;			/* sum of their times there so far, to... */
-	u64 inside_at;			/* ...this time */
+	u64 inside_ns;			/* sum of the times of all ios there .. */
+	u64 inside_at;			/* .. until this time: host_settle_inside() */
 	u64 audits;			/* quiet moments so far */
 	bool stopping;			/* loads submit nothing more */
 	char failure[200];		/* the first message, or empty */

@@ -4,9 +4,9 @@
  *
  * The wheel has WHEEL_BUCKETS buckets of @width units of virtual time, each a
  * bit mask of queues.  Each group of WHEEL_GROUP queues has masks of its own.  A
- * turn of the wheel advances one index, `turned`, and
- * empties every bucket that starts at or before it.  A queue due later than the
- * wheel reaches waits in the last bucket and looks again when it is woken.
+ * turn of the wheel advances one index, `turned`, and empties every bucket that
+ * starts at or before it.  A queue due later than the wheel reaches waits in the
+ * last bucket and looks again when it is woken.
  *
  * A queue is put into the bucket that starts at or after its due time.  So the
  * wheel itself wakes it less than @width after that time and never before.
@@ -45,8 +45,9 @@
 enum {
 	WHEEL_BUCKETS	= 32,	/* with width T/8: reaches 4 T ahead */
 	/*
-	 * Queues whose masks share cache lines.  Queues that park at the same
-	 * time write the same bucket, and 64 in one line wait for each other.
+	 * The queues of a group have their bits in the same words.  CPUs that
+	 * park their queues at the same time write the same bucket, and 64 CPUs
+	 * on one cache line wait for each other.
 	 */
 	WHEEL_GROUP	= 16,
 };
