@@ -20,10 +20,8 @@ from matplotlib.ticker import FuncFormatter
 from mqfair.bench.picture import caption
 from mqfair.bench.report import by_cgroup, duration, schedulers_of
 from mqfair.bench.result import CaseResult, CgroupResult, Document
-from mqfair.text.palette import FAINT, STYLE
+from mqfair.text.palette import CURVES, FAINT, STYLE
 
-# Okabe and Ito's colours, which most eyes tell apart; none is grey.
-COLOURS = ("#6c7f90", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 DASHES = ("-", "--", ":")
 PERCENTILES = (0.0, 50.0, 90.0, 99.0, 99.9, 99.99)
 MOST_NINES = 4  # 99.99 %
@@ -86,8 +84,8 @@ def picture(result: CaseResult, where: Document) -> Figure:
 def _style(index: int) -> dict[str, Any]:
     """Of the scheduler with this @index."""
     return {
-        "color": COLOURS[index % len(COLOURS)],
-        "linestyle": DASHES[index // len(COLOURS) % len(DASHES)],
+        "color": CURVES[index % len(CURVES)],
+        "linestyle": DASHES[index // len(CURVES) % len(DASHES)],
         "linewidth": 1.8,
     }
 
