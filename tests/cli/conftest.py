@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0
 """A machine made of files, with a kernel that responds to writes like the real one."""
 
+import contextlib
 import errno
 import importlib.util
 import json
 import os
+import socket
+import subprocess
 import sys
 from collections import defaultdict
 from dataclasses import dataclass
@@ -267,6 +270,27 @@ def run(capsys):
         return Result(code, captured.out, captured.err)
 
     return call
+
+
+@pytest.fixture
+def systemd_service(host, tmp_path):
+    """Starts `mqfair follow` as systemd does: yields the program, and the socket to which it
+    tells its state. A message may take @patience_s seconds."""
+
+    @contextlib.contextmanager
+    def start(patience_s, stdout):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+            sock.bind(str(tmp_path / "notify"))
+            sock.settimeout(patience_s)
+            env = {
+                **os.environ, "MQFAIR_ROOT": str(host.root), "PYTHONPATH": str(ROOT),
+                "NOTIFY_SOCKET": str(tmp_path / "notify"),
+            }  # fmt: skip
+            argv = [sys.executable, "-m", "mqfair", "follow"]
+            with subprocess.Popen(argv, env=env, stdout=stdout, text=True) as program:
+                yield program, sock
+
+    return start
 
 
 @pytest.fixture(autouse=True)

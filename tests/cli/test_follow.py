@@ -343,23 +343,13 @@ def test_the_service_follows_and_ends_cleanly(host, service, run):
     }
 
 
-def test_the_service_tells_systemd_that_it_is_ready(host, tmp_path):
-    import socket
-
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
-        sock.bind(str(tmp_path / "notify"))
-        sock.settimeout(PATIENCE_S)
-        env = {
-            **os.environ, "MQFAIR_ROOT": str(host.root), "PYTHONPATH": str(ROOT),
-            "NOTIFY_SOCKET": str(tmp_path / "notify"),
-        }  # fmt: skip
-        argv = [sys.executable, "-m", "mqfair", "follow"]
-        with subprocess.Popen(argv, env=env, stdout=subprocess.DEVNULL) as program:
-            assert sock.recv(100) == b"READY=1"
-            assert weight(host, "system.slice/nginx.service") == "default 900"
-            program.terminate()
-            assert sock.recv(100) == b"STOPPING=1"
-        assert program.returncode == 0
+def test_the_service_tells_systemd_that_it_is_ready(host, systemd_service):
+    with systemd_service(PATIENCE_S, subprocess.DEVNULL) as (program, sock):
+        assert sock.recv(100) == b"READY=1"
+        assert weight(host, "system.slice/nginx.service") == "default 900"
+        program.terminate()
+        assert sock.recv(100) == b"STOPPING=1"
+    assert program.returncode == 0
 
 
 # -- the work, counted

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
 """A module that the running kernel has not, or may not load: each message has the reason."""
 
-import os
 import re
-import socket
 import subprocess
-import sys
 
 import pytest
 from conftest import OURS, RELEASE, ROOT
@@ -145,27 +142,19 @@ RULES = {
 
 
 @pytest.mark.parametrize("rule", RULES)
-def test_the_service_says_that_no_rule_can_be_met_after_an_upgrade(host, tmp_path, rule):
+def test_the_service_says_that_no_rule_can_be_met_after_an_upgrade(host, systemd_service, rule):
     """In the journal as a warning or an error, and in `systemctl status`."""
     boot(host, BEYOND)
     install_sources(host)
     host.put("/etc/mqfair.conf", RULES[rule])
     skipped = f"DKMS skipped Linux {BEYOND}"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
-        sock.bind(str(tmp_path / "notify"))
-        sock.settimeout(PATIENCE_S)
-        env = {
-            **os.environ, "MQFAIR_ROOT": str(host.root), "PYTHONPATH": str(ROOT),
-            "NOTIFY_SOCKET": str(tmp_path / "notify"),
-        }  # fmt: skip
-        argv = [sys.executable, "-m", "mqfair", "follow"]
-        with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, text=True) as program:
-            assert sock.recv(100) == b"READY=1"
-            state = sock.recv(1000).decode()
-            assert state.startswith("STATUS=not met: /etc/mqfair.conf:") and skipped in state
-            program.terminate()
-            assert sock.recv(100) == b"STOPPING=1"
-            told = [line for line in program.stdout if skipped in line]
+    with systemd_service(PATIENCE_S, subprocess.PIPE) as (program, sock):
+        assert sock.recv(100) == b"READY=1"
+        state = sock.recv(1000).decode()
+        assert state.startswith("STATUS=not met: /etc/mqfair.conf:") and skipped in state
+        program.terminate()
+        assert sock.recv(100) == b"STOPPING=1"
+        told = [line for line in program.stdout if skipped in line]
     assert {line.partition(":")[0] for line in told} >= {"warning"}
 
 
