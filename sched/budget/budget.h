@@ -181,12 +181,6 @@ struct budget_ops {
 	 * active.
 	 */
 	u64 (*grant)(const struct budget *b, const struct flow *f, u64 share);
-
-	/*
-	 * Optional.  The work that was dispatched so far, for a scheduler that
-	 * charges some flows more than that; else the credit that was spent.
-	 */
-	u64 (*work)(const struct budget *b);
 };
 
 /* When a round ends: see above. */

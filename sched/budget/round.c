@@ -21,6 +21,8 @@ enum {
 	ROUND_TURNOVERS = 2,
 	/* A total is so many requests of each flow, on average, at least. */
 	FLOW_REQUESTS = 4,
+	/* Most grants at once: no flow gets more than 2^62. */
+	ROUNDS_MOST = 1 << (62 - BUDGET_MOST_SHIFT),
 };
 
 static u64 nr_active(const struct budget *b)
@@ -168,13 +170,14 @@ static bool is_donor(const struct flow *f, u64 now)
 }
 
 /*
- * Rounds until the debt of the first flow is paid.  Donors do not count.  A
- * donor of weight 10000 does not use its grant, and beside it a flow of weight 1
- * would get one request for each ten thousand of the donor.
+ * Grants until the debt of the first flow is paid, and the flows that are not donors
+ * have the work of a millisecond together, or the total.  Donors do not use their grants.
+ * Beside a donor of weight 10000 a flow of weight 1 has one request in a grant.  It
+ * would end a round, and cause a tick, with each of its requests.
  */
 static u64 rounds_due(struct budget *b, u64 now)
 {
-	u64 least = ~0ULL, rounds;
+	u64 least = ~0ULL, sum = 0, work, rounds;
 	struct flow_walk w;
 	struct flow *f;
 
@@ -187,10 +190,15 @@ static u64 rounds_due(struct budget *b, u64 now)
 		bf->due = grant_of(b, f);
 		if (left > 0 && is_donor(f, now))
 			continue;
+		sum += bf->due;
 		rounds = left > 0 ? 1 : div64_u64((u64)-left, bf->due) + 1;
 		least = min(least, rounds);
 	}
-	return least == ~0ULL ? 1 : least;
+	if (!sum)
+		return 1;
+	work = min(turnover_in(&b->turnover, CHECK_NS), READ_ONCE(b->total));
+	rounds = max(least, div64_u64(work, sum));
+	return min(rounds, (u64)ROUNDS_MOST);
 }
 
 /* ------------------------------------------ the round that ends: accounts */
@@ -265,7 +273,7 @@ static bool is_full(const struct budget *b)
 static void count(const struct budget *b, u64 now, struct turnover_counts *c)
 {
 	c->now = now;
-	c->work = b->ops->work ? b->ops->work(b) : b->used;
+	c->work = b->used;
 	c->dispatched = sched_dispatched(b->sched);
 }
 

@@ -12,8 +12,7 @@
  * request, until the next one ends.  The first ends with the first round.
  *
  *	1000 requests of 4096 and 1000 of 65536 in a measuring period: the mean
- *	is 34816.  With 32 requests in the device a turnover is 1114112.
- *
+XX *
  * Limits.  The mean is of all flows, and as old as a period or two.
  *
  * Locking: the caller serialises.  Nothing here touches a request.
@@ -22,7 +21,7 @@
 #ifndef MQFAIR_TURNOVER_H
 #define MQFAIR_TURNOVER_H
 
-#include "port.h"
+#include "core/rate.h"
 
 /* The counts of the caller at one moment. */
 struct turnover_counts {
@@ -35,6 +34,7 @@ struct turnover_counts {
 struct turnover {
 	struct turnover_counts since;	/* start of the measuring period */
 	u64 mean;		/* work of a request; 0: not known */
+	u64 rate;		/* work in a time: core/rate.h; 0: not known */
 };
 
 /* A flow is active, after a time without any: a measuring period begins. */
@@ -43,6 +43,12 @@ void turnover_start(struct turnover *t, const struct turnover_counts *c);
 /* A round is over: ends the measuring period if it has lasted @period_ns. */
 void turnover_round(struct turnover *t, const struct turnover_counts *c,
 		    u64 period_ns);
+
+/* Work of the device in @ns. */
+static inline u64 turnover_in(const struct turnover *t, u64 ns)
+{
+	return work_at(t->rate, ns);
+}
 
 /* Work of @in_device requests. */
 static inline u64 turnover_of(const struct turnover *t, u64 in_device)

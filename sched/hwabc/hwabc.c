@@ -34,8 +34,8 @@
  *     `period_ms`.
  *   - With work_conserving=1, the default, they also return when the flows in
  *     credit leave the device idle (budget.h) [R].
- *   - A factor is a penalty and not work, so the work of the device is counted
- *     without factors (budget_ops.work).
+ *   - A factor is a penalty and not work, so the work of the device in
+ *     `budget_ms` is counted without factors.
  *
  * Where the numbers come from
  *   cost_r, cost_w	cost=learned, the default: cost_estimator.h.  With a
@@ -248,20 +248,21 @@ static u32 hwabc_charge(const struct budget *b, const struct io *io, u32 bytes)
 	return (u32)min(cost, (u64)COST_MOST);
 }
 
-static u64 hwabc_work(const struct budget *b)
+/* The work that was dispatched so far. */
+static u64 work_of(const struct sched *s)
 {
 	u64 work = 0;
 	u32 i;
 
-	for (i = 0; i < b->sched->nr_queues; i++)
-		work += READ_ONCE(hwabc_queue_of(b->sched->queue[i])->work);
+	for (i = 0; i < s->nr_queues; i++)
+		work += READ_ONCE(hwabc_queue_of(s->queue[i])->work);
 	return work;
 }
 
 static void learn_rate(struct hwabc *hw, u64 now)
 {
 	const struct sched *s = hw->budget.sched;
-	u64 work = hwabc_work(&hw->budget), ns = now - hw->rate_ns, rate;
+	u64 work = work_of(s), ns = now - hw->rate_ns, rate;
 
 	if (ns < READ_ONCE(budget_params(&s->params)->period_ns))
 		return;
@@ -377,7 +378,6 @@ static const struct budget_ops hwabc_budget_ops = {
 	.nr_domains	= 1,
 	.charge		= hwabc_charge,
 	.predict	= hwabc_predict,
-	.work		= hwabc_work,
 };
 
 static int hwabc_init(struct sched *s)

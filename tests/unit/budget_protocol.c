@@ -599,6 +599,51 @@ TEST(debt_is_granted_in_spite_of_a_donor)
 	close_rounds();
 }
 
+/* The grants of flow 0 in a round beside a donor, if the device does @work in 1 ms. */
+static u64 grants_beside_a_donor(u64 work)
+{
+	u64 grants;
+
+	open_rounds(&by_grant, BUDGET_CONSERVING, 2);
+	budget()->turnover.mean = BYTES;
+	budget()->turnover.rate = rate_of(work, MS);
+	exhaust_and_wait(0);
+	finish(1);
+	budget_flow(1)->donor_until_ns = h.now + PERIOD;
+	hooks_tick(&h);
+	assert_int_equal(budget()->refills, 2);
+	assert_int_equal(left(0) % BYTES, 0);
+	grants = (u64)left(0) / BYTES;
+	close_rounds();
+	return grants;
+}
+
+/*
+ * It gets the work of a millisecond, so it ends few rounds in that time.  It gets no
+ * more than the total of a round.
+ */
+TEST(flow_beside_a_donor_gets_the_work_of_a_millisecond)
+{
+	assert_int_equal(grants_beside_a_donor(0), 1);
+	assert_int_equal(grants_beside_a_donor(10 * BYTES + BYTES / 2), 10);
+	assert_int_equal(grants_beside_a_donor(100 * PART), 2 * PART / BYTES);
+}
+
+/* Without a donor the grants are the total. */
+TEST(flows_without_a_donor_get_one_grant)
+{
+	open_rounds(&by_share, BUDGET_CONSERVING, 2);
+	budget()->turnover.mean = BYTES;
+	budget()->turnover.rate = rate_of(100 * PART, MS);
+	exhaust(1);
+	exhaust_and_wait(0);
+	hooks_tick(&h);
+	assert_int_equal(budget()->refills, 2);
+	assert_int_equal(left(0), PART);
+	assert_int_equal(left(1), PART);
+	close_rounds();
+}
+
 /* ---------------------------------------------------------- time, measurements */
 
 /* Two periods, if two turnovers of the device were used meanwhile. */

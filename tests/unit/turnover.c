@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* The mean work of a request, with numbers computed by hand. */
+/* The work of requests and of times, with numbers computed by hand. */
 #include "unit.h"
 #include "sched/budget/turnover.h"
 
 enum {
-	PERIOD	= 1000,
+	PERIOD	= 100 * 1000 * 1000,
 	COST	= 4096,		/* of a short request */
 	LONG	= 65536,	/* of a long one */
 };
@@ -57,6 +57,8 @@ TEST(mean_of_the_example)
 	end_round(&s, PERIOD, 34816);
 	assert_int_equal(turnover_of(&s.t, 32), 1114112);
 	assert_int_equal(turnover_of(&s.t, 0), 0);
+	/* 69632000 in 100 ms, and the rate is rounded down. */
+	assert_in_range(turnover_in(&s.t, PERIOD / 100), 696319, 696320);
 }
 
 /* A round without requests yields no mean. */
@@ -92,6 +94,22 @@ TEST(measuring_period_without_requests_keeps_the_mean)
 	scenario_init_measured(&s);
 	end_round(&s, PERIOD, COST);
 	assert_int_equal(s.t.since.now, s.c.now);
+	assert_int_equal(s.t.rate, 0);
+}
+
+/* A period without requests does not change the work in a time either. */
+TEST(measuring_period_without_requests_keeps_the_rate)
+{
+	struct scenario s;
+	u64 rate;
+
+	scenario_init_measured(&s);
+	dispatch(&s, 100, COST);
+	end_round(&s, PERIOD, COST);
+	rate = s.t.rate;
+	assert_int_equal(rate, rate_of(100 * COST, PERIOD));
+	end_round(&s, PERIOD, COST);
+	assert_int_equal(s.t.rate, rate);
 }
 
 /* After a time without flows the mean stays known. */
