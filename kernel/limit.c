@@ -126,6 +126,7 @@ static void wait_for_tag(struct hctx_host *h, struct flow *f)
 	__set_current_state(TASK_RUNNING);
 	/* From here on the block layer takes the tag. */
 	flags = port_lock(&map->order.lock);
+	limit_runs(&w.waiter);
 	map->granted--;
 	port_unlock(&map->order.lock, flags);
 }

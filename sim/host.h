@@ -122,6 +122,7 @@ struct host_io {
 	u64 reap_ns;			/* from the drive until it ends, if polled */
 	void (*done)(struct host_io *hio);
 	void (*got_tag)(struct host_io *hio);	/* after a wait; or NULL */
+	bool waits_in_order;		/* for a tag, by `waiter` */
 	struct event event;	/* the load may use it while idle */
 	struct event wake;	/* its task has a tag, and wakes up */
 	struct host_queue *submit_queue;

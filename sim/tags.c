@@ -97,7 +97,14 @@ static void insert(struct host_io *hio, struct host_queue *hq)
 static void task_runs(struct event *ev)
 {
 	struct host_io *hio = container_of(ev, struct host_io, wake);
+	struct tag_waiters *o = &map_of(hio->submit_queue)->order;
+	unsigned long flags;
 
+	if (hio->waits_in_order) {
+		flags = port_lock(&o->lock);
+		limit_runs(&hio->waiter);
+		port_unlock(&o->lock, flags);
+	}
 	insert(hio, hio->submit_queue);
 	if (hio->got_tag)
 		hio->got_tag(hio);
@@ -125,6 +132,7 @@ static void await(struct host_io *hio, struct host_queue *hq,
 {
 	hio->state = HOST_IO_NO_TAG;
 	hio->submit_queue = hq;
+	hio->waits_in_order = !list;
 	hio->flow->stats.tag_waits++;
 	hq->host->waiting_for_tags++;
 	if (list) {

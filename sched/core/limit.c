@@ -25,9 +25,9 @@ u32 limit_most(const struct sched *s, u32 depth)
 }
 
 /* The tags that flows share which are not behind virtual time. */
-static u32 open_use(struct tag_use use)
+static u32 open_use(const struct tag_waiters *o, struct tag_use use)
 {
-	return use.all - min(use.foreign, use.all);
+	return READ_ONCE(o->due) + use.all - min(use.foreign, use.all);
 }
 
 static struct tag_waiter *waiter_of(struct heap_node *n)
@@ -45,7 +45,7 @@ bool limit_goes_first(const struct tag_waiters *o, const struct flow *f,
 {
 	u32 depth = READ_ONCE(o->depth);
 
-	if (open_use(use) + tags <= limit_half(depth))
+	if (open_use(o, use) + tags <= limit_half(depth))
 		return use.all + tags <= depth;
 	return tags == 1 && use.all < depth &&
 	       is_behind(o, READ_ONCE(*start_of(o, f)));
@@ -70,7 +70,44 @@ static vtime_t floor_of(const struct tag_waiters *o, const struct flow *f)
 	       ~(vtime_t)1;
 }
 
-/* @w is the first waiter of its flow: it joins the heap. */
+/* The tag to which @cost takes the tag @from, by the present share of @f. */
+static vtime_t ahead_by(struct flow *f, vtime_t from, u64 cost)
+{
+	return vtime_at(from, 0, share_inverse(flow_present_share(f)), cost);
+}
+
+/* The woken task that has the count of its flow, or NULL. */
+static struct tag_waiter *woken_of(const struct tag_waiters *o,
+				   const struct flow *f)
+{
+	struct tag_waiter *w = o->woken;
+
+	while (w && (w->flow != f || !w->tags))
+		w = w->next_woken;
+	return w;
+}
+
+/* The start tag of the flow once it has used @tags tags.  Its last cost is taken. */
+static vtime_t start_after(const struct tag_waiters *o, struct flow *f,
+			   u32 tags)
+{
+	vtime_t start = *start_of(o, f);
+
+	if (!tags)
+		return start;
+	return ahead_by(f, start,
+			(u64)tags * (READ_ONCE(f->tag_cost) ?: o->cost));
+}
+
+/* The start tag of @f after the tags of its woken tasks: its place in the order. */
+static vtime_t key_of(const struct tag_waiters *o, struct flow *f)
+{
+	const struct tag_waiter *woken = woken_of(o, f);
+
+	return start_after(o, f, woken ? woken->tags : 0);
+}
+
+/* @w is the first waiter of its flow: it joins the heap.  least() corrects its key. */
 static void push(struct tag_waiter *w)
 {
 	struct tag_waiters *o = w->order;
@@ -131,54 +168,118 @@ static void succeed(struct tag_waiter *w)
 }
 
 /*
- * A flow's start tag may have advanced since its waiter was pushed.  Each charge
- * makes one key old, so all calls together re-key as often as charges are made.
+ * A flow's place may have advanced since its waiter was pushed.  Each charge and each
+ * tag makes one key old, so all calls together re-key as often as tags are given.
  */
 static struct heap_node *least(struct tag_waiters *o)
 {
 	struct heap_node *n;
 
 	while ((n = heap_top(&o->heap))) {
-		vtime_t start = *start_of(o, waiter_of(n)->flow);
+		vtime_t key = key_of(o, waiter_of(n)->flow);
 
-		if (n->key == start)
+		if (n->key == key)
 			break;
-		heap_rekey_top(&o->heap, start);
+		heap_rekey_top(&o->heap, key);
 	}
 	return n;
 }
 
-/* Are the waiters to have a tag of those that are free? */
+/* The woken flow with the least place, and *@key; or NULL. */
+static struct tag_waiter *least_woken(const struct tag_waiters *o, vtime_t *key)
+{
+	struct tag_waiter *w, *best = NULL;
+
+	for (w = o->woken; w; w = w->next_woken) {
+		vtime_t own;
+
+		if (!w->tags)
+			continue;
+		own = start_after(o, w->flow, w->tags);
+		if (!best || vtime_before(own, *key)) {
+			best = w;
+			*key = own;
+		}
+	}
+	return best;
+}
+
+/* Is a flow at @key to have a tag of those that are free? */
 static bool has_room(const struct sched *s, const struct tag_waiters *o,
-		     struct tag_use use, vtime_t start, bool given_back)
+		     struct tag_use use, vtime_t key, bool given_back)
 {
 	u32 most = given_back ? limit_most(s, o->depth) : limit_half(o->depth);
 
-	return use.all < o->depth &&
-	       (open_use(use) < most || is_behind(o, start));
+	return use.all + o->due < o->depth &&
+	       (open_use(o, use) < most || is_behind(o, key));
+}
+
+/* @w, which was waiting, wakes up for a tag. */
+static void wake(struct tag_waiter *w)
+{
+	struct tag_waiters *o = w->order;
+	struct tag_waiter *first = woken_of(o, w->flow);
+
+	w->tags = !first;
+	if (first)
+		first->tags++;
+	w->next_woken = o->woken;
+	o->woken = w;
 }
 
 struct tag_waiter *limit_take(const struct sched *s, struct tag_waiters *o,
 			      struct tag_use use, bool given_back)
 {
-	struct heap_node *n = least(o);
-	struct tag_waiter *w;
+	struct tag_waiter *w, *woken;
+	struct heap_node *n;
+	vtime_t key = 0;
 
 	port_assert_held(&o->lock);
-	if (!n || !has_room(s, o, use, n->key, given_back))
-		return NULL;
+	for (;;) {
+		n = least(o);
+		woken = least_woken(o, &key);
+		if (woken && n && !vtime_before(key, n->key))
+			woken = NULL;
+		if (!woken && !n)
+			return NULL;
+		key = woken ? key : n->key;
+		if (!has_room(s, o, use, key, given_back))
+			return NULL;
+		WRITE_ONCE(o->vt, vtime_max(o->vt, key));
+		if (!woken)
+			break;
+		woken->tags++;
+		WRITE_ONCE(o->due, o->due + 1);
+	}
 	w = waiter_of(heap_pop(&o->heap));
-	WRITE_ONCE(o->vt, vtime_max(o->vt, n->key));
 	succeed(w);
-	atomic64_fetch_add(-1, &o->nr);
+	wake(w);
 	atomic64_fetch_add(-1, &w->flow->limit.waiters);
 	return w;
 }
 
-/* The tag to which @cost takes the tag @from, by the present share of @f. */
-static vtime_t ahead_by(struct flow *f, vtime_t from, u64 cost)
+void limit_runs(struct tag_waiter *w)
 {
-	return vtime_at(from, 0, share_inverse(flow_present_share(f)), cost);
+	struct tag_waiters *o = w->order;
+	struct tag_waiter *holder = woken_of(o, w->flow);
+	struct tag_waiter **link = &o->woken;
+
+	port_assert_held(&o->lock);
+	holder->tags--;
+	while (*link != w)
+		link = &(*link)->next_woken;
+	*link = w->next_woken;
+	atomic64_fetch_add(-1, &o->nr);
+	if (w != holder)
+		return;
+	/* Another woken task of the flow has the count from now on. */
+	for (holder = o->woken; holder; holder = holder->next_woken)
+		if (holder->flow == w->flow)
+			break;
+	if (holder)
+		holder->tags = w->tags;
+	else
+		WRITE_ONCE(o->due, o->due - w->tags);
 }
 
 /* Returns @cost, or its part for a flow that waits in several maps: limit.h. */
@@ -205,6 +306,7 @@ void limit_charge_slow(struct tag_waiters *o, struct flow *f, u32 cost)
 			     floor_of(o, f)));
 	o->last = vtime_max(o->last, *start);
 	WRITE_ONCE(f->tag_cost, cost);
+	o->cost = cost;
 	port_unlock(&o->lock, flags);
 }
 
@@ -219,7 +321,7 @@ static vtime_t bounded(struct heap_node *n, const void *unused)
 	(void)unused;
 	if (vtime_before(most, *start))
 		WRITE_ONCE(*start, most);
-	return *start;
+	return key_of(o, w->flow);
 }
 
 void limit_reweigh(struct tag_waiters *o)

@@ -28,22 +28,25 @@
  * A flow that waits in several maps has its share in each of them, in proportion
  * to its tasks there.
  *
- * A task that wakes up for a tag waits for no other one meanwhile.  Tasks of other
- * flows do, and get the tags that are due to its flow.  So a flow may be behind
- * virtual time by its share of the map, and its task takes these tags when it runs:
+ * Tasks that wake up.  A task that was handed a tag waits for no other one until it
+ * has run.  If it is the turn of its flow meanwhile, a free tag is *due* to the flow.
+ * The tag stays free, and virtual time passes it.  So the flow is behind virtual time
+ * by the tags that are due to it, and its task takes them when it runs:
  *
  *	64 tags, and four tasks of weight 200, 300, 500 and 1000, each with 1,000
- *	requests.  Each wakes up for one request of every four, whatever its weight.
- *	The heaviest is behind by 32 requests at most.  It takes these tags without
- *	waiting, and the four get their shares.
+ *	requests.  The drive finishes 20 requests at once.  The first four tags wake
+ *	the four tasks.  Of the other 16 tags 1, 2, 4 and 9 are due to them.
+ *
+ * Otherwise each task would get one tag of every four, whatever its weight.  A tag
+ * that is due to a flow without woken tasks is free for the others again.
  *
  * Which tags are free for whom.  A flow that is behind virtual time takes any tag,
  * and before all waiters.  The other flows share half of the map, or as many tags
  * as twice D, which keep the drive busy.  A quarter is left in any case.  Their
  * tasks take a tag without waiting only from the first half of the map.  Above it
- * a request that finishes leaves its tag to one of them.  Otherwise they would take
- * the tags of a flow whose task is about to run.  The tags of kernel threads (see
- * below) do not count in either part.  A flow that is alone takes all tags.
+ * a request that finishes leaves its tag to one of them.  Tags that are due count in
+ * both parts, and the tags of kernel threads (see below) in none.  A flow that is
+ * alone takes all tags.
  *
  * Tags are *scarce* while tasks wait now and then.  Requests are charged meanwhile,
  * whether their tasks wait or not.  When no task has waited for FLOW_GRACE_NS, all
@@ -92,8 +95,11 @@ struct tag_waiters {
 	struct heap heap;	/* L: the first waiter of each flow */
 	vtime_t vt;		/* L: start tag of the last waiter taken */
 	vtime_t last;		/* L: greatest start tag of all flows */
+	struct tag_waiter *woken;	/* L: tasks that have not run yet */
+	u32 due;		/* W: tags that are due to their flows */
+	u32 cost;		/* L: of the last request charged */
 	u64 generation;		/* L: of the shares, at limit_reweigh() */
-	atomic64_t nr;		/* A: waiters; changed under lock */
+	atomic64_t nr;		/* A: waiters, and woken; changed under lock */
 	u32 line;		/* I: a flow's tag is in its fq[line] */
 	u32 depth;		/* O: tags of the map; the host sets it */
 	bool scarce;		/* W: see above */
@@ -117,6 +123,8 @@ struct tag_waiter {
 	u32 nr;				/* L: of the first: .. and its length */
 	struct tag_waiter *next_first;	/* F: the flow's first in another map */
 	u64 since_ns;			/* I: time at which it began to wait */
+	struct tag_waiter *next_woken;	/* L: of all flows of the map */
+	u32 tags;			/* L: those of its flow: see limit_take() */
 };
 
 /* Of a flow. */
@@ -131,7 +139,7 @@ struct limit_flow {
  */
 void limit_order_init(struct tag_waiters *o, u32 line);
 
-/* Does any task wait?  Fully ordered after a tag was given back. */
+/* Does any task wait, or wake up?  Fully ordered after a tag was given back. */
 static inline bool limit_awaited(const struct tag_waiters *o)
 {
 	return atomic64_read(&o->nr);
@@ -161,12 +169,18 @@ bool limit_goes_first(const struct tag_waiters *o, const struct flow *f,
 void limit_wait(struct tag_waiter *w);
 
 /*
- * Takes the waiter out that gets the next tag, and returns it.  Returns NULL if there
- * is none, or no tag for it.  @given_back: by a request; otherwise a task has
- * begun to wait.  Under order.lock.
+ * Returns the waiter that gets the next tag, and is woken from now on.  Returns NULL if
+ * there is none, or no tag for it.  Tags may be due to woken tasks afterwards.
+ * @given_back: by a request; otherwise a task has begun to wait.  Under order.lock.
  */
 struct tag_waiter *limit_take(const struct sched *s, struct tag_waiters *o,
 			      struct tag_use use, bool given_back);
+
+/*
+ * The task of @w, which limit_take() returned, runs and takes its tag.  @w is free
+ * from now on.  Under order.lock.
+ */
+void limit_runs(struct tag_waiter *w);
 
 /* Slow path of limit_charge(). */
 void limit_charge_slow(struct tag_waiters *o, struct flow *f, u32 cost);

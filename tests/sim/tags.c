@@ -266,69 +266,108 @@ static void tags_of_a_late_tenant(struct test_case *t)
 	fixture_close(&r);
 }
 
-enum { TENANTS = 4 };
+enum {
+	DRAWN_SCENES	= 40,
+	DRAWN_FLOWS	= 6,		/* at most */
+	DRAWN_IOS	= 20000,	/* about so many are counted */
+};
 
-static const u32 tenant_weight[TENANTS] = { 200, 300, 500, 1000 };
+/* Tenants with more requests than tags, and few of them for each task. */
+struct drawn {
+	u32 slots, tags, nr_flows;
+	u64 base_us, wake_us;
+	u32 weight[DRAWN_FLOWS], tasks[DRAWN_FLOWS];
+};
 
-/* Each tenant is one task.  Writes the part of the drive of each, in millionths. */
-static void parts_of_single_tasks(struct test_case *t, u32 tags, u64 wake_ns,
-				  u64 *part)
+static u32 draw_between(struct rng *r, u32 lo, u32 hi)
 {
-	struct host_params p = scene_params(t, true);
-	u64 before[TENANTS], all = 0;
-	struct host_flow *flow[TENANTS];
-	struct fixture r;
+	return (u32)rng_between(r, lo, hi);
+}
+
+static void draw(struct drawn *d, struct rng *r)
+{
 	u32 i;
 
-	p.sched_tags = tags;
-	p.task_wake_ns = wake_ns;
-	p.device.base_ns = 400 * US;
-	fixture_open(&r, t, &p);
-	for (i = 0; i < TENANTS; i++) {
-		flow[i] = fixture_flow(&r, NULL, tenant_weight[i]);
-		fixture_closed(&r, flow[i], 1000, 4 * KIB);
+	d->slots = 1U << draw_between(r, 2, 6);
+	d->tags = d->slots * draw_between(r, 1, 4);
+	d->nr_flows = draw_between(r, 2, DRAWN_FLOWS);
+	d->base_us = 50U << draw_between(r, 0, 8);
+	d->wake_us = rng_chance(r, 200) ? 0 : 3U << draw_between(r, 0, 9);
+	for (i = 0; i < d->nr_flows; i++) {
+		d->weight[i] = draw_between(r, 10, 1000);
+		d->tasks[i] = 1U << draw_between(r, 0, 3);
 	}
-	fixture_run(&r, 2 * SEC);
-	for (i = 0; i < TENANTS; i++)
-		before[i] = flow[i]->stats.ios;
-	fixture_run(&r, 1 * SEC);
-	for (i = 0; i < TENANTS; i++)
-		all += flow[i]->stats.ios - before[i];
-	for (i = 0; i < TENANTS; i++)
-		part[i] = (flow[i]->stats.ios - before[i]) * 1000000 /
-			  max(all, (u64)1);
+}
+
+/* Writes the requests of each tenant, while the drive does about DRAWN_IOS. */
+static void play_drawn(const struct drawn *d, struct test_case *t, u64 *ios)
+{
+	u64 run_ns = DRAWN_IOS * d->base_us * US / d->slots;
+	struct host_params p = scene_params(t, true);
+	struct host_flow *flow[DRAWN_FLOWS];
+	struct fixture r;
+	u32 i, task;
+
+	p.sched_tags = d->tags;
+	p.task_wake_ns = d->wake_us * US;
+	p.device = (struct device_params){ .slots = d->slots,
+					   .base_ns = d->base_us * US };
+	p.sched.depth = d->slots;
+	fixture_open(&r, t, &p);
+	for (i = 0; i < d->nr_flows; i++) {
+		flow[i] = fixture_flow(&r, NULL, d->weight[i]);
+		for (task = 0; task < d->tasks[i]; task++)
+			fixture_closed(&r, flow[i], d->tags, 4 * KIB);
+	}
+	fixture_run(&r, run_ns / 4);
+	for (i = 0; i < d->nr_flows; i++)
+		ios[i] = flow[i]->stats.ios;
+	fixture_run(&r, run_ns);
+	for (i = 0; i < d->nr_flows; i++)
+		ios[i] = flow[i]->stats.ios - ios[i];
 	fixture_close(&r);
+}
+
+static void expect_by_weight(const struct drawn *d, struct test_case *t,
+			     const u64 *ios)
+{
+	u64 all = 0, weights = 0, due, off;
+	u32 i;
+
+	for (i = 0; i < d->nr_flows; i++) {
+		all += ios[i];
+		weights += d->weight[i];
+	}
+	for (i = 0; i < d->nr_flows; i++) {
+		due = all * d->weight[i] / weights;
+		off = max(ios[i], due) - min(ios[i], due);
+		if (off > due * 3 / 100 + d->slots)
+			case_fail(
+				t,
+				"%u slots of %llu us, %u tags, a wake-up within %llu us: %u tasks of weight %u of %llu had %llu requests, due are %llu",
+				d->slots, d->base_us, d->tags, d->wake_us,
+				d->tasks[i], d->weight[i], weights, ios[i],
+				due);
+	}
 }
 
 /*
  * While a task wakes up for one tag it does not wait for the next, and others do.
- * The parts are those with ample tags.  The drive finishes 16 requests at a time, and
- * a task gets a whole number of their tags: 1 or 2 for 1.6.
+ * A drive finishes many requests at a time.  The tags go by weight all the same.
  */
-static void tags_of_single_tasks(struct test_case *t)
+static void tags_of_drawn_tasks(struct test_case *t)
 {
-	static const u32 tags[] = { 32, 64, 512 };
-	static const u64 wake_us[] = { 0, 12, 50, 400 };
-	u64 ample[TENANTS], part[TENANTS], off;
-	u32 i, j, k;
+	u64 ios[DRAWN_FLOWS];
+	struct drawn d;
+	struct rng r;
+	u32 i;
 
-	parts_of_single_tasks(t, 0, 0, ample);
-	for (i = 0; i < ARRAY_SIZE(tags); i++)
-		for (j = 0; j < ARRAY_SIZE(wake_us); j++) {
-			parts_of_single_tasks(t, tags[i], wake_us[j] * US,
-					      part);
-			for (k = 0; k < TENANTS; k++) {
-				off = max(part[k], ample[k]) -
-				      min(part[k], ample[k]);
-				if (off * 100 > ample[k] * 15)
-					case_fail(
-						t,
-						"%u tags, a wake-up in %llu us: weight %u got %llu ppm, with ample tags %llu",
-						tags[i], wake_us[j],
-						tenant_weight[k], part[k],
-						ample[k]);
-			}
-		}
+	rng_init(&r, 50);
+	for (i = 0; i < DRAWN_SCENES; i++) {
+		draw(&d, &r);
+		play_drawn(&d, t, ios);
+		expect_by_weight(&d, t, ios);
+	}
 }
 
 const struct test tag_tests[] = {
@@ -339,7 +378,7 @@ const struct test tag_tests[] = {
 	{ "tags/a thousand tasks", tags_of_a_thousand_tasks, false },
 	{ "tags/every flow of many", tags_for_every_flow_of_many, false },
 	{ "tags/a late tenant", tags_of_a_late_tenant, false },
-	{ "tags/single tasks", tags_of_single_tasks, false },
+	{ "tags/drawn tasks", tags_of_drawn_tasks, false },
 	{ "tags/several maps", tags_of_several_maps, false },
 	{ }
 };

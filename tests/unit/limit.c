@@ -73,14 +73,32 @@ static void await(struct flow *f, u32 map, u32 tasks)
 	}
 }
 
-/* A tag of the map is free.  Returns the waiter that gets it, or NULL. */
-static struct tag_waiter *take(u32 map)
+/* With @used tags in use.  Returns the waiter that gets a tag and wakes up, or NULL. */
+static struct tag_waiter *wake_up(u32 map, u32 used)
 {
 	unsigned long flags = port_lock(&b.map[map].lock);
-	struct tag_use none = { 0 };
-	struct tag_waiter *w = limit_take(&b.sched, &b.map[map], none, true);
+	struct tag_use use = { .all = used };
+	struct tag_waiter *w = limit_take(&b.sched, &b.map[map], use, true);
 
 	port_unlock(&b.map[map].lock, flags);
+	return w;
+}
+
+static void runs(struct tag_waiter *w)
+{
+	unsigned long flags = port_lock(&w->order->lock);
+
+	limit_runs(w);
+	port_unlock(&w->order->lock, flags);
+}
+
+/* A tag of the map is free, and the task that gets it runs at once; or NULL. */
+static struct tag_waiter *take(u32 map)
+{
+	struct tag_waiter *w = wake_up(map, 0);
+
+	if (w)
+		runs(w);
 	return w;
 }
 
@@ -201,6 +219,99 @@ TEST(a_flow_is_behind_by_its_part_of_the_map)
 	assert_in_range(got, TAGS / 4, TAGS / 4 + 2);
 }
 
+/* The example of limit.h.  D is 16, so the four share 32 tags, and 12 are in use. */
+enum { SLEEPERS = 4, WEIGHTS = 2000, LEFT = 20 };
+
+static const u32 sleeper_weight[SLEEPERS] = { 200, 300, 500, 1000 };
+
+/* Tags that a task of the flow takes without waiting, when it runs. */
+static u32 tags_without_a_wait(struct flow *f)
+{
+	u32 got;
+
+	for (got = 0; goes_first(f); got++)
+		limit_charge(&b.map[0], f, COST);
+	return got;
+}
+
+/* All tasks wake up, and the rest of the tags is due to their flows. */
+static void wake_sleepers(struct tag_waiter **w)
+{
+	struct flow *f[SLEEPERS], *light;
+	u32 i;
+
+	for (i = 0; i < SLEEPERS; i++) {
+		f[i] = add_flow(b.flow[0], sleeper_weight[i]);
+		await(f[i], 0, 1);
+		limit_charge(&b.map[0], f[i], COST);
+	}
+	/* Their requests by now are in proportion to their weights. */
+	for (i = 0; i < SLEEPERS; i++)
+		f[i]->fq[0]->tag = b.map[0].vt;
+	for (i = 0; i < SLEEPERS; i++)
+		w[i] = wake_up(0, 32 - LEFT + i);
+	assert_int_equal(b.map[0].due, 0);
+	/* One that waits is far ahead. */
+	light = add_flow(b.flow[0], 1);
+	light->fq[0]->tag = b.map[0].vt + 10000ULL * COST;
+	await(light, 0, 1);
+	assert_null(wake_up(0, 32 - LEFT + SLEEPERS));
+	assert_int_equal(b.map[0].due, LEFT - SLEEPERS);
+}
+
+TEST(tags_are_due_to_tasks_that_wake_up)
+{
+	struct tag_waiter *w[SLEEPERS];
+	u32 i, got, due;
+
+	wake_sleepers(w);
+	for (i = 0; i < SLEEPERS; i++) {
+		runs(w[i]);
+		got = tags_without_a_wait(w[i]->flow);
+		due = w[i]->flow->group.weight * LEFT / WEIGHTS;
+		assert_in_range(got, due, due + 1);
+	}
+	assert_int_equal(b.map[0].due, 0);
+	assert_null(b.map[0].woken);
+}
+
+/* Tags that are due to a flow count as used by all others. */
+TEST(tags_that_are_due_are_not_taken)
+{
+	struct flow *late = add_flow(b.flow[0], 100);
+	struct tag_use use = { .all = 8 };
+	struct tag_waiter *w[SLEEPERS];
+
+	wake_sleepers(w);
+	late->fq[0]->tag = b.map[0].vt + 2;
+	assert_true(limit_goes_first(&b.map[0], late, use, 32 - 8 - 16));
+	assert_false(limit_goes_first(&b.map[0], late, use, 32 - 8 - 16 + 1));
+}
+
+/* One of two woken tasks has run: the other holds what is due to both. */
+TEST(a_woken_task_inherits_what_is_due)
+{
+	struct tag_waiter *w[2];
+	struct flow *f = add_flow(b.flow[0], 100);
+	u32 turn, i;
+
+	/* The tasks run in the order in which they woke up, or in the other one. */
+	for (turn = 0; turn < 2; turn++) {
+		await(f, 0, 2);
+		limit_charge(&b.map[0], f, COST);
+		for (i = 0; i < 2; i++)
+			w[i] = wake_up(0, 40 + i);
+		assert_null(wake_up(0, 42));
+		/* A flow that is alone may take the whole map. */
+		assert_int_equal(b.map[0].due, TAGS - 42);
+		runs(w[turn]);
+		assert_int_equal(b.map[0].due, TAGS - 42);
+		runs(w[!turn]);
+		assert_int_equal(b.map[0].due, 0);
+		assert_false(limit_awaited(&b.map[0]));
+	}
+}
+
 /* Debts end when no task has waited for FLOW_GRACE_NS. */
 TEST(debts_end_when_tags_are_ample)
 {
@@ -252,7 +363,7 @@ TEST(tags_for_a_task_that_begins_to_wait)
 		use.all = TAGS;
 		assert_null(limit_take(&b.sched, o, use, given_back));
 		use.all = most;
-		assert_non_null(limit_take(&b.sched, o, use, given_back));
+		limit_runs(limit_take(&b.sched, o, use, given_back));
 		port_unlock(&o->lock, flags);
 		if (given_back)
 			break;
