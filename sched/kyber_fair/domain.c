@@ -14,8 +14,8 @@ static const struct {
 	u32 depth;
 	u64 target_ns;
 } defaults[] = {			/* [K] */
-	[IO_READ]	= { "read", 256, 2ULL * 1000 * 1000 },
-	[IO_WRITE]	= { "write", 128, 10ULL * 1000 * 1000 },
+	[IO_READ]	= { "read", 256, 0 },
+	[IO_WRITE]	= { "write", 128, 0 },
 	[IO_DISCARD]	= { "discard", 64, 5ULL * 1000 * 1000 * 1000 },
 	[IO_OTHER]	= { "other", 16, 0 },
 };
@@ -102,6 +102,11 @@ static bool judge(struct domain *d, u64 now)
 	return true;
 }
 
+static bool have_targets(const struct domains *d)
+{
+	return d->domain[IO_READ].target_ns && d->domain[IO_WRITE].target_ns;
+}
+
 static void scale(struct domain *d, u32 most)
 {
 	u64 factor = div64_u64(d->p99_ns << SCALE_SHIFT, d->target_ns);
@@ -132,7 +137,9 @@ bool domains_adapt(struct domains *d, u64 now)
 		struct domain *of = &d->domain[op];
 		bool missed = judged[op] && of->p99_ns > of->target_ns;
 
-		if (of->target_ns && of->p99_ns && (congested || missed))
+		if (!have_targets(d))
+			of->depth = defaults[op].depth;
+		else if (of->target_ns && of->p99_ns && (congested || missed))
 			scale(of, defaults[op].depth);
 	}
 	return true;

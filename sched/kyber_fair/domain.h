@@ -7,7 +7,11 @@
  * a drive accepts faster than it can store, do not queue up before the reads.
  * The slots themselves are struct slots; this file sets their number.
  *
- * Every DOMAIN_PERIOD_NS the latencies are judged [K].
+ * Without a target for reads and one for writes each domain has its greatest depth,
+ * and the window of isolation.h bounds it [R].  That is the default.  Kyber's targets,
+ * 2 and 10 ms, are those of fast drives.  A slow drive misses them with one request
+ * inside, and its writes and discards would go one by one.  With both targets, the
+ * latencies are judged every DOMAIN_PERIOD_NS [K].
  *   - The device is *congested* if in some domain the 90th percentile of the
  *     time at the device exceeds the domain's target.
  *   - Then each domain's depth is multiplied by p99 / target, at least by 1/4

@@ -11,7 +11,7 @@
  * flow that has none left is throttled.  Tokens are refilled when the period
  * is over, or when every active flow is exhausted.  Below that is Kyber:
  * reads, writes, discards and others have a number of slots each, which
- * follows their latencies (domain.h).
+ * may follow their latencies (domain.h).
  *
  * Example.  A drive that reads 400 MB/s, weights 100 and 300, period 100 ms.
  * The prediction is 40 MB, the flows get 10 and 30.  Both read 4 KiB with the
@@ -369,10 +369,10 @@ static void kyber_report_flow(const struct flow *f, struct report *r)
 static const struct tunable kyber_tunables[] = {
 	{ TUNABLE_DEPTH_AUTO, .research = true },
 	{ TUNABLE_BUDGET_PERIOD("period_ms") },
-	{ TUNABLE_U32("read_lat_us", struct kyber_params, read_lat_us, 1,
-		      10000000, 1, 2000) },
-	{ TUNABLE_U32("write_lat_us", struct kyber_params, write_lat_us, 1,
-		      10000000, 1, 10000) },
+	{ TUNABLE_U32("read_lat_us", struct kyber_params, read_lat_us, 0,
+		      10000000, 1, 0) },
+	{ TUNABLE_U32("write_lat_us", struct kyber_params, write_lat_us, 0,
+		      10000000, 1, 0) },
 	{ TUNABLE_ISOLATION },
 	{ TUNABLE_WORK_CONSERVING },
 	{

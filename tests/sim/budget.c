@@ -42,10 +42,10 @@ void budget_chaos(struct rng *rng, const struct sched_ops *ops,
 		params_flip(ops, p, "predict");
 	if (rng_chance(rng, 200))
 		params_set(ops, p, "read_lat_us",
-			   (u32)rng_between(rng, 1, 5000));
+			   (u32)rng_between(rng, 0, 5000));
 	if (rng_chance(rng, 200))
 		params_set(ops, p, "write_lat_us",
-			   (u32)rng_between(rng, 1, 5000));
+			   (u32)rng_between(rng, 0, 5000));
 }
 
 /* I1: granted = spent + left. */

@@ -377,7 +377,7 @@ static void saw_insert(void *arg, struct host_io *hio)
 
 /*
  * There are never more writes in the device than their domain has slots: 128
- * alone; and fewer when readers find the device congested and writes do not.
+ * alone; and fewer when readers miss Kyber's target and writes meet theirs.
  */
 static void test_domains(struct test_case *t)
 {
@@ -404,6 +404,8 @@ static void test_domains(struct test_case *t)
 	/* No less than what the domains have. */
 	p.sched.depth = DEPTH_MOST;
 	p.sched.depth_most = 0;
+	kyber_params(&p.sched)->read_lat_us = 2000;
+	kyber_params(&p.sched)->write_lat_us = 10000;
 	p.device.base_ns = 400 * US;
 	scenario_open(&s, t, &p, tenant, 3);
 	d.r = &s.r;

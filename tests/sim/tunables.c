@@ -41,6 +41,9 @@ static const struct {
 	{ "window_ms", 60 },
 	{ "budget_ms", 100 },
 	{ "interval_ms", 10 },
+	/* Both, or neither acts. */
+	{ "read_lat_us", 500 },
+	{ "write_lat_us", 10000 },
 	/* With isolation, a D that is set is only the most that is tried. */
 	{ "isolation", 0 },
 };

@@ -18,6 +18,9 @@ static struct fixture *fixture_open(void)
 
 	assert_non_null(b);
 	assert_int_equal(domains_init(&b->d, QUEUES), 0);
+	/* Those of Kyber. */
+	b->d.domain[IO_READ].target_ns = 2 * MS;
+	b->d.domain[IO_WRITE].target_ns = 10 * MS;
 	/* The clock of a host does not begin with the scheduler. */
 	b->now = 3600 * 1000 * MS;
 	domains_adapt(&b->d, b->now);
@@ -167,6 +170,29 @@ TEST(domain_within_target_shrinks_under_congestion)
 	assert_int_equal(depth(b, IO_READ), 256);
 	/* Writes took 5 ms of 10; a bucket is up to an eighth wide. */
 	assert_in_range(depth(b, IO_WRITE), 64, 72);
+	fixture_close(b);
+}
+
+/* Without one of the targets no latency is too long, and lost slots come back. */
+TEST(depths_are_the_greatest_without_a_target)
+{
+	struct fixture *b = fixture_open();
+	u32 op;
+
+	done(b, IO_DISCARD, 600, 1 * MS, 1 * MS);
+	halve(b);
+	assert_true(depth(b, IO_WRITE) < 128);
+	assert_true(depth(b, IO_DISCARD) < 64);
+	for (op = IO_READ; op <= IO_WRITE; op++) {
+		u64 target_ns = b->d.domain[op].target_ns;
+
+		b->d.domain[op].target_ns = 0;
+		halve(b);
+		assert_int_equal(depth(b, IO_READ), 256);
+		assert_int_equal(depth(b, IO_WRITE), 128);
+		assert_int_equal(depth(b, IO_DISCARD), 64);
+		b->d.domain[op].target_ns = target_ns;
+	}
 	fixture_close(b);
 }
 

@@ -12,7 +12,8 @@ from mqfair.bench import jobfile
 
 KYBER_FAIR = "kyber-fair"
 # The algorithms of the papers, without our isolation.
-PLAIN = f"{KYBER_FAIR}:isolation=0"
+# Without isolation, and with the targets of Kyber.
+PLAIN = f"{KYBER_FAIR}:isolation=0:read_lat_us=2000:write_lat_us=10000"
 PLAIN_WDT = "wdt:isolation=0"
 WEIGHTS = (100, 250, 500, 1000)
 CGROUPS = tuple((f"w{weight}", f"cgroup_weight={weight}") for weight in WEIGHTS)
