@@ -59,7 +59,7 @@ from mqfair.bench.variant import (
     scheduler_of,
 )
 from mqfair.machine import kmod
-from mqfair.machine.blockdev import Disk, find_disk, require_number
+from mqfair.machine.blockdev import Disk, find_disk, require_number, setting
 from mqfair.machine.cgroup import Cgroup, root_cgroup
 from mqfair.machine.fs import Fs
 from mqfair.machine.lock import locked
@@ -84,7 +84,7 @@ _ERROR_LINES = 5
 # fio uses job names in file names of a shell command, without quoting.
 _UNSAFE = re.compile(r"[^\w.-]")
 # The kernel's schedulers that may be modules, and their modules.
-_SCHEDULER_MODULES = {"bfq": "bfq", "kyber": "kyber-iosched", "mq-deadline": "mq-deadline"}
+SCHEDULER_MODULES = {"bfq": "bfq", "kyber": "kyber-iosched", "mq-deadline": "mq-deadline"}
 
 # (seconds after the jobs have started, function to call).
 Step = tuple[float, Callable[[], None]]
@@ -119,8 +119,9 @@ class Runner:
             self._ssd = stack.enter_context(_ssd(self._plan, self._fs))
             disk = stack.enter_context(_drive(self._plan, self._fs))
             stack.enter_context(locked(disk))
-            stack.enter_context(_scheduler_restored(disk))
+            # A module leaves after the scheduler that is in it.
             stack.enter_context(_modules(self._plan, self._fs))
+            stack.enter_context(_scheduler_restored(disk))
             own = stack.enter_context(cgroups.io_controller(self._fs))
             self._number = require_number(disk)
             iocost.require_off(root_cgroup(self._fs), self._number)
@@ -476,25 +477,50 @@ def _require_tunables(disk: Disk, scheduler: str, tunables: Mapping[str, str]) -
 def _scheduler_restored(disk: Disk) -> Iterator[None]:
     before = disk.require_selector().active
     requests = disk.nr_requests()
+    tunables = disk.tunables()
     try:
         yield
     finally:
         _set_scheduler(disk, before)
         if requests is not None and disk.nr_requests() != requests:
             disk.fs.write(disk.queue("nr_requests"), str(requests))
+        _restore_tunables(disk, tunables)
+
+
+def _restore_tunables(disk: Disk, before: Mapping[str, str]) -> None:
+    """Writes the tunables that the switch to a new instance has reset. A tunable that reads `32
+    auto` was set to auto."""
+    now = disk.tunables()
+    for name, text in before.items():
+        value = "auto" if "auto" in text.split() else text
+        if setting(now.get(name, text), value) != setting(text, value):
+            disk.fs.write(disk.tunable(name), value)
 
 
 @contextlib.contextmanager
 def _modules(plan: Plan, fs: Fs) -> Iterator[None]:
-    """Loads the modules of the schedulers. Our module is removed at the end of the block if it was
-    not loaded before."""
+    """Loads the modules of the schedulers. Those that were not loaded before are removed at the end
+    of the block."""
     names = {scheduler_of(label) for label in plan.schedulers}
-    for scheduler in sorted(names):
-        if scheduler in _SCHEDULER_MODULES:
-            # A failure means built in or missing; the write to queue/scheduler shows which.
-            subprocess.run(
-                ["modprobe", "-q", _SCHEDULER_MODULES[scheduler]], timeout=60, check=False
-            )
+    new = [
+        module
+        for scheduler, module in SCHEDULER_MODULES.items()
+        if scheduler in names and not fs.is_dir(f"/sys/module/{module.replace('-', '_')}")
+    ]
+    for module in new:
+        # A failure means built in or missing; the write to queue/scheduler shows which.
+        subprocess.run(["modprobe", "-q", module], timeout=60, check=False)
+    try:
+        with _own_module(plan, fs, names):
+            yield
+    finally:
+        for module in new:
+            # A failure means that another disk uses it, or that there is none.
+            subprocess.run(["modprobe", "-q", "-r", module], timeout=60, check=False)
+
+
+@contextlib.contextmanager
+def _own_module(plan: Plan, fs: Fs, names: set[str]) -> Iterator[None]:
     if not any(map(is_ours, names)) or plan.module is None or fs.is_dir("/sys/module/mqfair"):
         yield
         return
