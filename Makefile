@@ -25,6 +25,8 @@ HOURS   ?= 1
 ON      ?= uml
 SEED    ?=
 PREFIX  ?= /usr/local
+# The key of gpg that signs repositories.
+KEY     ?=
 RELEASE ?= $(shell uname -r)
 HEADERS ?= /lib/modules/$(RELEASE)/build
 # The types of the kernel; kernel/build looks for them if no file is named.
@@ -51,7 +53,7 @@ REMOVE_MODULES = /usr/bin/python3 kernel/install --root "$(DESTDIR)" --remove \
 
 .DEFAULT_GOAL := help
 .PHONY: help new demo bench sim instructions experiments test kernels kernels-matrix test-kernels test-slow test-people test-debug soak mutate module \
-	module-arm64 uml shell gauntlet check-style man completion bootstrap deb rpm wheel nri \
+	module-arm64 uml shell gauntlet check-style man completion bootstrap deb rpm wheel nri repositories \
 	install install-command install-sim install-module install-ssd uninstall clean
 
 help: ## list these targets
@@ -218,6 +220,10 @@ release: ## build all files of a release in build/release/, twice, and compare t
 	lab/bootstrap packages
 	lab/bootstrap release
 	packaging/release --python $(PYTHON)
+
+repositories: ## make signed apt and yum repositories of build/release/ in build/repositories/: KEY=NAME
+	lab/bootstrap packages
+	packaging/repositories --key "$(KEY)"
 
 install-sim: sim ## install the simulator for an installed command (root)
 	install -Dm755 build/sim-release/sim/sim-run $(LIBDIR)/sim-run

@@ -93,6 +93,12 @@ SUBCOMMANDS = (
         "run a fio job file under several schedulers in the simulator",
         main_module="mqfair.bench.command",
     ),
+    SubCommand(
+        "qualify",
+        "mqfair.qualify.options",
+        "measure a drive of this host for ten minutes, and write a report",
+        main_module="mqfair.qualify.command",
+    ),
     SubCommand("fit", "mqfair.drives.command", "make a model of a drive from measured figures"),
     SubCommand("compare", "mqfair.report.compare", "compare two results of bench, with confidence"),
     SubCommand("record", "mqfair.watch.record", "record drives and cgroups to a file"),

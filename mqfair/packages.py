@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 NEEDED: Mapping[str, Sequence[str]] = {
     "bench": ("rich", "numpy"),
     "sim": ("rich", "numpy"),
+    "qualify": ("rich", "numpy", "matplotlib"),
     "top": ("rich",),
     "report": ("matplotlib",),
 }

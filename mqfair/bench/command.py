@@ -183,7 +183,7 @@ def _request(args: argparse.Namespace, device: devices.Device | None) -> session
         schedulers = _swept(args, schedulers)
     simulated = args.on == SIM
     most = simulation.CPUS_MOST if simulated else CPUS_MOST
-    cpus = _number("--cpus", args.cpus or ("1" if args.icount else "2"), 1, most)
+    cpus = number("--cpus", args.cpus or ("1" if args.icount else "2"), 1, most)
     if device is None:
         if args.on == HOST:
             raise UsageError("--on host needs a drive of this host: add --device /dev/NAME")
@@ -195,7 +195,7 @@ def _request(args: argparse.Namespace, device: devices.Device | None) -> session
         device = unstretched(device)
     else:
         _require_simulator(args, schedulers)
-    runtime_s = _positive("--runtime", args.runtime) if args.runtime is not None else None
+    runtime_s = positive("--runtime", args.runtime) if args.runtime is not None else None
     if args.fast:
         if runtime_s is not None:
             raise UsageError("--fast and --runtime exclude each other: leave out one")
@@ -204,11 +204,11 @@ def _request(args: argparse.Namespace, device: devices.Device | None) -> session
     job = _job(args, runtime_s)
     nr_requests = None
     if args.nr_requests is not None:
-        nr_requests = _number("--nr-requests", args.nr_requests, NR_REQUESTS_MIN, NR_REQUESTS_MAX)
+        nr_requests = number("--nr-requests", args.nr_requests, NR_REQUESTS_MIN, NR_REQUESTS_MAX)
     return session.Request(
         jobs=(job,),
         schedulers=schedulers,
-        repeat=_number("--repeat", args.repeat, 1, 1000),
+        repeat=number("--repeat", args.repeat, 1, 1000),
         device=device,
         on=VM if on == UML else on,
         cpus=cpus,
@@ -220,8 +220,8 @@ def _request(args: argparse.Namespace, device: devices.Device | None) -> session
         solo=args.solo,
         destroy_data=args.destroy_data,
         calibrate_s=_calibrate_s(args),
-        seed=_scene_seed(job) if args.seed is None else _number("--seed", args.seed, 0, SEED_MOST),
-        at_once=_number("--jobs", args.jobs, 1, PROCESSES_MOST) if args.jobs else 0,
+        seed=_scene_seed(job) if args.seed is None else number("--seed", args.seed, 0, SEED_MOST),
+        at_once=number("--jobs", args.jobs, 1, PROCESSES_MOST) if args.jobs else 0,
         request_ns=_request_ns(args),
         sockets=_sockets(args, cpus),
         cluster=_cluster(args),
@@ -262,7 +262,7 @@ def _require_simulator(args: argparse.Namespace, schedulers: Sequence[str]) -> N
 def _sockets(args: argparse.Namespace, cpus: int) -> int:
     if args.sockets is None:
         return 1
-    sockets = _number("--sockets", args.sockets, 1, cpus)
+    sockets = number("--sockets", args.sockets, 1, cpus)
     if cpus % sockets:
         raise UsageError(
             f"--sockets {sockets}: {cpus} CPUs are not that many equal parts:"
@@ -281,7 +281,7 @@ def _cluster(args: argparse.Namespace) -> str | None:
 def _request_ns(args: argparse.Namespace) -> int | None:
     if args.request_ns is None:
         return None
-    return _number("--request-ns", args.request_ns, 0, REQUEST_NS_MOST)
+    return number("--request-ns", args.request_ns, 0, REQUEST_NS_MOST)
 
 
 def _swept(args: argparse.Namespace, labels: tuple[str, ...]) -> tuple[str, ...]:
@@ -302,23 +302,22 @@ def _calibrate_s(args: argparse.Namespace) -> int | None:
         return None
     if args.calibrate_time is None:
         return SECONDS_DEFAULT
-    return _number("--calibrate-time", args.calibrate_time, SECONDS_LEAST, SECONDS_MOST)
+    return number("--calibrate-time", args.calibrate_time, SECONDS_LEAST, SECONDS_MOST)
 
 
-def _number(option: str, text: str, least: int, most: int) -> int:
+def number(option: str, text: str, least: int, most: int) -> int:
+    """The number @text; raises UsageError."""
     if not text.isdecimal() or not least <= int(text) <= most:
         raise UsageError(f"{option} {text}: use a number in {least}..{most}")
     return int(text)
 
 
-def _positive(option: str, text: str) -> float:
+def positive(option: str, text: str, most: float = jobfile.RUNTIME_MOST_S) -> float:
+    """The number of seconds @text; raises UsageError."""
     with contextlib.suppress(ValueError):
-        if 0 < float(text) <= jobfile.RUNTIME_MOST_S:
+        if 0 < float(text) <= most:
             return float(text)
-    raise UsageError(
-        f"{option} {text}: use a number of seconds greater than 0, at most"
-        f" {jobfile.RUNTIME_MOST_S:.0f}"
-    )
+    raise UsageError(f"{option} {text}: use a number of seconds greater than 0, at most {most:.0f}")
 
 
 def _tunables(words: Sequence[str], labels: Sequence[str]) -> dict[str, dict[str, str]]:
@@ -435,13 +434,13 @@ def _seconds(one: session.Request, case: str) -> float:
 
 @contextlib.contextmanager
 def show_progress(
-    asked: Sequence[session.Request], places: Sequence[Path] = ()
+    asked: Sequence[session.Request], places: Sequence[Path] = (), estimate: str = ""
 ) -> Iterator[session.Progress]:
-    """Shows progress on standard error: a bar on a terminal, a line for each run elsewhere. The
-    runs that are finished in @places count as done."""
+    """Shows @estimate, or the least time, and then progress on standard error: a bar on a terminal,
+    a line for each run elsewhere. The runs that are finished in @places count as done."""
     console = report.console_for(stderr=True)
     if asked[0].on != SIM and asked[0].schedulers:
-        console.print(_estimate(asked, places), style="dim", highlight=False)
+        console.print(estimate or _estimate(asked, places), style="dim", highlight=False)
     if not console.is_terminal:
         yield lambda message: console.print(_step(message, asked), style="dim", highlight=False)
         return

@@ -192,14 +192,17 @@ def null_requests(device: Device, iops: float, bytes_per_s: float) -> float:
     return iops * max(1, math.ceil(bytes_per_s / iops / most))
 
 
-def check_drive(path: str, *, destroy_data: bool) -> None:
-    """Raises UsageError for a drive in use and, unless @destroy_data, for one with contents."""
+def check_drive(path: str, *, destroy_data: bool, reads_only: bool = False) -> None:
+    """Raises UsageError for a drive in use and, unless @destroy_data, for one with contents. With
+    @reads_only both are right."""
     disk = find_disk(Fs(), path)
     if disk.partition:
         raise UsageError(
             f"{path} is a partition: schedulers act on whole drives: use /dev/{disk.name}"
         )
     disk.require_selector()
+    if reads_only:
+        return
     _require_unused(path)
     contents = _contents(path)
     if contents and not destroy_data:

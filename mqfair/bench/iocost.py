@@ -74,7 +74,11 @@ PROBES = (
 )
 
 
-def probe_job(device: str) -> str:
+def probes(*, reads_only: bool) -> tuple[Probe, ...]:
+    return tuple(probe for probe in PROBES if not reads_only or probe.direction == "read")
+
+
+def probe_job(device: str, *, reads_only: bool = False) -> str:
     """The fio job that measures all coefficients. Its jobs saturate even a fast drive, and do not
     take long on a drive with short queues. They are threads, so that the end of the one process
     ends all of their I/O."""
@@ -91,20 +95,24 @@ def probe_job(device: str) -> str:
         f"ramp_time={round(RAMP_S * 1000)}ms",
         f"runtime={round(RUNTIME_S * 1000)}ms",
     ]
-    for probe in PROBES:
+    for probe in probes(reads_only=reads_only):
         lines += [f"[{probe.coefficient}]", "stonewall", f"rw={probe.rw}", f"bs={probe.bs}"]
         lines += [f"iodepth={probe.depth}"]
     return "\n".join(lines) + "\n"
 
 
-def coefficients(result: Mapping[str, object]) -> dict[str, int]:
+def coefficients(result: Mapping[str, object], *, reads_only: bool = False) -> dict[str, int]:
+    """The rates of the model. With @reads_only a write has the rate of a read, because the kernel
+    wants all six. Raises Failure if a rate is 0."""
     jobs = result["jobs"]
     assert isinstance(jobs, list)
     by_name = {job["jobname"]: job for job in jobs}
     found = {
         probe.coefficient: round(by_name[probe.coefficient][probe.direction][probe.figure])
-        for probe in PROBES
+        for probe in probes(reads_only=reads_only)
     }
+    if reads_only:
+        found |= {f"w{name[1:]}": rate for name, rate in found.items()}
     silent = [name for name, value in found.items() if value <= 0]
     if silent:
         raise Failure(
@@ -113,10 +121,12 @@ def coefficients(result: Mapping[str, object]) -> dict[str, int]:
     return found
 
 
-def calibrate(fio: str, device: str, folder: Path, timeout_s: float) -> dict[str, int]:
+def calibrate(
+    fio: str, device: str, folder: Path, timeout_s: float, *, reads_only: bool = False
+) -> dict[str, int]:
     """Measures the coefficients of @device; raises Failure if fio fails or exceeds @timeout_s."""
     job = folder / "iocost.fio"
-    job.write_text(probe_job(device))
+    job.write_text(probe_job(device, reads_only=reads_only))
     try:
         done = subprocess.run(
             [fio, "--output-format=json", "--eta=never", str(job)],
@@ -133,7 +143,7 @@ def calibrate(fio: str, device: str, folder: Path, timeout_s: float) -> dict[str
         ) from None
     if done.returncode != 0:
         raise Failure(f"iocost: fio cannot measure {device}: {done.stderr.strip()}")
-    return coefficients(json.loads(done.stdout))
+    return coefficients(json.loads(done.stdout), reads_only=reads_only)
 
 
 def notes(model: Mapping[str, int]) -> tuple[str, ...]:

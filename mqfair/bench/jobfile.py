@@ -106,13 +106,15 @@ class Group:
 
 @dataclass(frozen=True)
 class JobFile:
-    """@weights has all cgroups, inner ones included; @notes name the options that were replaced."""
+    """@weights has all cgroups, inner ones included; @notes name the options that were replaced.
+    The job runs under @schedulers, or under all of the bench."""
 
     path: str
     groups: tuple[Group, ...]
     weights: Mapping[str, int]
     ramp_s: float
     notes: tuple[str, ...] = ()
+    schedulers: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

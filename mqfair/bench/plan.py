@@ -27,6 +27,8 @@ TIMELINES_SCHEMA = "mqfair.bench-timeline-several/1"
 # In the folder of raw results, and in the folder of each run.
 PLAN = "plan.json"
 RECORD = "run.json"
+# The figures of each cgroup in a run, in place of fio's logs.
+FIGURES = "figures.json"
 
 # Where a bench runs.
 VM = "vm"
@@ -66,7 +68,8 @@ class Event:
 
 @dataclass(frozen=True)
 class Case:
-    """One job file: the groups that do I/O, and the weights of all cgroups with the inner ones."""
+    """One job file: the groups that do I/O, and the weights of all cgroups with the inner ones. It
+    runs under @schedulers, or under all of the plan."""
 
     name: str
     groups: tuple[PlannedGroup, ...]
@@ -74,6 +77,7 @@ class Case:
     ramp_s: float
     window_s: float
     events: tuple[Event, ...] = ()
+    schedulers: tuple[str, ...] = ()
 
     @property
     def run_s(self) -> float:
@@ -112,7 +116,9 @@ class Plan:
     @schedulers are labels of variant.py; @tunables are by scheduler. Repeats end, after at least
     one, before a repeat that would exceed @time_limit_s. Time limits on fio are multiplied by
     @patience, because a clock that counts instructions jumps forward while the guest waits for its
-    host. With @calibrate_s mqfq's depth and threshold are measured first, within this limit.
+    host. With @calibrate_s mqfq's depth and threshold are measured first, within this limit. With
+    @reads_only no program may write to the drive. With @condensed the work of the processors is
+    counted, and a run leaves its figures in place of a log line for each I/O.
     """
 
     cases: tuple[Case, ...]
@@ -126,6 +132,8 @@ class Plan:
     module: str | None = None
     tunables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     calibrate_s: int | None = None
+    reads_only: bool = False
+    condensed: bool = False
 
     def runs(self) -> list[Run]:
         """All runs, interleaved, so that a machine that slows down affects all schedulers."""
@@ -134,6 +142,7 @@ class Plan:
             for repeat in range(self.repeat)
             for case in self.cases
             for scheduler in self.schedulers
+            if scheduler in (case.schedulers or self.schedulers)
             for only in (None, *(case.groups if self.solo else ()))
         ]
 
@@ -156,7 +165,8 @@ def _case(raw: dict[str, Any]) -> Case:
         for group in raw.pop("groups")
     )
     events = tuple(Event(**event) for event in raw.pop("events"))
-    return Case(groups=groups, events=events, **raw)
+    schedulers = tuple(raw.pop("schedulers"))
+    return Case(groups=groups, events=events, schedulers=schedulers, **raw)
 
 
 def _job(raw: dict[str, Any]) -> PlannedJob:

@@ -7,14 +7,14 @@
                           lat_ns: {mean, p50, p99, p999}, backlogged,
                           lat_histogram: {end_ns: [], requests: []}}],
                seed, tunables, depth: {interval_ms, inside: [], window: []},
-               pressure: {...}, limit}]
+               pressure: {...}, limit, cpu: {...}}]
     summary  [{scheduler, worst, met, total_iops, ratio_to_none, jain, min: {...}, max: {...}}]
 
 A scheduler is identified by its label, such as mqfq or mqfq:depth=64. Shares and dues are of bytes,
 because weights divide bytes. A ratio is relative to none's run in the same repeat. The summary has
 medians, and in min and max the extremes of the same figures. `worst` is the cgroup with the least
-share / due, which is `met`. The simulator alone knows the fields from seed on. With --solo there
-is also
+share / due, which is `met`. The simulator alone knows the fields from seed to limit. `cpu` is the
+counted work of the processors in a condensed bench. With --solo there is also
 
     solo     [{scheduler, repeat, cgroup, alone_bytes_per_s, shared_bytes_per_s, slowdown}]
 
@@ -27,12 +27,12 @@ import json
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from mqfair.bench.fairness import jain
-from mqfair.bench.plan import RECORD, SCHEMA, TIMELINE_SCHEMA, Case
+from mqfair.bench.plan import FIGURES, RECORD, SCHEMA, TIMELINE_SCHEMA, Case
 from mqfair.bench.variant import NONE
 from mqfair.bench.window import (
     Completions,
@@ -113,13 +113,16 @@ class SoloResult:
 @dataclass(frozen=True)
 class Recorded:
     """One run's folder: the time when all jobs had started, and the completions of their threads
-    by cgroup."""
+    by cgroup. A condensed run has the use of the drive by cgroup instead, and @cpu, the work of the
+    processors."""
 
     scheduler: str
     repeat: int
     only: str | None
     started_ms: float
     threads: Mapping[str, tuple[Completions, ...]]
+    used: Used | None = None
+    cpu: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -144,13 +147,28 @@ def read_runs(folder: Path, case: Case) -> Iterator[Recorded]:
         record = json.loads(path.read_text())
         if record["case"] != case.name:
             continue
+        figures = path.parent / FIGURES
+        condensed = figures.exists()
         yield Recorded(
             record["scheduler"],
             record["repeat"],
             record["only"],
             record["started_ms"],
-            _read_threads(path.parent, record["groups"]),
+            {} if condensed else _read_threads(path.parent, record["groups"]),
+            _read_figures(figures) if condensed else None,
+            record.get("cpu", {}),
         )
+
+
+def condense(folder: Path, case: Case, scheduler: str, groups: Sequence[str]) -> str:
+    """The figures of the run in @folder as JSON, which take the place of its logs. Raises Failure
+    for incomplete logs."""
+    used = _usages(Recorded(scheduler, 0, None, 0.0, _read_threads(folder, groups)), case)
+    return json.dumps({name: asdict(one) for name, one in used.items()})
+
+
+def _read_figures(path: Path) -> Used:
+    return {name: Usage(**figures) for name, figures in json.loads(path.read_text()).items()}
 
 
 def _read_threads(folder: Path, groups: Sequence[str]) -> dict[str, tuple[Completions, ...]]:
@@ -181,6 +199,7 @@ def analyse(folder: Path, case: Case) -> CaseResult:
     shared: list[tuple[str, int, Used]] = []
     alone: Alone = {}
     steps: list[Document] = []
+    counted: dict[tuple[str, int], Document] = {}
     for recorded in read_runs(folder, case):
         used = _usages(recorded, case)
         require_requests(case.name, recorded.scheduler, used)
@@ -189,9 +208,16 @@ def analyse(folder: Path, case: Case) -> CaseResult:
             alone[key] = used[recorded.only].bytes_per_s
         else:
             shared.append((recorded.scheduler, recorded.repeat, used))
-            steps.append(_timeline(recorded))
+            if recorded.cpu:
+                counted[recorded.scheduler, recorded.repeat] = {"cpu": dict(recorded.cpu)}
+            if recorded.threads:
+                steps.append(_timeline(recorded))
     whole = {"schema": TIMELINE_SCHEMA, "interval_ms": TIMELINE_STEP_MS, "runs": steps}
-    return case_result(case, shared, alone, whole)
+    found = case_result(case, shared, alone, whole)
+    runs = tuple(
+        replace(run, details=counted.get((run.scheduler, run.repeat), {})) for run in found.runs
+    )
+    return replace(found, runs=runs)
 
 
 def case_result(
@@ -203,7 +229,9 @@ def case_result(
     return CaseResult(case, runs, tuple(solo_results(runs, alone)), timeline)
 
 
-def _usages(recorded: Recorded, case: Case) -> dict[str, Usage]:
+def _usages(recorded: Recorded, case: Case) -> Used:
+    if recorded.used is not None:
+        return recorded.used
     every = [thread for threads in recorded.threads.values() for thread in threads]
     try:
         window = common_window(every, case.ramp_s, case.window_s)

@@ -13,6 +13,7 @@ reads FOLDER/plan.json, leaves out the runs that are finished there, and writes
                                 virtual SSD, the time planes were busy for each group
     NNN/fio.json                fio's own result
     NNN/<group>_lat.<job>.log   a line for each I/O; groups are numbered as in run.json
+    NNN/figures.json            in a condensed plan, in place of the logs
 
 One fio runs all jobs. Each job is a process. It joins its cgroup when fio starts all jobs, before
 its first I/O. Standard output has one line for each step, see PROGRESS in plan.py.
@@ -36,8 +37,10 @@ from pathlib import Path
 from typing import Any
 
 from mqfair.bench import cgroups, iocost, iomax, resume, ssd
+from mqfair.bench.counters import Counters, counting
 from mqfair.bench.kernel_log import messages, open_log
 from mqfair.bench.plan import (
+    FIGURES,
     PLAN,
     PROGRESS,
     RECORD,
@@ -59,7 +62,7 @@ from mqfair.bench.variant import (
     scheduler_of,
 )
 from mqfair.machine import kmod
-from mqfair.machine.blockdev import Disk, find_disk, require_number
+from mqfair.machine.blockdev import Disk, find_disk, require_number, setting
 from mqfair.machine.cgroup import Cgroup, root_cgroup
 from mqfair.machine.fs import Fs
 from mqfair.machine.lock import locked
@@ -84,7 +87,7 @@ _ERROR_LINES = 5
 # fio uses job names in file names of a shell command, without quoting.
 _UNSAFE = re.compile(r"[^\w.-]")
 # The kernel's schedulers that may be modules, and their modules.
-_SCHEDULER_MODULES = {"bfq": "bfq", "kyber": "kyber-iosched", "mq-deadline": "mq-deadline"}
+SCHEDULER_MODULES = {"bfq": "bfq", "kyber": "kyber-iosched", "mq-deadline": "mq-deadline"}
 
 # (seconds after the jobs have started, function to call).
 Step = tuple[float, Callable[[], None]]
@@ -110,6 +113,7 @@ class Runner:
         self._tunables = dict(plan.tunables)
         self._calibration: dict[str, object] = {}
         self._ssd: dict[str, str] = {}
+        self._counters: Counters | None = None
         self._number = ""
         self._before = resume.machine_before(folder)
 
@@ -119,11 +123,14 @@ class Runner:
             self._ssd = stack.enter_context(_ssd(self._plan, self._fs))
             disk = stack.enter_context(_drive(self._plan, self._fs))
             stack.enter_context(locked(disk))
-            stack.enter_context(_scheduler_restored(disk))
+            # A module leaves after the scheduler that is in it.
             stack.enter_context(_modules(self._plan, self._fs))
+            stack.enter_context(_scheduler_restored(disk))
             own = stack.enter_context(cgroups.io_controller(self._fs))
             self._number = require_number(disk)
             iocost.require_off(root_cgroup(self._fs), self._number)
+            if self._plan.condensed:
+                self._counters = stack.enter_context(counting(disk))
             self._try_tunables(disk)
             if self._before is None:
                 self._fit_iocost(disk)
@@ -188,7 +195,9 @@ class Runner:
             timeout_s = iocost.CALIBRATE_TIMEOUT_S * self._plan.patience
             path = self._plan.device.path
             try:
-                self._model = iocost.calibrate(self._fio, path, Path(name), timeout_s)
+                self._model = iocost.calibrate(
+                    self._fio, path, Path(name), timeout_s, reads_only=self._plan.reads_only
+                )
             except Failure as error:
                 self._leave_out(IOCOST, error)
         if self._ssd:
@@ -228,6 +237,7 @@ class Runner:
             "left_out": self._left_out,
             "ssd": self._ssd,
             "module": self._fs.read_if_any("/sys/module/mqfair/srcversion"),
+            "uncounted": _uncounted(self._counters),
         }
         if self._before is not None:
             resume.require_same_machine(self._before, machine)
@@ -248,8 +258,10 @@ class Runner:
                 for one in run.groups:
                     iomax.limit(groups[one.name], self._number, weights[one.name], tunables)
             tags = _sched_tags(disk, scheduler)
-            started_ms, busy_us = self._measure(run, groups, tunables, work)
+            started_ms, busy_us, cpu = self._measure(run, groups, tunables, work)
             _served(groups, run, self._number)
+            if self._plan.condensed:
+                _condense(work, run)
             for file in work.iterdir():
                 if not file.name.endswith(_PRERUN_OUTPUT) and not file.is_symlink():
                     shutil.copyfile(file, folder / file.name)
@@ -263,6 +275,7 @@ class Runner:
             "started_ms": started_ms,
             "tunables": tunables,
             **({"busy_us": busy_us} if busy_us else {}),
+            **({"cpu": cpu} if cpu else {}),
             **({"sched_tags": tags} if tags else {}),
         }
         # In one step: a run with a record is finished.
@@ -314,17 +327,21 @@ class Runner:
 
     def _measure(
         self, run: Run, groups: dict[str, Cgroup], tunables: Mapping[str, str], work: Path
-    ) -> tuple[float, dict[str, int]]:
+    ) -> tuple[float, dict[str, int], dict[str, int]]:
         """Runs fio. Returns the time when all jobs were in their cgroups (ms of the monotonic
-        clock), and each group's busy time on a virtual SSD (us)."""
-        looks: list[dict[str, int]] = []
-        at = (run.case.ramp_s, run.case.ramp_s + run.case.window_s) if self._ssd else ()
+        clock), each group's busy time on a virtual SSD (us), and the work of the processors."""
         steps = _events(run, groups, self._number, tunables)
-        steps += [(after_s, lambda: looks.append(ssd.busy_us(self._fs, groups))) for after_s in at]
+        busy, busy_steps = _watched(
+            run, functools.partial(ssd.busy_us, self._fs, groups) if self._ssd else None
+        )
+        cpu, cpu_steps = _watched(run, self._counters.look if self._counters else None)
+        steps += [*busy_steps, *cpu_steps]
         (work / JOB_FILE).write_text(self._job_text(run, groups))
         for trace in self._folder.glob("trace-*"):
             (work / trace.name).symlink_to(trace.resolve())
         argv = [self._fio, "--output-format=json", "--eta=never", f"--output={RESULT}", JOB_FILE]
+        if self._plan.reads_only:
+            argv.insert(1, "--readonly")
         with (work / ERRORS).open("w") as errors:
             fio = subprocess.Popen(
                 argv, stdout=errors, stderr=errors, cwd=work, start_new_session=True
@@ -338,10 +355,7 @@ class Runner:
             fio.wait()
         if fio.returncode != 0:
             raise Failure(_complaint(fio.returncode, work / ERRORS))
-        busy_us = {}
-        if len(looks) == len(at) > 0:
-            busy_us = {name: looks[1][name] - looks[0][name] for name in groups}
-        return started * 1000, busy_us
+        return started * 1000, _difference(busy), _difference(cpu)
 
     def _job_text(self, run: Run, groups: dict[str, Cgroup]) -> str:
         lines: list[str] = []
@@ -425,6 +439,42 @@ def _events(
     return [(event.after_s, functools.partial(act, event)) for event in events]
 
 
+def _watched(
+    run: Run, look: Callable[[], dict[str, int]] | None
+) -> tuple[list[dict[str, int]], list[Step]]:
+    """A list, and the steps that put what @look finds at both ends of the counted time into it."""
+    found: list[dict[str, int]] = []
+    if look is None:
+        return found, []
+    ends = (run.case.ramp_s, run.case.ramp_s + run.case.window_s)
+    return found, [(end_s, lambda: found.append(look())) for end_s in ends]
+
+
+def _difference(found: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """What was counted between two looks; empty if fio ended before the second."""
+    if len(found) < 2:
+        return {}
+    return {name: count - found[0][name] for name, count in found[1].items()}
+
+
+def _uncounted(counters: Counters | None) -> str:
+    """The names that are not counted, with the kernel's reasons."""
+    missing = counters.missing if counters else {}
+    return ", ".join(f"{name} ({reason})" for name, reason in missing.items())
+
+
+def _condense(folder: Path, run: Run) -> None:
+    """Puts the figures of the run in @folder in the place of its logs."""
+    # Only a condensed plan needs numpy here.
+    from mqfair.bench.result import condense  # noqa: PLC0415
+
+    names = [group.name for group in run.groups]
+    figures = condense(folder, run.case, run.scheduler, names)
+    for log in folder.glob("*_lat.*.log"):
+        log.unlink()
+    (folder / FIGURES).write_text(figures)
+
+
 def _complaint(status: int, errors: Path) -> str:
     lines = errors.read_text(errors="replace").split("\n")
     said = " / ".join([line.strip() for line in lines if line.strip()][-_ERROR_LINES:])
@@ -476,25 +526,50 @@ def _require_tunables(disk: Disk, scheduler: str, tunables: Mapping[str, str]) -
 def _scheduler_restored(disk: Disk) -> Iterator[None]:
     before = disk.require_selector().active
     requests = disk.nr_requests()
+    tunables = disk.tunables()
     try:
         yield
     finally:
         _set_scheduler(disk, before)
         if requests is not None and disk.nr_requests() != requests:
             disk.fs.write(disk.queue("nr_requests"), str(requests))
+        _restore_tunables(disk, tunables)
+
+
+def _restore_tunables(disk: Disk, before: Mapping[str, str]) -> None:
+    """Writes the tunables that the switch to a new instance has reset. A tunable that reads `32
+    auto` was set to auto."""
+    now = disk.tunables()
+    for name, text in before.items():
+        value = "auto" if "auto" in text.split() else text
+        if setting(now.get(name, text), value) != setting(text, value):
+            disk.fs.write(disk.tunable(name), value)
 
 
 @contextlib.contextmanager
 def _modules(plan: Plan, fs: Fs) -> Iterator[None]:
-    """Loads the modules of the schedulers. Our module is removed at the end of the block if it was
-    not loaded before."""
+    """Loads the modules of the schedulers. Those that were not loaded before are removed at the end
+    of the block."""
     names = {scheduler_of(label) for label in plan.schedulers}
-    for scheduler in sorted(names):
-        if scheduler in _SCHEDULER_MODULES:
-            # A failure means built in or missing; the write to queue/scheduler shows which.
-            subprocess.run(
-                ["modprobe", "-q", _SCHEDULER_MODULES[scheduler]], timeout=60, check=False
-            )
+    new = [
+        module
+        for scheduler, module in SCHEDULER_MODULES.items()
+        if scheduler in names and not fs.is_dir(f"/sys/module/{module.replace('-', '_')}")
+    ]
+    for module in new:
+        # A failure means built in or missing; the write to queue/scheduler shows which.
+        subprocess.run(["modprobe", "-q", module], timeout=60, check=False)
+    try:
+        with _own_module(plan, fs, names):
+            yield
+    finally:
+        for module in new:
+            # A failure means that another disk uses it, or that there is none.
+            subprocess.run(["modprobe", "-q", "-r", module], timeout=60, check=False)
+
+
+@contextlib.contextmanager
+def _own_module(plan: Plan, fs: Fs, names: set[str]) -> Iterator[None]:
     if not any(map(is_ours, names)) or plan.module is None or fs.is_dir("/sys/module/mqfair"):
         yield
         return

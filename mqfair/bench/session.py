@@ -96,7 +96,8 @@ class Request:
     depth and threshold are measured first, within this number of seconds. In the simulator repeat
     n has the seed @seed + n, @at_once runs go on at the same time, as many as cores for 0, a
     request takes @request_ns of CPU time, and the CPUs are on @sockets sockets. The runs are played
-    by the Dask cluster of the scheduler at @cluster, or here.
+    by the Dask cluster of the scheduler at @cluster, or here. @reads_only and @condensed are those
+    of the plan.
     """
 
     jobs: tuple[JobFile, ...]
@@ -120,6 +121,8 @@ class Request:
     request_ns: int | None = None
     sockets: int = 1
     cluster: str | None = None
+    reads_only: bool = False
+    condensed: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -161,6 +164,8 @@ def plan_for(request: Request) -> Plan:
         module=str(request.module) if request.module and request.on == HOST else None,
         tunables=request.tunables,
         calibrate_s=request.calibrate_s,
+        reads_only=request.reads_only,
+        condensed=request.condensed,
     )
 
 
@@ -193,7 +198,15 @@ def _case(job: JobFile, request: Request) -> Case:
         )
         for group in job.groups
     )
-    return Case(job.name, groups, dict(job.weights), job.ramp_s, job.window_s, request.events)
+    return Case(
+        job.name,
+        groups,
+        dict(job.weights),
+        job.ramp_s,
+        job.window_s,
+        request.events,
+        job.schedulers,
+    )
 
 
 def run(request: Request, folder: Path, progress: Progress = lambda _message: None) -> Outcome:
@@ -270,7 +283,11 @@ def check(request: Request) -> None:
             raise UsageError(f"--kernel {request.kernel}: names a guest's kernel: use --on vm")
         if os.geteuid() != 0:
             raise UsageError("--on host sets schedulers and cgroups: run as root, or use --on vm")
-        check_drive(request.device.text, destroy_data=request.destroy_data)
+        check_drive(
+            request.device.text,
+            destroy_data=request.destroy_data,
+            reads_only=request.reads_only,
+        )
     elif request.device.kind == devices.DRIVE:
         raise UsageError(
             f"--device {request.device.text} is a drive of this host, which a guest cannot access:"
@@ -571,6 +588,8 @@ def _notes(request: Request, machine: Mapping[str, Any]) -> tuple[str, ...]:
     if machine["ssd"]:
         notes += ssd.notes(machine["ssd"])
     notes += iocost.notes(machine["iocost_model"] or {})
+    if machine.get("uncounted"):
+        notes.append(f"the machine does not count {machine['uncounted']}")
     notes += [f"{name} was left out: {why}" for name, why in machine["left_out"].items()]
     found = machine["calibration"]
     if found:

@@ -133,6 +133,7 @@ where.cpus count? processors
 where.sockets count? sockets of the simulated machine
 where.seed count? seed of the simulation
 where.device text? the drive, as the option --device names it
+where.drive text? model and firmware of the drive, of mqfair qualify
 where.ssd object? parameters of the virtual SSD
 where.ssd.* text
 where.versions object? version of each program
@@ -177,6 +178,13 @@ runs[].depth.window[] count
 runs[].pressure object? the part of the time for which each resource of a simulated run works
 runs[].pressure.* number
 runs[].limit text? where the limit of a simulated run is: drive, CPU, slots or load
+runs[].cpu object? work of all processors in the counted time, of mqfair qualify
+runs[].cpu.ios count requests that the drive served, of all programs
+runs[].cpu.elapsed_us count microseconds
+runs[].cpu.busy_us count microseconds of all processors, for tasks and interrupts
+runs[].cpu.cycles count?
+runs[].cpu.instructions count?
+runs[].cpu.context_switches count?
 summary list medians over the repeats, and their extremes
 summary[] object
 summary[].scheduler text label
@@ -270,7 +278,7 @@ notes list differences of the machines
 notes[] text
 figures list
 figures[] object
-figures[].scheduler text the drive, if there are several, and the label
+figures[].scheduler text the drive or the load, if there are several, and the label
 figures[].name text the figure and its unit
 figures[].a list value of each repeat of A
 figures[].a[] number
@@ -495,6 +503,33 @@ metrics[].type text gauge or counter
 metrics[].labels object
 metrics[].labels.* text
 metrics[].value signed
+""",
+    ),
+    Form(
+        "qualify",
+        "mqfair qualify DISK",
+        "The measurements of one drive, in qualify.json of its folder.",
+        """
+drive object from sysfs, without a serial number
+drive.model text|null
+drive.firmware text|null
+drive.transport text|null of an NVMe drive, such as pcie
+drive.bytes count size of the drive
+drive.rotational flag true for a hard disk
+drive.logical_block_bytes count bytes
+drive.write_cache text|null write back or write through
+drive.hardware_queues count queues for ordinary I/O
+drive.hardware_depth count|null slots of a hardware queue
+kernel text release of the kernel
+processor text name of the processor
+cpus count processors
+destructive flag true if the drive was written to
+repeat count runs of each scheduler
+runtime_s number seconds that are counted in each run
+notes list cautions about the figures
+notes[] text
+benches filled one for each load
+benches[] bench
 """,
     ),
     Form(

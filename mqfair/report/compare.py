@@ -28,16 +28,25 @@ from mqfair.text.output import (
 
 SCHEMA = "mqfair.compare/1"
 MAKER = "mqfair bench JOB --json FILE"
+QUALIFY_SCHEMA = "mqfair.qualify/1"
+# The documents with several results, and the field that has them.
+_LISTS = {plan.SEVERAL_SCHEMA: "devices", QUALIFY_SCHEMA: "benches"}
+_WORK = {
+    "busy_us": "CPU µs",
+    "instructions": "instructions",
+    "cycles": "cycles",
+    "context_switches": "switches",
+}
 CONFIDENCE = 0.95
 
 EPILOG = """\
-A and B are files that `mqfair bench --json FILE` wrote. Each line has the medians of a figure, the
-ratio B / A, and the interval that holds the true ratio with a confidence of 95 %. A figure differs
-if that interval leaves out 1. With one run in A or B there is no interval, and one difference among
-20 equal figures is to be expected by chance.
+A and B are files that `mqfair bench --json FILE` or `mqfair qualify` wrote. Each line has the
+medians of a figure, the ratio B / A, and the interval that holds the true ratio with a confidence
+of 95 %. A figure differs if that interval leaves out 1. With one run in A or B there is no
+interval, and one difference among 20 equal figures is to be expected by chance.
 
 Latencies are in milliseconds, shares in percent. Of results with several drives the same drives are
-compared, by their --device.
+compared, by their --device. Of qualifications the same loads are compared.
 
 examples:
   mqfair bench job.fio --repeat 5 --json before.json
@@ -137,17 +146,17 @@ def _ratio(a: Sequence[float], b: Sequence[float]) -> float | None:
 
 
 def load_benches(name: str, maker: str = f"`{MAKER}`") -> list[Document]:
-    """The result of a bench, one for each drive. Raises UsageError for any other file; @maker is
-    the command that makes a right one."""
+    """The result of a bench, one for each drive, or for each load of a qualification. Raises
+    UsageError for any other file; @maker is the command that makes a right one."""
     text = read_text(name, f"{maker} makes one")
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UsageError(f"{name}: no JSON: {maker} makes it") from error
     schema = found.get("schema") if isinstance(found, dict) else None
-    if schema not in (plan.SCHEMA, plan.FIRST_SCHEMA, plan.SEVERAL_SCHEMA):
+    if schema not in (plan.SCHEMA, plan.FIRST_SCHEMA, *_LISTS):
         raise UsageError(f"{name}: no result of mqfair bench ({plan.SCHEMA}): {maker} makes one")
-    benches = found.get("devices", []) if schema == plan.SEVERAL_SCHEMA else [found]
+    benches = found.get(_LISTS[schema], []) if schema in _LISTS else [found]
     try:
         finished = bool(benches) and all(one.get("runs") for one in benches)
         for one in benches if finished else []:
@@ -159,12 +168,18 @@ def load_benches(name: str, maker: str = f"`{MAKER}`") -> list[Document]:
     return list(benches)
 
 
+def names_of(benches: Sequence[Document]) -> list[str]:
+    """What tells the results of one file apart: the load in a qualification, or else the drive."""
+    of_loads = len({one["job"] for one in benches}) > 1
+    return [one["job"] if of_loads else str(one["where"].get("device")) for one in benches]
+
+
 def pairs_of(a: Sequence[Document], b: Sequence[Document]) -> list[tuple[Document, Document]]:
-    """The results to compare: of the same drive if @a or @b has several."""
+    """The results to compare: of the same name if @a or @b has several."""
     if len(a) == len(b) == 1:
         return [(a[0], b[0])]
-    after = {one["where"].get("device"): one for one in b}
-    return [(one, after[key]) for one in a if (key := one["where"].get("device")) in after]
+    after = dict(zip(names_of(b), b, strict=True))
+    return [(one, after[key]) for key, one in zip(names_of(a), a, strict=True) if key in after]
 
 
 def figures_of(result: Document) -> dict[tuple[str, str], list[float]]:
@@ -178,6 +193,7 @@ def figures_of(result: Document) -> dict[tuple[str, str], list[float]]:
 
 def _of_run(run: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
     yield "total IOPS", run["total_iops"]
+    yield from per_io(run)
     worst = worst_met(run)
     if worst is not None:
         yield "worst of its due", worst
@@ -190,23 +206,31 @@ def _of_run(run: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
             yield f"{group['name']} {name} ms", group["lat_ns"][name] / 1e6
 
 
+def per_io(run: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """The work of the processors for each request, in a run in which it was counted."""
+    cpu = run.get("cpu", {})
+    for name, words in _WORK.items():
+        if cpu.get("ios") and name in cpu:
+            yield f"{words} per I/O", cpu[name] / cpu["ios"]
+
+
 def worst_met(run: Mapping[str, Any]) -> float | None:
     """The part of its due that the worst cgroup got. The first form of results lacks it."""
     known = [group for group in run["cgroups"] if group.get("due")]
     return min((group["share"] / group["due"] for group in known), default=None)
 
 
-def compare(a: Document, b: Document, drive: str = "") -> list[Figure]:
-    """The figures that both results have, in the order of A. @drive is put before the scheduler."""
+def compare(a: Document, b: Document, name: str = "") -> list[Figure]:
+    """The figures that both results have, in the order of A. @name is put before the scheduler."""
     before, after = figures_of(a), figures_of(b)
     found = []
-    for (scheduler, name), values in before.items():
-        others = after.get((scheduler, name))
+    for (scheduler, figure), values in before.items():
+        others = after.get((scheduler, figure))
         if others:
             low, high = ratio_interval(values, others) or (None, None)
-            label = f"{drive} {scheduler}".lstrip()
+            label = f"{name} {scheduler}".lstrip()
             ratio = _ratio(values, others)
-            found.append(Figure(label, name, tuple(values), tuple(others), ratio, low, high))
+            found.append(Figure(label, figure, tuple(values), tuple(others), ratio, low, high))
     return found
 
 
@@ -237,7 +261,7 @@ def _short(value: object) -> str:
 
 def set_argparser(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("a", metavar="A", help="result of mqfair bench")
+    parser.add_argument("a", metavar="A", help="result of mqfair bench or qualify")
     parser.add_argument("b", metavar="B", help="the result to compare with it")
     parser.add_argument("--csv", metavar="FILE", help="write the figures to FILE; - for the output")
     add_json_argument(parser)
@@ -287,10 +311,13 @@ def main(args: argparse.Namespace) -> int:
     pairs = pairs_of(load_benches(args.a), load_benches(args.b))
     found: list[Figure] = []
     notes: list[str] = []
-    for a, b in pairs:
-        drive = str(a["where"].get("device")) if len(pairs) > 1 else ""
-        found += compare(a, b, drive)
+    drives = {a["where"].get("device") for a, _ in pairs}
+    for (a, b), name in zip(pairs, names_of([a for a, _ in pairs]), strict=True):
+        found += compare(a, b, name if len(pairs) > 1 else "")
+        drive = name if len(drives) > 1 else ""
         notes += [f"{drive} {text}".lstrip() for text in differences(a, b)]
+    # The loads of a qualification had the same machine.
+    notes = list(dict.fromkeys(notes))
     if not pairs:
         raise UsageError(f"{args.a} and {args.b} have no drive in common: compare other results")
     if not found:

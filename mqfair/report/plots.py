@@ -149,7 +149,7 @@ def tenants_table(
 # --- SVG -------------------------------------------------------------------------------------
 
 
-def _svg(figure: Figure, label: str) -> str:
+def svg_of(figure: Figure, label: str) -> str:
     """The element alone. The names in it differ from those in the other plots of the page."""
     file = io.StringIO()
     nothing = dict.fromkeys(("Date", "Creator", "Format", "Type"))
@@ -159,7 +159,7 @@ def _svg(figure: Figure, label: str) -> str:
     return f'<svg role="img" aria-label="{escaped(label)}" {element}</svg>'
 
 
-def _panels(
+def panels_of(
     count: int, *, across: int = PANELS_ACROSS, high: float = 1.9
 ) -> tuple[Figure, list[Axes]]:
     columns = min(across, count)
@@ -172,7 +172,7 @@ def _panels(
     return figure, panels[:count]
 
 
-def _titled(axes: Axes, title: str) -> None:
+def titled(axes: Axes, title: str) -> None:
     axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
     axes.grid(axis="y", color=FAINT, linewidth=0.8)
 
@@ -314,7 +314,7 @@ def _key(drawn: _Drawn) -> str:
 
 def _shares(drawn: _Drawn, label: str) -> str:
     """A panel for each cgroup: the area that it got, and the line of its due."""
-    figure, panels = _panels(len(drawn.names))
+    figure, panels = panels_of(len(drawn.names))
     got = Panel("", lambda use: 100 * use.achieved_ppm / PPM)
     due = Panel("", lambda use: 100 * use.due_ppm / PPM)
     for axes, name in zip(panels, drawn.names, strict=True):
@@ -322,9 +322,9 @@ def _shares(drawn: _Drawn, label: str) -> str:
         axes.plot(drawn.times, drawn.line(name, due), color=MARK, linewidth=1.6)
         axes.set_ylim(0, None)
         axes.margins(x=0)
-        _titled(axes, _shortened(name))
+        titled(axes, _shortened(name))
     _seconds_below(panels)
-    return _svg(figure, label)
+    return svg_of(figure, label)
 
 
 def _seconds_below(panels: Sequence[Axes]) -> None:
@@ -335,7 +335,7 @@ def _seconds_below(panels: Sequence[Axes]) -> None:
 
 
 def _lines(plot: Plot, drawn: _Drawn, label: str) -> str:
-    figure, panels = _panels(len(plot.panels), across=2, high=2.9)
+    figure, panels = panels_of(len(plot.panels), across=2, high=2.9)
     for axes, panel in zip(panels, plot.panels, strict=True):
         known: list[float] = []
         for number, name in enumerate(drawn.names):
@@ -345,7 +345,7 @@ def _lines(plot: Plot, drawn: _Drawn, label: str) -> str:
         if drawn.rest and panel.sums:
             axes.plot(drawn.times, drawn.rest_line(panel), color=NEUTRAL, linewidth=1.4)
         axes.margins(x=0)
-        _titled(axes, panel.title)
+        titled(axes, panel.title)
         if panel.joined is max and known and max(known) > LINEAR_MOST * min(known):
             axes.set_yscale("log")
             axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
@@ -353,7 +353,7 @@ def _lines(plot: Plot, drawn: _Drawn, label: str) -> str:
         else:
             axes.set_ylim(0, None)
     _seconds_below(panels)
-    return _svg(figure, label)
+    return svg_of(figure, label)
 
 
 def _has_values(plot: Plot, found: Sequence[Step]) -> bool:
@@ -569,7 +569,7 @@ class _Bars:
             self._draw(axes, schedulers, value, wanted)
             axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
             axes.grid(axis="x", color=FAINT, linewidth=0.8)
-        return _svg(figure, label)
+        return svg_of(figure, label)
 
     def _draw(
         self, axes: Axes, schedulers: Sequence[str], value: Value, wanted: Value | float | None

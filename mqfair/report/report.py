@@ -6,11 +6,19 @@ plots.py draws them. It needs a package that --help and --csv do without.
 
 import argparse
 import csv
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from mqfair.report.compare import MAKER, Document, figures_of, load_benches
+from mqfair.report.compare import (
+    MAKER,
+    QUALIFY_SCHEMA,
+    Document,
+    figures_of,
+    load_benches,
+    names_of,
+)
 from mqfair.report.steps import steps
 from mqfair.text.errors import UsageError
 from mqfair.text.output import open_output, print_json, read_text, require_writable
@@ -19,11 +27,11 @@ from mqfair.watch.recording import Recording
 from mqfair.watch.sample import Use
 
 EPILOG = """\
-FILE is a recording of `mqfair record`, or one or two results of `mqfair bench --json`. The report
-is one HTML file of at most 2 MB, without a script, and needs no network. Its first table has for
-each tenant the due, the share that it got, the p99 and a verdict. Of many cgroups the busiest and
-the worst are drawn one by one, and the others together. A point of a long recording is the mean of
-several intervals.
+FILE is a recording of `mqfair record`, one or two results of `mqfair bench --json`, or the file
+qualify.json of `mqfair qualify`. The report is one HTML file of at most 2 MB, without a script, and
+needs no network. Its first table has for each tenant the due, the share that it got, the p99 and a
+verdict. Of many cgroups the busiest and the worst are drawn one by one, and the others together. A
+point of a long recording is the mean of several intervals.
 
 With --csv the figures are written as a table, too, or alone. Plots need the Python package
 matplotlib.
@@ -64,14 +72,13 @@ def load(name: str) -> Recording | None:
 
 
 def _benches(files: list[str]) -> tuple[list[str], list[Document]]:
-    """The results in @files, with a name for each; a file may have several drives."""
+    """The results in @files, with a name for each; a file may have several."""
     names: list[str] = []
     benches: list[Document] = []
     for name in files:
         found = load_benches(name, f"`{recording.MAKER}` or `{MAKER}`")
-        for one in found:
-            names.append(f"{name}, {one['where'].get('device')}" if len(found) > 1 else name)
-            benches.append(one)
+        names += [f"{name}, {of}" if len(found) > 1 else name for of in names_of(found)]
+        benches += found
     return names, benches
 
 
@@ -87,9 +94,7 @@ def main(args: argparse.Namespace) -> int:
         raise UsageError("one recording, or one or two results of mqfair bench at a time")
     names, benches = ([], []) if recorded else _benches(args.files)
     if args.out is not None:
-        from mqfair.report import plots  # noqa: PLC0415 -- a table needs no package
-
-        page = plots.of_recording(recorded) if recorded else plots.of_benches(names, benches)
+        page = _page(args.files, recorded, names, benches)
         with open_output(args.out) as file:
             file.write(page)
     if args.csv is not None:
@@ -98,6 +103,24 @@ def main(args: argparse.Namespace) -> int:
             csv.writer(file, lineterminator="\n").writerows(rows)
     _say(args)
     return 0
+
+
+def _page(
+    files: list[str], recorded: Recording | None, names: list[str], benches: list[Document]
+) -> str:
+    """The page; raises UsageError."""
+    from mqfair.report import plots, qualified  # noqa: PLC0415 -- a table needs no package
+
+    if recorded:
+        return plots.of_recording(recorded)
+    found = [json.loads(read_text(file, "make it again")) for file in files]
+    if all(one["schema"] != QUALIFY_SCHEMA for one in found):
+        return plots.of_benches(names, benches)
+    if len(found) > 1:
+        raise UsageError(
+            f"{' '.join(files)}: a page has one qualification: use `mqfair compare` for two"
+        )
+    return qualified.page(found[0])
 
 
 def _say(args: argparse.Namespace) -> None:

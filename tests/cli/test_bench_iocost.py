@@ -101,7 +101,7 @@ class Bench:
     def _remake(self, fs):
         self.remade += 1
 
-    def _calibrate(self, fio, device, folder, timeout_s):
+    def _calibrate(self, fio, device, folder, timeout_s, *, reads_only):
         assert (self.scheduler, self.remade) == ("none", 0)
         if self.failure:
             raise self.failure

@@ -48,7 +48,7 @@ def test_table_names_each_verb_once():
     names = [command.name for command in front.SUBCOMMANDS]
     assert names == [
         "status", "top", "check", "enable", "disable", "weight", "follow", "latency", "bench",
-        "sim", "fit", "compare", "record", "trace", "report", "metrics", "lab",
+        "sim", "qualify", "fit", "compare", "record", "trace", "report", "metrics", "lab",
     ]  # fmt: skip
 
 

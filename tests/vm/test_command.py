@@ -7,10 +7,11 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from fairlib import SMALL_GUEST, TIMED, ours, tenants
-from guestlib import NullBlk, modprobe, read, rmmod, run
+from guestlib import PYTHON, NullBlk, modprobe, read, rmmod, run
 
 guest = SMALL_GUEST
 
@@ -46,6 +47,43 @@ def test_each_of_several_enables_reports_the_truth() -> None:
             place = steps[place]
         assert place == disk.scheduler
         disk.scheduler = "none"
+
+
+JOB = """[global]
+ioengine=libaio
+direct=1
+rw=randread
+iodepth=16
+ramp_time=200ms
+runtime=500ms
+[a]
+cgroup=a
+"""
+
+
+def test_a_bench_of_a_drive_restores_modules_and_tunables() -> None:
+    """It loads mqfair.ko and Kyber, and the drive has a scheduler with a tunable of its own."""
+    with NullBlk(**TIMED) as disk, tempfile.NamedTemporaryFile("w", suffix=".fio") as job:
+        job.write(JOB)
+        job.flush()
+        rmmod("mqfair")
+        try:
+            disk.scheduler = "mq-deadline"
+            disk.set_tunable("fifo_batch", 5)
+            disk.set_queue("nr_requests", 24)
+            before = modules()
+            words = ("--schedulers", "none,kyber,mqfq", "--device", f"/dev/{disk.name}")
+            argv = mqfair("bench", job.name, *words)
+            print(run(os.environ[PYTHON], *argv[1:]).stdout)
+            assert disk.scheduler == "mq-deadline"
+            assert (disk.tunable("fifo_batch"), disk.queue("nr_requests")) == ("5", "24")
+            assert modules() == before
+        finally:
+            modprobe("mqfair")
+
+
+def modules() -> set[str]:
+    return {line.split()[0] for line in Path("/proc/modules").read_text().splitlines()}
 
 
 def test_weights_end_with_the_module_and_disable_says_so() -> None:

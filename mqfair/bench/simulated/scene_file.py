@@ -77,7 +77,9 @@ def load(path: str) -> SceneFile:
         "" if line.split()[:1] and line.split()[0] in _REPLACED else line for line in lines
     )
     seed = numbers.get("seed", 1)
-    return SceneFile(path, groups, weights, warm_ms / 1000, (), kept, flows, warm_ms, run_ms, seed)
+    return SceneFile(
+        path, groups, weights, warm_ms / 1000, (), (), kept, flows, warm_ms, run_ms, seed
+    )
 
 
 def _number(word: str, otherwise: int) -> int:
