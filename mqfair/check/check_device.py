@@ -71,12 +71,6 @@ def _stacking(disk: Disk) -> Iterator[Finding]:
         f"{disk.path}/slaves" if disk.fs.names(f"{disk.path}/slaves") else disk.path,
     )
     yield from _attribution_lost(disk)
-    if any(low.number is None for low in lows):
-        yield note(
-            "multipath",
-            "path devices have no number: only default weights apply, and io.stat omits them",
-            lows[0].path,
-        )
 
 
 def _own_queue_over_others(disk: Disk) -> Iterator[Finding]:
@@ -159,7 +153,7 @@ def _zfs(disk: Disk) -> Iterator[Finding]:
 def _of_zfs(disk: Disk) -> list[str]:
     """The disk and its partitions that are members of a pool, by the database of udev."""
     fs = disk.fs
-    numbers = {disk.name: disk.number}
+    numbers = {disk.name: disk.own_number}
     for name in fs.subdirs(fs.resolve(disk.path)):
         text = fs.glance(f"{disk.path}/{name}/dev")
         if text is not None and fs.exists(f"{disk.path}/{name}/partition"):
@@ -185,7 +179,7 @@ def _disk_findings(disk: Disk) -> Iterator[Finding]:
     yield from _tag_map(disk)
     yield from _cost(disk)
     yield from _write_cache(disk)
-    yield from _zfs(disk)
+    yield from _zfs(disk.head or disk)
 
 
 def _cost(disk: Disk) -> Iterator[Finding]:

@@ -506,7 +506,8 @@ def main(args: argparse.Namespace) -> int:
     names = [text for text in args.devices if not is_pattern(text)]
     disks = find_disks(Fs(dry_run=args.dry_run), args.devices)
     if len(disks) == 1:
-        report = _enable_locked(args, names[0] if names else disks[0].name, plan, seconds)
+        name = names[0] if names and disks[0].head is None else disks[0].name
+        report = _enable_locked(args, name, plan, seconds)
         if args.json:
             print_json(report)
         return 0

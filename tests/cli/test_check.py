@@ -369,7 +369,6 @@ def test_nvme_multipath(host, check):
     assert code == 1
     assert "NVMe multipath" in one(topics, "stacking", "note")["seen"]
     assert one(topics, "scheduler", "problem")["mend"].startswith("mqfair enable nvme2c1n1")
-    assert "default weights" in one(topics, "multipath", "note")["seen"]
 
 
 def test_bio_based_device_over_nothing(host, check):
