@@ -6,7 +6,16 @@ from collections.abc import Iterator
 from mqfair.check.finding import Finding, note, ok, problem, warn
 from mqfair.check.rival import properties
 from mqfair.machine import kmod
-from mqfair.machine.blockdev import Disk, Selector, active_word, below, loop_backing, lowest
+from mqfair.machine.blockdev import (
+    Disk,
+    Selector,
+    above,
+    active_word,
+    below,
+    device_slots,
+    loop_backing,
+    lowest,
+)
 from mqfair.machine.fs import Fs
 from mqfair.tune.enable import AUTO_SLOTS, COST_LEAST, TAGS_PER_SLOT, slots_of
 
@@ -172,6 +181,16 @@ def _disk_findings(disk: Disk) -> Iterator[Finding]:
             "use a disk with a queue of its own (blk-mq)",
         )
         return
+    over = above(disk)
+    if over is not None:
+        yield problem(
+            "scheduler",
+            f"{over.name} ({_kind(over)}) sends its requests to {disk.name} past the scheduler of"
+            f" {disk.name}",
+            f"{disk.path}/holders",
+            f"mqfair enable {over.name}, and set the weights for {over.name}",
+        )
+        return
     if not selector.ours:
         yield _not_ours(disk, selector)
         return
@@ -212,7 +231,7 @@ def _tag_map(disk: Disk) -> Iterator[Finding]:
     depth = disk.tunables().get("depth", "")
     tags = disk.nr_requests()
     queues = disk.queue_count()
-    slots = slots_of(depth, (disk.hardware_depth() or AUTO_SLOTS) * queues)
+    slots = slots_of(depth, device_slots(disk) or AUTO_SLOTS * queues)
     if active_word(depth) == "" or slots is None or tags is None or queues == 0:
         return
     all_tags = tags * queues

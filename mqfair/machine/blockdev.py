@@ -344,6 +344,28 @@ def below(disk: Disk) -> list[Disk]:
     return slaves or (multipath_paths(disk) if is_head(disk) else [])
 
 
+def above(disk: Disk) -> Disk | None:
+    """The device with a scheduler of its own, such as request-based dm-multipath, that sends its
+    requests to @disk past the scheduler of @disk; None if there is none."""
+    fs = disk.fs
+    parts = [f"{disk.path}/{name}" for name in fs.subdirs(fs.resolve(disk.path))]
+    holders = [
+        Disk(fs, name) for part in [disk.path, *parts] for name in fs.names(f"{part}/holders")
+    ]
+    return next((one for one in holders if one.selector() is not None), None)
+
+
+def device_slots(disk: Disk) -> int | None:
+    """The requests that @disk takes at once; None if that is not known. Those of request-based
+    dm-multipath go to its paths, which take fewer than it has slots."""
+    paths = (device_slots(path) for path in below(disk))
+    known = [slots for slots in paths if slots is not None]
+    if known:
+        return sum(known)
+    depth = disk.hardware_depth()
+    return None if depth is None else depth * disk.queue_count()
+
+
 def lowest(disk: Disk) -> list[Disk]:
     """The disks with the schedulers that order this device's I/O: the device itself if it has
     one."""

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0
-"""NVMe multipath: the head nvme2n1 has the number, and its paths nvme2cYn1 the schedulers."""
+"""NVMe multipath: the head nvme2n1 has the number, and its paths nvme2cYn1 the schedulers.
+
+Request-based dm-multipath: dm-5 has the number and the scheduler, and its paths sdX have neither.
+"""
 
 import json
 
@@ -172,3 +175,57 @@ def test_a_rule_without_a_head_needs_no_scans(host, run):
     follower = Follower.create(Fs(), None, watches=False)
     follower.everything()
     assert not follower.keeper.has_heads
+
+
+# -- dm-multipath
+
+
+def stack(host, count, *, partition=False, active="none"):
+    """dm-5 over @count paths of 32 slots in two queues each, or over their partitions."""
+    host.disk("dm-5", "253:5", active=active, tags=2048)
+    host.put("/sys/devices/virtual/block/dm-5/dm/uuid", "mpath-1")
+    names = [f"sd{letter}" for letter in "abc"[:count]]
+    for number, name in enumerate(names):
+        host.disk(name, f"8:{16 * number}", tags=16, active=active)
+        under = name
+        if partition:
+            under = f"{name}1"
+            host.partition(name, under, f"8:{16 * number + 1}")
+        host.link(f"/sys/class/block/dm-5/slaves/{under}", f"/sys/class/block/{under}")
+        host.link(f"/sys/class/block/{under}/holders/dm-5", "/sys/class/block/dm-5")
+    return names
+
+
+@pytest.mark.parametrize("partition", [False, True])
+@each([1, 2, 3])
+def test_check_of_a_path_names_the_device_above(host, run, count, partition):
+    (name, *_) = stack(host, count, partition=partition, active="mqfq")
+    report = run("check", name, "prod", "--json").json
+    (found,) = [one for one in report["findings"] if one["severity"] == "problem"]
+    assert "dm-5 (device-mapper) sends its requests to sda past the scheduler" in found["seen"]
+    assert found["mend"].startswith("mqfair enable dm-5")
+    assert not report["in_force"]
+    assert run("check", "dm-5", "prod").code == 0
+
+
+def test_a_mapper_without_a_queue_hides_no_scheduler(host, run):
+    host.disk("sda", "8:0", active="mqfq")
+    host.stacked("dm-6", "253:6", "dm", slaves=("sda",))
+    host.link("/sys/class/block/sda/holders/dm-6", "/sys/class/block/dm-6")
+    assert run("check", "sda", "prod").code == 0
+
+
+@each([1, 2, 3])
+def test_depth_begins_with_the_slots_of_the_paths(host, run, count):
+    """dm-5 itself has 2048 slots for each queue. A depth by hand stays."""
+    stack(host, count)
+    assert run("enable", "dm-5").code == 0
+    assert host.get("/sys/block/dm-5/queue/iosched/depth") == f"{32 * count} auto"
+    assert run("enable", "dm-5", "--depth", "7").code == 0
+    assert host.get("/sys/block/dm-5/queue/iosched/depth") == "7"
+
+
+def test_enable_of_a_path_says_that_the_scheduler_has_no_effect(host, run):
+    stack(host, 2)
+    result = run("enable", "sda")
+    assert "note: dm-5 sends its requests to sda past this scheduler" in result.out
