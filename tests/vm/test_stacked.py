@@ -102,7 +102,8 @@ def test_weights_on_request_based_multipath(count: int) -> None:
         said = run(sys.executable, "-m", "mqfair", "enable", top.name).stdout
         print(said)
         assert f"depth {SLOTS * count} auto" in said
-        with Load(top, [heavy, light], rw="randread", **GREEDY):
+        crowd = {**GREEDY, "numjobs": GREEDY["numjobs"] * count}
+        with Load(top, [heavy, light], rw="randread", **crowd):
             check_ratio(top, heavy, light, HEAVY / LIGHT)
         check_settled(top)
         top.scheduler = "none"
