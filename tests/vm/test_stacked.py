@@ -34,6 +34,7 @@ DEVICE = {**EIGHT_SLOTS, "memory_backed": 1, "size": 64}
 SECTORS = DEVICE["size"] << 11
 GREEDY = {"bs": "4k", "norandommap": 1, "ioengine": "psync", "numjobs": 24}
 HEAVY, LIGHT = 800, 100
+SETTLED = 300
 KEY = "00" * 64
 
 CRYPT = f"crypt aes-xts-plain64 {KEY} 0 {{under}} 0"
@@ -103,7 +104,9 @@ def test_weights_on_request_based_multipath(count: int) -> None:
         print(said)
         assert f"depth {SLOTS * count} auto" in said
         crowd = {**GREEDY, "numjobs": GREEDY["numjobs"] * count}
-        with Load(top, [heavy, light], rw="randread", **crowd):
+        with Load(top, [heavy, light], rw="randread", **crowd) as load:
+            # An automatic depth tries greater windows at first.
+            load.goes_on(SETTLED * count)
             check_ratio(top, heavy, light, HEAVY / LIGHT)
         check_settled(top)
         top.scheduler = "none"
