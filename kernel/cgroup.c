@@ -167,11 +167,11 @@ static u32 cgroup_weight(struct cgroup_host *c, struct disk_id disk)
 						       READ_ONCE(c->weight);
 }
 
-static u32 blkg_weight(struct blkcg_gq *blkg)
+static u32 blkg_weight(struct blkcg_gq *blkg, struct disk_id disk)
 {
 	struct cgroup_host *c = cgroup_host_of(blkg->blkcg);
 
-	return c ? cgroup_weight(c, queue_disk(blkg->q)) : WEIGHT_DEFAULT;
+	return c ? cgroup_weight(c, disk) : WEIGHT_DEFAULT;
 }
 
 struct blkcg *goal_source(struct blkcg *blkcg, struct disk_id disk,
@@ -203,7 +203,7 @@ static void goal_refresh(struct blkcg_gq *blkg)
 	lockdep_assert_held(&groups_lock);
 	if (!f)
 		return;
-	goal_source(blkg->blkcg, queue_disk(blkg->q), &goal);
+	goal_source(blkg->blkcg, flow_disk(f), &goal);
 	latency_set_goal(f, goal.ns, goal.permille);
 }
 
@@ -217,11 +217,23 @@ void weight_apply(struct blkcg *blkcg)
 	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
 		spin_lock(&groups_lock);
 		f = group_flow(blkg);
-		if (f && flow_set_weight(f, blkg_weight(blkg)))
+		if (f && flow_set_weight(f, blkg_weight(blkg, flow_disk(f))))
 			host_reshare(f->sched);
 		spin_unlock(&groups_lock);
 	}
 	spin_unlock_irq(&blkcg->lock);
+}
+
+static bool blkg_is_on(struct blkcg_gq *blkg, dev_t dev)
+{
+	struct flow *f;
+	bool found;
+
+	spin_lock(&groups_lock);
+	f = group_flow(blkg);
+	found = f && flow_disk(f).dev == dev;
+	spin_unlock(&groups_lock);
+	return found;
 }
 
 /* Refreshes the flows of @blkcg and of all cgroups below it on @dev. */
@@ -233,7 +245,7 @@ void goal_apply(struct blkcg *blkcg, dev_t dev)
 	spin_lock_irq(&blkcg->lock);
 	rcu_read_lock();
 	hlist_for_each_entry(top, &blkcg->blkg_list, blkcg_node) {
-		if (queue_dev(top->q) != dev)
+		if (!blkg_is_on(top, dev))
 			continue;
 		blkg_for_each_descendant_pre(blkg, pos, top) {
 			spin_lock(&groups_lock);
@@ -321,7 +333,7 @@ static void group_pd_init(struct blkg_policy_data *pd)
 	unsigned long flags;
 
 	lockdep_assert_held(&blkg->q->queue_lock);
-	flow_init(&g->flow, &d->sched, parent, blkg_weight(blkg));
+	flow_init(&g->flow, &d->sched, parent, blkg_weight(blkg, host_disk(d)));
 	init_waitqueue_head(&g->tags.swap.wait);
 	spin_lock_irqsave(&groups_lock, flags);
 	list_add(&g->node, &d->groups);
@@ -337,10 +349,11 @@ static void group_pd_init(struct blkg_policy_data *pd)
  */
 static void group_pd_online(struct blkg_policy_data *pd)
 {
+	struct flow *f = &group_of(pd)->flow;
 	unsigned long flags;
 
 	lockdep_assert_held(&pd->blkg->blkcg->lock);
-	flow_set_weight(&group_of(pd)->flow, blkg_weight(pd->blkg));
+	flow_set_weight(f, blkg_weight(pd->blkg, flow_disk(f)));
 	spin_lock_irqsave(&groups_lock, flags);
 	goal_refresh(pd->blkg);
 	spin_unlock_irqrestore(&groups_lock, flags);
@@ -498,11 +511,49 @@ int disk_find(dev_t dev, struct disk_id *id)
 		disk = READ_ONCE(blkg->q->disk);
 		if (!disk || disk_devt(disk) != dev || !disk_alive(disk))
 			continue;
-		*id = queue_disk(blkg->q);
+		*id = disk_id(disk);
 		ret = 0;
 	}
 	spin_unlock_irq(&blkcg_root.lock);
 	return ret;
+}
+
+static bool is_head_of(const struct gendisk *disk, const char *subsystem,
+		       int len, const char *namespace)
+{
+	return !strncmp(disk->disk_name, subsystem, len) &&
+	       !strcmp(disk->disk_name + len, namespace) &&
+	       !test_bit(GD_DEAD, &disk->state);
+}
+
+/* The names are the only tie that the kernel shows: nvme0c1n1 is a path of nvme0n1. */
+struct gendisk *disk_head_get(const struct gendisk *path)
+{
+	const char *namespace;
+	unsigned int subsystem, controller;
+	struct gendisk *found = NULL;
+	struct blkcg_gq *blkg;
+	int len = 0, end = 0;
+
+	if (!path || !(path->flags & GENHD_FL_HIDDEN) ||
+	    sscanf(path->disk_name, "nvme%u%nc%u%n", &subsystem, &len,
+		   &controller, &end) != 2)
+		return NULL;
+	namespace = path->disk_name + end;
+	spin_lock_irq(&blkcg_root.lock);
+	hlist_for_each_entry(blkg, &blkcg_root.blkg_list, blkcg_node) {
+		struct gendisk *disk = READ_ONCE(blkg->q->disk);
+
+		if (!disk || !is_head_of(disk, path->disk_name, len, namespace))
+			continue;
+		/* A disk stays in the list while its last reference is dropped. */
+		if (!kobject_get_unless_zero(&disk_to_dev(disk)->kobj))
+			continue;
+		found = disk;
+		break;
+	}
+	spin_unlock_irq(&blkcg_root.lock);
+	return found;
 }
 
 bool disk_is_there(struct disk_id id)
@@ -527,7 +578,7 @@ int dev_parse(const char *s, dev_t *dev)
 	if (major > MAJOR(~0U) || minor > MINORMASK)
 		return -ENODEV;
 	*dev = MKDEV(major, minor);
-	/* 0:0 is no disk, but queue_dev() of a queue without one. */
+	/* 0:0 is no disk, but the number of a disk that has none yet. */
 	return *dev ? 0 : -ENODEV;
 }
 

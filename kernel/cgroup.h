@@ -20,11 +20,6 @@
 extern struct blkcg_policy mqfair_policy;
 extern spinlock_t groups_lock;		/* of flows on their devices; irq-safe */
 
-static inline dev_t queue_dev(const struct request_queue *q)
-{
-	return q->disk ? disk_devt(q->disk) : 0;
-}
-
 /* A disk.  The kernel gives its MAJ:MIN to another one after its removal. */
 struct disk_id {
 	dev_t dev;
@@ -36,12 +31,25 @@ static inline bool disk_same(struct disk_id a, struct disk_id b)
 	return a.dev == b.dev && a.seq == b.seq;
 }
 
-static inline struct disk_id queue_disk(const struct request_queue *q)
+static inline struct disk_id disk_id(struct gendisk *disk)
 {
-	return (struct disk_id){
-		.dev = queue_dev(q),
-		.seq = q->disk ? q->disk->diskseq : 0,
-	};
+	if (!disk)
+		return (struct disk_id){ 0 };
+	return (struct disk_id){ .dev = disk_devt(disk), .seq = disk->diskseq };
+}
+
+/*
+ * The disk by which the files of a cgroup name the device.  A path of NVMe
+ * multipath has no number of its own, and takes that of its head.
+ */
+static inline struct disk_id host_disk(const struct device_host *d)
+{
+	return disk_id(d->head ?: d->q->disk);
+}
+
+static inline struct disk_id flow_disk(const struct flow *f)
+{
+	return host_disk(container_of(f->sched, struct device_host, sched));
 }
 
 /* Takes "MAJ:MIN".  Returns 0, -EINVAL or -ENODEV. */
@@ -49,6 +57,13 @@ int dev_parse(const char *s, dev_t *dev);
 
 /* Finds the disk that is @dev now.  Returns 0 or -ENODEV.  Task context. */
 int disk_find(dev_t dev, struct disk_id *id);
+
+/*
+ * The head of @path if that is a path of NVMe multipath, else NULL.  A path is a
+ * hidden disk with request queues; its head has a number and none.  The caller
+ * calls put_device() for a head.  Task context.
+ */
+struct gendisk *disk_head_get(const struct gendisk *path);
 
 /* Whether the disk is not removed yet.  Task context. */
 bool disk_is_there(struct disk_id id);

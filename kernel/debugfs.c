@@ -131,9 +131,12 @@ static void show_flow(struct seq_file *m, struct blkcg_gq *blkg, char *path)
 	if (f->sched->ops->report_flow)
 		f->sched->ops->report_flow(f, &sr.report);
 	latency_report_flow(f, &sr.report);
-	seq_printf(m, " queued=%lld outstanding=%lld ios=%llu bytes=%llu\n",
-		   (long long)(t.inserted - t.dispatched),
-		   (long long)(t.dispatched - t.done), t.dispatched, t.bytes);
+	seq_printf(
+		m,
+		" queued=%lld outstanding=%lld ios=%llu bytes=%llu wait_us=%llu\n",
+		(long long)(t.inserted - t.dispatched),
+		(long long)(t.dispatched - t.done), t.dispatched, t.bytes,
+		div_u64(t.wait_ns, NSEC_PER_USEC));
 }
 
 static int flows_show(void *data, struct seq_file *m)

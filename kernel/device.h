@@ -150,6 +150,7 @@ struct hctx_host {
 struct device_host {
 	struct sched sched;
 	struct request_queue *q;	/* I */
+	struct gendisk *head;		/* I: disk_head_get() */
 	struct hctx_host **hctx;	/* I: by hctx->queue_num */
 	u32 nr_hctx;			/* I */
 	struct queue_host *queues;	/* I: by queue->index */

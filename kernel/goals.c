@@ -43,22 +43,37 @@ static void put_tenths(struct seq_file *sf, const char *name, u32 permille)
 		seq_printf(sf, ".%u", permille % 10);
 }
 
-/* Prints the latency that was achieved, once the flow has done requests. */
-static void put_achieved(struct seq_file *sf, struct flow *f,
+/* The worst figures of the paths of one disk. */
+struct achieved {
+	bool flows;
+	u64 ns;				/* 0: no request was done */
+	u32 loss;			/* in permille */
+};
+
+static void achieved_add(struct achieved *a, struct flow *f,
 			 const struct goal *goal)
 {
-	u64 ns = latency_percentile(f, goal->permille);
+	a->flows = true;
+	a->ns = max(a->ns, (u64)latency_percentile(f, goal->permille));
+	a->loss = max(a->loss, (u32)isolation_loss(&f->sched->isolation));
+}
 
-	if (ns)
+static void put_achieved(struct seq_file *sf, const struct achieved *a,
+			 const struct goal *goal)
+{
+	if (!a->flows)
+		return;
+	if (a->ns)
 		seq_printf(sf, " achieved=%lluus met=%d",
-			   div_u64(ns, NSEC_PER_USEC), ns <= goal->ns);
-	put_tenths(sf, "loss", isolation_loss(&f->sched->isolation));
+			   div_u64(a->ns, NSEC_PER_USEC), a->ns <= goal->ns);
+	put_tenths(sf, "loss", a->loss);
 	seq_putc(sf, '%');
 }
 
 static void put_goal(struct seq_file *sf, struct blkcg *blkcg, dev_t dev,
 		     const struct goal *goal)
 {
+	struct achieved achieved = { 0 };
 	struct blkcg_gq *blkg;
 	struct flow *f;
 
@@ -67,15 +82,14 @@ static void put_goal(struct seq_file *sf, struct blkcg *blkcg, dev_t dev,
 	put_tenths(sf, "pct", goal->permille);
 	spin_lock_irq(&blkcg->lock);
 	hlist_for_each_entry(blkg, &blkcg->blkg_list, blkcg_node) {
-		if (queue_dev(blkg->q) != dev)
-			continue;
 		spin_lock(&groups_lock);
 		f = group_flow(blkg);
-		if (f)
-			put_achieved(sf, f, goal);
+		if (f && flow_disk(f).dev == dev)
+			achieved_add(&achieved, f, goal);
 		spin_unlock(&groups_lock);
 	}
 	spin_unlock_irq(&blkcg->lock);
+	put_achieved(sf, &achieved, goal);
 }
 
 /*

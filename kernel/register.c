@@ -32,6 +32,7 @@ static void *el_alloc_data(struct request_queue *q)
 	if (!d)
 		return NULL;
 	d->q = q;
+	d->head = disk_head_get(q->disk);
 	mutex_init(&d->tune_lock);
 	INIT_LIST_HEAD(&d->groups);
 	wake_setup(d);
@@ -41,7 +42,11 @@ static void *el_alloc_data(struct request_queue *q)
 
 static void el_free_data(void *data)
 {
-	kvfree(data);
+	struct device_host *d = data;
+
+	if (d->head)
+		put_device(disk_to_dev(d->head));
+	kvfree(d);
 }
 
 static int el_init(struct request_queue *q, struct elevator_queue *eq)

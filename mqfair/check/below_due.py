@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from mqfair.machine.blockdev import Disk
 from mqfair.machine.cgroup import Cgroup
 from mqfair.text.output import human_microseconds, percent, quoted
-from mqfair.watch.sample import DUE_MET, DiskSample, Figures, Sampler, shares_below
+from mqfair.watch.sample import DUE_MET, DiskSample, Figures, Sampler, levels, shares_below
 
 # A mean of requests, in hundredths, below which a cgroup does not keep a drive busy.
 FEW_X100 = 400
@@ -121,7 +121,7 @@ class _Look:
         """The level with the least part of its siblings' share: the cgroup itself or above it."""
         shares = shares_below(self.sample.flows)
         parts = {}
-        for path in _levels(self.name):
+        for path in levels(self.name):
             above = path.rpartition("/")[0]
             whole = shares[above] if above else sum(self._top(shares))
             parts[path] = shares.get(path, 0) / whole if whole else 1.0
@@ -171,11 +171,6 @@ def _requests(x100: int | None) -> str:
 
 def _named(cgroup: str) -> str:
     return "the root" if cgroup == "/" else cgroup
-
-
-def _levels(path: str) -> list[str]:
-    names = path.split("/")
-    return ["/".join(names[:count]) for count in range(1, len(names) + 1)]
 
 
 def below_due(group: Cgroup, disk: Disk, limit: str) -> Reason | None:

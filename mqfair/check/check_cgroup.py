@@ -10,7 +10,6 @@ from mqfair.machine import kmod
 from mqfair.machine.blockdev import Disk
 from mqfair.machine.cgroup import (
     LATENCY_FILE,
-    STAT_PREFIX,
     WEIGHT_DEFAULT,
     WEIGHT_FILE,
     Cgroup,
@@ -22,6 +21,13 @@ from mqfair.machine.controllers import domain_of, enabling, enabling_all
 from mqfair.machine.fs import Fs
 from mqfair.text.output import human_bytes, percent, quoted
 from mqfair.watch import pressure
+from mqfair.watch.sample import (
+    NO_FIGURES,
+    Figures,
+    flows_file,
+    flows_of_path,
+    parse_io_stat,
+)
 
 LIMITS = {"io.max": "a limit that may be below the share", "io.latency": "a latency target"}
 
@@ -255,15 +261,23 @@ def _writeback(group: Cgroup) -> Iterator[Finding]:
         )
 
 
+def _figures(group: Cgroup, disk: Disk) -> tuple[Figures, str]:
+    """The figures of @group on @disk, and the file that has them."""
+    if disk.head is not None:
+        flows = flows_of_path(disk)
+        return flows.get(group.name, NO_FIGURES), flows_file(disk)
+    found = parse_io_stat((group.text("io.stat") or "").encode())
+    return found.get(disk.number or "", NO_FIGURES), group.file("io.stat")
+
+
 def _activity(group: Cgroup, disk: Disk) -> Iterator[Finding]:
-    stat = group.stat().get(disk.number or "", {})
-    done = stat.get(STAT_PREFIX + "bytes")
-    where = group.file("io.stat")
+    figures, where = _figures(group, disk)
+    done = figures.bytes
     if done is None:
         yield note("activity", f"no I/O of {group.name} scheduled on {disk.name} yet", where)
         return
-    share = percent(int(stat.get(STAT_PREFIX + "share_ppm", "0")))
-    yield ok("activity", f"{human_bytes(int(done))} scheduled, share now {share}", where)
+    share = percent(figures.share_ppm or 0)
+    yield ok("activity", f"{human_bytes(done)} scheduled, share now {share}", where)
     limits = ((level, _limit(level, disk, "io.max")) for level in (*group.ancestors(), group))
     limit = next((f"io.max of {level.name} ({entry})" for level, entry in limits if entry), "")
     reason = below_due(group, disk, limit)

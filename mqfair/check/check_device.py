@@ -1,17 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0
 """Findings about a device: its scheduler, and the devices that it is stacked on."""
 
+import contextlib
 from collections.abc import Iterator
 
 from mqfair.check.finding import Finding, note, ok, problem, warn
 from mqfair.check.rival import properties
 from mqfair.machine import kmod
-from mqfair.machine.blockdev import Disk, Selector, active_word, below, loop_backing, lowest
+from mqfair.machine.blockdev import (
+    Disk,
+    Selector,
+    above,
+    active_word,
+    below,
+    device_slots,
+    disks_below,
+    find_device,
+    is_indirect,
+    loop_backing,
+    lowest,
+)
 from mqfair.machine.fs import Fs
+from mqfair.text.errors import UsageError
 from mqfair.tune.enable import AUTO_SLOTS, COST_LEAST, TAGS_PER_SLOT, slots_of
 
 # RAID levels with writes issued by the array's own thread and not by the writer's cgroup.
 RAID_WITH_PARITY = ("raid4", "raid5", "raid6")
+NVME_TARGETS = "/sys/kernel/config/nvmet/subsystems"
 
 
 def device_findings(disk: Disk) -> Iterator[Finding]:
@@ -60,6 +75,7 @@ def kernel_findings(fs: Fs) -> Iterator[Finding]:
 
 def _stacking(disk: Disk) -> Iterator[Finding]:
     yield from _loop(disk)
+    yield from _server(disk)
     lows = lowest(disk)
     if lows == [disk]:
         yield from _own_queue_over_others(disk)
@@ -71,12 +87,6 @@ def _stacking(disk: Disk) -> Iterator[Finding]:
         f"{disk.path}/slaves" if disk.fs.names(f"{disk.path}/slaves") else disk.path,
     )
     yield from _attribution_lost(disk)
-    if any(low.number is None for low in lows):
-        yield note(
-            "multipath",
-            "path devices have no number: only default weights apply, and io.stat omits them",
-            lows[0].path,
-        )
 
 
 def _own_queue_over_others(disk: Disk) -> Iterator[Finding]:
@@ -102,6 +112,47 @@ def _loop(disk: Disk) -> Iterator[Finding]:
         f"{disk.path}/loop/backing_file",
         f"mqfair enable {under.name if under else 'DISK'}, and set the weights on that disk",
     )
+    if (disk.fs.read_if_any(f"{disk.path}/loop/dio") or "").strip() == "0":
+        yield warn(
+            "attribution",
+            f"{disk.name} buffers its file: writes are charged to the cgroup that owns the file",
+            f"{disk.path}/loop/dio",
+            f"losetup --direct-io=on /dev/{disk.name}",
+        )
+
+
+def _server(disk: Disk) -> Iterator[Finding]:
+    if disk.name.startswith("ublkb"):
+        yield note(
+            "attribution",
+            f"a process serves {disk.name}: on the disks below, its I/O is charged to the cgroup of"
+            " that process. A scheduler of this disk sees the cgroups that use it",
+            disk.path,
+        )
+
+
+def _targets(disk: Disk) -> Iterator[Finding]:
+    """NVMe targets that export @disk, or a device on it."""
+    fs = disk.fs
+    for subsystem in fs.names(NVME_TARGETS):
+        spaces = f"{NVME_TARGETS}/{subsystem}/namespaces"
+        for space in fs.names(spaces):
+            file = f"{spaces}/{space}/device_path"
+            device = (fs.read_if_any(file) or "").strip()
+            with contextlib.suppress(UsageError):
+                if device and disk.name in {low.name for low in _under(fs, device)}:
+                    yield warn(
+                        "attribution",
+                        f"the NVMe target {subsystem} exports {device}: its kernel threads issue"
+                        f" the requests to {disk.name}, which are charged to the root",
+                        file,
+                        "mqfair enable on the initiators, where each tenant has its cgroup",
+                    )
+
+
+def _under(fs: Fs, device: str) -> list[Disk]:
+    """The disks below a device, or below a file."""
+    return disks_below(fs, device) if is_indirect(fs, device) else lowest(find_device(fs, device))
 
 
 def _kind(disk: Disk) -> str:
@@ -120,11 +171,14 @@ def _attribution_lost(disk: Disk) -> Iterator[Finding]:
     fs = disk.fs
     level = (fs.read_if_any(f"{disk.path}/md/level") or "").strip()
     if level in RAID_WITH_PARITY:
+        # The kernel cuts the names of its threads.
+        thread = f"{disk.name}_{level}"[:15]
         yield warn(
             "attribution",
             f"{disk.name} is {level}: its thread issues writes, which are charged to the root",
             f"{disk.path}/md/level",
-            "use raid1 or raid10 where writes must be shared by weight",
+            "use raid1 or raid10 where writes must be shared by weight, or give all writes of the"
+            f" array one weight: pgrep -x {thread} > /sys/fs/cgroup/ARRAY/cgroup.procs",
         )
     if (fs.read_if_any(f"{disk.path}/dm/uuid") or "").startswith("CRYPT-"):
         yield warn(
@@ -159,7 +213,7 @@ def _zfs(disk: Disk) -> Iterator[Finding]:
 def _of_zfs(disk: Disk) -> list[str]:
     """The disk and its partitions that are members of a pool, by the database of udev."""
     fs = disk.fs
-    numbers = {disk.name: disk.number}
+    numbers = {disk.name: disk.own_number}
     for name in fs.subdirs(fs.resolve(disk.path)):
         text = fs.glance(f"{disk.path}/{name}/dev")
         if text is not None and fs.exists(f"{disk.path}/{name}/partition"):
@@ -178,6 +232,16 @@ def _disk_findings(disk: Disk) -> Iterator[Finding]:
             "use a disk with a queue of its own (blk-mq)",
         )
         return
+    over = above(disk)
+    if over is not None:
+        yield problem(
+            "scheduler",
+            f"{over.name} ({_kind(over)}) sends its requests to {disk.name} past the scheduler of"
+            f" {disk.name}",
+            f"{disk.path}/holders",
+            f"mqfair enable {over.name}, and set the weights for {over.name}",
+        )
+        return
     if not selector.ours:
         yield _not_ours(disk, selector)
         return
@@ -185,7 +249,8 @@ def _disk_findings(disk: Disk) -> Iterator[Finding]:
     yield from _tag_map(disk)
     yield from _cost(disk)
     yield from _write_cache(disk)
-    yield from _zfs(disk)
+    yield from _zfs(disk.head or disk)
+    yield from _targets(disk)
 
 
 def _cost(disk: Disk) -> Iterator[Finding]:
@@ -218,7 +283,7 @@ def _tag_map(disk: Disk) -> Iterator[Finding]:
     depth = disk.tunables().get("depth", "")
     tags = disk.nr_requests()
     queues = disk.queue_count()
-    slots = slots_of(depth, (disk.hardware_depth() or AUTO_SLOTS) * queues)
+    slots = slots_of(depth, device_slots(disk) or AUTO_SLOTS * queues)
     if active_word(depth) == "" or slots is None or tags is None or queues == 0:
         return
     all_tags = tags * queues

@@ -67,8 +67,8 @@ def _names(disk: Disk) -> Iterator[str]:
     yield f"/sys/block/{disk.name}/{_SCHEDULER}"
     yield f"/sys/class/block/{disk.name}/{_SCHEDULER}"
     yield f"{disk.fs.resolve(disk.path)}/{_SCHEDULER}"
-    if disk.number:
-        yield f"/sys/dev/block/{disk.number}/{_SCHEDULER}"
+    if disk.own_number:
+        yield f"/sys/dev/block/{disk.own_number}/{_SCHEDULER}"
 
 
 def names_file(disk: Disk, path: str) -> Judgement:

@@ -100,7 +100,7 @@ def _has_properties(disk: Disk, regex: str | None) -> Judgement:
     """Whether the regular expression is found among the properties of @disk in udev, KEY=VALUE."""
     if not regex:
         return True
-    known = properties(disk, disk.number)
+    known = properties(disk, disk.own_number)
     if known is None:
         return None
     known = {"DEVNAME": f"/dev/{disk.name}", "SUBSYSTEM": "block", "DEVTYPE": "disk", **known}

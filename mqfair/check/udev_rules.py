@@ -97,7 +97,7 @@ class _Event:
         self.disk_folder = fs.resolve(self.disk.path)
         self.folder = f"{self.disk_folder}/{self.partition}" if self.partition else self.disk_folder
         self.name = self.partition or self.disk.name
-        number = self.disk.number
+        number = self.disk.own_number
         if self.partition:
             number = (fs.glance(f"{self.folder}/dev") or "").strip() or None
         self.number = number

@@ -5,6 +5,7 @@ The file is TOML. tomllib gives values without their lines, so lines are found b
 the text: the n-th head `[[weight]]`, and the key below it.
 """
 
+import contextlib
 import errno
 import fnmatch
 import glob
@@ -22,7 +23,10 @@ from mqfair.machine.blockdev import (
     all_disks,
     disks_below,
     find_device,
+    heads,
+    is_head,
     lowest,
+    multipath_paths,
 )
 from mqfair.machine.cgroup import WEIGHT_MAX, WEIGHT_MIN
 from mqfair.machine.fs import Fs
@@ -123,23 +127,31 @@ class Rules:
         if rule.device is None:
             return ["default"]
         if rule.device not in self._numbers:
-            disks = matching(self.fs, rule.device)
+            disks = heads(_matching(self.fs, rule.device))
             self._numbers[rule.device] = [disk.number for disk in disks if disk.number]
         return self._numbers[rule.device]
 
 
 def matching(fs: Fs, match: str) -> list[Disk]:
     """The disks that @match names: a name or pattern of the kernel's names, a path in /dev, or a
-    path of a file system, which means the disks below."""
+    path of a file system, which means the disks below. The head of NVMe multipath stands for the
+    paths that are here now."""
+    found: dict[str, Disk] = {}
+    for disk in _matching(fs, match):
+        for path in multipath_paths(disk) if is_head(disk) else [disk]:
+            found.setdefault(path.name, path)
+    return list(found.values())
+
+
+def _matching(fs: Fs, match: str) -> Iterator[Disk]:
     if "/" not in match:
         names = fnmatch.filter((disk.name for disk in all_disks(fs)), match)
-        return [Disk(fs, name) for name in names]
+        yield from (Disk(fs, name) for name in names)
+        return
     if is_mount(match):
-        try:
-            return [Disk(fs, disk.name) for disk in disks_below(fs, match)]
-        except UsageError:
-            return []
-    found: dict[str, Disk] = {}
+        with contextlib.suppress(UsageError):
+            yield from (Disk(fs, disk.name) for disk in disks_below(fs, match))
+        return
     prefix = fs.root.rstrip("/")
     for file in sorted(glob.glob(prefix + match)):  # noqa: PTH207 -- an absolute pattern
         try:
@@ -147,10 +159,15 @@ def matching(fs: Fs, match: str) -> list[Disk]:
         except UsageError:
             continue
         if match.startswith(_CONTENTS):
-            found.update((low.name, Disk(fs, low.name)) for low in lowest(disk))
+            yield from (Disk(fs, low.name) for low in lowest(disk))
         elif disk.partition is None:
-            found.setdefault(disk.name, disk)
-    return list(found.values())
+            yield disk
+
+
+def has_heads(fs: Fs, config: Config) -> bool:
+    """Whether a rule for schedulers names a head of NVMe multipath. Its paths come without an
+    event."""
+    return any(is_head(disk) for rule in config.devices for disk in _matching(fs, rule.match))
 
 
 def _names(fs: Fs, match: str) -> list[str]:

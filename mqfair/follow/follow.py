@@ -399,7 +399,7 @@ def _one_device(args: argparse.Namespace, fs: Fs) -> int:
     """Keeps the rules of one disk. A disk without a rule is no error: udev calls for each."""
     disk = find_disk(fs, args.device)
     keeper = Keeper(fs, _config(fs, args.config))
-    keeper.keep(only=disk.name)
+    keeper.keep(only=disk)
     for line in [str(write) for write in fs.writes] if fs.dry_run else keeper.words:
         print(line)
     for note in keeper.notes:
@@ -551,7 +551,7 @@ class Service:
 
     @property
     def _scans(self) -> bool:
-        return self._blind or self.keeper.busy
+        return self._blind or self.keeper.busy or self.keeper.has_heads
 
     def _timeout_ms(self) -> int | None:
         scan_at = self._scanned_at + SCAN_EVERY_S if self._scans else None
@@ -590,8 +590,11 @@ class Service:
             self.reloads = False
             self._reload_config()
         if self._scans and time.monotonic() >= self._scanned_at + SCAN_EVERY_S:
-            self.mirror.unwatched = None
-            self.follower.everything()
+            if self._blind or self.keeper.busy:
+                self.mirror.unwatched = None
+                self.follower.everything()
+            else:
+                self.keeper.keep()
             self._scanned_at = time.monotonic()
         if self.mirror.changes:
             self._save_at = self._save_at or time.monotonic() + SAVE_DELAY_S

@@ -3,7 +3,8 @@
 
 Everything that can take them away ends in an event: a new disk, a write to queue/scheduler, the
 return of the module. At each of them the disks of the rules are compared with the rules. A tunable
-that was changed by hand stays until such an event on any disk of the rules.
+that was changed by hand stays until such an event on any disk of the rules. A path of NVMe
+multipath comes without an event: while a rule names such a disk, the caller looks every 10 s.
 
 A disk for which `mqfair disable` or `mqfair enable` chose another scheduler is left alone, until
 `mqfair enable` chooses that of the rule, or the machine restarts (chosen_by_hand.py).
@@ -14,9 +15,9 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from mqfair.follow.config import Config, DeviceRule, folders
+from mqfair.follow.config import Config, DeviceRule, folders, has_heads
 from mqfair.machine import inotify
-from mqfair.machine.blockdev import Disk, keeps, setting
+from mqfair.machine.blockdev import Disk, keeps, paths_or_self, setting
 from mqfair.machine.fs import Fs
 from mqfair.machine.lock import BusyError, locked
 from mqfair.text.errors import Failure, UsageError
@@ -44,6 +45,8 @@ class Keeper:
     notes: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     busy: bool = False
+    # Paths of NVMe multipath may come, without an event.
+    has_heads: bool = False
     looked: bool = False
     # The scheduler of each disk at the last look at which its rule was in force.
     _in_force: dict[str, str] = field(default_factory=dict)
@@ -58,7 +61,7 @@ class Keeper:
                 found.setdefault(disk.name, (disk, rule))
         return list(found.values())
 
-    def keep(self, only: str | None = None) -> None:
+    def keep(self, only: Disk | None = None) -> None:
         """Brings all disks, or the disk @only, to their rules.
 
         The events of the own writes are dropped, and then all disks are looked at once more, so
@@ -66,11 +69,13 @@ class Keeper:
         """
         self.busy = False
         self.looked = True
+        self.has_heads = has_heads(self.fs, self.config)
+        wanted = None if only is None else {disk.name for disk in paths_or_self(only)}
         failed: set[str] = set()
         tries: Counter[str] = Counter()
         while True:
-            pairs = [pair for pair in self.disks() if only in (None, pair[0].name)]
-            if only is None:
+            pairs = [pair for pair in self.disks() if wanted is None or pair[0].name in wanted]
+            if wanted is None:
                 here = {disk.name for disk, _ in pairs}
                 self._in_force = {key: one for key, one in self._in_force.items() if key in here}
             self._watch([disk for disk, _ in pairs])

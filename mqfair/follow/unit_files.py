@@ -157,4 +157,4 @@ def _numbers(fs: Fs, place: str) -> list[str]:
         disks = find(fs, place)
     except UsageError:
         return []
-    return [disk.number for disk in disks if disk.number]
+    return list(dict.fromkeys(disk.number for disk in disks if disk.number))

@@ -3,7 +3,7 @@
 
 import fnmatch
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mqfair.machine import mounts
@@ -22,6 +22,7 @@ NUMBER = re.compile(r"\d+:\d+")
 # What udev makes links to, in /dev/disk/by-label and beside it.
 TAG = re.compile(r"(LABEL|UUID|PARTLABEL|PARTUUID)=(.+)")
 _NVME_HEAD = re.compile(r"(nvme\d+)(n\d+)")
+_NVME_PATH = re.compile(r"(nvme\d+)c\d+(n\d+)")
 
 
 def active_word(text: str) -> str:
@@ -78,8 +79,23 @@ class Disk:
         return self.queue("scheduler")
 
     @property
+    def head(self) -> "Disk | None":
+        """The head nvmeXnZ of a path nvmeXcYnZ of NVMe multipath; None for any other disk."""
+        path = _NVME_PATH.fullmatch(self.name)
+        head = Disk(self.fs, f"{path[1]}{path[2]}") if path else None
+        return head if head is not None and self.fs.exists(head.path) else None
+
+    @property
     def number(self) -> str | None:
-        """MAJ:MIN; None for the hidden path devices of NVMe multipath, which have no node."""
+        """MAJ:MIN by which the files of cgroups name the disk: the head's for a path of NVMe
+        multipath."""
+        own = self.own_number
+        head = self.head if own is None else None
+        return head.own_number if head is not None else own
+
+    @property
+    def own_number(self) -> str | None:
+        """MAJ:MIN; None for a path of NVMe multipath, which is hidden and has no node."""
         text = self.fs.read_if_any(f"{self.path}/dev")
         return text.strip() if text else None
 
@@ -105,6 +121,11 @@ class Disk:
         return selector
 
     def _why_unschedulable(self) -> str:
+        if is_head(self) and not multipath_paths(self):
+            return (
+                f"{self.name} is a head of NVMe multipath, and /sys/block has no path of it: see"
+                " nvme list-subsys, and name it again when a path is back"
+            )
         disks = [disk.name for disk in lowest(self) if disk != self]
         hint = f"name the disks below it: {' '.join(disks)}" if disks else "choose a blk-mq disk"
         return f"{self.name} takes no scheduler ({self.scheduler_file}): {hint}"
@@ -147,7 +168,7 @@ def find_disk(fs: Fs, text: str) -> Disk:
     system. Raises UsageError if there is none, or more than one."""
     if not is_indirect(fs, text):
         return find_device(fs, text)
-    disks = disks_below(fs, text)
+    disks = heads(disks_below(fs, text))
     if len(disks) > 1:
         names = " ".join(disk.name for disk in disks)
         raise UsageError(f"'{text}' is on {len(disks)} disks: name one of {names}")
@@ -232,13 +253,15 @@ def is_pattern(text: str) -> bool:
 
 def find_disks(fs: Fs, texts: Sequence[str]) -> list[Disk]:
     """The disks named @texts, each once. A name may be a pattern of kernel names, as in nvme*n1.
-    Raises UsageError for a name or a pattern without a disk."""
+    The head of NVMe multipath stands for its paths. Raises UsageError for a name or a pattern
+    without a disk."""
     found: dict[str, Disk] = {}
     for text in texts:
         if not is_pattern(text):
             indirect = is_indirect(fs, text)
             for disk in disks_below(fs, text) if indirect else [find_device(fs, text)]:
-                found.setdefault(disk.name, disk)
+                for path in paths_or_self(disk):
+                    found.setdefault(path.name, path)
             continue
         names = [disk.name for disk in all_disks(fs)]
         matching = fnmatch.filter(names, text.removeprefix("/dev/"))
@@ -246,7 +269,8 @@ def find_disks(fs: Fs, texts: Sequence[str]) -> list[Disk]:
             known = " ".join(names) or "none"
             raise UsageError(f"no device matches '{text}': disks here: {known}")
         for one in matching:
-            found.setdefault(one, Disk(fs, one))
+            for path in paths_or_self(Disk(fs, one)):
+                found.setdefault(path.name, path)
     return list(found.values())
 
 
@@ -291,6 +315,25 @@ def multipath_paths(disk: Disk) -> list[Disk]:
     return [Disk(disk.fs, name) for name in disk.fs.names("/sys/block") if path.fullmatch(name)]
 
 
+def is_head(disk: Disk) -> bool:
+    """Whether @disk is a head of NVMe multipath, with or without paths."""
+    return _NVME_HEAD.fullmatch(disk.name) is not None and disk.selector() is None
+
+
+def paths_or_self(disk: Disk) -> list[Disk]:
+    """The paths of a head of NVMe multipath, and any other disk itself. A head without a path is
+    returned itself, too."""
+    return (multipath_paths(disk) if is_head(disk) else []) or [disk]
+
+
+def heads(disks: Iterable[Disk]) -> list[Disk]:
+    """@disks, each once, with heads of NVMe multipath in the place of their paths."""
+    found: dict[str, Disk] = {}
+    for disk in disks:
+        found.setdefault((disk.head or disk).name, disk.head or disk)
+    return list(found.values())
+
+
 def below(disk: Disk) -> list[Disk]:
     """The disks directly under a stacked device."""
     slaves = [
@@ -298,7 +341,29 @@ def below(disk: Disk) -> list[Disk]:
         for name in disk.fs.names(f"{disk.path}/slaves")
         if disk.fs.exists(f"/sys/class/block/{name}")
     ]
-    return slaves or multipath_paths(disk)
+    return slaves or (multipath_paths(disk) if is_head(disk) else [])
+
+
+def above(disk: Disk) -> Disk | None:
+    """The device with a scheduler of its own, such as request-based dm-multipath, that sends its
+    requests to @disk past the scheduler of @disk; None if there is none."""
+    fs = disk.fs
+    parts = [f"{disk.path}/{name}" for name in fs.subdirs(fs.resolve(disk.path))]
+    holders = [
+        Disk(fs, name) for part in [disk.path, *parts] for name in fs.names(f"{part}/holders")
+    ]
+    return next((one for one in holders if one.selector() is not None), None)
+
+
+def device_slots(disk: Disk) -> int | None:
+    """The requests that @disk takes at once; None if that is not known. Those of request-based
+    dm-multipath go to its paths, which take fewer than it has slots."""
+    paths = (device_slots(path) for path in below(disk))
+    known = [slots for slots in paths if slots is not None]
+    if known:
+        return sum(known)
+    depth = disk.hardware_depth()
+    return None if depth is None else depth * disk.queue_count()
 
 
 def lowest(disk: Disk) -> list[Disk]:

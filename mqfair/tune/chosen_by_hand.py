@@ -11,12 +11,13 @@ from mqfair.machine.lock import FOLDER
 
 
 def _file(disk: Disk) -> str:
-    return f"{FOLDER}/{disk.name}.by-hand"
+    """A choice counts for all paths of an NVMe disk, also for those that come later."""
+    return f"{FOLDER}/{(disk.head or disk).name}.by-hand"
 
 
 def _sequence(disk: Disk) -> str:
     """A number that no later disk with this name has; empty on kernels without it."""
-    return (disk.fs.read_if_any(f"{disk.path}/diskseq") or "").strip()
+    return (disk.fs.read_if_any(f"{(disk.head or disk).path}/diskseq") or "").strip()
 
 
 def remember(disk: Disk, scheduler: str) -> None:

@@ -17,6 +17,9 @@ from mqfair.machine.blockdev import (
     NR_REQUESTS_MAX,
     NR_REQUESTS_MIN,
     Disk,
+    above,
+    below,
+    device_slots,
     find_disk,
     find_disks,
     is_pattern,
@@ -277,6 +280,16 @@ def absent_tunable(disk: Disk, wanted: Iterable[str]) -> str:
     return f"has no tunable {absent} on {disk.name}: {guess}{kmod.research_hint(disk.fs)}"
 
 
+def _for_paths(disk: Disk, plan: Plan) -> Plan:
+    """@plan, with a depth that begins with the slots of the paths of dm-multipath: its own number
+    of slots says nothing of them."""
+    slots = device_slots(disk) if below(disk) else None
+    if slots is None or "depth" in plan.tunables:
+        return plan
+    depth = f"{min(slots, DEPTH_MOST)} auto"
+    return replace(plan, tunables={**plan.tunables, "depth": depth})
+
+
 class Enabler:
     """Carries out one plan on one disk.
 
@@ -287,10 +300,10 @@ class Enabler:
     def __init__(self, disk: Disk, plan: Plan) -> None:
         self.disk = disk
         self.fs = disk.fs
-        self.plan = plan
+        self.plan = _for_paths(disk, plan)
         self.journal = Journal(disk.fs)
         self.notes: list[str] = []
-        self.settings: Mapping[str, str] = plan.tunables
+        self.settings: Mapping[str, str] = self.plan.tunables
         self.previous = disk.require_selector()
         kmod.require_available(disk, self.previous, plan.scheduler)
         if not self._switches():
@@ -312,6 +325,12 @@ class Enabler:
         if self.disk.partition:
             self.notes.append(
                 f"{self.disk.partition} is a partition: the switch is for the disk {self.disk.name}"
+            )
+        over = above(self.disk)
+        if over is not None:
+            self.notes.append(
+                f"{over.name} sends its requests to {self.disk.name} past this scheduler: mqfair"
+                f" enable {over.name}"
             )
         try:
             self._set_scheduler()
@@ -409,7 +428,7 @@ class Enabler:
         text = self.plan.tunables.get("depth", "auto")
         if text == "auto" and not self._foreseen():
             text = self.fs.read_if_any(self.disk.tunable("depth")) or text
-        return slots_of(text, (self.disk.hardware_depth() or AUTO_SLOTS) * self.disk.queue_count())
+        return slots_of(text, device_slots(self.disk) or AUTO_SLOTS * self.disk.queue_count())
 
     def _tags_now(self) -> int | None:
         """nr_requests; in a dry run of a switch, the value that the switch will reset it to."""
@@ -506,7 +525,8 @@ def main(args: argparse.Namespace) -> int:
     names = [text for text in args.devices if not is_pattern(text)]
     disks = find_disks(Fs(dry_run=args.dry_run), args.devices)
     if len(disks) == 1:
-        report = _enable_locked(args, names[0] if names else disks[0].name, plan, seconds)
+        name = names[0] if names and disks[0].head is None else disks[0].name
+        report = _enable_locked(args, name, plan, seconds)
         if args.json:
             print_json(report)
         return 0

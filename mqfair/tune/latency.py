@@ -151,7 +151,7 @@ def main(args: argparse.Namespace) -> int:
         )
     disk = find_disk(fs, args.device) if args.device is not None else None
     if disk is not None:
-        require_lowest(disk, "goal")
+        disk = require_lowest(disk, "goal")
     body = _body(group.file(LATENCY_FILE), args.target, args.pct) if args.target else None
     require_file(group, LATENCY_FILE, "latency goal")
     if disk is not None and body is not None:

@@ -6,7 +6,7 @@ import errno
 import re
 
 from mqfair.machine import kmod
-from mqfair.machine.blockdev import Disk, find_disk, lowest, require_number
+from mqfair.machine.blockdev import Disk, find_disk, heads, is_head, lowest, require_number
 from mqfair.machine.cgroup import (
     WEIGHT_DEFAULT,
     WEIGHT_FILE,
@@ -87,8 +87,13 @@ def _validated(fs: Fs, group: Cgroup, device: str | None, value: str) -> str:
 
 
 def require_lowest(disk: Disk, noun: str) -> Disk:
-    """@disk, or an error if it only passes its I/O on."""
-    disks = [low.name for low in lowest(disk)]
+    """@disk, or the head of a path, or an error if @disk only passes its I/O on. A head of NVMe
+    multipath has the settings of its paths."""
+    if is_head(disk):
+        return disk
+    if disk.head is not None:
+        return disk.head
+    disks = [low.name for low in heads(lowest(disk))]
     if disks != [disk.name]:
         raise UsageError(
             f"{disk.name} takes no scheduler: set the {noun} on the disks below it:"

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 
 from mqfair.machine import kmod
-from mqfair.machine.blockdev import Disk, all_disks, find_disk
+from mqfair.machine.blockdev import Disk, all_disks, find_disks
 from mqfair.machine.fs import Fs
 from mqfair.schedulers import SCHEDULERS
 from mqfair.text.errors import Failure, UsageError
@@ -54,7 +54,7 @@ def has_ours(disk: Disk) -> bool:
 
 def watched(fs: Fs, names: Sequence[str]) -> list[Disk]:
     """The drives in @names, or all with an mqfair scheduler. Raises Failure if one has none."""
-    asked = [find_disk(fs, name) for name in names]
+    asked = find_disks(fs, names)
     for disk in asked:
         if not has_ours(disk):
             active = disk.require_selector().active

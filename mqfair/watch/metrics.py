@@ -10,7 +10,7 @@ import os
 import socket
 from pathlib import Path
 
-from mqfair.machine.blockdev import Disk, all_disks, find_disk
+from mqfair.machine.blockdev import Disk, all_disks, find_disks
 from mqfair.machine.fs import Fs
 from mqfair.text.errors import Failure, UsageError
 from mqfair.text.output import print_json, require_writable
@@ -61,7 +61,7 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
 
 
 def _disks(fs: Fs, names: list[str]) -> list[Disk]:
-    asked = [find_disk(fs, name) for name in names]
+    asked = find_disks(fs, names)
     for disk in asked:
         disk.require_selector()
     found = asked or [disk for disk in all_disks(fs) if disk.selector() is not None]

@@ -2,7 +2,7 @@
 """Samples of drives and of their cgroups, and the rates between two samples.
 
 A sample holds the counters of the kernel, from io.stat of each cgroup, from sched/state in debugfs,
-and from sysfs.
+and from sysfs. io.stat omits the paths of NVMe multipath: their figures are in sched/flows.
 Two samples give rates, mean times, and the two shares of a cgroup:
 
     achieved   the part of the work done between the two samples
@@ -40,6 +40,9 @@ PPM = 1_000_000
 DUE_MET = 0.9
 
 _PAIR = re.compile(rb"mqfair\.(\w+)=(\d+)")
+# A line of sched/flows begins with the path of the cgroup, which may have blanks.
+_FLOW = re.compile(rb"/(.*) (weight=\d+ share_ppm=.*)")
+_FLOW_PAIR = re.compile(rb"\b(\w+)=(\d+)")
 # The words of /sys/block/DISK/stat: completed requests, and their sectors.
 _STAT_IOS = (0, 4, 11)
 _STAT_SECTORS = (2, 6, 13)
@@ -86,8 +89,8 @@ NO_FIGURES = Figures()
 ByNumber = dict[str, Figures]
 
 
-def parse_figures(pairs: bytes) -> Figures:
-    found = dict(_PAIR.findall(pairs))
+def parse_figures(pairs: bytes, pair: re.Pattern[bytes] = _PAIR) -> Figures:
+    found = dict(pair.findall(pairs))
     return Figures._make([int(found[key]) if key in found else None for key in _KEYS])
 
 
@@ -99,6 +102,27 @@ def parse_io_stat(text: bytes) -> ByNumber:
         if b"mqfair." in pairs:
             found[number.decode()] = parse_figures(pairs)
     return found
+
+
+def parse_flows(text: bytes) -> dict[str, Figures]:
+    """The figures by cgroup in sched/flows; a cgroup without a request that was dispatched is left
+    out, as in io.stat."""
+    lines = (_FLOW.fullmatch(line) for line in text.splitlines())
+    found = {
+        line[1].decode(errors="replace") or "/": parse_figures(line[2], _FLOW_PAIR)
+        for line in lines
+        if line is not None
+    }
+    return {name: figures for name, figures in found.items() if figures.ios}
+
+
+def flows_of_path(disk: Disk) -> dict[str, Figures]:
+    """parse_flows() of a path of NVMe multipath; empty for a user that may not read debugfs."""
+    return parse_flows(disk.fs.file(flows_file(disk)).read() or b"")
+
+
+def flows_file(disk: Disk) -> str:
+    return f"{DEBUGFS}/{disk.name}/sched/flows"
 
 
 @dataclass(frozen=True)
@@ -211,6 +235,7 @@ class _DiskFiles:
     def __init__(self, disk: Disk) -> None:
         self.disk = disk
         self.number = disk.number
+        self.is_path = disk.head is not None
         self._selector = disk.fs.file(disk.scheduler_file)
         self._stat = disk.fs.file(f"{disk.path}/stat")
         self._state = disk.fs.file(f"{DEBUGFS}/{disk.name}/sched/state")
@@ -263,6 +288,12 @@ def _is_number(word: str) -> bool:
     return word.lstrip("-").isdecimal()
 
 
+def levels(path: str) -> list[str]:
+    """The names of the cgroup @path and of those above it, from the top on."""
+    parts = path.split("/")
+    return ["/".join(parts[:end]) for end in range(1, len(parts) + 1)]
+
+
 class Sampler:
     """Takes samples of @disks. A machine without cgroup v2 has drives and no cgroups."""
 
@@ -283,15 +314,20 @@ class Sampler:
         # The time is that of the first read, as for every sample.
         at, wall = time.monotonic(), time.time()
         pressed: dict[str, Pressure] = {}
+        by_path = {one.disk.name: flows_of_path(one.disk) for one in self._disks if one.is_path}
+        used = {name for one in by_path.values() for path in one for name in levels(path)}
         if self._root is not None:
             for node in self._tree.walk():
                 for number, figures in node.figures.items():
                     flows.setdefault(number, {})[node.path or "/"] = figures
-                own = pressure.parse(node.pressure.read()) if node.used and node.path else None
+                reads = node.path and (node.used or node.path in used)
+                own = pressure.parse(node.pressure.read()) if reads else None
                 if own is not None:
                     pressed[node.path] = own
         disks = {
-            files.disk.name: files.sample(flows.get(files.number or "", {}))
+            files.disk.name: files.sample(
+                by_path[files.disk.name] if files.is_path else flows.get(files.number or "", {})
+            )
             for files in self._disks
         }
         return Sample(at, wall, disks, pressed)

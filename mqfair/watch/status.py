@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mqfair.machine import kmod
-from mqfair.machine.blockdev import Disk, Selector, all_disks, find_disk
+from mqfair.machine.blockdev import Disk, Selector, all_disks, find_disks
 from mqfair.machine.cgroup import WEIGHT_DEFAULT, Cgroup, root_cgroup
 from mqfair.machine.fs import Fs
 from mqfair.schedulers import SCHEDULERS
@@ -151,8 +151,7 @@ def set_argparser(parser: argparse.ArgumentParser) -> None:
 
 
 def _disks(fs: Fs, names: Sequence[str]) -> list[Disk]:
-    asked = [find_disk(fs, name) for name in names] if names else list(all_disks(fs))
-    return list({disk.name: disk for disk in asked}.values())
+    return find_disks(fs, names) if names else list(all_disks(fs))
 
 
 def _groups(fs: Fs) -> list[Cgroup]:

@@ -369,7 +369,6 @@ def test_nvme_multipath(host, check):
     assert code == 1
     assert "NVMe multipath" in one(topics, "stacking", "note")["seen"]
     assert one(topics, "scheduler", "problem")["mend"].startswith("mqfair enable nvme2c1n1")
-    assert "default weights" in one(topics, "multipath", "note")["seen"]
 
 
 def test_bio_based_device_over_nothing(host, check):
@@ -614,3 +613,41 @@ def test_the_pressure_of_a_cgroup_is_told(host, check, text, said):
         "in the last 10 s some task of prod/db waited for I/O of any drive for 46.8 % of the time,"
         " and all its tasks at once for 43.5 %"
     )
+
+
+@pytest.mark.parametrize("path", ["/dev/nvme0n1", "/dev/dm-3"])
+def test_a_target_that_exports_the_disk_or_a_device_on_it(host, check, path):
+    host.stacked("dm-3", "253:3", "dm", slaves=("nvme0n1",))
+    space = "/sys/kernel/config/nvmet/subsystems/nqn.x/namespaces/1"
+    host.put(f"{space}/device_path", path)
+    found = one(check("nvme0n1", "prod/db")[1], "attribution", "warn")
+    assert f"the NVMe target nqn.x exports {path}" in found["seen"]
+    assert (found["where"], "initiators" in found["mend"]) == (f"{space}/device_path", True)
+
+
+@pytest.mark.parametrize("path", ["/dev/vda", "/dev/nosuch", ""])
+def test_a_target_that_exports_another_disk(host, check, path):
+    host.disk("vda", "254:0")
+    host.put("/sys/kernel/config/nvmet/subsystems/nqn.x/namespaces/1/device_path", path)
+    assert "attribution" not in check("nvme0n1", "prod/db")[1]
+
+
+@pytest.mark.parametrize(("direct", "warned"), [("0", True), ("1", False)])
+def test_a_loop_device_that_buffers_its_file(host, check, direct, warned):
+    host.stacked("loop0", "7:0", "loop")
+    host.put("/sys/devices/virtual/block/loop0/loop/backing_file", "/srv/image")
+    host.put("/sys/devices/virtual/block/loop0/loop/dio", direct)
+    topics = check("loop0", "prod/db")[1]
+    assert ("attribution" in topics) is warned
+
+
+def test_a_raid_with_parity_names_the_thread_for_a_cgroup(host, check):
+    host.stacked("md127", "9:127", "md", slaves=("nvme0n1",))
+    host.put("/sys/devices/virtual/block/md127/md/level", "raid5")
+    found = one(check("md127", "prod/db")[1], "attribution", "warn")
+    assert "pgrep -x md127_raid5 > /sys/fs/cgroup/ARRAY/cgroup.procs" in found["mend"]
+
+
+def test_a_process_that_serves_a_disk(host, check):
+    host.disk("ublkb0", "259:7", active="mqfq")
+    assert "a process serves ublkb0" in one(check("ublkb0")[1], "attribution", "note")["seen"]

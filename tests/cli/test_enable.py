@@ -181,7 +181,6 @@ def test_module_missing(machine, run):
     [
         ("dm-0", "nvme0n1 nvme1n1\n"),
         ("md0", "nvme0n1 nvme1n1\n"),
-        ("nvme2n1", "nvme2c0n1 nvme2c1n1\n"),
         *((name, f"unknown device '{name}'") for name in ("sdz", "/dev/sdz", "8:99", "", "..")),
         ("/etc", "unknown device '/etc'"),
     ],
@@ -193,9 +192,6 @@ def test_a_device_without_a_queue_names_those_below_it_or_here(host, run, name, 
     host.stacked("dm-0", "253:0", "dm", slaves=("nvme0n1", "nvme1n1p1"))
     host.put("/sys/block/dm-0/queue/scheduler", "none")
     host.stacked("md0", "9:0", "md", slaves=("dm-0",))
-    host.stacked("nvme2n1", "259:9", "")
-    for path in ("nvme2c0n1", "nvme2c1n1", "nvme2c1n2"):
-        host.disk(path, None)
     result = run("enable", name)
     assert (result.code, host.stores) == (2, [])
     if "unknown" in said:

@@ -203,12 +203,15 @@ def test_systemd_accepts_the_units(tmp_path, name):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_the_udev_rule_is_one_that_check_understands():
+def test_the_udev_rules_are_ones_that_check_understands():
     """The parser of check's findings reads it, so a comma or a quote is not missing."""
     from mqfair.check.udev_rules import PAIR
 
     rules = (ROOT / "mqfair/system/99-mqfair.rules").read_text().splitlines()
-    (rule,) = [line for line in rules if line and not line.startswith("#")]
-    pairs = PAIR.findall(rule)
-    assert ", ".join(PAIR.search(one)[0] for one in rule.split(", ")) == rule
-    assert [pair[0] for pair in pairs] == ["ACTION", "SUBSYSTEM", "ENV", "KERNEL", "TEST", "RUN"]
+    rules = [line for line in rules if line and not line.startswith("#")]
+    for rule in rules:
+        assert ", ".join(PAIR.search(one)[0] for one in rule.split(", ")) == rule
+    assert [[pair[0] for pair in PAIR.findall(rule)] for rule in rules] == [
+        ["ACTION", "SUBSYSTEM", "ENV", "KERNEL", "TEST", "RUN"],
+        ["ACTION", "SUBSYSTEM", "KERNEL", "ATTR", "TEST", "RUN"],
+    ]

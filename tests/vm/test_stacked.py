@@ -9,18 +9,32 @@ test_tags.py.
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairlib import COUNTED_GUEST, EIGHT_SLOTS, TAGS, Load, check_ratio, scheduled, tenants
-from guestlib import Disk, NullBlk, cases, run, slow, write
+from fairlib import (
+    COUNTED_GUEST,
+    EIGHT_SLOTS,
+    SLOTS,
+    TAGS,
+    Load,
+    check_ratio,
+    check_settled,
+    scheduled,
+    tenants,
+)
+from guestlib import Disk, NullBlk, cases, every_kernel, run, slow, slow_for, write
 
 guest = COUNTED_GUEST
 
+ROOT = Path(__file__).resolve().parents[2]
 DEVICE = {**EIGHT_SLOTS, "memory_backed": 1, "size": 64}
 SECTORS = DEVICE["size"] << 11
 GREEDY = {"bs": "4k", "norandommap": 1, "ioengine": "psync", "numjobs": 24}
 HEAVY, LIGHT = 800, 100
+SETTLED = 300
 KEY = "00" * 64
 
 CRYPT = f"crypt aes-xts-plain64 {KEY} 0 {{under}} 0"
@@ -59,6 +73,43 @@ def test_weights_below_device_mapper(kind: str, way: str) -> None:
         disk.set_queue("nr_requests", TAGS)
         with Load(top.path, [heavy, light], device=disk, rw=way, **GREEDY):
             check_ratio(disk, heavy, light, HEAVY / LIGHT)
+
+
+@contextlib.contextmanager
+def multipath(paths: list[NullBlk]) -> Iterator[Disk]:
+    """A disk of request-based dm-multipath that uses @paths in turn."""
+    for name in ("dm-multipath", "dm-round-robin"):
+        run("modprobe", name)
+    each = " ".join(f"{path.path} 1" for path in paths)
+    table = f"0 {SECTORS} multipath 0 0 1 1 round-robin 0 {len(paths)} 1 {each}"
+    run("dmsetup", "create", "--noudevsync", "stacked", "--table", table)
+    try:
+        yield Disk("dm-0")
+    finally:
+        run("dmsetup", "remove", "--noudevsync", "--retry", "stacked")
+
+
+@every_kernel
+@slow_for(1, 3)
+@cases(1, 2, 3)
+def test_weights_on_request_based_multipath(count: int) -> None:
+    """The scheduler of the upper disk orders. `mqfair enable` has its depth begin with the slots of
+    the paths, since it has 2048 slots of its own."""
+    with contextlib.ExitStack() as stack:
+        paths = [stack.enter_context(NullBlk(f"nullb{n}", **DEVICE)) for n in range(1, count + 1)]
+        heavy, light = stack.enter_context(tenants(heavy=HEAVY, light=LIGHT))
+        top = stack.enter_context(multipath(paths))
+        os.chdir(ROOT)
+        said = run(sys.executable, "-m", "mqfair", "enable", top.name).stdout
+        print(said)
+        assert f"depth {SLOTS * count} auto" in said
+        crowd = {**GREEDY, "numjobs": GREEDY["numjobs"] * count}
+        with Load(top, [heavy, light], rw="randread", **crowd) as load:
+            # An automatic depth tries greater windows at first.
+            load.goes_on(SETTLED * count)
+            check_ratio(top, heavy, light, HEAVY / LIGHT)
+        check_settled(top)
+        top.scheduler = "none"
 
 
 @contextlib.contextmanager

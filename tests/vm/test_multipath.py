@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: GPL-2.0
+"""NVMe multipath: the head of several paths takes no scheduler, and its paths are hidden disks.
+
+A weight or goal for the head's number counts on each path. The time is counted, as in
+test_tags.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from fairlib import COUNTED_GUEST, Load, check_settled, flows, state, tenants
+from guestlib import Cgroup, Disk, NullBlk, cases, every_kernel, read, run, slow_for, wait_until
+from nvmet import Controller, connected
+
+guest = COUNTED_GUEST
+
+ROOT = Path(__file__).resolve().parents[2]
+# Each path sends four requests at most, so all wait in its scheduler and none in the drive.
+DEPTH = 4
+DRIVE = {"irqmode": 2, "completion_nsec": 8_000_000, "submit_queues": 1, "hw_queue_depth": 16}
+GREEDY = {"rw": "randread", "bs": "4k", "norandommap": 1, "ioengine": "libaio", "iodepth": 48}
+HEAVY, LIGHT = 900, 100
+DUE = LIGHT / (HEAVY + LIGHT)
+POINTS = 0.02
+REQUESTS = 1500
+GOAL = "16s"
+
+
+def mqfair(*argv: str) -> str:
+    os.chdir(ROOT)
+    return run(sys.executable, "-m", "mqfair", *argv).stdout
+
+
+def served(group: Cgroup, paths: list[Disk]) -> int:
+    """The requests of @group on all @paths; io.stat has only the head's own count."""
+    found = (flows(path).get(f"/{group.name}", {}) for path in paths)
+    return sum(flow.get("ios", 0) for flow in found)
+
+
+def part(group: Cgroup, groups: list[Cgroup], paths: list[Disk]) -> float:
+    """The part of @group in the next REQUESTS of @groups."""
+    before = {one.name: served(one, paths) for one in groups}
+    start = sum(before.values())
+    wait_until(lambda: sum(served(one, paths) for one in groups) >= start + REQUESTS, "requests")
+    after = {one.name: served(one, paths) for one in groups}
+    done = {name: after[name] - before[name] for name in after}
+    print(done)
+    return done[group.name] / sum(done.values())
+
+
+def check_part(light: Cgroup, groups: list[Cgroup], paths: list[Disk]) -> None:
+    found = part(light, groups, paths)
+    assert abs(found - DUE) <= POINTS, f"{found:.1%} of all, with {DUE:.0%} due"
+
+
+@every_kernel
+@slow_for(1, 3)
+@cases(1, 2, 3)
+def test_the_weight_of_the_head_counts_on_each_path(count: int) -> None:
+    """The cgroups have their weights by the head's number alone. The shares are those of all paths
+    together: a tenant may have its requests at one path for a while."""
+    with (
+        NullBlk(**DRIVE) as drive,
+        tenants(heavy=100, light=100) as groups,
+        connected(drive, count) as controllers,
+    ):
+        heavy, light = groups
+        head = controllers[0].head
+        paths = [one.path for one in controllers]
+        mqfair("enable", head.name, "--depth", str(DEPTH))
+        mqfair("weight", "heavy", head.name, str(HEAVY))
+        assert f"{head.number} {HEAVY}" in heavy.weight
+        with Load(head, groups, **GREEDY):
+            check_part(light, groups, paths)
+            devices = json.loads(mqfair("status", head.name, "--json"))["devices"]
+            shown = {one["device"]: one["cgroups"] for one in devices}
+        assert sorted(shown) == sorted(path.name for path in paths)
+        for rows in shown.values():
+            found = {row["cgroup"]: row["ios"] for row in rows}
+            assert found["heavy"] > found["light"] > 0, rows
+        for path in paths:
+            check_settled(path)
+
+
+@every_kernel
+def test_a_goal_of_the_head_counts_on_each_path() -> None:
+    """Its line has the worst figures of the paths, once."""
+    with (
+        NullBlk(**DRIVE) as drive,
+        tenants(heavy=HEAVY, light=LIGHT) as groups,
+        connected(drive, 2) as controllers,
+    ):
+        head = controllers[0].head
+        mqfair("enable", head.name, "--depth", str(DEPTH))
+        mqfair("latency", "light", head.name, GOAL)
+        with Load(head, groups, **GREEDY) as load:
+            load.goes_on(REQUESTS // 10)
+            (line,) = read(groups[1].path / "io.mqfair.latency").splitlines()
+            for one in controllers:
+                assert "goal_us=16000000" in one.path.debugfs("sched/flows")
+        assert line.startswith(f"{head.number} target={GOAL}") and line.count("achieved=") == 1
+
+
+@every_kernel
+def test_a_path_that_goes_and_returns_has_the_weights() -> None:
+    """The other path goes on alone. The path has its scheduler again by `mqfair follow`."""
+    conf = Path("/run/multipath.conf")
+    with (
+        NullBlk(**DRIVE) as drive,
+        tenants(heavy=HEAVY, light=LIGHT) as groups,
+        connected(drive, 2) as controllers,
+    ):
+        first, second = controllers
+        head = first.head
+        conf.write_text(
+            f'[[device]]\nmatch = "{head.name}"\nscheduler = "mqfq"\n'
+            f'tunables = {{ depth = "{DEPTH}" }}\n'
+        )
+        keep = ("follow", "--once", "--config", str(conf))
+        print(mqfair(*keep))
+        with Load(head, groups, **GREEDY):
+            check_part(groups[1], groups, [first.path, second.path])
+            second.disconnect()
+            check_part(groups[1], groups, [first.path])
+            returned = Controller(1)
+            assert returned.path.scheduler != "mqfq"
+            said = mqfair(*keep)
+            assert returned.path.name in said and returned.path.scheduler == "mqfq", said
+            check_part(groups[1], groups, [first.path, returned.path])
+            assert served(groups[1], [returned.path]) > 0
+            returned.disconnect()
+        assert state(first.path)["watchdog"] == 0
+        conf.unlink()

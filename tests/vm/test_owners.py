@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: GPL-2.0
+"""The cgroup to which a disk below charges the requests of a tenant, by the kind of the device
+above. doc/common.md has these kinds in a table."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+
+from fairlib import COUNTED_GUEST, flows, mounted, scheduled, tenants
+from guestlib import (
+    Cgroup,
+    Disk,
+    Fio,
+    NullBlk,
+    cases,
+    every_kernel,
+    read,
+    run,
+    write,
+    write_fails,
+)
+from nvmet import connected
+
+guest = COUNTED_GUEST
+
+MEMBERS = 4
+# Two copies beside each other in raid10, and the parity of raid5 moves to the left.
+LAYOUTS = {"raid1": 0, "raid10": 258, "raid4": 0, "raid5": 2, "raid6": 2}
+WITH_PARITY = ("raid4", "raid5", "raid6")
+DEVICE = {"memory_backed": 1, "size": 64, "submit_queues": 1, "hw_queue_depth": 8}
+SECTORS = DEVICE["size"] << 11
+LOAD = {"bs": "4k", "iodepth": 8, "ioengine": "libaio", "size": "8m", "thread": 1}
+NEARLY_ALL = 0.9
+KEY = "00" * 64
+
+
+@contextlib.contextmanager
+def raid(level: str, disks: list[NullBlk]) -> Iterator[Disk]:
+    """An array of md, which its files in sysfs assemble, without a first synchronisation."""
+    run("modprobe", "raid456" if level in WITH_PARITY else level)
+    # Linux 7.2 keeps the name of an array that has ended.
+    names = (f"md_{number}" for number in itertools.count())
+    name = next(one for one in names if not Path("/sys/block", one).exists())
+    write("/sys/module/md_mod/parameters/new_array", name)
+    md = Path("/sys/block", name, "md")
+    try:
+        for file, value in (
+            ("metadata_version", "none"),
+            ("level", level),
+            ("raid_disks", len(disks)),
+            ("chunk_size", 65536),
+            ("layout", LAYOUTS[level]),
+            ("component_size", SECTORS // 2),
+            ("resync_start", "none"),
+        ):
+            write(md / file, value)
+        for slot, disk in enumerate(disks):
+            write(md / "new_dev", disk.number)
+            write(md / f"dev-{disk.name}/size", SECTORS // 2)
+            write(md / f"dev-{disk.name}/slot", slot)
+        write(md / "array_state", "active")
+        yield Disk(name)
+    finally:
+        write(md / "array_state", "clear")
+
+
+@contextlib.contextmanager
+def loop(disk: NullBlk, *, direct: bool) -> Iterator[Disk]:
+    """A loop device over a file on ext4 on @disk. The root wrote the file, and so owns it."""
+    run("modprobe", "loop")
+    with mounted(disk, "ext4") as mount:
+        file = mount / "image"
+        file.write_bytes(bytes(16 << 20))
+        run("sync")
+        words = ("--direct-io=on",) if direct else ()
+        name = run("losetup", "--find", "--show", *words, file).stdout.strip()
+        try:
+            yield Disk(name)
+        finally:
+            run("losetup", "--detach", name)
+
+
+@contextlib.contextmanager
+def crypt(disk: NullBlk) -> Iterator[Disk]:
+    table = f"0 {SECTORS} crypt aes-xts-plain64 {KEY} 0 {disk.path} 0"
+    run("dmsetup", "create", "--noudevsync", "owned", "--table", table)
+    try:
+        yield Disk("dm-0")
+    finally:
+        run("dmsetup", "remove", "--noudevsync", "--retry", "owned")
+
+
+@contextlib.contextmanager
+def nvme_target(disk: NullBlk) -> Iterator[Disk]:
+    with connected(disk, 1) as (controller,):
+        yield controller.head
+
+
+@contextlib.contextmanager
+def over(kind: str, disks: list[NullBlk]) -> Iterator[Disk]:
+    made = {
+        "loop, direct": lambda: loop(disks[0], direct=True),
+        "loop, buffered": lambda: loop(disks[0], direct=False),
+        "dm-crypt": lambda: crypt(disks[0]),
+        "nvmet": lambda: nvme_target(disks[0]),
+    }
+    with raid(kind, disks) if kind in LAYOUTS else made[kind]() as top:
+        yield top
+
+
+def served(disks: list[NullBlk]) -> dict[str, int]:
+    """The bytes that each cgroup had on all @disks."""
+    total: dict[str, int] = {}
+    for disk in disks:
+        for name, flow in flows(disk).items():
+            total[name] = total.get(name, 0) + flow["bytes"]
+    return total
+
+
+def parts(kind: str, way: str, tenant: Cgroup, thread: Cgroup | None = None) -> dict[str, float]:
+    """The part of each cgroup of the bytes below, while @tenant reads or writes. The thread of the
+    array is moved into @thread."""
+    with contextlib.ExitStack() as stack:
+        count = MEMBERS if kind in LAYOUTS else 1
+        disks = [stack.enter_context(NullBlk(f"nullb{n}", **DEVICE)) for n in range(1, count + 1)]
+        for disk in disks:
+            stack.enter_context(scheduled(disk, "mqfq"))
+        top = stack.enter_context(over(kind, disks))
+        if thread is not None:
+            write(thread.path / "cgroup.procs", thread_of(top))
+        before = served(disks)
+        Fio(top, tenant, rw=way, end_fsync=int("write" in way), **LOAD).result()
+        run("sync")
+        after = served(disks)
+    grown = {name: now - before.get(name, 0) for name, now in after.items()}
+    print(kind, way, grown)
+    return {name: one / sum(grown.values()) for name, one in grown.items()}
+
+
+def thread_of(array: Disk) -> str:
+    """The process that issues the array's writes."""
+    wanted = f"{array.name}_raid5"[:15]
+    found = [one.parent.name for one in Path("/proc").glob("[0-9]*/comm") if read(one) == wanted]
+    assert len(found) == 1, f"{wanted}: {found}"
+    return found[0]
+
+
+@every_kernel
+@cases(
+    ("loop, direct", "randread", "/tenant"),
+    ("loop, direct", "randwrite", "/tenant"),
+    ("loop, buffered", "randwrite", "/"),
+    ("dm-crypt", "randread", "/tenant"),
+    ("dm-crypt", "randwrite", "/tenant"),
+    ("raid5", "randread", "/tenant"),
+    *((level, "randwrite", "/") for level in WITH_PARITY),
+    ("raid1", "randwrite", "/tenant"),
+    ("raid10", "randwrite", "/tenant"),
+    ("nvmet", "randread", "/"),
+    ("nvmet", "randwrite", "/"),
+)
+def test_the_cgroup_of_the_requests_below(kind: str, way: str, owner: str) -> None:
+    with tenants(tenant=100) as (tenant,):
+        assert parts(kind, way, tenant).get(owner, 0) >= NEARLY_ALL
+
+
+@every_kernel
+def test_the_thread_of_an_array_takes_its_writes_into_a_cgroup() -> None:
+    with tenants(tenant=100, array=100) as (tenant, array):
+        found = parts("raid5", "randwrite", tenant, array)
+        assert found.get("/array", 0) >= NEARLY_ALL
+
+
+@every_kernel
+def test_workers_stay_with_the_root() -> None:
+    """So requests that they issue for a target, as nvmet's, can have no cgroup."""
+    workers = [
+        one.parent.name for one in Path("/proc").glob("[0-9]*/comm") if read(one)[:8] == "kworker/"
+    ]
+    with tenants(tenant=100) as (tenant,):
+        assert write_fails(tenant.path / "cgroup.procs", workers[0]) == errno.EINVAL
