@@ -34,8 +34,8 @@ CASES = {
 CPUS = 2
 RUNTIME_S = 3.0
 REPEAT = 3
-# The runtime with counted time. Repeats are alike then. A request of the lightest cgroup takes 0.6 s,
-# because 64 of them wait for 5.4 % of the drive, so a run is about four of its queues.
+# The runtime with counted time. Repeats are alike then. A request of the lightest cgroup takes
+# 0.6 s, because 64 of them wait for 5.4 % of the drive, so a run is about four of its queues.
 COUNTED_RUNTIME_S = 2.5
 # make demo should take five minutes in all. The rest is for booting, iocost's model and drawing.
 TIME_LIMIT_S = 230.0

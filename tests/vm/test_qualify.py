@@ -42,6 +42,7 @@ def worst(found: dict, load: str, scheduler: str) -> float:
     return min(group["share"] / group["due"] for group in one["cgroups"])
 
 
+@slow
 @time_limit(400)
 def test_an_interrupted_qualification_restores_the_drive_and_goes_on() -> None:
     with tempfile.TemporaryDirectory() as name:
