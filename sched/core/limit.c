@@ -310,7 +310,7 @@ void limit_charge_slow(struct tag_waiters *o, struct flow *f, u32 cost)
 	port_unlock(&o->lock, flags);
 }
 
-/* Bounds the start tag of the flow of @n; see limit.h. */
+/* Bounds the start tag of the flow of @n; see limit.h.  least() corrects the key. */
 static vtime_t bounded(struct heap_node *n, const void *unused)
 {
 	struct tag_waiter *w = waiter_of(n);
@@ -321,7 +321,7 @@ static vtime_t bounded(struct heap_node *n, const void *unused)
 	(void)unused;
 	if (vtime_before(most, *start))
 		WRITE_ONCE(*start, most);
-	return key_of(o, w->flow);
+	return *start;
 }
 
 void limit_reweigh(struct tag_waiters *o)
