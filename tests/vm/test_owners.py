@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,48 +23,16 @@ from guestlib import (
     write_fails,
 )
 from nvmet import connected
+from stacks import CRYPT, WITH_PARITY, array, mapped
 
 guest = COUNTED_GUEST
 
 MEMBERS = 4
-# Two copies beside each other in raid10, and the parity of raid5 moves to the left.
-LAYOUTS = {"raid1": 0, "raid10": 258, "raid4": 0, "raid5": 2, "raid6": 2}
-WITH_PARITY = ("raid4", "raid5", "raid6")
+ARRAYS = ("raid1", "raid10", *WITH_PARITY)
 DEVICE = {"memory_backed": 1, "size": 64, "submit_queues": 1, "hw_queue_depth": 8}
 SECTORS = DEVICE["size"] << 11
 LOAD = {"bs": "4k", "iodepth": 8, "ioengine": "libaio", "size": "8m", "thread": 1}
 NEARLY_ALL = 0.9
-KEY = "00" * 64
-
-
-@contextlib.contextmanager
-def raid(level: str, disks: list[NullBlk]) -> Iterator[Disk]:
-    """An array of md, which its files in sysfs assemble, without a first synchronisation."""
-    run("modprobe", "raid456" if level in WITH_PARITY else level)
-    # Linux 7.2 keeps the name of an array that has ended.
-    names = (f"md_{number}" for number in itertools.count())
-    name = next(one for one in names if not Path("/sys/block", one).exists())
-    write("/sys/module/md_mod/parameters/new_array", name)
-    md = Path("/sys/block", name, "md")
-    try:
-        for file, value in (
-            ("metadata_version", "none"),
-            ("level", level),
-            ("raid_disks", len(disks)),
-            ("chunk_size", 65536),
-            ("layout", LAYOUTS[level]),
-            ("component_size", SECTORS // 2),
-            ("resync_start", "none"),
-        ):
-            write(md / file, value)
-        for slot, disk in enumerate(disks):
-            write(md / "new_dev", disk.number)
-            write(md / f"dev-{disk.name}/size", SECTORS // 2)
-            write(md / f"dev-{disk.name}/slot", slot)
-        write(md / "array_state", "active")
-        yield Disk(name)
-    finally:
-        write(md / "array_state", "clear")
 
 
 @contextlib.contextmanager
@@ -85,16 +52,6 @@ def loop(disk: NullBlk, *, direct: bool) -> Iterator[Disk]:
 
 
 @contextlib.contextmanager
-def crypt(disk: NullBlk) -> Iterator[Disk]:
-    table = f"0 {SECTORS} crypt aes-xts-plain64 {KEY} 0 {disk.path} 0"
-    run("dmsetup", "create", "--noudevsync", "owned", "--table", table)
-    try:
-        yield Disk("dm-0")
-    finally:
-        run("dmsetup", "remove", "--noudevsync", "--retry", "owned")
-
-
-@contextlib.contextmanager
 def nvme_target(disk: NullBlk) -> Iterator[Disk]:
     with connected(disk, 1) as (controller,):
         yield controller.head
@@ -105,10 +62,10 @@ def over(kind: str, disks: list[NullBlk]) -> Iterator[Disk]:
     made = {
         "loop, direct": lambda: loop(disks[0], direct=True),
         "loop, buffered": lambda: loop(disks[0], direct=False),
-        "dm-crypt": lambda: crypt(disks[0]),
+        "dm-crypt": lambda: mapped(CRYPT.format(under=disks[0].path), SECTORS),
         "nvmet": lambda: nvme_target(disks[0]),
     }
-    with raid(kind, disks) if kind in LAYOUTS else made[kind]() as top:
+    with array(kind, disks, SECTORS // 2) if kind in ARRAYS else made[kind]() as top:
         yield top
 
 
@@ -125,7 +82,7 @@ def parts(kind: str, way: str, tenant: Cgroup, thread: Cgroup | None = None) -> 
     """The part of each cgroup of the bytes below, while @tenant reads or writes. The thread of the
     array is moved into @thread."""
     with contextlib.ExitStack() as stack:
-        count = MEMBERS if kind in LAYOUTS else 1
+        count = MEMBERS if kind in ARRAYS else 1
         disks = [stack.enter_context(NullBlk(f"nullb{n}", **DEVICE)) for n in range(1, count + 1)]
         for disk in disks:
             stack.enter_context(scheduled(disk, "mqfq"))

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from fairlib import (
@@ -25,7 +24,8 @@ from fairlib import (
     scheduled,
     tenants,
 )
-from guestlib import Disk, NullBlk, cases, every_kernel, run, slow, slow_for, write
+from guestlib import Disk, NullBlk, cases, every_kernel, run, slow, slow_for
+from stacks import CRYPT, array, mapped
 
 guest = COUNTED_GUEST
 
@@ -35,25 +35,11 @@ SECTORS = DEVICE["size"] << 11
 GREEDY = {"bs": "4k", "norandommap": 1, "ioengine": "psync", "numjobs": 24}
 HEAVY, LIGHT = 800, 100
 SETTLED = 300
-KEY = "00" * 64
-
-CRYPT = f"crypt aes-xts-plain64 {KEY} 0 {{under}} 0"
 TABLES = {
     "linear": "linear {under} 0",
     "crypt": CRYPT,
     "crypt without a thread for writes": f"{CRYPT} 1 no_write_workqueue",
 }
-
-
-@contextlib.contextmanager
-def mapped(under: Disk, kind: str) -> Iterator[Disk]:
-    """A device-mapper disk over @under."""
-    table = f"0 {SECTORS} " + TABLES[kind].format(under=under.path)
-    run("dmsetup", "create", "--noudevsync", "stacked", "--table", table)
-    try:
-        yield Disk("dm-0")
-    finally:
-        run("dmsetup", "remove", "--noudevsync", "--retry", "stacked")
 
 
 @cases(
@@ -68,25 +54,19 @@ def test_weights_below_device_mapper(kind: str, way: str) -> None:
         NullBlk(**DEVICE) as disk,
         tenants(heavy=HEAVY, light=LIGHT) as (heavy, light),
         scheduled(disk, "mqfq"),
-        mapped(disk, kind) as top,
+        mapped(TABLES[kind].format(under=disk.path), SECTORS) as top,
     ):
         disk.set_queue("nr_requests", TAGS)
         with Load(top.path, [heavy, light], device=disk, rw=way, **GREEDY):
             check_ratio(disk, heavy, light, HEAVY / LIGHT)
 
 
-@contextlib.contextmanager
-def multipath(paths: list[NullBlk]) -> Iterator[Disk]:
+def multipath(paths: list[NullBlk]) -> contextlib.AbstractContextManager[Disk]:
     """A disk of request-based dm-multipath that uses @paths in turn."""
     for name in ("dm-multipath", "dm-round-robin"):
         run("modprobe", name)
     each = " ".join(f"{path.path} 1" for path in paths)
-    table = f"0 {SECTORS} multipath 0 0 1 1 round-robin 0 {len(paths)} 1 {each}"
-    run("dmsetup", "create", "--noudevsync", "stacked", "--table", table)
-    try:
-        yield Disk("dm-0")
-    finally:
-        run("dmsetup", "remove", "--noudevsync", "--retry", "stacked")
+    return mapped(f"multipath 0 0 1 1 round-robin 0 {len(paths)} 1 {each}", SECTORS)
 
 
 @every_kernel
@@ -112,29 +92,6 @@ def test_weights_on_request_based_multipath(count: int) -> None:
         top.scheduler = "none"
 
 
-@contextlib.contextmanager
-def raid0(under: Disk) -> Iterator[Disk]:
-    """An array of md with one member, which its files in sysfs assemble."""
-    run("modprobe", "raid0")
-    write("/sys/module/md_mod/parameters/new_array", "md_stacked")
-    md = Path("/sys/block/md_stacked/md")
-    try:
-        for name, value in (
-            ("metadata_version", "none"),
-            ("level", "raid0"),
-            ("raid_disks", 1),
-            ("chunk_size", 65536),
-            ("new_dev", under.number),
-            (f"dev-{under.name}/size", SECTORS // 2),
-            (f"dev-{under.name}/slot", 0),
-            ("array_state", "active"),
-        ):
-            write(md / name, value)
-        yield Disk("md_stacked")
-    finally:
-        write(md / "array_state", "clear")
-
-
 @cases("randread", "randwrite")
 @slow
 def test_weights_below_md(way: str) -> None:
@@ -142,7 +99,7 @@ def test_weights_below_md(way: str) -> None:
         NullBlk(**DEVICE) as disk,
         tenants(heavy=HEAVY, light=LIGHT) as (heavy, light),
         scheduled(disk, "mqfq"),
-        raid0(disk) as top,
+        array("raid0", [disk], SECTORS // 2) as top,
     ):
         disk.set_queue("nr_requests", TAGS)
         with Load(top.path, [heavy, light], device=disk, rw=way, **GREEDY):
