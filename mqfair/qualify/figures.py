@@ -29,7 +29,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Section:
-    """A table: the loads whose names are @load, or begin with it and a depth."""
+    """A table of the loads that are named @load, or @load and a depth."""
 
     title: str
     how_to_read: str

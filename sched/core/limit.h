@@ -93,7 +93,7 @@ struct sched;
 struct tag_waiters {
 	struct port_lock lock;
 	struct heap heap;	/* L: the first waiter of each flow */
-	vtime_t vt;		/* L: start tag of the last waiter taken */
+	vtime_t vt;		/* L: place of the last tag that was given or due */
 	vtime_t last;		/* L: greatest start tag of all flows */
 	struct tag_waiter *woken;	/* L: tasks that have not run yet */
 	u32 due;		/* W: tags that are due to their flows */
@@ -123,8 +123,9 @@ struct tag_waiter {
 	u32 nr;				/* L: of the first: .. and its length */
 	struct tag_waiter *next_first;	/* F: the flow's first in another map */
 	u64 since_ns;			/* I: time at which it began to wait */
-	struct tag_waiter *next_woken;	/* L: of all flows of the map */
-	u32 tags;			/* L: those of its flow: see limit_take() */
+	struct tag_waiter *next_woken;	/* L: the next task of tag_waiters.woken */
+	u32 tags;			/* L: of one woken task of each flow: the .. */
+					/* .. tags that all of them take; else 0 */
 };
 
 /* Of a flow. */
