@@ -109,8 +109,6 @@ struct queue_host {
 	struct hctx_host *hctx;		/* I */
 	u32 place;			/* I: in hctx_host.queue[] */
 	int cpu;			/* I */
-	u64 lost_ns, lost_dispatched;	/* tick: watchdog of wake-ups, tick.c */
-	unsigned long lost_grace;	/* tick: the same */
 } ____cacheline_aligned_in_smp;
 
 /* A hardware queue; stage.h explains `staged` and `blocked`. */
@@ -133,6 +131,8 @@ struct hctx_host {
 	u32 hw_depth;			/* I: driver tags; 0: queues share them */
 	bool exempt;			/* I: polled, its flows are not limited */
 	u64 null_dispatches;		/* H: the core fetched and got none */
+	u64 lost_ns, lost_dispatched;	/* tick: watchdog of wake-ups, tick.c */
+	unsigned long lost_grace;	/* tick: the same */
 	struct work_struct wake_work;
 	struct queue_set forward;	/* A: queues that wake_work wakes first */
 	struct tag_map own_map;

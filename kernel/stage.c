@@ -22,11 +22,7 @@ void port_assert_queue_held(const struct queue *queue)
 }
 #endif
 
-/*
- * The queue with the least head tag; NULL if no queue has a request.  A queue
- * with an urgent request comes before all others.
- */
-static struct queue_host *hctx_next(struct hctx_host *h)
+struct queue_host *hctx_next(struct hctx_host *h)
 {
 	struct queue_host *next = NULL;
 	vtime_t least = VTIME_NONE;
@@ -125,12 +121,11 @@ void hctx_block_stuck(struct hctx_host *h, struct wake *wake)
  */
 static bool hctx_is_full(struct hctx_host *h)
 {
-	if (!h->hw_depth || hctx_in_flight(h) < h->hw_depth ||
-	    hctx_shares_tags(h))
+	if (hctx_has_driver_tags(h, 1))
 		return false;
 	/* Announce first, then look again.  Pairs with tags_returned(). */
 	atomic_xchg(&h->full, 1);
-	return hctx_in_flight(h) >= h->hw_depth;
+	return !hctx_has_driver_tags(h, 1);
 }
 
 /*
@@ -174,30 +169,29 @@ dispatch_one(struct hctx_host *h, struct queue_host *qh, bool one_of_many,
  * throttled or has no slot.  The other head tags are no earlier, and all queues
  * use the same slots.
  *
- * A head tag may be of old shares until its queue is asked.  If a throttled queue
- * is not the one with the least tag any more, that one is asked next.  Each queue
- * has its present tag after it was asked, so this ends.
+ * A head tag may be of old shares until its queue is asked.  If a queue has another
+ * one then, the queue with the least tag is looked for again.  Each queue has its
+ * present tag after it was asked, so this ends.
  */
 static enum dispatch_result dispatch_least(struct hctx_host *h, u64 now,
 					   struct request **rq,
 					   struct wake *wake)
 {
-	struct queue_host *qh, *last = NULL;
 	enum dispatch_result result;
+	struct queue_host *qh;
+	vtime_t head_tag;
 	u32 asked = 0;
 
 	if (likely(h->nr_queues == 1))
 		return dispatch_one(h, h->queue[0], false, now, rq, wake);
 	do {
-		qh = hctx_next(h);
-		if (qh && qh == last)
-			break;
 		/* An empty queue that was woken passes the wake-up on. */
-		result =
-			dispatch_one(h, qh ?: h->queue[0], true, now, rq, wake);
-		last = result == DISPATCH_THROTTLED ? qh : NULL;
-	} while (qh && ++asked <= 2 * h->nr_queues &&
-		 (result == DISPATCH_EMPTY || result == DISPATCH_THROTTLED));
+		qh = hctx_next(h) ?: h->queue[0];
+		head_tag = READ_ONCE(qh->queue.head_tag);
+		result = dispatch_one(h, qh, true, now, rq, wake);
+	} while (result != DISPATCH_IO &&
+		 head_tag != READ_ONCE(qh->queue.head_tag) &&
+		 ++asked <= 2 * h->nr_queues);
 	return result;
 }
 
@@ -290,18 +284,6 @@ void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake)
 	WRITE_ONCE(h->staged, rq);
 }
 
-/*
- * Whether @h has driver tags for @nr requests.  A request that is staged without one
- * would hold its slot while it waits.  If other queues or disks take tags of the
- * map, the free ones are not known.
- */
-static bool has_driver_tags(const struct hctx_host *h, u32 nr)
-{
-	if (!h->hw_depth || hctx_shares_tags(h))
-		return nr == 1;
-	return hctx_in_flight(h) + nr <= h->hw_depth;
-}
-
 bool hctx_send(struct hctx_host *h, struct list_head *list, struct io *first,
 	       u32 nr, u64 now, struct wake *wake)
 {
@@ -313,7 +295,7 @@ bool hctx_send(struct hctx_host *h, struct list_head *list, struct io *first,
 	lockdep_assert_held(&h->lock);
 	if (!ops->send || h->staged || h->blocked || h->drains ||
 	    compat_queue_draining(h->device->q) || hctx_leaves(h) ||
-	    limit_is_scarce(&h->map->order) || !has_driver_tags(h, nr) ||
+	    limit_is_scarce(&h->map->order) || !hctx_has_driver_tags(h, nr) ||
 	    !ops->send(q, first, nr, now, wake))
 		return false;
 	if (tag)

@@ -39,6 +39,12 @@ void hctx_stage(struct hctx_host *h, u64 now, struct wake *wake);
 bool hctx_send(struct hctx_host *h, struct list_head *list, struct io *first,
 	       u32 nr, u64 now, struct wake *wake);
 
+/*
+ * The queue with the least head tag; NULL if no queue has a request.  A queue
+ * with an urgent request comes before all others.  A snapshot, any context.
+ */
+struct queue_host *hctx_next(struct hctx_host *h);
+
 /* Takes the first staged request out; NULL if there is none.  Under hctx_host.lock. */
 struct request *hctx_fetch(struct hctx_host *h);
 
@@ -73,6 +79,18 @@ static inline bool hctx_leaves(const struct hctx_host *h)
 static inline bool hctx_shares_tags(const struct hctx_host *h)
 {
 	return h->hctx->flags & BLK_MQ_F_TAG_QUEUE_SHARED;
+}
+
+/*
+ * Whether @h has driver tags for @nr requests.  A request that is staged without one
+ * would hold its slot while it waits.  If other queues or disks take tags of the
+ * map, the free ones are not known: then one request may go.
+ */
+static inline bool hctx_has_driver_tags(const struct hctx_host *h, u32 nr)
+{
+	if (!h->hw_depth || hctx_shares_tags(h))
+		return nr == 1;
+	return hctx_in_flight(h) + nr <= h->hw_depth;
 }
 
 /* Whether a request waits in a queue of @h; a snapshot, any context. */

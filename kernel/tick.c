@@ -50,12 +50,6 @@ static void block_stuck(struct device_host *d, u64 now, struct wake *wake)
 #define LOOK_NS		(5 * NSEC_PER_MSEC)	/* as PINNED_NS of mqfq.c */
 #define LOST_NS		(500 * NSEC_PER_MSEC)	/* as in sched/mqfq/mqfq.c */
 
-/* Whether the block layer must come back for the queue, but has no reason to. */
-static bool blocked_in_vain(struct hctx_host *h)
-{
-	return READ_ONCE(h->blocked) && !hctx_is_stuck(h);
-}
-
 /*
  * Each hook runs under a spin lock or in an interrupt.  So after a grace period
  * of RCU no hook runs that ran before it.  begin() may be called with a raw lock
@@ -72,41 +66,74 @@ bool tick_hooks_ended(const struct sched *s, u64 mark)
 	return poll_state_synchronize_rcu(mark);
 }
 
+static bool is_woken(const struct queue_host *qh)
+{
+	return READ_ONCE(qh->queue.wake_pending) && READ_ONCE(qh->queue.nr);
+}
+
+/*
+ * Whether the scheduler has asked for a queue of @h to be run, which was not asked
+ * for a request since.  A queue by tags may wait for the first of @h.
+ */
+static bool is_due(struct hctx_host *h)
+{
+	struct queue_host *first;
+	u32 i;
+
+	if (h->device->sched.ops->ordered) {
+		first = hctx_next(h);
+		return first && is_woken(first);
+	}
+	for (i = 0; i < h->nr_queues; i++)
+		if (is_woken(h->queue[i]))
+			return true;
+	return false;
+}
+
+/* Whether the block layer must come back for @h, but has no reason to. */
+static bool is_blocked_in_vain(struct hctx_host *h)
+{
+	return READ_ONCE(h->blocked) && hctx_has_queued(h) && !hctx_is_stuck(h);
+}
+
+static u64 hctx_dispatched(const struct hctx_host *h)
+{
+	u64 sum = 0;
+	u32 i;
+
+	for (i = 0; i < h->nr_queues; i++)
+		sum += READ_ONCE(h->queue[i]->queue.stats.dispatched);
+	return sum;
+}
+
 /*
  * The watchdog of wake-ups.  It counts a wake-up as lost after LOST_NS if:
  *
- *	the scheduler has asked for the queue to be run, or the queue is blocked
- *	although its hardware queue can run,
- *	the queue has requests and dispatches none,
- *	no request is staged, and no work item is under way.
+ *	a queue is due, or the hardware queue is blocked although it can run,
+ *	no queue of the hardware queue dispatches a request,
+ *	none is staged, and no work item is under way,
+ *	the drive has a free tag; otherwise its next completion is the wake-up.
  *
  * A CPU that stands still is no lost wake-up.  So a grace period must have passed
  * as well: tick_hooks_begin().
  */
-static void watch_wakes(struct device_host *d, u64 now)
+static void watch_wakes(struct device_host *d, struct hctx_host *h, u64 now)
 {
-	u32 i;
+	u64 dispatched = hctx_dispatched(h);
+	bool lost = (is_due(h) || is_blocked_in_vain(h)) &&
+		    !READ_ONCE(h->staged) && !work_busy(&h->wake_work) &&
+		    hctx_has_driver_tags(h, 1);
 
-	for (i = 0; i < d->sched.nr_queues; i++) {
-		struct queue_host *qh = &d->queues[i];
-		bool lost = (READ_ONCE(qh->queue.wake_pending) ||
-			     blocked_in_vain(qh->hctx)) &&
-			    READ_ONCE(qh->queue.nr) &&
-			    !READ_ONCE(qh->hctx->staged) &&
-			    !work_busy(&qh->hctx->wake_work);
-
-		if (!lost ||
-		    qh->lost_dispatched != qh->queue.stats.dispatched) {
-			qh->lost_dispatched = qh->queue.stats.dispatched;
-			qh->lost_ns = 0;
-		} else if (!qh->lost_ns) {
-			qh->lost_ns = now;
-			qh->lost_grace = start_poll_synchronize_rcu();
-		} else if (now - qh->lost_ns > LOST_NS &&
-			   poll_state_synchronize_rcu(qh->lost_grace)) {
-			atomic64_inc(&d->sched.stats.watchdog);
-			qh->lost_ns = 0;
-		}
+	if (!lost || h->lost_dispatched != dispatched) {
+		h->lost_dispatched = dispatched;
+		h->lost_ns = 0;
+	} else if (!h->lost_ns) {
+		h->lost_ns = now;
+		h->lost_grace = start_poll_synchronize_rcu();
+	} else if (now - h->lost_ns > LOST_NS &&
+		   poll_state_synchronize_rcu(h->lost_grace)) {
+		atomic64_inc(&d->sched.stats.watchdog);
+		h->lost_ns = 0;
 	}
 }
 
@@ -117,6 +144,8 @@ static void watch_wakes(struct device_host *d, u64 now)
  */
 static void look_at_queues(struct device_host *d, u64 now, struct wake *wake)
 {
+	u32 i;
+
 	if (now < d->look_next_ns) {
 		wake_at(wake, d->look_next_ns);
 		return;
@@ -124,7 +153,8 @@ static void look_at_queues(struct device_host *d, u64 now, struct wake *wake)
 	d->look_next_ns = now + LOOK_NS;
 	block_stuck(d, now, wake);
 	wake_leaving(d, wake);
-	watch_wakes(d, now);
+	for (i = 0; i < d->nr_hctx; i++)
+		watch_wakes(d, d->hctx[i], now);
 }
 
 static void tick_work(struct work_struct *work)

@@ -110,6 +110,14 @@ def share_by_weight(disk: Disk, scheduler: str, tags: int, **options: object) ->
         check_shares(got, WEIGHTS, scheduler)
 
 
+# By name: the device, and its scheduler tags.
+QUEUES_BEHIND_OTHERS = {
+    "few driver tags": ({"submit_queues": 1, "hw_queue_depth": 4}, 32),
+    "as many driver tags as others": ({"submit_queues": 1, "hw_queue_depth": 32}, 64),
+    "two hardware queues": ({"submit_queues": 2, "hw_queue_depth": 4}, 32),
+}
+
+
 @every_kernel
 @cases("mqfq", "ifq", "kyber-fair", "wdt", "hwabc")
 @slow_for("ifq", "kyber-fair", "wdt", "hwabc")
@@ -141,6 +149,22 @@ def test_discards_by_weight(scheduler: str) -> None:
             check_shares(got, weights, scheduler)
 
     on_a_busy_device(share, **device)
+
+
+@cases(*QUEUES_BEHIND_OTHERS)
+@slow_for("few driver tags", "two hardware queues")
+def test_queues_behind_others_are_not_forgotten(name: str) -> None:
+    """A queue that was woken waits for longer than the watchdog, because another queue of its
+    hardware queue is first, or because the drive has no tag for it."""
+    device, tags = QUEUES_BEHIND_OTHERS[name]
+    with (
+        NullBlk(irqmode=2, completion_nsec=1_200_000_000, **device) as disk,
+        tenants(light=100, heavy=1000) as groups,
+        mqfq(disk),
+    ):
+        disk.set_queue("nr_requests", tags)
+        with Load(disk, groups, numjobs=4, iodepth=tags // 8, rw="randread", bs="4k"):
+            time.sleep(12)
 
 
 def test_nested_weights_before_and_after_a_tenant_ends() -> None:
