@@ -5,10 +5,11 @@ Request-based dm-multipath: dm-5 has the number and the scheduler, and its paths
 """
 
 import json
+import time
 
 import pytest
 
-from mqfair.follow import config
+from mqfair.follow import config, follow
 from mqfair.follow.follow import Follower
 from mqfair.machine.fs import Fs
 
@@ -161,6 +162,25 @@ def test_a_path_that_returns_gets_its_scheduler(host, run, by_hand):
     follower.keeper.keep()
     assert scheduler(host, "nvme2c7n1") == (by_hand or "mqfq")
     assert follower.keeper.errors == []
+
+
+def test_the_service_looks_for_paths_without_an_event(host, monkeypatch):
+    """It waits for the time of the look, and no event ends the wait."""
+    monkeypatch.setattr(follow, "SCAN_EVERY_S", 0.2)
+    host.put(CONF, f'[[device]]\nmatch = "{HEAD}"\nscheduler = "mqfq"')
+    connect(host, 1)
+    service = follow.Service(Fs())
+    service.follower.everything()
+    service.keeper.handle()
+    host.disk("nvme2c7n1", None)
+    monkeypatch.setattr(service.keeper, "handle", lambda: False)
+    begin = service._scanned_at
+    while service._scanned_at == begin and time.monotonic() < begin + 10:
+        assert scheduler(host, "nvme2c7n1") == "none"
+        assert service._timeout_ms() is not None
+        service._wait()
+    assert scheduler(host, "nvme2c7n1") == "mqfq"
+    assert service._scanned_at >= begin + follow.SCAN_EVERY_S
 
 
 def test_udev_names_a_head_and_all_paths_get_the_scheduler(host, run):
