@@ -55,3 +55,15 @@ void cpu_spend(struct cpu *c, u64 ns)
 	c->free_ns = max(c->free_ns, c->timeline->now) + ns;
 	c->busy_ns += ns;
 }
+
+u64 cpu_lock(struct cpu *c, struct cpu_lock *l, u64 ns)
+{
+	u64 now = c->timeline->now, since = max(l->free_ns, now);
+
+	if (l->last == c || !ns)
+		return 0;
+	l->last = c;
+	l->free_ns = since + ns;
+	cpu_spend(c, l->free_ns - now);
+	return since - now;
+}

@@ -37,6 +37,12 @@ struct cpu {
 	u64 busy_ns;			/* spent so far */
 };
 
+/* A lock that CPUs spin for, in order of arrival. */
+struct cpu_lock {
+	u64 free_ns;			/* when all CPUs that came have left it */
+	const struct cpu *last;		/* of these */
+};
+
 void cpu_init(struct cpu *c, struct timeline *t);
 
 /* Calls @t->run() when the CPU is free.  Does nothing if @t waits already. */
@@ -44,5 +50,12 @@ void cpu_want(struct cpu *c, struct cpu_task *t);
 
 /* The CPU is busy for @ns more. */
 void cpu_spend(struct cpu *c, u64 ns);
+
+/*
+ * The CPU takes the lock.  If another CPU had it last, the CPU waits until it is
+ * free, and then holds it for @ns while the memory that the lock covers moves.
+ * Returns how long it waits.
+ */
+u64 cpu_lock(struct cpu *c, struct cpu_lock *l, u64 ns);
 
 #endif /* MQFAIR_SIM_CPU_H */

@@ -554,6 +554,7 @@ static const struct key statements[] = {
 	NUMBER(description, wake_ns, 0, 1000 * 1000 * 1000),
 	NUMBER(description, submit_ns, 0, 1000 * 1000 * 1000),
 	NUMBER(description, complete_ns, 0, 1000 * 1000 * 1000),
+	NUMBER(description, locked_ns, 0, 1000 * 1000 * 1000),
 	NUMBER(description, warm_ms, 0, MS_MOST),
 	NUMBER(description, run_ms, 1, MS_MOST),
 	NUMBER(description, time_scale, 1, 100000),

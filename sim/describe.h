@@ -19,6 +19,7 @@
  *	most_bytes N		larger requests are split; 0: none is
  *	wake_ns N		a wake-up takes 0 to N ns; default 0
  *	submit_ns N, complete_ns N	CPU time of each request; default 0
+ *	locked_ns N		.. under one lock that comes from another CPU
  *	device SLOTS BASE_NS NS_PER_KIB		fixed service times
  *	model NAME FIELD N ...	a model with these fields: flash/model.h
  *	drive MODEL SIZE_MIB FILL [PERCENT]	a drive of flash/, instead
@@ -144,7 +145,7 @@ struct description {
 	const struct sched_ops *ops;
 	u64 seed, queues, sockets, tags, tag_maps, sched_tags, most_bytes, wake_ns;
 	u64 fetch;
-	u64 submit_ns, complete_ns, warm_ms, run_ms, series;
+	u64 submit_ns, complete_ns, locked_ns, warm_ms, run_ms, series;
 	bool series_whole;
 	u64 slots, base_ns, ns_per_kib;	/* slots 0: a drive */
 	struct flash_params own;	/* a described model, or without a name */

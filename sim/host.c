@@ -389,9 +389,20 @@ static u32 io_page(const struct host *h, u32 page)
 	return f ? (u32)((u64)page * flash_params_of(f)->page_bytes / 4096) : 0;
 }
 
+static void io_locked(struct event *ev)
+{
+	struct host_io *hio = container_of(ev, struct host_io, event);
+
+	host_of(hio)->waiting_for_lock--;
+	event_init(&hio->event, io_refused);
+	tags_submit(hio, queue_of(hio->io.queue));
+}
+
 void host_submit(struct host_io *hio, u32 queue, enum io_op op, u32 bytes,
 		 u16 flags)
 {
+	u64 wait_ns;
+
 	struct host *h = host_of(hio);
 	struct host_queue *hq = &h->queues[queue];
 
@@ -412,7 +423,14 @@ void host_submit(struct host_io *hio, u32 queue, enum io_op op, u32 bytes,
 	hio->submit_ns = host_now(h);
 	h->outstanding++;
 	hio->flow->outstanding++;
-	tags_submit(hio, hq);
+	wait_ns = cpu_lock(&hq->cpu, &h->lock, h->params.locked_ns);
+	if (!wait_ns) {
+		tags_submit(hio, hq);
+		return;
+	}
+	h->waiting_for_lock++;
+	event_init(&hio->event, io_locked);
+	event_arm(&h->timeline, &hio->event, hio->submit_ns + wait_ns);
 }
 
 struct cpu *host_cpu(struct host *h, u32 queue)

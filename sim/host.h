@@ -174,6 +174,7 @@ struct host_params {
 	u64 wake_ns;			/* a wake-up takes 0 to this, at random */
 	u64 task_wake_ns;		/* the same of a task that waits for a tag */
 	u64 submit_ns, complete_ns;	/* CPU time of each io: cpu.h */
+	u64 locked_ns;			/* .. and under the device's lock, if it moves */
 	u64 dispatch_delay_ns;		/* see above */
 	bool no_tick;			/* never call tick, to test liveness */
 	u32 refuse_permille;		/* ios that the driver sends back .. */
@@ -209,6 +210,8 @@ struct host {
 	u32 queued;			/* ios waiting in the scheduler */
 	u32 outstanding;		/* ios submitted and not completed */
 	u32 waiting_for_tags;		/* of these: ios without a tag */
+	u32 waiting_for_lock;		/* ios of CPUs that wait for `lock` */
+	struct cpu_lock lock;		/* of the scheduler */
 	u32 slots;			/* ios with IO_SLOT */
 	u32 inside;			/* ios in the driver or the device */
 	u64 inside_ns;			/* sum of the times of all ios there .. */

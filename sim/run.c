@@ -300,6 +300,7 @@ static bool run_open(struct run *r)
 		.wake_ns = d->wake_ns,
 		.submit_ns = d->submit_ns,
 		.complete_ns = d->complete_ns,
+		.locked_ns = d->locked_ns,
 		.audit_at_end = d->audit_end,
 	};
 

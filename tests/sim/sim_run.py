@@ -576,6 +576,19 @@ class Loads(unittest.TestCase):
         self.assertAlmostEqual(total, 20000, delta=200)
         self.assertAlmostEqual(found["a"]["ios"] / total, 0.5, delta=0.02)
 
+    def test_cpus_take_turns_at_the_lock_of_the_device(self):
+        """A request needs the lock for 10 us, so all CPUs together do 100 000 in a second. One that
+        comes while seven wait has the lock 70 us later. The lock does not move to the only CPU."""
+        loads = "".join(f"load a queue {n} depth 1 bytes 4096\n" for n in range(8))
+        for locked_ns, ios, mean_ns in ((0, 400_000, 20_000), (10_000, 100_000, 80_000)):
+            with self.subTest(locked_ns=locked_ns):
+                head = f"scheduler none\nqueues 8\nlocked_ns {locked_ns}\ndevice 64 20000 0\n"
+                found = figures(head + FLOW + loads + "run_ms 1000\n")["flows"]["a"]
+                self.assertAlmostEqual(found["ios"], ios, delta=ios / 100)
+                self.assertAlmostEqual(found["mean_ns"], mean_ns, delta=mean_ns / 50)
+        alone = figures(f"{head}{FLOW}load a queue 1 depth 8 bytes 4096\nrun_ms 1000\n")
+        self.assertAlmostEqual(alone["flows"]["a"]["ios"], 400_000, delta=4000)
+
 
 class Comparators(unittest.TestCase):
     """The host audits the schedulers of the literature as it does ours."""
