@@ -223,13 +223,14 @@ def _request(args: argparse.Namespace, device: devices.Device | None) -> session
         seed=_scene_seed(job) if args.seed is None else number("--seed", args.seed, 0, SEED_MOST),
         at_once=number("--jobs", args.jobs, 1, PROCESSES_MOST) if args.jobs else 0,
         request_ns=_request_ns(args),
+        priced=args.priced,
         sockets=_sockets(args, cpus),
         cluster=_cluster(args),
     )
 
 
 # The options for which a scene has statements of its own.
-_OF_SCENES = ("device", "cpus", "sockets", "request_ns", "runtime", "section", "fast")
+_OF_SCENES = ("device", "cpus", "sockets", "request_ns", "priced", "runtime", "section", "fast")
 
 
 def _job(args: argparse.Namespace, runtime_s: float | None) -> jobfile.JobFile:
@@ -257,6 +258,8 @@ def _require_simulator(args: argparse.Namespace, schedulers: Sequence[str]) -> N
         if getattr(args, name) is not None:
             option = name.replace("_", "-")
             raise UsageError(f"--{option} is for the simulator: add --on sim")
+    if args.priced:
+        raise UsageError("--priced is for the simulator: add --on sim")
 
 
 def _sockets(args: argparse.Namespace, cpus: int) -> int:

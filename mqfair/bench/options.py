@@ -177,6 +177,12 @@ def add_simulation(parser: argparse.ArgumentParser, where: str = "") -> None:
         " instructions; 2800 with a virtual SSD at the speed of its model)",
     )
     parser.add_argument(
+        "--priced",
+        action="store_true",
+        help=f"{where}a request also takes the CPU time of its scheduler's instructions, and BFQ's"
+        " are under one lock (default: all schedulers take the same time)",
+    )
+    parser.add_argument(
         "--jobs", metavar="N", help=f"{where}runs at the same time (default: as many as cores)"
     )
     parser.add_argument(

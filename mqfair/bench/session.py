@@ -95,9 +95,9 @@ class Request:
     its name in lab.kernel. With @calibrate_s mqfq's
     depth and threshold are measured first, within this number of seconds. In the simulator repeat
     n has the seed @seed + n, @at_once runs go on at the same time, as many as cores for 0, a
-    request takes @request_ns of CPU time, and the CPUs are on @sockets sockets. The runs are played
-    by the Dask cluster of the scheduler at @cluster, or here. @reads_only and @condensed are those
-    of the plan.
+    request takes @request_ns of CPU time, with @priced the time of its scheduler too, and the CPUs
+    are on @sockets sockets. The runs are played by the Dask cluster of the scheduler at @cluster,
+    or here. @reads_only and @condensed are those of the plan.
     """
 
     jobs: tuple[JobFile, ...]
@@ -119,6 +119,7 @@ class Request:
     seed: int = 1
     at_once: int = 0
     request_ns: int | None = None
+    priced: bool = False
     sockets: int = 1
     cluster: str | None = None
     reads_only: bool = False

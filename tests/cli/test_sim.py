@@ -15,6 +15,8 @@ from mqfair.__main__ import main
 from mqfair.bench import fio_keys, jobfile, variant
 from mqfair.bench.device import parse_device
 from mqfair.bench.simulated import drive, options, program, session
+from mqfair.bench.simulated import prices as prices_of
+from mqfair.bench.variant import scheduler_of
 from mqfair.text.errors import Failure, UsageError
 
 HEAD = "[global]\ndirect=1\nioengine=libaio\n[a]\ncgroup=a\n"
@@ -202,6 +204,29 @@ def test_a_cgroup_that_its_own_cpu_limits_is_noted(tmp_path, capsys):
     slow = fast.replace("=10000,", "=900000,")
     code, out, _ = run(capsys, *argv, "--device", slow)
     assert json.loads(out)["notes"] == []
+
+
+def test_a_scheduler_takes_its_time_and_bfq_its_lock(built, tmp_path, capsys):
+    """On one CPU the prices add to the 10 us of a request. On four the lock of BFQ is the limit."""
+    fast = "null:irqmode=2,completion_nsec=1000,submit_queues=4,hw_queue_depth=64,gb=1"
+    labels = ("none", "mqfq", "bwf2q:idle_us=0")
+
+    def rates(readers: int) -> list[float]:
+        path = tmp_path / "j.fio"
+        path.write_text(
+            f"{HEAD}iodepth=32\nrw=randread\nnorandommap\nruntime=1\nnumjobs={readers}\n"
+        )
+        words = ("--schedulers", ",".join(labels), "--cpus", "4", "--device", fast, "--priced")
+        code, out, _ = run(capsys, str(path), *words, "--request-ns", "10000", "--json", "-")
+        assert code == 0
+        found = {one["scheduler"]: one["cgroups"][0]["iops"] for one in json.loads(out)["runs"]}
+        return [found[label] for label in labels]
+
+    prices = [prices_of.price(scheduler_of(label), priced=True) for label in labels]
+    alone = [1e9 / (10_000 + price.own_ns(10_000)) for price in prices]
+    assert rates(1) == pytest.approx(alone, rel=0.01)
+    all_lock = 1e9 / prices[-1].locked_ns(10_000)
+    assert rates(4) == pytest.approx([4 * alone[0], 4 * alone[1], all_lock], rel=0.02)
 
 
 def test_range_matters_on_a_drive_with_places_only():
@@ -618,6 +643,7 @@ def test_options_of_the_simulator_need_it_and_those_of_a_guest_do_not_fit(job, c
         ("--seed", "2"),
         ("--jobs", "2"),
         ("--request-ns", "5"),
+        ("--priced",),
         ("--sockets", "2"),
     ):
         assert main(["bench", job, *words]) == 2

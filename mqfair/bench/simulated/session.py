@@ -38,6 +38,7 @@ from mqfair.bench.simulated import model, options, program
 from mqfair.bench.simulated.drive import Drive, drive
 from mqfair.bench.simulated.options import Load, milliseconds
 from mqfair.bench.simulated.player import Here, Player, check_cluster
+from mqfair.bench.simulated.prices import price
 from mqfair.bench.simulated.scene_file import SceneFile
 from mqfair.bench.variant import (
     COMPARATORS,
@@ -301,7 +302,7 @@ def description(request: Request, scene: _Scene, run: Run, traces: Traces) -> st
         *_scheduler(request, run.scheduler),
         *(model.settings(scene.rates) if scheduler_of(run.scheduler) == IOCOST else ()),
         *seed_and_series,
-        *_host(request, scene),
+        *_host(request, scene, scheduler_of(run.scheduler)),
         f"warm_ms {scene.warm_ms}",
         f"run_ms {scene.run_ms}",
         "audit end",
@@ -321,15 +322,22 @@ def description(request: Request, scene: _Scene, run: Run, traces: Traces) -> st
     return "\n".join(lines) + "\n"
 
 
-def _host(request: Request, scene: _Scene) -> list[str]:
-    request_ns = scene.drive.request_ns if request.request_ns is None else request.request_ns
+def _request_ns(request: Request, scene: _Scene) -> int:
+    return scene.drive.request_ns if request.request_ns is None else request.request_ns
+
+
+def _host(request: Request, scene: _Scene, scheduler: str) -> list[str]:
+    request_ns = _request_ns(request, scene)
     complete_ns = request_ns * 2 // 7
+    own = price(scheduler, request.priced)
+    locked_ns = own.locked_ns(request_ns)
     return [
         f"queues {request.cpus}",
         f"sockets {request.sockets}",
         f"wake_ns {WAKE_NS}",
-        f"submit_ns {request_ns - complete_ns}",
+        f"submit_ns {request_ns - complete_ns + own.own_ns(request_ns)}",
         f"complete_ns {complete_ns}",
+        *([f"locked_ns {locked_ns}"] if locked_ns else ()),
     ]
 
 
@@ -338,7 +346,7 @@ def _rates(request: Request, scene: _Scene, binary: Path) -> dict[str, int]:
     flow = next(iter(scene.flows.values()))
     head = [
         f"seed {request.seed}",
-        *_host(request, scene),
+        *_host(request, scene, NONE),
         *_flows(scene),
         *scene.drive.statements,
         f"sched_tags {scene.drive.sched_tags(NONE, None)}",
@@ -516,7 +524,9 @@ def _busy(request: Request, scene: _Scene, run: RunResult) -> dict[int, float]:
     placed = _placed(request, scene)
     loads = Counter(name for name, _ in placed)
     iops = {group.name: group.iops for group in run.cgroups}
-    request_ns = scene.drive.request_ns if request.request_ns is None else request.request_ns
+    request_ns = _request_ns(request, scene)
+    own = price(scheduler_of(run.scheduler), request.priced)
+    request_ns += own.own_ns(request_ns) + own.locked_ns(request_ns)
     busy: dict[int, float] = dict.fromkeys((cpu for _, cpu in placed), 0.0)
     for name, cpu in placed:
         busy[cpu] += iops.get(name, 0.0) / loads[name] * request_ns / 1e9
