@@ -27,6 +27,10 @@ SEED    ?=
 PREFIX  ?= /usr/local
 # The key of gpg that signs repositories.
 KEY     ?=
+# A checkout of blktests, the groups or tests of it, and the schedulers ("all", or some).
+BLKTESTS  ?= blktests
+GROUPS    ?=
+SCHEDULER ?=
 RELEASE ?= $(shell uname -r)
 HEADERS ?= /lib/modules/$(RELEASE)/build
 # The types of the kernel; kernel/build looks for them if no file is named.
@@ -52,7 +56,7 @@ REMOVE_MODULES = /usr/bin/python3 kernel/install --root "$(DESTDIR)" --remove \
 	$(if $(filter command environment,$(firstword $(origin RELEASE))),--release $(RELEASE))
 
 .DEFAULT_GOAL := help
-.PHONY: help new demo bench sim instructions experiments test kernels kernels-matrix test-kernels test-slow test-people test-debug soak mutate module \
+.PHONY: help new demo bench sim instructions experiments test kernels kernels-matrix test-kernels test-slow test-people test-debug blktests soak mutate module \
 	module-arm64 uml shell gauntlet check-style man completion bootstrap deb rpm wheel nri repositories \
 	install install-command install-sim install-module install-ssd uninstall clean
 
@@ -130,6 +134,11 @@ test-debug: ## run tests under lockdep, KASAN, KCSAN and failing allocations (ab
 	/usr/bin/python3 -m lab compile uml-debug
 	/usr/bin/python3 -m lab compile kcsan
 	$(PYTHON) tests/run vm-debug vm-kcsan
+
+blktests: ## run BLKTESTS=FOLDER beside mq-deadline, or GROUPS="loop block/005", SCHEDULER, KERNEL (hours)
+	lab/bootstrap build guest kernels blktests
+	/usr/bin/python3 tests/blktests --checkout "$(BLKTESTS)" $(if $(KERNEL),--kernel $(KERNEL)) \
+		$(if $(SCHEDULER),--schedulers "$(SCHEDULER)") $(ARGS) $(GROUPS)
 
 mutate: ## break every line of the schedulers and of flash/, one at a time (hours)
 	lab/bootstrap test
