@@ -116,7 +116,7 @@ test-slow: ## run the tests that take too long for every run (two hours; once 15
 	lab/bootstrap test kernels arm64
 	/usr/bin/python3 -m lab compile uml
 	$(PYTHON) tests/run explore-slow sim-sanitized sim-slow gauntlet-slow pages-slow vm-slow vm-uml soak arm64
-	$(PYTHON) tests/run --kernel 7.2 --only gauntlet vm-slow
+	$(PYTHON) tests/run --kernel 7.2 --only '^(gauntlet|table|drives)\.' vm-slow
 	$(PYTHON) tests/mutate.py --sample 15 --mechanical
 
 test-people: ## test what people use beside the command: a terminal, Prometheus, a browser

@@ -31,24 +31,23 @@ lab_modules() { # FOLDER
 	fi
 }
 
-# The controllers appear in any order, so a drive is found by its serial number.
-lab_drive() { # NUMBER
+# Drives appear in any order, so a drive is found by its serial number. The paths of NVMe multipath
+# have that of their head, and no node.
+lab_drive() { # SERIAL PATTERN-OF-NAMES FILE-WITH-THE-SERIAL-NUMBER
 	tries=0
 	while [ $tries -lt 500 ]; do
-		for controller in /sys/class/nvme/*; do
+		for disk in /sys/block/$2; do
 			serial=
-			read -r serial < "$controller/serial"
-			[ "$serial" = "lab$1" ] || continue
-			for disk in "$controller"/nvme*n1; do
-				[ -e "/dev/${disk##*/}" ] || continue
-				LAB_DRIVES="${LAB_DRIVES:+$LAB_DRIVES }/dev/${disk##*/}"
-				return
-			done
+			read -r serial < "$disk/$3"
+			[ "$serial" = "$1" ] || continue
+			[ -e "/dev/${disk##*/}" ] || continue
+			LAB_DRIVES="${LAB_DRIVES:+$LAB_DRIVES }/dev/${disk##*/}"
+			return
 		done 2>/dev/null
 		tries=$((tries + 1))
 		$busybox sleep 0.02
 	done
-	lab_fail "nvme drive $1 did not appear within 10 s: see the kernel log"
+	lab_fail "drive $1 did not appear within 10 s: see the kernel log"
 }
 
 lab_load() { # MODULE...

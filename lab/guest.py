@@ -264,9 +264,7 @@ def _job(
     else:
         lines.append(f"mkdir -p {GUEST_OUT}")
     lines += _module_lines(spec)
-    if spec.drives:
-        lines.append("lab_load nvme")
-        lines += [f"lab_drive {number}" for number in range(len(spec.drives))]
+    lines += _drive_lines(spec)
     lines.append(f'export LAB_OUT={GUEST_OUT} LAB_DRIVES="$LAB_DRIVES"')
     lines += [f"export {name}={quote(value)}" for name, value in env.items()]
     lines.append(f"cd {quote(str(Path.cwd()))} || cd /")
@@ -277,6 +275,18 @@ def _job(
             f"the guest's command has {len(job)} bytes, more than {_JOB_BYTES}: pass it in a file"
         )
     return job
+
+
+def _drive_lines(spec: GuestSpec) -> list[str]:
+    """Lines that load the drivers of spec.drives, and find the disks of each drive in turn."""
+    drivers = {"nvme": "nvme", "virtio-blk": "virtio_blk", "virtio-scsi": "virtio_scsi sd_mod"}
+    places = {"virtio-blk": "'vd*' serial", "virtio-scsi": "'sd*' device/model"}
+    lines = [f"lab_load {drivers[bus]}" for bus in dict.fromkeys(one.bus for one in spec.drives)]
+    for number, drive in enumerate(spec.drives):
+        for space in range(1, drive.namespaces + 1):
+            place = places.get(drive.bus, f"'nvme*n{space}' device/serial")
+            lines.append(f"lab_drive {qemu.serial(number)} {place}")
+    return lines
 
 
 def _module_lines(spec: GuestSpec) -> list[str]:

@@ -171,10 +171,48 @@ def _drive_arguments(number: int, drive: Drive, fd: int | None) -> Iterator[str]
             f"driver=throttle,node-name=capped{number},throttle-group=cap{number},file={node}",
         )
         node = f"capped{number}"
-    yield from (
-        "-device",
-        f"nvme,serial=lab{number},drive={node},max_ioqpairs={drive.queues},mdts={drive.mdts}",
-    )
+    devices = {"nvme": _nvme, "virtio-blk": _virtio_blk, "virtio-scsi": _virtio_scsi}
+    yield from devices[drive.bus](number, drive, node)
+
+
+def serial(number: int) -> str:
+    """The serial number of the guest's drive @number, from 0."""
+    return f"lab{number}"
+
+
+def _nvme(number: int, drive: Drive, node: str) -> Iterator[str]:
+    options = f"serial={serial(number)},max_ioqpairs={drive.queues},mdts={drive.mdts}"
+    if drive.namespaces == drive.controllers == 1:
+        yield from ("-device", f"nvme,{options.replace(',', f',drive={node},', 1)}")
+        return
+    # Linux makes a head of multipath for each namespace of a controller in a subsystem.
+    subsystem = f",subsys=subsystem{number}" if drive.controllers > 1 else ""
+    if subsystem:
+        yield from ("-device", f"nvme-subsys,id=subsystem{number},nqn=lab{number}")
+    for controller in range(drive.controllers):
+        yield from ("-device", f"nvme,{options},id=nvme{number}-{controller}{subsystem}")
+    shared = "on" if subsystem else "off"
+    size = drive.size // drive.namespaces
+    for space in range(1, drive.namespaces + 1):
+        part = f"{node}-{space}"
+        yield from (
+            "-blockdev",
+            f"driver=raw,node-name={part},file={node},offset={size * (space - 1)},size={size}",
+            "-device",
+            f"nvme-ns,drive={part},bus=nvme{number}-0,nsid={space},shared={shared},share-rw=on",
+        )
+
+
+def _virtio_blk(number: int, drive: Drive, node: str) -> Iterator[str]:
+    options = f"serial={serial(number)},drive={node},num-queues={drive.queues}"
+    yield from ("-device", f"virtio-blk-pci,{options}")
+
+
+def _virtio_scsi(number: int, drive: Drive, node: str) -> Iterator[str]:
+    yield from ("-device", f"virtio-scsi-pci,id=scsi{number},num_queues={drive.queues}")
+    # The guest reads the name of the product in sysfs, and the serial number as bytes only.
+    name = f"serial={serial(number)},product={serial(number)}"
+    yield from ("-device", f"scsi-hd,bus=scsi{number}.0,drive={node},{name}")
 
 
 def _file_node(node: str, path: str) -> str:

@@ -14,17 +14,23 @@ from lab.errors import SpecError
 Accel = Literal["auto", "kvm", "tcg"]
 
 MAX_CPUS = 8
+# The namespaces and controllers of a drive.
+MAX_PARTS = 8
+BUSES = ("nvme", "virtio-blk", "virtio-scsi")
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
 @dataclasses.dataclass(frozen=True)
 class Drive:
-    """An emulated NVMe drive.
+    """An emulated drive on @bus, by default NVMe.
 
     @backing is "file" (a sparse temporary file that ends with the guest), "null" (discards writes),
     or the path of an image, which is written to. @latency_ns delays each request of a "null" drive.
-    @iops limits any drive. @mdts limits a request to 4 KiB << mdts.
+    @iops limits any drive. @mdts limits a request to 4 KiB << mdts on NVMe.
+
+    An NVMe drive has @namespaces, which are disks of @size / @namespaces each. More than one of
+    @controllers reach the same namespaces, so that the guest has a head of multipath for each.
     """
 
     size: int = 1 << 30
@@ -33,6 +39,9 @@ class Drive:
     latency_ns: int = 0
     iops: int = 0
     mdts: int = 7
+    bus: str = "nvme"
+    namespaces: int = 1
+    controllers: int = 1
 
     def __post_init__(self) -> None:
         _require(self.size >= 1 << 20, f"nvme size={self.size}: use at least 1M")
@@ -40,6 +49,18 @@ class Drive:
         _require(1 <= self.queues <= 64, f"nvme queues={self.queues}: use 1 to 64")
         _require(0 <= self.mdts <= 12, f"nvme mdts={self.mdts}: use 0 (no limit) to 12")
         _require(self.iops >= 0, f"nvme iops={self.iops}: use 0 (no limit) or more")
+        _require(self.bus in BUSES, f"nvme bus={self.bus}: use {', '.join(BUSES)}")
+        for name in ("namespaces", "controllers"):
+            number = getattr(self, name)
+            _require(1 <= number <= MAX_PARTS, f"nvme {name}={number}: use 1 to {MAX_PARTS}")
+            _require(
+                number == 1 or self.bus == "nvme",
+                f"nvme {name}={number}: only a drive with bus=nvme has more than one",
+            )
+        _require(
+            self.size % (4096 * self.namespaces) == 0,
+            f"nvme size={self.size}: use a multiple of 4K for each of {self.namespaces} namespaces",
+        )
         _require(
             self.latency_ns == 0 or self.backing == "null",
             f"nvme latency={self.latency_ns}ns: only a drive with backing=null has a latency",
@@ -153,6 +174,9 @@ _DRIVE_KEYS: dict[str, tuple[str, Callable[[str], int | str]]] = {
     "latency": ("latency_ns", parse_duration_ns),
     "iops": ("iops", _parse_count),
     "mdts": ("mdts", _parse_count),
+    "bus": ("bus", str),
+    "namespaces": ("namespaces", _parse_count),
+    "controllers": ("controllers", _parse_count),
 }
 
 

@@ -83,8 +83,9 @@ def _add_guest_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="KEY=VALUE,…",
-        help="add an emulated NVMe drive: size=1G, queues=2, backing=file|null|PATH,"
-        " latency=1ms (null only), iops=N, mdts=7; may be repeated",
+        help="add an emulated drive: size=1G, queues=2, backing=file|null|PATH,"
+        " latency=1ms (null only), iops=N, mdts=7, namespaces=1, controllers=1,"
+        " bus=nvme|virtio-blk|virtio-scsi; may be repeated",
     )
     parser.add_argument(
         "--module",

@@ -2,6 +2,7 @@
 """Findings about a device: its scheduler, and the devices that it is stacked on."""
 
 import contextlib
+import re
 from collections.abc import Iterator
 
 from mqfair.check.finding import Finding, note, ok, problem, warn
@@ -19,6 +20,7 @@ from mqfair.machine.blockdev import (
     is_indirect,
     loop_backing,
     lowest,
+    multipath_paths,
 )
 from mqfair.machine.fs import Fs
 from mqfair.text.errors import UsageError
@@ -27,6 +29,9 @@ from mqfair.tune.enable import AUTO_SLOTS, COST_LEAST, TAGS_PER_SLOT, slots_of
 # RAID levels with writes issued by the array's own thread and not by the writer's cgroup.
 RAID_WITH_PARITY = ("raid4", "raid5", "raid6")
 NVME_TARGETS = "/sys/kernel/config/nvmet/subsystems"
+LIO_STORES = "/sys/kernel/config/target/core"
+# The device of a store of iblock, or the file of fileio, in the text of its file `info`.
+_LIO_BACKING = re.compile(r"(?:UDEV PATH|File): (\S+)")
 
 
 def device_findings(disk: Disk) -> Iterator[Finding]:
@@ -87,6 +92,31 @@ def _stacking(disk: Disk) -> Iterator[Finding]:
         f"{disk.path}/slaves" if disk.fs.names(f"{disk.path}/slaves") else disk.path,
     )
     yield from _attribution_lost(disk)
+    yield from _spread(disk)
+
+
+def _spread(disk: Disk) -> Iterator[Finding]:
+    """Stacked drivers that choose one of several disks for a request without regard to its
+    cgroup."""
+    fs = disk.fs
+    if (fs.read_if_any(f"{disk.path}/md/level") or "").strip() == "raid1":
+        yield warn(
+            "shares",
+            f"{disk.name} is raid1: the reads of a cgroup may all wait at one copy, so weights hold"
+            " for the reads of each copy and not for their sum",
+            f"{disk.path}/md/level",
+            f"echo writemostly > {disk.path}/md/dev-NAME/state for all copies but one",
+        )
+    policy = (fs.read_if_any(f"{disk.path}/device/iopolicy") or "").strip()
+    paths = len(multipath_paths(disk))
+    if paths > 1 and policy not in ("", "numa"):
+        yield warn(
+            "shares",
+            f"{disk.name} chooses among {paths} paths by {policy}: the requests of a cgroup may all"
+            " wait at one path, so weights hold on each path and not for their sum",
+            f"{disk.path}/device/iopolicy",
+            f"echo numa > {disk.path}/device/iopolicy",
+        )
 
 
 def _own_queue_over_others(disk: Disk) -> Iterator[Finding]:
@@ -132,22 +162,36 @@ def _server(disk: Disk) -> Iterator[Finding]:
 
 
 def _targets(disk: Disk) -> Iterator[Finding]:
-    """NVMe targets that export @disk, or a device on it."""
-    fs = disk.fs
+    """Targets that export @disk, or a device or a file on it."""
+    for target, device, file in (*_nvme_targets(disk.fs), *_lio_stores(disk.fs)):
+        with contextlib.suppress(UsageError):
+            if device and disk.name in {low.name for low in _under(disk.fs, device)}:
+                yield warn(
+                    "attribution",
+                    f"{target} exports {device}: its kernel threads issue the requests to"
+                    f" {disk.name}, which are charged to the root",
+                    file,
+                    "mqfair enable on the initiators, where each tenant has its cgroup",
+                )
+
+
+def _nvme_targets(fs: Fs) -> Iterator[tuple[str, str, str]]:
+    """Each namespace that nvmet exports: the target in words, its device, and the file with it."""
     for subsystem in fs.names(NVME_TARGETS):
         spaces = f"{NVME_TARGETS}/{subsystem}/namespaces"
         for space in fs.names(spaces):
             file = f"{spaces}/{space}/device_path"
-            device = (fs.read_if_any(file) or "").strip()
-            with contextlib.suppress(UsageError):
-                if device and disk.name in {low.name for low in _under(fs, device)}:
-                    yield warn(
-                        "attribution",
-                        f"the NVMe target {subsystem} exports {device}: its kernel threads issue"
-                        f" the requests to {disk.name}, which are charged to the root",
-                        file,
-                        "mqfair enable on the initiators, where each tenant has its cgroup",
-                    )
+            yield f"the NVMe target {subsystem}", (fs.read_if_any(file) or "").strip(), file
+
+
+def _lio_stores(fs: Fs) -> Iterator[tuple[str, str, str]]:
+    """The same for each store of LIO, which iSCSI, vhost-scsi and other fabrics export."""
+    for adapter in fs.names(LIO_STORES):
+        for store in fs.names(f"{LIO_STORES}/{adapter}"):
+            file = f"{LIO_STORES}/{adapter}/{store}/info"
+            backing = _LIO_BACKING.search(fs.read_if_any(file) or "")
+            if backing:
+                yield f"the LIO store {adapter}/{store}", backing[1], file
 
 
 def _under(fs: Fs, device: str) -> list[Disk]:

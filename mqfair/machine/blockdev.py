@@ -126,6 +126,13 @@ class Disk:
                 f"{self.name} is a head of NVMe multipath, and /sys/block has no path of it: see"
                 " nvme list-subsys, and name it again when a path is back"
             )
+        if is_head(self):
+            paths = " ".join(path.name for path in multipath_paths(self))
+            return (
+                f"{self.name} is a head of NVMe multipath: this verb needs one queue with a node in"
+                f" /dev, and its paths {paths} have none: use another drive, or boot with"
+                " nvme_core.multipath=N"
+            )
         disks = [disk.name for disk in lowest(self) if disk != self]
         hint = f"name the disks below it: {' '.join(disks)}" if disks else "choose a blk-mq disk"
         return f"{self.name} takes no scheduler ({self.scheduler_file}): {hint}"

@@ -371,6 +371,16 @@ def test_nvme_multipath(host, check):
     assert one(topics, "scheduler", "problem")["mend"].startswith("mqfair enable nvme2c1n1")
 
 
+@pytest.mark.parametrize(("policy", "warned"), [("round-robin", True), ("numa", False)])
+def test_the_policy_of_nvme_multipath(host, check, policy, warned):
+    host.stacked("nvme2n1", "259:9", "")
+    for path in ("nvme2c0n1", "nvme2c1n1"):
+        host.disk(path, None, active="mqfq")
+    host.put("/sys/block/nvme2n1/device/iopolicy", policy)
+    topics = check("nvme2n1", "prod/db")[1]
+    assert ("shares" in topics) is warned
+
+
 def test_bio_based_device_over_nothing(host, check):
     host.stacked("zram0", "251:0", "")
     code, topics = check("zram0", "prod/db")
@@ -625,6 +635,27 @@ def test_a_target_that_exports_the_disk_or_a_device_on_it(host, check, path):
     assert (found["where"], "initiators" in found["mend"]) == (f"{space}/device_path", True)
 
 
+@pytest.mark.parametrize(("device", "warned"), [("nvme0n1", True), ("vda", False)])
+@pytest.mark.parametrize(
+    "info",
+    [
+        "        iBlock device: x  UDEV PATH: /dev/{}  readonly: 0\n  exclusive: 1\n",
+        "        TCM FILEIO ID: 0        File: /dev/{}  Size: 512  Mode: O_DSYNC\n",
+    ],
+)
+def test_a_store_of_lio_on_the_disk(host, check, device, warned, info):
+    host.disk("vda", "254:0")
+    stores = "/sys/kernel/config/target/core"
+    host.put(f"{stores}/iblock_0/hba_info", "HBA Index: 1")
+    host.put(f"{stores}/iblock_0/data/info", f"Status: ACTIVATED\n{info.format(device)}")
+    topics = check("nvme0n1", "prod/db")[1]
+    assert ("attribution" in topics) is warned
+    if warned:
+        found = one(topics, "attribution", "warn")
+        assert f"the LIO store iblock_0/data exports /dev/{device}" in found["seen"]
+        assert found["where"] == f"{stores}/iblock_0/data/info"
+
+
 @pytest.mark.parametrize("path", ["/dev/vda", "/dev/nosuch", ""])
 def test_a_target_that_exports_another_disk(host, check, path):
     host.disk("vda", "254:0")
@@ -639,6 +670,16 @@ def test_a_loop_device_that_buffers_its_file(host, check, direct, warned):
     host.put("/sys/devices/virtual/block/loop0/loop/dio", direct)
     topics = check("loop0", "prod/db")[1]
     assert ("attribution" in topics) is warned
+
+
+@pytest.mark.parametrize(("level", "warned"), [("raid1", True), ("raid0", False)])
+def test_the_reads_of_a_raid_with_copies(host, check, level, warned):
+    host.stacked("md127", "9:127", "md", slaves=("nvme0n1",))
+    host.put("/sys/devices/virtual/block/md127/md/level", level)
+    topics = check("md127", "prod/db")[1]
+    assert ("shares" in topics) is warned
+    if warned:
+        assert "writemostly" in one(topics, "shares", "warn")["mend"]
 
 
 def test_a_raid_with_parity_names_the_thread_for_a_cgroup(host, check):

@@ -131,6 +131,8 @@ def test_results_of_another_boot_of_the_host_are_forgotten(accel_cache):
         ("size=1G,queues=2", lab.Drive(size=1 << 30, queues=2)),
         ("size=64M,backing=null,latency=1.5ms", lab.Drive(64 << 20, 2, "null", 1_500_000)),
         ("iops=2000,mdts=8", lab.Drive(iops=2000, mdts=8)),
+        ("bus=virtio-blk", lab.Drive(bus="virtio-blk")),
+        ("namespaces=2,controllers=3", lab.Drive(namespaces=2, controllers=3)),
     ],
 )
 def test_drive(text, expected):
@@ -148,6 +150,10 @@ def test_drive(text, expected):
         ("queues=two", "nvme queues='two'"),
         ("latency=1ms", "nvme latency=1000000ns"),
         ("backing=null,latency=1", "nvme latency='1'"),
+        ("bus=usb", "nvme bus=usb"),
+        ("controllers=0", "nvme controllers=0"),
+        ("bus=virtio-scsi,namespaces=2", "nvme namespaces=2"),
+        ("size=1M,namespaces=3", "nvme size=1048576"),
     ],
 )
 def test_drive_is_refused(text, place):
@@ -417,6 +423,35 @@ def test_drives_have_different_serial_numbers():
     ]
     assert after(argv, "-add-fd") == ["fd=7,set=1"]
     assert any("driver=null-co" in node and "latency-ns=1000" in node for node in argv)
+
+
+def test_a_drive_has_its_namespaces_at_each_of_its_controllers():
+    shared = lab.Drive(size=1 << 20, backing="null", iops=5, namespaces=2, controllers=2)
+    argv = arguments(lab.GuestSpec(drives=(shared,)), fds=[None])
+    assert [device for device in after(argv, "-device") if device.startswith("nvme")] == [
+        "nvme-subsys,id=subsystem0,nqn=lab0",
+        "nvme,serial=lab0,max_ioqpairs=2,mdts=7,id=nvme0-0,subsys=subsystem0",
+        "nvme,serial=lab0,max_ioqpairs=2,mdts=7,id=nvme0-1,subsys=subsystem0",
+        "nvme-ns,drive=capped0-1,bus=nvme0-0,nsid=1,shared=on,share-rw=on",
+        "nvme-ns,drive=capped0-2,bus=nvme0-0,nsid=2,shared=on,share-rw=on",
+    ]
+    assert [node for node in after(argv, "-blockdev") if node.startswith("driver=raw")] == [
+        "driver=raw,node-name=capped0-1,file=capped0,offset=0,size=524288",
+        "driver=raw,node-name=capped0-2,file=capped0,offset=524288,size=524288",
+    ]
+
+
+def test_a_drive_is_found_by_its_bus():
+    drives = (lab.Drive(namespaces=2), lab.Drive(bus="virtio-blk"), lab.Drive(bus="virtio-scsi"))
+    assert guest._drive_lines(lab.GuestSpec(drives=drives)) == [
+        "lab_load nvme",
+        "lab_load virtio_blk",
+        "lab_load virtio_scsi sd_mod",
+        "lab_drive lab0 'nvme*n1' device/serial",
+        "lab_drive lab0 'nvme*n2' device/serial",
+        "lab_drive lab1 'vd*' serial",
+        "lab_drive lab2 'sd*' device/model",
+    ]
 
 
 def test_a_backing_file_without_a_name_ends_with_its_descriptor(monkeypatch, tmp_path):

@@ -11,7 +11,9 @@ import pytest
 
 from mqfair.follow import config, follow
 from mqfair.follow.follow import Follower
+from mqfair.machine.blockdev import Disk
 from mqfair.machine.fs import Fs
+from mqfair.text.errors import UsageError
 
 HEAD = "nvme2n1"
 NUMBER = "259:9"
@@ -84,6 +86,12 @@ def test_a_head_without_a_path_says_so(host, run, verb):
     assert result.code in (1, 2) and host.stores == []
     assert result.err.startswith(f"mqfair: {HEAD} is a head of NVMe multipath")
     assert "nvme list-subsys" in result.err and result.err.count("\n") == 1
+
+
+def test_a_verb_for_one_queue_refuses_a_head(host):
+    connect(host, 2)
+    with pytest.raises(UsageError, match="paths nvme2c0n1 nvme2c1n1 have none: use another drive"):
+        Disk(Fs(), HEAD).require_selector()
 
 
 @pytest.mark.parametrize("name", [HEAD, "nvme2c0n1", "nvme2c1n1"])

@@ -354,7 +354,7 @@ def write_when_free(path: Path, value: object) -> None:
 
 
 def nvme_disks() -> list[Disk]:
-    """The drives of Guest.nvme in their order. User-mode Linux has none."""
+    """The disks of Guest.nvme in their order, one for each namespace. User-mode Linux has none."""
     if is_user_mode():
         raise Skip("user-mode Linux has no NVMe drives")
     return [Disk(path) for path in os.environ.get("LAB_DRIVES", "").split()]

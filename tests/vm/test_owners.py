@@ -9,7 +9,7 @@ import errno
 from collections.abc import Iterator
 from pathlib import Path
 
-from fairlib import COUNTED_GUEST, flows, mounted, scheduled, tenants
+from fairlib import COUNTED_GUEST, flows, scheduled, tenants
 from guestlib import (
     Cgroup,
     Disk,
@@ -22,8 +22,8 @@ from guestlib import (
     write,
     write_fails,
 )
-from nvmet import connected
-from stacks import CRYPT, WITH_PARITY, array, mapped
+from lio import loopback
+from stacks import CRYPT, WITH_PARITY, array, loop, mapped, nvme_target
 
 guest = COUNTED_GUEST
 
@@ -36,34 +36,13 @@ NEARLY_ALL = 0.9
 
 
 @contextlib.contextmanager
-def loop(disk: NullBlk, *, direct: bool) -> Iterator[Disk]:
-    """A loop device over a file on ext4 on @disk. The root wrote the file, and so owns it."""
-    run("modprobe", "loop")
-    with mounted(disk, "ext4") as mount:
-        file = mount / "image"
-        file.write_bytes(bytes(16 << 20))
-        run("sync")
-        words = ("--direct-io=on",) if direct else ()
-        name = run("losetup", "--find", "--show", *words, file).stdout.strip()
-        try:
-            yield Disk(name)
-        finally:
-            run("losetup", "--detach", name)
-
-
-@contextlib.contextmanager
-def nvme_target(disk: NullBlk) -> Iterator[Disk]:
-    with connected(disk, 1) as (controller,):
-        yield controller.head
-
-
-@contextlib.contextmanager
 def over(kind: str, disks: list[NullBlk]) -> Iterator[Disk]:
     made = {
         "loop, direct": lambda: loop(disks[0], direct=True),
         "loop, buffered": lambda: loop(disks[0], direct=False),
         "dm-crypt": lambda: mapped(CRYPT.format(under=disks[0].path), SECTORS),
         "nvmet": lambda: nvme_target(disks[0]),
+        "LIO": lambda: loopback(disks[0]),
     }
     with array(kind, disks, SECTORS // 2) if kind in ARRAYS else made[kind]() as top:
         yield top
@@ -119,6 +98,8 @@ def thread_of(array: Disk) -> str:
     ("raid10", "randwrite", "/tenant"),
     ("nvmet", "randread", "/"),
     ("nvmet", "randwrite", "/"),
+    ("LIO", "randread", "/"),
+    ("LIO", "randwrite", "/"),
 )
 def test_the_cgroup_of_the_requests_below(kind: str, way: str, owner: str) -> None:
     with tenants(tenant=100) as (tenant,):
