@@ -223,8 +223,7 @@ void tags_audit(struct host *h)
 		return;
 	for (i = 0; i < h->params.tag_maps; i++)
 		used += h->sched_tags[i].used;
-	if (used + h->waiting_for_tags + h->waiting_for_lock !=
-	    h->outstanding)
+	if (used + h->waiting_for_tags + h->waiting_for_lock != h->outstanding)
 		host_fail(
 			h,
 			"%llu ns: %u tags are in use and %u ios wait for one, of %u ios",
