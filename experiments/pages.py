@@ -72,6 +72,7 @@ PAGES = (
             "experiments/papers/*/figures.py",
             "experiments/machine.py",
             "experiments/traces.py",
+            "mqfair/bench/simulated/prices.py",
             "tests/sim/bounds.c",
             "tests/sim/ifq_figure*.c",
         ),

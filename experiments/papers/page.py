@@ -27,8 +27,9 @@ the greatest. A figure outside of its bound is bold. "Ratio" is ours over the pa
 those of one core for all runs of the jobs. Entries with the same jobs share them. No job, drive or
 bound was fitted to a result.
 
-`bwf2q` is the engine of BFQ in the simulator. It holds no lock there, and its instructions cost no
-time ([simulator.md](simulator.md#schedulers-of-the-literature)).
+In the simulator a request takes the CPU time of its scheduler, too
+([simulator.md](simulator.md#a-host-with-prices)). `bwf2q` is the engine of BFQ, with BFQ's lock and
+instructions.
 
 {holds} of {judged} bounds hold.
 """

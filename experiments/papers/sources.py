@@ -80,7 +80,8 @@ class Scene:
     """Cgroups with options of fio, on a drive of `mqfair sim`.
 
     @common are the options of all cgroups, and @cgroups has the own ones of each. With @rotated
-    the weights go round, so that each cgroup has each weight in one of the cases.
+    the weights go round, so that each cgroup has each weight in one of the cases. A request takes
+    the CPU time of its scheduler, too, as on the host of a paper.
     """
 
     name: str
@@ -104,7 +105,8 @@ class Scene:
     def command(self) -> str:
         """The command that runs the job file."""
         words = f"mqfair sim {self.name}.fio --cpus {self.cpus} --sockets {self.sockets}"
-        words += f" --schedulers {','.join(self.labels())}{' --solo' if self.solo else ''}"
+        words += f" --schedulers {','.join(self.labels())}"
+        words += f"{' --solo' if self.solo else ''} --priced"
         return f"{words} --device {self.device}"
 
     def labels(self) -> tuple[str, ...]:
@@ -124,6 +126,7 @@ class Scene:
             cpus=self.cpus,
             sockets=self.sockets,
             solo=self.solo,
+            priced=True,
             at_once=options.at_once,
         )
 

@@ -55,9 +55,9 @@ TRACES = Scene(
 )
 
 
-BFQ_FREE = (
-    "`bwf2q` takes no lock here, and its instructions cost no time. The paper names the one"
-    " dispatch queue of BFQ as the cause."
+BFQ_LOCK = (
+    "BFQ's lock lets 267,000 requests a second pass, as on a host of 2024. The model's drive does"
+    " 330,000 of this mix, 470,000 random reads, and fewer than BFQ's lock of random writes."
 )
 ISOLATION = "Isolation is the cause: the row above has `isolation=0`."
 
@@ -83,7 +83,7 @@ def _of_four(name: str, scene: Scene, stated: float | str, bound: Bound) -> tupl
             bound,
             scene,
             total(PLAIN, BFQ),
-            BFQ_FREE,
+            BFQ_LOCK,
         ),
         Entry(
             f"4a.{name}.none",
@@ -119,7 +119,7 @@ def _of_four(name: str, scene: Scene, stated: float | str, bound: Bound) -> tupl
 # fmt: off
 ENTRIES = (
     Entry("1.bfq", "1", "bytes: `bwf2q` / `none`", 0.38,
-          most(0.38), MIXED, total(BFQ), BFQ_FREE),
+          most(0.38), MIXED, total(BFQ), BFQ_LOCK),
     Entry("1.bfq.index", "1", "Jain's index, `bwf2q`", "by weight",
           least(0.99), MIXED, index(BFQ)),
     Entry("1.index", "1", "the same, `kyber-fair`", "by weight",
