@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,6 +18,7 @@ from typing import Any
 
 from guestlib import PATIENCE_S, Cgroup, Disk, Fio, Guest, read, run, wait_until
 
+_ROOT = Path(__file__).resolve().parents[2]
 # The third drive: slow for an emulated processor, so that the drive is the bottleneck.
 SLOW_IOPS = 500
 # One guest for as many files as possible. The first two drives are large enough for xfs.
@@ -53,6 +56,12 @@ _PART_IN_VAIN = 0.01
 
 
 # --- state in debugfs ------------------------------------------------------------------------
+
+
+def mqfair(*argv: str, check: bool = True) -> str:
+    """The output of the command of this checkout."""
+    os.chdir(_ROOT)
+    return run(sys.executable, "-m", "mqfair", *argv, check=check).stdout
 
 
 def state(disk: Disk) -> dict[str, int]:

@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 
-from fairlib import SLOTS, Load, check_settled, flows, sent_bytes, tenants
-from guestlib import Cgroup, Disk, modprobe, rmmod, run
+from fairlib import SLOTS, Load, check_settled, flows, mqfair, sent_bytes, tenants
+from guestlib import Cgroup, Disk, modprobe, rmmod
 
-ROOT = Path(__file__).resolve().parents[2]
 WAYS = ("randread", "randwrite")
 GREEDY = {"bs": "4k", "norandommap": 1, "iodepth": 60}
 # More than the requests of both tenants.
@@ -53,11 +49,6 @@ class Device:
 
 
 Maker = Callable[[], contextlib.AbstractContextManager[Device]]
-
-
-def mqfair(*argv: str, check: bool = True) -> str:
-    os.chdir(ROOT)
-    return run(sys.executable, "-m", "mqfair", *argv, check=check).stdout
 
 
 @contextlib.contextmanager

@@ -8,17 +8,14 @@ test_tags.py.
 from __future__ import annotations
 
 import json
-import os
-import sys
 from pathlib import Path
 
-from fairlib import COUNTED_GUEST, Load, check_settled, flows, state, tenants
-from guestlib import Cgroup, Disk, NullBlk, cases, every_kernel, read, run, slow_for, wait_until
+from fairlib import COUNTED_GUEST, Load, check_settled, flows, mqfair, state, tenants
+from guestlib import Cgroup, Disk, NullBlk, cases, every_kernel, read, slow_for, wait_until
 from nvmet import Controller, connected
 
 guest = COUNTED_GUEST
 
-ROOT = Path(__file__).resolve().parents[2]
 # Each path sends four requests at most, so all wait in its scheduler and none in the drive.
 DEPTH = 4
 DRIVE = {"irqmode": 2, "completion_nsec": 8_000_000, "submit_queues": 1, "hw_queue_depth": 16}
@@ -28,11 +25,6 @@ DUE = LIGHT / (HEAVY + LIGHT)
 POINTS = 0.02
 REQUESTS = 1500
 GOAL = "16s"
-
-
-def mqfair(*argv: str) -> str:
-    os.chdir(ROOT)
-    return run(sys.executable, "-m", "mqfair", *argv).stdout
 
 
 def served(group: Cgroup, paths: list[Disk]) -> int:
