@@ -70,6 +70,7 @@ const struct flash_field flash_fields[] = {
 };
 
 #define P3700	"Intel SSD DC P3700 product specification"
+#define MYCE	"Myce's review of the Intel SSD DC P3700, 2014"
 #define P4500	"Intel SSD DC P4500 specification, 2 TB"
 #define CURVE	"measured on a Samsung 980 PRO"
 #define FABRIC	"Hedayati et al., USENIX ATC 2019"
@@ -81,6 +82,11 @@ const struct flash_target flash_targets[] = {
 	{ "980pro", "iops", 32, 4096, false, true, false, 259 * 1000, CURVE },
 	{ "980pro", "iops", 0, 4096, false, true, true, 790 * 1000, CURVE },
 	{ "980pro", "latency_ns", 1, 65536, false, true, true, 140 * US, CURVE },
+	{ "p3700", "latency_ns", 1, 4096, false, true, true, 78 * US, MYCE },
+	{ "p3700", "iops", 16, 4096, false, true, true, 167 * 1000, MYCE },
+	/* Read from a load that rises, not from one of this depth, so not judged. */
+	{ "p3700", "iops", 32, 4096, false, true, false, 270 * 1000, MYCE },
+	{ "p3700", "iops", 64, 4096, false, true, true, 450 * 1000, MYCE },
 	{ "p3700", "iops", 0, 4096, false, true, true, 460 * 1000, P3700 },
 	{ "p3700", "bytes_per_s", 0, 131072, false, false, true,
 	  2800ULL * 1000 * 1000, P3700 },

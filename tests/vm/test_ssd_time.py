@@ -32,7 +32,7 @@ SCALE = 50
     ("980pro", "4k", 4, 61.2),
     ("980pro", "4k", 32, 80.7),
     ("980pro", "64k", 1, 141.3),
-    ("fabric", "1k", 32, 20.7),
+    ("fabric", "1k", 32, 18.4),
 )
 def test_reads_are_those_of_the_model(model: str, size: str, depth: int, own_us: float) -> None:
     seen = latency_us(model, bs=size, iodepth=depth, number_ios=1000 + 100 * depth)
