@@ -8,7 +8,8 @@
  * the CPU the instructions of the block layer, and what the scheduler does.
  *
  *	none	no scheduler: requests go to the drive at once
- *	serial	one lock for the insert and dispatch of all queues
+ *	serial	one lock for the insert and dispatch of all queues, with the code
+ *		between block layer and scheduler
  *
  * CPU 0 has the timer for tick.  A hook that asks for an earlier time interrupts
  * it.
@@ -188,9 +189,9 @@ static void submit(struct host_cpu *c)
 		drive_start(c, io);
 		return;
 	}
-	machine_spend(b->o.host_ps);
 	wake_init(&wake);
 	flags = port_lock(lock_of(c));
+	machine_spend(b->o.host_ps);
 	b->sched.ops->insert(&c->q, io, machine_now() / 1000, &wake);
 	dispatch(c, &wake);
 	port_unlock(lock_of(c), flags);
