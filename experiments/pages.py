@@ -26,6 +26,7 @@ from experiments import harness
 from experiments.probe import MACHINE, behaviour, short
 from mqfair.bench.simulated.session import SIMULATED
 from mqfair.bench.variant import DEADLINE, IOCOST, KYBER, MQFQ, NONE
+from mqfair.schedulers import SCHEDULERS as OURS
 from mqfair.text.errors import Failure
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -105,6 +106,19 @@ PAGES = (
         "experiments.isolation_tables",
         _PLAYED,
         ("experiments/isolation*.py",),
+    ),
+    Page(
+        "study",
+        "doc/study.md",
+        "experiments.study all",
+        (NONE, DEADLINE, KYBER, "bwf2q", IOCOST, "throttle", "sfq", "flashfq", *OURS, MACHINE),
+        (
+            "experiments/study/*.py",
+            "mqfair/bench/simulated/prices.py",
+            "mqfair/drives/models/980pro.toml",
+            "mqfair/drives/models/p4500.toml",
+        ),
+        picture=True,
     ),
     Page(
         "fidelity",
